@@ -1,0 +1,156 @@
+// Package belay holds the nouns of the runtime: identities, messages, states,
+// commands and errors. It imports the standard library only and does nothing:
+// every other package speaks in these words.
+package belay
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"strings"
+)
+
+// Digest names content: "sha256:" and 64 hexadecimal digits.
+type Digest string
+
+// DigestOf is the digest of content.
+func DigestOf(b []byte) Digest {
+	h := sha256.Sum256(b)
+	return Digest("sha256:" + hex.EncodeToString(h[:]))
+}
+
+// Valid tells whether d has the form of a digest.
+func (d Digest) Valid() bool {
+	h, ok := strings.CutPrefix(string(d), "sha256:")
+	if !ok || len(h) != 64 {
+		return false
+	}
+	_, err := hex.DecodeString(h)
+	return err == nil
+}
+
+// Short is the digest's first twelve digits, for people.
+func (d Digest) Short() string {
+	h := strings.TrimPrefix(string(d), "sha256:")
+	return h[:min(12, len(h))]
+}
+
+// Ref points to content in the store's blobs.
+type Ref struct {
+	Digest Digest `json:"digest"`
+	Size   int64  `json:"size"`            // bytes
+	Media  string `json:"media,omitempty"` // media type; empty is unknown
+}
+
+// Content is text that is either here or, when it is long, in a blob. With a
+// Ref, Text is a preview: the head, a line that says what is left out, the tail.
+type Content struct {
+	Text string `json:"text,omitempty"`
+	Ref  *Ref   `json:"ref,omitempty"`
+}
+
+// Mode says how far the gate lets an agent go without asking.
+type Mode string
+
+const (
+	ModeDefault     Mode = "default"      // reading is allowed, the rest asks
+	ModePlan        Mode = "plan"         // reading is allowed, the rest is denied
+	ModeAcceptEdits Mode = "accept_edits" // also write and edit inside the workspace
+	ModeNever       Mode = "never"        // as default, and what would ask is denied
+)
+
+// Modes lists the modes this build knows, in the order help prints them.
+var Modes = []Mode{ModeDefault, ModePlan, ModeAcceptEdits, ModeNever}
+
+// Approvals says what happens to an ask.
+type Approvals string
+
+const (
+	ApprovalsAsk  Approvals = "ask"  // prompt on this terminal
+	ApprovalsWait Approvals = "wait" // keep the process until somebody answers or the deadline passes
+	ApprovalsDeny Approvals = "deny" // nobody can be told: deny at once
+)
+
+// TurnKind says who a turn is for.
+type TurnKind string
+
+const (
+	TurnUser   TurnKind = "user"
+	TurnSystem TurnKind = "system" // session start, idle hooks, manual compaction
+)
+
+// Completion says what ends a turn well.
+type Completion string
+
+const (
+	CompletionRequired       Completion = "required"       // only the completion tool
+	CompletionConversational Completion = "conversational" // a plain answer is enough
+)
+
+// Outcome is how a turn ended. Success is never inferred: completed is set by
+// the completion protocol only.
+type Outcome string
+
+const (
+	Completed    Outcome = "completed"
+	Failed       Outcome = "failed"
+	NoCompletion Outcome = "no_completion"
+	Blocked      Outcome = "blocked"
+	Denied       Outcome = "denied"
+	OverBudget   Outcome = "budget"
+	TimedOut     Outcome = "timed_out"
+	Cancelled    Outcome = "cancelled"
+	Lost         Outcome = "lost"
+)
+
+// Outcomes lists every outcome.
+var Outcomes = []Outcome{Completed, Failed, NoCompletion, Blocked, Denied, OverBudget, TimedOut, Cancelled, Lost}
+
+// Exit codes of the program. Other commands than run use 0, 1 (a check
+// failed), 2 and 8.
+const (
+	ExitOK        = 0
+	ExitFailed    = 1 // failed, no_completion, an error of the runtime
+	ExitUsage     = 2
+	ExitBlocked   = 3 // blocked, or waiting for a person
+	ExitDenied    = 4
+	ExitBudget    = 5
+	ExitTimedOut  = 6
+	ExitLost      = 7
+	ExitStore     = 8 // damaged, full, read-only, newer, or owned by another
+	ExitCancelled = 130
+)
+
+// ExitCode is the exit code that an outcome gives a program.
+func (o Outcome) ExitCode() int {
+	switch o {
+	case Completed:
+		return ExitOK
+	case Blocked:
+		return ExitBlocked
+	case Denied:
+		return ExitDenied
+	case OverBudget:
+		return ExitBudget
+	case TimedOut:
+		return ExitTimedOut
+	case Cancelled:
+		return ExitCancelled
+	case Lost:
+		return ExitLost
+	}
+	return ExitFailed
+}
+
+// Usage is what a model call used. Zero means none or not reported; Reported
+// tells the two apart.
+type Usage struct {
+	Input    int64 `json:"input,omitempty"`  // tokens in the request
+	Output   int64 `json:"output,omitempty"` // tokens in the answer
+	Cached   int64 `json:"cached,omitempty"` // input tokens read from the provider's cache
+	Reported bool  `json:"reported,omitempty"`
+}
+
+// Add is the sum of two usages.
+func (u Usage) Add(v Usage) Usage {
+	return Usage{u.Input + v.Input, u.Output + v.Output, u.Cached + v.Cached, u.Reported || v.Reported}
+}

@@ -1,0 +1,216 @@
+package belay
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"reflect"
+	"time"
+)
+
+// Command asks a stream for something. The names are the control plane's of
+// the standard where it has one; create_session, open_thread, end_attempt and
+// take_over are the runtime's own.
+type Command interface{ command() } // sealed: only this package's types have it
+
+type cmd struct{}
+
+func (cmd) command() {}
+
+// Order is a command on its way: who asks, when, and under which id. The same
+// id may be delivered again safely; with another body it is id_conflict.
+type Order struct {
+	ID        CommandID
+	Principal string // "user:NAME", "stream:ID", "runtime"
+	Time      time.Time
+	Session   SessionID
+	Stream    StreamID
+	Command   Command
+}
+
+// Limits of a turn. Zero is none.
+type Limits struct {
+	Steps int           `json:"steps,omitempty"`
+	Time  time.Duration `json:"time,omitempty"` // active time, nanoseconds in JSON
+	Calls int           `json:"calls,omitempty"`
+}
+
+// DefaultLimits are the limits of a turn for which nobody said otherwise.
+var DefaultLimits = Limits{Steps: 200, Time: time.Hour, Calls: 1000}
+
+// Settings are what a session decides for its turns.
+type Settings struct {
+	Provider   string     `json:"provider"`
+	Model      string     `json:"model,omitempty"`
+	Mode       Mode       `json:"mode"`
+	Approvals  Approvals  `json:"approvals"`
+	Completion Completion `json:"completion"`
+	Limits     Limits     `json:"limits"`
+	Allow      []string   `json:"allow,omitempty"` // tools that the user allowed for this session
+	AskTimeout Duration   `json:"askTimeout,omitempty"`
+}
+
+// Duration is a time.Duration that is text in JSON ("24h0m0s").
+type Duration time.Duration
+
+func (d Duration) MarshalText() ([]byte, error) { return []byte(time.Duration(d).String()), nil }
+
+func (d *Duration) UnmarshalText(b []byte) error {
+	v, err := time.ParseDuration(string(b))
+	*d = Duration(v)
+	return err
+}
+
+type (
+	// CreateSession opens a session on a workspace.
+	CreateSession struct {
+		cmd
+		Workspace string   `json:"workspace"` // absolute path
+		Title     string   `json:"title,omitempty"`
+		Settings  Settings `json:"settings"`
+	}
+
+	// SubmitWork makes the session open the thread if it is new, create a task
+	// and start it; the task submits the turn.
+	SubmitWork struct {
+		cmd
+		Thread ThreadID `json:"thread"`
+		Task   TaskID   `json:"task"`
+		Turn   TurnID   `json:"turn"`
+		Text   Content  `json:"text"`
+		Rules  Ref      `json:"rules"` // the thread's rules, a blob
+	}
+
+	// UpdateSession changes settings; the old ones stay in the log.
+	UpdateSession struct {
+		cmd
+		Settings Settings `json:"settings"`
+	}
+
+	// OpenThread starts a thread.
+	OpenThread struct {
+		cmd
+		Workspace string `json:"workspace"`
+	}
+
+	// SubmitTurn gives a thread something to do. Repeating it with the same
+	// turn id changes nothing.
+	SubmitTurn struct {
+		cmd
+		Turn  TurnID   `json:"turn"`
+		Kind  TurnKind `json:"kind"`
+		Task  TaskID   `json:"task,omitempty"`
+		Run   RunID    `json:"run,omitempty"`
+		Text  Content  `json:"text"`
+		Rules Ref      `json:"rules"`
+	}
+
+	// InterruptTurn ends the running turn as cancelled; partial text is kept.
+	InterruptTurn struct {
+		cmd
+		Reason string `json:"reason,omitempty"`
+	}
+
+	// ResumeThread goes on with an unfinished turn under new rules, if Rules is set.
+	ResumeThread struct {
+		cmd
+		Rules Ref `json:"rules,omitzero"`
+	}
+
+	// RespondAction answers an ask. Decision is allow, deny or answer.
+	RespondAction struct {
+		cmd
+		Action   ActionID `json:"action"`
+		Decision string   `json:"decision"`
+		Scope    string   `json:"scope,omitempty"`   // once (default) or session
+		Message  string   `json:"message,omitempty"` // for the model; the answer of an ask_user
+	}
+
+	// CreateTask gives a task its objective and starts the first attempt.
+	CreateTask struct {
+		cmd
+		Objective Content  `json:"objective"`
+		Thread    ThreadID `json:"thread"`
+		Turn      TurnID   `json:"turn"`
+		Rules     Ref      `json:"rules"`
+	}
+
+	// RetryTask starts a new attempt of a task that ended without success.
+	RetryTask struct {
+		cmd
+		Turn   TurnID `json:"turn"`
+		Reason string `json:"reason,omitempty"`
+		Rules  Ref    `json:"rules"`
+	}
+
+	// CancelTask records the wish to stop and interrupts the thread.
+	CancelTask struct {
+		cmd
+		Reason string `json:"reason,omitempty"`
+	}
+
+	// EndAttempt tells a task how its attempt ended. Threads send it.
+	EndAttempt struct {
+		cmd
+		Run     RunID   `json:"run"`
+		Turn    TurnID  `json:"turn"`
+		Outcome Outcome `json:"outcome"`
+		Summary Content `json:"summary,omitzero"`
+		Reason  string  `json:"reason,omitempty"`
+	}
+
+	// TakeOver tells a stream that a new process drives it: nothing that was in
+	// flight is any more.
+	TakeOver struct {
+		cmd
+		Epoch int64 `json:"epoch"`
+	}
+)
+
+var commands = map[string]reflect.Type{
+	"create_session": reflect.TypeFor[CreateSession](),
+	"submit_work":    reflect.TypeFor[SubmitWork](),
+	"update_session": reflect.TypeFor[UpdateSession](),
+	"open_thread":    reflect.TypeFor[OpenThread](),
+	"submit_turn":    reflect.TypeFor[SubmitTurn](),
+	"interrupt_turn": reflect.TypeFor[InterruptTurn](),
+	"resume_thread":  reflect.TypeFor[ResumeThread](),
+	"respond_action": reflect.TypeFor[RespondAction](),
+	"create_task":    reflect.TypeFor[CreateTask](),
+	"retry_task":     reflect.TypeFor[RetryTask](),
+	"cancel_task":    reflect.TypeFor[CancelTask](),
+	"end_attempt":    reflect.TypeFor[EndAttempt](),
+	"take_over":      reflect.TypeFor[TakeOver](),
+}
+
+// CommandName is the wire name of a command.
+func CommandName(c Command) string {
+	t := reflect.TypeOf(c)
+	for name, ct := range commands {
+		if ct == t {
+			return name
+		}
+	}
+	return fmt.Sprintf("%T", c)
+}
+
+// EncodeCommand is the wire form: the name and the body.
+func EncodeCommand(c Command) (name string, body []byte, err error) {
+	body, err = json.Marshal(c)
+	return CommandName(c), body, err
+}
+
+// DecodeCommand reads the wire form. Unknown names and fields are errors.
+func DecodeCommand(name string, body []byte) (Command, error) {
+	t, ok := commands[name]
+	if !ok {
+		return nil, Errorf(CodeBadCommand, "unknown command %q", name)
+	}
+	v := reflect.New(t)
+	dec := json.NewDecoder(bytes.NewReader(body))
+	dec.DisallowUnknownFields()
+	if err := dec.Decode(v.Interface()); err != nil {
+		return nil, Errorf(CodeBadCommand, "command %s", name).Wrap(err)
+	}
+	return v.Elem().Interface().(Command), nil
+}

@@ -1,0 +1,91 @@
+package belay
+
+import (
+	"errors"
+	"fmt"
+)
+
+// Code is the stable name of an error. Callers may depend on it; on the text
+// they may not.
+type Code string
+
+const (
+	CodeInternal        Code = "internal"
+	CodeUsage           Code = "usage"
+	CodeBadID           Code = "bad_id"
+	CodeIDConflict      Code = "id_conflict"
+	CodeNotFound        Code = "not_found"
+	CodeBadState        Code = "bad_state"
+	CodeAlreadyAnswered Code = "already_answered"
+	CodeUnknownAction   Code = "unknown_action"
+	CodeBadCommand      Code = "bad_command"
+	CodeBusy            Code = "busy"
+	CodeOwned           Code = "session_owned"
+	CodeRefusedMode     Code = "mode_refused"
+	CodeNoProvider      Code = "no_provider"
+	CodeBadScript       Code = "bad_script"
+	CodeWorkspace       Code = "bad_workspace"
+	CodeStoreNewer      Code = "store_newer"
+	CodeStoreDamaged    Code = "store_damaged"
+	CodeStoreFull       Code = "store_full"
+	CodeStoreReadOnly   Code = "store_read_only"
+	CodeStoreFailed     Code = "store_failed" // a sync failed: closed for writing until reopened and verified
+	CodeStoreBusy       Code = "store_busy"
+	CodeStoreNetwork    Code = "store_on_network"
+	CodeRequires        Code = "requires_newer"
+	CodeTooLarge        Code = "too_large"
+)
+
+// Error is an error as a user meets it: what happened, where, and what to do
+// next. It never contains a secret.
+type Error struct {
+	Code    Code   `json:"code"`
+	Message string `json:"message"`
+	Where   string `json:"where,omitempty"` // a path, a line, an id
+	Hint    string `json:"hint,omitempty"`  // the next command, or what to change
+	Err     error  `json:"-"`
+}
+
+func (e *Error) Error() string {
+	s := e.Message
+	if e.Where != "" {
+		s = e.Where + ": " + s
+	}
+	if e.Err != nil {
+		s += ": " + e.Err.Error()
+	}
+	return s
+}
+
+func (e *Error) Unwrap() error { return e.Err }
+
+// Is matches another Error of the same code, so errors.Is(err, &Error{Code: c}) works.
+func (e *Error) Is(target error) bool {
+	t, ok := target.(*Error)
+	return ok && t.Code == e.Code && t.Message == ""
+}
+
+// WithHint sets what to do next.
+func (e *Error) WithHint(format string, args ...any) *Error {
+	e.Hint = fmt.Sprintf(format, args...)
+	return e
+}
+
+// At sets where it happened.
+func (e *Error) At(where string) *Error { e.Where = where; return e }
+
+// Wrap sets the cause.
+func (e *Error) Wrap(err error) *Error { e.Err = err; return e }
+
+// Errorf makes an Error with a code.
+func Errorf(c Code, format string, args ...any) *Error {
+	return &Error{Code: c, Message: fmt.Sprintf(format, args...)}
+}
+
+// CodeOf is the code of the outermost Error in err's chain; CodeInternal when there is none.
+func CodeOf(err error) Code {
+	if e, ok := errors.AsType[*Error](err); ok {
+		return e.Code
+	}
+	return CodeInternal
+}

@@ -1,0 +1,92 @@
+package event
+
+import (
+	"time"
+
+	"github.com/belay-run/belay"
+)
+
+// PermissionEvaluated is the gate's verdict on one call. No call runs without it.
+type PermissionEvaluated struct {
+	fact
+	Decision   string       `json:"decision"` // allow, ask, deny
+	Source     string       `json:"source"`   // rule, grant, mode, headless, person
+	Rule       string       `json:"rule"`     // id of the deciding rule
+	Tier       string       `json:"tier"`     // default, agent, workspace, user, admin
+	ReasonCode string       `json:"reasonCode"`
+	Reason     string       `json:"reason"`
+	Tool       string       `json:"tool"`
+	ArgsHash   belay.Digest `json:"argsHash"`
+	Hint       string       `json:"hint,omitempty"` // what would change the verdict
+}
+
+// PermissionRequested says that a decision of a person is needed.
+type PermissionRequested struct {
+	fact
+	Tool     string       `json:"tool"`
+	ArgsHash belay.Digest `json:"argsHash"`
+	Rule     string       `json:"rule"`
+	Until    time.Time    `json:"until"`
+}
+
+// PermissionResolved is what became of it.
+type PermissionResolved struct {
+	fact
+	Decision string       `json:"decision"` // allow, deny
+	By       string       `json:"by"`       // a principal, or deadline
+	Scope    string       `json:"scope,omitempty"`
+	ArgsHash belay.Digest `json:"argsHash"`
+	Message  string       `json:"message,omitempty"`
+}
+
+// ActionRequired waits for a person. It never hangs: Until and Default say
+// what happens when nobody answers.
+type ActionRequired struct {
+	fact
+	Kind      string        `json:"kind"` // permission, question
+	Prompt    belay.Content `json:"prompt"`
+	Decisions []string      `json:"decisions"` // allow, deny, answer
+	Default   string        `json:"default"`
+	Owner     string        `json:"owner"` // who may answer: a role
+	Until     time.Time     `json:"until"`
+	Tool      string        `json:"tool,omitempty"`
+	ArgsHash  belay.Digest  `json:"argsHash,omitempty"`
+}
+
+// ActionResolved is the first answer, the deadline or the end of the turn.
+type ActionResolved struct {
+	fact
+	Decision string        `json:"decision"` // allow, deny, answer, cancelled
+	By       string        `json:"by"`       // a principal, deadline, turn
+	Scope    string        `json:"scope,omitempty"`
+	Message  belay.Content `json:"message,omitzero"`
+}
+
+// SandboxApplied says which boundary an execution really got.
+type SandboxApplied struct {
+	fact
+	Level   string            `json:"level"` // L0 … L3
+	Why     string            `json:"why"`
+	Cwd     string            `json:"cwd,omitempty"`
+	Network string            `json:"network,omitempty"` // none, proxied, full
+	Layers  map[string]string `json:"layers,omitempty"`  // layer → applied, unavailable(errno), disabled(by)
+}
+
+// SandboxViolation says what a boundary stopped.
+type SandboxViolation struct {
+	fact
+	Layer  string `json:"layer"`
+	Reason string `json:"reason"`
+}
+
+// PolicyChanged says that rules or grants changed.
+type PolicyChanged struct {
+	fact
+	Kind   string     `json:"kind"` // grant, rules
+	Op     string     `json:"op"`   // granted, revoked, used_up, loaded
+	Tool   string     `json:"tool,omitempty"`
+	Tier   string     `json:"tier,omitempty"`
+	Scope  string     `json:"scope,omitempty"`
+	By     string     `json:"by,omitempty"`
+	Digest *belay.Ref `json:"digest,omitempty"`
+}

@@ -1,0 +1,71 @@
+package event
+
+import (
+	"encoding/json"
+
+	"github.com/belay-run/belay"
+)
+
+// ModelRequested is recorded before a request leaves. The messages aren't in
+// it: From and To name the range of this stream they are built from.
+type ModelRequested struct {
+	fact
+	Attempt  int    `json:"attempt"`
+	Kind     string `json:"kind"` // normal, nudge, grace, final
+	Provider string `json:"provider"`
+	Model    string `json:"model,omitempty"`
+	From     int64  `json:"from"`           // first sequence of the range
+	To       int64  `json:"to"`             // last sequence of the range
+	Note     string `json:"note,omitempty"` // what the runtime tells the model after the range
+}
+
+// ModelDelta is a checkpoint of text that is still flowing: what came since
+// the checkpoint before.
+type ModelDelta struct {
+	fact
+	Attempt int    `json:"attempt"`
+	Offset  int64  `json:"offset"` // bytes of the answer's text before this
+	Text    string `json:"text"`
+}
+
+// ModelCompleted is a whole answer.
+type ModelCompleted struct {
+	fact
+	Attempt int           `json:"attempt"`
+	Text    belay.Content `json:"text,omitzero"`
+	Calls   []ModelCall   `json:"calls,omitempty"`
+	Stop    string        `json:"stop,omitempty"` // stop, tool_calls, length, …
+	Usage   belay.Usage   `json:"usage,omitzero"`
+}
+
+// ModelCall is a call the answer asks for.
+type ModelCall struct {
+	ID         belay.CallID    `json:"id"`
+	ProviderID string          `json:"providerId,omitempty"`
+	Name       string          `json:"name"`
+	Args       json.RawMessage `json:"args,omitempty"`    // canonical JSON; absent when ArgsRef is set
+	ArgsRef    *belay.Ref      `json:"argsRef,omitempty"` // long arguments
+	ArgsHash   belay.Digest    `json:"argsHash"`
+	Problem    *Problem        `json:"problem,omitempty"` // why it can't run: unknown tool, bad arguments
+}
+
+// Problem is why something went wrong: for a program (Class, Code), for the
+// model (Hint) and for a person (Message).
+type Problem struct {
+	Class     string `json:"class"` // bad_arguments, not_found, denied, conflict, transient, timeout, lost, internal
+	Code      string `json:"code"`  // stable, upper case: NOT_ALONE, CONFLICT, …
+	Message   string `json:"message"`
+	Hint      string `json:"hint,omitempty"`
+	Retryable bool   `json:"retryable,omitempty"`
+}
+
+// ModelFailed ends one attempt of a request.
+type ModelFailed struct {
+	fact
+	Attempt    int        `json:"attempt"`
+	Problem    Problem    `json:"problem"`
+	RetryAfter int64      `json:"retryAfterMs,omitempty"` // what the provider asked for
+	PartialRef *belay.Ref `json:"partialRef,omitempty"`
+	Partial    string     `json:"partial,omitempty"`
+	Offset     int64      `json:"offset,omitempty"` // bytes of text received
+}

@@ -1,0 +1,34 @@
+package event
+
+import "github.com/belay-run/belay"
+
+// SessionCreated opens a session on a workspace.
+type SessionCreated struct {
+	fact
+	Workspace string         `json:"workspace"`
+	Title     string         `json:"title,omitempty"`
+	Settings  belay.Settings `json:"settings"`
+}
+
+// SessionUpdated replaces the session's settings or title.
+type SessionUpdated struct {
+	fact
+	Title    string          `json:"title,omitempty"`
+	Settings *belay.Settings `json:"settings,omitempty"`
+}
+
+// ThreadStarted opens a thread.
+type ThreadStarted struct {
+	fact
+	Kind         string `json:"kind"` // main, child, flow
+	Workspace    string `json:"workspace,omitempty"`
+	ForkedFrom   string `json:"forkedFrom,omitempty"`
+	ImportedFrom string `json:"importedFrom,omitempty"`
+}
+
+// ThreadUpdated names the rules a thread goes on under.
+type ThreadUpdated struct {
+	fact
+	Rules  *belay.Ref `json:"rules,omitempty"`
+	Reason string     `json:"reason,omitempty"`
+}

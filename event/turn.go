@@ -1,0 +1,67 @@
+package event
+
+import (
+	"time"
+
+	"github.com/belay-run/belay"
+)
+
+// TurnSubmitted is accepted input: from here on it ends or waits.
+type TurnSubmitted struct {
+	fact
+	Kind  belay.TurnKind `json:"kind"`
+	Text  belay.Content  `json:"text,omitzero"`
+	By    string         `json:"by,omitempty"`
+	Rules belay.Ref      `json:"rules"`
+}
+
+// TurnStarted names the rules the turn is decided under and its limits.
+type TurnStarted struct {
+	fact
+	Kind       belay.TurnKind   `json:"kind"`
+	Rules      belay.Ref        `json:"rules"`
+	Completion belay.Completion `json:"completion"`
+	Limits     belay.Limits     `json:"limits"`
+}
+
+// TurnCompleted ends a turn well.
+type TurnCompleted struct {
+	fact
+	Summary   belay.Content  `json:"summary,omitzero"`
+	Artifacts []string       `json:"artifacts,omitempty"`
+	NextSteps string         `json:"nextSteps,omitempty"`
+	Output    *belay.Content `json:"output,omitempty"`
+	Stats     TurnStats      `json:"stats"`
+}
+
+// TurnFailed ends a turn in any other way; Outcome says which.
+type TurnFailed struct {
+	fact
+	Outcome    belay.Outcome `json:"outcome"`
+	Reason     string        `json:"reason"`
+	Code       string        `json:"code,omitempty"`       // stable name of the cause
+	PartialRef *belay.Ref    `json:"partialRef,omitempty"` // text the model had produced
+	Partial    string        `json:"partial,omitempty"`    // the same where it is short
+	Stats      TurnStats     `json:"stats"`
+}
+
+// TurnStats is what a turn used.
+type TurnStats struct {
+	Steps    int         `json:"steps"`
+	Calls    int         `json:"calls"`
+	ActiveMS int64       `json:"activeMs"` // milliseconds of driven time
+	Usage    belay.Usage `json:"usage"`
+}
+
+// RunStatus says that a turn waits, resumes or is driven by another process.
+// Source: the standard's status words; DESIGN names phase takeover.
+type RunStatus struct {
+	fact
+	Status     string    `json:"status"`               // waiting_permission, waiting_input, running, …
+	Phase      string    `json:"phase,omitempty"`      // takeover
+	WaitingFor string    `json:"waitingFor,omitempty"` // an action id, a timer
+	Until      time.Time `json:"until,omitzero"`
+	Epoch      int64     `json:"epoch,omitempty"`
+	PriorEpoch int64     `json:"priorEpoch,omitempty"`
+	Reason     string    `json:"reason,omitempty"`
+}

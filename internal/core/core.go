@@ -1,0 +1,106 @@
+// Package core is the shape that all deciders share: pure state machines that
+// say which facts follow from a command or from the state, and which effects
+// are wanted. A decider has no clock, context, goroutine or I/O; what it wants
+// to happen it returns as a value.
+package core
+
+import (
+	"time"
+
+	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/event"
+)
+
+// Fact is a decided event, before the engine gives it sequence and time.
+type Fact struct {
+	IDs  belay.IDs
+	Data event.Payload
+	Refs map[string]belay.Ref
+}
+
+// Send is a command for another stream of the same session. It becomes
+// durable with the facts beside it, exactly once.
+type Send struct {
+	To      belay.StreamID
+	Command belay.Command
+}
+
+// Ready is what follows from a state. Decided is appended first; Effects are
+// those that should be running; nothing happens before Wake unless a fact comes.
+type Ready struct {
+	Decided []Fact
+	Sends   []Send
+	Effects []Effect
+	Wake    time.Time
+}
+
+// Decider is one stream's state machine.
+//
+// Handle answers a command with facts; an error is a refusal and changes
+// nothing. Apply folds a fact: it never fails and never decides. Next derives
+// what is wanted from the state alone, every time; it is called again after
+// its Decided facts were applied, until there are none.
+type Decider interface {
+	Handle(o belay.Order, now time.Time) ([]Fact, []Send, error)
+	Apply(e event.Envelope)
+	Next(now time.Time) Ready
+
+	// Missing names content that Next needs and hasn't got; Supply hands it in.
+	Missing() []belay.Ref
+	Supply(ref belay.Ref, content []byte) error
+
+	// Save and Load are the state as bytes: load(save(s)) folds on like s.
+	Save() ([]byte, error)
+	Load(data []byte) error
+	// InFlight tells whether facts say that effects run: a new driver then
+	// sends TakeOver first.
+	InFlight() bool
+}
+
+// Effect is something to do in the world. Key is stable: same work, same key,
+// on every node and after every crash. Wanted and not in flight: start. In
+// flight and no longer wanted: cancel.
+type Effect interface{ Key() string }
+
+// CallModel asks a model. The messages are events From to To of the stream.
+type CallModel struct {
+	Step      belay.StepID
+	IDs       belay.IDs
+	Attempt   int
+	From, To  int64
+	Kind      string // normal, nudge, grace, final
+	Note      string
+	Rules     belay.Ref
+	ForceTool string // the tool that must be called, where a provider can force it
+}
+
+func (e CallModel) Key() string { return "model/" + string(e.Step) + "/" + itoa(e.Attempt) }
+
+// RunTool runs one attempt of a call.
+type RunTool struct {
+	IDs     belay.IDs // Call is set
+	Attempt int
+	Name    string
+	Args    []byte // canonical JSON, or nil when ArgsRef is set
+	ArgsRef *belay.Ref
+	Expect  map[string]string // path → digest the thread last saw
+	Recover bool              // find out what the attempt before did, don't just run
+	Rules   belay.Ref
+}
+
+func (e RunTool) Key() string { return "tool/" + string(e.IDs.Call) + "/" + itoa(e.Attempt) }
+
+func itoa(n int) string {
+	if n < 0 {
+		return "-"
+	}
+	var b [20]byte
+	i := len(b)
+	for {
+		i--
+		b[i] = byte('0' + n%10)
+		if n /= 10; n == 0 {
+			return string(b[i:])
+		}
+	}
+}

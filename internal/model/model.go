@@ -1,0 +1,79 @@
+// Package model is the seam to language models: one method that yields chunks.
+// What differs between vendors is data. A provider doesn't retry, doesn't log
+// and doesn't know of policy or sessions.
+package model
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"iter"
+	"time"
+
+	"github.com/belay-run/belay"
+)
+
+// Request is what a provider sends. Its slices are shared: read only.
+type Request struct {
+	Model     string
+	System    string
+	Messages  []belay.Message
+	Note      string // a last instruction of the runtime, after the messages
+	Tools     []ToolDef
+	ForceTool string // the tool that must be called, where the provider can force it
+	MaxOutput int    // tokens; 0 is the provider's default
+	Attempt   int    // from 1
+	Key       string // the same for every attempt of one request
+}
+
+// ToolDef is a tool as a model sees it.
+type ToolDef struct {
+	Name   string          `json:"name"`
+	Doc    string          `json:"description"`
+	Schema json.RawMessage `json:"parameters"`
+}
+
+// Chunk is a piece of an answer. Text comes in pieces; a call comes whole.
+// The last chunk has Stop set.
+type Chunk struct {
+	Text      string
+	Reasoning string
+	Call      *Call
+	Usage     *belay.Usage
+	Stop      string // stop, tool_calls, length, refused
+}
+
+// Call is a tool call as the model wrote it: Args may be broken JSON.
+type Call struct {
+	ID   string // the provider's
+	Name string
+	Args string
+}
+
+// Provider talks to one vendor. Stream yields chunks until the one with Stop,
+// or an error; a stream that ends without either is broken and the consumer
+// treats it as a transient failure. Breaking the loop or ending ctx stops it.
+type Provider interface {
+	Stream(ctx context.Context, r Request) iter.Seq2[Chunk, error]
+}
+
+// Error is a failure of a provider.
+type Error struct {
+	Class      string // transient, rate_limited, overflow, bad_request, auth, refused, internal
+	Message    string // without secrets
+	RetryAfter time.Duration
+}
+
+func (e *Error) Error() string { return e.Class + ": " + e.Message }
+
+// Retryable tells whether the same request may succeed later.
+func (e *Error) Retryable() bool { return e.Class == "transient" || e.Class == "rate_limited" }
+
+// AsError is err as an *Error: unknown errors are transient, except the
+// context's own.
+func AsError(err error) *Error {
+	if e, ok := errors.AsType[*Error](err); ok {
+		return e
+	}
+	return &Error{Class: "transient", Message: err.Error()}
+}

@@ -1,0 +1,212 @@
+// Package store is the seam to durable storage: the log of facts, the inbox of
+// commands, ownership of sessions, content by digest, and what can be rebuilt
+// from the log (lanes, decider states, views). Its laws are in storetest; every
+// driver passes them.
+//
+// A call that returned without error is durable: it survives a crash of the
+// process and, with a disk that honours sync, of the machine.
+package store
+
+import (
+	"context"
+	"errors"
+	"io"
+	"iter"
+	"time"
+
+	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/event"
+)
+
+// Position is the global order of facts in one store. It grows; it has holes;
+// nothing ever appears behind a position that a follower has seen.
+type Position int64
+
+var (
+	// ErrConflict: the stream's last sequence isn't Batch.After, or a view's position isn't From.
+	ErrConflict = errors.New("the stream has moved on")
+	// ErrStale: the epoch isn't the session's: another owner has taken over. Stop everything.
+	ErrStale = errors.New("another process owns the session now")
+	// ErrNotFound: no such stream, blob, state or session.
+	ErrNotFound = errors.New("not found")
+)
+
+// Batch is one decision: everything in it becomes durable together, or nothing does.
+type Batch struct {
+	Session belay.SessionID
+	Stream  belay.StreamID
+	After   int64  // the stream's last sequence as the writer knows it; 0 for a new stream
+	Epoch   int64  // from Claim
+	Key     string // unique per stream; a batch whose key is present already is a no-op. Empty: no key
+
+	Events   []event.Envelope // Seq After+1 …; Stream, Seq and Time are set by the writer
+	Lane     Lane
+	Consumed []belay.CommandID // inbox rows of this stream that the events answer
+	Sends    []belay.Order     // commands for other streams of the store, enqueued with the events
+	State    *State            // the decider's state after the last event, or nil
+}
+
+// Lane is a stream's scheduling row: it must equal what folding the stream says.
+type Lane struct {
+	Runnable bool      // something is wanted now
+	Wake     time.Time // when something may be wanted next; zero is never
+}
+
+// LaneRow is a lane as Lanes reports it.
+type LaneRow struct {
+	Session belay.SessionID
+	Stream  belay.StreamID
+	Lane
+	Inbox int // waiting commands; a stream that has some is runnable besides
+}
+
+// State is a cached decider state. Version is the digest of what the fold
+// depends on besides the events; a reader with another Version ignores it.
+type State struct {
+	Seq     int64
+	Version string
+	Data    []byte
+}
+
+// Head is a stream's end.
+type Head struct {
+	Stream  belay.StreamID
+	Session belay.SessionID
+	Seq     int64
+	Hash    [32]byte  // of the chain, after Seq
+	Time    time.Time // of the last event
+}
+
+// Record is a fact with its global position.
+type Record struct {
+	Position Position
+	Event    event.Envelope
+}
+
+// Log is the only way facts enter.
+type Log interface {
+	// Append writes the batch in one transaction and returns the position of
+	// its last event (0 if it has none). Errors: ErrConflict, ErrStale, or a
+	// belay.Error with a store code. A context that ends while the write is
+	// queued may still see it committed: the caller must reload.
+	Append(ctx context.Context, b Batch) (Position, error)
+	// Read yields the events of a stream with sequence > after, in order.
+	Read(ctx context.Context, s belay.StreamID, after int64) iter.Seq2[event.Envelope, error]
+	// Head is the stream's end; ErrNotFound when it has no event.
+	Head(ctx context.Context, s belay.StreamID) (Head, error)
+	// Scan yields the facts of all streams after a position, in order, up to
+	// the end of the log at the time of each read, and then returns.
+	Scan(ctx context.Context, after Position) iter.Seq2[Record, error]
+	// End is the position of the last fact.
+	End(ctx context.Context) (Position, error)
+	// Changed returns a channel that is closed once something was committed
+	// here or, within 200 ms, by another process, since the call.
+	Changed(ctx context.Context) <-chan struct{}
+}
+
+// Inbox takes commands from anyone.
+type Inbox interface {
+	// Enqueue is idempotent by the order's id; the same id with another body
+	// is belay.CodeIDConflict, also after the first was consumed.
+	Enqueue(ctx context.Context, o belay.Order) error
+	// Inbox lists the waiting commands of a stream, first in first out.
+	Inbox(ctx context.Context, s belay.StreamID) ([]belay.Order, error)
+}
+
+// Owner names a process.
+type Owner struct {
+	ID    string    `json:"id"` // unique per process start
+	Host  string    `json:"host"`
+	PID   int       `json:"pid"`
+	Start string    `json:"start"` // the process's start time as the system tells it
+	Since time.Time `json:"since"` // when the claim was made
+	Epoch int64     `json:"epoch"`
+}
+
+// OwnedError is the error of Claim when a live process owns the session.
+type OwnedError struct {
+	Session belay.SessionID
+	Owner   Owner
+}
+
+func (e *OwnedError) Error() string {
+	return "session " + string(e.Session) + " is owned by a running process"
+}
+
+// Owners says who may append to a session.
+type Owners interface {
+	// Claim makes o the owner of a session and returns its epoch, greater than
+	// every epoch before. An owner whose lease has ended, or whose process is
+	// gone from this machine, loses it; a live one is an *OwnedError.
+	// In belay.SystemSession ownership is per stream: claim the stream's id there.
+	Claim(ctx context.Context, session belay.SessionID, o Owner, ttl time.Duration) (epoch int64, err error)
+	// Renew extends the leases of all sessions that o owns.
+	Renew(ctx context.Context, o Owner, ttl time.Duration) error
+	// Release gives a session back if epoch is still its epoch.
+	Release(ctx context.Context, session belay.SessionID, epoch int64) error
+	// OwnerOf is the live owner, or nil.
+	OwnerOf(ctx context.Context, session belay.SessionID) (*Owner, error)
+}
+
+// Blobs keeps content by digest.
+type Blobs interface {
+	// Put keeps content. Small content (up to 32 KiB) becomes durable no later
+	// than the next Append of this process that is called after Put returned;
+	// larger content is a synced file when Put returns.
+	Put(ctx context.Context, content []byte, media string) (belay.Ref, error)
+	// Writer keeps content of unknown size without holding it in memory.
+	// Commit makes it durable and names it; Close without Commit drops it.
+	Writer(ctx context.Context, media string) (BlobWriter, error)
+	// Get returns the whole content; ErrNotFound, or CodeStoreDamaged when the
+	// content doesn't have its digest.
+	Get(ctx context.Context, d belay.Digest) ([]byte, error)
+	// Open streams the content.
+	Open(ctx context.Context, d belay.Digest) (io.ReadCloser, error)
+}
+
+// BlobWriter streams content into the store.
+type BlobWriter interface {
+	io.Writer
+	Commit() (belay.Ref, error)
+	Close() error
+}
+
+// Lanes is what start-up, timers and takers read.
+type Lanes interface {
+	// Lanes lists the lanes of a session that are runnable, have a wake time
+	// or have waiting commands; of all sessions when session is empty.
+	Lanes(ctx context.Context, session belay.SessionID) ([]LaneRow, error)
+}
+
+// States caches decider states.
+type States interface {
+	// LoadState returns the newest cached state of a stream with this version, or nil.
+	LoadState(ctx context.Context, s belay.StreamID, version string) (*State, error)
+}
+
+// Views keeps read models with the position up to which they are folded.
+type Views interface {
+	// ViewPosition is 0 for a view that doesn't exist.
+	ViewPosition(ctx context.Context, view string) (Position, error)
+	// SaveView writes rows (nil deletes) and moves the view from one position
+	// to another; ErrConflict when it isn't at from. Resetting: to = 0 drops all rows.
+	SaveView(ctx context.Context, view string, from, to Position, rows map[string][]byte) error
+	// ViewRow returns one row or nil.
+	ViewRow(ctx context.Context, view, key string) ([]byte, error)
+	// ViewRows yields the rows in key order.
+	ViewRows(ctx context.Context, view string) iter.Seq2[string, []byte]
+}
+
+// Store is everything a driver gives.
+type Store interface {
+	Runtime() belay.RuntimeID
+	Log
+	Inbox
+	Owners
+	Blobs
+	Lanes
+	States
+	Views
+	// Close waits for what was accepted and gives back what this process owns.
+	Close() error
+}

@@ -1,0 +1,108 @@
+// Package tool is the seam between the runtime and what an agent can do. A
+// tool gets its arguments, a workspace and a sink; it never sees policy,
+// session, store or model. What governs it is in its Spec, which the scheduler
+// enforces.
+package tool
+
+import (
+	"context"
+	"encoding/json"
+	"os"
+	"time"
+
+	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/event"
+)
+
+// Spec says what a tool is and how it may be run.
+type Spec = belay.ToolSpec
+
+// Call is one attempt of a call.
+type Call struct {
+	ID      belay.CallID
+	Attempt int
+	Args    json.RawMessage
+	Dir     string   // absolute path of the workspace
+	Root    *os.Root // the workspace; the only way to files
+	// Expect maps paths to the digest this thread last saw, or "absent". A path
+	// that isn't in it was never read by the thread.
+	Expect map[string]string
+	Sink   Sink
+}
+
+// Sink takes what a call produces while it runs.
+type Sink interface {
+	// Fact records something now: process.*, artifact.changed, sandbox.applied,
+	// output.*. It returns after the fact is queued for the log; facts keep
+	// their order and are durable before the call's result is.
+	Fact(p event.Payload)
+	// Durable is Fact, and waits until the fact is committed.
+	Durable(p event.Payload) error
+	// Keep stores content by digest.
+	Keep(content []byte, media string) (belay.Ref, error)
+	// Output streams content of unknown size into the store.
+	Output(media string) (OutputWriter, error)
+	// Kept reads content back; an error when it isn't kept.
+	Kept(d belay.Digest) ([]byte, error)
+	// Progress shows text to whoever watches; it is not recorded.
+	Progress(text string)
+}
+
+// OutputWriter streams content of unknown size into the store.
+type OutputWriter interface {
+	Write(p []byte) (int, error)
+	Commit() (belay.Ref, error)
+	Close() error
+}
+
+// Result is a call's good end. Text is what the model reads; when it is longer
+// than the tool's output limit the engine keeps the whole and shows head and tail.
+type Result struct {
+	Text   string
+	Output *belay.Ref       // the whole output, when the tool kept it itself; Text is then a preview
+	Files  []event.FileSeen // what the thread knows of files from now on
+}
+
+// Error is a call's bad end: data for the model, not an error of the runtime.
+type Error struct {
+	event.Problem
+	Text   string // output so far
+	Output *belay.Ref
+	Files  []event.FileSeen
+}
+
+func (e *Error) Error() string { return e.Code + ": " + e.Message }
+
+// Failure classes. Source: DESIGN, Tools.
+const (
+	BadArguments = "bad_arguments"
+	NotFound     = "not_found"
+	Denied       = "denied"
+	Conflict     = "conflict"
+	Transient    = "transient"
+	Timeout      = "timeout"
+	Lost         = "lost"
+	Internal     = "internal"
+)
+
+// Tool is something an agent can do. Run returns a *Error for failures that
+// the model should read; any other error is internal. It returns soon after
+// ctx ends.
+type Tool interface {
+	Spec() Spec
+	Run(ctx context.Context, c Call) (Result, error)
+}
+
+// Recoverer is a tool whose effect can be looked up after a crash: Recover
+// finds out what an attempt with the same arguments did. done means that its
+// effect is there and r its result; not done means that nothing happened and
+// it may run. An error of class lost means that nobody can tell.
+type Recoverer interface {
+	Recover(ctx context.Context, c Call) (r Result, done bool, err error)
+}
+
+// DefaultTimeout bounds a call whose Spec says nothing.
+const DefaultTimeout = 2 * time.Minute
+
+// DefaultOutputLimit is how many bytes of an output the model is shown.
+const DefaultOutputLimit = 16 << 10

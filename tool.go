@@ -1,0 +1,47 @@
+package belay
+
+import "encoding/json"
+
+// EffectClass says what a crash in the middle of a call means.
+type EffectClass string
+
+const (
+	Pure        EffectClass = "pure"         // run it again freely
+	Idempotent  EffectClass = "idempotent"   // run it again with the same key, the call id
+	Recoverable EffectClass = "recoverable"  // ask the tool what the attempt before did
+	AtMostOnce  EffectClass = "at_most_once" // never run it again without a decision
+)
+
+// Access is how a call touches a resource.
+type Access string
+
+const (
+	Read  Access = "read"
+	Write Access = "write"
+)
+
+// Resource is something a call touches: "file:PATH", "workspace", "network".
+type Resource struct {
+	Name   string `json:"name"`
+	Access Access `json:"access"`
+}
+
+// ToolSpec says what a tool is and how it may be run. It is data: the rules of a
+// turn carry it, and the scheduler and the gate decide by it.
+type ToolSpec struct {
+	Name         string          `json:"name"`
+	Doc          string          `json:"doc"`    // what the model reads
+	Input        json.RawMessage `json:"input"`  // JSON Schema of the arguments
+	Effect       Effect          `json:"effect"` // empty is at_most_once
+	ReadOnly     bool            `json:"readOnly,omitempty"`
+	Exclusive    bool            `json:"exclusive,omitempty"` // runs alone in its thread
+	Destructive  bool            `json:"destructive,omitempty"`
+	Polling      bool            `json:"polling,omitempty"`   // repeating it unchanged is its purpose
+	PathArg      string          `json:"pathArg,omitempty"`   // argument that names the file it touches; others touch the workspace
+	Access       Access          `json:"access,omitempty"`    // how it touches that
+	Interrupt    string          `json:"interrupt,omitempty"` // cancel (default) or finish
+	Capabilities []string        `json:"capabilities,omitempty"`
+	Timeout      Duration        `json:"timeout,omitempty"`     // 0 is the engine's default
+	OutputLimit  int             `json:"outputLimit,omitempty"` // bytes the model is shown; 0 is the default
+	Handled      string          `json:"handled,omitempty"`     // complete or ask: the core answers the call, no tool runs
+}
