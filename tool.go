@@ -32,7 +32,7 @@ type ToolSpec struct {
 	Name         string          `json:"name"`
 	Doc          string          `json:"doc"`    // what the model reads
 	Input        json.RawMessage `json:"input"`  // JSON Schema of the arguments
-	Effect       Effect          `json:"effect"` // empty is at_most_once
+	Effect       EffectClass     `json:"effect"` // empty is at_most_once
 	ReadOnly     bool            `json:"readOnly,omitempty"`
 	Exclusive    bool            `json:"exclusive,omitempty"` // runs alone in its thread
 	Destructive  bool            `json:"destructive,omitempty"`
