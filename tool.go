@@ -20,12 +20,6 @@ const (
 	Write Access = "write"
 )
 
-// Resource is something a call touches: "file:PATH", "workspace", "network".
-type Resource struct {
-	Name   string `json:"name"`
-	Access Access `json:"access"`
-}
-
 // ToolSpec says what a tool is and how it may be run. It is data: the rules of a
 // turn carry it, and the scheduler and the gate decide by it.
 type ToolSpec struct {

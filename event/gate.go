@@ -60,6 +60,7 @@ type ActionResolved struct {
 	By       string        `json:"by"`       // a principal, deadline, turn
 	Scope    string        `json:"scope,omitempty"`
 	Message  belay.Content `json:"message,omitzero"`
+	Taint    []string      `json:"taint,omitempty"` // what the decision clears
 }
 
 // SandboxApplied says which boundary an execution really got.
@@ -76,17 +77,21 @@ type SandboxApplied struct {
 type SandboxViolation struct {
 	fact
 	Layer  string `json:"layer"`
+	Op     string `json:"op,omitempty"`     // read, write, connect, exec
+	Target string `json:"target,omitempty"` // a path, a host
 	Reason string `json:"reason"`
 }
 
 // PolicyChanged says that rules or grants changed.
 type PolicyChanged struct {
 	fact
-	Kind   string     `json:"kind"` // grant, rules
-	Op     string     `json:"op"`   // granted, revoked, used_up, loaded
-	Tool   string     `json:"tool,omitempty"`
-	Tier   string     `json:"tier,omitempty"`
-	Scope  string     `json:"scope,omitempty"`
-	By     string     `json:"by,omitempty"`
-	Digest *belay.Ref `json:"digest,omitempty"`
+	Kind     string       `json:"kind"` // grant, rules
+	Op       string       `json:"op"`   // granted, revoked, used_up, loaded
+	Tool     string       `json:"tool,omitempty"`
+	ArgsHash belay.Digest `json:"argsHash,omitempty"` // the one call a grant is bound to
+	Prefix   string       `json:"prefix,omitempty"`   // or the start of the arguments it covers
+	Tier     string       `json:"tier,omitempty"`
+	Scope    string       `json:"scope,omitempty"`
+	By       string       `json:"by,omitempty"`
+	Digest   *belay.Ref   `json:"digest,omitempty"`
 }

@@ -2,6 +2,7 @@ package event
 
 import (
 	"encoding/json"
+	"time"
 
 	"github.com/belay-run/belay"
 )
@@ -11,7 +12,8 @@ import (
 type ModelRequested struct {
 	fact
 	Attempt  int    `json:"attempt"`
-	Kind     string `json:"kind"` // normal, nudge, grace, final
+	Kind     string `json:"kind"`            // normal, nudge, grace, final
+	Limit    string `json:"limit,omitempty"` // why it is final: time, steps, calls, loop
 	Provider string `json:"provider"`
 	Model    string `json:"model,omitempty"`
 	From     int64  `json:"from"`           // first sequence of the range
@@ -24,7 +26,7 @@ type ModelRequested struct {
 type ModelDelta struct {
 	fact
 	Attempt int    `json:"attempt"`
-	Offset  int64  `json:"offset"` // bytes of the answer's text before this
+	Offset  int64  `json:"offset,omitempty"` // bytes of the answer's text before this
 	Text    string `json:"text"`
 }
 
@@ -46,6 +48,7 @@ type ModelCall struct {
 	Args       json.RawMessage `json:"args,omitempty"`    // canonical JSON; absent when ArgsRef is set
 	ArgsRef    *belay.Ref      `json:"argsRef,omitempty"` // long arguments
 	ArgsHash   belay.Digest    `json:"argsHash"`
+	Path       string          `json:"path,omitempty"`    // the file the call names, by its tool's spec
 	Problem    *Problem        `json:"problem,omitempty"` // why it can't run: unknown tool, bad arguments
 }
 
@@ -64,7 +67,7 @@ type ModelFailed struct {
 	fact
 	Attempt    int        `json:"attempt"`
 	Problem    Problem    `json:"problem"`
-	RetryAfter int64      `json:"retryAfterMs,omitempty"` // what the provider asked for
+	RetryAt    time.Time  `json:"retryAt,omitzero"` // when the next attempt may leave
 	PartialRef *belay.Ref `json:"partialRef,omitempty"`
 	Partial    string     `json:"partial,omitempty"`
 	Offset     int64      `json:"offset,omitempty"` // bytes of text received

@@ -15,7 +15,7 @@ type ProcessStarted struct {
 type ProcessOutput struct {
 	fact
 	Name   string `json:"stream"` // stdout, stderr
-	Offset int64  `json:"offset"`
+	Offset int64  `json:"offset,omitempty"`
 	Text   string `json:"text"`
 }
 
@@ -30,8 +30,8 @@ type ProcessCompleted struct {
 	fact
 	Exit   int        `json:"exit"`
 	Output *belay.Ref `json:"output,omitempty"`
-	Bytes  int64      `json:"bytes"`
-	Millis int64      `json:"ms"`
+	Bytes  int64      `json:"bytes,omitempty"`
+	Millis int64      `json:"ms,omitempty"`
 }
 
 // ProcessFailed is a process that could not be started or whose end nobody saw.
@@ -47,32 +47,6 @@ type ProcessTerminated struct {
 	Signal string     `json:"signal"`
 	Reason string     `json:"reason"` // timeout, cancelled, shutdown
 	Output *belay.Ref `json:"output,omitempty"`
-	Bytes  int64      `json:"bytes"`
-	Millis int64      `json:"ms"`
-}
-
-// OutputTruncated says how much of a large output the model was shown.
-type OutputTruncated struct {
-	fact
-	Bytes int64      `json:"bytes"`
-	Shown int64      `json:"shown"`
-	Ref   *belay.Ref `json:"ref,omitempty"`
-}
-
-// ChannelMessage is something a channel brought that is not a turn: an audit
-// entry (a refused command, a login), a message of a peer.
-type ChannelMessage struct {
-	fact
-	Kind      string `json:"kind"` // audit
-	Principal string `json:"principal,omitempty"`
-	Command   string `json:"command,omitempty"`
-	Code      string `json:"code,omitempty"`
-	Message   string `json:"message,omitempty"`
-}
-
-// RuntimeWarning is something odd that stopped nothing.
-type RuntimeWarning struct {
-	fact
-	Code    string `json:"code"`
-	Message string `json:"message"`
+	Bytes  int64      `json:"bytes,omitempty"`
+	Millis int64      `json:"ms,omitempty"`
 }

@@ -15,6 +15,9 @@ type SessionUpdated struct {
 	fact
 	Title    string          `json:"title,omitempty"`
 	Settings *belay.Settings `json:"settings,omitempty"`
+	Thread   belay.ThreadID  `json:"thread,omitempty"` // new work: the thread that does it
+	Task     belay.TaskID    `json:"task,omitempty"`   // its task
+	Turn     belay.TurnID    `json:"turn,omitempty"`   // the turn it submits
 }
 
 // ThreadStarted opens a thread.

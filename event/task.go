@@ -1,6 +1,10 @@
 package event
 
-import "github.com/belay-run/belay"
+import (
+	"time"
+
+	"github.com/belay-run/belay"
+)
 
 // TaskCreated gives a task its objective.
 type TaskCreated struct {
@@ -9,6 +13,9 @@ type TaskCreated struct {
 	Kind      string         `json:"kind"` // agent, flow, node
 	Thread    belay.ThreadID `json:"assignedThread,omitempty"`
 	By        string         `json:"by,omitempty"`
+	Title     string         `json:"title,omitempty"`
+	Node      string         `json:"node,omitempty"`      // the flow's node that a task of kind node stands for
+	Iteration int            `json:"iteration,omitempty"` // of that node, from 1
 }
 
 // TaskStarted says that the first attempt begins.
@@ -70,7 +77,7 @@ type TaskAttemptStarted struct {
 	Number  int            `json:"number"` // from 1
 	Thread  belay.ThreadID `json:"assignedThread"`
 	Turn    belay.TurnID   `json:"turn"`
-	Purpose string         `json:"purpose,omitempty"`
+	Purpose string         `json:"purpose,omitempty"` // compensate; empty is the objective
 	Worker  string         `json:"worker,omitempty"`
 }
 
@@ -85,4 +92,95 @@ type TaskAttemptFailed struct {
 	fact
 	Outcome belay.Outcome `json:"outcome"`
 	Reason  string        `json:"reason"`
+}
+
+// TaskAccepted says that somebody answers for the task.
+type TaskAccepted struct {
+	fact
+	By string `json:"by,omitempty"`
+}
+
+// TaskQueued says that the task waits for its turn.
+type TaskQueued struct {
+	fact
+	Position int    `json:"position,omitempty"`
+	Reason   string `json:"reason,omitempty"` // capacity, dependency, order
+}
+
+// TaskUpdated changes what a task is, not how far it is.
+type TaskUpdated struct {
+	fact
+	Title     string         `json:"title,omitempty"`
+	Objective *belay.Content `json:"objective,omitempty"`
+	Priority  int            `json:"priority,omitempty"`
+	Assignee  string         `json:"assignee,omitempty"`
+	By        string         `json:"by,omitempty"`
+}
+
+// TaskProgress says how far a task is.
+type TaskProgress struct {
+	fact
+	Phase      string        `json:"phase,omitempty"` // planning, working, verifying, delivering, waiting
+	Summary    belay.Content `json:"summary,omitzero"`
+	Done       int           `json:"done,omitempty"`
+	Total      int           `json:"total,omitempty"`
+	Outputs    []belay.Ref   `json:"outputs,omitempty"`
+	Delivery   string        `json:"delivery,omitempty"` // pending, delivered, queued, failed, parent_missing
+	Checkpoint *Checkpoint   `json:"checkpoint,omitempty"`
+}
+
+// Checkpoint is the state of a flow run between two of its steps.
+type Checkpoint struct {
+	Channels map[string]belay.Ref `json:"channels,omitempty"` // by name
+	Versions map[string]int64     `json:"versions,omitempty"` // of those channels
+}
+
+// TaskWaiting says what has to come before the task goes on.
+type TaskWaiting struct {
+	fact
+	Status     string    `json:"status"` // waiting_input, waiting_permission, waiting_resource
+	WaitingFor string    `json:"waitingFor,omitempty"`
+	Until      time.Time `json:"until,omitzero"`
+	Reason     string    `json:"reason,omitempty"`
+}
+
+// TaskPaused stops a task on purpose; it can be resumed.
+type TaskPaused struct {
+	fact
+	By     string `json:"by,omitempty"`
+	Reason string `json:"reason,omitempty"`
+}
+
+// TaskResumed ends a pause or a wait.
+type TaskResumed struct {
+	fact
+	By     string `json:"by,omitempty"`
+	Reason string `json:"reason,omitempty"`
+}
+
+// TaskArchived takes an ended task out of the lists. Its history stays.
+type TaskArchived struct {
+	fact
+	By     string `json:"by,omitempty"`
+	Reason string `json:"reason,omitempty"`
+}
+
+// TaskDelegated says who does the task, or a part of it, for this one.
+type TaskDelegated struct {
+	fact
+	To     string         `json:"to"` // subagent, job, worker, peer
+	Task   belay.TaskID   `json:"task,omitempty"`
+	Thread belay.ThreadID `json:"thread,omitempty"`
+	Peer   *PeerTask      `json:"peer,omitempty"`
+	Reason string         `json:"reason,omitempty"`
+}
+
+// TaskDependencyUpdated changes an edge between a task and something else.
+type TaskDependencyUpdated struct {
+	fact
+	Relation string       `json:"relation"` // parent, child, blocks, blocked_by, source_task, source_attempt, spawned_subagent, assigned_thread, produced_artifact, consumed_artifact, evidence
+	Op       string       `json:"op"`       // added, removed, met, taken
+	Target   belay.TaskID `json:"target,omitempty"`
+	Edge     string       `json:"edge,omitempty"` // of the flow: FROM->TO
+	Because  string       `json:"because,omitempty"`
 }

@@ -1,6 +1,11 @@
 package event
 
-import "github.com/belay-run/belay"
+import (
+	"encoding/json"
+	"time"
+
+	"github.com/belay-run/belay"
+)
 
 // ToolCatalogResolved fixes the inventory of a turn.
 type ToolCatalogResolved struct {
@@ -18,7 +23,9 @@ type ToolStarted struct {
 	ArgsHash belay.Digest `json:"argsHash"`
 	Expect   string       `json:"expect,omitempty"`   // digest the target file must still have; "absent"
 	Boundary string       `json:"boundary,omitempty"` // what confines it
-	Recover  bool         `json:"recover,omitempty"`  // the attempt only finds out what the one before did
+	ReadOnly bool         `json:"readOnly,omitempty"`
+	Polling  bool         `json:"polling,omitempty"`
+	Recover  bool         `json:"recover,omitempty"` // the attempt only finds out what the one before did
 }
 
 // ToolResult is the good end of a call.
@@ -26,10 +33,11 @@ type ToolResult struct {
 	fact
 	Name    string        `json:"name"`
 	Attempt int           `json:"attempt"`
-	Output  belay.Content `json:"output"`
+	Output  belay.Content `json:"output,omitzero"`
+	Whole   *belay.Ref    `json:"whole,omitempty"` // everything, where Output shows head and tail
 	Digest  belay.Digest  `json:"digest"`          // of the whole output, for loop detection
 	Files   []FileSeen    `json:"files,omitempty"` // what the thread knows of files after it
-	Millis  int64         `json:"ms"`
+	Millis  int64         `json:"ms,omitempty"`
 }
 
 // FileSeen is a file as the thread last read or wrote it.
@@ -46,19 +54,30 @@ type ToolFailed struct {
 	Attempt int           `json:"attempt"`
 	Problem Problem       `json:"problem"`
 	Output  belay.Content `json:"output,omitzero"` // what it had produced
-	Final   bool          `json:"final"`           // no further attempt follows
+	Whole   *belay.Ref    `json:"whole,omitempty"`
+	Files   []FileSeen    `json:"files,omitempty"`
+	Final   bool          `json:"final,omitempty"` // no further attempt follows
+	RetryAt time.Time     `json:"retryAt,omitzero"`
 	Millis  int64         `json:"ms,omitempty"`
 }
 
-// ArtifactChanged says that something with content changed: a file, a memory,
-// a definition.
-type ArtifactChanged struct {
+// ToolArgs says that a call runs with other arguments than the model gave.
+type ToolArgs struct {
 	fact
-	Kind   string     `json:"kind"` // file, memory, rules, flow, agent, playbook, schedule
-	Path   string     `json:"path,omitempty"`
-	Op     string     `json:"op,omitempty"`     // created, changed, removed
-	Before *belay.Ref `json:"before,omitempty"` // kept content
-	After  *belay.Ref `json:"after,omitempty"`
-	Kept   bool       `json:"kept"` // the content before can be restored
-	Note   string     `json:"note,omitempty"`
+	Name     string          `json:"name"`
+	By       string          `json:"by"` // hook/ID, or a principal
+	Args     json.RawMessage `json:"args,omitempty"`
+	ArgsRef  *belay.Ref      `json:"argsRef,omitempty"` // long arguments
+	ArgsHash belay.Digest    `json:"argsHash"`
+	Before   belay.Digest    `json:"before"` // hash of the arguments they replace
+}
+
+// ToolProgress is a checkpoint of what a running call tells about itself.
+type ToolProgress struct {
+	fact
+	Attempt int    `json:"attempt"`
+	Offset  int64  `json:"offset,omitempty"` // bytes of the text before this
+	Text    string `json:"text,omitempty"`
+	Done    int64  `json:"done,omitempty"`
+	Total   int64  `json:"total,omitempty"`
 }

@@ -21,7 +21,7 @@ type TurnStarted struct {
 	Kind       belay.TurnKind   `json:"kind"`
 	Rules      belay.Ref        `json:"rules"`
 	Completion belay.Completion `json:"completion"`
-	Limits     belay.Limits     `json:"limits"`
+	Limits     belay.Limits     `json:"limits,omitzero"`
 }
 
 // TurnCompleted ends a turn well.
@@ -31,7 +31,7 @@ type TurnCompleted struct {
 	Artifacts []string       `json:"artifacts,omitempty"`
 	NextSteps string         `json:"nextSteps,omitempty"`
 	Output    *belay.Content `json:"output,omitempty"`
-	Stats     TurnStats      `json:"stats"`
+	Stats     TurnStats      `json:"stats,omitzero"`
 }
 
 // TurnFailed ends a turn in any other way; Outcome says which.
@@ -42,19 +42,19 @@ type TurnFailed struct {
 	Code       string        `json:"code,omitempty"`       // stable name of the cause
 	PartialRef *belay.Ref    `json:"partialRef,omitempty"` // text the model had produced
 	Partial    string        `json:"partial,omitempty"`    // the same where it is short
-	Stats      TurnStats     `json:"stats"`
+	Stats      TurnStats     `json:"stats,omitzero"`
 }
 
 // TurnStats is what a turn used.
 type TurnStats struct {
-	Steps    int         `json:"steps"`
-	Calls    int         `json:"calls"`
-	ActiveMS int64       `json:"activeMs"` // milliseconds of driven time
-	Usage    belay.Usage `json:"usage"`
+	Steps    int         `json:"steps,omitempty"`
+	Calls    int         `json:"calls,omitempty"`
+	ActiveMS int64       `json:"activeMs,omitempty"` // milliseconds of driven time
+	Usage    belay.Usage `json:"usage,omitzero"`
 }
 
 // RunStatus says that a turn waits, resumes or is driven by another process.
-// Source: the standard's status words; DESIGN names phase takeover.
+// Status is one of the standard's words.
 type RunStatus struct {
 	fact
 	Status     string    `json:"status"`               // waiting_permission, waiting_input, running, …
@@ -64,4 +64,5 @@ type RunStatus struct {
 	Epoch      int64     `json:"epoch,omitempty"`
 	PriorEpoch int64     `json:"priorEpoch,omitempty"`
 	Reason     string    `json:"reason,omitempty"`
+	By         string    `json:"by,omitempty"` // the principal who wanted it
 }

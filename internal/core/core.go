@@ -67,12 +67,21 @@ type CallModel struct {
 	Step      belay.StepID
 	IDs       belay.IDs
 	Attempt   int
+	Failures  int // attempts of this request that failed before
 	From, To  int64
 	Kind      string // normal, nudge, grace, final
 	Note      string
 	Rules     belay.Ref
 	ForceTool string // the tool that must be called, where a provider can force it
 }
+
+// Timer wants nothing but another look at the time: a retry is due then.
+type Timer struct {
+	Name string
+	At   time.Time
+}
+
+func (e Timer) Key() string { return "timer/" + e.Name }
 
 func (e CallModel) Key() string { return "model/" + string(e.Step) + "/" + itoa(e.Attempt) }
 

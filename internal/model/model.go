@@ -23,6 +23,7 @@ type Request struct {
 	ForceTool string // the tool that must be called, where the provider can force it
 	MaxOutput int    // tokens; 0 is the provider's default
 	Attempt   int    // from 1
+	Failures  int    // attempts of this request that failed; a crash between two attempts is none
 	Key       string // the same for every attempt of one request
 }
 

@@ -87,7 +87,7 @@ type Record struct {
 type Log interface {
 	// Append writes the batch in one transaction and returns the position of
 	// its last event (0 if it has none). Errors: ErrConflict, ErrStale, or a
-	// belay.Error with a store code. A context that ends while the write is
+	// belay.Error with a store code; a fact over MaxEvent is CodeTooLarge. A context that ends while the write is
 	// queued may still see it committed: the caller must reload.
 	Append(ctx context.Context, b Batch) (Position, error)
 	// Read yields the events of a stream with sequence > after, in order.

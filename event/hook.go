@@ -1,0 +1,39 @@
+package event
+
+import "github.com/belay-run/belay"
+
+// HookStarted says that a hook is about to run.
+type HookStarted struct {
+	fact
+	Hook      string         `json:"hook"`             // its id in the configuration
+	Point     string         `json:"point"`            // session_start, user_prompt_submit, pre_tool_use, permission_request, post_tool_use, post_tool_failure, post_sampling, stop
+	Tier      string         `json:"tier,omitempty"`   // default, agent, workspace, user, admin
+	Digest    belay.Digest   `json:"digest,omitempty"` // of its program
+	InputHash belay.Digest   `json:"inputHash,omitempty"`
+	Timeout   belay.Duration `json:"timeout,omitempty"`
+}
+
+// HookCompleted is a hook's answer.
+type HookCompleted struct {
+	fact
+	Hook     string      `json:"hook"`
+	Point    string      `json:"point"`
+	Decision string      `json:"decision"` // continue, block, allow, deny, ask
+	Reason   string      `json:"reason,omitempty"`
+	Input    *belay.Ref  `json:"updatedInput,omitempty"`
+	Output   *belay.Ref  `json:"updatedToolOutput,omitempty"`
+	Context  []belay.Ref `json:"additionalContext,omitempty"`
+	Audit    []belay.Ref `json:"audit,omitempty"`
+	Suppress bool        `json:"suppressOutput,omitempty"`
+	Millis   int64       `json:"ms,omitempty"`
+}
+
+// HookFailed is a hook without an answer, and what that means.
+type HookFailed struct {
+	fact
+	Hook    string  `json:"hook"`
+	Point   string  `json:"point"`
+	Problem Problem `json:"problem"`
+	Fails   string  `json:"fails"` // open: things go on; closed: what it guards is denied
+	Millis  int64   `json:"ms,omitempty"`
+}

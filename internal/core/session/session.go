@@ -1,0 +1,154 @@
+// Package session is the decider of the container a person sees: which
+// workspace, which settings and grants, and which work was given to it. It
+// opens threads and tasks by sending; it runs nothing itself.
+package session
+
+import (
+	"encoding/json"
+	"slices"
+	"time"
+
+	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/event"
+	"github.com/belay-run/belay/internal/core"
+	"github.com/belay-run/belay/internal/policy"
+)
+
+// Version names what folding depends on besides the facts.
+const Version = "session/1"
+
+// maxKnown bounds the turn ids remembered for idempotence.
+const maxKnown = 256
+
+// State is a session.
+type State struct {
+	Stream    belay.StreamID   `json:"stream"`
+	Session   belay.SessionID  `json:"session"`
+	Workspace string           `json:"workspace"`
+	Title     string           `json:"title,omitempty"`
+	Settings  belay.Settings   `json:"settings"`
+	Grants    []policy.Grant   `json:"grants,omitempty"`
+	Threads   []belay.ThreadID `json:"threads,omitempty"`
+	Task      belay.TaskID     `json:"task,omitempty"` // the newest
+	Turns     []belay.TurnID   `json:"turns,omitempty"`
+	Seq       int64            `json:"seq"`
+}
+
+// Decider is the session's decider.
+type Decider struct{ s State }
+
+var _ core.Decider = (*Decider)(nil)
+
+// New is the decider of an empty stream.
+func New(stream belay.StreamID) *Decider { return &Decider{State{Stream: stream}} }
+
+// State is a look at the state; the caller must not change it.
+func (d *Decider) State() *State { return &d.s }
+
+// Handle answers a command.
+func (d *Decider) Handle(o belay.Order, now time.Time) ([]core.Fact, []core.Send, error) {
+	switch c := o.Command.(type) {
+	case belay.CreateSession:
+		return d.create(o, c)
+	case belay.SubmitWork:
+		return d.submit(c)
+	case belay.UpdateSession:
+		return d.update(o, c)
+	}
+	return nil, nil, belay.Errorf(belay.CodeBadCommand, "a session doesn't take %s", belay.CommandName(o.Command))
+}
+
+func (d *Decider) create(o belay.Order, c belay.CreateSession) ([]core.Fact, []core.Send, error) {
+	if d.s.Session != "" {
+		return nil, nil, nil
+	}
+	ids := belay.IDs{Session: belay.SessionID(o.Stream.ID())}
+	facts := []core.Fact{{IDs: ids, Data: event.SessionCreated{Workspace: c.Workspace, Title: c.Title, Settings: c.Settings}}}
+	return append(facts, granted(ids, nil, c.Settings.Allow, o.Principal)...), nil, nil
+}
+
+// granted are the facts of allow rules that a person gave and that aren't there yet.
+func granted(ids belay.IDs, have []policy.Grant, allow []string, by string) []core.Fact {
+	var facts []core.Fact
+	for _, tool := range allow {
+		if slices.ContainsFunc(have, func(g policy.Grant) bool { return g.Tool == tool }) {
+			continue
+		}
+		facts = append(facts, core.Fact{IDs: ids, Data: event.PolicyChanged{Kind: "grant", Op: "granted", Tool: tool, Tier: policy.TierUser, Scope: "session", By: by}})
+	}
+	return facts
+}
+
+// submit opens the thread, if it is new, and gives the task its objective.
+func (d *Decider) submit(c belay.SubmitWork) ([]core.Fact, []core.Send, error) {
+	s := &d.s
+	if s.Session == "" {
+		return nil, nil, belay.Errorf(belay.CodeNotFound, "no such session").WithHint("belay sessions list shows those of this workspace")
+	}
+	if slices.Contains(s.Turns, c.Turn) {
+		return nil, nil, nil
+	}
+	var sends []core.Send
+	if !slices.Contains(s.Threads, c.Thread) {
+		sends = append(sends, core.Send{To: c.Thread.Stream(), Command: belay.OpenThread{Workspace: s.Workspace}})
+	}
+	sends = append(sends, core.Send{To: c.Task.Stream(), Command: belay.CreateTask{Objective: c.Text, Thread: c.Thread, Turn: c.Turn, Rules: c.Rules}})
+	return []core.Fact{{IDs: s.ids(), Data: event.SessionUpdated{Thread: c.Thread, Task: c.Task, Turn: c.Turn}}}, sends, nil
+}
+
+func (d *Decider) update(o belay.Order, c belay.UpdateSession) ([]core.Fact, []core.Send, error) {
+	s := &d.s
+	if s.Session == "" {
+		return nil, nil, belay.Errorf(belay.CodeNotFound, "no such session")
+	}
+	facts := []core.Fact{{IDs: s.ids(), Data: event.SessionUpdated{Settings: &c.Settings}}}
+	return append(facts, granted(s.ids(), s.Grants, c.Settings.Allow, o.Principal)...), nil, nil
+}
+
+// Apply folds one fact.
+func (d *Decider) Apply(e event.Envelope) {
+	s := &d.s
+	s.Seq, s.Stream = e.Seq, e.Stream
+	switch p := e.Data.(type) {
+	case event.SessionCreated:
+		s.Session, s.Workspace, s.Title, s.Settings = e.IDs.Session, p.Workspace, p.Title, p.Settings
+	case event.SessionUpdated:
+		s.updated(p)
+	case event.PolicyChanged:
+		if p.Kind == "grant" && p.Op == "granted" {
+			s.Grants = append(s.Grants, policy.Grant{Tool: p.Tool, Tier: p.Tier, Kind: "rule", By: p.By})
+		}
+	}
+}
+
+func (s *State) updated(p event.SessionUpdated) {
+	if p.Settings != nil {
+		s.Settings = *p.Settings
+	}
+	if p.Title != "" {
+		s.Title = p.Title
+	}
+	if p.Turn == "" {
+		return
+	}
+	if !slices.Contains(s.Threads, p.Thread) {
+		s.Threads = append(s.Threads, p.Thread)
+	}
+	s.Task = p.Task
+	s.Turns = append(s.Turns, p.Turn)
+	if n := len(s.Turns); n > maxKnown {
+		s.Turns = s.Turns[n-maxKnown:]
+	}
+}
+
+func (s *State) ids() belay.IDs { return belay.IDs{Session: s.Session} }
+
+// Next wants nothing: a session acts on commands only.
+func (d *Decider) Next(time.Time) core.Ready { return core.Ready{} }
+
+// A session needs no content and has nothing in flight.
+func (d *Decider) Missing() []belay.Ref           { return nil }
+func (d *Decider) Supply(belay.Ref, []byte) error { return nil }
+func (d *Decider) InFlight() bool                 { return false }
+func (d *Decider) Save() ([]byte, error)          { return json.Marshal(&d.s) }
+func (d *Decider) Load(data []byte) error         { return json.Unmarshal(data, &d.s) }

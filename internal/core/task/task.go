@@ -1,0 +1,220 @@
+// Package task is the decider of an objective: its attempts on a thread and how
+// it ended. Attempts are kept, never replaced. A task doesn't know how work is
+// done: it sends a turn to a thread and is told the outcome.
+package task
+
+import (
+	"encoding/json"
+	"time"
+
+	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/event"
+	"github.com/belay-run/belay/internal/core"
+)
+
+// Version names what folding depends on besides the facts.
+const Version = "task/1"
+
+// maxAttempts bounds the attempts remembered in the state; all are in the log.
+const maxAttempts = 32
+
+// State is a task.
+type State struct {
+	Stream    belay.StreamID  `json:"stream"`
+	Session   belay.SessionID `json:"session"`
+	Task      belay.TaskID    `json:"task"`
+	Thread    belay.ThreadID  `json:"thread"`
+	Objective belay.Content   `json:"objective,omitzero"`
+	Status    string          `json:"status"` // of the standard: accepted, running, completed, …
+	Seq       int64           `json:"seq"`
+	Attempts  []Attempt       `json:"attempts,omitempty"`
+	Count     int             `json:"count"` // attempts ever
+	Cancel    bool            `json:"cancel,omitempty"`
+	Rules     belay.Ref       `json:"rules,omitzero"`
+}
+
+// Attempt is one run.
+type Attempt struct {
+	Run     belay.RunID   `json:"run"`
+	Turn    belay.TurnID  `json:"turn"`
+	Outcome belay.Outcome `json:"outcome,omitempty"` // empty while it runs
+}
+
+// Decider is the task's decider.
+type Decider struct{ s State }
+
+var _ core.Decider = (*Decider)(nil)
+
+// New is the decider of an empty stream.
+func New(stream belay.StreamID) *Decider { return &Decider{State{Stream: stream}} }
+
+// State is a look at the state; the caller must not change it.
+func (d *Decider) State() *State { return &d.s }
+
+// Handle answers a command.
+func (d *Decider) Handle(o belay.Order, now time.Time) ([]core.Fact, []core.Send, error) {
+	switch c := o.Command.(type) {
+	case belay.CreateTask:
+		return d.create(o, c)
+	case belay.RetryTask:
+		return d.retry(c)
+	case belay.CancelTask:
+		return d.cancel(o, c)
+	case belay.EndAttempt:
+		return d.endAttempt(c)
+	}
+	return nil, nil, belay.Errorf(belay.CodeBadCommand, "a task doesn't take %s", belay.CommandName(o.Command))
+}
+
+func (d *Decider) create(o belay.Order, c belay.CreateTask) ([]core.Fact, []core.Send, error) {
+	s := &d.s
+	if s.Status != "" {
+		return nil, nil, nil
+	}
+	ids := belay.IDs{Session: o.Session, Task: belay.TaskID(o.Stream.ID())}
+	facts := []core.Fact{
+		{IDs: ids, Data: event.TaskCreated{Objective: c.Objective, Kind: "agent", Thread: c.Thread, By: o.Principal}},
+		{IDs: ids, Data: event.TaskStarted{}},
+	}
+	attempt, send := s.attempt(ids, len(facts), 1, c.Thread, c.Turn, c.Objective, c.Rules)
+	return append(facts, attempt), []core.Send{send}, nil
+}
+
+func (d *Decider) retry(c belay.RetryTask) ([]core.Fact, []core.Send, error) {
+	s := &d.s
+	if s.Status == "" {
+		return nil, nil, belay.Errorf(belay.CodeNotFound, "no such task")
+	}
+	if s.running() != nil {
+		return nil, nil, belay.Errorf(belay.CodeBadState, "task %s is running", s.Task)
+	}
+	if s.Status == "completed" {
+		return nil, nil, belay.Errorf(belay.CodeBadState, "task %s is completed", s.Task).WithHint("belay run starts a new one")
+	}
+	ids := s.ids()
+	facts := []core.Fact{{IDs: ids, Data: event.TaskRetrying{Reason: c.Reason}}}
+	attempt, send := s.attempt(ids, len(facts), s.Count+1, s.Thread, c.Turn, s.Objective, c.Rules)
+	return append(facts, attempt), []core.Send{send}, nil
+}
+
+// attempt starts a run: the fact, and the turn for the thread.
+func (s *State) attempt(ids belay.IDs, n, number int, thread belay.ThreadID, turn belay.TurnID, text belay.Content, rules belay.Ref) (core.Fact, core.Send) {
+	ids.Run = belay.RunID(belay.DeriveID(belay.PrefixRun, s.Stream, s.Seq+1+int64(n), 0))
+	fact := core.Fact{IDs: ids, Data: event.TaskAttemptStarted{Number: number, Thread: thread, Turn: turn}}
+	return fact, core.Send{To: thread.Stream(), Command: belay.SubmitTurn{
+		Turn: turn, Kind: belay.TurnUser, Task: ids.Task, Run: ids.Run, Text: text, Rules: rules,
+	}}
+}
+
+func (d *Decider) cancel(o belay.Order, c belay.CancelTask) ([]core.Fact, []core.Send, error) {
+	s := &d.s
+	if s.running() == nil {
+		return nil, nil, belay.Errorf(belay.CodeBadState, "task %s isn't running", s.Task)
+	}
+	if s.Cancel {
+		return nil, nil, nil
+	}
+	return []core.Fact{{IDs: s.ids(), Data: event.TaskCancelRequested{By: o.Principal, Reason: c.Reason}}},
+		[]core.Send{{To: s.Thread.Stream(), Command: belay.InterruptTurn{Reason: c.Reason}}}, nil
+}
+
+func (d *Decider) endAttempt(c belay.EndAttempt) ([]core.Fact, []core.Send, error) {
+	s := &d.s
+	a := s.running()
+	if a == nil || a.Run != c.Run {
+		return nil, nil, nil // told before
+	}
+	ids := s.ids()
+	run := ids
+	run.Run = c.Run
+	var facts []core.Fact
+	if c.Outcome == belay.Completed {
+		facts = append(facts, core.Fact{IDs: run, Data: event.TaskAttemptCompleted{Summary: c.Summary}})
+	} else {
+		facts = append(facts, core.Fact{IDs: run, Data: event.TaskAttemptFailed{Outcome: c.Outcome, Reason: c.Reason}})
+	}
+	return append(facts, core.Fact{IDs: ids, Data: end(c)}), nil, nil
+}
+
+// end is the fact that a turn's outcome makes of the task.
+func end(c belay.EndAttempt) event.Payload {
+	e := event.TaskEnd{Outcome: c.Outcome, Summary: c.Summary, Reason: c.Reason}
+	switch c.Outcome {
+	case belay.Completed:
+		return event.TaskCompleted{TaskEnd: e}
+	case belay.Cancelled:
+		return event.TaskCancelled{TaskEnd: e}
+	case belay.TimedOut:
+		return event.TaskTimedOut{TaskEnd: e}
+	case belay.Lost:
+		return event.TaskLost{TaskEnd: e}
+	case belay.Blocked:
+		return event.TaskBlocked{TaskEnd: e}
+	}
+	return event.TaskFailed{TaskEnd: e}
+}
+
+// Apply folds one fact.
+func (d *Decider) Apply(e event.Envelope) {
+	s := &d.s
+	s.Seq, s.Stream = e.Seq, e.Stream
+	switch p := e.Data.(type) {
+	case event.TaskCreated:
+		s.Session, s.Task, s.Thread, s.Objective, s.Status = e.IDs.Session, e.IDs.Task, p.Thread, p.Objective, "accepted"
+	case event.TaskStarted:
+		s.Status = "running"
+	case event.TaskRetrying:
+		s.Status, s.Cancel = "retrying", false
+	case event.TaskCancelRequested:
+		s.Status, s.Cancel = "cancelling", true
+	case event.TaskAttemptStarted:
+		s.Status = "running"
+		s.Count = p.Number
+		s.Attempts = append(s.Attempts, Attempt{Run: e.IDs.Run, Turn: p.Turn})
+		if n := len(s.Attempts); n > maxAttempts {
+			s.Attempts = s.Attempts[n-maxAttempts:]
+		}
+	case event.TaskAttemptCompleted:
+		s.close(belay.Completed)
+	case event.TaskAttemptFailed:
+		s.close(p.Outcome)
+	case event.TaskCompleted:
+		s.Status = "completed"
+	case event.TaskFailed:
+		s.Status = "failed"
+	case event.TaskCancelled:
+		s.Status = "cancelled"
+	case event.TaskTimedOut:
+		s.Status = "timed_out"
+	case event.TaskLost:
+		s.Status = "lost"
+	case event.TaskBlocked:
+		s.Status = "blocked"
+	}
+}
+
+func (s *State) close(o belay.Outcome) {
+	if a := s.running(); a != nil {
+		a.Outcome = o
+	}
+}
+
+// running is the attempt that hasn't ended.
+func (s *State) running() *Attempt {
+	if n := len(s.Attempts); n > 0 && s.Attempts[n-1].Outcome == "" {
+		return &s.Attempts[n-1]
+	}
+	return nil
+}
+
+func (s *State) ids() belay.IDs { return belay.IDs{Session: s.Session, Task: s.Task} }
+
+// Next wants nothing: a task acts on commands only.
+func (d *Decider) Next(time.Time) core.Ready { return core.Ready{} }
+
+// A task needs no content and has nothing in flight.
+func (d *Decider) Missing() []belay.Ref           { return nil }
+func (d *Decider) Supply(belay.Ref, []byte) error { return nil }
+func (d *Decider) InFlight() bool                 { return false }
+func (d *Decider) Save() ([]byte, error)          { return json.Marshal(&d.s) }
+func (d *Decider) Load(data []byte) error         { return json.Unmarshal(data, &d.s) }

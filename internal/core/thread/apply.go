@@ -1,0 +1,286 @@
+package thread
+
+import (
+	"slices"
+
+	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/event"
+	"github.com/belay-run/belay/internal/policy"
+)
+
+// Apply folds one fact. It never fails and never decides: what it doesn't know
+// it only counts.
+func (d *Decider) Apply(e event.Envelope) {
+	s := &d.s
+	s.tick(e)
+	s.Seq, s.Last, s.Stream = e.Seq, e.Time, e.Stream
+	switch p := e.Data.(type) {
+	case event.ThreadStarted:
+		s.Open, s.Session, s.Thread, s.Workspace = true, e.IDs.Session, e.IDs.Thread, p.Workspace
+	case event.PolicyChanged:
+		if p.Kind == "grant" && p.Op == "granted" {
+			s.grant(policy.Grant{Tool: p.Tool, Tier: p.Tier, Kind: "answer", By: p.By})
+		}
+	case event.TurnSubmitted:
+		s.Queue = append(s.Queue, Queued{Turn: e.IDs.Turn, Kind: p.Kind, Task: e.IDs.Task, Run: e.IDs.Run, Rules: p.Rules})
+		s.Known = keep(append(s.Known, e.IDs.Turn), maxKnown)
+	case event.TurnStarted:
+		s.begin(e, p)
+	}
+	if s.Turn != nil {
+		s.applyTurn(e)
+	}
+}
+
+// tick adds the time since the last fact to the turn's active time if it was
+// driven. A takeover says that the driver had gone: nobody knows when, so the
+// gap counts for nothing.
+func (s *State) tick(e event.Envelope) {
+	if p, ok := e.Data.(event.RunStatus); ok && p.Phase == "takeover" {
+		return
+	}
+	if s.Turn != nil && s.driven() && e.Time.After(s.Last) {
+		s.Turn.Active += e.Time.Sub(s.Last)
+	}
+}
+
+func (s *State) begin(e event.Envelope, p event.TurnStarted) {
+	i := slices.IndexFunc(s.Queue, func(q Queued) bool { return q.Turn == e.IDs.Turn })
+	if i < 0 {
+		return
+	}
+	q := s.Queue[i]
+	q.Rules = p.Rules
+	s.Queue = slices.Delete(s.Queue, i, i+1)
+	s.Turn = &Turn{Queued: q, Begun: true, Completion: p.Completion, Limits: p.Limits}
+}
+
+func (s *State) applyTurn(e event.Envelope) {
+	t := s.Turn
+	switch p := e.Data.(type) {
+	case event.ThreadUpdated:
+		if p.Rules != nil {
+			t.Rules = *p.Rules
+		}
+	case event.RunStatus:
+		s.applyStatus(p)
+	case event.ModelRequested:
+		t.request(e, p)
+	case event.ModelCompleted:
+		t.answered(p)
+	case event.ModelFailed:
+		t.modelFailed(p)
+	case event.PermissionEvaluated:
+		if c := t.call(e.IDs.Call); c != nil {
+			c.Judged, c.Verdict = true, policy.Decision(p.Decision)
+			c.Reason, c.Hint = p.Reason, p.Hint
+		}
+	case event.ActionRequired:
+		s.applyAsk(e, p)
+	case event.ActionResolved:
+		s.applyAnswer(e, p)
+	case event.ToolStarted:
+		if c := t.call(e.IDs.Call); c != nil {
+			c.Attempt, c.Flying, c.Orphan, c.Recover = p.Attempt, true, false, p.Recover
+			c.Changes, c.Polls = !p.ReadOnly, p.Polling
+		}
+	case event.ToolResult:
+		s.applyResult(e, p)
+	case event.ToolFailed:
+		s.applyFailure(e, p)
+	case event.TurnCompleted:
+		s.end(belay.Completed, "")
+	case event.TurnFailed:
+		s.end(p.Outcome, p.Reason)
+	}
+}
+
+func (s *State) applyStatus(p event.RunStatus) {
+	t := s.Turn
+	if p.Status == "cancelling" {
+		t.Stop = &Stop{By: p.By, Reason: p.Reason}
+	}
+	if p.Phase != "takeover" || t.Step == nil {
+		return
+	}
+	t.Step.Orphan = t.Step.Flying
+	for i := range t.Step.Calls {
+		t.Step.Calls[i].Orphan = t.Step.Calls[i].Flying
+	}
+}
+
+func (t *Turn) request(e event.Envelope, p event.ModelRequested) {
+	if t.Step == nil || t.Step.ID != e.IDs.Step {
+		t.Step = &Step{ID: e.IDs.Step, Kind: p.Kind, Note: p.Note, Limit: p.Limit, From: p.From, To: p.To, Begun: t.Active}
+		t.Steps++
+		t.Nudged = t.Nudged || p.Kind == KindNudge
+	}
+	st := t.Step
+	st.Attempt, st.Flying, st.Orphan, st.Problem = p.Attempt, true, false, nil
+}
+
+func (t *Turn) answered(p event.ModelCompleted) {
+	st := t.Step
+	if st == nil {
+		return
+	}
+	st.Flying, st.Orphan, st.Answered = false, false, true
+	t.Usage = t.Usage.Add(p.Usage)
+	for _, c := range p.Calls {
+		st.Calls = append(st.Calls, Call{ID: c.ID, Name: c.Name, Args: c.Args, ArgsRef: c.ArgsRef, ArgsHash: c.ArgsHash, Path: c.Path, Problem: c.Problem})
+	}
+	if len(p.Calls) == 0 {
+		st.Text = p.Text
+	}
+}
+
+func (t *Turn) modelFailed(p event.ModelFailed) {
+	st := t.Step
+	if st == nil {
+		return
+	}
+	st.Flying, st.Orphan = false, false
+	t.Partial, t.PartialText = p.PartialRef, p.Partial
+	if p.Problem.Class == "cancelled" {
+		return
+	}
+	st.Failures++
+	st.Problem = &p.Problem
+	st.RetryAt = p.RetryAt
+}
+
+func (t *Turn) call(id belay.CallID) *Call {
+	if t.Step == nil || id == "" {
+		return nil
+	}
+	return t.Step.call(id)
+}
+
+func (s *State) applyAsk(e event.Envelope, p event.ActionRequired) {
+	a := &Ask{Action: e.IDs.Action, Kind: p.Kind, Until: p.Until, Open: true}
+	if c := s.Turn.call(e.IDs.Call); c != nil {
+		c.Ask = a
+		return
+	}
+	s.Turn.Ask = a
+}
+
+func (s *State) applyAnswer(e event.Envelope, p event.ActionResolved) {
+	s.Answers = keep(append(s.Answers, Answer{e.IDs.Action, p.Decision, p.By, e.Time}), maxAnswers)
+	ask, c := s.openAsk(e.IDs.Action)
+	if ask == nil {
+		return
+	}
+	ask.Open, ask.Decision, ask.Message = false, p.Decision, p.Message.Text
+	switch ask.Kind {
+	case "permission":
+		c.Verdict = policy.Deny
+		if p.Decision == "allow" {
+			c.Verdict = policy.Allow
+		}
+		c.Reason, c.Hint = p.By+" said no", ""
+		if p.Message.Text != "" {
+			c.Reason += ": " + p.Message.Text
+		}
+	case "continue":
+		s.Turn.Failing = nil
+		s.Turn.GaveUp = p.Decision != "allow"
+	}
+}
+
+func (s *State) applyResult(e event.Envelope, p event.ToolResult) {
+	t := s.Turn
+	c := t.call(e.IDs.Call)
+	if c == nil {
+		return
+	}
+	c.Flying, c.Orphan, c.Over = false, false, true
+	t.Calls++
+	t.Failing, t.Denied = nil, false
+	s.saw(p.Files)
+	t.track(c, p.Digest, "")
+}
+
+func (s *State) applyFailure(e event.Envelope, p event.ToolFailed) {
+	t := s.Turn
+	c := t.call(e.IDs.Call)
+	if c == nil {
+		return
+	}
+	c.Flying, c.Orphan = false, false
+	s.saw(p.Files)
+	if !p.Final {
+		c.RetryAt = p.RetryAt
+		return
+	}
+	c.Over = true
+	t.Calls++
+	t.Denied = p.Problem.Class == "denied"
+	switch p.Problem.Class {
+	case "denied", "cancelled", "skipped":
+		return
+	case "lost":
+		s.LostKeys = keep(append(s.LostKeys, c.key()), maxTracked)
+	}
+	t.track(c, "", p.Problem.Code)
+	if f := c.Name + " " + p.Problem.Code; !slices.Contains(t.Failing, f) {
+		t.Failing = append(t.Failing, f)
+	}
+}
+
+// saw remembers files as the thread last read or wrote them.
+func (s *State) saw(files []event.FileSeen) {
+	for _, f := range files {
+		s.Files = slices.DeleteFunc(s.Files, func(o event.FileSeen) bool { return o.Path == f.Path })
+		s.Files = keep(append(s.Files, f), maxFiles)
+	}
+}
+
+// track counts identical calls with identical ends. A call that can change
+// things makes what others returned before stale, so it clears their counts.
+func (t *Turn) track(c *Call, result belay.Digest, code string) {
+	i := slices.IndexFunc(t.Tracked, func(k Tracked) bool { return k.Key == c.key() })
+	k := Tracked{Key: c.key()}
+	if i >= 0 {
+		k = t.Tracked[i]
+		t.Tracked = slices.Delete(t.Tracked, i, i+1)
+	}
+	if code != "" {
+		if k.Code != code {
+			k.Code, k.Fails = code, 0
+		}
+		k.Fails++
+		k.Result, k.Same = "", 0
+	} else {
+		if k.Result != result {
+			k.Result, k.Same = result, 0
+		}
+		k.Same++
+		k.Code, k.Fails = "", 0
+	}
+	if c.Changes {
+		t.Tracked = nil
+	}
+	t.Tracked = keep(append(t.Tracked, k), maxTracked)
+	if k.Same >= loopAt && !c.Polls {
+		t.Loop = c.Name
+	}
+}
+
+func (s *State) end(o belay.Outcome, reason string) {
+	s.Prev = &Ended{s.Turn.Turn, o, reason}
+	s.Turn = nil
+}
+
+func (s *State) grant(g policy.Grant) {
+	if !slices.ContainsFunc(s.Grants, func(o policy.Grant) bool { return o.Tool == g.Tool }) {
+		s.Grants = append(s.Grants, g)
+	}
+}
+
+func keep[T any](s []T, n int) []T {
+	if len(s) > n {
+		return slices.Delete(s, 0, len(s)-n)
+	}
+	return s
+}

@@ -1,0 +1,98 @@
+package thread
+
+import (
+	"time"
+
+	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/event"
+	"github.com/belay-run/belay/internal/core"
+)
+
+// cancel ends a turn that somebody wants to stop. It wants no effects any more
+// (the driver cancels what flies), closes what waits, and ends the turn once
+// nothing is in flight.
+func cancel(s *State, r *Rules, now time.Time, rd *core.Ready) bool {
+	t := s.Turn
+	if t.Stop == nil {
+		return false
+	}
+	if s.settleAll(r, rd, "cancelled", "INTERRUPTED", "the turn was interrupted") {
+		reason := t.Stop.Reason
+		if reason == "" {
+			reason = "interrupted by " + t.Stop.By
+		}
+		s.fail(rd, belay.Cancelled, "INTERRUPTED", reason)
+	}
+	return true
+}
+
+// settleAll closes every call of the step that isn't over: questions are
+// cancelled, calls that didn't start are skipped, orphans are settled by their
+// effect class. It tells whether nothing is left in flight.
+func (s *State) settleAll(r *Rules, rd *core.Ready, class, code, why string) bool {
+	t := s.Turn
+	if t.Ask != nil && t.Ask.Open {
+		rd.Decided = append(rd.Decided, s.resolve(t.Ask, nil, "cancelled", "turn", "", why)...)
+	}
+	st := t.Step
+	if st == nil {
+		return true
+	}
+	quiet := !st.Flying || st.Orphan
+	for i := range st.Calls {
+		c := &st.Calls[i]
+		if c.Over {
+			continue
+		}
+		if c.Flying && !c.Orphan {
+			if spec, ok := r.tool(c.Name); ok && spec.Interrupt == "finish" {
+				rd.Effects = append(rd.Effects, s.effect(r, c))
+			}
+			quiet = false
+			continue
+		}
+		if c.Ask != nil && c.Ask.Open {
+			rd.Decided = append(rd.Decided, s.resolve(c.Ask, c, "cancelled", "turn", "", why)...)
+		}
+		p := event.Problem{Class: class, Code: code, Message: why}
+		if c.Orphan && s.classOf(r, c) == belay.AtMostOnce {
+			p = lostProblem(c)
+		}
+		rd.Decided = append(rd.Decided, s.failed(c, p))
+	}
+	return quiet
+}
+
+func (s *State) failed(c *Call, p event.Problem) core.Fact {
+	return core.Fact{IDs: s.callIDs(c), Data: event.ToolFailed{Name: c.Name, Attempt: c.Attempt, Problem: p, Final: true}}
+}
+
+// fail ends the turn in any other way than well.
+func (s *State) fail(rd *core.Ready, o belay.Outcome, code, reason string) {
+	t := s.Turn
+	rd.Decided = append(rd.Decided, core.Fact{IDs: s.turnIDs(), Data: event.TurnFailed{
+		Outcome: o, Code: code, Reason: reason, PartialRef: t.Partial, Partial: t.PartialText, Stats: t.stats(),
+	}})
+	s.report(rd, o, belay.Content{}, reason)
+}
+
+// report tells the task how its attempt ended.
+func (s *State) report(rd *core.Ready, o belay.Outcome, summary belay.Content, reason string) {
+	t := s.Turn
+	if t.Task == "" {
+		return
+	}
+	rd.Sends = append(rd.Sends, core.Send{To: t.Task.Stream(), Command: belay.EndAttempt{
+		Run: t.Run, Turn: t.Turn, Outcome: o, Summary: summary, Reason: reason,
+	}})
+}
+
+func (s *State) turnIDs() belay.IDs {
+	ids := s.ids()
+	ids.Step = ""
+	return ids
+}
+
+func (t *Turn) stats() event.TurnStats {
+	return event.TurnStats{Steps: t.Steps, Calls: t.Calls, ActiveMS: t.Active.Milliseconds(), Usage: t.Usage}
+}

@@ -1,0 +1,168 @@
+package thread
+
+import (
+	"slices"
+	"time"
+
+	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/event"
+	"github.com/belay-run/belay/internal/core"
+	"github.com/belay-run/belay/internal/policy"
+)
+
+// Handle answers a command with facts. A command repeated after it took effect
+// gives none.
+func (d *Decider) Handle(o belay.Order, now time.Time) ([]core.Fact, []core.Send, error) {
+	s := &d.s
+	var fs []core.Fact
+	var err error
+	switch c := o.Command.(type) {
+	case belay.OpenThread:
+		fs = s.open(o, c)
+	case belay.SubmitTurn:
+		fs, err = s.submit(o, c)
+	case belay.InterruptTurn:
+		fs, err = s.interrupt(o, c)
+	case belay.ResumeThread:
+		fs, err = s.resume(c)
+	case belay.RespondAction:
+		fs, err = s.respond(o, c, now)
+	case belay.TakeOver:
+		fs = s.takeOver(c)
+	default:
+		err = belay.Errorf(belay.CodeBadCommand, "a thread doesn't take %s", belay.CommandName(c))
+	}
+	return fs, nil, err
+}
+
+func (s *State) open(o belay.Order, c belay.OpenThread) []core.Fact {
+	if s.Open {
+		return nil
+	}
+	ids := belay.IDs{Session: o.Session, Thread: belay.ThreadID(o.Stream.ID())}
+	return []core.Fact{{IDs: ids, Data: event.ThreadStarted{Kind: "main", Workspace: c.Workspace}}}
+}
+
+func (s *State) submit(o belay.Order, c belay.SubmitTurn) ([]core.Fact, error) {
+	if !s.Open {
+		return nil, belay.Errorf(belay.CodeBadState, "the thread isn't open")
+	}
+	if slices.Contains(s.Known, c.Turn) {
+		return nil, nil
+	}
+	if len(s.Queue) >= maxQueue {
+		return nil, belay.Errorf(belay.CodeBusy, "%d turns wait already", len(s.Queue)).WithHint("wait for one to end, or interrupt")
+	}
+	ids := belay.IDs{Session: s.Session, Thread: s.Thread, Turn: c.Turn, Task: c.Task, Run: c.Run}
+	return []core.Fact{{IDs: ids, Data: event.TurnSubmitted{Kind: c.Kind, Text: c.Text, By: o.Principal, Rules: c.Rules}}}, nil
+}
+
+func (s *State) interrupt(o belay.Order, c belay.InterruptTurn) ([]core.Fact, error) {
+	if s.Turn == nil {
+		return nil, belay.Errorf(belay.CodeBadState, "no turn is running in %s", s.Thread)
+	}
+	if s.Turn.Stop != nil {
+		return nil, nil
+	}
+	return []core.Fact{s.fact(event.RunStatus{Status: "cancelling", Reason: c.Reason, By: o.Principal})}, nil
+}
+
+func (s *State) resume(c belay.ResumeThread) ([]core.Fact, error) {
+	if s.Turn == nil {
+		return nil, belay.Errorf(belay.CodeBadState, "no unfinished turn in %s", s.Thread)
+	}
+	if c.Rules.Digest == "" || c.Rules.Digest == s.Turn.Rules.Digest {
+		return nil, nil
+	}
+	return []core.Fact{{IDs: belay.IDs{Session: s.Session, Thread: s.Thread}, Data: event.ThreadUpdated{Rules: &c.Rules, Reason: "resumed with other settings"}}}, nil
+}
+
+func (s *State) respond(o belay.Order, c belay.RespondAction, now time.Time) ([]core.Fact, error) {
+	for _, a := range s.Answers {
+		if a.Action == c.Action {
+			return nil, belay.Errorf(belay.CodeAlreadyAnswered, "%s was answered with %s by %s at %s", c.Action, a.Decision, a.By, a.At.UTC().Format(time.RFC3339))
+		}
+	}
+	ask, call := s.openAsk(c.Action)
+	if ask == nil {
+		return nil, belay.Errorf(belay.CodeUnknownAction, "%s doesn't wait for an answer in %s", c.Action, s.Thread).WithHint("belay sessions show %s lists what waits", s.Session)
+	}
+	if !slices.Contains(decisions(ask.Kind), c.Decision) {
+		return nil, belay.Errorf(belay.CodeBadCommand, "%s can't be answered with %q", c.Action, c.Decision).WithHint("%s", howToAnswer(ask))
+	}
+	if !now.Before(ask.Until) {
+		return nil, belay.Errorf(belay.CodeAlreadyAnswered, "the deadline of %s passed at %s", c.Action, ask.Until.UTC().Format(time.RFC3339))
+	}
+	if len(c.Message) > maxMessage {
+		return nil, belay.Errorf(belay.CodeTooLarge, "the message has %d bytes; at most %d are taken", len(c.Message), maxMessage).WithHint("put it into a file and name the file")
+	}
+	scope := c.Scope
+	if scope == "" {
+		scope = "once"
+	}
+	fs := s.resolve(ask, call, c.Decision, o.Principal, scope, c.Message)
+	if ask.Kind == "permission" && c.Decision == "allow" && scope == "session" {
+		fs = append(fs, s.fact(event.PolicyChanged{Kind: "grant", Op: "granted", Tool: call.Name, Tier: policy.TierUser, Scope: "session", By: o.Principal}))
+	}
+	return fs, nil
+}
+
+func howToAnswer(a *Ask) string {
+	if a.Kind == "question" {
+		return "belay answer " + string(a.Action) + " TEXT"
+	}
+	return "belay approve " + string(a.Action) + ", or belay deny " + string(a.Action)
+}
+
+func decisions(kind string) []string {
+	if kind == "question" {
+		return []string{"answer", "deny"}
+	}
+	return []string{"allow", "deny"}
+}
+
+// openAsk finds a question that waits, and the call it is about if there is one.
+func (s *State) openAsk(id belay.ActionID) (*Ask, *Call) {
+	if s.Turn == nil {
+		return nil, nil
+	}
+	if a := s.Turn.Ask; a != nil && a.Open && a.Action == id {
+		return a, nil
+	}
+	if s.Turn.Step == nil {
+		return nil, nil
+	}
+	for i := range s.Turn.Step.Calls {
+		c := &s.Turn.Step.Calls[i]
+		if c.Ask != nil && c.Ask.Open && c.Ask.Action == id {
+			return c.Ask, c
+		}
+	}
+	return nil, nil
+}
+
+// resolve are the facts that end a question.
+func (s *State) resolve(a *Ask, c *Call, decision, by, scope, message string) []core.Fact {
+	ids := s.ids()
+	if c != nil {
+		ids = s.callIDs(c)
+	}
+	if a.Kind != "permission" {
+		scope = ""
+	}
+	withAction := ids
+	withAction.Action = a.Action
+	fs := []core.Fact{{IDs: withAction, Data: event.ActionResolved{Decision: decision, By: by, Scope: scope, Message: belay.Content{Text: message}}}}
+	if a.Kind == "permission" {
+		p := event.PermissionResolved{Decision: decision, By: by, Scope: scope, ArgsHash: c.ArgsHash, Message: message}
+		if decision != "allow" {
+			p.Decision = "deny"
+		}
+		fs = append(fs, core.Fact{IDs: withAction, Data: p})
+	}
+	return fs
+}
+
+func (s *State) takeOver(c belay.TakeOver) []core.Fact {
+	return []core.Fact{s.fact(event.RunStatus{Status: "running", Phase: "takeover", Epoch: c.Epoch, Reason: "another process drives the thread now; what was in flight is not any more"})}
+}

@@ -1,0 +1,99 @@
+package thread
+
+import (
+	"encoding/json"
+	"path"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/event"
+	"github.com/belay-run/belay/internal/core"
+)
+
+func cleanPath(p string) string { return path.Clean(p) }
+
+// handled answers a call that no tool runs: the completion and the question.
+func (s *State) handled(r *Rules, rd *core.Ready, spec belay.ToolSpec, c *Call, args []byte, now time.Time) {
+	switch {
+	case spec.Handled == "complete":
+		s.complete(rd, c, args)
+	case c.Ask == nil && r.headless():
+		rd.Decided = append(rd.Decided, s.failed(c, event.Problem{Class: "denied", Code: "NO_PERSON", Message: "no person available", Hint: "go on without an answer, or complete and say what is open"}))
+	case c.Ask == nil:
+		s.askPerson(r, rd, c, "question", now, c.Name, belay.Content{Text: question(c, args), Ref: c.ArgsRef})
+	case c.Ask.Open:
+	case c.Ask.Decision == "answer":
+		rd.Decided = append(rd.Decided, core.Fact{IDs: s.callIDs(c), Data: event.ToolResult{
+			Name: c.Name, Attempt: 1, Output: belay.Content{Text: c.Ask.Message}, Digest: belay.DigestOf([]byte(c.Ask.Message)),
+		}})
+	default:
+		rd.Decided = append(rd.Decided, s.failed(c, event.Problem{Class: "denied", Code: "NO_ANSWER", Message: "the question was not answered", Hint: "go on without an answer, or complete and say what is open"}))
+	}
+}
+
+func question(c *Call, args []byte) string {
+	var in struct {
+		Question string   `json:"question"`
+		Options  []string `json:"options"`
+	}
+	if json.Unmarshal(args, &in) != nil || in.Question == "" {
+		return preview(c)
+	}
+	if len(in.Options) > 0 {
+		return in.Question + " (" + strings.Join(in.Options, " / ") + ")"
+	}
+	return in.Question
+}
+
+// Completion is what complete_task says. The engine has checked its form.
+type Completion struct {
+	Summary   string          `json:"summary"`
+	Artifacts []string        `json:"artifacts,omitempty"`
+	NextSteps string          `json:"nextSteps,omitempty"`
+	Output    json.RawMessage `json:"output,omitempty"`
+}
+
+// complete ends the turn well: the call's result and the end are one decision.
+func (s *State) complete(rd *core.Ready, c *Call, args []byte) {
+	ids := s.callIDs(c)
+	var in Completion
+	if err := json.Unmarshal(args, &in); err != nil || strings.TrimSpace(in.Summary) == "" {
+		rd.Decided = append(rd.Decided, s.failed(c, event.Problem{Class: "bad_arguments", Code: "BAD_ARGUMENTS", Message: "summary is missing"}))
+		return
+	}
+	summary := short(strings.TrimSpace(in.Summary), c.ArgsRef)
+	done := event.TurnCompleted{Summary: summary, Artifacts: tidy(in.Artifacts), NextSteps: strings.TrimSpace(in.NextSteps), Stats: s.Turn.stats()}
+	done.Stats.Calls++
+	if len(in.Output) > 0 {
+		out := short(string(in.Output), c.ArgsRef)
+		done.Output = &out
+	}
+	const said = "accepted"
+	rd.Decided = append(rd.Decided,
+		core.Fact{IDs: ids, Data: event.ToolStarted{Name: c.Name, Attempt: 1, Effect: string(belay.Pure), ArgsHash: c.ArgsHash, Boundary: "none", ReadOnly: true}},
+		core.Fact{IDs: ids, Data: event.ToolResult{Name: c.Name, Attempt: 1, Output: belay.Content{Text: said}, Digest: belay.DigestOf([]byte(said))}},
+		core.Fact{IDs: s.turnIDs(), Data: done})
+	s.report(rd, belay.Completed, summary, "")
+}
+
+// short is text that fits into an event; longer text is cut, and the blob of
+// the arguments has the whole.
+func short(text string, whole *belay.Ref) belay.Content {
+	const most = 2000
+	if len(text) <= most {
+		return belay.Content{Text: text}
+	}
+	return belay.Content{Text: strings.ToValidUTF8(text[:most], "") + " …", Ref: whole}
+}
+
+func tidy(in []string) []string {
+	var out []string
+	for _, a := range in {
+		if a = strings.TrimSpace(a); a != "" && !slices.Contains(out, a) {
+			out = append(out, a)
+		}
+	}
+	return out
+}

@@ -1,0 +1,142 @@
+package thread
+
+import (
+	"encoding/json"
+	"time"
+
+	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/internal/core"
+)
+
+// A stage looks at one concern of the running turn. It adds facts, effects and
+// wake times to rd; done means that the stages after it must not act now.
+type stage func(s *State, r *Rules, now time.Time, rd *core.Ready) (done bool)
+
+// The stages in reading order. A new rule of the loop is a file and a line here.
+var stages = []stage{cancel, limits, request, permit, run, finish}
+
+// Next derives what is wanted from the state. Facts first: while there is
+// something to decide there are no effects, because the log comes before the world.
+func (d *Decider) Next(now time.Time) core.Ready {
+	var rd core.Ready
+	s := &d.s
+	if s.Turn == nil {
+		if len(s.Queue) > 0 {
+			dg := s.Queue[0].Rules.Digest
+			s.start(d.rules[dg], d.gone[dg], &rd)
+		}
+		return rd
+	}
+	r := d.rules[s.Turn.Rules.Digest]
+	if r == nil {
+		if d.gone[s.Turn.Rules.Digest] {
+			s.fail(&rd, belay.Lost, "RULES_MISSING", "the turn's rules are not in the store any more, so it can't be continued")
+		}
+		return rd
+	}
+	for _, st := range stages {
+		if st(s, r, now, &rd) || len(rd.Decided) > 0 {
+			break
+		}
+	}
+	if len(rd.Decided) > 0 {
+		rd.Effects, rd.Wake = nil, time.Time{}
+	}
+	return rd
+}
+
+// Decider is the thread's decider. Rules and long arguments are handed in by
+// Supply; a content that can't be had is reported by Gone.
+type Decider struct {
+	s       State
+	rules   map[belay.Digest]*Rules
+	content map[belay.Digest][]byte
+	gone    map[belay.Digest]bool
+}
+
+var _ core.Decider = (*Decider)(nil)
+
+// New is the decider of an empty stream.
+func New(stream belay.StreamID) *Decider {
+	return &Decider{s: State{Stream: stream}, rules: map[belay.Digest]*Rules{}, content: map[belay.Digest][]byte{}, gone: map[belay.Digest]bool{}}
+}
+
+// Version names what folding and deciding depend on besides the facts. It
+// changes when the shape or meaning of State changes.
+const Version = "thread/1"
+
+// State is a look at the state; the caller must not change it.
+func (d *Decider) State() *State { return &d.s }
+
+// Missing names the rules and the long arguments that Next needs.
+func (d *Decider) Missing() []belay.Ref {
+	var out []belay.Ref
+	need := func(r belay.Ref) {
+		if r.Digest != "" && d.rules[r.Digest] == nil && d.content[r.Digest] == nil && !d.gone[r.Digest] {
+			out = append(out, r)
+		}
+	}
+	t := d.s.Turn
+	if t == nil {
+		if len(d.s.Queue) > 0 {
+			need(d.s.Queue[0].Rules)
+		}
+		return out
+	}
+	need(t.Rules)
+	if r := d.rules[t.Rules.Digest]; r != nil && t.Step != nil {
+		for i := range t.Step.Calls {
+			c := &t.Step.Calls[i]
+			if spec, ok := r.tool(c.Name); ok && spec.Handled != "" && c.ArgsRef != nil && !c.Over {
+				need(*c.ArgsRef)
+			}
+		}
+	}
+	return out
+}
+
+// Supply hands in content that Missing named. Content nil means that the store
+// hasn't got it.
+func (d *Decider) Supply(ref belay.Ref, content []byte) error {
+	if content == nil {
+		d.gone[ref.Digest] = true
+		return nil
+	}
+	t := d.s.Turn
+	isRules := t != nil && t.Rules.Digest == ref.Digest || t == nil && len(d.s.Queue) > 0 && d.s.Queue[0].Rules.Digest == ref.Digest
+	if !isRules {
+		d.content[ref.Digest] = content
+		return nil
+	}
+	var r Rules
+	if err := json.Unmarshal(content, &r); err != nil {
+		d.gone[ref.Digest] = true
+		return belay.Errorf(belay.CodeStoreDamaged, "the rules of the turn can't be read").At(string(ref.Digest)).Wrap(err)
+	}
+	r.content = d.content
+	clear(d.rules) // one set at a time: rules are as long as their tools' schemas
+	d.rules[ref.Digest] = &r
+	return nil
+}
+
+// Rules are the rules in force, or nil.
+func (d *Decider) Rules() *Rules {
+	if d.s.Turn == nil {
+		return nil
+	}
+	return d.rules[d.s.Turn.Rules.Digest]
+}
+
+// Save and Load: the state is plain data.
+func (d *Decider) Save() ([]byte, error)  { return json.Marshal(&d.s) }
+func (d *Decider) Load(data []byte) error { return json.Unmarshal(data, &d.s) }
+
+// InFlight tells whether facts say that something runs.
+func (d *Decider) InFlight() bool { return d.s.driven() }
+
+// wakeAt keeps the earliest wake time.
+func wakeAt(rd *core.Ready, at time.Time) {
+	if rd.Wake.IsZero() || at.Before(rd.Wake) {
+		rd.Wake = at
+	}
+}

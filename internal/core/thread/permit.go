@@ -1,0 +1,130 @@
+package thread
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/event"
+	"github.com/belay-run/belay/internal/core"
+	"github.com/belay-run/belay/internal/policy"
+)
+
+// permit judges the calls of an answer in order. Every call gets its recorded
+// verdict, also one that can't run anyway; what is asked waits for a person and
+// for its deadline.
+func permit(s *State, r *Rules, now time.Time, rd *core.Ready) bool {
+	st := s.Turn.Step
+	for i := range st.Calls {
+		c := &st.Calls[i]
+		switch {
+		case c.Over:
+		case !c.Judged:
+			s.judge(r, rd, c, now)
+		case c.Ask != nil && c.Ask.Open && !now.Before(c.Ask.Until):
+			rd.Decided = append(rd.Decided, s.resolve(c.Ask, c, "deny", "deadline", "once", "nobody answered in time")...)
+		case c.Ask != nil && c.Ask.Open:
+			wakeAt(rd, c.Ask.Until)
+		case c.Verdict == policy.Deny:
+			rd.Decided = append(rd.Decided, s.failed(c, event.Problem{Class: "denied", Code: "DENIED", Message: "not allowed: " + c.Reason, Hint: c.Hint}))
+		}
+	}
+	return false
+}
+
+// judge asks the gate about one call and records what it says. A call that
+// can't run, or that this step doesn't take, is refused right after.
+func (s *State) judge(r *Rules, rd *core.Ready, c *Call, now time.Time) {
+	spec, known := r.tool(c.Name)
+	v := policy.Verdict{Decision: policy.Deny, Source: "rule", Rule: "builtin/unknown-tool", Tier: policy.TierDefault, ReasonCode: "UNKNOWN_TOOL", Reason: "no such tool in this turn"}
+	if known {
+		v = policy.Evaluate(policy.Request{
+			Tool: spec, Path: c.Path, Mode: r.Settings.Mode, Grants: append(slices.Clone(r.Grants), s.Grants...),
+			Headless: r.headless(), Rerun: slices.Contains(s.LostKeys, c.key()),
+		})
+	}
+	refusal := s.refusal(r, spec, known, c)
+	if refusal != nil && v.Decision == policy.Ask {
+		// Nobody is asked about a call that won't run.
+		v.Decision, v.Source, v.ReasonCode, v.Reason = policy.Deny, "runtime", refusal.Code, refusal.Message
+	}
+	ids := s.callIDs(c)
+	rd.Decided = append(rd.Decided, core.Fact{IDs: ids, Data: event.PermissionEvaluated{
+		Decision: string(v.Decision), Source: v.Source, Rule: v.Rule, Tier: v.Tier, ReasonCode: v.ReasonCode,
+		Reason: v.Reason, Tool: c.Name, ArgsHash: c.ArgsHash, Hint: v.Hint,
+	}})
+	if refusal != nil {
+		rd.Decided = append(rd.Decided, s.failed(c, *refusal))
+		return
+	}
+	if v.Decision == policy.Ask {
+		s.askPerson(r, rd, c, "permission", now, c.Name, belay.Content{})
+	}
+}
+
+// refusal is why a call isn't run whatever the gate says; nil when it may run.
+func (s *State) refusal(r *Rules, spec belay.ToolSpec, known bool, c *Call) *event.Problem {
+	st := s.Turn.Step
+	last := st.Kind == KindFinal || st.Kind == KindGrace
+	switch {
+	case c.Problem != nil:
+		return c.Problem
+	case !known:
+		return &event.Problem{Class: "not_found", Code: "UNKNOWN_TOOL", Message: "there is no tool " + c.Name}
+	case spec.Handled == "complete" && len(st.Calls) > 1:
+		return &event.Problem{Class: "bad_arguments", Code: "NOT_ALONE", Message: c.Name + " must be the only call of an answer", Hint: "look at the results of the other calls first, then call it alone"}
+	case last && spec.Handled != "complete":
+		p := refusedFinal(c.Name)
+		return &p
+	case s.Turn.Limits.Calls > 0 && s.Turn.Calls >= s.Turn.Limits.Calls && spec.Handled != "complete":
+		return &event.Problem{Class: "skipped", Code: "CALL_LIMIT", Message: fmt.Sprintf("all %d calls of this turn are used up", s.Turn.Limits.Calls)}
+	}
+	for _, k := range s.Turn.Tracked {
+		if k.Key == c.key() && k.Fails >= sameFailures {
+			return &event.Problem{Class: "skipped", Code: "SAME_FAILURE", Message: fmt.Sprintf("%s failed twice with %s for exactly these arguments and was not run again", c.Name, k.Code), Hint: "change something first"}
+		}
+	}
+	return nil
+}
+
+const (
+	sameFailures = 2 // the same call with the same failure is not run a third time
+	loopAt       = 3 // identical calls with identical results in a row
+	maxFailing   = 3 // different failures in a row
+)
+
+// askPerson makes a question of a call. It always has a deadline and a default.
+func (s *State) askPerson(r *Rules, rd *core.Ready, c *Call, kind string, now time.Time, about string, prompt belay.Content) {
+	until := now.Add(askTimeout(r))
+	ids := s.callIDs(c)
+	ids.Action = belay.ActionID(s.derive(belay.PrefixAction, len(rd.Decided), 0))
+	status := "waiting_input"
+	if kind == "permission" {
+		status = "waiting_permission"
+		prompt = belay.Content{Text: about + " " + preview(c), Ref: c.ArgsRef}
+		rd.Decided = append(rd.Decided, core.Fact{IDs: ids, Data: event.PermissionRequested{Tool: c.Name, ArgsHash: c.ArgsHash, Rule: "builtin/ask", Until: until}})
+	}
+	rd.Decided = append(rd.Decided,
+		core.Fact{IDs: ids, Data: event.ActionRequired{
+			Kind: kind, Prompt: prompt, Decisions: decisions(kind), Default: "deny", Owner: "approver",
+			Until: until, Tool: c.Name, ArgsHash: c.ArgsHash,
+		}},
+		core.Fact{IDs: ids, Data: event.RunStatus{Status: status, WaitingFor: string(ids.Action), Until: until}})
+}
+
+func askTimeout(r *Rules) time.Duration {
+	if d := time.Duration(r.Settings.AskTimeout); d > 0 {
+		return d
+	}
+	return 24 * time.Hour
+}
+
+// preview is the call's arguments as far as they are short.
+func preview(c *Call) string {
+	if len(c.Args) > 0 && json.Valid(c.Args) {
+		return string(c.Args)
+	}
+	return "(long arguments)"
+}

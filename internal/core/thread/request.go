@@ -1,0 +1,109 @@
+package thread
+
+import (
+	"encoding/binary"
+	"time"
+
+	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/event"
+	"github.com/belay-run/belay/internal/core"
+)
+
+// Kinds of steps.
+const (
+	KindNormal = "normal"
+	KindNudge  = "nudge" // the model stopped without completing: it is told so
+	KindGrace  = "grace" // it did so again: only the completion tool is taken
+	KindFinal  = "final" // a limit is reached: only the completion tool is taken
+)
+
+// maxModelFailures is how many attempts of one request may fail.
+const maxModelFailures = 4
+
+// request gets an answer for the running step: the first request of a turn, an
+// attempt in flight, a retry after a failure, another attempt after a crash.
+func request(s *State, r *Rules, now time.Time, rd *core.Ready) bool {
+	t := s.Turn
+	st := t.Step
+	switch {
+	case st == nil:
+		kind := KindNormal
+		if s.exhausted() != "" {
+			kind = KindFinal
+		}
+		s.ask(r, rd, kind)
+	case st.Answered:
+		return false
+	case st.Flying && !st.Orphan:
+		rd.Effects = append(rd.Effects, s.call(r))
+	case st.Problem != nil && !st.Orphan && (!st.Problem.Retryable || st.Failures >= maxModelFailures):
+		s.fail(rd, belay.Failed, "MODEL_FAILED", st.Problem.Message)
+	case st.Problem != nil && !st.Orphan && now.Before(st.RetryAt):
+		rd.Effects = append(rd.Effects, core.Timer{Name: "model/" + string(st.ID), At: st.RetryAt})
+		wakeAt(rd, st.RetryAt)
+	default:
+		s.again(r, rd)
+	}
+	return true
+}
+
+// ask decides a new step's request.
+func (s *State) ask(r *Rules, rd *core.Ready, kind string) {
+	ids := s.ids()
+	ids.Step = belay.StepID(s.derive(belay.PrefixStep, len(rd.Decided), 0))
+	limit := ""
+	if kind == KindFinal {
+		limit = s.exhausted()
+	}
+	rd.Decided = append(rd.Decided, core.Fact{IDs: ids, Data: event.ModelRequested{
+		Attempt: 1, Kind: kind, Limit: limit, Provider: r.Settings.Provider, Model: r.Settings.Model,
+		From: 1, To: s.Seq + int64(len(rd.Decided)), Note: s.note(r, kind),
+	}})
+}
+
+// again decides another attempt of the running step's request.
+func (s *State) again(r *Rules, rd *core.Ready) {
+	st := s.Turn.Step
+	rd.Decided = append(rd.Decided, s.fact(event.ModelRequested{
+		Attempt: st.Attempt + 1, Kind: st.Kind, Limit: st.Limit, Provider: r.Settings.Provider, Model: r.Settings.Model,
+		From: st.From, To: st.To, Note: st.Note,
+	}))
+}
+
+func (s *State) call(r *Rules) core.CallModel {
+	st := s.Turn.Step
+	e := core.CallModel{Step: st.ID, IDs: s.ids(), Attempt: st.Attempt, Failures: st.Failures, From: st.From, To: st.To, Kind: st.Kind, Note: st.Note, Rules: s.Turn.Rules}
+	if st.Kind == KindGrace || st.Kind == KindFinal {
+		e.ForceTool = r.completionTool()
+	}
+	return e
+}
+
+func (s *State) note(r *Rules, kind string) string {
+	tool := r.completionTool()
+	switch kind {
+	case KindNudge:
+		return "You stopped without calling " + tool + ". If the task is done, call " + tool + " with a summary. If it is not, go on."
+	case KindGrace:
+		return "You stopped again without calling " + tool + ". This is your last step: call " + tool + " now. Any other call is refused."
+	case KindFinal:
+		return s.limitNote(r)
+	}
+	return ""
+}
+
+// ModelRetryAt is when the next attempt of a request may leave: 1, 2, 4 …
+// seconds, at least what the provider asked for, and up to a quarter more by a
+// digest of the step, so that many sessions don't return together.
+func ModelRetryAt(now time.Time, step belay.StepID, failures int, after time.Duration) time.Time {
+	d := max(time.Second<<min(failures, 6), after)
+	return now.Add(d + jitter(string(step), d/4))
+}
+
+func jitter(seed string, limit time.Duration) time.Duration {
+	if limit <= 0 {
+		return 0
+	}
+	h := belay.DeriveID("j", belay.StreamID(seed), 0, 0)
+	return time.Duration(binary.BigEndian.Uint64([]byte(h[2:10])) % uint64(limit))
+}

@@ -1,0 +1,95 @@
+package thread
+
+import (
+	"encoding/json"
+	"path"
+
+	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/internal/policy"
+)
+
+// Rules are everything a turn is decided by besides its facts. They are
+// immutable, kept as a blob and named by digest in turn.started, so an old log
+// can be explained by the rules of its day.
+type Rules struct {
+	Settings  belay.Settings   `json:"settings"`
+	Grants    []policy.Grant   `json:"grants,omitempty"`
+	Tools     []belay.ToolSpec `json:"tools"`
+	System    string           `json:"system"` // instructions of the agent
+	Workspace string           `json:"workspace"`
+	Output    json.RawMessage  `json:"output,omitempty"` // JSON Schema of complete_task's output
+	Boundary  Boundary         `json:"boundary"`
+
+	content map[belay.Digest][]byte // long arguments that were supplied
+}
+
+// args are a call's arguments, wherever they are.
+func (r *Rules) args(c *Call) []byte {
+	if c.ArgsRef != nil {
+		return r.content[c.ArgsRef.Digest]
+	}
+	return c.Args
+}
+
+// Boundary is what confines the processes of a turn.
+type Boundary struct {
+	Level   string `json:"level"` // L0 … L3
+	Why     string `json:"why"`
+	Network string `json:"network"`
+}
+
+// Completion is the mode in force; required when the settings are silent.
+func (r *Rules) Completion() belay.Completion {
+	if r.Settings.Completion == belay.CompletionConversational {
+		return belay.CompletionConversational
+	}
+	return belay.CompletionRequired
+}
+
+func (r *Rules) headless() bool { return r.Settings.Approvals == belay.ApprovalsDeny }
+
+func (r *Rules) tool(name string) (belay.ToolSpec, bool) {
+	for _, t := range r.Tools {
+		if t.Name == name {
+			return t, true
+		}
+	}
+	return belay.ToolSpec{}, false
+}
+
+// completionTool is the name of the tool that ends a turn.
+func (r *Rules) completionTool() string {
+	for _, t := range r.Tools {
+		if t.Handled == "complete" {
+			return t.Name
+		}
+	}
+	return ""
+}
+
+// resource is what a call touches and how. Two calls that touch the same
+// resource, one of them writing, run one after the other; the workspace
+// contains every file.
+type resource struct {
+	file  string // empty: the whole workspace
+	write bool
+	none  bool // touches nothing
+}
+
+func touches(t belay.ToolSpec, file string) resource {
+	if t.Access == "" {
+		return resource{none: true}
+	}
+	r := resource{write: t.Access == belay.Write}
+	if file != "" {
+		r.file = path.Clean(file)
+	}
+	return r
+}
+
+func (r resource) conflicts(o resource) bool {
+	if r.none || o.none || !r.write && !o.write {
+		return false
+	}
+	return r.file == "" || o.file == "" || r.file == o.file
+}

@@ -1,0 +1,153 @@
+package thread
+
+import (
+	"time"
+
+	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/event"
+	"github.com/belay-run/belay/internal/core"
+	"github.com/belay-run/belay/internal/policy"
+)
+
+// width is how many calls of a thread run at once.
+const width = 8
+
+// run starts calls that are allowed. There are no locks: the decision not to
+// start is the lock. Reads run together, writes to one resource run in the
+// order of the answer, an exclusive call runs alone.
+func run(s *State, r *Rules, now time.Time, rd *core.Ready) bool {
+	st := s.Turn.Step
+	flying, effects, limitsWake := 0, rd.Effects, rd.Wake
+	for i := range st.Calls {
+		c := &st.Calls[i]
+		if c.Over {
+			continue
+		}
+		spec, _ := r.tool(c.Name)
+		switch {
+		case c.Flying && !c.Orphan:
+			flying++
+			effects = append(effects, s.effect(r, c))
+		case c.Orphan:
+			s.afterCrash(r, rd, c)
+			flying++
+		case c.Verdict != policy.Allow || flying >= width || s.held(r, i):
+		case spec.Handled != "":
+			s.handled(r, rd, spec, c, r.args(c), now)
+		case now.Before(c.RetryAt):
+			effects = append(effects, core.Timer{Name: "tool/" + string(c.ID), At: c.RetryAt})
+			limitsWake = earlier(limitsWake, c.RetryAt)
+		default:
+			s.begins(r, rd, c, false)
+			flying++
+		}
+	}
+	rd.Effects, rd.Wake = effects, limitsWake
+	return !st.settled()
+}
+
+func earlier(a, b time.Time) time.Time {
+	if a.IsZero() || b.Before(a) {
+		return b
+	}
+	return a
+}
+
+// held tells whether a call has to wait for an earlier one of the same answer.
+func (s *State) held(r *Rules, i int) bool {
+	calls := s.Turn.Step.Calls
+	spec, _ := r.tool(calls[i].Name)
+	mine := touches(spec, calls[i].Path)
+	for j := range i {
+		c := &calls[j]
+		if c.Over {
+			continue
+		}
+		o, _ := r.tool(c.Name)
+		if spec.Exclusive || o.Exclusive || mine.conflicts(touches(o, c.Path)) {
+			return true
+		}
+	}
+	return false
+}
+
+// begins records that an attempt is about to run, with the boundary it gets.
+func (s *State) begins(r *Rules, rd *core.Ready, c *Call, recover bool) {
+	spec, _ := r.tool(c.Name)
+	boundary := "workspace"
+	if hasProcess(spec) {
+		boundary = r.Boundary.Level
+		rd.Decided = append(rd.Decided, core.Fact{IDs: s.callIDs(c), Data: event.SandboxApplied{
+			Level: r.Boundary.Level, Why: r.Boundary.Why, Cwd: r.Workspace, Network: r.Boundary.Network,
+		}})
+	}
+	rd.Decided = append(rd.Decided, core.Fact{IDs: s.callIDs(c), Data: event.ToolStarted{
+		Name: c.Name, Attempt: c.Attempt + 1, Effect: string(s.classOf(r, c)), ArgsHash: c.ArgsHash, Expect: s.expect(c),
+		Boundary: boundary, ReadOnly: spec.ReadOnly, Polling: spec.Polling, Recover: recover,
+	}})
+}
+
+func hasProcess(spec belay.ToolSpec) bool {
+	for _, c := range spec.Capabilities {
+		if c == "process" {
+			return true
+		}
+	}
+	return false
+}
+
+// afterCrash settles a call whose driver is gone, by what its tool promises.
+func (s *State) afterCrash(r *Rules, rd *core.Ready, c *Call) {
+	switch s.classOf(r, c) {
+	case belay.Pure, belay.Idempotent:
+		s.begins(r, rd, c, false)
+	case belay.Recoverable:
+		s.begins(r, rd, c, true)
+	default:
+		rd.Decided = append(rd.Decided, s.failed(c, lostProblem(c)))
+	}
+}
+
+func lostProblem(c *Call) event.Problem {
+	return event.Problem{Class: "lost", Code: "LOST",
+		Message: "the runtime stopped while " + c.Name + " was running; nobody knows whether it did its work (lost). It was not run again.",
+		Hint:    "look at what is there before you decide to run it again"}
+}
+
+func (s *State) classOf(r *Rules, c *Call) belay.EffectClass {
+	spec, ok := r.tool(c.Name)
+	if !ok || spec.Effect == "" {
+		return belay.AtMostOnce
+	}
+	return spec.Effect
+}
+
+func (s *State) expect(c *Call) string {
+	if c.Path == "" {
+		return ""
+	}
+	for _, f := range s.Files {
+		if f.Path == cleanPath(c.Path) {
+			return f.Digest
+		}
+	}
+	return ""
+}
+
+func (s *State) effect(r *Rules, c *Call) core.RunTool {
+	e := core.RunTool{IDs: s.callIDs(c), Attempt: c.Attempt, Name: c.Name, Args: c.Args, ArgsRef: c.ArgsRef, Recover: c.Recover, Rules: s.Turn.Rules}
+	if d := s.expect(c); d != "" {
+		e.Expect = map[string]string{cleanPath(c.Path): d}
+	}
+	return e
+}
+
+// ToolRetryAt tells whether a failed attempt is run again, and when: transient
+// failures of tools whose repetition is harmless, twice, after 1 and 2 seconds.
+func ToolRetryAt(now time.Time, spec belay.ToolSpec, attempt int, p event.Problem) (time.Time, bool) {
+	harmless := spec.Effect == belay.Pure || spec.Effect == belay.Idempotent
+	if p.Class != "transient" || !harmless || attempt > 2 {
+		return time.Time{}, false
+	}
+	return now.Add(time.Duration(attempt) * time.Second), true
+}

@@ -1,0 +1,33 @@
+package thread
+
+import (
+	"encoding/json"
+
+	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/event"
+	"github.com/belay-run/belay/internal/core"
+)
+
+// start begins the next queued turn: its rules, limits and inventory are fixed
+// here and recorded.
+func (s *State) start(r *Rules, gone bool, rd *core.Ready) {
+	if r == nil && !gone {
+		return // Missing names them
+	}
+	q := s.Queue[0]
+	if gone { // the turn begins only to be lost
+		r = &Rules{}
+	}
+	ids := belay.IDs{Session: s.Session, Thread: s.Thread, Turn: q.Turn, Task: q.Task, Run: q.Run}
+	rd.Decided = append(rd.Decided, core.Fact{IDs: ids, Data: event.TurnStarted{
+		Kind: q.Kind, Rules: q.Rules, Completion: r.Completion(), Limits: r.Settings.Limits,
+	}})
+	names := make([]string, len(r.Tools))
+	for i, t := range r.Tools {
+		names[i] = t.Name
+	}
+	defs, _ := json.Marshal(r.Tools) // plain data: can't fail
+	ids.Step = belay.StepID(s.derive(belay.PrefixStep, 1, 0))
+	ids.Call = belay.CallID(s.derive(belay.PrefixCall, 1, 0))
+	rd.Decided = append(rd.Decided, core.Fact{IDs: ids, Data: event.ToolCatalogResolved{Tools: names, Digest: belay.DigestOf(defs)}})
+}

@@ -1,0 +1,242 @@
+// Package thread is the agent loop as a pure state machine: which model
+// request, tool call or question follows from the facts so far, and when a turn
+// has ended. It promises that every accepted turn ends or waits, that nothing
+// runs that the log didn't announce, and that its state is bounded: it holds no
+// conversation, only where in the log the conversation is.
+//
+// Read next.go first: it lists the stages in order, a file each.
+package thread
+
+import (
+	"encoding/json"
+	"time"
+
+	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/event"
+	"github.com/belay-run/belay/internal/core"
+	"github.com/belay-run/belay/internal/policy"
+)
+
+// Bounds of the state.
+const (
+	maxQueue   = 100     // turns waiting behind the running one
+	maxFiles   = 1000    // files whose content the thread remembers by digest
+	maxKnown   = 256     // turn ids remembered for idempotence
+	maxAnswers = 64      // answered actions remembered for "already answered"
+	maxMessage = 8 << 10 // bytes of an answer
+	maxTracked = 64      // calls tracked for loops and repeated failures
+)
+
+// State is everything the loop knows.
+type State struct {
+	Stream    belay.StreamID  `json:"stream"`
+	Session   belay.SessionID `json:"session"`
+	Thread    belay.ThreadID  `json:"thread"`
+	Workspace string          `json:"workspace"`
+	Open      bool            `json:"open"`
+	Seq       int64           `json:"seq"`
+	Last      time.Time       `json:"last"`
+
+	Queue    []Queued         `json:"queue,omitempty"`
+	Turn     *Turn            `json:"turn,omitempty"`
+	Prev     *Ended           `json:"prev,omitempty"` // the turn that ended last
+	Known    []belay.TurnID   `json:"known,omitempty"`
+	Grants   []policy.Grant   `json:"grants,omitempty"` // given by answers
+	Files    []event.FileSeen `json:"files,omitempty"`  // oldest first
+	Answers  []Answer         `json:"answers,omitempty"`
+	LostKeys []string         `json:"lostKeys,omitempty"` // calls whose outcome nobody knows
+}
+
+// Queued is a turn that was accepted and hasn't begun.
+type Queued struct {
+	Turn  belay.TurnID   `json:"turn"`
+	Kind  belay.TurnKind `json:"kind"`
+	Task  belay.TaskID   `json:"task,omitempty"`
+	Run   belay.RunID    `json:"run,omitempty"`
+	Rules belay.Ref      `json:"rules"`
+}
+
+// Ended is a turn that ended.
+type Ended struct {
+	Turn    belay.TurnID  `json:"turn"`
+	Outcome belay.Outcome `json:"outcome"`
+	Reason  string        `json:"reason,omitempty"`
+}
+
+// Answer is an action that was resolved.
+type Answer struct {
+	Action   belay.ActionID `json:"action"`
+	Decision string         `json:"decision"`
+	By       string         `json:"by"`
+	At       time.Time      `json:"at"`
+}
+
+// Turn is the running turn.
+type Turn struct {
+	Queued
+	Begun       bool             `json:"begun"` // turn.started is in the log
+	Completion  belay.Completion `json:"completion,omitempty"`
+	Limits      belay.Limits     `json:"limits"`
+	Active      time.Duration    `json:"active"` // driven time up to the last fact
+	Steps       int              `json:"steps"`
+	Calls       int              `json:"calls"`
+	Usage       belay.Usage      `json:"usage"`
+	Nudged      bool             `json:"nudged,omitempty"`
+	Step        *Step            `json:"step,omitempty"`
+	Stop        *Stop            `json:"stop,omitempty"`    // somebody wants it to end
+	Loop        string           `json:"loop,omitempty"`    // the call that repeats itself
+	Tracked     []Tracked        `json:"tracked,omitempty"` // recent calls, oldest first
+	Failing     []string         `json:"failing,omitempty"` // different failures in a row
+	Denied      bool             `json:"denied,omitempty"`  // the last call was denied
+	Ask         *Ask             `json:"ask,omitempty"`     // a question about the turn itself
+	GaveUp      bool             `json:"gaveUp,omitempty"`  // the answer to it was no
+	Partial     *belay.Ref       `json:"partial,omitempty"` // text that was cut
+	PartialText string           `json:"partialText,omitempty"`
+}
+
+// Stop is the wish to end a turn.
+type Stop struct {
+	By     string `json:"by"`
+	Reason string `json:"reason,omitempty"`
+}
+
+// Tracked is a call seen before in this turn.
+type Tracked struct {
+	Key    string       `json:"key"` // tool and argument hash
+	Result belay.Digest `json:"result,omitempty"`
+	Same   int          `json:"same,omitempty"` // times in a row with this result
+	Code   string       `json:"code,omitempty"` // of its last failure
+	Fails  int          `json:"fails,omitempty"`
+}
+
+// Step is one request and what follows from its answer.
+type Step struct {
+	ID       belay.StepID   `json:"id"`
+	Kind     string         `json:"kind"`
+	Note     string         `json:"note,omitempty"`
+	Limit    string         `json:"limit,omitempty"` // why it is final: time, steps, calls, loop
+	From     int64          `json:"from"`
+	To       int64          `json:"to"`
+	Attempt  int            `json:"attempt"`
+	Failures int            `json:"failures,omitempty"` // attempts that failed, crashes not counted
+	Flying   bool           `json:"flying,omitempty"`   // a request is out
+	Orphan   bool           `json:"orphan,omitempty"`   // its driver is gone
+	Problem  *event.Problem `json:"problem,omitempty"`
+	RetryAt  time.Time      `json:"retryAt,omitzero"`
+	Answered bool           `json:"answered,omitempty"`
+	Text     belay.Content  `json:"text,omitzero"` // kept only when no call follows
+	Begun    time.Duration  `json:"begun"`         // the turn's active time when it was requested
+	Calls    []Call         `json:"calls,omitempty"`
+}
+
+// Call is one tool call of the running step.
+type Call struct {
+	ID       belay.CallID    `json:"id"`
+	Name     string          `json:"name"`
+	Args     json.RawMessage `json:"args,omitempty"`
+	ArgsRef  *belay.Ref      `json:"argsRef,omitempty"`
+	ArgsHash belay.Digest    `json:"argsHash"`
+	Path     string          `json:"path,omitempty"` // the file it names
+	Problem  *event.Problem  `json:"problem,omitempty"`
+	Judged   bool            `json:"judged,omitempty"`
+	Verdict  policy.Decision `json:"verdict,omitempty"` // after an answer: allow or deny
+	Reason   string          `json:"reason,omitempty"`  // of a denial
+	Hint     string          `json:"hint,omitempty"`
+	Ask      *Ask            `json:"ask,omitempty"`
+	Attempt  int             `json:"attempt,omitempty"`
+	Flying   bool            `json:"flying,omitempty"`
+	Orphan   bool            `json:"orphan,omitempty"`
+	Recover  bool            `json:"recover,omitempty"`
+	RetryAt  time.Time       `json:"retryAt,omitzero"`
+	Changes  bool            `json:"changes,omitempty"` // it can change things
+	Polls    bool            `json:"polls,omitempty"`   // repeating it is its purpose
+	Over     bool            `json:"over,omitempty"`
+}
+
+// Ask is a question that waits for a person.
+type Ask struct {
+	Action belay.ActionID `json:"action"`
+	Kind   string         `json:"kind"` // permission, question, continue
+	Until  time.Time      `json:"until"`
+	Open   bool           `json:"open"`
+
+	Decision string `json:"decision,omitempty"` // once it is answered
+	Message  string `json:"message,omitempty"`
+}
+
+// key names a call by what it would do.
+func (c *Call) key() string { return c.Name + " " + string(c.ArgsHash) }
+
+// ids are the identities of a fact about the running turn.
+func (s *State) ids() belay.IDs {
+	ids := belay.IDs{Session: s.Session, Thread: s.Thread}
+	if s.Turn != nil {
+		ids.Turn, ids.Task, ids.Run = s.Turn.Turn, s.Turn.Task, s.Turn.Run
+		if s.Turn.Step != nil {
+			ids.Step = s.Turn.Step.ID
+		}
+	}
+	return ids
+}
+
+func (s *State) callIDs(c *Call) belay.IDs {
+	ids := s.ids()
+	ids.Call = c.ID
+	return ids
+}
+
+// derive makes an id from the sequence that the n-th fact decided now will get.
+func (s *State) derive(prefix string, n, ordinal int) string {
+	return belay.DeriveID(prefix, s.Stream, s.Seq+1+int64(n), ordinal)
+}
+
+// driven tells whether the turn's clock runs: something is in flight that no
+// person is needed for.
+func (s *State) driven() bool {
+	t := s.Turn
+	if t == nil || t.Step == nil {
+		return false
+	}
+	if t.Step.Flying && !t.Step.Orphan {
+		return true
+	}
+	for i := range t.Step.Calls {
+		if t.Step.Calls[i].Flying && !t.Step.Calls[i].Orphan {
+			return true
+		}
+	}
+	return false
+}
+
+// active is the turn's driven time as of now.
+func (s *State) active(now time.Time) time.Duration {
+	if !s.driven() || now.Before(s.Last) {
+		return s.Turn.Active
+	}
+	return s.Turn.Active + now.Sub(s.Last)
+}
+
+// settled tells whether the step was answered and all its calls are over.
+func (st *Step) settled() bool {
+	if !st.Answered {
+		return false
+	}
+	for i := range st.Calls {
+		if !st.Calls[i].Over {
+			return false
+		}
+	}
+	return true
+}
+
+func (st *Step) call(id belay.CallID) *Call {
+	for i := range st.Calls {
+		if st.Calls[i].ID == id {
+			return &st.Calls[i]
+		}
+	}
+	return nil
+}
+
+// fact is a fact about the running turn.
+func (s *State) fact(p event.Payload) core.Fact { return core.Fact{IDs: s.ids(), Data: p} }

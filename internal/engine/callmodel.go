@@ -1,0 +1,286 @@
+package engine
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/event"
+	"github.com/belay-run/belay/internal/core"
+	"github.com/belay-run/belay/internal/core/thread"
+	"github.com/belay-run/belay/internal/model"
+)
+
+// Sizes of what an event holds itself; what is longer goes to a blob.
+const (
+	inlineText  = 4 << 10 // bytes of a text
+	inlineArgs  = 2 << 10 // bytes of one call's arguments
+	inlineCalls = 6 << 10 // bytes of all arguments of an answer
+	previewText = 200     // bytes of a text that is elsewhere
+	maxCalls    = 64      // calls of one answer; more are dropped, and the model is told
+)
+
+// Checkpoints of text that flows.
+const (
+	deltaBytes = 4 << 10
+	deltaEvery = 2 * time.Second
+)
+
+// callModel performs one attempt of a request.
+func (v *drive) callModel(ctx context.Context, eff core.CallModel) []core.Fact {
+	a := &answer{v: v, eff: eff, since: v.e.c.Now()}
+	err := v.read(ctx, a)
+	if err == nil {
+		var p event.ModelCompleted
+		if p, err = a.completed(ctx); err == nil {
+			return []core.Fact{{IDs: eff.IDs, Data: p}}
+		}
+	}
+	return []core.Fact{{IDs: eff.IDs, Data: a.failed(ctx, err)}}
+}
+
+// read takes the provider's chunks into a.
+func (v *drive) read(ctx context.Context, a *answer) error {
+	rules, err := v.rules(ctx, a.eff.Rules)
+	if err != nil {
+		return err
+	}
+	a.rules = rules
+	prov, err := v.e.provider(rules.Settings.Provider)
+	if err != nil {
+		return &model.Error{Class: "auth", Message: err.Error()}
+	}
+	c := v.e.convs.take(v.stream)
+	defer v.e.convs.give(c)
+	if err := c.upTo(ctx, v.e.c.Store, a.eff.To); err != nil {
+		return err
+	}
+	req := model.Request{
+		Model: rules.Settings.Model, System: rules.System, Messages: c.msgs, Tools: toolDefs(rules.Tools),
+		ForceTool: a.eff.ForceTool, Attempt: a.eff.Attempt, Failures: a.eff.Failures, Key: string(a.eff.Step),
+	}
+	if a.eff.Note != "" {
+		req.Note = noteText(a.eff.Note)
+	}
+	for chunk, err := range prov.Stream(ctx, req) {
+		if err != nil {
+			return err
+		}
+		a.take(chunk)
+		if chunk.Stop != "" {
+			return nil
+		}
+	}
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	return &model.Error{Class: "transient", Message: "the provider's stream ended in the middle of the answer"}
+}
+
+func toolDefs(specs []belay.ToolSpec) []model.ToolDef {
+	defs := make([]model.ToolDef, len(specs))
+	for i, s := range specs {
+		defs[i] = model.ToolDef{Name: s.Name, Doc: s.Doc, Schema: s.Input}
+	}
+	return defs
+}
+
+func (e *Engine) provider(name string) (model.Provider, error) {
+	if e.c.Provider == nil {
+		return nil, belay.Errorf(belay.CodeNoProvider, "no provider is configured")
+	}
+	return e.c.Provider(name)
+}
+
+// rules are the rules that an effect names.
+func (v *drive) rules(ctx context.Context, ref belay.Ref) (*thread.Rules, error) {
+	raw, err := v.e.c.Store.Get(ctx, ref.Digest)
+	if err != nil {
+		return nil, fmt.Errorf("rules %s: %w", ref.Digest.Short(), err)
+	}
+	var r thread.Rules
+	return &r, json.Unmarshal(raw, &r)
+}
+
+// answer collects the chunks of one attempt.
+type answer struct {
+	v     *drive
+	eff   core.CallModel
+	rules *thread.Rules
+	text  strings.Builder
+	saved int       // bytes of text in checkpoints
+	since time.Time // of the last checkpoint
+	calls []model.Call
+	usage belay.Usage
+	stop  string
+}
+
+func (a *answer) take(c model.Chunk) {
+	live := Live{Stream: a.v.stream, IDs: a.eff.IDs, Offset: int64(a.text.Len())}
+	if c.Reasoning != "" {
+		live.Kind, live.Text = "reasoning", c.Reasoning
+		a.v.e.c.Live(live)
+	}
+	if c.Text != "" {
+		text := strings.ToValidUTF8(c.Text, "\uFFFD")
+		live.Kind, live.Text = "text", text
+		a.v.e.c.Live(live)
+		a.text.WriteString(text)
+		a.checkpoint()
+	}
+	if c.Call != nil {
+		a.calls = append(a.calls, *c.Call)
+	}
+	if c.Usage != nil {
+		a.usage = *c.Usage
+		a.usage.Reported = true
+	}
+	a.stop = c.Stop
+}
+
+// checkpoint records text that is still flowing, every 4 KB or two seconds.
+func (a *answer) checkpoint() {
+	now := a.v.e.c.Now()
+	if a.text.Len()-a.saved < deltaBytes && now.Sub(a.since) < deltaEvery {
+		return
+	}
+	rest := a.text.String()[a.saved:]
+	for rest != "" {
+		piece := cutText(rest, deltaBytes)
+		a.v.facts <- emission{fact: core.Fact{IDs: a.eff.IDs, Data: event.ModelDelta{Attempt: a.eff.Attempt, Offset: int64(a.saved), Text: piece}}}
+		a.saved += len(piece)
+		rest = rest[len(piece):]
+	}
+	a.since = now
+}
+
+// cutText is the longest prefix of at most n bytes that ends between characters.
+func cutText(s string, n int) string {
+	if len(s) <= n {
+		return s
+	}
+	for n > 0 && !utf8.RuneStart(s[n]) {
+		n--
+	}
+	return s[:n]
+}
+
+func (a *answer) completed(ctx context.Context) (event.ModelCompleted, error) {
+	p := event.ModelCompleted{Attempt: a.eff.Attempt, Stop: a.stop, Usage: a.usage}
+	if a.text.Len() == 0 && len(a.calls) == 0 {
+		return p, &model.Error{Class: "transient", Message: "the model's answer was empty"}
+	}
+	var err error
+	if p.Text, err = a.v.e.content(ctx, a.text.String(), "text/plain"); err != nil {
+		return p, err
+	}
+	budget := inlineCalls
+	for _, c := range a.calls[:min(len(a.calls), maxCalls)] {
+		mc, err := a.call(ctx, c, &budget)
+		if err != nil {
+			return p, err
+		}
+		p.Calls = append(p.Calls, mc)
+	}
+	if n := len(a.calls) - maxCalls; n > 0 {
+		p.Text.Text += fmt.Sprintf("\n[belay: %d more calls were dropped; an answer may hold %d]", n, maxCalls)
+	}
+	return p, nil
+}
+
+// call checks a call's form and keeps its arguments, here or in a blob.
+func (a *answer) call(ctx context.Context, c model.Call, budget *int) (event.ModelCall, error) {
+	mc := event.ModelCall{ProviderID: c.ID, Name: cutText(strings.ToValidUTF8(c.Name, "\uFFFD"), 128)}
+	args, hash, problem := a.v.e.c.Tools.Check(c.Name, string(a.v.e.c.Scrub([]byte(c.Args))))
+	if problem == nil {
+		problem = a.checkOutput(c.Name, args)
+	}
+	mc.Problem, mc.ArgsHash = problem, hash
+	if len(args) == 0 { // not JSON: kept as a JSON string so that it can be shown
+		args, _ = json.Marshal(strings.ToValidUTF8(c.Args, "\uFFFD"))
+		mc.ArgsHash = belay.DigestOf(args)
+	}
+	if spec, ok := a.tool(c.Name); ok && problem == nil {
+		mc.Path = cutText(pathOf(spec, args), 4096)
+	}
+	if len(args) <= inlineArgs && len(args) <= *budget {
+		*budget -= len(args)
+		mc.Args = args
+		return mc, nil
+	}
+	ref, err := a.v.e.c.Store.Put(ctx, args, "application/json")
+	mc.ArgsRef = &ref
+	return mc, err
+}
+
+func (a *answer) tool(name string) (belay.ToolSpec, bool) {
+	for _, t := range a.rules.Tools {
+		if t.Name == name {
+			return t, true
+		}
+	}
+	return belay.ToolSpec{}, false
+}
+
+// checkOutput holds the completion's output against the schema the turn asks for.
+func (a *answer) checkOutput(name string, args []byte) *event.Problem {
+	spec, ok := a.tool(name)
+	if !ok || spec.Handled != "complete" || len(a.rules.Output) == 0 {
+		return nil
+	}
+	return checkOutput(a.rules.Output, args)
+}
+
+// pathOf is the file that a call names, by its tool's spec.
+func pathOf(spec belay.ToolSpec, args []byte) string {
+	if spec.PathArg == "" {
+		return ""
+	}
+	var m map[string]json.RawMessage
+	var p string
+	if json.Unmarshal(args, &m) != nil || json.Unmarshal(m[spec.PathArg], &p) != nil {
+		return ""
+	}
+	return p
+}
+
+// failed is the fact of an attempt without an answer. Text that came is kept.
+func (a *answer) failed(ctx context.Context, err error) event.ModelFailed {
+	p := event.ModelFailed{Attempt: a.eff.Attempt, Offset: int64(a.text.Len())}
+	if a.text.Len() > 0 {
+		// A context that ended must not cost the text that was there.
+		if c, err := a.v.e.content(context.WithoutCancel(ctx), a.text.String(), "text/plain"); err == nil {
+			p.Partial, p.PartialRef = c.Text, c.Ref
+		}
+	}
+	if ctx.Err() != nil {
+		p.Problem = event.Problem{Class: "cancelled", Code: "CANCELLED", Message: "the request was cancelled"}
+		return p
+	}
+	me, isModel := errors.AsType[*model.Error](err)
+	if !isModel {
+		me = &model.Error{Class: "internal", Message: err.Error()}
+		if belay.CodeOf(err) == belay.CodeInternal {
+			me = model.AsError(err)
+		}
+	}
+	p.Problem = event.Problem{Class: me.Class, Code: strings.ToUpper(me.Class), Message: cutText(me.Message, 1000), Retryable: me.Retryable()}
+	if me.Retryable() {
+		p.RetryAt = thread.ModelRetryAt(a.v.e.c.Now().UTC().Truncate(time.Microsecond), a.eff.Step, a.eff.Failures, me.RetryAfter)
+	}
+	return p
+}
+
+// content keeps text in the event while it is short, else in a blob with a preview.
+func (e *Engine) content(ctx context.Context, text, media string) (belay.Content, error) {
+	if len(text) <= inlineText {
+		return belay.Content{Text: text}, nil
+	}
+	ref, err := e.c.Store.Put(ctx, e.c.Scrub([]byte(text)), media)
+	return belay.Content{Text: cutText(text, previewText) + " …", Ref: &ref}, err
+}

@@ -1,0 +1,208 @@
+package engine
+
+import (
+	"container/list"
+	"context"
+	"strings"
+	"sync"
+
+	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/event"
+	"github.com/belay-run/belay/internal/store"
+)
+
+// convBudget bounds the conversations kept in memory, in bytes over all threads.
+const convBudget = 64 << 20
+
+// conv is a thread's conversation as a model sees it, folded from the facts up
+// to a sequence. A request reads only the facts that came since the last one.
+type conv struct {
+	stream belay.StreamID
+	seq    int64
+	msgs   []belay.Message
+	size   int
+
+	texts map[belay.TurnID]belay.Content // accepted turns that haven't begun
+	calls []event.ModelCall              // of the last answer, not all answered
+	got   map[belay.CallID]belay.ToolResult
+}
+
+// convCache keeps the conversations used last.
+type convCache struct {
+	mu     sync.Mutex
+	budget int
+	size   int
+	order  *list.List // of *conv, the one used last in front
+	byID   map[belay.StreamID]*list.Element
+}
+
+func newConvCache(budget int) *convCache {
+	return &convCache{budget: budget, order: list.New(), byID: map[belay.StreamID]*list.Element{}}
+}
+
+// take removes a conversation from the cache for its only user.
+func (c *convCache) take(s belay.StreamID) *conv {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if el := c.byID[s]; el != nil {
+		v := c.order.Remove(el).(*conv)
+		delete(c.byID, s)
+		c.size -= v.size
+		return v
+	}
+	return newConv(s)
+}
+
+func newConv(s belay.StreamID) *conv {
+	return &conv{stream: s, texts: map[belay.TurnID]belay.Content{}, got: map[belay.CallID]belay.ToolResult{}}
+}
+
+// give puts it back; the ones not used for longest make room.
+func (c *convCache) give(v *conv) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.byID[v.stream] = c.order.PushFront(v)
+	c.size += v.size
+	for c.size > c.budget && c.order.Len() > 1 {
+		old := c.order.Remove(c.order.Back()).(*conv)
+		delete(c.byID, old.stream)
+		c.size -= old.size
+	}
+}
+
+// upTo folds the conversation up to a sequence.
+func (v *conv) upTo(ctx context.Context, st store.Store, to int64) error {
+	if v.seq > to { // an earlier point than the cached one: start again
+		*v = *newConv(v.stream)
+	}
+	if v.seq == to {
+		return nil
+	}
+	for ev, err := range st.Read(ctx, v.stream, v.seq) {
+		if err != nil {
+			return err
+		}
+		if ev.Seq > to {
+			break
+		}
+		if err := v.apply(ctx, st, ev); err != nil {
+			return err
+		}
+		v.seq = ev.Seq
+	}
+	return nil
+}
+
+func (v *conv) apply(ctx context.Context, st store.Store, ev event.Envelope) error {
+	switch p := ev.Data.(type) {
+	case event.TurnSubmitted:
+		v.texts[ev.IDs.Turn] = p.Text
+	case event.TurnStarted:
+		text, err := whole(ctx, st, v.texts[ev.IDs.Turn])
+		delete(v.texts, ev.IDs.Turn)
+		v.push(belay.Text(belay.RoleUser, text))
+		return err
+	case event.ModelRequested:
+		if p.Note != "" && p.Attempt == 1 {
+			v.push(belay.Text(belay.RoleUser, noteText(p.Note)))
+		}
+	case event.ModelCompleted:
+		return v.answer(ctx, st, p)
+	case event.ToolResult:
+		text, err := whole(ctx, st, p.Output)
+		v.result(belay.ToolResult{ID: ev.IDs.Call, Name: p.Name, Text: text})
+		return err
+	case event.ToolFailed:
+		if p.Final {
+			text, err := whole(ctx, st, p.Output)
+			v.result(belay.ToolResult{ID: ev.IDs.Call, Name: p.Name, Text: problemText(p.Problem, text), Error: true})
+			return err
+		}
+	case event.TurnFailed:
+		if p.Partial != "" || p.PartialRef != nil {
+			text, err := whole(ctx, st, belay.Content{Text: p.Partial, Ref: p.PartialRef})
+			v.push(belay.Text(belay.RoleAssistant, text))
+			return err
+		}
+	}
+	return nil
+}
+
+// noteText marks what the runtime says, so that it is not taken for the person.
+func noteText(note string) string { return "[belay] " + note }
+
+func (v *conv) push(m belay.Message) {
+	v.msgs = append(v.msgs, m)
+	for _, p := range m.Parts {
+		v.size += len(p.Text) + 64
+		if p.Call != nil {
+			v.size += len(p.Call.Args)
+		}
+		if p.Result != nil {
+			v.size += len(p.Result.Text)
+		}
+	}
+}
+
+func (v *conv) answer(ctx context.Context, st store.Store, p event.ModelCompleted) error {
+	m := belay.Message{Role: belay.RoleAssistant}
+	text, err := whole(ctx, st, p.Text)
+	if err != nil {
+		return err
+	}
+	if text != "" {
+		m.Parts = append(m.Parts, belay.Part{Text: text})
+	}
+	for _, c := range p.Calls {
+		args := c.Args
+		if c.ArgsRef != nil {
+			if args, err = st.Get(ctx, c.ArgsRef.Digest); err != nil {
+				return err
+			}
+		}
+		m.Parts = append(m.Parts, belay.Part{Call: &belay.ToolCall{ID: c.ID, Name: c.Name, Args: args}})
+	}
+	v.calls = p.Calls
+	clear(v.got)
+	v.push(m)
+	return nil
+}
+
+// result keeps a call's answer; the message of all answers follows once the
+// last one is there, in the order of the calls.
+func (v *conv) result(r belay.ToolResult) {
+	v.got[r.ID] = r
+	if len(v.got) < len(v.calls) {
+		return
+	}
+	m := belay.Message{Role: belay.RoleTool}
+	for _, c := range v.calls {
+		r := v.got[c.ID]
+		m.Parts = append(m.Parts, belay.Part{Result: &r})
+	}
+	v.calls = nil
+	clear(v.got)
+	v.push(m)
+}
+
+// whole is the full text of a content.
+func whole(ctx context.Context, st store.Store, c belay.Content) (string, error) {
+	if c.Ref == nil {
+		return c.Text, nil
+	}
+	b, err := st.Get(ctx, c.Ref.Digest)
+	return string(b), err
+}
+
+// problemText is how a model reads a failure.
+func problemText(p event.Problem, output string) string {
+	var b strings.Builder
+	b.WriteString(p.Code + ": " + p.Message)
+	if p.Hint != "" {
+		b.WriteString("\n" + p.Hint)
+	}
+	if output != "" {
+		b.WriteString("\n" + output)
+	}
+	return b.String()
+}

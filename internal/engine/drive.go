@@ -1,0 +1,437 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/event"
+	"github.com/belay-run/belay/internal/core"
+	"github.com/belay-run/belay/internal/store"
+)
+
+// saveEvery is how many events may lie between two cached states.
+const saveEvery = 256
+
+// drive is the loop of one stream. All its fields belong to the goroutine that
+// runs it, but for the channels.
+type drive struct {
+	e       *Engine
+	session belay.SessionID
+	epoch   int64
+	stream  belay.StreamID
+	passive bool            // handle commands, start no effects
+
+	d     core.Decider
+	vers  string
+	seq   int64
+	last  time.Time
+	saved int64
+
+	flying map[string]context.CancelFunc
+	wg     sync.WaitGroup
+	landed chan landing
+	facts  chan emission
+	nudge  chan struct{} // capacity 1: look at the inbox
+}
+
+// landing is an effect that ended. No facts means that its driver was told to
+// leave and the next one decides what became of it.
+type landing struct {
+	key   string
+	facts []core.Fact
+}
+
+// emission is a fact that an effect records while it runs.
+type emission struct {
+	fact core.Fact
+	ack  chan error // nil: nobody waits
+}
+
+// batch collects one decision.
+type batch struct {
+	events   []event.Envelope
+	consumed []belay.CommandID
+	sends    []belay.Order
+	acks     []chan error
+}
+
+func (e *Engine) newDrive(session belay.SessionID, epoch int64, stream belay.StreamID, passive bool) *drive {
+	return &drive{e: e, session: session, epoch: epoch, stream: stream, passive: passive,
+		flying: map[string]context.CancelFunc{}, landed: make(chan landing), facts: make(chan emission),
+		nudge: make(chan struct{}, 1)}
+}
+
+// run drives the stream until it rests, ctx ends or the store refuses. When it
+// returns, everything it started has ended and what is known of it is recorded.
+func (v *drive) run(ctx context.Context) error {
+	var err error
+	if v.d, v.seq, v.last, err = Load(ctx, v.e.c.Store, v.stream); err != nil {
+		return err
+	}
+	_, v.vers, _ = newDecider(v.stream)
+	v.saved = v.seq
+	b := &batch{}
+	if v.d.InFlight() {
+		v.handle(b, belay.Order{Principal: "runtime", Session: v.session, Stream: v.stream, Command: belay.TakeOver{Epoch: v.epoch}})
+	}
+	inbox := true
+	for {
+		if inbox {
+			if err := v.takeInbox(ctx, b); err != nil {
+				return v.leave(ctx, b, err)
+			}
+		}
+		rd, err := v.decide(ctx, b)
+		if err == nil {
+			err = v.append(ctx, b, rd)
+		}
+		if err != nil {
+			return v.leave(ctx, b, err)
+		}
+		if v.passive {
+			return nil
+		}
+		timer := v.reconcile(ctx, rd)
+		if len(v.flying) == 0 && timer.IsZero() {
+			return nil
+		}
+		b = &batch{}
+		if inbox = v.wait(ctx, b, timer); ctx.Err() != nil {
+			return v.leave(ctx, b, context.Cause(ctx))
+		}
+	}
+}
+
+// takeInbox handles the waiting commands in order.
+func (v *drive) takeInbox(ctx context.Context, b *batch) error {
+	orders, err := v.e.c.Store.Inbox(ctx, v.stream)
+	if err != nil {
+		return err
+	}
+	for _, o := range orders {
+		v.handle(b, o)
+		b.consumed = append(b.consumed, o.ID)
+	}
+	return nil
+}
+
+// handle answers one command with facts, or with the fact that it was refused.
+func (v *drive) handle(b *batch, o belay.Order) {
+	facts, sends, err := v.d.Handle(o, v.now())
+	if err != nil {
+		facts = []core.Fact{{IDs: belay.IDs{Session: v.session}, Data: refusal(o, err)}}
+		sends = nil
+	}
+	v.add(b, facts, sends, o.ID)
+}
+
+func refusal(o belay.Order, err error) event.ChannelMessage {
+	m := event.ChannelMessage{Kind: "audit", Principal: o.Principal, Command: belay.CommandName(o.Command), Code: string(belay.CodeOf(err)), Message: err.Error()}
+	if e, ok := errors.AsType[*belay.Error](err); ok {
+		m.Hint = e.Hint
+	}
+	return m
+}
+
+// decide asks the decider what follows until nothing does. A passive drive
+// keeps what follows only if no effect would be wanted then.
+func (v *drive) decide(ctx context.Context, b *batch) (core.Ready, error) {
+	mark := *b
+	var before []byte
+	seq, last := v.seq, v.last
+	if v.passive {
+		var err error
+		if before, err = v.d.Save(); err != nil {
+			return core.Ready{}, err
+		}
+	}
+	for range maxDecisions {
+		if err := v.supply(ctx); err != nil {
+			return core.Ready{}, err
+		}
+		rd := v.d.Next(v.now())
+		if len(rd.Decided) > 0 {
+			v.add(b, rd.Decided, rd.Sends, "")
+			continue
+		}
+		if v.passive && len(rd.Effects) > 0 {
+			*b, v.seq, v.last = mark, seq, last
+			d, _, err := newDecider(v.stream)
+			if err != nil {
+				return core.Ready{}, err
+			}
+			v.d = d
+			return rd, d.Load(before)
+		}
+		return rd, nil
+	}
+	panic("engine: " + string(v.stream) + ": the decider decides without end")
+}
+
+// maxDecisions bounds the decisions that follow from one another without any
+// effect between them; a decider that passes it has a bug.
+const maxDecisions = 10_000
+
+// supply hands the decider the content it needs.
+func (v *drive) supply(ctx context.Context) error {
+	for _, ref := range v.d.Missing() {
+		content, err := v.e.c.Store.Get(ctx, ref.Digest)
+		if err != nil && !errors.Is(err, store.ErrNotFound) {
+			return err
+		}
+		if content == nil && err == nil {
+			content = []byte{}
+		}
+		if err := v.d.Supply(ref, content); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// add gives facts their place and time and folds them.
+func (v *drive) add(b *batch, facts []core.Fact, sends []core.Send, request belay.CommandID) {
+	first := v.seq + 1
+	for _, f := range facts {
+		v.seq++
+		v.last = v.now()
+		ids := f.IDs
+		ids.Request = request
+		ev := event.Envelope{Stream: v.stream, Seq: v.seq, Time: v.last, Runtime: v.e.c.Store.Runtime(), IDs: ids, Refs: f.Refs,
+			Version: event.VersionOf(f.Data), Data: v.e.scrub(v.name(f.Data))}
+		v.d.Apply(ev)
+		b.events = append(b.events, ev)
+	}
+	for i, s := range sends {
+		b.sends = append(b.sends, belay.Order{
+			ID:        belay.CommandID(belay.DeriveID(belay.PrefixCommand, v.stream, first, i)),
+			Principal: "stream:" + string(v.stream), Time: v.last, Session: v.session, Stream: s.To, Command: s.Command,
+		})
+	}
+}
+
+// name gives an answer's calls their ids, which follow from the fact's place.
+func (v *drive) name(p event.Payload) event.Payload {
+	if m, ok := p.(event.ModelCompleted); ok {
+		for i := range m.Calls {
+			m.Calls[i].ID = belay.CallID(belay.DeriveID(belay.PrefixCall, v.stream, v.seq, i))
+		}
+	}
+	return p
+}
+
+// now never goes back within a stream, whatever the clock does, and has the
+// precision that the store keeps.
+func (v *drive) now() time.Time {
+	t := v.e.c.Now().UTC().Truncate(time.Microsecond)
+	if t.Before(v.last) {
+		return v.last
+	}
+	return t
+}
+
+// append makes the batch durable. After a full or busy disk it tries again for
+// a moment: giving up costs an at-most-once call its known outcome.
+func (v *drive) append(ctx context.Context, b *batch, rd core.Ready) error {
+	if len(b.events) == 0 && len(b.consumed) == 0 {
+		return nil
+	}
+	runnable := len(rd.Effects) > 0
+	lane := store.Lane{Runnable: runnable}
+	if !runnable {
+		lane.Wake = rd.Wake
+	}
+	sb := store.Batch{Session: v.session, Stream: v.stream, After: v.seq - int64(len(b.events)), Epoch: v.epoch,
+		Events: b.events, Lane: lane, Consumed: b.consumed, Sends: b.sends}
+	if len(b.events) > 0 && (!runnable || v.seq-v.saved >= saveEvery) {
+		data, err := v.d.Save()
+		if err != nil {
+			return err
+		}
+		sb.State = &store.State{Seq: v.seq, Version: v.vers, Data: data}
+		v.saved = v.seq
+	}
+	v.e.c.Point("append/before")
+	err := v.tryAppend(ctx, sb)
+	for _, a := range b.acks {
+		a <- err
+	}
+	b.acks = nil
+	if err != nil {
+		return err
+	}
+	v.e.c.Point("append/after")
+	for _, o := range b.sends {
+		v.e.notify(o.Session, o.Stream)
+	}
+	return nil
+}
+
+func (v *drive) tryAppend(ctx context.Context, b store.Batch) error {
+	// What is known must be recorded even while the process is told to leave.
+	ctx = context.WithoutCancel(ctx)
+	for try := 0; ; try++ {
+		_, err := v.e.c.Store.Append(ctx, b)
+		switch belay.CodeOf(err) {
+		case belay.CodeStoreFull, belay.CodeStoreBusy:
+			if try < 3 {
+				time.Sleep(time.Duration(try+1) * 200 * time.Millisecond)
+				continue
+			}
+		}
+		return err
+	}
+}
+
+// reconcile starts what is wanted and not in flight, and cancels what is in
+// flight and no longer wanted. It returns when to look again.
+func (v *drive) reconcile(ctx context.Context, rd core.Ready) time.Time {
+	wanted := map[string]bool{}
+	waits := false
+	for _, eff := range rd.Effects {
+		if _, ok := eff.(core.Timer); ok {
+			waits = true
+			continue
+		}
+		key := eff.Key()
+		wanted[key] = true
+		if v.flying[key] == nil {
+			v.start(ctx, key, eff)
+		}
+	}
+	for key, cancel := range v.flying {
+		if !wanted[key] {
+			cancel()
+		}
+	}
+	if waits || len(v.flying) > 0 {
+		return rd.Wake
+	}
+	return time.Time{}
+}
+
+// start performs an effect in a goroutine of its own.
+func (v *drive) start(ctx context.Context, key string, eff core.Effect) {
+	mine, cancel := context.WithCancel(ctx)
+	v.flying[key] = cancel
+	leaving := func() bool { return ctx.Err() != nil } // the whole process, not just this effect
+	v.wg.Go(func() {
+		v.e.c.Point("effect/start")
+		facts := v.perform(mine, eff, leaving)
+		v.e.c.Point("effect/end")
+		v.landed <- landing{key, facts}
+	})
+}
+
+func (v *drive) perform(ctx context.Context, eff core.Effect, leaving func() bool) []core.Fact {
+	switch eff := eff.(type) {
+	case core.CallModel:
+		return v.callModel(ctx, eff)
+	case core.RunTool:
+		return v.runTool(ctx, eff, leaving)
+	}
+	panic("engine: no performer for " + eff.Key())
+}
+
+// wait blocks until something happened and collects all that has. It tells
+// whether the inbox may have something.
+func (v *drive) wait(ctx context.Context, b *batch, at time.Time) (inbox bool) {
+	var due <-chan time.Time
+	if !at.IsZero() {
+		t := time.NewTimer(max(at.Sub(v.now()), 0))
+		defer t.Stop()
+		due = t.C
+	}
+	select {
+	case l := <-v.landed:
+		v.land(b, l)
+	case f := <-v.facts:
+		v.emitted(b, f)
+	case <-v.nudge:
+		inbox = true
+	case <-due:
+	case <-ctx.Done():
+	}
+	for {
+		select {
+		case l := <-v.landed:
+			v.land(b, l)
+		case f := <-v.facts:
+			v.emitted(b, f)
+		case <-v.nudge:
+			inbox = true
+		default:
+			return inbox
+		}
+	}
+}
+
+func (v *drive) land(b *batch, l landing) {
+	v.flying[l.key]()
+	delete(v.flying, l.key)
+	v.add(b, l.facts, nil, "")
+}
+
+func (v *drive) emitted(b *batch, f emission) {
+	v.add(b, []core.Fact{f.fact}, nil, "")
+	if f.ack != nil {
+		b.acks = append(b.acks, f.ack)
+	}
+}
+
+// leave stops everything in flight, records what is known of it, and returns cause.
+func (v *drive) leave(ctx context.Context, b *batch, cause error) error {
+	broken := ctx.Err() == nil || errors.Is(cause, store.ErrStale)
+	for _, cancel := range v.flying {
+		cancel()
+	}
+	for len(v.flying) > 0 {
+		select {
+		case l := <-v.landed:
+			v.land(b, l)
+		case f := <-v.facts:
+			v.emitted(b, f)
+			f.refuse(cause, b) // it must not wait for the last append: that one waits for it
+		}
+	}
+	v.wg.Wait()
+	if broken {
+		for _, a := range b.acks {
+			a <- cause
+		}
+		return cause
+	}
+	rd := v.d.Next(v.now())
+	if len(rd.Decided) > 0 { // something follows: whoever drives next decides it
+		rd.Effects = append(rd.Effects, core.Timer{})
+	}
+	return errors.Join(cause, v.append(ctx, b, rd))
+}
+
+// refuse answers an effect that waits for a commit that will never come.
+func (f emission) refuse(err error, b *batch) {
+	if f.ack != nil {
+		f.ack <- err
+		b.acks = b.acks[:len(b.acks)-1]
+	}
+}
+
+// scrub removes registered secrets from a payload.
+func (e *Engine) scrub(p event.Payload) event.Payload {
+	raw, err := event.Encode(p)
+	if err != nil {
+		panic("engine: " + err.Error()) // payloads are plain data
+	}
+	clean := e.c.Scrub(raw)
+	if &clean[0] == &raw[0] {
+		return p
+	}
+	q, err := event.Decode(event.TypeOf(p), event.VersionOf(p), clean)
+	if err != nil {
+		return event.RuntimeWarning{Code: "REDACTED", Message: "a fact held a secret in a place where it could not be removed, so the fact was left out"}
+	}
+	return q
+}

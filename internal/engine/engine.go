@@ -1,0 +1,167 @@
+// Package engine drives streams: it appends what deciders decide, performs what
+// they want, and hands the outcome back as facts. It promises that nothing is
+// performed before the facts that announce it are durable, that one goroutine
+// owns a stream's state, and that when a call returns its goroutines are gone.
+//
+// Drive is the loop of one stream; Session runs the streams of a session until
+// they rest; Submit brings a command to whoever owns the session.
+package engine
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"sync"
+	"time"
+
+	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/internal/core"
+	"github.com/belay-run/belay/internal/core/session"
+	"github.com/belay-run/belay/internal/core/task"
+	"github.com/belay-run/belay/internal/core/thread"
+	"github.com/belay-run/belay/internal/model"
+	"github.com/belay-run/belay/internal/store"
+	"github.com/belay-run/belay/internal/tool"
+)
+
+// Lease is how long a session stays owned without a sign of life.
+const Lease = 15 * time.Second
+
+// Config is what an engine is made of. Store, Owner and Tools must be set.
+type Config struct {
+	Store    store.Store
+	Owner    store.Owner
+	Provider func(name string) (model.Provider, error) // by the name in the settings
+	Tools    *tool.Set
+	Scrub    func([]byte) []byte // removes registered secrets; nil removes nothing
+	Now      func() time.Time    // nil is time.Now
+	Live     func(Live)          // what flows between facts; nil shows it to nobody. Must return at once
+	Point    func(kind string)   // called before and after every append and effect; for crash tests
+}
+
+// Live is something that happens between facts: text as it streams, progress.
+// It has no sequence and is in no log.
+type Live struct {
+	Stream belay.StreamID
+	IDs    belay.IDs
+	Kind   string // text, reasoning, progress
+	Offset int64  // bytes of the step's text before this
+	Text   string
+}
+
+// Engine drives sessions of one store.
+type Engine struct {
+	c     Config
+	convs *convCache
+
+	mu     sync.Mutex
+	drives map[belay.StreamID]*drive // running drives
+	owned  map[belay.SessionID]*ownership
+	roots  map[string]*os.Root
+}
+
+type ownership struct {
+	epoch int64
+	users int
+	kick  chan struct{} // a stream of the session has something to do
+}
+
+// New checks the configuration.
+func New(c Config) (*Engine, error) {
+	if c.Store == nil || c.Tools == nil || c.Owner.ID == "" {
+		return nil, fmt.Errorf("engine: store, tools and owner must be set")
+	}
+	if c.Now == nil {
+		c.Now = time.Now
+	}
+	if c.Scrub == nil {
+		c.Scrub = func(b []byte) []byte { return b }
+	}
+	if c.Live == nil {
+		c.Live = func(Live) {}
+	}
+	if c.Point == nil {
+		c.Point = func(string) {}
+	}
+	return &Engine{c: c, convs: newConvCache(convBudget), drives: map[belay.StreamID]*drive{},
+		owned: map[belay.SessionID]*ownership{}, roots: map[string]*os.Root{}}, nil
+}
+
+// Close releases the workspaces. It must not be called while sessions run.
+func (e *Engine) Close() error {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	var first error
+	for dir, r := range e.roots {
+		if err := r.Close(); err != nil && first == nil {
+			first = err
+		}
+		delete(e.roots, dir)
+	}
+	return first
+}
+
+// root is the workspace as the only door to its files.
+func (e *Engine) root(dir string) (*os.Root, error) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if r := e.roots[dir]; r != nil {
+		return r, nil
+	}
+	r, err := os.OpenRoot(dir)
+	if err == nil {
+		e.roots[dir] = r
+	}
+	return r, err
+}
+
+// newDecider is the decider of a stream's kind, and the version of its cached state.
+func newDecider(s belay.StreamID) (core.Decider, string, error) {
+	switch s.Kind() {
+	case belay.KindSession:
+		return session.New(s), session.Version, nil
+	case belay.KindThread:
+		return thread.New(s), thread.Version, nil
+	case belay.KindTask:
+		return task.New(s), task.Version, nil
+	}
+	return nil, "", belay.Errorf(belay.CodeRequires, "this build has no decider for streams of kind %q", s.Kind()).At(string(s))
+}
+
+// Load folds a stream: the cached state and what came after it.
+func Load(ctx context.Context, st store.Store, s belay.StreamID) (core.Decider, int64, time.Time, error) {
+	d, version, err := newDecider(s)
+	if err != nil {
+		return nil, 0, time.Time{}, err
+	}
+	var seq int64
+	cached, err := st.LoadState(ctx, s, version)
+	if err != nil {
+		return nil, 0, time.Time{}, err
+	}
+	if cached != nil {
+		if d.Load(cached.Data) == nil {
+			seq = cached.Seq
+		} else if d, version, err = newDecider(s); err != nil { // an unreadable cache is no cache
+			return nil, 0, time.Time{}, err
+		}
+	}
+	var last time.Time
+	for ev, err := range st.Read(ctx, s, max(seq-1, 0)) {
+		if err != nil {
+			return nil, 0, time.Time{}, err
+		}
+		if ev.Requires > requiresKnown {
+			return nil, 0, time.Time{}, belay.Errorf(belay.CodeRequires, "event %d needs a newer belay (level %d, this one knows %d)", ev.Seq, ev.Requires, requiresKnown).
+				At(string(s)).WithHint("update belay; nothing was changed")
+		}
+		if ev.Seq > seq {
+			d.Apply(ev)
+		}
+		seq, last = max(seq, ev.Seq), ev.Time
+	}
+	return d, seq, last, nil
+}
+
+// requiresKnown is the newest level of Envelope.Requires this build can act on.
+const requiresKnown = 1

@@ -1,0 +1,211 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/event"
+	"github.com/belay-run/belay/internal/core"
+	"github.com/belay-run/belay/internal/core/thread"
+	"github.com/belay-run/belay/internal/tool"
+)
+
+// runTool performs one attempt of a call.
+func (v *drive) runTool(ctx context.Context, eff core.RunTool, leaving func() bool) []core.Fact {
+	begun := v.e.c.Now()
+	r, spec, err := v.execute(ctx, eff)
+	ms := v.e.c.Now().Sub(begun).Milliseconds()
+	// What is known must be kept also when the call was cancelled.
+	keep := context.WithoutCancel(ctx)
+	if err == nil {
+		var p event.ToolResult
+		if p, err = v.result(keep, eff, spec, r); err == nil {
+			p.Millis = ms
+			return []core.Fact{{IDs: eff.IDs, Data: p}}
+		}
+	}
+	p, known := v.failure(ctx, eff, spec, err, leaving)
+	if !known {
+		return nil
+	}
+	p.Millis = ms
+	return []core.Fact{{IDs: eff.IDs, Data: p}}
+}
+
+// execute finds the tool and runs it under its timeout.
+func (v *drive) execute(ctx context.Context, eff core.RunTool) (tool.Result, belay.ToolSpec, error) {
+	t, ok := v.e.c.Tools.Get(eff.Name)
+	if !ok {
+		return tool.Result{}, belay.ToolSpec{}, &tool.Error{Problem: event.Problem{Class: tool.NotFound, Code: "UNKNOWN_TOOL", Message: "this build has no tool " + eff.Name}}
+	}
+	spec := t.Spec()
+	call, err := v.newCall(ctx, eff)
+	if err != nil {
+		return tool.Result{}, spec, err
+	}
+	limit := time.Duration(spec.Timeout)
+	if limit <= 0 {
+		limit = tool.DefaultTimeout
+	}
+	ctx, cancel := context.WithTimeoutCause(ctx, limit, errToolTime)
+	defer cancel()
+	if rec, ok := t.(tool.Recoverer); ok && eff.Recover {
+		r, done, err := rec.Recover(ctx, call)
+		if done || err != nil {
+			return r, spec, err
+		}
+	}
+	r, err := t.Run(ctx, call)
+	if err != nil && errors.Is(context.Cause(ctx), errToolTime) {
+		if _, told := errors.AsType[*tool.Error](err); !told {
+			err = &tool.Error{Problem: event.Problem{Class: tool.Timeout, Code: "TIMEOUT", Message: fmt.Sprintf("%s took longer than %s", eff.Name, limit)}}
+		}
+	}
+	return r, spec, err
+}
+
+var errToolTime = errors.New("the tool's time is up")
+
+func (v *drive) newCall(ctx context.Context, eff core.RunTool) (tool.Call, error) {
+	rules, err := v.rules(ctx, eff.Rules)
+	if err != nil {
+		return tool.Call{}, err
+	}
+	args := eff.Args
+	if eff.ArgsRef != nil {
+		if args, err = v.e.c.Store.Get(ctx, eff.ArgsRef.Digest); err != nil {
+			return tool.Call{}, err
+		}
+	}
+	root, err := v.e.root(rules.Workspace)
+	if err != nil {
+		return tool.Call{}, &tool.Error{Problem: event.Problem{Class: tool.NotFound, Code: "WORKSPACE_GONE", Message: "the workspace can't be opened: " + err.Error()}}
+	}
+	return tool.Call{ID: eff.IDs.Call, Attempt: eff.Attempt, Args: args, Dir: rules.Workspace, Root: root, Expect: eff.Expect, Sink: &sink{v: v, ctx: ctx, ids: eff.IDs, attempt: eff.Attempt}}, nil
+}
+
+// result is the fact of a call that ended well: what the model is shown, and
+// where the rest is.
+func (v *drive) result(ctx context.Context, eff core.RunTool, spec belay.ToolSpec, r tool.Result) (event.ToolResult, error) {
+	p := event.ToolResult{Name: eff.Name, Attempt: eff.Attempt, Files: r.Files, Whole: r.Output}
+	text := string(v.e.c.Scrub([]byte(strings.ToValidUTF8(r.Text, "\uFFFD"))))
+	p.Digest = belay.DigestOf([]byte(text))
+	shown, cut, err := v.e.shown(ctx, spec, text)
+	if err != nil {
+		return p, err
+	}
+	if cut != nil && p.Whole == nil {
+		p.Whole = cut
+	}
+	p.Output, err = v.e.content(ctx, shown, "text/plain")
+	return p, err
+}
+
+// shown is head and tail of a text that is longer than the model is shown; the
+// whole is kept then.
+func (e *Engine) shown(ctx context.Context, spec belay.ToolSpec, text string) (string, *belay.Ref, error) {
+	limit := spec.OutputLimit
+	if limit <= 0 {
+		limit = tool.DefaultOutputLimit
+	}
+	if len(text) <= limit {
+		return text, nil, nil
+	}
+	ref, err := e.c.Store.Put(ctx, []byte(text), "text/plain")
+	if err != nil {
+		return "", nil, err
+	}
+	head := cutText(text, limit/2)
+	tail := text[len(text)-limit/2:]
+	tail = strings.ToValidUTF8(tail, "")
+	return fmt.Sprintf("%s\n[… %d bytes left out …]\n%s", head, len(text)-len(head)-len(tail), tail), &ref, nil
+}
+
+// failure is the fact of a call that ended badly. known is false when the
+// process is told to leave and the call may simply be run again by the next.
+func (v *drive) failure(ctx context.Context, eff core.RunTool, spec belay.ToolSpec, err error, leaving func() bool) (p event.ToolFailed, known bool) {
+	p = event.ToolFailed{Name: eff.Name, Attempt: eff.Attempt, Final: true}
+	te, isTool := errors.AsType[*tool.Error](err)
+	switch {
+	case ctx.Err() != nil && (spec.Effect == belay.Pure || spec.Effect == belay.Idempotent):
+		// Nothing was changed: an interrupted turn records it, a leaving process needn't.
+		p.Problem = event.Problem{Class: "cancelled", Code: "CANCELLED", Message: eff.Name + " was cancelled"}
+		return p, !leaving()
+	case ctx.Err() != nil:
+		p.Problem = event.Problem{Class: "cancelled", Code: "CANCELLED", Message: eff.Name + " was stopped before it ended"}
+	case isTool:
+		p.Problem = te.Problem
+	default:
+		p.Problem = event.Problem{Class: tool.Internal, Code: "INTERNAL", Message: cutText(err.Error(), 1000)}
+	}
+	if isTool {
+		p.Files, p.Whole = te.Files, te.Output
+		text, cut, err := v.e.shown(context.WithoutCancel(ctx), spec, strings.ToValidUTF8(te.Text, "\uFFFD"))
+		if err == nil {
+			if p.Whole == nil {
+				p.Whole = cut
+			}
+			p.Output, _ = v.e.content(context.WithoutCancel(ctx), text, "text/plain")
+		}
+	}
+	p.Problem.Message, p.Problem.Hint = cutText(p.Problem.Message, 4000), cutText(p.Problem.Hint, 1000)
+	if at, again := thread.ToolRetryAt(v.e.c.Now().UTC().Truncate(time.Microsecond), spec, eff.Attempt, p.Problem); again {
+		p.Final, p.RetryAt = false, at
+	}
+	return p, true
+}
+
+// sink is where a running call's facts and content go.
+type sink struct {
+	v       *drive
+	ctx     context.Context
+	ids     belay.IDs
+	attempt int
+	procs   int
+}
+
+var _ tool.Sink = (*sink)(nil)
+
+func (s *sink) fact(p event.Payload) core.Fact {
+	ids := s.ids
+	switch p.(type) {
+	case event.ProcessStarted:
+		s.procs++
+		ids.Process = s.process()
+	case event.ProcessOutput, event.ProcessInput, event.ProcessCompleted, event.ProcessFailed, event.ProcessTerminated:
+		ids.Process = s.process()
+	}
+	return core.Fact{IDs: ids, Data: p}
+}
+
+func (s *sink) process() belay.ProcessID {
+	return belay.ProcessID(belay.DeriveID(belay.PrefixProcess, belay.StreamID(s.ids.Call), int64(s.attempt), max(s.procs, 1)))
+}
+
+func (s *sink) Fact(p event.Payload) { s.v.facts <- emission{fact: s.fact(p)} }
+
+func (s *sink) Durable(p event.Payload) error {
+	ack := make(chan error, 1)
+	s.v.facts <- emission{fact: s.fact(p), ack: ack}
+	return <-ack
+}
+
+func (s *sink) Keep(content []byte, media string) (belay.Ref, error) {
+	return s.v.e.c.Store.Put(context.WithoutCancel(s.ctx), content, media)
+}
+
+func (s *sink) Kept(d belay.Digest) ([]byte, error) {
+	return s.v.e.c.Store.Get(context.WithoutCancel(s.ctx), d)
+}
+
+func (s *sink) Output(media string) (tool.OutputWriter, error) {
+	return s.v.e.c.Store.Writer(context.WithoutCancel(s.ctx), media)
+}
+
+func (s *sink) Progress(text string) {
+	s.v.e.c.Live(Live{Stream: s.v.stream, IDs: s.ids, Kind: "progress", Text: text})
+}

@@ -1,0 +1,280 @@
+package scripted
+
+import (
+	"bytes"
+	"encoding/json"
+	"maps"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/internal/model"
+)
+
+// The file as it is written. Durations are text here, so that a bad one can be
+// told with its place.
+type (
+	scriptFile struct {
+		Name  string     `yaml:"name"`
+		Steps []stepFile `yaml:"steps"`
+	}
+	stepFile struct {
+		Label      string     `yaml:"label"`
+		When       *whenFile  `yaml:"when"`
+		Times      int        `yaml:"times"`
+		Repeat     int        `yaml:"repeat"`
+		Goto       string     `yaml:"goto"`
+		Text       string     `yaml:"text"`
+		Reasoning  string     `yaml:"reasoning"`
+		Calls      []callFile `yaml:"calls"`
+		Delay      string     `yaml:"delay"`
+		Chunks     int        `yaml:"chunks"`
+		ChunkDelay string     `yaml:"chunkDelay"`
+		Usage      *usageFile `yaml:"usage"`
+		Stop       string     `yaml:"stop"`
+		Fault      *faultFile `yaml:"fault"`
+	}
+	whenFile struct {
+		Contains string `yaml:"contains"`
+		Matches  string `yaml:"matches"`
+		Tool     string `yaml:"tool"`
+		Error    *bool  `yaml:"error"`
+		Note     string `yaml:"note"`
+		Attempt  int    `yaml:"attempt"`
+		Forced   string `yaml:"forced"`
+	}
+	callFile struct {
+		Tool string         `yaml:"tool"`
+		Args map[string]any `yaml:"args"` // any JSON object
+		Raw  *string        `yaml:"raw"`
+	}
+	usageFile struct {
+		Input  int64 `yaml:"input"`
+		Output int64 `yaml:"output"`
+		Cached int64 `yaml:"cached"`
+	}
+	faultFile struct {
+		Kind       string `yaml:"kind"`
+		Message    string `yaml:"message"`
+		RetryAfter string `yaml:"retryAfter"`
+		AfterChars int    `yaml:"afterChars"`
+		Attempts   int    `yaml:"attempts"`
+	}
+)
+
+// Labels that every script has.
+const (
+	labelNext = "next"
+	labelEnd  = "end"
+)
+
+const (
+	maxRepeat = 1_000_000
+	maxDelay  = 24 * time.Hour
+)
+
+var stops = []string{"stop", "tool_calls", "length", "refused"}
+
+// compiler turns a file into a script; the first mistake stops it.
+type compiler struct {
+	*source
+	script Script
+	steps  []*step        // in the file's order
+	labels map[string]int // label → place on the main line
+	err    *belay.Error
+}
+
+func compile(src *source, f scriptFile) (*Script, error) {
+	c := compiler{source: src, script: Script{name: f.Name}, labels: map[string]int{}}
+	if len(f.Steps) == 0 {
+		c.fail([]any{"steps"}, "the script has no steps").WithHint("give it steps; %s", reference)
+	}
+	for i, raw := range f.Steps {
+		c.add(raw, c.step(i, raw))
+	}
+	for i, raw := range f.Steps {
+		c.jump(i, raw)
+	}
+	if c.err != nil {
+		return nil, c.err
+	}
+	return &c.script, nil
+}
+
+// fail keeps the first mistake.
+func (c *compiler) fail(path []any, format string, args ...any) *belay.Error {
+	err := c.errorAt(path, format, args...).WithHint("%s", reference)
+	if c.err == nil {
+		c.err = err
+	}
+	return err
+}
+
+// step checks one step and makes it playable. Its jump is set later, when all
+// labels are known.
+func (c *compiler) step(i int, f stepFile) *step {
+	path := func(field ...any) []any { return append([]any{"steps", i}, field...) }
+	st := &step{
+		index: i, times: f.Times, repeat: f.Repeat, jump: jumpNone, text: f.Text, reasoning: f.Reasoning, chunks: f.Chunks, stop: f.Stop,
+		delay:      c.duration(path("delay"), f.Delay),
+		chunkDelay: c.duration(path("chunkDelay"), f.ChunkDelay),
+	}
+	c.count(path("times"), f.Times)
+	c.count(path("repeat"), f.Repeat)
+	c.count(path("chunks"), f.Chunks)
+	if f.Text == "" && f.Reasoning == "" && f.Stop == "" && len(f.Calls) == 0 && f.Fault == nil {
+		c.fail(path(), "step %d says nothing", i+1).
+			WithHint("give it text, calls or a fault; for an empty answer write stop: stop")
+	}
+	for k, call := range f.Calls {
+		st.calls = append(st.calls, c.call(path("calls", k), call))
+	}
+	switch {
+	case f.Stop == "" && len(f.Calls) > 0:
+		st.stop = "tool_calls"
+	case f.Stop == "":
+		st.stop = "stop"
+	case !slices.Contains(stops, f.Stop):
+		c.fail(path("stop"), "unknown stop %q", f.Stop).WithHint("use %s", strings.Join(stops, ", "))
+	}
+	if f.Usage != nil {
+		st.usage = &belay.Usage{Input: f.Usage.Input, Output: f.Usage.Output, Cached: f.Usage.Cached, Reported: true}
+		if f.Usage.Input < 0 || f.Usage.Output < 0 || f.Usage.Cached < 0 {
+			c.fail(path("usage"), "a usage is 0 or more")
+		}
+	}
+	if f.When != nil {
+		st.when = c.when(path("when"), *f.When)
+	}
+	if f.Fault != nil {
+		st.fault = c.fault(path("fault"), *f.Fault)
+	}
+	return st
+}
+
+func (c *compiler) call(path []any, f callFile) model.Call {
+	if f.Tool == "" {
+		c.fail(path, "a call without a tool").WithHint("write tool: NAME")
+	}
+	if f.Raw != nil {
+		if f.Args != nil {
+			c.fail(under(path, "raw"), "a call has either args or raw").WithHint("use raw only for arguments that aren't valid JSON")
+		}
+		return model.Call{Name: f.Tool, Args: *f.Raw}
+	}
+	if f.Args == nil {
+		return model.Call{Name: f.Tool, Args: "{}"}
+	}
+	var b bytes.Buffer
+	enc := json.NewEncoder(&b)
+	enc.SetEscapeHTML(false)
+	if err := enc.Encode(f.Args); err != nil {
+		c.fail(under(path, "args"), "the arguments have no form in JSON").Wrap(err).WithHint("JSON has no .inf and no .nan")
+	}
+	return model.Call{Name: f.Tool, Args: strings.TrimSuffix(b.String(), "\n")}
+}
+
+func (c *compiler) when(path []any, f whenFile) *when {
+	w := &when{contains: f.Contains, tool: f.Tool, err: f.Error, attempt: f.Attempt, forced: f.Forced,
+		matches: c.pattern(under(path, "matches"), f.Matches),
+		note:    c.pattern(under(path, "note"), f.Note),
+	}
+	c.count(under(path, "attempt"), f.Attempt)
+	if !w.aboutInput() && !w.unrecorded() {
+		c.fail(path, "a when without a condition always holds").
+			WithHint("use contains, matches, tool, error, note, attempt or forced, or remove when")
+	}
+	return w
+}
+
+func (c *compiler) fault(path []any, f faultFile) *fault {
+	if _, ok := faultKinds[f.Kind]; !ok {
+		c.fail(under(path, "kind"), "unknown fault %q", f.Kind).
+			WithHint("use %s", strings.Join(slices.Sorted(maps.Keys(faultKinds)), ", "))
+	}
+	c.count(under(path, "afterChars"), f.AfterChars)
+	c.count(under(path, "attempts"), f.Attempts)
+	return &fault{kind: f.Kind, message: f.Message, afterChars: f.AfterChars, attempts: f.Attempts,
+		retryAfter: c.duration(under(path, "retryAfter"), f.RetryAfter)}
+}
+
+// add puts a step on the main line or beside it.
+func (c *compiler) add(f stepFile, st *step) {
+	field := func(name string) []any { return []any{"steps", st.index, name} }
+	s := &c.script
+	c.steps = append(c.steps, st)
+	if st.when != nil {
+		if f.Label != "" || f.Repeat != 0 {
+			c.fail(field("when"), "a step with when is no place on the main line: it has no label and no repeat").
+				WithHint("put the label on a step without when; a branch is taken as often as it holds, times bounds that")
+		}
+		s.branch = append(s.branch, st)
+		return
+	}
+	if f.Times != 0 {
+		c.fail(field("times"), "times bounds a step with when").WithHint("use repeat to say something several times")
+	}
+	if f.Label != "" {
+		if _, twice := c.labels[f.Label]; twice || f.Label == labelEnd || f.Label == labelNext {
+			c.fail(field("label"), "the label %q is taken", f.Label).WithHint("choose another; %s and %s are everywhere", labelEnd, labelNext)
+		}
+		c.labels[f.Label] = s.length
+	}
+	s.main = append(s.main, st)
+	s.start = append(s.start, s.length)
+	s.length += max(st.repeat, 1)
+}
+
+// jump sets where a step leads.
+func (c *compiler) jump(i int, f stepFile) {
+	if f.Goto == "" || c.err != nil {
+		return
+	}
+	place, ok := c.labels[f.Goto]
+	switch {
+	case ok:
+	case f.Goto == labelNext:
+		place = jumpNext
+	case f.Goto == labelEnd:
+		place = c.script.length
+	default:
+		c.fail([]any{"steps", i, "goto"}, "no step has the label %q", f.Goto).
+			WithHint("labels here: %s", strings.Join(append(slices.Sorted(maps.Keys(c.labels)), labelNext, labelEnd), ", "))
+		return
+	}
+	c.steps[i].jump = place
+}
+
+func (c *compiler) duration(path []any, text string) time.Duration {
+	if text == "" {
+		return 0
+	}
+	d, err := time.ParseDuration(text)
+	if err != nil || d < 0 || d > maxDelay {
+		c.fail(path, "%q is no duration between 0 and %s", text, maxDelay).WithHint("write a number with a unit, as in 250ms or 2s")
+	}
+	return d
+}
+
+func (c *compiler) count(path []any, n int) {
+	if n < 0 || n > maxRepeat {
+		c.fail(path, "%d is not between 0 and %d", n, maxRepeat)
+	}
+}
+
+func (c *compiler) pattern(path []any, text string) *regexp.Regexp {
+	if text == "" {
+		return nil
+	}
+	re, err := regexp.Compile(text)
+	if err != nil {
+		c.fail(path, "no regular expression").Wrap(err).WithHint("the syntax is that of Go's regexp; quote the text in YAML with ' '")
+		return nil
+	}
+	return re
+}
+
+// under is the path of a field.
+func under(path []any, field string) []any { return append(slices.Clone(path), field) }

@@ -1,0 +1,46 @@
+//go:build unix
+
+package process
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"syscall"
+)
+
+// guard leads the process group of one command.
+type guard struct {
+	pgid int
+	cmd  *exec.Cmd
+	pipe *os.File // closing it, also by dying, makes the guard kill the group
+}
+
+// guardScript ignores what is meant for the others, waits for the end of the
+// runtime or of the call, and takes the group with it.
+const guardScript = `trap '' TERM INT HUP QUIT; read -r x; kill -KILL 0`
+
+func startGuard() (*guard, error) {
+	r, w, err := os.Pipe()
+	if err != nil {
+		return nil, fmt.Errorf("pipe for the guard: %w", err)
+	}
+	defer r.Close()
+	cmd := &exec.Cmd{
+		Path: "/bin/sh", Args: []string{"belay-guard", "-c", guardScript},
+		Dir: "/", Env: []string{}, Stdin: r,
+		SysProcAttr: &syscall.SysProcAttr{Setpgid: true},
+	}
+	if err := cmd.Start(); err != nil {
+		w.Close()
+		return nil, fmt.Errorf("start the guard: %w", err)
+	}
+	return &guard{pgid: cmd.Process.Pid, cmd: cmd, pipe: w}, nil
+}
+
+// end kills the group, if anybody is left in it, and gives its number back.
+func (g *guard) end() {
+	syscall.Kill(-g.pgid, syscall.SIGKILL) //nolint:errcheck // nobody left is fine
+	g.pipe.Close()
+	g.cmd.Wait() //nolint:errcheck // it was killed
+}

@@ -1,0 +1,279 @@
+package sqlite
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/binary"
+	"hash/crc32"
+
+	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/internal/store"
+)
+
+// streamRow is a stream's end and its lane.
+type streamRow struct {
+	id             int64
+	name           belay.StreamID
+	session        belay.SessionID
+	seq            int64
+	time           int64
+	hash           [32]byte
+	runnable, wake int64
+}
+
+func newStream(name belay.StreamID, session belay.SessionID) streamRow {
+	return streamRow{name: name, session: session, hash: store.Genesis(session, name)}
+}
+
+// sum covers every column, so that a changed lane or head is noticed.
+func (s *streamRow) sum() int64 {
+	b := make([]byte, 0, 256)
+	b = append(append(b, s.name...), 0)
+	b = append(append(b, s.session...), 0)
+	for _, n := range [...]int64{s.seq, s.time, s.runnable, s.wake} {
+		b = binary.BigEndian.AppendUint64(b, uint64(n))
+	}
+	return int64(crc32.Checksum(append(b, s.hash[:]...), castagnoli))
+}
+
+var castagnoli = crc32.MakeTable(crc32.Castagnoli)
+
+const streamColumns = "id, session, seq, time, hash, runnable, wake, sum"
+
+// load takes a row's columns over and checks them.
+func (s *streamRow) load(hash []byte, sum int64) error {
+	if copy(s.hash[:], hash) != len(s.hash) || len(hash) != len(s.hash) || s.sum() != sum {
+		return store.Damaged("streams/"+string(s.name), "a stream's row isn't what was written")
+	}
+	return nil
+}
+
+// stream reads a stream's row inside the transaction.
+func (w *writer) stream(name belay.StreamID) (s streamRow, found bool, refused, broken error) {
+	var hash []byte
+	var sum int64
+	s.name = name
+	found, broken = w.row("SELECT "+streamColumns+" FROM streams WHERE name=?", []any{string(name)},
+		&s.id, &s.session, &s.seq, &s.time, &hash, &s.runnable, &s.wake, &sum)
+	if found && broken == nil {
+		refused = s.load(hash, sum)
+	}
+	return s, found, refused, broken
+}
+
+// streamIn is stream, or a new row, and refuses another session.
+func (w *writer) streamIn(session belay.SessionID, name belay.StreamID) (s streamRow, found bool, refused, broken error) {
+	s, found, refused, broken = w.stream(name)
+	if broken != nil || refused != nil {
+		return s, found, refused, broken
+	}
+	if !found {
+		return newStream(name, session), false, nil, nil
+	}
+	if s.session != session {
+		refused = belay.Errorf(belay.CodeBadState, "the stream belongs to session %s, not to %s", s.session, session).At(string(name))
+	}
+	return s, true, refused, nil
+}
+
+// save writes a stream's row and gives a new one its number.
+func (w *writer) save(s *streamRow) (err error) {
+	if s.id == 0 {
+		s.id, err = w.insert("INSERT INTO streams (name, session, seq, time, hash, runnable, wake, sum) VALUES (?,?,?,?,?,?,?,?)",
+			string(s.name), string(s.session), s.seq, s.time, s.hash[:], s.runnable, s.wake, s.sum())
+		return err
+	}
+	return w.exec("UPDATE streams SET seq=?, time=?, hash=?, runnable=?, wake=?, sum=? WHERE id=?",
+		s.seq, s.time, s.hash[:], s.runnable, s.wake, s.sum(), s.id)
+}
+
+type appendOp struct {
+	b     *store.Batch
+	rows  []store.Row
+	sends []packedOrder
+	pos   store.Position // the answer
+	wrote bool
+}
+
+// Append writes a batch. Everything that needs no transaction is done here, in
+// the caller's goroutine.
+func (db *DB) Append(ctx context.Context, b store.Batch) (store.Position, error) {
+	op, err := packAppend(&b)
+	if err != nil {
+		return 0, err
+	}
+	if err := db.do(ctx, op); err != nil {
+		return 0, err
+	}
+	return op.pos, nil
+}
+
+func packAppend(b *store.Batch) (*appendOp, error) {
+	if b.Session == "" || b.Stream == "" {
+		return nil, belay.Errorf(belay.CodeInternal, "a batch without session or stream").At(string(b.Stream))
+	}
+	op := &appendOp{b: b, rows: make([]store.Row, len(b.Events)), sends: make([]packedOrder, len(b.Sends))}
+	var err error
+	for i := range b.Events {
+		if op.rows[i], err = store.Pack(b.Session, b.Stream, &b.Events[i]); err != nil {
+			return nil, err
+		}
+		op.rows[i].Seq = b.After + 1 + int64(i)
+	}
+	for i := range b.Sends {
+		if op.sends[i], err = packOrder(&b.Sends[i]); err != nil {
+			return nil, err
+		}
+	}
+	return op, nil
+}
+
+func (o *appendOp) apply(w *writer) (refused, broken error) {
+	o.pos, o.wrote = 0, false
+	if refused, broken = w.owned(o.b); refused != nil || broken != nil {
+		return refused, broken
+	}
+	s, found, refused, broken := w.streamIn(o.b.Session, o.b.Stream)
+	if refused != nil || broken != nil {
+		return refused, broken
+	}
+	if found && o.b.Key != "" {
+		again, err := w.row("SELECT pos FROM keys WHERE stream=? AND key=?", []any{s.id, shortKey(o.b.Key)}, &o.pos)
+		if again || err != nil {
+			return nil, err
+		}
+	}
+	if s.seq != o.b.After {
+		return store.ErrConflict, nil
+	}
+	fresh, refused, broken := w.checkSends(o.sends)
+	if refused != nil || broken != nil {
+		return refused, broken
+	}
+	o.wrote = true
+	return nil, o.write(w, &s, fresh)
+}
+
+// owned checks the fence: the batch's epoch is the epoch of whoever owns the
+// session now.
+func (w *writer) owned(b *store.Batch) (refused, broken error) {
+	key := string(b.Session)
+	if b.Session == belay.SystemSession {
+		key = string(b.Stream)
+	}
+	var epoch int64
+	found, err := w.row("SELECT epoch FROM owners WHERE key=? AND owner<>''", []any{key}, &epoch)
+	if err == nil && (!found || epoch != b.Epoch) {
+		return store.ErrStale, nil
+	}
+	return nil, err
+}
+
+func (o *appendOp) write(w *writer, s *streamRow, fresh []packedOrder) error {
+	now := store.Micros(w.now())
+	hashes := make([][32]byte, len(o.rows))
+	for i := range o.rows {
+		r := &o.rows[i]
+		if r.Time == 0 {
+			r.Time = now
+		}
+		r.Time = max(r.Time, s.time)
+		s.time = r.Time
+		s.hash, w.buf = store.Link(s.hash, r, w.buf)
+		hashes[i] = s.hash
+		w.grown += len(w.buf)
+	}
+	s.seq += int64(len(o.rows))
+	s.runnable, s.wake = 0, store.Micros(o.b.Lane.Wake)
+	if o.b.Lane.Runnable {
+		s.runnable = 1
+	}
+	if err := w.save(s); err != nil {
+		return err
+	}
+	for i := range o.rows {
+		pos, err := w.insertEvent(s.id, &o.rows[i], hashes[i][:])
+		if err != nil {
+			return err
+		}
+		o.pos = store.Position(pos)
+	}
+	return o.writeRest(w, s, fresh)
+}
+
+func (w *writer) insertEvent(stream int64, r *store.Row, hash []byte) (int64, error) {
+	number, err := w.typeNumber(r.Type)
+	if err != nil {
+		return 0, err
+	}
+	return w.insert("INSERT INTO events (stream, seq, time, type, version, requires, ids, refs, data, hash) VALUES (?,?,?,?,?,?,?,?,?,?)",
+		stream, r.Seq, r.Time, number, r.Version, r.Requires, r.IDs, blobOrNull(r.Refs), r.Data, hash)
+}
+
+// blobOrNull keeps a missing value apart from an empty one.
+func blobOrNull(b []byte) any {
+	if len(b) == 0 {
+		return nil
+	}
+	return b
+}
+
+func (o *appendOp) writeRest(w *writer, s *streamRow, fresh []packedOrder) error {
+	if o.b.Key != "" {
+		if err := w.exec("INSERT INTO keys (stream, key, pos) VALUES (?,?,?)", s.id, shortKey(o.b.Key), int64(o.pos)); err != nil {
+			return err
+		}
+	}
+	if st := o.b.State; st != nil {
+		w.grown += len(st.Data)
+		if err := w.exec("INSERT INTO states (stream, seq, version, data, sum) VALUES (?,?,?,?,?) "+
+			"ON CONFLICT (stream) DO UPDATE SET seq=excluded.seq, version=excluded.version, data=excluded.data, sum=excluded.sum",
+			s.id, st.Seq, st.Version, st.Data, stateSum(st)); err != nil {
+			return err
+		}
+	}
+	for _, id := range o.b.Consumed {
+		if err := w.exec("DELETE FROM inbox WHERE stream=? AND id=?", s.id, string(id)); err != nil {
+			return err
+		}
+	}
+	for i := range fresh {
+		if err := w.enqueue(&fresh[i]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (o *appendOp) committed(w *writer) {
+	if o.wrote {
+		w.db.stats.appends.Add(1)
+		w.db.stats.events.Add(int64(len(o.rows)))
+	}
+}
+
+// typeNumber is the number of a type's name, made on first use.
+func (w *writer) typeNumber(name string) (n int64, err error) {
+	if n, ok := w.types[name]; ok {
+		return n, nil
+	}
+	found, err := w.row("SELECT id FROM types WHERE name=?", []any{name}, &n)
+	if err == nil && !found {
+		n, err = w.insert("INSERT INTO types (name) VALUES (?)", name)
+	}
+	if err == nil {
+		w.types[name] = n
+		w.fresh = append(w.fresh, name)
+	}
+	return n, err
+}
+
+// shortKey is the stored form of a key: itself, or half a digest when it is
+// longer. The two have different lengths, so they never meet.
+func shortKey(key string) []byte {
+	if len(key) <= 16 {
+		return []byte(key)
+	}
+	sum := sha256.Sum256([]byte(key))
+	return append(sum[:16:16], 1)
+}

@@ -1,0 +1,285 @@
+// Package sqlite keeps a store in one directory: a SQLite file in WAL mode and
+// a tree of blob files beside it. Several processes of one machine may have it
+// open at once. Each has one writer goroutine, which commits everything that
+// has queued up in one synced transaction and answers callers after that, and
+// a small pool of readers that never keep a read transaction open while their
+// consumer works. The package knows nothing of what the facts mean.
+package sqlite
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	_ "modernc.org/sqlite" // the driver, free of cgo
+
+	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/internal/store"
+)
+
+var _ store.Store = (*DB)(nil)
+
+// Options of Open. The zero value works.
+type Options struct {
+	Now          func() time.Time       // for leases and for facts without a time; the system's clock
+	Alive        func(store.Owner) bool // whether an owner's process may still run; store.Alive
+	FS           FS                     // writes blob files; the system's
+	FileSystem   func(dir string) string
+	PollInterval time.Duration // how often other processes' commits are looked for; 100 ms
+	BusyTimeout  time.Duration // how long a write waits for another process; 5 s
+	Readers      int           // connections that read; 4
+	ReadOnly     bool          // open without a writer: every write is CodeStoreReadOnly
+
+	// Migrated is told about each migration of an existing store.
+	Migrated func(from, to int, took time.Duration)
+
+	fault      func(point string) error // tests: the result of a point instead of what SQLite says
+	migrations []migration              // tests: instead of the package's
+}
+
+func (o Options) withDefaults() Options {
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	if o.Alive == nil {
+		o.Alive = store.Alive
+	}
+	if o.FS == nil {
+		o.FS = Disk{}
+	}
+	if o.FileSystem == nil {
+		o.FileSystem = fileSystem
+	}
+	if o.PollInterval <= 0 {
+		o.PollInterval = 100 * time.Millisecond
+	}
+	if o.BusyTimeout <= 0 {
+		o.BusyTimeout = 5 * time.Second
+	}
+	if o.Readers <= 0 {
+		o.Readers = 4
+	}
+	if o.fault == nil {
+		o.fault = func(string) error { return nil }
+	}
+	if o.migrations == nil {
+		o.migrations = migrations
+	}
+	return o
+}
+
+// DB is an open store.
+type DB struct {
+	o       Options
+	tenant  string // the directory with the database and the blobs
+	path    string // of the database
+	runtime belay.RuntimeID
+	life    context.Context // never ends: closing is what stops the store
+
+	readers *sql.DB
+	reading sync.RWMutex // held for reading while a query runs, for writing by Close
+	stmts   statements   // of readers
+
+	writer *writer // nil when opened read-only
+	watch  watch
+	names  names
+	small  pendingBlobs
+	stats  counters
+
+	stop   chan struct{}  // closed by Close
+	joined sync.WaitGroup // the goroutines of this store
+	closed atomic.Bool
+	once   sync.Once
+	err    error // of Close
+}
+
+// Path is the database file of the default tenant in a store directory.
+func Path(dir string) string { return filepath.Join(dir, "tenants", "default", "belay.db") }
+
+// BlobDir is where the default tenant's large blobs are.
+func BlobDir(dir string) string { return filepath.Join(dir, "tenants", "default", "blobs") }
+
+// Open opens the store in a directory and makes it if it isn't there. A store
+// of a newer program, on a network file system, damaged, or not writable is an
+// error with the code that says so.
+func Open(ctx context.Context, dir string, o Options) (*DB, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	dir, err := filepath.Abs(dir)
+	if err != nil {
+		return nil, belay.Errorf(belay.CodeStoreFailed, "the store's path can't be resolved").At(dir).Wrap(err)
+	}
+	db := &DB{o: o.withDefaults(), path: Path(dir), tenant: filepath.Dir(Path(dir)),
+		life: context.WithoutCancel(ctx), stop: make(chan struct{})}
+	db.names.init()
+	db.watch.init()
+	if err := db.prepareDirectory(dir); err != nil {
+		return nil, err
+	}
+	if err := db.open(); err != nil {
+		return nil, errors.Join(err, db.release())
+	}
+	if db.writer != nil {
+		db.joined.Go(db.writer.run)
+	}
+	db.joined.Go(db.poll)
+	return db, nil
+}
+
+// open connects, migrates and, after a failed sync, checks.
+func (db *DB) open() error {
+	if !db.o.ReadOnly {
+		w, err := newWriter(db)
+		if err != nil {
+			return err
+		}
+		db.writer = w
+		if err := w.migrate(); err != nil {
+			return err
+		}
+	}
+	if err := db.openReaders(); err != nil {
+		return err
+	}
+	if err := db.readRuntime(); err != nil {
+		return err
+	}
+	return db.recover()
+}
+
+// release gives connections back when Open gives up.
+func (db *DB) release() error {
+	var errs []error
+	if db.readers != nil {
+		db.stmts.close()
+		errs = append(errs, db.readers.Close())
+	}
+	if db.writer != nil {
+		errs = append(errs, db.writer.disconnect())
+	}
+	return errors.Join(errs...)
+}
+
+func (db *DB) openReaders() error {
+	readers, err := sql.Open("sqlite", db.dsn("ro", url.Values{
+		"_pragma": {"busy_timeout(" + strconv.FormatInt(db.o.BusyTimeout.Milliseconds(), 10) + ")", "query_only(1)", "cache_size(-1024)"},
+	}))
+	if err != nil {
+		return db.wrap(err, "open")
+	}
+	readers.SetMaxOpenConns(db.o.Readers + 1) // one is the watcher's
+	readers.SetMaxIdleConns(db.o.Readers + 1)
+	db.readers, db.stmts.db = readers, readers
+	if db.o.ReadOnly {
+		version, err := db.version()
+		if err != nil {
+			return err
+		}
+		if newest := len(db.o.migrations); version > newest {
+			return db.newer(version, newest)
+		}
+	}
+	return nil
+}
+
+func (db *DB) version() (v int, err error) {
+	err = db.readers.QueryRowContext(db.life, "PRAGMA user_version").Scan(&v)
+	return v, db.wrap(err, "open")
+}
+
+func (db *DB) readRuntime() error {
+	var id string
+	err := db.readers.QueryRowContext(db.life, "SELECT value FROM meta WHERE key='runtime'").Scan(&id)
+	db.runtime = belay.RuntimeID(id)
+	return db.wrap(err, "read the store's id")
+}
+
+// dsn names the database for the driver. The path is escaped as in a URL, so
+// that a question mark in a directory's name isn't read as the query.
+func (db *DB) dsn(mode string, query url.Values) string {
+	if query == nil {
+		query = url.Values{}
+	}
+	query.Set("mode", mode)
+	if mode == "ro" && db.unwritable() {
+		// Without a place for the shared-memory file SQLite reads only a file
+		// that it is told nobody changes.
+		query.Set("immutable", "1")
+	}
+	return (&url.URL{Scheme: "file", Path: db.path, RawQuery: query.Encode()}).String()
+}
+
+// unwritable tells whether nobody here can write beside the database and there is no log to read.
+func (db *DB) unwritable() bool {
+	if !db.o.ReadOnly || writable(db.tenant) == nil {
+		return false
+	}
+	info, err := os.Stat(db.path + "-wal")
+	return err != nil || info.Size() == 0
+}
+
+// Runtime is the store's id, made with it.
+func (db *DB) Runtime() belay.RuntimeID { return db.runtime }
+
+// Dir is the directory that holds the database and the blobs.
+func (db *DB) Dir() string { return db.tenant }
+
+// Close commits what was accepted, gives back the sessions that were claimed
+// through db, folds the write-ahead log into the database and closes it.
+func (db *DB) Close() error {
+	db.once.Do(func() {
+		db.closed.Store(true)
+		close(db.stop)
+		db.watch.notify()
+		db.reading.Lock() // waits for queries; those that come later see closed
+		db.stmts.close()
+		db.reading.Unlock()
+		if db.writer != nil {
+			db.writer.close()
+		}
+		db.joined.Wait()
+		db.err = db.readers.Close()
+		if db.writer != nil {
+			db.err = errors.Join(db.writer.finish(), db.err)
+		}
+	})
+	return db.err
+}
+
+func errClosed() error { return belay.Errorf(belay.CodeBadState, "the store is closed") }
+
+// Stats are counts since Open.
+type Stats struct {
+	Transactions int64 // committed groups: each is one sync
+	Failed       int64 // groups that were rolled back
+	Appends      int64 // batches that wrote something
+	Events       int64
+	Checkpoints  int64
+	Largest      int64 // writes in the largest group
+	WALBytes     int64 // size of the write-ahead log now
+}
+
+type counters struct {
+	transactions, failed, appends, events, checkpoints, largest atomic.Int64
+}
+
+// Stats tells what the store did since Open.
+func (db *DB) Stats() Stats {
+	s := Stats{
+		Transactions: db.stats.transactions.Load(), Failed: db.stats.failed.Load(),
+		Appends: db.stats.appends.Load(), Events: db.stats.events.Load(),
+		Checkpoints: db.stats.checkpoints.Load(), Largest: db.stats.largest.Load(),
+	}
+	if info, err := os.Stat(db.path + "-wal"); err == nil {
+		s.WALBytes = info.Size()
+	}
+	return s
+}

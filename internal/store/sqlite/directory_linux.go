@@ -1,0 +1,72 @@
+package sqlite
+
+import (
+	"bufio"
+	"os"
+	"strconv"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+// fileSystem is the name of the file system that a directory is on, as the
+// mount table has it; empty when that can't be found out.
+func fileSystem(dir string) string {
+	var s unix.Statfs_t
+	if err := unix.Statfs(dir, &s); err != nil {
+		return ""
+	}
+	switch uint32(s.Type) {
+	case unix.NFS_SUPER_MAGIC:
+		return "nfs"
+	case unix.SMB_SUPER_MAGIC:
+		return "smb"
+	case 0xff534d42:
+		return "cifs"
+	case 0xfe534d42:
+		return "smb2"
+	case unix.V9FS_MAGIC:
+		return "9p"
+	case unix.AFS_SUPER_MAGIC, unix.AFS_FS_MAGIC:
+		return "afs"
+	case unix.NCP_SUPER_MAGIC:
+		return "ncpfs"
+	case unix.CODA_SUPER_MAGIC:
+		return "coda"
+	case 0x00c36400:
+		return "ceph"
+	case unix.FUSE_SUPER_MAGIC:
+		return mounted(dir) // the magic is the same for all of them, the table says which
+	}
+	return ""
+}
+
+// mounted is the type of the mount that a directory is on.
+func mounted(dir string) string {
+	var s unix.Stat_t
+	if err := unix.Stat(dir, &s); err != nil {
+		return "fuse"
+	}
+	f, err := os.Open("/proc/self/mountinfo")
+	if err != nil {
+		return "fuse"
+	}
+	defer f.Close()
+	return mountType(bufio.NewScanner(f), unix.Major(s.Dev), unix.Minor(s.Dev))
+}
+
+// mountType reads lines such as
+//
+//	36 35 98:0 /root /mnt rw,noatime master:1 - ext3 /dev/root rw
+func mountType(lines *bufio.Scanner, major, minor uint32) string {
+	want := strconv.FormatUint(uint64(major), 10) + ":" + strconv.FormatUint(uint64(minor), 10)
+	for lines.Scan() {
+		before, after, ok := strings.Cut(lines.Text(), " - ")
+		fields := strings.Fields(before)
+		if ok && len(fields) > 2 && fields[2] == want {
+			name, _, _ := strings.Cut(after, " ")
+			return name
+		}
+	}
+	return "fuse"
+}

@@ -1,0 +1,69 @@
+package sqlite
+
+import (
+	"context"
+	"database/sql"
+	"encoding/binary"
+	"hash/crc32"
+
+	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/internal/store"
+)
+
+// Lanes reads the scheduling rows. The partial index holds just the streams
+// that want something, so a store full of finished sessions costs nothing.
+func (db *DB) Lanes(ctx context.Context, session belay.SessionID) (lanes []store.LaneRow, err error) {
+	where, args := "", []any{}
+	if session != "" {
+		where, args = "s.session=? AND ", []any{string(session), string(session)}
+	}
+	const columns = "s.id, s.name, s.session, s.seq, s.time, s.hash, s.runnable, s.wake, s.sum"
+	err = db.query(ctx, "SELECT "+columns+", (SELECT count(*) FROM inbox i WHERE i.stream=s.id) FROM streams s WHERE "+where+"(s.runnable<>0 OR s.wake<>0)"+
+		" UNION ALL "+
+		"SELECT "+columns+", n FROM (SELECT stream, count(*) AS n FROM inbox GROUP BY stream) JOIN streams s ON s.id=stream WHERE "+where+
+		"s.runnable=0 AND s.wake=0 ORDER BY 1", args,
+		func(rows *sql.Rows) error {
+			var s streamRow
+			var hash []byte
+			var sum int64
+			var inbox int
+			if err := rows.Scan(&s.id, &s.name, &s.session, &s.seq, &s.time, &hash, &s.runnable, &s.wake, &sum, &inbox); err != nil {
+				return err
+			}
+			if err := s.load(hash, sum); err != nil {
+				return err
+			}
+			lanes = append(lanes, store.LaneRow{Session: s.session, Stream: s.name, Inbox: inbox,
+				Lane: store.Lane{Runnable: s.runnable != 0, Wake: store.FromMicros(s.wake)}})
+			return nil
+		})
+	if err != nil {
+		return nil, err
+	}
+	return lanes, nil
+}
+
+// LoadState reads the cached state of a stream. It is a cache: a row that
+// isn't what was written is as good as none.
+func (db *DB) LoadState(ctx context.Context, s belay.StreamID, version string) (*store.State, error) {
+	var found *store.State
+	err := db.query(ctx, "SELECT t.seq, t.version, t.data, t.sum FROM streams s JOIN states t ON t.stream=s.id WHERE s.name=? AND t.version=?",
+		[]any{string(s), version}, func(rows *sql.Rows) error {
+			var st store.State
+			var sum int64
+			if err := rows.Scan(&st.Seq, &st.Version, &st.Data, &sum); err != nil {
+				return err
+			}
+			if stateSum(&st) == sum {
+				found = &st
+			}
+			return nil
+		})
+	return found, err
+}
+
+func stateSum(s *store.State) int64 {
+	b := binary.AppendVarint(nil, s.Seq)
+	b = append(append(b, s.Version...), 0)
+	return int64(crc32.Update(crc32.Checksum(b, castagnoli), castagnoli, s.Data))
+}

@@ -1,0 +1,126 @@
+package sqlite
+
+import (
+	"context"
+	"database/sql"
+	"time"
+
+	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/internal/store"
+)
+
+// ownerRow is who owns a key: a session's id or, in the system session, a
+// stream's. An empty owner is nobody; the epoch stays.
+type ownerRow struct {
+	o     store.Owner
+	since int64
+	lease int64
+}
+
+const ownerColumns = "owner, host, pid, start, since, epoch, lease"
+
+func (r *ownerRow) into() []any {
+	return []any{&r.o.ID, &r.o.Host, &r.o.PID, &r.o.Start, &r.since, &r.o.Epoch, &r.lease}
+}
+
+// live tells whether the owner keeps what it claimed. Its process is looked
+// for last, because that costs most.
+func (r *ownerRow) live(now time.Time, alive func(store.Owner) bool) bool {
+	return r.o.ID != "" && r.lease > store.Micros(now) && alive(r.o)
+}
+
+type claimOp struct {
+	session belay.SessionID
+	o       store.Owner
+	ttl     time.Duration
+	epoch   int64 // the answer
+}
+
+// Claim makes o the owner of a session.
+func (db *DB) Claim(ctx context.Context, session belay.SessionID, o store.Owner, ttl time.Duration) (int64, error) {
+	if session == "" || o.ID == "" {
+		return 0, belay.Errorf(belay.CodeInternal, "a claim without session or owner").At(string(session))
+	}
+	op := &claimOp{session: session, o: o, ttl: ttl}
+	if err := db.do(ctx, op); err != nil {
+		return 0, err
+	}
+	return op.epoch, nil
+}
+
+func (c *claimOp) apply(w *writer) (refused, broken error) {
+	var old ownerRow
+	if _, err := w.row("SELECT "+ownerColumns+" FROM owners WHERE key=?", []any{string(c.session)}, old.into()...); err != nil {
+		return nil, err
+	}
+	now := w.now()
+	if old.o.ID != c.o.ID && old.live(now, w.db.o.Alive) {
+		old.o.Since = store.FromMicros(old.since)
+		return &store.OwnedError{Session: c.session, Owner: old.o}, nil
+	}
+	c.epoch = old.o.Epoch + 1
+	return nil, w.exec("INSERT INTO owners (key, "+ownerColumns+") VALUES (?,?,?,?,?,?,?,?) ON CONFLICT (key) DO UPDATE SET "+
+		"owner=excluded.owner, host=excluded.host, pid=excluded.pid, start=excluded.start, since=excluded.since, epoch=excluded.epoch, lease=excluded.lease",
+		string(c.session), c.o.ID, c.o.Host, c.o.PID, c.o.Start, store.Micros(now), c.epoch, store.Micros(now.Add(c.ttl)))
+}
+
+func (c *claimOp) committed(w *writer) { w.claims[string(c.session)] = c.epoch }
+
+type renewOp struct {
+	o   store.Owner
+	ttl time.Duration
+}
+
+// Renew extends all leases of o in one transaction.
+func (db *DB) Renew(ctx context.Context, o store.Owner, ttl time.Duration) error {
+	return db.do(ctx, &renewOp{o, ttl})
+}
+
+func (r *renewOp) apply(w *writer) (refused, broken error) {
+	return nil, w.exec("UPDATE owners SET lease=? WHERE owner=? AND owner<>''", store.Micros(w.now().Add(r.ttl)), r.o.ID)
+}
+
+type releaseOp struct {
+	session belay.SessionID
+	epoch   int64
+}
+
+// Release gives a session back. With an epoch of the past it does nothing.
+func (db *DB) Release(ctx context.Context, session belay.SessionID, epoch int64) error {
+	return db.do(ctx, &releaseOp{session, epoch})
+}
+
+func (r *releaseOp) apply(w *writer) (refused, broken error) {
+	return nil, w.exec("UPDATE owners SET owner='', lease=0 WHERE key=? AND epoch=?", string(r.session), r.epoch)
+}
+
+func (r *releaseOp) committed(w *writer) {
+	if w.claims[string(r.session)] == r.epoch {
+		delete(w.claims, string(r.session))
+	}
+}
+
+// releaseAll gives back what was claimed through this store and is still its own.
+type releaseAll struct{}
+
+func (releaseAll) apply(w *writer) (refused, broken error) {
+	for key, epoch := range w.claims {
+		r := releaseOp{belay.SessionID(key), epoch}
+		if _, err := r.apply(w); err != nil {
+			return nil, err
+		}
+	}
+	return nil, nil
+}
+
+// OwnerOf is the live owner of a session, or nil.
+func (db *DB) OwnerOf(ctx context.Context, session belay.SessionID) (*store.Owner, error) {
+	var r ownerRow
+	err := db.query(ctx, "SELECT "+ownerColumns+" FROM owners WHERE key=?", []any{string(session)},
+		func(rows *sql.Rows) error { return rows.Scan(r.into()...) })
+	if err != nil || !r.live(db.o.Now(), db.o.Alive) {
+		return nil, err
+	}
+	r.o.Since = store.FromMicros(r.since)
+	return &r.o, nil
+}

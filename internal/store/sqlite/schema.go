@@ -1,0 +1,214 @@
+package sqlite
+
+import (
+	"os"
+	"strconv"
+	"time"
+
+	"github.com/belay-run/belay"
+)
+
+// migration is one step forward: the statements that make a store of the
+// version before it one of its own version, which is its place in the list.
+type migration string
+
+// migrations only grow at the end.
+//
+// Facts are in a rowid table with a second index: a table ordered by its key
+// is several times slower with rows of this size. Positions come from
+// AUTOINCREMENT, so a position is never given twice, also not after the last
+// facts were deleted. A stream's row is its scheduling row besides.
+var migrations = []migration{`
+CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
+CREATE TABLE types (id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE);
+CREATE TABLE streams (
+	id INTEGER PRIMARY KEY,
+	name TEXT NOT NULL UNIQUE,
+	session TEXT NOT NULL,
+	seq INTEGER NOT NULL,
+	time INTEGER NOT NULL,
+	hash BLOB NOT NULL,
+	runnable INTEGER NOT NULL,
+	wake INTEGER NOT NULL,
+	sum INTEGER NOT NULL
+);
+CREATE INDEX lanes ON streams (session) WHERE runnable <> 0 OR wake <> 0;
+CREATE TABLE events (
+	pos INTEGER PRIMARY KEY AUTOINCREMENT,
+	stream INTEGER NOT NULL,
+	seq INTEGER NOT NULL,
+	time INTEGER NOT NULL,
+	type INTEGER NOT NULL,
+	version INTEGER NOT NULL,
+	requires INTEGER NOT NULL,
+	ids BLOB NOT NULL,
+	refs BLOB,
+	data BLOB NOT NULL,
+	hash BLOB NOT NULL,
+	UNIQUE (stream, seq)
+);
+CREATE TABLE keys (stream INTEGER NOT NULL, key BLOB NOT NULL, pos INTEGER NOT NULL, PRIMARY KEY (stream, key)) WITHOUT ROWID;
+CREATE TABLE inbox (
+	num INTEGER PRIMARY KEY,
+	stream INTEGER NOT NULL,
+	id TEXT NOT NULL,
+	principal TEXT NOT NULL,
+	time INTEGER NOT NULL,
+	name TEXT NOT NULL,
+	body BLOB NOT NULL,
+	sum BLOB NOT NULL
+);
+CREATE INDEX waiting ON inbox (stream, num);
+CREATE TABLE commands (id TEXT PRIMARY KEY, sum BLOB NOT NULL) WITHOUT ROWID;
+CREATE TABLE owners (
+	key TEXT PRIMARY KEY,
+	owner TEXT NOT NULL,
+	host TEXT NOT NULL,
+	pid INTEGER NOT NULL,
+	start TEXT NOT NULL,
+	since INTEGER NOT NULL,
+	epoch INTEGER NOT NULL,
+	lease INTEGER NOT NULL
+) WITHOUT ROWID;
+CREATE INDEX owned ON owners (owner) WHERE owner <> '';
+CREATE TABLE blobs (id INTEGER PRIMARY KEY, digest BLOB NOT NULL UNIQUE, at INTEGER NOT NULL, data BLOB NOT NULL);
+CREATE TABLE states (stream INTEGER PRIMARY KEY, seq INTEGER NOT NULL, version TEXT NOT NULL, data BLOB NOT NULL, sum INTEGER NOT NULL);
+CREATE TABLE views (id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE, pos INTEGER NOT NULL);
+CREATE TABLE view_rows (view INTEGER NOT NULL, key TEXT NOT NULL, data BLOB NOT NULL, UNIQUE (view, key));
+`}
+
+// migrate brings the store to this program's version, each step in a
+// transaction of its own. A store that already has content is copied first.
+func (w *writer) migrate() error {
+	version, err := w.number("PRAGMA user_version")
+	if err != nil {
+		return err
+	}
+	newest := len(w.db.o.migrations)
+	if version > newest {
+		return w.db.newer(version, newest)
+	}
+	if version == 0 {
+		// Both only have an effect before the first table is made.
+		if err := w.script("PRAGMA page_size=4096", "PRAGMA auto_vacuum=INCREMENTAL"); err != nil {
+			return err
+		}
+	}
+	if err := w.walMode(); err != nil {
+		return err
+	}
+	for from := version; from < newest; from++ {
+		if err := w.step(from); err != nil {
+			return err
+		}
+	}
+	return w.script("PRAGMA synchronous=FULL", "PRAGMA wal_autocheckpoint=0", "PRAGMA cache_size=-4096", "PRAGMA temp_store=MEMORY")
+}
+
+func (db *DB) newer(version, known int) error {
+	return belay.Errorf(belay.CodeStoreNewer, "the store has version %d, this program knows up to %d", version, known).At(db.path).
+		WithHint("use the program that last wrote it, or a newer one")
+}
+
+// step runs one migration, unless another process just has.
+func (w *writer) step(from int) error {
+	began := time.Now()
+	if from > 0 {
+		if err := w.keepOld(from); err != nil {
+			return err
+		}
+	}
+	if err := w.script("BEGIN IMMEDIATE"); err != nil {
+		return err
+	}
+	now, err := w.number("PRAGMA user_version")
+	if err == nil && now == from {
+		err = w.change(from)
+	}
+	if err != nil {
+		w.rollback()
+		return err
+	}
+	if err := w.script("COMMIT"); err != nil {
+		return err
+	}
+	if from > 0 && now == from && w.db.o.Migrated != nil {
+		w.db.o.Migrated(from, from+1, time.Since(began))
+	}
+	return nil
+}
+
+// keepOld copies the store as it is before a migration. The copy gets its name
+// when it is whole, so that a crash leaves none that only looks like one.
+func (w *writer) keepOld(version int) error {
+	keep := w.db.path + ".v" + strconv.Itoa(version)
+	if _, err := os.Stat(keep); err == nil {
+		return nil
+	}
+	part := keep + ".part"
+	if err := os.Remove(part); err != nil && !os.IsNotExist(err) {
+		return directoryError(part, err)
+	}
+	if err := w.script("VACUUM INTO '" + quoted(part) + "'"); err != nil {
+		return err
+	}
+	if err := os.Rename(part, keep); err != nil {
+		return directoryError(keep, err)
+	}
+	return nil
+}
+
+func (w *writer) change(from int) error {
+	if from == 0 {
+		tables, err := w.number("SELECT count(*) FROM sqlite_schema")
+		if err != nil {
+			return err
+		}
+		if tables > 0 {
+			return belay.Errorf(belay.CodeStoreDamaged, "the database file belongs to another program").At(w.db.path).
+				WithHint("choose another directory with --store")
+		}
+	}
+	if err := w.script(string(w.db.o.migrations[from])); err != nil {
+		return err
+	}
+	if from == 0 {
+		if _, err := w.conn.ExecContext(w.db.life, "INSERT INTO meta (key, value) VALUES ('runtime', ?), ('created', ?)",
+			belay.NewID(belay.PrefixRuntime), w.db.o.Now().UTC().Format(time.RFC3339)); err != nil {
+			return w.db.wrap(err, "make the store")
+		}
+	}
+	return w.script("PRAGMA user_version=" + strconv.Itoa(from+1))
+}
+
+// walMode switches to write-ahead logging. The switch wants the file alone and
+// doesn't wait for that by itself when two processes make a store together.
+func (w *writer) walMode() error {
+	var mode string
+	deadline := time.Now().Add(w.db.o.BusyTimeout)
+	for {
+		err := w.conn.QueryRowContext(w.db.life, "PRAGMA journal_mode=WAL").Scan(&mode)
+		switch {
+		case err == nil && mode == "wal":
+			return nil
+		case err == nil:
+			return belay.Errorf(belay.CodeStoreFailed, "the file system gives no write-ahead log").At(w.db.path).
+				WithHint("choose a directory on a local disk with --store")
+		case resultCode(err) != codeBusy || time.Now().After(deadline):
+			return w.db.wrap(err, "open")
+		}
+		time.Sleep(5 * time.Millisecond)
+	}
+}
+
+// quoted doubles the quotes of a text that stands in SQL.
+func quoted(s string) string {
+	out := make([]byte, 0, len(s))
+	for i := range len(s) {
+		if s[i] == '\'' {
+			out = append(out, '\'')
+		}
+		out = append(out, s[i])
+	}
+	return string(out)
+}

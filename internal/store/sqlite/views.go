@@ -1,0 +1,112 @@
+package sqlite
+
+import (
+	"context"
+	"database/sql"
+	"iter"
+	"maps"
+	"slices"
+
+	"github.com/belay-run/belay/internal/store"
+)
+
+type viewOp struct {
+	view     string
+	from, to store.Position
+	rows     map[string][]byte
+}
+
+// SaveView moves a view and writes its rows together.
+func (db *DB) SaveView(ctx context.Context, view string, from, to store.Position, rows map[string][]byte) error {
+	return db.do(ctx, &viewOp{view, from, to, rows})
+}
+
+func (v *viewOp) apply(w *writer) (refused, broken error) {
+	var id int64
+	var at store.Position
+	found, err := w.row("SELECT id, pos FROM views WHERE name=?", []any{v.view}, &id, &at)
+	if err != nil {
+		return nil, err
+	}
+	if at != v.from {
+		return store.ErrConflict, nil
+	}
+	if found {
+		err = w.exec("UPDATE views SET pos=? WHERE id=?", int64(v.to), id)
+	} else {
+		id, err = w.insert("INSERT INTO views (name, pos) VALUES (?,?)", v.view, int64(v.to))
+	}
+	if err != nil {
+		return nil, err
+	}
+	if v.to == 0 {
+		return nil, w.exec("DELETE FROM view_rows WHERE view=?", id)
+	}
+	return nil, v.write(w, id)
+}
+
+func (v *viewOp) write(w *writer, id int64) (err error) {
+	for _, key := range slices.Sorted(maps.Keys(v.rows)) {
+		data := v.rows[key]
+		w.grown += len(data)
+		if data == nil {
+			err = w.exec("DELETE FROM view_rows WHERE view=? AND key=?", id, key)
+		} else {
+			err = w.exec("INSERT INTO view_rows (view, key, data) VALUES (?,?,?) ON CONFLICT (view, key) DO UPDATE SET data=excluded.data",
+				id, key, data)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// ViewPosition is how far a view is folded.
+func (db *DB) ViewPosition(ctx context.Context, view string) (at store.Position, err error) {
+	err = db.query(ctx, "SELECT pos FROM views WHERE name=?", []any{view},
+		func(rows *sql.Rows) error { return rows.Scan(&at) })
+	return at, err
+}
+
+// ViewRow is one row of a view, or nil.
+func (db *DB) ViewRow(ctx context.Context, view, key string) (data []byte, err error) {
+	err = db.query(ctx, "SELECT r.data FROM views v JOIN view_rows r ON r.view=v.id WHERE v.name=? AND r.key=?", []any{view, key},
+		func(rows *sql.Rows) error { return rows.Scan(&data) })
+	return data, err
+}
+
+type viewRow struct {
+	key  string
+	data []byte
+}
+
+// ViewRows yields a view's rows in key order, read in portions.
+func (db *DB) ViewRows(ctx context.Context, view string) iter.Seq2[string, []byte] {
+	return func(yield func(string, []byte) bool) {
+		after, first := "", true
+		for {
+			var part []viewRow
+			err := db.query(ctx, "SELECT r.key, r.data FROM views v JOIN view_rows r ON r.view=v.id "+
+				"WHERE v.name=? AND (r.key>? OR ?) ORDER BY r.key LIMIT ?", []any{view, after, first, portion},
+				func(rows *sql.Rows) error {
+					var r viewRow
+					err := rows.Scan(&r.key, &r.data)
+					part = append(part, r)
+					return err
+				})
+			if err != nil {
+				return // the interface has no place for it: a view is rebuilt, not trusted
+			}
+			for _, r := range part {
+				if !yield(r.key, r.data) {
+					return
+				}
+			}
+			if len(part) < portion {
+				return
+			}
+			after, first = part[len(part)-1].key, false
+		}
+	}
+}

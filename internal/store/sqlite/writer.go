@@ -1,0 +1,388 @@
+package sqlite
+
+import (
+	"context"
+	"database/sql"
+	"database/sql/driver"
+	"errors"
+	"net/url"
+	"runtime"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/belay-run/belay"
+)
+
+// operation is one write. apply reads what it needs, refuses, or writes; it may
+// run again after a rollback. refused is the caller's answer and means that
+// nothing was written; broken ends the transaction for everybody in it.
+type operation interface {
+	apply(w *writer) (refused, broken error)
+}
+
+// committed is what an operation does in memory after its transaction.
+type committer interface{ committed(w *writer) }
+
+// request is an operation in the queue.
+type request struct {
+	op   operation
+	err  error      // the answer, set before done
+	done chan error // holds one answer
+}
+
+// writer owns the connection that writes. Everything below mu belongs to its
+// goroutine once that runs, and to Open and Close before and after.
+type writer struct {
+	db   *DB
+	wake chan struct{} // holds one: something is in the queue, or closing
+
+	mu      sync.Mutex
+	queue   []*request
+	closing bool
+	failed  error // closed for writing until the store is opened again
+
+	pool   *sql.DB
+	conn   *sql.Conn
+	stmts  map[string]*sql.Stmt
+	types  map[string]int64 // numbers of type names
+	fresh  []string         // names that this transaction added to types
+	claims map[string]int64 // epochs of what was claimed through this store, for Close
+	buf    []byte
+	grown  int // bytes written since the log's size was last looked at
+	quiet  int // groups since then
+}
+
+const (
+	groupLimit    = 512 // writes in a transaction
+	lookBytes     = 512 << 10
+	lookGroups    = 64
+	passiveBytes  = 4 << 20  // fold the log into the database from here on
+	truncateBytes = 64 << 20 // and wait for readers to make the file small from here on
+	frameBytes    = 4096 + 24
+)
+
+func newWriter(db *DB) (*writer, error) {
+	pool, err := sql.Open("sqlite", db.dsn("rwc", url.Values{
+		"_pragma": {"busy_timeout(" + strconv.FormatInt(db.o.BusyTimeout.Milliseconds(), 10) + ")"},
+	}))
+	if err != nil {
+		return nil, db.wrap(err, "open")
+	}
+	pool.SetMaxOpenConns(1)
+	conn, err := pool.Conn(db.life)
+	if err != nil {
+		return nil, errors.Join(db.wrap(err, "open"), pool.Close())
+	}
+	return &writer{db: db, wake: make(chan struct{}, 1), pool: pool, conn: conn,
+		stmts: map[string]*sql.Stmt{}, types: map[string]int64{}, claims: map[string]int64{}}, nil
+}
+
+// do queues a write and waits for its answer. When ctx ends first the write
+// may still be committed.
+func (db *DB) do(ctx context.Context, op operation) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	if db.writer == nil {
+		return belay.Errorf(belay.CodeStoreReadOnly, "the store is open for reading only").At(db.path)
+	}
+	r := &request{op: op, done: make(chan error, 1)}
+	if err := db.writer.submit(r); err != nil {
+		return err
+	}
+	select {
+	case err := <-r.done:
+		return err
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+func (w *writer) submit(r *request) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.closing {
+		return errClosed()
+	}
+	if w.failed != nil {
+		return w.failed
+	}
+	w.queue = append(w.queue, r)
+	w.signal()
+	return nil
+}
+
+func (w *writer) signal() {
+	select {
+	case w.wake <- struct{}{}:
+	default:
+	}
+}
+
+// close lets the goroutine end after everything in the queue.
+func (w *writer) close() {
+	w.mu.Lock()
+	w.closing = true
+	w.mu.Unlock()
+	w.signal()
+}
+
+// run is the writer's goroutine.
+func (w *writer) run() {
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	for {
+		group, open := w.next()
+		if len(group) > 0 {
+			w.commit(group)
+			w.look()
+			continue
+		}
+		if !open {
+			return
+		}
+		<-w.wake
+	}
+}
+
+// next takes what is queued, up to a limit.
+func (w *writer) next() (group []*request, open bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	n := min(len(w.queue), groupLimit)
+	group, w.queue = w.queue[:n:n], w.queue[n:]
+	return group, !w.closing
+}
+
+// commit writes a group and answers its callers.
+func (w *writer) commit(group []*request) {
+	blobs := w.db.small.waiting()
+	err := w.attempt(group, blobs)
+	if err != nil && len(group) > 1 && ownFault(err) {
+		for _, r := range group {
+			w.commit([]*request{r})
+		}
+		return
+	}
+	if err != nil {
+		w.db.stats.failed.Add(1)
+		err = w.failure(err)
+		w.db.small.failed(err)
+		for _, r := range group {
+			r.done <- err
+		}
+		return
+	}
+	w.db.small.committed(blobs)
+	w.db.stats.transactions.Add(1)
+	w.db.stats.largest.Store(max(w.db.stats.largest.Load(), int64(len(group))))
+	for _, r := range group {
+		if c, ok := r.op.(committer); ok && r.err == nil {
+			c.committed(w)
+		}
+	}
+	w.db.watch.notify()
+	for _, r := range group {
+		r.done <- r.err
+	}
+}
+
+// attempt runs a group in one transaction: the small content that was put
+// before, then the operations. An error means that nothing was written.
+func (w *writer) attempt(group []*request, blobs []smallBlob) error {
+	if err := w.closedForWriting(); err != nil {
+		return err
+	}
+	if err := w.exec("BEGIN IMMEDIATE"); err != nil {
+		return err
+	}
+	w.fresh = w.fresh[:0]
+	err := w.inside(group, blobs)
+	if err == nil {
+		if err = w.db.o.fault("commit"); err == nil {
+			err = w.exec("COMMIT")
+		}
+	}
+	if err != nil {
+		w.rollback()
+	}
+	return err
+}
+
+func (w *writer) inside(group []*request, blobs []smallBlob) error {
+	for _, b := range blobs {
+		if err := w.putBlob(b); err != nil {
+			return err
+		}
+	}
+	for _, r := range group {
+		refused, broken := r.op.apply(w)
+		if broken != nil {
+			return broken
+		}
+		r.err = refused
+	}
+	return nil
+}
+
+// rollback forgets the transaction. SQLite may have done it by itself.
+func (w *writer) rollback() {
+	_ = w.exec("ROLLBACK")
+	for _, name := range w.fresh {
+		delete(w.types, name)
+	}
+	w.fresh = w.fresh[:0]
+}
+
+// ownFault tells whether an error may be about one operation of a group, so
+// that the others deserve a transaction without it.
+func ownFault(err error) bool {
+	switch resultCode(err) {
+	case codeBusy, codeLocked, codeReadOnly, codeIO, codeCorrupt, codeFull, codeCantOpen, codeNotADB:
+		return false
+	}
+	return !errors.Is(err, driver.ErrBadConn)
+}
+
+// failure is what a failed group is told. After a failed write or sync nobody
+// knows what the disk holds: the store closes for writing, and leaves a mark
+// for whoever opens it next.
+func (w *writer) failure(err error) error {
+	code := resultCode(err)
+	wrapped := w.db.wrap(err, "write")
+	if code != codeIO && code != codeCorrupt && code != codeNotADB {
+		return wrapped
+	}
+	w.mu.Lock()
+	if w.failed == nil {
+		w.failed = wrapped
+	}
+	w.mu.Unlock()
+	w.db.leaveMark()
+	return wrapped
+}
+
+func (w *writer) closedForWriting() error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.failed
+}
+
+// look folds the log into the database when it has grown.
+func (w *writer) look() {
+	if w.quiet++; w.quiet < lookGroups && w.grown < lookBytes {
+		return
+	}
+	w.quiet, w.grown = 0, 0
+	frames, folded, err := w.wal("NOOP")
+	if err != nil || (frames-folded)*frameBytes < passiveBytes && frames*frameBytes < truncateBytes {
+		return
+	}
+	w.db.stats.checkpoints.Add(1)
+	if frames, _, err = w.wal("PASSIVE"); err == nil && frames*frameBytes >= truncateBytes {
+		w.truncate()
+	}
+}
+
+// truncate waits a moment for readers, then makes the log empty. What it can't
+// do now is done later: the log is complete either way.
+func (w *writer) truncate() {
+	_ = w.script("PRAGMA busy_timeout=200")
+	_, _, _ = w.wal("TRUNCATE")
+	_ = w.script("PRAGMA busy_timeout=" + strconv.FormatInt(w.db.o.BusyTimeout.Milliseconds(), 10))
+}
+
+// wal runs a checkpoint and returns the frames in the log and those of them
+// that are in the database.
+func (w *writer) wal(kind string) (frames, folded int64, err error) {
+	var busy int64
+	err = w.conn.QueryRowContext(w.db.life, "PRAGMA wal_checkpoint("+kind+")").Scan(&busy, &frames, &folded)
+	return frames, folded, err
+}
+
+// finish commits what Put left, gives claims back and closes the connection.
+// The goroutine has ended.
+func (w *writer) finish() error {
+	var err error
+	if blobs := w.db.small.waiting(); len(blobs) > 0 || len(w.claims) > 0 {
+		if err = w.attempt([]*request{{op: releaseAll{}}}, blobs); err != nil {
+			err = w.failure(err)
+		}
+	}
+	if w.closedForWriting() == nil {
+		w.truncate()
+	}
+	return errors.Join(err, w.disconnect())
+}
+
+func (w *writer) disconnect() error {
+	for _, s := range w.stmts {
+		_ = s.Close()
+	}
+	err := errors.Join(w.conn.Close(), w.pool.Close())
+	return w.db.wrap(err, "close")
+}
+
+// exec runs a prepared statement.
+func (w *writer) exec(query string, args ...any) error {
+	s, err := w.prepared(query)
+	if err == nil {
+		_, err = s.ExecContext(w.db.life, args...)
+	}
+	return err
+}
+
+// insert runs a prepared INSERT and returns the new row's number.
+func (w *writer) insert(query string, args ...any) (int64, error) {
+	s, err := w.prepared(query)
+	if err != nil {
+		return 0, err
+	}
+	result, err := s.ExecContext(w.db.life, args...)
+	if err != nil {
+		return 0, err
+	}
+	return result.LastInsertId()
+}
+
+// row reads the one row of a prepared query.
+func (w *writer) row(query string, args []any, into ...any) (found bool, err error) {
+	s, err := w.prepared(query)
+	if err != nil {
+		return false, err
+	}
+	err = s.QueryRowContext(w.db.life, args...).Scan(into...)
+	if errors.Is(err, sql.ErrNoRows) {
+		return false, nil
+	}
+	return err == nil, err
+}
+
+func (w *writer) prepared(query string) (*sql.Stmt, error) {
+	if s, ok := w.stmts[query]; ok {
+		return s, nil
+	}
+	s, err := w.conn.PrepareContext(w.db.life, query)
+	if err == nil {
+		w.stmts[query] = s
+	}
+	return s, err
+}
+
+// script runs statements that aren't worth preparing.
+func (w *writer) script(statements ...string) error {
+	for _, s := range statements {
+		if _, err := w.conn.ExecContext(w.db.life, s); err != nil {
+			return w.db.wrap(err, "prepare the store")
+		}
+	}
+	return nil
+}
+
+func (w *writer) number(query string) (n int, err error) {
+	err = w.conn.QueryRowContext(w.db.life, query).Scan(&n)
+	return n, w.db.wrap(err, "read the store's version")
+}
+
+func (w *writer) now() time.Time { return w.db.o.Now() }

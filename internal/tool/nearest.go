@@ -1,0 +1,49 @@
+package tool
+
+import "strings"
+
+// nearest is the name most like s, or empty when none is much like it.
+func nearest(s string, names []string) string {
+	if len(s) > 80 {
+		return ""
+	}
+	best, least := "", len(s)/3+2
+	a := plain(s)
+	for _, name := range names {
+		b := plain(name)
+		d := distance(a, b)
+		if len(b) >= 3 && len(a) >= 3 && (strings.Contains(a, b) || strings.Contains(b, a)) {
+			d = min(d, 1) // read_file is read, cmd.exec is exec
+		}
+		if d < least {
+			best, least = name, d
+		}
+	}
+	return best
+}
+
+// plain is a name without case and separators.
+func plain(s string) string {
+	return strings.NewReplacer("_", "", "-", "", ".", "").Replace(strings.ToLower(s))
+}
+
+// distance is the number of bytes to insert, remove or replace between a and b.
+func distance(a, b string) int {
+	row := make([]int, len(b)+1)
+	for j := range row {
+		row[j] = j
+	}
+	for i := range len(a) {
+		diagonal := row[0]
+		row[0] = i + 1
+		for j := range len(b) {
+			d := diagonal
+			if a[i] != b[j] {
+				d++
+			}
+			diagonal = row[j+1]
+			row[j+1] = min(d, row[j]+1, row[j+1]+1)
+		}
+	}
+	return row[len(b)]
+}
