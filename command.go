@@ -30,13 +30,13 @@ type Order struct {
 
 // Limits of a turn. Zero is none.
 type Limits struct {
-	Steps int           `json:"steps,omitempty"`
-	Time  time.Duration `json:"time,omitempty"` // active time, nanoseconds in JSON
-	Calls int           `json:"calls,omitempty"`
+	Steps int      `json:"steps,omitempty"`
+	Time  Duration `json:"time,omitempty"` // active time
+	Calls int      `json:"calls,omitempty"`
 }
 
 // DefaultLimits are the limits of a turn for which nobody said otherwise.
-var DefaultLimits = Limits{Steps: 200, Time: time.Hour, Calls: 1000}
+var DefaultLimits = Limits{Steps: 200, Time: Duration(time.Hour), Calls: 1000}
 
 // Settings are what a session decides for its turns.
 type Settings struct {
@@ -52,6 +52,8 @@ type Settings struct {
 
 // Duration is a time.Duration that is text in JSON ("24h0m0s").
 type Duration time.Duration
+
+func (d Duration) String() string { return time.Duration(d).String() }
 
 func (d Duration) MarshalText() ([]byte, error) { return []byte(time.Duration(d).String()), nil }
 

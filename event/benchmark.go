@@ -1,5 +1,10 @@
 package event
 
+import (
+	"encoding/json"
+	"strings"
+)
+
 // Promoted is what a fact says beside its payload as well: the standard wants
 // these objects on the envelope. They are read from the payload; the copy is
 // written, never read.
@@ -8,6 +13,23 @@ type Promoted struct {
 	Trajectory *Trajectory `json:"trajectory,omitempty"`
 	Reward     *Reward     `json:"reward,omitempty"`
 	Comparison *Comparison `json:"comparison,omitempty"`
+}
+
+func (p Promoted) promoted() Promoted { return p }
+
+// promoted is what a payload puts on the envelope. A newer version of a fact
+// that this build can't read keeps its objects: they are part of the standard.
+func promoted(p Payload) Promoted {
+	switch v := p.(type) {
+	case interface{ promoted() Promoted }:
+		return v.promoted()
+	case Unknown:
+		var found Promoted
+		if strings.HasPrefix(v.Type, "benchmark.") && json.Unmarshal(v.Raw, &found) == nil {
+			return found
+		}
+	}
+	return Promoted{}
 }
 
 // BenchmarkRole is the part a configuration plays in a comparison.

@@ -8,6 +8,7 @@ package event
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"time"
 
@@ -25,7 +26,8 @@ type fact struct{}
 func (fact) payload() {}
 
 // Unknown is the payload of a type, or of a version, that this build doesn't
-// know. It re-encodes byte for byte.
+// know. Encode gives Raw back byte for byte; in the JSON of an envelope only
+// space between tokens may differ.
 type Unknown struct {
 	Type string
 	Raw  []byte
@@ -67,23 +69,33 @@ type wire struct {
 	Requires       int                  `json:"requires,omitempty"`
 	Payload        json.RawMessage      `json:"payload"`
 	Refs           map[string]belay.Ref `json:"refs,omitempty"`
+	Promoted
 }
 
-// MarshalJSON writes the standard's form.
+// MarshalJSON writes the standard's form. A known payload is written in the
+// table's version whatever Version says, an unknown one as it was recorded.
 func (e Envelope) MarshalJSON() ([]byte, error) {
 	raw, err := Encode(e.Data)
 	if err != nil {
 		return nil, err
 	}
-	v := e.Version
+	v := e.version()
 	if v <= 1 {
 		v = 0 // 1 is the default and is left out
 	}
-	return json.Marshal(wire{
-		Type: e.Type(), EventID: e.ID(), Timestamp: e.Time, Sequence: e.Seq, Stream: e.Stream,
+	return marshal(wire{
+		Type: e.Type(), EventID: e.ID(), Timestamp: e.Time.UTC(), Sequence: e.Seq, Stream: e.Stream,
 		SchemaVersion: SchemaVersion, RuntimeID: e.Runtime, IDs: e.IDs,
-		PayloadVersion: v, Requires: e.Requires, Payload: raw, Refs: e.Refs,
+		PayloadVersion: v, Requires: e.Requires, Payload: raw, Refs: e.Refs, Promoted: promoted(e.Data),
 	})
+}
+
+// version is the payloadVersion that Data encodes to.
+func (e Envelope) version() int {
+	if _, ok := e.Data.(Unknown); ok {
+		return max(e.Version, 1)
+	}
+	return VersionOf(e.Data)
 }
 
 // UnmarshalJSON reads the standard's form. An event id that does not follow
@@ -93,51 +105,60 @@ func (e *Envelope) UnmarshalJSON(b []byte) error {
 	if err := json.Unmarshal(b, &w); err != nil {
 		return err
 	}
-	data, err := Decode(w.Type, max(w.PayloadVersion, 1), w.Payload)
+	data, err := Decode(w.Type, w.PayloadVersion, w.Payload)
 	if err != nil {
 		return err
 	}
-	*e = Envelope{Stream: w.Stream, Seq: w.Sequence, Time: w.Timestamp, Runtime: w.RuntimeID, IDs: w.IDs,
+	*e = Envelope{Stream: w.Stream, Seq: w.Sequence, Time: w.Timestamp.UTC(), Runtime: w.RuntimeID, IDs: w.IDs,
 		Refs: w.Refs, Version: w.PayloadVersion, Requires: w.Requires, Data: data}
+	e.Version = e.version() // what was read is lifted by now
 	if w.EventID != e.ID() {
 		return fmt.Errorf("event %s: its id does not follow from stream %q and sequence %d", w.EventID, w.Stream, w.Sequence)
 	}
 	return nil
 }
 
-// Encode writes a payload as JSON.
+// Encode writes a payload as JSON in the table's version.
 func Encode(p Payload) ([]byte, error) {
 	if u, ok := p.(Unknown); ok {
 		return u.Raw, nil
 	}
+	if byPayload(p) == nil {
+		return nil, fmt.Errorf("encode %T: no type of the table has this payload", p)
+	}
+	b, err := marshal(p)
+	if err != nil {
+		return nil, fmt.Errorf("encode %s: %w", TypeOf(p), err)
+	}
+	return b, nil
+}
+
+// marshal is json.Marshal without the escapes that only HTML needs.
+func marshal(v any) ([]byte, error) {
 	var buf bytes.Buffer
 	enc := json.NewEncoder(&buf)
 	enc.SetEscapeHTML(false)
-	if err := enc.Encode(p); err != nil {
-		return nil, fmt.Errorf("encode %s: %w", TypeOf(p), err)
+	if err := enc.Encode(v); err != nil {
+		return nil, err
 	}
 	return bytes.TrimSuffix(buf.Bytes(), []byte("\n")), nil
 }
 
-// Decode reads the payload of a type in a version. A type that isn't in the
-// table becomes Unknown; so does a version newer than the table's.
+// Decode reads the payload of a type in a version; 0 is read as 1. A type that
+// isn't in the table becomes Unknown; so does a version newer than the table's.
+// What isn't an object is no payload.
 func Decode(name string, version int, raw []byte) (Payload, error) {
+	if name == "" {
+		return nil, errors.New("decode a fact: it has no type")
+	}
+	if rest := bytes.TrimLeft(raw, " \t\r\n"); len(rest) == 0 || rest[0] != '{' {
+		return nil, fmt.Errorf("decode %s: the payload is not an object", name)
+	}
 	t, ok := byName[name]
 	if !ok || version > t.Version {
 		return Unknown{Type: name, Raw: bytes.Clone(raw)}, nil
 	}
-	for v := version; v < t.Version; v++ {
-		up, err := t.up[v](raw)
-		if err != nil {
-			return nil, fmt.Errorf("%s: from version %d: %w", name, v, err)
-		}
-		raw = up
-	}
-	p, err := t.decode(raw)
-	if err != nil {
-		return nil, fmt.Errorf("decode %s: %w", name, err)
-	}
-	return p, nil
+	return t.read(version, raw)
 }
 
 // TypeOf is the name of a payload's type; empty for a type that is in no table.

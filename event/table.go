@@ -2,24 +2,31 @@ package event
 
 import (
 	"encoding/json"
+	"fmt"
 	"reflect"
+	"slices"
+	"strings"
 )
 
 // Type is a line of the table: a name of the standard and what it carries.
 type Type struct {
 	Name       string
-	Version    int  // current payloadVersion
-	Stable     bool // emitted; its fields are additive. A draft must not be emitted
-	Checkpoint bool // coalesced checkpoints of something that flows (2 s or 4 KB)
+	Version    int      // current payloadVersion
+	Stable     bool     // emitted; its fields are additive. A draft must not be emitted
+	Checkpoint bool     // coalesced checkpoints of something that flows (2 s or 4 KB)
+	Needs      []string // what a fact of it must carry beside every fact's own ids, by JSON name
 	Doc        string
 
 	goType reflect.Type
 	decode func([]byte) (Payload, error)
-	up     map[int]func([]byte) ([]byte, error) // upcasters by the version they read
+	up     map[int]upcaster // by the version they read
 }
 
+// upcaster turns a payload of one version into one of the next.
+type upcaster func([]byte) ([]byte, error)
+
 func of[P Payload](name string, doc string, opts ...func(*Type)) Type {
-	t := Type{Name: name, Version: 1, Doc: doc, goType: reflect.TypeFor[P](),
+	t := Type{Name: name, Version: 1, Needs: needsOf(name), Doc: doc, goType: reflect.TypeFor[P](),
 		decode: func(b []byte) (Payload, error) {
 			var p P
 			if err := json.Unmarshal(b, &p); err != nil {
@@ -36,8 +43,51 @@ func of[P Payload](name string, doc string, opts ...func(*Type)) Type {
 func stable(t *Type)     { t.Stable = true }
 func checkpoint(t *Type) { t.Checkpoint = true }
 
+// upcast gives a type a new version: up reads the one before. What was recorded
+// stays as it is; it is lifted each time it is read.
+func upcast(from int, up upcaster) func(*Type) {
+	return func(t *Type) {
+		if t.up == nil {
+			t.up = make(map[int]upcaster)
+		}
+		t.up[from] = up
+		t.Version = max(t.Version, from+1)
+	}
+}
+
+// read decodes a payload recorded in any version up to the table's.
+func (t *Type) read(version int, raw []byte) (Payload, error) {
+	for v := max(version, 1); v < t.Version; v++ {
+		up, ok := t.up[v]
+		if !ok {
+			return nil, fmt.Errorf("%s: version %d can no longer be read", t.Name, v)
+		}
+		var err error
+		if raw, err = up(raw); err != nil {
+			return nil, fmt.Errorf("%s: from version %d: %w", t.Name, v, err)
+		}
+	}
+	p, err := t.decode(raw)
+	if err != nil {
+		return nil, fmt.Errorf("decode %s: %w", t.Name, err)
+	}
+	return p, nil
+}
+
+// Family is the part of the name before the first dot.
+func (t Type) Family() string { f, _, _ := strings.Cut(t.Name, "."); return f }
+
 // Types lists the table in the standard's order.
-func Types() []Type { return table }
+func Types() []Type { return slices.Clone(table) }
+
+// Lookup is the line of a name.
+func Lookup(name string) (Type, bool) {
+	t, ok := byName[name]
+	if !ok {
+		return Type{}, false
+	}
+	return *t, true
+}
 
 var table = []Type{
 	of[SessionCreated]("session.created", "a session was opened on a workspace", stable),

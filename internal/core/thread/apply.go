@@ -179,7 +179,10 @@ func (s *State) applyAnswer(e event.Envelope, p event.ActionResolved) {
 			c.Verdict = policy.Allow
 		}
 		c.Reason, c.Hint = p.By+" said no", ""
-		if p.Message.Text != "" {
+		switch {
+		case p.By == "deadline":
+			c.Reason = p.Message.Text
+		case p.Message.Text != "":
 			c.Reason += ": " + p.Message.Text
 		}
 	case "continue":
@@ -222,7 +225,12 @@ func (s *State) applyFailure(e event.Envelope, p event.ToolFailed) {
 	case "lost":
 		s.LostKeys = keep(append(s.LostKeys, c.key()), maxTracked)
 	}
-	t.track(c, "", p.Problem.Code)
+	if p.Problem.Code == codeNotAlone {
+		return // a matter of form, not of the call
+	}
+	if c.Attempt > 0 {
+		t.track(c, "", p.Problem.Code)
+	}
 	if f := c.Name + " " + p.Problem.Code; !slices.Contains(t.Failing, f) {
 		t.Failing = append(t.Failing, f)
 	}

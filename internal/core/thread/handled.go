@@ -22,7 +22,7 @@ func (s *State) handled(r *Rules, rd *core.Ready, spec belay.ToolSpec, c *Call, 
 	case c.Ask == nil && r.headless():
 		rd.Decided = append(rd.Decided, s.failed(c, event.Problem{Class: "denied", Code: "NO_PERSON", Message: "no person available", Hint: "go on without an answer, or complete and say what is open"}))
 	case c.Ask == nil:
-		s.askPerson(r, rd, c, "question", now, c.Name, belay.Content{Text: question(c, args), Ref: c.ArgsRef})
+		s.askPerson(r, rd, c, "question", now, "", belay.Content{Text: question(c, args), Ref: c.ArgsRef})
 	case c.Ask.Open:
 	case c.Ask.Decision == "answer":
 		rd.Decided = append(rd.Decided, core.Fact{IDs: s.callIDs(c), Data: event.ToolResult{

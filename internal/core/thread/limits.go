@@ -32,7 +32,7 @@ func limits(s *State, r *Rules, now time.Time, rd *core.Ready) bool {
 	if t.Limits.Time <= 0 {
 		return false
 	}
-	if left := t.Limits.Time - used; left > 0 {
+	if left := time.Duration(t.Limits.Time) - used; left > 0 {
 		if s.driven() {
 			wakeAt(rd, now.Add(left))
 		}
@@ -48,7 +48,7 @@ func limits(s *State, r *Rules, now time.Time, rd *core.Ready) bool {
 func (s *State) exhausted() string {
 	t := s.Turn
 	switch {
-	case t.Limits.Time > 0 && t.Active >= t.Limits.Time:
+	case t.Limits.Time > 0 && t.Active >= time.Duration(t.Limits.Time):
 		return "time"
 	case t.Limits.Steps > 0 && t.Steps >= t.Limits.Steps:
 		return "steps"

@@ -60,7 +60,7 @@ func (s *State) judge(r *Rules, rd *core.Ready, c *Call, now time.Time) {
 		return
 	}
 	if v.Decision == policy.Ask {
-		s.askPerson(r, rd, c, "permission", now, c.Name, belay.Content{})
+		s.askPerson(r, rd, c, "permission", now, v.Rule, belay.Content{})
 	}
 }
 
@@ -74,7 +74,7 @@ func (s *State) refusal(r *Rules, spec belay.ToolSpec, known bool, c *Call) *eve
 	case !known:
 		return &event.Problem{Class: "not_found", Code: "UNKNOWN_TOOL", Message: "there is no tool " + c.Name}
 	case spec.Handled == "complete" && len(st.Calls) > 1:
-		return &event.Problem{Class: "bad_arguments", Code: "NOT_ALONE", Message: c.Name + " must be the only call of an answer", Hint: "look at the results of the other calls first, then call it alone"}
+		return &event.Problem{Class: "bad_arguments", Code: codeNotAlone, Message: c.Name + " must be the only call of an answer", Hint: "look at the results of the other calls first, then call it alone"}
 	case last && spec.Handled != "complete":
 		p := refusedFinal(c.Name)
 		return &p
@@ -89,6 +89,9 @@ func (s *State) refusal(r *Rules, spec belay.ToolSpec, known bool, c *Call) *eve
 	return nil
 }
 
+// codeNotAlone refuses a completion beside other calls.
+const codeNotAlone = "NOT_ALONE"
+
 const (
 	sameFailures = 2 // the same call with the same failure is not run a third time
 	loopAt       = 3 // identical calls with identical results in a row
@@ -96,15 +99,15 @@ const (
 )
 
 // askPerson makes a question of a call. It always has a deadline and a default.
-func (s *State) askPerson(r *Rules, rd *core.Ready, c *Call, kind string, now time.Time, about string, prompt belay.Content) {
+func (s *State) askPerson(r *Rules, rd *core.Ready, c *Call, kind string, now time.Time, rule string, prompt belay.Content) {
 	until := now.Add(askTimeout(r))
 	ids := s.callIDs(c)
 	ids.Action = belay.ActionID(s.derive(belay.PrefixAction, len(rd.Decided), 0))
 	status := "waiting_input"
 	if kind == "permission" {
 		status = "waiting_permission"
-		prompt = belay.Content{Text: about + " " + preview(c), Ref: c.ArgsRef}
-		rd.Decided = append(rd.Decided, core.Fact{IDs: ids, Data: event.PermissionRequested{Tool: c.Name, ArgsHash: c.ArgsHash, Rule: "builtin/ask", Until: until}})
+		prompt = belay.Content{Text: c.Name + " " + preview(c), Ref: c.ArgsRef}
+		rd.Decided = append(rd.Decided, core.Fact{IDs: ids, Data: event.PermissionRequested{Tool: c.Name, ArgsHash: c.ArgsHash, Rule: rule, Until: until}})
 	}
 	rd.Decided = append(rd.Decided,
 		core.Fact{IDs: ids, Data: event.ActionRequired{

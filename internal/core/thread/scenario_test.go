@@ -1,0 +1,356 @@
+package thread
+
+import (
+	"bufio"
+	"encoding/json"
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/event"
+	"github.com/belay-run/belay/internal/core"
+	"github.com/belay-run/belay/internal/policy"
+)
+
+var update = flag.Bool("update", false, "rewrite the expected output of the scenarios")
+
+// TestScenarios plays testdata/*.txt. A line that begins with "> " is a command;
+// what follows is what the decider says then: facts, sends, effects, wake time.
+func TestScenarios(t *testing.T) {
+	files, err := filepath.Glob("testdata/*.txt")
+	if err != nil || len(files) == 0 {
+		t.Fatal("no scenarios", err)
+	}
+	for _, f := range files {
+		t.Run(strings.TrimSuffix(filepath.Base(f), ".txt"), func(t *testing.T) {
+			want, err := os.ReadFile(f)
+			if err != nil {
+				t.Fatal(err)
+			}
+			got := play(t, string(want))
+			if *update {
+				if err := os.WriteFile(f, []byte(got), 0o644); err != nil {
+					t.Fatal(err)
+				}
+				return
+			}
+			if d := cmp.Diff(string(want), got); d != "" {
+				t.Errorf("%s (-want +got):\n%s", f, d)
+			}
+		})
+	}
+}
+
+// world drives one thread decider by hand.
+type world struct {
+	t       *testing.T
+	d       *Decider
+	now     time.Time
+	rules   Rules
+	blobs   map[belay.Digest][]byte
+	log     []event.Envelope
+	out     strings.Builder
+	names   map[string]string
+	counts  map[string]int
+	forgets bool
+}
+
+const stream = belay.StreamID("thread/thr_1")
+
+func newWorld(t *testing.T) *world {
+	w := &world{t: t, d: New(stream), now: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC), blobs: map[belay.Digest][]byte{}, names: map[string]string{}, counts: map[string]int{}}
+	w.rules = Rules{Workspace: "/ws", Boundary: Boundary{Level: "L0", Why: "no sandbox", Network: "full"}, Tools: testTools(),
+		Settings: belay.Settings{Provider: "scripted", Mode: belay.ModeDefault, Approvals: belay.ApprovalsWait, Limits: belay.DefaultLimits}}
+	return w
+}
+
+func testTools() []belay.ToolSpec {
+	return []belay.ToolSpec{
+		{Name: "ask_user", Handled: "ask"},
+		{Name: "complete_task", Handled: "complete", ReadOnly: true, Effect: belay.Pure},
+		{Name: "edit", Effect: belay.Recoverable, PathArg: "path", Access: belay.Write},
+		{Name: "exec", Effect: belay.AtMostOnce, Access: belay.Write, Destructive: true, Capabilities: []string{"process"}},
+		{Name: "poll", Effect: belay.Pure, ReadOnly: true, Polling: true},
+		{Name: "put", Effect: belay.Idempotent, Access: belay.Write},
+		{Name: "read", Effect: belay.Pure, ReadOnly: true, PathArg: "path", Access: belay.Read},
+		{Name: "solo", Effect: belay.Pure, ReadOnly: true, Exclusive: true},
+	}
+}
+
+func play(t *testing.T, script string) string {
+	w := newWorld(t)
+	sc := bufio.NewScanner(strings.NewReader(script))
+	for sc.Scan() {
+		line := sc.Text()
+		switch {
+		case strings.HasPrefix(line, "#"), line == "":
+			fmt.Fprintln(&w.out, line)
+		case strings.HasPrefix(line, "> "):
+			fmt.Fprintln(&w.out, line)
+			w.do(line[2:])
+		}
+	}
+	return strings.TrimRight(w.out.String(), "\n") + "\n"
+}
+
+func (w *world) do(line string) {
+	verb, rest, _ := strings.Cut(line, " ")
+	switch verb {
+	case "rules":
+		for _, kv := range strings.Fields(rest) {
+			w.setRule(kv)
+		}
+		return
+	case "advance":
+		d, err := time.ParseDuration(rest)
+		if err != nil {
+			w.t.Fatal(err)
+		}
+		w.now = w.now.Add(d)
+	case "open":
+		w.handle(belay.OpenThread{Workspace: "/ws"})
+	case "submit":
+		w.handle(belay.SubmitTurn{Turn: belay.TurnID(rest), Kind: belay.TurnUser, Task: "task_1", Run: "run_1", Text: belay.Content{Text: "do " + rest}, Rules: w.keepRules()})
+	case "interrupt":
+		w.handle(belay.InterruptTurn{Reason: rest})
+	case "resume":
+		w.handle(belay.ResumeThread{Rules: w.keepRules()})
+	case "approve", "deny", "answer":
+		w.respond(verb, rest)
+	case "takeover":
+		w.handle(belay.TakeOver{Epoch: 2})
+	case "model":
+		w.model(rest)
+	case "fail":
+		w.fail(rest)
+	case "result", "error", "retry":
+		w.tool(verb, rest)
+	case "forget":
+		w.forgets = true
+		return
+	case "reload":
+		w.reload()
+	default:
+		w.t.Fatalf("unknown command %q", line)
+	}
+	w.settle()
+}
+
+func (w *world) setRule(kv string) {
+	k, v, _ := strings.Cut(kv, "=")
+	n, _ := strconv.Atoi(v)
+	s := &w.rules.Settings
+	switch k {
+	case "mode":
+		s.Mode = belay.Mode(v)
+	case "approvals":
+		s.Approvals = belay.Approvals(v)
+	case "completion":
+		s.Completion = belay.Completion(v)
+	case "allow":
+		w.rules.Grants = append(w.rules.Grants, policy.Grant{Tool: v, Tier: policy.TierUser, Kind: "rule", By: "user:ann"})
+	case "steps":
+		s.Limits.Steps = n
+	case "calls":
+		s.Limits.Calls = n
+	case "time":
+		d, _ := time.ParseDuration(v)
+		s.Limits.Time = belay.Duration(d)
+	default:
+		w.t.Fatalf("unknown rule %q", kv)
+	}
+}
+
+func (w *world) keepRules() belay.Ref {
+	b, _ := json.Marshal(w.rules)
+	ref := belay.Ref{Digest: belay.DigestOf(b), Size: int64(len(b))}
+	if !w.forgets {
+		w.blobs[ref.Digest] = b
+	}
+	return ref
+}
+
+func (w *world) handle(c belay.Command) {
+	facts, sends, err := w.d.Handle(belay.Order{ID: "cmd_1", Principal: "user:ann", Session: "sess_1", Stream: stream, Command: c}, w.now)
+	if err != nil {
+		fmt.Fprintf(&w.out, "refused %s: %s\n", belay.CodeOf(err), w.short(err.Error()))
+	}
+	w.add(facts, sends)
+}
+
+func (w *world) respond(verb, rest string) {
+	name, msg, _ := strings.Cut(rest, " ")
+	var id string
+	for real, short := range w.names {
+		if short == name {
+			id = real
+		}
+	}
+	scope := ""
+	if msg == "session" {
+		scope, msg = "session", ""
+	}
+	w.handle(belay.RespondAction{Action: belay.ActionID(id), Decision: map[string]string{"approve": "allow"}[verb] + strings.TrimPrefix(verb, "approve"), Scope: scope, Message: msg})
+}
+
+// model answers the request in flight: an optional "text" and calls NAME{args}.
+var callForm = regexp.MustCompile(`"([^"]*)"|(\w+)(\{[^ ]*\})`)
+
+func (w *world) model(rest string) {
+	st := w.d.s.Turn.Step
+	p := event.ModelCompleted{Attempt: st.Attempt, Usage: belay.Usage{Input: 10, Output: 5, Reported: true}}
+	rest, bad := strings.CutSuffix(rest, " BAD")
+	for _, m := range callForm.FindAllStringSubmatch(rest, -1) {
+		if m[2] == "" {
+			p.Text = belay.Content{Text: m[1]}
+			continue
+		}
+		args := json.RawMessage(m[3])
+		c := event.ModelCall{ID: belay.CallID(belay.DeriveID("call", stream, w.d.s.Seq+1, len(p.Calls))), Name: m[2], Args: args, ArgsHash: belay.DigestOf(args)}
+		var in struct{ Path string }
+		_ = json.Unmarshal(args, &in)
+		c.Path = in.Path
+		if bad {
+			c.Problem = &event.Problem{Class: "bad_arguments", Code: "BAD_ARGUMENTS", Message: "path is missing"}
+		}
+		p.Calls = append(p.Calls, c)
+	}
+	w.add([]core.Fact{w.d.s.fact(p)}, nil)
+}
+
+func (w *world) fail(class string) {
+	st := w.d.s.Turn.Step
+	p := event.ModelFailed{Attempt: st.Attempt, Problem: event.Problem{Class: class, Code: strings.ToUpper(class), Message: "it broke", Retryable: class == "transient"}}
+	if class == "cancelled" {
+		p.Partial = "half an ans"
+	}
+	if p.Problem.Retryable {
+		p.RetryAt = ModelRetryAt(w.now, st.ID, st.Failures, 0)
+	}
+	w.add([]core.Fact{w.d.s.fact(p)}, nil)
+}
+
+// tool ends the n-th call of the step: "result N text", "error N class CODE",
+// "retry N" for a transient failure.
+func (w *world) tool(verb, rest string) {
+	f := strings.SplitN(rest, " ", 2)
+	n, err := strconv.Atoi(f[0])
+	if err != nil || n < 1 || n > len(w.d.s.Turn.Step.Calls) {
+		w.t.Fatalf("no call %q", rest)
+	}
+	c := &w.d.s.Turn.Step.Calls[n-1]
+	arg := ""
+	if len(f) > 1 {
+		arg = f[1]
+	}
+	var p event.Payload
+	switch verb {
+	case "result":
+		r := event.ToolResult{Name: c.Name, Attempt: c.Attempt, Output: belay.Content{Text: arg}, Digest: belay.DigestOf([]byte(arg))}
+		if c.Path != "" {
+			r.Files = []event.FileSeen{{Path: c.Path, Digest: "sha256:" + arg}}
+		}
+		p = r
+	case "error":
+		class, code, _ := strings.Cut(arg, " ")
+		p = event.ToolFailed{Name: c.Name, Attempt: c.Attempt, Final: true, Problem: event.Problem{Class: class, Code: code, Message: "it broke"}}
+	case "retry":
+		prob := event.Problem{Class: "transient", Code: "NET", Message: "it broke", Retryable: true}
+		spec, _ := w.rules.tool(c.Name)
+		at, again := ToolRetryAt(w.now, spec, c.Attempt, prob)
+		p = event.ToolFailed{Name: c.Name, Attempt: c.Attempt, Problem: prob, Final: !again, RetryAt: at}
+	}
+	w.add([]core.Fact{{IDs: w.d.s.callIDs(c), Data: p}}, nil)
+}
+
+// reload replaces the decider by one that folded the log, and by one that
+// loaded a saved state: both must be where this one is.
+func (w *world) reload() {
+	saved, err := w.d.Save()
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	fresh := New(stream)
+	for _, e := range w.log {
+		fresh.Apply(e)
+	}
+	again, _ := fresh.Save()
+	if d := cmp.Diff(string(saved), string(again)); d != "" {
+		w.t.Errorf("folding the log gives another state (-live +folded):\n%s", d)
+	}
+	w.d = New(stream)
+	if err := w.d.Load(saved); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+func (w *world) add(facts []core.Fact, sends []core.Send) {
+	for _, f := range facts {
+		e := event.Envelope{Stream: stream, Seq: w.d.s.Seq + 1, Time: w.now, IDs: f.IDs, Data: f.Data}
+		w.d.Apply(e)
+		w.log = append(w.log, e)
+		raw, _ := event.Encode(f.Data)
+		about := ""
+		if f.IDs.Call != "" {
+			about = " " + w.short(string(f.IDs.Call))
+		}
+		if f.IDs.Action != "" {
+			about += " " + w.short(string(f.IDs.Action))
+		}
+		fmt.Fprintf(&w.out, "  %s%s %s\n", e.Type(), about, w.short(string(raw)))
+	}
+	for _, s := range sends {
+		raw, _ := json.Marshal(s.Command)
+		fmt.Fprintf(&w.out, "  send %s %s %s\n", s.To, belay.CommandName(s.Command), w.short(string(raw)))
+	}
+}
+
+func (w *world) settle() {
+	for range 100 {
+		for _, ref := range w.d.Missing() {
+			if err := w.d.Supply(ref, w.blobs[ref.Digest]); err != nil {
+				w.t.Fatal(err)
+			}
+		}
+		rd := w.d.Next(w.now)
+		if len(rd.Decided) > 0 {
+			if len(rd.Effects) > 0 {
+				w.t.Fatal("facts and effects in one breath")
+			}
+			w.add(rd.Decided, rd.Sends)
+			continue
+		}
+		for _, e := range rd.Effects {
+			fmt.Fprintf(&w.out, "  want %s\n", w.short(e.Key()))
+		}
+		if !rd.Wake.IsZero() {
+			fmt.Fprintf(&w.out, "  wake in %s\n", rd.Wake.Sub(w.now))
+		}
+		w.reload()
+		return
+	}
+	w.t.Fatal("the decider decides without end")
+}
+
+var idForm = regexp.MustCompile(`(step|call|act|run)_[0-9a-f]{8}-[0-9a-f-]{27}|sha256:[0-9a-f]{64}`)
+
+// short gives ids and digests readable names, in the order they appear.
+func (w *world) short(s string) string {
+	return idForm.ReplaceAllStringFunc(s, func(id string) string {
+		if w.names[id] == "" {
+			kind, _, _ := strings.Cut(strings.ReplaceAll(id, "sha256:", "digest_"), "_")
+			w.counts[kind]++
+			w.names[id] = kind + strconv.Itoa(w.counts[kind])
+		}
+		return w.names[id]
+	})
+}
