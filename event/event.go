@@ -58,17 +58,17 @@ func (e Envelope) Type() string { return TypeOf(e.Data) }
 // requires are additions of ours, which the schemas allow.
 type wire struct {
 	Type          string          `json:"type"`
-	EventID       belay.EventID   `json:"eventId"`
+	EventID       belay.EventID   `json:"eventId"` // follows from stream and sequence
 	Timestamp     time.Time       `json:"timestamp"`
-	Sequence      int64           `json:"sequence"`
-	Stream        belay.StreamID  `json:"stream"`
+	Sequence      int64           `json:"sequence"` // place in the stream, from 1
+	Stream        belay.StreamID  `json:"stream"`   // session/ID, thread/ID, task/ID or process/ID
 	SchemaVersion string          `json:"schemaVersion"`
 	RuntimeID     belay.RuntimeID `json:"runtimeId"`
 	belay.IDs
-	PayloadVersion int                  `json:"payloadVersion,omitempty"`
-	Requires       int                  `json:"requires,omitempty"`
+	PayloadVersion int                  `json:"payloadVersion,omitempty"` // of the payload's fields; absent is 1
+	Requires       int                  `json:"requires,omitempty"`       // a reader that doesn't know this level must not act on the stream
 	Payload        json.RawMessage      `json:"payload"`
-	Refs           map[string]belay.Ref `json:"refs,omitempty"`
+	Refs           map[string]belay.Ref `json:"refs,omitempty"` // blobs the fact names, by role
 	Promoted
 }
 

@@ -33,13 +33,11 @@ var needs = []need{
 	{"task.attempt.", []string{"runId"}},
 	{"subagent.", []string{"subagentId"}},
 	{"evidence.changed", []string{"evidenceId"}},
-	{"benchmark.trial.started", []string{"threadId", "turnId"}},
-	{"benchmark.trial.", []string{"taskId", "runId"}},
-	{"benchmark.reward.", []string{"taskId", "runId"}},
 	{"benchmark.", []string{"benchmark"}},
+	{"benchmark.trial.", []string{"taskId", "runId", "refs"}},
+	{"benchmark.trial.started", []string{"threadId", "turnId"}},
+	{"benchmark.reward.", []string{"taskId", "runId", "refs"}},
 	{"benchmark.comparison.completed", []string{"comparison", "refs"}},
-	{"benchmark.trial.", []string{"refs"}},
-	{"benchmark.reward.", []string{"refs"}},
 }
 
 func needsOf(name string) []string {

@@ -97,15 +97,34 @@ func (e *Engine) provider(name string) (model.Provider, error) {
 	return e.c.Provider(name)
 }
 
-// rules are the rules that an effect names.
+// rules are the rules that an effect names. They are decoded once and shared:
+// read only.
 func (v *drive) rules(ctx context.Context, ref belay.Ref) (*thread.Rules, error) {
+	v.e.mu.Lock()
+	r := v.e.rules[ref.Digest]
+	v.e.mu.Unlock()
+	if r != nil {
+		return r, nil
+	}
 	raw, err := v.e.c.Store.Get(ctx, ref.Digest)
 	if err != nil {
 		return nil, fmt.Errorf("rules %s: %w", ref.Digest.Short(), err)
 	}
-	var r thread.Rules
-	return &r, json.Unmarshal(raw, &r)
+	r = new(thread.Rules)
+	if err := json.Unmarshal(raw, r); err != nil {
+		return nil, fmt.Errorf("rules %s: %w", ref.Digest.Short(), err)
+	}
+	v.e.mu.Lock()
+	defer v.e.mu.Unlock()
+	if len(v.e.rules) >= maxRules {
+		clear(v.e.rules)
+	}
+	v.e.rules[ref.Digest] = r
+	return r, nil
 }
+
+// maxRules bounds the rule sets kept decoded. Sessions of one agent share one.
+const maxRules = 64
 
 // answer collects the chunks of one attempt.
 type answer struct {

@@ -119,17 +119,25 @@ func (v *conv) apply(ctx context.Context, st store.Store, ev event.Envelope) err
 			return err
 		}
 	case event.TurnFailed:
-		if p.Partial != "" || p.PartialRef != nil {
-			text, err := whole(ctx, st, belay.Content{Text: p.Partial, Ref: p.PartialRef})
-			v.push(belay.Text(belay.RoleAssistant, text))
-			return err
-		}
+		text, err := whole(ctx, st, belay.Content{Text: p.Partial, Ref: p.PartialRef})
+		v.push(belay.Text(belay.RoleUser, noteText(endText(p, text))))
+		return err
 	}
 	return nil
 }
 
 // noteText marks what the runtime says, so that it is not taken for the person.
 func noteText(note string) string { return "[belay] " + note }
+
+// endText tells the model how the turn before ended. Text that was cut stands
+// here and not as an answer of the model: it never finished it.
+func endText(p event.TurnFailed, partial string) string {
+	text := "That turn ended: " + string(p.Outcome) + " (" + p.Reason + ")."
+	if partial != "" {
+		text += " Your answer was cut off after:\n" + partial
+	}
+	return text
+}
 
 func (v *conv) push(m belay.Message) {
 	v.msgs = append(v.msgs, m)

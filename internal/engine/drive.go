@@ -22,7 +22,7 @@ type drive struct {
 	session belay.SessionID
 	epoch   int64
 	stream  belay.StreamID
-	passive bool            // handle commands, start no effects
+	passive bool // handle commands, start no effects
 
 	d     core.Decider
 	vers  string
@@ -71,7 +71,7 @@ func (v *drive) run(ctx context.Context) error {
 	if v.d, v.seq, v.last, err = Load(ctx, v.e.c.Store, v.stream); err != nil {
 		return err
 	}
-	_, v.vers, _ = newDecider(v.stream)
+	_, v.vers, _ = NewDecider(v.stream)
 	v.saved = v.seq
 	b := &batch{}
 	if v.d.InFlight() {
@@ -159,7 +159,7 @@ func (v *drive) decide(ctx context.Context, b *batch) (core.Ready, error) {
 		}
 		if v.passive && len(rd.Effects) > 0 {
 			*b, v.seq, v.last = mark, seq, last
-			d, _, err := newDecider(v.stream)
+			d, _, err := NewDecider(v.stream)
 			if err != nil {
 				return core.Ready{}, err
 			}

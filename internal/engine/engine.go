@@ -58,6 +58,7 @@ type Engine struct {
 	drives map[belay.StreamID]*drive // running drives
 	owned  map[belay.SessionID]*ownership
 	roots  map[string]*os.Root
+	rules  map[belay.Digest]*thread.Rules
 }
 
 type ownership struct {
@@ -84,7 +85,7 @@ func New(c Config) (*Engine, error) {
 		c.Point = func(string) {}
 	}
 	return &Engine{c: c, convs: newConvCache(convBudget), drives: map[belay.StreamID]*drive{},
-		owned: map[belay.SessionID]*ownership{}, roots: map[string]*os.Root{}}, nil
+		owned: map[belay.SessionID]*ownership{}, roots: map[string]*os.Root{}, rules: map[belay.Digest]*thread.Rules{}}, nil
 }
 
 // Close releases the workspaces. It must not be called while sessions run.
@@ -115,8 +116,8 @@ func (e *Engine) root(dir string) (*os.Root, error) {
 	return r, err
 }
 
-// newDecider is the decider of a stream's kind, and the version of its cached state.
-func newDecider(s belay.StreamID) (core.Decider, string, error) {
+// NewDecider is the empty decider of a stream's kind, and the version of its cached state.
+func NewDecider(s belay.StreamID) (core.Decider, string, error) {
 	switch s.Kind() {
 	case belay.KindSession:
 		return session.New(s), session.Version, nil
@@ -130,7 +131,7 @@ func newDecider(s belay.StreamID) (core.Decider, string, error) {
 
 // Load folds a stream: the cached state and what came after it.
 func Load(ctx context.Context, st store.Store, s belay.StreamID) (core.Decider, int64, time.Time, error) {
-	d, version, err := newDecider(s)
+	d, version, err := NewDecider(s)
 	if err != nil {
 		return nil, 0, time.Time{}, err
 	}
@@ -142,7 +143,7 @@ func Load(ctx context.Context, st store.Store, s belay.StreamID) (core.Decider, 
 	if cached != nil {
 		if d.Load(cached.Data) == nil {
 			seq = cached.Seq
-		} else if d, version, err = newDecider(s); err != nil { // an unreadable cache is no cache
+		} else if d, version, err = NewDecider(s); err != nil { // an unreadable cache is no cache
 			return nil, 0, time.Time{}, err
 		}
 	}

@@ -50,23 +50,23 @@ func (p *Preview) Parts() (head []byte, left int64, tail []byte) {
 	if p.Whole() {
 		return append(append([]byte{}, p.head...), tail...), 0, nil
 	}
-	head = cutEnd(p.head)
+	head = p.head[:WholeRunes(p.head)]
 	tail = cutStart(tail)
 	return head, p.n - int64(len(head)) - int64(len(tail)), tail
 }
 
-// cutEnd drops the beginning of a character at the end of b.
-func cutEnd(b []byte) []byte {
+// WholeRunes is how many bytes of b end where a character ends: all of them,
+// unless b stops in the middle of one.
+func WholeRunes(b []byte) int {
 	for i := 1; i < utf8.UTFMax && i <= len(b); i++ {
-		c := b[len(b)-i]
-		if utf8.RuneStart(c) {
-			if c >= utf8.RuneSelf && !utf8.FullRune(b[len(b)-i:]) {
-				return b[:len(b)-i]
+		if c := b[len(b)-i]; utf8.RuneStart(c) {
+			if !utf8.FullRune(b[len(b)-i:]) {
+				return len(b) - i
 			}
 			break
 		}
 	}
-	return b
+	return len(b)
 }
 
 // cutStart drops the rest of a character at the start of b.

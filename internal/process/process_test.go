@@ -11,7 +11,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
-	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -263,7 +262,7 @@ func TestIdentity(t *testing.T) {
 	io.Copy(io.Discard, out) // it has closed its output: it is ending
 	pid := cmd.Process.Pid
 	cmd.Wait()
-	if process.Alive(pid, "") && strconv.Itoa(pid) != "" {
+	if process.Alive(pid, "") {
 		t.Errorf("process %d has ended and is alive", pid)
 	}
 }
@@ -278,7 +277,7 @@ func TestPreview(t *testing.T) {
 		{"abcdefgh", "abcdefgh", "", 0},
 		{"abcdefghi", "abcd", "fghi", 1},
 		{"abcdefghijklmnop", "abcd", "mnop", 8},
-		{"abcéfghijkléop", "abc", "op", 11}, // both cuts would split a character
+		{"abcéfghijkléopq", "abc", "opq", 11}, // both cuts would split a character
 	} {
 		for size := 1; size <= max(1, len(c.in)); size++ {
 			p := process.Preview{Head: 4, Tail: 4}
@@ -286,9 +285,6 @@ func TestPreview(t *testing.T) {
 				p.Write(b[:min(size, len(b))])
 			}
 			head, left, tail := p.Parts()
-			if c.in == "abcéfghijkléop" {
-				c.tail, c.left = "éop", 9
-			}
 			if string(head) != c.head || string(tail) != c.tail || left != c.left {
 				t.Errorf("%q by %d: got %q, %d, %q; want %q, %d, %q", c.in, size, head, left, tail, c.head, c.left, c.tail)
 			}

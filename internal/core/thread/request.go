@@ -93,10 +93,13 @@ func (s *State) note(r *Rules, kind string) string {
 }
 
 // ModelRetryAt is when the next attempt of a request may leave: 1, 2, 4 …
-// seconds, at least what the provider asked for, and up to a quarter more by a
-// digest of the step, so that many sessions don't return together.
+// seconds, or what the provider asked for, and up to a quarter more by a digest
+// of the step, so that many sessions don't return together.
 func ModelRetryAt(now time.Time, step belay.StepID, failures int, after time.Duration) time.Time {
-	d := max(time.Second<<min(failures, 6), after)
+	d := time.Second << min(failures, 6)
+	if after > 0 {
+		d = after
+	}
 	return now.Add(d + jitter(string(step), d/4))
 }
 

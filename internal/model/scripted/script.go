@@ -70,7 +70,7 @@ func (w *when) aboutInput() bool {
 	return w.contains != "" || w.matches != nil || w.tool != "" || w.err != nil
 }
 
-// at is the step at a place of the main line, and the how manieth repetition
+// at is the step at a place of the main line, and which repetition
 // the place is, from 1; nil when the line has no such place.
 func (s *Script) at(place int) (*step, int) {
 	if place < 0 || place >= s.length {

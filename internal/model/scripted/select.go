@@ -12,7 +12,7 @@ import (
 type choice struct {
 	step   *step
 	n      int // repetition, from 1
-	answer int // how manieth answer of the conversation, from 1
+	answer int // number of the answer in the conversation, from 1
 }
 
 // walk is a reading of a conversation from its start: where the main line

@@ -207,7 +207,7 @@ func (w *writer) insertEvent(stream int64, r *store.Row, hash []byte) (int64, er
 		return 0, err
 	}
 	return w.insert("INSERT INTO events (stream, seq, time, type, version, requires, ids, refs, data, hash) VALUES (?,?,?,?,?,?,?,?,?,?)",
-		stream, r.Seq, r.Time, number, r.Version, r.Requires, r.IDs, blobOrNull(r.Refs), r.Data, hash)
+		stream, r.Seq, r.Time, number, r.Version, r.Requires, r.IDs, blobOrNull(r.Refs), notNil(r.Data), hash)
 }
 
 // blobOrNull keeps a missing value apart from an empty one.
@@ -228,7 +228,7 @@ func (o *appendOp) writeRest(w *writer, s *streamRow, fresh []packedOrder) error
 		w.grown += len(st.Data)
 		if err := w.exec("INSERT INTO states (stream, seq, version, data, sum) VALUES (?,?,?,?,?) "+
 			"ON CONFLICT (stream) DO UPDATE SET seq=excluded.seq, version=excluded.version, data=excluded.data, sum=excluded.sum",
-			s.id, st.Seq, st.Version, st.Data, stateSum(st)); err != nil {
+			s.id, st.Seq, st.Version, notNil(st.Data), stateSum(st)); err != nil {
 			return err
 		}
 	}

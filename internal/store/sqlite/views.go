@@ -72,7 +72,11 @@ func (db *DB) ViewPosition(ctx context.Context, view string) (at store.Position,
 // ViewRow is one row of a view, or nil.
 func (db *DB) ViewRow(ctx context.Context, view, key string) (data []byte, err error) {
 	err = db.query(ctx, "SELECT r.data FROM views v JOIN view_rows r ON r.view=v.id WHERE v.name=? AND r.key=?", []any{view, key},
-		func(rows *sql.Rows) error { return rows.Scan(&data) })
+		func(rows *sql.Rows) error {
+			err := rows.Scan(&data)
+			data = notNil(data) // nil means that there is no row
+			return err
+		})
 	return data, err
 }
 
@@ -84,15 +88,14 @@ type viewRow struct {
 // ViewRows yields a view's rows in key order, read in portions.
 func (db *DB) ViewRows(ctx context.Context, view string) iter.Seq2[string, []byte] {
 	return func(yield func(string, []byte) bool) {
-		after, first := "", true
-		for {
+		for from := ""; ; {
 			var part []viewRow
 			err := db.query(ctx, "SELECT r.key, r.data FROM views v JOIN view_rows r ON r.view=v.id "+
-				"WHERE v.name=? AND (r.key>? OR ?) ORDER BY r.key LIMIT ?", []any{view, after, first, portion},
+				"WHERE v.name=? AND r.key>=? ORDER BY r.key LIMIT ?", []any{view, from, portion},
 				func(rows *sql.Rows) error {
 					var r viewRow
 					err := rows.Scan(&r.key, &r.data)
-					part = append(part, r)
+					part = append(part, viewRow{r.key, notNil(r.data)})
 					return err
 				})
 			if err != nil {
@@ -106,7 +109,7 @@ func (db *DB) ViewRows(ctx context.Context, view string) iter.Seq2[string, []byt
 			if len(part) < portion {
 				return
 			}
-			after, first = part[len(part)-1].key, false
+			from = part[len(part)-1].key + "\x00" // the next possible key
 		}
 	}
 }

@@ -6,7 +6,7 @@ import (
 	"database/sql/driver"
 	"errors"
 	"net/url"
-	"runtime"
+	_ "runtime"
 	"strconv"
 	"sync"
 	"time"
@@ -130,8 +130,8 @@ func (w *writer) close() {
 
 // run is the writer's goroutine.
 func (w *writer) run() {
-	runtime.LockOSThread()
-	defer runtime.UnlockOSThread()
+	//runtime.LockOSThread()
+	//defer runtime.UnlockOSThread()
 	for {
 		group, open := w.next()
 		if len(group) > 0 {

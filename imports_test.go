@@ -1,0 +1,147 @@
+package belay_test
+
+import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// layer is what a package may do. Own packages and named modules are listed;
+// the standard library is open but for what deny names.
+type layer struct {
+	own     []string // own packages, relative to the module; "…/" allows what is below
+	modules []string
+	deny    []string // standard packages
+	moves   bool     // may start goroutines
+}
+
+const module = "github.com/belay-run/belay"
+
+// A pure package has no context, clock, goroutine or I/O.
+var impure = []string{"context", "os", "net", "net/http", "database/sql", "io/fs", "os/exec", "syscall", "sync", "math/rand", "math/rand/v2", "crypto/rand", "log", "log/slog"}
+
+// The table of the import rules: a package that isn't in it may not exist.
+var layers = map[string]layer{
+	".":                        {deny: []string{"os", "net", "net/http", "database/sql", "context"}},
+	"event":                    {own: []string{"."}, deny: []string{"os", "net", "net/http", "database/sql", "context"}},
+	"event/eventtest":          {own: []string{".", "event"}, modules: []string{"github.com/santhosh-tekuri/jsonschema/v6"}},
+	"internal/core":            {own: []string{".", "event"}, deny: impure},
+	"internal/core/session":    {own: []string{".", "event", "internal/core", "internal/policy"}, deny: impure},
+	"internal/core/thread":     {own: []string{".", "event", "internal/core", "internal/policy"}, deny: impure},
+	"internal/core/task":       {own: []string{".", "event", "internal/core"}, deny: impure},
+	"internal/policy":          {own: []string{"."}, deny: impure},
+	"internal/canon":           {deny: impure},
+	"internal/explain":         {own: []string{".", "event"}, deny: impure},
+	"internal/view":            {own: []string{".", "event", "internal/store"}},
+	"internal/store":           {own: []string{".", "event"}},
+	"internal/store/storetest": {own: []string{".", "event", "internal/store"}, modules: []string{"pgregory.net/rapid", "github.com/google/go-cmp/cmp", "github.com/google/go-cmp/cmp/cmpopts"}, moves: true},
+	"internal/store/memory":    {own: []string{".", "event", "internal/store"}},
+	"internal/store/sqlite":    {own: []string{".", "event", "internal/store", "internal/process"}, modules: []string{"modernc.org/sqlite", "modernc.org/sqlite/lib", "golang.org/x/sys/unix"}, moves: true},
+	"internal/model":           {own: []string{"."}},
+	"internal/model/modeltest": {own: []string{".", "internal/model"}, modules: []string{"go.uber.org/goleak"}, moves: true},
+	"internal/model/scripted":  {own: []string{".", "internal/model"}, modules: []string{"github.com/goccy/go-yaml", "github.com/goccy/go-yaml/ast", "github.com/goccy/go-yaml/parser", "github.com/goccy/go-yaml/token"}},
+	"internal/tool":            {own: []string{".", "event", "internal/canon"}, modules: []string{"github.com/google/jsonschema-go/jsonschema"}},
+	"internal/tool/tooltest":   {own: []string{".", "event", "internal/tool"}, modules: []string{"github.com/google/jsonschema-go/jsonschema", "github.com/santhosh-tekuri/jsonschema/v6"}, moves: true},
+	"internal/tool/file":       {own: []string{".", "event", "internal/tool"}, modules: []string{"github.com/aymanbagabas/go-udiff", "golang.org/x/sys/unix"}},
+	"internal/tool/shell":      {own: []string{".", "event", "internal/tool", "internal/process", "internal/secret"}},
+	"internal/tool/plan":       {own: []string{".", "event", "internal/tool"}},
+	"internal/process":         {own: []string{"."}, modules: []string{"golang.org/x/sys/unix"}, moves: true},
+	"internal/secret":          {own: []string{"."}},
+	"internal/demo":            {},
+	"internal/engine":          {own: []string{".", "event", "internal/core/…", "internal/policy", "internal/store", "internal/model", "internal/tool", "internal/secret"}, modules: []string{"github.com/santhosh-tekuri/jsonschema/v6"}, moves: true},
+	"internal/cli":             {own: []string{".", "event", "internal/…"}, modules: []string{"github.com/alecthomas/kong", "golang.org/x/term", "golang.org/x/sys/unix"}, moves: true},
+	"cmd/belay":                {own: []string{"internal/cli"}},
+}
+
+// TestImportRules holds every package to its line of the table: direct imports
+// and goroutines of files that aren't tests.
+func TestImportRules(t *testing.T) {
+	seen := map[string]bool{}
+	err := filepath.WalkDir(".", func(p string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		name := d.Name()
+		if d.IsDir() && (name == "testdata" || name == "script" || name == "mutants" || strings.HasPrefix(name, ".") && name != ".") {
+			return fs.SkipDir
+		}
+		if d.IsDir() || !strings.HasSuffix(name, ".go") || strings.HasSuffix(name, "_test.go") {
+			return nil
+		}
+		pkg := filepath.ToSlash(filepath.Dir(p))
+		seen[pkg] = true
+		l, ok := layers[pkg]
+		if !ok {
+			t.Errorf("%s: package %s is in no layer; add it to the table with what it may import", p, pkg)
+			return nil
+		}
+		return l.check(t, p)
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for pkg := range layers {
+		if !seen[pkg] {
+			t.Errorf("the table names %s, which has no code", pkg)
+		}
+	}
+}
+
+func (l layer) check(t *testing.T, file string) error {
+	src, err := os.ReadFile(file)
+	if err != nil {
+		return err
+	}
+	f, err := parser.ParseFile(token.NewFileSet(), file, src, 0)
+	if err != nil {
+		return err
+	}
+	for _, imp := range f.Imports {
+		name := strings.Trim(imp.Path.Value, `"`)
+		if why := l.refuses(name); why != "" {
+			t.Errorf("%s imports %s: %s", file, name, why)
+		}
+	}
+	if l.moves {
+		return nil
+	}
+	ast.Inspect(f, func(n ast.Node) bool {
+		if _, ok := n.(*ast.GoStmt); ok {
+			t.Errorf("%s starts a goroutine; only movers and drivers that join theirs may", file)
+		}
+		if sel, ok := n.(*ast.SelectorExpr); ok && sel.Sel.Name == "Go" {
+			t.Errorf("%s calls .Go; only movers and drivers that join theirs may start goroutines", file)
+		}
+		return true
+	})
+	return nil
+}
+
+func (l layer) refuses(name string) string {
+	first, _, _ := strings.Cut(name, "/")
+	switch {
+	case name == module || strings.HasPrefix(name, module+"/"):
+		rel := path.Clean("./" + strings.TrimPrefix(strings.TrimPrefix(name, module), "/"))
+		for _, o := range l.own {
+			base, below := strings.CutSuffix(o, "/…")
+			if o == rel || below && (rel == base || strings.HasPrefix(rel, base+"/")) {
+				return ""
+			}
+		}
+		return "this layer doesn't know that package"
+	case strings.Contains(first, "."):
+		if !slices.Contains(l.modules, name) {
+			return "this layer may not use that module"
+		}
+	case slices.Contains(l.deny, name):
+		return "this layer does without that package"
+	}
+	return ""
+}

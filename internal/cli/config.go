@@ -1,0 +1,299 @@
+package cli
+
+import (
+	"errors"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/internal/engine"
+)
+
+// Config is what a person may set for a session's turns. Everything is text as
+// it was typed; empty is not given. Precedence: flag, then environment, then
+// the default. A session that exists has its own settings instead of the
+// environment and the defaults.
+type Config struct {
+	Mode         string   `placeholder:"MODE" help:"How far it may go without asking: default, plan, accept_edits, never. [$$BELAY_MODE]"`
+	Allow        []string `placeholder:"TOOL" sep:"none" help:"Allow a tool for the whole session; may be repeated. [$$BELAY_ALLOW, separated by commas]"`
+	Approvals    string   `placeholder:"HOW" help:"What happens when it would ask: ask (on this terminal), wait (for somebody), deny. [$$BELAY_APPROVALS]"`
+	Provider     string   `placeholder:"NAME" help:"Who serves the model. [$$BELAY_PROVIDER]"`
+	Model        string   `placeholder:"NAME" help:"The model. [$$BELAY_MODEL]"`
+	Script       string   `placeholder:"FILE" help:"Play a scripted model from a file instead. [$$BELAY_SCRIPT]"`
+	MaxSteps     string   `placeholder:"N" help:"Steps of a turn; 0 is no limit; 200. [$$BELAY_MAX_STEPS]"`
+	MaxTime      string   `placeholder:"TIME" help:"Active time of a turn, such as 30m; 0 is no limit; 1h. [$$BELAY_MAX_TIME]"`
+	MaxCalls     string   `placeholder:"N" help:"Tool calls of a turn; 0 is no limit; 1000. [$$BELAY_MAX_CALLS]"`
+	Completion   string   `placeholder:"HOW" help:"What ends a turn well: required (complete_task) or conversational (any answer). [$$BELAY_COMPLETION]"`
+	OutputSchema string   `placeholder:"FILE" help:"JSON Schema that the result must fit. [$$BELAY_OUTPUT_SCHEMA]"`
+	AskTimeout   string   `placeholder:"TIME" help:"How long a question waits before it is denied; 24h. [$$BELAY_ASK_TIMEOUT]"`
+}
+
+// setting is one value of a Config: its flag, its variable, where it is.
+type setting struct {
+	flag, env string
+	value     *string
+}
+
+func (c *Config) settings() []setting {
+	return []setting{
+		{"--mode", "BELAY_MODE", &c.Mode},
+		{"--approvals", "BELAY_APPROVALS", &c.Approvals},
+		{"--provider", "BELAY_PROVIDER", &c.Provider},
+		{"--model", "BELAY_MODEL", &c.Model},
+		{"--script", "BELAY_SCRIPT", &c.Script},
+		{"--max-steps", "BELAY_MAX_STEPS", &c.MaxSteps},
+		{"--max-time", "BELAY_MAX_TIME", &c.MaxTime},
+		{"--max-calls", "BELAY_MAX_CALLS", &c.MaxCalls},
+		{"--completion", "BELAY_COMPLETION", &c.Completion},
+		{"--output-schema", "BELAY_OUTPUT_SCHEMA", &c.OutputSchema},
+		{"--ask-timeout", "BELAY_ASK_TIMEOUT", &c.AskTimeout},
+	}
+}
+
+// checked is a Config after it was held against what is possible.
+type checked struct {
+	belay.Settings
+	Schema []byte // of the output; nil is none
+}
+
+// defaults are the settings of a session for which nobody said otherwise.
+func (a *app) defaults() belay.Settings {
+	s := belay.Settings{Mode: belay.ModeDefault, Approvals: belay.ApprovalsDeny, Completion: belay.CompletionRequired, Limits: belay.DefaultLimits}
+	if a.interactive() {
+		s.Approvals = belay.ApprovalsAsk
+	}
+	return s
+}
+
+// interactive tells whether a person can be asked here.
+func (a *app) interactive() bool {
+	return !a.JSON && a.Stdin != nil && a.IsTerminal(a.Stdin) && a.IsTerminal(a.Stderr)
+}
+
+// fresh are the settings of a new session.
+func (a *app) fresh(c Config) (checked, error) {
+	origin := map[string]string{}
+	// A script given as a flag stands for a provider: the environment has no say then.
+	flagged := c.Script != "" || c.Provider != ""
+	for _, s := range c.settings() {
+		v := a.env(s.env)
+		if *s.value == "" && v != "" && !(flagged && (s.flag == "--script" || s.flag == "--provider")) {
+			*s.value = v
+			origin[s.flag] = s.env
+		}
+	}
+	if v := a.env("BELAY_ALLOW"); len(c.Allow) == 0 && v != "" {
+		c.Allow = strings.Split(v, ",")
+		origin["--allow"] = "BELAY_ALLOW"
+	}
+	return a.check(c, a.defaults(), origin)
+}
+
+// over are a session's settings with what was given now over them.
+func (a *app) over(c Config, have belay.Settings) (checked, error) {
+	return a.check(c, have, nil)
+}
+
+// check is the one place where settings are validated.
+func (a *app) check(c Config, base belay.Settings, origin map[string]string) (checked, error) {
+	r := checked{Settings: base}
+	p := parse{origin: origin}
+	if c.Mode != "" {
+		r.Mode = p.mode(c.Mode)
+	}
+	if c.Approvals != "" {
+		r.Approvals = belay.Approvals(p.oneOf("--approvals", c.Approvals, "ask", "wait", "deny"))
+	}
+	if c.Completion != "" {
+		r.Completion = belay.Completion(p.oneOf("--completion", c.Completion, "required", "conversational"))
+	}
+	if c.MaxSteps != "" {
+		r.Limits.Steps = p.number("--max-steps", c.MaxSteps)
+	}
+	if c.MaxCalls != "" {
+		r.Limits.Calls = p.number("--max-calls", c.MaxCalls)
+	}
+	if c.MaxTime != "" {
+		r.Limits.Time = p.duration("--max-time", c.MaxTime, 0)
+	}
+	if c.AskTimeout != "" {
+		r.AskTimeout = p.duration("--ask-timeout", c.AskTimeout, time.Second)
+	}
+	r.Allow = p.allow(base.Allow, c.Allow)
+	if c.Model != "" {
+		r.Model = c.Model
+	}
+	p.provider(a, &r, c)
+	if c.OutputSchema != "" {
+		r.Schema = p.schema(a, c.OutputSchema)
+	}
+	return r, p.err
+}
+
+// parse collects the first mistake.
+type parse struct {
+	origin map[string]string
+	err    error
+}
+
+func (p *parse) bad(flag string, code belay.Code, hint, format string, args ...any) {
+	if p.err != nil {
+		return
+	}
+	where := flag
+	if env := p.origin[flag]; env != "" {
+		where = env
+	}
+	p.err = belay.Errorf(code, format, args...).At(where).WithHint("%s", hint)
+}
+
+func (p *parse) mode(v string) belay.Mode {
+	if v == "bypass" {
+		p.bad("--mode", belay.CodeRefusedMode, "--mode accept_edits, and --allow TOOL for what it may do besides",
+			"bypass runs everything without a decision: it needs an administrator's rule that permits it, and this build has no sandbox to confine it")
+		return ""
+	}
+	var names []string
+	for _, m := range belay.Modes {
+		names = append(names, string(m))
+	}
+	return belay.Mode(p.oneOf("--mode", v, names...))
+}
+
+func (p *parse) oneOf(flag, v string, allowed ...string) string {
+	if !slices.Contains(allowed, v) {
+		p.bad(flag, belay.CodeUsage, flag+"="+allowed[0], "%q is none of %s", v, strings.Join(allowed, ", "))
+	}
+	return v
+}
+
+func (p *parse) number(flag, v string) int {
+	n, err := strconv.Atoi(v)
+	if err != nil || n < 0 || n > 1_000_000_000 {
+		p.bad(flag, belay.CodeUsage, flag+"=0 is no limit", "%q is not a number from 0", v)
+	}
+	return n
+}
+
+func (p *parse) duration(flag, v string, least time.Duration) belay.Duration {
+	if v == "0" && least == 0 {
+		return 0
+	}
+	d, err := time.ParseDuration(v)
+	if err != nil || d < least || d > 10*365*24*time.Hour {
+		hint := flag + "=30m"
+		if least == 0 {
+			hint += "; 0 is no limit"
+		}
+		p.bad(flag, belay.CodeUsage, hint, "%q is not a length of time such as 90s, 30m or 2h", v)
+	}
+	return belay.Duration(d)
+}
+
+// allow adds tools to those allowed; each must exist.
+func (p *parse) allow(have, more []string) []string {
+	out := slices.Clone(have)
+	names := toolNames()
+	for _, name := range more {
+		if name = strings.TrimSpace(name); !slices.Contains(names, name) {
+			p.bad("--allow", belay.CodeUsage, "--allow "+names[0], "there is no tool %q; the tools are %s", name, strings.Join(names, ", "))
+			continue
+		}
+		if !slices.Contains(out, name) {
+			out = append(out, name)
+		}
+	}
+	return out
+}
+
+// provider settles who serves the model. A script is named by its absolute
+// path, so that a resume from anywhere finds it.
+func (p *parse) provider(a *app, r *checked, c Config) {
+	if c.Script != "" && c.Provider != "" {
+		p.bad("--script", belay.CodeUsage, "leave --provider out", "a script is a provider of its own; --provider %s names another", c.Provider)
+		return
+	}
+	if c.Provider != "" {
+		r.Provider = c.Provider
+	}
+	if c.Script != "" {
+		r.Provider = scriptedPrefix + a.abs(c.Script)
+	}
+	if name, ok := strings.CutPrefix(r.Provider, scriptedPrefix); ok && p.err == nil {
+		r.Provider = scriptedPrefix + a.abs(name)
+		if _, err := a.provider(r.Provider); err != nil {
+			p.err = err
+		}
+		return
+	}
+	switch {
+	case r.Provider == "":
+		p.bad("--provider", belay.CodeNoProvider, "belay run --script FILE TEXT, or belay demo", "no provider is named, and this build has only the scripted one%s", foundKeys(a.Env))
+	default:
+		p.bad("--provider", belay.CodeNoProvider, "belay run --script FILE TEXT, or belay demo", "this build has no provider %q: only scripted:FILE", r.Provider)
+	}
+}
+
+func foundKeys(env []string) string {
+	var found []string
+	for _, name := range providerKeys {
+		if getenv(env, name) != "" {
+			found = append(found, name)
+		}
+	}
+	if len(found) == 0 {
+		return ""
+	}
+	return " (" + strings.Join(found, ", ") + " is set, but nothing here can use it yet)"
+}
+
+// providerKeys are the variables that hold the keys of known vendors.
+var providerKeys = [...]string{"OPENAI_API_KEY", "ANTHROPIC_API_KEY", "GEMINI_API_KEY"}
+
+// maxSchema bounds a schema: it is part of the rules that every turn names.
+const maxSchema = 256 << 10
+
+func (p *parse) schema(a *app, file string) []byte {
+	b, err := readUpTo(a.abs(file), maxSchema)
+	if err == nil {
+		err = engine.CheckSchema(b)
+	}
+	if err != nil {
+		p.bad("--output-schema", belay.CodeUsage, "name a JSON file with a JSON Schema", "%s: %s", file, reason(err))
+	}
+	return b
+}
+
+// reason is an error without the operation and the path, which are said already.
+func reason(err error) string {
+	if pe, ok := errors.AsType[*os.PathError](err); ok {
+		return pe.Err.Error()
+	}
+	return err.Error()
+}
+
+func readUpTo(file string, limit int64) ([]byte, error) {
+	f, err := os.Open(file)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	b, err := io.ReadAll(io.LimitReader(f, limit+1))
+	if err == nil && int64(len(b)) > limit {
+		err = belay.Errorf(belay.CodeTooLarge, "it is larger than %d KiB", limit>>10)
+	}
+	return b, err
+}
+
+// abs is a path as the person meant it: from the working directory.
+func (a *app) abs(path string) string {
+	if filepath.IsAbs(path) {
+		return filepath.Clean(path)
+	}
+	return filepath.Join(a.Dir, path)
+}

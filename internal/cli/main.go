@@ -1,0 +1,169 @@
+// Package cli is the program: it reads arguments and environment, wires a
+// store, an engine, tools and a model, runs one command and prints what became
+// of it. It promises an exit code by kind of end, an error that names the next
+// command, and that nothing a model or a tool said reaches a terminal unescaped.
+// It decides nothing about turns: that is the deciders' work.
+//
+// main.go has the grammar, config.go the settings, wire.go what exists; each
+// command is a file.
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/alecthomas/kong"
+
+	"github.com/belay-run/belay"
+)
+
+// Sys is what the program gets from the operating system.
+type Sys struct {
+	Stdin      io.Reader // nil is closed
+	Stdout     io.Writer
+	Stderr     io.Writer
+	Env        []string // NAME=value
+	Dir        string   // the working directory
+	Now        func() time.Time
+	Signals    <-chan os.Signal      // interrupt and terminate; nil brings none
+	IsTerminal func(stream any) bool // of one of the three streams; nil says no
+	Point      func(kind string)     // passed to the engine; for crash tests
+}
+
+// grammar is the command line.
+type grammar struct {
+	Place
+
+	Run        runCmd        `cmd:"" help:"Give an agent something to do and see it through."`
+	Sessions   sessionsCmd   `cmd:"" help:"List, show, resume and interrupt sessions."`
+	Approve    approveCmd    `cmd:"" help:"Allow what an agent asks for."`
+	Deny       denyCmd       `cmd:"" help:"Deny what an agent asks for."`
+	Answer     answerCmd     `cmd:"" help:"Answer an agent's question."`
+	Events     eventsCmd     `cmd:"" help:"Print the facts of a session, or follow them."`
+	Why        whyCmd        `cmd:"" help:"Say from the facts why something happened."`
+	Verify     verifyCmd     `cmd:"" help:"Check the whole store: every hash, every stream, every blob."`
+	Demo       demoCmd       `cmd:"" help:"Kill an agent in the middle and watch it go on. Offline, no key."`
+	Doctor     doctorCmd     `cmd:"" help:"Say what this machine gives and what is missing."`
+	Version    versionCmd    `cmd:"" help:"Print the version."`
+	Completion completionCmd `cmd:"" help:"Print a completion script for a shell."`
+}
+
+// Place says where to work and how to print; every command takes it.
+type Place struct {
+	Store     string `placeholder:"DIR" help:"Where sessions are kept. [$$BELAY_STORE]"`
+	Workspace string `placeholder:"DIR" help:"What to work on; the root of the git repository, else the current directory. [$$BELAY_WORKSPACE]"`
+	JSON      bool   `name:"json" help:"Print JSON, one object in a line."`
+}
+
+// command is a node of the grammar that can be run.
+type command interface {
+	run(ctx context.Context, a *app) (exit int, err error)
+}
+
+// app is one run of the program.
+type app struct {
+	Sys
+	Place
+	kong *kong.Kong
+}
+
+// Main runs the program and returns its exit code.
+func Main(ctx context.Context, args []string, sys Sys) int {
+	if sys.Now == nil {
+		sys.Now = time.Now
+	}
+	if sys.IsTerminal == nil {
+		sys.IsTerminal = func(any) bool { return false }
+	}
+	a := &app{Sys: sys}
+	exit, err := a.dispatch(ctx, args)
+	if err != nil {
+		exit = a.fail(err)
+	}
+	return exit
+}
+
+func (a *app) dispatch(ctx context.Context, args []string) (int, error) {
+	var g grammar
+	helped := false
+	k, err := newParser(&g, a.Sys, func(int) { helped = true })
+	if err != nil {
+		return 0, err
+	}
+	a.kong = k
+	if err := checkArgs(args); err != nil {
+		return 0, err
+	}
+	if len(args) == 0 {
+		a.Place = g.Place
+		a.placeFromEnv()
+		return a.overview(ctx)
+	}
+	kctx, err := k.Parse(args)
+	if helped {
+		return belay.ExitOK, nil
+	}
+	a.Place = g.Place
+	a.placeFromEnv()
+	if err != nil {
+		return 0, usage(err)
+	}
+	cmd, ok := kctx.Selected().Target.Addr().Interface().(command)
+	if !ok {
+		return 0, belay.Errorf(belay.CodeUsage, "%s needs a command", kctx.Selected().FullPath()).WithHint("%s --help", kctx.Selected().FullPath())
+	}
+	return cmd.run(ctx, a)
+}
+
+func newParser(g *grammar, sys Sys, exit func(int)) (*kong.Kong, error) {
+	return kong.New(g,
+		kong.Name("belay"),
+		kong.Description("Runs agents: every step is recorded before it happens, every action is governed, nothing accepted is lost.\n\n"+
+			"Exit codes: 0 completed, 1 failed, 2 usage, 3 waits for a person, 4 denied, 5 budget, 6 timed out, 7 lost, 8 store, 130 cancelled."),
+		kong.Writers(sys.Stdout, sys.Stderr),
+		kong.Exit(exit),
+		kong.ConfigureHelp(kong.HelpOptions{Compact: true, WrapUpperBound: 100}),
+	)
+}
+
+// checkArgs refuses what no command can mean: it would be recorded.
+func checkArgs(args []string) error {
+	for i, s := range args {
+		where := fmt.Sprintf("argument %d", i+1)
+		if !utf8.ValidString(s) {
+			return belay.Errorf(belay.CodeUsage, "it is not UTF-8 text").At(where).WithHint("put the text into a file and use: belay run - <FILE")
+		}
+		if strings.ContainsRune(s, 0) {
+			return belay.Errorf(belay.CodeUsage, "it contains a NUL character").At(where).WithHint("leave the character out")
+		}
+	}
+	return nil
+}
+
+// usage turns what the parser says into an error with a next command.
+func usage(err error) error {
+	path := "belay"
+	if e, ok := errors.AsType[*kong.ParseError](err); ok && e.Context != nil && e.Context.Selected() != nil {
+		path = e.Context.Selected().FullPath()
+	}
+	return belay.Errorf(belay.CodeUsage, "%s", err.Error()).WithHint("%s --help", path)
+}
+
+// env is the value of a variable.
+func (a *app) env(name string) string { return getenv(a.Env, name) }
+
+func getenv(env []string, name string) string {
+	value := ""
+	for _, kv := range env { // the last one counts, as in a process
+		if v, ok := strings.CutPrefix(kv, name+"="); ok {
+			value = v
+		}
+	}
+	return value
+}

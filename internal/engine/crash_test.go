@@ -1,0 +1,510 @@
+package engine_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/event"
+	"github.com/belay-run/belay/internal/core/task"
+	"github.com/belay-run/belay/internal/core/thread"
+	"github.com/belay-run/belay/internal/engine"
+	"github.com/belay-run/belay/internal/model"
+	"github.com/belay-run/belay/internal/model/scripted"
+	"github.com/belay-run/belay/internal/store"
+	"github.com/belay-run/belay/internal/store/memory"
+	"github.com/belay-run/belay/internal/tool"
+	"github.com/belay-run/belay/internal/tool/file"
+	"github.com/belay-run/belay/internal/tool/plan"
+)
+
+const (
+	sess   = belay.SessionID("sess_1")
+	thr    = belay.ThreadID("thr_1")
+	theJob = belay.TaskID("task_1")
+)
+
+var errPower = errors.New("the power went off")
+
+// machine is what survives a crash: the store's data and the files.
+type machine struct {
+	t      *testing.T
+	data   *memory.Data
+	dir    string
+	script *scripted.Script
+	tools  *tool.Set
+	procs  int
+}
+
+// parts are the same in every life.
+type parts struct {
+	script *scripted.Script
+	tools  *tool.Set
+}
+
+var kit = sync.OnceValue(func() parts {
+	sc, err := scripted.Load("../model/scripted/testdata/killloop.yaml")
+	if err != nil {
+		panic(err)
+	}
+	tools := []tool.Tool{effects{}}
+	for _, t := range append(file.Tools(), plan.Tools()...) {
+		tools = append(tools, mortalOf(t))
+	}
+	set, err := tool.NewSet(tools...)
+	if err != nil {
+		panic(err)
+	}
+	return parts{sc, set}
+})
+
+// process is one life of the program on the machine.
+type process struct {
+	m       *machine
+	h       *memory.Store
+	e       *engine.Engine
+	ctx     context.Context
+	mu      sync.Mutex
+	points  int
+	crashAt int
+	dead    bool
+	watch   func(point int)
+}
+
+func newMachine(t *testing.T) *machine {
+	t.Helper()
+	base := ""
+	if fi, err := os.Stat("/dev/shm"); err == nil && fi.IsDir() {
+		base = "/dev/shm" // thousands of lives: their syncs needn't reach a disk
+	}
+	dir, err := os.MkdirTemp(base, "belay-crash-")
+	if err != nil {
+		t.Fatal(err)
+	}
+	src := "../model/scripted/testdata/killloop"
+	if err := os.CopyFS(dir, os.DirFS(src)); err != nil {
+		t.Fatal(err)
+	}
+	k := kit()
+	return &machine{t: t, data: memory.New(), dir: dir, script: k.script, tools: k.tools}
+}
+
+// boot starts a process that loses power at its crashAt-th point; 0 is never.
+func (m *machine) boot(crashAt int) *process {
+	m.procs++
+	ctx, cut := context.WithCancelCause(context.Background())
+	p := &process{m: m, h: m.data.Open(memory.Options{}), crashAt: crashAt}
+	p.ctx = context.WithValue(ctx, life{}, p)
+	var err error
+	p.e, err = engine.New(engine.Config{
+		Store: p.h, Owner: store.Owner{ID: fmt.Sprintf("proc-%d", m.procs), Host: "test", PID: m.procs}, Tools: m.tools,
+		Provider: func(string) (model.Provider, error) { return scripted.New(m.script), nil },
+		Point:    func(string) { p.point(cut) },
+	})
+	if err != nil {
+		m.t.Fatal(err)
+	}
+	return p
+}
+
+// point counts, and at the chosen one the process is dead before it can do anything else.
+func (p *process) point(cut context.CancelCauseFunc) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.points++
+	if p.watch != nil {
+		p.watch(p.points)
+	}
+	if p.points == p.crashAt {
+		p.dead = true
+		p.h.Kill()
+		cut(errPower)
+	}
+}
+
+func (p *process) isDead() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.dead
+}
+
+func (p *process) off() {
+	p.h.Close()
+	p.e.Close()
+}
+
+// life is the key of the process in a context: its tools die with it.
+type life struct{}
+
+func deadIn(ctx context.Context) bool {
+	p, ok := ctx.Value(life{}).(*process)
+	return ok && p.isDead()
+}
+
+// mortalOf is a tool that does nothing once its process is dead.
+func mortalOf(t tool.Tool) tool.Tool {
+	if r, ok := t.(tool.Recoverer); ok {
+		return mortalRecoverer{mortal{t}, r}
+	}
+	return mortal{t}
+}
+
+type mortal struct{ tool.Tool }
+
+func (m mortal) Run(ctx context.Context, c tool.Call) (tool.Result, error) {
+	if deadIn(ctx) {
+		return tool.Result{}, errPower
+	}
+	return m.Tool.Run(ctx, c)
+}
+
+type mortalRecoverer struct {
+	mortal
+	r tool.Recoverer
+}
+
+func (m mortalRecoverer) Recover(ctx context.Context, c tool.Call) (tool.Result, bool, error) {
+	if deadIn(ctx) {
+		return tool.Result{}, false, errPower
+	}
+	return m.r.Recover(ctx, c)
+}
+
+// effects is exec reduced to its effect: every run leaves a line.
+type effects struct{}
+
+func (effects) Spec() tool.Spec {
+	return tool.Spec{Name: "exec", Doc: "run", Input: json.RawMessage(`{"type":"object","properties":{"command":{"type":"string"}},"required":["command"],"additionalProperties":false}`),
+		Effect: belay.AtMostOnce, Access: belay.Write, Destructive: true, Capabilities: []string{"process"}}
+}
+
+func (effects) Run(ctx context.Context, c tool.Call) (tool.Result, error) {
+	if deadIn(ctx) {
+		return tool.Result{}, errPower
+	}
+	f, err := os.OpenFile(filepath.Join(c.Dir, "effects.log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
+	if err != nil {
+		return tool.Result{}, err
+	}
+	defer f.Close()
+	_, err = f.WriteString("run\n")
+	return tool.Result{Text: "exit 0"}, err
+}
+
+// accept puts the work into the store: from here on nothing may be lost.
+func (m *machine) accept() {
+	p := m.boot(0)
+	defer p.off()
+	rules := thread.Rules{Workspace: m.dir, Boundary: thread.Boundary{Level: "L0", Why: "test", Network: "full"}, System: "test",
+		Settings: belay.Settings{Provider: "scripted", Mode: belay.ModeAcceptEdits, Approvals: belay.ApprovalsWait, Limits: belay.DefaultLimits}}
+	rules.Tools = m.tools.Specs()
+	raw, _ := json.Marshal(rules)
+	ref, err := p.h.Put(p.ctx, raw, "application/json")
+	if err != nil {
+		m.t.Fatal(err)
+	}
+	for i, c := range []belay.Command{
+		belay.CreateSession{Workspace: m.dir, Settings: rules.Settings},
+		belay.SubmitWork{Thread: thr, Task: theJob, Turn: "turn_1", Text: belay.Content{Text: "go"}, Rules: ref},
+	} {
+		o := belay.Order{ID: belay.CommandID(fmt.Sprintf("cmd_%d", i)), Principal: "user:ann", Time: time.Now(), Session: sess, Stream: sess.Stream(), Command: c}
+		if err := p.h.Enqueue(p.ctx, o); err != nil {
+			m.t.Fatal(err)
+		}
+	}
+}
+
+// live drives the session until its turn ended or the process died. A second
+// process answers what is asked.
+func (p *process) live() error {
+	for range 20 {
+		if err := p.e.Session(p.ctx, sess, nil); err != nil {
+			return err
+		}
+		d, err := loadThread(p.ctx, p.h)
+		if err != nil {
+			return err
+		}
+		if d.Turn == nil && d.Prev != nil {
+			return nil
+		}
+		p.m.answer(d)
+	}
+	return fmt.Errorf("the turn neither ends nor waits")
+}
+
+func loadThread(ctx context.Context, st store.Store) (*thread.State, error) {
+	d, _, _, err := engine.Load(ctx, st, thr.Stream())
+	if err != nil {
+		return nil, err
+	}
+	return d.(*thread.Decider).State(), nil
+}
+
+func (m *machine) answer(s *thread.State) {
+	if s.Turn == nil || s.Turn.Step == nil {
+		return
+	}
+	for _, c := range s.Turn.Step.Calls {
+		if c.Ask == nil || !c.Ask.Open {
+			continue
+		}
+		p := m.boot(0)
+		_, err := p.e.Submit(p.ctx, belay.Order{ID: belay.CommandID("cmd_answer_" + string(c.Ask.Action)), Principal: "user:bob", Session: sess, Stream: thr.Stream(),
+			Command: belay.RespondAction{Action: c.Ask.Action, Decision: "allow"}})
+		if err != nil && belay.CodeOf(err) != belay.CodeAlreadyAnswered { // an interrupt may come first
+			m.t.Errorf("the answer was refused: %v", err)
+		}
+		p.off()
+	}
+}
+
+// run lives through the crashes, one per process, and then to the end. It
+// returns the points that the last process passed.
+func (m *machine) run(crashes ...int) (points int, hit bool) {
+	m.accept()
+	for i := 0; ; i++ {
+		at := 0
+		if i < len(crashes) {
+			at = crashes[i]
+		}
+		p := m.boot(at)
+		err := p.live()
+		died := p.isDead()
+		p.off()
+		switch {
+		case died:
+			hit = i == len(crashes)-1
+		case err != nil:
+			m.t.Fatalf("crashes %v: %v", crashes, err)
+		default:
+			return p.points, hit
+		}
+	}
+}
+
+// check holds the laws against what is on the machine.
+func (m *machine) check(what any) (lost bool) {
+	m.t.Helper()
+	h := m.data.Open(memory.Options{})
+	defer h.Close()
+	ctx := m.t.Context()
+	s, err := loadThread(ctx, h)
+	if err != nil {
+		m.t.Fatalf("%v: %v", what, err)
+	}
+	var summary string
+	for _, stream := range []belay.StreamID{sess.Stream(), thr.Stream(), theJob.Stream()} {
+		summary += m.checkStream(ctx, h, stream, what)
+	}
+	runs, _ := os.ReadFile(filepath.Join(m.dir, "effects.log"))
+	n := bytes.Count(runs, []byte("\n"))
+	lost = summary == "done (lost)"
+	switch {
+	case s.Prev == nil || s.Prev.Outcome != belay.Completed:
+		m.t.Errorf("%v: ended %+v", what, s.Prev)
+	case lost && n <= 1, summary == "done" && n == 1:
+	default:
+		m.t.Errorf("%v: %q after %d runs of the at-most-once tool", what, summary, n)
+	}
+	if edited, _ := os.ReadFile(filepath.Join(m.dir, "notes/a.txt")); !bytes.Contains(edited, []byte("colour green")) {
+		m.t.Errorf("%v: the edit is not there: %q", what, edited)
+	}
+	rows, err := h.Lanes(ctx, "")
+	if err != nil || len(rows) != 0 {
+		m.t.Errorf("%v: lanes at rest: %+v %v", what, rows, err)
+	}
+	return lost
+}
+
+// checkStream: sequences without gap, ids that hold, and a cached state that
+// is what folding says.
+func (m *machine) checkStream(ctx context.Context, h store.Store, stream belay.StreamID, what any) (summary string) {
+	m.t.Helper()
+	d, _, _, err := engine.Load(ctx, h, stream)
+	if err != nil {
+		m.t.Fatalf("%v: %s: %v", what, stream, err)
+	}
+	loaded, _ := d.Save()
+	fresh, _, _ := engine.NewDecider(stream)
+	next := int64(1)
+	for e, err := range h.Read(ctx, stream, 0) {
+		if err != nil {
+			m.t.Fatal(err)
+		}
+		if e.Seq != next {
+			m.t.Errorf("%v: %s: sequence %d where %d should be", what, stream, e.Seq, next)
+		}
+		next++
+		if err := event.Check(e); err != nil {
+			m.t.Errorf("%v: %v", what, err)
+		}
+		if c, ok := e.Data.(event.TurnCompleted); ok {
+			summary = c.Summary.Text
+		}
+		fresh.Apply(e)
+	}
+	folded, _ := fresh.Save()
+	if !bytes.Equal(loaded, folded) {
+		m.t.Errorf("%v: %s: loading gives\n%s\nfolding gives\n%s", what, stream, loaded, folded)
+	}
+	if td, ok := d.(*task.Decider); ok && td.State().Status != "completed" {
+		m.t.Errorf("%v: the task is %s", what, td.State().Status)
+	}
+	return summary
+}
+
+func (m *machine) discard() { os.RemoveAll(m.dir) }
+
+// one plays a life with the given crashes in virtual time.
+func one(t *testing.T, crashes ...int) (points int, hit, lost bool) {
+	synctest.Test(t, func(t *testing.T) {
+		m := newMachine(t)
+		defer m.discard()
+		points, hit = m.run(crashes...)
+		lost = m.check(crashes)
+	})
+	return points, hit, lost
+}
+
+// TestCrashAtEveryPoint lets the process die before and after every append and
+// at the start and end of every effect, once per run.
+func TestCrashAtEveryPoint(t *testing.T) {
+	points, losses := 0, 0
+	for ; ; points++ {
+		_, hit, lost := one(t, points+1)
+		if !hit {
+			break
+		}
+		if lost {
+			losses++
+		}
+	}
+	if losses == 0 || losses == points || points < 50 {
+		t.Errorf("%d of %d crashes lost the at-most-once call; some must, most must not", losses, points)
+	}
+	t.Logf("%d points: %d ended done, %d done (lost)", points, points-losses, losses)
+}
+
+// TestCrashAtEveryPairOfPoints lets the process that resumes die as well.
+func TestCrashAtEveryPairOfPoints(t *testing.T) {
+	total, _, _ := one(t)
+	if raceEnabled {
+		seed := rand.Uint64()
+		r := rand.New(rand.NewPCG(seed, 1))
+		for range 200 {
+			one(t, 1+r.IntN(total), 1+r.IntN(total))
+		}
+		t.Logf("200 pairs, seed %d", seed)
+		return
+	}
+	pairs, losses := 0, 0
+	for first := 1; first <= total; first++ {
+		for second := 1; ; second++ {
+			_, hit, lost := one(t, first, second)
+			if !hit {
+				break
+			}
+			pairs++
+			if lost {
+				losses++
+			}
+		}
+	}
+	t.Logf("%d pairs: %d ended done, %d done (lost)", pairs, pairs-losses, losses)
+}
+
+// TestInterruptAtEveryPoint: a second process interrupts at any moment; the turn
+// ends cancelled, and a new turn goes on to the same answer.
+func TestInterruptAtEveryPoint(t *testing.T) {
+	cancelled := 0
+	for at := 1; at < 200; at++ {
+		reached := false
+		synctest.Test(t, func(t *testing.T) {
+			m := newMachine(t)
+			defer m.discard()
+			reached = m.interruptAt(at, &cancelled)
+		})
+		if !reached {
+			t.Logf("%d points, %d turns ended cancelled", at-1, cancelled)
+			if cancelled < 20 {
+				t.Errorf("only %d turns were cancelled", cancelled)
+			}
+			return
+		}
+	}
+	t.Error("the points don't end")
+}
+
+func (m *machine) interruptAt(at int, cancelled *int) (reached bool) {
+	m.accept()
+	p := m.boot(0)
+	defer p.off()
+	var once sync.WaitGroup
+	p.watch = func(n int) {
+		if n != at {
+			return
+		}
+		reached = true
+		once.Go(func() {
+			q := m.boot(0)
+			defer q.off()
+			// Refused when no turn runs yet or any more: that is an answer too.
+			_, _ = q.e.Submit(q.ctx, belay.Order{ID: "cmd_stop", Principal: "user:bob", Session: sess, Stream: thr.Stream(), Command: belay.InterruptTurn{}})
+		})
+	}
+	if err := p.live(); err != nil {
+		m.t.Fatalf("interrupt at %d: %v", at, err)
+	}
+	once.Wait()
+	s, err := loadThread(p.ctx, p.h)
+	if err != nil {
+		m.t.Fatal(err)
+	}
+	if s.Prev.Outcome != belay.Cancelled {
+		return reached
+	}
+	*cancelled++
+	m.goOn(p, at)
+	return reached
+}
+
+// goOn submits a new turn after a cancelled one and expects the script's end.
+func (m *machine) goOn(p *process, at int) {
+	var rules belay.Ref
+	for e, err := range p.h.Read(p.ctx, thr.Stream(), 0) {
+		if err != nil {
+			m.t.Fatal(err)
+		}
+		if s, ok := e.Data.(event.TurnStarted); ok {
+			rules = s.Rules
+		}
+	}
+	o := belay.Order{ID: "cmd_again", Principal: "user:ann", Session: sess, Stream: sess.Stream(),
+		Command: belay.SubmitWork{Thread: thr, Task: "task_2", Turn: "turn_2", Text: belay.Content{Text: "go on"}, Rules: rules}}
+	if err := p.h.Enqueue(p.ctx, o); err != nil {
+		m.t.Fatal(err)
+	}
+	if err := p.live(); err != nil {
+		m.t.Fatalf("after the interrupt at %d: %v", at, err)
+	}
+	s, err := loadThread(p.ctx, p.h)
+	if err != nil || s.Prev.Turn != "turn_2" || s.Prev.Outcome != belay.Completed {
+		m.t.Errorf("after the interrupt at %d: %+v %v", at, s.Prev, err)
+	}
+	runs, _ := os.ReadFile(filepath.Join(m.dir, "effects.log"))
+	if n := strings.Count(string(runs), "\n"); n > 1 {
+		m.t.Errorf("after the interrupt at %d the at-most-once tool ran %d times", at, n)
+	}
+}

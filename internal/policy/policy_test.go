@@ -1,0 +1,115 @@
+package policy
+
+import (
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/belay-run/belay"
+)
+
+var decisions = []Decision{"", Allow, Ask, Deny}
+
+// The verdicts form a join semilattice, so the order in which rules, hooks and
+// people speak doesn't matter.
+func TestJoinIsALattice(t *testing.T) {
+	for _, a := range decisions {
+		if Join(a, a) != a || Join(a, "") != a || Join(a, Deny) != Deny {
+			t.Errorf("join of %q: idempotent, neutral or absorbing element broken", a)
+		}
+		for _, b := range decisions {
+			if Join(a, b) != Join(b, a) {
+				t.Errorf("join(%q, %q) isn't commutative", a, b)
+			}
+			for _, c := range decisions {
+				if Join(a, Join(b, c)) != Join(Join(a, b), c) {
+					t.Errorf("join(%q, %q, %q) isn't associative", a, b, c)
+				}
+			}
+		}
+	}
+}
+
+func anyTool(t *rapid.T) belay.ToolSpec {
+	return belay.ToolSpec{
+		Name:        rapid.SampledFrom([]string{"read", "edit", "exec"}).Draw(t, "name"),
+		ReadOnly:    rapid.Bool().Draw(t, "readOnly"),
+		Destructive: rapid.Bool().Draw(t, "destructive"),
+		PathArg:     rapid.SampledFrom([]string{"", "path"}).Draw(t, "pathArg"),
+		Access:      rapid.SampledFrom([]belay.Access{"", belay.Read, belay.Write}).Draw(t, "access"),
+		Handled:     rapid.SampledFrom([]string{"", "", "", "ask", "complete"}).Draw(t, "handled"),
+	}
+}
+
+func anyRequest(t *rapid.T) Request {
+	r := Request{
+		Tool: anyTool(t), Path: rapid.SampledFrom([]string{"", "a", "../a", "/etc/x", "a/../../b"}).Draw(t, "path"),
+		Mode:     rapid.SampledFrom(append(belay.Modes, "bypass", "")).Draw(t, "mode"),
+		Headless: rapid.Bool().Draw(t, "headless"), Rerun: rapid.Bool().Draw(t, "rerun"),
+	}
+	if rapid.Bool().Draw(t, "granted") {
+		r.Grants = []Grant{{Tool: "exec", Tier: TierUser, Kind: rapid.SampledFrom([]string{"rule", "answer"}).Draw(t, "kind")}}
+	}
+	return r
+}
+
+func TestEveryVerdictExplainsItself(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		r := anyRequest(t)
+		v := Evaluate(r)
+		if rank(v.Decision) == 0 || v.Rule == "" || v.Tier == "" || v.ReasonCode == "" || v.Reason == "" || v.Source == "" {
+			t.Fatalf("%+v: verdict %+v leaves something out", r, v)
+		}
+	})
+}
+
+func TestNobodyIsAskedWhenNobodyCanAnswer(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		r := anyRequest(t)
+		v := Evaluate(r)
+		if v.Decision == Ask && (r.Headless || r.Mode == belay.ModeNever) {
+			t.Fatalf("%+v asks", r)
+		}
+		if v.Source == "headless" && v.Hint == "" {
+			t.Fatalf("%+v: a headless denial must say what would allow it", r)
+		}
+	})
+}
+
+func TestPlanNeverAllowsAChange(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		r := anyRequest(t)
+		r.Mode = belay.ModePlan
+		if v := Evaluate(r); v.Decision == Allow && !r.Tool.ReadOnly && r.Tool.Handled == "" {
+			t.Fatalf("%+v: plan allowed a change by %s", r, v.Rule)
+		}
+	})
+}
+
+func TestAnUnknownModeDenies(t *testing.T) {
+	r := Request{Tool: belay.ToolSpec{Name: "read", ReadOnly: true}, Mode: "bypass"}
+	if v := Evaluate(r); v.Decision != Deny || v.ReasonCode != "NO_POLICY" {
+		t.Errorf("got %+v", v)
+	}
+}
+
+func TestALostCallRunsAgainOnlyByARule(t *testing.T) {
+	r := Request{Tool: belay.ToolSpec{Name: "exec"}, Mode: belay.ModeDefault, Rerun: true}
+	for kind, want := range map[string]Decision{"rule": Allow, "answer": Ask} {
+		r.Grants = []Grant{{Tool: "exec", Tier: TierUser, Kind: kind}}
+		if v := Evaluate(r); v.Decision != want {
+			t.Errorf("with a grant by %s: got %s (%s), want %s", kind, v.Decision, v.Rule, want)
+		}
+	}
+}
+
+func TestInside(t *testing.T) {
+	for p, want := range map[string]bool{
+		"a": true, "a/b": true, "./a": true, "a/../b": true, "..a": true,
+		"": false, "..": false, "../a": false, "/a": false, "a/../../b": false, "a\x00": false,
+	} {
+		if got := Inside(p); got != want {
+			t.Errorf("Inside(%q) = %v, want %v", p, got, want)
+		}
+	}
+}

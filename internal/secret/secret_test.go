@@ -1,0 +1,176 @@
+package secret_test
+
+import (
+	"bytes"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"net/url"
+	"strings"
+	"testing"
+
+	"github.com/belay-run/belay/internal/secret"
+	"pgregory.net/rapid"
+)
+
+const value = `p<ss/w"rd+\näé&%`
+
+func TestKnownFormsDoNotPass(t *testing.T) {
+	var s secret.Scrubber
+	if !s.Add("DB_PASSWORD", value) {
+		t.Fatal("the value is refused")
+	}
+	quoted, _ := json.Marshal(value)
+	for name, in := range map[string]string{
+		"as it is":          "x" + value + "y",
+		"twice":             value + value,
+		"in JSON":           string(quoted),
+		"in a query":        "https://h/?k=" + url.QueryEscape(value),
+		"in a path":         "https://h/" + url.PathEscape(value) + "/x",
+		"in base64":         base64.StdEncoding.EncodeToString([]byte(value)),
+		"in URL base64":     base64.URLEncoding.EncodeToString([]byte(value)),
+		"in basic auth":     "Basic " + base64.StdEncoding.EncodeToString([]byte("user:"+value)),
+		"shifted by one":    base64.StdEncoding.EncodeToString([]byte("u" + value + "tail")),
+		"shifted by two":    base64.StdEncoding.EncodeToString([]byte("us" + value + "t")),
+		"at the very end":   strings.Repeat("-", 1000) + value,
+		"in a larger field": `{"a":` + string(quoted) + `}`,
+	} {
+		got := s.String(in)
+		if !strings.Contains(got, "[redacted:DB_PASSWORD]") || leaks(got) {
+			t.Errorf("%s: %q becomes %q", name, in, got)
+		}
+		if b := s.Bytes([]byte(in)); string(b) != got {
+			t.Errorf("%s: Bytes gives %q, String %q", name, b, got)
+		}
+	}
+}
+
+// leaks tells whether a text still has the value or most of an encoding of it.
+func leaks(s string) bool {
+	e := base64.StdEncoding.EncodeToString([]byte(value))
+	return strings.Contains(s, value) || strings.Contains(s, e[4:16])
+}
+
+func TestWhatIsNotSecretStays(t *testing.T) {
+	var s secret.Scrubber
+	if got := s.String("anything"); got != "anything" {
+		t.Errorf("without values: %q", got)
+	}
+	if s.Add("SHORT", "12345") || s.Add("BLANK", "          ") {
+		t.Error("a value that is too short is taken")
+	}
+	s.Add("KEY", "abcdef-123456")
+	in := []byte("abcdef-12345 abcdef-1234567x abcde")
+	if got := s.Bytes(in); string(got) != "abcdef-12345 [redacted:KEY]7x abcde" {
+		t.Errorf("got %q", got)
+	}
+	clean := []byte("nothing to see here")
+	if got := s.Bytes(clean); &got[0] != &clean[0] {
+		t.Error("a text without values is copied")
+	}
+}
+
+func TestLongestOfSeveralWins(t *testing.T) {
+	var s secret.Scrubber
+	s.Add("A", "abcdef")
+	s.Add("B", "abcdefghi")
+	s.Add("C", "cdefghijkl")
+	for in, want := range map[string]string{
+		"abcdefghi":     "[redacted:B]",
+		"abcdefgh":      "[redacted:A]gh",
+		"abcdefghijkl":  "[redacted:B]jkl",
+		"xcdefghijklab": "x[redacted:C]ab",
+	} {
+		if got := s.String(in); got != want {
+			t.Errorf("%s: got %s, want %s", in, got, want)
+		}
+	}
+}
+
+func TestNameCannotBreakTheText(t *testing.T) {
+	var s secret.Scrubber
+	s.Add("a\"]\n\\x", "abcdefgh")
+	if got := s.String("abcdefgh"); got != "[redacted:a____x]" {
+		t.Errorf("got %q", got)
+	}
+}
+
+func TestEnvironment(t *testing.T) {
+	s := secret.FromEnviron([]string{
+		"OPENAI_API_KEY=sk-aaaaaaaa", "gh_token=ghp_bbbbbbbb", "AWS_SECRET_ACCESS_KEY=cccccccc", "PGPASSWORD=dddddddd",
+		"MY_SECRET=eeeeeeee\n", "HOME=/home/ffffffff", "KEYBOARD=gggggggg", "EMPTY_TOKEN=", "NOTHING",
+	})
+	in := "sk-aaaaaaaa ghp_bbbbbbbb cccccccc dddddddd eeeeeeee /home/ffffffff gggggggg"
+	want := "[redacted:OPENAI_API_KEY] [redacted:gh_token] [redacted:AWS_SECRET_ACCESS_KEY] [redacted:PGPASSWORD] " +
+		"[redacted:MY_SECRET] /home/ffffffff gggggggg"
+	if got := s.String(in); got != want {
+		t.Errorf("got  %s\nwant %s", got, want)
+	}
+}
+
+// Values over a small alphabet overlap and repeat in every way.
+func TestWriterEqualsBytesHoweverItIsCut(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		var s secret.Scrubber
+		for _, v := range rapid.SliceOfN(rapid.StringMatching(`[ab]{6,9}`), 1, 4).Draw(t, "values") {
+			s.Add("V"+v, v)
+		}
+		var whole, out bytes.Buffer
+		w := s.Writer(&out)
+		for _, piece := range rapid.SliceOfN(rapid.StringMatching(`[ab]{0,12}c?`), 0, 12).Draw(t, "pieces") {
+			whole.WriteString(piece)
+			if n, err := w.Write([]byte(piece)); n != len(piece) || err != nil {
+				t.Fatalf("write: %d, %v", n, err)
+			}
+		}
+		if err := w.Close(); err != nil {
+			t.Fatal(err)
+		}
+		if want := s.String(whole.String()); out.String() != want {
+			t.Fatalf("%q: got %q, want %q", whole.String(), out.String(), want)
+		}
+	})
+}
+
+func TestWriterHoldsBackOnlyWhatMayBeAValue(t *testing.T) {
+	var s secret.Scrubber
+	s.Add("KEY", "abcdefgh")
+	var out bytes.Buffer
+	w := s.Writer(&out)
+	for _, step := range []struct{ in, out string }{
+		{"plain ", "plain "}, {"text abc", "plain text "}, {"def", "plain text "}, {"gh!", "plain text [redacted:KEY]!"},
+		{" abc", "plain text [redacted:KEY]! "}, {"x", "plain text [redacted:KEY]! abcx"},
+	} {
+		if w.Write([]byte(step.in)); out.String() != step.out {
+			t.Fatalf("after %q: got %q, want %q", step.in, out.String(), step.out)
+		}
+	}
+}
+
+type full struct{}
+
+func (full) Write([]byte) (int, error) { return 0, errors.New("full") }
+
+func TestWriterFailsForGood(t *testing.T) {
+	var s secret.Scrubber
+	s.Add("KEY", "abcdefgh")
+	w := s.Writer(full{})
+	if _, err := w.Write([]byte("text")); err == nil {
+		t.Error("the destination's error is lost")
+	}
+	if err := w.Close(); err == nil {
+		t.Error("Close forgets the error")
+	}
+}
+
+func BenchmarkNoHit(b *testing.B) {
+	var s secret.Scrubber
+	for i := range 20 {
+		s.Add("K", strings.Repeat(string(rune('a'+i)), 3)+"-0123456789-secret-value")
+	}
+	text := bytes.Repeat([]byte("the quick brown fox jumps over the lazy dog 0123456789\n"), 20000)
+	b.SetBytes(int64(len(text)))
+	for b.Loop() {
+		s.Bytes(text)
+	}
+}

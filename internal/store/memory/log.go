@@ -1,0 +1,238 @@
+package memory
+
+import (
+	"context"
+	"iter"
+
+	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/event"
+	"github.com/belay-run/belay/internal/store"
+)
+
+// Append writes a batch.
+func (s *Store) Append(ctx context.Context, b store.Batch) (store.Position, error) {
+	rows, err := pack(&b)
+	if err != nil {
+		return 0, err
+	}
+	sends, err := packOrders(b.Sends)
+	if err != nil {
+		return 0, err
+	}
+	if err := s.o.Hook(BeforeAppend); err != nil {
+		return 0, err
+	}
+	pos, err := s.append(ctx, &b, rows, sends)
+	if err != nil {
+		return 0, err
+	}
+	if err := s.o.Hook(AfterAppend); err != nil {
+		return 0, err
+	}
+	return pos, nil
+}
+
+func pack(b *store.Batch) ([]store.Row, error) {
+	if b.Session == "" || b.Stream == "" {
+		return nil, belay.Errorf(belay.CodeInternal, "a batch without session or stream").At(string(b.Stream))
+	}
+	rows := make([]store.Row, len(b.Events))
+	for i := range b.Events {
+		var err error
+		if rows[i], err = store.Pack(b.Session, b.Stream, &b.Events[i]); err != nil {
+			return nil, err
+		}
+		rows[i].Seq = b.After + 1 + int64(i)
+	}
+	return rows, nil
+}
+
+func (s *Store) append(ctx context.Context, b *store.Batch, rows []store.Row, sends []order) (store.Position, error) {
+	if err := s.lock(ctx); err != nil {
+		return 0, err
+	}
+	defer s.d.mu.Unlock()
+	key := b.Session
+	if b.Session == belay.SystemSession {
+		key = belay.SessionID(b.Stream)
+	}
+	if o := s.d.owners[key]; o == nil || o.ID == "" || o.Epoch != b.Epoch {
+		return 0, store.ErrStale
+	}
+	st := s.d.streams[b.Stream]
+	if err := inSession(st, b.Session); err != nil {
+		return 0, err
+	}
+	if st != nil && b.Key != "" {
+		if pos, ok := st.keys[b.Key]; ok {
+			return pos, nil
+		}
+	}
+	if st == nil && b.After != 0 || st != nil && int64(len(st.rows)) != b.After {
+		return 0, store.ErrConflict
+	}
+	fresh, err := s.d.fresh(sends)
+	if err != nil {
+		return 0, err
+	}
+	st = s.d.stream(b.Session, b.Stream)
+	pos := s.write(st, b, rows)
+	for _, o := range fresh {
+		s.d.enqueue(o)
+	}
+	s.done()
+	return pos, nil
+}
+
+func inSession(st *stream, session belay.SessionID) error {
+	if st != nil && st.session != session {
+		return belay.Errorf(belay.CodeBadState, "the stream belongs to session %s, not to %s", st.session, session).At(string(st.id))
+	}
+	return nil
+}
+
+// stream finds a stream or makes it.
+func (d *Data) stream(session belay.SessionID, id belay.StreamID) *stream {
+	st := d.streams[id]
+	if st == nil {
+		st = &stream{id: id, session: session, hash: store.Genesis(session, id), keys: map[string]store.Position{}}
+		d.streams[id] = st
+		d.order = append(d.order, st)
+	}
+	return st
+}
+
+func (s *Store) write(st *stream, b *store.Batch, rows []store.Row) (pos store.Position) {
+	last := int64(0)
+	if n := len(st.rows); n > 0 {
+		last = st.rows[n-1].Time
+	}
+	var buf []byte
+	for i := range rows {
+		r := &rows[i]
+		if r.Time == 0 {
+			r.Time = store.Micros(s.o.Now())
+		}
+		r.Time = max(r.Time, last)
+		last = r.Time
+		st.hash, buf = store.Link(st.hash, r, buf)
+		s.d.log = append(s.d.log, position{st, len(st.rows)})
+		pos = store.Position(len(s.d.log))
+		st.rows, st.at = append(st.rows, *r), append(st.at, pos)
+	}
+	st.lane = store.Lane{Runnable: b.Lane.Runnable, Wake: store.FromMicros(store.Micros(b.Lane.Wake))}
+	if b.Key != "" {
+		st.keys[b.Key] = pos
+	}
+	if b.State != nil {
+		c := *b.State
+		c.Data = append([]byte{}, c.Data...)
+		st.state = &c
+	}
+	for _, id := range b.Consumed {
+		st.consume(id)
+	}
+	return pos
+}
+
+// Read yields a stream's facts after a sequence.
+func (s *Store) Read(ctx context.Context, id belay.StreamID, after int64) iter.Seq2[event.Envelope, error] {
+	return func(yield func(event.Envelope, error) bool) {
+		if err := s.lock(ctx); err != nil {
+			yield(event.Envelope{}, err)
+			return
+		}
+		st := s.d.streams[id]
+		var rows []store.Row
+		if st != nil && after < int64(len(st.rows)) {
+			rows = st.rows[max(after, 0):] // rows are only ever added
+		}
+		s.d.mu.Unlock()
+		for i := range rows {
+			if err := ctx.Err(); err != nil {
+				yield(event.Envelope{}, err)
+				return
+			}
+			if e, err := rows[i].Unpack(s.d.runtime, st.session, id); !yield(e, err) || err != nil {
+				return
+			}
+		}
+	}
+}
+
+// Scan yields the facts of all streams after a position.
+func (s *Store) Scan(ctx context.Context, after store.Position) iter.Seq2[store.Record, error] {
+	return func(yield func(store.Record, error) bool) {
+		for at := max(after, 0); ; at++ {
+			if err := s.lock(ctx); err != nil {
+				yield(store.Record{}, err)
+				return
+			}
+			if int(at) >= len(s.d.log) {
+				s.d.mu.Unlock()
+				return
+			}
+			p := s.d.log[at]
+			row := p.stream.rows[p.index]
+			s.d.mu.Unlock()
+			e, err := row.Unpack(s.d.runtime, p.stream.session, p.stream.id)
+			if !yield(store.Record{Position: at + 1, Event: e}, err) || err != nil {
+				return
+			}
+		}
+	}
+}
+
+// Head is a stream's end.
+func (s *Store) Head(ctx context.Context, id belay.StreamID) (store.Head, error) {
+	if err := s.lock(ctx); err != nil {
+		return store.Head{}, err
+	}
+	defer s.d.mu.Unlock()
+	st := s.d.streams[id]
+	if st == nil || len(st.rows) == 0 {
+		return store.Head{}, store.ErrNotFound
+	}
+	last := st.rows[len(st.rows)-1]
+	return store.Head{Stream: id, Session: st.session, Seq: last.Seq, Hash: st.hash, Time: store.FromMicros(last.Time)}, nil
+}
+
+// End is the position of the last fact.
+func (s *Store) End(ctx context.Context) (store.Position, error) {
+	if err := s.lock(ctx); err != nil {
+		return 0, err
+	}
+	defer s.d.mu.Unlock()
+	return store.Position(len(s.d.log)), nil
+}
+
+// Lanes lists what is runnable, wakes or has waiting commands.
+func (s *Store) Lanes(ctx context.Context, session belay.SessionID) ([]store.LaneRow, error) {
+	if err := s.lock(ctx); err != nil {
+		return nil, err
+	}
+	defer s.d.mu.Unlock()
+	var lanes []store.LaneRow
+	for _, st := range s.d.order {
+		wanted := st.lane.Runnable || !st.lane.Wake.IsZero() || len(st.inbox) > 0
+		if wanted && (session == "" || session == st.session) {
+			lanes = append(lanes, store.LaneRow{Session: st.session, Stream: st.id, Lane: st.lane, Inbox: len(st.inbox)})
+		}
+	}
+	return lanes, nil
+}
+
+// LoadState returns a stream's cached state, if it has this version.
+func (s *Store) LoadState(ctx context.Context, id belay.StreamID, version string) (*store.State, error) {
+	if err := s.lock(ctx); err != nil {
+		return nil, err
+	}
+	defer s.d.mu.Unlock()
+	st := s.d.streams[id]
+	if st == nil || st.state == nil || st.state.Version != version {
+		return nil, nil
+	}
+	c := *st.state
+	c.Data = append([]byte{}, c.Data...)
+	return &c, nil
+}

@@ -1,0 +1,93 @@
+package memory
+
+import (
+	"context"
+	"time"
+
+	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/internal/store"
+)
+
+// alive is the handles' own knowledge of who was killed.
+func (d *Data) alive(o store.Owner) bool {
+	h, ok := d.handles[o.ID]
+	return !ok || h.over == nil
+}
+
+func (s *Store) live(o *owner) bool {
+	return o != nil && o.ID != "" && o.lease.After(s.o.Now()) && s.o.Alive(o.Owner)
+}
+
+// Claim makes o the owner of a session.
+func (s *Store) Claim(ctx context.Context, session belay.SessionID, o store.Owner, ttl time.Duration) (int64, error) {
+	if session == "" || o.ID == "" {
+		return 0, belay.Errorf(belay.CodeInternal, "a claim without session or owner").At(string(session))
+	}
+	if err := s.lock(ctx); err != nil {
+		return 0, err
+	}
+	defer s.d.mu.Unlock()
+	old := s.d.owners[session]
+	if s.live(old) && old.ID != o.ID {
+		return 0, &store.OwnedError{Session: session, Owner: old.Owner}
+	}
+	now := s.o.Now()
+	o.Epoch, o.Since = 1, store.FromMicros(store.Micros(now))
+	if old != nil {
+		o.Epoch = old.Epoch + 1
+	}
+	s.d.owners[session] = &owner{o, now.Add(ttl)}
+	s.d.handles[o.ID] = s
+	s.claims[session] = o.Epoch
+	s.done()
+	return o.Epoch, nil
+}
+
+// Renew extends all leases of o.
+func (s *Store) Renew(ctx context.Context, o store.Owner, ttl time.Duration) error {
+	if err := s.lock(ctx); err != nil {
+		return err
+	}
+	defer s.d.mu.Unlock()
+	for _, held := range s.d.owners {
+		if held.ID == o.ID && o.ID != "" {
+			held.lease = s.o.Now().Add(ttl)
+		}
+	}
+	s.done()
+	return nil
+}
+
+// Release gives a session back.
+func (s *Store) Release(ctx context.Context, session belay.SessionID, epoch int64) error {
+	if err := s.lock(ctx); err != nil {
+		return err
+	}
+	defer s.d.mu.Unlock()
+	s.release(session, epoch)
+	s.done()
+	return nil
+}
+
+func (s *Store) release(session belay.SessionID, epoch int64) {
+	if o := s.d.owners[session]; o != nil && o.Epoch == epoch {
+		o.Owner = store.Owner{Epoch: epoch}
+	}
+	if s.claims[session] == epoch {
+		delete(s.claims, session)
+	}
+}
+
+// OwnerOf is the live owner of a session, or nil.
+func (s *Store) OwnerOf(ctx context.Context, session belay.SessionID) (*store.Owner, error) {
+	if err := s.lock(ctx); err != nil {
+		return nil, err
+	}
+	defer s.d.mu.Unlock()
+	o := s.d.owners[session]
+	if !s.live(o) {
+		return nil, nil
+	}
+	c := o.Owner
+	return &c, nil
+}

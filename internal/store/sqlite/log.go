@@ -1,0 +1,263 @@
+package sqlite
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"iter"
+	"sync"
+
+	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/event"
+	"github.com/belay-run/belay/internal/store"
+)
+
+// A read takes at most this much per query, so that neither a read transaction
+// nor much memory is held while the consumer works.
+const (
+	portion      = 512
+	portionBytes = 1 << 20
+)
+
+// statements are the readers' prepared queries, made on first use.
+type statements struct {
+	db *sql.DB
+
+	mu   sync.Mutex
+	made map[string]*sql.Stmt
+}
+
+func (s *statements) get(ctx context.Context, query string) (*sql.Stmt, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if st, ok := s.made[query]; ok {
+		return st, nil
+	}
+	st, err := s.db.PrepareContext(ctx, query)
+	if err != nil {
+		return nil, err
+	}
+	if s.made == nil {
+		s.made = map[string]*sql.Stmt{}
+	}
+	s.made[query] = st
+	return st, nil
+}
+
+func (s *statements) close() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, st := range s.made {
+		_ = st.Close()
+	}
+	s.made = nil
+}
+
+// errEnough ends a query early.
+var errEnough = errors.New("enough rows")
+
+// query runs a read and hands over its rows. Queries are short, so they aren't
+// interrupted half-way: ctx is looked at before.
+func (db *DB) query(ctx context.Context, query string, args []any, each func(*sql.Rows) error) (err error) {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	db.reading.RLock()
+	defer db.reading.RUnlock()
+	if db.closed.Load() {
+		return errClosed()
+	}
+	defer func() { err = db.wrap(err, "read") }()
+	st, err := db.stmts.get(db.life, query)
+	if err != nil {
+		return err
+	}
+	rows, err := st.QueryContext(db.life, args...)
+	if err != nil {
+		return err
+	}
+	defer rows.Close()
+	for rows.Next() {
+		if err := each(rows); err == errEnough {
+			return nil
+		} else if err != nil {
+			return err
+		}
+	}
+	return rows.Err()
+}
+
+// eventRow is a row of the events table.
+type eventRow struct {
+	pos    int64
+	stream int64
+	typ    int64
+	hash   []byte
+	row    store.Row
+}
+
+const eventColumns = "pos, stream, seq, time, type, version, requires, ids, refs, data, hash"
+
+// events runs a query that selects eventColumns and takes one portion of it.
+func (db *DB) events(ctx context.Context, query string, args ...any) (part []eventRow, more bool, err error) {
+	size := 0
+	err = db.query(ctx, query, args, func(rows *sql.Rows) error {
+		var e eventRow
+		if err := rows.Scan(&e.pos, &e.stream, &e.row.Seq, &e.row.Time, &e.typ, &e.row.Version, &e.row.Requires,
+			&e.row.IDs, &e.row.Refs, &e.row.Data, &e.hash); err != nil {
+			return err
+		}
+		part = append(part, e)
+		if size += len(e.row.Data) + 128; size >= portionBytes {
+			more = true
+			return errEnough
+		}
+		return nil
+	})
+	return part, more || len(part) == portion, err
+}
+
+// Read yields a stream's facts after a sequence. Each is checked against the
+// hash chain: the fact before the first one is the anchor.
+func (db *DB) Read(ctx context.Context, s belay.StreamID, after int64) iter.Seq2[event.Envelope, error] {
+	return func(yield func(event.Envelope, error) bool) {
+		r := reader{db: db, stream: s, after: max(after, 0)}
+		for more := true; more; {
+			var part []eventRow
+			var err error
+			if part, more, err = r.portion(ctx); err != nil {
+				yield(event.Envelope{}, err)
+				return
+			}
+			for i := range part {
+				e, err := r.check(ctx, &part[i])
+				if !yield(e, err) || err != nil {
+					return
+				}
+			}
+		}
+	}
+}
+
+// reader walks one stream.
+type reader struct {
+	db      *DB
+	stream  belay.StreamID
+	session belay.SessionID
+	number  int64
+	after   int64 // the last sequence that was read
+	hash    [32]byte
+	ready   bool
+	buf     []byte
+}
+
+func (r *reader) portion(ctx context.Context) (part []eventRow, more bool, err error) {
+	if !r.ready {
+		if found, err := r.start(ctx); !found || err != nil {
+			return nil, false, err
+		}
+	}
+	return r.db.events(ctx, "SELECT "+eventColumns+" FROM events WHERE stream=? AND seq>? ORDER BY seq LIMIT 512", r.number, r.after)
+}
+
+// start finds the stream and the hash that the first fact follows.
+func (r *reader) start(ctx context.Context) (found bool, err error) {
+	err = r.db.query(ctx, "SELECT id, session FROM streams WHERE name=?", []any{string(r.stream)}, func(rows *sql.Rows) error {
+		found = true
+		return rows.Scan(&r.number, &r.session)
+	})
+	if err != nil || !found {
+		return false, err
+	}
+	r.hash, r.ready = store.Genesis(r.session, r.stream), true
+	if r.after == 0 {
+		return true, nil
+	}
+	return true, r.db.query(ctx, "SELECT hash FROM events WHERE stream=? AND seq=?", []any{r.number, r.after}, func(rows *sql.Rows) error {
+		var hash []byte
+		err := rows.Scan(&hash)
+		copy(r.hash[:], hash)
+		return err
+	})
+}
+
+func (r *reader) check(ctx context.Context, e *eventRow) (event.Envelope, error) {
+	var err error
+	if e.row.Type, err = r.db.typeName(ctx, e.typ); err != nil {
+		return event.Envelope{}, err
+	}
+	r.hash, r.buf = store.Link(r.hash, &e.row, r.buf)
+	r.after++
+	if string(r.hash[:]) != string(e.hash) || e.row.Seq != r.after {
+		return event.Envelope{}, store.Damaged(store.RowName(r.stream, r.after), "a fact isn't what was written")
+	}
+	return e.row.Unpack(r.db.runtime, r.session, r.stream)
+}
+
+// Scan yields the facts of all streams after a position.
+func (db *DB) Scan(ctx context.Context, after store.Position) iter.Seq2[store.Record, error] {
+	return func(yield func(store.Record, error) bool) {
+		for more := true; more; {
+			var part []eventRow
+			var err error
+			part, more, err = db.events(ctx, "SELECT "+eventColumns+" FROM events WHERE pos>? ORDER BY pos LIMIT 512", int64(after))
+			if err != nil {
+				yield(store.Record{}, err)
+				return
+			}
+			for i := range part {
+				after = store.Position(part[i].pos)
+				rec, err := db.record(ctx, &part[i])
+				if !yield(rec, err) || err != nil {
+					return
+				}
+			}
+		}
+	}
+}
+
+func (db *DB) record(ctx context.Context, e *eventRow) (rec store.Record, err error) {
+	rec.Position = store.Position(e.pos)
+	if e.row.Type, err = db.typeName(ctx, e.typ); err != nil {
+		return rec, err
+	}
+	n, err := db.streamName(ctx, e.stream)
+	if err != nil {
+		return rec, err
+	}
+	rec.Event, err = e.row.Unpack(db.runtime, n.session, n.stream)
+	return rec, err
+}
+
+// Head is a stream's end.
+func (db *DB) Head(ctx context.Context, name belay.StreamID) (store.Head, error) {
+	s := streamRow{name: name}
+	found := false
+	err := db.query(ctx, "SELECT "+streamColumns+" FROM streams WHERE name=?", []any{string(name)}, func(rows *sql.Rows) error {
+		var hash []byte
+		var sum int64
+		found = true
+		if err := rows.Scan(&s.id, &s.session, &s.seq, &s.time, &hash, &s.runnable, &s.wake, &sum); err != nil {
+			return err
+		}
+		return s.load(hash, sum)
+	})
+	if err != nil {
+		return store.Head{}, err
+	}
+	if !found || s.seq == 0 {
+		return store.Head{}, store.ErrNotFound
+	}
+	return store.Head{Stream: name, Session: s.session, Seq: s.seq, Hash: s.hash, Time: store.FromMicros(s.time)}, nil
+}
+
+// End is the position of the last fact.
+func (db *DB) End(ctx context.Context) (end store.Position, err error) {
+	err = db.query(ctx, "SELECT max(pos) FROM events", nil, func(rows *sql.Rows) error {
+		var n sql.NullInt64
+		err := rows.Scan(&n)
+		end = store.Position(n.Int64)
+		return err
+	})
+	return end, err
+}

@@ -1,0 +1,94 @@
+// Command testsum reads the output of "go test -json" on standard input, prints
+// what failed as it comes and closes with how many tests ran, failed and were
+// skipped, with the reason of every skip. It exits 1 when a test failed, and
+// when a skip gives another reason than a facility that the machine lacks.
+package main
+
+import (
+	"bufio"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"os"
+	"slices"
+	"strings"
+)
+
+// line is what go test -json prints.
+type line struct{ Action, Package, Test, Output string }
+
+type key struct{ pkg, test string }
+
+type tally struct {
+	passed, failed, skipped int
+	output                  map[key][]string
+	reasons                 map[string]int
+	broken                  bool
+}
+
+func main() {
+	t := tally{output: map[key][]string{}, reasons: map[string]int{}}
+	in := bufio.NewScanner(os.Stdin)
+	in.Buffer(nil, 16<<20)
+	for in.Scan() {
+		var l line
+		if json.Unmarshal(in.Bytes(), &l) != nil {
+			fmt.Println(in.Text()) // a build error, say
+			continue
+		}
+		t.take(l)
+	}
+	t.print()
+	if t.failed > 0 || t.broken || t.passed == 0 {
+		os.Exit(1)
+	}
+}
+
+func (t *tally) take(l line) {
+	k := key{l.Package, l.Test}
+	switch l.Action {
+	case "output", "build-output":
+		t.output[k] = append(t.output[k], l.Output)
+		return
+	case "build-fail":
+		t.broken = true
+	case "pass":
+		if l.Test != "" {
+			t.passed++
+		}
+	case "skip":
+		if l.Test != "" {
+			t.skipped++
+			t.skip(k)
+		}
+	case "fail":
+		if l.Test != "" {
+			t.failed++
+		} else {
+			t.broken = true
+		}
+		fmt.Printf("FAIL %s %s\n%s", l.Package, l.Test, strings.Join(t.output[k], ""))
+	default:
+		return
+	}
+	delete(t.output, k)
+}
+
+func (t *tally) skip(k key) {
+	text := strings.Join(t.output[k], " ")
+	_, reason, ok := strings.Cut(text, "needs: ")
+	if !ok {
+		t.broken = true
+		fmt.Printf("FAIL %s %s was skipped for another reason than a missing facility:%s\n", k.pkg, k.test, text)
+		return
+	}
+	reason, _, _ = strings.Cut(reason, "\n")
+	t.reasons["needs: "+reason]++
+}
+
+func (t *tally) print() {
+	for _, r := range slices.Sorted(maps.Keys(t.reasons)) {
+		fmt.Printf("skipped %d: %s\n", t.reasons[r], r)
+	}
+	fmt.Printf("%d passed, %d failed, %d skipped\n", t.passed, t.failed, t.skipped)
+}

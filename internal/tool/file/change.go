@@ -1,0 +1,160 @@
+//go:build unix
+
+package file
+
+import (
+	"io"
+	"io/fs"
+	"os"
+	"syscall"
+
+	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/event"
+	"github.com/belay-run/belay/internal/tool"
+)
+
+// change is one file on its way from one content to another.
+type change struct {
+	p      *place
+	call   tool.Call
+	before []byte // nil only when absent
+	absent bool
+}
+
+// open looks at what is there and checks that the thread knows it.
+func open(c tool.Call, p *place) (*change, error) {
+	ch := &change{p: p, call: c}
+	if protected(p.real) {
+		return nil, tool.Failf(tool.Denied, CodeProtected, "%s is protected and can't be written", show(p.real)).
+			WithHint("git's hooks and configuration and the runtime's own folder are not for tools to change")
+	}
+	if p.info == nil {
+		ch.absent = true
+		return ch, ch.known()
+	}
+	if err := p.regular(); err != nil {
+		return nil, err
+	}
+	if err := p.writable(); err != nil {
+		return nil, err
+	}
+	var err error
+	if ch.before, err = p.content(); err != nil {
+		return nil, err
+	}
+	return ch, ch.known()
+}
+
+// writable tells whether the file itself may be written: replacing it asks only
+// for its folder, and root may do anything.
+func (p *place) writable() error {
+	if p.info.Mode().Perm()&0o222 == 0 {
+		return tool.Failf(tool.Denied, CodeReadOnlyFile, "%s is read-only", show(p.name))
+	}
+	f, err := p.dir.OpenFile(p.base, os.O_WRONLY|syscall.O_NONBLOCK, 0)
+	if err != nil {
+		return changed(err)
+	}
+	return f.Close()
+}
+
+// content is the whole file.
+func (p *place) content() ([]byte, error) {
+	f, err := p.file()
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	b, err := io.ReadAll(io.LimitReader(f, maxContent+1))
+	if err != nil {
+		return nil, err
+	}
+	if len(b) > maxContent {
+		return nil, tool.Failf(tool.Denied, CodeTooLarge, "%s has %s; files over %s can't be changed", show(p.name), size(p.info.Size()), size(maxContent))
+	}
+	return b, nil
+}
+
+// expected is the digest that the thread last saw.
+func expected(c tool.Call, p *place) (string, bool) {
+	d, ok := c.Expect[p.name]
+	if !ok {
+		d, ok = c.Expect[p.real]
+	}
+	return d, ok
+}
+
+// known refuses a file that isn't as the thread knows it.
+func (ch *change) known() error {
+	p := ch.p
+	want, ok := expected(ch.call, p)
+	switch {
+	case ch.absent && (!ok || want == Absent):
+		return nil
+	case ch.absent:
+		e := tool.Failf(tool.Conflict, CodeConflict, "%s was removed since it was read", show(p.name)).
+			WithHint("write it again if it should exist")
+		e.Files = p.seen(Absent)
+		return e
+	case !ok:
+		return tool.Failf(tool.Conflict, CodeNotRead, "%s exists and was not read", show(p.name)).
+			WithHint("read %s before you change it", show(p.name))
+	case want == digestOf(ch.before):
+		return nil
+	}
+	e := tool.Failf(tool.Conflict, CodeConflict, "%s was changed by somebody else since it was read", show(p.name)).
+		WithHint("read %s again and make the change to what is there now", show(p.name))
+	if want == Absent {
+		e.Message = show(p.name) + " was made by somebody else meanwhile"
+	} else if old, err := ch.call.Sink.Kept(belay.Digest(want)); err == nil {
+		e.Text = conflictDiff(p.name, old, ch.before)
+	}
+	return e
+}
+
+// apply makes the file have the content, after what was there is kept, and
+// records it.
+func (ch *change) apply(after []byte) error {
+	fact, err := ch.fact(after)
+	if err != nil {
+		return err
+	}
+	if err := ch.p.replace(tempPrefix(ch.call.ID), after); err != nil {
+		return err
+	}
+	ch.call.Sink.Fact(fact)
+	return nil
+}
+
+// fact keeps both contents and is what to say when the change is made.
+func (ch *change) fact(after []byte) (event.ArtifactChanged, error) {
+	f := event.ArtifactChanged{Kind: "file", Path: ch.p.real, Op: "created", Kept: true}
+	if !ch.absent {
+		before, err := ch.call.Sink.Keep(ch.before, textMedia)
+		if err != nil {
+			return f, err
+		}
+		f.Op, f.Before = "changed", &before
+	}
+	now, err := ch.call.Sink.Keep(after, textMedia)
+	f.After = &now
+	return f, err
+}
+
+// note says what a replaced name means for the file's other names.
+func (ch *change) note() string {
+	if ch.p.info == nil {
+		return ""
+	}
+	if n := linksOf(ch.p.info); n > 1 {
+		return "\nThe file had other hard links; they keep the old content."
+	}
+	return ""
+}
+
+func linksOf(info fs.FileInfo) uint64 {
+	if st, ok := info.Sys().(*syscall.Stat_t); ok {
+		return uint64(st.Nlink)
+	}
+	return 1
+}

@@ -1,0 +1,57 @@
+//go:build unix
+
+package file
+
+import (
+	"bytes"
+	"fmt"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/aymanbagabas/go-udiff"
+)
+
+const (
+	maxDiffInput = 1 << 20 // larger files are not compared line by line
+	maxDiff      = 4 << 10 // bytes of a diff that are shown
+)
+
+// conflictDiff shows what somebody else did to a file, as far as it is text.
+func conflictDiff(name string, old, now []byte) string {
+	if len(old) > maxDiffInput || len(now) > maxDiffInput || !isText(old) || !isText(now) {
+		return ""
+	}
+	d := udiff.Unified(name+" (as read)", name+" (now)", string(old), string(now))
+	if len(d) <= maxDiff {
+		return d
+	}
+	cut := d[:maxDiff]
+	if i := strings.LastIndexByte(cut, '\n'); i > 0 {
+		cut = cut[:i+1]
+	}
+	cut = strings.ToValidUTF8(cut, "")
+	return fmt.Sprintf("%s[%d more bytes of the diff left out]\n", cut, len(d)-len(cut))
+}
+
+func isText(b []byte) bool { return utf8.Valid(b) && bytes.IndexByte(b, 0) < 0 }
+
+// summary is "+3 -1 lines", or the size when the files are too large to compare.
+func summary(old, now []byte) string {
+	if len(old) > maxDiffInput || len(now) > maxDiffInput {
+		return fmt.Sprintf("%s before, %s now", size(int64(len(old))), size(int64(len(now))))
+	}
+	added, removed := 0, 0
+	for _, e := range udiff.Lines(string(old), string(now)) {
+		added += countLines(e.New)
+		removed += countLines(string(old[e.Start:e.End]))
+	}
+	return fmt.Sprintf("+%d -%d lines", added, removed)
+}
+
+func countLines(s string) int {
+	n := strings.Count(s, "\n")
+	if s != "" && !strings.HasSuffix(s, "\n") {
+		n++
+	}
+	return n
+}

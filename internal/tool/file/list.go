@@ -1,0 +1,188 @@
+//go:build unix
+
+package file
+
+import (
+	"context"
+	_ "embed"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/belay-run/belay/internal/tool"
+)
+
+//go:embed list.md
+var listDoc string
+
+const (
+	defaultEntries = 1000
+	maxEntries     = 5000
+	maxDepth       = 32
+	maxWalk        = 100_000 // entries that are looked at to count what is left out
+)
+
+type listArgs struct {
+	Path  string `json:"path,omitempty" jsonschema:"folder, relative to the workspace; default the workspace"`
+	Depth int    `json:"depth,omitempty" jsonschema:"levels to go down, default 1"`
+	Limit int    `json:"limit,omitempty" jsonschema:"most entries to show, default 1000"`
+}
+
+// List shows what is in a folder. Links are named, not followed.
+func List() tool.Tool {
+	spec := reading("list", strings.TrimSpace(listDoc))
+	spec.OutputLimit = readLimit
+	return tool.New(spec, list)
+}
+
+func list(ctx context.Context, c tool.Call, in listArgs) (r tool.Result, err error) {
+	if in.Depth < 0 || in.Depth > maxDepth || in.Limit < 0 || in.Limit > maxEntries {
+		return r, tool.Failf(tool.BadArguments, tool.CodeBadArguments, "depth is at most %d and limit at most %d", maxDepth, maxEntries)
+	}
+	if in.Path == "" {
+		in.Path = "."
+	}
+	err = at(ctx, c.Root, in.Path, func(p *place) error {
+		r, err = p.list(ctx, in)
+		return err
+	})
+	return r, err
+}
+
+func (p *place) list(ctx context.Context, in listArgs) (tool.Result, error) {
+	if p.info == nil {
+		return tool.Result{}, fs.ErrNotExist
+	}
+	if !p.info.IsDir() {
+		return tool.Result{}, tool.Failf(tool.BadArguments, CodeNotDirectory, "%s is not a folder", show(p.name)).WithHint("use read for files")
+	}
+	dir := p.dir
+	if p.base != "." {
+		var err error
+		if dir, err = p.open(p.dir, p.base, p.info); err != nil {
+			return tool.Result{}, err
+		}
+	}
+	l := &listing{limit: in.Limit, room: readLimit - 512}
+	if l.limit == 0 {
+		l.limit = defaultEntries
+	}
+	if err := l.folder(ctx, dir, p.name, max(in.Depth, 1)); err != nil {
+		return tool.Result{}, err
+	}
+	return tool.Result{Text: l.text()}, nil
+}
+
+// listing collects entries in order, up to a limit, and counts all.
+type listing struct {
+	limit  int
+	room   int // bytes
+	out    strings.Builder
+	shown  int
+	walked int
+	more   bool // not everything was counted
+}
+
+func (l *listing) folder(ctx context.Context, dir *os.Root, name string, depth int) error {
+	entries, err := l.entries(dir)
+	if err != nil {
+		return err
+	}
+	for _, e := range entries {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		full := path.Join(name, e.Name())
+		l.walked++
+		l.add(dir, full, e)
+		if !e.IsDir() || depth <= 1 || fold(e.Name()) == ".git" {
+			continue
+		}
+		if l.walked >= maxWalk {
+			l.more = true
+			return nil
+		}
+		sub, err := dir.OpenRoot(e.Name() + "/.")
+		if err != nil {
+			continue // gone, or not for us; it is listed
+		}
+		err = l.folder(ctx, sub, full, depth-1)
+		sub.Close()
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// entries are the entries of one folder, sorted.
+func (l *listing) entries(dir *os.Root) ([]fs.DirEntry, error) {
+	f, err := dir.Open(".")
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	entries, err := f.ReadDir(maxWalk)
+	if err != nil && !errors.Is(err, io.EOF) {
+		return nil, err
+	}
+	l.more = l.more || len(entries) == maxWalk
+	slices.SortFunc(entries, func(a, b fs.DirEntry) int { return strings.Compare(a.Name(), b.Name()) })
+	return entries, nil
+}
+
+// add writes one entry if there is room.
+func (l *listing) add(dir *os.Root, full string, e fs.DirEntry) {
+	if l.shown >= l.limit || l.out.Len() >= l.room {
+		return
+	}
+	line := visible(full)
+	switch {
+	case e.IsDir():
+		line += "/"
+	case e.Type()&fs.ModeSymlink != 0:
+		target, err := dir.Readlink(e.Name())
+		if err != nil {
+			target = "?"
+		}
+		line += " -> " + visible(target)
+	case e.Type().IsRegular():
+		if info, err := dir.Lstat(e.Name()); err == nil {
+			line += " " + strconv.FormatInt(info.Size(), 10)
+		}
+	default:
+		line += " (" + kindOf(e.Type()) + ")"
+	}
+	l.shown++
+	l.out.WriteString(line + "\n")
+}
+
+func (l *listing) text() string {
+	if l.walked == 0 {
+		return "[empty folder]"
+	}
+	if left := l.walked - l.shown; left > 0 || l.more {
+		least := ""
+		if l.more {
+			least = "at least "
+		}
+		fmt.Fprintf(&l.out, "[%d entries shown, %s%d left out; list a folder below]\n", l.shown, least, left)
+	}
+	return strings.TrimSuffix(l.out.String(), "\n")
+}
+
+// visible is a name as it is, or quoted when it would break the line.
+func visible(name string) string {
+	if utf8.ValidString(name) && strings.IndexFunc(name, unicode.IsControl) < 0 {
+		return name
+	}
+	return strconv.Quote(name)
+}

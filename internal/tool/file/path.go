@@ -1,0 +1,103 @@
+//go:build unix
+
+package file
+
+import (
+	"path"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/belay-run/belay/internal/tool"
+)
+
+const (
+	maxPath = 4096
+	maxName = 255
+)
+
+// Clean is the one spelling of a path that names something in the workspace:
+// slash-separated, relative, without dot and dot-dot. Other paths are a problem.
+func Clean(name string) (string, error) {
+	switch {
+	case name == "":
+		return "", tool.Failf(tool.BadArguments, CodeBadPath, "the path is empty")
+	case strings.IndexByte(name, 0) >= 0:
+		return "", tool.Failf(tool.BadArguments, CodeBadPath, "the path contains a NUL character")
+	case !utf8.ValidString(name):
+		return "", tool.Failf(tool.BadArguments, CodeBadPath, "the path is not valid UTF-8")
+	case len(name) > maxPath:
+		return "", tool.Failf(tool.BadArguments, CodeBadPath, "the path has %d bytes; %d are possible", len(name), maxPath)
+	case name[0] == '/':
+		return "", outside(name)
+	}
+	for part := range strings.SplitSeq(name, "/") {
+		if len(part) > maxName {
+			return "", tool.Failf(tool.BadArguments, CodeBadPath, "a name in the path has %d bytes; %d are possible", len(part), maxName)
+		}
+	}
+	clean := path.Clean(name)
+	if clean == ".." || strings.HasPrefix(clean, "../") {
+		return "", outside(name)
+	}
+	return clean, nil
+}
+
+func outside(name string) *tool.Error {
+	return tool.Failf(tool.Denied, CodeOutside, "%s is outside the workspace", show(name)).
+		WithHint("use a path relative to the workspace, without a leading / and without leaving it by .. or a link")
+}
+
+// show is a name for a message: bounded and without control characters.
+func show(name string) string {
+	if len(name) > 200 {
+		name = name[:100] + "…" + name[len(name)-97:]
+	}
+	return strings.Map(func(r rune) rune {
+		if r < 0x20 || r == 0x7f || r == utf8.RuneError {
+			return '?'
+		}
+		return r
+	}, name)
+}
+
+// protected tells whether a path, free of links, is nobody's to write: what
+// git runs or obeys, and the runtime's own folder, at any depth and in any
+// case. Whether it exists doesn't matter.
+func protected(real string) bool {
+	inGit := false
+	parts := strings.Split(real, "/")
+	for i, part := range parts {
+		part = fold(part)
+		switch {
+		case part == ".belay":
+			return true
+		case inGit && (part == "hooks" || strings.HasPrefix(part, "config")):
+			return true
+		case part == ".git":
+			inGit = true
+			if i == len(parts)-1 {
+				return true // a file of this name points git elsewhere
+			}
+		}
+	}
+	return false
+}
+
+// fold is a name as a file system that ignores case, and characters nobody
+// sees, would compare it.
+func fold(part string) string {
+	part = strings.Map(func(r rune) rune {
+		switch {
+		case r >= 0x200b && r <= 0x200f, r >= 0x202a && r <= 0x202e, r >= 0x206a && r <= 0x206f, r == 0xfeff:
+			return -1
+		case r == 'ı', r == 'İ':
+			return 'i'
+		case r == 'ſ':
+			return 's'
+		case r == 'K': // the Kelvin sign
+			return 'k'
+		}
+		return r
+	}, part)
+	return strings.ToLower(strings.TrimRight(part, ". "))
+}

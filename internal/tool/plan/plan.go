@@ -1,0 +1,50 @@
+// Package plan holds the tools by which an agent steers its own turn: ending it
+// and asking a person. They do nothing themselves: the turn's decider answers
+// them, and takes from here what a valid call is.
+package plan
+
+import (
+	"context"
+	_ "embed"
+	"strings"
+
+	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/internal/tool"
+)
+
+// Names of the tools, and what Spec.Handled says of them.
+const (
+	CompleteName    = "complete_task"
+	AskName         = "ask_user"
+	HandledComplete = "complete"
+	HandledAsk      = "ask"
+)
+
+var (
+	//go:embed complete_task.md
+	completeDoc string
+	//go:embed ask_user.md
+	askDoc string
+)
+
+// Tools lists the tools of this package.
+func Tools() []tool.Tool { return []tool.Tool{CompleteTool(), AskTool()} }
+
+// CompleteTool ends a turn well.
+func CompleteTool() tool.Tool {
+	return tool.New(handled(CompleteName, completeDoc, HandledComplete), notRun[completeArgs])
+}
+
+// AskTool puts a question to a person.
+func AskTool() tool.Tool {
+	return tool.New(handled(AskName, askDoc, HandledAsk), notRun[askArgs])
+}
+
+func handled(name, doc, by string) tool.Spec {
+	return tool.Spec{Name: name, Doc: strings.TrimSpace(doc), Effect: belay.Pure, ReadOnly: true, Access: belay.Read, Handled: by}
+}
+
+// notRun is what happens when a tool of this package is run after all.
+func notRun[In any](context.Context, tool.Call, In) (tool.Result, error) {
+	return tool.Result{}, tool.Failf(tool.Internal, "NOT_RUNNABLE", "this call is answered by the turn, not by a tool")
+}
