@@ -124,7 +124,7 @@ func (a *app) check(c Config, base belay.Settings, origin map[string]string) (ch
 	if c.AskTimeout != "" {
 		r.AskTimeout = p.duration("--ask-timeout", c.AskTimeout, time.Second)
 	}
-	r.Allow = p.allow(base.Allow, c.Allow)
+	r.Allow = p.allow(a, base.Allow, c.Allow)
 	if c.Model != "" {
 		r.Model = c.Model
 	}
@@ -196,9 +196,9 @@ func (p *parse) duration(flag, v string, least time.Duration) belay.Duration {
 }
 
 // allow adds tools to those allowed; each must exist.
-func (p *parse) allow(have, more []string) []string {
+func (p *parse) allow(a *app, have, more []string) []string {
 	out := slices.Clone(have)
-	names := toolNames()
+	names := a.toolNames()
 	for _, name := range more {
 		if name = strings.TrimSpace(name); !slices.Contains(names, name) {
 			p.bad("--allow", belay.CodeUsage, "--allow "+names[0], "there is no tool %q; the tools are %s", name, strings.Join(names, ", "))

@@ -46,9 +46,9 @@ type grammar struct {
 	Deny       denyCmd       `cmd:"" help:"Deny what an agent asks for."`
 	Answer     answerCmd     `cmd:"" help:"Answer an agent's question."`
 	Events     eventsCmd     `cmd:"" help:"Print the facts of a session, or follow them."`
-	Why        whyCmd        `cmd:"" help:"Say from the facts why something happened."`
-	Verify     verifyCmd     `cmd:"" help:"Check the whole store: every hash, every stream, every blob."`
-	Demo       demoCmd       `cmd:"" help:"Kill an agent in the middle and watch it go on. Offline, no key."`
+//	Why        whyCmd        `cmd:"" help:"Say from the facts why something happened."`
+//	Verify     verifyCmd     `cmd:"" help:"Check the whole store: every hash, every stream, every blob."`
+//	Demo       demoCmd       `cmd:"" help:"Kill an agent in the middle and watch it go on. Offline, no key."`
 	Doctor     doctorCmd     `cmd:"" help:"Say what this machine gives and what is missing."`
 	Version    versionCmd    `cmd:"" help:"Print the version."`
 	Completion completionCmd `cmd:"" help:"Print a completion script for a shell."`
@@ -70,7 +70,8 @@ type command interface {
 type app struct {
 	Sys
 	Place
-	kong *kong.Kong
+	kong   *kong.Kong
+	models models
 }
 
 // Main runs the program and returns its exit code.

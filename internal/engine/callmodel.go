@@ -14,6 +14,7 @@ import (
 	"github.com/belay-run/belay/internal/core"
 	"github.com/belay-run/belay/internal/core/thread"
 	"github.com/belay-run/belay/internal/model"
+	"github.com/belay-run/belay/internal/secret"
 )
 
 // Sizes of what an event holds itself; what is longer goes to a blob.
@@ -34,7 +35,9 @@ const (
 // callModel performs one attempt of a request.
 func (v *drive) callModel(ctx context.Context, eff core.CallModel) []core.Fact {
 	a := &answer{v: v, eff: eff, since: v.e.c.Now()}
+	a.clean = v.e.c.Secrets.Writer(&a.text)
 	err := v.read(ctx, a)
+	_ = a.clean.Close() // into memory: can't fail
 	if err == nil {
 		var p event.ModelCompleted
 		if p, err = a.completed(ctx); err == nil {
@@ -132,24 +135,22 @@ type answer struct {
 	eff   core.CallModel
 	rules *thread.Rules
 	text  strings.Builder
-	saved int       // bytes of text in checkpoints
-	since time.Time // of the last checkpoint
+	clean *secret.Writer // in front of text: a secret may come in pieces
+	shown int            // bytes of text that were shown live
+	saved int            // bytes of text in checkpoints
+	since time.Time      // of the last checkpoint
 	calls []model.Call
 	usage belay.Usage
 	stop  string
 }
 
 func (a *answer) take(c model.Chunk) {
-	live := Live{Stream: a.v.stream, IDs: a.eff.IDs, Offset: int64(a.text.Len())}
 	if c.Reasoning != "" {
-		live.Kind, live.Text = "reasoning", c.Reasoning
-		a.v.e.c.Live(live)
+		a.v.e.c.Live(Live{Stream: a.v.stream, IDs: a.eff.IDs, Kind: "reasoning", Text: a.v.e.c.Secrets.String(c.Reasoning)})
 	}
 	if c.Text != "" {
-		text := strings.ToValidUTF8(c.Text, "\uFFFD")
-		live.Kind, live.Text = "text", text
-		a.v.e.c.Live(live)
-		a.text.WriteString(text)
+		_, _ = a.clean.Write([]byte(strings.ToValidUTF8(c.Text, "\uFFFD"))) // into memory: can't fail
+		a.show()
 		a.checkpoint()
 	}
 	if c.Call != nil {
@@ -160,6 +161,14 @@ func (a *answer) take(c model.Chunk) {
 		a.usage.Reported = true
 	}
 	a.stop = c.Stop
+}
+
+// show passes on what has come since the last time.
+func (a *answer) show() {
+	if text := a.text.String()[a.shown:]; text != "" {
+		a.v.e.c.Live(Live{Stream: a.v.stream, IDs: a.eff.IDs, Kind: "text", Offset: int64(a.shown), Text: text})
+		a.shown += len(text)
+	}
 }
 
 // checkpoint records text that is still flowing, every 4 KB or two seconds.
@@ -215,7 +224,7 @@ func (a *answer) completed(ctx context.Context) (event.ModelCompleted, error) {
 // call checks a call's form and keeps its arguments, here or in a blob.
 func (a *answer) call(ctx context.Context, c model.Call, budget *int) (event.ModelCall, error) {
 	mc := event.ModelCall{ProviderID: c.ID, Name: cutText(strings.ToValidUTF8(c.Name, "\uFFFD"), 128)}
-	args, hash, problem := a.v.e.c.Tools.Check(c.Name, string(a.v.e.c.Scrub([]byte(c.Args))))
+	args, hash, problem := a.v.e.c.Tools.Check(c.Name, string(a.v.e.c.Secrets.Bytes([]byte(c.Args))))
 	if problem == nil {
 		problem = a.checkOutput(c.Name, args)
 	}
@@ -300,6 +309,6 @@ func (e *Engine) content(ctx context.Context, text, media string) (belay.Content
 	if len(text) <= inlineText {
 		return belay.Content{Text: text}, nil
 	}
-	ref, err := e.c.Store.Put(ctx, e.c.Scrub([]byte(text)), media)
+	ref, err := e.c.Store.Put(ctx, []byte(e.c.Secrets.String(text)), media)
 	return belay.Content{Text: cutText(text, previewText) + " …", Ref: &ref}, err
 }

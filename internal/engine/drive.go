@@ -425,7 +425,7 @@ func (e *Engine) scrub(p event.Payload) event.Payload {
 	if err != nil {
 		panic("engine: " + err.Error()) // payloads are plain data
 	}
-	clean := e.c.Scrub(raw)
+	clean := e.c.Secrets.Bytes(raw)
 	if &clean[0] == &raw[0] {
 		return p
 	}

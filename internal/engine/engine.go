@@ -20,6 +20,7 @@ import (
 	"github.com/belay-run/belay/internal/core/task"
 	"github.com/belay-run/belay/internal/core/thread"
 	"github.com/belay-run/belay/internal/model"
+	"github.com/belay-run/belay/internal/secret"
 	"github.com/belay-run/belay/internal/store"
 	"github.com/belay-run/belay/internal/tool"
 )
@@ -33,10 +34,10 @@ type Config struct {
 	Owner    store.Owner
 	Provider func(name string) (model.Provider, error) // by the name in the settings
 	Tools    *tool.Set
-	Scrub    func([]byte) []byte // removes registered secrets; nil removes nothing
-	Now      func() time.Time    // nil is time.Now
-	Live     func(Live)          // what flows between facts; nil shows it to nobody. Must return at once
-	Point    func(kind string)   // called before and after every append and effect; for crash tests
+	Secrets  *secret.Scrubber  // values that never reach the store; nil knows none
+	Now      func() time.Time  // nil is time.Now
+	Live     func(Live)        // what flows between facts; nil shows it to nobody. Must return at once
+	Point    func(kind string) // called before and after every append and effect; for crash tests
 }
 
 // Live is something that happens between facts: text as it streams, progress.
@@ -59,12 +60,7 @@ type Engine struct {
 	owned  map[belay.SessionID]*ownership
 	roots  map[string]*os.Root
 	rules  map[belay.Digest]*thread.Rules
-}
-
-type ownership struct {
-	epoch int64
-	users int
-	kick  chan struct{} // a stream of the session has something to do
+	keeper *keeper // while a session runs
 }
 
 // New checks the configuration.
@@ -75,8 +71,8 @@ func New(c Config) (*Engine, error) {
 	if c.Now == nil {
 		c.Now = time.Now
 	}
-	if c.Scrub == nil {
-		c.Scrub = func(b []byte) []byte { return b }
+	if c.Secrets == nil {
+		c.Secrets = &secret.Scrubber{}
 	}
 	if c.Live == nil {
 		c.Live = func(Live) {}

@@ -70,7 +70,7 @@ func (e *Engine) scrubOrder(o belay.Order) belay.Order {
 	if err != nil {
 		return o
 	}
-	clean := e.c.Scrub(body)
+	clean := e.c.Secrets.Bytes(body)
 	if bytes.Equal(clean, body) {
 		return o
 	}

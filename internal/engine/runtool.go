@@ -11,6 +11,8 @@ import (
 	"github.com/belay-run/belay/event"
 	"github.com/belay-run/belay/internal/core"
 	"github.com/belay-run/belay/internal/core/thread"
+	"github.com/belay-run/belay/internal/secret"
+	"github.com/belay-run/belay/internal/store"
 	"github.com/belay-run/belay/internal/tool"
 )
 
@@ -92,7 +94,7 @@ func (v *drive) newCall(ctx context.Context, eff core.RunTool) (tool.Call, error
 // where the rest is.
 func (v *drive) result(ctx context.Context, eff core.RunTool, spec belay.ToolSpec, r tool.Result) (event.ToolResult, error) {
 	p := event.ToolResult{Name: eff.Name, Attempt: eff.Attempt, Files: r.Files, Whole: r.Output}
-	text := string(v.e.c.Scrub([]byte(strings.ToValidUTF8(r.Text, "\uFFFD"))))
+	text := v.e.c.Secrets.String(strings.ToValidUTF8(r.Text, "\uFFFD"))
 	p.Digest = belay.DigestOf([]byte(text))
 	shown, cut, err := v.e.shown(ctx, spec, text)
 	if err != nil {
@@ -144,7 +146,7 @@ func (v *drive) failure(ctx context.Context, eff core.RunTool, spec belay.ToolSp
 	}
 	if isTool {
 		p.Files, p.Whole = te.Files, te.Output
-		text, cut, err := v.e.shown(context.WithoutCancel(ctx), spec, strings.ToValidUTF8(te.Text, "\uFFFD"))
+		text, cut, err := v.e.shown(context.WithoutCancel(ctx), spec, v.e.c.Secrets.String(strings.ToValidUTF8(te.Text, "\uFFFD")))
 		if err == nil {
 			if p.Whole == nil {
 				p.Whole = cut
@@ -195,6 +197,9 @@ func (s *sink) Durable(p event.Payload) error {
 }
 
 func (s *sink) Keep(content []byte, media string) (belay.Ref, error) {
+	if clean := s.v.e.c.Secrets.Bytes(content); len(content) > 0 && &clean[0] != &content[0] {
+		return belay.Ref{}, tool.ErrHoldsSecret
+	}
 	return s.v.e.c.Store.Put(context.WithoutCancel(s.ctx), content, media)
 }
 
@@ -203,7 +208,26 @@ func (s *sink) Kept(d belay.Digest) ([]byte, error) {
 }
 
 func (s *sink) Output(media string) (tool.OutputWriter, error) {
-	return s.v.e.c.Store.Writer(context.WithoutCancel(s.ctx), media)
+	w, err := s.v.e.c.Store.Writer(context.WithoutCancel(s.ctx), media)
+	if err != nil {
+		return nil, err
+	}
+	return &output{BlobWriter: w, clean: s.v.e.c.Secrets.Writer(w)}, nil
+}
+
+// output is a blob in the making, without the secrets of what is written.
+type output struct {
+	store.BlobWriter
+	clean *secret.Writer
+}
+
+func (o *output) Write(p []byte) (int, error) { return o.clean.Write(p) }
+
+func (o *output) Commit() (belay.Ref, error) {
+	if err := o.clean.Close(); err != nil {
+		return belay.Ref{}, err
+	}
+	return o.BlobWriter.Commit()
 }
 
 func (s *sink) Progress(text string) {

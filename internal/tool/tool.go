@@ -7,6 +7,7 @@ package tool
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"os"
 	"time"
 
@@ -38,7 +39,8 @@ type Sink interface {
 	Fact(p event.Payload)
 	// Durable is Fact, and waits until the fact is committed.
 	Durable(p event.Payload) error
-	// Keep stores content by digest.
+	// Keep stores content by digest. ErrHoldsSecret: it isn't kept, because it
+	// holds a value that must not reach the store.
 	Keep(content []byte, media string) (belay.Ref, error)
 	// Output streams content of unknown size into the store.
 	Output(media string) (OutputWriter, error)
@@ -47,6 +49,9 @@ type Sink interface {
 	// Progress shows text to whoever watches; it is not recorded.
 	Progress(text string)
 }
+
+// ErrHoldsSecret says that content wasn't kept because a registered secret is in it.
+var ErrHoldsSecret = errors.New("the content holds a registered secret")
 
 // OutputWriter streams content of unknown size into the store.
 type OutputWriter interface {

@@ -3,6 +3,7 @@ package sqlite
 import (
 	"context"
 	"crypto/sha256"
+	"database/sql"
 	"encoding/binary"
 	"hash/crc32"
 
@@ -70,10 +71,14 @@ func (w *writer) streamIn(session belay.SessionID, name belay.StreamID) (s strea
 	if !found {
 		return newStream(name, session), false, nil, nil
 	}
-	if s.session != session {
-		refused = belay.Errorf(belay.CodeBadState, "the stream belongs to session %s, not to %s", s.session, session).At(string(name))
+	return s, true, s.in(session), nil
+}
+
+func (s *streamRow) in(session belay.SessionID) error {
+	if s.session == session {
+		return nil
 	}
-	return s, true, refused, nil
+	return belay.Errorf(belay.CodeBadState, "the stream belongs to session %s, not to %s", s.session, session).At(string(s.name))
 }
 
 // save writes a stream's row and gives a new one its number.
@@ -130,20 +135,15 @@ func packAppend(b *store.Batch) (*appendOp, error) {
 
 func (o *appendOp) apply(w *writer) (refused, broken error) {
 	o.pos, o.wrote = 0, false
-	if refused, broken = w.owned(o.b); refused != nil || broken != nil {
-		return refused, broken
-	}
-	s, found, refused, broken := w.streamIn(o.b.Session, o.b.Stream)
+	f, refused, broken := w.fence(o.b)
 	if refused != nil || broken != nil {
 		return refused, broken
 	}
-	if found && o.b.Key != "" {
-		again, err := w.row("SELECT pos FROM keys WHERE stream=? AND key=?", []any{s.id, shortKey(o.b.Key)}, &o.pos)
-		if again || err != nil {
-			return nil, err
-		}
+	if f.again {
+		o.pos = f.pos
+		return nil, nil
 	}
-	if s.seq != o.b.After {
+	if f.s.seq != o.b.After {
 		return store.ErrConflict, nil
 	}
 	fresh, refused, broken := w.checkSends(o.sends)
@@ -151,22 +151,47 @@ func (o *appendOp) apply(w *writer) (refused, broken error) {
 		return refused, broken
 	}
 	o.wrote = true
-	return nil, o.write(w, &s, fresh)
+	return nil, o.write(w, &f.s, fresh)
 }
 
-// owned checks the fence: the batch's epoch is the epoch of whoever owns the
-// session now.
-func (w *writer) owned(b *store.Batch) (refused, broken error) {
-	key := string(b.Session)
+// fence is what an append must know before it writes.
+type fence struct {
+	s     streamRow
+	again bool           // the batch's key is present
+	pos   store.Position // and that is its position
+}
+
+// fence reads owner, stream and key in one query, because every append waits
+// for it. The batch's epoch must be that of whoever owns the session now.
+func (w *writer) fence(b *store.Batch) (f fence, refused, broken error) {
+	owned := string(b.Session)
 	if b.Session == belay.SystemSession {
-		key = string(b.Stream)
+		owned = string(b.Stream)
 	}
 	var epoch int64
-	found, err := w.row("SELECT epoch FROM owners WHERE key=? AND owner<>''", []any{key}, &epoch)
-	if err == nil && (!found || epoch != b.Epoch) {
-		return store.ErrStale, nil
+	var id, seq, at, runnable, wake, sum, pos sql.NullInt64
+	var session sql.NullString
+	var hash []byte
+	found, broken := w.row("SELECT o.epoch, s.id, s.session, s.seq, s.time, s.hash, s.runnable, s.wake, s.sum, k.pos FROM owners o "+
+		"LEFT JOIN streams s ON s.name=? LEFT JOIN keys k ON k.stream=s.id AND k.key=? WHERE o.key=? AND o.owner<>''",
+		[]any{string(b.Stream), shortKey(b.Key), owned}, &epoch, &id, &session, &seq, &at, &hash, &runnable, &wake, &sum, &pos)
+	if broken != nil {
+		return f, nil, broken
 	}
-	return nil, err
+	if !found || epoch != b.Epoch {
+		return f, store.ErrStale, nil
+	}
+	if !id.Valid {
+		f.s = newStream(b.Stream, b.Session)
+		return f, nil, nil
+	}
+	f.s = streamRow{id: id.Int64, name: b.Stream, session: belay.SessionID(session.String), seq: seq.Int64, time: at.Int64,
+		runnable: runnable.Int64, wake: wake.Int64}
+	f.again, f.pos = pos.Valid && b.Key != "", store.Position(pos.Int64)
+	if refused = f.s.load(hash, sum.Int64); refused == nil {
+		refused = f.s.in(b.Session)
+	}
+	return f, refused, nil
 }
 
 func (o *appendOp) write(w *writer, s *streamRow, fresh []packedOrder) error {
@@ -191,8 +216,9 @@ func (o *appendOp) write(w *writer, s *streamRow, fresh []packedOrder) error {
 	if err := w.save(s); err != nil {
 		return err
 	}
-	for i := range o.rows {
-		pos, err := w.insertEvent(s.id, &o.rows[i], hashes[i][:])
+	for n := 0; n < len(o.rows); n += eventsAtOnce {
+		end := min(n+eventsAtOnce, len(o.rows))
+		pos, err := w.insertEvents(s.id, o.rows[n:end], hashes[n:end])
 		if err != nil {
 			return err
 		}
@@ -201,14 +227,33 @@ func (o *appendOp) write(w *writer, s *streamRow, fresh []packedOrder) error {
 	return o.writeRest(w, s, fresh)
 }
 
-func (w *writer) insertEvent(stream int64, r *store.Row, hash []byte) (int64, error) {
-	number, err := w.typeNumber(r.Type)
-	if err != nil {
-		return 0, err
+const eventsAtOnce = 8
+
+// insertEvents writes up to eventsAtOnce facts in one statement and returns
+// the position of the last.
+func (w *writer) insertEvents(stream int64, rows []store.Row, hashes [][32]byte) (int64, error) {
+	args := w.args[:0]
+	for i := range rows {
+		r := &rows[i]
+		number, err := w.typeNumber(r.Type)
+		if err != nil {
+			return 0, err
+		}
+		args = append(args, stream, r.Seq, r.Time, number, r.Version, r.Requires, r.IDs, blobOrNull(r.Refs), notNil(r.Data), hashes[i][:])
 	}
-	return w.insert("INSERT INTO events (stream, seq, time, type, version, requires, ids, refs, data, hash) VALUES (?,?,?,?,?,?,?,?,?,?)",
-		stream, r.Seq, r.Time, number, r.Version, r.Requires, r.IDs, blobOrNull(r.Refs), notNil(r.Data), hash)
+	w.args = args
+	return w.insert(insertEvents[len(rows)], args...)
 }
+
+var insertEvents = func() (statements [eventsAtOnce + 1]string) {
+	s := "INSERT INTO events (stream, seq, time, type, version, requires, ids, refs, data, hash) VALUES "
+	for n := 1; n <= eventsAtOnce; n++ {
+		s += "(?,?,?,?,?,?,?,?,?,?)"
+		statements[n] = s
+		s += ","
+	}
+	return statements
+}()
 
 // blobOrNull keeps a missing value apart from an empty one.
 func blobOrNull(b []byte) any {

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"testing"
 	"time"
 
@@ -89,12 +90,22 @@ func syncFloor(b testing.TB) []time.Duration {
 	return all
 }
 
+// processor is the processor time that this process has used.
+func processor() time.Duration {
+	var u syscall.Rusage
+	if syscall.Getrusage(syscall.RUSAGE_SELF, &u) != nil {
+		return 0
+	}
+	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
+}
+
 // BenchmarkAppend is one decision of a lone session: what a step waits for, twice.
 func BenchmarkAppend(b *testing.B) {
 	db := openBench(b, b.TempDir())
 	s := newBenchSession(b, db, "a")
 	floor := syncFloor(b)
 	var took []time.Duration
+	used := processor()
 	for i := 0; b.Loop(); i++ {
 		answer, result := s.step(i)
 		for n, events := range [][]event.Envelope{answer, result} {
@@ -108,6 +119,7 @@ func BenchmarkAppend(b *testing.B) {
 	b.ReportMetric(percentile(floor, 0.5), "p50-µs/sync")
 	b.ReportMetric(percentile(floor, 0.99), "p99-µs/sync")
 	b.ReportMetric(float64(len(took))/b.Elapsed().Seconds(), "appends/s")
+	b.ReportMetric(float64((processor()-used).Microseconds())/float64(len(took)), "cpu-µs/append")
 }
 
 // BenchmarkAppendMany is 100 sessions at once.

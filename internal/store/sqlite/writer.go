@@ -6,7 +6,7 @@ import (
 	"database/sql/driver"
 	"errors"
 	"net/url"
-	_ "runtime"
+	"runtime"
 	"strconv"
 	"sync"
 	"time"
@@ -49,6 +49,7 @@ type writer struct {
 	fresh  []string         // names that this transaction added to types
 	claims map[string]int64 // epochs of what was claimed through this store, for Close
 	buf    []byte
+	args   []any
 	grown  int // bytes written since the log's size was last looked at
 	quiet  int // groups since then
 }
@@ -130,8 +131,8 @@ func (w *writer) close() {
 
 // run is the writer's goroutine.
 func (w *writer) run() {
-	//runtime.LockOSThread()
-	//defer runtime.UnlockOSThread()
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
 	for {
 		group, open := w.next()
 		if len(group) > 0 {

@@ -5,6 +5,7 @@ package shell
 import (
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/internal/process"
@@ -20,7 +21,15 @@ type output struct {
 	blob    tool.OutputWriter
 	err     error
 	rest    []byte // beginning of a character that progress hasn't shown yet
+	shown   int    // bytes of progress
+	last    time.Time
 }
+
+// Somebody who watches sees everything at first; of a flood, samples.
+const (
+	progressFree  = 64 << 10
+	progressPause = 100 * time.Millisecond
+)
 
 func newOutput(s tool.Sink) *output {
 	return &output{sink: s, preview: process.Preview{Head: head, Tail: tail}}
@@ -60,6 +69,12 @@ func (o *output) store(p []byte) error {
 
 // progress shows p to whoever watches, whole characters at a time.
 func (o *output) progress(p []byte) {
+	if o.shown > progressFree && time.Since(o.last) < progressPause {
+		o.rest = o.rest[:0]
+		return
+	}
+	o.shown += len(p)
+	o.last = time.Now()
 	o.rest = append(o.rest, p...)
 	whole := process.WholeRunes(o.rest)
 	if whole > 0 {

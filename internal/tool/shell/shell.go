@@ -140,7 +140,7 @@ func (r *run) prepare() (cmd process.Command, limit time.Duration, err error) {
 	}
 	cmd.Argv = in.Argv
 	if cmd.Path, err = program(in.Argv[0], cmd.Dir, cmd.Env); err != nil {
-		r.failed(tool.NotFound, err)
+		r.failed(err)
 	}
 	return cmd, limit, err
 }
@@ -167,8 +167,11 @@ func (r *run) dir() (string, error) {
 	return filepath.Join(r.call.Dir, filepath.FromSlash(path.Clean(name))), nil
 }
 
-func (r *run) failed(class string, err error) {
-	r.call.Sink.Fact(event.ProcessFailed{Class: class, Reason: err.Error()})
+// failed records a process that there will not be.
+func (r *run) failed(err error) {
+	if e, ok := errors.AsType[*tool.Error](err); ok {
+		r.call.Sink.Fact(event.ProcessFailed{Class: e.Class, Reason: e.Message})
+	}
 }
 
 // notStarted is the failure of the system to start what prepare allowed.
@@ -180,6 +183,6 @@ func (r *run) notStarted(cmd process.Command, err error) error {
 	case errors.Is(err, fs.ErrPermission):
 		e = tool.Failf(tool.Denied, CodeNotRunnable, "no permission to run %s", cmd.Argv[0])
 	}
-	r.failed(e.Class, e)
+	r.failed(e)
 	return e
 }

@@ -1,0 +1,185 @@
+package cli
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	goruntime "runtime"
+	"runtime/debug"
+	"strings"
+
+	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/internal/store/sqlite"
+)
+
+type versionCmd struct{}
+
+// versions says which build this is.
+type versions struct {
+	Version string `json:"version"`
+	Commit  string `json:"commit,omitempty"`
+	Go      string `json:"go"`
+	OS      string `json:"os"`
+}
+
+func buildVersions() versions {
+	v := versions{Version: "development", Go: goruntime.Version(), OS: goruntime.GOOS + "/" + goruntime.GOARCH}
+	info, ok := debug.ReadBuildInfo()
+	if !ok {
+		return v
+	}
+	if m := info.Main.Version; m != "" && m != "(devel)" {
+		v.Version = m
+	}
+	for _, s := range info.Settings {
+		if s.Key == "vcs.revision" {
+			v.Commit = s.Value[:min(12, len(s.Value))]
+		}
+	}
+	return v
+}
+
+func (versionCmd) run(_ context.Context, a *app) (int, error) {
+	v := buildVersions()
+	if a.JSON {
+		a.printJSON(v)
+		return belay.ExitOK, nil
+	}
+	fmt.Fprintf(a.Stdout, "belay %s %s %s\n", v.Version, v.Go, v.OS)
+	return belay.ExitOK, nil
+}
+
+type doctorCmd struct{}
+
+// finding is one line of the doctor.
+type finding struct {
+	Name  string `json:"name"`
+	State string `json:"state"` // ok, missing, failed, note
+	What  string `json:"what"`
+	Try   string `json:"try,omitempty"`
+}
+
+func (doctorCmd) run(ctx context.Context, a *app) (int, error) {
+	all := append(a.machine(), a.storeFinding(ctx), a.workspaceFinding())
+	all = append(all, a.providerFindings()...)
+	exit := belay.ExitOK
+	for _, f := range all {
+		if f.State == "failed" {
+			exit = belay.ExitFailed
+		}
+		if a.JSON {
+			a.printJSON(f)
+			continue
+		}
+		fmt.Fprintf(a.Stdout, "%-8s %-10s %s\n", f.State, f.Name, line(f.What))
+		if f.Try != "" {
+			fmt.Fprintf(a.Stdout, "%-8s %-10s try: %s\n", "", "", line(f.Try))
+		}
+	}
+	return exit, nil
+}
+
+func (a *app) machine() []finding {
+	v := buildVersions()
+	b := boundary()
+	all := []finding{
+		{Name: "version", State: "ok", What: strings.TrimSpace("belay " + v.Version + " " + v.Commit)},
+		{Name: "system", State: "ok", What: v.OS + ", " + v.Go + ", " + plural(goruntime.NumCPU(), "processor")},
+		{Name: "sandbox", State: "note", What: fmt.Sprintf("level %s: %s; network %s. Commands run with your rights; the gate decides which", b.Level, b.Why, b.Network)},
+	}
+	for _, name := range []string{"sh", "git"} {
+		f := finding{Name: name, State: "ok"}
+		p, err := lookPath(a.env("PATH"), name)
+		if f.What = p; err != nil {
+			f.State, f.What = "missing", "not on the PATH"
+			if name == "sh" {
+				f.State, f.Try = "failed", "install a shell: the tool exec needs one"
+			}
+		}
+		all = append(all, f)
+	}
+	t := finding{Name: "terminal", State: "ok", What: "yes: questions are asked here"}
+	if !a.interactive() {
+		t.State, t.What, t.Try = "note", "no: what would ask is denied", "--approvals=wait keeps the process until somebody answers"
+	}
+	return append(all, t)
+}
+
+// lookPath finds a program in a PATH of our own environment's, not the process's.
+func lookPath(path, name string) (string, error) {
+	for dir := range strings.SplitSeq(path, string(os.PathListSeparator)) {
+		if dir == "" {
+			continue
+		}
+		p := dir + string(os.PathSeparator) + name
+		if info, err := os.Stat(p); err == nil && !info.IsDir() && info.Mode()&0o111 != 0 {
+			return p, nil
+		}
+	}
+	return "", exec.ErrNotFound
+}
+
+func (a *app) storeFinding(ctx context.Context) finding {
+	f := finding{Name: "store", State: "ok"}
+	dir, err := a.storeDir()
+	if err != nil {
+		return broken(f, a.explain(err))
+	}
+	if !hasStore(dir) {
+		f.State, f.What = "note", dir+": not there yet; the first run makes it"
+		return f
+	}
+	st, err := sqlite.Open(ctx, dir, sqlite.Options{Now: a.Now})
+	if err != nil {
+		return broken(f, a.explain(err))
+	}
+	end, err := st.End(ctx)
+	if err = errors.Join(err, st.Close()); err != nil {
+		return broken(f, a.explain(err))
+	}
+	f.What = fmt.Sprintf("%s: %s, writable, schema %d, last position %d", dir, st.Runtime(), schemaVersion(dir), end)
+	return f
+}
+
+// schemaVersion is what the database's header says: SQLite keeps the number of
+// the schema in bytes 60 to 63.
+func schemaVersion(dir string) uint32 {
+	f, err := os.Open(sqlite.Path(dir))
+	if err != nil {
+		return 0
+	}
+	defer f.Close()
+	var b [4]byte
+	if _, err := f.ReadAt(b[:], 60); err != nil {
+		return 0
+	}
+	return binary.BigEndian.Uint32(b[:])
+}
+
+func broken(f finding, e *belay.Error) finding {
+	f.State, f.What, f.Try = "failed", e.Error()+" ("+string(e.Code)+")", e.Hint
+	return f
+}
+
+func (a *app) workspaceFinding() finding {
+	f := finding{Name: "workspace", State: "ok"}
+	ws, err := a.checkedWorkspace()
+	if err != nil {
+		return broken(f, a.explain(err))
+	}
+	f.What = ws
+	return f
+}
+
+func (a *app) providerFindings() []finding {
+	all := []finding{{Name: "provider", State: "ok", What: "scripted: plays a file, needs no key", Try: "belay demo"}}
+	for _, name := range providerKeys {
+		if a.env(name) != "" {
+			all = append(all, finding{Name: "provider", State: "note", What: name + " is set, but this build has no provider that uses it"})
+		}
+	}
+	return all
+}

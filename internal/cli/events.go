@@ -1,0 +1,87 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"syscall"
+
+	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/event"
+	"github.com/belay-run/belay/internal/store"
+)
+
+type eventsCmd struct {
+	Session string `arg:"" optional:"" help:"Only of this session; without it, of the whole store."`
+	Follow  bool   `short:"f" help:"Go on with what comes."`
+	After   string `placeholder:"POSITION" help:"Only what comes after a position, as printed in front of each line."`
+	Type    string `placeholder:"NAME" help:"Only facts of this type, or of a family: tool, model, permission.evaluated …"`
+}
+
+func (c *eventsCmd) run(ctx context.Context, a *app) (int, error) {
+	after, err := position(c.After)
+	if err != nil {
+		return 0, err
+	}
+	st, err := a.open(ctx, false)
+	if err != nil {
+		return 0, err
+	}
+	defer st.Close()
+	var session belay.SessionID
+	if c.Session != "" {
+		if session, err = a.sessionID(ctx, st, c.Session, false); err != nil {
+			return 0, err
+		}
+	}
+	for {
+		changed := st.Changed(ctx)
+		for r, err := range st.Scan(ctx, after) {
+			if err != nil {
+				return 0, err
+			}
+			after = r.Position
+			if (session == "" || r.Event.IDs.Session == session) && ofType(r.Event, c.Type) {
+				a.printFact(r)
+			}
+		}
+		if !c.Follow {
+			return belay.ExitOK, nil
+		}
+		select {
+		case <-changed:
+		case sig := <-a.Signals:
+			if sig == syscall.SIGTERM {
+				return belay.ExitCancelled, nil
+			}
+			return belay.ExitOK, nil
+		case <-ctx.Done():
+			return 0, ctx.Err()
+		}
+	}
+}
+
+func position(s string) (store.Position, error) {
+	if s == "" {
+		return 0, nil
+	}
+	var p store.Position
+	if n, err := fmt.Sscanf(s, "%d", &p); err != nil || n != 1 || p < 0 || fmt.Sprint(p) != s {
+		return 0, belay.Errorf(belay.CodeUsage, "%q is not a position", s).At("--after").WithHint("--after 0 is the beginning")
+	}
+	return p, nil
+}
+
+func ofType(ev event.Envelope, name string) bool {
+	t := ev.Type()
+	return name == "" || t == name || len(t) > len(name) && t[:len(name)] == name && t[len(name)] == '.'
+}
+
+// printFact prints one fact: the standard's envelope, or a line for people.
+func (a *app) printFact(r store.Record) {
+	if a.JSON {
+		a.printJSON(r.Event)
+		return
+	}
+	e := r.Event
+	fmt.Fprintf(a.Stdout, "%6d  %s  %-22s %s\n", r.Position, e.Time.Local().Format("15:04:05.000"), e.Type(), gist(e))
+}

@@ -1,0 +1,205 @@
+package cli
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/event"
+	"github.com/belay-run/belay/internal/engine"
+)
+
+// live shows a running session: on a terminal the text as it streams and a
+// line that tells what runs, elsewhere a line for each step and call. It writes
+// to standard error; standard output is for the answer.
+type live struct {
+	out    io.Writer
+	quiet  bool // JSON goes to standard output instead
+	moving bool // a terminal: lines can be drawn over
+	now    func() time.Time
+
+	step     int
+	doing    string // what runs, for the progress line
+	since    time.Time
+	tokens   int64
+	calls    map[belay.CallID]string
+	streamed belay.StepID // whose text was shown as it came
+	open     bool         // the cursor is behind text
+	drawn    bool         // the progress line is on the screen
+	asking   string       // the question behind which the cursor stands
+}
+
+func newLive(a *app) *live {
+	return &live{out: a.Stderr, quiet: a.JSON, moving: a.IsTerminal(a.Stderr) && !a.JSON, now: a.Now, calls: map[belay.CallID]string{}}
+}
+
+func (l *live) write(s string) {
+	if !l.quiet {
+		io.WriteString(l.out, s) //nolint:errcheck // nobody is left to tell
+	}
+}
+
+// println writes a line of its own. The caller has made it safe to show.
+func (l *live) println(s string) {
+	l.fresh()
+	l.write(s + "\n")
+	if l.asking != "" {
+		l.write(l.asking)
+	}
+}
+
+// fresh brings the cursor to the beginning of an empty line.
+func (l *live) fresh() {
+	switch {
+	case l.drawn, l.asking != "" && l.moving:
+		l.write("\r\x1b[K")
+	case l.open:
+		l.write("\n")
+	}
+	l.drawn, l.open = false, false
+}
+
+func (l *live) clear() {
+	if l.drawn || l.open {
+		l.fresh()
+	}
+}
+
+// ask leaves the cursor behind a question; an empty one takes it away.
+func (l *live) ask(q string) {
+	l.fresh()
+	l.asking = q
+	l.write(q)
+}
+
+// answered is called when the person has pressed enter.
+func (l *live) answered() { l.asking = "" }
+
+// paint draws what runs and for how long.
+func (l *live) paint(now time.Time) {
+	if !l.moving || l.open || l.asking != "" || l.doing == "" {
+		return
+	}
+	s := fmt.Sprintf("step %d · %s · %s", l.step, l.doing, ago(now.Sub(l.since)))
+	if l.tokens > 0 {
+		s += " · " + count(l.tokens) + " tokens"
+	}
+	l.write("\r\x1b[K" + short(s, 78))
+	l.drawn = true
+}
+
+func (l *live) start(doing string, at time.Time) { l.doing, l.since = doing, at }
+
+// flow shows text as it streams, on a terminal.
+func (l *live) flow(f engine.Live) {
+	if !l.moving || f.Kind != "text" || l.asking != "" {
+		return
+	}
+	if l.drawn {
+		l.fresh()
+	}
+	l.streamed = f.IDs.Step
+	l.write(text(f.Text))
+	l.open = !strings.HasSuffix(f.Text, "\n")
+}
+
+// fact shows one fact, if it is one that a person follows.
+func (l *live) fact(ev event.Envelope) {
+	switch p := ev.Data.(type) {
+	case event.ModelRequested:
+		l.requested(p, ev.Time)
+	case event.ModelCompleted:
+		l.completed(ev, p)
+	case event.ModelFailed:
+		l.doing = ""
+		l.println(fmt.Sprintf("step %d: no answer: %s%s", l.step, short(p.Problem.Message, 200), again(p.RetryAt, ev.Time)))
+	case event.ToolStarted:
+		l.start(l.name(ev, p.Name), ev.Time)
+	case event.ToolResult:
+		l.start("thinking", ev.Time)
+		l.println(fmt.Sprintf("  %s: ok, %s", l.name(ev, p.Name), millis(p.Millis)))
+	case event.ToolFailed:
+		l.start("thinking", ev.Time)
+		s := fmt.Sprintf("  %s: %s (%s)", l.name(ev, p.Name), short(p.Problem.Message, 300), p.Problem.Code)
+		if p.Problem.Class == "denied" && p.Problem.Hint != "" {
+			s += "; " + short(p.Problem.Hint, 200)
+		}
+		l.println(s + again(p.RetryAt, ev.Time))
+	case event.ActionResolved:
+		l.println("  answered with " + line(p.Decision) + " by " + line(p.By))
+	case event.RunStatus:
+		if p.Phase == "takeover" {
+			l.println("taken over; what was in flight is not any more")
+		}
+	case event.TurnCompleted, event.TurnFailed:
+		l.doing = ""
+	}
+}
+
+func (l *live) requested(p event.ModelRequested, at time.Time) {
+	if p.Attempt == 1 {
+		l.step++
+	} else if l.step == 0 {
+		l.step = 1
+	}
+	l.start("thinking", at)
+	if p.Note != "" && p.Attempt == 1 {
+		l.println("  told: " + short(p.Note, 200))
+	}
+}
+
+func (l *live) completed(ev event.Envelope, p event.ModelCompleted) {
+	l.tokens += p.Usage.Input + p.Usage.Output
+	for _, c := range p.Calls {
+		l.calls[c.ID] = preview(c)
+	}
+	if l.streamed == ev.IDs.Step && l.moving {
+		l.clear()
+		return
+	}
+	said := short(strings.TrimSpace(p.Text.Text), 200)
+	if said == "" {
+		said = plural(len(p.Calls), "call")
+	}
+	l.println(fmt.Sprintf("step %d: %s", l.step, said))
+}
+
+func (l *live) name(ev event.Envelope, tool string) string {
+	if s := l.calls[ev.IDs.Call]; s != "" {
+		return s
+	}
+	return line(tool)
+}
+
+// preview is a call as a person recognises it.
+func preview(c event.ModelCall) string {
+	arg := c.Path
+	if arg == "" {
+		var in struct {
+			Command  string `json:"command"`
+			Path     string `json:"path"`
+			Question string `json:"question"`
+		}
+		if json.Unmarshal(c.Args, &in) == nil {
+			arg = in.Command + in.Path + in.Question
+		}
+	}
+	return strings.TrimSpace(line(c.Name) + " " + short(arg, 100))
+}
+
+func again(at, now time.Time) string {
+	if at.IsZero() {
+		return ""
+	}
+	return "; again in " + at.Sub(now).Round(100*time.Millisecond).String()
+}
+
+func millis(ms int64) string {
+	if ms < 10_000 {
+		return fmt.Sprintf("%d ms", ms)
+	}
+	return fmt.Sprintf("%.1f s", float64(ms)/1000)
+}

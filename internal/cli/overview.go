@@ -1,0 +1,42 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/belay-run/belay"
+)
+
+// overview is belay without arguments: what is there, and what to do next.
+func (a *app) overview(context.Context) (int, error) {
+	w := a.Stderr
+	v := buildVersions()
+	fmt.Fprintf(w, "belay %s runs agents: every step is recorded before it happens.\n\n", v.Version)
+	found := false
+	for _, name := range providerKeys {
+		if a.env(name) != "" {
+			found = true
+			fmt.Fprintf(w, "provider   %s is set, but this build can't use it: it only has the scripted model\n", name)
+		}
+	}
+	if !found {
+		fmt.Fprintln(w, "provider   no key of a model provider is set; this build only has the scripted model anyway")
+	}
+	dir, err := a.storeDir()
+	switch {
+	case err != nil:
+		fmt.Fprintln(w, "store      no place for it: there is no home directory (--store DIR)")
+	case hasStore(dir):
+		fmt.Fprintf(w, "store      %s\n", line(dir))
+	default:
+		fmt.Fprintf(w, "store      none yet; it will be %s\n", line(dir))
+	}
+	fmt.Fprint(w, "\ntry:\n"+
+		"  belay demo                         see it killed and go on, without a key\n"+
+		"  belay run --script FILE TEXT       run a scripted model on this directory\n")
+	if err == nil && hasStore(dir) {
+		fmt.Fprint(w, "  belay sessions list                what was run here\n")
+	}
+	fmt.Fprint(w, "  belay doctor                       what this machine gives\n  belay --help                       every command\n")
+	return belay.ExitUsage, nil
+}

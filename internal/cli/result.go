@@ -1,0 +1,165 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/event"
+)
+
+// result is the last line of a run in JSON.
+type result struct {
+	Session   belay.SessionID  `json:"session"`
+	Thread    belay.ThreadID   `json:"thread"`
+	Turn      belay.TurnID     `json:"turn"`
+	Outcome   belay.Outcome    `json:"outcome,omitempty"` // absent: it hasn't ended
+	Exit      int              `json:"exit"`
+	Summary   string           `json:"summary,omitempty"`
+	Output    json.RawMessage  `json:"output,omitempty"`
+	NextSteps string           `json:"nextSteps,omitempty"`
+	Artifacts []string         `json:"artifacts,omitempty"`
+	Code      string           `json:"code,omitempty"`
+	Reason    string           `json:"reason,omitempty"`
+	Changed   []string         `json:"changed,omitempty"`
+	Stats     *event.TurnStats `json:"stats,omitempty"`
+	Waits     []belay.ActionID `json:"waits,omitempty"` // for these answers
+	Resume    string           `json:"resume,omitempty"`
+}
+
+// conclude says how it ended and what can be done next.
+func (w *work) conclude(ctx context.Context, err error) (int, error) {
+	ctx = context.WithoutCancel(ctx)
+	left := errors.Is(err, errTerminated)
+	if err != nil && !left && !errors.Is(err, errNobody) {
+		if !w.a.JSON {
+			fmt.Fprintf(w.a.Stderr, "nothing that was recorded is lost; go on with: %s\n", w.resumeCommand())
+		}
+		return 0, err
+	}
+	e := w.watch.end
+	r := result{Session: w.session, Thread: w.thread, Turn: w.turn}
+	switch {
+	case e.over:
+		return w.over(ctx, r, e)
+	case left:
+		r.Exit, r.Reason = belay.ExitCancelled, "the process was told to end"
+	default:
+		return w.waits(ctx, r)
+	}
+	r.Resume = w.resumeCommand()
+	if w.a.JSON {
+		w.printResult(r)
+	} else {
+		fmt.Fprintf(w.a.Stderr, "left, as it was told to; go on with: %s\n", r.Resume)
+	}
+	return r.Exit, nil
+}
+
+// over prints the end of a turn.
+func (w *work) over(ctx context.Context, r result, e ending) (int, error) {
+	r.Outcome, r.Exit, r.Code, r.Reason, r.NextSteps = e.outcome, e.outcome.ExitCode(), e.code, e.reason, e.next
+	r.Artifacts, r.Changed, r.Stats = e.artifacts, e.changed, &e.stats
+	r.Summary = w.whole(ctx, e.summary, "summary")
+	if e.output != nil {
+		r.Output = json.RawMessage(w.whole(ctx, *e.output, "output"))
+		if !json.Valid(r.Output) {
+			r.Output = nil
+		}
+	}
+	if e.outcome != belay.Completed {
+		r.Resume = w.resumeCommand()
+	}
+	if w.a.JSON {
+		w.printResult(r)
+		return r.Exit, nil
+	}
+	fmt.Fprintln(w.a.Stderr, w.numbers(e))
+	if r.Summary != "" {
+		fmt.Fprintln(w.a.Stdout, text(r.Summary))
+	}
+	if r.NextSteps != "" {
+		fmt.Fprintln(w.a.Stdout, "next: "+text(r.NextSteps))
+	}
+	if r.Output != nil {
+		fmt.Fprintln(w.a.Stdout, string(safeJSON(r.Output)))
+	}
+	if e.outcome != belay.Completed {
+		fmt.Fprintf(w.a.Stderr, "%s: %s (%s)\n", e.outcome, line(e.reason), e.code)
+		fmt.Fprintf(w.a.Stderr, "try: %s, or belay why %s%s\n", r.Resume, w.session, w.a.storeFlag())
+	}
+	return r.Exit, nil
+}
+
+// numbers is the last line: what it took.
+func (w *work) numbers(e ending) string {
+	s := fmt.Sprintf("%s in %s: %s, %s", e.outcome, millis(e.stats.ActiveMS), plural(e.stats.Steps, "step"), plural(e.stats.Calls, "call"))
+	if u := e.stats.Usage; u.Reported {
+		s += fmt.Sprintf(", %s tokens read, %s written", count(u.Input), count(u.Output))
+	}
+	if len(e.changed) > 0 {
+		s += "; changed " + line(strings.Join(e.changed, ", "))
+	}
+	return s
+}
+
+// waits prints what a process leaves behind that waits for a person.
+func (w *work) waits(ctx context.Context, r result) (int, error) {
+	open, err := openActions(ctx, w.store, w.thread)
+	if err != nil {
+		return 0, err
+	}
+	if len(open) == 0 {
+		return 0, belay.Errorf(belay.CodeInternal, "the turn rests and hasn't ended").At(string(w.session)).WithHint("%s", w.resumeCommand())
+	}
+	r.Exit, r.Resume = belay.ExitBlocked, w.resumeCommand()
+	for _, o := range open {
+		r.Waits = append(r.Waits, o.ID)
+	}
+	if w.a.JSON {
+		w.printResult(r)
+		return r.Exit, nil
+	}
+	for _, o := range open {
+		fmt.Fprintf(w.a.Stderr, "waits for a person: %s\n", short(o.Fact.Prompt.Text, 200))
+		for _, c := range howToAnswer(o.ID, o.Fact.Kind) {
+			fmt.Fprintf(w.a.Stderr, "  %s%s\n", c, w.a.storeFlag())
+		}
+	}
+	fmt.Fprintf(w.a.Stderr, "then: %s\n", r.Resume)
+	return r.Exit, nil
+}
+
+func (w *work) printResult(r result) {
+	w.a.printJSON(struct {
+		Result result `json:"result"`
+	}{r})
+}
+
+// whole is the full text of a content. What a fact cuts is in the arguments of
+// the completion, under the field's name.
+func (w *work) whole(ctx context.Context, c belay.Content, field string) string {
+	if c.Ref == nil {
+		return c.Text
+	}
+	b, err := w.store.Get(ctx, c.Ref.Digest)
+	if err != nil {
+		return c.Text
+	}
+	if c.Ref.Media != "application/json" {
+		return string(b)
+	}
+	var args map[string]json.RawMessage
+	var s string
+	switch {
+	case json.Unmarshal(b, &args) != nil || args[field] == nil:
+		return c.Text
+	case json.Unmarshal(args[field], &s) == nil && field == "summary":
+		return s
+	}
+	return string(args[field])
+}
+

@@ -1,0 +1,230 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+
+	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/event"
+	"github.com/belay-run/belay/internal/core/session"
+	"github.com/belay-run/belay/internal/core/thread"
+	"github.com/belay-run/belay/internal/engine"
+	"github.com/belay-run/belay/internal/store"
+	"github.com/belay-run/belay/internal/view"
+)
+
+type resumeCmd struct {
+	Config
+	Last bool   `short:"l" help:"The last session of this workspace."`
+	ID   string `arg:"" optional:"" help:"The session, or the beginning of its id."`
+}
+
+func (c *resumeCmd) run(ctx context.Context, a *app) (int, error) {
+	if c.ID != "" && c.Last {
+		return 0, belay.Errorf(belay.CodeUsage, "an id names one session, --last another").At("--last").WithHint("leave one of them out")
+	}
+	w, s, err := a.openSession(ctx, c.ID, c.Last || c.ID == "")
+	if err != nil {
+		return 0, err
+	}
+	defer w.close()
+	settings, err := a.over(c.Config, s.Settings)
+	if err != nil {
+		return 0, err
+	}
+	w.approvals = settings.Approvals
+	if err := w.goOn(ctx, s, settings); err != nil {
+		return 0, err
+	}
+	return w.see(ctx)
+}
+
+// openSession finds a session that nobody drives and wires this process for it.
+func (a *app) openSession(ctx context.Context, id string, last bool) (*work, *session.State, error) {
+	st, err := a.open(ctx, false)
+	if err != nil {
+		return nil, nil, err
+	}
+	w, err := a.newWork(st)
+	if err != nil {
+		return nil, nil, err
+	}
+	s, err := w.find(ctx, id, last)
+	if err != nil {
+		w.close()
+		return nil, nil, err
+	}
+	return w, s, nil
+}
+
+func (w *work) find(ctx context.Context, id string, last bool) (*session.State, error) {
+	sid, err := w.a.sessionID(ctx, w.store, id, last)
+	if err != nil {
+		return nil, err
+	}
+	owner, err := w.store.OwnerOf(ctx, sid)
+	if err != nil {
+		return nil, err
+	}
+	if owner != nil {
+		return nil, &store.OwnedError{Session: sid, Owner: *owner}
+	}
+	if w.from, err = w.store.End(ctx); err != nil {
+		return nil, err
+	}
+	s, err := sessionState(ctx, w.store, sid)
+	if err != nil {
+		return nil, err
+	}
+	w.session, w.workspace = sid, s.Workspace
+	if n := len(s.Threads); n > 0 {
+		w.thread = s.Threads[n-1]
+	} else {
+		w.thread = belay.ThreadID(belay.NewID(belay.PrefixThread))
+	}
+	if _, err := checkWorkspace(s.Workspace); err != nil {
+		return nil, err
+	}
+	return s, nil
+}
+
+// sessionID is a session of the store by its id, the beginning of it, or as
+// the last of the workspace.
+func (a *app) sessionID(ctx context.Context, st store.Store, id string, last bool) (belay.SessionID, error) {
+	if err := view.Catchup(ctx, st); err != nil {
+		return "", err
+	}
+	if !last {
+		s, err := view.SessionByID(ctx, st, id)
+		if err != nil && waiting(ctx, st, belay.SessionID(id)) {
+			return belay.SessionID(id), nil
+		}
+		return s.ID, err
+	}
+	ws, err := a.workspace()
+	if err != nil {
+		return "", err
+	}
+	all, err := view.Sessions(ctx, st, view.Filter{Workspace: ws, Limit: 1})
+	if err != nil {
+		return "", err
+	}
+	if len(all) == 0 {
+		return "", belay.Errorf(belay.CodeNotFound, "this workspace has no session").At(ws).WithHint("belay run TEXT, or belay sessions list --all")
+	}
+	return all[0].ID, nil
+}
+
+// waiting tells whether a session was accepted and nothing of it was handled yet.
+func waiting(ctx context.Context, st store.Store, id belay.SessionID) bool {
+	orders, err := st.Inbox(ctx, id.Stream())
+	return err == nil && len(orders) > 0
+}
+
+// sessionState folds a session; what it was accepted with counts if no more
+// has happened.
+func sessionState(ctx context.Context, st store.Store, id belay.SessionID) (*session.State, error) {
+	d, _, _, err := engine.Load(ctx, st, id.Stream())
+	if err != nil {
+		return nil, err
+	}
+	s := d.(*session.Decider).State()
+	if s.Session != "" {
+		return s, nil
+	}
+	orders, err := st.Inbox(ctx, id.Stream())
+	if err != nil {
+		return nil, err
+	}
+	for _, o := range orders {
+		switch c := o.Command.(type) {
+		case belay.CreateSession:
+			s.Session, s.Workspace, s.Title, s.Settings = id, c.Workspace, c.Title, c.Settings
+		case belay.SubmitWork:
+			s.Threads, s.Task = append(s.Threads, c.Thread), c.Task
+		}
+	}
+	return s, nil
+}
+
+// goOn brings the thread to where driving it goes on: with the unfinished
+// turn, or with another attempt of a task that ended without success.
+func (w *work) goOn(ctx context.Context, s *session.State, c checked) error {
+	t, err := w.state(ctx)
+	if err != nil {
+		return err
+	}
+	changed := !same(s.Settings, c.Settings) || c.Schema != nil
+	if err := w.update(ctx, s, c); err != nil {
+		return err
+	}
+	switch {
+	case t != nil && t.Turn != nil:
+		w.turn = t.Turn.Turn
+		if !changed {
+			return nil
+		}
+		rules, err := w.nextRules(ctx, c, t.Turn.Rules)
+		if err != nil {
+			return err
+		}
+		return w.store.Enqueue(ctx, w.a.order(w.session, w.thread.Stream(), belay.ResumeThread{Rules: rules}))
+	case t != nil && len(t.Queue) > 0:
+		w.turn = t.Queue[0].Turn
+		return nil
+	case w.unfinished(ctx): // accepted and not handled: the watch learns the turn
+		return nil
+	case t == nil || t.Prev == nil:
+		return belay.Errorf(belay.CodeBadState, "it has no turn to go on with").At(string(w.session)).WithHint("belay run --session %s TEXT", w.session)
+	case t.Prev.Outcome == belay.Completed:
+		return belay.Errorf(belay.CodeBadState, "its last turn is completed").At(string(w.session)).WithHint("belay run --session %s TEXT gives it more to do", w.session)
+	}
+	return w.retry(ctx, s, c)
+}
+
+// retry starts another attempt of the session's newest task on the same thread.
+func (w *work) retry(ctx context.Context, s *session.State, c checked) error {
+	before, err := w.lastRules(ctx)
+	if err != nil {
+		return err
+	}
+	rules, err := w.nextRules(ctx, c, before)
+	if err != nil {
+		return err
+	}
+	w.turn = belay.TurnID(belay.NewID(belay.PrefixTurn))
+	return w.store.Enqueue(ctx, w.a.order(w.session, s.Task.Stream(), belay.RetryTask{Turn: w.turn, Reason: "resumed by " + w.a.principal(), Rules: rules}))
+}
+
+// lastRules are the rules of the thread's newest turn.
+func (w *work) lastRules(ctx context.Context) (belay.Ref, error) {
+	var last belay.Ref
+	for ev, err := range w.store.Read(ctx, w.thread.Stream(), 0) {
+		if err != nil {
+			return last, err
+		}
+		switch p := ev.Data.(type) {
+		case event.TurnStarted:
+			last = p.Rules
+		case event.ThreadUpdated:
+			if p.Rules != nil {
+				last = *p.Rules
+			}
+		}
+	}
+	return last, nil
+}
+
+// nextRules are rules for settings now; the output's schema stays unless
+// another one was given.
+func (w *work) nextRules(ctx context.Context, c checked, before belay.Ref) (belay.Ref, error) {
+	if c.Schema == nil && before.Digest != "" {
+		if raw, err := w.store.Get(ctx, before.Digest); err == nil {
+			var r thread.Rules
+			if json.Unmarshal(raw, &r) == nil {
+				c.Schema = r.Output
+			}
+		}
+	}
+	return w.rules(ctx, c, w.workspace, w.a.principal())
+}

@@ -1,0 +1,240 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"text/tabwriter"
+
+	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/internal/store"
+	"github.com/belay-run/belay/internal/view"
+)
+
+type sessionsCmd struct {
+	List      listCmd      `cmd:"" default:"withargs" help:"List the sessions of this workspace."`
+	Show      showCmd      `cmd:"" help:"Show one session."`
+	Resume    resumeCmd    `cmd:"" help:"Go on with a session: its unfinished turn, or another attempt."`
+	Interrupt interruptCmd `cmd:"" help:"End the running turn; its partial text is kept."`
+}
+
+type listCmd struct {
+	All bool `short:"a" help:"The sessions of all workspaces."`
+}
+
+func (c *listCmd) run(ctx context.Context, a *app) (int, error) {
+	var f view.Filter
+	if !c.All {
+		ws, err := a.workspace()
+		if err != nil {
+			return 0, err
+		}
+		f.Workspace = ws
+	}
+	dir, err := a.storeDir()
+	if err != nil {
+		return 0, err
+	}
+	if !hasStore(dir) {
+		return a.noSessions(c.All)
+	}
+	st, err := a.open(ctx, false)
+	if err != nil {
+		return 0, err
+	}
+	defer st.Close()
+	if err := view.Catchup(ctx, st); err != nil {
+		return 0, err
+	}
+	all, err := view.Sessions(ctx, st, f)
+	if err != nil {
+		return 0, err
+	}
+	if a.JSON {
+		for _, s := range all {
+			a.printJSON(s)
+		}
+		return belay.ExitOK, nil
+	}
+	if len(all) == 0 {
+		return a.noSessions(c.All)
+	}
+	a.table(all, c.All)
+	return belay.ExitOK, nil
+}
+
+func (a *app) noSessions(all bool) (int, error) {
+	if !a.JSON {
+		where := "in this workspace (--all lists every workspace)"
+		if all {
+			where = "in this store"
+		}
+		fmt.Fprintf(a.Stderr, "no sessions %s; belay run TEXT starts one\n", where)
+	}
+	return belay.ExitOK, nil
+}
+
+func (a *app) table(all []view.Session, workspaces bool) {
+	t := tabwriter.NewWriter(a.Stdout, 0, 0, 2, ' ', 0)
+	fmt.Fprint(t, "SESSION\tSTATUS\tCHANGED\tTITLE")
+	if workspaces {
+		fmt.Fprint(t, "\tWORKSPACE")
+	}
+	fmt.Fprintln(t)
+	for _, s := range all {
+		fmt.Fprintf(t, "%s\t%s\t%s ago\t%s", s.ID, statusOf(s), ago(a.Now().Sub(s.Updated)), short(s.Title, 60))
+		if workspaces {
+			fmt.Fprintf(t, "\t%s", line(s.Workspace))
+		}
+		fmt.Fprintln(t)
+	}
+	t.Flush() //nolint:errcheck // nobody is left to tell
+}
+
+// statusOf is a session in a word: how its turn ended, or where it stands.
+func statusOf(s view.Session) string {
+	switch t := s.Turn(); {
+	case t == nil:
+		return "new"
+	case t.Status == view.Ended:
+		return string(t.Outcome)
+	default:
+		return t.Status
+	}
+}
+
+type showCmd struct {
+	ID string `arg:"" help:"The session, or the beginning of its id."`
+}
+
+// shown is a session and who drives it, as JSON.
+type shown struct {
+	view.Session
+	Owner *store.Owner `json:"owner,omitempty"`
+}
+
+func (c *showCmd) run(ctx context.Context, a *app) (int, error) {
+	st, err := a.open(ctx, false)
+	if err != nil {
+		return 0, err
+	}
+	defer st.Close()
+	if err := view.Catchup(ctx, st); err != nil {
+		return 0, err
+	}
+	s, err := view.SessionByID(ctx, st, c.ID)
+	if err != nil {
+		return 0, err
+	}
+	owner, err := st.OwnerOf(ctx, s.ID)
+	if err != nil {
+		return 0, err
+	}
+	if a.JSON {
+		a.printJSON(shown{s, owner})
+		return belay.ExitOK, nil
+	}
+	a.show(s, owner)
+	return belay.ExitOK, nil
+}
+
+func (a *app) show(s view.Session, owner *store.Owner) {
+	row := func(name, format string, args ...any) {
+		fmt.Fprintf(a.Stdout, "%-10s %s\n", name, line(fmt.Sprintf(format, args...)))
+	}
+	row("session", "%s", s.ID)
+	row("title", "%s", s.Title)
+	row("workspace", "%s", s.Workspace)
+	row("model", "%s %s, mode %s", s.Provider, s.Model, s.Mode)
+	row("status", "%s", statusOf(s))
+	if t := s.Turn(); t != nil {
+		if t.Reason != "" {
+			row("reason", "%s (%s)", t.Reason, t.Code)
+		}
+		if t.Summary != "" {
+			row("summary", "%s", t.Summary)
+		}
+	}
+	row("used", "%s, %s, %s of active time, %s tokens read, %s written", plural(s.Counts.Steps, "step"), plural(s.Counts.Calls, "call"),
+		s.Active.String(), count(s.Usage.Input), count(s.Usage.Output))
+	for _, f := range s.Files {
+		row("file", "%s %s", f.Op, f.Path)
+	}
+	if owner != nil {
+		row("driven by", "process %d on %s, since %s", owner.PID, owner.Host, ago(a.Now().Sub(owner.Since)))
+	}
+	for _, o := range s.Actions {
+		row("waits", "%s", o.Prompt)
+		row("", "until %s", o.Until.Local().Format("2 Jan 15:04"))
+		for _, cmd := range howToAnswer(o.ID, o.Kind) {
+			row("", "%s", cmd)
+		}
+	}
+	if t := s.Turn(); owner == nil && t != nil && t.Outcome != belay.Completed {
+		row("try", "belay sessions resume %s", s.ID)
+	}
+}
+
+type interruptCmd struct {
+	ID     string `arg:"" help:"The session, or the beginning of its id."`
+	Reason string `short:"m" placeholder:"TEXT" help:"Why."`
+}
+
+func (c *interruptCmd) run(ctx context.Context, a *app) (int, error) {
+	st, err := a.open(ctx, false)
+	if err != nil {
+		return 0, err
+	}
+	r, err := a.runtime(st, nil)
+	if err != nil {
+		return 0, err
+	}
+	defer r.close()
+	id, err := a.sessionID(ctx, st, c.ID, false)
+	if err != nil {
+		return 0, err
+	}
+	s, err := sessionState(ctx, st, id)
+	if err != nil {
+		return 0, err
+	}
+	if len(s.Threads) == 0 {
+		return 0, belay.Errorf(belay.CodeBadState, "no turn is running").At(string(id))
+	}
+	ans, err := r.engine.Submit(ctx, a.order(id, s.Threads[len(s.Threads)-1].Stream(), belay.InterruptTurn{Reason: c.Reason}))
+	if err != nil {
+		return 0, err
+	}
+	return a.accepted(ctx, r, id, "interrupted", ans.Pending)
+}
+
+// told is what became of a command, as JSON.
+type told struct {
+	Session belay.SessionID `json:"session"`
+	Result  string          `json:"result"`
+	Pending bool            `json:"pending,omitempty"` // accepted, and not handled yet
+	Resume  string          `json:"resume,omitempty"`  // nobody drives the session
+}
+
+// accepted says what became of a command for another process's session.
+func (a *app) accepted(ctx context.Context, r *runtime, id belay.SessionID, what string, pending bool) (int, error) {
+	owner, err := r.store.OwnerOf(ctx, id)
+	if err != nil {
+		return 0, err
+	}
+	t := told{Session: id, Result: what, Pending: pending}
+	if owner == nil {
+		t.Resume = "belay sessions resume " + string(id) + a.storeFlag()
+	}
+	switch {
+	case a.JSON:
+		a.printJSON(t)
+	case pending:
+		fmt.Fprintln(a.Stdout, "accepted, not yet handled")
+	default:
+		fmt.Fprintln(a.Stdout, what)
+	}
+	if !a.JSON && t.Resume != "" && what != "interrupted" {
+		fmt.Fprintf(a.Stdout, "nobody drives the session; go on with: %s\n", t.Resume)
+	}
+	return belay.ExitOK, nil
+}

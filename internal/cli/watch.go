@@ -1,0 +1,212 @@
+package cli
+
+import (
+	"bufio"
+	"context"
+	"sync"
+	"time"
+
+	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/event"
+	"github.com/belay-run/belay/internal/engine"
+)
+
+// watch follows the log of one session and shows it. Its goroutine is the only
+// one that writes to the terminal while a session runs; the others hand it what
+// flows and what they have to say.
+type watch struct {
+	a    *app
+	w    *work
+	stop context.CancelCauseFunc
+	live *live
+	ask  *prompt // what is being asked here; nil when nothing is
+	next []prompt
+	end  ending
+
+	lines  chan string // what the person typed; nil until something was asked
+	kicked chan struct{}
+
+	mu    sync.Mutex
+	flows []engine.Live
+	notes []string
+}
+
+// ending is how the turn ended, as its facts say.
+type ending struct {
+	over      bool
+	outcome   belay.Outcome
+	code      string
+	reason    string
+	summary   belay.Content
+	next      string
+	output    *belay.Content
+	artifacts []string
+	stats     event.TurnStats
+	changed   []string
+}
+
+func newWatch(a *app, w *work) *watch {
+	return &watch{a: a, w: w, kicked: make(chan struct{}, 1)}
+}
+
+// begin is called when the session is known, before anything runs.
+func (u *watch) begin(stop context.CancelCauseFunc) {
+	u.stop = stop
+	u.live = newLive(u.a)
+	u.live.println("session " + string(u.w.session) + " in " + u.w.workspace)
+}
+
+// flow takes what happens between facts; it must return at once.
+func (u *watch) flow(l engine.Live) {
+	u.mu.Lock()
+	u.flows = append(u.flows, l)
+	u.mu.Unlock()
+	u.kick()
+}
+
+// note says something between the lines.
+func (u *watch) note(s string) {
+	u.mu.Lock()
+	u.notes = append(u.notes, s)
+	u.mu.Unlock()
+	u.kick()
+}
+
+func (u *watch) kick() {
+	select {
+	case u.kicked <- struct{}{}:
+	default:
+	}
+}
+
+// run shows the session until ended is closed, and then what is left.
+func (u *watch) run(ctx context.Context, ended <-chan struct{}) error {
+	var tick <-chan time.Time
+	if u.live.moving {
+		t := time.NewTicker(200 * time.Millisecond)
+		defer t.Stop()
+		tick = t.C
+	}
+	if err := u.standing(ctx); err != nil {
+		return err
+	}
+	for {
+		changed := u.w.store.Changed(ctx)
+		if err := u.facts(ctx); err != nil {
+			return err
+		}
+		u.flush()
+		u.prompt()
+		select {
+		case <-changed:
+		case <-u.kicked:
+		case <-tick:
+			u.live.paint(u.a.Now())
+		case l, ok := <-u.lines:
+			u.typed(ctx, l, ok)
+		case <-ended:
+			err := u.facts(ctx)
+			u.flush()
+			u.live.clear()
+			return err
+		}
+	}
+}
+
+// facts shows what was recorded since the last look.
+func (u *watch) facts(ctx context.Context) error {
+	for r, err := range u.w.store.Scan(ctx, u.w.from) {
+		if err != nil {
+			return err
+		}
+		u.w.from = r.Position
+		if r.Event.IDs.Session != u.w.session {
+			continue
+		}
+		if _, ok := r.Event.Data.(event.ModelCompleted); ok {
+			u.flush() // its text was there before it
+		}
+		u.took(ctx, r.Event)
+	}
+	return nil
+}
+
+func (u *watch) took(ctx context.Context, ev event.Envelope) {
+	if u.a.JSON {
+		u.a.printJSON(ev)
+	} else {
+		u.live.fact(ev)
+	}
+	if _, ok := ev.Data.(event.TurnSubmitted); ok && u.w.turn == "" {
+		u.w.turn = ev.IDs.Turn // it was accepted by a process that is gone
+	}
+	if ev.IDs.Turn == u.w.turn {
+		u.end.fold(ev)
+	}
+	switch p := ev.Data.(type) {
+	case event.ActionRequired:
+		u.asked(ctx, ev.IDs.Action, p)
+	case event.ActionResolved:
+		u.resolved(ev.IDs.Action)
+	}
+}
+
+// fold takes what a fact says about how the turn ends.
+func (e *ending) fold(ev event.Envelope) {
+	switch p := ev.Data.(type) {
+	case event.ArtifactChanged:
+		if p.Kind == "file" {
+			e.changed = appendNew(e.changed, p.Path)
+		}
+	case event.TurnCompleted:
+		e.over, e.outcome, e.summary, e.next, e.output, e.artifacts, e.stats = true, belay.Completed, p.Summary, p.NextSteps, p.Output, p.Artifacts, p.Stats
+	case event.TurnFailed:
+		e.over, e.outcome, e.code, e.reason, e.stats = true, p.Outcome, p.Code, p.Reason, p.Stats
+		if p.Partial != "" || p.PartialRef != nil {
+			e.summary = belay.Content{Text: p.Partial, Ref: p.PartialRef}
+		}
+	}
+}
+
+func appendNew(list []string, s string) []string {
+	for _, have := range list {
+		if have == s {
+			return list
+		}
+	}
+	return append(list, s)
+}
+
+// flush shows what flowed and what was said since the last look.
+func (u *watch) flush() {
+	u.mu.Lock()
+	flows, notes := u.flows, u.notes
+	u.flows, u.notes = nil, nil
+	u.mu.Unlock()
+	if !u.a.JSON {
+		for _, l := range flows {
+			u.live.flow(l)
+		}
+	}
+	for _, n := range notes {
+		u.live.println(line(n))
+	}
+}
+
+// read starts to read what the person types. The goroutine ends with the
+// input, or with the process: a read from a terminal can't be taken back.
+func (u *watch) read() {
+	if u.lines != nil {
+		return
+	}
+	lines := make(chan string)
+	u.lines = lines
+	in := u.a.Stdin
+	go func() {
+		defer close(lines)
+		s := bufio.NewScanner(in)
+		for s.Scan() {
+			lines <- s.Text()
+		}
+	}()
+}

@@ -1,0 +1,147 @@
+package cli
+
+import (
+	"context"
+	_ "embed"
+	"encoding/json"
+	"errors"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+
+	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/internal/core/thread"
+	"github.com/belay-run/belay/internal/engine"
+	"github.com/belay-run/belay/internal/model"
+	"github.com/belay-run/belay/internal/model/scripted"
+	"github.com/belay-run/belay/internal/policy"
+	"github.com/belay-run/belay/internal/secret"
+	"github.com/belay-run/belay/internal/store"
+	"github.com/belay-run/belay/internal/store/sqlite"
+	"github.com/belay-run/belay/internal/tool"
+	"github.com/belay-run/belay/internal/tool/file"
+	"github.com/belay-run/belay/internal/tool/plan"
+	"github.com/belay-run/belay/internal/tool/shell"
+)
+
+//go:embed system.md
+var systemPrompt string
+
+// scriptedPrefix begins the names of the providers that play a file.
+const scriptedPrefix = "scripted:"
+
+// builtin lists the tools of an agent. The list is the documentation.
+func (a *app) builtin() []tool.Tool {
+	return slices.Concat(file.Tools(), shell.Tools(shell.Config{Environ: a.Env}), plan.Tools())
+}
+
+// toolNames are the tools that a person can allow.
+func (a *app) toolNames() []string {
+	var names []string
+	for _, t := range a.builtin() {
+		if s := t.Spec(); s.Handled == "" {
+			names = append(names, s.Name)
+		}
+	}
+	return names
+}
+
+// boundary is what confines a turn's processes: nothing, and it is said so.
+func boundary() thread.Boundary {
+	return thread.Boundary{Level: "L0", Why: "this build has no sandbox", Network: "full"}
+}
+
+// models finds providers by the names that settings use, each made once.
+type models struct {
+	mu   sync.Mutex
+	made map[string]model.Provider
+}
+
+func (a *app) provider(name string) (model.Provider, error) {
+	a.models.mu.Lock()
+	defer a.models.mu.Unlock()
+	if p := a.models.made[name]; p != nil {
+		return p, nil
+	}
+	file, ok := strings.CutPrefix(name, scriptedPrefix)
+	if !ok {
+		return nil, belay.Errorf(belay.CodeNoProvider, "this build has no provider %q", name).WithHint("--script FILE")
+	}
+	s, err := scripted.Load(file)
+	if err != nil {
+		return nil, err
+	}
+	if a.models.made == nil {
+		a.models.made = map[string]model.Provider{}
+	}
+	p := scripted.New(s)
+	a.models.made[name] = p
+	return p, nil
+}
+
+// open opens the store; make says whether it may be made.
+func (a *app) open(ctx context.Context, make bool) (store.Store, error) {
+	dir, err := a.storeDir()
+	if err != nil {
+		return nil, err
+	}
+	if !make && !hasStore(dir) {
+		return nil, belay.Errorf(belay.CodeNotFound, "there is no store yet").At(dir).WithHint("belay run TEXT makes it; --store DIR names another")
+	}
+	return sqlite.Open(ctx, dir, sqlite.Options{Now: a.Now})
+}
+
+// runtime is what drives sessions in this process.
+type runtime struct {
+	store  store.Store
+	engine *engine.Engine
+	tools  *tool.Set
+	scrub  func([]byte) []byte
+}
+
+// runtime wires an engine onto a store. show gets what flows between facts.
+func (a *app) runtime(st store.Store, show func(engine.Live)) (*runtime, error) {
+	set, err := tool.NewSet(a.builtin()...)
+	if err != nil {
+		return nil, err
+	}
+	secrets := secret.FromEnviron(a.Env)
+	e, err := engine.New(engine.Config{
+		Store: st, Owner: store.ThisProcess(), Provider: a.provider, Tools: set, Secrets: secrets, Now: a.Now, Live: show, Point: a.Point,
+	})
+	return &runtime{store: st, engine: e, tools: set, scrub: secrets.Bytes}, err
+}
+
+// close gives everything back.
+func (r *runtime) close() error { return errors.Join(r.engine.Close(), r.store.Close()) }
+
+// rules are what a turn is decided by, kept as content.
+func (r *runtime) rules(ctx context.Context, c checked, ws, by string) (belay.Ref, error) {
+	rules := thread.Rules{Settings: c.Settings, Tools: r.tools.Specs(), System: systemPrompt, Workspace: ws, Output: c.Schema, Boundary: boundary()}
+	for _, name := range c.Allow {
+		rules.Grants = append(rules.Grants, policy.Grant{Tool: name, Tier: policy.TierUser, Kind: "rule", By: by})
+	}
+	b, err := json.Marshal(rules)
+	if err != nil {
+		return belay.Ref{}, err
+	}
+	return r.store.Put(ctx, b, "application/json")
+}
+
+// principal is who gives commands here.
+func (a *app) principal() string {
+	for _, name := range []string{"USER", "LOGNAME"} {
+		if v := a.env(name); v != "" && len(v) <= 64 && belay.CheckID("user", v) == nil {
+			return "user:" + v
+		}
+	}
+	return "user:" + strconv.Itoa(syscall.Getuid())
+}
+
+// order is a command of the person at this terminal.
+func (a *app) order(session belay.SessionID, to belay.StreamID, c belay.Command) belay.Order {
+	return belay.Order{ID: belay.CommandID(belay.NewID(belay.PrefixCommand)), Principal: a.principal(), Time: a.Now().UTC(),
+		Session: session, Stream: to, Command: c}
+}

@@ -1,0 +1,231 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"sync"
+	"syscall"
+
+	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/internal/core/session"
+	"github.com/belay-run/belay/internal/core/thread"
+	"github.com/belay-run/belay/internal/engine"
+	"github.com/belay-run/belay/internal/store"
+)
+
+// work is one turn of a session that this process sees through.
+type work struct {
+	*runtime
+	a         *app
+	session   belay.SessionID
+	thread    belay.ThreadID
+	turn      belay.TurnID
+	workspace string
+	approvals belay.Approvals
+	from      store.Position // what was there before
+	watch     *watch
+	abandoned bool // left at once: what runs still uses the store
+}
+
+// close gives back what the process has; a process that leaves at once is
+// given back by the system.
+func (w *work) close() {
+	if !w.abandoned {
+		w.runtime.close() //nolint:errcheck // everything that was accepted is durable; there is nobody to tell
+	}
+}
+
+// newWork wires a process that will drive one session.
+func (a *app) newWork(st store.Store) (*work, error) {
+	w := &work{a: a}
+	w.watch = newWatch(a, w)
+	r, err := a.runtime(st, w.watch.flow)
+	if err != nil {
+		return nil, errors.Join(err, st.Close())
+	}
+	w.runtime = r
+	return w, nil
+}
+
+// begin makes a session and gives it its first task. Both are accepted before
+// anything is driven; whoever drives the session handles them in order.
+func (w *work) begin(ctx context.Context, ws, title string, c checked, task string) error {
+	w.session = belay.SessionID(belay.NewID(belay.PrefixSession))
+	w.thread = belay.ThreadID(belay.NewID(belay.PrefixThread))
+	w.workspace = ws
+	var err error
+	if w.from, err = w.store.End(ctx); err != nil {
+		return err
+	}
+	create := belay.CreateSession{Workspace: ws, Title: string(w.scrub([]byte(title))), Settings: c.Settings}
+	if err := w.store.Enqueue(ctx, w.a.order(w.session, w.session.Stream(), create)); err != nil {
+		return err
+	}
+	return w.submit(ctx, c, task)
+}
+
+// submit puts a task into the session's inbox.
+func (w *work) submit(ctx context.Context, c checked, task string) error {
+	w.turn = belay.TurnID(belay.NewID(belay.PrefixTurn))
+	w.approvals = c.Approvals
+	rules, err := w.rules(ctx, c, w.workspace, w.a.principal())
+	if err != nil {
+		return err
+	}
+	content, err := w.content(ctx, task)
+	if err != nil {
+		return err
+	}
+	return w.store.Enqueue(ctx, w.a.order(w.session, w.session.Stream(), belay.SubmitWork{
+		Thread: w.thread, Task: belay.TaskID(belay.NewID(belay.PrefixTask)), Turn: w.turn, Text: content, Rules: rules,
+	}))
+}
+
+// maxInline is how much of a task a fact holds itself, in bytes.
+const maxInline = 4 << 10
+
+// content is a task without secrets, in a blob when it is long.
+func (w *work) content(ctx context.Context, task string) (belay.Content, error) {
+	clean := w.scrub([]byte(task))
+	if len(clean) <= maxInline {
+		return belay.Content{Text: string(clean)}, nil
+	}
+	ref, err := w.store.Put(ctx, clean, "text/plain")
+	return belay.Content{Text: short(string(clean), 200), Ref: &ref}, err
+}
+
+// update records settings that differ from the session's.
+func (w *work) update(ctx context.Context, s *session.State, c checked) error {
+	if same(s.Settings, c.Settings) {
+		return nil
+	}
+	return w.store.Enqueue(ctx, w.a.order(w.session, w.session.Stream(), belay.UpdateSession{Settings: c.Settings}))
+}
+
+func same(a, b belay.Settings) bool {
+	x, _ := json.Marshal(a)
+	y, _ := json.Marshal(b)
+	return string(x) == string(y)
+}
+
+// state is the thread as its facts say, or nil when it isn't open.
+func (w *work) state(ctx context.Context) (*thread.State, error) {
+	if w.thread == "" {
+		return nil, nil
+	}
+	d, seq, _, err := engine.Load(ctx, w.store, w.thread.Stream())
+	if err != nil || seq == 0 {
+		return nil, err
+	}
+	return d.(*thread.Decider).State(), nil
+}
+
+// unfinished tells whether a turn of the thread hasn't ended, or work waits.
+func (w *work) unfinished(ctx context.Context) bool {
+	if rows, err := w.store.Lanes(ctx, w.session); err == nil {
+		for _, r := range rows {
+			if r.Inbox > 0 || r.Runnable {
+				return true
+			}
+		}
+	}
+	s, err := w.state(ctx)
+	return err == nil && s != nil && (s.Turn != nil || len(s.Queue) > 0)
+}
+
+// Ways in which a process stops driving before the turn has ended.
+var (
+	errTerminated = errors.New("the process was told to end")
+	errNobody     = errors.New("nobody is left to answer")
+)
+
+// see drives the session until its turn has ended or waits for somebody who
+// isn't here, shows what happens, and says how it ended.
+func (w *work) see(ctx context.Context) (int, error) {
+	ctx, stop := context.WithCancelCause(ctx)
+	defer stop(nil)
+	w.watch.begin(stop)
+	var wg sync.WaitGroup
+	ended, shown := make(chan struct{}), make(chan error, 1)
+	driven := make(chan error, 1)
+	wg.Go(func() { shown <- w.watch.run(context.WithoutCancel(ctx), ended) })
+	wg.Go(func() { driven <- w.engine.Session(ctx, w.session, w.keep(ctx)) })
+	interrupted := false
+	for {
+		select {
+		case err := <-driven:
+			close(ended)
+			err = errors.Join(err, <-shown)
+			wg.Wait()
+			return w.conclude(ctx, err)
+		case sig := <-w.a.Signals:
+			switch {
+			case sig == syscall.SIGTERM:
+				stop(errTerminated)
+			case interrupted:
+				// At once: whatever runs is killed with this process, and the next
+				// one finds out what became of it.
+				w.abandoned = true
+				fmt.Fprintf(w.a.Stderr, "\nleft at once; go on with: %s\n", w.resumeCommand())
+				return belay.ExitCancelled, nil
+			default:
+				interrupted = true
+				w.interrupt(ctx, sig)
+			}
+		}
+	}
+}
+
+// interrupt asks the turn to end; its partial text is kept.
+func (w *work) interrupt(ctx context.Context, sig os.Signal) {
+	w.watch.note("interrupting; again to leave at once")
+	order := w.a.order(w.session, w.thread.Stream(), belay.InterruptTurn{Reason: "interrupted at the terminal (" + sig.String() + ")"})
+	if err := w.store.Enqueue(ctx, order); err != nil {
+		w.watch.note("the interrupt can't be recorded: " + err.Error())
+	}
+}
+
+// keep tells, when everything rests, whether to wait for an answer.
+func (w *work) keep(ctx context.Context) func([]store.LaneRow) bool {
+	return func([]store.LaneRow) bool {
+		if w.approvals != belay.ApprovalsWait && !(w.approvals == belay.ApprovalsAsk && w.a.interactive()) {
+			return false
+		}
+		s, err := w.state(context.WithoutCancel(ctx))
+		return err == nil && s != nil && len(openAsks(s)) > 0
+	}
+}
+
+// openAsks are the questions that wait in a thread.
+func openAsks(s *thread.State) []thread.Ask {
+	var asks []thread.Ask
+	if s.Turn == nil {
+		return nil
+	}
+	if a := s.Turn.Ask; a != nil && a.Open {
+		asks = append(asks, *a)
+	}
+	if s.Turn.Step != nil {
+		for _, c := range s.Turn.Step.Calls {
+			if c.Ask != nil && c.Ask.Open && !c.Over {
+				asks = append(asks, *c.Ask)
+			}
+		}
+	}
+	return asks
+}
+
+func (w *work) resumeCommand() string {
+	return "belay sessions resume " + string(w.session) + w.a.storeFlag()
+}
+
+// storeFlag names the store in a command that is printed, when it was named here.
+func (a *app) storeFlag() string {
+	if a.Store == "" || a.Store == a.env("BELAY_STORE") {
+		return ""
+	}
+	return " --store " + a.abs(a.Store)
+}

@@ -1,0 +1,126 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/event"
+	"github.com/belay-run/belay/internal/store"
+)
+
+// Answer is what became of a command.
+type Answer struct {
+	Events  []event.Envelope // the facts it caused
+	Pending bool             // accepted, and not handled within the time given
+}
+
+// answerWithin is how long Submit waits for the owner to act.
+const answerWithin = 2 * time.Second
+
+// Submit brings a command to its stream and waits for the facts that answer
+// it. It is durable once it is accepted. A session that this engine or another
+// live process drives gets it through its inbox; else the engine claims the
+// session, handles the command, starts no effects and gives the session back.
+// A refusal is the decider's *belay.Error.
+func (e *Engine) Submit(ctx context.Context, o belay.Order) (Answer, error) {
+	if o.Time.IsZero() {
+		o.Time = e.c.Now().UTC()
+	}
+	from, err := e.c.Store.End(ctx)
+	if err != nil {
+		return Answer{}, err
+	}
+	if err := e.c.Store.Enqueue(ctx, e.scrubOrder(o)); err != nil {
+		return Answer{}, err
+	}
+	e.mu.Lock()
+	mine := e.owned[o.Session] != nil
+	e.mu.Unlock()
+	if mine {
+		e.notify(o.Session, o.Stream)
+	} else if err := e.handleHere(ctx, o.Session); err != nil {
+		if _, live := errors.AsType[*store.OwnedError](err); !live {
+			return Answer{}, err
+		}
+	}
+	return e.answer(ctx, from, o)
+}
+
+// handleHere claims a session, lets its streams handle their commands without
+// starting effects, and gives it back.
+func (e *Engine) handleHere(ctx context.Context, id belay.SessionID) error {
+	own, err := e.claim(ctx, id)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, e.release(context.WithoutCancel(ctx), id)) }()
+	for {
+		rows, err := e.c.Store.Lanes(ctx, id)
+		if err != nil {
+			return err
+		}
+		handled := false
+		for _, row := range rows {
+			if row.Inbox == 0 {
+				continue
+			}
+			handled = true
+			if err := e.newDrive(id, own.epoch, row.Stream, true).run(ctx); err != nil {
+				return err
+			}
+		}
+		if !handled {
+			return nil
+		}
+	}
+}
+
+// answer waits for the facts that carry the command's id.
+func (e *Engine) answer(ctx context.Context, from store.Position, o belay.Order) (Answer, error) {
+	deadline := time.NewTimer(answerWithin)
+	defer deadline.Stop()
+	var a Answer
+	for {
+		changed := e.c.Store.Changed(ctx)
+		for r, err := range e.c.Store.Scan(ctx, from) {
+			if err != nil {
+				return a, err
+			}
+			from = r.Position
+			if r.Event.IDs.Request != o.ID {
+				continue
+			}
+			if m, ok := r.Event.Data.(event.ChannelMessage); ok && m.Kind == "audit" {
+				return a, &belay.Error{Code: belay.Code(m.Code), Message: m.Message, Hint: m.Hint}
+			}
+			a.Events = append(a.Events, r.Event)
+		}
+		if len(a.Events) > 0 || !e.waits(ctx, o) {
+			return a, nil
+		}
+		select {
+		case <-changed:
+		case <-deadline.C:
+			a.Pending = true
+			return a, nil
+		case <-ctx.Done():
+			return a, ctx.Err()
+		}
+	}
+}
+
+// waits tells whether the command is still in its inbox.
+func (e *Engine) waits(ctx context.Context, o belay.Order) bool {
+	orders, err := e.c.Store.Inbox(ctx, o.Stream)
+	if err != nil {
+		return true
+	}
+	for _, w := range orders {
+		if w.ID == o.ID {
+			return true
+		}
+	}
+	return false
+}

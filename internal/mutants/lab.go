@@ -1,0 +1,158 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"time"
+)
+
+// What became of a mutant.
+const (
+	caught   = "caught"
+	survived = "SURVIVED"
+	misfit   = "MISFIT" // it doesn't apply, or doesn't compile
+)
+
+// most is how long one suite may run under a mutant. A program that hangs is
+// broken too, and noticed by it.
+const most = "60s"
+
+type verdict struct {
+	what   string
+	by     string // the suite that noticed
+	output string
+	took   time.Duration
+}
+
+// lab builds and runs tests; root is where the module is, dir is scratch space.
+type lab struct{ root, dir string }
+
+// sound holds the suites against the tree as it is: a suite that fails without
+// a mutant, or runs nothing, can't tell anything about one.
+func (l lab) sound(ctx context.Context, all []mutant) error {
+	seen := map[suite]bool{}
+	for _, m := range all {
+		for _, s := range m.caught {
+			if seen[s] {
+				continue
+			}
+			seen[s] = true
+			out, err := l.test(ctx, s, "", filepath.Join(l.dir, fmt.Sprintf("sound-%d.test", len(seen))))
+			if err != nil {
+				return fmt.Errorf("%s -run %s fails without any mutant: %w\n%s", s.pkg, s.run, err, out)
+			}
+			if !ran(out, s.run) {
+				return fmt.Errorf("%s -run %s: no test has that name", s.pkg, s.run)
+			}
+		}
+	}
+	return nil
+}
+
+// ran tells whether a test as deep as the pattern began.
+func ran(out, pattern string) bool {
+	deep := strings.Repeat(`[^\n/]+/`, strings.Count(pattern, "/"))
+	return regexp.MustCompile(`(?m)^=== RUN +` + deep + `\S`).MatchString(out)
+}
+
+// try lays a mutant over the tree and runs its suites until one fails.
+func (l lab) try(ctx context.Context, n int, m mutant) (v verdict) {
+	began := time.Now()
+	defer func() { v.took = time.Since(began) }()
+	overlay, err := l.overlay(n, m.edits)
+	if err != nil {
+		return verdict{what: misfit, output: "  " + err.Error() + "\n"}
+	}
+	var said strings.Builder
+	for i, s := range m.caught {
+		out, err := l.test(ctx, s, overlay, filepath.Join(l.dir, fmt.Sprintf("m%d-%d.test", n, i)))
+		said.WriteString(out)
+		switch {
+		case errors.Is(err, errBuild):
+			return verdict{what: misfit, output: out}
+		case err != nil:
+			return verdict{what: caught, by: "  (" + s.pkg + " " + s.run + ")", output: out}
+		}
+	}
+	return verdict{what: survived, output: lastLines(said.String(), 8)}
+}
+
+// lastLines is the end of a text, indented.
+func lastLines(s string, n int) string {
+	lines := strings.Split(strings.TrimSpace(s), "\n")
+	lines = lines[max(0, len(lines)-n):]
+	return "  " + strings.Join(lines, "\n  ") + "\n"
+}
+
+// overlay writes the changed files and the list that the go command reads.
+func (l lab) overlay(n int, edits []edit) (string, error) {
+	replaced := map[string]string{}
+	texts := map[string]string{}
+	for _, e := range edits {
+		file, err := filepath.Abs(filepath.Join(l.root, e.file))
+		if err != nil {
+			return "", err
+		}
+		if _, ok := texts[file]; !ok {
+			b, err := os.ReadFile(file)
+			if err != nil {
+				return "", err
+			}
+			texts[file] = string(b)
+		}
+		if texts[file], err = e.apply(texts[file]); err != nil {
+			return "", err
+		}
+	}
+	for file, text := range texts {
+		to := filepath.Join(l.dir, fmt.Sprintf("m%d-%d.go", n, len(replaced)))
+		if err := os.WriteFile(to, []byte(text), 0o600); err != nil {
+			return "", err
+		}
+		replaced[file] = to
+	}
+	b, err := json.Marshal(struct{ Replace map[string]string }{replaced})
+	if err != nil {
+		return "", err
+	}
+	list := filepath.Join(l.dir, fmt.Sprintf("m%d.json", n))
+	return list, os.WriteFile(list, b, 0o600)
+}
+
+// apply makes the edit; the old text must stand there once.
+func (e edit) apply(src string) (string, error) {
+	switch n := strings.Count(src, e.old); {
+	case n != 1:
+		return "", fmt.Errorf("%s: the text to break occurs %d times, not once: %q", e.file, n, e.old)
+	case e.old == e.new:
+		return "", fmt.Errorf("%s: the edit changes nothing: %q", e.file, e.old)
+	}
+	return strings.Replace(src, e.old, e.new, 1), nil
+}
+
+var errBuild = errors.New("it doesn't compile")
+
+// test builds a package's tests into bin and runs some of them.
+func (l lab) test(ctx context.Context, s suite, overlay, bin string) (string, error) {
+	args := []string{"test", "-c", "-vet=off", "-o", bin}
+	if overlay != "" {
+		args = append(args, "-overlay", overlay)
+	}
+	build := exec.CommandContext(ctx, "go", append(args, s.pkg)...)
+	build.Dir = l.root
+	if out, err := build.CombinedOutput(); err != nil {
+		return string(out), fmt.Errorf("%w: %w", errBuild, err)
+	}
+	defer os.Remove(bin)
+	run := exec.CommandContext(ctx, bin, "-test.run", s.run, "-test.timeout", most, "-test.failfast", "-test.v")
+	run.Dir = filepath.Join(l.root, s.pkg)
+	out, err := run.CombinedOutput()
+	return string(out), err
+}

@@ -1,0 +1,195 @@
+package view
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/event"
+	"github.com/belay-run/belay/internal/store"
+)
+
+// name is the view's name in the store. Its number changes with the shape of a
+// row: another build then folds a view of its own instead of misreading this one.
+const name = "sessions/1"
+
+// Keys of rows. Sessions come first, so that a listing ends where actions begin.
+const (
+	sessionKey = "1/" // + session id: a Session
+	actionKey  = "2/" // + action id: a place, kept after the answer
+)
+
+// place is where an action belongs.
+type place struct {
+	Session belay.SessionID `json:"session"`
+	Thread  belay.ThreadID  `json:"thread,omitempty"`
+	Stream  belay.StreamID  `json:"stream"`
+	Turn    belay.TurnID    `json:"turn,omitempty"`
+	Call    belay.CallID    `json:"call,omitempty"`
+}
+
+// chunk is how many facts are folded between two saves. It bounds memory: a
+// fact has at most store.MaxEvent bytes.
+const chunk = 512
+
+// Projector keeps the view of one store up with its log. Any number of them,
+// in any number of processes, may work on one store: each save names the
+// position it continues from, and who comes second begins again from there.
+type Projector struct {
+	Store store.Store
+	Chunk int // facts between two saves; 0 is the default
+}
+
+// Catchup folds what the view hasn't seen, up to the end of the log.
+func Catchup(ctx context.Context, st store.Store) error { return Projector{Store: st}.Catchup(ctx) }
+
+// Rebuild drops the view's rows and folds the whole log again.
+func Rebuild(ctx context.Context, st store.Store) error { return Projector{Store: st}.Rebuild(ctx) }
+
+// Catchup folds what the view hasn't seen, up to the end of the log.
+func (p Projector) Catchup(ctx context.Context) error {
+	for {
+		from, err := p.Store.ViewPosition(ctx, name)
+		if err != nil {
+			return err
+		}
+		more, err := p.step(ctx, from)
+		switch {
+		case errors.Is(err, store.ErrConflict): // another projector was here
+		case errors.Is(err, errUnreadable):
+			if err := p.drop(ctx); err != nil {
+				return err
+			}
+		case err != nil || !more:
+			return err
+		}
+	}
+}
+
+// Follow keeps the view up until ctx ends, and returns the context's error.
+func (p Projector) Follow(ctx context.Context) error {
+	for {
+		changed := p.Store.Changed(ctx)
+		if err := p.Catchup(ctx); err != nil {
+			return err
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
+// Rebuild drops the view's rows and folds the whole log again.
+func (p Projector) Rebuild(ctx context.Context) error {
+	if err := p.drop(ctx); err != nil {
+		return err
+	}
+	return p.Catchup(ctx)
+}
+
+func (p Projector) drop(ctx context.Context) error {
+	for {
+		at, err := p.Store.ViewPosition(ctx, name)
+		if err != nil {
+			return err
+		}
+		if err = p.Store.SaveView(ctx, name, at, 0, nil); !errors.Is(err, store.ErrConflict) {
+			return err
+		}
+	}
+}
+
+// errUnreadable: a row isn't what this build writes. A view is made anew, not repaired.
+var errUnreadable = errors.New("a row of the view can't be read")
+
+// step folds one chunk. The facts are read before anything is saved: a store
+// may hold a lock while it is read.
+func (p Projector) step(ctx context.Context, from store.Position) (more bool, err error) {
+	size := p.Chunk
+	if size <= 0 {
+		size = chunk
+	}
+	var recs []store.Record
+	for rec, err := range p.Store.Scan(ctx, from) {
+		if err != nil {
+			return false, fmt.Errorf("fold %s: %w", name, err)
+		}
+		if recs = append(recs, rec); len(recs) == size {
+			break
+		}
+	}
+	if len(recs) == 0 {
+		return false, nil
+	}
+	f := folding{st: p.Store, rows: map[belay.SessionID]*Session{}, out: map[string][]byte{}}
+	for _, rec := range recs {
+		if err := f.fold(ctx, rec); err != nil {
+			return false, err
+		}
+	}
+	if err := f.encode(); err != nil {
+		return false, err
+	}
+	return len(recs) == size, p.Store.SaveView(ctx, name, from, recs[len(recs)-1].Position, f.out)
+}
+
+// folding is one chunk's work.
+type folding struct {
+	st   store.Store
+	rows map[belay.SessionID]*Session
+	out  map[string][]byte
+}
+
+func (f *folding) fold(ctx context.Context, rec store.Record) error {
+	ids := rec.Event.IDs
+	if ids.Session == "" || ids.Session == belay.SystemSession {
+		return nil
+	}
+	row := f.rows[ids.Session]
+	if row == nil {
+		var err error
+		if row, err = load(ctx, f.st, ids.Session); err != nil {
+			return err
+		}
+		f.rows[ids.Session] = row
+	}
+	Apply(row, rec)
+	if _, ok := rec.Event.Data.(event.ActionRequired); ok && ids.Action != "" {
+		return f.put(actionKey+string(ids.Action), place{ids.Session, ids.Thread, rec.Event.Stream, ids.Turn, ids.Call})
+	}
+	return nil
+}
+
+func (f *folding) encode() error {
+	for id, row := range f.rows {
+		if err := f.put(sessionKey+string(id), row); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (f *folding) put(key string, v any) (err error) {
+	f.out[key], err = json.Marshal(v)
+	return err
+}
+
+// load reads a session's row; an empty one when there is none.
+func load(ctx context.Context, st store.Store, id belay.SessionID) (*Session, error) {
+	data, err := st.ViewRow(ctx, name, sessionKey+string(id))
+	if err != nil {
+		return nil, err
+	}
+	row := &Session{ID: id}
+	if data == nil {
+		return row, nil
+	}
+	if err := json.Unmarshal(data, row); err != nil {
+		return nil, fmt.Errorf("%w: %s: %w", errUnreadable, id, err)
+	}
+	return row, nil
+}

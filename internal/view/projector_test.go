@@ -1,0 +1,270 @@
+package view_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+
+	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/event"
+	"github.com/belay-run/belay/internal/store"
+	"github.com/belay-run/belay/internal/store/memory"
+	"github.com/belay-run/belay/internal/store/sqlite"
+	"github.com/belay-run/belay/internal/view"
+)
+
+// anyFact draws a fact in no sensible order: folding must not depend on one.
+func anyFact(rt *rapid.T) fact {
+	n := func(max int, name string) string { return fmt.Sprint(rapid.IntRange(1, max).Draw(rt, name)) }
+	session := n(2, "session")
+	thread := session + n(2, "thread")
+	ids := belay.IDs{Session: belay.SessionID("sess_" + session), Thread: belay.ThreadID("thr_" + thread), Turn: belay.TurnID("turn_" + n(3, "turn")),
+		Task: belay.TaskID("task_" + session), Run: "run_1", Step: "step_1", Call: belay.CallID("call_" + n(3, "call")), Action: belay.ActionID("act_" + thread + n(3, "action"))}
+	th, task := ids.Thread.Stream(), ids.Task.Stream()
+	all := []fact{
+		{ids.Session.Stream(), ids, event.SessionCreated{Workspace: "/ws" + session}, 0},
+		{th, ids, event.TurnSubmitted{}, 0},
+		{th, ids, event.TurnStarted{}, 0},
+		{th, ids, event.ModelRequested{Attempt: rapid.IntRange(1, 2).Draw(rt, "attempt")}, 0},
+		{th, ids, event.ModelCompleted{Usage: belay.Usage{Input: 3, Output: 2}}, 0},
+		{th, ids, event.ModelFailed{}, 0},
+		{th, ids, event.ToolStarted{}, 0},
+		{th, ids, event.ToolResult{}, 0},
+		{th, ids, event.ToolFailed{Final: rapid.Bool().Draw(rt, "final")}, 0},
+		{th, ids, event.ActionRequired{Kind: "permission", Prompt: say("p"), Until: t0}, 0},
+		{th, ids, event.ActionResolved{}, 0},
+		{th, ids, event.RunStatus{Phase: "takeover"}, 0},
+		{th, ids, event.ArtifactChanged{Kind: "file", Path: n(3, "path"), Op: rapid.SampledFrom([]string{"created", "changed", "removed"}).Draw(rt, "op")}, 0},
+		{th, ids, event.TurnCompleted{Summary: say("s")}, 0},
+		{th, ids, event.TurnFailed{Outcome: belay.Failed, Reason: "r"}, 0},
+		{task, ids, event.TaskCreated{Objective: say("o")}, 0},
+		{task, ids, event.TaskAttemptStarted{Number: 2}, 0},
+		{task, ids, event.TaskFailed{}, 0},
+	}
+	f := rapid.SampledFrom(all).Draw(rt, "fact")
+	f.after = time.Duration(rapid.IntRange(0, 5000).Draw(rt, "ms")) * time.Millisecond
+	return f
+}
+
+func TestRebuildEqualsIncremental(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		st := memory.Open(memory.Options{})
+		w := newWriter(t, st)
+		p := view.Projector{Store: st, Chunk: rapid.IntRange(1, 7).Draw(rt, "chunk")}
+		for range rapid.IntRange(1, 60).Draw(rt, "facts") {
+			w.add(anyFact(rt))
+			if rapid.Bool().Draw(rt, "look") {
+				if err := p.Catchup(t.Context()); err != nil {
+					rt.Fatal(err)
+				}
+			}
+		}
+		if err := p.Catchup(t.Context()); err != nil {
+			rt.Fatal(err)
+		}
+		incremental, want := stored(t, st), fold(w.records())
+		if d := cmp.Diff(want, incremental); d != "" {
+			rt.Fatalf("caught up (-want +got):\n%s", d)
+		}
+		if err := view.Rebuild(t.Context(), st); err != nil {
+			rt.Fatal(err)
+		}
+		if d := cmp.Diff(want, stored(t, st)); d != "" {
+			rt.Fatalf("rebuilt (-want +got):\n%s", d)
+		}
+	})
+}
+
+// At every cut the row is stored and read back, as a projector does that is
+// killed there.
+func TestFoldAtEveryCutEquals(t *testing.T) {
+	st := memory.Open(memory.Options{})
+	w := newWriter(t, st)
+	w.add(story()...)
+	want := fold(w.records())
+	for size := 1; size <= len(story()); size++ {
+		fresh := memory.Open(memory.Options{})
+		newWriter(t, fresh).add(story()...)
+		if err := (view.Projector{Store: fresh, Chunk: size}).Catchup(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if d := cmp.Diff(want, stored(t, fresh)); d != "" {
+			t.Errorf("a save after every %d facts (-want +got):\n%s", size, d)
+		}
+	}
+}
+
+func TestProjectorsOfTwoProcessesAgree(t *testing.T) {
+	data := memory.New()
+	for name, open := range map[string]func(t *testing.T) (a, b store.Store){
+		"memory": func(t *testing.T) (store.Store, store.Store) {
+			return data.Open(memory.Options{}), data.Open(memory.Options{})
+		},
+		"sqlite": func(t *testing.T) (store.Store, store.Store) {
+			dir := t.TempDir()
+			var dbs [2]store.Store
+			for i := range dbs {
+				db, err := sqlite.Open(t.Context(), dir, sqlite.Options{})
+				if err != nil {
+					t.Fatal(err)
+				}
+				t.Cleanup(func() { db.Close() })
+				dbs[i] = db
+			}
+			return dbs[0], dbs[1]
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			a, b := open(t)
+			w := newWriter(t, a)
+			var wg sync.WaitGroup
+			done := make(chan struct{})
+			errs := make(chan error, 2)
+			for _, st := range []store.Store{a, b} {
+				wg.Go(func() {
+					p := view.Projector{Store: st, Chunk: 3}
+					for {
+						select {
+						case <-done:
+							errs <- p.Catchup(t.Context())
+							return
+						default:
+							if err := p.Catchup(t.Context()); err != nil {
+								errs <- err
+								return
+							}
+						}
+					}
+				})
+			}
+			w.add(story()...)
+			close(done)
+			wg.Wait()
+			for range 2 {
+				if err := <-errs; err != nil {
+					t.Fatal(err)
+				}
+			}
+			if d := cmp.Diff(fold(w.records()), stored(t, b)); d != "" {
+				t.Errorf("(-want +got):\n%s", d)
+			}
+		})
+	}
+}
+
+// rival lets another projector work right before each save of the first.
+type rival struct {
+	store.Store
+	before func()
+	lost   int
+}
+
+func (r *rival) SaveView(ctx context.Context, view string, from, to store.Position, rows map[string][]byte) error {
+	r.before()
+	err := r.Store.SaveView(ctx, view, from, to, rows)
+	if errors.Is(err, store.ErrConflict) {
+		r.lost++
+	}
+	return err
+}
+
+func TestWhoComesSecondBeginsAgain(t *testing.T) {
+	st := memory.Open(memory.Options{})
+	w := newWriter(t, st)
+	w.add(story()[:10]...)
+	r := &rival{Store: st}
+	saves := 0
+	r.before = func() {
+		switch saves++; saves {
+		case 1: // the other one is further already, and there is more to do
+			if err := view.Catchup(t.Context(), st); err != nil {
+				t.Fatal(err)
+			}
+			w.add(story()[10:]...)
+		case 2: // and here somebody rebuilds
+			at, err := st.ViewPosition(t.Context(), "sessions/1")
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := st.SaveView(t.Context(), "sessions/1", at, 0, nil); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	if err := (view.Projector{Store: r, Chunk: 5}).Catchup(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if d := cmp.Diff(fold(w.records()), stored(t, st)); d != "" || r.lost != 2 {
+		t.Errorf("%d saves lost, want 2 (-want +got):\n%s", r.lost, d)
+	}
+}
+
+func (w *writer) end() store.Position {
+	at, err := w.st.End(w.t.Context())
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return at
+}
+
+func TestARowThatCannotBeReadIsMadeAnew(t *testing.T) {
+	st := memory.Open(memory.Options{})
+	w := newWriter(t, st)
+	w.add(story()[:5]...)
+	if err := view.Catchup(t.Context(), st); err != nil {
+		t.Fatal(err)
+	}
+	if err := st.SaveView(t.Context(), "sessions/1", w.end(), w.end(), map[string][]byte{"1/sess_1": []byte("{")}); err != nil {
+		t.Fatal(err)
+	}
+	w.add(story()[5:]...)
+	if err := view.Catchup(t.Context(), st); err != nil {
+		t.Fatal(err)
+	}
+	if d := cmp.Diff(fold(w.records()), stored(t, st)); d != "" {
+		t.Errorf("(-want +got):\n%s", d)
+	}
+}
+
+func TestSystemFactsMakeNoRow(t *testing.T) {
+	st := memory.Open(memory.Options{})
+	w := newWriter(t, st)
+	w.add(fact{"session/sess_runtime", belay.IDs{Session: belay.SystemSession}, event.RuntimeWarning{Code: "X"}, 0})
+	if err := view.Catchup(t.Context(), st); err != nil {
+		t.Fatal(err)
+	}
+	if got := stored(t, st); len(got) != 0 {
+		t.Errorf("got %v", got)
+	}
+	if at, _ := st.ViewPosition(t.Context(), "sessions/1"); at != w.end() {
+		t.Errorf("the view stands at %d, the log ends at %d", at, w.end())
+	}
+}
+
+func TestFollowKeepsUp(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		st := memory.Open(memory.Options{})
+		w := newWriter(t, st)
+		ctx, cancel := context.WithCancel(t.Context())
+		ended := make(chan error)
+		go func() { ended <- view.Projector{Store: st}.Follow(ctx) }()
+		for _, f := range story() {
+			w.add(f)
+			synctest.Wait()
+			if d := cmp.Diff(fold(w.records()), stored(t, st)); d != "" {
+				t.Fatalf("(-want +got):\n%s", d)
+			}
+		}
+		cancel()
+		if err := <-ended; !errors.Is(err, context.Canceled) {
+			t.Errorf("got %v", err)
+		}
+	})
+}

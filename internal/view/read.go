@@ -1,0 +1,155 @@
+package view
+
+import (
+	"context"
+	"encoding/json"
+	"slices"
+	"strings"
+
+	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/internal/store"
+)
+
+// Filter chooses sessions. The zero value takes all.
+type Filter struct {
+	Workspace string // only sessions of this workspace
+	Status    string // only sessions whose Turn has this status
+	Limit     int    // at most so many, the newest; 0 is all
+}
+
+// Sessions lists sessions, the one that changed last first. It shows what was
+// folded so far: call Catchup before to see the end of the log.
+func Sessions(ctx context.Context, st store.Store, f Filter) ([]Session, error) {
+	var out []Session
+	for key, data := range st.ViewRows(ctx, name) {
+		if !strings.HasPrefix(key, sessionKey) {
+			break
+		}
+		var s Session
+		if err := json.Unmarshal(data, &s); err != nil {
+			return nil, unreadable(key, err)
+		}
+		if !f.takes(&s) {
+			continue
+		}
+		if out = append(out, s); f.Limit > 0 && len(out) >= 2*f.Limit {
+			out = newestFirst(out)[:f.Limit]
+		}
+	}
+	if err := ctx.Err(); err != nil { // a listing that was cut short is no listing
+		return nil, err
+	}
+	out = newestFirst(out)
+	if f.Limit > 0 && len(out) > f.Limit {
+		out = out[:f.Limit]
+	}
+	return out, nil
+}
+
+func (f Filter) takes(s *Session) bool {
+	if s.Created.IsZero() || f.Workspace != "" && f.Workspace != s.Workspace {
+		return false
+	}
+	if f.Status == "" {
+		return true
+	}
+	t := s.Turn()
+	return t != nil && t.Status == f.Status
+}
+
+func newestFirst(s []Session) []Session {
+	slices.SortFunc(s, func(a, b Session) int {
+		if c := b.Updated.Compare(a.Updated); c != 0 {
+			return c
+		}
+		return strings.Compare(string(a.ID), string(b.ID))
+	})
+	return s
+}
+
+// SessionByID is one session. The beginning of its id is enough if no other
+// session's id begins so.
+func SessionByID(ctx context.Context, st store.Store, id string) (Session, error) {
+	key, data, err := find(ctx, st, sessionKey, id, "session")
+	if err != nil {
+		return Session{}, err
+	}
+	var s Session
+	if err := json.Unmarshal(data, &s); err != nil {
+		return Session{}, unreadable(key, err)
+	}
+	if s.Created.IsZero() { // facts about a session that never was: refused commands
+		return Session{}, missing("session", id)
+	}
+	return s, nil
+}
+
+// ActionAt says where an action belongs: its answer goes to Stream. It is found
+// also after it was answered; Open tells.
+type ActionAt struct {
+	ID      belay.ActionID
+	Session belay.SessionID
+	Thread  belay.ThreadID
+	Stream  belay.StreamID
+	Turn    belay.TurnID
+	Call    belay.CallID
+	Open    *Action // nil once it is answered, or its turn has ended
+}
+
+// ActionByID finds an action by its id or an unambiguous beginning of it.
+func ActionByID(ctx context.Context, st store.Store, id string) (ActionAt, error) {
+	key, data, err := find(ctx, st, actionKey, id, "action")
+	if err != nil {
+		return ActionAt{}, err
+	}
+	var p place
+	if err := json.Unmarshal(data, &p); err != nil {
+		return ActionAt{}, unreadable(key, err)
+	}
+	a := ActionAt{ID: belay.ActionID(strings.TrimPrefix(key, actionKey)), Session: p.Session, Thread: p.Thread, Stream: p.Stream, Turn: p.Turn, Call: p.Call}
+	s, err := load(ctx, st, p.Session)
+	if err != nil {
+		return ActionAt{}, unreadable(sessionKey+string(p.Session), err)
+	}
+	if i := slices.IndexFunc(s.Actions, func(o Action) bool { return o.ID == a.ID }); i >= 0 {
+		a.Open = &s.Actions[i]
+	}
+	return a, nil
+}
+
+// find reads a row by the whole id, else by its beginning.
+func find(ctx context.Context, st store.Store, prefix, id, what string) (key string, data []byte, err error) {
+	if id == "" {
+		return "", nil, missing(what, id)
+	}
+	key = prefix + id
+	if data, err = st.ViewRow(ctx, name, key); err != nil || data != nil {
+		return key, data, err
+	}
+	var keys []string
+	for k, v := range st.ViewRows(ctx, name) {
+		if k > key && !strings.HasPrefix(k, key) {
+			break
+		}
+		if strings.HasPrefix(k, key) {
+			keys, data = append(keys, k), v
+		}
+	}
+	switch len(keys) {
+	case 0:
+		return "", nil, missing(what, id)
+	case 1:
+		return keys[0], data, ctx.Err()
+	}
+	return "", nil, belay.Errorf(belay.CodeUsage, "%d %ss have an id that begins with %s", len(keys), what, id).
+		WithHint("write more of it: %s, %s …", strings.TrimPrefix(keys[0], prefix), strings.TrimPrefix(keys[1], prefix))
+}
+
+func missing(what, id string) error {
+	return belay.Errorf(belay.CodeNotFound, "no %s %s in this store", what, id).WithHint("belay sessions list --all")
+}
+
+func unreadable(key string, err error) error {
+	return belay.Errorf(belay.CodeStoreDamaged, "a row of the view can't be read").At(key[len(sessionKey):]).Wrap(err).
+		WithHint("the rows follow from the log: belay verify tells whether that is whole")
+}

@@ -1,0 +1,105 @@
+package view_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/event"
+	"github.com/belay-run/belay/internal/store"
+	"github.com/belay-run/belay/internal/store/memory"
+	"github.com/belay-run/belay/internal/view"
+)
+
+// three sessions: one ended, one that waits, one of another workspace; and
+// facts about one that never was.
+func three(t *testing.T) store.Store {
+	t.Helper()
+	st := memory.Open(memory.Options{})
+	w := newWriter(t, st)
+	w.add(story()...)
+	ids := belay.IDs{Session: "sess_22", Thread: "thr_2", Turn: "turn_2", Action: "act_2"}
+	w.add(
+		fact{"session/sess_22", belay.IDs{Session: "sess_22"}, event.SessionCreated{Workspace: "/ws"}, time.Second},
+		fact{"thread/thr_2", ids, event.TurnStarted{}, time.Second},
+		fact{"thread/thr_2", ids, event.ActionRequired{Kind: "question", Prompt: say("name?")}, time.Second},
+		fact{"session/sess_23", belay.IDs{Session: "sess_23"}, event.SessionCreated{Workspace: "/other"}, time.Second},
+		fact{"session/nothing", belay.IDs{Session: "nothing"}, event.ChannelMessage{Kind: "audit", Code: "not_found"}, time.Second},
+	)
+	if err := view.Catchup(t.Context(), st); err != nil {
+		t.Fatal(err)
+	}
+	return st
+}
+
+func TestSessionsAreListedNewestFirst(t *testing.T) {
+	st := three(t)
+	for _, c := range []struct {
+		name   string
+		filter view.Filter
+		want   string
+	}{
+		{"all", view.Filter{}, "sess_23 sess_22 sess_1"},
+		{"of a workspace", view.Filter{Workspace: "/ws"}, "sess_22 sess_1"},
+		{"the newest", view.Filter{Limit: 1}, "sess_23"},
+		{"the newest of a workspace", view.Filter{Workspace: "/ws", Limit: 1}, "sess_22"},
+		{"that wait", view.Filter{Status: view.Waiting}, "sess_22"},
+		{"of no workspace", view.Filter{Workspace: "/no"}, ""},
+	} {
+		got, err := view.Sessions(t.Context(), st, c.filter)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var ids []string
+		for _, s := range got {
+			ids = append(ids, string(s.ID))
+		}
+		if s := strings.Join(ids, " "); s != c.want {
+			t.Errorf("%s: got %q, want %q", c.name, s, c.want)
+		}
+	}
+}
+
+func TestASessionIsFoundByTheBeginningOfItsID(t *testing.T) {
+	st := three(t)
+	for _, c := range []struct{ id, want, code string }{
+		{"sess_1", "sess_1", ""},
+		{"sess_22", "sess_22", ""},
+		{"sess_2", "", "usage"},
+		{"sess_9", "", "not_found"},
+		{"nothing", "", "not_found"},
+		{"", "", "not_found"},
+	} {
+		got, err := view.SessionByID(t.Context(), st, c.id)
+		if string(got.ID) != c.want || (err != nil) != (c.code != "") || err != nil && string(belay.CodeOf(err)) != c.code {
+			t.Errorf("%q: got %q, %v; want %q, %s", c.id, got.ID, err, c.want, c.code)
+		}
+	}
+}
+
+func TestAnActionIsFoundAlsoAfterItsAnswer(t *testing.T) {
+	st := three(t)
+	for _, c := range []struct {
+		id     string
+		stream belay.StreamID
+		open   bool
+	}{
+		{"act_1", "thread/thr_1", false},
+		{"act_2", "thread/thr_2", true},
+	} {
+		got, err := view.ActionByID(t.Context(), st, c.id)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got.Stream != c.stream || string(got.ID) != c.id || (got.Open != nil) != c.open {
+			t.Errorf("%s: got %+v", c.id, got)
+		}
+	}
+	if got, err := view.ActionByID(t.Context(), st, "act"); belay.CodeOf(err) != belay.CodeUsage {
+		t.Errorf("an ambiguous beginning: got %+v, %v", got, err)
+	}
+	if got, err := view.ActionByID(t.Context(), st, "act_3"); belay.CodeOf(err) != belay.CodeNotFound {
+		t.Errorf("an unknown action: got %+v, %v", got, err)
+	}
+}

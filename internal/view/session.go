@@ -1,0 +1,228 @@
+// Package view folds the log into what people look at: one row per session,
+// with its turns, tasks, open questions and figures. It promises that rows
+// follow from the facts alone: whoever folds, wherever they begin and however
+// often they are interrupted, the rows are the same. Rows run behind the log
+// and nothing is decided by them.
+package view
+
+import (
+	"time"
+
+	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/event"
+	"github.com/belay-run/belay/internal/store"
+)
+
+// Bounds of a row: what is older is dropped and only counted.
+const (
+	maxFiles   = 200
+	maxTasks   = 50
+	maxThreads = 100 // an unfinished one is never dropped
+	maxPreview = 240 // bytes of a prompt, a reason, an objective
+)
+
+// Session is a row: a session as a list or a page shows it.
+type Session struct {
+	ID        belay.SessionID `json:"id"`
+	Workspace string          `json:"workspace,omitempty"`
+	Title     string          `json:"title,omitempty"`
+	Created   time.Time       `json:"created,omitzero"` // zero: the log has no session.created
+	Updated   time.Time       `json:"updated,omitzero"` // of the newest fact
+	Mode      belay.Mode      `json:"mode,omitempty"`
+	Provider  string          `json:"provider,omitempty"`
+	Model     string          `json:"model,omitempty"`
+
+	Threads []Thread `json:"threads,omitempty"` // in the order they were heard of first
+	Tasks   []Task   `json:"tasks,omitempty"`   // newest last
+	Actions []Action `json:"actions,omitempty"` // open ones, oldest first
+	Files   []File   `json:"files,omitempty"`   // changed ones, changed last is last
+
+	Counts   Counts         `json:"counts"`
+	Usage    belay.Usage    `json:"usage,omitzero"`
+	Active   belay.Duration `json:"active,omitempty"` // driven time of all turns
+	Position store.Position `json:"position"`         // of the last fact in this row
+}
+
+// Counts are figures of a session. Tasks and Files count what a row has
+// dropped too; a file that comes back after it was dropped counts again.
+type Counts struct {
+	Events int `json:"events"`
+	Turns  int `json:"turns,omitempty"`
+	Steps  int `json:"steps,omitempty"`
+	Calls  int `json:"calls,omitempty"` // calls that are over
+	Tasks  int `json:"tasks,omitempty"`
+	Files  int `json:"files,omitempty"`
+}
+
+// Status of a turn.
+const (
+	Queued  = "queued"  // accepted, not begun
+	Running = "running" // whether somebody drives it is the owner's to say
+	Waiting = "waiting" // for a person
+	Ended   = "ended"
+)
+
+// Turn is a turn as far as it has come.
+type Turn struct {
+	ID        belay.TurnID   `json:"id"`
+	Status    string         `json:"status"`
+	Outcome   belay.Outcome  `json:"outcome,omitempty"`
+	Code      string         `json:"code,omitempty"`
+	Reason    string         `json:"reason,omitempty"`
+	Summary   string         `json:"summary,omitempty"`
+	Submitted time.Time      `json:"submitted,omitzero"`
+	Started   time.Time      `json:"started,omitzero"`
+	Ended     time.Time      `json:"ended,omitzero"`
+	Active    belay.Duration `json:"active,omitempty"`
+	Steps     int            `json:"steps,omitempty"`
+	Calls     int            `json:"calls,omitempty"`
+	Usage     belay.Usage    `json:"usage,omitzero"`
+}
+
+// Thread is a thread with its running turn, or the one that ended last.
+type Thread struct {
+	ID     belay.ThreadID `json:"id"`
+	Turn   *Turn          `json:"turn,omitempty"`
+	Queue  []Turn         `json:"queue,omitempty"`  // accepted turns behind it
+	Flying []string       `json:"flying,omitempty"` // requests and calls that are out
+	Last   time.Time      `json:"last,omitzero"`    // of the thread's newest fact
+}
+
+// Task is an objective and how far it is.
+type Task struct {
+	ID        belay.TaskID   `json:"id"`
+	Objective string         `json:"objective,omitempty"` // its beginning
+	Status    string         `json:"status"`              // a word of the standard: accepted, running, completed, …
+	Reason    string         `json:"reason,omitempty"`
+	Attempts  int            `json:"attempts,omitempty"`
+	Thread    belay.ThreadID `json:"thread,omitempty"`
+	Run       belay.RunID    `json:"run,omitempty"` // the newest
+}
+
+// Action is a question that waits for a person.
+type Action struct {
+	ID     belay.ActionID `json:"id"`
+	Kind   string         `json:"kind"` // permission, question, continue
+	Tool   string         `json:"tool,omitempty"`
+	Prompt string         `json:"prompt,omitempty"` // its beginning
+	Until  time.Time      `json:"until,omitzero"`
+	Asked  time.Time      `json:"asked,omitzero"`
+	Thread belay.ThreadID `json:"thread,omitempty"`
+	Turn   belay.TurnID   `json:"turn,omitempty"`
+	Call   belay.CallID   `json:"call,omitempty"`
+	Stream belay.StreamID `json:"stream"` // takes the answer
+}
+
+// File is a file of the workspace and what became of it in this session.
+type File struct {
+	Path string    `json:"path"`
+	Op   string    `json:"op"` // created, changed, removed
+	At   time.Time `json:"at,omitzero"`
+	Kept bool      `json:"kept,omitempty"` // every content before a change can be restored
+}
+
+// Turn is the turn to speak of: one that waits for a person before one that
+// runs, that before one in a queue, else the one that ended last. Nil when the
+// session had none.
+func (s *Session) Turn() *Turn {
+	var best *Turn
+	for i := range s.Threads {
+		t := s.Threads[i].Turn
+		if t == nil && len(s.Threads[i].Queue) > 0 {
+			t = &s.Threads[i].Queue[0]
+		}
+		if t != nil && (best == nil || rank(t) > rank(best) || rank(t) == rank(best) && since(t).After(since(best))) {
+			best = t
+		}
+	}
+	return best
+}
+
+func rank(t *Turn) int {
+	switch t.Status {
+	case Waiting:
+		return 3
+	case Running:
+		return 2
+	case Queued:
+		return 1
+	}
+	return 0
+}
+
+func since(t *Turn) time.Time {
+	if !t.Ended.IsZero() {
+		return t.Ended
+	}
+	return t.Started
+}
+
+// Apply folds one fact of the row's session. It takes any fact, in any order,
+// and a fact that the row holds already changes nothing.
+func Apply(row *Session, rec store.Record) {
+	if rec.Position <= row.Position {
+		return
+	}
+	e := rec.Event
+	row.Position = rec.Position
+	row.ID = e.IDs.Session
+	row.Counts.Events++
+	if e.Time.After(row.Updated) {
+		row.Updated = e.Time
+	}
+	switch p := e.Data.(type) {
+	case event.SessionCreated:
+		row.Created, row.Workspace, row.Title = e.Time, p.Workspace, p.Title
+		row.settings(p.Settings)
+	case event.SessionUpdated:
+		if p.Title != "" {
+			row.Title = p.Title
+		}
+		if p.Settings != nil {
+			row.settings(*p.Settings)
+		}
+	case event.ArtifactChanged:
+		if p.Kind == "file" && p.Path != "" {
+			row.changed(File{Path: p.Path, Op: p.Op, At: e.Time, Kept: p.Kept})
+		}
+	}
+	row.applyTask(e)
+	row.applyThread(e)
+}
+
+func (s *Session) settings(b belay.Settings) {
+	s.Mode, s.Provider, s.Model = b.Mode, b.Provider, b.Model
+}
+
+// changed keeps the net effect: what was created here and then removed is no
+// change at all.
+func (s *Session) changed(f File) {
+	s.Counts.Files++
+	for i, old := range s.Files {
+		if old.Path != f.Path {
+			continue
+		}
+		s.Counts.Files--
+		s.Files = append(s.Files[:i], s.Files[i+1:]...)
+		switch {
+		case old.Op == "created" && f.Op == "removed":
+			s.Counts.Files--
+			return
+		case old.Op == "created":
+			f.Op, f.Kept = "created", f.Kept && old.Kept
+		case old.Op == "removed" && f.Op == "created":
+			f.Op, f.Kept = "changed", old.Kept
+		default:
+			f.Kept = f.Kept && old.Kept
+		}
+		break
+	}
+	s.Files = newest(append(s.Files, f), maxFiles)
+}
+
+func newest[T any](s []T, n int) []T {
+	if len(s) > n {
+		return append(s[:0], s[len(s)-n:]...)
+	}
+	return s
+}
