@@ -3,77 +3,25 @@ package cli
 import (
 	"fmt"
 	"strings"
-	"unicode"
 	"unicode/utf16"
 	"unicode/utf8"
+
+	"github.com/belay-run/belay/internal/explain"
 )
 
-// text is what a model or a tool said as it may reach a terminal: newlines and
-// tabs stay, every other control character, every character that turns the
-// direction of text, and every broken byte is written out as an escape.
-func text(s string) string {
-	clean := true
-	for _, r := range s {
-		if r == utf8.RuneError || unsafeRune(r) {
-			clean = false
-			break
-		}
-	}
-	if clean {
-		return s
-	}
-	var b strings.Builder
-	for i := 0; i < len(s); {
-		r, n := utf8.DecodeRuneInString(s[i:])
-		switch {
-		case r == utf8.RuneError && n == 1:
-			fmt.Fprintf(&b, `\x%02x`, s[i])
-		case r == '\r' && strings.HasPrefix(s[i+n:], "\n"):
-		case unsafeRune(r):
-			b.WriteString(escape(r))
-		default:
-			b.WriteRune(r)
-		}
-		i += n
-	}
-	return b.String()
-}
-
-// unsafeRune tells whether a terminal does something else with r than show it.
-func unsafeRune(r rune) bool {
-	switch {
-	case r == '\n' || r == '\t':
-		return false
-	case r == 0x200c || r == 0x200d: // joiners, which scripts and emoji need
-		return false
-	case r < 0x20 || r >= 0x7f && r < 0xa0:
-		return true
-	}
-	return r >= 0xad && (unicode.Is(unicode.Cf, r) || r == 0x2028 || r == 0x2029)
-}
-
-func escape(r rune) string {
-	switch {
-	case r < 0x100:
-		return fmt.Sprintf(`\x%02x`, r)
-	case r < 0x10000:
-		return fmt.Sprintf(`\u%04x`, r)
-	}
-	return fmt.Sprintf(`\U%08x`, r)
-}
+// text is what a model, a tool or a file said as it may reach a terminal:
+// newlines and tabs stay, everything that does something else than show itself
+// is written out.
+func text(s string) string { return explain.CleanLines(strings.ReplaceAll(s, "\r\n", "\n")) }
 
 // line is text on one line.
 func line(s string) string {
-	s = text(strings.TrimRight(s, "\n"))
-	if !strings.ContainsAny(s, "\n\t") {
-		return s
-	}
-	return strings.NewReplacer("\n", " ", "\t", " ").Replace(s)
+	return explain.Clean(strings.NewReplacer("\r\n", " ", "\n", " ", "\t", " ").Replace(strings.TrimRight(s, "\r\n")))
 }
 
 // short is text on one line of at most n characters.
 func short(s string, n int) string {
-	if len(s) > 4*n { // enough for n characters, whatever they are
+	if len(s) > 4*n { // n characters have no more bytes than that
 		s = strings.ToValidUTF8(s[:4*n], "")
 	}
 	s = line(s)
@@ -87,14 +35,14 @@ func short(s string, n int) string {
 // safeJSON escapes in encoded JSON what the encoder leaves as it is and a
 // terminal would act on. Such characters only occur inside strings.
 func safeJSON(b []byte) []byte {
-	i := strings.IndexFunc(string(b), func(r rune) bool { return r >= 0x7f && unsafeRune(r) })
-	if i < 0 {
+	s := string(b)
+	if explain.CleanLines(s) == s {
 		return b
 	}
-	out := append([]byte(nil), b[:i]...)
-	for _, r := range string(b[i:]) {
+	out := make([]byte, 0, len(s)+64)
+	for _, r := range s {
 		switch {
-		case r < 0x7f || !unsafeRune(r):
+		case r < 0x7f || explain.Clean(string(r)) == string(r):
 			out = utf8.AppendRune(out, r)
 		case r < 0x10000:
 			out = fmt.Appendf(out, `\u%04x`, r)

@@ -7,6 +7,7 @@ import (
 
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/event"
+	"github.com/belay-run/belay/internal/explain"
 	"github.com/belay-run/belay/internal/store"
 )
 
@@ -82,6 +83,5 @@ func (a *app) printFact(r store.Record) {
 		a.printJSON(r.Event)
 		return
 	}
-	e := r.Event
-	fmt.Fprintf(a.Stdout, "%6d  %s  %-22s %s\n", r.Position, e.Time.Local().Format("15:04:05.000"), e.Type(), gist(e))
+	fmt.Fprintf(a.Stdout, "%6d  %s\n", r.Position, explain.Line(r.Event))
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/event"
+	"github.com/belay-run/belay/internal/core/thread"
 	"github.com/belay-run/belay/internal/engine"
 )
 
@@ -34,6 +35,21 @@ type live struct {
 
 func newLive(a *app) *live {
 	return &live{out: a.Stderr, quiet: a.JSON, moving: a.IsTerminal(a.Stderr) && !a.JSON, now: a.Now, calls: map[belay.CallID]string{}}
+}
+
+// goOn takes up a turn where another process left it.
+func (l *live) goOn(s *thread.State) {
+	if s.Turn == nil {
+		return
+	}
+	l.step = s.Turn.Steps
+	l.tokens = s.Turn.Usage.Input + s.Turn.Usage.Output
+	if s.Turn.Step == nil {
+		return
+	}
+	for _, c := range s.Turn.Step.Calls {
+		l.calls[c.ID] = preview(event.ModelCall{Name: c.Name, Args: c.Args, Path: c.Path})
+	}
 }
 
 func (l *live) write(s string) {

@@ -20,11 +20,16 @@ type prompt struct {
 	shown   bool
 }
 
-// standing finds the questions that stood before this process began.
+// standing finds what stood before this process began: how far the turn was,
+// and the questions that wait.
 func (u *watch) standing(ctx context.Context) error {
 	s, err := u.w.state(ctx)
-	if err != nil || s == nil || len(openAsks(s)) == 0 {
+	if err != nil || s == nil {
 		return err
+	}
+	u.live.goOn(s)
+	if len(openAsks(s)) == 0 {
+		return nil
 	}
 	open, err := openActions(ctx, u.w.store, u.w.thread)
 	if err != nil {
@@ -42,7 +47,7 @@ func (u *watch) asked(_ context.Context, id belay.ActionID, p event.ActionRequir
 		u.next = append(u.next, prompt{id: id, kind: p.Kind, what: p.Prompt.Text, until: p.Until})
 		return
 	}
-	if !u.a.JSON {
+	if !u.a.JSON && u.w.approvals == belay.ApprovalsWait {
 		u.live.println("waits for an answer until " + p.Until.Local().Format("2 Jan 15:04") + ": " + short(p.Prompt.Text, 200))
 		for _, c := range howToAnswer(id, p.Kind) {
 			u.live.println("  " + c + u.a.storeFlag())

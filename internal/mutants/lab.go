@@ -13,11 +13,11 @@ import (
 	"time"
 )
 
-// What became of a mutant.
+// What became of a mutant. Only a caught one is as it should be.
 const (
 	caught   = "caught"
 	survived = "SURVIVED"
-	misfit   = "MISFIT" // it doesn't apply, or doesn't compile
+	misfit   = "MISFIT" // it doesn't apply, doesn't compile, or its tests fail without it
 )
 
 // most is how long one suite may run under a mutant. A program that hangs is
@@ -32,12 +32,16 @@ type verdict struct {
 }
 
 // lab builds and runs tests; root is where the module is, dir is scratch space.
-type lab struct{ root, dir string }
+type lab struct {
+	root, dir string
+	unsound   map[suite]string // suites that can't tell anything, and why
+}
 
-// sound holds the suites against the tree as it is: a suite that fails without
-// a mutant, or runs nothing, can't tell anything about one.
-func (l lab) sound(ctx context.Context, all []mutant) error {
+// sound holds the suites against the tree as it is: one that fails without a
+// mutant, or runs nothing, can't tell anything about one.
+func (l lab) sound(ctx context.Context, all []mutant) map[suite]string {
 	seen := map[suite]bool{}
+	unsound := map[suite]string{}
 	for _, m := range all {
 		for _, s := range m.caught {
 			if seen[s] {
@@ -45,15 +49,15 @@ func (l lab) sound(ctx context.Context, all []mutant) error {
 			}
 			seen[s] = true
 			out, err := l.test(ctx, s, "", filepath.Join(l.dir, fmt.Sprintf("sound-%d.test", len(seen))))
-			if err != nil {
-				return fmt.Errorf("%s -run %s fails without any mutant: %w\n%s", s.pkg, s.run, err, out)
-			}
-			if !ran(out, s.run) {
-				return fmt.Errorf("%s -run %s: no test has that name", s.pkg, s.run)
+			switch {
+			case err != nil:
+				unsound[s] = fmt.Sprintf("  %s -run %s fails without any mutant: %v\n%s", s.pkg, s.run, err, lastLines(out, 8))
+			case !ran(out, s.run):
+				unsound[s] = fmt.Sprintf("  %s -run %s: no test has that name\n", s.pkg, s.run)
 			}
 		}
 	}
-	return nil
+	return unsound
 }
 
 // ran tells whether a test as deep as the pattern began.
@@ -66,6 +70,11 @@ func ran(out, pattern string) bool {
 func (l lab) try(ctx context.Context, n int, m mutant) (v verdict) {
 	began := time.Now()
 	defer func() { v.took = time.Since(began) }()
+	for _, s := range m.caught {
+		if why := l.unsound[s]; why != "" {
+			return verdict{what: misfit, output: why}
+		}
+	}
 	overlay, err := l.overlay(n, m.edits)
 	if err != nil {
 		return verdict{what: misfit, output: "  " + err.Error() + "\n"}

@@ -68,9 +68,7 @@ func run(ctx context.Context, pick *regexp.Regexp, verbose bool) (bad int, err e
 	l := lab{root: ".", dir: dir}
 	all := slices.DeleteFunc(mutants(), func(m mutant) bool { return !pick.MatchString(m.breaks) })
 	began := time.Now()
-	if err := l.sound(ctx, all); err != nil {
-		return 0, err
-	}
+	l.unsound = l.sound(ctx, all)
 	verdicts := make([]chan verdict, len(all))
 	var wg sync.WaitGroup
 	defer wg.Wait()

@@ -239,8 +239,13 @@ func (s *State) applyFailure(e event.Envelope, p event.ToolFailed) {
 // saw remembers files as the thread last read or wrote them.
 func (s *State) saw(files []event.FileSeen) {
 	for _, f := range files {
-		s.Files = slices.DeleteFunc(s.Files, func(o event.FileSeen) bool { return o.Path == f.Path })
-		s.Files = keep(append(s.Files, f), maxFiles)
+		if i := slices.IndexFunc(s.Files, func(o event.FileSeen) bool { return o.Path == f.Path }); i >= 0 {
+			s.Files = slices.Delete(s.Files, i, i+1)
+		}
+		s.Files = append(s.Files, f)
+		if len(s.Files) >= 2*maxFiles { // rarely, because it moves them all
+			s.Files = keep(s.Files, maxFiles)
+		}
 	}
 }
 

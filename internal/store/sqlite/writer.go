@@ -303,16 +303,20 @@ func (w *writer) wal(kind string) (frames, folded int64, err error) {
 }
 
 // finish commits what Put left, gives claims back and closes the connection.
-// The goroutine has ended.
+// The goroutine has ended. A store that failed has told so already: Close adds
+// an error only when content is lost with it, and leases end by themselves.
 func (w *writer) finish() error {
-	var err error
-	if blobs := w.db.small.waiting(); len(blobs) > 0 || len(w.claims) > 0 {
+	blobs := w.db.small.waiting()
+	err := w.closedForWriting()
+	if err == nil && len(blobs)+len(w.claims) > 0 {
 		if err = w.attempt([]*request{{op: releaseAll{}}}, blobs); err != nil {
 			err = w.failure(err)
 		}
 	}
-	if w.closedForWriting() == nil {
+	if err == nil {
 		w.truncate()
+	} else if len(blobs) == 0 {
+		err = nil
 	}
 	return errors.Join(err, w.disconnect())
 }

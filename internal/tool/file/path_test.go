@@ -236,23 +236,27 @@ func TestProtectedNamesAreNobodysToWrite(t *testing.T) {
 func TestSwappedPathsNeverEscape(t *testing.T) {
 	b := hostile(t)
 	b.Put("flip/f", "inside\n")
-	must(t, os.Symlink("../outside.txt", filepath.Join(b.Dir, "evil")))
-	must(t, os.Symlink("../outdir", filepath.Join(b.Dir, "evildir")))
 	b.Put("name", "inside\n")
 	ctx, stop := context.WithCancel(t.Context())
 	var wg sync.WaitGroup
+	in := func(n string) string { return filepath.Join(b.Dir, n) }
 	wg.Go(func() {
-		in := func(n string) string { return filepath.Join(b.Dir, n) }
 		for ctx.Err() == nil {
-			for _, pair := range [][2]string{{"name", "evil"}, {"flip", "evildir"}} {
-				os.Rename(in(pair[0]), in("spare"))
-				os.Rename(in(pair[1]), in(pair[0]))
-				os.Rename(in(pair[0]), in(pair[1]))
-				os.Rename(in("spare"), in(pair[0]))
-			}
+			os.Symlink("../outside.txt", in("next"))
+			os.Rename(in("next"), in("name"))
+			os.WriteFile(in("next"), []byte("inside\n"), 0o644)
+			os.Rename(in("next"), in("name"))
 		}
 	})
-	reads, seen := 10_000, 0
+	wg.Go(func() {
+		for ctx.Err() == nil {
+			os.Rename(in("flip"), in("spare"))
+			os.Symlink("../outdir", in("flip"))
+			os.Remove(in("flip"))
+			os.Rename(in("spare"), in("flip"))
+		}
+	})
+	reads, seen, stopped := 10_000, 0, 0
 	for i := range reads {
 		r, err := file.Read().Run(t.Context(), b.Call(args{"path": []string{"name", "flip/f"}[i%2]}))
 		if strings.Contains(r.Text, "secret") {
@@ -262,6 +266,8 @@ func TestSwappedPathsNeverEscape(t *testing.T) {
 			seen++
 		} else if tooltest.Failure(err) == nil {
 			t.Fatalf("read %d: %v", i, err)
+		} else if tooltest.CodeOf(err) == file.CodeOutside {
+			stopped++
 		}
 		if i%20 == 0 {
 			name := []string{"name", "flip/f"}[i/20%2]
@@ -273,10 +279,10 @@ func TestSwappedPathsNeverEscape(t *testing.T) {
 	}
 	stop()
 	wg.Wait()
-	if seen == 0 {
-		t.Error("not one read succeeded")
+	if seen == 0 || stopped == 0 {
+		t.Errorf("%d reads met the file, %d the link: both must happen", seen, stopped)
 	}
-	t.Logf("%d of %d reads succeeded, none escaped", seen, reads)
+	t.Logf("%d of %d reads met the file, %d the link", seen, reads, stopped)
 	for f, want := range map[string]string{"outside.txt": "secret\n", "outdir/f": "secret\n"} {
 		if c, err := os.ReadFile(filepath.Join(filepath.Dir(b.Dir), f)); err != nil || string(c) != want {
 			t.Errorf("%s is %q, %v", f, c, err)

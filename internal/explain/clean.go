@@ -1,0 +1,101 @@
+// Package explain turns facts into text for people: a line for each fact, a
+// timeline of turns and steps, and answers to why something happened. It
+// promises that an answer follows from facts alone and names them, and that
+// nothing a model, a tool or a file said reaches the text as anything but
+// characters. It knows nothing of stores, terminals or the present.
+package explain
+
+import (
+	"fmt"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+// Clean is text that can only be read: on one line, with control characters,
+// terminal sequences, characters that turn the direction of text or can't be
+// seen, and broken bytes written out as escapes. Clean text stays as it is.
+func Clean(s string) string { return clean(s, "") }
+
+// CleanLines is Clean for text of several lines: newlines and tabs stay.
+func CleanLines(s string) string { return clean(s, "\n\t") }
+
+func clean(s, keep string) string {
+	i := 0
+	for i < len(s) {
+		r, n := utf8.DecodeRuneInString(s[i:])
+		if (r == utf8.RuneError && n == 1) || hidden(r) && !strings.ContainsRune(keep, r) {
+			break
+		}
+		i += n
+	}
+	if i == len(s) {
+		return s
+	}
+	var b strings.Builder
+	b.WriteString(s[:i])
+	for i < len(s) {
+		r, n := utf8.DecodeRuneInString(s[i:])
+		switch {
+		case r == utf8.RuneError && n == 1:
+			fmt.Fprintf(&b, `\x%02x`, s[i])
+		case hidden(r) && !strings.ContainsRune(keep, r):
+			b.WriteString(escape(r))
+		default:
+			b.WriteRune(r)
+		}
+		i += n
+	}
+	return b.String()
+}
+
+// hidden tells whether r does something else than show itself: C0, C1 and DEL;
+// format characters, which are the bidirectional controls, the zero-width ones
+// and tags; line and paragraph separators; fillers and selectors that print
+// nothing and can carry a message.
+func hidden(r rune) bool {
+	switch {
+	case r < 0x20 || r >= 0x7f && r < 0xa0:
+		return true
+	case r < 0xad:
+		return false
+	case r == 0x2028 || r == 0x2029 || r == 0x034f || r == 0x3164 || r == 0xffa0:
+		return true
+	case r == 0x115f || r == 0x1160 || r == 0x17b4 || r == 0x17b5 || r >= 0xe0100 && r <= 0xe01ef:
+		return true
+	}
+	return unicode.Is(unicode.Cf, r)
+}
+
+func escape(r rune) string {
+	switch r {
+	case '\n':
+		return `\n`
+	case '\r':
+		return `\r`
+	case '\t':
+		return `\t`
+	}
+	switch {
+	case r < 0x100:
+		return fmt.Sprintf(`\x%02x`, r)
+	case r < 0x10000:
+		return fmt.Sprintf(`\u%04x`, r)
+	}
+	return fmt.Sprintf(`\U%08x`, r)
+}
+
+// cut is the beginning of a text, at most n characters of it.
+func cut(s string, n int) string {
+	count := 0
+	for i := range s {
+		if count == n {
+			return s[:i] + "…"
+		}
+		count++
+	}
+	return s
+}
+
+// quote is the beginning of what somebody said.
+func quote(s string) string { return `"` + cut(strings.TrimSpace(s), 100) + `"` }

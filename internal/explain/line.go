@@ -1,0 +1,245 @@
+package explain
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/belay-run/belay/event"
+)
+
+// Line is a fact on one line: its time of day, its place in the stream, its
+// type, what it is about and what it says.
+func Line(e event.Envelope) string { return line(e, e.Time.UTC().Format("15:04:05.000")) }
+
+// LineSince is Line with the time that has gone by since start.
+func LineSince(start time.Time, e event.Envelope) string {
+	return line(e, "+"+took(e.Time.Sub(start)))
+}
+
+func line(e event.Envelope, at string) string {
+	s := fmt.Sprintf("%-9s #%-4d %-22s", at, e.Seq, e.Type())
+	return Clean(strings.TrimRight(s+" "+join("  ", about(e), says(e)), " "))
+}
+
+// about names what a fact is about, by the narrowest id it has.
+func about(e event.Envelope) string {
+	ids := e.IDs
+	switch p := e.Data.(type) {
+	case event.ToolCatalogResolved: // its call and step are placeholders
+		return Short(string(ids.Turn))
+	case event.SessionUpdated:
+		return join(" ", Short(string(ids.Session)), when(Short(string(p.Turn)), "gives %s"))
+	}
+	for _, id := range []string{
+		string(ids.Action), string(ids.Process), string(ids.Call), string(ids.Step), string(ids.Turn), string(ids.Run),
+		string(ids.Task), string(ids.Subagent), string(ids.Item), string(ids.Job), string(ids.Thread), string(ids.Session),
+	} {
+		if id != "" {
+			return Short(id)
+		}
+	}
+	return ""
+}
+
+// says is what a fact says, in a few words.
+func says(e event.Envelope) string {
+	for _, family := range []func(event.Payload) (string, bool){saysSession, saysTurn, saysTask, saysModel, saysTool, saysGate, saysProcess, saysRuntime} {
+		if s, ok := family(e.Data); ok {
+			return s
+		}
+	}
+	raw, err := event.Encode(e.Data)
+	if err != nil {
+		return ""
+	}
+	return cut(string(raw), 120)
+}
+
+func saysSession(p event.Payload) (string, bool) {
+	switch p := p.(type) {
+	case event.SessionCreated:
+		return join(", ", when(p.Title, `"%s"`), "in "+p.Workspace, "mode "+string(p.Settings.Mode), join("/", p.Settings.Provider, p.Settings.Model)), true
+	case event.SessionUpdated:
+		settings := ""
+		if p.Settings != nil {
+			settings = "settings: mode " + string(p.Settings.Mode) + ", " + join("/", p.Settings.Provider, p.Settings.Model)
+		}
+		return join(", ", when(p.Title, `"%s"`), settings), true
+	case event.ThreadStarted:
+		return join(", ", p.Kind, when(p.Workspace, "in %s"), when(p.ForkedFrom, "forked from %s"), when(p.ImportedFrom, "imported from %s")), true
+	case event.ThreadUpdated:
+		rules := ""
+		if p.Rules != nil {
+			rules = "rules " + p.Rules.Digest.Short()
+		}
+		return join(", ", p.Reason, rules), true
+	}
+	return "", false
+}
+
+func saysTurn(p event.Payload) (string, bool) {
+	switch p := p.(type) {
+	case event.TurnSubmitted:
+		return join(": ", when(p.By, "by %s"), quote(p.Text.Text)), true
+	case event.TurnStarted:
+		return join(", ", "completion "+string(p.Completion), limits(p.Limits), "rules "+p.Rules.Digest.Short()), true
+	case event.TurnCompleted:
+		return join(", ", quote(p.Summary.Text), stats(p.Stats)), true
+	case event.TurnFailed:
+		return join(", ", fmt.Sprintf("%s %s: %s", p.Outcome, p.Code, p.Reason), stats(p.Stats)), true
+	case event.RunStatus:
+		until := ""
+		if !p.Until.IsZero() {
+			until = "until " + clock(p.Until)
+		}
+		return join(", ", join(" by ", join(" ", p.Status, p.Phase), p.By), when(Short(p.WaitingFor), "for %s"), until, p.Reason), true
+	}
+	return "", false
+}
+
+func stats(s event.TurnStats) string {
+	return join(", ", plural(s.Steps, "step"), plural(s.Calls, "call"), took(time.Duration(s.ActiveMS)*time.Millisecond)+" active", tokens(s.Usage))
+}
+
+func saysTask(p event.Payload) (string, bool) {
+	end := func(e event.TaskEnd) (string, bool) {
+		return join(": ", string(e.Outcome), join(", ", e.Reason, when(e.Summary.Text, `"%s"`))), true
+	}
+	switch p := p.(type) {
+	case event.TaskCreated:
+		return join(": ", when(p.By, "by %s"), quote(p.Objective.Text)), true
+	case event.TaskStarted:
+		return "", true
+	case event.TaskRetrying:
+		return p.Reason, true
+	case event.TaskCancelRequested:
+		return join(", ", when(p.By, "by %s"), p.Reason), true
+	case event.TaskAttemptStarted:
+		return join(", ", fmt.Sprintf("attempt %d", p.Number), "turn "+Short(string(p.Turn)), p.Purpose), true
+	case event.TaskAttemptCompleted:
+		return quote(p.Summary.Text), true
+	case event.TaskAttemptFailed:
+		return fmt.Sprintf("%s: %s", p.Outcome, p.Reason), true
+	case event.TaskCompleted:
+		return end(p.TaskEnd)
+	case event.TaskFailed:
+		return end(p.TaskEnd)
+	case event.TaskCancelled:
+		return end(p.TaskEnd)
+	case event.TaskTimedOut:
+		return end(p.TaskEnd)
+	case event.TaskLost:
+		return end(p.TaskEnd)
+	case event.TaskBlocked:
+		return end(p.TaskEnd)
+	}
+	return "", false
+}
+
+func saysModel(p event.Payload) (string, bool) {
+	switch p := p.(type) {
+	case event.ModelRequested:
+		kind := p.Kind
+		if p.Limit != "" {
+			kind += " (" + p.Limit + ")"
+		}
+		return join(", ", join("/", p.Provider, p.Model), kind, fmt.Sprintf("attempt %d", p.Attempt)), true
+	case event.ModelDelta:
+		return fmt.Sprintf("%d bytes more after %d", len(p.Text), p.Offset), true
+	case event.ModelCompleted:
+		var calls []string
+		for _, c := range p.Calls {
+			calls = append(calls, c.Name)
+		}
+		text := ""
+		if p.Text.Text != "" {
+			text = quote(p.Text.Text)
+		}
+		return join(", ", text, when(strings.Join(calls, " "), "calls %s"), tokens(p.Usage)), true
+	case event.ModelFailed:
+		return join(", ", fmt.Sprintf("attempt %d", p.Attempt), problem(p.Problem), again(p.RetryAt)), true
+	}
+	return "", false
+}
+
+func problem(p event.Problem) string {
+	return join(": ", join(" ", p.Class, p.Code), cut(p.Message, 160))
+}
+
+func again(at time.Time) string {
+	if at.IsZero() {
+		return ""
+	}
+	return "again at " + at.UTC().Format("15:04:05.000")
+}
+
+func saysTool(p event.Payload) (string, bool) {
+	switch p := p.(type) {
+	case event.ToolCatalogResolved:
+		return fmt.Sprintf("%s: %s", plural(len(p.Tools), "tool"), cut(strings.Join(p.Tools, " "), 120)), true
+	case event.ToolStarted:
+		how := ""
+		if p.Recover {
+			how = "looks up what the attempt before did"
+		}
+		return join(", ", p.Name, fmt.Sprintf("attempt %d", p.Attempt), p.Effect, when(p.Boundary, "boundary %s"), "arguments "+p.ArgsHash.Short(), how), true
+	case event.ToolResult:
+		return join(", ", p.Name, fmt.Sprintf("attempt %d", p.Attempt), took(time.Duration(p.Millis)*time.Millisecond), quote(p.Output.Text)), true
+	case event.ToolFailed:
+		return join(", ", p.Name, fmt.Sprintf("attempt %d", p.Attempt), problem(p.Problem), again(p.RetryAt)), true
+	case event.ArtifactChanged:
+		return join(" ", p.Kind, p.Op, p.Path, p.Name), true
+	case event.OutputTruncated:
+		return fmt.Sprintf("%d of %d bytes shown", p.Shown, p.Bytes), true
+	}
+	return "", false
+}
+
+func saysGate(p event.Payload) (string, bool) {
+	switch p := p.(type) {
+	case event.PermissionEvaluated:
+		return fmt.Sprintf("%s %s by %s (%s, %s): %s; arguments %s", p.Decision, p.Tool, p.Rule, p.Tier, p.ReasonCode, p.Reason, p.ArgsHash.Short()), true
+	case event.PermissionRequested:
+		return fmt.Sprintf("%s, arguments %s, until %s", p.Tool, p.ArgsHash.Short(), clock(p.Until)), true
+	case event.PermissionResolved:
+		return join(", ", p.Decision+" by "+p.By, p.Scope, when(p.Message, `"%s"`)), true
+	case event.ActionRequired:
+		return join(", ", p.Kind, quote(p.Prompt.Text), "until "+clock(p.Until)+", then "+p.Default), true
+	case event.ActionResolved:
+		return join(", ", p.Decision+" by "+p.By, p.Scope, when(cut(p.Message.Text, 100), `"%s"`)), true
+	case event.SandboxApplied:
+		return join(", ", p.Level, p.Why, when(p.Network, "network %s")), true
+	case event.PolicyChanged:
+		return join(", ", p.Kind+" "+p.Op, p.Tool, when(p.Scope, "for the %s"), when(p.By, "by %s")), true
+	}
+	return "", false
+}
+
+func saysProcess(p event.Payload) (string, bool) {
+	switch p := p.(type) {
+	case event.ProcessStarted:
+		return fmt.Sprintf("pid %d: %s", p.PID, cut(strings.Join(p.Argv, " "), 120)), true
+	case event.ProcessOutput:
+		return fmt.Sprintf("%s, %d bytes after %d", p.Name, len(p.Text), p.Offset), true
+	case event.ProcessCompleted:
+		return fmt.Sprintf("exit %d, %d bytes, %s", p.Exit, p.Bytes, took(time.Duration(p.Millis)*time.Millisecond)), true
+	case event.ProcessFailed:
+		return p.Class + ": " + p.Reason, true
+	case event.ProcessTerminated:
+		return join(", ", p.Signal, p.Reason, took(time.Duration(p.Millis)*time.Millisecond)), true
+	}
+	return "", false
+}
+
+func saysRuntime(p event.Payload) (string, bool) {
+	switch p := p.(type) {
+	case event.ChannelMessage:
+		return join(", ", join(" ", p.Kind, p.Command), when(p.Principal, "of %s"), join(": ", p.Code, p.Message)), true
+	case event.RuntimeWarning:
+		return p.Code + ": " + p.Message, true
+	case event.RuntimeError:
+		return join(", ", p.Code+": "+p.Message, p.Where, p.Hint), true
+	}
+	return "", false
+}

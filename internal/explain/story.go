@@ -1,0 +1,341 @@
+package explain
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/event"
+)
+
+// story is a log sorted by what its facts are about. A log that begins in the
+// middle makes a story with gaps, never an error.
+type story struct {
+	events   []event.Envelope
+	start    time.Time
+	end      time.Time
+	sessions []*session
+	turns    []*turn
+	tasks    []*task
+
+	turnBy map[belay.TurnID]*turn
+	taskBy map[belay.TaskID]*task
+}
+
+type session struct {
+	id      belay.SessionID
+	created *event.Envelope
+	grants  []*event.Envelope
+	refused []*event.Envelope // commands
+}
+
+// turn is what happened between its beginning and its end.
+type turn struct {
+	ids       belay.IDs
+	submitted *event.Envelope
+	started   *event.Envelope
+	ended     *event.Envelope // turn.completed or turn.failed
+	stop      *event.Envelope // the wish to end it
+	takeovers []*event.Envelope
+	updates   []*event.Envelope // thread.updated
+	steps     []*step
+	asks      []*ask // about calls and about the turn itself
+	last      *event.Envelope
+
+	stepBy map[belay.StepID]*step
+	callBy map[belay.CallID]*call
+}
+
+// step is one request and what followed.
+type step struct {
+	id       belay.StepID
+	n        int // from 1 in its turn
+	turn     *turn
+	requests []*event.Envelope
+	failures []*event.Envelope
+	answer   *event.Envelope
+	calls    []*call
+}
+
+// call is one tool call of an answer.
+type call struct {
+	id       belay.CallID
+	name     string
+	args     string
+	hash     belay.Digest
+	step     *step
+	verdict  *event.Envelope
+	ask      *ask
+	starts   []*event.Envelope
+	ends     []*event.Envelope // of attempts
+	over     *event.Envelope   // the end after which none follows
+	did      []*event.Envelope // processes and files
+	boundary *event.Envelope
+}
+
+// ask is one question to a person.
+type ask struct {
+	id       belay.ActionID
+	turn     *turn
+	call     *call // nil when it is about the turn
+	required *event.Envelope
+	resolved *event.Envelope
+}
+
+type task struct {
+	id       belay.TaskID
+	created  *event.Envelope
+	attempts []*attempt
+	retries  []*event.Envelope
+	cancel   *event.Envelope
+	ended    *event.Envelope
+}
+
+type attempt struct {
+	id      belay.RunID
+	task    *task
+	started *event.Envelope
+	ended   *event.Envelope
+}
+
+// tell sorts a log.
+func tell(events []event.Envelope) *story {
+	s := &story{events: events, turnBy: map[belay.TurnID]*turn{}, taskBy: map[belay.TaskID]*task{}}
+	threads := map[belay.StreamID]*turn{} // the running turn
+	for i := range events {
+		e := &events[i]
+		if s.start.IsZero() || e.Time.Before(s.start) {
+			s.start = e.Time
+		}
+		if e.Time.After(s.end) {
+			s.end = e.Time
+		}
+		s.tellSession(e)
+		if e.Stream.Kind() == belay.KindTask {
+			s.tellTask(e)
+			continue
+		}
+		if t := s.tellTurn(e, threads); t != nil {
+			t.last = e
+			t.tellStep(e)
+		}
+	}
+	return s
+}
+
+func (s *story) tellSession(e *event.Envelope) {
+	if e.IDs.Session == "" {
+		return
+	}
+	i := slices.IndexFunc(s.sessions, func(x *session) bool { return x.id == e.IDs.Session })
+	if i < 0 {
+		i = len(s.sessions)
+		s.sessions = append(s.sessions, &session{id: e.IDs.Session})
+	}
+	x := s.sessions[i]
+	switch p := e.Data.(type) {
+	case event.SessionCreated:
+		x.created = e
+	case event.PolicyChanged:
+		x.grants = append(x.grants, e)
+	case event.ChannelMessage:
+		if p.Kind == "audit" {
+			x.refused = append(x.refused, e)
+		}
+	}
+}
+
+func (s *story) tellTask(e *event.Envelope) {
+	if e.IDs.Task == "" {
+		return
+	}
+	t := s.taskBy[e.IDs.Task]
+	if t == nil {
+		t = &task{id: e.IDs.Task}
+		s.taskBy[t.id], s.tasks = t, append(s.tasks, t)
+	}
+	switch e.Data.(type) {
+	case event.TaskCreated:
+		t.created = e
+	case event.TaskRetrying:
+		t.retries, t.ended, t.cancel = append(t.retries, e), nil, nil
+	case event.TaskCancelRequested:
+		t.cancel = e
+	case event.TaskAttemptStarted:
+		t.attempt(e.IDs.Run).started = e
+	case event.TaskAttemptCompleted, event.TaskAttemptFailed:
+		t.attempt(e.IDs.Run).ended = e
+	case event.TaskCompleted, event.TaskFailed, event.TaskCancelled, event.TaskTimedOut, event.TaskLost, event.TaskBlocked:
+		t.ended = e
+	}
+}
+
+func (t *task) attempt(id belay.RunID) *attempt {
+	for _, a := range t.attempts {
+		if a.id == id {
+			return a
+		}
+	}
+	a := &attempt{id: id, task: t}
+	t.attempts = append(t.attempts, a)
+	return a
+}
+
+// tellTurn finds the turn that a fact belongs to and takes note of how far it
+// is. Facts of a thread without a turn of their own belong to the running one.
+func (s *story) tellTurn(e *event.Envelope, threads map[belay.StreamID]*turn) *turn {
+	t := threads[e.Stream]
+	if id := e.IDs.Turn; id != "" && e.Stream.Kind() == belay.KindThread {
+		if t = s.turnBy[id]; t == nil {
+			t = &turn{ids: e.IDs, stepBy: map[belay.StepID]*step{}, callBy: map[belay.CallID]*call{}}
+			s.turnBy[id], s.turns = t, append(s.turns, t)
+		}
+	}
+	if t == nil {
+		return nil
+	}
+	switch p := e.Data.(type) {
+	case event.TurnSubmitted:
+		t.submitted = e
+	case event.TurnStarted:
+		t.started, threads[e.Stream] = e, t
+	case event.TurnCompleted, event.TurnFailed:
+		t.ended = e
+		delete(threads, e.Stream)
+	case event.ThreadUpdated:
+		t.updates = append(t.updates, e)
+	case event.RunStatus:
+		if p.Status == "cancelling" {
+			t.stop = e
+		}
+		if p.Phase == "takeover" {
+			t.takeovers = append(t.takeovers, e)
+		}
+	}
+	return t
+}
+
+// tellStep takes note of what happens in a step of the turn.
+func (t *turn) tellStep(e *event.Envelope) {
+	switch p := e.Data.(type) {
+	case event.ModelRequested:
+		st := t.step(e.IDs.Step)
+		st.requests = append(st.requests, e)
+	case event.ModelFailed:
+		st := t.step(e.IDs.Step)
+		st.failures = append(st.failures, e)
+	case event.ModelCompleted:
+		st := t.step(e.IDs.Step)
+		st.answer = e
+		for _, c := range p.Calls {
+			k := t.call(st.id, c.ID)
+			k.name, k.args, k.hash = c.Name, string(c.Args), c.ArgsHash
+			if c.ArgsRef != nil {
+				k.args = "(" + plural(int(c.ArgsRef.Size), "byte") + ")"
+			}
+		}
+	case event.ActionRequired:
+		a := t.ask(e)
+		a.required = e
+	case event.ActionResolved:
+		a := t.ask(e)
+		a.resolved = e
+	default:
+		t.tellCall(e)
+	}
+}
+
+func (t *turn) tellCall(e *event.Envelope) {
+	if _, ok := e.Data.(event.ToolCatalogResolved); ok || e.IDs.Call == "" {
+		return // the catalog's call is a placeholder
+	}
+	c := t.call(e.IDs.Step, e.IDs.Call)
+	switch p := e.Data.(type) {
+	case event.PermissionEvaluated:
+		c.verdict, c.name, c.hash = e, cmp.Or(c.name, p.Tool), cmp.Or(c.hash, p.ArgsHash)
+	case event.ToolStarted:
+		c.starts, c.name, c.hash = append(c.starts, e), cmp.Or(c.name, p.Name), cmp.Or(c.hash, p.ArgsHash)
+	case event.ToolResult:
+		c.ends, c.over = append(c.ends, e), e
+	case event.ToolFailed:
+		c.ends, c.name = append(c.ends, e), cmp.Or(c.name, p.Name)
+		if p.Final {
+			c.over = e
+		}
+	case event.SandboxApplied:
+		c.boundary = e
+	case event.ArtifactChanged, event.ProcessStarted, event.ProcessCompleted, event.ProcessFailed, event.ProcessTerminated:
+		c.did = append(c.did, e)
+	}
+}
+
+func (t *turn) step(id belay.StepID) *step {
+	st := t.stepBy[id]
+	if st == nil {
+		st = &step{id: id, n: len(t.steps) + 1, turn: t}
+		t.stepBy[id], t.steps = st, append(t.steps, st)
+	}
+	return st
+}
+
+func (t *turn) call(step belay.StepID, id belay.CallID) *call {
+	c := t.callBy[id]
+	if c == nil {
+		c = &call{id: id, step: t.step(step)}
+		t.callBy[id], c.step.calls = c, append(c.step.calls, c)
+	}
+	return c
+}
+
+func (t *turn) ask(e *event.Envelope) *ask {
+	for _, a := range t.asks {
+		if a.id == e.IDs.Action {
+			return a
+		}
+	}
+	a := &ask{id: e.IDs.Action, turn: t}
+	if e.IDs.Call != "" {
+		a.call = t.call(e.IDs.Step, e.IDs.Call)
+		a.call.ask = a
+	}
+	t.asks = append(t.asks, a)
+	return a
+}
+
+// calls are all calls of a turn, in order.
+func (t *turn) calls() []*call {
+	var out []*call
+	for _, st := range t.steps {
+		out = append(out, st.calls...)
+	}
+	return out
+}
+
+// open is the first question that waits for an answer.
+func (t *turn) open() *ask {
+	for _, a := range t.asks {
+		if a.resolved == nil && a.required != nil && t.ended == nil {
+			return a
+		}
+	}
+	return nil
+}
+
+// request is the fact that began the step, or nil.
+func (st *step) request() (event.ModelRequested, *event.Envelope) {
+	if len(st.requests) == 0 {
+		return event.ModelRequested{}, nil
+	}
+	p, _ := st.requests[0].Data.(event.ModelRequested)
+	return p, st.requests[0]
+}
+
+// failed is how the call ended if it ended badly.
+func (c *call) failed() (event.ToolFailed, bool) {
+	if c.over == nil {
+		return event.ToolFailed{}, false
+	}
+	p, ok := c.over.Data.(event.ToolFailed)
+	return p, ok
+}

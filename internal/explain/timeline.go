@@ -1,0 +1,322 @@
+package explain
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/belay-run/belay/event"
+)
+
+// Row is a line of a timeline. Depth 0 is a session, a turn or an attempt of a
+// task, 1 a step, 2 a call, 3 what a call did.
+type Row struct {
+	Depth int
+	Kind  string // session, task, turn, step, call, ask, note
+	ID    string
+	Text  string
+	At    time.Duration // since the first fact
+	Took  time.Duration // until its last fact
+	Open  bool          // not over yet
+}
+
+// String is the row as it is printed.
+func (r Row) String() string {
+	lasted := took(r.Took)
+	switch {
+	case r.Open:
+		lasted += " …"
+	case r.Kind == "note" || r.Kind == "session" || r.Kind == "task":
+		lasted = ""
+	}
+	return strings.TrimRight(fmt.Sprintf("%8s  %9s  %s%s", "+"+took(r.At), lasted, strings.Repeat("  ", r.Depth), r.Text), " ")
+}
+
+// Timeline groups the facts of a log by turn and step, in the order in which
+// things began. Times are those of the facts.
+func Timeline(events []event.Envelope) []Row {
+	s := tell(events)
+	l := &lines{start: s.start, end: s.end}
+	for _, x := range s.sessions {
+		l.session(x)
+	}
+	for _, t := range s.tasks {
+		l.task(t)
+	}
+	for _, t := range s.turns {
+		l.turn(t)
+	}
+	return l.rows
+}
+
+type lines struct {
+	start, end time.Time
+	rows       []Row
+}
+
+// add appends a row that goes from one fact to another; no last fact means that
+// it is open.
+func (l *lines) add(depth int, kind, id string, from, to *event.Envelope, format string, args ...any) {
+	r := Row{Depth: depth, Kind: kind, ID: id, Text: Clean(fmt.Sprintf(format, args...))}
+	if from != nil {
+		r.At = from.Time.Sub(l.start)
+	}
+	switch {
+	case to == nil:
+		r.Open = true
+		if from != nil {
+			r.Took = l.end.Sub(from.Time)
+		}
+	case from != nil:
+		r.Took = to.Time.Sub(from.Time)
+	}
+	l.rows = append(l.rows, r)
+}
+
+func (l *lines) note(depth int, e *event.Envelope, format string, args ...any) {
+	l.add(depth, "note", "", e, e, format, args...)
+}
+
+func (l *lines) session(x *session) {
+	if x.created != nil {
+		l.add(0, "session", string(x.id), x.created, x.created, "session %s %s", Short(string(x.id)), says(*x.created))
+	}
+	for _, e := range x.refused {
+		l.note(0, e, "refused: %s", says(*e))
+	}
+}
+
+// task shows what the turns don't: that there were several attempts.
+func (l *lines) task(t *task) {
+	if len(t.attempts) < 2 {
+		return
+	}
+	for i, a := range t.attempts {
+		from := a.started
+		if from == nil {
+			from = a.ended
+		}
+		how := "runs"
+		if a.ended != nil {
+			how = "completed"
+			if p, ok := a.ended.Data.(event.TaskAttemptFailed); ok {
+				how = string(p.Outcome) + ": " + p.Reason
+			}
+		}
+		l.add(0, "task", string(a.id), from, from, "task %s attempt %d %s: %s", Short(string(t.id)), i+1, Short(string(a.id)), how)
+	}
+}
+
+func (l *lines) turn(t *turn) {
+	from := t.started
+	if from == nil {
+		from = t.submitted
+	}
+	text := ""
+	if t.submitted != nil {
+		if p, ok := t.submitted.Data.(event.TurnSubmitted); ok {
+			text = " " + quote(p.Text.Text)
+		}
+	}
+	l.add(0, "turn", string(t.ids.Turn), from, t.ended, "turn %s%s: %s", Short(string(t.ids.Turn)), text, state(t))
+	var notes []*event.Envelope
+	notes = append(append(append(notes, t.takeovers...), t.updates...), t.stop)
+	for _, st := range t.steps {
+		notes = l.notesBefore(notes, first(st.requests))
+		l.step(st)
+	}
+	for _, a := range t.asks {
+		if a.call == nil {
+			l.ask(1, a)
+		}
+	}
+	l.notesBefore(notes, nil)
+}
+
+func first(e []*event.Envelope) *event.Envelope {
+	if len(e) == 0 {
+		return nil
+	}
+	return e[0]
+}
+
+// notesBefore writes the notes that belong before a fact and returns the rest.
+func (l *lines) notesBefore(notes []*event.Envelope, before *event.Envelope) []*event.Envelope {
+	var rest []*event.Envelope
+	for _, e := range notes {
+		if e == nil {
+			continue
+		}
+		if before != nil && e.Seq > before.Seq {
+			rest = append(rest, e)
+			continue
+		}
+		switch p := e.Data.(type) {
+		case event.RunStatus:
+			if p.Phase == "takeover" {
+				l.note(1, e, "another process took over (epoch %d)", p.Epoch)
+				continue
+			}
+			l.note(1, e, "%s", join(" by ", "asked to stop", p.By)+when(p.Reason, ": %s"))
+		case event.ThreadUpdated:
+			l.note(1, e, "%s", says(*e))
+		}
+	}
+	return rest
+}
+
+// state is how a turn stands, in a few words.
+func state(t *turn) string {
+	if t.ended == nil {
+		switch a := t.open(); {
+		case t.started == nil:
+			return "waits in the queue"
+		case a != nil:
+			return "waits for a person (" + Short(string(a.id)) + ")"
+		}
+		return "runs"
+	}
+	switch p := t.ended.Data.(type) {
+	case event.TurnCompleted:
+		return "completed, " + quote(p.Summary.Text)
+	case event.TurnFailed:
+		return fmt.Sprintf("%s, %s: %s", p.Outcome, p.Code, p.Reason)
+	}
+	return ""
+}
+
+func (l *lines) step(st *step) {
+	p, from := st.request()
+	kind := p.Kind
+	if p.Limit != "" {
+		kind += " (" + p.Limit + ")"
+	}
+	to, said := st.answer, "no answer yet"
+	switch {
+	case st.answer != nil:
+		said = answerText(st)
+	case len(st.failures) == len(st.requests) && len(st.failures) > 0:
+		to = st.failures[len(st.failures)-1]
+		if f, ok := to.Data.(event.ModelFailed); ok {
+			said = problem(f.Problem)
+		}
+	case st.turn.ended != nil:
+		to, said = st.turn.ended, "no answer"
+	}
+	l.add(1, "step", string(st.id), from, to, "step %d, %s: %s", st.n, kind, said)
+	for _, f := range st.failures {
+		if f == to {
+			continue
+		}
+		if p, ok := f.Data.(event.ModelFailed); ok {
+			l.note(2, f, "attempt %d failed: %s", p.Attempt, problem(p.Problem))
+		}
+	}
+	for _, c := range st.calls {
+		l.call(c)
+	}
+}
+
+func answerText(st *step) string {
+	p, ok := st.answer.Data.(event.ModelCompleted)
+	if !ok {
+		return ""
+	}
+	text := ""
+	if p.Text.Text != "" {
+		text = quote(p.Text.Text)
+	}
+	calls := ""
+	if len(p.Calls) > 0 {
+		calls = plural(len(p.Calls), "call")
+	}
+	return join(", ", text, calls, tokens(p.Usage))
+}
+
+func (l *lines) call(c *call) {
+	from := c.verdict
+	if len(c.starts) > 0 {
+		from = c.starts[0]
+	}
+	if from == nil {
+		from = c.over
+	}
+	to := c.over
+	if to == nil {
+		to = c.step.turn.ended
+	}
+	l.add(2, "call", string(c.id), from, to, "%s %s → %s", c.name, cut(c.args, 80), result(c))
+	if c.ask != nil {
+		l.ask(3, c.ask)
+	}
+	for i, e := range c.starts[min(1, len(c.starts)):] {
+		l.note(3, e, "attempt %d: %s", i+2, whyAgain(c, i+1))
+	}
+	for _, e := range c.did {
+		l.note(3, e, "%s %s", e.Type(), says(*e))
+	}
+}
+
+// result is how a call ended, in a few words.
+func result(c *call) string {
+	if c.over == nil {
+		switch {
+		case c.ask != nil && c.ask.resolved == nil:
+			return "waits for a person"
+		case len(c.starts) > 0:
+			return "runs"
+		}
+		return "not begun"
+	}
+	if p, ok := c.failed(); ok {
+		return problem(p.Problem)
+	}
+	return "ok"
+}
+
+func (l *lines) ask(depth int, a *ask) {
+	how := "no answer yet"
+	if a.resolved != nil {
+		how = says(*a.resolved)
+	}
+	kind := "a question"
+	if p, ok := requiredOf(a); ok {
+		kind = p.Kind
+	}
+	to := a.resolved
+	if to == nil {
+		to = a.turn.ended
+	}
+	l.add(depth, "ask", string(a.id), a.required, to, "asked a person for %s: %s", kind, how)
+}
+
+func requiredOf(a *ask) (event.ActionRequired, bool) {
+	if a.required == nil {
+		return event.ActionRequired{}, false
+	}
+	p, ok := a.required.Data.(event.ActionRequired)
+	return p, ok
+}
+
+// whyAgain says why the n-th attempt after the first was made.
+func whyAgain(c *call, n int) string {
+	p, _ := c.starts[n].Data.(event.ToolStarted)
+	before := c.starts[n-1]
+	for _, e := range c.ends {
+		if e.Seq > before.Seq && e.Seq < c.starts[n].Seq {
+			if f, ok := e.Data.(event.ToolFailed); ok {
+				return "the one before failed (" + problem(f.Problem) + ") and repeating it is harmless"
+			}
+		}
+	}
+	lost := "the process that ran the one before was gone"
+	switch {
+	case p.Recover:
+		return lost + "; it looks up what that did before it does anything"
+	case p.Effect == "pure":
+		return lost + "; it changes nothing, so it ran again"
+	case p.Effect == "idempotent":
+		return lost + "; it has the same key, so its work is done once"
+	}
+	return lost
+}

@@ -1,0 +1,202 @@
+package sqlite
+
+import (
+	"bytes"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/belay-run/belay"
+)
+
+var errDisk = errors.New("the disk says no")
+
+// failing is a disk whose n-th operation fails, and those after it if it is dead.
+type failing struct {
+	Disk
+	n    int
+	dead bool
+	done int
+}
+
+func (f *failing) next() error {
+	f.done++
+	if f.done == f.n || f.dead && f.done > f.n {
+		return errDisk
+	}
+	return nil
+}
+
+func (f *failing) Mkdir(path string) error {
+	if err := f.next(); err != nil {
+		return err
+	}
+	return f.Disk.Mkdir(path)
+}
+
+func (f *failing) Create(path string) (File, error) {
+	if err := f.next(); err != nil {
+		return nil, err
+	}
+	file, err := f.Disk.Create(path)
+	return &failingFile{file, f}, err
+}
+
+func (f *failing) Rename(from, to string) error {
+	if err := f.next(); err != nil {
+		return err
+	}
+	return f.Disk.Rename(from, to)
+}
+
+func (f *failing) Remove(path string) error {
+	if err := f.next(); err != nil {
+		return err
+	}
+	return f.Disk.Remove(path)
+}
+
+func (f *failing) SyncDir(path string) error {
+	if err := f.next(); err != nil {
+		return err
+	}
+	return f.Disk.SyncDir(path)
+}
+
+type failingFile struct {
+	File
+	fs *failing
+}
+
+func (f *failingFile) Write(p []byte) (int, error) {
+	if err := f.fs.next(); err != nil {
+		n, _ := f.File.Write(p[:len(p)/2])
+		return n, err
+	}
+	return f.File.Write(p)
+}
+
+func (f *failingFile) Sync() error {
+	if err := f.fs.next(); err != nil {
+		return err
+	}
+	return f.File.Sync()
+}
+
+func (f *failingFile) Close() error {
+	err := f.File.Close()
+	return errors.Join(f.fs.next(), err)
+}
+
+func TestLargeContentIsWholeOrNotThere(t *testing.T) {
+	data := bytes.Repeat([]byte("content "), 10000)
+	for _, dead := range []bool{false, true} {
+		for n := 1; ; n++ {
+			disk := &failing{n: n, dead: dead}
+			dir := t.TempDir()
+			db := openStore(t, dir, Options{FS: disk})
+			_, putErr := db.Put(t.Context(), data, "")
+			if disk.done < n {
+				if putErr != nil || n < 7 {
+					t.Fatalf("after %d operations: %v", disk.done, putErr)
+				}
+				break
+			}
+			if putErr == nil {
+				t.Errorf("operation %d failed and Put didn't say so", n)
+			}
+			got, err := db.Get(t.Context(), belay.DigestOf(data))
+			if err == nil && !bytes.Equal(got, data) || belay.CodeOf(err) == belay.CodeStoreDamaged {
+				t.Errorf("operation %d: got %d bytes, %v", n, len(got), err)
+			}
+			disk.n, disk.dead = 0, false
+			if _, err := db.Put(t.Context(), data, ""); err != nil {
+				t.Errorf("again after operation %d: %v", n, err)
+			}
+			if got, err := db.Get(t.Context(), belay.DigestOf(data)); err != nil || !bytes.Equal(got, data) {
+				t.Errorf("again after operation %d: got %d bytes, %v", n, len(got), err)
+			}
+			if !dead {
+				leftovers(t, dir, n)
+			}
+		}
+	}
+}
+
+// leftovers wants no unfinished files.
+func leftovers(t *testing.T, dir string, n int) {
+	t.Helper()
+	names, err := filepath.Glob(filepath.Join(BlobDir(dir), "new-*"))
+	if err != nil || len(names) > 0 {
+		t.Errorf("operation %d left %v, %v", n, names, err)
+	}
+}
+
+func TestSmallContentThatCouldNotBeWrittenGoesBeforeTheNextAppend(t *testing.T) {
+	dir := t.TempDir()
+	var f fault
+	db := openStore(t, dir, Options{fault: f.at})
+	w := newWork(t, db, "a")
+	ref, err := db.Put(t.Context(), []byte("named soon"), "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	f.set(result(codeFull))
+	wantCode(t, w.try(t.Context(), db, "x"), belay.CodeStoreFull)
+	if _, err := db.Get(t.Context(), ref.Digest); err != nil {
+		t.Fatalf("what waits can't be read: %v", err)
+	}
+	f.set(nil)
+	w.append(t, db, "x")
+	other := openStore(t, dir, Options{})
+	if _, err := other.Get(t.Context(), ref.Digest); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestWhatWaitsIsBounded(t *testing.T) {
+	var f fault
+	db := openStore(t, t.TempDir(), Options{fault: f.at})
+	f.set(result(codeFull))
+	var err error
+	n := 0
+	for content := make([]byte, smallBlobMax); err == nil && n < 2000; n++ {
+		content[0], content[1] = byte(n), byte(n>>8)
+		_, err = db.Put(t.Context(), content, "")
+		if n == 100 {
+			pagesOf(db, "PRAGMA user_version") // its answer says that the writer has tried
+		}
+	}
+	wantCode(t, err, belay.CodeStoreFull)
+	f.set(nil)
+}
+
+func TestContentAsLongAsMemoryIsNotHeldThere(t *testing.T) {
+	db := openStore(t, t.TempDir(), Options{})
+	w, err := db.Writer(t.Context(), "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	piece := []byte(strings.Repeat("p", 1<<20))
+	if _, err := w.Write(piece[:100]); err != nil {
+		t.Fatal(err)
+	}
+	used := testing.AllocsPerRun(20, func() {
+		if _, err := w.Write(piece); err != nil {
+			t.Fatal(err)
+		}
+	})
+	if used > 10 {
+		t.Errorf("%v allocations per megabyte", used)
+	}
+	b := w.(*blobWriter)
+	if info, err := os.Stat(b.temp); err != nil || info.Size() != b.size || b.small != nil {
+		t.Errorf("the file has %v of %d bytes, %v", info, b.size, err)
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	leftovers(t, storeDir(db), 0)
+}

@@ -1,0 +1,211 @@
+package sqlite
+
+import (
+	"bufio"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/belay-run/belay"
+)
+
+func openStore(t *testing.T, dir string, o Options) *DB {
+	t.Helper()
+	db, err := Open(t.Context(), dir, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := db.Close(); err != nil {
+			t.Errorf("close: %v", err)
+		}
+	})
+	return db
+}
+
+// wantCode wants an error that a user can act on.
+func wantCode(t *testing.T, err error, want belay.Code) {
+	t.Helper()
+	if err == nil || belay.CodeOf(err) != want {
+		t.Fatalf("got %v (%s), want %s", err, belay.CodeOf(err), want)
+	}
+}
+
+// sqlExec changes the database behind the store's back.
+func sqlExec(t *testing.T, db *DB, statement string, args ...any) {
+	t.Helper()
+	w, err := newWriter(db)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer w.disconnect()
+	if err := w.exec(statement, args...); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestAStoreIsADirectoryForItsUserAlone(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "a?b #c%20'd'", "store")
+	db := openStore(t, dir, Options{})
+	newWork(t, db, "a").append(t, db, "x")
+	if err := db.Close(); err != nil {
+		t.Fatal(err)
+	}
+	var found []string
+	filepath.WalkDir(dir, func(path string, d os.DirEntry, err error) error {
+		if info, _ := d.Info(); d.IsDir() && info.Mode().Perm() != 0o700 {
+			t.Errorf("%s has mode %v", path, info.Mode())
+		}
+		name, _ := filepath.Rel(dir, path)
+		found = append(found, name)
+		return err
+	})
+	if want := []string{".", "tenants", "tenants/default", "tenants/default/belay.db", "tenants/default/blobs"}; !slices.Equal(found, want) {
+		t.Fatalf("got %q, want %q", found, want)
+	}
+}
+
+func TestAnEmptyFileBecomesAStore(t *testing.T) {
+	dir := t.TempDir()
+	if err := os.MkdirAll(filepath.Dir(Path(dir)), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(Path(dir), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	db := openStore(t, dir, Options{})
+	for query, want := range map[string]string{
+		"PRAGMA user_version": "1", "PRAGMA auto_vacuum": "2", "PRAGMA page_size": "4096", "PRAGMA journal_mode": "wal",
+	} {
+		var got string
+		if err := db.readers.QueryRow(query).Scan(&got); err != nil || got != want {
+			t.Errorf("%s: got %s, %v, want %s", query, got, err, want)
+		}
+	}
+	for query, want := range map[string]int{"PRAGMA synchronous": 2, "PRAGMA wal_autocheckpoint": 0} {
+		if got, err := db.writer.number(query); err != nil || got != want {
+			t.Errorf("%s: got %d, %v, want %d", query, got, err, want)
+		}
+	}
+	if !strings.HasPrefix(string(db.Runtime()), "rt_") {
+		t.Errorf("runtime %q", db.Runtime())
+	}
+}
+
+func TestAStoreOfANewerProgramIsRefused(t *testing.T) {
+	dir := t.TempDir()
+	db := openStore(t, dir, Options{})
+	sqlExec(t, db, "PRAGMA user_version=2")
+	db.Close()
+	before, err := os.ReadFile(Path(dir))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = Open(t.Context(), dir, Options{})
+	wantCode(t, err, belay.CodeStoreNewer)
+	_, err = Open(t.Context(), dir, Options{ReadOnly: true})
+	wantCode(t, err, belay.CodeStoreNewer)
+	if after, _ := os.ReadFile(Path(dir)); !slices.Equal(before, after) {
+		t.Fatal("the refused file was changed")
+	}
+}
+
+func TestAnotherProgramsDatabaseIsRefused(t *testing.T) {
+	dir := t.TempDir()
+	db := openStore(t, dir, Options{})
+	sqlExec(t, db, "PRAGMA user_version=0")
+	db.Close()
+	_, err := Open(t.Context(), dir, Options{})
+	wantCode(t, err, belay.CodeStoreDamaged)
+	if err := os.WriteFile(Path(dir), []byte(strings.Repeat("no database ", 1000)), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	_, err = Open(t.Context(), dir, Options{})
+	wantCode(t, err, belay.CodeStoreDamaged)
+}
+
+func TestMigrationsGoForwardAndKeepTheOldFile(t *testing.T) {
+	dir := t.TempDir()
+	old := openStore(t, dir, Options{})
+	newWork(t, old, "a").append(t, old, "kept")
+	runtime := old.Runtime()
+	old.Close()
+	var steps []int
+	next := Options{
+		migrations: append(slices.Clip(migrations), "CREATE TABLE two (x)", "CREATE TABLE three (x)"),
+		Migrated:   func(from, to int, took time.Duration) { steps = append(steps, from, to) },
+	}
+	db := openStore(t, dir, next)
+	if !slices.Equal(steps, []int{1, 2, 2, 3}) || db.Runtime() != runtime {
+		t.Fatalf("steps %v, runtime %s, want %s", steps, db.Runtime(), runtime)
+	}
+	db.Close()
+	if err := os.Rename(Path(dir)+".v1", Path(dir)); err != nil {
+		t.Fatal(err)
+	}
+	db = openStore(t, dir, Options{})
+	if head, err := db.Head(t.Context(), "thread/thr_a"); err != nil || head.Seq != 1 {
+		t.Fatalf("the kept file: %+v, %v", head, err)
+	}
+}
+
+func TestAFailedMigrationChangesNothing(t *testing.T) {
+	dir := t.TempDir()
+	openStore(t, dir, Options{}).Close()
+	_, err := Open(t.Context(), dir, Options{migrations: append(slices.Clip(migrations), "CREATE TABLE two (x); CREATE TABLE two (x)")})
+	wantCode(t, err, belay.CodeStoreFailed)
+	db := openStore(t, dir, Options{})
+	newWork(t, db, "a").append(t, db, "works")
+}
+
+func TestNetworkFileSystemsAreRefusedByName(t *testing.T) {
+	for _, name := range []string{"nfs", "cifs", "9p", "fuse.sshfs"} {
+		dir := t.TempDir()
+		_, err := Open(t.Context(), dir, Options{FileSystem: func(string) string { return name }})
+		wantCode(t, err, belay.CodeStoreNetwork)
+		if !strings.Contains(err.Error(), name) || !strings.Contains(err.Error(), dir) {
+			t.Errorf("the error doesn't name %s in %s: %v", name, dir, err)
+		}
+		if left, _ := os.ReadDir(dir); len(left) > 0 {
+			t.Errorf("%v was made on %s", left, name)
+		}
+	}
+	if name := fileSystem(t.TempDir()); slices.Contains(networks, name) {
+		t.Errorf("the temporary directory counts as %s", name)
+	}
+}
+
+func TestTheMountTableSaysWhichFuse(t *testing.T) {
+	const table = "22 1 254:0 / / rw - ext4 /dev/vda rw\n36 35 0:52 / /mnt/my\\040files rw,noatime shared:1 - fuse.sshfs host:/ rw\n37 35 0:53 / /m rw - fuse.foo x rw\n"
+	for minor, want := range map[uint32]string{52: "fuse.sshfs", 53: "fuse.foo", 54: "fuse"} {
+		if got := mountType(bufio.NewScanner(strings.NewReader(table)), 0, minor); got != want {
+			t.Errorf("0:%d: got %s, want %s", minor, got, want)
+		}
+	}
+}
+
+func TestOpenedForReadingItRefusesWrites(t *testing.T) {
+	dir := t.TempDir()
+	_, err := Open(t.Context(), dir, Options{ReadOnly: true})
+	wantCode(t, err, belay.CodeNotFound)
+	rw := openStore(t, dir, Options{})
+	w := newWork(t, rw, "a")
+	w.append(t, rw, "x")
+	for _, name := range []string{"beside a writer", "alone"} {
+		db := openStore(t, dir, Options{ReadOnly: true})
+		if end, err := db.End(t.Context()); end != 1 || err != nil {
+			t.Fatalf("%s: end %d, %v", name, end, err)
+		}
+		_, err = db.Append(t.Context(), w.b)
+		wantCode(t, err, belay.CodeStoreReadOnly)
+		_, err = db.Put(t.Context(), []byte("x"), "")
+		wantCode(t, err, belay.CodeStoreReadOnly)
+		if err := db.Close(); err != nil {
+			t.Fatal(err)
+		}
+		rw.Close()
+	}
+}

@@ -1,0 +1,46 @@
+// Package script holds the program as a user meets it: each txtar file is a
+// story of commands, with their exit codes and what they print.
+package script
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/rogpeppe/go-internal/testscript"
+
+	"github.com/belay-run/belay/internal/cli"
+)
+
+func TestMain(m *testing.M) {
+	testscript.Main(m, map[string]func(){
+		"belay": func() { os.Exit(cli.Main(context.Background(), os.Args[1:], cli.Process())) },
+	})
+}
+
+func TestScripts(t *testing.T) {
+	testscript.Run(t, testscript.Params{
+		Dir:                 ".",
+		RequireExplicitExec: true,
+		RequireUniqueNames:  true,
+		Setup: func(e *testscript.Env) error {
+			e.Setenv("HOME", filepath.Join(e.WorkDir, "home"))
+			e.Setenv("USER", "tester")
+			for _, name := range []string{"XDG_STATE_HOME", "OPENAI_API_KEY", "ANTHROPIC_API_KEY", "GEMINI_API_KEY"} {
+				e.Setenv(name, "")
+			}
+			for _, kv := range e.Vars {
+				if name, _, _ := strings.Cut(kv, "="); strings.HasPrefix(name, "BELAY_") {
+					e.Setenv(name, "")
+				}
+			}
+			return nil
+		},
+		Cmds: map[string]func(*testscript.TestScript, bool, []string){
+			"status": status,
+			"field":  field,
+		},
+	})
+}
