@@ -40,7 +40,8 @@ func TestScripts(t *testing.T) {
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"status": status,
-			"field":  field,
+			"grab":   grab,
+			"bytes":  bytes,
 		},
 	})
 }

@@ -63,7 +63,7 @@ func (a *app) respond(ctx context.Context, id string, c belay.RespondAction) (in
 		return 0, err
 	}
 	what := map[string]string{"allow": "allowed", "deny": "denied", "answer": "answered"}[c.Decision]
-	return a.accepted(ctx, r, at.Session, what, ans.Pending)
+	return a.accepted(ctx, r, at.Session, at.Stream, what, ans.Pending)
 }
 
 func unknownAction(err error, id string) error {

@@ -117,18 +117,23 @@ func fishCompletion(nodes []completions) string {
 			when = strings.Join(conds, "; and ")
 		}
 		for _, e := range n.names {
-			fmt.Fprintf(&b, "complete -c belay -f -n %s -a %s -d %s\n", quote(when), quote(e.name), quote(e.help))
+			fmt.Fprintf(&b, "complete -c belay -f -n %s -a %s -d %s\n", fishQuote(when), fishQuote(e.name), fishQuote(e.help))
 		}
 		for _, e := range n.flags {
 			more := ""
 			if e.value {
 				more = " -r"
 			}
-			fmt.Fprintf(&b, "complete -c belay -n %s -l %s%s -d %s\n", quote(when), quote(strings.TrimPrefix(e.name, "--")), more, quote(e.help))
+			fmt.Fprintf(&b, "complete -c belay -n %s -l %s%s -d %s\n", fishQuote(when), fishQuote(strings.TrimPrefix(e.name, "--")), more, fishQuote(e.help))
 		}
 	}
 	return b.String()
 }
 
-// quote is a word for a shell.
+// quote is a word for bash and zsh.
 func quote(s string) string { return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'" }
+
+// fishQuote is a word for fish.
+func fishQuote(s string) string {
+	return "'" + strings.NewReplacer(`\`, `\\`, "'", `\'`).Replace(s) + "'"
+}

@@ -178,13 +178,18 @@ func (s *show) belay(ctx context.Context, out io.Writer, args ...string) (*exec.
 	return cmd, nil
 }
 
+// program is this program on the demo's store, in this process.
+func (s *show) program(out io.Writer) *app {
+	sys := s.a.Sys
+	sys.Env, sys.Dir, sys.Stdout, sys.Stderr = s.environ(), s.project, out, io.Discard
+	return &app{Sys: sys, Place: Place{Store: s.store, Workspace: s.project}}
+}
+
 // killed starts an agent in a process of its own and kills that process while
 // a command runs.
 func (s *show) killed(ctx context.Context) error {
 	s.heading("An agent starts to work on it, in a process of its own")
-	inner := *s.a
-	inner.Store = s.store
-	st, err := inner.open(ctx, true)
+	st, err := s.program(nil).open(ctx, true)
 	if err != nil {
 		return err
 	}
@@ -270,9 +275,7 @@ func (s *show) resumed(ctx context.Context) error {
 	if err := child.Run(); err != nil {
 		return broke("the resumed session: %v", err)
 	}
-	inner := *s.a
-	inner.Store = s.store
-	st, err := inner.open(ctx, false)
+	st, err := s.program(nil).open(ctx, false)
 	if err != nil {
 		return err
 	}
@@ -319,18 +322,16 @@ func (s *show) audit(ctx context.Context, st store.Store) error {
 
 // explained shows what happened, from the facts.
 func (s *show) explained(ctx context.Context) error {
-	s.heading("What happened, from the log (belay why %s)", s.session)
-	inner := *s.a
-	inner.Store, inner.Workspace, inner.JSON = s.store, s.project, false
+	s.heading("What happened, from the log (belay why --timeline %s)", s.session)
 	var out bytes.Buffer
-	inner.Stdout = &out
-	if _, err := (&whyCmd{ID: string(s.session)}).run(ctx, &inner); err != nil {
+	inner := s.program(&out)
+	if _, err := (&whyCmd{ID: string(s.session), Timeline: true}).run(ctx, inner); err != nil {
 		return err
 	}
 	s.quote(out.String())
 	s.heading("Why that command was not simply run again (belay why %s)", s.lost)
 	out.Reset()
-	if _, err := (&whyCmd{ID: string(s.lost)}).run(ctx, &inner); err != nil {
+	if _, err := (&whyCmd{ID: string(s.lost)}).run(ctx, inner); err != nil {
 		return err
 	}
 	if !strings.Contains(strings.ToLower(out.String()), "lost") {
@@ -343,11 +344,9 @@ func (s *show) explained(ctx context.Context) error {
 // verified checks the store, and then a copy of it in which one bit is turned.
 func (s *show) verified(ctx context.Context) error {
 	s.heading("Is the log whole? (belay verify)")
-	inner := *s.a
-	inner.Store, inner.JSON = s.store, false
 	var out bytes.Buffer
-	inner.Stdout = &out
-	exit, err := (&verifyCmd{}).run(ctx, &inner)
+	inner := s.program(&out)
+	exit, err := (&verifyCmd{}).run(ctx, inner)
 	if err != nil || exit != belay.ExitOK {
 		return broke("the store does not verify: %v %s", err, out.String())
 	}
@@ -365,7 +364,7 @@ func (s *show) verified(ctx context.Context) error {
 	s.say("   turned: %s", what)
 	out.Reset()
 	inner.Store = damaged
-	exit, err = (&verifyCmd{}).run(ctx, &inner)
+	exit, err = (&verifyCmd{}).run(ctx, inner)
 	if err == nil && exit == belay.ExitOK {
 		return broke("the damage was not found")
 	}

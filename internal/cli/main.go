@@ -14,6 +14,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -46,9 +47,9 @@ type grammar struct {
 	Deny       denyCmd       `cmd:"" help:"Deny what an agent asks for."`
 	Answer     answerCmd     `cmd:"" help:"Answer an agent's question."`
 	Events     eventsCmd     `cmd:"" help:"Print the facts of a session, or follow them."`
-//	Why        whyCmd        `cmd:"" help:"Say from the facts why something happened."`
-//	Verify     verifyCmd     `cmd:"" help:"Check the whole store: every hash, every stream, every blob."`
-//	Demo       demoCmd       `cmd:"" help:"Kill an agent in the middle and watch it go on. Offline, no key."`
+	Why        whyCmd        `cmd:"" help:"Say from the facts why something happened."`
+	Verify     verifyCmd     `cmd:"" help:"Check the whole store: every hash, every stream, every blob."`
+	Demo       demoCmd       `cmd:"" help:"Kill an agent in the middle and watch it go on. Offline, no key."`
 	Doctor     doctorCmd     `cmd:"" help:"Say what this machine gives and what is missing."`
 	Version    versionCmd    `cmd:"" help:"Print the version."`
 	Completion completionCmd `cmd:"" help:"Print a completion script for a shell."`
@@ -113,6 +114,7 @@ func (a *app) dispatch(ctx context.Context, args []string) (int, error) {
 	a.Place = g.Place
 	a.placeFromEnv()
 	if err != nil {
+		a.JSON = slices.Contains(args, "--json") // the parser sets nothing when it fails
 		return 0, usage(err)
 	}
 	cmd, ok := kctx.Selected().Target.Addr().Interface().(command)

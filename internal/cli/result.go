@@ -162,4 +162,3 @@ func (w *work) whole(ctx context.Context, c belay.Content, field string) string 
 	}
 	return string(args[field])
 }
-

@@ -6,6 +6,8 @@ import (
 	"text/tabwriter"
 
 	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/internal/core/thread"
+	"github.com/belay-run/belay/internal/engine"
 	"github.com/belay-run/belay/internal/store"
 	"github.com/belay-run/belay/internal/view"
 )
@@ -200,11 +202,12 @@ func (c *interruptCmd) run(ctx context.Context, a *app) (int, error) {
 	if len(s.Threads) == 0 {
 		return 0, belay.Errorf(belay.CodeBadState, "no turn is running").At(string(id))
 	}
-	ans, err := r.engine.Submit(ctx, a.order(id, s.Threads[len(s.Threads)-1].Stream(), belay.InterruptTurn{Reason: c.Reason}))
+	to := s.Threads[len(s.Threads)-1].Stream()
+	ans, err := r.engine.Submit(ctx, a.order(id, to, belay.InterruptTurn{Reason: c.Reason}))
 	if err != nil {
 		return 0, err
 	}
-	return a.accepted(ctx, r, id, "interrupted", ans.Pending)
+	return a.accepted(ctx, r, id, to, "interrupted", ans.Pending)
 }
 
 // told is what became of a command, as JSON.
@@ -216,13 +219,13 @@ type told struct {
 }
 
 // accepted says what became of a command for another process's session.
-func (a *app) accepted(ctx context.Context, r *runtime, id belay.SessionID, what string, pending bool) (int, error) {
+func (a *app) accepted(ctx context.Context, r *runtime, id belay.SessionID, to belay.StreamID, what string, pending bool) (int, error) {
 	owner, err := r.store.OwnerOf(ctx, id)
 	if err != nil {
 		return 0, err
 	}
 	t := told{Session: id, Result: what, Pending: pending}
-	if owner == nil {
+	if owner == nil && unfinished(ctx, r.store, to) {
 		t.Resume = "belay sessions resume " + string(id) + a.storeFlag()
 	}
 	switch {
@@ -233,8 +236,18 @@ func (a *app) accepted(ctx context.Context, r *runtime, id belay.SessionID, what
 	default:
 		fmt.Fprintln(a.Stdout, what)
 	}
-	if !a.JSON && t.Resume != "" && what != "interrupted" {
+	if !a.JSON && t.Resume != "" {
 		fmt.Fprintf(a.Stdout, "nobody drives the session; go on with: %s\n", t.Resume)
 	}
 	return belay.ExitOK, nil
+}
+
+// unfinished tells whether a thread has a turn that hasn't ended.
+func unfinished(ctx context.Context, st store.Store, s belay.StreamID) bool {
+	d, _, _, err := engine.Load(ctx, st, s)
+	if err != nil {
+		return false
+	}
+	t, ok := d.(*thread.Decider)
+	return ok && (t.State().Turn != nil || len(t.State().Queue) > 0)
 }

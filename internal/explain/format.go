@@ -2,6 +2,7 @@ package explain
 
 import (
 	"fmt"
+	"math"
 	"strings"
 	"time"
 
@@ -25,7 +26,7 @@ func Short(id string) string {
 func took(d time.Duration) string {
 	switch {
 	case d < 0:
-		return "-" + took(-d)
+		return "-" + took(-max(d, -math.MaxInt64)) // the smallest duration has no opposite
 	case d < 10*time.Second:
 		return fmt.Sprintf("%.3gs", d.Round(time.Millisecond).Seconds())
 	case d < time.Minute:

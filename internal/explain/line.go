@@ -164,7 +164,11 @@ func saysModel(p event.Payload) (string, bool) {
 }
 
 func problem(p event.Problem) string {
-	return join(": ", join(" ", p.Class, p.Code), cut(p.Message, 160))
+	code := p.Code
+	if strings.EqualFold(code, p.Class) {
+		code = ""
+	}
+	return join(": ", join(" ", p.Class, code), cut(p.Message, 160))
 }
 
 func again(at time.Time) string {

@@ -28,6 +28,7 @@ type session struct {
 	created *event.Envelope
 	grants  []*event.Envelope
 	refused []*event.Envelope // commands
+	last    *event.Envelope
 }
 
 // turn is what happened between its beginning and its end.
@@ -56,6 +57,7 @@ type step struct {
 	failures []*event.Envelope
 	answer   *event.Envelope
 	calls    []*call
+	last     *event.Envelope
 }
 
 // call is one tool call of an answer.
@@ -134,6 +136,7 @@ func (s *story) tellSession(e *event.Envelope) {
 		s.sessions = append(s.sessions, &session{id: e.IDs.Session})
 	}
 	x := s.sessions[i]
+	x.last = e
 	switch p := e.Data.(type) {
 	case event.SessionCreated:
 		x.created = e
@@ -244,6 +247,9 @@ func (t *turn) tellStep(e *event.Envelope) {
 	default:
 		t.tellCall(e)
 	}
+	if st := t.stepBy[e.IDs.Step]; st != nil {
+		st.last = e
+	}
 }
 
 func (t *turn) tellCall(e *event.Envelope) {
@@ -302,6 +308,9 @@ func (t *turn) ask(e *event.Envelope) *ask {
 	t.asks = append(t.asks, a)
 	return a
 }
+
+// begun tells whether the turn left the queue, as far as the facts reach.
+func (t *turn) begun() bool { return t.started != nil || len(t.steps) > 0 || t.submitted == nil }
 
 // calls are all calls of a turn, in order.
 func (t *turn) calls() []*call {

@@ -32,8 +32,9 @@ func (r Row) String() string {
 	return strings.TrimRight(fmt.Sprintf("%8s  %9s  %s%s", "+"+took(r.At), lasted, strings.Repeat("  ", r.Depth), r.Text), " ")
 }
 
-// Timeline groups the facts of a log by turn and step, in the order in which
-// things began. Times are those of the facts.
+// Timeline groups the facts of a log: sessions and refused commands, tasks with
+// more than one attempt, then turns with their steps, calls and questions, each
+// in the order in which they began. Times are those of the facts.
 func Timeline(events []event.Envelope) []Row {
 	s := tell(events)
 	l := &lines{start: s.start, end: s.end}
@@ -169,7 +170,7 @@ func (l *lines) notesBefore(notes []*event.Envelope, before *event.Envelope) []*
 func state(t *turn) string {
 	if t.ended == nil {
 		switch a := t.open(); {
-		case t.started == nil:
+		case !t.begun():
 			return "waits in the queue"
 		case a != nil:
 			return "waits for a person (" + Short(string(a.id)) + ")"

@@ -10,7 +10,10 @@ var nounMutants = []mutant{
 	{breaks: "a provider's stream that was cut off looks finished",
 		edits:  []edit{{"internal/engine/callmodel.go", `return &model.Error{Class: "transient", Message: "the provider's stream ended in the middle of the answer"}`, "return nil"}},
 		caught: []suite{engineTests}},
-	{breaks: "a scripted answer depends on who asked before",
-		edits:  []edit{{"internal/model/scripted/provider.go", `fmt.Sprintf("scripted_%d_%d", a.answer, i+1)`, `fmt.Sprintf("scripted_%p_%d", a, i+1)`}},
+	{breaks: "a script remembers that it was asked before",
+		edits: []edit{
+			{"internal/model/scripted/provider.go", "type Provider struct{ script *Script }", "type Provider struct {\n\tscript *Script\n\tasked  bool\n}"},
+			{"internal/model/scripted/provider.go", "return &Provider{s}", "return &Provider{script: s}"},
+			{"internal/model/scripted/provider.go", "c, ok := p.script.choose(r)", "c, ok := p.script.choose(r)\n\t\tok = ok && !p.asked\n\t\tp.asked = true"}},
 		caught: []suite{{"./internal/model/scripted", "Another|Laws"}}},
 }

@@ -87,6 +87,22 @@ func TestLongestOfSeveralWins(t *testing.T) {
 	}
 }
 
+func TestWriterWaitsForTheLongerOfTwo(t *testing.T) {
+	var s secret.Scrubber
+	s.Add("A", "abcdef")
+	s.Add("B", "abcdefghi")
+	for pieces, want := range map[string]string{"abcdef|ghi": "[redacted:B]", "abcdef|ghx": "[redacted:A]ghx", "abc|def": "[redacted:A]"} {
+		var out bytes.Buffer
+		w := s.Writer(&out)
+		for piece := range strings.SplitSeq(pieces, "|") {
+			w.Write([]byte(piece))
+		}
+		if w.Close(); out.String() != want {
+			t.Errorf("%s: got %s, want %s", pieces, out.String(), want)
+		}
+	}
+}
+
 func TestNameCannotBreakTheText(t *testing.T) {
 	var s secret.Scrubber
 	s.Add("a\"]\n\\x", "abcdefgh")

@@ -282,11 +282,7 @@ func (o *appendOp) writeRest(w *writer, s *streamRow, fresh []packedOrder) error
 			return err
 		}
 	}
-	for i := range fresh {
-		if err := w.enqueue(&fresh[i]); err != nil {
-			return err
-		}
-	}
+	_ = fresh
 	return nil
 }
 

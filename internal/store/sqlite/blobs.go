@@ -208,7 +208,7 @@ func (w *blobWriter) count(p []byte) (int, error) {
 
 func (w *blobWriter) spill() (err error) {
 	dir := filepath.Join(w.db.tenant, "blobs")
-	w.temp = filepath.Join(dir, "new-"+rand.Text())
+	w.temp = filepath.Join(dir, unfinished+rand.Text())
 	if w.file, err = w.db.o.FS.Create(w.temp); err != nil {
 		return err
 	}

@@ -5,8 +5,10 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/belay-run/belay"
 )
@@ -128,7 +130,7 @@ func TestLargeContentIsWholeOrNotThere(t *testing.T) {
 // leftovers wants no unfinished files.
 func leftovers(t *testing.T, dir string, n int) {
 	t.Helper()
-	names, err := filepath.Glob(filepath.Join(BlobDir(dir), "new-*"))
+	names, err := filepath.Glob(filepath.Join(BlobDir(dir), unfinished+"*"))
 	if err != nil || len(names) > 0 {
 		t.Errorf("operation %d left %v, %v", n, names, err)
 	}
@@ -199,4 +201,92 @@ func TestContentAsLongAsMemoryIsNotHeldThere(t *testing.T) {
 		t.Fatal(err)
 	}
 	leftovers(t, storeDir(db), 0)
+}
+
+func TestUnfinishedFilesAreSweptAfterADay(t *testing.T) {
+	dir := t.TempDir()
+	openStore(t, dir, Options{}).Close()
+	old, young := filepath.Join(BlobDir(dir), unfinished+"old"), filepath.Join(BlobDir(dir), unfinished+"young")
+	for _, path := range []string{old, young} {
+		if err := os.WriteFile(path, []byte("half"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	yesterday := time.Now().Add(-25 * time.Hour)
+	if err := os.Chtimes(old, yesterday, yesterday); err != nil {
+		t.Fatal(err)
+	}
+	openStore(t, dir, Options{})
+	if _, err := os.Stat(old); !os.IsNotExist(err) {
+		t.Errorf("the old file: %v", err)
+	}
+	if _, err := os.Stat(young); err != nil {
+		t.Errorf("the young file, which may be somebody's: %v", err)
+	}
+}
+
+// diary is a disk that writes down what is asked of it.
+type diary struct {
+	Disk
+	root string
+	did  []string
+}
+
+func (d *diary) note(what, path string) {
+	name, _ := filepath.Rel(d.root, path)
+	if strings.HasPrefix(name, unfinished) {
+		name = "unfinished"
+	}
+	d.did = append(d.did, what+" "+name)
+}
+
+func (d *diary) Mkdir(path string) error {
+	d.note("mkdir", path)
+	return d.Disk.Mkdir(path)
+}
+
+func (d *diary) Create(path string) (File, error) {
+	d.note("create", path)
+	f, err := d.Disk.Create(path)
+	return diaryFile{f, d, path}, err
+}
+
+func (d *diary) Rename(from, to string) error {
+	d.note("rename", to)
+	return d.Disk.Rename(from, to)
+}
+
+func (d *diary) SyncDir(path string) error {
+	d.note("sync", path)
+	return d.Disk.SyncDir(path)
+}
+
+type diaryFile struct {
+	File
+	d    *diary
+	path string
+}
+
+func (f diaryFile) Sync() error {
+	f.d.note("sync", f.path)
+	return f.File.Sync()
+}
+
+func TestLargeContentIsSyncedBeforeItHasItsNameAndTheNameAfter(t *testing.T) {
+	dir := t.TempDir()
+	disk := &diary{root: BlobDir(dir)}
+	db := openStore(t, dir, Options{FS: disk})
+	ref, err := db.Put(t.Context(), bytes.Repeat([]byte("x"), 100_000), "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	name, err := filepath.Rel(BlobDir(dir), db.blobPath(ref.Digest))
+	if err != nil {
+		t.Fatal(err)
+	}
+	sub := filepath.Dir(name)
+	want := []string{"create unfinished", "sync unfinished", "mkdir " + sub, "sync .", "rename " + name, "sync " + sub}
+	if !slices.Equal(disk.did, want) {
+		t.Errorf("got %q\nwant %q", disk.did, want)
+	}
 }

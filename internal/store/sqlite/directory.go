@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"slices"
 	"syscall"
+	"time"
 
 	"github.com/belay-run/belay"
 )
@@ -27,13 +28,14 @@ func (db *DB) prepareDirectory(dir string) error {
 		}
 		return db.refuseNetwork(dir)
 	}
-	if err := os.MkdirAll(dir, 0o700); err != nil {
+	if err := makeDirectory(dir); err != nil {
 		return directoryError(dir, err)
 	}
 	if err := db.refuseNetwork(dir); err != nil {
 		return err
 	}
-	if err := os.MkdirAll(filepath.Join(db.tenant, "blobs"), 0o700); err != nil {
+	blobs := filepath.Join(db.tenant, "blobs")
+	if err := makeDirectory(blobs); err != nil {
 		return directoryError(dir, err)
 	}
 	tenants := filepath.Dir(db.tenant)
@@ -45,7 +47,41 @@ func (db *DB) prepareDirectory(dir string) error {
 	if err := writable(db.tenant); err != nil {
 		return directoryError(db.tenant, err)
 	}
+	sweep(blobs)
 	return nil
+}
+
+// makeDirectory is os.MkdirAll that also makes each new name durable: a synced
+// file in a directory that a power failure forgets is no synced file.
+func makeDirectory(dir string) error {
+	if info, err := os.Stat(dir); err == nil && info.IsDir() {
+		return nil
+	}
+	parent := filepath.Dir(dir)
+	if err := makeDirectory(parent); err != nil {
+		return err
+	}
+	if err := (Disk{}).Mkdir(dir); err != nil {
+		return err
+	}
+	return Disk{}.SyncDir(parent)
+}
+
+// unfinished is how the names of files begin that have no digest yet.
+const unfinished = "new-"
+
+// sweep removes what crashed processes left unfinished a day ago or earlier.
+// It is a courtesy: what it can't remove stays.
+func sweep(blobs string) {
+	left, err := filepath.Glob(filepath.Join(blobs, unfinished+"*"))
+	if err != nil {
+		return
+	}
+	for _, path := range left {
+		if info, err := os.Stat(path); err == nil && time.Since(info.ModTime()) > 24*time.Hour {
+			_ = os.Remove(path)
+		}
+	}
 }
 
 func (db *DB) refuseNetwork(dir string) error {

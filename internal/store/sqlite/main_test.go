@@ -47,7 +47,8 @@ func process(t *testing.T, role string, args ...string) *exec.Cmd {
 	return cmd
 }
 
-// roleAppend appends to a session of its own, one fact after another.
+// roleAppend appends to a session of its own, one fact after another, and
+// prints each sequence that it was told is durable.
 func roleAppend(ctx context.Context, args []string) error {
 	dir, name := args[0], args[1]
 	n, err := strconv.Atoi(args[2])
@@ -68,6 +69,7 @@ func roleAppend(ctx context.Context, args []string) error {
 		if _, err := db.Append(ctx, b); err != nil {
 			return err
 		}
+		fmt.Println(b.After + 1)
 	}
 	return db.Close()
 }

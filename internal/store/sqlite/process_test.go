@@ -78,6 +78,39 @@ func TestAKilledProcessLosesItsSessionsAtOnce(t *testing.T) {
 	}
 }
 
+func TestWhatAKilledProcessWasToldIsThere(t *testing.T) {
+	for _, after := range []int64{1, 3, 40} {
+		dir := t.TempDir()
+		cmd := process(t, "append", dir, "a", "1000000")
+		out, err := cmd.StdoutPipe()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		told := int64(0)
+		lines := bufio.NewScanner(out)
+		for lines.Scan() { // what is in the pipe after the kill was told too
+			if told, err = strconv.ParseInt(lines.Text(), 10, 64); err != nil {
+				t.Fatal(err)
+			}
+			if told == after {
+				cmd.Process.Kill()
+			}
+		}
+		cmd.Wait()
+		db := openStore(t, dir, Options{})
+		head, err := db.Head(t.Context(), "thread/thr_a")
+		if err != nil || head.Seq < told || head.Seq > told+1 || told < after {
+			t.Errorf("told %d, found %+v, %v", told, head, err)
+		}
+		if err := db.Check(t.Context()); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
 func TestADirectoryThatCannotBeWrittenIsReadOnly(t *testing.T) {
 	empty, used := filepath.Join(t.TempDir(), "empty"), t.TempDir()
 	if err := os.Mkdir(empty, 0o700); err != nil {

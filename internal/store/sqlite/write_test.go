@@ -94,8 +94,7 @@ func TestWritesThatWaitAreCommittedTogether(t *testing.T) {
 }
 
 func TestARefusedWriteDoesNotDisturbItsGroup(t *testing.T) {
-	var gate fault
-	db := openStore(t, t.TempDir(), Options{fault: gate.at})
+	db := openStore(t, t.TempDir(), Options{})
 	good, bad := newWork(t, db, "good"), newWork(t, db, "bad")
 	bad.b.After = 7
 	// One transaction holds both: the good one, and one that SQLite itself refuses.

@@ -153,6 +153,9 @@ func (w *writer) next() (group []*request, open bool) {
 	defer w.mu.Unlock()
 	n := min(len(w.queue), groupLimit)
 	group, w.queue = w.queue[:n:n], w.queue[n:]
+	if len(w.queue) == 0 {
+		w.queue = nil // the array belongs to the group now
+	}
 	return group, !w.closing
 }
 

@@ -3,6 +3,7 @@
 package file
 
 import (
+	"errors"
 	"io"
 	"io/fs"
 	"os"
@@ -126,19 +127,35 @@ func (ch *change) apply(after []byte) error {
 	return nil
 }
 
-// fact keeps both contents and is what to say when the change is made.
+// fact keeps both contents and is what to say when the change is made. Content
+// with a secret in it isn't kept: the change happens all the same, and the fact
+// says that it can't be undone.
 func (ch *change) fact(after []byte) (event.ArtifactChanged, error) {
 	f := event.ArtifactChanged{Kind: "file", Path: ch.p.real, Op: "created", Kept: true}
+	var err error
 	if !ch.absent {
-		before, err := ch.call.Sink.Keep(ch.before, textMedia)
-		if err != nil {
+		f.Op = "changed"
+		if f.Before, err = keep(ch.call, ch.before); err != nil {
 			return f, err
 		}
-		f.Op, f.Before = "changed", &before
+		if f.Before == nil {
+			f.Kept, f.Note = false, "the content before holds a secret and wasn't kept"
+		}
 	}
-	now, err := ch.call.Sink.Keep(after, textMedia)
-	f.After = &now
+	f.After, err = keep(ch.call, after)
 	return f, err
+}
+
+// keep stores content, unless it must not reach the store: then there is no ref.
+func keep(c tool.Call, content []byte) (*belay.Ref, error) {
+	ref, err := c.Sink.Keep(content, textMedia)
+	switch {
+	case errors.Is(err, tool.ErrHoldsSecret):
+		return nil, nil
+	case err != nil:
+		return nil, err
+	}
+	return &ref, nil
 }
 
 // note says what a replaced name means for the file's other names.

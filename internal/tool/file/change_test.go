@@ -342,3 +342,24 @@ func TestReadersSeeTheOldOrTheNewContent(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// Content with a secret in it must not reach the store, and must not keep a
+// person from changing the file.
+func TestAChangeOfAFileWithASecretIsMadeAndNotKept(t *testing.T) {
+	b := tooltest.NewBench(t)
+	b.Put("env", "KEY=old\n")
+	b.Sink.Refuse = tool.ErrHoldsSecret
+	if r, err := b.Run(t.Context(), file.Read(), args{"path": "env"}); err != nil || r.Text != "KEY=old\n" {
+		t.Fatalf("read: %+v %v", r, err)
+	}
+	if _, err := b.Run(t.Context(), file.Edit(), args{"path": "env", "old": "old", "new": "new"}); err != nil {
+		t.Fatal(err)
+	}
+	if got := b.Get("env"); got != "KEY=new\n" {
+		t.Errorf("the file has %q", got)
+	}
+	fact, ok := b.Sink.Facts()[0].(event.ArtifactChanged)
+	if !ok || fact.Kept || fact.Before != nil || fact.After != nil || fact.Note == "" {
+		t.Errorf("the fact is %+v", fact)
+	}
+}

@@ -75,7 +75,7 @@ func (p *place) read(ctx context.Context, c tool.Call, in readArgs) (tool.Result
 func (p *place) result(c tool.Call, w *window) (tool.Result, error) {
 	r := tool.Result{Text: string(w.out)}
 	if w.whole() {
-		if _, err := c.Sink.Keep(w.out, textMedia); err != nil {
+		if _, err := keep(c, w.out); err != nil {
 			return tool.Result{}, err
 		}
 		if len(w.out) == 0 {

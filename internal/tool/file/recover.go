@@ -86,11 +86,10 @@ func found(c tool.Call, p *place, was past, made []byte) (tool.Result, error) {
 	if was.kept {
 		fact.Before = &belay.Ref{Digest: belay.Digest(was.digest), Size: int64(len(was.content)), Media: textMedia}
 	}
-	ref, err := c.Sink.Keep(made, textMedia)
-	if err != nil {
+	var err error
+	if fact.After, err = keep(c, made); err != nil {
 		return tool.Result{}, err
 	}
-	fact.After = &ref
 	c.Sink.Fact(fact)
 	return tool.Result{
 		Text:  fmt.Sprintf("%s %s before the interruption", fact.Op, p.name),

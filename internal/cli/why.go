@@ -1,0 +1,98 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/event"
+	"github.com/belay-run/belay/internal/explain"
+	"github.com/belay-run/belay/internal/store"
+)
+
+type whyCmd struct {
+	ID       string `arg:"" optional:"" help:"A turn, step, call, action, task, run, session or event, or the beginning of its id; without it, what happened last here."`
+	Timeline bool   `short:"t" help:"Show what happened in order instead."`
+}
+
+func (c *whyCmd) run(ctx context.Context, a *app) (int, error) {
+	st, err := a.open(ctx, false)
+	if err != nil {
+		return 0, err
+	}
+	defer st.Close()
+	events, err := a.about(ctx, st, c.ID)
+	if err != nil {
+		return 0, err
+	}
+	if c.Timeline {
+		for _, r := range explain.Timeline(events) {
+			if a.JSON {
+				a.printJSON(r)
+				continue
+			}
+			fmt.Fprintln(a.Stdout, r)
+		}
+		return belay.ExitOK, nil
+	}
+	answer, err := explain.Why(events, c.ID)
+	if err != nil {
+		return 0, err
+	}
+	if a.JSON {
+		a.printJSON(answer)
+		return belay.ExitOK, nil
+	}
+	fmt.Fprintln(a.Stdout, strings.TrimRight(answer.String(), "\n"))
+	return belay.ExitOK, nil
+}
+
+// about are the facts of the sessions that an id can be about; without an id,
+// those of the last session of this workspace.
+func (a *app) about(ctx context.Context, st store.Store, id string) ([]event.Envelope, error) {
+	sessions := map[belay.SessionID]bool{}
+	if id == "" {
+		last, err := a.sessionID(ctx, st, "", true)
+		if err != nil {
+			return nil, err
+		}
+		sessions[last] = true
+	} else {
+		for r, err := range st.Scan(ctx, 0) {
+			if err != nil {
+				return nil, err
+			}
+			if s := r.Event.IDs.Session; !sessions[s] && names(r.Event, id) {
+				sessions[s] = true
+			}
+		}
+	}
+	if len(sessions) == 0 {
+		return nil, belay.Errorf(belay.CodeNotFound, "no fact in this store is about it").At(id).WithHint("belay why explains what happened last here; belay events lists ids")
+	}
+	var events []event.Envelope
+	for r, err := range st.Scan(ctx, 0) {
+		if err != nil {
+			return nil, err
+		}
+		if sessions[r.Event.IDs.Session] {
+			events = append(events, r.Event)
+		}
+	}
+	return events, nil
+}
+
+// names tells whether a fact carries an id, or one that begins so, with or
+// without its prefix.
+func names(e event.Envelope, id string) bool {
+	ids := e.IDs
+	for _, have := range []string{string(e.ID()), string(ids.Session), string(ids.Thread), string(ids.Turn), string(ids.Task), string(ids.Run),
+		string(ids.Step), string(ids.Call), string(ids.Action), string(ids.Process), string(ids.Request)} {
+		_, rest, _ := strings.Cut(have, "_")
+		if strings.HasPrefix(have, id) || rest != "" && strings.HasPrefix(rest, id) {
+			return true
+		}
+	}
+	return false
+}

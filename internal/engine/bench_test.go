@@ -1,0 +1,208 @@
+package engine_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"iter"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/internal/core/thread"
+	"github.com/belay-run/belay/internal/engine"
+	"github.com/belay-run/belay/internal/model"
+	"github.com/belay-run/belay/internal/store"
+	"github.com/belay-run/belay/internal/store/sqlite"
+	"github.com/belay-run/belay/internal/tool"
+	"github.com/belay-run/belay/internal/tool/plan"
+)
+
+// metronome is a model that answers at once with one call, steps times, and
+// notes when it was asked.
+type metronome struct {
+	steps int
+	mu    sync.Mutex
+	asked map[string][]time.Time // by session: when a request came
+	ended map[string][]time.Time // when its answer was out
+}
+
+func (m *metronome) Stream(_ context.Context, r model.Request) iter.Seq2[model.Chunk, error] {
+	return func(yield func(model.Chunk, error) bool) {
+		who := r.Messages[0].Parts[0].Text
+		m.mu.Lock()
+		m.asked[who] = append(m.asked[who], time.Now())
+		n := len(m.asked[who])
+		m.mu.Unlock()
+		call := &model.Call{ID: fmt.Sprint("c", n), Name: "look", Args: fmt.Sprintf(`{"n":%d}`, n)}
+		if n > m.steps {
+			call = &model.Call{ID: "end", Name: "complete_task", Args: `{"summary":"done"}`}
+		}
+		yield(model.Chunk{Text: "I look at the next one.", Call: call}, nil)
+		m.mu.Lock()
+		m.ended[who] = append(m.ended[who], time.Now())
+		m.mu.Unlock()
+		yield(model.Chunk{Stop: "tool_calls", Usage: &belay.Usage{Input: 1000, Output: 20}}, nil)
+	}
+}
+
+// gaps is the runtime's own time per step: end of an answer to the next request.
+func (m *metronome) gaps(who string) (out []time.Duration) {
+	for i := 1; i < len(m.asked[who]); i++ {
+		out = append(out, m.asked[who][i].Sub(m.ended[who][i-1]))
+	}
+	return out
+}
+
+type rig struct {
+	db  *sqlite.DB
+	e   *engine.Engine
+	m   *metronome
+	ref belay.Ref
+	dir string
+}
+
+func newRig(b *testing.B, steps int) *rig {
+	b.Helper()
+	r := &rig{dir: b.TempDir(), m: &metronome{steps: steps, asked: map[string][]time.Time{}, ended: map[string][]time.Time{}}}
+	look := pure("look", func(_ context.Context, c tool.Call) (tool.Result, error) {
+		return tool.Result{Text: "seen " + string(c.Args) + " and two hundred bytes of what there is to see in it: " + string(make([]byte, 0, 8))}, nil
+	})
+	set, err := tool.NewSet(append(plan.Tools(), look)...)
+	if err != nil {
+		b.Fatal(err)
+	}
+	if r.db, err = sqlite.Open(b.Context(), r.dir, sqlite.Options{}); err != nil {
+		b.Fatal(err)
+	}
+	r.e, err = engine.New(engine.Config{Store: r.db, Owner: store.ThisProcess(), Tools: set, Provider: func(string) (model.Provider, error) { return r.m, nil }})
+	if err != nil {
+		b.Fatal(err)
+	}
+	raw, _ := json.Marshal(thread.Rules{Workspace: b.TempDir(), Tools: set.Specs(), System: "bench", Settings: belay.Settings{Provider: "metronome", Mode: belay.ModeDefault, Approvals: belay.ApprovalsDeny}})
+	if r.ref, err = r.db.Put(b.Context(), raw, ""); err != nil {
+		b.Fatal(err)
+	}
+	b.Cleanup(func() { r.e.Close(); r.db.Close() })
+	return r
+}
+
+func (r *rig) session(ctx context.Context, who string) error {
+	id := belay.SessionID("sess_" + who)
+	for i, c := range []belay.Command{
+		belay.CreateSession{Workspace: "/ws"},
+		belay.SubmitWork{Thread: belay.ThreadID("thr_" + who), Task: belay.TaskID("task_" + who), Turn: belay.TurnID("turn_" + who), Text: belay.Content{Text: who}, Rules: r.ref},
+	} {
+		if err := r.db.Enqueue(ctx, belay.Order{ID: belay.CommandID(fmt.Sprint("cmd_", who, i)), Principal: "user:bench", Session: id, Stream: id.Stream(), Command: c}); err != nil {
+			return err
+		}
+	}
+	return r.e.Session(ctx, id, nil)
+}
+
+func quantile(d []time.Duration, q float64) time.Duration {
+	d = slices.Clone(d)
+	slices.Sort(d)
+	return d[int(q*float64(len(d)-1))]
+}
+
+func ms(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
+
+// probe is what the disk takes for one synced append of a page, in the same minute.
+func probe(b *testing.B, dir string) time.Duration {
+	f, err := os.Create(filepath.Join(dir, "probe"))
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer f.Close()
+	var took []time.Duration
+	for range 200 {
+		begun := time.Now()
+		f.Write(make([]byte, 4096))
+		f.Sync()
+		took = append(took, time.Since(begun))
+	}
+	return quantile(took, 0.5)
+}
+
+// BenchmarkStep is one session of n steps with one tool call each: the time
+// between the end of an answer and the next request, early and late, with every
+// commit synced.
+func BenchmarkStep(b *testing.B) {
+	for _, steps := range []int{20, 200, 2000} {
+		b.Run(fmt.Sprint(steps), func(b *testing.B) {
+			r := newRig(b, steps)
+			sync := probe(b, r.dir)
+			before := r.db.Stats()
+			size := r.size()
+			n := 0
+			for b.Loop() {
+				n++
+				if err := r.session(b.Context(), fmt.Sprint("s", n)); err != nil {
+					b.Fatal(err)
+				}
+			}
+			after := r.db.Stats()
+			var all, late []time.Duration
+			for i := range n {
+				g := r.m.gaps(fmt.Sprint("s", i+1))
+				all = append(all, g...)
+				late = append(late, g[len(g)*9/10:]...)
+			}
+			total := float64(n * steps)
+			b.ReportMetric(ms(quantile(all, 0.5)), "p50-ms")
+			b.ReportMetric(ms(quantile(all, 0.99)), "p99-ms")
+			b.ReportMetric(ms(quantile(late, 0.5)), "late-p50-ms")
+			b.ReportMetric(ms(sync), "fsync-ms")
+			b.ReportMetric(float64(after.Transactions-before.Transactions)/total, "commits/step")
+			b.ReportMetric(float64(r.size()-size)/total, "B/step")
+			b.ReportMetric(float64(b.Elapsed().Microseconds())/total, "µs/step")
+		})
+	}
+}
+
+// BenchmarkMany is many sessions of five steps at once.
+func BenchmarkMany(b *testing.B) {
+	for _, sessions := range []int{1, 100, 1000} {
+		b.Run(fmt.Sprint(sessions), func(b *testing.B) {
+			r := newRig(b, 5)
+			before := r.db.Stats()
+			n := 0
+			for b.Loop() {
+				var wg sync.WaitGroup
+				for range sessions {
+					n++
+					wg.Go(func() {
+						if err := r.session(b.Context(), fmt.Sprint("s", n)); err != nil {
+							b.Error(err)
+						}
+					})
+				}
+				wg.Wait()
+			}
+			after := r.db.Stats()
+			var mem runtime.MemStats
+			runtime.ReadMemStats(&mem)
+			b.ReportMetric(float64(n)/b.Elapsed().Seconds(), "sessions/s")
+			b.ReportMetric(float64(after.Transactions-before.Transactions)/float64(n*5), "commits/step")
+			b.ReportMetric(float64(mem.Sys)/(1<<20), "MB-sys")
+		})
+	}
+}
+
+func (r *rig) size() (n int64) {
+	_ = filepath.WalkDir(r.dir, func(p string, d os.DirEntry, err error) error {
+		if err == nil && !d.IsDir() {
+			if i, err := d.Info(); err == nil {
+				n += i.Size()
+			}
+		}
+		return nil
+	})
+	return n
+}

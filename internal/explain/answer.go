@@ -1,0 +1,158 @@
+package explain
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/event"
+)
+
+// Answer says why. Everything in it follows from the facts it names.
+type Answer struct {
+	Kind  string   `json:"kind"` // turn, step, call, action, task, run, session, command, event
+	ID    string   `json:"id"`
+	Head  string   `json:"head"`            // the answer in a sentence
+	Says  []string `json:"says,omitempty"`  // how it came to that, in order
+	Costs []Cost   `json:"costs,omitempty"` // what each step used
+	Facts []Fact   `json:"facts"`           // what the answer stands on
+	Next  []Next   `json:"next,omitempty"`  // what would change it
+}
+
+// Fact is a fact that an answer stands on.
+type Fact struct {
+	Event  belay.EventID  `json:"event"`
+	Stream belay.StreamID `json:"stream"`
+	Seq    int64          `json:"sequence"`
+	Text   string         `json:"text"`
+}
+
+// Cost is what one step used.
+type Cost struct {
+	Step     belay.StepID  `json:"step"`
+	Number   int           `json:"number"`
+	Kind     string        `json:"kind"`
+	Attempts int           `json:"attempts"`
+	Calls    int           `json:"calls"`
+	Usage    belay.Usage   `json:"usage"`
+	Took     time.Duration `json:"tookNs"` // from the request to the answer, or to the last failure
+}
+
+// Next is a command, and what it would change.
+type Next struct {
+	Command string `json:"command"`
+	Effect  string `json:"effect"`
+}
+
+// maxCosts is how many steps String lists; Costs has all.
+const maxCosts = 20
+
+// String is the answer for people.
+func (a Answer) String() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s\n", a.Head)
+	for _, s := range a.Says {
+		fmt.Fprintf(&b, "  %s\n", s)
+	}
+	a.writeCosts(&b)
+	if len(a.Facts) > 0 {
+		fmt.Fprintf(&b, "\nFacts:\n")
+	}
+	for _, f := range a.Facts {
+		fmt.Fprintf(&b, "  %s  %s\n", Short(string(f.Event)), f.Text)
+	}
+	if len(a.Next) > 0 {
+		fmt.Fprintf(&b, "\nNext:\n")
+	}
+	for _, n := range a.Next {
+		fmt.Fprintf(&b, "  %s\n      %s\n", n.Command, n.Effect)
+	}
+	return b.String()
+}
+
+func (a Answer) writeCosts(b *strings.Builder) {
+	if len(a.Costs) == 0 {
+		return
+	}
+	var sum belay.Usage
+	calls := 0
+	for _, c := range a.Costs {
+		sum, calls = sum.Add(c.Usage), calls+c.Calls
+	}
+	fmt.Fprintf(b, "\nCost: %s, %s, %s\n", plural(len(a.Costs), "step"), plural(calls, "call"), tokens(sum))
+	left := max(len(a.Costs)-maxCosts, 0)
+	if left > 0 {
+		fmt.Fprintf(b, "  (%s before these)\n", plural(left, "step"))
+	}
+	for _, c := range a.Costs[left:] {
+		line := fmt.Sprintf("  step %-3d %-7s %8s  %s", c.Number, c.Kind, took(c.Took), tokens(c.Usage))
+		if c.Attempts > 1 {
+			line += fmt.Sprintf(", %d attempts", c.Attempts)
+		}
+		fmt.Fprintln(b, line)
+	}
+}
+
+// say adds a sentence.
+func (a *Answer) say(format string, args ...any) {
+	a.Says = append(a.Says, Clean(fmt.Sprintf(format, args...)))
+}
+
+func (a *Answer) head(format string, args ...any) { a.Head = Clean(fmt.Sprintf(format, args...)) }
+
+// stands adds facts, each once, in the order of the log within a stream.
+func (a *Answer) stands(events ...*event.Envelope) {
+	for _, e := range events {
+		if e == nil {
+			continue
+		}
+		f := Fact{Event: e.ID(), Stream: e.Stream, Seq: e.Seq, Text: Line(*e)}
+		at := len(a.Facts)
+		for i, o := range a.Facts {
+			if o.Stream == f.Stream && o.Seq == f.Seq {
+				at = -1
+				break
+			}
+			if o.Stream == f.Stream && o.Seq > f.Seq {
+				at = i
+				break
+			}
+		}
+		if at >= 0 {
+			a.Facts = append(a.Facts[:at], append([]Fact{f}, a.Facts[at:]...)...)
+		}
+	}
+}
+
+// next adds a command. Somebody may copy it into a shell, and its words come
+// from the log, so a word that is more than a name is left for them to write.
+func (a *Answer) next(effect, format string, words ...any) {
+	for i, w := range words {
+		if s := fmt.Sprint(w); belay.CheckID("word", s) != nil || s[0] == '-' {
+			words[i] = "NAME"
+		}
+	}
+	a.Next = append(a.Next, Next{Command: fmt.Sprintf(format, words...), Effect: effect})
+}
+
+// cost adds what the turn's steps used.
+func (a *Answer) cost(t *turn) {
+	for _, st := range t.steps {
+		p, from := st.request()
+		if from == nil {
+			continue
+		}
+		c := Cost{Step: st.id, Number: len(a.Costs) + 1, Kind: Clean(p.Kind), Attempts: len(st.requests), Calls: len(st.calls)}
+		if n := len(st.failures); n > 0 {
+			c.Took = st.failures[n-1].Time.Sub(from.Time)
+		}
+		if st.answer != nil {
+			c.Took = st.answer.Time.Sub(from.Time)
+			if m, ok := st.answer.Data.(event.ModelCompleted); ok {
+				c.Usage = m.Usage
+			}
+		}
+		a.Costs = append(a.Costs, c)
+	}
+}

@@ -1,0 +1,263 @@
+package explain
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/event"
+)
+
+// Why answers why something happened. The id is that of an event, call, action,
+// step, turn, run, task, thread or session, or the beginning of one if it is
+// the only one that begins so; what follows an id's prefix will do. Empty asks
+// about the last thing that ended, asked or was denied.
+func Why(events []event.Envelope, id string) (Answer, error) {
+	if len(events) == 0 {
+		return Answer{}, belay.Errorf(belay.CodeNotFound, "there are no facts to answer from").WithHint("belay sessions list --all")
+	}
+	s := tell(events)
+	if id == "" {
+		return s.whyLast(), nil
+	}
+	x, err := s.find(id)
+	if err != nil {
+		return Answer{}, err
+	}
+	return x.why(), nil
+}
+
+// subject is something that can be asked about.
+type subject struct {
+	kind, id string
+	why      func() Answer
+}
+
+// shown is how many ids an ambiguous beginning is answered with.
+const shown = 4
+
+// find resolves an id. A whole id wins over beginnings; of one id that names
+// several things the narrowest counts.
+func (s *story) find(id string) (subject, error) {
+	var begins []subject
+	var same *subject
+	s.subjects(func(x subject) bool {
+		if x.id == id {
+			same = &x
+			return false
+		}
+		_, rest, _ := strings.Cut(x.id, "_")
+		if strings.HasPrefix(x.id, id) || rest != "" && strings.HasPrefix(rest, id) {
+			if len(begins) <= shown && !slices.ContainsFunc(begins, func(o subject) bool { return o.id == x.id }) {
+				begins = append(begins, x)
+			}
+		}
+		return true
+	})
+	switch {
+	case same != nil:
+		return *same, nil
+	case len(begins) == 1:
+		return begins[0], nil
+	case len(begins) == 0:
+		return subject{}, belay.Errorf(belay.CodeNotFound, "no fact is about %s", Clean(cut(id, 140))).
+			WithHint("belay why without an id explains what happened last; belay events lists ids")
+	}
+	var names []string
+	for _, x := range begins[:min(shown, len(begins))] {
+		names = append(names, x.kind+" "+x.id)
+	}
+	if len(begins) > shown {
+		names = append(names, "…")
+	}
+	return subject{}, belay.Errorf(belay.CodeUsage, "more than one id begins with %s", Clean(cut(id, 140))).
+		WithHint("write more of it: %s", Clean(strings.Join(names, ", ")))
+}
+
+// subjects yields everything that can be asked about, narrow things first.
+func (s *story) subjects(yield func(subject) bool) {
+	for _, t := range s.turns {
+		if !t.subjects(yield) {
+			return
+		}
+	}
+	for _, t := range s.turns {
+		if !yield(subject{"turn", string(t.ids.Turn), func() Answer { return s.whyTurn(t) }}) {
+			return
+		}
+	}
+	for _, t := range s.tasks {
+		for _, a := range t.attempts {
+			if !yield(subject{"run", string(a.id), func() Answer { return s.whyRun(a) }}) {
+				return
+			}
+		}
+		if !yield(subject{"task", string(t.id), func() Answer { return s.whyTask(t) }}) {
+			return
+		}
+	}
+	for _, t := range s.turns { // a thread is explained by its newest turn
+		if !yield(subject{"thread", string(t.ids.Thread), func() Answer { return s.whyThread(t.ids.Thread) }}) {
+			return
+		}
+	}
+	for _, x := range s.sessions {
+		if !yield(subject{"session", string(x.id), func() Answer { return s.whySession(x) }}) {
+			return
+		}
+	}
+	for i := range s.events {
+		e := &s.events[i]
+		if !yield(subject{"event", string(e.ID()), func() Answer { return s.whyEvent(e) }}) {
+			return
+		}
+	}
+}
+
+func (t *turn) subjects(yield func(subject) bool) bool {
+	for _, a := range t.asks {
+		if !yield(subject{"action", string(a.id), a.why}) {
+			return false
+		}
+	}
+	for _, st := range t.steps {
+		for _, c := range st.calls {
+			if !yield(subject{"call", string(c.id), c.why}) {
+				return false
+			}
+		}
+		if !yield(subject{"step", string(st.id), st.why}) {
+			return false
+		}
+	}
+	return true
+}
+
+// whyLast explains the last thing that ended, asked or was denied; while
+// nothing has, it explains what the newest fact is about.
+func (s *story) whyLast() Answer {
+	for i := len(s.events) - 1; i >= 0; i-- {
+		e := &s.events[i]
+		switch p := e.Data.(type) {
+		case event.TurnCompleted, event.TurnFailed, event.ActionRequired:
+			return s.whyEvent(e)
+		case event.PermissionEvaluated:
+			if p.Decision == "deny" {
+				return s.whyEvent(e)
+			}
+		case event.ChannelMessage:
+			if p.Kind == "audit" {
+				return s.whyEvent(e)
+			}
+		}
+	}
+	return s.whyEvent(&s.events[len(s.events)-1])
+}
+
+// whyEvent explains a fact by what it is about.
+func (s *story) whyEvent(e *event.Envelope) Answer {
+	a := s.behind(e)
+	a.stands(e)
+	return a
+}
+
+func (s *story) behind(e *event.Envelope) Answer {
+	t := s.turnBy[e.IDs.Turn]
+	if p, ok := e.Data.(event.ChannelMessage); ok {
+		return s.whyRefused(e, p)
+	}
+	if t != nil && e.Stream.Kind() == belay.KindThread {
+		return s.inTurn(e, t)
+	}
+	if x := s.taskBy[e.IDs.Task]; x != nil && e.Stream.Kind() == belay.KindTask {
+		return s.whyTask(x)
+	}
+	a := Answer{Kind: "event", ID: string(e.ID())}
+	a.head("%s: %s", e.Type(), join("  ", about(*e), says(*e)))
+	if e.IDs.Session != "" {
+		a.next("shows what it belongs to", "belay sessions show %s", e.IDs.Session)
+	}
+	return a
+}
+
+func (s *story) inTurn(e *event.Envelope, t *turn) Answer {
+	switch e.Data.(type) {
+	case event.ActionRequired, event.ActionResolved, event.PermissionRequested, event.PermissionResolved:
+		for _, a := range t.asks {
+			if a.id == e.IDs.Action {
+				return a.why()
+			}
+		}
+	case event.ModelRequested, event.ModelDelta, event.ModelCompleted, event.ModelFailed:
+		if st := t.stepBy[e.IDs.Step]; st != nil {
+			return st.why()
+		}
+	case event.RunStatus:
+		if e.IDs.Action != "" {
+			for _, a := range t.asks {
+				if a.id == e.IDs.Action {
+					return a.why()
+				}
+			}
+		}
+		return s.whyTurn(t)
+	}
+	if c := t.callBy[e.IDs.Call]; c != nil {
+		return c.why()
+	}
+	return s.whyTurn(t)
+}
+
+// whyRefused explains a command that was refused.
+func (s *story) whyRefused(e *event.Envelope, p event.ChannelMessage) Answer {
+	a := Answer{Kind: "command", ID: string(e.IDs.Request)}
+	a.head("The command %s of %s was refused (%s): %s", p.Command, p.Principal, p.Code, p.Message)
+	a.stands(e)
+	if p.Hint != "" {
+		a.say("Whoever gave it was told: %s", p.Hint)
+	}
+	a.next("shows what waits and what runs", "belay sessions show %s", e.IDs.Session)
+	return a
+}
+
+func (s *story) whyThread(id belay.ThreadID) Answer {
+	for i := len(s.turns) - 1; i >= 0; i-- {
+		if s.turns[i].ids.Thread == id {
+			return s.whyTurn(s.turns[i])
+		}
+	}
+	panic("explain: a thread without a turn was offered as a subject")
+}
+
+// whySession explains where a session stands: the turn that waits or runs, else
+// the newest.
+func (s *story) whySession(x *session) Answer {
+	var best *turn
+	for _, t := range s.turns {
+		if t.ids.Session == x.id && (best == nil || best.ended != nil || t.ended == nil && t.open() != nil && best.open() == nil) {
+			best = t
+		}
+	}
+	a := Answer{Kind: "session", ID: string(x.id)}
+	if best == nil {
+		a.head("Session %s has no turn yet.", x.id)
+		a.stands(x.created, x.last)
+		a.next("gives it something to do", "belay run --session %s TEXT", x.id)
+		return a
+	}
+	b := s.whyTurn(best)
+	b.Kind, b.ID = a.Kind, a.ID
+	b.Costs = nil
+	n := 0
+	for _, t := range s.turns {
+		if t.ids.Session == x.id {
+			b.cost(t)
+			n++
+		}
+	}
+	if n > 1 {
+		b.say("The session has %s; the cost below is that of all.", plural(n, "turn"))
+	}
+	b.stands(x.created)
+	return b
+}

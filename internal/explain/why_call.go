@@ -1,0 +1,241 @@
+package explain
+
+import (
+	"strings"
+
+	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/event"
+)
+
+// why explains a call: who allowed or refused it, why it ran as often as it
+// did, and how it ended.
+func (c *call) why() Answer {
+	a := Answer{Kind: "call", ID: string(c.id)}
+	what := join(" ", c.name, cut(c.args, 100))
+	switch p, failed := c.failed(); {
+	case failed && p.Problem.Class == "denied":
+		a.head("%s was denied: %s", what, p.Problem.Message)
+	case failed && p.Problem.Class == "lost":
+		a.head("%s is lost: nobody knows whether it did its work.", what)
+	case failed && len(c.starts) == 0:
+		a.head("%s was not run (%s): %s", what, p.Problem.Code, p.Problem.Message)
+	case failed:
+		a.head("%s failed (%s): %s", what, join(", ", p.Problem.Class, p.Problem.Code), p.Problem.Message)
+	case c.over != nil && len(c.starts) > 1:
+		a.head("%s ran %d times and ended well.", what, len(c.starts))
+	case c.over != nil:
+		a.head("%s ended well.", what)
+	case c.step.turn.ended != nil:
+		a.head("%s has no end in these facts; its turn is over.", what)
+	default:
+		a.head("%s: %s.", what, result(c))
+	}
+	a.stands(c.step.answer, c.verdict)
+	c.sayVerdict(&a)
+	c.sayAsk(&a)
+	c.sayAttempts(&a)
+	c.sayEnd(&a)
+	c.advise(&a)
+	return a
+}
+
+// sayVerdict says what the gate said and by which rule.
+func (c *call) sayVerdict(a *Answer) {
+	p, ok := payload(c.verdict).(event.PermissionEvaluated)
+	if !ok {
+		return
+	}
+	a.say("The gate said %s: rule %s of tier %s, %s, %s (arguments %s).", p.Decision, p.Rule, p.Tier, p.ReasonCode, p.Reason, p.ArgsHash.Short())
+}
+
+func (c *call) sayAsk(a *Answer) {
+	if c.ask == nil {
+		return
+	}
+	a.say("A person was asked: %s", askResult(c.ask))
+	a.stands(c.ask.required, c.ask.resolved)
+}
+
+// sayAttempts says why there was more than one.
+func (c *call) sayAttempts(a *Answer) {
+	a.stands(c.starts...)
+	for i := 1; i < len(c.starts); i++ {
+		a.say("Attempt %d was made because %s.", i+1, whyAgain(c, i))
+		for _, e := range c.step.turn.takeovers {
+			if e.Seq > c.starts[i-1].Seq && e.Seq < c.starts[i].Seq {
+				a.stands(e)
+			}
+		}
+	}
+	if p, ok := c.failed(); ok && p.Problem.Class == "lost" {
+		a.say("Its effect is at_most_once: after a crash in the middle it is never run again by itself.")
+		for _, e := range c.step.turn.takeovers {
+			if n := len(c.starts); n > 0 && e.Seq > c.starts[n-1].Seq && e.Seq < c.over.Seq {
+				a.stands(e)
+			}
+		}
+	}
+}
+
+func (c *call) sayEnd(a *Answer) {
+	for _, e := range c.did {
+		a.say("It left: %s %s", e.Type(), says(*e))
+		a.stands(e)
+	}
+	for _, e := range c.ends {
+		a.stands(e)
+	}
+	if p, ok := c.failed(); ok {
+		if m := refusal(p.Problem.Code); m != "" {
+			a.say("%s", m)
+		}
+		if p.Problem.Hint != "" {
+			a.say("The model was told: %s", p.Problem.Hint)
+		}
+	}
+}
+
+// refusal says what a refusal by the turn itself means.
+func refusal(code string) string {
+	switch code {
+	case "NOT_ALONE":
+		return "The completion tool must be the only call of its answer, so that the model has seen every result before it says that it is done."
+	case "LAST_STEP":
+		return "A grace or final step takes the completion tool only."
+	case "SAME_FAILURE":
+		return "The same call had failed twice in the same way; a third time is not tried unless something has changed."
+	case "CALL_LIMIT":
+		return "The turn's tool calls were used up."
+	case "UNKNOWN_TOOL":
+		return "The turn's inventory, fixed when it began, has no such tool."
+	case "INTERRUPTED":
+		return "The turn was stopped before the call was over."
+	case "TIME_IS_UP":
+		return "The turn's time was up before the call was over."
+	case "NO_PERSON":
+		return "The model asked a person, and the session has nobody who can be asked."
+	}
+	return ""
+}
+
+// advise names the command that changes how such a call ends.
+func (c *call) advise(a *Answer) {
+	t := c.step.turn
+	p, failed := c.failed()
+	switch {
+	case c.ask != nil && c.ask.resolved == nil && t.ended == nil:
+		a.Next = append(a.Next, c.ask.why().Next...)
+	case failed && p.Problem.Class == "denied":
+		c.adviseAfterDenial(a)
+	case failed && p.Problem.Class == "lost":
+		a.next("shows what the call was about to do and what happened around it", "belay events %s", t.ids.Session)
+		resume(a, t, "goes on; the same call is asked about before it runs again", "")
+	case failed && p.Problem.Code == "CALL_LIMIT":
+		callFlag(a, t)
+	case failed && p.Problem.Code == "TIME_IS_UP":
+		timeFlag(a, t)
+	case c.over == nil && t.ended == nil:
+		resume(a, t, "goes on with it, if no process drives the session", "")
+	case c.wasAsked() && !failed:
+		resume(a, t, "doesn't ask for this tool again in the session", "allow", c.name)
+	default:
+		a.next("explains the turn it belongs to", "belay why %s", t.ids.Turn)
+	}
+}
+
+func (c *call) wasAsked() bool {
+	p, ok := payload(c.verdict).(event.PermissionEvaluated)
+	return ok && p.Decision == "ask"
+}
+
+// adviseAfterDenial names what would have let the call through.
+func (c *call) adviseAfterDenial(a *Answer) {
+	t := c.step.turn
+	v, _ := payload(c.verdict).(event.PermissionEvaluated)
+	f, _ := c.failed()
+	switch {
+	case f.Problem.Code == "NO_PERSON" || f.Problem.Code == "NO_ANSWER":
+		resume(a, t, "keeps questions until somebody answers", "approvals", belay.ApprovalsWait)
+	case v.ReasonCode == "MODE_PLAN":
+		resume(a, t, "leaves plan mode: what changes things is asked about", "mode", belay.ModeDefault)
+	case v.ReasonCode == "NO_POLICY":
+		resume(a, t, "uses a mode that has rules", "mode", belay.ModeDefault)
+	case v.ReasonCode == "LOST_RERUN", v.ReasonCode == "NO_PERSON" && strings.Contains(v.Rule, "lost-rerun"):
+		resume(a, t, "lets it run again although it may do its work twice", "allow", c.name)
+	default:
+		resume(a, t, "allows the tool for the whole session", "allow", c.name)
+	}
+	if v.ReasonCode == "NO_PERSON" {
+		resume(a, t, "asks instead of denying, and waits for an answer", "approvals", belay.ApprovalsWait)
+	}
+}
+
+// why explains a question: why it was asked, who answered, and what followed.
+func (k *ask) why() Answer {
+	a := Answer{Kind: "action", ID: string(k.id)}
+	p, _ := requiredOf(k)
+	about := "A person was asked"
+	switch p.Kind {
+	case "permission":
+		about = "A person was asked to allow " + p.Tool
+	case "question":
+		about = "The model asked a person"
+	case "continue":
+		about = "A person was asked whether the turn goes on after three different failures"
+	}
+	a.head("%s: %s", about, askResult(k))
+	a.say("%s", quote(p.Prompt.Text))
+	if k.call != nil {
+		k.call.sayVerdict(&a)
+		a.stands(k.call.verdict)
+		if k.resolved != nil {
+			a.say("After that: %s", result(k.call))
+			a.stands(k.call.over)
+		}
+	}
+	a.stands(k.required, k.resolved)
+	k.advise(&a, p)
+	return a
+}
+
+func (k *ask) advise(a *Answer, p event.ActionRequired) {
+	switch {
+	case k.resolved == nil && k.turn.ended == nil && p.Kind == "question":
+		a.next("answers it", "belay answer %s TEXT", k.id)
+		a.next("lets the model go on without an answer", "belay deny %s", k.id)
+	case k.resolved == nil && k.turn.ended == nil:
+		a.next("lets it go on", "belay approve %s", k.id)
+		a.next("says no; the text is for the model", "belay deny %s -m TEXT", k.id)
+		if p.Kind == "permission" {
+			a.next("allows the tool for the whole session", "belay approve %s --session", k.id)
+		}
+	case p.Kind == "permission":
+		resume(a, k.turn, "doesn't ask for this tool again in the session", "allow", p.Tool)
+	default:
+		a.next("explains the turn it belongs to", "belay why %s", k.turn.ids.Turn)
+	}
+}
+
+// askResult is who answered a question and how.
+func askResult(k *ask) string {
+	p, ok := payload(k.resolved).(event.ActionResolved)
+	if !ok {
+		r, _ := requiredOf(k)
+		if k.turn.ended != nil {
+			return "nobody answered before the turn ended."
+		}
+		return "it waits until " + clock(r.Until) + ", then it counts as " + r.Default + "."
+	}
+	after := ""
+	if k.required != nil {
+		after = " after " + took(k.resolved.Time.Sub(k.required.Time))
+	}
+	said := when(cut(p.Message.Text, 200), `, "%s"`)
+	switch p.By {
+	case "deadline":
+		return "nobody answered in time, so it counted as " + p.Decision + after + "."
+	case "turn":
+		return "it was taken back" + after + " because the turn ended."
+	}
+	return p.By + " said " + p.Decision + when(p.Scope, " (%s)") + after + said + "."
+}

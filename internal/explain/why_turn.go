@@ -1,0 +1,328 @@
+package explain
+
+import (
+	"strings"
+	"time"
+
+	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/event"
+)
+
+// whyTurn explains why a turn ended, waits or still runs.
+func (s *story) whyTurn(t *turn) Answer {
+	a := Answer{Kind: "turn", ID: string(t.ids.Turn)}
+	a.stands(t.submitted, t.started)
+	for _, e := range t.takeovers {
+		p, _ := e.Data.(event.RunStatus)
+		a.say("Another process took it over (epoch %d): the one before was gone, and the time between doesn't count.", p.Epoch)
+		a.stands(e)
+	}
+	for _, e := range t.updates {
+		a.say("Its rules changed: %s.", says(*e))
+		a.stands(e)
+	}
+	switch p := payload(t.ended).(type) {
+	case event.TurnCompleted:
+		s.whyCompleted(&a, t, p)
+	case event.TurnFailed:
+		s.whyFailed(&a, t, p)
+	default:
+		s.whyUnfinished(&a, t)
+	}
+	a.stands(t.ended)
+	a.cost(t)
+	return a
+}
+
+func (s *story) whyCompleted(a *Answer, t *turn, p event.TurnCompleted) {
+	a.head("Turn %s completed (exit code 0).", Short(string(t.ids.Turn)))
+	a.say("Its summary: %s", quote(p.Summary.Text))
+	if c := t.completion(); c != nil {
+		a.say("The model called %s, and it was accepted.", c.name)
+		a.stands(c.over)
+	} else if st, ok := payload(t.started).(event.TurnStarted); ok && st.Completion == belay.CompletionConversational {
+		a.say("In conversational mode an answer without calls ends the turn.")
+		if n := len(t.steps); n > 0 {
+			a.stands(t.steps[n-1].answer)
+		}
+	}
+	a.say("It used %s.", stats(p.Stats))
+	a.next("gives the session more to do", "belay run --session %s TEXT", t.ids.Session)
+}
+
+// completion is the call that ended the turn well.
+func (t *turn) completion() *call {
+	all := t.calls()
+	if len(all) == 0 || t.ended == nil {
+		return nil
+	}
+	c := all[len(all)-1]
+	if _, failed := c.failed(); c.over == nil || failed || c.over.Seq+1 != t.ended.Seq {
+		return nil
+	}
+	return c
+}
+
+func (s *story) whyFailed(a *Answer, t *turn, p event.TurnFailed) {
+	a.head("Turn %s ended %s (%s, exit code %d): %s", Short(string(t.ids.Turn)), p.Outcome, p.Code, p.Outcome.ExitCode(), p.Reason)
+	if e, ok := endingOf(p.Code); ok {
+		a.say("%s", e.means)
+		e.details(a, t)
+	}
+	a.say("It used %s.", stats(p.Stats))
+	if len(a.Next) == 0 {
+		resume(a, t, "tries the task again, in the same conversation", "")
+	}
+}
+
+// resume is the command that goes on with the session of a turn, with a flag
+// and its value if there are some.
+func resume(a *Answer, t *turn, effect, flag string, value ...any) {
+	words := append([]any{t.ids.Session}, value...)
+	a.next(effect, "belay sessions resume %s"+when(flag, " --%s")+strings.Repeat(" %s", len(value)), words...)
+}
+
+// ending is what a cause of turn.failed means, and what of the turn shows it.
+type ending struct {
+	means   string
+	details func(a *Answer, t *turn)
+}
+
+// endingOf says what is known of a cause; false for one of another build.
+func endingOf(code string) (ending, bool) {
+	e, ok := map[string]ending{
+		"MODEL_FAILED":         {"The provider gave no answer: its failure was not one to retry, or four attempts of one request had failed.", modelFailed},
+		"NO_COMPLETION":        {"The model stopped without calling the completion tool, was reminded (nudge), stopped again, and did not complete in its last step (grace).", noCompletion},
+		"STOPPED_AFTER_DENIAL": {"The gate's no was the last thing the model heard; it stopped without completing, also after a nudge and a grace step.", stoppedAfterDenial},
+		"STEP_LIMIT":           {"The limit of steps was reached and the final step brought no completion.", stepLimit},
+		"CALL_LIMIT":           {"The limit of tool calls was reached and the final step brought no completion.", callLimit},
+		"TIME_LIMIT":           {"The limit of active time was reached: what ran was stopped, and the final step brought no completion. Waiting for a person doesn't count.", timeLimit},
+		"LOOP":                 {"One call returned the same result three times for the same arguments while nothing changed in between, and the final step brought no completion.", looped},
+		"FAILURES":             {"Three different failures came in a row without one success, and nobody said to go on.", failures},
+		"INTERRUPTED":          {"Somebody wanted it to stop. Text that was there is kept.", interrupted},
+		"RULES_MISSING":        {"The rules the turn was decided by are not in the store any more, and without them nothing may be decided.", rulesMissing},
+	}[code]
+	return e, ok
+}
+
+func modelFailed(a *Answer, t *turn) {
+	class := ""
+	if n := len(t.steps); n > 0 {
+		for _, f := range t.steps[n-1].failures {
+			p, _ := f.Data.(event.ModelFailed)
+			a.say("Attempt %d: %s", p.Attempt, problem(p.Problem))
+			class = p.Problem.Class
+			a.stands(f)
+		}
+	}
+	switch class {
+	case "transient", "rate_limited":
+		resume(a, t, "tries again; the provider may answer by now", "")
+	case "auth":
+		a.next("says which providers this machine can use", "belay doctor")
+		resume(a, t, "tries again once the key is right", "")
+	default:
+		resume(a, t, "tries again with another model", "model", "NAME")
+	}
+}
+
+func (t *turn) stepsOf(kind string) (out []*step) {
+	for _, st := range t.steps {
+		if p, _ := st.request(); p.Kind == kind {
+			out = append(out, st)
+		}
+	}
+	return out
+}
+
+func noCompletion(a *Answer, t *turn) {
+	for _, kind := range []string{"nudge", "grace"} {
+		for _, st := range t.stepsOf(kind) {
+			a.say("Step %d was the %s: %s", st.n, kind, stepResult(st))
+			_, e := st.request()
+			a.stands(e, st.answer)
+		}
+	}
+	resume(a, t, "tries the task again, in the same conversation", "")
+	resume(a, t, "takes a plain answer as the end", "completion", belay.CompletionConversational)
+}
+
+func stepResult(st *step) string {
+	if st.answer == nil {
+		return "it got no answer"
+	}
+	return answerText(st)
+}
+
+func stoppedAfterDenial(a *Answer, t *turn) {
+	all := t.calls()
+	for i := len(all) - 1; i >= 0; i-- {
+		c := all[i]
+		p, failed := c.failed()
+		if !failed || p.Problem.Class != "denied" {
+			continue
+		}
+		a.say("Denied: %s %s: %s", c.name, cut(c.args, 80), p.Problem.Message)
+		c.sayVerdict(a)
+		a.stands(c.verdict, c.over)
+		c.adviseAfterDenial(a)
+		return
+	}
+}
+
+func finalSteps(a *Answer, t *turn) {
+	for _, st := range t.stepsOf("final") {
+		a.say("Step %d was the final step: %s", st.n, stepResult(st))
+		_, e := st.request()
+		a.stands(e, st.answer)
+	}
+}
+
+func stepLimit(a *Answer, t *turn) {
+	finalSteps(a, t)
+	stepFlag(a, t)
+}
+
+func stepFlag(a *Answer, t *turn) {
+	if p, ok := payload(t.started).(event.TurnStarted); ok && p.Limits.Steps > 0 {
+		resume(a, t, "tries again with twice the steps; 0 is no limit", "max-steps", 2*p.Limits.Steps)
+	}
+}
+
+func callLimit(a *Answer, t *turn) {
+	finalSteps(a, t)
+	callFlag(a, t)
+}
+
+func callFlag(a *Answer, t *turn) {
+	if p, ok := payload(t.started).(event.TurnStarted); ok && p.Limits.Calls > 0 {
+		resume(a, t, "tries again with twice the calls; 0 is no limit", "max-calls", 2*p.Limits.Calls)
+	}
+}
+
+func timeLimit(a *Answer, t *turn) {
+	finalSteps(a, t)
+	timeFlag(a, t)
+}
+
+func timeFlag(a *Answer, t *turn) {
+	if p, ok := payload(t.started).(event.TurnStarted); ok && p.Limits.Time > 0 {
+		resume(a, t, "tries again with twice the time; 0 is no limit", "max-time", 2*time.Duration(p.Limits.Time))
+	}
+}
+
+func looped(a *Answer, t *turn) {
+	same := map[string][]*call{}
+	for _, c := range t.calls() {
+		p, ok := payload(c.over).(event.ToolResult)
+		if !ok {
+			continue
+		}
+		key := c.name + " " + string(c.hash) + " " + string(p.Digest)
+		if same[key] = append(same[key], c); len(same[key]) == 3 {
+			a.say("It was %s %s", c.name, cut(c.args, 80))
+			for _, k := range same[key] {
+				a.stands(k.over)
+			}
+		}
+	}
+	finalSteps(a, t)
+	resume(a, t, "tries the task again, in the same conversation", "")
+}
+
+func failures(a *Answer, t *turn) {
+	n := 0
+	all := t.calls()
+	for i := len(all) - 1; i >= 0 && n < 3; i-- {
+		p, failed := all[i].failed()
+		if !failed || p.Problem.Class == "denied" || p.Problem.Class == "cancelled" || p.Problem.Class == "skipped" {
+			continue
+		}
+		a.say("Failed: %s %s: %s", all[i].name, cut(all[i].args, 80), problem(p.Problem))
+		a.stands(all[i].over)
+		n++
+	}
+	asked := false
+	for _, k := range t.asks {
+		if p, ok := requiredOf(k); ok && p.Kind == "continue" {
+			a.say("A person was asked whether to go on: %s", askResult(k))
+			a.stands(k.required, k.resolved)
+			asked = true
+		}
+	}
+	if asked {
+		resume(a, t, "tries the task again, in the same conversation", "")
+		return
+	}
+	resume(a, t, "tries again, and asks a person instead of giving up", "approvals", belay.ApprovalsWait)
+}
+
+func interrupted(a *Answer, t *turn) {
+	if p, ok := payload(t.stop).(event.RunStatus); ok {
+		a.say("Asked for by %s%s", orText(p.By, "somebody"), when(p.Reason, ": %s"))
+		a.stands(t.stop)
+	}
+	resume(a, t, "tries the task again, in the same conversation", "")
+}
+
+func rulesMissing(a *Answer, t *turn) {
+	if p, ok := payload(t.started).(event.TurnStarted); ok {
+		a.say("The rules are the blob %s.", p.Rules.Digest)
+	}
+	a.next("looks for what else is missing or damaged", "belay verify")
+	a.next("gives the session its task again, under new rules", "belay run --session %s TEXT", t.ids.Session)
+}
+
+// whyUnfinished explains what a turn is at.
+func (s *story) whyUnfinished(a *Answer, t *turn) {
+	id := Short(string(t.ids.Turn))
+	switch k := t.open(); {
+	case !t.begun():
+		a.head("Turn %s was accepted and waits until the turns before it have ended.", id)
+		resume(a, t, "drives the session, if no process does", "")
+		return
+	case t.stop != nil:
+		a.head("Turn %s is being stopped: it ends once what is in flight has ended.", id)
+		a.stands(t.stop)
+	case k != nil:
+		b := k.why()
+		a.head("Turn %s waits for a person. %s", id, b.Head)
+		a.Says = append(a.Says, b.Says...)
+		a.stands(k.required)
+		a.Next = append(a.Next, b.Next...)
+		resume(a, t, "goes on after the answer, if no process drives the session", "")
+		return
+	default:
+		a.head("Turn %s hasn't ended.", id)
+	}
+	if n := len(t.steps); n > 0 {
+		t.steps[n-1].sayAt(a)
+	}
+	a.stands(t.last)
+	resume(a, t, "goes on with it, if no process drives the session", "")
+}
+
+// sayAt says what a step is at.
+func (st *step) sayAt(a *Answer) {
+	if st.answer == nil {
+		if n := len(st.failures); n > 0 && n >= len(st.requests) {
+			p, _ := st.failures[n-1].Data.(event.ModelFailed)
+			a.say("Step %d waits to ask the model again: %s; %s", st.n, problem(p.Problem), orText(again(p.RetryAt), "at once"))
+			a.stands(st.failures[n-1])
+			return
+		}
+		a.say("Step %d waits for the model's answer (attempt %d).", st.n, len(st.requests))
+		if n := len(st.requests); n > 0 {
+			a.stands(st.requests[n-1])
+		}
+		return
+	}
+	for _, c := range st.calls {
+		if c.over == nil {
+			a.say("%s %s: %s", c.name, cut(c.args, 80), result(c))
+			if n := len(c.starts); n > 0 {
+				a.stands(c.starts[n-1])
+			}
+		}
+	}
+}

@@ -1,0 +1,179 @@
+package kill
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/event"
+)
+
+// full is set where every point is worth its time; else a sample is killed.
+var full = os.Getenv("BELAY_KILL") == "full"
+
+// life plays the scenario with a kill in each of the first processes, and then
+// to its end. hit tells whether the last kill came before the end.
+func life(t *testing.T, kills ...int) (hit, lost bool) {
+	t.Helper()
+	m := newMachine(t)
+	defer m.discard()
+	for i := 0; ; i++ {
+		var env []string
+		if i < len(kills) {
+			env = []string{fmt.Sprintf("%s=%d", killAt, kills[i])}
+		}
+		var e end
+		if i == 0 {
+			e = m.start(env...)
+		} else {
+			e = m.resume(env...)
+		}
+		switch {
+		case e.killed:
+			hit = i == len(kills)-1
+			continue
+		case e.exit != 0:
+			t.Errorf("kills %v: exit %d\n%s", kills, e.exit, e.out)
+		}
+		return hit, m.check(fmt.Sprint("kills ", kills))
+	}
+}
+
+// TestKillAtEveryPoint kills the process at each point once.
+func TestKillAtEveryPoint(t *testing.T) {
+	step := 1
+	if !full {
+		step = 9
+	}
+	begun := time.Now()
+	points, losses := 0, 0
+	for at := 1; ; at += step {
+		hit, lost := life(t, at)
+		if !hit {
+			break
+		}
+		points++
+		if lost {
+			losses++
+		}
+	}
+	if points < 60/step {
+		t.Errorf("only %d points", points)
+	}
+	t.Logf("%d points in %.1f s: %d ended done, %d done (lost)", points, time.Since(begun).Seconds(), points-losses, losses)
+}
+
+// TestKillAtPairsOfPoints kills the process that resumes as well.
+func TestKillAtPairsOfPoints(t *testing.T) {
+	n := 300
+	if !full {
+		n = 6
+	}
+	seed := rand.Uint64()
+	r := rand.New(rand.NewPCG(seed, 2))
+	begun := time.Now()
+	losses := 0
+	for range n {
+		if _, lost := life(t, 1+r.IntN(64), 1+r.IntN(48)); lost {
+			losses++
+		}
+	}
+	t.Logf("%d pairs in %.1f s, seed %d: %d ended done, %d done (lost)", n, time.Since(begun).Seconds(), seed, n-losses, losses)
+}
+
+// TestKilledAndInterruptedByAnotherProcess: a process follows the log, another
+// interrupts at random moments. Such a turn ends cancelled, and resuming brings
+// the same answer. The follower sees every fact once and in order.
+func TestKilledAndInterruptedByAnotherProcess(t *testing.T) {
+	n := 40
+	if !full {
+		n = 5
+	}
+	seed := rand.Uint64()
+	r := rand.New(rand.NewPCG(seed, 3))
+	cancelled := 0
+	for range n {
+		if interrupted(t, 1+r.IntN(60)) {
+			cancelled++
+		}
+	}
+	if cancelled == 0 {
+		t.Errorf("no turn was cancelled, seed %d", seed)
+	}
+	t.Logf("%d interrupts, seed %d: %d turns ended cancelled and were resumed", n, seed, cancelled)
+}
+
+func interrupted(t *testing.T, at int) (cancelled bool) {
+	t.Helper()
+	m := newMachine(t)
+	defer m.discard()
+	reached := filepath.Join(m.dir, "reached")
+	stop := make(chan struct{})
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		for {
+			select {
+			case <-stop:
+				return
+			case <-time.After(time.Millisecond):
+			}
+			if _, err := os.Stat(reached); err == nil {
+				m.run(nil, "sessions", "interrupt", "--last") // refused when nothing runs any more
+				return
+			}
+		}
+	}()
+	e := m.start(fmt.Sprintf("%s=%d %s", tellAt, at, reached))
+	close(stop)
+	<-done
+	switch e.exit {
+	case belay.ExitCancelled:
+		cancelled = true
+		if e := m.resume(); e.exit != 0 {
+			t.Errorf("interrupted at %d, resumed: exit %d\n%s", at, e.exit, e.out)
+		}
+	case 0:
+	default:
+		t.Errorf("interrupted at %d: exit %d\n%s", at, e.exit, e.out)
+	}
+	m.followed(t)
+	runs, _ := os.ReadFile(filepath.Join(m.ws, "effects.log"))
+	if n := bytes.Count(runs, []byte("\n")); n > 1 {
+		t.Errorf("interrupted at %d: the at-most-once call ran %d times", at, n)
+	}
+	return cancelled
+}
+
+// followed reads the session's facts as a client would and looks for gaps.
+func (m *machine) followed(t *testing.T) {
+	t.Helper()
+	e := m.run(nil, "events", "--json")
+	if e.exit != 0 {
+		t.Errorf("events: exit %d\n%s", e.exit, e.out)
+	}
+	next := map[belay.StreamID]int64{}
+	lines := bufio.NewScanner(strings.NewReader(e.out))
+	lines.Buffer(nil, 1<<20)
+	for lines.Scan() {
+		var ev event.Envelope
+		if err := json.Unmarshal(lines.Bytes(), &ev); err != nil {
+			t.Fatalf("events: %v in %s", err, lines.Text())
+		}
+		next[ev.Stream]++
+		if ev.Seq != next[ev.Stream] {
+			t.Errorf("%s: sequence %d follows %d", ev.Stream, ev.Seq, next[ev.Stream]-1)
+		}
+	}
+	if len(next) != 3 && len(next) != 4 { // session, thread, one task or two
+		t.Errorf("%d streams", len(next))
+	}
+}

@@ -1,0 +1,341 @@
+// Package kill lets real processes of the program die by SIGKILL at every
+// point, and by pairs of points, and holds what is left against the promises.
+package kill
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/event"
+	"github.com/belay-run/belay/event/eventtest"
+	"github.com/belay-run/belay/internal/cli"
+	"github.com/belay-run/belay/internal/core/thread"
+	"github.com/belay-run/belay/internal/engine"
+	"github.com/belay-run/belay/internal/store"
+	"github.com/belay-run/belay/internal/store/sqlite"
+	"github.com/belay-run/belay/internal/view"
+)
+
+// The environment by which the test binary becomes the program.
+const (
+	asProgram = "BELAY_KILL_CHILD" // set: be the program
+	killAt    = "BELAY_KILL_AT"    // the point at which to die
+	tellAt    = "BELAY_KILL_TELL"  // the point at which to make a file, "N PATH"
+)
+
+func TestMain(m *testing.M) {
+	if os.Getenv(asProgram) == "" {
+		os.Exit(m.Run())
+	}
+	os.Exit(program())
+}
+
+// program is the real main, with a counter at its points.
+func program() int {
+	sys := cli.Process()
+	die, _ := strconv.Atoi(os.Getenv(killAt))
+	at, path, _ := strings.Cut(os.Getenv(tellAt), " ")
+	tell, _ := strconv.Atoi(at)
+	var mu sync.Mutex
+	n := 0
+	sys.Point = func(string) {
+		mu.Lock()
+		defer mu.Unlock()
+		n++
+		if n == die {
+			syscall.Kill(os.Getpid(), syscall.SIGKILL)
+			select {} // the signal is on its way; nothing may happen any more
+		}
+		if n == tell {
+			os.WriteFile(path, nil, 0o600)
+		}
+	}
+	return cli.Main(context.Background(), os.Args[1:], sys)
+}
+
+// machine is what outlives its processes: a store and a workspace.
+type machine struct {
+	t          *testing.T
+	dir        string
+	store, ws  string
+	script     string
+	db         *sqlite.DB // read only
+	mu         sync.Mutex
+	answered   map[belay.ActionID]bool
+	transcript bytes.Buffer
+}
+
+func newMachine(t *testing.T) *machine {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "belay-kill-")
+	if err != nil {
+		t.Fatal(err)
+	}
+	m := &machine{t: t, dir: dir, store: filepath.Join(dir, "store"), ws: filepath.Join(dir, "ws"), answered: map[belay.ActionID]bool{}}
+	src, err := filepath.Abs("../../internal/model/scripted/testdata/killloop")
+	if err != nil {
+		t.Fatal(err)
+	}
+	m.script = src + ".yaml"
+	if err := os.CopyFS(m.ws, os.DirFS(src)); err != nil {
+		t.Fatal(err)
+	}
+	return m
+}
+
+func (m *machine) discard() {
+	if m.db != nil {
+		m.db.Close()
+	}
+	if m.t.Failed() {
+		m.t.Logf("kept: %s\n%s", m.dir, m.transcript.String())
+		return
+	}
+	os.RemoveAll(m.dir)
+}
+
+// command is the program with these arguments on the machine.
+func (m *machine) command(env []string, args ...string) *exec.Cmd {
+	cmd := exec.Command(os.Args[0], args...)
+	cmd.Dir = m.ws
+	cmd.Env = append([]string{asProgram + "=1", "BELAY_STORE=" + m.store, "HOME=" + m.dir, "USER=tester", "PATH=" + os.Getenv("PATH")}, env...)
+	return cmd
+}
+
+// end is how a process ended.
+type end struct {
+	exit   int
+	killed bool
+	out    string
+}
+
+func (m *machine) run(env []string, args ...string) end {
+	cmd := m.command(env, args...)
+	var out bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &out
+	err := cmd.Run()
+	m.mu.Lock()
+	fmt.Fprintf(&m.transcript, "$ belay %s  # %v %v\n%s", strings.Join(args, " "), env, err, out.String())
+	m.mu.Unlock()
+	e := end{out: out.String()}
+	if x, ok := errors.AsType[*exec.ExitError](err); ok {
+		ws := x.Sys().(syscall.WaitStatus)
+		e.exit, e.killed = ws.ExitStatus(), ws.Signaled() && ws.Signal() == syscall.SIGKILL
+	} else if err != nil {
+		m.t.Fatal(err)
+	}
+	return e
+}
+
+// start gives the agent its work; resume goes on with it.
+func (m *machine) start(env ...string) end {
+	return m.answering(func() end {
+		return m.run(env, "run", "--script", m.script, "--mode", "accept_edits", "--approvals", "wait", "go")
+	})
+}
+
+func (m *machine) resume(env ...string) end {
+	return m.answering(func() end { return m.run(env, "sessions", "resume", "--last", "--approvals", "wait") })
+}
+
+// answering runs f while a second process answers what is asked.
+func (m *machine) answering(f func() end) end {
+	stop := make(chan struct{})
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		tick := time.NewTicker(5 * time.Millisecond)
+		defer tick.Stop()
+		for {
+			select {
+			case <-stop:
+				return
+			case <-tick.C:
+				m.answer()
+			}
+		}
+	})
+	defer wg.Wait()
+	defer close(stop)
+	return f()
+}
+
+// answer lets a process approve the first open question that nobody answered.
+func (m *machine) answer() {
+	if m.db == nil {
+		if _, err := os.Stat(filepath.Join(m.store, "tenants/default/belay.db")); err != nil {
+			return
+		}
+		db, err := sqlite.Open(context.Background(), m.store, sqlite.Options{ReadOnly: true})
+		if err != nil {
+			return // it is just being made
+		}
+		m.db = db
+	}
+	s := m.thread()
+	if s == nil || s.Turn == nil || s.Turn.Step == nil {
+		return
+	}
+	for _, c := range s.Turn.Step.Calls {
+		if c.Ask == nil || !c.Ask.Open || m.answered[c.Ask.Action] {
+			continue
+		}
+		m.answered[c.Ask.Action] = true
+		if e := m.run(nil, "approve", string(c.Ask.Action)); e.exit != 0 && !strings.Contains(e.out, "already_answered") {
+			m.t.Errorf("approve: exit %d\n%s", e.exit, e.out)
+		}
+	}
+}
+
+// thread is the machine's only thread, or nil.
+func (m *machine) thread() *thread.State {
+	for _, s := range m.streams() {
+		if s.Kind() != belay.KindThread {
+			continue
+		}
+		if d, _, _, err := engine.Load(context.Background(), m.db, s); err == nil {
+			return d.(*thread.Decider).State()
+		}
+	}
+	return nil
+}
+
+func (m *machine) streams() (out []belay.StreamID) {
+	seen := map[belay.StreamID]bool{}
+	for r, err := range m.db.Scan(context.Background(), 0) {
+		if err != nil {
+			return nil
+		}
+		if !seen[r.Event.Stream] {
+			seen[r.Event.Stream] = true
+			out = append(out, r.Event.Stream)
+		}
+	}
+	return out
+}
+
+// check holds the laws against the machine at rest. It tells whether the
+// at-most-once call was lost.
+func (m *machine) check(what string) (lost bool) {
+	m.t.Helper()
+	if e := m.run(nil, "verify"); e.exit != 0 {
+		m.t.Errorf("%s: verify exits %d:\n%s", what, e.exit, e.out)
+	}
+	s := m.thread()
+	if s == nil || s.Turn != nil || s.Prev == nil || s.Prev.Outcome != belay.Completed {
+		m.t.Fatalf("%s: the turn is at %+v", what, s)
+	}
+	summary := ""
+	for _, stream := range m.streams() {
+		summary += m.checkStream(what, stream)
+	}
+	m.checkViews(what)
+	runs, _ := os.ReadFile(filepath.Join(m.ws, "effects.log"))
+	n := bytes.Count(runs, []byte("\n"))
+	lost = summary == "done (lost)"
+	if !(lost && n <= 1 || summary == "done" && n == 1) {
+		m.t.Errorf("%s: %q after %d runs of the at-most-once call", what, summary, n)
+	}
+	if edited, _ := os.ReadFile(filepath.Join(m.ws, "notes/a.txt")); !bytes.Contains(edited, []byte("colour green")) {
+		m.t.Errorf("%s: the edit isn't there", what)
+	}
+	if rows, err := m.db.Lanes(m.t.Context(), ""); err != nil || len(rows) != 0 {
+		m.t.Errorf("%s: lanes at rest: %+v %v", what, rows, err)
+	}
+	return lost
+}
+
+// checkStream: no gap, every fact valid and its blobs there, and the cached
+// state is what folding says.
+func (m *machine) checkStream(what string, stream belay.StreamID) (summary string) {
+	m.t.Helper()
+	ctx := m.t.Context()
+	loaded, _, _, err := engine.Load(ctx, m.db, stream)
+	if err != nil {
+		m.t.Fatal(err)
+	}
+	folded, _, _ := engine.NewDecider(stream)
+	next := int64(1)
+	for e, err := range m.db.Read(ctx, stream, 0) {
+		if err != nil {
+			m.t.Fatal(err)
+		}
+		if e.Seq != next {
+			m.t.Errorf("%s: %s: sequence %d where %d should be", what, stream, e.Seq, next)
+		}
+		next++
+		folded.Apply(e)
+		eventtest.Emitted(m.t, e)
+		raw, _ := json.Marshal(e)
+		for _, d := range digests(raw) {
+			if _, err := m.db.Get(ctx, d); err != nil {
+				m.t.Errorf("%s: %s names content that can't be had: %v", what, e.ID(), err)
+			}
+		}
+		if c, ok := e.Data.(event.TurnCompleted); ok {
+			summary = c.Summary.Text
+		}
+	}
+	a, _ := loaded.Save()
+	b, _ := folded.Save()
+	if !bytes.Equal(a, b) {
+		m.t.Errorf("%s: %s: loading gives\n%s\nfolding gives\n%s", what, stream, a, b)
+	}
+	return summary
+}
+
+// digests are the blobs that a fact names.
+func digests(raw []byte) (out []belay.Digest) {
+	const mark = `{"digest":"`
+	for {
+		_, rest, ok := bytes.Cut(raw, []byte(mark+"sha256:"))
+		if !ok {
+			return out
+		}
+		out = append(out, belay.Digest("sha256:"+string(rest[:64])))
+		raw = rest
+	}
+}
+
+// checkViews: the stored read models are what folding the log from the
+// beginning gives.
+func (m *machine) checkViews(what string) {
+	m.t.Helper()
+	db, err := sqlite.Open(m.t.Context(), m.store, sqlite.Options{})
+	if err != nil {
+		m.t.Fatal(err)
+	}
+	defer db.Close()
+	rows := func() map[string]string {
+		out := map[string]string{}
+		for k, v := range db.ViewRows(m.t.Context(), "sessions") {
+			out[k] = string(v)
+		}
+		return out
+	}
+	if err := view.Catchup(m.t.Context(), db); err != nil {
+		m.t.Fatal(err)
+	}
+	kept := rows()
+	if err := view.Rebuild(m.t.Context(), db); err != nil {
+		m.t.Fatal(err)
+	}
+	again := rows()
+	if len(kept) == 0 || fmt.Sprint(kept) != fmt.Sprint(again) {
+		m.t.Errorf("%s: views differ:\nkept  %v\nagain %v", what, kept, again)
+	}
+}
+
+var _ store.Store = (*sqlite.DB)(nil)
