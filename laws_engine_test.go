@@ -18,6 +18,7 @@ import (
 	"github.com/belay-run/belay/internal/engine"
 	"github.com/belay-run/belay/internal/model"
 	"github.com/belay-run/belay/internal/model/scripted"
+	"github.com/belay-run/belay/internal/secret"
 	"github.com/belay-run/belay/internal/store"
 	"github.com/belay-run/belay/internal/store/memory"
 	"github.com/belay-run/belay/internal/tool"
@@ -60,10 +61,11 @@ type system struct {
 }
 
 type systemConfig struct {
-	script string
-	tools  []tool.Tool
-	now    func() time.Time
-	look   func(model.Request)
+	script  string
+	tools   []tool.Tool
+	now     func() time.Time
+	look    func(model.Request)
+	secrets *secret.Scrubber
 }
 
 func newSystem(t *testing.T, c systemConfig) *system {
@@ -76,7 +78,7 @@ func newSystem(t *testing.T, c systemConfig) *system {
 	if s.tools, err = tool.NewSet(append(c.tools, plan.Tools()...)...); err != nil {
 		t.Fatal(err)
 	}
-	s.e, err = engine.New(engine.Config{Store: s.st, Owner: store.Owner{ID: "proc_law"}, Tools: s.tools, Now: c.now,
+	s.e, err = engine.New(engine.Config{Store: s.st, Owner: store.Owner{ID: "proc_law"}, Tools: s.tools, Now: c.now, Secrets: c.secrets,
 		Provider: func(string) (model.Provider, error) { return watched{scripted.New(script), s}, nil }})
 	if err != nil {
 		t.Fatal(err)
@@ -103,32 +105,39 @@ func (w watched) Stream(ctx context.Context, r model.Request) iter.Seq2[model.Ch
 	return w.Provider.Stream(ctx, r)
 }
 
-// turn submits a turn and drives the session until it rests.
-func (s *system) turn(settings belay.Settings) {
+// orders are the commands that give the session a turn.
+func (s *system) orders(settings belay.Settings) (orders []belay.Order) {
 	s.t.Helper()
-	ctx := s.t.Context()
 	s.turns++
 	settings.Provider, settings.Mode = "scripted", belay.ModeDefault
 	rules, err := json.Marshal(thread.Rules{Settings: settings, Workspace: s.t.TempDir(), Tools: s.tools.Specs()})
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	ref, err := s.st.Put(ctx, rules, "")
+	ref, err := s.st.Put(s.t.Context(), rules, "")
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	id := belay.SessionID("sess_law")
 	for i, c := range []belay.Command{
 		belay.CreateSession{Workspace: "/ws", Settings: settings},
 		belay.SubmitWork{Thread: loopThread, Task: belay.TaskID(fmt.Sprint("task_", s.turns)), Turn: belay.TurnID(fmt.Sprint("turn_", s.turns)),
 			Text: belay.Content{Text: "go"}, Rules: ref},
 	} {
-		o := belay.Order{ID: belay.CommandID(fmt.Sprintf("cmd_%d_%d", s.turns, i)), Principal: "user:ann", Session: id, Stream: id.Stream(), Command: c}
-		if err := s.st.Enqueue(ctx, o); err != nil {
+		orders = append(orders, belay.Order{ID: belay.CommandID(fmt.Sprintf("cmd_%d_%d", s.turns, i)), Principal: "user:ann",
+			Session: loopSession, Stream: loopSession.Stream(), Command: c})
+	}
+	return orders
+}
+
+// turn submits a turn and drives the session until it rests.
+func (s *system) turn(settings belay.Settings) {
+	s.t.Helper()
+	for _, o := range s.orders(settings) {
+		if err := s.st.Enqueue(s.t.Context(), o); err != nil {
 			s.t.Fatal(err)
 		}
 	}
-	if err := s.e.Session(ctx, id, nil); err != nil {
+	if err := s.e.Session(s.t.Context(), loopSession, nil); err != nil {
 		s.t.Fatal(err)
 	}
 }
@@ -264,15 +273,66 @@ func toldHowTheTurnBeforeEnded(t *testing.T) {
 	})
 }
 
+// A process that only brings a command lets the streams handle it and leaves
+// what follows to whoever drives the session.
+func bringingACommandStartsNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newSystem(t, systemConfig{script: "name: law\nsteps:\n" + completes})
+		for _, o := range s.orders(belay.Settings{}) {
+			if _, err := s.e.Submit(t.Context(), o); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if n := len(s.requests); n != 0 {
+			t.Errorf("%d requests left", n)
+		}
+		if !announced(t, s.st, func(e event.Envelope) bool { return e.Type() == "turn.submitted" }) {
+			t.Error("the command was not handled")
+		}
+		rows, err := s.st.Lanes(t.Context(), loopSession)
+		if err != nil || len(rows) != 1 || !rows[0].Runnable {
+			t.Errorf("what is left to do: %+v %v", rows, err)
+		}
+		if err := s.e.Session(t.Context(), loopSession, nil); err != nil || len(s.requests) != 1 {
+			t.Errorf("driven then: %v, %d requests", err, len(s.requests))
+		}
+	})
+}
+
+// A command waits in the inbox as long as another process owns the session.
+func commandsWaitWithoutSecrets(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const value = "s3cr3t-value"
+		known := &secret.Scrubber{}
+		known.Add("KEY", value)
+		s := newSystem(t, systemConfig{script: "name: law\nsteps:\n" + completes, secrets: known})
+		if _, err := s.st.Claim(t.Context(), loopSession, store.Owner{ID: "another"}, time.Hour); err != nil {
+			t.Fatal(err)
+		}
+		answer, err := s.e.Submit(t.Context(), belay.Order{ID: "cmd_stop", Principal: "user:ann", Session: loopSession, Stream: loopThread.Stream(),
+			Command: belay.InterruptTurn{Reason: "the key is " + value}})
+		if err != nil || !answer.Pending {
+			t.Fatalf("got %+v, %v; want an answer that is pending", answer, err)
+		}
+		waiting, err := s.st.Inbox(t.Context(), loopThread.Stream())
+		if err != nil || len(waiting) != 1 {
+			t.Fatalf("waiting: %v, %v", waiting, err)
+		}
+		if got := waiting[0].Command.(belay.InterruptTurn).Reason; got != "the key is [redacted:KEY]" {
+			t.Errorf("the inbox holds %q", got)
+		}
+	})
+}
+
 func newerFactsStopAnOlderProgram(t *testing.T) {
 	st := memory.Open(memory.Options{})
 	defer st.Close()
-	epoch, err := st.Claim(t.Context(), "sess_law", store.Owner{ID: "newer"}, time.Hour)
+	epoch, err := st.Claim(t.Context(), loopSession, store.Owner{ID: "newer"}, time.Hour)
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, err = st.Append(t.Context(), store.Batch{Session: "sess_law", Stream: loopThread.Stream(), Epoch: epoch, Events: []event.Envelope{
-		{IDs: belay.IDs{Session: "sess_law", Thread: loopThread}, Requires: 1 << 20, Data: event.ThreadStarted{Kind: "main", Workspace: "/ws"}}}})
+	_, err = st.Append(t.Context(), store.Batch{Session: loopSession, Stream: loopThread.Stream(), Epoch: epoch, Events: []event.Envelope{
+		{IDs: belay.IDs{Session: loopSession, Thread: loopThread}, Requires: 1 << 20, Data: event.ThreadStarted{Kind: "main", Workspace: "/ws"}}}})
 	if err != nil {
 		t.Fatal(err)
 	}

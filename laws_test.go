@@ -28,6 +28,8 @@ func TestLaw(t *testing.T) {
 		{"time of a stream never goes back", timeNeverGoesBack},
 		{"results come in the order of the calls", resultsComeInOrder},
 		{"told how the turn before ended", toldHowTheTurnBeforeEnded},
+		{"bringing a command starts nothing", bringingACommandStartsNothing},
+		{"commands wait without secrets", commandsWaitWithoutSecrets},
 		{"newer facts stop an older program", newerFactsStopAnOlderProgram},
 	} {
 		t.Run(law.claim, law.try)
@@ -54,7 +56,10 @@ type loop struct {
 	log []event.Envelope
 }
 
-const loopThread = belay.ThreadID("thr_law")
+const (
+	loopSession = belay.SessionID("sess_law")
+	loopThread  = belay.ThreadID("thr_law")
+)
 
 // newLoop opens a thread under rules and submits a turn to it.
 func newLoop(t *testing.T, settings belay.Settings, tools ...belay.ToolSpec) *loop {
@@ -82,7 +87,7 @@ func (l *loop) do(c belay.Command) {
 }
 
 func (l *loop) try(c belay.Command) error {
-	facts, _, err := l.d.Handle(belay.Order{Principal: "user:ann", Session: "sess_law", Stream: loopThread.Stream(), Command: c}, l.now)
+	facts, _, err := l.d.Handle(belay.Order{Principal: "user:ann", Session: loopSession, Stream: loopThread.Stream(), Command: c}, l.now)
 	l.add(facts...)
 	return err
 }

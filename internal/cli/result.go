@@ -112,6 +112,9 @@ func (w *work) waits(ctx context.Context, r result) (int, error) {
 	if err != nil {
 		return 0, err
 	}
+	if len(open) == 0 && w.watch.told != nil {
+		return 0, w.watch.told
+	}
 	if len(open) == 0 {
 		return 0, belay.Errorf(belay.CodeInternal, "the turn rests and hasn't ended").At(string(w.session)).WithHint("%s", w.resumeCommand())
 	}

@@ -154,6 +154,7 @@ func (w *work) goOn(ctx context.Context, s *session.State, c checked) error {
 	if err != nil {
 		return err
 	}
+	pending := w.unfinished(ctx)
 	changed := !same(s.Settings, c.Settings) || c.Schema != nil
 	if err := w.update(ctx, s, c); err != nil {
 		return err
@@ -172,7 +173,7 @@ func (w *work) goOn(ctx context.Context, s *session.State, c checked) error {
 	case t != nil && len(t.Queue) > 0:
 		w.turn = t.Queue[0].Turn
 		return nil
-	case w.unfinished(ctx): // accepted and not handled: the watch learns the turn
+	case pending: // accepted and not handled: the watch learns the turn
 		return nil
 	case t == nil || t.Prev == nil:
 		return belay.Errorf(belay.CodeBadState, "it has no turn to go on with").At(string(w.session)).WithHint("belay run --session %s TEXT", w.session)

@@ -22,6 +22,7 @@ type watch struct {
 	ask  *prompt // what is being asked here; nil when nothing is
 	next []prompt
 	end  ending
+	told *belay.Error // why a command was refused
 
 	lines  chan string // what the person typed; nil until something was asked
 	kicked chan struct{}
@@ -148,6 +149,10 @@ func (u *watch) took(ctx context.Context, ev event.Envelope) {
 		u.asked(ctx, ev.IDs.Action, p)
 	case event.ActionResolved:
 		u.resolved(ev.IDs.Action)
+	case event.ChannelMessage:
+		if p.Kind == "audit" && p.Principal == u.a.principal() {
+			u.told = &belay.Error{Code: belay.Code(p.Code), Message: p.Message, Hint: p.Hint}
+		}
 	}
 }
 

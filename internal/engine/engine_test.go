@@ -40,6 +40,32 @@ type bench struct {
 	live     []engine.Live
 	mu       sync.Mutex
 	settings belay.Settings
+	now      func() time.Time
+}
+
+func (b *bench) clock(now func() time.Time) { b.now = now }
+
+// dropGrants takes back what the tools were allowed beforehand.
+func (b *bench) dropGrants() {
+	b.t.Helper()
+	b.changeRules(func(r *thread.Rules) { r.Grants = nil })
+}
+
+func (b *bench) changeRules(change func(*thread.Rules)) {
+	b.t.Helper()
+	raw, err := b.h.Get(b.t.Context(), b.ref.Digest)
+	var rules thread.Rules
+	if err == nil {
+		err = json.Unmarshal(raw, &rules)
+	}
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	change(&rules)
+	raw, _ = json.Marshal(rules)
+	if b.ref, err = b.h.Put(b.t.Context(), raw, ""); err != nil {
+		b.t.Fatal(err)
+	}
 }
 
 // fn is a tool made of a function.
@@ -68,7 +94,9 @@ func newBench(t *testing.T, script string, change func(*belay.Settings), tools .
 	secrets := &secret.Scrubber{}
 	secrets.Add("KEY", "s3cr3t-value")
 	b := &bench{t: t, h: memory.Open(memory.Options{})}
+	b.now = time.Now
 	b.e, err = engine.New(engine.Config{
+		Now:   func() time.Time { return b.now() },
 		Store: b.h, Owner: store.Owner{ID: "proc", Host: "test", PID: 1}, Tools: set,
 		Provider: func(string) (model.Provider, error) { return scripted.New(sc), nil },
 		Secrets:  secrets,
@@ -476,19 +504,9 @@ steps:
   - calls: [{tool: complete_task, args: {summary: x, output: {n: text}}}]
   - calls: [{tool: complete_task, args: {summary: x, output: {n: 3}}}]
 `, nil)
-		raw, err := b.h.Get(t.Context(), b.ref.Digest)
-		if err != nil {
-			t.Fatal(err)
-		}
-		var rules thread.Rules
-		if err := json.Unmarshal(raw, &rules); err != nil {
-			t.Fatal(err)
-		}
-		rules.Output = json.RawMessage(`{"type":"object","properties":{"n":{"type":"integer"}},"required":["n"]}`)
-		raw, _ = json.Marshal(rules)
-		if b.ref, err = b.h.Put(t.Context(), raw, ""); err != nil {
-			t.Fatal(err)
-		}
+		b.changeRules(func(r *thread.Rules) {
+			r.Output = json.RawMessage(`{"type":"object","properties":{"n":{"type":"integer"}},"required":["n"]}`)
+		})
 		log := b.run()
 		fails := find[event.ToolFailed](log)
 		if len(fails) != 2 || fails[0].Problem.Code != "OUTPUT_MISSING" || fails[1].Problem.Code != "OUTPUT_INVALID" {

@@ -57,7 +57,6 @@ type step struct {
 	failures []*event.Envelope
 	answer   *event.Envelope
 	calls    []*call
-	last     *event.Envelope
 }
 
 // call is one tool call of an answer.
@@ -246,9 +245,6 @@ func (t *turn) tellStep(e *event.Envelope) {
 		a.resolved = e
 	default:
 		t.tellCall(e)
-	}
-	if st := t.stepBy[e.IDs.Step]; st != nil {
-		st.last = e
 	}
 }
 

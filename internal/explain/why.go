@@ -18,13 +18,32 @@ func Why(events []event.Envelope, id string) (Answer, error) {
 	}
 	s := tell(events)
 	if id == "" {
-		return s.whyLast(), nil
+		return s.rounded(s.whyLast()), nil
 	}
 	x, err := s.find(id)
 	if err != nil {
 		return Answer{}, err
 	}
-	return x.why(), nil
+	return s.rounded(x.why()), nil
+}
+
+// rounded makes sure of a fact and a command, also when the log is a window
+// that lacks those an answer is about.
+func (s *story) rounded(a Answer) Answer {
+	for i := len(s.events) - 1; i >= 0 && len(a.Facts) == 0; i-- {
+		e := &s.events[i]
+		if a.ID == string(e.IDs.Call) || a.ID == string(e.IDs.Turn) || a.ID == string(e.IDs.Action) || a.ID == string(e.IDs.Step) {
+			a.stands(e)
+		}
+	}
+	switch {
+	case len(a.Next) > 0:
+	case len(s.sessions) > 0:
+		a.next("shows the session it belongs to", "belay sessions show %s", s.sessions[0].id)
+	default:
+		a.next("lists all sessions", "belay sessions list --all")
+	}
+	return a
 }
 
 // subject is something that can be asked about.

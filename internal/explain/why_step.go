@@ -37,9 +37,6 @@ func (st *step) why() Answer {
 	for _, c := range st.calls {
 		a.say("%s %s → %s", c.name, cut(c.args, 80), result(c))
 	}
-	if len(a.Facts) == 0 {
-		a.stands(st.last)
-	}
 	st.addCost(&a)
 	st.advise(&a, p)
 	return a

@@ -282,7 +282,11 @@ func (o *appendOp) writeRest(w *writer, s *streamRow, fresh []packedOrder) error
 			return err
 		}
 	}
-	_ = fresh
+	for i := range fresh {
+		if err := w.enqueue(&fresh[i]); err != nil {
+			return err
+		}
+	}
 	return nil
 }
 

@@ -23,6 +23,10 @@ var restLaws = []law{
 			b.Stream: {Session: b.Session, Stream: b.Stream, Lane: store.Lane{Runnable: true}},
 			c.Stream: {Session: c.Session, Stream: c.Stream, Lane: store.Lane{Wake: wake}},
 		})
+		l.must(l.Enqueue(l.Context(), l.order("c1", c, "")))
+		if got := l.lanes("")[c.Stream]; !got.Wake.Equal(wake) || got.Inbox != 1 {
+			l.Fatalf("lane with a command: got %+v", got)
+		}
 		b.Lane = store.Lane{}
 		l.put(b, "rests")
 		if got := l.lanes(""); len(got) != 1 {

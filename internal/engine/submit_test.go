@@ -1,0 +1,178 @@
+package engine_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/event"
+	"github.com/belay-run/belay/internal/engine"
+	"github.com/belay-run/belay/internal/store"
+	"github.com/belay-run/belay/internal/store/memory"
+	"github.com/belay-run/belay/internal/tool"
+)
+
+// second is another process on the same store.
+func (b *bench) second(id string) (*engine.Engine, *memory.Store) {
+	h := b.h.Data().Open(memory.Options{})
+	set, _ := tool.NewSet()
+	e, err := engine.New(engine.Config{Store: h, Owner: store.Owner{ID: id, Host: "test", PID: 2}, Tools: set})
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	b.t.Cleanup(func() { e.Close(); h.Close() })
+	return e, h
+}
+
+func order(id string, c belay.Command) belay.Order {
+	return belay.Order{ID: belay.CommandID(id), Principal: "user:bob", Session: sess, Stream: thr.Stream(), Command: c}
+}
+
+func askingBench(t *testing.T, ran *int) *bench {
+	run := fn{tool.Spec{Name: "run", Doc: "r", Input: noArgs, Effect: belay.AtMostOnce, Access: belay.Write}, func(context.Context, tool.Call) (tool.Result, error) {
+		*ran++
+		return tool.Result{Text: "ok"}, nil
+	}}
+	b := newBench(t, "name: t\nsteps:\n  - calls: [{tool: run, args: {}}]\n"+done, func(s *belay.Settings) { s.Approvals = belay.ApprovalsWait }, run)
+	b.dropGrants()
+	return b
+}
+
+func TestAnAnswerFromAProcessThatDrivesNothingStartsNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ran := 0
+		b := askingBench(t, &ran)
+		b.run()
+		act := find[event.RunStatus](b.log())[0].WaitingFor
+		e, _ := b.second("proc-2")
+		answer := belay.RespondAction{Action: belay.ActionID(act), Decision: "allow"}
+		a, err := e.Submit(t.Context(), order("cmd_yes", answer))
+		if err != nil || len(a.Events) != 2 || ran != 0 {
+			t.Fatalf("%d facts, ran %d times, %v", len(a.Events), ran, err)
+		}
+		if n := len(find[event.ToolStarted](b.log())); n != 0 {
+			t.Error("the answer started the call though nobody drives")
+		}
+		if rows, _ := b.h.Lanes(t.Context(), sess); len(rows) != 1 || !rows[0].Runnable {
+			t.Errorf("the lane is %+v: the work that the answer allowed must be found", rows)
+		}
+		// The same command again changes nothing; another answer comes too late.
+		if _, err := e.Submit(t.Context(), order("cmd_yes", answer)); err != nil {
+			t.Errorf("repeated: %v", err)
+		}
+		_, err = e.Submit(t.Context(), order("cmd_no", belay.RespondAction{Action: belay.ActionID(act), Decision: "deny"}))
+		if belay.CodeOf(err) != belay.CodeAlreadyAnswered {
+			t.Errorf("second answer: %v", err)
+		}
+		if err := b.e.Session(t.Context(), sess, nil); err != nil {
+			t.Fatal(err)
+		}
+		if ran != 1 || len(find[event.TurnCompleted](b.log())) != 1 {
+			t.Errorf("ran %d times", ran)
+		}
+	})
+}
+
+func TestAnInterruptWithoutADriverEndsTheTurn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ran := 0
+		b := askingBench(t, &ran)
+		b.run()
+		e, h := b.second("proc-2")
+		if _, err := e.Submit(t.Context(), order("cmd_stop", belay.InterruptTurn{})); err != nil {
+			t.Fatal(err)
+		}
+		end := find[event.TurnFailed](b.log())
+		if len(end) != 1 || end[0].Outcome != belay.Cancelled {
+			t.Fatalf("ended %+v", end)
+		}
+		d, _, _, err := engine.Load(t.Context(), h, theJob.Stream())
+		if raw, _ := d.Save(); err != nil || !strings.Contains(string(raw), `"status":"cancelled"`) {
+			t.Errorf("the task: %s %v", raw, err)
+		}
+		if rows, _ := h.Lanes(t.Context(), ""); len(rows) != 0 {
+			t.Errorf("lanes %+v", rows)
+		}
+		if o, err := h.OwnerOf(t.Context(), sess); o != nil || err != nil {
+			t.Errorf("the session is still owned by %+v %v", o, err)
+		}
+	})
+}
+
+func TestACommandForALiveOwnerGoesThroughItsInbox(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ran := 0
+		b := askingBench(t, &ran)
+		b.submit(1, "go")
+		var wg sync.WaitGroup
+		wg.Go(func() {
+			if err := b.e.Session(t.Context(), sess, func(rows []store.LaneRow) bool { return len(rows) > 0 }); err != nil {
+				t.Error(err)
+			}
+		})
+		synctest.Wait()
+		act := find[event.RunStatus](b.log())[0].WaitingFor
+		e, _ := b.second("proc-2")
+		begun := time.Now()
+		a, err := e.Submit(t.Context(), order("cmd_yes", belay.RespondAction{Action: belay.ActionID(act), Decision: "allow"}))
+		if err != nil || a.Pending || len(a.Events) == 0 {
+			t.Errorf("answer %+v %v", a, err)
+		}
+		if d := time.Since(begun); d > 200*time.Millisecond {
+			t.Errorf("the owner acted after %s", d)
+		}
+		wg.Wait()
+		if err := e.Session(t.Context(), sess, nil); err != nil || ran != 1 {
+			t.Errorf("ran %d times, %v", ran, err)
+		}
+	})
+}
+
+func TestASessionOfALiveProcessIsRefusedByName(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ran := 0
+		b := askingBench(t, &ran)
+		b.submit(1, "go")
+		ctx, leave := context.WithCancel(t.Context())
+		var wg sync.WaitGroup
+		wg.Go(func() {
+			_ = b.e.Session(ctx, sess, func([]store.LaneRow) bool { return true })
+		})
+		synctest.Wait()
+		e, _ := b.second("proc-2")
+		err := e.Session(t.Context(), sess, nil)
+		if o, ok := errors.AsType[*store.OwnedError](err); !ok || o.Owner.PID != 1 || o.Owner.Host != "test" {
+			t.Errorf("got %v", err)
+		}
+		leave()
+		wg.Wait()
+	})
+}
+
+// A clock that is set back must not take facts with it.
+func TestTimeInAStreamNeverGoesBack(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		jump := time.Duration(0)
+		look := pure("look", func(context.Context, tool.Call) (tool.Result, error) {
+			jump = -48 * time.Hour
+			return tool.Result{Text: "x"}, nil
+		})
+		b := newBench(t, "name: t\nsteps:\n  - calls: [{tool: look, args: {}}]\n"+done, nil, look)
+		b.clock(func() time.Time { return time.Now().Add(jump) })
+		last := time.Time{}
+		for _, e := range b.run() {
+			if e.Time.Before(last) {
+				t.Errorf("%s at %s comes after %s", e.Type(), e.Time, last)
+			}
+			last = e.Time
+		}
+		if len(find[event.TurnCompleted](b.log())) != 1 {
+			t.Error("the turn did not complete")
+		}
+	})
+}
