@@ -110,13 +110,15 @@ type (
 	// InterruptTurn ends the running turn as cancelled; partial text is kept.
 	InterruptTurn struct {
 		cmd
+		Turn   TurnID `json:"turn,omitempty"` // empty: whichever runs
 		Reason string `json:"reason,omitempty"`
 	}
 
 	// ResumeThread goes on with an unfinished turn under new rules, if Rules is set.
 	ResumeThread struct {
 		cmd
-		Rules Ref `json:"rules,omitzero"`
+		Rules  Ref     `json:"rules,omitzero"`
+		Limits *Limits `json:"limits,omitempty"` // of the new rules
 	}
 
 	// RespondAction answers an ask. Decision is allow, deny or answer.

@@ -36,7 +36,8 @@ type ModelCompleted struct {
 	Attempt int           `json:"attempt"`
 	Text    belay.Content `json:"text,omitzero"`
 	Calls   []ModelCall   `json:"calls,omitempty"`
-	Stop    string        `json:"stop,omitempty"` // stop, tool_calls, length, …
+	Dropped int           `json:"dropped,omitempty"` // calls of the answer that were too many to take
+	Stop    string        `json:"stop,omitempty"`    // stop, tool_calls, length, …
 	Usage   belay.Usage   `json:"usage,omitzero"`
 }
 

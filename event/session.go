@@ -32,6 +32,7 @@ type ThreadStarted struct {
 // ThreadUpdated names the rules a thread goes on under.
 type ThreadUpdated struct {
 	fact
-	Rules  *belay.Ref `json:"rules,omitempty"`
-	Reason string     `json:"reason,omitempty"`
+	Rules  *belay.Ref    `json:"rules,omitempty"`
+	Limits *belay.Limits `json:"limits,omitempty"`
+	Reason string        `json:"reason,omitempty"`
 }

@@ -99,7 +99,7 @@ func (l *live) paint(now time.Time) {
 	if !l.moving || l.open || l.asking != "" || l.doing == "" {
 		return
 	}
-	s := fmt.Sprintf("step %d · %s · %s", l.step, l.doing, ago(now.Sub(l.since)))
+	s := fmt.Sprintf("step %d · %s · %s", l.step, short(l.doing, 40), ago(now.Sub(l.since)))
 	if l.tokens > 0 {
 		s += " · " + count(l.tokens) + " tokens"
 	}

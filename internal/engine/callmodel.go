@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"strings"
 	"time"
-	"unicode/utf8"
 
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/event"
@@ -15,6 +14,7 @@ import (
 	"github.com/belay-run/belay/internal/core/thread"
 	"github.com/belay-run/belay/internal/model"
 	"github.com/belay-run/belay/internal/secret"
+	"github.com/belay-run/belay/internal/store"
 )
 
 // Sizes of what an event holds itself; what is longer goes to a blob.
@@ -23,7 +23,7 @@ const (
 	inlineArgs  = 2 << 10 // bytes of one call's arguments
 	inlineCalls = 6 << 10 // bytes of all arguments of an answer
 	previewText = 200     // bytes of a text that is elsewhere
-	maxCalls    = 64      // calls of one answer; more are dropped, and the model is told
+	maxCalls    = 48      // calls of one answer; more are dropped, and the model is told
 )
 
 // Checkpoints of text that flows.
@@ -129,6 +129,10 @@ func (v *drive) rules(ctx context.Context, ref belay.Ref) (*thread.Rules, error)
 // maxRules bounds the rule sets kept decoded. Sessions of one agent share one.
 const maxRules = 64
 
+// maxRetryAfter is how long a turn waits for a provider that says when to come
+// back. A longer wait ends it: a new turn can go on later.
+const maxRetryAfter = 10 * time.Minute
+
 // answer collects the chunks of one attempt.
 type answer struct {
 	v     *drive
@@ -179,23 +183,12 @@ func (a *answer) checkpoint() {
 	}
 	rest := a.text.String()[a.saved:]
 	for rest != "" {
-		piece := cutText(rest, deltaBytes)
+		piece := event.CutText(rest, 2*deltaBytes)
 		a.v.facts <- emission{fact: core.Fact{IDs: a.eff.IDs, Data: event.ModelDelta{Attempt: a.eff.Attempt, Offset: int64(a.saved), Text: piece}}}
 		a.saved += len(piece)
 		rest = rest[len(piece):]
 	}
 	a.since = now
-}
-
-// cutText is the longest prefix of at most n bytes that ends between characters.
-func cutText(s string, n int) string {
-	if len(s) <= n {
-		return s
-	}
-	for n > 0 && !utf8.RuneStart(s[n]) {
-		n--
-	}
-	return s[:n]
 }
 
 func (a *answer) completed(ctx context.Context) (event.ModelCompleted, error) {
@@ -215,15 +208,43 @@ func (a *answer) completed(ctx context.Context) (event.ModelCompleted, error) {
 		}
 		p.Calls = append(p.Calls, mc)
 	}
-	if n := len(a.calls) - maxCalls; n > 0 {
-		p.Text.Text += fmt.Sprintf("\n[belay: %d more calls were dropped; an answer may hold %d]", n, maxCalls)
+	return p, a.fit(ctx, &p)
+}
+
+// fit makes an answer fit into a fact: its text goes to a blob, problems are
+// said in short, and at last the calls at the end are dropped, which the model
+// is told.
+func (a *answer) fit(ctx context.Context, p *event.ModelCompleted) error {
+	for n := 0; ; n++ {
+		raw, err := event.Encode(*p)
+		if err != nil {
+			return err
+		}
+		if room := event.MaxPayload - 512 - len(raw); room >= 0 {
+			break
+		}
+		switch {
+		case p.Text.Ref == nil && len(p.Text.Text) > previewText:
+			ref, err := a.v.e.c.Store.Put(ctx, []byte(p.Text.Text), "text/plain")
+			if err != nil {
+				return err
+			}
+			p.Text = belay.Content{Text: event.CutText(p.Text.Text, previewText), Ref: &ref}
+		case n < len(p.Calls):
+			if pr := p.Calls[n].Problem; pr != nil {
+				pr.Message, pr.Hint = event.CutText(pr.Message, 60), ""
+			}
+		default:
+			p.Calls = p.Calls[:len(p.Calls)-1]
+		}
 	}
-	return p, nil
+	p.Dropped = len(a.calls) - len(p.Calls)
+	return nil
 }
 
 // call checks a call's form and keeps its arguments, here or in a blob.
 func (a *answer) call(ctx context.Context, c model.Call, budget *int) (event.ModelCall, error) {
-	mc := event.ModelCall{ProviderID: c.ID, Name: cutText(strings.ToValidUTF8(c.Name, "\uFFFD"), 128)}
+	mc := event.ModelCall{ProviderID: c.ID, Name: event.CutText(strings.ToValidUTF8(c.Name, "\uFFFD"), 128)}
 	args, hash, problem := a.v.e.c.Tools.Check(c.Name, string(a.v.e.c.Secrets.Bytes([]byte(c.Args))))
 	if problem == nil {
 		problem = a.checkOutput(c.Name, args)
@@ -234,7 +255,10 @@ func (a *answer) call(ctx context.Context, c model.Call, budget *int) (event.Mod
 		mc.ArgsHash = belay.DigestOf(args)
 	}
 	if spec, ok := a.tool(c.Name); ok && problem == nil {
-		mc.Path = cutText(pathOf(spec, args), 4096)
+		if path := pathOf(spec, args); event.TextLen(path) <= *budget {
+			*budget -= event.TextLen(path)
+			mc.Path = path
+		}
 	}
 	if len(args) <= inlineArgs && len(args) <= *budget {
 		*budget -= len(args)
@@ -297,8 +321,16 @@ func (a *answer) failed(ctx context.Context, err error) event.ModelFailed {
 			me = model.AsError(err)
 		}
 	}
-	p.Problem = event.Problem{Class: me.Class, Code: strings.ToUpper(me.Class), Message: cutText(me.Message, 1000), Retryable: me.Retryable()}
-	if me.Retryable() {
+	if errors.Is(err, store.ErrNotFound) {
+		p.Problem = event.Problem{Class: "lost", Code: "CONTENT_MISSING", Message: "a part of the conversation is not in the store any more"}
+		return p
+	}
+	p.Problem = event.Problem{Class: me.Class, Code: strings.ToUpper(me.Class), Message: event.CutText(me.Message, 1000), Retryable: me.Retryable()}
+	if me.RetryAfter > maxRetryAfter {
+		p.Problem.Retryable = false
+		p.Problem.Message += fmt.Sprintf(" (the provider asks to wait %s)", me.RetryAfter)
+	}
+	if p.Problem.Retryable {
 		p.RetryAt = thread.ModelRetryAt(a.v.e.c.Now().UTC().Truncate(time.Microsecond), a.eff.Step, a.eff.Failures, me.RetryAfter)
 	}
 	return p
@@ -306,9 +338,9 @@ func (a *answer) failed(ctx context.Context, err error) event.ModelFailed {
 
 // content keeps text in the event while it is short, else in a blob with a preview.
 func (e *Engine) content(ctx context.Context, text, media string) (belay.Content, error) {
-	if len(text) <= inlineText {
+	if event.TextLen(text) <= inlineText {
 		return belay.Content{Text: text}, nil
 	}
 	ref, err := e.c.Store.Put(ctx, []byte(e.c.Secrets.String(text)), media)
-	return belay.Content{Text: cutText(text, previewText) + " …", Ref: &ref}, err
+	return belay.Content{Text: event.CutText(text, previewText) + " …", Ref: &ref}, err
 }

@@ -3,6 +3,7 @@ package engine
 import (
 	"container/list"
 	"context"
+	"fmt"
 	"strings"
 	"sync"
 
@@ -22,9 +23,10 @@ type conv struct {
 	msgs   []belay.Message
 	size   int
 
-	texts map[belay.TurnID]belay.Content // accepted turns that haven't begun
-	calls []event.ModelCall              // of the last answer, not all answered
-	got   map[belay.CallID]belay.ToolResult
+	texts   map[belay.TurnID]belay.Content // accepted turns that haven't begun
+	dropped int                            // calls of it that were not taken
+	calls   []event.ModelCall              // of the last answer, not all answered
+	got     map[belay.CallID]belay.ToolResult
 }
 
 // convCache keeps the conversations used last.
@@ -170,7 +172,7 @@ func (v *conv) answer(ctx context.Context, st store.Store, p event.ModelComplete
 		}
 		m.Parts = append(m.Parts, belay.Part{Call: &belay.ToolCall{ID: c.ID, Name: c.Name, Args: args}})
 	}
-	v.calls = p.Calls
+	v.calls, v.dropped = p.Calls, p.Dropped
 	clear(v.got)
 	v.push(m)
 	return nil
@@ -188,7 +190,10 @@ func (v *conv) result(r belay.ToolResult) {
 		r := v.got[c.ID]
 		m.Parts = append(m.Parts, belay.Part{Result: &r})
 	}
-	v.calls = nil
+	if v.dropped > 0 {
+		m.Parts = append(m.Parts, belay.Part{Text: noteText(fmt.Sprintf("%d more calls of your answer were dropped: it had too many. Make them now if they are still needed.", v.dropped))})
+	}
+	v.calls, v.dropped = nil, 0
 	clear(v.got)
 	v.push(m)
 }

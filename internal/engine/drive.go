@@ -121,11 +121,24 @@ func (v *drive) takeInbox(ctx context.Context, b *batch) error {
 // handle answers one command with facts, or with the fact that it was refused.
 func (v *drive) handle(b *batch, o belay.Order) {
 	facts, sends, err := v.d.Handle(o, v.now())
+	if err == nil {
+		err = tooLarge(facts)
+	}
 	if err != nil {
 		facts = []core.Fact{{IDs: belay.IDs{Session: v.session}, Data: refusal(o, err)}}
 		sends = nil
 	}
 	v.add(b, facts, sends, o.ID)
+}
+
+// tooLarge refuses a command whose facts the log doesn't take.
+func tooLarge(facts []core.Fact) error {
+	for _, f := range facts {
+		if raw, err := event.Encode(f.Data); err != nil || len(raw) > event.MaxPayload {
+			return belay.Errorf(belay.CodeTooLarge, "it would make a fact of %d bytes; at most %d are taken", len(raw), event.MaxPayload)
+		}
+	}
+	return nil
 }
 
 func refusal(o belay.Order, err error) event.ChannelMessage {

@@ -121,7 +121,7 @@ func (e *Engine) shown(ctx context.Context, spec belay.ToolSpec, text string) (s
 	if err != nil {
 		return "", nil, err
 	}
-	head := cutText(text, limit/2)
+	head := strings.ToValidUTF8(text[:limit/2], "")
 	tail := text[len(text)-limit/2:]
 	tail = strings.ToValidUTF8(tail, "")
 	return fmt.Sprintf("%s\n[… %d bytes left out …]\n%s", head, len(text)-len(head)-len(tail), tail), &ref, nil
@@ -142,7 +142,7 @@ func (v *drive) failure(ctx context.Context, eff core.RunTool, spec belay.ToolSp
 	case isTool:
 		p.Problem = te.Problem
 	default:
-		p.Problem = event.Problem{Class: tool.Internal, Code: "INTERNAL", Message: cutText(err.Error(), 1000)}
+		p.Problem = event.Problem{Class: tool.Internal, Code: "INTERNAL", Message: event.CutText(err.Error(), 1000)}
 	}
 	if isTool {
 		p.Files, p.Whole = te.Files, te.Output
@@ -154,7 +154,7 @@ func (v *drive) failure(ctx context.Context, eff core.RunTool, spec belay.ToolSp
 			p.Output, _ = v.e.content(context.WithoutCancel(ctx), text, "text/plain")
 		}
 	}
-	p.Problem.Message, p.Problem.Hint = cutText(p.Problem.Message, 4000), cutText(p.Problem.Hint, 1000)
+	p.Problem.Message, p.Problem.Hint = event.CutText(p.Problem.Message, 4000), event.CutText(p.Problem.Hint, 1000)
 	if at, again := thread.ToolRetryAt(v.e.c.Now().UTC().Truncate(time.Microsecond), spec, eff.Attempt, p.Problem); again {
 		p.Final, p.RetryAt = false, at
 	}

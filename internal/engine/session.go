@@ -108,8 +108,8 @@ func (l *lanes) drive(s belay.StreamID) {
 // wait blocks until a drive ended, a command came, or a stream is due.
 func (l *lanes) wait(wake time.Time) {
 	stop := l.ctx.Done()
-	if l.ctx.Err() != nil {
-		stop = nil // only the ends of drives count now
+	if l.ctx.Err() != nil && len(l.running) > 0 {
+		stop = nil // only the ends of drives count now; without any there is nothing to wait for
 	}
 	var due <-chan time.Time
 	if !wake.IsZero() {

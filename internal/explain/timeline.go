@@ -264,10 +264,15 @@ func result(c *call) string {
 		switch {
 		case c.ask != nil && c.ask.resolved == nil:
 			return "waits for a person"
-		case len(c.starts) > 0:
-			return "runs"
+		case len(c.starts) == 0:
+			return "not begun"
 		}
-		return "not begun"
+		if n := len(c.ends); n > 0 && c.ends[n-1].Seq > c.starts[len(c.starts)-1].Seq {
+			if p, ok := c.ends[n-1].Data.(event.ToolFailed); ok {
+				return join("; ", "failed ("+problem(p.Problem)+")", again(p.RetryAt))
+			}
+		}
+		return "runs"
 	}
 	if p, ok := c.failed(); ok {
 		return problem(p.Problem)

@@ -139,6 +139,10 @@ var logs = []struct {
 	{"retrying", " turn_1 step_1", func() *log {
 		return newLog().turn(1, required).ask("normal", "").failed(1, "rate_limited", "429", true)
 	}},
+	{"tool_retrying", " call_1", func() *log {
+		return newLog().turn(1, required).ask("normal", "").say("", "fetch", `{"url":"u"}`).allow(1, "fetch").start(1, 1, "fetch", "idempotent", false).
+			after(time.Second).broke(1, 1, "fetch", "transient", "RESET", "connection reset", true)
+	}},
 	{"running", " turn_1 sess_1", func() *log {
 		return newLog().turn(1, required).read(1, "a", "x").ask("normal", "").say("", "exec", `{"command":"make"}`).allow(2, "exec").start(2, 1, "exec", "at_most_once", false).
 			after(time.Second)

@@ -33,7 +33,7 @@ var engineMutants = []mutant{
 		edits:  []edit{{"internal/engine/drive.go", "\t\tif !wanted[key] {\n\t\t\tcancel()", "\t\tif !wanted[key] {\n\t\t\t_ = cancel"}},
 		caught: []suite{engineTests}},
 	{breaks: "a process that only brings a command starts effects",
-		edits:  []edit{{"internal/engine/drive.go", "\t\tif v.passive {\n\t\t\treturn nil\n\t\t}", "\t\tif false {\n\t\t\treturn nil\n\t\t}"}},
+		edits:  []edit{{"internal/engine/submit.go", "e.newDrive(id, own.epoch, row.Stream, true)", "e.newDrive(id, own.epoch, row.Stream, false)"}},
 		caught: []suite{{".", "TestLaw/bringing"}}},
 	{breaks: "time in a stream goes back with the clock",
 		edits:  []edit{{"internal/engine/drive.go", "if t.Before(v.last) {", "if false {"}},

@@ -22,7 +22,7 @@ const (
 
 // most is how long one suite may run under a mutant. A program that hangs is
 // broken too, and noticed by it.
-const most = "60s"
+const most = "30s"
 
 type verdict struct {
 	what   string

@@ -78,6 +78,10 @@ type Error struct {
 
 func (e *Error) Error() string { return e.Code + ": " + e.Message }
 
+// CapProcess marks tools that start processes: their boundary is recorded
+// before each call.
+const CapProcess = "process"
+
 // Failure classes. Source: DESIGN, Tools.
 const (
 	BadArguments = "bad_arguments"

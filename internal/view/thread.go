@@ -143,7 +143,7 @@ func (s *Session) ask(th *Thread, e event.Envelope, p event.ActionRequired) {
 }
 
 func (s *Session) answer(th *Thread, id belay.ActionID) {
-	s.Actions = slices.DeleteFunc(s.Actions, func(a Action) bool { return a.ID == id && a.Thread == th.ID })
+	s.Actions = slices.DeleteFunc(s.Actions, func(a Action) bool { return a.ID == id })
 	waits := slices.ContainsFunc(s.Actions, func(a Action) bool { return a.Thread == th.ID })
 	if th.Turn != nil && th.Turn.Status == Waiting && !waits {
 		th.Turn.Status = Running

@@ -5,6 +5,7 @@ package task
 
 import (
 	"encoding/json"
+	"slices"
 	"time"
 
 	"github.com/belay-run/belay"
@@ -91,6 +92,9 @@ func (d *Decider) retry(c belay.RetryTask) ([]core.Fact, []core.Send, error) {
 	if s.Status == "completed" {
 		return nil, nil, belay.Errorf(belay.CodeBadState, "task %s is completed", s.Task).WithHint("belay run starts a new one")
 	}
+	if slices.ContainsFunc(s.Attempts, func(a Attempt) bool { return a.Turn == c.Turn }) {
+		return nil, nil, belay.Errorf(belay.CodeIDConflict, "turn %s was an attempt of this task already", c.Turn).WithHint("bring a new turn id")
+	}
 	ids := s.ids()
 	facts := []core.Fact{{IDs: ids, Data: event.TaskRetrying{Reason: c.Reason}}}
 	attempt, send := s.attempt(ids, len(facts), s.Count+1, s.Thread, c.Turn, s.Objective, c.Rules)
@@ -115,7 +119,7 @@ func (d *Decider) cancel(o belay.Order, c belay.CancelTask) ([]core.Fact, []core
 		return nil, nil, nil
 	}
 	return []core.Fact{{IDs: s.ids(), Data: event.TaskCancelRequested{By: o.Principal, Reason: c.Reason}}},
-		[]core.Send{{To: s.Thread.Stream(), Command: belay.InterruptTurn{Reason: c.Reason}}}, nil
+		[]core.Send{{To: s.Thread.Stream(), Command: belay.InterruptTurn{Turn: s.running().Turn, Reason: c.Reason}}}, nil
 }
 
 func (d *Decider) endAttempt(c belay.EndAttempt) ([]core.Fact, []core.Send, error) {

@@ -26,8 +26,10 @@ func (d *Decider) Apply(e event.Envelope) {
 		s.Known = keep(append(s.Known, e.IDs.Turn), maxKnown)
 	case event.TurnStarted:
 		s.begin(e, p)
+	case event.TurnFailed:
+		s.Queue = slices.DeleteFunc(s.Queue, func(q Queued) bool { return q.Turn == e.IDs.Turn })
 	}
-	if s.Turn != nil {
+	if s.Turn != nil && (e.IDs.Turn == s.Turn.Turn || e.IDs.Turn == "") {
 		s.applyTurn(e)
 	}
 }
@@ -59,9 +61,7 @@ func (s *State) applyTurn(e event.Envelope) {
 	t := s.Turn
 	switch p := e.Data.(type) {
 	case event.ThreadUpdated:
-		if p.Rules != nil {
-			t.Rules = *p.Rules
-		}
+		t.changeRules(p)
 	case event.RunStatus:
 		s.applyStatus(p)
 	case event.ModelRequested:
@@ -95,6 +95,25 @@ func (s *State) applyTurn(e event.Envelope) {
 	}
 }
 
+// changeRules puts the turn under other rules. What was allowed and hasn't
+// begun is judged again.
+func (t *Turn) changeRules(p event.ThreadUpdated) {
+	if p.Rules != nil {
+		t.Rules = *p.Rules
+	}
+	if p.Limits != nil {
+		t.Limits = *p.Limits
+	}
+	if t.Step == nil {
+		return
+	}
+	for i := range t.Step.Calls {
+		if c := &t.Step.Calls[i]; c.Attempt == 0 && !c.Over {
+			c.Judged = false
+		}
+	}
+}
+
 func (s *State) applyStatus(p event.RunStatus) {
 	t := s.Turn
 	if p.Status == "cancelling" {
@@ -124,7 +143,8 @@ func (t *Turn) answered(p event.ModelCompleted) {
 	if st == nil {
 		return
 	}
-	st.Flying, st.Orphan, st.Answered = false, false, true
+	st.Flying, st.Orphan, st.Answered, st.Stop = false, false, true, p.Stop
+	t.Partial, t.PartialText = nil, ""
 	t.Usage = t.Usage.Add(p.Usage)
 	for _, c := range p.Calls {
 		st.Calls = append(st.Calls, Call{ID: c.ID, Name: c.Name, Args: c.Args, ArgsRef: c.ArgsRef, ArgsHash: c.ArgsHash, Path: c.Path, Problem: c.Problem})
@@ -186,8 +206,9 @@ func (s *State) applyAnswer(e event.Envelope, p event.ActionResolved) {
 			c.Reason += ": " + p.Message.Text
 		}
 	case "continue":
-		s.Turn.Failing = nil
-		s.Turn.GaveUp = p.Decision != "allow"
+		if s.Turn.GaveUp = p.Decision != "allow"; !s.Turn.GaveUp {
+			s.Turn.Failing = nil
+		}
 	}
 }
 
@@ -200,6 +221,7 @@ func (s *State) applyResult(e event.Envelope, p event.ToolResult) {
 	c.Flying, c.Orphan, c.Over = false, false, true
 	t.Calls++
 	t.Failing, t.Denied = nil, false
+	s.LostKeys = slices.DeleteFunc(s.LostKeys, func(k string) bool { return k == c.key() })
 	s.saw(p.Files)
 	t.track(c, p.Digest, "")
 }
@@ -218,7 +240,12 @@ func (s *State) applyFailure(e event.Envelope, p event.ToolFailed) {
 	}
 	c.Over = true
 	t.Calls++
-	t.Denied = p.Problem.Class == "denied"
+	if p.Problem.Class != "skipped" {
+		t.Denied = p.Problem.Class == "denied"
+	}
+	if p.Problem.Code == codeSameFailure {
+		t.refusedAgain(c)
+	}
 	switch p.Problem.Class {
 	case "denied", "cancelled", "skipped":
 		return
@@ -228,7 +255,7 @@ func (s *State) applyFailure(e event.Envelope, p event.ToolFailed) {
 	if p.Problem.Code == codeNotAlone {
 		return // a matter of form, not of the call
 	}
-	if c.Attempt > 0 {
+	if c.Attempt > 0 || c.Problem != nil {
 		t.track(c, "", p.Problem.Code)
 	}
 	if f := c.Name + " " + p.Problem.Code; !slices.Contains(t.Failing, f) {
@@ -258,6 +285,12 @@ func (t *Turn) track(c *Call, result belay.Digest, code string) {
 		k = t.Tracked[i]
 		t.Tracked = slices.Delete(t.Tracked, i, i+1)
 	}
+	if k.Step == t.Steps && k.Step > 0 && code == "" {
+		// The same call twice in one answer is one try.
+		t.Tracked = append(t.Tracked, k)
+		return
+	}
+	k.Step = t.Steps
 	if code != "" {
 		if k.Code != code {
 			k.Code, k.Fails = code, 0
@@ -277,6 +310,20 @@ func (t *Turn) track(c *Call, result belay.Digest, code string) {
 	t.Tracked = keep(append(t.Tracked, k), maxTracked)
 	if k.Same >= loopAt && !c.Polls {
 		t.Loop = c.Name
+	}
+}
+
+// refusedAgain counts calls that were not run because they had failed in the
+// same way before; a model that insists is in a loop.
+func (t *Turn) refusedAgain(c *Call) {
+	for i := range t.Tracked {
+		k := &t.Tracked[i]
+		if k.Key != c.key() {
+			continue
+		}
+		if k.Fails++; k.Fails >= sameFailures+loopAt {
+			t.Loop = c.Name
+		}
 	}
 }
 

@@ -17,11 +17,7 @@ func cancel(s *State, r *Rules, now time.Time, rd *core.Ready) bool {
 		return false
 	}
 	if s.settleAll(r, rd, "cancelled", "INTERRUPTED", "the turn was interrupted") {
-		reason := t.Stop.Reason
-		if reason == "" {
-			reason = "interrupted by " + t.Stop.By
-		}
-		s.fail(rd, belay.Cancelled, "INTERRUPTED", reason)
+		s.fail(rd, belay.Cancelled, "INTERRUPTED", stopReason(t.Stop.By, t.Stop.Reason))
 	}
 	return true
 }
@@ -55,7 +51,7 @@ func (s *State) settleAll(r *Rules, rd *core.Ready, class, code, why string) boo
 			rd.Decided = append(rd.Decided, s.resolve(c.Ask, c, "cancelled", "turn", "", why)...)
 		}
 		p := event.Problem{Class: class, Code: code, Message: why}
-		if c.Orphan && s.classOf(r, c) == belay.AtMostOnce {
+		if c.Orphan && (s.classOf(r, c) == belay.AtMostOnce || s.classOf(r, c) == belay.Recoverable) {
 			p = lostProblem(c)
 		}
 		rd.Decided = append(rd.Decided, s.failed(c, p))
@@ -70,8 +66,15 @@ func (s *State) failed(c *Call, p event.Problem) core.Fact {
 // fail ends the turn in any other way than well.
 func (s *State) fail(rd *core.Ready, o belay.Outcome, code, reason string) {
 	t := s.Turn
+	stats := t.stats()
+	for _, f := range rd.Decided {
+		if _, closed := f.Data.(event.ToolFailed); closed {
+			stats.Calls++
+		}
+	}
+	reason = event.CutText(reason, maxSaid)
 	rd.Decided = append(rd.Decided, core.Fact{IDs: s.turnIDs(), Data: event.TurnFailed{
-		Outcome: o, Code: code, Reason: reason, PartialRef: t.Partial, Partial: t.PartialText, Stats: t.stats(),
+		Outcome: o, Code: code, Reason: reason, PartialRef: t.Partial, Partial: t.PartialText, Stats: stats,
 	}})
 	s.report(rd, o, belay.Content{}, reason)
 }
@@ -89,7 +92,7 @@ func (s *State) report(rd *core.Ready, o belay.Outcome, summary belay.Content, r
 
 func (s *State) turnIDs() belay.IDs {
 	ids := s.ids()
-	ids.Step = ""
+	ids.Step, ids.Task, ids.Run = "", s.Turn.Task, s.Turn.Run
 	return ids
 }
 

@@ -18,13 +18,15 @@ func finish(s *State, r *Rules, now time.Time, rd *core.Ready) bool {
 	st := t.Step
 	stopped := len(st.Calls) == 0
 	switch {
-	case stopped && t.Completion == belay.CompletionConversational && st.Kind != KindFinal:
+	case stopped && t.Completion == belay.CompletionConversational && st.Stop == stopRefused:
+		s.fail(rd, belay.Failed, "MODEL_REFUSED", "the model refused to answer")
+	case stopped && t.Completion == belay.CompletionConversational && st.Stop != stopLength && st.Kind != KindFinal:
 		rd.Decided = append(rd.Decided, core.Fact{IDs: s.turnIDs(), Data: event.TurnCompleted{Summary: st.Text, Stats: t.stats()}})
 		s.report(rd, belay.Completed, st.Text, "")
 	case st.Kind == KindFinal:
 		s.endFinal(rd)
 	case st.Kind == KindGrace:
-		s.endSilent(rd, "the model stopped without calling "+r.completionTool()+", also after a nudge and a grace step")
+		s.endSilent(rd, "the model stopped without a valid call of "+r.completionTool()+", also after a nudge and a grace step")
 	case t.GaveUp:
 		s.fail(rd, belay.Blocked, "FAILURES", "three different failures in a row ("+strings.Join(t.Failing, ", ")+") and nobody wanted to go on")
 	case s.exhausted() != "":
@@ -40,6 +42,12 @@ func finish(s *State, r *Rules, now time.Time, rd *core.Ready) bool {
 	}
 	return true
 }
+
+// Why an answer ended, where it matters here. Source: model.Chunk.
+const (
+	stopLength  = "length"
+	stopRefused = "refused"
+)
 
 // endSilent ends a turn that was never completed. When the gate's no was the
 // last thing it heard, that is what it ended of.

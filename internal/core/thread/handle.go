@@ -15,14 +15,15 @@ import (
 func (d *Decider) Handle(o belay.Order, now time.Time) ([]core.Fact, []core.Send, error) {
 	s := &d.s
 	var fs []core.Fact
+	var sends []core.Send
 	var err error
 	switch c := o.Command.(type) {
 	case belay.OpenThread:
 		fs = s.open(o, c)
 	case belay.SubmitTurn:
-		fs, err = s.submit(o, c)
+		fs, sends, err = s.submit(o, c)
 	case belay.InterruptTurn:
-		fs, err = s.interrupt(o, c)
+		fs, sends, err = s.interrupt(o, c)
 	case belay.ResumeThread:
 		fs, err = s.resume(c)
 	case belay.RespondAction:
@@ -32,7 +33,7 @@ func (d *Decider) Handle(o belay.Order, now time.Time) ([]core.Fact, []core.Send
 	default:
 		err = belay.Errorf(belay.CodeBadCommand, "a thread doesn't take %s", belay.CommandName(c))
 	}
-	return fs, nil, err
+	return fs, sends, err
 }
 
 func (s *State) open(o belay.Order, c belay.OpenThread) []core.Fact {
@@ -43,28 +44,56 @@ func (s *State) open(o belay.Order, c belay.OpenThread) []core.Fact {
 	return []core.Fact{{IDs: ids, Data: event.ThreadStarted{Kind: "main", Workspace: c.Workspace}}}
 }
 
-func (s *State) submit(o belay.Order, c belay.SubmitTurn) ([]core.Fact, error) {
+func (s *State) submit(o belay.Order, c belay.SubmitTurn) ([]core.Fact, []core.Send, error) {
 	if !s.Open {
-		return nil, belay.Errorf(belay.CodeBadState, "the thread isn't open")
+		return nil, nil, belay.Errorf(belay.CodeBadState, "the thread isn't open")
 	}
 	if slices.Contains(s.Known, c.Turn) {
-		return nil, nil
+		return nil, nil, nil
 	}
-	if len(s.Queue) >= maxQueue {
-		return nil, belay.Errorf(belay.CodeBusy, "%d turns wait already", len(s.Queue)).WithHint("wait for one to end, or interrupt")
+	busy := len(s.Queue) >= maxQueue
+	if busy && c.Task == "" {
+		return nil, nil, belay.Errorf(belay.CodeBusy, "%d turns wait already", len(s.Queue)).WithHint("wait for one to end, or interrupt")
 	}
 	ids := belay.IDs{Session: s.Session, Thread: s.Thread, Turn: c.Turn, Task: c.Task, Run: c.Run}
-	return []core.Fact{{IDs: ids, Data: event.TurnSubmitted{Kind: c.Kind, Text: c.Text, By: o.Principal, Rules: c.Rules}}}, nil
+	fs := []core.Fact{{IDs: ids, Data: event.TurnSubmitted{Kind: c.Kind, Text: c.Text, By: o.Principal, Rules: c.Rules}}}
+	if !busy {
+		return fs, nil, nil
+	}
+	// Its task waits for an end, so it gets one.
+	f, send := s.endQueued(Queued{Turn: c.Turn, Task: c.Task, Run: c.Run}, belay.Failed, "BUSY", "too many turns wait already")
+	return append(fs, f), send, nil
 }
 
-func (s *State) interrupt(o belay.Order, c belay.InterruptTurn) ([]core.Fact, error) {
-	if s.Turn == nil {
-		return nil, belay.Errorf(belay.CodeBadState, "no turn is running in %s", s.Thread)
+// endQueued ends a turn that never began.
+func (s *State) endQueued(q Queued, o belay.Outcome, code, reason string) (core.Fact, []core.Send) {
+	ids := belay.IDs{Session: s.Session, Thread: s.Thread, Turn: q.Turn, Task: q.Task, Run: q.Run}
+	f := core.Fact{IDs: ids, Data: event.TurnFailed{Outcome: o, Code: code, Reason: reason}}
+	if q.Task == "" {
+		return f, nil
+	}
+	return f, []core.Send{{To: q.Task.Stream(), Command: belay.EndAttempt{Run: q.Run, Turn: q.Turn, Outcome: o, Reason: reason}}}
+}
+
+func (s *State) interrupt(o belay.Order, c belay.InterruptTurn) ([]core.Fact, []core.Send, error) {
+	if i := slices.IndexFunc(s.Queue, func(q Queued) bool { return q.Turn == c.Turn }); i >= 0 {
+		f, send := s.endQueued(s.Queue[i], belay.Cancelled, "INTERRUPTED", stopReason(o.Principal, c.Reason))
+		return []core.Fact{f}, send, nil
+	}
+	if s.Turn == nil || c.Turn != "" && c.Turn != s.Turn.Turn {
+		return nil, nil, belay.Errorf(belay.CodeBadState, "no such turn is running in %s", s.Thread)
 	}
 	if s.Turn.Stop != nil {
-		return nil, nil
+		return nil, nil, nil
 	}
-	return []core.Fact{s.fact(event.RunStatus{Status: "cancelling", Reason: c.Reason, By: o.Principal})}, nil
+	return []core.Fact{s.fact(event.RunStatus{Status: "cancelling", Reason: c.Reason, By: o.Principal})}, nil, nil
+}
+
+func stopReason(by, reason string) string {
+	if reason == "" {
+		return "interrupted by " + by
+	}
+	return reason
 }
 
 func (s *State) resume(c belay.ResumeThread) ([]core.Fact, error) {
@@ -74,7 +103,7 @@ func (s *State) resume(c belay.ResumeThread) ([]core.Fact, error) {
 	if c.Rules.Digest == "" || c.Rules.Digest == s.Turn.Rules.Digest {
 		return nil, nil
 	}
-	return []core.Fact{{IDs: belay.IDs{Session: s.Session, Thread: s.Thread}, Data: event.ThreadUpdated{Rules: &c.Rules, Reason: "resumed with other settings"}}}, nil
+	return []core.Fact{{IDs: belay.IDs{Session: s.Session, Thread: s.Thread}, Data: event.ThreadUpdated{Rules: &c.Rules, Limits: c.Limits, Reason: "resumed with other settings"}}}, nil
 }
 
 func (s *State) respond(o belay.Order, c belay.RespondAction, now time.Time) ([]core.Fact, error) {
@@ -93,7 +122,7 @@ func (s *State) respond(o belay.Order, c belay.RespondAction, now time.Time) ([]
 	if !now.Before(ask.Until) {
 		return nil, belay.Errorf(belay.CodeAlreadyAnswered, "the deadline of %s passed at %s", c.Action, ask.Until.UTC().Format(time.RFC3339))
 	}
-	if len(c.Message) > maxMessage {
+	if event.TextLen(c.Message) > maxMessage {
 		return nil, belay.Errorf(belay.CodeTooLarge, "the message has %d bytes; at most %d are taken", len(c.Message), maxMessage).WithHint("put it into a file and name the file")
 	}
 	scope := c.Scope
@@ -103,8 +132,20 @@ func (s *State) respond(o belay.Order, c belay.RespondAction, now time.Time) ([]
 	fs := s.resolve(ask, call, c.Decision, o.Principal, scope, c.Message)
 	if ask.Kind == "permission" && c.Decision == "allow" && scope == "session" {
 		fs = append(fs, s.fact(event.PolicyChanged{Kind: "grant", Op: "granted", Tool: call.Name, Tier: policy.TierUser, Scope: "session", By: o.Principal}))
+		fs = append(fs, s.coveredBy(call, o.Principal)...)
 	}
 	return fs, nil
+}
+
+// coveredBy answers the other open questions that a grant for the session covers.
+func (s *State) coveredBy(granted *Call, by string) (fs []core.Fact) {
+	for i := range s.Turn.Step.Calls {
+		c := &s.Turn.Step.Calls[i]
+		if c != granted && c.Name == granted.Name && c.Ask != nil && c.Ask.Open && c.Ask.Kind == "permission" && !slices.Contains(s.LostKeys, c.key()) {
+			fs = append(fs, s.resolve(c.Ask, c, "allow", by, "session", "")...)
+		}
+	}
+	return fs
 }
 
 func howToAnswer(a *Ask) string {

@@ -22,7 +22,7 @@ func (s *State) handled(r *Rules, rd *core.Ready, spec belay.ToolSpec, c *Call, 
 	case c.Ask == nil && r.headless():
 		rd.Decided = append(rd.Decided, s.failed(c, event.Problem{Class: "denied", Code: "NO_PERSON", Message: "no person available", Hint: "go on without an answer, or complete and say what is open"}))
 	case c.Ask == nil:
-		s.askPerson(r, rd, c, "question", now, "", belay.Content{Text: question(c, args), Ref: c.ArgsRef})
+		s.askPerson(r, rd, c, "question", now, "", belay.Content{Text: event.CutText(question(c, args), maxSaid), Ref: c.ArgsRef})
 	case c.Ask.Open:
 	case c.Ask.Decision == "answer":
 		rd.Decided = append(rd.Decided, core.Fact{IDs: s.callIDs(c), Data: event.ToolResult{
@@ -64,7 +64,7 @@ func (s *State) complete(rd *core.Ready, c *Call, args []byte) {
 		return
 	}
 	summary := short(strings.TrimSpace(in.Summary), c.ArgsRef)
-	done := event.TurnCompleted{Summary: summary, Artifacts: tidy(in.Artifacts), NextSteps: strings.TrimSpace(in.NextSteps), Stats: s.Turn.stats()}
+	done := event.TurnCompleted{Summary: summary, Artifacts: tidy(in.Artifacts), NextSteps: event.CutText(strings.TrimSpace(in.NextSteps), maxSaid), Stats: s.Turn.stats()}
 	done.Stats.Calls++
 	if len(in.Output) > 0 {
 		out := short(string(in.Output), c.ArgsRef)
@@ -81,19 +81,26 @@ func (s *State) complete(rd *core.Ready, c *Call, args []byte) {
 // short is text that fits into an event; longer text is cut, and the blob of
 // the arguments has the whole.
 func short(text string, whole *belay.Ref) belay.Content {
-	const most = 2000
-	if len(text) <= most {
+	if event.TextLen(text) <= maxSaid {
 		return belay.Content{Text: text}
 	}
-	return belay.Content{Text: strings.ToValidUTF8(text[:most], "") + " …", Ref: whole}
+	return belay.Content{Text: event.CutText(text, maxSaid) + " …", Ref: whole}
 }
 
+// tidy trims names and drops blank and repeated ones, and those that don't fit
+// into a fact; the call's arguments have them all.
 func tidy(in []string) []string {
 	var out []string
+	room := 2 * maxSaid
 	for _, a := range in {
-		if a = strings.TrimSpace(a); a != "" && !slices.Contains(out, a) {
-			out = append(out, a)
+		a = strings.TrimSpace(a)
+		if a == "" || slices.Contains(out, a) {
+			continue
 		}
+		if room -= event.TextLen(a) + 3; room < 0 {
+			return out
+		}
+		out = append(out, a)
 	}
 	return out
 }

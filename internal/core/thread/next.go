@@ -29,16 +29,21 @@ func (d *Decider) Next(now time.Time) core.Ready {
 	}
 	r := d.rules[s.Turn.Rules.Digest]
 	if r == nil {
-		if d.gone[s.Turn.Rules.Digest] {
+		if d.gone[s.Turn.Rules.Digest] && s.settleAll(nil, &rd, "cancelled", "RULES_MISSING", "the turn can't be continued") {
 			s.fail(&rd, belay.Lost, "RULES_MISSING", "the turn's rules are not in the store any more, so it can't be continued")
 		}
-		return rd
+		return onlyFacts(rd)
 	}
 	for _, st := range stages {
 		if st(s, r, now, &rd) || len(rd.Decided) > 0 {
 			break
 		}
 	}
+	return onlyFacts(rd)
+}
+
+// onlyFacts holds back effects while there are facts: the log comes first.
+func onlyFacts(rd core.Ready) core.Ready {
 	if len(rd.Decided) > 0 {
 		rd.Effects, rd.Wake = nil, time.Time{}
 	}

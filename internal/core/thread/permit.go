@@ -50,6 +50,9 @@ func (s *State) judge(r *Rules, rd *core.Ready, c *Call, now time.Time) {
 		// Nobody is asked about a call that won't run.
 		v.Decision, v.Source, v.ReasonCode, v.Reason = policy.Deny, "runtime", refusal.Code, refusal.Message
 	}
+	if refusal == nil {
+		v = s.reconsider(rd, c, v)
+	}
 	ids := s.callIDs(c)
 	rd.Decided = append(rd.Decided, core.Fact{IDs: ids, Data: event.PermissionEvaluated{
 		Decision: string(v.Decision), Source: v.Source, Rule: v.Rule, Tier: v.Tier, ReasonCode: v.ReasonCode,
@@ -59,9 +62,25 @@ func (s *State) judge(r *Rules, rd *core.Ready, c *Call, now time.Time) {
 		rd.Decided = append(rd.Decided, s.failed(c, *refusal))
 		return
 	}
-	if v.Decision == policy.Ask {
+	if v.Decision == policy.Ask && (c.Ask == nil || !c.Ask.Open) {
 		s.askPerson(r, rd, c, "permission", now, v.Rule, belay.Content{})
 	}
+}
+
+// reconsider joins a verdict under new rules with what a person was asked
+// before: an answer stands, and an open question that is no longer one is closed.
+func (s *State) reconsider(rd *core.Ready, c *Call, v policy.Verdict) policy.Verdict {
+	switch {
+	case c.Ask == nil || c.Ask.Kind != "permission":
+	case c.Ask.Open && v.Decision != policy.Ask:
+		rd.Decided = append(rd.Decided, s.resolve(c.Ask, c, "cancelled", "rules", "", "other rules decide it now")...)
+	case !c.Ask.Open && v.Decision == policy.Ask && c.Ask.Decision != "cancelled":
+		v.Source, v.ReasonCode, v.Reason = "person", "ANSWERED", "a person answered this call before"
+		if v.Decision = policy.Deny; c.Ask.Decision == "allow" {
+			v.Decision = policy.Allow
+		}
+	}
+	return v
 }
 
 // refusal is why a call isn't run whatever the gate says; nil when it may run.
@@ -78,16 +97,33 @@ func (s *State) refusal(r *Rules, spec belay.ToolSpec, known bool, c *Call) *eve
 	case last && spec.Handled != "complete":
 		p := refusedFinal(c.Name)
 		return &p
-	case s.Turn.Limits.Calls > 0 && s.Turn.Calls >= s.Turn.Limits.Calls && spec.Handled != "complete":
+	case s.Turn.Limits.Calls > 0 && s.Turn.Calls+s.before(c) >= s.Turn.Limits.Calls && spec.Handled != "complete":
 		return &event.Problem{Class: "skipped", Code: "CALL_LIMIT", Message: fmt.Sprintf("all %d calls of this turn are used up", s.Turn.Limits.Calls)}
 	}
 	for _, k := range s.Turn.Tracked {
 		if k.Key == c.key() && k.Fails >= sameFailures {
-			return &event.Problem{Class: "skipped", Code: "SAME_FAILURE", Message: fmt.Sprintf("%s failed twice with %s for exactly these arguments and was not run again", c.Name, k.Code), Hint: "change something first"}
+			return &event.Problem{Class: "skipped", Code: codeSameFailure, Message: fmt.Sprintf("%s failed twice with %s for exactly these arguments and was not run again", c.Name, k.Code), Hint: "change something first"}
 		}
 	}
 	return nil
 }
+
+// before counts the calls of the answer that come first and aren't over yet.
+func (s *State) before(c *Call) (n int) {
+	for i := range s.Turn.Step.Calls {
+		o := &s.Turn.Step.Calls[i]
+		if o == c {
+			return n
+		}
+		if !o.Over {
+			n++
+		}
+	}
+	return n
+}
+
+// codeSameFailure refuses a call that failed twice in the same way.
+const codeSameFailure = "SAME_FAILURE"
 
 // codeNotAlone refuses a completion beside other calls.
 const codeNotAlone = "NOT_ALONE"
@@ -106,7 +142,7 @@ func (s *State) askPerson(r *Rules, rd *core.Ready, c *Call, kind string, now ti
 	status := "waiting_input"
 	if kind == "permission" {
 		status = "waiting_permission"
-		prompt = belay.Content{Text: c.Name + " " + preview(c), Ref: c.ArgsRef}
+		prompt = belay.Content{Text: event.CutText(c.Name+" "+preview(c), 2*maxSaid), Ref: c.ArgsRef}
 		rd.Decided = append(rd.Decided, core.Fact{IDs: ids, Data: event.PermissionRequested{Tool: c.Name, ArgsHash: c.ArgsHash, Rule: rule, Until: until}})
 	}
 	rd.Decided = append(rd.Decided,

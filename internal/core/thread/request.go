@@ -17,6 +17,10 @@ const (
 	KindFinal  = "final" // a limit is reached: only the completion tool is taken
 )
 
+// maxAttempts bounds the attempts of a request or a call that crashes of the
+// runtime cut short.
+const maxAttempts = 20
+
 // maxModelFailures is how many attempts of one request may fail.
 const maxModelFailures = 4
 
@@ -36,6 +40,10 @@ func request(s *State, r *Rules, now time.Time, rd *core.Ready) bool {
 		return false
 	case st.Flying && !st.Orphan:
 		rd.Effects = append(rd.Effects, s.call(r))
+	case st.Problem != nil && !st.Orphan && st.Problem.Class == "lost":
+		s.fail(rd, belay.Lost, "CONTENT_MISSING", st.Problem.Message)
+	case st.Attempt >= maxAttempts:
+		s.fail(rd, belay.Failed, "CRASH_LOOP", "the runtime stopped again and again while the model was asked")
 	case st.Problem != nil && !st.Orphan && (!st.Problem.Retryable || st.Failures >= maxModelFailures):
 		s.fail(rd, belay.Failed, "MODEL_FAILED", st.Problem.Message)
 	case st.Problem != nil && !st.Orphan && now.Before(st.RetryAt):
@@ -83,6 +91,9 @@ func (s *State) note(r *Rules, kind string) string {
 	tool := r.completionTool()
 	switch kind {
 	case KindNudge:
+		if s.Turn.Step != nil && s.Turn.Step.Stop == stopLength {
+			return "Your answer was cut off because it was too long. Go on from where it stopped."
+		}
 		return "You stopped without calling " + tool + ". If the task is done, call " + tool + " with a summary. If it is not, go on."
 	case KindGrace:
 		return "You stopped again without calling " + tool + ". This is your last step: call " + tool + " now. Any other call is refused."

@@ -49,9 +49,11 @@ func (r *Rules) Completion() belay.Completion {
 func (r *Rules) headless() bool { return r.Settings.Approvals == belay.ApprovalsDeny }
 
 func (r *Rules) tool(name string) (belay.ToolSpec, bool) {
-	for _, t := range r.Tools {
-		if t.Name == name {
-			return t, true
+	if r != nil {
+		for _, t := range r.Tools {
+			if t.Name == name {
+				return t, true
+			}
 		}
 	}
 	return belay.ToolSpec{}, false

@@ -87,9 +87,12 @@ func (s *State) begins(r *Rules, rd *core.Ready, c *Call, recover bool) {
 	}})
 }
 
+// capProcess is the capability of tools that start processes (tool.CapProcess).
+const capProcess = "process"
+
 func hasProcess(spec belay.ToolSpec) bool {
 	for _, c := range spec.Capabilities {
-		if c == "process" {
+		if c == capProcess {
 			return true
 		}
 	}
@@ -98,6 +101,10 @@ func hasProcess(spec belay.ToolSpec) bool {
 
 // afterCrash settles a call whose driver is gone, by what its tool promises.
 func (s *State) afterCrash(r *Rules, rd *core.Ready, c *Call) {
+	if c.Attempt >= maxAttempts {
+		rd.Decided = append(rd.Decided, s.failed(c, event.Problem{Class: "internal", Code: "CRASH_LOOP", Message: "the runtime stopped again and again while " + c.Name + " was running"}))
+		return
+	}
 	switch s.classOf(r, c) {
 	case belay.Pure, belay.Idempotent:
 		s.begins(r, rd, c, false)

@@ -22,12 +22,13 @@ func (s *State) start(r *Rules, gone bool, rd *core.Ready) {
 	rd.Decided = append(rd.Decided, core.Fact{IDs: ids, Data: event.TurnStarted{
 		Kind: q.Kind, Rules: q.Rules, Completion: r.Completion(), Limits: r.Settings.Limits,
 	}})
+	ids.Task, ids.Run = "", ""
 	names := make([]string, len(r.Tools))
 	for i, t := range r.Tools {
 		names[i] = t.Name
 	}
-	defs, _ := json.Marshal(r.Tools) // plain data: can't fail
-	ids.Step = belay.StepID(s.derive(belay.PrefixStep, 1, 0))
+	defs, _ := json.Marshal(r.Tools)                          // plain data: can't fail
+	ids.Step = belay.StepID(s.derive(belay.PrefixStep, 2, 0)) // the step it precedes
 	ids.Call = belay.CallID(s.derive(belay.PrefixCall, 1, 0))
 	rd.Decided = append(rd.Decided, core.Fact{IDs: ids, Data: event.ToolCatalogResolved{Tools: names, Digest: belay.DigestOf(defs)}})
 }

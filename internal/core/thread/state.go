@@ -23,7 +23,8 @@ const (
 	maxFiles   = 1000    // files whose content the thread remembers by digest
 	maxKnown   = 256     // turn ids remembered for idempotence
 	maxAnswers = 64      // answered actions remembered for "already answered"
-	maxMessage = 8 << 10 // bytes of an answer
+	maxMessage = 4 << 10 // bytes of an answer, as a fact holds them
+	maxSaid    = 2 << 10 // bytes of any other text in a fact
 	maxTracked = 64      // calls tracked for loops and repeated failures
 )
 
@@ -107,6 +108,7 @@ type Tracked struct {
 	Same   int          `json:"same,omitempty"` // times in a row with this result
 	Code   string       `json:"code,omitempty"` // of its last failure
 	Fails  int          `json:"fails,omitempty"`
+	Step   int          `json:"step,omitempty"` // the step it was seen in last
 }
 
 // Step is one request and what follows from its answer.
@@ -124,8 +126,9 @@ type Step struct {
 	Problem  *event.Problem `json:"problem,omitempty"`
 	RetryAt  time.Time      `json:"retryAt,omitzero"`
 	Answered bool           `json:"answered,omitempty"`
-	Text     belay.Content  `json:"text,omitzero"` // kept only when no call follows
-	Begun    time.Duration  `json:"begun"`         // the turn's active time when it was requested
+	Stop     string         `json:"stop,omitempty"` // why the answer ended
+	Text     belay.Content  `json:"text,omitzero"`  // kept only when no call follows
+	Begun    time.Duration  `json:"begun"`          // the turn's active time when it was requested
 	Calls    []Call         `json:"calls,omitempty"`
 }
 
@@ -167,11 +170,12 @@ type Ask struct {
 // key names a call by what it would do.
 func (c *Call) key() string { return c.Name + " " + string(c.ArgsHash) }
 
-// ids are the identities of a fact about the running turn.
+// ids are the identities of a fact about the running turn. Task and run are on
+// the facts of the turn itself only: the turn leads to them.
 func (s *State) ids() belay.IDs {
 	ids := belay.IDs{Session: s.Session, Thread: s.Thread}
 	if s.Turn != nil {
-		ids.Turn, ids.Task, ids.Run = s.Turn.Turn, s.Turn.Task, s.Turn.Run
+		ids.Turn = s.Turn.Turn
 		if s.Turn.Step != nil {
 			ids.Step = s.Turn.Step.ID
 		}

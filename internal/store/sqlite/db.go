@@ -28,14 +28,14 @@ var _ store.Store = (*DB)(nil)
 
 // Options of Open. The zero value works.
 type Options struct {
-	Now          func() time.Time       // for leases and for facts without a time; the system's clock
-	Alive        func(store.Owner) bool // whether an owner's process may still run; store.Alive
-	FS           FS                     // writes blob files; the system's
-	FileSystem   func(dir string) string
-	PollInterval time.Duration // how often other processes' commits are looked for; 100 ms
-	BusyTimeout  time.Duration // how long a write waits for another process; 5 s
-	Readers      int           // connections that read; 4
-	ReadOnly     bool          // open without a writer: every write is CodeStoreReadOnly
+	Now          func() time.Time        // for leases and for facts without a time; the system's clock
+	Alive        func(store.Owner) bool  // whether an owner's process may still run; store.Alive
+	FS           FS                      // writes blob files; the system's
+	FileSystem   func(dir string) string // names the file system a directory is on; the system's mount table
+	PollInterval time.Duration           // how often other processes' commits are looked for; 100 ms
+	BusyTimeout  time.Duration           // how long a write waits for another process; 5 s
+	Readers      int                     // connections that read; 4
+	ReadOnly     bool                    // open without a writer: every write is CodeStoreReadOnly
 
 	// Migrated is told about each migration of an existing store.
 	Migrated func(from, to int, took time.Duration)
@@ -137,6 +137,9 @@ func Open(ctx context.Context, dir string, o Options) (*DB, error) {
 // open connects, migrates and, after a failed sync, checks.
 func (db *DB) open() error {
 	if !db.o.ReadOnly {
+		if err := db.create(); err != nil {
+			return err
+		}
 		w, err := newWriter(db)
 		if err != nil {
 			return err

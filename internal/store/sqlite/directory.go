@@ -47,7 +47,7 @@ func (db *DB) prepareDirectory(dir string) error {
 	if err := writable(db.tenant); err != nil {
 		return directoryError(db.tenant, err)
 	}
-	sweep(blobs)
+	sweep(filepath.Join(blobs, unfinished+"*"), db.path+"-"+unfinished+"*")
 	return nil
 }
 
@@ -72,10 +72,11 @@ const unfinished = "new-"
 
 // sweep removes what crashed processes left unfinished a day ago or earlier.
 // It is a courtesy: what it can't remove stays.
-func sweep(blobs string) {
-	left, err := filepath.Glob(filepath.Join(blobs, unfinished+"*"))
-	if err != nil {
-		return
+func sweep(patterns ...string) {
+	var left []string
+	for _, pattern := range patterns {
+		found, _ := filepath.Glob(pattern) // an error is a bad pattern: a directory's name that reads as one
+		left = append(left, found...)
 	}
 	for _, path := range left {
 		if info, err := os.Stat(path); err == nil && time.Since(info.ModTime()) > 24*time.Hour {

@@ -95,6 +95,27 @@ func TestAnEmptyFileBecomesAStore(t *testing.T) {
 	}
 }
 
+func TestAStoreIsMadeInPlaceWhereItCannotBeLinked(t *testing.T) {
+	dir := t.TempDir()
+	db := openStore(t, dir, Options{})
+	if err := db.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Remove(Path(dir)); err != nil {
+		t.Fatal(err)
+	}
+	db = &DB{o: Options{}.withDefaults(), path: Path(dir), tenant: filepath.Dir(Path(dir)), life: t.Context()}
+	w, err := newWriter(db) // without create, as where links are refused
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer w.disconnect()
+	if err := w.migrate(); err != nil {
+		t.Fatal(err)
+	}
+	newWork(t, openStore(t, dir, Options{}), "a").append(t, openStore(t, dir, Options{}), "x")
+}
+
 func TestAStoreOfANewerProgramIsRefused(t *testing.T) {
 	dir := t.TempDir()
 	db := openStore(t, dir, Options{})

@@ -77,6 +77,9 @@ CREATE TABLE views (id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE, pos INTEG
 CREATE TABLE view_rows (view INTEGER NOT NULL, key TEXT NOT NULL, data BLOB NOT NULL, UNIQUE (view, key));
 `}
 
+// beforeTables only has an effect before the first table is made.
+var beforeTables = []string{"PRAGMA page_size=4096", "PRAGMA auto_vacuum=INCREMENTAL"}
+
 // migrate brings the store to this program's version, each step in a
 // transaction of its own. A store that already has content is copied first.
 func (w *writer) migrate() error {
@@ -89,8 +92,7 @@ func (w *writer) migrate() error {
 		return w.db.newer(version, newest)
 	}
 	if version == 0 {
-		// Both only have an effect before the first table is made.
-		if err := w.script("PRAGMA page_size=4096", "PRAGMA auto_vacuum=INCREMENTAL"); err != nil {
+		if err := w.script(beforeTables...); err != nil {
 			return err
 		}
 	}

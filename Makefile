@@ -1,0 +1,75 @@
+# What a newcomer types more than once. `make` or `make help` lists it.
+# With JSON=1 the tests are counted by internal/testsum instead of shown.
+
+SHELL := bash
+.SHELLFLAGS := -euo pipefail -c
+
+ifdef JSON
+TEST = go test -json
+SUM = | go run ./internal/testsum
+else
+TEST = go test -v
+endif
+
+FUZZTIME ?= 30s
+SOAKTIME ?= 8h
+RUN ?= .
+
+.PHONY: help check fmt vet lint test rules race mutants kill faults bench soak fuzz docs demo
+
+help: ## list the targets
+	@grep -E '^[a-z]+:.*## ' Makefile | sed -E 's/^([a-z]+):.*## /\1\t/' | expand -t 10
+
+check: fmt vet lint race ## what must hold before a commit: format, vet, staticcheck, race tests
+
+fmt: ## files that gofmt would change
+	@files=$$(gofmt -l .); if [ -n "$$files" ]; then echo "gofmt -w these:"; echo "$$files"; exit 1; fi
+
+vet: ## go vet
+	go vet ./...
+
+lint: ## staticcheck, pinned in tools/go.mod
+	go tool -modfile=tools/go.mod staticcheck ./...
+
+test: ## all tests, nothing installed
+	go test $(if $(JSON),-json) ./... $(SUM)
+
+rules: ## what a package may import, and whether every promise has its test
+	$(TEST) -count=1 -run 'Import|Guarantee|Law|Mutant' . ./internal/mutants $(SUM)
+
+race: ## all tests under the race detector; crash loops are smaller there
+	go test -race $(if $(JSON),-json) ./... $(SUM)
+
+mutants: ## break every law on purpose; each must be noticed. RUN=regexp picks some
+	go run ./internal/mutants -run '$(RUN)'
+
+kill: ## a real process, really killed at every point
+	BELAY_KILL=full $(TEST) -count=1 -timeout 30m -run Kill ./internal/cli ./script/kill $(SUM)
+
+faults: ## disks and system calls that fail
+	$(TEST) -count=1 -run Fault ./internal/store/sqlite $(SUM)
+
+bench: ## benchmarks with memory; RUN=regexp picks some
+	go test -run '^$$' -bench '$(RUN)' -benchmem ./...
+
+soak: ## crash loops again and again for SOAKTIME (8h)
+	@end=$$(( $$(date +%s) + $$(echo $(SOAKTIME) | sed -E 's/h$$/*3600/; s/m$$/*60/; s/s$$//') )); n=0; \
+	while [ $$(date +%s) -lt $$end ]; do \
+		go test -count=1 -timeout 30m -run 'Crash|Interrupt' ./internal/engine; \
+		BELAY_KILL=full go test -count=1 -timeout 30m -run Kill ./internal/cli ./script/kill; \
+		n=$$((n+1)); echo "$$n rounds at $$(git rev-parse --short HEAD), $$(date -u +%FT%TZ)"; \
+	done
+
+fuzz: ## every fuzz target for FUZZTIME (30s)
+	@grep -rl --include='*_test.go' '^func Fuzz' . | while read -r file; do \
+		grep -oE '^func Fuzz\w+' "$$file" | sed 's/^func //' | while read -r target; do \
+			echo "== $$target in $$(dirname "$$file")"; \
+			go test -run '^$$' -fuzz "^$$target\$$" -fuzztime $(FUZZTIME) "$$(dirname "$$file")"; \
+		done; \
+	done
+
+docs: ## write the documents that are made from code
+	go test -count=1 ./event -update
+
+demo: ## a session, killed and resumed, in a throw-away place
+	go run ./cmd/belay demo

@@ -1,0 +1,234 @@
+package cli
+
+import (
+	"bytes"
+	"context"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+
+	"github.com/creack/pty"
+)
+
+// TestMain lets the test binary be the program: the terminal tests start it as
+// a process of its own.
+func TestMain(m *testing.M) {
+	if os.Getenv("BELAY_TEST_PROGRAM") == "1" {
+		os.Exit(Main(context.Background(), os.Args[1:], Process()))
+	}
+	os.Exit(m.Run())
+}
+
+// terminal is a program that runs on a terminal of its own.
+type terminal struct {
+	t    *testing.T
+	cmd  *exec.Cmd
+	tty  *os.File
+	mu   sync.Mutex
+	more *sync.Cond
+	out  bytes.Buffer
+	over bool
+}
+
+// onTerminal starts belay on a pseudo-terminal, in a workspace with a script.
+func onTerminal(t *testing.T, script string, args ...string) *terminal {
+	t.Helper()
+	dir := t.TempDir()
+	file := filepath.Join(dir, "script.yaml")
+	if err := os.WriteFile(file, []byte(script), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	ws := filepath.Join(dir, "ws")
+	if err := os.Mkdir(ws, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	args = append(args, "--script", file, "--store", filepath.Join(dir, "store"))
+	cmd := exec.CommandContext(t.Context(), os.Args[0], args...)
+	cmd.Dir = ws
+	cmd.Env = []string{"BELAY_TEST_PROGRAM=1", "HOME=" + dir, "USER=tester", "PATH=" + os.Getenv("PATH")}
+	tty, err := pty.StartWithSize(cmd, &pty.Winsize{Rows: 30, Cols: 200})
+	if err != nil {
+		t.Skip("needs: pty")
+	}
+	x := &terminal{t: t, cmd: cmd, tty: tty}
+	x.more = sync.NewCond(&x.mu)
+	var wg sync.WaitGroup
+	wg.Go(x.read)
+	t.Cleanup(func() {
+		cmd.Process.Kill() //nolint:errcheck // it has ended
+		tty.Close()
+		wg.Wait()
+	})
+	return x
+}
+
+func (x *terminal) read() {
+	buf := make([]byte, 4096)
+	for {
+		n, err := x.tty.Read(buf)
+		x.mu.Lock()
+		x.out.Write(buf[:n])
+		x.over = err != nil
+		x.more.Broadcast()
+		x.mu.Unlock()
+		if err != nil {
+			return
+		}
+	}
+}
+
+// see waits until the terminal shows something and returns all it has shown.
+func (x *terminal) see(pattern string) string {
+	x.t.Helper()
+	re := regexp.MustCompile(pattern)
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	for !re.Match(x.out.Bytes()) {
+		if x.over {
+			x.t.Fatalf("the program ended without showing %s:\n%s", pattern, x.out.String())
+		}
+		x.more.Wait()
+	}
+	return x.out.String()
+}
+
+func (x *terminal) press(keys string) {
+	x.t.Helper()
+	if _, err := x.tty.WriteString(keys); err != nil {
+		x.t.Fatal(err)
+	}
+}
+
+// exit waits for the end and holds the exit code.
+func (x *terminal) exit(want int) string {
+	x.t.Helper()
+	x.cmd.Wait() //nolint:errcheck // the exit code tells
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	for !x.over {
+		x.more.Wait()
+	}
+	if got := x.cmd.ProcessState.ExitCode(); got != want {
+		x.t.Fatalf("exit code %d, want %d:\n%s", got, want, x.out.String())
+	}
+	return x.out.String()
+}
+
+const (
+	ctrlC = "\x03"
+	ctrlD = "\x04"
+)
+
+const tale = `
+steps:
+  - text: Once upon a time there was
+    chunks: 2
+    chunkDelay: 1h
+`
+
+func TestFirstInterruptEndsTheTurnAndKeepsTheText(t *testing.T) {
+	t.Parallel()
+	x := onTerminal(t, tale, "run", "tell me")
+	x.see("Once upon")
+	x.press(ctrlC)
+	out := x.exit(130)
+	for _, want := range []string{"interrupting; again to leave at once", "cancelled: interrupted at the terminal", "belay sessions resume sess_"} {
+		if !strings.Contains(out, want) {
+			t.Errorf("the terminal never showed %q:\n%s", want, out)
+		}
+	}
+	if n := strings.Count(out, "Once upon"); n != 2 { // as it streamed, and at the end
+		t.Errorf("the partial text was shown %d times, want 2:\n%s", n, out)
+	}
+}
+
+const stubborn = `
+steps:
+  - calls:
+      - {tool: exec, args: {command: "trap '' TERM; echo up; while :; do sleep 0.05; done"}}
+`
+
+func TestSecondInterruptLeavesAtOnce(t *testing.T) {
+	t.Parallel()
+	x := onTerminal(t, stubborn, "run", "--allow", "exec", "loop")
+	x.see("step 1 · exec trap")
+	x.press(ctrlC)
+	x.see("interrupting; again to leave at once")
+	x.press(ctrlC)
+	if out := x.exit(130); !strings.Contains(out, "left at once; go on with: belay sessions resume sess_") {
+		t.Errorf("no way on was shown:\n%s", out)
+	}
+}
+
+func TestTerminateLeavesTheTurnUnfinished(t *testing.T) {
+	t.Parallel()
+	x := onTerminal(t, tale, "run", "tell me")
+	x.see("Once upon")
+	if err := x.cmd.Process.Signal(syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	if out := x.exit(130); !strings.Contains(out, "left, as it was told to; go on with: belay sessions resume sess_") {
+		t.Errorf("no way on was shown:\n%s", out)
+	}
+}
+
+const asks = `
+steps:
+  - calls:
+      - {tool: write, args: {path: a.txt, content: a}}
+  - calls:
+      - {tool: write, args: {path: b.txt, content: b}}
+  - calls:
+      - {tool: ask_user, args: {question: "Which \e[31mcolour?"}}
+  - calls:
+      - {tool: complete_task, args: {summary: Done.}}
+`
+
+func TestQuestionsAreAskedOnTheTerminal(t *testing.T) {
+	t.Parallel()
+	x := onTerminal(t, asks, "run", "write")
+	x.see(`it wants to run: write .*a\.txt`)
+	x.see(`allow\? \[y\] once, \[s\] for this session, \[n\]o: `)
+	x.press("what\n")
+	x.see(`(?s)allow\?.*allow\?`)
+	x.press("s\n")
+	x.see(`answered with allow by user:tester`)
+	x.see(`write b\.txt: ok`) // not asked: it was allowed for the session
+	out := x.see(`the agent asks: Which \\x1b\[31mcolour\?`)
+	if strings.Contains(out, "\x1b[31m") {
+		t.Error("an escape of the model reached the terminal")
+	}
+	x.press("blue\n")
+	x.see("answered with answer by user:tester")
+	x.exit(0)
+}
+
+func TestNoIsAskedForAReason(t *testing.T) {
+	t.Parallel()
+	x := onTerminal(t, asks, "run", "write")
+	x.see(`allow\?`)
+	x.press("n\n")
+	x.see("reason for the model")
+	x.press("not here\n")
+	x.see(`a\.txt: not allowed: user:tester said no: not here`)
+	x.see(`it wants to run: write .*b\.txt`)
+	x.press(ctrlD)
+	if out := x.exit(3); !strings.Contains(out, "then: belay sessions resume sess_") {
+		t.Errorf("what stands open was not said:\n%s", out)
+	}
+}
+
+func TestProgressLineTellsWhatRuns(t *testing.T) {
+	t.Parallel()
+	x := onTerminal(t, stubborn, "run", "--allow", "exec", "loop")
+	x.see(`\r\x1b\[Kstep 1 · exec trap .*less than a second`)
+	x.press(ctrlC)
+	x.see("interrupting")
+	x.press(ctrlC)
+	x.exit(130)
+}

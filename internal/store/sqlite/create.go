@@ -1,0 +1,66 @@
+package sqlite
+
+import (
+	"crypto/rand"
+	"errors"
+	"io/fs"
+	"os"
+)
+
+// create makes the database of a new store under another name, without a sync
+// for each step, and gives it its own name when it is whole and synced: a start
+// doesn't wait for a dozen syncs, and a crash leaves no half-made store. Of two
+// processes that do so at once the first wins. Where the file system has no
+// links the writer makes the store in place.
+func (db *DB) create() error {
+	if _, err := os.Stat(db.path); !errors.Is(err, fs.ErrNotExist) {
+		return nil // open finds out what is wrong with it
+	}
+	temp := db.path + "-" + unfinished + rand.Text()
+	defer os.Remove(temp)
+	if err := db.build(temp); err != nil {
+		return err
+	}
+	f, err := os.Open(temp)
+	if err != nil {
+		return directoryError(temp, err)
+	}
+	err = errors.Join(f.Sync(), f.Close())
+	if err != nil {
+		return directoryError(temp, err)
+	}
+	if err := os.Link(temp, db.path); err != nil {
+		return nil // taken, or no links here
+	}
+	if err := (Disk{}).SyncDir(db.tenant); err != nil {
+		return directoryError(db.tenant, err)
+	}
+	return nil
+}
+
+// build writes an empty store of the newest version to a file that nobody else knows.
+func (db *DB) build(path string) (err error) {
+	w, err := newWriter(&DB{o: db.o, path: path, tenant: db.tenant, life: db.life})
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, w.disconnect()) }()
+	if err := w.script("PRAGMA synchronous=OFF", "PRAGMA journal_mode=MEMORY"); err != nil {
+		return err
+	}
+	if err := w.script(beforeTables...); err != nil {
+		return err
+	}
+	if err := w.script("BEGIN"); err != nil {
+		return err
+	}
+	for from := range db.o.migrations {
+		if err := w.change(from); err != nil {
+			return err
+		}
+	}
+	if err := w.script("COMMIT"); err != nil {
+		return err
+	}
+	return w.walMode()
+}

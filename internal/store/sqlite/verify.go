@@ -1,0 +1,262 @@
+package sqlite
+
+import (
+	"context"
+	"crypto/sha256"
+	"database/sql"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"runtime/debug"
+
+	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/internal/store"
+)
+
+// VerifyOptions of Verify. The zero value works.
+type VerifyOptions struct {
+	Against []store.Head // heads that were kept elsewhere, to be found again
+	Temp    string       // where the copy is made; the system's directory for temporary files
+}
+
+// Problem is something that isn't as it was written.
+type Problem struct {
+	Place string `json:"place"` // a file with frame or byte, a fact, a row
+	What  string `json:"what"`
+}
+
+func (p Problem) String() string { return p.Place + ": " + p.What }
+
+// Report is what Verify found.
+type Report struct {
+	Runtime     belay.RuntimeID
+	Streams     int // that have facts
+	Events      int
+	Blobs       int       // contents, small and large
+	Compared    int       // heads of Against that were found again
+	Problems    []Problem // damage, the first hundred
+	More        int       // problems beyond those
+	Differences []Problem // streams that aren't what Against says
+	Warnings    []Problem // damage of what can be made anew, and marks that were left
+	Heads       []store.Head
+}
+
+// OK tells that everything is as it was written and as Against says.
+func (r *Report) OK() bool { return len(r.Problems) == 0 && len(r.Differences) == 0 }
+
+const mostProblems = 100
+
+func (r *Report) problem(place, format string, args ...any) {
+	if len(r.Problems) == mostProblems {
+		r.More++
+		return
+	}
+	r.Problems = append(r.Problems, Problem{place, fmt.Sprintf(format, args...)})
+}
+
+// Verify checks all of a store without changing it: the write-ahead log before
+// SQLite sees it, then on a copy the database's structure, every fact, its
+// chain and what it names, every waiting command, and all content. What is
+// wrong is in the report; the error says that no check was possible: there is
+// no store, a newer program's, or one that can't be read.
+//
+// It looks at the files themselves, so it must not run in a process that has
+// the same store open: closing a file drops the locks that SQLite holds on it.
+func Verify(ctx context.Context, dir string, o VerifyOptions) (Report, error) {
+	v := verification{dir: dir, o: o, known: map[[32]byte]int64{}}
+	snap, err := newSnapshot(ctx, dir, o.Temp)
+	if err != nil {
+		return v.Report, err
+	}
+	v.snap = snap
+	err = v.all(ctx)
+	if err == nil {
+		err = ctx.Err() // a stopped query must not look like damage
+	}
+	return v.Report, errors.Join(err, snap.remove())
+}
+
+// verification is one run of Verify.
+type verification struct {
+	Report
+	dir   string
+	o     VerifyOptions
+	snap  *snapshot
+	conn  *sql.Conn
+	gone  bool // the connection is of no more use
+	types map[int64]string
+	known map[[32]byte]int64 // sizes of contents that were looked for; bounded
+	buf   []byte
+	tries int // bytes that were hashed to find a changed one
+}
+
+func (v *verification) all(ctx context.Context) error {
+	for _, p := range v.snap.wal.problems {
+		v.problem(p.Place, "%s", p.What)
+	}
+	version, err := v.header()
+	if err != nil {
+		return err
+	}
+	if Marked(v.dir) {
+		v.Warnings = append(v.Warnings, Problem{filepath.Base(Path(v.dir)) + "-check", "a write or a sync failed; the store is checked when it is opened next"})
+	}
+	var pool *sql.DB
+	v.step(ctx, filepath.Base(v.snap.path), func() (err error) {
+		pool, v.conn, err = v.snap.open(ctx)
+		return err
+	})
+	if v.conn != nil {
+		v.database(ctx, version)
+		// A connection that failed within may hold locks of its own.
+		v.step(ctx, filepath.Base(v.snap.path), func() error { return errors.Join(v.conn.Close(), pool.Close()) })
+	}
+	v.files(ctx)
+	return nil
+}
+
+// database runs everything that needs SQLite. Each step tells its own problems
+// and doesn't stop the next.
+func (v *verification) database(ctx context.Context, version int) {
+	for _, s := range []struct {
+		place string
+		run   func(context.Context) error
+	}{
+		{"belay.db", v.structure},
+		{"belay.db: schema", func(ctx context.Context) error { return v.schema(ctx, version) }},
+		{"belay.db: columns", v.columns},
+		{"meta", v.meta},
+		{"types", v.typeNames},
+		{"streams", v.streams},
+		{"events", v.orphans},
+		{"inbox", v.inbox},
+		{"commands", v.commands},
+		{"keys", v.keys},
+		{"owners", v.owners},
+		{"blobs", v.blobRows},
+		{"states", v.states},
+		{"heads", v.against},
+	} {
+		v.step(ctx, s.place, func() error { return s.run(ctx) })
+	}
+}
+
+// step runs a part of the check. What SQLite makes of damaged pages is its own
+// affair: errors and panics become problems here, whatever the bytes.
+func (v *verification) step(ctx context.Context, place string, run func() error) {
+	if v.gone || ctx.Err() != nil {
+		return
+	}
+	if err := guarded(run); err != nil {
+		v.problem(place, "it can't be read: %v", err)
+		_, v.gone = errors.AsType[*panicked](err)
+	}
+}
+
+// panicked is an error that was a panic.
+type panicked struct{ value any }
+
+func (p *panicked) Error() string { return fmt.Sprintf("SQLite gave up: %v", p.value) }
+
+func guarded(run func() error) (err error) {
+	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
+	defer func() {
+		if r := recover(); r != nil {
+			err = &panicked{r}
+		}
+	}()
+	return run()
+}
+
+// each runs a query and hands over its rows.
+func (v *verification) each(ctx context.Context, query string, args []any, row func(*sql.Rows) error) error {
+	rows, err := v.conn.QueryContext(ctx, query, args...)
+	if err != nil {
+		return err
+	}
+	defer rows.Close()
+	for rows.Next() {
+		if err := row(rows); err != nil {
+			return err
+		}
+	}
+	return rows.Err()
+}
+
+// pages runs a query that takes its rows after a number, portion by portion.
+// row returns the number that its row has.
+func (v *verification) pages(ctx context.Context, query string, portion int, row func(*sql.Rows) (int64, error)) error {
+	after, first := int64(0), true
+	for n := portion; n == portion; first = false {
+		n = 0
+		last := after
+		op := ">?"
+		if first {
+			op = ">=?" // damage may have made a number negative or zero
+			last = -1 << 63
+		}
+		err := v.each(ctx, fmt.Sprintf(query, op, portion), []any{last}, func(rows *sql.Rows) (err error) {
+			n++
+			after, err = row(rows)
+			return err
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// content is the size of a content, or false when the store doesn't have it.
+func (v *verification) content(ctx context.Context, d [32]byte) (size int64, found bool, err error) {
+	if size, ok := v.known[d]; ok {
+		return size, true, nil
+	}
+	err = v.each(ctx, "SELECT length(data) FROM blobs WHERE digest=?", []any{d[:]}, func(rows *sql.Rows) error {
+		found = true
+		return rows.Scan(&size)
+	})
+	if err == nil && !found {
+		size, found = v.fileSize(d)
+	}
+	if found {
+		const remembered = 1 << 14
+		if len(v.known) >= remembered {
+			clear(v.known)
+		}
+		v.known[d] = size
+	}
+	return size, found, err
+}
+
+// ref notes when content that is named at a place isn't there.
+func (v *verification) ref(ctx context.Context, place string, r belay.Ref) error {
+	raw, ok := store.RawDigest(r.Digest)
+	if !ok {
+		return nil
+	}
+	size, found, err := v.content(ctx, raw)
+	switch {
+	case err != nil:
+		return err
+	case !found:
+		v.problem(place, "the content it names is not there: %s", r.Digest)
+	case size != r.Size:
+		v.problem(place, "the content it names has %d bytes, not %d: %s", size, r.Size, r.Digest)
+	}
+	return nil
+}
+
+func (v *verification) blobRows(ctx context.Context) error {
+	return v.pages(ctx, "SELECT id, digest, data FROM blobs WHERE id%s ORDER BY id LIMIT %d", 64, func(rows *sql.Rows) (id int64, err error) {
+		var digest, data []byte
+		if err := rows.Scan(&id, &digest, &data); err != nil {
+			return id, err
+		}
+		v.Blobs++
+		if sum := sha256.Sum256(data); string(sum[:]) != string(digest) {
+			v.problem(fmt.Sprintf("blobs/%d", id), "the content isn't what its digest names: %s", store.DigestFrom(digest))
+		}
+		return id, nil
+	})
+}

@@ -1,0 +1,209 @@
+package sqlite
+
+import (
+	"bytes"
+	"context"
+	"database/sql"
+	"errors"
+	"io"
+	"io/fs"
+	"net/url"
+	"os"
+	"path/filepath"
+	"syscall"
+	"time"
+
+	"github.com/belay-run/belay"
+)
+
+// snapshot is a copy of a store's database and log in a directory of its own,
+// with what the log's frames say about themselves. SQLite may do with the copy
+// what it likes.
+type snapshot struct {
+	dir  string // of the copy
+	path string // of the copied database
+	size int64  // of the database file
+	page []byte // the first page, or its beginning, as of the last commit
+	wal  walReport
+}
+
+// copies is how often a copy is tried while the store is being written.
+const copies = 8
+
+// newSnapshot copies a store. Its files are read as files: nothing is locked
+// and nothing written there.
+func newSnapshot(ctx context.Context, dir, temp string) (s *snapshot, err error) {
+	to, err := os.MkdirTemp(temp, "belay-verify-")
+	if err != nil {
+		return nil, unreadable(temp, err)
+	}
+	s = &snapshot{dir: to, path: filepath.Join(to, "belay.db")}
+	for n := range copies {
+		if n > 0 {
+			time.Sleep(time.Duration(n) * 10 * time.Millisecond) // a writer needs no longer for one commit
+		}
+		var whole bool
+		if whole, err = s.take(ctx, Path(dir)); err != nil || whole {
+			break
+		}
+		err = belay.Errorf(belay.CodeStoreBusy, "the store is written faster than it can be copied").At(Path(dir)).
+			WithHint("repeat the command when less is going on")
+	}
+	if err != nil {
+		return nil, errors.Join(err, s.remove())
+	}
+	return s, nil
+}
+
+func (s *snapshot) remove() error { return os.RemoveAll(s.dir) }
+
+// state is what shows that somebody wrote between two looks.
+type state struct {
+	header [walHeaderBytes]byte // changes when the log begins anew
+	log    int64                // its size
+	time   time.Time            // the database file's
+}
+
+func look(path string) (s state, err error) {
+	info, err := os.Stat(path)
+	if err != nil {
+		return s, err
+	}
+	s.time = info.ModTime()
+	f, err := os.Open(path + "-wal")
+	if errors.Is(err, fs.ErrNotExist) {
+		return s, nil
+	}
+	if err != nil {
+		return s, err
+	}
+	defer f.Close()
+	if info, err = f.Stat(); err != nil {
+		return s, err
+	}
+	s.log = info.Size()
+	_, err = io.ReadFull(f, s.header[:])
+	if err == io.EOF || errors.Is(err, io.ErrUnexpectedEOF) {
+		err = nil
+	}
+	return s, err
+}
+
+// take copies once. The copy holds together if the log didn't begin anew
+// meanwhile: whatever a checkpoint wrote into the database is in the log too,
+// and the log is copied last.
+func (s *snapshot) take(ctx context.Context, path string) (whole bool, err error) {
+	before, err := look(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return false, belay.Errorf(belay.CodeNotFound, "there is no store").At(path).Wrap(err)
+	}
+	if err != nil {
+		return false, unreadable(path, err)
+	}
+	var head bytes.Buffer
+	if s.size, err = copyTo(ctx, s.path, path, func(r io.Reader) error {
+		_, err := io.CopyN(&head, r, 100)
+		if err == io.EOF {
+			err = nil
+		}
+		return err
+	}); err != nil {
+		return false, err
+	}
+	s.wal = walReport{}
+	_, err = copyTo(ctx, s.path+"-wal", path+"-wal", func(r io.Reader) (err error) {
+		s.wal, err = scanWAL(r, filepath.Base(path)+"-wal")
+		return err
+	})
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return false, err
+	}
+	if s.page = head.Bytes(); s.wal.first != nil {
+		s.page = s.wal.first
+	}
+	after, err := look(path)
+	if err != nil {
+		return false, unreadable(path, err)
+	}
+	changed := before.header != after.header || before.log == 0 && before.time != after.time
+	// A tail that looks torn may be one that was just being written.
+	return !changed && (len(s.wal.problems) == 0 || before == after), nil
+}
+
+// copyTo copies a file, handing it to each besides, and returns its size.
+func copyTo(ctx context.Context, to, from string, each func(io.Reader) error) (size int64, err error) {
+	in, err := os.Open(from)
+	if err != nil {
+		return 0, unreadable(from, err)
+	}
+	defer in.Close()
+	out, err := os.OpenFile(to, os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o600)
+	if err != nil {
+		return 0, unreadable(to, err)
+	}
+	both := io.TeeReader(stoppable{ctx, in}, counted{out, &size})
+	if err = each(both); err == nil {
+		_, err = io.CopyBuffer(io.Discard, onlyReader{both}, make([]byte, 256<<10))
+	}
+	if e := out.Close(); err == nil {
+		err = e
+	}
+	return size, unreadable(from, err)
+}
+
+// onlyReader hides everything else that a reader can do.
+type onlyReader struct{ io.Reader }
+
+type counted struct {
+	io.Writer
+	n *int64
+}
+
+func (c counted) Write(p []byte) (int, error) {
+	n, err := c.Writer.Write(p)
+	*c.n += int64(n)
+	return n, err
+}
+
+// stoppable reads until its context ends.
+type stoppable struct {
+	ctx context.Context
+	r   io.Reader
+}
+
+func (s stoppable) Read(p []byte) (int, error) {
+	if err := s.ctx.Err(); err != nil {
+		return 0, err
+	}
+	return s.r.Read(p)
+}
+
+// unreadable is the error for a file of the store, or of the copy, that the
+// system doesn't let through.
+func unreadable(path string, err error) error {
+	switch {
+	case err == nil, errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
+		return err
+	case errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT):
+		return belay.Errorf(belay.CodeStoreFull, "there is no space for a copy of the store").At(path).
+			WithHint("set TMPDIR to a directory with more space").Wrap(err)
+	}
+	return belay.Errorf(belay.CodeStoreFailed, "the store can't be read").At(path).
+		WithHint("check the permissions and the disk").Wrap(err)
+}
+
+// open connects to the copy. Its schema isn't trusted to run anything.
+func (s *snapshot) open(ctx context.Context) (*sql.DB, *sql.Conn, error) {
+	query := url.Values{"mode": {"rw"}, "_pragma": {"locking_mode(exclusive)", "synchronous(0)", "trusted_schema(0)", "cell_size_check(1)",
+		"mmap_size(0)", "cache_size(-4096)", "wal_autocheckpoint(0)"}}
+	pool, err := sql.Open("sqlite", (&url.URL{Scheme: "file", Path: s.path, RawQuery: query.Encode()}).String())
+	if err != nil {
+		return nil, nil, err
+	}
+	pool.SetMaxOpenConns(1)
+	conn, err := pool.Conn(ctx)
+	if err != nil {
+		return nil, nil, errors.Join(err, pool.Close())
+	}
+	return pool, conn, nil
+}
