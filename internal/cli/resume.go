@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"encoding/json"
+	"slices"
 
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/event"
@@ -109,10 +110,39 @@ func (a *app) sessionID(ctx context.Context, st store.Store, id string, last boo
 	if err != nil {
 		return "", err
 	}
+	accepted, err := lastAccepted(ctx, st, ws)
+	if err != nil {
+		return "", err
+	}
+	if accepted != "" && (len(all) == 0 || accepted > all[0].ID) { // ids grow with time
+		return accepted, nil
+	}
 	if len(all) == 0 {
 		return "", belay.Errorf(belay.CodeNotFound, "this workspace has no session").At(ws).WithHint("belay run TEXT, or belay sessions list --all")
 	}
 	return all[0].ID, nil
+}
+
+// lastAccepted is the newest session of a workspace of which nothing was
+// handled yet, or empty: a process may die right after it accepted the work.
+func lastAccepted(ctx context.Context, st store.Store, ws string) (last belay.SessionID, err error) {
+	rows, err := st.Lanes(ctx, "")
+	if err != nil {
+		return "", err
+	}
+	for _, row := range rows {
+		if row.Inbox == 0 || row.Stream != row.Session.Stream() || row.Session <= last {
+			continue
+		}
+		s, err := sessionState(ctx, st, row.Session)
+		if err != nil {
+			return "", err
+		}
+		if s.Workspace == ws {
+			last = row.Session
+		}
+	}
+	return last, nil
 }
 
 // waiting tells whether a session was accepted and nothing of it was handled yet.
@@ -173,14 +203,36 @@ func (w *work) goOn(ctx context.Context, s *session.State, c checked) error {
 	case t != nil && len(t.Queue) > 0:
 		w.turn = t.Queue[0].Turn
 		return nil
+	case t != nil && t.Prev != nil && t.Prev.Outcome == belay.Completed && !waiting(ctx, w.store, w.session) && newest(s, t.Prev.Turn):
+		// It ended well and its process died before it could say so.
+		return w.ended(ctx, t.Prev.Turn)
 	case pending: // accepted and not handled: the watch learns the turn
 		return nil
 	case t == nil || t.Prev == nil:
 		return belay.Errorf(belay.CodeBadState, "it has no turn to go on with").At(string(w.session)).WithHint("belay run --session %s TEXT", w.session)
-	case t.Prev.Outcome == belay.Completed:
-		return belay.Errorf(belay.CodeBadState, "its last turn is completed").At(string(w.session)).WithHint("belay run --session %s TEXT gives it more to do", w.session)
 	}
 	return w.retry(ctx, s, c)
+}
+
+// newest tells whether no work was given to the session after this turn. A
+// turn that the session didn't submit is another attempt of its newest task.
+func newest(s *session.State, turn belay.TurnID) bool {
+	i := slices.Index(s.Turns, turn)
+	return i < 0 || i == len(s.Turns)-1
+}
+
+// ended makes the end of a turn known that came before this process.
+func (w *work) ended(ctx context.Context, turn belay.TurnID) error {
+	w.turn = turn
+	for ev, err := range w.store.Read(ctx, w.thread.Stream(), 0) {
+		if err != nil {
+			return err
+		}
+		if ev.IDs.Turn == turn {
+			w.watch.end.fold(ev)
+		}
+	}
+	return nil
 }
 
 // retry starts another attempt of the session's newest task on the same thread.

@@ -177,7 +177,8 @@ func (a *app) show(s view.Session, owner *store.Owner) {
 }
 
 type interruptCmd struct {
-	ID     string `arg:"" help:"The session, or the beginning of its id."`
+	ID     string `arg:"" optional:"" help:"The session, or the beginning of its id."`
+	Last   bool   `short:"l" help:"The last session of this workspace."`
 	Reason string `short:"m" placeholder:"TEXT" help:"Why."`
 }
 
@@ -191,7 +192,10 @@ func (c *interruptCmd) run(ctx context.Context, a *app) (int, error) {
 		return 0, err
 	}
 	defer r.close()
-	id, err := a.sessionID(ctx, st, c.ID, false)
+	if (c.ID == "") != c.Last {
+		return 0, belay.Errorf(belay.CodeUsage, "one session must be named").WithHint("belay sessions interrupt ID, or --last")
+	}
+	id, err := a.sessionID(ctx, st, c.ID, c.Last)
 	if err != nil {
 		return 0, err
 	}

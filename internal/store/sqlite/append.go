@@ -39,6 +39,15 @@ func (s *streamRow) sum() int64 {
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
+// sumOf is a checksum of a text and numbers that stand in one row.
+func sumOf(text string, numbers ...int64) int64 {
+	b := append(make([]byte, 0, 128), text...)
+	for _, n := range numbers {
+		b = binary.AppendVarint(append(b, 0), n)
+	}
+	return int64(crc32.Checksum(b, castagnoli))
+}
+
 const streamColumns = "id, session, seq, time, hash, runnable, wake, sum"
 
 // load takes a row's columns over and checks them.
@@ -265,7 +274,7 @@ func blobOrNull(b []byte) any {
 
 func (o *appendOp) writeRest(w *writer, s *streamRow, fresh []packedOrder) error {
 	if o.b.Key != "" {
-		if err := w.exec("INSERT INTO keys (stream, key, pos) VALUES (?,?,?)", s.id, shortKey(o.b.Key), int64(o.pos)); err != nil {
+		if err := w.saveKey(s.id, shortKey(o.b.Key), int64(o.pos)); err != nil {
 			return err
 		}
 	}
@@ -273,7 +282,7 @@ func (o *appendOp) writeRest(w *writer, s *streamRow, fresh []packedOrder) error
 		w.grown += len(st.Data)
 		if err := w.exec("INSERT INTO states (stream, seq, version, data, sum) VALUES (?,?,?,?,?) "+
 			"ON CONFLICT (stream) DO UPDATE SET seq=excluded.seq, version=excluded.version, data=excluded.data, sum=excluded.sum",
-			s.id, st.Seq, st.Version, notNil(st.Data), stateSum(st)); err != nil {
+			s.id, st.Seq, st.Version, notNil(st.Data), stateSum(s.name, st)); err != nil {
 			return err
 		}
 	}
@@ -289,6 +298,13 @@ func (o *appendOp) writeRest(w *writer, s *streamRow, fresh []packedOrder) error
 	}
 	return nil
 }
+
+func (w *writer) saveKey(stream int64, key []byte, pos int64) error {
+	return w.exec("INSERT INTO keys (stream, key, pos, sum) VALUES (?,?,?,?)", stream, key, pos, keySum(stream, key, pos))
+}
+
+// keySum covers a key's row: a changed key would let a batch in twice.
+func keySum(stream int64, key []byte, pos int64) int64 { return sumOf(string(key), stream, pos) }
 
 func (o *appendOp) committed(w *writer) {
 	if o.wrote {

@@ -21,13 +21,27 @@ const (
 	codeNotADB   = 26
 )
 
+// Extended result codes.
+const (
+	codeIOTruncate = codeIO | 6<<8  // the file couldn't be made shorter; nothing is lost
+	codeIOShm      = codeIO | 19<<8 // the shared-memory file couldn't grow: no space
+)
+
 // resultCode is SQLite's primary result code in err, or 0.
 func resultCode(err error) int {
+	code := extendedCode(err)
+	if code == codeIOShm {
+		return codeFull
+	}
+	return code & 0xff
+}
+
+func extendedCode(err error) int {
 	if coded, ok := errors.AsType[interface {
 		error
 		Code() int
 	}](err); ok {
-		return coded.Code() & 0xff
+		return coded.Code()
 	}
 	return 0
 }

@@ -30,9 +30,15 @@ func packOrder(o *belay.Order) (packedOrder, error) {
 		return packedOrder{}, belay.Errorf(belay.CodeBadCommand, "a command can't be encoded").At(string(o.ID)).Wrap(err)
 	}
 	p := packedOrder{o: o, time: store.Micros(o.Time), name: name, body: body}
-	p.same = digestOf(string(o.Stream), name, string(body))
+	p.same = commandSum(string(o.ID), digestOf(string(o.Stream), name, string(body)))
 	p.sum = p.rowSum()
 	return p, nil
+}
+
+// commandSum is a command's digest and a checksum of that and the id, because
+// they stay when the command itself is gone.
+func commandSum(id string, digest []byte) []byte {
+	return binary.BigEndian.AppendUint32(digest[:len(digest):len(digest)], uint32(sumOf(id+string(digest))))
 }
 
 func (p *packedOrder) rowSum() []byte {

@@ -45,16 +45,16 @@ func (db *DB) Lanes(ctx context.Context, session belay.SessionID) (lanes []store
 
 // LoadState reads the cached state of a stream. It is a cache: a row that
 // isn't what was written is as good as none.
-func (db *DB) LoadState(ctx context.Context, s belay.StreamID, version string) (*store.State, error) {
+func (db *DB) LoadState(ctx context.Context, name belay.StreamID, version string) (*store.State, error) {
 	var found *store.State
 	err := db.query(ctx, "SELECT t.seq, t.version, t.data, t.sum FROM streams s JOIN states t ON t.stream=s.id WHERE s.name=? AND t.version=?",
-		[]any{string(s), version}, func(rows *sql.Rows) error {
+		[]any{string(name), version}, func(rows *sql.Rows) error {
 			var st store.State
 			var sum int64
 			if err := rows.Scan(&st.Seq, &st.Version, &st.Data, &sum); err != nil {
 				return err
 			}
-			if stateSum(&st) == sum {
+			if stateSum(name, &st) == sum {
 				found = &st
 			}
 			return nil
@@ -62,8 +62,11 @@ func (db *DB) LoadState(ctx context.Context, s belay.StreamID, version string) (
 	return found, err
 }
 
-func stateSum(s *store.State) int64 {
-	b := binary.AppendVarint(nil, s.Seq)
+// stateSum covers the stream's name too: a row that changed its number would
+// be another stream's state.
+func stateSum(stream belay.StreamID, s *store.State) int64 {
+	b := append([]byte(stream), 0)
+	b = binary.AppendVarint(b, s.Seq)
 	b = append(append(b, s.Version...), 0)
 	return int64(crc32.Update(crc32.Checksum(b, castagnoli), castagnoli, s.Data))
 }

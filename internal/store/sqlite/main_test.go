@@ -21,6 +21,9 @@ var roles = map[string]func(ctx context.Context, args []string) error{
 	"append":   roleAppend,
 	"hold":     roleHold,
 	"readonly": roleReadOnly,
+	"mix":      roleMix,
+	"faults":   roleFaults,
+	"full":     roleFull,
 }
 
 func TestMain(m *testing.M) {

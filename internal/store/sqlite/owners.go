@@ -59,10 +59,13 @@ func (c *claimOp) apply(w *writer) (refused, broken error) {
 		return &store.OwnedError{Session: c.session, Owner: old.o}, nil
 	}
 	c.epoch = old.o.Epoch + 1
-	return nil, w.exec("INSERT INTO owners (key, "+ownerColumns+") VALUES (?,?,?,?,?,?,?,?) ON CONFLICT (key) DO UPDATE SET "+
-		"owner=excluded.owner, host=excluded.host, pid=excluded.pid, start=excluded.start, since=excluded.since, epoch=excluded.epoch, lease=excluded.lease",
-		string(c.session), c.o.ID, c.o.Host, c.o.PID, c.o.Start, store.Micros(now), c.epoch, store.Micros(now.Add(c.ttl)))
+	return nil, w.exec("INSERT INTO owners (key, "+ownerColumns+", sum) VALUES (?,?,?,?,?,?,?,?,?) ON CONFLICT (key) DO UPDATE SET "+
+		"owner=excluded.owner, host=excluded.host, pid=excluded.pid, start=excluded.start, since=excluded.since, epoch=excluded.epoch, lease=excluded.lease, sum=excluded.sum",
+		string(c.session), c.o.ID, c.o.Host, c.o.PID, c.o.Start, store.Micros(now), c.epoch, store.Micros(now.Add(c.ttl)), epochSum(string(c.session), c.epoch))
 }
+
+// epochSum covers what keeps a stale owner out.
+func epochSum(key string, epoch int64) int64 { return sumOf(key, epoch) }
 
 func (c *claimOp) committed(w *writer) { w.claims[string(c.session)] = c.epoch }
 

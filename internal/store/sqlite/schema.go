@@ -47,7 +47,7 @@ CREATE TABLE events (
 	hash BLOB NOT NULL,
 	UNIQUE (stream, seq)
 );
-CREATE TABLE keys (stream INTEGER NOT NULL, key BLOB NOT NULL, pos INTEGER NOT NULL, PRIMARY KEY (stream, key)) WITHOUT ROWID;
+CREATE TABLE keys (stream INTEGER NOT NULL, key BLOB NOT NULL, pos INTEGER NOT NULL, sum INTEGER NOT NULL, PRIMARY KEY (stream, key)) WITHOUT ROWID;
 CREATE TABLE inbox (
 	num INTEGER PRIMARY KEY,
 	stream INTEGER NOT NULL,
@@ -68,7 +68,8 @@ CREATE TABLE owners (
 	start TEXT NOT NULL,
 	since INTEGER NOT NULL,
 	epoch INTEGER NOT NULL,
-	lease INTEGER NOT NULL
+	lease INTEGER NOT NULL,
+	sum INTEGER NOT NULL
 ) WITHOUT ROWID;
 CREATE INDEX owned ON owners (owner) WHERE owner <> '';
 CREATE TABLE blobs (id INTEGER PRIMARY KEY, digest BLOB NOT NULL UNIQUE, at INTEGER NOT NULL, data BLOB NOT NULL);
@@ -175,12 +176,18 @@ func (w *writer) change(from int) error {
 		return err
 	}
 	if from == 0 {
-		if _, err := w.conn.ExecContext(w.db.life, "INSERT INTO meta (key, value) VALUES ('runtime', ?), ('created', ?)",
-			belay.NewID(belay.PrefixRuntime), w.db.o.Now().UTC().Format(time.RFC3339)); err != nil {
+		runtime, created := belay.NewID(belay.PrefixRuntime), w.db.o.Now().UTC().Format(time.RFC3339)
+		if _, err := w.conn.ExecContext(w.db.life, "INSERT INTO meta (key, value) VALUES ('runtime', ?), ('created', ?), ('sum', ?)",
+			runtime, created, metaSum(runtime, created)); err != nil {
 			return w.db.wrap(err, "make the store")
 		}
 	}
 	return w.script("PRAGMA user_version=" + strconv.Itoa(from+1))
+}
+
+// metaSum covers what a store says of itself.
+func metaSum(runtime, created string) string {
+	return strconv.FormatInt(sumOf(runtime+"\x00"+created), 10)
 }
 
 // walMode switches to write-ahead logging. The switch wants the file alone and

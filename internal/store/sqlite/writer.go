@@ -284,16 +284,27 @@ func (w *writer) look() {
 		return
 	}
 	w.db.stats.checkpoints.Add(1)
-	if frames, _, err = w.wal("PASSIVE"); err == nil && frames*frameBytes >= truncateBytes {
+	if frames = w.fold("PASSIVE"); frames*frameBytes >= truncateBytes {
 		w.truncate()
 	}
 }
 
-// truncate waits a moment for readers, then makes the log empty. What it can't
-// do now is done later: the log is complete either way.
+// fold runs a checkpoint and returns the frames in the log. What it can't do
+// now is done later, with one exception: after a failed write or sync the
+// system may call pages clean that never reached the disk.
+func (w *writer) fold(kind string) (frames int64) {
+	frames, _, err := w.wal(kind)
+	if err != nil && extendedCode(err) != codeIOTruncate {
+		_ = w.failure(err) // nobody waits for it: the next write is told
+		return 0
+	}
+	return frames
+}
+
+// truncate waits a moment for readers, then makes the log empty.
 func (w *writer) truncate() {
 	_ = w.script("PRAGMA busy_timeout=200")
-	_, _, _ = w.wal("TRUNCATE")
+	w.fold("TRUNCATE")
 	_ = w.script("PRAGMA busy_timeout=" + strconv.FormatInt(w.db.o.BusyTimeout.Milliseconds(), 10))
 }
 

@@ -1,0 +1,271 @@
+package sqlite
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"database/sql"
+	"encoding/binary"
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/internal/store"
+)
+
+// chain follows one stream's facts.
+type chain struct {
+	s    *streamRow
+	seq  int64    // of the last fact
+	pos  int64    // its position
+	time int64    // its time
+	prev [32]byte // its stored hash
+	lost bool     // prev isn't the hash of the fact before the next one
+
+	doubt *doubt // about the last fact
+}
+
+// doubt is a fact whose stored hash isn't the one of its bytes. Which of the
+// two was changed shows in the next fact's hash, or in the stream's row.
+type doubt struct {
+	row          store.Row
+	before       [32]byte // the hash it follows
+	is, computed [32]byte
+}
+
+// stream checks a stream's facts from the first to the end that its row has.
+func (v *verification) stream(ctx context.Context, s *streamRow) error {
+	c := chain{s: s, prev: store.Genesis(s.session, s.name)}
+	for more := true; more; {
+		var part []eventRow
+		err := v.each(ctx, "SELECT "+eventColumns+" FROM events WHERE stream=? AND seq>? ORDER BY seq LIMIT 512", []any{s.id, c.seq}, func(rows *sql.Rows) error {
+			var e eventRow
+			if err := rows.Scan(&e.pos, &e.stream, &e.row.Seq, &e.row.Time, &e.typ, &e.row.Version, &e.row.Requires,
+				&e.row.IDs, &e.row.Refs, &e.row.Data, &e.hash); err != nil {
+				return fmt.Errorf("%s: after fact %d: %w", s.name, c.seq+int64(len(part)), err)
+			}
+			part = append(part, e)
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+		more = len(part) == portion
+		for i := range part {
+			if err := v.fact(ctx, &c, &part[i]); err != nil {
+				return err
+			}
+		}
+	}
+	v.end(&c)
+	return nil
+}
+
+func (v *verification) fact(ctx context.Context, c *chain, e *eventRow) error {
+	place := store.RowName(c.s.name, e.row.Seq)
+	if e.row.Seq != c.seq+1 {
+		v.settle(c, nil)
+		v.problem(store.RowName(c.s.name, c.seq+1), "facts up to %d are not there", e.row.Seq-1)
+		c.lost = true
+	}
+	if e.pos <= c.pos {
+		v.problem(place, "its position %d isn't after the fact's before it, %d", e.pos, c.pos)
+	}
+	name, ok := v.types[e.typ]
+	if !ok {
+		v.problem(place, "its type, number %d, has no name", e.typ)
+	}
+	e.row.Type = name
+	var sum, is [32]byte
+	sum, v.buf = store.Link(c.prev, &e.row, v.buf)
+	if copy(is[:], e.hash); len(e.hash) != len(is) {
+		v.problem(place, "its hash has %d bytes", len(e.hash))
+	}
+	good := sum == is || c.lost
+	if v.settle(c, func(prev [32]byte) bool {
+		sum, v.buf = store.Link(prev, &e.row, v.buf)
+		return sum == is
+	}) {
+		good = true
+	}
+	if !good {
+		c.doubt = &doubt{row: e.row, before: c.prev, is: is, computed: sum}
+	}
+	c.seq, c.pos, c.time, c.prev, c.lost = e.row.Seq, e.pos, e.row.Time, is, false
+	v.Events++
+	if !good {
+		return nil
+	}
+	return v.inside(ctx, c.s, &e.row)
+}
+
+// inside looks at what a fact says and names.
+func (v *verification) inside(ctx context.Context, s *streamRow, r *store.Row) error {
+	place := store.RowName(s.name, r.Seq)
+	e, err := r.Unpack(v.Runtime, s.session, s.name)
+	if err != nil {
+		v.problem(place, "it is what was written and can't be read: %v", err)
+		return nil
+	}
+	for _, ref := range e.Refs {
+		if err := v.ref(ctx, place, ref); err != nil {
+			return err
+		}
+	}
+	return v.allRefs(ctx, refsIn(nil, place, r.Data), nil)
+}
+
+// settle tells what is wrong with the last fact. follows says whether what
+// comes next follows from a hash; it does from the one that was written.
+// The result says that it followed from the last fact's bytes.
+func (v *verification) settle(c *chain, follows func(prev [32]byte) bool) bool {
+	d := c.doubt
+	if d == nil {
+		return false
+	}
+	c.doubt = nil
+	place := store.RowName(c.s.name, d.row.Seq)
+	switch {
+	case follows == nil:
+		v.problem(place, "its bytes or its hash were changed")
+	case follows(d.computed):
+		v.problem(place, "its hash was changed")
+		return true
+	case follows(d.is):
+		v.problem(place, "its bytes were changed%s", v.changedByte(d))
+	default:
+		v.problem(place, "its bytes or its hash were changed")
+	}
+	return false
+}
+
+// end compares the last fact with the stream's row.
+func (v *verification) end(c *chain) {
+	v.settle(c, func(prev [32]byte) bool { return prev == c.s.hash })
+	place := "streams/" + string(c.s.name)
+	switch {
+	case c.seq < c.s.seq:
+		v.problem(store.RowName(c.s.name, c.seq+1), "facts up to %d are not there", c.s.seq)
+	case c.seq > c.s.seq:
+		v.problem(place, "it ends at fact %d, but its row says %d", c.seq, c.s.seq)
+	case c.prev != c.s.hash:
+		v.problem(place, "its row has another hash than its last fact")
+	case c.time != c.s.time:
+		v.problem(place, "its row has another time than its last fact")
+	}
+	if c.seq > 0 {
+		v.Streams++
+		v.Heads = append(v.Heads, store.Head{Stream: c.s.name, Session: c.s.session, Seq: c.s.seq, Hash: c.s.hash, Time: store.FromMicros(c.s.time)})
+	}
+}
+
+// mostTries is how many bytes a check hashes to find out which byte changed.
+const mostTries = 8 << 20
+
+// changedByte looks for the one byte whose change makes a fact's hash right
+// again: first single bits, which is what disks and memory flip.
+func (v *verification) changedByte(d *doubt) string {
+	b := d.row.Canonical(append([]byte(nil), d.before[:]...))
+	at := len(b)
+	for _, f := range []struct {
+		name  string
+		bytes []byte
+	}{{"the payload", d.row.Data}, {"the references", d.row.Refs}, {"the identities", d.row.IDs}} {
+		at -= len(f.bytes)
+		for bits := 1; bits <= 8; bits += 7 {
+			if i, was := v.mend(b, at, len(f.bytes), bits == 1, d.is); i >= 0 {
+				return fmt.Sprintf(": byte %d of %s is %#02x, was %#02x", i, f.name, f.bytes[i], was)
+			}
+		}
+		at -= len(binary.AppendUvarint(nil, uint64(len(f.bytes))))
+	}
+	return ""
+}
+
+// mend tries other values for n bytes of b, one at a time.
+func (v *verification) mend(b []byte, at, n int, bits bool, want [32]byte) (index int, was byte) {
+	for i := range n {
+		is := b[at+i]
+		for x := 1; x < 256; x++ {
+			if bits && x&(x-1) != 0 {
+				continue
+			}
+			if v.tries += len(b); v.tries > mostTries {
+				b[at+i] = is
+				return -1, 0
+			}
+			if b[at+i] = is ^ byte(x); sha256.Sum256(b) == want {
+				return i, b[at+i]
+			}
+		}
+		b[at+i] = is
+	}
+	return -1, 0
+}
+
+// namedRef is content that something names.
+type namedRef struct {
+	place string
+	ref   belay.Ref
+}
+
+func (v *verification) allRefs(ctx context.Context, refs []namedRef, err error) error {
+	for _, r := range refs {
+		if err == nil {
+			err = v.ref(ctx, r.place, r.ref)
+		}
+	}
+	return err
+}
+
+// refsIn adds the references in a JSON text: objects with a digest and a size,
+// wherever they are.
+func refsIn(refs []namedRef, place string, text []byte) []namedRef {
+	if !bytes.Contains(text, []byte(`"sha256:`)) {
+		return refs
+	}
+	var open []belay.Ref // the objects and lists around
+	var key []string     // what stands before the value, per object; "" in a list
+	in := json.NewDecoder(bytes.NewReader(text))
+	in.UseNumber()
+	for {
+		token, err := in.Token()
+		if err != nil {
+			return refs // what isn't JSON was told by whoever decodes it
+		}
+		top := len(open) - 1
+		switch t := token.(type) {
+		case json.Delim:
+			if t == '{' || t == '[' {
+				if top >= 0 && key[top] != "[]" {
+					key[top] = ""
+				}
+				open, key = append(open, belay.Ref{Size: -1}), append(key, map[json.Delim]string{'{': "", '[': "[]"}[t])
+				continue
+			}
+			if r := open[top]; r.Size >= 0 && r.Digest.Valid() {
+				refs = append(refs, namedRef{place, r})
+			}
+			open, key = open[:top], key[:top]
+		default:
+			if top < 0 || key[top] == "[]" {
+				continue
+			}
+			if key[top] == "" {
+				key[top] = fmt.Sprint("k", t)
+				continue
+			}
+			switch key[top] {
+			case "kdigest":
+				s, _ := t.(string)
+				open[top].Digest = belay.Digest(strings.ToLower(s))
+			case "ksize":
+				if n, ok := t.(json.Number); ok {
+					open[top].Size, _ = n.Int64()
+				}
+			}
+			key[top] = ""
+		}
+	}
+}

@@ -1,0 +1,193 @@
+package sqlite
+
+import (
+	"bytes"
+	"context"
+	"database/sql"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/internal/store"
+)
+
+func (v *verification) meta(ctx context.Context) error {
+	values := map[string]string{}
+	err := v.each(ctx, "SELECT key, value FROM meta LIMIT 100", nil, func(rows *sql.Rows) error {
+		var key, value string
+		err := rows.Scan(&key, &value)
+		values[key] = value
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	v.Runtime = belay.RuntimeID(values["runtime"])
+	if got := slices.Sorted(maps.Keys(values)); !slices.Equal(got, []string{"created", "runtime", "sum"}) {
+		v.problem("meta", "it holds %q", got)
+		return nil
+	}
+	if values["sum"] != metaSum(values["runtime"], values["created"]) {
+		v.problem("meta", "the store's id or date isn't what was written")
+	}
+	if _, err := time.Parse(time.RFC3339, values["created"]); err != nil {
+		v.problem("meta/created", "this is no time: %q", values["created"])
+	}
+	return nil
+}
+
+func (v *verification) typeNames(ctx context.Context) error {
+	v.types = map[int64]string{}
+	return v.each(ctx, "SELECT id, name FROM types LIMIT 100000", nil, func(rows *sql.Rows) error {
+		var id int64
+		var name string
+		err := rows.Scan(&id, &name)
+		v.types[id] = name
+		return err
+	})
+}
+
+// streams checks every stream's row and then its facts.
+func (v *verification) streams(ctx context.Context) error {
+	after := int64(-1 << 63)
+	for {
+		var part []streamRow
+		err := v.each(ctx, "SELECT "+streamColumns+", name FROM streams WHERE id>? ORDER BY id LIMIT 512", []any{after}, func(rows *sql.Rows) error {
+			var s streamRow
+			var hash []byte
+			var sum int64
+			if err := rows.Scan(&s.id, &s.session, &s.seq, &s.time, &hash, &s.runnable, &s.wake, &sum, &s.name); err != nil {
+				return err
+			}
+			after = s.id
+			if s.load(hash, sum) != nil {
+				v.problem("streams/"+string(s.name), "its row isn't what was written")
+			}
+			part = append(part, s)
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+		for i := range part {
+			if err := v.stream(ctx, &part[i]); err != nil {
+				return err
+			}
+		}
+		if len(part) < 512 {
+			return nil
+		}
+	}
+}
+
+// orphans looks for what belongs to no stream, and for positions that would be
+// given twice.
+func (v *verification) orphans(ctx context.Context) error {
+	for _, table := range []string{"events", "keys", "inbox", "states"} {
+		err := v.each(ctx, "SELECT DISTINCT stream FROM "+table+" WHERE stream NOT IN (SELECT id FROM streams) LIMIT 10", nil, func(rows *sql.Rows) error {
+			var id int64
+			err := rows.Scan(&id)
+			v.problem(table, "rows belong to stream number %d, which has no row", id)
+			return err
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return v.each(ctx, "SELECT coalesce(max(pos),0), coalesce((SELECT max(seq) FROM sqlite_sequence WHERE name='events'),0) FROM events", nil, func(rows *sql.Rows) error {
+		var last, given int64
+		if err := rows.Scan(&last, &given); err != nil {
+			return err
+		}
+		if given < last {
+			v.problem("events", "the last position is %d, but the next would be after %d", last, given)
+		}
+		return nil
+	})
+}
+
+func (v *verification) inbox(ctx context.Context) error {
+	var refs []namedRef
+	err := v.pages(ctx, "SELECT i.num, coalesce(s.name,''), coalesce(s.session,''), i.id, i.principal, i.time, i.name, i.body, i.sum, "+
+		"EXISTS (SELECT 1 FROM commands c WHERE c.id=i.id) FROM inbox i LEFT JOIN streams s ON s.id=i.stream WHERE i.num%s ORDER BY i.num LIMIT %d", portion,
+		func(rows *sql.Rows) (num int64, err error) {
+			var o belay.Order
+			p := packedOrder{o: &o}
+			var known bool
+			if err := rows.Scan(&num, &o.Stream, &o.Session, &o.ID, &o.Principal, &p.time, &p.name, &p.body, &p.sum, &known); err != nil {
+				return num, err
+			}
+			place := "inbox/" + string(o.ID)
+			if !bytes.Equal(p.sum, p.rowSum()) {
+				v.problem(place, "a waiting command isn't what was written")
+				return num, nil
+			}
+			if _, err := belay.DecodeCommand(p.name, p.body); err != nil {
+				v.problem(place, "a waiting command can't be read: %v", err)
+			}
+			if !known {
+				v.problem(place, "a waiting command's id isn't among those that came in")
+			}
+			refs = refsIn(refs, place, p.body)
+			return num, nil
+		})
+	return v.allRefs(ctx, refs, err)
+}
+
+func (v *verification) commands(ctx context.Context) error {
+	return v.each(ctx, "SELECT id, sum FROM commands", nil, func(rows *sql.Rows) error {
+		var id string
+		var sum []byte
+		err := rows.Scan(&id, &sum)
+		if err == nil && (len(sum) < 16 || !bytes.Equal(sum, commandSum(id, sum[:16]))) {
+			v.problem("commands/"+strings.ToValidUTF8(id, "?"), "a command's id or digest isn't what was written")
+		}
+		return err
+	})
+}
+
+func (v *verification) keys(ctx context.Context) error {
+	return v.each(ctx, "SELECT stream, key, pos, sum FROM keys", nil, func(rows *sql.Rows) error {
+		var stream, pos, sum int64
+		var key []byte
+		err := rows.Scan(&stream, &key, &pos, &sum)
+		if err == nil && sum != keySum(stream, key, pos) {
+			v.problem(fmt.Sprintf("keys/%d/%x", stream, key), "a batch's key isn't what was written")
+		}
+		return err
+	})
+}
+
+// owners checks what must never go back: the epochs. Who owns what, and how
+// long, changes all the time and ends by itself.
+func (v *verification) owners(ctx context.Context) error {
+	return v.each(ctx, "SELECT key, epoch, sum FROM owners", nil, func(rows *sql.Rows) error {
+		var key string
+		var epoch, sum int64
+		err := rows.Scan(&key, &epoch, &sum)
+		if err == nil && sum != epochSum(key, epoch) {
+			v.problem("owners/"+strings.ToValidUTF8(key, "?"), "an owner's key or epoch isn't what was written")
+		}
+		return err
+	})
+}
+
+// states are a cache: a bad one costs the time to fold the stream again.
+func (v *verification) states(ctx context.Context) error {
+	return v.pages(ctx, "SELECT t.stream, coalesce(s.name,''), coalesce(s.seq,0), t.seq, t.version, t.data, t.sum FROM states t LEFT JOIN streams s ON s.id=t.stream "+
+		"WHERE t.stream%s ORDER BY t.stream LIMIT %d", 64, func(rows *sql.Rows) (id int64, err error) {
+		var name belay.StreamID
+		var st store.State
+		var last, sum int64
+		if err := rows.Scan(&id, &name, &last, &st.Seq, &st.Version, &st.Data, &sum); err != nil {
+			return id, err
+		}
+		if stateSum(name, &st) != sum || st.Seq > last {
+			v.Warnings = append(v.Warnings, Problem{"states/" + string(name), "a cached state isn't what was written; it will be made anew"})
+		}
+		return id, nil
+	})
+}
