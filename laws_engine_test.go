@@ -324,6 +324,32 @@ func commandsWaitWithoutSecrets(t *testing.T) {
 	})
 }
 
+func idsFollowFromTheirPlace(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newSystem(t, systemConfig{script: "name: law\nsteps:\n" + completes})
+		s.turn(belay.Settings{})
+		calls := 0
+		for e, err := range s.st.Read(t.Context(), loopThread.Stream(), 0) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			p, ok := e.Data.(event.ModelCompleted)
+			if !ok {
+				continue
+			}
+			for i, c := range p.Calls {
+				calls++
+				if want := belay.DeriveID(belay.PrefixCall, e.Stream, e.Seq, i); string(c.ID) != want {
+					t.Errorf("call %d of fact %d is %s, want %s", i, e.Seq, c.ID, want)
+				}
+			}
+		}
+		if calls != 1 {
+			t.Errorf("%d calls", calls)
+		}
+	})
+}
+
 func newerFactsStopAnOlderProgram(t *testing.T) {
 	st := memory.Open(memory.Options{})
 	defer st.Close()

@@ -24,12 +24,17 @@ func TestLaw(t *testing.T) {
 		{"downtime costs no turn its time", downtimeCostsNoTime},
 		{"late answers don't count", lateAnswersDontCount},
 		{"interrupting hides no lost call", interruptingHidesNoLostCall},
+		{"crash loops end", crashLoopsEnd},
+		{"calls of one answer count too", callsOfOneAnswerCount},
+		{"stricter rules hold for what hasn't begun", stricterRulesHold},
+		{"an interrupt meets the turn it names", anInterruptMeetsItsTurn},
 		{"announced before it is done", announcedBeforeItIsDone},
 		{"time of a stream never goes back", timeNeverGoesBack},
 		{"results come in the order of the calls", resultsComeInOrder},
 		{"told how the turn before ended", toldHowTheTurnBeforeEnded},
 		{"bringing a command starts nothing", bringingACommandStartsNothing},
 		{"commands wait without secrets", commandsWaitWithoutSecrets},
+		{"ids of calls follow from their place", idsFollowFromTheirPlace},
 		{"newer facts stop an older program", newerFactsStopAnOlderProgram},
 	} {
 		t.Run(law.claim, law.try)
@@ -64,19 +69,32 @@ const (
 // newLoop opens a thread under rules and submits a turn to it.
 func newLoop(t *testing.T, settings belay.Settings, tools ...belay.ToolSpec) *loop {
 	t.Helper()
-	settings.Provider = "scripted"
-	rules, err := json.Marshal(thread.Rules{Settings: settings, Workspace: "/ws", Tools: tools})
-	if err != nil {
-		t.Fatal(err)
-	}
-	ref := belay.Ref{Digest: belay.DigestOf(rules), Size: int64(len(rules))}
+	return newLoopUnder(t, thread.Rules{Settings: settings, Tools: tools})
+}
+
+func newLoopUnder(t *testing.T, rules thread.Rules) *loop {
+	t.Helper()
 	l := &loop{t: t, d: thread.New(loopThread.Stream()), now: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)}
 	l.do(belay.OpenThread{Workspace: "/ws"})
-	l.do(belay.SubmitTurn{Turn: "turn_1", Kind: belay.TurnUser, Rules: ref})
-	if err := l.d.Supply(ref, rules); err != nil {
-		t.Fatal(err)
-	}
+	l.under(rules, func(ref belay.Ref) belay.Command {
+		return belay.SubmitTurn{Turn: "turn_1", Kind: belay.TurnUser, Rules: ref}
+	})
 	return l
+}
+
+// under gives a command that names rules, and supplies them.
+func (l *loop) under(rules thread.Rules, c func(belay.Ref) belay.Command) {
+	l.t.Helper()
+	rules.Settings.Provider, rules.Workspace = "scripted", "/ws"
+	raw, err := json.Marshal(rules)
+	if err != nil {
+		l.t.Fatal(err)
+	}
+	ref := belay.Ref{Digest: belay.DigestOf(raw), Size: int64(len(raw))}
+	l.do(c(ref))
+	if err := l.d.Supply(ref, raw); err != nil {
+		l.t.Fatal(err)
+	}
 }
 
 func (l *loop) do(c belay.Command) {
@@ -215,5 +233,66 @@ func interruptingHidesNoLostCall(t *testing.T) {
 	}
 	if prev := l.d.State().Prev; prev == nil || prev.Outcome != belay.Cancelled {
 		t.Errorf("ended %+v", prev)
+	}
+}
+
+// A call that takes the runtime down with it each time isn't started for ever.
+func crashLoopsEnd(t *testing.T) {
+	l := newLoop(t, belay.Settings{Mode: belay.ModeDefault}, belay.ToolSpec{Name: "look", ReadOnly: true, Effect: belay.Pure})
+	l.asked("look")
+	l.settle()
+	const crashes = 50
+	for epoch := range int64(crashes) {
+		if !l.d.InFlight() {
+			break
+		}
+		l.do(belay.TakeOver{Epoch: epoch + 2})
+		l.settle()
+	}
+	if _, starts := l.lost(); starts < 2 || starts >= crashes {
+		t.Errorf("%d starts in %d crashes", starts, crashes)
+	}
+}
+
+func callsOfOneAnswerCount(t *testing.T) {
+	l := newLoop(t, belay.Settings{Mode: belay.ModeDefault, Limits: belay.Limits{Calls: 1}},
+		belay.ToolSpec{Name: "look", ReadOnly: true, Effect: belay.Pure}, belay.ToolSpec{Name: "see", ReadOnly: true, Effect: belay.Pure})
+	l.asked("look", "see")
+	l.settle()
+	if _, starts := l.lost(); starts != 1 {
+		t.Errorf("%d calls were started, one is allowed", starts)
+	}
+}
+
+// The second call waits for the first, so it hasn't begun when the rules change.
+func stricterRulesHold(t *testing.T) {
+	tools := []belay.ToolSpec{{Name: "look", ReadOnly: true, Effect: belay.Pure, Exclusive: true}, {Name: "change"}}
+	l := newLoopUnder(t, thread.Rules{Settings: belay.Settings{Mode: belay.ModeDefault}, Tools: tools, Grants: []policy.Grant{{Tool: "change", Kind: "rule"}}})
+	l.asked("look", "change")
+	l.settle()
+	if calls := l.turn().Step.Calls; calls[1].Verdict != policy.Allow || calls[1].Attempt != 0 {
+		t.Fatalf("the second call is %+v, want allowed and not begun", calls[1])
+	}
+	l.under(thread.Rules{Settings: belay.Settings{Mode: belay.ModeNever}, Tools: tools},
+		func(ref belay.Ref) belay.Command { return belay.ResumeThread{Rules: ref} })
+	l.settle()
+	if got := l.turn().Step.Calls[1].Verdict; got != policy.Deny {
+		t.Errorf("under rules that deny it, it is %q", got)
+	}
+}
+
+// An interrupt that comes late must not end the turn after the one it was for.
+func anInterruptMeetsItsTurn(t *testing.T) {
+	l := newLoop(t, belay.Settings{Mode: belay.ModeDefault})
+	l.settle()
+	if err := l.try(belay.InterruptTurn{Turn: "turn_0"}); belay.CodeOf(err) != belay.CodeBadState {
+		t.Errorf("for another turn: got %v, want %s", err, belay.CodeBadState)
+	}
+	if l.turn().Stop != nil {
+		t.Error("the running turn was told to stop")
+	}
+	l.do(belay.InterruptTurn{Turn: "turn_1"})
+	if l.turn().Stop == nil {
+		t.Error("the turn that was named goes on")
 	}
 }

@@ -28,6 +28,7 @@ func TestScripts(t *testing.T) {
 		Setup: func(e *testscript.Env) error {
 			e.Setenv("HOME", filepath.Join(e.WorkDir, "home"))
 			e.Setenv("USER", "tester")
+			e.Setenv("GORACE", "atexit_sleep_ms=0") // else the race detector makes each command a second longer
 			for _, name := range []string{"XDG_STATE_HOME", "OPENAI_API_KEY", "ANTHROPIC_API_KEY", "GEMINI_API_KEY"} {
 				e.Setenv(name, "")
 			}

@@ -199,7 +199,7 @@ func (w *work) goOn(ctx context.Context, s *session.State, c checked) error {
 		if err != nil {
 			return err
 		}
-		return w.store.Enqueue(ctx, w.a.order(w.session, w.thread.Stream(), belay.ResumeThread{Rules: rules}))
+		return w.store.Enqueue(ctx, w.a.order(w.session, w.thread.Stream(), belay.ResumeThread{Rules: rules, Limits: &c.Settings.Limits}))
 	case t != nil && len(t.Queue) > 0:
 		w.turn = t.Queue[0].Turn
 		return nil

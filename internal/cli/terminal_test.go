@@ -50,7 +50,7 @@ func onTerminal(t *testing.T, script string, args ...string) *terminal {
 	args = append(args, "--script", file, "--store", filepath.Join(dir, "store"))
 	cmd := exec.CommandContext(t.Context(), os.Args[0], args...)
 	cmd.Dir = ws
-	cmd.Env = []string{"BELAY_TEST_PROGRAM=1", "HOME=" + dir, "USER=tester", "PATH=" + os.Getenv("PATH")}
+	cmd.Env = []string{"BELAY_TEST_PROGRAM=1", "HOME=" + dir, "USER=tester", "GORACE=atexit_sleep_ms=0", "PATH=" + os.Getenv("PATH")}
 	tty, err := pty.StartWithSize(cmd, &pty.Winsize{Rows: 30, Cols: 200})
 	if err != nil {
 		t.Skip("needs: pty")

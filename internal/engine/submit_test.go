@@ -5,6 +5,7 @@ import (
 	"errors"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -157,13 +158,13 @@ func TestASessionOfALiveProcessIsRefusedByName(t *testing.T) {
 // A clock that is set back must not take facts with it.
 func TestTimeInAStreamNeverGoesBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		jump := time.Duration(0)
+		var jump atomic.Int64
 		look := pure("look", func(context.Context, tool.Call) (tool.Result, error) {
-			jump = -48 * time.Hour
+			jump.Store(int64(-48 * time.Hour))
 			return tool.Result{Text: "x"}, nil
 		})
 		b := newBench(t, "name: t\nsteps:\n  - calls: [{tool: look, args: {}}]\n"+done, nil, look)
-		b.clock(func() time.Time { return time.Now().Add(jump) })
+		b.clock(func() time.Time { return time.Now().Add(time.Duration(jump.Load())) })
 		last := time.Time{}
 		for _, e := range b.run() {
 			if e.Time.Before(last) {

@@ -82,7 +82,7 @@ func (s *State) applyTurn(e event.Envelope) {
 	case event.ToolStarted:
 		if c := t.call(e.IDs.Call); c != nil {
 			c.Attempt, c.Flying, c.Orphan, c.Recover = p.Attempt, true, false, p.Recover
-			c.Changes, c.Polls = !p.ReadOnly, p.Polling
+			c.Changes, c.Polls, c.Expect = !p.ReadOnly, p.Polling, p.Expect
 		}
 	case event.ToolResult:
 		s.applyResult(e, p)
@@ -270,7 +270,7 @@ func (s *State) saw(files []event.FileSeen) {
 			s.Files = slices.Delete(s.Files, i, i+1)
 		}
 		s.Files = append(s.Files, f)
-		if len(s.Files) >= 2*maxFiles { // rarely, because it moves them all
+		if len(s.Files) >= maxFiles+maxFiles/4 { // rarely, because it moves them all
 			s.Files = keep(s.Files, maxFiles)
 		}
 	}
@@ -279,13 +279,13 @@ func (s *State) saw(files []event.FileSeen) {
 // track counts identical calls with identical ends. A call that can change
 // things makes what others returned before stale, so it clears their counts.
 func (t *Turn) track(c *Call, result belay.Digest, code string) {
-	i := slices.IndexFunc(t.Tracked, func(k Tracked) bool { return k.Key == c.key() })
 	k := Tracked{Key: c.key()}
+	i := slices.IndexFunc(t.Tracked, func(o Tracked) bool { return o.Key == k.Key })
 	if i >= 0 {
 		k = t.Tracked[i]
 		t.Tracked = slices.Delete(t.Tracked, i, i+1)
 	}
-	if k.Step == t.Steps && k.Step > 0 && code == "" {
+	if k.Step == t.Steps && k.Same > 0 && code == "" {
 		// The same call twice in one answer is one try.
 		t.Tracked = append(t.Tracked, k)
 		return
@@ -316,9 +316,10 @@ func (t *Turn) track(c *Call, result belay.Digest, code string) {
 // refusedAgain counts calls that were not run because they had failed in the
 // same way before; a model that insists is in a loop.
 func (t *Turn) refusedAgain(c *Call) {
+	key := c.key()
 	for i := range t.Tracked {
 		k := &t.Tracked[i]
-		if k.Key != c.key() {
+		if k.Key != key {
 			continue
 		}
 		if k.Fails++; k.Fails >= sameFailures+loopAt {

@@ -17,13 +17,14 @@ func finish(s *State, r *Rules, now time.Time, rd *core.Ready) bool {
 	t := s.Turn
 	st := t.Step
 	stopped := len(st.Calls) == 0
+	last := st.Kind == KindFinal && s.exhausted() != "" // a resume can have raised the limit
 	switch {
 	case stopped && t.Completion == belay.CompletionConversational && st.Stop == stopRefused:
 		s.fail(rd, belay.Failed, "MODEL_REFUSED", "the model refused to answer")
-	case stopped && t.Completion == belay.CompletionConversational && st.Stop != stopLength && st.Kind != KindFinal:
+	case stopped && t.Completion == belay.CompletionConversational && st.Stop != stopLength && !last:
 		rd.Decided = append(rd.Decided, core.Fact{IDs: s.turnIDs(), Data: event.TurnCompleted{Summary: st.Text, Stats: t.stats()}})
 		s.report(rd, belay.Completed, st.Text, "")
-	case st.Kind == KindFinal:
+	case last:
 		s.endFinal(rd)
 	case st.Kind == KindGrace:
 		s.endSilent(rd, "the model stopped without a valid call of "+r.completionTool()+", also after a nudge and a grace step")

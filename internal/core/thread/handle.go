@@ -68,6 +68,7 @@ func (s *State) submit(o belay.Order, c belay.SubmitTurn) ([]core.Fact, []core.S
 // endQueued ends a turn that never began.
 func (s *State) endQueued(q Queued, o belay.Outcome, code, reason string) (core.Fact, []core.Send) {
 	ids := belay.IDs{Session: s.Session, Thread: s.Thread, Turn: q.Turn, Task: q.Task, Run: q.Run}
+	reason = event.CutText(reason, maxSaid)
 	f := core.Fact{IDs: ids, Data: event.TurnFailed{Outcome: o, Code: code, Reason: reason}}
 	if q.Task == "" {
 		return f, nil

@@ -79,12 +79,17 @@ func (s *State) complete(rd *core.Ready, c *Call, args []byte) {
 }
 
 // short is text that fits into an event; longer text is cut, and the blob of
-// the arguments has the whole.
+// the arguments has the whole. Arguments that are in an event themselves have
+// no blob: what comes of them may be longer, because text in text is escaped.
 func short(text string, whole *belay.Ref) belay.Content {
-	if event.TextLen(text) <= maxSaid {
+	room := maxSaid
+	if whole == nil {
+		room = 2 * maxSaid
+	}
+	if event.TextLen(text) <= room {
 		return belay.Content{Text: text}
 	}
-	return belay.Content{Text: event.CutText(text, maxSaid) + " …", Ref: whole}
+	return belay.Content{Text: event.CutText(text, room) + " …", Ref: whole}
 }
 
 // tidy trims names and drops blank and repeated ones, and those that don't fit

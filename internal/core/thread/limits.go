@@ -17,7 +17,7 @@ const finalTime = time.Minute
 func limits(s *State, r *Rules, now time.Time, rd *core.Ready) bool {
 	t := s.Turn
 	used := s.active(now)
-	if st := t.Step; st != nil && st.Kind == KindFinal {
+	if st := t.Step; st != nil && st.Kind == KindFinal && s.exhausted() != "" {
 		if left := st.Begun + finalTime - used; left > 0 {
 			if s.driven() {
 				wakeAt(rd, now.Add(left))
@@ -71,8 +71,18 @@ func (s *State) endFinal(rd *core.Ready) {
 	case "calls":
 		s.fail(rd, belay.NoCompletion, "CALL_LIMIT", fmt.Sprintf("%d calls are used up", l.Calls))
 	default:
-		s.fail(rd, belay.NoCompletion, "LOOP", fmt.Sprintf("%s was called %d times in a row with the same arguments and the same result", s.Turn.Loop, loopAt))
+		s.fail(rd, belay.NoCompletion, "LOOP", s.Turn.looped())
 	}
+}
+
+// looped says how a call repeated itself.
+func (t *Turn) looped() string {
+	for _, k := range t.Tracked {
+		if k.Fails >= sameFailures+loopAt {
+			return fmt.Sprintf("%s was called %d times with the same arguments although it fails with %s", t.Loop, k.Fails, k.Code)
+		}
+	}
+	return fmt.Sprintf("%s was called %d times in a row with the same arguments and the same result", t.Loop, loopAt)
 }
 
 // limitNote is what the model is told in the final-warning step.
@@ -87,7 +97,7 @@ func (s *State) limitNote(r *Rules) string {
 	case "calls":
 		why = fmt.Sprintf("All %d tool calls of this turn are used up.", l.Calls)
 	default:
-		why = fmt.Sprintf("%s returned the same result %d times for the same arguments.", s.Turn.Loop, loopAt)
+		why = s.Turn.looped() + "."
 	}
 	return why + " This is your last step: call " + r.completionTool() + " now and say what is done and what is not. Any other call is refused."
 }

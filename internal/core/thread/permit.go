@@ -42,7 +42,7 @@ func (s *State) judge(r *Rules, rd *core.Ready, c *Call, now time.Time) {
 	if known {
 		v = policy.Evaluate(policy.Request{
 			Tool: spec, Path: c.Path, Mode: r.Settings.Mode, Grants: append(slices.Clone(r.Grants), s.Grants...),
-			Headless: r.headless(), Rerun: slices.Contains(s.LostKeys, c.key()),
+			Headless: r.headless() && !c.Ask.answered(), Rerun: slices.Contains(s.LostKeys, c.key()),
 		})
 	}
 	refusal := s.refusal(r, spec, known, c)
@@ -50,9 +50,7 @@ func (s *State) judge(r *Rules, rd *core.Ready, c *Call, now time.Time) {
 		// Nobody is asked about a call that won't run.
 		v.Decision, v.Source, v.ReasonCode, v.Reason = policy.Deny, "runtime", refusal.Code, refusal.Message
 	}
-	if refusal == nil {
-		v = s.reconsider(rd, c, v)
-	}
+	v = s.reconsider(rd, c, v, refusal != nil)
 	ids := s.callIDs(c)
 	rd.Decided = append(rd.Decided, core.Fact{IDs: ids, Data: event.PermissionEvaluated{
 		Decision: string(v.Decision), Source: v.Source, Rule: v.Rule, Tier: v.Tier, ReasonCode: v.ReasonCode,
@@ -69,12 +67,12 @@ func (s *State) judge(r *Rules, rd *core.Ready, c *Call, now time.Time) {
 
 // reconsider joins a verdict under new rules with what a person was asked
 // before: an answer stands, and an open question that is no longer one is closed.
-func (s *State) reconsider(rd *core.Ready, c *Call, v policy.Verdict) policy.Verdict {
+func (s *State) reconsider(rd *core.Ready, c *Call, v policy.Verdict, refused bool) policy.Verdict {
 	switch {
-	case c.Ask == nil || c.Ask.Kind != "permission":
-	case c.Ask.Open && v.Decision != policy.Ask:
+	case c.Ask == nil:
+	case c.Ask.Open && (refused || c.Ask.Kind == "permission" && v.Decision != policy.Ask):
 		rd.Decided = append(rd.Decided, s.resolve(c.Ask, c, "cancelled", "rules", "", "other rules decide it now")...)
-	case !c.Ask.Open && v.Decision == policy.Ask && c.Ask.Decision != "cancelled":
+	case !refused && c.Ask.answered() && v.Decision == policy.Ask:
 		v.Source, v.ReasonCode, v.Reason = "person", "ANSWERED", "a person answered this call before"
 		if v.Decision = policy.Deny; c.Ask.Decision == "allow" {
 			v.Decision = policy.Allow
@@ -83,12 +81,20 @@ func (s *State) reconsider(rd *core.Ready, c *Call, v policy.Verdict) policy.Ver
 	return v
 }
 
+// answered tells whether a person allowed or denied the call, or the deadline did.
+func (a *Ask) answered() bool {
+	return a != nil && !a.Open && a.Kind == "permission" && a.Decision != "cancelled"
+}
+
 // refusal is why a call isn't run whatever the gate says; nil when it may run.
 func (s *State) refusal(r *Rules, spec belay.ToolSpec, known bool, c *Call) *event.Problem {
 	st := s.Turn.Step
 	last := st.Kind == KindFinal || st.Kind == KindGrace
 	switch {
 	case c.Problem != nil:
+		if p := s.sameFailure(c); p != nil {
+			return p
+		}
 		return c.Problem
 	case !known:
 		return &event.Problem{Class: "not_found", Code: "UNKNOWN_TOOL", Message: "there is no tool " + c.Name}
@@ -100,23 +106,33 @@ func (s *State) refusal(r *Rules, spec belay.ToolSpec, known bool, c *Call) *eve
 	case s.Turn.Limits.Calls > 0 && s.Turn.Calls+s.before(c) >= s.Turn.Limits.Calls && spec.Handled != "complete":
 		return &event.Problem{Class: "skipped", Code: "CALL_LIMIT", Message: fmt.Sprintf("all %d calls of this turn are used up", s.Turn.Limits.Calls)}
 	}
+	return s.sameFailure(c)
+}
+
+// sameFailure refuses a call that failed again and again in the same way.
+func (s *State) sameFailure(c *Call) *event.Problem {
+	key := c.key()
 	for _, k := range s.Turn.Tracked {
-		if k.Key == c.key() && k.Fails >= sameFailures {
+		if k.Key == key && k.Fails >= sameFailures {
 			return &event.Problem{Class: "skipped", Code: codeSameFailure, Message: fmt.Sprintf("%s failed twice with %s for exactly these arguments and was not run again", c.Name, k.Code), Hint: "change something first"}
 		}
 	}
 	return nil
 }
 
-// before counts the calls of the answer that come first and aren't over yet.
+// before corrects the count of calls that are over for the order of the answer:
+// the calls before c count also while they aren't over, those after it never.
 func (s *State) before(c *Call) (n int) {
+	first := true
 	for i := range s.Turn.Step.Calls {
 		o := &s.Turn.Step.Calls[i]
-		if o == c {
-			return n
-		}
-		if !o.Over {
+		switch {
+		case o == c:
+			first = false
+		case first && !o.Over:
 			n++
+		case !first && o.Over:
+			n--
 		}
 	}
 	return n

@@ -42,10 +42,10 @@ func request(s *State, r *Rules, now time.Time, rd *core.Ready) bool {
 		rd.Effects = append(rd.Effects, s.call(r))
 	case st.Problem != nil && !st.Orphan && st.Problem.Class == "lost":
 		s.fail(rd, belay.Lost, "CONTENT_MISSING", st.Problem.Message)
-	case st.Attempt >= maxAttempts:
-		s.fail(rd, belay.Failed, "CRASH_LOOP", "the runtime stopped again and again while the model was asked")
 	case st.Problem != nil && !st.Orphan && (!st.Problem.Retryable || st.Failures >= maxModelFailures):
 		s.fail(rd, belay.Failed, "MODEL_FAILED", st.Problem.Message)
+	case st.Attempt >= maxAttempts:
+		s.fail(rd, belay.Failed, "CRASH_LOOP", "the runtime stopped again and again while the model was asked")
 	case st.Problem != nil && !st.Orphan && now.Before(st.RetryAt):
 		rd.Effects = append(rd.Effects, core.Timer{Name: "model/" + string(st.ID), At: st.RetryAt})
 		wakeAt(rd, st.RetryAt)

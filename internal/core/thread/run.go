@@ -129,13 +129,15 @@ func (s *State) classOf(r *Rules, c *Call) belay.EffectClass {
 	return spec.Effect
 }
 
+// expect is the digest that the thread last saw of the file a call names.
 func (s *State) expect(c *Call) string {
 	if c.Path == "" {
 		return ""
 	}
-	for _, f := range s.Files {
-		if f.Path == cleanPath(c.Path) {
-			return f.Digest
+	p := cleanPath(c.Path)
+	for i := len(s.Files) - 1; i >= 0; i-- { // the newest are wanted most
+		if s.Files[i].Path == p {
+			return s.Files[i].Digest
 		}
 	}
 	return ""
@@ -143,8 +145,8 @@ func (s *State) expect(c *Call) string {
 
 func (s *State) effect(r *Rules, c *Call) core.RunTool {
 	e := core.RunTool{IDs: s.callIDs(c), Attempt: c.Attempt, Name: c.Name, Args: c.Args, ArgsRef: c.ArgsRef, Recover: c.Recover, Rules: s.Turn.Rules}
-	if d := s.expect(c); d != "" {
-		e.Expect = map[string]string{cleanPath(c.Path): d}
+	if c.Expect != "" {
+		e.Expect = map[string]string{cleanPath(c.Path): c.Expect}
 	}
 	return e
 }

@@ -151,6 +151,7 @@ type Call struct {
 	Orphan   bool            `json:"orphan,omitempty"`
 	Recover  bool            `json:"recover,omitempty"`
 	RetryAt  time.Time       `json:"retryAt,omitzero"`
+	Expect   string          `json:"expect,omitempty"`  // digest its file must still have
 	Changes  bool            `json:"changes,omitempty"` // it can change things
 	Polls    bool            `json:"polls,omitempty"`   // repeating it is its purpose
 	Over     bool            `json:"over,omitempty"`

@@ -101,6 +101,7 @@ func (v *verification) all(ctx context.Context) error {
 	if Marked(v.dir) {
 		v.Warnings = append(v.Warnings, Problem{filepath.Base(Path(v.dir)) + "-check", "a write or a sync failed; the store is checked when it is opened next"})
 	}
+	v.files(ctx)
 	var pool *sql.DB
 	v.step(ctx, filepath.Base(v.snap.path), func() (err error) {
 		pool, v.conn, err = v.snap.open(ctx)
@@ -111,7 +112,6 @@ func (v *verification) all(ctx context.Context) error {
 		// A connection that failed within may hold locks of its own.
 		v.step(ctx, filepath.Base(v.snap.path), func() error { return errors.Join(v.conn.Close(), pool.Close()) })
 	}
-	v.files(ctx)
 	return nil
 }
 
@@ -127,13 +127,13 @@ func (v *verification) database(ctx context.Context, version int) {
 		{"belay.db: columns", v.columns},
 		{"meta", v.meta},
 		{"types", v.typeNames},
+		{"blobs", v.blobRows},
 		{"streams", v.streams},
 		{"events", v.orphans},
 		{"inbox", v.inbox},
 		{"commands", v.commands},
 		{"keys", v.keys},
 		{"owners", v.owners},
-		{"blobs", v.blobRows},
 		{"states", v.states},
 		{"heads", v.against},
 	} {
@@ -220,13 +220,17 @@ func (v *verification) content(ctx context.Context, d [32]byte) (size int64, fou
 		size, found = v.fileSize(d)
 	}
 	if found {
-		const remembered = 1 << 14
-		if len(v.known) >= remembered {
-			clear(v.known)
-		}
-		v.known[d] = size
+		v.remember(d, size)
 	}
 	return size, found, err
+}
+
+func (v *verification) remember(d [32]byte, size int64) {
+	const most = 1 << 14
+	if len(v.known) >= most {
+		clear(v.known)
+	}
+	v.known[d] = size
 }
 
 // ref notes when content that is named at a place isn't there.
@@ -254,7 +258,9 @@ func (v *verification) blobRows(ctx context.Context) error {
 			return id, err
 		}
 		v.Blobs++
-		if sum := sha256.Sum256(data); string(sum[:]) != string(digest) {
+		sum := sha256.Sum256(data)
+		v.remember(sum, int64(len(data)))
+		if string(sum[:]) != string(digest) {
 			v.problem(fmt.Sprintf("blobs/%d", id), "the content isn't what its digest names: %s", store.DigestFrom(digest))
 		}
 		return id, nil

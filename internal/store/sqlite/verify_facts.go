@@ -8,6 +8,7 @@ import (
 	"encoding/binary"
 	"encoding/json"
 	"fmt"
+	"strconv"
 	"strings"
 
 	"github.com/belay-run/belay"
@@ -161,7 +162,7 @@ func (v *verification) end(c *chain) {
 }
 
 // mostTries is how many bytes a check hashes to find out which byte changed.
-const mostTries = 8 << 20
+const mostTries = 4 << 20
 
 // changedByte looks for the one byte whose change makes a fact's hash right
 // again: first single bits, which is what disks and memory flip.
@@ -204,6 +205,31 @@ func (v *verification) mend(b []byte, at, n int, bits bool, want [32]byte) (inde
 	return -1, 0
 }
 
+// writtenRefs adds the references in a JSON text that this program wrote, where
+// a digest comes first and the size after it. It is not ok when there is a
+// digest anywhere else.
+func writtenRefs(refs []namedRef, place string, text []byte) (_ []namedRef, ok bool) {
+	const mark, name, size = `{"digest":"`, len("sha256:") + 64, `","size":`
+	before := refs
+	for {
+		i := bytes.Index(text, []byte(`"sha256:`))
+		if i < 0 {
+			return refs, true
+		}
+		rest, found := bytes.CutPrefix(text[min(i+1+name, len(text)):], []byte(size))
+		digits := 0
+		for digits < len(rest) && rest[digits] >= '0' && rest[digits] <= '9' {
+			digits++
+		}
+		n, err := strconv.ParseInt(string(rest[:digits]), 10, 64)
+		if !found || err != nil || !bytes.HasSuffix(text[:i+1], []byte(mark)) {
+			return before, false
+		}
+		refs = append(refs, namedRef{place, belay.Ref{Digest: belay.Digest(text[i+1 : i+1+name]), Size: n}})
+		text = rest
+	}
+}
+
 // namedRef is content that something names.
 type namedRef struct {
 	place string
@@ -222,7 +248,8 @@ func (v *verification) allRefs(ctx context.Context, refs []namedRef, err error) 
 // refsIn adds the references in a JSON text: objects with a digest and a size,
 // wherever they are.
 func refsIn(refs []namedRef, place string, text []byte) []namedRef {
-	if !bytes.Contains(text, []byte(`"sha256:`)) {
+	var written bool
+	if refs, written = writtenRefs(refs, place, text); written {
 		return refs
 	}
 	var open []belay.Ref // the objects and lists around

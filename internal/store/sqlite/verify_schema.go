@@ -96,6 +96,14 @@ func schemaOf(ctx context.Context, q interface {
 	return schema, rows.Err()
 }
 
+// schemas are the digests of what the migrations make, by version. They save
+// making it for each check; where one is missing it is made.
+var schemas = [...]string{"b0fb2f0886cd5dcc45e115bd0691a1bd"}
+
+func digestOfSchema(schema []schemaRow) string {
+	return fmt.Sprintf("%x", digestOf(fmt.Sprintf("%q", schema)))
+}
+
 // expected is the schema that the migrations up to a version make.
 func expected(ctx context.Context, version int) (schema []schemaRow, err error) {
 	db, err := sql.Open("sqlite", ":memory:")
@@ -116,11 +124,14 @@ func (v *verification) schema(ctx context.Context, version int) error {
 	if version < 1 || version > len(migrations) {
 		return nil // told already
 	}
-	want, err := expected(ctx, version)
+	got, err := schemaOf(ctx, v.conn)
 	if err != nil {
 		return err
 	}
-	got, err := schemaOf(ctx, v.conn)
+	if version <= len(schemas) && digestOfSchema(got) == schemas[version-1] {
+		return nil
+	}
+	want, err := expected(ctx, version)
 	if err != nil {
 		return err
 	}
