@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -44,7 +45,7 @@ type machine struct {
 	dir    string
 	script *scripted.Script
 	tools  *tool.Set
-	procs  int
+	procs  atomic.Int64
 }
 
 // parts are the same in every life.
@@ -102,13 +103,13 @@ func newMachine(t *testing.T) *machine {
 
 // boot starts a process that loses power at its crashAt-th point; 0 is never.
 func (m *machine) boot(crashAt int) *process {
-	m.procs++
+	proc := int(m.procs.Add(1))
 	ctx, cut := context.WithCancelCause(context.Background())
 	p := &process{m: m, h: m.data.Open(memory.Options{}), crashAt: crashAt}
 	p.ctx = context.WithValue(ctx, life{}, p)
 	var err error
 	p.e, err = engine.New(engine.Config{
-		Store: p.h, Owner: store.Owner{ID: fmt.Sprintf("proc-%d", m.procs), Host: "test", PID: m.procs}, Tools: m.tools,
+		Store: p.h, Owner: store.Owner{ID: fmt.Sprintf("proc-%d", proc), Host: "test", PID: proc}, Tools: m.tools,
 		Provider: func(string) (model.Provider, error) { return scripted.New(m.script), nil },
 		Point:    func(string) { p.point(cut) },
 	})

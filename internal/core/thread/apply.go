@@ -222,7 +222,7 @@ func (s *State) applyResult(e event.Envelope, p event.ToolResult) {
 	t.Calls++
 	t.Failing, t.Denied = nil, false
 	s.LostKeys = slices.DeleteFunc(s.LostKeys, func(k string) bool { return k == c.key() })
-	s.saw(p.Files)
+	s.Files.saw(p.Files)
 	t.track(c, p.Digest, "")
 }
 
@@ -233,7 +233,7 @@ func (s *State) applyFailure(e event.Envelope, p event.ToolFailed) {
 		return
 	}
 	c.Flying, c.Orphan = false, false
-	s.saw(p.Files)
+	s.Files.saw(p.Files)
 	if !p.Final {
 		c.RetryAt = p.RetryAt
 		return
@@ -260,19 +260,6 @@ func (s *State) applyFailure(e event.Envelope, p event.ToolFailed) {
 	}
 	if f := c.Name + " " + p.Problem.Code; !slices.Contains(t.Failing, f) {
 		t.Failing = append(t.Failing, f)
-	}
-}
-
-// saw remembers files as the thread last read or wrote them.
-func (s *State) saw(files []event.FileSeen) {
-	for _, f := range files {
-		if i := slices.IndexFunc(s.Files, func(o event.FileSeen) bool { return o.Path == f.Path }); i >= 0 {
-			s.Files = slices.Delete(s.Files, i, i+1)
-		}
-		s.Files = append(s.Files, f)
-		if len(s.Files) >= maxFiles+maxFiles/4 { // rarely, because it moves them all
-			s.Files = keep(s.Files, maxFiles)
-		}
 	}
 }
 

@@ -134,13 +134,7 @@ func (s *State) expect(c *Call) string {
 	if c.Path == "" {
 		return ""
 	}
-	p := cleanPath(c.Path)
-	for i := len(s.Files) - 1; i >= 0; i-- { // the newest are wanted most
-		if s.Files[i].Path == p {
-			return s.Files[i].Digest
-		}
-	}
-	return ""
+	return s.Files.digest(cleanPath(c.Path))
 }
 
 func (s *State) effect(r *Rules, c *Call) core.RunTool {

@@ -38,14 +38,14 @@ type State struct {
 	Seq       int64           `json:"seq"`
 	Last      time.Time       `json:"last"`
 
-	Queue    []Queued         `json:"queue,omitempty"`
-	Turn     *Turn            `json:"turn,omitempty"`
-	Prev     *Ended           `json:"prev,omitempty"` // the turn that ended last
-	Known    []belay.TurnID   `json:"known,omitempty"`
-	Grants   []policy.Grant   `json:"grants,omitempty"` // given by answers
-	Files    []event.FileSeen `json:"files,omitempty"`  // oldest first
-	Answers  []Answer         `json:"answers,omitempty"`
-	LostKeys []string         `json:"lostKeys,omitempty"` // calls whose outcome nobody knows
+	Queue    []Queued       `json:"queue,omitempty"`
+	Turn     *Turn          `json:"turn,omitempty"`
+	Prev     *Ended         `json:"prev,omitempty"` // the turn that ended last
+	Known    []belay.TurnID `json:"known,omitempty"`
+	Grants   []policy.Grant `json:"grants,omitempty"` // given by answers
+	Files    seen           `json:"files,omitzero"`
+	Answers  []Answer       `json:"answers,omitempty"`
+	LostKeys []string       `json:"lostKeys,omitempty"` // calls whose outcome nobody knows
 }
 
 // Queued is a turn that was accepted and hasn't begun.
