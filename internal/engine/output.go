@@ -5,40 +5,17 @@ import (
 	"encoding/json"
 	"strings"
 
-	"github.com/santhosh-tekuri/jsonschema/v6"
-
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/event"
+	"github.com/belay-run/belay/internal/tool"
 )
 
 // CheckSchema tells whether a JSON Schema that a user brought can be used.
 func CheckSchema(schema []byte) error {
-	_, err := compileSchema(schema)
-	return err
-}
-
-func compileSchema(schema []byte) (*jsonschema.Schema, error) {
-	doc, err := jsonschema.UnmarshalJSON(bytes.NewReader(schema))
-	if err != nil {
-		return nil, belay.Errorf(belay.CodeUsage, "the output schema isn't JSON").Wrap(err)
+	if _, err := tool.ReadSchema(schema); err != nil {
+		return belay.Errorf(belay.CodeUsage, "the output schema can't be used").Wrap(err)
 	}
-	c := jsonschema.NewCompiler()
-	c.UseLoader(noLoader{})
-	if err := c.AddResource("belay:output", doc); err != nil {
-		return nil, belay.Errorf(belay.CodeUsage, "the output schema can't be read").Wrap(err)
-	}
-	s, err := c.Compile("belay:output")
-	if err != nil {
-		return nil, belay.Errorf(belay.CodeUsage, "the output schema isn't a JSON Schema").Wrap(err)
-	}
-	return s, nil
-}
-
-// noLoader refuses references to other documents: a schema opens no connection and no file.
-type noLoader struct{}
-
-func (noLoader) Load(url string) (any, error) {
-	return nil, belay.Errorf(belay.CodeUsage, "a schema can't refer to %s: only to itself", url)
+	return nil
 }
 
 // checkOutput holds the output field of a completion against a schema.
@@ -50,16 +27,15 @@ func checkOutput(schema, args []byte) *event.Problem {
 	if len(in.Output) == 0 {
 		return &event.Problem{Class: "bad_arguments", Code: "OUTPUT_MISSING", Message: "this task asks for an output", Hint: "put it into the field output; its schema is " + string(schema)}
 	}
-	s, err := compileSchema(schema)
+	s, err := tool.ReadSchema(schema)
 	if err != nil {
 		return &event.Problem{Class: "internal", Code: "BAD_SCHEMA", Message: err.Error()}
 	}
-	doc, err := jsonschema.UnmarshalJSON(bytes.NewReader(in.Output))
-	if err == nil {
-		err = s.Validate(doc)
-	}
-	if err != nil {
-		return &event.Problem{Class: "bad_arguments", Code: "OUTPUT_INVALID", Message: "the output doesn't fit its schema: " + strings.ReplaceAll(err.Error(), "belay:output", "schema"), Hint: "correct it and complete again"}
+	var value any
+	_ = json.Unmarshal(in.Output, &value)
+	if said := s.Complaints(value); len(said) > 0 {
+		text := strings.ReplaceAll(strings.Join(said, "; "), "argument", "field")
+		return &event.Problem{Class: "bad_arguments", Code: "OUTPUT_INVALID", Message: "the output doesn't fit its schema: " + event.CutText(text, 1000), Hint: "correct it and complete again"}
 	}
 	return nil
 }

@@ -3,7 +3,6 @@ package tool
 import (
 	"bytes"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -11,10 +10,6 @@ import (
 	"strings"
 
 	"github.com/belay-run/belay/event"
-	"github.com/santhosh-tekuri/jsonschema/v6"
-	"github.com/santhosh-tekuri/jsonschema/v6/kind"
-	"golang.org/x/text/language"
-	"golang.org/x/text/message"
 )
 
 // maxComplaints bounds what one problem lists.
@@ -25,14 +20,12 @@ func (e *entry) check(args []byte) *event.Problem {
 	if args[0] != '{' {
 		return &Failf(BadArguments, CodeBadArguments, "arguments of %s must be a JSON object, not %s", e.spec.Name, typeOf(args[0])).Problem
 	}
-	value, err := jsonschema.UnmarshalJSON(bytes.NewReader(args))
-	if err != nil {
+	var value any
+	if err := json.Unmarshal(args, &value); err != nil {
 		return &Failf(BadArguments, CodeBrokenJSON, "arguments of %s are not JSON: %v", e.spec.Name, err).Problem
 	}
 	said := withNUL(value, nil, bytes.Contains(args, []byte(`\u0000`)))
-	if err := e.schema.Validate(value); err != nil {
-		said = append(said, e.complaints(err)...)
-	}
+	said = append(said, e.schema.Complaints(value)...)
 	if len(said) == 0 {
 		return nil
 	}
@@ -48,52 +41,9 @@ func (e *entry) check(args []byte) *event.Problem {
 	return &f.Problem
 }
 
-// complaints are the sentences of a validation error, each naming an argument.
-func (e *entry) complaints(err error) []string {
-	v, ok := errors.AsType[*jsonschema.ValidationError](err)
-	if !ok {
-		return []string{err.Error()}
-	}
-	if len(v.Causes) == 0 {
-		return e.complaint(v)
-	}
-	var said []string
-	for _, cause := range v.Causes {
-		said = append(said, e.complaints(cause)...)
-	}
-	return said
-}
-
-func (e *entry) complaint(v *jsonschema.ValidationError) []string {
-	at := v.InstanceLocation
-	switch k := v.ErrorKind.(type) {
-	case *kind.AdditionalProperties:
-		var said []string
-		for _, name := range k.Properties {
-			s := "unknown argument " + argument(append(slices.Clone(at), name))
-			if near := nearest(name, e.arguments()); near != "" && len(at) == 0 {
-				s += fmt.Sprintf(" (did you mean %q?)", near)
-			}
-			said = append(said, s)
-		}
-		return said
-	case *kind.Required:
-		var said []string
-		for _, name := range k.Missing {
-			said = append(said, "missing argument "+argument(append(slices.Clone(at), name)))
-		}
-		return said
-	case *kind.Type:
-		return []string{fmt.Sprintf("argument %s must be %s, not %s", argument(at), strings.Join(articles(k.Want), " or "), article(k.Got))}
-	case *kind.Enum:
-		return []string{fmt.Sprintf("argument %s must be one of %s", argument(at), list(values(k.Want)))}
-	}
-	return []string{fmt.Sprintf("argument %s: %s", argument(at), v.ErrorKind.LocalizedString(message.NewPrinter(language.English)))}
-}
-
 // arguments lists the names the schema knows, sorted.
 func (e *entry) arguments() []string {
-	return slices.Sorted(maps.Keys(e.schema.Properties))
+	return slices.Sorted(maps.Keys(e.schema.root.Properties))
 }
 
 // withNUL names the strings that contain the character no file name, no

@@ -4,16 +4,22 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"fmt"
+	"maps"
+	"math"
+	"net/url"
+	"reflect"
 	"slices"
+	"strconv"
+	"strings"
 
-	infer "github.com/google/jsonschema-go/jsonschema"
-	"github.com/santhosh-tekuri/jsonschema/v6"
+	"github.com/google/jsonschema-go/jsonschema"
 )
 
 // deriveSchema is the schema of a struct: properties in the order of its
 // fields, nothing beside them allowed. The same type gives the same bytes.
 func deriveSchema[In any]() (json.RawMessage, error) {
-	s, err := infer.For[In](nil)
+	s, err := jsonschema.For[In](nil)
 	if err != nil {
 		return nil, err
 	}
@@ -29,7 +35,7 @@ func deriveSchema[In any]() (json.RawMessage, error) {
 
 // dropNull removes null from the types: an argument that isn't given is left
 // out, it isn't null.
-func dropNull(s *infer.Schema) {
+func dropNull(s *jsonschema.Schema) {
 	if s == nil {
 		return
 	}
@@ -43,28 +49,149 @@ func dropNull(s *infer.Schema) {
 	dropNull(s.AdditionalProperties)
 }
 
-// compile reads a schema of draft 2020-12 and checks that it is one. It loads
-// nothing from anywhere.
-func compile(schema json.RawMessage) (*jsonschema.Schema, error) {
-	doc, err := jsonschema.UnmarshalJSON(bytes.NewReader(schema))
-	if err != nil {
-		return nil, err
-	}
-	if _, ok := doc.(map[string]any); !ok {
-		return nil, errors.New("the schema is not an object")
-	}
-	c := jsonschema.NewCompiler()
-	c.DefaultDraft(jsonschema.Draft2020)
-	c.UseLoader(noLoader{})
-	const at = "tool:input"
-	if err := c.AddResource(at, doc); err != nil {
-		return nil, err
-	}
-	return c.Compile(at)
+// Schema is a JSON Schema (draft 2020-12 or draft-07) that stands alone: it
+// refers to nothing outside itself.
+type Schema struct {
+	root     *jsonschema.Schema
+	resolved *jsonschema.Resolved
 }
 
-type noLoader struct{}
+// ReadSchema reads a schema and checks that it is one. It loads nothing from
+// anywhere.
+func ReadSchema(raw []byte) (*Schema, error) {
+	if doc := bytes.TrimSpace(raw); len(doc) == 0 || doc[0] != '{' {
+		return nil, errors.New("the schema is not an object")
+	}
+	s := &Schema{root: new(jsonschema.Schema)}
+	if err := json.Unmarshal(raw, s.root); err != nil {
+		return nil, err
+	}
+	if err := knownTypes(s.root); err != nil {
+		return nil, err
+	}
+	var err error
+	s.resolved, err = s.root.Resolve(&jsonschema.ResolveOptions{Loader: func(uri *url.URL) (*jsonschema.Schema, error) {
+		return nil, errors.New("the schema refers to " + uri.String() + ", and a schema must stand alone")
+	}})
+	return s, err
+}
 
-func (noLoader) Load(url string) (any, error) {
-	return nil, errors.New("the schema refers to " + url + ", and a schema must stand alone")
+var schemaTypes = []string{"array", "boolean", "integer", "null", "number", "object", "string"}
+
+// knownTypes refuses types that there aren't: the library would let them match nothing.
+func knownTypes(s *jsonschema.Schema) error {
+	if s == nil {
+		return nil
+	}
+	for _, t := range append(slices.Clone(s.Types), s.Type) {
+		if t != "" && !slices.Contains(schemaTypes, t) {
+			return errors.New("there is no type " + t)
+		}
+	}
+	below := []*jsonschema.Schema{s.Items, s.AdditionalProperties, s.Not, s.If, s.Then, s.Else, s.Contains, s.PropertyNames}
+	below = slices.Concat(below, s.AllOf, s.AnyOf, s.OneOf, s.PrefixItems, slices.Collect(maps.Values(s.Properties)), slices.Collect(maps.Values(s.Defs)), slices.Collect(maps.Values(s.Definitions)))
+	for _, b := range below {
+		if err := knownTypes(b); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Complaints is what is wrong with a value as encoding/json decodes it: a
+// sentence for each mistake, naming the place, or none.
+func (s *Schema) Complaints(value any) []string {
+	err := s.resolved.Validate(value)
+	if err == nil {
+		return nil
+	}
+	if said := explain(s.root, value, nil); len(said) > 0 {
+		return said
+	}
+	return []string{strings.ReplaceAll(err.Error(), "validating root: ", "")}
+}
+
+// explain finds the usual mistakes and says them better than a validator can.
+// It decides nothing: what it doesn't know it leaves to the validator's words.
+func explain(s *jsonschema.Schema, value any, at []string) (said []string) {
+	if s == nil {
+		return nil
+	}
+	want := s.Types
+	if s.Type != "" {
+		want = []string{s.Type}
+	}
+	if got := typeNamed(value); len(want) > 0 && !slices.ContainsFunc(want, func(w string) bool { return fits(value, w) }) {
+		return []string{fmt.Sprintf("argument %s must be %s, not %s", argument(at), strings.Join(articles(want), " or "), article(got))}
+	}
+	if len(s.Enum) > 0 && !slices.ContainsFunc(s.Enum, func(e any) bool { return reflect.DeepEqual(e, value) }) {
+		return []string{fmt.Sprintf("argument %s must be one of %s", argument(at), list(values(s.Enum)))}
+	}
+	switch v := value.(type) {
+	case []any:
+		for i := range v {
+			said = append(said, explain(s.Items, v[i], append(slices.Clone(at), strconv.Itoa(i)))...)
+		}
+	case map[string]any:
+		said = explainObject(s, v, at)
+	}
+	return said
+}
+
+func explainObject(s *jsonschema.Schema, v map[string]any, at []string) (said []string) {
+	for _, name := range s.Required {
+		if _, ok := v[name]; !ok {
+			said = append(said, "missing argument "+argument(append(slices.Clone(at), name)))
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(v)) {
+		here := append(slices.Clone(at), name)
+		p, known := s.Properties[name]
+		switch {
+		case known:
+			said = append(said, explain(p, v[name], here)...)
+		case nothing(s.AdditionalProperties):
+			said = append(said, unknownArgument(s, name, here))
+		default:
+			said = append(said, explain(s.AdditionalProperties, v[name], here)...)
+		}
+	}
+	return said
+}
+
+func unknownArgument(s *jsonschema.Schema, name string, at []string) string {
+	text := "unknown argument " + argument(at)
+	if near := nearest(name, slices.Sorted(maps.Keys(s.Properties))); near != "" {
+		text += fmt.Sprintf(" (did you mean %q?)", near)
+	}
+	return text
+}
+
+// nothing tells whether a schema is false: the library writes that as not {}.
+func nothing(s *jsonschema.Schema) bool {
+	return s != nil && s.Not != nil && reflect.ValueOf(*s.Not).IsZero()
+}
+
+func fits(v any, want string) bool {
+	got := typeNamed(v)
+	if f, ok := v.(float64); ok && want == "integer" {
+		return f == math.Trunc(f)
+	}
+	return got == want
+}
+
+func typeNamed(v any) string {
+	switch v.(type) {
+	case nil:
+		return "null"
+	case bool:
+		return "boolean"
+	case float64:
+		return "number"
+	case string:
+		return "string"
+	case []any:
+		return "array"
+	}
+	return "object"
 }

@@ -8,7 +8,6 @@ import (
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/event"
 	"github.com/belay-run/belay/internal/canon"
-	"github.com/santhosh-tekuri/jsonschema/v6"
 )
 
 // Set is the tools of a thread, ordered by name. It doesn't change once made.
@@ -19,7 +18,7 @@ type Set struct {
 type entry struct {
 	spec   Spec
 	tool   Tool
-	schema *jsonschema.Schema
+	schema *Schema
 }
 
 // NewSet makes a set. Two tools of one name, a name a model can't say, and a
@@ -32,7 +31,7 @@ func NewSet(tools ...Tool) (*Set, error) {
 			return nil, belay.Errorf(belay.CodeUsage, "%q is not a name for a tool", spec.Name).
 				WithHint("use 1 to 64 letters, digits, _ and -")
 		}
-		schema, err := compile(spec.Input)
+		schema, err := ReadSchema(spec.Input)
 		if err != nil {
 			return nil, belay.Errorf(belay.CodeUsage, "the input schema is not usable").At("tool " + spec.Name).Wrap(err)
 		}

@@ -96,7 +96,7 @@ func (s *State) applyTurn(e event.Envelope) {
 }
 
 // changeRules puts the turn under other rules. What was allowed and hasn't
-// begun is judged again.
+// begun is judged again; what was denied stays denied.
 func (t *Turn) changeRules(p event.ThreadUpdated) {
 	if p.Rules != nil {
 		t.Rules = *p.Rules
@@ -108,9 +108,11 @@ func (t *Turn) changeRules(p event.ThreadUpdated) {
 		return
 	}
 	for i := range t.Step.Calls {
-		if c := &t.Step.Calls[i]; c.Attempt == 0 && !c.Over {
-			c.Judged = false
+		c := &t.Step.Calls[i]
+		if c.Attempt > 0 || c.Over || c.Verdict == policy.Deny {
+			continue
 		}
+		c.Judged = false
 	}
 }
 

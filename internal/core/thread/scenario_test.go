@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -121,28 +122,58 @@ func (w *world) do(line string) {
 	case "submit":
 		w.handle(belay.SubmitTurn{Turn: belay.TurnID(rest), Kind: belay.TurnUser, Task: "task_1", Run: "run_1", Text: belay.Content{Text: "do " + rest}, Rules: w.keepRules()})
 	case "interrupt":
-		w.handle(belay.InterruptTurn{Reason: rest})
+		reason, turn, _ := strings.Cut(rest, "turn=")
+		w.handle(belay.InterruptTurn{Turn: belay.TurnID(turn), Reason: strings.TrimSpace(reason)})
 	case "resume":
-		w.handle(belay.ResumeThread{Rules: w.keepRules()})
+		w.handle(belay.ResumeThread{Rules: w.keepRules(), Limits: &w.rules.Settings.Limits})
 	case "approve", "deny", "answer":
 		w.respond(verb, rest)
 	case "takeover":
-		w.handle(belay.TakeOver{Epoch: 2})
+		w.takeOver(rest)
 	case "model":
 		w.model(rest)
 	case "fail":
 		w.fail(rest)
 	case "result", "error", "retry":
 		w.tool(verb, rest)
+	case "steps":
+		w.steps()
+		return
 	case "forget":
 		w.forgets = true
 		return
+	case "lose": // all content, and what was read of it
+		clear(w.blobs)
+		w.forgets = true
+		w.reload()
 	case "reload":
 		w.reload()
 	default:
 		w.t.Fatalf("unknown command %q", line)
 	}
 	w.settle()
+}
+
+// steps shows which steps the facts so far name.
+func (w *world) steps() {
+	for _, e := range w.log {
+		if e.IDs.Step != "" {
+			fmt.Fprintf(&w.out, "  %s %s\n", e.Type(), w.short(string(e.IDs.Step)))
+		}
+	}
+}
+
+// takeOver plays crash upon crash and shows what follows from the last.
+func (w *world) takeOver(times string) {
+	n, _ := strconv.Atoi(times)
+	shown := w.out.String()
+	for i := range n - 1 {
+		w.handle(belay.TakeOver{Epoch: int64(2 + i)})
+		w.settle()
+	}
+	w.out.Reset()
+	w.out.WriteString(shown)
+	w.handle(belay.TakeOver{Epoch: int64(2 + max(0, n-1))})
 }
 
 func (w *world) setRule(kv string) {
@@ -162,6 +193,8 @@ func (w *world) setRule(kv string) {
 		s.Limits.Steps = n
 	case "calls":
 		s.Limits.Calls = n
+	case "drop":
+		w.rules.Tools = slices.DeleteFunc(slices.Clone(w.rules.Tools), func(t belay.ToolSpec) bool { return t.Name == v })
 	case "time":
 		d, _ := time.ParseDuration(v)
 		s.Limits.Time = belay.Duration(d)
@@ -202,13 +235,15 @@ func (w *world) respond(verb, rest string) {
 	w.handle(belay.RespondAction{Action: belay.ActionID(id), Decision: map[string]string{"approve": "allow"}[verb] + strings.TrimPrefix(verb, "approve"), Scope: scope, Message: msg})
 }
 
-// model answers the request in flight: an optional "text" and calls NAME{args}.
+// model answers the request in flight: an optional "text", calls NAME{args}, and
+// stop=WHY.
 var callForm = regexp.MustCompile(`"([^"]*)"|(\w+)(\{[^ ]*\})`)
 
 func (w *world) model(rest string) {
 	st := w.d.s.Turn.Step
 	p := event.ModelCompleted{Attempt: st.Attempt, Usage: belay.Usage{Input: 10, Output: 5, Reported: true}}
 	rest, bad := strings.CutSuffix(rest, " BAD")
+	rest, p.Stop, _ = strings.Cut(rest, " stop=")
 	for _, m := range callForm.FindAllStringSubmatch(rest, -1) {
 		if m[2] == "" {
 			p.Text = belay.Content{Text: m[1]}

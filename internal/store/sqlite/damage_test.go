@@ -98,7 +98,7 @@ func (s *subject) check(t *testing.T, against []store.Head, c *tally, what strin
 	switch {
 	case len(r.Problems) > 0:
 		c.told++
-		if len(r.Problems) == 1 && strings.HasPrefix(r.Problems[0].What, "tail: torn or damaged") {
+		if len(r.Problems) == 1 && r.Problems[0].Tail() {
 			c.tail++
 		}
 		return

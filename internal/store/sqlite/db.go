@@ -148,6 +148,11 @@ func (db *DB) open() error {
 		if err := w.migrate(); err != nil {
 			return err
 		}
+		// SQLite has made the log by now. It syncs the directory with the first
+		// commit, but takes no notice when that fails.
+		if err := (Disk{}).SyncDir(db.tenant); err != nil {
+			return directoryError(db.tenant, err)
+		}
 	}
 	if err := db.openReaders(); err != nil {
 		return err

@@ -159,11 +159,13 @@ type fate struct {
 
 var lineOf = regexp.MustCompile(`(?m)^(\d+) +(\w+)\((.*)$`)
 
-// calls counts the calls by thread and kind, those that failed on demand only, if so asked.
+// calls counts the calls by thread, only those that failed on demand if so
+// asked. SQLite syncs the directory once after it made the log and doesn't
+// look at the result; Open has done so before and does look.
 func (f *fate) calls(injected bool) map[int]int {
 	n := map[int]int{}
 	for _, m := range lineOf.FindAllSubmatch(f.trace, -1) {
-		if injected && !bytes.Contains(m[3], []byte("(INJECTED)")) {
+		if injected && !bytes.Contains(m[3], []byte("(INJECTED)")) || bytes.Contains(m[3], []byte("/tenants/default>")) {
 			continue
 		}
 		tid, _ := strconv.Atoi(string(m[1]))
@@ -189,7 +191,7 @@ func runUnderFaults(t *testing.T, call, problem string, n int) *fate {
 	}
 	log := filepath.Join(t.TempDir(), "trace")
 	role := process(t, "faults", f.dir)
-	args := []string{"-f", "--seccomp-bpf", "-qq", "-e", "signal=none", "-o", log, "-e", "trace=" + call}
+	args := []string{"-f", "-y", "--seccomp-bpf", "-qq", "-e", "signal=none", "-o", log, "-e", "trace=" + call}
 	if n > 0 {
 		args = append(args, "-e", fmt.Sprintf("inject=%s:error=%s:when=%d", call, problem, n))
 	}
@@ -218,7 +220,7 @@ func (f *fate) survived(t *testing.T, what string) (acked int) {
 	t.Helper()
 	r, err := Verify(t.Context(), f.dir, VerifyOptions{})
 	for _, p := range r.Problems {
-		if !strings.HasPrefix(p.What, "tail: torn or damaged") { // what was refused may be there in part
+		if !p.Tail() { // what was refused may be there in part
 			t.Errorf("%s: before it is opened: %v", what, p)
 		}
 	}
@@ -301,14 +303,17 @@ func TestFaultEveryCallThatWritesOrSyncs(t *testing.T) {
 		}
 		for _, problem := range []string{"ENOSPC", "EIO"} {
 			t.Run(call+"/"+problem, func(t *testing.T) {
-				began, hit := time.Now(), 0
+				began, hit, unhit := time.Now(), 0, 0
 				for _, n := range faultPositions(most) {
 					f := runUnderFaults(t, call, problem, n)
-					if len(f.calls(true)) == 0 {
+					f.judge(t, call, problem, n)
+					if unhit++; bytes.Contains(f.trace, []byte("(INJECTED)")) {
+						hit++
+						unhit = 0
+					}
+					if n > most && unhit == 3 {
 						break
 					}
-					f.judge(t, call, problem, n)
-					hit++
 				}
 				t.Logf("%s %s: %d positions of about %d, by thread %v (opening %d, writer %d); %v", call, problem, hit, most, counts,
 					base.main, base.writer, time.Since(began).Round(100*time.Millisecond))
@@ -321,7 +326,8 @@ func TestFaultEveryCallThatWritesOrSyncs(t *testing.T) {
 }
 
 // faultPositions are the calls to fail, about most of them there are. How
-// writes meet in groups differs from run to run, so all means: until none is hit.
+// writes meet in groups differs from run to run, so all means: until there are
+// no more of them in three runs.
 func faultPositions(most int) []int {
 	if os.Getenv("BELAY_FAULTS") != "full" {
 		all := []int{1, max(1, most/2), max(1, most*4/5)}

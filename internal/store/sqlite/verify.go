@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"path/filepath"
 	"runtime/debug"
+	"strings"
 
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/internal/store"
@@ -26,6 +27,13 @@ type Problem struct {
 }
 
 func (p Problem) String() string { return p.Place + ": " + p.What }
+
+// Tail tells that only the log's last transaction is concerned: a crash or a
+// full disk in the middle of a write leaves it so, and so does damage.
+// Everything before it is there. Heads that were kept tell the two apart.
+func (p Problem) Tail() bool { return strings.HasPrefix(p.What, tornTail) }
+
+const tornTail = "tail: torn or damaged: "
 
 // Report is what Verify found.
 type Report struct {

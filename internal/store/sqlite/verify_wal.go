@@ -186,7 +186,7 @@ func (s *walScan) finish() {
 	if s.synced {
 		what += fmt.Sprintf(": SQLite would leave out %d frames from here on", s.later+1)
 	} else {
-		what = "tail: torn or damaged: " + what
+		what = tornTail + what
 	}
 	s.problem(fmt.Sprintf("%s: frame %d, byte %d", s.name, s.end, offset), what)
 }
