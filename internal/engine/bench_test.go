@@ -71,7 +71,7 @@ func newRig(b *testing.B, steps int) *rig {
 	b.Helper()
 	r := &rig{dir: b.TempDir(), m: &metronome{steps: steps, asked: map[string][]time.Time{}, ended: map[string][]time.Time{}}}
 	look := pure("look", func(_ context.Context, c tool.Call) (tool.Result, error) {
-		return tool.Result{Text: "seen " + string(c.Args) + " and two hundred bytes of what there is to see in it: " + string(make([]byte, 0, 8))}, nil
+		return tool.Result{Text: "seen " + string(c.Args) + " and some text of what there is to see in it, as a small file or the answer of a search would have"}, nil
 	})
 	set, err := tool.NewSet(append(plan.Tools(), look)...)
 	if err != nil {
@@ -148,6 +148,9 @@ func BenchmarkStep(b *testing.B) {
 				}
 			}
 			after := r.db.Stats()
+			if err := r.db.Close(); err != nil { // its write-ahead log goes into the database
+				b.Fatal(err)
+			}
 			var all, late []time.Duration
 			for i := range n {
 				g := r.m.gaps(fmt.Sprint("s", i+1))

@@ -19,7 +19,9 @@ const convBudget = 64 << 20
 // to a sequence. A request reads only the facts that came since the last one.
 type conv struct {
 	stream belay.StreamID
-	seq    int64
+	seq    int64  // folded up to here
+	said   int64  // the last fact that added a message
+	note   string // of the request that is out; the history has it once it is answered
 	msgs   []belay.Message
 	size   int
 
@@ -74,10 +76,10 @@ func (c *convCache) give(v *conv) {
 
 // upTo folds the conversation up to a sequence.
 func (v *conv) upTo(ctx context.Context, st store.Store, to int64) error {
-	if v.seq > to { // an earlier point than the cached one: start again
+	if v.said > to { // an earlier point than the cached one: start again
 		*v = *newConv(v.stream)
 	}
-	if v.seq == to {
+	if v.seq >= to {
 		return nil
 	}
 	for ev, err := range st.Read(ctx, v.stream, v.seq) {
@@ -90,24 +92,45 @@ func (v *conv) upTo(ctx context.Context, st store.Store, to int64) error {
 		if err := v.apply(ctx, st, ev); err != nil {
 			return err
 		}
-		v.seq = ev.Seq
 	}
 	return nil
 }
 
+// feed folds facts that were just appended, so that the next request needs no
+// look into the store. A conversation that isn't right before them is left alone.
+func (c *convCache) feed(ctx context.Context, st store.Store, s belay.StreamID, events []event.Envelope) {
+	if s.Kind() != belay.KindThread || len(events) == 0 || !c.standsAt(s, events[0].Seq-1) {
+		return
+	}
+	v := c.take(s)
+	for _, ev := range events {
+		if v.apply(ctx, st, ev) != nil {
+			return // the next request folds anew and meets the error itself
+		}
+	}
+	c.give(v)
+}
+
+func (c *convCache) standsAt(s belay.StreamID, seq int64) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	el := c.byID[s]
+	return el != nil && el.Value.(*conv).seq == seq
+}
+
 func (v *conv) apply(ctx context.Context, st store.Store, ev event.Envelope) error {
+	v.seq = ev.Seq
 	switch p := ev.Data.(type) {
 	case event.TurnSubmitted:
 		v.texts[ev.IDs.Turn] = p.Text
 	case event.TurnStarted:
 		text, err := whole(ctx, st, v.texts[ev.IDs.Turn])
 		delete(v.texts, ev.IDs.Turn)
+		v.note = ""
 		v.push(belay.Text(belay.RoleUser, text))
 		return err
 	case event.ModelRequested:
-		if p.Note != "" && p.Attempt == 1 {
-			v.push(belay.Text(belay.RoleUser, noteText(p.Note)))
-		}
+		v.note = p.Note
 	case event.ModelCompleted:
 		return v.answer(ctx, st, p)
 	case event.ToolResult:
@@ -121,6 +144,10 @@ func (v *conv) apply(ctx context.Context, st store.Store, ev event.Envelope) err
 			return err
 		}
 	case event.TurnFailed:
+		if _, queued := v.texts[ev.IDs.Turn]; queued { // it never began: the model knows nothing of it
+			delete(v.texts, ev.IDs.Turn)
+			return nil
+		}
 		text, err := whole(ctx, st, belay.Content{Text: p.Partial, Ref: p.PartialRef})
 		v.push(belay.Text(belay.RoleUser, noteText(endText(p, text))))
 		return err
@@ -142,6 +169,7 @@ func endText(p event.TurnFailed, partial string) string {
 }
 
 func (v *conv) push(m belay.Message) {
+	v.said = v.seq
 	v.msgs = append(v.msgs, m)
 	for _, p := range m.Parts {
 		v.size += len(p.Text) + 64
@@ -171,6 +199,10 @@ func (v *conv) answer(ctx context.Context, st store.Store, p event.ModelComplete
 			}
 		}
 		m.Parts = append(m.Parts, belay.Part{Call: &belay.ToolCall{ID: c.ID, Name: c.Name, Args: args}})
+	}
+	if v.note != "" {
+		v.push(belay.Text(belay.RoleUser, noteText(v.note)))
+		v.note = ""
 	}
 	v.calls, v.dropped = p.Calls, p.Dropped
 	clear(v.got)

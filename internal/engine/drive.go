@@ -277,6 +277,7 @@ func (v *drive) append(ctx context.Context, b *batch, rd core.Ready) error {
 		return err
 	}
 	v.e.c.Point("append/after")
+	v.e.convs.feed(context.WithoutCancel(ctx), v.e.c.Store, v.stream, b.events)
 	for _, o := range b.sends {
 		v.e.notify(o.Session, o.Stream)
 	}

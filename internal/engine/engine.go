@@ -139,7 +139,7 @@ func Load(ctx context.Context, st store.Store, s belay.StreamID) (core.Decider, 
 	if cached != nil {
 		if d.Load(cached.Data) == nil {
 			seq = cached.Seq
-		} else if d, version, err = NewDecider(s); err != nil { // an unreadable cache is no cache
+		} else if d, _, err = NewDecider(s); err != nil { // an unreadable cache is no cache
 			return nil, 0, time.Time{}, err
 		}
 	}

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"iter"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -40,7 +41,22 @@ type bench struct {
 	live     []engine.Live
 	mu       sync.Mutex
 	settings belay.Settings
+	asked    []string // the messages of each request, as JSON
 	now      func() time.Time
+}
+
+// spy notes what a model is asked.
+type spy struct {
+	model.Provider
+	b *bench
+}
+
+func (s spy) Stream(ctx context.Context, r model.Request) iter.Seq2[model.Chunk, error] {
+	raw, _ := json.Marshal(r.Messages)
+	s.b.mu.Lock()
+	s.b.asked = append(s.b.asked, string(raw))
+	s.b.mu.Unlock()
+	return s.Provider.Stream(ctx, r)
 }
 
 func (b *bench) clock(now func() time.Time) { b.now = now }
@@ -98,7 +114,7 @@ func newBench(t *testing.T, script string, change func(*belay.Settings), tools .
 	b.e, err = engine.New(engine.Config{
 		Now:   func() time.Time { return b.now() },
 		Store: b.h, Owner: store.Owner{ID: "proc", Host: "test", PID: 1}, Tools: set,
-		Provider: func(string) (model.Provider, error) { return scripted.New(sc), nil },
+		Provider: func(string) (model.Provider, error) { return spy{scripted.New(sc), b}, nil },
 		Secrets:  secrets,
 		Live: func(l engine.Live) {
 			b.mu.Lock()
@@ -203,6 +219,28 @@ func TestAModelThatKeepsFailingEndsTheTurn(t *testing.T) {
 			ends := find[event.TurnFailed](log)
 			if len(ends) != 1 || ends[0].Outcome != belay.Failed || ends[0].Code != "MODEL_FAILED" || len(find[event.ModelFailed](log)) != attempts {
 				t.Errorf("%s: %+v after %d failures", kind, ends, len(find[event.ModelFailed](log)))
+			}
+		})
+	}
+}
+
+// A provider that asks for a short wait is waited for; one that asks for a long
+// one ends the turn, and the reason says how long.
+func TestALongWaitEndsTheTurn(t *testing.T) {
+	for wait, patient := range map[time.Duration]bool{9 * time.Minute: true, 11 * time.Minute: false} {
+		synctest.Test(t, func(t *testing.T) {
+			began := time.Now()
+			b := newBench(t, "name: t\nsteps:\n  - text: x\n    fault: {kind: rate_limited, attempts: 1, retryAfter: "+wait.String()+"}\n    calls: [{tool: complete_task, args: {summary: done}}]\n", nil)
+			log := b.run()
+			if patient {
+				if took := time.Since(began); len(find[event.TurnCompleted](log)) != 1 || took < wait {
+					t.Errorf("asked to wait %s: %s after %s", wait, log[len(log)-1].Type(), took)
+				}
+				return
+			}
+			ends := find[event.TurnFailed](log)
+			if len(ends) != 1 || ends[0].Code != "MODEL_FAILED" || !strings.Contains(ends[0].Reason, wait.String()) || time.Since(began) > time.Minute {
+				t.Errorf("asked to wait %s: %+v after %s", wait, ends, time.Since(began))
 			}
 		})
 	}

@@ -12,8 +12,9 @@ import (
 	"github.com/belay-run/belay"
 )
 
-// failing matches a place where the thread ends a turn badly.
-var failing = regexp.MustCompile(`s\.fail\(&?rd, belay\.(\w+), "([A-Z_]+)"`)
+// failing matches a place where the thread ends a turn badly, also one that
+// never began.
+var failing = regexp.MustCompile(`s\.(?:fail\(&?rd|endQueued\(.*), belay\.(\w+), "([A-Z_]+)"`)
 
 // ends are the outcomes and codes that the thread's source emits.
 func ends(t *testing.T) map[string]belay.Outcome {
@@ -34,8 +35,8 @@ func ends(t *testing.T) map[string]belay.Outcome {
 			t.Fatal(err)
 		}
 		found := failing.FindAllStringSubmatch(string(src), -1)
-		if n := strings.Count(string(src), "s.fail("); n != len(found) {
-			t.Errorf("%s calls s.fail %d times, and %d of them name outcome and code in place", f, n, len(found))
+		if n := strings.Count(string(src), "s.fail(") + strings.Count(string(src), "s.endQueued("); n != len(found) {
+			t.Errorf("%s ends turns at %d places, and %d of them name outcome and code in place", f, n, len(found))
 		}
 		for _, m := range found {
 			o, ok := names[m[1]]

@@ -73,7 +73,11 @@ func saysSession(p event.Payload) (string, bool) {
 		if p.Rules != nil {
 			rules = "rules " + p.Rules.Digest.Short()
 		}
-		return join(", ", p.Reason, rules), true
+		l := ""
+		if p.Limits != nil {
+			l = limits(*p.Limits)
+		}
+		return join(", ", p.Reason, l, rules), true
 	}
 	return "", false
 }
@@ -156,7 +160,7 @@ func saysModel(p event.Payload) (string, bool) {
 		if p.Text.Text != "" {
 			text = quote(p.Text.Text)
 		}
-		return join(", ", text, when(strings.Join(calls, " "), "calls %s"), tokens(p.Usage)), true
+		return join(", ", text, when(strings.Join(calls, " "), "calls %s"), unusual(p), tokens(p.Usage)), true
 	case event.ModelFailed:
 		return join(", ", fmt.Sprintf("attempt %d", p.Attempt), problem(p.Problem), again(p.RetryAt)), true
 	}

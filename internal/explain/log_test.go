@@ -36,7 +36,16 @@ func (l *log) on(s belay.StreamID, ids belay.IDs, p event.Payload) *log {
 
 func (l *log) after(d time.Duration) *log { l.now = l.now.Add(d); return l }
 
-func (l *log) thread(ids belay.IDs, p event.Payload) *log { return l.on("thread/thr_1", ids, p) }
+// thread adds a fact of the thread. Task and run are on the facts of the turn
+// itself only.
+func (l *log) thread(ids belay.IDs, p event.Payload) *log {
+	switch p.(type) {
+	case event.TurnSubmitted, event.TurnStarted, event.TurnCompleted, event.TurnFailed:
+	default:
+		ids.Task, ids.Run = "", ""
+	}
+	return l.on("thread/thr_1", ids, p)
+}
 
 func (l *log) task(number int) *log {
 	k := belay.IDs{Session: "sess_1", Task: "task_1"}
@@ -91,6 +100,11 @@ func (l *log) failed(attempt int, class, message string, retry bool) *log {
 		p.RetryAt = l.now.Add(time.Second)
 	}
 	return l.thread(l.ids, p)
+}
+
+// stops answers the request with text, and says why the answer ended.
+func (l *log) stops(text, why string) *log {
+	return l.thread(l.ids, event.ModelCompleted{Attempt: 1, Text: belay.Content{Text: text}, Stop: why})
 }
 
 // say answers the request: text, and calls as NAME ARGS pairs.
@@ -157,6 +171,14 @@ func (l *log) answer(n int, decision, by, scope, message string) *log {
 
 func (l *log) takeover(epoch int64) *log {
 	return l.thread(l.ids, event.RunStatus{Status: "running", Phase: "takeover", Epoch: epoch, Reason: "another process drives the thread now"})
+}
+
+// queued submits a turn and doesn't begin it.
+func (l *log) queued(number int) belay.IDs {
+	n := fmt.Sprint(number)
+	ids := belay.IDs{Session: "sess_1", Thread: "thr_1", Turn: belay.TurnID("turn_" + n), Task: belay.TaskID("task_" + n), Run: belay.RunID("run_" + n)}
+	l.thread(ids, event.TurnSubmitted{Kind: belay.TurnUser, Text: belay.Content{Text: "and then this"}})
+	return ids
 }
 
 func (l *log) used() event.TurnStats {

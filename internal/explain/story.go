@@ -204,7 +204,9 @@ func (s *story) tellTurn(e *event.Envelope, threads map[belay.StreamID]*turn) *t
 		t.started, threads[e.Stream] = e, t
 	case event.TurnCompleted, event.TurnFailed:
 		t.ended = e
-		delete(threads, e.Stream)
+		if threads[e.Stream] == t { // a turn that never began ends beside the running one
+			delete(threads, e.Stream)
+		}
 	case event.ThreadUpdated:
 		t.updates = append(t.updates, e)
 	case event.RunStatus:

@@ -231,7 +231,22 @@ func answerText(st *step) string {
 	if len(p.Calls) > 0 {
 		calls = plural(len(p.Calls), "call")
 	}
-	return join(", ", text, calls, tokens(p.Usage))
+	return join(", ", text, calls, unusual(p), tokens(p.Usage))
+}
+
+// unusual is what an answer lacks.
+func unusual(p event.ModelCompleted) string {
+	stop, dropped := "", ""
+	switch p.Stop {
+	case "length":
+		stop = "cut off because it was too long"
+	case "refused":
+		stop = "a refusal"
+	}
+	if p.Dropped > 0 {
+		dropped = plural(p.Dropped, "call") + " too many, dropped"
+	}
+	return join(", ", stop, dropped)
 }
 
 func (l *lines) call(c *call) {

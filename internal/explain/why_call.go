@@ -112,6 +112,10 @@ func refusal(code string) string {
 		return "The turn was stopped before the call was over."
 	case "TIME_IS_UP":
 		return "The turn's time was up before the call was over."
+	case "CRASH_LOOP":
+		return "Process after process stopped while it ran; after 20 attempts it is not run again."
+	case "RULES_MISSING":
+		return "The turn's rules are not in the store any more, so nothing of it may be decided."
 	case "NO_PERSON":
 		return "The model asked a person, and the session has nobody who can be asked."
 	}
@@ -236,6 +240,8 @@ func askResult(k *ask) string {
 		return "nobody answered in time, so it counted as " + p.Decision + after + "."
 	case "turn":
 		return "it was taken back" + after + " because the turn ended."
+	case "rules":
+		return "it was taken back" + after + " because the session was resumed under other rules, which decide it."
 	}
 	return p.By + " said " + p.Decision + when(p.Scope, " (%s)") + after + said + "."
 }

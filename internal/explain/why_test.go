@@ -85,6 +85,11 @@ var logs = []struct {
 		return l.thread(l.ids, event.RunStatus{Status: "cancelling", By: "user:ann", Reason: "wrong branch"}).answer(1, "cancelled", "turn", "", "the turn was interrupted").
 			broke(1, 0, "ask_user", "cancelled", "INTERRUPTED", "the turn was interrupted", false).ends(belay.Cancelled, "INTERRUPTED", "wrong branch")
 	}},
+	{"steps_raised", "", func() *log {
+		l := newLog().turn(1, required).read(1, "a", "x")
+		l.thread(belay.IDs{Session: "sess_1", Thread: "thr_1"}, event.ThreadUpdated{Rules: &belay.Ref{Digest: belay.DigestOf([]byte("other"))}, Limits: &belay.Limits{Steps: 300}, Reason: "resumed with other settings"})
+		return l.ask("final", "steps").say("not yet").ends(belay.NoCompletion, "STEP_LIMIT", "300 steps are used up")
+	}},
 	{"steps", " step_2", func() *log {
 		return newLog().turn(1, required).read(1, "a", "x").ask("final", "steps").say("not yet").ends(belay.NoCompletion, "STEP_LIMIT", "200 steps are used up")
 	}},
@@ -152,6 +157,54 @@ var logs = []struct {
 		ids := belay.IDs{Session: "sess_1", Thread: "thr_1", Turn: "turn_2"}
 		return l.thread(ids, event.TurnSubmitted{Kind: belay.TurnUser, Text: belay.Content{Text: "and then this"}})
 	}},
+	{"queued_too_many", " turn_2 turn_1", func() *log {
+		l := newLog().turn(1, required).ask("normal", "")
+		return l.thread(l.queued(2), event.TurnFailed{Outcome: belay.Failed, Code: "BUSY", Reason: "too many turns wait already"})
+	}},
+	{"queued_taken_out", "turn_2 turn_1 sess_1", func() *log {
+		l := newLog().turn(1, required).ask("normal", "")
+		l.thread(l.queued(2), event.TurnFailed{Outcome: belay.Cancelled, Code: "INTERRUPTED", Reason: "interrupted by user:ann"})
+		return l.say("", "exec", `{"command":"make"}`).allow(1, "exec").start(1, 1, "exec", "at_most_once", false)
+	}},
+	{"model_refused", " step_1", func() *log {
+		return newLog().turn(1, conversational).ask("normal", "").stops("I won't.", "refused").ends(belay.Failed, "MODEL_REFUSED", "the model refused to answer")
+	}},
+	{"answer_cut", " step_1", func() *log {
+		return newLog().turn(1, conversational).ask("normal", "").stops("It is", "length").ask("nudge", "").stops("a test.", "stop").completes("a test.")
+	}},
+	{"content_missing", " step_1", func() *log {
+		return newLog().turn(1, required).ask("normal", "").
+			thread(belay.IDs{Session: "sess_1", Thread: "thr_1", Turn: "turn_1", Step: "step_1"}, event.ModelFailed{Attempt: 1, Problem: event.Problem{Class: "lost", Code: "CONTENT_MISSING", Message: "a part of the conversation is not in the store any more"}}).
+			ends(belay.Lost, "CONTENT_MISSING", "a part of the conversation is not in the store any more")
+	}},
+	{"crash_loop", "", func() *log {
+		return newLog().turn(1, required).ask("normal", "").takeover(2).askAgain(20).takeover(3).
+			ends(belay.Failed, "CRASH_LOOP", "the runtime stopped again and again while the model was asked")
+	}},
+	{"crash_loop_call", "call_1", func() *log {
+		return newLog().turn(1, required).ask("normal", "").say("", "read", `{"path":"a"}`).allow(1, "read").start(1, 1, "read", "pure", false).
+			takeover(2).start(1, 20, "read", "pure", false).takeover(3).
+			broke(1, 20, "read", "internal", "CRASH_LOOP", "the runtime stopped again and again while read was running", false).ask("normal", "")
+	}},
+	{"insists", "", func() *log {
+		l := newLog().turn(1, required)
+		for i := 1; i <= 5; i++ {
+			l.ask("normal", "").say("", "read", `{"path":"a"}`).allow(i, "read")
+			if i <= 2 {
+				l.start(i, 1, "read", "pure", false).broke(i, 1, "read", "not_found", "NOT_FOUND", "a is not there", false)
+				continue
+			}
+			l.broke(i, 0, "read", "skipped", "SAME_FAILURE", "read failed twice with NOT_FOUND for exactly these arguments and was not run again", false)
+		}
+		return l.ask("final", "loop").say("hm").ends(belay.NoCompletion, "LOOP", "read was called 5 times with the same arguments although it fails with NOT_FOUND")
+	}},
+	{"other_rules", "act_1 turn_1", func() *log {
+		l := asked().after(time.Minute)
+		more := belay.Limits{Steps: 7}
+		l.thread(belay.IDs{Session: "sess_1", Thread: "thr_1"}, event.ThreadUpdated{Rules: &belay.Ref{Digest: belay.DigestOf([]byte("other"))}, Limits: &more, Reason: "resumed with other settings"})
+		return l.answer(1, "cancelled", "rules", "", "other rules decide it now").judge(1, "exec", "deny", "rule", "builtin/plan-deny", "MODE_PLAN", "mode plan only reads").
+			broke(1, 0, "exec", "denied", "DENIED", "not allowed: mode plan only reads", false)
+	}},
 	{"not_alone", "call_2", func() *log {
 		l := newLog().turn(1, required).ask("normal", "").say("", "read", `{"path":"a"}`, "complete_task", `{"summary":"s"}`).allow(1, "read").allow(2, "complete_task")
 		return l.broke(2, 0, "complete_task", "bad_arguments", "NOT_ALONE", "complete_task must be the only call of an answer", false)
@@ -194,6 +247,18 @@ func TestAnswers(t *testing.T) {
 			}
 			golden(t, filepath.Join("testdata", c.name+".txt"), b.String())
 		})
+	}
+}
+
+// No answer has a formatting mistake in it.
+func TestAnswersAreFormatted(t *testing.T) {
+	for _, c := range logs {
+		l := c.log()
+		for _, id := range strings.Split(c.asks, " ") {
+			if a, err := Why(l.events, id); err != nil || strings.Contains(a.String(), "%!") {
+				t.Errorf("%s, why %s: %v\n%s", c.name, id, err, a)
+			}
+		}
 	}
 }
 

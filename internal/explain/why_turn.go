@@ -79,7 +79,7 @@ func (s *story) whyFailed(a *Answer, t *turn, p event.TurnFailed) {
 // and its value if there are some.
 func resume(a *Answer, t *turn, effect, flag string, value ...any) {
 	words := append([]any{t.ids.Session}, value...)
-	a.next(effect, "belay sessions resume %s"+when(flag, " --%s")+strings.Repeat(" %s", len(value)), words...)
+	a.next(effect, "belay sessions resume %s"+when(flag, " --%s")+strings.Repeat(" %v", len(value)), words...)
 }
 
 // ending is what a cause of turn.failed means, and what of the turn shows it.
@@ -97,9 +97,13 @@ func endingOf(code string) (ending, bool) {
 		"STEP_LIMIT":           {"The limit of steps was reached and the final step brought no completion.", stepLimit},
 		"CALL_LIMIT":           {"The limit of tool calls was reached and the final step brought no completion.", callLimit},
 		"TIME_LIMIT":           {"The limit of active time was reached: what ran was stopped, and the final step brought no completion. Waiting for a person doesn't count.", timeLimit},
-		"LOOP":                 {"One call returned the same result three times for the same arguments while nothing changed in between, and the final step brought no completion.", looped},
+		"LOOP":                 {"One call came again and again with the same arguments and the same end while nothing changed in between, and the final step brought no completion.", looped},
 		"FAILURES":             {"Three different failures came in a row without one success, and nobody said to go on.", failures},
+		"MODEL_REFUSED":        {"The model refused to answer, and in conversational mode an answer is all there is to wait for.", modelRefused},
+		"CRASH_LOOP":           {"Process after process stopped while the same request was out. After 20 attempts it is not made again, because the request may be what stops them.", crashLoop},
+		"BUSY":                 {"100 turns of the thread waited already when it was submitted. It never began; it ended so that its task has an end.", busy},
 		"INTERRUPTED":          {"Somebody wanted it to stop. Text that was there is kept.", interrupted},
+		"CONTENT_MISSING":      {"A part of the conversation is not in the store any more, and a model that is shown the rest would take it for the whole.", contentMissing},
 		"RULES_MISSING":        {"The rules the turn was decided by are not in the store any more, and without them nothing may be decided.", rulesMissing},
 	}[code]
 	return e, ok
@@ -178,14 +182,26 @@ func finalSteps(a *Answer, t *turn) {
 	}
 }
 
+// limits are those in force last: a resume can have changed them.
+func (t *turn) limits() belay.Limits {
+	p, _ := payload(t.started).(event.TurnStarted)
+	l := p.Limits
+	for _, e := range t.updates {
+		if p, _ := e.Data.(event.ThreadUpdated); p.Limits != nil {
+			l = *p.Limits
+		}
+	}
+	return l
+}
+
 func stepLimit(a *Answer, t *turn) {
 	finalSteps(a, t)
 	stepFlag(a, t)
 }
 
 func stepFlag(a *Answer, t *turn) {
-	if p, ok := payload(t.started).(event.TurnStarted); ok && p.Limits.Steps > 0 {
-		resume(a, t, "tries again with twice the steps; 0 is no limit", "max-steps", 2*p.Limits.Steps)
+	if l := t.limits(); l.Steps > 0 {
+		resume(a, t, "tries again with twice the steps; 0 is no limit", "max-steps", 2*l.Steps)
 	}
 }
 
@@ -195,8 +211,8 @@ func callLimit(a *Answer, t *turn) {
 }
 
 func callFlag(a *Answer, t *turn) {
-	if p, ok := payload(t.started).(event.TurnStarted); ok && p.Limits.Calls > 0 {
-		resume(a, t, "tries again with twice the calls; 0 is no limit", "max-calls", 2*p.Limits.Calls)
+	if l := t.limits(); l.Calls > 0 {
+		resume(a, t, "tries again with twice the calls; 0 is no limit", "max-calls", 2*l.Calls)
 	}
 }
 
@@ -206,19 +222,25 @@ func timeLimit(a *Answer, t *turn) {
 }
 
 func timeFlag(a *Answer, t *turn) {
-	if p, ok := payload(t.started).(event.TurnStarted); ok && p.Limits.Time > 0 {
-		resume(a, t, "tries again with twice the time; 0 is no limit", "max-time", 2*time.Duration(p.Limits.Time))
+	if l := t.limits(); l.Time > 0 {
+		resume(a, t, "tries again with twice the time; 0 is no limit", "max-time", 2*time.Duration(l.Time))
 	}
 }
 
 func looped(a *Answer, t *turn) {
 	same := map[string][]*call{}
 	for _, c := range t.calls() {
-		p, ok := payload(c.over).(event.ToolResult)
-		if !ok {
+		end := ""
+		switch p := payload(c.over).(type) {
+		case event.ToolResult:
+			end = string(p.Digest)
+		case event.ToolFailed:
+			end = p.Problem.Code
+		}
+		if end == "" || end == "LAST_STEP" {
 			continue
 		}
-		key := c.name + " " + string(c.hash) + " " + string(p.Digest)
+		key := c.name + " " + string(c.hash) + " " + end
 		if same[key] = append(same[key], c); len(same[key]) == 3 {
 			a.say("It was %s %s", c.name, cut(c.args, 80))
 			for _, k := range same[key] {
@@ -257,7 +279,42 @@ func failures(a *Answer, t *turn) {
 	resume(a, t, "tries again, and asks a person instead of giving up", "approvals", belay.ApprovalsWait)
 }
 
+func modelRefused(a *Answer, t *turn) {
+	if n := len(t.steps); n > 0 {
+		a.say("It said: %s", stepResult(t.steps[n-1]))
+		a.stands(t.steps[n-1].answer)
+	}
+	a.next("says it in other words", "belay run --session %s TEXT", t.ids.Session)
+	resume(a, t, "asks another model", "model", "NAME")
+}
+
+func crashLoop(a *Answer, t *turn) {
+	if n := len(t.steps); n > 0 {
+		a.say("Step %d had %s.", t.steps[n-1].n, plural(len(t.steps[n-1].requests), "attempt"))
+	}
+	a.next("says what is wrong with this machine, if it can tell", "belay doctor")
+	resume(a, t, "tries the task again, in the same conversation", "")
+}
+
+func busy(a *Answer, t *turn) {
+	a.next("shows what runs and what waits", "belay sessions show %s", t.ids.Session)
+	resume(a, t, "tries the task again once the others are done", "")
+}
+
+func contentMissing(a *Answer, t *turn) {
+	if n := len(t.steps); n > 0 {
+		for _, f := range t.steps[n-1].failures {
+			a.stands(f)
+		}
+	}
+	a.next("names what is missing or damaged", "belay verify")
+	a.next("begins a conversation of its own", "belay run TEXT")
+}
+
 func interrupted(a *Answer, t *turn) {
+	if !t.begun() {
+		a.say("It had not begun: it was taken out of the queue.")
+	}
 	if p, ok := payload(t.stop).(event.RunStatus); ok {
 		a.say("Asked for by %s%s", orText(p.By, "somebody"), when(p.Reason, ": %s"))
 		a.stands(t.stop)

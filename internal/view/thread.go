@@ -120,7 +120,11 @@ func (th *Thread) begin(e event.Envelope) {
 
 // end closes a turn and every question it has left open: nobody can answer them.
 func (s *Session) end(th *Thread, e event.Envelope, o belay.Outcome, code, reason, summary string) {
-	if th.Turn == nil {
+	if th.Turn != nil && th.Turn.Status != Ended && th.Turn.ID != e.IDs.Turn { // it never began
+		th.Queue = slices.DeleteFunc(th.Queue, func(q Turn) bool { return q.ID == e.IDs.Turn })
+		return
+	}
+	if th.Turn == nil || th.Turn.ID != e.IDs.Turn {
 		th.begin(e)
 	}
 	t := th.Turn

@@ -133,3 +133,32 @@ func untilWaiting(t *testing.T, lines *bufio.Scanner) (acked int) {
 	}
 	return acked
 }
+
+func TestFaultAStoreOnAReadOnlyDiskCanBeReadAndVerified(t *testing.T) {
+	needs.Root(t)
+	dir := t.TempDir()
+	err := unix.Mount("tmpfs", dir, "tmpfs", 0, "size=8m")
+	needs.Facility(t, "mount", err == nil, fmt.Sprint(err))
+	t.Cleanup(func() {
+		if err := unix.Unmount(dir, unix.MNT_DETACH); err != nil {
+			t.Error(err)
+		}
+	})
+	db := openStore(t, dir, Options{})
+	newWork(t, db, "a").append(t, db, "x")
+	if err := db.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if err := unix.Mount("tmpfs", dir, "tmpfs", unix.MS_REMOUNT|unix.MS_RDONLY, ""); err != nil {
+		t.Fatal(err)
+	}
+	_, err = Open(t.Context(), dir, Options{})
+	wantCode(t, err, belay.CodeStoreReadOnly)
+	if r, err := Verify(t.Context(), dir, VerifyOptions{}); err != nil || !r.OK() || r.Events != 1 {
+		t.Errorf("%v, %+v", err, r)
+	}
+	ro := openStore(t, dir, Options{ReadOnly: true})
+	if head, err := ro.Head(t.Context(), "thread/thr_a"); err != nil || head.Seq != 1 {
+		t.Errorf("%+v, %v", head, err)
+	}
+}

@@ -46,7 +46,7 @@ func (m *mix) step(ctx context.Context) error {
 	m.n++
 	b := m.works[m.n%len(m.works)]
 	text := fmt.Sprintf("step %d says %s", m.n, strings.Repeat("something ", m.n%23))
-	size := 100 + m.n*37%1500
+	size := 50 + m.n*37%600
 	if m.n%97 == 5 {
 		size = 40<<10 + m.n // a file
 	}
@@ -120,7 +120,7 @@ func roleMix(ctx context.Context, args []string) error {
 	if err != nil {
 		return err
 	}
-	if err := m.steps(ctx, 60); err != nil {
+	if err := m.steps(ctx, 25); err != nil {
 		return err
 	}
 	old, err := os.ReadFile(db.path + "-wal")

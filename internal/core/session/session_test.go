@@ -1,0 +1,192 @@
+package session
+
+import (
+	"fmt"
+	"reflect"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/event"
+	"github.com/belay-run/belay/internal/core"
+	"github.com/belay-run/belay/internal/policy"
+)
+
+const stream = belay.StreamID("session/sess_1")
+
+// values compares commands and facts by what they hold.
+var values = cmp.Exporter(func(reflect.Type) bool { return true })
+
+var rules = belay.Ref{Digest: belay.DigestOf([]byte("rules")), Size: 5}
+
+// bench plays commands and keeps the log.
+type bench struct {
+	t   *testing.T
+	d   *Decider
+	log []event.Envelope
+}
+
+func newBench(t *testing.T) *bench { return &bench{t: t, d: New(stream)} }
+
+// try handles a command and folds what it gives.
+func (b *bench) try(c belay.Command) ([]core.Fact, []core.Send, error) {
+	b.t.Helper()
+	facts, sends, err := b.d.Handle(belay.Order{Principal: "user:ann", Session: "sess_1", Stream: stream, Command: c}, time.Time{})
+	for _, f := range facts {
+		e := event.Envelope{Stream: stream, Seq: b.d.s.Seq + 1, IDs: f.IDs, Data: f.Data}
+		b.d.Apply(e)
+		b.log = append(b.log, e)
+	}
+	return facts, sends, err
+}
+
+// do is a command that is taken.
+func (b *bench) do(c belay.Command) ([]event.Payload, []core.Send) {
+	b.t.Helper()
+	facts, sends, err := b.try(c)
+	if err != nil {
+		b.t.Fatalf("%s: %v", belay.CommandName(c), err)
+	}
+	var out []event.Payload
+	for _, f := range facts {
+		if f.IDs.Session != "sess_1" {
+			b.t.Errorf("%T is about %+v", f.Data, f.IDs)
+		}
+		out = append(out, f.Data)
+	}
+	return out, sends
+}
+
+func (b *bench) create(allow ...string) []event.Payload {
+	b.t.Helper()
+	facts, sends := b.do(belay.CreateSession{Workspace: "/ws", Title: "fix it", Settings: belay.Settings{Provider: "scripted", Allow: allow}})
+	if len(sends) > 0 {
+		b.t.Errorf("creating a session sends %v", sends)
+	}
+	return facts
+}
+
+func gives(tool string) event.PolicyChanged {
+	return event.PolicyChanged{Kind: "grant", Op: "granted", Tool: tool, Tier: policy.TierUser, Scope: "session", By: "user:ann"}
+}
+
+// What was allowed beforehand is in the log with who allowed it.
+func TestASessionBeginsWithItsSettingsAndGrants(t *testing.T) {
+	b := newBench(t)
+	want := []event.Payload{
+		event.SessionCreated{Workspace: "/ws", Title: "fix it", Settings: belay.Settings{Provider: "scripted", Allow: []string{"exec", "edit"}}},
+		gives("exec"), gives("edit"),
+	}
+	if d := cmp.Diff(want, b.create("exec", "edit"), values); d != "" {
+		t.Errorf("facts (-want +got):\n%s", d)
+	}
+	if facts, _ := b.do(belay.CreateSession{Workspace: "/other"}); facts != nil || b.d.s.Workspace != "/ws" {
+		t.Errorf("creating it again gives %v", facts)
+	}
+}
+
+func TestASettingChangesAndAGrantIsGivenOnce(t *testing.T) {
+	b := newBench(t)
+	b.create("exec")
+	next := belay.Settings{Provider: "other", Mode: belay.ModePlan, Allow: []string{"exec", "edit"}}
+	facts, _ := b.do(belay.UpdateSession{Settings: next})
+	if d := cmp.Diff([]event.Payload{event.SessionUpdated{Settings: &next}, gives("edit")}, facts, values); d != "" {
+		t.Errorf("facts (-want +got):\n%s", d)
+	}
+	if d := cmp.Diff(next, b.d.s.Settings); d != "" || b.d.s.Title != "fix it" {
+		t.Errorf("settings (-want +got), title %q:\n%s", b.d.s.Title, d)
+	}
+}
+
+// Work opens its thread once and always makes a task.
+func TestWorkOpensTheThreadAndCreatesTheTask(t *testing.T) {
+	b := newBench(t)
+	b.create()
+	work := belay.SubmitWork{Thread: "thr_1", Task: "task_1", Turn: "turn_1", Text: belay.Content{Text: "do it"}, Rules: rules}
+	_, sends := b.do(work)
+	task := func(id belay.TaskID, turn belay.TurnID) core.Send {
+		return core.Send{To: id.Stream(), Command: belay.CreateTask{Objective: work.Text, Thread: "thr_1", Turn: turn, Rules: rules}}
+	}
+	want := []core.Send{{To: "thread/thr_1", Command: belay.OpenThread{Workspace: "/ws"}}, task("task_1", "turn_1")}
+	if d := cmp.Diff(want, sends, values); d != "" {
+		t.Errorf("sent (-want +got):\n%s", d)
+	}
+	if facts, sends := b.do(work); facts != nil || sends != nil {
+		t.Errorf("the same work again gives %v and sends %v", facts, sends)
+	}
+	work.Task, work.Turn = "task_2", "turn_2"
+	_, sends = b.do(work)
+	if d := cmp.Diff([]core.Send{task("task_2", "turn_2")}, sends, values); d != "" || b.d.s.Task != "task_2" {
+		t.Errorf("more work on the thread, newest task %s, sent (-want +got):\n%s", b.d.s.Task, d)
+	}
+}
+
+func TestWhatASessionRefuses(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		do   belay.Command
+		want belay.Code
+	}{
+		{"work for no session", belay.SubmitWork{Turn: "turn_1"}, belay.CodeNotFound},
+		{"settings of no session", belay.UpdateSession{}, belay.CodeNotFound},
+		{"a command of others", belay.CancelTask{}, belay.CodeBadCommand},
+	} {
+		b := newBench(t)
+		before, _ := b.d.Save()
+		facts, sends, err := b.try(c.do)
+		after, _ := b.d.Save()
+		if err == nil || belay.CodeOf(err) != c.want || facts != nil || sends != nil || string(before) != string(after) {
+			t.Errorf("%s: %v, %v, %v; want code %s and nothing else", c.name, facts, sends, err, c.want)
+		}
+	}
+}
+
+// The turns remembered are bounded, and folding on from a saved state is
+// folding it all.
+func TestASessionFoldsTheSameFromEveryCut(t *testing.T) {
+	b := newBench(t)
+	b.create("exec")
+	for i := range maxKnown + 10 {
+		b.do(belay.SubmitWork{Thread: belay.ThreadID(fmt.Sprint("thr_", i%3)), Task: belay.TaskID(fmt.Sprint("task_", i)), Turn: belay.TurnID(fmt.Sprint("turn_", i))})
+	}
+	b.do(belay.UpdateSession{Settings: belay.Settings{Provider: "other", Allow: []string{"edit"}}})
+	if n := len(b.d.s.Turns); n != maxKnown || len(b.d.s.Threads) != 3 {
+		t.Errorf("%d turns and %d threads are remembered", n, len(b.d.s.Threads))
+	}
+	want, _ := b.d.Save()
+	head := New(stream)
+	for cut := 0; cut <= len(b.log); cut++ {
+		if cut > 0 {
+			head.Apply(b.log[cut-1])
+		}
+		saved, err := head.Save()
+		if err != nil {
+			t.Fatal(err)
+		}
+		tail := New(stream)
+		if err := tail.Load(saved); err != nil {
+			t.Fatal(err)
+		}
+		for _, e := range b.log[cut:] {
+			tail.Apply(e)
+		}
+		if got, _ := tail.Save(); string(got) != string(want) {
+			t.Fatalf("from a state saved at %d: %s\nwant %s", cut, got, want)
+		}
+	}
+}
+
+// Folding is total: every type can come along.
+func TestASessionFoldsAnything(t *testing.T) {
+	for _, typ := range event.Types() {
+		p, err := event.Decode(typ.Name, typ.Version, []byte(`{}`))
+		if err != nil {
+			t.Fatalf("%s: %v", typ.Name, err)
+		}
+		b := newBench(t)
+		b.create()
+		b.d.Apply(event.Envelope{Stream: stream, Seq: b.d.s.Seq + 1, Data: p})
+	}
+}
