@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/event"
 	"github.com/belay-run/belay/internal/core/thread"
 	"github.com/belay-run/belay/internal/engine"
 	"github.com/belay-run/belay/internal/model"
@@ -208,4 +209,82 @@ func (r *rig) size() (n int64) {
 		return nil
 	})
 	return n
+}
+
+// BenchmarkMillion opens a store whose thread has a million facts and comes to
+// its state: from the cache, and by folding everything.
+func BenchmarkMillion(b *testing.B) {
+	const facts = 1_000_000
+	r := newRig(b, 2000)
+	if err := r.session(b.Context(), "s"); err != nil {
+		b.Fatal(err)
+	}
+	from := belay.ThreadID("thr_s").Stream()
+	var turn []event.Envelope // one turn of 2,000 steps, to be repeated
+	for e, err := range r.db.Read(b.Context(), from, 1) {
+		if err != nil {
+			b.Fatal(err)
+		}
+		turn = append(turn, e)
+	}
+	to := belay.ThreadID("thr_long").Stream()
+	epoch, err := r.db.Claim(b.Context(), "sess_long", store.ThisProcess(), time.Hour)
+	if err != nil {
+		b.Fatal(err)
+	}
+	d, version, _ := engine.NewDecider(to)
+	var seq int64
+	for batch := []event.Envelope(nil); seq < facts; {
+		for _, e := range turn {
+			seq++
+			e.Stream, e.Seq, e.IDs.Session, e.IDs.Thread = to, seq, "sess_long", "thr_long"
+			d.Apply(e)
+			if batch = append(batch, e); len(batch) < 500 {
+				continue
+			}
+			state, _ := d.Save()
+			sb := store.Batch{Session: "sess_long", Stream: to, After: seq - int64(len(batch)), Epoch: epoch, Events: batch, State: &store.State{Seq: seq, Version: version, Data: state}}
+			if _, err := r.db.Append(b.Context(), sb); err != nil {
+				b.Fatal(err)
+			}
+			batch = nil
+		}
+	}
+	if err := r.db.Close(); err != nil {
+		b.Fatal(err)
+	}
+	var open, cached time.Duration
+	n := 0
+	for b.Loop() {
+		n++
+		begun := time.Now()
+		db, err := sqlite.Open(b.Context(), r.dir, sqlite.Options{})
+		if err != nil {
+			b.Fatal(err)
+		}
+		open += time.Since(begun)
+		if _, _, _, err := engine.Load(b.Context(), db, to); err != nil {
+			b.Fatal(err)
+		}
+		cached += time.Since(begun)
+		db.Close()
+	}
+	b.ReportMetric(ms(open/time.Duration(n)), "open-ms")
+	b.ReportMetric(ms(cached/time.Duration(n)), "resume-ms")
+	db, err := sqlite.Open(b.Context(), r.dir, sqlite.Options{ReadOnly: true})
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer db.Close()
+	begun, last := time.Now(), int64(0)
+	fresh, _, _ := engine.NewDecider(to)
+	for e, err := range db.Read(b.Context(), to, 0) {
+		if err != nil {
+			b.Fatal(err)
+		}
+		fresh.Apply(e)
+		last = e.Seq
+	}
+	b.ReportMetric(time.Since(begun).Seconds(), "fold-all-s")
+	b.ReportMetric(float64(last), "facts")
 }
