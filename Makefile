@@ -47,7 +47,7 @@ kill: ## a real process, really killed at every point
 	BELAY_KILL=full $(TEST) -count=1 -timeout 30m -run Kill ./internal/cli ./script/kill $(SUM)
 
 faults: ## disks and system calls that fail
-	$(TEST) -count=1 -run Fault ./internal/store/sqlite $(SUM)
+	BELAY_FAULTS=full $(TEST) -count=1 -timeout 30m -run Fault ./internal/store/sqlite $(SUM)
 
 bench: ## benchmarks with memory; RUN=regexp picks some
 	go test -run '^$$' -bench '$(RUN)' -benchmem ./...

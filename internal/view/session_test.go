@@ -121,6 +121,26 @@ func TestAnEndClosesWhatWasAsked(t *testing.T) {
 	}
 }
 
+// A turn that never began ends beside the running one, which goes on and waits on.
+func TestATurnThatNeverBeganLeavesTheRunningOneAlone(t *testing.T) {
+	row := after(t, "action.required")
+	asked, running := len(row.Actions), row.Turn().ID
+	ids := belay.IDs{Session: "sess_1", Thread: "thr_1", Turn: "turn_9"}
+	for i, p := range []event.Payload{event.TurnSubmitted{}, event.TurnFailed{Outcome: belay.Cancelled, Code: "INTERRUPTED", Reason: "not any more"}} {
+		view.Apply(&row, store.Record{Position: store.Position(100 + i), Event: event.Envelope{Stream: "thread/thr_1", Time: t0, IDs: ids, Data: p}})
+	}
+	if turn := row.Turn(); asked == 0 || len(row.Actions) != asked || turn.ID != running || turn.Outcome != "" {
+		t.Errorf("got %s", text(row))
+	}
+	for _, th := range row.Threads {
+		for _, q := range th.Queue {
+			if q.ID == "turn_9" {
+				t.Errorf("it still waits: %s", text(row))
+			}
+		}
+	}
+}
+
 func TestFilesAreTheNetEffect(t *testing.T) {
 	for _, c := range []struct{ ops, want string }{
 		{"a created", "a created"},

@@ -318,7 +318,7 @@ func (t *Turn) refusedAgain(c *Call) {
 }
 
 func (s *State) end(o belay.Outcome, reason string) {
-	s.Prev = &Ended{s.Turn.Turn, o, reason}
+	s.Prev = &Ended{Run: s.Turn.Run, Turn: s.Turn.Turn, Outcome: o, Reason: reason}
 	s.Turn = nil
 }
 

@@ -81,13 +81,18 @@ func TestNoFactIsTooLong(t *testing.T) {
 		},
 		"an answer": func(w *world) {
 			w.do(`model ask_user{"question":"which?"}`)
+			w.do("answer act1 " + heavy(3000))
+			if w.d.s.Turn.Step.Calls[0].Over {
+				w.t.Error("an answer that is too long is taken")
+			}
 			w.do("answer act1 " + heavy(600))
 		},
 		"the reason of an interrupt": func(w *world) {
 			w.do("submit t2")
-			w.do("interrupt " + heavy(2000) + " turn=t2")
-			w.do("interrupt " + heavy(2000))
-			w.do("fail cancelled")
+			w.do("interrupt " + heavy(3000) + " turn=t2")
+			w.do("interrupt " + heavy(2400))
+			w.add([]core.Fact{w.d.s.fact(event.ModelFailed{Attempt: 1, Partial: heavy(1300), Problem: event.Problem{Class: "cancelled"}})}, nil)
+			w.settle()
 		},
 		"many failures": func(w *world) {
 			var calls []event.ModelCall
@@ -191,5 +196,27 @@ func TestANoStandsUnderLaxerRules(t *testing.T) {
 	}
 	if end.Problem.Class != "denied" || !strings.Contains(end.Problem.Message, "not this file") {
 		t.Errorf("the call ended with %+v", end.Problem)
+	}
+}
+
+// A task whose turn id the thread has used before is told so: it would wait for ever.
+func TestAUsedTurnIDEndsTheAttempt(t *testing.T) {
+	w := newWorld(t)
+	w.do("open")
+	w.do("submit t1")
+	order := func(task belay.TaskID, run belay.RunID) belay.Order {
+		return belay.Order{ID: "cmd_2", Principal: "stream:x", Session: "sess_1", Stream: stream,
+			Command: belay.SubmitTurn{Turn: "t1", Kind: belay.TurnUser, Task: task, Run: run, Rules: w.keepRules()}}
+	}
+	if facts, sends, err := w.d.Handle(order("task_1", "run_1"), w.now); len(facts)+len(sends) != 0 || err != nil {
+		t.Errorf("the same turn told again: %v %v %v", facts, sends, err)
+	}
+	_, sends, err := w.d.Handle(order("task_2", "run_2"), w.now)
+	if err != nil || len(sends) != 1 {
+		t.Fatalf("another attempt: %v %v", sends, err)
+	}
+	end, ok := sends[0].Command.(belay.EndAttempt)
+	if !ok || sends[0].To != "task/task_2" || end.Run != "run_2" || end.Outcome != belay.Failed {
+		t.Errorf("sent %+v", sends[0])
 	}
 }

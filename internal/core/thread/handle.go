@@ -49,7 +49,7 @@ func (s *State) submit(o belay.Order, c belay.SubmitTurn) ([]core.Fact, []core.S
 		return nil, nil, belay.Errorf(belay.CodeBadState, "the thread isn't open")
 	}
 	if slices.Contains(s.Known, c.Turn) {
-		return nil, nil, nil
+		return s.repeated(c)
 	}
 	busy := len(s.Queue) >= maxQueue
 	if busy && c.Task == "" {
@@ -63,6 +63,20 @@ func (s *State) submit(o belay.Order, c belay.SubmitTurn) ([]core.Fact, []core.S
 	// Its task waits for an end, so it gets one.
 	f, send := s.endQueued(Queued{Turn: c.Turn, Task: c.Task, Run: c.Run}, belay.Failed, "BUSY", "too many turns wait already")
 	return append(fs, f), send, nil
+}
+
+// repeated answers a turn id that the thread knows: the same turn told again
+// changes nothing; another attempt under a used id is told that it won't run.
+func (s *State) repeated(c belay.SubmitTurn) ([]core.Fact, []core.Send, error) {
+	same := s.Turn != nil && s.Turn.Turn == c.Turn && s.Turn.Run == c.Run ||
+		slices.ContainsFunc(s.Queue, func(q Queued) bool { return q.Turn == c.Turn && q.Run == c.Run })
+	if same || c.Task == "" || s.Prev != nil && s.Prev.Turn == c.Turn && s.Prev.Run == c.Run {
+		return nil, nil, nil
+	}
+	reason := "the turn id " + string(c.Turn) + " was used before in this thread"
+	ids := belay.IDs{Session: s.Session, Thread: s.Thread, Turn: c.Turn}
+	return []core.Fact{{IDs: ids, Data: event.RuntimeWarning{Code: "TURN_ID_USED", Message: reason}}},
+		[]core.Send{{To: c.Task.Stream(), Command: belay.EndAttempt{Run: c.Run, Turn: c.Turn, Outcome: belay.Failed, Reason: reason}}}, nil
 }
 
 // endQueued ends a turn that never began.

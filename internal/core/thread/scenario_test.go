@@ -365,7 +365,13 @@ func (w *world) settle() {
 			continue
 		}
 		for _, e := range rd.Effects {
-			fmt.Fprintf(&w.out, "  want %s\n", w.short(e.Key()))
+			expect := ""
+			if e, ok := e.(core.RunTool); ok {
+				for path, digest := range e.Expect {
+					expect = " if " + path + " is " + digest
+				}
+			}
+			fmt.Fprintf(&w.out, "  want %s%s\n", w.short(e.Key()), expect)
 		}
 		if !rd.Wake.IsZero() {
 			fmt.Fprintf(&w.out, "  wake in %s\n", rd.Wake.Sub(w.now))

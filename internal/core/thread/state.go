@@ -59,6 +59,7 @@ type Queued struct {
 
 // Ended is a turn that ended.
 type Ended struct {
+	Run     belay.RunID   `json:"run,omitempty"`
 	Turn    belay.TurnID  `json:"turn"`
 	Outcome belay.Outcome `json:"outcome"`
 	Reason  string        `json:"reason,omitempty"`

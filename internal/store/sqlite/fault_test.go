@@ -294,6 +294,9 @@ func TestFaultEveryCallThatWritesOrSyncs(t *testing.T) {
 		if acked := base.survived(t, "no fault"); acked != faultWorkers*faultAppends {
 			t.Fatalf("without a fault: %d facts acknowledged", acked)
 		}
+		if opened := regexp.MustCompile(fmt.Sprintf(`(?m)^%d +fsync\(\d+<[^>]*/tenants/default>`, base.main)); call == "fsync" && !opened.Match(base.trace) {
+			t.Errorf("the directory isn't synced when the store is opened:\n%s", base.trace)
+		}
 		most := 0
 		for tid, n := range counts {
 			if tid != base.main && tid != base.writer {
