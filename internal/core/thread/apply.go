@@ -23,7 +23,7 @@ func (d *Decider) Apply(e event.Envelope) {
 		}
 	case event.TurnSubmitted:
 		s.Queue = append(s.Queue, Queued{Turn: e.IDs.Turn, Kind: p.Kind, Task: e.IDs.Task, Run: e.IDs.Run, Rules: p.Rules})
-		s.Known = keep(append(s.Known, e.IDs.Turn), maxKnown)
+		s.Known = keep(append(s.Known, Known{e.IDs.Turn, e.IDs.Run}), maxKnown)
 	case event.TurnStarted:
 		s.begin(e, p)
 	case event.TurnFailed:
@@ -318,7 +318,7 @@ func (t *Turn) refusedAgain(c *Call) {
 }
 
 func (s *State) end(o belay.Outcome, reason string) {
-	s.Prev = &Ended{Run: s.Turn.Run, Turn: s.Turn.Turn, Outcome: o, Reason: reason}
+	s.Prev = &Ended{Turn: s.Turn.Turn, Outcome: o, Reason: reason}
 	s.Turn = nil
 }
 

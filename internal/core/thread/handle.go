@@ -48,7 +48,7 @@ func (s *State) submit(o belay.Order, c belay.SubmitTurn) ([]core.Fact, []core.S
 	if !s.Open {
 		return nil, nil, belay.Errorf(belay.CodeBadState, "the thread isn't open")
 	}
-	if slices.Contains(s.Known, c.Turn) {
+	if slices.ContainsFunc(s.Known, func(k Known) bool { return k.Turn == c.Turn }) {
 		return s.repeated(c)
 	}
 	busy := len(s.Queue) >= maxQueue
@@ -68,9 +68,7 @@ func (s *State) submit(o belay.Order, c belay.SubmitTurn) ([]core.Fact, []core.S
 // repeated answers a turn id that the thread knows: the same turn told again
 // changes nothing; another attempt under a used id is told that it won't run.
 func (s *State) repeated(c belay.SubmitTurn) ([]core.Fact, []core.Send, error) {
-	same := s.Turn != nil && s.Turn.Turn == c.Turn && s.Turn.Run == c.Run ||
-		slices.ContainsFunc(s.Queue, func(q Queued) bool { return q.Turn == c.Turn && q.Run == c.Run })
-	if same || c.Task == "" || s.Prev != nil && s.Prev.Turn == c.Turn && s.Prev.Run == c.Run {
+	if c.Task == "" || slices.Contains(s.Known, Known{c.Turn, c.Run}) {
 		return nil, nil, nil
 	}
 	reason := "the turn id " + string(c.Turn) + " was used before in this thread"

@@ -41,7 +41,7 @@ type State struct {
 	Queue    []Queued       `json:"queue,omitempty"`
 	Turn     *Turn          `json:"turn,omitempty"`
 	Prev     *Ended         `json:"prev,omitempty"` // the turn that ended last
-	Known    []belay.TurnID `json:"known,omitempty"`
+	Known    []Known        `json:"known,omitempty"`
 	Grants   []policy.Grant `json:"grants,omitempty"` // given by answers
 	Files    seen           `json:"files,omitzero"`
 	Answers  []Answer       `json:"answers,omitempty"`
@@ -57,9 +57,14 @@ type Queued struct {
 	Rules belay.Ref      `json:"rules"`
 }
 
+// Known is a turn that was submitted, and for which attempt.
+type Known struct {
+	Turn belay.TurnID `json:"turn"`
+	Run  belay.RunID  `json:"run,omitempty"`
+}
+
 // Ended is a turn that ended.
 type Ended struct {
-	Run     belay.RunID   `json:"run,omitempty"`
 	Turn    belay.TurnID  `json:"turn"`
 	Outcome belay.Outcome `json:"outcome"`
 	Reason  string        `json:"reason,omitempty"`
