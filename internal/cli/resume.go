@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"slices"
+	"time"
 
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/event"
@@ -63,12 +64,8 @@ func (w *work) find(ctx context.Context, id string, last bool) (*session.State, 
 	if err != nil {
 		return nil, err
 	}
-	owner, err := w.store.OwnerOf(ctx, sid)
-	if err != nil {
+	if err := w.free(ctx, sid); err != nil {
 		return nil, err
-	}
-	if owner != nil {
-		return nil, &store.OwnedError{Session: sid, Owner: *owner}
 	}
 	if w.from, err = w.store.End(ctx); err != nil {
 		return nil, err
@@ -87,6 +84,25 @@ func (w *work) find(ctx context.Context, id string, last bool) (*session.State, 
 		return nil, err
 	}
 	return s, nil
+}
+
+// free waits a moment for a process that only brings the session a command; one
+// that drives it keeps it.
+func (w *work) free(ctx context.Context, sid belay.SessionID) error {
+	for try := 0; ; try++ {
+		owner, err := w.store.OwnerOf(ctx, sid)
+		if owner == nil || err != nil {
+			return err
+		}
+		if try == 10 {
+			return &store.OwnedError{Session: sid, Owner: *owner}
+		}
+		select {
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		case <-time.After(50 * time.Millisecond):
+		}
+	}
 }
 
 // sessionID is a session of the store by its id, the beginning of it, or as

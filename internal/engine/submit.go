@@ -35,22 +35,30 @@ func (e *Engine) Submit(ctx context.Context, o belay.Order) (Answer, error) {
 	if err := e.c.Store.Enqueue(ctx, e.scrubOrder(o)); err != nil {
 		return Answer{}, err
 	}
+	return e.answer(ctx, from, o)
+}
+
+// push makes somebody look at the command: the session's drive in this process,
+// or this process itself when nobody else has the session. A live owner finds
+// it by itself, unless it is just giving the session back: so it is tried again.
+func (e *Engine) push(ctx context.Context, o belay.Order) error {
 	e.mu.Lock()
 	mine := e.owned[o.Session] != nil
 	e.mu.Unlock()
 	if mine {
 		e.notify(o.Session, o.Stream)
-	} else if err := e.handleHere(ctx, o.Session); err != nil {
-		if _, live := errors.AsType[*store.OwnedError](err); !live {
-			return Answer{}, err
-		}
+		return nil
 	}
-	return e.answer(ctx, from, o)
+	err := e.handleHere(ctx, o.Session)
+	if _, live := errors.AsType[*store.OwnedError](err); live {
+		return nil
+	}
+	return err
 }
 
 // handleHere claims a session, lets its streams handle their commands without
 // starting effects, and gives it back.
-func (e *Engine) handleHere(ctx context.Context, id belay.SessionID) error {
+func (e *Engine) handleHere(ctx context.Context, id belay.SessionID) (err error) {
 	own, err := e.claim(ctx, id)
 	if err != nil {
 		return err
@@ -84,6 +92,11 @@ func (e *Engine) answer(ctx context.Context, from store.Position, o belay.Order)
 	var a Answer
 	for {
 		changed := e.c.Store.Changed(ctx)
+		if e.waits(ctx, o) {
+			if err := e.push(ctx, o); err != nil {
+				return a, err
+			}
+		}
 		for r, err := range e.c.Store.Scan(ctx, from) {
 			if err != nil {
 				return a, err
@@ -102,6 +115,7 @@ func (e *Engine) answer(ctx context.Context, from store.Position, o belay.Order)
 		}
 		select {
 		case <-changed:
+		case <-time.After(watchEvery): // an owner that leaves commits nothing that could be seen
 		case <-deadline.C:
 			a.Pending = true
 			return a, nil
