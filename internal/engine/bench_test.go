@@ -181,8 +181,9 @@ func BenchmarkMany(b *testing.B) {
 				var wg sync.WaitGroup
 				for range sessions {
 					n++
+					who := fmt.Sprint("s", n)
 					wg.Go(func() {
-						if err := r.session(b.Context(), fmt.Sprint("s", n)); err != nil {
+						if err := r.session(b.Context(), who); err != nil {
 							b.Error(err)
 						}
 					})
