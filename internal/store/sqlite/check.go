@@ -110,6 +110,9 @@ func (db *DB) checkTail(ctx context.Context) error {
 			return err
 		}
 		for i := range part {
+			if part[i].pos <= after {
+				return outOfOrder(db.path)
+			}
 			after = part[i].pos
 			if buf, err = db.checkLink(ctx, &part[i], buf); err != nil {
 				return err

@@ -79,7 +79,12 @@ func (c *tally) String() string {
 // check wants damage to be told with its place, or to have changed nothing.
 func (s *subject) check(t *testing.T, against []store.Head, c *tally, what string) {
 	t.Helper()
-	r, err := Verify(t.Context(), s.dir, VerifyOptions{Against: against})
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	r, err := Verify(ctx, s.dir, VerifyOptions{Against: against})
+	if ctx.Err() != nil {
+		t.Fatalf("%s: it doesn't end", what)
+	}
 	if err != nil {
 		if e, ok := errors.AsType[*belay.Error](err); !ok || e.Where == "" {
 			t.Errorf("%s: an error without a place: %v", what, err)
@@ -110,7 +115,7 @@ func (s *subject) check(t *testing.T, against []store.Head, c *tally, what strin
 	if len(r.Warnings) > 0 {
 		c.warned++
 	}
-	if after, err := dumpOf(t.Context(), s.dir); err != nil || !bytes.Equal(s.dump, after) {
+	if after, err := dumpOf(ctx, s.dir); err != nil || !bytes.Equal(s.dump, after) {
 		t.Errorf("%s: called whole, but the dump differs (%v) %s", what, err, firstDifference(s.dump, after))
 	}
 }

@@ -206,6 +206,10 @@ func (db *DB) Scan(ctx context.Context, after store.Position) iter.Seq2[store.Re
 				return
 			}
 			for i := range part {
+				if store.Position(part[i].pos) <= after { // it would never end
+					yield(store.Record{}, outOfOrder(db.path))
+					return
+				}
 				after = store.Position(part[i].pos)
 				rec, err := db.record(ctx, &part[i])
 				if !yield(rec, err) || err != nil {
@@ -215,6 +219,8 @@ func (db *DB) Scan(ctx context.Context, after store.Position) iter.Seq2[store.Re
 		}
 	}
 }
+
+func outOfOrder(where string) error { return store.Damaged(where, "rows are out of order") }
 
 func (db *DB) record(ctx context.Context, e *eventRow) (rec store.Record, err error) {
 	rec.Position = store.Position(e.pos)

@@ -192,20 +192,19 @@ func (v *verification) each(ctx context.Context, query string, args []any, row f
 }
 
 // pages runs a query that takes its rows after a number, portion by portion.
-// row returns the number that its row has.
+// row returns the number that its row has. In a damaged tree the numbers may
+// go back: then it would never end.
 func (v *verification) pages(ctx context.Context, query string, portion int, row func(*sql.Rows) (int64, error)) error {
-	after, first := int64(0), true
-	for n := portion; n == portion; first = false {
+	query = fmt.Sprintf("%s LIMIT %d", query, portion)
+	last := int64(-1 << 63)
+	for n := portion; n == portion; {
 		n = 0
-		last := after
-		op := ">?"
-		if first {
-			op = ">=?" // damage may have made a number negative or zero
-			last = -1 << 63
-		}
-		err := v.each(ctx, fmt.Sprintf(query, op, portion), []any{last}, func(rows *sql.Rows) (err error) {
-			n++
-			after, err = row(rows)
+		err := v.each(ctx, query, []any{last}, func(rows *sql.Rows) error {
+			number, err := row(rows)
+			if err == nil && number <= last {
+				err = errOrder
+			}
+			n, last = n+1, number
 			return err
 		})
 		if err != nil {
@@ -214,6 +213,8 @@ func (v *verification) pages(ctx context.Context, query string, portion int, row
 	}
 	return nil
 }
+
+var errOrder = errors.New("its rows are out of order")
 
 // content is the size of a content, or false when the store doesn't have it.
 func (v *verification) content(ctx context.Context, d [32]byte) (size int64, found bool, err error) {
@@ -260,7 +261,7 @@ func (v *verification) ref(ctx context.Context, place string, r belay.Ref) error
 }
 
 func (v *verification) blobRows(ctx context.Context) error {
-	return v.pages(ctx, "SELECT id, digest, data FROM blobs WHERE id%s ORDER BY id LIMIT %d", 64, func(rows *sql.Rows) (id int64, err error) {
+	return v.pages(ctx, "SELECT id, digest, data FROM blobs WHERE id>? ORDER BY id", 64, func(rows *sql.Rows) (id int64, err error) {
 		var digest, data []byte
 		if err := rows.Scan(&id, &digest, &data); err != nil {
 			return id, err

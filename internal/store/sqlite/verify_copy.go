@@ -10,6 +10,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"slices"
 	"syscall"
 	"time"
 
@@ -38,14 +39,22 @@ func newSnapshot(ctx context.Context, dir, temp string) (s *snapshot, err error)
 		return nil, unreadable(temp, err)
 	}
 	s = &snapshot{dir: to, path: filepath.Join(to, "belay.db")}
+	var before []Problem
 	for n := range copies {
 		if n > 0 {
 			time.Sleep(time.Duration(n) * 10 * time.Millisecond) // a writer needs no longer for one commit
 		}
 		var whole bool
-		if whole, err = s.take(ctx, Path(dir)); err != nil || whole {
+		if whole, err = s.take(ctx, Path(dir)); err != nil {
 			break
 		}
+		// A frame that looks torn may be one that was just being written, so
+		// what is wrong with the log must be so twice.
+		found := s.wal.problems
+		if whole && (len(found) == 0 || slices.Equal(found, before)) {
+			break
+		}
+		before = found
 		err = belay.Errorf(belay.CodeStoreBusy, "the store is written faster than it can be copied").At(Path(dir)).
 			WithHint("repeat the command when less is going on")
 	}
@@ -61,6 +70,7 @@ func (s *snapshot) remove() error { return os.RemoveAll(s.dir) }
 type state struct {
 	header [walHeaderBytes]byte // changes when the log begins anew
 	log    int64                // its size
+	wrote  time.Time            // to it
 	time   time.Time            // the database file's
 }
 
@@ -81,7 +91,7 @@ func look(path string) (s state, err error) {
 	if info, err = f.Stat(); err != nil {
 		return s, err
 	}
-	s.log = info.Size()
+	s.log, s.wrote = info.Size(), info.ModTime()
 	_, err = io.ReadFull(f, s.header[:])
 	if err == io.EOF || errors.Is(err, io.ErrUnexpectedEOF) {
 		err = nil
@@ -126,7 +136,6 @@ func (s *snapshot) take(ctx context.Context, path string) (whole bool, err error
 		return false, unreadable(path, err)
 	}
 	changed := before.header != after.header || before.log == 0 && before.time != after.time
-	// A tail that looks torn may be one that was just being written.
 	return !changed && (len(s.wal.problems) == 0 || before == after), nil
 }
 

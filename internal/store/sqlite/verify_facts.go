@@ -44,7 +44,7 @@ func (v *verification) stream(ctx context.Context, s *streamRow) error {
 			var e eventRow
 			if err := rows.Scan(&e.pos, &e.stream, &e.row.Seq, &e.row.Time, &e.typ, &e.row.Version, &e.row.Requires,
 				&e.row.IDs, &e.row.Refs, &e.row.Data, &e.hash); err != nil {
-				return fmt.Errorf("%s: after fact %d: %w", s.name, c.seq+int64(len(part)), err)
+				return fmt.Errorf("after fact %d: %w", c.seq+int64(len(part)), err)
 			}
 			part = append(part, e)
 			return nil
@@ -65,6 +65,9 @@ func (v *verification) stream(ctx context.Context, s *streamRow) error {
 
 func (v *verification) fact(ctx context.Context, c *chain, e *eventRow) error {
 	place := store.RowName(c.s.name, e.row.Seq)
+	if e.row.Seq <= c.seq {
+		return fmt.Errorf("after fact %d: %w", c.seq, errOrder)
+	}
 	if e.row.Seq != c.seq+1 {
 		v.settle(c, nil)
 		v.problem(store.RowName(c.s.name, c.seq+1), "facts up to %d are not there", e.row.Seq-1)

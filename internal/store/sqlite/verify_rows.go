@@ -62,6 +62,9 @@ func (v *verification) streams(ctx context.Context) error {
 			if err := rows.Scan(&s.id, &s.session, &s.seq, &s.time, &hash, &s.runnable, &s.wake, &sum, &s.name); err != nil {
 				return err
 			}
+			if s.id <= after {
+				return errOrder
+			}
 			after = s.id
 			if s.load(hash, sum) != nil {
 				v.problem("streams/"+string(s.name), "its row isn't what was written")
@@ -73,8 +76,10 @@ func (v *verification) streams(ctx context.Context) error {
 			return err
 		}
 		for i := range part {
-			if err := v.stream(ctx, &part[i]); err != nil {
+			if err := v.stream(ctx, &part[i]); ctx.Err() != nil {
 				return err
+			} else if err != nil { // the other streams may be whole
+				v.problem("streams/"+string(part[i].name), "it can't be read: %v", err)
 			}
 		}
 		if len(part) < 512 {
@@ -112,7 +117,7 @@ func (v *verification) orphans(ctx context.Context) error {
 func (v *verification) inbox(ctx context.Context) error {
 	var refs []namedRef
 	err := v.pages(ctx, "SELECT i.num, coalesce(s.name,''), coalesce(s.session,''), i.id, i.principal, i.time, i.name, i.body, i.sum, "+
-		"EXISTS (SELECT 1 FROM commands c WHERE c.id=i.id) FROM inbox i LEFT JOIN streams s ON s.id=i.stream WHERE i.num%s ORDER BY i.num LIMIT %d", portion,
+		"EXISTS (SELECT 1 FROM commands c WHERE c.id=i.id) FROM inbox i LEFT JOIN streams s ON s.id=i.stream WHERE i.num>? ORDER BY i.num", portion,
 		func(rows *sql.Rows) (num int64, err error) {
 			var o belay.Order
 			p := packedOrder{o: &o}
@@ -178,7 +183,7 @@ func (v *verification) owners(ctx context.Context) error {
 // states are a cache: a bad one costs the time to fold the stream again.
 func (v *verification) states(ctx context.Context) error {
 	return v.pages(ctx, "SELECT t.stream, coalesce(s.name,''), coalesce(s.seq,0), t.seq, t.version, t.data, t.sum FROM states t LEFT JOIN streams s ON s.id=t.stream "+
-		"WHERE t.stream%s ORDER BY t.stream LIMIT %d", 64, func(rows *sql.Rows) (id int64, err error) {
+		"WHERE t.stream>? ORDER BY t.stream", 64, func(rows *sql.Rows) (id int64, err error) {
 		var name belay.StreamID
 		var st store.State
 		var last, sum int64

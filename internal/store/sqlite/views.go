@@ -102,14 +102,14 @@ func (db *DB) ViewRows(ctx context.Context, view string) iter.Seq2[string, []byt
 				return // the interface has no place for it: a view is rebuilt, not trusted
 			}
 			for _, r := range part {
-				if !yield(r.key, r.data) {
-					return
+				if r.key < from || !yield(r.key, r.data) {
+					return // out of order is damage, and would never end
 				}
+				from = r.key + "\x00" // the next possible key
 			}
 			if len(part) < portion {
 				return
 			}
-			from = part[len(part)-1].key + "\x00" // the next possible key
 		}
 	}
 }
