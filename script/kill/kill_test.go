@@ -7,8 +7,10 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -118,6 +120,7 @@ func interrupted(t *testing.T, at int) (cancelled bool) {
 	reached := filepath.Join(m.dir, "reached")
 	stop := make(chan struct{})
 	done := make(chan struct{})
+	var f *follower
 	go func() {
 		defer close(done)
 		for {
@@ -127,6 +130,7 @@ func interrupted(t *testing.T, at int) (cancelled bool) {
 			case <-time.After(time.Millisecond):
 			}
 			if _, err := os.Stat(reached); err == nil {
+				f = m.follow()
 				m.run(nil, "sessions", "interrupt", "--last") // refused when nothing runs any more
 				return
 			}
@@ -145,7 +149,7 @@ func interrupted(t *testing.T, at int) (cancelled bool) {
 	default:
 		t.Errorf("interrupted at %d: exit %d\n%s", at, e.exit, e.out)
 	}
-	m.followed(t)
+	m.followed(t, f)
 	runs, _ := os.ReadFile(filepath.Join(m.ws, "effects.log"))
 	if n := bytes.Count(runs, []byte("\n")); n > 1 {
 		t.Errorf("interrupted at %d: the at-most-once call ran %d times", at, n)
@@ -153,12 +157,64 @@ func interrupted(t *testing.T, at int) (cancelled bool) {
 	return cancelled
 }
 
-// followed reads the session's facts as a client would and looks for gaps.
-func (m *machine) followed(t *testing.T) {
+// follower is a process that prints the session's facts as they come.
+type follower struct {
+	cmd *exec.Cmd
+	out lockedBuffer
+}
+
+type lockedBuffer struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (l *lockedBuffer) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.Write(p)
+}
+
+func (l *lockedBuffer) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.String()
+}
+
+func (m *machine) follow() *follower {
+	f := &follower{cmd: m.command(nil, "events", "--follow", "--json")}
+	f.cmd.Stdout = &f.out
+	if err := f.cmd.Start(); err != nil {
+		m.t.Error(err)
+		return nil
+	}
+	return f
+}
+
+// saw waits until the follower has printed as much as there is, and ends it.
+func (f *follower) saw(all string) string {
+	for range 400 {
+		if len(f.out.String()) >= len(all) {
+			break
+		}
+		time.Sleep(5 * time.Millisecond)
+	}
+	f.cmd.Process.Kill()
+	f.cmd.Wait()
+	return f.out.String()
+}
+
+// followed reads the session's facts as a client would and looks for gaps. A
+// process that followed since some point in the middle must have seen the same.
+func (m *machine) followed(t *testing.T, f *follower) {
 	t.Helper()
 	e := m.run(nil, "events", "--json")
 	if e.exit != 0 {
 		t.Errorf("events: exit %d\n%s", e.exit, e.out)
+	}
+	if f != nil {
+		if got := f.saw(e.out); got != e.out {
+			t.Errorf("the follower saw %d bytes, the log has %d:\n%s", len(got), len(e.out), got)
+		}
 	}
 	next := map[belay.StreamID]int64{}
 	lines := bufio.NewScanner(strings.NewReader(e.out))
