@@ -68,9 +68,11 @@ type rig struct {
 	dir string
 }
 
-func newRig(b *testing.B, steps int) *rig {
+func newRig(b *testing.B, steps int) *rig { return newRigIn(b, b.TempDir(), steps) }
+
+func newRigIn(b *testing.B, dir string, steps int) *rig {
 	b.Helper()
-	r := &rig{dir: b.TempDir(), m: &metronome{steps: steps, asked: map[string][]time.Time{}, ended: map[string][]time.Time{}}}
+	r := &rig{dir: dir, m: &metronome{steps: steps, asked: map[string][]time.Time{}, ended: map[string][]time.Time{}}}
 	look := pure("look", func(_ context.Context, c tool.Call) (tool.Result, error) {
 		return tool.Result{Text: "seen " + string(c.Args) + " and some text of what there is to see in it, as a small file or the answer of a search would have"}, nil
 	})
@@ -167,6 +169,33 @@ func BenchmarkStep(b *testing.B) {
 			b.ReportMetric(float64(r.size()-size)/total, "B/step")
 			b.ReportMetric(float64(b.Elapsed().Microseconds())/total, "µs/step")
 		})
+	}
+}
+
+// BenchmarkOwnTime is the same on a file system without a disk: what the
+// runtime itself takes for a step, at steps 10, 100, 190, 1,000 and 2,000.
+func BenchmarkOwnTime(b *testing.B) {
+	dir, err := os.MkdirTemp("/dev/shm", "belay-bench-")
+	if err != nil {
+		b.Skipf("needs: shm (%v)", err)
+	}
+	defer os.RemoveAll(dir)
+	r := newRigIn(b, dir, 2000)
+	n := 0
+	for b.Loop() {
+		n++
+		if err := r.session(b.Context(), fmt.Sprint("s", n)); err != nil {
+			b.Fatal(err)
+		}
+	}
+	for _, at := range []int{10, 100, 190, 1000, 1950} {
+		var took []time.Duration
+		for i := range n {
+			g := r.m.gaps(fmt.Sprint("s", i+1))
+			took = append(took, g[max(at-50, 0):min(at+50, len(g))]...)
+		}
+		b.ReportMetric(ms(quantile(took, 0.5)), fmt.Sprintf("p50@%d-ms", at))
+		b.ReportMetric(ms(quantile(took, 0.99)), fmt.Sprintf("p99@%d-ms", at))
 	}
 }
 
