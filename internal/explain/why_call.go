@@ -133,7 +133,7 @@ func (c *call) advise(a *Answer) {
 		c.adviseAfterDenial(a)
 	case failed && p.Problem.Class == "lost":
 		a.next("shows what the call was about to do and what happened around it", "belay events %s", t.ids.Session)
-		resume(a, t, "goes on; the same call is asked about before it runs again", "")
+		resume(a, t, "goes on; the same call runs again only if a rule allows it or a person says so", "")
 	case failed && p.Problem.Code == "CALL_LIMIT":
 		callFlag(a, t)
 	case failed && p.Problem.Code == "TIME_IS_UP":
