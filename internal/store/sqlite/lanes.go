@@ -13,15 +13,15 @@ import (
 // Lanes reads the scheduling rows. The partial index holds just the streams
 // that want something, so a store full of finished sessions costs nothing.
 func (db *DB) Lanes(ctx context.Context, session belay.SessionID) (lanes []store.LaneRow, err error) {
-	where, args := "", []any{}
-	if session != "" {
-		where, args = "s.session=? AND ", []any{string(session), string(session)}
-	}
-	const columns = "s.id, s.name, s.session, s.seq, s.time, s.hash, s.runnable, s.wake, s.sum"
-	err = db.query(ctx, "SELECT "+columns+", (SELECT count(*) FROM inbox i WHERE i.stream=s.id) FROM streams s WHERE "+where+"(s.runnable<>0 OR s.wake<>0)"+
+	const columns = "SELECT s.id, s.name, s.session, s.seq, s.time, s.hash, s.runnable, s.wake, s.sum, "
+	const waiting = "(SELECT count(*) FROM inbox i WHERE i.stream=s.id)"
+	query, args := columns+waiting+" FROM streams s WHERE s.runnable<>0 OR s.wake<>0"+
 		" UNION ALL "+
-		"SELECT "+columns+", n FROM (SELECT stream, count(*) AS n FROM inbox GROUP BY stream) JOIN streams s ON s.id=stream WHERE "+where+
-		"s.runnable=0 AND s.wake=0 ORDER BY 1", args,
+		columns+"n FROM (SELECT stream, count(*) AS n FROM inbox GROUP BY stream) JOIN streams s ON s.id=stream WHERE s.runnable=0 AND s.wake=0 ORDER BY 1", []any{}
+	if session != "" { // a session has a few streams: look at each instead of at all that waits
+		query, args = columns+waiting+" AS n FROM streams s WHERE s.session=? AND (s.runnable<>0 OR s.wake<>0 OR n>0) ORDER BY 1", []any{string(session)}
+	}
+	err = db.query(ctx, query, args,
 		func(rows *sql.Rows) error {
 			var s streamRow
 			var hash []byte

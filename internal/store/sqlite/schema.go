@@ -33,6 +33,7 @@ CREATE TABLE streams (
 	sum INTEGER NOT NULL
 );
 CREATE INDEX lanes ON streams (session) WHERE runnable <> 0 OR wake <> 0;
+CREATE INDEX of_session ON streams (session);
 CREATE TABLE events (
 	pos INTEGER PRIMARY KEY AUTOINCREMENT,
 	stream INTEGER NOT NULL,
