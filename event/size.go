@@ -2,9 +2,8 @@ package event
 
 import "unicode/utf8"
 
-// MaxPayload is how long an encoded payload may be, in bytes: a fact has 16 KB in
-// all, and its identities take some. What is longer
-// belongs into a blob.
+// MaxPayload is how long an encoded payload may be, in bytes: a fact has 16 KiB
+// in all, and its identities take some. What is longer belongs into a blob.
 const MaxPayload = 15 << 10
 
 // TextLen is how many bytes a text takes inside a payload: JSON writes control
