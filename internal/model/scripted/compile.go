@@ -79,15 +79,15 @@ var stops = []string{"stop", "tool_calls", "length", "refused"}
 
 // compiler turns a file into a script; the first mistake stops it.
 type compiler struct {
-	*source
+	*text
 	script Script
 	steps  []*step        // in the file's order
 	labels map[string]int // label → place on the main line
 	err    *belay.Error
 }
 
-func compile(src *source, f scriptFile) (*Script, error) {
-	c := compiler{source: src, script: Script{name: f.Name}, labels: map[string]int{}}
+func compile(src *text, f scriptFile) (*Script, error) {
+	c := compiler{text: src, script: Script{name: f.Name}, labels: map[string]int{}}
 	if len(f.Steps) == 0 {
 		c.fail([]any{"steps"}, "the script has no steps").WithHint("give it steps; %s", reference)
 	}
