@@ -44,9 +44,19 @@ type Ref struct {
 // Content is text that is either here or, when it is long, in a blob. With a
 // Ref, Text is a preview: the head, a line that says what is left out, the tail.
 type Content struct {
-	Text string `json:"text,omitempty"`
-	Ref  *Ref   `json:"ref,omitempty"`
+	Text     string       `json:"text,omitempty"`
+	Ref      *Ref         `json:"ref,omitempty"`
+	Attached []Attachment `json:"attached,omitempty"` // what a person sent along with the text
 }
+
+// Attachment is a file sent along with a text: UTF-8 text or an image.
+type Attachment struct {
+	Name string `json:"name"` // as the person named it
+	Ref  Ref    `json:"ref"`
+}
+
+// Image tells whether the attachment is a picture, by its media type.
+func (a Attachment) Image() bool { return strings.HasPrefix(a.Ref.Media, "image/") }
 
 // Mode says how far the gate lets an agent go without asking.
 type Mode string

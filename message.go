@@ -20,6 +20,7 @@ type Message struct {
 // Part is one piece of a message: exactly one of its fields is set.
 type Part struct {
 	Text   string      `json:"text,omitempty"`
+	Image  *Attachment `json:"image,omitempty"` // a picture, by the digest of its bytes
 	Call   *ToolCall   `json:"call,omitempty"`
 	Result *ToolResult `json:"result,omitempty"`
 }

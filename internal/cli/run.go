@@ -2,15 +2,15 @@ package cli
 
 import (
 	"context"
-	"io"
 	"strings"
-	"unicode/utf8"
 
 	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/internal/model"
 )
 
 type runCmd struct {
 	Config
+	Sources
 	Session  string   `placeholder:"ID" help:"Give it to a session that exists."`
 	Continue bool     `short:"c" help:"Give it to the last session of this workspace."`
 	Title    string   `placeholder:"TEXT" help:"What lists call the session; the first line of the task."`
@@ -32,7 +32,7 @@ func (c *runCmd) run(ctx context.Context, a *app) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	task, err := a.task(c.Text)
+	task, err := a.given(c, ws, settings)
 	if err != nil {
 		return 0, err
 	}
@@ -45,10 +45,31 @@ func (c *runCmd) run(ctx context.Context, a *app) (int, error) {
 		return 0, err
 	}
 	defer w.close()
-	if err := w.begin(ctx, ws, c.title(task), settings, task); err != nil {
+	if err := w.begin(ctx, ws, c.title(task.text), settings, task); err != nil {
 		return 0, err
 	}
 	return w.see(ctx)
+}
+
+// given is the task, if the model can take it.
+func (a *app) given(c *runCmd, ws string, settings checked) (task, error) {
+	t, err := a.task(c.Text, c.Sources, ws)
+	if err != nil {
+		return t, err
+	}
+	for _, f := range t.attached {
+		if !f.image() {
+			continue
+		}
+		p, err := a.provider(settings.Provider)
+		if err != nil {
+			return t, err
+		}
+		if !model.AbilitiesOf(p, settings.Model).Images {
+			return t, belay.Errorf(belay.CodeUsage, "%s takes no images", settings.Provider).At(f.name).WithHint("leave the image out, or name a model that takes images")
+		}
+	}
+	return t, nil
 }
 
 // checkedWorkspace is the workspace, apart from the store.
@@ -72,43 +93,6 @@ func (c *runCmd) title(task string) string {
 	return short(strings.TrimSpace(title), 80)
 }
 
-// maxTask bounds what may be given at once.
-const maxTask = 1 << 20
-
-// task is what to do: the arguments, or standard input.
-func (a *app) task(words []string) (string, error) {
-	given := strings.TrimSpace(strings.Join(words, " "))
-	if given == "-" || len(words) == 0 {
-		var err error
-		if given, err = a.readTask(len(words) == 0); err != nil {
-			return "", err
-		}
-	}
-	if given == "" {
-		return "", belay.Errorf(belay.CodeUsage, "there is nothing to do: the text is empty").WithHint("belay run TEXT, or belay run - <FILE")
-	}
-	return given, nil
-}
-
-func (a *app) readTask(implied bool) (string, error) {
-	const hint = "belay run TEXT, or belay run - <FILE"
-	if a.Stdin == nil || implied && a.IsTerminal(a.Stdin) {
-		return "", belay.Errorf(belay.CodeUsage, "there is nothing to do: no text was given").WithHint(hint)
-	}
-	b, err := io.ReadAll(io.LimitReader(a.Stdin, maxTask+1))
-	switch {
-	case err != nil:
-		return "", belay.Errorf(belay.CodeUsage, "it can't be read: %s", reason(err)).At("standard input").WithHint(hint)
-	case len(b) > maxTask:
-		return "", belay.Errorf(belay.CodeTooLarge, "it is larger than %d MiB", maxTask>>20).At("standard input").WithHint("put it into a file of the workspace and name the file")
-	case !utf8.Valid(b):
-		return "", belay.Errorf(belay.CodeUsage, "it is not UTF-8 text").At("standard input").WithHint("put it into a file of the workspace and name the file")
-	case strings.ContainsRune(string(b), 0):
-		return "", belay.Errorf(belay.CodeUsage, "it contains a NUL character").At("standard input").WithHint("leave the character out")
-	}
-	return strings.TrimSpace(string(b)), nil
-}
-
 // again gives a session that exists something more to do.
 func (c *runCmd) again(ctx context.Context, a *app) (int, error) {
 	w, s, err := a.openSession(ctx, c.Session, c.Continue)
@@ -120,7 +104,7 @@ func (c *runCmd) again(ctx context.Context, a *app) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	task, err := a.task(c.Text)
+	task, err := a.given(c, w.workspace, settings)
 	if err != nil {
 		return 0, err
 	}

@@ -10,6 +10,7 @@ import (
 	"syscall"
 
 	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/event"
 	"github.com/belay-run/belay/internal/core/session"
 	"github.com/belay-run/belay/internal/core/thread"
 	"github.com/belay-run/belay/internal/engine"
@@ -52,7 +53,7 @@ func (a *app) newWork(st store.Store) (*work, error) {
 
 // begin makes a session and gives it its first task. Both are accepted before
 // anything is driven; whoever drives the session handles them in order.
-func (w *work) begin(ctx context.Context, ws, title string, c checked, task string) error {
+func (w *work) begin(ctx context.Context, ws, title string, c checked, t task) error {
 	w.session = belay.SessionID(belay.NewID(belay.PrefixSession))
 	w.thread = belay.ThreadID(belay.NewID(belay.PrefixThread))
 	w.workspace = ws
@@ -64,18 +65,18 @@ func (w *work) begin(ctx context.Context, ws, title string, c checked, task stri
 	if err := w.store.Enqueue(ctx, w.a.order(w.session, w.session.Stream(), create)); err != nil {
 		return err
 	}
-	return w.submit(ctx, c, task)
+	return w.submit(ctx, c, t)
 }
 
 // submit puts a task into the session's inbox.
-func (w *work) submit(ctx context.Context, c checked, task string) error {
+func (w *work) submit(ctx context.Context, c checked, t task) error {
 	w.turn = belay.TurnID(belay.NewID(belay.PrefixTurn))
 	w.approvals = c.Approvals
 	rules, err := w.rules(ctx, c, w.workspace, w.a.principal())
 	if err != nil {
 		return err
 	}
-	content, err := w.content(ctx, task)
+	content, err := w.content(ctx, t)
 	if err != nil {
 		return err
 	}
@@ -87,15 +88,34 @@ func (w *work) submit(ctx context.Context, c checked, task string) error {
 // maxInline is how much of a task a fact holds itself, in bytes.
 const maxInline = 4 << 10
 
-// content is a task without secrets, in a blob when it is long.
-func (w *work) content(ctx context.Context, task string) (belay.Content, error) {
-	clean := w.scrub([]byte(task))
-	if len(clean) <= maxInline {
-		return belay.Content{Text: string(clean)}, nil
+// content is a task without secrets: in a blob when it is long, and what is
+// attached always. An image is kept as it is.
+func (w *work) content(ctx context.Context, t task) (belay.Content, error) {
+	clean := w.scrub([]byte(t.text))
+	c := belay.Content{Text: string(clean)}
+	if len(clean) > maxInline {
+		ref, err := w.store.Put(ctx, clean, "text/plain")
+		if err != nil {
+			return c, err
+		}
+		c = belay.Content{Text: short(string(clean), 200), Ref: &ref}
 	}
-	ref, err := w.store.Put(ctx, clean, "text/plain")
-	return belay.Content{Text: short(string(clean), 200), Ref: &ref}, err
+	for _, f := range t.attached {
+		b := f.content
+		if !f.image() {
+			b = w.scrub(b)
+		}
+		ref, err := w.store.Put(ctx, b, f.media)
+		if err != nil {
+			return c, err
+		}
+		c.Attached = append(c.Attached, belay.Attachment{Name: event.CutText(string(w.scrub([]byte(f.name))), maxName), Ref: ref})
+	}
+	return c, nil
 }
+
+// maxName is how much of an attachment's name is recorded, in bytes.
+const maxName = 200
 
 // update records settings that differ from the session's.
 func (w *work) update(ctx context.Context, s *session.State, c checked) error {

@@ -24,6 +24,7 @@ type conv struct {
 	note   string // of the request that is out; the history has it once it is answered
 	msgs   []belay.Message
 	size   int
+	images bool // a message has a picture
 
 	texts   map[belay.TurnID]belay.Content // accepted turns that haven't begun
 	dropped int                            // calls of it that were not taken
@@ -124,10 +125,10 @@ func (v *conv) apply(ctx context.Context, st store.Store, ev event.Envelope) err
 	case event.TurnSubmitted:
 		v.texts[ev.IDs.Turn] = p.Text
 	case event.TurnStarted:
-		text, err := whole(ctx, st, v.texts[ev.IDs.Turn])
+		m, err := input(ctx, st, v.texts[ev.IDs.Turn])
 		delete(v.texts, ev.IDs.Turn)
 		v.note = ""
-		v.push(belay.Text(belay.RoleUser, text))
+		v.push(m)
 		return err
 	case event.ModelRequested:
 		v.note = p.Note
@@ -173,6 +174,7 @@ func (v *conv) push(m belay.Message) {
 	v.msgs = append(v.msgs, m)
 	for _, p := range m.Parts {
 		v.size += len(p.Text) + 64
+		v.images = v.images || p.Image != nil
 		if p.Call != nil {
 			v.size += len(p.Call.Args)
 		}

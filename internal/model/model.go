@@ -25,6 +25,9 @@ type Request struct {
 	Attempt   int    // from 1
 	Failures  int    // attempts of this request that failed; a crash between two attempts is none
 	Key       string // the same for every attempt of one request
+
+	// Content reads what a part of a message names by digest: an image's bytes.
+	Content func(ctx context.Context, d belay.Digest) ([]byte, error) `json:"-"`
 }
 
 // ToolDef is a tool as a model sees it.
@@ -56,6 +59,25 @@ type Call struct {
 // treats it as a transient failure. Breaking the loop or ending ctx stops it.
 type Provider interface {
 	Stream(ctx context.Context, r Request) iter.Seq2[Chunk, error]
+}
+
+// Abilities are what a model can do that not every model can.
+type Abilities struct {
+	Images bool // takes pictures; a request to another model has none
+}
+
+// Able is a provider that knows what its models can do. One that isn't Able
+// takes text only.
+type Able interface {
+	Abilities(model string) Abilities
+}
+
+// AbilitiesOf are a provider's abilities with a model.
+func AbilitiesOf(p Provider, model string) Abilities {
+	if a, ok := p.(Able); ok {
+		return a.Abilities(model)
+	}
+	return Abilities{}
 }
 
 // Error is a failure of a provider.

@@ -17,8 +17,9 @@ import (
 // told with its place.
 type (
 	scriptFile struct {
-		Name  string     `yaml:"name"`
-		Steps []stepFile `yaml:"steps"`
+		Name   string     `yaml:"name"`
+		Images bool       `yaml:"images"`
+		Steps  []stepFile `yaml:"steps"`
 	}
 	stepFile struct {
 		Label      string     `yaml:"label"`
@@ -87,7 +88,7 @@ type compiler struct {
 }
 
 func compile(src *text, f scriptFile) (*Script, error) {
-	c := compiler{text: src, script: Script{name: f.Name}, labels: map[string]int{}}
+	c := compiler{text: src, script: Script{name: f.Name, images: f.Images}, labels: map[string]int{}}
 	if len(f.Steps) == 0 {
 		c.fail([]any{"steps"}, "the script has no steps").WithHint("give it steps; %s", reference)
 	}

@@ -19,7 +19,13 @@ import (
 // Provider plays one script.
 type Provider struct{ script *Script }
 
-var _ model.Provider = (*Provider)(nil)
+var (
+	_ model.Provider = (*Provider)(nil)
+	_ model.Able     = (*Provider)(nil)
+)
+
+// Abilities are those that the script says its model has.
+func (p *Provider) Abilities(string) model.Abilities { return model.Abilities{Images: p.script.images} }
 
 // New is a provider that plays s.
 func New(s *Script) *Provider { return &Provider{s} }

@@ -14,6 +14,7 @@ import (
 // Script is a checked script. It comes from Load or Parse and never changes.
 type Script struct {
 	name   string
+	images bool    // the model takes images
 	main   []*step // steps without when, in order
 	start  []int   // start[i] is the place on the main line where main[i] begins
 	length int     // places on the main line, repetitions counted

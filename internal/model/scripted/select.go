@@ -130,12 +130,20 @@ func (w *when) input(h heard) bool {
 	}
 	for _, m := range h.messages[h.from:h.to] {
 		for _, p := range m.Parts {
-			if p.Result != nil && w.result(h, p.Result) || p.Result == nil && w.tool == "" && w.err == nil && w.text(p.Text) {
+			if p.Result != nil && w.result(h, p.Result) || p.Result == nil && w.tool == "" && w.err == nil && w.text(textOf(p)) {
 				return true
 			}
 		}
 	}
 	return false
+}
+
+// textOf is a part in words; a picture is its name and kind in brackets.
+func textOf(p belay.Part) string {
+	if p.Image != nil {
+		return "[" + p.Image.Ref.Media + " " + p.Image.Name + "]"
+	}
+	return p.Text
 }
 
 func (w *when) result(h heard, r *belay.ToolResult) bool {

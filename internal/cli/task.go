@@ -1,0 +1,213 @@
+package cli
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"image"
+	_ "image/jpeg" // the formats that models take
+	_ "image/png"
+	"io"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/belay-run/belay"
+)
+
+// Bounds of what may be given at once. Images are bounded as vendors do it.
+const (
+	maxTask     = 1 << 20   // bytes of the text, or of standard input
+	maxAttached = 16        // attachments
+	maxTextFile = 256 << 10 // bytes of an attached text
+	maxImage    = 5 << 20   // bytes of an image
+	maxSide     = 8000      // pixels of an image's longer side
+)
+
+// task is what to do: a text and what comes with it.
+type task struct {
+	text     string
+	attached []attached
+}
+
+// attached is a file, or standard input, that a person sends along.
+type attached struct {
+	name    string // as the person named it
+	media   string
+	content []byte
+}
+
+func (f attached) image() bool { return strings.HasPrefix(f.media, "image/") }
+
+// Sources says what is sent along with a text.
+type Sources struct {
+	Attach []string `placeholder:"FILE" sep:"none" help:"Send a text file or an image (PNG, JPEG) along; may be repeated. @FILE in the text does so for files of the workspace."`
+}
+
+// task reads what to do: the arguments, or standard input. A lone - among the
+// arguments attaches standard input; @FILE attaches a file of the workspace.
+func (a *app) task(words []string, src Sources, ws string) (task, error) {
+	var t task
+	var err error
+	switch {
+	case len(words) == 0:
+		t.text, err = a.readTask(true)
+	case len(words) == 1 && strings.TrimSpace(words[0]) == "-":
+		t.text, err = a.readTask(false)
+	default:
+		t, err = a.spoken(words, ws)
+	}
+	if err != nil {
+		return t, err
+	}
+	if t.text == "" {
+		return t, belay.Errorf(belay.CodeUsage, "there is nothing to do: the text is empty").WithHint("belay run TEXT, or belay run - <FILE")
+	}
+	for _, name := range src.Attach {
+		f, err := readAttached(name, func() (*os.File, error) { return openRegular(a.abs(name)) })
+		if err != nil {
+			return t, err
+		}
+		t.attached = append(t.attached, f)
+	}
+	if len(t.attached) > maxAttached {
+		return t, belay.Errorf(belay.CodeTooLarge, "%d files are attached; %d are the most", len(t.attached), maxAttached).WithHint("name the others in the text: the agent can read them")
+	}
+	return t, nil
+}
+
+// spoken takes the task from the arguments. Only they can name files: text
+// from a pipe may be a stranger's.
+func (a *app) spoken(words []string, ws string) (task, error) {
+	var t task
+	var said []string
+	for _, w := range words {
+		if w != "-" {
+			said = append(said, w)
+			continue
+		}
+		text, err := a.readTask(false)
+		if err != nil {
+			return t, err
+		}
+		t.attached = append(t.attached, attached{"standard input", "text/plain", []byte(text)})
+		said = append(said, "(standard input is attached)")
+	}
+	t.text = strings.TrimSpace(strings.Join(said, " "))
+	root, err := os.OpenRoot(ws)
+	if err != nil {
+		return t, belay.Errorf(belay.CodeWorkspace, "the workspace can't be read: %s", reason(err)).At(ws).WithHint("--workspace DIR")
+	}
+	defer root.Close()
+	seen := map[string]bool{}
+	for _, m := range mention.FindAllStringSubmatch(t.text, -1) {
+		name, ok := a.mentioned(root, ws, m[1])
+		if !ok || seen[name] {
+			continue
+		}
+		seen[name] = true
+		f, err := readAttached(name, func() (*os.File, error) { return root.Open(name) })
+		if err != nil {
+			return t, err
+		}
+		t.attached = append(t.attached, f)
+	}
+	return t, nil
+}
+
+// mention is a word that begins with @.
+var mention = regexp.MustCompile(`(?:^|\s)@([^\s@]\S*)`)
+
+// mentioned is the file of the workspace that a word after @ names, from where
+// the person stands. A word that names none stays what it is, a word; of one
+// that names a file outside, the person is told how to send it.
+func (a *app) mentioned(root *os.Root, ws, word string) (string, bool) {
+	for _, w := range []string{word, strings.TrimRight(word, `.,;:!?)]}"'`)} {
+		if w == "" {
+			continue
+		}
+		dir, err := filepath.EvalSymlinks(a.Dir)
+		if err != nil {
+			dir = a.Dir
+		}
+		full := w
+		if !filepath.IsAbs(w) {
+			full = filepath.Join(dir, w)
+		}
+		if rel, err := filepath.Rel(ws, full); err == nil && filepath.IsLocal(rel) {
+			if info, err := root.Stat(rel); err == nil && info.Mode().IsRegular() {
+				return rel, true
+			}
+		}
+		if info, err := os.Stat(full); err == nil && info.Mode().IsRegular() {
+			fmt.Fprintf(a.Stderr, "@%s is not in the workspace and is sent as a word; --attach %s sends the file\n", line(w), line(w))
+			return "", false
+		}
+	}
+	return "", false
+}
+
+// openRegular opens a file; a pipe or a device would keep it waiting.
+func openRegular(path string) (*os.File, error) {
+	info, err := os.Stat(path)
+	if err != nil {
+		return nil, err
+	}
+	if !info.Mode().IsRegular() {
+		return nil, errors.New("it is no file")
+	}
+	return os.Open(path)
+}
+
+func readAttached(name string, open func() (*os.File, error)) (attached, error) {
+	bad := func(c belay.Code, hint, format string, args ...any) (attached, error) {
+		return attached{}, belay.Errorf(c, format, args...).At(name).WithHint("%s", hint)
+	}
+	f, err := open()
+	if err != nil {
+		return bad(belay.CodeUsage, "attach a file that exists and can be read", "it can't be attached: %s", reason(err))
+	}
+	defer f.Close()
+	b, err := io.ReadAll(io.LimitReader(f, maxImage+1))
+	if err != nil {
+		return bad(belay.CodeUsage, "attach a file that can be read", "it can't be attached: %s", reason(err))
+	}
+	cfg, format, err := image.DecodeConfig(bytes.NewReader(b))
+	switch {
+	case err == nil && len(b) > maxImage:
+		return bad(belay.CodeTooLarge, "make the image smaller", "the image has more than %d MiB", maxImage>>20)
+	case err == nil && max(cfg.Width, cfg.Height) > maxSide:
+		return bad(belay.CodeTooLarge, "make the image smaller", "the image has %d x %d pixels; a side may have %d", cfg.Width, cfg.Height, maxSide)
+	case err == nil:
+		return attached{name, "image/" + format, b}, nil
+	case !errors.Is(err, image.ErrFormat):
+		return bad(belay.CodeUsage, "attach an image that is whole", "the image can't be read: %s", err)
+	case len(b) > maxTextFile:
+		return bad(belay.CodeTooLarge, "name it in the text without @: the agent can read it in parts", "the file has more than %d KiB", maxTextFile>>10)
+	case !utf8.Valid(b) || bytes.IndexByte(b, 0) >= 0:
+		return bad(belay.CodeUsage, "attach UTF-8 text, PNG or JPEG; name other files without @", "it is neither text nor an image that models take")
+	}
+	return attached{name, "text/plain", b}, nil
+}
+
+// readTask reads standard input; implied says that nobody wrote the -.
+func (a *app) readTask(implied bool) (string, error) {
+	const hint = "belay run TEXT, or belay run - <FILE"
+	if a.Stdin == nil || implied && a.IsTerminal(a.Stdin) {
+		return "", belay.Errorf(belay.CodeUsage, "there is nothing to do: no text was given").WithHint(hint)
+	}
+	b, err := io.ReadAll(io.LimitReader(a.Stdin, maxTask+1))
+	switch {
+	case err != nil:
+		return "", belay.Errorf(belay.CodeUsage, "it can't be read: %s", reason(err)).At("standard input").WithHint(hint)
+	case len(b) > maxTask:
+		return "", belay.Errorf(belay.CodeTooLarge, "it is larger than %d MiB", maxTask>>20).At("standard input").WithHint("put it into a file of the workspace and name the file")
+	case !utf8.Valid(b):
+		return "", belay.Errorf(belay.CodeUsage, "it is not UTF-8 text").At("standard input").WithHint("put it into a file of the workspace and name the file")
+	case strings.ContainsRune(string(b), 0):
+		return "", belay.Errorf(belay.CodeUsage, "it contains a NUL character").At("standard input").WithHint("leave the character out")
+	}
+	return strings.TrimSpace(string(b)), nil
+}
