@@ -48,6 +48,8 @@ type Settings struct {
 	Limits     Limits     `json:"limits"`
 	Allow      []string   `json:"allow,omitempty"` // tools that the user allowed for this session
 	AskTimeout Duration   `json:"askTimeout,omitempty"`
+
+	Instructions string `json:"instructions,omitempty"` // none: AGENTS.md and CLAUDE.md are not read
 }
 
 // Duration is a time.Duration that is text in JSON ("24h0m0s").

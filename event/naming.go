@@ -40,6 +40,7 @@ var namings = []Naming{
 	{"memory forgotten", "artifact.changed", "`kind: memory`, `op: forgotten`, `scope`"},
 	{"memory quarantined", "artifact.changed", "`kind: memory`, `op: quarantined`, `origin`"},
 	{"memory confirmed", "artifact.changed", "`kind: memory`, `op: confirmed`"},
+	{"instructions of a workspace or a person", "context.resolved", "an entry of `items` with `items.kind: instruction`, or of `omitted`"},
 	{"memory recalled", "context.resolved", "an entry of `items` with `items.kind: memory`"},
 	{"flow defined or edited", "artifact.changed", "`kind: flow`, `version`, `digest`"},
 	{"agent defined or edited", "artifact.changed", "`kind: agent`, `version`, `digest`"},

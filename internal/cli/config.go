@@ -30,6 +30,7 @@ type Config struct {
 	MaxCalls     string   `placeholder:"N" help:"Tool calls of a turn; 0 is no limit; 1000. [$$BELAY_MAX_CALLS]"`
 	Completion   string   `placeholder:"HOW" help:"What ends a turn well: required (complete_task) or conversational (any answer). [$$BELAY_COMPLETION]"`
 	OutputSchema string   `placeholder:"FILE" help:"JSON Schema that the result must fit. [$$BELAY_OUTPUT_SCHEMA]"`
+	Instructions string   `placeholder:"HOW" help:"Whether AGENTS.md and CLAUDE.md are read: auto, none. [$$BELAY_INSTRUCTIONS]"`
 	AskTimeout   string   `placeholder:"TIME" help:"How long a question waits before it is denied; 24h. [$$BELAY_ASK_TIMEOUT]"`
 }
 
@@ -51,6 +52,7 @@ func (c *Config) settings() []setting {
 		{"--max-calls", "BELAY_MAX_CALLS", &c.MaxCalls},
 		{"--completion", "BELAY_COMPLETION", &c.Completion},
 		{"--output-schema", "BELAY_OUTPUT_SCHEMA", &c.OutputSchema},
+		{"--instructions", "BELAY_INSTRUCTIONS", &c.Instructions},
 		{"--ask-timeout", "BELAY_ASK_TIMEOUT", &c.AskTimeout},
 	}
 }
@@ -112,6 +114,12 @@ func (a *app) check(c Config, base belay.Settings, origin map[string]string) (ch
 	if c.Completion != "" {
 		r.Completion = belay.Completion(p.oneOf("--completion", c.Completion, "required", "conversational"))
 	}
+	switch p.instructions(c.Instructions) {
+	case "none":
+		r.Instructions = "none"
+	case "auto":
+		r.Instructions = ""
+	}
 	if c.MaxSteps != "" {
 		r.Limits.Steps = p.number("--max-steps", c.MaxSteps)
 	}
@@ -170,6 +178,13 @@ func (p *parse) oneOf(flag, v string, allowed ...string) string {
 		p.bad(flag, belay.CodeUsage, flag+"="+allowed[0], "%q is none of %s", v, strings.Join(allowed, ", "))
 	}
 	return v
+}
+
+func (p *parse) instructions(v string) string {
+	if v == "" {
+		return ""
+	}
+	return p.oneOf("--instructions", v, "auto", "none")
 }
 
 func (p *parse) number(flag, v string) int {

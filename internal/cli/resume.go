@@ -295,5 +295,5 @@ func (w *work) nextRules(ctx context.Context, c checked, before belay.Ref) (bela
 			}
 		}
 	}
-	return w.rules(ctx, c, w.workspace, w.a.principal())
+	return w.rules(ctx, w.a, c, w.workspace)
 }

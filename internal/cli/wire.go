@@ -118,8 +118,14 @@ func (a *app) runtime(st store.Store, show func(engine.Live)) (*runtime, error) 
 func (r *runtime) close() error { return errors.Join(r.engine.Close(), r.store.Close()) }
 
 // rules are what a turn is decided by, kept as content.
-func (r *runtime) rules(ctx context.Context, c checked, ws, by string) (belay.Ref, error) {
+func (r *runtime) rules(ctx context.Context, a *app, c checked, ws string) (belay.Ref, error) {
 	rules := thread.Rules{Settings: c.Settings, Tools: r.tools.Specs(), System: systemPrompt, Workspace: ws, Output: c.Schema, Boundary: boundary()}
+	if c.Instructions != "none" {
+		if err := r.instruct(ctx, a, &rules); err != nil {
+			return belay.Ref{}, err
+		}
+	}
+	by := a.principal()
 	for _, name := range c.Allow {
 		rules.Grants = append(rules.Grants, policy.Grant{Tool: name, Tier: policy.TierUser, Kind: "rule", By: by})
 	}

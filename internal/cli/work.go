@@ -72,7 +72,7 @@ func (w *work) begin(ctx context.Context, ws, title string, c checked, t task) e
 func (w *work) submit(ctx context.Context, c checked, t task) error {
 	w.turn = belay.TurnID(belay.NewID(belay.PrefixTurn))
 	w.approvals = c.Approvals
-	rules, err := w.rules(ctx, c, w.workspace, w.a.principal())
+	rules, err := w.rules(ctx, w.a, c, w.workspace)
 	if err != nil {
 		return err
 	}

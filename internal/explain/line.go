@@ -186,6 +186,8 @@ func saysTool(p event.Payload) (string, bool) {
 	switch p := p.(type) {
 	case event.ToolCatalogResolved:
 		return fmt.Sprintf("%s: %s", plural(len(p.Tools), "tool"), cut(strings.Join(p.Tools, " "), 120)), true
+	case event.ContextResolved:
+		return given(p), true
 	case event.ToolStarted:
 		how := ""
 		if p.Recover {
@@ -202,6 +204,18 @@ func saysTool(p event.Payload) (string, bool) {
 		return fmt.Sprintf("%d of %d bytes shown", p.Shown, p.Bytes), true
 	}
 	return "", false
+}
+
+// given names what the model is told besides the conversation.
+func given(p event.ContextResolved) string {
+	var have, not []string
+	for _, i := range p.Items {
+		have = append(have, i.Name+when(i.Scope, " (%s)"))
+	}
+	for _, o := range p.Omitted {
+		not = append(not, o.Name+" ("+o.Reason+")")
+	}
+	return join("; ", when(strings.Join(have, ", "), "given %s"), when(strings.Join(not, ", "), "left out %s"))
 }
 
 func saysGate(p event.Payload) (string, bool) {

@@ -5,6 +5,7 @@ import (
 	"path"
 
 	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/event"
 	"github.com/belay-run/belay/internal/policy"
 )
 
@@ -19,6 +20,9 @@ type Rules struct {
 	Workspace string           `json:"workspace"`
 	Output    json.RawMessage  `json:"output,omitempty"` // JSON Schema of complete_task's output
 	Boundary  Boundary         `json:"boundary"`
+
+	Context []event.ContextItem     `json:"context,omitempty"` // what System holds besides the agent's own instructions
+	LeftOut []event.ContextOmission `json:"leftOut,omitempty"` // what it would have held
 
 	content map[belay.Digest][]byte // long arguments that were supplied
 }

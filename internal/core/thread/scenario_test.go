@@ -185,6 +185,10 @@ func (w *world) setRule(kv string) {
 		s.Mode = belay.Mode(v)
 	case "approvals":
 		s.Approvals = belay.Approvals(v)
+	case "context":
+		w.rules.Context = append(w.rules.Context, event.ContextItem{Kind: "instruction", Name: v, Scope: "workspace"})
+	case "leftout":
+		w.rules.LeftOut = append(w.rules.LeftOut, event.ContextOmission{Kind: "instruction", Name: v, Reason: "budget"})
 	case "completion":
 		s.Completion = belay.Completion(v)
 	case "allow":

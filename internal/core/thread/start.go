@@ -31,4 +31,8 @@ func (s *State) start(r *Rules, gone bool, rd *core.Ready) {
 	ids.Step = belay.StepID(s.derive(belay.PrefixStep, 2, 0)) // the step it precedes
 	ids.Call = belay.CallID(s.derive(belay.PrefixCall, 1, 0))
 	rd.Decided = append(rd.Decided, core.Fact{IDs: ids, Data: event.ToolCatalogResolved{Tools: names, Digest: belay.DigestOf(defs)}})
+	if len(r.Context)+len(r.LeftOut) > 0 {
+		ids.Task, ids.Run, ids.Step, ids.Call = q.Task, q.Run, "", ""
+		rd.Decided = append(rd.Decided, core.Fact{IDs: ids, Data: event.ContextResolved{Items: r.Context, Omitted: r.LeftOut}})
+	}
 }
