@@ -207,6 +207,7 @@ type Store interface {
 	Lanes
 	States
 	Views
+	Archive
 	// Close waits for what was accepted and gives back what this process owns.
 	Close() error
 }

@@ -1,0 +1,258 @@
+package sqlite
+
+import (
+	"context"
+	"database/sql"
+	"iter"
+
+	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/internal/store"
+)
+
+// Stored yields a session's facts in the order of the log.
+func (db *DB) Stored(ctx context.Context, session belay.SessionID, upTo store.Position) iter.Seq2[store.Stored, error] {
+	return func(yield func(store.Stored, error) bool) {
+		a := archived{db: db, chains: store.NewChains(session)}
+		last, err := a.bounds(ctx, session, int64(upTo))
+		if err != nil {
+			yield(store.Stored{}, err)
+			return
+		}
+		for more := true; more; {
+			part, rest, err := db.events(ctx, "SELECT "+eventColumns+" FROM events WHERE pos>? AND pos<=? AND "+
+				"+stream IN (SELECT id FROM streams WHERE session=?) ORDER BY pos LIMIT 512", a.after, last, string(session))
+			if err != nil {
+				yield(store.Stored{}, err)
+				return
+			}
+			more = rest
+			for i := range part {
+				f, err := a.next(ctx, &part[i])
+				if !yield(f, err) || err != nil {
+					return
+				}
+			}
+		}
+	}
+}
+
+// archived walks the facts of one session.
+type archived struct {
+	db     *DB
+	chains *store.Chains
+	after  int64
+}
+
+// bounds finds the part of the log in which the session's facts lie. Within it
+// rows are read in order and those of other sessions left out: sorting a long
+// session by position for each portion would cost more.
+func (a *archived) bounds(ctx context.Context, session belay.SessionID, upTo int64) (last int64, err error) {
+	const end = "(SELECT pos FROM events WHERE stream=s.id ORDER BY seq"
+	err = a.db.query(ctx, "SELECT min("+end+" LIMIT 1)), max("+end+" DESC LIMIT 1)) FROM streams s WHERE session=?", []any{string(session)},
+		func(rows *sql.Rows) error {
+			var first, newest sql.NullInt64
+			err := rows.Scan(&first, &newest)
+			a.after, last = max(first.Int64-1, 0), min(newest.Int64, upTo)
+			return err
+		})
+	return last, err
+}
+
+func (a *archived) next(ctx context.Context, e *eventRow) (f store.Stored, err error) {
+	if e.pos <= a.after {
+		return f, outOfOrder(a.db.path)
+	}
+	a.after = e.pos
+	if e.row.Type, err = a.db.typeName(ctx, e.typ); err != nil {
+		return f, err
+	}
+	n, err := a.db.streamName(ctx, e.stream)
+	if err != nil {
+		return f, err
+	}
+	f = store.Stored{Stream: n.stream, Row: e.row}
+	head, err := a.chains.Add(&f)
+	if err == nil && string(head.Hash[:]) != string(e.hash) {
+		err = store.Damaged(store.RowName(f.Stream, f.Row.Seq), "a fact isn't what was written")
+	}
+	return f, err
+}
+
+// Restore makes a session of facts that another store kept.
+func (db *DB) Restore(ctx context.Context, r store.Restoration) error {
+	op := &restoreOp{r: &r, orders: make([]packedOrder, len(r.Inbox))}
+	for i := range r.Inbox {
+		var err error
+		if op.orders[i], err = packOrder(&r.Inbox[i]); err != nil {
+			return err
+		}
+	}
+	return db.do(ctx, op)
+}
+
+type restoreOp struct {
+	r      *store.Restoration
+	orders []packedOrder
+	facts  int64
+}
+
+// apply writes everything or nothing: what it wrote before a refusal is taken
+// back, while the rest of the transaction stays.
+func (o *restoreOp) apply(w *writer) (refused, broken error) {
+	if err := w.exec("SAVEPOINT restore"); err != nil {
+		return nil, err
+	}
+	types := len(w.fresh)
+	refused, broken = o.write(w)
+	if broken != nil {
+		return nil, broken
+	}
+	if refused != nil {
+		for _, name := range w.fresh[types:] {
+			delete(w.types, name)
+		}
+		w.fresh = w.fresh[:types]
+		if err := w.exec("ROLLBACK TO restore"); err != nil {
+			return nil, err
+		}
+	}
+	return refused, w.exec("RELEASE restore")
+}
+
+func (o *restoreOp) write(w *writer) (refused, broken error) {
+	streams, refused, broken := o.streams(w)
+	if refused != nil || broken != nil {
+		return refused, broken
+	}
+	if refused, broken = o.writeFacts(w, streams); refused != nil || broken != nil {
+		return refused, broken
+	}
+	for _, s := range streams {
+		if err := w.save(s); err != nil {
+			return nil, err
+		}
+	}
+	return o.writeInbox(w)
+}
+
+// streams makes the rows of the session's streams, none of which may exist.
+func (o *restoreOp) streams(w *writer) (streams map[belay.StreamID]*streamRow, refused, broken error) {
+	streams = map[belay.StreamID]*streamRow{}
+	names := make([]belay.StreamID, 0, len(o.r.Heads)+len(o.orders))
+	for _, h := range o.r.Heads {
+		names = append(names, h.Stream)
+	}
+	for _, p := range o.orders {
+		names = append(names, p.o.Stream)
+	}
+	for _, name := range names {
+		if streams[name] != nil {
+			continue
+		}
+		_, found, refused, broken := w.stream(name)
+		if found && refused == nil {
+			refused = store.Exists(name)
+		}
+		if refused != nil || broken != nil {
+			return nil, refused, broken
+		}
+		s := newStream(name, o.r.Session)
+		lane := o.r.Lanes[name]
+		s.wake = store.Micros(lane.Wake)
+		if lane.Runnable {
+			s.runnable = 1
+		}
+		if err := w.save(&s); err != nil {
+			return nil, nil, err
+		}
+		streams[name] = &s
+	}
+	return streams, nil, nil
+}
+
+func (o *restoreOp) writeFacts(w *writer, streams map[belay.StreamID]*streamRow) (refused, broken error) {
+	chains := store.NewChains(o.r.Session)
+	run := factRun{w: w}
+	o.facts = 0
+	for f, err := range o.r.Facts {
+		if err != nil {
+			return err, nil
+		}
+		s := streams[f.Stream]
+		if s == nil {
+			return store.Damaged(string(f.Stream), "no head names this stream"), nil
+		}
+		head, err := chains.Add(&f)
+		if err != nil {
+			return err, nil
+		}
+		s.seq, s.time, s.hash = head.Seq, f.Row.Time, head.Hash
+		if err := run.add(s.id, &f.Row, head.Hash); err != nil {
+			return nil, err
+		}
+		o.facts++
+	}
+	if err := run.flush(); err != nil {
+		return nil, err
+	}
+	return chains.End(o.r.Heads), nil
+}
+
+// factRun collects neighbouring facts of one stream, which are written in one
+// statement.
+type factRun struct {
+	w      *writer
+	stream int64
+	rows   []store.Row
+	hashes [][32]byte
+}
+
+func (r *factRun) add(stream int64, row *store.Row, hash [32]byte) error {
+	if stream != r.stream || len(r.rows) == eventsAtOnce {
+		if err := r.flush(); err != nil {
+			return err
+		}
+	}
+	r.stream = stream
+	r.rows, r.hashes = append(r.rows, *row), append(r.hashes, hash)
+	r.w.grown += len(row.Data)
+	return nil
+}
+
+func (r *factRun) flush() error {
+	if len(r.rows) == 0 {
+		return nil
+	}
+	_, err := r.w.insertEvents(r.stream, r.rows, r.hashes)
+	r.rows, r.hashes = r.rows[:0], r.hashes[:0]
+	return err
+}
+
+// writeInbox brings the commands back that wait for an answer. Their ids may be
+// known here from the time before the session was deleted.
+func (o *restoreOp) writeInbox(w *writer) (refused, broken error) {
+	for i := range o.orders {
+		p := &o.orders[i]
+		known, err := w.sameAs(*p, nil)
+		if err != nil {
+			return nil, err
+		}
+		if known != nil {
+			if string(known) != string(p.same) {
+				return belay.Errorf(belay.CodeIDConflict, "the command id is taken by another command").At(string(p.o.ID)), nil
+			}
+			if err := w.exec("DELETE FROM commands WHERE id=?", string(p.o.ID)); err != nil {
+				return nil, err
+			}
+		}
+		if err := w.enqueue(p); err != nil {
+			return nil, err
+		}
+	}
+	return nil, nil
+}
+
+func (o *restoreOp) committed(w *writer) {
+	w.db.stats.appends.Add(1)
+	w.db.stats.events.Add(o.facts)
+}
