@@ -34,6 +34,12 @@ const (
 	CodeStoreNetwork    Code = "store_on_network"
 	CodeRequires        Code = "requires_newer"
 	CodeTooLarge        Code = "too_large"
+	CodeDiskFull        Code = "disk_full"   // of a file outside the store
+	CodeNotWritten      Code = "not_written" // a file outside the store
+	CodeExists          Code = "file_exists" // and isn't replaced unasked
+	CodeBadBundle       Code = "bad_bundle"  // a session's file is damaged, cut off or made up
+	CodeBadTranscript   Code = "bad_transcript"
+	CodeUntrusted       Code = "untrusted" // a person must say that they trust it
 )
 
 // Error is an error as a user meets it: what happened, where, and what to do
