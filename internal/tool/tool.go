@@ -82,6 +82,9 @@ func (e *Error) Error() string { return e.Code + ": " + e.Message }
 // before each call.
 const CapProcess = "process"
 
+// CapNetwork marks tools that wait for others on the network.
+const CapNetwork = "network"
+
 // Failure classes. Source: DESIGN, Tools.
 const (
 	BadArguments = "bad_arguments"

@@ -20,6 +20,9 @@ func (d *Decider) Apply(e event.Envelope) {
 	case event.PolicyChanged:
 		if p.Kind == "grant" && p.Op == "granted" {
 			s.grant(policy.Grant{Tool: p.Tool, Tier: p.Tier, Kind: "answer", By: p.By})
+			if s.Turn != nil {
+				s.Turn.forgetDenials()
+			}
 		}
 	case event.TurnSubmitted:
 		s.Queue = append(s.Queue, Queued{Turn: e.IDs.Turn, Kind: p.Kind, Task: e.IDs.Task, Run: e.IDs.Run, Rules: p.Rules})
@@ -104,6 +107,7 @@ func (t *Turn) changeRules(p event.ThreadUpdated) {
 	if p.Limits != nil {
 		t.Limits = *p.Limits
 	}
+	t.forgetDenials()
 	if t.Step == nil {
 		return
 	}
@@ -114,6 +118,11 @@ func (t *Turn) changeRules(p event.ThreadUpdated) {
 		}
 		c.Judged = false
 	}
+}
+
+// forgetDenials lets calls be judged afresh that were denied before.
+func (t *Turn) forgetDenials() {
+	t.Tracked = slices.DeleteFunc(t.Tracked, func(o Tracked) bool { return o.Denied })
 }
 
 func (s *State) applyStatus(p event.RunStatus) {
@@ -220,12 +229,15 @@ func (s *State) applyResult(e event.Envelope, p event.ToolResult) {
 	if c == nil {
 		return
 	}
+	if c.Flying {
+		s.paced(c.Name, p.Millis, nil)
+	}
 	c.Flying, c.Orphan, c.Over = false, false, true
 	t.Calls++
 	t.Failing, t.Denied = nil, false
 	s.LostKeys = slices.DeleteFunc(s.LostKeys, func(k string) bool { return k == c.key() })
 	s.Files.saw(p.Files)
-	t.track(c, p.Digest, "")
+	t.track(c, p.Digest, "", false)
 }
 
 func (s *State) applyFailure(e event.Envelope, p event.ToolFailed) {
@@ -233,6 +245,9 @@ func (s *State) applyFailure(e event.Envelope, p event.ToolFailed) {
 	c := t.call(e.IDs.Call)
 	if c == nil {
 		return
+	}
+	if c.Flying {
+		s.paced(c.Name, p.Millis, &p.Problem)
 	}
 	c.Flying, c.Orphan = false, false
 	s.Files.saw(p.Files)
@@ -249,7 +264,10 @@ func (s *State) applyFailure(e event.Envelope, p event.ToolFailed) {
 		t.refusedAgain(c)
 	}
 	switch p.Problem.Class {
-	case "denied", "cancelled", "skipped":
+	case "denied":
+		t.track(c, "", p.Problem.Code, true)
+		return
+	case "cancelled", "skipped":
 		return
 	case "lost":
 		s.LostKeys = keep(append(s.LostKeys, c.key()), maxTracked)
@@ -258,7 +276,7 @@ func (s *State) applyFailure(e event.Envelope, p event.ToolFailed) {
 		return // a matter of form, not of the call
 	}
 	if c.Attempt > 0 || c.Problem != nil {
-		t.track(c, "", p.Problem.Code)
+		t.track(c, "", p.Problem.Code, false)
 	}
 	if f := c.Name + " " + p.Problem.Code; !slices.Contains(t.Failing, f) {
 		t.Failing = append(t.Failing, f)
@@ -266,8 +284,9 @@ func (s *State) applyFailure(e event.Envelope, p event.ToolFailed) {
 }
 
 // track counts identical calls with identical ends. A call that can change
-// things makes what others returned before stale, so it clears their counts.
-func (t *Turn) track(c *Call, result belay.Digest, code string) {
+// things makes what others returned before stale, so it clears their counts;
+// what was denied stays counted, because that has changed nothing about it.
+func (t *Turn) track(c *Call, result belay.Digest, code string, denied bool) {
 	k := Tracked{Key: c.key()}
 	i := slices.IndexFunc(t.Tracked, func(o Tracked) bool { return o.Key == k.Key })
 	if i >= 0 {
@@ -293,8 +312,9 @@ func (t *Turn) track(c *Call, result belay.Digest, code string) {
 		k.Same++
 		k.Code, k.Fails = "", 0
 	}
-	if c.Changes {
-		t.Tracked = nil
+	k.Denied = denied
+	if c.Changes && !denied {
+		t.Tracked = slices.DeleteFunc(t.Tracked, func(o Tracked) bool { return !o.Denied })
 	}
 	t.Tracked = keep(append(t.Tracked, k), maxTracked)
 	if k.Same >= loopAt && !c.Polls {

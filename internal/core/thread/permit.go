@@ -113,9 +113,13 @@ func (s *State) refusal(r *Rules, spec belay.ToolSpec, known bool, c *Call) *eve
 func (s *State) sameFailure(c *Call) *event.Problem {
 	key := c.key()
 	for _, k := range s.Turn.Tracked {
-		if k.Key == key && k.Fails >= sameFailures {
-			return &event.Problem{Class: "skipped", Code: codeSameFailure, Message: fmt.Sprintf("%s failed twice with %s for exactly these arguments and was not run again", c.Name, k.Code), Hint: "change something first"}
+		if k.Key != key || k.Fails < sameFailures {
+			continue
 		}
+		if k.Denied {
+			return &event.Problem{Class: "skipped", Code: codeSameFailure, Message: fmt.Sprintf("%s was denied twice for exactly these arguments (%s) and was not considered again", c.Name, k.Code), Hint: "go on without it, or complete and say what is open"}
+		}
+		return &event.Problem{Class: "skipped", Code: codeSameFailure, Message: fmt.Sprintf("%s failed twice with %s for exactly these arguments and was not run again", c.Name, k.Code), Hint: "change something first"}
 	}
 	return nil
 }

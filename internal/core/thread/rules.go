@@ -87,7 +87,7 @@ func touches(t belay.ToolSpec, file string) resource {
 		return resource{none: true}
 	}
 	r := resource{write: t.Access == belay.Write}
-	if file != "" {
+	if file != "" && t.PathArg != "" {
 		r.file = path.Clean(file)
 	}
 	return r

@@ -9,15 +9,13 @@ import (
 	"github.com/belay-run/belay/internal/policy"
 )
 
-// width is how many calls of a thread run at once.
-const width = 8
-
 // run starts calls that are allowed. There are no locks: the decision not to
-// start is the lock. Reads run together, writes to one resource run in the
-// order of the answer, an exclusive call runs alone.
+// start is the lock. Reads run together as far as the width goes, writes to one
+// resource run in the order of the answer, an exclusive call runs alone; calls
+// get their slots in the order of the answer, so that none waits for ever.
 func run(s *State, r *Rules, now time.Time, rd *core.Ready) bool {
 	st := s.Turn.Step
-	flying, effects, limitsWake := 0, rd.Effects, rd.Wake
+	effects, wake, free := rd.Effects, rd.Wake, s.slots(r)
 	for i := range st.Calls {
 		c := &st.Calls[i]
 		if c.Over {
@@ -26,23 +24,19 @@ func run(s *State, r *Rules, now time.Time, rd *core.Ready) bool {
 		spec, _ := r.tool(c.Name)
 		switch {
 		case c.Flying && !c.Orphan:
-			flying++
 			effects = append(effects, s.effect(r, c))
-		case c.Orphan:
-			s.afterCrash(r, rd, c)
-			flying++
-		case c.Verdict != policy.Allow || flying >= width || s.held(r, i):
+		case c.Orphan && s.lostBy(r, rd, c):
+		case !c.Orphan && (c.Verdict != policy.Allow || s.held(r, i)):
 		case spec.Handled != "":
 			s.handled(r, rd, spec, c, r.args(c), now)
-		case now.Before(c.RetryAt):
+		case !c.Orphan && now.Before(c.RetryAt):
 			effects = append(effects, core.Timer{Name: "tool/" + string(c.ID), At: c.RetryAt})
-			limitsWake = earlier(limitsWake, c.RetryAt)
-		default:
-			s.begins(r, rd, c, false)
-			flying++
+			wake = earlier(wake, c.RetryAt)
+		case free.take(spec):
+			s.begins(r, rd, c, c.Orphan && s.classOf(r, c) == belay.Recoverable)
 		}
 	}
-	rd.Effects, rd.Wake = effects, limitsWake
+	rd.Effects, rd.Wake = effects, wake
 	return !st.settled()
 }
 
@@ -53,14 +47,16 @@ func earlier(a, b time.Time) time.Time {
 	return a
 }
 
-// held tells whether a call has to wait for an earlier one of the same answer.
+// held tells whether a call has to wait for another of the same answer: for
+// every earlier one that isn't over, and for a later one only if it is already
+// running, which other rules can bring about.
 func (s *State) held(r *Rules, i int) bool {
 	calls := s.Turn.Step.Calls
 	spec, _ := r.tool(calls[i].Name)
 	mine := touches(spec, calls[i].Path)
-	for j := range i {
+	for j := range calls {
 		c := &calls[j]
-		if c.Over {
+		if c.Over || j == i || j > i && !c.Flying {
 			continue
 		}
 		o, _ := r.tool(c.Name)
@@ -87,9 +83,6 @@ func (s *State) begins(r *Rules, rd *core.Ready, c *Call, recover bool) {
 	}})
 }
 
-// capProcess is the capability of tools that start processes (tool.CapProcess).
-const capProcess = "process"
-
 func hasProcess(spec belay.ToolSpec) bool {
 	for _, c := range spec.Capabilities {
 		if c == capProcess {
@@ -99,20 +92,18 @@ func hasProcess(spec belay.ToolSpec) bool {
 	return false
 }
 
-// afterCrash settles a call whose driver is gone, by what its tool promises.
-func (s *State) afterCrash(r *Rules, rd *core.Ready, c *Call) {
-	if c.Attempt >= maxAttempts {
+// lostBy settles a call whose driver is gone, if it won't run again. Whether it
+// may is what its tool promises.
+func (s *State) lostBy(r *Rules, rd *core.Ready, c *Call) bool {
+	switch class := s.classOf(r, c); {
+	case c.Attempt >= maxAttempts:
 		rd.Decided = append(rd.Decided, s.failed(c, event.Problem{Class: "internal", Code: "CRASH_LOOP", Message: "the runtime stopped again and again while " + c.Name + " was running"}))
-		return
-	}
-	switch s.classOf(r, c) {
-	case belay.Pure, belay.Idempotent:
-		s.begins(r, rd, c, false)
-	case belay.Recoverable:
-		s.begins(r, rd, c, true)
+	case class == belay.Pure || class == belay.Idempotent || class == belay.Recoverable:
+		return false
 	default:
 		rd.Decided = append(rd.Decided, s.failed(c, lostProblem(c)))
 	}
+	return true
 }
 
 func lostProblem(c *Call) event.Problem {

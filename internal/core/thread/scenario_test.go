@@ -279,8 +279,10 @@ func (w *world) fail(class string) {
 }
 
 // tool ends the n-th call of the step: "result N text", "error N class CODE",
-// "retry N" for a transient failure.
+// "retry N" for a transient failure; "ms=N" at the end is how long it took.
 func (w *world) tool(verb, rest string) {
+	rest, took, _ := strings.Cut(rest, " ms=")
+	ms, _ := strconv.ParseInt(took, 10, 64)
 	f := strings.SplitN(rest, " ", 2)
 	n, err := strconv.Atoi(f[0])
 	if err != nil || n < 1 || n > len(w.d.s.Turn.Step.Calls) {
@@ -294,19 +296,19 @@ func (w *world) tool(verb, rest string) {
 	var p event.Payload
 	switch verb {
 	case "result":
-		r := event.ToolResult{Name: c.Name, Attempt: c.Attempt, Output: belay.Content{Text: arg}, Digest: belay.DigestOf([]byte(arg))}
+		r := event.ToolResult{Name: c.Name, Attempt: c.Attempt, Output: belay.Content{Text: arg}, Digest: belay.DigestOf([]byte(arg)), Millis: ms}
 		if c.Path != "" {
 			r.Files = []event.FileSeen{{Path: c.Path, Digest: "sha256:" + arg}}
 		}
 		p = r
 	case "error":
 		class, code, _ := strings.Cut(arg, " ")
-		p = event.ToolFailed{Name: c.Name, Attempt: c.Attempt, Final: true, Problem: event.Problem{Class: class, Code: code, Message: "it broke"}}
+		p = event.ToolFailed{Name: c.Name, Attempt: c.Attempt, Final: true, Millis: ms, Problem: event.Problem{Class: class, Code: code, Message: "it broke"}}
 	case "retry":
 		prob := event.Problem{Class: "transient", Code: "NET", Message: "it broke", Retryable: true}
 		spec, _ := w.rules.tool(c.Name)
 		at, again := ToolRetryAt(w.now, spec, c.Attempt, prob)
-		p = event.ToolFailed{Name: c.Name, Attempt: c.Attempt, Problem: prob, Final: !again, RetryAt: at}
+		p = event.ToolFailed{Name: c.Name, Attempt: c.Attempt, Problem: prob, Final: !again, RetryAt: at, Millis: ms}
 	}
 	w.add([]core.Fact{{IDs: w.d.s.callIDs(c), Data: p}}, nil)
 }

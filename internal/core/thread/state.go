@@ -46,6 +46,7 @@ type State struct {
 	Files    seen           `json:"files,omitzero"`
 	Answers  []Answer       `json:"answers,omitempty"`
 	LostKeys []string       `json:"lostKeys,omitempty"` // calls whose outcome nobody knows
+	Pace     []Paced        `json:"pace,omitempty"`     // of the tools, the latest last
 }
 
 // Queued is a turn that was accepted and hasn't begun.
@@ -114,7 +115,8 @@ type Tracked struct {
 	Same   int          `json:"same,omitempty"` // times in a row with this result
 	Code   string       `json:"code,omitempty"` // of its last failure
 	Fails  int          `json:"fails,omitempty"`
-	Step   int          `json:"step,omitempty"` // the step it was seen in last
+	Denied bool         `json:"denied,omitempty"` // they were denials: only other rules change that
+	Step   int          `json:"step,omitempty"`   // the step it was seen in last
 }
 
 // Step is one request and what follows from its answer.

@@ -1,0 +1,141 @@
+package thread
+
+import (
+	"slices"
+
+	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/event"
+)
+
+// kind is what a tool's calls compete for.
+type kind int
+
+const (
+	kindOther   kind = iota
+	kindProcess      // programs of this machine
+	kindNetwork      // what others answer
+	kinds
+)
+
+// base is how many calls of a kind run at once when nothing speaks against it.
+var base = [kinds]int64{kindOther: 5, kindProcess: 2, kindNetwork: 5}
+
+// kindOf is a tool's kind by what it says it can do.
+func kindOf(t belay.ToolSpec) kind {
+	switch {
+	case slices.Contains(t.Capabilities, capProcess):
+		return kindProcess
+	case slices.Contains(t.Capabilities, capNetwork):
+		return kindNetwork
+	}
+	return kindOther
+}
+
+// Capabilities that matter to the thread. Source: package tool.
+const (
+	capProcess = "process"
+	capNetwork = "network"
+)
+
+// Paced is how a tool's attempts went lately: whole numbers, so that every
+// machine that folds the same facts has the same state.
+type Paced struct {
+	Tool   string `json:"tool"`
+	Micros int64  `json:"us"`              // moving average of the duration
+	Score  int64  `json:"score,omitempty"` // of failures, in thousandths
+}
+
+const (
+	maxPaced     = 64        // tools whose pace is remembered
+	shortest     = 10        // milliseconds that an attempt counts at least
+	longest      = 3_600_000 // and at most
+	target       = 2_000_000 // microseconds an attempt should take
+	minScale     = 500       // thousandths of the base width for slow tools
+	maxScale     = 1500      // and for fast ones: it makes up for failures
+	minHealth    = 250       // what failures leave of the width
+	failureCosts = 250       // what a failure adds to the score
+	loadCosts    = 400       // and one that says that it was too much
+)
+
+// paced folds one attempt that ran: how long it took and, unless it went well,
+// how it failed. What says nothing about the load doesn't count against a tool.
+func (s *State) paced(tool string, millis int64, p *event.Problem) {
+	cost := int64(0)
+	if p != nil {
+		switch {
+		case p.Class == "cancelled" || p.Class == "lost" || p.Class == "skipped":
+			return
+		case p.Class == "timeout" || p.Code == "RATE_LIMITED":
+			cost = loadCosts
+		case p.Class == "transient" || p.Class == "internal":
+			cost = failureCosts
+		}
+	}
+	took := min(max(millis, shortest), longest) * 1000
+	k := Paced{Tool: tool, Micros: took}
+	if i := slices.IndexFunc(s.Pace, func(o Paced) bool { return o.Tool == tool }); i >= 0 {
+		k = s.Pace[i]
+		k.Micros = (4*k.Micros + took) / 5
+		s.Pace = slices.Delete(s.Pace, i, i+1)
+	}
+	k.Score = min(k.Score*85/100+cost, 1000)
+	s.Pace = keep(append(s.Pace, k), maxPaced)
+}
+
+// widths are how many calls of each kind may run at once now, from the pace of
+// the tools that the step's calls need: wide while attempts are short and go
+// well, narrower for slow ones and after failures, never over the base and
+// never none.
+func (s *State) widths(r *Rules) (w [kinds]int64) {
+	var sum, n, worst [kinds]int64
+	calls := s.Turn.Step.Calls
+	for i := range calls {
+		spec, ok := r.tool(calls[i].Name)
+		j := slices.IndexFunc(s.Pace, func(o Paced) bool { return o.Tool == calls[i].Name })
+		if calls[i].Over || !ok || j < 0 {
+			continue
+		}
+		k := kindOf(spec)
+		sum[k] += s.Pace[j].Micros
+		n[k]++
+		worst[k] = max(worst[k], s.Pace[j].Score)
+	}
+	for k := range w {
+		scale := int64(maxScale)
+		if n[k] > 0 {
+			scale = min(max(target*1000*n[k]/sum[k], minScale), maxScale)
+		}
+		w[k] = width(base[k], scale, worst[k])
+	}
+	return w
+}
+
+// width is a base scaled by latency and failures, both in thousandths, rounded.
+func width(base, scale, score int64) int64 {
+	w := (base*scale*max(1000-score, minHealth) + 500_000) / 1_000_000
+	return min(max(w, 1), base)
+}
+
+// slots are how many more calls of each kind may start.
+type slots [kinds]int64
+
+func (s *State) slots(r *Rules) slots {
+	free := slots(s.widths(r))
+	for i := range s.Turn.Step.Calls {
+		if c := &s.Turn.Step.Calls[i]; c.Flying && !c.Orphan {
+			spec, _ := r.tool(c.Name)
+			free[kindOf(spec)]--
+		}
+	}
+	return free
+}
+
+// take uses up a slot if there is one.
+func (f *slots) take(t belay.ToolSpec) bool {
+	k := kindOf(t)
+	if f[k] <= 0 {
+		return false
+	}
+	f[k]--
+	return true
+}
