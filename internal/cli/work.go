@@ -62,14 +62,11 @@ func (w *work) begin(ctx context.Context, ws, title string, c checked, t task) e
 		return err
 	}
 	create := belay.CreateSession{Workspace: ws, Title: string(w.scrub([]byte(title))), Settings: c.Settings}
-	if err := w.store.Enqueue(ctx, w.a.order(w.session, w.session.Stream(), create)); err != nil {
-		return err
-	}
-	return w.submit(ctx, c, t)
+	return w.submit(ctx, c, t, w.a.order(w.session, w.session.Stream(), create))
 }
 
-// submit puts a task into the session's inbox.
-func (w *work) submit(ctx context.Context, c checked, t task) error {
+// submit puts a task into the session's inbox, after the orders given.
+func (w *work) submit(ctx context.Context, c checked, t task, before ...belay.Order) error {
 	w.turn = belay.TurnID(belay.NewID(belay.PrefixTurn))
 	w.approvals = c.Approvals
 	rules, err := w.rules(ctx, w.a, c, w.workspace)
@@ -80,9 +77,9 @@ func (w *work) submit(ctx context.Context, c checked, t task) error {
 	if err != nil {
 		return err
 	}
-	return w.store.Enqueue(ctx, w.a.order(w.session, w.session.Stream(), belay.SubmitWork{
+	return w.store.Enqueue(ctx, append(before, w.a.order(w.session, w.session.Stream(), belay.SubmitWork{
 		Thread: w.thread, Task: belay.TaskID(belay.NewID(belay.PrefixTask)), Turn: w.turn, Text: content, Rules: rules,
-	}))
+	}))...)
 }
 
 // maxInline is how much of a task a fact holds itself, in bytes.

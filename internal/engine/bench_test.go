@@ -10,6 +10,7 @@ import (
 	"runtime"
 	"slices"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -68,9 +69,9 @@ type rig struct {
 	dir string
 }
 
-func newRig(b *testing.B, steps int) *rig { return newRigIn(b, b.TempDir(), steps) }
+func newRig(b testing.TB, steps int) *rig { return newRigIn(b, b.TempDir(), steps) }
 
-func newRigIn(b *testing.B, dir string, steps int) *rig {
+func newRigIn(b testing.TB, dir string, steps int) *rig {
 	b.Helper()
 	r := &rig{dir: dir, m: &metronome{steps: steps, asked: map[string][]time.Time{}, ended: map[string][]time.Time{}}}
 	look := pure("look", func(_ context.Context, c tool.Call) (tool.Result, error) {
@@ -97,13 +98,13 @@ func newRigIn(b *testing.B, dir string, steps int) *rig {
 
 func (r *rig) session(ctx context.Context, who string) error {
 	id := belay.SessionID("sess_" + who)
-	for i, c := range []belay.Command{
-		belay.CreateSession{Workspace: "/ws"},
-		belay.SubmitWork{Thread: belay.ThreadID("thr_" + who), Task: belay.TaskID("task_" + who), Turn: belay.TurnID("turn_" + who), Text: belay.Content{Text: who}, Rules: r.ref},
-	} {
-		if err := r.db.Enqueue(ctx, belay.Order{ID: belay.CommandID(fmt.Sprint("cmd_", who, i)), Principal: "user:bench", Session: id, Stream: id.Stream(), Command: c}); err != nil {
-			return err
-		}
+	order := func(n int, c belay.Command) belay.Order {
+		return belay.Order{ID: belay.CommandID(fmt.Sprint("cmd_", who, n)), Principal: "user:bench", Session: id, Stream: id.Stream(), Command: c}
+	}
+	if err := r.db.Enqueue(ctx, order(0, belay.CreateSession{Workspace: "/ws"}), order(1, belay.SubmitWork{
+		Thread: belay.ThreadID("thr_" + who), Task: belay.TaskID("task_" + who), Turn: belay.TurnID("turn_" + who), Text: belay.Content{Text: who}, Rules: r.ref,
+	})); err != nil {
+		return err
 	}
 	return r.e.Session(ctx, id, nil)
 }
@@ -166,6 +167,8 @@ func BenchmarkStep(b *testing.B) {
 			b.ReportMetric(ms(quantile(late, 0.5)), "late-p50-ms")
 			b.ReportMetric(ms(sync), "fsync-ms")
 			b.ReportMetric(float64(after.Transactions-before.Transactions)/total, "commits/step")
+			b.ReportMetric(float64(after.Reads-before.Reads)/total, "reads/step")
+			b.ReportMetric(float64(after.Statements-before.Statements)/total, "writes/step")
 			b.ReportMetric(float64(r.size()-size)/total, "B/step")
 			b.ReportMetric(float64(b.Elapsed().Microseconds())/total, "µs/step")
 		})
@@ -199,12 +202,19 @@ func BenchmarkOwnTime(b *testing.B) {
 	}
 }
 
+// cpu is the processor time this process took so far.
+func cpu() time.Duration {
+	var u syscall.Rusage
+	_ = syscall.Getrusage(syscall.RUSAGE_SELF, &u)
+	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
+}
+
 // BenchmarkMany is many sessions of five steps at once.
 func BenchmarkMany(b *testing.B) {
 	for _, sessions := range []int{1, 100, 1000} {
 		b.Run(fmt.Sprint(sessions), func(b *testing.B) {
 			r := newRig(b, 5)
-			before := r.db.Stats()
+			before, spent := r.db.Stats(), cpu()
 			n := 0
 			for b.Loop() {
 				var wg sync.WaitGroup
@@ -224,6 +234,9 @@ func BenchmarkMany(b *testing.B) {
 			runtime.ReadMemStats(&mem)
 			b.ReportMetric(float64(n)/b.Elapsed().Seconds(), "sessions/s")
 			b.ReportMetric(float64(after.Transactions-before.Transactions)/float64(n*5), "commits/step")
+			b.ReportMetric(float64(after.Reads-before.Reads)/float64(n), "reads/session")
+			b.ReportMetric(float64(after.Statements-before.Statements)/float64(n), "writes/session")
+			b.ReportMetric(ms(cpu()-spent)/float64(n*5), "cpu-ms/step")
 			b.ReportMetric(float64(mem.Sys)/(1<<20), "MB-sys")
 		})
 	}

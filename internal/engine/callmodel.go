@@ -59,7 +59,7 @@ func (v *drive) read(ctx context.Context, a *answer) error {
 		return &model.Error{Class: "auth", Message: err.Error()}
 	}
 	c := v.e.convs.take(v.stream)
-	defer v.e.convs.give(c)
+	defer v.e.convs.give(context.WithoutCancel(ctx), v.e.c.Store, c)
 	if err := c.upTo(ctx, v.e.c.Store, a.eff.To); err != nil {
 		return err
 	}

@@ -4,6 +4,7 @@ import (
 	"container/list"
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 
@@ -16,7 +17,8 @@ import (
 const convBudget = 64 << 20
 
 // conv is a thread's conversation as a model sees it, folded from the facts up
-// to a sequence. A request reads only the facts that came since the last one.
+// to a sequence. It is fed with every append, so that a request reads nothing
+// that this process wrote.
 type conv struct {
 	stream belay.StreamID
 	seq    int64  // folded up to here
@@ -39,33 +41,71 @@ type convCache struct {
 	size   int
 	order  *list.List // of *conv, the one used last in front
 	byID   map[belay.StreamID]*list.Element
+	missed map[belay.StreamID][]event.Envelope // by conversation in use: appended meanwhile
 }
 
 func newConvCache(budget int) *convCache {
-	return &convCache{budget: budget, order: list.New(), byID: map[belay.StreamID]*list.Element{}}
+	return &convCache{budget: budget, order: list.New(), byID: map[belay.StreamID]*list.Element{}, missed: map[belay.StreamID][]event.Envelope{}}
 }
 
 // take removes a conversation from the cache for its only user.
 func (c *convCache) take(s belay.StreamID) *conv {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if el := c.byID[s]; el != nil {
-		v := c.order.Remove(el).(*conv)
-		delete(c.byID, s)
-		c.size -= v.size
-		return v
+	v := c.remove(s)
+	if v == nil {
+		v = newConv(s)
 	}
-	return newConv(s)
+	c.missed[s] = nil // in use
+	return v
+}
+
+func (c *convCache) remove(s belay.StreamID) *conv {
+	el := c.byID[s]
+	if el == nil {
+		return nil
+	}
+	v := c.order.Remove(el).(*conv)
+	delete(c.byID, s)
+	c.size -= v.size
+	return v
 }
 
 func newConv(s belay.StreamID) *conv {
 	return &conv{stream: s, texts: map[belay.TurnID]belay.Content{}, got: map[belay.CallID]belay.ToolResult{}}
 }
 
-// give puts it back; the ones not used for longest make room.
-func (c *convCache) give(v *conv) {
+// give puts it back with what was appended meanwhile; the ones not used for
+// longest make room.
+func (c *convCache) give(ctx context.Context, st store.Store, v *conv) {
+	for c.catchUp(ctx, st, v) {
+	}
+}
+
+// catchUp folds what a conversation in use has missed. When it has missed
+// nothing more it is put back, under the same lock.
+func (c *convCache) catchUp(ctx context.Context, st store.Store, v *conv) (again bool) {
 	c.mu.Lock()
-	defer c.mu.Unlock()
+	missed := c.missed[v.stream]
+	c.missed[v.stream] = nil
+	if len(missed) == 0 {
+		delete(c.missed, v.stream)
+		c.keep(v)
+		c.mu.Unlock()
+		return false
+	}
+	c.mu.Unlock()
+	for _, ev := range missed {
+		if ev.Seq == v.seq+1 && v.apply(ctx, st, ev) != nil {
+			*v = *newConv(v.stream) // the next request folds anew and meets the error itself
+			break
+		}
+	}
+	return true
+}
+
+func (c *convCache) keep(v *conv) {
+	c.remove(v.stream) // a request that was given up may have put it back too
 	c.byID[v.stream] = c.order.PushFront(v)
 	c.size += v.size
 	for c.size > c.budget && c.order.Len() > 1 {
@@ -87,7 +127,7 @@ func (v *conv) upTo(ctx context.Context, st store.Store, to int64) error {
 		if err != nil {
 			return err
 		}
-		if ev.Seq > to {
+		if ev.Seq > to && !silent(ev.Data) {
 			break
 		}
 		if err := v.apply(ctx, st, ev); err != nil {
@@ -97,26 +137,48 @@ func (v *conv) upTo(ctx context.Context, st store.Store, to int64) error {
 	return nil
 }
 
-// feed folds facts that were just appended, so that the next request needs no
-// look into the store. A conversation that isn't right before them is left alone.
-func (c *convCache) feed(ctx context.Context, st store.Store, s belay.StreamID, events []event.Envelope) {
-	if s.Kind() != belay.KindThread || len(events) == 0 || !c.standsAt(s, events[0].Seq-1) {
-		return
+// silent tells whether a fact surely adds no message. A conversation up to a
+// request takes the silent facts that follow, so that it stands at the end of
+// the log when the answer comes.
+func silent(p event.Payload) bool {
+	switch p.(type) {
+	case event.TurnSubmitted, event.ModelRequested, event.ModelDelta, event.ChannelMessage, event.RunStatus:
+		return true
 	}
-	v := c.take(s)
-	for _, ev := range events {
-		if v.apply(ctx, st, ev) != nil {
-			return // the next request folds anew and meets the error itself
-		}
-	}
-	c.give(v)
+	return false
 }
 
-func (c *convCache) standsAt(s belay.StreamID, seq int64) bool {
+// feed folds facts that were just appended, so that the next request needs no
+// look into the store. A stream's first facts begin its conversation. One that
+// isn't right before the facts is left alone.
+func (c *convCache) feed(ctx context.Context, st store.Store, s belay.StreamID, events []event.Envelope) {
+	if s.Kind() != belay.KindThread || len(events) == 0 {
+		return
+	}
+	if v := c.toFeed(s, events); v != nil {
+		c.give(ctx, st, v)
+	}
+}
+
+// toFeed takes the conversation that the facts follow, with them as missed. A
+// conversation in use gets them from its user.
+func (c *convCache) toFeed(s belay.StreamID, events []event.Envelope) *conv {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	el := c.byID[s]
-	return el != nil && el.Value.(*conv).seq == seq
+	if missed, inUse := c.missed[s]; inUse {
+		c.missed[s] = append(missed, events...)
+		return nil
+	}
+	var v *conv
+	if el := c.byID[s]; el != nil && el.Value.(*conv).seq == events[0].Seq-1 {
+		v = c.remove(s)
+	} else if el == nil && events[0].Seq == 1 {
+		v = newConv(s)
+	} else {
+		return nil
+	}
+	c.missed[s] = slices.Clip(events)
+	return v
 }
 
 func (v *conv) apply(ctx context.Context, st store.Store, ev event.Envelope) error {

@@ -106,9 +106,10 @@ type Log interface {
 
 // Inbox takes commands from anyone.
 type Inbox interface {
-	// Enqueue is idempotent by the order's id; the same id with another body
-	// is belay.CodeIDConflict, also after the first was consumed.
-	Enqueue(ctx context.Context, o belay.Order) error
+	// Enqueue makes orders durable together, or none of them, and they wait in
+	// the order given. It is idempotent by an order's id; the same id with
+	// another body is belay.CodeIDConflict, also after the first was consumed.
+	Enqueue(ctx context.Context, orders ...belay.Order) error
 	// Inbox lists the waiting commands of a stream, first in first out.
 	Inbox(ctx context.Context, s belay.StreamID) ([]belay.Order, error)
 }

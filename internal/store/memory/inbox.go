@@ -34,9 +34,9 @@ func packOrders(orders []belay.Order) ([]order, error) {
 	return out, nil
 }
 
-// Enqueue makes an order durable.
-func (s *Store) Enqueue(ctx context.Context, o belay.Order) error {
-	packed, err := packOrders([]belay.Order{o})
+// Enqueue makes orders durable.
+func (s *Store) Enqueue(ctx context.Context, orders ...belay.Order) error {
+	packed, err := packOrders(orders)
 	if err != nil {
 		return err
 	}

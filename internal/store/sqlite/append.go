@@ -126,7 +126,7 @@ func packAppend(b *store.Batch) (*appendOp, error) {
 	if b.Session == "" || b.Stream == "" {
 		return nil, belay.Errorf(belay.CodeInternal, "a batch without session or stream").At(string(b.Stream))
 	}
-	op := &appendOp{b: b, rows: make([]store.Row, len(b.Events)), sends: make([]packedOrder, len(b.Sends))}
+	op := &appendOp{b: b, rows: make([]store.Row, len(b.Events))}
 	var err error
 	for i := range b.Events {
 		if op.rows[i], err = store.Pack(b.Session, b.Stream, &b.Events[i]); err != nil {
@@ -134,12 +134,8 @@ func packAppend(b *store.Batch) (*appendOp, error) {
 		}
 		op.rows[i].Seq = b.After + 1 + int64(i)
 	}
-	for i := range b.Sends {
-		if op.sends[i], err = packOrder(&b.Sends[i]); err != nil {
-			return nil, err
-		}
-	}
-	return op, nil
+	op.sends, err = packOrders(b.Sends)
+	return op, err
 }
 
 func (o *appendOp) apply(w *writer) (refused, broken error) {

@@ -271,12 +271,14 @@ type Stats struct {
 	Appends      int64 // batches that wrote something
 	Events       int64
 	Checkpoints  int64
+	Reads        int64 // queries of the readers
+	Statements   int64 // statements of the writer, those around a transaction included
 	Largest      int64 // writes in the largest group
 	WALBytes     int64 // size of the write-ahead log now
 }
 
 type counters struct {
-	transactions, failed, appends, events, checkpoints, largest atomic.Int64
+	transactions, failed, appends, events, checkpoints, largest, reads, statements atomic.Int64
 }
 
 // Stats tells what the store did since Open.
@@ -285,6 +287,7 @@ func (db *DB) Stats() Stats {
 		Transactions: db.stats.transactions.Load(), Failed: db.stats.failed.Load(),
 		Appends: db.stats.appends.Load(), Events: db.stats.events.Load(),
 		Checkpoints: db.stats.checkpoints.Load(), Largest: db.stats.largest.Load(),
+		Reads: db.stats.reads.Load(), Statements: db.stats.statements.Load(),
 	}
 	if info, err := os.Stat(db.path + "-wal"); err == nil {
 		s.WALBytes = info.Size()

@@ -58,24 +58,39 @@ func digestOf(parts ...string) []byte {
 	return sum[:16]
 }
 
-// Enqueue makes an order durable. The ids of all orders that ever came in are
+// Enqueue makes orders durable. The ids of all orders that ever came in are
 // kept, so that a repetition is known after the first was consumed.
-func (db *DB) Enqueue(ctx context.Context, o belay.Order) error {
-	p, err := packOrder(&o)
+func (db *DB) Enqueue(ctx context.Context, orders ...belay.Order) error {
+	packed, err := packOrders(orders)
 	if err != nil {
 		return err
 	}
-	return db.do(ctx, &enqueueOp{p})
+	return db.do(ctx, enqueueOp(packed))
 }
 
-type enqueueOp struct{ p packedOrder }
+func packOrders(orders []belay.Order) (packed []packedOrder, err error) {
+	packed = make([]packedOrder, len(orders))
+	for i := range orders {
+		if packed[i], err = packOrder(&orders[i]); err != nil {
+			return nil, err
+		}
+	}
+	return packed, nil
+}
 
-func (e *enqueueOp) apply(w *writer) (refused, broken error) {
-	fresh, refused, broken := w.checkSends([]packedOrder{e.p})
-	if refused != nil || broken != nil || len(fresh) == 0 {
+type enqueueOp []packedOrder
+
+func (e enqueueOp) apply(w *writer) (refused, broken error) {
+	fresh, refused, broken := w.checkSends(e)
+	if refused != nil || broken != nil {
 		return refused, broken
 	}
-	return nil, w.enqueue(&fresh[0])
+	for i := range fresh {
+		if err := w.enqueue(&fresh[i]); err != nil {
+			return nil, err
+		}
+	}
+	return nil, nil
 }
 
 // checkSends leaves out the orders that came in before and refuses those that

@@ -68,6 +68,7 @@ func (db *DB) query(ctx context.Context, query string, args []any, each func(*sq
 		return errClosed()
 	}
 	defer func() { err = db.wrap(err, "read") }()
+	db.stats.reads.Add(1)
 	st, err := db.stmts.get(db.life, query)
 	if err != nil {
 		return err

@@ -379,6 +379,7 @@ func (w *writer) row(query string, args []any, into ...any) (found bool, err err
 }
 
 func (w *writer) prepared(query string) (*sql.Stmt, error) {
+	w.db.stats.statements.Add(1)
 	if s, ok := w.stmts[query]; ok {
 		return s, nil
 	}

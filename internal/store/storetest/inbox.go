@@ -22,6 +22,17 @@ var inboxLaws = []law{
 			l.Fatalf("got %+v\nwant %+v", got, want)
 		}
 	}},
+	{"orders that come together wait in their order, or none of them does", func(l *lab) {
+		b, other := l.session("a"), l.session("b")
+		l.must(l.Enqueue(l.Context()))
+		l.must(l.Enqueue(l.Context(), l.order("c1", b, "x"), l.order("c2", other, "y"), l.order("c3", b, "z"), l.order("c1", b, "x")))
+		l.code(l.Enqueue(l.Context(), l.order("c4", b, "new"), l.order("c2", other, "another")), belay.CodeIDConflict)
+		l.code(l.Enqueue(l.Context(), l.order("c5", b, "new"), l.order("", b, "no id")), belay.CodeBadCommand)
+		l.code(l.Enqueue(l.Context(), l.order("c6", b, "one"), l.order("c6", b, "two")), belay.CodeIDConflict)
+		l.reopen()
+		same(l, "inbox", l.waiting(b.Stream), []belay.CommandID{"c1", "c3"})
+		same(l, "other inbox", l.waiting(other.Stream), []belay.CommandID{"c2"})
+	}},
 	{"a command for a stream that isn't there waits for it", func(l *lab) {
 		b := l.session("new")
 		l.must(l.Enqueue(l.Context(), l.order("c1", b, "x")))
