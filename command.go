@@ -69,9 +69,11 @@ type (
 	// CreateSession opens a session on a workspace.
 	CreateSession struct {
 		cmd
-		Workspace string   `json:"workspace"` // absolute path
-		Title     string   `json:"title,omitempty"`
-		Settings  Settings `json:"settings"`
+		Workspace string     `json:"workspace"` // absolute path
+		Title     string     `json:"title,omitempty"`
+		Settings  Settings   `json:"settings"`
+		Thread    ThreadID   `json:"thread,omitempty"` // open this thread too, with a history
+		Begin     *Beginning `json:"begin,omitempty"`  // the history
 	}
 
 	// SubmitWork makes the session open the thread if it is new, create a task
@@ -94,7 +96,8 @@ type (
 	// OpenThread starts a thread.
 	OpenThread struct {
 		cmd
-		Workspace string `json:"workspace"`
+		Workspace string     `json:"workspace"`
+		Begin     *Beginning `json:"begin,omitempty"` // what it has before its first fact
 	}
 
 	// SubmitTurn gives a thread something to do. Repeating it with the same

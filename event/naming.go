@@ -82,8 +82,8 @@ var namings = []Naming{
 	{"taint added", "context.resolved", "`taint`"},
 	{"taint cleared", "action.resolved", "`taint`"},
 
-	{"thread forked", "thread.started", "`forkedFrom`"},
-	{"thread imported", "thread.started", "`importedFrom`"},
+	{"thread forked", "thread.started", "`forkedFrom`; `base` is the conversation that was copied"},
+	{"thread imported", "thread.started", "`importedFrom`; `base` is the conversation that was carried over"},
 	{"command refused", "channel.message", "`kind: audit`, `principal`, `command`, `code`"},
 	{"login", "channel.message", "`kind: audit`, `principal`, `code`"},
 	{"token made or revoked", "channel.message", "`kind: audit`, `principal`, `code`"},

@@ -8,6 +8,7 @@ type SessionCreated struct {
 	Workspace string         `json:"workspace"`
 	Title     string         `json:"title,omitempty"`
 	Settings  belay.Settings `json:"settings"`
+	Thread    belay.ThreadID `json:"thread,omitempty"` // opened with it, with a history
 }
 
 // SessionUpdated replaces the session's settings or title.
@@ -23,10 +24,9 @@ type SessionUpdated struct {
 // ThreadStarted opens a thread.
 type ThreadStarted struct {
 	fact
-	Kind         string `json:"kind"` // main, child, flow
-	Workspace    string `json:"workspace,omitempty"`
-	ForkedFrom   string `json:"forkedFrom,omitempty"`
-	ImportedFrom string `json:"importedFrom,omitempty"`
+	Kind      string `json:"kind"` // main, child, flow
+	Workspace string `json:"workspace,omitempty"`
+	belay.Beginning
 }
 
 // ThreadUpdated names the rules a thread goes on under.

@@ -41,10 +41,7 @@ type ToolResult struct {
 }
 
 // FileSeen is a file as the thread last read or wrote it.
-type FileSeen struct {
-	Path   string `json:"path"`   // slash-separated, relative to the workspace
-	Digest string `json:"digest"` // sha256:…, or absent
-}
+type FileSeen = belay.FileSeen
 
 // ToolFailed is any other end of a call: failed, denied, lost, cancelled,
 // skipped, refused.

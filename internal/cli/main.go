@@ -43,6 +43,7 @@ type grammar struct {
 
 	Run        runCmd        `cmd:"" help:"Give an agent something to do and see it through."`
 	Sessions   sessionsCmd   `cmd:"" help:"List, show, resume and interrupt sessions."`
+	Fork       forkCmd       `cmd:"" help:"Begin a new session with the history of another, up to a turn."`
 	Approve    approveCmd    `cmd:"" help:"Allow what an agent asks for."`
 	Deny       denyCmd       `cmd:"" help:"Deny what an agent asks for."`
 	Answer     answerCmd     `cmd:"" help:"Answer an agent's question."`

@@ -186,6 +186,9 @@ func sessionState(ctx context.Context, st store.Store, id belay.SessionID) (*ses
 		switch c := o.Command.(type) {
 		case belay.CreateSession:
 			s.Session, s.Workspace, s.Title, s.Settings = id, c.Workspace, c.Title, c.Settings
+			if c.Thread != "" {
+				s.Threads = append(s.Threads, c.Thread)
+			}
 		case belay.SubmitWork:
 			s.Threads, s.Task = append(s.Threads, c.Thread), c.Task
 		}

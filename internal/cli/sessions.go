@@ -105,13 +105,15 @@ func statusOf(s view.Session) string {
 }
 
 type showCmd struct {
-	ID string `arg:"" help:"The session, or the beginning of its id."`
+	ID    string `arg:"" help:"The session, or the beginning of its id."`
+	Turns bool   `short:"t" help:"Its turns, numbered."`
 }
 
 // shown is a session and who drives it, as JSON.
 type shown struct {
 	view.Session
-	Owner *store.Owner `json:"owner,omitempty"`
+	Owner *store.Owner      `json:"owner,omitempty"`
+	Turns []engine.PastTurn `json:"turns,omitempty"` // asked for with --turns
 }
 
 func (c *showCmd) run(ctx context.Context, a *app) (int, error) {
@@ -131,12 +133,42 @@ func (c *showCmd) run(ctx context.Context, a *app) (int, error) {
 	if err != nil {
 		return 0, err
 	}
+	var turns []engine.PastTurn
+	if c.Turns && len(s.Threads) > 0 {
+		past, err := engine.ReadPast(ctx, st, s.Threads[len(s.Threads)-1].ID)
+		if err != nil {
+			return 0, err
+		}
+		turns = past.Turns
+	}
 	if a.JSON {
-		a.printJSON(shown{s, owner})
+		a.printJSON(shown{s, owner, turns})
 		return belay.ExitOK, nil
 	}
 	a.show(s, owner)
+	a.showTurns(turns)
 	return belay.ExitOK, nil
+}
+
+// showTurns lists the turns that are in force.
+func (a *app) showTurns(turns []engine.PastTurn) {
+	if len(turns) == 0 {
+		return
+	}
+	fmt.Fprintln(a.Stdout)
+	t := tabwriter.NewWriter(a.Stdout, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(t, "TURN\tEND\tASKED\tID")
+	for _, p := range turns {
+		end := string(p.Outcome)
+		switch {
+		case p.Copied:
+			end = "copied"
+		case !p.Ended:
+			end = "not ended"
+		}
+		fmt.Fprintf(t, "%d\t%s\t%s\t%s\n", p.Number, end, short(p.Text, 60), p.ID)
+	}
+	t.Flush() //nolint:errcheck // nobody is left to tell
 }
 
 func (a *app) show(s view.Session, owner *store.Owner) {

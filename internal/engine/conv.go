@@ -26,12 +26,25 @@ type conv struct {
 	note   string // of the request that is out; the history has it once it is answered
 	msgs   []belay.Message
 	size   int
-	images bool // a message has a picture
+	images bool   // a message has a picture
+	turns  []span // that are in force, in order
+	light  bool   // the base is left out of msgs: only where its turns are is kept
 
 	texts   map[belay.TurnID]belay.Content // accepted turns that haven't begun
 	dropped int                            // calls of it that were not taken
 	calls   []event.ModelCall              // of the last answer, not all answered
 	got     map[belay.CallID]belay.ToolResult
+}
+
+// span is where a turn stands in a conversation.
+type span struct {
+	turn     belay.TurnID
+	from, to int   // messages; to is where it ended so far
+	start    int64 // the fact that began it
+	end      int64 // the fact that ended it; 0 while it runs
+	outcome  belay.Outcome
+	text     string // the beginning of what was asked
+	copied   bool   // it came with the base: from and to count the base's messages
 }
 
 // convCache keeps the conversations used last.
@@ -184,12 +197,15 @@ func (c *convCache) toFeed(s belay.StreamID, events []event.Envelope) *conv {
 func (v *conv) apply(ctx context.Context, st store.Store, ev event.Envelope) error {
 	v.seq = ev.Seq
 	switch p := ev.Data.(type) {
+	case event.ThreadStarted:
+		return v.begin(ctx, st, p.Base)
 	case event.TurnSubmitted:
 		v.texts[ev.IDs.Turn] = p.Text
 	case event.TurnStarted:
 		m, err := input(ctx, st, v.texts[ev.IDs.Turn])
 		delete(v.texts, ev.IDs.Turn)
 		v.note = ""
+		v.turns = append(v.turns, span{turn: ev.IDs.Turn, from: len(v.msgs), start: ev.Seq, text: asked(m)})
 		v.push(m)
 		return err
 	case event.ModelRequested:
@@ -206,6 +222,8 @@ func (v *conv) apply(ctx context.Context, st store.Store, ev event.Envelope) err
 			v.result(belay.ToolResult{ID: ev.IDs.Call, Name: p.Name, Text: problemText(p.Problem, text), Error: true})
 			return err
 		}
+	case event.TurnCompleted:
+		v.ended(ev, belay.Completed)
 	case event.TurnFailed:
 		if _, queued := v.texts[ev.IDs.Turn]; queued { // it never began: the model knows nothing of it
 			delete(v.texts, ev.IDs.Turn)
@@ -213,6 +231,7 @@ func (v *conv) apply(ctx context.Context, st store.Store, ev event.Envelope) err
 		}
 		text, err := whole(ctx, st, belay.Content{Text: p.Partial, Ref: p.PartialRef})
 		v.push(belay.Text(belay.RoleUser, noteText(endText(p, text))))
+		v.ended(ev, p.Outcome)
 		return err
 	}
 	return nil

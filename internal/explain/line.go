@@ -5,6 +5,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/event"
 )
 
@@ -67,7 +68,7 @@ func saysSession(p event.Payload) (string, bool) {
 		}
 		return join(", ", when(p.Title, `"%s"`), settings), true
 	case event.ThreadStarted:
-		return join(", ", p.Kind, when(p.Workspace, "in %s"), when(p.ForkedFrom, "forked from %s"), when(p.ImportedFrom, "imported from %s")), true
+		return join(", ", p.Kind, when(p.Workspace, "in %s"), forkedFrom(p.ForkedFrom), importedFrom(p.ImportedFrom)), true
 	case event.ThreadUpdated:
 		rules := ""
 		if p.Rules != nil {
@@ -80,6 +81,24 @@ func saysSession(p event.Payload) (string, bool) {
 		return join(", ", p.Reason, l, rules), true
 	}
 	return "", false
+}
+
+// forkedFrom and importedFrom say where a thread's history comes from.
+func forkedFrom(f *belay.Fork) string {
+	switch {
+	case f == nil:
+		return ""
+	case f.Turn == "":
+		return "forked from " + Short(string(f.Session)) + " before its first turn"
+	}
+	return "forked from " + Short(string(f.Session)) + " after " + Short(string(f.Turn))
+}
+
+func importedFrom(i *belay.Import) string {
+	if i == nil {
+		return ""
+	}
+	return join(" ", "imported from", i.Format, i.Name)
 }
 
 func saysTurn(p event.Payload) (string, bool) {

@@ -63,8 +63,12 @@ func (d *Decider) create(o belay.Order, c belay.CreateSession) ([]core.Fact, []c
 		return nil, nil, nil
 	}
 	ids := belay.IDs{Session: belay.SessionID(o.Stream.ID())}
-	facts := []core.Fact{{IDs: ids, Data: event.SessionCreated{Workspace: c.Workspace, Title: c.Title, Settings: c.Settings}}}
-	return append(facts, granted(ids, nil, c.Settings.Allow, o.Principal)...), nil, nil
+	facts := []core.Fact{{IDs: ids, Data: event.SessionCreated{Workspace: c.Workspace, Title: c.Title, Settings: c.Settings, Thread: c.Thread}}}
+	var sends []core.Send
+	if c.Thread != "" {
+		sends = append(sends, core.Send{To: c.Thread.Stream(), Command: belay.OpenThread{Workspace: c.Workspace, Begin: c.Begin}})
+	}
+	return append(facts, granted(ids, nil, c.Settings.Allow, o.Principal)...), sends, nil
 }
 
 // granted are the facts of allow rules that a person gave and that aren't there yet.
@@ -112,6 +116,9 @@ func (d *Decider) Apply(e event.Envelope) {
 	switch p := e.Data.(type) {
 	case event.SessionCreated:
 		s.Session, s.Workspace, s.Title, s.Settings = e.IDs.Session, p.Workspace, p.Title, p.Settings
+		if p.Thread != "" {
+			s.Threads = append(s.Threads, p.Thread)
+		}
 	case event.SessionUpdated:
 		s.updated(p)
 	case event.PolicyChanged:

@@ -17,6 +17,8 @@ func (d *Decider) Apply(e event.Envelope) {
 	switch p := e.Data.(type) {
 	case event.ThreadStarted:
 		s.Open, s.Session, s.Thread, s.Workspace = true, e.IDs.Session, e.IDs.Thread, p.Workspace
+		s.Files.saw(p.Files)
+		s.LostKeys = keep(append(s.LostKeys, p.Lost...), maxTracked)
 	case event.PolicyChanged:
 		if p.Kind == "grant" && p.Op == "granted" {
 			s.grant(policy.Grant{Tool: p.Tool, Tier: p.Tier, Kind: "answer", By: p.By})

@@ -47,7 +47,8 @@ func (s *seen) forget(n int) {
 	maps.DeleteFunc(s.files, func(_ string, f sight) bool { return f.at < ages[n] })
 }
 
-func (s *seen) list() []event.FileSeen {
+// List is the files, the one seen last at the end.
+func (s *seen) List() []event.FileSeen {
 	out := make([]event.FileSeen, 0, len(s.files))
 	for path, f := range s.files {
 		out = append(out, event.FileSeen{Path: path, Digest: f.digest})
@@ -58,7 +59,7 @@ func (s *seen) list() []event.FileSeen {
 
 // IsZero, MarshalJSON and UnmarshalJSON are the list.
 func (s seen) IsZero() bool                 { return len(s.files) == 0 }
-func (s seen) MarshalJSON() ([]byte, error) { return json.Marshal(s.list()) }
+func (s seen) MarshalJSON() ([]byte, error) { return json.Marshal(s.List()) }
 func (s *seen) UnmarshalJSON(b []byte) error {
 	var files []event.FileSeen
 	if err := json.Unmarshal(b, &files); err != nil {

@@ -41,7 +41,11 @@ func (s *State) open(o belay.Order, c belay.OpenThread) []core.Fact {
 		return nil
 	}
 	ids := belay.IDs{Session: o.Session, Thread: belay.ThreadID(o.Stream.ID())}
-	return []core.Fact{{IDs: ids, Data: event.ThreadStarted{Kind: "main", Workspace: c.Workspace}}}
+	started := event.ThreadStarted{Kind: "main", Workspace: c.Workspace}
+	if c.Begin != nil {
+		started.Beginning = *c.Begin
+	}
+	return []core.Fact{{IDs: ids, Data: started}}
 }
 
 func (s *State) submit(o belay.Order, c belay.SubmitTurn) ([]core.Fact, []core.Send, error) {

@@ -1,0 +1,132 @@
+package engine
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"iter"
+
+	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/event"
+	"github.com/belay-run/belay/internal/store"
+)
+
+// begin takes up the conversation that a thread begins with.
+func (v *conv) begin(ctx context.Context, st store.Store, base []belay.Ref) error {
+	n := 0
+	for s, err := range ReadBase(ctx, st, base) {
+		if err != nil {
+			return err
+		}
+		if last := len(v.turns) - 1; s.Turn != "" && (last < 0 || v.turns[last].turn != s.Turn) {
+			v.turns = append(v.turns, span{turn: s.Turn, from: n, end: v.seq, copied: true, text: asked(s.Message)})
+		}
+		n++
+		if last := len(v.turns) - 1; last >= 0 && v.turns[last].turn == s.Turn {
+			v.turns[last].to = n
+		}
+		if !v.light {
+			v.push(s.Message)
+		}
+	}
+	return nil
+}
+
+// asked is the beginning of a message that begins a turn.
+func asked(m belay.Message) string {
+	if len(m.Parts) == 0 || m.Role != belay.RoleUser {
+		return ""
+	}
+	return event.CutText(m.Parts[0].Text, previewText)
+}
+
+// ended closes the running turn's span.
+func (v *conv) ended(ev event.Envelope, o belay.Outcome) {
+	if t := v.running(); t != nil && t.turn == ev.IDs.Turn {
+		t.to, t.end, t.outcome = len(v.msgs), ev.Seq, o
+	}
+}
+
+// running is the turn that hasn't ended.
+func (v *conv) running() *span {
+	if n := len(v.turns); n > 0 && v.turns[n-1].end == 0 {
+		return &v.turns[n-1]
+	}
+	return nil
+}
+
+// settled is how many messages there are up to the last whole exchange: calls
+// without all their answers don't count.
+func (v *conv) settled() int {
+	if len(v.calls) > 0 {
+		return len(v.msgs) - 1
+	}
+	return len(v.msgs)
+}
+
+// ReadBase yields the messages of a base, in order, holding one at a time.
+func ReadBase(ctx context.Context, st store.Blobs, base []belay.Ref) iter.Seq2[belay.Said, error] {
+	return func(yield func(belay.Said, error) bool) {
+		for _, ref := range base {
+			more, err := readPiece(ctx, st, ref, yield)
+			if err != nil {
+				yield(belay.Said{}, err)
+				return
+			}
+			if !more {
+				return
+			}
+		}
+	}
+}
+
+func readPiece(ctx context.Context, st store.Blobs, ref belay.Ref, yield func(belay.Said, error) bool) (more bool, err error) {
+	r, err := st.Open(ctx, ref.Digest)
+	if err != nil {
+		return false, err
+	}
+	defer r.Close()
+	dec := json.NewDecoder(bufio.NewReaderSize(r, 64<<10))
+	for {
+		var s belay.Said
+		switch err := dec.Decode(&s); {
+		case errors.Is(err, io.EOF):
+			return true, nil
+		case err != nil:
+			return false, belay.Errorf(belay.CodeStoreDamaged, "a copied conversation can't be read").At(string(ref.Digest)).Wrap(err)
+		case !yield(s, nil):
+			return false, nil
+		}
+	}
+}
+
+// WriteBase keeps messages as a piece of a base; nil when there are none.
+func WriteBase(ctx context.Context, st store.Blobs, said iter.Seq2[belay.Said, error]) ([]belay.Ref, error) {
+	w, err := st.Writer(ctx, belay.MediaSaid)
+	if err != nil {
+		return nil, err
+	}
+	defer w.Close() //nolint:errcheck // it drops what was not committed
+	n := 0
+	enc := json.NewEncoder(w)
+	enc.SetEscapeHTML(false)
+	for s, err := range said {
+		if err != nil {
+			return nil, err
+		}
+		if err := enc.Encode(s); err != nil {
+			return nil, err
+		}
+		n++
+	}
+	if n == 0 {
+		return nil, nil
+	}
+	ref, err := w.Commit()
+	if err != nil {
+		return nil, err
+	}
+	return []belay.Ref{ref}, nil
+}

@@ -1,0 +1,264 @@
+package engine
+
+import (
+	"context"
+	"iter"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/event"
+	"github.com/belay-run/belay/internal/core/thread"
+	"github.com/belay-run/belay/internal/store"
+)
+
+// Past is a thread's conversation as it is in force, with the turns that made it.
+type Past struct {
+	Session belay.SessionID
+	Thread  belay.ThreadID
+	Turns   []PastTurn // in order; a turn's number is its place, from 1
+	Seq     int64      // of the thread's last fact
+
+	st    store.Store
+	begin belay.Beginning // what it began with
+	conv  *conv           // what was said after that
+}
+
+// PastTurn is a turn of the past. The last one may not have ended.
+type PastTurn struct {
+	ID      belay.TurnID  `json:"turn"`
+	Number  int           `json:"number"`
+	Outcome belay.Outcome `json:"outcome,omitempty"` // empty: it hasn't ended, or is a copy
+	Copied  bool          `json:"copied,omitempty"`  // it came with the history that the thread began with
+	Ended   bool          `json:"ended"`
+	Text    string        `json:"text,omitempty"` // the beginning of what was asked
+	Start   int64         `json:"-"`              // the fact that began it; 0 for a copy
+	End     int64         `json:"-"`              // the fact that ended it
+
+	span span
+}
+
+// ReadPast folds a thread's conversation. What the thread began with is not
+// held in memory.
+func ReadPast(ctx context.Context, st store.Store, id belay.ThreadID) (*Past, error) {
+	p := &Past{Thread: id, st: st, conv: newConv(id.Stream())}
+	p.conv.light = true
+	for ev, err := range st.Read(ctx, id.Stream(), 0) {
+		if err != nil {
+			return nil, err
+		}
+		if t, ok := ev.Data.(event.ThreadStarted); ok {
+			p.Session, p.begin = ev.IDs.Session, t.Beginning
+		}
+		if err := p.conv.apply(ctx, st, ev); err != nil {
+			return nil, err
+		}
+		p.Seq = ev.Seq
+	}
+	for i, s := range p.conv.turns {
+		p.Turns = append(p.Turns, PastTurn{ID: s.turn, Number: i + 1, Outcome: s.outcome, Copied: s.copied, Ended: s.end > 0, Text: s.text, Start: s.start, End: s.end, span: s})
+	}
+	return p, nil
+}
+
+// Conversation folds a thread's conversation up to a fact, as a model is given
+// it there. Calls that aren't all answered are left out.
+func Conversation(ctx context.Context, st store.Store, s belay.StreamID, to int64) ([]belay.Message, error) {
+	c := newConv(s)
+	err := c.upTo(ctx, st, to)
+	return c.msgs[:c.settled()], err
+}
+
+// Find is a turn by its number or its id, or the beginning of the id; 0 is the
+// place before the first turn.
+func (p *Past) Find(name string) (PastTurn, error) {
+	if n, err := strconv.Atoi(name); err == nil && n >= 0 && n <= len(p.Turns) {
+		if n == 0 {
+			return PastTurn{Ended: true}, nil
+		}
+		return p.Turns[n-1], nil
+	}
+	var found []PastTurn
+	for _, t := range p.Turns {
+		if string(t.ID) == name {
+			return t, nil
+		}
+		if name != "" && strings.HasPrefix(string(t.ID), name) {
+			found = append(found, t)
+		}
+	}
+	switch {
+	case len(found) == 1:
+		return found[0], nil
+	case len(found) > 1:
+		return PastTurn{}, belay.Errorf(belay.CodeUsage, "%d turns have an id that begins with %s", len(found), name).WithHint("write more of it, or the turn's number")
+	}
+	return PastTurn{}, belay.Errorf(belay.CodeNotFound, "the conversation has no turn %s; it has %d", name, len(p.Turns)).At(string(p.Session)).
+		WithHint("belay sessions show --turns %s lists them", p.Session)
+}
+
+// Last is the turn that ended last, or the place before the first.
+func (p *Past) Last() PastTurn {
+	for i := len(p.Turns) - 1; i >= 0; i-- {
+		if p.Turns[i].Ended {
+			return p.Turns[i]
+		}
+	}
+	return PastTurn{Ended: true}
+}
+
+// forkNote tells the model where a copy of an unfinished turn stops.
+const forkNote = "The conversation was copied in the middle of that turn, after its last whole step. What the turn did afterwards is not known here."
+
+// Fork is how a thread begins that goes on after a turn: what was said up to
+// its end, kept as content. Of a turn that hasn't ended the steps that have
+// are copied; calls and their answers stay together.
+func (p *Past) Fork(ctx context.Context, t PastTurn) (belay.Beginning, error) {
+	b := belay.Beginning{ForkedFrom: &belay.Fork{Session: p.Session, Thread: p.Thread, Turn: t.ID, Sequence: t.End}}
+	if t.ID == "" {
+		return b, nil
+	}
+	if t.Copied {
+		b.ForkedFrom.Sequence = 0
+		return b, p.write(ctx, &b, head(ReadBase(ctx, p.st, p.begin.Base), t.span.to))
+	}
+	to, note, known := t.span.to, "", t.End
+	if !t.Ended {
+		if to, note = p.conv.settled(), forkNote; to <= t.span.from+1 {
+			return b, belay.Errorf(belay.CodeBadState, "turn %d hasn't ended, and none of its steps has", t.Number).At(string(p.Session)).
+				WithHint("belay fork %s --turn %d, or wait until it has ended", p.Session, t.Number-1)
+		}
+		b.ForkedFrom.Sequence, known = p.Seq, t.Start
+	}
+	if err := p.write(ctx, &b, p.said(to, note)); err != nil {
+		return b, err
+	}
+	b.Base = slices.Concat(p.begin.Base, b.Base)
+	b.Images = distinct(slices.Concat(p.begin.Images, b.Images))
+	if len(b.Base) > belay.MaxBase || len(b.Images) > belay.MaxImages {
+		shown := b.Images[max(0, len(b.Images)-belay.MaxImages):]
+		if err := p.write(ctx, &b, showing(ReadBase(ctx, p.st, b.Base), shown)); err != nil {
+			return b, err
+		}
+	}
+	return b, p.remember(ctx, &b, known)
+}
+
+// write makes what is said a beginning's base, and names the pictures in it.
+func (p *Past) write(ctx context.Context, b *belay.Beginning, said iter.Seq2[belay.Said, error]) (err error) {
+	b.Images = nil
+	b.Base, err = WriteBase(ctx, p.st, func(yield func(belay.Said, error) bool) {
+		for s, err := range said {
+			for _, part := range s.Parts {
+				if part.Image != nil {
+					b.Images = append(b.Images, part.Image.Ref)
+				}
+			}
+			if !yield(s, err) {
+				return
+			}
+		}
+	})
+	b.Images = distinct(b.Images)
+	return err
+}
+
+// distinct keeps the last of equal references.
+func distinct(refs []belay.Ref) (out []belay.Ref) {
+	for i, r := range refs {
+		if !slices.Contains(refs[i+1:], r) {
+			out = append(out, r)
+		}
+	}
+	return out
+}
+
+// showing leaves out the pictures that aren't in the list: a thread can begin
+// with so many only.
+func showing(said iter.Seq2[belay.Said, error], shown []belay.Ref) iter.Seq2[belay.Said, error] {
+	return func(yield func(belay.Said, error) bool) {
+		for s, err := range said {
+			for i, part := range s.Parts {
+				if part.Image != nil && !slices.Contains(shown, part.Image.Ref) {
+					s.Parts[i] = belay.Part{Text: noteText(part.Image.Name + " isn't shown any more")}
+				}
+			}
+			if !yield(s, err) {
+				return
+			}
+		}
+	}
+}
+
+// head is the first n of what is said.
+func head(said iter.Seq2[belay.Said, error], n int) iter.Seq2[belay.Said, error] {
+	return func(yield func(belay.Said, error) bool) {
+		i := 0
+		for s, err := range said {
+			if i++; i > n || !yield(s, err) {
+				return
+			}
+		}
+	}
+}
+
+// said are the thread's own messages up to one, and a note after them.
+func (p *Past) said(to int, note string) iter.Seq2[belay.Said, error] {
+	return func(yield func(belay.Said, error) bool) {
+		var turn belay.TurnID
+		turns := p.conv.turns
+		for i, m := range p.conv.msgs[:to] {
+			for len(turns) > 0 && (turns[0].copied || turns[0].from <= i) {
+				turn, turns = turns[0].turn, turns[1:]
+			}
+			if !yield(belay.Said{Turn: turn, Message: m}, nil) {
+				return
+			}
+		}
+		if note != "" {
+			yield(belay.Said{Turn: turn, Message: belay.Text(belay.RoleUser, noteText(note))}, nil)
+		}
+	}
+}
+
+// Sizes of what a thread that begins with a history is told besides, in bytes.
+const (
+	roomForFiles = 5 << 10
+	roomForLost  = 5 << 10
+)
+
+// remember adds what the thread knew of files at a fact, the ones seen last as
+// far as they fit, and the calls whose outcome nobody knows now: the world is
+// the same.
+func (p *Past) remember(ctx context.Context, b *belay.Beginning, at int64) error {
+	d := thread.New(p.Thread.Stream())
+	for ev, err := range p.st.Read(ctx, p.Thread.Stream(), 0) {
+		if err != nil {
+			return err
+		}
+		d.Apply(ev)
+		if ev.Seq == at {
+			b.Files = newestFiles(d.State().Files.List())
+		}
+	}
+	room := roomForLost
+	lost := d.State().LostKeys
+	for i := len(lost) - 1; i >= 0; i-- {
+		if room -= event.TextLen(lost[i]) + 3; room < 0 {
+			break
+		}
+		b.Lost = append([]string{lost[i]}, b.Lost...)
+	}
+	return nil
+}
+
+func newestFiles(all []event.FileSeen) []event.FileSeen {
+	room := roomForFiles
+	for i := len(all) - 1; i >= 0; i-- {
+		if room -= event.TextLen(all[i].Path) + len(all[i].Digest) + 24; room < 0 {
+			return all[i+1:]
+		}
+	}
+	return all
+}
