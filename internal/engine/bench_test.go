@@ -32,6 +32,7 @@ type metronome struct {
 	mu    sync.Mutex
 	asked map[string][]time.Time // by session: when a request came
 	ended map[string][]time.Time // when its answer was out
+	hook  func(request int)      // called with the number of a request, from 1; may be nil
 }
 
 func (m *metronome) Stream(_ context.Context, r model.Request) iter.Seq2[model.Chunk, error] {
@@ -41,6 +42,9 @@ func (m *metronome) Stream(_ context.Context, r model.Request) iter.Seq2[model.C
 		m.asked[who] = append(m.asked[who], time.Now())
 		n := len(m.asked[who])
 		m.mu.Unlock()
+		if m.hook != nil {
+			m.hook(n)
+		}
 		call := &model.Call{ID: fmt.Sprint("c", n), Name: "look", Args: fmt.Sprintf(`{"n":%d}`, n)}
 		if n > m.steps {
 			call = &model.Call{ID: "end", Name: "complete_task", Args: `{"summary":"done"}`}
