@@ -208,6 +208,7 @@ type Store interface {
 	Lanes
 	States
 	Views
+	Writers
 	Archive
 	// Close waits for what was accepted and gives back what this process owns.
 	Close() error

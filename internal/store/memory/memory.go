@@ -27,6 +27,7 @@ type Data struct {
 	log      []position // of all facts, by position - 1
 	commands map[belay.CommandID]string
 	owners   map[belay.SessionID]*owner
+	writers  map[belay.SessionID]changes
 	handles  map[string]*Store // by the id of an owner that claimed through it
 	blobs    map[belay.Digest][]byte
 	views    map[string]*view
@@ -75,7 +76,7 @@ func New() *Data {
 	return &Data{
 		runtime: belay.RuntimeID(belay.NewID(belay.PrefixRuntime)),
 		streams: map[belay.StreamID]*stream{}, commands: map[belay.CommandID]string{},
-		owners: map[belay.SessionID]*owner{}, handles: map[string]*Store{},
+		owners: map[belay.SessionID]*owner{}, writers: map[belay.SessionID]changes{}, handles: map[string]*Store{},
 		blobs: map[belay.Digest][]byte{}, views: map[string]*view{}, changed: make(chan struct{}),
 	}
 }

@@ -79,7 +79,7 @@ func Run(t *testing.T, c Config) {
 		name string
 		laws []law
 	}{
-		{"log", logLaws}, {"inbox", inboxLaws}, {"owners", ownerLaws}, {"blobs", blobLaws}, {"rest", restLaws}, {"archive", archiveLaws},
+		{"log", logLaws}, {"inbox", inboxLaws}, {"owners", ownerLaws}, {"writers", writerLaws}, {"blobs", blobLaws}, {"rest", restLaws}, {"archive", archiveLaws},
 	} {
 		t.Run(group.name, func(t *testing.T) {
 			for _, law := range group.laws {
