@@ -49,6 +49,8 @@ type grammar struct {
 	Answer     answerCmd     `cmd:"" help:"Answer an agent's question."`
 	Events     eventsCmd     `cmd:"" help:"Print the facts of a session, or follow them."`
 	Why        whyCmd        `cmd:"" help:"Say from the facts why something happened."`
+	Export     exportCmd     `cmd:"" help:"Write a session into a file: everything, its messages, or the standard's forms."`
+	Import     importCmd     `cmd:"" help:"Bring sessions into this store that belay export wrote."`
 	Verify     verifyCmd     `cmd:"" help:"Check the whole store: every hash, every stream, every blob."`
 	Demo       demoCmd       `cmd:"" help:"Kill an agent in the middle and watch it go on. Offline, no key."`
 	Doctor     doctorCmd     `cmd:"" help:"Say what this machine gives and what is missing."`

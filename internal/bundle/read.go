@@ -1,0 +1,440 @@
+package bundle
+
+import (
+	"archive/tar"
+	"bufio"
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/json"
+	"errors"
+	"io"
+	"iter"
+	"slices"
+
+	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/internal/secret"
+	"github.com/belay-run/belay/internal/store"
+)
+
+// Bundle is a file that Open found to be whole.
+type Bundle struct {
+	Manifest Manifest
+
+	file    io.ReaderAt
+	heads   []store.Head
+	facts   int64         // where the facts begin
+	orders  []belay.Order // the waiting commands
+	content map[belay.Digest]place
+	refs    map[belay.Digest]string // named content, and which fact names it
+}
+
+// place is where a piece of content is in the file.
+type place struct{ at, size int64 }
+
+// Is tells whether a file begins as a bundle does.
+func Is(start []byte) bool {
+	return len(start) >= 263 && bytes.HasPrefix(start, []byte(manifestName+"\x00")) && string(start[257:262]) == "ustar"
+}
+
+// Open reads a bundle to its end and holds everything in it against everything
+// else: each fact against the one before, each stream against its head, each
+// piece of content against its digest, and all of it against the manifest. What
+// secrets knows must not be in it. A file that differs in anything is an error.
+func Open(ctx context.Context, file io.ReaderAt, size int64, secrets *secret.Scrubber) (*Bundle, error) {
+	if secrets == nil {
+		secrets = &secret.Scrubber{}
+	}
+	b := &Bundle{file: file, content: map[belay.Digest]place{}, refs: map[belay.Digest]string{}}
+	r := &reader{ctx: ctx, b: b, secrets: secrets, in: io.NewSectionReader(file, 0, size)}
+	r.tar = tar.NewReader(r.in)
+	for _, step := range []func() error{r.manifest, r.facts, r.inbox, r.contents, func() error { return r.end(size) }} {
+		if err := step(); err != nil {
+			return nil, err
+		}
+	}
+	return b, nil
+}
+
+// reader reads a bundle for the first time.
+type reader struct {
+	ctx     context.Context
+	b       *Bundle
+	secrets *secret.Scrubber
+	in      *io.SectionReader
+	tar     *tar.Reader
+	size    int64 // what the members so far take
+}
+
+// next wants a member of a name and size; -1 is any size up to a limit. at is
+// where its content begins.
+func (r *reader) next(name string, size, limit int64) (h *tar.Header, at int64, err error) {
+	if err := r.ctx.Err(); err != nil {
+		return nil, 0, err
+	}
+	h, err = r.tar.Next()
+	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
+		return nil, 0, bad(name, "the file ends before it")
+	}
+	if err != nil {
+		return nil, 0, bad(name, "the archive can't be read there").Wrap(err)
+	}
+	want := header(name, h.Size)
+	if h.Name != name || h.Typeflag != tar.TypeReg || h.Format != tar.FormatUSTAR || h.Mode != want.Mode || h.Linkname != "" ||
+		h.Uid != 0 || h.Gid != 0 || h.Uname != "" || h.Gname != "" || !h.ModTime.Equal(want.ModTime) {
+		return nil, 0, bad(name, "something else is in its place")
+	}
+	if size >= 0 && h.Size != size || h.Size > limit {
+		return nil, 0, bad(name, "it has %d bytes, which isn't what it should have", h.Size)
+	}
+	at, err = r.in.Seek(0, io.SeekCurrent)
+	r.size += blocks(h.Size)
+	return h, at, err
+}
+
+func (r *reader) manifest() error {
+	if _, _, err := r.next(manifestName, -1, maxManifest); err != nil {
+		return err
+	}
+	raw, err := io.ReadAll(r.tar)
+	if err != nil {
+		return bad(manifestName, "it can't be read").Wrap(err)
+	}
+	m := &r.b.Manifest
+	if err := strict(raw, m); err != nil {
+		return bad(manifestName, "it can't be read").Wrap(err)
+	}
+	switch {
+	case m.Format != format:
+		return bad(manifestName, "it isn't a session of belay")
+	case m.Version > Version:
+		return belay.Errorf(belay.CodeRequires, "the bundle has version %d, this program knows up to %d", m.Version, Version).At(manifestName).
+			WithHint("update belay; nothing was kept")
+	case m.Version < 1:
+		return bad(manifestName, "its version is %d", m.Version)
+	case m.Session == belay.SystemSession:
+		return bad(manifestName, "the session of the runtime itself can't be brought into another store")
+	case len(m.Streams) > maxStreams:
+		return bad(manifestName, "it has %d streams", len(m.Streams))
+	}
+	if err := belay.CheckID("session", string(m.Session)); err != nil {
+		return bad(manifestName, "the session's id can't be one").Wrap(err)
+	}
+	if err := r.clean(manifestName, raw); err != nil {
+		return err
+	}
+	if err := r.canonical(raw); err != nil {
+		return err
+	}
+	r.b.heads, err = m.heads()
+	return err
+}
+
+// canonical holds a manifest against the one way to write it.
+func (r *reader) canonical(raw []byte) error {
+	var again bytes.Buffer
+	m := r.b.Manifest
+	if m.Streams == nil {
+		m.Streams = []Head{}
+	}
+	if m.Content == nil {
+		m.Content = []Content{}
+	}
+	if err := encode(&again, m); err != nil || !bytes.Equal(again.Bytes(), raw) {
+		return bad(manifestName, "it isn't written the way belay writes it")
+	}
+	return nil
+}
+
+func strict(raw []byte, v any) error {
+	dec := json.NewDecoder(bytes.NewReader(raw))
+	dec.DisallowUnknownFields()
+	if err := dec.Decode(v); err != nil {
+		return err
+	}
+	if _, err := dec.Token(); err != io.EOF {
+		return errors.New("something follows the object")
+	}
+	return nil
+}
+
+// clean refuses what holds a registered secret: it could not be taken out
+// without breaking the chain.
+func (r *reader) clean(where string, raw []byte) error {
+	if bytes.Equal(r.secrets.Bytes(raw), raw) {
+		return nil
+	}
+	return holdsSecret(where)
+}
+
+func holdsSecret(where string) error {
+	return belay.Errorf(belay.CodeBadBundle, "it holds a value that is a secret here").At(where).
+		WithHint("nothing of it was kept; a session's facts can't be changed, so take the secret out of the environment or leave the session where it is")
+}
+
+func (r *reader) facts() error {
+	m := &r.b.Manifest
+	_, at, err := r.next(factsName, m.Facts.Size, 1<<62)
+	if err != nil {
+		return err
+	}
+	r.b.facts = at
+	chains := store.NewChains(m.Session)
+	for f, err := range r.b.read(r.ctx) {
+		if err != nil {
+			return err
+		}
+		if err := r.fact(chains, &f); err != nil {
+			return err
+		}
+	}
+	if err := chains.End(r.b.heads); err != nil {
+		return bad(factsName, "they don't end where the manifest says").Wrap(err)
+	}
+	order := chains.Heads()
+	for i, h := range m.Streams { // the order and the times are the manifest's only other word on them
+		if order[i].Stream != h.Stream || !order[i].Time.Equal(h.Time) {
+			return bad(manifestName, "the streams are not in the order in which they began")
+		}
+	}
+	return nil
+}
+
+// fact looks at one fact: it must follow, be readable, and be of this session.
+func (r *reader) fact(chains *store.Chains, f *store.Stored) error {
+	m, where := &r.b.Manifest, store.RowName(f.Stream, f.Row.Seq)
+	if err := kindOf(f.Stream); err != nil {
+		return err
+	}
+	if _, err := chains.Add(f); err != nil {
+		return bad(where, "it doesn't follow").Wrap(err)
+	}
+	if n := len(f.Row.Data) + len(f.Row.IDs) + len(f.Row.Refs); n > store.MaxEvent {
+		return bad(where, "it has %d bytes, the limit is %d", n, store.MaxEvent)
+	}
+	e, err := f.Row.Unpack(m.Runtime, m.Session, f.Stream)
+	if err != nil {
+		return bad(where, "it can't be read").Wrap(err)
+	}
+	if e.IDs.Session != m.Session || f.Stream.Kind() == belay.KindSession && f.Stream != m.Session.Stream() {
+		return bad(where, "it is a fact of another session")
+	}
+	for _, ref := range e.Refs {
+		r.b.refs[ref.Digest] = where
+	}
+	for _, ref := range store.RefsIn(f.Row.Data) {
+		r.b.refs[ref.Digest] = where
+	}
+	for _, raw := range [][]byte{[]byte(f.Row.Type), f.Row.IDs, f.Row.Refs, f.Row.Data} {
+		if err := r.clean(where, raw); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// kindOf refuses streams that no session has.
+func kindOf(s belay.StreamID) error {
+	switch s.Kind() {
+	case belay.KindSession, belay.KindThread, belay.KindTask:
+		if err := belay.CheckID("stream", s.ID()); err != nil {
+			return bad(factsName, "a stream's id can't be one").Wrap(err)
+		}
+		return nil
+	}
+	return bad(factsName, "no session has a stream like %q", string(s))
+}
+
+func (r *reader) inbox() error {
+	m := &r.b.Manifest
+	if _, _, err := r.next(inboxName, m.Inbox.Size, 1<<62); err != nil {
+		return err
+	}
+	seen := map[belay.CommandID]bool{}
+	err := eachLine(r.ctx, r.tar, inboxName, m.Inbox, maxCommand, func(raw []byte) error {
+		var l inboxLine
+		if err := strict(raw, &l); err != nil {
+			return bad(inboxName, "a waiting command can't be read").Wrap(err)
+		}
+		if err := kindOf(l.Stream); err != nil {
+			return err
+		}
+		o, err := l.order(m.Session)
+		switch {
+		case err != nil:
+			return bad(inboxName, "a waiting command can't be read").Wrap(err)
+		case belay.CheckID("command", string(l.ID)) != nil || seen[l.ID]:
+			return bad(inboxName, "the id of a waiting command can't be one")
+		case l.Stream.Kind() == belay.KindSession && l.Stream != m.Session.Stream():
+			return bad(inboxName, "a waiting command is for another session")
+		}
+		seen[l.ID] = true
+		for _, ref := range store.RefsIn([]byte(l.Body)) {
+			r.b.refs[ref.Digest] = "inbox/" + string(l.ID)
+		}
+		r.b.orders = append(r.b.orders, o)
+		return r.clean("inbox/"+string(l.ID), raw)
+	})
+	return err
+}
+
+// contents reads every piece of content and compares what is there with what
+// the manifest says and with what the facts name.
+func (r *reader) contents() error {
+	m := &r.b.Manifest
+	for i, c := range m.Content {
+		if i > 0 && c.Digest <= m.Content[i-1].Digest {
+			return bad(manifestName, "the content is not in the order of its digests")
+		}
+		if _, ok := store.RawDigest(c.Digest); !ok || r.b.refs[c.Digest] == "" {
+			return bad(manifestName, "no fact names the content %s", c.Digest)
+		}
+		if err := r.piece(c); err != nil {
+			return err
+		}
+	}
+	missing := map[belay.Digest]bool{}
+	for _, c := range m.Missing {
+		if _, here := r.b.content[c.Digest]; here || r.b.refs[c.Digest] == "" || missing[c.Digest] {
+			return bad(manifestName, "%s isn't missing", c.Digest)
+		}
+		missing[c.Digest] = true
+	}
+	for d, where := range r.b.refs {
+		if _, here := r.b.content[d]; !here && !missing[d] {
+			return bad(where, "the content that it names isn't there")
+		}
+	}
+	return nil
+}
+
+func (r *reader) piece(c Content) error {
+	_, at, err := r.next(c.member(), c.Size, 1<<62)
+	if err != nil {
+		return err
+	}
+	sum, clean := sha256.New(), sha256.New()
+	scrub := r.secrets.Writer(clean)
+	if _, err := io.Copy(io.MultiWriter(sum, scrub), stoppable{r.ctx, r.tar}); err != nil {
+		return unread(c.member(), err)
+	}
+	if err := scrub.Close(); err != nil {
+		return err
+	}
+	digest := sum.Sum(nil)
+	if store.DigestFrom(digest) != c.Digest {
+		return bad(c.member(), "it isn't what its digest names")
+	}
+	if !bytes.Equal(clean.Sum(nil), digest) {
+		return holdsSecret(c.member())
+	}
+	r.b.content[c.Digest] = place{at, c.Size}
+	return nil
+}
+
+// end wants nothing after the last member but the archive's own end.
+func (r *reader) end(size int64) error {
+	if _, err := r.tar.Next(); err != io.EOF {
+		return bad("the end", "more follows than the manifest names")
+	}
+	if size != r.size+1024 {
+		return bad("the end", "the file has %d bytes, it should have %d", size, r.size+1024)
+	}
+	return nil
+}
+
+// stoppable ends with its context.
+type stoppable struct {
+	ctx context.Context
+	r   io.Reader
+}
+
+func (s stoppable) Read(p []byte) (int, error) {
+	if err := s.ctx.Err(); err != nil {
+		return 0, err
+	}
+	return s.r.Read(p)
+}
+
+func unread(where string, err error) error {
+	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
+		return err
+	}
+	return bad(where, "it can't be read").Wrap(err)
+}
+
+// eachLine hands over the lines of a member and holds them against its
+// description.
+func eachLine(ctx context.Context, in io.Reader, name string, want Lines, limit int, take func([]byte) error) error {
+	sum := sha256.New()
+	got := Lines{}
+	in = io.TeeReader(stoppable{ctx, in}, sum)
+	lines := bufio.NewScanner(in)
+	lines.Buffer(make([]byte, 0, 64<<10), limit)
+	lines.Split(wholeLines)
+	for lines.Scan() {
+		got.Count++
+		got.Size += int64(len(lines.Bytes())) + 1
+		if err := take(lines.Bytes()); err != nil {
+			return err
+		}
+	}
+	if err := lines.Err(); err != nil {
+		return unread(name, err)
+	}
+	if got.Digest = store.DigestFrom(sum.Sum(nil)); got != want {
+		return bad(name, "it isn't what the manifest describes")
+	}
+	return nil
+}
+
+// wholeLines splits at line ends and refuses a last line without one.
+func wholeLines(data []byte, atEOF bool) (int, []byte, error) {
+	if i := bytes.IndexByte(data, '\n'); i >= 0 {
+		return i + 1, data[:i], nil
+	}
+	if atEOF && len(data) > 0 {
+		return 0, nil, errors.New("the last line is cut off")
+	}
+	return 0, nil, nil
+}
+
+// read yields the facts of a bundle and holds them against its description.
+func (b *Bundle) read(ctx context.Context) iter.Seq2[store.Stored, error] {
+	return func(yield func(store.Stored, error) bool) {
+		stop := errors.New("enough")
+		in := io.NewSectionReader(b.file, b.facts, b.Manifest.Facts.Size)
+		err := eachLine(ctx, in, factsName, b.Manifest.Facts, maxLine, func(raw []byte) error {
+			var l factLine
+			if err := strict(raw, &l); err != nil {
+				return bad(factsName, "a fact can't be read").Wrap(err)
+			}
+			if !yield(l.stored(), nil) {
+				return stop
+			}
+			return nil
+		})
+		if err != nil && err != stop {
+			yield(store.Stored{}, err)
+		}
+	}
+}
+
+// Facts yields the facts in the order of the log.
+func (b *Bundle) Facts(ctx context.Context) iter.Seq2[store.Stored, error] { return b.read(ctx) }
+
+// Inbox is the commands that wait.
+func (b *Bundle) Inbox() []belay.Order { return slices.Clone(b.orders) }
+
+// Get reads a piece of content; store.ErrNotFound when it isn't in the bundle.
+func (b *Bundle) Get(d belay.Digest) ([]byte, error) {
+	at, ok := b.content[d]
+	if !ok {
+		return nil, store.ErrNotFound
+	}
+	raw, err := io.ReadAll(io.NewSectionReader(b.file, at.at, at.size))
+	if err == nil && belay.DigestOf(raw) != d {
+		return nil, bad(string(d), "the file changed while it was read")
+	}
+	return raw, err
+}

@@ -1,0 +1,123 @@
+package bundle
+
+import (
+	"context"
+	"errors"
+	"io"
+
+	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/internal/store"
+)
+
+// Standing says how a bundle's session stands in a store.
+type Standing string
+
+const (
+	Absent  Standing = "absent"  // the store doesn't have it
+	Same    Standing = "same"    // the store has exactly this
+	Further Standing = "further" // the store has this, and more that came after it
+	Differs Standing = "differs" // the store has a session of this id with another history
+)
+
+// Target is where a session is brought.
+type Target interface {
+	Head(ctx context.Context, s belay.StreamID) (store.Head, error)
+	End(ctx context.Context) (store.Position, error)
+	Inbox(ctx context.Context, s belay.StreamID) ([]belay.Order, error)
+	Writer(ctx context.Context, media string) (store.BlobWriter, error)
+	store.Archive
+}
+
+// Compare finds out how the session stands in a store.
+func (b *Bundle) Compare(ctx context.Context, t Target) (Standing, error) {
+	here, err := b.here(ctx, t)
+	if err != nil || !here {
+		return Absent, err
+	}
+	end, err := t.End(ctx)
+	if err != nil {
+		return "", err
+	}
+	want := map[belay.StreamID]store.Head{}
+	for _, h := range b.heads {
+		want[h.Stream] = h
+	}
+	standing := Same
+	chains := store.NewChains(b.Manifest.Session)
+	for f, err := range t.Stored(ctx, b.Manifest.Session, end) {
+		if err != nil {
+			return "", err
+		}
+		head, err := chains.Add(&f)
+		if err != nil {
+			return "", err
+		}
+		w, known := want[f.Stream]
+		if !known || head.Seq > w.Seq {
+			standing = Further
+		}
+		if known && head.Seq == w.Seq {
+			if head.Hash != w.Hash {
+				return Differs, nil
+			}
+			w.Session = "" // found
+			want[f.Stream] = w
+		}
+	}
+	for _, w := range want {
+		if w.Session != "" {
+			return Differs, nil
+		}
+	}
+	return standing, nil
+}
+
+// here tells whether the store has anything of the session.
+func (b *Bundle) here(ctx context.Context, t Target) (bool, error) {
+	streams := []belay.StreamID{b.Manifest.Session.Stream()}
+	for _, h := range b.heads {
+		streams = append(streams, h.Stream)
+	}
+	for _, o := range b.orders {
+		streams = append(streams, o.Stream)
+	}
+	for _, s := range streams {
+		orders, err := t.Inbox(ctx, s)
+		if err != nil || len(orders) > 0 {
+			return true, err
+		}
+		if _, err := t.Head(ctx, s); !errors.Is(err, store.ErrNotFound) {
+			return true, err
+		}
+	}
+	return false, nil
+}
+
+// Restore brings the session into a store that doesn't have it: its content
+// first, then everything else in one transaction. A process that dies before
+// that leaves content that nobody names, which the store collects.
+func (b *Bundle) Restore(ctx context.Context, t Target, lanes map[belay.StreamID]store.Lane) error {
+	for _, c := range b.Manifest.Content {
+		if err := b.keep(ctx, t, c); err != nil {
+			return err
+		}
+	}
+	return t.Restore(ctx, store.Restoration{Session: b.Manifest.Session, Heads: b.heads, Facts: b.read(ctx), Lanes: lanes, Inbox: b.orders})
+}
+
+func (b *Bundle) keep(ctx context.Context, t Target, c Content) (err error) {
+	w, err := t.Writer(ctx, "")
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, w.Close()) }()
+	at := b.content[c.Digest]
+	if _, err := io.Copy(w, stoppable{ctx, io.NewSectionReader(b.file, at.at, at.size)}); err != nil {
+		return err
+	}
+	ref, err := w.Commit()
+	if err == nil && ref.Digest != c.Digest {
+		err = bad(c.member(), "the file changed while it was read")
+	}
+	return err
+}

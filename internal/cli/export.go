@@ -1,0 +1,163 @@
+package cli
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+
+	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/internal/bundle"
+	"github.com/belay-run/belay/internal/disk"
+	"github.com/belay-run/belay/internal/store"
+)
+
+type exportCmd struct {
+	ID     string `arg:"" optional:"" help:"The session, or the beginning of its id."`
+	Last   bool   `short:"l" help:"The last session of this workspace."`
+	Format string `enum:"bundle,transcript,events,snapshot" default:"bundle" help:"bundle: everything, for belay import. transcript: its messages. events, snapshot: the standard's."`
+	Output string `short:"o" placeholder:"FILE" help:"Where to write; - is standard output. A bundle goes to ID.belay by default, the rest to standard output."`
+	Force  bool   `help:"Replace a file that is there."`
+}
+
+// exported is what was written, as JSON.
+type exported struct {
+	Session belay.SessionID `json:"session"`
+	Format  string          `json:"format"`
+	File    string          `json:"file"`
+	Size    int64           `json:"size"`
+	Facts   int64           `json:"facts,omitempty"`
+	Content int             `json:"content,omitempty"` // pieces
+	Waiting int64           `json:"waiting,omitempty"` // commands that no fact answers yet
+	Missing int             `json:"missing,omitempty"` // content that is kept no more
+}
+
+// writing is an export that knows everything it needs.
+type writing struct {
+	to   func(context.Context, io.Writer) error
+	what exported
+}
+
+func (c *exportCmd) run(ctx context.Context, a *app) (int, error) {
+	if (c.ID == "") != c.Last {
+		return 0, belay.Errorf(belay.CodeUsage, "one session must be named").WithHint("belay export ID, or --last")
+	}
+	st, err := a.open(ctx, false)
+	if err != nil {
+		return 0, err
+	}
+	defer st.Close()
+	id, err := a.sessionID(ctx, st, c.ID, c.Last)
+	if err != nil {
+		return 0, err
+	}
+	w, err := c.prepare(ctx, st, id)
+	if err != nil {
+		return 0, err
+	}
+	w.what.Session, w.what.Format = id, c.Format
+	if c.Output == "" && c.Format == "bundle" {
+		c.Output = string(id) + bundle.Extension
+	}
+	if c.Output == "" || c.Output == "-" {
+		return belay.ExitOK, a.exportHere(ctx, w)
+	}
+	return belay.ExitOK, a.exportTo(ctx, w, c.Output, c.Force)
+}
+
+func (c *exportCmd) prepare(ctx context.Context, st store.Store, id belay.SessionID) (*writing, error) {
+	switch c.Format {
+	case "events":
+		return &writing{to: func(ctx context.Context, w io.Writer) error { return writeEvents(ctx, st, id, w) }}, nil
+	}
+	p, err := bundle.Take(ctx, st, id)
+	if err != nil {
+		return nil, err
+	}
+	m := p.Manifest
+	return &writing{to: p.Write, what: exported{Facts: m.Facts.Count, Content: len(m.Content), Waiting: m.Inbox.Count, Missing: len(m.Missing)}}, nil
+}
+
+// exportHere writes to standard output, but no archive to a terminal.
+func (a *app) exportHere(ctx context.Context, w *writing) error {
+	if w.what.Format == "bundle" && a.IsTerminal(a.Stdout) {
+		return belay.Errorf(belay.CodeUsage, "a bundle is no text for a terminal").At("--output").WithHint("-o FILE")
+	}
+	return w.to(ctx, a.Stdout)
+}
+
+func (a *app) exportTo(ctx context.Context, w *writing, file string, force bool) error {
+	path := a.abs(file)
+	if _, err := os.Lstat(path); !force && !errors.Is(err, fs.ErrNotExist) {
+		return belay.Errorf(belay.CodeExists, "the file is there already").At(file).WithHint("--force replaces it, -o FILE names another")
+	}
+	n := &counter{}
+	err := disk.WriteWhole(disk.System{}, path, func(out io.Writer) error { return w.to(ctx, io.MultiWriter(out, n)) })
+	if err != nil {
+		return err
+	}
+	w.what.File, w.what.Size = path, n.n
+	a.printExported(w.what)
+	return nil
+}
+
+func (a *app) printExported(e exported) {
+	if a.JSON {
+		a.printJSON(e)
+		return
+	}
+	fmt.Fprintf(a.Stdout, "%s\n", line(e.File))
+	fmt.Fprintf(a.Stderr, "%s of %s, %s bytes", e.Format, e.Session, count(e.Size))
+	if e.Format == "bundle" {
+		fmt.Fprintf(a.Stderr, ": %s, %s of content", plural(int(e.Facts), "fact"), plural(e.Content, "piece"))
+	}
+	fmt.Fprintln(a.Stderr)
+	if e.Waiting > 0 {
+		fmt.Fprintf(a.Stderr, "%s not handled yet, and in it\n", plural(int(e.Waiting), "command"))
+	}
+	if e.Missing > 0 {
+		fmt.Fprintf(a.Stderr, "%s named by facts and kept no more: not in it\n", plural(e.Missing, "content"))
+	}
+}
+
+type counter struct{ n int64 }
+
+func (c *counter) Write(p []byte) (int, error) {
+	c.n += int64(len(p))
+	return len(p), nil
+}
+
+// writeEvents writes a session's facts as the standard's events, a line each,
+// in the order of the log.
+func writeEvents(ctx context.Context, st store.Store, id belay.SessionID, w io.Writer) error {
+	end, err := st.End(ctx)
+	if err != nil {
+		return err
+	}
+	n := 0
+	for f, err := range st.Stored(ctx, id, end) {
+		if err != nil {
+			return err
+		}
+		e, err := f.Row.Unpack(st.Runtime(), id, f.Stream)
+		if err != nil {
+			return err
+		}
+		raw, err := json.Marshal(e)
+		if err != nil {
+			return err
+		}
+		if _, err := w.Write(append(bytes.TrimSpace(raw), '\n')); err != nil {
+			return err
+		}
+		n++
+	}
+	if n == 0 {
+		return belay.Errorf(belay.CodeNotFound, "nothing of it has happened yet").At(string(id)).WithHint("belay sessions resume %s", id)
+	}
+	return nil
+}

@@ -1,0 +1,228 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+
+	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/internal/bundle"
+	"github.com/belay-run/belay/internal/core/session"
+	"github.com/belay-run/belay/internal/engine"
+	"github.com/belay-run/belay/internal/secret"
+	"github.com/belay-run/belay/internal/store"
+)
+
+type importCmd struct {
+	Format string   `enum:"auto,bundle" default:"auto" help:"What the files are; auto looks into them."`
+	Trust  bool     `help:"Take a bundle whose session goes on by itself: with work that hasn't ended, or with tools that run without asking."`
+	Files  []string `arg:"" help:"Files that belay export wrote; - is standard input."`
+}
+
+// imported is what became of a file, as JSON.
+type imported struct {
+	File    string          `json:"file"`
+	Format  string          `json:"format"`
+	Session belay.SessionID `json:"session"`
+	Result  string          `json:"result"` // imported, or here already
+	Facts   int64           `json:"facts,omitempty"`
+	Waiting int             `json:"waiting,omitempty"`
+	Missing int             `json:"missing,omitempty"`
+	Resume  string          `json:"resume,omitempty"` // how its work goes on
+}
+
+func (c *importCmd) run(ctx context.Context, a *app) (int, error) {
+	for _, name := range c.Files {
+		f, err := a.openImport(name)
+		if err != nil {
+			return 0, err
+		}
+		err = c.one(ctx, a, f)
+		if err = errors.Join(err, f.close()); err != nil {
+			return 0, err
+		}
+	}
+	return belay.ExitOK, nil
+}
+
+// one brings in one file.
+func (c *importCmd) one(ctx context.Context, a *app, f *importFile) error {
+	format, err := f.format(c.Format)
+	if err != nil {
+		return err
+	}
+	done, err := c.bundle(ctx, a, f)
+	if err != nil {
+		if e, ok := errors.AsType[*belay.Error](err); ok && !strings.HasPrefix(e.Where, f.name) {
+			e.Where = strings.TrimSuffix(f.name+": "+e.Where, ": ")
+		}
+		return err
+	}
+	done.File, done.Format = f.name, format
+	a.printImported(done)
+	return nil
+}
+
+// bundle restores a session. Everything is checked before the store is touched.
+func (c *importCmd) bundle(ctx context.Context, a *app, f *importFile) (imported, error) {
+	b, err := bundle.Open(ctx, f.file, f.size, secret.FromEnviron(a.Env))
+	if err != nil {
+		return imported{}, err
+	}
+	st, err := a.open(ctx, true)
+	if err != nil {
+		return imported{}, err
+	}
+	defer st.Close()
+	m := b.Manifest
+	done := imported{Session: m.Session, Facts: m.Facts.Count, Waiting: int(m.Inbox.Count), Missing: len(m.Missing), Result: "imported"}
+	standing, err := b.Compare(ctx, st)
+	if err != nil {
+		return done, err
+	}
+	switch standing {
+	case bundle.Same:
+		done.Result = "here already"
+		return done, nil
+	case bundle.Further:
+		done.Result = "here already, with more that came after it"
+		return done, nil
+	case bundle.Differs:
+		return done, belay.Errorf(belay.CodeIDConflict, "this store has a session of this id with another history").At(string(m.Session)).
+			WithHint("import it into another store: --store DIR")
+	}
+	folded, err := engine.Fold(m.Session, b.Facts(ctx), b.Get, a.Now().UTC())
+	if err != nil {
+		return done, err
+	}
+	lanes, rests := map[belay.StreamID]store.Lane{}, m.Inbox.Count == 0
+	for s, v := range folded {
+		lanes[s] = v.Lane
+		rests = rests && !v.Lane.Runnable && v.Lane.Wake.IsZero()
+	}
+	if !rests {
+		done.Resume = "belay sessions resume " + string(m.Session) + a.storeFlag()
+	}
+	if why := doubts(m.Session, folded, rests); len(why) > 0 && !c.Trust {
+		return done, belay.Errorf(belay.CodeUntrusted, "the session %s. What was allowed there would count here", strings.Join(why, ", and ")).
+			WithHint("if you know who made the file: belay import --trust FILE")
+	}
+	return done, b.Restore(ctx, st, lanes)
+}
+
+// doubts are the reasons to ask a person before a session from outside is
+// kept: what it would do here without asking again.
+func doubts(id belay.SessionID, folded map[belay.StreamID]engine.Folded, rests bool) (why []string) {
+	if !rests {
+		why = append(why, "has work that hasn't ended")
+	}
+	d, ok := folded[id.Stream()].Decider.(*session.Decider)
+	if !ok {
+		return why
+	}
+	s := d.State()
+	switch s.Settings.Mode {
+	case belay.ModeDefault, belay.ModePlan, belay.ModeNever:
+	default:
+		why = append(why, "runs in mode "+string(s.Settings.Mode))
+	}
+	var tools []string
+	for _, g := range s.Grants {
+		tools = append(tools, g.Tool)
+	}
+	if len(tools) > 0 {
+		why = append(why, "may use "+strings.Join(tools, ", ")+" without asking")
+	}
+	return why
+}
+
+func (a *app) printImported(i imported) {
+	if a.JSON {
+		a.printJSON(i)
+		return
+	}
+	fmt.Fprintf(a.Stdout, "%s: %s\n", i.Session, i.Result)
+	if i.Result == "imported" && i.Facts > 0 {
+		fmt.Fprintf(a.Stderr, "%s, every hash follows from the one before\n", plural(int(i.Facts), "fact"))
+	}
+	if i.Waiting > 0 {
+		fmt.Fprintf(a.Stderr, "%s not handled yet\n", plural(i.Waiting, "command"))
+	}
+	if i.Missing > 0 {
+		fmt.Fprintf(a.Stderr, "%s named by facts was not in the bundle\n", plural(i.Missing, "content"))
+	}
+	if i.Resume != "" {
+		fmt.Fprintf(a.Stderr, "its work hasn't ended; go on with: %s\n", i.Resume)
+	}
+}
+
+// importFile is a file that can be read more than once.
+type importFile struct {
+	name string
+	file *os.File
+	size int64
+	temp bool
+}
+
+// openImport opens a file; standard input is put into a file first, because
+// everything is read to its end before anything is kept.
+func (a *app) openImport(name string) (*importFile, error) {
+	if name == "-" {
+		return a.spool()
+	}
+	f, err := os.Open(a.abs(name))
+	if err != nil {
+		return nil, belay.Errorf(belay.CodeUsage, "%s", reason(err)).At(name).WithHint("belay import FILE, a file that you can read")
+	}
+	info, err := f.Stat()
+	if err == nil && !info.Mode().IsRegular() {
+		err = belay.Errorf(belay.CodeUsage, "it is no regular file").At(name).WithHint("belay import - <FILE")
+	}
+	if err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
+	return &importFile{name: name, file: f, size: info.Size()}, nil
+}
+
+func (a *app) spool() (*importFile, error) {
+	if a.Stdin == nil || a.IsTerminal(a.Stdin) {
+		return nil, belay.Errorf(belay.CodeUsage, "nothing is there to read").At("standard input").WithHint("belay import FILE")
+	}
+	t, err := os.CreateTemp("", "belay-import-")
+	if err != nil {
+		return nil, err
+	}
+	f := &importFile{name: "standard input", file: t, temp: true}
+	if f.size, err = io.Copy(t, a.Stdin); err != nil {
+		return nil, errors.Join(belay.Errorf(belay.CodeUsage, "it can't be read: %s", reason(err)).At("standard input"), f.close())
+	}
+	return f, nil
+}
+
+func (f *importFile) close() error {
+	err := f.file.Close()
+	if f.temp {
+		err = errors.Join(err, os.Remove(f.file.Name()))
+	}
+	return err
+}
+
+// format is what the file is, as told or as it begins.
+func (f *importFile) format(told string) (string, error) {
+	start := make([]byte, 512)
+	n, err := f.file.ReadAt(start, 0)
+	if err != nil && err != io.EOF {
+		return "", belay.Errorf(belay.CodeUsage, "it can't be read: %s", reason(err)).At(f.name)
+	}
+	start = start[:n]
+	if len(start) > 2 && start[0] == 0x1f && start[1] == 0x8b || len(start) > 4 && string(start[:4]) == "\x28\xb5\x2f\xfd" {
+		return "", belay.Errorf(belay.CodeUsage, "it is compressed").At(f.name).WithHint("unpack it first: zcat FILE | belay import -")
+	}
+	if told == "auto" && !bundle.Is(start) {
+		return "", belay.Errorf(belay.CodeUsage, "it is no file that can be imported").At(f.name).WithHint("belay import --help lists what can")
+	}
+	return "bundle", nil
+}

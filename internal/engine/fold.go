@@ -1,0 +1,74 @@
+package engine
+
+import (
+	"errors"
+	"iter"
+	"time"
+
+	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/internal/core"
+	"github.com/belay-run/belay/internal/store"
+)
+
+// Folded is a stream as its facts say it is.
+type Folded struct {
+	Decider core.Decider
+	Lane    store.Lane
+}
+
+// Fold folds the facts of a session that may be in no store. get brings content
+// that deciding needs. The lanes are those that driving would leave behind.
+func Fold(session belay.SessionID, facts iter.Seq2[store.Stored, error], get func(belay.Digest) ([]byte, error), now time.Time) (map[belay.StreamID]Folded, error) {
+	all := map[belay.StreamID]Folded{}
+	for f, err := range facts {
+		if err != nil {
+			return nil, err
+		}
+		e, err := f.Row.Unpack("", session, f.Stream)
+		if err != nil {
+			return nil, err
+		}
+		if e.Requires > requiresKnown {
+			return nil, belay.Errorf(belay.CodeRequires, "event %d needs a newer belay (level %d, this one knows %d)", e.Seq, e.Requires, requiresKnown).
+				At(string(f.Stream)).WithHint("update belay; nothing was changed")
+		}
+		v, ok := all[f.Stream]
+		if !ok {
+			if v.Decider, _, err = NewDecider(f.Stream); err != nil {
+				return nil, err
+			}
+			all[f.Stream] = v
+		}
+		v.Decider.Apply(e)
+	}
+	for s, v := range all {
+		var err error
+		if v.Lane, err = laneOf(v.Decider, get, now); err != nil {
+			return nil, err
+		}
+		all[s] = v
+	}
+	return all, nil
+}
+
+// laneOf is a stream's lane by what its state wants now. Whoever drives it next
+// decides what there is to decide.
+func laneOf(d core.Decider, get func(belay.Digest) ([]byte, error), now time.Time) (store.Lane, error) {
+	for _, ref := range d.Missing() {
+		content, err := get(ref.Digest)
+		if err != nil && !errors.Is(err, store.ErrNotFound) {
+			return store.Lane{}, err
+		}
+		if content == nil && err == nil {
+			content = []byte{}
+		}
+		if err := d.Supply(ref, content); err != nil {
+			return store.Lane{}, err
+		}
+	}
+	rd := d.Next(now)
+	if len(rd.Decided)+len(rd.Effects) > 0 {
+		return store.Lane{Runnable: true}, nil
+	}
+	return store.Lane{Wake: rd.Wake}, nil
+}
