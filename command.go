@@ -9,8 +9,8 @@ import (
 )
 
 // Command asks a stream for something. The names are the control plane's of
-// the standard where it has one; create_session, open_thread, end_attempt and
-// take_over are the runtime's own.
+// the standard where it has one; create_session, label_session, open_thread,
+// end_attempt and take_over are the runtime's own.
 type Command interface{ command() } // sealed: only this package's types have it
 
 type cmd struct{}
@@ -91,6 +91,15 @@ type (
 	UpdateSession struct {
 		cmd
 		Settings Settings `json:"settings"`
+	}
+
+	// LabelSession changes what lists call a session and where they show it.
+	LabelSession struct {
+		cmd
+		Title    string   `json:"title,omitempty"`
+		Tag      []string `json:"tag,omitempty"`
+		Untag    []string `json:"untag,omitempty"`
+		Archived *bool    `json:"archived,omitempty"`
 	}
 
 	// OpenThread starts a thread.
@@ -180,6 +189,7 @@ var commands = map[string]reflect.Type{
 	"create_session": reflect.TypeFor[CreateSession](),
 	"submit_work":    reflect.TypeFor[SubmitWork](),
 	"update_session": reflect.TypeFor[UpdateSession](),
+	"label_session":  reflect.TypeFor[LabelSession](),
 	"open_thread":    reflect.TypeFor[OpenThread](),
 	"submit_turn":    reflect.TypeFor[SubmitTurn](),
 	"interrupt_turn": reflect.TypeFor[InterruptTurn](),

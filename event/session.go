@@ -11,10 +11,13 @@ type SessionCreated struct {
 	Thread    belay.ThreadID `json:"thread,omitempty"` // opened with it, with a history
 }
 
-// SessionUpdated replaces the session's settings or title.
+// SessionUpdated replaces the session's settings or title, or moves it in the lists.
 type SessionUpdated struct {
 	fact
 	Title    string          `json:"title,omitempty"`
+	Tag      []string        `json:"tag,omitempty"`      // it has these from now on
+	Untag    []string        `json:"untag,omitempty"`    // and these no more
+	Archived *bool           `json:"archived,omitempty"` // whether lists leave it out
 	Settings *belay.Settings `json:"settings,omitempty"`
 	Thread   belay.ThreadID  `json:"thread,omitempty"` // new work: the thread that does it
 	Task     belay.TaskID    `json:"task,omitempty"`   // its task

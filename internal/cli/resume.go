@@ -12,7 +12,6 @@ import (
 	"github.com/belay-run/belay/internal/core/thread"
 	"github.com/belay-run/belay/internal/engine"
 	"github.com/belay-run/belay/internal/store"
-	"github.com/belay-run/belay/internal/view"
 )
 
 type resumeCmd struct {
@@ -103,62 +102,6 @@ func (w *work) free(ctx context.Context, sid belay.SessionID) error {
 		case <-time.After(50 * time.Millisecond):
 		}
 	}
-}
-
-// sessionID is a session of the store by its id, the beginning of it, or as
-// the last of the workspace.
-func (a *app) sessionID(ctx context.Context, st store.Store, id string, last bool) (belay.SessionID, error) {
-	if err := view.Catchup(ctx, st); err != nil {
-		return "", err
-	}
-	if !last {
-		s, err := view.SessionByID(ctx, st, id)
-		if err != nil && waiting(ctx, st, belay.SessionID(id)) {
-			return belay.SessionID(id), nil
-		}
-		return s.ID, err
-	}
-	ws, err := a.workspace()
-	if err != nil {
-		return "", err
-	}
-	all, err := view.Sessions(ctx, st, view.Filter{Workspace: ws, Limit: 1})
-	if err != nil {
-		return "", err
-	}
-	accepted, err := lastAccepted(ctx, st, ws)
-	if err != nil {
-		return "", err
-	}
-	if accepted != "" && (len(all) == 0 || accepted > all[0].ID) { // ids grow with time
-		return accepted, nil
-	}
-	if len(all) == 0 {
-		return "", belay.Errorf(belay.CodeNotFound, "this workspace has no session").At(ws).WithHint("belay run TEXT, or belay sessions list --all")
-	}
-	return all[0].ID, nil
-}
-
-// lastAccepted is the newest session of a workspace of which nothing was
-// handled yet, or empty: a process may die right after it accepted the work.
-func lastAccepted(ctx context.Context, st store.Store, ws string) (last belay.SessionID, err error) {
-	rows, err := st.Lanes(ctx, "")
-	if err != nil {
-		return "", err
-	}
-	for _, row := range rows {
-		if row.Inbox == 0 || row.Stream != row.Session.Stream() || row.Session <= last {
-			continue
-		}
-		s, err := sessionState(ctx, st, row.Session)
-		if err != nil {
-			return "", err
-		}
-		if s.Workspace == ws {
-			last = row.Session
-		}
-	}
-	return last, nil
 }
 
 // waiting tells whether a session was accepted and nothing of it was handled yet.

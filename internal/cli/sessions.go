@@ -1,8 +1,10 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"strings"
 	"text/tabwriter"
 
 	"github.com/belay-run/belay"
@@ -17,14 +19,21 @@ type sessionsCmd struct {
 	Show      showCmd      `cmd:"" help:"Show one session."`
 	Resume    resumeCmd    `cmd:"" help:"Go on with a session: its unfinished turn, or another attempt."`
 	Interrupt interruptCmd `cmd:"" help:"End the running turn; its partial text is kept."`
+	Rename    renameCmd    `cmd:"" help:"Give a session another title."`
+	Tag       tagCmd       `cmd:"" help:"Put tags on a session."`
+	Untag     untagCmd     `cmd:"" help:"Take tags off a session."`
+	Archive   archiveCmd   `cmd:"" help:"Leave sessions out of lists; nothing is removed."`
+	Unarchive unarchiveCmd `cmd:"" help:"Show archived sessions in lists again."`
 }
 
 type listCmd struct {
-	All bool `short:"a" help:"The sessions of all workspaces."`
+	All      bool     `short:"a" help:"The sessions of all workspaces."`
+	Tag      []string `placeholder:"TAG" help:"Only sessions with this tag; repeated, with all of them."`
+	Archived bool     `help:"The archived sessions."`
 }
 
 func (c *listCmd) run(ctx context.Context, a *app) (int, error) {
-	var f view.Filter
+	f := view.Filter{Tags: c.Tag, Archived: &c.Archived}
 	if !c.All {
 		ws, err := a.workspace()
 		if err != nil {
@@ -44,10 +53,7 @@ func (c *listCmd) run(ctx context.Context, a *app) (int, error) {
 		return 0, err
 	}
 	defer st.Close()
-	if err := view.Catchup(ctx, st); err != nil {
-		return 0, err
-	}
-	all, err := view.Sessions(ctx, st, f)
+	all, err := listSessions(ctx, st, f)
 	if err != nil {
 		return 0, err
 	}
@@ -83,13 +89,22 @@ func (a *app) table(all []view.Session, workspaces bool) {
 	}
 	fmt.Fprintln(t)
 	for _, s := range all {
-		fmt.Fprintf(t, "%s\t%s\t%s ago\t%s", s.ID, statusOf(s), ago(a.Now().Sub(s.Updated)), short(s.Title, 60))
+		fmt.Fprintf(t, "%s\t%s\t%s ago\t%s", s.ID, statusOf(s), ago(a.Now().Sub(s.Updated)), short(s.Title, 60)+tagsOf(s))
 		if workspaces {
 			fmt.Fprintf(t, "\t%s", line(s.Workspace))
 		}
 		fmt.Fprintln(t)
 	}
 	t.Flush() //nolint:errcheck // nobody is left to tell
+}
+
+// tagsOf are a session's tags behind its title.
+func tagsOf(s view.Session) string {
+	text := ""
+	for _, t := range s.Tags {
+		text += " #" + line(t)
+	}
+	return text
 }
 
 // statusOf is a session in a word: how its turn ended, or where it stands.
@@ -122,10 +137,7 @@ func (c *showCmd) run(ctx context.Context, a *app) (int, error) {
 		return 0, err
 	}
 	defer st.Close()
-	if err := view.Catchup(ctx, st); err != nil {
-		return 0, err
-	}
-	s, err := view.SessionByID(ctx, st, c.ID)
+	s, err := findSession(ctx, st, c.ID)
 	if err != nil {
 		return 0, err
 	}
@@ -177,6 +189,18 @@ func (a *app) show(s view.Session, owner *store.Owner) {
 	}
 	row("session", "%s", s.ID)
 	row("title", "%s", s.Title)
+	if len(s.Tags) > 0 {
+		row("tags", "%s", strings.Join(s.Tags, " "))
+	}
+	if s.Archived {
+		row("archived", "lists leave it out")
+	}
+	if f := s.Forked; f != nil {
+		row("forked", "from %s after %s", f.Session, cmp.Or(string(f.Turn), "nothing"))
+	}
+	if i := s.Imported; i != nil {
+		row("imported", "from %s %s", i.Format, i.Name)
+	}
 	row("workspace", "%s", s.Workspace)
 	row("model", "%s %s, mode %s", s.Provider, s.Model, s.Mode)
 	row("status", "%s", statusOf(s))

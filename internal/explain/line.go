@@ -66,7 +66,7 @@ func saysSession(p event.Payload) (string, bool) {
 		if p.Settings != nil {
 			settings = "settings: mode " + string(p.Settings.Mode) + ", " + join("/", p.Settings.Provider, p.Settings.Model)
 		}
-		return join(", ", when(p.Title, `"%s"`), settings), true
+		return join(", ", when(p.Title, `"%s"`), settings, labels(p)), true
 	case event.ThreadStarted:
 		return join(", ", p.Kind, when(p.Workspace, "in %s"), forkedFrom(p.ForkedFrom), importedFrom(p.ImportedFrom)), true
 	case event.ThreadUpdated:
@@ -81,6 +81,14 @@ func saysSession(p event.Payload) (string, bool) {
 		return join(", ", p.Reason, l, rules), true
 	}
 	return "", false
+}
+
+func labels(p event.SessionUpdated) string {
+	archived := ""
+	if p.Archived != nil {
+		archived = map[bool]string{true: "archived", false: "not archived any more"}[*p.Archived]
+	}
+	return join(", ", when(strings.Join(p.Tag, " "), "tagged %s"), when(strings.Join(p.Untag, " "), "not tagged %s any more"), archived)
 }
 
 // forkedFrom and importedFrom say where a thread's history comes from.

@@ -12,9 +12,11 @@ import (
 
 // Filter chooses sessions. The zero value takes all.
 type Filter struct {
-	Workspace string // only sessions of this workspace
-	Status    string // only sessions whose Turn has this status
-	Limit     int    // at most so many, the newest; 0 is all
+	Workspace string   // only sessions of this workspace
+	Status    string   // only sessions whose Turn has this status
+	Tags      []string // only sessions that have them all
+	Archived  *bool    // only sessions that are archived, or only others
+	Limit     int      // at most so many, the newest; 0 is all
 }
 
 // Sessions lists sessions, the one that changed last first. It shows what was
@@ -48,6 +50,12 @@ func Sessions(ctx context.Context, st store.Store, f Filter) ([]Session, error) 
 
 func (f Filter) takes(s *Session) bool {
 	if s.Created.IsZero() || f.Workspace != "" && f.Workspace != s.Workspace {
+		return false
+	}
+	if f.Archived != nil && *f.Archived != s.Archived {
+		return false
+	}
+	if slices.ContainsFunc(f.Tags, func(t string) bool { return !slices.Contains(s.Tags, t) }) {
 		return false
 	}
 	if f.Status == "" {

@@ -6,6 +6,7 @@
 package view
 
 import (
+	"slices"
 	"time"
 
 	"github.com/belay-run/belay"
@@ -26,11 +27,16 @@ type Session struct {
 	ID        belay.SessionID `json:"id"`
 	Workspace string          `json:"workspace,omitempty"`
 	Title     string          `json:"title,omitempty"`
+	Tags      []string        `json:"tags,omitempty"`
+	Archived  bool            `json:"archived,omitempty"`
 	Created   time.Time       `json:"created,omitzero"` // zero: the log has no session.created
 	Updated   time.Time       `json:"updated,omitzero"` // of the newest fact
 	Mode      belay.Mode      `json:"mode,omitempty"`
 	Provider  string          `json:"provider,omitempty"`
 	Model     string          `json:"model,omitempty"`
+
+	Forked   *belay.Fork   `json:"forkedFrom,omitempty"`   // of its first thread
+	Imported *belay.Import `json:"importedFrom,omitempty"` // of its first thread
 
 	Threads []Thread `json:"threads,omitempty"` // in the order they were heard of first
 	Tasks   []Task   `json:"tasks,omitempty"`   // newest last
@@ -181,6 +187,11 @@ func Apply(row *Session, rec store.Record) {
 		if p.Settings != nil {
 			row.settings(*p.Settings)
 		}
+		row.labelled(p)
+	case event.ThreadStarted:
+		if len(row.Threads) == 0 {
+			row.Forked, row.Imported = p.ForkedFrom, p.ImportedFrom
+		}
 	case event.ArtifactChanged:
 		if p.Kind == "file" && p.Path != "" {
 			row.changed(File{Path: p.Path, Op: p.Op, At: e.Time, Kept: p.Kept})
@@ -192,6 +203,18 @@ func Apply(row *Session, rec store.Record) {
 
 func (s *Session) settings(b belay.Settings) {
 	s.Mode, s.Provider, s.Model = b.Mode, b.Provider, b.Model
+}
+
+// labelled keeps tags and whether the session is archived.
+func (s *Session) labelled(p event.SessionUpdated) {
+	if p.Archived != nil {
+		s.Archived = *p.Archived
+	}
+	tags := slices.DeleteFunc(slices.Concat(s.Tags, p.Tag), func(t string) bool { return slices.Contains(p.Untag, t) })
+	slices.Sort(tags)
+	if s.Tags = slices.Compact(tags); len(s.Tags) == 0 {
+		s.Tags = nil
+	}
 }
 
 // changed keeps the net effect: what was created here and then removed is no

@@ -26,6 +26,8 @@ type State struct {
 	Session   belay.SessionID  `json:"session"`
 	Workspace string           `json:"workspace"`
 	Title     string           `json:"title,omitempty"`
+	Tags      []string         `json:"tags,omitempty"` // sorted
+	Archived  bool             `json:"archived,omitempty"`
 	Settings  belay.Settings   `json:"settings"`
 	Grants    []policy.Grant   `json:"grants,omitempty"`
 	Threads   []belay.ThreadID `json:"threads,omitempty"`
@@ -54,6 +56,8 @@ func (d *Decider) Handle(o belay.Order, now time.Time) ([]core.Fact, []core.Send
 		return d.submit(c)
 	case belay.UpdateSession:
 		return d.update(o, c)
+	case belay.LabelSession:
+		return d.label(c)
 	}
 	return nil, nil, belay.Errorf(belay.CodeBadCommand, "a session doesn't take %s", belay.CommandName(o.Command))
 }
@@ -97,7 +101,11 @@ func (d *Decider) submit(c belay.SubmitWork) ([]core.Fact, []core.Send, error) {
 		sends = append(sends, core.Send{To: c.Thread.Stream(), Command: belay.OpenThread{Workspace: s.Workspace}})
 	}
 	sends = append(sends, core.Send{To: c.Task.Stream(), Command: belay.CreateTask{Objective: c.Text, Thread: c.Thread, Turn: c.Turn, Rules: c.Rules}})
-	return []core.Fact{{IDs: s.ids(), Data: event.SessionUpdated{Thread: c.Thread, Task: c.Task, Turn: c.Turn}}}, sends, nil
+	given := event.SessionUpdated{Thread: c.Thread, Task: c.Task, Turn: c.Turn}
+	if s.Archived { // who works on it wants to see it
+		given.Archived = new(bool)
+	}
+	return []core.Fact{{IDs: s.ids(), Data: given}}, sends, nil
 }
 
 func (d *Decider) update(o belay.Order, c belay.UpdateSession) ([]core.Fact, []core.Send, error) {
@@ -134,6 +142,10 @@ func (s *State) updated(p event.SessionUpdated) {
 	}
 	if p.Title != "" {
 		s.Title = p.Title
+	}
+	s.Tags = Tagged(s.Tags, p)
+	if p.Archived != nil {
+		s.Archived = *p.Archived
 	}
 	if p.Turn == "" {
 		return

@@ -1,0 +1,93 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/belay-run/belay"
+)
+
+type renameCmd struct {
+	ID    string   `arg:"" help:"The session, or the beginning of its id."`
+	Title []string `arg:"" help:"What lists call it."`
+}
+
+func (c *renameCmd) run(ctx context.Context, a *app) (int, error) {
+	title := strings.TrimSpace(strings.Join(c.Title, " "))
+	if title == "" {
+		return 0, belay.Errorf(belay.CodeUsage, "the title is empty").WithHint("belay sessions rename %s TEXT", c.ID)
+	}
+	return a.label(ctx, []string{c.ID}, belay.LabelSession{Title: title}, "renamed")
+}
+
+type tagCmd struct {
+	ID   string   `arg:"" help:"The session, or the beginning of its id."`
+	Tags []string `arg:"" help:"The tags: a word each."`
+}
+
+func (c *tagCmd) run(ctx context.Context, a *app) (int, error) {
+	return a.label(ctx, []string{c.ID}, belay.LabelSession{Tag: c.Tags}, "tagged")
+}
+
+type untagCmd struct {
+	ID   string   `arg:"" help:"The session, or the beginning of its id."`
+	Tags []string `arg:"" help:"The tags."`
+}
+
+func (c *untagCmd) run(ctx context.Context, a *app) (int, error) {
+	return a.label(ctx, []string{c.ID}, belay.LabelSession{Untag: c.Tags}, "untagged")
+}
+
+type archiveCmd struct {
+	ID []string `arg:"" help:"The sessions, or the beginnings of their ids."`
+}
+
+func (c *archiveCmd) run(ctx context.Context, a *app) (int, error) {
+	yes := true
+	return a.label(ctx, c.ID, belay.LabelSession{Archived: &yes}, "archived")
+}
+
+type unarchiveCmd struct {
+	ID []string `arg:"" help:"The sessions, or the beginnings of their ids."`
+}
+
+func (c *unarchiveCmd) run(ctx context.Context, a *app) (int, error) {
+	return a.label(ctx, c.ID, belay.LabelSession{Archived: new(bool)}, "unarchived")
+}
+
+// label brings sessions a command about their place in lists. All are found
+// before the first is changed.
+func (a *app) label(ctx context.Context, names []string, c belay.LabelSession, done string) (int, error) {
+	st, err := a.open(ctx, false)
+	if err != nil {
+		return 0, err
+	}
+	r, err := a.runtime(st, nil)
+	if err != nil {
+		return 0, err
+	}
+	defer r.close() //nolint:errcheck // what was accepted is durable
+	var ids []belay.SessionID
+	for _, name := range names {
+		s, err := findSession(ctx, st, name)
+		if err != nil {
+			return 0, err
+		}
+		ids = append(ids, s.ID)
+	}
+	for _, id := range ids {
+		ans, err := r.engine.Submit(ctx, a.order(id, id.Stream(), c))
+		switch {
+		case err != nil:
+			return 0, err
+		case a.JSON:
+			a.printJSON(told{Session: id, Result: done, Pending: ans.Pending})
+		case ans.Pending:
+			fmt.Fprintf(a.Stdout, "%s: accepted, not yet handled\n", id)
+		default:
+			fmt.Fprintf(a.Stdout, "%s %s\n", done, id)
+		}
+	}
+	return belay.ExitOK, nil
+}
