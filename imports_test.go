@@ -64,7 +64,7 @@ var layers = map[string]layer{
 	"internal/mutants":         {moves: true},
 	"internal/demo":            {},
 	"internal/engine":          {own: []string{".", "event", "internal/core/…", "internal/policy", "internal/store", "internal/model", "internal/tool", "internal/secret"}, moves: true},
-	"internal/cli":             {own: []string{".", "event", "internal/…"}, modules: []string{"github.com/alecthomas/kong", "golang.org/x/term", "golang.org/x/sys/unix"}, moves: true},
+	"internal/cli":             {own: []string{".", "event", "internal/…"}, modules: []string{"github.com/alecthomas/kong", "github.com/aymanbagabas/go-udiff", "golang.org/x/term", "golang.org/x/sys/unix"}, moves: true},
 	"cmd/belay":                {own: []string{"internal/cli"}},
 }
 

@@ -17,10 +17,11 @@ import (
 // line that tells what runs, elsewhere a line for each step and call. It writes
 // to standard error; standard output is for the answer.
 type live struct {
-	out    io.Writer
-	quiet  bool // JSON goes to standard output instead
-	moving bool // a terminal: lines can be drawn over
-	now    func() time.Time
+	out     io.Writer
+	quiet   bool // JSON goes to standard output instead
+	moving  bool // a terminal: lines can be drawn over
+	colours bool
+	now     func() time.Time
 
 	step     int
 	doing    string // what runs, for the progress line
@@ -34,7 +35,8 @@ type live struct {
 }
 
 func newLive(a *app) *live {
-	return &live{out: a.Stderr, quiet: a.JSON, moving: a.IsTerminal(a.Stderr) && !a.JSON, now: a.Now, calls: map[belay.CallID]string{}}
+	moving := a.IsTerminal(a.Stderr) && !a.JSON
+	return &live{out: a.Stderr, quiet: a.JSON, moving: moving, colours: moving && a.env("NO_COLOR") == "" && a.env("TERM") != "dumb", now: a.Now, calls: map[belay.CallID]string{}}
 }
 
 // goOn takes up a turn where another process left it.

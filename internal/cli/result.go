@@ -24,7 +24,8 @@ type result struct {
 	Artifacts []string         `json:"artifacts,omitempty"`
 	Code      string           `json:"code,omitempty"`
 	Reason    string           `json:"reason,omitempty"`
-	Changed   []string         `json:"changed,omitempty"`
+	Changed   []changedFile    `json:"changed,omitempty"`
+	Cost      *cost            `json:"cost,omitempty"`
 	Stats     *event.TurnStats `json:"stats,omitempty"`
 	Waits     []belay.ActionID `json:"waits,omitempty"` // for these answers
 	Resume    string           `json:"resume,omitempty"`
@@ -62,7 +63,9 @@ func (w *work) conclude(ctx context.Context, err error) (int, error) {
 // over prints the end of a turn.
 func (w *work) over(ctx context.Context, r result, e ending) (int, error) {
 	r.Outcome, r.Exit, r.Code, r.Reason, r.NextSteps = e.outcome, e.outcome.ExitCode(), e.code, e.reason, e.next
-	r.Artifacts, r.Changed, r.Stats = e.artifacts, e.changed, &e.stats
+	r.Artifacts, r.Stats = e.artifacts, &e.stats
+	r.Changed = w.counted(ctx, e.files)
+	r.Cost = costOf(e.stats.Usage)
 	r.Summary = w.whole(ctx, e.summary, "summary")
 	if e.output != nil {
 		r.Output = json.RawMessage(w.whole(ctx, *e.output, "output"))
@@ -77,7 +80,7 @@ func (w *work) over(ctx context.Context, r result, e ending) (int, error) {
 		w.printResult(r)
 		return r.Exit, nil
 	}
-	fmt.Fprintln(w.a.Stderr, w.numbers(e))
+	fmt.Fprintln(w.a.Stderr, numbers(e, r))
 	if r.Summary != "" {
 		fmt.Fprintln(w.a.Stdout, text(r.Summary))
 	}
@@ -94,14 +97,31 @@ func (w *work) over(ctx context.Context, r result, e ending) (int, error) {
 	return r.Exit, nil
 }
 
+// cost is what a turn cost, as far as it is known.
+type cost struct {
+	State string `json:"state"` // unknown: tokens were used and nothing says their price
+}
+
+// costOf is the cost of what a turn used; nil when no tokens were reported.
+func costOf(u belay.Usage) *cost {
+	if !u.Reported {
+		return nil
+	}
+	return &cost{State: "unknown"}
+}
+
 // numbers is the last line: what it took.
-func (w *work) numbers(e ending) string {
+func numbers(e ending, r result) string {
 	s := fmt.Sprintf("%s in %s: %s, %s", e.outcome, millis(e.stats.ActiveMS), plural(e.stats.Steps, "step"), plural(e.stats.Calls, "call"))
 	if u := e.stats.Usage; u.Reported {
-		s += fmt.Sprintf(", %s tokens read, %s written", count(u.Input), count(u.Output))
+		s += fmt.Sprintf(", %s tokens read, %s written, cost %s", count(u.Input), count(u.Output), r.Cost.State)
 	}
-	if len(e.changed) > 0 {
-		s += "; changed " + line(strings.Join(e.changed, ", "))
+	var changed []string
+	for _, f := range r.Changed {
+		changed = append(changed, f.said())
+	}
+	if len(changed) > 0 {
+		s += "; changed " + strings.Join(changed, ", ")
 	}
 	return s
 }

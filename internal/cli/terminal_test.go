@@ -13,6 +13,9 @@ import (
 	"testing"
 
 	"github.com/creack/pty"
+
+	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/event"
 )
 
 // TestMain lets the test binary be the program: the terminal tests start it as
@@ -231,4 +234,49 @@ func TestProgressLineTellsWhatRuns(t *testing.T) {
 	x.see("interrupting")
 	x.press(ctrlC)
 	x.exit(130)
+}
+
+func TestATerminalShowsWhatACallChanged(t *testing.T) {
+	x := onTerminal(t, `
+steps:
+  - calls: [{tool: write, args: {path: poem.txt, content: "roses are red\nviolets are blue\n"}}]
+  - calls: [{tool: edit, args: {path: poem.txt, old: "violets are blue", new: "violets are \x1b[2Jviolet"}}]
+  - calls: [{tool: complete_task, args: {summary: done}}]
+    usage: {input: 10, output: 5}
+`, "run", "--mode", "accept_edits", "write a poem")
+	out := x.exit(0)
+	for _, want := range []string{
+		"  poem.txt (created, +2 -0)", "\x1b[32m    + roses are red\x1b[0m",
+		"  poem.txt (+1 -1)", "\x1b[31m    - violets are blue\x1b[0m", `    + violets are \x1b[2Jviolet`, "      roses are red",
+		"10 tokens read, 5 written, cost unknown; changed poem.txt (created, +2 -0)",
+	} {
+		if !strings.Contains(out, want) {
+			t.Errorf("the terminal lacks %q:\n%s", want, out)
+		}
+	}
+}
+
+func TestChangesOfAFileAreOne(t *testing.T) {
+	a, b := &belay.Ref{Digest: belay.DigestOf([]byte("a"))}, &belay.Ref{Digest: belay.DigestOf([]byte("b"))}
+	for name, c := range map[string]struct {
+		facts []event.ArtifactChanged
+		want  string
+	}{
+		"made and changed is made":       {[]event.ArtifactChanged{{Path: "f", Op: "created", After: a}, {Path: "f", Op: "changed", Before: a, After: b}}, "created"},
+		"made and removed is nothing":    {[]event.ArtifactChanged{{Path: "f", Op: "created", After: a}, {Path: "f", Op: "removed", Before: a}}, ""},
+		"removed and made is changed":    {[]event.ArtifactChanged{{Path: "f", Op: "removed", Before: a}, {Path: "f", Op: "created", After: b}}, "changed"},
+		"changed and removed is removed": {[]event.ArtifactChanged{{Path: "f", Op: "changed", Before: a, After: b}, {Path: "f", Op: "removed", Before: b}}, "removed"},
+	} {
+		var e ending
+		for _, f := range c.facts {
+			e.note(f)
+		}
+		got := ""
+		if len(e.files) > 0 {
+			got = e.files[0].Op
+		}
+		if got != c.want {
+			t.Errorf("%s: %q", name, got)
+		}
+	}
 }

@@ -43,7 +43,7 @@ type ending struct {
 	output    *belay.Content
 	artifacts []string
 	stats     event.TurnStats
-	changed   []string
+	files     []changedFile
 }
 
 func newWatch(a *app, w *work) *watch {
@@ -145,6 +145,10 @@ func (u *watch) took(ctx context.Context, ev event.Envelope) {
 		u.end.fold(ev)
 	}
 	switch p := ev.Data.(type) {
+	case event.ArtifactChanged:
+		if p.Kind == "file" {
+			u.live.diff(ctx, u.w.store, p)
+		}
 	case event.ActionRequired:
 		u.asked(ctx, ev.IDs.Action, p)
 	case event.ActionResolved:
@@ -161,7 +165,7 @@ func (e *ending) fold(ev event.Envelope) {
 	switch p := ev.Data.(type) {
 	case event.ArtifactChanged:
 		if p.Kind == "file" {
-			e.changed = appendNew(e.changed, p.Path)
+			e.note(p)
 		}
 	case event.TurnCompleted:
 		e.over, e.outcome, e.summary, e.next, e.output, e.artifacts, e.stats = true, belay.Completed, p.Summary, p.NextSteps, p.Output, p.Artifacts, p.Stats
@@ -171,15 +175,6 @@ func (e *ending) fold(ev event.Envelope) {
 			e.summary = belay.Content{Text: p.Partial, Ref: p.PartialRef}
 		}
 	}
-}
-
-func appendNew(list []string, s string) []string {
-	for _, have := range list {
-		if have == s {
-			return list
-		}
-	}
-	return append(list, s)
 }
 
 // flush shows what flowed and what was said since the last look.
