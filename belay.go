@@ -55,6 +55,14 @@ type Attachment struct {
 	Ref  Ref    `json:"ref"`
 }
 
+// TemplateRef says from which template a text was made.
+type TemplateRef struct {
+	Name    string `json:"name"`
+	Version string `json:"version"`
+	Origin  string `json:"origin"` // builtin, user, workspace
+	Digest  Digest `json:"digest"` // of the template's file
+}
+
 // Image tells whether the attachment is a picture, by its media type.
 func (a Attachment) Image() bool { return strings.HasPrefix(a.Ref.Media, "image/") }
 

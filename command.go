@@ -85,6 +85,8 @@ type (
 		Turn   TurnID   `json:"turn"`
 		Text   Content  `json:"text"`
 		Rules  Ref      `json:"rules"` // the thread's rules, a blob
+
+		Template *TemplateRef `json:"template,omitempty"` // what the text was made from
 	}
 
 	// UpdateSession changes settings; the old ones stay in the log.
@@ -147,10 +149,12 @@ type (
 	// CreateTask gives a task its objective and starts the first attempt.
 	CreateTask struct {
 		cmd
-		Objective Content  `json:"objective"`
-		Thread    ThreadID `json:"thread"`
-		Turn      TurnID   `json:"turn"`
-		Rules     Ref      `json:"rules"`
+		Objective Content `json:"objective"`
+
+		Template *TemplateRef `json:"template,omitempty"`
+		Thread   ThreadID     `json:"thread"`
+		Turn     TurnID       `json:"turn"`
+		Rules    Ref          `json:"rules"`
 	}
 
 	// RetryTask starts a new attempt of a task that ended without success.

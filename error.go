@@ -34,6 +34,7 @@ const (
 	CodeStoreNetwork    Code = "store_on_network"
 	CodeRequires        Code = "requires_newer"
 	CodeTooLarge        Code = "too_large"
+	CodeBadTemplate     Code = "bad_template"
 	CodeDiskFull        Code = "disk_full"   // of a file outside the store
 	CodeNotWritten      Code = "not_written" // a file outside the store
 	CodeExists          Code = "file_exists" // and isn't replaced unasked

@@ -9,13 +9,14 @@ import (
 // TaskCreated gives a task its objective.
 type TaskCreated struct {
 	fact
-	Objective belay.Content  `json:"objective"`
-	Kind      string         `json:"kind"` // agent, flow, node
-	Thread    belay.ThreadID `json:"assignedThread,omitempty"`
-	By        string         `json:"by,omitempty"`
-	Title     string         `json:"title,omitempty"`
-	Node      string         `json:"node,omitempty"`      // the flow's node that a task of kind node stands for
-	Iteration int            `json:"iteration,omitempty"` // of that node, from 1
+	Template  *belay.TemplateRef `json:"template,omitempty"` // what the objective was made from
+	Objective belay.Content      `json:"objective"`
+	Kind      string             `json:"kind"` // agent, flow, node
+	Thread    belay.ThreadID     `json:"assignedThread,omitempty"`
+	By        string             `json:"by,omitempty"`
+	Title     string             `json:"title,omitempty"`
+	Node      string             `json:"node,omitempty"`      // the flow's node that a task of kind node stands for
+	Iteration int                `json:"iteration,omitempty"` // of that node, from 1
 }
 
 // TaskStarted says that the first attempt begins.

@@ -48,6 +48,7 @@ type grammar struct {
 	Deny       denyCmd       `cmd:"" help:"Deny what an agent asks for."`
 	Answer     answerCmd     `cmd:"" help:"Answer an agent's question."`
 	Events     eventsCmd     `cmd:"" help:"Print the facts of a session, or follow them."`
+	Templates  templatesCmd  `cmd:"" help:"List, show and fill templates for prompts."`
 	Why        whyCmd        `cmd:"" help:"Say from the facts why something happened."`
 	Export     exportCmd     `cmd:"" help:"Write a session into a file: everything, its messages, or the standard's forms."`
 	Import     importCmd     `cmd:"" help:"Bring sessions into this store that belay export wrote."`

@@ -30,6 +30,7 @@ const (
 type task struct {
 	text     string
 	attached []attached
+	template *belay.TemplateRef // what the text was made from
 }
 
 // attached is a file, or standard input, that a person sends along.
@@ -43,6 +44,7 @@ func (f attached) image() bool { return strings.HasPrefix(f.media, "image/") }
 
 // Sources says what is sent along with a text.
 type Sources struct {
+	Filled
 	Attach []string `placeholder:"FILE" sep:"none" help:"Send a text file or an image (PNG, JPEG) along; may be repeated. @FILE in the text does so for files of the workspace."`
 }
 
@@ -52,6 +54,12 @@ func (a *app) task(words []string, src Sources, ws string) (task, error) {
 	var t task
 	var err error
 	switch {
+	case src.Template != "" && len(words) > 0:
+		return t, belay.Errorf(belay.CodeUsage, "the template makes the text").At("--template").WithHint("leave the text out, or give it as a value: --var NAME=TEXT")
+	case src.Template == "" && len(src.Var) > 0:
+		return t, belay.Errorf(belay.CodeUsage, "there is no template to fill").At("--var").WithHint("--template NAME; belay templates lists them")
+	case src.Template != "":
+		t.text, t.template, err = a.fill(src.Filled, ws)
 	case len(words) == 0:
 		t.text, err = a.readTask(true)
 	case len(words) == 1 && strings.TrimSpace(words[0]) == "-":

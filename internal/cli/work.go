@@ -78,7 +78,7 @@ func (w *work) submit(ctx context.Context, c checked, t task, before ...belay.Or
 		return err
 	}
 	return w.store.Enqueue(ctx, append(before, w.a.order(w.session, w.session.Stream(), belay.SubmitWork{
-		Thread: w.thread, Task: belay.TaskID(belay.NewID(belay.PrefixTask)), Turn: w.turn, Text: content, Rules: rules,
+		Thread: w.thread, Task: belay.TaskID(belay.NewID(belay.PrefixTask)), Turn: w.turn, Text: content, Rules: rules, Template: t.template,
 	}))...)
 }
 

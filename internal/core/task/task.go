@@ -74,7 +74,7 @@ func (d *Decider) create(o belay.Order, c belay.CreateTask) ([]core.Fact, []core
 	}
 	ids := belay.IDs{Session: o.Session, Task: belay.TaskID(o.Stream.ID())}
 	facts := []core.Fact{
-		{IDs: ids, Data: event.TaskCreated{Objective: c.Objective, Kind: "agent", Thread: c.Thread, By: o.Principal}},
+		{IDs: ids, Data: event.TaskCreated{Objective: c.Objective, Kind: "agent", Thread: c.Thread, By: o.Principal, Template: c.Template}},
 		{IDs: ids, Data: event.TaskStarted{}},
 	}
 	attempt, send := s.attempt(ids, len(facts), 1, c.Thread, c.Turn, c.Objective, c.Rules)

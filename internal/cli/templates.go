@@ -1,0 +1,209 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"text/tabwriter"
+
+	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/internal/template"
+)
+
+type templatesCmd struct {
+	List   templateListCmd   `cmd:"" default:"withargs" help:"List the templates for prompts."`
+	Show   templateShowCmd   `cmd:"" help:"Show a template: its variables and its digest."`
+	Render templateRenderCmd `cmd:"" help:"Print the prompt that a template makes of values."`
+}
+
+// templates are those of the program, the person and the workspace.
+func (a *app) templates(ws string) (*template.Catalog, error) {
+	user := ""
+	if dir := a.configDir(); dir != "" {
+		user = filepath.Join(dir, "templates")
+	}
+	c, err := template.Open(user, filepath.Join(ws, ".belay", "templates"))
+	if err != nil {
+		return nil, err
+	}
+	for _, bad := range c.Bad {
+		fmt.Fprintf(a.Stderr, "left out: %s\n", line(bad.Error()))
+	}
+	return c, nil
+}
+
+type templateListCmd struct {
+	Domain string `placeholder:"NAME" help:"Only those about this: code, docs, operations …"`
+	Kind   string `placeholder:"NAME" help:"Only those for this: fix, review, test …"`
+}
+
+// listed is a template as JSON.
+type listed struct {
+	Name        string              `json:"name"`
+	Version     string              `json:"version"`
+	Domain      string              `json:"domain"`
+	Kind        string              `json:"kind"`
+	Description string              `json:"description,omitempty"`
+	Origin      string              `json:"origin"`
+	Path        string              `json:"path,omitempty"`
+	Digest      belay.Digest        `json:"digest"`
+	Variables   []template.Variable `json:"variables,omitempty"`
+}
+
+func asListed(t *template.Template) listed {
+	return listed{t.Name, t.Version, t.Domain, t.Kind, t.Description, t.Origin, t.Path, t.Digest, t.Variables}
+}
+
+func (c *templateListCmd) run(_ context.Context, a *app) (int, error) {
+	ws, err := a.workspace()
+	if err != nil {
+		return 0, err
+	}
+	cat, err := a.templates(ws)
+	if err != nil {
+		return 0, err
+	}
+	t := tabwriter.NewWriter(a.Stdout, 0, 0, 2, ' ', 0)
+	if !a.JSON {
+		fmt.Fprintln(t, "TEMPLATE\tVERSION\tDOMAIN/KIND\tORIGIN\tWHAT IT IS FOR")
+	}
+	for _, x := range cat.All {
+		switch {
+		case c.Domain != "" && x.Domain != c.Domain, c.Kind != "" && x.Kind != c.Kind:
+		case a.JSON:
+			a.printJSON(asListed(x))
+		default:
+			fmt.Fprintf(t, "%s\t%s\t%s/%s\t%s\t%s\n", x.Name, x.Version, x.Domain, x.Kind, x.Origin, short(x.Description, 80))
+		}
+	}
+	t.Flush() //nolint:errcheck // nobody is left to tell
+	return belay.ExitOK, nil
+}
+
+type templateShowCmd struct {
+	Name string `arg:"" help:"Its name, DOMAIN/KIND, or ORIGIN:NAME; with @VERSION only that one."`
+}
+
+func (c *templateShowCmd) run(_ context.Context, a *app) (int, error) {
+	ws, err := a.workspace()
+	if err != nil {
+		return 0, err
+	}
+	cat, err := a.templates(ws)
+	if err != nil {
+		return 0, err
+	}
+	t, err := cat.Find(c.Name)
+	if err != nil {
+		return 0, err
+	}
+	if a.JSON {
+		a.printJSON(asListed(t))
+		return belay.ExitOK, nil
+	}
+	fmt.Fprintf(a.Stdout, "%s %s (%s/%s, %s)\n%s\n%s\n", t.Name, t.Version, t.Domain, t.Kind, t.Origin, text(t.Description), t.Digest)
+	for _, v := range t.Variables {
+		fmt.Fprintf(a.Stdout, "  %-14s %-8s %s\n", v.Name, v.Type, describe(v))
+	}
+	return belay.ExitOK, nil
+}
+
+// describe is what a person must know to fill a variable.
+func describe(v template.Variable) string {
+	var notes []string
+	switch {
+	case v.Required:
+		notes = append(notes, "required")
+	case v.Default != nil:
+		notes = append(notes, "default "+*v.Default)
+	}
+	if len(v.Choices) > 0 {
+		notes = append(notes, strings.Join(v.Choices, " | "))
+	}
+	s := v.Description
+	if len(notes) > 0 {
+		s = strings.TrimSpace(s + " (" + strings.Join(notes, "; ") + ")")
+	}
+	return line(s)
+}
+
+// Filled names a template and the values for it.
+type Filled struct {
+	Template string   `placeholder:"NAME" help:"Make the text from a template; belay templates lists them."`
+	Var      []string `placeholder:"NAME=VALUE" sep:"none" help:"A value for the template; NAME=@FILE reads it from a file. May be repeated."`
+}
+
+// fill makes the text of a template. The template is recorded with the task.
+func (a *app) fill(c Filled, ws string) (string, *belay.TemplateRef, error) {
+	cat, err := a.templates(ws)
+	if err != nil {
+		return "", nil, err
+	}
+	t, err := cat.Find(c.Template)
+	if err != nil {
+		return "", nil, err
+	}
+	values := map[string]string{}
+	for _, s := range c.Var {
+		name, value, ok := strings.Cut(s, "=")
+		if !ok {
+			return "", nil, belay.Errorf(belay.CodeUsage, "%q has no value", s).At("--var").WithHint("--var NAME=VALUE")
+		}
+		if file, ok := strings.CutPrefix(value, "@"); ok {
+			b, err := readUpTo(a.abs(file), maxTextFile)
+			if err != nil {
+				return "", nil, belay.Errorf(belay.CodeUsage, "%s: %s", file, reason(err)).At("--var " + name).WithHint("name a text file, or write the value out")
+			}
+			value = strings.TrimSuffix(string(b), "\n")
+		}
+		if _, twice := values[name]; twice {
+			return "", nil, belay.Errorf(belay.CodeUsage, "%s has two values", name).At("--var").WithHint("leave one of them out")
+		}
+		values[name] = value
+	}
+	rendered, err := t.Render(values, inWorkspace(ws))
+	if err != nil {
+		return "", nil, err
+	}
+	return rendered, &belay.TemplateRef{Name: t.Name, Version: t.Version, Origin: t.Origin, Digest: t.Digest}, nil
+}
+
+// inWorkspace tells whether a path names a file of the workspace.
+func inWorkspace(ws string) func(string) bool {
+	return func(path string) bool {
+		root, err := os.OpenRoot(ws)
+		if err != nil {
+			return false
+		}
+		defer root.Close()
+		_, err = root.Stat(path)
+		return err == nil
+	}
+}
+
+type templateRenderCmd struct {
+	Name string   `arg:"" help:"The template."`
+	Var  []string `placeholder:"NAME=VALUE" sep:"none" help:"A value; NAME=@FILE reads it from a file. May be repeated."`
+}
+
+func (c *templateRenderCmd) run(_ context.Context, a *app) (int, error) {
+	ws, err := a.workspace()
+	if err != nil {
+		return 0, err
+	}
+	rendered, ref, err := a.fill(Filled{c.Name, c.Var}, ws)
+	if err != nil {
+		return 0, err
+	}
+	if a.JSON {
+		a.printJSON(struct {
+			Template *belay.TemplateRef `json:"template"`
+			Text     string             `json:"text"`
+		}{ref, rendered})
+		return belay.ExitOK, nil
+	}
+	fmt.Fprintln(a.Stdout, text(rendered))
+	return belay.ExitOK, nil
+}
