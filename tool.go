@@ -32,6 +32,7 @@ type ToolSpec struct {
 	Destructive  bool            `json:"destructive,omitempty"`
 	Polling      bool            `json:"polling,omitempty"`   // repeating it unchanged is its purpose
 	PathArg      string          `json:"pathArg,omitempty"`   // argument that names the file it touches; others touch the workspace
+	PathForm     string          `json:"pathForm,omitempty"`  // how PathArg names it: empty as a path, patch as a patch of several files
 	Access       Access          `json:"access,omitempty"`    // how it touches that
 	Interrupt    string          `json:"interrupt,omitempty"` // cancel (default) or finish
 	Capabilities []string        `json:"capabilities,omitempty"`

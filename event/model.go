@@ -50,6 +50,7 @@ type ModelCall struct {
 	ArgsRef    *belay.Ref      `json:"argsRef,omitempty"` // long arguments
 	ArgsHash   belay.Digest    `json:"argsHash"`
 	Path       string          `json:"path,omitempty"`    // the file the call names, by its tool's spec
+	Paths      []string        `json:"paths,omitempty"`   // the files, for a tool that names several at once
 	Problem    *Problem        `json:"problem,omitempty"` // why it can't run: unknown tool, bad arguments
 }
 

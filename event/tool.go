@@ -22,6 +22,7 @@ type ToolStarted struct {
 	Effect   string       `json:"effect"` // pure, idempotent, recoverable, at_most_once
 	ArgsHash belay.Digest `json:"argsHash"`
 	Expect   string       `json:"expect,omitempty"`   // digest the target file must still have; "absent"
+	Expects  []FileSeen   `json:"expects,omitempty"`  // the same of every file, when the call names several
 	Boundary string       `json:"boundary,omitempty"` // what confines it
 	ReadOnly bool         `json:"readOnly,omitempty"`
 	Polling  bool         `json:"polling,omitempty"`

@@ -50,7 +50,7 @@ func (l *live) goOn(s *thread.State) {
 		return
 	}
 	for _, c := range s.Turn.Step.Calls {
-		l.calls[c.ID] = preview(event.ModelCall{Name: c.Name, Args: c.Args, Path: c.Path})
+		l.calls[c.ID] = preview(event.ModelCall{Name: c.Name, Args: c.Args, Path: c.Path, Paths: c.Paths})
 	}
 }
 
@@ -195,14 +195,18 @@ func (l *live) name(ev event.Envelope, tool string) string {
 // preview is a call as a person recognises it.
 func preview(c event.ModelCall) string {
 	arg := c.Path
+	if len(c.Paths) > 0 {
+		arg = strings.Join(c.Paths, " ")
+	}
 	if arg == "" {
 		var in struct {
 			Command  string `json:"command"`
 			Path     string `json:"path"`
 			Question string `json:"question"`
+			Pattern  string `json:"pattern"`
 		}
 		if json.Unmarshal(c.Args, &in) == nil {
-			arg = in.Command + in.Path + in.Question
+			arg = strings.TrimSpace(in.Pattern + " " + in.Command + in.Path + in.Question)
 		}
 	}
 	return strings.TrimSpace(line(c.Name) + " " + short(arg, 100))

@@ -15,6 +15,7 @@ import (
 	"github.com/belay-run/belay/internal/model"
 	"github.com/belay-run/belay/internal/secret"
 	"github.com/belay-run/belay/internal/store"
+	"github.com/belay-run/belay/internal/tool"
 )
 
 // Sizes of what an event holds itself; what is longer goes to a blob.
@@ -259,10 +260,7 @@ func (a *answer) call(ctx context.Context, c model.Call, budget *int) (event.Mod
 		mc.ArgsHash = belay.DigestOf(args)
 	}
 	if spec, ok := a.tool(c.Name); ok && problem == nil {
-		if path := pathOf(spec, args); event.TextLen(path) <= *budget {
-			*budget -= event.TextLen(path)
-			mc.Path = path
-		}
+		a.named(&mc, spec, args, budget)
 	}
 	if len(args) <= inlineArgs && len(args) <= *budget {
 		*budget -= len(args)
@@ -292,17 +290,26 @@ func (a *answer) checkOutput(name string, args []byte) *event.Problem {
 	return checkOutput(a.rules.Output, args)
 }
 
-// pathOf is the file that a call names, by its tool's spec.
-func pathOf(spec belay.ToolSpec, args []byte) string {
-	if spec.PathArg == "" {
-		return ""
+// named puts the files that a call names into its fact. A call whose files don't
+// fit isn't run: nothing could be judged by them.
+func (a *answer) named(mc *event.ModelCall, spec belay.ToolSpec, args []byte, budget *int) {
+	paths := tool.Paths(spec, args)
+	size := 0
+	for _, p := range paths {
+		size += event.TextLen(p) + 3
 	}
-	var m map[string]json.RawMessage
-	var p string
-	if json.Unmarshal(args, &m) != nil || json.Unmarshal(m[spec.PathArg], &p) != nil {
-		return ""
+	switch {
+	case len(paths) == 0:
+	case size > *budget && spec.PathForm != "":
+		mc.Problem = &event.Problem{Class: tool.BadArguments, Code: "TOO_MANY_FILES", Message: fmt.Sprintf("%s names %d files, which is too much for one answer", spec.Name, len(paths)), Hint: "split it into several calls, one answer each"}
+	case size > *budget:
+	case spec.PathForm == "":
+		*budget -= size
+		mc.Path = paths[0]
+	default:
+		*budget -= size
+		mc.Paths = paths
 	}
-	return p
 }
 
 // failed is the fact of an attempt without an answer. Text that came is kept.

@@ -1,6 +1,10 @@
 package policy
 
-import "github.com/belay-run/belay"
+import (
+	"slices"
+
+	"github.com/belay-run/belay"
+)
 
 // The built-in rules by mode, in the order they are read.
 var builtin = map[belay.Mode][]rule{
@@ -34,5 +38,10 @@ func readOnly(r Request) bool { return r.Tool.ReadOnly && r.Tool.Handled == "" &
 func changes(r Request) bool { return !r.Tool.ReadOnly && r.Tool.Handled == "" }
 
 func editInside(r Request) bool {
-	return r.Tool.PathArg != "" && r.Tool.Access == belay.Write && !r.Tool.Destructive && Inside(r.Path) && !r.Rerun
+	return r.Tool.PathArg != "" && r.Tool.Access == belay.Write && !r.Tool.Destructive && inside(r.Paths) && !r.Rerun
+}
+
+// inside tells whether a call names files, and each of them in the workspace.
+func inside(paths []string) bool {
+	return len(paths) > 0 && !slices.ContainsFunc(paths, func(p string) bool { return !Inside(p) })
 }

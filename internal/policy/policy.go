@@ -55,7 +55,7 @@ const (
 // Request is a call as the gate sees it.
 type Request struct {
 	Tool     belay.ToolSpec
-	Path     string // the file it touches, as the call names it; empty when it names none
+	Paths    []string // the files it touches, as the call names them; none when it names none
 	Mode     belay.Mode
 	Grants   []Grant
 	Headless bool // nobody can be asked

@@ -1,6 +1,7 @@
 package policy
 
 import (
+	"slices"
 	"testing"
 
 	"pgregory.net/rapid"
@@ -43,7 +44,7 @@ func anyTool(t *rapid.T) belay.ToolSpec {
 
 func anyRequest(t *rapid.T) Request {
 	r := Request{
-		Tool: anyTool(t), Path: rapid.SampledFrom([]string{"", "a", "../a", "/etc/x", "a/../../b"}).Draw(t, "path"),
+		Tool: anyTool(t), Paths: rapid.SliceOfN(rapid.SampledFrom([]string{"", "a", "b/c", "../a", "/etc/x", "a/../../b"}), 0, 3).Draw(t, "paths"),
 		Mode:     rapid.SampledFrom(append(belay.Modes, "bypass", "")).Draw(t, "mode"),
 		Headless: rapid.Bool().Draw(t, "headless"), Rerun: rapid.Bool().Draw(t, "rerun"),
 	}
@@ -84,6 +85,29 @@ func TestPlanNeverAllowsAChange(t *testing.T) {
 			t.Fatalf("%+v: plan allowed a change by %s", r, v.Rule)
 		}
 	})
+}
+
+// A call that names several files needs a person for all of them if one lies
+// outside, and also when nobody can tell which they are.
+func TestEachFileOfACallIsJudged(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		r := anyRequest(t)
+		r.Mode, r.Grants = belay.ModeAcceptEdits, nil
+		v := Evaluate(r)
+		if v.ReasonCode == "EDIT_INSIDE" && (len(r.Paths) == 0 || slices.ContainsFunc(r.Paths, func(p string) bool { return !Inside(p) })) {
+			t.Fatalf("%+v is allowed as an edit inside the workspace", r)
+		}
+	})
+	edit := Request{Tool: belay.ToolSpec{Name: "patch", PathArg: "patch", PathForm: "patch", Access: belay.Write}, Mode: belay.ModeAcceptEdits}
+	for _, c := range []struct {
+		paths []string
+		want  Decision
+	}{{[]string{"a", "b/c"}, Allow}, {[]string{"a", "../b"}, Ask}, {[]string{"/a"}, Ask}, {nil, Ask}} {
+		edit.Paths = c.paths
+		if v := Evaluate(edit); v.Decision != c.want {
+			t.Errorf("%v: got %s (%s), want %s", c.paths, v.Decision, v.Rule, c.want)
+		}
+	}
 }
 
 func TestAnUnknownModeDenies(t *testing.T) {

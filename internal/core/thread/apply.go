@@ -87,7 +87,7 @@ func (s *State) applyTurn(e event.Envelope) {
 	case event.ToolStarted:
 		if c := t.call(e.IDs.Call); c != nil {
 			c.Attempt, c.Flying, c.Orphan, c.Recover = p.Attempt, true, false, p.Recover
-			c.Changes, c.Polls, c.Expect = !p.ReadOnly, p.Polling, p.Expect
+			c.Changes, c.Polls, c.Expect, c.Expects = !p.ReadOnly, p.Polling, p.Expect, p.Expects
 		}
 	case event.ToolResult:
 		s.applyResult(e, p)
@@ -160,7 +160,7 @@ func (t *Turn) answered(p event.ModelCompleted) {
 	t.Partial, t.PartialText = nil, ""
 	t.Usage = t.Usage.Add(p.Usage)
 	for _, c := range p.Calls {
-		st.Calls = append(st.Calls, Call{ID: c.ID, Name: c.Name, Args: c.Args, ArgsRef: c.ArgsRef, ArgsHash: c.ArgsHash, Path: c.Path, Problem: c.Problem})
+		st.Calls = append(st.Calls, Call{ID: c.ID, Name: c.Name, Args: c.Args, ArgsRef: c.ArgsRef, ArgsHash: c.ArgsHash, Path: c.Path, Paths: c.Paths, Problem: c.Problem})
 	}
 	if len(p.Calls) == 0 {
 		st.Text = p.Text

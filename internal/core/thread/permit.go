@@ -41,7 +41,7 @@ func (s *State) judge(r *Rules, rd *core.Ready, c *Call, now time.Time) {
 	v := policy.Verdict{Decision: policy.Deny, Source: "rule", Rule: "builtin/unknown-tool", Tier: policy.TierDefault, ReasonCode: "UNKNOWN_TOOL", Reason: "no such tool in this turn"}
 	if known {
 		v = policy.Evaluate(policy.Request{
-			Tool: spec, Path: c.Path, Mode: r.Settings.Mode, Grants: append(slices.Clone(r.Grants), s.Grants...),
+			Tool: spec, Paths: c.paths(), Mode: r.Settings.Mode, Grants: append(slices.Clone(r.Grants), s.Grants...),
 			Headless: r.headless() && !c.Ask.answered(), Rerun: slices.Contains(s.LostKeys, c.key()),
 		})
 	}

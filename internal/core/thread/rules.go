@@ -3,6 +3,8 @@ package thread
 import (
 	"encoding/json"
 	"path"
+	"slices"
+	"strings"
 
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/event"
@@ -74,21 +76,24 @@ func (r *Rules) completionTool() string {
 }
 
 // resource is what a call touches and how. Two calls that touch the same
-// resource, one of them writing, run one after the other; the workspace
-// contains every file.
+// resource, one of them writing, run one after the other; a folder contains
+// what is below it, and the workspace everything.
 type resource struct {
-	file  string // empty: the whole workspace
+	files []string // none: the whole workspace
 	write bool
 	none  bool // touches nothing
 }
 
-func touches(t belay.ToolSpec, file string) resource {
+func touches(t belay.ToolSpec, files []string) resource {
 	if t.Access == "" {
 		return resource{none: true}
 	}
 	r := resource{write: t.Access == belay.Write}
-	if file != "" && t.PathArg != "" {
-		r.file = path.Clean(file)
+	if t.PathArg == "" {
+		return r
+	}
+	for _, f := range files {
+		r.files = append(r.files, path.Clean(f))
 	}
 	return r
 }
@@ -97,5 +102,18 @@ func (r resource) conflicts(o resource) bool {
 	if r.none || o.none || !r.write && !o.write {
 		return false
 	}
-	return r.file == "" || o.file == "" || r.file == o.file
+	if len(r.files) == 0 || len(o.files) == 0 {
+		return true
+	}
+	for _, a := range r.files {
+		if slices.ContainsFunc(o.files, func(b string) bool { return contains(a, b) || contains(b, a) }) {
+			return true
+		}
+	}
+	return false
+}
+
+// contains tells whether a path is another or lies below it.
+func contains(folder, p string) bool {
+	return folder == p || folder == "." || strings.HasPrefix(p, folder+"/")
 }

@@ -53,14 +53,14 @@ func earlier(a, b time.Time) time.Time {
 func (s *State) held(r *Rules, i int) bool {
 	calls := s.Turn.Step.Calls
 	spec, _ := r.tool(calls[i].Name)
-	mine := touches(spec, calls[i].Path)
+	mine := touches(spec, calls[i].paths())
 	for j := range calls {
 		c := &calls[j]
 		if c.Over || j == i || j > i && !c.Flying {
 			continue
 		}
 		o, _ := r.tool(c.Name)
-		if spec.Exclusive || o.Exclusive || mine.conflicts(touches(o, c.Path)) {
+		if spec.Exclusive || o.Exclusive || mine.conflicts(touches(o, c.paths())) {
 			return true
 		}
 	}
@@ -78,7 +78,7 @@ func (s *State) begins(r *Rules, rd *core.Ready, c *Call, recover bool) {
 		}})
 	}
 	rd.Decided = append(rd.Decided, core.Fact{IDs: s.callIDs(c), Data: event.ToolStarted{
-		Name: c.Name, Attempt: c.Attempt + 1, Effect: string(s.classOf(r, c)), ArgsHash: c.ArgsHash, Expect: s.expect(c),
+		Name: c.Name, Attempt: c.Attempt + 1, Effect: string(s.classOf(r, c)), ArgsHash: c.ArgsHash, Expect: s.expect(c), Expects: s.expects(c),
 		Boundary: boundary, ReadOnly: spec.ReadOnly, Polling: spec.Polling, Recover: recover,
 	}})
 }
@@ -120,6 +120,14 @@ func (s *State) classOf(r *Rules, c *Call) belay.EffectClass {
 	return spec.Effect
 }
 
+// paths are the files a call names; none when it names none.
+func (c *Call) paths() []string {
+	if c.Path != "" {
+		return []string{c.Path}
+	}
+	return c.Paths
+}
+
 // expect is the digest that the thread last saw of the file a call names.
 func (s *State) expect(c *Call) string {
 	if c.Path == "" {
@@ -128,10 +136,27 @@ func (s *State) expect(c *Call) string {
 	return s.Files.digest(cleanPath(c.Path))
 }
 
+// expects is expect for a call that names several files; those that the thread
+// never saw are left out.
+func (s *State) expects(c *Call) (known []event.FileSeen) {
+	for _, name := range c.Paths {
+		if d := s.Files.digest(cleanPath(name)); d != "" {
+			known = append(known, event.FileSeen{Path: cleanPath(name), Digest: d})
+		}
+	}
+	return known
+}
+
 func (s *State) effect(r *Rules, c *Call) core.RunTool {
 	e := core.RunTool{IDs: s.callIDs(c), Attempt: c.Attempt, Name: c.Name, Args: c.Args, ArgsRef: c.ArgsRef, Recover: c.Recover, Rules: s.Turn.Rules}
 	if c.Expect != "" {
 		e.Expect = map[string]string{cleanPath(c.Path): c.Expect}
+	}
+	if len(c.Expects) > 0 {
+		e.Expect = make(map[string]string, len(c.Expects))
+		for _, f := range c.Expects {
+			e.Expect[f.Path] = f.Digest
+		}
 	}
 	return e
 }

@@ -142,27 +142,29 @@ type Step struct {
 
 // Call is one tool call of the running step.
 type Call struct {
-	ID       belay.CallID    `json:"id"`
-	Name     string          `json:"name"`
-	Args     json.RawMessage `json:"args,omitempty"`
-	ArgsRef  *belay.Ref      `json:"argsRef,omitempty"`
-	ArgsHash belay.Digest    `json:"argsHash"`
-	Path     string          `json:"path,omitempty"` // the file it names
-	Problem  *event.Problem  `json:"problem,omitempty"`
-	Judged   bool            `json:"judged,omitempty"`
-	Verdict  policy.Decision `json:"verdict,omitempty"` // after an answer: allow or deny
-	Reason   string          `json:"reason,omitempty"`  // of a denial
-	Hint     string          `json:"hint,omitempty"`
-	Ask      *Ask            `json:"ask,omitempty"`
-	Attempt  int             `json:"attempt,omitempty"`
-	Flying   bool            `json:"flying,omitempty"`
-	Orphan   bool            `json:"orphan,omitempty"`
-	Recover  bool            `json:"recover,omitempty"`
-	RetryAt  time.Time       `json:"retryAt,omitzero"`
-	Expect   string          `json:"expect,omitempty"`  // digest its file must still have
-	Changes  bool            `json:"changes,omitempty"` // it can change things
-	Polls    bool            `json:"polls,omitempty"`   // repeating it is its purpose
-	Over     bool            `json:"over,omitempty"`
+	ID       belay.CallID     `json:"id"`
+	Name     string           `json:"name"`
+	Args     json.RawMessage  `json:"args,omitempty"`
+	ArgsRef  *belay.Ref       `json:"argsRef,omitempty"`
+	ArgsHash belay.Digest     `json:"argsHash"`
+	Path     string           `json:"path,omitempty"`  // the file it names
+	Paths    []string         `json:"paths,omitempty"` // or the files
+	Problem  *event.Problem   `json:"problem,omitempty"`
+	Judged   bool             `json:"judged,omitempty"`
+	Verdict  policy.Decision  `json:"verdict,omitempty"` // after an answer: allow or deny
+	Reason   string           `json:"reason,omitempty"`  // of a denial
+	Hint     string           `json:"hint,omitempty"`
+	Ask      *Ask             `json:"ask,omitempty"`
+	Attempt  int              `json:"attempt,omitempty"`
+	Flying   bool             `json:"flying,omitempty"`
+	Orphan   bool             `json:"orphan,omitempty"`
+	Recover  bool             `json:"recover,omitempty"`
+	RetryAt  time.Time        `json:"retryAt,omitzero"`
+	Expect   string           `json:"expect,omitempty"`  // digest its file must still have
+	Expects  []event.FileSeen `json:"expects,omitempty"` // of several files
+	Changes  bool             `json:"changes,omitempty"` // it can change things
+	Polls    bool             `json:"polls,omitempty"`   // repeating it is its purpose
+	Over     bool             `json:"over,omitempty"`
 }
 
 // Ask is a question that waits for a person.

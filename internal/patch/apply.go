@@ -1,0 +1,233 @@
+package patch
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// Tree gives the content of a file before the patch; ok is false for one that
+// isn't there. An error ends the application and is passed on.
+type Tree func(name string) (content string, ok bool, err error)
+
+// Change is what becomes of one file.
+type Change struct {
+	Name          string
+	Before, After string
+	Was, Is       bool   // it is there before, and after
+	From          string // the file whose place or mode it takes over, when it was moved or copied
+	Exec          bool   // it is made executable
+}
+
+// Applied is what a patch makes of a tree.
+type Applied struct {
+	Changes []Change // each file once; made and changed ones first, then removed ones, by name
+	Remarks []string // what isn't exactly as the patch says
+}
+
+// state is a file while the patch is being applied.
+type state struct {
+	before, now string
+	was, is     bool
+	from        string
+	exec        bool
+}
+
+// Apply says what the patch makes of a tree. When something doesn't fit the
+// error is Problems, all of them, and nothing is to be changed.
+func (p *Patch) Apply(tree Tree) (Applied, error) {
+	a := &applier{tree: tree, files: map[string]*state{}}
+	a.remarks = slices.Clone(p.Remarks)
+	for i := range p.Files {
+		if err := a.file(&p.Files[i]); err != nil {
+			return Applied{}, err
+		}
+	}
+	if len(a.problems) > 0 {
+		return Applied{}, a.problems
+	}
+	out := Applied{Changes: a.changes(), Remarks: a.remarks}
+	if len(out.Changes) == 0 {
+		return Applied{}, Problems{{Code: CodeNoChange, Message: "the patch changes nothing"}}
+	}
+	return out, nil
+}
+
+type applier struct {
+	tree     Tree
+	files    map[string]*state
+	problems Problems
+	remarks  []string
+}
+
+// look is a file as it is by now.
+func (a *applier) look(name string) (*state, error) {
+	if s := a.files[name]; s != nil {
+		return s, nil
+	}
+	content, ok, err := a.tree(name)
+	if err != nil {
+		return nil, err
+	}
+	s := &state{before: content, now: content, was: ok, is: ok}
+	a.files[name] = s
+	return s, nil
+}
+
+func (a *applier) problem(f *File, code, hint, format string, args ...any) {
+	a.problems = append(a.problems, &Problem{Code: code, Message: fmt.Sprintf(format, args...), File: f.Name(), At: f.Line, Hint: hint})
+}
+
+// file makes the change of one file, in memory.
+func (a *applier) file(f *File) error {
+	from, old := &state{}, ""
+	if f.Old != "" {
+		var err error
+		if from, err = a.look(f.Old); err != nil {
+			return err
+		}
+		if !from.is {
+			p := &Problem{Code: CodeMissing, Message: f.Old + " does not exist", File: f.Name(), At: f.Line, Hint: "look with list or glob for what is there"}
+			a.problems = append(a.problems, p)
+			return nil
+		}
+		old = from.now
+	}
+	to := from
+	if f.New != "" && f.New != f.Old {
+		var err error
+		if to, err = a.look(f.New); err != nil {
+			return err
+		}
+		if to.is {
+			a.problem(f, CodeExists, "update it, or remove it first", "%s exists already", f.New)
+			return nil
+		}
+	}
+	content, said, problems := f.content(old)
+	a.problems = append(a.problems, problems...)
+	a.remarks = append(a.remarks, said...)
+	if len(problems) > 0 {
+		return nil
+	}
+	a.settle(f, from, to, content)
+	return nil
+}
+
+// settle writes down what became of the file.
+func (a *applier) settle(f *File, from, to *state, content string) {
+	if f.Mode != "" {
+		a.remarks = append(a.remarks, fmt.Sprintf("%s: its mode was not changed to %s", f.Name(), f.Mode))
+	}
+	switch {
+	case f.New == "" && content != "":
+		n := len(strings.Split(strings.TrimSuffix(content, "\n"), "\n"))
+		a.problem(f, CodeNotEmpty, "read it and say all of its lines, or use Delete File", "it would be removed, but has %d lines that the patch doesn't know", n)
+	case f.New == "":
+		*from = state{before: from.before, was: from.was}
+	case f.Old == "":
+		to.now, to.is, to.exec = content, true, f.Exec
+	case f.New == f.Old:
+		from.now = content
+	default:
+		to.now, to.is, to.from, to.exec = content, true, f.Old, from.exec
+		if from.from != "" {
+			to.from = from.from
+		}
+		if !f.Copy {
+			*from = state{before: from.before, was: from.was}
+		}
+	}
+}
+
+// changes are the files that differ from what they were.
+func (a *applier) changes() []Change {
+	var all []Change
+	for name, s := range a.files {
+		if s.was == s.is && s.before == s.now {
+			continue
+		}
+		c := Change{Name: name, Before: s.before, Was: s.was, Is: s.is, From: s.from, Exec: s.exec}
+		if s.is {
+			c.After = s.now
+		}
+		all = append(all, c)
+	}
+	slices.SortFunc(all, func(a, b Change) int {
+		if a.Is != b.Is {
+			if a.Is {
+				return -1
+			}
+			return 1
+		}
+		return strings.Compare(a.Name, b.Name)
+	})
+	return all
+}
+
+// content is what the hunks make of a content.
+func (f *File) content(old string) (content string, remarks []string, problems Problems) {
+	if f.New == "" && len(f.Hunks) == 0 {
+		return "", nil, nil // removed without being shown
+	}
+	t := newText(old)
+	p := placer{file: f, text: t}
+	for i := range f.Hunks {
+		p.place(i)
+	}
+	if len(p.problems) > 0 {
+		return "", nil, p.problems
+	}
+	content, problem := p.merge()
+	if problem != nil {
+		return "", nil, Problems{problem}
+	}
+	return content, p.remarks, nil
+}
+
+// text is a content as lines.
+type text struct {
+	lines []string
+	open  bool // nothing ends the last line
+	crlf  bool // every line ends in CR LF, which isn't in lines
+}
+
+func newText(s string) *text {
+	t := &text{}
+	if n := strings.Count(s, "\n"); n > 0 && n == strings.Count(s, "\r\n") {
+		t.crlf, s = true, strings.ReplaceAll(s, "\r\n", "\n")
+	}
+	if s == "" {
+		return t
+	}
+	t.lines = strings.Split(s, "\n")
+	if last := len(t.lines) - 1; t.lines[last] == "" {
+		t.lines = t.lines[:last]
+	} else {
+		t.open = true
+	}
+	return t
+}
+
+// put together lines of the same kind of text.
+func (t *text) join(lines []string, open bool) string {
+	if len(lines) == 0 {
+		return ""
+	}
+	s := strings.Join(lines, "\n")
+	if !open {
+		s += "\n"
+	}
+	if t.crlf {
+		s = strings.ReplaceAll(s, "\n", "\r\n")
+	}
+	return s
+}
+
+// ours is a line of the patch as this text has lines.
+func (t *text) ours(s string) string {
+	if t.crlf {
+		return strings.TrimSuffix(s, "\r")
+	}
+	return s
+}
