@@ -24,6 +24,7 @@ const (
 	CodeRefusedMode     Code = "mode_refused"
 	CodeNoProvider      Code = "no_provider"
 	CodeBadScript       Code = "bad_script"
+	CodeBadScenario     Code = "bad_scenario"
 	CodeWorkspace       Code = "bad_workspace"
 	CodeStoreNewer      Code = "store_newer"
 	CodeStoreDamaged    Code = "store_damaged"

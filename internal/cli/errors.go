@@ -13,7 +13,7 @@ import (
 // exitOf is the exit code of an error.
 func exitOf(c belay.Code) int {
 	switch c {
-	case belay.CodeUsage, belay.CodeBadID, belay.CodeNotFound, belay.CodeUnknownAction, belay.CodeBadScript, belay.CodeWorkspace,
+	case belay.CodeUsage, belay.CodeBadID, belay.CodeNotFound, belay.CodeUnknownAction, belay.CodeBadScript, belay.CodeBadScenario, belay.CodeWorkspace,
 		belay.CodeRefusedMode, belay.CodeNoProvider, belay.CodeExists, belay.CodeBadTranscript, belay.CodeBadTemplate:
 		return belay.ExitUsage
 	case belay.CodeStoreNewer, belay.CodeStoreDamaged, belay.CodeStoreFull, belay.CodeStoreReadOnly, belay.CodeStoreFailed,

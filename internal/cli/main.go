@@ -22,6 +22,8 @@ import (
 	"github.com/alecthomas/kong"
 
 	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/internal/store"
+	"github.com/belay-run/belay/internal/tool"
 )
 
 // Sys is what the program gets from the operating system.
@@ -54,6 +56,7 @@ type grammar struct {
 	Import     importCmd     `cmd:"" help:"Bring sessions into this store that belay export wrote."`
 	Verify     verifyCmd     `cmd:"" help:"Check the whole store: every hash, every stream, every blob."`
 	Demo       demoCmd       `cmd:"" help:"Kill an agent in the middle and watch it go on. Offline, no key."`
+	Eval       evalCmd       `cmd:"" help:"Play scenarios in throw-away workspaces and hold what comes of them against what is expected."`
 	Doctor     doctorCmd     `cmd:"" help:"Say what this machine gives and what is missing."`
 	Version    versionCmd    `cmd:"" help:"Print the version."`
 	Completion completionCmd `cmd:"" help:"Print a completion script for a shell."`
@@ -77,17 +80,24 @@ type app struct {
 	Place
 	kong   *kong.Kong
 	models models
+
+	extra   []tool.Tool                   // tools besides the built-in ones; an evaluation brings them
+	between func(store.Store) store.Store // stands between the program and its store; nil is nothing
 }
 
 // Main runs the program and returns its exit code.
 func Main(ctx context.Context, args []string, sys Sys) int {
-	if sys.Now == nil {
-		sys.Now = time.Now
-	}
-	if sys.IsTerminal == nil {
-		sys.IsTerminal = func(any) bool { return false }
-	}
 	a := &app{Sys: sys}
+	return a.main(ctx, args)
+}
+
+func (a *app) main(ctx context.Context, args []string) int {
+	if a.Now == nil {
+		a.Now = time.Now
+	}
+	if a.IsTerminal == nil {
+		a.IsTerminal = func(any) bool { return false }
+	}
 	exit, err := a.dispatch(ctx, args)
 	if err != nil {
 		exit = a.fail(err)

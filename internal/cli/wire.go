@@ -34,7 +34,7 @@ const scriptedPrefix = "scripted:"
 
 // builtin lists the tools of an agent. The list is the documentation.
 func (a *app) builtin() []tool.Tool {
-	return slices.Concat(file.Tools(), shell.Tools(shell.Config{Environ: a.Env}), plan.Tools())
+	return slices.Concat(file.Tools(), shell.Tools(shell.Config{Environ: a.Env}), plan.Tools(), a.extra)
 }
 
 // toolNames are the tools that a person can allow.
@@ -90,7 +90,11 @@ func (a *app) open(ctx context.Context, make bool) (store.Store, error) {
 	if !make && !hasStore(dir) {
 		return nil, belay.Errorf(belay.CodeNotFound, "there is no store yet").At(dir).WithHint("belay run TEXT makes it; --store DIR names another")
 	}
-	return sqlite.Open(ctx, dir, sqlite.Options{Now: a.Now})
+	st, err := sqlite.Open(ctx, dir, sqlite.Options{Now: a.Now})
+	if err != nil || a.between == nil {
+		return st, err
+	}
+	return a.between(st), nil
 }
 
 // runtime is what drives sessions in this process.

@@ -1,0 +1,147 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"regexp"
+	procs "runtime"
+	"strings"
+
+	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/internal/eval"
+)
+
+type evalCmd struct {
+	Paths    []string `arg:"" name:"path" help:"Scenarios, or directories of them."`
+	Run      string   `placeholder:"REGEXP" help:"Only those whose category/id or tag matches."`
+	Parallel int      `short:"p" placeholder:"N" help:"How many run at the same time; the number of processors."`
+	Keep     bool     `help:"Keep each workspace and store, and say where they are."`
+	JUnit    string   `name:"junit" placeholder:"FILE" help:"Also write the results as JUnit XML."`
+	List     bool     `help:"List the scenarios and run none."`
+}
+
+// RunProgram runs a command line in this process, as an evaluation does: without
+// standard input, terminal and signals.
+func RunProgram(ctx context.Context, c eval.Command) int {
+	a := &app{Sys: Sys{Stdout: c.Stdout, Stderr: c.Stderr, Env: c.Env, Dir: c.Dir}, extra: c.Tools, between: c.Store}
+	return a.main(ctx, c.Args)
+}
+
+func (c *evalCmd) run(ctx context.Context, a *app) (int, error) {
+	some, err := c.scenarios(a)
+	if err != nil {
+		return 0, err
+	}
+	if c.List {
+		return c.list(a, some), nil
+	}
+	ctx, release := a.untilSignal(ctx)
+	defer release()
+	parallel := c.Parallel
+	if parallel <= 0 {
+		parallel = procs.GOMAXPROCS(0)
+	}
+	begun := a.Now()
+	var results []eval.Result
+	var sum eval.Summary
+	p := eval.Player{Program: RunProgram, Env: a.Env, Now: a.Now, Keep: c.Keep}
+	err = p.All(ctx, some, parallel, func(r eval.Result) {
+		results = append(results, r)
+		sum.Add(r)
+		a.evaluated(r)
+	})
+	if err != nil {
+		if ctx.Err() != nil {
+			err = belay.Errorf(belay.CodeInternal, "the evaluation was stopped after %s: %v", plural(sum.Total, "scenario"), err).WithHint("belay eval PATH")
+			return belay.ExitCancelled, errors.Join(err, c.junit(a, results))
+		}
+		return 0, err
+	}
+	sum.MS = a.Now().Sub(begun).Milliseconds()
+	a.summed(sum)
+	if err := c.junit(a, results); err != nil {
+		return 0, err
+	}
+	if sum.Failed > 0 {
+		return belay.ExitFailed, nil
+	}
+	return belay.ExitOK, nil
+}
+
+// scenarios reads all of them before any is run.
+func (c *evalCmd) scenarios(a *app) ([]*eval.Scenario, error) {
+	pattern, err := regexp.Compile(c.Run)
+	if err != nil {
+		return nil, belay.Errorf(belay.CodeUsage, "%q is no regular expression: %v", c.Run, err).At("--run").WithHint("--run 'endings/|edit-'")
+	}
+	var paths []string
+	for _, p := range c.Paths {
+		paths = append(paths, a.abs(p))
+	}
+	all, err := eval.Load(paths)
+	if err != nil {
+		return nil, err
+	}
+	some := eval.Pick(all, pattern)
+	if len(some) == 0 {
+		return nil, belay.Errorf(belay.CodeUsage, "none of %s matches %q", plural(len(all), "scenario"), c.Run).At("--run").WithHint("belay eval --list PATH")
+	}
+	return some, nil
+}
+
+func (c *evalCmd) list(a *app, some []*eval.Scenario) int {
+	for _, s := range some {
+		if a.JSON {
+			a.printJSON(struct {
+				ID       string   `json:"id"`
+				Title    string   `json:"title,omitempty"`
+				Category string   `json:"category"`
+				Tags     []string `json:"tags,omitempty"`
+				File     string   `json:"file"`
+				Line     int      `json:"line"`
+			}{s.ID, s.Title, s.Category, s.Tags, s.File, s.Line})
+			continue
+		}
+		fmt.Fprintf(a.Stdout, "%s/%s  %s\n", s.Category, s.ID, line(s.Title))
+	}
+	return belay.ExitOK
+}
+
+// junit writes the results beside what was printed.
+func (c *evalCmd) junit(a *app, results []eval.Result) error {
+	if c.JUnit == "" {
+		return nil
+	}
+	f, err := os.Create(a.abs(c.JUnit))
+	if err != nil {
+		return belay.Errorf(belay.CodeUsage, "%s: %s", c.JUnit, reason(err)).At("--junit").WithHint("name a file that can be written")
+	}
+	return errors.Join(eval.JUnit(f, results), f.Close())
+}
+
+// evaluated prints a result.
+func (a *app) evaluated(r eval.Result) {
+	if a.JSON {
+		a.printJSON(r.Line())
+		return
+	}
+	fmt.Fprintf(a.Stdout, "%s  %s/%s  %s\n", r.Status(), r.Scenario.Category, r.Scenario.ID, millis(r.Took.Milliseconds()))
+	for _, f := range r.Failures {
+		fmt.Fprintln(a.Stdout, "      "+strings.ReplaceAll(text(f), "\n", "\n      "))
+	}
+	if r.Kept != nil {
+		fmt.Fprintf(a.Stdout, "      kept: %s; belay sessions list --all --store %s\n", r.Kept.Workspace, r.Kept.Store)
+	}
+}
+
+func (a *app) summed(s eval.Summary) {
+	if a.JSON {
+		a.printJSON(struct {
+			Summary eval.Summary `json:"summary"`
+		}{s})
+		return
+	}
+	fmt.Fprintf(a.Stdout, "%d of %s passed, %d failed, in %s\n", s.Passed, plural(s.Total, "scenario"), s.Failed, millis(s.MS))
+}

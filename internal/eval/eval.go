@@ -1,0 +1,97 @@
+// Package eval runs scenarios: a workspace, a script that stands for the model,
+// and what must have come of it. Each runs in a fresh workspace and a store
+// beside it, through the program itself: a command line, the store, the gate
+// and the tools of every other run. It promises that a scenario passes only if
+// everything it expects was seen, that one which expects nothing is refused, and
+// that nothing of it stays behind unless it is asked to.
+//
+// read.go has the format, play.go how a scenario is played, meanwhile.go what
+// happens while it runs, expect.go and its neighbours what can be expected.
+package eval
+
+import (
+	"context"
+	"io"
+	"time"
+
+	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/internal/source"
+	"github.com/belay-run/belay/internal/store"
+	"github.com/belay-run/belay/internal/tool"
+)
+
+// Scenario is one case, checked and ready to be played.
+type Scenario struct {
+	File     string // where it was read, and the line on which it begins
+	Line     int
+	ID       string
+	Title    string
+	Category string
+	Tags     []string
+
+	Prompt   string
+	Files    map[string]string // of the workspace: path → content
+	Commands [][]string        // run in the workspace before everything else
+	Script   []byte            // the model's side, in the format of package scripted
+	Schema   []byte            // of the completion's output; nil asks for none
+	Settings Settings
+	Tools    []tool.Tool // besides the built-in ones
+
+	Meanwhile []Meanwhile
+	Then      []Then
+	Expect    []Expectation
+	Limit     time.Duration // for all of it; 0 is DefaultLimit
+}
+
+// DefaultLimit is how long a scenario may take.
+const DefaultLimit = time.Minute
+
+// Settings are flags of a run. What is empty is the default of an evaluation:
+// edits are accepted, exec is allowed, nobody can be asked.
+type Settings struct {
+	Mode       string
+	Allow      []string // nil is exec
+	Approvals  string
+	Completion string
+	MaxSteps   *int
+	MaxCalls   *int
+	MaxTime    string
+	AskTimeout string
+}
+
+// Then is a command that follows the first run.
+type Then struct {
+	Prompt   string   // gives the session more to do
+	Resume   bool     // goes on with it
+	Belay    []string // or any command line; ${session} and ${action} are the last ones
+	By       string   // who gives it; eval if empty
+	Settings Settings // of Prompt and Resume; what is empty stays as it was
+}
+
+// Where is a place of an evaluation: everything of one scenario is below Dir.
+type Where struct {
+	Dir       string
+	Workspace string
+	Store     string
+}
+
+// Program runs one command line of belay in this process and returns its exit code.
+type Program func(ctx context.Context, c Command) int
+
+// Command is a command line with what surrounds it.
+type Command struct {
+	Args           []string
+	Dir            string
+	Env            []string
+	Stdout, Stderr io.Writer
+	Tools          []tool.Tool                   // besides the built-in ones
+	Store          func(store.Store) store.Store // stands between the program and its store; nil is nothing
+}
+
+// reference is where the format is described.
+const reference = "docs/eval.md describes the format"
+
+// textOf says how mistakes in a file of scenarios are told.
+func textOf(name string) source.Text {
+	return source.Text{Name: name, Noun: "scenario", Code: belay.CodeBadScenario, Hint: reference}
+}

@@ -1,0 +1,109 @@
+package eval
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"reflect"
+	"slices"
+	"strings"
+
+	"github.com/belay-run/belay/event"
+)
+
+// Fact is a condition on facts: a type, and values that the payload must have.
+type Fact struct {
+	Type  string
+	Where map[string]any // field → value; an object's fields are compared one by one, other values whole
+}
+
+type factFile struct {
+	Fact  string         `yaml:"fact"`
+	Where map[string]any `yaml:"where"` // any JSON values
+}
+
+func (r *reader) fact(at []any, f factFile) Fact {
+	switch {
+	case f.Fact == "":
+		r.fail(at, "a fact has a type").WithHint("write fact: turn.completed; docs/events.md lists the types")
+	case !knownFact(f.Fact):
+		r.fail(under(at, "fact"), "there is no fact %q", f.Fact).WithHint("docs/events.md lists the types")
+	}
+	where, ok := plain(f.Where).(map[string]any)
+	if !ok {
+		r.fail(under(at, "where"), "it has no JSON form")
+	}
+	return Fact{f.Fact, where}
+}
+
+func knownFact(name string) bool {
+	return slices.ContainsFunc(event.Types(), func(t event.Type) bool { return t.Name == name })
+}
+
+// plain is a value as JSON gives it back, so that values compare; nil if it has no JSON form.
+func plain(v any) any {
+	b, err := json.Marshal(v)
+	if err != nil {
+		return nil
+	}
+	var out any
+	if json.Unmarshal(b, &out) != nil {
+		return nil
+	}
+	if m, ok := v.(map[string]any); ok && m == nil {
+		return map[string]any{}
+	}
+	return out
+}
+
+// Holds tells whether a fact meets the condition.
+func (f Fact) Holds(e event.Envelope) bool {
+	if e.Type() != f.Type {
+		return false
+	}
+	if len(f.Where) == 0 {
+		return true
+	}
+	raw, err := event.Encode(e.Data)
+	if err != nil {
+		return false
+	}
+	var have any
+	return json.Unmarshal(raw, &have) == nil && has(have, f.Where)
+}
+
+// has tells whether a value has all that is wanted. Of an object that is not
+// there, absent fields are zero: facts leave out what is empty.
+func has(have, want any) bool {
+	w, ok := want.(map[string]any)
+	if !ok {
+		return reflect.DeepEqual(have, want) || have == nil && isZero(want)
+	}
+	h, ok := have.(map[string]any)
+	if !ok && have != nil {
+		return false
+	}
+	for k, v := range w {
+		if !has(h[k], v) {
+			return false
+		}
+	}
+	return true
+}
+
+func isZero(v any) bool { return v == nil || v == "" || v == false || v == float64(0) }
+
+func (f Fact) String() string {
+	if len(f.Where) == 0 {
+		return f.Type
+	}
+	var parts []string
+	for _, k := range slices.Sorted(maps.Keys(f.Where)) {
+		b, _ := json.Marshal(f.Where[k])
+		parts = append(parts, fmt.Sprintf("%s %s", k, b))
+	}
+	return f.Type + " with " + strings.Join(parts, ", ")
+}
+
+// under is the path of a field.
+func under(at []any, field ...any) []any { return append(slices.Clone(at), field...) }

@@ -1,0 +1,361 @@
+package eval
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/belay-run/belay/event"
+)
+
+// Outcome is how the last turn must have ended.
+type Outcome string
+
+// Check compares the outcome.
+func (e Outcome) Check(_ context.Context, s *Seen) []string {
+	outcome, code, reason := s.End()
+	if outcome == string(e) {
+		return nil
+	}
+	if code != "" {
+		outcome += fmt.Sprintf(" (%s: %s)", code, reason)
+	}
+	return []string{fmt.Sprintf("outcome: expected %s, got %s", e, outcome)}
+}
+
+// EndCode is the code with which the last turn must have failed.
+type EndCode string
+
+// Check compares the code.
+func (e EndCode) Check(_ context.Context, s *Seen) []string {
+	outcome, code, reason := s.End()
+	if code == string(e) {
+		return nil
+	}
+	return []string{fmt.Sprintf("code of the end: expected %s, got %q (%s %s)", e, code, outcome, reason)}
+}
+
+// Reason is why the last turn must have failed.
+type Reason struct{ Text }
+
+// Check compares the reason.
+func (e Reason) Check(_ context.Context, s *Seen) []string {
+	_, _, reason := s.End()
+	return e.check("reason of the end", reason)
+}
+
+// Exit is the last command's exit code.
+type Exit int
+
+// Check compares the code.
+func (e Exit) Check(_ context.Context, s *Seen) []string {
+	if got := s.Exits[len(s.Exits)-1]; got != int(e) {
+		return []string{fmt.Sprintf("exit code: expected %d, got %d", e, got)}
+	}
+	return nil
+}
+
+// Exits are the exit codes of all commands.
+type Exits []int
+
+// Check compares the codes.
+func (e Exits) Check(_ context.Context, s *Seen) []string {
+	if !slices.Equal(s.Exits, e) {
+		return []string{fmt.Sprintf("exit codes: expected %v, got %v", []int(e), s.Exits)}
+	}
+	return nil
+}
+
+// Printed is what the last command printed.
+type Printed struct{ Text }
+
+// Check compares the text.
+func (e Printed) Check(_ context.Context, s *Seen) []string {
+	return e.check("what was printed", s.Printed)
+}
+
+// Assistant is what the model said, all answers with a newline between them.
+type Assistant struct{ Text }
+
+// Check compares the text.
+func (e Assistant) Check(_ context.Context, s *Seen) []string {
+	return e.check("what the model said", s.Said)
+}
+
+// File is a file's content.
+type File struct {
+	Path string
+	Text
+}
+
+// Check compares the content.
+func (e File) Check(_ context.Context, s *Seen) []string {
+	content, failure := s.need(e.Path)
+	if failure != nil {
+		return failure
+	}
+	return e.check("file "+e.Path, content)
+}
+
+// Absent is a file that must not exist.
+type Absent string
+
+// Check looks for the file.
+func (e Absent) Check(_ context.Context, s *Seen) []string {
+	content, there, err := s.File(string(e))
+	if err != nil || there {
+		return []string{fmt.Sprintf("file %s: expected to be absent, got:\n%s", e, indent(short(content)))}
+	}
+	return nil
+}
+
+// Files are all files of the workspace, sorted.
+type Files []string
+
+// Check compares the names.
+func (e Files) Check(_ context.Context, s *Seen) []string {
+	got, err := s.Files()
+	if err != nil {
+		return []string{"the workspace can't be read: " + err.Error()}
+	}
+	if slices.Equal(got, e) {
+		return nil
+	}
+	return []string{"the files are not as expected:\n" + diff(strings.Join(e, "\n")+"\n", strings.Join(got, "\n")+"\n")}
+}
+
+// Called is a call that the model must have made, of a tool that exists.
+type Called struct {
+	Tool  string
+	Times *int           // nil is at least once
+	Args  map[string]any // that it had among its arguments
+	Good  *bool          // whether it went well; nil is either
+}
+
+// Check counts the calls.
+func (e Called) Check(_ context.Context, s *Seen) []string {
+	n := 0
+	for _, c := range s.Calls {
+		if c.Tool == e.Tool && !c.Refused && has(c.args(), e.Args) && (e.Good == nil || *e.Good == (c.Result != nil)) {
+			n++
+		}
+	}
+	if e.Times == nil && n > 0 || e.Times != nil && n == *e.Times {
+		return nil
+	}
+	want := "at least once"
+	if e.Times != nil {
+		want = times(*e.Times)
+	}
+	what := "a call of " + e.Tool
+	if e.Args != nil {
+		b, _ := json.Marshal(e.Args)
+		what += " with " + string(b)
+	}
+	if e.Good != nil {
+		what += map[bool]string{true: " that went well", false: " that didn't go well"}[*e.Good]
+	}
+	return []string{fmt.Sprintf("%s: expected %s, got %s; the calls:\n%s", what, want, times(n), s.callList())}
+}
+
+func times(n int) string {
+	if n == 1 {
+		return "once"
+	}
+	return fmt.Sprintf("%d times", n)
+}
+
+// callList is all calls, for a failure.
+func (s *Seen) callList() string {
+	var lines []string
+	for i, c := range s.Calls {
+		if i == 20 {
+			lines = append(lines, fmt.Sprintf("and %d more", len(s.Calls)-i))
+			break
+		}
+		lines = append(lines, fmt.Sprintf("%s %s: %s", c.Tool, short(string(c.Args)), c.ended()))
+	}
+	if len(lines) == 0 {
+		return "  none"
+	}
+	return indent(strings.Join(lines, "\n"))
+}
+
+// FailedCall is a call that must have failed, been denied or be lost. What is
+// empty may be anything.
+type FailedCall struct {
+	Tool    string
+	Class   string   // of the problem
+	Codes   []string // one of them
+	Message string   // that it contains
+	Times   *int     // nil is at least once
+}
+
+func (e FailedCall) holds(p *event.Problem) bool {
+	return p != nil && (e.Class == "" || e.Class == p.Class) && (len(e.Codes) == 0 || slices.Contains(e.Codes, p.Code)) && strings.Contains(p.Message, e.Message)
+}
+
+// Check looks for the call.
+func (e FailedCall) Check(_ context.Context, s *Seen) []string {
+	n := 0
+	for _, c := range s.Calls {
+		if c.Tool == e.Tool && e.holds(c.Problem) {
+			n++
+		}
+	}
+	if e.Times == nil && n > 0 || e.Times != nil && n == *e.Times {
+		return nil
+	}
+	what := "a failed call of " + e.Tool
+	if len(e.Codes) > 0 {
+		what += ", code " + strings.Join(e.Codes, " or ")
+	}
+	if e.Class != "" {
+		what += ", class " + e.Class
+	}
+	if e.Message != "" {
+		what += fmt.Sprintf(", with %q in its message", e.Message)
+	}
+	want := "at least once"
+	if e.Times != nil {
+		want = times(*e.Times)
+	}
+	return []string{fmt.Sprintf("%s: expected %s, got %s; the calls:\n%s", what, want, times(n), s.callList())}
+}
+
+// CallResult is what the model must have read of a call that went well.
+type CallResult struct {
+	Tool string
+	Nth  int // of the tool's calls that went well, from 1
+	Text
+}
+
+// Check compares the text.
+func (e CallResult) Check(_ context.Context, s *Seen) []string {
+	n := 0
+	for _, c := range s.Calls {
+		if c.Tool != e.Tool || c.Result == nil {
+			continue
+		}
+		if n++; n == e.Nth {
+			return e.check(fmt.Sprintf("result %d of %s", e.Nth, e.Tool), *c.Result)
+		}
+	}
+	return []string{fmt.Sprintf("result %d of %s: only %d calls went well; the calls:\n%s", e.Nth, e.Tool, n, s.callList())}
+}
+
+// Together is how many calls of a tool must have been out at the same time, at most.
+type Together struct {
+	Tool string
+	Bound
+}
+
+// Check follows the log.
+func (e Together) Check(_ context.Context, s *Seen) []string {
+	out, most := map[string]bool{}, 0
+	for _, f := range s.Facts {
+		switch d := f.Data.(type) {
+		case event.ToolStarted:
+			if d.Name == e.Tool {
+				out[string(f.IDs.Call)] = true
+			}
+		case event.ToolResult, event.ToolFailed:
+			delete(out, string(f.IDs.Call))
+		}
+		most = max(most, len(out))
+	}
+	return e.check("calls of "+e.Tool+" at the same time", most)
+}
+
+// FactCount is how many facts must meet a condition.
+type FactCount struct {
+	Fact
+	Bound
+}
+
+// Check counts the facts.
+func (e FactCount) Check(_ context.Context, s *Seen) []string {
+	failures := e.check("facts "+e.Fact.String(), s.Count(e.Fact))
+	if len(failures) > 0 {
+		failures[0] += s.ofType(e.Type)
+	}
+	return failures
+}
+
+// ofType shows the facts of a type.
+func (s *Seen) ofType(name string) string {
+	var lines []string
+	for _, f := range s.Facts {
+		if f.Type() == name && len(lines) < 10 {
+			raw, _ := event.Encode(f.Data)
+			lines = append(lines, short(string(raw)))
+		}
+	}
+	if len(lines) == 0 {
+		return ""
+	}
+	return "; all " + name + ":\n" + indent(strings.Join(lines, "\n"))
+}
+
+// Order is facts that must have come one after the other; others may be between.
+type Order []Fact
+
+// Check follows the log.
+func (e Order) Check(_ context.Context, s *Seen) []string {
+	next := 0
+	for _, f := range s.Facts {
+		if next < len(e) && e[next].Holds(f) {
+			next++
+		}
+	}
+	if next == len(e) {
+		return nil
+	}
+	after := "at all"
+	if next > 0 {
+		after = "after " + e[next-1].String()
+	}
+	var types []string
+	for _, f := range s.Facts {
+		types = append(types, f.Type())
+	}
+	return []string{fmt.Sprintf("order: there is no %s %s; the facts:\n%s", e[next], after, indent(strings.Join(types, "\n")))}
+}
+
+// Steps is how many steps the model took: requests, each with all its attempts.
+type Steps struct{ Bound }
+
+// Check counts the steps.
+func (e Steps) Check(_ context.Context, s *Seen) []string {
+	n := s.Count(Fact{Type: event.TypeOf(event.ModelRequested{}), Where: map[string]any{"attempt": float64(1)}})
+	return e.check("steps", n)
+}
+
+// Calls is how many calls the model made.
+type Calls struct{ Bound }
+
+// Check counts the calls.
+func (e Calls) Check(_ context.Context, s *Seen) []string { return e.check("calls", len(s.Calls)) }
+
+// WholeStore is a store that belay verify finds whole.
+type WholeStore struct{}
+
+// Check runs belay verify.
+func (WholeStore) Check(ctx context.Context, s *Seen) []string {
+	out, whole := s.verify(ctx)
+	if !whole {
+		return []string{"store: expected to be whole, got:\n" + indent(out)}
+	}
+	return nil
+}
+
+// hints are what helps to understand a failure besides what was compared.
+func (p *play) hints(s *Seen) []string {
+	outcome, code, reason := s.End()
+	if outcome == waiting || code == "" || slices.ContainsFunc(p.s.Expect, func(e Expectation) bool { _, ok := e.(Outcome); return ok }) {
+		return nil
+	}
+	return []string{fmt.Sprintf("by the way: the turn ended as %s (%s: %s)", outcome, code, reason)}
+}

@@ -1,0 +1,307 @@
+package eval
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/event"
+	"github.com/belay-run/belay/internal/store"
+)
+
+// Meanwhile is something that happens while a scenario runs, at a fact: right
+// after it is durable and before anything follows from it, or right before it
+// would be written. So it comes at the same moment in every run.
+type Meanwhile struct {
+	At     Fact
+	Before bool
+	Nth    int // which of the facts that meet the condition, from 1
+
+	Write     map[string]string // somebody changes files of the workspace
+	Remove    []string          // or removes them
+	Answer    *Answer           // somebody answers the question that the fact asks
+	Interrupt bool              // somebody interrupts the turn
+	Crash     bool              // the process dies
+}
+
+// Answer is how a person answers a question.
+type Answer struct {
+	By       string // eval-user if empty
+	Decision string // allow, deny or answer
+	Session  bool   // allows the tool for the session
+	Text     string
+}
+
+type (
+	meanwhileFile struct {
+		After     *factFile         `yaml:"after"`
+		Before    *factFile         `yaml:"before"`
+		Nth       int               `yaml:"nth"`
+		Write     map[string]string `yaml:"write"`
+		Remove    []string          `yaml:"remove"`
+		Answer    *answerFile       `yaml:"answer"`
+		Interrupt bool              `yaml:"interrupt"`
+		Crash     bool              `yaml:"crash"`
+	}
+	answerFile struct {
+		By      string  `yaml:"by"`
+		Allow   bool    `yaml:"allow"`
+		Session bool    `yaml:"session"`
+		Deny    *string `yaml:"deny"`
+		Answer  string  `yaml:"answer"`
+	}
+)
+
+const askFact = "action.required"
+
+func (r *reader) meanwhile(s *Scenario, f scenarioFile) {
+	for i, a := range f.Answers {
+		answer := r.answer([]any{"answers", i}, a)
+		s.Meanwhile = append(s.Meanwhile, Meanwhile{At: Fact{Type: askFact}, Nth: i + 1, Answer: &answer})
+	}
+	for i, m := range f.Meanwhile {
+		s.Meanwhile = append(s.Meanwhile, r.moment([]any{"meanwhile", i}, m))
+	}
+}
+
+func (r *reader) moment(at []any, f meanwhileFile) Meanwhile {
+	m := Meanwhile{Nth: max(f.Nth, 1), Write: f.Write, Remove: f.Remove, Interrupt: f.Interrupt, Crash: f.Crash}
+	switch {
+	case f.After != nil && f.Before == nil:
+		m.At = r.fact(under(at, "after"), *f.After)
+	case f.Before != nil && f.After == nil:
+		m.At, m.Before = r.fact(under(at, "before"), *f.Before), true
+	default:
+		r.fail(at, "it happens after a fact or before one").WithHint("write after: {fact: tool.started}")
+	}
+	if f.Nth < 0 {
+		r.fail(under(at, "nth"), "%d is no number from 1", f.Nth)
+	}
+	if f.Answer != nil {
+		answer := r.answer(under(at, "answer"), *f.Answer)
+		m.Answer = &answer
+		if m.At.Type != askFact || m.Before {
+			r.fail(under(at, "answer"), "an answer comes after %s", askFact)
+		}
+	}
+	for p := range f.Write {
+		r.filePath(under(at, "write", p), p)
+	}
+	for i, p := range f.Remove {
+		r.filePath(under(at, "remove", i), p)
+	}
+	if len(m.Write) == 0 && len(m.Remove) == 0 && m.Answer == nil && !m.Interrupt && !m.Crash {
+		r.fail(at, "nothing happens").WithHint("write one of write, remove, answer, interrupt and crash")
+	}
+	return m
+}
+
+func (r *reader) filePath(at []any, p string) {
+	if !inside(p) {
+		r.fail(at, "%q is no path of a file below the workspace", p).WithHint("write it relative to the workspace and without ..")
+	}
+}
+
+func (r *reader) answer(at []any, f answerFile) Answer {
+	a := Answer{By: f.By, Session: f.Session}
+	n := 0
+	if f.Allow {
+		a.Decision, n = "allow", n+1
+	}
+	if f.Deny != nil {
+		a.Decision, a.Text, n = "deny", *f.Deny, n+1
+	}
+	if f.Answer != "" {
+		a.Decision, a.Text, n = "answer", f.Answer, n+1
+	}
+	switch {
+	case n != 1:
+		r.fail(at, "an answer is one of allow, deny and answer").WithHint("write {allow: true}, {deny: WHY} or {answer: TEXT}")
+	case f.Session && !f.Allow:
+		r.fail(at, "only allow can be for the session")
+	case f.By != "" && belay.CheckID("user", f.By) != nil:
+		r.fail(under(at, "by"), "%q is no name of a person", f.By)
+	}
+	return a
+}
+
+// errDied is what a store says to a process that has died.
+var errDied = belay.Errorf(belay.CodeStoreFailed, "the process has died, as the scenario wanted")
+
+// stage stands between the program and its store: it makes happen what is to
+// happen meanwhile. Once the process has died, nothing it does is written.
+type stage struct {
+	workspace string
+	now       func() time.Time
+
+	mu      sync.Mutex
+	moments []*moment
+	dead    bool
+	failed  error           // what could not be made to happen
+	session belay.SessionID // the last one seen
+	action  belay.ActionID
+}
+
+type moment struct {
+	Meanwhile
+	seen int
+	done bool
+}
+
+func newStage(s *Scenario, workspace string, now func() time.Time) *stage {
+	st := &stage{workspace: workspace, now: now}
+	for _, m := range s.Meanwhile {
+		st.moments = append(st.moments, &moment{Meanwhile: m})
+	}
+	return st
+}
+
+// missed are the moments that never came.
+func (s *stage) missed() (conditions []Fact) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, m := range s.moments {
+		if !m.done {
+			conditions = append(conditions, m.At)
+		}
+	}
+	return conditions
+}
+
+// died tells whether the process died since the last time.
+func (s *stage) died() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	d := s.dead
+	s.dead = false
+	return d
+}
+
+// of is a store with the stage in front of it.
+func (s *stage) of(st store.Store) store.Store { return &staged{Store: st, stage: s} }
+
+// at makes happen what is to happen before or after a batch. It counts a fact
+// before it is written; what then isn't written is not counted again, because
+// only a process that dies doesn't write it.
+func (s *stage) at(ctx context.Context, st store.Store, b store.Batch, before bool) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, e := range b.Events {
+		if !before {
+			s.session = e.IDs.Session
+			if e.Type() == askFact {
+				s.action = e.IDs.Action
+			}
+		}
+		for _, m := range s.moments {
+			if m.Before != before || m.done || !m.At.Holds(e) {
+				continue
+			}
+			if m.seen++; m.seen < m.Nth {
+				continue
+			}
+			m.done = true
+			if err := s.happen(ctx, st, m.Meanwhile, e); err != nil && s.failed == nil {
+				s.failed = err
+			}
+		}
+	}
+	if s.dead {
+		return errDied
+	}
+	return nil
+}
+
+func (s *stage) happen(ctx context.Context, st store.Store, m Meanwhile, e event.Envelope) error {
+	for p, content := range m.Write {
+		if err := writeFile(s.workspace, p, content); err != nil {
+			return err
+		}
+	}
+	for _, p := range m.Remove {
+		if err := os.Remove(filepath.Join(s.workspace, filepath.FromSlash(p))); err != nil {
+			return err
+		}
+	}
+	if m.Crash {
+		s.dead = true
+		return nil
+	}
+	if a := m.Answer; a != nil {
+		scope := "once"
+		if a.Session {
+			scope = "session"
+		}
+		return s.order(ctx, st, e, a.By, belay.RespondAction{Action: e.IDs.Action, Decision: a.Decision, Scope: scope, Message: a.Text})
+	}
+	if m.Interrupt {
+		return s.order(ctx, st, e, "", belay.InterruptTurn{Reason: "interrupted by the scenario"})
+	}
+	return nil
+}
+
+// order gives a command as another person, for the stream of a fact's thread.
+func (s *stage) order(ctx context.Context, st store.Store, e event.Envelope, by string, c belay.Command) error {
+	if by == "" {
+		by = "eval-user"
+	}
+	return st.Enqueue(ctx, belay.Order{ID: belay.CommandID(belay.NewID(belay.PrefixCommand)), Principal: "user:" + by, Time: s.now().UTC(),
+		Session: e.IDs.Session, Stream: e.IDs.Thread.Stream(), Command: c})
+}
+
+func (s *stage) alive() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.dead {
+		return errDied
+	}
+	return nil
+}
+
+// staged is a store as a program on the stage sees it.
+type staged struct {
+	store.Store
+	stage *stage
+}
+
+func (s *staged) Append(ctx context.Context, b store.Batch) (store.Position, error) {
+	if err := s.stage.at(ctx, s.Store, b, true); err != nil {
+		return 0, err
+	}
+	pos, err := s.Store.Append(ctx, b)
+	if err != nil {
+		return pos, err
+	}
+	return pos, s.stage.at(ctx, s.Store, b, false)
+}
+
+func (s *staged) Enqueue(ctx context.Context, o belay.Order) error {
+	if err := s.stage.alive(); err != nil {
+		return err
+	}
+	return s.Store.Enqueue(ctx, o)
+}
+
+func (s *staged) Put(ctx context.Context, content []byte, media string) (belay.Ref, error) {
+	if err := s.stage.alive(); err != nil {
+		return belay.Ref{}, err
+	}
+	return s.Store.Put(ctx, content, media)
+}
+
+func (s *staged) Writer(ctx context.Context, media string) (store.BlobWriter, error) {
+	if err := s.stage.alive(); err != nil {
+		return nil, err
+	}
+	return s.Store.Writer(ctx, media)
+}
+
+func (s *staged) SaveView(ctx context.Context, view string, from, to store.Position, rows map[string][]byte) error {
+	if err := s.stage.alive(); err != nil {
+		return err
+	}
+	return s.Store.SaveView(ctx, view, from, to, rows)
+}

@@ -1,0 +1,233 @@
+package eval
+
+import (
+	"encoding/json"
+	"maps"
+	"path"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/goccy/go-yaml/ast"
+
+	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/internal/model/scripted"
+	"github.com/belay-run/belay/internal/source"
+)
+
+// The file as it is written.
+type (
+	scenarioFile struct {
+		ID        string          `yaml:"id"`
+		Title     string          `yaml:"title"`
+		Category  string          `yaml:"category"`
+		Tags      []string        `yaml:"tags"`
+		Prompt    string          `yaml:"prompt"`
+		Setup     setupFile       `yaml:"setup"`
+		Script    map[string]any  `yaml:"script"` // read by package scripted
+		Settings  settingsFile    `yaml:"settings"`
+		Answers   []answerFile    `yaml:"answers"`
+		Meanwhile []meanwhileFile `yaml:"meanwhile"`
+		Then      []thenFile      `yaml:"then"`
+		Expect    []expectFile    `yaml:"expect"`
+		Limit     string          `yaml:"limit"`
+	}
+	setupFile struct {
+		Files    map[string]string `yaml:"files"`
+		Commands [][]string        `yaml:"commands"`
+	}
+	settingsFile struct {
+		Mode         string         `yaml:"mode"`
+		Allow        *[]string      `yaml:"allow"`
+		Approvals    string         `yaml:"approvals"`
+		Completion   string         `yaml:"completion"`
+		Steps        *int           `yaml:"steps"`
+		Calls        *int           `yaml:"calls"`
+		Time         string         `yaml:"time"`
+		AskTimeout   string         `yaml:"askTimeout"`
+		OutputSchema map[string]any `yaml:"outputSchema"` // any JSON Schema
+	}
+	thenFile struct {
+		Prompt   string       `yaml:"prompt"`
+		Resume   bool         `yaml:"resume"`
+		Belay    []string     `yaml:"belay"`
+		By       string       `yaml:"by"`
+		Settings settingsFile `yaml:"settings"`
+	}
+)
+
+// Parse reads the scenarios of a file, YAML or JSON; several are documents of
+// their own. Name stands for the file in errors: a mistake is a belay.Error with
+// CodeBadScenario, or CodeBadScript in a script, whose Where is name:line:column.
+func Parse(name string, data []byte) ([]*Scenario, error) {
+	t := textOf(name)
+	docs, err := t.Documents(data)
+	if err != nil {
+		return nil, err
+	}
+	var all []*Scenario
+	for _, doc := range docs {
+		r := reader{Text: t, root: doc}
+		s, err := r.scenario()
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, s)
+	}
+	return all, nil
+}
+
+// reader reads one scenario; the first mistake stops it.
+type reader struct {
+	source.Text
+	root ast.Node
+	err  *belay.Error
+}
+
+// fail keeps the first mistake.
+func (r *reader) fail(at []any, format string, args ...any) *belay.Error {
+	err := r.ErrorAt(r.root, at, format, args...).WithHint("%s", reference)
+	if r.err == nil {
+		r.err = err
+	}
+	return err
+}
+
+var idForm = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$`)
+
+func (r *reader) scenario() (*Scenario, error) {
+	if _, ok := r.root.(*ast.MappingNode); !ok {
+		return nil, r.fail(nil, "a scenario is an object")
+	}
+	var f scenarioFile
+	if err := r.Decode(r.root, &f); err != nil {
+		return nil, err
+	}
+	s := &Scenario{File: r.Name, Line: source.Line(r.root), ID: f.ID, Title: f.Title, Category: f.Category, Tags: f.Tags,
+		Prompt: strings.TrimSpace(f.Prompt), Files: f.Setup.Files, Commands: f.Setup.Commands}
+	switch {
+	case !idForm.MatchString(f.ID):
+		r.fail([]any{"id"}, "a scenario needs an id of letters, digits, dots, - and _").WithHint("write id: NAME")
+	case f.Category == "":
+		r.fail([]any{"category"}, "a scenario needs a category").WithHint("write category: NAME; results are counted by it")
+	case s.Prompt == "":
+		r.fail([]any{"prompt"}, "a scenario needs a prompt").WithHint("write prompt: TEXT")
+	case len(f.Expect) == 0:
+		r.fail([]any{"expect"}, "a scenario that expects nothing can't fail").WithHint("write expect: with what must come of it; %s", reference)
+	}
+	r.setup(f.Setup)
+	s.Settings = r.settings([]any{"settings"}, f.Settings)
+	s.Schema = r.json([]any{"settings", "outputSchema"}, f.Settings.OutputSchema)
+	s.Limit = r.duration([]any{"limit"}, f.Limit)
+	if len(f.Answers) > 0 && s.Settings.Approvals == "" {
+		s.Settings.Approvals = string(belay.ApprovalsWait)
+	}
+	r.meanwhile(s, f)
+	for i, t := range f.Then {
+		s.Then = append(s.Then, r.then([]any{"then", i}, t))
+	}
+	for i, e := range f.Expect {
+		s.Expect = append(s.Expect, r.expect([]any{"expect", i}, e, s))
+	}
+	if err := r.script(s, f); err != nil {
+		return nil, err
+	}
+	if r.err != nil {
+		return nil, r.err
+	}
+	return s, nil
+}
+
+// script checks the model's side where it stands, so that mistakes have their
+// place, and keeps it as a file of its own.
+func (r *reader) script(s *Scenario, f scenarioFile) error {
+	part := source.At(r.root, "script")
+	if part == nil {
+		r.fail([]any{"script"}, "a scenario needs a script").WithHint("write script: with steps; docs/scripted.md describes them")
+		return nil
+	}
+	if r.err != nil {
+		return r.err
+	}
+	if _, err := scripted.Read(r.Name, part); err != nil {
+		return err
+	}
+	s.Script = r.json([]any{"script"}, f.Script)
+	return nil
+}
+
+// json is a part of the file for a program.
+func (r *reader) json(at []any, v map[string]any) []byte {
+	if v == nil {
+		return nil
+	}
+	b, err := json.Marshal(v)
+	if err != nil {
+		r.fail(at, "it has no JSON form: %v", err)
+	}
+	return b
+}
+
+func (r *reader) setup(f setupFile) {
+	for _, p := range slices.Sorted(maps.Keys(f.Files)) {
+		r.filePath([]any{"setup", "files", p}, p)
+	}
+	for i, argv := range f.Commands {
+		if len(argv) == 0 || argv[0] == "" {
+			r.fail([]any{"setup", "commands", i}, "a command is a list that begins with a program").WithHint("write [git, init]; for a shell [sh, -c, TEXT]")
+		}
+	}
+}
+
+// inside tells whether a path, as it is written, names a file below the workspace.
+func inside(p string) bool {
+	return p != "" && p != "." && p == path.Clean(p) && !path.IsAbs(p) && p != ".." && !strings.HasPrefix(p, "../") && !strings.ContainsRune(p, 0)
+}
+
+func (r *reader) settings(at []any, f settingsFile) Settings {
+	s := Settings{Mode: f.Mode, Approvals: f.Approvals, Completion: f.Completion, MaxSteps: f.Steps, MaxCalls: f.Calls, MaxTime: f.Time, AskTimeout: f.AskTimeout}
+	if f.Allow != nil {
+		s.Allow = append([]string{}, *f.Allow...)
+	}
+	return s
+}
+
+func (r *reader) then(at []any, f thenFile) Then {
+	t := Then{Prompt: strings.TrimSpace(f.Prompt), Resume: f.Resume, Belay: f.Belay, By: f.By, Settings: r.settings(at, f.Settings)}
+	n := 0
+	for _, given := range []bool{t.Prompt != "", t.Resume, len(t.Belay) > 0} {
+		if given {
+			n++
+		}
+	}
+	if n != 1 {
+		r.fail(at, "what follows is one of prompt, resume and belay").WithHint("write resume: true, prompt: TEXT or belay: [verify]")
+	}
+	if f.Settings.OutputSchema != nil {
+		r.fail(under(at, "settings"), "an output schema is set for the first run")
+	}
+	return t
+}
+
+func (r *reader) duration(at []any, text string) time.Duration {
+	if text == "" {
+		return 0
+	}
+	d, err := time.ParseDuration(text)
+	if err != nil || d <= 0 || d > time.Hour {
+		r.fail(at, "%q is no duration between 0 and 1h", text).WithHint("write a number with a unit, as in 250ms or 2s")
+	}
+	return d
+}
+
+func (r *reader) pattern(at []any, text string) *regexp.Regexp {
+	if text == "" {
+		return nil
+	}
+	re, err := regexp.Compile("(?m)" + text)
+	if err != nil {
+		r.fail(at, "no regular expression").Wrap(err).WithHint("the syntax is that of Go's regexp; quote the text in YAML with ' '")
+	}
+	return re
+}
