@@ -11,6 +11,7 @@ import (
 
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/internal/eval"
+	"github.com/belay-run/belay/internal/eval/gym"
 )
 
 type evalCmd struct {
@@ -80,7 +81,7 @@ func (c *evalCmd) scenarios(a *app) ([]*eval.Scenario, error) {
 	for _, p := range c.Paths {
 		paths = append(paths, a.abs(p))
 	}
-	all, err := eval.Load(paths)
+	all, err := eval.Load(paths, gym.Read)
 	if err != nil {
 		return nil, err
 	}

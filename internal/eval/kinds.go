@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/event"
 )
 
@@ -191,6 +192,7 @@ type FailedCall struct {
 	Codes   []string // one of them
 	Message string   // that it contains
 	Times   *int     // nil is at least once
+	First   bool     // it must be the first of the tool's calls that didn't go well
 }
 
 func (e FailedCall) holds(p *event.Problem) bool {
@@ -201,8 +203,14 @@ func (e FailedCall) holds(p *event.Problem) bool {
 func (e FailedCall) Check(_ context.Context, s *Seen) []string {
 	n := 0
 	for _, c := range s.Calls {
-		if c.Tool == e.Tool && e.holds(c.Problem) {
+		if c.Tool != e.Tool || c.Problem == nil {
+			continue
+		}
+		if e.holds(c.Problem) {
 			n++
+		}
+		if e.First {
+			break
 		}
 	}
 	if e.Times == nil && n > 0 || e.Times != nil && n == *e.Times {
@@ -351,10 +359,15 @@ func (WholeStore) Check(ctx context.Context, s *Seen) []string {
 	return nil
 }
 
-// hints are what helps to understand a failure besides what was compared.
+// hints are what helps to understand a failure besides what was compared: why
+// the program refused a command, or how the turn ended.
 func (p *play) hints(s *Seen) []string {
+	if exit := p.exits[len(p.exits)-1]; exit == belay.ExitUsage || exit == belay.ExitStore || len(s.Facts) == 0 {
+		return []string{fmt.Sprintf("by the way: the last command exited with %d and printed:\n%s", exit, indent(short(p.last)))}
+	}
 	outcome, code, reason := s.End()
-	if outcome == waiting || code == "" || slices.ContainsFunc(p.s.Expect, func(e Expectation) bool { _, ok := e.(Outcome); return ok }) {
+	judged := slices.ContainsFunc(p.s.Expect, func(e Expectation) bool { _, ok := e.(Outcome); return ok })
+	if code == "" || judged {
 		return nil
 	}
 	return []string{fmt.Sprintf("by the way: the turn ended as %s (%s: %s)", outcome, code, reason)}

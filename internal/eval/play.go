@@ -238,7 +238,9 @@ func (s Settings) flags() (flags []string) {
 		return strconv.Itoa(*n)
 	}
 	add("mode", s.Mode)
-	add("allow", strings.Join(s.Allow, ","))
+	for _, name := range s.Allow {
+		add("allow", name)
+	}
 	add("approvals", s.Approvals)
 	add("completion", s.Completion)
 	add("max-steps", number(s.MaxSteps))
