@@ -278,11 +278,11 @@ func (s *staged) Append(ctx context.Context, b store.Batch) (store.Position, err
 	return pos, s.stage.at(ctx, s.Store, b, false)
 }
 
-func (s *staged) Enqueue(ctx context.Context, o belay.Order) error {
+func (s *staged) Enqueue(ctx context.Context, o ...belay.Order) error {
 	if err := s.stage.alive(); err != nil {
 		return err
 	}
-	return s.Store.Enqueue(ctx, o)
+	return s.Store.Enqueue(ctx, o...)
 }
 
 func (s *staged) Put(ctx context.Context, content []byte, media string) (belay.Ref, error) {
