@@ -41,7 +41,8 @@ const (
 	CodeExists          Code = "file_exists" // and isn't replaced unasked
 	CodeBadBundle       Code = "bad_bundle"  // a session's file is damaged, cut off or made up
 	CodeBadTranscript   Code = "bad_transcript"
-	CodeUntrusted       Code = "untrusted" // a person must say that they trust it
+	CodeUntrusted       Code = "untrusted"       // a person must say that they trust it
+	CodeDeleted         Code = "session_deleted" // and not restored
 )
 
 // Error is an error as a user meets it: what happened, where, and what to do

@@ -26,7 +26,8 @@ type Archive interface {
 	// Restore makes a session with facts that another store kept. It is one
 	// transaction: everything is there after it, or nothing. It is refused with
 	// CodeIDConflict when a stream of it exists here, and with CodeStoreDamaged
-	// when the facts don't end where Heads says.
+	// when the facts don't end where Heads says. A session that was deleted may
+	// come back; its epochs go on.
 	Restore(ctx context.Context, r Restoration) error
 }
 

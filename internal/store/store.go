@@ -97,7 +97,7 @@ type Log interface {
 	// Scan yields the facts of all streams after a position, in order, up to
 	// the end of the log at the time of each read, and then returns.
 	Scan(ctx context.Context, after Position) iter.Seq2[Record, error]
-	// End is the position of the last fact.
+	// End is the position of the last fact or deletion.
 	End(ctx context.Context) (Position, error)
 	// Changed returns a channel that is closed once something was committed
 	// here or, within 200 ms, by another process, since the call.
@@ -108,7 +108,9 @@ type Log interface {
 type Inbox interface {
 	// Enqueue makes orders durable together, or none of them, and they wait in
 	// the order given. It is idempotent by an order's id; the same id with
-	// another body is belay.CodeIDConflict, also after the first was consumed.
+	// another body is belay.CodeIDConflict, also after the first was consumed. A
+	// deleted session takes none (belay.CodeDeleted); a Send to one is dropped,
+	// because its sender must be able to go on.
 	Enqueue(ctx context.Context, orders ...belay.Order) error
 	// Inbox lists the waiting commands of a stream, first in first out.
 	Inbox(ctx context.Context, s belay.StreamID) ([]belay.Order, error)
@@ -138,7 +140,8 @@ func (e *OwnedError) Error() string {
 type Owners interface {
 	// Claim makes o the owner of a session and returns its epoch, greater than
 	// every epoch before. An owner whose lease has ended, or whose process is
-	// gone from this machine, loses it; a live one is an *OwnedError.
+	// gone from this machine, loses it; a live one is an *OwnedError. A session
+	// that was deleted is belay.CodeDeleted until it is restored.
 	// In belay.SystemSession ownership is per stream: claim the stream's id there.
 	Claim(ctx context.Context, session belay.SessionID, o Owner, ttl time.Duration) (epoch int64, err error)
 	// Renew extends the leases of all sessions that o owns.
@@ -185,7 +188,10 @@ type States interface {
 	LoadState(ctx context.Context, s belay.StreamID, version string) (*State, error)
 }
 
-// Views keeps read models with the position up to which they are folded.
+// Views keeps read models with the position up to which they are folded. A row
+// whose key ends in "/" and the id of a session is about that session and is
+// deleted with it; what else a view has of it goes when the view is folded past
+// the deletion, which Tombstones tells.
 type Views interface {
 	// ViewPosition is 0 for a view that doesn't exist.
 	ViewPosition(ctx context.Context, view string) (Position, error)
@@ -196,6 +202,22 @@ type Views interface {
 	ViewRow(ctx context.Context, view, key string) ([]byte, error)
 	// ViewRows yields the rows in key order.
 	ViewRows(ctx context.Context, view string) iter.Seq2[string, []byte]
+}
+
+// Deletion takes sessions out of the store.
+type Deletion interface {
+	// DeleteSession removes a session: the facts, lanes, waiting commands and
+	// cached states of its streams, its rows in views, and content that nothing
+	// else names. What is left is a tombstone. Repeated, it finishes what a
+	// crash cut short and answers with the same tombstone. Archive.Restore brings
+	// a session back. Errors: *OwnedError,
+	// ErrNotFound, or belay.CodeBadState for the system session.
+	//
+	// Content that another running session may be about to name stays until it
+	// is collected; Deleted counts it.
+	DeleteSession(ctx context.Context, session belay.SessionID, by string) (Deleted, error)
+	// Tombstones lists the sessions that were deleted after a position, in order.
+	Tombstones(ctx context.Context, after Position) ([]Tombstone, error)
 }
 
 // Store is everything a driver gives.
@@ -210,6 +232,7 @@ type Store interface {
 	Views
 	Writers
 	Archive
+	Deletion
 	// Close waits for what was accepted and gives back what this process owns.
 	Close() error
 }

@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"iter"
+	"strings"
 
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/event"
@@ -122,19 +124,32 @@ func (p Projector) step(ctx context.Context, from store.Position) (more bool, er
 			break
 		}
 	}
-	if len(recs) == 0 {
+	deleted, err := p.Store.Tombstones(ctx, from)
+	if err != nil {
+		return false, fmt.Errorf("fold %s: %w", name, err)
+	}
+	more = len(recs) == size
+	if len(recs) == 0 && len(deleted) == 0 {
 		return false, nil
 	}
 	f := folding{st: p.Store, rows: map[belay.SessionID]*Session{}, out: map[string][]byte{}}
-	for _, rec := range recs {
-		if err := f.fold(ctx, rec); err != nil {
+	to := from
+	for len(recs) > 0 || len(deleted) > 0 && !more {
+		if len(deleted) > 0 && (len(recs) == 0 || deleted[0].Position < recs[0].Position) {
+			to, err = deleted[0].Position, f.remove(ctx, deleted[0].Session)
+			deleted = deleted[1:]
+		} else {
+			to, err = recs[0].Position, f.fold(ctx, recs[0])
+			recs = recs[1:]
+		}
+		if err != nil {
 			return false, err
 		}
 	}
 	if err := f.encode(); err != nil {
 		return false, err
 	}
-	return len(recs) == size, p.Store.SaveView(ctx, name, from, recs[len(recs)-1].Position, f.out)
+	return more, p.Store.SaveView(ctx, name, from, to, f.out)
 }
 
 // folding is one chunk's work.
@@ -164,8 +179,37 @@ func (f *folding) fold(ctx context.Context, rec store.Record) error {
 	return nil
 }
 
+// remove takes a deleted session out of the view. Facts that were read before
+// it was deleted may have made rows of it since.
+func (f *folding) remove(ctx context.Context, id belay.SessionID) error {
+	f.rows[id] = &Session{ID: id}
+	f.out[sessionKey+string(id)] = nil
+	f.gone(id, func(yield func(string, []byte) bool) {
+		for key, data := range f.out {
+			if data != nil && !yield(key, data) {
+				return
+			}
+		}
+	})
+	f.gone(id, f.st.ViewRows(ctx, name))
+	return ctx.Err()
+}
+
+// gone drops the rows of actions that belong to a session.
+func (f *folding) gone(id belay.SessionID, rows iter.Seq2[string, []byte]) {
+	for key, data := range rows {
+		var p place
+		if strings.HasPrefix(key, actionKey) && json.Unmarshal(data, &p) == nil && p.Session == id {
+			f.out[key] = nil
+		}
+	}
+}
+
 func (f *folding) encode() error {
 	for id, row := range f.rows {
+		if row.Counts.Events == 0 {
+			continue // deleted, and nothing came after
+		}
 		if err := f.put(sessionKey+string(id), row); err != nil {
 			return err
 		}

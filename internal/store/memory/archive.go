@@ -3,6 +3,7 @@ package memory
 import (
 	"context"
 	"iter"
+	"slices"
 
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/internal/store"
@@ -15,14 +16,14 @@ func (s *Store) Stored(ctx context.Context, session belay.SessionID, upTo store.
 			yield(store.Stored{}, err)
 			return
 		}
-		log := s.d.log[:min(max(upTo, 0), store.Position(len(s.d.log)))] // facts are only ever added
+		log := slices.Clone(s.d.log[:min(max(upTo, 0), store.Position(len(s.d.log)))])
 		s.d.mu.Unlock()
 		for _, p := range log {
 			if err := ctx.Err(); err != nil {
 				yield(store.Stored{}, err)
 				return
 			}
-			if p.stream.session != session {
+			if p.stream == nil || p.stream.session != session {
 				continue
 			}
 			s.d.mu.Lock()
@@ -87,6 +88,9 @@ func (s *Store) restore(ctx context.Context, r *store.Restoration, facts []store
 		if known, ok := s.d.commands[o.ID]; ok && known != o.same() {
 			return belay.Errorf(belay.CodeIDConflict, "the command id is taken by another command").At(string(o.ID))
 		}
+	}
+	if t := s.d.grave(r.Session); t != nil {
+		t.Restored = true
 	}
 	var buf []byte
 	for _, f := range facts {

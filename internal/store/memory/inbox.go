@@ -44,7 +44,7 @@ func (s *Store) Enqueue(ctx context.Context, orders ...belay.Order) error {
 		return err
 	}
 	defer s.d.mu.Unlock()
-	fresh, err := s.d.fresh(packed)
+	fresh, err := s.d.fresh(packed, false)
 	if err != nil {
 		return err
 	}
@@ -56,7 +56,8 @@ func (s *Store) Enqueue(ctx context.Context, orders ...belay.Order) error {
 }
 
 // fresh leaves out the orders that came in before and refuses those that can't.
-func (d *Data) fresh(orders []order) ([]order, error) {
+// Orders for a deleted session are refused too, or left out beside facts.
+func (d *Data) fresh(orders []order, withFacts bool) ([]order, error) {
 	var fresh []order
 	seen := map[belay.CommandID]string{}
 	for _, o := range orders {
@@ -70,6 +71,12 @@ func (d *Data) fresh(orders []order) ([]order, error) {
 		}
 		if ok {
 			continue
+		}
+		if _, err := d.buried(o.Session); err != nil {
+			if withFacts {
+				continue
+			}
+			return nil, err
 		}
 		if err := inSession(d.streams[o.Stream], o.Session); err != nil {
 			return nil, err

@@ -71,7 +71,7 @@ func (s *Store) append(ctx context.Context, b *store.Batch, rows []store.Row, se
 	if st == nil && b.After != 0 || st != nil && int64(len(st.rows)) != b.After {
 		return 0, store.ErrConflict
 	}
-	fresh, err := s.d.fresh(sends)
+	fresh, err := s.d.fresh(sends, true)
 	if err != nil {
 		return 0, err
 	}
@@ -173,6 +173,10 @@ func (s *Store) Scan(ctx context.Context, after store.Position) iter.Seq2[store.
 				return
 			}
 			p := s.d.log[at]
+			if p.stream == nil {
+				s.d.mu.Unlock()
+				continue
+			}
 			row := p.stream.rows[p.index]
 			s.d.mu.Unlock()
 			e, err := row.Unpack(s.d.runtime, p.stream.session, p.stream.id)

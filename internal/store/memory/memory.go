@@ -31,10 +31,12 @@ type Data struct {
 	handles  map[string]*Store // by the id of an owner that claimed through it
 	blobs    map[belay.Digest][]byte
 	views    map[string]*view
-	order    []*stream // by creation
+	order    []*stream          // by creation
+	graves   []*store.Tombstone // by position
 	changed  chan struct{}
 }
 
+// position is a place in the log; without a stream it is a hole.
 type position struct {
 	stream *stream
 	index  int

@@ -31,8 +31,12 @@ func (s *Store) Claim(ctx context.Context, session belay.SessionID, o store.Owne
 	if s.live(old) && old.ID != o.ID {
 		return 0, &store.OwnedError{Session: session, Owner: old.Owner}
 	}
+	last, err := s.d.buried(session)
+	if err != nil {
+		return 0, err
+	}
 	now := s.o.Now()
-	o.Epoch, o.Since = 1, store.FromMicros(store.Micros(now))
+	o.Epoch, o.Since = last+1, store.FromMicros(store.Micros(now))
 	if old != nil {
 		o.Epoch = old.Epoch + 1
 	}

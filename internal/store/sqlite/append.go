@@ -151,7 +151,7 @@ func (o *appendOp) apply(w *writer) (refused, broken error) {
 	if f.s.seq != o.b.After {
 		return store.ErrConflict, nil
 	}
-	fresh, refused, broken := w.checkSends(o.sends)
+	fresh, refused, broken := w.checkSends(o.sends, true)
 	if refused != nil || broken != nil {
 		return refused, broken
 	}

@@ -87,6 +87,9 @@ func (db *DB) Restore(ctx context.Context, r store.Restoration) error {
 			return err
 		}
 	}
+	if err := db.finishDeletion(ctx, r.Session); err != nil {
+		return err
+	}
 	return db.do(ctx, op)
 }
 
@@ -120,6 +123,9 @@ func (o *restoreOp) apply(w *writer) (refused, broken error) {
 }
 
 func (o *restoreOp) write(w *writer) (refused, broken error) {
+	if refused, broken := w.lift(o.r.Session); refused != nil || broken != nil {
+		return refused, broken
+	}
 	streams, refused, broken := o.streams(w)
 	if refused != nil || broken != nil {
 		return refused, broken

@@ -3,6 +3,7 @@ package sqlite
 import (
 	"context"
 	"database/sql"
+	"errors"
 	"os"
 	"strings"
 
@@ -114,8 +115,11 @@ func (db *DB) checkTail(ctx context.Context) error {
 				return outOfOrder(db.path)
 			}
 			after = part[i].pos
-			if buf, err = db.checkLink(ctx, &part[i], buf); err != nil {
-				return err
+			if buf, err = db.checkLink(ctx, &part[i], buf); err == nil {
+				continue
+			}
+			if gone, goneErr := db.isGone(ctx, &part[i]); goneErr != nil || !gone {
+				return errors.Join(err, goneErr)
 			}
 		}
 	}

@@ -81,7 +81,7 @@ func packOrders(orders []belay.Order) (packed []packedOrder, err error) {
 type enqueueOp []packedOrder
 
 func (e enqueueOp) apply(w *writer) (refused, broken error) {
-	fresh, refused, broken := w.checkSends(e)
+	fresh, refused, broken := w.checkSends(e, false)
 	if refused != nil || broken != nil {
 		return refused, broken
 	}
@@ -94,8 +94,9 @@ func (e enqueueOp) apply(w *writer) (refused, broken error) {
 }
 
 // checkSends leaves out the orders that came in before and refuses those that
-// can't come in.
-func (w *writer) checkSends(orders []packedOrder) (fresh []packedOrder, refused, broken error) {
+// can't come in. Orders for a session that was deleted are refused too, or left
+// out when they come with facts.
+func (w *writer) checkSends(orders []packedOrder, withFacts bool) (fresh []packedOrder, refused, broken error) {
 	for _, p := range orders {
 		known, err := w.sameAs(p, fresh)
 		if err != nil {
@@ -108,7 +109,14 @@ func (w *writer) checkSends(orders []packedOrder) (fresh []packedOrder, refused,
 			}
 			continue
 		}
-		if _, _, refused, broken := w.streamIn(p.o.Session, p.o.Stream); refused != nil || broken != nil {
+		_, there, refused, broken := w.streamIn(p.o.Session, p.o.Stream)
+		if refused == nil && broken == nil && !there {
+			_, refused, broken = w.buried(p.o.Session)
+			if withFacts && belay.CodeOf(refused) == belay.CodeDeleted {
+				continue
+			}
+		}
+		if refused != nil || broken != nil {
 			return nil, refused, broken
 		}
 		fresh = append(fresh, p)

@@ -132,6 +132,11 @@ func (db *DB) Read(ctx context.Context, s belay.StreamID, after int64) iter.Seq2
 			}
 			for i := range part {
 				e, err := r.check(ctx, &part[i])
+				if belay.CodeOf(err) == belay.CodeStoreDamaged {
+					if gone, goneErr := db.isGone(ctx, &part[i]); gone && goneErr == nil {
+						err = store.ErrNotFound // its session is being deleted
+					}
+				}
 				if !yield(e, err) || err != nil {
 					return
 				}
@@ -213,6 +218,11 @@ func (db *DB) Scan(ctx context.Context, after store.Position) iter.Seq2[store.Re
 				}
 				after = store.Position(part[i].pos)
 				rec, err := db.record(ctx, &part[i])
+				if belay.CodeOf(err) == belay.CodeStoreDamaged {
+					if gone, goneErr := db.isGone(ctx, &part[i]); gone && goneErr == nil {
+						continue // its session is being deleted
+					}
+				}
 				if !yield(rec, err) || err != nil {
 					return
 				}
@@ -260,7 +270,7 @@ func (db *DB) Head(ctx context.Context, name belay.StreamID) (store.Head, error)
 
 // End is the position of the last fact.
 func (db *DB) End(ctx context.Context) (end store.Position, err error) {
-	err = db.query(ctx, "SELECT max(pos) FROM events", nil, func(rows *sql.Rows) error {
+	err = db.query(ctx, "SELECT max(coalesce((SELECT max(pos) FROM events),0), coalesce((SELECT max(pos) FROM tombstones),0))", nil, func(rows *sql.Rows) error {
 		var n sql.NullInt64
 		err := rows.Scan(&n)
 		end = store.Position(n.Int64)

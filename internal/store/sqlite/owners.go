@@ -50,8 +50,14 @@ func (db *DB) Claim(ctx context.Context, session belay.SessionID, o store.Owner,
 
 func (c *claimOp) apply(w *writer) (refused, broken error) {
 	var old ownerRow
-	if _, err := w.row("SELECT "+ownerColumns+" FROM owners WHERE key=?", []any{string(c.session)}, old.into()...); err != nil {
+	found, err := w.row("SELECT "+ownerColumns+" FROM owners WHERE key=?", []any{string(c.session)}, old.into()...)
+	if err != nil {
 		return nil, err
+	}
+	if !found {
+		if old.o.Epoch, refused, broken = w.buried(c.session); refused != nil || broken != nil {
+			return refused, broken
+		}
 	}
 	now := w.now()
 	if old.o.ID != c.o.ID && old.live(now, w.db.o.Alive) {

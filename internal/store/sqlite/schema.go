@@ -17,12 +17,15 @@ type migration string
 // Facts are in a rowid table with a second index: a table ordered by its key
 // is several times slower with rows of this size. Positions come from
 // AUTOINCREMENT, so a position is never given twice, also not after the last
-// facts were deleted. A stream's row is its scheduling row besides.
+// facts were deleted, and so do the numbers of streams, which processes
+// remember. A stream's row is its scheduling row besides. A tombstone has a
+// position of its own; pending are the numbers of streams whose rows a deletion
+// hasn't removed yet.
 var migrations = []migration{`
 CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
 CREATE TABLE types (id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE);
 CREATE TABLE streams (
-	id INTEGER PRIMARY KEY,
+	id INTEGER PRIMARY KEY AUTOINCREMENT,
 	name TEXT NOT NULL UNIQUE,
 	session TEXT NOT NULL,
 	seq INTEGER NOT NULL,
@@ -78,6 +81,18 @@ CREATE TABLE blobs (id INTEGER PRIMARY KEY, digest BLOB NOT NULL UNIQUE, at INTE
 CREATE TABLE states (stream INTEGER PRIMARY KEY, seq INTEGER NOT NULL, version TEXT NOT NULL, data BLOB NOT NULL, sum INTEGER NOT NULL);
 CREATE TABLE views (id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE, pos INTEGER NOT NULL);
 CREATE TABLE view_rows (view INTEGER NOT NULL, key TEXT NOT NULL, data BLOB NOT NULL, UNIQUE (view, key));
+CREATE TABLE tombstones (
+	pos INTEGER PRIMARY KEY,
+	session TEXT NOT NULL UNIQUE,
+	time INTEGER NOT NULL,
+	principal TEXT NOT NULL,
+	facts INTEGER NOT NULL,
+	epoch INTEGER NOT NULL,
+	restored INTEGER NOT NULL,
+	heads BLOB NOT NULL,
+	pending BLOB NOT NULL,
+	sum INTEGER NOT NULL
+);
 `}
 
 // beforeTables only has an effect before the first table is made.
@@ -107,8 +122,15 @@ func (w *writer) migrate() error {
 			return err
 		}
 	}
-	return w.script("PRAGMA synchronous=FULL", "PRAGMA wal_autocheckpoint=0", "PRAGMA cache_size=-4096", "PRAGMA temp_store=MEMORY")
+	return w.script("PRAGMA synchronous=FULL", "PRAGMA wal_autocheckpoint=0", "PRAGMA cache_size=-4096", "PRAGMA temp_store=MEMORY", lightly)
 }
+
+// lightly makes SQLite overwrite what is deleted where that costs no write of
+// its own; thoroughly, everywhere.
+const (
+	lightly    = "PRAGMA secure_delete=FAST"
+	thoroughly = "PRAGMA secure_delete=ON"
+)
 
 func (db *DB) newer(version, known int) error {
 	return belay.Errorf(belay.CodeStoreNewer, "the store has version %d, this program knows up to %d", version, known).At(db.path).

@@ -45,6 +45,7 @@ type Report struct {
 	Problems    []Problem // damage, the first hundred
 	More        int       // problems beyond those
 	Differences []Problem // streams that aren't what Against says
+	Deleted     []Problem // streams that Against has and that went with their sessions
 	Warnings    []Problem // damage of what can be made anew, and marks that were left
 	Heads       []store.Head
 }
@@ -87,15 +88,17 @@ func Verify(ctx context.Context, dir string, o VerifyOptions) (Report, error) {
 // verification is one run of Verify.
 type verification struct {
 	Report
-	dir   string
-	o     VerifyOptions
-	snap  *snapshot
-	conn  *sql.Conn
-	gone  bool // the connection is of no more use
-	types map[int64]string
-	known map[[32]byte]int64 // sizes of contents that were looked for; bounded
-	buf   []byte
-	tries int // bytes that were hashed to find a changed one
+	dir         string
+	o           VerifyOptions
+	snap        *snapshot
+	conn        *sql.Conn
+	ended       bool // the connection is of no more use
+	types       map[int64]string
+	known       map[[32]byte]int64 // sizes of contents that were looked for; bounded
+	graves      []store.Tombstone
+	gonestreams map[int64]bool // numbers of streams whose deletion isn't finished
+	buf         []byte
+	tries       int // bytes that were hashed to find a changed one
 }
 
 func (v *verification) all(ctx context.Context) error {
@@ -135,6 +138,7 @@ func (v *verification) database(ctx context.Context, version int) {
 		{"belay.db: columns", v.columns},
 		{"meta", v.meta},
 		{"types", v.typeNames},
+		{"tombstones", v.tombstones},
 		{"blobs", v.blobRows},
 		{"streams", v.streams},
 		{"events", v.orphans},
@@ -152,12 +156,12 @@ func (v *verification) database(ctx context.Context, version int) {
 // step runs a part of the check. What SQLite makes of damaged pages is its own
 // affair: errors and panics become problems here, whatever the bytes.
 func (v *verification) step(ctx context.Context, place string, run func() error) {
-	if v.gone || ctx.Err() != nil {
+	if v.ended || ctx.Err() != nil {
 		return
 	}
 	if err := guarded(run); err != nil {
 		v.problem(place, "it can't be read: %v", err)
-		_, v.gone = errors.AsType[*panicked](err)
+		_, v.ended = errors.AsType[*panicked](err)
 	}
 }
 

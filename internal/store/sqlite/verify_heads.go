@@ -78,6 +78,10 @@ func (v *verification) against(ctx context.Context) error {
 			return err
 		}
 		v.Compared++
+		if gone := v.gone(&want); length == 0 && gone != "" {
+			v.Deleted = append(v.Deleted, Problem{string(want.Stream), gone})
+			continue
+		}
 		what := ""
 		switch {
 		case length == 0:

@@ -42,16 +42,17 @@ type writer struct {
 	closing bool
 	failed  error // closed for writing until the store is opened again
 
-	pool   *sql.DB
-	conn   *sql.Conn
-	stmts  map[string]*sql.Stmt
-	types  map[string]int64 // numbers of type names
-	fresh  []string         // names that this transaction added to types
-	claims map[string]int64 // epochs of what was claimed through this store, for Close
-	buf    []byte
-	args   []any
-	grown  int // bytes written since the log's size was last looked at
-	quiet  int // groups since then
+	pool    *sql.DB
+	conn    *sql.Conn
+	stmts   map[string]*sql.Stmt
+	types   map[string]int64 // numbers of type names
+	fresh   []string         // names that this transaction added to types
+	claims  map[string]int64 // epochs of what was claimed through this store, for Close
+	buf     []byte
+	args    []any
+	putting []smallBlob // that this transaction writes before its operations
+	grown   int         // bytes written since the log's size was last looked at
+	quiet   int         // groups since then
 }
 
 const (
@@ -215,6 +216,7 @@ func (w *writer) attempt(group []*request, blobs []smallBlob) error {
 }
 
 func (w *writer) inside(group []*request, blobs []smallBlob) error {
+	w.putting = blobs
 	for _, b := range blobs {
 		if err := w.putBlob(b); err != nil {
 			return err

@@ -1,0 +1,91 @@
+package store
+
+import (
+	"bytes"
+	"encoding/hex"
+	"slices"
+	"time"
+
+	"github.com/belay-run/belay"
+)
+
+// Tombstone is what is left of a deleted session: that it was, and how its
+// streams ended. It has a place in the order of all facts, so that who folds
+// the log learns of the deletion exactly once.
+type Tombstone struct {
+	Session  belay.SessionID
+	Position Position
+	Time     time.Time
+	By       string // who wanted it
+	Facts    int64  // how many there were
+	Heads    []Head // of its streams that had facts, by name
+	Epoch    int64  // of its last owner; the epochs of a restored session go on from here
+	Restored bool   // the session may be written again
+}
+
+// Deleted is what a deletion did.
+type Deleted struct {
+	Tombstone
+	Contents int // that were removed with the session
+	Left     int // contents that only it named and that are left to collection
+}
+
+// Copy shares nothing with t.
+func (t *Tombstone) Copy() Tombstone {
+	c := *t
+	c.Heads = slices.Clone(t.Heads)
+	return c
+}
+
+// DocumentStart has the bytes with which content begins that may name other
+// content: a JSON object or list. Text, images and archives name nothing.
+var DocumentStart = []byte("{[")
+
+// MayDelete refuses what can't be deleted.
+func MayDelete(session belay.SessionID) error {
+	if session == "" || session == belay.SystemSession {
+		return belay.Errorf(belay.CodeBadState, "the runtime's own session can't be deleted").At(string(session))
+	}
+	return nil
+}
+
+// IsDeleted is the error for a session that was deleted.
+func IsDeleted(session belay.SessionID) error {
+	return belay.Errorf(belay.CodeDeleted, "the session was deleted").At(string(session)).
+		WithHint("belay sessions list --all")
+}
+
+// Named calls each with every digest in stored bytes, wherever "sha256:" and 64
+// digits stand: whatever the bytes are, content that they name isn't lost on
+// somebody who doesn't understand them.
+func Named(b []byte, each func(digest [32]byte)) {
+	const mark = "sha256:"
+	for {
+		i := bytes.Index(b, []byte(mark))
+		if i < 0 {
+			return
+		}
+		b = b[i+len(mark):]
+		var d [32]byte
+		if len(b) < 64 {
+			return
+		}
+		if _, err := hex.Decode(d[:], b[:64]); err == nil {
+			each(d)
+		}
+	}
+}
+
+// Named calls each with every digest in a row.
+func (r *Row) Named(each func(digest [32]byte)) {
+	Named(r.Data, each)
+	refs, err := readRefs(r.Refs)
+	if err != nil {
+		return // a damaged row is told by whoever reads it
+	}
+	for _, ref := range refs {
+		if raw, ok := RawDigest(ref.Digest); ok {
+			each(raw)
+		}
+	}
+}

@@ -1,0 +1,255 @@
+package sqlite
+
+import (
+	"context"
+
+	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/internal/store"
+)
+
+// DeleteSession removes a session in steps, each a transaction: first the
+// tombstone takes the place of its streams, so that nobody reads or writes them
+// any more; then the content goes that only they name, then their rows, a
+// portion at a time; last the tombstone says that nothing is left. After a
+// crash the same call goes on where the steps ended, and so does Compact.
+func (db *DB) DeleteSession(ctx context.Context, session belay.SessionID, by string) (store.Deleted, error) {
+	if err := store.MayDelete(session); err != nil {
+		return store.Deleted{}, err
+	}
+	b := &buryOp{session: session, by: by}
+	if err := db.do(ctx, b); err != nil {
+		return store.Deleted{}, err
+	}
+	out := store.Deleted{Tombstone: b.g.Copy()}
+	if len(b.g.pending) == 0 {
+		return out, nil
+	}
+	err := db.purge(ctx, &b.g, &out)
+	return out, err
+}
+
+// purge removes what a tombstone has pending.
+func (db *DB) purge(ctx context.Context, g *grave, out *store.Deleted) error {
+	theirs, err := db.namedByStreams(ctx, g.pending)
+	if err != nil {
+		return err
+	}
+	if out.Contents, out.Left, err = db.dropContents(ctx, theirs, false); err != nil {
+		return err
+	}
+	for p := (&purgeOp{g: g}); !p.done; {
+		if err := db.do(ctx, p); err != nil {
+			return err
+		}
+	}
+	// The log has the pages as they were: without it nothing of them is left.
+	return db.do(ctx, &truncateOp{})
+}
+
+// truncateOp makes the log empty after its transaction, if readers let it.
+type truncateOp struct{}
+
+func (*truncateOp) apply(*writer) (refused, broken error) { return nil, nil }
+func (*truncateOp) committed(w *writer)                   { w.truncate() }
+
+// buryOp puts a tombstone in the place of a session's streams.
+type buryOp struct {
+	session belay.SessionID
+	by      string
+	g       grave // the answer
+}
+
+func (b *buryOp) apply(w *writer) (refused, broken error) {
+	old, found, refused, broken := w.grave(b.session)
+	if refused != nil || broken != nil {
+		return refused, broken
+	}
+	if found && !old.Restored {
+		b.g = old
+		return nil, nil
+	}
+	var owner ownerRow
+	owned, broken := w.row("SELECT "+ownerColumns+" FROM owners WHERE key=?", []any{string(b.session)}, owner.into()...)
+	if broken != nil {
+		return nil, broken
+	}
+	if owner.live(w.now(), w.db.o.Alive) {
+		owner.o.Since = store.FromMicros(owner.since)
+		return &store.OwnedError{Session: b.session, Owner: owner.o}, nil
+	}
+	b.g = grave{Tombstone: store.Tombstone{Session: b.session, Time: store.FromMicros(store.Micros(w.now())), By: b.by,
+		Epoch: max(owner.o.Epoch, old.Epoch)}}
+	if refused, broken := b.heads(w); refused != nil || broken != nil {
+		return refused, broken
+	}
+	if len(b.g.pending) == 0 && !owned && !found {
+		return store.ErrNotFound, nil
+	}
+	return nil, b.write(w, owned, found)
+}
+
+// heads notes how the session's streams ended.
+func (b *buryOp) heads(w *writer) (refused, broken error) {
+	rows, err := w.conn.QueryContext(w.db.life, "SELECT "+streamColumns+", name FROM streams WHERE session=? ORDER BY name", string(b.session))
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	for rows.Next() {
+		var s streamRow
+		var hash []byte
+		var sum int64
+		if err := rows.Scan(&s.id, &s.session, &s.seq, &s.time, &hash, &s.runnable, &s.wake, &sum, &s.name); err != nil {
+			return nil, err
+		}
+		if refused := s.load(hash, sum); refused != nil {
+			return refused, nil
+		}
+		b.g.pending = append(b.g.pending, s.id)
+		if s.seq > 0 {
+			b.g.Facts += s.seq
+			b.g.Heads = append(b.g.Heads, store.Head{Stream: s.name, Session: s.session, Seq: s.seq, Hash: s.hash, Time: store.FromMicros(s.time)})
+		}
+	}
+	return nil, rows.Err()
+}
+
+func (b *buryOp) write(w *writer, owned, again bool) (err error) {
+	if b.g.Position, err = w.nextPosition(); err != nil {
+		return err
+	}
+	session := string(b.session)
+	if again {
+		if err := w.exec("DELETE FROM tombstones WHERE session=?", session); err != nil {
+			return err
+		}
+	}
+	for _, q := range []struct {
+		query string
+		args  []any
+	}{
+		{"INSERT INTO tombstones (" + graveColumns + ") VALUES (?,?,?,?,?,?,?,?,?,?)", b.g.values()},
+		{"DELETE FROM streams WHERE session=?", []any{session}},
+		{"DELETE FROM owners WHERE key=?", []any{session}},
+		{"DELETE FROM writers WHERE session=?", []any{session}},
+		{"DELETE FROM view_rows WHERE substr(key, -length(?))=?", []any{"/" + session, "/" + session}},
+	} {
+		if err := w.thoroughly(q.query, q.args...); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// nextPosition takes the next position without a fact.
+func (w *writer) nextPosition() (store.Position, error) {
+	var pos int64
+	found, err := w.row("UPDATE sqlite_sequence SET seq=seq+1 WHERE name='events' RETURNING seq", nil, &pos)
+	if err == nil && !found {
+		pos, err = 1, w.exec("INSERT INTO sqlite_sequence (name, seq) VALUES ('events', 1)")
+	}
+	return store.Position(pos), err
+}
+
+// thoroughly runs a statement that leaves nothing of what it deletes in the file.
+func (w *writer) thoroughly(query string, args ...any) error {
+	if err := w.exec(thoroughly); err != nil {
+		return err
+	}
+	err := w.exec(query, args...)
+	return cmpErr(err, w.exec(lightly))
+}
+
+// purgeRows is how many rows a transaction of a deletion removes: others wait
+// for their turn that long.
+const purgeRows = 500
+
+// purgeOp removes a portion of the rows of a tombstone's streams.
+type purgeOp struct {
+	g    *grave
+	done bool // nothing was left
+}
+
+func (p *purgeOp) apply(w *writer) (refused, broken error) {
+	now, found, refused, broken := w.grave(p.g.Session)
+	if refused != nil || broken != nil {
+		return refused, broken
+	}
+	if !found || now.Position != p.g.Position || len(now.pending) == 0 {
+		p.done = true // another process finished it
+		return nil, nil
+	}
+	if err := w.exec(thoroughly); err != nil {
+		return nil, err
+	}
+	left := int64(purgeRows)
+	for _, stream := range now.pending {
+		for _, query := range []string{
+			"DELETE FROM events WHERE pos IN (SELECT pos FROM events WHERE stream=? ORDER BY seq LIMIT ?)",
+			"DELETE FROM keys WHERE stream=?1 AND key IN (SELECT key FROM keys WHERE stream=?1 LIMIT ?2)",
+			"DELETE FROM inbox WHERE num IN (SELECT num FROM inbox WHERE stream=? LIMIT ?)",
+			"DELETE FROM states WHERE stream IN (SELECT stream FROM states WHERE stream=? LIMIT ?)",
+		} {
+			n, err := w.count(query, stream, left)
+			if err != nil {
+				return nil, err
+			}
+			w.grown += int(n) * 1024
+			if left -= n; left <= 0 {
+				return nil, w.exec(lightly)
+			}
+		}
+	}
+	now.pending = nil
+	p.done = true
+	return nil, cmpErr(w.exec("UPDATE tombstones SET pending=x'', sum=? WHERE pos=?", now.sum(), int64(now.Position)), w.exec(lightly))
+}
+
+// count runs a statement and tells how many rows it changed.
+func (w *writer) count(query string, args ...any) (int64, error) {
+	s, err := w.prepared(query)
+	if err != nil {
+		return 0, err
+	}
+	result, err := s.ExecContext(w.db.life, args...)
+	if err != nil {
+		return 0, err
+	}
+	return result.RowsAffected()
+}
+
+// finishDeletion removes what a crash left of a session.
+func (db *DB) finishDeletion(ctx context.Context, session belay.SessionID) error {
+	all, err := db.graves(ctx, "session=? AND pending<>x''", string(session))
+	for i := range all {
+		if err == nil {
+			err = db.purge(ctx, &all[i], new(store.Deleted))
+		}
+	}
+	return err
+}
+
+// lift notes that a deleted session was restored.
+func (w *writer) lift(session belay.SessionID) (refused, broken error) {
+	g, found, refused, broken := w.grave(session)
+	switch {
+	case refused != nil || broken != nil || !found || g.Restored:
+		return refused, broken
+	case len(g.pending) > 0:
+		return belay.Errorf(belay.CodeBusy, "the session is just being deleted").At(string(session)).WithHint("repeat the command"), nil
+	}
+	g.Restored = true
+	return nil, w.exec("UPDATE tombstones SET restored=1, sum=? WHERE pos=?", g.sum(), int64(g.Position))
+}
+
+// unfinished are the streams of deletions that go on or were cut short.
+func (db *DB) unfinished(ctx context.Context) (streams map[int64]bool, err error) {
+	streams = map[int64]bool{}
+	graves, err := db.graves(ctx, "pending<>x''")
+	for _, g := range graves {
+		for _, n := range g.pending {
+			streams[n] = true
+		}
+	}
+	return streams, err
+}
