@@ -23,6 +23,7 @@ type sessionsCmd struct {
 	Tag       tagCmd       `cmd:"" help:"Put tags on a session."`
 	Untag     untagCmd     `cmd:"" help:"Take tags off a session."`
 	Archive   archiveCmd   `cmd:"" help:"Leave sessions out of lists; nothing is removed."`
+	Delete    deleteCmd    `cmd:"" help:"Delete sessions with all their facts and content, for good."`
 	Unarchive unarchiveCmd `cmd:"" help:"Show archived sessions in lists again."`
 }
 

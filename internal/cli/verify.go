@@ -25,6 +25,7 @@ type verdict struct {
 	Problems    []sqlite.Problem `json:"problems,omitempty"`
 	More        int              `json:"more,omitempty"` // problems beyond those
 	Differences []sqlite.Problem `json:"differences,omitempty"`
+	Deleted     []sqlite.Problem `json:"deleted,omitempty"` // heads whose sessions were deleted
 	Warnings    []sqlite.Problem `json:"warnings,omitempty"`
 }
 
@@ -85,7 +86,7 @@ func verdictExit(r sqlite.Report) int {
 
 func (a *app) printVerdict(r sqlite.Report, compared bool) {
 	if a.JSON {
-		a.printJSON(verdict{r.OK(), r.Events, r.Streams, r.Blobs, r.Compared, r.Problems, r.More, r.Differences, r.Warnings})
+		a.printJSON(verdict{r.OK(), r.Events, r.Streams, r.Blobs, r.Compared, r.Problems, r.More, r.Differences, r.Deleted, r.Warnings})
 		return
 	}
 	list := func(what string, all []sqlite.Problem) {
@@ -98,6 +99,7 @@ func (a *app) printVerdict(r sqlite.Report, compared bool) {
 		fmt.Fprintf(a.Stdout, "and %s more\n", plural(r.More, "problem"))
 	}
 	list("different", r.Differences)
+	list("deleted", r.Deleted)
 	list("warning", r.Warnings)
 	if !r.OK() {
 		fmt.Fprintln(a.Stderr, "try: keep a copy of the store as it is; sessions before the damage can still be read")
@@ -106,6 +108,6 @@ func (a *app) printVerdict(r sqlite.Report, compared bool) {
 	fmt.Fprintf(a.Stdout, "whole: %s in %s, every hash follows from the one before; %s, all as they were kept\n",
 		plural(r.Events, "fact"), plural(r.Streams, "stream"), plural(r.Blobs, "content"))
 	if compared {
-		fmt.Fprintf(a.Stdout, "%s found again as they were: nothing was changed before them\n", plural(r.Compared, "head"))
+		fmt.Fprintf(a.Stdout, "%s found again as they were: nothing was changed before them\n", plural(r.Compared-len(r.Deleted), "head"))
 	}
 }

@@ -1,0 +1,112 @@
+package cli
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/internal/store"
+	"github.com/belay-run/belay/internal/view"
+)
+
+type deleteCmd struct {
+	ID  []string `arg:"" help:"The sessions, or the beginnings of their ids."`
+	Yes bool     `short:"y" help:"Don't ask."`
+}
+
+// deleted is what a deletion did, as JSON.
+type deleted struct {
+	Session  belay.SessionID `json:"session"`
+	Result   string          `json:"result"`
+	Time     time.Time       `json:"time"`
+	By       string          `json:"by"`
+	Facts    int64           `json:"facts"`
+	Contents int             `json:"contents"`
+	Left     int             `json:"left,omitempty"` // contents that are collected later
+}
+
+func (c *deleteCmd) run(ctx context.Context, a *app) (int, error) {
+	st, err := a.open(ctx, false)
+	if err != nil {
+		return 0, err
+	}
+	defer st.Close() //nolint:errcheck // what was deleted is durable
+	var all []view.Session
+	for _, name := range c.ID {
+		s, err := deletable(ctx, st, name)
+		if err != nil {
+			return 0, err
+		}
+		all = append(all, s)
+	}
+	if !c.Yes {
+		yes, err := a.confirmDelete(all)
+		if err != nil || !yes {
+			return belay.ExitCancelled, err
+		}
+	}
+	for _, s := range all {
+		d, err := st.DeleteSession(ctx, s.ID, a.principal())
+		if errors.Is(err, store.ErrNotFound) {
+			err = belay.Errorf(belay.CodeNotFound, "no session %s in this store", s.ID).WithHint("belay sessions list --all")
+		}
+		if err != nil {
+			return 0, err
+		}
+		a.printDeleted(d)
+	}
+	return belay.ExitOK, view.Catchup(ctx, st)
+}
+
+// deletable finds a session, also one whose deletion was cut short: that is in
+// no list any more.
+func deletable(ctx context.Context, st store.Store, name string) (view.Session, error) {
+	s, err := findSession(ctx, st, name)
+	if err == nil || belay.CodeOf(err) != belay.CodeNotFound {
+		return s, err
+	}
+	gone, terr := st.Tombstones(ctx, 0)
+	if terr != nil {
+		return s, terr
+	}
+	for _, t := range gone {
+		if string(t.Session) == name {
+			return view.Session{ID: t.Session}, nil
+		}
+	}
+	return s, err
+}
+
+// confirmDelete asks the person at the terminal; without one it is an error.
+func (a *app) confirmDelete(all []view.Session) (bool, error) {
+	if !a.interactive() {
+		return false, belay.Errorf(belay.CodeUsage, "nobody is here to be asked whether to delete %s", plural(len(all), "session")).
+			WithHint("belay sessions delete --yes %s", all[0].ID)
+	}
+	for _, s := range all {
+		fmt.Fprintf(a.Stderr, "%s  %s  %s\n", s.ID, plural(s.Counts.Events, "fact"), short(s.Title, 60))
+	}
+	fmt.Fprintf(a.Stderr, "delete %s for good? [y]es, [n]o: ", plural(len(all), "session"))
+	in := bufio.NewScanner(a.Stdin)
+	if !in.Scan() {
+		fmt.Fprintln(a.Stderr)
+		return false, in.Err()
+	}
+	word := strings.ToLower(strings.TrimSpace(in.Text()))
+	return word == "y" || word == "yes", nil
+}
+
+func (a *app) printDeleted(d store.Deleted) {
+	if a.JSON {
+		a.printJSON(deleted{d.Session, "deleted", d.Time, d.By, d.Facts, d.Contents, d.Left})
+		return
+	}
+	fmt.Fprintf(a.Stdout, "deleted %s: %s, %s\n", d.Session, plural(int(d.Facts), "fact"), plural(d.Contents, "content"))
+	if d.Left > 0 {
+		fmt.Fprintf(a.Stderr, "%s may be about to be named by what runs now; belay store compact removes it a day from now\n", plural(d.Left, "content"))
+	}
+}
