@@ -50,6 +50,7 @@ const (
 	PrefixEvent    = "evt"
 	PrefixOutput   = "out"
 	PrefixCommand  = "cmd"
+	PrefixArtifact = "art"
 )
 
 // SystemSession holds the facts that belong to no other session.

@@ -57,6 +57,7 @@ var layers = map[string]layer{
 	"internal/tool/tooltest":   {own: []string{".", "event", "internal/tool"}, modules: []string{"github.com/google/jsonschema-go/jsonschema", "github.com/santhosh-tekuri/jsonschema/v6"}, moves: true},
 	"internal/tool/file":       {own: []string{".", "event", "internal/tool"}, modules: []string{"github.com/aymanbagabas/go-udiff", "golang.org/x/sys/unix"}},
 	"internal/tool/shell":      {own: []string{".", "event", "internal/tool", "internal/tool/file", "internal/process", "internal/secret"}},
+	"internal/tool/artifact":   {own: []string{".", "event", "internal/tool", "internal/tool/file"}},
 	"internal/tool/plan":       {own: []string{".", "event", "internal/canon", "internal/tool"}},
 	"internal/process":         {own: []string{"."}, modules: []string{"golang.org/x/sys/unix"}, moves: true},
 	"internal/secret":          {own: []string{"."}},

@@ -12,6 +12,12 @@ const (
 	AtMostOnce  EffectClass = "at_most_once" // never run it again without a decision
 )
 
+// Published is the newest version of an artifact that a thread published.
+type Published struct {
+	Version int    `json:"version"`
+	Digest  Digest `json:"digest"`
+}
+
 // Access is how a call touches a resource.
 type Access string
 

@@ -1,24 +1,48 @@
 package event
 
-import "github.com/belay-run/belay"
+import (
+	"fmt"
+	"strings"
+
+	"github.com/belay-run/belay"
+)
 
 // ArtifactChanged says that something with content changed: a file, a memory,
-// a definition.
+// a definition, the plan of a thread, a published artifact.
 type ArtifactChanged struct {
 	fact
-	Kind    string       `json:"kind"` // file, memory, rules, flow, agent, playbook, schedule
+	Kind    string       `json:"kind"` // file, memory, rules, flow, agent, playbook, schedule, plan, artifact
 	Path    string       `json:"path,omitempty"`
-	Op      string       `json:"op,omitempty"`     // file: created, changed, removed; memory: stored, updated, forgotten, quarantined, confirmed; definition: defined, edited
+	Op      string       `json:"op,omitempty"`     // file: created, changed, removed; memory: stored, updated, forgotten, quarantined, confirmed; definition: defined, edited; plan: changed; artifact: published
 	Before  *belay.Ref   `json:"before,omitempty"` // kept content
 	After   *belay.Ref   `json:"after,omitempty"`
 	Kept    bool         `json:"kept,omitempty"`    // the content before can be restored
-	Name    string       `json:"name,omitempty"`    // of a memory or a definition
-	Version string       `json:"version,omitempty"` // of a definition
+	Name    string       `json:"name,omitempty"`    // of a memory, a definition or an artifact
+	Version string       `json:"version,omitempty"` // of a definition; of an artifact a number from 1
 	Digest  belay.Digest `json:"digest,omitempty"`  // of a definition, or of a memory
 	Scope   string       `json:"scope,omitempty"`   // of a memory: session, workspace, user
 	Origin  string       `json:"origin,omitempty"`  // where a memory comes from
 	Note    string       `json:"note,omitempty"`
+	Plan    []PlanItem   `json:"plan,omitempty"` // the whole plan from now on
 }
+
+// PlanItem is one thing to do.
+type PlanItem struct {
+	ID     string `json:"id"`
+	Text   string `json:"text"`
+	Status string `json:"status"` // pending, in_progress, completed, cancelled
+}
+
+// Statuses of a plan's item.
+const (
+	PlanPending    = "pending"
+	PlanInProgress = "in_progress"
+	PlanCompleted  = "completed"
+	PlanCancelled  = "cancelled"
+)
+
+// Open tells whether something is left to do about the item.
+func (i PlanItem) Open() bool { return i.Status == PlanPending || i.Status == PlanInProgress }
 
 // EvidenceChanged says that proof was exported, or why there is none.
 type EvidenceChanged struct {
@@ -27,4 +51,22 @@ type EvidenceChanged struct {
 	Status string     `json:"status"` // exported, not_applicable, unsupported, missing_correlation
 	Pack   *belay.Ref `json:"pack,omitempty"`
 	Gaps   []string   `json:"gaps,omitempty"` // what applies and is not in it
+}
+
+// PlanText is a plan as people and models read it, an item a line.
+func PlanText(items []PlanItem) string {
+	var b strings.Builder
+	done := 0
+	for _, i := range items {
+		mark := map[string]string{PlanInProgress: ">", PlanCompleted: "x", PlanCancelled: "-"}[i.Status]
+		if mark == "" {
+			mark = " "
+		}
+		if !i.Open() {
+			done++
+		}
+		fmt.Fprintf(&b, "[%s] %s. %s\n", mark, i.ID, i.Text)
+	}
+	fmt.Fprintf(&b, "%d of %d done", done, len(items))
+	return b.String()
 }

@@ -47,6 +47,8 @@ var namings = []Naming{
 	{"playbook defined or edited", "artifact.changed", "`kind: playbook`, `version`, `digest`"},
 	{"schedule defined or edited", "artifact.changed", "`kind: schedule`, `version`, `digest`"},
 	{"rule file defined or edited", "artifact.changed", "`kind: rules`, `version`, `digest`; followed by policy.changed"},
+	{"plan of a thread changed", "artifact.changed", "`kind: plan`, `op: changed`; `plan` is the whole list from then on"},
+	{"artifact published", "artifact.changed", "`kind: artifact`, `op: published`, `artifactId`, `name`, `version`, `after`"},
 	{"rules took effect", "policy.changed", "`kind: rules`, `op: loaded`, `digest`"},
 
 	{"flow run begins", "task.created", "`kind: flow`, with a thread of its own"},

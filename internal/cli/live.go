@@ -146,6 +146,10 @@ func (l *live) fact(ev event.Envelope) {
 			s += "; " + short(p.Problem.Hint, 200)
 		}
 		l.println(s + again(p.RetryAt, ev.Time))
+	case event.ArtifactChanged:
+		if p.Kind == "plan" {
+			l.println("  plan: " + planLine(p.Plan))
+		}
 	case event.ActionResolved:
 		l.println("  answered with " + line(p.Decision) + " by " + line(p.By))
 	case event.RunStatus:

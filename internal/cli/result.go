@@ -9,6 +9,7 @@ import (
 
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/event"
+	"github.com/belay-run/belay/internal/view"
 )
 
 // result is the last line of a run in JSON.
@@ -26,6 +27,7 @@ type result struct {
 	Reason    string           `json:"reason,omitempty"`
 	Changed   []changedFile    `json:"changed,omitempty"`
 	Cost      *cost            `json:"cost,omitempty"`
+	Published []view.Artifact  `json:"published,omitempty"` // belay sessions artifacts prints them
 	Stats     *event.TurnStats `json:"stats,omitempty"`
 	Waits     []belay.ActionID `json:"waits,omitempty"` // for these answers
 	Resume    string           `json:"resume,omitempty"`
@@ -63,7 +65,7 @@ func (w *work) conclude(ctx context.Context, err error) (int, error) {
 // over prints the end of a turn.
 func (w *work) over(ctx context.Context, r result, e ending) (int, error) {
 	r.Outcome, r.Exit, r.Code, r.Reason, r.NextSteps = e.outcome, e.outcome.ExitCode(), e.code, e.reason, e.next
-	r.Artifacts, r.Stats = e.artifacts, &e.stats
+	r.Artifacts, r.Published, r.Stats = e.artifacts, e.published, &e.stats
 	r.Changed = w.counted(ctx, e.files)
 	r.Cost = costOf(e.stats.Usage)
 	r.Summary = w.whole(ctx, e.summary, "summary")
@@ -83,6 +85,9 @@ func (w *work) over(ctx context.Context, r result, e ending) (int, error) {
 	fmt.Fprintln(w.a.Stderr, numbers(e, r))
 	if r.Summary != "" {
 		fmt.Fprintln(w.a.Stdout, text(r.Summary))
+	}
+	for _, p := range r.Published {
+		fmt.Fprintf(w.a.Stderr, "published %s, version %s: belay sessions artifacts %s %s%s\n", line(p.Name), line(p.Version), w.session, line(quoted(p.Name)), w.a.storeFlag())
 	}
 	if r.NextSteps != "" {
 		fmt.Fprintln(w.a.Stdout, "next: "+text(r.NextSteps))

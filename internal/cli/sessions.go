@@ -18,6 +18,7 @@ type sessionsCmd struct {
 	List      listCmd      `cmd:"" default:"withargs" help:"List the sessions of this workspace."`
 	Show      showCmd      `cmd:"" help:"Show one session."`
 	Resume    resumeCmd    `cmd:"" help:"Go on with a session: its unfinished turn, or another attempt."`
+	Artifacts artifactsCmd `cmd:"" help:"List what a session published, or print one of them."`
 	Interrupt interruptCmd `cmd:"" help:"End the running turn; its partial text is kept."`
 	Rename    renameCmd    `cmd:"" help:"Give a session another title."`
 	Tag       tagCmd       `cmd:"" help:"Put tags on a session."`
@@ -217,6 +218,14 @@ func (a *app) show(s view.Session, owner *store.Owner) {
 		s.Active.String(), count(s.Usage.Input), count(s.Usage.Output))
 	for _, f := range s.Files {
 		row("file", "%s %s", f.Op, f.Path)
+	}
+	for _, f := range s.Artifacts {
+		row("artifact", "%s version %s, %d bytes, %s", f.Name, f.Version, f.Content.Size, f.Content.Media)
+	}
+	for _, th := range s.Threads {
+		for item := range strings.Lines(planText(th.Plan)) {
+			row("plan", "%s", item)
+		}
 	}
 	if owner != nil {
 		row("driven by", "process %d on %s, since %s", owner.PID, owner.Host, ago(a.Now().Sub(owner.Since)))

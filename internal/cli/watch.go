@@ -3,12 +3,14 @@ package cli
 import (
 	"bufio"
 	"context"
+	"slices"
 	"sync"
 	"time"
 
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/event"
 	"github.com/belay-run/belay/internal/engine"
+	"github.com/belay-run/belay/internal/view"
 )
 
 // watch follows the log of one session and shows it. Its goroutine is the only
@@ -44,6 +46,7 @@ type ending struct {
 	artifacts []string
 	stats     event.TurnStats
 	files     []changedFile
+	published []view.Artifact
 }
 
 func newWatch(a *app, w *work) *watch {
@@ -166,6 +169,9 @@ func (e *ending) fold(ev event.Envelope) {
 	case event.ArtifactChanged:
 		if p.Kind == "file" {
 			e.note(p)
+		}
+		if a, ok := view.ArtifactOf(ev); ok {
+			e.published = append(slices.DeleteFunc(e.published, func(o view.Artifact) bool { return o.Name == a.Name }), a)
 		}
 	case event.TurnCompleted:
 		e.over, e.outcome, e.summary, e.next, e.output, e.artifacts, e.stats = true, belay.Completed, p.Summary, p.NextSteps, p.Output, p.Artifacts, p.Stats

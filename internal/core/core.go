@@ -92,8 +92,9 @@ type RunTool struct {
 	Name    string
 	Args    []byte // canonical JSON, or nil when ArgsRef is set
 	ArgsRef *belay.Ref
-	Expect  map[string]string // path → digest the thread last saw
-	Recover bool              // find out what the attempt before did, don't just run
+	Expect  map[string]string          // path → digest the thread last saw
+	Known   map[string]belay.Published // artifacts by name, for tools that publish
+	Recover bool                       // find out what the attempt before did, don't just run
 	Rules   belay.Ref
 }
 

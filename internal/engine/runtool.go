@@ -87,7 +87,8 @@ func (v *drive) newCall(ctx context.Context, eff core.RunTool) (tool.Call, error
 	if err != nil {
 		return tool.Call{}, &tool.Error{Problem: event.Problem{Class: tool.NotFound, Code: "WORKSPACE_GONE", Message: "the workspace can't be opened: " + err.Error()}}
 	}
-	return tool.Call{ID: eff.IDs.Call, Attempt: eff.Attempt, Args: args, Dir: rules.Workspace, Root: root, Expect: eff.Expect, Sink: &sink{v: v, ctx: ctx, ids: eff.IDs, attempt: eff.Attempt}}, nil
+	return tool.Call{ID: eff.IDs.Call, Attempt: eff.Attempt, Args: args, Dir: rules.Workspace, Root: root,
+		Expect: eff.Expect, Published: eff.Known, Sink: &sink{v: v, ctx: ctx, ids: eff.IDs, attempt: eff.Attempt}}, nil
 }
 
 // result is the fact of a call that ended well: what the model is shown, and
@@ -174,10 +175,14 @@ var _ tool.Sink = (*sink)(nil)
 
 func (s *sink) fact(p event.Payload) core.Fact {
 	ids := s.ids
-	switch p.(type) {
+	switch p := p.(type) {
 	case event.ProcessStarted:
 		s.procs++
 		ids.Process = s.process()
+	case event.ArtifactChanged:
+		if p.Kind == "artifact" {
+			ids.Artifact = belay.DeriveID(belay.PrefixArtifact, belay.StreamID(string(ids.Thread)+"/"+p.Name), 0, 0)
+		}
 	case event.ProcessOutput, event.ProcessInput, event.ProcessCompleted, event.ProcessFailed, event.ProcessTerminated:
 		ids.Process = s.process()
 	}

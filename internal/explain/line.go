@@ -226,7 +226,10 @@ func saysTool(p event.Payload) (string, bool) {
 	case event.ToolFailed:
 		return join(", ", p.Name, fmt.Sprintf("attempt %d", p.Attempt), problem(p.Problem), again(p.RetryAt)), true
 	case event.ArtifactChanged:
-		return join(" ", p.Kind, p.Op, p.Path, p.Name), true
+		if p.Kind == "plan" {
+			return "plan: " + cut(strings.ReplaceAll(event.PlanText(p.Plan), "\n", "; "), 400), true
+		}
+		return join(" ", p.Kind, p.Op, p.Path, p.Name, when(p.Version, "version %s")), true
 	case event.OutputTruncated:
 		return fmt.Sprintf("%d of %d bytes shown", p.Shown, p.Bytes), true
 	}

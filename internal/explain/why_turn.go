@@ -29,9 +29,25 @@ func (s *story) whyTurn(t *turn) Answer {
 	default:
 		s.whyUnfinished(&a, t)
 	}
+	if e := t.plan(); e != nil {
+		a.say("Its %s.", says(*e))
+		a.stands(e)
+	}
 	a.stands(t.ended)
 	a.cost(t)
 	return a
+}
+
+// plan is the fact that set the turn's plan last, or nil.
+func (t *turn) plan() (last *event.Envelope) {
+	for _, c := range t.calls() {
+		for _, e := range c.did {
+			if p, ok := e.Data.(event.ArtifactChanged); ok && p.Kind == "plan" && (last == nil || e.Seq > last.Seq) {
+				last = e
+			}
+		}
+	}
+	return last
 }
 
 func (s *story) whyCompleted(a *Answer, t *turn, p event.TurnCompleted) {

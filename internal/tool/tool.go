@@ -28,7 +28,10 @@ type Call struct {
 	// Expect maps paths to the digest this thread last saw, or "absent". A path
 	// that isn't in it was never read by the thread.
 	Expect map[string]string
-	Sink   Sink
+	// Published is what this thread has published so far, by name. Only tools
+	// with CapPublish get it.
+	Published map[string]Published
+	Sink      Sink
 }
 
 // Sink takes what a call produces while it runs.
@@ -84,6 +87,13 @@ const CapProcess = "process"
 
 // CapNetwork marks tools that wait for others on the network.
 const CapNetwork = "network"
+
+// CapPublish marks tools that publish artifacts: they are told what was
+// published before.
+const CapPublish = "publish"
+
+// Published is the newest version of an artifact.
+type Published = belay.Published
 
 // Failure classes. Source: DESIGN, Tools.
 const (

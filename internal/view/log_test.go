@@ -151,6 +151,8 @@ func story() []fact {
 		{thread, turn, event.RunStatus{Status: "running", Phase: "takeover", Epoch: 2}, time.Hour},
 		{thread, call, event.ToolStarted{Name: "exec", Attempt: 2}, 0},
 		{thread, call, event.ArtifactChanged{Kind: "file", Path: "a.go", Op: "created", Kept: true}, time.Second},
+		{thread, call, event.ArtifactChanged{Kind: "plan", Op: "changed", Plan: []event.PlanItem{{ID: "1", Text: "fix", Status: "in_progress"}}}, 0},
+		{thread, call, event.ArtifactChanged{Kind: "artifact", Op: "published", Name: "r.md", Version: "1", After: &belay.Ref{Digest: "sha256:r", Size: 3}}, 0},
 		{thread, call, event.ToolResult{Name: "exec", Attempt: 2, Output: say("ok")}, time.Second},
 		{thread, turn, event.TurnCompleted{Summary: say("fixed"), Stats: event.TurnStats{Steps: 1, Calls: 1}}, 0},
 		{task, run, event.TaskAttemptCompleted{Summary: say("fixed")}, 0},

@@ -17,6 +17,7 @@ import (
 // Bounds of a row: what is older is dropped and only counted.
 const (
 	maxFiles   = 200
+	maxPublic  = 100
 	maxTasks   = 50
 	maxThreads = 100 // an unfinished one is never dropped
 	maxPreview = 240 // bytes of a prompt, a reason, an objective
@@ -42,6 +43,8 @@ type Session struct {
 	Tasks   []Task   `json:"tasks,omitempty"`   // newest last
 	Actions []Action `json:"actions,omitempty"` // open ones, oldest first
 	Files   []File   `json:"files,omitempty"`   // changed ones, changed last is last
+
+	Artifacts []Artifact `json:"artifacts,omitempty"` // the newest version of each, published last is last
 
 	Counts   Counts         `json:"counts"`
 	Usage    belay.Usage    `json:"usage,omitzero"`
@@ -92,6 +95,8 @@ type Thread struct {
 	Queue  []Turn         `json:"queue,omitempty"`  // accepted turns behind it
 	Flying []string       `json:"flying,omitempty"` // requests and calls that are out
 	Last   time.Time      `json:"last,omitzero"`    // of the thread's newest fact
+
+	Plan []event.PlanItem `json:"plan,omitempty"`
 }
 
 // Task is an objective and how far it is.
@@ -125,6 +130,25 @@ type File struct {
 	Op   string    `json:"op"` // created, changed, removed
 	At   time.Time `json:"at,omitzero"`
 	Kept bool      `json:"kept,omitempty"` // every content before a change can be restored
+}
+
+// Artifact is something that the session handed over.
+type Artifact struct {
+	Name    string         `json:"name"`
+	Version string         `json:"version"`
+	Content belay.Ref      `json:"content"`
+	Note    string         `json:"note,omitempty"`
+	At      time.Time      `json:"at,omitzero"`
+	Thread  belay.ThreadID `json:"thread,omitempty"`
+}
+
+// ArtifactOf reads a fact that publishes; false for any other.
+func ArtifactOf(e event.Envelope) (Artifact, bool) {
+	p, ok := e.Data.(event.ArtifactChanged)
+	if !ok || p.Kind != "artifact" || p.After == nil {
+		return Artifact{}, false
+	}
+	return Artifact{Name: p.Name, Version: p.Version, Content: *p.After, Note: p.Note, At: e.Time, Thread: e.IDs.Thread}, true
 }
 
 // Turn is the turn to speak of: one that waits for a person before one that
@@ -196,6 +220,10 @@ func Apply(row *Session, rec store.Record) {
 		if p.Kind == "file" && p.Path != "" {
 			row.changed(File{Path: p.Path, Op: p.Op, At: e.Time, Kept: p.Kept})
 		}
+	}
+	if a, ok := ArtifactOf(e); ok {
+		row.Artifacts = slices.DeleteFunc(row.Artifacts, func(o Artifact) bool { return o.Name == a.Name && o.Thread == a.Thread })
+		row.Artifacts = newest(append(row.Artifacts, a), maxPublic)
 	}
 	row.applyTask(e)
 	row.applyThread(e)

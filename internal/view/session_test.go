@@ -57,7 +57,11 @@ func TestTheRowFollowsTheStory(t *testing.T) {
 			return len(s.Threads[0].Flying) == 0 && time.Duration(s.Active) == 5*time.Second // neither the person's hour nor the crash's
 		}},
 		{"artifact.changed", view.Running, func(s view.Session) bool { return s.Files[0] == view.File{"a.go", "created", s.Updated, true} }},
-		{"tool.result", view.Running, func(s view.Session) bool { return s.Counts.Calls == 1 && time.Duration(s.Active) == 7*time.Second }},
+		{"tool.result", view.Running, func(s view.Session) bool {
+			p, pub := s.Threads[0].Plan, s.Artifacts
+			return s.Counts.Calls == 1 && time.Duration(s.Active) == 7*time.Second && len(p) == 1 && p[0].Text == "fix" &&
+				len(pub) == 1 && pub[0].Name == "r.md" && pub[0].Version == "1" && pub[0].Content.Size == 3 && len(s.Files) == 1
+		}},
 		{"turn.completed", view.Ended, func(s view.Session) bool {
 			return s.Turn().Outcome == belay.Completed && s.Turn().Summary == "fixed" && time.Duration(s.Turn().Active) == 7*time.Second
 		}},

@@ -30,6 +30,10 @@ func (s *Session) applyThread(e event.Envelope) {
 		s.ask(th, e, p)
 	case event.ActionResolved:
 		s.answer(th, e.IDs.Action)
+	case event.ArtifactChanged:
+		if p.Kind == "plan" {
+			th.Plan = p.Plan
+		}
 	case event.RunStatus:
 		if p.Phase == "takeover" {
 			th.Flying = nil

@@ -26,6 +26,8 @@ func (d *Decider) Apply(e event.Envelope) {
 				s.Turn.forgetDenials()
 			}
 		}
+	case event.ArtifactChanged:
+		s.applyArtifact(p)
 	case event.TurnSubmitted:
 		s.Queue = append(s.Queue, Queued{Turn: e.IDs.Turn, Kind: p.Kind, Task: e.IDs.Task, Run: e.IDs.Run, Rules: p.Rules})
 		s.Known = keep(append(s.Known, Known{e.IDs.Turn, e.IDs.Run}), maxKnown)
@@ -59,6 +61,7 @@ func (s *State) begin(e event.Envelope, p event.TurnStarted) {
 	q := s.Queue[i]
 	q.Rules = p.Rules
 	s.Queue = slices.Delete(s.Queue, i, i+1)
+	s.recall()
 	s.Turn = &Turn{Queued: q, Begun: true, Completion: p.Completion, Limits: p.Limits}
 }
 
@@ -70,6 +73,9 @@ func (s *State) applyTurn(e event.Envelope) {
 	case event.RunStatus:
 		s.applyStatus(p)
 	case event.ModelRequested:
+		if t.Step == nil || t.Step.ID != e.IDs.Step {
+			s.Recall = false
+		}
 		t.request(e, p)
 	case event.ModelCompleted:
 		t.answered(p)
@@ -131,6 +137,9 @@ func (s *State) applyStatus(p event.RunStatus) {
 	t := s.Turn
 	if p.Status == "cancelling" {
 		t.Stop = &Stop{By: p.By, Reason: p.Reason}
+	}
+	if p.Phase == "takeover" {
+		s.recall()
 	}
 	if p.Phase != "takeover" || t.Step == nil {
 		return

@@ -65,7 +65,7 @@ func (s *State) ask(r *Rules, rd *core.Ready, kind string) {
 	}
 	rd.Decided = append(rd.Decided, core.Fact{IDs: ids, Data: event.ModelRequested{
 		Attempt: 1, Kind: kind, Limit: limit, Provider: r.Settings.Provider, Model: r.Settings.Model,
-		From: 1, To: s.Seq + int64(len(rd.Decided)), Note: s.note(r, kind),
+		From: 1, To: s.Seq + int64(len(rd.Decided)), Note: joinNotes(s.planNote(), s.note(r, kind)),
 	}})
 }
 

@@ -87,6 +87,12 @@ func testTools() []belay.ToolSpec {
 	}
 }
 
+// moreTools are those that only some scenarios have.
+var moreTools = map[string]belay.ToolSpec{
+	"todo":    {Name: "todo", Effect: belay.Idempotent, ReadOnly: true, Exclusive: true},
+	"publish": {Name: "publish", Effect: belay.Idempotent, ReadOnly: true, PathArg: "path", Access: belay.Read, Capabilities: []string{"publish"}},
+}
+
 func play(t *testing.T, script string) string {
 	w := newWorld(t)
 	sc := bufio.NewScanner(strings.NewReader(script))
@@ -136,6 +142,8 @@ func (w *world) do(line string) {
 		w.fail(rest)
 	case "result", "error", "retry":
 		w.tool(verb, rest)
+	case "plan", "publish":
+		w.artifact(verb, rest)
 	case "steps":
 		w.steps()
 		return
@@ -197,6 +205,8 @@ func (w *world) setRule(kv string) {
 		s.Limits.Steps = n
 	case "calls":
 		s.Limits.Calls = n
+	case "add":
+		w.rules.Tools = append(slices.Clone(w.rules.Tools), moreTools[v])
 	case "drop":
 		w.rules.Tools = slices.DeleteFunc(slices.Clone(w.rules.Tools), func(t belay.ToolSpec) bool { return t.Name == v })
 	case "time":
@@ -313,6 +323,22 @@ func (w *world) tool(verb, rest string) {
 	w.add([]core.Fact{{IDs: w.d.s.callIDs(c), Data: p}}, nil)
 }
 
+// artifact is what the first call of the step leaves: "plan ID:STATUS:TEXT …",
+// "publish NAME VERSION DIGEST".
+func (w *world) artifact(verb, rest string) {
+	p := event.ArtifactChanged{Kind: "plan", Op: "changed"}
+	f := strings.Fields(rest)
+	if verb == "publish" {
+		p = event.ArtifactChanged{Kind: "artifact", Op: "published", Name: f[0], Version: f[1], After: &belay.Ref{Digest: belay.Digest(f[2]), Size: 1}}
+		f = nil
+	}
+	for _, item := range f {
+		parts := strings.SplitN(item, ":", 3)
+		p.Plan = append(p.Plan, event.PlanItem{ID: parts[0], Status: parts[1], Text: parts[2]})
+	}
+	w.add([]core.Fact{{IDs: w.d.s.callIDs(&w.d.s.Turn.Step.Calls[0]), Data: p}}, nil)
+}
+
 // reload replaces the decider by one that folded the log, and by one that
 // loaded a saved state: both must be where this one is.
 func (w *world) reload() {
@@ -375,6 +401,9 @@ func (w *world) settle() {
 			if e, ok := e.(core.RunTool); ok {
 				for path, digest := range e.Expect {
 					expect = " if " + path + " is " + digest
+				}
+				for name, p := range e.Known {
+					expect += fmt.Sprintf(" knowing %s version %d", name, p.Version)
 				}
 			}
 			fmt.Fprintf(&w.out, "  want %s%s\n", w.short(e.Key()), expect)

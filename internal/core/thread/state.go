@@ -47,6 +47,10 @@ type State struct {
 	Answers  []Answer       `json:"answers,omitempty"`
 	LostKeys []string       `json:"lostKeys,omitempty"` // calls whose outcome nobody knows
 	Pace     []Paced        `json:"pace,omitempty"`     // of the tools, the latest last
+
+	Plan      []event.PlanItem           `json:"plan,omitempty"`
+	Recall    bool                       `json:"recall,omitempty"` // the next step is reminded of the plan
+	Published map[string]belay.Published `json:"published,omitempty"`
 }
 
 // Queued is a turn that was accepted and hasn't begun.

@@ -3,6 +3,7 @@
 package file
 
 import (
+	"context"
 	"errors"
 	"io"
 	"io/fs"
@@ -60,20 +61,33 @@ func (p *place) writable() error {
 }
 
 // content is the whole file.
-func (p *place) content() ([]byte, error) {
+func (p *place) content() ([]byte, error) { return p.upTo(maxContent, "changed") }
+
+// upTo is the whole file if it isn't larger than most.
+func (p *place) upTo(most int64, done string) ([]byte, error) {
 	f, err := p.file()
 	if err != nil {
 		return nil, err
 	}
 	defer f.Close()
-	b, err := io.ReadAll(io.LimitReader(f, maxContent+1))
+	b, err := io.ReadAll(io.LimitReader(f, most+1))
 	if err != nil {
 		return nil, err
 	}
-	if len(b) > maxContent {
-		return nil, tool.Failf(tool.Denied, CodeTooLarge, "%s has %s; files over %s can't be changed", show(p.name), size(p.info.Size()), size(maxContent))
+	if int64(len(b)) > most {
+		return nil, tool.Failf(tool.Denied, CodeTooLarge, "%s has %s; files over %s can't be %s", show(p.name), size(p.info.Size()), size(most), done)
 	}
 	return b, nil
+}
+
+// Content is a file of the workspace, for other tools that take one: opened as
+// the tools of this package open files, and at most so many bytes long.
+func Content(ctx context.Context, root *os.Root, name string, most int64) (content []byte, err error) {
+	err = at(ctx, root, name, func(p *place) error {
+		content, err = p.upTo(most, "taken")
+		return err
+	})
+	return content, err
 }
 
 // expected is the digest that the thread last saw.

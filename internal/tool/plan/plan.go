@@ -1,6 +1,7 @@
-// Package plan holds the tools by which an agent steers its own turn: ending it
-// and asking a person. They do nothing themselves: the turn's decider answers
-// them, and takes from here what a valid call is.
+// Package plan holds the tools by which an agent steers its own turn: ending it,
+// asking a person and keeping a plan. Ending and asking do nothing themselves:
+// the turn's decider answers them, and takes from here what a valid call is. The
+// plan is a fact, so it outlives a crash.
 package plan
 
 import (
@@ -28,7 +29,7 @@ var (
 )
 
 // Tools lists the tools of this package.
-func Tools() []tool.Tool { return []tool.Tool{CompleteTool(), AskTool()} }
+func Tools() []tool.Tool { return []tool.Tool{CompleteTool(), AskTool(), TodoTool()} }
 
 // CompleteTool ends a turn well.
 func CompleteTool() tool.Tool {

@@ -74,7 +74,7 @@ func TestAsk(t *testing.T) {
 }
 
 func TestSpecsAreAnsweredByTheTurn(t *testing.T) {
-	for i, want := range []string{plan.HandledComplete, plan.HandledAsk} {
+	for i, want := range []string{plan.HandledComplete, plan.HandledAsk, ""} {
 		if got := plan.Tools()[i].Spec().Handled; got != want {
 			t.Errorf("got %q, want %q", got, want)
 		}

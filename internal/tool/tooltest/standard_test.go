@@ -3,9 +3,11 @@
 package tooltest_test
 
 import (
+	"slices"
 	"testing"
 
 	"github.com/belay-run/belay/internal/tool"
+	"github.com/belay-run/belay/internal/tool/artifact"
 	"github.com/belay-run/belay/internal/tool/file"
 	"github.com/belay-run/belay/internal/tool/plan"
 	"github.com/belay-run/belay/internal/tool/shell"
@@ -13,7 +15,7 @@ import (
 )
 
 func standard() []tool.Tool {
-	return append(append(file.Tools(), shell.Tools(shell.Config{})...), plan.Tools()...)
+	return slices.Concat(file.Tools(), shell.Tools(shell.Config{}), artifact.Tools(), plan.Tools())
 }
 
 func TestStandardToolsKeepTheLaws(t *testing.T) {
@@ -25,6 +27,9 @@ func TestStandardToolsKeepTheLaws(t *testing.T) {
 		"exec":          `{"command":"echo > made; sleep 60"}`,
 		"complete_task": `{"summary":"done","output":{"a":1}}`,
 		"ask_user":      `{"question":"which?"}`,
+		"todo":          `{"items":[{"text":"one"}]}`,
+
+		"artifact_publish": `{"path":"a.txt"}`,
 	}
 	var cases []tooltest.Case
 	for _, tl := range standard() {

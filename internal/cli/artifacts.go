@@ -1,0 +1,137 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"text/tabwriter"
+
+	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/internal/store"
+	"github.com/belay-run/belay/internal/view"
+)
+
+type artifactsCmd struct {
+	ID   string `arg:"" help:"The session, or the beginning of its id."`
+	Name string `arg:"" optional:"" help:"Print this one: NAME, or NAME@VERSION. Without it all are listed."`
+	Out  string `short:"o" placeholder:"FILE" help:"Write it to a file that doesn't exist yet."`
+}
+
+func (c *artifactsCmd) run(ctx context.Context, a *app) (int, error) {
+	if c.Out != "" && c.Name == "" {
+		return 0, belay.Errorf(belay.CodeUsage, "it takes one artifact").At("--out").WithHint("belay sessions artifacts %s NAME --out FILE", c.ID)
+	}
+	st, err := a.open(ctx, false)
+	if err != nil {
+		return 0, err
+	}
+	defer st.Close()
+	if err := view.Catchup(ctx, st); err != nil {
+		return 0, err
+	}
+	s, err := view.SessionByID(ctx, st, c.ID)
+	if err != nil {
+		return 0, err
+	}
+	all, err := published(ctx, st, s)
+	if err != nil {
+		return 0, err
+	}
+	if c.Name == "" {
+		return a.listArtifacts(all)
+	}
+	it, err := pick(all, c.Name, s.ID)
+	if err != nil {
+		return 0, err
+	}
+	if a.JSON && c.Out == "" {
+		a.printJSON(it)
+		return belay.ExitOK, nil
+	}
+	return belay.ExitOK, a.writeArtifact(ctx, st, it, c.Out)
+}
+
+// published is every version of every artifact of a session, in the order of
+// the log.
+func published(ctx context.Context, st store.Store, s view.Session) ([]view.Artifact, error) {
+	var all []view.Artifact
+	for _, th := range s.Threads {
+		for ev, err := range st.Read(ctx, th.ID.Stream(), 0) {
+			if err != nil {
+				return nil, err
+			}
+			if it, ok := view.ArtifactOf(ev); ok {
+				all = append(all, it)
+			}
+		}
+	}
+	return all, nil
+}
+
+func (a *app) listArtifacts(all []view.Artifact) (int, error) {
+	if a.JSON {
+		for _, it := range all {
+			a.printJSON(it)
+		}
+		return belay.ExitOK, nil
+	}
+	if len(all) == 0 {
+		fmt.Fprintln(a.Stderr, "nothing was published in this session")
+		return belay.ExitOK, nil
+	}
+	t := tabwriter.NewWriter(a.Stdout, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(t, "NAME\tVERSION\tBYTES\tMEDIA\tDIGEST\tDESCRIPTION")
+	for _, it := range all {
+		fmt.Fprintf(t, "%s\t%s\t%d\t%s\t%s\t%s\n", line(it.Name), line(it.Version), it.Content.Size, line(it.Content.Media), it.Content.Digest.Short(), short(it.Note, 60))
+	}
+	return belay.ExitOK, t.Flush()
+}
+
+// pick finds NAME or NAME@VERSION; the newest version if none is named.
+func pick(all []view.Artifact, what string, session belay.SessionID) (view.Artifact, error) {
+	name, version, exact := strings.Cut(what, "@")
+	for i := len(all) - 1; i >= 0; i-- {
+		if all[i].Name == name && (!exact || all[i].Version == version) {
+			return all[i], nil
+		}
+	}
+	return view.Artifact{}, belay.Errorf(belay.CodeNotFound, "no artifact %s was published", what).At(string(session)).WithHint("belay sessions artifacts %s", session)
+}
+
+// writeArtifact copies content to standard output, or into a new file.
+func (a *app) writeArtifact(ctx context.Context, st store.Store, it view.Artifact, out string) error {
+	r, err := st.Open(ctx, it.Content.Digest)
+	if err != nil {
+		return err
+	}
+	defer r.Close()
+	if out == "" {
+		_, err := io.Copy(a.Stdout, r)
+		return err
+	}
+	f, err := os.OpenFile(a.abs(out), os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
+	if err != nil {
+		return belay.Errorf(belay.CodeUsage, "it can't be made: %s", reason(err)).At(out).WithHint("name a file that doesn't exist, in a folder that does")
+	}
+	n, err := io.Copy(f, r)
+	if cerr := f.Close(); err == nil {
+		err = cerr
+	}
+	if err != nil {
+		return belay.Errorf(belay.CodeInternal, "it could not be written").At(out).Wrap(err)
+	}
+	fmt.Fprintf(a.Stderr, "wrote %d bytes to %s\n", n, line(out))
+	return nil
+}
+
+// quoted is a word as a shell takes it.
+func quoted(s string) string {
+	if s != "" && !strings.ContainsFunc(s, func(r rune) bool {
+		return (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && (r < '0' || r > '9') && !strings.ContainsRune("_-./:@%+,", r)
+	}) {
+		return s
+	}
+	return quote(s)
+}

@@ -1,0 +1,64 @@
+package thread
+
+import (
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/event"
+)
+
+// MaxArtifacts bounds the names under which a thread publishes: the state
+// remembers the newest version of each.
+const MaxArtifacts = 100
+
+// applyArtifact folds what a call changed that isn't a file: the thread's plan
+// and what it published.
+func (s *State) applyArtifact(p event.ArtifactChanged) {
+	switch p.Kind {
+	case "plan":
+		s.Plan, s.Recall = p.Plan, false
+	case "artifact":
+		version, err := strconv.Atoi(p.Version)
+		_, known := s.Published[p.Name]
+		if err != nil || p.After == nil || !known && len(s.Published) >= MaxArtifacts {
+			return
+		}
+		if s.Published == nil {
+			s.Published = map[string]belay.Published{}
+		}
+		s.Published[p.Name] = belay.Published{Version: version, Digest: p.After.Digest}
+	}
+}
+
+// recall makes the next step remind the model of its plan, if something of it
+// is left: it was written before a crash or by a turn that is over.
+func (s *State) recall() {
+	s.Recall = slices.ContainsFunc(s.Plan, event.PlanItem.Open)
+}
+
+// planNote is the reminder.
+func (s *State) planNote() string {
+	if !s.Recall {
+		return ""
+	}
+	return "The plan as you left it; go on with it, or replace it if it no longer fits:\n" + event.PlanText(s.Plan)
+}
+
+// knows is what a publishing tool is told. A copy: effects outlive the state.
+func (s *State) knows(spec belay.ToolSpec) map[string]belay.Published {
+	if len(s.Published) == 0 || !slices.Contains(spec.Capabilities, capPublish) {
+		return nil
+	}
+	return maps.Clone(s.Published)
+}
+
+// capPublish is the capability of tools that publish (tool.CapPublish).
+const capPublish = "publish"
+
+// joinNotes is what a request is told at its end.
+func joinNotes(notes ...string) string {
+	return strings.Join(slices.DeleteFunc(notes, func(n string) bool { return n == "" }), "\n\n")
+}
