@@ -38,6 +38,9 @@ type Limits struct {
 // DefaultLimits are the limits of a turn for which nobody said otherwise.
 var DefaultLimits = Limits{Steps: 200, Time: Duration(time.Hour), Calls: 1000}
 
+// DefaultAskTimeout is how long a question waits when nobody said otherwise.
+const DefaultAskTimeout = Duration(24 * time.Hour)
+
 // Settings are what a session decides for its turns.
 type Settings struct {
 	Provider   string     `json:"provider"`

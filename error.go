@@ -35,6 +35,7 @@ const (
 	CodeStoreNetwork    Code = "store_on_network"
 	CodeRequires        Code = "requires_newer"
 	CodeTooLarge        Code = "too_large"
+	CodeBadConfig       Code = "bad_config"
 	CodeBadTemplate     Code = "bad_template"
 	CodeDiskFull        Code = "disk_full"   // of a file outside the store
 	CodeNotWritten      Code = "not_written" // a file outside the store

@@ -62,6 +62,7 @@ var layers = map[string]layer{
 	"internal/process":         {own: []string{"."}, modules: []string{"golang.org/x/sys/unix"}, moves: true},
 	"internal/secret":          {own: []string{"."}},
 	"internal/needs":           {},
+	"internal/manifest":        {own: []string{".", "internal/source"}, modules: []string{"github.com/goccy/go-yaml", "github.com/goccy/go-yaml/ast"}},
 	"internal/template":        {own: []string{".", "internal/source"}, modules: []string{"github.com/goccy/go-yaml", "github.com/goccy/go-yaml/ast"}},
 	"internal/testsum":         {},
 	"internal/mutants":         {moves: true},

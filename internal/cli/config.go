@@ -15,9 +15,9 @@ import (
 )
 
 // Config is what a person may set for a session's turns. Everything is text as
-// it was typed; empty is not given. Precedence: flag, then environment, then
-// the default. A session that exists has its own settings instead of the
-// environment and the defaults.
+// it was typed; empty is not given. Precedence: flag, environment, the files of
+// the workspace, the person and the machine, the default. A session that exists
+// has its own settings instead of all but the flags.
 type Config struct {
 	Mode         string   `placeholder:"MODE" help:"How far it may go without asking: default, plan, accept_edits, never. [$$BELAY_MODE]"`
 	Allow        []string `placeholder:"TOOL" sep:"none" help:"Allow a tool for the whole session; may be repeated. [$$BELAY_ALLOW, separated by commas]"`
@@ -38,22 +38,26 @@ type Config struct {
 type setting struct {
 	flag, env string
 	value     *string
+	once      bool // belongs to one call: no file sets it
 }
+
+// name is the setting's name in files: its flag without the hyphens before it.
+func (s setting) name() string { return strings.TrimPrefix(s.flag, "--") }
 
 func (c *Config) settings() []setting {
 	return []setting{
-		{"--mode", "BELAY_MODE", &c.Mode},
-		{"--approvals", "BELAY_APPROVALS", &c.Approvals},
-		{"--provider", "BELAY_PROVIDER", &c.Provider},
-		{"--model", "BELAY_MODEL", &c.Model},
-		{"--script", "BELAY_SCRIPT", &c.Script},
-		{"--max-steps", "BELAY_MAX_STEPS", &c.MaxSteps},
-		{"--max-time", "BELAY_MAX_TIME", &c.MaxTime},
-		{"--max-calls", "BELAY_MAX_CALLS", &c.MaxCalls},
-		{"--completion", "BELAY_COMPLETION", &c.Completion},
-		{"--output-schema", "BELAY_OUTPUT_SCHEMA", &c.OutputSchema},
-		{"--instructions", "BELAY_INSTRUCTIONS", &c.Instructions},
-		{"--ask-timeout", "BELAY_ASK_TIMEOUT", &c.AskTimeout},
+		{"--mode", "BELAY_MODE", &c.Mode, false},
+		{"--approvals", "BELAY_APPROVALS", &c.Approvals, false},
+		{"--provider", "BELAY_PROVIDER", &c.Provider, false},
+		{"--model", "BELAY_MODEL", &c.Model, false},
+		{"--script", "BELAY_SCRIPT", &c.Script, true},
+		{"--max-steps", "BELAY_MAX_STEPS", &c.MaxSteps, false},
+		{"--max-time", "BELAY_MAX_TIME", &c.MaxTime, false},
+		{"--max-calls", "BELAY_MAX_CALLS", &c.MaxCalls, false},
+		{"--completion", "BELAY_COMPLETION", &c.Completion, false},
+		{"--output-schema", "BELAY_OUTPUT_SCHEMA", &c.OutputSchema, true},
+		{"--instructions", "BELAY_INSTRUCTIONS", &c.Instructions, false},
+		{"--ask-timeout", "BELAY_ASK_TIMEOUT", &c.AskTimeout, false},
 	}
 }
 
@@ -79,21 +83,13 @@ func (a *app) interactive() bool {
 
 // fresh are the settings of a new session.
 func (a *app) fresh(c Config) (checked, error) {
-	origin := map[string]string{}
-	// A script given as a flag stands for a provider: the environment has no say then.
-	flagged := c.Script != "" || c.Provider != ""
-	for _, s := range c.settings() {
-		v := a.env(s.env)
-		if *s.value == "" && v != "" && !(flagged && (s.flag == "--script" || s.flag == "--provider")) {
-			*s.value = v
-			origin[s.flag] = s.env
-		}
+	l, err := a.layered(c)
+	if err != nil {
+		return checked{}, err
 	}
-	if v := a.env("BELAY_ALLOW"); len(c.Allow) == 0 && v != "" {
-		c.Allow = strings.Split(v, ",")
-		origin["--allow"] = "BELAY_ALLOW"
-	}
-	return a.check(c, a.defaults(), origin)
+	a.nameIgnored(l)
+	cfg, origin := l.config()
+	return a.check(cfg, a.defaults(), origin)
 }
 
 // over are a session's settings with what was given now over them.

@@ -177,7 +177,7 @@ func askTimeout(r *Rules) time.Duration {
 	if d := time.Duration(r.Settings.AskTimeout); d > 0 {
 		return d
 	}
-	return 24 * time.Hour
+	return time.Duration(belay.DefaultAskTimeout)
 }
 
 // preview is the call's arguments as far as they are short.

@@ -1,0 +1,120 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"text/tabwriter"
+
+	"github.com/belay-run/belay"
+)
+
+type configCmd struct {
+	Show configShowCmd `cmd:"" default:"withargs" help:"Print the settings of a new session, and where each comes from."`
+}
+
+type configShowCmd struct {
+	Config
+}
+
+// effective is one setting as it would count, as JSON.
+type effective struct {
+	Name   string `json:"name"`
+	Value  string `json:"value"`
+	Source string `json:"source"` // flag, environment, file, default
+	From   string `json:"from,omitempty"`
+}
+
+// passedOver is a value that doesn't count, as JSON.
+type passedOver struct {
+	Ignored string `json:"ignored"`
+	From    string `json:"from"`
+	Reason  string `json:"reason"`
+}
+
+func (c *configShowCmd) run(_ context.Context, a *app) (int, error) {
+	l, err := a.layered(c.Config)
+	if err != nil {
+		return 0, err
+	}
+	cfg, origin := l.config()
+	settings, err := a.check(cfg, a.defaults(), origin)
+	if err != nil && belay.CodeOf(err) != belay.CodeNoProvider { // nothing is run: a provider may be missing
+		return 0, err
+	}
+	rows := l.effective(settings)
+	t := tabwriter.NewWriter(a.Stdout, 0, 0, 2, ' ', 0)
+	if !a.JSON {
+		fmt.Fprintln(t, "SETTING\tVALUE\tFROM")
+	}
+	for _, r := range rows {
+		if a.JSON {
+			a.printJSON(r)
+			continue
+		}
+		from := r.From
+		if from == "" {
+			from = r.Source
+		}
+		fmt.Fprintf(t, "%s\t%s\t%s\n", r.Name, line(r.Value), line(from))
+	}
+	t.Flush() //nolint:errcheck // nobody is left to tell
+	for _, g := range l.ignored {
+		if a.JSON {
+			a.printJSON(passedOver{g.value, g.from, g.list[0]})
+		}
+	}
+	a.nameIgnored(l)
+	return belay.ExitOK, nil
+}
+
+// nameIgnored says on standard error which values of files don't count.
+func (a *app) nameIgnored(l *layers) {
+	for _, g := range l.ignored {
+		if !a.JSON {
+			fmt.Fprintf(a.Stderr, "%s: %s is ignored: %s\n", line(g.from), line(g.value), g.list[0])
+		}
+	}
+}
+
+// effective lists every setting, those that nobody set with their defaults.
+func (l *layers) effective(c checked) []effective {
+	asks := c.AskTimeout
+	if asks == 0 {
+		asks = belay.DefaultAskTimeout
+	}
+	instructions := c.Instructions
+	if instructions == "" {
+		instructions = "auto"
+	}
+	values := map[string]string{
+		"mode": string(c.Mode), "approvals": string(c.Approvals), "provider": c.Provider, "model": c.Model,
+		"max-steps": fmt.Sprint(c.Limits.Steps), "max-time": c.Limits.Time.String(), "max-calls": fmt.Sprint(c.Limits.Calls),
+		"completion": string(c.Completion), "instructions": instructions, "ask-timeout": asks.String(), "allow": strings.Join(c.Allow, ","),
+	}
+	var rows []effective
+	add := func(name string) {
+		from := l.set[name].from
+		rows = append(rows, effective{name, values[name], sourceOf(from), from})
+	}
+	for _, s := range (&Config{}).settings() {
+		if v := l.set[s.name()]; s.once && v.from != "" {
+			values[s.name()] = v.value
+		}
+		add(s.name())
+	}
+	add("allow")
+	return rows
+}
+
+func sourceOf(from string) string {
+	switch {
+	case from == "":
+		return "default"
+	case strings.HasPrefix(from, "--"):
+		return "flag"
+	case strings.HasPrefix(from, "BELAY_"):
+		return "environment"
+	}
+	return "file"
+}

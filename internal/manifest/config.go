@@ -1,0 +1,76 @@
+// Package manifest reads the files in which people describe what Belay shall be
+// and use: strictly, with the place of every mistake. It decides nothing; what
+// may count is its caller's business.
+package manifest
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/goccy/go-yaml"
+	"github.com/goccy/go-yaml/ast"
+
+	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/internal/source"
+)
+
+// Setting is one value of a configuration file, as text.
+type Setting struct {
+	Name  string
+	Value string   // of most settings
+	List  []string // of those that are lists
+	Where string   // file:line:column
+}
+
+const configReference = "docs/configuration.md lists the settings"
+
+// ReadConfig reads a configuration file: settings by name, those named in lists
+// as lists. Name stands for the file in errors, which are belay.Errors with
+// CodeBadConfig.
+func ReadConfig(name string, data []byte, names, lists []string) ([]Setting, error) {
+	t := source.Text{Name: name, Noun: "configuration", Code: belay.CodeBadConfig, Hint: configReference}
+	if strings.TrimSpace(string(data)) == "" {
+		return nil, nil
+	}
+	root, err := t.Document(data)
+	if err != nil {
+		return nil, err
+	}
+	m, ok := root.(*ast.MappingNode)
+	if !ok {
+		return nil, t.ErrorAt(root, nil, "the configuration is not a list of names and values").WithHint("mode: default; %s", configReference)
+	}
+	var out []Setting
+	for _, v := range m.Values {
+		key := v.Key.GetToken()
+		s := Setting{Name: key.Value, Where: fmt.Sprintf("%s:%d:%d", name, key.Position.Line, key.Position.Column)}
+		switch {
+		case slices.Contains(lists, s.Name):
+			err = t.Decode(v.Value, &s.List)
+		case slices.Contains(names, s.Name):
+			s.Value, err = scalar(t, v.Value)
+		default:
+			err = t.Errorf(key, "there is no setting %q", s.Name).WithHint("one of %s", strings.Join(append(slices.Clone(names), lists...), ", "))
+		}
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, s)
+	}
+	return out, nil
+}
+
+// scalar is a value that stands on one line, as it is written.
+func scalar(t source.Text, n ast.Node) (string, error) {
+	switch n.(type) {
+	case *ast.StringNode, *ast.IntegerNode, *ast.FloatNode, *ast.BoolNode, *ast.LiteralNode:
+	default:
+		return "", t.Errorf(n.GetToken(), "want one value here").WithHint("%s", configReference)
+	}
+	var v any
+	if err := yaml.NodeToValue(n, &v); err != nil {
+		return "", t.Bad(err)
+	}
+	return strings.TrimSpace(fmt.Sprint(v)), nil
+}
