@@ -55,7 +55,7 @@ var layers = map[string]layer{
 	"internal/source":          {own: []string{"."}, modules: []string{"github.com/goccy/go-yaml", "github.com/goccy/go-yaml/ast", "github.com/goccy/go-yaml/lexer", "github.com/goccy/go-yaml/parser", "github.com/goccy/go-yaml/token"}},
 	"internal/tool":            {own: []string{".", "event", "internal/canon", "internal/patch"}, modules: []string{"github.com/google/jsonschema-go/jsonschema"}},
 	"internal/tool/tooltest":   {own: []string{".", "event", "internal/tool"}, modules: []string{"github.com/google/jsonschema-go/jsonschema", "github.com/santhosh-tekuri/jsonschema/v6"}, moves: true},
-	"internal/tool/file":       {own: []string{".", "event", "internal/tool"}, modules: []string{"github.com/aymanbagabas/go-udiff", "golang.org/x/sys/unix"}},
+	"internal/tool/file":       {own: []string{".", "event", "internal/patch", "internal/tool"}, modules: []string{"github.com/aymanbagabas/go-udiff", "golang.org/x/sys/unix"}},
 	"internal/tool/shell":      {own: []string{".", "event", "internal/tool", "internal/tool/file", "internal/process", "internal/secret"}},
 	"internal/tool/artifact":   {own: []string{".", "event", "internal/tool", "internal/tool/file"}},
 	"internal/tool/plan":       {own: []string{".", "event", "internal/canon", "internal/tool"}},

@@ -1,7 +1,7 @@
 //go:build unix
 
-// Package file holds the tools that read and change files: read, write, edit
-// and list. They promise: nothing outside the workspace is opened, whatever
+// Package file holds the tools that read and change files: read, write, edit,
+// patch and list. They promise: nothing outside the workspace is opened, whatever
 // links point there and whoever swaps them meanwhile; only regular files are
 // opened, and nothing waits for a pipe; a change replaces the whole file or
 // nothing, on disk too; what a file was before is kept; and a file is changed
@@ -57,7 +57,7 @@ const (
 )
 
 // Tools lists the tools of this package.
-func Tools() []tool.Tool { return []tool.Tool{Read(), Write(), Edit(), List()} }
+func Tools() []tool.Tool { return []tool.Tool{Read(), Write(), Edit(), Patch(), List()} }
 
 // reading and writing are what the specs have in common.
 func reading(name, doc string) tool.Spec {

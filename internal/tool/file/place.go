@@ -32,6 +32,8 @@ type place struct {
 	missing []string    // directories to make in dir before base; then info is nil
 
 	opened []*os.Root
+	made   []made // folders
+	steps  func(op string) error
 }
 
 // at walks to a path and calls f with the place. A path that is swapped
@@ -45,7 +47,7 @@ func at(ctx context.Context, root *os.Root, name string, f func(p *place) error)
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		err := visit(root, clean, f)
+		err := visit(ctx, root, []string{clean}, func(ps []*place) error { return f(ps[0]) })
 		if !errors.Is(err, errChanged) {
 			return problem(err, name)
 		}
@@ -53,13 +55,22 @@ func at(ctx context.Context, root *os.Root, name string, f func(p *place) error)
 	return tool.Failf(tool.Transient, CodeKeepsChanging, "%s keeps changing while it is being opened", show(name))
 }
 
-func visit(root *os.Root, clean string, f func(p *place) error) error {
-	p := &place{name: clean}
-	defer p.close()
-	if err := p.walk(root); err != nil {
-		return err
+// visit walks to paths that are clean and calls f with their places.
+func visit(ctx context.Context, root *os.Root, names []string, f func(ps []*place) error) error {
+	var ps []*place
+	defer func() {
+		for _, p := range ps {
+			p.close()
+		}
+	}()
+	for _, name := range names {
+		p := &place{name: name, steps: stepsOf(ctx)}
+		ps = append(ps, p)
+		if err := p.walk(root); err != nil {
+			return problem(err, name)
+		}
 	}
-	return f(p)
+	return f(ps)
 }
 
 func (p *place) close() {

@@ -24,31 +24,98 @@ func tempPrefix(id belay.CallID) string {
 // and the folder synced. Whoever reads meanwhile sees the old or the new
 // content. Missing folders are made.
 func (p *place) replace(prefix string, content []byte) error {
+	temp, err := p.stage(prefix, content, p.look())
+	if err != nil {
+		return err
+	}
+	if err := p.swap(temp); err != nil {
+		return err
+	}
+	return p.settle("replaced")
+}
+
+// look is the mode that a new content of the place gets.
+type look struct {
+	of   fs.FileInfo // the file whose mode and owner it takes over; nil for a new one
+	perm fs.FileMode // of a new one, less the umask
+}
+
+func (p *place) look() look { return look{p.info, 0o666} }
+
+// stage writes a content beside the place, and says under which name.
+func (p *place) stage(prefix string, content []byte, l look) (temp string, err error) {
 	if err := p.makeFolders(); err != nil {
-		return err
+		return "", err
 	}
-	temp := prefix + rand.Text()[:12] + ".tmp"
-	if err := p.writeTemp(temp, content); err != nil {
-		p.dir.Remove(temp) //nolint:errcheck // the first error counts
-		return err
+	temp = prefix + rand.Text()[:12] + ".tmp"
+	if err := p.writeTemp(temp, content, l); err != nil {
+		p.drop(temp)
+		return "", err
 	}
+	return temp, nil
+}
+
+// drop removes a staged content.
+func (p *place) drop(temp string) {
+	if p.step("drop") == nil {
+		p.dir.Remove(temp) //nolint:errcheck // litter, no more
+	}
+}
+
+// swap puts a staged content in place, if that is still as it was.
+func (p *place) swap(temp string) error {
 	err := p.unchanged()
+	if err == nil {
+		err = p.step("rename")
+	}
 	if err == nil {
 		err = p.dir.Rename(temp, p.base)
 	}
 	if err != nil {
-		p.dir.Remove(temp) //nolint:errcheck // the first error counts
+		p.drop(temp)
+	}
+	return err
+}
+
+// remove takes the file away, if it is still as it was.
+func (p *place) remove() error {
+	if err := p.unchanged(); err != nil {
 		return err
 	}
-	if err := syncDir(p.dir); err != nil {
-		return tool.Failf(tool.Lost, CodeUnknownEffect, "%s was replaced, but the disk did not confirm it: %v", show(p.name), err)
+	if err := p.step("remove"); err != nil {
+		return err
+	}
+	return p.dir.Remove(p.base)
+}
+
+// settle makes what was done to the place's name durable.
+func (p *place) settle(verb string) error {
+	err := p.step("sync folder")
+	if err == nil {
+		err = syncDir(p.dir)
+	}
+	if err != nil {
+		return tool.Failf(tool.Lost, CodeUnknownEffect, "%s was %s, but the disk did not confirm it: %v", show(p.name), verb, err)
 	}
 	return nil
 }
 
+// made is a folder that was made on the way to a place.
+type made struct {
+	in   *os.Root
+	name string
+}
+
 func (p *place) makeFolders() error {
 	for _, name := range p.missing {
-		if err := p.dir.Mkdir(name, 0o777); err != nil && !errors.Is(err, fs.ErrExist) {
+		if err := p.step("make folder"); err != nil {
+			return err
+		}
+		err := p.dir.Mkdir(name, 0o777)
+		switch {
+		case err == nil:
+			p.made = append(p.made, made{p.dir, name})
+		case !errors.Is(err, fs.ErrExist):
 			return err
 		}
 		info, err := p.dir.Lstat(name)
@@ -66,28 +133,48 @@ func (p *place) makeFolders() error {
 	return nil
 }
 
-func (p *place) writeTemp(temp string, content []byte) error {
-	perm := fs.FileMode(0o666) // less the umask
-	if p.info != nil {
+// unmakeFolders removes the folders that were made, as far as they are empty.
+func (p *place) unmakeFolders() {
+	for i := len(p.made) - 1; i >= 0; i-- {
+		if p.step("drop folder") != nil {
+			return
+		}
+		p.made[i].in.Remove(p.made[i].name) //nolint:errcheck // somebody else put something there
+	}
+	p.made = nil
+}
+
+func (p *place) writeTemp(temp string, content []byte, l look) error {
+	perm := l.perm // less the umask
+	if l.of != nil {
 		perm = 0o600 // nobody reads it before it has the mode of the old one
+	}
+	if err := p.step("create"); err != nil {
+		return err
 	}
 	f, err := p.dir.OpenFile(temp, os.O_WRONLY|os.O_CREATE|os.O_EXCL, perm)
 	if err != nil {
 		return err
 	}
 	defer f.Close()
+	if err := p.step("write"); err != nil {
+		return err
+	}
 	if _, err := f.Write(content); err != nil {
 		return err
 	}
-	if p.info != nil {
-		if st, ok := p.info.Sys().(*syscall.Stat_t); ok && os.Geteuid() == 0 {
+	if l.of != nil {
+		if st, ok := l.of.Sys().(*syscall.Stat_t); ok && os.Geteuid() == 0 {
 			if err := f.Chown(int(st.Uid), int(st.Gid)); err != nil {
 				return err
 			}
 		}
-		if err := f.Chmod(p.info.Mode().Perm()); err != nil {
+		if err := f.Chmod(l.of.Mode().Perm()); err != nil {
 			return err
 		}
+	}
+	if err := p.step("sync"); err != nil {
+		return err
 	}
 	if err := f.Sync(); err != nil {
 		return err
@@ -133,7 +220,7 @@ func (p *place) sweep(prefix string) {
 	names, _ := f.Readdirnames(-1)
 	for _, name := range names {
 		if strings.HasPrefix(name, prefix) && strings.HasSuffix(name, ".tmp") {
-			p.dir.Remove(name) //nolint:errcheck // litter, no more
+			p.drop(name)
 		}
 	}
 }
