@@ -63,6 +63,7 @@ var layers = map[string]layer{
 	"internal/secret":          {own: []string{"."}},
 	"internal/needs":           {},
 	"internal/manifest":        {own: []string{".", "internal/source"}, modules: []string{"github.com/goccy/go-yaml", "github.com/goccy/go-yaml/ast"}},
+	"internal/stats":           {own: []string{".", "event"}, deny: impure},
 	"internal/template":        {own: []string{".", "internal/source"}, modules: []string{"github.com/goccy/go-yaml", "github.com/goccy/go-yaml/ast"}},
 	"internal/testsum":         {},
 	"internal/mutants":         {moves: true},

@@ -50,6 +50,7 @@ type grammar struct {
 	Deny       denyCmd       `cmd:"" help:"Deny what an agent asks for."`
 	Answer     answerCmd     `cmd:"" help:"Answer an agent's question."`
 	Events     eventsCmd     `cmd:"" help:"Print the facts of a session, or follow them."`
+	Stats      statsCmd      `cmd:"" help:"Count how turns end, how tools and models fare, what was decided and used."`
 	Config     configCmd     `cmd:"" help:"Show the settings and where they come from."`
 	Templates  templatesCmd  `cmd:"" help:"List, show and fill templates for prompts."`
 	Why        whyCmd        `cmd:"" help:"Say from the facts why something happened."`

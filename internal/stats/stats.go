@@ -1,0 +1,244 @@
+// Package stats counts facts: how turns end, how tools and models fare, what the
+// gate decides, what it all used. It is a fold without clock or I/O; what can't
+// be known from the facts is said to be unknown and not taken for zero.
+package stats
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+
+	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/event"
+)
+
+// Stats is what was counted.
+type Stats struct {
+	Sessions int                   `json:"sessions"`
+	Turns    int                   `json:"turns"`   // that ended
+	Running  int                   `json:"running"` // that have not
+	Outcomes map[belay.Outcome]int `json:"outcomes,omitempty"`
+	Steps    int                   `json:"steps"`
+	ActiveMS int64                 `json:"activeMs"`
+	Usage    belay.Usage           `json:"usage,omitzero"`
+
+	Tools  []Tool  `json:"tools,omitempty"`  // by name
+	Models []Model `json:"models,omitempty"` // by provider and model
+	Gate   Gate    `json:"gate"`
+
+	open     map[belay.TurnID]bool
+	sessions map[belay.SessionID]bool
+	tools    map[string]*Tool
+	models   map[[2]string]*Model
+	step     map[belay.StepID][2]string // whose answer a running step waits for
+	asks     map[belay.ActionID]bool    // questions of the gate that wait
+}
+
+// Tool is how the calls of a tool ended. Every ended call counts once.
+type Tool struct {
+	Name    string         `json:"name"`
+	Calls   int            `json:"calls"`
+	OK      int            `json:"ok"`
+	Classes map[string]int `json:"classes,omitempty"` // failures by class
+	Retried int            `json:"retried"`           // calls that had more than one attempt
+	Helped  int            `json:"helped"`            // those of them that ended well
+	MS      int64          `json:"ms"`                // of all ended calls that ran
+	MaxMS   int64          `json:"maxMs"`
+}
+
+// Model is how a model's requests ended.
+type Model struct {
+	Provider string         `json:"provider"`
+	Model    string         `json:"model,omitempty"`
+	Requests int            `json:"requests"` // steps that were asked for
+	Answers  int            `json:"answers"`
+	Failures map[string]int `json:"failures,omitempty"` // attempts without an answer, by class
+	Retried  int            `json:"retried"`            // answers that took more than one attempt
+	Usage    belay.Usage    `json:"usage,omitzero"`
+}
+
+// Gate is what was decided about calls.
+type Gate struct {
+	Decisions map[string]int `json:"decisions,omitempty"` // allow, ask, deny
+	Reasoned  int            `json:"reasoned"`            // those with a rule and a reason code
+	Allowed   int            `json:"allowed"`             // questions that were answered with yes
+	Denied    int            `json:"denied"`              // with no
+	Expired   int            `json:"expired"`             // that nobody answered in time
+}
+
+// New counts nothing yet.
+func New() *Stats {
+	return &Stats{
+		Outcomes: map[belay.Outcome]int{}, Gate: Gate{Decisions: map[string]int{}},
+		open: map[belay.TurnID]bool{}, sessions: map[belay.SessionID]bool{}, tools: map[string]*Tool{},
+		models: map[[2]string]*Model{}, step: map[belay.StepID][2]string{}, asks: map[belay.ActionID]bool{},
+	}
+}
+
+// Apply counts one fact. Facts of one stream come in their order.
+func (s *Stats) Apply(e event.Envelope) {
+	if e.IDs.Session != belay.SystemSession {
+		s.sessions[e.IDs.Session] = true
+	}
+	switch p := e.Data.(type) {
+	case event.TurnStarted:
+		s.open[e.IDs.Turn] = true
+	case event.TurnCompleted:
+		s.ended(e, belay.Completed, p.Stats)
+	case event.TurnFailed:
+		s.ended(e, p.Outcome, p.Stats)
+	case event.ModelRequested, event.ModelCompleted, event.ModelFailed:
+		s.modelFact(e)
+	case event.ToolResult:
+		s.tool(p.Name).end("", p.Attempt, p.Millis)
+	case event.ToolFailed:
+		if p.Final {
+			s.tool(p.Name).end(cmp.Or(p.Problem.Class, "internal"), p.Attempt, p.Millis)
+		}
+	case event.PermissionEvaluated:
+		s.Gate.Decisions[p.Decision]++
+		if p.Rule != "" && p.ReasonCode != "" {
+			s.Gate.Reasoned++
+		}
+	case event.PermissionRequested:
+		s.asks[e.IDs.Action] = true
+	case event.ActionResolved:
+		s.answered(e.IDs.Action, p)
+	}
+}
+
+func (s *Stats) ended(e event.Envelope, o belay.Outcome, st event.TurnStats) {
+	delete(s.open, e.IDs.Turn)
+	s.Turns++
+	s.Outcomes[o]++
+	s.Steps += st.Steps
+	s.ActiveMS += st.ActiveMS
+	s.Usage = s.Usage.Add(st.Usage)
+}
+
+func (s *Stats) answered(id belay.ActionID, p event.ActionResolved) {
+	if !s.asks[id] {
+		return // a question of the agent, or one to go on
+	}
+	delete(s.asks, id)
+	switch {
+	case p.Decision == "allow":
+		s.Gate.Allowed++
+	case p.By == "deadline":
+		s.Gate.Expired++
+	case p.Decision == "deny":
+		s.Gate.Denied++
+	}
+}
+
+func (s *Stats) modelFact(e event.Envelope) {
+	switch p := e.Data.(type) {
+	case event.ModelRequested:
+		key := [2]string{p.Provider, p.Model}
+		s.step[e.IDs.Step] = key
+		if p.Attempt == 1 {
+			s.model(key).Requests++
+		}
+	case event.ModelCompleted:
+		m := s.model(s.step[e.IDs.Step])
+		delete(s.step, e.IDs.Step)
+		m.Answers++
+		m.Usage = m.Usage.Add(p.Usage)
+		if p.Attempt > 1 {
+			m.Retried++
+		}
+	case event.ModelFailed:
+		m := s.model(s.step[e.IDs.Step])
+		m.Failures[cmp.Or(p.Problem.Class, "internal")]++
+		if p.RetryAt.IsZero() {
+			delete(s.step, e.IDs.Step)
+		}
+	}
+}
+
+func (s *Stats) tool(name string) *Tool {
+	if s.tools[name] == nil {
+		s.tools[name] = &Tool{Name: name, Classes: map[string]int{}}
+	}
+	return s.tools[name]
+}
+
+func (s *Stats) model(key [2]string) *Model {
+	if s.models[key] == nil {
+		s.models[key] = &Model{Provider: key[0], Model: key[1], Failures: map[string]int{}}
+	}
+	return s.models[key]
+}
+
+// end counts a call; an empty class is a good end.
+func (t *Tool) end(class string, attempt int, ms int64) {
+	t.Calls++
+	t.MS += ms
+	t.MaxMS = max(t.MaxMS, ms)
+	if attempt > 1 {
+		t.Retried++
+	}
+	if class != "" {
+		t.Classes[class]++
+		return
+	}
+	t.OK++
+	if attempt > 1 {
+		t.Helped++
+	}
+}
+
+// Sum is what was counted so far; more can be counted after it.
+func (s *Stats) Sum() Stats {
+	out := *s
+	out.Sessions, out.Running = len(s.sessions), len(s.open)
+	out.Tools, out.Models = nil, nil
+	for _, name := range slices.Sorted(maps.Keys(s.tools)) {
+		out.Tools = append(out.Tools, *s.tools[name])
+	}
+	for _, key := range slices.SortedFunc(maps.Keys(s.models), func(a, b [2]string) int { return slices.Compare(a[:], b[:]) }) {
+		out.Models = append(out.Models, *s.models[key])
+	}
+	return out
+}
+
+// SilentStops is the share of ended turns that stopped without completing,
+// failing or being stopped; ok is false when none has ended.
+func (s Stats) SilentStops() (share float64, ok bool) {
+	return ratio(s.Outcomes[belay.NoCompletion], s.Turns)
+}
+
+// RetriesHelped is the share of retried calls that ended well.
+func (s Stats) RetriesHelped() (share float64, ok bool) {
+	var helped, retried int
+	for _, t := range s.Tools {
+		helped, retried = helped+t.Helped, retried+t.Retried
+	}
+	return ratio(helped, retried)
+}
+
+// ReasonCoverage is the share of decisions that name a rule and a reason.
+func (s Stats) ReasonCoverage() (share float64, ok bool) {
+	return ratio(s.Gate.Reasoned, s.decisions())
+}
+
+// AskRate is how many calls of a hundred asked a person.
+func (s Stats) AskRate() (perHundred float64, ok bool) {
+	share, ok := ratio(s.Gate.Decisions["ask"], s.decisions())
+	return 100 * share, ok
+}
+
+func (s Stats) decisions() int {
+	n := 0
+	for _, k := range s.Gate.Decisions {
+		n += k
+	}
+	return n
+}
+
+func ratio(part, all int) (float64, bool) {
+	if all == 0 {
+		return 0, false
+	}
+	return float64(part) / float64(all), true
+}

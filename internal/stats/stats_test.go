@@ -1,0 +1,89 @@
+package stats
+
+import (
+	"reflect"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/event"
+)
+
+var at = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+
+// say is facts of one session, in order.
+func say(s *Stats, ids belay.IDs, facts ...event.Payload) {
+	ids.Session = "sess_1"
+	for _, p := range facts {
+		s.Apply(event.Envelope{IDs: ids, Time: at, Data: p})
+	}
+}
+
+func TestWhatIsCounted(t *testing.T) {
+	s := New()
+	say(s, belay.IDs{Turn: "turn_1"}, event.TurnStarted{})
+	say(s, belay.IDs{Turn: "turn_1", Step: "step_1"},
+		event.ModelRequested{Attempt: 1, Provider: "p", Model: "m"},
+		event.ModelFailed{Attempt: 1, Problem: event.Problem{Class: "rate_limited"}, RetryAt: at},
+		event.ModelRequested{Attempt: 2, Provider: "p", Model: "m"},
+		event.ModelCompleted{Attempt: 2, Usage: belay.Usage{Input: 10, Output: 2, Reported: true}})
+	say(s, belay.IDs{Turn: "turn_1", Call: "call_1"},
+		event.PermissionEvaluated{Decision: "allow", Rule: "r", ReasonCode: "C"},
+		event.ToolFailed{Name: "read", Attempt: 1, Problem: event.Problem{Class: "transient"}, RetryAt: at, Millis: 5},
+		event.ToolResult{Name: "read", Attempt: 2, Millis: 7})
+	say(s, belay.IDs{Turn: "turn_1", Call: "call_2", Action: "act_1"},
+		event.PermissionEvaluated{Decision: "ask", Rule: "r", ReasonCode: "C"}, event.PermissionRequested{}, event.ActionResolved{Decision: "deny", By: "deadline"})
+	say(s, belay.IDs{Turn: "turn_1", Call: "call_2"}, event.ToolFailed{Name: "exec", Attempt: 0, Final: true, Problem: event.Problem{Class: "denied"}})
+	say(s, belay.IDs{Turn: "turn_1", Action: "act_2"}, event.ActionResolved{Decision: "answer"})
+	say(s, belay.IDs{Turn: "turn_1"}, event.TurnCompleted{Stats: event.TurnStats{Steps: 1, ActiveMS: 30, Usage: belay.Usage{Input: 10, Output: 2, Reported: true}}})
+	say(s, belay.IDs{Turn: "turn_2"}, event.TurnStarted{}, event.TurnFailed{Outcome: belay.NoCompletion, Stats: event.TurnStats{Steps: 2}})
+	say(s, belay.IDs{Turn: "turn_3"}, event.TurnStarted{})
+
+	want := Stats{
+		Sessions: 1, Turns: 2, Running: 1, Outcomes: map[belay.Outcome]int{belay.Completed: 1, belay.NoCompletion: 1}, Steps: 3, ActiveMS: 30,
+		Usage: belay.Usage{Input: 10, Output: 2, Reported: true},
+		Tools: []Tool{{Name: "exec", Calls: 1, Classes: map[string]int{"denied": 1}}, {Name: "read", Calls: 1, OK: 1, Classes: map[string]int{}, Retried: 1, Helped: 1, MS: 7, MaxMS: 7}},
+		Models: []Model{{Provider: "p", Model: "m", Requests: 1, Answers: 1, Failures: map[string]int{"rate_limited": 1}, Retried: 1,
+			Usage: belay.Usage{Input: 10, Output: 2, Reported: true}}},
+		Gate: Gate{Decisions: map[string]int{"allow": 1, "ask": 1}, Reasoned: 2, Expired: 1},
+	}
+	got := s.Sum()
+	if d := cmp.Diff(want, got, cmpopts.IgnoreUnexported(Stats{})); d != "" {
+		t.Error(d)
+	}
+	for name, c := range map[string]struct {
+		share func() (float64, bool)
+		want  float64
+	}{"silent stops": {got.SilentStops, 0.5}, "retries that helped": {got.RetriesHelped, 1}, "reasons": {got.ReasonCoverage, 1}, "asks": {got.AskRate, 50}} {
+		if v, ok := c.share(); !ok || v != c.want {
+			t.Errorf("%s: %v %v", name, v, ok)
+		}
+	}
+}
+
+func TestWhatIsUnknownIsNotZero(t *testing.T) {
+	s := New().Sum()
+	for name, share := range map[string]func() (float64, bool){"silent stops": s.SilentStops, "retries": s.RetriesHelped, "reasons": s.ReasonCoverage, "asks": s.AskRate} {
+		if _, ok := share(); ok {
+			t.Errorf("%s of nothing is said to be known", name)
+		}
+	}
+}
+
+// Memory follows what runs, not what happened.
+func TestNothingOfAnEndedTurnIsKept(t *testing.T) {
+	s := New()
+	for range 100 {
+		say(s, belay.IDs{Turn: belay.TurnID(belay.NewID(belay.PrefixTurn)), Step: belay.StepID(belay.NewID(belay.PrefixStep)), Action: "act_1"},
+			event.TurnStarted{}, event.ModelRequested{Attempt: 1}, event.ModelCompleted{Attempt: 1}, event.PermissionRequested{},
+			event.ActionResolved{Decision: "allow"}, event.TurnCompleted{})
+	}
+	for _, m := range []any{s.open, s.step, s.asks} {
+		if n := reflect.ValueOf(m).Len(); n != 0 {
+			t.Errorf("%T keeps %d", m, n)
+		}
+	}
+}
