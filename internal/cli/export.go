@@ -55,7 +55,7 @@ func (c *exportCmd) run(ctx context.Context, a *app) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	w, err := c.prepare(ctx, st, id)
+	w, err := c.prepare(ctx, a, st, id)
 	if err != nil {
 		return 0, err
 	}
@@ -69,8 +69,10 @@ func (c *exportCmd) run(ctx context.Context, a *app) (int, error) {
 	return belay.ExitOK, a.exportTo(ctx, w, c.Output, c.Force)
 }
 
-func (c *exportCmd) prepare(ctx context.Context, st store.Store, id belay.SessionID) (*writing, error) {
+func (c *exportCmd) prepare(ctx context.Context, a *app, st store.Store, id belay.SessionID) (*writing, error) {
 	switch c.Format {
+	case "transcript":
+		return &writing{to: func(ctx context.Context, w io.Writer) error { return a.writeTranscript(ctx, st, id, w) }}, nil
 	case "events":
 		return &writing{to: func(ctx context.Context, w io.Writer) error { return writeEvents(ctx, st, id, w) }}, nil
 	}

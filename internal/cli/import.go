@@ -14,12 +14,13 @@ import (
 	"github.com/belay-run/belay/internal/engine"
 	"github.com/belay-run/belay/internal/secret"
 	"github.com/belay-run/belay/internal/store"
+	"github.com/belay-run/belay/internal/transcript"
 )
 
 type importCmd struct {
-	Format string   `enum:"auto,bundle" default:"auto" help:"What the files are; auto looks into them."`
+	Format string   `enum:"auto,bundle,transcript,claude-code,openclaw" default:"auto" help:"What the files are; auto looks into them. openclaw is pi's format too."`
 	Trust  bool     `help:"Take a bundle whose session goes on by itself: with work that hasn't ended, or with tools that run without asking."`
-	Files  []string `arg:"" help:"Files that belay export wrote; - is standard input."`
+	Files  []string `arg:"" help:"Files that belay export wrote, or transcripts of other agents; - is standard input."`
 }
 
 // imported is what became of a file, as JSON.
@@ -32,6 +33,10 @@ type imported struct {
 	Waiting int             `json:"waiting,omitempty"`
 	Missing int             `json:"missing,omitempty"`
 	Resume  string          `json:"resume,omitempty"` // how its work goes on
+
+	Messages int               `json:"messages,omitempty"` // of a transcript
+	Turns    int               `json:"turns,omitempty"`
+	Left     []transcript.Loss `json:"left,omitempty"` // what could not be carried over
 }
 
 func (c *importCmd) run(ctx context.Context, a *app) (int, error) {
@@ -50,18 +55,24 @@ func (c *importCmd) run(ctx context.Context, a *app) (int, error) {
 
 // one brings in one file.
 func (c *importCmd) one(ctx context.Context, a *app, f *importFile) error {
-	format, err := f.format(c.Format)
+	format, err := f.format(ctx, c.Format)
 	if err != nil {
 		return err
 	}
-	done, err := c.bundle(ctx, a, f)
+	var done imported
+	if format == "bundle" {
+		done, err = c.bundle(ctx, a, f)
+		done.Format = format
+	} else {
+		done, err = c.bring(ctx, a, f, transcript.Format(format))
+	}
 	if err != nil {
 		if e, ok := errors.AsType[*belay.Error](err); ok && !strings.HasPrefix(e.Where, f.name) {
 			e.Where = strings.TrimSuffix(f.name+": "+e.Where, ": ")
 		}
 		return err
 	}
-	done.File, done.Format = f.name, format
+	done.File = f.name
 	a.printImported(done)
 	return nil
 }
@@ -154,6 +165,12 @@ func (a *app) printImported(i imported) {
 	if i.Missing > 0 {
 		fmt.Fprintf(a.Stderr, "%s named by facts was not in the bundle\n", plural(i.Missing, "content"))
 	}
+	if i.Format != "bundle" {
+		fmt.Fprintf(a.Stderr, "%s, %s, from %s\n", plural(i.Turns, "turn"), plural(i.Messages, "message"), i.Format)
+		a.printLeft(i.Left)
+		fmt.Fprintf(a.Stderr, "give it something to do: %s\n", i.Resume)
+		return
+	}
 	if i.Resume != "" {
 		fmt.Fprintf(a.Stderr, "its work hasn't ended; go on with: %s\n", i.Resume)
 	}
@@ -211,7 +228,7 @@ func (f *importFile) close() error {
 }
 
 // format is what the file is, as told or as it begins.
-func (f *importFile) format(told string) (string, error) {
+func (f *importFile) format(ctx context.Context, told string) (string, error) {
 	start := make([]byte, 512)
 	n, err := f.file.ReadAt(start, 0)
 	if err != nil && err != io.EOF {
@@ -221,8 +238,15 @@ func (f *importFile) format(told string) (string, error) {
 	if len(start) > 2 && start[0] == 0x1f && start[1] == 0x8b || len(start) > 4 && string(start[:4]) == "\x28\xb5\x2f\xfd" {
 		return "", belay.Errorf(belay.CodeUsage, "it is compressed").At(f.name).WithHint("unpack it first: zcat FILE | belay import -")
 	}
-	if told == "auto" && !bundle.Is(start) {
-		return "", belay.Errorf(belay.CodeUsage, "it is no file that can be imported").At(f.name).WithHint("belay import --help lists what can")
+	if told != "auto" {
+		return told, nil
 	}
-	return "bundle", nil
+	if bundle.Is(start) {
+		return "bundle", nil
+	}
+	if found := transcript.Detect(ctx, f.file, f.size); found != "" {
+		return string(found), nil
+	}
+	return "", belay.Errorf(belay.CodeUsage, "it is no file that can be imported").At(f.name).
+		WithHint("bundles and transcripts can: belay import --help; --format says what a file is that isn't known by its beginning")
 }

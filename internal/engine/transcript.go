@@ -1,0 +1,78 @@
+package engine
+
+import (
+	"context"
+	"iter"
+	"time"
+
+	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/event"
+	"github.com/belay-run/belay/internal/store"
+)
+
+// Spoken is a message of a conversation, with its turn and when it was said.
+// What a thread began with has no time.
+type Spoken struct {
+	belay.Said
+	Time time.Time
+}
+
+// Transcript yields a thread's conversation as a model is given it, holding
+// one message at a time. Calls that have no answer yet are in it, with the
+// answers that others of their message have.
+func Transcript(ctx context.Context, st store.Store, id belay.ThreadID) iter.Seq2[Spoken, error] {
+	return func(yield func(Spoken, error) bool) {
+		v := newConv(id.Stream())
+		v.light = true
+		for ev, err := range st.Read(ctx, id.Stream(), 0) {
+			if err == nil {
+				err = v.apply(ctx, st, ev)
+			}
+			if err != nil {
+				yield(Spoken{}, err)
+				return
+			}
+			if p, ok := ev.Data.(event.ThreadStarted); ok && !copied(ctx, st, p.Base, yield) {
+				return
+			}
+			for _, m := range v.msgs {
+				if !yield(Spoken{belay.Said{Turn: v.speaking(), Message: m}, ev.Time}, nil) {
+					return
+				}
+			}
+			v.msgs = v.msgs[:0]
+		}
+		if m := v.pending(); len(m.Parts) > 0 {
+			yield(Spoken{Said: belay.Said{Turn: v.speaking(), Message: m}}, nil)
+		}
+	}
+}
+
+// copied yields what a thread began with.
+func copied(ctx context.Context, st store.Store, base []belay.Ref, yield func(Spoken, error) bool) bool {
+	for s, err := range ReadBase(ctx, st, base) {
+		if !yield(Spoken{Said: s}, err) || err != nil {
+			return false
+		}
+	}
+	return true
+}
+
+// speaking is the turn that the newest message belongs to.
+func (v *conv) speaking() belay.TurnID {
+	if n := len(v.turns); n > 0 {
+		return v.turns[n-1].turn
+	}
+	return ""
+}
+
+// pending is the answers that are there while others are still awaited.
+func (v *conv) pending() belay.Message {
+	m := belay.Message{Role: belay.RoleTool}
+	for _, c := range v.calls {
+		if r, ok := v.got[c.ID]; ok {
+			m.Parts = append(m.Parts, belay.Part{Result: &r})
+		}
+	}
+	return m
+}

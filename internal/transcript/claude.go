@@ -1,0 +1,276 @@
+package transcript
+
+import (
+	"encoding/json"
+	"slices"
+	"strings"
+)
+
+// Claude Code writes a line for each thing that happens: what a person said,
+// each block of an answer, each result, and much that no model is shown. Lines
+// name the line before them, so going back makes branches; the last line is on
+// the branch that counts. A compaction begins a new tree with a summary.
+
+// claudeLine is a line as far as its place is concerned.
+type claudeLine struct {
+	Type        string `json:"type"`
+	Subtype     string `json:"subtype"`
+	UUID        string `json:"uuid"`
+	Parent      string `json:"parentUuid"`
+	Sidechain   bool   `json:"isSidechain"`
+	Meta        bool   `json:"isMeta"`
+	Compact     bool   `json:"isCompactSummary"`
+	APIError    bool   `json:"isApiErrorMessage"`
+	Session     string `json:"sessionId"`
+	Cwd         string `json:"cwd"`
+	Time        when   `json:"timestamp"`
+	Summary     string `json:"summary"`
+	CustomTitle string `json:"customTitle"`
+	AITitle     string `json:"aiTitle"`
+	Message     struct {
+		ID      string          `json:"id"`
+		Model   string          `json:"model"`
+		Content json.RawMessage `json:"content"`
+	} `json:"message"`
+}
+
+// claudeBlock is a piece of a message.
+type claudeBlock struct {
+	Type    string          `json:"type"`
+	Text    string          `json:"text"`
+	ID      string          `json:"id"`
+	Name    string          `json:"name"`
+	Input   json.RawMessage `json:"input"`
+	Call    string          `json:"tool_use_id"`
+	Content json.RawMessage `json:"content"`
+	IsError bool            `json:"is_error"`
+	Source  struct {
+		Type  string `json:"type"`
+		Media string `json:"media_type"`
+		Data  string `json:"data"`
+	} `json:"source"`
+}
+
+// claudeNode is what is remembered of a line.
+type claudeNode struct {
+	span
+	uuid, parent string
+	role         string // user or assistant; empty: a link between others
+	message      string // the answer that it is a piece of
+	calls        []string
+	results      []string
+	boundary     bool // a conversation begins anew here
+	on           bool // it counts
+}
+
+func (c *Conversation) openClaude() error {
+	c.About.Format = string(Claude)
+	var nodes []claudeNode
+	err := c.file.each(func(at span, raw []byte) error {
+		var l claudeLine
+		if err := decode(raw, &l); err != nil {
+			c.left.add("line that can't be read", at.number)
+			return nil
+		}
+		if n, ok := c.claudeNode(at, &l); ok {
+			nodes = append(nodes, n)
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	if !c.chooseClaude(nodes) {
+		return bad(0, "it has no conversation")
+	}
+	c.play = func(b *builder) error { return c.playClaude(b, nodes) }
+	return nil
+}
+
+// claudeNode looks at a line for the first time.
+func (c *Conversation) claudeNode(at span, l *claudeLine) (n claudeNode, ok bool) {
+	if l.Session != "" {
+		c.About.Session = l.Session
+	}
+	if l.Cwd != "" && !l.Sidechain {
+		c.About.Workspace = l.Cwd
+	}
+	for _, title := range []string{l.Summary, l.AITitle, l.CustomTitle} {
+		if title != "" && l.Type != "user" && l.Type != "assistant" {
+			c.About.Title = title
+		}
+	}
+	n = claudeNode{span: at, uuid: l.UUID, parent: l.Parent}
+	switch {
+	case l.Sidechain:
+		c.left.add("line of a sub-agent", at.number)
+		return n, false
+	case l.Type == "summary" || l.Type == "custom-title" || l.Type == "ai-title":
+		return n, false
+	case l.Type == "assistant" && l.APIError:
+		c.left.add("error of a provider", at.number)
+	case l.Type == "user" || l.Type == "assistant":
+		n.role, n.boundary = l.Type, l.Compact && l.Parent == ""
+		if l.Type == "assistant" && l.Message.Model != "" && l.Message.Model != "<synthetic>" {
+			c.About.Model = l.Message.Model
+		}
+		n.message = l.Message.ID
+		for _, b := range claudeBlocks(l.Message.Content) {
+			switch {
+			case l.Type == "assistant" && b.Type == "tool_use":
+				n.calls = append(n.calls, b.ID)
+			case l.Type == "user" && b.Type == "tool_result":
+				n.results = append(n.results, b.Call)
+			}
+		}
+	case l.Type == "system" && l.Subtype == "compact_boundary":
+		n.boundary = true
+	default:
+		c.left.add("line of type "+kind(l.Type), at.number)
+	}
+	return n, l.UUID != "" || n.role != ""
+}
+
+func claudeBlocks(raw json.RawMessage) (blocks []claudeBlock) {
+	if s, ok := text(raw); ok {
+		return []claudeBlock{{Type: "text", Text: s}}
+	}
+	_ = json.Unmarshal(raw, &blocks) // what isn't a list of blocks has none
+	return blocks
+}
+
+// chooseClaude marks the lines of the branch that the last message is on. Its
+// lines name only one of the lines before them, so the other pieces of an
+// answer, and the results of its calls, are looked for by their ids.
+func (c *Conversation) chooseClaude(nodes []claudeNode) bool {
+	by := map[string]int{}
+	leaf := -1
+	for i, n := range nodes {
+		if n.uuid != "" {
+			by[n.uuid] = i
+		}
+		if n.role != "" {
+			leaf = i
+		}
+	}
+	if leaf < 0 {
+		return false
+	}
+	first := leaf
+	for i := leaf; !nodes[i].on; {
+		nodes[i].on, first = true, i
+		next, ok := by[nodes[i].parent]
+		if !ok || nodes[i].boundary {
+			if nodes[i].parent != "" && !nodes[i].boundary {
+				c.left.add("message before this file's first, which it names", nodes[i].number)
+			}
+			break
+		}
+		i = next
+	}
+	answers, calls := map[string]bool{}, map[string]bool{}
+	for _, n := range nodes {
+		if n.on && n.role == "assistant" && n.message != "" {
+			answers[n.message] = true
+		}
+	}
+	for i := range nodes {
+		n := &nodes[i]
+		n.on = n.on || n.role == "assistant" && i > first && answers[n.message]
+		if n.on {
+			for _, id := range n.calls {
+				calls[id] = true
+			}
+		}
+	}
+	for i := range nodes {
+		n := &nodes[i]
+		n.on = n.on || slices.ContainsFunc(n.results, func(id string) bool { return calls[id] })
+		if n.on || n.role == "" {
+			continue
+		}
+		if i < first && nodes[first].boundary {
+			c.left.add("message before the last compaction; its summary is there", n.number)
+		} else {
+			c.left.add("message of another branch", n.number)
+		}
+	}
+	return true
+}
+
+func (c *Conversation) playClaude(b *builder, nodes []claudeNode) error {
+	for _, n := range nodes {
+		if b.stopped {
+			return nil
+		}
+		if !n.on || n.role == "" {
+			continue
+		}
+		var l claudeLine
+		if err := c.file.read(n.span, &l); err != nil {
+			return err
+		}
+		if n.role == "assistant" {
+			b.model(l.Time.Time, l.Message.ID, claudeAnswer(b, &l, n.number), n.number)
+		} else {
+			claudeUser(b, &l, n.number)
+		}
+	}
+	return nil
+}
+
+func claudeAnswer(b *builder, l *claudeLine, line int) (parts []Part) {
+	for _, block := range claudeBlocks(l.Message.Content) {
+		switch block.Type {
+		case "text":
+			parts = append(parts, Part{Text: block.Text})
+		case "tool_use":
+			parts = append(parts, call(block.ID, block.Name, block.Input))
+		case "thinking", "redacted_thinking":
+			b.left.add("thinking", line)
+		default:
+			b.left.add("block of type "+kind(block.Type), line)
+		}
+	}
+	return parts
+}
+
+// claudeUser takes a line of the person's side: results first, because they
+// belong to what was before, then what was said.
+func claudeUser(b *builder, l *claudeLine, line int) {
+	var parts []Part
+	for _, block := range claudeBlocks(l.Message.Content) {
+		switch block.Type {
+		case "tool_result":
+			b.result(block.Call, claudeResult(b, block.Content, line), block.IsError, line)
+		case "text":
+			parts = append(parts, Part{Text: block.Text})
+		case "image":
+			parts = append(parts, b.picture(block.Source.Media, block.Source.Data, line))
+		default:
+			b.left.add("block of type "+kind(block.Type), line)
+		}
+	}
+	remark := l.Meta || l.Compact || len(parts) > 0 && strings.HasPrefix(parts[0].Text, "[Request interrupted by user")
+	b.user(l.Time.Time, parts, !remark)
+}
+
+// claudeResult is a result as text: a string, or a list of blocks.
+func claudeResult(b *builder, raw json.RawMessage, line int) string {
+	if s, ok := text(raw); ok {
+		return s
+	}
+	var out []string
+	for _, block := range claudeBlocks(raw) {
+		switch block.Type {
+		case "text":
+			out = append(out, block.Text)
+		case "image":
+			b.left.add("picture in a result", line)
+			out = append(out, gonePhoto)
+		default:
+			b.left.add("block of type "+kind(block.Type)+" in a result", line)
+		}
+	}
+	return strings.Join(out, "\n")
+}
