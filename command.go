@@ -10,7 +10,7 @@ import (
 
 // Command asks a stream for something. The names are the control plane's of
 // the standard where it has one; create_session, label_session, open_thread,
-// end_attempt and take_over are the runtime's own.
+// roll_back, end_attempt and take_over are the runtime's own.
 type Command interface{ command() } // sealed: only this package's types have it
 
 type cmd struct{}
@@ -140,6 +140,19 @@ type (
 		Limits *Limits `json:"limits,omitempty"` // of the new rules
 	}
 
+	// RollBack takes the files, and with scope thread the conversation too, back
+	// to the end of a turn, or to before the first.
+	RollBack struct {
+		cmd
+		Scope  string   `json:"scope"`           // thread, files
+		To     TurnID   `json:"to,omitempty"`    // the last turn that stays; empty: before the first
+		After  int64    `json:"after"`           // the thread's last fact when the plan was made
+		Plan   *Ref     `json:"plan,omitempty"`  // which file becomes what; nil: none
+		Files  int      `json:"files,omitempty"` // how many
+		Kept   []string `json:"kept,omitempty"`  // effects that stay in the world
+		Reason string   `json:"reason,omitempty"`
+	}
+
 	// RespondAction answers an ask. Decision is allow, deny or answer.
 	RespondAction struct {
 		cmd
@@ -201,6 +214,7 @@ var commands = map[string]reflect.Type{
 	"submit_turn":    reflect.TypeFor[SubmitTurn](),
 	"interrupt_turn": reflect.TypeFor[InterruptTurn](),
 	"resume_thread":  reflect.TypeFor[ResumeThread](),
+	"roll_back":      reflect.TypeFor[RollBack](),
 	"respond_action": reflect.TypeFor[RespondAction](),
 	"create_task":    reflect.TypeFor[CreateTask](),
 	"retry_task":     reflect.TypeFor[RetryTask](),

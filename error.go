@@ -36,6 +36,7 @@ const (
 	CodeRequires        Code = "requires_newer"
 	CodeTooLarge        Code = "too_large"
 	CodeBadConfig       Code = "bad_config"
+	CodeConflict        Code = "conflict" // somebody else changed it meanwhile
 	CodeBadTemplate     Code = "bad_template"
 	CodeDiskFull        Code = "disk_full"   // of a file outside the store
 	CodeNotWritten      Code = "not_written" // a file outside the store

@@ -17,6 +17,7 @@ type ArtifactChanged struct {
 	Before  *belay.Ref   `json:"before,omitempty"` // kept content
 	After   *belay.Ref   `json:"after,omitempty"`
 	Kept    bool         `json:"kept,omitempty"`    // the content before can be restored
+	Mode    string       `json:"mode,omitempty"`    // permission bits of the file before, in octal
 	Name    string       `json:"name,omitempty"`    // of a memory, a definition or an artifact
 	Version string       `json:"version,omitempty"` // of a definition; of an artifact a number from 1
 	Digest  belay.Digest `json:"digest,omitempty"`  // of a definition, or of a memory

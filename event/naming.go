@@ -86,6 +86,9 @@ var namings = []Naming{
 
 	{"thread forked", "thread.started", "`forkedFrom`; `base` is the conversation that was copied"},
 	{"thread imported", "thread.started", "`importedFrom`; `base` is the conversation that was carried over"},
+	{"conversation went back to a turn", "history.rollback.completed", "`scope: thread`, `target`, `to`"},
+	{"files of turns were restored (undo)", "history.rollback.completed", "`scope: files`, `target`; the conversation stays"},
+	{"file restored", "artifact.changed", "`kind: file`, between history.rollback.started and history.rollback.completed of its stream"},
 	{"command refused", "channel.message", "`kind: audit`, `principal`, `command`, `code`"},
 	{"login", "channel.message", "`kind: audit`, `principal`, `code`"},
 	{"token made or revoked", "channel.message", "`kind: audit`, `principal`, `code`"},

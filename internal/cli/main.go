@@ -46,6 +46,8 @@ type grammar struct {
 	Run        runCmd        `cmd:"" help:"Give an agent something to do and see it through."`
 	Sessions   sessionsCmd   `cmd:"" help:"List, show, resume and interrupt sessions."`
 	Fork       forkCmd       `cmd:"" help:"Begin a new session with the history of another, up to a turn."`
+	Rollback   rollbackCmd   `cmd:"" help:"Take a session back to the end of a turn: its conversation and its files."`
+	Undo       undoCmd       `cmd:"" help:"Take back what the last turns did to files; the conversation stays."`
 	Approve    approveCmd    `cmd:"" help:"Allow what an agent asks for."`
 	Deny       denyCmd       `cmd:"" help:"Deny what an agent asks for."`
 	Answer     answerCmd     `cmd:"" help:"Answer an agent's question."`

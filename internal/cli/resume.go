@@ -34,6 +34,9 @@ func (c *resumeCmd) run(ctx context.Context, a *app) (int, error) {
 		return 0, err
 	}
 	w.approvals = settings.Approvals
+	if w.restoring(ctx) {
+		return w.restored(ctx)
+	}
 	if err := w.goOn(ctx, s, settings); err != nil {
 		return 0, err
 	}
@@ -165,6 +168,8 @@ func (w *work) goOn(ctx context.Context, s *session.State, c checked) error {
 	case t != nil && len(t.Queue) > 0:
 		w.turn = t.Queue[0].Turn
 		return nil
+	case t != nil && t.Back && !pending:
+		return belay.Errorf(belay.CodeBadState, "its conversation was taken back, and nothing was said since").At(string(w.session)).WithHint("belay run --session %s TEXT", w.session)
 	case t != nil && t.Prev != nil && t.Prev.Outcome == belay.Completed && !waiting(ctx, w.store, w.session) && newest(s, t.Prev.Turn):
 		// It ended well and its process died before it could say so.
 		return w.ended(ctx, t.Prev.Turn)

@@ -98,6 +98,17 @@ type RunTool struct {
 	Rules   belay.Ref
 }
 
+// RestoreFiles makes files what they were, by a plan that is content.
+type RestoreFiles struct {
+	IDs     belay.IDs
+	Started int64 // the fact that announced it
+	Plan    belay.Ref
+	Event   event.HistoryRollbackCompleted // how it ends, but for what becomes of the files
+	Dir     string                         // the workspace
+}
+
+func (e RestoreFiles) Key() string { return "restore/" + itoa(int(e.Started)) }
+
 func (e RunTool) Key() string { return "tool/" + string(e.IDs.Call) + "/" + itoa(e.Attempt) }
 
 func itoa(n int) string {

@@ -28,6 +28,7 @@ type conv struct {
 	size   int
 	images bool   // a message has a picture
 	turns  []span // that are in force, in order
+	based  int    // messages of the base
 	light  bool   // the base is left out of msgs: only where its turns are is kept
 
 	texts   map[belay.TurnID]belay.Content // accepted turns that haven't begun
@@ -185,7 +186,7 @@ func (c *convCache) toFeed(s belay.StreamID, events []event.Envelope) *conv {
 	var v *conv
 	if el := c.byID[s]; el != nil && el.Value.(*conv).seq == events[0].Seq-1 {
 		v = c.remove(s)
-	} else if el == nil && events[0].Seq == 1 {
+	} else if el == nil && events[0].Seq == 1 && !hasBase(events[0].Data) {
 		v = newConv(s)
 	} else {
 		return nil
@@ -222,6 +223,8 @@ func (v *conv) apply(ctx context.Context, st store.Store, ev event.Envelope) err
 			v.result(belay.ToolResult{ID: ev.IDs.Call, Name: p.Name, Text: problemText(p.Problem, text), Error: true})
 			return err
 		}
+	case event.HistoryRollbackCompleted:
+		v.wentBack(p)
 	case event.TurnCompleted:
 		v.ended(ev, belay.Completed)
 	case event.TurnFailed:
@@ -253,6 +256,11 @@ func endText(p event.TurnFailed, partial string) string {
 func (v *conv) push(m belay.Message) {
 	v.said = v.seq
 	v.msgs = append(v.msgs, m)
+	v.weigh(m)
+}
+
+// weigh counts what a message holds.
+func (v *conv) weigh(m belay.Message) {
 	for _, p := range m.Parts {
 		v.size += len(p.Text) + 64
 		v.images = v.images || p.Image != nil

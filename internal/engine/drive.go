@@ -346,6 +346,8 @@ func (v *drive) perform(ctx context.Context, eff core.Effect, leaving func() boo
 		return v.callModel(ctx, eff)
 	case core.RunTool:
 		return v.runTool(ctx, eff, leaving)
+	case core.RestoreFiles:
+		return v.restoreFiles(ctx, eff)
 	}
 	panic("engine: no performer for " + eff.Key())
 }

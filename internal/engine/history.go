@@ -5,8 +5,10 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"iter"
+	"strings"
 
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/event"
@@ -16,6 +18,7 @@ import (
 // begin takes up the conversation that a thread begins with.
 func (v *conv) begin(ctx context.Context, st store.Store, base []belay.Ref) error {
 	n := 0
+	defer func() { v.based = len(v.msgs) }()
 	for s, err := range ReadBase(ctx, st, base) {
 		if err != nil {
 			return err
@@ -32,6 +35,74 @@ func (v *conv) begin(ctx context.Context, st store.Store, base []belay.Ref) erro
 		}
 	}
 	return nil
+}
+
+// hasBase tells whether a fact begins a thread with a history.
+func hasBase(p event.Payload) bool {
+	t, ok := p.(event.ThreadStarted)
+	return ok && len(t.Base) > 0
+}
+
+// wentBack makes the conversation what it was at the target, or tells the
+// model which files aren't any more what it made of them.
+func (v *conv) wentBack(p event.HistoryRollbackCompleted) {
+	if p.Scope == event.ScopeThread {
+		v.back(p.Target)
+	}
+	if note := backNote(p); note != "" {
+		v.push(belay.Text(belay.RoleUser, noteText(note)))
+	}
+}
+
+// back leaves out the turns that ended after a fact, and what was noted since.
+func (v *conv) back(target int64) {
+	n := v.based
+	var turns []span
+	for _, t := range v.turns {
+		if t.copied || t.end > 0 && t.end <= target {
+			turns = append(turns, t)
+		}
+		if !t.copied && t.end > 0 && t.end <= target {
+			n = t.to
+		}
+	}
+	v.turns, v.msgs = turns, v.msgs[:n:n] // what follows is written elsewhere: a request may still hold this
+	v.calls, v.dropped, v.note, v.said = nil, 0, "", v.seq
+	clear(v.got)
+	v.size, v.images = 0, false
+	for _, m := range v.msgs {
+		v.weigh(m)
+	}
+}
+
+// backNote is what the model is told of a rollback. Of one that took back all
+// it hears nothing: nothing is left of what it doesn't know.
+func backNote(p event.HistoryRollbackCompleted) string {
+	var b strings.Builder
+	switch {
+	case p.Scope == event.ScopeFiles:
+		fmt.Fprintf(&b, "A person took back what your last %d turns did to files.", p.Count)
+		if p.Count == 1 {
+			b.Reset()
+			b.WriteString("A person took back what your last turn did to files.")
+		}
+		if len(p.Artifacts) > 0 {
+			b.WriteString(" These are as they were before it: " + strings.Join(p.Artifacts, ", "))
+			if more := p.Restored - len(p.Artifacts); more > 0 {
+				fmt.Fprintf(&b, " and %d more", more)
+			}
+			b.WriteString(".")
+		}
+	case len(p.Kept) == 0:
+		return ""
+	default:
+		b.WriteString("More was said after this, and a person took it back.")
+	}
+	if len(p.Kept) > 0 {
+		b.WriteString(" This was not taken back:\n- " + strings.Join(p.Kept, "\n- "))
+	}
+	b.WriteString("\nLook at what is there before you rely on it.")
+	return b.String()
 }
 
 // asked is the beginning of a message that begins a turn.

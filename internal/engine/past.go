@@ -108,6 +108,19 @@ func (p *Past) Last() PastTurn {
 	return PastTurn{Ended: true}
 }
 
+// BeforeLast is the place before the last n turns that have ended.
+func (p *Past) BeforeLast(n int) (PastTurn, error) {
+	own := slices.DeleteFunc(slices.Clone(p.Turns), func(t PastTurn) bool { return t.Copied || !t.Ended })
+	switch {
+	case len(own) < n:
+		return PastTurn{}, belay.Errorf(belay.CodeBadState, "only %d of its turns have ended", len(own)).At(string(p.Session)).
+			WithHint("belay sessions show --turns %s lists them", p.Session)
+	case len(own) == n:
+		return PastTurn{Ended: true}, nil
+	}
+	return own[len(own)-1-n], nil
+}
+
 // forkNote tells the model where a copy of an unfinished turn stops.
 const forkNote = "The conversation was copied in the middle of that turn, after its last whole step. What the turn did afterwards is not known here."
 

@@ -17,7 +17,7 @@ func (d *Decider) Apply(e event.Envelope) {
 	switch p := e.Data.(type) {
 	case event.ThreadStarted:
 		s.Open, s.Session, s.Thread, s.Workspace = true, e.IDs.Session, e.IDs.Thread, p.Workspace
-		s.Files.saw(p.Files)
+		s.Files.saw(e.Seq, p.Files)
 		s.LostKeys = keep(append(s.LostKeys, p.Lost...), maxTracked)
 	case event.PolicyChanged:
 		if p.Kind == "grant" && p.Op == "granted" {
@@ -27,12 +27,18 @@ func (d *Decider) Apply(e event.Envelope) {
 			}
 		}
 	case event.ArtifactChanged:
-		s.applyArtifact(p)
+		s.applyArtifact(e, p)
 	case event.TurnSubmitted:
 		s.Queue = append(s.Queue, Queued{Turn: e.IDs.Turn, Kind: p.Kind, Task: e.IDs.Task, Run: e.IDs.Run, Rules: p.Rules})
-		s.Known = keep(append(s.Known, Known{e.IDs.Turn, e.IDs.Run}), maxKnown)
+		s.Known = keep(append(s.Known, Known{Turn: e.IDs.Turn, Run: e.IDs.Run}), maxKnown)
 	case event.TurnStarted:
 		s.begin(e, p)
+	case event.HistoryRollbackStarted:
+		if p.Plan != nil { // without files to restore its end is the fact after it
+			s.Restore = &Restore{Started: e.Seq, HistoryRollbackStarted: p}
+		}
+	case event.HistoryRollbackCompleted:
+		s.wentBack(p)
 	case event.TurnFailed:
 		s.Queue = slices.DeleteFunc(s.Queue, func(q Queued) bool { return q.Turn == e.IDs.Turn })
 	}
@@ -62,6 +68,10 @@ func (s *State) begin(e event.Envelope, p event.TurnStarted) {
 	q.Rules = p.Rules
 	s.Queue = slices.Delete(s.Queue, i, i+1)
 	s.recall()
+	if k := s.known(q.Turn); k != nil {
+		k.Start = e.Seq
+	}
+	s.Back = false
 	s.Turn = &Turn{Queued: q, Begun: true, Completion: p.Completion, Limits: p.Limits}
 }
 
@@ -100,9 +110,9 @@ func (s *State) applyTurn(e event.Envelope) {
 	case event.ToolFailed:
 		s.applyFailure(e, p)
 	case event.TurnCompleted:
-		s.end(belay.Completed, "")
+		s.end(e, belay.Completed, "")
 	case event.TurnFailed:
-		s.end(p.Outcome, p.Reason)
+		s.end(e, p.Outcome, p.Reason)
 	}
 }
 
@@ -247,7 +257,7 @@ func (s *State) applyResult(e event.Envelope, p event.ToolResult) {
 	t.Calls++
 	t.Failing, t.Denied = nil, false
 	s.LostKeys = slices.DeleteFunc(s.LostKeys, func(k string) bool { return k == c.key() })
-	s.Files.saw(p.Files)
+	s.Files.saw(e.Seq, p.Files)
 	t.track(c, p.Digest, "", false)
 }
 
@@ -261,7 +271,7 @@ func (s *State) applyFailure(e event.Envelope, p event.ToolFailed) {
 		s.paced(c.Name, p.Millis, &p.Problem)
 	}
 	c.Flying, c.Orphan = false, false
-	s.Files.saw(p.Files)
+	s.Files.saw(e.Seq, p.Files)
 	if !p.Final {
 		c.RetryAt = p.RetryAt
 		return
@@ -348,7 +358,10 @@ func (t *Turn) refusedAgain(c *Call) {
 	}
 }
 
-func (s *State) end(o belay.Outcome, reason string) {
+func (s *State) end(e event.Envelope, o belay.Outcome, reason string) {
+	if k := s.known(s.Turn.Turn); k != nil {
+		k.End, k.Outcome = e.Seq, o
+	}
 	s.Prev = &Ended{Turn: s.Turn.Turn, Outcome: o, Reason: reason}
 	s.Turn = nil
 }

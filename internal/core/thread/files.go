@@ -1,36 +1,41 @@
 package thread
 
 import (
+	"cmp"
 	"encoding/json"
 	"maps"
 	"slices"
+	"strings"
 
 	"github.com/belay-run/belay/event"
 )
 
-// seen is the files that the thread read or wrote, as it saw them last. It
-// forgets the oldest. Saved, it is a list, oldest first.
-type seen struct {
-	files map[string]sight
-	count int64 // sights ever, for their order
-}
+// seen is the files that the thread read or wrote, as it saw them last, and
+// where in the log that was. It forgets those seen longest ago. Saved, it is a
+// list, oldest first.
+type seen struct{ files map[string]sight }
 
 type sight struct {
 	digest string
-	at     int64
+	at     int64 // the fact that says so
+}
+
+// saved is an entry of the list.
+type saved struct {
+	event.FileSeen
+	At int64 `json:"at"`
 }
 
 // digest is what the thread last saw of a file; empty when it never did.
 func (s *seen) digest(path string) string { return s.files[path].digest }
 
-// saw remembers files.
-func (s *seen) saw(files []event.FileSeen) {
+// saw remembers what a fact says of files.
+func (s *seen) saw(at int64, files []event.FileSeen) {
 	if s.files == nil && len(files) > 0 {
 		s.files = map[string]sight{}
 	}
 	for _, f := range files {
-		s.count++
-		s.files[f.Path] = sight{f.Digest, s.count}
+		s.files[f.Path] = sight{f.Digest, at}
 		if len(s.files) >= maxFiles+maxFiles/4 { // rarely, because it looks at them all
 			s.forget(maxFiles / 4)
 		}
@@ -39,33 +44,47 @@ func (s *seen) saw(files []event.FileSeen) {
 
 // forget drops the n files that were seen longest ago.
 func (s *seen) forget(n int) {
-	ages := make([]int64, 0, len(s.files))
-	for _, f := range s.files {
-		ages = append(ages, f.at)
+	for _, f := range s.list()[:n] {
+		delete(s.files, f.Path)
 	}
-	slices.Sort(ages)
-	maps.DeleteFunc(s.files, func(_ string, f sight) bool { return f.at < ages[n] })
+}
+
+// back forgets what was seen after a fact: those files must be read again.
+func (s *seen) back(target int64) {
+	maps.DeleteFunc(s.files, func(_ string, f sight) bool { return f.at > target })
+}
+
+func (s *seen) list() []saved {
+	out := make([]saved, 0, len(s.files))
+	for path, f := range s.files {
+		out = append(out, saved{event.FileSeen{Path: path, Digest: f.digest}, f.at})
+	}
+	slices.SortFunc(out, func(a, b saved) int {
+		return cmp.Or(cmp.Compare(a.At, b.At), strings.Compare(a.Path, b.Path))
+	})
+	return out
 }
 
 // List is the files, the one seen last at the end.
 func (s *seen) List() []event.FileSeen {
-	out := make([]event.FileSeen, 0, len(s.files))
-	for path, f := range s.files {
-		out = append(out, event.FileSeen{Path: path, Digest: f.digest})
+	var out []event.FileSeen
+	for _, f := range s.list() {
+		out = append(out, f.FileSeen)
 	}
-	slices.SortFunc(out, func(a, b event.FileSeen) int { return int(s.files[a.Path].at - s.files[b.Path].at) })
 	return out
 }
 
 // IsZero, MarshalJSON and UnmarshalJSON are the list.
 func (s seen) IsZero() bool                 { return len(s.files) == 0 }
-func (s seen) MarshalJSON() ([]byte, error) { return json.Marshal(s.List()) }
+func (s seen) MarshalJSON() ([]byte, error) { return json.Marshal(s.list()) }
 func (s *seen) UnmarshalJSON(b []byte) error {
-	var files []event.FileSeen
+	var files []saved
 	if err := json.Unmarshal(b, &files); err != nil {
 		return err
 	}
 	*s = seen{}
-	s.saw(files)
+	for _, f := range files {
+		s.saw(f.At, []event.FileSeen{f.FileSeen})
+	}
 	return nil
 }

@@ -14,7 +14,7 @@ func TestTheFilesSeenLastAreKnown(t *testing.T) {
 	var s seen
 	const n = 10 * maxFiles
 	for i := range n {
-		s.saw([]event.FileSeen{{Path: "often", Digest: fmt.Sprint("v", i)}, {Path: fmt.Sprint("file-", i), Digest: "d"}})
+		s.saw(int64(i+1), []event.FileSeen{{Path: "often", Digest: fmt.Sprint("v", i)}, {Path: fmt.Sprint("file-", i), Digest: "d"}})
 	}
 	if got := s.digest("often"); got != fmt.Sprint("v", n-1) {
 		t.Errorf("a file seen again and again is known as %q", got)
@@ -37,11 +37,23 @@ func TestTheFilesSeenLastAreKnown(t *testing.T) {
 	}
 	for i := range maxFiles { // both forget the same from here on
 		f := []event.FileSeen{{Path: fmt.Sprint("more-", i), Digest: "d"}}
-		s.saw(f)
-		again.saw(f)
+		s.saw(int64(n+i+1), f)
+		again.saw(int64(n+i+1), f)
 	}
 	want, _ := json.Marshal(s)
 	if got, _ := json.Marshal(again); string(got) != string(want) {
 		t.Error("a saved state goes on differently")
+	}
+}
+
+// What was seen after a fact is forgotten when the thread goes back to it, and
+// nothing else.
+func TestFilesSeenAfterTheTargetAreForgotten(t *testing.T) {
+	var s seen
+	s.saw(3, []event.FileSeen{{Path: "a", Digest: "old"}, {Path: "b", Digest: "old"}})
+	s.saw(7, []event.FileSeen{{Path: "b", Digest: "new"}, {Path: "c", Digest: "new"}})
+	s.back(6)
+	if s.digest("a") != "old" || s.digest("b") != "" || s.digest("c") != "" {
+		t.Errorf("known are %v", s.List())
 	}
 }

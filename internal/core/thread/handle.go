@@ -26,6 +26,8 @@ func (d *Decider) Handle(o belay.Order, now time.Time) ([]core.Fact, []core.Send
 		fs, sends, err = s.interrupt(o, c)
 	case belay.ResumeThread:
 		fs, err = s.resume(c)
+	case belay.RollBack:
+		fs, err = s.rollBack(o, c)
 	case belay.RespondAction:
 		fs, err = s.respond(o, c, now)
 	case belay.TakeOver:
@@ -72,7 +74,7 @@ func (s *State) submit(o belay.Order, c belay.SubmitTurn) ([]core.Fact, []core.S
 // repeated answers a turn id that the thread knows: the same turn told again
 // changes nothing; another attempt under a used id is told that it won't run.
 func (s *State) repeated(c belay.SubmitTurn) ([]core.Fact, []core.Send, error) {
-	if c.Task == "" || slices.Contains(s.Known, Known{c.Turn, c.Run}) {
+	if c.Task == "" || slices.ContainsFunc(s.Known, func(k Known) bool { return k.Turn == c.Turn && k.Run == c.Run }) {
 		return nil, nil, nil
 	}
 	reason := "the turn id " + string(c.Turn) + " was used before in this thread"

@@ -20,6 +20,10 @@ var stages = []stage{cancel, limits, request, permit, run, finish}
 func (d *Decider) Next(now time.Time) core.Ready {
 	var rd core.Ready
 	s := &d.s
+	if s.Restore != nil { // nothing begins before the files are what they were
+		rd.Effects = append(rd.Effects, s.restore())
+		return rd
+	}
 	if s.Turn == nil {
 		if len(s.Queue) > 0 {
 			dg := s.Queue[0].Rules.Digest
@@ -68,7 +72,7 @@ func New(stream belay.StreamID) *Decider {
 
 // Version names what folding and deciding depend on besides the facts. It
 // changes when the shape or meaning of State changes.
-const Version = "thread/2"
+const Version = "thread/3"
 
 // State is a look at the state; the caller must not change it.
 func (d *Decider) State() *State { return &d.s }

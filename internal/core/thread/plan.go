@@ -16,10 +16,10 @@ const MaxArtifacts = 100
 
 // applyArtifact folds what a call changed that isn't a file: the thread's plan
 // and what it published.
-func (s *State) applyArtifact(p event.ArtifactChanged) {
+func (s *State) applyArtifact(e event.Envelope, p event.ArtifactChanged) {
 	switch p.Kind {
 	case "plan":
-		s.Plan, s.Recall = p.Plan, false
+		s.Plan, s.PlanAt, s.Recall = p.Plan, e.Seq, false
 	case "artifact":
 		version, err := strconv.Atoi(p.Version)
 		_, known := s.Published[p.Name]

@@ -40,7 +40,9 @@ type State struct {
 
 	Queue    []Queued       `json:"queue,omitempty"`
 	Turn     *Turn          `json:"turn,omitempty"`
-	Prev     *Ended         `json:"prev,omitempty"` // the turn that ended last
+	Prev     *Ended         `json:"prev,omitempty"` // the turn that ended last, of those in force
+	Restore  *Restore       `json:"restore,omitempty"`
+	Back     bool           `json:"back,omitempty"` // the conversation went back and nothing was said since
 	Known    []Known        `json:"known,omitempty"`
 	Grants   []policy.Grant `json:"grants,omitempty"` // given by answers
 	Files    seen           `json:"files,omitzero"`
@@ -49,6 +51,7 @@ type State struct {
 	Pace     []Paced        `json:"pace,omitempty"`     // of the tools, the latest last
 
 	Plan      []event.PlanItem           `json:"plan,omitempty"`
+	PlanAt    int64                      `json:"planAt,omitempty"` // the fact that says so
 	Recall    bool                       `json:"recall,omitempty"` // the next step is reminded of the plan
 	Published map[string]belay.Published `json:"published,omitempty"`
 }
@@ -64,8 +67,12 @@ type Queued struct {
 
 // Known is a turn that was submitted, and for which attempt.
 type Known struct {
-	Turn belay.TurnID `json:"turn"`
-	Run  belay.RunID  `json:"run,omitempty"`
+	Turn    belay.TurnID  `json:"turn"`
+	Run     belay.RunID   `json:"run,omitempty"`
+	Start   int64         `json:"start,omitempty"` // the fact that began it
+	End     int64         `json:"end,omitempty"`   // the fact that ended it
+	Outcome belay.Outcome `json:"outcome,omitempty"`
+	Back    bool          `json:"back,omitempty"` // it was taken back
 }
 
 // Ended is a turn that ended.

@@ -148,7 +148,7 @@ func (ch *change) fact(after []byte) (event.ArtifactChanged, error) {
 	f := event.ArtifactChanged{Kind: "file", Path: ch.p.real, Op: "created", Kept: true}
 	var err error
 	if !ch.absent {
-		f.Op = "changed"
+		f.Op, f.Mode = "changed", modeOf(ch.p.info)
 		if f.Before, err = keep(ch.call, ch.before); err != nil {
 			return f, err
 		}

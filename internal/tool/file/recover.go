@@ -83,6 +83,9 @@ func found(c tool.Call, p *place, was past, made []byte) (tool.Result, error) {
 	if was.digest == Absent {
 		fact.Op, fact.Kept = "created", true
 	}
+	if was.digest != Absent && p.info != nil {
+		fact.Mode = modeOf(p.info) // a replaced file keeps it
+	}
 	if was.kept {
 		fact.Before = &belay.Ref{Digest: belay.Digest(was.digest), Size: int64(len(was.content)), Media: textMedia}
 	}

@@ -36,11 +36,12 @@ func (p *place) replace(prefix string, content []byte) error {
 
 // look is the mode that a new content of the place gets.
 type look struct {
-	of   fs.FileInfo // the file whose mode and owner it takes over; nil for a new one
-	perm fs.FileMode // of a new one, less the umask
+	of    fs.FileInfo // the file whose mode and owner it takes over; nil for a new one
+	perm  fs.FileMode // of a new one, less the umask
+	exact bool        // perm is meant as it is
 }
 
-func (p *place) look() look { return look{p.info, 0o666} }
+func (p *place) look() look { return look{of: p.info, perm: 0o666} }
 
 // stage writes a content beside the place, and says under which name.
 func (p *place) stage(prefix string, content []byte, l look) (temp string, err error) {
@@ -146,7 +147,7 @@ func (p *place) unmakeFolders() {
 
 func (p *place) writeTemp(temp string, content []byte, l look) error {
 	perm := l.perm // less the umask
-	if l.of != nil {
+	if l.of != nil || l.exact {
 		perm = 0o600 // nobody reads it before it has the mode of the old one
 	}
 	if err := p.step("create"); err != nil {
@@ -170,6 +171,11 @@ func (p *place) writeTemp(temp string, content []byte, l look) error {
 			}
 		}
 		if err := f.Chmod(l.of.Mode().Perm()); err != nil {
+			return err
+		}
+	}
+	if l.of == nil && l.exact {
+		if err := f.Chmod(l.perm); err != nil {
 			return err
 		}
 	}

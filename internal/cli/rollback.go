@@ -1,0 +1,269 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"os"
+
+	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/event"
+	"github.com/belay-run/belay/internal/core/session"
+	"github.com/belay-run/belay/internal/engine"
+)
+
+type rollbackCmd struct {
+	ID     string `arg:"" optional:"" help:"The session, or the beginning of its id; the last one of this workspace."`
+	Turn   string `required:"" placeholder:"N|TURN" help:"The last turn that stays: its number or its id; 0: none does."`
+	DryRun bool   `help:"Say what would happen; change nothing."`
+	Force  bool   `help:"Also restore files that somebody else changed since."`
+	Reason string `short:"m" placeholder:"TEXT" help:"Why."`
+}
+
+type undoCmd struct {
+	Turns   int    `arg:"" optional:"" default:"1" help:"How many of the last turns."`
+	Session string `placeholder:"ID" help:"The session, or the beginning of its id; the last one of this workspace."`
+	DryRun  bool   `help:"Say what would happen; change nothing."`
+	Force   bool   `help:"Also restore files that somebody else changed since."`
+	Reason  string `short:"m" placeholder:"TEXT" help:"Why."`
+}
+
+// goingBack is a rollback or an undo on its way.
+type goingBack struct {
+	*work
+	scope, verb string
+	dry, force  bool
+	reason      string
+}
+
+func (c *rollbackCmd) run(ctx context.Context, a *app) (int, error) {
+	w, s, err := a.openSession(ctx, c.ID, c.ID == "")
+	if err != nil {
+		return 0, err
+	}
+	defer w.close()
+	g := &goingBack{work: w, scope: event.ScopeThread, verb: "rollback", dry: c.DryRun, force: c.Force, reason: c.Reason}
+	return g.run(ctx, s, func(p *engine.Past) (engine.PastTurn, error) { return p.Find(c.Turn) })
+}
+
+func (c *undoCmd) run(ctx context.Context, a *app) (int, error) {
+	if c.Turns < 1 {
+		return 0, belay.Errorf(belay.CodeUsage, "%d is no number of turns", c.Turns).WithHint("belay undo takes back the last turn, belay undo 2 the last two")
+	}
+	w, s, err := a.openSession(ctx, c.Session, c.Session == "")
+	if err != nil {
+		return 0, err
+	}
+	defer w.close()
+	g := &goingBack{work: w, scope: event.ScopeFiles, verb: "undo", dry: c.DryRun, force: c.Force, reason: c.Reason}
+	return g.run(ctx, s, func(p *engine.Past) (engine.PastTurn, error) { return p.BeforeLast(c.Turns) })
+}
+
+// run finishes a rollback that was begun, makes a plan, shows it and carries it out.
+func (g *goingBack) run(ctx context.Context, s *session.State, target func(*engine.Past) (engine.PastTurn, error)) (int, error) {
+	if g.restoring(ctx) && !g.dry {
+		if _, err := g.restored(ctx); err != nil {
+			return 0, err
+		}
+	}
+	if g.unfinished(ctx) {
+		return 0, belay.Errorf(belay.CodeBadState, "its last turn hasn't ended").At(string(g.session)).
+			WithHint("belay sessions interrupt %s, or belay sessions resume %s", g.session, g.session)
+	}
+	past, err := pastOf(ctx, g.store, g.session, s.Threads)
+	if err != nil {
+		return 0, err
+	}
+	to, err := target(past)
+	if err != nil {
+		return 0, err
+	}
+	if to.Copied {
+		return 0, belay.Errorf(belay.CodeBadState, "turn %d is part of the history that the session began with", to.Number).At(string(g.session)).
+			WithHint("belay fork %s --turn %d", g.session, to.Number)
+	}
+	root, err := os.OpenRoot(g.workspace)
+	if err != nil {
+		return 0, belay.Errorf(belay.CodeWorkspace, "it can't be opened: %s", reason(err)).At(g.workspace)
+	}
+	defer root.Close() //nolint:errcheck // it was only read
+	look := engine.Looking{Root: root, Force: g.force}
+	if !g.dry {
+		look.Keep = g.engine.Keep(ctx)
+	}
+	plan, err := past.PlanRollback(ctx, to, look)
+	if err != nil {
+		return 0, err
+	}
+	return g.carryOut(ctx, past, plan)
+}
+
+// carryOut shows the plan, and does it unless that isn't wanted or not allowed.
+func (g *goingBack) carryOut(ctx context.Context, past *engine.Past, plan *engine.Rollback) (int, error) {
+	back := g.takenBack(past, plan)
+	if len(back) == 0 && len(plan.Files) == 0 && len(plan.Foreign) == 0 {
+		return g.nothing(plan)
+	}
+	if !g.a.JSON {
+		g.showPlan(plan, back)
+	} else if g.dry {
+		g.a.printJSON(planned{Session: g.session, Scope: g.scope, To: plan.To.ID, Turns: back, Rollback: plan})
+	}
+	switch {
+	case len(plan.Foreign) > 0 && !g.force:
+		e := belay.Errorf(belay.CodeConflict, "%s: %s", plan.Foreign[0].Path, plan.Foreign[0].Why)
+		if n := len(plan.Foreign); n > 1 {
+			e = belay.Errorf(belay.CodeConflict, "%d files were changed by somebody else, %s first", n, plan.Foreign[0].Path)
+		}
+		return 0, e.At(string(g.session)).WithHint("look at them; belay %s … --force restores them too, and keeps what is there now", g.verb)
+	case g.dry:
+		return belay.ExitOK, nil
+	}
+	if g.scope == event.ScopeFiles && len(plan.Files) == 0 {
+		return g.nothing(plan)
+	}
+	c, err := plan.Command(ctx, g.store, g.scope, string(g.scrub([]byte(g.reason))))
+	if err != nil {
+		return 0, err
+	}
+	if _, err := g.engine.Submit(ctx, g.a.order(g.session, past.Thread.Stream(), c)); err != nil {
+		return 0, err
+	}
+	return g.restored(ctx)
+}
+
+// takenBack are the turns that go, the oldest first.
+func (g *goingBack) takenBack(past *engine.Past, plan *engine.Rollback) []engine.PastTurn {
+	var back []engine.PastTurn
+	for _, t := range past.Turns {
+		if !t.Copied && t.End > plan.To.End {
+			back = append(back, t)
+		}
+	}
+	if g.scope == event.ScopeFiles && len(plan.Files) == 0 && len(plan.Foreign) == 0 {
+		return nil
+	}
+	return back
+}
+
+func (g *goingBack) nothing(plan *engine.Rollback) (int, error) {
+	if g.a.JSON {
+		g.a.printJSON(planned{Session: g.session, Scope: g.scope, To: plan.To.ID, Rollback: plan})
+		return belay.ExitOK, nil
+	}
+	g.showStays(plan)
+	fmt.Fprintln(g.a.Stdout, "there is nothing to take back: no file that a tool changed differs from what it was")
+	return belay.ExitOK, nil
+}
+
+// planned is a plan as JSON.
+type planned struct {
+	Session belay.SessionID   `json:"session"`
+	Scope   string            `json:"scope"`
+	To      belay.TurnID      `json:"to,omitempty"`
+	Turns   []engine.PastTurn `json:"turns,omitempty"`
+	*engine.Rollback
+}
+
+func (g *goingBack) showPlan(plan *engine.Rollback, back []engine.PastTurn) {
+	w := g.a.Stdout
+	would := ""
+	if g.dry {
+		would = "would be "
+	}
+	if g.scope == event.ScopeThread {
+		for _, t := range back {
+			fmt.Fprintf(w, "turn %d %staken back: %s\n", t.Number, would, short(t.Text, 60))
+		}
+	}
+	g.showStays(plan)
+	for _, f := range plan.Files {
+		what := "restored"
+		switch {
+		case f.Want == nil:
+			what = "removed"
+		case f.Have == nil:
+			what = "brought back"
+		}
+		if f.Forced {
+			what += ", though somebody else changed it"
+		}
+		fmt.Fprintf(w, "file %s %s%s\n", line(f.Path), would, what)
+	}
+}
+
+// showStays says what nobody can take back, before anything happens.
+func (g *goingBack) showStays(plan *engine.Rollback) {
+	w := g.a.Stdout
+	for _, r := range plan.Ran {
+		fmt.Fprintf(w, "not restorable: %s\n", line(r.String()))
+	}
+	for _, r := range plan.Lost {
+		fmt.Fprintf(w, "not restorable: %s: %s\n", line(r.Path), line(r.Why))
+	}
+	for _, r := range plan.Foreign {
+		if g.force {
+			break // they are among the files
+		}
+		fmt.Fprintf(w, "changed by others: %s: %s\n", line(r.Path), line(r.Why))
+	}
+}
+
+// restoring tells whether a rollback was accepted and isn't over.
+func (w *work) restoring(ctx context.Context) bool {
+	if t, err := w.state(ctx); err == nil && t != nil && t.Restore != nil {
+		return true
+	}
+	orders, err := w.store.Inbox(ctx, w.thread.Stream())
+	if err != nil {
+		return false
+	}
+	for _, o := range orders {
+		if _, ok := o.Command.(belay.RollBack); ok {
+			return true
+		}
+	}
+	return false
+}
+
+// wentBack is what became of a rollback, as JSON.
+type wentBack struct {
+	Session belay.SessionID `json:"session"`
+	event.HistoryRollbackCompleted
+}
+
+// restored drives the session until its rollback is over, and says what became
+// of it.
+func (w *work) restored(ctx context.Context) (int, error) {
+	if err := w.engine.Session(ctx, w.session, nil); err != nil {
+		return 0, err
+	}
+	var last *event.HistoryRollbackCompleted
+	for ev, err := range w.store.Read(ctx, w.thread.Stream(), 0) {
+		if err != nil {
+			return 0, err
+		}
+		if p, ok := ev.Data.(event.HistoryRollbackCompleted); ok {
+			last = &p
+		}
+	}
+	if last == nil {
+		return 0, belay.Errorf(belay.CodeBadState, "the rollback was refused").At(string(w.session)).WithHint("belay events %s", w.session)
+	}
+	if w.a.JSON {
+		w.a.printJSON(wentBack{w.session, *last})
+		return belay.ExitOK, nil
+	}
+	if last.Scope == event.ScopeThread {
+		where := "before its first turn"
+		if last.To != "" {
+			where = "after " + string(last.To)
+		}
+		fmt.Fprintf(w.a.Stdout, "the conversation is %s again\n", where)
+	}
+	fmt.Fprintf(w.a.Stdout, "%s restored\n", plural(last.Restored, "file"))
+	for _, k := range last.Kept {
+		fmt.Fprintf(w.a.Stdout, "stays: %s\n", line(k))
+	}
+	fmt.Fprintf(w.a.Stdout, "go on with: belay run --session %s%s TEXT\n", w.session, w.a.storeFlag())
+	return belay.ExitOK, nil
+}

@@ -1,0 +1,125 @@
+package thread
+
+import (
+	"slices"
+
+	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/event"
+	"github.com/belay-run/belay/internal/core"
+)
+
+// Restore is a rollback that is announced and not over.
+type Restore struct {
+	Started int64 `json:"started"` // the fact that announced it
+	event.HistoryRollbackStarted
+}
+
+// How much of a rollback's turns and effects its facts name, in bytes.
+const (
+	roomForTurns = 4 << 10
+	roomForKept  = 4 << 10
+)
+
+// rollBack announces that files, and the conversation with them, go back to the
+// end of a turn. It is made on a plan, which holds only while the thread is as
+// it was then.
+func (s *State) rollBack(o belay.Order, c belay.RollBack) ([]core.Fact, error) {
+	switch {
+	case !s.Open:
+		return nil, belay.Errorf(belay.CodeBadState, "the thread isn't open")
+	case s.Restore != nil:
+		return nil, belay.Errorf(belay.CodeBadState, "files are being restored already").At(string(s.Session)).WithHint("belay sessions resume %s", s.Session)
+	case s.Turn != nil || len(s.Queue) > 0:
+		return nil, belay.Errorf(belay.CodeBadState, "a turn hasn't ended").At(string(s.Session)).WithHint("belay sessions interrupt %s, or belay sessions resume %s", s.Session, s.Session)
+	case c.After != s.Seq:
+		return nil, belay.Errorf(belay.CodeBadState, "the thread has gone on since the plan was made").At(string(s.Session)).WithHint("repeat the command")
+	case c.Scope != event.ScopeThread && c.Scope != event.ScopeFiles:
+		return nil, belay.Errorf(belay.CodeBadCommand, "a rollback can't have scope %q", c.Scope)
+	}
+	var target int64
+	if c.To != "" {
+		k := s.known(c.To)
+		if k == nil || k.End == 0 || k.Back {
+			return nil, belay.Errorf(belay.CodeNotFound, "%s is not one of the turns that can be gone back to", c.To).At(string(s.Session)).
+				WithHint("belay fork %s --turn %s begins a new session there", s.Session, c.To)
+		}
+		target = k.End
+	}
+	p := event.HistoryRollbackStarted{Scope: c.Scope, Target: target, To: c.To, Plan: c.Plan, Files: c.Files,
+		Kept: fitting(c.Kept, roomForKept), By: o.Principal, Reason: event.CutText(c.Reason, maxSaid)}
+	p.Turns, p.Count = s.after(target)
+	ids := belay.IDs{Session: s.Session, Thread: s.Thread}
+	facts := []core.Fact{{IDs: ids, Data: p}}
+	if p.Plan == nil { // no file has to change: it is over
+		facts = append(facts, core.Fact{IDs: ids, Data: completed(p)})
+	}
+	return facts, nil
+}
+
+// completed is how a rollback ends, but for what became of the files.
+func completed(p event.HistoryRollbackStarted) event.HistoryRollbackCompleted {
+	return event.HistoryRollbackCompleted{Scope: p.Scope, Target: p.Target, To: p.To, Turns: p.Turns, Count: p.Count, Kept: p.Kept}
+}
+
+// after are the turns in force that ended after a fact, as many as fit.
+func (s *State) after(target int64) (turns []belay.TurnID, count int) {
+	room := roomForTurns
+	for _, k := range s.Known {
+		if k.Start == 0 || k.End <= target || k.Back {
+			continue
+		}
+		count++
+		if room -= event.TextLen(string(k.Turn)) + 3; room >= 0 {
+			turns = append(turns, k.Turn)
+		}
+	}
+	return turns, count
+}
+
+// fitting are the first texts that fit into some bytes.
+func fitting(texts []string, room int) []string {
+	for i, t := range texts {
+		if room -= event.TextLen(t) + 3; room < 0 {
+			return texts[:i]
+		}
+	}
+	return texts
+}
+
+// restore is the effect of a rollback that is announced.
+func (s *State) restore() core.RestoreFiles {
+	return core.RestoreFiles{IDs: belay.IDs{Session: s.Session, Thread: s.Thread}, Started: s.Restore.Started, Plan: *s.Restore.Plan,
+		Event: completed(s.Restore.HistoryRollbackStarted), Dir: s.Workspace}
+}
+
+// wentBack makes the state what it was at the target. What the thread knows of
+// the world stays: which calls were lost, what was allowed, which ids were used.
+func (s *State) wentBack(p event.HistoryRollbackCompleted) {
+	s.Restore = nil
+	if p.Scope != event.ScopeThread {
+		return
+	}
+	s.Prev, s.Back = nil, true
+	s.Files.back(p.Target)
+	if s.PlanAt > p.Target { // what it was then is not known here; the conversation has it
+		s.Plan, s.PlanAt, s.Recall = nil, 0, false
+	}
+	for i := range s.Known {
+		k := &s.Known[i]
+		switch {
+		case k.End > p.Target:
+			k.Back = true
+		case k.End > 0 && !k.Back:
+			s.Prev = &Ended{Turn: k.Turn, Outcome: k.Outcome}
+		}
+	}
+}
+
+// known is a turn that was submitted, or nil.
+func (s *State) known(id belay.TurnID) *Known {
+	i := slices.IndexFunc(s.Known, func(k Known) bool { return k.Turn == id })
+	if i < 0 {
+		return nil
+	}
+	return &s.Known[i]
+}

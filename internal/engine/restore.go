@@ -1,0 +1,150 @@
+package engine
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+
+	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/event"
+	"github.com/belay-run/belay/internal/core"
+	"github.com/belay-run/belay/internal/tool"
+	"github.com/belay-run/belay/internal/tool/file"
+)
+
+// FileChange is a file of a plan: what is there, and what it becomes. Nil is
+// nothing.
+type FileChange struct {
+	Path string     `json:"path"`
+	Have *belay.Ref `json:"have,omitempty"`
+	Want *belay.Ref `json:"want,omitempty"`
+	Mode string     `json:"mode,omitempty"` // permission bits of a file that comes back
+	// Forced: somebody else changed it, and a person wants it back all the same.
+	Forced bool `json:"forced,omitempty"`
+}
+
+// digestOf is a content's digest as files are compared by it.
+func digestOf(r *belay.Ref) string {
+	if r == nil {
+		return file.Absent
+	}
+	return string(r.Digest)
+}
+
+// restoreFiles makes the files of a plan what they were. Each is recorded after
+// it changed; an attempt that finds one changed and not recorded records it.
+// No facts means that the process is told to leave: the next one goes on.
+func (v *drive) restoreFiles(ctx context.Context, eff core.RestoreFiles) []core.Fact {
+	end := eff.Event
+	plan, root, err := v.plan(ctx, eff)
+	if err != nil {
+		if ctx.Err() != nil {
+			return nil
+		}
+		end.Kept = append(end.Kept, event.CutText("no file was restored: "+err.Error(), 1000))
+		return []core.Fact{{IDs: eff.IDs, Data: end}}
+	}
+	recorded, err := v.recorded(ctx, eff.Started)
+	if err != nil {
+		return nil // the log can't be read: whoever drives next tries again
+	}
+	room := roomForArtifacts
+	for _, f := range plan {
+		if !recorded[f.Path] {
+			switch err := v.restoreFile(ctx, root, eff, f); {
+			case ctx.Err() != nil, errors.Is(err, errNotRecorded):
+				return nil
+			case err != nil:
+				end.Kept = append(end.Kept, event.CutText(err.Error(), 300))
+				continue
+			}
+		}
+		end.Restored++
+		if room -= event.TextLen(f.Path) + 3; room >= 0 {
+			end.Artifacts = append(end.Artifacts, f.Path)
+		}
+	}
+	end.Kept = fitting(end.Kept, roomForArtifacts)
+	return []core.Fact{{IDs: eff.IDs, Data: end}}
+}
+
+// roomForArtifacts bounds the files, and the reasons, that a fact names, in bytes.
+const roomForArtifacts = 5 << 10
+
+// errNotRecorded says that a file was changed and its fact was not taken.
+var errNotRecorded = errors.New("the fact was not recorded")
+
+func (v *drive) plan(ctx context.Context, eff core.RestoreFiles) ([]FileChange, *os.Root, error) {
+	raw, err := v.e.c.Store.Get(ctx, eff.Plan.Digest)
+	if err != nil {
+		return nil, nil, fmt.Errorf("its plan: %w", err)
+	}
+	var plan []FileChange
+	if err := json.Unmarshal(raw, &plan); err != nil {
+		return nil, nil, fmt.Errorf("its plan: %w", err)
+	}
+	root, err := v.e.root(eff.Dir)
+	if err != nil {
+		return nil, nil, fmt.Errorf("the workspace can't be opened: %w", err)
+	}
+	return plan, root, nil
+}
+
+// recorded are the files that attempts before have recorded.
+func (v *drive) recorded(ctx context.Context, since int64) (map[string]bool, error) {
+	done := map[string]bool{}
+	for ev, err := range v.e.c.Store.Read(ctx, v.stream, since) {
+		if err != nil {
+			return nil, err
+		}
+		if p, ok := ev.Data.(event.ArtifactChanged); ok && p.Kind == "file" {
+			done[p.Path] = true
+		}
+	}
+	return done, nil
+}
+
+// restoreFile makes one file what it was, and records it.
+func (v *drive) restoreFile(ctx context.Context, root *os.Root, eff core.RestoreFiles, f FileChange) error {
+	_, err := file.Restore(ctx, root, file.Restoration{
+		Path: f.Path, Have: digestOf(f.Have), Want: digestOf(f.Want), Mode: f.Mode, Mark: string(v.stream) + "/" + eff.Key(),
+		Before: func() ([]byte, error) { return v.e.c.Store.Get(ctx, f.Want.Digest) },
+	})
+	if err != nil {
+		return sayProblem(f.Path, err)
+	}
+	p := event.ArtifactChanged{Kind: "file", Path: f.Path, Op: "changed", Before: f.Have, After: f.Want, Kept: true, Mode: f.Mode, Note: "restored"}
+	switch {
+	case f.Have == nil:
+		p.Op, p.Mode = "created", ""
+	case f.Want == nil:
+		p.Op = "removed"
+	}
+	ack := make(chan error, 1)
+	v.facts <- emission{fact: core.Fact{IDs: eff.IDs, Data: p}, ack: ack}
+	if err := <-ack; err != nil {
+		return errors.Join(errNotRecorded, err)
+	}
+	return nil
+}
+
+// sayProblem is why a file stays as it is, in a line.
+func sayProblem(path string, err error) error {
+	if e, ok := errors.AsType[*tool.Error](err); ok {
+		return errors.New(e.Message)
+	}
+	return errors.New(path + ": " + strings.ReplaceAll(err.Error(), "\n", " "))
+}
+
+// fitting are the first texts that fit into some bytes.
+func fitting(texts []string, room int) []string {
+	for i, t := range texts {
+		if room -= event.TextLen(t) + 3; room < 0 {
+			return texts[:i]
+		}
+	}
+	return texts
+}

@@ -1,0 +1,271 @@
+package engine
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+
+	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/event"
+	"github.com/belay-run/belay/internal/store"
+	"github.com/belay-run/belay/internal/tool"
+	"github.com/belay-run/belay/internal/tool/file"
+)
+
+// Rollback is what going back to the end of a turn means for the files of the
+// workspace. Looking changes nothing.
+type Rollback struct {
+	To      PastTurn     `json:"-"` // the last turn that stays; without id: none does
+	Files   []FileChange `json:"files,omitempty"`
+	Foreign []Refusal    `json:"foreign,omitempty"` // somebody else changed them since; they stay unless that is forced
+	Lost    []Refusal    `json:"lost,omitempty"`    // nobody can bring them back
+	Ran     []Ran        `json:"ran,omitempty"`     // calls whose changes to files are not known
+	After   int64        `json:"-"`                 // the thread's last fact
+}
+
+// Refusal is a file that stays as it is, and why.
+type Refusal struct {
+	Path string `json:"path"`
+	Why  string `json:"why"`
+}
+
+// Ran is a call that started programs: what they did to files nobody recorded.
+type Ran struct {
+	Turn int          `json:"turn,omitempty"` // its number; 0: it was taken back before
+	Call belay.CallID `json:"call"`
+	Tool string       `json:"tool"`
+	What string       `json:"what"` // the beginning of its arguments
+}
+
+// String names the call for a person and for a model.
+func (r Ran) String() string {
+	return fmt.Sprintf("%s %s: what it changed in files is not recorded", r.Tool, r.What)
+}
+
+// Looking is how a plan is made.
+type Looking struct {
+	Root  *os.Root                                 // the workspace
+	Force bool                                     // also what somebody else changed since
+	Keep  func(content []byte) (*belay.Ref, error) // keeps what is there before it is overwritten; nil: nothing is overwritten
+}
+
+// PlanRollback says which files become what when everything after a turn is
+// taken back.
+func (p *Past) PlanRollback(ctx context.Context, to PastTurn, l Looking) (*Rollback, error) {
+	rb := &Rollback{To: to, After: p.Seq}
+	f := &aftermath{turns: map[belay.TurnID]int{}, calls: map[belay.CallID]Ran{}, files: map[string]*changed{}}
+	for _, t := range p.Turns {
+		f.turns[t.ID] = t.Number
+	}
+	for ev, err := range p.st.Read(ctx, p.Thread.Stream(), to.End) {
+		if err != nil {
+			return nil, err
+		}
+		f.fold(ev)
+	}
+	rb.Ran = f.ran
+	for _, path := range f.paths {
+		if err := rb.look(ctx, p.st, l, path, f.files[path]); err != nil {
+			return nil, err
+		}
+	}
+	return rb, nil
+}
+
+// aftermath is what happened to files after a turn.
+type aftermath struct {
+	turns map[belay.TurnID]int
+	calls map[belay.CallID]Ran
+	ran   []Ran
+	files map[string]*changed
+	paths []string // in the order of their first change
+}
+
+// changed is a file's first and last recorded change. broken says that what is
+// there now was made on top of a change of somebody else.
+type changed struct {
+	first, last event.ArtifactChanged
+	broken      bool
+	was         map[string]bool // by content: broken when it came
+}
+
+// then takes the next change.
+func (c *changed) then(p event.ArtifactChanged, restored bool) {
+	if c.was == nil {
+		c.first, c.was = p, map[string]bool{content(p.Before, p.Op == "created"): false}
+	} else if broken, known := c.was[content(p.After, p.Op == "removed")]; restored {
+		c.broken = broken || !known // what others did since is gone
+	} else {
+		c.broken = c.broken || !follows(c.last, p)
+	}
+	c.last = p
+	if _, known := c.was[content(p.After, p.Op == "removed")]; !known {
+		c.was[content(p.After, p.Op == "removed")] = c.broken
+	}
+}
+
+func (f *aftermath) fold(ev event.Envelope) {
+	switch p := ev.Data.(type) {
+	case event.ModelCompleted:
+		clear(f.calls)
+		for _, c := range p.Calls {
+			f.calls[c.ID] = Ran{Turn: f.turns[ev.IDs.Turn], Call: c.ID, Tool: c.Name, What: event.CutText(string(c.Args), previewText)}
+		}
+	case event.SandboxApplied:
+		if r, ok := f.calls[ev.IDs.Call]; ok && ev.IDs.Call != "" {
+			delete(f.calls, ev.IDs.Call) // once, also with several attempts
+			f.ran = append(f.ran, r)
+		}
+	case event.ArtifactChanged:
+		if p.Kind != "file" || p.Path == "" {
+			return
+		}
+		c := f.files[p.Path]
+		if c == nil {
+			c = &changed{}
+			f.paths = append(f.paths, p.Path)
+			f.files[p.Path] = c
+		}
+		c.then(p, ev.IDs.Turn == "")
+	}
+}
+
+// content names what a fact says of a file's content: also that there was none,
+// and that it wasn't kept.
+func content(r *belay.Ref, none bool) string {
+	if r == nil && !none {
+		return "not kept"
+	}
+	return digestOf(r)
+}
+
+// follows tells whether a change began with what the one before it left.
+func follows(a, b event.ArtifactChanged) bool {
+	switch {
+	case b.Op == "created":
+		return a.Op == "removed"
+	case a.Op == "removed" || a.After == nil || b.Before == nil:
+		return false
+	}
+	return a.After.Digest == b.Before.Digest
+}
+
+// look decides what becomes of one file.
+func (rb *Rollback) look(ctx context.Context, st store.Store, l Looking, path string, c *changed) error {
+	lost := func(why string) error {
+		rb.Lost = append(rb.Lost, Refusal{path, why})
+		return nil
+	}
+	want, have := c.first.Before, c.last.After
+	if c.first.Op != "created" && (want == nil || !c.first.Kept) {
+		return lost(orElse(c.first.Note, "the content before wasn't kept"))
+	}
+	now, err := file.Look(ctx, l.Root, path)
+	switch {
+	case ctx.Err() != nil:
+		return ctx.Err()
+	case err != nil:
+		return lost(sayProblem(path, err).Error())
+	case now.Digest == digestOf(want):
+		return nil // it is so already
+	}
+	if want != nil {
+		if err := there(ctx, st, *want); err != nil {
+			return lost("the content before is not in the store any more")
+		}
+	}
+	why := ""
+	switch {
+	case c.last.Op != "removed" && have == nil:
+		why = "what the agent wrote holds a secret and wasn't kept, so nobody can tell whether it was changed since"
+	case now.Digest != digestOf(have):
+		why = "somebody else changed it since"
+	case c.broken:
+		why = "somebody else changed it between the agent's changes"
+	}
+	f := FileChange{Path: path, Have: have, Want: want, Mode: now.Mode, Forced: why != ""}
+	if now.Digest == file.Absent {
+		f.Mode = c.last.Mode
+	}
+	if why == "" {
+		rb.Files = append(rb.Files, f)
+		return nil
+	}
+	rb.Foreign = append(rb.Foreign, Refusal{path, why})
+	if !l.Force {
+		return nil
+	}
+	f.Have = nil
+	if now.Digest != file.Absent {
+		f.Have = &belay.Ref{Digest: belay.Digest(now.Digest), Size: int64(len(now.Content))}
+		if l.Keep != nil {
+			f.Have, err = l.Keep(now.Content)
+		}
+		switch {
+		case errors.Is(err, tool.ErrHoldsSecret):
+			return lost("what is there holds a secret and can't be kept, so it is not overwritten")
+		case err != nil:
+			return err
+		}
+	}
+	rb.Files = append(rb.Files, f)
+	return nil
+}
+
+func there(ctx context.Context, st store.Store, ref belay.Ref) error {
+	r, err := st.Open(ctx, ref.Digest)
+	if err != nil {
+		return err
+	}
+	return r.Close()
+}
+
+func orElse(a, b string) string {
+	if a != "" {
+		return a
+	}
+	return b
+}
+
+// Keep keeps content that is about to be overwritten, unless a secret is in it.
+func (e *Engine) Keep(ctx context.Context) func([]byte) (*belay.Ref, error) {
+	return func(content []byte) (*belay.Ref, error) {
+		if clean := e.c.Secrets.Bytes(content); len(content) > 0 && &clean[0] != &content[0] {
+			return nil, tool.ErrHoldsSecret
+		}
+		ref, err := e.c.Store.Put(ctx, content, "")
+		return &ref, err
+	}
+}
+
+// Command is the rollback as a wish, its plan kept as content.
+func (rb *Rollback) Command(ctx context.Context, st store.Store, scope, reason string) (belay.RollBack, error) {
+	c := belay.RollBack{Scope: scope, To: rb.To.ID, After: rb.After, Files: len(rb.Files), Reason: reason}
+	for _, r := range rb.Ran {
+		c.Kept = append(c.Kept, event.CutText(r.String(), 400))
+	}
+	for _, r := range slices.Concat(rb.unforced(), rb.Lost) {
+		c.Kept = append(c.Kept, event.CutText(r.Path+": "+r.Why, 400))
+	}
+	c.Kept = fitting(c.Kept, roomForArtifacts)
+	if len(rb.Files) == 0 {
+		return c, nil
+	}
+	raw, err := json.Marshal(rb.Files)
+	if err != nil {
+		return c, err
+	}
+	ref, err := st.Put(ctx, raw, "application/json")
+	c.Plan = &ref
+	return c, err
+}
+
+// unforced are the files of others that stay as they are.
+func (rb *Rollback) unforced() []Refusal {
+	return slices.DeleteFunc(slices.Clone(rb.Foreign), func(r Refusal) bool {
+		return slices.ContainsFunc(rb.Files, func(f FileChange) bool { return f.Path == r.Path })
+	})
+}
