@@ -51,6 +51,7 @@ type Settings struct {
 	Limits     Limits     `json:"limits"`
 	Allow      []string   `json:"allow,omitempty"` // tools that the user allowed for this session
 	AskTimeout Duration   `json:"askTimeout,omitempty"`
+	Share      bool       `json:"share,omitempty"` // write also where another session does
 
 	Instructions string `json:"instructions,omitempty"` // none: AGENTS.md and CLAUDE.md are not read
 }
@@ -105,6 +106,14 @@ type (
 		Tag      []string `json:"tag,omitempty"`
 		Untag    []string `json:"untag,omitempty"`
 		Archived *bool    `json:"archived,omitempty"`
+	}
+
+	// UseWorkspace records how a session uses its workspace from now on, and
+	// what became of the worktree that was made for it.
+	UseWorkspace struct {
+		cmd
+		Use      *WorkspaceUse `json:"use,omitempty"`
+		Worktree *Worktree     `json:"worktree,omitempty"`
 	}
 
 	// OpenThread starts a thread.
@@ -210,6 +219,7 @@ var commands = map[string]reflect.Type{
 	"submit_work":    reflect.TypeFor[SubmitWork](),
 	"update_session": reflect.TypeFor[UpdateSession](),
 	"label_session":  reflect.TypeFor[LabelSession](),
+	"use_workspace":  reflect.TypeFor[UseWorkspace](),
 	"open_thread":    reflect.TypeFor[OpenThread](),
 	"submit_turn":    reflect.TypeFor[SubmitTurn](),
 	"interrupt_turn": reflect.TypeFor[InterruptTurn](),

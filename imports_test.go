@@ -68,6 +68,7 @@ var layers = map[string]layer{
 	"internal/template":        {own: []string{".", "internal/source"}, modules: []string{"github.com/goccy/go-yaml", "github.com/goccy/go-yaml/ast"}},
 	"internal/testsum":         {},
 	"internal/mutants":         {moves: true},
+	"internal/worktree":        {own: []string{"."}},
 	"internal/demo":            {},
 	"internal/eval":            {own: []string{".", "event", "internal/eval/syntax", "internal/model/scripted", "internal/source", "internal/store", "internal/store/sqlite", "internal/tool"}, modules: []string{"github.com/aymanbagabas/go-udiff", "github.com/goccy/go-yaml/ast"}, moves: true},
 	"internal/eval/gym":        {own: []string{".", "event", "internal/eval", "internal/eval/syntax", "internal/source", "internal/tool", "internal/tool/file", "internal/tool/shell"}},

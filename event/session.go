@@ -11,7 +11,8 @@ type SessionCreated struct {
 	Thread    belay.ThreadID `json:"thread,omitempty"` // opened with it, with a history
 }
 
-// SessionUpdated replaces the session's settings or title, or moves it in the lists.
+// SessionUpdated replaces the session's settings, title or use of its
+// workspace, gives it work, or moves it in the lists.
 type SessionUpdated struct {
 	fact
 	Title    string          `json:"title,omitempty"`
@@ -22,6 +23,9 @@ type SessionUpdated struct {
 	Thread   belay.ThreadID  `json:"thread,omitempty"` // new work: the thread that does it
 	Task     belay.TaskID    `json:"task,omitempty"`   // its task
 	Turn     belay.TurnID    `json:"turn,omitempty"`   // the turn it submits
+
+	Use      *belay.WorkspaceUse `json:"use,omitempty"`      // how it uses its workspace from now on
+	Worktree *belay.Worktree     `json:"worktree,omitempty"` // the one that is made for it, or was removed
 }
 
 // ThreadStarted opens a thread.
@@ -38,4 +42,6 @@ type ThreadUpdated struct {
 	Rules  *belay.Ref    `json:"rules,omitempty"`
 	Limits *belay.Limits `json:"limits,omitempty"`
 	Reason string        `json:"reason,omitempty"`
+
+	Use *belay.WorkspaceUse `json:"use,omitempty"` // how the session uses the workspace from now on
 }

@@ -31,6 +31,7 @@ type Config struct {
 	Completion   string   `placeholder:"HOW" help:"What ends a turn well: required (complete_task) or conversational (any answer). [$$BELAY_COMPLETION]"`
 	OutputSchema string   `placeholder:"FILE" help:"JSON Schema that the result must fit. [$$BELAY_OUTPUT_SCHEMA]"`
 	Instructions string   `placeholder:"HOW" help:"Whether AGENTS.md and CLAUDE.md are read: auto, none. [$$BELAY_INSTRUCTIONS]"`
+	Share        bool     `help:"Write also where another session does: what each has read keeps them from overwriting each other."`
 	AskTimeout   string   `placeholder:"TIME" help:"How long a question waits before it is denied; 24h. [$$BELAY_ASK_TIMEOUT]"`
 }
 
@@ -89,6 +90,7 @@ func (a *app) fresh(c Config) (checked, error) {
 	}
 	a.nameIgnored(l)
 	cfg, origin := l.config()
+	cfg.Share = c.Share // for one session: it is in no file
 	return a.check(cfg, a.defaults(), origin)
 }
 
@@ -128,6 +130,7 @@ func (a *app) check(c Config, base belay.Settings, origin map[string]string) (ch
 	if c.AskTimeout != "" {
 		r.AskTimeout = p.duration("--ask-timeout", c.AskTimeout, time.Second)
 	}
+	r.Share = r.Share || c.Share
 	r.Allow = p.allow(a, base.Allow, c.Allow)
 	if c.Model != "" {
 		r.Model = c.Model

@@ -50,6 +50,9 @@ func (c *deleteCmd) run(ctx context.Context, a *app) (int, error) {
 		}
 	}
 	for _, s := range all {
+		if err := a.deleteWorktree(ctx, st, s); err != nil {
+			return 0, err
+		}
 		d, err := st.DeleteSession(ctx, s.ID, a.principal())
 		if errors.Is(err, store.ErrNotFound) {
 			err = belay.Errorf(belay.CodeNotFound, "no session %s in this store", s.ID).WithHint("belay sessions list --all")

@@ -48,6 +48,7 @@ type grammar struct {
 	Fork       forkCmd       `cmd:"" help:"Begin a new session with the history of another, up to a turn."`
 	Rollback   rollbackCmd   `cmd:"" help:"Take a session back to the end of a turn: its conversation and its files."`
 	Undo       undoCmd       `cmd:"" help:"Take back what the last turns did to files; the conversation stays."`
+	Worktree   worktreeCmd   `cmd:"" help:"List and remove the git worktrees of sessions."`
 	Approve    approveCmd    `cmd:"" help:"Allow what an agent asks for."`
 	Deny       denyCmd       `cmd:"" help:"Deny what an agent asks for."`
 	Answer     answerCmd     `cmd:"" help:"Answer an agent's question."`

@@ -37,6 +37,9 @@ func (c *resumeCmd) run(ctx context.Context, a *app) (int, error) {
 	if w.restoring(ctx) {
 		return w.restored(ctx)
 	}
+	if err := w.reclaim(ctx, s, settings); err != nil {
+		return 0, err
+	}
 	if err := w.goOn(ctx, s, settings); err != nil {
 		return 0, err
 	}
@@ -81,6 +84,9 @@ func (w *work) find(ctx context.Context, id string, last bool) (*session.State, 
 		w.thread = s.Threads[n-1]
 	} else {
 		w.thread = belay.ThreadID(belay.NewID(belay.PrefixThread))
+	}
+	if err := w.thereAgain(ctx, s); err != nil {
+		return nil, err
 	}
 	if _, err := checkWorkspace(s.Workspace); err != nil {
 		return nil, err

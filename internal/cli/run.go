@@ -13,6 +13,7 @@ type runCmd struct {
 	Sources
 	Session  string   `placeholder:"ID" help:"Give it to a session that exists."`
 	Continue bool     `short:"c" help:"Give it to the last session of this workspace."`
+	Worktree bool     `help:"Work in a git worktree of its own, on a new branch."`
 	Title    string   `placeholder:"TEXT" help:"What lists call the session; the first line of the task."`
 	Text     []string `arg:"" optional:"" help:"What to do; - or nothing reads it from standard input."`
 }
@@ -20,6 +21,9 @@ type runCmd struct {
 func (c *runCmd) run(ctx context.Context, a *app) (int, error) {
 	if c.Session != "" && c.Continue {
 		return 0, belay.Errorf(belay.CodeUsage, "--session names one session, --continue another").At("--continue").WithHint("leave one of them out")
+	}
+	if c.Worktree && (c.Session != "" || c.Continue) {
+		return 0, belay.Errorf(belay.CodeUsage, "a session that exists keeps its workspace").At("--worktree").WithHint("leave --worktree out, or begin a new session")
 	}
 	if c.Session != "" || c.Continue {
 		return c.again(ctx, a)
@@ -45,7 +49,7 @@ func (c *runCmd) run(ctx context.Context, a *app) (int, error) {
 		return 0, err
 	}
 	defer w.close()
-	if err := w.begin(ctx, ws, c.title(task.text), settings, task); err != nil {
+	if err := w.begin(ctx, ws, c.title(task.text), settings, task, c.Worktree); err != nil {
 		return 0, err
 	}
 	return w.see(ctx)
@@ -110,6 +114,9 @@ func (c *runCmd) again(ctx context.Context, a *app) (int, error) {
 	}
 	if w.unfinished(ctx) {
 		return 0, belay.Errorf(belay.CodeBadState, "its last turn hasn't ended").At(string(s.Session)).WithHint("belay sessions resume %s", s.Session)
+	}
+	if err := w.reclaim(ctx, s, settings); err != nil {
+		return 0, err
 	}
 	if err := w.update(ctx, s, settings); err != nil {
 		return 0, err

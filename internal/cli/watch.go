@@ -58,6 +58,9 @@ func (u *watch) begin(stop context.CancelCauseFunc) {
 	u.stop = stop
 	u.live = newLive(u.a)
 	u.live.println("session " + string(u.w.session) + " in " + u.w.workspace)
+	for _, s := range u.w.said {
+		u.live.println(line(s))
+	}
 }
 
 // flow takes what happens between facts; it must return at once.

@@ -16,7 +16,6 @@ import (
 	"github.com/belay-run/belay/internal/engine"
 	"github.com/belay-run/belay/internal/model"
 	"github.com/belay-run/belay/internal/model/scripted"
-	"github.com/belay-run/belay/internal/policy"
 	"github.com/belay-run/belay/internal/secret"
 	"github.com/belay-run/belay/internal/store"
 	"github.com/belay-run/belay/internal/store/sqlite"
@@ -124,15 +123,11 @@ func (r *runtime) close() error { return errors.Join(r.engine.Close(), r.store.C
 
 // rules are what a turn is decided by, kept as content.
 func (r *runtime) rules(ctx context.Context, a *app, c checked, ws string) (belay.Ref, error) {
-	rules := thread.Rules{Settings: c.Settings, Tools: r.tools.Specs(), System: systemPrompt, Workspace: ws, Output: c.Schema, Boundary: boundary()}
+	rules := r.draft(a, c, ws)
 	if c.Instructions != "none" {
-		if err := r.instruct(ctx, a, &rules); err != nil {
+		if err := r.instruct(ctx, a, rules); err != nil {
 			return belay.Ref{}, err
 		}
-	}
-	by := a.principal()
-	for _, name := range c.Allow {
-		rules.Grants = append(rules.Grants, policy.Grant{Tool: name, Tier: policy.TierUser, Kind: "rule", By: by})
 	}
 	b, err := json.Marshal(rules)
 	if err != nil {

@@ -28,15 +28,21 @@ type work struct {
 	approvals belay.Approvals
 	from      store.Position // what was there before
 	watch     *watch
-	abandoned bool // left at once: what runs still uses the store
+	said      []string     // what is shown first
+	release   func() error // gives the session back; nil when it isn't owned yet
+	abandoned bool         // left at once: what runs still uses the store
 }
 
 // close gives back what the process has; a process that leaves at once is
 // given back by the system.
 func (w *work) close() {
-	if !w.abandoned {
-		w.runtime.close() //nolint:errcheck // everything that was accepted is durable; there is nobody to tell
+	if w.abandoned {
+		return
 	}
+	if w.release != nil {
+		w.release() //nolint:errcheck // closing the store gives back what is left
+	}
+	w.runtime.close() //nolint:errcheck // everything that was accepted is durable; there is nobody to tell
 }
 
 // newWork wires a process that will drive one session.
@@ -51,9 +57,10 @@ func (a *app) newWork(st store.Store) (*work, error) {
 	return w, nil
 }
 
-// begin makes a session and gives it its first task. Both are accepted before
-// anything is driven; whoever drives the session handles them in order.
-func (w *work) begin(ctx context.Context, ws, title string, c checked, t task) error {
+// begin makes a session and gives it its first task, in a worktree of its own if
+// apart is set. Both are accepted before anything is driven; whoever drives the
+// session handles them in order.
+func (w *work) begin(ctx context.Context, ws, title string, c checked, t task, apart bool) error {
 	w.session = belay.SessionID(belay.NewID(belay.PrefixSession))
 	w.thread = belay.ThreadID(belay.NewID(belay.PrefixThread))
 	w.workspace = ws
@@ -62,7 +69,19 @@ func (w *work) begin(ctx context.Context, ws, title string, c checked, t task) e
 		return err
 	}
 	create := belay.CreateSession{Workspace: ws, Title: string(w.scrub([]byte(title))), Settings: c.Settings}
-	return w.submit(ctx, c, t, w.a.order(w.session, w.session.Stream(), create))
+	before := []belay.Order{w.a.order(w.session, w.session.Stream(), create)}
+	if apart {
+		if err := w.inWorktree(ctx, ws, create); err != nil {
+			return err
+		}
+		before = nil
+	}
+	use, err := w.claim(ctx, c, nil)
+	if err != nil {
+		return err
+	}
+	before = append(before, w.a.order(w.session, w.session.Stream(), belay.UseWorkspace{Use: &use}))
+	return w.submit(ctx, c, t, before...)
 }
 
 // submit puts a task into the session's inbox, after the orders given.

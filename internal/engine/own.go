@@ -43,6 +43,21 @@ const (
 	claimPause = 50 * time.Millisecond
 )
 
+// Own claims a session ahead of driving it, so that what its owner alone may
+// settle can be settled first, and keeps it until release is called. It returns
+// the epoch of the claim; *store.OwnedError if another process has the session.
+func (e *Engine) Own(ctx context.Context, id belay.SessionID) (epoch int64, release func() error, err error) {
+	own, err := e.claimSoon(ctx, id)
+	if err != nil {
+		return 0, nil, err
+	}
+	k := e.keep(ctx)
+	return own.epoch, func() error {
+		e.unkeep(k)
+		return e.release(context.WithoutCancel(ctx), id)
+	}, nil
+}
+
 func (e *Engine) claim(ctx context.Context, id belay.SessionID) (*ownership, error) {
 	e.mu.Lock()
 	if own := e.owned[id]; own != nil {

@@ -60,6 +60,7 @@ type Request struct {
 	Grants   []Grant
 	Headless bool // nobody can be asked
 	Rerun    bool // the same call was lost before: its first outcome is unknown
+	Use      belay.WorkspaceUse
 }
 
 // Grant is an allow rule that a person gave.
@@ -93,6 +94,9 @@ type rule struct {
 
 // Evaluate is the gate. Every call gets exactly one verdict.
 func Evaluate(r Request) Verdict {
+	if r.Use.Use == belay.UseReader && changes(r) {
+		return reader(r.Use)
+	}
 	v := join(r)
 	if v.Decision != Ask {
 		return v
@@ -106,6 +110,14 @@ func Evaluate(r Request) Verdict {
 			"this would ask (" + v.Reason + "), and no person can be asked", "allow it beforehand: --allow " + r.Tool.Name + ", or wait for an answer: --approvals=wait"}
 	}
 	return v
+}
+
+// reader is the verdict on a change while another session writes in the
+// workspace. No grant reaches it: nobody who gave one knew of the other.
+func reader(u belay.WorkspaceUse) Verdict {
+	return Verdict{Deny, "rule", "builtin/one-writer", TierDefault, "OTHER_WRITER",
+		"session " + string(u.Writer) + " writes in " + u.Path + ", so this one only reads",
+		"go on reading; to write: --share, a session of its own with --worktree, or wait until " + string(u.Writer) + " has ended"}
 }
 
 // join collects what the rules of the mode and the grants say.

@@ -2,6 +2,7 @@ package policy
 
 import (
 	"slices"
+	"strings"
 	"testing"
 
 	"pgregory.net/rapid"
@@ -108,6 +109,23 @@ func TestEachFileOfACallIsJudged(t *testing.T) {
 			t.Errorf("%v: got %s (%s), want %s", c.paths, v.Decision, v.Rule, c.want)
 		}
 	}
+}
+
+func TestAReaderChangesNothing(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		r := anyRequest(t)
+		without := Evaluate(r)
+		r.Use = belay.WorkspaceUse{Use: belay.UseReader, Writer: "sess_w", Path: "/ws"}
+		v := Evaluate(r)
+		switch {
+		case r.Tool.ReadOnly || r.Tool.Handled != "":
+			if v != without {
+				t.Fatalf("%+v: a reader gets %+v for what changes nothing, others %+v", r, v, without)
+			}
+		case v.Decision != Deny || v.ReasonCode != "OTHER_WRITER" || !strings.Contains(v.Reason, "sess_w") || !strings.Contains(v.Hint, "--worktree") || !strings.Contains(v.Hint, "--share"):
+			t.Fatalf("%+v: %+v", r, v)
+		}
+	})
 }
 
 func TestAnUnknownModeDenies(t *testing.T) {

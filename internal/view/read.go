@@ -12,7 +12,7 @@ import (
 
 // Filter chooses sessions. The zero value takes all.
 type Filter struct {
-	Workspace string   // only sessions of this workspace
+	Workspace string   // only sessions of this workspace, and of worktrees that were made of it
 	Status    string   // only sessions whose Turn has this status
 	Tags      []string // only sessions that have them all
 	Archived  *bool    // only sessions that are archived, or only others
@@ -49,7 +49,7 @@ func Sessions(ctx context.Context, st store.Store, f Filter) ([]Session, error) 
 }
 
 func (f Filter) takes(s *Session) bool {
-	if s.Created.IsZero() || f.Workspace != "" && f.Workspace != s.Workspace {
+	if s.Created.IsZero() || f.Workspace != "" && !s.in(f.Workspace) {
 		return false
 	}
 	if f.Archived != nil && *f.Archived != s.Archived {
@@ -63,6 +63,10 @@ func (f Filter) takes(s *Session) bool {
 	}
 	t := s.Turn()
 	return t != nil && t.Status == f.Status
+}
+
+func (s *Session) in(workspace string) bool {
+	return s.Workspace == workspace || s.Worktree != nil && s.Worktree.Repository == workspace
 }
 
 func newestFirst(s []Session) []Session {

@@ -36,8 +36,10 @@ type Session struct {
 	Provider  string          `json:"provider,omitempty"`
 	Model     string          `json:"model,omitempty"`
 
-	Forked   *belay.Fork   `json:"forkedFrom,omitempty"`   // of its first thread
-	Imported *belay.Import `json:"importedFrom,omitempty"` // of its first thread
+	Forked   *belay.Fork        `json:"forkedFrom,omitempty"`   // of its first thread
+	Imported *belay.Import      `json:"importedFrom,omitempty"` // of its first thread
+	Use      belay.WorkspaceUse `json:"use,omitzero"`
+	Worktree *belay.Worktree    `json:"worktree,omitempty"`
 
 	Threads []Thread `json:"threads,omitempty"` // in the order they were heard of first
 	Tasks   []Task   `json:"tasks,omitempty"`   // newest last
@@ -210,6 +212,12 @@ func Apply(row *Session, rec store.Record) {
 		}
 		if p.Settings != nil {
 			row.settings(*p.Settings)
+		}
+		if p.Use != nil {
+			row.Use = *p.Use
+		}
+		if p.Worktree != nil {
+			row.Worktree = p.Worktree
 		}
 		row.labelled(p)
 	case event.ThreadStarted:

@@ -34,6 +34,9 @@ type State struct {
 	Task      belay.TaskID     `json:"task,omitempty"` // the newest
 	Turns     []belay.TurnID   `json:"turns,omitempty"`
 	Seq       int64            `json:"seq"`
+
+	Use      belay.WorkspaceUse `json:"use,omitzero"`
+	Worktree *belay.Worktree    `json:"worktree,omitempty"`
 }
 
 // Decider is the session's decider.
@@ -58,6 +61,8 @@ func (d *Decider) Handle(o belay.Order, now time.Time) ([]core.Fact, []core.Send
 		return d.update(o, c)
 	case belay.LabelSession:
 		return d.label(c)
+	case belay.UseWorkspace:
+		return d.use(c)
 	}
 	return nil, nil, belay.Errorf(belay.CodeBadCommand, "a session doesn't take %s", belay.CommandName(o.Command))
 }
@@ -99,6 +104,9 @@ func (d *Decider) submit(c belay.SubmitWork) ([]core.Fact, []core.Send, error) {
 	var sends []core.Send
 	if !slices.Contains(s.Threads, c.Thread) {
 		sends = append(sends, core.Send{To: c.Thread.Stream(), Command: belay.OpenThread{Workspace: s.Workspace}})
+		if s.Use.Use == belay.UseReader {
+			sends = append(sends, core.Send{To: c.Thread.Stream(), Command: belay.UseWorkspace{Use: &s.Use}})
+		}
 	}
 	sends = append(sends, core.Send{To: c.Task.Stream(), Command: belay.CreateTask{Objective: c.Text, Thread: c.Thread, Turn: c.Turn, Rules: c.Rules, Template: c.Template}})
 	given := event.SessionUpdated{Thread: c.Thread, Task: c.Task, Turn: c.Turn}
@@ -115,6 +123,31 @@ func (d *Decider) update(o belay.Order, c belay.UpdateSession) ([]core.Fact, []c
 	}
 	facts := []core.Fact{{IDs: s.ids(), Data: event.SessionUpdated{Settings: &c.Settings}}}
 	return append(facts, granted(s.ids(), s.Grants, c.Settings.Allow, o.Principal)...), nil, nil
+}
+
+// use records a use or a worktree that isn't the one recorded last, and tells
+// the threads whether they may write.
+func (d *Decider) use(c belay.UseWorkspace) ([]core.Fact, []core.Send, error) {
+	s := &d.s
+	if s.Session == "" {
+		return nil, nil, belay.Errorf(belay.CodeNotFound, "no such session")
+	}
+	if c.Use != nil && *c.Use == s.Use {
+		c.Use = nil
+	}
+	if c.Worktree != nil && s.Worktree != nil && *c.Worktree == *s.Worktree {
+		c.Worktree = nil
+	}
+	if c.Use == nil && c.Worktree == nil {
+		return nil, nil, nil
+	}
+	var sends []core.Send
+	if c.Use != nil && (c.Use.Use == belay.UseReader || s.Use.Use == belay.UseReader) {
+		for _, thread := range s.Threads {
+			sends = append(sends, core.Send{To: thread.Stream(), Command: belay.UseWorkspace{Use: c.Use}})
+		}
+	}
+	return []core.Fact{{IDs: s.ids(), Data: event.SessionUpdated{Use: c.Use, Worktree: c.Worktree}}}, sends, nil
 }
 
 // Apply folds one fact.
@@ -146,6 +179,12 @@ func (s *State) updated(p event.SessionUpdated) {
 	s.Tags = Tagged(s.Tags, p)
 	if p.Archived != nil {
 		s.Archived = *p.Archived
+	}
+	if p.Use != nil {
+		s.Use = *p.Use
+	}
+	if p.Worktree != nil {
+		s.Worktree = p.Worktree
 	}
 	if p.Turn == "" {
 		return

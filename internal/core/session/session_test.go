@@ -123,6 +123,36 @@ func TestWorkOpensTheThreadAndCreatesTheTask(t *testing.T) {
 	}
 }
 
+// Threads learn whether they may write before they are given work.
+func TestAThreadOfAReaderKnowsItFirst(t *testing.T) {
+	b := newBench(t)
+	b.create()
+	reader := belay.WorkspaceUse{Use: belay.UseReader, Writer: "sess_2", Path: "/ws"}
+	writer := belay.WorkspaceUse{Use: belay.UseWriter}
+	facts, sends := b.do(belay.UseWorkspace{Use: &reader})
+	if len(facts) != 1 || len(sends) != 0 || b.d.s.Use != reader {
+		t.Fatalf("%v %v %+v", facts, sends, b.d.s.Use)
+	}
+	_, sends = b.do(belay.SubmitWork{Thread: "thr_1", Task: "task_1", Turn: "turn_1", Rules: rules})
+	if len(sends) != 3 || sends[0].To != "thread/thr_1" || !cmp.Equal(sends[1].Command, belay.Command(belay.UseWorkspace{Use: &reader}), values) {
+		t.Fatalf("work in a reader sends %+v", sends)
+	}
+	_, sends = b.do(belay.UseWorkspace{Use: &writer})
+	if len(sends) != 1 || sends[0].To != "thread/thr_1" || !cmp.Equal(sends[0].Command, belay.Command(belay.UseWorkspace{Use: &writer}), values) {
+		t.Fatalf("a reader that becomes the writer sends %+v", sends)
+	}
+	if facts, sends = b.do(belay.UseWorkspace{Use: &writer}); len(facts)+len(sends) != 0 {
+		t.Errorf("the same use again gives %v %v", facts, sends)
+	}
+	tree := belay.Worktree{Repository: "/ws", Path: "/wt", Branch: "b", Base: "c"}
+	b.do(belay.UseWorkspace{Worktree: &tree})
+	tree.Removed = true
+	b.do(belay.UseWorkspace{Worktree: &tree})
+	if b.d.s.Worktree == nil || *b.d.s.Worktree != tree || b.d.s.Use != writer {
+		t.Errorf("worktree %+v, use %+v", b.d.s.Worktree, b.d.s.Use)
+	}
+}
+
 func TestWhatASessionRefuses(t *testing.T) {
 	for _, c := range []struct {
 		name string

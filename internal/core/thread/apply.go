@@ -19,6 +19,10 @@ func (d *Decider) Apply(e event.Envelope) {
 		s.Open, s.Session, s.Thread, s.Workspace = true, e.IDs.Session, e.IDs.Thread, p.Workspace
 		s.Files.saw(e.Seq, p.Files)
 		s.LostKeys = keep(append(s.LostKeys, p.Lost...), maxTracked)
+	case event.ThreadUpdated:
+		if p.Use != nil {
+			s.Use = *p.Use
+		}
 	case event.PolicyChanged:
 		if p.Kind == "grant" && p.Op == "granted" {
 			s.grant(policy.Grant{Tool: p.Tool, Tier: p.Tier, Kind: "answer", By: p.By})

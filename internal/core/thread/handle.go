@@ -24,6 +24,8 @@ func (d *Decider) Handle(o belay.Order, now time.Time) ([]core.Fact, []core.Send
 		fs, sends, err = s.submit(o, c)
 	case belay.InterruptTurn:
 		fs, sends, err = s.interrupt(o, c)
+	case belay.UseWorkspace:
+		fs = s.use(o, c)
 	case belay.ResumeThread:
 		fs, err = s.resume(c)
 	case belay.RollBack:
@@ -48,6 +50,16 @@ func (s *State) open(o belay.Order, c belay.OpenThread) []core.Fact {
 		started.Beginning = *c.Begin
 	}
 	return []core.Fact{{IDs: ids, Data: started}}
+}
+
+// use records how the session uses the workspace from now on; calls that
+// haven't begun are judged by it. It may come before the thread is open.
+func (s *State) use(o belay.Order, c belay.UseWorkspace) []core.Fact {
+	if c.Use == nil || *c.Use == s.Use {
+		return nil
+	}
+	ids := belay.IDs{Session: o.Session, Thread: belay.ThreadID(o.Stream.ID())}
+	return []core.Fact{{IDs: ids, Data: event.ThreadUpdated{Use: c.Use, Reason: "the workspace's use was settled"}}}
 }
 
 func (s *State) submit(o belay.Order, c belay.SubmitTurn) ([]core.Fact, []core.Send, error) {

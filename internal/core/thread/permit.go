@@ -43,6 +43,7 @@ func (s *State) judge(r *Rules, rd *core.Ready, c *Call, now time.Time) {
 		v = policy.Evaluate(policy.Request{
 			Tool: spec, Paths: c.paths(), Mode: r.Settings.Mode, Grants: append(slices.Clone(r.Grants), s.Grants...),
 			Headless: r.headless() && !c.Ask.answered(), Rerun: slices.Contains(s.LostKeys, c.key()),
+			Use: s.Use,
 		})
 	}
 	refusal := s.refusal(r, spec, known, c)

@@ -54,6 +54,24 @@ func (r *Rules) Completion() belay.Completion {
 
 func (r *Rules) headless() bool { return r.Settings.Approvals == belay.ApprovalsDeny }
 
+// MayChange tells whether the gate lets any tool change something, at once or
+// when a person is asked. more are allowances given by answers.
+func (r *Rules) MayChange(more []policy.Grant) bool {
+	for _, t := range r.Tools {
+		if t.ReadOnly || t.Handled != "" {
+			continue
+		}
+		q := policy.Request{Tool: t, Mode: r.Settings.Mode, Grants: append(slices.Clone(r.Grants), more...), Headless: r.headless()}
+		if t.PathArg != "" {
+			q.Paths = []string{"a"}
+		}
+		if policy.Evaluate(q).Decision != policy.Deny {
+			return true
+		}
+	}
+	return false
+}
+
 func (r *Rules) tool(name string) (belay.ToolSpec, bool) {
 	if r != nil {
 		for _, t := range r.Tools {

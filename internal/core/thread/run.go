@@ -32,6 +32,8 @@ func run(s *State, r *Rules, now time.Time, rd *core.Ready) bool {
 		case !c.Orphan && now.Before(c.RetryAt):
 			effects = append(effects, core.Timer{Name: "tool/" + string(c.ID), At: c.RetryAt})
 			wake = earlier(wake, c.RetryAt)
+		case s.onlyReads(spec): // another attempt of what was allowed once
+			rd.Decided = append(rd.Decided, s.failed(c, event.Problem{Class: "denied", Code: "OTHER_WRITER", Message: "not run again: session " + string(s.Use.Writer) + " writes in the workspace now"}))
 		case free.take(spec):
 			s.begins(r, rd, c, c.Orphan && s.classOf(r, c) == belay.Recoverable)
 		}
@@ -95,15 +97,24 @@ func hasProcess(spec belay.ToolSpec) bool {
 // lostBy settles a call whose driver is gone, if it won't run again. Whether it
 // may is what its tool promises.
 func (s *State) lostBy(r *Rules, rd *core.Ready, c *Call) bool {
+	spec, _ := r.tool(c.Name)
 	switch class := s.classOf(r, c); {
 	case c.Attempt >= maxAttempts:
 		rd.Decided = append(rd.Decided, s.failed(c, event.Problem{Class: "internal", Code: "CRASH_LOOP", Message: "the runtime stopped again and again while " + c.Name + " was running"}))
+	case s.onlyReads(spec):
+		rd.Decided = append(rd.Decided, s.failed(c, lostProblem(c)))
 	case class == belay.Pure || class == belay.Idempotent || class == belay.Recoverable:
 		return false
 	default:
 		rd.Decided = append(rd.Decided, s.failed(c, lostProblem(c)))
 	}
 	return true
+}
+
+// onlyReads tells whether a tool changes things while another session is the
+// workspace's writer.
+func (s *State) onlyReads(t belay.ToolSpec) bool {
+	return s.Use.Use == belay.UseReader && !t.ReadOnly && t.Handled == ""
 }
 
 func lostProblem(c *Call) event.Problem {

@@ -132,6 +132,13 @@ func (w *world) do(line string) {
 		w.handle(belay.InterruptTurn{Turn: belay.TurnID(turn), Reason: strings.TrimSpace(reason)})
 	case "resume":
 		w.handle(belay.ResumeThread{Rules: w.keepRules(), Limits: &w.rules.Settings.Limits})
+	case "use":
+		f := strings.Fields(rest + " . .")
+		u := belay.WorkspaceUse{Use: belay.Use(f[0])}
+		if u.Use == belay.UseReader {
+			u.Writer, u.Path = belay.SessionID(f[1]), f[2]
+		}
+		w.handle(belay.UseWorkspace{Use: &u})
 	case "approve", "deny", "answer":
 		w.respond(verb, rest)
 	case "takeover":

@@ -54,6 +54,8 @@ type State struct {
 	PlanAt    int64                      `json:"planAt,omitempty"` // the fact that says so
 	Recall    bool                       `json:"recall,omitempty"` // the next step is reminded of the plan
 	Published map[string]belay.Published `json:"published,omitempty"`
+
+	Use belay.WorkspaceUse `json:"use,omitzero"` // how the session uses the workspace
 }
 
 // Queued is a turn that was accepted and hasn't begun.

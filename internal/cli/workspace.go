@@ -1,0 +1,129 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/internal/core/session"
+	"github.com/belay-run/belay/internal/core/thread"
+	"github.com/belay-run/belay/internal/policy"
+	"github.com/belay-run/belay/internal/store"
+	"github.com/belay-run/belay/internal/worktree"
+)
+
+// claim settles how the session uses its workspace, before anything of it runs:
+// this process becomes its owner, and the session the workspace's writer if its
+// rules allow changes and no other session is one. more are allowances that
+// were given by answers.
+func (w *work) claim(ctx context.Context, c checked, more []policy.Grant) (belay.WorkspaceUse, error) {
+	epoch, release, err := w.engine.Own(ctx, w.session)
+	if err != nil {
+		return belay.WorkspaceUse{}, err
+	}
+	w.release = release
+	rules := w.draft(w.a, c, w.workspace)
+	if !rules.MayChange(more) {
+		return belay.WorkspaceUse{}, nil
+	}
+	err = w.store.ClaimWriter(ctx, w.session, epoch, repositoryOf(w.workspace), c.Share)
+	if other, ok := errors.AsType[*store.WriterError](err); ok {
+		w.say("reads only: session %s (process %d on %s) writes in %s", other.Writer.Session, other.Writer.Owner.PID, other.Writer.Owner.Host, other.Writer.Path)
+		w.say("to write: belay run --worktree, or --share; or belay run --session %s TEXT%s when that one has ended", w.session, w.a.storeFlag())
+		return belay.WorkspaceUse{Use: belay.UseReader, Writer: other.Writer.Session, Path: other.Writer.Path}, nil
+	}
+	if c.Share {
+		return belay.WorkspaceUse{Use: belay.UseShared}, err
+	}
+	return belay.WorkspaceUse{Use: belay.UseWriter}, err
+}
+
+// say keeps a line for the beginning of what is shown.
+func (w *work) say(format string, args ...any) { w.said = append(w.said, fmt.Sprintf(format, args...)) }
+
+// reclaim is claim for a session that exists. Its threads know the use before
+// one of them is driven.
+func (w *work) reclaim(ctx context.Context, s *session.State, c checked) error {
+	var more []policy.Grant
+	if t, err := w.state(ctx); err != nil {
+		return err
+	} else if t != nil {
+		more = t.Grants
+	}
+	use, err := w.claim(ctx, c, more)
+	if err != nil {
+		return err
+	}
+	if use != s.Use {
+		if err := w.store.Enqueue(ctx, w.a.order(w.session, w.session.Stream(), belay.UseWorkspace{Use: &use})); err != nil {
+			return err
+		}
+	}
+	return w.engine.Handle(ctx, w.session)
+}
+
+// inWorktree makes a session in a worktree of its own: first the session, whose
+// facts name the worktree, then that.
+func (w *work) inWorktree(ctx context.Context, ws string, create belay.CreateSession) error {
+	git := worktree.New(w.a.Env)
+	root, base, err := git.Base(ctx, ws)
+	if err != nil {
+		return err
+	}
+	store, err := w.a.storeDir()
+	if err != nil {
+		return err
+	}
+	id := string(w.session)
+	t := belay.Worktree{Repository: root, Path: filepath.Join(realAncestor(store)+"-worktrees", id), Branch: "belay/" + id[len(id)-12:], Base: base}
+	inside, err := filepath.Rel(root, ws)
+	if err != nil {
+		return err
+	}
+	create.Workspace = filepath.Join(t.Path, inside)
+	if changed, err := git.Changes(ctx, root); err == nil && len(changed) > 0 {
+		w.say("%s of %s that are in no commit are not in the worktree", plural(len(changed), "change"), root)
+	}
+	for _, c := range []belay.Command{create, belay.UseWorkspace{Worktree: &t}} {
+		if _, err := w.engine.Submit(ctx, w.a.order(w.session, w.session.Stream(), c)); err != nil {
+			return err
+		}
+	}
+	if err := git.Add(ctx, t); err != nil {
+		t.Removed = true
+		_, told := w.engine.Submit(ctx, w.a.order(w.session, w.session.Stream(), belay.UseWorkspace{Worktree: &t}))
+		return errors.Join(err, told)
+	}
+	w.say("in a worktree of %s, on branch %s", root, t.Branch)
+	w.workspace = create.Workspace
+	return nil
+}
+
+// thereAgain makes a session's worktree again when its folder has gone; one
+// that was removed stays so.
+func (w *work) thereAgain(ctx context.Context, s *session.State) error {
+	t := s.Worktree
+	if t == nil {
+		return nil
+	}
+	if t.Removed {
+		return belay.Errorf(belay.CodeWorkspace, "the session's worktree was removed").At(t.Path).WithHint("belay run in %s; what was committed is on branch %s", t.Repository, t.Branch)
+	}
+	if _, err := os.Lstat(t.Path); err == nil {
+		return nil
+	}
+	return worktree.New(w.a.Env).Add(ctx, *t)
+}
+
+// draft is what a turn's rules say of tools and allowances.
+func (r *runtime) draft(a *app, c checked, ws string) *thread.Rules {
+	rules := &thread.Rules{Settings: c.Settings, Tools: r.tools.Specs(), System: systemPrompt, Workspace: ws, Output: c.Schema, Boundary: boundary()}
+	by := a.principal()
+	for _, name := range c.Allow {
+		rules.Grants = append(rules.Grants, policy.Grant{Tool: name, Tier: policy.TierUser, Kind: "rule", By: by})
+	}
+	return rules
+}

@@ -1,0 +1,157 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"text/tabwriter"
+
+	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/internal/store"
+	"github.com/belay-run/belay/internal/view"
+	"github.com/belay-run/belay/internal/worktree"
+)
+
+type worktreeCmd struct {
+	List   worktreeListCmd   `cmd:"" default:"withargs" help:"List the worktrees that sessions of this workspace have."`
+	Remove worktreeRemoveCmd `cmd:"" help:"Remove a session's worktree; its branch stays if something was committed to it."`
+}
+
+type worktreeListCmd struct {
+	All bool `short:"a" help:"Of all workspaces."`
+}
+
+// treeRow is a worktree in a list, as JSON.
+type treeRow struct {
+	Session belay.SessionID `json:"session"`
+	belay.Worktree
+	Status  string `json:"status"`
+	Changes int    `json:"changes"` // files that are in no commit; -1 is unknown
+}
+
+func (c *worktreeListCmd) run(ctx context.Context, a *app) (int, error) {
+	var f view.Filter
+	if !c.All {
+		ws, err := a.workspace()
+		if err != nil {
+			return 0, err
+		}
+		f.Workspace = ws
+	}
+	st, err := a.open(ctx, false)
+	if err != nil {
+		return 0, err
+	}
+	defer st.Close()
+	if err := view.Catchup(ctx, st); err != nil {
+		return 0, err
+	}
+	all, err := view.Sessions(ctx, st, f)
+	if err != nil {
+		return 0, err
+	}
+	t := tabwriter.NewWriter(a.Stdout, 0, 0, 2, ' ', 0)
+	if !a.JSON {
+		fmt.Fprintln(t, "SESSION\tSTATUS\tBRANCH\tUNCOMMITTED\tPATH")
+	}
+	for _, s := range all {
+		if s.Worktree == nil || s.Worktree.Removed {
+			continue
+		}
+		l := treeRow{Session: s.ID, Worktree: *s.Worktree, Status: statusOf(s), Changes: -1}
+		uncommitted := "unknown"
+		if files, err := worktree.New(a.Env).Changes(ctx, l.Path); err == nil {
+			l.Changes = len(files)
+			uncommitted = plural(len(files), "file")
+		}
+		if a.JSON {
+			a.printJSON(l)
+			continue
+		}
+		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\n", l.Session, l.Status, line(l.Branch), uncommitted, line(l.Path))
+	}
+	t.Flush() //nolint:errcheck // nobody is left to tell
+	return belay.ExitOK, nil
+}
+
+type worktreeRemoveCmd struct {
+	ID    string `arg:"" help:"The session, or the beginning of its id."`
+	Force bool   `help:"Also when it holds changes that are in no commit: they are lost."`
+}
+
+func (c *worktreeRemoveCmd) run(ctx context.Context, a *app) (int, error) {
+	st, err := a.open(ctx, false)
+	if err != nil {
+		return 0, err
+	}
+	r, err := a.runtime(st, nil)
+	if err != nil {
+		return 0, err
+	}
+	defer r.close() //nolint:errcheck // what was accepted is durable
+	id, err := a.sessionID(ctx, st, c.ID, false)
+	if err != nil {
+		return 0, err
+	}
+	t, kept, err := a.removeWorktree(ctx, r, id, c.Force)
+	if err != nil {
+		return 0, err
+	}
+	if a.JSON {
+		a.printJSON(struct {
+			Session belay.SessionID `json:"session"`
+			belay.Worktree
+			BranchKept bool `json:"branchKept"`
+		}{id, t, kept})
+		return belay.ExitOK, nil
+	}
+	fmt.Fprintf(a.Stdout, "removed %s\n", line(t.Path))
+	if kept {
+		fmt.Fprintf(a.Stdout, "branch %s stays in %s\n", line(t.Branch), line(t.Repository))
+	}
+	return belay.ExitOK, nil
+}
+
+// removeWorktree takes a session's worktree away and records it. A session that
+// somebody drives keeps its own.
+func (a *app) removeWorktree(ctx context.Context, r *runtime, id belay.SessionID, force bool) (t belay.Worktree, kept bool, err error) {
+	s, err := sessionState(ctx, r.store, id)
+	if err != nil {
+		return t, false, err
+	}
+	if s.Worktree == nil || s.Worktree.Removed {
+		return t, false, belay.Errorf(belay.CodeBadState, "the session has no worktree").At(string(id)).WithHint("belay worktree list")
+	}
+	owner, err := r.store.OwnerOf(ctx, id)
+	if err != nil {
+		return t, false, err
+	}
+	if owner != nil {
+		return t, false, &store.OwnedError{Session: id, Owner: *owner}
+	}
+	t = *s.Worktree
+	if kept, err = worktree.New(a.Env).Remove(ctx, t, force); err != nil {
+		return t, false, err
+	}
+	t.Removed = true
+	_, err = r.engine.Submit(ctx, a.order(id, id.Stream(), belay.UseWorkspace{Worktree: &t}))
+	return t, kept, err
+}
+
+// deleteWorktree takes away the worktree of a session that is about to be
+// deleted. One with changes that are in no commit keeps the session too.
+func (a *app) deleteWorktree(ctx context.Context, st store.Store, s view.Session) error {
+	if s.Worktree == nil || s.Worktree.Removed {
+		return nil
+	}
+	if owner, err := st.OwnerOf(ctx, s.ID); err != nil || owner != nil {
+		return err // a session that somebody drives isn't deleted
+	}
+	if _, err := worktree.New(a.Env).Remove(ctx, *s.Worktree, false); err != nil {
+		if e, ok := errors.AsType[*belay.Error](err); ok {
+			e.Hint = "commit them there, or belay worktree remove --force " + string(s.ID)
+		}
+		return err
+	}
+	return nil
+}

@@ -1,0 +1,28 @@
+package belay
+
+// Use says what a session may do in its workspace besides reading.
+type Use string
+
+const (
+	UseNothing Use = ""       // its rules allow no change
+	UseWriter  Use = "writer" // it is the one session that may change things
+	UseShared  Use = "shared" // others may too: what each has read keeps them from overwriting each other
+	UseReader  Use = "reader" // another session is the writer: changes are denied
+)
+
+// WorkspaceUse is how a session uses its workspace, as settled when a process
+// began to drive it.
+type WorkspaceUse struct {
+	Use    Use       `json:"use"`
+	Writer SessionID `json:"writer,omitempty"` // a reader's: the session that writes
+	Path   string    `json:"path,omitempty"`   // and where it does
+}
+
+// Worktree is a git worktree that was made for a session.
+type Worktree struct {
+	Repository string `json:"repository"`        // the root of the repository it belongs to
+	Path       string `json:"path"`              // its own root
+	Branch     string `json:"branch"`            // made with it
+	Base       string `json:"base"`              // the commit that both began at
+	Removed    bool   `json:"removed,omitempty"` // it is gone; the branch is if nothing was committed to it
+}
