@@ -9,6 +9,7 @@
 // larger inside than outside:
 //
 //	bundle.json          what is in it: the heads of the streams, sizes, digests
+//	bundle.sha256        the digest of bundle.json, as sha256sum writes it
 //	facts.jsonl          the facts in the order of the log, a line each
 //	inbox.jsonl          accepted commands that no fact answers yet, a line each
 //	content/HEX          content by its SHA-256, in the order of the digests
@@ -17,6 +18,7 @@ package bundle
 import (
 	"archive/tar"
 	"bytes"
+	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
 	"strings"
@@ -42,6 +44,7 @@ const (
 // The members of the archive.
 const (
 	manifestName = "bundle.json"
+	sumName      = "bundle.sha256"
 	factsName    = "facts.jsonl"
 	inboxName    = "inbox.jsonl"
 	contentDir   = "content/"
@@ -172,6 +175,12 @@ func (l *inboxLine) order(session belay.SessionID) (belay.Order, error) {
 	return belay.Order{ID: l.ID, Principal: l.Principal, Time: store.FromMicros(l.Time), Session: session, Stream: l.Stream, Command: c}, err
 }
 
+// sumOf is what stands in the archive about the manifest.
+func sumOf(manifest []byte) []byte {
+	sum := sha256.Sum256(manifest)
+	return []byte(hex.EncodeToString(sum[:]) + "  " + manifestName + "\n")
+}
+
 // encode is v as a line, without the escapes that only HTML needs.
 func encode(dst *bytes.Buffer, v any) error {
 	enc := json.NewEncoder(dst)
@@ -183,6 +192,9 @@ func encode(dst *bytes.Buffer, v any) error {
 func header(name string, size int64) *tar.Header {
 	return &tar.Header{Typeflag: tar.TypeReg, Name: name, Size: size, Mode: 0o600, ModTime: time.Unix(0, 0), Format: tar.FormatUSTAR}
 }
+
+// ending is how many bytes end an archive.
+const ending = 1024
 
 // blocks is what a member of a size takes in the archive.
 func blocks(size int64) int64 { return 512 + (size+511)/512*512 }

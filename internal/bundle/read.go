@@ -46,9 +46,8 @@ func Open(ctx context.Context, file io.ReaderAt, size int64, secrets *secret.Scr
 		secrets = &secret.Scrubber{}
 	}
 	b := &Bundle{file: file, content: map[belay.Digest]place{}, refs: map[belay.Digest]string{}}
-	r := &reader{ctx: ctx, b: b, secrets: secrets, in: io.NewSectionReader(file, 0, size)}
-	r.tar = tar.NewReader(r.in)
-	for _, step := range []func() error{r.manifest, r.facts, r.inbox, r.contents, func() error { return r.end(size) }} {
+	r := &reader{ctx: ctx, b: b, secrets: secrets, size: size}
+	for _, step := range []func() error{r.manifest, r.facts, r.inbox, r.contents, r.end} {
 		if err := step(); err != nil {
 			return nil, err
 		}
@@ -56,49 +55,76 @@ func Open(ctx context.Context, file io.ReaderAt, size int64, secrets *secret.Scr
 	return b, nil
 }
 
-// reader reads a bundle for the first time.
+// reader reads a bundle for the first time. Every byte of the file is held
+// against the one that Write would have put there.
 type reader struct {
 	ctx     context.Context
 	b       *Bundle
 	secrets *secret.Scrubber
-	in      *io.SectionReader
-	tar     *tar.Reader
-	size    int64 // what the members so far take
+	size    int64 // of the file
+	at      int64 // what was read so far
 }
 
-// next wants a member of a name and size; -1 is any size up to a limit. at is
-// where its content begins.
-func (r *reader) next(name string, size, limit int64) (h *tar.Header, at int64, err error) {
+// member wants a member of a name and size, and returns its content.
+func (r *reader) member(name string, size int64) (*io.SectionReader, error) {
 	if err := r.ctx.Err(); err != nil {
-		return nil, 0, err
+		return nil, err
 	}
-	h, err = r.tar.Next()
-	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
-		return nil, 0, bad(name, "the file ends before it")
+	if size < 0 || size > r.size || r.at+blocks(size) > r.size {
+		return nil, bad(name, "the file ends before it does")
 	}
-	if err != nil {
-		return nil, 0, bad(name, "the archive can't be read there").Wrap(err)
+	var want bytes.Buffer
+	if err := tar.NewWriter(&want).WriteHeader(header(name, size)); err != nil {
+		return nil, bad(name, "no archive can hold it").Wrap(err)
 	}
-	want := header(name, h.Size)
-	if h.Name != name || h.Typeflag != tar.TypeReg || h.Format != tar.FormatUSTAR || h.Mode != want.Mode || h.Linkname != "" ||
-		h.Uid != 0 || h.Gid != 0 || h.Uname != "" || h.Gname != "" || !h.ModTime.Equal(want.ModTime) {
-		return nil, 0, bad(name, "something else is in its place")
+	got := make([]byte, 512)
+	if _, err := r.b.file.ReadAt(got, r.at); err != nil {
+		return nil, bad(name, "it can't be read").Wrap(err)
 	}
-	if size >= 0 && h.Size != size || h.Size > limit {
-		return nil, 0, bad(name, "it has %d bytes, which isn't what it should have", h.Size)
+	if !bytes.Equal(got, want.Bytes()) {
+		return nil, bad(name, "something else is in its place")
 	}
-	at, err = r.in.Seek(0, io.SeekCurrent)
-	r.size += blocks(h.Size)
-	return h, at, err
+	content := io.NewSectionReader(r.b.file, r.at+512, size)
+	padding := make([]byte, blocks(size)-512-size)
+	if _, err := r.b.file.ReadAt(padding, r.at+512+size); err != nil && len(padding) > 0 {
+		return nil, bad(name, "it can't be read").Wrap(err)
+	}
+	if bytes.Trim(padding, "\x00") != nil {
+		return nil, bad(name, "something follows it")
+	}
+	r.at += blocks(size)
+	return content, nil
+}
+
+// first is the size that the file gives its first member.
+func (r *reader) first() (int64, error) {
+	h, err := tar.NewReader(io.NewSectionReader(r.b.file, 0, min(r.size, 4<<10))).Next()
+	switch {
+	case err != nil:
+		return 0, bad(manifestName, "the file doesn't begin with it").Wrap(err)
+	case h.Name != manifestName:
+		return 0, bad(manifestName, "the file doesn't begin with it")
+	case h.Size > maxManifest:
+		return 0, bad(manifestName, "it has %d bytes", h.Size)
+	}
+	return h.Size, nil
 }
 
 func (r *reader) manifest() error {
-	if _, _, err := r.next(manifestName, -1, maxManifest); err != nil {
+	size, err := r.first()
+	if err != nil {
 		return err
 	}
-	raw, err := io.ReadAll(r.tar)
+	in, err := r.member(manifestName, size)
+	if err != nil {
+		return err
+	}
+	raw, err := io.ReadAll(in)
 	if err != nil {
 		return bad(manifestName, "it can't be read").Wrap(err)
+	}
+	if err := r.sum(raw); err != nil {
+		return err
 	}
 	m := &r.b.Manifest
 	if err := strict(raw, m); err != nil {
@@ -128,6 +154,20 @@ func (r *reader) manifest() error {
 	}
 	r.b.heads, err = m.heads()
 	return err
+}
+
+// sum compares the manifest with its digest.
+func (r *reader) sum(manifest []byte) error {
+	want := sumOf(manifest)
+	in, err := r.member(sumName, int64(len(want)))
+	if err != nil {
+		return err
+	}
+	got, err := io.ReadAll(in)
+	if err != nil || !bytes.Equal(got, want) {
+		return bad(manifestName, "it isn't what its digest names")
+	}
+	return nil
 }
 
 // canonical holds a manifest against the one way to write it.
@@ -174,11 +214,10 @@ func holdsSecret(where string) error {
 
 func (r *reader) facts() error {
 	m := &r.b.Manifest
-	_, at, err := r.next(factsName, m.Facts.Size, 1<<62)
-	if err != nil {
+	if _, err := r.member(factsName, m.Facts.Size); err != nil {
 		return err
 	}
-	r.b.facts = at
+	r.b.facts = r.at - blocks(m.Facts.Size) + 512
 	chains := store.NewChains(m.Session)
 	for f, err := range r.b.read(r.ctx) {
 		if err != nil {
@@ -247,11 +286,12 @@ func kindOf(s belay.StreamID) error {
 
 func (r *reader) inbox() error {
 	m := &r.b.Manifest
-	if _, _, err := r.next(inboxName, m.Inbox.Size, 1<<62); err != nil {
+	in, err := r.member(inboxName, m.Inbox.Size)
+	if err != nil {
 		return err
 	}
 	seen := map[belay.CommandID]bool{}
-	err := eachLine(r.ctx, r.tar, inboxName, m.Inbox, maxCommand, func(raw []byte) error {
+	return eachLine(r.ctx, in, inboxName, m.Inbox, maxCommand, func(raw []byte) error {
 		var l inboxLine
 		if err := strict(raw, &l); err != nil {
 			return bad(inboxName, "a waiting command can't be read").Wrap(err)
@@ -275,7 +315,6 @@ func (r *reader) inbox() error {
 		r.b.orders = append(r.b.orders, o)
 		return r.clean("inbox/"+string(l.ID), raw)
 	})
-	return err
 }
 
 // contents reads every piece of content and compares what is there with what
@@ -309,13 +348,13 @@ func (r *reader) contents() error {
 }
 
 func (r *reader) piece(c Content) error {
-	_, at, err := r.next(c.member(), c.Size, 1<<62)
+	in, err := r.member(c.member(), c.Size)
 	if err != nil {
 		return err
 	}
 	sum, clean := sha256.New(), sha256.New()
 	scrub := r.secrets.Writer(clean)
-	if _, err := io.Copy(io.MultiWriter(sum, scrub), stoppable{r.ctx, r.tar}); err != nil {
+	if _, err := io.Copy(io.MultiWriter(sum, scrub), stoppable{r.ctx, in}); err != nil {
 		return unread(c.member(), err)
 	}
 	if err := scrub.Close(); err != nil {
@@ -328,17 +367,18 @@ func (r *reader) piece(c Content) error {
 	if !bytes.Equal(clean.Sum(nil), digest) {
 		return holdsSecret(c.member())
 	}
-	r.b.content[c.Digest] = place{at, c.Size}
+	r.b.content[c.Digest] = place{r.at - blocks(c.Size) + 512, c.Size}
 	return nil
 }
 
 // end wants nothing after the last member but the archive's own end.
-func (r *reader) end(size int64) error {
-	if _, err := r.tar.Next(); err != io.EOF {
-		return bad("the end", "more follows than the manifest names")
+func (r *reader) end() error {
+	rest := make([]byte, min(max(r.size-r.at, 0), ending+1))
+	if _, err := r.b.file.ReadAt(rest, r.at); err != nil && err != io.EOF {
+		return bad("the end", "it can't be read").Wrap(err)
 	}
-	if size != r.size+1024 {
-		return bad("the end", "the file has %d bytes, it should have %d", size, r.size+1024)
+	if len(rest) != ending || bytes.Trim(rest, "\x00") != nil {
+		return bad("the end", "the file doesn't end where it should")
 	}
 	return nil
 }

@@ -25,6 +25,7 @@ type Target interface {
 	End(ctx context.Context) (store.Position, error)
 	Inbox(ctx context.Context, s belay.StreamID) ([]belay.Order, error)
 	Writer(ctx context.Context, media string) (store.BlobWriter, error)
+	Open(ctx context.Context, d belay.Digest) (io.ReadCloser, error)
 	store.Archive
 }
 
@@ -97,12 +98,43 @@ func (b *Bundle) here(ctx context.Context, t Target) (bool, error) {
 // first, then everything else in one transaction. A process that dies before
 // that leaves content that nobody names, which the store collects.
 func (b *Bundle) Restore(ctx context.Context, t Target, lanes map[belay.StreamID]store.Lane) error {
-	for _, c := range b.Manifest.Content {
-		if err := b.keep(ctx, t, c); err != nil {
-			return err
-		}
+	err := t.Restore(ctx, store.Restoration{Session: b.Manifest.Session, Heads: b.heads, Facts: b.read(ctx), Lanes: lanes, Inbox: b.orders,
+		Keep: func(ctx context.Context) error {
+			for _, c := range b.Manifest.Content {
+				if err := b.keep(ctx, t, c); err != nil {
+					return err
+				}
+			}
+			return nil
+		}})
+	if err != nil {
+		return err
 	}
-	return t.Restore(ctx, store.Restoration{Session: b.Manifest.Session, Heads: b.heads, Facts: b.read(ctx), Lanes: lanes, Inbox: b.orders})
+	_, err = b.Repair(ctx, t)
+	return err
+}
+
+// Repair brings content back that a store with the session lacks, and tells how
+// many pieces. Content that nobody named yet may have been collected while the
+// session was on its way, by somebody who deleted another one.
+func (b *Bundle) Repair(ctx context.Context, t Target) (pieces int, err error) {
+	for _, c := range b.Manifest.Content {
+		r, err := t.Open(ctx, c.Digest)
+		if err == nil {
+			if err := r.Close(); err != nil {
+				return pieces, err
+			}
+			continue
+		}
+		if !errors.Is(err, store.ErrNotFound) {
+			return pieces, err
+		}
+		if err := b.keep(ctx, t, c); err != nil {
+			return pieces, err
+		}
+		pieces++
+	}
+	return pieces, nil
 }
 
 func (b *Bundle) keep(ctx context.Context, t Target, c Content) (err error) {

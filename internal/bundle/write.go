@@ -188,6 +188,9 @@ func (p *Plan) Write(ctx context.Context, w io.Writer) error {
 	if err := member(a, manifestName, manifest.Bytes()); err != nil {
 		return err
 	}
+	if err := member(a, sumName, sumOf(manifest.Bytes())); err != nil {
+		return err
+	}
 	if err := p.writeFacts(ctx, a); err != nil {
 		return err
 	}

@@ -25,14 +25,15 @@ type importCmd struct {
 
 // imported is what became of a file, as JSON.
 type imported struct {
-	File    string          `json:"file"`
-	Format  string          `json:"format"`
-	Session belay.SessionID `json:"session"`
-	Result  string          `json:"result"` // imported, or here already
-	Facts   int64           `json:"facts,omitempty"`
-	Waiting int             `json:"waiting,omitempty"`
-	Missing int             `json:"missing,omitempty"`
-	Resume  string          `json:"resume,omitempty"` // how its work goes on
+	File     string          `json:"file"`
+	Format   string          `json:"format"`
+	Session  belay.SessionID `json:"session"`
+	Result   string          `json:"result"` // imported, or here already
+	Facts    int64           `json:"facts,omitempty"`
+	Waiting  int             `json:"waiting,omitempty"`
+	Missing  int             `json:"missing,omitempty"`
+	Repaired int             `json:"repaired,omitempty"` // content that the store lacked
+	Resume   string          `json:"resume,omitempty"`   // how its work goes on
 
 	Messages int               `json:"messages,omitempty"` // of a transcript
 	Turns    int               `json:"turns,omitempty"`
@@ -95,12 +96,13 @@ func (c *importCmd) bundle(ctx context.Context, a *app, f *importFile) (imported
 		return done, err
 	}
 	switch standing {
-	case bundle.Same:
+	case bundle.Same, bundle.Further:
 		done.Result = "here already"
-		return done, nil
-	case bundle.Further:
-		done.Result = "here already, with more that came after it"
-		return done, nil
+		if standing == bundle.Further {
+			done.Result = "here already, with more that came after it"
+		}
+		done.Repaired, err = b.Repair(ctx, st)
+		return done, err
 	case bundle.Differs:
 		return done, belay.Errorf(belay.CodeIDConflict, "this store has a session of this id with another history").At(string(m.Session)).
 			WithHint("import it into another store: --store DIR")
@@ -161,6 +163,9 @@ func (a *app) printImported(i imported) {
 	}
 	if i.Waiting > 0 {
 		fmt.Fprintf(a.Stderr, "%s not handled yet\n", plural(i.Waiting, "command"))
+	}
+	if i.Repaired > 0 {
+		fmt.Fprintf(a.Stderr, "%s that the store lacked came back\n", plural(i.Repaired, "content"))
 	}
 	if i.Missing > 0 {
 		fmt.Fprintf(a.Stderr, "%s named by facts was not in the bundle\n", plural(i.Missing, "content"))

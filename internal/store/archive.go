@@ -34,10 +34,11 @@ type Archive interface {
 // Restoration is a session on its way into a store.
 type Restoration struct {
 	Session belay.SessionID
-	Heads   []Head                   // every stream with facts, and where it ends
-	Facts   iter.Seq2[Stored, error] // in the order of Stored; may be run again
-	Lanes   map[belay.StreamID]Lane  // what folding the facts says
-	Inbox   []belay.Order            // accepted commands that no fact answers yet
+	Heads   []Head                      // every stream with facts, and where it ends
+	Facts   iter.Seq2[Stored, error]    // in the order of Stored; may be run again
+	Lanes   map[belay.StreamID]Lane     // what folding the facts says
+	Inbox   []belay.Order               // accepted commands that no fact answers yet
+	Keep    func(context.Context) error // puts the content that the facts name; called when an earlier deletion of the session is over. May be nil
 }
 
 // Exists is the error of Restore for a session that is here already.

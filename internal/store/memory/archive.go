@@ -46,6 +46,11 @@ func (s *Store) Restore(ctx context.Context, r store.Restoration) error {
 	if err != nil {
 		return err
 	}
+	if r.Keep != nil {
+		if err := r.Keep(ctx); err != nil {
+			return err
+		}
+	}
 	if err := s.o.Hook(BeforeAppend); err != nil {
 		return err
 	}

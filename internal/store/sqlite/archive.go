@@ -90,6 +90,11 @@ func (db *DB) Restore(ctx context.Context, r store.Restoration) error {
 	if err := db.finishDeletion(ctx, r.Session); err != nil {
 		return err
 	}
+	if r.Keep != nil {
+		if err := r.Keep(ctx); err != nil {
+			return err
+		}
+	}
 	return db.do(ctx, op)
 }
 
