@@ -57,6 +57,7 @@ type Settings struct {
 	MaxCalls   *int
 	MaxTime    string
 	AskTimeout string
+	Flags      []string // further ones, as they are written on a command line
 }
 
 // Then is a command that follows the first run.

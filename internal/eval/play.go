@@ -247,7 +247,7 @@ func (s Settings) flags() (flags []string) {
 	add("max-calls", number(s.MaxCalls))
 	add("max-time", s.MaxTime)
 	add("ask-timeout", s.AskTimeout)
-	return flags
+	return append(flags, s.Flags...)
 }
 
 func writeFile(dir, name, content string) error {

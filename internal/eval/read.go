@@ -46,6 +46,7 @@ type (
 		Calls        *int           `yaml:"calls"`
 		Time         string         `yaml:"time"`
 		AskTimeout   string         `yaml:"askTimeout"`
+		Flags        []string       `yaml:"flags"`
 		OutputSchema map[string]any `yaml:"outputSchema"` // any JSON Schema
 	}
 	thenFile struct {
@@ -195,7 +196,12 @@ func inside(p string) bool {
 }
 
 func (r *reader) settings(at []any, f settingsFile) Settings {
-	s := Settings{Mode: f.Mode, Approvals: f.Approvals, Completion: f.Completion, MaxSteps: f.Steps, MaxCalls: f.Calls, MaxTime: f.Time, AskTimeout: f.AskTimeout}
+	s := Settings{Mode: f.Mode, Approvals: f.Approvals, Completion: f.Completion, MaxSteps: f.Steps, MaxCalls: f.Calls, MaxTime: f.Time, AskTimeout: f.AskTimeout, Flags: f.Flags}
+	for i, flag := range f.Flags {
+		if !strings.HasPrefix(flag, "--") {
+			r.fail(under(at, "flags", i), "%q is no flag", flag).WithHint("write it with its value: --title=TEXT")
+		}
+	}
 	if f.Allow != nil {
 		s.Allow = append([]string{}, *f.Allow...)
 	}

@@ -1,0 +1,80 @@
+package eval_test
+
+import (
+	"os"
+	"os/exec"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/internal/cli"
+	"github.com/belay-run/belay/internal/eval"
+)
+
+func player(t *testing.T) eval.Player {
+	return eval.Player{Program: cli.RunProgram, Env: os.Environ(), Now: time.Now, Temp: t.TempDir()}
+}
+
+func suite(t *testing.T) []*eval.Scenario {
+	t.Helper()
+	all, err := eval.Load([]string{"../../evals"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return all
+}
+
+func TestTheSuitePasses(t *testing.T) {
+	for _, program := range []string{"sh", "git"} {
+		if _, err := exec.LookPath(program); err != nil {
+			t.Skip("needs: " + program)
+		}
+	}
+	for _, s := range suite(t) {
+		t.Run(s.Category+"/"+s.ID, func(t *testing.T) {
+			t.Parallel()
+			r, err := player(t).Play(t.Context(), s)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, f := range r.Failures {
+				t.Error(f)
+			}
+		})
+	}
+}
+
+// What the suite claims to cover, it covers.
+func TestTheSuiteCovers(t *testing.T) {
+	all := suite(t)
+	if len(all) < 60 {
+		t.Errorf("there are %d scenarios, want 60 or more", len(all))
+	}
+	tools, outcomes := map[string]bool{}, map[string]bool{}
+	for _, s := range all {
+		for _, e := range s.Expect {
+			switch e := e.(type) {
+			case eval.Outcome:
+				outcomes[string(e)] = true
+			case eval.Called:
+				tools[e.Tool] = true
+			case eval.FailedCall:
+				tools[e.Tool] = true
+			case eval.CallResult:
+				tools[e.Tool] = true
+			}
+		}
+	}
+	for _, name := range cli.ToolNames() {
+		if !tools[name] {
+			t.Errorf("no scenario is about %s", name)
+		}
+	}
+	never := []belay.Outcome{belay.OverBudget, belay.Lost} // no budgets yet; a lost turn needs a damaged store
+	for _, o := range belay.Outcomes {
+		if !outcomes[string(o)] && !slices.Contains(never, o) {
+			t.Errorf("no scenario ends as %s", o)
+		}
+	}
+}
