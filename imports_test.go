@@ -70,7 +70,7 @@ var layers = map[string]layer{
 	"internal/mutants":         {moves: true},
 	"internal/worktree":        {own: []string{"."}},
 	"internal/demo":            {},
-	"internal/eval":            {own: []string{".", "event", "internal/eval/syntax", "internal/model/scripted", "internal/source", "internal/store", "internal/store/sqlite", "internal/tool"}, modules: []string{"github.com/aymanbagabas/go-udiff", "github.com/goccy/go-yaml/ast"}, moves: true},
+	"internal/eval":            {own: []string{".", "event", "internal/eval/syntax", "internal/model/scripted", "internal/source", "internal/store", "internal/tool"}, modules: []string{"github.com/aymanbagabas/go-udiff", "github.com/goccy/go-yaml/ast"}, moves: true},
 	"internal/eval/gym":        {own: []string{".", "event", "internal/eval", "internal/eval/syntax", "internal/source", "internal/tool", "internal/tool/file", "internal/tool/shell"}},
 	"internal/eval/syntax":     {modules: []string{"github.com/evanw/esbuild/pkg/api"}},
 	"internal/engine":          {own: []string{".", "event", "internal/core/…", "internal/policy", "internal/store", "internal/model", "internal/tool", "internal/secret", "internal/tool/file"}, moves: true},

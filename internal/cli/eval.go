@@ -8,10 +8,13 @@ import (
 	"regexp"
 	procs "runtime"
 	"strings"
+	"time"
 
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/internal/eval"
 	"github.com/belay-run/belay/internal/eval/gym"
+	"github.com/belay-run/belay/internal/store"
+	"github.com/belay-run/belay/internal/store/sqlite"
 )
 
 type evalCmd struct {
@@ -23,11 +26,19 @@ type evalCmd struct {
 	List     bool     `help:"List the scenarios and run none."`
 }
 
-// RunProgram runs a command line in this process, as an evaluation does: without
-// standard input, terminal and signals.
-func RunProgram(ctx context.Context, c eval.Command) int {
-	a := &app{Sys: Sys{Stdout: c.Stdout, Stderr: c.Stderr, Env: c.Env, Dir: c.Dir}, extra: c.Tools, between: c.Store}
-	return a.main(ctx, c.Args)
+// Player plays scenarios with this program: each command line in this process,
+// without standard input, terminal and signals.
+func Player() eval.Player {
+	return eval.Player{
+		Program: func(ctx context.Context, c eval.Command) int {
+			a := &app{Sys: Sys{Stdout: c.Stdout, Stderr: c.Stderr, Env: c.Env, Dir: c.Dir}, extra: c.Tools, between: c.Store}
+			return a.main(ctx, c.Args)
+		},
+		Open: func(ctx context.Context, dir string) (store.Store, error) {
+			return sqlite.Open(ctx, dir, sqlite.Options{})
+		},
+		Env: os.Environ(), Now: time.Now,
+	}
 }
 
 func (c *evalCmd) run(ctx context.Context, a *app) (int, error) {
@@ -47,7 +58,8 @@ func (c *evalCmd) run(ctx context.Context, a *app) (int, error) {
 	begun := a.Now()
 	var results []eval.Result
 	var sum eval.Summary
-	p := eval.Player{Program: RunProgram, Env: a.Env, Now: a.Now, Keep: c.Keep}
+	p := Player()
+	p.Env, p.Now, p.Keep = a.Env, a.Now, c.Keep
 	err = p.All(ctx, some, parallel, func(r eval.Result) {
 		results = append(results, r)
 		sum.Add(r)

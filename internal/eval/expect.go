@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"reflect"
 	"regexp"
 	"slices"
 	"strconv"
@@ -443,4 +444,12 @@ func (c Call) ended() string {
 		return "went well"
 	}
 	return "hasn't ended"
+}
+
+// Kinds lists what an expectation can be about, as a file writes it.
+func Kinds() (names []string) {
+	for f := range reflect.TypeFor[expectFile]().Fields() {
+		names = append(names, f.Tag.Get("yaml"))
+	}
+	return names
 }

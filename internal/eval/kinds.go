@@ -151,7 +151,7 @@ func (e Called) Check(_ context.Context, s *Seen) []string {
 		want = times(*e.Times)
 	}
 	what := "a call of " + e.Tool
-	if e.Args != nil {
+	if len(e.Args) > 0 {
 		b, _ := json.Marshal(e.Args)
 		what += " with " + string(b)
 	}

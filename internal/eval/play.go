@@ -14,11 +14,13 @@ import (
 	"time"
 
 	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/internal/store"
 )
 
 // Player plays scenarios.
 type Player struct {
 	Program Program
+	Open    func(ctx context.Context, dir string) (store.Store, error) // a store that the program left
 	Env     []string // of the program; settings of belay in it are left out
 	Now     func() time.Time
 	Keep    bool   // leave the places

@@ -14,7 +14,6 @@ import (
 
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/event"
-	"github.com/belay-run/belay/internal/store/sqlite"
 )
 
 // Seen is what a scenario left: its files, its log and what its commands said.
@@ -44,7 +43,7 @@ type Call struct {
 
 // look reads the log of a scenario.
 func look(ctx context.Context, p *play, took time.Duration) (*Seen, error) {
-	st, err := sqlite.Open(ctx, p.at.Store, sqlite.Options{Now: p.Now})
+	st, err := p.Open(ctx, p.at.Store)
 	if err != nil {
 		return nil, err
 	}

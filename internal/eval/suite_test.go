@@ -1,11 +1,9 @@
 package eval_test
 
 import (
-	"os"
 	"os/exec"
 	"slices"
 	"testing"
-	"time"
 
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/internal/cli"
@@ -13,7 +11,9 @@ import (
 )
 
 func player(t *testing.T) eval.Player {
-	return eval.Player{Program: cli.RunProgram, Env: os.Environ(), Now: time.Now, Temp: t.TempDir()}
+	p := cli.Player()
+	p.Temp = t.TempDir()
+	return p
 }
 
 func suite(t *testing.T) []*eval.Scenario {

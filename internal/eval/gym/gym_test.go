@@ -1,9 +1,7 @@
 package gym_test
 
 import (
-	"os"
 	"testing"
-	"time"
 
 	"github.com/belay-run/belay/internal/cli"
 	"github.com/belay-run/belay/internal/eval"
@@ -11,7 +9,9 @@ import (
 )
 
 func player(t *testing.T) eval.Player {
-	return eval.Player{Program: cli.RunProgram, Env: os.Environ(), Now: time.Now, Temp: t.TempDir()}
+	p := cli.Player()
+	p.Temp = t.TempDir()
+	return p
 }
 
 func TestTheSamplesPass(t *testing.T) {
