@@ -21,7 +21,7 @@ import (
 type Player struct {
 	Program Program
 	Open    func(ctx context.Context, dir string) (store.Store, error) // a store that the program left
-	Env     []string // of the program; settings of belay in it are left out
+	Env     []string                                                   // of the program; settings of belay in it are left out
 	Now     func() time.Time
 	Keep    bool   // leave the places
 	Temp    string // where places are made; the system's place for such if empty
