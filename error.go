@@ -42,6 +42,7 @@ const (
 	CodeNotWritten      Code = "not_written" // a file outside the store
 	CodeExists          Code = "file_exists" // and isn't replaced unasked
 	CodeBadBundle       Code = "bad_bundle"  // a session's file is damaged, cut off or made up
+	CodeBadBackup       Code = "bad_backup"  // the file is damaged, cut off or none
 	CodeBadTranscript   Code = "bad_transcript"
 	CodeUntrusted       Code = "untrusted"       // a person must say that they trust it
 	CodeDeleted         Code = "session_deleted" // and not restored

@@ -299,6 +299,9 @@ type sweepOp struct {
 
 func (o *sweepOp) apply(w *writer) (refused, broken error) {
 	o.dropped, o.left = 0, 0
+	if refused, broken := w.held(); refused != nil || broken != nil {
+		return refused, broken
+	}
 	c := contents{}
 	for _, d := range o.of {
 		c.add(d)

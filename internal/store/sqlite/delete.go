@@ -77,6 +77,9 @@ func (b *buryOp) apply(w *writer) (refused, broken error) {
 		owner.o.Since = store.FromMicros(owner.since)
 		return &store.OwnedError{Session: b.session, Owner: owner.o}, nil
 	}
+	if refused, broken := w.held(); refused != nil || broken != nil {
+		return refused, broken
+	}
 	b.g = grave{Tombstone: store.Tombstone{Session: b.session, Time: store.FromMicros(store.Micros(w.now())), By: b.by,
 		Epoch: max(owner.o.Epoch, old.Epoch)}}
 	if refused, broken := b.heads(w); refused != nil || broken != nil {

@@ -18,6 +18,8 @@ import (
 type VerifyOptions struct {
 	Against []store.Head // heads that were kept elsewhere, to be found again
 	Temp    string       // where the copy is made; the system's directory for temporary files
+
+	blobs string // where the files of content are instead of in the store; they are looked for, not read
 }
 
 // Problem is something that isn't as it was written.
@@ -38,7 +40,8 @@ const tornTail = "tail: torn or damaged: "
 // Report is what Verify found.
 type Report struct {
 	Runtime     belay.RuntimeID
-	Streams     int // that have facts
+	Position    store.Position // of the last fact or deletion
+	Streams     int            // that have facts
 	Events      int
 	Blobs       int       // contents, small and large
 	Compared    int       // heads of Against that were found again
@@ -112,7 +115,9 @@ func (v *verification) all(ctx context.Context) error {
 	if Marked(v.dir) {
 		v.Warnings = append(v.Warnings, Problem{filepath.Base(Path(v.dir)) + "-check", "a write or a sync failed; the store is checked when it is opened next"})
 	}
-	v.files(ctx)
+	if v.o.blobs == "" {
+		v.files(ctx)
+	}
 	var pool *sql.DB
 	v.step(ctx, filepath.Base(v.snap.path), func() (err error) {
 		pool, v.conn, err = v.snap.open(ctx)

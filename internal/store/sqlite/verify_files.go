@@ -1,6 +1,7 @@
 package sqlite
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -14,7 +15,7 @@ import (
 // fileSize is the size of a large content's file.
 func (v *verification) fileSize(d [32]byte) (int64, bool) {
 	name := hex.EncodeToString(d[:])
-	info, err := os.Stat(filepath.Join(BlobDir(v.dir), name[:2], name[2:]))
+	info, err := os.Stat(filepath.Join(cmp.Or(v.o.blobs, BlobDir(v.dir)), name[:2], name[2:]))
 	if err != nil || !info.Mode().IsRegular() {
 		return 0, false
 	}

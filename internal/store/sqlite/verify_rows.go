@@ -113,6 +113,9 @@ func (v *verification) orphans(ctx context.Context) error {
 			if err := rows.Scan(&last, &given); err != nil {
 				return err
 			}
+			if c.table == "events" {
+				v.Position = store.Position(last)
+			}
 			if given < last {
 				v.problem(c.table, "the last %s is %d, but the next would be after %d", c.what, last, given)
 			}

@@ -1,0 +1,238 @@
+package sqlite
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"io/fs"
+	"os"
+	"time"
+
+	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/internal/store"
+)
+
+// Compacted is what Compact did, or would do.
+type Compacted struct {
+	Deletions int   // that were cut short and are finished now
+	Contents  int   // that nothing named, and that were older than a day
+	Bytes     int64 // of those
+	Before    int64 // the size of the store's files
+	After     int64
+}
+
+// Compact finishes what deletions left, removes content that nothing has named
+// for a day, and gives free pages back to the system. It works on a live store
+// in small transactions, between which others write. A dry run only counts.
+func (db *DB) Compact(ctx context.Context, dry bool) (c Compacted, err error) {
+	if c.Before, err = db.size(); err != nil {
+		return c, err
+	}
+	unfinished, err := db.graves(ctx, "pending<>x''")
+	if err != nil {
+		return c, err
+	}
+	c.Deletions = len(unfinished)
+	for i := range unfinished {
+		if dry {
+			break
+		}
+		if err := db.purge(ctx, &unfinished[i], new(store.Deleted)); err != nil {
+			return c, err
+		}
+	}
+	if err := db.collect(ctx, dry, &c); err != nil || dry {
+		c.After = c.Before
+		return c, err
+	}
+	for v := (&vacuumOp{}); !v.done; {
+		if err := db.do(ctx, v); err != nil {
+			return c, err
+		}
+	}
+	if err := db.do(ctx, &truncateOp{}); err != nil {
+		return c, err
+	}
+	c.After, err = db.size()
+	return c, err
+}
+
+// collect removes the content that nothing names.
+func (db *DB) collect(ctx context.Context, dry bool, c *Compacted) error {
+	old, sizes, err := db.oldContents(ctx)
+	if err != nil || len(old) == 0 {
+		return err
+	}
+	if dry {
+		if _, err := db.census(ctx, old); err != nil {
+			return err
+		}
+	} else if c.Contents, _, err = db.dropContents(ctx, old, true); err != nil {
+		return err
+	}
+	n := 0
+	for d, kept := range old {
+		if !kept {
+			n++
+			c.Bytes += sizes[d]
+		}
+	}
+	if dry {
+		c.Contents = n
+	}
+	return nil
+}
+
+// oldContents are those that were put more than a day ago, with their sizes.
+func (db *DB) oldContents(ctx context.Context) (old contents, sizes map[[32]byte]int64, err error) {
+	old, sizes = contents{}, map[[32]byte]int64{}
+	before := store.Micros(db.o.Now().Add(-contentAge - touchAfter))
+	var digest sql.RawBytes
+	for last, n := int64(-1), portion; n == portion; {
+		n = 0
+		err := db.query(ctx, "SELECT id, digest, at, length(data) FROM blobs WHERE id>? ORDER BY id LIMIT 512", []any{last}, func(rows *sql.Rows) error {
+			var at, size int64
+			err := rows.Scan(&last, &digest, &at, &size)
+			n++
+			if d := [32]byte(pad(digest)); err == nil && at <= before {
+				old.add(d)
+				sizes[d] = size
+			}
+			return err
+		})
+		if err != nil {
+			return nil, nil, err
+		}
+	}
+	err = db.eachFile(ctx, func(d [32]byte, path string) error {
+		info, err := os.Stat(path)
+		if err == nil && time.Since(info.ModTime()) > contentAge {
+			old.add(d)
+			sizes[d] = info.Size()
+		}
+		if errors.Is(err, fs.ErrNotExist) {
+			err = nil
+		}
+		return err
+	})
+	return old, sizes, err
+}
+
+// vacuumPages is how many free pages a transaction gives back.
+const vacuumPages = "500"
+
+// vacuumOp gives free pages back until there are none.
+type vacuumOp struct{ done bool }
+
+func (v *vacuumOp) apply(w *writer) (refused, broken error) {
+	rows, err := w.conn.QueryContext(w.db.life, "PRAGMA incremental_vacuum("+vacuumPages+")")
+	if err != nil {
+		return nil, err
+	}
+	for rows.Next() {
+	}
+	if err := errors.Join(rows.Err(), rows.Close()); err != nil {
+		return nil, err
+	}
+	w.grown += 500 * 4096
+	var free int64
+	_, err = w.row("PRAGMA freelist_count", nil, &free)
+	v.done = free == 0
+	return nil, err
+}
+
+// size is that of the store's files.
+func (db *DB) size() (total int64, err error) {
+	for _, path := range []string{db.path, db.path + "-wal"} {
+		info, err := os.Stat(path)
+		if err == nil {
+			total += info.Size()
+		} else if !errors.Is(err, fs.ErrNotExist) {
+			return 0, unreadable(path, err)
+		}
+	}
+	err = db.eachFile(db.life, func(_ [32]byte, path string) error {
+		info, err := os.Stat(path)
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil
+		}
+		if err != nil {
+			return unreadable(path, err)
+		}
+		total += info.Size()
+		return nil
+	})
+	return total, err
+}
+
+// Holdings is what a store holds.
+type Holdings struct {
+	Runtime    belay.RuntimeID `json:"runtime"`
+	Path       string          `json:"path"`
+	Sessions   int             `json:"sessions"`
+	Streams    int             `json:"streams"`
+	Facts      int64           `json:"facts"`
+	Waiting    int64           `json:"waiting"` // commands
+	Contents   int64           `json:"contents"`
+	Tombstones int             `json:"tombstones"`
+	Unfinished int             `json:"unfinished,omitempty"` // deletions that were cut short
+	First      time.Time       `json:"first,omitzero"`       // fact
+	Last       time.Time       `json:"last,omitzero"`
+	Position   store.Position  `json:"position"`
+	Database   int64           `json:"databaseBytes"`
+	Free       int64           `json:"freeBytes"` // of these
+	Log        int64           `json:"logBytes"`  // write-ahead
+	Files      int64           `json:"files"`     // large contents
+	FileBytes  int64           `json:"fileBytes"`
+}
+
+// Holdings counts what is in the store.
+func (db *DB) Holdings(ctx context.Context) (h Holdings, err error) {
+	h.Runtime, h.Path = db.runtime, db.path
+	var first, last sql.NullInt64
+	var pages, free int64
+	for _, q := range []struct {
+		query string
+		into  []any
+	}{
+		{"SELECT count(DISTINCT session), count(*) FROM streams WHERE seq>0", []any{&h.Sessions, &h.Streams}},
+		{"SELECT count(*), (SELECT time FROM events ORDER BY pos LIMIT 1), (SELECT time FROM events ORDER BY pos DESC LIMIT 1) FROM events", []any{&h.Facts, &first, &last}},
+		{"SELECT count(*) FROM inbox", []any{&h.Waiting}},
+		{"SELECT count(*) FROM blobs", []any{&h.Contents}},
+		{"SELECT count(*), count(CASE WHEN pending<>x'' THEN 1 END) FROM tombstones WHERE restored=0", []any{&h.Tombstones, &h.Unfinished}},
+		{"PRAGMA page_count", []any{&pages}},
+		{"PRAGMA freelist_count", []any{&free}},
+	} {
+		if err := db.query(ctx, q.query, nil, func(rows *sql.Rows) error { return rows.Scan(q.into...) }); err != nil {
+			return h, err
+		}
+	}
+	h.First, h.Last = store.FromMicros(first.Int64), store.FromMicros(last.Int64)
+	h.Database, h.Free, h.Log = pages*4096, free*4096, db.Stats().WALBytes
+	if h.Position, err = db.End(ctx); err != nil {
+		return h, err
+	}
+	err = db.eachFile(ctx, func(_ [32]byte, path string) error {
+		if info, err := os.Stat(path); err == nil {
+			h.Files++
+			h.FileBytes += info.Size()
+		}
+		return nil
+	})
+	h.Contents += h.Files
+	return h, err
+}
+
+// SessionBytes is about how much each session's facts take.
+func (db *DB) SessionBytes(ctx context.Context) (map[belay.SessionID]int64, error) {
+	sizes := map[belay.SessionID]int64{}
+	err := db.query(ctx, "SELECT s.session, sum(length(e.data)+length(e.ids)+96) FROM events e JOIN streams s ON s.id=e.stream GROUP BY s.session", nil,
+		func(rows *sql.Rows) error {
+			var session belay.SessionID
+			var size int64
+			err := rows.Scan(&session, &size)
+			sizes[session] = size
+			return err
+		})
+	return sizes, err
+}

@@ -1,0 +1,350 @@
+package sqlite
+
+import (
+	"archive/tar"
+	"bytes"
+	"context"
+	"crypto/rand"
+	"crypto/sha256"
+	"database/sql"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"io"
+	"io/fs"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/internal/store"
+)
+
+// RestoreOptions of Restore. The zero value works.
+type RestoreOptions struct {
+	Force      bool                    // a store that is there is kept aside
+	FS         FS                      // writes the files; the system's
+	Now        func() time.Time        // names what is kept aside; the system's clock
+	FileSystem func(dir string) string // as of Options
+}
+
+// Restored is what Restore did.
+type Restored struct {
+	Manifest
+	Aside string // where the store that was there is now; empty when there was none
+}
+
+// Restore makes the store in a directory from a backup: it unpacks it beside,
+// verifies every byte of it against its manifest and its heads, and only then
+// gives it the store's place. A store that holds something is refused, or kept
+// aside when that is forced, and never while a process has it open.
+func Restore(ctx context.Context, file, dir string, o RestoreOptions) (done Restored, err error) {
+	if o.FS == nil {
+		o.FS = Disk{}
+	}
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	u := unpacking{o: o, file: file, dir: dir, temp: filepath.Join(dir, unfinished+rand.Text())}
+	full, err := u.holdsSomething(ctx)
+	if err != nil {
+		return done, err
+	}
+	if full && !o.Force {
+		return done, belay.Errorf(belay.CodeExists, "there is a store, and it isn't empty").At(dir).
+			WithHint("--force keeps it aside, --store DIR names another place")
+	}
+	place := &DB{o: Options{FS: o.FS, FileSystem: o.FileSystem}.withDefaults()}
+	if err := makeDirectory(filepath.Join(dir, "tenants")); err != nil {
+		return done, directoryError(dir, err)
+	}
+	if err := place.refuseNetwork(dir); err != nil {
+		return done, err
+	}
+	sweepAll(filepath.Join(dir, unfinished+"*"))
+	defer func() { err = errors.Join(err, os.RemoveAll(u.temp)) }()
+	if err := u.unpack(ctx); err != nil {
+		return done, err
+	}
+	if err := u.verify(ctx); err != nil {
+		return done, err
+	}
+	done.Manifest = u.m
+	done.Aside, err = u.takePlace(ctx, full)
+	return done, err
+}
+
+// unpacking is a backup on its way into a directory.
+type unpacking struct {
+	o     RestoreOptions
+	file  string
+	dir   string
+	temp  string // laid out as a store's directory
+	m     Manifest
+	heads []store.Head
+}
+
+// holdsSomething tells whether there is a store with more than its tables.
+func (u *unpacking) holdsSomething(ctx context.Context) (full bool, err error) {
+	if _, err := os.Stat(Path(u.dir)); errors.Is(err, fs.ErrNotExist) {
+		return false, nil
+	}
+	snap, err := newSnapshot(ctx, u.dir, "")
+	if err != nil {
+		return false, err
+	}
+	defer func() { err = errors.Join(err, snap.remove()) }()
+	full = true // what can't be read isn't empty
+	_ = guarded(func() error {
+		pool, conn, err := snap.open(ctx)
+		if err != nil {
+			return err
+		}
+		defer pool.Close()
+		defer conn.Close()
+		return conn.QueryRowContext(ctx, "SELECT EXISTS (SELECT 1 FROM streams) OR EXISTS (SELECT 1 FROM tombstones)").Scan(&full)
+	})
+	return full, nil
+}
+
+func (u *unpacking) bad(format string, args ...any) error {
+	return belay.Errorf(belay.CodeBadBackup, format, args...).At(u.file).WithHint("use another backup; nothing was changed")
+}
+
+// unpack writes the members below temp, each checked while it is written.
+func (u *unpacking) unpack(ctx context.Context) error {
+	f, err := os.Open(u.file)
+	if err != nil {
+		return outside(u.file, err)
+	}
+	defer f.Close()
+	if err := os.MkdirAll(BlobDir(u.temp), 0o700); err != nil {
+		return directoryError(u.temp, err)
+	}
+	in := tar.NewReader(stoppable{ctx, f})
+	var manifest, heads bytes.Buffer
+	if err := u.small(in, manifestMember, mostManifest, &manifest); err != nil {
+		return err
+	}
+	if err := json.Unmarshal(manifest.Bytes(), &u.m); err != nil || u.m.Format < 1 {
+		return u.bad("it has no manifest that can be read")
+	}
+	if u.m.Format > backupFormat || u.m.Version > len(migrations) {
+		return belay.Errorf(belay.CodeStoreNewer, "the backup was made by a newer program").At(u.file).WithHint("update belay; nothing was changed")
+	}
+	if err := u.small(in, headsMember, u.m.Heads.Size, &heads); err != nil {
+		return err
+	}
+	if belay.DigestOf(heads.Bytes()) != u.m.Heads.Digest {
+		return u.bad("its heads aren't what the manifest says")
+	}
+	if u.heads, err = ReadHeads(&heads); err != nil {
+		return u.bad("its heads can't be read: %v", err)
+	}
+	h, err := in.Next()
+	if err != nil || h.Name != dbMember || h.Size != u.m.Database.Size {
+		return u.bad("it has no database, or is cut off")
+	}
+	if err := u.extract(in, Path(u.temp), u.m.Database.Digest, h.Size); err != nil {
+		return err
+	}
+	return u.contents(in)
+}
+
+// small reads a member into memory.
+func (u *unpacking) small(in *tar.Reader, name string, limit int64, into *bytes.Buffer) error {
+	h, err := in.Next()
+	if err != nil || h.Name != name || h.Typeflag != tar.TypeReg || h.Size > limit {
+		return u.bad("it is no backup of a store, or is cut off: %s is not where it must be", name)
+	}
+	if _, err := io.Copy(into, in); err != nil {
+		return u.bad("it can't be read: %v", err)
+	}
+	return nil
+}
+
+func (u *unpacking) contents(in *tar.Reader) error {
+	files, size := 0, int64(0)
+	for {
+		h, err := in.Next()
+		if err == io.EOF {
+			break
+		}
+		if err != nil {
+			return u.bad("it is cut off or damaged: %v", err)
+		}
+		name, ok := strings.CutPrefix(h.Name, blobsMember)
+		first, rest, _ := strings.Cut(name, "/")
+		digest := belay.Digest("sha256:" + first + rest)
+		if _, valid := store.RawDigest(digest); !ok || !valid || len(first) != 2 || h.Typeflag != tar.TypeReg {
+			return u.bad("it has a member that belongs to no store: %q", h.Name)
+		}
+		dir := filepath.Join(BlobDir(u.temp), first)
+		if err := u.o.FS.Mkdir(dir); err != nil {
+			return directoryError(dir, err)
+		}
+		if err := u.extract(in, filepath.Join(dir, rest), digest, h.Size); err != nil {
+			return err
+		}
+		if err := u.o.FS.SyncDir(dir); err != nil {
+			return directoryError(dir, err)
+		}
+		files, size = files+1, size+h.Size
+	}
+	if files != u.m.Files || size != u.m.Bytes {
+		return u.bad("it is cut off: it has %d of %d contents", files, u.m.Files)
+	}
+	for _, dir := range []string{BlobDir(u.temp), filepath.Dir(BlobDir(u.temp))} {
+		if err := u.o.FS.SyncDir(dir); err != nil {
+			return directoryError(dir, err)
+		}
+	}
+	return nil
+}
+
+// extract writes a synced file that must have a digest and a size.
+func (u *unpacking) extract(in io.Reader, path string, want belay.Digest, size int64) error {
+	f, err := u.o.FS.Create(path)
+	if err != nil {
+		return directoryError(path, err)
+	}
+	sum := sha256.New()
+	out := &watched{w: f}
+	n, err := io.Copy(io.MultiWriter(sum, out), in)
+	if out.err == nil && err != nil {
+		err = u.bad("it is cut off or damaged: %v", err)
+	}
+	if err == nil {
+		err = f.Sync()
+	}
+	if e := f.Close(); err == nil {
+		err = e
+	}
+	if err != nil {
+		return fileError(path, err)
+	}
+	if n != size || hex.EncodeToString(sum.Sum(nil)) != string(want[min(len(want), len("sha256:")):]) {
+		return u.bad("%s isn't what was backed up", filepath.Base(path))
+	}
+	return nil
+}
+
+// watched remembers that writing failed, not reading.
+type watched struct {
+	w   io.Writer
+	err error
+}
+
+func (f *watched) Write(p []byte) (n int, err error) {
+	n, err = f.w.Write(p)
+	f.err = err
+	return n, err
+}
+
+func (u *unpacking) verify(ctx context.Context) error {
+	r, err := Verify(ctx, u.temp, VerifyOptions{Against: u.heads})
+	if err != nil {
+		return err
+	}
+	for _, p := range append(r.Problems, r.Differences...) {
+		return u.bad("the store in it isn't whole: %s", p)
+	}
+	if r.Events != u.m.Facts || r.Streams != u.m.Streams || r.Runtime != u.m.Runtime {
+		return u.bad("it has %d facts in %d streams, its manifest says %d in %d", r.Events, r.Streams, u.m.Facts, u.m.Streams)
+	}
+	return nil
+}
+
+// takePlace gives the unpacked store the place of the one that is there.
+func (u *unpacking) takePlace(ctx context.Context, keep bool) (aside string, err error) {
+	fresh, place := filepath.Dir(Path(u.temp)), filepath.Dir(Path(u.dir))
+	tenants := filepath.Dir(place)
+	if _, err := os.Stat(place); errors.Is(err, fs.ErrNotExist) {
+		if err := u.o.FS.Rename(fresh, place); err != nil {
+			return "", directoryError(place, err)
+		}
+		return "", syncError(place, u.o.FS.SyncDir(tenants))
+	}
+	if err := alone(ctx, Path(u.dir), func(end int64) error {
+		if err := continueAfter(ctx, Path(u.temp), end); err != nil {
+			return err
+		}
+		return exchange(fresh, place)
+	}); err != nil {
+		return "", fileError(place, err)
+	}
+	if err := u.o.FS.SyncDir(tenants); err != nil {
+		return "", directoryError(place, err)
+	}
+	if !keep {
+		return "", nil // it was empty, and goes with temp
+	}
+	aside = place + ".before-" + u.o.Now().UTC().Format("20060102T150405Z")
+	if err := u.o.FS.Rename(fresh, aside); err != nil {
+		return "", directoryError(aside, err)
+	}
+	_ = onFile(ctx, filepath.Join(aside, filepath.Base(Path(u.dir))), "PRAGMA journal_mode=WAL") // a damaged one stays as it is
+	return aside, syncError(place, u.o.FS.SyncDir(tenants))
+}
+
+// alone runs a change of a database's place while no process has it open. What
+// can't be opened is open nowhere.
+func alone(ctx context.Context, path string, change func(end int64) error) (err error) {
+	pool, err := sql.Open("sqlite", dsnOf(path))
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, pool.Close()) }()
+	pool.SetMaxOpenConns(1)
+	var mode string
+	var end int64
+	// A write-ahead log has a name, which will be another store's: it goes first.
+	err = pool.QueryRowContext(ctx, "PRAGMA journal_mode=DELETE").Scan(&mode)
+	if err == nil && mode == "delete" {
+		_, err = pool.ExecContext(ctx, "BEGIN EXCLUSIVE")
+	}
+	if resultCode(err) == codeBusy || resultCode(err) == codeLocked || err == nil && mode != "delete" {
+		return belay.Errorf(belay.CodeStoreBusy, "another process has the store open").At(path).WithHint("end it and repeat the command; nothing was changed").Wrap(err)
+	}
+	if err == nil {
+		_ = pool.QueryRowContext(ctx, "SELECT seq FROM sqlite_sequence WHERE name='events'").Scan(&end)
+		defer pool.ExecContext(context.WithoutCancel(ctx), "ROLLBACK") //nolint:errcheck // it has changed nothing
+	}
+	return change(end)
+}
+
+// continueAfter makes positions go on behind those that the store which is
+// replaced has given: a follower's cursor would skip facts otherwise.
+func continueAfter(ctx context.Context, path string, end int64) error {
+	return onFile(ctx, path, "UPDATE sqlite_sequence SET seq=max(seq, "+strconv.FormatInt(end, 10)+") WHERE name='events'")
+}
+
+// onFile runs a statement on a database that nobody has open.
+func onFile(ctx context.Context, path, statement string) error {
+	db, err := sql.Open("sqlite", (&url.URL{Scheme: "file", Path: path, RawQuery: "mode=rw&_pragma=synchronous(FULL)"}).String())
+	if err != nil {
+		return err
+	}
+	_, err = db.ExecContext(ctx, statement)
+	return errors.Join(err, db.Close())
+}
+
+func syncError(path string, err error) error {
+	if err == nil {
+		return nil
+	}
+	return directoryError(path, err)
+}
+
+// sweepAll is sweep for directories.
+func sweepAll(pattern string) {
+	left, _ := filepath.Glob(pattern) // an error is a bad pattern: a directory's name that reads as one
+	for _, path := range left {
+		if info, err := os.Stat(path); err == nil && time.Since(info.ModTime()) > 24*time.Hour {
+			_ = os.RemoveAll(path)
+		}
+	}
+}
