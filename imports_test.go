@@ -46,6 +46,7 @@ var layers = map[string]layer{
 	"internal/disk/disktest":   {own: []string{"internal/disk"}},
 	"internal/bundle":          {own: []string{".", "event", "internal/secret", "internal/store"}},
 	"internal/transcript":      {own: []string{"."}},
+	"internal/retention":       {own: []string{"."}, deny: impure},
 	"internal/store":           {own: []string{".", "event"}},
 	"internal/store/storetest": {own: []string{".", "event", "internal/store"}, modules: []string{"pgregory.net/rapid", "github.com/google/go-cmp/cmp", "github.com/google/go-cmp/cmp/cmpopts"}, moves: true},
 	"internal/store/memory":    {own: []string{".", "event", "internal/store"}},

@@ -25,6 +25,15 @@ func (v *verification) meta(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	for key, raw := range values {
+		if !strings.HasPrefix(key, settingPrefix) {
+			continue
+		}
+		delete(values, key)
+		if _, ok := opened(key, raw); !ok {
+			v.problem("meta/"+strings.ToValidUTF8(key, "?"), "a setting isn't what was written")
+		}
+	}
 	v.Runtime = belay.RuntimeID(values["runtime"])
 	if got := slices.Sorted(maps.Keys(values)); !slices.Equal(got, []string{"created", "runtime", "sum"}) {
 		v.problem("meta", "it holds %q", got)

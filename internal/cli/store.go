@@ -1,0 +1,352 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/internal/retention"
+	"github.com/belay-run/belay/internal/store"
+	"github.com/belay-run/belay/internal/store/sqlite"
+	"github.com/belay-run/belay/internal/view"
+)
+
+type storeCmd struct {
+	Stats   storeStatsCmd   `cmd:"" default:"1" help:"Say what the store holds and how large it is."`
+	Backup  storeBackupCmd  `cmd:"" help:"Write everything into one file, while others go on working."`
+	Restore storeRestoreCmd `cmd:"" help:"Make a store from a backup."`
+	Compact storeCompactCmd `cmd:"" help:"Remove what retention lets go and what nothing names, and give the space back."`
+	Retain  storeRetainCmd  `cmd:"" help:"Say which sessions compact keeps."`
+}
+
+// openSQLite opens the store that is there.
+func (a *app) openSQLite(ctx context.Context) (*sqlite.DB, error) {
+	st, err := a.open(ctx, false)
+	if err != nil {
+		return nil, err
+	}
+	db, ok := st.(*sqlite.DB)
+	if !ok {
+		return nil, errors.Join(belay.Errorf(belay.CodeUsage, "this store has no file"), st.Close())
+	}
+	return db, nil
+}
+
+type storeStatsCmd struct{}
+
+func (c *storeStatsCmd) run(ctx context.Context, a *app) (int, error) {
+	db, err := a.openSQLite(ctx)
+	if err != nil {
+		return 0, err
+	}
+	defer db.Close() //nolint:errcheck // nothing was written
+	h, err := db.Holdings(ctx)
+	if err != nil {
+		return 0, err
+	}
+	p, err := policyOf(ctx, db)
+	if err != nil {
+		return 0, err
+	}
+	if a.JSON {
+		a.printJSON(struct {
+			sqlite.Holdings
+			Retain retention.Policy `json:"retain,omitzero"`
+		}{h, p})
+		return belay.ExitOK, nil
+	}
+	row := func(name, format string, args ...any) {
+		fmt.Fprintf(a.Stdout, "%-10s %s\n", name, line(fmt.Sprintf(format, args...)))
+	}
+	row("store", "%s", h.Path)
+	row("runtime", "%s", h.Runtime)
+	row("sessions", "%s, %s deleted", count(int64(h.Sessions)), count(int64(h.Tombstones)))
+	row("facts", "%s in %s, up to position %d", count(h.Facts), plural(h.Streams, "stream"), h.Position)
+	if !h.First.IsZero() {
+		row("", "%s to %s", h.First.Local().Format("2006-01-02 15:04"), h.Last.Local().Format("2006-01-02 15:04"))
+	}
+	row("waiting", "%s", plural(int(h.Waiting), "command"))
+	row("contents", "%s, %s of them in files", count(h.Contents), count(h.Files))
+	row("size", "%s in the database (%s free), %s in the log, %s in files", retention.Size(h.Database), retention.Size(h.Free), retention.Size(h.Log), retention.Size(h.FileBytes))
+	row("keeps", "%s", p)
+	if h.Unfinished > 0 {
+		row("try", "belay store compact: %s cut short", plural(h.Unfinished, "deletion"))
+	}
+	return belay.ExitOK, nil
+}
+
+type storeBackupCmd struct {
+	File  string `arg:"" help:"The file to write."`
+	Force bool   `help:"Replace a file that is there."`
+}
+
+func (c *storeBackupCmd) run(ctx context.Context, a *app) (int, error) {
+	db, err := a.openSQLite(ctx)
+	if err != nil {
+		return 0, err
+	}
+	defer db.Close() //nolint:errcheck // nothing was written
+	file := a.abs(c.File)
+	m, err := db.Backup(ctx, file, c.Force)
+	if err != nil {
+		return 0, err
+	}
+	if a.JSON {
+		a.printJSON(struct {
+			File string `json:"file"`
+			sqlite.Manifest
+		}{file, m})
+		return belay.ExitOK, nil
+	}
+	fmt.Fprintf(a.Stdout, "backed up: %s in %s and %s, up to position %d, verified\n", plural(m.Facts, "fact"), plural(m.Streams, "stream"),
+		plural(m.Files, "large content"), m.Position)
+	return belay.ExitOK, nil
+}
+
+type storeRestoreCmd struct {
+	File  string `arg:"" help:"A file that belay store backup wrote."`
+	Force bool   `help:"Keep a store that is there aside."`
+}
+
+func (c *storeRestoreCmd) run(ctx context.Context, a *app) (int, error) {
+	dir, err := a.storeDir()
+	if err != nil {
+		return 0, err
+	}
+	done, err := sqlite.Restore(ctx, a.abs(c.File), dir, sqlite.RestoreOptions{Force: c.Force, Now: a.Now})
+	if err != nil {
+		return 0, err
+	}
+	if a.JSON {
+		a.printJSON(struct {
+			Store string `json:"store"`
+			Aside string `json:"aside,omitempty"`
+			sqlite.Manifest
+		}{dir, done.Aside, done.Manifest})
+		return belay.ExitOK, nil
+	}
+	fmt.Fprintf(a.Stdout, "restored: %s in %s, as of %s, verified\n", plural(done.Facts, "fact"), plural(done.Streams, "stream"), done.Made.Local().Format("2006-01-02 15:04"))
+	if done.Aside != "" {
+		fmt.Fprintf(a.Stdout, "the store that was there is kept in %s\n", line(done.Aside))
+	}
+	return belay.ExitOK, nil
+}
+
+// limits are what a policy is made of, as flags.
+type limits struct {
+	OlderThan string `placeholder:"AGE" help:"Let sessions go that haven't changed for this long: 30d, 2w."`
+	Newest    int    `placeholder:"N" help:"Keep the newest N sessions."`
+	MaxSize   string `placeholder:"SIZE" help:"Let the oldest sessions go when all facts take more: 10GB."`
+}
+
+func (l limits) policy() (p retention.Policy, err error) {
+	if l.OlderThan != "" {
+		age, err := retention.ParseAge(l.OlderThan)
+		if err != nil {
+			return p, err
+		}
+		p.Age = belay.Duration(age)
+	}
+	if l.Newest < 0 {
+		return p, belay.Errorf(belay.CodeUsage, "it must be positive").At("--newest").WithHint("--newest 500")
+	}
+	p.Count = l.Newest
+	if l.MaxSize != "" {
+		p.Bytes, err = retention.ParseSize(l.MaxSize)
+	}
+	return p, err
+}
+
+// policyKey is the name of the store's setting.
+const policyKey = "retain"
+
+func policyOf(ctx context.Context, db *sqlite.DB) (p retention.Policy, err error) {
+	text, err := db.Setting(ctx, policyKey)
+	if err != nil || text == "" {
+		return p, err
+	}
+	if err := json.Unmarshal([]byte(text), &p); err != nil {
+		return p, belay.Errorf(belay.CodeStoreDamaged, "the retention setting can't be read").WithHint("belay store retain --off").Wrap(err)
+	}
+	return p, nil
+}
+
+type storeRetainCmd struct {
+	limits
+	Off bool `help:"Keep everything."`
+}
+
+func (c *storeRetainCmd) run(ctx context.Context, a *app) (int, error) {
+	p, err := c.policy()
+	if err != nil {
+		return 0, err
+	}
+	db, err := a.openSQLite(ctx)
+	if err != nil {
+		return 0, err
+	}
+	defer db.Close() //nolint:errcheck // what was set is durable
+	switch {
+	case c.Off && !p.None():
+		return 0, belay.Errorf(belay.CodeUsage, "--off goes with no other flag").WithHint("belay store retain --off")
+	case c.Off:
+		err = db.Set(ctx, policyKey, "")
+	case p.None():
+		p, err = policyOf(ctx, db)
+	default:
+		var b []byte
+		if b, err = json.Marshal(p); err == nil {
+			err = db.Set(ctx, policyKey, string(b))
+		}
+	}
+	if err != nil {
+		return 0, err
+	}
+	if a.JSON {
+		a.printJSON(p)
+		return belay.ExitOK, nil
+	}
+	fmt.Fprintf(a.Stdout, "belay store compact keeps %s\n", p)
+	return belay.ExitOK, nil
+}
+
+type storeCompactCmd struct {
+	limits
+	DryRun bool `help:"Only say what would go."`
+}
+
+// compacted is what compact did, as JSON.
+type compacted struct {
+	DryRun    bool   `json:"dryRun,omitempty"`
+	Sessions  []gone `json:"sessions"`
+	Deletions int    `json:"deletions,omitempty"` // cut short before, and finished now
+	Contents  int    `json:"contents"`
+	Bytes     int64  `json:"contentBytes"`
+	Before    int64  `json:"before"` // bytes of the store's files
+	After     int64  `json:"after"`
+}
+
+type gone struct {
+	Session belay.SessionID `json:"session"`
+	Changed time.Time       `json:"changed"`
+	Bytes   int64           `json:"bytes"`
+	Why     string          `json:"why"`
+	Kept    string          `json:"kept,omitempty"` // why it stayed after all
+}
+
+func (c *storeCompactCmd) run(ctx context.Context, a *app) (int, error) {
+	p, err := c.policy()
+	if err != nil {
+		return 0, err
+	}
+	db, err := a.openSQLite(ctx)
+	if err != nil {
+		return 0, err
+	}
+	defer db.Close() //nolint:errcheck // what was removed is gone
+	if p.None() {
+		if p, err = policyOf(ctx, db); err != nil {
+			return 0, err
+		}
+	}
+	done := compacted{DryRun: c.DryRun, Sessions: []gone{}}
+	chosen, err := a.chosen(ctx, db, p)
+	if err != nil {
+		return 0, err
+	}
+	for _, x := range chosen {
+		g := gone{x.ID, x.Changed, x.Bytes, x.Why, ""}
+		if !c.DryRun {
+			if g.Kept, err = retire(ctx, db, x.ID); err != nil {
+				return 0, err
+			}
+		}
+		done.Sessions = append(done.Sessions, g)
+	}
+	r, err := db.Compact(ctx, c.DryRun)
+	if err != nil {
+		return 0, err
+	}
+	done.Deletions, done.Contents, done.Bytes, done.Before, done.After = r.Deletions, r.Contents, r.Bytes, r.Before, r.After
+	a.printCompacted(done)
+	if c.DryRun {
+		return belay.ExitOK, nil
+	}
+	return belay.ExitOK, view.Catchup(ctx, db)
+}
+
+// retire deletes a session that retention lets go. One that a process has just
+// taken up stays.
+func retire(ctx context.Context, db *sqlite.DB, id belay.SessionID) (kept string, err error) {
+	if lanes, err := db.Lanes(ctx, id); err != nil || len(lanes) > 0 {
+		return "it has something to do", err
+	}
+	_, err = db.DeleteSession(ctx, id, "retention")
+	if _, owned := errors.AsType[*store.OwnedError](err); owned {
+		return "a process drives it", nil
+	}
+	if errors.Is(err, store.ErrNotFound) {
+		return "", nil // another compaction was faster
+	}
+	return "", err
+}
+
+// chosen are the sessions that a policy lets go now.
+func (a *app) chosen(ctx context.Context, db *sqlite.DB, p retention.Policy) ([]retention.Choice, error) {
+	if p.None() {
+		return nil, nil
+	}
+	if err := view.Catchup(ctx, db); err != nil {
+		return nil, err
+	}
+	all, err := view.Sessions(ctx, db, view.Filter{})
+	if err != nil {
+		return nil, err
+	}
+	sizes, err := db.SessionBytes(ctx)
+	if err != nil {
+		return nil, err
+	}
+	lanes, err := db.Lanes(ctx, "")
+	if err != nil {
+		return nil, err
+	}
+	busy := map[belay.SessionID]bool{}
+	for _, l := range lanes {
+		busy[l.Session] = true
+	}
+	var sessions []retention.Session
+	for _, s := range all {
+		owner, err := db.OwnerOf(ctx, s.ID)
+		if err != nil {
+			return nil, err
+		}
+		sessions = append(sessions, retention.Session{ID: s.ID, Changed: s.Updated, Bytes: sizes[s.ID], Rests: !busy[s.ID] && owner == nil})
+	}
+	return p.Choose(a.Now(), sessions), nil
+}
+
+func (a *app) printCompacted(done compacted) {
+	if a.JSON {
+		a.printJSON(done)
+		return
+	}
+	verb, left := "deleted", "removed"
+	if done.DryRun {
+		verb, left = "would delete", "would remove"
+	}
+	for _, s := range done.Sessions {
+		if s.Kept != "" {
+			fmt.Fprintf(a.Stdout, "kept %s: %s\n", s.Session, s.Kept)
+			continue
+		}
+		fmt.Fprintf(a.Stdout, "%s %s: %s\n", verb, s.Session, s.Why)
+	}
+	fmt.Fprintf(a.Stdout, "%s %s that nothing names, %s\n", left, plural(done.Contents, "content"), retention.Size(done.Bytes))
+	if !done.DryRun {
+		fmt.Fprintf(a.Stdout, "%s before, %s now\n", retention.Size(done.Before), retention.Size(done.After))
+	}
+}
