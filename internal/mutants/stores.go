@@ -94,7 +94,7 @@ var storeMutants = []mutant{
 		edits:  []edit{{"internal/store/sqlite/delete.go", "if owner.live(w.now(), w.db.o.Alive) {", "if false {"}},
 		caught: []suite{{"./internal/store/sqlite", "TestLaws/deletion"}}},
 	{breaks: "sqlite: content is collected however young it is",
-		edits: []edit{{"internal/store/sqlite/compact.go", "err == nil && at <= before {", "err == nil {"},
+		edits: []edit{{"internal/store/sqlite/compact.go", "err == nil && at <= before {", "err == nil && at <= before+1<<50 {"},
 			{"internal/store/sqlite/contents.go", "at+touchAfter.Microseconds() > store.Micros(before) {", "at < 0 {"}},
 		caught: []suite{{"./internal/store/sqlite", "Collected"}}},
 	{breaks: "sqlite: content that was named meanwhile is collected",
