@@ -67,4 +67,4 @@ func TestASessionCosts(t *testing.T) {
 	}
 }
 
-const maxReads = 40
+const maxReads = 12 // the lanes twice, an inbox, the rules, and looks for other processes' commands

@@ -19,22 +19,29 @@ const saveEvery = 256
 // runs it, but for the channels.
 type drive struct {
 	e       *Engine
+	own     *ownership
 	session belay.SessionID
-	epoch   int64
 	stream  belay.StreamID
 	passive bool // handle commands, start no effects
 
-	d     core.Decider
-	vers  string
-	seq   int64
-	last  time.Time
-	saved int64
+	standing
 
 	flying map[string]context.CancelFunc
 	wg     sync.WaitGroup
 	landed chan landing
 	facts  chan emission
-	nudge  chan struct{} // capacity 1: look at the inbox
+	post   post
+	nudge  chan struct{} // capacity 1: there is post
+}
+
+// standing is a stream as its last driver left it.
+type standing struct {
+	d     core.Decider // nil: to be loaded
+	vers  string
+	seq   int64
+	last  time.Time
+	saved int64     // the sequence of the cached state
+	wake  time.Time // when something may be wanted next; zero is never
 }
 
 // landing is an effect that ended. No facts means that its driver was told to
@@ -58,8 +65,8 @@ type batch struct {
 	acks     []chan error
 }
 
-func (e *Engine) newDrive(session belay.SessionID, epoch int64, stream belay.StreamID, passive bool) *drive {
-	return &drive{e: e, session: session, epoch: epoch, stream: stream, passive: passive,
+func (e *Engine) newDrive(own *ownership, stream belay.StreamID) *drive {
+	return &drive{e: e, own: own, session: own.session, stream: stream, passive: own.passive,
 		flying: map[string]context.CancelFunc{}, landed: make(chan landing), facts: make(chan emission),
 		nudge: make(chan struct{}, 1)}
 }
@@ -68,14 +75,16 @@ func (e *Engine) newDrive(session belay.SessionID, epoch int64, stream belay.Str
 // returns, everything it started has ended and what is known of it is recorded.
 func (v *drive) run(ctx context.Context) error {
 	var err error
-	if v.d, v.seq, v.last, err = Load(ctx, v.e.c.Store, v.stream); err != nil {
-		return err
-	}
-	_, v.vers, _ = NewDecider(v.stream)
-	v.saved = v.seq
 	b := &batch{}
-	if v.d.InFlight() {
-		v.handle(b, belay.Order{Principal: "runtime", Session: v.session, Stream: v.stream, Command: belay.TakeOver{Epoch: v.epoch}})
+	if v.d == nil {
+		if v.d, v.seq, v.last, err = Load(ctx, v.e.c.Store, v.stream); err != nil {
+			return err
+		}
+		_, v.vers, _ = NewDecider(v.stream)
+		v.saved = v.seq
+		if v.d.InFlight() {
+			v.handle(b, belay.Order{Principal: "runtime", Session: v.session, Stream: v.stream, Command: belay.TakeOver{Epoch: v.own.epoch}})
+		}
 	}
 	inbox := true
 	for {
@@ -94,6 +103,7 @@ func (v *drive) run(ctx context.Context) error {
 		if v.passive {
 			return nil
 		}
+		v.wake = rd.Wake
 		timer := v.reconcile(ctx, rd)
 		if len(v.flying) == 0 && timer.IsZero() {
 			return nil
@@ -107,7 +117,7 @@ func (v *drive) run(ctx context.Context) error {
 
 // takeInbox handles the waiting commands in order.
 func (v *drive) takeInbox(ctx context.Context, b *batch) error {
-	orders, err := v.e.c.Store.Inbox(ctx, v.stream)
+	orders, err := v.e.collect(ctx, v)
 	if err != nil {
 		return err
 	}
@@ -221,7 +231,7 @@ func (v *drive) add(b *batch, facts []core.Fact, sends []core.Send, request bela
 	for i, s := range sends {
 		b.sends = append(b.sends, belay.Order{
 			ID:        belay.CommandID(belay.DeriveID(belay.PrefixCommand, v.stream, first, i)),
-			Principal: "stream:" + string(v.stream), Time: v.last, Session: v.session, Stream: s.To, Command: s.Command,
+			Principal: fromStream + string(v.stream), Time: v.last, Session: v.session, Stream: s.To, Command: s.Command,
 		})
 	}
 }
@@ -257,7 +267,7 @@ func (v *drive) append(ctx context.Context, b *batch, rd core.Ready) error {
 	if !runnable {
 		lane.Wake = rd.Wake
 	}
-	sb := store.Batch{Session: v.session, Stream: v.stream, After: v.seq - int64(len(b.events)), Epoch: v.epoch,
+	sb := store.Batch{Session: v.session, Stream: v.stream, After: v.seq - int64(len(b.events)), Epoch: v.own.epoch,
 		Events: b.events, Lane: lane, Consumed: b.consumed, Sends: b.sends}
 	if len(b.events) > 0 && (!runnable || v.seq-v.saved >= saveEvery) {
 		data, err := v.d.Save()
@@ -278,9 +288,7 @@ func (v *drive) append(ctx context.Context, b *batch, rd core.Ready) error {
 	}
 	v.e.c.Point("append/after")
 	v.e.convs.feed(context.WithoutCancel(ctx), v.e.c.Store, v.stream, b.events)
-	for _, o := range b.sends {
-		v.e.notify(o.Session, o.Stream)
-	}
+	v.e.hand(b.sends)
 	return nil
 }
 

@@ -11,9 +11,13 @@ import (
 
 // ownership is this engine's claim on a session.
 type ownership struct {
-	epoch int64
-	users int
-	kick  chan struct{} // capacity 1: a stream of the session has something to do
+	session belay.SessionID
+	passive bool // only to handle commands
+	users   int
+	driven  bool          // one of them drives
+	epoch   int64         // 0: the claim is being made or given back
+	kick    chan struct{} // capacity 1: there is post, for a stream without a drive
+	post    sorting       // of streams without a drive
 }
 
 func (o *ownership) poke() {
@@ -24,9 +28,9 @@ func (o *ownership) poke() {
 }
 
 // claimSoon waits a moment for a process that only brings a command.
-func (e *Engine) claimSoon(ctx context.Context, id belay.SessionID) (*ownership, error) {
+func (e *Engine) claimSoon(ctx context.Context, id belay.SessionID, to purpose) (*ownership, error) {
 	for try := 0; ; try++ {
-		own, err := e.claim(ctx, id)
+		own, err := e.claim(ctx, id, to)
 		if _, owned := errors.AsType[*store.OwnedError](err); !owned || try == claimTries {
 			return own, err
 		}
@@ -47,49 +51,84 @@ const (
 // settle can be settled first, and keeps it until release is called. It returns
 // the epoch of the claim; *store.OwnedError if another process has the session.
 func (e *Engine) Own(ctx context.Context, id belay.SessionID) (epoch int64, release func() error, err error) {
-	own, err := e.claimSoon(ctx, id)
+	own, err := e.claimSoon(ctx, id, hold)
 	if err != nil {
 		return 0, nil, err
 	}
 	k := e.keep(ctx)
 	return own.epoch, func() error {
 		e.unkeep(k)
-		return e.release(context.WithoutCancel(ctx), id)
+		return e.release(context.WithoutCancel(ctx), own, hold)
 	}, nil
 }
 
-func (e *Engine) claim(ctx context.Context, id belay.SessionID) (*ownership, error) {
-	e.mu.Lock()
-	if own := e.owned[id]; own != nil {
-		own.users++
-		e.mu.Unlock()
+// What a claim is for.
+type purpose int
+
+const (
+	hold   purpose = iota // to be there first; somebody may drive
+	drives                // to run the streams: one at a time
+	bring                 // to handle commands, while nobody holds or drives
+)
+
+// claim makes the session this engine's, or joins who has it here already.
+func (e *Engine) claim(ctx context.Context, id belay.SessionID, to purpose) (*ownership, error) {
+	own, first := e.join(id, to)
+	if own == nil {
+		return nil, &store.OwnedError{Session: id, Owner: e.c.Owner}
+	}
+	if !first {
 		return own, nil
 	}
-	e.mu.Unlock()
 	epoch, err := e.c.Store.Claim(ctx, id, e.c.Owner, Lease)
-	if err != nil {
-		return nil, err
-	}
-	own := &ownership{epoch: epoch, users: 1, kick: make(chan struct{}, 1)}
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	e.owned[id] = own
+	if err != nil {
+		delete(e.owned, id)
+		return nil, err
+	}
+	own.epoch = epoch
 	return own, nil
 }
 
-func (e *Engine) release(ctx context.Context, id belay.SessionID) error {
+// join is the engine's claim on a session as far as it goes with the purpose,
+// and whether it is still to be made.
+func (e *Engine) join(id belay.SessionID, to purpose) (own *ownership, first bool) {
 	e.mu.Lock()
-	own := e.owned[id]
-	own.users--
-	last := own.users == 0
-	if last {
-		delete(e.owned, id)
+	defer e.mu.Unlock()
+	own = e.owned[id]
+	switch {
+	case own == nil:
+		own, first = &ownership{session: id, passive: to == bring, kick: make(chan struct{}, 1)}, true
+		e.owned[id] = own
+	case own.epoch == 0 || own.passive || to == bring || to == drives && own.driven:
+		return nil, false
 	}
-	e.mu.Unlock()
-	if !last {
+	own.users++
+	own.driven = own.driven || to == drives
+	return own, first
+}
+
+// release ends one use of a claim, and with the last one the claim.
+func (e *Engine) release(ctx context.Context, own *ownership, from purpose) error {
+	e.mu.Lock()
+	own.users--
+	if from == drives {
+		own.driven = false
+	}
+	if own.users > 0 {
+		e.mu.Unlock()
 		return nil
 	}
-	return e.c.Store.Release(ctx, id, own.epoch)
+	epoch := own.epoch
+	own.epoch = 0
+	e.mu.Unlock()
+	defer func() {
+		e.mu.Lock()
+		defer e.mu.Unlock()
+		delete(e.owned, own.session)
+	}()
+	return e.c.Store.Release(ctx, own.session, epoch)
 }
 
 // keeper does what all sessions of an engine share while any runs: it renews
@@ -171,24 +210,11 @@ func (e *Engine) tend(k *keeper) {
 
 // deliver wakes the sessions of this engine whose streams have commands waiting.
 func (e *Engine) deliver(ctx context.Context) {
-	rows, err := e.c.Store.Lanes(ctx, "")
+	rows, err := e.c.Store.Waiting(ctx)
 	if err != nil {
 		return // the drives meet the same store and report it
 	}
 	for _, row := range rows {
-		if row.Inbox > 0 {
-			e.notify(row.Session, row.Stream)
-		}
-	}
-}
-
-// notify tells a stream of this process that its inbox has something.
-func (e *Engine) notify(id belay.SessionID, s belay.StreamID) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	if v := e.drives[s]; v != nil {
-		v.poke()
-	} else if own := e.owned[id]; own != nil {
-		own.poke()
+		e.notify(row.Session, row.Stream)
 	}
 }

@@ -3,6 +3,7 @@ package engine
 import (
 	"context"
 	"errors"
+	"slices"
 	"sync"
 	"time"
 
@@ -12,26 +13,28 @@ import (
 
 // Session drives all streams of a session until they rest and keep says no, or
 // ctx ends. It claims the session first: *store.OwnedError if another process
-// has it. keep is asked whenever everything rests, with the lanes that have a
+// or another call has it. keep is asked whenever everything rests, with the lanes that have a
 // wake time; nil means no.
 func (e *Engine) Session(ctx context.Context, id belay.SessionID, keep func(rows []store.LaneRow) bool) error {
-	own, err := e.claimSoon(ctx, id)
+	own, err := e.claimSoon(ctx, id, drives)
 	if err != nil {
 		return err
 	}
 	k := e.keep(ctx)
-	l := &lanes{e: e, id: id, own: own, keep: keep, running: map[belay.StreamID]*drive{}, ended: make(chan ended)}
+	l := &lanes{e: e, id: id, own: own, keep: keep, running: map[belay.StreamID]*drive{}, known: map[belay.StreamID]*standing{}, ended: make(chan ended)}
 	l.ctx, l.cancel = context.WithCancelCause(ctx)
 	release := context.AfterFunc(k.ctx, func() { l.cancel(context.Cause(k.ctx)) })
 	err = l.run()
 	release()
 	l.cancel(nil)
 	e.unkeep(k)
-	return errors.Join(err, e.release(context.WithoutCancel(ctx), id))
+	return errors.Join(err, e.release(context.WithoutCancel(ctx), own, drives))
 }
 
 // lanes runs a drive for every stream of a session that has something to do.
-// One goroutine owns it: the one in run.
+// One goroutine owns it: the one in run. The store is asked for the lanes at
+// the beginning, when somebody else may have brought a command, and once more
+// when everything rests; in between this process knows them.
 type lanes struct {
 	e       *Engine
 	id      belay.SessionID
@@ -40,22 +43,28 @@ type lanes struct {
 	ctx     context.Context // of the drives
 	cancel  context.CancelCauseFunc
 	running map[belay.StreamID]*drive
+	known   map[belay.StreamID]*standing // streams that have facts
+	fresh   bool                         // a stream that isn't known has none
 	ended   chan ended
 	wg      sync.WaitGroup
 	failed  error // the first error; everything stops after it
 }
 
 type ended struct {
-	stream belay.StreamID
-	err    error
+	v   *drive
+	err error
 }
 
 func (l *lanes) run() error {
 	defer l.wg.Wait()
-	for {
-		rows, err := l.e.c.Store.Lanes(context.WithoutCancel(l.ctx), l.id)
+	l.e.notify(l.id, "")
+	for first := true; ; first = false {
+		rows, looked, err := l.look()
 		if err != nil {
 			l.fail(err)
+		}
+		if first {
+			l.fresh = l.own.epoch == 1 && slices.ContainsFunc(rows, l.begins)
 		}
 		wake := l.start(rows)
 		if len(l.running) == 0 {
@@ -64,6 +73,8 @@ func (l *lanes) run() error {
 				return l.failed
 			case l.ctx.Err() != nil:
 				return context.Cause(l.ctx)
+			case !looked: // everything rests as far as this process knows
+				l.e.notify(l.id, "")
 			case l.keep == nil || !l.keep(rows):
 				return nil
 			}
@@ -72,37 +83,92 @@ func (l *lanes) run() error {
 	}
 }
 
+// begins tells whether the row is that of the session's own stream before its
+// first fact. If nobody owned the session before, no stream has facts then.
+func (l *lanes) begins(row store.LaneRow) bool { return row.Stream == l.id.Stream() && row.Seq == 0 }
+
+// look reads the lanes when more may be in them than this process knows.
+func (l *lanes) look() (rows []store.LaneRow, looked bool, err error) {
+	if looked = l.e.looks(l.own); looked {
+		rows, err = l.e.c.Store.Lanes(context.WithoutCancel(l.ctx), l.id)
+	}
+	return rows, looked, err
+}
+
 // start begins the drives that are due, tells running ones of new commands,
 // and returns when the next stream is due.
 func (l *lanes) start(rows []store.LaneRow) (wake time.Time) {
-	now := l.e.c.Now()
+	if l.ctx.Err() != nil {
+		return time.Time{}
+	}
 	for _, row := range rows {
-		if v := l.running[row.Stream]; v != nil {
-			if row.Inbox > 0 {
-				v.poke()
-			}
-			continue
+		if l.known[row.Stream] == nil && row.Seq > 0 {
+			l.known[row.Stream] = &standing{}
 		}
-		due := !row.Wake.IsZero() && !now.Before(row.Wake)
+		switch running := l.running[row.Stream] != nil; {
+		case running && row.Inbox > 0:
+			l.e.notify(l.id, row.Stream)
+		case !running && (row.Runnable || row.Inbox > 0):
+			l.drive(row.Stream, row.Inbox > 0)
+		case !running && row.Seq > 0:
+			l.known[row.Stream].wake = row.Wake
+		}
+	}
+	for _, s := range l.e.addressees(l.own) {
+		if l.running[s] == nil { // else it is just ending
+			l.drive(s, false)
+		}
+	}
+	now := l.e.c.Now()
+	for s, at := range l.known {
 		switch {
-		case l.ctx.Err() == nil && (row.Runnable || row.Inbox > 0 || due):
-			l.drive(row.Stream)
-		case !row.Wake.IsZero() && (wake.IsZero() || row.Wake.Before(wake)):
-			wake = row.Wake
+		case at.wake.IsZero() || l.running[s] != nil:
+		case !now.Before(at.wake):
+			l.drive(s, false)
+		case wake.IsZero() || at.wake.Before(wake):
+			wake = at.wake
 		}
 	}
 	return wake
 }
 
-func (l *lanes) drive(s belay.StreamID) {
-	v := l.e.newDrive(l.id, l.own.epoch, s, false)
+// drive begins to drive a stream; look tells that its inbox has something.
+func (l *lanes) drive(s belay.StreamID, look bool) {
+	v := l.e.newDrive(l.own, s)
+	if at := l.known[s]; at != nil {
+		v.standing, at.d = *at, nil
+	} else if l.fresh {
+		v.d, v.vers, _ = NewDecider(s)
+	}
 	l.running[s] = v
-	l.e.register(v, true)
+	l.e.begin(v, look)
 	l.wg.Go(func() {
 		err := v.run(l.ctx)
-		l.e.register(v, false)
-		l.ended <- ended{s, err}
+		l.e.end(v)
+		l.ended <- ended{v, err}
 	})
+}
+
+// maxStanding bounds the deciders that a session keeps of streams at rest.
+const maxStanding = 16
+
+// rest keeps a stream as it was left.
+func (l *lanes) rest(v *drive, err error) {
+	delete(l.running, v.stream)
+	at := v.standing
+	if err != nil { // it isn't what the log says
+		at = standing{}
+	}
+	l.known[v.stream] = &at
+	if len(l.known)-len(l.running) <= maxStanding {
+		return
+	}
+	for s, other := range l.known {
+		if s != v.stream && other.d != nil {
+			other.d = nil
+			return
+		}
+	}
 }
 
 // wait blocks until a drive ended, a command came, or a stream is due.
@@ -119,7 +185,7 @@ func (l *lanes) wait(wake time.Time) {
 	}
 	select {
 	case d := <-l.ended:
-		delete(l.running, d.stream)
+		l.rest(d.v, d.err)
 		if d.err != nil && !(l.ctx.Err() != nil && errors.Is(d.err, context.Cause(l.ctx))) {
 			l.fail(d.err)
 		}
@@ -134,22 +200,4 @@ func (l *lanes) fail(err error) {
 		l.failed = err
 	}
 	l.cancel(err)
-}
-
-// poke makes a drive look at its inbox.
-func (v *drive) poke() {
-	select {
-	case v.nudge <- struct{}{}:
-	default:
-	}
-}
-
-func (e *Engine) register(v *drive, running bool) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	if running {
-		e.drives[v.stream] = v
-	} else if e.drives[v.stream] == v {
-		delete(e.drives, v.stream)
-	}
 }

@@ -64,11 +64,11 @@ func (e *Engine) Handle(ctx context.Context, id belay.SessionID) error { return 
 // handleHere claims a session, lets its streams handle their commands without
 // starting effects, and gives it back.
 func (e *Engine) handleHere(ctx context.Context, id belay.SessionID) (err error) {
-	own, err := e.claim(ctx, id)
+	own, err := e.claim(ctx, id, bring)
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, e.release(context.WithoutCancel(ctx), id)) }()
+	defer func() { err = errors.Join(err, e.release(context.WithoutCancel(ctx), own, bring)) }()
 	for {
 		rows, err := e.c.Store.Lanes(ctx, id)
 		if err != nil {
@@ -80,7 +80,9 @@ func (e *Engine) handleHere(ctx context.Context, id belay.SessionID) (err error)
 				continue
 			}
 			handled = true
-			if err := e.newDrive(id, own.epoch, row.Stream, true).run(ctx); err != nil {
+			v := e.newDrive(own, row.Stream)
+			v.post.look = true
+			if err := v.run(ctx); err != nil {
 				return err
 			}
 		}

@@ -57,7 +57,8 @@ type LaneRow struct {
 	Session belay.SessionID
 	Stream  belay.StreamID
 	Lane
-	Inbox int // waiting commands; a stream that has some is runnable besides
+	Seq   int64 // of the stream's last fact
+	Inbox int   // waiting commands; a stream that has some is runnable besides
 }
 
 // State is a cached decider state. Version is the digest of what the fold
@@ -180,6 +181,8 @@ type Lanes interface {
 	// Lanes lists the lanes of a session that are runnable, have a wake time
 	// or have waiting commands; of all sessions when session is empty.
 	Lanes(ctx context.Context, session belay.SessionID) ([]LaneRow, error)
+	// Waiting lists the lanes of all sessions that have waiting commands.
+	Waiting(ctx context.Context) ([]LaneRow, error)
 }
 
 // States caches decider states.

@@ -220,10 +220,29 @@ func (s *Store) Lanes(ctx context.Context, session belay.SessionID) ([]store.Lan
 	for _, st := range s.d.order {
 		wanted := st.lane.Runnable || !st.lane.Wake.IsZero() || len(st.inbox) > 0
 		if wanted && (session == "" || session == st.session) {
-			lanes = append(lanes, store.LaneRow{Session: st.session, Stream: st.id, Lane: st.lane, Inbox: len(st.inbox)})
+			lanes = append(lanes, st.row())
 		}
 	}
 	return lanes, nil
+}
+
+// Waiting lists the streams that have waiting commands.
+func (s *Store) Waiting(ctx context.Context) ([]store.LaneRow, error) {
+	if err := s.lock(ctx); err != nil {
+		return nil, err
+	}
+	defer s.d.mu.Unlock()
+	var lanes []store.LaneRow
+	for _, st := range s.d.order {
+		if len(st.inbox) > 0 {
+			lanes = append(lanes, st.row())
+		}
+	}
+	return lanes, nil
+}
+
+func (st *stream) row() store.LaneRow {
+	return store.LaneRow{Session: st.session, Stream: st.id, Lane: st.lane, Seq: int64(len(st.rows)), Inbox: len(st.inbox)}
 }
 
 // LoadState returns a stream's cached state, if it has this version.

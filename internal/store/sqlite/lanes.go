@@ -10,33 +10,46 @@ import (
 	"github.com/belay-run/belay/internal/store"
 )
 
-// Lanes reads the scheduling rows. The partial index holds just the streams
-// that want something, so a store full of finished sessions costs nothing.
-func (db *DB) Lanes(ctx context.Context, session belay.SessionID) (lanes []store.LaneRow, err error) {
-	const columns = "SELECT s.id, s.name, s.session, s.seq, s.time, s.hash, s.runnable, s.wake, s.sum, "
-	const waiting = "(SELECT count(*) FROM inbox i WHERE i.stream=s.id)"
-	query, args := columns+waiting+" FROM streams s WHERE s.runnable<>0 OR s.wake<>0"+
-		" UNION ALL "+
-		columns+"n FROM (SELECT stream, count(*) AS n FROM inbox GROUP BY stream) JOIN streams s ON s.id=stream WHERE s.runnable=0 AND s.wake=0 ORDER BY 1", []any{}
-	if session != "" { // a session has a few streams: look at each instead of at all that waits
-		query, args = columns+waiting+" AS n FROM streams s WHERE s.session=? AND (s.runnable<>0 OR s.wake<>0 OR n>0) ORDER BY 1", []any{string(session)}
+const (
+	laneColumns = "SELECT s.id, s.name, s.session, s.seq, s.time, s.hash, s.runnable, s.wake, s.sum, "
+	laneInbox   = "(SELECT count(*) FROM inbox i WHERE i.stream=s.id)"
+	// The partial index holds just the streams that want something, so a store
+	// full of finished sessions costs nothing.
+	lanesWanting = laneColumns + laneInbox + " FROM streams s WHERE s.runnable<>0 OR s.wake<>0"
+	lanesWaiting = laneColumns + "n FROM (SELECT stream, count(*) AS n FROM inbox GROUP BY stream) JOIN streams s ON s.id=stream"
+	// A session has a few streams: look at each instead of at all that waits.
+	lanesOf = laneColumns + laneInbox + " AS n FROM streams s WHERE s.session=? AND (s.runnable<>0 OR s.wake<>0 OR n>0) ORDER BY 1"
+)
+
+// Lanes reads the scheduling rows.
+func (db *DB) Lanes(ctx context.Context, session belay.SessionID) ([]store.LaneRow, error) {
+	if session != "" {
+		return db.lanes(ctx, lanesOf, string(session))
 	}
-	err = db.query(ctx, query, args,
-		func(rows *sql.Rows) error {
-			var s streamRow
-			var hash []byte
-			var sum int64
-			var inbox int
-			if err := rows.Scan(&s.id, &s.name, &s.session, &s.seq, &s.time, &hash, &s.runnable, &s.wake, &sum, &inbox); err != nil {
-				return err
-			}
-			if err := s.load(hash, sum); err != nil {
-				return err
-			}
-			lanes = append(lanes, store.LaneRow{Session: s.session, Stream: s.name, Inbox: inbox,
-				Lane: store.Lane{Runnable: s.runnable != 0, Wake: store.FromMicros(s.wake)}})
-			return nil
-		})
+	return db.lanes(ctx, lanesWanting+" UNION ALL "+lanesWaiting+" WHERE s.runnable=0 AND s.wake=0 ORDER BY 1")
+}
+
+// Waiting reads the inbox first: it is short.
+func (db *DB) Waiting(ctx context.Context) ([]store.LaneRow, error) {
+	return db.lanes(ctx, lanesWaiting+" ORDER BY 1")
+}
+
+func (db *DB) lanes(ctx context.Context, query string, args ...any) (lanes []store.LaneRow, err error) {
+	err = db.query(ctx, query, args, func(rows *sql.Rows) error {
+		var s streamRow
+		var hash []byte
+		var sum int64
+		var inbox int
+		if err := rows.Scan(&s.id, &s.name, &s.session, &s.seq, &s.time, &hash, &s.runnable, &s.wake, &sum, &inbox); err != nil {
+			return err
+		}
+		if err := s.load(hash, sum); err != nil {
+			return err
+		}
+		lanes = append(lanes, store.LaneRow{Session: s.session, Stream: s.name, Seq: s.seq, Inbox: inbox,
+			Lane: store.Lane{Runnable: s.runnable != 0, Wake: store.FromMicros(s.wake)}})
+		return nil
+	})
 	if err != nil {
 		return nil, err
 	}

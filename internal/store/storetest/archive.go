@@ -63,8 +63,8 @@ var archiveLaws = []law{
 			got[row.Stream] = row
 		}
 		sameMap(l, "lanes", got, map[belay.StreamID]store.LaneRow{
-			"thread/thr_a":  {Session: r.Session, Stream: "thread/thr_a", Lane: store.Lane{Runnable: true}, Inbox: 2},
-			"task/task_a":   {Session: r.Session, Stream: "task/task_a", Lane: store.Lane{Wake: wake}},
+			"thread/thr_a":  {Session: r.Session, Stream: "thread/thr_a", Lane: store.Lane{Runnable: true}, Seq: 3, Inbox: 2},
+			"task/task_a":   {Session: r.Session, Stream: "task/task_a", Lane: store.Lane{Wake: wake}, Seq: 2},
 			"task/task_new": {Session: r.Session, Stream: "task/task_new", Inbox: 1},
 		})
 		l.code(to.Enqueue(l.Context(), l.order("c1", &b, "other")), belay.CodeIDConflict)

@@ -20,8 +20,8 @@ var restLaws = []law{
 		l.reopen()
 		b.Epoch, c.Epoch = l.claim(l, b.Session, owner("a")), l.claim(l, c.Session, owner("b"))
 		sameMap(l, "lanes", l.lanes(""), map[belay.StreamID]store.LaneRow{
-			b.Stream: {Session: b.Session, Stream: b.Stream, Lane: store.Lane{Runnable: true}},
-			c.Stream: {Session: c.Session, Stream: c.Stream, Lane: store.Lane{Wake: wake}},
+			b.Stream: {Session: b.Session, Stream: b.Stream, Lane: store.Lane{Runnable: true}, Seq: 1},
+			c.Stream: {Session: c.Session, Stream: c.Stream, Lane: store.Lane{Wake: wake}, Seq: 1},
 		})
 		l.must(l.Enqueue(l.Context(), l.order("c1", c, "")))
 		if got := l.lanes("")[c.Stream]; !got.Wake.Equal(wake) || got.Inbox != 1 {
@@ -44,12 +44,27 @@ var restLaws = []law{
 		rest.Stream = "task/task_c"
 		l.must(l.Enqueue(l.Context(), l.order("c3", &rest, "")))
 		sameMap(l, "lanes", l.lanes(c.Session), map[belay.StreamID]store.LaneRow{
-			c.Stream:    {Session: c.Session, Stream: c.Stream, Lane: store.Lane{Runnable: true}, Inbox: 1},
+			c.Stream:    {Session: c.Session, Stream: c.Stream, Lane: store.Lane{Runnable: true}, Seq: 1, Inbox: 1},
 			rest.Stream: {Session: c.Session, Stream: rest.Stream, Inbox: 1},
 		})
 		if len(l.lanes("")) != 3 || len(l.lanes("sess_none")) != 0 {
 			l.Fatalf("all lanes: %v", l.lanes(""))
 		}
+	}},
+	{"streams with waiting commands are found among those that want something", func(l *lab) {
+		b, c := l.session("a"), l.session("b")
+		b.Lane.Runnable = true
+		l.put(b, "x", "y")
+		l.must(l.Enqueue(l.Context(), l.order("c1", c, "1"), l.order("c2", c, "2")))
+		rows, err := l.Waiting(l.Context())
+		l.must(err)
+		same(l, "waiting", rows, []store.LaneRow{{Session: c.Session, Stream: c.Stream, Inbox: 2}})
+		l.must(l.Enqueue(l.Context(), l.order("c3", b, "3")))
+		c.Consumed = []belay.CommandID{"c1", "c2"}
+		l.put(c, "begun")
+		rows, err = l.Waiting(l.Context())
+		l.must(err)
+		same(l, "waiting", rows, []store.LaneRow{{Session: b.Session, Stream: b.Stream, Lane: store.Lane{Runnable: true}, Seq: 2, Inbox: 1}})
 	}},
 	{"the newest state of a version is found", func(l *lab) {
 		b := l.session("a")
