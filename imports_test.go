@@ -45,6 +45,7 @@ var layers = map[string]layer{
 	"internal/disk":            {own: []string{"."}},
 	"internal/disk/disktest":   {own: []string{"internal/disk"}},
 	"internal/bundle":          {own: []string{".", "event", "internal/secret", "internal/store"}},
+	"internal/snapshot":        {own: []string{".", "event"}, deny: impure},
 	"internal/transcript":      {own: []string{"."}},
 	"internal/retention":       {own: []string{"."}, deny: impure},
 	"internal/store":           {own: []string{".", "event"}},

@@ -20,6 +20,9 @@ import (
 const (
 	public  = "agentruntime-event.schema.json"
 	profile = "agentruntime-lime-profile-event.schema.json"
+
+	publicSnapshot  = "agentruntime-snapshot.schema.json"
+	profileSnapshot = "agentruntime-lime-profile-snapshot.schema.json"
 )
 
 const dir = "agentruntime-0.4.0"
@@ -30,7 +33,7 @@ var hosts = []string{
 	"https://limecloud.github.io/agentruntime/schemas/",
 }
 
-type schemas struct{ public, profile *jsonschema.Schema }
+type schemas struct{ public, profile, publicSnapshot, profileSnapshot *jsonschema.Schema }
 
 var load = sync.OnceValues(func() (schemas, error) {
 	c := jsonschema.NewCompiler()
@@ -50,7 +53,13 @@ var load = sync.OnceValues(func() (schemas, error) {
 	if s.public, err = c.Compile(hosts[0] + public); err != nil {
 		return schemas{}, err
 	}
-	s.profile, err = c.Compile(hosts[1] + profile)
+	if s.profile, err = c.Compile(hosts[1] + profile); err != nil {
+		return schemas{}, err
+	}
+	if s.publicSnapshot, err = c.Compile(hosts[0] + publicSnapshot); err != nil {
+		return schemas{}, err
+	}
+	s.profileSnapshot, err = c.Compile(hosts[1] + profileSnapshot)
 	return s, err
 })
 
@@ -73,14 +82,27 @@ func Invalid(jsonEvent []byte) error {
 	if err != nil {
 		return err
 	}
-	v, err := jsonschema.UnmarshalJSON(bytes.NewReader(jsonEvent))
+	return invalid(jsonEvent, s.public, s.profile)
+}
+
+// InvalidSnapshot is Invalid for a snapshot.
+func InvalidSnapshot(jsonSnapshot []byte) error {
+	s, err := load()
 	if err != nil {
 		return err
 	}
-	if err := s.public.Validate(v); err != nil {
+	return invalid(jsonSnapshot, s.publicSnapshot, s.profileSnapshot)
+}
+
+func invalid(doc []byte, public, profile *jsonschema.Schema) error {
+	v, err := jsonschema.UnmarshalJSON(bytes.NewReader(doc))
+	if err != nil {
+		return err
+	}
+	if err := public.Validate(v); err != nil {
 		return fmt.Errorf("public schema: %w", err)
 	}
-	if err := s.profile.Validate(v); err != nil {
+	if err := profile.Validate(v); err != nil {
 		return fmt.Errorf("strict profile: %w", err)
 	}
 	return nil

@@ -13,6 +13,7 @@ import (
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/internal/bundle"
 	"github.com/belay-run/belay/internal/disk"
+	"github.com/belay-run/belay/internal/snapshot"
 	"github.com/belay-run/belay/internal/store"
 )
 
@@ -75,6 +76,8 @@ func (c *exportCmd) prepare(ctx context.Context, a *app, st store.Store, id bela
 		return &writing{to: func(ctx context.Context, w io.Writer) error { return a.writeTranscript(ctx, st, id, w) }}, nil
 	case "events":
 		return &writing{to: func(ctx context.Context, w io.Writer) error { return writeEvents(ctx, st, id, w) }}, nil
+	case "snapshot":
+		return a.snapshotOf(ctx, st, id)
 	}
 	p, err := bundle.Take(ctx, st, id)
 	if err != nil {
@@ -162,4 +165,37 @@ func writeEvents(ctx context.Context, st store.Store, id belay.SessionID, w io.W
 		return belay.Errorf(belay.CodeNotFound, "nothing of it has happened yet").At(string(id)).WithHint("belay sessions resume %s", id)
 	}
 	return nil
+}
+
+// snapshotOf is the standard's snapshot of a session as it is now.
+func (a *app) snapshotOf(ctx context.Context, st store.Store, id belay.SessionID) (*writing, error) {
+	end, err := st.End(ctx)
+	if err != nil {
+		return nil, err
+	}
+	f := snapshot.New(st.Runtime(), id)
+	for s, err := range st.Stored(ctx, id, end) {
+		if err != nil {
+			return nil, err
+		}
+		e, err := s.Row.Unpack(st.Runtime(), id, s.Stream)
+		if err != nil {
+			return nil, err
+		}
+		f.Apply(e)
+	}
+	owner, err := st.OwnerOf(ctx, id)
+	if err != nil {
+		return nil, err
+	}
+	snap := f.Done(owner != nil)
+	if len(snap.Threads) == 0 { // the standard wants one
+		return nil, belay.Errorf(belay.CodeBadState, "it has no thread yet, so there is nothing to show").At(string(id)).WithHint("belay sessions resume %s", id)
+	}
+	return &writing{to: func(_ context.Context, w io.Writer) error {
+		enc := json.NewEncoder(w)
+		enc.SetEscapeHTML(false)
+		enc.SetIndent("", "  ")
+		return enc.Encode(snap)
+	}}, nil
 }

@@ -1,0 +1,229 @@
+// Package snapshot folds a session's facts into the standard's snapshot: what a
+// client shows before it follows the events. It promises a document that both
+// snapshot schemas accept, that follows from the facts alone, and that says
+// unknown, unavailable, stale or not_applicable where the facts say nothing. It
+// is bounded: of a long history it has the end, and a cursor to the rest.
+package snapshot
+
+import (
+	"time"
+
+	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/event"
+)
+
+// Bounds of the window. What is older is counted.
+const (
+	maxTurns     = 50  // of a thread
+	maxSteps     = 200 // of a turn
+	maxCalls     = 500 // of a turn
+	maxTasks     = 200 // of a session
+	maxIncidents = 50  // of a thread
+	maxText      = 400 // bytes of a text
+)
+
+// Words for what the facts don't tell.
+const (
+	unavailable   = "unavailable"    // this build doesn't measure it
+	notApplicable = "not_applicable" // the session has none
+)
+
+// State is a part of which only the state is known.
+type State struct {
+	Status string `json:"status"`
+	Reason string `json:"reason,omitempty"`
+}
+
+// Session is the snapshot.
+type Session struct {
+	SchemaVersion string          `json:"schemaVersion"`
+	RuntimeID     belay.RuntimeID `json:"runtimeId"`
+	SessionID     belay.SessionID `json:"sessionId"`
+	Title         string          `json:"title,omitempty"`
+	Workspace     string          `json:"workspaceId,omitempty"`
+	CreatedAt     time.Time       `json:"createdAt,omitzero"`
+	UpdatedAt     time.Time       `json:"updatedAt"`
+	Cursor        []Cursor        `json:"cursor"` // the last fact of each stream that is in it
+
+	Threads     []*Thread   `json:"threads"`
+	Tasks       []*Task     `json:"tasks"`
+	TaskSummary TaskSummary `json:"taskSummary"`
+
+	Permission PermissionState `json:"permissionState"`
+	Sandbox    SandboxState    `json:"sandboxState"`
+	Routing    Routing         `json:"routingLimitSummary"`
+	Subagents  State           `json:"subagentJobSummary"`
+	Channels   State           `json:"channelSummary"`
+	Telemetry  Telemetry       `json:"telemetrySummary"`
+	History    History         `json:"historySummary"`
+	Evidence   []string        `json:"evidenceRefs"`
+}
+
+// Cursor is where a reader of events goes on.
+type Cursor struct {
+	Stream   belay.StreamID `json:"stream"`
+	Sequence int64          `json:"sequence"`
+	EventID  belay.EventID  `json:"eventId"`
+}
+
+// PermissionState is how far the session may go without asking.
+type PermissionState struct {
+	Mode      belay.Mode      `json:"mode,omitempty"`
+	Approvals belay.Approvals `json:"approvals,omitempty"`
+	Grants    []Grant         `json:"grants"`
+	Pending   int             `json:"pendingApprovals"`
+	Allowed   int             `json:"allowed"` // verdicts of the gate
+	Asked     int             `json:"asked"`
+	Denied    int             `json:"denied"`
+}
+
+// Grant is a tool that may be used without asking.
+type Grant struct {
+	Tool  string `json:"tool"`
+	Scope string `json:"scope,omitempty"`
+	By    string `json:"by,omitempty"`
+}
+
+// SandboxState is the boundary that the last call got.
+type SandboxState struct {
+	Status  string `json:"status"` // applied, unknown
+	Level   string `json:"level,omitempty"`
+	Network string `json:"network,omitempty"`
+	Reason  string `json:"reason,omitempty"`
+}
+
+// Routing is which model was asked, and what that used.
+type Routing struct {
+	Provider string      `json:"provider,omitempty"`
+	Model    string      `json:"selectedModel,omitempty"`
+	Decision string      `json:"decision"` // single_candidate: the session names its model
+	Usage    belay.Usage `json:"usage"`
+	Cost     State       `json:"costState"`
+	Quota    State       `json:"quotaState"`
+}
+
+// Telemetry is what was counted.
+type Telemetry struct {
+	Status   string `json:"status"`
+	Facts    int    `json:"facts"`
+	Turns    int    `json:"turns"`
+	Steps    int    `json:"steps"`
+	Calls    int    `json:"toolCalls"`
+	Failures int    `json:"failedToolCalls"`
+	Lost     int    `json:"lostToolCalls"`
+}
+
+// History is where the conversation comes from and how much of it is here.
+type History struct {
+	Turns     int           `json:"turns"` // in all
+	Shown     int           `json:"shown"` // of them, in this snapshot
+	Truncated bool          `json:"truncated"`
+	Forked    *belay.Fork   `json:"forkedFrom,omitempty"`
+	Imported  *belay.Import `json:"importedFrom,omitempty"`
+	Rollbacks int           `json:"rollbacks,omitempty"`
+}
+
+// Fold makes a snapshot of a session's facts, which come in the order of the
+// log.
+type Fold struct {
+	s       *Session
+	streams map[belay.StreamID]int // places of the cursors
+	threads map[belay.StreamID]*Thread
+	tasks   map[belay.TaskID]*Task
+	dropped map[string]int // tasks that left the window, by status
+}
+
+// New begins a snapshot.
+func New(runtime belay.RuntimeID, session belay.SessionID) *Fold {
+	return &Fold{
+		s: &Session{SchemaVersion: event.SchemaVersion, RuntimeID: runtime, SessionID: session, Cursor: []Cursor{}, Threads: []*Thread{}, Tasks: []*Task{}, Evidence: []string{},
+			Permission: PermissionState{Grants: []Grant{}}, Sandbox: SandboxState{Status: "unknown", Reason: "no call has run"},
+			Routing:   Routing{Decision: "single_candidate", Cost: State{unavailable, "this build knows no prices"}, Quota: State{unavailable, "no provider has told of a quota"}},
+			Subagents: State{notApplicable, ""}, Channels: State{notApplicable, ""}, Telemetry: Telemetry{Status: "available"}},
+		streams: map[belay.StreamID]int{}, threads: map[belay.StreamID]*Thread{}, tasks: map[belay.TaskID]*Task{}, dropped: map[string]int{},
+	}
+}
+
+// Apply folds one fact.
+func (f *Fold) Apply(e event.Envelope) {
+	s := f.s
+	s.Telemetry.Facts++
+	if e.Time.After(s.UpdatedAt) {
+		s.UpdatedAt = e.Time
+	}
+	at, ok := f.streams[e.Stream]
+	if !ok {
+		at = len(s.Cursor)
+		f.streams[e.Stream] = at
+		s.Cursor = append(s.Cursor, Cursor{})
+	}
+	s.Cursor[at] = Cursor{e.Stream, e.Seq, e.ID()}
+	switch e.Stream.Kind() {
+	case belay.KindThread:
+		f.thread(e)
+	case belay.KindTask:
+		f.task(e)
+	default:
+		f.session(e)
+	}
+}
+
+// session folds a fact of the session's own stream.
+func (f *Fold) session(e event.Envelope) {
+	s := f.s
+	switch p := e.Data.(type) {
+	case event.SessionCreated:
+		s.Title, s.Workspace, s.CreatedAt = cut(p.Title), p.Workspace, e.Time
+		f.settings(p.Settings)
+	case event.SessionUpdated:
+		if p.Title != "" {
+			s.Title = cut(p.Title)
+		}
+		if p.Settings != nil {
+			f.settings(*p.Settings)
+		}
+	case event.PolicyChanged:
+		if p.Kind == "grant" && p.Op == "granted" {
+			s.Permission.Grants = append(s.Permission.Grants, Grant{p.Tool, p.Scope, p.By})
+		}
+	}
+}
+
+func (f *Fold) settings(b belay.Settings) {
+	f.s.Permission.Mode, f.s.Permission.Approvals = b.Mode, b.Approvals
+	f.s.Routing.Provider, f.s.Routing.Model = b.Provider, b.Model
+}
+
+// Done is the snapshot of what was folded. driven tells whether somebody drives
+// the session now; without a driver, what looks as if it ran is stale.
+func (f *Fold) Done(driven bool) *Session {
+	s := f.s
+	s.Permission.Pending = 0
+	s.History.Turns, s.History.Shown = s.Telemetry.Turns, 0
+	for _, t := range s.Threads {
+		t.finish(driven)
+		s.Permission.Pending += len(t.Pending)
+		s.History.Shown += len(t.Turns) + len(t.Queue)
+	}
+	s.History.Truncated = s.History.Shown < s.History.Turns
+	s.TaskSummary = TaskSummary{Total: len(s.Tasks), Shown: len(s.Tasks), ByStatus: map[string]int{}}
+	for status, n := range f.dropped {
+		s.TaskSummary.ByStatus[status] += n
+		s.TaskSummary.Total += n
+	}
+	for _, t := range s.Tasks {
+		if !driven && t.Status == "running" {
+			t.Status, t.Reason = "stale", "nobody drives the session now"
+		}
+		s.TaskSummary.ByStatus[t.Status]++
+	}
+	return s
+}
+
+// cut is a text's beginning.
+func cut(s string) string {
+	if event.TextLen(s) <= maxText {
+		return s
+	}
+	return event.CutText(s, maxText) + "…"
+}

@@ -1,0 +1,210 @@
+package transcript_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/internal/transcript"
+)
+
+// written is a conversation as one of our own transcripts.
+func written(t testing.TB, all []transcript.Message) []byte {
+	t.Helper()
+	var out bytes.Buffer
+	w, err := transcript.NewWriter(&out, transcript.Header{Session: "sess_1", Title: "T", Workspace: "/w", Model: "m"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, m := range all {
+		l := transcript.Line{Thread: "thr_1", Turn: belay.TurnID(fmt.Sprint("turn_", m.Turn)), Time: m.Time, Role: m.Role}
+		for _, p := range m.Parts {
+			part := transcript.LinePart{Text: p.Text, Call: p.Call, Result: p.Result}
+			if p.Image != nil {
+				part.Image = transcript.Picture(p.Image.Name, p.Image.Media, p.Image.Data)
+			}
+			l.Parts = append(l.Parts, part)
+		}
+		if err := w.Write(l); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return out.Bytes()
+}
+
+// TestATranscriptReadsItsOwnOutput: every sample, written as a transcript of
+// ours, reads the same.
+func TestATranscriptReadsItsOwnOutput(t *testing.T) {
+	files, _ := filepath.Glob("testdata/*.jsonl")
+	for _, file := range files {
+		raw, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, all, err := read(t, raw, transcript.Detect(t.Context(), bytes.NewReader(raw), int64(len(raw))))
+		if err != nil {
+			t.Fatal(err)
+		}
+		c, again, err := read(t, written(t, all), transcript.Own)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i := range all {
+			if i < len(again) && !reflect.DeepEqual(all[i], again[i]) {
+				t.Errorf("%s: message %d is %+v, was %+v", file, i, again[i], all[i])
+			}
+		}
+		if len(again) != len(all) || len(c.Left()) != 0 {
+			t.Errorf("%s: %d messages, were %d; left %v", file, len(again), len(all), c.Left())
+		}
+		if a := c.About; a.Session != "sess_1" || a.Title != "T" || a.Workspace != "/w" || a.Model != "m" || a.Format != "transcript" {
+			t.Errorf("%s: about %+v", file, a)
+		}
+	}
+}
+
+// TestMessagesCanBeReadTwice: the second reading gives the same, and counts the
+// same losses.
+func TestMessagesCanBeReadTwice(t *testing.T) {
+	raw, err := os.ReadFile("testdata/claude.jsonl")
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, first, err := read(t, raw, transcript.Claude)
+	if err != nil {
+		t.Fatal(err)
+	}
+	left := fmt.Sprint(c.Left())
+	var second []transcript.Message
+	for m, err := range c.Messages(name) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		second = append(second, m)
+	}
+	if !reflect.DeepEqual(first, second) || fmt.Sprint(c.Left()) != left {
+		t.Errorf("the second reading differs: %v, was %v", c.Left(), left)
+	}
+	for range c.Messages(name) {
+		break // whoever has seen enough may stop
+	}
+}
+
+// TestWhatCannotBeReadIsTold with its line and what to do.
+func TestWhatCannotBeReadIsTold(t *testing.T) {
+	for _, c := range []struct {
+		what, file string
+		format     transcript.Format
+		where      string
+		text       string
+	}{
+		{"nothing", "", transcript.Claude, "", "it has no conversation"},
+		{"no conversation", `{"type":"summary","summary":"x","leafUuid":"y"}`, transcript.Claude, "", "it has no conversation"},
+		{"no header", "\n\n" + `{"type":"message"}`, transcript.OpenClaw, "line 3", "the first line is no header of a session"},
+		{"only a header", `{"type":"session","id":"x"}`, transcript.OpenClaw, "", "it has no conversation"},
+		{"a header that isn't one", "{", transcript.OpenClaw, "line 1", "the header can't be read"},
+		{"no ids", `{"type":"session","version":3,"id":"x"}` + "\n" + `{"type":"message","message":{"role":"user","content":"x"}}`, transcript.OpenClaw,
+			"line 2", "the entries have no ids, as they should have in this version"},
+		{"a loop", `{"type":"session","version":3,"id":"x"}` + "\n" + `{"type":"message","id":"a","parentId":"a"}`, transcript.OpenClaw,
+			"line 2", "the entry comes before itself"},
+		{"another format", `{"format":"else"}`, transcript.Own, "line 1", "the first line is no header of a transcript"},
+		{"a header alone", `{"format":"belay-transcript","version":1,"session":"s"}`, transcript.Own, "", "it has no conversation"},
+	} {
+		_, _, err := read(t, []byte(c.file), c.format)
+		e, ok := err.(*belay.Error)
+		if !ok || e.Code != belay.CodeBadTranscript || e.Where != c.where || e.Message != c.text || e.Hint == "" {
+			t.Errorf("%s: %#v", c.what, err)
+		}
+	}
+	_, _, err := read(t, []byte(`{"format":"belay-transcript","version":9,"session":"s"}`), transcript.Own)
+	if belay.CodeOf(err) != belay.CodeRequires {
+		t.Errorf("a newer version: %v", err)
+	}
+	if _, _, err := read(t, nil, "word"); belay.CodeOf(err) != belay.CodeUsage {
+		t.Errorf("no format: %v", err)
+	}
+}
+
+// TestALineHasALimit: a file that is one endless line isn't read into memory.
+func TestALineHasALimit(t *testing.T) {
+	long := bytes.Repeat([]byte(" "), 65<<20)
+	copy(long, `{"type":"user","uuid":"u","sessionId":"s"`)
+	_, _, err := read(t, append([]byte("\n"), long...), transcript.Claude)
+	if e, ok := err.(*belay.Error); !ok || e.Code != belay.CodeBadTranscript || e.Where != "line 2" {
+		t.Errorf("told %v", err)
+	}
+}
+
+// TestFieldsOfOtherTypesAreAsGoodAsAbsent: a file may have them as it likes.
+func TestFieldsOfOtherTypesAreAsGoodAsAbsent(t *testing.T) {
+	_, all, err := read(t, []byte(strings.Join([]string{
+		`{"type":"user","uuid":"u","parentUuid":7,"sessionId":["s"],"timestamp":12,"cwd":{},"message":{"id":1,"content":"hello"}}`,
+		`{"type":"assistant","uuid":"a","parentUuid":"u","timestamp":"yesterday","message":{"id":"m","content":[{"type":"text","text":"hi"},7,{"type":"tool_use","id":"t","name":"","input":"{\"a\":1}"}]}}`,
+		`[1,2]`, `"x"`, `null`, ``,
+	}, "\n")), transcript.Claude)
+	if err != nil || len(all) == 0 || all[0].Parts[0].Text != "hello" || !all[0].Time.Equal(time.Time{}) {
+		t.Fatalf("%+v, %v", all, err)
+	}
+	valid(t, all)
+}
+
+func TestArgumentsStayJSON(t *testing.T) {
+	for in, want := range map[string]string{
+		`{"b": 1, "a": [ ]}`: `{"b":1,"a":[]}`,
+		`"{\"a\": 1}"`:       `{"a":1}`,
+		`"not {json"`:        `"\"not {json\""`,
+		`[1]`:                `"[1]"`,
+		`null`:               `{}`,
+	} {
+		line := `{"type":"assistant","uuid":"a","sessionId":"s","message":{"id":"m","content":[{"type":"tool_use","id":"t","name":"n","input":` + in + `}]}}`
+		_, all, err := read(t, []byte(line), transcript.Claude)
+		if err != nil || len(all) != 2 || string(all[0].Parts[0].Call.Args) != want {
+			t.Errorf("%s: %+v, %v", in, all, err)
+		}
+	}
+}
+
+func FuzzRead(f *testing.F) {
+	files, _ := filepath.Glob("testdata/*.jsonl")
+	for _, file := range files {
+		raw, err := os.ReadFile(file)
+		if err != nil {
+			f.Fatal(err)
+		}
+		for n := range transcript.Formats {
+			f.Add(raw, n)
+		}
+	}
+	f.Fuzz(func(t *testing.T, raw []byte, n int) {
+		format := transcript.Formats[uint(n)%uint(len(transcript.Formats))]
+		transcript.Detect(t.Context(), bytes.NewReader(raw), int64(len(raw)))
+		_, all, err := read(t, raw, format)
+		if err != nil {
+			if code := belay.CodeOf(err); code != belay.CodeBadTranscript && code != belay.CodeRequires {
+				t.Fatalf("code %s: %v", code, err)
+			}
+			return
+		}
+		valid(t, all)
+		for _, m := range all {
+			for _, p := range m.Parts {
+				if p.Call != nil && !json.Valid(p.Call.Args) {
+					t.Fatalf("arguments %q", p.Call.Args)
+				}
+			}
+		}
+		if len(all) == 0 {
+			return
+		}
+		if _, again, err := read(t, written(t, all), transcript.Own); err != nil || len(again) != len(all) {
+			t.Fatalf("%d messages read back, were %d: %v", len(again), len(all), err)
+		}
+	})
+}
