@@ -179,12 +179,36 @@ func (w *work) goOn(ctx context.Context, s *session.State, c checked) error {
 	case t != nil && t.Prev != nil && t.Prev.Outcome == belay.Completed && !waiting(ctx, w.store, w.session) && newest(s, t.Prev.Turn):
 		// It ended well and its process died before it could say so.
 		return w.ended(ctx, t.Prev.Turn)
+	case t == nil && !w.worksWait(ctx):
+		return belay.Errorf(belay.CodeBadState, "it has no turn to go on with").At(string(w.session)).WithHint("belay run --session %s TEXT", w.session)
 	case pending: // accepted and not handled: the watch learns the turn
 		return nil
 	case t == nil || t.Prev == nil:
 		return belay.Errorf(belay.CodeBadState, "it has no turn to go on with").At(string(w.session)).WithHint("belay run --session %s TEXT", w.session)
 	}
 	return w.retry(ctx, s, c)
+}
+
+// worksWait tells whether work was given to the session that wasn't handled.
+func (w *work) worksWait(ctx context.Context) bool {
+	rows, err := w.store.Lanes(ctx, w.session)
+	if err != nil {
+		return true
+	}
+	for _, row := range rows {
+		orders, err := w.store.Inbox(ctx, row.Stream)
+		if err != nil {
+			return true
+		}
+		for _, o := range orders {
+			switch o.Command.(type) {
+			case belay.CreateSession, belay.OpenThread, belay.LabelSession, belay.UpdateSession:
+			default:
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // newest tells whether no work was given to the session after this turn. A

@@ -65,6 +65,9 @@ func (g *goingBack) run(ctx context.Context, s *session.State, target func(*engi
 			return 0, err
 		}
 	}
+	if err := g.engine.Settle(ctx, g.session); err != nil {
+		return 0, err
+	}
 	if g.unfinished(ctx) {
 		return 0, belay.Errorf(belay.CodeBadState, "its last turn hasn't ended").At(string(g.session)).
 			WithHint("belay sessions interrupt %s, or belay sessions resume %s", g.session, g.session)

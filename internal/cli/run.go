@@ -112,6 +112,9 @@ func (c *runCmd) again(ctx context.Context, a *app) (int, error) {
 	if err != nil {
 		return 0, err
 	}
+	if err := w.engine.Settle(ctx, w.session); err != nil {
+		return 0, err
+	}
 	if w.unfinished(ctx) {
 		return 0, belay.Errorf(belay.CodeBadState, "its last turn hasn't ended").At(string(s.Session)).WithHint("belay sessions resume %s", s.Session)
 	}

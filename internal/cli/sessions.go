@@ -114,6 +114,8 @@ func statusOf(s view.Session) string {
 	switch t := s.Turn(); {
 	case t == nil:
 		return "new"
+	case t.Back:
+		return "taken back"
 	case t.Status == view.Ended:
 		return string(t.Outcome)
 	default:

@@ -45,7 +45,7 @@ func about(e event.Envelope) string {
 
 // says is what a fact says, in a few words.
 func says(e event.Envelope) string {
-	for _, family := range []func(event.Payload) (string, bool){saysSession, saysTurn, saysTask, saysModel, saysTool, saysGate, saysProcess, saysRuntime} {
+	for _, family := range []func(event.Payload) (string, bool){saysSession, saysTurn, saysTask, saysModel, saysTool, saysGate, saysProcess, saysRuntime, saysHistory} {
 		if s, ok := family(e.Data); ok {
 			return s
 		}
@@ -292,6 +292,27 @@ func saysRuntime(p event.Payload) (string, bool) {
 		return p.Code + ": " + p.Message, true
 	case event.RuntimeError:
 		return join(", ", p.Code+": "+p.Message, p.Where, p.Hint), true
+	}
+	return "", false
+}
+
+func saysHistory(p event.Payload) (string, bool) {
+	back := func(scope string, count int, to string) string {
+		what := "files"
+		if scope == event.ScopeThread {
+			what = "conversation and files"
+		}
+		after := "before the first turn"
+		if to != "" {
+			after = "to the end of " + Short(to)
+		}
+		return join(" ", what, "back", after) + when(plural(count, "turn"), ", %s taken back")
+	}
+	switch p := p.(type) {
+	case event.HistoryRollbackStarted:
+		return join(", ", back(p.Scope, p.Count, string(p.To)), plural(p.Files, "file")+" to restore", when(p.By, "by %s"), p.Reason), true
+	case event.HistoryRollbackCompleted:
+		return join(", ", back(p.Scope, p.Count, string(p.To)), plural(p.Restored, "file")+" restored", when(strings.Join(p.Kept, "; "), "not taken back: %s")), true
 	}
 	return "", false
 }

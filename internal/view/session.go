@@ -85,6 +85,7 @@ type Turn struct {
 	Started   time.Time      `json:"started,omitzero"`
 	Ended     time.Time      `json:"ended,omitzero"`
 	Active    belay.Duration `json:"active,omitempty"`
+	Back      bool           `json:"back,omitempty"` // it ended, and was taken back
 	Steps     int            `json:"steps,omitempty"`
 	Calls     int            `json:"calls,omitempty"`
 	Usage     belay.Usage    `json:"usage,omitzero"`

@@ -34,6 +34,10 @@ func (s *Session) applyThread(e event.Envelope) {
 		if p.Kind == "plan" {
 			th.Plan = p.Plan
 		}
+	case event.HistoryRollbackCompleted:
+		if p.Scope == event.ScopeThread && th.Turn != nil && th.Turn.Status == Ended && slices.Contains(p.Turns, th.Turn.ID) {
+			th.Turn.Back = true
+		}
 	case event.RunStatus:
 		if p.Phase == "takeover" {
 			th.Flying = nil

@@ -149,6 +149,10 @@ func (w *world) do(line string) {
 		w.fail(rest)
 	case "result", "error", "retry":
 		w.tool(verb, rest)
+	case "rollback":
+		w.rollBack(rest)
+	case "restored":
+		w.restored(strings.Fields(rest))
 	case "plan", "publish":
 		w.artifact(verb, rest)
 	case "steps":
@@ -328,6 +332,30 @@ func (w *world) tool(verb, rest string) {
 		p = event.ToolFailed{Name: c.Name, Attempt: c.Attempt, Problem: prob, Final: !again, RetryAt: at, Millis: ms}
 	}
 	w.add([]core.Fact{{IDs: w.d.s.callIDs(c), Data: p}}, nil)
+}
+
+// rollBack is "SCOPE TURN", or "SCOPE -" for before the first turn; "plan" at
+// the end names files to restore, "late" says that facts came since it was made.
+func (w *world) rollBack(rest string) {
+	f := strings.Fields(rest)
+	c := belay.RollBack{Scope: f[0], To: belay.TurnID(strings.TrimPrefix(f[1], "-")), After: w.d.s.Seq, Reason: "wrong way"}
+	for _, more := range f[2:] {
+		switch more {
+		case "plan":
+			c.Plan, c.Files, c.Kept = &belay.Ref{Digest: belay.DigestOf([]byte("plan")), Size: 4}, 2, []string{"exec: unknown"}
+		case "late":
+			c.After--
+		}
+	}
+	w.handle(c)
+}
+
+// restored ends the restoring of files: the named ones.
+func (w *world) restored(files []string) {
+	eff := w.d.Next(w.now).Effects[0].(core.RestoreFiles)
+	end := eff.Event
+	end.Artifacts, end.Restored = files, len(files)
+	w.add([]core.Fact{{IDs: eff.IDs, Data: end}}, nil)
 }
 
 // artifact is what the first call of the step leaves: "plan ID:STATUS:TEXT …",
