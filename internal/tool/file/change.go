@@ -69,7 +69,7 @@ func (p *place) upTo(most int64, done string) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer f.Close()
+	p.reads = append(p.reads, f)
 	b, err := io.ReadAll(io.LimitReader(f, most+1))
 	if err != nil {
 		return nil, err

@@ -32,7 +32,8 @@ type place struct {
 	missing []string    // directories to make in dir before base; then info is nil
 
 	opened []*os.Root
-	made   []made // folders
+	reads  []*os.File // what was read, open until the place is left
+	made   []made     // folders
 	steps  func(op string) error
 }
 
@@ -74,6 +75,9 @@ func visit(ctx context.Context, root *os.Root, names []string, f func(ps []*plac
 }
 
 func (p *place) close() {
+	for _, f := range p.reads {
+		f.Close()
+	}
 	for _, r := range p.opened {
 		r.Close()
 	}

@@ -65,13 +65,15 @@ func (p *place) drop(temp string) {
 
 // swap puts a staged content in place, if that is still as it was.
 func (p *place) swap(temp string) error {
-	err := p.unchanged()
-	if err == nil {
-		err = p.step("rename")
-	}
-	if err == nil {
-		err = p.dir.Rename(temp, p.base)
-	}
+	err := p.locked(func() error {
+		if err := p.unchanged(); err != nil {
+			return err
+		}
+		if err := p.step("rename"); err != nil {
+			return err
+		}
+		return p.dir.Rename(temp, p.base)
+	})
 	if err != nil {
 		p.drop(temp)
 	}
@@ -80,13 +82,15 @@ func (p *place) swap(temp string) error {
 
 // remove takes the file away, if it is still as it was.
 func (p *place) remove() error {
-	if err := p.unchanged(); err != nil {
-		return err
-	}
-	if err := p.step("remove"); err != nil {
-		return err
-	}
-	return p.dir.Remove(p.base)
+	return p.locked(func() error {
+		if err := p.unchanged(); err != nil {
+			return err
+		}
+		if err := p.step("remove"); err != nil {
+			return err
+		}
+		return p.dir.Remove(p.base)
+	})
 }
 
 // settle makes what was done to the place's name durable.
@@ -188,8 +192,10 @@ func (p *place) writeTemp(temp string, content []byte, l look) error {
 	return f.Close()
 }
 
-// unchanged tells whether the place is still as it was when it was read. What
-// happens between this look and the rename nobody can exclude.
+// unchanged tells whether the place is still as it was when it was read. The
+// file that was read is still open, so no other one can have its number. What a
+// stranger does between this look and the rename nobody can exclude; other file
+// tools wait, see locked.
 func (p *place) unchanged() error {
 	now, err := p.dir.Lstat(p.base)
 	if p.info == nil {
