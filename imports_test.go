@@ -40,6 +40,7 @@ var layers = map[string]layer{
 	"internal/policy":          {own: []string{"."}, deny: impure},
 	"internal/canon":           {deny: impure},
 	"internal/patch":           {deny: impure},
+	"internal/walk":            {},
 	"internal/explain":         {own: []string{".", "event"}, deny: impure},
 	"internal/view":            {own: []string{".", "event", "internal/store"}},
 	"internal/disk":            {own: []string{"."}},
