@@ -23,6 +23,7 @@ import (
 	"github.com/belay-run/belay/internal/tool/artifact"
 	"github.com/belay-run/belay/internal/tool/file"
 	"github.com/belay-run/belay/internal/tool/plan"
+	"github.com/belay-run/belay/internal/tool/search"
 	"github.com/belay-run/belay/internal/tool/shell"
 )
 
@@ -34,7 +35,7 @@ const scriptedPrefix = "scripted:"
 
 // builtin lists the tools of an agent. The list is the documentation.
 func (a *app) builtin() []tool.Tool {
-	return slices.Concat(file.Tools(), shell.Tools(shell.Config{Environ: a.Env}), artifact.Tools(), plan.Tools(), a.extra)
+	return slices.Concat(file.Tools(), search.Tools(), shell.Tools(shell.Config{Environ: a.Env}), artifact.Tools(), plan.Tools(), a.extra)
 }
 
 // toolNames are the tools that a person can allow.

@@ -262,7 +262,7 @@ func fill(t *testing.T, dir string, many, perFolder int) {
 // What isn't ignored is what git lists, for random trees and ignore files.
 func TestIgnoringIsAsGitDoesIt(t *testing.T) {
 	needs.Program(t, "git")
-	rounds := 60
+	rounds := 40
 	if testing.Short() {
 		rounds = 10
 	}

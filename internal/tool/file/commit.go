@@ -195,7 +195,7 @@ func (s *patchSet) torn(err error, left []*staged) error {
 	for i, st := range left {
 		names[i] = show(st.Name)
 		s.call.Sink.Fact(st.fact)
-		e.Files = append(e.Files, s.seen([]patch.Change{st.Change})...)
+		e.Files = bounded(append(e.Files, s.seen([]patch.Change{st.Change})...), maxSeen/2)
 	}
 	e.Message = fmt.Sprintf("only a part of the patch was made, and could not be taken back: %s; the cause: %v", strings.Join(names, ", "), err)
 	return e.WithHint("read these files before you go on")

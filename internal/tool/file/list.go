@@ -5,11 +5,8 @@ package file
 import (
 	"context"
 	_ "embed"
-	"errors"
 	"fmt"
-	"io"
 	"io/fs"
-	"os"
 	"path"
 	"slices"
 	"strconv"
@@ -18,6 +15,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/belay-run/belay/internal/tool"
+	"github.com/belay-run/belay/internal/walk"
 )
 
 //go:embed list.md
@@ -27,7 +25,7 @@ const (
 	defaultEntries = 1000
 	maxEntries     = 5000
 	maxDepth       = 32
-	maxWalk        = 100_000 // entries that are looked at to count what is left out
+	maxWalk        = 500_000 // entries that are looked at to count what is left out
 )
 
 type listArgs struct {
@@ -75,8 +73,13 @@ func (p *place) list(ctx context.Context, in listArgs) (tool.Result, error) {
 	if l.limit == 0 {
 		l.limit = defaultEntries
 	}
-	if err := l.folder(ctx, dir, p.name, max(in.Depth, 1)); err != nil {
+	all := walk.Options{Hidden: true, Ignored: true, Folders: true, Depth: max(in.Depth, 1)}
+	report, err := walk.Walk(ctx, dir, ".", all, func(e walk.Entry) error { return l.add(path.Join(p.name, e.Path), e) })
+	if err != nil {
 		return tool.Result{}, err
+	}
+	if slices.Contains(report.Unread, ".") {
+		return tool.Result{}, fs.ErrPermission
 	}
 	return tool.Result{Text: l.text()}, nil
 }
@@ -91,78 +94,36 @@ type listing struct {
 	more   bool // not everything was counted
 }
 
-func (l *listing) folder(ctx context.Context, dir *os.Root, name string, depth int) error {
-	entries, err := l.entries(dir)
-	if err != nil {
-		return err
-	}
-	for _, e := range entries {
-		if err := ctx.Err(); err != nil {
-			return err
-		}
-		full := path.Join(name, e.Name())
-		l.walked++
-		l.add(dir, full, e)
-		if !e.IsDir() || depth <= 1 || fold(e.Name()) == ".git" {
-			continue
-		}
-		if l.walked >= maxWalk {
-			l.more = true
-			return nil
-		}
-		sub, err := dir.OpenRoot(e.Name() + "/.")
-		if err != nil {
-			continue // gone, or not for us; it is listed
-		}
-		err = l.folder(ctx, sub, full, depth-1)
-		sub.Close()
-		if err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// entries are the entries of one folder, sorted.
-func (l *listing) entries(dir *os.Root) ([]fs.DirEntry, error) {
-	f, err := dir.Open(".")
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	entries, err := f.ReadDir(maxWalk)
-	if err != nil && !errors.Is(err, io.EOF) {
-		return nil, err
-	}
-	l.more = l.more || len(entries) == maxWalk
-	slices.SortFunc(entries, func(a, b fs.DirEntry) int { return strings.Compare(a.Name(), b.Name()) })
-	return entries, nil
-}
-
 // add writes one entry if there is room.
-func (l *listing) add(dir *os.Root, full string, e fs.DirEntry) {
+func (l *listing) add(full string, e walk.Entry) error {
+	if l.walked >= maxWalk {
+		l.more = true
+		return walk.SkipAll
+	}
+	l.walked++
 	if l.shown >= l.limit || l.out.Len() >= l.room {
-		return
+		return nil
 	}
 	line := visible(full)
 	switch {
-	case e.IsDir():
+	case e.Type.IsDir():
 		line += "/"
-	case e.Type()&fs.ModeSymlink != 0:
-		target, err := dir.Readlink(e.Name())
+	case e.Type&fs.ModeSymlink != 0:
+		target, err := e.Link()
 		if err != nil {
 			target = "?"
 		}
 		line += " -> " + visible(target)
-	case e.Type().IsRegular():
-		if info, err := dir.Lstat(e.Name()); err == nil {
+	case e.Type.IsRegular():
+		if info, err := e.Info(); err == nil {
 			line += " " + strconv.FormatInt(info.Size(), 10)
 		}
 	default:
-		line += " (" + kindOf(e.Type()) + ")"
+		line += " (" + kindOf(e.Type) + ")"
 	}
 	l.shown++
 	l.out.WriteString(line + "\n")
+	return nil
 }
 
 func (l *listing) text() string {
@@ -178,6 +139,9 @@ func (l *listing) text() string {
 	}
 	return strings.TrimSuffix(l.out.String(), "\n")
 }
+
+// Visible is a name as it is, or quoted when it would break the line.
+func Visible(name string) string { return visible(name) }
 
 // visible is a name as it is, or quoted when it would break the line.
 func visible(name string) string {

@@ -32,15 +32,15 @@ func nearestLine(src, old string) (line int, text string, same bool) {
 			return n, strings.TrimRight(l, "\r\n"), true
 		}
 		if s := alike(pairs, len(want), got); s > best {
-			best, line, text = s, n, bounded(strings.TrimRight(l, "\r\n"))
+			best, line, text = s, n, shortLine(strings.TrimRight(l, "\r\n"))
 		}
 	}
 	return line, text, false
 }
 
-func squeeze(l string) string { return bounded(strings.Join(strings.Fields(l), " ")) }
+func squeeze(l string) string { return shortLine(strings.Join(strings.Fields(l), " ")) }
 
-func bounded(l string) string {
+func shortLine(l string) string {
 	if len(l) > maxLineUsed {
 		return strings.ToValidUTF8(l[:maxLineUsed], "")
 	}

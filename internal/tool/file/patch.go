@@ -37,6 +37,9 @@ func runPatch(ctx context.Context, c tool.Call, in patchArgs) (r tool.Result, er
 	if err != nil {
 		return r, unreadable(err)
 	}
+	if err := fewNames(p.Names()); err != nil {
+		return r, err
+	}
 	err = atAll(ctx, c.Root, p.Names(), func(places map[string]*place) error {
 		s := &patchSet{call: c, places: places, open: map[string]*change{}}
 		if err := s.openAll(p.Names()); err != nil {
@@ -157,6 +160,9 @@ func (s *patchSet) openAll(names []string) error {
 			total += len(ch.before)
 		}
 	}
+	if first != nil {
+		first.Files = bounded(first.Files, maxSeen/2)
+	}
 	switch {
 	case first == nil && total > maxContent:
 		return tool.Failf(tool.BadArguments, CodeTooLarge, "the files have %s together; one patch may touch %s", size(int64(total)), size(maxContent))
@@ -208,14 +214,44 @@ func (s *patchSet) fits(changes []patch.Change) error {
 	return nil
 }
 
-// seen is what the thread knows of the files afterwards.
-func (s *patchSet) seen(changes []patch.Change) (files []event.FileSeen) {
+// seen is what the thread knows of the files afterwards, as much as a fact can
+// hold: by the names of the patch first, then by those behind links.
+func (s *patchSet) seen(changes []patch.Change) []event.FileSeen {
+	var files, behind []event.FileSeen
 	for _, c := range changes {
 		digest := Absent
 		if c.Is {
 			digest = digestOf([]byte(c.After))
 		}
-		files = append(files, s.places[c.Name].seen(digest)...)
+		seen := s.places[c.Name].seen(digest)
+		files, behind = append(files, seen[0]), append(behind, seen[1:]...)
+	}
+	return bounded(append(files, behind...), maxSeen)
+}
+
+const (
+	maxNames = 3 << 10 // bytes that the names of a patch may have together
+	maxSeen  = 9 << 10 // bytes of a fact for what is known of files
+)
+
+// fewNames refuses a patch whose names wouldn't fit into a fact.
+func fewNames(names []string) error {
+	n := 0
+	for _, name := range names {
+		n += event.TextLen(name)
+	}
+	if n <= maxNames {
+		return nil
+	}
+	return tool.Failf(tool.BadArguments, CodeTooLarge, "the names in the patch have %d bytes together; %d are possible", n, maxNames).WithHint("send several patches")
+}
+
+// bounded is as many sights of files as fit.
+func bounded(files []event.FileSeen, room int) []event.FileSeen {
+	for i, f := range files {
+		if room -= event.TextLen(f.Path) + len(f.Digest) + 26; room < 0 {
+			return files[:i]
+		}
 	}
 	return files
 }

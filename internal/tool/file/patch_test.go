@@ -14,6 +14,7 @@ import (
 	"testing"
 	"unicode/utf8"
 
+	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/event"
 	"github.com/belay-run/belay/internal/tool"
 	"github.com/belay-run/belay/internal/tool/file"
@@ -307,6 +308,34 @@ func TestAPatchThatWasRefusedIsNotLost(t *testing.T) {
 		if _, done, err := file.Patch().(tool.Recoverer).Recover(t.Context(), b.Call(args{"patch": p})); done || err != nil {
 			t.Errorf("%s: %v, %v", name, done, err)
 		}
+	}
+}
+
+// The facts of the largest patch there may be fit into the log.
+func TestTheFactsOfALargePatchFit(t *testing.T) {
+	b := tooltest.NewBench(t)
+	var p strings.Builder
+	for i := range 50 {
+		name := fmt.Sprintf("%02d%s", i, strings.Repeat("n", 55))
+		b.Know("real/"+name, "old\n")
+		must(t, os.Symlink("real/"+name, filepath.Join(b.Dir, name)))
+		b.Expect[name] = b.Expect["real/"+name]
+		fmt.Fprintf(&p, "*** Update File: %s\n@@\n-old\n+new\n", name)
+	}
+	r, err := b.Run(t.Context(), file.Patch(), args{"patch": envelope(p.String())})
+	must(t, err)
+	raw, err := event.Encode(event.ToolResult{Name: "patch", Files: r.Files, Output: belay.Content{Text: strings.Repeat("x", 4<<10)}})
+	if err != nil || len(raw) > event.MaxPayload || len(r.Files) < 50 {
+		t.Errorf("%d files, a fact of %d bytes, %v", len(r.Files), len(raw), err)
+	}
+	for i, f := range r.Files[:50] {
+		if !strings.HasPrefix(f.Path, fmt.Sprintf("%02dn", i)) {
+			t.Fatalf("it knows %s before all names of the patch", f.Path)
+		}
+	}
+	long := envelope("*** Delete File: " + strings.Repeat("d/", 1600) + "f\n")
+	if _, err := b.Run(t.Context(), file.Patch(), args{"patch": long}); tooltest.CodeOf(err) != file.CodeTooLarge {
+		t.Errorf("names that are too long: %v", err)
 	}
 }
 

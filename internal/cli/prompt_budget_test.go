@@ -1,0 +1,44 @@
+package cli
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/belay-run/belay/internal/tool"
+)
+
+// fixedPrompt is how many bytes every request of the standard tool set carries
+// before the conversation begins.
+const fixedPrompt = 8 << 10
+
+// What every request carries stays small: the instructions, and of each tool
+// its name, its text and its schema as a model is sent them.
+func TestTheFixedPromptIsUnderEightKilobytes(t *testing.T) {
+	set, err := tool.NewSet((&app{}).builtin()...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	total := len(systemPrompt)
+	rows := fmt.Sprintf("%-18s %5d bytes\n", "the instructions", total)
+	for _, s := range set.Specs() {
+		var sent strings.Builder
+		enc := json.NewEncoder(&sent)
+		enc.SetEscapeHTML(false)
+		err := enc.Encode(struct {
+			Name  string          `json:"name"`
+			Doc   string          `json:"description"`
+			Input json.RawMessage `json:"input_schema"`
+		}{s.Name, s.Doc, s.Input})
+		if err != nil {
+			t.Fatal(err)
+		}
+		total += sent.Len()
+		rows += fmt.Sprintf("%-18s %5d bytes\n", s.Name, sent.Len())
+	}
+	if total > fixedPrompt {
+		t.Errorf("%d bytes are sent with every request; %d are allowed\n%s", total, fixedPrompt, rows)
+	}
+	t.Logf("%d of %d bytes\n%s", total, fixedPrompt, rows)
+}

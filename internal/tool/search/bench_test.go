@@ -1,0 +1,83 @@
+//go:build unix
+
+package search_test
+
+import (
+	"bytes"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"testing"
+	"time"
+
+	"github.com/belay-run/belay/internal/needs"
+	"github.com/belay-run/belay/internal/tool/search"
+)
+
+// BenchmarkGrep searches the sources of the Go library and compares with the
+// system's grep -rn on the same files: the ratio is ours by theirs, with all
+// processors and with one.
+func BenchmarkGrep(b *testing.B) {
+	needs.Program(b, "grep")
+	dir := filepath.Join(runtime.GOROOT(), "src") //nolint:staticcheck // where the library's sources are
+	if _, err := os.Stat(dir); err != nil {
+		needs.Facility(b, "goroot", false, "no sources of the Go library")
+	}
+	for _, c := range []struct {
+		name, pattern string
+		fold          bool
+	}{
+		{"rare text", "ErrUnexpectedEOF", false},
+		{"frequent text", "func ", false},
+		{"in any case", "unexpectedeof", true},
+		{"alternatives", "ErrUnexpectedEOF|ErrShortWrite|ErrNoProgress", false},
+		{"expression with text", `func \w+\(ctx context\.Context`, false},
+		{"expression without text", `[A-Z]{3}[0-9]{3}`, false},
+	} {
+		b.Run(c.name, func(b *testing.B) {
+			args := []string{"-rnE", "-e", c.pattern, dir}
+			if c.fold {
+				args = append([]string{"-i"}, args...)
+			}
+			theirs, lines := grepTime(b, args)
+			for _, width := range []int{runtime.GOMAXPROCS(0), 1} {
+				b.Run(map[bool]string{true: "one", false: "all"}[width == 1], func(b *testing.B) {
+					b.ReportAllocs()
+					n := 0
+					for b.Loop() {
+						var err error
+						if n, err = search.Everything(b.Context(), dir, c.pattern, c.fold, width, io.Discard); err != nil {
+							b.Fatal(err)
+						}
+					}
+					ours := b.Elapsed() / time.Duration(b.N)
+					b.ReportMetric(float64(n), "matches")
+					b.ReportMetric(float64(lines), "grep-lines")
+					b.ReportMetric(float64(theirs.Microseconds())/1000, "grep-ms")
+					b.ReportMetric(float64(ours)/float64(theirs), "ratio")
+				})
+			}
+		})
+	}
+}
+
+// grepTime is the best of some runs, and how many lines came.
+func grepTime(b *testing.B, args []string) (best time.Duration, lines int) {
+	b.Helper()
+	for range 4 {
+		var out bytes.Buffer
+		cmd := exec.CommandContext(b.Context(), "grep", args...)
+		cmd.Stdout = &out
+		began := time.Now()
+		if err := cmd.Run(); err != nil {
+			b.Fatal(err)
+		}
+		if d := time.Since(began); best == 0 || d < best {
+			best = d
+		}
+		lines = bytes.Count(out.Bytes(), []byte("\n"))
+	}
+	return best, lines
+}

@@ -1,0 +1,60 @@
+//go:build unix
+
+package search
+
+import (
+	"bytes"
+	"context"
+	"io"
+	"os"
+	"testing/iotest"
+
+	"github.com/belay-run/belay/internal/walk"
+)
+
+// Scan shows every match in a text, read in pieces of some bytes; 0 is at once.
+func Scan(pattern string, literal, fold bool, before, after int, text []byte, piece int) (shown string, matches int, err error) {
+	m, err := newMatcher(pattern, literal, fold)
+	if err != nil {
+		return "", 0, err
+	}
+	s := newScanner(order{m: m, mode: modeContent, before: before, after: after, most: 1 << 30, room: 1 << 40})
+	var r result
+	var in io.Reader = bytes.NewReader(text)
+	size := int64(len(text))
+	if piece > 0 {
+		s.buf, in, size = s.buf[:max(piece, 64)], iotest.OneByteReader(in), -1
+	}
+	s.reader(in, size, &r)
+	return string(r.text), r.matches, r.err
+}
+
+// Everything searches all files below a folder and writes all matches.
+func Everything(ctx context.Context, dir, pattern string, fold bool, width int, out io.Writer) (matches int, err error) {
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		return 0, err
+	}
+	defer root.Close()
+	m, err := newMatcher(pattern, false, fold)
+	if err != nil {
+		return 0, err
+	}
+	o := order{m: m, mode: modeContent, most: 1 << 30, room: 1 << 40}
+	_, err = tree(ctx, o, func(visit func(walk.Entry) error) (walk.Report, error) {
+		return walk.Walk(ctx, root, ".", walk.Options{Hidden: true, Ignored: true}, func(e walk.Entry) error {
+			if !e.Type.IsRegular() {
+				return nil
+			}
+			return visit(e)
+		})
+	}, width, func(r result) bool {
+		matches += r.matches
+		if len(r.text) > 0 {
+			io.WriteString(out, r.path+"\n")
+			out.Write(r.text)
+		}
+		return true
+	})
+	return matches, err
+}
