@@ -68,7 +68,7 @@ type purpose int
 const (
 	hold   purpose = iota // to be there first; somebody may drive
 	drives                // to run the streams: one at a time
-	bring                 // to handle commands, while nobody holds or drives
+	bring                 // to handle commands, while nobody drives; who holds it may
 )
 
 // claim makes the session this engine's, or joins who has it here already.
@@ -101,11 +101,12 @@ func (e *Engine) join(id belay.SessionID, to purpose) (own *ownership, first boo
 	case own == nil:
 		own, first = &ownership{session: id, passive: to == bring, kick: make(chan struct{}, 1)}, true
 		e.owned[id] = own
-	case own.epoch == 0 || own.passive || to == bring || to == drives && own.driven:
+	case own.epoch == 0 || own.passive || own.driven && to != hold:
 		return nil, false
 	}
 	own.users++
 	own.driven = own.driven || to == drives
+	own.passive = own.passive || to == bring
 	return own, first
 }
 
@@ -113,8 +114,11 @@ func (e *Engine) join(id belay.SessionID, to purpose) (own *ownership, first boo
 func (e *Engine) release(ctx context.Context, own *ownership, from purpose) error {
 	e.mu.Lock()
 	own.users--
-	if from == drives {
+	switch from {
+	case drives:
 		own.driven = false
+	case bring:
+		own.passive = false
 	}
 	if own.users > 0 {
 		e.mu.Unlock()

@@ -124,7 +124,7 @@ func TestASessionIsDrivenOnce(t *testing.T) {
 		has, wants purpose
 		refused    bool
 	}{
-		{hold, hold, false}, {hold, drives, false}, {hold, bring, true},
+		{hold, hold, false}, {hold, drives, false}, {hold, bring, false},
 		{drives, hold, false}, {drives, drives, true}, {drives, bring, true},
 		{bring, hold, true}, {bring, drives, true}, {bring, bring, true},
 	} {
