@@ -100,7 +100,7 @@ func (a *app) exportTo(ctx context.Context, w *writing, file string, force bool)
 	if _, err := os.Lstat(path); !force && !errors.Is(err, fs.ErrNotExist) {
 		return belay.Errorf(belay.CodeExists, "the file is there already").At(file).WithHint("--force replaces it, -o FILE names another")
 	}
-	n := &counter{}
+	n := &counter{point: a.Point}
 	err := disk.WriteWhole(disk.System{}, path, func(out io.Writer) error { return w.to(ctx, io.MultiWriter(out, n)) })
 	if err != nil {
 		return err
@@ -129,10 +129,17 @@ func (a *app) printExported(e exported) {
 	}
 }
 
-type counter struct{ n int64 }
+// counter counts what passes and tells of it, for crash tests.
+type counter struct {
+	n     int64
+	point func(string)
+}
 
 func (c *counter) Write(p []byte) (int, error) {
 	c.n += int64(len(p))
+	if c.point != nil {
+		c.point("export/write")
+	}
 	return len(p), nil
 }
 

@@ -123,7 +123,39 @@ func (c *importCmd) bundle(ctx context.Context, a *app, f *importFile) (imported
 		return done, belay.Errorf(belay.CodeUntrusted, "the session %s. What was allowed there would count here", strings.Join(why, ", and ")).
 			WithHint("if you know who made the file: belay import --trust FILE")
 	}
-	return done, b.Restore(ctx, st, lanes)
+	return done, b.Restore(ctx, restoring{st, a.Point}, lanes)
+}
+
+// restoring is a store that tells of its steps, for crash tests.
+type restoring struct {
+	store.Store
+	point func(string)
+}
+
+func (r restoring) at(kind string) {
+	if r.point != nil {
+		r.point(kind)
+	}
+}
+
+// Writer keeps content.
+func (r restoring) Writer(ctx context.Context, media string) (store.BlobWriter, error) {
+	r.at("import/content")
+	return r.Store.Writer(ctx, media)
+}
+
+// Restore makes a session.
+func (r restoring) Restore(ctx context.Context, s store.Restoration) error {
+	keep := s.Keep
+	s.Keep = func(ctx context.Context) error {
+		err := keep(ctx)
+		r.at("import/kept")
+		return err
+	}
+	r.at("import/before")
+	err := r.Store.Restore(ctx, s)
+	r.at("import/after")
+	return err
 }
 
 // doubts are the reasons to ask a person before a session from outside is
