@@ -3,6 +3,7 @@ package cli
 import (
 	"bytes"
 	"context"
+	"encoding/hex"
 	"fmt"
 
 	"github.com/belay-run/belay"
@@ -25,8 +26,24 @@ type verdict struct {
 	Problems    []sqlite.Problem `json:"problems,omitempty"`
 	More        int              `json:"more,omitempty"` // problems beyond those
 	Differences []sqlite.Problem `json:"differences,omitempty"`
-	Deleted     []sqlite.Problem `json:"deleted,omitempty"` // heads whose sessions were deleted
+	Anchors     []anchored       `json:"anchors,omitempty"` // where streams begin whose first facts were let go
+	Deleted     []sqlite.Problem `json:"deleted,omitempty"` // heads whose facts were deleted
 	Warnings    []sqlite.Problem `json:"warnings,omitempty"`
+}
+
+// anchored is where a stream begins whose first facts were let go.
+type anchored struct {
+	Stream belay.StreamID `json:"stream"`
+	Seq    int64          `json:"sequence"`
+	Hash   string         `json:"hash"`
+	State  belay.Digest   `json:"state"`
+}
+
+func anchorsOf(r sqlite.Report) (all []anchored) {
+	for _, x := range r.Anchors {
+		all = append(all, anchored{x.Stream, x.Seq, hex.EncodeToString(x.Hash[:]), x.State.Digest})
+	}
+	return all
 }
 
 func (c *verifyCmd) run(ctx context.Context, a *app) (int, error) {
@@ -86,7 +103,7 @@ func verdictExit(r sqlite.Report) int {
 
 func (a *app) printVerdict(r sqlite.Report, compared bool) {
 	if a.JSON {
-		a.printJSON(verdict{r.OK(), r.Events, r.Streams, r.Blobs, r.Compared, r.Problems, r.More, r.Differences, r.Deleted, r.Warnings})
+		a.printJSON(verdict{r.OK(), r.Events, r.Streams, r.Blobs, r.Compared, r.Problems, r.More, r.Differences, anchorsOf(r), r.Deleted, r.Warnings})
 		return
 	}
 	list := func(what string, all []sqlite.Problem) {
@@ -99,6 +116,9 @@ func (a *app) printVerdict(r sqlite.Report, compared bool) {
 		fmt.Fprintf(a.Stdout, "and %s more\n", plural(r.More, "problem"))
 	}
 	list("different", r.Differences)
+	for _, x := range anchorsOf(r) {
+		fmt.Fprintf(a.Stdout, "anchor: %s begins after fact %d with hash %s and state %s\n", x.Stream, x.Seq, x.Hash, x.State)
+	}
 	list("deleted", r.Deleted)
 	list("warning", r.Warnings)
 	if !r.OK() {

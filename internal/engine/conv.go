@@ -144,6 +144,9 @@ func (v *conv) upTo(ctx context.Context, st store.Store, to int64) error {
 		if ev.Seq > to && !silent(ev.Data) {
 			break
 		}
+		if ev.Seq != v.seq+1 {
+			return store.Damaged(store.RowName(v.stream, v.seq+1), "facts of the conversation are not there")
+		}
 		if err := v.apply(ctx, st, ev); err != nil {
 			return err
 		}

@@ -27,7 +27,12 @@ func (s *Store) Stored(ctx context.Context, session belay.SessionID, upTo store.
 				continue
 			}
 			s.d.mu.Lock()
-			row := p.stream.rows[p.index]
+			if p.stream.anchor != nil {
+				s.d.mu.Unlock()
+				yield(store.Stored{}, store.Shortened(p.stream.id))
+				return
+			}
+			row := *p.stream.row(p.seq)
 			s.d.mu.Unlock()
 			if !yield(store.Stored{Stream: p.stream.id, Row: row}, nil) {
 				return
@@ -101,7 +106,7 @@ func (s *Store) restore(ctx context.Context, r *store.Restoration, facts []store
 	for _, f := range facts {
 		st := s.d.stream(r.Session, f.Stream)
 		st.hash, buf = store.Link(st.hash, &f.Row, buf)
-		s.d.log = append(s.d.log, position{st, len(st.rows)})
+		s.d.log = append(s.d.log, position{st, f.Row.Seq})
 		st.rows, st.at = append(st.rows, f.Row), append(st.at, store.Position(len(s.d.log)))
 	}
 	for id, lane := range r.Lanes {

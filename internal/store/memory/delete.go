@@ -79,7 +79,7 @@ func (s *Store) bury(session belay.SessionID, by string, gone map[*stream]bool) 
 	for st := range gone {
 		if n := len(st.rows); n > 0 {
 			last := st.rows[n-1]
-			t.Facts += int64(n)
+			t.Facts += last.Seq
 			t.Heads = append(t.Heads, store.Head{Stream: st.id, Session: session, Seq: last.Seq, Hash: st.hash, Time: store.FromMicros(last.Time)})
 		}
 	}
@@ -182,6 +182,9 @@ func (d *Data) throughDocuments(in map[belay.Digest]bool, takes func(belay.Diges
 func (d *Data) namedBy(st *stream, each func(belay.Digest)) {
 	for i := range st.rows {
 		st.rows[i].Named(func(raw [32]byte) { each(store.DigestFrom(raw[:])) })
+	}
+	if st.anchor != nil {
+		each(st.anchor.State.Digest)
 	}
 	if st.state != nil {
 		names(st.state.Data, each)

@@ -68,7 +68,7 @@ func (s *Store) append(ctx context.Context, b *store.Batch, rows []store.Row, se
 			return pos, nil
 		}
 	}
-	if st == nil && b.After != 0 || st != nil && int64(len(st.rows)) != b.After {
+	if st == nil && b.After != 0 || st != nil && st.seq() != b.After {
 		return 0, store.ErrConflict
 	}
 	fresh, err := s.d.fresh(sends, true)
@@ -116,7 +116,7 @@ func (s *Store) write(st *stream, b *store.Batch, rows []store.Row) (pos store.P
 		r.Time = max(r.Time, last)
 		last = r.Time
 		st.hash, buf = store.Link(st.hash, r, buf)
-		s.d.log = append(s.d.log, position{st, len(st.rows)})
+		s.d.log = append(s.d.log, position{st, r.Seq})
 		pos = store.Position(len(s.d.log))
 		st.rows, st.at = append(st.rows, *r), append(st.at, pos)
 	}
@@ -144,8 +144,8 @@ func (s *Store) Read(ctx context.Context, id belay.StreamID, after int64) iter.S
 		}
 		st := s.d.streams[id]
 		var rows []store.Row
-		if st != nil && after < int64(len(st.rows)) {
-			rows = st.rows[max(after, 0):] // rows are only ever added
+		if st != nil && after < st.seq() {
+			rows = st.rows[max(after-st.gone(), 0):] // rows are only ever added, or left behind an anchor
 		}
 		s.d.mu.Unlock()
 		for i := range rows {
@@ -177,7 +177,7 @@ func (s *Store) Scan(ctx context.Context, after store.Position) iter.Seq2[store.
 				s.d.mu.Unlock()
 				continue
 			}
-			row := p.stream.rows[p.index]
+			row := *p.stream.row(p.seq)
 			s.d.mu.Unlock()
 			e, err := row.Unpack(s.d.runtime, p.stream.session, p.stream.id)
 			if !yield(store.Record{Position: at + 1, Event: e}, err) || err != nil {

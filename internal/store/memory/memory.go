@@ -39,7 +39,7 @@ type Data struct {
 // position is a place in the log; without a stream it is a hole.
 type position struct {
 	stream *stream
-	index  int
+	seq    int64
 }
 
 // stream holds its rows packed, as a driver would, so that nothing a test puts
@@ -47,7 +47,8 @@ type position struct {
 type stream struct {
 	id      belay.StreamID
 	session belay.SessionID
-	rows    []store.Row
+	rows    []store.Row // of the facts behind the anchor
+	anchor  *store.Anchor
 	at      []store.Position
 	hash    [32]byte
 	lane    store.Lane

@@ -40,6 +40,7 @@ func (db *DB) namedByStreams(ctx context.Context, streams []int64) (contents, er
 			"SELECT seq, refs, data FROM events WHERE stream=? AND seq>? ORDER BY seq LIMIT 512",
 			"SELECT seq, NULL, data FROM states WHERE stream=? AND seq>?",
 			"SELECT num, NULL, body FROM inbox WHERE stream=? AND num>? ORDER BY num LIMIT 512",
+			"SELECT seq, NULL, state FROM anchors WHERE stream=? AND seq>?",
 		} {
 			if err := db.named(ctx, query, []any{stream}, nil, found.add); err != nil {
 				return nil, err
@@ -168,6 +169,7 @@ func (db *DB) census(ctx context.Context, c contents) (s seen, err error) {
 		"SELECT pos, refs, data, stream FROM events WHERE pos>? ORDER BY pos LIMIT 512",
 		"SELECT stream, NULL, data, stream FROM states WHERE stream>? ORDER BY stream LIMIT 512",
 		"SELECT num, NULL, body, stream FROM inbox WHERE num>? ORDER BY num LIMIT 512",
+		"SELECT stream, NULL, state, stream FROM anchors WHERE stream>? ORDER BY stream LIMIT 512",
 		"SELECT rowid, NULL, data, -1 FROM view_rows WHERE rowid>? ORDER BY rowid LIMIT 512",
 	} {
 		if err := db.named(ctx, query, nil, s.gone, c.keep); err != nil {
@@ -341,6 +343,7 @@ func (o *sweepOp) since(w *writer, c contents) error {
 		{"SELECT refs, data, stream FROM events WHERE pos>?", []any{o.fact}},
 		{"SELECT NULL, data, stream FROM states WHERE stream IN (SELECT stream FROM events WHERE pos>?)", []any{o.fact}},
 		{"SELECT NULL, body, stream FROM inbox", nil},
+		{"SELECT NULL, state, stream FROM anchors", nil},
 		{"SELECT NULL, CASE WHEN substr(data,1,1) IN (x'7b', x'5b') THEN data END, -1 FROM blobs WHERE id>?", []any{o.content}},
 	} {
 		rows, err := w.conn.QueryContext(w.db.life, q.query, q.args...)

@@ -168,14 +168,21 @@ func (r *reader) portion(ctx context.Context) (part []eventRow, more bool, err e
 
 // start finds the stream and the hash that the first fact follows.
 func (r *reader) start(ctx context.Context) (found bool, err error) {
-	err = r.db.query(ctx, "SELECT id, session FROM streams WHERE name=?", []any{string(r.stream)}, func(rows *sql.Rows) error {
-		found = true
-		return rows.Scan(&r.number, &r.session)
-	})
+	anchored := false
+	err = r.db.query(ctx, "SELECT s.id, s.session, a.stream IS NOT NULL FROM streams s LEFT JOIN anchors a ON a.stream=s.id WHERE s.name=?",
+		[]any{string(r.stream)}, func(rows *sql.Rows) error {
+			found = true
+			return rows.Scan(&r.number, &r.session, &anchored)
+		})
 	if err != nil || !found {
 		return false, err
 	}
 	r.hash, r.ready = store.Genesis(r.session, r.stream), true
+	if anchored {
+		if moved, err := r.toAnchor(ctx); moved || err != nil {
+			return true, err
+		}
+	}
 	if r.after == 0 {
 		return true, nil
 	}
@@ -187,10 +194,26 @@ func (r *reader) start(ctx context.Context) (found bool, err error) {
 	})
 }
 
+// toAnchor goes to the stream's anchor if that is further on.
+func (r *reader) toAnchor(ctx context.Context) (moved bool, err error) {
+	all, err := r.db.anchors(ctx, "a.stream=?", r.number)
+	for _, a := range all {
+		if r.after <= a.Seq {
+			r.after, r.hash, moved = a.Seq, a.Hash, true
+		}
+	}
+	return moved, err
+}
+
 func (r *reader) check(ctx context.Context, e *eventRow) (event.Envelope, error) {
 	var err error
 	if e.row.Type, err = r.db.typeName(ctx, e.typ); err != nil {
 		return event.Envelope{}, err
+	}
+	if e.row.Seq > r.after+1 { // an anchor may have been set since
+		if _, err := r.toAnchor(ctx); err != nil {
+			return event.Envelope{}, err
+		}
 	}
 	r.hash, r.buf = store.Link(r.hash, &e.row, r.buf)
 	r.after++

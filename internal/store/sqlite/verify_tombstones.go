@@ -63,3 +63,50 @@ func (v *verification) gone(want *store.Head) string {
 	}
 	return ""
 }
+
+// anchor begins a chain at the stream's anchor, if it has one, and names it.
+func (v *verification) anchor(ctx context.Context, c *chain) error {
+	place := "anchors/" + string(c.s.name)
+	r := anchorRow{Anchor: store.Anchor{Session: c.s.session, Stream: c.s.name}}
+	var refs []namedRef
+	err := v.each(ctx, "SELECT "+anchorColumns+", (SELECT count(*) FROM events e WHERE e.stream=a.stream AND e.seq<=a.seq) FROM anchors a WHERE a.stream=?", []any{c.s.id}, func(rows *sql.Rows) error {
+		left := 0
+		switch err := r.scan(rows.Scan, &left); {
+		case belay.CodeOf(err) == belay.CodeStoreDamaged:
+			v.problem(place, "an anchor isn't what was written")
+		case err != nil:
+			return err
+		case r.Seq >= c.s.seq:
+			v.problem(place, "it stands at fact %d, but the stream ends at %d", r.Seq, c.s.seq)
+		}
+		if left > 0 {
+			v.Warnings = append(v.Warnings, Problem{place, "facts before it are still there; compacting the store removes them"})
+		}
+		c.seq, c.prev = r.Seq, r.Hash
+		refs = refsIn(refs, place, r.state)
+		v.Anchors = append(v.Anchors, r.Anchor)
+		return nil
+	})
+	return v.allRefs(ctx, refs, err)
+}
+
+// before tells that kept heads lie before a stream's anchor, where nothing is
+// left to compare.
+func (v *verification) before(want *store.Head) string {
+	for _, a := range v.Anchors {
+		if a.Stream == want.Stream && want.Seq < a.Seq {
+			return fmt.Sprintf("its facts up to %d were let go on %s", a.Seq, a.Time.Format("2006-01-02 15:04 UTC"))
+		}
+	}
+	return ""
+}
+
+// at is the chain at an anchor.
+func (v *verification) at(want *store.Head) []byte {
+	for _, a := range v.Anchors {
+		if a.Stream == want.Stream && want.Seq == a.Seq {
+			return a.Hash[:]
+		}
+	}
+	return nil
+}

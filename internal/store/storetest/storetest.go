@@ -80,7 +80,7 @@ func Run(t *testing.T, c Config) {
 		laws []law
 	}{
 		{"log", logLaws}, {"inbox", inboxLaws}, {"owners", ownerLaws}, {"writers", writerLaws}, {"blobs", blobLaws}, {"rest", restLaws}, {"archive", archiveLaws},
-		{"deletion", deletionLaws},
+		{"deletion", deletionLaws}, {"anchors", anchorLaws},
 	} {
 		t.Run(group.name, func(t *testing.T) {
 			for _, law := range group.laws {
