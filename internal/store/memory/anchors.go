@@ -19,7 +19,7 @@ func (st *stream) gone() int64 {
 // seq is the last fact's.
 func (st *stream) seq() int64 { return st.gone() + int64(len(st.rows)) }
 
-func (st *stream) row(seq int64) *store.Row { return &st.rows[seq-st.gone()-1] }
+func (st *stream) fact(seq int64) *store.Row { return &st.rows[seq-st.gone()-1] }
 
 // SetAnchor lets the first facts of a stream go.
 func (s *Store) SetAnchor(ctx context.Context, a store.Anchor, epoch int64) error {
@@ -65,7 +65,7 @@ func (s *Store) hashAfter(st *stream, seq int64) [32]byte {
 	}
 	var buf []byte
 	for i := st.gone() + 1; i <= seq; i++ {
-		hash, buf = store.Link(hash, st.row(i), buf)
+		hash, buf = store.Link(hash, st.fact(i), buf)
 	}
 	return hash
 }

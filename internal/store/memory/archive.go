@@ -32,7 +32,7 @@ func (s *Store) Stored(ctx context.Context, session belay.SessionID, upTo store.
 				yield(store.Stored{}, store.Shortened(p.stream.id))
 				return
 			}
-			row := *p.stream.row(p.seq)
+			row := *p.stream.fact(p.seq)
 			s.d.mu.Unlock()
 			if !yield(store.Stored{Stream: p.stream.id, Row: row}, nil) {
 				return

@@ -177,7 +177,7 @@ func (s *Store) Scan(ctx context.Context, after store.Position) iter.Seq2[store.
 				s.d.mu.Unlock()
 				continue
 			}
-			row := *p.stream.row(p.seq)
+			row := *p.stream.fact(p.seq)
 			s.d.mu.Unlock()
 			e, err := row.Unpack(s.d.runtime, p.stream.session, p.stream.id)
 			if !yield(store.Record{Position: at + 1, Event: e}, err) || err != nil {
