@@ -52,6 +52,7 @@ type Settings struct {
 	Allow      []string   `json:"allow,omitempty"` // tools that the user allowed for this session
 	AskTimeout Duration   `json:"askTimeout,omitempty"`
 	Share      bool       `json:"share,omitempty"` // write also where another session does
+	Tools      []string   `json:"tools,omitempty"` // which tools there are: sets, groups, names; empty is the default set
 
 	Instructions string `json:"instructions,omitempty"` // none: AGENTS.md and CLAUDE.md are not read
 }

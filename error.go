@@ -36,7 +36,9 @@ const (
 	CodeRequires        Code = "requires_newer"
 	CodeTooLarge        Code = "too_large"
 	CodeBadConfig       Code = "bad_config"
-	CodeConflict        Code = "conflict" // somebody else changed it meanwhile
+	CodeBadManifest     Code = "bad_manifest"
+	CodeNotGoverned     Code = "not_governed" // trust means nothing to the file
+	CodeConflict        Code = "conflict"     // somebody else changed it meanwhile
 	CodeBadTemplate     Code = "bad_template"
 	CodeDiskFull        Code = "disk_full"   // of a file outside the store
 	CodeNotWritten      Code = "not_written" // a file outside the store

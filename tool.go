@@ -44,5 +44,8 @@ type ToolSpec struct {
 	Capabilities []string        `json:"capabilities,omitempty"`
 	Timeout      Duration        `json:"timeout,omitempty"`     // 0 is the engine's default
 	OutputLimit  int             `json:"outputLimit,omitempty"` // bytes the model is shown; 0 is the default
+	Group        string          `json:"group,omitempty"`       // besides the groups that name it; of tools that manifests declare
+	Untrusted    bool            `json:"untrusted,omitempty"`   // what it returns comes from outside
+	Definition   Digest          `json:"definition,omitempty"`  // of the manifest that declares it
 	Handled      string          `json:"handled,omitempty"`     // complete or ask: the core answers the call, no tool runs
 }

@@ -85,13 +85,14 @@ type SandboxViolation struct {
 // PolicyChanged says that rules or grants changed.
 type PolicyChanged struct {
 	fact
-	Kind     string       `json:"kind"` // grant, rules
-	Op       string       `json:"op"`   // granted, revoked, used_up, loaded
+	Kind     string       `json:"kind"`           // grant, rules, trust
+	Op       string       `json:"op"`             // granted, revoked, used_up, loaded
+	Path     string       `json:"path,omitempty"` // of a file that is trusted, or is no more
 	Tool     string       `json:"tool,omitempty"`
 	ArgsHash belay.Digest `json:"argsHash,omitempty"` // the one call a grant is bound to
 	Prefix   string       `json:"prefix,omitempty"`   // or the start of the arguments it covers
 	Tier     string       `json:"tier,omitempty"`
 	Scope    string       `json:"scope,omitempty"`
 	By       string       `json:"by,omitempty"`
-	Digest   *belay.Ref   `json:"digest,omitempty"`
+	Digest   *belay.Ref   `json:"digest,omitempty"` // of the rules, or the content that is trusted
 }

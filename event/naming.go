@@ -49,6 +49,8 @@ var namings = []Naming{
 	{"rule file defined or edited", "artifact.changed", "`kind: rules`, `version`, `digest`; followed by policy.changed"},
 	{"plan of a thread changed", "artifact.changed", "`kind: plan`, `op: changed`; `plan` is the whole list from then on"},
 	{"artifact published", "artifact.changed", "`kind: artifact`, `op: published`, `artifactId`, `name`, `version`, `after`"},
+	{"workspace file trusted", "policy.changed", "`kind: trust`, `op: granted`, `path`, `digest`, `by`; in the system session"},
+	{"trust taken back", "policy.changed", "`kind: trust`, `op: revoked`, `path`, `by`; in the system session"},
 	{"rules took effect", "policy.changed", "`kind: rules`, `op: loaded`, `digest`"},
 
 	{"flow run begins", "task.created", "`kind: flow`, with a thread of its own"},

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"context"
 	"errors"
 	"io"
 	"os"
@@ -12,6 +13,8 @@ import (
 
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/internal/engine"
+	"github.com/belay-run/belay/internal/model/direct"
+	"github.com/belay-run/belay/internal/tool"
 )
 
 // Config is what a person may set for a session's turns. Everything is text as
@@ -20,7 +23,8 @@ import (
 // has its own settings instead of all but the flags.
 type Config struct {
 	Mode         string   `placeholder:"MODE" help:"How far it may go without asking: default, plan, accept_edits, never. [$$BELAY_MODE]"`
-	Allow        []string `placeholder:"TOOL" sep:"none" help:"Allow a tool for the whole session; may be repeated. [$$BELAY_ALLOW, separated by commas]"`
+	Allow        []string `placeholder:"TOOL" sep:"none" help:"Allow a tool, or group:NAME, for the whole session; may be repeated. [$$BELAY_ALLOW, separated by commas]"`
+	Tools        string   `placeholder:"LIST" help:"Which tools there are: a set (minimal, coding, messaging, full), group:NAME, names with *; - before one takes it away. Separated by commas. [$$BELAY_TOOLS]"`
 	Approvals    string   `placeholder:"HOW" help:"What happens when it would ask: ask (on this terminal), wait (for somebody), deny. [$$BELAY_APPROVALS]"`
 	Provider     string   `placeholder:"NAME" help:"Who serves the model. [$$BELAY_PROVIDER]"`
 	Model        string   `placeholder:"NAME" help:"The model. [$$BELAY_MODEL]"`
@@ -48,6 +52,7 @@ func (s setting) name() string { return strings.TrimPrefix(s.flag, "--") }
 func (c *Config) settings() []setting {
 	return []setting{
 		{"--mode", "BELAY_MODE", &c.Mode, false},
+		{"--tools", "BELAY_TOOLS", &c.Tools, false},
 		{"--approvals", "BELAY_APPROVALS", &c.Approvals, false},
 		{"--provider", "BELAY_PROVIDER", &c.Provider, false},
 		{"--model", "BELAY_MODEL", &c.Model, false},
@@ -83,8 +88,8 @@ func (a *app) interactive() bool {
 }
 
 // fresh are the settings of a new session.
-func (a *app) fresh(c Config) (checked, error) {
-	l, err := a.layered(c)
+func (a *app) fresh(ctx context.Context, c Config) (checked, error) {
+	l, err := a.layered(ctx, c)
 	if err != nil {
 		return checked{}, err
 	}
@@ -131,7 +136,11 @@ func (a *app) check(c Config, base belay.Settings, origin map[string]string) (ch
 		r.AskTimeout = p.duration("--ask-timeout", c.AskTimeout, time.Second)
 	}
 	r.Share = r.Share || c.Share
-	r.Allow = p.allow(a, base.Allow, c.Allow)
+	specs := a.specs()
+	if c.Tools != "" {
+		r.Tools = p.tools(specs, c.Tools)
+	}
+	r.Allow = p.allow(specs, base.Allow, c.Allow)
 	if c.Model != "" {
 		r.Model = c.Model
 	}
@@ -209,17 +218,43 @@ func (p *parse) duration(flag, v string, least time.Duration) belay.Duration {
 	return belay.Duration(d)
 }
 
-// allow adds tools to those allowed; each must exist.
-func (p *parse) allow(a *app, have, more []string) []string {
+// tools is a choice of tools; each term must name something.
+func (p *parse) tools(specs []belay.ToolSpec, list string) []string {
+	terms := strings.Split(list, ",")
+	for i := range terms {
+		terms[i] = strings.TrimSpace(terms[i])
+	}
+	if err := tool.CheckTerms(terms, specs); err != nil {
+		e, _ := errors.AsType[*belay.Error](err)
+		p.bad("--tools", e.Code, e.Hint, "%s", e.Message)
+	}
+	return terms
+}
+
+// allow adds tools to those allowed; each must exist. A group or a pattern
+// stands for the tools it names now, not for those to come.
+func (p *parse) allow(specs []belay.ToolSpec, have, more []string) []string {
 	out := slices.Clone(have)
-	names := a.toolNames()
+	specs = slices.DeleteFunc(slices.Clone(specs), func(s belay.ToolSpec) bool { return s.Handled != "" })
 	for _, name := range more {
-		if name = strings.TrimSpace(name); !slices.Contains(names, name) {
-			p.bad("--allow", belay.CodeUsage, "--allow "+names[0], "there is no tool %q; the tools are %s", name, strings.Join(names, ", "))
-			continue
+		name = strings.TrimSpace(name)
+		found := []string{name}
+		if strings.Contains(name, "*") || strings.HasPrefix(name, "group:") {
+			found = tool.Expand(name, specs)
+		} else if !slices.ContainsFunc(specs, func(s belay.ToolSpec) bool { return s.Name == name }) {
+			found = nil
 		}
-		if !slices.Contains(out, name) {
-			out = append(out, name)
+		if len(found) == 0 {
+			names := make([]string, len(specs))
+			for i, s := range specs {
+				names[i] = s.Name
+			}
+			p.bad("--allow", belay.CodeUsage, "--allow "+names[0], "there is no tool %q; the tools are %s", name, strings.Join(names, ", "))
+		}
+		for _, n := range found {
+			if !slices.Contains(out, n) {
+				out = append(out, n)
+			}
 		}
 	}
 	return out
@@ -237,6 +272,9 @@ func (p *parse) provider(a *app, r *checked, c Config) {
 	}
 	if c.Script != "" {
 		r.Provider = scriptedPrefix + a.abs(c.Script)
+	}
+	if r.Provider == direct.Name {
+		return
 	}
 	if name, ok := strings.CutPrefix(r.Provider, scriptedPrefix); ok && p.err == nil {
 		r.Provider = scriptedPrefix + a.abs(name)

@@ -1,12 +1,14 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"strings"
 	"text/tabwriter"
 
 	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/internal/tool"
 )
 
 type configCmd struct {
@@ -32,8 +34,13 @@ type passedOver struct {
 	Reason  string `json:"reason"`
 }
 
-func (c *configShowCmd) run(_ context.Context, a *app) (int, error) {
-	l, err := a.layered(c.Config)
+func (c *configShowCmd) run(ctx context.Context, a *app) (int, error) {
+	if ws, err := a.workspace(); err == nil {
+		if err := a.enter(ctx, ws); err != nil {
+			return 0, err
+		}
+	}
+	l, err := a.layered(ctx, c.Config)
 	if err != nil {
 		return 0, err
 	}
@@ -88,7 +95,7 @@ func (l *layers) effective(c checked) []effective {
 		instructions = "auto"
 	}
 	values := map[string]string{
-		"mode": string(c.Mode), "approvals": string(c.Approvals), "provider": c.Provider, "model": c.Model,
+		"mode": string(c.Mode), "tools": cmp.Or(strings.Join(c.Tools, ","), tool.DefaultSet), "approvals": string(c.Approvals), "provider": c.Provider, "model": c.Model,
 		"max-steps": fmt.Sprint(c.Limits.Steps), "max-time": c.Limits.Time.String(), "max-calls": fmt.Sprint(c.Limits.Calls),
 		"completion": string(c.Completion), "instructions": instructions, "ask-timeout": asks.String(), "allow": strings.Join(c.Allow, ","),
 	}

@@ -29,7 +29,9 @@ func (c *eventsCmd) run(ctx context.Context, a *app) (int, error) {
 	}
 	defer st.Close()
 	var session belay.SessionID
-	if c.Session != "" {
+	if c.Session == string(belay.SystemSession) {
+		session = belay.SystemSession // no list has it: its facts belong to no session of a person
+	} else if c.Session != "" {
 		if session, err = a.sessionID(ctx, st, c.Session, false); err != nil {
 			return 0, err
 		}

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"io/fs"
 	"path/filepath"
@@ -12,6 +13,8 @@ import (
 
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/internal/manifest"
+	"github.com/belay-run/belay/internal/tool"
+	"github.com/belay-run/belay/internal/trust"
 )
 
 // systemConfig is the configuration of a machine.
@@ -38,10 +41,11 @@ type layers struct {
 	set     map[string]given
 	ignored []given // value is what is ignored, list the reason
 	files   []string
+	trusts  func(path string, content []byte) (bool, error) // whether a workspace's file counts as it is
 }
 
 // layered collects the settings of a new session.
-func (a *app) layered(c Config) (*layers, error) {
+func (a *app) layered(ctx context.Context, c Config) (*layers, error) {
 	l := &layers{set: map[string]given{}}
 	if err := l.file(systemConfig, nil); err != nil {
 		return nil, err
@@ -52,6 +56,10 @@ func (a *app) layered(c Config) (*layers, error) {
 		}
 	}
 	if ws, err := a.workspace(); err == nil {
+		l.trusts = func(path string, content []byte) (bool, error) {
+			book, err := a.book(ctx)
+			return err == nil && book.Check(path, content) == trust.Trusted, err
+		}
 		if err := l.file(filepath.Join(ws, ".belay", configName), l.narrows); err != nil {
 			return nil, err
 		}
@@ -82,6 +90,15 @@ func (l *layers) file(path string, may func(manifest.Setting) string) error {
 		return err
 	}
 	l.files = append(l.files, path)
+	if may != nil && len(settings) > 0 {
+		ok, err := l.trusts(path, b)
+		if err != nil {
+			return err
+		}
+		if ok {
+			may = nil
+		}
+	}
 	for _, s := range settings {
 		if may != nil {
 			if why := may(s); why != "" {
@@ -147,7 +164,7 @@ func (l *layers) config() (Config, map[string]string) {
 var strictness = []string{string(belay.ModeAcceptEdits), string(belay.ModeDefault), string(belay.ModeNever), string(belay.ModePlan)}
 
 // untrusted is why a value of a workspace's file doesn't count.
-const untrusted = "it would widen or redirect what others set, and nobody trusts the file"
+const untrusted = "it would widen or redirect what others set, and nobody trusts the file as it is (belay trust)"
 
 // narrows tells why a value of a workspace's file doesn't count; empty: it
 // narrows what is set without it.
@@ -169,6 +186,8 @@ func (l *layers) narrows(s manifest.Setting) string {
 		narrower = s.Value == string(belay.ApprovalsDeny)
 	case "completion":
 		narrower = s.Value == string(belay.CompletionRequired)
+	case "tools":
+		narrower = tool.Narrows(strings.Split(s.Value, ","), strings.Split(have, ","))
 	case "instructions":
 		narrower = s.Value == "none"
 	}

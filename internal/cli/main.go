@@ -16,6 +16,7 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 	"unicode/utf8"
 
@@ -24,6 +25,7 @@ import (
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/internal/store"
 	"github.com/belay-run/belay/internal/tool"
+	"github.com/belay-run/belay/internal/trust"
 )
 
 // Sys is what the program gets from the operating system.
@@ -54,6 +56,8 @@ type grammar struct {
 	Answer     answerCmd     `cmd:"" help:"Answer an agent's question."`
 	Events     eventsCmd     `cmd:"" help:"Print the facts of a session, or follow them."`
 	Stats      statsCmd      `cmd:"" help:"Count how turns end, how tools and models fare, what was decided and used."`
+	Tool       toolCmd       `cmd:"" help:"List and show tools, and run one call without a model."`
+	Trust      trustCmd      `cmd:"" help:"Say which files of a workspace count, as they are now."`
 	Config     configCmd     `cmd:"" help:"Show the settings and where they come from."`
 	Templates  templatesCmd  `cmd:"" help:"List, show and fill templates for prompts."`
 	Why        whyCmd        `cmd:"" help:"Say from the facts why something happened."`
@@ -86,6 +90,13 @@ type app struct {
 	Place
 	kong   *kong.Kong
 	models models
+
+	mu      sync.Mutex
+	shops   map[string]*workshop // by workspace
+	here    *workshop            // of the workspace this process works in; nil: none is entered
+	opened  store.Store          // the open store
+	trusted *trust.Book          // as it was read first
+	origin  map[string]string    // of worktrees: the workspace they were made of
 
 	extra   []tool.Tool                   // tools besides the built-in ones; an evaluation brings them
 	between func(store.Store) store.Store // stands between the program and its store; nil is nothing

@@ -28,6 +28,7 @@ type result struct {
 	Changed   []changedFile    `json:"changed,omitempty"`
 	Cost      *cost            `json:"cost,omitempty"`
 	Published []view.Artifact  `json:"published,omitempty"` // belay sessions artifacts prints them
+	Call      *called          `json:"call,omitempty"`      // of belay tool call
 	Stats     *event.TurnStats `json:"stats,omitempty"`
 	Waits     []belay.ActionID `json:"waits,omitempty"` // for these answers
 	Resume    string           `json:"resume,omitempty"`
@@ -68,6 +69,9 @@ func (w *work) over(ctx context.Context, r result, e ending) (int, error) {
 	r.Artifacts, r.Published, r.Stats = e.artifacts, e.published, &e.stats
 	r.Changed = w.counted(ctx, e.files)
 	r.Cost = costOf(e.stats.Usage)
+	if w.single && e.outcome == belay.Completed {
+		r.Call, r.Exit = e.call, e.call.exit()
+	}
 	r.Summary = w.whole(ctx, e.summary, "summary")
 	if e.output != nil {
 		r.Output = json.RawMessage(w.whole(ctx, *e.output, "output"))

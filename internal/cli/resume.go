@@ -57,6 +57,10 @@ func (a *app) openSession(ctx context.Context, id string, last bool) (*work, *se
 		return nil, nil, err
 	}
 	s, err := w.find(ctx, id, last)
+	if err == nil {
+		a.inRepository(s)
+		err = a.enter(ctx, s.Workspace)
+	}
 	if err != nil {
 		w.close()
 		return nil, nil, err

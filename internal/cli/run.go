@@ -32,7 +32,10 @@ func (c *runCmd) run(ctx context.Context, a *app) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	settings, err := a.fresh(c.Config)
+	if err := a.enter(ctx, ws); err != nil {
+		return 0, err
+	}
+	settings, err := a.fresh(ctx, c.Config)
 	if err != nil {
 		return 0, err
 	}

@@ -47,6 +47,7 @@ type ending struct {
 	stats     event.TurnStats
 	files     []changedFile
 	published []view.Artifact
+	call      *called // the last one
 }
 
 func newWatch(a *app, w *work) *watch {
@@ -176,6 +177,10 @@ func (e *ending) fold(ev event.Envelope) {
 		if a, ok := view.ArtifactOf(ev); ok {
 			e.published = append(slices.DeleteFunc(e.published, func(o view.Artifact) bool { return o.Name == a.Name }), a)
 		}
+	case event.ToolResult:
+		e.call = &called{Tool: p.Name, OK: true, Millis: p.Millis}
+	case event.ToolFailed:
+		e.call = &called{Tool: p.Name, Class: p.Problem.Class, Code: p.Problem.Code, Message: p.Problem.Message, Millis: p.Millis}
 	case event.TurnCompleted:
 		e.over, e.outcome, e.summary, e.next, e.output, e.artifacts, e.stats = true, belay.Completed, p.Summary, p.NextSteps, p.Output, p.Artifacts, p.Stats
 	case event.TurnFailed:

@@ -15,6 +15,7 @@ import (
 	"github.com/belay-run/belay/internal/core/thread"
 	"github.com/belay-run/belay/internal/engine"
 	"github.com/belay-run/belay/internal/model"
+	"github.com/belay-run/belay/internal/model/direct"
 	"github.com/belay-run/belay/internal/model/scripted"
 	"github.com/belay-run/belay/internal/secret"
 	"github.com/belay-run/belay/internal/store"
@@ -38,15 +39,17 @@ func (a *app) builtin() []tool.Tool {
 	return slices.Concat(file.Tools(), search.Tools(), shell.Tools(shell.Config{Environ: a.Env}), artifact.Tools(), plan.Tools(), a.extra)
 }
 
-// toolNames are the tools that a person can allow.
-func (a *app) toolNames() []string {
-	var names []string
-	for _, t := range a.builtin() {
-		if s := t.Spec(); s.Handled == "" {
-			names = append(names, s.Name)
-		}
+// specs are the tools that a person can choose from.
+func (a *app) specs() []belay.ToolSpec {
+	if a.here != nil {
+		return a.here.set.Specs()
 	}
-	return names
+	var specs []belay.ToolSpec
+	for _, t := range a.builtin() {
+		specs = append(specs, t.Spec())
+	}
+	slices.SortFunc(specs, func(x, y belay.ToolSpec) int { return strings.Compare(x.Name, y.Name) })
+	return specs
 }
 
 // boundary is what confines a turn's processes: nothing, and it is said so.
@@ -65,6 +68,9 @@ func (a *app) provider(name string) (model.Provider, error) {
 	defer a.models.mu.Unlock()
 	if p := a.models.made[name]; p != nil {
 		return p, nil
+	}
+	if name == direct.Name {
+		return direct.Provider{}, nil
 	}
 	file, ok := strings.CutPrefix(name, scriptedPrefix)
 	if !ok {
@@ -92,17 +98,21 @@ func (a *app) open(ctx context.Context, make bool) (store.Store, error) {
 		return nil, belay.Errorf(belay.CodeNotFound, "there is no store yet").At(dir).WithHint("belay run TEXT makes it; --store DIR names another")
 	}
 	st, err := sqlite.Open(ctx, dir, sqlite.Options{Now: a.Now})
-	if err != nil || a.between == nil {
-		return st, err
+	if err != nil {
+		return nil, err
 	}
-	return a.between(st), nil
+	a.opened = st
+	if a.between != nil {
+		a.opened = a.between(st)
+	}
+	return a.opened, nil
 }
 
 // runtime is what drives sessions in this process.
 type runtime struct {
 	store  store.Store
 	engine *engine.Engine
-	tools  *tool.Set
+	tools  *tool.Set // the built-in ones
 	scrub  func([]byte) []byte
 }
 
@@ -114,7 +124,7 @@ func (a *app) runtime(st store.Store, show func(engine.Live)) (*runtime, error) 
 	}
 	secrets := secret.FromEnviron(a.Env)
 	e, err := engine.New(engine.Config{
-		Store: st, Owner: store.ThisProcess(), Provider: a.provider, Tools: set, Secrets: secrets, Now: a.Now, Live: show, Point: a.Point,
+		Store: st, Owner: store.ThisProcess(), Provider: a.provider, Tools: set, ToolsIn: a.toolsIn, Secrets: secrets, Now: a.Now, Live: show, Point: a.Point,
 	})
 	return &runtime{store: st, engine: e, tools: set, scrub: secrets.Bytes}, err
 }
@@ -124,6 +134,9 @@ func (r *runtime) close() error { return errors.Join(r.engine.Close(), r.store.C
 
 // rules are what a turn is decided by, kept as content.
 func (r *runtime) rules(ctx context.Context, a *app, c checked, ws string) (belay.Ref, error) {
+	if _, err := a.workshop(ctx, ws); err != nil {
+		return belay.Ref{}, err
+	}
 	rules := r.draft(a, c, ws)
 	if c.Instructions != "none" {
 		if err := r.instruct(ctx, a, rules); err != nil {

@@ -30,6 +30,7 @@ type work struct {
 	watch     *watch
 	said      []string     // what is shown first
 	release   func() error // gives the session back; nil when it isn't owned yet
+	single    bool         // the turn is one call of a person
 	abandoned bool         // left at once: what runs still uses the store
 }
 

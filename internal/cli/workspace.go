@@ -12,6 +12,7 @@ import (
 	"github.com/belay-run/belay/internal/core/thread"
 	"github.com/belay-run/belay/internal/policy"
 	"github.com/belay-run/belay/internal/store"
+	"github.com/belay-run/belay/internal/tool"
 	"github.com/belay-run/belay/internal/worktree"
 )
 
@@ -99,7 +100,9 @@ func (w *work) inWorktree(ctx context.Context, ws string, create belay.CreateSes
 	}
 	w.say("in a worktree of %s, on branch %s", root, t.Branch)
 	w.workspace = create.Workspace
-	return nil
+	w.a.standsFor(w.workspace, ws)
+	_, err = w.a.workshop(ctx, w.workspace)
+	return err
 }
 
 // thereAgain makes a session's worktree again when its folder has gone; one
@@ -120,7 +123,11 @@ func (w *work) thereAgain(ctx context.Context, s *session.State) error {
 
 // draft is what a turn's rules say of tools and allowances.
 func (r *runtime) draft(a *app, c checked, ws string) *thread.Rules {
-	rules := &thread.Rules{Settings: c.Settings, Tools: r.tools.Specs(), System: systemPrompt, Workspace: ws, Output: c.Schema, Boundary: boundary()}
+	set := a.toolsIn(ws)
+	if set == nil {
+		set = r.tools
+	}
+	rules := &thread.Rules{Settings: c.Settings, Tools: tool.Choose(c.Tools, set.Specs()), System: systemPrompt, Workspace: ws, Output: c.Schema, Boundary: boundary()}
 	by := a.principal()
 	for _, name := range c.Allow {
 		rules.Grants = append(rules.Grants, policy.Grant{Tool: name, Tier: policy.TierUser, Kind: "rule", By: by})

@@ -250,7 +250,7 @@ func (a *answer) fit(ctx context.Context, p *event.ModelCompleted) error {
 // call checks a call's form and keeps its arguments, here or in a blob.
 func (a *answer) call(ctx context.Context, c model.Call, budget *int) (event.ModelCall, error) {
 	mc := event.ModelCall{ProviderID: c.ID, Name: event.CutText(strings.ToValidUTF8(c.Name, "\uFFFD"), 128)}
-	args, hash, problem := a.v.e.c.Tools.Check(c.Name, string(a.v.e.c.Secrets.Bytes([]byte(c.Args))))
+	args, hash, problem := a.v.e.tools(a.rules).Check(c.Name, string(a.v.e.c.Secrets.Bytes([]byte(c.Args))))
 	if problem == nil {
 		problem = a.checkOutput(c.Name, args)
 	}

@@ -34,10 +34,11 @@ type Config struct {
 	Owner    store.Owner
 	Provider func(name string) (model.Provider, error) // by the name in the settings
 	Tools    *tool.Set
-	Secrets  *secret.Scrubber  // values that never reach the store; nil knows none
-	Now      func() time.Time  // nil is time.Now
-	Live     func(Live)        // what flows between facts; nil shows it to nobody. Must return at once
-	Point    func(kind string) // called before and after every append and effect; for crash tests
+	ToolsIn  func(workspace string) *tool.Set // those of a workspace; nil is Tools everywhere
+	Secrets  *secret.Scrubber                 // values that never reach the store; nil knows none
+	Now      func() time.Time                 // nil is time.Now
+	Live     func(Live)                       // what flows between facts; nil shows it to nobody. Must return at once
+	Point    func(kind string)                // called before and after every append and effect; for crash tests
 }
 
 // Live is something that happens between facts: text as it streams, progress.
@@ -82,6 +83,16 @@ func New(c Config) (*Engine, error) {
 	}
 	return &Engine{c: c, convs: newConvCache(convBudget), drives: map[belay.StreamID]*drive{},
 		owned: map[belay.SessionID]*ownership{}, roots: map[string]*os.Root{}, rules: map[belay.Digest]*thread.Rules{}}, nil
+}
+
+// tools are the tools of a turn's workspace.
+func (e *Engine) tools(r *thread.Rules) *tool.Set {
+	if e.c.ToolsIn != nil {
+		if set := e.c.ToolsIn(r.Workspace); set != nil {
+			return set
+		}
+	}
+	return e.c.Tools
 }
 
 // Close releases the workspaces. It must not be called while sessions run.

@@ -40,12 +40,21 @@ func (v *drive) runTool(ctx context.Context, eff core.RunTool, leaving func() bo
 
 // execute finds the tool and runs it under its timeout.
 func (v *drive) execute(ctx context.Context, eff core.RunTool) (tool.Result, belay.ToolSpec, error) {
-	t, ok := v.e.c.Tools.Get(eff.Name)
+	rules, err := v.rules(ctx, eff.Rules)
+	if err != nil {
+		return tool.Result{}, belay.ToolSpec{}, err
+	}
+	t, ok := v.e.tools(rules).Get(eff.Name)
 	if !ok {
 		return tool.Result{}, belay.ToolSpec{}, &tool.Error{Problem: event.Problem{Class: tool.NotFound, Code: "UNKNOWN_TOOL", Message: "this build has no tool " + eff.Name}}
 	}
 	spec := t.Spec()
-	call, err := v.newCall(ctx, eff)
+	if began := specOf(rules, eff.Name); began.Definition != spec.Definition {
+		// The gate judged another tool of this name.
+		return tool.Result{}, began, &tool.Error{Problem: event.Problem{Class: tool.Conflict, Code: "TOOL_CHANGED",
+			Message: "the definition of " + eff.Name + " is not the one that the turn began with; it was not run", Hint: "go on without it: the next turn has the new one"}}
+	}
+	call, err := v.newCall(ctx, rules, eff)
 	if err != nil {
 		return tool.Result{}, spec, err
 	}
@@ -72,13 +81,20 @@ func (v *drive) execute(ctx context.Context, eff core.RunTool) (tool.Result, bel
 
 var errToolTime = errors.New("the tool's time is up")
 
-func (v *drive) newCall(ctx context.Context, eff core.RunTool) (tool.Call, error) {
-	rules, err := v.rules(ctx, eff.Rules)
-	if err != nil {
-		return tool.Call{}, err
+// specOf is a tool as the turn's rules have it.
+func specOf(r *thread.Rules, name string) belay.ToolSpec {
+	for _, t := range r.Tools {
+		if t.Name == name {
+			return t
+		}
 	}
+	return belay.ToolSpec{}
+}
+
+func (v *drive) newCall(ctx context.Context, rules *thread.Rules, eff core.RunTool) (tool.Call, error) {
 	args := eff.Args
 	if eff.ArgsRef != nil {
+		var err error
 		if args, err = v.e.c.Store.Get(ctx, eff.ArgsRef.Digest); err != nil {
 			return tool.Call{}, err
 		}

@@ -263,7 +263,7 @@ func saysGate(p event.Payload) (string, bool) {
 	case event.SandboxApplied:
 		return join(", ", p.Level, p.Why, when(p.Network, "network %s")), true
 	case event.PolicyChanged:
-		return join(", ", p.Kind+" "+p.Op, p.Tool, when(p.Scope, "for the %s"), when(p.By, "by %s")), true
+		return join(", ", p.Kind+" "+p.Op, p.Tool, p.Path, when(p.Scope, "for the %s"), when(p.By, "by %s")), true
 	}
 	return "", false
 }

@@ -1,6 +1,3 @@
-// Package manifest reads the files in which people describe what Belay shall be
-// and use: strictly, with the place of every mistake. It decides nothing; what
-// may count is its caller's business.
 package manifest
 
 import (

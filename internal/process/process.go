@@ -43,6 +43,7 @@ type Command struct {
 	Argv   []string // Argv[0] is the program's name for itself
 	Dir    string
 	Env    []string  // the whole environment
+	Stdin  []byte    // what it can read; empty is nothing
 	Output io.Writer // gets standard output and standard error as they come, from one goroutine
 	Grace  time.Duration
 	Linger time.Duration
@@ -81,8 +82,15 @@ type Process struct {
 	outErr        error         // as bytes
 }
 
-// Start runs the command. Its standard input is empty.
+// Start runs the command.
 func Start(c Command) (*Process, error) {
+	in, err := input(c.Stdin)
+	if err != nil {
+		return nil, err
+	}
+	if in != nil {
+		defer in.Close()
+	}
 	g, err := startGuard()
 	if err != nil {
 		return nil, err
@@ -99,6 +107,9 @@ func Start(c Command) (*Process, error) {
 		Stdout: w, Stderr: w,
 		SysProcAttr: &syscall.SysProcAttr{Setpgid: true, Pgid: g.pgid},
 	}
+	if in != nil {
+		cmd.Stdin = in
+	}
 	p := &Process{grace: orDefault(c.Grace, DefaultGrace), linger: orDefault(c.Linger, DefaultLinger),
 		began: time.Now(), mark: mark, cmd: cmd, guard: g, out: r, read: make(chan struct{})}
 	err = cmd.Start()
@@ -112,6 +123,30 @@ func Start(c Command) (*Process, error) {
 	p.Start = startOfChild(p.PID)
 	go p.pump(c.Output)
 	return p, nil
+}
+
+// input is a file without a name that holds what the program can read. A pipe
+// would need somebody to fill it, and would keep what the program leaves.
+func input(content []byte) (*os.File, error) {
+	if len(content) == 0 {
+		return nil, nil
+	}
+	f, err := os.CreateTemp("", "belay-input-*")
+	if err != nil {
+		return nil, fmt.Errorf("file for the input: %w", err)
+	}
+	err = os.Remove(f.Name())
+	if err == nil {
+		_, err = f.Write(content)
+	}
+	if err == nil {
+		_, err = f.Seek(0, io.SeekStart)
+	}
+	if err != nil {
+		f.Close()
+		return nil, fmt.Errorf("file for the input: %w", err)
+	}
+	return f, nil
 }
 
 func orDefault(d, def time.Duration) time.Duration {

@@ -211,3 +211,10 @@ func kindOf(t reflect.Type) string {
 	}
 	return "a number"
 }
+
+// Value is a node as plain data: text, a number, true, false or nothing, and
+// lists and objects of such.
+func Value(n ast.Node) (v any, err error) {
+	err = yaml.NodeToValue(n, &v)
+	return v, err
+}

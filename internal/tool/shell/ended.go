@@ -13,11 +13,11 @@ import (
 )
 
 // ended records how a process ended and is what the model reads of it.
-func (r *run) ended(end process.Exit, limit time.Duration, text string, ref *belay.Ref, saveErr error) (tool.Result, error) {
+func (r *run) ended(end process.Exit, text string, ref *belay.Ref, saveErr error) (tool.Result, error) {
 	millis := end.Duration.Milliseconds()
 	if end.How != process.Exited {
 		r.call.Sink.Fact(event.ProcessTerminated{Signal: sent(end), Reason: end.How, Output: ref, Bytes: end.Bytes, Millis: millis})
-		return tool.Result{}, stopped(end, limit, text, ref)
+		return tool.Result{}, r.stopped(end, text, ref)
 	}
 	r.call.Sink.Fact(event.ProcessCompleted{Exit: end.Code, Output: ref, Bytes: end.Bytes, Millis: millis})
 	text = closed(text) + fmt.Sprintf("exit %d", end.Code)
@@ -34,11 +34,11 @@ func (r *run) ended(end process.Exit, limit time.Duration, text string, ref *bel
 
 // stopped is the failure of a command that was ended from outside. A
 // cancelled call is of class timeout too: somebody's patience ended.
-func stopped(end process.Exit, limit time.Duration, text string, ref *belay.Ref) error {
+func (r *run) stopped(end process.Exit, text string, ref *belay.Ref) error {
 	e := tool.Failf(tool.Timeout, CodeCancelled, "the command was cancelled after %s and ended with all it started", end.Duration.Round(time.Millisecond))
 	if end.How == process.TimedOut {
-		e = tool.Failf(tool.Timeout, CodeTimeout, "the command did not end within %s; it was ended with all it started", limit).
-			WithHint("give a larger timeout_seconds (at most %d), or run less at once", int(maxTimeout.Seconds()))
+		e = tool.Failf(tool.Timeout, CodeTimeout, "the command did not end within %s; it was ended with all it started", r.p.Limit).
+			WithHint("%s", r.p.Hint)
 	}
 	e.Text, e.Output = text, ref
 	return e

@@ -80,3 +80,25 @@ func refused(name string) string {
 	}
 	return ""
 }
+
+// Named is an environment of PATH, PWD, the runtime's variables that are named
+// and those that are set. It is for tools that a person declared, so nothing is
+// refused; what is not named doesn't pass.
+func Named(from, pass []string, set map[string]string, dir string) []string {
+	vars := map[string]string{"PATH": defaultPath}
+	for _, kv := range from {
+		if name, value, ok := strings.Cut(kv, "="); ok && (name == "PATH" || slices.Contains(pass, name)) {
+			vars[name] = value
+		}
+	}
+	maps.Copy(vars, set)
+	vars["PWD"] = dir
+	env := make([]string, 0, len(vars))
+	for _, name := range slices.Sorted(maps.Keys(vars)) {
+		env = append(env, name+"="+vars[name])
+	}
+	return env
+}
+
+// VariableName tells whether a name can be a variable's.
+func VariableName(name string) bool { return validName(name) }

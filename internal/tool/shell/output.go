@@ -31,8 +31,11 @@ const (
 	progressPause = 100 * time.Millisecond
 )
 
-func newOutput(s tool.Sink) *output {
-	return &output{sink: s, preview: process.Preview{Head: head, Tail: tail}}
+func newOutput(s tool.Sink, most int) *output {
+	if most <= 0 {
+		most = head + tail
+	}
+	return &output{sink: s, preview: process.Preview{Head: most - most/2, Tail: most / 2}}
 }
 
 // Write takes p or fails for good.
@@ -50,7 +53,7 @@ func (o *output) Write(p []byte) (int, error) {
 
 func (o *output) store(p []byte) error {
 	if o.blob == nil {
-		if len(o.early)+len(p) <= head+tail {
+		if len(o.early)+len(p) <= o.preview.Head+o.preview.Tail {
 			o.early = append(o.early, p...)
 			return nil
 		}

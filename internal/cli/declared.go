@@ -1,0 +1,247 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/internal/core/session"
+	"github.com/belay-run/belay/internal/manifest"
+	"github.com/belay-run/belay/internal/tool"
+	commands "github.com/belay-run/belay/internal/tool/command"
+	"github.com/belay-run/belay/internal/tool/file"
+	"github.com/belay-run/belay/internal/trust"
+)
+
+// workshop is what there is to work with in one workspace: the built-in tools
+// and those that the person and the workspace declare.
+type workshop struct {
+	set      *tool.Set
+	declared []manifest.Command
+	ignored  []strange
+}
+
+// strange is a file of a workspace that nobody trusts as it is.
+type strange struct {
+	path     string
+	standing trust.Standing
+}
+
+// manifestDir is the folder of tools, below a person's folder of settings and
+// below .belay in a workspace.
+const manifestDir = "tools"
+
+// maxManifest bounds one file.
+const maxManifest = 256 << 10
+
+// enter makes a workspace's tools those of this process, and names once what of
+// it is ignored.
+func (a *app) enter(ctx context.Context, ws string) error {
+	w, err := a.workshop(ctx, ws)
+	if err != nil {
+		return err
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.here == nil {
+		for _, s := range w.ignored {
+			a.sayIgnored(s)
+		}
+	}
+	a.here = w
+	return nil
+}
+
+func (a *app) sayIgnored(s strange) {
+	if !a.JSON {
+		fmt.Fprintf(a.Stderr, "%s is ignored: %s; belay trust %s%s\n", line(s.path), why(s.standing), quoted(s.path), a.storeFlag())
+	}
+}
+
+func why(s trust.Standing) string {
+	if s == trust.Changed {
+		return "it has changed since somebody trusted it"
+	}
+	return "nobody trusts it"
+}
+
+// workshop collects the tools of a workspace, once per process.
+func (a *app) workshop(ctx context.Context, ws string) (*workshop, error) {
+	a.mu.Lock()
+	w := a.shops[ws]
+	a.mu.Unlock()
+	if w != nil {
+		return w, nil
+	}
+	w = &workshop{}
+	if err := a.ofPerson(w); err != nil {
+		return nil, err
+	}
+	if err := a.ofWorkspace(ctx, w, ws); err != nil {
+		return nil, err
+	}
+	if err := w.names(a.builtin()); err != nil {
+		return nil, err
+	}
+	var err error
+	if w.set, err = tool.NewSet(slices.Concat(a.builtin(), commands.Tools(w.declared, a.Env))...); err != nil {
+		return nil, err
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.shops == nil {
+		a.shops = map[string]*workshop{}
+	}
+	a.shops[ws] = w
+	return w, nil
+}
+
+// standsFor says that a workspace is a worktree of another: what is trusted
+// there is trusted here, as long as its content is the same.
+func (a *app) standsFor(worktree, ws string) {
+	if a.origin == nil {
+		a.origin = map[string]string{}
+	}
+	a.origin[worktree] = ws
+}
+
+// inRepository is standsFor for a session that exists.
+func (a *app) inRepository(s *session.State) {
+	if t := s.Worktree; t != nil {
+		if inside, err := filepath.Rel(t.Path, s.Workspace); err == nil {
+			a.standsFor(s.Workspace, filepath.Join(t.Repository, inside))
+		}
+	}
+}
+
+// worth is what a file of a workspace is worth, there or where it comes from.
+func (a *app) worth(book *trust.Book, ws, rel string, content []byte) trust.Standing {
+	s := book.Check(filepath.Join(ws, filepath.FromSlash(rel)), content)
+	if from := a.origin[ws]; s != trust.Trusted && from != "" {
+		return book.Check(filepath.Join(from, filepath.FromSlash(rel)), content)
+	}
+	return s
+}
+
+// toolsIn is the engine's look at the workspaces that were entered.
+func (a *app) toolsIn(ws string) *tool.Set {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if w := a.shops[ws]; w != nil {
+		return w.set
+	}
+	return nil
+}
+
+// ofPerson reads the manifests in the person's folder: they always count.
+func (a *app) ofPerson(w *workshop) error {
+	dir := a.configDir()
+	if dir == "" {
+		return nil
+	}
+	dir = filepath.Join(dir, manifestDir)
+	entries, err := os.ReadDir(dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return belay.Errorf(belay.CodeBadManifest, "the folder can't be read: %s", reason(err)).At(dir).WithHint("repair the folder or move it away")
+	}
+	for _, e := range entries {
+		if ext := filepath.Ext(e.Name()); ext != ".yaml" && ext != ".yml" || e.IsDir() {
+			continue
+		}
+		path := filepath.Join(dir, e.Name())
+		b, err := readUpTo(path, maxManifest)
+		if err != nil {
+			return belay.Errorf(belay.CodeBadManifest, "it can't be read: %s", reason(err)).At(path).WithHint("repair the file or move it away")
+		}
+		if err := w.add(path, b); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// ofWorkspace reads the manifests of a workspace that somebody trusts as they are.
+func (a *app) ofWorkspace(ctx context.Context, w *workshop, ws string) error {
+	root, err := os.OpenRoot(ws)
+	if err != nil {
+		return nil // the run says it better
+	}
+	defer root.Close()
+	for _, rel := range trust.Governed(root.FS()) {
+		path := filepath.Join(ws, filepath.FromSlash(rel))
+		content, err := file.Content(ctx, root, rel, maxManifest)
+		if err != nil {
+			return belay.Errorf(belay.CodeBadManifest, "it can't be read: %v", err).At(path).WithHint("repair the file or move it away")
+		}
+		book, err := a.book(ctx)
+		if err != nil {
+			return err
+		}
+		isTool := strings.HasPrefix(rel, ".belay/"+manifestDir+"/")
+		switch s := a.worth(book, ws, rel, content); {
+		case s != trust.Trusted && isTool:
+			w.ignored = append(w.ignored, strange{path, s})
+		case isTool:
+			if err := w.add(path, content); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func (w *workshop) add(path string, content []byte) error {
+	some, err := manifest.Parse(path, content)
+	if err != nil {
+		return err
+	}
+	w.declared = append(w.declared, some...)
+	return nil
+}
+
+// names refuses a declared tool whose name is taken.
+func (w *workshop) names(builtin []tool.Tool) error {
+	taken := map[string]string{}
+	for _, t := range builtin {
+		taken[t.Spec().Name] = "the program itself"
+	}
+	for _, c := range w.declared {
+		if by := taken[c.Spec.Name]; by != "" {
+			return belay.Errorf(belay.CodeBadManifest, "the name %s is taken: %s has a tool of this name", c.Spec.Name, by).At(c.Where).WithHint("rename the tool")
+		}
+		taken[c.Spec.Name] = c.Where
+	}
+	return nil
+}
+
+// book is what is trusted in the store, read once per process; nothing, if there
+// is no store yet.
+func (a *app) book(ctx context.Context) (*trust.Book, error) {
+	if a.trusted != nil {
+		return a.trusted, nil
+	}
+	st := a.opened
+	if st == nil {
+		dir, err := a.storeDir()
+		if err != nil || !hasStore(dir) {
+			return nil, err
+		}
+		if st, err = a.open(ctx, false); err != nil {
+			return nil, err
+		}
+		a.opened = nil
+		defer st.Close()
+	}
+	var err error
+	a.trusted, err = trust.Read(ctx, st)
+	return a.trusted, err
+}

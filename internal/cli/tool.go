@@ -1,0 +1,319 @@
+package cli
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/internal/manifest"
+	"github.com/belay-run/belay/internal/model/direct"
+	"github.com/belay-run/belay/internal/tool"
+)
+
+type toolCmd struct {
+	List toolListCmd `cmd:"" default:"withargs" help:"List the tools of this workspace."`
+	Show toolShowCmd `cmd:"" help:"Show one tool: its text, its arguments, how it is governed."`
+	Call toolCallCmd `cmd:"" help:"Run one call without a model, decided and recorded like any other."`
+}
+
+type toolListCmd struct {
+	Tools string `placeholder:"LIST" help:"Only what these sets, groups and names choose; all."`
+}
+
+// described is a tool and where it comes from, as JSON.
+type described struct {
+	belay.ToolSpec
+	Groups []string `json:"groups,omitempty"`
+	Where  string   `json:"where,omitempty"` // of the manifest
+	Argv   string   `json:"argv,omitempty"`
+}
+
+func (c *toolListCmd) run(ctx context.Context, a *app) (int, error) {
+	w, err := a.workshopHere(ctx)
+	if err != nil {
+		return 0, err
+	}
+	specs := w.set.Specs()
+	if c.Tools != "" {
+		terms := strings.Split(c.Tools, ",")
+		if err := tool.CheckTerms(terms, specs); err != nil {
+			return 0, err
+		}
+		specs = tool.Choose(terms, specs)
+	}
+	t := tabwriter.NewWriter(a.Stdout, 0, 0, 2, ' ', 0)
+	if !a.JSON {
+		fmt.Fprintln(t, "TOOL\tGROUPS\tEFFECT\tDOES\tFROM")
+	}
+	for _, s := range specs {
+		d := w.describe(s)
+		if a.JSON {
+			a.printJSON(d)
+			continue
+		}
+		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\n", s.Name, strings.Join(d.Groups, " "), effectOf(s), does(s), line(cmp.Or(d.Where, "built in")))
+	}
+	return belay.ExitOK, t.Flush()
+}
+
+// workshopHere is the workshop of this workspace.
+func (a *app) workshopHere(ctx context.Context) (*workshop, error) {
+	ws, err := a.workspace()
+	if err != nil {
+		return nil, err
+	}
+	if err := a.enter(ctx, ws); err != nil {
+		return nil, err
+	}
+	return a.here, nil
+}
+
+func (w *workshop) describe(s belay.ToolSpec) described {
+	d := described{ToolSpec: s, Groups: tool.GroupsOf(s)}
+	if i := slices.IndexFunc(w.declared, func(c manifest.Command) bool { return c.Spec.Name == s.Name }); i >= 0 {
+		d.Where, d.Argv = w.declared[i].Where, w.declared[i].Argv.String()
+	}
+	return d
+}
+
+func effectOf(s belay.ToolSpec) string { return string(cmp.Or(s.Effect, belay.AtMostOnce)) }
+
+// does is what the gate and the scheduler know of a tool, in a few words.
+func does(s belay.ToolSpec) string {
+	words := []string{"changes things"}
+	if s.ReadOnly {
+		words[0] = "reads"
+	}
+	if s.Handled != "" {
+		words[0] = "steers the turn"
+	}
+	for _, c := range s.Capabilities {
+		words = append(words, c)
+	}
+	if s.Exclusive {
+		words = append(words, "alone")
+	}
+	if s.Untrusted {
+		words = append(words, "untrusted")
+	}
+	return strings.Join(words, ", ")
+}
+
+type toolShowCmd struct {
+	Name string `arg:"" help:"The tool."`
+}
+
+func (c *toolShowCmd) run(ctx context.Context, a *app) (int, error) {
+	w, err := a.workshopHere(ctx)
+	if err != nil {
+		return 0, err
+	}
+	s, err := w.find(c.Name)
+	if err != nil {
+		return 0, err
+	}
+	d := w.describe(s)
+	if a.JSON {
+		a.printJSON(d)
+		return belay.ExitOK, nil
+	}
+	a.showTool(d)
+	return belay.ExitOK, nil
+}
+
+// find is a tool by its name.
+func (w *workshop) find(name string) (belay.ToolSpec, error) {
+	specs := w.set.Specs()
+	if i := slices.IndexFunc(specs, func(s belay.ToolSpec) bool { return s.Name == name }); i >= 0 {
+		return specs[i], nil
+	}
+	_, _, p := w.set.Check(name, "{}")
+	hint := "belay tool list"
+	if p != nil && strings.HasPrefix(p.Hint, "did you mean") {
+		hint = p.Hint + " " + hint
+	}
+	return belay.ToolSpec{}, belay.Errorf(belay.CodeNotFound, "there is no tool %q here", name).WithHint("%s", hint)
+}
+
+func (a *app) showTool(d described) {
+	row := func(name, text string) {
+		if text != "" {
+			fmt.Fprintf(a.Stdout, "%-10s %s\n", name, line(text))
+		}
+	}
+	row("tool", d.Name)
+	for l := range strings.Lines(d.Doc) {
+		row("", strings.TrimRight(l, "\n"))
+	}
+	row("groups", strings.Join(d.Groups, ", "))
+	row("effect", effectOf(d.ToolSpec))
+	row("does", does(d.ToolSpec))
+	row("file", d.PathArg)
+	row("time", d.Timeout.String())
+	if d.Timeout == 0 {
+		row("time", tool.DefaultTimeout.String())
+	}
+	row("from", d.Where)
+	row("runs", d.Argv)
+	var b bytes.Buffer
+	if json.Indent(&b, d.Input, "", "  ") == nil {
+		fmt.Fprintf(a.Stdout, "arguments\n%s\n", text(b.String()))
+	}
+}
+
+type toolCallCmd struct {
+	Config
+	Name string `arg:"" help:"The tool."`
+	Args string `arg:"" optional:"" help:"Its arguments as a JSON object; - reads them from standard input."`
+}
+
+// maxCallArgs bounds the arguments of one call.
+const maxCallArgs = 1 << 20
+
+func (c *toolCallCmd) run(ctx context.Context, a *app) (int, error) {
+	ws, err := a.checkedWorkspace()
+	if err != nil {
+		return 0, err
+	}
+	if err := a.enter(ctx, ws); err != nil {
+		return 0, err
+	}
+	if _, err := a.here.find(c.Name); err != nil {
+		return 0, err
+	}
+	settings, err := c.settings(ctx, a)
+	if err != nil {
+		return 0, err
+	}
+	text, err := c.text(a)
+	if err != nil {
+		return 0, err
+	}
+	st, err := a.open(ctx, true)
+	if err != nil {
+		return 0, err
+	}
+	w, err := a.newWork(st)
+	if err != nil {
+		return 0, err
+	}
+	defer w.close()
+	w.single = true
+	if err := w.beginCall(ctx, ws, short("tool call "+c.Name, 80), settings, task{text: text}); err != nil {
+		return 0, err
+	}
+	return w.see(ctx)
+}
+
+// settings are those of a new session, but for who answers and what ends it.
+func (c *toolCallCmd) settings(ctx context.Context, a *app) (checked, error) {
+	if c.Script != "" || c.Provider != "" || c.Completion != "" {
+		return checked{}, belay.Errorf(belay.CodeUsage, "a call has no model: --script, --provider and --completion say nothing").At("belay tool call").WithHint("leave them out")
+	}
+	l, err := a.layered(ctx, c.Config)
+	if err != nil {
+		return checked{}, err
+	}
+	a.nameIgnored(l)
+	cfg, origin := l.config()
+	cfg.Script, cfg.Provider, cfg.Model, cfg.Completion, cfg.Instructions = "", direct.Name, "", "", "none"
+	base := a.defaults()
+	base.Completion = belay.CompletionConversational
+	s, err := a.check(cfg, base, origin)
+	if err == nil && s.Tools == nil {
+		s.Tools = []string{"full"}
+	}
+	return s, err
+}
+
+func (c *toolCallCmd) text(a *app) (string, error) {
+	args := c.Args
+	if args == "-" {
+		if a.Stdin == nil {
+			return "", belay.Errorf(belay.CodeUsage, "there is nothing to read").At("standard input").WithHint("belay tool call %s '{}'", c.Name)
+		}
+		b, err := io.ReadAll(io.LimitReader(a.Stdin, maxCallArgs+1))
+		if err != nil || len(b) > maxCallArgs {
+			return "", belay.Errorf(belay.CodeTooLarge, "the arguments can't be read, or are larger than %d MiB", maxCallArgs>>20).At("standard input").WithHint("belay tool call %s '{}'", c.Name)
+		}
+		args = string(b)
+	}
+	return direct.Request{Tool: c.Name, Args: strings.ToValidUTF8(args, "\uFFFD")}.Text()
+}
+
+// beginCall makes a session whose thread has one turn, of the system: no task
+// stands behind it.
+func (w *work) beginCall(ctx context.Context, ws, title string, c checked, t task) error {
+	w.session = belay.SessionID(belay.NewID(belay.PrefixSession))
+	w.thread = belay.ThreadID(belay.NewID(belay.PrefixThread))
+	w.turn = belay.TurnID(belay.NewID(belay.PrefixTurn))
+	w.workspace, w.approvals = ws, c.Approvals
+	var err error
+	if w.from, err = w.store.End(ctx); err != nil {
+		return err
+	}
+	use, err := w.claim(ctx, c, nil)
+	if err != nil {
+		return err
+	}
+	create := belay.CreateSession{Workspace: ws, Title: title, Settings: c.Settings, Thread: w.thread}
+	err = w.store.Enqueue(ctx, w.a.order(w.session, w.session.Stream(), create), w.a.order(w.session, w.session.Stream(), belay.UseWorkspace{Use: &use}))
+	if err != nil {
+		return err
+	}
+	if err := w.engine.Handle(ctx, w.session); err != nil { // the thread is open, and knows the use, before its turn
+		return err
+	}
+	rules, err := w.rules(ctx, w.a, c, ws)
+	if err != nil {
+		return err
+	}
+	content, err := w.content(ctx, t)
+	if err != nil {
+		return err
+	}
+	return w.store.Enqueue(ctx, w.a.order(w.session, w.thread.Stream(), belay.SubmitTurn{Turn: w.turn, Kind: belay.TurnSystem, Text: content, Rules: rules}))
+}
+
+// called is how a single call ended, as JSON.
+type called struct {
+	Tool    string `json:"tool"`
+	OK      bool   `json:"ok"`
+	Class   string `json:"class,omitempty"`
+	Code    string `json:"code,omitempty"`
+	Message string `json:"message,omitempty"`
+	Millis  int64  `json:"ms,omitempty"`
+}
+
+// exit is the program's exit code for a call.
+func (c *called) exit() int {
+	if c == nil || c.OK {
+		return belay.ExitOK
+	}
+	switch c.Class {
+	case tool.Denied:
+		return belay.ExitDenied
+	case tool.Timeout:
+		return belay.ExitTimedOut
+	case tool.Lost:
+		return belay.ExitLost
+	case "cancelled":
+		return belay.ExitCancelled
+	}
+	return belay.ExitFailed
+}
+
+func (c *called) String() string {
+	if c.OK {
+		return fmt.Sprintf("%s: ok in %s", c.Tool, time.Duration(c.Millis)*time.Millisecond)
+	}
+	return fmt.Sprintf("%s: %s (%s)", c.Tool, c.Message, c.Code)
+}

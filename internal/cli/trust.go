@@ -1,0 +1,188 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"text/tabwriter"
+
+	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/internal/manifest"
+	"github.com/belay-run/belay/internal/secret"
+	"github.com/belay-run/belay/internal/store"
+	"github.com/belay-run/belay/internal/tool/file"
+	"github.com/belay-run/belay/internal/trust"
+)
+
+type trustCmd struct {
+	List   bool     `short:"l" help:"List what is trusted, and what it is worth now."`
+	Revoke bool     `help:"Take trust back."`
+	Paths  []string `arg:"" optional:"" help:"Files of a workspace; all of this workspace that count only when trusted."`
+}
+
+func (c *trustCmd) run(ctx context.Context, a *app) (int, error) {
+	if c.List && (c.Revoke || len(c.Paths) > 0) {
+		return 0, belay.Errorf(belay.CodeUsage, "it stands alone").At("--list").WithHint("belay trust --list")
+	}
+	if c.List {
+		return c.list(ctx, a)
+	}
+	paths, err := c.paths(a)
+	if err != nil {
+		return 0, err
+	}
+	st, err := a.open(ctx, true)
+	if err != nil {
+		return 0, err
+	}
+	defer st.Close()
+	w := trust.Writer{Store: st, Owner: store.ThisProcess(), By: a.principal()}
+	for _, p := range paths {
+		if c.Revoke {
+			err = a.revoke(ctx, w, p)
+		} else {
+			err = a.trust(ctx, w, p)
+		}
+		if err != nil {
+			return 0, err
+		}
+	}
+	return belay.ExitOK, nil
+}
+
+// governedFile is a file of a workspace.
+type governedFile struct {
+	ws, rel string
+}
+
+func (f governedFile) path() string { return filepath.Join(f.ws, filepath.FromSlash(f.rel)) }
+
+// paths are the files that are meant: those given, or all of this workspace.
+func (c *trustCmd) paths(a *app) (out []governedFile, err error) {
+	for _, p := range c.Paths {
+		f, err := locate(a.abs(p))
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, f)
+	}
+	if len(c.Paths) > 0 {
+		return out, nil
+	}
+	ws, err := a.workspace()
+	if err != nil {
+		return nil, err
+	}
+	for _, rel := range trust.Governed(os.DirFS(ws)) {
+		out = append(out, governedFile{ws, rel})
+	}
+	if len(out) == 0 {
+		return nil, belay.Errorf(belay.CodeNotFound, "this workspace has no file that counts only when it is trusted").At(ws).
+			WithHint("such files are .belay/belay.yaml and .belay/tools/*.yaml")
+	}
+	return out, nil
+}
+
+// locate finds the workspace that a file belongs to, by where it lies. The file
+// itself may be gone: trust in it can still be taken back.
+func locate(path string) (governedFile, error) {
+	for dir := filepath.Dir(path); ; dir = filepath.Dir(dir) {
+		rel, err := filepath.Rel(dir, path)
+		if err == nil && trust.Governs(filepath.ToSlash(rel)) {
+			return governedFile{realAncestor(dir), filepath.ToSlash(rel)}, nil
+		}
+		if dir == filepath.Dir(dir) {
+			return governedFile{}, belay.Errorf(belay.CodeNotGoverned, "trust means nothing to this file").At(path).
+				WithHint("files that count only when trusted are .belay/belay.yaml and .belay/tools/*.yaml of a workspace")
+		}
+	}
+}
+
+// trust records one file as it is now, and says what that allows.
+func (a *app) trust(ctx context.Context, w trust.Writer, f governedFile) error {
+	root, err := os.OpenRoot(f.ws)
+	if err != nil {
+		return belay.Errorf(belay.CodeWorkspace, "the workspace can't be opened: %s", reason(err)).At(f.ws).WithHint("belay trust PATH, a file of a workspace")
+	}
+	defer root.Close()
+	content, err := file.Content(ctx, root, f.rel, maxManifest)
+	if err != nil {
+		return belay.Errorf(belay.CodeUsage, "it can't be trusted: %v", err).At(f.path()).WithHint("belay trust PATH, a file of a workspace")
+	}
+	if clean := secret.FromEnviron(a.Env).Bytes(content); len(content) > 0 && &clean[0] != &content[0] {
+		return belay.Errorf(belay.CodeUsage, "it holds a secret of this machine").At(f.path()).WithHint("take the secret out; a tool gets it by env: {pass: [NAME]}")
+	}
+	var tools []manifest.Command
+	if filepath.Base(filepath.Dir(f.path())) == manifestDir {
+		if tools, err = manifest.Parse(f.path(), content); err != nil {
+			return err
+		}
+	}
+	t, err := w.Trust(ctx, f.path(), content)
+	if err != nil {
+		return err
+	}
+	if a.JSON {
+		a.printJSON(t)
+		return nil
+	}
+	fmt.Fprintf(a.Stdout, "trusted %s (%s)\n", line(t.Path), t.Content.Digest.Short())
+	for _, c := range tools {
+		fmt.Fprintf(a.Stdout, "  tool %s: %s\n", c.Spec.Name, short(c.Argv.String(), 200))
+	}
+	return nil
+}
+
+func (a *app) revoke(ctx context.Context, w trust.Writer, f governedFile) error {
+	had, err := w.Revoke(ctx, f.path())
+	if err != nil {
+		return err
+	}
+	switch {
+	case a.JSON:
+		a.printJSON(struct {
+			Path    string `json:"path"`
+			Revoked bool   `json:"revoked"`
+		}{f.path(), had})
+	case had:
+		fmt.Fprintf(a.Stdout, "no longer trusted: %s\n", line(f.path()))
+	default:
+		fmt.Fprintf(a.Stdout, "was not trusted: %s\n", line(f.path()))
+	}
+	return nil
+}
+
+// trustedFile is a trusted file and what it is worth now, as JSON.
+type trustedFile struct {
+	trust.File
+	Now string `json:"now"` // trusted, changed, gone
+}
+
+func (c *trustCmd) list(ctx context.Context, a *app) (int, error) {
+	book, err := a.book(ctx)
+	if err != nil {
+		return 0, err
+	}
+	if book == nil {
+		book = &trust.Book{}
+	}
+	files := book.Files()
+	if len(files) == 0 && !a.JSON {
+		fmt.Fprintln(a.Stderr, "nothing is trusted; belay trust PATH trusts a file as it is")
+		return belay.ExitOK, nil
+	}
+	t := tabwriter.NewWriter(a.Stdout, 0, 0, 2, ' ', 0)
+	for _, f := range files {
+		now := "gone"
+		if b, err := readUpTo(f.Path, maxManifest); err == nil {
+			now = string(book.Check(f.Path, b))
+		}
+		if a.JSON {
+			a.printJSON(trustedFile{f, now})
+			continue
+		}
+		fmt.Fprintf(t, "%s\t%s\t%s\tby %s\t%s\n", now, f.Content.Digest.Short(), f.At.Local().Format("2 Jan 2006 15:04"), line(f.By), line(f.Path))
+	}
+	return belay.ExitOK, t.Flush()
+}

@@ -1,0 +1,276 @@
+package manifest
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/belay-run/belay/internal/tool"
+)
+
+// Codes of problems with the arguments of a call.
+const (
+	CodeLeadingDash = "LEADING_DASH"
+	CodeNotText     = "NOT_TEXT"
+)
+
+// Template is a command line with places for arguments. There is no shell: each
+// element becomes arguments of the program as it is, whatever is in it.
+type Template []element
+
+// element is one entry of argv, or several that come and go together.
+type element struct {
+	words   []Text
+	when    string // an argument that must be given, and not be false
+	guarded bool   // it comes after --
+}
+
+// Text is a text with places for arguments.
+type Text []part
+
+// part is a piece of text, or the argument that stands there. The argument *
+// is all of them, as JSON.
+type part struct {
+	text string
+	arg  string
+}
+
+// all stands for every argument.
+const all = "*"
+
+// parseText reads "a {b} c"; {{ and }} are the characters themselves.
+func parseText(s string) (Text, error) {
+	var out Text
+	var lit strings.Builder
+	flush := func() {
+		if lit.Len() > 0 {
+			out = append(out, part{text: lit.String()})
+			lit.Reset()
+		}
+	}
+	for len(s) > 0 {
+		switch {
+		case strings.HasPrefix(s, "{{"), strings.HasPrefix(s, "}}"):
+			lit.WriteByte(s[0])
+			s = s[2:]
+		case s[0] == '}':
+			return nil, fmt.Errorf("a } without a { before it; }} is the character")
+		case s[0] == '{':
+			name, rest, ok := strings.Cut(s[1:], "}")
+			if !ok || name == "" || strings.ContainsAny(name, "{ ") {
+				return nil, fmt.Errorf("a { that begins no {argument}; {{ is the character")
+			}
+			flush()
+			out = append(out, part{arg: name})
+			s = rest
+		default:
+			lit.WriteByte(s[0])
+			s = s[1:]
+		}
+	}
+	flush()
+	return out, nil
+}
+
+// args are the names of the arguments in a text.
+func (t Text) args() (names []string) {
+	for _, p := range t {
+		if p.arg != "" {
+			names = append(names, p.arg)
+		}
+	}
+	return names
+}
+
+// literal is the text if no argument is in it.
+func (t Text) literal() (string, bool) {
+	switch {
+	case len(t) == 0:
+		return "", true
+	case len(t) == 1 && t[0].arg == "":
+		return t[0].text, true
+	}
+	return "", false
+}
+
+// Values are the arguments of a call.
+type Values struct {
+	raw    []byte
+	values map[string][]string
+	list   map[string]bool
+	truth  map[string]bool
+}
+
+// ReadValues reads arguments that were checked against the schema.
+func ReadValues(raw []byte) (Values, error) {
+	v := Values{raw: raw, values: map[string][]string{}, list: map[string]bool{}, truth: map[string]bool{}}
+	dec := json.NewDecoder(strings.NewReader(string(raw)))
+	dec.UseNumber()
+	var in map[string]any
+	if err := dec.Decode(&in); err != nil {
+		return v, tool.Failf(tool.BadArguments, tool.CodeBadArguments, "the arguments are no object: %v", err)
+	}
+	for name, x := range in {
+		list, isList := x.([]any)
+		if !isList {
+			list = []any{x}
+		}
+		v.list[name], v.truth[name] = isList, x != false && x != nil
+		for _, item := range list {
+			s, ok := textOf(item)
+			if !ok {
+				continue // an object: only {*} can hold it
+			}
+			v.values[name] = append(v.values[name], s)
+		}
+		if len(v.values[name]) != len(list) {
+			delete(v.values, name)
+		} else if isList && len(list) == 0 {
+			v.values[name] = []string{}
+		}
+	}
+	return v, nil
+}
+
+func textOf(x any) (string, bool) {
+	switch x := x.(type) {
+	case string:
+		return x, true
+	case json.Number:
+		return x.String(), true
+	case bool:
+		return fmt.Sprint(x), true
+	}
+	return "", false
+}
+
+// has tells whether an argument was given.
+func (v Values) has(name string) bool {
+	_, ok := v.list[name]
+	return ok || name == all
+}
+
+// Expand is the command line of a call. An element whose argument isn't given is
+// left out; one with a list comes once for each item.
+func (t Template) Expand(v Values, dash []string) ([]string, error) {
+	var out []string
+	for _, e := range t {
+		words, err := e.expand(v, dash)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, words...)
+	}
+	return out, nil
+}
+
+func (e element) expand(v Values, dash []string) ([]string, error) {
+	if e.when != "" && !v.truth[e.when] {
+		return nil, nil
+	}
+	times, list := 1, ""
+	for _, name := range e.args() {
+		if !v.has(name) {
+			return nil, nil
+		}
+		if v.list[name] {
+			times, list = len(v.values[name]), name
+		}
+	}
+	var out []string
+	for i := range times {
+		for _, w := range e.words {
+			s, err := w.fill(v, list, i)
+			if err != nil {
+				return nil, err
+			}
+			if err := e.option(w, s, dash); err != nil {
+				return nil, err
+			}
+			out = append(out, s)
+		}
+	}
+	return out, nil
+}
+
+func (e element) args() (names []string) {
+	for _, w := range e.words {
+		names = append(names, w.args()...)
+	}
+	return names
+}
+
+// option refuses a value that would be read as an option of the program: it
+// stands where an argument begins, and begins with a hyphen. After -- nothing is
+// an option any more.
+func (e element) option(w Text, s string, dash []string) error {
+	if e.guarded || len(w) == 0 || w[0].arg == "" || !strings.HasPrefix(s, "-") || slices.Contains(dash, w[0].arg) {
+		return nil
+	}
+	return tool.Failf(tool.BadArguments, CodeLeadingDash, "argument %q begins with a hyphen: the program would take %.60q for an option", w[0].arg, s).
+		WithHint("for a file write ./ before the name")
+}
+
+// fill is a text with its arguments; i is the item of the list, if one is in it.
+func (t Text) fill(v Values, list string, i int) (string, error) {
+	var b strings.Builder
+	for _, p := range t {
+		switch {
+		case p.arg == "":
+			b.WriteString(p.text)
+		case p.arg == all:
+			b.Write(v.raw)
+		case p.arg == list:
+			b.WriteString(v.values[list][i])
+		default:
+			if v.has(p.arg) && v.values[p.arg] == nil {
+				return "", tool.Failf(tool.BadArguments, CodeNotText, "argument %q is neither text nor a number", p.arg)
+			}
+			b.WriteString(strings.Join(v.values[p.arg], "\n"))
+		}
+	}
+	return b.String(), nil
+}
+
+// Fill is the text of a call; an argument that isn't given is empty, a list has
+// its items on lines of their own.
+func (t Text) Fill(v Values) (string, error) { return t.fill(v, "", 0) }
+
+// Given tells whether every argument of the text was given.
+func (t Text) Given(v Values) bool {
+	return !slices.ContainsFunc(t.args(), func(n string) bool { return !v.has(n) })
+}
+
+// String is a template as a person reads it; what is in angle brackets comes
+// only with its argument.
+func (t Template) String() string {
+	var words []string
+	for _, e := range t {
+		var ws []string
+		for _, w := range e.words {
+			ws = append(ws, w.String())
+		}
+		s := strings.Join(ws, " ")
+		if e.when != "" {
+			s = "<" + e.when + ": " + s + ">"
+		} else if len(e.args()) > 0 && len(e.words) > 1 {
+			s = "<" + s + ">"
+		}
+		words = append(words, s)
+	}
+	return strings.Join(words, " ")
+}
+
+// String is a text with its places.
+func (t Text) String() string {
+	var b strings.Builder
+	for _, p := range t {
+		if p.arg != "" {
+			b.WriteString("{" + p.arg + "}")
+		} else {
+			b.WriteString(p.text)
+		}
+	}
+	return b.String()
+}

@@ -1,0 +1,80 @@
+// Package direct is a provider without a model: it asks for the one call that
+// the person wrote down, and says what came of it. So a single call goes the way
+// of every other: decided, judged, recorded, resumed. It promises that the same
+// conversation gets the same answer, in every process.
+package direct
+
+import (
+	"context"
+	"encoding/json"
+	"iter"
+
+	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/internal/model"
+)
+
+// Name is what settings call this provider.
+const Name = "direct"
+
+// Request is what a person asks for, as a turn's text.
+type Request struct {
+	Tool string `json:"tool"`
+	Args string `json:"args"` // as it was written: it may be broken
+}
+
+// Text is the request as a turn's text.
+func (r Request) Text() (string, error) {
+	b, err := json.Marshal(r)
+	return string(b), err
+}
+
+// Provider answers requests.
+type Provider struct{}
+
+var _ model.Provider = Provider{}
+
+// Stream asks for the call, or repeats its result.
+func (Provider) Stream(ctx context.Context, r model.Request) iter.Seq2[model.Chunk, error] {
+	return func(yield func(model.Chunk, error) bool) {
+		if err := ctx.Err(); err != nil {
+			yield(model.Chunk{}, err)
+			return
+		}
+		if text, ok := answered(r.Messages); ok {
+			_ = (text == "" || yield(model.Chunk{Text: text}, nil)) && yield(model.Chunk{Stop: "stop"}, nil)
+			return
+		}
+		req, ok := asked(r.Messages)
+		if !ok {
+			yield(model.Chunk{}, &model.Error{Class: "bad_request", Message: "the turn's text is not a call: this session was made by belay tool call"})
+			return
+		}
+		_ = yield(model.Chunk{Call: &model.Call{ID: "call", Name: req.Tool, Args: req.Args}}, nil) && yield(model.Chunk{Stop: "tool_calls"}, nil)
+	}
+}
+
+// answered is the text of the result that the last message holds.
+func answered(msgs []belay.Message) (string, bool) {
+	if len(msgs) == 0 {
+		return "", false
+	}
+	for _, p := range msgs[len(msgs)-1].Parts {
+		if p.Result != nil {
+			return p.Result.Text, true
+		}
+	}
+	return "", false
+}
+
+// asked is the last call that a person wrote down.
+func asked(msgs []belay.Message) (Request, bool) {
+	for i := len(msgs) - 1; i >= 0; i-- {
+		for _, p := range msgs[i].Parts {
+			var r Request
+			if msgs[i].Role == belay.RoleUser && json.Unmarshal([]byte(p.Text), &r) == nil && r.Tool != "" {
+				return r, true
+			}
+		}
+	}
+	return Request{}, false
+}
