@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"regexp"
 	procs "runtime"
 	"strings"
@@ -96,6 +97,11 @@ func (c *evalCmd) scenarios(a *app) ([]*eval.Scenario, error) {
 	all, err := eval.Load(paths, gym.Read)
 	if err != nil {
 		return nil, err
+	}
+	for _, s := range all { // people know files from where they are
+		if rel, err := filepath.Rel(a.Dir, s.File); err == nil && filepath.IsLocal(rel) {
+			s.File = rel
+		}
 	}
 	some := eval.Pick(all, pattern)
 	if len(some) == 0 {

@@ -45,6 +45,18 @@ func TestTheSuitePasses(t *testing.T) {
 	}
 }
 
+func TestTheExamplesOfTheReferencePass(t *testing.T) {
+	for _, s := range eval.Documented(t) {
+		r, err := player(t).Play(t.Context(), s)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, f := range r.Failures {
+			t.Errorf("%s:%d: %s", s.File, s.Line, f)
+		}
+	}
+}
+
 // What the suite claims to cover, it covers.
 func TestTheSuiteCovers(t *testing.T) {
 	all := suite(t)

@@ -6,6 +6,7 @@ package gym
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -16,6 +17,7 @@ import (
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/internal/eval"
 	"github.com/belay-run/belay/internal/eval/syntax"
+	"github.com/belay-run/belay/internal/patch"
 	"github.com/belay-run/belay/internal/source"
 	"github.com/belay-run/belay/internal/tool"
 )
@@ -48,6 +50,7 @@ type (
 		Code            string `json:"code"`
 		MessageIncludes string `json:"messageIncludes"`
 		Count           int    `json:"count"`
+		Patch           string `json:"patch"`
 	}
 	script struct {
 		Responses []response `json:"responses"`
@@ -122,7 +125,7 @@ func (r *reader) decode() (f scenario, err error) {
 	}
 	offset := dec.InputOffset()
 	if e, ok := errors.AsType[*json.SyntaxError](err); ok {
-		offset = e.Offset
+		offset = e.Offset - 1
 	}
 	if e, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
 		offset = e.Offset
@@ -203,6 +206,8 @@ func (r *reader) expect(i int, e expectation) eval.Expectation {
 		return eval.Assistant{Text: eval.Text{Contains: r.content(i, e)}}
 	case "assistant_regex":
 		return eval.Assistant{Text: eval.Text{Matches: r.pattern(i, e.Pattern)}}
+	case "patch_parses":
+		return parses(e.Patch)
 	case "max_turns":
 		return eval.Steps{Bound: eval.Bound{Most: e.Count}}
 	}
@@ -215,6 +220,17 @@ func (r *reader) content(i int, e expectation) string {
 		r.fail([]any{"expectations", i}, "%s of nothing can't fail", e.Type)
 	}
 	return e.Content
+}
+
+// parses is a patch that must be one. It stands in the scenario itself.
+type parses string
+
+// Check parses the patch.
+func (e parses) Check(context.Context, *eval.Seen) []string {
+	if _, err := patch.Parse(string(e)); err != nil {
+		return []string{"patch: expected to parse, got: " + err.Error()}
+	}
+	return nil
 }
 
 // Codes of the gym's errors.

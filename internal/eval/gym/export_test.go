@@ -1,0 +1,6 @@
+package gym
+
+var (
+	Operator  = operator
+	Dangerous = dangerous
+)
