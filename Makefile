@@ -15,7 +15,7 @@ FUZZTIME ?= 30s
 SOAKTIME ?= 8h
 RUN ?= .
 
-.PHONY: help check fmt vet lint test rules race mutants kill faults bench soak fuzz docs demo
+.PHONY: help check fmt vet lint test rules race mutants kill faults bench soak fuzz docs demo eval
 
 help: ## list the targets
 	@grep -E '^[a-z]+:.*## ' Makefile | sed -E 's/^([a-z]+):.*## /\1\t/' | expand -t 10
@@ -73,3 +73,6 @@ docs: ## write the documents that are made from code
 
 demo: ## a session, killed and resumed, in a throw-away place
 	go run ./cmd/belay demo
+
+eval: ## the scenarios of evals and of the gym, by the program itself; RUN=regexp picks some
+	go run ./cmd/belay eval --run '$(RUN)' evals internal/eval/gym/testdata/gym | sed '/^pass /d'

@@ -64,7 +64,7 @@ type Settings struct {
 type Then struct {
 	Prompt   string   // gives the session more to do
 	Resume   bool     // goes on with it
-	Belay    []string // or any command line; ${session} and ${action} are the last ones
+	Belay    []string // or any command line; ${session} and ${action} are the last ones, ${dir} the place
 	By       string   // who gives it; eval if empty
 	Settings Settings // of Prompt and Resume; what is empty stays as it was
 }

@@ -69,6 +69,8 @@ var claims = []struct {
 	{"fact", "{type: turn.completed}", "{type: turn.failed}", "facts turn.failed: expected at least 1, got 0"},
 	{"fact", "{type: tool.started, where: {name: read}, count: 3}", "{type: tool.started, where: {name: read}, most: 2}", `facts tool.started with name "read": expected at most 2, got 3; all tool.started:`},
 	{"fact", "{type: tool.failed, where: {problem: {class: not_found}}, least: 2}", "{type: tool.failed, where: {problem: {class: denied}}}", "expected at least 1, got 0"},
+	{"fact", "{type: model.completed, where: {calls: [{name: read}, {name: read, path: good.ts}, {name: read}]}, count: 1}", "{type: model.completed, where: {calls: [{name: read}]}}", "expected at least 1, got 0"},
+	{"fact", "{type: turn.completed, where: {nextSteps: ''}}", "{type: turn.completed, where: {nextSteps: x}}", "expected at least 1, got 0"},
 	{"order", "[{fact: tool.result}, {fact: turn.completed}]", "[{fact: turn.completed}, {fact: tool.result}]", "there is no tool.result after turn.completed"},
 	{"order", "[{fact: turn.started}]", "[{fact: turn.failed}]", "there is no turn.failed at all"},
 	{"syntax", "good.ts", "bad.ts", "syntax of bad.ts: expected no errors, got:\n  1:9: Unexpected"},

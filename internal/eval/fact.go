@@ -14,7 +14,7 @@ import (
 // Fact is a condition on facts: a type, and values that the payload must have.
 type Fact struct {
 	Type  string
-	Where map[string]any // field → value; an object's fields are compared one by one, other values whole
+	Where map[string]any // field → value; see has
 }
 
 type factFile struct {
@@ -72,9 +72,14 @@ func (f Fact) Holds(e event.Envelope) bool {
 	return json.Unmarshal(raw, &have) == nil && has(have, f.Where)
 }
 
-// has tells whether a value has all that is wanted. Of an object that is not
-// there, absent fields are zero: facts leave out what is empty.
+// has tells whether a value has all that is wanted: of objects the fields that
+// are named, of lists each element. What isn't there is zero: facts leave out
+// what is empty.
 func has(have, want any) bool {
+	if list, ok := want.([]any); ok {
+		h, _ := have.([]any)
+		return slices.EqualFunc(h, list, has)
+	}
 	w, ok := want.(map[string]any)
 	if !ok {
 		return reflect.DeepEqual(have, want) || have == nil && isZero(want)

@@ -137,7 +137,7 @@ func (p *play) run(words ...string) []string {
 func (p *play) fill(words []string) []string {
 	out := slices.Clone(words)
 	for i, w := range out {
-		out[i] = strings.NewReplacer("${session}", string(p.stage.session), "${action}", string(p.stage.action)).Replace(w)
+		out[i] = strings.NewReplacer("${session}", string(p.stage.session), "${action}", string(p.stage.action), "${dir}", p.at.Dir).Replace(w)
 	}
 	return out
 }
