@@ -17,8 +17,9 @@ import (
 // may be used from several goroutines.
 type matcher struct {
 	re    *regexp.Regexp
-	needs []need // one of them stands in every line that matches; none: not known
-	plain bool   // a line matches exactly if it has the need
+	prog  *syntax.Prog // the same for an automaton
+	needs []need       // one of them stands in every line that matches; none: not known
+	plain bool         // a line matches exactly if it has the need
 }
 
 // need is a text that is looked for.
@@ -57,7 +58,8 @@ func newMatcher(pattern string, literal, fold bool) (*matcher, error) {
 		if re, err = regexp.Compile(pattern); err == nil {
 			m := &matcher{re: re, needs: needsOf(tree)}
 			m.plain = len(m.needs) == 1 && tree.Op == syntax.OpLiteral
-			return m, nil
+			m.prog, err = syntax.Compile(tree.Simplify())
+			return m, err
 		}
 	}
 	return nil, tool.Failf(tool.BadArguments, CodeBadPattern, "%s", strings.TrimPrefix(err.Error(), "error parsing regexp: ")).
@@ -159,17 +161,20 @@ type seeker struct {
 	next []int // of each need, where it stands next; -1 before the first look
 	low  []int // for those in any case: where the rarest byte stands next, small
 	high []int // and large
-	line bool  // every line must be looked at
+	line bool  // no text tells where to look
+	auto *automaton
+	sure bool // the place that was found lies in a line that matches
 }
 
 func newSeeker(m *matcher) *seeker {
 	n := len(m.needs)
-	return &seeker{m: m, next: make([]int, n), low: make([]int, n), high: make([]int, n)}
+	return &seeker{m: m, auto: newAutomaton(m.prog), next: make([]int, n), low: make([]int, n), high: make([]int, n)}
 }
 
 // begin takes a new text.
 func (s *seeker) begin(text []byte) {
 	s.line = len(s.m.needs) == 0
+	s.sure = s.m.plain
 	for i := range s.next {
 		s.next[i], s.low[i], s.high[i] = -1, -1, -1
 		if s.m.needs[i].odd && (bytes.Contains(text, relatives[0]) || bytes.Contains(text, relatives[1])) {
@@ -182,6 +187,7 @@ func (s *seeker) begin(text []byte) {
 // which it lies, may match; the length of the text when there is none.
 func (s *seeker) seek(text []byte, from int) int {
 	if s.line {
+		from, s.sure = s.auto.seek(text, from)
 		return from
 	}
 	best := len(text)

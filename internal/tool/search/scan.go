@@ -181,7 +181,7 @@ func (s *scanner) region(stop int) bool {
 			end = hit + n
 		}
 		line := trimCR(text[begin:end])
-		if (s.seek.m.plain && !s.seek.line) || s.m.re.Match(line) {
+		if s.seek.sure || s.m.re.Match(line) {
 			if s.res.matches++; !s.matched(begin, end, hit-begin) {
 				return false
 			}
@@ -224,7 +224,7 @@ func (s *scanner) matched(begin, end, at int) bool {
 	for from < begin {
 		from = s.show(from, '-', -1)
 	}
-	if s.seek.line || !s.m.plain {
+	if end-begin > lineSize && (s.seek.line || !s.m.plain) {
 		if loc := s.m.re.FindIndex(s.buf[begin:end]); loc != nil {
 			at = loc[0]
 		}
