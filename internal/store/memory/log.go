@@ -242,7 +242,7 @@ func (s *Store) Waiting(ctx context.Context) ([]store.LaneRow, error) {
 }
 
 func (st *stream) row() store.LaneRow {
-	return store.LaneRow{Session: st.session, Stream: st.id, Lane: st.lane, Seq: int64(len(st.rows)), Inbox: len(st.inbox)}
+	return store.LaneRow{Session: st.session, Stream: st.id, Lane: st.lane, Seq: st.seq(), Inbox: len(st.inbox)}
 }
 
 // LoadState returns a stream's cached state, if it has this version.

@@ -10,4 +10,5 @@ import (
 var errLinux = errors.New("only Linux can make these faults")
 
 func roleFaults(context.Context, []string) error { return errLinux }
+func roleDelete(context.Context, []string) error { return errLinux }
 func roleFull(context.Context, []string) error   { return errLinux }

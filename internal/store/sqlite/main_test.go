@@ -23,6 +23,7 @@ var roles = map[string]func(ctx context.Context, args []string) error{
 	"readonly": roleReadOnly,
 	"mix":      roleMix,
 	"faults":   roleFaults,
+	"delete":   roleDelete,
 	"full":     roleFull,
 }
 

@@ -268,27 +268,42 @@ func (u *unpacking) takePlace(ctx context.Context, keep bool) (aside string, err
 		}
 		return "", syncError(place, u.o.FS.SyncDir(tenants))
 	}
-	if err := alone(ctx, Path(u.dir), func(end int64) error {
-		if err := continueAfter(ctx, Path(u.temp), end); err != nil {
-			return err
-		}
-		return exchange(fresh, place)
-	}); err != nil {
-		return "", fileError(place, err)
-	}
-	if err := u.o.FS.SyncDir(tenants); err != nil {
-		return "", directoryError(place, err)
-	}
-	if !keep {
-		return "", nil // it was empty, and goes with temp
-	}
+	// The new store waits under the name that the old one gets: then one step
+	// gives each its place, and at no moment is either below a name that is swept.
 	aside = place + ".before-" + u.o.Now().UTC().Format("20060102T150405Z")
+	if _, err := os.Lstat(aside); err == nil {
+		return "", belay.Errorf(belay.CodeExists, "another store was put aside in this second").At(aside).WithHint("repeat the command")
+	}
 	if err := u.o.FS.Rename(fresh, aside); err != nil {
 		return "", directoryError(aside, err)
 	}
-	_ = onFile(ctx, filepath.Join(aside, filepath.Base(Path(u.dir))), "PRAGMA journal_mode=WAL") // a damaged one stays as it is
-	return aside, syncError(place, u.o.FS.SyncDir(tenants))
+	old, exchanged := filepath.Join(aside, filepath.Base(Path(u.dir))), false
+	err = alone(ctx, Path(u.dir), func(end int64) error {
+		if err := continueAfter(ctx, old, end); err != nil {
+			return err
+		}
+		err := exchange(aside, place)
+		exchanged = err == nil
+		return err
+	})
+	if !exchanged {
+		if belay.CodeOf(err) != belay.CodeStoreBusy {
+			_ = onFile(ctx, Path(u.dir), walAgain)
+		}
+		return "", errors.Join(fileError(place, err), os.RemoveAll(aside))
+	}
+	if err := u.o.FS.SyncDir(tenants); err != nil {
+		return aside, directoryError(place, err)
+	}
+	if !keep { // it was empty
+		return "", syncError(aside, os.RemoveAll(aside))
+	}
+	_ = onFile(ctx, old, walAgain) // a damaged one stays as it is
+	return aside, nil
 }
+
+// walAgain undoes what alone did to a database that goes on.
+const walAgain = "PRAGMA journal_mode=WAL"
 
 // alone runs a change of a database's place while no process has it open. What
 // can't be opened is open nowhere.
