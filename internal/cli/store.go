@@ -278,17 +278,17 @@ func (c *storeCompactCmd) run(ctx context.Context, a *app) (int, error) {
 	return belay.ExitOK, view.Catchup(ctx, db)
 }
 
-// retire deletes a session that retention lets go. One that a process has just
+// retire deletes a session that retention lets go. One that somebody has just
 // taken up stays.
 func retire(ctx context.Context, db *sqlite.DB, id belay.SessionID) (kept string, err error) {
-	if lanes, err := db.Lanes(ctx, id); err != nil || len(lanes) > 0 {
-		return "it has something to do", err
-	}
-	_, err = db.DeleteSession(ctx, id, "retention")
-	if _, owned := errors.AsType[*store.OwnedError](err); owned {
+	err = db.Retire(ctx, id, "retention")
+	_, owned := errors.AsType[*store.OwnedError](err)
+	switch {
+	case owned:
 		return "a process drives it", nil
-	}
-	if errors.Is(err, store.ErrNotFound) {
+	case belay.CodeOf(err) == belay.CodeBusy && err != nil:
+		return line(err.Error()), nil
+	case errors.Is(err, store.ErrNotFound):
 		return "", nil // another compaction was faster
 	}
 	return "", err

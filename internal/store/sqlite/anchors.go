@@ -85,9 +85,9 @@ func (w *writer) dropPrefix(stream, seq int64) (done bool, err error) {
 	if err := w.exec(thoroughly); err != nil {
 		return false, err
 	}
-	n, err := w.count("DELETE FROM events WHERE pos IN (SELECT pos FROM events WHERE stream=? AND seq<=? ORDER BY seq LIMIT ?)", stream, seq, purgeRows)
+	n, err := w.count("DELETE FROM events WHERE pos IN (SELECT pos FROM events WHERE stream=? AND seq<=? ORDER BY seq LIMIT ?)", stream, seq, purgePortion)
 	w.grown += int(n) * 1024
-	return n < purgeRows, cmpErr(err, w.exec(lightly))
+	return n < purgePortion, cmpErr(err, w.exec(lightly))
 }
 
 // place checks the anchor and writes it.

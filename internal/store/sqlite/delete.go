@@ -28,6 +28,20 @@ func (db *DB) DeleteSession(ctx context.Context, session belay.SessionID, by str
 	return out, err
 }
 
+// Retire is DeleteSession for a session that nobody will miss: only one in
+// which nothing is wanted or waits, which is belay.CodeBusy otherwise. What only
+// it named is left to Compact, which looks through the store once for all.
+func (db *DB) Retire(ctx context.Context, session belay.SessionID, by string) error {
+	if err := store.MayDelete(session); err != nil {
+		return err
+	}
+	b := &buryOp{session: session, by: by, resting: true}
+	if err := db.do(ctx, b); err != nil || len(b.g.pending) == 0 {
+		return err
+	}
+	return db.purgeRows(ctx, &b.g)
+}
+
 // purge removes what a tombstone has pending.
 func (db *DB) purge(ctx context.Context, g *grave, out *store.Deleted) error {
 	theirs, err := db.namedByStreams(ctx, g.pending)
@@ -37,6 +51,10 @@ func (db *DB) purge(ctx context.Context, g *grave, out *store.Deleted) error {
 	if out.Contents, out.Left, err = db.dropContents(ctx, theirs, false); err != nil {
 		return err
 	}
+	return db.purgeRows(ctx, g)
+}
+
+func (db *DB) purgeRows(ctx context.Context, g *grave) error {
 	for p := (&purgeOp{g: g}); !p.done; {
 		if err := db.do(ctx, p); err != nil {
 			return err
@@ -56,6 +74,7 @@ func (*truncateOp) committed(w *writer)                   { w.truncate() }
 type buryOp struct {
 	session belay.SessionID
 	by      string
+	resting bool  // only if nothing is wanted or waits
 	g       grave // the answer
 }
 
@@ -87,6 +106,12 @@ func (b *buryOp) apply(w *writer) (refused, broken error) {
 	}
 	if len(b.g.pending) == 0 && !owned && !found {
 		return store.ErrNotFound, nil
+	}
+	if b.resting {
+		if busy, err := w.row("SELECT 1 FROM streams s WHERE s.session=? AND (s.runnable<>0 OR s.wake<>0 OR EXISTS (SELECT 1 FROM inbox i WHERE i.stream=s.id)) LIMIT 1",
+			[]any{string(b.session)}, new(int)); err != nil || busy {
+			return belay.Errorf(belay.CodeBusy, "something is wanted in the session").At(string(b.session)).WithHint("belay sessions show %s", b.session), err
+		}
 	}
 	return nil, b.write(w, owned, found)
 }
@@ -163,9 +188,9 @@ func (w *writer) thoroughly(query string, args ...any) error {
 	return cmpErr(err, w.exec(lightly))
 }
 
-// purgeRows is how many rows a transaction of a deletion removes: others wait
+// purgePortion is how many rows a transaction of a deletion removes: others wait
 // for their turn that long.
-const purgeRows = 500
+const purgePortion = 500
 
 // purgeOp removes a portion of the rows of a tombstone's streams.
 type purgeOp struct {
@@ -185,7 +210,7 @@ func (p *purgeOp) apply(w *writer) (refused, broken error) {
 	if err := w.exec(thoroughly); err != nil {
 		return nil, err
 	}
-	left := int64(purgeRows)
+	left := int64(purgePortion)
 	for _, stream := range now.pending {
 		for _, query := range []string{
 			"DELETE FROM events WHERE pos IN (SELECT pos FROM events WHERE stream=? ORDER BY seq LIMIT ?)",

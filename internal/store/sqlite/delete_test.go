@@ -70,6 +70,33 @@ func TestADeletionGoesOnWhereItWasCutShort(t *testing.T) {
 	}
 }
 
+func TestRetentionTakesNoSessionInWhichSomethingIsWanted(t *testing.T) {
+	db := openStore(t, t.TempDir(), Options{})
+	works := []*work{newWork(t, db, "rests"), newWork(t, db, "wakes"), newWork(t, db, "runs"), newWork(t, db, "waits"), newWork(t, db, "owned")}
+	works[1].b.Lane.Wake, works[2].b.Lane.Runnable = time.Now().Add(time.Hour), true
+	for i, w := range works {
+		w.append(t, db, "x")
+		if i == 3 {
+			if err := db.Enqueue(t.Context(), belay.Order{ID: "c", Session: w.b.Session, Stream: w.b.Stream, Command: belay.InterruptTurn{}}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if i == 4 {
+			continue
+		}
+		if err := db.Release(t.Context(), w.b.Session, w.b.Epoch); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for i, w := range works {
+		err := db.Retire(t.Context(), w.b.Session, "retention")
+		_, owned := errors.AsType[*store.OwnedError](err)
+		if (err == nil) != (i == 0) || owned != (i == 4) || err != nil && !owned && belay.CodeOf(err) != belay.CodeBusy {
+			t.Errorf("%s: %v", w.b.Session, err)
+		}
+	}
+}
+
 const words = "the words that nobody may find any more"
 
 // wordy writes a session that says the words everywhere it can.
