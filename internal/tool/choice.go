@@ -14,8 +14,11 @@ type Group struct {
 	Tools []string
 }
 
-// CommandsGroup has every tool that a manifest declares.
-const CommandsGroup = "commands"
+// Groups that are made by what tools say of themselves.
+const (
+	CommandsGroup = "commands" // every tool that a manifest declares
+	otherGroup    = "other"    // what no group names
+)
 
 // groups may name tools that a build hasn't: those are simply not there. A
 // tool's own spec can put it into a group besides.
@@ -31,6 +34,7 @@ var groups = []Group{
 	{"artifacts", "handing over results", []string{"artifact_publish"}},
 	{"messaging", "telling people", []string{"message", "notify"}},
 	{CommandsGroup, "tools that manifests declare", nil},
+	{otherGroup, "tools that are in no other group", nil},
 }
 
 // ToolSet is a choice with a name.
@@ -45,7 +49,7 @@ const DefaultSet = "coding"
 
 var toolSets = []ToolSet{
 	{"minimal", "looking, planning and asking", []string{"group:plan", "read", "list", "glob", "grep"}},
-	{"coding", "work in a repository; the default", []string{"group:files", "group:runtime", "group:web", "group:memory", "group:sessions", "group:plan", "group:artifacts", "group:commands"}},
+	{"coding", "work in a repository; the default", []string{"group:files", "group:runtime", "group:web", "group:memory", "group:sessions", "group:plan", "group:artifacts", "group:commands", "group:other"}},
 	{"messaging", "answering people", []string{"group:messaging", "group:plan", "group:artifacts", "sessions_list", "sessions_history", "sessions_send"}},
 	{"full", "everything there is", []string{"*"}},
 }
@@ -124,8 +128,11 @@ func inGroup(name string, s Spec) bool {
 	if s.Group != "" && (s.Group == name || name == CommandsGroup) {
 		return true
 	}
-	i := slices.IndexFunc(groups, func(g Group) bool { return g.Name == name })
-	return i >= 0 && slices.Contains(groups[i].Tools, strings.ToLower(s.Name))
+	names := func(g Group) bool { return slices.Contains(g.Tools, strings.ToLower(s.Name)) }
+	if name == otherGroup {
+		return s.Group == "" && !slices.ContainsFunc(groups, names)
+	}
+	return slices.ContainsFunc(groups, func(g Group) bool { return g.Name == name && names(g) })
 }
 
 // like compares a name with a pattern in which * stands for anything.

@@ -21,26 +21,27 @@ func specs(names ...string) []tool.Spec {
 	return out
 }
 
-var all = specs("artifact_publish", "ask_user", "complete_task", "Deploy/ops", "edit", "exec", "flow_get", "lint/commands", "patch", "read", "todo", "web_fetch", "web_search", "write")
+var all = specs("artifact_publish", "ask_user", "complete_task", "Deploy/ops", "edit", "exec", "flow_get", "gadget", "lint/commands", "patch", "read", "todo", "web_fetch", "web_search", "write")
 
 func TestChoose(t *testing.T) {
 	for terms, want := range map[string]string{
-		"":                       "artifact_publish ask_user complete_task Deploy edit exec lint patch read todo web_fetch web_search write",
-		"coding":                 "artifact_publish ask_user complete_task Deploy edit exec lint patch read todo web_fetch web_search write",
+		"":                       "artifact_publish ask_user complete_task Deploy edit exec gadget lint patch read todo web_fetch web_search write",
+		"coding":                 "artifact_publish ask_user complete_task Deploy edit exec gadget lint patch read todo web_fetch web_search write",
 		"minimal":                "ask_user complete_task read todo",
 		"messaging":              "artifact_publish ask_user complete_task todo",
-		"full":                   "artifact_publish ask_user complete_task Deploy edit exec flow_get lint patch read todo web_fetch web_search write",
-		"FULL,-EXEC":             "artifact_publish ask_user complete_task Deploy edit flow_get lint patch read todo web_fetch web_search write",
-		"-exec,-group:commands":  "artifact_publish ask_user complete_task edit patch read todo web_fetch web_search write",
+		"full":                   "artifact_publish ask_user complete_task Deploy edit exec flow_get gadget lint patch read todo web_fetch web_search write",
+		"FULL,-EXEC":             "artifact_publish ask_user complete_task Deploy edit flow_get gadget lint patch read todo web_fetch web_search write",
+		"-exec,-group:commands":  "artifact_publish ask_user complete_task edit gadget patch read todo web_fetch web_search write",
 		"group:files, !write":    "ask_user complete_task edit patch read",
 		"group:ops":              "ask_user complete_task Deploy",
 		"group:commands,-deploy": "ask_user complete_task lint",
 		"web_*,-*_fetch":         "ask_user complete_task web_search",
-		"*":                      "artifact_publish ask_user complete_task Deploy edit exec flow_get lint patch read todo web_fetch web_search write",
-		"*e*t*":                  "ask_user complete_task edit flow_get web_fetch",
+		"*":                      "artifact_publish ask_user complete_task Deploy edit exec flow_get gadget lint patch read todo web_fetch web_search write",
+		"*e*t*":                  "ask_user complete_task edit flow_get gadget web_fetch",
 		"minimal,full,-full":     "ask_user complete_task",
-		"*,-complete_task":       "artifact_publish ask_user complete_task Deploy edit exec flow_get lint patch read todo web_fetch web_search write",
+		"*,-complete_task":       "artifact_publish ask_user complete_task Deploy edit exec flow_get gadget lint patch read todo web_fetch web_search write",
 		"browser":                "ask_user complete_task",
+		"group:other":            "ask_user complete_task gadget",
 	} {
 		var got []string
 		for _, s := range tool.Choose(strings.Split(terms, ","), all) {
@@ -84,5 +85,21 @@ func TestExpandNamesTools(t *testing.T) {
 	}
 	if got := tool.Expand("full", all); got != nil {
 		t.Errorf("a set is no pattern: %v", got)
+	}
+}
+
+func TestWhatNarrows(t *testing.T) {
+	for _, c := range []struct {
+		terms, than string
+		want        bool
+	}{
+		{"minimal", "", true}, {"minimal", "coding", true}, {"coding", "minimal", false}, {"full", "coding", false}, {"coding", "full", true},
+		{"-exec", "coding", true}, {"-exec", "minimal", false}, {"coding,-exec", "coding", true}, {"read", "minimal", true},
+		{"exec", "minimal", false}, {"deploy", "minimal", false}, {"deploy", "full", true}, {"group:ops", "minimal", false},
+		{"group:ops", "full", true}, {"d*", "minimal", false}, {"*", "coding", false}, {"*,-group:flow", "full", true}, {"messaging", "coding", false},
+	} {
+		if got := tool.Narrows(strings.Split(c.terms, ","), strings.Split(c.than, ",")); got != c.want {
+			t.Errorf("%q than %q: %v", c.terms, c.than, got)
+		}
 	}
 }
