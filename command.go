@@ -54,6 +54,7 @@ type Settings struct {
 	Share      bool       `json:"share,omitempty"` // write also where another session does
 	Tools      []string   `json:"tools,omitempty"` // which tools there are: sets, groups, names; empty is the default set
 
+	Snapshot     string `json:"snapshot,omitempty"`     // git: the workspace is kept before and after each turn, as a hidden commit
 	Instructions string `json:"instructions,omitempty"` // none: AGENTS.md and CLAUDE.md are not read
 }
 

@@ -67,6 +67,7 @@ var layers = map[string]layer{
 	"internal/tool/command":    {own: []string{".", "internal/manifest", "internal/process", "internal/tool", "internal/tool/shell"}},
 	"internal/tool/plan":       {own: []string{".", "event", "internal/canon", "internal/tool"}},
 	"internal/tool/search":     {own: []string{".", "internal/tool", "internal/tool/file", "internal/walk"}, moves: true},
+	"internal/shadow":          {own: []string{".", "internal/process"}},
 	"internal/process":         {own: []string{"."}, modules: []string{"golang.org/x/sys/unix"}, moves: true},
 	"internal/secret":          {own: []string{"."}},
 	"internal/needs":           {},

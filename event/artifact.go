@@ -11,9 +11,9 @@ import (
 // a definition, the plan of a thread, a published artifact.
 type ArtifactChanged struct {
 	fact
-	Kind    string       `json:"kind"` // file, memory, rules, flow, agent, playbook, schedule, plan, artifact
+	Kind    string       `json:"kind"` // file, memory, rules, snapshot, flow, agent, playbook, schedule, plan, artifact
 	Path    string       `json:"path,omitempty"`
-	Op      string       `json:"op,omitempty"`     // file: created, changed, removed; memory: stored, updated, forgotten, quarantined, confirmed; definition: defined, edited; plan: changed; artifact: published
+	Op      string       `json:"op,omitempty"`     // file: created, changed, removed; memory: stored, updated, forgotten, quarantined, confirmed; definition: defined, edited; plan: changed; artifact: published; snapshot: taken, failed
 	Before  *belay.Ref   `json:"before,omitempty"` // kept content
 	After   *belay.Ref   `json:"after,omitempty"`
 	Kept    bool         `json:"kept,omitempty"`    // the content before can be restored

@@ -90,6 +90,7 @@ var namings = []Naming{
 	{"thread imported", "thread.started", "`importedFrom`; `base` is the conversation that was carried over"},
 	{"conversation went back to a turn", "history.rollback.completed", "`scope: thread`, `target`, `to`"},
 	{"files of turns were restored (undo)", "history.rollback.completed", "`scope: files`, `target`; the conversation stays"},
+	{"workspace kept before or after a turn", "artifact.changed", "`kind: snapshot`, `op`, `name: before` or `name: after`, `version` is the commit, `path` its name in the repository"},
 	{"file restored", "artifact.changed", "`kind: file`, between history.rollback.started and history.rollback.completed of its stream"},
 	{"command refused", "channel.message", "`kind: audit`, `principal`, `command`, `code`"},
 	{"login", "channel.message", "`kind: audit`, `principal`, `code`"},

@@ -34,6 +34,7 @@ type Config struct {
 	MaxCalls     string   `placeholder:"N" help:"Tool calls of a turn; 0 is no limit; 1000. [$$BELAY_MAX_CALLS]"`
 	Completion   string   `placeholder:"HOW" help:"What ends a turn well: required (complete_task) or conversational (any answer). [$$BELAY_COMPLETION]"`
 	OutputSchema string   `placeholder:"FILE" help:"JSON Schema that the result must fit. [$$BELAY_OUTPUT_SCHEMA]"`
+	Snapshot     string   `placeholder:"HOW" help:"Keep the whole workspace before and after each turn, so that undo covers what commands change: git (hidden commits), none. [$$BELAY_SNAPSHOT]"`
 	Instructions string   `placeholder:"HOW" help:"Whether AGENTS.md and CLAUDE.md are read: auto, none. [$$BELAY_INSTRUCTIONS]"`
 	Share        bool     `help:"Write also where another session does: what each has read keeps them from overwriting each other."`
 	AskTimeout   string   `placeholder:"TIME" help:"How long a question waits before it is denied; 24h. [$$BELAY_ASK_TIMEOUT]"`
@@ -62,6 +63,7 @@ func (c *Config) settings() []setting {
 		{"--max-calls", "BELAY_MAX_CALLS", &c.MaxCalls, false},
 		{"--completion", "BELAY_COMPLETION", &c.Completion, false},
 		{"--output-schema", "BELAY_OUTPUT_SCHEMA", &c.OutputSchema, true},
+		{"--snapshot", "BELAY_SNAPSHOT", &c.Snapshot, false},
 		{"--instructions", "BELAY_INSTRUCTIONS", &c.Instructions, false},
 		{"--ask-timeout", "BELAY_ASK_TIMEOUT", &c.AskTimeout, false},
 	}
@@ -116,6 +118,12 @@ func (a *app) check(c Config, base belay.Settings, origin map[string]string) (ch
 	}
 	if c.Completion != "" {
 		r.Completion = belay.Completion(p.oneOf("--completion", c.Completion, "required", "conversational"))
+	}
+	switch p.snapshot(c.Snapshot) {
+	case "none":
+		r.Snapshot = ""
+	case "git":
+		r.Snapshot = "git"
 	}
 	switch p.instructions(c.Instructions) {
 	case "none":
@@ -186,6 +194,13 @@ func (p *parse) oneOf(flag, v string, allowed ...string) string {
 		p.bad(flag, belay.CodeUsage, flag+"="+allowed[0], "%q is none of %s", v, strings.Join(allowed, ", "))
 	}
 	return v
+}
+
+func (p *parse) snapshot(v string) string {
+	if v == "" {
+		return ""
+	}
+	return p.oneOf("--snapshot", v, "git", "none")
 }
 
 func (p *parse) instructions(v string) string {

@@ -89,7 +89,7 @@ func (g *goingBack) run(ctx context.Context, s *session.State, target func(*engi
 		return 0, belay.Errorf(belay.CodeWorkspace, "it can't be opened: %s", reason(err)).At(g.workspace)
 	}
 	defer root.Close() //nolint:errcheck // it was only read
-	look := engine.Looking{Root: root, Force: g.force}
+	look := engine.Looking{Root: root, Dir: g.workspace, Keeper: g.a.keeper(), Force: g.force}
 	if !g.dry {
 		look.Keep = g.engine.Keep(ctx)
 	}

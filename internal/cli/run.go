@@ -39,6 +39,9 @@ func (c *runCmd) run(ctx context.Context, a *app) (int, error) {
 	if err != nil {
 		return 0, err
 	}
+	if err := a.keepable(ctx, ws, settings); err != nil {
+		return 0, err
+	}
 	task, err := a.given(c, ws, settings)
 	if err != nil {
 		return 0, err
@@ -109,6 +112,9 @@ func (c *runCmd) again(ctx context.Context, a *app) (int, error) {
 	defer w.close()
 	settings, err := a.over(c.Config, s.Settings)
 	if err != nil {
+		return 0, err
+	}
+	if err := a.keepable(ctx, w.workspace, settings); err != nil {
 		return 0, err
 	}
 	task, err := a.given(c, w.workspace, settings)

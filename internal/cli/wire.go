@@ -124,7 +124,7 @@ func (a *app) runtime(st store.Store, show func(engine.Live)) (*runtime, error) 
 	}
 	secrets := secret.FromEnviron(a.Env)
 	e, err := engine.New(engine.Config{
-		Store: st, Owner: store.ThisProcess(), Provider: a.provider, Tools: set, ToolsIn: a.toolsIn, Secrets: secrets, Now: a.Now, Live: show, Point: a.Point,
+		Store: st, Owner: store.ThisProcess(), Provider: a.provider, Tools: set, ToolsIn: a.toolsIn, Secrets: secrets, Now: a.Now, Live: show, Point: a.Point, Keeper: a.keeper(),
 	})
 	return &runtime{store: st, engine: e, tools: set, scrub: secrets.Bytes}, err
 }

@@ -98,6 +98,16 @@ type RunTool struct {
 	Rules   belay.Ref
 }
 
+// TakeSnapshot keeps the workspace as it is before or after a turn.
+type TakeSnapshot struct {
+	IDs  belay.IDs // Turn is set
+	How  string    // git
+	When string    // before, after
+	Dir  string    // the workspace
+}
+
+func (e TakeSnapshot) Key() string { return "snapshot/" + string(e.IDs.Turn) + "/" + e.When }
+
 // RestoreFiles makes files what they were, by a plan that is content.
 type RestoreFiles struct {
 	IDs     belay.IDs

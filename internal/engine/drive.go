@@ -354,6 +354,8 @@ func (v *drive) perform(ctx context.Context, eff core.Effect, leaving func() boo
 		return v.callModel(ctx, eff)
 	case core.RunTool:
 		return v.runTool(ctx, eff, leaving)
+	case core.TakeSnapshot:
+		return v.takeSnapshot(ctx, eff)
 	case core.RestoreFiles:
 		return v.restoreFiles(ctx, eff)
 	}

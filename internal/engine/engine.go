@@ -39,6 +39,7 @@ type Config struct {
 	Now      func() time.Time                 // nil is time.Now
 	Live     func(Live)                       // what flows between facts; nil shows it to nobody. Must return at once
 	Point    func(kind string)                // called before and after every append and effect; for crash tests
+	Keeper   Snapshots                        // keeps whole workspaces; nil can't
 }
 
 // Live is something that happens between facts: text as it streams, progress.

@@ -37,19 +37,26 @@ type Ran struct {
 	Turn int          `json:"turn,omitempty"` // its number; 0: it was taken back before
 	Call belay.CallID `json:"call"`
 	Tool string       `json:"tool"`
-	What string       `json:"what"` // the beginning of its arguments
+	What string       `json:"what"`           // the beginning of its arguments
+	Kept bool         `json:"kept,omitempty"` // a snapshot has what it did to files that git doesn't ignore
 }
 
 // String names the call for a person and for a model.
 func (r Ran) String() string {
-	return fmt.Sprintf("%s %s: what it changed in files is not recorded", r.Tool, r.What)
+	where := ""
+	if r.Kept {
+		where = " that git ignores"
+	}
+	return fmt.Sprintf("%s %s: what it changed in files%s is not recorded", r.Tool, r.What, where)
 }
 
 // Looking is how a plan is made.
 type Looking struct {
-	Root  *os.Root                                 // the workspace
-	Force bool                                     // also what somebody else changed since
-	Keep  func(content []byte) (*belay.Ref, error) // keeps what is there before it is overwritten; nil: nothing is overwritten
+	Root   *os.Root                                 // the workspace
+	Dir    string                                   // its path
+	Keeper Snapshots                                // what turns kept of it; nil: nothing can be read
+	Force  bool                                     // also what somebody else changed since
+	Keep   func(content []byte) (*belay.Ref, error) // keeps what is there before it is overwritten; nil: nothing is overwritten
 }
 
 // PlanRollback says which files become what when everything after a turn is
@@ -65,9 +72,20 @@ func (p *Past) PlanRollback(ctx context.Context, to PastTurn, l Looking) (*Rollb
 			return nil, err
 		}
 		f.fold(ev)
+		f.kept.fold(ev)
+	}
+	done, err := rb.lookKept(ctx, p, l, &f.kept)
+	if err != nil {
+		return nil, err
 	}
 	rb.Ran = f.ran
+	for i := range rb.Ran {
+		rb.Ran[i].Kept = l.Keeper != nil && f.kept.whole()
+	}
 	for _, path := range f.paths {
+		if done[path] {
+			continue
+		}
 		if err := rb.look(ctx, p.st, l, path, f.files[path]); err != nil {
 			return nil, err
 		}
@@ -82,6 +100,7 @@ type aftermath struct {
 	ran   []Ran
 	files map[string]*changed
 	paths []string // in the order of their first change
+	kept  keptTurns
 }
 
 // changed is a file's first and last recorded change. broken says that what is

@@ -5,6 +5,7 @@ var (
 	backs     = suite{"./internal/engine", "TestBackIs"}
 	rollbacks = suite{"./internal/engine", "TestCrashAtEveryPointOfARollback"}
 	restores  = suite{"./internal/tool/file", "TestRestore"}
+	shadows   = suite{"./internal/shadow", "."}
 	stories   = suite{"./script", "TestScripts/(fork|rollback|labels)$"}
 )
 
@@ -26,7 +27,7 @@ var historyMutants = []mutant{
 		edits:  []edit{{"internal/core/thread/next.go", "\t\trd.Effects = append(rd.Effects, s.restore())\n\t\treturn rd\n", "\t\trd.Effects = append(rd.Effects, s.restore())\n"}},
 		caught: scenarios},
 	{breaks: "files are restored under a running turn",
-		edits:  []edit{{"internal/core/thread/rollback.go", "case s.Turn != nil || len(s.Queue) > 0:", "case false:"}},
+		edits:  []edit{{"internal/core/thread/rollback.go", "case s.Turn != nil || s.Keep != nil || len(s.Queue) > 0:", "case false:"}},
 		caught: scenarios},
 	{breaks: "a plan that was made before the last turn is carried out",
 		edits:  []edit{{"internal/core/thread/rollback.go", "case c.After != s.Seq:", "case false:"}},
@@ -46,6 +47,18 @@ var historyMutants = []mutant{
 	{breaks: "a file that comes back has another mode",
 		edits:  []edit{{"internal/tool/file/restore.go", "l.perm, l.exact = perm, true", "_ = perm"}},
 		caught: []suite{restores}},
+	{breaks: "a snapshot obeys the repository's filters",
+		edits:  []edit{{"internal/shadow/shadow.go", "* -text !eol -ident -filter -working-tree-encoding -diff -merge", "# nothing"}},
+		caught: []suite{shadows}},
+	{breaks: "a snapshot runs the repository's hooks",
+		edits:  []edit{{"internal/shadow/take.go", "\"-c\", \"core.hooksPath=/dev/null\", \"update-ref\"", "\"update-ref\""}},
+		caught: []suite{shadows}},
+	{breaks: "a turn begins before the workspace was kept",
+		edits:  []edit{{"internal/core/thread/next.go", "limits, snapshot, request", "limits, request"}},
+		caught: scenarios},
+	{breaks: "files are taken back before the workspace was kept",
+		edits:  []edit{{"internal/core/thread/rollback.go", "case s.Turn != nil || s.Keep != nil ||", "case s.Turn != nil ||"}},
+		caught: scenarios},
 	{breaks: "work for an archived session leaves it out of the lists",
 		edits:  []edit{{"internal/core/session/session.go", "\t\tgiven.Archived = new(bool)\n", ""}},
 		caught: []suite{stories}},

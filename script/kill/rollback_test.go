@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -14,6 +15,7 @@ import (
 	"github.com/belay-run/belay/event"
 	"github.com/belay-run/belay/internal/core/thread"
 	"github.com/belay-run/belay/internal/engine"
+	"github.com/belay-run/belay/internal/needs"
 	"github.com/belay-run/belay/internal/store/sqlite"
 )
 
@@ -268,6 +270,51 @@ func restoreTo(t *testing.T, dir string, files map[string][]byte) {
 		}
 		if err := os.WriteFile(filepath.Join(dir, path), content, 0o644); err != nil {
 			t.Fatal(err)
+		}
+	}
+}
+
+// TestKillWhileKeeping kills a turn that keeps its workspace by hidden commits:
+// after a resume what its command did can be taken back.
+func TestKillWhileKeeping(t *testing.T) {
+	needs.Program(t, "git")
+	step := 7
+	if full {
+		step = 1
+	}
+	for at := 1; ; at += step {
+		m := newMachine(t)
+		m.script = filepath.Join(m.dir, "make.yaml")
+		script := "steps:\n  - calls: [{tool: exec, args: {command: 'echo built >made; echo built >>notes/a.txt; rm notes/b.txt'}}]\n  - calls: [{tool: complete_task, args: {summary: done}}]\n"
+		if err := os.WriteFile(m.script, []byte(script), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		if out, err := exec.Command("git", "init", "-q", m.ws).CombinedOutput(); err != nil {
+			t.Fatalf("%v\n%s", err, out)
+		}
+		before := snapshotOf(t, filepath.Join(m.ws, "notes"))
+		e := m.run([]string{fmt.Sprintf("%s=%d", killAt, at)}, "run", "--snapshot", "git", "--allow", "exec", "--script", m.script, "go")
+		killed := e.killed
+		for e.killed {
+			e = m.run(nil, "sessions", "resume", "--last")
+		}
+		if e.exit != 0 {
+			t.Errorf("killed at %d: exit %d\n%s", at, e.exit, e.out)
+		}
+		if e := m.run(nil, "undo"); e.exit != 0 {
+			t.Errorf("killed at %d: undo exits %d\n%s", at, e.exit, e.out)
+		}
+		after := snapshotOf(t, filepath.Join(m.ws, "notes"))
+		if _, err := os.Stat(filepath.Join(m.ws, "made")); err == nil || fmt.Sprint(before) != fmt.Sprint(after) {
+			t.Errorf("killed at %d: there is %q", at, after)
+		}
+		if e := m.run(nil, "verify"); e.exit != 0 {
+			t.Errorf("killed at %d: verify exits %d:\n%s", at, e.exit, e.out)
+		}
+		m.discard()
+		if !killed {
+			t.Logf("%d points", at-1)
+			break
 		}
 	}
 }

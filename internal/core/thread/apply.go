@@ -366,6 +366,9 @@ func (s *State) end(e event.Envelope, o belay.Outcome, reason string) {
 	if k := s.known(s.Turn.Turn); k != nil {
 		k.End, k.Outcome = e.Seq, o
 	}
+	if s.Turn.Kept != "" {
+		s.Keep = s.keep(s.Turn.Kept, "after")
+	}
 	s.Prev = &Ended{Turn: s.Turn.Turn, Outcome: o, Reason: reason}
 	s.Turn = nil
 }

@@ -13,7 +13,7 @@ import (
 type stage func(s *State, r *Rules, now time.Time, rd *core.Ready) (done bool)
 
 // The stages in reading order. A new rule of the loop is a file and a line here.
-var stages = []stage{cancel, limits, request, permit, run, finish}
+var stages = []stage{cancel, limits, snapshot, request, permit, run, finish}
 
 // Next derives what is wanted from the state. Facts first: while there is
 // something to decide there are no effects, because the log comes before the world.
@@ -22,6 +22,10 @@ func (d *Decider) Next(now time.Time) core.Ready {
 	s := &d.s
 	if s.Restore != nil { // nothing begins before the files are what they were
 		rd.Effects = append(rd.Effects, s.restore())
+		return rd
+	}
+	if s.Keep != nil { // and nothing before the workspace is kept as the last turn left it
+		rd.Effects = append(rd.Effects, *s.Keep)
 		return rd
 	}
 	if s.Turn == nil {

@@ -18,6 +18,8 @@ const MaxArtifacts = 100
 // and what it published.
 func (s *State) applyArtifact(e event.Envelope, p event.ArtifactChanged) {
 	switch p.Kind {
+	case "snapshot":
+		s.kept(e, p)
 	case "plan":
 		s.Plan, s.PlanAt, s.Recall = p.Plan, e.Seq, false
 	case "artifact":

@@ -29,7 +29,7 @@ func (s *State) rollBack(o belay.Order, c belay.RollBack) ([]core.Fact, error) {
 		return nil, belay.Errorf(belay.CodeBadState, "the thread isn't open")
 	case s.Restore != nil:
 		return nil, belay.Errorf(belay.CodeBadState, "files are being restored already").At(string(s.Session)).WithHint("belay sessions resume %s", s.Session)
-	case s.Turn != nil || len(s.Queue) > 0:
+	case s.Turn != nil || s.Keep != nil || len(s.Queue) > 0:
 		return nil, belay.Errorf(belay.CodeBadState, "a turn hasn't ended").At(string(s.Session)).WithHint("belay sessions interrupt %s, or belay sessions resume %s", s.Session, s.Session)
 	case c.After != s.Seq:
 		return nil, belay.Errorf(belay.CodeBadState, "the thread has gone on since the plan was made").At(string(s.Session)).WithHint("repeat the command")

@@ -151,6 +151,8 @@ func (w *world) do(line string) {
 		w.tool(verb, rest)
 	case "rollback":
 		w.rollBack(rest)
+	case "kept":
+		w.kept(rest)
 	case "restored":
 		w.restored(strings.Fields(rest))
 	case "plan", "publish":
@@ -208,6 +210,8 @@ func (w *world) setRule(kv string) {
 		w.rules.Context = append(w.rules.Context, event.ContextItem{Kind: "instruction", Name: v, Scope: "workspace"})
 	case "leftout":
 		w.rules.LeftOut = append(w.rules.LeftOut, event.ContextOmission{Kind: "instruction", Name: v, Reason: "budget"})
+	case "snapshot":
+		s.Snapshot = v
 	case "completion":
 		s.Completion = belay.Completion(v)
 	case "allow":
@@ -348,6 +352,21 @@ func (w *world) rollBack(rest string) {
 		}
 	}
 	w.handle(c)
+}
+
+// kept ends the keeping of the workspace: it was, or "failed".
+func (w *world) kept(how string) {
+	for _, ref := range w.d.Missing() {
+		if err := w.d.Supply(ref, w.blobs[ref.Digest]); err != nil {
+			w.t.Fatal(err)
+		}
+	}
+	eff := w.d.Next(w.now).Effects[0].(core.TakeSnapshot)
+	p := event.ArtifactChanged{Kind: "snapshot", Op: "taken", Name: eff.When, Scope: eff.How, Version: "c0ffee"}
+	if how == "failed" {
+		p.Op, p.Version, p.Note = "failed", "", "no space left"
+	}
+	w.add([]core.Fact{{IDs: eff.IDs, Data: p}}, nil)
 }
 
 // restored ends the restoring of files: the named ones.

@@ -38,17 +38,18 @@ type State struct {
 	Seq       int64           `json:"seq"`
 	Last      time.Time       `json:"last"`
 
-	Queue    []Queued       `json:"queue,omitempty"`
-	Turn     *Turn          `json:"turn,omitempty"`
-	Prev     *Ended         `json:"prev,omitempty"` // the turn that ended last, of those in force
-	Restore  *Restore       `json:"restore,omitempty"`
-	Back     bool           `json:"back,omitempty"` // the conversation went back and nothing was said since
-	Known    []Known        `json:"known,omitempty"`
-	Grants   []policy.Grant `json:"grants,omitempty"` // given by answers
-	Files    seen           `json:"files,omitzero"`
-	Answers  []Answer       `json:"answers,omitempty"`
-	LostKeys []string       `json:"lostKeys,omitempty"` // calls whose outcome nobody knows
-	Pace     []Paced        `json:"pace,omitempty"`     // of the tools, the latest last
+	Queue    []Queued           `json:"queue,omitempty"`
+	Turn     *Turn              `json:"turn,omitempty"`
+	Prev     *Ended             `json:"prev,omitempty"` // the turn that ended last, of those in force
+	Restore  *Restore           `json:"restore,omitempty"`
+	Keep     *core.TakeSnapshot `json:"keep,omitempty"` // the workspace after the turn that ended last
+	Back     bool               `json:"back,omitempty"` // the conversation went back and nothing was said since
+	Known    []Known            `json:"known,omitempty"`
+	Grants   []policy.Grant     `json:"grants,omitempty"` // given by answers
+	Files    seen               `json:"files,omitzero"`
+	Answers  []Answer           `json:"answers,omitempty"`
+	LostKeys []string           `json:"lostKeys,omitempty"` // calls whose outcome nobody knows
+	Pace     []Paced            `json:"pace,omitempty"`     // of the tools, the latest last
 
 	Plan      []event.PlanItem           `json:"plan,omitempty"`
 	PlanAt    int64                      `json:"planAt,omitempty"` // the fact that says so
@@ -103,6 +104,8 @@ type Turn struct {
 	Calls       int              `json:"calls"`
 	Usage       belay.Usage      `json:"usage"`
 	Nudged      bool             `json:"nudged,omitempty"`
+	Kept        string           `json:"kept,omitempty"`    // how the workspace was kept before it
+	KeptNot     string           `json:"keptNot,omitempty"` // why it was not
 	Step        *Step            `json:"step,omitempty"`
 	Stop        *Stop            `json:"stop,omitempty"`    // somebody wants it to end
 	Loop        string           `json:"loop,omitempty"`    // the call that repeats itself

@@ -1,0 +1,49 @@
+package cli
+
+import (
+	"context"
+
+	"github.com/belay-run/belay/internal/core"
+	"github.com/belay-run/belay/internal/engine"
+	"github.com/belay-run/belay/internal/shadow"
+)
+
+// keeper keeps workspaces by hidden commits of their repositories.
+func (a *app) keeper() engine.Snapshots { return gitKeeper{shadow.Git{Environ: a.Env}} }
+
+type gitKeeper struct{ git shadow.Git }
+
+func (k gitKeeper) Take(ctx context.Context, workspace string, e core.TakeSnapshot) (id, name string, err error) {
+	name = shadow.Ref(string(e.IDs.Session), string(e.IDs.Turn), e.When)
+	id, err = k.git.Take(ctx, workspace, name)
+	return id, name, err
+}
+
+func (k gitKeeper) Diff(ctx context.Context, workspace, from, to string) ([]engine.KeptChange, error) {
+	changes, err := k.git.Diff(ctx, workspace, from, to)
+	out := make([]engine.KeptChange, len(changes))
+	for i, c := range changes {
+		out[i] = engine.KeptChange{Path: c.Path, From: keptFile(c.From), To: keptFile(c.To)}
+	}
+	return out, err
+}
+
+func (k gitKeeper) Read(ctx context.Context, workspace string, f *engine.KeptFile) ([]byte, error) {
+	return k.git.Read(ctx, workspace, &shadow.Entry{ID: f.ID})
+}
+
+func keptFile(e *shadow.Entry) *engine.KeptFile {
+	if e == nil {
+		return nil
+	}
+	return &engine.KeptFile{Kind: e.Kind, Mode: e.Mode, ID: e.ID}
+}
+
+// keepable refuses a workspace that a session's settings want kept and that
+// can't be.
+func (a *app) keepable(ctx context.Context, workspace string, c checked) error {
+	if c.Snapshot != "git" {
+		return nil
+	}
+	return shadow.Git{Environ: a.Env}.Check(ctx, workspace)
+}
