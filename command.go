@@ -118,6 +118,32 @@ type (
 		Worktree *Worktree     `json:"worktree,omitempty"`
 	}
 
+	// ShareWorkspace tells a thread that it isn't alone in its session: from now
+	// on it asks the session before it changes something.
+	ShareWorkspace struct{ cmd }
+
+	// HoldWorkspace asks a session for holds. Joined answers ShareWorkspace: the
+	// calls run already.
+	HoldWorkspace struct {
+		cmd
+		Thread ThreadID `json:"thread"`
+		Calls  []Hold   `json:"calls,omitempty"`
+		Joined bool     `json:"joined,omitempty"`
+	}
+
+	// GrantWorkspace gives a call the hold that was asked for.
+	GrantWorkspace struct {
+		cmd
+		Call CallID `json:"call"`
+	}
+
+	// ReleaseWorkspace gives a hold back, or takes back that it was asked for.
+	ReleaseWorkspace struct {
+		cmd
+		Thread ThreadID `json:"thread"`
+		Call   CallID   `json:"call"`
+	}
+
 	// OpenThread starts a thread.
 	OpenThread struct {
 		cmd
@@ -217,22 +243,26 @@ type (
 )
 
 var commands = map[string]reflect.Type{
-	"create_session": reflect.TypeFor[CreateSession](),
-	"submit_work":    reflect.TypeFor[SubmitWork](),
-	"update_session": reflect.TypeFor[UpdateSession](),
-	"label_session":  reflect.TypeFor[LabelSession](),
-	"use_workspace":  reflect.TypeFor[UseWorkspace](),
-	"open_thread":    reflect.TypeFor[OpenThread](),
-	"submit_turn":    reflect.TypeFor[SubmitTurn](),
-	"interrupt_turn": reflect.TypeFor[InterruptTurn](),
-	"resume_thread":  reflect.TypeFor[ResumeThread](),
-	"roll_back":      reflect.TypeFor[RollBack](),
-	"respond_action": reflect.TypeFor[RespondAction](),
-	"create_task":    reflect.TypeFor[CreateTask](),
-	"retry_task":     reflect.TypeFor[RetryTask](),
-	"cancel_task":    reflect.TypeFor[CancelTask](),
-	"end_attempt":    reflect.TypeFor[EndAttempt](),
-	"take_over":      reflect.TypeFor[TakeOver](),
+	"create_session":    reflect.TypeFor[CreateSession](),
+	"submit_work":       reflect.TypeFor[SubmitWork](),
+	"update_session":    reflect.TypeFor[UpdateSession](),
+	"label_session":     reflect.TypeFor[LabelSession](),
+	"use_workspace":     reflect.TypeFor[UseWorkspace](),
+	"share_workspace":   reflect.TypeFor[ShareWorkspace](),
+	"hold_workspace":    reflect.TypeFor[HoldWorkspace](),
+	"grant_workspace":   reflect.TypeFor[GrantWorkspace](),
+	"release_workspace": reflect.TypeFor[ReleaseWorkspace](),
+	"open_thread":       reflect.TypeFor[OpenThread](),
+	"submit_turn":       reflect.TypeFor[SubmitTurn](),
+	"interrupt_turn":    reflect.TypeFor[InterruptTurn](),
+	"resume_thread":     reflect.TypeFor[ResumeThread](),
+	"roll_back":         reflect.TypeFor[RollBack](),
+	"respond_action":    reflect.TypeFor[RespondAction](),
+	"create_task":       reflect.TypeFor[CreateTask](),
+	"retry_task":        reflect.TypeFor[RetryTask](),
+	"cancel_task":       reflect.TypeFor[CancelTask](),
+	"end_attempt":       reflect.TypeFor[EndAttempt](),
+	"take_over":         reflect.TypeFor[TakeOver](),
 }
 
 // CommandName is the wire name of a command.

@@ -18,6 +18,13 @@ type WorkspaceUse struct {
 	Path   string    `json:"path,omitempty"`   // and where it does
 }
 
+// Hold is a call that changes things in a workspace that several threads of a
+// session work on.
+type Hold struct {
+	Call  CallID `json:"call"`
+	Whole bool   `json:"whole,omitempty"` // nobody else may change anything meanwhile
+}
+
 // Worktree is a git worktree that was made for a session.
 type Worktree struct {
 	Repository string `json:"repository"`        // the root of the repository it belongs to

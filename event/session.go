@@ -24,6 +24,7 @@ type SessionUpdated struct {
 	Task     belay.TaskID    `json:"task,omitempty"`   // its task
 	Turn     belay.TurnID    `json:"turn,omitempty"`   // the turn it submits
 
+	Hold     *HoldChange         `json:"hold,omitempty"`     // of the workspace, among its threads
 	Use      *belay.WorkspaceUse `json:"use,omitempty"`      // how it uses its workspace from now on
 	Worktree *belay.Worktree     `json:"worktree,omitempty"` // the one that is made for it, or was removed
 }
@@ -43,5 +44,23 @@ type ThreadUpdated struct {
 	Limits *belay.Limits `json:"limits,omitempty"`
 	Reason string        `json:"reason,omitempty"`
 
-	Use *belay.WorkspaceUse `json:"use,omitempty"` // how the session uses the workspace from now on
+	Use  *belay.WorkspaceUse `json:"use,omitempty"`  // how the session uses the workspace from now on
+	Hold *HoldChange         `json:"hold,omitempty"` // of the workspace, by a call of this thread
 }
+
+// HoldChange is what becomes of a call's hold on a workspace that several
+// threads of a session change.
+type HoldChange struct {
+	Op     string         `json:"op"` // shared: the thread is not alone; asked, granted, released
+	Thread belay.ThreadID `json:"thread,omitempty"`
+	Call   belay.CallID   `json:"call,omitempty"`
+	Whole  bool           `json:"whole,omitempty"` // nobody else changes anything meanwhile
+}
+
+// Ops of a HoldChange.
+const (
+	HoldShared   = "shared"
+	HoldAsked    = "asked"
+	HoldGranted  = "granted"
+	HoldReleased = "released"
+)

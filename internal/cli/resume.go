@@ -24,7 +24,7 @@ func (c *resumeCmd) run(ctx context.Context, a *app) (int, error) {
 	if c.ID != "" && c.Last {
 		return 0, belay.Errorf(belay.CodeUsage, "an id names one session, --last another").At("--last").WithHint("leave one of them out")
 	}
-	w, s, err := a.openSession(ctx, c.ID, c.Last || c.ID == "")
+	w, s, err := a.openSession(ctx, c.ID, c.Last || c.ID == "", false)
 	if err != nil {
 		return 0, err
 	}
@@ -46,8 +46,9 @@ func (c *resumeCmd) run(ctx context.Context, a *app) (int, error) {
 	return w.see(ctx)
 }
 
-// openSession finds a session that nobody drives and wires this process for it.
-func (a *app) openSession(ctx context.Context, id string, last bool) (*work, *session.State, error) {
+// openSession finds a session that nobody drives, or driven also one that
+// somebody does, and wires this process for it.
+func (a *app) openSession(ctx context.Context, id string, last, driven bool) (*work, *session.State, error) {
 	st, err := a.open(ctx, false)
 	if err != nil {
 		return nil, nil, err
@@ -56,7 +57,7 @@ func (a *app) openSession(ctx context.Context, id string, last bool) (*work, *se
 	if err != nil {
 		return nil, nil, err
 	}
-	s, err := w.find(ctx, id, last)
+	s, err := w.find(ctx, id, last, driven)
 	if err == nil {
 		a.inRepository(s)
 		err = a.enter(ctx, s.Workspace)
@@ -68,13 +69,15 @@ func (a *app) openSession(ctx context.Context, id string, last bool) (*work, *se
 	return w, s, nil
 }
 
-func (w *work) find(ctx context.Context, id string, last bool) (*session.State, error) {
+func (w *work) find(ctx context.Context, id string, last, driven bool) (*session.State, error) {
 	sid, err := w.a.sessionID(ctx, w.store, id, last)
 	if err != nil {
 		return nil, err
 	}
-	if err := w.free(ctx, sid); err != nil {
-		return nil, err
+	if !driven {
+		if err := w.free(ctx, sid); err != nil {
+			return nil, err
+		}
 	}
 	if w.from, err = w.store.End(ctx); err != nil {
 		return nil, err

@@ -36,7 +36,7 @@ type goingBack struct {
 }
 
 func (c *rollbackCmd) run(ctx context.Context, a *app) (int, error) {
-	w, s, err := a.openSession(ctx, c.ID, c.ID == "")
+	w, s, err := a.openSession(ctx, c.ID, c.ID == "", false)
 	if err != nil {
 		return 0, err
 	}
@@ -49,7 +49,7 @@ func (c *undoCmd) run(ctx context.Context, a *app) (int, error) {
 	if c.Turns < 1 {
 		return 0, belay.Errorf(belay.CodeUsage, "%d is no number of turns", c.Turns).WithHint("belay undo takes back the last turn, belay undo 2 the last two")
 	}
-	w, s, err := a.openSession(ctx, c.Session, c.Session == "")
+	w, s, err := a.openSession(ctx, c.Session, c.Session == "", false)
 	if err != nil {
 		return 0, err
 	}

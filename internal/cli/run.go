@@ -11,11 +11,12 @@ import (
 type runCmd struct {
 	Config
 	Sources
-	Session  string   `placeholder:"ID" help:"Give it to a session that exists."`
-	Continue bool     `short:"c" help:"Give it to the last session of this workspace."`
-	Worktree bool     `help:"Work in a git worktree of its own, on a new branch."`
-	Title    string   `placeholder:"TEXT" help:"What lists call the session; the first line of the task."`
-	Text     []string `arg:"" optional:"" help:"What to do; - or nothing reads it from standard input."`
+	Session   string   `placeholder:"ID" help:"Give it to a session that exists."`
+	Continue  bool     `short:"c" help:"Give it to the last session of this workspace."`
+	NewThread bool     `help:"With a session: work on it in a thread of its own, also while another one runs."`
+	Worktree  bool     `help:"Work in a git worktree of its own, on a new branch."`
+	Title     string   `placeholder:"TEXT" help:"What lists call the session; the first line of the task."`
+	Text      []string `arg:"" optional:"" help:"What to do; - or nothing reads it from standard input."`
 }
 
 func (c *runCmd) run(ctx context.Context, a *app) (int, error) {
@@ -27,6 +28,9 @@ func (c *runCmd) run(ctx context.Context, a *app) (int, error) {
 	}
 	if c.Session != "" || c.Continue {
 		return c.again(ctx, a)
+	}
+	if c.NewThread {
+		return 0, belay.Errorf(belay.CodeUsage, "a new session has one thread").At("--new-thread").WithHint("--session ID or --continue names the session")
 	}
 	ws, err := a.checkedWorkspace()
 	if err != nil {
@@ -105,7 +109,7 @@ func (c *runCmd) title(task string) string {
 
 // again gives a session that exists something more to do.
 func (c *runCmd) again(ctx context.Context, a *app) (int, error) {
-	w, s, err := a.openSession(ctx, c.Session, c.Continue)
+	w, s, err := a.openSession(ctx, c.Session, c.Continue, c.NewThread)
 	if err != nil {
 		return 0, err
 	}
@@ -120,6 +124,12 @@ func (c *runCmd) again(ctx context.Context, a *app) (int, error) {
 	task, err := a.given(c, w.workspace, settings)
 	if err != nil {
 		return 0, err
+	}
+	if c.NewThread {
+		if err := w.beside(ctx, s, settings, task); err != nil {
+			return 0, err
+		}
+		return w.see(ctx)
 	}
 	if err := w.engine.Settle(ctx, w.session); err != nil {
 		return 0, err

@@ -269,7 +269,7 @@ func (w *work) beginCall(ctx context.Context, ws, title string, c checked, t tas
 	if err != nil {
 		return err
 	}
-	if err := w.engine.Handle(ctx, w.session); err != nil { // the thread is open, and knows the use, before its turn
+	if err := w.engine.Settle(ctx, w.session); err != nil { // the thread is open, and knows the use, before its turn
 		return err
 	}
 	rules, err := w.rules(ctx, w.a, c, ws)

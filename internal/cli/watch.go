@@ -140,6 +140,9 @@ func (u *watch) facts(ctx context.Context) error {
 }
 
 func (u *watch) took(ctx context.Context, ev event.Envelope) {
+	if u.w.guest && ev.IDs.Thread != "" && ev.IDs.Thread != u.w.thread {
+		return // it belongs to who drives the session
+	}
 	if u.a.JSON {
 		u.a.printJSON(ev)
 	} else {

@@ -28,10 +28,12 @@ type work struct {
 	approvals belay.Approvals
 	from      store.Position // what was there before
 	watch     *watch
-	said      []string     // what is shown first
-	release   func() error // gives the session back; nil when it isn't owned yet
-	single    bool         // the turn is one call of a person
-	abandoned bool         // left at once: what runs still uses the store
+	said      []string                    // what is shown first
+	release   func() error                // gives the session back; nil when it isn't owned yet
+	single    bool                        // the turn is one call of a person
+	join      func(context.Context) error // tries to become the driver of a session that another process drives
+	guest     bool                        // another process drove the session when this one came
+	abandoned bool                        // left at once: what runs still uses the store
 }
 
 // close gives back what the process has; a process that leaves at once is
@@ -189,7 +191,7 @@ func (w *work) see(ctx context.Context) (int, error) {
 	ended, shown := make(chan struct{}), make(chan error, 1)
 	driven := make(chan error, 1)
 	wg.Go(func() { shown <- w.watch.run(context.WithoutCancel(ctx), ended) })
-	wg.Go(func() { driven <- w.engine.Session(ctx, w.session, w.keep(ctx)) })
+	wg.Go(func() { driven <- w.drive(ctx) })
 	interrupted := false
 	for {
 		select {

@@ -58,12 +58,12 @@ func (w *work) reclaim(ctx context.Context, s *session.State, c checked) error {
 	if err != nil {
 		return err
 	}
-	if use != s.Use {
+	if use != s.Use || w.join != nil { // another process may have settled it since
 		if err := w.store.Enqueue(ctx, w.a.order(w.session, w.session.Stream(), belay.UseWorkspace{Use: &use})); err != nil {
 			return err
 		}
 	}
-	return w.engine.Handle(ctx, w.session)
+	return w.engine.Settle(ctx, w.session)
 }
 
 // inWorktree makes a session in a worktree of its own: first the session, whose

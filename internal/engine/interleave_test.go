@@ -136,6 +136,9 @@ func (a *agent) learn(m belay.Message) {
 		case !r.Error:
 			a.made[a.token] = a.file
 			a.known[a.file] = append(slices.Clone(a.known[a.file]), a.token)
+			if r.Name == "append" {
+				delete(a.known, a.file) // it doesn't know what the program found
+			}
 			a.token = ""
 		default:
 			code := "other: " + r.Text
@@ -190,8 +193,8 @@ type crowd struct {
 
 // newCrowd makes a session of its own engine, as a process would have it, for
 // each list of threads.
-func newCrowd(t *testing.T, seed uint64, tools []tool.Tool, sessions ...[]string) *crowd {
-	c := &crowd{t: t, dir: quickDir(t), gate: &gate{}, agents: map[string]*agent{}, seen: map[string][]string{}}
+func newCrowd(t *testing.T, seed uint64, g *gate, tools []tool.Tool, sessions ...[]string) *crowd {
+	c := &crowd{t: t, dir: quickDir(t), gate: g, agents: map[string]*agent{}, seen: map[string][]string{}}
 	for _, name := range []string{"a", "b"} {
 		c.seen[name] = []string{"tok-start"}
 		if err := os.WriteFile(filepath.Join(c.dir, name), []byte(content(c.seen[name])), 0o644); err != nil {
@@ -350,7 +353,7 @@ func TestNoUpdateIsLostWithoutAConflict(t *testing.T) {
 	for seed := *firstSeed; seed < *firstSeed+uint64(n) && !t.Failed(); seed++ {
 		synctest.Test(t, func(t *testing.T) {
 			defer again(t, seed)
-			c := newCrowd(t, seed, []tool.Tool{file.Read(), file.Write(), file.Edit()}, []string{"A1", "A2"}, []string{"B1", "B2"})
+			c := newCrowd(t, seed, &gate{}, []tool.Tool{file.Read(), file.Write(), file.Edit()}, []string{"A1", "A2"}, []string{"B1", "B2"})
 			c.play(rand.New(rand.NewPCG(seed, 0)))
 			m, x := c.settled()
 			made, conflicts = made+m, conflicts+x
@@ -360,4 +363,50 @@ func TestNoUpdateIsLostWithoutAConflict(t *testing.T) {
 		t.Errorf("%d conflicts in %d changes: the threads hardly met", conflicts, made)
 	}
 	t.Logf("seeds %d to %d: %d changes, %d conflicts", *firstSeed, *firstSeed+uint64(n)-1, made, conflicts)
+}
+
+// appender is a program as the runtime sees one: it changes what it wants in
+// the workspace, knows no digests and takes its time between reading and writing.
+type appender struct{ g *gate }
+
+func (appender) Spec() tool.Spec {
+	return tool.Spec{Name: "append", Doc: "append", Effect: belay.AtMostOnce, Access: belay.Write,
+		Input: json.RawMessage(`{"type":"object","properties":{"file":{"type":"string"},"token":{"type":"string"}},"required":["file","token"],"additionalProperties":false}`)}
+}
+
+func (t appender) Run(_ context.Context, c tool.Call) (tool.Result, error) {
+	var in struct{ File, Token string }
+	if err := json.Unmarshal(c.Args, &in); err != nil {
+		return tool.Result{}, err
+	}
+	name := filepath.Join(c.Dir, in.File)
+	b, err := os.ReadFile(name)
+	if err != nil {
+		return tool.Result{}, err
+	}
+	t.g.pass(string(c.ID) + " computes")
+	return tool.Result{Text: "ok"}, os.WriteFile(name, []byte(content(append(tokenForm.FindAllString(string(b), -1), in.Token))), 0o644)
+}
+
+// Threads of one session: a program that one of them runs, and that knows
+// nothing of digests, holds the workspace against the changes of the others.
+func TestAProgramHoldsTheWorkspaceInItsSession(t *testing.T) {
+	made, n := 0, *interleavings/4
+	if raceEnabled {
+		n = min(n, 25)
+	}
+	for seed := *firstSeed; seed < *firstSeed+uint64(n) && !t.Failed(); seed++ {
+		synctest.Test(t, func(t *testing.T) {
+			defer again(t, seed)
+			g := &gate{}
+			c := newCrowd(t, seed, g, []tool.Tool{file.Read(), file.Write(), file.Edit(), appender{g}}, []string{"A1", "A2", "A3"})
+			for _, a := range c.agents {
+				a.exec = true
+			}
+			c.play(rand.New(rand.NewPCG(seed, 0)))
+			m, _ := c.settled()
+			made += m
+		})
+	}
+	t.Logf("seeds %d to %d: %d changes", *firstSeed, *firstSeed+uint64(n)-1, made)
 }

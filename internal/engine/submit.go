@@ -56,11 +56,6 @@ func (e *Engine) push(ctx context.Context, o belay.Order) error {
 	return err
 }
 
-// Handle lets the streams of a session handle the commands that wait for them
-// without starting effects, for what must be settled before it is driven.
-// *store.OwnedError if another process has the session.
-func (e *Engine) Handle(ctx context.Context, id belay.SessionID) error { return e.handleHere(ctx, id) }
-
 // handleHere claims a session, lets its streams handle their commands without
 // starting effects, and gives it back.
 func (e *Engine) handleHere(ctx context.Context, id belay.SessionID) (err error) {

@@ -35,6 +35,9 @@ type State struct {
 	Turns     []belay.TurnID   `json:"turns,omitempty"`
 	Seq       int64            `json:"seq"`
 
+	Holds   []Held           `json:"holds,omitempty"`   // in the order they were asked for
+	Awaited []belay.ThreadID `json:"awaited,omitempty"` // threads that haven't said yet what they are changing
+
 	Use      belay.WorkspaceUse `json:"use,omitzero"`
 	Worktree *belay.Worktree    `json:"worktree,omitempty"`
 }
@@ -63,6 +66,10 @@ func (d *Decider) Handle(o belay.Order, now time.Time) ([]core.Fact, []core.Send
 		return d.label(c)
 	case belay.UseWorkspace:
 		return d.use(c)
+	case belay.HoldWorkspace:
+		return d.s.hold(c), nil, nil
+	case belay.ReleaseWorkspace:
+		return d.s.release(c), nil, nil
 	}
 	return nil, nil, belay.Errorf(belay.CodeBadCommand, "a session doesn't take %s", belay.CommandName(o.Command))
 }
@@ -107,6 +114,7 @@ func (d *Decider) submit(c belay.SubmitWork) ([]core.Fact, []core.Send, error) {
 		if s.Use.Use == belay.UseReader {
 			sends = append(sends, core.Send{To: c.Thread.Stream(), Command: belay.UseWorkspace{Use: &s.Use}})
 		}
+		sends = append(sends, s.share(c.Thread)...)
 	}
 	sends = append(sends, core.Send{To: c.Task.Stream(), Command: belay.CreateTask{Objective: c.Text, Thread: c.Thread, Turn: c.Turn, Rules: c.Rules, Template: c.Template}})
 	given := event.SessionUpdated{Thread: c.Thread, Task: c.Task, Turn: c.Turn}
@@ -186,10 +194,16 @@ func (s *State) updated(p event.SessionUpdated) {
 	if p.Worktree != nil {
 		s.Worktree = p.Worktree
 	}
+	if p.Hold != nil {
+		s.applyHold(*p.Hold)
+	}
 	if p.Turn == "" {
 		return
 	}
 	if !slices.Contains(s.Threads, p.Thread) {
+		if len(s.Threads) == 1 {
+			s.Awaited = slices.Clone(s.Threads)
+		}
 		s.Threads = append(s.Threads, p.Thread)
 	}
 	s.Task = p.Task
@@ -200,9 +214,6 @@ func (s *State) updated(p event.SessionUpdated) {
 }
 
 func (s *State) ids() belay.IDs { return belay.IDs{Session: s.Session} }
-
-// Next wants nothing: a session acts on commands only.
-func (d *Decider) Next(time.Time) core.Ready { return core.Ready{} }
 
 // A session needs no content and has nothing in flight.
 func (d *Decider) Missing() []belay.Ref           { return nil }

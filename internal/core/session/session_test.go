@@ -3,6 +3,7 @@ package session
 import (
 	"fmt"
 	"reflect"
+	"slices"
 	"testing"
 	"time"
 
@@ -218,5 +219,82 @@ func TestASessionFoldsAnything(t *testing.T) {
 		b := newBench(t)
 		b.create()
 		b.d.Apply(event.Envelope{Stream: stream, Seq: b.d.s.Seq + 1, Data: p})
+	}
+}
+
+// order plays a session of three threads and says who may change things.
+func order(t *testing.T) *bench {
+	b := newBench(t)
+	b.create()
+	for i, thread := range []belay.ThreadID{"thr_1", "thr_2", "thr_3"} {
+		_, sends := b.do(belay.SubmitWork{Thread: thread, Task: belay.TaskID(fmt.Sprint("task_", i)), Turn: belay.TurnID(fmt.Sprint("turn_", i)), Rules: rules})
+		var shared []belay.StreamID
+		for _, s := range sends {
+			if _, ok := s.Command.(belay.ShareWorkspace); ok {
+				shared = append(shared, s.To)
+			}
+		}
+		want := [][]belay.StreamID{nil, {"thread/thr_1", "thread/thr_2"}, {"thread/thr_3"}}[i]
+		if !slices.Equal(shared, want) {
+			t.Fatalf("thread %d: told to share: %v, want %v", i+1, shared, want)
+		}
+	}
+	return b
+}
+
+// next folds what the session decides by itself, and gives the calls that got a hold.
+func (b *bench) next() (granted []belay.CallID) {
+	b.t.Helper()
+	for {
+		rd := b.d.Next(time.Time{})
+		if len(rd.Decided) == 0 {
+			return granted
+		}
+		for _, f := range rd.Decided {
+			b.d.Apply(event.Envelope{Stream: stream, Seq: b.d.s.Seq + 1, IDs: f.IDs, Data: f.Data})
+		}
+		for _, s := range rd.Sends {
+			granted = append(granted, s.Command.(belay.GrantWorkspace).Call)
+		}
+	}
+}
+
+func (b *bench) asks(thread belay.ThreadID, call belay.CallID, whole bool) {
+	b.t.Helper()
+	b.do(belay.HoldWorkspace{Thread: thread, Calls: []belay.Hold{{Call: call, Whole: whole}}})
+}
+
+func TestHoldsAreGrantedInTheOrderTheyWereAskedFor(t *testing.T) {
+	b := order(t)
+	want := func(what string, calls ...belay.CallID) {
+		t.Helper()
+		if got := b.next(); !slices.Equal(got, calls) {
+			t.Fatalf("%s: granted %v, want %v", what, got, calls)
+		}
+	}
+	b.asks("thr_2", "edit_2", false)
+	want("as long as nobody knows what the first thread is doing")
+	b.do(belay.HoldWorkspace{Thread: "thr_1", Joined: true, Calls: []belay.Hold{{Call: "exec_1", Whole: true}}})
+	want("while a program runs that began before")
+	b.do(belay.ReleaseWorkspace{Thread: "thr_1", Call: "exec_1"})
+	want("it has ended", "edit_2")
+	b.asks("thr_3", "edit_3", false)
+	want("files go together", "edit_3")
+	b.asks("thr_1", "exec_1b", true)
+	b.asks("thr_3", "edit_3b", false)
+	want("a program waits, and isn't overtaken")
+	b.do(belay.ReleaseWorkspace{Thread: "thr_2", Call: "edit_2"})
+	want("one is left")
+	b.do(belay.ReleaseWorkspace{Thread: "thr_3", Call: "edit_3"})
+	want("none is left", "exec_1b")
+	b.do(belay.ReleaseWorkspace{Thread: "thr_1", Call: "exec_1b"})
+	want("the program has ended", "edit_3b")
+	b.asks("thr_1", "exec_1c", true)
+	b.do(belay.ReleaseWorkspace{Thread: "thr_1", Call: "exec_1c"})
+	b.do(belay.ReleaseWorkspace{Thread: "thr_1", Call: "never"})
+	b.do(belay.ReleaseWorkspace{Thread: "thr_3", Call: "edit_3b"})
+	want("a wish was taken back")
+	if len(b.d.s.Holds) != 0 || len(b.d.s.Awaited) != 0 {
+		t.Errorf("left: %+v %v", b.d.s.Holds, b.d.s.Awaited)
 	}
 }

@@ -23,6 +23,9 @@ func (d *Decider) Apply(e event.Envelope) {
 		if p.Use != nil {
 			s.Use = *p.Use
 		}
+		if p.Hold != nil {
+			s.applyHold(*p.Hold)
+		}
 	case event.PolicyChanged:
 		if p.Kind == "grant" && p.Op == "granted" {
 			s.grant(policy.Grant{Tool: p.Tool, Tier: p.Tier, Kind: "answer", By: p.By})
@@ -83,7 +86,9 @@ func (s *State) applyTurn(e event.Envelope) {
 	t := s.Turn
 	switch p := e.Data.(type) {
 	case event.ThreadUpdated:
-		t.changeRules(p)
+		if p.Hold == nil {
+			t.changeRules(p)
+		}
 	case event.RunStatus:
 		s.applyStatus(p)
 	case event.ModelRequested:
@@ -206,7 +211,7 @@ func (t *Turn) modelFailed(p event.ModelFailed) {
 }
 
 func (t *Turn) call(id belay.CallID) *Call {
-	if t.Step == nil || id == "" {
+	if t == nil || t.Step == nil || id == "" {
 		return nil
 	}
 	return t.Step.call(id)

@@ -26,6 +26,10 @@ func (d *Decider) Handle(o belay.Order, now time.Time) ([]core.Fact, []core.Send
 		fs, sends, err = s.interrupt(o, c)
 	case belay.UseWorkspace:
 		fs = s.use(o, c)
+	case belay.ShareWorkspace:
+		fs, sends = s.share(o, d.Rules())
+	case belay.GrantWorkspace:
+		fs = s.grantHold(c)
 	case belay.ResumeThread:
 		fs, err = s.resume(c)
 	case belay.RollBack:

@@ -20,6 +20,9 @@ var stages = []stage{cancel, limits, snapshot, request, permit, run, finish}
 func (d *Decider) Next(now time.Time) core.Ready {
 	var rd core.Ready
 	s := &d.s
+	if s.givesBack(&rd); len(rd.Decided) > 0 {
+		return rd
+	}
 	if s.Restore != nil { // nothing begins before the files are what they were
 		rd.Effects = append(rd.Effects, s.restore())
 		return rd

@@ -132,6 +132,11 @@ func (w *world) do(line string) {
 		w.handle(belay.InterruptTurn{Turn: belay.TurnID(turn), Reason: strings.TrimSpace(reason)})
 	case "resume":
 		w.handle(belay.ResumeThread{Rules: w.keepRules(), Limits: &w.rules.Settings.Limits})
+	case "share":
+		w.handle(belay.ShareWorkspace{})
+	case "grant":
+		n, _ := strconv.Atoi(rest)
+		w.handle(belay.GrantWorkspace{Call: w.d.s.Turn.Step.Calls[n-1].ID})
 	case "use":
 		f := strings.Fields(rest + " . .")
 		u := belay.WorkspaceUse{Use: belay.Use(f[0])}

@@ -56,7 +56,9 @@ type State struct {
 	Recall    bool                       `json:"recall,omitempty"` // the next step is reminded of the plan
 	Published map[string]belay.Published `json:"published,omitempty"`
 
-	Use belay.WorkspaceUse `json:"use,omitzero"` // how the session uses the workspace
+	Use    belay.WorkspaceUse `json:"use,omitzero"`     // how the session uses the workspace
+	Shared bool               `json:"shared,omitempty"` // by other threads of the session too
+	Holds  []Held             `json:"holds,omitempty"`  // what its calls have of it, or asked for
 }
 
 // Queued is a turn that was accepted and hasn't begun.

@@ -1,0 +1,112 @@
+package thread
+
+import (
+	"slices"
+
+	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/event"
+	"github.com/belay-run/belay/internal/core"
+)
+
+// Held is a call of this thread that changes the workspace, or wants to, where
+// other threads of the session do too. Whether it may is the session's word; it
+// is a fact here before the call begins, and given back by the fact that ends
+// the call, in the same decision.
+type Held struct {
+	belay.Hold
+	Granted bool `json:"granted,omitempty"`
+}
+
+// changes tells whether a call changes the workspace, and whether all of it
+// may be meant.
+func changes(spec belay.ToolSpec, c *Call) (changes, whole bool) {
+	t := touches(spec, c.paths())
+	return t.write && !t.none && !spec.ReadOnly && spec.Handled == "", len(t.files) == 0
+}
+
+// share begins to ask before changing something, and tells the session what
+// runs already. A thread that runs nothing has no rules to know.
+func (s *State) share(o belay.Order, r *Rules) ([]core.Fact, []core.Send) {
+	if s.Shared {
+		return nil, nil
+	}
+	join := belay.HoldWorkspace{Thread: belay.ThreadID(o.Stream.ID()), Joined: true}
+	ids := belay.IDs{Session: o.Session, Thread: join.Thread}
+	facts := []core.Fact{{IDs: ids, Data: event.ThreadUpdated{Hold: &event.HoldChange{Op: event.HoldShared}}}}
+	if s.Turn != nil && s.Turn.Step != nil {
+		for i := range s.Turn.Step.Calls {
+			c := &s.Turn.Step.Calls[i]
+			if c.Over || c.Attempt == 0 || !c.Changes {
+				continue
+			}
+			h := belay.Hold{Call: c.ID, Whole: true} // without the rules nobody knows better
+			if spec, ok := r.tool(c.Name); ok {
+				var writes bool
+				if writes, h.Whole = changes(spec, c); !writes {
+					continue
+				}
+			}
+			join.Calls = append(join.Calls, h)
+			facts = append(facts, s.holdFact(event.HoldGranted, h))
+		}
+	}
+	return facts, []core.Send{{To: o.Session.Stream(), Command: join}}
+}
+
+func (s *State) grantHold(c belay.GrantWorkspace) []core.Fact {
+	i := s.hold(c.Call)
+	if i < 0 || s.Holds[i].Granted {
+		return nil
+	}
+	return []core.Fact{s.holdFact(event.HoldGranted, s.Holds[i].Hold)}
+}
+
+func (s *State) hold(call belay.CallID) int {
+	return slices.IndexFunc(s.Holds, func(h Held) bool { return h.Call == call })
+}
+
+func (s *State) holdFact(op string, h belay.Hold) core.Fact {
+	ids := belay.IDs{Session: s.Session, Thread: s.Thread}
+	return core.Fact{IDs: ids, Data: event.ThreadUpdated{Hold: &event.HoldChange{Op: op, Call: h.Call, Whole: h.Whole}}}
+}
+
+func (s *State) applyHold(p event.HoldChange) {
+	i := s.hold(p.Call)
+	switch {
+	case p.Op == event.HoldShared:
+		s.Shared = true
+	case p.Op == event.HoldReleased && i >= 0:
+		s.Holds = slices.Delete(s.Holds, i, i+1)
+	case p.Op == event.HoldGranted && i >= 0:
+		s.Holds[i].Granted = true
+	case p.Op != event.HoldReleased && i < 0:
+		s.Holds = append(s.Holds, Held{belay.Hold{Call: p.Call, Whole: p.Whole}, p.Op == event.HoldGranted})
+	}
+}
+
+// waitsForHold tells whether a call has to wait for the session's word, and
+// asks for it once.
+func (s *State) waitsForHold(rd *core.Ready, spec belay.ToolSpec, c *Call) bool {
+	writes, whole := changes(spec, c)
+	if !s.Shared || !writes {
+		return false
+	}
+	i := s.hold(c.ID)
+	if i < 0 {
+		h := belay.Hold{Call: c.ID, Whole: whole}
+		rd.Decided = append(rd.Decided, s.holdFact(event.HoldAsked, h))
+		rd.Sends = append(rd.Sends, core.Send{To: s.Session.Stream(), Command: belay.HoldWorkspace{Thread: s.Thread, Calls: []belay.Hold{h}}})
+	}
+	return i < 0 || !s.Holds[i].Granted
+}
+
+// givesBack returns the holds of calls that are over.
+func (s *State) givesBack(rd *core.Ready) {
+	for _, h := range s.Holds {
+		if c := s.Turn.call(h.Call); c != nil && !c.Over {
+			continue
+		}
+		rd.Decided = append(rd.Decided, s.holdFact(event.HoldReleased, h.Hold))
+		rd.Sends = append(rd.Sends, core.Send{To: s.Session.Stream(), Command: belay.ReleaseWorkspace{Thread: s.Thread, Call: h.Call}})
+	}
+}
