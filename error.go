@@ -35,6 +35,7 @@ const (
 	CodeStoreNetwork    Code = "store_on_network"
 	CodeRequires        Code = "requires_newer"
 	CodeTooLarge        Code = "too_large"
+	CodeAddress         Code = "address_refused"
 	CodeBadConfig       Code = "bad_config"
 	CodeBadManifest     Code = "bad_manifest"
 	CodeNotGoverned     Code = "not_governed" // trust means nothing to the file

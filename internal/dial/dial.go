@@ -1,0 +1,86 @@
+// Package dial makes the outgoing connections of the runtime: to providers now,
+// to whatever else is reached later. It promises that no connection goes to an
+// address that its rules exclude, whatever a name resolves to at that moment,
+// and that no answer sends a request elsewhere: redirects aren't followed, so a
+// key stays with the host it belongs to.
+package dial
+
+import (
+	"context"
+	"crypto/tls"
+	"net"
+	"net/http"
+	"net/netip"
+	"syscall"
+	"time"
+
+	"github.com/belay-run/belay"
+)
+
+// Rules say which addresses may be reached besides public ones. Addresses of
+// this link (where clouds keep their machines' credentials), of groups and of
+// nobody are never reached.
+type Rules struct {
+	Loopback bool // this machine
+	Private  bool // the private networks it is in
+}
+
+// connectTimeout bounds the making of a connection, TLS included, each.
+const connectTimeout = 15 * time.Second
+
+// Client is an HTTP client that keeps to the rules. Its requests have no time
+// limit of their own: their contexts have. It returns redirects as answers.
+func Client(r Rules) *http.Client {
+	return &http.Client{
+		Transport:     Transport(r),
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}
+}
+
+// Transport is what a Client sends with.
+func Transport(r Rules) *http.Transport {
+	d := &net.Dialer{Timeout: connectTimeout, KeepAlive: 30 * time.Second, ControlContext: r.control}
+	return &http.Transport{
+		Proxy:                  http.ProxyFromEnvironment,
+		DialContext:            d.DialContext,
+		TLSClientConfig:        &tls.Config{MinVersion: tls.VersionTLS12},
+		TLSHandshakeTimeout:    connectTimeout,
+		ForceAttemptHTTP2:      true,
+		MaxIdleConns:           100,
+		MaxIdleConnsPerHost:    32,
+		IdleConnTimeout:        90 * time.Second,
+		MaxResponseHeaderBytes: 64 << 10,
+	}
+}
+
+// control is asked for each address after names were resolved.
+func (r Rules) control(_ context.Context, network, address string, _ syscall.RawConn) error {
+	ap, err := netip.ParseAddrPort(address)
+	if err != nil {
+		return belay.Errorf(belay.CodeAddress, "%s is no address of a network", address)
+	}
+	if why := r.refuses(ap.Addr()); why != "" {
+		return belay.Errorf(belay.CodeAddress, "%s may not be reached: %s", ap.Addr(), why)
+	}
+	return nil
+}
+
+var shared = netip.MustParsePrefix("100.64.0.0/10") // carriers' address translation, RFC 6598
+
+// refuses tells why an address may not be reached; empty: it may.
+func (r Rules) refuses(a netip.Addr) string {
+	a = a.Unmap()
+	switch {
+	case !a.IsValid() || a.IsUnspecified():
+		return "it is nobody's"
+	case a.IsMulticast() || a == netip.AddrFrom4([4]byte{255, 255, 255, 255}):
+		return "it is a group's"
+	case a.IsLinkLocalUnicast():
+		return "it is an address of this link"
+	case a.IsLoopback() && !r.Loopback:
+		return "it is this machine"
+	case (a.IsPrivate() || shared.Contains(a)) && !r.Private:
+		return "it is in a private network"
+	}
+	return ""
+}

@@ -1,0 +1,280 @@
+// Package openai speaks the protocols of OpenAI, which many servers imitate:
+// Chat Completions.
+package openai
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"iter"
+	"net/http"
+	"strings"
+
+	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/internal/model"
+	"github.com/belay-run/belay/internal/model/wire"
+)
+
+// Chat speaks Chat Completions.
+// Source: https://platform.openai.com/docs/api-reference/chat, November 2026.
+type Chat struct {
+	Endpoint wire.Endpoint
+	Prefixes *wire.Prefixes
+	Images   func(model string) bool // whether a model takes pictures; nil: none does
+}
+
+var (
+	_ model.Provider = (*Chat)(nil)
+	_ model.Able     = (*Chat)(nil)
+)
+
+// Abilities are the model's as far as they are known.
+func (p *Chat) Abilities(name string) model.Abilities {
+	return model.Abilities{Images: p.Images != nil && p.Images(name)}
+}
+
+// Stream sends one request and yields the answer as it comes.
+func (p *Chat) Stream(ctx context.Context, r model.Request) iter.Seq2[model.Chunk, error] {
+	return func(yield func(model.Chunk, error) bool) {
+		if err := ctx.Err(); err != nil {
+			yield(model.Chunk{}, err)
+			return
+		}
+		body, err := p.body(ctx, r)
+		if err != nil {
+			yield(model.Chunk{}, err)
+			return
+		}
+		h := http.Header{}
+		if p.Endpoint.Key != "" {
+			h.Set("Authorization", "Bearer "+p.Endpoint.Key)
+		}
+		a, err := p.Endpoint.Post(ctx, "/chat/completions", h, body)
+		if err != nil {
+			yield(model.Chunk{}, err)
+			return
+		}
+		defer a.Close()
+		d := chatDecoder{name: p.Endpoint.Name, clean: p.Endpoint.Clean, yield: yield}
+		d.read(a)
+	}
+}
+
+// chatChunk is one event of an answer.
+type chatChunk struct {
+	Choices []struct {
+		Index int `json:"index"`
+		Delta struct {
+			Content   string `json:"content"`
+			Refusal   string `json:"refusal"`
+			Reasoning string `json:"reasoning"`         // OpenRouter, vLLM
+			Thinking  string `json:"reasoning_content"` // DeepSeek, llama.cpp
+			Calls     []struct {
+				Index    *int   `json:"index"`
+				ID       string `json:"id"`
+				Function struct {
+					Name string          `json:"name"`
+					Args json.RawMessage `json:"arguments"` // text; some send an object
+				} `json:"function"`
+			} `json:"tool_calls"`
+		} `json:"delta"`
+		Finish string `json:"finish_reason"`
+	} `json:"choices"`
+	Usage *struct {
+		Prompt     int64 `json:"prompt_tokens"`
+		Completion int64 `json:"completion_tokens"`
+		Details    struct {
+			Cached int64 `json:"cached_tokens"`
+		} `json:"prompt_tokens_details"`
+	} `json:"usage"`
+	Error json.RawMessage `json:"error"`
+}
+
+// chatDecoder turns events into chunks. Calls come in pieces and are yielded
+// whole, at the end, in the order in which they began.
+type chatDecoder struct {
+	name    string
+	clean   func(string) string
+	yield   func(model.Chunk, error) bool
+	calls   []*chatCall
+	size    int // bytes of the calls so far
+	usage   *belay.Usage
+	finish  string
+	refused bool
+	failed  bool // an error was yielded, or the consumer left
+}
+
+type chatCall struct {
+	index    int
+	id, name string
+	args     strings.Builder
+}
+
+// maxArgs bounds the arguments of an answer's calls, in bytes.
+const maxArgs = 8 << 20
+
+// read yields until the stream's end. A stream that breaks off before its
+// finish is yielded as an error; one that has its finish is whole, even if the
+// usual last event is missing, as with some servers.
+func (d *chatDecoder) read(a *wire.Answer) {
+	for ev, err := range wire.Events(a.Body) {
+		switch {
+		case err != nil && d.finish == "":
+			d.fail(err)
+			return
+		case err != nil, string(ev.Data) == "[DONE]":
+			d.end()
+			return
+		}
+		if d.event(ev); d.failed {
+			return
+		}
+	}
+	d.end()
+}
+
+func (d *chatDecoder) event(ev wire.Event) {
+	var c chatChunk
+	if err := json.Unmarshal(ev.Data, &c); err != nil {
+		d.fail(&model.Error{Class: "transient", Message: d.clean(fmt.Sprintf("%s: the answer has something in it that is no JSON: %.80q", d.name, ev.Data))})
+		return
+	}
+	if len(c.Error) > 0 && string(c.Error) != "null" {
+		d.fail(d.errorEvent(ev.Data))
+		return
+	}
+	if u := c.Usage; u != nil && (u.Prompt > 0 || u.Completion > 0) {
+		d.usage = &belay.Usage{Input: u.Prompt, Output: u.Completion, Cached: u.Details.Cached, Reported: true}
+	}
+	for i := range c.Choices {
+		ch := &c.Choices[i]
+		if ch.Index != 0 {
+			continue // only one was asked for
+		}
+		if s := cmp.Or(ch.Delta.Reasoning, ch.Delta.Thinking); s != "" && !d.say(model.Chunk{Reasoning: s}) {
+			return
+		}
+		if s := ch.Delta.Content + ch.Delta.Refusal; s != "" && !d.say(model.Chunk{Text: s}) {
+			return
+		}
+		if ch.Delta.Refusal != "" {
+			d.refused = true
+		}
+		for j := range ch.Delta.Calls {
+			call := &ch.Delta.Calls[j]
+			d.call(j, call.Index, call.ID, call.Function.Name, call.Function.Args)
+		}
+		if d.size > maxArgs {
+			d.fail(&model.Error{Class: "transient", Message: d.name + ": the arguments of the calls are too large"})
+			return
+		}
+		if ch.Finish != "" {
+			d.finish = ch.Finish
+		}
+	}
+}
+
+// call adds a piece of a call. Servers differ: some leave the index out, some
+// repeat the id with each piece, some send a new call under an index that was
+// used, some send the arguments as an object.
+func (d *chatDecoder) call(nth int, index *int, id, name string, args json.RawMessage) {
+	at := nth
+	if index != nil {
+		at = *index
+	}
+	c := d.find(at, index != nil, id, name)
+	if name != "" && c.name == "" {
+		c.name = name
+	}
+	var s string
+	if json.Unmarshal(args, &s) != nil && len(args) > 0 && string(args) != "null" {
+		s = string(args)
+	}
+	c.args.WriteString(s)
+	d.size += len(s) + len(name)
+}
+
+func (d *chatDecoder) find(index int, named bool, id, name string) *chatCall {
+	for i := len(d.calls) - 1; i >= 0; i-- {
+		c := d.calls[i]
+		same := c.index == index && (id == "" || c.id == "" || c.id == id)
+		if !named && id == "" && name != "" {
+			same = false // a name without index and id begins a call
+		}
+		if same {
+			if c.id == "" {
+				c.id = id
+			}
+			return c
+		}
+	}
+	c := &chatCall{index: index, id: id}
+	d.calls = append(d.calls, c)
+	return c
+}
+
+func (d *chatDecoder) end() {
+	if d.finish == "" {
+		d.fail(&model.Error{Class: "transient", Message: d.name + ": the answer broke off"})
+		return
+	}
+	seen := map[string]bool{}
+	for i, c := range d.calls {
+		id := c.id
+		if id == "" || seen[id] { // an id of ours: it is only told apart by it
+			id = fmt.Sprintf("call_%d", i+1)
+		}
+		seen[id] = true
+		if !d.say(model.Chunk{Call: &model.Call{ID: id, Name: c.name, Args: cmp.Or(strings.TrimSpace(c.args.String()), "{}")}}) {
+			return
+		}
+	}
+	d.say(model.Chunk{Usage: d.usage, Stop: d.stop()})
+}
+
+// stop is the finish reason in the runtime's words. Some servers say stop
+// although there are calls.
+func (d *chatDecoder) stop() string {
+	switch {
+	case d.refused || d.finish == "content_filter":
+		return "refused"
+	case d.finish == "length":
+		return "length"
+	case len(d.calls) > 0:
+		return "tool_calls"
+	}
+	return "stop"
+}
+
+func (d *chatDecoder) say(c model.Chunk) bool {
+	if d.failed {
+		return false
+	}
+	d.failed = !d.yield(c, nil)
+	return !d.failed
+}
+
+func (d *chatDecoder) fail(err error) {
+	if !d.failed {
+		d.failed = true
+		d.yield(model.Chunk{}, err)
+	}
+}
+
+// errorEvent is an error that came inside the stream, after status 200.
+func (d *chatDecoder) errorEvent(body []byte) error {
+	e := wire.Endpoint{Name: d.name}
+	var shape struct {
+		Error struct {
+			Code int `json:"code"`
+		} `json:"error"`
+	}
+	status := http.StatusInternalServerError
+	if json.Unmarshal(body, &shape) == nil && shape.Error.Code >= 400 && shape.Error.Code < 600 {
+		status = shape.Error.Code
+	}
+	f := e.Failure(status, http.Header{}, body, timeless)
+	f.Message = d.clean(f.Message)
+	return f
+}

@@ -1,0 +1,225 @@
+package openai
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/base64"
+	"encoding/json"
+	"strings"
+	"time"
+
+	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/internal/model"
+	"github.com/belay-run/belay/internal/model/wire"
+)
+
+// timeless stands for now where no date is read.
+var timeless time.Time
+
+// body is a request: what never changes in a conversation first, then the
+// messages, then what belongs to this request only. So the bytes of a request
+// begin with those of the one before it, which providers cache.
+func (p *Chat) body(ctx context.Context, r model.Request) (*wire.Body, error) {
+	head, err := chatHead(r)
+	if err != nil {
+		return nil, err
+	}
+	msgs, err := p.Prefixes.Encode(r.Messages, func(dst []byte, m *belay.Message) ([]byte, error) { return chatMessage(ctx, dst, m, r.Content) })
+	if err != nil {
+		return nil, err
+	}
+	b := &wire.Body{}
+	b.Add(head)
+	b.Add(msgs...)
+	tail, err := chatTail(r)
+	b.Add(tail)
+	return b, err
+}
+
+// function is a tool as the protocol has it.
+type function struct {
+	Type     string `json:"type"`
+	Function struct {
+		Name        string          `json:"name"`
+		Description string          `json:"description,omitempty"`
+		Parameters  json.RawMessage `json:"parameters"`
+	} `json:"function"`
+}
+
+func chatHead(r model.Request) ([]byte, error) {
+	var h struct {
+		Model  string `json:"model"`
+		Stream bool   `json:"stream"`
+		Option struct {
+			Usage bool `json:"include_usage"`
+		} `json:"stream_options"`
+		Tools []function `json:"tools,omitempty"`
+	}
+	h.Model, h.Stream, h.Option.Usage = r.Model, true, true
+	for _, t := range r.Tools {
+		f := function{Type: "function"}
+		f.Function.Name, f.Function.Description, f.Function.Parameters = t.Name, t.Doc, t.Schema
+		h.Tools = append(h.Tools, f)
+	}
+	b, err := plain(h)
+	if err != nil {
+		return nil, err
+	}
+	b = append(b[:len(b)-1], `,"messages":[`...)
+	sys, err := plain(map[string]string{"role": "system", "content": r.System})
+	return append(b, sys...), err
+}
+
+func chatTail(r model.Request) ([]byte, error) {
+	var b []byte
+	if r.Note != "" {
+		n, err := plain(map[string]string{"role": "user", "content": r.Note})
+		if err != nil {
+			return nil, err
+		}
+		b = append(append(b, ','), n...)
+	}
+	b = append(b, ']')
+	var t struct {
+		Choice any `json:"tool_choice,omitempty"`
+		Max    int `json:"max_completion_tokens,omitempty"`
+	}
+	if r.ForceTool != "" {
+		f := map[string]any{"type": "function", "function": map[string]string{"name": r.ForceTool}}
+		t.Choice = f
+	}
+	t.Max = r.MaxOutput
+	rest, err := plain(t)
+	if len(rest) > 2 {
+		b = append(append(b, ','), rest[1:len(rest)-1]...)
+	}
+	return append(b, '}'), err
+}
+
+// plain is JSON without the escapes that only HTML needs.
+func plain(v any) ([]byte, error) {
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	err := e.Encode(v)
+	return bytes.TrimSuffix(b.Bytes(), []byte("\n")), err
+}
+
+// The parts of messages.
+type (
+	chatCallOut struct {
+		ID       string `json:"id"`
+		Type     string `json:"type"`
+		Function struct {
+			Name string `json:"name"`
+			Args string `json:"arguments"`
+		} `json:"function"`
+	}
+	chatOut struct {
+		Role    string        `json:"role"`
+		Content any           `json:"content"` // text, parts, or null
+		Calls   []chatCallOut `json:"tool_calls,omitempty"`
+		CallID  string        `json:"tool_call_id,omitempty"`
+	}
+	chatPart struct {
+		Type  string `json:"type"`
+		Text  string `json:"text,omitempty"`
+		Image *struct {
+			URL string `json:"url"`
+		} `json:"image_url,omitempty"`
+	}
+)
+
+// chatMessage appends a message, each with a comma before it: the system's
+// stands before all.
+func chatMessage(ctx context.Context, dst []byte, m *belay.Message, content func(context.Context, belay.Digest) ([]byte, error)) ([]byte, error) {
+	outs, err := chatMessages(ctx, m, content)
+	for i := range outs {
+		if err != nil {
+			break
+		}
+		var b []byte
+		b, err = plain(outs[i])
+		dst = append(append(dst, ','), b...)
+	}
+	return dst, err
+}
+
+func chatMessages(ctx context.Context, m *belay.Message, content func(context.Context, belay.Digest) ([]byte, error)) ([]chatOut, error) {
+	switch m.Role {
+	case belay.RoleAssistant:
+		return []chatOut{chatAnswer(m)}, nil
+	case belay.RoleTool:
+		return chatResults(m), nil
+	}
+	out := chatOut{Role: "user"}
+	var parts []chatPart
+	images := false
+	for _, p := range m.Parts {
+		if p.Image == nil {
+			parts = append(parts, chatPart{Type: "text", Text: p.Text})
+			continue
+		}
+		b, err := content(ctx, p.Image.Ref.Digest)
+		if err != nil {
+			return nil, err
+		}
+		images = true
+		c := chatPart{Type: "image_url", Image: &struct {
+			URL string `json:"url"`
+		}{"data:" + p.Image.Ref.Media + ";base64," + base64.StdEncoding.EncodeToString(b)}}
+		parts = append(parts, c)
+	}
+	out.Content = parts
+	if !images {
+		out.Content = textOf(m)
+	}
+	return []chatOut{out}, nil
+}
+
+func textOf(m *belay.Message) string {
+	var b strings.Builder
+	for _, p := range m.Parts {
+		if p.Text != "" && b.Len() > 0 {
+			b.WriteString("\n\n")
+		}
+		b.WriteString(p.Text)
+	}
+	return b.String()
+}
+
+func chatAnswer(m *belay.Message) chatOut {
+	out := chatOut{Role: "assistant"}
+	if text := textOf(m); text != "" {
+		out.Content = text
+	}
+	for _, p := range m.Parts {
+		if p.Call == nil {
+			continue
+		}
+		c := chatCallOut{ID: callID(p.Call.ID), Type: "function"}
+		c.Function.Name, c.Function.Args = p.Call.Name, string(p.Call.Args)
+		if len(p.Call.Args) == 0 || p.Call.Args[0] != '{' { // what the model wrote was no object; servers with templates choke on it
+			c.Function.Args = `{"unreadable":` + cmp.Or(string(p.Call.Args), `""`) + `}`
+		}
+		out.Calls = append(out.Calls, c)
+	}
+	return out
+}
+
+func chatResults(m *belay.Message) []chatOut {
+	var outs []chatOut
+	for _, p := range m.Parts {
+		switch {
+		case p.Result != nil:
+			outs = append(outs, chatOut{Role: "tool", Content: p.Result.Text, CallID: callID(p.Result.ID)})
+		case p.Text != "":
+			outs = append(outs, chatOut{Role: "user", Content: p.Text})
+		}
+	}
+	return outs
+}
+
+// callID is a call's id as the protocol takes it: at most 40 characters.
+func callID(id belay.CallID) string { return strings.ReplaceAll(string(id), "-", "") }

@@ -1,0 +1,57 @@
+package wire
+
+import "io"
+
+// Body is a request's bytes in pieces, which are shared and never change: what
+// was encoded for an earlier request is sent again without being copied.
+type Body struct{ pieces [][]byte }
+
+// Add appends pieces; they must not change any more.
+func (b *Body) Add(pieces ...[]byte) { b.pieces = append(b.pieces, pieces...) }
+
+// Len is the number of bytes.
+func (b *Body) Len() int64 {
+	var n int64
+	for _, p := range b.pieces {
+		n += int64(len(p))
+	}
+	return n
+}
+
+// Reader reads the body from its start; any number may at once.
+func (b *Body) Reader() io.ReadCloser { return &bodyReader{rest: b.pieces} }
+
+type bodyReader struct {
+	rest [][]byte
+	at   int
+}
+
+func (r *bodyReader) Read(p []byte) (n int, err error) {
+	for n < len(p) && len(r.rest) > 0 {
+		k := copy(p[n:], r.rest[0][r.at:])
+		n, r.at = n+k, r.at+k
+		if r.at == len(r.rest[0]) {
+			r.rest, r.at = r.rest[1:], 0
+		}
+	}
+	if n == 0 && len(p) > 0 && len(r.rest) == 0 {
+		return 0, io.EOF
+	}
+	return n, nil
+}
+
+// WriteTo writes the pieces as they are.
+func (r *bodyReader) WriteTo(w io.Writer) (n int64, err error) {
+	for len(r.rest) > 0 {
+		k, err := w.Write(r.rest[0][r.at:])
+		n += int64(k)
+		if err != nil {
+			r.at += k
+			return n, err
+		}
+		r.rest, r.at = r.rest[1:], 0
+	}
+	return n, nil
+}
+
+func (*bodyReader) Close() error { return nil }

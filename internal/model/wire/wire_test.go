@@ -1,0 +1,294 @@
+package wire
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"slices"
+	"strings"
+	"testing"
+	"testing/iotest"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/internal/model"
+)
+
+func read(r io.Reader) (out []string, err error) {
+	for e, err := range Events(r) {
+		if err != nil {
+			return out, err
+		}
+		out = append(out, e.Name+":"+string(e.Data))
+	}
+	return out, nil
+}
+
+func TestEvents(t *testing.T) {
+	for name, c := range map[string]struct {
+		in   string
+		want []string
+	}{
+		"two":                     {"data: a\n\ndata: b\n\n", []string{":a", ":b"}},
+		"named":                   {"event: delta\ndata: a\n\ndata: b\n\n", []string{"delta:a", ":b"}},
+		"several lines":           {"data: a\ndata:b\ndata\n\n", []string{":a\nb\n"}},
+		"CR LF":                   {"data: a\r\n\r\ndata: b\r\n\r\n", []string{":a", ":b"}},
+		"CR":                      {"data: a\r\rdata: b\r\r", []string{":a", ":b"}},
+		"comments and others":     {": hello\nid: 1\nretry: 5\ndata: a\n\n: ping\n\n", []string{":a"}},
+		"one space only":          {"data:  a\n\n", []string{": a"}},
+		"without its end":         {"data: a\n\ndata: b\n", []string{":a"}},
+		"in the middle of a line": {"data: a\n\ndata: b", []string{":a"}},
+		"BOM":                     {"\uFEFFdata: a\n\n", []string{":a"}},
+		"a name without data":     {"event: x\n\ndata: a\n\n", []string{":a"}},
+		"nothing":                 {"", nil},
+	} {
+		for how, r := range map[string]io.Reader{"whole": strings.NewReader(c.in), "byte by byte": iotest.OneByteReader(strings.NewReader(c.in))} {
+			if got, err := read(r); err != nil || !slices.Equal(got, c.want) {
+				t.Errorf("%s, %s: %q %v", name, how, got, err)
+			}
+		}
+	}
+}
+
+// endless is a stream without a line's end.
+type endless struct{ n int64 }
+
+func (e *endless) Read(p []byte) (int, error) {
+	for i := range p {
+		p[i] = 'x'
+	}
+	e.n += int64(len(p))
+	return len(p), nil
+}
+
+func TestAStreamWithoutEndsIsGivenUp(t *testing.T) {
+	e := &endless{}
+	if _, err := read(e); model.AsError(err).Class != "transient" || e.n > 2*maxEvent {
+		t.Errorf("%v after %d bytes", err, e.n)
+	}
+}
+
+func FuzzEvents(f *testing.F) {
+	for _, s := range []string{"data: a\n\n", "event: x\r\ndata: {}\r\n\r\n", "\uFEFFdata\r\r", ":\n\ndata:a"} {
+		f.Add([]byte(s))
+	}
+	f.Fuzz(func(t *testing.T, data []byte) {
+		a, errA := read(bytes.NewReader(data))
+		b, errB := read(iotest.OneByteReader(bytes.NewReader(data)))
+		if !slices.Equal(a, b) || (errA == nil) != (errB == nil) {
+			t.Errorf("%q differs by how it arrives: %q %v, %q %v", data, a, errA, b, errB)
+		}
+	})
+}
+
+// Every sequence of requests has the bytes that encoding from scratch gives.
+func TestPrefixesChangeNothing(t *testing.T) {
+	add := func(dst []byte, m *belay.Message) ([]byte, error) {
+		return append(dst, ","+m.Parts[0].Text...), nil
+	}
+	rapid.Check(t, func(t *rapid.T) {
+		c := NewPrefixes(rapid.SampledFrom([]int{0, 200, 1 << 20}).Draw(t, "budget"))
+		talks := make([][]belay.Message, 3)
+		var sent [][]byte // what was handed out must not change afterwards
+		var was []string
+		for n := range rapid.IntRange(1, 40).Draw(t, "requests") {
+			i := rapid.IntRange(0, len(talks)-1).Draw(t, "talk")
+			switch rapid.IntRange(0, 9).Draw(t, "what") {
+			case 0: // rolled back
+				talks[i] = slices.Clip(talks[i][:rapid.IntRange(0, len(talks[i])).Draw(t, "to")])
+			case 1: // read anew from the log
+				fresh := make([]belay.Message, len(talks[i]))
+				for j, m := range talks[i] {
+					fresh[j] = belay.Text(m.Role, m.Parts[0].Text)
+				}
+				talks[i] = fresh
+			}
+			for range rapid.IntRange(0, 3).Draw(t, "more") {
+				talks[i] = append(talks[i], belay.Text(belay.RoleUser, fmt.Sprint(i, "/", n, strings.Repeat("x", rapid.IntRange(0, 90).Draw(t, "length")))))
+			}
+			pieces, err := c.Encode(talks[i], add)
+			want, _ := encodeAll(talks[i], add)
+			got := bytes.Join(pieces, nil)
+			if err != nil || !bytes.Equal(got, bytes.Join(want, nil)) {
+				t.Fatalf("%v\n%s\n%s", err, got, want)
+			}
+			for _, p := range pieces {
+				sent, was = append(sent, p), append(was, string(p))
+			}
+		}
+		for i := range sent {
+			if string(sent[i]) != was[i] {
+				t.Fatal("bytes that were handed out have changed")
+			}
+		}
+		held := 0
+		for el := c.order.Front(); el != nil; el = el.Next() {
+			held += el.Value.(*prefix).size
+		}
+		if held != c.size || c.size > c.budget || len(c.byHead) != c.order.Len() {
+			t.Errorf("%d bytes held, %d counted, budget %d", held, c.size, c.budget)
+		}
+	})
+}
+
+func TestOnlyWhatIsNewIsEncoded(t *testing.T) {
+	n := 0
+	add := func(dst []byte, m *belay.Message) ([]byte, error) { n++; return append(dst, 'x'), nil }
+	c := NewPrefixes(1 << 20)
+	var msgs []belay.Message
+	for range 1000 {
+		msgs = append(msgs, belay.Text(belay.RoleUser, "hello"))
+		if _, err := c.Encode(msgs, add); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if n != 1000 {
+		t.Errorf("%d messages were encoded for 1000", n)
+	}
+}
+
+func TestBodyReadsTheSameTwice(t *testing.T) {
+	b := &Body{}
+	b.Add([]byte("ab"), nil, []byte("c"), []byte("def"))
+	for range 2 {
+		got, err := io.ReadAll(iotest.OneByteReader(b.Reader()))
+		if err != nil || string(got) != "abcdef" || b.Len() != 6 {
+			t.Errorf("%q %v", got, err)
+		}
+	}
+	var w bytes.Buffer
+	if n, err := io.Copy(&w, b.Reader()); n != 6 || err != nil || w.String() != "abcdef" {
+		t.Errorf("%q %v", w.String(), err)
+	}
+}
+
+func TestWhatAFailureMeans(t *testing.T) {
+	now := time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
+	e := &Endpoint{Name: "far", Key: "sk-secret"}
+	for name, c := range map[string]struct {
+		status int
+		header string
+		body   string
+		class  string
+		after  time.Duration
+		says   string
+	}{
+		"bad request":        {400, "", `{"error":{"message":"no such field"}}`, "bad_request", 0, "far: 400 no such field"},
+		"overflow":           {400, "", `{"error":{"message":"too long","code":"context_length_exceeded"}}`, "overflow", 0, "too long"},
+		"overflow in words":  {400, "", `{"type":"error","error":{"type":"invalid_request_error","message":"prompt is too long: 2 > 1"}}`, "overflow", 0, "too long"},
+		"unauthorised":       {401, "", `{"error":"bad key sk-secret"}`, "auth", 0, "far: 401 bad key [key]"},
+		"forbidden":          {403, "", ``, "auth", 0, "far: 403 Forbidden"},
+		"not found":          {404, "", `{"detail":"Not Found"}`, "bad_request", 0, "404 Not Found"},
+		"timeout":            {408, "", ``, "transient", 0, "408"},
+		"conflict":           {409, "", ``, "transient", 0, "409"},
+		"too large":          {413, "", ``, "bad_request", 0, "413"},
+		"rate in seconds":    {429, "Retry-After: 7", `{"error":{"message":"slow down","code":"rate_limit_exceeded"}}`, "rate_limited", 7 * time.Second, "slow down"},
+		"rate as a date":     {429, "Retry-After: Sat, 21 Nov 2026 12:00:30 GMT", ``, "rate_limited", 30 * time.Second, "429"},
+		"rate in the past":   {429, "Retry-After: Sat, 21 Nov 2026 11:00:00 GMT", ``, "rate_limited", 0, "429"},
+		"milliseconds":       {429, "Retry-After-Ms: 250", ``, "rate_limited", 250 * time.Millisecond, "429"},
+		"nonsense to wait":   {429, "Retry-After: soon", ``, "rate_limited", 0, "429"},
+		"out of money":       {429, "", `{"error":{"message":"no quota","code":"insufficient_quota"}}`, "auth", 0, "no quota"},
+		"server":             {500, "", `<html>oops</html>`, "transient", 0, "<html>oops</html>"},
+		"overloaded":         {529, "", `{"error":{"type":"overloaded_error","message":"Overloaded"}}`, "transient", 0, "Overloaded"},
+		"filtered":           {400, "", `{"error":{"message":"no","code":"content_filter"}}`, "refused", 0, "no"},
+		"sent elsewhere":     {307, "", ``, "bad_request", 0, "the key belongs to this host"},
+		"a code is a number": {400, "", `{"error":{"message":"m","code":400,"status":"INVALID_ARGUMENT"}}`, "bad_request", 0, "m"},
+	} {
+		h := http.Header{}
+		if k, v, ok := strings.Cut(c.header, ": "); ok {
+			h.Set(k, v)
+		}
+		f := e.Failure(c.status, h, []byte(c.body), now)
+		if f.Class != c.class || f.RetryAfter != c.after || !strings.Contains(f.Message, c.says) || strings.Contains(f.Message, "sk-secret") {
+			t.Errorf("%s: %s, %s: %s", name, f.Class, f.RetryAfter, f.Message)
+		}
+	}
+}
+
+func TestAMessageIsBoundedAndWhole(t *testing.T) {
+	if got := (&Endpoint{}).Clean(strings.Repeat("ü", 3000)); len(got) > maxMessage+8 || strings.ContainsRune(got, '\uFFFD') {
+		t.Errorf("%d bytes", len(got))
+	}
+}
+
+func TestParseBase(t *testing.T) {
+	if u, err := ParseBase("https://h/v1/"); err != nil || u.String() != "https://h/v1" {
+		t.Error(u, err)
+	}
+	for _, bad := range []string{"", "h/v1", "ftp://h", "https://", "https://u:p@h", "https://h?x=1", "https://h#x", "http://[::1"} {
+		if _, err := ParseBase(bad); belay.CodeOf(err) != belay.CodeUsage {
+			t.Errorf("%q: %v", bad, err)
+		}
+	}
+}
+
+// some is a body.
+var some = &Body{pieces: [][]byte{[]byte("{}")}}
+
+// at is an endpoint of a test server.
+func at(t *testing.T, h http.HandlerFunc) *Endpoint {
+	t.Helper()
+	srv := httptest.NewServer(h)
+	t.Cleanup(srv.Close)
+	u, err := url.Parse(srv.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &Endpoint{Name: "far", Base: u, Client: srv.Client(), Key: "sk-secret"}
+}
+
+func TestWhatIsNoStreamIsAnError(t *testing.T) {
+	e := at(t, func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "text/html")
+		fmt.Fprint(w, "<html>a login page that repeats sk-secret</html>")
+	})
+	_, err := e.Post(t.Context(), "/x", http.Header{}, some)
+	if f := model.AsError(err); f.Class != "bad_request" || !strings.Contains(f.Message, "no stream") || strings.Contains(f.Message, "sk-secret") {
+		t.Error(err)
+	}
+}
+
+func TestDeadlines(t *testing.T) {
+	hang := func(begin bool) http.HandlerFunc {
+		return func(w http.ResponseWriter, r *http.Request) {
+			if begin {
+				w.Header().Set("Content-Type", "text/event-stream")
+				fmt.Fprint(w, "data: a\n\n")
+				w.(http.Flusher).Flush()
+			}
+			io.Copy(io.Discard, r.Body) //nolint:errcheck // a server notices that a client leaves once it has read the body
+			<-r.Context().Done()
+		}
+	}
+	e := at(t, hang(false))
+	e.First = 20 * time.Millisecond
+	_, err := e.Post(t.Context(), "/x", http.Header{}, some)
+	if f := model.AsError(err); f.Class != "transient" || !strings.Contains(f.Message, "no answer within 20ms") {
+		t.Error(err)
+	}
+	e = at(t, hang(true))
+	e.Idle = 20 * time.Millisecond
+	a, err := e.Post(t.Context(), "/x", http.Header{}, some)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer a.Close()
+	got, err := read(a.Body)
+	if f := model.AsError(err); f.Class != "transient" || !strings.Contains(f.Message, "nothing came for 20ms") || len(got) != 1 {
+		t.Error(got, err)
+	}
+	e = at(t, hang(false))
+	ctx, cancel := context.WithCancelCause(t.Context())
+	why := errors.New("interrupted")
+	time.AfterFunc(20*time.Millisecond, func() { cancel(why) })
+	if _, err := e.Post(ctx, "/x", http.Header{}, some); !errors.Is(err, why) {
+		t.Error(err)
+	}
+}
