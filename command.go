@@ -45,6 +45,7 @@ const DefaultAskTimeout = Duration(24 * time.Hour)
 type Settings struct {
 	Provider   string     `json:"provider"`
 	Model      string     `json:"model,omitempty"`
+	BaseURL    string     `json:"baseUrl,omitempty"` // where the provider is reached; empty: its vendor's address
 	Mode       Mode       `json:"mode"`
 	Approvals  Approvals  `json:"approvals"`
 	Completion Completion `json:"completion"`

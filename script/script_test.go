@@ -40,9 +40,10 @@ func TestScripts(t *testing.T) {
 			return nil
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
-			"status": status,
-			"grab":   grab,
-			"bytes":  bytes,
+			"status":     status,
+			"grab":       grab,
+			"bytes":      bytes,
+			"chatserver": chatserver,
 		},
 	})
 }

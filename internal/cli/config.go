@@ -14,6 +14,7 @@ import (
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/internal/engine"
 	"github.com/belay-run/belay/internal/model/direct"
+	"github.com/belay-run/belay/internal/model/wire"
 	"github.com/belay-run/belay/internal/tool"
 )
 
@@ -28,6 +29,7 @@ type Config struct {
 	Approvals    string   `placeholder:"HOW" help:"What happens when it would ask: ask (on this terminal), wait (for somebody), deny. [$$BELAY_APPROVALS]"`
 	Provider     string   `placeholder:"NAME" help:"Who serves the model. [$$BELAY_PROVIDER]"`
 	Model        string   `placeholder:"NAME" help:"The model. [$$BELAY_MODEL]"`
+	BaseURL      string   `name:"base-url" placeholder:"URL" help:"Where the provider is reached, such as http://127.0.0.1:8080/v1. [$$BELAY_BASE_URL]"`
 	Script       string   `placeholder:"FILE" help:"Play a scripted model from a file instead. [$$BELAY_SCRIPT]"`
 	MaxSteps     string   `placeholder:"N" help:"Steps of a turn; 0 is no limit; 200. [$$BELAY_MAX_STEPS]"`
 	MaxTime      string   `placeholder:"TIME" help:"Active time of a turn, such as 30m; 0 is no limit; 1h. [$$BELAY_MAX_TIME]"`
@@ -57,6 +59,7 @@ func (c *Config) settings() []setting {
 		{"--approvals", "BELAY_APPROVALS", &c.Approvals, false},
 		{"--provider", "BELAY_PROVIDER", &c.Provider, false},
 		{"--model", "BELAY_MODEL", &c.Model, false},
+		{"--base-url", "BELAY_BASE_URL", &c.BaseURL, false},
 		{"--script", "BELAY_SCRIPT", &c.Script, true},
 		{"--max-steps", "BELAY_MAX_STEPS", &c.MaxSteps, false},
 		{"--max-time", "BELAY_MAX_TIME", &c.MaxTime, false},
@@ -292,17 +295,42 @@ func (p *parse) provider(a *app, r *checked, c Config) {
 		return
 	}
 	if name, ok := strings.CutPrefix(r.Provider, scriptedPrefix); ok && p.err == nil {
-		r.Provider = scriptedPrefix + a.abs(name)
-		if _, err := a.provider(r.Provider); err != nil {
+		r.Provider, r.BaseURL = scriptedPrefix+a.abs(name), ""
+		if _, err := a.provider(r.Settings); err != nil {
 			p.err = err
 		}
 		return
 	}
-	switch {
-	case r.Provider == "":
-		p.bad("--provider", belay.CodeNoProvider, "belay run --script FILE TEXT, or belay demo", "no provider is named, and this build has only the scripted one%s", foundKeys(a.Env))
+	switch r.Provider {
+	case openaiChat:
+		p.server(a, r, c)
+	case "":
+		p.bad("--provider", belay.CodeNoProvider, "belay run --script FILE TEXT, or belay demo", "no provider is named%s", foundKeys(a.Env))
 	default:
-		p.bad("--provider", belay.CodeNoProvider, "belay run --script FILE TEXT, or belay demo", "this build has no provider %q: only scripted:FILE", r.Provider)
+		p.bad("--provider", belay.CodeNoProvider, "--provider "+openaiChat+" --model NAME, or --script FILE", "this build has no provider %q: only %s and scripted:FILE", r.Provider, openaiChat)
+	}
+}
+
+// server settles where a provider is reached and which model it serves.
+func (p *parse) server(a *app, r *checked, c Config) {
+	base := c.BaseURL
+	if v := a.env("OPENAI_BASE_URL"); v != "" {
+		a.says(v)
+		if base == "" && r.BaseURL == "" {
+			r.BaseURL = v
+		}
+	}
+	if base != "" {
+		a.says(base)
+		r.BaseURL = base
+	}
+	if r.BaseURL != "" {
+		if _, err := wire.ParseBase(r.BaseURL); err != nil {
+			p.bad("--base-url", belay.CodeUsage, "--base-url http://127.0.0.1:8080/v1", "%s", reason(err))
+		}
+	}
+	if r.Model == "" {
+		p.bad("--model", belay.CodeUsage, "--model NAME", "%s needs the name of a model", r.Provider)
 	}
 }
 
@@ -316,7 +344,7 @@ func foundKeys(env []string) string {
 	if len(found) == 0 {
 		return ""
 	}
-	return " (" + strings.Join(found, ", ") + " is set, but nothing here can use it yet)"
+	return " (" + strings.Join(found, ", ") + " is set; --provider " + openaiChat + " uses OPENAI_API_KEY, nothing here uses the others yet)"
 }
 
 // providerKeys are the variables that hold the keys of known vendors.

@@ -176,8 +176,13 @@ func (a *app) workspaceFinding() finding {
 
 func (a *app) providerFindings() []finding {
 	all := []finding{{Name: "provider", State: "ok", What: "scripted: plays a file, needs no key", Try: "belay demo"}}
+	if foundKeys(a.Env) == "" {
+		all = append(all, finding{Name: "provider", State: "note", What: "no key of a model provider is set", Try: "OPENAI_API_KEY=… belay run --provider " + openaiChat + " --model NAME TEXT"})
+	}
 	for _, name := range providerKeys {
-		if a.env(name) != "" {
+		if a.env(name) != "" && name == "OPENAI_API_KEY" {
+			all = append(all, finding{Name: "provider", State: "ok", What: openaiChat + ": " + name + " is set", Try: "belay run --provider " + openaiChat + " --model NAME TEXT"})
+		} else if a.env(name) != "" {
 			all = append(all, finding{Name: "provider", State: "note", What: name + " is set, but this build has no provider that uses it"})
 		}
 	}

@@ -12,15 +12,8 @@ func (a *app) overview(context.Context) (int, error) {
 	w := a.Stderr
 	v := buildVersions()
 	fmt.Fprintf(w, "belay %s runs agents: every step is recorded before it happens.\n\n", v.Version)
-	found := false
-	for _, name := range providerKeys {
-		if a.env(name) != "" {
-			found = true
-			fmt.Fprintf(w, "provider   %s is set, but this build can't use it: it only has the scripted model\n", name)
-		}
-	}
-	if !found {
-		fmt.Fprintln(w, "provider   no key of a model provider is set; this build only has the scripted model anyway")
+	for _, f := range a.providerFindings() {
+		fmt.Fprintf(w, "provider   %s\n", f.What)
 	}
 	dir, err := a.storeDir()
 	switch {
@@ -33,7 +26,8 @@ func (a *app) overview(context.Context) (int, error) {
 	}
 	fmt.Fprint(w, "\ntry:\n"+
 		"  belay demo                         see it killed and go on, without a key\n"+
-		"  belay run --script FILE TEXT       run a scripted model on this directory\n")
+		"  belay run --script FILE TEXT       run a scripted model on this directory\n"+
+		"  belay run --provider "+openaiChat+" --model NAME TEXT\n")
 	if err == nil && hasStore(dir) {
 		fmt.Fprint(w, "  belay sessions list                what was run here\n")
 	}

@@ -75,7 +75,7 @@ func (a *app) given(c *runCmd, ws string, settings checked) (task, error) {
 		if !f.image() {
 			continue
 		}
-		p, err := a.provider(settings.Provider)
+		p, err := a.provider(settings.Settings)
 		if err != nil {
 			return t, err
 		}

@@ -8,15 +8,11 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
 	"syscall"
 
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/internal/core/thread"
 	"github.com/belay-run/belay/internal/engine"
-	"github.com/belay-run/belay/internal/model"
-	"github.com/belay-run/belay/internal/model/direct"
-	"github.com/belay-run/belay/internal/model/scripted"
 	"github.com/belay-run/belay/internal/secret"
 	"github.com/belay-run/belay/internal/store"
 	"github.com/belay-run/belay/internal/store/sqlite"
@@ -30,9 +26,6 @@ import (
 
 //go:embed system.md
 var systemPrompt string
-
-// scriptedPrefix begins the names of the providers that play a file.
-const scriptedPrefix = "scripted:"
 
 // builtin lists the tools of an agent. The list is the documentation.
 func (a *app) builtin() []tool.Tool {
@@ -55,37 +48,6 @@ func (a *app) specs() []belay.ToolSpec {
 // boundary is what confines a turn's processes: nothing, and it is said so.
 func boundary() thread.Boundary {
 	return thread.Boundary{Level: "L0", Why: "this build has no sandbox", Network: "full"}
-}
-
-// models finds providers by the names that settings use, each made once.
-type models struct {
-	mu   sync.Mutex
-	made map[string]model.Provider
-}
-
-func (a *app) provider(name string) (model.Provider, error) {
-	a.models.mu.Lock()
-	defer a.models.mu.Unlock()
-	if p := a.models.made[name]; p != nil {
-		return p, nil
-	}
-	if name == direct.Name {
-		return direct.Provider{}, nil
-	}
-	file, ok := strings.CutPrefix(name, scriptedPrefix)
-	if !ok {
-		return nil, belay.Errorf(belay.CodeNoProvider, "this build has no provider %q", name).WithHint("--script FILE")
-	}
-	s, err := scripted.Load(file)
-	if err != nil {
-		return nil, err
-	}
-	if a.models.made == nil {
-		a.models.made = map[string]model.Provider{}
-	}
-	p := scripted.New(s)
-	a.models.made[name] = p
-	return p, nil
 }
 
 // open opens the store; make says whether it may be made.

@@ -57,7 +57,7 @@ func newStation(t *testing.T, dir string) *station {
 		}
 	})
 	s.e, err = engine.New(engine.Config{Store: s.db, Owner: store.ThisProcess(), Tools: set,
-		Provider: func(string) (model.Provider, error) { return scripted.New(script), nil }})
+		Provider: func(belay.Settings) (model.Provider, error) { return scripted.New(script), nil }})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -88,7 +88,7 @@ func newRigIn(b testing.TB, dir string, steps int) *rig {
 	if r.db, err = sqlite.Open(b.Context(), r.dir, sqlite.Options{}); err != nil {
 		b.Fatal(err)
 	}
-	r.e, err = engine.New(engine.Config{Store: r.db, Owner: store.ThisProcess(), Tools: set, Provider: func(string) (model.Provider, error) { return r.m, nil }})
+	r.e, err = engine.New(engine.Config{Store: r.db, Owner: store.ThisProcess(), Tools: set, Provider: func(belay.Settings) (model.Provider, error) { return r.m, nil }})
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -55,7 +55,7 @@ func (v *drive) read(ctx context.Context, a *answer) error {
 		return err
 	}
 	a.rules = rules
-	prov, err := v.e.provider(rules.Settings.Provider)
+	prov, err := v.e.provider(rules.Settings)
 	if err != nil {
 		return &model.Error{Class: "auth", Message: err.Error()}
 	}
@@ -98,11 +98,11 @@ func toolDefs(specs []belay.ToolSpec) []model.ToolDef {
 	return defs
 }
 
-func (e *Engine) provider(name string) (model.Provider, error) {
+func (e *Engine) provider(s belay.Settings) (model.Provider, error) {
 	if e.c.Provider == nil {
 		return nil, belay.Errorf(belay.CodeNoProvider, "no provider is configured")
 	}
-	return e.c.Provider(name)
+	return e.c.Provider(s)
 }
 
 // rules are the rules that an effect names. They are decoded once and shared:

@@ -114,7 +114,7 @@ func newBench(t *testing.T, script string, change func(*belay.Settings), tools .
 	b.e, err = engine.New(engine.Config{
 		Now:   func() time.Time { return b.now() },
 		Store: b.h, Owner: store.Owner{ID: "proc", Host: "test", PID: 1}, Tools: set,
-		Provider: func(string) (model.Provider, error) { return spy{scripted.New(sc), b}, nil },
+		Provider: func(belay.Settings) (model.Provider, error) { return spy{scripted.New(sc), b}, nil },
 		Secrets:  secrets,
 		Live: func(l engine.Live) {
 			b.mu.Lock()

@@ -213,7 +213,7 @@ func newCrowd(t *testing.T, seed uint64, g *gate, tools []tool.Tool, sessions ..
 	for i, threads := range sessions {
 		h := data.Open(memory.Options{})
 		e, err := engine.New(engine.Config{Store: h, Owner: store.Owner{ID: fmt.Sprint("process-", i), Host: "test", PID: i + 1}, Tools: set,
-			Provider: func(name string) (model.Provider, error) { return c.agents[name], nil }})
+			Provider: func(s belay.Settings) (model.Provider, error) { return c.agents[s.Provider], nil }})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -1,0 +1,102 @@
+package script
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync/atomic"
+
+	"github.com/rogpeppe/go-internal/testscript"
+
+	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/internal/model"
+	"github.com/belay-run/belay/internal/model/scripted"
+)
+
+// chatserver plays a script over Chat Completions: chatserver NAME FILE puts the
+// base URL into the variable NAME. The key it wants is sk-tester.
+func chatserver(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 2 {
+		ts.Fatalf("usage: chatserver NAME FILE")
+	}
+	script, err := scripted.Load(ts.MkAbs(args[1]))
+	ts.Check(err)
+	s := &server{p: scripted.New(script)}
+	srv := httptest.NewServer(s)
+	ts.Defer(srv.Close)
+	ts.Setenv(args[0], srv.URL+"/v1")
+}
+
+type server struct {
+	p      *scripted.Provider
+	failed atomic.Int32 // requests in a row that failed
+}
+
+func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if r.Header.Get("Authorization") != "Bearer sk-tester" {
+		w.WriteHeader(http.StatusUnauthorized)
+		fmt.Fprint(w, `{"error":{"message":"no such key"}}`)
+		return
+	}
+	var in struct {
+		Messages []struct {
+			Role    string `json:"role"`
+			Content string `json:"content"`
+			CallID  string `json:"tool_call_id"`
+			Calls   []struct {
+				ID       string `json:"id"`
+				Function struct{ Name, Arguments string }
+			} `json:"tool_calls"`
+		} `json:"messages"`
+	}
+	if err := json.NewDecoder(r.Body).Decode(&in); err != nil {
+		http.Error(w, err.Error(), http.StatusBadRequest)
+		return
+	}
+	req := model.Request{Attempt: int(s.failed.Load()) + 1}
+	for _, m := range in.Messages[1:] {
+		x := belay.Message{Role: belay.Role(m.Role)}
+		switch {
+		case m.Role == "tool":
+			x.Parts = append(x.Parts, belay.Part{Result: &belay.ToolResult{ID: belay.CallID(m.CallID), Text: m.Content}})
+		case m.Content != "":
+			x.Parts = append(x.Parts, belay.Part{Text: m.Content})
+		}
+		for _, c := range m.Calls {
+			x.Parts = append(x.Parts, belay.Part{Call: &belay.ToolCall{ID: belay.CallID(c.ID), Name: c.Function.Name, Args: json.RawMessage(c.Function.Arguments)}})
+		}
+		req.Messages = append(req.Messages, x)
+	}
+	s.play(w, r, req)
+}
+
+func (s *server) play(w http.ResponseWriter, r *http.Request, req model.Request) {
+	say := func(v any) {
+		b, _ := json.Marshal(v)
+		w.Header().Set("Content-Type", "text/event-stream")
+		fmt.Fprintf(w, "data: %s\n\n", b)
+		w.(http.Flusher).Flush()
+	}
+	type m = map[string]any
+	n := 0
+	for c, err := range s.p.Stream(r.Context(), req) {
+		if err != nil {
+			s.failed.Add(1)
+			w.WriteHeader(map[string]int{"rate_limited": 429, "bad_request": 400}[model.AsError(err).Class])
+			fmt.Fprintf(w, `{"error":{"message":%q}}`, strings.ReplaceAll(err.Error(), `"`, "'"))
+			return
+		}
+		s.failed.Store(0)
+		switch {
+		case c.Text != "":
+			say(m{"choices": []m{{"delta": m{"content": c.Text}}}})
+		case c.Call != nil:
+			say(m{"choices": []m{{"delta": m{"tool_calls": []m{{"index": n, "id": c.Call.ID, "function": m{"name": c.Call.Name, "arguments": c.Call.Args}}}}}}})
+			n++
+		case c.Stop != "":
+			say(m{"choices": []m{{"delta": m{}, "finish_reason": c.Stop}}, "usage": m{"prompt_tokens": 11, "completion_tokens": 3}})
+		}
+	}
+}
