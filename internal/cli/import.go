@@ -5,13 +5,17 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
+	"slices"
 	"strings"
 
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/internal/bundle"
 	"github.com/belay-run/belay/internal/core/session"
+	"github.com/belay-run/belay/internal/core/thread"
 	"github.com/belay-run/belay/internal/engine"
+	"github.com/belay-run/belay/internal/policy"
 	"github.com/belay-run/belay/internal/secret"
 	"github.com/belay-run/belay/internal/store"
 	"github.com/belay-run/belay/internal/transcript"
@@ -25,15 +29,16 @@ type importCmd struct {
 
 // imported is what became of a file, as JSON.
 type imported struct {
-	File     string          `json:"file"`
-	Format   string          `json:"format"`
-	Session  belay.SessionID `json:"session"`
-	Result   string          `json:"result"` // imported, or here already
-	Facts    int64           `json:"facts,omitempty"`
-	Waiting  int             `json:"waiting,omitempty"`
-	Missing  int             `json:"missing,omitempty"`
-	Repaired int             `json:"repaired,omitempty"` // content that the store lacked
-	Resume   string          `json:"resume,omitempty"`   // how its work goes on
+	File      string          `json:"file"`
+	Format    string          `json:"format"`
+	Session   belay.SessionID `json:"session"`
+	Result    string          `json:"result"`              // imported, or here already
+	Workspace string          `json:"workspace,omitempty"` // of a bundle's session
+	Facts     int64           `json:"facts,omitempty"`
+	Waiting   int             `json:"waiting,omitempty"`
+	Missing   int             `json:"missing,omitempty"`
+	Repaired  int             `json:"repaired,omitempty"` // content that the store lacked
+	Resume    string          `json:"resume,omitempty"`   // how its work goes on
 
 	Messages int               `json:"messages,omitempty"` // of a transcript
 	Turns    int               `json:"turns,omitempty"`
@@ -111,6 +116,7 @@ func (c *importCmd) bundle(ctx context.Context, a *app, f *importFile) (imported
 	if err != nil {
 		return done, err
 	}
+	done.Workspace = whereOf(m.Session, folded)
 	lanes, rests := map[belay.StreamID]store.Lane{}, m.Inbox.Count == 0
 	for s, v := range folded {
 		lanes[s] = v.Lane
@@ -119,7 +125,7 @@ func (c *importCmd) bundle(ctx context.Context, a *app, f *importFile) (imported
 	if !rests {
 		done.Resume = "belay sessions resume " + string(m.Session) + a.storeFlag()
 	}
-	if why := doubts(m.Session, folded, rests); len(why) > 0 && !c.Trust {
+	if why := doubts(folded, rests); len(why) > 0 && !c.Trust {
 		return done, belay.Errorf(belay.CodeUntrusted, "the session %s. What was allowed there would count here", strings.Join(why, ", and ")).
 			WithHint("if you know who made the file: belay import --trust FILE")
 	}
@@ -160,28 +166,49 @@ func (r restoring) Restore(ctx context.Context, s store.Restoration) error {
 
 // doubts are the reasons to ask a person before a session from outside is
 // kept: what it would do here without asking again.
-func doubts(id belay.SessionID, folded map[belay.StreamID]engine.Folded, rests bool) (why []string) {
+func doubts(folded map[belay.StreamID]engine.Folded, rests bool) (why []string) {
 	if !rests {
 		why = append(why, "has work that hasn't ended")
 	}
-	d, ok := folded[id.Stream()].Decider.(*session.Decider)
-	if !ok {
-		return why
-	}
-	s := d.State()
-	switch s.Settings.Mode {
-	case belay.ModeDefault, belay.ModePlan, belay.ModeNever:
-	default:
-		why = append(why, "runs in mode "+string(s.Settings.Mode))
-	}
-	var tools []string
-	for _, g := range s.Grants {
-		tools = append(tools, g.Tool)
+	tools := map[string]bool{}
+	for _, stream := range slices.Sorted(maps.Keys(folded)) {
+		switch d := folded[stream].Decider.(type) {
+		case *session.Decider:
+			s := d.State()
+			switch s.Settings.Mode {
+			case "", belay.ModeDefault, belay.ModePlan, belay.ModeNever:
+			default:
+				why = append(why, "runs in mode "+string(s.Settings.Mode))
+			}
+			if s.Worktree != nil {
+				why = append(why, "works in a worktree of "+s.Worktree.Repository)
+			}
+			for _, name := range s.Settings.Allow {
+				tools[name] = true
+			}
+			granted(tools, s.Grants)
+		case *thread.Decider:
+			granted(tools, d.State().Grants)
+		}
 	}
 	if len(tools) > 0 {
-		why = append(why, "may use "+strings.Join(tools, ", ")+" without asking")
+		why = append(why, "may use "+strings.Join(slices.Sorted(maps.Keys(tools)), ", ")+" without asking")
 	}
 	return why
+}
+
+func granted(tools map[string]bool, grants []policy.Grant) {
+	for _, g := range grants {
+		tools[g.Tool] = true
+	}
+}
+
+// whereOf is the workspace of a folded session.
+func whereOf(id belay.SessionID, folded map[belay.StreamID]engine.Folded) string {
+	if d, ok := folded[id.Stream()].Decider.(*session.Decider); ok {
+		return d.State().Workspace
+	}
+	return ""
 }
 
 func (a *app) printImported(i imported) {
@@ -191,7 +218,7 @@ func (a *app) printImported(i imported) {
 	}
 	fmt.Fprintf(a.Stdout, "%s: %s\n", i.Session, i.Result)
 	if i.Result == "imported" && i.Facts > 0 {
-		fmt.Fprintf(a.Stderr, "%s, every hash follows from the one before\n", plural(int(i.Facts), "fact"))
+		fmt.Fprintf(a.Stderr, "%s, every hash follows from the one before; its workspace is %s\n", plural(int(i.Facts), "fact"), line(i.Workspace))
 	}
 	if i.Waiting > 0 {
 		fmt.Fprintf(a.Stderr, "%s not handled yet\n", plural(i.Waiting, "command"))
