@@ -223,6 +223,9 @@ func (s *State) applyAsk(e event.Envelope, p event.ActionRequired) {
 		c.Ask = a
 		return
 	}
+	if p.Kind == "permission" { // for a call that isn't there: nothing would wait for the answer
+		return
+	}
 	s.Turn.Ask = a
 }
 

@@ -16,11 +16,13 @@ type Failing struct {
 	Hit     bool   // one failed
 	Op      string // that was this one
 	Renamed bool
+	Ops     []string // all of them, in order
 }
 
 var _ disk.FS = (*Failing)(nil)
 
 func (f *Failing) fails(op string) error {
+	f.Ops = append(f.Ops, op)
 	if f.N++; f.N != f.At {
 		return nil
 	}
