@@ -46,7 +46,21 @@ type Envelope struct {
 	Version  int                  // payloadVersion; 0 is read as 1
 	Requires int                  // a reader that doesn't know this level must not act on the stream
 	Data     Payload
+
+	raw []byte // see Keep
 }
+
+// Encoded is Encode of the payload, or what was kept of it.
+func (e *Envelope) Encoded() ([]byte, error) {
+	if e.raw != nil {
+		return e.raw, nil
+	}
+	return Encode(e.Data)
+}
+
+// Keep saves Encoded the work: raw must be Encode of the payload, and neither
+// of them may change any more.
+func (e *Envelope) Keep(raw []byte) { e.raw = raw }
 
 // ID is derived from stream and sequence.
 func (e Envelope) ID() belay.EventID { return belay.EventIDOf(e.Stream, e.Seq) }

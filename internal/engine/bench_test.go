@@ -66,6 +66,8 @@ func (m *metronome) gaps(who string) (out []time.Duration) {
 }
 
 type rig struct {
+	headroom []byte // as the program has it: see cmd/belay
+
 	db  *sqlite.DB
 	e   *engine.Engine
 	m   *metronome
@@ -77,7 +79,7 @@ func newRig(b testing.TB, steps int) *rig { return newRigIn(b, b.TempDir(), step
 
 func newRigIn(b testing.TB, dir string, steps int) *rig {
 	b.Helper()
-	r := &rig{dir: dir, m: &metronome{steps: steps, asked: map[string][]time.Time{}, ended: map[string][]time.Time{}}}
+	r := &rig{headroom: make([]byte, 2<<20), dir: dir, m: &metronome{steps: steps, asked: map[string][]time.Time{}, ended: map[string][]time.Time{}}}
 	look := pure("look", func(_ context.Context, c tool.Call) (tool.Result, error) {
 		return tool.Result{Text: "seen " + string(c.Args) + " and some text of what there is to see in it, as a small file or the answer of a search would have"}, nil
 	})

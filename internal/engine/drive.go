@@ -215,16 +215,23 @@ func (v *drive) supply(ctx context.Context) error {
 	return nil
 }
 
+// usualFacts is how many facts a decision has that has more than one.
+const usualFacts = 6
+
 // add gives facts their place and time and folds them.
 func (v *drive) add(b *batch, facts []core.Fact, sends []core.Send, request belay.CommandID) {
 	first := v.seq + 1
+	if b.events == nil && len(facts) > 0 {
+		b.events = make([]event.Envelope, 0, max(len(facts), usualFacts))
+	}
 	for _, f := range facts {
 		v.seq++
 		v.last = v.now()
 		ids := f.IDs
 		ids.Request = request
 		ev := event.Envelope{Stream: v.stream, Seq: v.seq, Time: v.last, Runtime: v.e.c.Store.Runtime(), IDs: ids, Refs: f.Refs,
-			Version: event.VersionOf(f.Data), Data: v.e.scrub(v.name(f.Data))}
+			Version: event.VersionOf(f.Data), Data: v.name(f.Data)}
+		v.e.scrub(&ev)
 		v.d.Apply(ev)
 		b.events = append(b.events, ev)
 	}
@@ -445,19 +452,18 @@ func (f emission) refuse(err error, b *batch) {
 	}
 }
 
-// scrub removes registered secrets from a payload.
-func (e *Engine) scrub(p event.Payload) event.Payload {
-	raw, err := event.Encode(p)
+// scrub removes registered secrets from a fact.
+func (e *Engine) scrub(ev *event.Envelope) {
+	raw, err := event.Encode(ev.Data)
 	if err != nil {
 		panic("engine: " + err.Error()) // payloads are plain data
 	}
 	clean := e.c.Secrets.Bytes(raw)
 	if &clean[0] == &raw[0] {
-		return p
+		ev.Keep(raw)
+		return
 	}
-	q, err := event.Decode(event.TypeOf(p), event.VersionOf(p), clean)
-	if err != nil {
-		return event.RuntimeWarning{Code: "REDACTED", Message: "a fact held a secret in a place where it could not be removed, so the fact was left out"}
+	if ev.Data, err = event.Decode(ev.Type(), event.VersionOf(ev.Data), clean); err != nil {
+		ev.Data = event.RuntimeWarning{Code: "REDACTED", Message: "a fact held a secret in a place where it could not be removed, so the fact was left out"}
 	}
-	return q
 }

@@ -36,7 +36,7 @@ func Pack(session belay.SessionID, stream belay.StreamID, e *event.Envelope) (Ro
 	if name == "" {
 		return Row{}, belay.Errorf(belay.CodeInternal, "a payload of type %T is in no table", e.Data).At(string(stream))
 	}
-	data, err := event.Encode(e.Data)
+	data, err := e.Encoded()
 	if err != nil {
 		return Row{}, belay.Errorf(belay.CodeInternal, "a fact can't be encoded").At(string(stream)).Wrap(err)
 	}
