@@ -139,19 +139,6 @@ func (h *Hunk) trim() {
 	}
 }
 
-// counts are how many old and new lines a hunk has.
-func (h *Hunk) counts() (before, after int) {
-	for _, l := range h.Body {
-		if l.Kind != '+' {
-			before++
-		}
-		if l.Kind != '-' {
-			after++
-		}
-	}
-	return before, after
-}
-
 // changes tells whether a hunk does anything.
 func (h *Hunk) changes() bool {
 	for _, l := range h.Body {

@@ -142,6 +142,7 @@ func TestPatchesThatAreNone(t *testing.T) {
 		{"a line without a sign", "--- a/f\n+++ b/f\n@@ -1,2 +1,2 @@\n-1\n+2\nfunc\n x\n+y\n", patch.CodeBadPatch, `f, hunk 1 (line 6 of the patch): a line begins with "f"`},
 		{"binary data", "diff --git a/f b/f\nindex 1..2\nGIT binary patch\nliteral 3\n", patch.CodeUnsupported, "binary"},
 		{"binary files", "diff --git a/f b/f\nBinary files a/f and b/f differ\n", patch.CodeUnsupported, "binary"},
+		{"an empty name", "--- \n+++ f\n@@ -0,0 +1 @@\n+1\n", patch.CodeBadPatch, "(line 1 of the patch): it names no file"},
 		{"no names", "--- /dev/null\n+++ /dev/null\n@@ -1 +1 @@\n-1\n+2\n", patch.CodeBadPatch, "names no file"},
 		{"an unknown verb", "*** Begin Patch\n*** Rename File: f\n*** End Patch", patch.CodeBadPatch, `there is no "Rename File"`},
 		{"a new file without signs", "*** Begin Patch\n*** Add File: f\nx\n*** End Patch", patch.CodeBadPatch, `a line of a new file begins with "x"`},

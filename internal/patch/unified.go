@@ -16,9 +16,7 @@ func (r *reader) readUnified() error {
 		case strings.HasPrefix(r.line(), "diff --git "):
 			err = r.gitFile()
 		case r.plainHeader():
-			f := File{Line: r.at + 1}
-			r.names(&f, false)
-			err = r.hunks(&f)
+			err = r.plainFile()
 		case hunkHeader(r.line()):
 			return &Problem{Code: CodeBadPatch, Message: "a hunk stands before any file is named", At: r.at + 1,
 				Hint: `put "--- a/PATH" and "+++ b/PATH" before it`}
@@ -30,6 +28,21 @@ func (r *reader) readUnified() error {
 		}
 	}
 	return nil
+}
+
+// plainFile reads a file that begins with --- and +++ and must have a hunk.
+func (r *reader) plainFile() error {
+	f := File{Line: r.at + 1}
+	for i := range 2 {
+		if fileName(r.peek(i)[4:]) == "" {
+			return &Problem{Code: CodeBadPatch, Message: "it names no file", At: r.at + 1 + i, Hint: "write " + devNull + " where there is no file"}
+		}
+	}
+	r.names(&f, false)
+	if !r.more() || !hunkHeader(r.line()) {
+		return &Problem{Code: CodeBadPatch, Message: "it has no hunk", File: f.Name(), At: f.Line, Hint: "hunks begin with @@"}
+	}
+	return r.hunks(&f)
 }
 
 // plainHeader tells whether the next two lines name a file.

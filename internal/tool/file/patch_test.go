@@ -35,6 +35,9 @@ var (
 
 func knowing(t *testing.T, files map[string]string) *tooltest.Bench {
 	t.Helper()
+	if fi, err := os.Stat("/dev/shm"); err == nil && fi.IsDir() {
+		t.Setenv("TMPDIR", "/dev/shm") // hundreds of crashes: their syncs needn't reach a disk
+	}
 	b := tooltest.NewBench(t)
 	for name, content := range files {
 		b.Know(name, content)
@@ -257,8 +260,8 @@ func again(t *testing.T, b *tooltest.Bench, call tool.Call, steps func(string) e
 		t.Fatalf("looking it up: %v", err)
 	}
 	if done || err != nil {
-		if steps == nil && len(r.Files) != 5 {
-			t.Fatalf("it knows %v", r.Files)
+		if steps == nil && len(r.Files) < len(touched(b)) {
+			t.Fatalf("it knows %v, and changed %v", r.Files, touched(b))
 		}
 		return "half"
 	}

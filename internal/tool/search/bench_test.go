@@ -9,6 +9,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"strings"
 	"testing"
 	"time"
 
@@ -21,8 +22,9 @@ import (
 // processors and with one.
 func BenchmarkGrep(b *testing.B) {
 	needs.Program(b, "grep")
-	dir := filepath.Join(runtime.GOROOT(), "src") //nolint:staticcheck // where the library's sources are
-	if _, err := os.Stat(dir); err != nil {
+	root, err := exec.CommandContext(b.Context(), "go", "env", "GOROOT").Output()
+	dir := filepath.Join(strings.TrimSpace(string(root)), "src")
+	if _, statErr := os.Stat(dir); err != nil || statErr != nil {
 		needs.Facility(b, "goroot", false, "no sources of the Go library")
 	}
 	for _, c := range []struct {
