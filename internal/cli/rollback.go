@@ -169,8 +169,8 @@ type planned struct {
 
 func (g *goingBack) showPlan(plan *engine.Rollback, back []engine.PastTurn) {
 	w := g.a.Stdout
-	would := ""
-	if g.dry {
+	would := "will be "
+	if g.dry || len(plan.Foreign) > 0 && !g.force {
 		would = "would be "
 	}
 	if g.scope == event.ScopeThread {
