@@ -2,6 +2,7 @@ package storetest
 
 import (
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -22,6 +23,8 @@ type plain struct {
 	bodies map[belay.CommandID]string
 	keys   map[string]bool
 	lanes  map[belay.StreamID]bool
+	known  map[belay.SessionID]bool // something was written about it
+	gone   map[belay.SessionID]bool // deleted
 }
 
 // model runs random operations against the store and the plain model.
@@ -34,12 +37,12 @@ func model(t *testing.T, c Config) {
 		p := &plain{
 			epoch: map[belay.SessionID]int64{}, owned: map[belay.SessionID]bool{}, texts: map[belay.StreamID][]string{},
 			inbox: map[belay.StreamID][]belay.CommandID{}, bodies: map[belay.CommandID]string{}, keys: map[string]bool{},
-			lanes: map[belay.StreamID]bool{},
+			lanes: map[belay.StreamID]bool{}, known: map[belay.SessionID]bool{}, gone: map[belay.SessionID]bool{},
 		}
 		for range rapid.IntRange(1, 40).Draw(r, "operations") {
 			name := rapid.SampledFrom([]string{"a", "b"}).Draw(r, "stream")
 			b := &store.Batch{Session: belay.SessionID("sess_" + name), Stream: belay.ThreadID("thr_" + name).Stream()}
-			switch rapid.SampledFrom([]string{"claim", "append", "append", "append", "enqueue", "release", "reopen"}).Draw(r, "operation") {
+			switch rapid.SampledFrom([]string{"claim", "append", "append", "append", "enqueue", "release", "reopen", "delete"}).Draw(r, "operation") {
 			case "claim":
 				p.claim(l, b)
 			case "append":
@@ -49,6 +52,8 @@ func model(t *testing.T, c Config) {
 			case "release":
 				l.must(l.Release(l.Context(), b.Session, p.epoch[b.Session]))
 				p.owned[b.Session] = false
+			case "delete":
+				p.remove(l, b)
 			case "reopen":
 				l.must(l.Store.Close())
 				l.Store = c.Again(t, env, l.Store)
@@ -61,7 +66,12 @@ func model(t *testing.T, c Config) {
 
 func (p *plain) claim(l *lab, b *store.Batch) {
 	epoch, err := l.Claim(l.Context(), b.Session, owner("x"), time.Hour)
+	if p.gone[b.Session] {
+		l.code(err, belay.CodeDeleted)
+		return
+	}
 	l.must(err)
+	p.known[b.Session] = true
 	if epoch != p.epoch[b.Session]+1 {
 		l.Fatalf("epoch: got %d, want %d", epoch, p.epoch[b.Session]+1)
 	}
@@ -111,8 +121,11 @@ func (p *plain) enqueue(l *lab, r *rapid.T, b *store.Batch) {
 	err := l.Enqueue(l.Context(), l.order(string(id), b, reason))
 	body := string(b.Stream) + reason
 	switch known := p.bodies[id]; {
+	case known == "" && p.gone[b.Session]:
+		l.code(err, belay.CodeDeleted)
 	case known == "":
 		l.must(err)
+		p.known[b.Session] = true
 		p.bodies[id] = body
 		p.inbox[b.Stream] = append(slices.Clip(p.inbox[b.Stream]), id)
 	case known != body:
@@ -120,6 +133,30 @@ func (p *plain) enqueue(l *lab, r *rapid.T, b *store.Batch) {
 	default:
 		l.must(err)
 	}
+}
+
+func (p *plain) remove(l *lab, b *store.Batch) {
+	d, err := l.DeleteSession(l.Context(), b.Session, "user:ada")
+	switch {
+	case p.gone[b.Session]:
+		l.must(err)
+		return
+	case p.owned[b.Session]:
+		l.taken(err, owner("x"))
+		return
+	case !p.known[b.Session]:
+		l.is(err, store.ErrNotFound)
+		return
+	}
+	l.must(err)
+	if int(d.Facts) != len(p.texts[b.Stream]) {
+		l.Fatalf("deleted %d facts of %v", d.Facts, p.texts[b.Stream])
+	}
+	p.gone[b.Session] = true
+	p.log = slices.DeleteFunc(p.log, func(line string) bool { return strings.HasPrefix(line, string(b.Stream)+" ") })
+	delete(p.texts, b.Stream)
+	delete(p.inbox, b.Stream)
+	delete(p.lanes, b.Stream)
 }
 
 func (p *plain) compare(l *lab) {
