@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/internal/audit"
 	"github.com/belay-run/belay/internal/store"
 	"github.com/belay-run/belay/internal/view"
 )
@@ -61,6 +62,9 @@ func (c *deleteCmd) run(ctx context.Context, a *app) (int, error) {
 			return 0, err
 		}
 		a.printDeleted(d)
+		if err := audit.Deletions(ctx, st, store.ThisProcess(), []store.Tombstone{d.Tombstone}); err != nil {
+			return 0, err
+		}
 	}
 	return belay.ExitOK, view.Catchup(ctx, st)
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/internal/audit"
 	"github.com/belay-run/belay/internal/retention"
 	"github.com/belay-run/belay/internal/store"
 	"github.com/belay-run/belay/internal/store/sqlite"
@@ -257,6 +258,10 @@ func (c *storeCompactCmd) run(ctx context.Context, a *app) (int, error) {
 	if err != nil {
 		return 0, err
 	}
+	from, err := db.End(ctx)
+	if err != nil {
+		return 0, err
+	}
 	for _, x := range chosen {
 		g := gone{x.ID, x.Changed, x.Bytes, x.Why, ""}
 		if !c.DryRun {
@@ -275,7 +280,11 @@ func (c *storeCompactCmd) run(ctx context.Context, a *app) (int, error) {
 	if c.DryRun {
 		return belay.ExitOK, nil
 	}
-	return belay.ExitOK, view.Catchup(ctx, db)
+	gone, err := db.Tombstones(ctx, from)
+	if err == nil {
+		err = audit.Deletions(ctx, db, store.ThisProcess(), gone)
+	}
+	return belay.ExitOK, errors.Join(err, view.Catchup(ctx, db))
 }
 
 // retire deletes a session that retention lets go. One that somebody has just

@@ -200,7 +200,7 @@ func (db *DB) Holdings(ctx context.Context) (h Holdings, err error) {
 		query string
 		into  []any
 	}{
-		{"SELECT count(DISTINCT session), count(*) FROM streams WHERE seq>0", []any{&h.Sessions, &h.Streams}},
+		{"SELECT count(DISTINCT nullif(session, '" + string(belay.SystemSession) + "')), count(*) FROM streams WHERE seq>0", []any{&h.Sessions, &h.Streams}},
 		{"SELECT count(*), (SELECT time FROM events ORDER BY pos LIMIT 1), (SELECT time FROM events ORDER BY pos DESC LIMIT 1) FROM events", []any{&h.Facts, &first, &last}},
 		{"SELECT count(*) FROM inbox", []any{&h.Waiting}},
 		{"SELECT count(*) FROM blobs", []any{&h.Contents}},

@@ -199,10 +199,13 @@ func (db *DB) otherDocuments(ctx context.Context, c contents) error {
 	for last, n := int64(-1), portion; n == portion; {
 		n = 0
 		err := db.query(ctx, "SELECT id, digest, CASE WHEN substr(data,1,1) IN (x'7b', x'5b') THEN data END FROM blobs WHERE id>? ORDER BY id LIMIT 512", []any{last}, func(rows *sql.Rows) error {
+			before := last
 			if err := rows.Scan(&last, &digest, &data); err != nil {
 				return err
 			}
-			n++
+			if n++; last <= before {
+				return outOfOrder(db.path)
+			}
 			if _, candidate := c[[32]byte(pad(digest))]; !candidate {
 				store.Named(data, c.keep)
 			}
