@@ -103,7 +103,9 @@ func refusal(code string) string {
 	case "LAST_STEP":
 		return "A grace or final step takes the completion tool only."
 	case "SAME_FAILURE":
-		return "The same call had failed twice in the same way; a third time is not tried unless something has changed."
+		return "The same call had failed, or was denied, twice in the same way; a third time is not tried unless something has changed."
+	case "OTHER_WRITER":
+		return "Another session had become the writer of the workspace before it was to run again."
 	case "CALL_LIMIT":
 		return "The turn's tool calls were used up."
 	case "UNKNOWN_TOOL":
@@ -164,6 +166,9 @@ func (c *call) adviseAfterDenial(a *Answer) {
 		resume(a, t, "leaves plan mode: what changes things is asked about", "mode", belay.ModeDefault)
 	case v.ReasonCode == "NO_POLICY":
 		resume(a, t, "uses a mode that has rules", "mode", belay.ModeDefault)
+	case v.ReasonCode == "OTHER_WRITER" || f.Problem.Code == "OTHER_WRITER":
+		resume(a, t, "goes on as the writer if the other session has ended, and reads only while it lives", "")
+		resume(a, t, "writes beside the other session", "share")
 	case v.ReasonCode == "LOST_RERUN", v.ReasonCode == "NO_PERSON" && strings.Contains(v.Rule, "lost-rerun"):
 		resume(a, t, "lets it run again although it may do its work twice", "allow", c.name)
 	default:
