@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/internal/model/direct"
 	"github.com/belay-run/belay/internal/store"
 	"github.com/belay-run/belay/internal/view"
 )
@@ -110,12 +111,16 @@ func (a *app) sessionID(ctx context.Context, st store.Store, id string, last boo
 	if err != nil {
 		return "", err
 	}
-	all, err := listSessions(ctx, st, view.Filter{Workspace: ws, Archived: new(bool), Limit: 1})
+	all, err := listSessions(ctx, st, view.Filter{Workspace: ws, Archived: new(bool)})
 	if err != nil {
 		return "", err
 	}
 	if len(all) == 0 {
 		return "", belay.Errorf(belay.CodeNotFound, "this workspace has no session").At(ws).WithHint("belay run TEXT, or belay sessions list --all")
+	}
+	// A call that a person made by hand is a session too, but not what --last means.
+	if i := slices.IndexFunc(all, func(s view.Session) bool { return s.Provider != direct.Name }); i > 0 {
+		return all[i].ID, nil
 	}
 	return all[0].ID, nil
 }
