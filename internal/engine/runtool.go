@@ -50,9 +50,7 @@ func (v *drive) execute(ctx context.Context, eff core.RunTool) (tool.Result, bel
 	}
 	spec := t.Spec()
 	if began := specOf(rules, eff.Name); began.Definition != spec.Definition {
-		// The gate judged another tool of this name.
-		return tool.Result{}, began, &tool.Error{Problem: event.Problem{Class: tool.Conflict, Code: "TOOL_CHANGED",
-			Message: "the definition of " + eff.Name + " is not the one that the turn began with; it was not run", Hint: "go on without it: the next turn has the new one"}}
+		return tool.Result{}, began, toolChanged(eff)
 	}
 	call, err := v.newCall(ctx, rules, eff)
 	if err != nil {
@@ -80,6 +78,17 @@ func (v *drive) execute(ctx context.Context, eff core.RunTool) (tool.Result, bel
 }
 
 var errToolTime = errors.New("the tool's time is up")
+
+// toolChanged is the failure of a call whose tool isn't the one that the gate
+// judged. After a crash nobody can ask what the attempt before did.
+func toolChanged(eff core.RunTool) error {
+	if eff.Attempt > 1 {
+		return tool.Failf(tool.Lost, "TOOL_CHANGED", "the definition of %s changed while its call was running; nobody knows whether it did its work", eff.Name).
+			WithHint("look at what is there before you decide to run it again")
+	}
+	return tool.Failf(tool.Conflict, "TOOL_CHANGED", "the definition of %s is not the one that the turn began with; it was not run", eff.Name).
+		WithHint("go on without it: the next turn has the new one")
+}
 
 // specOf is a tool as the turn's rules have it.
 func specOf(r *thread.Rules, name string) belay.ToolSpec {
