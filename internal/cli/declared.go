@@ -86,11 +86,12 @@ func (a *app) workshop(ctx context.Context, ws string) (*workshop, error) {
 	if err := a.ofWorkspace(ctx, w, ws); err != nil {
 		return nil, err
 	}
-	if err := w.names(a.builtin()); err != nil {
+	builtin := a.builtin()
+	if err := w.names(builtin); err != nil {
 		return nil, err
 	}
 	var err error
-	if w.set, err = tool.NewSet(slices.Concat(a.builtin(), commands.Tools(w.declared, a.Env))...); err != nil {
+	if w.set, err = tool.NewSet(slices.Concat(builtin, commands.Tools(w.declared, a.Env))...); err != nil {
 		return nil, err
 	}
 	a.mu.Lock()

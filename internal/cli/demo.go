@@ -140,7 +140,8 @@ func (s *show) repository(ctx context.Context) string {
 	return "a git repository"
 }
 
-// environ is the environment without settings of belay, which the demo brings itself.
+// environ is the environment without settings of belay, which the demo brings
+// itself, and without the person's tools and instructions.
 func (s *show) environ() []string {
 	var env []string
 	for _, kv := range s.a.Env {
@@ -148,7 +149,7 @@ func (s *show) environ() []string {
 			env = append(env, kv)
 		}
 	}
-	return env
+	return append(env, "XDG_CONFIG_HOME="+filepath.Join(filepath.Dir(s.project), "config"))
 }
 
 // test runs the project's test, as anybody would.

@@ -241,6 +241,9 @@ func (w *work) ended(ctx context.Context, turn belay.TurnID) error {
 
 // retry starts another attempt of the session's newest task on the same thread.
 func (w *work) retry(ctx context.Context, s *session.State, c checked) error {
+	if s.Task == "" {
+		return belay.Errorf(belay.CodeBadState, "it was one call of a person, and it is over").At(string(w.session)).WithHint("belay tool call makes another")
+	}
 	before, err := w.lastRules(ctx)
 	if err != nil {
 		return err

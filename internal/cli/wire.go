@@ -74,13 +74,21 @@ func (a *app) open(ctx context.Context, make bool) (store.Store, error) {
 type runtime struct {
 	store  store.Store
 	engine *engine.Engine
-	tools  *tool.Set // the built-in ones
+	tools  *tool.Set // where no workspace says otherwise
 	scrub  func([]byte) []byte
+}
+
+// set is the tools where no workspace says otherwise.
+func (a *app) set() (*tool.Set, error) {
+	if a.here != nil { // made already; a schema takes its time to read
+		return a.here.set, nil
+	}
+	return tool.NewSet(a.builtin()...)
 }
 
 // runtime wires an engine onto a store. show gets what flows between facts.
 func (a *app) runtime(st store.Store, show func(engine.Live)) (*runtime, error) {
-	set, err := tool.NewSet(a.builtin()...)
+	set, err := a.set()
 	if err != nil {
 		return nil, err
 	}
