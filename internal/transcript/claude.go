@@ -60,6 +60,7 @@ type claudeNode struct {
 	calls        []string
 	results      []string
 	boundary     bool // a conversation begins anew here
+	side         bool // of a sub-agent
 	on           bool // it counts
 }
 
@@ -80,7 +81,7 @@ func (c *Conversation) openClaude() error {
 	if err != nil {
 		return err
 	}
-	if !c.chooseClaude(nodes) {
+	if nodes = c.withoutSub(nodes); !c.chooseClaude(nodes) {
 		return bad(0, "it has no conversation")
 	}
 	c.play = func(b *builder) error { return c.playClaude(b, nodes) }
@@ -100,11 +101,8 @@ func (c *Conversation) claudeNode(at span, l *claudeLine) (n claudeNode, ok bool
 			c.About.Title = title
 		}
 	}
-	n = claudeNode{span: at, uuid: l.UUID, parent: l.Parent}
+	n = claudeNode{span: at, uuid: l.UUID, parent: l.Parent, side: l.Sidechain}
 	switch {
-	case l.Sidechain:
-		c.left.add("line of a sub-agent", at.number)
-		return n, false
 	case l.Type == "summary" || l.Type == "custom-title" || l.Type == "ai-title":
 		return n, false
 	case l.Type == "assistant" && l.APIError:
@@ -129,6 +127,24 @@ func (c *Conversation) claudeNode(at span, l *claudeLine) (n claudeNode, ok bool
 		c.left.add("line of type "+kind(l.Type), at.number)
 	}
 	return n, l.UUID != "" || n.role != ""
+}
+
+// withoutSub leaves out what sub-agents said, unless the file is a sub-agent's.
+func (c *Conversation) withoutSub(nodes []claudeNode) (main []claudeNode) {
+	for _, n := range nodes {
+		if !n.side {
+			main = append(main, n)
+		}
+	}
+	if !slices.ContainsFunc(main, func(n claudeNode) bool { return n.role != "" }) {
+		return nodes
+	}
+	for _, n := range nodes {
+		if n.side {
+			c.left.add("line of a sub-agent", n.number)
+		}
+	}
+	return main
 }
 
 func claudeBlocks(raw json.RawMessage) (blocks []claudeBlock) {

@@ -155,6 +155,17 @@ func TestFieldsOfOtherTypesAreAsGoodAsAbsent(t *testing.T) {
 	valid(t, all)
 }
 
+// TestAFileOfASubAgentIsItsConversation: there all lines are beside the main one.
+func TestAFileOfASubAgentIsItsConversation(t *testing.T) {
+	c, all, err := read(t, []byte(strings.Join([]string{
+		`{"type":"user","uuid":"u","sessionId":"s","isSidechain":true,"message":{"content":"look"}}`,
+		`{"type":"assistant","uuid":"a","parentUuid":"u","sessionId":"s","isSidechain":true,"message":{"id":"m","content":[{"type":"text","text":"seen"}]}}`,
+	}, "\n")), transcript.Claude)
+	if err != nil || len(all) != 2 || len(c.Left()) != 0 {
+		t.Errorf("%+v, %v, %v", all, c, err)
+	}
+}
+
 func TestArgumentsStayJSON(t *testing.T) {
 	for in, want := range map[string]string{
 		`{"b": 1, "a": [ ]}`: `{"b":1,"a":[]}`,
