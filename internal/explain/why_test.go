@@ -118,6 +118,9 @@ var logs = []struct {
 		l := newLog().turn(1, required).ask("normal", "").say("", "read", `{"path":"a"}`).allow(1, "read").start(1, 1, "read", "pure", false).broke(1, 1, "read", "not_found", "NOT_FOUND", "it is not there", false)
 		return l.ends(belay.Blocked, "FAILURES", "three different failures in a row")
 	}},
+	{"not_kept", "", func() *log {
+		return newLog().turn(1, required).ends(belay.Failed, "SNAPSHOT_FAILED", "the workspace could not be kept before the turn: no space left")
+	}},
 	{"lost_turn", "", func() *log {
 		return newLog().turn(1, required).ends(belay.Lost, "RULES_MISSING", "the turn's rules are not in the store any more, so it can't be continued")
 	}},

@@ -117,6 +117,7 @@ func endingOf(code string) (ending, bool) {
 		"FAILURES":             {"Three different failures came in a row without one success, and nobody said to go on.", failures},
 		"MODEL_REFUSED":        {"The model refused to answer, and in conversational mode an answer is all there is to wait for.", modelRefused},
 		"CRASH_LOOP":           {"Process after process stopped while the same request was out. After 20 attempts it is not made again, because the request may be what stops them.", crashLoop},
+		"SNAPSHOT_FAILED":      {"The workspace was to be kept before the turn's first step, so that what commands change can be taken back. It could not be, so nothing was run.", snapshotFailed},
 		"BUSY":                 {"100 turns of the thread waited already when it was submitted. It never began; it ended so that its task has an end.", busy},
 		"INTERRUPTED":          {"Somebody wanted it to stop. Text that was there is kept.", interrupted},
 		"CONTENT_MISSING":      {"A part of the conversation is not in the store any more, and a model that is shown the rest would take it for the whole.", contentMissing},
@@ -336,6 +337,11 @@ func interrupted(a *Answer, t *turn) {
 		a.stands(t.stop)
 	}
 	resume(a, t, "tries the task again, in the same conversation", "")
+}
+
+func snapshotFailed(a *Answer, t *turn) {
+	resume(a, t, "tries again", "")
+	resume(a, t, "goes on without keeping the workspace", "snapshot", "none")
 }
 
 func rulesMissing(a *Answer, t *turn) {
