@@ -31,7 +31,7 @@ func TestAStepCosts(t *testing.T) {
 	looks := int64(ended.Sub(begun)/(100*time.Millisecond)) + 1 // for commands of other processes
 	renewals := int64(ended.Sub(begun)/(5*time.Second)) + 1     // of the lease
 	const cached = steps*maxFacts/256 + 1                       // states
-	const written = steps*2*5 + cached                          // begin, fence, head, facts, commit
+	const written = steps*2*5 + cached                          // begin, version, head, facts, commit
 	if n := end.Appends - begin.Appends; n != 2*steps {
 		t.Errorf("%d steps took %d appends, %d were promised", steps, n, 2*steps)
 	}

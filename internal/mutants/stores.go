@@ -2,6 +2,12 @@ package main
 
 // Both stores break the same laws, each in its own words.
 var storeMutants = []mutant{
+	{breaks: "a writer believes what it knows after another process has written",
+		edits:  []edit{{"internal/store/sqlite/known.go", "if version != w.known.version {", "if false {"}},
+		caught: []suite{{"./internal/store/sqlite", "TestLaws/(log|owners)"}}},
+	{breaks: "a writer believes what it knows from a transaction that was rolled back",
+		edits:  []edit{{"internal/store/sqlite/writer.go", "_ = w.exec(\"ROLLBACK\")\n\tw.known.forget()", "_ = w.exec(\"ROLLBACK\")"}},
+		caught: []suite{{"./internal/store/sqlite", "TestARefusedWrite|TestAFullDisk|TestARolledBack"}}},
 	{breaks: "memory: a stale append is taken",
 		edits:  []edit{{"internal/store/memory/log.go", "if st == nil && b.After != 0 || st != nil && st.seq() != b.After {", "if false {"}},
 		caught: []suite{{"./internal/store/memory", "TestLaws/log"}}},

@@ -3,7 +3,6 @@ package sqlite
 import (
 	"context"
 	"crypto/sha256"
-	"database/sql"
 	"encoding/binary"
 	"hash/crc32"
 
@@ -60,6 +59,9 @@ func (s *streamRow) load(hash []byte, sum int64) error {
 
 // stream reads a stream's row inside the transaction.
 func (w *writer) stream(name belay.StreamID) (s streamRow, found bool, refused, broken error) {
+	if s, found = w.known.streams[name]; found {
+		return s, s.id != 0, nil, nil
+	}
 	var hash []byte
 	var sum int64
 	s.name = name
@@ -67,6 +69,9 @@ func (w *writer) stream(name belay.StreamID) (s streamRow, found bool, refused, 
 		&s.id, &s.session, &s.seq, &s.time, &hash, &s.runnable, &s.wake, &sum)
 	if found && broken == nil {
 		refused = s.load(hash, sum)
+	}
+	if refused == nil && broken == nil {
+		w.known.setStream(s)
 	}
 	return s, found, refused, broken
 }
@@ -95,10 +100,14 @@ func (w *writer) save(s *streamRow) (err error) {
 	if s.id == 0 {
 		s.id, err = w.insert("INSERT INTO streams (name, session, seq, time, hash, runnable, wake, sum) VALUES (?,?,?,?,?,?,?,?)",
 			string(s.name), string(s.session), s.seq, s.time, s.hash[:], s.runnable, s.wake, s.sum())
-		return err
+	} else {
+		err = w.exec("UPDATE streams SET seq=?, time=?, hash=?, runnable=?, wake=?, sum=? WHERE id=?",
+			s.seq, s.time, s.hash[:], s.runnable, s.wake, s.sum(), s.id)
 	}
-	return w.exec("UPDATE streams SET seq=?, time=?, hash=?, runnable=?, wake=?, sum=? WHERE id=?",
-		s.seq, s.time, s.hash[:], s.runnable, s.wake, s.sum(), s.id)
+	if err == nil {
+		w.known.setStream(*s)
+	}
+	return err
 }
 
 type appendOp struct {
@@ -166,37 +175,28 @@ type fence struct {
 	pos   store.Position // and that is its position
 }
 
-// fence reads owner, stream and key in one query, because every append waits
-// for it. The batch's epoch must be that of whoever owns the session now.
+// fence reads owner, stream and key. The batch's epoch must be that of whoever
+// owns the session now.
 func (w *writer) fence(b *store.Batch) (f fence, refused, broken error) {
 	owned := string(b.Session)
 	if b.Session == belay.SystemSession {
 		owned = string(b.Stream)
 	}
-	var epoch int64
-	var id, seq, at, runnable, wake, sum, pos sql.NullInt64
-	var session sql.NullString
-	var hash []byte
-	found, broken := w.row("SELECT o.epoch, s.id, s.session, s.seq, s.time, s.hash, s.runnable, s.wake, s.sum, k.pos FROM owners o "+
-		"LEFT JOIN streams s ON s.name=? LEFT JOIN keys k ON k.stream=s.id AND k.key=? WHERE o.key=? AND o.owner<>''",
-		[]any{string(b.Stream), shortKey(b.Key), owned}, &epoch, &id, &session, &seq, &at, &hash, &runnable, &wake, &sum, &pos)
+	epoch, found, broken := w.epoch(owned)
 	if broken != nil {
 		return f, nil, broken
 	}
 	if !found || epoch != b.Epoch {
 		return f, store.ErrStale, nil
 	}
-	if !id.Valid {
-		f.s = newStream(b.Stream, b.Session)
-		return f, nil, nil
+	f.s, found, refused, broken = w.streamIn(b.Session, b.Stream)
+	if refused != nil || broken != nil || !found || b.Key == "" {
+		return f, refused, broken
 	}
-	f.s = streamRow{id: id.Int64, name: b.Stream, session: belay.SessionID(session.String), seq: seq.Int64, time: at.Int64,
-		runnable: runnable.Int64, wake: wake.Int64}
-	f.again, f.pos = pos.Valid && b.Key != "", store.Position(pos.Int64)
-	if refused = f.s.load(hash, sum.Int64); refused == nil {
-		refused = f.s.in(b.Session)
-	}
-	return f, refused, nil
+	var pos int64
+	f.again, broken = w.row("SELECT pos FROM keys WHERE stream=? AND key=?", []any{f.s.id, shortKey(b.Key)}, &pos)
+	f.pos = store.Position(pos)
+	return f, nil, broken
 }
 
 func (o *appendOp) write(w *writer, s *streamRow, fresh []packedOrder) error {

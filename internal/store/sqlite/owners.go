@@ -65,6 +65,7 @@ func (c *claimOp) apply(w *writer) (refused, broken error) {
 		return &store.OwnedError{Session: c.session, Owner: old.o}, nil
 	}
 	c.epoch = old.o.Epoch + 1
+	defer w.known.setOwner(string(c.session), c.epoch)
 	return nil, w.exec("INSERT INTO owners (key, "+ownerColumns+", sum) VALUES (?,?,?,?,?,?,?,?,?) ON CONFLICT (key) DO UPDATE SET "+
 		"owner=excluded.owner, host=excluded.host, pid=excluded.pid, start=excluded.start, since=excluded.since, epoch=excluded.epoch, lease=excluded.lease, sum=excluded.sum",
 		string(c.session), c.o.ID, c.o.Host, c.o.PID, c.o.Start, store.Micros(now), c.epoch, store.Micros(now.Add(c.ttl)), epochSum(string(c.session), c.epoch))
@@ -100,6 +101,7 @@ func (db *DB) Release(ctx context.Context, session belay.SessionID, epoch int64)
 }
 
 func (r *releaseOp) apply(w *writer) (refused, broken error) {
+	delete(w.known.owners, string(r.session))
 	return nil, w.exec("UPDATE owners SET owner='', lease=0 WHERE key=? AND epoch=?", string(r.session), r.epoch)
 }
 

@@ -47,6 +47,7 @@ type writer struct {
 	line    driver.Conn // conn without the layer of database/sql, for what every write does
 	lines   map[string]driver.Stmt
 	stmts   map[string]*sql.Stmt
+	known   known
 	types   map[string]int64 // numbers of type names
 	fresh   []string         // names that this transaction added to types
 	claims  map[string]int64 // epochs of what was claimed through this store, for Close
@@ -205,7 +206,10 @@ func (w *writer) attempt(group []*request, blobs []smallBlob) error {
 		return err
 	}
 	w.fresh = w.fresh[:0]
-	err := w.inside(group, blobs)
+	err := w.refresh()
+	if err == nil {
+		err = w.inside(group, blobs)
+	}
 	if err == nil {
 		if err = w.db.o.fault("commit"); err == nil {
 			err = w.exec("COMMIT")
@@ -229,6 +233,9 @@ func (w *writer) inside(group []*request, blobs []smallBlob) error {
 		if broken != nil {
 			return broken
 		}
+		if _, keeps := r.op.(keeper); !keeps {
+			w.known.forget()
+		}
 		r.err = refused
 	}
 	return nil
@@ -237,6 +244,7 @@ func (w *writer) inside(group []*request, blobs []smallBlob) error {
 // rollback forgets the transaction. SQLite may have done it by itself.
 func (w *writer) rollback() {
 	_ = w.exec("ROLLBACK")
+	w.known.forget()
 	for _, name := range w.fresh {
 		delete(w.types, name)
 	}
