@@ -37,6 +37,28 @@ var ownerLaws = []law{
 		l.taken(err, owner("one"))
 		l.claim(other, "sess_b", owner("two"))
 	}},
+	{"what another process has written is seen by the next write", func(l *lab) {
+		other := l.again()
+		b := l.session("a")
+		l.put(b, "one")
+		mine := *b
+		l.must(other.Release(l.Context(), b.Session, b.Epoch))
+		b.Epoch = l.claim(other, b.Session, owner("two"))
+		late := mine
+		late.Events = []event.Envelope{l.fact(b, "too late")}
+		_, err := l.Append(l.Context(), late)
+		l.is(err, store.ErrStale)
+		theirs := *b
+		theirs.Events = []event.Envelope{l.fact(b, "two")}
+		_, err = other.Append(l.Context(), theirs)
+		l.must(err)
+		late.Epoch = b.Epoch
+		_, err = l.Append(l.Context(), late)
+		l.is(err, store.ErrConflict)
+		b.After++
+		l.put(b, "three")
+		same(l, "texts", l.texts(b.Stream), []string{"one", "two", "three"})
+	}},
 	{"of many who claim at once one gets it", func(l *lab) {
 		handles := []store.Store{l.Store, l.again()}
 		var won atomic.Int32
