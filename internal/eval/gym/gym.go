@@ -152,7 +152,7 @@ func (r *reader) scenario() (*eval.Scenario, error) {
 	}
 	s := &eval.Scenario{File: r.name, Line: 1, ID: f.ID, Title: f.Title, Category: f.Category, Tags: []string{"gym", f.Difficulty},
 		Prompt: f.Prompt, Files: map[string]string{}, Tools: Tools(),
-		Settings: eval.Settings{Allow: names(), MaxSteps: &turns}}
+		Settings: eval.Settings{Allow: names(), MaxSteps: &turns, Flags: []string{"--tools=full"}}}
 	for i, file := range f.Setup.Files {
 		p := path.Clean(file.Path)
 		if file.Path == "" || path.IsAbs(p) || p == ".." || strings.HasPrefix(p, "../") {
