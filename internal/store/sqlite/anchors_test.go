@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/event"
 	"github.com/belay-run/belay/internal/store"
 )
 
@@ -153,7 +154,7 @@ func TestDamageOfAShortenedStoreIsToldOrChangesNothing(t *testing.T) {
 	t.Parallel()
 	dir, _ := kept(t, 100)
 	s := newSubject(t, dir)
-	s.flips(t, seeded(t), sample(400), damageFiles(t, dir))
+	s.flips(t, seeded(t), sample(200), damageFiles(t, dir))
 }
 
 // TestAnAnchorGoesOnWhereItWasCutShort lets a process die before each commit
@@ -179,8 +180,15 @@ func TestAnAnchorGoesOnWhereItWasCutShort(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := m.steps(t.Context(), 800); err != nil {
-			t.Fatal(err)
+		for range 11 { // more facts than two transactions remove
+			b := *m.works[0]
+			for range 100 {
+				b.Events = append(b.Events, event.Envelope{Data: event.ModelDelta{Text: "x"}})
+			}
+			if _, err := db.Append(t.Context(), b); err != nil {
+				t.Fatal(err)
+			}
+			m.works[0].After += 100
 		}
 		a := anchorFor(t, db, m.works[0].After-2)
 		armed = true

@@ -38,11 +38,16 @@ func roleDelete(ctx context.Context, args []string) error {
 
 // TestFaultADeletionOnAFailingDisk fails single calls that write or sync while
 // a session is deleted: the other session is whole, and the deletion goes on.
+// BELAY_FAULTS=full tries all.
 func TestFaultADeletionOnAFailingDisk(t *testing.T) {
 	needs.Program(t, "strace")
+	positions := []int{1, 5, 14}
+	if os.Getenv("BELAY_FAULTS") == "full" {
+		positions = faultPositions(20)
+	}
 	for _, call := range []string{"pwrite64", "fdatasync", "fsync", "ftruncate", "unlinkat"} {
 		for _, problem := range []string{"ENOSPC", "EIO"} {
-			for _, n := range []int{1, 2, 3, 5, 9, 14, 22, 40} {
+			for _, n := range positions {
 				what := fmt.Sprintf("%s %s at %d", call, problem, n)
 				dir := t.TempDir()
 				db := openStore(t, dir, Options{})
