@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/event"
 	"github.com/belay-run/belay/internal/core/thread"
 	"github.com/belay-run/belay/internal/engine"
 	"github.com/belay-run/belay/internal/model"
@@ -189,6 +190,9 @@ type crowd struct {
 	runs   []func() error
 	seen   map[string][]string // what was in the files at the last look
 	close  []func() error
+	data   *memory.Data
+	first  *memory.Store // the first session's process
+	set    *tool.Set
 }
 
 // newCrowd makes a session of its own engine, as a process would have it, for
@@ -218,6 +222,9 @@ func newCrowd(t *testing.T, seed uint64, g *gate, tools []tool.Tool, sessions ..
 			t.Fatal(err)
 		}
 		c.close = append(c.close, e.Close, h.Close)
+		if c.data, c.set = data, set; c.first == nil {
+			c.first = h
+		}
 		id := belay.SessionID(fmt.Sprint("sess_", i))
 		orders := []belay.Command{belay.CreateSession{Workspace: c.dir}}
 		for n, name := range threads {
@@ -409,4 +416,71 @@ func TestAProgramHoldsTheWorkspaceInItsSession(t *testing.T) {
 		})
 	}
 	t.Logf("seeds %d to %d: %d changes", *firstSeed, *firstSeed+uint64(n)-1, made)
+}
+
+// until lets one after the other go on until something is so.
+func (c *crowd) until(rng *rand.Rand, so func() bool) {
+	for synctest.Wait(); !so(); synctest.Wait() {
+		if !c.gate.next(rng) {
+			time.Sleep(10 * time.Millisecond)
+		}
+	}
+}
+
+// A process dies while one of its threads runs a program and has the workspace.
+// The next one calls that lost, and the other threads go on.
+func TestAHoldOfALostCallIsFreeAfterATakeover(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g, rng := &gate{}, rand.New(rand.NewPCG(1, 0))
+		c := newCrowd(t, 1, g, []tool.Tool{file.Read(), file.Write(), file.Edit(), appender{g}}, []string{"A1", "A2"})
+		for _, a := range c.agents {
+			a.exec = true
+		}
+		ended := make(chan error, 1)
+		go func() { ended <- c.runs[0]() }()
+		c.until(rng, func() bool {
+			g.mu.Lock()
+			defer g.mu.Unlock()
+			return slices.ContainsFunc(g.here, func(w waiter) bool { return strings.HasSuffix(w.name, "computes") })
+		})
+		c.first.Kill()
+		c.until(rng, func() bool { return len(ended) > 0 })
+
+		h := c.data.Open(memory.Options{})
+		e, err := engine.New(engine.Config{Store: h, Owner: store.Owner{ID: "next", Host: "test", PID: 99}, Tools: c.set,
+			Provider: func(s belay.Settings) (model.Provider, error) { return c.agents[s.Provider], nil }})
+		if err != nil {
+			t.Fatal(err)
+		}
+		<-ended
+		go func() { ended <- e.Session(t.Context(), "sess_0", nil) }()
+		c.until(rng, func() bool { return len(ended) > 0 })
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+		lost, held := 0, map[string]int{}
+		for r, err := range h.Scan(t.Context(), 0) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			switch p := r.Event.Data.(type) {
+			case event.ToolFailed:
+				if p.Problem.Class == "lost" {
+					lost++
+				}
+			case event.SessionUpdated:
+				if p.Hold != nil {
+					held[p.Hold.Op]++
+				}
+			case event.TurnCompleted:
+				held["turns"]++
+			}
+		}
+		if lost == 0 || held[event.HoldGranted] == 0 || held[event.HoldReleased] != held[event.HoldGranted] || held["turns"] != 2 {
+			t.Errorf("%d calls are lost; %v", lost, held)
+		}
+		for _, f := range append(c.close, e.Close, h.Close) {
+			_ = f()
+		}
+	})
 }
