@@ -38,7 +38,7 @@ rules: ## what a package may import, and whether every promise has its test
 	$(TEST) -count=1 -run 'Import|Guarantee|Law|Mutant' . ./internal/mutants $(SUM)
 
 race: ## all tests under the race detector; crash loops are smaller there
-	go test -race $(if $(JSON),-json) ./... $(SUM)
+	go test -race -timeout 30m $(if $(JSON),-json) ./... $(SUM)
 
 mutants: ## break every law on purpose; each must be noticed. RUN=regexp picks some
 	go run ./internal/mutants -run '$(RUN)'

@@ -95,9 +95,7 @@ func does(s belay.ToolSpec) string {
 	if s.Handled != "" {
 		words[0] = "steers the turn"
 	}
-	for _, c := range s.Capabilities {
-		words = append(words, c)
-	}
+	words = append(words, s.Capabilities...)
 	if s.Exclusive {
 		words = append(words, "alone")
 	}

@@ -55,10 +55,9 @@ func (p *private) commit(ctx context.Context, workspace string) (string, error) 
 	if err := copyFile(known, index); err != nil {
 		os.Remove(index) //nolint:errcheck // without it all is read
 	}
-	out, err := p.git(ctx, workspace, "add", "--all", "--ignore-errors", "--", ".")
-	if err != nil {
+	if _, err := p.git(ctx, workspace, "add", "--all", "--ignore-errors", "--", "."); err != nil {
 		os.Remove(index) //nolint:errcheck // as above
-		if out, err = p.git(ctx, workspace, "add", "--all", "--ignore-errors", "--", "."); err != nil && !left(out) {
+		if out, err := p.git(ctx, workspace, "add", "--all", "--ignore-errors", "--", "."); err != nil && !left(out) {
 			return "", err
 		}
 	}
