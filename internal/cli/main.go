@@ -90,6 +90,7 @@ type app struct {
 	Place
 	kong   *kong.Kong
 	models models
+	tools  []tool.Tool // made once
 
 	mu      sync.Mutex
 	shops   map[string]*workshop // by workspace
@@ -123,9 +124,9 @@ func (a *app) main(ctx context.Context, args []string) int {
 }
 
 func (a *app) dispatch(ctx context.Context, args []string) (int, error) {
-	var g grammar
+	root, place := grammarOf(args)
 	helped := false
-	k, err := newParser(&g, a.Sys, func(int) { helped = true })
+	k, err := newParser(root, a.Sys, func(int) { helped = true })
 	if err != nil {
 		return 0, err
 	}
@@ -134,7 +135,7 @@ func (a *app) dispatch(ctx context.Context, args []string) (int, error) {
 		return 0, err
 	}
 	if len(args) == 0 {
-		a.Place = g.Place
+		a.Place = *place
 		a.placeFromEnv()
 		return a.overview(ctx)
 	}
@@ -142,7 +143,7 @@ func (a *app) dispatch(ctx context.Context, args []string) (int, error) {
 	if helped {
 		return belay.ExitOK, nil
 	}
-	a.Place = g.Place
+	a.Place = *place
 	a.placeFromEnv()
 	if err != nil {
 		a.JSON = slices.Contains(args, "--json") // the parser sets nothing when it fails
@@ -153,17 +154,6 @@ func (a *app) dispatch(ctx context.Context, args []string) (int, error) {
 		return 0, belay.Errorf(belay.CodeUsage, "%s needs a command", kctx.Selected().FullPath()).WithHint("%s --help", kctx.Selected().FullPath())
 	}
 	return cmd.run(ctx, a)
-}
-
-func newParser(g *grammar, sys Sys, exit func(int)) (*kong.Kong, error) {
-	return kong.New(g,
-		kong.Name("belay"),
-		kong.Description("Runs agents: every step is recorded before it happens, every action is governed, nothing accepted is lost.\n\n"+
-			"Exit codes: 0 completed, 1 failed, 2 usage, 3 waits for a person, 4 denied, 5 budget, 6 timed out, 7 lost, 8 store, 130 cancelled."),
-		kong.Writers(sys.Stdout, sys.Stderr),
-		kong.Exit(exit),
-		kong.ConfigureHelp(kong.HelpOptions{Compact: true, WrapUpperBound: 100}),
-	)
 }
 
 // checkArgs refuses what no command can mean: it would be recorded.

@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
+	"sync"
 	"unicode/utf8"
 
 	"github.com/belay-run/belay"
@@ -110,7 +111,7 @@ func (a *app) spoken(words []string, ws string) (task, error) {
 	}
 	defer root.Close()
 	seen := map[string]bool{}
-	for _, m := range mention.FindAllStringSubmatch(t.text, -1) {
+	for _, m := range mention().FindAllStringSubmatch(t.text, -1) {
 		name, ok := a.mentioned(root, ws, m[1])
 		if !ok || seen[name] {
 			continue
@@ -126,7 +127,7 @@ func (a *app) spoken(words []string, ws string) (task, error) {
 }
 
 // mention is a word that begins with @.
-var mention = regexp.MustCompile(`(?:^|\s)@([^\s@]\S*)`)
+var mention = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`(?:^|\s)@([^\s@]\S*)`) })
 
 // mentioned is the file of the workspace that a word after @ names, from where
 // the person stands. A word that names none stays what it is, a word; of one

@@ -29,6 +29,13 @@ var systemPrompt string
 
 // builtin lists the tools of an agent. The list is the documentation.
 func (a *app) builtin() []tool.Tool {
+	if a.tools == nil {
+		a.tools = a.makeTools()
+	}
+	return a.tools
+}
+
+func (a *app) makeTools() []tool.Tool {
 	return slices.Concat(file.Tools(), search.Tools(), shell.Tools(shell.Config{Environ: a.Env}), artifact.Tools(), plan.Tools(), a.extra)
 }
 

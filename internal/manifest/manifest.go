@@ -15,6 +15,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/goccy/go-yaml/ast"
@@ -145,9 +146,14 @@ func (p placed) fix(format string, args ...any) error { return p.e.WithHint(form
 func (p placed) err() error                           { return p.e }
 
 var (
-	toolName   = regexp.MustCompile(`^[A-Za-z0-9_-]{1,64}$`)
-	simpleName = regexp.MustCompile(`^[a-z][a-z0-9_-]{0,31}$`)
+	toolName   = pattern(`^[A-Za-z0-9_-]{1,64}$`)
+	simpleName = pattern(`^[a-z][a-z0-9_-]{0,31}$`)
 )
+
+// pattern is compiled when it is needed: most starts of the program read no manifest.
+func pattern(s string) func() *regexp.Regexp {
+	return sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(s) })
+}
 
 func (r *reader) read() (c Command, err error) {
 	if _, ok := r.root.(*ast.MappingNode); !ok {
@@ -170,13 +176,13 @@ func (r *reader) identity(c *Command) error {
 	switch {
 	case f.Name == "":
 		return r.bad("the tool has no name").in().fix("name: lint")
-	case !toolName.MatchString(f.Name):
+	case !toolName().MatchString(f.Name):
 		return r.bad("%q is not a name for a tool", f.Name).in("name").fix("use 1 to 64 letters, digits, _ and -")
 	case doc == "":
 		return r.bad("%s has no description: a model chooses by it", f.Name).in("description").fix("description: say what it does and when to use it")
 	case len(doc) > maxDescription:
 		return r.bad("the description has %d bytes; %d are the most", len(doc), maxDescription).in("description").fix("it is part of every request: shorten it")
-	case f.Group != "" && !simpleName.MatchString(f.Group):
+	case f.Group != "" && !simpleName().MatchString(f.Group):
 		return r.bad("%q is not a name for a group", f.Group).in("group").fix("use a to z, digits, _ and -")
 	}
 	c.Spec.Name, c.Spec.Doc, c.Spec.Group = f.Name, doc, f.Group
@@ -276,7 +282,7 @@ func (r *reader) spec(c *Command) error {
 	}
 	s.Capabilities = []string{tool.CapProcess}
 	for i, name := range f.Capabilities {
-		if !simpleName.MatchString(name) || name == tool.CapPublish {
+		if !simpleName().MatchString(name) || name == tool.CapPublish {
 			return r.bad("%q is not a capability a command can have", name).in("capabilities", i).err()
 		}
 		if !slices.Contains(s.Capabilities, name) {

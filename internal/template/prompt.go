@@ -1,7 +1,6 @@
 package template
 
 import (
-	"regexp"
 	"strings"
 )
 
@@ -16,7 +15,7 @@ type part struct {
 }
 
 // tag is {{name}}, {{#name}}, {{^name}} or {{/name}}.
-var tag = regexp.MustCompile(`\{\{([#^/]?)\s*([^{}]*?)\s*\}\}`)
+var tag = pattern(`\{\{([#^/]?)\s*([^{}]*?)\s*\}\}`)
 
 // prompt checks the text and takes it apart.
 func (p *parser) prompt(text string) {
@@ -33,7 +32,7 @@ func (p *parser) prompt(text string) {
 	add := func(x part) { stack[len(stack)-1].parts = append(stack[len(stack)-1].parts, x) }
 	used := map[string]bool{}
 	from := 0
-	for _, m := range tag.FindAllStringSubmatchIndex(text, -1) {
+	for _, m := range tag().FindAllStringSubmatchIndex(text, -1) {
 		add(part{text: text[from:m[0]]})
 		from = m[1]
 		sign, name := text[m[2]:m[3]], text[m[4]:m[5]]
@@ -111,7 +110,7 @@ func points(s string) string {
 	return strings.Join(lines, "\n")
 }
 
-var blank = regexp.MustCompile(`\n{3,}`)
+var blank = pattern(`\n{3,}`)
 
 // tidy takes out the empty lines that absent parts leave behind.
-func tidy(s string) string { return strings.TrimSpace(blank.ReplaceAllString(s, "\n\n")) }
+func tidy(s string) string { return strings.TrimSpace(blank().ReplaceAllString(s, "\n\n")) }

@@ -12,6 +12,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/goccy/go-yaml"
 	"github.com/goccy/go-yaml/ast"
@@ -87,10 +88,15 @@ type (
 )
 
 var (
-	word    = regexp.MustCompile(`^[a-z][a-z0-9]*(-[a-z0-9]+)*$`)
-	varName = regexp.MustCompile(`^[a-z][a-zA-Z0-9_]*$`)
-	semver  = regexp.MustCompile(`^(0|[1-9][0-9]{0,5})\.(0|[1-9][0-9]{0,5})\.(0|[1-9][0-9]{0,5})$`)
+	word    = pattern(`^[a-z][a-z0-9]*(-[a-z0-9]+)*$`)
+	varName = pattern(`^[a-z][a-zA-Z0-9_]*$`)
+	semver  = pattern(`^(0|[1-9][0-9]{0,5})\.(0|[1-9][0-9]{0,5})\.(0|[1-9][0-9]{0,5})$`)
 )
+
+// pattern is compiled when it is needed: most starts of the program read no template.
+func pattern(s string) func() *regexp.Regexp {
+	return sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(s) })
+}
 
 const (
 	maxWord      = 64
@@ -136,12 +142,12 @@ func (p *parser) fail(hint string, path []any, format string, args ...any) {
 
 func (p *parser) head() {
 	for field, v := range map[string]string{"name": p.t.Name, "domain": p.t.Domain, "kind": p.t.Kind} {
-		if len(v) > maxWord || !word.MatchString(v) {
+		if len(v) > maxWord || !word().MatchString(v) {
 			p.fail("such as "+field+": code-review", []any{field}, "%s %q is not lower-case words joined by hyphens", field, v)
 			return
 		}
 	}
-	if !semver.MatchString(p.t.Version) {
+	if !semver().MatchString(p.t.Version) {
 		p.fail("version: 1.0.0", []any{"version"}, "version %q is not three numbers with dots between them", p.t.Version)
 	}
 }
@@ -154,7 +160,7 @@ func (p *parser) variables(fields yaml.MapSlice) {
 	for _, item := range fields {
 		name, _ := item.Key.(string)
 		at := []any{"variables", name}
-		if !varName.MatchString(name) || len(name) > maxWord {
+		if !varName().MatchString(name) || len(name) > maxWord {
 			p.fail("begin with a lower-case letter; then letters, digits and _", at, "%v is no name of a variable", item.Key)
 			return
 		}
