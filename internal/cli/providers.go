@@ -80,6 +80,7 @@ func (a *app) makeProvider(s belay.Settings) (model.Provider, error) {
 		// comes from the person, never from a model or a workspace.
 		Endpoint: wire.Endpoint{Name: openaiChat, Base: base, Key: a.keyFor(base), Client: dial.Client(dial.Rules{Loopback: true, Private: true})},
 		Prefixes: a.models.prefixes,
+		Images:   openai.TakesImages,
 	}, nil
 }
 

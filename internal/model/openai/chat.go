@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"iter"
 	"net/http"
+	"slices"
 	"strings"
 
 	"github.com/belay-run/belay"
@@ -32,6 +33,16 @@ var (
 // Abilities are the model's as far as they are known.
 func (p *Chat) Abilities(name string) model.Abilities {
 	return model.Abilities{Images: p.Images != nil && p.Images(name)}
+}
+
+// imageModels begin the names of the vendor's models that take pictures. What
+// isn't named here takes none: a server that can't see one would only confuse.
+// Source: https://platform.openai.com/docs/models, November 2026.
+var imageModels = [...]string{"gpt-4o", "gpt-4.1", "gpt-5", "o1", "o3", "o4-mini", "chatgpt-4o"}
+
+// TakesImages tells whether a model of the vendor is known to take pictures.
+func TakesImages(name string) bool {
+	return slices.ContainsFunc(imageModels[:], func(p string) bool { return strings.HasPrefix(name, p) })
 }
 
 // Stream sends one request and yields the answer as it comes.

@@ -163,13 +163,18 @@ func (w *writer) next() (group []*request, open bool) {
 	return group, !w.closing
 }
 
-// commit writes a group and answers its callers.
-func (w *writer) commit(group []*request) {
-	blobs := w.db.small.waiting()
-	err := w.attempt(group, blobs)
+// commit writes a group, with what joins it meanwhile, and answers the callers.
+func (w *writer) commit(group []*request) { w.write(group, w.late) }
+
+// nobody joins.
+func nobody(int) []*request { return nil }
+
+// write is commit; join tells what joins a group of some size.
+func (w *writer) write(group []*request, join func(int) []*request) {
+	group, blobs, err := w.attempt(group, join)
 	if err != nil && len(group) > 1 && ownFault(err) {
 		for _, r := range group {
-			w.commit([]*request{r})
+			w.write([]*request{r}, nobody)
 		}
 		return
 	}
@@ -197,18 +202,32 @@ func (w *writer) commit(group []*request) {
 }
 
 // attempt runs a group in one transaction: the small content that was put
-// before, then the operations. An error means that nothing was written.
-func (w *writer) attempt(group []*request, blobs []smallBlob) error {
+// before, then the operations; then what was queued while they ran, because a
+// transaction that waits for its sync anyway can take it along. An error means
+// that nothing was written.
+func (w *writer) attempt(group []*request, join func(int) []*request) ([]*request, []smallBlob, error) {
+	blobs := w.db.small.waiting()
 	if err := w.closedForWriting(); err != nil {
-		return err
+		return group, blobs, err
 	}
 	if err := w.exec("BEGIN IMMEDIATE"); err != nil {
-		return err
+		return group, blobs, err
 	}
-	w.fresh = w.fresh[:0]
+	w.fresh, w.putting = w.fresh[:0], blobs
 	err := w.refresh()
 	if err == nil {
 		err = w.inside(group, blobs)
+	}
+	for err == nil {
+		more := join(len(group))
+		if len(more) == 0 {
+			break
+		}
+		before := len(blobs)
+		blobs = w.db.small.waiting()
+		w.putting = blobs
+		group = append(group, more...)
+		err = w.inside(more, blobs[before:])
 	}
 	if err == nil {
 		if err = w.db.o.fault("commit"); err == nil {
@@ -218,11 +237,19 @@ func (w *writer) attempt(group []*request, blobs []smallBlob) error {
 	if err != nil {
 		w.rollback()
 	}
-	return err
+	return group, blobs, err
+}
+
+// late is what was queued since a group of n was taken.
+func (w *writer) late(n int) []*request {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	more := w.queue[:min(len(w.queue), groupLimit-n)]
+	w.queue = w.queue[len(more):]
+	return more
 }
 
 func (w *writer) inside(group []*request, blobs []smallBlob) error {
-	w.putting = blobs
 	for _, b := range blobs {
 		if err := w.putBlob(b); err != nil {
 			return err
@@ -335,7 +362,7 @@ func (w *writer) finish() error {
 	blobs := w.db.small.waiting()
 	err := w.closedForWriting()
 	if err == nil && len(blobs)+len(w.claims) > 0 {
-		if err = w.attempt([]*request{{op: releaseAll{}}}, blobs); err != nil {
+		if _, blobs, err = w.attempt([]*request{{op: releaseAll{}}}, nobody); err != nil {
 			err = w.failure(err)
 		}
 	}
