@@ -54,21 +54,44 @@ func onTerminal(t *testing.T, script string, args ...string) *terminal {
 	cmd := exec.CommandContext(t.Context(), os.Args[0], args...)
 	cmd.Dir = ws
 	cmd.Env = []string{"BELAY_TEST_PROGRAM=1", "HOME=" + dir, "USER=tester", "GORACE=atexit_sleep_ms=0", "PATH=" + os.Getenv("PATH")}
-	tty, err := pty.StartWithSize(cmd, &pty.Winsize{Rows: 30, Cols: 200})
+	tty, screen, err := pty.Open()
 	if err != nil {
 		t.Skip("needs: pty")
+	}
+	if err := pty.Setsize(tty, &pty.Winsize{Rows: 30, Cols: 200}); err != nil {
+		t.Fatal(err)
+	}
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = screen, screen, screen
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
 	}
 	x := &terminal{t: t, cmd: cmd, tty: tty}
 	x.more = sync.NewCond(&x.mu)
 	var wg sync.WaitGroup
 	wg.Go(x.read)
+	// A terminal that nobody has open may lose what was written last: it stays
+	// open here, and a mark behind the program's last word says that it has ended.
+	wg.Go(func() {
+		cmd.Wait()               //nolint:errcheck // the exit code tells
+		screen.WriteString(last) //nolint:errcheck // a test that waits for it fails then
+	})
 	t.Cleanup(func() {
 		cmd.Process.Kill() //nolint:errcheck // it has ended
-		tty.Close()
+		x.mu.Lock()
+		for !x.over {
+			x.more.Wait()
+		}
+		x.mu.Unlock()
 		wg.Wait()
+		screen.Close()
+		tty.Close()
 	})
 	return x
 }
+
+// last stands behind everything that a program showed.
+const last = "\x04the program has ended\x04"
 
 func (x *terminal) read() {
 	buf := make([]byte, 4096)
@@ -76,10 +99,14 @@ func (x *terminal) read() {
 		n, err := x.tty.Read(buf)
 		x.mu.Lock()
 		x.out.Write(buf[:n])
-		x.over = err != nil
+		shown, ended := bytes.CutSuffix(x.out.Bytes(), []byte(last))
+		if ended {
+			x.out.Truncate(len(shown))
+		}
+		x.over = ended || err != nil
 		x.more.Broadcast()
 		x.mu.Unlock()
-		if err != nil {
+		if x.over {
 			return
 		}
 	}
@@ -110,7 +137,6 @@ func (x *terminal) press(keys string) {
 // exit waits for the end and holds the exit code.
 func (x *terminal) exit(want int) string {
 	x.t.Helper()
-	x.cmd.Wait() //nolint:errcheck // the exit code tells
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	for !x.over {

@@ -218,7 +218,7 @@ func (m *machine) streams() (out []belay.StreamID) {
 		if err != nil {
 			return nil
 		}
-		if !seen[r.Event.Stream] {
+		if !seen[r.Event.Stream] && r.Event.IDs.Session != belay.SystemSession {
 			seen[r.Event.Stream] = true
 			out = append(out, r.Event.Stream)
 		}
