@@ -18,7 +18,7 @@ var storeMutants = []mutant{
 		edits:  []edit{{"internal/store/memory/log.go", `o == nil || o.ID == "" || o.Epoch != b.Epoch`, `o == nil || o.ID == ""`}},
 		caught: []suite{{"./internal/store/memory", "TestLaws/(log|owners)"}}},
 	{breaks: "sqlite: an old owner still writes",
-		edits:  []edit{{"internal/store/sqlite/append.go", "if !found || epoch != b.Epoch {", "if !found {"}},
+		edits:  []edit{{"internal/store/sqlite/append.go", "if !found || epoch != b.Epoch {", "if !found || epoch < 0 {"}},
 		caught: []suite{{"./internal/store/sqlite", "TestLaws/(log|owners)"}}},
 	{breaks: "memory: two owners hold one session",
 		edits:  []edit{{"internal/store/memory/owners.go", "if s.live(old) && old.ID != o.ID {", "if false {"}},
