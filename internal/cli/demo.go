@@ -73,7 +73,7 @@ func (c *demoCmd) run(ctx context.Context, a *app) (exit int, err error) {
 	s.say("The model was a script, so that this needs no network and no key; everything else was real:")
 	s.say("the processes, the kill, the files, the store. Your own script on your own directory:")
 	s.say("  belay run --script FILE --allow exec \"what to do\"      (docs/scripted.md has the format)")
-	s.say("This build has no other provider yet; a real model takes the place of --script once it does.")
+	s.say("A real model takes the place of --script: --provider openai-chat --model NAME (docs/providers.md).")
 	return belay.ExitOK, nil
 }
 
