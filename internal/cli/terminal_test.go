@@ -16,6 +16,7 @@ import (
 
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/event"
+	"github.com/belay-run/belay/internal/needs"
 )
 
 // TestMain lets the test binary be the program: the terminal tests start it as
@@ -55,9 +56,7 @@ func onTerminal(t *testing.T, script string, args ...string) *terminal {
 	cmd.Dir = ws
 	cmd.Env = []string{"BELAY_TEST_PROGRAM=1", "HOME=" + dir, "USER=tester", "GORACE=atexit_sleep_ms=0", "PATH=" + os.Getenv("PATH")}
 	tty, screen, err := pty.Open()
-	if err != nil {
-		t.Skip("needs: pty")
-	}
+	needs.Facility(t, "pty", err == nil, "no pseudo-terminal can be opened")
 	if err := pty.Setsize(tty, &pty.Winsize{Rows: 30, Cols: 200}); err != nil {
 		t.Fatal(err)
 	}

@@ -14,15 +14,14 @@ import (
 	"github.com/belay-run/belay/internal/demo"
 	"github.com/belay-run/belay/internal/model/modeltest"
 	"github.com/belay-run/belay/internal/model/scripted"
+	"github.com/belay-run/belay/internal/needs"
 )
 
 // play runs the demo's script on a copy of its project. refuse, when it
 // returns a text, stands in for the n-th call of a tool.
 func play(t *testing.T, refuse func(tool string, n int) string) (dir, summary string, log []string) {
 	t.Helper()
-	if _, err := exec.LookPath("sh"); err != nil {
-		t.Skip("needs: sh")
-	}
+	needs.Program(t, "sh")
 	dir = t.TempDir()
 	if err := os.CopyFS(dir, demo.Project()); err != nil {
 		t.Fatal(err)

@@ -19,6 +19,7 @@ import (
 	"github.com/belay-run/belay/internal/core/thread"
 	"github.com/belay-run/belay/internal/engine"
 	"github.com/belay-run/belay/internal/model"
+	"github.com/belay-run/belay/internal/needs"
 	"github.com/belay-run/belay/internal/store"
 	"github.com/belay-run/belay/internal/store/sqlite"
 	"github.com/belay-run/belay/internal/tool"
@@ -185,9 +186,7 @@ func BenchmarkStep(b *testing.B) {
 // runtime itself takes for a step, at steps 10, 100, 190, 1,000 and 2,000.
 func BenchmarkOwnTime(b *testing.B) {
 	dir, err := os.MkdirTemp("/dev/shm", "belay-bench-")
-	if err != nil {
-		b.Skipf("needs: shm (%v)", err)
-	}
+	needs.Facility(b, "shm", err == nil, "no file system in memory")
 	defer os.RemoveAll(dir)
 	r := newRigIn(b, dir, 2000)
 	n := 0

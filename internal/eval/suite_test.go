@@ -1,13 +1,13 @@
 package eval_test
 
 import (
-	"os/exec"
 	"slices"
 	"testing"
 
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/internal/cli"
 	"github.com/belay-run/belay/internal/eval"
+	"github.com/belay-run/belay/internal/needs"
 )
 
 func player(t *testing.T) eval.Player {
@@ -27,9 +27,7 @@ func suite(t *testing.T) []*eval.Scenario {
 
 func TestTheSuitePasses(t *testing.T) {
 	for _, program := range []string{"sh", "git"} {
-		if _, err := exec.LookPath(program); err != nil {
-			t.Skip("needs: " + program)
-		}
+		needs.Program(t, program)
 	}
 	for _, s := range suite(t) {
 		t.Run(s.Category+"/"+s.ID, func(t *testing.T) {

@@ -1,6 +1,7 @@
 package store
 
 import (
+	"github.com/belay-run/belay/internal/needs"
 	"os/exec"
 	"testing"
 )
@@ -13,9 +14,7 @@ func TestOnlyTheVeryProcessIsAlive(t *testing.T) {
 	if other := ThisProcess(); other.ID == self.ID {
 		t.Error("two owners have one id")
 	}
-	if self.Start == "" {
-		t.Skip("needs: procfs")
-	}
+	needs.Facility(t, "procfs", self.Start != "", "the system doesn't tell when a process started")
 	reused := self
 	reused.Start = "1@" + self.Start
 	if Alive(reused) {

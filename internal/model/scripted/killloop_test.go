@@ -12,6 +12,7 @@ import (
 	"github.com/belay-run/belay/internal/model"
 	"github.com/belay-run/belay/internal/model/modeltest"
 	"github.com/belay-run/belay/internal/model/scripted"
+	"github.com/belay-run/belay/internal/needs"
 )
 
 // workspace is a copy of the scenario's files with the tools that it uses.
@@ -56,9 +57,7 @@ func (w workspace) exec(args json.RawMessage) (string, bool) {
 }
 
 func TestTheKillLoopScenarioEnds(t *testing.T) {
-	if _, err := exec.LookPath("sh"); err != nil {
-		t.Skip("needs: sh")
-	}
+	needs.Program(t, "sh")
 	s, err := scripted.Load("testdata/killloop.yaml")
 	if err != nil {
 		t.Fatal(err)
