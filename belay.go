@@ -166,9 +166,15 @@ type Usage struct {
 	Output   int64 `json:"output,omitempty"` // tokens in the answer
 	Cached   int64 `json:"cached,omitempty"` // input tokens read from the provider's cache
 	Reported bool  `json:"reported,omitempty"`
+
+	CacheWrite int64 `json:"cacheWrite,omitempty"` // input tokens written to the provider's cache
+	Reasoning  int64 `json:"reasoning,omitempty"`  // output tokens that were reasoning
 }
 
 // Add is the sum of two usages.
 func (u Usage) Add(v Usage) Usage {
-	return Usage{u.Input + v.Input, u.Output + v.Output, u.Cached + v.Cached, u.Reported || v.Reported}
+	return Usage{
+		Input: u.Input + v.Input, Output: u.Output + v.Output, Cached: u.Cached + v.Cached, Reported: u.Reported || v.Reported,
+		CacheWrite: u.CacheWrite + v.CacheWrite, Reasoning: u.Reasoning + v.Reasoning,
+	}
 }

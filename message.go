@@ -21,8 +21,37 @@ type Message struct {
 type Part struct {
 	Text   string      `json:"text,omitempty"`
 	Image  *Attachment `json:"image,omitempty"` // a picture, by the digest of its bytes
+	File   *Attachment `json:"file,omitempty"`  // a document that isn't text, such as a PDF
+	Echo   *Echo       `json:"echo,omitempty"`  // before the rest of an answer
 	Call   *ToolCall   `json:"call,omitempty"`
 	Result *ToolResult `json:"result,omitempty"`
+}
+
+// Echo is what a vendor gave with an answer and wants back unchanged, such as
+// reasoning that it signed or encrypted. Nobody else can read it: a request to
+// another dialect leaves it out.
+type Echo struct {
+	By   string          `json:"by"` // the dialect that understands it: protocol and model
+	Data json.RawMessage `json:"data"`
+}
+
+// Size is the number of bytes; of none it is zero.
+func (e *Echo) Size() int {
+	if e == nil {
+		return 0
+	}
+	return len(e.By) + len(e.Data)
+}
+
+// Calls are the calls of a message, in order.
+func (m Message) Calls() []*ToolCall {
+	var calls []*ToolCall
+	for i := range m.Parts {
+		if c := m.Parts[i].Call; c != nil {
+			calls = append(calls, c)
+		}
+	}
+	return calls
 }
 
 // ToolCall is a call as the model asked for it.
@@ -30,6 +59,7 @@ type ToolCall struct {
 	ID   CallID          `json:"id"` // the runtime's id, not the provider's
 	Name string          `json:"name"`
 	Args json.RawMessage `json:"args"` // an object, or a JSON string holding what could not be parsed
+	Echo *Echo           `json:"echo,omitempty"`
 }
 
 // ToolResult answers one call.

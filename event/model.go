@@ -39,6 +39,13 @@ type ModelCompleted struct {
 	Dropped int           `json:"dropped,omitempty"` // calls of the answer that were too many to take
 	Stop    string        `json:"stop,omitempty"`    // stop, tool_calls, length, …
 	Usage   belay.Usage   `json:"usage,omitzero"`
+	Echo    belay.Content `json:"echo,omitzero"` // what the vendor wants back: a JSON list of ModelEcho
+}
+
+// ModelEcho is something that a vendor gave with an answer and gets back with it.
+type ModelEcho struct {
+	Call int        `json:"call,omitempty"` // the call it belongs to, from 1; 0: it stands before the answer
+	Echo belay.Echo `json:"echo"`
 }
 
 // ModelCall is a call the answer asks for.

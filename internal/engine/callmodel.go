@@ -149,6 +149,7 @@ type answer struct {
 	saved int            // bytes of text in checkpoints
 	since time.Time      // of the last checkpoint
 	calls []model.Call
+	echo  []event.ModelEcho
 	usage belay.Usage
 	stop  string
 }
@@ -162,8 +163,14 @@ func (a *answer) take(c model.Chunk) {
 		a.show()
 		a.checkpoint()
 	}
+	if c.Echo != nil {
+		a.echo = append(a.echo, event.ModelEcho{Echo: *c.Echo})
+	}
 	if c.Call != nil {
 		a.calls = append(a.calls, *c.Call)
+		if c.Call.Echo != nil {
+			a.echo = append(a.echo, event.ModelEcho{Call: len(a.calls), Echo: *c.Call.Echo})
+		}
 	}
 	if c.Usage != nil {
 		a.usage = *c.Usage
@@ -203,6 +210,9 @@ func (a *answer) completed(ctx context.Context) (event.ModelCompleted, error) {
 	}
 	var err error
 	if p.Text, err = a.v.e.content(ctx, a.text.String(), "text/plain"); err != nil {
+		return p, err
+	}
+	if p.Echo, err = a.v.e.keepEcho(ctx, a.echo); err != nil {
 		return p, err
 	}
 	budget := inlineCalls

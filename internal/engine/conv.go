@@ -268,8 +268,9 @@ func (v *conv) weigh(m belay.Message) {
 		v.size += len(p.Text) + 64
 		v.images = v.images || p.Image != nil
 		if p.Call != nil {
-			v.size += len(p.Call.Args)
+			v.size += len(p.Call.Args) + p.Call.Echo.Size()
 		}
+		v.size += p.Echo.Size()
 		if p.Result != nil {
 			v.size += len(p.Result.Text)
 		}
@@ -293,6 +294,9 @@ func (v *conv) answer(ctx context.Context, st store.Store, p event.ModelComplete
 			}
 		}
 		m.Parts = append(m.Parts, belay.Part{Call: &belay.ToolCall{ID: c.ID, Name: c.Name, Args: args}})
+	}
+	if err := echoes(ctx, st, p.Echo, &m); err != nil {
+		return err
 	}
 	if v.note != "" {
 		v.push(belay.Text(belay.RoleUser, noteText(v.note)))

@@ -43,6 +43,7 @@ type bench struct {
 	settings belay.Settings
 	asked    []string // the messages of each request, as JSON
 	now      func() time.Time
+	wrap     func(model.Provider) model.Provider // around the script; nil is none
 }
 
 // spy notes what a model is asked.
@@ -114,8 +115,13 @@ func newBench(t *testing.T, script string, change func(*belay.Settings), tools .
 	b.e, err = engine.New(engine.Config{
 		Now:   func() time.Time { return b.now() },
 		Store: b.h, Owner: store.Owner{ID: "proc", Host: "test", PID: 1}, Tools: set,
-		Provider: func(belay.Settings) (model.Provider, error) { return spy{scripted.New(sc), b}, nil },
-		Secrets:  secrets,
+		Provider: func(belay.Settings) (model.Provider, error) {
+			if b.wrap != nil {
+				return spy{b.wrap(scripted.New(sc)), b}, nil
+			}
+			return spy{scripted.New(sc), b}, nil
+		},
+		Secrets: secrets,
 		Live: func(l engine.Live) {
 			b.mu.Lock()
 			defer b.mu.Unlock()

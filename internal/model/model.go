@@ -20,13 +20,16 @@ type Request struct {
 	Messages  []belay.Message
 	Note      string // a last instruction of the runtime, after the messages
 	Tools     []ToolDef
-	ForceTool string // the tool that must be called, where the provider can force it
-	MaxOutput int    // tokens; 0 is the provider's default
-	Attempt   int    // from 1
-	Failures  int    // attempts of this request that failed; a crash between two attempts is none
-	Key       string // the same for every attempt of one request
+	ForceTool string          // the tool that must be called, where the provider can force it
+	MaxOutput int             // tokens; 0 is the provider's default
+	Effort    string          // how much to reason: low, medium, high; empty is the provider's default
+	Output    json.RawMessage // JSON Schema that the answer's text must fit; nil is none
+	Attempt   int             // from 1
+	Failures  int             // attempts of this request that failed; a crash between two attempts is none
+	Key       string          // the same for every attempt of one request
 
-	// Content reads what a part of a message names by digest: an image's bytes.
+	// Content reads what a part of a message names by digest: the bytes of an
+	// image or a file.
 	Content func(ctx context.Context, d belay.Digest) ([]byte, error) `json:"-"`
 }
 
@@ -37,12 +40,14 @@ type ToolDef struct {
 	Schema json.RawMessage `json:"parameters"`
 }
 
-// Chunk is a piece of an answer. Text comes in pieces; a call comes whole.
-// The last chunk has Stop set.
+// Chunk is a piece of an answer. Text comes in pieces; a call, an image and an
+// echo come whole. The last chunk has Stop set.
 type Chunk struct {
 	Text      string
 	Reasoning string
 	Call      *Call
+	Image     *Image
+	Echo      *belay.Echo // to be sent back before the rest of this answer, in this order
 	Usage     *belay.Usage
 	Stop      string // stop, tool_calls, length, refused
 }
@@ -52,6 +57,13 @@ type Call struct {
 	ID   string // the provider's
 	Name string
 	Args string
+	Echo *belay.Echo // to be sent back with the call
+}
+
+// Image is a picture that a model made.
+type Image struct {
+	Media string // such as image/png
+	Data  []byte
 }
 
 // Provider talks to one vendor. Stream yields chunks until the one with Stop,
@@ -64,6 +76,7 @@ type Provider interface {
 // Abilities are what a model can do that not every model can.
 type Abilities struct {
 	Images bool // takes pictures; a request to another model has none
+	Files  bool // takes documents such as PDF
 }
 
 // Able is a provider that knows what its models can do. One that isn't Able

@@ -45,6 +45,9 @@ func TakesImages(name string) bool {
 	return slices.ContainsFunc(imageModels[:], func(p string) bool { return strings.HasPrefix(name, p) })
 }
 
+// chatName names the protocol; its encoding is the same for every model.
+const chatName = "openai-chat"
+
 // Stream sends one request and yields the answer as it comes.
 func (p *Chat) Stream(ctx context.Context, r model.Request) iter.Seq2[model.Chunk, error] {
 	return func(yield func(model.Chunk, error) bool) {
@@ -97,7 +100,11 @@ type chatChunk struct {
 		Completion int64 `json:"completion_tokens"`
 		Details    struct {
 			Cached int64 `json:"cached_tokens"`
+			Write  int64 `json:"cache_write_tokens"` // OpenRouter
 		} `json:"prompt_tokens_details"`
+		Output struct {
+			Reasoning int64 `json:"reasoning_tokens"`
+		} `json:"completion_tokens_details"`
 	} `json:"usage"`
 	Error json.RawMessage `json:"error"`
 }
@@ -156,7 +163,7 @@ func (d *chatDecoder) event(ev wire.Event) {
 		return
 	}
 	if u := c.Usage; u != nil && (u.Prompt > 0 || u.Completion > 0) {
-		d.usage = &belay.Usage{Input: u.Prompt, Output: u.Completion, Cached: u.Details.Cached, Reported: true}
+		d.usage = &belay.Usage{Input: u.Prompt, Output: u.Completion, Cached: u.Details.Cached, CacheWrite: u.Details.Write, Reasoning: u.Output.Reasoning, Reported: true}
 	}
 	for i := range c.Choices {
 		ch := &c.Choices[i]

@@ -10,10 +10,10 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/internal/model"
+	"github.com/belay-run/belay/internal/model/modelserver"
 	"github.com/belay-run/belay/internal/model/modeltest"
 	"github.com/belay-run/belay/internal/model/wire"
 )
@@ -49,65 +49,10 @@ func delta(v any, finish any) string {
 	return js(map[string]any{"choices": []any{map[string]any{"index": 0, "delta": v, "finish_reason": finish}}})
 }
 
-// perform plays a scene as a server of the protocol does.
-func perform(w http.ResponseWriter, r *http.Request, s modeltest.Scene) {
-	body, _ := io.ReadAll(r.Body)
-	if !json.Valid(body) || r.URL.Path != "/v1/chat/completions" || r.Header.Get("Authorization") != "Bearer sk-secret" {
-		http.Error(w, "a bad request: "+string(body), http.StatusTeapot)
-		return
-	}
-	if s.Fail != "" && s.Text == "" {
-		fail(w, s)
-		return
-	}
-	text := []rune(s.Text)
-	n := max(s.Parts, 1)
-	for i := range n {
-		if piece := string(text[i*len(text)/n : (i+1)*len(text)/n]); piece != "" {
-			stream(w, delta(map[string]any{"content": piece}, nil))
-		}
-	}
-	switch {
-	case s.Hang:
-		<-r.Context().Done()
-		return
-	case s.Cut:
-		panic(http.ErrAbortHandler)
-	case s.Fail != "":
-		stream(w, `{"error":{"message":"it failed","code":500}}`)
-		return
-	}
-	for i, c := range s.Calls { // the name first, the arguments in two pieces
-		half := len(c.Args) / 2
-		stream(w, delta(map[string]any{"tool_calls": []any{map[string]any{"index": i, "id": fmt.Sprint("c", i), "type": "function", "function": map[string]any{"name": c.Name, "arguments": ""}}}}, nil),
-			delta(map[string]any{"tool_calls": []any{map[string]any{"index": i, "function": map[string]any{"arguments": c.Args[:half]}}}}, nil),
-			delta(map[string]any{"tool_calls": []any{map[string]any{"index": i, "function": map[string]any{"arguments": c.Args[half:]}}}}, nil))
-	}
-	finish := s.Stop
-	if finish == "refused" {
-		finish = "content_filter"
-	}
-	stream(w, delta(map[string]any{}, finish))
-	if u := s.Usage; u != nil {
-		stream(w, js(map[string]any{"choices": []any{}, "usage": map[string]any{"prompt_tokens": u.Input, "completion_tokens": u.Output, "prompt_tokens_details": map[string]any{"cached_tokens": u.Cached}}}))
-	}
-	stream(w, "[DONE]")
-}
-
-func fail(w http.ResponseWriter, s modeltest.Scene) {
-	status := map[string]int{"transient": 503, "rate_limited": 429, "overflow": 400, "bad_request": 422, "auth": 401, "refused": 400}[s.Fail]
-	code := map[string]string{"overflow": "context_length_exceeded", "refused": "content_filter"}[s.Fail]
-	if s.RetryAfter > 0 {
-		w.Header().Set("Retry-After", fmt.Sprint(int(s.RetryAfter/time.Second)))
-	}
-	w.WriteHeader(status)
-	fmt.Fprint(w, js(map[string]any{"error": map[string]any{"message": "it failed", "code": code}}))
-}
-
 func TestTheLawsOfProviders(t *testing.T) {
 	modeltest.Run(t, modeltest.Config{
 		Stage: func(t *testing.T, s modeltest.Scene) (model.Provider, model.Request) {
-			p := chat(t, func(w http.ResponseWriter, r *http.Request) { perform(w, r, s) })
+			p := chat(t, modelserver.New(func(modelserver.Asked) modelserver.Scene { return modelserver.Scene{Scene: s} }).ServeHTTP)
 			return p, model.Request{Model: "m", System: "be brief", Messages: []belay.Message{belay.Text(belay.RoleUser, "go")}, Attempt: 1}
 		},
 		Fails: []string{"transient", "rate_limited", "overflow", "bad_request", "auth", "refused"},

@@ -25,7 +25,7 @@ func (p *Chat) body(ctx context.Context, r model.Request) (*wire.Body, error) {
 	if err != nil {
 		return nil, err
 	}
-	msgs, err := p.Prefixes.Encode(r.Messages, func(dst []byte, m *belay.Message) ([]byte, error) { return chatMessage(ctx, dst, m, r.Content) })
+	msgs, err := p.Prefixes.Encode(chatName, r.Messages, func(dst []byte, m *belay.Message) ([]byte, error) { return chatMessage(ctx, dst, m, r.Content) })
 	if err != nil {
 		return nil, err
 	}

@@ -20,12 +20,19 @@ type Prefixes struct {
 	budget int
 	size   int
 	order  *list.List // of *prefix, the one used last in front
-	byHead map[*belay.Part]*list.Element
+	byHead map[talk]*list.Element
+}
+
+// talk names a conversation in a dialect: what one vendor's model is sent isn't
+// what another is.
+type talk struct {
+	dialect string
+	head    *belay.Part
 }
 
 // prefix is one conversation's messages, encoded.
 type prefix struct {
-	head  *belay.Part
+	talk  talk
 	busy  sync.Mutex // one request at a time encodes a conversation
 	parts []*belay.Part
 	ends  []int    // of each message, counted over all blocks
@@ -38,16 +45,17 @@ const blockSize = 64 << 10
 
 // NewPrefixes keeps up to budget bytes.
 func NewPrefixes(budget int) *Prefixes {
-	return &Prefixes{budget: budget, order: list.New(), byHead: map[*belay.Part]*list.Element{}}
+	return &Prefixes{budget: budget, order: list.New(), byHead: map[talk]*list.Element{}}
 }
 
 // Encode returns the messages' encodings one after the other, those that are
-// kept as they are. add appends one message's encoding to dst.
-func (c *Prefixes) Encode(msgs []belay.Message, add func(dst []byte, m *belay.Message) ([]byte, error)) ([][]byte, error) {
+// kept as they are. add appends one message's encoding to dst; what it writes
+// follows from the dialect and the message alone.
+func (c *Prefixes) Encode(dialect string, msgs []belay.Message, add func(dst []byte, m *belay.Message) ([]byte, error)) ([][]byte, error) {
 	if len(msgs) == 0 || len(msgs[0].Parts) == 0 {
 		return encodeAll(msgs, add)
 	}
-	p := c.take(&msgs[0].Parts[0])
+	p := c.take(talk{dialect, &msgs[0].Parts[0]})
 	p.busy.Lock()
 	defer p.busy.Unlock()
 	before := p.size
@@ -80,16 +88,16 @@ func encodeAll(msgs []belay.Message, add func([]byte, *belay.Message) ([]byte, e
 	return [][]byte{b}, nil
 }
 
-// take finds or makes the entry of the conversation that begins with a part.
-func (c *Prefixes) take(head *belay.Part) *prefix {
+// take finds or makes the entry of a conversation.
+func (c *Prefixes) take(t talk) *prefix {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if el := c.byHead[head]; el != nil {
+	if el := c.byHead[t]; el != nil {
 		c.order.MoveToFront(el)
 		return el.Value.(*prefix)
 	}
-	p := &prefix{head: head}
-	c.byHead[head] = c.order.PushFront(p)
+	p := &prefix{talk: t}
+	c.byHead[t] = c.order.PushFront(p)
 	return p
 }
 
@@ -97,7 +105,7 @@ func (c *Prefixes) take(head *belay.Part) *prefix {
 func (c *Prefixes) grown(p *prefix, before int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if el := c.byHead[p.head]; el == nil || el.Value.(*prefix) != p {
+	if el := c.byHead[p.talk]; el == nil || el.Value.(*prefix) != p {
 		return // dropped meanwhile
 	}
 	c.size += p.size - before
@@ -108,7 +116,7 @@ func (c *Prefixes) grown(p *prefix, before int) {
 			break // in use: the next request drops it
 		}
 		c.order.Remove(old)
-		delete(c.byHead, o.head)
+		delete(c.byHead, o.talk)
 		c.size -= o.size
 		if o != p {
 			o.busy.Unlock()

@@ -28,7 +28,8 @@ import (
 type Endpoint struct {
 	Name   string // of the provider, for messages
 	Base   *url.URL
-	Key    string // goes to Base's host only, and into no message
+	Key    string      // goes to Base's host only, and into no message
+	Header http.Header // sent with every request besides the protocol's own
 	Client *http.Client
 	First  time.Duration // until the answer begins; 0 is two minutes
 	Idle   time.Duration // between two pieces of it; 0 is one minute
@@ -80,6 +81,9 @@ func (e *Endpoint) Post(ctx context.Context, path string, header http.Header, bo
 	req.ContentLength = body.Len()
 	req.GetBody = func() (io.ReadCloser, error) { return body.Reader(), nil }
 	req.Header = header.Clone()
+	for name, values := range e.Header {
+		req.Header[name] = values
+	}
 	req.Header.Set("Content-Type", "application/json")
 	req.Header.Set("Accept", "text/event-stream")
 	resp, err := e.Client.Do(req)
@@ -253,7 +257,7 @@ func messageOf(body []byte) (text, code string) {
 		Message string          `json:"message"`
 		Type    string          `json:"type"`
 		Code    json.RawMessage `json:"code"`
-		Status  string          `json:"status"`
+		Status  json.RawMessage `json:"status"`
 	}
 	var s string
 	switch {
@@ -261,7 +265,8 @@ func messageOf(body []byte) (text, code string) {
 		return s, ""
 	case json.Unmarshal(shape.Error, &inner) == nil && inner.Message != "":
 		json.Unmarshal(inner.Code, &code) //nolint:errcheck // a number: there is no code then
-		return inner.Message, cmp.Or(code, inner.Status, inner.Type)
+		json.Unmarshal(inner.Status, &s)  //nolint:errcheck // likewise
+		return inner.Message, cmp.Or(code, s, inner.Type)
 	case shape.Message != "":
 		return shape.Message, ""
 	case json.Unmarshal(shape.Detail, &s) == nil && s != "":

@@ -113,7 +113,7 @@ func TestPrefixesChangeNothing(t *testing.T) {
 			for range rapid.IntRange(0, 3).Draw(t, "more") {
 				talks[i] = append(talks[i], belay.Text(belay.RoleUser, fmt.Sprint(i, "/", n, strings.Repeat("x", rapid.IntRange(0, 90).Draw(t, "length")))))
 			}
-			pieces, err := c.Encode(talks[i], add)
+			pieces, err := c.Encode("d", talks[i], add)
 			want, _ := encodeAll(talks[i], add)
 			got := bytes.Join(pieces, nil)
 			if err != nil || !bytes.Equal(got, bytes.Join(want, nil)) {
@@ -145,7 +145,7 @@ func TestOnlyWhatIsNewIsEncoded(t *testing.T) {
 	var msgs []belay.Message
 	for range 1000 {
 		msgs = append(msgs, belay.Text(belay.RoleUser, "hello"))
-		if _, err := c.Encode(msgs, add); err != nil {
+		if _, err := c.Encode("d", msgs, add); err != nil {
 			t.Fatal(err)
 		}
 	}

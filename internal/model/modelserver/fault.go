@@ -1,0 +1,145 @@
+package modelserver
+
+import (
+	"bytes"
+	"compress/gzip"
+	"context"
+	"io"
+	"net/http"
+	"strings"
+	"time"
+)
+
+// Fault is how a server fails. The zero value is none.
+type Fault struct {
+	// Before anything of a stream:
+	Before time.Duration     // it is silent so long; less than zero is forever
+	Status int               // it answers with this status instead
+	Class  string            // of the failure that the body speaks of
+	Body   string            // in place of the vendor's way to say it
+	Header map[string]string // sent besides; Content-Type replaces the stream's
+
+	// In the stream, after At of its events:
+	At   int
+	Kind Kind
+	Drip time.Duration // pause between single bytes
+	Gzip bool          // the stream is compressed
+}
+
+// Kind names what happens in the middle of a stream.
+type Kind string
+
+const (
+	Cut       Kind = "cut"       // the connection breaks
+	CutLine   Kind = "cut-line"  // it breaks in the middle of a line
+	End       Kind = "end"       // the stream ends as if all had been said
+	Hang      Kind = "hang"      // it goes silent
+	Garbage   Kind = "garbage"   // something that is no JSON
+	HalfJSON  Kind = "half-json" // an event whose JSON ends in the middle
+	Giant     Kind = "giant"     // a line without an end, a gigabyte long
+	Duplicate Kind = "duplicate" // an event comes twice
+	Missing   Kind = "missing"   // an event doesn't come
+	Comments  Kind = "comments"  // keep-alive lines between events
+)
+
+// Kinds lists all.
+var Kinds = []Kind{Cut, CutLine, End, Hang, Garbage, HalfJSON, Giant, Duplicate, Missing, Comments}
+
+// giant is how long a line without an end is, in bytes.
+const giant = 1 << 30
+
+// send writes the frames of a stream and fails in the middle of it.
+func (f Fault) send(ctx context.Context, w http.ResponseWriter, frames [][]byte) {
+	out := &drip{ctx: ctx, w: w, flush: w.(http.Flusher).Flush, pause: f.Drip}
+	if f.Gzip {
+		w.Header().Set("Content-Encoding", "gzip")
+		z := gzip.NewWriter(w)
+		defer z.Close() //nolint:errcheck // the client may have left
+		out.w, out.flush = z, func() { z.Flush(); w.(http.Flusher).Flush() }
+	}
+	for i, frame := range frames {
+		if i == f.At && f.Kind != "" && !f.strike(ctx, out, &frame) {
+			return
+		}
+		switch {
+		case frame == nil:
+			panic(http.ErrAbortHandler)
+		case len(frame) == 0 && i == len(frames)-1:
+			out.flush()
+			<-ctx.Done()
+			return
+		}
+		if !out.write(frame) {
+			return
+		}
+	}
+	if f.Kind != "" && f.At >= len(frames) {
+		f.strike(ctx, out, new([]byte))
+	}
+}
+
+// strike does what the fault is; it tells whether the stream goes on, with what
+// it left in frame.
+func (f Fault) strike(ctx context.Context, out *drip, frame *[]byte) bool {
+	switch f.Kind {
+	case Cut:
+		panic(http.ErrAbortHandler)
+	case CutLine:
+		out.write((*frame)[:len(*frame)/2])
+		panic(http.ErrAbortHandler)
+	case End:
+		return false
+	case Hang:
+		out.flush()
+		<-ctx.Done()
+		return false
+	case Garbage:
+		*frame = []byte("data: <html>oops\x00\xff\n\n")
+	case HalfJSON:
+		at := bytes.Index(*frame, []byte("data: ")) + len("data: ")
+		*frame = append(bytes.Clone((*frame)[:at+(len(*frame)-at)/2]), "\n\n"...)
+	case Giant:
+		return out.giant()
+	case Duplicate:
+		*frame = bytes.Repeat(*frame, 2)
+	case Missing:
+		*frame = []byte(": left out\n\n")
+	case Comments:
+		*frame = append([]byte(": keep-alive\n\n: and again\n"), *frame...)
+	}
+	return true
+}
+
+// drip writes at once, or byte by byte with a pause.
+type drip struct {
+	ctx   context.Context
+	w     io.Writer
+	flush func()
+	pause time.Duration
+}
+
+func (d *drip) write(b []byte) bool {
+	if d.pause == 0 {
+		_, err := d.w.Write(b)
+		d.flush()
+		return err == nil
+	}
+	for i := range b {
+		if _, err := d.w.Write(b[i : i+1]); err != nil || !wait(d.ctx, d.pause) {
+			return false
+		}
+		d.flush()
+	}
+	return true
+}
+
+// giant writes a line that never ends, until nobody reads it any more.
+func (d *drip) giant() bool {
+	piece := strings.Repeat("x", 1<<20)
+	for range giant >> 20 {
+		if _, err := io.WriteString(d.w, piece); err != nil {
+			return false
+		}
+	}
+	return false
+}
