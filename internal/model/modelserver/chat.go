@@ -102,6 +102,9 @@ func chatEvents(a Asked, s modeltest.Scene) []Event {
 			"choices": []any{obj{"index": 0, "delta": v, "finish_reason": finish}}})})
 	}
 	delta(obj{"role": "assistant", "content": ""}, nil)
+	if s.Reasoning != "" { // a field of the servers that imitate the protocol
+		delta(obj{"reasoning_content": s.Reasoning}, nil)
+	}
 	for _, piece := range pieces(s) {
 		delta(obj{"content": piece}, nil)
 	}

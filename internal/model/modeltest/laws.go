@@ -23,6 +23,7 @@ type law struct {
 
 var laws = []law{
 	{"the chunks are the text, in order", wholeText},
+	{"reasoning comes as reasoning", reasoningApart},
 	{"the last chunk has the stop, and no other", oneStop},
 	{"a call comes whole, as the model wrote it", wholeCalls},
 	{"usage comes once, or not at all", oneUsage},
@@ -46,6 +47,21 @@ func wholeText(t *testing.T, c Config) error {
 	h := listen(t.Context(), p, r)
 	if h.err != nil || h.text() != long.Text {
 		return fmt.Errorf("got %q and error %v, want %q", h.text(), h.err, long.Text)
+	}
+	return nil
+}
+
+func reasoningApart(t *testing.T, c Config) error {
+	s := long
+	s.Reasoning = "Die Frage ist — 今 — wohin."
+	p, r := c.Stage(t, s)
+	h := listen(t.Context(), p, r)
+	got := ""
+	for _, chunk := range h.chunks {
+		got += chunk.Reasoning
+	}
+	if h.err != nil || got != s.Reasoning || h.text() != s.Text {
+		return fmt.Errorf("the reasoning is %q, the text %q, the error %v, want %q and %q", got, h.text(), h.err, s.Reasoning, s.Text)
 	}
 	return nil
 }
@@ -74,7 +90,16 @@ var calls = []model.Call{
 	{Name: "write", Args: `{"path": "b.txt", "content": "un`},
 }
 
+// said are the calls that the far end can say.
+func (c Config) said() []model.Call {
+	if c.Objects {
+		return calls[:2]
+	}
+	return calls
+}
+
 func wholeCalls(t *testing.T, c Config) error {
+	calls := c.said()
 	p, r := c.Stage(t, Scene{Text: "I look.", Calls: calls, Stop: "tool_calls"})
 	h := listen(t.Context(), p, r)
 	got := h.calls()
@@ -239,7 +264,7 @@ func cancelledBefore(t *testing.T, c Config) error {
 }
 
 func sameAnswer(t *testing.T, c Config) error {
-	p, r := c.Stage(t, Scene{Text: "I look.", Calls: calls, Stop: "tool_calls"})
+	p, r := c.Stage(t, Scene{Text: "I look.", Calls: c.said(), Stop: "tool_calls"})
 	first, second := listen(t.Context(), p, r), listen(t.Context(), p, r)
 	if first.err != nil || second.err != nil {
 		return fmt.Errorf("asking twice: %w", errors.Join(first.err, second.err))
@@ -268,7 +293,7 @@ func together(t *testing.T, c Config) error {
 }
 
 func readOnly(t *testing.T, c Config) error {
-	p, r := c.Stage(t, Scene{Text: "I look.", Calls: calls, Stop: "tool_calls"})
+	p, r := c.Stage(t, Scene{Text: "I look.", Calls: c.said(), Stop: "tool_calls"})
 	before, err := json.Marshal(r)
 	if err != nil {
 		return err

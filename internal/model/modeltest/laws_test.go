@@ -25,6 +25,9 @@ func good(s Scene) stage {
 			yield(model.Chunk{}, ctx.Err())
 			return
 		}
+		if s.Reasoning != "" && !yield(model.Chunk{Reasoning: s.Reasoning}, nil) {
+			return
+		}
 		for _, r := range s.Text {
 			if !yield(model.Chunk{Text: string(r)}, nil) {
 				return
@@ -76,6 +79,10 @@ func instead(f func(*Scene)) func(Scene) stage {
 // broken is, for every law, a provider that breaks it.
 var broken = map[string]func(Scene) stage{
 	"the chunks are the text, in order": instead(func(s *Scene) { s.Text += "!" }),
+	"reasoning comes as reasoning": chunkwise(func(c model.Chunk, err error) (model.Chunk, error) {
+		c.Text, c.Reasoning = c.Reasoning+c.Text, ""
+		return c, err
+	}),
 	"the last chunk has the stop, and no other": chunkwise(func(c model.Chunk, err error) (model.Chunk, error) {
 		c.Stop = "stop"
 		return c, err

@@ -16,11 +16,12 @@ import (
 // Scene is what the far end says to the next requests: reasoning, text, calls,
 // usage and stop, in this order, or a part of that and a failure.
 type Scene struct {
-	Text  string
-	Parts int // pieces the text is sent in; 0 is one
-	Calls []model.Call
-	Usage *belay.Usage
-	Stop  string
+	Reasoning string
+	Text      string
+	Parts     int // pieces the text is sent in; 0 is one
+	Calls     []model.Call
+	Usage     *belay.Usage
+	Stop      string
 
 	// Instead of calls, usage and stop:
 	Fail string // class of an error
@@ -37,6 +38,9 @@ type Config struct {
 	Stage func(t *testing.T, s Scene) (model.Provider, model.Request)
 	// Fails lists the classes that the far end can be made to fail with; nil is all.
 	Fails []string
+	// Objects says that the protocol has the arguments of calls as objects: the
+	// far end can't send what is none.
+	Objects bool
 	// Bound is how long a provider may take to notice that nobody listens; 10 s
 	// if zero. It tells stopping from not stopping, and times nothing.
 	Bound time.Duration

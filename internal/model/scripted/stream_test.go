@@ -33,13 +33,14 @@ func sceneFile(s modeltest.Scene) string {
 		Cached int64 `json:"cached"`
 	}
 	step := struct {
-		Text   string `json:"text,omitempty"`
-		Chunks int    `json:"chunks,omitempty"`
-		Calls  []call `json:"calls,omitempty"`
-		Usage  *usage `json:"usage,omitempty"`
-		Stop   string `json:"stop,omitempty"`
-		Fault  *fault `json:"fault,omitempty"`
-	}{Text: s.Text, Chunks: s.Parts, Stop: s.Stop}
+		Reasoning string `json:"reasoning,omitempty"`
+		Text      string `json:"text,omitempty"`
+		Chunks    int    `json:"chunks,omitempty"`
+		Calls     []call `json:"calls,omitempty"`
+		Usage     *usage `json:"usage,omitempty"`
+		Stop      string `json:"stop,omitempty"`
+		Fault     *fault `json:"fault,omitempty"`
+	}{Reasoning: s.Reasoning, Text: s.Text, Chunks: s.Parts, Stop: s.Stop}
 	for _, c := range s.Calls {
 		step.Calls = append(step.Calls, call{c.Name, c.Args})
 	}
