@@ -1,0 +1,130 @@
+package catalog
+
+import (
+	"math/bits"
+	"time"
+
+	"github.com/belay-run/belay"
+)
+
+// Prices are what a provider takes, in millionths of a US dollar for a million
+// tokens: 2,000,000 is two dollars. A nil rate is not known.
+type Prices struct {
+	Rates
+	Long  []Tier  `json:"long,omitempty"`  // of long requests, the shortest first
+	Until string  `json:"until,omitempty"` // the last day on which they hold, in UTC: 2026-12-31; empty is until the data changes
+	Next  *Prices `json:"next,omitempty"`  // what holds after that day; nil is not known
+}
+
+// Rates are the prices of one kind of request.
+type Rates struct {
+	Input      int64  `json:"input"`                // that is neither read from the provider's cache nor written to it
+	Output     int64  `json:"output"`               // reasoning included
+	CacheRead  *int64 `json:"cacheRead,omitempty"`  // input read from the cache
+	CacheWrite *int64 `json:"cacheWrite,omitempty"` // input written to the cache
+}
+
+// Tier are the rates of a whole request whose input is longer than a number of tokens.
+type Tier struct {
+	Over int64 `json:"over"`
+	Rates
+}
+
+// At are the prices that hold at a time; nil is not known.
+func (p *Prices) At(t time.Time) *Prices {
+	for p != nil && p.Until != "" && t.UTC().Format(time.DateOnly) > p.Until {
+		p = p.Next
+	}
+	return p
+}
+
+// rates are those of a request with so many tokens of input.
+func (p *Prices) rates(input int64) Rates {
+	r := p.Rates
+	for _, t := range p.Long {
+		if input > t.Over {
+			r = t.Rates
+		}
+	}
+	return r
+}
+
+// Cost is what a request costs in millionths of a US dollar, rounded up. It is
+// not ok, which is unknown and never zero, where the usage wasn't reported or is
+// impossible, or where a price that it needs is not known.
+func Cost(m Model, u belay.Usage, at time.Time) (microUSD int64, ok bool) {
+	p := m.Prices.At(at)
+	if p == nil || !u.Reported || u.Input < 0 || u.Output < 0 || u.Cached < 0 || u.CacheWrite < 0 {
+		return 0, false
+	}
+	r := p.rates(u.Input)
+	if u.Cached > 0 && r.CacheRead == nil || u.CacheWrite > 0 && r.CacheWrite == nil {
+		return 0, false
+	}
+	var s sum
+	s.add(max(0, u.Input-u.Cached-u.CacheWrite), r.Input)
+	s.add(u.Output, r.Output)
+	if u.Cached > 0 {
+		s.add(u.Cached, *r.CacheRead)
+	}
+	if u.CacheWrite > 0 {
+		s.add(u.CacheWrite, *r.CacheWrite)
+	}
+	return s.dollars()
+}
+
+// Bound is the most that a request with so many tokens of input can cost, in
+// millionths of a US dollar: nothing of it is read from a cache, all of it is
+// written to one if that is dearer, and the answer is as long as it may be.
+// output is the request's own limit, 0 for none. It is not ok where the price or
+// every limit of the answer is unknown.
+func Bound(m Model, input, output int64, at time.Time) (microUSD int64, ok bool) {
+	p := m.Prices.At(at)
+	if p == nil || input < 0 || output < 0 {
+		return 0, false
+	}
+	switch {
+	case m.Output > 0 && (output == 0 || output > m.Output):
+		output = m.Output
+	case output == 0 && m.Context > 0:
+		output = max(0, m.Context-input)
+	case output == 0:
+		return 0, false
+	}
+	r := p.rates(input)
+	dearest := r.Input
+	if r.CacheWrite != nil {
+		dearest = max(dearest, *r.CacheWrite)
+	}
+	var s sum
+	s.add(input, dearest)
+	s.add(output, r.Output)
+	return s.dollars()
+}
+
+// sum adds tokens times rates without overflow: in 128 bits.
+type sum struct{ hi, lo uint64 }
+
+func (s *sum) add(tokens, rate int64) {
+	hi, lo := bits.Mul64(uint64(tokens), uint64(rate))
+	var carry uint64
+	s.lo, carry = bits.Add64(s.lo, lo, 0)
+	s.hi, _ = bits.Add64(s.hi, hi, carry)
+}
+
+const perMillion = 1_000_000
+
+// dollars is the sum by a million tokens, rounded up.
+func (s *sum) dollars() (int64, bool) {
+	if s.hi >= perMillion {
+		return 0, false
+	}
+	quo, rem := bits.Div64(s.hi, s.lo, perMillion)
+	if rem > 0 {
+		quo++
+	}
+	if quo > 1<<62 {
+		return 0, false
+	}
+	return int64(quo), true
+}
