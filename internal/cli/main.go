@@ -58,6 +58,7 @@ type grammar struct {
 	Stats      statsCmd      `cmd:"" help:"Count how turns end, how tools and models fare, what was decided and used."`
 	Tool       toolCmd       `cmd:"" help:"List and show tools, and run one call without a model."`
 	Trust      trustCmd      `cmd:"" help:"Say which files of a workspace count, as they are now."`
+	Models     modelsCmd     `cmd:"" help:"List and show the models that are known: context, abilities, prices."`
 	Config     configCmd     `cmd:"" help:"Show the settings and where they come from."`
 	Templates  templatesCmd  `cmd:"" help:"List, show and fill templates for prompts."`
 	Why        whyCmd        `cmd:"" help:"Say from the facts why something happened."`

@@ -1,0 +1,185 @@
+package cli
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"path/filepath"
+	"slices"
+	"strings"
+	"text/tabwriter"
+
+	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/internal/catalog"
+)
+
+type modelsCmd struct {
+	List modelsListCmd `cmd:"" default:"withargs" help:"List the models that the catalogue knows, with context and prices."`
+	Show modelsShowCmd `cmd:"" help:"Show what is known of a model, and where each value comes from."`
+}
+
+// modelsFile is the name of the files that extend the catalogue: of the person
+// and of the machine. A workspace has none: it must not say what things cost.
+const (
+	modelsFile   = "models.yaml"
+	systemModels = "/etc/belay/" + modelsFile
+)
+
+// catalog is the embedded catalogue with the files of the machine and the
+// person over it.
+func (a *app) catalog() (*catalog.Catalog, error) {
+	paths := []string{systemModels}
+	if dir := a.configDir(); dir != "" {
+		paths = append(paths, filepath.Join(dir, modelsFile))
+	}
+	var files []catalog.File
+	for _, path := range paths {
+		b, err := readUpTo(path, maxConfig)
+		switch {
+		case errors.Is(err, fs.ErrNotExist):
+			continue
+		case err != nil:
+			return nil, belay.Errorf(belay.CodeBadConfig, "it can't be read: %s", reason(err)).At(path).WithHint("repair the file or move it away")
+		}
+		files = append(files, catalog.File{Name: path, Data: b})
+	}
+	return catalog.New(files...)
+}
+
+type modelsListCmd struct {
+	Provider string `placeholder:"NAME" help:"Only those of this provider: openai, anthropic, google, open, or one of a file."`
+}
+
+func (c *modelsListCmd) run(_ context.Context, a *app) (int, error) {
+	cat, err := a.catalog()
+	if err != nil {
+		return 0, err
+	}
+	all := cat.Models(strings.ToLower(c.Provider))
+	if len(all) == 0 {
+		var names []string
+		for _, m := range cat.Models("") {
+			if !slices.Contains(names, m.Provider) {
+				names = append(names, m.Provider)
+			}
+		}
+		return 0, belay.Errorf(belay.CodeNotFound, "the catalogue has no models of %q", c.Provider).WithHint("one of %s", strings.Join(names, ", "))
+	}
+	t := tabwriter.NewWriter(a.Stdout, 0, 0, 2, ' ', 0)
+	if !a.JSON {
+		fmt.Fprintln(t, "MODEL\tPROVIDER\tCONTEXT\tOUTPUT\tUSD PER MILLION: IN\tOUT\tCAN")
+	}
+	for _, m := range all {
+		if a.JSON {
+			a.printJSON(m)
+			continue
+		}
+		in, out := "unknown", "unknown"
+		if p := m.Prices.At(a.Now()); p != nil {
+			in, out = dollars(p.Input), dollars(p.Output)
+		}
+		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", line(m.Name), line(m.Provider), tokenCount(m.Context), tokenCount(m.Output), in, out, can(m))
+	}
+	return belay.ExitOK, t.Flush()
+}
+
+type modelsShowCmd struct {
+	Model string `arg:"" help:"Its name, an alias, or provider/name."`
+}
+
+func (c *modelsShowCmd) run(_ context.Context, a *app) (int, error) {
+	cat, err := a.catalog()
+	if err != nil {
+		return 0, err
+	}
+	m, err := cat.Show(c.Model)
+	if err != nil {
+		return 0, err
+	}
+	if a.JSON {
+		a.printJSON(m)
+		return belay.ExitOK, nil
+	}
+	fmt.Fprintf(a.Stdout, "%s of %s\n", line(m.Name), line(m.Provider))
+	t := tabwriter.NewWriter(a.Stdout, 0, 0, 2, ' ', 0)
+	row := func(name, field, value string) {
+		fmt.Fprintf(t, "  %s\t%s\t%s\n", name, value, line(cmp.Or(m.From[field], "-")))
+	}
+	row("other names", "aliases", cmp.Or(line(strings.Join(m.Aliases, ", ")), "none"))
+	row("context", "context", tokenCount(m.Context))
+	row("answer", "output", tokenCount(m.Output))
+	row("can", "abilities", can(m))
+	row("counted by", "vocabulary", cmp.Or(m.Vocabulary, "unknown"))
+	row("factor", "factor", fmt.Sprint(cmp.Or(m.Factor, 1)))
+	row("pictures by", "images", cmp.Or(m.Pictures, "unknown"))
+	showPrices(row, m, a)
+	return belay.ExitOK, t.Flush()
+}
+
+// showPrices are the prices of now, and what is known of those to come.
+func showPrices(row func(name, field, value string), m catalog.Model, a *app) {
+	p := m.Prices.At(a.Now())
+	switch {
+	case m.Prices == nil:
+		row("price", "prices", "unknown")
+	case p == nil:
+		row("price", "prices", "unknown: known until "+m.Prices.Until)
+	default:
+		row("price", "prices", rates(p.Rates))
+		for _, l := range p.Long {
+			row(fmt.Sprintf("  over %s", tokenCount(l.Over)), "prices", rates(l.Rates))
+		}
+		if p.Until != "" {
+			then := "then unknown"
+			if p.Next != nil {
+				then = "then " + rates(p.Next.Rates)
+			}
+			row("  until "+p.Until, "prices", then)
+		}
+	}
+}
+
+// rates are dollars for a million tokens.
+func rates(r catalog.Rates) string {
+	s := fmt.Sprintf("in %s, out %s", dollars(r.Input), dollars(r.Output))
+	if r.CacheRead != nil {
+		s += ", cache read " + dollars(*r.CacheRead)
+	}
+	if r.CacheWrite != nil {
+		s += ", cache write " + dollars(*r.CacheWrite)
+	}
+	return s
+}
+
+// dollars is an amount of millionths with at least two digits of cents.
+func dollars(micro int64) string {
+	s := strings.TrimRight(fmt.Sprintf("%d.%06d", micro/1_000_000, micro%1_000_000), "0")
+	if point := strings.IndexByte(s, '.'); len(s)-point < 3 {
+		s += "00"[:3-(len(s)-point)]
+	}
+	return s
+}
+
+func tokenCount(n int64) string {
+	if n == 0 {
+		return "unknown"
+	}
+	return fmt.Sprint(n)
+}
+
+// can are a model's abilities, as a list.
+func can(m catalog.Model) string {
+	if len(m.Abilities) == 0 {
+		return "text"
+	}
+	var b strings.Builder
+	for i, x := range m.Abilities {
+		if i > 0 {
+			b.WriteString(", ")
+		}
+		b.WriteString(string(x))
+	}
+	return b.String()
+}
