@@ -62,7 +62,7 @@ type Protocol struct {
 }
 
 // Protocols lists all.
-var Protocols = []Protocol{chat}
+var Protocols = []Protocol{chat, responses}
 
 // Server answers requests of every protocol.
 type Server struct {

@@ -1,5 +1,5 @@
 // Package openai speaks the protocols of OpenAI, which many servers imitate:
-// Chat Completions.
+// Responses and Chat Completions.
 package openai
 
 import (
@@ -23,6 +23,7 @@ type Chat struct {
 	Endpoint wire.Endpoint
 	Prefixes *wire.Prefixes
 	Images   func(model string) bool // whether a model takes pictures; nil: none does
+	Files    func(model string) bool // whether it takes documents; nil: none does
 }
 
 var (
@@ -32,7 +33,7 @@ var (
 
 // Abilities are the model's as far as they are known.
 func (p *Chat) Abilities(name string) model.Abilities {
-	return model.Abilities{Images: p.Images != nil && p.Images(name)}
+	return model.Abilities{Images: p.Images != nil && p.Images(name), Files: p.Files != nil && p.Files(name)}
 }
 
 // imageModels begin the names of the vendor's models that take pictures. What
@@ -44,6 +45,11 @@ var imageModels = [...]string{"gpt-4o", "gpt-4.1", "gpt-5", "o1", "o3", "o4-mini
 func TakesImages(name string) bool {
 	return slices.ContainsFunc(imageModels[:], func(p string) bool { return strings.HasPrefix(name, p) })
 }
+
+// TakesFiles tells whether a model of the vendor is known to take PDF documents.
+// It shows their pages as pictures, so those are the models that take pictures.
+// Source: https://platform.openai.com/docs/guides/pdf-files, November 2026.
+func TakesFiles(name string) bool { return TakesImages(name) }
 
 // chatName names the protocol; its encoding is the same for every model.
 const chatName = "openai-chat"
@@ -60,11 +66,7 @@ func (p *Chat) Stream(ctx context.Context, r model.Request) iter.Seq2[model.Chun
 			yield(model.Chunk{}, err)
 			return
 		}
-		h := http.Header{}
-		if p.Endpoint.Key != "" {
-			h.Set("Authorization", "Bearer "+p.Endpoint.Key)
-		}
-		a, err := p.Endpoint.Post(ctx, "/chat/completions", h, body)
+		a, err := p.Endpoint.Post(ctx, "/chat/completions", authorized(p.Endpoint.Key), body)
 		if err != nil {
 			yield(model.Chunk{}, err)
 			return
@@ -80,8 +82,13 @@ type chatChunk struct {
 	Choices []struct {
 		Index int `json:"index"`
 		Delta struct {
-			Content   string `json:"content"`
-			Refusal   string `json:"refusal"`
+			Content chatText   `json:"content"`
+			Refusal string     `json:"refusal"`
+			Images  []struct { // OpenRouter
+				Image struct {
+					URL string `json:"url"`
+				} `json:"image_url"`
+			} `json:"images"`
 			Reasoning string `json:"reasoning"`         // OpenRouter, vLLM
 			Thinking  string `json:"reasoning_content"` // DeepSeek, llama.cpp
 			Calls     []struct {
@@ -170,14 +177,19 @@ func (d *chatDecoder) event(ev wire.Event) {
 		if ch.Index != 0 {
 			continue // only one was asked for
 		}
-		if s := cmp.Or(ch.Delta.Reasoning, ch.Delta.Thinking); s != "" && !d.say(model.Chunk{Reasoning: s}) {
+		if s := cmp.Or(ch.Delta.Reasoning, ch.Delta.Thinking, ch.Delta.Content.thought); s != "" && !d.say(model.Chunk{Reasoning: s}) {
 			return
 		}
-		if s := ch.Delta.Content + ch.Delta.Refusal; s != "" && !d.say(model.Chunk{Text: s}) {
+		if s := ch.Delta.Content.text + ch.Delta.Refusal; s != "" && !d.say(model.Chunk{Text: s}) {
 			return
 		}
 		if ch.Delta.Refusal != "" {
 			d.refused = true
+		}
+		for _, img := range ch.Delta.Images {
+			if !d.picture(img.Image.URL) {
+				return
+			}
 		}
 		for j := range ch.Delta.Calls {
 			call := &ch.Delta.Calls[j]
@@ -191,6 +203,48 @@ func (d *chatDecoder) event(ev wire.Event) {
 			d.finish = ch.Finish
 		}
 	}
+}
+
+// chatText is text that comes as such or, where reasoning stands beside it, as a
+// list of parts.
+// Source: https://docs.mistral.ai/capabilities/reasoning, November 2026.
+type chatText struct{ text, thought string }
+
+// UnmarshalJSON reads both forms; what is neither has no text.
+func (c *chatText) UnmarshalJSON(b []byte) error {
+	if len(b) == 0 || b[0] != '[' {
+		if b[0] == '"' {
+			return json.Unmarshal(b, &c.text)
+		}
+		return nil
+	}
+	var parts []struct {
+		Text     string   `json:"text"`
+		Thinking chatText `json:"thinking"`
+	}
+	if err := json.Unmarshal(b, &parts); err != nil {
+		return err
+	}
+	for _, p := range parts {
+		c.text += p.Text
+		c.thought += p.Thinking.text
+	}
+	return nil
+}
+
+// picture yields a picture that came as a data URL. Another address isn't
+// fetched: an answer doesn't choose what is connected to.
+func (d *chatDecoder) picture(url string) bool {
+	media, data, ok := strings.Cut(strings.TrimPrefix(url, "data:"), ";base64,")
+	if !ok || !strings.HasPrefix(media, "image/") {
+		return true
+	}
+	img, err := picture(media, data)
+	if err != nil {
+		d.fail(&model.Error{Class: "transient", Message: d.name + ": " + err.Error()})
+		return false
+	}
+	return d.say(model.Chunk{Image: img})
 }
 
 // call adds a piece of a call. Servers differ: some leave the index out, some
@@ -233,18 +287,13 @@ func (d *chatDecoder) find(index int, named bool, id, name string) *chatCall {
 }
 
 func (d *chatDecoder) end() {
-	if d.finish == "" {
+	if d.finish == "" || d.finish == "error" { // OpenRouter says error when the far end broke off
 		d.fail(&model.Error{Class: "transient", Message: d.name + ": the answer broke off"})
 		return
 	}
-	seen := map[string]bool{}
+	ids := callIDs{}
 	for i, c := range d.calls {
-		id := c.id
-		if id == "" || seen[id] { // an id of ours: it is only told apart by it
-			id = fmt.Sprintf("call_%d", i+1)
-		}
-		seen[id] = true
-		if !d.say(model.Chunk{Call: &model.Call{ID: id, Name: c.name, Args: cmp.Or(strings.TrimSpace(c.args.String()), "{}")}}) {
+		if !d.say(model.Chunk{Call: &model.Call{ID: ids.of(c.id, i+1), Name: c.name, Args: cmp.Or(strings.TrimSpace(c.args.String()), "{}")}}) {
 			return
 		}
 	}

@@ -94,6 +94,8 @@ func TestOddities(t *testing.T) {
 		"a refusal":                  {[]string{`{"choices":[{"delta":{"refusal":"no"}}]}`, `{"choices":[{"delta":{},"finish_reason":"stop"}]}`, "[DONE]"}, `no;refused`},
 		"too long":                   {[]string{`{"choices":[{"delta":{"content":"hi"},"finish_reason":"length"}]}`, "[DONE]"}, `hi;length`},
 		"another choice":             {[]string{`{"choices":[{"index":1,"delta":{"content":"no"}},{"index":0,"delta":{"content":"hi"},"finish_reason":"stop"}]}`, "[DONE]"}, `hi;stop`},
+		"content is a list":          {[]string{`{"choices":[{"delta":{"content":[{"type":"thinking","thinking":[{"type":"text","text":"hm"}]},{"type":"text","text":"hi"}]},"finish_reason":"stop"}]}`}, `hi;stop`},
+		"a null call, an object":     {[]string{`{"choices":[{"delta":{"content":{"a":1},"tool_calls":[{"index":0,"id":"a","function":{"name":"x","arguments":null}}]},"finish_reason":"tool_calls"}]}`}, `a x {};tool_calls`},
 		"nulls":                      {[]string{`{"choices":[{"index":0,"delta":{"content":null,"tool_calls":null},"finish_reason":null}],"usage":null,"error":null}`, `{"choices":[{"delta":{"content":"hi"},"finish_reason":"stop"}]}`}, `hi;stop`},
 	} {
 		p := chat(t, func(w http.ResponseWriter, r *http.Request) { stream(w, c.events...) })
@@ -116,6 +118,8 @@ func TestBrokenStreams(t *testing.T) {
 		"garbage":                {`{"choices":`},
 		"no finish":              {`{"choices":[{"delta":{"content":"hi"}}]}`, "[DONE]"},
 		"nothing":                {},
+		"an error as the finish": {`{"choices":[{"delta":{"content":"hi"},"finish_reason":"error"}]}`, "[DONE]"},
+		"an unreadable picture":  {`{"choices":[{"delta":{"images":[{"image_url":{"url":"data:image/png;base64,%"}}]},"finish_reason":"stop"}]}`},
 		"an error in the stream": {`{"error":{"message":"overloaded"}}`},
 	} {
 		p := chat(t, func(w http.ResponseWriter, r *http.Request) { stream(w, events...) })
@@ -147,8 +151,9 @@ func TestTheRequest(t *testing.T) {
 		stream(w, delta(map[string]any{"content": "ok"}, "stop"), "[DONE]")
 	})
 	img := &belay.Attachment{Name: "a.png", Ref: belay.Ref{Digest: belay.DigestOf([]byte("png")), Media: "image/png"}}
+	pdf := &belay.Attachment{Name: "a.pdf", Ref: belay.Ref{Digest: belay.DigestOf([]byte("png")), Media: "application/pdf"}}
 	r := model.Request{Model: "m", System: "be <brief>", Tools: []model.ToolDef{{Name: "read", Doc: "reads", Schema: json.RawMessage(`{"type":"object"}`)}},
-		Messages: []belay.Message{{Role: belay.RoleUser, Parts: []belay.Part{{Text: "see"}, {Image: img}}}},
+		Messages: []belay.Message{{Role: belay.RoleUser, Parts: []belay.Part{{Text: "see"}, {Image: img}, {File: pdf}}}},
 		Content:  func(context.Context, belay.Digest) ([]byte, error) { return []byte("png"), nil },
 	}
 	if _, _, _, err := listen(t, p, r); err != nil {
@@ -159,19 +164,44 @@ func TestTheRequest(t *testing.T) {
 			{Call: &belay.ToolCall{ID: "call_01a1-f", Name: "read", Args: json.RawMessage(`{"path":"a"}`)}},
 			{Call: &belay.ToolCall{ID: "call_02", Name: "read", Args: json.RawMessage(`"{\"pa"`)}}}},
 		belay.Message{Role: belay.RoleTool, Parts: []belay.Part{{Result: &belay.ToolResult{ID: "call_01a1-f", Text: "A & B"}}, {Result: &belay.ToolResult{ID: "call_02", Text: "bad", Error: true}}, {Text: "[belay] more"}}})
-	r.Note, r.ForceTool, r.MaxOutput = "finish", "read", 50
+	r.Note, r.ForceTool, r.MaxOutput, r.Effort, r.Output = "finish", "read", 50, "low", json.RawMessage(`{"type":"object"}`)
 	if _, _, _, err := listen(t, p, r); err != nil {
 		t.Fatal(err)
 	}
-	head := `{"model":"m","stream":true,"stream_options":{"include_usage":true},"tools":[{"type":"function","function":{"name":"read","description":"reads","parameters":{"type":"object"}}}],"messages":[{"content":"be <brief>","role":"system"},{"role":"user","content":[{"type":"text","text":"see"},{"type":"image_url","image_url":{"url":"data:image/png;base64,cG5n"}}]}`
+	head := `{"model":"m","stream":true,"stream_options":{"include_usage":true},"tools":[{"type":"function","function":{"name":"read","description":"reads","parameters":{"type":"object"}}}],"messages":[{"content":"be <brief>","role":"system"},{"role":"user","content":[{"type":"text","text":"see"},{"type":"image_url","image_url":{"url":"data:image/png;base64,cG5n"}},{"type":"file","file":{"filename":"a.pdf","file_data":"data:application/pdf;base64,cG5n"}}]}`
 	want := head + `,{"role":"assistant","content":"I look.","tool_calls":[{"id":"call_01a1f","type":"function","function":{"name":"read","arguments":"{\"path\":\"a\"}"}},{"id":"call_02","type":"function","function":{"name":"read","arguments":"{\"unreadable\":\"{\\\"pa\"}"}}]}` +
 		`,{"role":"tool","content":"A & B","tool_call_id":"call_01a1f"},{"role":"tool","content":"bad","tool_call_id":"call_02"},{"role":"user","content":"[belay] more"}` +
-		`,{"content":"finish","role":"user"}],"tool_choice":{"function":{"name":"read"},"type":"function"},"max_completion_tokens":50}`
+		`,{"role":"user","content":"finish"}],"tool_choice":{"type":"function","function":{"name":"read"}},"reasoning_effort":"low","response_format":{"type":"json_schema","json_schema":{"name":"output","schema":{"type":"object"},"strict":false}},"max_completion_tokens":50}`
 	if string(bodies[1]) != want {
 		t.Errorf("\n%s\n%s", bodies[1], want)
 	}
 	if !bytes.HasPrefix(bodies[1], bodies[0][:len(head)]) || string(bodies[0]) != head+"]}" {
 		t.Errorf("the second request doesn't begin with the first one's bytes:\n%s", bodies[0])
+	}
+}
+
+// Pictures come as they are; an address elsewhere is left alone.
+func TestPicturesInChat(t *testing.T) {
+	p := chat(t, func(w http.ResponseWriter, r *http.Request) {
+		stream(w, `{"choices":[{"delta":{"images":[{"type":"image_url","image_url":{"url":"data:image/webp;base64,cG5n"}},{"image_url":{"url":"https://host/a.png"}}]},"finish_reason":"stop"}]}`, "[DONE]")
+	})
+	if got := heard(t, p); got != `image/webp "png";stop` {
+		t.Error(got)
+	}
+}
+
+func TestWhatModelsAreKnownToTake(t *testing.T) {
+	p, q := chat(t, nil), responses(t, nil)
+	for _, able := range []model.Able{p, q} {
+		if a := able.Abilities("gpt-5"); a != (model.Abilities{}) {
+			t.Errorf("nobody knows the models, and they take %+v", a)
+		}
+	}
+	p.Images, p.Files, q.Images, q.Files = TakesImages, TakesFiles, TakesImages, TakesFiles
+	for _, able := range []model.Able{p, q} {
+		if a := able.Abilities("gpt-5.2"); a != (model.Abilities{Images: true, Files: true}) || able.Abilities("llama") != (model.Abilities{}) {
+			t.Errorf("gpt-5.2 takes %+v", a)
+		}
 	}
 }
 

@@ -32,7 +32,7 @@ func (p *Chat) body(ctx context.Context, r model.Request) (*wire.Body, error) {
 	b := &wire.Body{}
 	b.Add(head)
 	b.Add(msgs...)
-	tail, err := chatTail(r)
+	tail, err := chatTail(ctx, r)
 	b.Add(tail)
 	return b, err
 }
@@ -71,31 +71,50 @@ func chatHead(r model.Request) ([]byte, error) {
 	return append(b, sys...), err
 }
 
-func chatTail(r model.Request) ([]byte, error) {
+func chatTail(ctx context.Context, r model.Request) ([]byte, error) {
 	var b []byte
 	if r.Note != "" {
-		n, err := plain(map[string]string{"role": "user", "content": r.Note})
-		if err != nil {
+		note := belay.Text(belay.RoleUser, r.Note)
+		var err error
+		if b, err = chatMessage(ctx, b, &note, r.Content); err != nil {
 			return nil, err
 		}
-		b = append(append(b, ','), n...)
 	}
-	b = append(b, ']')
 	var t struct {
-		Choice any `json:"tool_choice,omitempty"`
-		Max    int `json:"max_completion_tokens,omitempty"`
+		Choice *chatForced `json:"tool_choice,omitempty"`
+		Effort string      `json:"reasoning_effort,omitempty"`
+		Format *chatFormat `json:"response_format,omitempty"`
+		Max    int         `json:"max_completion_tokens,omitempty"`
 	}
 	if r.ForceTool != "" {
-		f := map[string]any{"type": "function", "function": map[string]string{"name": r.ForceTool}}
-		t.Choice = f
+		t.Choice = &chatForced{Type: "function"}
+		t.Choice.Function.Name = r.ForceTool
 	}
-	t.Max = r.MaxOutput
-	rest, err := plain(t)
-	if len(rest) > 2 {
-		b = append(append(b, ','), rest[1:len(rest)-1]...)
+	if len(r.Output) > 0 {
+		t.Format = &chatFormat{Type: "json_schema"}
+		t.Format.Schema.Name, t.Format.Schema.Schema = outputName, r.Output
 	}
-	return append(b, '}'), err
+	t.Effort, t.Max = r.Effort, r.MaxOutput
+	return closed(b, t)
 }
+
+// Parts of a request's tail.
+type (
+	chatForced struct {
+		Type     string `json:"type"`
+		Function struct {
+			Name string `json:"name"`
+		} `json:"function"`
+	}
+	chatFormat struct {
+		Type   string `json:"type"`
+		Schema struct {
+			Name   string          `json:"name"`
+			Schema json.RawMessage `json:"schema"`
+			Strict bool            `json:"strict"`
+		} `json:"json_schema"`
+	}
+)
 
 // plain is JSON without the escapes that only HTML needs.
 func plain(v any) ([]byte, error) {
@@ -123,17 +142,35 @@ type (
 		CallID  string        `json:"tool_call_id,omitempty"`
 	}
 	chatPart struct {
-		Type  string `json:"type"`
-		Text  string `json:"text,omitempty"`
-		Image *struct {
-			URL string `json:"url"`
-		} `json:"image_url,omitempty"`
+		Type  string     `json:"type"`
+		Text  string     `json:"text,omitempty"`
+		Image *chatImage `json:"image_url,omitempty"`
+		File  *chatFile  `json:"file,omitempty"`
+	}
+	chatImage struct {
+		URL string `json:"url"`
+	}
+	chatFile struct {
+		Name string `json:"filename"`
+		Data string `json:"file_data"`
 	}
 )
 
+// contents reads what a part names.
+type contents = func(context.Context, belay.Digest) ([]byte, error)
+
+// dataURL is an attachment's bytes as both protocols take them.
+func dataURL(ctx context.Context, a *belay.Attachment, content contents) (string, error) {
+	b, err := content(ctx, a.Ref.Digest)
+	if err != nil {
+		return "", err
+	}
+	return "data:" + a.Ref.Media + ";base64," + base64.StdEncoding.EncodeToString(b), nil
+}
+
 // chatMessage appends a message, each with a comma before it: the system's
 // stands before all.
-func chatMessage(ctx context.Context, dst []byte, m *belay.Message, content func(context.Context, belay.Digest) ([]byte, error)) ([]byte, error) {
+func chatMessage(ctx context.Context, dst []byte, m *belay.Message, content contents) ([]byte, error) {
 	outs, err := chatMessages(ctx, m, content)
 	for i := range outs {
 		if err != nil {
@@ -146,7 +183,7 @@ func chatMessage(ctx context.Context, dst []byte, m *belay.Message, content func
 	return dst, err
 }
 
-func chatMessages(ctx context.Context, m *belay.Message, content func(context.Context, belay.Digest) ([]byte, error)) ([]chatOut, error) {
+func chatMessages(ctx context.Context, m *belay.Message, content contents) ([]chatOut, error) {
 	switch m.Role {
 	case belay.RoleAssistant:
 		return []chatOut{chatAnswer(m)}, nil
@@ -155,24 +192,26 @@ func chatMessages(ctx context.Context, m *belay.Message, content func(context.Co
 	}
 	out := chatOut{Role: "user"}
 	var parts []chatPart
-	images := false
+	plain := true
 	for _, p := range m.Parts {
-		if p.Image == nil {
+		a := cmp.Or(p.Image, p.File)
+		if a == nil {
 			parts = append(parts, chatPart{Type: "text", Text: p.Text})
 			continue
 		}
-		b, err := content(ctx, p.Image.Ref.Digest)
+		plain = false
+		url, err := dataURL(ctx, a, content)
 		if err != nil {
 			return nil, err
 		}
-		images = true
-		c := chatPart{Type: "image_url", Image: &struct {
-			URL string `json:"url"`
-		}{"data:" + p.Image.Ref.Media + ";base64," + base64.StdEncoding.EncodeToString(b)}}
-		parts = append(parts, c)
+		if p.Image != nil {
+			parts = append(parts, chatPart{Type: "image_url", Image: &chatImage{url}})
+		} else {
+			parts = append(parts, chatPart{Type: "file", File: &chatFile{a.Name, url}})
+		}
 	}
 	out.Content = parts
-	if !images {
+	if plain {
 		out.Content = textOf(m)
 	}
 	return []chatOut{out}, nil
@@ -199,13 +238,19 @@ func chatAnswer(m *belay.Message) chatOut {
 			continue
 		}
 		c := chatCallOut{ID: callID(p.Call.ID), Type: "function"}
-		c.Function.Name, c.Function.Args = p.Call.Name, string(p.Call.Args)
-		if len(p.Call.Args) == 0 || p.Call.Args[0] != '{' { // what the model wrote was no object; servers with templates choke on it
-			c.Function.Args = `{"unreadable":` + cmp.Or(string(p.Call.Args), `""`) + `}`
-		}
+		c.Function.Name, c.Function.Args = p.Call.Name, argsOf(p.Call)
 		out.Calls = append(out.Calls, c)
 	}
 	return out
+}
+
+// argsOf are a call's arguments. What the model wrote may be no object; servers
+// with templates choke on that.
+func argsOf(c *belay.ToolCall) string {
+	if len(c.Args) == 0 || c.Args[0] != '{' {
+		return `{"unreadable":` + cmp.Or(string(c.Args), `""`) + `}`
+	}
+	return string(c.Args)
 }
 
 func chatResults(m *belay.Message) []chatOut {

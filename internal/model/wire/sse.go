@@ -10,8 +10,8 @@ import (
 	"github.com/belay-run/belay/internal/model"
 )
 
-// maxEvent bounds one event of a stream, in bytes.
-const maxEvent = 8 << 20
+// maxEvent bounds one event of a stream, in bytes. Pictures come in one event.
+const maxEvent = 32 << 20
 
 // Event is one message of a server-sent stream.
 type Event struct {
