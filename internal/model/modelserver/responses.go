@@ -133,6 +133,9 @@ func responsesEvents(a Asked, sc modeltest.Scene) []Event {
 	response := obj{"id": "resp_1", "object": "response", "created_at": 1, "model": a.Model, "status": "in_progress", "output": []any{}}
 	s.say("response.created", obj{"response": response})
 	s.say("response.in_progress", obj{"response": response})
+	if sc.Reasoning != "" {
+		s.reason(sc.Reasoning)
+	}
 	open := s.text(sc)
 	if sc.Cut || sc.Hang || sc.Fail != "" {
 		return s.out
@@ -154,6 +157,22 @@ func responsesEvents(a Asked, sc modeltest.Scene) []Event {
 	}
 	s.say(kind, obj{"response": response})
 	return s.out
+}
+
+// reason says a summary of reasoning, whose item goes back encrypted.
+func (s *speech) reason(text string) {
+	id := fmt.Sprint("rs_", s.item)
+	at := func(more obj) obj {
+		more["item_id"], more["output_index"], more["summary_index"] = id, s.item, 0
+		return more
+	}
+	part := obj{"type": "summary_text", "text": text}
+	s.added(obj{"id": id, "type": "reasoning", "summary": []any{}})
+	s.say("response.reasoning_summary_part.added", at(obj{"part": obj{"type": "summary_text", "text": ""}}))
+	s.say("response.reasoning_summary_text.delta", at(obj{"delta": text}))
+	s.say("response.reasoning_summary_text.done", at(obj{"text": text}))
+	s.say("response.reasoning_summary_part.done", at(obj{"part": part}))
+	s.finished(obj{"id": id, "type": "reasoning", "summary": []any{part}, "encrypted_content": fmt.Sprintf("%x", text)})
 }
 
 // text says the scene's text and returns its item, which isn't done yet.
