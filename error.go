@@ -23,6 +23,8 @@ const (
 	CodeOwned           Code = "session_owned"
 	CodeRefusedMode     Code = "mode_refused"
 	CodeNoProvider      Code = "no_provider"
+	CodeNoKey           Code = "no_key"      // a provider's key isn't where it should be
+	CodeBadSecrets      Code = "bad_secrets" // the encrypted file of secrets can't be used
 	CodeBadScript       Code = "bad_script"
 	CodeBadScenario     Code = "bad_scenario"
 	CodeWorkspace       Code = "bad_workspace"
