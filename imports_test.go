@@ -78,6 +78,7 @@ var layers = map[string]layer{
 	"internal/secret":            {own: []string{"."}},
 	"internal/needs":             {},
 	"internal/manifest":          {own: []string{".", "internal/source", "internal/secret", "internal/tool"}, modules: []string{"github.com/goccy/go-yaml", "github.com/goccy/go-yaml/ast"}},
+	"internal/catalog":           {own: []string{".", "internal/source"}, modules: []string{"github.com/goccy/go-yaml/ast"}, deny: impure},
 	"internal/stats":             {own: []string{".", "event"}, deny: impure},
 	"internal/template":          {own: []string{".", "internal/source"}, modules: []string{"github.com/goccy/go-yaml", "github.com/goccy/go-yaml/ast"}},
 	"internal/testsum":           {},

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"io"
@@ -75,7 +76,8 @@ func (c *Config) settings() []setting {
 // checked is a Config after it was held against what is possible.
 type checked struct {
 	belay.Settings
-	Schema []byte // of the output; nil is none
+	Schema   []byte // of the output; nil is none
+	baseFrom string // the variable that names the address; empty: none does
 }
 
 // defaults are the settings of a session for which nobody said otherwise.
@@ -285,8 +287,8 @@ func (p *parse) provider(a *app, r *checked, c Config) {
 		p.bad("--script", belay.CodeUsage, "leave --provider out", "a script is a provider of its own; --provider %s names another", c.Provider)
 		return
 	}
-	if c.Provider != "" {
-		r.Provider = c.Provider
+	if c.Provider != "" && c.Provider != r.Provider {
+		r.Provider, r.BaseURL, r.Model = c.Provider, "", c.Model
 	}
 	if c.Script != "" {
 		r.Provider = scriptedPrefix + a.abs(c.Script)
@@ -301,54 +303,85 @@ func (p *parse) provider(a *app, r *checked, c Config) {
 		}
 		return
 	}
-	switch r.Provider {
-	case openaiChat:
-		p.server(a, r, c)
-	case "":
-		p.bad("--provider", belay.CodeNoProvider, "belay run --script FILE TEXT, or belay demo", "no provider is named%s", foundKeys(a.Env))
-	default:
-		p.bad("--provider", belay.CodeNoProvider, "--provider "+openaiChat+" --model NAME, or --script FILE", "this build has no provider %q: only %s and scripted:FILE", r.Provider, openaiChat)
+	if r.Provider == "" {
+		names, hint := a.candidates()
+		p.bad("--provider", belay.CodeNoProvider, hint, "no provider is named%s", names)
+		return
 	}
+	p.server(a, r, c)
 }
 
-// server settles where a provider is reached and which model it serves.
+// candidates are the providers that could be meant when none is named. None is
+// taken unasked: it costs money.
+func (a *app) candidates() (names, hint string) {
+	hint = "belay run --script FILE TEXT, or belay demo"
+	all := a.found()
+	if len(all) == 0 {
+		return "", hint
+	}
+	var said []string
+	for _, f := range all {
+		said = append(said, f.What)
+	}
+	return " (" + strings.Join(said, "; ") + ")", all[0].Try
+}
+
+// server settles where a provider is reached and which model it serves. A model
+// and an address that were given for another provider don't count.
 func (p *parse) server(a *app, r *checked, c Config) {
-	base := c.BaseURL
-	if v := a.env("OPENAI_BASE_URL"); v != "" {
-		a.says(v)
-		if base == "" && r.BaseURL == "" {
-			r.BaseURL = v
+	if p.err != nil {
+		return
+	}
+	s, err := a.service(r.Provider)
+	if err != nil {
+		p.fail("--provider", err)
+		return
+	}
+	if v, from := s.address(a.Env); v != "" {
+		a.says(s.name, v)
+		if c.BaseURL == "" && r.BaseURL == "" {
+			r.BaseURL, r.baseFrom = v, from
 		}
 	}
-	if base != "" {
-		a.says(base)
-		r.BaseURL = base
+	if c.BaseURL != "" {
+		a.says(s.name, c.BaseURL)
+		r.BaseURL = c.BaseURL
 	}
-	if r.BaseURL != "" {
-		if _, err := wire.ParseBase(r.BaseURL); err != nil {
+	if _, err := wire.ParseBase(cmp.Or(r.BaseURL, s.base)); err != nil {
+		switch {
+		case r.baseFrom != "":
+			p.fail(r.baseFrom, err)
+		case r.BaseURL == "":
+			p.fail(s.where, err)
+		default:
 			p.bad("--base-url", belay.CodeUsage, "--base-url http://127.0.0.1:8080/v1", "%s", reason(err))
 		}
+		return
 	}
-	if r.Model == "" {
+	if r.Model = cmp.Or(r.Model, s.model); r.Model == "" {
 		p.bad("--model", belay.CodeUsage, "--model NAME", "%s needs the name of a model", r.Provider)
+		return
+	}
+	if _, err := a.provider(r.Settings); err != nil {
+		p.fail("--provider", err)
 	}
 }
 
-func foundKeys(env []string) string {
-	var found []string
-	for _, name := range providerKeys {
-		if getenv(env, name) != "" {
-			found = append(found, name)
+// fail takes an error as it is, with a place if it has none.
+func (p *parse) fail(where string, err error) {
+	e, ok := errors.AsType[*belay.Error](err)
+	if !ok || p.err != nil {
+		p.err = cmp.Or(p.err, err)
+		return
+	}
+	at := *e
+	if at.Where == "" {
+		if at.Where = where; p.origin[where] != "" {
+			at.Where = p.origin[where]
 		}
 	}
-	if len(found) == 0 {
-		return ""
-	}
-	return " (" + strings.Join(found, ", ") + " is set; --provider " + openaiChat + " uses OPENAI_API_KEY, nothing here uses the others yet)"
+	p.err = &at
 }
-
-// providerKeys are the variables that hold the keys of known vendors.
-var providerKeys = [...]string{"OPENAI_API_KEY", "ANTHROPIC_API_KEY", "GEMINI_API_KEY"}
 
 // maxSchema bounds a schema: it is part of the rules that every turn names.
 const maxSchema = 256 << 10

@@ -8,6 +8,7 @@ import (
 	"text/tabwriter"
 
 	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/internal/manifest"
 	"github.com/belay-run/belay/internal/tool"
 )
 
@@ -46,7 +47,11 @@ func (c *configShowCmd) run(ctx context.Context, a *app) (int, error) {
 	}
 	cfg, origin := l.config()
 	settings, err := a.check(cfg, a.defaults(), origin)
-	if err != nil && belay.CodeOf(err) != belay.CodeNoProvider { // nothing is run: a provider may be missing
+	switch belay.CodeOf(err) { // nothing is run: a provider or its key may be missing
+	case belay.CodeNoProvider, belay.CodeNoKey, belay.CodeBadSecrets:
+		err = nil
+	}
+	if err != nil {
 		return 0, err
 	}
 	rows := l.effective(settings)
@@ -111,7 +116,33 @@ func (l *layers) effective(c checked) []effective {
 		add(s.name())
 	}
 	add("allow")
+	for i, r := range rows {
+		if r.Name == "base-url" && r.From == "" && c.baseFrom != "" {
+			rows[i].From, rows[i].Source = c.baseFrom, "environment"
+		}
+	}
+	for _, p := range l.providers {
+		rows = append(rows, effective{"providers." + p.Name, serviceOf(p).said(), "file", p.Where})
+	}
 	return rows
+}
+
+// said is a provider in one line, without its secrets.
+func (s service) said() string {
+	words := []string{s.protocol, s.base}
+	if s.model != "" {
+		words = append(words, "model "+s.model)
+	}
+	switch {
+	case s.key != (manifest.Reference{}):
+		words = append(words, "key "+s.key.String())
+	case len(s.keys) > 0:
+		words = append(words, "key env:"+s.keys[0])
+	}
+	for _, h := range s.headers {
+		words = append(words, "header "+h.Name)
+	}
+	return strings.Join(words, ", ")
 }
 
 func sourceOf(from string) string {

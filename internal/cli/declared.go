@@ -40,13 +40,14 @@ const manifestDir = "tools"
 // maxManifest bounds one file.
 const maxManifest = 256 << 10
 
-// enter makes a workspace's tools those of this process, and names once what of
-// it is ignored.
+// enter makes a workspace's tools and providers those of this process, and names
+// once which tools are ignored.
 func (a *app) enter(ctx context.Context, ws string) error {
 	w, err := a.workshop(ctx, ws)
 	if err != nil {
 		return err
 	}
+	a.describe(ctx, ws)
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if a.here == nil {

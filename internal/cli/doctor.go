@@ -64,7 +64,7 @@ type finding struct {
 
 func (doctorCmd) run(ctx context.Context, a *app) (int, error) {
 	all := append(a.machine(), a.storeFinding(ctx), a.workspaceFinding())
-	all = append(all, a.providerFindings()...)
+	all = append(all, a.providerFindings(ctx)...)
 	exit := belay.ExitOK
 	for _, f := range all {
 		if f.State == "failed" {
@@ -174,17 +174,17 @@ func (a *app) workspaceFinding() finding {
 	return f
 }
 
-func (a *app) providerFindings() []finding {
+func (a *app) providerFindings(ctx context.Context) []finding {
 	all := []finding{{Name: "provider", State: "ok", What: "scripted: plays a file, needs no key", Try: "belay demo"}}
-	if foundKeys(a.Env) == "" {
-		all = append(all, finding{Name: "provider", State: "note", What: "no key of a model provider is set", Try: "OPENAI_API_KEY=… belay run --provider " + openaiChat + " --model NAME TEXT"})
+	if ws, err := a.workspace(); err == nil {
+		a.describe(ctx, ws)
 	}
-	for _, name := range providerKeys {
-		if a.env(name) != "" && name == "OPENAI_API_KEY" {
-			all = append(all, finding{Name: "provider", State: "ok", What: openaiChat + ": " + name + " is set", Try: "belay run --provider " + openaiChat + " --model NAME TEXT"})
-		} else if a.env(name) != "" {
-			all = append(all, finding{Name: "provider", State: "note", What: name + " is set, but this build has no provider that uses it"})
-		}
+	found := a.found()
+	if err := a.models.broken; err != nil {
+		found = append(found, broken(finding{Name: "settings"}, a.explain(err)))
 	}
-	return all
+	if len(found) == 0 {
+		found = []finding{{Name: "provider", State: "note", What: "no key of a model provider is set", Try: "OPENAI_API_KEY=… belay run --provider " + openaiChat + " --model NAME TEXT"}}
+	}
+	return append(all, found...)
 }

@@ -14,7 +14,7 @@ import (
 func exitOf(c belay.Code) int {
 	switch c {
 	case belay.CodeUsage, belay.CodeBadID, belay.CodeNotFound, belay.CodeUnknownAction, belay.CodeBadScript, belay.CodeBadScenario, belay.CodeWorkspace,
-		belay.CodeRefusedMode, belay.CodeNoProvider, belay.CodeExists, belay.CodeBadTranscript, belay.CodeBadTemplate, belay.CodeBadConfig, belay.CodeBadManifest, belay.CodeNotGoverned, belay.CodeBadBackup, belay.CodeDeleted:
+		belay.CodeRefusedMode, belay.CodeNoProvider, belay.CodeNoKey, belay.CodeBadSecrets, belay.CodeExists, belay.CodeBadTranscript, belay.CodeBadTemplate, belay.CodeBadConfig, belay.CodeBadManifest, belay.CodeNotGoverned, belay.CodeBadBackup, belay.CodeDeleted:
 		return belay.ExitUsage
 	case belay.CodeStoreNewer, belay.CodeStoreDamaged, belay.CodeStoreFull, belay.CodeStoreReadOnly, belay.CodeStoreFailed,
 		belay.CodeStoreBusy, belay.CodeStoreNetwork, belay.CodeRequires, belay.CodeOwned:
@@ -57,6 +57,9 @@ func (a *app) explain(err error) *belay.Error {
 	}
 	if e.Err != nil { // the cause is part of what a person and a program read
 		e.Message, e.Err = e.Message+": "+e.Err.Error(), nil
+	}
+	for _, s := range []*string{&e.Message, &e.Where, &e.Hint} {
+		*s = a.secrets().String(*s)
 	}
 	if errors.Is(err, store.ErrStale) {
 		e.Code, e.Message = belay.CodeOwned, "another process has taken the session over; this one has stopped everything"

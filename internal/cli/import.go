@@ -16,7 +16,6 @@ import (
 	"github.com/belay-run/belay/internal/core/thread"
 	"github.com/belay-run/belay/internal/engine"
 	"github.com/belay-run/belay/internal/policy"
-	"github.com/belay-run/belay/internal/secret"
 	"github.com/belay-run/belay/internal/store"
 	"github.com/belay-run/belay/internal/transcript"
 )
@@ -85,7 +84,7 @@ func (c *importCmd) one(ctx context.Context, a *app, f *importFile) error {
 
 // bundle restores a session. Everything is checked before the store is touched.
 func (c *importCmd) bundle(ctx context.Context, a *app, f *importFile) (imported, error) {
-	b, err := bundle.Open(ctx, f.file, f.size, secret.FromEnviron(a.Env))
+	b, err := bundle.Open(ctx, f.file, f.size, a.secrets())
 	if err != nil {
 		return imported{}, err
 	}

@@ -33,87 +33,155 @@ type given struct {
 	from  string // a flag, a variable, file:line:column; empty: the default
 }
 
+// configFile is a configuration file that is there.
+type configFile struct {
+	manifest.File
+	path   string
+	counts bool // all of it: it is the person's or the machine's, or somebody trusts it as it is
+}
+
+// configFiles reads the configuration files of a workspace, the weakest first.
+// They are read once per process: a run is decided by what was there.
+func (a *app) configFiles(ctx context.Context, ws string) ([]configFile, error) {
+	a.mu.Lock()
+	files, ok := a.configs[ws]
+	a.mu.Unlock()
+	if ok {
+		return files, nil
+	}
+	paths := []string{systemConfig}
+	if dir := a.configDir(); dir != "" {
+		paths = append(paths, filepath.Join(dir, configName))
+	}
+	own := len(paths)
+	if ws != "" {
+		paths = append(paths, filepath.Join(ws, ".belay", configName))
+	}
+	for i, path := range paths {
+		f, content, err := readConfig(path)
+		if err != nil {
+			return nil, err
+		}
+		if f.path == "" {
+			continue
+		}
+		if f.counts = i < own; !f.counts && len(f.Settings)+len(f.Providers) > 0 {
+			book, err := a.book(ctx)
+			if err != nil {
+				return nil, err
+			}
+			f.counts = a.worth(book, ws, ".belay/"+configName, content) == trust.Trusted
+		}
+		files = append(files, f)
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.configs == nil {
+		a.configs = map[string][]configFile{}
+	}
+	a.configs[ws] = files
+	return files, nil
+}
+
+// readConfig reads one file; one that isn't there has no path.
+func readConfig(path string) (configFile, []byte, error) {
+	b, err := readUpTo(path, maxConfig)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return configFile{}, nil, nil
+	case err != nil:
+		return configFile{}, nil, belay.Errorf(belay.CodeBadConfig, "it can't be read: %s", reason(err)).At(path).WithHint("repair the file or move it away")
+	}
+	known := manifest.Known{Lists: []string{"allow"}}
+	for _, s := range (&Config{}).settings() {
+		if !s.once {
+			known.Names = append(known.Names, s.name())
+		}
+	}
+	for _, p := range protocols {
+		known.Protocols = append(known.Protocols, p.name)
+	}
+	f, err := manifest.ReadConfig(path, b, known)
+	return configFile{File: f, path: path}, b, err
+}
+
 // layers are the settings of a place by name, the first that is set: flag,
 // environment, workspace, person, machine. A workspace's file is a stranger's
 // until somebody trusts it: it may narrow what the layers below it say, and what
 // would widen or redirect is ignored and named.
 type layers struct {
-	set     map[string]given
-	ignored []given // value is what is ignored, list the reason
-	files   []string
-	trusts  func(path string, content []byte) (bool, error) // whether a workspace's file counts as it is
+	set       map[string]given
+	ignored   []given // value is what is ignored, list the reason
+	providers []manifest.Provider
 }
 
 // layered collects the settings of a new session.
 func (a *app) layered(ctx context.Context, c Config) (*layers, error) {
 	l := &layers{set: map[string]given{}}
-	if err := l.file(systemConfig, nil); err != nil {
+	ws, err := a.workspace()
+	if err != nil {
+		ws = "" // whoever needs one says so
+	}
+	files, err := a.configFiles(ctx, ws)
+	if err != nil {
 		return nil, err
 	}
-	if dir := a.configDir(); dir != "" {
-		if err := l.file(filepath.Join(dir, configName), nil); err != nil {
-			return nil, err
-		}
-	}
-	if ws, err := a.workspace(); err == nil {
-		l.trusts = func(path string, content []byte) (bool, error) {
-			book, err := a.book(ctx)
-			return err == nil && book.Check(path, content) == trust.Trusted, err
-		}
-		if err := l.file(filepath.Join(ws, ".belay", configName), l.narrows); err != nil {
-			return nil, err
-		}
+	for _, f := range files {
+		l.file(f)
 	}
 	l.environment(a, c)
 	l.flags(c)
 	return l, nil
 }
 
-// file takes a configuration file, if there is one. may tells why a value
-// doesn't count; nil takes all.
-func (l *layers) file(path string, may func(manifest.Setting) string) error {
-	b, err := readUpTo(path, maxConfig)
-	switch {
-	case errors.Is(err, fs.ErrNotExist):
-		return nil
-	case err != nil:
-		return belay.Errorf(belay.CodeBadConfig, "it can't be read: %s", reason(err)).At(path).WithHint("repair the file or move it away")
-	}
-	var names []string
-	for _, s := range (&Config{}).settings() {
-		if !s.once {
-			names = append(names, s.name())
-		}
-	}
-	settings, err := manifest.ReadConfig(path, b, names, []string{"allow"})
-	if err != nil {
-		return err
-	}
-	l.files = append(l.files, path)
-	if may != nil && len(settings) > 0 {
-		ok, err := l.trusts(path, b)
-		if err != nil {
-			return err
-		}
-		if ok {
-			may = nil
-		}
-	}
-	for _, s := range settings {
-		if may != nil {
-			if why := may(s); why != "" {
+// file takes what counts of a configuration file.
+func (l *layers) file(f configFile) {
+	var counts []manifest.Setting
+	for _, s := range f.Settings {
+		if !f.counts {
+			if why := l.narrows(s); why != "" {
 				l.ignored = append(l.ignored, given{value: s.Name, list: []string{why}, from: s.Where})
 				continue
 			}
 		}
+		counts = append(counts, s)
+	}
+	for _, s := range counts {
+		if s.Name == "provider" {
+			l.another(s.Value)
+		}
+	}
+	for _, s := range counts {
 		l.set[s.Name] = given{s.Value, s.List, s.Where}
 	}
-	return nil
+	for _, p := range f.Providers {
+		if !f.counts {
+			l.ignored = append(l.ignored, given{value: "provider " + p.Name, list: []string{untrusted}, from: p.Where})
+			continue
+		}
+		l.providers = append(slices.DeleteFunc(l.providers, func(o manifest.Provider) bool { return o.Name == p.Name }), p)
+	}
+}
+
+// another is called when a layer names a provider: the model and the address
+// that weaker layers name belong to theirs. A key must not follow to the
+// address of somebody else.
+func (l *layers) another(provider string) {
+	if have := l.set["provider"].value; have != "" && have != provider {
+		delete(l.set, "model")
+		delete(l.set, "base-url")
+	}
 }
 
 // environment takes the variables. A script given as a flag stands for a
 // provider: the environment has no say then, nor have files.
 func (l *layers) environment(a *app, c Config) {
+	if v := a.env("BELAY_PROVIDER"); v != "" && c.Script == "" && c.Provider == "" {
+		l.another(v)
+	}
+	if c.Provider != "" {
+		l.another(c.Provider)
+	}
 	if c.Script != "" || c.Provider != "" {
 		delete(l.set, "provider")
 	}

@@ -23,6 +23,7 @@ import (
 	"github.com/alecthomas/kong"
 
 	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/internal/secret"
 	"github.com/belay-run/belay/internal/store"
 	"github.com/belay-run/belay/internal/tool"
 	"github.com/belay-run/belay/internal/trust"
@@ -60,6 +61,7 @@ type grammar struct {
 	Trust      trustCmd      `cmd:"" help:"Say which files of a workspace count, as they are now."`
 	Models     modelsCmd     `cmd:"" help:"List and show the models that are known: context, abilities, prices."`
 	Config     configCmd     `cmd:"" help:"Show the settings and where they come from."`
+	Secret     secretCmd     `cmd:"" help:"Keep keys in an encrypted file, list and forget them."`
 	Templates  templatesCmd  `cmd:"" help:"List, show and fill templates for prompts."`
 	Why        whyCmd        `cmd:"" help:"Say from the facts why something happened."`
 	Export     exportCmd     `cmd:"" help:"Write a session into a file: everything, its messages, or the standard's forms."`
@@ -99,6 +101,10 @@ type app struct {
 	opened  store.Store          // the open store
 	trusted *trust.Book          // as it was read first
 	origin  map[string]string    // of worktrees: the workspace they were made of
+	configs map[string][]configFile
+
+	hiding sync.Once
+	hidden *secret.Scrubber // use secrets()
 
 	extra   []tool.Tool                   // tools besides the built-in ones; an evaluation brings them
 	between func(store.Store) store.Store // stands between the program and its store; nil is nothing

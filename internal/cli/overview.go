@@ -8,11 +8,11 @@ import (
 )
 
 // overview is belay without arguments: what is there, and what to do next.
-func (a *app) overview(context.Context) (int, error) {
+func (a *app) overview(ctx context.Context) (int, error) {
 	w := a.Stderr
 	v := buildVersions()
 	fmt.Fprintf(w, "belay %s runs agents: every step is recorded before it happens.\n\n", v.Version)
-	for _, f := range a.providerFindings() {
+	for _, f := range a.providerFindings(ctx) {
 		fmt.Fprintf(w, "provider   %s\n", f.What)
 	}
 	dir, err := a.storeDir()
@@ -27,7 +27,7 @@ func (a *app) overview(context.Context) (int, error) {
 	fmt.Fprint(w, "\ntry:\n"+
 		"  belay demo                         see it killed and go on, without a key\n"+
 		"  belay run --script FILE TEXT       run a scripted model on this directory\n"+
-		"  belay run --provider "+openaiChat+" --model NAME TEXT\n")
+		"  belay run --provider NAME --model NAME TEXT\n")
 	if err == nil && hasStore(dir) {
 		fmt.Fprint(w, "  belay sessions list                what was run here\n")
 	}

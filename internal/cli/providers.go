@@ -2,27 +2,26 @@ package cli
 
 import (
 	"cmp"
+	"context"
+	"fmt"
+	"maps"
+	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 	"sync"
 
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/internal/dial"
+	"github.com/belay-run/belay/internal/manifest"
 	"github.com/belay-run/belay/internal/model"
 	"github.com/belay-run/belay/internal/model/direct"
-	"github.com/belay-run/belay/internal/model/openai"
 	"github.com/belay-run/belay/internal/model/scripted"
 	"github.com/belay-run/belay/internal/model/wire"
 )
 
 // scriptedPrefix begins the names of the providers that play a file.
 const scriptedPrefix = "scripted:"
-
-// openaiChat is the provider that speaks Chat Completions.
-const openaiChat = "openai-chat"
-
-// openaiBase is where it is reached when nobody says otherwise.
-const openaiBase = "https://api.openai.com/v1"
 
 // prefixBudget bounds the encoded conversations kept in memory, in bytes.
 const prefixBudget = 64 << 20
@@ -32,7 +31,72 @@ type models struct {
 	mu       sync.Mutex
 	made     map[string]model.Provider
 	prefixes *wire.Prefixes
-	said     map[string]bool // hosts that the person named for a key, in this process
+	said     map[string]bool // provider and host that the person named together, in this process
+
+	services map[string]service // what files describe
+	passed   map[string]string  // described in a file that doesn't count: where
+	broken   error              // of reading those files
+}
+
+// describe takes the providers that the files of a place describe. A mistake in
+// them is told when a provider is wanted.
+func (a *app) describe(ctx context.Context, ws string) {
+	files, err := a.configFiles(ctx, ws)
+	a.models.mu.Lock()
+	defer a.models.mu.Unlock()
+	a.models.services, a.models.passed, a.models.broken = map[string]service{}, map[string]string{}, err
+	for _, f := range files {
+		for _, p := range f.Providers {
+			if f.counts {
+				a.models.services[p.Name] = serviceOf(p)
+			} else {
+				a.models.passed[p.Name] = p.Where
+			}
+		}
+	}
+}
+
+// service is the provider of a name.
+func (a *app) service(name string) (service, error) {
+	a.models.mu.Lock()
+	defer a.models.mu.Unlock()
+	return a.models.service(name)
+}
+
+func (m *models) service(name string) (service, error) {
+	s, ok := m.services[name]
+	i := slices.IndexFunc(vendors, func(v vendor) bool { return v.name == name })
+	switch {
+	case m.broken != nil:
+		return s, m.broken
+	case !ok && i >= 0:
+		return service{vendor: vendors[i]}, nil
+	case !ok && m.passed[name] != "":
+		return s, belay.Errorf(belay.CodeNoProvider, "%s describes a provider %q, but nobody trusts the file as it is", m.passed[name], name).WithHint("read the file, then: belay trust .belay/belay.yaml")
+	case !ok:
+		return s, belay.Errorf(belay.CodeNoProvider, "there is no provider %q; there are %s", name, strings.Join(m.names(), ", ")).
+			WithHint("describe it under providers in belay.yaml, or --script FILE")
+	case s.protocol == "":
+		return s, belay.Errorf(belay.CodeBadConfig, "the provider %s has no protocol", name).At(s.where).WithHint("protocol: %s", openaiChat)
+	case s.base == "":
+		return s, belay.Errorf(belay.CodeBadConfig, "the provider %s has no base-url", name).At(s.where).WithHint("base-url: http://127.0.0.1:8080/v1")
+	}
+	return s, nil
+}
+
+// names lists the providers that settings can name.
+func (m *models) names() []string {
+	var names []string
+	for _, v := range vendors {
+		names = append(names, v.name)
+	}
+	for name := range m.services {
+		if !slices.Contains(names, name) {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	return append(names, scriptedPrefix+"FILE")
 }
 
 // provider is who serves the model of some settings.
@@ -65,39 +129,70 @@ func (a *app) makeProvider(s belay.Settings) (model.Provider, error) {
 		}
 		return scripted.New(script), nil
 	}
-	if s.Provider != openaiChat {
-		return nil, belay.Errorf(belay.CodeNoProvider, "this build has no provider %q", s.Provider).WithHint("--script FILE, or --provider %s", openaiChat)
+	v, err := a.models.service(s.Provider)
+	if err != nil {
+		return nil, err
 	}
-	base, err := wire.ParseBase(cmp.Or(s.BaseURL, openaiBase))
+	e, err := a.endpoint(v, s.BaseURL)
 	if err != nil {
 		return nil, err
 	}
 	if a.models.prefixes == nil {
 		a.models.prefixes = wire.NewPrefixes(prefixBudget)
 	}
-	return &openai.Chat{
-		// Whoever names a server of this machine or network means it: the name
-		// comes from the person, never from a model or a workspace.
-		Endpoint: wire.Endpoint{Name: openaiChat, Base: base, Key: a.keyFor(base), Client: dial.Client(dial.Rules{Loopback: true, Private: true})},
-		Prefixes: a.models.prefixes,
-		Images:   openai.TakesImages,
-	}, nil
+	i := slices.IndexFunc(protocols, func(p protocol) bool { return p.name == v.protocol })
+	return protocols[i].make(v, e, a.models.prefixes), nil
 }
 
-// keyFor is the key for a host: the one of the environment, if the person named
-// the host in this process, by flag, environment or an own file, or it is the
-// vendor's. A recorded session may come from somebody else, so the address in
-// it gets no key.
-func (a *app) keyFor(base *url.URL) string {
-	vendor, _ := url.Parse(openaiBase)
-	if base.Host == vendor.Host && base.Scheme == vendor.Scheme || a.models.said[base.Scheme+"://"+base.Host] {
-		return a.env("OPENAI_API_KEY")
+// endpoint is where a provider is reached, with what is sent along: its key and
+// header fields, if the host is one that they belong to.
+func (a *app) endpoint(v service, baseURL string) (wire.Endpoint, error) {
+	base, err := wire.ParseBase(cmp.Or(baseURL, v.base))
+	if err != nil {
+		return wire.Endpoint{}, err
 	}
-	return ""
+	e := wire.Endpoint{Name: v.name, Base: base, Scrub: a.secrets().String,
+		// Whoever names a server of this machine or network means it: the name
+		// comes from the person, never from a model or an untrusted workspace.
+		Client: dial.Client(dial.Rules{Loopback: true, Private: true})}
+	if !a.models.belongs(v, base) {
+		return e, nil
+	}
+	v.open = v.open || baseURL != "" && !sameOrigin(baseURL, v.base)
+	if e.Key, err = a.keyOf(v); err != nil {
+		return e, err
+	}
+	for _, h := range v.headers {
+		value, err := a.headerOf(h)
+		if err != nil {
+			return e, err
+		}
+		if e.Header == nil {
+			e.Header = http.Header{}
+		}
+		e.Header.Set(h.Name, value)
+	}
+	return e, nil
 }
 
-// says notes a base URL that the person named in this process.
-func (a *app) says(base string) {
+// belongs tells whether a provider's key may go to a host: it is the one that
+// its description names, or the person named the two together in this process,
+// by flag, environment or an own file. A recorded session may come from
+// somebody else, so the address in it gets no key.
+func (m *models) belongs(v service, base *url.URL) bool {
+	return sameOrigin(v.base, base.String()) || m.said[v.name+" "+origin(base)]
+}
+
+func sameOrigin(a, b string) bool {
+	x, errX := wire.ParseBase(a)
+	y, errY := wire.ParseBase(b)
+	return errX == nil && errY == nil && origin(x) == origin(y)
+}
+
+func origin(u *url.URL) string { return u.Scheme + "://" + strings.ToLower(u.Host) }
+
+// says notes a base URL that the person named for a provider in this process.
+func (a *app) says(provider, base string) {
 	u, err := wire.ParseBase(base)
 	if err != nil {
 		return
@@ -107,5 +202,44 @@ func (a *app) says(base string) {
 	if a.models.said == nil {
 		a.models.said = map[string]bool{}
 	}
-	a.models.said[u.Scheme+"://"+u.Host] = true
+	a.models.said[provider+" "+origin(u)] = true
+}
+
+// found are the providers for which there is something here: a key, an
+// address, a description.
+func (a *app) found() []finding {
+	a.models.mu.Lock()
+	defer a.models.mu.Unlock()
+	var all []finding
+	add := func(s service, what string) {
+		try := "belay run --provider " + s.name + " --model NAME TEXT"
+		if s.model != "" {
+			try = "belay run --provider " + s.name + " TEXT"
+		}
+		all = append(all, finding{Name: "provider", State: "ok", What: s.name + ": " + what, Try: try})
+	}
+	seen := map[string]bool{"": true}
+	for _, v := range vendors {
+		s := service{vendor: v}
+		variable, _ := a.keyVariable(s)
+		if variable == "" {
+			_, variable = v.address(a.Env)
+		}
+		if _, described := a.models.services[v.name]; !described && !seen[variable] {
+			add(s, variable+" is set")
+		}
+		seen[variable] = true
+	}
+	for _, name := range slices.Sorted(maps.Keys(a.models.services)) {
+		s := a.models.services[name]
+		what := s.where
+		if s.key != (manifest.Reference{}) {
+			what += fmt.Sprintf(", key %s", s.key)
+		}
+		if s.key.Kind == "env" && a.env(s.key.Name) == "" {
+			what += ", which is not set"
+		}
+		add(s, what)
+	}
+	return all
 }

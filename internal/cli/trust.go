@@ -9,7 +9,6 @@ import (
 
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/internal/manifest"
-	"github.com/belay-run/belay/internal/secret"
 	"github.com/belay-run/belay/internal/store"
 	"github.com/belay-run/belay/internal/tool/file"
 	"github.com/belay-run/belay/internal/trust"
@@ -110,7 +109,7 @@ func (a *app) trust(ctx context.Context, w trust.Writer, f governedFile) error {
 	if err != nil {
 		return belay.Errorf(belay.CodeUsage, "it can't be trusted: %v", err).At(f.path()).WithHint("belay trust PATH, a file of a workspace")
 	}
-	if clean := secret.FromEnviron(a.Env).Bytes(content); len(content) > 0 && &clean[0] != &content[0] {
+	if clean := a.secrets().Bytes(content); len(content) > 0 && &clean[0] != &content[0] {
 		return belay.Errorf(belay.CodeUsage, "it holds a secret of this machine").At(f.path()).WithHint("take the secret out; a tool gets it by env: {pass: [NAME]}")
 	}
 	var tools []manifest.Command

@@ -13,7 +13,6 @@ import (
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/internal/core/thread"
 	"github.com/belay-run/belay/internal/engine"
-	"github.com/belay-run/belay/internal/secret"
 	"github.com/belay-run/belay/internal/store"
 	"github.com/belay-run/belay/internal/store/sqlite"
 	"github.com/belay-run/belay/internal/tool"
@@ -99,7 +98,7 @@ func (a *app) runtime(st store.Store, show func(engine.Live)) (*runtime, error) 
 	if err != nil {
 		return nil, err
 	}
-	secrets := secret.FromEnviron(a.Env)
+	secrets := a.secrets()
 	e, err := engine.New(engine.Config{
 		Store: st, Owner: store.ThisProcess(), Provider: a.provider, Tools: set, ToolsIn: a.toolsIn, Secrets: secrets, Now: a.Now, Live: show, Point: a.Point, Keeper: a.keeper(),
 	})

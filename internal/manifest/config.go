@@ -22,40 +22,58 @@ type Setting struct {
 
 const configReference = "docs/configuration.md lists the settings"
 
-// ReadConfig reads a configuration file: settings by name, those named in lists
-// as lists. Name stands for the file in errors, which are belay.Errors with
-// CodeBadConfig.
-func ReadConfig(name string, data []byte, names, lists []string) ([]Setting, error) {
+// Known is what a configuration file may hold.
+type Known struct {
+	Names     []string  // of settings
+	Lists     []string  // of settings that are lists
+	Protocols Protocols // of providers
+}
+
+// File is what a configuration file says.
+type File struct {
+	Settings  []Setting
+	Providers []Provider
+}
+
+// ReadConfig reads a configuration file. Name stands for the file in errors,
+// which are belay.Errors with CodeBadConfig and repeat no value that may be a
+// secret.
+func ReadConfig(name string, data []byte, k Known) (File, error) {
 	t := source.Text{Name: name, Noun: "configuration", Code: belay.CodeBadConfig, Hint: configReference}
+	var f File
 	if strings.TrimSpace(string(data)) == "" {
-		return nil, nil
+		return f, nil
 	}
 	root, err := t.Document(data)
 	if err != nil {
-		return nil, err
+		return f, err
 	}
 	m, ok := root.(*ast.MappingNode)
 	if !ok {
-		return nil, t.ErrorAt(root, nil, "the configuration is not a list of names and values").WithHint("mode: default; %s", configReference)
+		return f, t.ErrorAt(root, nil, "the configuration is not a list of names and values").WithHint("mode: default; %s", configReference)
 	}
-	var out []Setting
 	for _, v := range m.Values {
 		key := v.Key.GetToken()
 		s := Setting{Name: key.Value, Where: fmt.Sprintf("%s:%d:%d", name, key.Position.Line, key.Position.Column)}
 		switch {
-		case slices.Contains(lists, s.Name):
+		case s.Name == providersName:
+			if f.Providers, err = providers(t, v.Value, k.Protocols); err != nil {
+				return File{}, err
+			}
+			continue
+		case slices.Contains(k.Lists, s.Name):
 			err = t.Decode(v.Value, &s.List)
-		case slices.Contains(names, s.Name):
+		case slices.Contains(k.Names, s.Name):
 			s.Value, err = scalar(t, v.Value)
 		default:
-			err = t.Errorf(key, "there is no setting %q", s.Name).WithHint("one of %s", strings.Join(append(slices.Clone(names), lists...), ", "))
+			err = t.Errorf(key, "there is no setting %q", s.Name).WithHint("one of %s", strings.Join(append(slices.Concat(k.Names, k.Lists), providersName), ", "))
 		}
 		if err != nil {
-			return nil, err
+			return File{}, err
 		}
-		out = append(out, s)
+		f.Settings = append(f.Settings, s)
 	}
-	return out, nil
+	return f, nil
 }
 
 // scalar is a value that stands on one line, as it is written.

@@ -10,13 +10,13 @@ import (
 )
 
 func TestReadConfig(t *testing.T) {
-	got, err := ReadConfig("f", []byte("mode: plan\n# a remark\nmax: 5\nflag: true\nallow:\n  - a\n  - b\n"), []string{"mode", "max", "flag"}, []string{"allow"})
+	got, err := ReadConfig("f", []byte("mode: plan\n# a remark\nmax: 5\nflag: true\nallow:\n  - a\n  - b\n"), Known{Names: []string{"mode", "max", "flag"}, Lists: []string{"allow"}})
 	want := []Setting{{Name: "mode", Value: "plan", Where: "f:1:1"}, {Name: "max", Value: "5", Where: "f:3:1"},
 		{Name: "flag", Value: "true", Where: "f:4:1"}, {Name: "allow", List: []string{"a", "b"}, Where: "f:5:1"}}
-	if d := cmp.Diff(want, got); d != "" || err != nil {
+	if d := cmp.Diff(want, got.Settings); d != "" || err != nil {
 		t.Error(err, d)
 	}
-	if got, err := ReadConfig("f", []byte(" \n"), nil, nil); got != nil || err != nil {
+	if got, err := ReadConfig("f", []byte(" \n"), Known{}); got.Settings != nil || err != nil {
 		t.Errorf("an empty file: %v %v", got, err)
 	}
 }
@@ -32,7 +32,7 @@ func TestMistakesInAConfigurationAreToldWithTheirPlace(t *testing.T) {
 		"mode: [\n":              "f:",
 		"mode: &x a\n":           "anchors",
 	} {
-		_, err := ReadConfig("f", []byte(text), []string{"mode"}, []string{"allow"})
+		_, err := ReadConfig("f", []byte(text), Known{Names: []string{"mode"}, Lists: []string{"allow"}, Protocols: Protocols{"openai-chat"}})
 		if belay.CodeOf(err) != belay.CodeBadConfig || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: %v, want %q", text, err, want)
 		}
@@ -44,7 +44,7 @@ func FuzzReadConfig(f *testing.F) {
 		f.Add([]byte(s))
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {
-		if _, err := ReadConfig("f", data, []string{"mode"}, []string{"allow"}); err != nil && belay.CodeOf(err) != belay.CodeBadConfig {
+		if _, err := ReadConfig("f", data, Known{Names: []string{"mode"}, Lists: []string{"allow"}, Protocols: Protocols{"openai-chat"}}); err != nil && belay.CodeOf(err) != belay.CodeBadConfig {
 			t.Errorf("an error without a code: %v", err)
 		}
 	})

@@ -5,7 +5,7 @@
 // ask for, a program, or code. It runs nothing and decides nothing: what may count
 // is its caller's business.
 //
-// config.go reads settings. manifest.go has the form of a tool, argv.go the template of a command line,
+// config.go reads settings, provider.go the providers of models beside them. manifest.go has the form of a tool, argv.go the template of a command line,
 // check.go what a template may not do.
 package manifest
 

@@ -28,8 +28,9 @@ import (
 type Endpoint struct {
 	Name   string // of the provider, for messages
 	Base   *url.URL
-	Key    string      // goes to Base's host only, and into no message
-	Header http.Header // sent with every request besides the protocol's own
+	Key    string              // goes to Base's host only, and into no message
+	Header http.Header         // sent with every request besides the protocol's own
+	Scrub  func(string) string // takes what must not be told out of a text; nil knows only the key
 	Client *http.Client
 	First  time.Duration // until the answer begins; 0 is two minutes
 	Idle   time.Duration // between two pieces of it; 0 is one minute
@@ -158,12 +159,21 @@ func (e *Endpoint) clean(err error) string { return e.Clean(err.Error()) }
 
 // Clean takes the key out of a text, bounds it and makes it valid.
 func (e *Endpoint) Clean(s string) string {
+	return e.Excerpt(s, maxMessage)
+}
+
+// Excerpt is Clean with a bound of its own. What must not be told goes first:
+// half a key is a key as well.
+func (e *Endpoint) Excerpt(s string, limit int) string {
+	if e.Scrub != nil {
+		s = e.Scrub(s)
+	}
 	if e.Key != "" {
 		s = strings.ReplaceAll(s, e.Key, "[key]")
 	}
 	s = strings.ToValidUTF8(s, "\uFFFD")
-	if len(s) > maxMessage {
-		s = s[:maxMessage]
+	if len(s) > limit {
+		s = s[:limit]
 		for !utf8.ValidString(s) {
 			s = s[:len(s)-1]
 		}
@@ -182,8 +192,8 @@ func (a *Answer) check(ctx context.Context) error {
 	r := a.resp
 	if r.StatusCode == http.StatusOK {
 		if media, _, _ := strings.Cut(r.Header.Get("Content-Type"), ";"); strings.TrimSpace(strings.ToLower(media)) != "text/event-stream" {
-			head, _ := io.ReadAll(io.LimitReader(a.Body, 200))
-			return &model.Error{Class: "bad_request", Message: a.e.Clean(fmt.Sprintf("%s: the answer is %q and no stream: %s", a.e.Name, r.Header.Get("Content-Type"), head))}
+			head, _ := io.ReadAll(io.LimitReader(a.Body, maxProblem))
+			return &model.Error{Class: "bad_request", Message: a.e.Clean(fmt.Sprintf("%s: the answer is %q and no stream: %s", a.e.Name, r.Header.Get("Content-Type"), a.e.Excerpt(string(head), 200)))}
 		}
 		return nil
 	}

@@ -292,3 +292,17 @@ func TestDeadlines(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// TestHalfAKeyIsTakenOutToo: what must not be told goes before a text is cut.
+func TestHalfAKeyIsTakenOutToo(t *testing.T) {
+	const key = "sk-0123456789-0123456789"
+	e := Endpoint{Name: "p", Key: key, Scrub: strings.NewReplacer("c2stMDEyMzQ1Njc4OS0", "[hidden]").Replace}
+	for _, body := range []string{strings.Repeat("x", maxMessage-len("p: 500 ")-10) + key, strings.Repeat("x", maxMessage-len("p: 500 ")-10) + "c2stMDEyMzQ1Njc4OS0"} {
+		if got := e.Failure(500, http.Header{}, []byte(body), time.Time{}).Message; strings.Contains(got, "sk-0") || strings.Contains(got, "c2st") {
+			t.Errorf("half a key is left: …%s", got[len(got)-40:])
+		}
+	}
+	if got := e.Excerpt(strings.Repeat("y", 195)+key, 200); strings.Contains(got, "sk-") {
+		t.Errorf("half a key is left: …%s", got[len(got)-20:])
+	}
+}

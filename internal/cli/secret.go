@@ -1,0 +1,180 @@
+package cli
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"text/tabwriter"
+
+	"golang.org/x/term"
+
+	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/internal/vault"
+)
+
+type secretCmd struct {
+	Set  secretSetCmd  `cmd:"" help:"Keep a secret, read from the terminal without showing it, or from standard input."`
+	List secretListCmd `cmd:"" default:"withargs" help:"List the secrets that are kept, without their values."`
+	Rm   secretRmCmd   `cmd:"" help:"Forget a secret."`
+}
+
+// Identity names the file that opens the secrets.
+type Identity struct {
+	Identity string `placeholder:"FILE" help:"The age identity that opens the secrets; secrets.key beside them. [$$BELAY_IDENTITY; $$BELAY_SECRET_KEY holds one itself]"`
+}
+
+// vault is where the person's secrets are kept.
+func (a *app) vault(identity string) (vault.Vault, error) {
+	dir := a.configDir()
+	if dir == "" {
+		return vault.Vault{}, belay.Errorf(belay.CodeUsage, "there is no home directory to keep secrets in").At("HOME").WithHint("XDG_CONFIG_HOME names the folder of settings")
+	}
+	v := vault.Vault{Dir: dir, Loaded: func(name, value string) { a.secrets().Add(name, value) }}
+	switch {
+	case identity != "":
+		v.IdentityPath = a.abs(identity)
+	case a.env("BELAY_SECRET_KEY") != "":
+		v.Identity = a.env("BELAY_SECRET_KEY")
+	case a.env("BELAY_IDENTITY") != "":
+		v.IdentityPath = a.abs(a.env("BELAY_IDENTITY"))
+	}
+	return v, nil
+}
+
+type secretSetCmd struct {
+	Identity
+	Name string `arg:"" help:"What it is called, such as OPENAI_API_KEY."`
+}
+
+func (c *secretSetCmd) run(ctx context.Context, a *app) (int, error) {
+	v, err := a.vault(c.Identity.Identity)
+	if err != nil {
+		return 0, err
+	}
+	if err := vault.CheckName(c.Name); err != nil {
+		return 0, err
+	}
+	if _, err := v.List(); err != nil { // before somebody types a key for nothing
+		return 0, err
+	}
+	value, err := a.readSecret(ctx, c.Name)
+	if errors.Is(err, errInterrupted) {
+		return belay.ExitCancelled, nil
+	}
+	if err != nil {
+		return 0, err
+	}
+	if err := v.Set(ctx, c.Name, value, a.Now()); err != nil {
+		return 0, err
+	}
+	if a.JSON {
+		a.printJSON(vault.Entry{Name: c.Name, At: a.Now().UTC()})
+		return belay.ExitOK, nil
+	}
+	fmt.Fprintf(a.Stderr, "%s is kept; in belay.yaml it is secret:%s\n", line(c.Name), line(c.Name))
+	return belay.ExitOK, nil
+}
+
+// readSecret reads one value: without echo from a terminal, else all of
+// standard input but the end of its line.
+func (a *app) readSecret(ctx context.Context, name string) (string, error) {
+	if a.Stdin == nil {
+		return "", belay.Errorf(belay.CodeUsage, "there is no standard input to read the value from").WithHint("belay secret set %s <FILE", name)
+	}
+	if f, ok := a.Stdin.(*os.File); ok && a.IsTerminal(f) {
+		return a.typeSecret(ctx, f, name)
+	}
+	b, err := io.ReadAll(io.LimitReader(a.Stdin, vault.MaxValue+3))
+	if err != nil {
+		return "", belay.Errorf(belay.CodeUsage, "standard input can't be read: %s", reason(err)).WithHint("belay secret set %s <FILE", name)
+	}
+	return string(bytes.TrimSuffix(bytes.TrimSuffix(b, []byte("\n")), []byte("\r"))), nil
+}
+
+// errInterrupted says that a person didn't type a secret after all.
+var errInterrupted = errors.New("interrupted at the terminal")
+
+// typeSecret reads a line that the terminal doesn't show. An interrupt gives
+// the terminal back as it was.
+func (a *app) typeSecret(ctx context.Context, f *os.File, name string) (string, error) {
+	fd := int(f.Fd())
+	was, err := term.GetState(fd)
+	if err != nil {
+		return "", belay.Errorf(belay.CodeUsage, "the terminal can't be asked: %s", reason(err)).WithHint("belay secret set %s <FILE", name)
+	}
+	fmt.Fprintf(a.Stderr, "value of %s (not shown): ", line(name))
+	type typed struct {
+		value []byte
+		err   error
+	}
+	got := make(chan typed, 1)
+	go func() { // a read from a terminal can't be taken back: it ends with the process
+		b, err := term.ReadPassword(fd)
+		got <- typed{b, err}
+	}()
+	select {
+	case t := <-got:
+		fmt.Fprintln(a.Stderr)
+		if t.err != nil {
+			return "", belay.Errorf(belay.CodeUsage, "nothing was typed").WithHint("belay secret set %s <FILE", name)
+		}
+		return string(t.value), nil
+	case <-a.Signals:
+	case <-ctx.Done():
+	}
+	term.Restore(fd, was) //nolint:errcheck // there is nobody to tell
+	fmt.Fprintln(a.Stderr)
+	return "", errInterrupted
+}
+
+type secretListCmd struct{ Identity }
+
+func (c *secretListCmd) run(_ context.Context, a *app) (int, error) {
+	v, err := a.vault(c.Identity.Identity)
+	if err != nil {
+		return 0, err
+	}
+	list, err := v.List()
+	if err != nil {
+		return 0, err
+	}
+	if len(list) == 0 && !a.JSON {
+		fmt.Fprintln(a.Stderr, "no secret is kept; belay secret set NAME keeps one")
+	}
+	t := tabwriter.NewWriter(a.Stdout, 0, 0, 2, ' ', 0)
+	for _, e := range list {
+		if a.JSON {
+			a.printJSON(e)
+			continue
+		}
+		fmt.Fprintf(t, "%s\tset %s\n", line(e.Name), e.At.Local().Format("2 Jan 2006 15:04"))
+	}
+	return belay.ExitOK, t.Flush()
+}
+
+type secretRmCmd struct {
+	Identity
+	Name string `arg:"" help:"The secret."`
+}
+
+func (c *secretRmCmd) run(ctx context.Context, a *app) (int, error) {
+	v, err := a.vault(c.Identity.Identity)
+	if err != nil {
+		return 0, err
+	}
+	if err := v.Remove(ctx, c.Name); err != nil {
+		return 0, err
+	}
+	if a.JSON {
+		a.printJSON(struct {
+			Name    string `json:"name"`
+			Removed bool   `json:"removed"`
+		}{c.Name, true})
+		return belay.ExitOK, nil
+	}
+	fmt.Fprintf(a.Stderr, "%s is forgotten\n", line(c.Name))
+	return belay.ExitOK, nil
+}

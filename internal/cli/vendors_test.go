@@ -1,0 +1,118 @@
+package cli
+
+import (
+	"net/url"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/internal/manifest"
+	"github.com/belay-run/belay/internal/model/wire"
+)
+
+// TestVendorsAreWhole: each vendor has a protocol that this build speaks and an
+// address, and says where its key is unless it wants none.
+func TestVendorsAreWhole(t *testing.T) {
+	seen := map[string]bool{}
+	for _, v := range vendors {
+		if !slices.ContainsFunc(protocols, func(p protocol) bool { return p.name == v.protocol }) {
+			t.Errorf("%s: nobody speaks %q", v.name, v.protocol)
+		}
+		u, err := wire.ParseBase(v.base)
+		if err != nil || u.Scheme != "https" && !v.open {
+			t.Errorf("%s: %q %v", v.name, v.base, err)
+		}
+		if !v.open && len(v.keys) == 0 || seen[v.name] || strings.ContainsAny(v.name, ": ") {
+			t.Errorf("%+v", v)
+		}
+		seen[v.name] = true
+	}
+}
+
+// TestEachVendorIsReachedWithItsOwnKey: with the keys of all vendors in the
+// environment, each host gets its own.
+func TestEachVendorIsReachedWithItsOwnKey(t *testing.T) {
+	a := &app{}
+	for _, v := range vendors {
+		for _, name := range v.keys {
+			a.Env = append(a.Env, name+"=sk-of-"+name)
+		}
+	}
+	for _, v := range vendors {
+		e, err := a.endpoint(service{vendor: v}, "")
+		want := ""
+		if len(v.keys) > 0 {
+			want = "sk-of-" + v.keys[0]
+		}
+		if err != nil || e.Key != want || e.Base.String() != v.base {
+			t.Errorf("%s: key %q for %s, %v", v.name, e.Key, e.Base, err)
+		}
+		e, err = a.endpoint(service{vendor: v}, "https://elsewhere.example/v1")
+		if err != nil || e.Key != "" {
+			t.Errorf("%s: key %q for %s, %v", v.name, e.Key, e.Base, err)
+		}
+	}
+}
+
+// TestAKeyStaysWithItsHost: it goes to the host of its provider, and to another
+// one only if the person named that for this provider in this process.
+func TestAKeyStaysWithItsHost(t *testing.T) {
+	v := serviceOf(manifest.Provider{Name: "work", Protocol: openaiChat, BaseURL: "https://work.example/v1", Key: manifest.Reference{Kind: "env", Name: "K"},
+		Headers: []manifest.Header{{Name: "X-Gate", Ref: manifest.Reference{Kind: "env", Name: "G"}}}})
+	for base, want := range map[string]bool{
+		"":                               true,
+		"https://work.example/other":     true,
+		"https://WORK.example/v1":        true,
+		"http://work.example/v1":         false,
+		"https://work.example:8443/v1":   false,
+		"https://work.example.evil/v1":   false,
+		"https://said.example/v1":        true,
+		"https://said.example.evil/v1":   false,
+		"https://said-by-other.example/": false,
+	} {
+		a := &app{Sys: Sys{Env: []string{"K=sk-of-work", "G=gate-of-work"}}}
+		a.says("work", "https://said.example")
+		a.says("other", "https://said-by-other.example")
+		e, err := a.endpoint(v, base)
+		if err != nil || (e.Key != "") != want || (e.Header.Get("X-Gate") != "") != want {
+			t.Errorf("%s: key %q, header %q, %v", base, e.Key, e.Header, err)
+		}
+		if got := a.secrets().String("sk-of-work gate-of-work"); want && strings.Contains(got, "of-work") {
+			t.Errorf("%s: what was loaded isn't hidden: %s", base, got)
+		}
+	}
+}
+
+func TestOllamaHost(t *testing.T) {
+	for in, want := range map[string]string{
+		"127.0.0.1":                 "http://127.0.0.1:11434/v1",
+		"0.0.0.0":                   "http://127.0.0.1:11434/v1",
+		"0.0.0.0:8000":              "http://127.0.0.1:8000/v1",
+		":8000":                     "http://127.0.0.1:8000/v1",
+		"gpu":                       "http://gpu:11434/v1",
+		"gpu:1":                     "http://gpu:1/v1",
+		"http://gpu":                "http://gpu:80/v1",
+		"https://gpu.example":       "https://gpu.example:443/v1",
+		"https://gpu.example:1/own": "https://gpu.example:1/own/v1",
+		"[::1]":                     "http://[::1]:11434/v1",
+		"[::]:9":                    "http://127.0.0.1:9/v1",
+		` "gpu" `:                   "http://gpu:11434/v1",
+	} {
+		got := ollamaBase(in)
+		if u, err := url.Parse(got); got != want || err != nil || u.Host == "" {
+			t.Errorf("%q is %q, want %q (%v)", in, got, want, err)
+		}
+	}
+}
+
+// TestWhatIsNoKeyIsRefused: an error about a key doesn't say it.
+func TestWhatIsNoKeyIsRefused(t *testing.T) {
+	for _, value := range []string{"k3y!", "two\nlines-of-it", "with\ttab-in-it", "umlaut-ä-ä-ä"} {
+		a := &app{Sys: Sys{Env: []string{"K=" + value}}}
+		_, err := a.resolve(manifest.Reference{Kind: "env", Name: "K", Where: "f:1:1"})
+		if belay.CodeOf(err) != belay.CodeNoKey || strings.Contains(err.Error(), value) {
+			t.Errorf("%q: %v", value, err)
+		}
+	}
+}
