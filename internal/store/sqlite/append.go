@@ -221,6 +221,7 @@ func (o *appendOp) write(w *writer, s *streamRow, fresh []packedOrder) error {
 	if err := w.save(s); err != nil {
 		return err
 	}
+	w.recent.add(s.id)
 	for n := 0; n < len(o.rows); n += eventsAtOnce {
 		end := min(n+eventsAtOnce, len(o.rows))
 		pos, err := w.insertEvents(s.id, o.rows[n:end], hashes[n:end])

@@ -13,6 +13,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strconv"
 	"sync"
 	"sync/atomic"
@@ -41,6 +42,7 @@ type Options struct {
 	Migrated func(from, to int, took time.Duration)
 
 	fault      func(point string) error // tests: the result of a point instead of what SQLite says
+	yield      func()                   // tests: instead of letting other goroutines run
 	migrations []migration              // tests: instead of the package's
 }
 
@@ -68,6 +70,9 @@ func (o Options) withDefaults() Options {
 	}
 	if o.fault == nil {
 		o.fault = func(string) error { return nil }
+	}
+	if o.yield == nil {
+		o.yield = runtime.Gosched
 	}
 	if o.migrations == nil {
 		o.migrations = migrations

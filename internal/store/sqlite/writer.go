@@ -58,6 +58,7 @@ type writer struct {
 	putting []smallBlob // that this transaction writes before its operations
 	grown   int         // bytes written since the log's size was last looked at
 	quiet   int         // groups since then
+	recent  appenders
 }
 
 const (
@@ -164,17 +165,14 @@ func (w *writer) next() (group []*request, open bool) {
 }
 
 // commit writes a group, with what joins it meanwhile, and answers the callers.
-func (w *writer) commit(group []*request) { w.write(group, w.late) }
+func (w *writer) commit(group []*request) { w.write(group, true) }
 
-// nobody joins.
-func nobody(int) []*request { return nil }
-
-// write is commit; join tells what joins a group of some size.
-func (w *writer) write(group []*request, join func(int) []*request) {
-	group, blobs, err := w.attempt(group, join)
+// write is commit; open tells whether others may join.
+func (w *writer) write(group []*request, open bool) {
+	group, blobs, err := w.attempt(group, open)
 	if err != nil && len(group) > 1 && ownFault(err) {
 		for _, r := range group {
-			w.write([]*request{r}, nobody)
+			w.write([]*request{r}, false)
 		}
 		return
 	}
@@ -202,10 +200,9 @@ func (w *writer) write(group []*request, join func(int) []*request) {
 }
 
 // attempt runs a group in one transaction: the small content that was put
-// before, then the operations; then what was queued while they ran, because a
-// transaction that waits for its sync anyway can take it along. An error means
-// that nothing was written.
-func (w *writer) attempt(group []*request, join func(int) []*request) ([]*request, []smallBlob, error) {
+// before, then the operations, then, if it is open to others, what joins them.
+// An error means that nothing was written.
+func (w *writer) attempt(group []*request, open bool) ([]*request, []smallBlob, error) {
 	blobs := w.db.small.waiting()
 	if err := w.closedForWriting(); err != nil {
 		return group, blobs, err
@@ -218,16 +215,8 @@ func (w *writer) attempt(group []*request, join func(int) []*request) ([]*reques
 	if err == nil {
 		err = w.inside(group, blobs)
 	}
-	for err == nil {
-		more := join(len(group))
-		if len(more) == 0 {
-			break
-		}
-		before := len(blobs)
-		blobs = w.db.small.waiting()
-		w.putting = blobs
-		group = append(group, more...)
-		err = w.inside(more, blobs[before:])
+	if err == nil && open {
+		group, blobs, err = w.gather(group, blobs)
 	}
 	if err == nil {
 		if err = w.db.o.fault("commit"); err == nil {
@@ -238,15 +227,6 @@ func (w *writer) attempt(group []*request, join func(int) []*request) ([]*reques
 		w.rollback()
 	}
 	return group, blobs, err
-}
-
-// late is what was queued since a group of n was taken.
-func (w *writer) late(n int) []*request {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	more := w.queue[:min(len(w.queue), groupLimit-n)]
-	w.queue = w.queue[len(more):]
-	return more
 }
 
 func (w *writer) inside(group []*request, blobs []smallBlob) error {
@@ -362,7 +342,7 @@ func (w *writer) finish() error {
 	blobs := w.db.small.waiting()
 	err := w.closedForWriting()
 	if err == nil && len(blobs)+len(w.claims) > 0 {
-		if _, blobs, err = w.attempt([]*request{{op: releaseAll{}}}, nobody); err != nil {
+		if _, blobs, err = w.attempt([]*request{{op: releaseAll{}}}, false); err != nil {
 			err = w.failure(err)
 		}
 	}
