@@ -124,15 +124,20 @@ func (v *drive) rules(ctx context.Context, ref belay.Ref) (*thread.Rules, error)
 	}
 	v.e.mu.Lock()
 	defer v.e.mu.Unlock()
-	if len(v.e.rules) >= maxRules {
-		clear(v.e.rules)
+	for d := range v.e.rules {
+		if len(v.e.rules) < maxRules {
+			break
+		}
+		delete(v.e.rules, d) // any one: most are of sessions that ended
 	}
 	v.e.rules[ref.Digest] = r
 	return r, nil
 }
 
-// maxRules bounds the rule sets kept decoded. Sessions of one agent share one.
-const maxRules = 64
+// maxRules bounds the rule sets kept decoded. Sessions of one agent in one
+// workspace share one; those of a hundred workspaces have a hundred, and each
+// asks for its own twice in a step.
+const maxRules = 256
 
 // maxRetryAfter is how long a turn waits for a provider that says when to come
 // back. A longer wait ends it: a new turn can go on later.
