@@ -46,8 +46,8 @@ func Transport(r Rules) *http.Transport {
 		TLSClientConfig:        &tls.Config{MinVersion: tls.VersionTLS12},
 		TLSHandshakeTimeout:    connectTimeout,
 		ForceAttemptHTTP2:      true,
-		MaxIdleConns:           100,
-		MaxIdleConnsPerHost:    32,
+		MaxIdleConns:           256,
+		MaxIdleConnsPerHost:    128, // a hundred sessions with one model server that speaks HTTP/1.1 each have one
 		IdleConnTimeout:        90 * time.Second,
 		MaxResponseHeaderBytes: 64 << 10,
 	}

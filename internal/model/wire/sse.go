@@ -25,7 +25,7 @@ type Event struct {
 // maxEvent.
 func Events(r io.Reader) iter.Seq2[Event, error] {
 	return func(yield func(Event, error) bool) {
-		br := bufio.NewReaderSize(r, 16<<10)
+		br := bufio.NewReader(r) // 4 KB, as much as a connection is read at once
 		if bom, err := br.Peek(3); err == nil && string(bom) == "\uFEFF" {
 			br.Discard(3) //nolint:errcheck // it was peeked
 		}
