@@ -21,4 +21,10 @@ var modelMutants = []mutant{
 	{breaks: "a name is found by another model's that it begins with",
 		edits:  []edit{{"internal/catalog/lookup.go", "&& dated(name[end+1:])", "&& name[end+1:] != \"\""}},
 		caught: []suite{{"./internal/catalog", "TestAModelIsFound"}}},
+	{breaks: "a model is sent what another one thought",
+		edits:  []edit{{"internal/model/anthropic/message.go", "b == nil || b.By != e.by {", "b == nil {"}},
+		caught: []suite{{"./internal/model/anthropic", "TestThinkingGoesBack"}}},
+	{breaks: "a mark of the cache moves through the messages",
+		edits:  []edit{{"internal/model/anthropic/message.go", `block{Type: "text", Text: note})`, `block{Type: "text", Text: note, Cache: cached})`}},
+		caught: []suite{{"./internal/model/anthropic", "TestPrefixBytes"}}},
 }

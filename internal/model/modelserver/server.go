@@ -38,6 +38,7 @@ type Asked struct {
 	Tools    []string // names, in order
 	Texts    []string // of the messages, in order, the results of calls included
 	Results  int      // results of calls among the messages
+	Echoes   []string // what the vendor gave with its answers and got back
 	Images   int
 	Files    int
 	Force    string // the tool that must be called
@@ -62,7 +63,7 @@ type Protocol struct {
 }
 
 // Protocols lists all.
-var Protocols = []Protocol{chat, responses}
+var Protocols = []Protocol{chat, responses, messages}
 
 // Server answers requests of every protocol.
 type Server struct {

@@ -206,8 +206,13 @@ func (a *Answer) check(ctx context.Context) error {
 
 // Failure is what an answer with a status other than 200 means.
 func (e *Endpoint) Failure(status int, h http.Header, body []byte, now time.Time) *model.Error {
+	body = first(body)
 	text, code := messageOf(body)
-	f := &model.Error{Class: classOf(status, code, text), RetryAfter: retryAfter(h, now)}
+	reason, wait := detailsOf(body)
+	if reason == badKey {
+		code = reason
+	}
+	f := &model.Error{Class: classOf(status, code, text), RetryAfter: cmp.Or(retryAfter(h, now), wait)}
 	if text == "" {
 		text = http.StatusText(status)
 	}
@@ -223,7 +228,7 @@ func classOf(status int, code, text string) string {
 	switch {
 	case Overflowed(code, text):
 		return "overflow"
-	case status == 401 || status == 403:
+	case status == 401 || status == 402 || status == 403 || code == badKey:
 		return "auth"
 	case status == 429 && code == "insufficient_quota":
 		return "auth"
@@ -231,11 +236,14 @@ func classOf(status int, code, text string) string {
 		return "rate_limited"
 	case status == 408 || status == 409 || status >= 500:
 		return "transient"
-	case code == "content_filter" || code == "content_policy_violation":
+	case code == "content_filter" || code == "content_policy_violation" || strings.Contains(text, "content filtering policy"):
 		return "refused"
 	}
 	return "bad_request"
 }
+
+// badKey is what Google calls a key that isn't one; the status is 400.
+const badKey = "API_KEY_INVALID"
 
 // Overflowed tells whether a failure says that the conversation is too long for
 // the model; vendors have no common code for it.

@@ -199,6 +199,11 @@ func TestWhatAFailureMeans(t *testing.T) {
 		"overloaded":         {529, "", `{"error":{"type":"overloaded_error","message":"Overloaded"}}`, "transient", 0, "Overloaded"},
 		"filtered":           {400, "", `{"error":{"message":"no","code":"content_filter"}}`, "refused", 0, "no"},
 		"sent elsewhere":     {307, "", ``, "bad_request", 0, "the key belongs to this host"},
+		"out of credit":      {402, "", `{"type":"error","error":{"type":"billing_error","message":"pay"}}`, "auth", 0, "pay"},
+		"filtered in words":  {400, "", `{"type":"error","error":{"type":"invalid_request_error","message":"Output blocked by content filtering policy"}}`, "refused", 0, "blocked"},
+		"no key of theirs":   {400, "", `{"error":{"code":400,"message":"API key not valid.","status":"INVALID_ARGUMENT","details":[{"@type":"type.googleapis.com/google.rpc.ErrorInfo","reason":"API_KEY_INVALID"}]}}`, "auth", 0, "API key not valid"},
+		"wait in details":    {429, "", `[{"error":{"code":429,"message":"quota","status":"RESOURCE_EXHAUSTED","details":[{"reason":"RATE"},{"@type":"type.googleapis.com/google.rpc.RetryInfo","retryDelay":"34.5s"}]}}]`, "rate_limited", 34500 * time.Millisecond, "429 quota"},
+		"too many tokens":    {400, "", `{"error":{"code":400,"message":"The input token count (1200000) exceeds the maximum number of tokens allowed (1048576).","status":"INVALID_ARGUMENT"}}`, "overflow", 0, "exceeds"},
 		"a code is a number": {400, "", `{"error":{"message":"m","code":400,"status":"INVALID_ARGUMENT"}}`, "bad_request", 0, "m"},
 	} {
 		h := http.Header{}

@@ -1,0 +1,341 @@
+package anthropic
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/internal/model"
+	"github.com/belay-run/belay/internal/model/wire"
+)
+
+// event is one message of an answer's stream.
+type event struct {
+	Type    string `json:"type"`
+	Index   int    `json:"index"`
+	Message struct {
+		Usage usage `json:"usage"`
+	} `json:"message"`
+	Block struct {
+		Type      string          `json:"type"`
+		Text      string          `json:"text"`
+		Thinking  string          `json:"thinking"`
+		Signature string          `json:"signature"`
+		Data      string          `json:"data"`
+		ID        string          `json:"id"`
+		Name      string          `json:"name"`
+		Input     json.RawMessage `json:"input"`
+	} `json:"content_block"`
+	Delta struct {
+		Type      string `json:"type"`
+		Text      string `json:"text"`
+		Thinking  string `json:"thinking"`
+		Signature string `json:"signature"`
+		JSON      string `json:"partial_json"`
+		Stop      string `json:"stop_reason"`
+	} `json:"delta"`
+	Usage usage `json:"usage"`
+}
+
+// usage counts tokens. Each event has the sums so far of what it names.
+type usage struct {
+	Input   *int64 `json:"input_tokens"` // without those read from the cache or written to it
+	Output  *int64 `json:"output_tokens"`
+	Read    *int64 `json:"cache_read_input_tokens"`
+	Write   *int64 `json:"cache_creation_input_tokens"`
+	Details struct {
+		Thinking *int64 `json:"thinking_tokens"`
+	} `json:"output_tokens_details"`
+}
+
+// decoder turns events into chunks. Text flows; calls and thinking blocks are
+// kept until their block ends.
+type decoder struct {
+	end     *wire.Endpoint
+	dialect string
+	yield   func(model.Chunk, error) bool
+	open    map[int]*part
+	said    int               // bytes of text so far
+	held    int               // bytes of calls and thinking so far
+	calls   int               // that were yielded
+	ids     map[string]bool   // of these calls
+	between []json.RawMessage // thinking after a call, which goes with the next one
+	tokens  [5]int64          // input, output, read, write, thinking
+	stop    string
+	failed  bool // an error was yielded, or the consumer left
+}
+
+// part is a block that hasn't ended.
+type part struct {
+	kind      string
+	id, name  string
+	text      strings.Builder // arguments, or thinking
+	signature strings.Builder
+	data      string
+}
+
+// maxHeld bounds the calls and the thinking of an answer, in bytes.
+const maxHeld = 8 << 20
+
+// read yields until the stream's end. One that breaks off before its stop reason
+// is yielded as an error; one that has it is whole.
+func (d *decoder) read(r io.Reader) {
+	for ev, err := range wire.Events(r) {
+		switch {
+		case err != nil && d.stop == "":
+			d.fail(err)
+			return
+		case err != nil:
+			d.finish()
+			return
+		}
+		if over := d.event(ev.Data); d.failed {
+			return
+		} else if over {
+			break
+		}
+	}
+	d.finish()
+}
+
+// event takes one event; it tells whether it was the last.
+func (d *decoder) event(data []byte) (over bool) {
+	var e event
+	if err := json.Unmarshal(data, &e); err != nil {
+		d.broken(fmt.Sprintf("the answer has something in it that is no JSON: %.80q", data))
+		return false
+	}
+	switch e.Type {
+	case "message_start":
+		d.count(&e.Message.Usage)
+	case "content_block_start":
+		d.begin(&e)
+	case "content_block_delta":
+		d.delta(&e)
+	case "content_block_stop":
+		if b := d.open[e.Index]; b != nil {
+			delete(d.open, e.Index)
+			d.whole(b)
+		}
+	case "message_delta":
+		d.stop = cmp.Or(e.Delta.Stop, d.stop)
+		d.count(&e.Usage)
+	case "message_stop":
+		return true
+	case "error":
+		d.fail(d.problem(data))
+	}
+	if d.held > maxHeld {
+		d.broken("the answer's calls and thinking are too large")
+	}
+	return false // ping, and what is new, says nothing
+}
+
+func (d *decoder) count(u *usage) {
+	for i, n := range [...]*int64{u.Input, u.Output, u.Read, u.Write, u.Details.Thinking} {
+		if n != nil {
+			d.tokens[i] = *n
+		}
+	}
+}
+
+func (d *decoder) begin(e *event) {
+	b := &e.Block
+	if old := d.open[e.Index]; old != nil && old.id == b.ID && old.kind == b.Type {
+		return // it came twice
+	}
+	p := &part{kind: b.Type, id: b.ID, name: b.Name, data: b.Data}
+	p.signature.WriteString(b.Signature)
+	switch b.Type {
+	case "text":
+		d.text(b.Text)
+	case "thinking":
+		d.think(p, b.Thinking)
+	case "tool_use":
+		if s := string(b.Input); s != "{}" && s != "null" { // some send them whole
+			p.text.WriteString(s)
+		}
+	}
+	d.held += p.text.Len() + len(p.data) + len(p.name) + len(p.id)
+	d.open[e.Index] = p
+}
+
+func (d *decoder) delta(e *event) {
+	v := &e.Delta
+	p := d.open[e.Index]
+	switch {
+	case v.Type == "text_delta":
+		d.text(v.Text)
+	case v.Type == "citations_delta":
+	case p == nil:
+		d.broken("the answer has a piece of something that didn't begin")
+	case v.Type == "input_json_delta":
+		p.text.WriteString(v.JSON)
+		d.held += len(v.JSON)
+	case v.Type == "thinking_delta":
+		d.think(p, v.Thinking)
+	case v.Type == "signature_delta":
+		p.signature.WriteString(v.Signature)
+		d.held += len(v.Signature)
+	}
+}
+
+func (d *decoder) text(s string) {
+	d.said += len(s)
+	if s != "" {
+		d.say(model.Chunk{Text: s})
+	}
+}
+
+func (d *decoder) think(p *part, s string) {
+	p.text.WriteString(s)
+	d.held += len(s)
+	if s != "" {
+		d.say(model.Chunk{Reasoning: s})
+	}
+}
+
+// whole takes a block that has ended.
+func (d *decoder) whole(p *part) {
+	var raw []byte
+	var err error
+	switch {
+	case p.kind == "tool_use":
+		d.call(p)
+		return
+	case p.kind == "thinking" && p.signature.Len() > 0:
+		raw, err = wire.JSON(thinking{Type: p.kind, Thinking: p.text.String(), Signature: p.signature.String()})
+	case p.kind == "redacted_thinking":
+		raw, err = wire.JSON(redacted{Type: p.kind, Data: p.data})
+	default: // text, and thinking that nobody signed
+		return
+	}
+	switch {
+	case err != nil:
+		d.fail(err)
+	case d.calls > 0:
+		d.between = append(d.between, raw)
+	default:
+		d.echo(raw)
+	}
+}
+
+// echo yields a thinking block with its place in the text.
+func (d *decoder) echo(raw []byte) {
+	data, err := wire.JSON(echo{At: d.said, Blocks: []json.RawMessage{raw}})
+	if err != nil {
+		d.fail(err)
+		return
+	}
+	d.say(model.Chunk{Echo: &belay.Echo{By: d.dialect, Data: data}})
+}
+
+func (d *decoder) call(p *part) {
+	d.calls++
+	if p.id == "" || d.ids[p.id] { // an id of ours: it is only told apart by it
+		p.id = fmt.Sprintf("call_%d", d.calls)
+	}
+	if d.ids == nil {
+		d.ids = map[string]bool{}
+	}
+	d.ids[p.id] = true
+	c := &model.Call{ID: p.id, Name: p.name, Args: cmp.Or(strings.TrimSpace(p.text.String()), "{}")}
+	if len(d.between) > 0 {
+		data, err := wire.JSON(echo{Blocks: d.between})
+		if err != nil {
+			d.fail(err)
+			return
+		}
+		c.Echo, d.between = &belay.Echo{By: d.dialect, Data: data}, nil
+	}
+	d.say(model.Chunk{Call: c})
+}
+
+func (d *decoder) finish() {
+	if d.stop == "" {
+		d.broken("the answer broke off")
+		return
+	}
+	for len(d.open) > 0 { // blocks whose end is missing, in their order
+		first := -1
+		for i := range d.open {
+			if first < 0 || i < first {
+				first = i
+			}
+		}
+		p := d.open[first]
+		delete(d.open, first)
+		d.whole(p)
+	}
+	for _, raw := range d.between {
+		d.echo(raw)
+	}
+	if d.reason() == "refused" && d.said == 0 && d.calls == 0 {
+		d.fail(&model.Error{Class: "refused", Message: d.end.Name + ": the model refused to answer"})
+		return
+	}
+	d.say(model.Chunk{Usage: d.usage(), Stop: d.reason()})
+}
+
+// reason is the stop reason in the runtime's words. A turn that the server
+// paused, or that filled the model's context, is an answer that was cut.
+func (d *decoder) reason() string {
+	switch {
+	case d.stop == "refusal":
+		return "refused"
+	case d.stop == "max_tokens", d.stop == "pause_turn", d.stop == "model_context_window_exceeded":
+		return "length"
+	case d.calls > 0:
+		return "tool_calls"
+	}
+	return "stop"
+}
+
+// usage is what the vendor counted; nothing counted is no usage.
+func (d *decoder) usage() *belay.Usage {
+	if d.tokens == [5]int64{} {
+		return nil
+	}
+	input, output, read, write, thought := d.tokens[0], d.tokens[1], d.tokens[2], d.tokens[3], d.tokens[4]
+	return &belay.Usage{Input: input + read + write, Output: output, Cached: read, CacheWrite: write, Reasoning: thought, Reported: true}
+}
+
+func (d *decoder) say(c model.Chunk) {
+	if !d.failed {
+		d.failed = !d.yield(c, nil)
+	}
+}
+
+func (d *decoder) fail(err error) {
+	if !d.failed {
+		d.failed = true
+		d.yield(model.Chunk{}, err)
+	}
+}
+
+func (d *decoder) broken(what string) {
+	d.fail(&model.Error{Class: "transient", Message: d.end.Clean(d.end.Name + ": " + what)})
+}
+
+// statuses are what the kinds of errors are as an answer's status.
+// Source: https://platform.claude.com/docs/en/api/errors, November 2026.
+var statuses = map[string]int{
+	"invalid_request_error": 400, "authentication_error": 401, "billing_error": 402, "permission_error": 403, "not_found_error": 404,
+	"request_too_large": 413, "rate_limit_error": 429, "api_error": 500, "timeout_error": 504, "overloaded_error": 529,
+}
+
+// problem is an error that came inside the stream, after status 200.
+func (d *decoder) problem(data []byte) error {
+	var shape struct {
+		Error struct {
+			Type string `json:"type"`
+		} `json:"error"`
+	}
+	json.Unmarshal(data, &shape) //nolint:errcheck // it was read before
+	return d.end.Failure(cmp.Or(statuses[shape.Error.Type], http.StatusInternalServerError), http.Header{}, data, time.Time{})
+}

@@ -1,0 +1,218 @@
+package anthropic
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+
+	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/internal/model"
+	"github.com/belay-run/belay/internal/model/wire"
+)
+
+// body is a request: what never changes in a conversation first, then the
+// messages, then what belongs to this request only. The place up to which the
+// vendor caches moves with every request, so it is asked for in the tail and
+// marks no message.
+func (p *Messages) body(ctx context.Context, r model.Request) (*wire.Body, error) {
+	head, err := headOf(r)
+	if err != nil {
+		return nil, err
+	}
+	e := encoder{ctx: ctx, by: dialect(r.Model), can: p.Abilities(r.Model), content: r.Content, msgs: r.Messages}
+	msgs, err := p.Prefixes.Encode(fmt.Sprintf("%s %v", e.by, e.can), r.Messages, e.add)
+	if err != nil {
+		return nil, err
+	}
+	tail, err := e.tail(r)
+	if err != nil {
+		return nil, err
+	}
+	b := &wire.Body{}
+	b.Add(head)
+	b.Add(msgs...)
+	b.Add(tail)
+	return b, nil
+}
+
+// The parts of a request.
+type (
+	cache struct {
+		Type string `json:"type"`
+	}
+	tool struct {
+		Name        string          `json:"name"`
+		Description string          `json:"description,omitempty"`
+		Schema      json.RawMessage `json:"input_schema"`
+		Cache       *cache          `json:"cache_control,omitempty"`
+	}
+	block struct {
+		Type    string          `json:"type"`
+		Text    string          `json:"text,omitempty"`
+		Source  *source         `json:"source,omitempty"`
+		Title   string          `json:"title,omitempty"`
+		ID      string          `json:"id,omitempty"`
+		Name    string          `json:"name,omitempty"`
+		Input   json.RawMessage `json:"input,omitempty"`
+		CallID  string          `json:"tool_use_id,omitempty"`
+		Content string          `json:"content,omitempty"`
+		Error   bool            `json:"is_error,omitempty"`
+		Cache   *cache          `json:"cache_control,omitempty"`
+	}
+	source struct {
+		Type  string `json:"type"`
+		Media string `json:"media_type"`
+		Data  string `json:"data"`
+	}
+	thinking struct {
+		Type      string `json:"type"`
+		Thinking  string `json:"thinking"`
+		Signature string `json:"signature"`
+	}
+	redacted struct {
+		Type string `json:"type"`
+		Data string `json:"data"`
+	}
+	// echo is what an answer's belay.Echo holds: thinking blocks, and how many
+	// bytes of the answer's text stand before them. A call's stand before the call.
+	echo struct {
+		At     int               `json:"at,omitempty"`
+		Blocks []json.RawMessage `json:"blocks"`
+	}
+)
+
+// cached marks the end of what the vendor should keep.
+var cached = &cache{Type: "ephemeral"}
+
+func headOf(r model.Request) ([]byte, error) {
+	var h struct {
+		Model  string  `json:"model"`
+		Stream bool    `json:"stream"`
+		Tools  []tool  `json:"tools,omitempty"`
+		System []block `json:"system,omitempty"`
+	}
+	h.Model, h.Stream = r.Model, true
+	for _, t := range r.Tools {
+		h.Tools = append(h.Tools, tool{Name: t.Name, Description: t.Doc, Schema: t.Schema})
+	}
+	if n := len(h.Tools); n > 0 {
+		h.Tools[n-1].Cache = cached
+	}
+	if !blank(r.System) {
+		h.System = []block{{Type: "text", Text: r.System, Cache: cached}}
+	}
+	b, err := wire.JSON(h)
+	if err != nil {
+		return nil, err
+	}
+	return append(b[:len(b)-1], `,"messages":[`...), nil
+}
+
+// tail closes the messages and says what belongs to this request only.
+func (e *encoder) tail(r model.Request) ([]byte, error) {
+	var t struct {
+		Max      int64   `json:"max_tokens"`
+		Cache    *cache  `json:"cache_control"`
+		Choice   *choice `json:"tool_choice,omitempty"`
+		Thinking *reason `json:"thinking,omitempty"`
+		Output   *held   `json:"output_config,omitempty"`
+	}
+	known := traitsOf(r.Model)
+	t.Cache = cached
+	t.Max = cmp.Or(int64(r.MaxOutput), known.output)
+	note := r.Note
+	if r.ForceTool != "" && known.forced {
+		t.Choice = &choice{Type: "tool", Name: r.ForceTool}
+	} else if r.ForceTool != "" {
+		note = lines(note, "Call the tool "+r.ForceTool+" now; no other answer is of use.")
+	}
+	effort := ""
+	t.Thinking, effort = reasoning(r, known, t.Max)
+	var format *schemaFormat
+	switch {
+	case len(r.Output) == 0:
+	case known.formats && strict(r.Output):
+		format = &schemaFormat{Type: "json_schema", Schema: r.Output}
+	default:
+		note = lines(note, "Your answer is JSON and nothing else, and fits this JSON Schema: "+string(r.Output))
+	}
+	if effort != "" || format != nil {
+		t.Output = &held{Effort: effort, Format: format}
+	}
+	b, err := e.last(note)
+	if err != nil {
+		return nil, err
+	}
+	rest, err := wire.JSON(t)
+	if err != nil {
+		return nil, err
+	}
+	return append(append(b, "],"...), rest[1:]...), nil
+}
+
+// The parts of a request's tail.
+type (
+	choice struct {
+		Type string `json:"type"`
+		Name string `json:"name"`
+	}
+	reason struct {
+		Type    string `json:"type"`
+		Budget  int64  `json:"budget_tokens,omitempty"`
+		Display string `json:"display,omitempty"`
+	}
+	schemaFormat struct {
+		Type   string          `json:"type"`
+		Schema json.RawMessage `json:"schema"`
+	}
+	held struct {
+		Effort string        `json:"effort,omitempty"`
+		Format *schemaFormat `json:"format,omitempty"`
+	}
+)
+
+// budgets are efforts in tokens, for models that think within a budget.
+var budgets = map[string]int64{"low": 4096, "medium": 10_240, "high": 24_576}
+
+// minBudget is the least that the vendor takes.
+const minBudget = 1024
+
+// reasoning is how a model is asked to think, and with which effort. A budget
+// asks for signed thinking before the calls of the last answer; where it is
+// missing, because another model or a secret took it, the model doesn't think.
+func reasoning(r model.Request, t traits, limit int64) (*reason, string) {
+	force := r.ForceTool != "" && t.forced
+	switch {
+	case force && t.unasked:
+		return &reason{Type: "disabled"}, r.Effort
+	case force:
+	case t.adaptive && (t.unasked || r.Effort != ""):
+		return &reason{Type: "adaptive", Display: "summarized"}, r.Effort
+	case t.manual && budgets[r.Effort] > 0 && thought(r):
+		if n := min(budgets[r.Effort], limit/2); n >= minBudget {
+			return &reason{Type: "enabled", Budget: n}, ""
+		}
+	}
+	if t.adaptive {
+		return nil, r.Effort
+	}
+	return nil, ""
+}
+
+// thought tells whether the last answer has the thinking that its calls need.
+func thought(r model.Request) bool {
+	for i := len(r.Messages) - 1; i >= 0; i-- {
+		m := &r.Messages[i]
+		if m.Role != belay.RoleAssistant {
+			continue
+		}
+		for _, p := range m.Parts {
+			if p.Echo != nil && p.Echo.By == dialect(r.Model) {
+				return true
+			}
+		}
+		return len(m.Calls()) == 0
+	}
+	return true
+}

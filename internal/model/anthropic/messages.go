@@ -1,0 +1,69 @@
+// Package anthropic speaks Anthropic's protocol: Messages.
+package anthropic
+
+import (
+	"context"
+	"iter"
+	"net/http"
+
+	"github.com/belay-run/belay/internal/model"
+	"github.com/belay-run/belay/internal/model/wire"
+)
+
+// Messages speaks the Messages API.
+// Source: https://platform.claude.com/docs/en/api/messages, November 2026.
+//
+// Thinking blocks go back as they came, at their place. A tool can't be forced
+// while the model thinks: a request that forces one doesn't think, and a model
+// that always thinks, or refuses to be forced, is told in words instead.
+type Messages struct {
+	Endpoint wire.Endpoint
+	Prefixes *wire.Prefixes
+	Images   func(model string) bool // whether a model takes pictures; nil: none does
+	Files    func(model string) bool // whether it takes documents; nil: none does
+}
+
+var (
+	_ model.Provider = (*Messages)(nil)
+	_ model.Able     = (*Messages)(nil)
+)
+
+// Abilities are the model's as far as they are known.
+func (p *Messages) Abilities(name string) model.Abilities {
+	return model.Abilities{Images: p.Images != nil && p.Images(name), Files: p.Files != nil && p.Files(name)}
+}
+
+// version is the protocol's.
+const version = "2023-06-01"
+
+// Stream sends one request and yields the answer as it comes.
+func (p *Messages) Stream(ctx context.Context, r model.Request) iter.Seq2[model.Chunk, error] {
+	return func(yield func(model.Chunk, error) bool) {
+		if err := ctx.Err(); err != nil {
+			yield(model.Chunk{}, err)
+			return
+		}
+		body, err := p.body(ctx, r)
+		if err != nil {
+			yield(model.Chunk{}, err)
+			return
+		}
+		h := http.Header{}
+		h.Set("Anthropic-Version", version)
+		if p.Endpoint.Key != "" {
+			h.Set("X-Api-Key", p.Endpoint.Key)
+		}
+		a, err := p.Endpoint.Post(ctx, "/messages", h, body)
+		if err != nil {
+			yield(model.Chunk{}, err)
+			return
+		}
+		defer a.Close()
+		d := decoder{end: &p.Endpoint, dialect: dialect(r.Model), yield: yield, open: map[int]*part{}}
+		d.read(a.Body)
+	}
+}
+
+// dialect names the protocol and the model: thinking belongs to the model that
+// thought, so each model is sent something else.
+func dialect(name string) string { return "anthropic/" + name }
