@@ -66,6 +66,12 @@ type TemplateRef struct {
 // Image tells whether the attachment is a picture, by its media type.
 func (a Attachment) Image() bool { return strings.HasPrefix(a.Ref.Media, "image/") }
 
+// Document tells whether it is a document that isn't text.
+func (a Attachment) Document() bool { return a.Ref.Media == MediaPDF }
+
+// MediaPDF is the media type of the documents that can be sent along.
+const MediaPDF = "application/pdf"
+
 // Mode says how far the gate lets an agent go without asking.
 type Mode string
 

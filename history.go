@@ -6,7 +6,7 @@ package belay
 type Beginning struct {
 	// Base is the conversation: content of JSON lines, each a Said, one after the other.
 	Base         []Ref      `json:"base,omitempty"`
-	Images       []Ref      `json:"images,omitempty"` // pictures that it shows
+	Images       []Ref      `json:"images,omitempty"` // pictures and documents that it shows
 	ForkedFrom   *Fork      `json:"forkedFrom,omitempty"`
 	ImportedFrom *Import    `json:"importedFrom,omitempty"`
 	Files        []FileSeen `json:"files,omitempty"` // what the thread knows of files
@@ -16,7 +16,7 @@ type Beginning struct {
 // Bounds of a beginning, so that it fits into a fact.
 const (
 	MaxBase   = 16 // pieces of the conversation
-	MaxImages = 16 // pictures
+	MaxImages = 16 // pictures and documents
 )
 
 // MediaSaid is the media type of a piece of a base.

@@ -72,15 +72,19 @@ func (a *app) given(c *runCmd, ws string, settings checked) (task, error) {
 		return t, err
 	}
 	for _, f := range t.attached {
-		if !f.image() {
+		if f.text() {
 			continue
 		}
 		p, err := a.provider(settings.Settings)
 		if err != nil {
 			return t, err
 		}
-		if !model.AbilitiesOf(p, settings.Model).Images {
+		can := model.AbilitiesOf(p, settings.Model)
+		switch {
+		case f.image() && !can.Images:
 			return t, belay.Errorf(belay.CodeUsage, "%s takes no images", settings.Provider).At(f.name).WithHint("leave the image out, or name a model that takes images")
+		case !f.image() && !can.Files:
+			return t, belay.Errorf(belay.CodeUsage, "%s takes no documents", settings.Provider).At(f.name).WithHint("leave the document out, or name a model that takes documents")
 		}
 	}
 	return t, nil

@@ -24,6 +24,7 @@ const (
 	maxAttached = 16        // attachments
 	maxTextFile = 256 << 10 // bytes of an attached text
 	maxImage    = 5 << 20   // bytes of an image
+	maxDocument = 20 << 20  // bytes of a PDF
 	maxSide     = 8000      // pixels of an image's longer side
 )
 
@@ -43,10 +44,13 @@ type attached struct {
 
 func (f attached) image() bool { return strings.HasPrefix(f.media, "image/") }
 
+// text tells whether it is text, which every model takes.
+func (f attached) text() bool { return strings.HasPrefix(f.media, "text/") }
+
 // Sources says what is sent along with a text.
 type Sources struct {
 	Filled
-	Attach []string `placeholder:"FILE" sep:"none" help:"Send a text file or an image (PNG, JPEG) along; may be repeated. @FILE in the text does so for files of the workspace."`
+	Attach []string `placeholder:"FILE" sep:"none" help:"Send a text file, an image (PNG, JPEG) or a PDF along; may be repeated. @FILE in the text does so for files of the workspace."`
 }
 
 // task reads what to do: the arguments, or standard input. A lone - among the
@@ -179,9 +183,15 @@ func readAttached(name string, open func() (*os.File, error)) (attached, error) 
 		return bad(belay.CodeUsage, "attach a file that exists and can be read", "it can't be attached: %s", reason(err))
 	}
 	defer f.Close()
-	b, err := io.ReadAll(io.LimitReader(f, maxImage+1))
+	b, err := io.ReadAll(io.LimitReader(f, maxDocument+1))
 	if err != nil {
 		return bad(belay.CodeUsage, "attach a file that can be read", "it can't be attached: %s", reason(err))
+	}
+	if bytes.HasPrefix(b, []byte("%PDF-")) {
+		if len(b) > maxDocument {
+			return bad(belay.CodeTooLarge, "attach the pages that matter", "the document has more than %d MiB", maxDocument>>20)
+		}
+		return attached{name, belay.MediaPDF, b}, nil
 	}
 	cfg, format, err := image.DecodeConfig(bytes.NewReader(b))
 	switch {
@@ -196,7 +206,7 @@ func readAttached(name string, open func() (*os.File, error)) (attached, error) 
 	case len(b) > maxTextFile:
 		return bad(belay.CodeTooLarge, "name it in the text without @: the agent can read it in parts", "the file has more than %d KiB", maxTextFile>>10)
 	case !utf8.Valid(b) || bytes.IndexByte(b, 0) >= 0:
-		return bad(belay.CodeUsage, "attach UTF-8 text, PNG or JPEG; name other files without @", "it is neither text nor an image that models take")
+		return bad(belay.CodeUsage, "attach UTF-8 text, PNG, JPEG or PDF; name other files without @", "it is neither text nor an image or document that models take")
 	}
 	return attached{name, "text/plain", b}, nil
 }

@@ -41,6 +41,9 @@ func (a *app) writeTranscript(ctx context.Context, st store.Store, id belay.Sess
 		l := transcript.Line{Thread: thread, Turn: m.Turn, Time: m.Time, Role: m.Role}
 		for _, p := range m.Parts {
 			part := transcript.LinePart{Text: p.Text, Call: p.Call, Result: p.Result}
+			if f := p.File; f != nil {
+				part.Text = fmt.Sprintf("[belay] %s (%s, %d bytes) isn't in the transcript", f.Name, f.Ref.Media, f.Ref.Size)
+			}
 			if p.Image != nil {
 				raw, err := st.Get(ctx, p.Image.Ref.Digest)
 				if err != nil {

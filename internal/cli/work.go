@@ -108,7 +108,7 @@ func (w *work) submit(ctx context.Context, c checked, t task, before ...belay.Or
 const maxInline = 4 << 10
 
 // content is a task without secrets: in a blob when it is long, and what is
-// attached always. An image is kept as it is.
+// attached always. What isn't text is kept as it is.
 func (w *work) content(ctx context.Context, t task) (belay.Content, error) {
 	clean := w.scrub([]byte(t.text))
 	c := belay.Content{Text: string(clean)}
@@ -121,7 +121,7 @@ func (w *work) content(ctx context.Context, t task) (belay.Content, error) {
 	}
 	for _, f := range t.attached {
 		b := f.content
-		if !f.image() {
+		if f.text() {
 			b = w.scrub(b)
 		}
 		ref, err := w.store.Put(ctx, b, f.media)

@@ -65,12 +65,9 @@ func (v *drive) read(ctx context.Context, a *answer) error {
 		return err
 	}
 	req := model.Request{
-		Model: rules.Settings.Model, System: rules.System, Messages: c.msgs, Tools: toolDefs(rules.Tools),
+		Model: rules.Settings.Model, System: rules.System, Messages: c.shown(model.AbilitiesOf(prov, rules.Settings.Model)), Tools: toolDefs(rules.Tools),
 		ForceTool: a.eff.ForceTool, Attempt: a.eff.Attempt, Failures: a.eff.Failures, Key: string(a.eff.Step),
 		Content: v.e.c.Store.Get,
-	}
-	if c.images && !model.AbilitiesOf(prov, req.Model).Images {
-		req.Messages = withoutImages(c.msgs)
 	}
 	if a.eff.Note != "" {
 		req.Note = noteText(a.eff.Note)

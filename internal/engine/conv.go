@@ -10,6 +10,7 @@ import (
 
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/event"
+	"github.com/belay-run/belay/internal/model"
 	"github.com/belay-run/belay/internal/store"
 )
 
@@ -26,10 +27,12 @@ type conv struct {
 	note   string // of the request that is out; the history has it once it is answered
 	msgs   []belay.Message
 	size   int
-	images bool   // a message has a picture
-	turns  []span // that are in force, in order
-	based  int    // messages of the base
-	light  bool   // the base is left out of msgs: only where its turns are is kept
+	media  bool            // a message has a picture or a document
+	turns  []span          // that are in force, in order
+	based  int             // messages of the base
+	light  bool            // the base is left out of msgs: only where its turns are is kept
+	told   []belay.Message // msgs as far as they were made for a model that takes not all media
+	can    model.Abilities // of that model
 
 	texts   map[belay.TurnID]belay.Content // accepted turns that haven't begun
 	dropped int                            // calls of it that were not taken
@@ -266,7 +269,7 @@ func (v *conv) push(m belay.Message) {
 func (v *conv) weigh(m belay.Message) {
 	for _, p := range m.Parts {
 		v.size += len(p.Text) + 64
-		v.images = v.images || p.Image != nil
+		v.media = v.media || p.Image != nil || p.File != nil
 		if p.Call != nil {
 			v.size += len(p.Call.Args) + p.Call.Echo.Size()
 		}

@@ -3,15 +3,17 @@ package engine
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/internal/model"
 	"github.com/belay-run/belay/internal/store"
 )
 
 // input is what a person said, as a model sees it: the text, then what came
-// with it, each under its name. A picture stays a reference until a provider
-// encodes it.
+// with it, each under its name. A picture or a document stays a reference until
+// a provider encodes it.
 func input(ctx context.Context, st store.Store, c belay.Content) (belay.Message, error) {
 	text, err := whole(ctx, st, c)
 	m := belay.Text(belay.RoleUser, text)
@@ -19,8 +21,12 @@ func input(ctx context.Context, st store.Store, c belay.Content) (belay.Message,
 		if err != nil {
 			return m, err
 		}
-		if a.Image() {
+		switch {
+		case a.Image():
 			m.Parts = append(m.Parts, belay.Part{Text: noteText("attached: " + a.Name)}, belay.Part{Image: &a})
+			continue
+		case a.Document():
+			m.Parts = append(m.Parts, belay.Part{Text: noteText("attached: " + a.Name)}, belay.Part{File: &a})
 			continue
 		}
 		var b []byte
@@ -30,21 +36,39 @@ func input(ctx context.Context, st store.Store, c belay.Content) (belay.Message,
 	return m, err
 }
 
-// withoutImages are the messages for a model that takes no pictures: it is told
-// what it doesn't see. The conversation itself stays as it is.
-func withoutImages(msgs []belay.Message) []belay.Message {
-	out := make([]belay.Message, len(msgs))
-	for i, m := range msgs {
-		out[i] = m
-		for j, p := range m.Parts {
-			if p.Image == nil {
-				continue
-			}
-			if &out[i].Parts[0] == &m.Parts[0] {
-				out[i].Parts = append([]belay.Part(nil), m.Parts...)
-			}
-			out[i].Parts[j] = belay.Part{Text: noteText(fmt.Sprintf("%s (%s, %d bytes) isn't shown: this model takes no images", p.Image.Name, p.Image.Ref.Media, p.Image.Ref.Size))}
-		}
+// shown are the messages for a model that can do so much: of pictures and
+// documents that it can't take it is told that it doesn't see them. They are
+// kept with the conversation, so that a request looks at what is new only, and
+// the messages of one begin with those of the one before.
+func (v *conv) shown(can model.Abilities) []belay.Message {
+	if can.Images && can.Files || !v.media {
+		return v.msgs
 	}
-	return out
+	if v.can != can || len(v.told) > len(v.msgs) {
+		v.can, v.told = can, nil
+	}
+	for _, m := range v.msgs[len(v.told):] {
+		v.told = append(v.told, withheld(m, can))
+	}
+	return v.told
+}
+
+// withheld is a message without what a model can't take. Its parts are its own
+// only if something is left out.
+func withheld(m belay.Message, can model.Abilities) belay.Message {
+	own := false
+	for i, p := range m.Parts {
+		a, kind := p.Image, "images"
+		if p.File != nil {
+			a, kind = p.File, "documents"
+		}
+		if a == nil || p.Image != nil && can.Images || p.File != nil && can.Files {
+			continue
+		}
+		if !own {
+			m.Parts, own = slices.Clone(m.Parts), true
+		}
+		m.Parts[i] = belay.Part{Text: noteText(fmt.Sprintf("%s (%s, %d bytes) isn't shown: this model takes no %s", a.Name, a.Ref.Media, a.Ref.Size, kind))}
+	}
+	return m
 }

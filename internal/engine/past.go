@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"iter"
 	"slices"
@@ -158,14 +159,15 @@ func (p *Past) Fork(ctx context.Context, t PastTurn) (belay.Beginning, error) {
 	return b, p.remember(ctx, &b, known)
 }
 
-// write makes what is said a beginning's base, and names the pictures in it.
+// write makes what is said a beginning's base, and names the pictures and
+// documents in it.
 func (p *Past) write(ctx context.Context, b *belay.Beginning, said iter.Seq2[belay.Said, error]) (err error) {
 	b.Images = nil
 	b.Base, err = WriteBase(ctx, p.st, func(yield func(belay.Said, error) bool) {
 		for s, err := range said {
 			for _, part := range s.Parts {
-				if part.Image != nil {
-					b.Images = append(b.Images, part.Image.Ref)
+				if a := cmp.Or(part.Image, part.File); a != nil {
+					b.Images = append(b.Images, a.Ref)
 				}
 			}
 			if !yield(s, err) {
@@ -187,14 +189,14 @@ func distinct(refs []belay.Ref) (out []belay.Ref) {
 	return out
 }
 
-// showing leaves out the pictures that aren't in the list: a thread can begin
+// showing leaves out the pictures and documents that aren't in the list: a thread can begin
 // with so many only.
 func showing(said iter.Seq2[belay.Said, error], shown []belay.Ref) iter.Seq2[belay.Said, error] {
 	return func(yield func(belay.Said, error) bool) {
 		for s, err := range said {
 			for i, part := range s.Parts {
-				if part.Image != nil && !slices.Contains(shown, part.Image.Ref) {
-					s.Parts[i] = belay.Part{Text: noteText(part.Image.Name + " isn't shown any more")}
+				if a := cmp.Or(part.Image, part.File); a != nil && !slices.Contains(shown, a.Ref) {
+					s.Parts[i] = belay.Part{Text: noteText(a.Name + " isn't shown any more")}
 				}
 			}
 			if !yield(s, err) {

@@ -19,6 +19,7 @@ type (
 	scriptFile struct {
 		Name   string     `yaml:"name"`
 		Images bool       `yaml:"images"`
+		Files  bool       `yaml:"files"`
 		Steps  []stepFile `yaml:"steps"`
 	}
 	stepFile struct {
@@ -88,7 +89,7 @@ type compiler struct {
 }
 
 func compile(src *text, f scriptFile) (*Script, error) {
-	c := compiler{text: src, script: Script{name: f.Name, images: f.Images}, labels: map[string]int{}}
+	c := compiler{text: src, script: Script{name: f.Name, images: f.Images, files: f.Files}, labels: map[string]int{}}
 	if len(f.Steps) == 0 {
 		c.fail([]any{"steps"}, "the script has no steps").WithHint("give it steps; %s", reference)
 	}

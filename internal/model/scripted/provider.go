@@ -25,7 +25,9 @@ var (
 )
 
 // Abilities are those that the script says its model has.
-func (p *Provider) Abilities(string) model.Abilities { return model.Abilities{Images: p.script.images} }
+func (p *Provider) Abilities(string) model.Abilities {
+	return model.Abilities{Images: p.script.images, Files: p.script.files}
+}
 
 // New is a provider that plays s.
 func New(s *Script) *Provider { return &Provider{s} }

@@ -15,6 +15,7 @@ import (
 type Script struct {
 	name   string
 	images bool    // the model takes images
+	files  bool    // the model takes documents
 	main   []*step // steps without when, in order
 	start  []int   // start[i] is the place on the main line where main[i] begins
 	length int     // places on the main line, repetitions counted

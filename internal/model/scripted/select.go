@@ -138,10 +138,13 @@ func (w *when) input(h heard) bool {
 	return false
 }
 
-// textOf is a part in words; a picture is its name and kind in brackets.
+// textOf is a part in words; a picture or a document is its name and kind in
+// brackets.
 func textOf(p belay.Part) string {
-	if p.Image != nil {
-		return "[" + p.Image.Ref.Media + " " + p.Image.Name + "]"
+	for _, a := range []*belay.Attachment{p.Image, p.File} {
+		if a != nil {
+			return "[" + a.Ref.Media + " " + a.Name + "]"
+		}
 	}
 	return p.Text
 }
