@@ -80,6 +80,7 @@ var layers = map[string]layer{
 	"internal/needs":             {},
 	"internal/manifest":          {own: []string{".", "internal/source", "internal/secret", "internal/tool"}, modules: []string{"github.com/goccy/go-yaml", "github.com/goccy/go-yaml/ast"}},
 	"internal/catalog":           {own: []string{".", "internal/source"}, modules: []string{"github.com/goccy/go-yaml/ast"}, deny: impure},
+	"internal/tokens":            {own: []string{".", "internal/model"}, modules: []string{"github.com/tiktoken-go/tokenizer/codec"}},
 	"internal/stats":             {own: []string{".", "event"}, deny: impure},
 	"internal/template":          {own: []string{".", "internal/source"}, modules: []string{"github.com/goccy/go-yaml", "github.com/goccy/go-yaml/ast"}},
 	"internal/testsum":           {},

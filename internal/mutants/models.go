@@ -27,4 +27,13 @@ var modelMutants = []mutant{
 	{breaks: "a mark of the cache moves through the messages",
 		edits:  []edit{{"internal/model/anthropic/message.go", `block{Type: "text", Text: note})`, `block{Type: "text", Text: note, Cache: cached})`}},
 		caught: []suite{{"./internal/model/anthropic", "TestPrefixBytes"}}},
+	{breaks: "a conversation that was cut is estimated as if it weren't",
+		edits:  []edit{{"internal/tokens/estimate.go", "if n := e.counted; n > len(ms) || ", "if n := min(e.counted, len(ms)); "}},
+		caught: []suite{{"./internal/tokens", "TestWhatIsRemembered"}}},
+	{breaks: "every step counts the whole conversation",
+		edits:  []edit{{"internal/tokens/estimate.go", "if n := e.counted; n > len(ms) || ", "if n := e.counted; true || n > len(ms) || "}},
+		caught: []suite{{"./internal/tokens", "TestAStepCosts"}}},
+	{breaks: "a single report may change estimates without bound",
+		edits:  []edit{{"internal/tokens/correct.go", "ratio := min(max(float64(u.Input)/float64(raw), leastFactor), mostFactor)", "ratio := float64(u.Input) / float64(raw)"}},
+		caught: []suite{{"./internal/tokens", "TestCorrectionsStay"}}},
 }
