@@ -128,7 +128,7 @@ models:
 		{"openai", "-20251001", "", false},
 		{"openai", "/", "", false},
 	} {
-		m, ok := c.Lookup(x.server, x.name)
+		m, ok := c.Lookup(x.name, x.server)
 		if m.Name != x.want || ok != (x.want != "") || (m.Prices != nil) != x.priced {
 			t.Errorf("%s, %s: got %q, %v, prices %v", x.server, x.name, m.Name, ok, m.Prices)
 		}
@@ -146,6 +146,23 @@ func TestServersAreKnownByTheirHost(t *testing.T) {
 	} {
 		if got := Server(host); got != want {
 			t.Errorf("%q: got %q, want %q", host, got, want)
+		}
+	}
+}
+
+func TestAProviderIsMeantByItsNameOrItsServer(t *testing.T) {
+	for _, x := range []struct {
+		provider, host string
+		want           []string
+	}{
+		{"openai-chat", "api.openai.com", []string{"openai-chat", "openai"}},
+		{"ollama", "127.0.0.1", []string{"ollama", "local"}},
+		{"House", "llm.corp.example", []string{"house", "llm.corp.example"}},
+		{"anthropic", "api.anthropic.com", []string{"anthropic"}},
+		{"anthropic", "proxy.example", []string{"proxy.example"}}, // only by its name
+	} {
+		if got := Servers(x.provider, x.host); !slices.Equal(got, x.want) {
+			t.Errorf("%s at %s: got %v, want %v", x.provider, x.host, got, x.want)
 		}
 	}
 }
@@ -173,7 +190,7 @@ models:
         - {over: 1000, input: 2, output: 2.5}
       next: {input: 0, output: 7}
 `)
-	m, _ := c.Lookup("openai", "gpt-5")
+	m, _ := c.Lookup("gpt-5", "openai")
 	read := int64(75_000)
 	want := &Prices{
 		Rates: Rates{Input: 1_000_000, Output: 10, CacheRead: &read}, Until: "2027-01-31",
@@ -190,11 +207,11 @@ models:
 	if m.Context != 200_000 || m.Output != 128_000 || !m.Can(Images) || m.Can(ImagesOut) {
 		t.Errorf("%+v", m)
 	}
-	mine, _ := c.Lookup("local", "my-model")
+	mine, _ := c.Lookup("my-model", "somebody", "local")
 	if mine.Name != "mine" || mine.Context != 131_072 || !mine.Can(Reasoning) || mine.Prices != nil || mine.From["aliases"] != "a.yaml:9:14" {
 		t.Errorf("%+v", mine)
 	}
-	if other, _ := open(t).Lookup("openai", "gpt-5"); other.Context != 400_000 {
+	if other, _ := open(t).Lookup("gpt-5", "openai"); other.Context != 400_000 {
 		t.Error("a file changed another catalogue")
 	}
 }
@@ -269,7 +286,7 @@ func FuzzFile(f *testing.F) {
 			return
 		}
 		for _, m := range c.Models("") {
-			if _, ok := c.Lookup(m.Provider, m.Name); !ok {
+			if _, ok := c.Lookup(m.Name, m.Provider); !ok {
 				t.Errorf("%s of %s isn't found", m.Name, m.Provider)
 			}
 			if at := m.Prices.At(time.Unix(0, 0)); at != nil && (at.Input < 0 || at.Output < 0) {
@@ -288,6 +305,6 @@ func BenchmarkNew(b *testing.B) {
 func BenchmarkLookup(b *testing.B) {
 	c := open(b)
 	for b.Loop() {
-		c.Lookup("anthropic", "claude-haiku-4-5-20251001")
+		c.Lookup("claude-haiku-4-5-20251001", "anthropic")
 	}
 }

@@ -29,9 +29,22 @@ func Server(host string) string {
 	return host
 }
 
-// Lookup finds a model by the server that serves it (see Server) and the name a
-// request gives it. At that server, and then at all providers, it takes the model
-// that has
+// Servers are the names by which a file may mean who serves models: the name that
+// a person gave a provider, and that of the Server. A provider that has a vendor's
+// name and is somewhere else isn't that vendor.
+func Servers(provider, host string) []string {
+	server := Server(host)
+	for _, vendor := range hosts {
+		if strings.EqualFold(vendor, provider) {
+			return []string{server}
+		}
+	}
+	return []string{strings.ToLower(provider), server}
+}
+
+// Lookup finds a model by the name that a request gives it and by who serves it
+// (see Servers). At each server in turn, and then at all providers, it takes the
+// model that has
 //
 //  1. this name,
 //  2. this name among its aliases,
@@ -40,19 +53,23 @@ func Server(host string) string {
 //
 // A name may have a path before it (models/gemini-2.5-pro, or on another server
 // anthropic/claude-sonnet-5-5, where it names the provider, or who published the
-// weights). Capitals don't matter. What another server serves has no prices here, for it sets its own.
-func (c *Catalog) Lookup(server, name string) (Model, bool) {
-	server, name = strings.ToLower(server), strings.ToLower(name)
+// weights). Capitals don't matter. What another server serves has no prices here,
+// for it sets its own.
+func (c *Catalog) Lookup(name string, servers ...string) (Model, bool) {
+	name = strings.ToLower(name)
 	path, bare := "", name
 	if i := strings.LastIndexByte(name, '/'); i >= 0 {
 		path, bare = name[:i], name[i+1:]
 	}
-	m := c.find(server, name)
-	if own := path == "" || path == "models" || path == server; m == nil && own {
-		m = c.find(server, bare)
-	}
-	if m != nil {
-		return *m, true
+	for _, server := range servers {
+		server = strings.ToLower(server)
+		m := c.find(server, name)
+		if own := path == "" || path == "models" || path == server; m == nil && own {
+			m = c.find(server, bare)
+		}
+		if m != nil {
+			return *m, true
+		}
 	}
 	vendor := path[strings.LastIndexByte(path, '/')+1:]
 	providers := c.providers()

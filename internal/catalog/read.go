@@ -156,7 +156,7 @@ func (c *Catalog) take(e entry, from func(field string) string) *mistake {
 		m.From = maps.Clone(m.From)
 	}
 	if e.Like != "" {
-		like, ok := c.Lookup("", e.Like)
+		like, ok := c.Lookup(e.Like)
 		if !ok {
 			return wrong("no model is called %q", e.Like).in("like").fix("belay models list has them; an entry can only be like one above it")
 		}
