@@ -25,6 +25,7 @@ const (
 	inlineCalls = 6 << 10 // bytes of all arguments of an answer
 	previewText = 200     // bytes of a text that is elsewhere
 	maxCalls    = 48      // calls of one answer; more are dropped, and the model is told
+	maxAnswer   = 8 << 20 // bytes of an answer; a longer one has failed
 )
 
 // Checkpoints of text that flows.
@@ -77,6 +78,9 @@ func (v *drive) read(ctx context.Context, a *answer) error {
 			return err
 		}
 		a.take(chunk)
+		if a.size > maxAnswer {
+			return &model.Error{Class: "transient", Message: fmt.Sprintf("the answer has more than %d MB", maxAnswer>>20)}
+		}
 		if chunk.Stop != "" {
 			return nil
 		}
@@ -149,6 +153,7 @@ type answer struct {
 	clean *secret.Writer // in front of text: a secret may come in pieces
 	shown int            // bytes of text that were shown live
 	saved int            // bytes of text in checkpoints
+	size  int            // bytes that are kept of the answer
 	since time.Time      // of the last checkpoint
 	calls []model.Call
 	echo  []event.ModelEcho
@@ -160,15 +165,18 @@ func (a *answer) take(c model.Chunk) {
 	if c.Reasoning != "" {
 		a.v.e.c.Live(Live{Stream: a.v.stream, IDs: a.eff.IDs, Kind: "reasoning", Text: a.v.e.c.Secrets.String(c.Reasoning)})
 	}
+	a.size += len(c.Text)
 	if c.Text != "" {
 		_, _ = a.clean.Write([]byte(strings.ToValidUTF8(c.Text, "\uFFFD"))) // into memory: can't fail
 		a.show()
 		a.checkpoint()
 	}
 	if c.Echo != nil {
+		a.size += c.Echo.Size()
 		a.echo = append(a.echo, event.ModelEcho{Echo: *c.Echo})
 	}
 	if c.Call != nil {
+		a.size += len(c.Call.ID) + len(c.Call.Name) + len(c.Call.Args) + c.Call.Echo.Size()
 		a.calls = append(a.calls, *c.Call)
 		if c.Call.Echo != nil {
 			a.echo = append(a.echo, event.ModelEcho{Call: len(a.calls), Echo: *c.Call.Echo})

@@ -6,6 +6,9 @@ import (
 	"context"
 	"io"
 	"net/http"
+	"regexp"
+	"slices"
+	"strconv"
 	"strings"
 	"time"
 )
@@ -19,8 +22,10 @@ type Fault struct {
 	Body   string            // in place of the vendor's way to say it
 	Header map[string]string // sent besides; Content-Type replaces the stream's
 
-	// In the stream, after At of its events:
+	// In the stream, at its event number At, from 0; less than zero counts from
+	// the end. Upon is the first event that holds this text instead.
 	At   int
+	Upon string
 	Kind Kind
 	Drip time.Duration // pause between single bytes
 	Gzip bool          // the stream is compressed
@@ -40,13 +45,30 @@ const (
 	Duplicate Kind = "duplicate" // an event comes twice
 	Missing   Kind = "missing"   // an event doesn't come
 	Comments  Kind = "comments"  // keep-alive lines between events
+	Flood     Kind = "flood"     // an event comes again and again, a gigabyte of it
+	NoHTTP    Kind = "no-http"   // what answers doesn't speak HTTP
 )
 
-// Kinds lists all.
-var Kinds = []Kind{Cut, CutLine, End, Hang, Garbage, HalfJSON, Giant, Duplicate, Missing, Comments}
+// Kinds lists all that strike a stream.
+var Kinds = []Kind{Cut, CutLine, End, Hang, Garbage, HalfJSON, Giant, Duplicate, Missing, Comments, Flood}
 
-// giant is how long a line without an end is, in bytes.
+// giant is how long a line without an end or a flood is, in bytes.
 const giant = 1 << 30
+
+// place is the number of the event that is struck.
+func (f Fault) place(frames [][]byte) int {
+	if f.Upon != "" {
+		at := slices.IndexFunc(frames, func(b []byte) bool { return bytes.Contains(b, []byte(f.Upon)) })
+		if at < 0 {
+			panic("no event holds " + f.Upon)
+		}
+		return at
+	}
+	if f.At < 0 {
+		return max(len(frames)+f.At, 0)
+	}
+	return f.At
+}
 
 // send writes the frames of a stream and fails in the middle of it.
 func (f Fault) send(ctx context.Context, w http.ResponseWriter, frames [][]byte) {
@@ -57,8 +79,9 @@ func (f Fault) send(ctx context.Context, w http.ResponseWriter, frames [][]byte)
 		defer z.Close() //nolint:errcheck // the client may have left
 		out.w, out.flush = z, func() { z.Flush(); w.(http.Flusher).Flush() }
 	}
+	at := f.place(frames)
 	for i, frame := range frames {
-		if i == f.At && f.Kind != "" && !f.strike(ctx, out, &frame) {
+		if i == at && f.Kind != "" && !f.strike(ctx, out, &frame) {
 			return
 		}
 		switch {
@@ -73,7 +96,7 @@ func (f Fault) send(ctx context.Context, w http.ResponseWriter, frames [][]byte)
 			return
 		}
 	}
-	if f.Kind != "" && f.At >= len(frames) {
+	if f.Kind != "" && at >= len(frames) {
 		f.strike(ctx, out, new([]byte))
 	}
 }
@@ -99,7 +122,10 @@ func (f Fault) strike(ctx context.Context, out *drip, frame *[]byte) bool {
 		at := bytes.Index(*frame, []byte("data: ")) + len("data: ")
 		*frame = append(bytes.Clone((*frame)[:at+(len(*frame)-at)/2]), "\n\n"...)
 	case Giant:
-		return out.giant()
+		line := []byte(strings.Repeat("x", 1<<20))
+		return out.giant(func(int) []byte { return line })
+	case Flood:
+		return out.giant(renumbered(*frame))
 	case Duplicate:
 		*frame = bytes.Repeat(*frame, 2)
 	case Missing:
@@ -133,13 +159,39 @@ func (d *drip) write(b []byte) bool {
 	return true
 }
 
-// giant writes a line that never ends, until nobody reads it any more.
-func (d *drip) giant() bool {
-	piece := strings.Repeat("x", 1<<20)
-	for range giant >> 20 {
-		if _, err := io.WriteString(d.w, piece); err != nil {
+// giant writes pieces until there is a gigabyte of them or nobody reads them any more.
+func (d *drip) giant(piece func(i int) []byte) bool {
+	for i, sent := 0, 0; sent < giant; i++ {
+		b := piece(i)
+		if _, err := d.w.Write(b); err != nil {
 			return false
 		}
+		sent += len(b)
 	}
 	return false
+}
+
+var sequence = regexp.MustCompile(`"sequence_number":(\d+)`)
+
+// renumbered is an event again and again, each with the number after the one
+// before it where the protocol numbers its events.
+func renumbered(frame []byte) func(int) []byte {
+	at := sequence.FindSubmatchIndex(frame)
+	if at == nil {
+		return func(int) []byte { return frame }
+	}
+	first, _ := strconv.Atoi(string(frame[at[2]:at[3]]))
+	return func(i int) []byte {
+		return slices.Concat(frame[:at[2]], strconv.AppendInt(nil, int64(first+i), 10), frame[at[3]:])
+	}
+}
+
+// stranger answers as a server of something else does.
+func stranger(w http.ResponseWriter) {
+	conn, _, err := w.(http.Hijacker).Hijack()
+	if err != nil {
+		panic(err) // only HTTP/2 can't, and nobody asks for it there
+	}
+	io.WriteString(conn, "220 mail.example ESMTP\r\n") //nolint:errcheck // the client may have left
+	conn.Close()                                       //nolint:errcheck // likewise
 }

@@ -143,6 +143,10 @@ func play(ctx context.Context, w http.ResponseWriter, p *Protocol, a Asked, s Sc
 	if f.Before != 0 && !wait(ctx, f.Before) {
 		return
 	}
+	if f.Kind == NoHTTP {
+		stranger(w)
+		return
+	}
 	for name, value := range f.Header {
 		w.Header().Set(name, value)
 	}

@@ -230,9 +230,9 @@ func classOf(status int, code, text string) string {
 		return "overflow"
 	case status == 401 || status == 402 || status == 403 || code == badKey:
 		return "auth"
-	case status == 429 && code == "insufficient_quota":
+	case code == "insufficient_quota": // with 429, or inside a stream
 		return "auth"
-	case status == 429:
+	case status == 429 || code == "rate_limit_exceeded":
 		return "rate_limited"
 	case status == 408 || status == 409 || status >= 500:
 		return "transient"
