@@ -62,6 +62,7 @@ var layers = map[string]layer{
 	"internal/model/wire":        {own: []string{".", "internal/model"}},
 	"internal/model/openai":      {own: []string{".", "internal/model", "internal/model/wire"}},
 	"internal/model/anthropic":   {own: []string{".", "internal/model", "internal/model/wire"}},
+	"internal/model/google":      {own: []string{".", "internal/model", "internal/model/wire"}},
 	"internal/model/scripted":    {own: []string{".", "internal/model", "internal/source"}, modules: []string{"github.com/goccy/go-yaml/ast"}},
 	"internal/source":            {own: []string{"."}, modules: []string{"github.com/goccy/go-yaml", "github.com/goccy/go-yaml/ast", "github.com/goccy/go-yaml/lexer", "github.com/goccy/go-yaml/parser", "github.com/goccy/go-yaml/token"}},
 	"internal/trust":             {own: []string{".", "event", "internal/store"}},

@@ -204,7 +204,7 @@ func (e *encoder) answer(m *belay.Message) ([][]byte, error) {
 			out = append(out, raw(own.Blocks)...)
 		}
 		var b []byte
-		b, err = wire.JSON(block{Type: "tool_use", ID: string(c.ID), Name: c.Name, Input: object(c.Args)})
+		b, err = wire.JSON(block{Type: "tool_use", ID: string(c.ID), Name: c.Name, Input: wire.Object(c.Args)})
 		out = append(out, b)
 	}
 	return out, err
@@ -259,17 +259,6 @@ func raw(blocks []json.RawMessage) [][]byte {
 		out[i] = b
 	}
 	return out
-}
-
-// object is a call's arguments; the vendor takes nothing else.
-func object(args json.RawMessage) json.RawMessage {
-	switch {
-	case len(args) == 0:
-		return json.RawMessage(`{}`)
-	case args[0] != '{':
-		return json.RawMessage(`{"unreadable":` + string(args) + `}`)
-	}
-	return args
 }
 
 func blank(s string) bool { return strings.TrimSpace(s) == "" }

@@ -63,7 +63,7 @@ type Protocol struct {
 }
 
 // Protocols lists all.
-var Protocols = []Protocol{chat, responses, messages}
+var Protocols = []Protocol{chat, responses, messages, gemini}
 
 // Server answers requests of every protocol.
 type Server struct {

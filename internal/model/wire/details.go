@@ -15,6 +15,18 @@ func JSON(v any) ([]byte, error) {
 	return bytes.TrimSuffix(b.Bytes(), []byte("\n")), err
 }
 
+// Object is a call's arguments as an object, for vendors that take nothing else.
+// What a model wrote that is none stands in it.
+func Object(args json.RawMessage) json.RawMessage {
+	switch {
+	case len(args) == 0:
+		return json.RawMessage(`{}`)
+	case args[0] != '{':
+		return json.RawMessage(`{"unreadable":` + string(args) + `}`)
+	}
+	return args
+}
+
 // first is an error's body without the list that some servers put around it.
 func first(body []byte) []byte {
 	var list []json.RawMessage

@@ -1,0 +1,232 @@
+package google
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/internal/model"
+	"github.com/belay-run/belay/internal/model/wire"
+)
+
+// piece is one message of an answer's stream: a part of the answer, as an answer.
+type piece struct {
+	Candidates []struct {
+		Index   int `json:"index"`
+		Content struct {
+			Parts []part `json:"parts"`
+		} `json:"content"`
+		Finish  string `json:"finishReason"`
+		Message string `json:"finishMessage"`
+	} `json:"candidates"`
+	Feedback struct {
+		Blocked string `json:"blockReason"`
+		Message string `json:"blockReasonMessage"`
+	} `json:"promptFeedback"`
+	Usage *struct {
+		Prompt   int64 `json:"promptTokenCount"` // those from the cache included
+		Tools    int64 `json:"toolUsePromptTokenCount"`
+		Answer   int64 `json:"candidatesTokenCount"` // without the thoughts
+		Thoughts int64 `json:"thoughtsTokenCount"`
+		Cached   int64 `json:"cachedContentTokenCount"`
+	} `json:"usageMetadata"`
+	Error json.RawMessage `json:"error"`
+}
+
+// part is a piece of text, a thought, a call or a picture.
+type part struct {
+	Text      string `json:"text"`
+	Thought   bool   `json:"thought"`
+	Signature string `json:"thoughtSignature"`
+	Call      *struct {
+		Name string          `json:"name"`
+		Args json.RawMessage `json:"args"`
+	} `json:"functionCall"`
+	Inline *struct {
+		Media string `json:"mimeType"`
+		Data  []byte `json:"data"`
+	} `json:"inlineData"`
+}
+
+// decoder turns messages into chunks. Everything comes whole but text and thoughts.
+type decoder struct {
+	end     *wire.Endpoint
+	dialect string
+	yield   func(model.Chunk, error) bool
+	said    int // bytes of text so far
+	held    int // bytes of calls, signatures and pictures so far
+	calls   int
+	images  int
+	usage   *belay.Usage
+	finish  string
+	message string
+	failed  bool // an error was yielded, or the consumer left
+}
+
+// maxHeld bounds the calls, signatures and pictures of an answer, in bytes.
+const maxHeld = 64 << 20
+
+// read yields until the stream's end. One that ends before its finish reason is
+// yielded as an error.
+func (d *decoder) read(r io.Reader) {
+	for ev, err := range wire.Events(r) {
+		if err != nil && d.finish == "" {
+			d.fail(err)
+		}
+		if err != nil {
+			break
+		}
+		if d.event(ev.Data); d.failed {
+			return
+		}
+	}
+	d.over()
+}
+
+func (d *decoder) event(data []byte) {
+	var p piece
+	if err := json.Unmarshal(data, &p); err != nil {
+		d.broken(fmt.Sprintf("the answer has something in it that is no JSON of an answer: %.80q", data))
+		return
+	}
+	if len(p.Error) > 0 && string(p.Error) != "null" {
+		d.fail(d.problem(data))
+		return
+	}
+	if b := p.Feedback; b.Blocked != "" {
+		d.fail(d.refused("the vendor refuses the request: " + b.Blocked + " " + b.Message))
+		return
+	}
+	if u := p.Usage; u != nil && u.Prompt+u.Answer+u.Thoughts > 0 {
+		d.usage = &belay.Usage{Input: u.Prompt + u.Tools, Output: u.Answer + u.Thoughts, Cached: u.Cached, Reasoning: u.Thoughts, Reported: true}
+	}
+	for i := range p.Candidates {
+		c := &p.Candidates[i]
+		if c.Index != 0 {
+			continue // only one was asked for
+		}
+		for j := range c.Content.Parts {
+			d.part(&c.Content.Parts[j])
+		}
+		d.finish, d.message = cmp.Or(c.Finish, d.finish), cmp.Or(c.Message, d.message)
+	}
+	if d.held > maxHeld {
+		d.broken("the answer's calls and pictures are too large")
+	}
+}
+
+func (d *decoder) part(p *part) {
+	d.held += len(p.Signature)
+	switch {
+	case p.Call != nil:
+		d.call(p)
+		return
+	case p.Inline != nil:
+		d.held += len(p.Inline.Data)
+		if strings.HasPrefix(p.Inline.Media, "image/") && len(p.Inline.Data) > 0 {
+			d.images++
+			d.say(model.Chunk{Image: &model.Image{Media: p.Inline.Media, Data: p.Inline.Data}})
+		}
+		return // its signature belongs to a picture that isn't sent back
+	case p.Thought:
+		if p.Text != "" {
+			d.say(model.Chunk{Reasoning: p.Text})
+		}
+		p.Text = ""
+	}
+	if p.Signature != "" {
+		d.say(model.Chunk{Echo: d.echo(echo{At: d.said, Len: len(p.Text), Signature: p.Signature})})
+	}
+	if d.said += len(p.Text); p.Text != "" {
+		d.say(model.Chunk{Text: p.Text})
+	}
+}
+
+func (d *decoder) call(p *part) {
+	d.calls++
+	d.held += len(p.Call.Args)
+	c := &model.Call{ID: fmt.Sprintf("call_%d", d.calls), Name: p.Call.Name, Args: string(p.Call.Args)}
+	if c.Args == "" || c.Args == "null" {
+		c.Args = "{}"
+	}
+	if p.Signature != "" {
+		c.Echo = d.echo(echo{Signature: p.Signature})
+	}
+	d.say(model.Chunk{Call: c})
+}
+
+func (d *decoder) echo(e echo) *belay.Echo {
+	data, err := wire.JSON(e)
+	if err != nil {
+		d.fail(err)
+	}
+	return &belay.Echo{By: d.dialect, Data: data}
+}
+
+// endings are the finish reasons in the runtime's words. What isn't among them
+// and isn't a stop is a failure that may pass: the vendor couldn't finish, or the
+// model wrote a call that can't be read.
+// Source: https://ai.google.dev/api/generate-content#FinishReason, November 2026.
+var endings = map[string]string{
+	"STOP": "stop", "MAX_TOKENS": "length", "CONTINUATION": "length",
+	"SAFETY": "refused", "RECITATION": "refused", "LANGUAGE": "refused", "BLOCKLIST": "refused", "PROHIBITED_CONTENT": "refused", "SPII": "refused",
+	"IMAGE_SAFETY": "refused", "IMAGE_PROHIBITED_CONTENT": "refused", "IMAGE_RECITATION": "refused",
+}
+
+func (d *decoder) over() {
+	stop, known := endings[d.finish]
+	switch {
+	case d.finish == "":
+		d.broken("the answer broke off")
+	case d.finish == "MISSING_THOUGHT_SIGNATURE":
+		d.fail(&model.Error{Class: "bad_request", Message: d.end.Clean(d.end.Name + ": the request lacks a signature. " + d.message)})
+	case !known:
+		d.broken("the model couldn't finish: " + d.finish + " " + d.message)
+	case stop == "refused" && d.said+d.calls+d.images == 0:
+		d.fail(d.refused("the vendor stopped the answer: " + d.finish + " " + d.message))
+	case stop == "stop" && d.calls > 0:
+		d.say(model.Chunk{Usage: d.usage, Stop: "tool_calls"})
+	default:
+		d.say(model.Chunk{Usage: d.usage, Stop: stop})
+	}
+}
+
+func (d *decoder) say(c model.Chunk) {
+	if !d.failed {
+		d.failed = !d.yield(c, nil)
+	}
+}
+
+func (d *decoder) fail(err error) {
+	if !d.failed {
+		d.failed = true
+		d.yield(model.Chunk{}, err)
+	}
+}
+
+func (d *decoder) broken(what string) {
+	d.fail(&model.Error{Class: "transient", Message: d.end.Clean(d.end.Name + ": " + strings.TrimSpace(what))})
+}
+
+func (d *decoder) refused(what string) error {
+	return &model.Error{Class: "refused", Message: d.end.Clean(d.end.Name + ": " + strings.TrimSpace(what))}
+}
+
+// problem is an error that came inside the stream, after status 200.
+func (d *decoder) problem(data []byte) error {
+	var shape struct {
+		Error struct {
+			Code int `json:"code"`
+		} `json:"error"`
+	}
+	status := http.StatusInternalServerError
+	if json.Unmarshal(data, &shape) == nil && shape.Error.Code >= 400 && shape.Error.Code < 600 {
+		status = shape.Error.Code
+	}
+	return d.end.Failure(status, http.Header{}, data, time.Time{})
+}

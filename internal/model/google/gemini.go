@@ -1,0 +1,75 @@
+// Package google speaks Google's protocol for its Gemini models.
+package google
+
+import (
+	"context"
+	"iter"
+	"net/http"
+	"net/url"
+	"strings"
+
+	"github.com/belay-run/belay/internal/model"
+	"github.com/belay-run/belay/internal/model/wire"
+)
+
+// Gemini speaks the Gemini API: streamGenerateContent with server-sent events.
+// Source: https://ai.google.dev/api/generate-content, November 2026.
+//
+// Calls have no ids there: results go back in the order of the calls. What the
+// vendor signs, parts of text and calls, goes back with its signature.
+type Gemini struct {
+	Endpoint wire.Endpoint
+	Prefixes *wire.Prefixes
+	Images   func(model string) bool // whether a model takes pictures; nil: none does
+	Files    func(model string) bool // whether it takes documents; nil: none does
+}
+
+var (
+	_ model.Provider = (*Gemini)(nil)
+	_ model.Able     = (*Gemini)(nil)
+)
+
+// Abilities are the model's as far as they are known.
+func (p *Gemini) Abilities(name string) model.Abilities {
+	return model.Abilities{Images: p.Images != nil && p.Images(name), Files: p.Files != nil && p.Files(name)}
+}
+
+// Stream sends one request and yields the answer as it comes.
+func (p *Gemini) Stream(ctx context.Context, r model.Request) iter.Seq2[model.Chunk, error] {
+	return func(yield func(model.Chunk, error) bool) {
+		if err := ctx.Err(); err != nil {
+			yield(model.Chunk{}, err)
+			return
+		}
+		body, err := p.body(ctx, r)
+		if err != nil {
+			yield(model.Chunk{}, err)
+			return
+		}
+		h := http.Header{}
+		if p.Endpoint.Key != "" {
+			h.Set("X-Goog-Api-Key", p.Endpoint.Key) // the protocol would take it in the address too, where logs have it
+		}
+		a, err := p.Endpoint.Post(ctx, path(r.Model), h, body)
+		if err != nil {
+			yield(model.Chunk{}, err)
+			return
+		}
+		defer a.Close()
+		d := decoder{end: &p.Endpoint, dialect: dialect(r.Model), yield: yield}
+		d.read(a.Body)
+	}
+}
+
+// path is where a model answers.
+func path(name string) string {
+	kind := "models/"
+	if rest, ok := strings.CutPrefix(name, "tunedModels/"); ok {
+		kind, name = "tunedModels/", rest
+	}
+	return "/" + kind + url.PathEscape(strings.TrimPrefix(name, "models/")) + ":streamGenerateContent?alt=sse"
+}
+
+// dialect names the protocol and the model: a signature belongs to the model
+// that signed.
+func dialect(name string) string { return "google/" + strings.TrimPrefix(name, "models/") }
