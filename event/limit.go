@@ -31,6 +31,30 @@ type Cost struct {
 	GrantID  string      `json:"grantId,omitempty"`
 }
 
+// CostSum is what answers cost together, as far as it is known. It is empty
+// when no price is: that is unknown, and not nothing.
+type CostSum struct {
+	MicroUSD int64 `json:"microUsd,omitempty"` // millionths of a US dollar
+	Priced   int   `json:"priced,omitempty"`   // answers whose price is known
+	Unpriced int   `json:"unpriced,omitempty"` // answers whose price isn't
+}
+
+// Add is the sum of two.
+func (c CostSum) Add(d CostSum) CostSum {
+	return CostSum{c.MicroUSD + d.MicroUSD, c.Priced + d.Priced, c.Unpriced + d.Unpriced}
+}
+
+// State is known, at_least or unknown.
+func (c CostSum) State() string {
+	switch {
+	case c.Priced == 0:
+		return "unknown"
+	case c.Unpriced > 0:
+		return "at_least"
+	}
+	return "known"
+}
+
 // CostEstimated reserves: a request may cost this much.
 type CostEstimated struct {
 	fact

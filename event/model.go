@@ -37,9 +37,12 @@ type ModelCompleted struct {
 	Text    belay.Content `json:"text,omitzero"`
 	Calls   []ModelCall   `json:"calls,omitempty"`
 	Dropped int           `json:"dropped,omitempty"` // calls of the answer that were too many to take
-	Stop    string        `json:"stop,omitempty"`    // stop, tool_calls, length, …
+	Stop    string        `json:"stop,omitempty"`    // stop, tool_calls, length, refused; cut: the stream broke off after whole calls
 	Usage   belay.Usage   `json:"usage,omitzero"`
 	Echo    belay.Content `json:"echo,omitzero"` // what the vendor wants back: a JSON list of ModelEcho
+
+	FirstMS int64 `json:"firstMs,omitempty"` // from the request to the first piece of the answer, in milliseconds
+	TookMS  int64 `json:"tookMs,omitempty"`  // to its end
 }
 
 // ModelEcho is something that a vendor gave with an answer and gets back with it.

@@ -51,6 +51,7 @@ type TurnStats struct {
 	Calls    int         `json:"calls,omitempty"`
 	ActiveMS int64       `json:"activeMs,omitempty"` // milliseconds of driven time
 	Usage    belay.Usage `json:"usage,omitzero"`
+	Cost     CostSum     `json:"cost,omitzero"`
 }
 
 // RunStatus says that a turn waits, resumes or is driven by another process.

@@ -16,6 +16,7 @@ import (
 	"github.com/belay-run/belay/internal/manifest"
 	"github.com/belay-run/belay/internal/model"
 	"github.com/belay-run/belay/internal/model/direct"
+	"github.com/belay-run/belay/internal/model/gateway"
 	"github.com/belay-run/belay/internal/model/scripted"
 	"github.com/belay-run/belay/internal/model/wire"
 )
@@ -31,6 +32,7 @@ type models struct {
 	mu       sync.Mutex
 	made     map[string]model.Provider
 	prefixes *wire.Prefixes
+	gateway  *gateway.Gateway
 	said     map[string]bool // provider and host that the person named together, in this process
 
 	services map[string]service // what files describe
@@ -110,6 +112,12 @@ func (a *app) provider(s belay.Settings) (model.Provider, error) {
 	p, err := a.makeProvider(s)
 	if err != nil {
 		return nil, err
+	}
+	if s.Provider != direct.Name && !strings.HasPrefix(s.Provider, scriptedPrefix) { // what is in this process needs no protection
+		if a.models.gateway == nil {
+			a.models.gateway = gateway.New(a.Now)
+		}
+		p = a.models.gateway.Wrap(s.Provider, p, gateway.Limits{})
 	}
 	if a.models.made == nil {
 		a.models.made = map[string]model.Provider{}

@@ -68,7 +68,7 @@ func (w *work) over(ctx context.Context, r result, e ending) (int, error) {
 	r.Outcome, r.Exit, r.Code, r.Reason, r.NextSteps = e.outcome, e.outcome.ExitCode(), e.code, e.reason, e.next
 	r.Artifacts, r.Published, r.Stats = e.artifacts, e.published, &e.stats
 	r.Changed = w.counted(ctx, e.files)
-	r.Cost = costOf(e.stats.Usage)
+	r.Cost = costOf(e.stats)
 	if w.single && e.outcome == belay.Completed {
 		r.Call, r.Exit = e.call, e.call.exit()
 	}
@@ -108,22 +108,34 @@ func (w *work) over(ctx context.Context, r result, e ending) (int, error) {
 
 // cost is what a turn cost, as far as it is known.
 type cost struct {
-	State string `json:"state"` // unknown: tokens were used and nothing says their price
+	State    string `json:"state"`              // known; at_least: some answers have no price; unknown: none has
+	MicroUSD int64  `json:"microUsd,omitempty"` // millionths of a US dollar
 }
 
 // costOf is the cost of what a turn used; nil when no tokens were reported.
-func costOf(u belay.Usage) *cost {
-	if !u.Reported {
+func costOf(s event.TurnStats) *cost {
+	if !s.Usage.Reported {
 		return nil
 	}
-	return &cost{State: "unknown"}
+	return &cost{State: s.Cost.State(), MicroUSD: s.Cost.MicroUSD}
+}
+
+// money is a sum for people: $0.0123, with "at least" where a part is unknown.
+func money(c event.CostSum) string {
+	switch c.State() {
+	case "known":
+		return "$" + dollars(c.MicroUSD)
+	case "at_least":
+		return "at least $" + dollars(c.MicroUSD)
+	}
+	return "unknown"
 }
 
 // numbers is the last line: what it took.
 func numbers(e ending, r result) string {
 	s := fmt.Sprintf("%s in %s: %s, %s", e.outcome, millis(e.stats.ActiveMS), plural(e.stats.Steps, "step"), plural(e.stats.Calls, "call"))
 	if u := e.stats.Usage; u.Reported {
-		s += fmt.Sprintf(", %s tokens read, %s written, cost %s", count(u.Input), count(u.Output), r.Cost.State)
+		s += fmt.Sprintf(", %s tokens read, %s written, cost %s", count(u.Input), count(u.Output), money(e.stats.Cost))
 	}
 	var changed []string
 	for _, f := range r.Changed {

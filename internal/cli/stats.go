@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/event"
 	"github.com/belay-run/belay/internal/stats"
 	"github.com/belay-run/belay/internal/store"
 	"github.com/belay-run/belay/internal/view"
@@ -31,7 +32,7 @@ type countedStats struct {
 	AsksPer100     *float64 `json:"asksPer100,omitempty"`
 	Recursion      string   `json:"recursionIncidents"`
 	Efficiency     string   `json:"contextEfficiency"`
-	Cost           string   `json:"cost"`
+	CostState      string   `json:"costState"` // known, at_least, unknown
 }
 
 func (c *statsCmd) run(ctx context.Context, a *app) (int, error) {
@@ -92,9 +93,8 @@ func (c *statsCmd) wanted(ctx context.Context, a *app, st store.Store) (func(bel
 
 // What the facts of this build can't tell.
 const (
-	noChildren   = "not_applicable" // no agent starts another
-	notMeasured  = "unavailable"    // nothing counts the context that was used
-	unknownPrice = "unknown"        // nothing says what a token costs
+	noChildren  = "not_applicable" // no agent starts another
+	notMeasured = "unavailable"    // nothing counts the context that was used
 )
 
 func withShares(s stats.Stats) countedStats {
@@ -106,7 +106,7 @@ func withShares(s stats.Stats) countedStats {
 	}
 	return countedStats{Stats: s, SilentStops: known(s.SilentStops()), RetriesHelped: known(s.RetriesHelped()),
 		ReasonCoverage: known(s.ReasonCoverage()), AsksPer100: known(s.AskRate()),
-		Recursion: noChildren, Efficiency: notMeasured, Cost: unknownPrice}
+		Recursion: noChildren, Efficiency: notMeasured, CostState: s.Cost.State()}
 }
 
 func (a *app) printStats(s stats.Stats) {
@@ -120,7 +120,7 @@ func (a *app) printStats(s stats.Stats) {
 	} else {
 		row("tokens", "unknown: no provider reported any")
 	}
-	row("cost", "%s: nothing says what a token costs", unknownPrice)
+	row("cost", "%s%s", money(s.Cost), unpriced(s.Cost))
 	row("silent stops", "%s", of(s.SilentStops, "of ended turns", "none: no turn has ended"))
 	row("retries that helped", "%s", of(s.RetriesHelped, "of retried calls", "none: no call was retried"))
 	row("decisions", "%s%s", of(s.ReasonCoverage, "with rule and reason", "none: nothing was decided"), split(s.Gate.Decisions))
@@ -136,13 +136,22 @@ func (a *app) printStats(s stats.Stats) {
 		}
 	}
 	if len(s.Models) > 0 {
-		fmt.Fprintln(t, "\nMODEL\tREQUESTS\tANSWERED\tRETRIED\tREAD\tWRITTEN\tFAILURES")
+		fmt.Fprintln(t, "\nMODEL\tREQUESTS\tANSWERED\tRETRIED\tREAD\tWRITTEN\tCOST\tFIRST\tMEAN\tFAILURES")
 		for _, m := range s.Models {
-			fmt.Fprintf(t, "%s\t%d\t%s\t%d\t%s\t%s\t%s\n", line(strings.TrimSpace(m.Provider+" "+m.Model)), m.Requests, percent(ratio(m.Answers, m.Requests)),
-				m.Retried, count(m.Usage.Input), count(m.Usage.Output), strings.Trim(split(m.Failures), " ()"))
+			fmt.Fprintf(t, "%s\t%d\t%s\t%d\t%s\t%s\t%s\t%s\t%s\t%s\n", line(strings.TrimSpace(m.Provider+" "+m.Model)), m.Requests, percent(ratio(m.Answers, m.Requests)),
+				m.Retried, count(m.Usage.Input), count(m.Usage.Output), money(m.Cost),
+				millis(m.FirstMS/int64(max(1, m.Answers))), millis(m.TookMS/int64(max(1, m.Answers))), strings.Trim(split(m.Failures), " ()"))
 		}
 	}
 	t.Flush() //nolint:errcheck // nobody is left to tell
+}
+
+// unpriced says how much of a cost isn't known.
+func unpriced(c event.CostSum) string {
+	if c.Unpriced == 0 {
+		return ""
+	}
+	return fmt.Sprintf(": nothing says what %s cost", plural(c.Unpriced, "answer"))
 }
 
 // split names the parts of a number, the largest first.

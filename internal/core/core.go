@@ -73,6 +73,8 @@ type CallModel struct {
 	Note      string
 	Rules     belay.Ref
 	ForceTool string // the tool that must be called, where a provider can force it
+
+	Provider, Model, BaseURL string // whom it goes to; empty: what the settings say
 }
 
 // Timer wants nothing but another look at the time: a retry is due then.

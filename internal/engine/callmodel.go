@@ -1,10 +1,12 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -36,17 +38,52 @@ const (
 
 // callModel performs one attempt of a request.
 func (v *drive) callModel(ctx context.Context, eff core.CallModel) []core.Fact {
-	a := &answer{v: v, eff: eff, since: v.e.c.Now()}
+	a := &answer{v: v, eff: eff, began: v.e.c.Now()}
+	a.since = a.began
 	a.clean = v.e.c.Secrets.Writer(&a.text)
 	err := v.read(ctx, a)
 	_ = a.clean.Close() // into memory: can't fail
+	if err != nil && a.usable(ctx, err) {
+		a.stop, err = stopCut, nil
+	}
 	if err == nil {
 		var p event.ModelCompleted
 		if p, err = a.completed(ctx); err == nil {
-			return []core.Fact{{IDs: eff.IDs, Data: p}}
+			return append([]core.Fact{{IDs: eff.IDs, Data: p}}, a.cost(p.Usage)...)
 		}
 	}
-	return []core.Fact{{IDs: eff.IDs, Data: a.failed(ctx, err)}}
+	p := a.failed(ctx, err)
+	if p.Problem.Class != "rate_limited" {
+		return []core.Fact{{IDs: eff.IDs, Data: p}}
+	}
+	limit := event.RateLimitHit{Provider: a.settings.Provider, Model: a.settings.Model, RetryAt: p.RetryAt}
+	return []core.Fact{{IDs: eff.IDs, Data: limit}, {IDs: eff.IDs, Data: p}}
+}
+
+// stopCut ends an answer whose stream broke off after whole calls.
+const stopCut = "cut"
+
+// usable tells whether an answer that broke off has calls to go on with: what
+// came whole is kept, and the model goes on from its results. Asking again would
+// pay for the same calls twice.
+func (a *answer) usable(ctx context.Context, err error) bool {
+	if ctx.Err() != nil || len(a.calls) == 0 || model.AsError(err).Class != "transient" {
+		return false
+	}
+	return !slices.ContainsFunc(a.calls, func(c model.Call) bool { return !json.Valid([]byte(c.Args)) })
+}
+
+// cost is what the answer cost, where prices are known.
+func (a *answer) cost(u belay.Usage) []core.Fact {
+	if a.v.e.c.Price == nil || !u.Reported {
+		return nil
+	}
+	amount, ok := a.v.e.c.Price(a.settings.Provider, a.settings.Model, u)
+	if !ok {
+		return nil
+	}
+	c := event.Cost{Amount: amount, Currency: "USD", Provider: a.settings.Provider, Model: a.settings.Model, Usage: u}
+	return []core.Fact{{IDs: a.eff.IDs, Data: event.CostRecorded{Cost: c, Source: "computed"}}}
 }
 
 // read takes the provider's chunks into a.
@@ -55,8 +92,11 @@ func (v *drive) read(ctx context.Context, a *answer) error {
 	if err != nil {
 		return err
 	}
-	a.rules = rules
-	prov, err := v.e.provider(rules.Settings)
+	a.rules, a.settings = rules, rules.Settings
+	if a.eff.Provider != "" {
+		a.settings.Provider, a.settings.Model, a.settings.BaseURL = a.eff.Provider, a.eff.Model, a.eff.BaseURL
+	}
+	prov, err := v.e.provider(a.settings)
 	if err != nil {
 		return &model.Error{Class: "auth", Message: err.Error()}
 	}
@@ -66,7 +106,7 @@ func (v *drive) read(ctx context.Context, a *answer) error {
 		return err
 	}
 	req := model.Request{
-		Model: rules.Settings.Model, System: rules.System, Messages: c.shown(model.AbilitiesOf(prov, rules.Settings.Model)), Tools: toolDefs(rules.Tools),
+		Model: a.settings.Model, System: rules.System, Messages: c.shown(model.AbilitiesOf(prov, a.settings.Model)), Tools: toolDefs(rules.Tools),
 		ForceTool: a.eff.ForceTool, Attempt: a.eff.Attempt, Failures: a.eff.Failures, Key: string(a.eff.Step),
 		Content: v.e.c.Store.Get,
 	}
@@ -88,7 +128,7 @@ func (v *drive) read(ctx context.Context, a *answer) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	return &model.Error{Class: "transient", Message: "the provider's stream ended in the middle of the answer"}
+	return &model.Error{Class: "transient", Code: "CUT", Message: "the provider's stream ended in the middle of the answer"}
 }
 
 func toolDefs(specs []belay.ToolSpec) []model.ToolDef {
@@ -149,6 +189,11 @@ type answer struct {
 	v     *drive
 	eff   core.CallModel
 	rules *thread.Rules
+	began time.Time
+	first time.Time // the first piece came
+
+	settings belay.Settings // of this attempt: it may go to another model than the session's
+
 	text  strings.Builder
 	clean *secret.Writer // in front of text: a secret may come in pieces
 	shown int            // bytes of text that were shown live
@@ -162,6 +207,9 @@ type answer struct {
 }
 
 func (a *answer) take(c model.Chunk) {
+	if a.first.IsZero() {
+		a.first = a.v.e.c.Now()
+	}
 	if c.Reasoning != "" {
 		a.v.e.c.Live(Live{Stream: a.v.stream, IDs: a.eff.IDs, Kind: "reasoning", Text: a.v.e.c.Secrets.String(c.Reasoning)})
 	}
@@ -214,9 +262,10 @@ func (a *answer) checkpoint() {
 }
 
 func (a *answer) completed(ctx context.Context) (event.ModelCompleted, error) {
-	p := event.ModelCompleted{Attempt: a.eff.Attempt, Stop: a.stop, Usage: a.usage}
+	p := event.ModelCompleted{Attempt: a.eff.Attempt, Stop: a.stop, Usage: a.usage,
+		FirstMS: a.first.Sub(a.began).Milliseconds(), TookMS: a.v.e.c.Now().Sub(a.began).Milliseconds()}
 	if a.text.Len() == 0 && len(a.calls) == 0 {
-		return p, &model.Error{Class: "transient", Message: "the model's answer was empty"}
+		return p, &model.Error{Class: "transient", Code: "EMPTY", Message: "the model's answer was empty"}
 	}
 	var err error
 	if p.Text, err = a.v.e.content(ctx, a.text.String(), "text/plain"); err != nil {
@@ -356,7 +405,7 @@ func (a *answer) failed(ctx context.Context, err error) event.ModelFailed {
 		p.Problem = event.Problem{Class: "lost", Code: "CONTENT_MISSING", Message: "a part of the conversation is not in the store any more"}
 		return p
 	}
-	p.Problem = event.Problem{Class: me.Class, Code: strings.ToUpper(me.Class), Message: event.CutText(me.Message, 1000), Retryable: me.Retryable()}
+	p.Problem = event.Problem{Class: me.Class, Code: cmp.Or(me.Code, strings.ToUpper(me.Class)), Message: event.CutText(me.Message, 1000), Retryable: me.Retryable()}
 	if me.RetryAfter > maxRetryAfter {
 		p.Problem.Retryable = false
 		p.Problem.Message += fmt.Sprintf(" (the provider asks to wait %s)", me.RetryAfter)

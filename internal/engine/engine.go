@@ -40,6 +40,9 @@ type Config struct {
 	Live     func(Live)                       // what flows between facts; nil shows it to nobody. Must return at once
 	Point    func(kind string)                // called before and after every append and effect; for crash tests
 	Keeper   Snapshots                        // keeps whole workspaces; nil can't
+
+	// Price is what an answer cost in millionths of a US dollar; false: nobody knows.
+	Price func(provider, model string, u belay.Usage) (int64, bool)
 }
 
 // Live is something that happens between facts: text as it streams, progress.

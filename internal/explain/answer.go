@@ -36,6 +36,7 @@ type Cost struct {
 	Attempts int           `json:"attempts"`
 	Calls    int           `json:"calls"`
 	Usage    belay.Usage   `json:"usage"`
+	Price    event.CostSum `json:"price,omitzero"`
 	Took     time.Duration `json:"tookNs"` // from the request to the answer, or to the last failure
 }
 
@@ -76,22 +77,47 @@ func (a Answer) writeCosts(b *strings.Builder) {
 		return
 	}
 	var sum belay.Usage
+	var price event.CostSum
 	calls := 0
 	for _, c := range a.Costs {
-		sum, calls = sum.Add(c.Usage), calls+c.Calls
+		sum, price, calls = sum.Add(c.Usage), price.Add(c.Price), calls+c.Calls
 	}
-	fmt.Fprintf(b, "\nCost: %s, %s, %s\n", plural(len(a.Costs), "step"), plural(calls, "call"), tokens(sum))
+	fmt.Fprintf(b, "\nCost: %s\n", join(", ", plural(len(a.Costs), "step"), plural(calls, "call"), tokens(sum), money(price)))
 	left := max(len(a.Costs)-maxCosts, 0)
 	if left > 0 {
 		fmt.Fprintf(b, "  (%s before these)\n", plural(left, "step"))
 	}
 	for _, c := range a.Costs[left:] {
 		line := fmt.Sprintf("  step %-3d %-7s %8s  %s", c.Number, c.Kind, took(c.Took), tokens(c.Usage))
+		if m := money(c.Price); m != "" {
+			line += ", " + m
+		}
 		if c.Attempts > 1 {
 			line += fmt.Sprintf(", %d attempts", c.Attempts)
 		}
 		fmt.Fprintln(b, line)
 	}
+}
+
+// money is a sum for people; of one that nobody knows it is empty.
+func money(c event.CostSum) string {
+	s := fmt.Sprintf("$%.4f", float64(c.MicroUSD)/1e6)
+	switch c.State() {
+	case "known":
+		return s
+	case "at_least":
+		return "at least " + s
+	}
+	return ""
+}
+
+// price is what the step's answer cost, if that is known.
+func (st *step) price() event.CostSum {
+	p, ok := payload(st.cost).(event.CostRecorded)
+	if !ok {
+		return event.CostSum{Unpriced: 1}
+	}
+	return event.CostSum{MicroUSD: p.Amount, Priced: 1}
 }
 
 // say adds a sentence.
@@ -152,6 +178,7 @@ func (a *Answer) cost(t *turn) {
 			if m, ok := st.answer.Data.(event.ModelCompleted); ok {
 				c.Usage = m.Usage
 			}
+			c.Price = st.price()
 		}
 		a.Costs = append(a.Costs, c)
 	}

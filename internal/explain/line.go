@@ -45,7 +45,7 @@ func about(e event.Envelope) string {
 
 // says is what a fact says, in a few words.
 func says(e event.Envelope) string {
-	for _, family := range []func(event.Payload) (string, bool){saysSession, saysTurn, saysTask, saysModel, saysTool, saysGate, saysProcess, saysRuntime, saysHistory} {
+	for _, family := range []func(event.Payload) (string, bool){saysSession, saysTurn, saysTask, saysModel, saysRoute, saysTool, saysGate, saysProcess, saysRuntime, saysHistory} {
 		if s, ok := family(e.Data); ok {
 			return s
 		}
@@ -192,6 +192,42 @@ func saysModel(p event.Payload) (string, bool) {
 		return join(", ", fmt.Sprintf("attempt %d", p.Attempt), problem(p.Problem), again(p.RetryAt)), true
 	}
 	return "", false
+}
+
+func saysRoute(p event.Payload) (string, bool) {
+	switch p := p.(type) {
+	case event.TaskProfileResolved:
+		return join(", ", p.Kind, when(strings.Join(p.Capabilities, " "), "needs %s"), "fallback "+p.Fallback), true
+	case event.RoutingSingleCandidate:
+		return join(": ", routeName(p.Route), p.Reason), true
+	case event.RoutingCandidatesResolved:
+		var names []string
+		for _, c := range p.Candidates {
+			names = append(names, routeName(c.Route))
+		}
+		return join(", ", strings.Join(names, " "), excluded(p.Excluded)), true
+	case event.RoutingDecided:
+		return join(": ", routeName(p.Route), p.Reason), true
+	case event.RoutingNotPossible:
+		return cut(p.Reason, 200), true
+	case event.RoutingFallbackApplied:
+		return fmt.Sprintf("%s instead of %s: %s", routeName(p.To), routeName(p.From), cut(p.Reason, 160)), true
+	case event.CostRecorded:
+		return fmt.Sprintf("%.6f %s, %s, %s", float64(p.Amount)/1e6, p.Currency, join("/", p.Provider, p.Model), p.Source), true
+	case event.RateLimitHit:
+		return join(", ", join("/", p.Provider, p.Model), again(p.RetryAt)), true
+	}
+	return "", false
+}
+
+func routeName(r event.Route) string { return join("/", r.Provider, r.Model) }
+
+func excluded(list []event.Excluded) string {
+	var out []string
+	for _, e := range list {
+		out = append(out, "not "+routeName(e.Route)+" ("+e.Reason+")")
+	}
+	return strings.Join(out, ", ")
 }
 
 func problem(p event.Problem) string {

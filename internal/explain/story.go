@@ -40,6 +40,7 @@ type turn struct {
 	stop      *event.Envelope // the wish to end it
 	takeovers []*event.Envelope
 	updates   []*event.Envelope // thread.updated
+	routing   []*event.Envelope // how its model was chosen
 	steps     []*step
 	asks      []*ask // about calls and about the turn itself
 	last      *event.Envelope
@@ -56,6 +57,7 @@ type step struct {
 	requests []*event.Envelope
 	failures []*event.Envelope
 	answer   *event.Envelope
+	cost     *event.Envelope // what the answer cost
 	calls    []*call
 }
 
@@ -209,6 +211,8 @@ func (s *story) tellTurn(e *event.Envelope, threads map[belay.StreamID]*turn) *t
 		}
 	case event.ThreadUpdated:
 		t.updates = append(t.updates, e)
+	case event.RoutingDecided, event.RoutingSingleCandidate, event.RoutingNotPossible, event.RoutingFallbackApplied:
+		t.routing = append(t.routing, e)
 	case event.RunStatus:
 		if p.Status == "cancelling" {
 			t.stop = e
@@ -231,7 +235,7 @@ func (t *turn) tellStep(e *event.Envelope) {
 		st.failures = append(st.failures, e)
 	case event.ModelCompleted:
 		st := t.step(e.IDs.Step)
-		st.answer = e
+		st.answer, st.cost = e, nil
 		for _, c := range p.Calls {
 			k := t.call(st.id, c.ID)
 			k.name, k.args, k.hash = c.Name, string(c.Args), c.ArgsHash
@@ -239,6 +243,9 @@ func (t *turn) tellStep(e *event.Envelope) {
 				k.args = "(" + plural(int(c.ArgsRef.Size), "byte") + ")"
 			}
 		}
+	case event.CostRecorded:
+		st := t.step(e.IDs.Step)
+		st.cost = e
 	case event.ActionRequired:
 		a := t.ask(e)
 		a.required = e

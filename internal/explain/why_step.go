@@ -23,6 +23,7 @@ func (st *step) why() Answer {
 	if p.Note != "" {
 		a.say("The runtime told it: %s", quote(p.Note))
 	}
+	st.sayRoute(&a)
 	st.sayAttempts(&a)
 	switch {
 	case st.answer != nil:
@@ -69,6 +70,36 @@ func (st *step) because(p event.ModelRequested) string {
 		return "to give it the results of " + plural(len(b.calls), "call") + "."
 	}
 	return "because the turn went on."
+}
+
+// sayRoute says why the request went to that model: the choice in force when the
+// step began, and what took its place while it ran.
+func (st *step) sayRoute(a *Answer) {
+	_, first := st.request()
+	if first == nil {
+		return
+	}
+	last := st.requests[len(st.requests)-1]
+	var chosen *event.Envelope
+	for _, e := range st.turn.routing {
+		if e.Seq < first.Seq {
+			chosen = e
+		}
+	}
+	for _, e := range st.turn.routing {
+		if e != chosen && (e.Seq < first.Seq || e.Seq > last.Seq) {
+			continue
+		}
+		switch p := e.Data.(type) {
+		case event.RoutingSingleCandidate:
+			continue // there was nothing to choose
+		case event.RoutingDecided:
+			a.say("It went to %s: %s.", routeName(p.Route), p.Reason)
+		case event.RoutingFallbackApplied:
+			a.say("It went to %s in place of %s: %s.", routeName(p.To), routeName(p.From), p.Reason)
+		}
+		a.stands(e)
+	}
 }
 
 // sayAttempts says why a request left more than once.

@@ -42,6 +42,24 @@ var logs = []struct {
 		}
 		return l.ends(belay.Failed, "MODEL_FAILED", "503 service unavailable").taskEnds(1, belay.Failed, "503 service unavailable")
 	}},
+	{"retry_budget", "", func() *log {
+		return newLog().turn(1, required).ask("normal", "").failed(1, "transient", "503", true).ends(belay.Failed, "RETRY_BUDGET", "20 requests of this turn have failed; the last: 503")
+	}},
+	{"no_route", "", func() *log {
+		l := newLog().turn(1, required)
+		l.thread(l.ids, event.RoutingNotPossible{Reason: "none of the models can be used: a/x (credential)", Excluded: []event.Excluded{{Route: event.Route{Provider: "a", Model: "x"}, Reason: "credential"}}})
+		return l.ends(belay.Failed, "NO_ROUTE", "none of the models can be used: a/x (credential)")
+	}},
+	{"fallback", "step_1", func() *log {
+		a, b := event.Route{Provider: "a", Model: "x"}, event.Route{Provider: "b", Model: "y"}
+		l := newLog().turn(1, required)
+		l.thread(l.ids, event.RoutingDecided{Route: a, Mode: "preferred", Source: "user", Reason: "it is the first that was named", Fallbacks: []event.Route{b}})
+		l.ask("normal", "").failed(1, "transient", "503", true)
+		l.thread(l.ids, event.RoutingFallbackApplied{From: a, To: b, Reason: "HTTP_503: 503"})
+		l.askAgain(2).say("", "complete_task", `{"summary":"s"}`)
+		l.thread(l.ids, event.CostRecorded{Cost: event.Cost{Amount: 1234, Currency: "USD", Provider: "b", Model: "y"}, Source: "computed"})
+		return l.completes("s")
+	}},
 	{"model_auth", "", func() *log {
 		return newLog().turn(1, required).ask("normal", "").failed(1, "auth", "the key is not valid", false).ends(belay.Failed, "MODEL_FAILED", "the key is not valid")
 	}},

@@ -108,6 +108,8 @@ type ending struct {
 func endingOf(code string) (ending, bool) {
 	e, ok := map[string]ending{
 		"MODEL_FAILED":         {"The provider gave no answer: its failure was not one to retry, or four attempts of one request had failed.", modelFailed},
+		"NO_ROUTE":             {"No model that is set can do what the turn needs, or none has what it takes to be asked. Nothing was sent.", noRoute},
+		"RETRY_BUDGET":         {"So many requests of this turn failed that it isn't a passing fault; it stopped before it asked for more.", modelFailed},
 		"NO_COMPLETION":        {"The model stopped without calling the completion tool, was reminded (nudge), stopped again, and did not complete in its last step (grace).", noCompletion},
 		"STOPPED_AFTER_DENIAL": {"The gate's no was the last thing the model heard; it stopped without completing, also after a nudge and a grace step.", stoppedAfterDenial},
 		"STEP_LIMIT":           {"The limit of steps was reached and the final step brought no completion.", stepLimit},
@@ -145,6 +147,19 @@ func modelFailed(a *Answer, t *turn) {
 	default:
 		resume(a, t, "tries again with another model", "model", "NAME")
 	}
+}
+
+func noRoute(a *Answer, t *turn) {
+	for _, e := range t.routing {
+		if p, ok := e.Data.(event.RoutingNotPossible); ok {
+			for _, x := range p.Excluded {
+				a.say("%s: %s", routeName(x.Route), x.Reason)
+			}
+			a.stands(e)
+		}
+	}
+	a.next("says which providers this machine can use", "belay doctor")
+	resume(a, t, "tries again with another model", "model", "NAME")
 }
 
 func (t *turn) stepsOf(kind string) (out []*step) {

@@ -96,6 +96,7 @@ func AbilitiesOf(p Provider, model string) Abilities {
 // Error is a failure of a provider.
 type Error struct {
 	Class      string // transient, rate_limited, overflow, bad_request, auth, refused, internal
+	Code       string // stable, upper case, more exact than the class: HTTP_503, SILENT; empty: the class says all
 	Message    string // without secrets
 	RetryAfter time.Duration
 }

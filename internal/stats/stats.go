@@ -21,6 +21,7 @@ type Stats struct {
 	Steps    int                   `json:"steps"`
 	ActiveMS int64                 `json:"activeMs"`
 	Usage    belay.Usage           `json:"usage,omitzero"`
+	Cost     event.CostSum         `json:"cost,omitzero"`
 
 	Tools  []Tool  `json:"tools,omitempty"`  // by name
 	Models []Model `json:"models,omitempty"` // by provider and model
@@ -55,6 +56,9 @@ type Model struct {
 	Failures map[string]int `json:"failures,omitempty"` // attempts without an answer, by class
 	Retried  int            `json:"retried"`            // answers that took more than one attempt
 	Usage    belay.Usage    `json:"usage,omitzero"`
+	Cost     event.CostSum  `json:"cost,omitzero"`
+	FirstMS  int64          `json:"firstMs,omitempty"` // of all answers, from the request to their first piece
+	TookMS   int64          `json:"tookMs,omitempty"`  // to their end
 }
 
 // Gate is what was decided about calls.
@@ -87,7 +91,7 @@ func (s *Stats) Apply(e event.Envelope) {
 		s.ended(e, belay.Completed, p.Stats)
 	case event.TurnFailed:
 		s.ended(e, p.Outcome, p.Stats)
-	case event.ModelRequested, event.ModelCompleted, event.ModelFailed:
+	case event.ModelRequested, event.ModelCompleted, event.ModelFailed, event.CostRecorded:
 		s.modelFact(e)
 	case event.ToolResult:
 		s.tool(p.Name).end("", p.Attempt, p.Millis)
@@ -144,9 +148,18 @@ func (s *Stats) modelFact(e event.Envelope) {
 		delete(s.step, e.IDs.Step)
 		m.Answers++
 		m.Usage = m.Usage.Add(p.Usage)
+		m.FirstMS += p.FirstMS
+		m.TookMS += p.TookMS
+		m.Cost.Unpriced++ // until its price is recorded
+		s.Cost.Unpriced++
 		if p.Attempt > 1 {
 			m.Retried++
 		}
+	case event.CostRecorded:
+		c := event.CostSum{MicroUSD: p.Amount, Priced: 1, Unpriced: -1}
+		s.Cost = s.Cost.Add(c)
+		m := s.model([2]string{p.Provider, p.Model})
+		m.Cost = m.Cost.Add(c)
 	case event.ModelFailed:
 		m := s.model(s.step[e.IDs.Step])
 		m.Failures[cmp.Or(p.Problem.Class, "internal")]++

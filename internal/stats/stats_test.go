@@ -29,7 +29,9 @@ func TestWhatIsCounted(t *testing.T) {
 		event.ModelRequested{Attempt: 1, Provider: "p", Model: "m"},
 		event.ModelFailed{Attempt: 1, Problem: event.Problem{Class: "rate_limited"}, RetryAt: at},
 		event.ModelRequested{Attempt: 2, Provider: "p", Model: "m"},
-		event.ModelCompleted{Attempt: 2, Usage: belay.Usage{Input: 10, Output: 2, Reported: true}})
+		event.ModelCompleted{Attempt: 2, Usage: belay.Usage{Input: 10, Output: 2, Reported: true}, FirstMS: 5, TookMS: 9},
+		event.CostRecorded{Cost: event.Cost{Amount: 700, Currency: "USD", Provider: "p", Model: "m"}})
+	say(s, belay.IDs{Turn: "turn_1", Step: "step_2"}, event.ModelRequested{Attempt: 1, Provider: "p", Model: "m"}, event.ModelCompleted{Attempt: 1, FirstMS: 1, TookMS: 1})
 	say(s, belay.IDs{Turn: "turn_1", Call: "call_1"},
 		event.PermissionEvaluated{Decision: "allow", Rule: "r", ReasonCode: "C"},
 		event.ToolFailed{Name: "read", Attempt: 1, Problem: event.Problem{Class: "transient"}, RetryAt: at, Millis: 5},
@@ -44,10 +46,10 @@ func TestWhatIsCounted(t *testing.T) {
 
 	want := Stats{
 		Sessions: 1, Turns: 2, Running: 1, Outcomes: map[belay.Outcome]int{belay.Completed: 1, belay.NoCompletion: 1}, Steps: 3, ActiveMS: 30,
-		Usage: belay.Usage{Input: 10, Output: 2, Reported: true},
+		Usage: belay.Usage{Input: 10, Output: 2, Reported: true}, Cost: event.CostSum{MicroUSD: 700, Priced: 1, Unpriced: 1},
 		Tools: []Tool{{Name: "exec", Calls: 1, Classes: map[string]int{"denied": 1}}, {Name: "read", Calls: 1, OK: 1, Classes: map[string]int{}, Retried: 1, Helped: 1, MS: 7, MaxMS: 7}},
-		Models: []Model{{Provider: "p", Model: "m", Requests: 1, Answers: 1, Failures: map[string]int{"rate_limited": 1}, Retried: 1,
-			Usage: belay.Usage{Input: 10, Output: 2, Reported: true}}},
+		Models: []Model{{Provider: "p", Model: "m", Requests: 2, Answers: 2, Failures: map[string]int{"rate_limited": 1}, Retried: 1,
+			Usage: belay.Usage{Input: 10, Output: 2, Reported: true}, Cost: event.CostSum{MicroUSD: 700, Priced: 1, Unpriced: 1}, FirstMS: 6, TookMS: 10}},
 		Gate: Gate{Decisions: map[string]int{"allow": 1, "ask": 1}, Reasoned: 2, Expired: 1},
 	}
 	got := s.Sum()

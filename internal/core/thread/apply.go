@@ -100,6 +100,11 @@ func (s *State) applyTurn(e event.Envelope) {
 		t.answered(p)
 	case event.ModelFailed:
 		t.modelFailed(p)
+	case event.RoutingDecided, event.RoutingSingleCandidate, event.RoutingNotPossible, event.RoutingFallbackApplied:
+		t.applyRoute(p)
+	case event.CostRecorded:
+		t.Cost.MicroUSD += p.Amount
+		t.Cost.Priced++
 	case event.PermissionEvaluated:
 		if c := t.call(e.IDs.Call); c != nil {
 			c.Judged, c.Verdict = true, policy.Decision(p.Decision)
@@ -128,8 +133,9 @@ func (s *State) applyTurn(e event.Envelope) {
 // changeRules puts the turn under other rules. What was allowed and hasn't
 // begun is judged again; what was denied stays denied.
 func (t *Turn) changeRules(p event.ThreadUpdated) {
-	if p.Rules != nil {
+	if p.Rules != nil { // they name who is asked, too
 		t.Rules = *p.Rules
+		t.Route, t.Tried, t.NoRoute = event.Route{}, nil, ""
 	}
 	if p.Limits != nil {
 		t.Limits = *p.Limits
@@ -186,6 +192,7 @@ func (t *Turn) answered(p event.ModelCompleted) {
 	}
 	st.Flying, st.Orphan, st.Answered, st.Stop = false, false, true, p.Stop
 	t.Partial, t.PartialText = nil, ""
+	t.Answers++
 	t.Usage = t.Usage.Add(p.Usage)
 	for _, c := range p.Calls {
 		st.Calls = append(st.Calls, Call{ID: c.ID, Name: c.Name, Args: c.Args, ArgsRef: c.ArgsRef, ArgsHash: c.ArgsHash, Path: c.Path, Paths: c.Paths, Problem: c.Problem})
@@ -205,7 +212,9 @@ func (t *Turn) modelFailed(p event.ModelFailed) {
 	if p.Problem.Class == "cancelled" {
 		return
 	}
+	t.Failed++
 	st.Failures++
+	st.Failed++
 	st.Problem = &p.Problem
 	st.RetryAt = p.RetryAt
 }

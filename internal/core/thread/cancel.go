@@ -97,5 +97,5 @@ func (s *State) turnIDs() belay.IDs {
 }
 
 func (t *Turn) stats() event.TurnStats {
-	return event.TurnStats{Steps: t.Steps, Calls: t.Calls, ActiveMS: t.Active.Milliseconds(), Usage: t.Usage}
+	return event.TurnStats{Steps: t.Steps, Calls: t.Calls, ActiveMS: t.Active.Milliseconds(), Usage: t.Usage, Cost: t.cost()}
 }

@@ -13,7 +13,7 @@ import (
 type stage func(s *State, r *Rules, now time.Time, rd *core.Ready) (done bool)
 
 // The stages in reading order. A new rule of the loop is a file and a line here.
-var stages = []stage{cancel, limits, snapshot, request, permit, run, finish}
+var stages = []stage{cancel, limits, snapshot, choose, request, permit, run, finish}
 
 // Next derives what is wanted from the state. Facts first: while there is
 // something to decide there are no effects, because the log comes before the world.

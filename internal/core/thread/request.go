@@ -42,9 +42,10 @@ func request(s *State, r *Rules, now time.Time, rd *core.Ready) bool {
 		rd.Effects = append(rd.Effects, s.call(r))
 	case st.Problem != nil && !st.Orphan && st.Problem.Class == "lost":
 		s.fail(rd, belay.Lost, "CONTENT_MISSING", st.Problem.Message)
-	case st.Problem != nil && !st.Orphan && (!st.Problem.Retryable || st.Failures >= maxModelFailures):
-		s.fail(rd, belay.Failed, "MODEL_FAILED", st.Problem.Message)
-	case st.Attempt >= maxAttempts:
+	case st.Problem != nil && !st.Orphan && s.givesUp(now) && s.fallback(r, rd):
+	case st.Problem != nil && !st.Orphan && (!st.Problem.Retryable || st.Failures >= maxModelFailures || t.spent()):
+		s.failedForGood(rd)
+	case st.Attempt-st.Failed >= maxAttempts:
 		s.fail(rd, belay.Failed, "CRASH_LOOP", "the runtime stopped again and again while the model was asked")
 	case st.Problem != nil && !st.Orphan && now.Before(st.RetryAt):
 		rd.Effects = append(rd.Effects, core.Timer{Name: "model/" + string(st.ID), At: st.RetryAt})
@@ -63,8 +64,9 @@ func (s *State) ask(r *Rules, rd *core.Ready, kind string) {
 	if kind == KindFinal {
 		limit = s.exhausted()
 	}
+	to := s.to(r)
 	rd.Decided = append(rd.Decided, core.Fact{IDs: ids, Data: event.ModelRequested{
-		Attempt: 1, Kind: kind, Limit: limit, Provider: r.Settings.Provider, Model: r.Settings.Model,
+		Attempt: 1, Kind: kind, Limit: limit, Provider: to.Provider, Model: to.Model,
 		From: 1, To: s.Seq + int64(len(rd.Decided)), Note: joinNotes(s.planNote(), s.note(r, kind)),
 	}})
 }
@@ -72,15 +74,17 @@ func (s *State) ask(r *Rules, rd *core.Ready, kind string) {
 // again decides another attempt of the running step's request.
 func (s *State) again(r *Rules, rd *core.Ready) {
 	st := s.Turn.Step
+	to := s.to(r)
 	rd.Decided = append(rd.Decided, s.fact(event.ModelRequested{
-		Attempt: st.Attempt + 1, Kind: st.Kind, Limit: st.Limit, Provider: r.Settings.Provider, Model: r.Settings.Model,
+		Attempt: st.Attempt + 1, Kind: st.Kind, Limit: st.Limit, Provider: to.Provider, Model: to.Model,
 		From: st.From, To: st.To, Note: st.Note,
 	}))
 }
 
 func (s *State) call(r *Rules) core.CallModel {
 	st := s.Turn.Step
-	e := core.CallModel{Step: st.ID, IDs: s.ids(), Attempt: st.Attempt, Failures: st.Failures, From: st.From, To: st.To, Kind: st.Kind, Note: st.Note, Rules: s.Turn.Rules}
+	to := s.to(r)
+	e := core.CallModel{Provider: to.Provider, Model: to.Model, BaseURL: to.BaseURL, Step: st.ID, IDs: s.ids(), Attempt: st.Attempt, Failures: st.Failures, From: st.From, To: st.To, Kind: st.Kind, Note: st.Note, Rules: s.Turn.Rules}
 	if st.Kind == KindGrace || st.Kind == KindFinal {
 		e.ForceTool = r.completionTool()
 	}

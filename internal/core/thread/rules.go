@@ -9,6 +9,7 @@ import (
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/event"
 	"github.com/belay-run/belay/internal/policy"
+	"github.com/belay-run/belay/internal/route"
 )
 
 // Rules are everything a turn is decided by besides its facts. They are
@@ -22,6 +23,9 @@ type Rules struct {
 	Workspace string           `json:"workspace"`
 	Output    json.RawMessage  `json:"output,omitempty"` // JSON Schema of complete_task's output
 	Boundary  Boundary         `json:"boundary"`
+
+	Routes  []route.Candidate `json:"routes,omitempty"` // whom requests may go to, the preferred one first; none: the settings name it
+	Profile route.Profile     `json:"profile,omitzero"` // what the turn needs of a model
 
 	Context []event.ContextItem     `json:"context,omitempty"` // what System holds besides the agent's own instructions
 	LeftOut []event.ContextOmission `json:"leftOut,omitempty"` // what it would have held

@@ -20,6 +20,7 @@ import (
 	"github.com/belay-run/belay/event"
 	"github.com/belay-run/belay/internal/core"
 	"github.com/belay-run/belay/internal/policy"
+	"github.com/belay-run/belay/internal/route"
 )
 
 var update = flag.Bool("update", false, "rewrite the expected output of the scenarios")
@@ -229,12 +230,30 @@ func (w *world) setRule(kv string) {
 		w.rules.Tools = append(slices.Clone(w.rules.Tools), moreTools[v])
 	case "drop":
 		w.rules.Tools = slices.DeleteFunc(slices.Clone(w.rules.Tools), func(t belay.ToolSpec) bool { return t.Name == v })
+	case "route":
+		w.rules.Routes = append(w.rules.Routes, candidate(v))
+	case "needs":
+		w.rules.Profile = route.Profile{Kind: "work", Source: "settings", Needs: []string{v}}
 	case "time":
 		d, _ := time.ParseDuration(v)
 		s.Limits.Time = belay.Duration(d)
 	default:
 		w.t.Fatalf("unknown rule %q", kv)
 	}
+}
+
+// candidate is PROVIDER/MODEL, then :N for what it reads, +ABILITY for what it
+// is known to do, !REASON for why it can't be used.
+func candidate(v string) (c route.Candidate) {
+	v, c.Lacks, _ = strings.Cut(v, "!")
+	v, able, known := strings.Cut(v, "+")
+	if c.Known = known; able != "" {
+		c.Capabilities = strings.Split(able, "+")
+	}
+	v, size, _ := strings.Cut(v, ":")
+	c.Context, _ = strconv.ParseInt(size, 10, 64)
+	c.Provider, c.Model, _ = strings.Cut(v, "/")
+	return c
 }
 
 func (w *world) keepRules() belay.Ref {
@@ -296,14 +315,21 @@ func (w *world) model(rest string) {
 	w.add([]core.Fact{w.d.s.fact(p)}, nil)
 }
 
-func (w *world) fail(class string) {
+// fail is CLASS [CODE] [WAIT].
+func (w *world) fail(rest string) {
 	st := w.d.s.Turn.Step
-	p := event.ModelFailed{Attempt: st.Attempt, Problem: event.Problem{Class: class, Code: strings.ToUpper(class), Message: "it broke", Retryable: class == "transient"}}
+	class, rest, _ := strings.Cut(rest, " ")
+	code, wait, _ := strings.Cut(rest, " ")
+	after, _ := time.ParseDuration(wait)
+	p := event.ModelFailed{Attempt: st.Attempt, Problem: event.Problem{Class: class, Code: strings.ToUpper(class), Message: "it broke", Retryable: class == "transient" || class == "rate_limited"}}
+	if code != "" {
+		p.Problem.Code = code
+	}
 	if class == "cancelled" {
 		p.Partial = "half an ans"
 	}
 	if p.Problem.Retryable {
-		p.RetryAt = ModelRetryAt(w.now, st.ID, st.Failures, 0)
+		p.RetryAt = ModelRetryAt(w.now, st.ID, st.Failures, after)
 	}
 	w.add([]core.Fact{w.d.s.fact(p)}, nil)
 }

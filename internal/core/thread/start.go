@@ -27,12 +27,15 @@ func (s *State) start(r *Rules, gone bool, rd *core.Ready) {
 	for i, t := range r.Tools {
 		names[i] = t.Name
 	}
-	defs, _ := json.Marshal(r.Tools)                          // plain data: can't fail
-	ids.Step = belay.StepID(s.derive(belay.PrefixStep, 2, 0)) // the step it precedes
-	ids.Call = belay.CallID(s.derive(belay.PrefixCall, 1, 0))
+	defs, _ := json.Marshal(r.Tools) // plain data: can't fail
+	catalog := len(rd.Decided)
 	rd.Decided = append(rd.Decided, core.Fact{IDs: ids, Data: event.ToolCatalogResolved{Tools: names, Digest: belay.DigestOf(defs)}})
+	rd.Decided = append(rd.Decided, r.routing(ids, q.Task)...)
 	if len(r.Context)+len(r.LeftOut) > 0 {
-		ids.Task, ids.Run, ids.Step, ids.Call = q.Task, q.Run, "", ""
+		ids.Task, ids.Run = q.Task, q.Run
 		rd.Decided = append(rd.Decided, core.Fact{IDs: ids, Data: event.ContextResolved{Items: r.Context, Omitted: r.LeftOut}})
 	}
+	of := &rd.Decided[catalog].IDs
+	of.Step = belay.StepID(s.derive(belay.PrefixStep, len(rd.Decided), 0)) // the step it precedes
+	of.Call = belay.CallID(s.derive(belay.PrefixCall, catalog, 0))
 }

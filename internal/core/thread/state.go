@@ -105,6 +105,12 @@ type Turn struct {
 	Steps       int              `json:"steps"`
 	Calls       int              `json:"calls"`
 	Usage       belay.Usage      `json:"usage"`
+	Failed      int              `json:"failed,omitempty"`  // requests that failed
+	Answers     int              `json:"answers,omitempty"` // requests that were answered
+	Cost        event.CostSum    `json:"cost,omitzero"`
+	Route       event.Route      `json:"route,omitzero"`    // whom requests go to; none: the settings name it
+	Tried       []event.Route    `json:"tried,omitempty"`   // that were given up
+	NoRoute     string           `json:"noRoute,omitempty"` // why nobody can be asked
 	Nudged      bool             `json:"nudged,omitempty"`
 	Kept        string           `json:"kept,omitempty"`    // how the workspace was kept before it
 	KeptNot     string           `json:"keptNot,omitempty"` // why it was not
@@ -146,7 +152,8 @@ type Step struct {
 	From     int64          `json:"from"`
 	To       int64          `json:"to"`
 	Attempt  int            `json:"attempt"`
-	Failures int            `json:"failures,omitempty"` // attempts that failed, crashes not counted
+	Failures int            `json:"failures,omitempty"` // attempts with this route that failed, crashes not counted
+	Failed   int            `json:"failed,omitempty"`   // attempts that failed, with any
 	Flying   bool           `json:"flying,omitempty"`   // a request is out
 	Orphan   bool           `json:"orphan,omitempty"`   // its driver is gone
 	Problem  *event.Problem `json:"problem,omitempty"`

@@ -88,7 +88,7 @@ func (e *reader) line(br *bufio.Reader) ([]byte, error) {
 	}
 }
 
-var tooLarge = &model.Error{Class: "transient", Message: "the provider's stream has a message that is too large"}
+var tooLarge = &model.Error{Class: "transient", Code: "TOO_LARGE", Message: "the provider's stream has a message that is too large"}
 
 // take adds a line; a blank one ends the event, if it has data.
 func (e *reader) take(line []byte) (Event, bool) {

@@ -9,6 +9,7 @@ package wire
 import (
 	"cmp"
 	"context"
+	"crypto/tls"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -77,7 +78,7 @@ func (e *Endpoint) Post(ctx context.Context, path string, header http.Header, bo
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, e.Base.String()+path, body.Reader())
 	if err != nil {
 		stop(nil)
-		return nil, &model.Error{Class: "bad_request", Message: "the request can't be made: " + e.clean(err)}
+		return nil, &model.Error{Class: "bad_request", Code: "BAD_ADDRESS", Message: "the request can't be made: " + e.clean(err)}
 	}
 	req.ContentLength = body.Len()
 	req.GetBody = func() (io.ReadCloser, error) { return body.Reader(), nil }
@@ -131,27 +132,30 @@ func (e *Endpoint) unsent(ctx context.Context, err error) error {
 	cause := context.Cause(ctx)
 	switch {
 	case errors.Is(cause, errFirst):
-		return &model.Error{Class: "transient", Message: fmt.Sprintf("%s: no answer within %s", e.Name, cmp.Or(e.First, defaultFirst))}
+		return &model.Error{Class: "transient", Code: "NO_ANSWER", Message: fmt.Sprintf("%s: no answer within %s", e.Name, cmp.Or(e.First, defaultFirst))}
 	case cause != nil:
 		return cause
 	case belay.CodeOf(err) == belay.CodeAddress:
-		return &model.Error{Class: "bad_request", Message: e.Name + ": " + e.clean(err)}
+		return &model.Error{Class: "bad_request", Code: "ADDRESS_REFUSED", Message: e.Name + ": " + e.clean(err)}
 	}
 	if ue, ok := errors.AsType[*url.Error](err); ok {
 		err = ue.Err
 	}
-	return &model.Error{Class: "transient", Message: e.Name + ": " + e.clean(err)}
+	if _, ok := errors.AsType[*tls.CertificateVerificationError](err); ok { // another try meets the same certificate
+		return &model.Error{Class: "bad_request", Code: "TLS", Message: e.Name + ": " + e.clean(err)}
+	}
+	return &model.Error{Class: "transient", Code: "UNREACHABLE", Message: e.Name + ": " + e.clean(err)}
 }
 
 // broken is the error of a stream that ended before its end.
 func (e *Endpoint) broken(ctx context.Context, err error) error {
 	switch cause := context.Cause(ctx); {
 	case errors.Is(cause, errIdle):
-		return &model.Error{Class: "transient", Message: fmt.Sprintf("%s: nothing came for %s in the middle of the answer", e.Name, cmp.Or(e.Idle, defaultIdle))}
+		return &model.Error{Class: "transient", Code: "SILENT", Message: fmt.Sprintf("%s: nothing came for %s in the middle of the answer", e.Name, cmp.Or(e.Idle, defaultIdle))}
 	case cause != nil:
 		return cause
 	}
-	return &model.Error{Class: "transient", Message: e.Name + ": the answer broke off: " + e.clean(err)}
+	return &model.Error{Class: "transient", Code: "CUT", Message: e.Name + ": the answer broke off: " + e.clean(err)}
 }
 
 // clean is a text without the key.
@@ -193,7 +197,7 @@ func (a *Answer) check(ctx context.Context) error {
 	if r.StatusCode == http.StatusOK {
 		if media, _, _ := strings.Cut(r.Header.Get("Content-Type"), ";"); strings.TrimSpace(strings.ToLower(media)) != "text/event-stream" {
 			head, _ := io.ReadAll(io.LimitReader(a.Body, maxProblem))
-			return &model.Error{Class: "bad_request", Message: a.e.Clean(fmt.Sprintf("%s: the answer is %q and no stream: %s", a.e.Name, r.Header.Get("Content-Type"), a.e.Excerpt(string(head), 200)))}
+			return &model.Error{Class: "bad_request", Code: "NO_STREAM", Message: a.e.Clean(fmt.Sprintf("%s: the answer is %q and no stream: %s", a.e.Name, r.Header.Get("Content-Type"), a.e.Excerpt(string(head), 200)))}
 		}
 		return nil
 	}
@@ -212,12 +216,13 @@ func (e *Endpoint) Failure(status int, h http.Header, body []byte, now time.Time
 	if reason == badKey {
 		code = reason
 	}
-	f := &model.Error{Class: classOf(status, code, text), RetryAfter: cmp.Or(retryAfter(h, now), wait)}
+	f := &model.Error{Class: classOf(status, code, text), Code: fmt.Sprintf("HTTP_%d", status), RetryAfter: cmp.Or(retryAfter(h, now), wait)}
 	if text == "" {
 		text = http.StatusText(status)
 	}
 	f.Message = e.Clean(fmt.Sprintf("%s: %d %s", e.Name, status, text))
 	if status >= 300 && status < 400 {
+		f.Code = "REDIRECT"
 		f.Message = e.Clean(fmt.Sprintf("%s: %d: the server sends the request elsewhere; it isn't followed, because the key belongs to this host", e.Name, status))
 	}
 	return f

@@ -1,0 +1,203 @@
+// Package gateway stands between the runtime and the providers of a process: it
+// holds back what a provider can't take now, and gives up what takes too long.
+// It repeats nothing: a retry is a decision of the thread and a fact, and so is a
+// fallback to another model.
+//
+// It promises, for all sessions of the process together: a model that keeps
+// failing is left alone for a while, retries stay a part of all requests, no
+// more requests than the limits allow are out, and a request that waits or
+// streams ends with its context.
+package gateway
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"sync"
+	"time"
+
+	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/internal/model"
+)
+
+// Limits are what a provider is asked for at most. Zero is none.
+type Limits struct {
+	Requests   int           // a minute
+	Tokens     int           // a minute, read and written
+	Concurrent int           // at once
+	Total      time.Duration // of one request, from its start to the end of the answer; 0 is half an hour
+}
+
+// defaultTotal bounds a request whose limits don't.
+const defaultTotal = 30 * time.Minute
+
+// Gateway holds what providers share. The zero value isn't usable: New.
+type Gateway struct {
+	now func() time.Time
+
+	mu       sync.Mutex
+	lines    map[string]*line
+	circuits map[string]*circuit
+	budget   budget
+}
+
+// New is a gateway; now is the clock.
+func New(now func() time.Time) *Gateway {
+	return &Gateway{now: now, lines: map[string]*line{}, circuits: map[string]*circuit{}, budget: newBudget()}
+}
+
+// Wrap puts the gateway before a provider. Providers of one name share its
+// limits; the limits that were given last count.
+func (g *Gateway) Wrap(name string, p model.Provider, l Limits) model.Provider {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.lines[name] == nil {
+		g.lines[name] = newLine()
+	}
+	g.lines[name].limit(l)
+	return &guarded{Provider: p, g: g, name: name, line: g.lines[name], total: l.Total}
+}
+
+// circuit is the one of a provider's model.
+func (g *Gateway) circuit(key string) *circuit {
+	if g.circuits[key] == nil {
+		g.circuits[key] = &circuit{}
+	}
+	return g.circuits[key]
+}
+
+// guarded is a provider behind the gateway.
+type guarded struct {
+	model.Provider
+	g     *Gateway
+	name  string
+	line  *line
+	total time.Duration
+}
+
+// Abilities are the provider's.
+func (p *guarded) Abilities(name string) model.Abilities {
+	return model.AbilitiesOf(p.Provider, name)
+}
+
+// Stream sends the request when its turn comes.
+func (p *guarded) Stream(ctx context.Context, r model.Request) iter.Seq2[model.Chunk, error] {
+	return func(yield func(model.Chunk, error) bool) {
+		total := p.total
+		if total <= 0 {
+			total = defaultTotal
+		}
+		in, cancel := context.WithTimeoutCause(ctx, total, errTotal)
+		defer cancel()
+		if err := p.enter(in, r); err != nil {
+			yield(model.Chunk{}, p.meaning(ctx, in, err, total))
+			return
+		}
+		w := &watch{p: p, key: p.name + "/" + r.Model}
+		defer w.over()
+		for c, err := range p.Provider.Stream(in, r) {
+			if err != nil {
+				err = p.meaning(ctx, in, err, total)
+			}
+			w.saw(ctx, c, err)
+			if !yield(c, err) || err != nil {
+				return
+			}
+		}
+		if in.Err() != nil {
+			err := p.meaning(ctx, in, context.Cause(in), total)
+			w.saw(ctx, model.Chunk{}, err)
+			yield(model.Chunk{}, err)
+		}
+	}
+}
+
+var errTotal = errors.New("the answer took too long")
+
+// meaning is an error as the thread reads it: the gateway's own deadline is a
+// failure of the provider, the caller's end isn't.
+func (p *guarded) meaning(ctx, in context.Context, err error, total time.Duration) error {
+	if ctx.Err() == nil && errors.Is(context.Cause(in), errTotal) {
+		return &model.Error{Class: "transient", Code: "TOO_LONG", Message: fmt.Sprintf("%s: the answer took longer than %s", p.name, total)}
+	}
+	return err
+}
+
+// enter waits until the request may leave, or says why it may not.
+func (p *guarded) enter(ctx context.Context, r model.Request) error {
+	if err := p.admit(r); err != nil {
+		return err
+	}
+	if err := p.line.enter(ctx, p.g.now); err != nil {
+		p.g.mu.Lock()
+		defer p.g.mu.Unlock()
+		p.g.circuit(p.name + "/" + r.Model).gaveBack()
+		return err
+	}
+	return nil
+}
+
+// admit asks circuit and retry budget.
+func (p *guarded) admit(r model.Request) error {
+	p.g.mu.Lock()
+	defer p.g.mu.Unlock()
+	now := p.g.now()
+	if !p.g.budget.take(r.Failures) {
+		return &model.Error{Class: "transient", Code: "RETRY_BUDGET", RetryAfter: budgetWait,
+			Message: fmt.Sprintf("%s: too much of what this process asks is a retry; it waits %s", p.name, budgetWait)}
+	}
+	if wait := p.g.circuit(p.name + "/" + r.Model).try(now); wait > 0 {
+		return &model.Error{Class: "transient", Code: "CIRCUIT_OPEN", RetryAfter: wait,
+			Message: fmt.Sprintf("%s: %s failed %d times in a row and is left alone for %s", p.name, r.Model, circuitAt, wait.Round(time.Second))}
+	}
+	return nil
+}
+
+// watch notes how a request ends.
+type watch struct {
+	p     *guarded
+	key   string
+	usage belay.Usage
+	done  bool // how it ended is known
+}
+
+// saw notes a chunk or the end. A consumer that leaves, and a context that
+// ended, say nothing about the provider.
+func (w *watch) saw(ctx context.Context, c model.Chunk, err error) {
+	if c.Usage != nil {
+		w.usage = *c.Usage
+	}
+	if c.Stop == "" && err == nil || ctx.Err() != nil {
+		return
+	}
+	w.done = true
+	g := w.p.g
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	switch circuit := g.circuit(w.key); {
+	case err == nil:
+		circuit.worked()
+		g.budget.earn()
+	case broken(err):
+		circuit.failed(g.now())
+	default: // it answered, if not as wished
+		circuit.worked()
+	}
+}
+
+// over frees the request's place.
+func (w *watch) over() {
+	if !w.done {
+		w.p.g.mu.Lock()
+		w.p.g.circuit(w.key).gaveBack()
+		w.p.g.mu.Unlock()
+	}
+	w.p.line.leave(w.p.g.now(), w.usage.Input+w.usage.Output)
+}
+
+// broken tells whether a failure says that the provider doesn't work.
+func broken(err error) bool {
+	e := model.AsError(err)
+	return e.Class == "transient" || e.Class == "internal"
+}

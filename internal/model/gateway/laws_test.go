@@ -1,0 +1,34 @@
+package gateway_test
+
+import (
+	"net/http"
+	"net/http/httptest"
+	"testing"
+	"time"
+
+	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/internal/model"
+	"github.com/belay-run/belay/internal/model/gateway"
+	"github.com/belay-run/belay/internal/model/modelserver"
+	"github.com/belay-run/belay/internal/model/modeltest"
+	"github.com/belay-run/belay/internal/model/openai"
+	"github.com/belay-run/belay/internal/model/wire"
+)
+
+// A provider behind the gateway keeps the laws of providers.
+func TestTheLawsOfProviders(t *testing.T) {
+	modeltest.Run(t, modeltest.Config{
+		Stage: func(t *testing.T, s modeltest.Scene) (model.Provider, model.Request) {
+			srv := httptest.NewServer(modelserver.New(func(modelserver.Asked) modelserver.Scene { return modelserver.Scene{Scene: s} }))
+			t.Cleanup(srv.Close)
+			base, err := wire.ParseBase(srv.URL + "/v1")
+			if err != nil {
+				t.Fatal(err)
+			}
+			p := &openai.Chat{Endpoint: wire.Endpoint{Name: "far", Base: base, Client: &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}}, Prefixes: wire.NewPrefixes(1 << 20)}
+			return gateway.New(time.Now).Wrap("far", p, gateway.Limits{Concurrent: 8}),
+				model.Request{Model: "m", Messages: []belay.Message{belay.Text(belay.RoleUser, "go")}, Attempt: 1}
+		},
+		Fails: []string{"transient", "rate_limited", "overflow", "bad_request", "auth", "refused"},
+	})
+}
