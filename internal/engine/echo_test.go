@@ -53,6 +53,7 @@ func TestWhatAVendorSignedComesBack(t *testing.T) {
 		"short":         {"sig", true},
 		"long":          {strings.Repeat("x", 9000), true},
 		"with a secret": {"s3cr3t-value", false},
+		"long, with it": {"s3cr3t-value" + strings.Repeat("x", 9000), false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -77,6 +78,11 @@ func TestWhatAVendorSignedComesBack(t *testing.T) {
 					raw, _ := json.Marshal(r.Event)
 					if err != nil || strings.Contains(string(raw), "s3cr3t") {
 						t.Errorf("%v: %s", err, raw)
+					}
+					for _, ref := range refsIn(raw) {
+						if content, _ := b.h.Get(t.Context(), ref); strings.Contains(string(content), "s3cr3t") {
+							t.Errorf("%s names content with the secret", r.Event.Type())
+						}
 					}
 				}
 			})

@@ -54,7 +54,7 @@ var historyMutants = []mutant{
 		edits:  []edit{{"internal/shadow/take.go", "\"-c\", \"core.hooksPath=/dev/null\", \"update-ref\"", "\"update-ref\""}},
 		caught: []suite{shadows}},
 	{breaks: "a turn begins before the workspace was kept",
-		edits:  []edit{{"internal/core/thread/next.go", "limits, snapshot, request", "limits, request"}},
+		edits:  []edit{{"internal/core/thread/next.go", "limits, snapshot, choose", "limits, choose"}},
 		caught: scenarios},
 	{breaks: "files are taken back before the workspace was kept",
 		edits:  []edit{{"internal/core/thread/rollback.go", "case s.Turn != nil || s.Keep != nil ||", "case s.Turn != nil ||"}},

@@ -8,7 +8,7 @@ var nounMutants = []mutant{
 		edits:  []edit{{"event/event.go", "return Unknown{Type: name, Raw: bytes.Clone(raw)}, nil", "return Unknown{Type: name, Raw: []byte(\"{}\")}, nil"}},
 		caught: []suite{{"./event", "Unknown"}}},
 	{breaks: "a provider's stream that was cut off looks finished",
-		edits:  []edit{{"internal/engine/callmodel.go", `return &model.Error{Class: "transient", Message: "the provider's stream ended in the middle of the answer"}`, "return nil"}},
+		edits:  []edit{{"internal/engine/callmodel.go", `return &model.Error{Class: "transient", Code: "CUT", Message: "the provider's stream ended in the middle of the answer"}`, "return nil"}},
 		caught: []suite{engineTests}},
 	{breaks: "a script remembers that it was asked before",
 		edits: []edit{

@@ -110,7 +110,7 @@ var threadMutants = []mutant{
 		edits:  []edit{{"internal/core/thread/run.go", "case c.Attempt >= maxAttempts:", "case false:"}},
 		caught: []suite{{".", "TestLaw/crash"}}},
 	{breaks: "a request that fails is repeated for ever",
-		edits:  []edit{{"internal/core/thread/request.go", "(!st.Problem.Retryable || st.Failures >= maxModelFailures)", "!st.Problem.Retryable"}},
+		edits:  []edit{{"internal/core/thread/request.go", "(!st.Problem.Retryable || st.Failures >= maxModelFailures || t.spent())", "!st.Problem.Retryable"}},
 		caught: scenarios},
 	{breaks: "a task isn't told how its attempt ended",
 		edits:  []edit{{"internal/core/thread/cancel.go", "\tif t.Task == \"\" {\n\t\treturn\n\t}", "\tif t.Task != \"\" {\n\t\treturn\n\t}"}},
