@@ -39,6 +39,7 @@ var layers = map[string]layer{
 	"internal/core/task":         {own: []string{".", "event", "internal/core"}, deny: impure},
 	"internal/policy":            {own: []string{"."}, deny: impure},
 	"internal/route":             {own: []string{"event"}, deny: impure},
+	"internal/shell":             {modules: []string{"mvdan.cc/sh/v3/syntax"}, deny: impure},
 	"internal/canon":             {deny: impure},
 	"internal/patch":             {deny: impure},
 	"internal/walk":              {},

@@ -60,6 +60,7 @@ type grammar struct {
 	Tool       toolCmd       `cmd:"" help:"List and show tools, and run one call without a model."`
 	Trust      trustCmd      `cmd:"" help:"Say which files of a workspace count, as they are now."`
 	Models     modelsCmd     `cmd:"" help:"List and show the models that are known: context, abilities, prices."`
+	Policy     policyCmd     `cmd:"" help:"Look at what decides whether a call may run."`
 	Config     configCmd     `cmd:"" help:"Show the settings and where they come from."`
 	Secret     secretCmd     `cmd:"" help:"Keep keys in an encrypted file, list and forget them."`
 	Templates  templatesCmd  `cmd:"" help:"List, show and fill templates for prompts."`

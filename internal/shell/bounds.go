@@ -1,0 +1,90 @@
+package shell
+
+import (
+	"strconv"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+// Bounds of what is read. Each is far beyond what people and models write, and
+// what lies beyond one is Unparsable: no bound makes a judgement weaker.
+const (
+	maxSource   = 128<<10 - 1 // the longest single argument that Linux passes to a program
+	maxOpeners  = 8000        // brackets and the like: more could nest deeper than the stack of a parser is worth
+	maxDepth    = 200         // levels of the parsed tree
+	maxLevels   = 12          // sources within sources, wrappers within wrappers
+	maxCommands = 40000
+)
+
+// openers may each begin a level of the grammar, whatever stands around them.
+const openers = "([{`!~-+"
+
+// readable says why a source isn't even parsed, or nothing.
+func readable(src string) string {
+	if len(src) > maxSource {
+		return "the command has " + strconv.Itoa(len(src)) + " bytes; no system runs more than " + strconv.Itoa(maxSource)
+	}
+	if why := oddText(src); why != "" {
+		return why
+	}
+	return tooDeep(src)
+}
+
+// tooDeep bounds how deep a parser may have to go, without parsing: it counts
+// what could open a level and never what closes one, which a quote could feign.
+// Runs of the same sign, as in a row of dashes, open a level each only within
+// arithmetic; they are counted where they are long.
+func tooDeep(src string) string {
+	hard, soft := 0, 0
+	for i := 0; i < len(src); i++ {
+		switch c := src[i]; {
+		case strings.IndexByte("([{`", c) >= 0:
+			hard++
+		case strings.IndexByte(openers, c) >= 0 && i > 0 && src[i-1] == c:
+			soft++
+		}
+	}
+	hard += strings.Count(src, "elif") + strings.Count(src, "case") + strings.Count(src, "if ") + strings.Count(src, "while") +
+		strings.Count(src, "until") + strings.Count(src, "time") + strings.Count(src, "coproc") + strings.Count(src, "function")
+	if hard > maxOpeners || soft > 4*maxOpeners {
+		return "it has too many brackets to be read"
+	}
+	return ""
+}
+
+// oddText says which character of a text makes it something else than it looks
+// like: control characters, line ends that only some programs know, characters
+// without width, marks of direction, blanks that aren't blanks to a shell.
+func oddText(s string) string {
+	for i, c := range s {
+		switch {
+		case c == '\n' || c == '\t' || c >= ' ' && c < 0x7f:
+			continue
+		case c == utf8.RuneError:
+			if _, n := utf8.DecodeRuneInString(s[i:]); n == 1 {
+				return "it isn't valid UTF-8 at byte " + strconv.Itoa(i)
+			}
+		case unicode.Is(unicode.Cc, c):
+			return "control character " + code(c) + " at byte " + strconv.Itoa(i)
+		case unicode.In(c, unicode.Cf, unicode.Zl, unicode.Zp, unicode.Zs, unicode.Variation_Selector, unicode.Co, unicode.Other_Default_Ignorable_Code_Point), c == 0x2800:
+			return "invisible or misleading character " + code(c) + " at byte " + strconv.Itoa(i)
+		}
+	}
+	return ""
+}
+
+func code(c rune) string {
+	s := strings.ToUpper(strconv.FormatInt(int64(c), 16))
+	return "U+" + strings.Repeat("0", max(0, 4-len(s))) + s
+}
+
+// ascii tells whether a text has only characters that look like no others.
+func ascii(s string) bool {
+	for i := 0; i < len(s); i++ {
+		if s[i] >= utf8.RuneSelf {
+			return false
+		}
+	}
+	return true
+}

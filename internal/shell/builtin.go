@@ -1,0 +1,321 @@
+package shell
+
+import (
+	"strings"
+
+	"mvdan.cc/sh/v3/syntax"
+)
+
+// builtins are commands of the shell itself.
+const builtins = " : . [ alias bg bind break builtin caller cd command compgen complete compopt continue declare dirs disown echo enable eval exec exit export false fc fg getopts hash help history jobs kill let local logout mapfile popd printf pushd pwd read readarray readonly return set shift shopt source suspend test times trap true type typeset ulimit umask unalias unset wait "
+
+func isBuiltin(name string) bool {
+	return strings.Contains(builtins, " "+name+" ")
+}
+
+// builtin judges a command of the shell itself.
+func (s *start) builtin() outcome {
+	switch s.name {
+	case "cd", "pushd", "popd":
+		return s.cd()
+	case "eval":
+		return s.eval()
+	case "exec", "command", "builtin":
+		return s.prefix()
+	case "source", ".":
+		return s.sourced()
+	case "trap":
+		s.trap()
+	case "alias":
+		s.forbid(func(w word) bool { return !w.lit || strings.Contains(w.text, "=") }, "what an alias makes of later lines depends on the shell")
+	case "set":
+		s.set()
+	case "shopt":
+		s.shopt()
+	case "test", "[":
+		s.testBuiltin()
+	case "printf", "read", "mapfile", "readarray", "unset", "getopts", "wait":
+		s.naming()
+	case "declare", "export", "local", "readonly", "typeset":
+		s.declared()
+	case "kill":
+		s.judge(s.r.lookup("kill"), s.args)
+	case "let":
+		s.raise(Unparsable, "arithmetic in a word that is quoted")
+	case "enable", "bind", "complete", "compopt", "compgen", "fc", "history", "hash":
+		s.forbid(func(w word) bool {
+			return !w.lit || !oneOf(w.text, "-l", "-r", "-c", "-b", "-k", "-a") || s.name == "bind"
+		}, s.name+" changes or runs what can't be judged")
+	}
+	s.finish()
+	return stays(s.sc.dirs)
+}
+
+func oneOf(s string, list ...string) bool {
+	for _, t := range list {
+		if s == t {
+			return true
+		}
+	}
+	return false
+}
+
+// forbid makes the command Unparsable when a word is one of those.
+func (s *start) forbid(bad func(word) bool, why string) {
+	for _, w := range s.args {
+		if bad(w) {
+			s.raise(Unparsable, why)
+			return
+		}
+	}
+}
+
+// cd follows a change of directory; when it fails the shell is where it was.
+func (s *start) cd() outcome {
+	before := s.sc.dirs
+	s.finish()
+	words := s.args
+	for len(words) > 0 && words[0].lit && oneOf(words[0].text, "-L", "-P", "-e", "--", "-n") {
+		words = words[1:]
+	}
+	switch {
+	case s.name == "popd" || len(words) > 1:
+		return outcome{}
+	case len(words) == 0 && s.name == "cd" && s.r.o.Home != "":
+		return outcome{dirs{true, []string{s.r.o.Home}}, before}
+	case len(words) == 0 || !words[0].lit || words[0].text == "" || strings.HasPrefix(words[0].text, "-") || strings.HasPrefix(words[0].text, "+"):
+		return outcome{ok: dirs{}, fail: before}
+	}
+	if crosses(words[0].text) { // where that leads depends on links
+		return outcome{ok: dirs{}, fail: before}
+	}
+	return outcome{ok: before.to(words[0].text), fail: before}
+}
+
+// eval reads its words as a source of the same shell.
+func (s *start) eval() outcome {
+	words := s.args
+	if len(words) > 0 && words[0].lit && words[0].text == "--" {
+		words = words[1:]
+	}
+	list, ok := texts(words)
+	if !ok {
+		s.raise(Unparsable, "eval runs what only shows when it runs")
+		s.finish()
+		return outcome{}
+	}
+	if s.touched.touched() || len(list) == 0 {
+		s.finish()
+	}
+	s.r.script(strings.Join(list, " "), s.sc, s.wrappedIn())
+	return stays(s.sc.dirs)
+}
+
+// wrappedIn is the list of wrappers for what this command runs.
+func (s *start) wrappedIn() []string {
+	return append(s.call.wrapped[:len(s.call.wrapped):len(s.call.wrapped)], s.name)
+}
+
+// prefix judges exec, command and builtin, which run their words.
+func (s *start) prefix() outcome {
+	words := s.args
+	for len(words) > 0 && words[0].option() {
+		w := words[0]
+		switch {
+		case !w.lit:
+			s.raise(Unparsable, "which command this is only shows when it runs")
+			s.finish()
+			return outcome{}
+		case s.name == "command" && strings.ContainsAny(w.text, "vV"):
+			s.finish()
+			return stays(s.sc.dirs)
+		case s.name == "exec" && strings.HasSuffix(w.text, "a"):
+			words = words[1:]
+		}
+		if words = words[min(1, len(words)):]; w.text == "--" {
+			break
+		}
+	}
+	if len(words) == 0 {
+		s.finish()
+		return stays(s.sc.dirs)
+	}
+	in := *s.sc
+	in.funcs = nil
+	out := s.r.run(words, &in, call{direct: s.name == "exec", in: s.call.in, paths: s.touched, wrapped: s.wrappedIn()})
+	s.sc.loose, s.sc.vars = in.loose, in.vars
+	return out
+}
+
+// sourced judges a file that the shell reads as if it stood here.
+func (s *start) sourced() outcome {
+	if len(s.args) > 0 {
+		s.runsFile(s.args[0])
+	}
+	s.finish()
+	s.sc.loose = true
+	return outcome{}
+}
+
+// trap reads the command of a trap, which runs at any time.
+func (s *start) trap() {
+	words := s.args
+	for len(words) > 0 && words[0].lit && oneOf(words[0].text, "-p", "-l", "--", "-P") {
+		words = words[1:]
+	}
+	if len(words) < 2 || words[0].lit && words[0].text == "-" {
+		return
+	}
+	in := s.sc.inner()
+	s.r.adrift(in)
+	if !words[0].lit {
+		s.raise(Unparsable, "trap runs what only shows when it runs")
+		return
+	}
+	s.r.script(words[0].text, in, s.wrappedIn())
+}
+
+// set allows the options that don't change how the rest is read.
+func (s *start) set() {
+	for i := 0; i < len(s.args); i++ {
+		w := s.args[i]
+		if w.lit && w.text == "--" || !w.option() && !strings.HasPrefix(w.text, "+") {
+			return
+		}
+		name := strings.TrimLeft(w.text, "-+")
+		if strings.HasSuffix(name, "o") && i+1 < len(s.args) {
+			i++
+			if !s.args[i].lit || !oneOf(s.args[i].text, "pipefail", "errexit", "nounset", "xtrace", "noglob", "noclobber", "verbose", "errtrace", "functrace") {
+				s.raise(Unparsable, "set -o "+clip(s.args[i].src)+" changes how the rest is read")
+			}
+			name = name[:len(name)-1]
+		}
+		if !w.lit || strings.Trim(name, "euxvfCbhETo") != "" {
+			s.raise(Unparsable, "set "+clip(w.src)+" changes how the rest is read")
+		}
+	}
+}
+
+func (s *start) shopt() {
+	if len(s.args) > 0 && s.args[0].lit && oneOf(s.args[0].text, "-p", "-q") {
+		return
+	}
+	s.forbid(func(w word) bool {
+		return !w.lit || !oneOf(w.text, "-s", "-u", "nullglob", "failglob", "nocasematch", "globstar", "inherit_errexit")
+	}, "shopt changes how the rest is read")
+}
+
+// testBuiltin judges test and [, which look into a subscript after -v.
+func (s *start) testBuiltin() {
+	for i, w := range s.args {
+		switch {
+		case !w.lit && w.split && !w.glob:
+			s.raise(Unparsable, clip(w.src)+" may become the words -v and a subscript that runs commands; quote it")
+		case w.lit && oneOf(w.text, "-v", "-R") && i+1 < len(s.args) && !variableName(s.args[i+1]):
+			s.raise(Unparsable, "a subscript may run commands")
+		}
+	}
+}
+
+// naming judges builtins that assign to the variables that their words name.
+func (s *start) naming() {
+	words := s.args
+	if s.name == "printf" {
+		if len(words) < 2 || !words[0].option() || words[0].lit && !strings.HasPrefix(words[0].text, "-v") {
+			return
+		}
+		if words = words[1:2]; s.args[0].text != "-v" {
+			words = []word{s.args[0].from(min(2, len(s.args[0].text)))}
+		}
+	}
+	valued := s.name != "unset" && s.name != "printf"
+	for i := 0; i < len(words); i++ {
+		w := words[i]
+		switch {
+		case w.option() && w.lit && valued:
+			if strings.IndexByte("pdtnNiuaOsCc", w.text[len(w.text)-1]) >= 0 && i+1 < len(words) {
+				if i++; strings.HasSuffix(w.text, "a") {
+					s.named(words[i])
+				}
+			}
+			if strings.HasSuffix(w.text, "C") {
+				s.raise(Unparsable, s.name+" -C runs a command for each line")
+			}
+		case w.option() && w.lit, s.name == "getopts" && i == 0, s.name == "wait":
+		default:
+			s.named(w)
+		}
+	}
+}
+
+// named judges a variable that a builtin sets to what nobody knows.
+func (s *start) named(w word) {
+	if !variableName(w) {
+		s.raise(Unparsable, "a variable whose name "+clip(w.src)+" isn't plain may run commands or change what they mean")
+		return
+	}
+	s.r.variable(&s.touched, w.text, word{src: "what is read"}, s.sc, false)
+}
+
+// variableName tells whether a word is a plain name.
+func variableName(w word) bool {
+	if !w.lit || w.text == "" || w.text[0] >= '0' && w.text[0] <= '9' {
+		return false
+	}
+	for i := range len(w.text) {
+		if c := w.text[i]; c != '_' && (c < '0' || c > '9') && (c|0x20 < 'a' || c|0x20 > 'z') {
+			return false
+		}
+	}
+	return true
+}
+
+// declared judges declare, export and the like where they are written so that
+// the parser takes them for any command.
+func (s *start) declared() {
+	for _, w := range s.args {
+		name, value, ok := strings.Cut(w.text, "=")
+		switch {
+		case w.lit && w.option() && plainAttributes(w.text):
+		case !variableName(literal(name)) || !w.lit && !ok:
+			s.raise(Unparsable, s.name+" "+clip(w.src)+" may run commands or change what they mean")
+		case ok:
+			v := literal(value)
+			if !w.lit {
+				v = w.from(len(name) + 1)
+			}
+			s.r.variable(&s.touched, name, v, s.sc, s.name == "export")
+		}
+	}
+}
+
+// plainAttributes tells whether the options of declare change nothing but who
+// sees a variable: not -i, which evaluates values, nor -n, which points away.
+func plainAttributes(opts string) bool {
+	return strings.Trim(opts[1:], "xrgaAfFpult") == ""
+}
+
+// declare judges the clause that declare, export and the like are parsed as.
+func (r *reader) declare(c *syntax.DeclClause, sc *scope) {
+	s := &start{r: r, sc: sc, name: c.Variant.Value}
+	s.raise(ReadOnly, "")
+	for _, as := range c.Args {
+		if as.Name != nil {
+			if as.Naked {
+				r.variable(&s.touched, as.Name.Value, literal(""), sc, false)
+				continue
+			}
+			r.assignment(as, sc, &s.touched, s.name == "export" || s.name == "declare" || s.name == "typeset")
+			continue
+		}
+		w := r.word(as.Value, sc)
+		s.args = append(s.args, w)
+		if !w.lit || !w.option() || !plainAttributes(w.text) {
+			s.raise(Unparsable, s.name+" "+clip(w.src)+" may run commands or change what they mean")
+		}
+	}
+	if s.name == "nameref" {
+		s.raise(Unparsable, "nameref makes one name mean another")
+	}
+	s.finish()
+}

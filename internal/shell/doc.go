@@ -1,0 +1,48 @@
+// Package shell says what a shell command may do, without running it: which
+// programs it starts, through pipes, lists, substitutions, functions,
+// here-documents and the programs that start others, and how far each of them
+// reaches. It reads text only: no file is opened, no link followed.
+//
+// # Classes
+//
+// Each command gets the strictest class that anything about it asks for, and
+// the whole gets the strictest of its commands.
+//
+//	read-only        changes nothing, reaches nobody
+//	write-workspace  changes files of the workspace, or runs its programs
+//	network          may send something to another machine; asking a name server does
+//	destructive      removes or overwrites for good, changes the system, or may do
+//	                 anything because nothing is known about it
+//	escape-attempt   writes outside the workspace, to a protected name, or to a place
+//	                 that nobody can tell; reads where keys are kept; asks for other
+//	                 rights; changes the boundary
+//	unparsable       nobody can tell what would run
+//
+// # What decides
+//
+//	a program that no row names                      destructive
+//	a path to a program, inside the workspace        write-workspace at least
+//	a path to a program, elsewhere                   destructive
+//	an option that the program's row doesn't name    destructive
+//	a word that isn't literal and may be an option   destructive, where some option does harm
+//	a command word that isn't literal                unparsable
+//	a subcommand that no row names                   destructive; of git unparsable: an alias runs anything
+//	a wrapper (env, xargs, find -exec, sh -c …)      what it starts, and what it adds
+//	code of another language in an option or stdin   unparsable
+//	code of sed and awk                              read: what it writes, runs, connects to
+//	${x@P} ${x:=…} ${!x}, arithmetic on values       unparsable
+//	PATH, IFS, LD_*, GIT_* and the like set          unparsable; PAGER and the like: the command in them
+//	another variable set for a program               write-workspace
+//	a file written                                   write-workspace, escape-attempt outside or protected
+//	a file removed                                   destructive, escape-attempt outside or protected
+//	a change of directory                            later paths are read from every place it can lead to
+//	control, invisible or misleading characters      unparsable
+//	more than a bound                                unparsable
+//
+// Tables are data: a row of rows_*.go says what a program is without options,
+// what each option does besides, and what its operands are. Options are looked
+// up exactly as written; an abbreviation isn't known.
+//
+// Where bash and a POSIX shell read a text differently, and it matters, the
+// stricter reading counts: both may be behind /bin/sh.
+package shell

@@ -1,0 +1,179 @@
+package shell
+
+import "mvdan.cc/sh/v3/syntax"
+
+// facts is what must be known of a whole source before its commands are judged.
+type facts struct {
+	moves   bool            // something in it may change the working directory
+	numeric map[string]bool // variables that only ever hold numbers
+	deep    bool            // the tree is deeper than anybody reads
+}
+
+// look gathers the facts of a parsed source.
+func look(f *syntax.File) facts {
+	var out facts
+	values := map[string]bool{}
+	blind, depth, open := false, 0, []bool(nil) // open: whether the nodes above count as levels
+	syntax.Walk(f, func(n syntax.Node) bool {
+		if out.deep && n != nil {
+			return false
+		}
+		switch n := n.(type) {
+		case nil:
+			if open[len(open)-1] {
+				depth--
+			}
+			open = open[:len(open)-1]
+			return true
+		case *syntax.CallExpr:
+			moves, assigns := effects(n)
+			out.moves = out.moves || moves
+			blind = blind || assigns
+		case *syntax.Assign:
+			note(values, n.Name, !n.Naked && n.Index == nil && n.Array == nil && digits(n.Value))
+		case *syntax.WordIter:
+			for _, w := range n.Items {
+				note(values, n.Name, digits(w))
+			}
+			if len(n.Items) == 0 {
+				note(values, n.Name, false)
+			}
+		case *syntax.BinaryArithm:
+			assigned(values, n)
+		}
+		open = append(open, !chain(n))
+		if !chain(n) {
+			depth++
+		}
+		out.deep = depth > maxDepth
+		return true
+	})
+	if !blind {
+		out.numeric = values
+	}
+	return out
+}
+
+// chain tells whether a node is a link of a list such as a | b | c, whose tree
+// is deep without being nested.
+func chain(n syntax.Node) bool {
+	switch n.(type) {
+	case *syntax.BinaryCmd, *syntax.Stmt:
+		return true
+	}
+	return false
+}
+
+// effects tells what a simple command may do to the shell that runs it: change
+// its directory, or assign variables that aren't named.
+func effects(c *syntax.CallExpr) (moves, assigns bool) {
+	if len(c.Args) == 0 {
+		return false, false
+	}
+	name, ok := spelled(c.Args[0])
+	if !ok {
+		return true, true
+	}
+	switch name {
+	case "cd", "pushd", "popd":
+		return true, false
+	case "eval", "source", ".", "builtin", "command", "exec", "trap":
+		return true, true
+	case "read", "mapfile", "readarray", "getopts", "printf", "wait", "unset", "let":
+		return false, true
+	}
+	return false, false
+}
+
+// spelled is the value of a word that needs no expansion, but for quotes.
+func spelled(w *syntax.Word) (string, bool) {
+	out := ""
+	for _, p := range w.Parts {
+		switch p := p.(type) {
+		case *syntax.Lit:
+			if !plain(p.Value) {
+				return "", false
+			}
+			out += p.Value
+		case *syntax.SglQuoted:
+			if p.Dollar {
+				return "", false
+			}
+			out += p.Value
+		case *syntax.DblQuoted:
+			if len(p.Parts) == 1 {
+				if l, ok := p.Parts[0].(*syntax.Lit); ok && plain(l.Value) {
+					out += l.Value
+					continue
+				}
+			}
+			return "", false
+		default:
+			return "", false
+		}
+	}
+	return out, true
+}
+
+// note remembers whether a variable has held numbers only so far.
+func note(values map[string]bool, name *syntax.Lit, number bool) {
+	if name == nil {
+		return
+	}
+	before, seen := values[name.Value]
+	values[name.Value] = number && (before || !seen)
+}
+
+// digits tells whether a word is a whole number, or an arithmetic expansion,
+// whose value is one.
+func digits(w *syntax.Word) bool {
+	if w == nil || len(w.Parts) != 1 {
+		return false
+	}
+	switch p := w.Parts[0].(type) {
+	case *syntax.ArithmExp:
+		return true
+	case *syntax.ParamExp:
+		return p.Length
+	case *syntax.CmdSubst:
+		return counts(p)
+	case *syntax.Lit:
+		return wholeNumber(p.Value) || sequence(p.Value)
+	}
+	return false
+}
+
+func wholeNumber(s string) bool {
+	for i := range len(s) {
+		if s[i] < '0' || s[i] > '9' {
+			return false
+		}
+	}
+	return s != "" && len(s) < 18
+}
+
+// sequence tells whether a word is {1..9}.
+func sequence(s string) bool {
+	if len(s) < 6 || s[0] != '{' || s[len(s)-1] != '}' {
+		return false
+	}
+	dots := 0
+	for _, c := range s[1 : len(s)-1] {
+		if c == '.' {
+			dots++
+		} else if c < '0' || c > '9' {
+			return false
+		}
+	}
+	return dots == 2 || dots == 4
+}
+
+// assigned notes a variable that arithmetic assigns to; its value is a number.
+func assigned(values map[string]bool, b *syntax.BinaryArithm) {
+	if b.Op != syntax.Assgn {
+		return
+	}
+	if w, ok := b.X.(*syntax.Word); ok && w.Lit() != "" {
+		note(values, &syntax.Lit{Value: w.Lit()}, true)
+	}
+}

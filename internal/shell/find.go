@@ -1,0 +1,118 @@
+package shell
+
+import "strings"
+
+// findPrimaries is find's expression language: a word, how many arguments it
+// takes, and an effect as in an option table.
+const findPrimaries = "( ) ! -not -a -and -o -or , -true -false -depth -d -follow -daystart -mount -xdev -noleaf -ignore_readdir_race -noignore_readdir_race -warn -nowarn -empty -executable -readable -writable -nouser -nogroup -print -print0 -ls -prune -quit -X -x -s -E -H -L -P " +
+	"-name= -iname= -path= -ipath= -wholename= -iwholename= -lname= -ilname= -regex= -iregex= -regextype= -type= -xtype= -size= -mtime= -atime= -ctime= -mmin= -amin= -cmin= -newer=r -anewer=r -cnewer=r -newermt= -newerat= -newerct= -newermm=r -samefile=r -perm= -user= -group= -uid= -gid= -links= -inum= -fstype= -used= -context= -maxdepth= -mindepth= -printf= -files0-from=r " +
+	"-delete:D -fprint=w -fprint0=w -fls=w -fprintf=w"
+
+// find judges find: where it looks, what it does with what it finds.
+func (s *start) find() {
+	t := readTable(findPrimaries)
+	words := s.args
+	for len(words) > 0 && words[0].lit && (oneOf(words[0].text, "-H", "-L", "-P") || strings.HasPrefix(words[0].text, "-O") || words[0].text == "-D") {
+		if words[0].text == "-D" {
+			words = words[1:]
+		}
+		words = words[min(1, len(words)):]
+	}
+	var roots []word
+	for len(words) > 0 && !words[0].option() && !(words[0].lit && oneOf(words[0].text, "(", "!", ")")) {
+		s.r.reads(&s.touched, words[0], s.sc)
+		roots = append(roots, words[0])
+		words = words[1:]
+	}
+	deletes := false
+	for i := 0; i < len(words); i++ {
+		w := words[i]
+		if w.lit && oneOf(w.text, "-exec", "-execdir", "-ok", "-okdir") {
+			i += s.findExec(words[i+1:], roots, strings.HasSuffix(w.text, "dir"))
+			continue
+		}
+		o, ok := t.options[w.text]
+		if !w.lit || !ok {
+			s.raise(Destructive, clip(w.src)+" isn't known to find, or may be anything")
+			continue
+		}
+		deletes = deletes || w.text == "-delete"
+		if o.arg == 0 {
+			s.effect(o, w.text, word{})
+			continue
+		}
+		if i++; i < len(words) {
+			if v := words[i]; !v.lit && v.split && (!v.glob || strings.Trim(v.text, "*?") == "") {
+				s.raise(Destructive, clip(v.src)+" may become any primary of find")
+			}
+			s.effect(o, w.text, words[i])
+		}
+		if w.text == "-fprintf" {
+			i++
+		}
+	}
+	if deletes {
+		for _, w := range s.found(roots) {
+			s.r.removes(&s.touched, w, s.sc)
+		}
+	}
+}
+
+// found are the words that {} may become, as far as that is known: names below
+// the roots, which never look like options because a root stands before them.
+func (s *start) found(roots []word) []word {
+	if len(roots) == 0 {
+		roots = []word{literal(".")}
+	}
+	out := make([]word, len(roots))
+	for i, w := range roots {
+		out[i] = word{src: "{}"}
+		if w.lit && !strings.HasPrefix(w.text, "-") {
+			out[i] = word{text: strings.TrimSuffix(w.text, "/") + "/*", src: "{}", glob: true, split: true}
+		}
+	}
+	return out
+}
+
+// findExec judges the command behind -exec; it returns how many words it has.
+func (s *start) findExec(words, roots []word, there bool) int {
+	end := 0
+	for end < len(words) && !(words[end].lit && (words[end].text == ";" || words[end].text == "+" && end > 0 && words[end-1].src == "{}")) {
+		end++
+	}
+	found := s.found(roots)
+	one := word{src: "{}", text: found[0].text, glob: found[0].glob, split: true}
+	if len(found) > 1 {
+		one = word{src: "{}", text: commonRoot(found)}
+	}
+	sc := s.within()
+	if there {
+		sc.dirs = dirs{}
+		one = word{src: "{}", text: "./"}
+	}
+	command := make([]word, end)
+	for i, w := range words[:end] {
+		switch {
+		case w.lit && w.text == "{}" && i > 0:
+			w = one
+		case w.lit && strings.Contains(w.text, "{}"):
+			w = word{text: w.text[:strings.Index(w.text, "{}")], src: w.text}
+		}
+		command[i] = w
+	}
+	if len(command) == 0 {
+		return end + 1
+	}
+	s.r.run(command, sc, call{direct: true, wrapped: s.wrappedIn()})
+	return end + 1
+}
+
+// commonRoot is a text that says only whether what is found may be an option.
+func commonRoot(found []word) string {
+	for _, w := range found {
+		if w.option() {
+			return ""
+		}
+	}
+	return "/"
+}

@@ -1,0 +1,242 @@
+package shell
+
+import "strings"
+
+// program is what is known of one program, or of one of its subcommands.
+type program struct {
+	name string // names that share the row, separated by commas; a subcommand follows its program and a blank
+	// opts is the option table, separated by blanks: a name as written, then
+	// for an option with an argument "=" (in the same or the next word) or "?"
+	// (only in the same word), then a letter of effect. A flag has ":" before
+	// its letter. "*" means that options beyond the table change nothing.
+	opts  string
+	args  string // what operands are, see operands
+	class Class  // what the program is without options; "" is ReadOnly
+	why   string // a reason for the class
+	style string // how options are written: see the constants
+	sub   bool   // the first operand is a subcommand with a row of its own
+}
+
+// How a program takes its options. The zero style is that of GNU: options may
+// follow operands, letters may share a word, "--" ends them.
+const (
+	posix  = "posix"  // options end at the first operand
+	single = "single" // long options have one dash, letters never share a word
+	bundle = "bundle" // the first word holds option letters also without a dash
+	plain0 = "words"  // every word is an operand
+	assign = "assign" // operands are name=value, looked up as options
+)
+
+// option is one row of an option table.
+type option struct {
+	arg    byte // 0 for a flag, '=' or '?'
+	effect byte // see (*start).effect; 0 is none
+}
+
+// table is an option table, read.
+type table struct {
+	options map[string]option
+	any     bool // options beyond the table change nothing
+	sharp   bool // some option does more than the program without options
+}
+
+// readTable reads what a row says of options.
+func readTable(opts string) *table {
+	t := &table{options: map[string]option{}}
+	for f := range strings.FieldsSeq(opts) {
+		if f == "*" {
+			t.any = true
+			continue
+		}
+		name, o := f, option{}
+		if i := strings.LastIndexAny(f, "=?:"); i > 0 && len(f)-i <= 2 {
+			name, o.arg = f[:i], f[i]
+			if o.arg == ':' {
+				o.arg = 0
+			}
+			if len(f)-i == 2 {
+				o.effect = f[i+1]
+			}
+		}
+		t.options[name] = o
+		t.sharp = t.sharp || o.effect != 0 && strings.IndexByte("rpv", o.effect) < 0
+	}
+	return t
+}
+
+func (a *analysis) tableOf(p *program) *table {
+	t, ok := a.tables[p.name]
+	if !ok {
+		t = readTable(p.opts)
+		a.tables[p.name] = t
+	}
+	return t
+}
+
+// lookup finds the row of a program, or nothing.
+func (a *analysis) lookup(name string) *program {
+	if p, ok := a.entries[name]; ok {
+		return p
+	}
+	var found *program
+	for _, family := range families {
+		for i := range family {
+			if names(family[i].name, name) {
+				found = &family[i]
+			}
+		}
+	}
+	a.entries[name] = found
+	return found
+}
+
+// names tells whether a list separated by commas has a name.
+func names(list, name string) bool {
+	for name != "" {
+		i := strings.Index(list, name)
+		if i < 0 {
+			return false
+		}
+		end := i + len(name)
+		if (i == 0 || list[i-1] == ',') && (end == len(list) || list[end] == ',') {
+			return true
+		}
+		list = list[end:]
+	}
+	return false
+}
+
+// options goes through the words of a program: each option has its effect, what
+// is left are operands.
+func (s *start) options(p *program, words []word) (operands []word) {
+	t := s.r.tableOf(p)
+	for i := 0; i < len(words); i++ {
+		w := words[i]
+		switch {
+		case s.stop, p.style == plain0:
+			return append(operands, words[i:]...)
+		case w.lit && w.text == "--":
+			s.ended = true
+			return append(operands, words[i+1:]...)
+		case p.style == assign && !w.option() && s.assigned(t, w):
+		case p.style == bundle && i == 0 && w.lit && w.text != "" && w.text[0] != '-':
+			i += s.letters(p, t, w, words[i+1:], 0)
+		case !w.option():
+			if operands = append(operands, w); p.style == posix || p.sub {
+				return append(operands, words[i+1:]...)
+			}
+		case !w.lit && !strings.HasPrefix(w.text, "--"):
+			if t.sharp && !s.harmlessValue(t, w) {
+				s.raise(Destructive, clip(w.src)+" may be an option, and nobody can tell which")
+			}
+			if operands = append(operands, w); p.style == posix || p.sub {
+				return append(operands, words[i+1:]...)
+			}
+		case strings.HasPrefix(w.text, "--") || p.style == single:
+			i += s.long(t, w, words[i+1:])
+		default:
+			i += s.letters(p, t, w, words[i+1:], 1)
+		}
+	}
+	return operands
+}
+
+// harmlessValue tells whether a word is a harmless short option whose argument
+// is all that isn't known of it, such as -n"$COUNT".
+func (s *start) harmlessValue(t *table, w word) bool {
+	if len(w.text) < 2 || w.split {
+		return false
+	}
+	o, ok := t.options[w.text[:2]]
+	return ok && o.arg == '=' && o.effect == 0
+}
+
+// long takes a long option; it returns how many of the next words belong to it.
+func (s *start) long(t *table, w word, next []word) int {
+	name, _, joined := strings.Cut(w.text, "=")
+	o, ok := t.options[name]
+	if !ok && joined && w.lit { // a table may name one value of an option
+		if v, known := t.options[w.text]; known {
+			s.effect(v, name, word{})
+			return 0
+		}
+	}
+	if !ok {
+		s.strange(t, w)
+		return 0
+	}
+	if !w.lit && !joined {
+		s.raise(Destructive, clip(w.src)+" is an option that nobody can tell")
+		return 0
+	}
+	switch {
+	case joined:
+		if o.arg == 0 {
+			s.strange(t, w)
+			return 0
+		}
+		s.effect(o, name, w.from(len(name)+1))
+	case o.arg == '=' && len(next) > 0:
+		s.effect(o, name, next[0])
+		return 1
+	default:
+		s.effect(o, name, word{})
+	}
+	return 0
+}
+
+// letters takes short options that share a word, from byte at on.
+func (s *start) letters(p *program, t *table, w word, next []word, at int) int {
+	used := 0
+	if o, ok := t.options["-#"]; ok && wholeNumber(w.text[1:]) { // -20
+		s.effect(o, "-#", w.from(1))
+		return 0
+	}
+	for i := at; i < len(w.text); i++ {
+		name := "-" + w.text[i:i+1]
+		o, ok := t.options[name]
+		switch {
+		case !ok:
+			s.strange(t, w)
+			return used
+		case o.arg == 0:
+			s.effect(o, name, word{})
+		case at == 0: // tar cf FILE: arguments follow in order
+			if used < len(next) {
+				s.effect(o, name, next[used])
+				used++
+			}
+		case i+1 < len(w.text) || o.arg == '?' || !w.lit:
+			s.effect(o, name, w.from(i+1))
+			return used
+		case len(next) > 0:
+			s.effect(o, name, next[0])
+			return 1
+		default:
+			return used
+		}
+	}
+	return used
+}
+
+// assigned takes an operand such as of=FILE.
+func (s *start) assigned(t *table, w word) bool {
+	name, _, ok := strings.Cut(w.text, "=")
+	if !ok {
+		return false
+	}
+	o, known := t.options[name]
+	if !known {
+		s.strange(t, w)
+		return true
+	}
+	s.effect(o, name, w.from(len(name)+1))
+	return true
+}
+
+// strange is an option that no table has.
+func (s *start) strange(t *table, w word) {
+	if !t.any {
+		s.raise(Destructive, "option "+clip(w.src)+" isn't known")
+	}
+}

@@ -1,0 +1,191 @@
+package shell
+
+import (
+	"path"
+	"slices"
+	"strings"
+)
+
+// reads notes that a word is read as a path. Reading is harmless but where keys
+// are kept and where reading alone does something.
+func (r *reader) reads(t *touched, w word, sc *scope) {
+	t.raise(ReadOnly, "")
+	if w.lit && w.text == "-" {
+		return
+	}
+	names, known := r.places(w, sc)
+	if !known && w.text == "" {
+		return
+	}
+	for _, p := range names {
+		t.reads = append(t.reads, p)
+		if why := r.secretPlace(p); why != "" {
+			t.raise(EscapeAttempt, why)
+		}
+	}
+	if !known {
+		if why := r.secretPlace(path.Clean("/" + w.text)); why != "" {
+			t.raise(EscapeAttempt, why)
+		}
+	}
+}
+
+// writes notes that a word is written as a path.
+func (r *reader) writes(t *touched, w word, sc *scope) { r.changes(t, w, sc, WriteWorkspace, "") }
+
+// removes notes that what a word names is removed or overwritten for good.
+func (r *reader) removes(t *touched, w word, sc *scope) {
+	r.changes(t, w, sc, Destructive, "what it removes isn't kept")
+}
+
+func (r *reader) changes(t *touched, w word, sc *scope, c Class, why string) {
+	names, known := r.places(w, sc)
+	if !known || crosses(w.text) {
+		t.raise(EscapeAttempt, "it writes to "+clip(w.src)+", and nobody can tell where that is")
+	}
+	for _, p := range names {
+		if harmlessDevice(p) {
+			continue
+		}
+		t.writes = append(t.writes, p)
+		switch {
+		case r.o.Workspace == "" || !within(p, r.o.Workspace):
+			t.raise(EscapeAttempt, p+" is outside the workspace")
+		case protected(p[len(r.o.Workspace):]):
+			t.raise(EscapeAttempt, p+" is protected")
+		case p == r.o.Workspace && c == Destructive:
+			t.raise(Destructive, "it removes the whole workspace")
+		case why == "":
+			t.raise(c, "it writes "+p)
+		default:
+			t.raise(c, why)
+		}
+	}
+}
+
+// places are the paths that a word may name. A pattern stays in the directory
+// that it names as long as no part of it can match "..": the paths are the
+// pattern then. Not known is a path of which too little is written down.
+func (r *reader) places(w word, sc *scope) (list []string, known bool) {
+	if !w.lit && !w.glob || w.lit && w.text == "" {
+		return nil, false
+	}
+	if w.glob && climbs(w.text) {
+		return nil, false
+	}
+	if strings.HasPrefix(w.text, "/") {
+		return []string{device(path.Clean(w.text))}, true
+	}
+	if !sc.dirs.known {
+		return nil, false
+	}
+	for _, d := range sc.dirs.list {
+		list = append(list, path.Join(d, w.text))
+	}
+	return list, true
+}
+
+// crosses tells whether a path goes down and up again: where that leads depends
+// on links.
+func crosses(p string) bool {
+	down := false
+	for part := range strings.SplitSeq(p, "/") {
+		if part == ".." && down {
+			return true
+		}
+		down = down || part != "" && part != "." && part != ".."
+	}
+	return false
+}
+
+// climbs tells whether a part of a pattern could match "..", or a protected
+// name that it doesn't spell out.
+func climbs(pattern string) bool {
+	for part := range strings.SplitSeq(pattern, "/") {
+		if !strings.ContainsAny(part, "*?[") {
+			continue
+		}
+		if part[0] == '.' || part[0] == '[' || part[0] == '?' && len(part) < 3 {
+			return true
+		}
+	}
+	return false
+}
+
+// device shortens the ways to name an open file.
+func device(p string) string {
+	switch {
+	case p == "/proc/self/fd/1" || p == "/dev/fd/1":
+		return "/dev/stdout"
+	case p == "/proc/self/fd/2" || p == "/dev/fd/2":
+		return "/dev/stderr"
+	}
+	return p
+}
+
+var devices = [...]string{"/dev/null", "/dev/stdout", "/dev/stderr", "/dev/tty", "/dev/zero", "/dev/full", "/dev/fd/63"}
+
+func harmlessDevice(p string) bool { return slices.Contains(devices[:], p) }
+
+// within tells whether a path is a directory or below it.
+func within(p, dir string) bool {
+	return p == dir || strings.HasPrefix(p, dir) && (dir == "/" || p[len(dir)] == '/')
+}
+
+// protectedNames are files and folders of a workspace that something else runs
+// or obeys: version control, the runtime, shells, agents and editors. Names
+// with a slash are the end of a path; the case of letters doesn't matter.
+var protectedNames = [...]string{
+	".belay", ".git/hooks", ".git/config", ".git/info", ".git/modules", ".git/worktrees", ".gitmodules", ".gitconfig", ".hg/hgrc",
+	".bashrc", ".bash_profile", ".bash_login", ".bash_logout", ".profile", ".bash_aliases", ".zshrc", ".zshenv", ".zprofile", ".zlogin", ".kshrc", ".inputrc", ".envrc", ".direnv",
+	".vscode", ".idea", ".cursor", ".cursorrules", ".claude", ".claude.json", "claude.md", "agents.md", "gemini.md", ".mcp.json", "mcp.json", ".codex", ".gemini", ".aider.conf.yml", ".windsurf", ".continue", ".github/copilot-instructions.md", ".openclaw", ".opencode", "opencode.json",
+	".ssh", ".aws", ".gnupg", ".kube", ".docker", ".netrc", ".npmrc", ".yarnrc", ".pypirc", ".vimrc", ".exrc", ".nvimrc", ".emacs", ".emacs.d", ".dir-locals.el", ".gdbinit", ".lldbinit", ".curlrc", ".wgetrc", ".husky", ".devcontainer", ".git-credentials",
+}
+
+// protected tells whether a path below the workspace, beginning with a slash,
+// is one that must not change unasked.
+func protected(rel string) bool {
+	rel = strings.ToLower(rel)
+	if rel == "/.git" || strings.HasSuffix(rel, "/.git") {
+		return true
+	}
+	for _, name := range protectedNames {
+		i := strings.Index(rel, "/"+name)
+		if i < 0 {
+			continue
+		}
+		if end := i + 1 + len(name); end == len(rel) || rel[end] == '/' {
+			return true
+		}
+	}
+	return false
+}
+
+// secretNames are where keys are kept, as the end or a part of a path.
+var secretNames = [...]string{
+	"/.ssh", "/.aws", "/.gnupg", "/.kube/config", "/.docker/config.json", "/.netrc", "/.git-credentials", "/.pypirc", "/.npmrc", "/.config/gcloud", "/.config/gh", "/.azure", "/.password-store",
+	"/.vault-token", "/.pgpass", "/.my.cnf", "/.terraform.d/credentials.tfrc.json", "/.cargo/credentials", "/.cargo/credentials.toml", "/.bash_history", "/.zsh_history", "/.local/share/keyrings", "/.mozilla", "/.config/google-chrome",
+}
+
+// secretPlace says why reading a path isn't harmless, or nothing.
+func (r *analysis) secretPlace(p string) string {
+	switch {
+	case p == "/etc/shadow" || p == "/etc/gshadow" || p == "/etc/sudoers" || strings.HasPrefix(p, "/etc/sudoers.d") || strings.HasPrefix(p, "/etc/ssh/ssh_host"):
+		return p + " holds the system's secrets"
+	case strings.HasPrefix(p, "/proc/") && (strings.HasSuffix(p, "/environ") || strings.HasSuffix(p, "/mem") || strings.Contains(p, "/root") || strings.Contains(p, "/cwd/")):
+		return p + " shows what belongs to a process"
+	case strings.HasPrefix(p, "/dev/sd") || strings.HasPrefix(p, "/dev/nvme") || strings.HasPrefix(p, "/dev/vd") || p == "/dev/mem" || p == "/dev/kmem" || p == "/proc/kcore":
+		return p + " is a device"
+	case strings.HasPrefix(p, "/var/run/secrets") || strings.HasPrefix(p, "/run/secrets") || p == "/var/run/docker.sock" || p == "/run/docker.sock":
+		return p + " is where keys are kept"
+	}
+	low := strings.ToLower(p)
+	for _, name := range secretNames {
+		if i := strings.Index(low, name); i >= 0 {
+			if end := i + len(name); end == len(low) || low[end] == '/' {
+				return p + " is where keys are kept"
+			}
+		}
+	}
+	return ""
+}

@@ -1,0 +1,169 @@
+package shell
+
+import (
+	"path"
+	"slices"
+	"strings"
+)
+
+// Class says what a command may do at most. Classes rise in strictness in the
+// order of the constants; a whole command has the strictest of its parts.
+type Class string
+
+const (
+	// ReadOnly changes nothing and reaches nobody.
+	ReadOnly Class = "read-only"
+	// WriteWorkspace changes files inside the workspace, or runs its programs.
+	WriteWorkspace Class = "write-workspace"
+	// Network may send something to another machine.
+	Network Class = "network"
+	// Destructive removes or overwrites what isn't easily restored, changes the
+	// system, or may do anything because nothing is known about it.
+	Destructive Class = "destructive"
+	// EscapeAttempt reaches out of the boundary: writes outside the workspace or
+	// to protected names, reads where keys are kept, asks for other rights.
+	EscapeAttempt Class = "escape-attempt"
+	// Unparsable means that nobody can tell what would run.
+	Unparsable Class = "unparsable"
+)
+
+var classes = [...]Class{ReadOnly, WriteWorkspace, Network, Destructive, EscapeAttempt, Unparsable}
+
+// Rank is the class's place in the order, from 0 for ReadOnly to 5 for
+// Unparsable. A class that isn't one of the constants ranks as Unparsable.
+func (c Class) Rank() int {
+	if i := slices.Index(classes[:], c); i >= 0 {
+		return i
+	}
+	return len(classes) - 1
+}
+
+// Join is the stricter of two classes.
+func Join(a, b Class) Class {
+	if b.Rank() > a.Rank() {
+		return b
+	}
+	return a
+}
+
+// Options says where a command would run. All three are absolute paths, read as
+// text: whoever passes them has resolved the links. A field that is empty or
+// not absolute isn't known, which makes every judgement of a path that needs it
+// stricter. An unknown Dir is the Workspace.
+type Options struct {
+	Dir       string // the working directory
+	Workspace string // the tree that may be changed
+	Home      string // the value of HOME
+}
+
+// Command is one program or builtin that the shell would start.
+type Command struct {
+	Name    string   `json:"name"`              // as written; for a name that isn't literal its source
+	Args    []string `json:"args,omitempty"`    // words after expansion; of an open one its source
+	Open    []int    `json:"open,omitempty"`    // indexes of Args that aren't literal
+	Class   Class    `json:"class"`             // of this command alone, with its redirections
+	Reason  string   `json:"reason,omitempty"`  // why it isn't read-only
+	Wrapped []string `json:"wrapped,omitempty"` // names of the wrappers it was found in, outermost first
+	Reads   []string `json:"reads,omitempty"`   // paths, cleaned and absolute, as far as they are known
+	Writes  []string `json:"writes,omitempty"`  // likewise
+	Hosts   []string `json:"hosts,omitempty"`   // hosts or addresses, as written
+}
+
+// Literal tells whether the argument at i is known word for word.
+func (c Command) Literal(i int) bool { return !slices.Contains(c.Open, i) }
+
+// Report is the judgement of a whole command.
+type Report struct {
+	Class    Class     `json:"class"`
+	Commands []Command `json:"commands"` // in the order of the source; never nil
+	Reason   string    `json:"reason"`   // of what made the class
+}
+
+// Classify judges a string that a shell would run with -c. It reads the string
+// as bash does; where a POSIX shell would read it otherwise the stricter reading
+// counts. It never fails: what can't be read is Unparsable.
+func Classify(src string, o Options) Report {
+	a := newAnalysis(o)
+	a.script(src, a.scope(), nil)
+	return a.report()
+}
+
+// ClassifyArgv judges a program that is started without a shell. No word is
+// expanded.
+func ClassifyArgv(argv []string, o Options) Report {
+	a := newAnalysis(o)
+	if len(argv) == 0 {
+		a.raise(Unparsable, "no program is named")
+		return a.report()
+	}
+	total := 0
+	words := make([]word, len(argv))
+	for i, s := range argv {
+		if total += len(s); total > maxSource {
+			a.raise(Unparsable, "the command is longer than any system runs")
+			return a.report()
+		}
+		if why := oddText(s); why != "" {
+			a.raise(Unparsable, why)
+		}
+		words[i] = literal(s)
+	}
+	r := &reader{analysis: a}
+	r.run(words, a.scope(), call{direct: true})
+	return a.report()
+}
+
+// analysis is one judgement under way; every source that is met on it (of sh -c,
+// of eval …) reports to the same one.
+type analysis struct {
+	o        Options
+	class    Class
+	reason   string
+	commands []Command
+	level    int // of sources within sources
+	tables   map[string]*table
+	entries  map[string]*program
+}
+
+func newAnalysis(o Options) *analysis {
+	o.Workspace, o.Home, o.Dir = absolute(o.Workspace), absolute(o.Home), absolute(o.Dir)
+	if o.Dir == "" {
+		o.Dir = o.Workspace
+	}
+	return &analysis{o: o, class: ReadOnly, reason: "nothing runs", commands: []Command{}, tables: map[string]*table{}, entries: map[string]*program{}}
+}
+
+// absolute is a cleaned absolute path, or nothing.
+func absolute(p string) string {
+	if !strings.HasPrefix(p, "/") {
+		return ""
+	}
+	return path.Clean(p)
+}
+
+// raise makes the whole at least as strict as c.
+func (a *analysis) raise(c Class, reason string) {
+	if c.Rank() > a.class.Rank() || len(a.commands) == 0 && a.reason == "nothing runs" {
+		a.class, a.reason = Join(a.class, c), reason
+	}
+}
+
+// add records a command.
+func (a *analysis) add(c Command) {
+	if len(a.commands) == maxCommands {
+		a.raise(Unparsable, "more commands than anybody would read")
+		return
+	}
+	reason := c.Reason
+	if reason == "" {
+		reason = "every command only reads"
+	} else {
+		reason = c.Name + ": " + reason
+	}
+	a.raise(c.Class, reason)
+	a.commands = append(a.commands, c)
+}
+
+func (a *analysis) report() Report {
+	return Report{Class: a.class, Commands: a.commands, Reason: a.reason}
+}

@@ -1,0 +1,166 @@
+package shell
+
+import (
+	"slices"
+	"strings"
+	"testing"
+)
+
+var here = Options{Dir: "/work/proj", Workspace: "/work/proj", Home: "/home/ada"}
+
+// names are the commands of a report as "wrapper>wrapper>name".
+func commandNames(r Report) []string {
+	var out []string
+	for _, c := range r.Commands {
+		out = append(out, strings.Join(append(slices.Clone(c.Wrapped), c.Name), ">"))
+	}
+	return out
+}
+
+func TestEveryCommandIsFoundWhereverItStands(t *testing.T) {
+	for src, want := range map[string]string{
+		"a | b |& c":                               "a b c",
+		"a && b || c; d & e":                       "a b c d e",
+		"echo $(a; b) `c` \"$(d)\"":                "a b c d echo",
+		"(a; { b; })":                              "a b",
+		"if a; then b; elif c; then d; else e; fi": "a b c d e",
+		"while a; do b; done; until c; do d; done": "a b c d",
+		"for i in $(a); do b; done":                "a b",
+		"case $(a) in $(b)) c;; esac":              "a b c",
+		"f() { a; }":                               "a",
+		"a <(b) >(c)":                              "b c a",
+		"a <<E\n$(b)\nE":                           "b a",
+		"a <<'E'\n$(b)\nE":                         "a",
+		"x=$(a) y=`b` c":                           "a b c",
+		"x=($(a) [1]=$(b))":                        "a b",
+		"echo ${x:-$(a)} ${y/$(b)/$(c)}":           "a b c echo",
+		"[[ $(a) == $(b) ]]":                       "a b",
+		"! a; time b":                              "a b",
+		"a > $(b)":                                 "b a",
+		"env -i X=1 nice -n 5 a":                   "env>nice>a",
+		"sudo -u x timeout 5 a":                    "sudo>timeout>a",
+		"find . -exec a {} + -o -execdir b \\;":    "find>a find>b find",
+		"sh -c 'a; bash -c \"b\"'":                 "sh>a sh>bash>b",
+		"eval 'a | b'":                             "eval>a eval>b",
+		"xargs -n1 -I{} a {}":                      "xargs>a",
+		"trap 'a' EXIT":                            "trap>a trap",
+		"command a; exec b":                        "command>a exec>b",
+		"bash <<'E'\na\nE":                         "bash>a",
+		"ssh h 'a; b'":                             "ssh ssh>a ssh>b",
+		"docker exec -it c a":                      "docker exec>a",
+		"flock f a":                                "flock>a",
+		"busybox sh -c a":                          "busybox>sh>a",
+		"coproc a":                                 "a",
+		"echo $((1 + $(nproc)))":                   "nproc echo",
+		"GIT_PAGER=a git log":                      "GIT_PAGER>a git",
+		"awk 'BEGIN { system(\"a\") }'":            "awk>a awk",
+		"sed '1e a'":                               "sed>a sed",
+		"env -S 'a b'":                             "env>a",
+		"parallel a ::: b":                         "parallel parallel>a",
+		"git bisect run a":                         "git>a git",
+	} {
+		if got := strings.Join(commandNames(Classify(src, here)), " "); got != want {
+			t.Errorf("%s\n got %s\nwant %s", src, got, want)
+		}
+	}
+}
+
+func TestArgvIsJudgedWithoutAShell(t *testing.T) {
+	for _, c := range []struct {
+		argv []string
+		want Class
+	}{
+		{[]string{"ls", "$(rm x)", "*"}, ReadOnly},
+		{[]string{"rm", "-rf", "x"}, Destructive},
+		{[]string{"cd", "x"}, Destructive}, // no such program
+		{[]string{"sh", "-c", "rm x"}, Destructive},
+		{[]string{"ls", "a\x00b"}, Unparsable},
+		{[]string{""}, Unparsable},
+		{nil, Unparsable},
+	} {
+		if r := ClassifyArgv(c.argv, here); r.Class != c.want {
+			t.Errorf("%q is %s (%s), want %s", c.argv, r.Class, r.Reason, c.want)
+		}
+	}
+}
+
+func TestPathsAreReadFromWhereTheCommandRuns(t *testing.T) {
+	for src, want := range map[string]string{
+		"touch x":                         "/work/proj/x",
+		"cd sub && touch x":               "/work/proj/sub/x",
+		"cd sub; touch x":                 "/work/proj/sub/x /work/proj/x",
+		"cd sub || touch x":               "/work/proj/x",
+		"(cd sub && true); touch x":       "/work/proj/x",
+		"cd sub | touch x":                "/work/proj/x",
+		"cd; touch x":                     "/home/ada/x /work/proj/x",
+		"touch ~/x $HOME/y \"$PWD/z\"":    "/home/ada/x /home/ada/y /work/proj/z",
+		"git -C sub diff --output=x":      "/work/proj/sub/x",
+		"tar -C sub -xf x":                "/work/proj/sub",
+		"cp a b/c":                        "/work/proj/b/c",
+		"cp -t d a b":                     "/work/proj/d",
+		"touch 'a b' \"c\"d\\ e $'\\x41'": "/work/proj/A /work/proj/a b /work/proj/cd e",
+		"dd if=a of=b":                    "/work/proj/b",
+		"sed -i.bak s/a/b/ f":             "/work/proj/f",
+		"eval 'cd sub' && touch x":        "/work/proj/sub/x /work/proj/x",
+		"echo x >a 2>b &>c >>d 2>&1 3>&-": "/work/proj/a /work/proj/b /work/proj/c /work/proj/d",
+	} {
+		var got []string
+		for _, c := range Classify(src, here).Commands {
+			got = append(got, c.Writes...)
+		}
+		slices.Sort(got)
+		if strings.Join(got, " ") != want {
+			t.Errorf("%s\n got %v\nwant %s", src, got, want)
+		}
+	}
+}
+
+func TestAnOpenWordIsNeverTakenForALiteralOne(t *testing.T) {
+	r := Classify(`cat "$X" '$X' *.go`, here)
+	if len(r.Commands) != 1 {
+		t.Fatal(r)
+	}
+	c := r.Commands[0]
+	if c.Literal(0) || !c.Literal(1) || c.Literal(2) || c.Args[0] != `"$X"` || c.Args[1] != "$X" {
+		t.Errorf("got %q, open %v", c.Args, c.Open)
+	}
+}
+
+func TestBadInputIsUnparsableAndQuick(t *testing.T) {
+	for name, src := range map[string]string{
+		"too long":        "echo " + strings.Repeat("a", 1<<20),
+		"NUL":             "ls\x00",
+		"CR":              "ls\r\nrm x",
+		"next line":       "ls \u0085 x",
+		"line separator":  "ls \u2028 x",
+		"bidi":            "ls \u202e x",
+		"zero width":      "l\u200bs",
+		"blank":           "ls\u00a0x",
+		"not UTF-8":       "ls \xff",
+		"confusable":      "\u0441at x",
+		"open quote":      "echo 'x",
+		"open bracket":    "echo $(ls",
+		"deep":            strings.Repeat("(", 5000) + "ls" + strings.Repeat(")", 5000),
+		"deeper":          strings.Repeat("$(", 60000),
+		"deep words":      "echo " + strings.Repeat("${a:-", 3000) + strings.Repeat("}", 3000),
+		"deep sums":       "echo $((" + strings.Repeat("-", 100000) + "1))",
+		"deep tests":      "[[ " + strings.Repeat("! ", 30000) + "x ]]",
+		"deep conditions": strings.Repeat("if ", 20000),
+		"deep eval":       strings.Repeat("eval ", 3000) + "ls",
+		"deep env":        strings.Repeat("env ", 3000) + "ls",
+	} {
+		if r := Classify(src, here); r.Class != Unparsable {
+			t.Errorf("%s is %s (%s)", name, r.Class, r.Reason)
+		}
+	}
+}
+
+func TestLongListsAreReadWhole(t *testing.T) {
+	for _, op := range []string{" | ", " && ", "; ", " || ", "\n"} {
+		src := strings.Repeat("cat"+op, 10000) + "rm x"
+		r := Classify(src, here)
+		if r.Class != Destructive || len(r.Commands) != 10001 {
+			t.Errorf("%q: %s of %d commands", op, r.Class, len(r.Commands))
+		}
+	}
+}

@@ -1,0 +1,292 @@
+package shell
+
+import (
+	"path"
+	"strings"
+)
+
+// special judges programs whose words no table can tell; false is a program
+// that its row is enough for.
+func (s *start) special(base string, p *program) bool {
+	switch {
+	case names("find,gfind", base):
+		s.find()
+	case names("sed,gsed,ssed", base):
+		s.sed(p)
+	case strings.HasPrefix(p.name, "awk,"):
+		s.awk(p)
+	case strings.HasPrefix(p.name, "tar,"):
+		s.tar(p)
+	case strings.HasPrefix(p.name, "less,"):
+		s.pager(p)
+	case strings.HasPrefix(p.name, "rsync"):
+		s.remote(p)
+	case strings.HasPrefix(p.name, "make,"):
+		s.make(p)
+	case strings.HasPrefix(p.name, "yq"), strings.HasPrefix(p.name, "jq"):
+		s.jq(p)
+	case base == "split" || base == "csplit":
+		s.pieces(p)
+	case base == "scp":
+		s.judge(&program{name: p.name, opts: p.opts}, s.args)
+		s.raise(Network, connects)
+		s.remoteOperands()
+	case s.runsCode(p):
+		s.interpreter(p)
+	default:
+		return false
+	}
+	return true
+}
+
+// tar judges tar: what it does with its archive depends on its mode.
+func (s *start) tar(p *program) {
+	operands := s.options(p, s.args)
+	if s.version {
+		return
+	}
+	lists := strings.ContainsAny(s.mode, "t") && !strings.ContainsAny(s.mode, "cruxA") || oneOf(s.mode, "-d", "--diff", "--compare")
+	reads := lists || oneOf(s.mode, "-x", "--extract", "--get")
+	for _, w := range s.archives {
+		if hostname, _, remote := strings.Cut(w.text, ":"); remote && !strings.Contains(hostname, "/") {
+			s.raise(Unparsable, "tar runs a remote shell for "+clip(w.src))
+		}
+		if reads {
+			s.r.reads(&s.touched, w, s.sc)
+		} else {
+			s.writes(w)
+		}
+	}
+	switch {
+	case lists:
+	case reads:
+		s.writes(literal("."))
+	case s.mode == "":
+		s.raise(Destructive, "its mode isn't known")
+	default:
+		s.raise(WriteWorkspace, "it writes an archive")
+		for _, w := range operands {
+			s.r.reads(&s.touched, w, s.sc)
+		}
+	}
+}
+
+// pager judges less and its kin, whose +COMMAND does anything they can.
+func (s *start) pager(p *program) {
+	operands := s.options(p, s.args)
+	for _, w := range operands {
+		if strings.HasPrefix(w.text, "+") && strings.Trim(w.text, "+GgFf0123456789") != "" && !strings.HasPrefix(w.text, "+/") {
+			s.raise(Destructive, clip(w.src)+" is a command of the pager")
+			continue
+		}
+		s.r.reads(&s.touched, w, s.sc)
+	}
+}
+
+// remote judges rsync: a place may be on another machine.
+func (s *start) remote(p *program) {
+	operands := s.options(p, s.args)
+	if len(operands) == 1 {
+		s.r.reads(&s.touched, operands[0], s.sc)
+		return
+	}
+	for i, w := range operands {
+		switch last := i == len(operands)-1; {
+		case isRemote(w):
+			s.host(w)
+		case !w.lit && !w.glob && !strings.HasPrefix(w.text, "/") && !strings.HasPrefix(w.text, "./"):
+			s.raise(Network, clip(w.src)+" may be on another machine")
+			s.writes(w)
+		case last:
+			s.writes(w)
+		default:
+			s.r.reads(&s.touched, w, s.sc)
+		}
+	}
+}
+
+// isRemote tells whether a place is written host:path or as a URL.
+func isRemote(w word) bool {
+	before, _, ok := strings.Cut(w.text, ":")
+	return ok && !strings.Contains(before, "/") || strings.Contains(w.text, "://")
+}
+
+// remoteOperands judges the places of scp.
+func (s *start) remoteOperands() {
+	row := s.r.lookup("scp")
+	scratch := &start{r: s.r, sc: s.sc, name: s.name}
+	operands := scratch.options(row, s.args)
+	for i, w := range operands {
+		switch {
+		case isRemote(w):
+			s.host(w)
+		case i == len(operands)-1 && i > 0:
+			s.writes(w)
+		default:
+			s.r.reads(&s.touched, w, s.sc)
+		}
+	}
+}
+
+// make judges make and its kin: variables on the command line can be commands.
+func (s *start) make(p *program) {
+	s.judge(p, s.args)
+	for _, w := range s.args {
+		name, value, ok := strings.Cut(w.text, "=")
+		if !ok || strings.HasPrefix(name, "-") {
+			continue
+		}
+		if name = strings.TrimRight(name, ":?+!"); oneOf(name, "SHELL", ".SHELLFLAGS", "MAKEFLAGS", "MAKE", "MAKEFILES") || strings.ContainsAny(value, "$`;|&<>") || !w.lit {
+			s.raise(Unparsable, "make runs what "+clip(w.src)+" says")
+		}
+	}
+}
+
+// jq judges the filters of jq and yq: those that load, write or tell secrets.
+func (s *start) jq(p *program) {
+	s.judge(p, s.args)
+	for _, w := range s.args {
+		for _, bad := range [...]string{"system", "load_str(", "load(", "env(", "strenv(", "import ", "include "} {
+			if strings.Contains(w.text, bad) && strings.HasPrefix(p.name, "yq") || w.lit && (bad == "import " || bad == "include ") && strings.Contains(w.text, bad) {
+				s.raise(Destructive, "the filter uses "+strings.TrimSpace(bad))
+			}
+		}
+	}
+}
+
+// pieces judges split and csplit, which write files named after their last word.
+func (s *start) pieces(p *program) {
+	operands := s.options(p, s.args)
+	s.raise(WriteWorkspace, p.why)
+	if s.name == "split" && len(operands) > 1 {
+		s.writes(operands[1])
+	} else {
+		s.writes(literal("."))
+	}
+	if len(operands) > 0 {
+		s.r.reads(&s.touched, operands[0], s.sc)
+	}
+}
+
+func (s *start) runsCode(p *program) bool {
+	for i := range codePrograms {
+		if &codePrograms[i] == p {
+			return p.class == ""
+		}
+	}
+	return false
+}
+
+// interpreter judges a program that runs code.
+func (s *start) interpreter(p *program) {
+	before := s.class
+	operands := s.options(p, s.args)
+	switch {
+	case s.version && s.class == before, s.module:
+	case s.class == Unparsable:
+	case len(operands) > 0 && !(operands[0].lit && operands[0].text == "-"):
+		s.runsFile(operands[0])
+	case len(s.reads) > 0 && s.class != ReadOnly: // a file that an option has named
+	default:
+		s.raise(Unparsable, "it runs what it reads, which only shows then")
+	}
+}
+
+// pythonModules are modules that python runs by name.
+var pythonModules = []struct {
+	name  string
+	class Class
+}{
+	{"json.tool,ast,tokenize,dis,calendar,this,platform,sysconfig,site,base64,textwrap,pyclbr,symtable,inspect,locale", ReadOnly},
+	{"pytest,unittest,doctest,venv,virtualenv,compileall,py_compile,build,black,isort,ruff,flake8,pylint,mypy,coverage,tox,nox,timeit,cProfile,profile,pdb,trace,zipapp,ensurepip,mkdocs,sphinx,pre_commit", WriteWorkspace},
+	{"pip,http.server,http.client,urllib.request,smtplib,ftplib,telnetlib,uv,poetry,pipx,twine,wget,webbrowser,smtpd,nntplib", Network},
+}
+
+// pythonModule judges python -m NAME.
+func (s *start) pythonModule(w word) {
+	s.module, s.stop = true, true
+	if !w.lit {
+		s.raise(Unparsable, "which module runs only shows then")
+		return
+	}
+	for _, m := range pythonModules {
+		if names(m.name, w.text) {
+			if m.class == ReadOnly && s.moduleWrites(w.text) {
+				s.raise(WriteWorkspace, "its second operand is written")
+				return
+			}
+			s.raise(m.class, "it runs the module "+w.text)
+			return
+		}
+	}
+	s.raise(Destructive, "nothing is known about the module "+clip(w.text))
+}
+
+// moduleWrites tells whether json.tool has an operand that it writes.
+func (s *start) moduleWrites(name string) bool {
+	operands := 0
+	for _, w := range s.args {
+		if !w.option() && !(w.lit && w.text == name) {
+			operands++
+		}
+	}
+	return name == "json.tool" && operands > 1
+}
+
+// fromFile takes the argument of options such as curl's -d, where @ names a
+// file that is sent.
+func (s *start) fromFile(w word) {
+	if strings.HasPrefix(w.text, "@") {
+		s.r.reads(&s.touched, w.from(1), s.sc)
+	} else if _, file, ok := strings.Cut(w.text, "=@"); ok {
+		s.r.reads(&s.touched, literal(file), s.sc)
+	}
+}
+
+// helper judges an option that names a program, which gets words that nobody
+// knows yet.
+func (s *start) helper(w word, name string) {
+	if !w.lit || strings.ContainsAny(w.text, "\\$#'\"`;&|<>()*?[]{}~!\n") {
+		s.raise(Unparsable, "option "+name+" runs what can't be judged")
+		return
+	}
+	var words []word
+	for f := range strings.FieldsSeq(w.text) {
+		words = append(words, literal(f))
+	}
+	if len(words) > 0 {
+		s.r.run(append(words, word{src: "{}", text: "/"}), s.within(), call{direct: true, wrapped: s.wrappedIn()})
+	}
+}
+
+// scriptFile judges a file of code that an option names.
+func (s *start) scriptFile(w word) {
+	s.pattern = true
+	if w.lit && oneOf(path.Clean(w.text), "-", "/dev/stdin") {
+		s.raise(Unparsable, "it runs what it reads, which only shows then")
+		return
+	}
+	s.runsFile(w)
+}
+
+// otherSub judges subcommands of other programs than git.
+func (s *start) otherSub(name string, p *program, words []word) bool {
+	program, _, _ := strings.Cut(name, " ")
+	switch {
+	case program == "ip":
+		if len(words) > 0 && !(words[0].lit && oneOf(words[0].text, "show", "s", "sh", "list", "ls", "l", "get")) {
+			s.raise(EscapeAttempt, p.why)
+		}
+		return true
+	case oneOf(name, "go run", "go install", "go list", "go tool", "go doc", "go vet", "go build", "go test"):
+		for _, w := range words {
+			if strings.Contains(w.text, "@") {
+				s.raise(Network, "it downloads "+clip(w.src))
+				if oneOf(name, "go run", "go install") {
+					s.raise(Destructive, "and nothing is known about what it runs")
+				}
+			}
+		}
+	}
+	return false
+}

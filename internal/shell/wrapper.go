@@ -1,0 +1,352 @@
+package shell
+
+import "strings"
+
+// wrapping says how a program that starts another one is written.
+type wrapping struct {
+	name  string // names that share the row, separated by commas
+	opts  string // as in program; options end at the first operand
+	skip  int    // operands before the command
+	class Class  // what the wrapper adds, whatever it starts
+	why   string
+	env   bool // operands that look like NAME=value set variables
+	input bool // words that nobody knows are appended, or replace {}
+	away  bool // the command runs elsewhere: directories mean nothing there
+	joins bool // the words are joined and read by a shell
+}
+
+// wrappers is every program whose operands are a command. Options of effect
+// 'x' hold a source.
+var wrappers = []wrapping{
+	{name: "env", env: true, opts: "-i -0 -v -u= -C=C -S=S --ignore-environment --null --unset= --chdir=C --split-string=S --debug --block-signal? --default-signal? --ignore-signal? --list-signal-handling -a= --argv0="},
+	{name: "sudo", env: true, class: EscapeAttempt, why: "it asks for other rights", opts: "-A -b -B -E -e:w -H -i -K -k -l -n -P -S -s -v -V -C= -c= -D=C -g= -h= -p= -R=E -r= -T= -t= -U= -u= --user= --group= --host= --prompt= --login --non-interactive --preserve-env? --reset-timestamp --set-home --shell --stdin --background --askpass --chdir=C --edit:w"},
+	{name: "doas", env: true, class: EscapeAttempt, why: "it asks for other rights", opts: "-L -n -s -C= -u= -a="},
+	{name: "run0,pkexec,gosu,su-exec,setpriv,capsh", class: EscapeAttempt, why: "it asks for other rights", opts: "*"},
+	{name: "chroot", skip: 1, class: EscapeAttempt, why: "it leaves the file tree", away: true, opts: "--userspec= --groups= --skip-chdir"},
+	{name: "nsenter,unshare", class: EscapeAttempt, why: "it changes the boundary", away: true, opts: "*"},
+	{name: "time", opts: "-p -v -a -q -o=w -f= --append --format= --output=w --portability --quiet --verbose"},
+	{name: "nice", opts: "-#: -n= --adjustment="},
+	{name: "ionice", opts: "-c= -n= -t -p=D --class= --classdata= --ignore --pid=D"},
+	{name: "chrt", skip: 1, opts: "-a -b -f -i -o -r -R -m -v -p:D -T= -P= -D="},
+	{name: "taskset", skip: 1, opts: "-a -c -p:D --all-tasks --cpu-list --pid:D"},
+	{name: "nohup", opts: ""},
+	{name: "setsid", opts: "-c -f -w --ctty --fork --wait"},
+	{name: "stdbuf", opts: "-i= -o= -e= --input= --output= --error="},
+	{name: "timeout,gtimeout", skip: 1, opts: "-k= -s= -v --kill-after= --signal= --foreground --preserve-status --verbose"},
+	{name: "xargs,gxargs", input: true, opts: "-0 -o -p -r -t -x -a=r -d= -E= -e? -I=I -i?I -L= -l? -n= -P= -s= --null --arg-file=r --delimiter= --eof? --replace?I --max-lines? --max-args= --max-procs= --max-chars= --interactive --no-run-if-empty --verbose --exit --open-tty --show-limits --process-slot-var="},
+	{name: "parallel,rush", input: true, joins: true, opts: "-0 -k -u -X -m -j= -P= -n= -N= -L= -I=I -a=r -d= --jobs= --dry-run --keep-order --will-cite --halt= --bar --eta --progress --no-notice --colsep= --delay= --timeout= --line-buffer --lb --ungroup --tag --group --null --max-args= --arg-file=r --max-procs= --citation"},
+	{name: "watch", joins: true, opts: "-b -c -d? -e -g -n= -p -t -x -w -q= -r --beep --color --differences? --errexit --chgexit --interval= --precise --no-title --exec --no-wrap --equexit="},
+	{name: "strace,ltrace", opts: "-c -C -d -D -f -F -h -i -k -q -r -t -T -u= -v -V -w -x -y -z -Z -a= -b= -e= -E= -I= -o=w -O= -p=D -P=r -s= -S= -U= -X= -tt -ttt -ff -yy -n=", class: WriteWorkspace, why: "it can change what the program meets"},
+	{name: "setarch,linux32,linux64,i386,x86_64,uname26", opts: "-R -3 -v -B -F -I -L -S -T -X -Z --addr-no-randomize --verbose"},
+	{name: "fakeroot,unbuffer,catchsegv,dbus-run-session,xvfb-run,caffeinate,rlwrap,systemd-inhibit,numactl,prlimit,softlimit,chpst,chronic,ts,errno,hyperfine,proxychains,proxychains4,torsocks,tsocks,firejail,bwrap,proot,systemd-run,valgrind,perf,gdb,lldb,direnv,mise,asdf,dotenv,cross-env,op,doppler,entr,flatpak-spawn,distrobox-enter,toolbox,busctl,runcon,trickle,cgexec,s6-setuidgid,daemonize,start-stop-daemon,screen,tmux,at,batch", class: Destructive, why: "what it starts, and how, isn't judged", opts: "*"},
+	{name: "uv run,poetry run,pipenv run,rye run,hatch run,pdm run,bundle exec,conda run", class: WriteWorkspace, why: "it prepares an environment of the workspace", opts: "--frozen --no-sync --locked --quiet -q --offline --active --no-dev --all-extras --with=N --python= -p= --project=C --directory=C -n= --env-file=r -m:U"},
+	{name: "docker exec,podman exec,nerdctl exec,docker compose exec,docker-compose exec,podman compose exec", skip: 1, away: true, class: Destructive, why: "it runs in a container, with the rights that it has", opts: "-d -i -t -T -e= -u= -w= --detach --interactive --tty --env= --env-file=r --user= --workdir= --privileged:E --detach-keys= --index="},
+	{name: "kubectl exec,oc exec", skip: 1, away: true, class: Destructive, why: "it runs in a cluster", opts: "-i -t -q -c= -n= --container= --namespace= --stdin --tty --quiet --context= --kubeconfig=r"},
+	{name: "busybox,toybox", opts: ""},
+	{name: "ssh", skip: 1, away: true, joins: true, class: Network, why: "it connects to another machine", opts: "-4 -6 -a -C -f -g -K -k -M -N -n -q -s -T -t -V -v -x -X -Y -y -A:D -b= -c= -e= -i=r -l= -m= -p= -P= -Q= -B= -I=U -E=w -F=U -J=h -D=D -L=D -R=D -S= -W=h -w=D -O= -o=o"},
+	{name: "dash,sh,bash,rbash,ash,ksh,mksh,zsh", opts: ""},
+	{name: "flock", opts: ""},
+	{name: "script", opts: ""},
+	{name: "su,runuser", opts: ""},
+}
+
+func wrapperNamed(name string) *wrapping {
+	for i := range wrappers {
+		if names(wrappers[i].name, name) {
+			return &wrappers[i]
+		}
+	}
+	return nil
+}
+
+// wrapper judges a program that starts another; false is one that doesn't.
+func (s *start) wrapper(base string) bool {
+	p := wrapperNamed(base)
+	if p == nil {
+		return false
+	}
+	switch base {
+	case "sh", "bash", "rbash", "dash", "ash", "ksh", "mksh", "zsh":
+		s.shell()
+	case "flock":
+		s.flock()
+	case "script":
+		s.script()
+	case "su", "runuser":
+		s.su()
+	default:
+		s.wrap(p, s.args)
+	}
+	return true
+}
+
+// wrap takes a wrapper's options and judges what it starts.
+func (s *start) wrap(p *wrapping, words []word) {
+	if p.class != "" {
+		s.raise(p.class, p.why)
+	}
+	row := &program{name: "wrapper " + p.name, opts: p.opts, style: posix}
+	rest := s.options(row, words)
+	if rest = append(s.split, rest...); p.env {
+		rest = s.environment(rest)
+	}
+	for range p.skip {
+		if len(rest) > 0 {
+			if p.name == "ssh" {
+				s.host(rest[0])
+			}
+			rest = rest[1:]
+		}
+	}
+	if p.away {
+		in := s.sc.inner()
+		in.dirs = dirs{}
+		s.sc = in
+	}
+	if len(rest) == 0 {
+		if p.input {
+			s.raise(ReadOnly, "")
+		}
+		s.finish()
+		return
+	}
+	s.inside(p, rest)
+}
+
+// inside judges the command that a wrapper starts.
+func (s *start) inside(p *wrapping, rest []word) {
+	mark := s.replace
+	if p.input {
+		if mark == "" && p.joins {
+			mark = "{}"
+		}
+		rest = replaced(rest, mark)
+	}
+	if p.joins {
+		rest = cutInputs(p, rest)
+		s.joined(rest)
+		return
+	}
+	if p.input && s.replace == "" {
+		rest = append(rest[:len(rest):len(rest)], opaque("{}"))
+	}
+	s.r.run(rest, s.within(), s.inner())
+}
+
+// inner is how a command inside this one is reached.
+func (s *start) inner() call {
+	return call{direct: true, in: s.call.in, paths: s.touched, wrapped: s.wrappedIn()}
+}
+
+// replaced makes words open in which a mark stands for what isn't known.
+func replaced(words []word, mark string) []word {
+	if mark == "" {
+		return words
+	}
+	out := make([]word, len(words))
+	for i, w := range words {
+		if at := strings.Index(w.text, mark); w.lit && at >= 0 {
+			w = word{text: w.text[:at], src: w.text}
+		}
+		out[i] = w
+	}
+	return out
+}
+
+// cutInputs leaves out what parallel takes as values, not as a command.
+func cutInputs(p *wrapping, words []word) []word {
+	if !p.input {
+		return words
+	}
+	for i, w := range words {
+		if w.lit && strings.HasPrefix(w.text, ":::") {
+			return words[:i]
+		}
+	}
+	return words
+}
+
+// joined judges words that a wrapper joins into a source for a shell.
+func (s *start) joined(words []word) {
+	if len(words) == 1 && words[0].lit {
+		s.finish()
+		s.source(words[0], s.name)
+		return
+	}
+	list, ok := texts(words)
+	if !ok && strings.HasPrefix(s.name, "parallel") && len(words) > 1 {
+		s.r.run(words, s.within(), s.inner())
+		return
+	}
+	if !ok {
+		s.raise(Unparsable, s.name+" hands a shell what only shows when it runs")
+		s.finish()
+		return
+	}
+	s.finish()
+	s.source(literal(strings.Join(list, " ")), s.name)
+}
+
+// environment takes NAME=value before a command.
+func (s *start) environment(words []word) []word {
+	for len(words) > 0 {
+		name, value, ok := strings.Cut(words[0].text, "=")
+		if !ok || words[0].option() && words[0].lit {
+			break
+		}
+		v := literal(value)
+		if !words[0].lit {
+			v = words[0].from(len(name) + 1)
+		}
+		s.r.variable(&s.touched, name, v, s.sc, true)
+		words = words[1:]
+	}
+	return words
+}
+
+// splitString takes env -S, which splits its argument much as a shell does.
+func (s *start) splitString(w word) {
+	if !w.lit || strings.ContainsAny(w.text, "\\$#'\"`") {
+		s.raise(Unparsable, "env -S splits its words by rules of its own")
+		return
+	}
+	for f := range strings.FieldsSeq(w.text) {
+		s.split = append(s.split, literal(f))
+	}
+}
+
+// sshOption judges ssh -o NAME=value, where some names hold commands.
+func (s *start) sshOption(w word) {
+	name, value, _ := strings.Cut(w.text, "=")
+	switch {
+	case !w.lit:
+		s.raise(Unparsable, "an option of ssh that only shows when it runs may hold a command")
+	case oneOf(strings.ToLower(name), "proxycommand", "localcommand", "knownhostscommand"):
+		s.source(literal(value), "ssh -o "+name)
+	case !oneOf(strings.ToLower(name), "stricthostkeychecking", "userknownhostsfile", "batchmode", "connecttimeout", "loglevel", "port", "user", "identitiesonly", "serveraliveinterval", "serveralivecountmax", "connectionattempts", "preferredauthentications", "passwordauthentication", "compression"):
+		s.raise(Unparsable, "ssh -o "+clip(name)+" isn't known")
+	}
+}
+
+// shell judges a shell that is started by name.
+func (s *start) shell() {
+	var command, stdin bool
+	i := 0
+	for ; i < len(s.args); i++ {
+		w := s.args[i]
+		if !w.option() && !(w.lit && strings.HasPrefix(w.text, "+")) {
+			break
+		}
+		if !w.lit {
+			s.unknown(clip(w.src) + " may be any option of a shell")
+			return
+		}
+		if w.text == "--" {
+			i++
+			break
+		}
+		switch {
+		case strings.HasPrefix(w.text, "--"):
+			switch w.text {
+			case "--login", "--norc", "--noprofile", "--posix", "--verbose", "--restricted":
+			case "--version", "--help":
+				s.finish()
+				return
+			default:
+				s.unknown("option " + clip(w.text) + " of a shell isn't known")
+				return
+			}
+		default:
+			letters := w.text[1:]
+			if strings.Trim(letters, "cslexuvfCbhmno") != "" {
+				s.unknown("option " + clip(w.text) + " of a shell changes how it reads")
+				return
+			}
+			command = command || strings.Contains(letters, "c")
+			stdin = stdin || strings.Contains(letters, "s")
+			if strings.Contains(letters, "o") {
+				if i++; i >= len(s.args) || !s.args[i].lit || !oneOf(s.args[i].text, "pipefail", "errexit", "nounset", "xtrace") {
+					s.unknown("an option of a shell changes how it reads")
+					return
+				}
+			}
+		}
+	}
+	s.shellCode(s.args[i:], command, stdin)
+}
+
+// shellCode judges what a shell reads: a string, a file, or its input.
+func (s *start) shellCode(rest []word, command, stdin bool) {
+	switch {
+	case command && len(rest) == 0:
+		s.finish()
+	case command:
+		s.finishTouched()
+		s.source(rest[0], s.name)
+	case len(rest) > 0 && !stdin && !(rest[0].lit && rest[0].text == "-"):
+		s.runsFile(rest[0])
+		s.finish()
+	case s.call.in.known:
+		s.finishTouched()
+		s.r.script(s.call.in.text, s.within(), s.wrappedIn())
+	default:
+		s.unknown("it runs what it reads, which only shows then")
+	}
+}
+
+// finishTouched records a wrapper of its own only if it does something itself.
+func (s *start) finishTouched() {
+	if s.touched.touched() {
+		s.finish()
+	}
+}
+
+// unknown records a command of which nobody can tell what it runs.
+func (s *start) unknown(why string) {
+	s.raise(Unparsable, why)
+	s.finish()
+}
+
+// flock judges flock FILE COMMAND, flock FILE -c STRING and flock NUMBER.
+func (s *start) flock() {
+	rest := s.options(&program{name: "wrapper flock", style: posix, opts: "-e -x -s -u -n -F -o -v -w= -E= --exclusive --shared --unlock --nonblock --close --no-fork --verbose --timeout= --wait= --conflict-exit-code="}, s.args)
+	if len(rest) > 0 && !(rest[0].lit && wholeNumber(rest[0].text)) {
+		s.writes(rest[0])
+	}
+	switch {
+	case len(rest) < 2:
+		s.finish()
+	case rest[1].lit && (rest[1].text == "-c" || rest[1].text == "--command"):
+		s.finish()
+		if len(rest) > 2 {
+			s.source(rest[2], "flock -c")
+		}
+	default:
+		s.r.run(rest[1:], s.within(), s.inner())
+	}
+}
+
+// script judges script(1), which writes what a shell or a command prints.
+func (s *start) script() {
+	rest := s.options(&program{name: "wrapper script", opts: "-a -e -f -q -c=x -E= -I=w -O=w -B=w -T=w -m= -o= -t?w --append --return --flush --quiet --command=x --log-in=w --log-out=w --log-io=w --log-timing=w --output-limit= --echo= --logging-format="}, s.args)
+	if len(rest) == 0 {
+		rest = []word{literal("typescript")}
+	}
+	for _, w := range rest {
+		s.writes(w)
+	}
+	for _, w := range s.args {
+		if !w.lit || strings.HasPrefix(w.text, "--command") || w.option() && w.text[1] != '-' && strings.HasSuffix(w.text, "c") || w.text == "-c" {
+			s.finish()
+			return
+		}
+	}
+	s.unknown("it starts a shell that reads its input")
+}
+
+// su judges su and runuser, which start a shell as somebody else.
+func (s *start) su() {
+	s.raise(EscapeAttempt, "it asks for other rights")
+	s.options(&program{name: "wrapper su", opts: "- -c=x -l -m -p -P -f -s= -g= -G= -w= -u= --command=x --login --shell= --user= --group= --preserve-environment --pty --session-command=x"}, s.args)
+	s.finish()
+}
