@@ -184,7 +184,7 @@ func (a *app) providerFindings(ctx context.Context) []finding {
 		found = append(found, broken(finding{Name: "settings"}, a.explain(err)))
 	}
 	if len(found) == 0 {
-		found = []finding{{Name: "provider", State: "note", What: "no key of a model provider is set", Try: "OPENAI_API_KEY=… belay run --provider " + openaiChat + " --model NAME TEXT"}}
+		found = []finding{{Name: "provider", State: "note", What: "no key of a model provider is set", Try: "OPENAI_API_KEY=… belay run --provider openai --model NAME TEXT"}}
 	}
 	return append(all, found...)
 }

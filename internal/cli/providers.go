@@ -12,6 +12,7 @@ import (
 	"sync"
 
 	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/internal/catalog"
 	"github.com/belay-run/belay/internal/dial"
 	"github.com/belay-run/belay/internal/manifest"
 	"github.com/belay-run/belay/internal/model"
@@ -149,7 +150,24 @@ func (a *app) makeProvider(s belay.Settings) (model.Provider, error) {
 		a.models.prefixes = wire.NewPrefixes(prefixBudget)
 	}
 	i := slices.IndexFunc(protocols, func(p protocol) bool { return p.name == v.protocol })
-	return protocols[i].make(v, e, a.models.prefixes), nil
+	return protocols[i].make(e, a.models.prefixes, a.able(e.Base)), nil
+}
+
+// able asks the catalogue, which is read when something is asked for the first
+// time. One that can't be read knows nothing; belay models list says why.
+func (a *app) able(base *url.URL) able {
+	read := sync.OnceValue(func() *catalog.Catalog {
+		c, _ := a.catalog() //nolint:errcheck // nil is said to know nothing
+		return c
+	})
+	return func(name string, x catalog.Ability) bool {
+		c := read()
+		if c == nil {
+			return false
+		}
+		m, ok := c.Lookup(catalog.Server(base.Hostname()), name)
+		return ok && m.Can(x)
+	}
 }
 
 // endpoint is where a provider is reached, with what is sent along: its key and

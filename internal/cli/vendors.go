@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/belay-run/belay/internal/catalog"
 	"github.com/belay-run/belay/internal/manifest"
 	"github.com/belay-run/belay/internal/model"
 	"github.com/belay-run/belay/internal/model/openai"
@@ -16,18 +17,32 @@ import (
 // protocol is a way to speak to models over HTTP.
 type protocol struct {
 	name string
-	make func(s service, e wire.Endpoint, p *wire.Prefixes) model.Provider
+	make func(e wire.Endpoint, p *wire.Prefixes, can able) model.Provider
 }
+
+// able tells whether the catalogue knows that a model has an ability.
+type able func(model string, x catalog.Ability) bool
 
 // protocols are those that this build speaks.
 var protocols = []protocol{
-	{openaiChat, func(s service, e wire.Endpoint, p *wire.Prefixes) model.Provider {
-		return &openai.Chat{Endpoint: e, Prefixes: p, Images: openai.TakesImages}
+	{openaiResponses, func(e wire.Endpoint, p *wire.Prefixes, can able) model.Provider {
+		return &openai.Responses{Endpoint: e, Prefixes: p, Images: can.or(catalog.Images, openai.TakesImages), Files: can.or(catalog.Files, openai.TakesFiles)}
+	}},
+	{openaiChat, func(e wire.Endpoint, p *wire.Prefixes, can able) model.Provider {
+		return &openai.Chat{Endpoint: e, Prefixes: p, Images: can.or(catalog.Images, openai.TakesImages), Files: can.or(catalog.Files, openai.TakesFiles)}
 	}},
 }
 
-// openaiChat is the protocol that most servers imitate.
-const openaiChat = "openai-chat"
+// or is an ability of a model by the catalogue, or by what an adapter knows.
+func (c able) or(x catalog.Ability, known func(string) bool) func(string) bool {
+	return func(name string) bool { return known != nil && known(name) || c(name, x) }
+}
+
+// Protocols by name.
+const (
+	openaiResponses = "openai"
+	openaiChat      = "openai-chat" // most servers imitate it
+)
 
 // vendor is a provider that is known by name: how it is spoken to, and where it
 // and its key are unless somebody says otherwise.
@@ -43,6 +58,7 @@ type vendor struct {
 // vendors are the providers that need no configuration. Addresses are those
 // that the vendors' documents name, November 2026.
 var vendors = []vendor{
+	{name: "openai", protocol: openaiResponses, base: "https://api.openai.com/v1", keys: []string{"OPENAI_API_KEY"}, bases: []string{"OPENAI_BASE_URL"}},
 	{name: openaiChat, protocol: openaiChat, base: "https://api.openai.com/v1", keys: []string{"OPENAI_API_KEY"}, bases: []string{"OPENAI_BASE_URL"}},
 	{name: "openrouter", protocol: openaiChat, base: "https://openrouter.ai/api/v1", keys: []string{"OPENROUTER_API_KEY"}},
 	{name: "mistral", protocol: openaiChat, base: "https://api.mistral.ai/v1", keys: []string{"MISTRAL_API_KEY"}},
