@@ -1,16 +1,15 @@
 // Package secret takes known secret values out of what leaves the runtime:
 // logs, outputs, facts. It promises that a registered value doesn't pass, in
-// the forms in which programs usually print one: as it is, escaped for JSON or
-// a URL, or in base64, also in the middle of something longer. It does not
-// guess: what nobody registered it doesn't know. JSON stays JSON when its
-// strings are scrubbed before they are encoded.
+// the forms in which programs usually print one: as it is, escaped for JSON,
+// JSON inside JSON, a URL or HTML, in base64, also in the middle of something
+// longer, in hexadecimal, and with each byte escaped. It does not guess: what
+// nobody registered it doesn't know. JSON stays JSON when its strings are
+// scrubbed before they are encoded.
+//
+// spellings.go lists the forms.
 package secret
 
 import (
-	"bytes"
-	"encoding/base64"
-	"encoding/json"
-	"net/url"
 	"slices"
 	"strings"
 	"sync"
@@ -60,37 +59,6 @@ func showable(name string) string {
 		}
 		return '_'
 	}, name)
-}
-
-// spellings are the forms in which a value may be printed.
-func spellings(v string) []string {
-	all := []string{v, url.QueryEscape(v), url.PathEscape(v)}
-	for _, html := range []bool{true, false} {
-		var b bytes.Buffer
-		enc := json.NewEncoder(&b)
-		enc.SetEscapeHTML(html)
-		if enc.Encode(v) == nil {
-			all = append(all, strings.Trim(strings.TrimSuffix(b.String(), "\n"), `"`))
-		}
-	}
-	for _, enc := range []*base64.Encoding{base64.RawStdEncoding, base64.RawURLEncoding} {
-		for before := range 3 {
-			all = append(all, inner64(enc, v, before))
-		}
-	}
-	return all
-}
-
-// inner64 is the part of v's base64 form that doesn't depend on what stands
-// around v, when so many bytes modulo 3 stand before it.
-func inner64(enc *base64.Encoding, v string, before int) string {
-	b := enc.EncodeToString([]byte(strings.Repeat("\x00", before) + v))
-	first := []int{0, 2, 3}[before]
-	last := len(b)
-	if (before+len(v))%3 != 0 {
-		last-- // it holds bits of the next byte
-	}
-	return b[first:last]
 }
 
 // Bytes returns b without the registered values; b itself when it has none.

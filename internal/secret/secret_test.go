@@ -3,8 +3,11 @@ package secret_test
 import (
 	"bytes"
 	"encoding/base64"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
+	"fmt"
+	"html"
 	"net/url"
 	"strings"
 	"testing"
@@ -21,19 +24,39 @@ func TestKnownFormsDoNotPass(t *testing.T) {
 		t.Fatal("the value is refused")
 	}
 	quoted, _ := json.Marshal(value)
+	twice, _ := json.Marshal(string(quoted))
+	each := func(format string) (s string) {
+		for i := range len(value) {
+			s += fmt.Sprintf(format, value[i])
+		}
+		return s
+	}
 	for name, in := range map[string]string{
-		"as it is":          "x" + value + "y",
-		"twice":             value + value,
-		"in JSON":           string(quoted),
-		"in a query":        "https://h/?k=" + url.QueryEscape(value),
-		"in a path":         "https://h/" + url.PathEscape(value) + "/x",
-		"in base64":         base64.StdEncoding.EncodeToString([]byte(value)),
-		"in URL base64":     base64.URLEncoding.EncodeToString([]byte(value)),
-		"in basic auth":     "Basic " + base64.StdEncoding.EncodeToString([]byte("user:"+value)),
-		"shifted by one":    base64.StdEncoding.EncodeToString([]byte("u" + value + "tail")),
-		"shifted by two":    base64.StdEncoding.EncodeToString([]byte("us" + value + "t")),
-		"at the very end":   strings.Repeat("-", 1000) + value,
-		"in a larger field": `{"a":` + string(quoted) + `}`,
+		"as it is":           "x" + value + "y",
+		"twice":              value + value,
+		"in JSON":            string(quoted),
+		"in a query":         "https://h/?k=" + url.QueryEscape(value),
+		"in a path":          "https://h/" + url.PathEscape(value) + "/x",
+		"in base64":          base64.StdEncoding.EncodeToString([]byte(value)),
+		"in URL base64":      base64.URLEncoding.EncodeToString([]byte(value)),
+		"in basic auth":      "Basic " + base64.StdEncoding.EncodeToString([]byte("user:"+value)),
+		"shifted by one":     base64.StdEncoding.EncodeToString([]byte("u" + value + "tail")),
+		"shifted by two":     base64.StdEncoding.EncodeToString([]byte("us" + value + "t")),
+		"at the very end":    strings.Repeat("-", 1000) + value,
+		"in a larger field":  `{"a":` + string(quoted) + `}`,
+		"in JSON in JSON":    string(twice),
+		"in hexadecimal":     hex.EncodeToString([]byte("a" + value + "b")),
+		"in HEXADECIMAL":     strings.ToUpper(hex.EncodeToString([]byte(value))),
+		"each byte in a URL": "k=" + each("%%%02X"),
+		"each byte in a url": "k=" + each("%%%02x"),
+		"in a small url":     "k=" + strings.ToLower(url.QueryEscape(value)),
+		"each byte in JSON":  `"` + each(`\u%04x`) + `"`,
+		"that in JSON":       `"` + each(`\\u%04x`) + `"`,
+		"each byte in C":     `"` + each(`\x%02x`) + `"`,
+		"in HTML":            "<p>" + html.EscapeString(value) + "</p>",
+		"in HTML of others":  "<p>" + `p&lt;ss/w&quot;rd+\näé&amp;%` + "</p>",
+		"in JSON of others":  `"p<ss\/w\"rd+\\näé&%"`,
+		"in JSON in ASCII":   `"p<ss/w\"rd+\\n\u00e4\u00e9&%"`,
 	} {
 		got := s.String(in)
 		if !strings.Contains(got, "[redacted:DB_PASSWORD]") || leaks(got) {
@@ -48,7 +71,8 @@ func TestKnownFormsDoNotPass(t *testing.T) {
 // leaks tells whether a text still has the value or most of an encoding of it.
 func leaks(s string) bool {
 	e := base64.StdEncoding.EncodeToString([]byte(value))
-	return strings.Contains(s, value) || strings.Contains(s, e[4:16])
+	h := hex.EncodeToString([]byte(value))
+	return strings.Contains(s, value) || strings.Contains(s, e[4:16]) || strings.Contains(strings.ToLower(s), h[8:24])
 }
 
 func TestWhatIsNotSecretStays(t *testing.T) {
