@@ -149,8 +149,7 @@ func (a *app) makeProvider(s belay.Settings) (model.Provider, error) {
 	if a.models.prefixes == nil {
 		a.models.prefixes = wire.NewPrefixes(prefixBudget)
 	}
-	i := slices.IndexFunc(protocols, func(p protocol) bool { return p.name == v.protocol })
-	return protocols[i].make(e, a.models.prefixes, a.able(e.Base)), nil
+	return protocolOf(v.protocol).make(e, a.models.prefixes, a.able(e.Base)), nil
 }
 
 // able asks the catalogue, which is read when something is asked for the first
@@ -176,6 +175,9 @@ func (a *app) endpoint(v service, baseURL string) (wire.Endpoint, error) {
 	base, err := wire.ParseBase(cmp.Or(baseURL, v.base))
 	if err != nil {
 		return wire.Endpoint{}, err
+	}
+	if path := protocolOf(v.protocol).path; !strings.HasSuffix(base.Path, path) {
+		base.Path += path
 	}
 	e := wire.Endpoint{Name: v.name, Base: base, Scrub: a.secrets().String,
 		// Whoever names a server of this machine or network means it: the name

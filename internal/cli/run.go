@@ -59,7 +59,7 @@ func (c *runCmd) run(ctx context.Context, a *app) (int, error) {
 		return 0, err
 	}
 	defer w.close()
-	if err := w.begin(ctx, ws, c.title(task.text), settings, task, c.Worktree); err != nil {
+	if err := w.begin(ctx, ws, c.title(a, task.text), settings, task, c.Worktree); err != nil {
 		return 0, err
 	}
 	return w.see(ctx)
@@ -103,12 +103,14 @@ func (a *app) checkedWorkspace() (string, error) {
 	return ws, apart(ws, dir)
 }
 
-func (c *runCmd) title(task string) string {
+// title is what lists call the session. Secrets go before it is cut: half of one
+// is one too.
+func (c *runCmd) title(a *app, task string) string {
 	title := c.Title
 	if title == "" {
 		title, _, _ = strings.Cut(task, "\n")
 	}
-	return short(strings.TrimSpace(title), 80)
+	return short(strings.TrimSpace(a.secrets().String(title)), 80)
 }
 
 // again gives a session that exists something more to do.

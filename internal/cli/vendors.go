@@ -10,6 +10,7 @@ import (
 	"github.com/belay-run/belay/internal/catalog"
 	"github.com/belay-run/belay/internal/manifest"
 	"github.com/belay-run/belay/internal/model"
+	"github.com/belay-run/belay/internal/model/anthropic"
 	"github.com/belay-run/belay/internal/model/openai"
 	"github.com/belay-run/belay/internal/model/wire"
 )
@@ -17,6 +18,7 @@ import (
 // protocol is a way to speak to models over HTTP.
 type protocol struct {
 	name string
+	path string // ends every base URL; one that is given without it gets it
 	make func(e wire.Endpoint, p *wire.Prefixes, can able) model.Provider
 }
 
@@ -25,12 +27,19 @@ type able func(model string, x catalog.Ability) bool
 
 // protocols are those that this build speaks.
 var protocols = []protocol{
-	{openaiResponses, func(e wire.Endpoint, p *wire.Prefixes, can able) model.Provider {
+	{openaiResponses, "", func(e wire.Endpoint, p *wire.Prefixes, can able) model.Provider {
 		return &openai.Responses{Endpoint: e, Prefixes: p, Images: can.or(catalog.Images, openai.TakesImages), Files: can.or(catalog.Files, openai.TakesFiles)}
 	}},
-	{openaiChat, func(e wire.Endpoint, p *wire.Prefixes, can able) model.Provider {
+	{openaiChat, "", func(e wire.Endpoint, p *wire.Prefixes, can able) model.Provider {
 		return &openai.Chat{Endpoint: e, Prefixes: p, Images: can.or(catalog.Images, openai.TakesImages), Files: can.or(catalog.Files, openai.TakesFiles)}
 	}},
+	{"anthropic", "/v1", func(e wire.Endpoint, p *wire.Prefixes, can able) model.Provider {
+		return &anthropic.Messages{Endpoint: e, Prefixes: p, Images: can.or(catalog.Images, anthropic.TakesImages), Files: can.or(catalog.Files, anthropic.TakesFiles)}
+	}},
+}
+
+func protocolOf(name string) protocol {
+	return protocols[slices.IndexFunc(protocols, func(p protocol) bool { return p.name == name })]
 }
 
 // or is an ability of a model by the catalogue, or by what an adapter knows.
@@ -60,6 +69,7 @@ type vendor struct {
 var vendors = []vendor{
 	{name: "openai", protocol: openaiResponses, base: "https://api.openai.com/v1", keys: []string{"OPENAI_API_KEY"}, bases: []string{"OPENAI_BASE_URL"}},
 	{name: openaiChat, protocol: openaiChat, base: "https://api.openai.com/v1", keys: []string{"OPENAI_API_KEY"}, bases: []string{"OPENAI_BASE_URL"}},
+	{name: "anthropic", protocol: "anthropic", base: "https://api.anthropic.com/v1", keys: []string{"ANTHROPIC_API_KEY"}, bases: []string{"ANTHROPIC_BASE_URL"}},
 	{name: "openrouter", protocol: openaiChat, base: "https://openrouter.ai/api/v1", keys: []string{"OPENROUTER_API_KEY"}},
 	{name: "mistral", protocol: openaiChat, base: "https://api.mistral.ai/v1", keys: []string{"MISTRAL_API_KEY"}},
 	{name: "deepseek", protocol: openaiChat, base: "https://api.deepseek.com/v1", keys: []string{"DEEPSEEK_API_KEY"}},

@@ -318,14 +318,17 @@ func (a *answer) fit(ctx context.Context, p *event.ModelCompleted) error {
 
 // call checks a call's form and keeps its arguments, here or in a blob.
 func (a *answer) call(ctx context.Context, c model.Call, budget *int) (event.ModelCall, error) {
-	mc := event.ModelCall{ProviderID: c.ID, Name: event.CutText(strings.ToValidUTF8(c.Name, "\uFFFD"), 128)}
-	args, hash, problem := a.v.e.tools(a.rules).Check(c.Name, string(a.v.e.c.Secrets.Bytes([]byte(c.Args))))
+	// Secrets go first: what is cut, quoted or escaped afterwards holds none.
+	c.Name = a.v.e.c.Secrets.String(strings.ToValidUTF8(c.Name, "\uFFFD"))
+	c.Args = string(a.v.e.c.Secrets.JSON([]byte(strings.ToValidUTF8(c.Args, "\uFFFD"))))
+	mc := event.ModelCall{ProviderID: c.ID, Name: event.CutText(c.Name, 128)}
+	args, hash, problem := a.v.e.tools(a.rules).Check(c.Name, c.Args)
 	if problem == nil {
 		problem = a.checkOutput(c.Name, args)
 	}
 	mc.Problem, mc.ArgsHash = problem, hash
 	if len(args) == 0 { // not JSON: kept as a JSON string so that it can be shown
-		args, _ = json.Marshal(strings.ToValidUTF8(c.Args, "\uFFFD"))
+		args, _ = json.Marshal(c.Args)
 		mc.ArgsHash = belay.DigestOf(args)
 	}
 	if spec, ok := a.tool(c.Name); ok && problem == nil {
@@ -405,7 +408,7 @@ func (a *answer) failed(ctx context.Context, err error) event.ModelFailed {
 		p.Problem = event.Problem{Class: "lost", Code: "CONTENT_MISSING", Message: "a part of the conversation is not in the store any more"}
 		return p
 	}
-	p.Problem = event.Problem{Class: me.Class, Code: cmp.Or(me.Code, strings.ToUpper(me.Class)), Message: event.CutText(me.Message, 1000), Retryable: me.Retryable()}
+	p.Problem = event.Problem{Class: me.Class, Code: cmp.Or(me.Code, strings.ToUpper(me.Class)), Message: event.CutText(a.v.e.c.Secrets.String(me.Message), 1000), Retryable: me.Retryable()}
 	if me.RetryAfter > maxRetryAfter {
 		p.Problem.Retryable = false
 		p.Problem.Message += fmt.Sprintf(" (the provider asks to wait %s)", me.RetryAfter)

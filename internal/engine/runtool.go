@@ -168,7 +168,7 @@ func (v *drive) failure(ctx context.Context, eff core.RunTool, spec belay.ToolSp
 	case isTool:
 		p.Problem = te.Problem
 	default:
-		p.Problem = event.Problem{Class: tool.Internal, Code: "INTERNAL", Message: event.CutText(err.Error(), 1000)}
+		p.Problem = event.Problem{Class: tool.Internal, Code: "INTERNAL", Message: err.Error()}
 	}
 	if isTool {
 		p.Files, p.Whole = te.Files, te.Output
@@ -180,7 +180,8 @@ func (v *drive) failure(ctx context.Context, eff core.RunTool, spec belay.ToolSp
 			p.Output, _ = v.e.content(context.WithoutCancel(ctx), text, "text/plain")
 		}
 	}
-	p.Problem.Message, p.Problem.Hint = event.CutText(p.Problem.Message, 4000), event.CutText(p.Problem.Hint, 1000)
+	clean := v.e.c.Secrets.String // before it is cut: half a secret is one too
+	p.Problem.Message, p.Problem.Hint = event.CutText(clean(p.Problem.Message), 4000), event.CutText(clean(p.Problem.Hint), 1000)
 	if at, again := thread.ToolRetryAt(v.e.c.Now().UTC().Truncate(time.Microsecond), spec, eff.Attempt, p.Problem); again {
 		p.Final, p.RetryAt = false, at
 	}

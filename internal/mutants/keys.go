@@ -3,6 +3,7 @@ package main
 var (
 	vendors   = suite{"./internal/cli", "TestAKeyStaysWithItsHost|TestEachVendor"}
 	described = suite{"./script", "TestScripts/providers$"}
+	plants    = suite{"./internal/cli", "TestPlanted"}
 	vaults    = suite{"./internal/vault", "."}
 )
 
@@ -29,6 +30,18 @@ var keyMutants = []mutant{
 	{breaks: "keys: one is used before it is hidden",
 		edits:  []edit{{"internal/cli/keys.go", "if !a.secrets().Add(name, value) {", "if len(value) < secret.MinLength {"}},
 		caught: []suite{vendors}},
+	{breaks: "keys: half of one stays where a text was cut",
+		edits:  []edit{{"internal/model/wire/wire.go", "\tif e.Scrub != nil {\n\t\ts = e.Scrub(s)\n\t}\n\tif e.Key != \"\" {\n\t\ts = strings.ReplaceAll(s, e.Key, \"[key]\")\n\t}\n", ""}},
+		caught: []suite{{"./internal/model/wire", "TestHalfAKey"}}},
+	{breaks: "keys: arguments of a call are kept as they came",
+		edits:  []edit{{"internal/engine/callmodel.go", "c.Args = string(a.v.e.c.Secrets.JSON([]byte(strings.ToValidUTF8(c.Args, \"\\uFFFD\"))))", "c.Args = strings.ToValidUTF8(c.Args, \"\\uFFFD\")"}},
+		caught: []suite{plants}},
+	{breaks: "keys: a title is cut before it is cleaned",
+		edits:  []edit{{"internal/cli/run.go", "short(strings.TrimSpace(a.secrets().String(title)), 80)", "short(strings.TrimSpace(title), 80)"}},
+		caught: []suite{plants}},
+	{breaks: "keys: nobody knows them in hexadecimal",
+		edits:  []edit{{"internal/secret/spellings.go", "all = append(all, small, strings.ToUpper(small))", "_ = small"}},
+		caught: []suite{plants}},
 	{breaks: "keys: changes at once don't wait for each other",
 		edits:  []edit{{"internal/vault/lock.go", "if err == nil {\n\t\t\treturn func()", "if true {\n\t\t\treturn func()"}},
 		caught: []suite{vaults}},

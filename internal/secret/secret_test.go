@@ -214,3 +214,50 @@ func BenchmarkNoHit(b *testing.B) {
 		s.Bytes(text)
 	}
 }
+
+func TestJSONIsScrubbedAsWhatItMeans(t *testing.T) {
+	var s secret.Scrubber
+	s.Add("K", `sk-"a/b"-\c`)
+	deep := `sk-"a/b"-\c`
+	for range 3 { // JSON in JSON in JSON
+		b, _ := json.Marshal(deep)
+		deep = string(b)
+	}
+	for in, want := range map[string]string{
+		`{"a":"sk-\u0022a\u002fb\"-\\c","n":1}`: `{"a":"[redacted:K]","n":1}`,
+		`["x","\u0073k-\"a\/b\"-\u005cc x"]`:    `["x","[redacted:K] x"]`,
+		`{"sk-\"a/b\"-\\c":true}`:               `{"[redacted:K]":true}`,
+		`"nothing \" here"`:                     `"nothing \" here"`,
+		`no JSON: sk-"a/b"-\c`:                  `no JSON: [redacted:K]`,
+		`{"cut": "sk-\"a/b\"-\\c`:               `{"cut": "[redacted:K]`,
+		`{"q": "\`:                              `{"q": "\`,
+	} {
+		if got := string(s.JSON([]byte(in))); got != want {
+			t.Errorf("%s: got %s, want %s", in, got, want)
+		}
+	}
+	if got := string(s.JSON([]byte(deep))); strings.Contains(got, "a/b") || !json.Valid([]byte(got)) {
+		t.Errorf("got %s", got)
+	}
+	var none secret.Scrubber
+	if got := string(none.JSON([]byte(`"a\nb"`))); got != `"a\nb"` {
+		t.Errorf("without values: %s", got)
+	}
+}
+
+// TestJSONStaysJSON: whatever was put into a text of JSON by whoever knows the value.
+func TestJSONStaysJSON(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		var s secret.Scrubber
+		v := rapid.StringMatching(`[a"\\/u0]{6,8}`).Draw(t, "value")
+		s.Add("V", v)
+		text := rapid.StringMatching(`[a"\\/u0]{0,12}`).Draw(t, "before") + v + rapid.StringMatching(`[a"\\/u0]{0,6}`).Draw(t, "after")
+		for range rapid.IntRange(1, 3).Draw(t, "depth") {
+			b, _ := json.Marshal(text)
+			text = string(b)
+		}
+		if got := s.JSON([]byte(text)); !json.Valid(got) {
+			t.Fatalf("%s becomes %s", text, got)
+		}
+	})
+}

@@ -107,7 +107,7 @@ func (d *decoder) read(r io.Reader) {
 func (d *decoder) event(data []byte) (over bool) {
 	var e event
 	if err := json.Unmarshal(data, &e); err != nil {
-		d.broken(fmt.Sprintf("the answer has something in it that is no JSON: %.80q", data))
+		d.broken(fmt.Sprintf("the answer has something in it that is no JSON: %.80q", d.end.Clean(string(data))))
 		return false
 	}
 	switch e.Type {

@@ -162,7 +162,7 @@ func (d *chatDecoder) read(a *wire.Answer) {
 func (d *chatDecoder) event(ev wire.Event) {
 	var c chatChunk
 	if err := json.Unmarshal(ev.Data, &c); err != nil {
-		d.fail(&model.Error{Class: "transient", Message: d.clean(fmt.Sprintf("%s: the answer has something in it that is no JSON: %.80q", d.name, ev.Data))})
+		d.fail(&model.Error{Class: "transient", Message: fmt.Sprintf("%s: the answer has something in it that is no JSON: %.80q", d.name, d.clean(string(ev.Data)))})
 		return
 	}
 	if len(c.Error) > 0 && string(c.Error) != "null" {

@@ -62,7 +62,7 @@ func (d *decoder) read(a *wire.Answer) {
 func (d *decoder) event(data []byte) {
 	var h happening
 	if err := json.Unmarshal(data, &h); err != nil {
-		d.fail(&model.Error{Class: "transient", Message: d.clean(fmt.Sprintf("%s: the answer has something in it that is no JSON: %.80q", d.name, data))})
+		d.fail(&model.Error{Class: "transient", Message: fmt.Sprintf("%s: the answer has something in it that is no JSON: %.80q", d.name, d.clean(string(data)))})
 		return
 	}
 	if h.Seq > 0 {
