@@ -79,11 +79,16 @@ const (
 	ModeDefault     Mode = "default"      // reading is allowed, the rest asks
 	ModePlan        Mode = "plan"         // reading is allowed, the rest is denied
 	ModeAcceptEdits Mode = "accept_edits" // also write and edit inside the workspace
+	ModeAuto        Mode = "auto"         // also commands that stay in the workspace
+	ModeOnRequest   Mode = "on_request"   // also what a boundary confines; what wants more asks
+	ModeOnFailure   Mode = "on_failure"   // whatever runs inside a boundary; what that stops is asked about
+	ModeUntrusted   Mode = "untrusted"    // every change asks, whatever was allowed
 	ModeNever       Mode = "never"        // as default, and what would ask is denied
+	ModeBypass      Mode = "bypass"       // nothing asks; only where an administrator's rule permits it
 )
 
-// Modes lists the modes this build knows, in the order help prints them.
-var Modes = []Mode{ModeDefault, ModePlan, ModeAcceptEdits, ModeNever}
+// Modes lists the modes, in the order help prints them.
+var Modes = []Mode{ModeDefault, ModePlan, ModeAcceptEdits, ModeAuto, ModeOnRequest, ModeOnFailure, ModeUntrusted, ModeNever, ModeBypass}
 
 // Approvals says what happens to an ask.
 type Approvals string

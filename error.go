@@ -40,6 +40,8 @@ const (
 	CodeAddress         Code = "address_refused"
 	CodeBadConfig       Code = "bad_config"
 	CodeBadManifest     Code = "bad_manifest"
+	CodeBadPolicy       Code = "bad_policy"
+	CodePolicyNewer     Code = "policy_newer"
 	CodeNotGoverned     Code = "not_governed" // trust means nothing to the file
 	CodeConflict        Code = "conflict"     // somebody else changed it meanwhile
 	CodeBadTemplate     Code = "bad_template"

@@ -39,6 +39,9 @@ type ToolSpec struct {
 	Polling      bool            `json:"polling,omitempty"`   // repeating it unchanged is its purpose
 	PathArg      string          `json:"pathArg,omitempty"`   // argument that names the file it touches; others touch the workspace
 	PathForm     string          `json:"pathForm,omitempty"`  // how PathArg names it: empty as a path, patch as a patch of several files
+	Shell        string          `json:"shell,omitempty"`     // argument that is a command line, which the gate takes apart
+	Argv         string          `json:"argv,omitempty"`      // argument that is a program with its arguments
+	HostArg      string          `json:"hostArg,omitempty"`   // argument that names what it connects to: a URL, a host, or a list of them
 	Access       Access          `json:"access,omitempty"`    // how it touches that
 	Interrupt    string          `json:"interrupt,omitempty"` // cancel (default) or finish
 	Capabilities []string        `json:"capabilities,omitempty"`

@@ -10,7 +10,7 @@ import (
 type PermissionEvaluated struct {
 	fact
 	Decision   string       `json:"decision"` // allow, ask, deny
-	Source     string       `json:"source"`   // rule, grant, mode, headless, person
+	Source     string       `json:"source"`   // rule, grant, mode, headless, checker, person, runtime
 	Rule       string       `json:"rule"`     // id of the deciding rule
 	Tier       string       `json:"tier"`     // default, agent, workspace, user, admin
 	ReasonCode string       `json:"reasonCode"`
@@ -18,6 +18,33 @@ type PermissionEvaluated struct {
 	Tool       string       `json:"tool"`
 	ArgsHash   belay.Digest `json:"argsHash"`
 	Hint       string       `json:"hint,omitempty"` // what would change the verdict
+
+	Priority int             `json:"priority,omitempty"` // of the deciding rule in its tier
+	Mode     string          `json:"mode,omitempty"`
+	Tags     []string        `json:"tags,omitempty"`     // of risk
+	Taint    []string        `json:"taint,omitempty"`    // what the thread was tainted by, as kind:origin
+	Boundary string          `json:"boundary,omitempty"` // that the deciding rule wants
+	Matched  []RuleMatched   `json:"matched,omitempty"`  // other rules that spoke of the call, the strongest voice first
+	Commands []CommandJudged `json:"commands,omitempty"` // of a command line
+	Omitted  int             `json:"omitted,omitempty"`  // how many of matched and commands aren't here
+}
+
+// RuleMatched is a rule that spoke of a call. Lost says that something else
+// became of it.
+type RuleMatched struct {
+	Rule     string `json:"rule"`
+	Tier     string `json:"tier"`
+	Priority int    `json:"priority,omitempty"`
+	Decision string `json:"decision"`
+	Lost     bool   `json:"lost,omitempty"`
+}
+
+// CommandJudged is what was said of one simple command of a command line.
+type CommandJudged struct {
+	Name     string `json:"name"`
+	Class    string `json:"class"` // read-only, write-workspace, network, destructive, escape-attempt, unparsable
+	Decision string `json:"decision"`
+	Rule     string `json:"rule"`
 }
 
 // PermissionRequested says that a decision of a person is needed.

@@ -24,7 +24,7 @@ import (
 // the workspace, the person and the machine, the default. A session that exists
 // has its own settings instead of all but the flags.
 type Config struct {
-	Mode         string   `placeholder:"MODE" help:"How far it may go without asking: default, plan, accept_edits, never. [$$BELAY_MODE]"`
+	Mode         string   `placeholder:"MODE" help:"How far it may go without asking: default, plan, accept_edits, auto, on_request, on_failure, untrusted, never, bypass. [$$BELAY_MODE]"`
 	Allow        []string `placeholder:"TOOL" sep:"none" help:"Allow a tool, or group:NAME, for the whole session; may be repeated. [$$BELAY_ALLOW, separated by commas]"`
 	Tools        string   `placeholder:"LIST" help:"Which tools there are: a set (minimal, coding, messaging, full), group:NAME, names with *; - before one takes it away. Separated by commas. [$$BELAY_TOOLS]"`
 	Approvals    string   `placeholder:"HOW" help:"What happens when it would ask: ask (on this terminal), wait (for somebody), deny. [$$BELAY_APPROVALS]"`
@@ -103,7 +103,19 @@ func (a *app) fresh(ctx context.Context, c Config) (checked, error) {
 	a.nameIgnored(l)
 	cfg, origin := l.config()
 	cfg.Share = c.Share // for one session: it is in no file
-	return a.check(cfg, a.defaults(), origin)
+	r, err := a.check(cfg, a.defaults(), origin)
+	if err != nil || r.Mode != belay.ModeBypass {
+		return r, err
+	}
+	ws, err := a.workspace() // refused before anything is made
+	if err != nil {
+		return r, err
+	}
+	g, err := a.governs(ctx, ws, a.specs())
+	if err != nil {
+		return r, err
+	}
+	return r, g.permits(r.Mode)
 }
 
 // over are a session's settings with what was given now over them.
@@ -182,11 +194,6 @@ func (p *parse) bad(flag string, code belay.Code, hint, format string, args ...a
 }
 
 func (p *parse) mode(v string) belay.Mode {
-	if v == "bypass" {
-		p.bad("--mode", belay.CodeRefusedMode, "--mode accept_edits, and --allow TOOL for what it may do besides",
-			"bypass runs everything without a decision: it needs an administrator's rule that permits it, and this build has no sandbox to confine it")
-		return ""
-	}
 	var names []string
 	for _, m := range belay.Modes {
 		names = append(names, string(m))

@@ -179,6 +179,9 @@ func (a *app) ofWorkspace(ctx context.Context, w *workshop, ws string) error {
 	}
 	defer root.Close()
 	for _, rel := range trust.Governed(root.FS()) {
+		if !strings.HasPrefix(rel, ".belay/"+manifestDir+"/") {
+			continue // its reader looks at it
+		}
 		path := filepath.Join(ws, filepath.FromSlash(rel))
 		content, err := file.Content(ctx, root, rel, maxManifest)
 		if err != nil {
@@ -188,14 +191,12 @@ func (a *app) ofWorkspace(ctx context.Context, w *workshop, ws string) error {
 		if err != nil {
 			return err
 		}
-		isTool := strings.HasPrefix(rel, ".belay/"+manifestDir+"/")
-		switch s := a.worth(book, ws, rel, content); {
-		case s != trust.Trusted && isTool:
+		if s := a.worth(book, ws, rel, content); s != trust.Trusted {
 			w.ignored = append(w.ignored, strange{path, s})
-		case isTool:
-			if err := w.add(path, content); err != nil {
-				return err
-			}
+			continue
+		}
+		if err := w.add(path, content); err != nil {
+			return err
 		}
 	}
 	return nil

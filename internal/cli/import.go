@@ -175,7 +175,7 @@ func doubts(folded map[belay.StreamID]engine.Folded, rests bool) (why []string) 
 		case *session.Decider:
 			s := d.State()
 			switch s.Settings.Mode {
-			case "", belay.ModeDefault, belay.ModePlan, belay.ModeNever:
+			case "", belay.ModeDefault, belay.ModePlan, belay.ModeNever, belay.ModeUntrusted:
 			default:
 				why = append(why, "runs in mode "+string(s.Settings.Mode))
 			}

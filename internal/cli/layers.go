@@ -228,8 +228,19 @@ func (l *layers) config() (Config, map[string]string) {
 	return c, origin
 }
 
-// strictness orders modes: a narrower one comes later.
-var strictness = []string{string(belay.ModeAcceptEdits), string(belay.ModeDefault), string(belay.ModeNever), string(belay.ModePlan)}
+// wider lists, for each mode, those that allow at least as much. Modes of which
+// neither is in the other's list can't be compared.
+var wider = map[belay.Mode][]belay.Mode{
+	belay.ModePlan:        belay.Modes,
+	belay.ModeNever:       {belay.ModeNever, belay.ModeDefault, belay.ModeAcceptEdits, belay.ModeAuto, belay.ModeOnRequest, belay.ModeOnFailure, belay.ModeBypass},
+	belay.ModeUntrusted:   {belay.ModeUntrusted, belay.ModeDefault, belay.ModeAcceptEdits, belay.ModeAuto, belay.ModeOnRequest, belay.ModeOnFailure, belay.ModeBypass},
+	belay.ModeDefault:     {belay.ModeDefault, belay.ModeAcceptEdits, belay.ModeAuto, belay.ModeOnRequest, belay.ModeOnFailure, belay.ModeBypass},
+	belay.ModeAcceptEdits: {belay.ModeAcceptEdits, belay.ModeAuto, belay.ModeOnRequest, belay.ModeOnFailure, belay.ModeBypass},
+	belay.ModeOnRequest:   {belay.ModeOnRequest, belay.ModeOnFailure, belay.ModeBypass},
+	belay.ModeOnFailure:   {belay.ModeOnFailure, belay.ModeBypass},
+	belay.ModeAuto:        {belay.ModeAuto, belay.ModeBypass},
+	belay.ModeBypass:      {belay.ModeBypass},
+}
 
 // untrusted is why a value of a workspace's file doesn't count.
 const untrusted = "it would widen or redirect what others set, and nobody trusts the file as it is (belay trust)"
@@ -241,7 +252,7 @@ func (l *layers) narrows(s manifest.Setting) string {
 	have := l.set[s.Name].value
 	switch s.Name {
 	case "mode":
-		narrower = slices.Index(strictness, s.Value) >= slices.Index(strictness, cmp.Or(have, string(belay.ModeDefault)))
+		narrower = slices.Contains(wider[belay.Mode(s.Value)], belay.Mode(cmp.Or(have, string(belay.ModeDefault))))
 	case "max-steps":
 		narrower = fewer(s.Value, cmp.Or(have, strconv.Itoa(belay.DefaultLimits.Steps)))
 	case "max-calls":

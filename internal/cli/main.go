@@ -101,6 +101,7 @@ type app struct {
 	here    *workshop            // of the workspace this process works in; nil: none is entered
 	opened  store.Store          // the open store
 	trusted *trust.Book          // as it was read first
+	told    []string             // what was said of files that don't count
 	origin  map[string]string    // of worktrees: the workspace they were made of
 	configs map[string][]configFile
 

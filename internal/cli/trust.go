@@ -78,7 +78,7 @@ func (c *trustCmd) paths(a *app) (out []governedFile, err error) {
 	}
 	if len(out) == 0 {
 		return nil, belay.Errorf(belay.CodeNotFound, "this workspace has no file that counts only when it is trusted").At(ws).
-			WithHint("such files are .belay/belay.yaml and .belay/tools/*.yaml")
+			WithHint("such files are .belay/belay.yaml, .belay/policy.yaml and .belay/tools/*.yaml")
 	}
 	return out, nil
 }
@@ -93,7 +93,7 @@ func locate(path string) (governedFile, error) {
 		}
 		if dir == filepath.Dir(dir) {
 			return governedFile{}, belay.Errorf(belay.CodeNotGoverned, "trust means nothing to this file").At(path).
-				WithHint("files that count only when trusted are .belay/belay.yaml and .belay/tools/*.yaml of a workspace")
+				WithHint("files that count only when trusted are .belay/belay.yaml, .belay/policy.yaml and .belay/tools/*.yaml of a workspace")
 		}
 	}
 }

@@ -113,7 +113,15 @@ func (r *runtime) rules(ctx context.Context, a *app, c checked, ws string) (bela
 	if _, err := a.workshop(ctx, ws); err != nil {
 		return belay.Ref{}, err
 	}
-	rules := r.draft(a, c, ws)
+	rules, g, err := r.draft(ctx, a, c, ws)
+	if err != nil {
+		return belay.Ref{}, err
+	}
+	if g.raw != nil {
+		if _, err := r.store.Put(ctx, g.raw, "application/json"); err != nil {
+			return belay.Ref{}, err
+		}
+	}
 	if c.Instructions != "none" {
 		if err := r.instruct(ctx, a, rules); err != nil {
 			return belay.Ref{}, err

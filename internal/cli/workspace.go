@@ -25,8 +25,11 @@ func (w *work) claim(ctx context.Context, c checked, more []policy.Grant) (belay
 	if err != nil {
 		return belay.WorkspaceUse{}, err
 	}
+	rules, _, err := w.draft(ctx, w.a, c, w.workspace)
+	if err != nil {
+		return belay.WorkspaceUse{}, errors.Join(err, release())
+	}
 	w.release = release
-	rules := w.draft(w.a, c, w.workspace)
 	if !rules.MayChange(more) {
 		return belay.WorkspaceUse{}, nil
 	}
@@ -121,16 +124,28 @@ func (w *work) thereAgain(ctx context.Context, s *session.State) error {
 	return worktree.New(w.a.Env).Add(ctx, *t)
 }
 
-// draft is what a turn's rules say of tools and allowances.
-func (r *runtime) draft(a *app, c checked, ws string) *thread.Rules {
+// draft is what a turn's rules say of tools and allowances, under the rules that
+// the files hold now. The set is not kept yet.
+func (r *runtime) draft(ctx context.Context, a *app, c checked, ws string) (*thread.Rules, *governance, error) {
 	set := a.toolsIn(ws)
 	if set == nil {
 		set = r.tools
 	}
-	rules := &thread.Rules{Settings: c.Settings, Tools: tool.Choose(c.Tools, set.Specs()), System: systemPrompt, Workspace: ws, Output: c.Schema, Boundary: boundary()}
+	specs := set.Specs()
+	g, err := a.governs(ctx, ws, specs)
+	if err != nil {
+		return nil, nil, err
+	}
+	if err := g.permits(c.Mode); err != nil {
+		return nil, nil, err
+	}
+	rules := &thread.Rules{Settings: c.Settings, Tools: tool.Choose(c.Tools, specs), System: systemPrompt, Workspace: ws, Output: c.Schema, Boundary: boundary(), Strange: g.strange, Home: a.env("HOME")}
+	if g.raw != nil {
+		rules.Govern(g.ref(), g.set)
+	}
 	by := a.principal()
 	for _, name := range c.Allow {
 		rules.Grants = append(rules.Grants, policy.Grant{Tool: name, Tier: policy.TierUser, Kind: "rule", By: by})
 	}
-	return rules
+	return rules, g, nil
 }

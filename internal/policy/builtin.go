@@ -6,42 +6,106 @@ import (
 	"github.com/belay-run/belay"
 )
 
-// The built-in rules by mode, in the order they are read.
-var builtin = map[belay.Mode][]rule{
-	belay.ModePlan: {
-		{id: "complete", decision: Allow, code: "COMPLETION", reason: "ending the turn is always allowed", match: handled("complete")},
-		{id: "plan-read", decision: Allow, code: "READ_ONLY", reason: "reading is allowed", match: readOnly},
-		{id: "plan-ask-user", decision: Allow, code: "ASKS_PERSON", reason: "asking a person changes nothing", match: handled("ask")},
-		{id: "plan-deny", decision: Deny, code: "MODE_PLAN", reason: "mode plan only reads", match: changes},
-	},
-	belay.ModeDefault:     asking(),
-	belay.ModeNever:       asking(),
-	belay.ModeAcceptEdits: append([]rule{{id: "accept-edits", decision: Allow, code: "EDIT_INSIDE", reason: "mode accept_edits allows edits inside the workspace", match: editInside}}, asking()...),
+// builtin is the set of the built-in rules alone.
+var builtin = mustCompile(Document{Version: FormatVersion, Rules: BuiltinRules()})
+
+func mustCompile(d Document) *Set {
+	s, err := Compile(d)
+	if err != nil {
+		panic("policy: " + err.Error()) // ours, and tested
+	}
+	return s
 }
 
-func asking() []rule {
-	return []rule{
-		{id: "complete", decision: Allow, code: "COMPLETION", reason: "ending the turn is always allowed", match: handled("complete")},
-		{id: "ask-user", decision: Allow, code: "ASKS_PERSON", reason: "asking a person changes nothing", match: handled("ask")},
-		{id: "read", decision: Allow, code: "READ_ONLY", reason: "reading is allowed", match: readOnly},
-		{id: "lost-rerun", decision: Ask, code: "LOST_RERUN", reason: "the same call was lost before; running it again may do its work twice", fallback: true, match: func(r Request) bool { return r.Rerun }},
-		{id: "ask", decision: Ask, code: "CHANGES_THINGS", reason: "it can change things", fallback: true, match: changes},
+// Builtin is the set of a turn for which nobody wrote rules.
+func Builtin() *Set { return builtin }
+
+// Modes in groups that the built-in rules speak of.
+var (
+	asking   = without(belay.ModePlan) // modes in which a change can come of an ask
+	editing  = []belay.Mode{belay.ModeAcceptEdits, belay.ModeAuto, belay.ModeOnRequest, belay.ModeOnFailure}
+	confined = []belay.Mode{belay.ModeOnRequest, belay.ModeOnFailure}
+)
+
+func without(drop ...belay.Mode) []belay.Mode {
+	return slices.DeleteFunc(slices.Clone(belay.Modes), func(m belay.Mode) bool { return slices.Contains(drop, m) })
+}
+
+// BuiltinRules are the rules of the default tier, which give every mode its
+// meaning.
+func BuiltinRules() []Rule {
+	rules := slices.Concat(steering(), reading(), changing(), commands(), guarding())
+	for i := range rules {
+		rules[i].Tier = TierDefault
+	}
+	return rules
+}
+
+func steering() []Rule {
+	return []Rule{
+		{ID: "complete", Priority: 900, Match: Match{Does: []string{"completes"}, Mode: belay.Modes}, Verdict: Allow, Code: "COMPLETION", Reason: "ending the turn is always allowed"},
+		{ID: "ask-user", Priority: 900, Match: Match{Does: []string{"asks"}, Mode: belay.Modes}, Verdict: Allow, Code: "ASKS_PERSON", Reason: "asking a person changes nothing"},
 	}
 }
 
-func handled(how string) func(Request) bool {
-	return func(r Request) bool { return r.Tool.Handled == how }
+func reading() []Rule {
+	return []Rule{
+		{ID: "read", Priority: 500, Match: Match{Does: []string{"reads"}, Mode: belay.Modes}, Verdict: Allow, Code: "READ_ONLY", Reason: "reading is allowed"},
+		{ID: "read-only-command", Priority: 500, Match: Match{Mode: belay.Modes, Command: &CommandMatch{Class: []string{string(ReadOnly)}}, Path: &PathMatch{Where: "inside"}},
+			Verdict: Allow, Code: "READ_ONLY_COMMAND", Reason: "the command only reads, in the workspace"},
+	}
 }
 
-func readOnly(r Request) bool { return r.Tool.ReadOnly && r.Tool.Handled == "" && !r.Tool.Destructive }
-
-func changes(r Request) bool { return !r.Tool.ReadOnly && r.Tool.Handled == "" }
-
-func editInside(r Request) bool {
-	return r.Tool.PathArg != "" && r.Tool.Access == belay.Write && !r.Tool.Destructive && inside(r.Paths) && !r.Rerun
+func changing() []Rule {
+	return []Rule{
+		{ID: "plan-deny", Match: Match{Does: []string{"changes"}, Mode: []belay.Mode{belay.ModePlan}}, Verdict: Deny, Code: "MODE_PLAN", Reason: "mode plan only reads"},
+		{ID: "untrusted", Match: Match{Does: []string{"changes"}, Mode: []belay.Mode{belay.ModeUntrusted}}, Verdict: Ask, Firm: true, Code: "MODE_UNTRUSTED", Reason: "mode untrusted asks before every change, whatever was allowed"},
+		{ID: "lost-rerun", Priority: 400, Match: Match{Does: []string{"changes"}, Mode: asking, Rerun: true}, Verdict: Ask, Code: "LOST_RERUN", Reason: "the same call was lost before; running it again may do its work twice"},
+		{ID: "accept-edits", Priority: 300, Match: Match{Does: []string{"edits"}, Mode: editing}, Verdict: Allow, Code: "EDIT_INSIDE", Reason: "the mode allows edits inside the workspace"},
+		{ID: "ask", Match: Match{Does: []string{"changes"}, Mode: asking}, Verdict: Ask, Code: "CHANGES_THINGS", Reason: "it can change things"},
+	}
 }
 
-// inside tells whether a call names files, and each of them in the workspace.
-func inside(paths []string) bool {
-	return len(paths) > 0 && !slices.ContainsFunc(paths, func(p string) bool { return !Inside(p) })
+// commands are the rules for command lines, by the class of each simple command.
+func commands() []Rule {
+	class := func(c ...Class) *CommandMatch {
+		m := &CommandMatch{}
+		for _, w := range c {
+			m.Class = append(m.Class, string(w))
+		}
+		return m
+	}
+	rules := []Rule{
+		{ID: "auto-command", Priority: 300, Match: Match{Mode: []belay.Mode{belay.ModeAuto}, Command: class(WriteWorkspace), Path: &PathMatch{Where: "inside"}}, Verdict: Allow,
+			Code: "WORKSPACE_COMMAND", Reason: "mode auto runs commands that stay in the workspace, as far as their text tells"},
+		{ID: "confined-command", Priority: 300, Match: Match{Mode: confined, Level: "L1", Command: class(WriteWorkspace), Path: &PathMatch{Where: "inside"}}, Verdict: Allow,
+			Code: "CONFINED", Reason: "the boundary confines it", Boundary: "confined"},
+		{ID: "on-failure", Priority: 300, Match: Match{Mode: []belay.Mode{belay.ModeOnFailure}, Level: "L1", Command: class(ReadOnly, WriteWorkspace, Network, Destructive)}, Verdict: Allow,
+			Code: "CONFINED", Reason: "the boundary confines it; what it stops is asked about", Boundary: "confined"},
+		{ID: "ask-outside", Priority: 5, Match: Match{Does: []string{"runs"}, Mode: belay.Modes, Command: class(ReadOnly)}, Verdict: Ask, Code: "READS_OUTSIDE", Reason: "the command reads outside the workspace"},
+	}
+	for _, c := range []struct {
+		id, code, reason string
+		class            Class
+	}{
+		{"ask-network", "NETWORK", "the command can reach the network", Network},
+		{"ask-destructive", "DESTRUCTIVE", "the command can destroy something", Destructive},
+		{"ask-escape", "ESCAPE_ATTEMPT", "the command could leave its boundary", EscapeAttempt},
+		{"ask-unparsable", "UNPARSABLE", "nobody can tell from its text what the command does", Unparsable},
+	} {
+		rules = append(rules, Rule{ID: c.id, Priority: 10, Match: Match{Does: []string{"runs"}, Mode: asking, Command: class(c.class)}, Verdict: Ask, Code: c.code, Reason: c.reason})
+	}
+	return rules
+}
+
+// guarding are rules that no other allow silences.
+func guarding() []Rule {
+	return []Rule{
+		{ID: "tainted-egress", Priority: 600, Match: Match{Mode: belay.Modes, Flow: []string{"egress"}, Taint: []string{"any"}}, Verdict: Ask,
+			Code: "TAINTED_EGRESS", Reason: "content from outside is in the conversation, and the call can send data out", Tags: []string{"taint"}},
+		{ID: "tainted-secret", Priority: 600, Match: Match{Mode: belay.Modes, Flow: []string{"secret"}, Taint: []string{"any"}}, Verdict: Ask,
+			Code: "TAINTED_SECRET", Reason: "content from outside is in the conversation, and the call reads a secret", Tags: []string{"taint"}},
+		{ID: "tainted-leak", Match: Match{Mode: belay.Modes, Flow: []string{"egress"}, Taint: []string{"secret"}}, Verdict: Ask, Firm: true,
+			Code: "TAINTED_LEAK", Reason: "a secret was read and content of others is in the conversation: what the call sends could be that secret", Tags: []string{"taint"}},
+	}
 }

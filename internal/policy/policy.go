@@ -2,12 +2,27 @@
 // request go in, a verdict comes out, and the same input always gives the same
 // verdict. It knows nothing of sessions, files or the person who is asked.
 //
-// A matching deny beats a matching ask, which beats a matching allow, whatever
-// tier they come from. Only the mode's fallback, which speaks when no rule
-// matched, gives way to any of them.
+// Rules are data (rule.go). Compile makes a Set of them (set.go), Evaluate asks
+// it (evaluate.go). How verdicts combine:
+//
+//  1. A deny that matches is final, whatever tier and priority it has.
+//  2. Of each tier above default the matching rules of the highest priority
+//     speak; at the same priority ask beats allow.
+//  3. If one of these tiers asks, the call is asked about. Else it is allowed if
+//     one of them allows.
+//  4. If none of them speaks, the default tier does, in the same way. Its firm
+//     rules speak always.
+//  5. An allow covers only what it can see: an unparsable command, an attempt to
+//     escape and what a tainted thread could leak need a rule that names them.
+//  6. Of a command line every simple command is judged so; the strictest
+//     verdict is the call's.
+//
+// A grant, which a person gave for a session, is an allow of the tier user
+// above all its priorities.
 package policy
 
 import (
+	"encoding/json"
 	"path"
 	"strings"
 
@@ -43,25 +58,78 @@ func rank(d Decision) int {
 	return 0
 }
 
-// Tiers, from the weakest to the strongest voice in an explanation.
+// Tier says whose rule it is, from the weakest to the strongest voice.
+type Tier = string
+
 const (
-	TierDefault   = "default"
-	TierAgent     = "agent"
-	TierWorkspace = "workspace"
-	TierUser      = "user"
-	TierAdmin     = "admin"
+	TierDefault   Tier = "default"
+	TierAgent     Tier = "agent"
+	TierWorkspace Tier = "workspace"
+	TierUser      Tier = "user"
+	TierAdmin     Tier = "admin"
 )
+
+// Tiers in rising order.
+var Tiers = []Tier{TierDefault, TierAgent, TierWorkspace, TierUser, TierAdmin}
 
 // Request is a call as the gate sees it.
 type Request struct {
-	Tool     belay.ToolSpec
-	Paths    []string // the files it touches, as the call names them; none when it names none
-	Mode     belay.Mode
-	Grants   []Grant
-	Headless bool // nobody can be asked
-	Rerun    bool // the same call was lost before: its first outcome is unknown
-	Use      belay.WorkspaceUse
+	Tool      belay.ToolSpec
+	Args      json.RawMessage // JSON; needed only if the Set says so
+	Paths     []string        // the files it touches, as the call names them; none when it names none
+	Commands  []Command       // of a tool that runs a command line
+	Mode      belay.Mode
+	Agent     string
+	Grants    []Grant
+	Headless  bool // nobody can be asked
+	Rerun     bool // the same call was lost before: its first outcome is unknown
+	Guest     bool // the turn is somebody else's than the session's owner's
+	Use       belay.WorkspaceUse
+	Workspace string
+	Level     string  // of the boundary that processes get: L0 … L3
+	Network   string  // none, proxied, full; empty is full
+	Taint     []Taint // of the thread
 }
+
+// Command is one simple command of a command line.
+type Command struct {
+	Name    string   `json:"name"` // the program as it is written
+	Args    []string `json:"args,omitempty"`
+	Class   Class    `json:"class"`
+	Reason  string   `json:"reason,omitempty"`  // why it has this class
+	Wrapped []string `json:"wrapped,omitempty"` // what starts it: env, sudo, xargs …
+	Reads   []string `json:"reads,omitempty"`   // files, as far as they are known
+	Writes  []string `json:"writes,omitempty"`
+	Hosts   []string `json:"hosts,omitempty"`
+}
+
+// Class says what the worst is that a command can do, as far as its text tells.
+type Class string
+
+const (
+	ReadOnly       Class = "read-only"
+	WriteWorkspace Class = "write-workspace"
+	Network        Class = "network"
+	Destructive    Class = "destructive"
+	EscapeAttempt  Class = "escape-attempt"
+	Unparsable     Class = "unparsable"
+)
+
+// Classes in rising strictness.
+var Classes = []Class{ReadOnly, WriteWorkspace, Network, Destructive, EscapeAttempt, Unparsable}
+
+// Taint says that content from somewhere is in a thread.
+type Taint struct {
+	Kind   string `json:"kind"`   // web, mcp, message, tool, child, memory, import, workspace; secret: a secret was read
+	Origin string `json:"origin"` // a host, a tool, a folder
+	Seq    int64  `json:"seq"`    // the fact that brought it
+}
+
+// Kinds of taint that have a meaning of their own.
+const (
+	TaintWorkspace = "workspace" // files of a workspace that nobody trusts: counts only together with a secret
+	TaintSecret    = "secret"    // no content from outside, but a secret was read
+)
 
 // Grant is an allow rule that a person gave.
 type Grant struct {
@@ -75,108 +143,33 @@ type Grant struct {
 type Verdict struct {
 	Decision   Decision
 	Source     string // rule, grant, mode, headless
-	Rule       string
-	Tier       string
+	Rule       string // tier/id; builtin/id of the default tier
+	Tier       Tier
+	Priority   int
 	ReasonCode string
 	Reason     string
-	Hint       string // what would change the verdict
+	Hint       string   // what would change the verdict
+	Tags       []string // of risk, sorted
+	Boundary   string   // that the deciding rule wants
+	Matched    []Hit    // every rule that spoke of the call, the strongest voice first
+	Commands   []Judged // of a command line, in its order
 }
 
-// rule is a built-in: the first whose match holds in its mode speaks.
-type rule struct {
-	id       string
-	decision Decision
-	code     string
-	reason   string
-	fallback bool // speaks only when nothing else does
-	match    func(Request) bool
+// Hit is a rule that matched. Lost: it said something else than what became of it.
+type Hit struct {
+	Rule     string   `json:"rule"`
+	Tier     Tier     `json:"tier"`
+	Priority int      `json:"priority,omitempty"`
+	Decision Decision `json:"decision"`
+	Lost     bool     `json:"lost,omitempty"`
 }
 
-// Evaluate is the gate. Every call gets exactly one verdict.
-func Evaluate(r Request) Verdict {
-	if r.Use.Use == belay.UseReader && changes(r) {
-		return reader(r.Use)
-	}
-	v := join(r)
-	if v.Decision != Ask {
-		return v
-	}
-	switch {
-	case r.Mode == belay.ModeNever:
-		return Verdict{Deny, "mode", "builtin/never-asks", TierDefault, "MODE_NEVER_ASKS",
-			"mode never denies what would ask (" + v.Reason + ")", "run with --mode default, or allow it: --allow " + r.Tool.Name}
-	case r.Headless:
-		return Verdict{Deny, "headless", v.Rule, v.Tier, "NO_PERSON",
-			"this would ask (" + v.Reason + "), and no person can be asked", "allow it beforehand: --allow " + r.Tool.Name + ", or wait for an answer: --approvals=wait"}
-	}
-	return v
-}
-
-// reader is the verdict on a change while another session writes in the
-// workspace. No grant reaches it: nobody who gave one knew of the other.
-func reader(u belay.WorkspaceUse) Verdict {
-	return Verdict{Deny, "rule", "builtin/one-writer", TierDefault, "OTHER_WRITER",
-		"session " + string(u.Writer) + " writes in " + u.Path + ", so this one only reads",
-		"go on reading; to write: --share, a session of its own with --worktree, or wait until " + string(u.Writer) + " has ended"}
-}
-
-// join collects what the rules of the mode and the grants say.
-func join(r Request) Verdict {
-	var won, fallback *rule
-	for i := range builtin[r.Mode] {
-		b := &builtin[r.Mode][i]
-		if !b.match(r) {
-			continue
-		}
-		if b.fallback {
-			if fallback == nil {
-				fallback = b
-			}
-			continue
-		}
-		if won == nil || rank(b.decision) > rank(won.decision) {
-			won = b
-		}
-	}
-	grant, granted := find(r)
-	switch {
-	case won != nil && (won.decision != Allow || !granted):
-		return verdict(*won)
-	case granted:
-		code := "GRANTED"
-		if r.Rerun {
-			code = "LOST_RERUN_GRANTED"
-		}
-		return Verdict{Allow, "grant", "grant/" + grant.Tool, grant.Tier, code, "allowed for this session by " + orUser(grant.By), ""}
-	case won != nil:
-		return verdict(*won)
-	case fallback != nil:
-		return verdict(*fallback)
-	}
-	// Law: no policy, no run. An unknown mode has no rules.
-	return Verdict{Deny, "mode", "builtin/no-rules", TierDefault, "NO_POLICY", "no rules are loaded for mode " + string(r.Mode), "use one of the modes that belay run --help lists"}
-}
-
-func verdict(b rule) Verdict {
-	return Verdict{b.decision, "rule", "builtin/" + b.id, TierDefault, b.code, b.reason, ""}
-}
-
-// find is the grant that covers the call. A call that was lost runs again only
-// by a rule: what was answered for another call doesn't count.
-func find(r Request) (Grant, bool) {
-	for _, g := range r.Grants {
-		if g.Tool == r.Tool.Name && (!r.Rerun || g.Kind == "rule") {
-			return g, true
-		}
-	}
-	return Grant{}, false
-}
-
-func orUser(by string) string {
-	if by == "" {
-		return "the user"
-	}
-	return by
+// Judged is what was said of one simple command.
+type Judged struct {
+	Name     string   `json:"name"`
+	Class    Class    `json:"class"`
+	Decision Decision `json:"decision"`
+	Rule     string   `json:"rule"`
 }
 
 // Inside tells whether a path, read as text, stays below the workspace. The

@@ -8,7 +8,7 @@ import (
 
 // governed are the files of a workspace that count only when they are trusted,
 // relative to it.
-var governed = []string{".belay/belay.yaml", ".belay/tools/*.yaml", ".belay/tools/*.yml"}
+var governed = []string{".belay/belay.yaml", ".belay/policy.yaml", ".belay/tools/*.yaml", ".belay/tools/*.yml"}
 
 // Governs tells whether a path of a workspace is such a file's.
 func Governs(rel string) bool {

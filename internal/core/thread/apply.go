@@ -27,6 +27,9 @@ func (d *Decider) Apply(e event.Envelope) {
 			s.applyHold(*p.Hold)
 		}
 	case event.PolicyChanged:
+		if p.Kind == "rules" && p.Op == "loaded" {
+			s.governed(p)
+		}
 		if p.Kind == "grant" && p.Op == "granted" {
 			s.grant(policy.Grant{Tool: p.Tool, Tier: p.Tier, Kind: "answer", By: p.By})
 			if s.Turn != nil {
@@ -276,6 +279,7 @@ func (s *State) applyResult(e event.Envelope, p event.ToolResult) {
 	}
 	c.Flying, c.Orphan, c.Over = false, false, true
 	t.Calls++
+	t.ran(c)
 	t.Failing, t.Denied = nil, false
 	s.LostKeys = slices.DeleteFunc(s.LostKeys, func(k string) bool { return k == c.key() })
 	s.Files.saw(e.Seq, p.Files)
@@ -299,6 +303,7 @@ func (s *State) applyFailure(e event.Envelope, p event.ToolFailed) {
 	}
 	c.Over = true
 	t.Calls++
+	t.ran(c)
 	if p.Problem.Class != "skipped" {
 		t.Denied = p.Problem.Class == "denied"
 	}

@@ -6,6 +6,7 @@ import (
 
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/internal/core"
+	"github.com/belay-run/belay/internal/policy"
 )
 
 // A stage looks at one concern of the running turn. It adds facts, effects and
@@ -13,7 +14,7 @@ import (
 type stage func(s *State, r *Rules, now time.Time, rd *core.Ready) (done bool)
 
 // The stages in reading order. A new rule of the loop is a file and a line here.
-var stages = []stage{cancel, limits, snapshot, choose, request, permit, run, finish}
+var stages = []stage{govern, cancel, limits, snapshot, choose, request, permit, run, finish}
 
 // Next derives what is wanted from the state. Facts first: while there is
 // something to decide there are no effects, because the log comes before the world.
@@ -39,8 +40,8 @@ func (d *Decider) Next(now time.Time) core.Ready {
 		return rd
 	}
 	r := d.rules[s.Turn.Rules.Digest]
-	if r == nil {
-		if d.gone[s.Turn.Rules.Digest] && s.settleAll(nil, &rd, "cancelled", "RULES_MISSING", "the turn can't be continued") {
+	if r == nil || r.Gate() == nil {
+		if d.lacks(r, s.Turn.Rules) && s.settleAll(nil, &rd, "cancelled", "RULES_MISSING", "the turn can't be continued") {
 			s.fail(&rd, belay.Lost, "RULES_MISSING", "the turn's rules are not in the store any more, so it can't be continued")
 		}
 		return onlyFacts(rd)
@@ -51,6 +52,11 @@ func (d *Decider) Next(now time.Time) core.Ready {
 		}
 	}
 	return onlyFacts(rd)
+}
+
+// lacks tells whether the rules, or the gate's part of them, can't be had.
+func (d *Decider) lacks(r *Rules, ref belay.Ref) bool {
+	return r == nil && d.gone[ref.Digest] || r != nil && r.Policy != nil && d.gone[r.Policy.Digest]
 }
 
 // onlyFacts holds back effects while there are facts: the log comes first.
@@ -79,7 +85,7 @@ func New(stream belay.StreamID) *Decider {
 
 // Version names what folding and deciding depend on besides the facts. It
 // changes when the shape or meaning of State changes.
-const Version = "thread/3"
+const Version = "thread/5"
 
 // State is a look at the state; the caller must not change it.
 func (d *Decider) State() *State { return &d.s }
@@ -100,12 +106,21 @@ func (d *Decider) Missing() []belay.Ref {
 		return out
 	}
 	need(t.Rules)
-	if r := d.rules[t.Rules.Digest]; r != nil && t.Step != nil {
-		for i := range t.Step.Calls {
-			c := &t.Step.Calls[i]
-			if spec, ok := r.tool(c.Name); ok && spec.Handled != "" && c.ArgsRef != nil && !c.Over {
-				need(*c.ArgsRef)
-			}
+	r := d.rules[t.Rules.Digest]
+	if r == nil {
+		return out
+	}
+	if r.Policy != nil && r.set == nil {
+		need(*r.Policy)
+	}
+	for i := 0; t.Step != nil && i < len(t.Step.Calls); i++ {
+		c := &t.Step.Calls[i]
+		spec, ok := r.tool(c.Name)
+		if !ok || c.ArgsRef == nil || c.Over {
+			continue
+		}
+		if spec.Handled != "" || !c.Judged && r.Gate() != nil && r.Gate().NeedsArgs(spec) {
+			need(*c.ArgsRef)
 		}
 	}
 	return out
@@ -119,6 +134,15 @@ func (d *Decider) Supply(ref belay.Ref, content []byte) error {
 		return nil
 	}
 	t := d.s.Turn
+	if r := d.Rules(); r != nil && r.Policy != nil && r.Policy.Digest == ref.Digest {
+		set, err := policy.Decode(content)
+		if err != nil {
+			d.gone[ref.Digest] = true
+			return belay.Errorf(belay.CodeStoreDamaged, "the policy of the turn can't be read").At(string(ref.Digest)).Wrap(err)
+		}
+		r.set = set
+		return nil
+	}
 	isRules := t != nil && t.Rules.Digest == ref.Digest || t == nil && len(d.s.Queue) > 0 && d.s.Queue[0].Rules.Digest == ref.Digest
 	if !isRules {
 		d.content[ref.Digest] = content

@@ -3,7 +3,6 @@ package thread
 import (
 	"encoding/json"
 	"fmt"
-	"slices"
 	"time"
 
 	"github.com/belay-run/belay"
@@ -40,11 +39,7 @@ func (s *State) judge(r *Rules, rd *core.Ready, c *Call, now time.Time) {
 	spec, known := r.tool(c.Name)
 	v := policy.Verdict{Decision: policy.Deny, Source: "rule", Rule: "builtin/unknown-tool", Tier: policy.TierDefault, ReasonCode: "UNKNOWN_TOOL", Reason: "no such tool in this turn"}
 	if known {
-		v = policy.Evaluate(policy.Request{
-			Tool: spec, Paths: c.paths(), Mode: r.Settings.Mode, Grants: append(slices.Clone(r.Grants), s.Grants...),
-			Headless: r.headless() && !c.Ask.answered(), Rerun: slices.Contains(s.LostKeys, c.key()),
-			Use: s.Use,
-		})
+		v = policy.Evaluate(r.Gate(), s.asked(r, spec, c))
 	}
 	refusal := s.refusal(r, spec, known, c)
 	if refusal != nil && v.Decision == policy.Ask {
@@ -53,10 +48,7 @@ func (s *State) judge(r *Rules, rd *core.Ready, c *Call, now time.Time) {
 	}
 	v = s.reconsider(rd, c, v, refusal != nil)
 	ids := s.callIDs(c)
-	rd.Decided = append(rd.Decided, core.Fact{IDs: ids, Data: event.PermissionEvaluated{
-		Decision: string(v.Decision), Source: v.Source, Rule: v.Rule, Tier: v.Tier, ReasonCode: v.ReasonCode,
-		Reason: v.Reason, Tool: c.Name, ArgsHash: c.ArgsHash, Hint: v.Hint,
-	}})
+	rd.Decided = append(rd.Decided, core.Fact{IDs: ids, Data: s.recorded(r, c, v)})
 	if refusal != nil {
 		rd.Decided = append(rd.Decided, s.failed(c, *refusal))
 		return
@@ -106,6 +98,9 @@ func (s *State) refusal(r *Rules, spec belay.ToolSpec, known bool, c *Call) *eve
 		return &p
 	case s.Turn.Limits.Calls > 0 && s.Turn.Calls+s.before(c) >= s.Turn.Limits.Calls && spec.Handled != "complete":
 		return &event.Problem{Class: "skipped", Code: "CALL_LIMIT", Message: fmt.Sprintf("all %d calls of this turn are used up", s.Turn.Limits.Calls)}
+	}
+	if calls, capped := r.Gate().CapOf(c.Name); capped && s.used(c) >= calls {
+		return &event.Problem{Class: "skipped", Code: "CALL_CAP", Message: fmt.Sprintf("%s may be called %d times in a turn, and was", c.Name, calls), Hint: "go on without it"}
 	}
 	return s.sameFailure(c)
 }

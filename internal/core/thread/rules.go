@@ -23,6 +23,11 @@ type Rules struct {
 	Workspace string           `json:"workspace"`
 	Output    json.RawMessage  `json:"output,omitempty"` // JSON Schema of complete_task's output
 	Boundary  Boundary         `json:"boundary"`
+	Policy    *belay.Ref       `json:"policy,omitempty"`  // the gate's rules, as content; none: the built-in ones of this build
+	Agent     string           `json:"agent,omitempty"`   // whose turns these are
+	Guest     bool             `json:"guest,omitempty"`   // they are asked for by somebody else than the session's owner
+	Strange   bool             `json:"strange,omitempty"` // nobody trusts the files of the workspace
+	Home      string           `json:"home,omitempty"`    // of the user, for the paths in command lines
 
 	Routes  []route.Candidate `json:"routes,omitempty"` // whom requests may go to, the preferred one first; none: the settings name it
 	Profile route.Profile     `json:"profile,omitzero"` // what the turn needs of a model
@@ -31,7 +36,20 @@ type Rules struct {
 	LeftOut []event.ContextOmission `json:"leftOut,omitempty"` // what it would have held
 
 	content map[belay.Digest][]byte // long arguments that were supplied
+	set     *policy.Set             // what Policy names
 }
+
+// Gate are the rules that calls are judged by; nil as long as nobody supplied
+// those that Policy names, which denies.
+func (r *Rules) Gate() *policy.Set {
+	if r.Policy == nil {
+		return policy.Builtin()
+	}
+	return r.set
+}
+
+// Govern puts the turn under a set, which is kept as ref.
+func (r *Rules) Govern(ref belay.Ref, set *policy.Set) { r.Policy, r.set = &ref, set }
 
 // args are a call's arguments, wherever they are.
 func (r *Rules) args(c *Call) []byte {
@@ -61,19 +79,10 @@ func (r *Rules) headless() bool { return r.Settings.Approvals == belay.Approvals
 // MayChange tells whether the gate lets any tool change something, at once or
 // when a person is asked. more are allowances given by answers.
 func (r *Rules) MayChange(more []policy.Grant) bool {
-	for _, t := range r.Tools {
-		if t.ReadOnly || t.Handled != "" {
-			continue
-		}
-		q := policy.Request{Tool: t, Mode: r.Settings.Mode, Grants: append(slices.Clone(r.Grants), more...), Headless: r.headless()}
-		if t.PathArg != "" {
-			q.Paths = []string{"a"}
-		}
-		if policy.Evaluate(q).Decision != policy.Deny {
-			return true
-		}
-	}
-	return false
+	grants := append(slices.Clone(r.Grants), more...)
+	return slices.ContainsFunc(r.Tools, func(t belay.ToolSpec) bool {
+		return r.Gate().MayChange(policy.Request{Tool: t, Mode: r.Settings.Mode, Agent: r.Agent, Grants: grants, Headless: r.headless(), Level: r.Boundary.Level})
+	})
 }
 
 func (r *Rules) tool(name string) (belay.ToolSpec, bool) {

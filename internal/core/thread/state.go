@@ -46,6 +46,7 @@ type State struct {
 	Back     bool               `json:"back,omitempty"` // the conversation went back and nothing was said since
 	Known    []Known            `json:"known,omitempty"`
 	Grants   []policy.Grant     `json:"grants,omitempty"` // given by answers
+	Policy   belay.Digest       `json:"policy,omitempty"` // of the rules that people wrote, as they took effect last
 	Files    seen               `json:"files,omitzero"`
 	Answers  []Answer           `json:"answers,omitempty"`
 	LostKeys []string           `json:"lostKeys,omitempty"` // calls whose outcome nobody knows
@@ -104,6 +105,7 @@ type Turn struct {
 	Active      time.Duration    `json:"active"` // driven time up to the last fact
 	Steps       int              `json:"steps"`
 	Calls       int              `json:"calls"`
+	Used        []Used           `json:"used,omitempty"` // calls by tool
 	Usage       belay.Usage      `json:"usage"`
 	Failed      int              `json:"failed,omitempty"`  // requests that failed
 	Answers     int              `json:"answers,omitempty"` // requests that were answered

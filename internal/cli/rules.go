@@ -1,0 +1,189 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/internal/policy"
+	"github.com/belay-run/belay/internal/rulefile"
+	"github.com/belay-run/belay/internal/tool"
+	"github.com/belay-run/belay/internal/tool/file"
+	"github.com/belay-run/belay/internal/trust"
+)
+
+// systemPolicy are the rules of a machine's administrator.
+const systemPolicy = "/etc/belay/policy.yaml"
+
+// policyName is the file's name in the folders of a person and a workspace, and
+// policyDir the folder beside a person's with more of them.
+const (
+	policyName = "policy.yaml"
+	policyDir  = "policy.d"
+)
+
+// governance are the rules that count in a workspace, as the files were when
+// they were read.
+type governance struct {
+	set     *policy.Set
+	raw     []byte // the set as it is kept; nil: nobody wrote rules
+	strange bool   // nobody trusts the files of the workspace
+}
+
+// ref names the set as content.
+func (g *governance) ref() belay.Ref {
+	return belay.Ref{Digest: g.set.Digest(), Size: int64(len(g.raw)), Media: "application/json"}
+}
+
+// permits refuses a mode that needs somebody's leave and hasn't got it.
+func (g *governance) permits(m belay.Mode) error {
+	if m != belay.ModeBypass || g.set.Permits(m) {
+		return nil
+	}
+	return belay.Errorf(belay.CodeRefusedMode, "bypass runs everything without asking: it needs an administrator's rule that permits it").
+		At("--mode").WithHint("--mode accept_edits, and --allow TOOL for what it may do besides; %s can hold such a rule", systemPolicy)
+}
+
+// governs reads the rules of a workspace: of the machine, of the person and of
+// the workspace itself. It reads them each time, so that a turn begins under what
+// the files say then.
+func (a *app) governs(ctx context.Context, ws string, specs []belay.ToolSpec) (*governance, error) {
+	l := &rulefile.Layers{Read: func(path string) ([]byte, error) { return readUpTo(path, rulefile.MaxBytes) }}
+	if err := addRules(l, systemPolicy, policy.TierAdmin); err != nil {
+		return nil, err
+	}
+	if err := a.rulesOfPerson(l); err != nil {
+		return nil, err
+	}
+	if err := a.rulesOfWorkspace(ctx, l, ws); err != nil {
+		return nil, err
+	}
+	g := &governance{set: policy.Builtin(), strange: !a.trustsFolder(l.Trusted(), ws)}
+	a.sayRulesIgnored(l.Ignored())
+	if l.Empty() {
+		return g, nil
+	}
+	var err error
+	if g.set, err = l.Set(groupsOf(specs)); err != nil {
+		return nil, err
+	}
+	g.raw, err = g.set.Encode()
+	return g, err
+}
+
+// addRules takes a file of rules, if there is one.
+func addRules(l *rulefile.Layers, path string, tier policy.Tier) error {
+	b, err := readUpTo(path, rulefile.MaxBytes)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil
+	case err != nil:
+		return belay.Errorf(belay.CodeBadPolicy, "it can't be read: %s", reason(err)).At(path).WithHint("repair the file or move it away; nothing runs without the rules")
+	}
+	return l.Add(path, b, tier, true)
+}
+
+func (a *app) rulesOfPerson(l *rulefile.Layers) error {
+	dir := a.configDir()
+	if dir == "" {
+		return nil
+	}
+	if err := addRules(l, filepath.Join(dir, policyName), policy.TierUser); err != nil {
+		return err
+	}
+	more, err := os.ReadDir(filepath.Join(dir, policyDir))
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return belay.Errorf(belay.CodeBadPolicy, "the folder can't be read: %s", reason(err)).At(filepath.Join(dir, policyDir)).WithHint("repair the folder or move it away")
+	}
+	for _, e := range more {
+		if ext := filepath.Ext(e.Name()); ext != ".yaml" && ext != ".yml" || e.IsDir() {
+			continue
+		}
+		if err := addRules(l, filepath.Join(dir, policyDir, e.Name()), policy.TierUser); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// rulesOfWorkspace takes the workspace's own file: what narrows counts at once,
+// the rest when somebody trusts the file as it is.
+func (a *app) rulesOfWorkspace(ctx context.Context, l *rulefile.Layers, ws string) error {
+	root, err := os.OpenRoot(ws)
+	if err != nil {
+		return nil // the run says it better
+	}
+	defer root.Close()
+	rel := ".belay/" + policyName
+	path := filepath.Join(ws, filepath.FromSlash(rel))
+	if _, err := root.Lstat(rel); errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	content, err := file.Content(ctx, root, rel, maxManifest)
+	if err != nil {
+		return belay.Errorf(belay.CodeBadPolicy, "it can't be read: %v", err).At(path).WithHint("repair the file or move it away; nothing runs without the rules")
+	}
+	book, err := a.book(ctx)
+	if err != nil {
+		return err
+	}
+	return l.Add(path, content, policy.TierWorkspace, a.worth(book, ws, rel, content) == trust.Trusted)
+}
+
+// sayRulesIgnored names, once per process, what doesn't count.
+func (a *app) sayRulesIgnored(ignored []rulefile.Ignored) {
+	if a.JSON {
+		return
+	}
+	for _, i := range ignored {
+		text := fmt.Sprintf("%s: %s is ignored: it would widen what others set, and nobody trusts the file as it is (belay trust)", line(i.Where), line(i.What))
+		if slices.Contains(a.told, text) {
+			continue
+		}
+		a.told = append(a.told, text)
+		fmt.Fprintln(a.Stderr, text)
+	}
+}
+
+// trustsFolder tells whether a person trusts the files of a folder, or of one
+// above it. A worktree is worth what it was made of.
+func (a *app) trustsFolder(globs []string, ws string) bool {
+	for _, g := range globs {
+		if rest, ok := strings.CutPrefix(g, "~/"); ok {
+			g = filepath.Join(a.env("HOME"), rest)
+		}
+		for _, dir := range []string{ws, a.origin[ws]} {
+			for dir != "" && dir != "." {
+				if policy.Glob(g, filepath.ToSlash(dir)) {
+					return true
+				}
+				if up := filepath.Dir(dir); up != dir {
+					dir = up
+					continue
+				}
+				break
+			}
+		}
+	}
+	return false
+}
+
+// groupsOf are the groups of tools as rules may name them.
+func groupsOf(specs []belay.ToolSpec) []policy.Group {
+	var out []policy.Group
+	for _, g := range tool.Groups() {
+		out = append(out, policy.Group{Name: g.Name, Tools: tool.Expand("group:"+g.Name, specs)})
+	}
+	for _, s := range specs {
+		if s.Group != "" && !slices.ContainsFunc(out, func(g policy.Group) bool { return g.Name == s.Group }) {
+			out = append(out, policy.Group{Name: s.Group, Tools: tool.Expand("group:"+s.Group, specs)})
+		}
+	}
+	return out
+}

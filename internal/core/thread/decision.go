@@ -1,0 +1,94 @@
+package thread
+
+import (
+	"slices"
+
+	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/event"
+	"github.com/belay-run/belay/internal/policy"
+)
+
+// Bounds of what a fact says of a verdict.
+const (
+	maxMatched  = 16
+	maxCommands = 16
+	maxTaint    = 16
+	maxWord     = 128 // bytes of a name
+)
+
+// asked is a call as the gate sees it.
+func (s *State) asked(r *Rules, spec belay.ToolSpec, c *Call) policy.Request {
+	args := r.args(c)
+	return policy.Request{
+		Tool: spec, Args: args, Paths: c.paths(), Mode: r.Settings.Mode, Agent: r.Agent,
+		Grants: append(slices.Clone(r.Grants), s.Grants...), Headless: r.headless() && !c.Ask.answered(), Rerun: slices.Contains(s.LostKeys, c.key()),
+		Guest: r.Guest, Use: s.Use, Workspace: r.Workspace, Level: r.Boundary.Level, Network: r.Boundary.Network,
+	}
+}
+
+// recorded is the fact of a verdict: what decided, and what else spoke.
+func (s *State) recorded(r *Rules, c *Call, v policy.Verdict) event.PermissionEvaluated {
+	p := event.PermissionEvaluated{
+		Decision: string(v.Decision), Source: v.Source, Rule: v.Rule, Tier: v.Tier, ReasonCode: v.ReasonCode,
+		Reason: event.CutText(v.Reason, maxSaid), Tool: c.Name, ArgsHash: c.ArgsHash, Hint: event.CutText(v.Hint, maxSaid),
+		Priority: v.Priority, Mode: string(r.Settings.Mode), Tags: v.Tags, Boundary: v.Boundary,
+	}
+	for _, h := range v.Matched {
+		if h.Rule == v.Rule {
+			continue
+		}
+		if len(p.Matched) == maxMatched {
+			p.Omitted++
+			continue
+		}
+		p.Matched = append(p.Matched, event.RuleMatched{Rule: h.Rule, Tier: h.Tier, Priority: h.Priority, Decision: string(h.Decision), Lost: h.Lost})
+	}
+	for _, j := range v.Commands {
+		if len(p.Commands) == maxCommands {
+			p.Omitted++
+			continue
+		}
+		p.Commands = append(p.Commands, event.CommandJudged{Name: event.CutText(j.Name, maxWord), Class: string(j.Class), Decision: string(j.Decision), Rule: j.Rule})
+	}
+	return p
+}
+
+// used counts the calls of a tool in this turn: those that ran, and those before
+// this one in its answer that may still.
+func (s *State) used(c *Call) (n int) {
+	for _, u := range s.Turn.Used {
+		if u.Tool == c.Name {
+			n = u.Calls
+		}
+	}
+	for i := range s.Turn.Step.Calls {
+		o := &s.Turn.Step.Calls[i]
+		if o == c {
+			break
+		}
+		if o.Name == c.Name && !o.Over {
+			n++
+		}
+	}
+	return n
+}
+
+// Used counts the calls of a tool that ran in a turn.
+type Used struct {
+	Tool  string `json:"tool"`
+	Calls int    `json:"calls"`
+}
+
+// ran counts a call that is over.
+func (t *Turn) ran(c *Call) {
+	if c.Attempt == 0 {
+		return
+	}
+	for i := range t.Used {
+		if t.Used[i].Tool == c.Name {
+			t.Used[i].Calls++
+			return
+		}
+	}
+	t.Used = append(t.Used, Used{c.Name, 1})
+}

@@ -1,0 +1,141 @@
+package policy
+
+import (
+	"bytes"
+	"encoding/json"
+	"regexp"
+	"regexp/syntax"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/belay-run/belay"
+)
+
+// argument is an ArgMatch made ready.
+type argument struct {
+	path   []string
+	m      *ArgMatch
+	equals string // as JSON
+	re     *regexp.Regexp
+}
+
+func argumentOf(m *ArgMatch) (a argument, _ *belay.Error) {
+	n := 0
+	for _, given := range []bool{m.Equals != nil, m.Contains != "", m.Matches != "", m.Less != nil, m.Greater != nil, m.Exists != nil} {
+		if given {
+			n++
+		}
+	}
+	if m.Path == "" || n != 1 {
+		return a, bad("args: each entry has a path and one of equals, contains, matches, less, greater, exists").WithHint("args: [{path: url, matches: '^https://'}]")
+	}
+	a = argument{path: strings.Split(m.Path, "."), m: m}
+	if m.Equals != nil {
+		raw, err := json.Marshal(m.Equals)
+		if err != nil || raw[0] == '{' || raw[0] == '[' {
+			return a, bad("args: equals takes a text, a number, true or false")
+		}
+		a.equals = string(raw)
+	}
+	var err *belay.Error
+	if m.Matches != "" {
+		a.re, err = expression(m.Matches)
+	}
+	return a, err
+}
+
+// instructions is how large a regular expression becomes.
+func instructions(text string) (int, error) {
+	tree, err := syntax.Parse(text, syntax.Perl)
+	if err != nil {
+		return 0, err
+	}
+	prog, err := syntax.Compile(tree.Simplify())
+	if err != nil {
+		return 0, err
+	}
+	return len(prog.Inst), nil
+}
+
+// holds tells whether an argument is what the rule asks for. What isn't there or
+// has another type holds for nothing.
+func (a *argument) holds(args json.RawMessage) bool {
+	v, ok := walk(args, a.path)
+	switch {
+	case a.m.Exists != nil:
+		return ok == *a.m.Exists
+	case !ok:
+		return false
+	case a.equals != "":
+		return sameScalar(v, a.equals)
+	case a.m.Less != nil || a.m.Greater != nil:
+		n, err := strconv.ParseFloat(string(v), 64)
+		return err == nil && (a.m.Less == nil || n < *a.m.Less) && (a.m.Greater == nil || n > *a.m.Greater)
+	}
+	var text string
+	if json.Unmarshal(v, &text) == nil && v[0] == '"' {
+		if a.re != nil {
+			return a.re.MatchString(text)
+		}
+		return strings.Contains(text, a.m.Contains)
+	}
+	var list []json.RawMessage
+	if a.re == nil && json.Unmarshal(v, &list) == nil {
+		want, _ := json.Marshal(a.m.Contains)
+		return slices.ContainsFunc(list, func(e json.RawMessage) bool { return sameScalar(e, string(want)) })
+	}
+	return false
+}
+
+// walk follows a path into JSON.
+func walk(v json.RawMessage, path []string) (json.RawMessage, bool) {
+	for _, name := range path {
+		v = bytes.TrimSpace(v)
+		if len(v) == 0 {
+			return nil, false
+		}
+		switch v[0] {
+		case '{':
+			var m map[string]json.RawMessage
+			if json.Unmarshal(v, &m) != nil {
+				return nil, false
+			}
+			inner, ok := m[name]
+			if !ok {
+				return nil, false
+			}
+			v = inner
+		case '[':
+			var l []json.RawMessage
+			i, err := strconv.Atoi(name)
+			if err != nil || json.Unmarshal(v, &l) != nil || i < 0 || i >= len(l) {
+				return nil, false
+			}
+			v = l[i]
+		default:
+			return nil, false
+		}
+	}
+	v = bytes.TrimSpace(v)
+	return v, len(v) > 0
+}
+
+// sameScalar compares a value with one as JSON: texts by what they say, numbers
+// by their value.
+func sameScalar(v json.RawMessage, want string) bool {
+	v = bytes.TrimSpace(v)
+	if len(v) == 0 {
+		return false
+	}
+	if v[0] == '"' && want[0] == '"' {
+		var a, b string
+		return json.Unmarshal(v, &a) == nil && json.Unmarshal([]byte(want), &b) == nil && a == b
+	}
+	x, errX := strconv.ParseFloat(string(v), 64)
+	y, errY := strconv.ParseFloat(want, 64)
+	if errX == nil && errY == nil {
+		return x == y
+	}
+	return string(v) == want
+}

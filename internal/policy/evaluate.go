@@ -1,0 +1,267 @@
+package policy
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+
+	"github.com/belay-run/belay"
+)
+
+// Evaluate is the gate. Every call gets exactly one verdict.
+func Evaluate(s *Set, r Request) Verdict {
+	switch {
+	case r.Use.Use == belay.UseReader && Changes(r.Tool):
+		return reader(r.Use)
+	case s == nil || !s.Permits(r.Mode):
+		return noPolicy(r.Mode)
+	case r.Guest && s.ownersOnly(r.Tool.Name):
+		return Verdict{Decision: Deny, Source: "rule", Rule: "builtin/owner-only", Tier: TierDefault, ReasonCode: "OWNER_ONLY",
+			Reason: "only the session's owner may call " + r.Tool.Name, Hint: "the owner has to ask for it"}
+	}
+	v := s.judge(&r)
+	if v.Decision != Ask {
+		return v
+	}
+	switch {
+	case r.Mode == belay.ModeNever:
+		v.Decision, v.Source, v.Rule, v.Tier, v.Priority, v.ReasonCode = Deny, "mode", "builtin/never-asks", TierDefault, 0, "MODE_NEVER_ASKS"
+		v.Reason, v.Hint = "mode never denies what would ask ("+v.Reason+")", "run with --mode default, or allow it: --allow "+r.Tool.Name
+	case r.Headless:
+		v.Decision, v.Source, v.ReasonCode = Deny, "headless", "NO_PERSON"
+		v.Reason, v.Hint = "this would ask ("+v.Reason+"), and no person can be asked", "allow it beforehand: --allow "+r.Tool.Name+", or wait for an answer: --approvals=wait"
+	default:
+		return v
+	}
+	lose(&v)
+	return v
+}
+
+// noPolicy is the law: no policy, no run. An unknown mode has no rules.
+func noPolicy(m belay.Mode) Verdict {
+	return Verdict{Decision: Deny, Source: "mode", Rule: "builtin/no-rules", Tier: TierDefault, ReasonCode: "NO_POLICY",
+		Reason: "no rules are loaded for mode " + string(m), Hint: "use one of the modes that belay run --help lists"}
+}
+
+// reader is the verdict on a change while another session writes in the
+// workspace. No grant reaches it: nobody who gave one knew of the other.
+func reader(u belay.WorkspaceUse) Verdict {
+	return Verdict{Decision: Deny, Source: "rule", Rule: "builtin/one-writer", Tier: TierDefault, ReasonCode: "OTHER_WRITER",
+		Reason: "session " + string(u.Writer) + " writes in " + u.Path + ", so this one only reads",
+		Hint:   "go on reading; to write: --share, a session of its own with --worktree, or wait until " + string(u.Writer) + " has ended"}
+}
+
+func (s *Set) ownersOnly(tool string) bool {
+	return slices.ContainsFunc(s.doc.OwnerOnly, func(p string) bool { return like(strings.ToLower(p), strings.ToLower(tool)) })
+}
+
+// CapOf is how often a tool may be called in a turn; false when nothing bounds it.
+func (s *Set) CapOf(tool string) (calls int, capped bool) {
+	if s == nil {
+		return 0, false
+	}
+	tool = strings.ToLower(tool)
+	for _, c := range s.doc.Caps {
+		term := strings.ToLower(c.Tool)
+		names := []string{term}
+		if group, ok := strings.CutPrefix(term, "group:"); ok {
+			names = s.groups[group]
+		}
+		if slices.ContainsFunc(names, func(p string) bool { return like(p, tool) }) && (!capped || c.Calls < calls) {
+			calls, capped = c.Calls, true
+		}
+	}
+	return calls, capped
+}
+
+// judge joins what the rules say of each part of a call.
+func (s *Set) judge(r *Request) Verdict {
+	subjects := subjectsOf(r)
+	v := s.one(r, &subjects[0])
+	if len(subjects) == 1 && subjects[0].cmd == nil {
+		return v
+	}
+	var said []Judged
+	for i := range subjects {
+		sub := &subjects[i]
+		o := v
+		if i > 0 {
+			o = s.one(r, sub)
+		}
+		said = append(said, Judged{Name: sub.cmd.Name, Class: sub.cmd.Class, Decision: o.Decision, Rule: o.Rule})
+		if i == 0 {
+			continue
+		}
+		tags, matched := union(v.Tags, o.Tags), merge(v.Matched, o.Matched)
+		if rank(o.Decision) > rank(v.Decision) {
+			v = o
+		}
+		v.Tags, v.Matched = tags, matched
+	}
+	v.Commands = said
+	lose(&v)
+	return v
+}
+
+// lose marks the rules that said something else than what became of it.
+func lose(v *Verdict) {
+	for i := range v.Matched {
+		v.Matched[i].Lost = v.Matched[i].Decision != v.Decision
+	}
+}
+
+func union(a, b []string) []string {
+	out := slices.Concat(a, b)
+	slices.Sort(out)
+	return slices.Compact(out)
+}
+
+func merge(a, b []Hit) []Hit {
+	out := slices.Clone(a)
+	for _, h := range b {
+		if !slices.ContainsFunc(out, func(o Hit) bool { return o.Rule == h.Rule }) {
+			out = append(out, h)
+		}
+	}
+	return out
+}
+
+// grantPriority is above those of rules: what a person gave for a session
+// speaks for the tier user.
+const grantPriority = 1000
+
+// one is the verdict on a call, or on one simple command of it.
+func (s *Set) one(r *Request, sub *subject) Verdict {
+	t := tally{set: s, tiers: [5]voice{}}
+	for i := range s.candidates(sub.tool) {
+		c := &s.rules[i]
+		if c.speaks(r, sub) {
+			t.hear(c)
+		}
+	}
+	if g, ok := grantFor(r, sub); ok {
+		t.grant(g, r.Rerun)
+	}
+	v := t.verdict()
+	v.Tags = sub.tags(v.Tags, r)
+	lose(&v)
+	return v
+}
+
+// voice is what one tier says: the rules of its highest priority.
+type voice struct {
+	rule     *rule
+	priority int
+	decision Decision
+}
+
+// tally collects what the rules say of a call.
+type tally struct {
+	set   *Set
+	hits  []Hit
+	deny  *rule
+	firm  *rule
+	tiers [5]voice
+	given *Grant
+	rerun bool
+}
+
+// hear takes a rule that matches; they come with the strongest voice first.
+func (t *tally) hear(c *rule) {
+	t.hits = append(t.hits, Hit{Rule: c.name, Tier: cmp.Or(c.Tier, TierDefault), Priority: c.Priority, Decision: c.Verdict})
+	switch {
+	case c.Verdict == Deny:
+		if t.deny == nil {
+			t.deny = c
+		}
+		return
+	case c.Firm && c.Verdict == Ask:
+		if t.firm == nil {
+			t.firm = c
+		}
+		return
+	}
+	v := &t.tiers[c.tier]
+	if v.rule == nil || c.Priority == v.priority && rank(c.Verdict) > rank(v.decision) {
+		*v = voice{c, c.Priority, c.Verdict}
+	}
+}
+
+// grant takes what a person gave. An answer settles what was asked up to the
+// person's own tier; what was given beforehand is one more allow of that tier.
+func (t *tally) grant(g *Grant, rerun bool) {
+	t.given, t.rerun = g, rerun
+	t.hits = append([]Hit{{Rule: "grant/" + g.Tool, Tier: g.Tier, Priority: grantPriority, Decision: Allow}}, t.hits...)
+	user := slices.Index(Tiers, TierUser)
+	t.tiers[user] = voice{nil, grantPriority, Allow}
+	for i := range user {
+		if i > 0 && g.Kind == "answer" && t.tiers[i].decision == Ask {
+			t.tiers[i] = voice{}
+		}
+	}
+}
+
+func (t *tally) verdict() Verdict {
+	if t.deny != nil {
+		return t.of(t.deny)
+	}
+	var won *voice
+	for i := len(t.tiers) - 1; i > 0; i-- {
+		if v := &t.tiers[i]; v.decision != "" && (won == nil || rank(v.decision) > rank(won.decision)) {
+			won = v
+		}
+	}
+	if won == nil && t.tiers[0].rule != nil {
+		won = &t.tiers[0]
+	}
+	if t.firm != nil && (won == nil || won.decision != Ask) {
+		return t.of(t.firm)
+	}
+	switch {
+	case won == nil:
+		return Verdict{Decision: Deny, Source: "rule", Rule: "builtin/no-rules", Tier: TierDefault, ReasonCode: "NO_POLICY", Reason: "no rule speaks of this call", Hint: "write a rule for it: docs/policy.md", Matched: t.hits}
+	case won.rule != nil:
+		return t.of(won.rule)
+	}
+	code := "GRANTED"
+	if t.rerun {
+		code = "LOST_RERUN_GRANTED"
+	}
+	return Verdict{Decision: Allow, Source: "grant", Rule: "grant/" + t.given.Tool, Tier: t.given.Tier, Priority: grantPriority, ReasonCode: code,
+		Reason: "allowed for this session by " + cmp.Or(t.given.By, "the user"), Matched: t.hits}
+}
+
+func (t *tally) of(c *rule) Verdict {
+	reason := c.Reason
+	if reason == "" {
+		reason = "rule " + c.name + " says so"
+	}
+	return Verdict{Decision: c.Verdict, Source: "rule", Rule: c.name, Tier: cmp.Or(c.Tier, TierDefault), Priority: c.Priority, ReasonCode: cmp.Or(c.Code, "RULE"),
+		Reason: reason, Hint: c.Hint, Tags: c.Tags, Boundary: c.Boundary, Matched: t.hits}
+}
+
+// grantFor is the grant that covers a call. A call that was lost runs again only
+// by a rule: what was answered for another call doesn't count. Like any allow, a
+// grant covers only what it can see.
+func grantFor(r *Request, sub *subject) (*Grant, bool) {
+	if !(sees{}).covers(r, sub) {
+		return nil, false
+	}
+	for i := range r.Grants {
+		if g := &r.Grants[i]; g.Tool == r.Tool.Name && (!r.Rerun || g.Kind == "rule") {
+			return g, true
+		}
+	}
+	return nil, false
+}
+
+// covers tells whether an allow that names these things reaches a call.
+func (c sees) covers(r *Request, sub *subject) bool {
+	switch {
+	case sub.class == Unparsable && !c.unparsable, sub.class == EscapeAttempt && !c.escape:
+		return false
+	case !tainted(r.Taint):
+		return true
+	}
+	return (!sub.egress || c.egress) && (!sub.secret || c.secret)
+}

@@ -1,0 +1,199 @@
+package policy
+
+import (
+	"path"
+	"slices"
+	"strings"
+)
+
+// speaks tells whether a rule is about a call. Cheap questions come first; an
+// expression is asked only when everything else holds.
+func (c *rule) speaks(r *Request, sub *subject) bool {
+	if !c.forTool(sub.tool) || !c.standing(r, sub) {
+		return false
+	}
+	if len(c.Flow) > 0 && !c.flows(sub) || len(c.Taint) > 0 && !c.taints(r.Taint) {
+		return false
+	}
+	if c.Command != nil && !c.runs(sub) || c.Path != nil && !c.touches(sub) || len(c.hosts) > 0 && !c.reaches(sub) {
+		return false
+	}
+	if c.Verdict == Allow && !c.sees.covers(r, sub) {
+		return false
+	}
+	for i := range c.args {
+		if !c.args[i].holds(r.Args) {
+			return false
+		}
+	}
+	if c.cond == nil {
+		return true
+	}
+	holds, ok := c.cond.holds(r, sub)
+	// What can't be answered is not a reason to allow, and one to be careful.
+	return holds || !ok && c.Verdict != Allow
+}
+
+// standing is what doesn't depend on a call's arguments.
+func (c *rule) standing(r *Request, sub *subject) bool {
+	m := &c.Match
+	switch {
+	case sub.steers && c.tier > 0 && !slices.Contains(c.literal, sub.tool):
+		return false // what steers the turn is meant only by who names it
+	case len(m.Mode) > 0 && !slices.Contains(m.Mode, r.Mode):
+		return false
+	case len(m.Does) > 0 && !slices.ContainsFunc(m.Does, func(w string) bool { return slices.Contains(sub.does, w) }):
+		return false
+	case len(m.Agent) > 0 && !slices.ContainsFunc(m.Agent, func(p string) bool { return like(p, r.Agent) }):
+		return false
+	case len(m.Capability) > 0 && !slices.ContainsFunc(m.Capability, func(w string) bool { return slices.Contains(r.Tool.Capabilities, w) }):
+		return false
+	case m.Level != "" && (len(r.Level) != 2 || r.Level < m.Level):
+		return false
+	}
+	return !m.Rerun || r.Rerun
+}
+
+func (c *rule) flows(sub *subject) bool {
+	for _, w := range c.Flow {
+		if w == "egress" && sub.egress || w == "secret" && sub.secret {
+			return true
+		}
+	}
+	return false
+}
+
+func (c *rule) taints(taint []Taint) bool {
+	for _, w := range c.Taint {
+		switch w {
+		case "none":
+			if len(taint) == 0 {
+				return true
+			}
+		case "any":
+			if tainted(taint) {
+				return true
+			}
+		case "secret":
+			if leaks(taint) {
+				return true
+			}
+		default:
+			if slices.ContainsFunc(taint, func(t Taint) bool { return t.Kind == w }) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// runs holds a simple command against the rule's.
+func (c *rule) runs(sub *subject) bool {
+	m, cmd := c.Command, sub.cmd
+	if cmd == nil {
+		return false
+	}
+	if len(m.Class) > 0 && !slices.Contains(m.Class, string(sub.class)) {
+		return false
+	}
+	if len(m.Program)+len(m.NotProgram)+len(m.Subcommand)+len(m.Prefix) == 0 && c.program == nil {
+		return true
+	}
+	// A line that can't be read has no program that one could rely on.
+	if sub.class == Unparsable && c.Verdict == Allow {
+		return false
+	}
+	name := path.Base(cmd.Name)
+	if c.Verdict == Allow && strings.Contains(cmd.Name, "/") && !harmless(cmd.Name) {
+		return false // a program of that name from somewhere else
+	}
+	if len(m.Program) > 0 && !slices.ContainsFunc(m.Program, func(p string) bool { return like(p, name) }) {
+		return false
+	}
+	if slices.ContainsFunc(m.NotProgram, func(p string) bool { return like(p, name) }) {
+		return false
+	}
+	if len(m.Subcommand) > 0 && !slices.Contains(m.Subcommand, subcommand(cmd.Args)) {
+		return false
+	}
+	if len(m.Prefix) > 0 && (len(cmd.Args) < len(m.Prefix) || !slices.Equal(cmd.Args[:len(m.Prefix)], m.Prefix)) {
+		return false
+	}
+	return c.program == nil || c.program.MatchString(strings.Join(append([]string{name}, cmd.Args...), " "))
+}
+
+// subcommand is the first argument that is no option.
+func subcommand(args []string) string {
+	for _, a := range args {
+		if !strings.HasPrefix(a, "-") {
+			return a
+		}
+	}
+	return ""
+}
+
+// touches holds the files of a call against the rule's: all must fit an allow,
+// one is enough for the rest.
+func (c *rule) touches(sub *subject) bool {
+	fits := func(a access) bool {
+		m := c.Path
+		if m.Where == "inside" && !a.inside || m.Where == "outside" && a.inside || m.Access == "write" && !a.write || m.Access == "read" && a.write {
+			return false
+		}
+		return len(c.globs) == 0 || slices.ContainsFunc(c.globs, func(g glob) bool { return g.matches(a.path) })
+	}
+	if len(sub.paths) == 0 {
+		// A command that names no file works on the folder it runs in.
+		return sub.cmd != nil && sub.class != Unparsable && c.Path.Where == "inside" && len(c.globs) == 0
+	}
+	if c.Verdict == Allow {
+		return !slices.ContainsFunc(sub.paths, func(a access) bool { return !fits(a) })
+	}
+	return slices.ContainsFunc(sub.paths, fits)
+}
+
+// reaches is touches for hosts.
+func (c *rule) reaches(sub *subject) bool {
+	fits := func(h string) bool {
+		return h != "" && slices.ContainsFunc(c.hosts, func(p string) bool { return like(p, h) })
+	}
+	if len(sub.hosts) == 0 {
+		return false
+	}
+	if c.Verdict == Allow {
+		return !slices.ContainsFunc(sub.hosts, func(h string) bool { return !fits(h) })
+	}
+	return slices.ContainsFunc(sub.hosts, fits)
+}
+
+// MayChange tells whether some call of a tool could change something: whether
+// anything but a deny could come of it. Arguments that nobody has seen yet are
+// taken to be those that a rule asks for.
+func (s *Set) MayChange(r Request) bool {
+	if s == nil || !s.Permits(r.Mode) || !Changes(r.Tool) {
+		return false
+	}
+	sub := subject{tool: strings.ToLower(r.Tool.Name), does: []string{"runs", "changes", "edits"}}
+	asks := r.Mode != "never" && !r.Headless
+	may := slices.ContainsFunc(r.Grants, func(g Grant) bool { return g.Tool == r.Tool.Name })
+	for i := range s.candidates(sub.tool) {
+		c := &s.rules[i]
+		if !c.forTool(sub.tool) || !c.standing(&r, &sub) {
+			continue
+		}
+		looks := c.Command != nil || c.Path != nil || len(c.args)+len(c.hosts)+len(c.Flow)+len(c.Taint) > 0 || c.cond != nil
+		if c.Command != nil && slices.Equal(c.Command.Class, []string{string(ReadOnly)}) {
+			continue
+		}
+		if slices.Equal(c.Does, []string{"edits"}) && (r.Tool.PathArg == "" || r.Tool.Destructive) {
+			continue
+		}
+		switch {
+		case c.Verdict == Deny && !looks && !slices.Equal(c.Does, []string{"edits"}):
+			return false
+		case c.Verdict == Allow, c.Verdict == Ask && asks:
+			may = true
+		}
+	}
+	return may
+}

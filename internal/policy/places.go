@@ -1,0 +1,78 @@
+package policy
+
+import (
+	"path"
+	"slices"
+	"strings"
+)
+
+// Places that rules know by name. They are compared without regard to case:
+// many file systems are.
+
+// secretPlaces are files that usually hold secrets. Source: the default paths
+// of the programs that keep them.
+var secretPlaces = globs(
+	".env", ".env.*", "*.env", "*.pem", "*.key", "*.p12", "*.pfx", "*.jks", "*.keystore", "*.kdbx", "id_rsa*", "id_dsa*", "id_ecdsa*", "id_ed25519*",
+	"**/.ssh/**", "**/.gnupg/**", "**/.aws/**", "**/.azure/**", "**/.config/gcloud/**", "**/.kube/**", "**/.docker/config.json",
+	".netrc", "_netrc", ".npmrc", ".pypirc", ".git-credentials", ".pgpass", ".my.cnf", ".vault-token", "credentials", "credentials.json", "credentials.toml",
+	"secrets.*", "*.secret", "*.secrets", "service-account*.json", "**/.config/gh/hosts.yml", "*.tfstate", "*.tfvars",
+	"/etc/shadow", "/etc/gshadow", "/etc/sudoers", "/proc/*/environ", "/proc/*/mem", "/run/secrets/**", "/var/run/secrets/**",
+)
+
+// notSecret are examples of such files, which are written to be read.
+var notSecret = globs(".env.example", ".env.sample", ".env.template", ".env.dist", "*.pub", "known_hosts")
+
+// harmlessPlaces may be read by anybody: the system's programs and devices.
+var harmlessPlaces = []string{"/usr/", "/bin/", "/sbin/", "/lib/", "/lib64/", "/opt/"}
+
+var harmlessFiles = []string{"/dev/null", "/dev/zero", "/dev/stdin", "/dev/stdout", "/dev/stderr", "/dev/tty", "-", "/etc/os-release", "/etc/hostname",
+	"/proc/cpuinfo", "/proc/meminfo", "/proc/version", "/proc/uptime", "/proc/loadavg", "/usr", "/bin", "/lib", "/"}
+
+func globs(patterns ...string) []glob {
+	out := make([]glob, len(patterns))
+	for i, p := range patterns {
+		out[i] = newGlob(p, true)
+	}
+	return out
+}
+
+func isSecret(p string) bool {
+	if p == "" || len(p) > 4096 {
+		return false
+	}
+	if i := strings.LastIndexByte(p, '='); i >= 0 { // --file=.env
+		p = p[i+1:]
+	}
+	p = strings.TrimPrefix(p, "@") // curl -d @.env
+	any := func(list []glob) bool {
+		return slices.ContainsFunc(list, func(g glob) bool { return g.matches(p) })
+	}
+	return any(secretPlaces) && !any(notSecret)
+}
+
+// harmless tells whether reading a file says nothing about its user.
+func harmless(p string) bool {
+	p = path.Clean(p)
+	return slices.Contains(harmlessFiles, p) || slices.ContainsFunc(harmlessPlaces, func(d string) bool { return strings.HasPrefix(p, d) })
+}
+
+// sink tells whether writing there changes nothing.
+func sink(p string) bool {
+	switch path.Clean(p) {
+	case "/dev/null", "/dev/stdout", "/dev/stderr", "/dev/tty", "/dev/full":
+		return true
+	}
+	return false
+}
+
+// showsSecrets tells whether a command prints variables or keys that it isn't
+// told by name as a file.
+func showsSecrets(c *Command) bool {
+	switch path.Base(c.Name) {
+	case "env", "printenv", "set", "export", "declare":
+		return !slices.ContainsFunc(c.Args, func(a string) bool { return !strings.HasPrefix(a, "-") && !strings.Contains(a, "=") }) || path.Base(c.Name) == "printenv"
+	case "pass", "gpg", "secret-tool", "security", "keyctl", "vault", "op":
+		return true
+	}
+	return false
+}

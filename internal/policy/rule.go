@@ -1,0 +1,145 @@
+package policy
+
+import (
+	"encoding/json"
+
+	"github.com/belay-run/belay"
+)
+
+// FormatVersion is the newest form of a Document this build reads.
+const FormatVersion = 1
+
+// Document is rules as data: everything the gate decides by besides the call.
+// It is content of a turn's rules, so a decision of old can be explained by the
+// rules of its day. Compile makes it a Set.
+type Document struct {
+	Version   int       `json:"version"`
+	Rules     []Rule    `json:"rules"`
+	Groups    []Group   `json:"groups,omitempty"`
+	Caps      []Cap     `json:"caps,omitempty"`
+	OwnerOnly []string  `json:"ownerOnly,omitempty"` // names or patterns of tools that only a session's owner may call
+	Checkers  []Checker `json:"checkers,omitempty"`
+}
+
+// Group is a name for tools; a rule names it as group:NAME.
+type Group struct {
+	Name  string   `json:"name"`
+	Tools []string `json:"tools"` // names or patterns
+}
+
+// Cap bounds how often one tool may be called in a turn.
+type Cap struct {
+	Tool  string `json:"tool"` // a name, a pattern or group:NAME
+	Calls int    `json:"calls"`
+	Tier  Tier   `json:"tier,omitempty"`
+}
+
+// Checker is something besides the rules that judges a call. Its verdict joins
+// theirs: it can make a call stricter, never laxer.
+type Checker struct {
+	ID      string         `json:"id"`
+	Kind    string         `json:"kind"`              // builtin, process, http
+	Tier    Tier           `json:"tier,omitempty"`    // whose checker it is
+	Name    string         `json:"name,omitempty"`    // of a built-in one
+	Argv    []string       `json:"argv,omitempty"`    // of a process
+	URL     string         `json:"url,omitempty"`     // of an HTTP one
+	Timeout belay.Duration `json:"timeout,omitempty"` // 0 is ten seconds
+	OnError Decision       `json:"onError,omitempty"` // when it gives no verdict; empty denies
+	When    Match          `json:"when,omitzero"`     // the calls it judges
+}
+
+// Rule is one line of a policy: the calls it speaks of and what it says of them.
+type Rule struct {
+	ID       string   `json:"id"`                 // unique in its tier: lower case, digits, . _ -
+	Tier     Tier     `json:"tier,omitempty"`     // empty is default
+	Priority int      `json:"priority,omitempty"` // 0–999; within a tier the highest that matches speaks
+	Match             // all that is given must hold
+	Verdict  Decision `json:"verdict"`
+	Reason   string   `json:"reason,omitempty"` // what people and the model are told
+	Code     string   `json:"code,omitempty"`   // stable name of the reason; empty: RULE
+	Hint     string   `json:"hint,omitempty"`   // what would change the verdict
+	Tags     []string `json:"tags,omitempty"`   // risk tags
+	Boundary string   `json:"boundary,omitempty"`
+	Firm     bool     `json:"firm,omitempty"` // of the default tier only: other tiers don't silence it
+	Examples Examples `json:"examples,omitzero"`
+	Where    string   `json:"where,omitempty"` // file:line:column
+}
+
+// Match says which calls a rule speaks of. What isn't given always holds. In a
+// list one entry is enough. Of a call that names several files or hosts, an
+// allow speaks only if each fits; ask and deny speak if any does.
+type Match struct {
+	Tool       []string      `json:"tool,omitempty"`       // names, patterns with *, group:NAME; case doesn't matter
+	NotTool    []string      `json:"notTool,omitempty"`    // any tool but these; those that steer the turn are never meant
+	Does       []string      `json:"does,omitempty"`       // reads, edits, changes, runs, completes, asks
+	Mode       []belay.Mode  `json:"mode,omitempty"`       //
+	Agent      []string      `json:"agent,omitempty"`      // names or patterns
+	Capability []string      `json:"capability,omitempty"` // that the tool declares: process, network, …
+	Args       []ArgMatch    `json:"args,omitempty"`       // all of them must hold
+	Command    *CommandMatch `json:"command,omitempty"`
+	Path       *PathMatch    `json:"path,omitempty"`
+	Host       []string      `json:"host,omitempty"`  // names, or *.NAME for what is below
+	Taint      []string      `json:"taint,omitempty"` // none, any, secret, or kinds
+	Flow       []string      `json:"flow,omitempty"`  // egress: it can send data out; secret: it reads one
+	Level      string        `json:"level,omitempty"` // the least boundary: L1, L2, L3
+	Rerun      bool          `json:"rerun,omitempty"` // the same call was lost before
+	If         string        `json:"if,omitempty"`    // a CEL expression
+}
+
+// ArgMatch looks at one argument. Exactly one operator is given.
+type ArgMatch struct {
+	Path     string   `json:"path"` // dotted; a number is an index
+	Equals   any      `json:"equals,omitempty"`
+	Contains string   `json:"contains,omitempty"` // of a text, or one of a list's elements
+	Matches  string   `json:"matches,omitempty"`  // a regular expression, somewhere in a text
+	Less     *float64 `json:"less,omitempty"`
+	Greater  *float64 `json:"greater,omitempty"`
+	Exists   *bool    `json:"exists,omitempty"`
+}
+
+// CommandMatch looks at one simple command of a command line.
+type CommandMatch struct {
+	Program    []string `json:"program,omitempty"`    // the name without its folder, or a pattern
+	NotProgram []string `json:"notProgram,omitempty"` // any program but these
+	Subcommand []string `json:"subcommand,omitempty"` // the first argument that is no option
+	Class      []string `json:"class,omitempty"`      // read-only, write-workspace, network, destructive, escape-attempt, unparsable
+	Prefix     []string `json:"prefix,omitempty"`     // the first arguments, word by word
+	Matches    string   `json:"matches,omitempty"`    // a regular expression over program and arguments, joined by blanks
+}
+
+// PathMatch looks at the files a call names.
+type PathMatch struct {
+	Match  []string `json:"match,omitempty"`  // globs: * within a name, ** across folders
+	Where  string   `json:"where,omitempty"`  // inside or outside the workspace
+	Access string   `json:"access,omitempty"` // read, write
+}
+
+// Examples are calls that a rule must and must not speak of. They are tried
+// when the rule is compiled: a rule that fails its examples isn't loaded.
+type Examples struct {
+	Match   []Example `json:"match,omitempty"`
+	NoMatch []Example `json:"noMatch,omitempty"`
+}
+
+// Example is a call in a few words. What isn't given is what a rule asks for
+// most simply: the rule's first tool and mode default.
+type Example struct {
+	Tool       string          `json:"tool,omitempty"`
+	Command    string          `json:"command,omitempty"`
+	Path       string          `json:"path,omitempty"`
+	Access     string          `json:"access,omitempty"`
+	Host       string          `json:"host,omitempty"`
+	Args       json.RawMessage `json:"args,omitempty"`
+	Mode       belay.Mode      `json:"mode,omitempty"`
+	Agent      string          `json:"agent,omitempty"`
+	Capability []string        `json:"capability,omitempty"`
+	Taint      []string        `json:"taint,omitempty"`
+}
+
+// name is the rule as facts call it: its tier, and its id.
+func (r *Rule) name() string {
+	if r.Tier == TierDefault || r.Tier == "" {
+		return "builtin/" + r.ID
+	}
+	return string(r.Tier) + "/" + r.ID
+}

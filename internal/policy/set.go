@@ -1,0 +1,443 @@
+package policy
+
+import (
+	"cmp"
+	"encoding/json"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/belay-run/belay"
+)
+
+// Bounds of a document. A rule that is longer than this isn't written by hand.
+const (
+	MaxRules   = 20_000
+	maxGroups  = 1_000
+	maxCaps    = 1_000
+	maxEntries = 1_000  // of one list of a rule
+	maxText    = 2_000  // bytes of a reason, a pattern, an expression
+	maxInside  = 10_000 // instructions of a regular expression
+)
+
+// Set is rules made ready: checked, in order, found by tool. It never changes.
+type Set struct {
+	doc      Document
+	digest   belay.Digest
+	rules    []rule             // the strongest voice first
+	exact    map[string][]int32 // by the tool they name, in lower case
+	general  []int32            // those that name no tool, or a pattern or a group
+	groups   map[string][]string
+	modes    map[belay.Mode]bool // that a rule of the default tier or an admin's speaks of
+	checkers []checker
+}
+
+// rule is a Rule made ready.
+type rule struct {
+	*Rule
+	name     string
+	tier     int
+	patterns []string // of tools, in lower case, groups written out; nil holds for every tool
+	literal  []string // of those the ones without *
+	not      []string // tools that are not meant, as patterns
+	args     []argument
+	program  *regexp.Regexp
+	globs    []glob
+	hosts    []string
+	cond     *condition
+	sees     sees
+}
+
+// sees is which of the things that a plain allow doesn't cover a rule names.
+type sees struct{ unparsable, escape, egress, secret bool }
+
+// Compile checks a document and makes it ready. An error is a *belay.Error with
+// the rule's place.
+func Compile(d Document) (*Set, error) {
+	if d.Version > FormatVersion {
+		return nil, belay.Errorf(belay.CodePolicyNewer, "the rules are of version %d; this build reads %d", d.Version, FormatVersion).WithHint("update belay, or write them in the older form")
+	}
+	switch {
+	case len(d.Rules) > MaxRules:
+		return nil, belay.Errorf(belay.CodeBadPolicy, "there are %d rules; %d are the most", len(d.Rules), MaxRules).WithHint("put tools into groups, and use patterns")
+	case len(d.Groups) > maxGroups || len(d.Caps) > maxCaps || len(d.OwnerOnly) > maxEntries || len(d.Checkers) > maxCheckers:
+		return nil, belay.Errorf(belay.CodeBadPolicy, "there are too many groups, caps, owner's tools or checkers").WithHint("at most %d, %d, %d, %d", maxGroups, maxCaps, maxEntries, maxCheckers)
+	}
+	raw, err := json.Marshal(d)
+	if err != nil {
+		return nil, belay.Errorf(belay.CodeBadPolicy, "the rules can't be written as JSON: %v", err)
+	}
+	s := &Set{doc: d, digest: belay.DigestOf(raw), exact: map[string][]int32{}, groups: map[string][]string{}, modes: map[belay.Mode]bool{}}
+	for _, g := range d.Groups {
+		name := strings.ToLower(g.Name)
+		s.groups[name] = append(s.groups[name], lower(g.Tools)...)
+	}
+	if err := s.compile(); err != nil {
+		return nil, err
+	}
+	for _, c := range d.Checkers {
+		if err := s.checker(c); err != nil {
+			return nil, err
+		}
+	}
+	s.index()
+	for i := range s.rules {
+		if err := s.try(&s.rules[i]); err != nil {
+			return nil, err
+		}
+	}
+	return s, nil
+}
+
+// Document is what the set was made of. It must not be changed.
+func (s *Set) Document() *Document { return &s.doc }
+
+// Digest names the set: it is that of its document's JSON.
+func (s *Set) Digest() belay.Digest { return s.digest }
+
+// Encode is the document as it is kept.
+func (s *Set) Encode() ([]byte, error) { return json.Marshal(s.doc) }
+
+// Decode reads what Encode wrote and makes it ready.
+func Decode(raw []byte) (*Set, error) {
+	var d Document
+	if err := json.Unmarshal(raw, &d); err != nil {
+		return nil, belay.Errorf(belay.CodeBadPolicy, "the rules can't be read: %v", err)
+	}
+	return Compile(d)
+}
+
+func (s *Set) compile() error {
+	env := &conditions{}
+	taken := make(map[string]string, len(s.doc.Rules))
+	s.rules = make([]rule, len(s.doc.Rules))
+	for i := range s.doc.Rules {
+		r := &s.doc.Rules[i]
+		c, err := s.ready(r, env)
+		if err != nil {
+			return at(r, err)
+		}
+		if where, ok := taken[c.name]; ok {
+			return at(r, bad("two rules have the id %s%s", r.ID, also(where)).WithHint("rename one of them"))
+		}
+		taken[c.name] = cmp.Or(r.Where, r.ID)
+		s.rules[i] = c
+	}
+	slices.SortStableFunc(s.rules, func(a, b rule) int {
+		return cmp.Or(cmp.Compare(b.tier, a.tier), cmp.Compare(b.Priority, a.Priority), cmp.Compare(a.ID, b.ID))
+	})
+	return nil
+}
+
+func also(where string) string {
+	if where == "" {
+		return ""
+	}
+	return "; the other is at " + where
+}
+
+// at gives an error the rule's place.
+func at(r *Rule, e *belay.Error) error {
+	where := cmp.Or(r.Where, "rule "+r.ID)
+	if r.Where != "" && r.ID != "" {
+		e.Message = "rule " + r.ID + ": " + e.Message
+	}
+	return e.At(where)
+}
+
+func bad(format string, args ...any) *belay.Error {
+	return belay.Errorf(belay.CodeBadPolicy, format, args...).WithHint("docs/policy.md describes the form")
+}
+
+var idForm = regexp.MustCompile(`^[a-z0-9][a-z0-9._-]{0,63}$`)
+
+// ready checks one rule and makes it ready.
+func (s *Set) ready(r *Rule, env *conditions) (rule, *belay.Error) {
+	c := rule{Rule: r, tier: slices.Index(Tiers, cmp.Or(r.Tier, TierDefault))}
+	switch {
+	case !idForm.MatchString(r.ID):
+		return c, bad("%q is no id: lower case letters, digits, . _ and -, at most 64", short(r.ID)).WithHint("id: git-read")
+	case c.tier < 0:
+		return c, bad("there is no tier %q", short(r.Tier))
+	case r.Priority < 0 || r.Priority > 999:
+		return c, bad("the priority %d is not from 0 to 999", r.Priority)
+	case rank(r.Verdict) == 0:
+		return c, bad("the verdict %q is none of allow, ask, deny", short(string(r.Verdict)))
+	case r.Firm && c.tier != 0:
+		return c, bad("only built-in rules are firm")
+	case len(r.Reason) > maxText || len(r.Hint) > maxText || len(r.Code) > 64 || len(r.Boundary) > 64 || len(r.Tags) > 16:
+		return c, bad("its texts are too long").WithHint("reason and hint have at most %d bytes, code and boundary 64, and there are at most 16 tags", maxText)
+	}
+	c.name = r.name()
+	if err := s.words(&c); err != nil {
+		return c, err
+	}
+	if err := c.patternsOf(s); err != nil {
+		return c, err
+	}
+	var err *belay.Error
+	if r.If != "" {
+		if c.cond, err = env.compile(r.If); err != nil {
+			return c, err
+		}
+	}
+	c.sees = seesOf(r)
+	return c, nil
+}
+
+// words checks the lists of fixed words.
+func (s *Set) words(c *rule) *belay.Error {
+	m := &c.Match
+	modes := make([]string, len(m.Mode))
+	for i, mode := range m.Mode {
+		modes[i] = string(mode)
+	}
+	var known []string
+	for _, mode := range belay.Modes {
+		known = append(known, string(mode))
+	}
+	for _, l := range []struct {
+		name  string
+		have  []string
+		known []string
+	}{
+		{"does", m.Does, []string{"reads", "edits", "changes", "runs", "completes", "asks"}},
+		{"mode", modes, known}, {"flow", m.Flow, []string{"egress", "secret"}},
+		{"level", optional(m.Level), []string{"L1", "L2", "L3"}},
+	} {
+		for _, w := range l.have {
+			if !slices.Contains(l.known, w) {
+				return bad("%s: %q is none of %s", l.name, short(w), strings.Join(l.known, ", "))
+			}
+		}
+	}
+	for _, l := range [][]string{m.Tool, m.NotTool, m.Does, modes, m.Agent, m.Capability, m.Host, m.Taint, m.Flow} {
+		if len(l) > maxEntries || slices.ContainsFunc(l, func(w string) bool { return w == "" || len(w) > maxText }) {
+			return bad("a list has more than %d entries, or one that is empty or too long", maxEntries)
+		}
+	}
+	return nil
+}
+
+func optional(w string) []string {
+	if w == "" {
+		return nil
+	}
+	return []string{w}
+}
+
+// patternsOf makes what a rule compares with ready.
+func (c *rule) patternsOf(s *Set) *belay.Error {
+	var err *belay.Error
+	if c.patterns, err = s.tools(c.Tool); err != nil {
+		return err
+	}
+	if c.not, err = s.tools(c.NotTool); err != nil {
+		return err
+	}
+	if len(c.Tool) > 0 && c.patterns == nil {
+		c.patterns = []string{} // a group without tools: no call is meant
+	}
+	for _, p := range c.patterns {
+		if !strings.Contains(p, "*") {
+			c.literal = append(c.literal, p)
+		}
+	}
+	for i := range c.Args {
+		a, err := argumentOf(&c.Args[i])
+		if err != nil {
+			return err
+		}
+		c.args = append(c.args, a)
+	}
+	if err = c.commandOf(); err != nil {
+		return err
+	}
+	if err := c.pathsOf(); err != nil {
+		return err
+	}
+	for _, h := range c.Host {
+		c.hosts = append(c.hosts, hostName(h))
+	}
+	return nil
+}
+
+// tools writes groups out.
+func (s *Set) tools(terms []string) (out []string, _ *belay.Error) {
+	for _, t := range lower(terms) {
+		name, isGroup := strings.CutPrefix(t, "group:")
+		if !isGroup {
+			out = append(out, t)
+			continue
+		}
+		tools, ok := s.groups[name]
+		if !ok {
+			return nil, bad("there is no group %q", short(name)).WithHint("belay tool list shows the groups; groups: of the file declares more")
+		}
+		out = append(out, tools...)
+	}
+	return out, nil
+}
+
+func (c *rule) commandOf() (err *belay.Error) {
+	m := c.Command
+	if m == nil {
+		return nil
+	}
+	for _, w := range m.Class {
+		if !slices.Contains(Classes, Class(w)) {
+			return bad("command.class: %q is none of %s", short(w), strings.Join(classNames(), ", "))
+		}
+	}
+	if len(m.Program)+len(m.NotProgram)+len(m.Subcommand)+len(m.Class)+len(m.Prefix) > maxEntries {
+		return bad("command has more than %d entries", maxEntries)
+	}
+	if m.Matches != "" {
+		c.program, err = expression(m.Matches)
+	}
+	return err
+}
+
+func (c *rule) pathsOf() *belay.Error {
+	m := c.Path
+	if m == nil {
+		return nil
+	}
+	if !slices.Contains([]string{"", "inside", "outside"}, m.Where) {
+		return bad("path.where: %q is neither inside nor outside", short(m.Where))
+	}
+	if !slices.Contains([]string{"", "read", "write"}, m.Access) {
+		return bad("path.access: %q is neither read nor write", short(m.Access))
+	}
+	for _, p := range m.Match {
+		if p == "" || len(p) > maxText || len(m.Match) > maxEntries {
+			return bad("path.match has an entry that is empty or too long, or more than %d", maxEntries)
+		}
+		// What denies and asks must not be got round by spelling.
+		c.globs = append(c.globs, newGlob(p, c.Verdict != Allow))
+	}
+	return nil
+}
+
+func classNames() []string {
+	out := make([]string, len(Classes))
+	for i, c := range Classes {
+		out[i] = string(c)
+	}
+	return out
+}
+
+// expression is a regular expression of bounded size. Go's have no
+// backtracking: their time is bounded by size times text.
+func expression(text string) (*regexp.Regexp, *belay.Error) {
+	if len(text) > maxText {
+		return nil, bad("a regular expression has %d bytes; %d are the most", len(text), maxText)
+	}
+	re, err := regexp.Compile(text)
+	if err != nil {
+		return nil, bad("the regular expression can't be read: %v", err).WithHint("it is a Go regular expression (RE2): no look-around, no back references")
+	}
+	if n, err := instructions(text); err != nil || n > maxInside {
+		return nil, bad("the regular expression is too large: it becomes %d instructions; %d are the most", n, maxInside).WithHint("use fewer or smaller repetitions")
+	}
+	return re, nil
+}
+
+func lower(in []string) []string {
+	out := make([]string, len(in))
+	for i, s := range in {
+		out[i] = strings.ToLower(strings.TrimSpace(s))
+	}
+	return out
+}
+
+func short(s string) string {
+	if len(s) > 80 {
+		return strings.ToValidUTF8(s[:80], "") + "…"
+	}
+	return s
+}
+
+func seesOf(r *Rule) (s sees) {
+	if slices.Contains(r.Mode, belay.ModeBypass) && r.Tier == TierAdmin {
+		return sees{true, true, true, true}
+	}
+	if r.Command != nil {
+		s.unparsable = slices.Contains(r.Command.Class, string(Unparsable))
+		s.escape = slices.Contains(r.Command.Class, string(EscapeAttempt))
+	}
+	s.secret = len(r.Taint) > 0 && !slices.Equal(r.Taint, []string{"none"})
+	s.egress = s.secret || len(r.Host) > 0
+	return s
+}
+
+// index finds rules by tool, and notes what modes there are rules for.
+func (s *Set) index() {
+	for i := range s.rules {
+		r := &s.rules[i]
+		n := int32(i)
+		if r.patterns == nil || len(r.literal) < len(r.patterns) {
+			s.general = append(s.general, n)
+		} else {
+			for _, name := range slices.Compact(slices.Sorted(slices.Values(r.literal))) {
+				s.exact[name] = append(s.exact[name], n)
+			}
+		}
+		if r.tier == 0 && r.Verdict != Deny || r.Tier == TierAdmin && r.Verdict == Allow {
+			for _, m := range r.Mode {
+				if m != belay.ModeBypass || r.Tier == TierAdmin {
+					s.modes[m] = true
+				}
+			}
+		}
+	}
+}
+
+// Permits tells whether a mode has rules: bypass only has if an administrator
+// permits it.
+func (s *Set) Permits(m belay.Mode) bool { return s.modes[m] }
+
+// Group is the tools of a group, as names and patterns.
+func (s *Set) Group(name string) []string { return s.groups[strings.ToLower(name)] }
+
+// NeedsArgs tells whether judging a call of a tool looks at its arguments.
+func (s *Set) NeedsArgs(t belay.ToolSpec) bool {
+	if t.Shell != "" || t.Argv != "" || t.HostArg != "" {
+		return true
+	}
+	for i := range s.candidates(strings.ToLower(t.Name)) {
+		if r := &s.rules[i]; (len(r.args) > 0 || r.cond != nil) && r.forTool(strings.ToLower(t.Name)) {
+			return true
+		}
+	}
+	return s.checks(t)
+}
+
+// candidates are the rules that may speak of a tool, the strongest voice first.
+func (s *Set) candidates(tool string) func(yield func(int) bool) {
+	a, b := s.exact[tool], s.general
+	return func(yield func(int) bool) {
+		i, j := 0, 0
+		for i < len(a) || j < len(b) {
+			var n int32
+			if j >= len(b) || i < len(a) && a[i] < b[j] {
+				n = a[i]
+				i++
+			} else {
+				n = b[j]
+				j++
+			}
+			if !yield(int(n)) {
+				return
+			}
+		}
+	}
+}
+
+// forTool tells whether a rule speaks of a tool, in lower case.
+func (c *rule) forTool(tool string) bool {
+	if c.not != nil && slices.ContainsFunc(c.not, func(p string) bool { return like(p, tool) }) {
+		return false
+	}
+	return c.patterns == nil || slices.ContainsFunc(c.patterns, func(p string) bool { return like(p, tool) })
+}

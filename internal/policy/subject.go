@@ -1,0 +1,211 @@
+package policy
+
+import (
+	"encoding/json"
+	"net/url"
+	"path"
+	"slices"
+	"strings"
+
+	"github.com/belay-run/belay"
+)
+
+// subject is what rules are held against: a call, or one simple command of it.
+type subject struct {
+	tool   string // in lower case
+	does   []string
+	cmd    *Command
+	class  Class
+	paths  []access
+	hosts  []string
+	egress bool // it can send data out
+	secret bool // it reads a secret
+	steers bool // the thread answers it; no tool runs
+	args   any  // decoded when an expression asks for them
+}
+
+// access is one file and what is done with it. The path of a file inside the
+// workspace is relative to it.
+type access struct {
+	path   string
+	write  bool
+	inside bool
+}
+
+// maxCommands is how many simple commands of a line are judged one by one; a
+// line with more can't be looked through.
+const maxCommands = 1000
+
+// subjectsOf takes a call apart; there is at least one part.
+func subjectsOf(r *Request) []subject {
+	whole := subject{tool: strings.ToLower(r.Tool.Name), steers: r.Tool.Handled != ""}
+	if whole.steers || r.Tool.Shell == "" && r.Tool.Argv == "" {
+		whole.of(r)
+		return []subject{whole}
+	}
+	commands := r.Commands
+	switch {
+	case len(commands) == 0:
+		commands = []Command{{Name: r.Tool.Name, Class: Unparsable, Reason: "there is no command in it that could be read"}}
+	case len(commands) > maxCommands:
+		commands = []Command{{Name: commands[0].Name, Class: Unparsable, Reason: "it has too many commands"}}
+	}
+	out := make([]subject, len(commands))
+	for i := range commands {
+		out[i] = whole
+		out[i].ofCommand(r, &commands[i])
+	}
+	return out
+}
+
+// Changes tells whether a tool can change things, by what it says of itself.
+func Changes(t belay.ToolSpec) bool { return t.Handled == "" && !t.ReadOnly }
+
+func (sub *subject) of(r *Request) {
+	t := &r.Tool
+	for _, p := range r.Paths {
+		sub.paths = append(sub.paths, accessTo(r.Workspace, p, t.Access == belay.Write))
+	}
+	if t.HostArg != "" {
+		sub.hosts = hostsIn(r.Args, t.HostArg)
+	}
+	edits := t.PathArg != "" && t.Access == belay.Write && !t.Destructive && len(sub.paths) > 0 && !slices.ContainsFunc(sub.paths, func(a access) bool { return !a.inside })
+	switch {
+	case t.Handled == "complete":
+		sub.does = []string{"completes"}
+	case t.Handled != "":
+		sub.does = []string{"asks"}
+	case t.ReadOnly && !t.Destructive:
+		sub.does = []string{"reads"}
+	case edits:
+		sub.does = []string{"edits", "changes"}
+	default:
+		sub.does = []string{"changes"}
+	}
+	sub.egress = has(t.Capabilities, capNetwork) || has(t.Capabilities, capSend) || has(t.Capabilities, capProcess) && Changes(*t) && r.Network != "none"
+	sub.secret = has(t.Capabilities, capSecrets) || slices.ContainsFunc(sub.paths, func(a access) bool { return isSecret(a.path) })
+}
+
+func (sub *subject) ofCommand(r *Request, c *Command) {
+	sub.cmd, sub.class = c, c.Class
+	if !slices.Contains(Classes, c.Class) {
+		sub.class = Unparsable
+	}
+	for _, p := range c.Reads {
+		if !harmless(p) {
+			sub.paths = append(sub.paths, accessTo(r.Workspace, p, false))
+		}
+	}
+	for _, p := range c.Writes {
+		if !sink(p) {
+			sub.paths = append(sub.paths, accessTo(r.Workspace, p, true))
+		}
+	}
+	for _, h := range c.Hosts {
+		sub.hosts = append(sub.hosts, hostName(h))
+	}
+	sub.does = []string{"runs"}
+	if sub.class != ReadOnly {
+		sub.does = []string{"runs", "changes"}
+	}
+	sub.egress = sub.class != ReadOnly && r.Network != "none"
+	sub.secret = slices.ContainsFunc(sub.paths, func(a access) bool { return isSecret(a.path) }) ||
+		slices.ContainsFunc(c.Args, isSecret) || sub.class != Unparsable && showsSecrets(c)
+}
+
+// Capabilities that say what a tool can do with data.
+const (
+	capProcess = "process"
+	capNetwork = "network"
+	capSend    = "send"    // it tells people or other systems something
+	capSecrets = "secrets" // it hands out secrets
+)
+
+func has(list []string, w string) bool { return slices.Contains(list, w) }
+
+// accessTo is a file as it lies to the workspace, by its text.
+func accessTo(workspace, p string, write bool) access {
+	a := access{path: p, write: write, inside: Inside(p)}
+	if strings.HasPrefix(p, "/") && workspace != "" && !strings.ContainsRune(p, 0) {
+		if rest, ok := strings.CutPrefix(path.Clean(p)+"/", strings.TrimSuffix(workspace, "/")+"/"); ok {
+			a.path, a.inside = path.Clean("./"+rest), true
+		}
+	}
+	return a
+}
+
+// hostsIn is the hosts that an argument names, as a URL or by name; one that
+// can't be read is empty, which no pattern fits.
+func hostsIn(args json.RawMessage, arg string) []string {
+	v, ok := walk(args, strings.Split(arg, "."))
+	if !ok {
+		return []string{""}
+	}
+	var list []string
+	if json.Unmarshal(v, &list) != nil {
+		var one string
+		if json.Unmarshal(v, &one) != nil {
+			return []string{""}
+		}
+		list = []string{one}
+	}
+	out := make([]string, len(list))
+	for i, text := range list {
+		if u, err := url.Parse(text); err == nil && u.Host != "" {
+			text = u.Hostname()
+		}
+		out[i] = hostName(text)
+	}
+	return out
+}
+
+// hostName is a host in one spelling; empty when it is none.
+func hostName(h string) string {
+	h = strings.TrimSuffix(strings.ToLower(strings.TrimSpace(h)), ".")
+	if strings.ContainsAny(h, "/\\@?# \x00\r\n\t") {
+		return ""
+	}
+	if strings.HasPrefix(h, "[") {
+		h, _, _ = strings.Cut(h[1:], "]")
+		return h
+	}
+	if name, _, port := strings.Cut(h, ":"); port && strings.Count(h, ":") == 1 {
+		return name
+	}
+	return h
+}
+
+// tainted tells whether content from outside is in a thread.
+func tainted(taint []Taint) bool {
+	return slices.ContainsFunc(taint, func(t Taint) bool { return t.Kind != TaintWorkspace && t.Kind != TaintSecret })
+}
+
+// leaks tells whether a thread has content from somewhere and a secret: what it
+// sends out could be that secret, for somebody who wrote that content.
+func leaks(taint []Taint) bool {
+	secret := slices.ContainsFunc(taint, func(t Taint) bool { return t.Kind == TaintSecret })
+	return secret && slices.ContainsFunc(taint, func(t Taint) bool { return t.Kind != TaintSecret })
+}
+
+// Risk tags that the gate adds to those of rules.
+const (
+	TagSecret = "secret" // the call reads a secret
+	TagEgress = "egress" // it can send out what a tainted thread knows
+)
+
+func (sub *subject) tags(tags []string, r *Request) []string {
+	var more []string
+	if sub.secret {
+		more = append(more, TagSecret)
+	}
+	if sub.egress && len(r.Taint) > 0 {
+		more = append(more, TagEgress)
+	}
+	if slices.Index(Classes, sub.class) >= slices.Index(Classes, Network) {
+		more = append(more, string(sub.class))
+	}
+	if len(more)+len(tags) == 0 {
+		return nil
+	}
+	return union(tags, more)
+}
