@@ -30,6 +30,7 @@ type drive struct {
 	wg     sync.WaitGroup
 	landed chan landing
 	facts  chan emission
+	room   []event.Envelope // for the next decision's facts
 	post   post
 	nudge  chan struct{} // capacity 1: there is post
 }
@@ -222,7 +223,9 @@ const usualFacts = 6
 func (v *drive) add(b *batch, facts []core.Fact, sends []core.Send, request belay.CommandID) {
 	first := v.seq + 1
 	if b.events == nil && len(facts) > 0 {
-		b.events = make([]event.Envelope, 0, max(len(facts), usualFacts))
+		if b.events, v.room = v.room, nil; cap(b.events) < len(facts) {
+			b.events = make([]event.Envelope, 0, max(len(facts), usualFacts))
+		}
 	}
 	for _, f := range facts {
 		v.seq++
@@ -296,6 +299,8 @@ func (v *drive) append(ctx context.Context, b *batch, rd core.Ready) error {
 	v.e.c.Point("append/after")
 	v.e.convs.feed(context.WithoutCancel(ctx), v.e.c.Store, v.stream, b.events)
 	v.e.hand(b.sends)
+	clear(b.events) // the store and the conversation have what they keep
+	v.room = b.events[:0]
 	return nil
 }
 

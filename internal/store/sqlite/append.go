@@ -25,10 +25,10 @@ func newStream(name belay.StreamID, session belay.SessionID) streamRow {
 	return streamRow{name: name, session: session, hash: store.Genesis(session, name)}
 }
 
-// sum covers every column, so that a changed lane or head is noticed.
-func (s *streamRow) sum() int64 {
-	b := make([]byte, 0, 256)
-	b = append(append(b, s.name...), 0)
+// sum covers every column, so that a changed lane or head is noticed. It is
+// put together in room.
+func (s *streamRow) sum(room []byte) int64 {
+	b := append(append(room[:0], s.name...), 0)
 	b = append(append(b, s.session...), 0)
 	for _, n := range [...]int64{s.seq, s.time, s.runnable, s.wake} {
 		b = binary.BigEndian.AppendUint64(b, uint64(n))
@@ -51,7 +51,7 @@ const streamColumns = "id, session, seq, time, hash, runnable, wake, sum"
 
 // load takes a row's columns over and checks them.
 func (s *streamRow) load(hash []byte, sum int64) error {
-	if copy(s.hash[:], hash) != len(s.hash) || len(hash) != len(s.hash) || s.sum() != sum {
+	if copy(s.hash[:], hash) != len(s.hash) || len(hash) != len(s.hash) || s.sum(make([]byte, 0, 256)) != sum {
 		return store.Damaged("streams/"+string(s.name), "a stream's row isn't what was written")
 	}
 	return nil
@@ -97,12 +97,13 @@ func (s *streamRow) in(session belay.SessionID) error {
 
 // save writes a stream's row and gives a new one its number.
 func (w *writer) save(s *streamRow) (err error) {
+	sum := s.sum(w.buf)
 	if s.id == 0 {
 		s.id, err = w.insert("INSERT INTO streams (name, session, seq, time, hash, runnable, wake, sum) VALUES (?,?,?,?,?,?,?,?)",
-			string(s.name), string(s.session), s.seq, s.time, s.hash[:], s.runnable, s.wake, s.sum())
+			string(s.name), string(s.session), s.seq, s.time, s.hash[:], s.runnable, s.wake, sum)
 	} else {
 		err = w.exec("UPDATE streams SET seq=?, time=?, hash=?, runnable=?, wake=?, sum=? WHERE id=?",
-			s.seq, s.time, s.hash[:], s.runnable, s.wake, s.sum(), s.id)
+			s.seq, s.time, s.hash[:], s.runnable, s.wake, sum, s.id)
 	}
 	if err == nil {
 		w.known.setStream(*s)

@@ -49,7 +49,11 @@ func (p *packedOrder) rowSum() []byte {
 
 // digestOf is half a SHA-256 over parts and their lengths.
 func digestOf(parts ...string) []byte {
-	var b []byte
+	n := 0
+	for _, p := range parts {
+		n += binary.MaxVarintLen64 + len(p)
+	}
+	b := make([]byte, 0, n)
 	for _, p := range parts {
 		b = binary.AppendUvarint(b, uint64(len(p)))
 		b = append(b, p...)

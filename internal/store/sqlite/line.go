@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"reflect"
+	"slices"
 
 	"modernc.org/sqlite"
 
@@ -64,7 +65,8 @@ func (w *writer) row(query string, args []any, into ...any) (found bool, err err
 		return false, err
 	}
 	defer func() { err = cmpErr(err, rows.Close()) }()
-	w.values = append(w.values[:0], make([]driver.Value, len(into))...)
+	clear(w.values[:cap(w.values)])
+	w.values = slices.Grow(w.values[:0], len(into))[:len(into)]
 	if err := rows.Next(w.values); err == io.EOF {
 		return false, nil
 	} else if err != nil {
