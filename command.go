@@ -45,7 +45,8 @@ const DefaultAskTimeout = Duration(24 * time.Hour)
 type Settings struct {
 	Provider   string     `json:"provider"`
 	Model      string     `json:"model,omitempty"`
-	BaseURL    string     `json:"baseUrl,omitempty"` // where the provider is reached; empty: its vendor's address
+	BaseURL    string     `json:"baseUrl,omitempty"`  // where the provider is reached; empty: its vendor's address
+	Fallback   []string   `json:"fallback,omitempty"` // PROVIDER/MODEL, in order: who is asked when the model gives no answer
 	Mode       Mode       `json:"mode"`
 	Approvals  Approvals  `json:"approvals"`
 	Completion Completion `json:"completion"`

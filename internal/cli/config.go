@@ -31,6 +31,7 @@ type Config struct {
 	Provider     string   `placeholder:"NAME" help:"Who serves the model. [$$BELAY_PROVIDER]"`
 	Model        string   `placeholder:"NAME" help:"The model. [$$BELAY_MODEL]"`
 	BaseURL      string   `name:"base-url" placeholder:"URL" help:"Where the provider is reached, such as http://127.0.0.1:8080/v1. [$$BELAY_BASE_URL]"`
+	Fallback     string   `placeholder:"LIST" help:"Who is asked when the model gives no answer: PROVIDER/MODEL, separated by commas, in order. [$$BELAY_FALLBACK]"`
 	Script       string   `placeholder:"FILE" help:"Play a scripted model from a file instead. [$$BELAY_SCRIPT]"`
 	MaxSteps     string   `placeholder:"N" help:"Steps of a turn; 0 is no limit; 200. [$$BELAY_MAX_STEPS]"`
 	MaxTime      string   `placeholder:"TIME" help:"Active time of a turn, such as 30m; 0 is no limit; 1h. [$$BELAY_MAX_TIME]"`
@@ -61,6 +62,7 @@ func (c *Config) settings() []setting {
 		{"--provider", "BELAY_PROVIDER", &c.Provider, false},
 		{"--model", "BELAY_MODEL", &c.Model, false},
 		{"--base-url", "BELAY_BASE_URL", &c.BaseURL, false},
+		{"--fallback", "BELAY_FALLBACK", &c.Fallback, false},
 		{"--script", "BELAY_SCRIPT", &c.Script, true},
 		{"--max-steps", "BELAY_MAX_STEPS", &c.MaxSteps, false},
 		{"--max-time", "BELAY_MAX_TIME", &c.MaxTime, false},
@@ -170,6 +172,7 @@ func (a *app) check(c Config, base belay.Settings, origin map[string]string) (ch
 		r.Model = c.Model
 	}
 	p.provider(a, &r, c)
+	r.Fallback = p.fallback(a, base.Fallback, c.Fallback)
 	if c.OutputSchema != "" {
 		r.Schema = p.schema(a, c.OutputSchema)
 	}

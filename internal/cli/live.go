@@ -134,6 +134,8 @@ func (l *live) fact(ev event.Envelope) {
 	case event.ModelFailed:
 		l.doing = ""
 		l.println(fmt.Sprintf("step %d: no answer: %s%s", l.step, short(p.Problem.Message, 200), again(p.RetryAt, ev.Time)))
+	case event.RoutingFallbackApplied:
+		l.println(fmt.Sprintf("step %d: %s/%s is asked instead of %s/%s", l.step, p.To.Provider, p.To.Model, p.From.Provider, p.From.Model))
 	case event.ToolStarted:
 		l.start(l.name(ev, p.Name), ev.Time)
 	case event.ToolResult:

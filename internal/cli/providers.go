@@ -34,6 +34,8 @@ type models struct {
 	made     map[string]model.Provider
 	prefixes *wire.Prefixes
 	gateway  *gateway.Gateway
+	cat      *catalog.Catalog
+	looked   bool            // for the catalogue
 	said     map[string]bool // provider and host that the person named together, in this process
 
 	services map[string]service // what files describe

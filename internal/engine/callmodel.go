@@ -78,7 +78,7 @@ func (a *answer) cost(u belay.Usage) []core.Fact {
 	if a.v.e.c.Price == nil || !u.Reported {
 		return nil
 	}
-	amount, ok := a.v.e.c.Price(a.settings.Provider, a.settings.Model, u)
+	amount, ok := a.v.e.c.Price(a.settings, u)
 	if !ok {
 		return nil
 	}

@@ -42,7 +42,7 @@ type Config struct {
 	Keeper   Snapshots                        // keeps whole workspaces; nil can't
 
 	// Price is what an answer cost in millionths of a US dollar; false: nobody knows.
-	Price func(provider, model string, u belay.Usage) (int64, bool)
+	Price func(s belay.Settings, u belay.Usage) (int64, bool)
 }
 
 // Live is something that happens between facts: text as it streams, progress.

@@ -1,0 +1,130 @@
+package cli
+
+import (
+	"cmp"
+	"net/url"
+	"slices"
+	"strings"
+
+	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/event"
+	"github.com/belay-run/belay/internal/catalog"
+	"github.com/belay-run/belay/internal/model/direct"
+	"github.com/belay-run/belay/internal/route"
+)
+
+// maxFallbacks bounds the models that follow a session's own.
+const maxFallbacks = 5
+
+// fallback settles the models that follow when the session's own gives no
+// answer; each is PROVIDER/MODEL. "none" takes them away.
+func (p *parse) fallback(a *app, have []string, list string) []string {
+	if list == "" || p.err != nil {
+		return have
+	}
+	if list == "none" {
+		return nil
+	}
+	var out []string
+	for _, f := range strings.Split(list, ",") {
+		f = strings.TrimSpace(f)
+		s, ok := routeOf(f)
+		if !ok {
+			p.bad("--fallback", belay.CodeUsage, "--fallback anthropic/claude-sonnet-4-5", "%q is not PROVIDER/MODEL", f)
+			return nil
+		}
+		if _, err := a.service(s.Provider); err != nil {
+			p.fail("--fallback", err)
+			return nil
+		}
+		out = append(out, f)
+	}
+	if len(out) > maxFallbacks {
+		p.bad("--fallback", belay.CodeUsage, "name the ones you would wait for", "%d models follow; %d may", len(out), maxFallbacks)
+	}
+	return out
+}
+
+// routeOf reads PROVIDER/MODEL; a model's name may have slashes of its own.
+func routeOf(s string) (event.Route, bool) {
+	provider, name, ok := strings.Cut(s, "/")
+	return event.Route{Provider: provider, Model: name}, ok && provider != "" && name != ""
+}
+
+// routes are whom the requests of a turn may go to, the session's own model
+// first, with what the catalogue knows of each.
+func (a *app) routes(s belay.Settings) []route.Candidate {
+	all := []route.Candidate{a.candidate(s)}
+	for _, f := range s.Fallback {
+		r, _ := routeOf(f)
+		if !slices.ContainsFunc(all, func(c route.Candidate) bool { return c.Route == r }) {
+			all = append(all, a.candidate(belay.Settings{Provider: r.Provider, Model: r.Model}))
+		}
+	}
+	return all
+}
+
+// candidate is one model as the catalogue knows it.
+func (a *app) candidate(s belay.Settings) route.Candidate {
+	c := route.Candidate{Candidate: event.Candidate{Route: event.Route{Provider: s.Provider, Model: s.Model}}, BaseURL: s.BaseURL}
+	m, ok := a.known(s)
+	if c.Known = ok; ok {
+		c.Context = m.Context
+		for _, x := range m.Abilities {
+			c.Capabilities = append(c.Capabilities, string(x))
+		}
+		if p := m.Prices.At(a.Now()); p != nil {
+			c.InputPrice, c.OutputPrice = p.Input, p.Output
+		}
+	}
+	if _, err := a.provider(s); err != nil {
+		c.Lacks = "credential"
+		if belay.CodeOf(err) != belay.CodeNoKey {
+			c.Lacks = "network"
+		}
+	}
+	return c
+}
+
+// known is what the catalogue knows of a session's model. A catalogue that can't
+// be read knows nothing; belay models says why.
+func (a *app) known(s belay.Settings) (catalog.Model, bool) {
+	if s.Provider == direct.Name || strings.HasPrefix(s.Provider, scriptedPrefix) {
+		return catalog.Model{}, false
+	}
+	v, err := a.service(s.Provider)
+	if err != nil {
+		return catalog.Model{}, false
+	}
+	base, err := url.Parse(cmp.Or(s.BaseURL, v.base))
+	if err != nil {
+		return catalog.Model{}, false
+	}
+	cat := a.models.catalog(a)
+	if cat == nil {
+		return catalog.Model{}, false
+	}
+	return cat.Lookup(s.Model, catalog.Servers(s.Provider, base.Hostname())...)
+}
+
+// catalog is the catalogue, read once; nil: it can't be read.
+func (m *models) catalog(a *app) *catalog.Catalog {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if !m.looked {
+		m.looked = true
+		if cat, err := a.catalog(); err == nil {
+			m.cat = cat
+		}
+	}
+	return m.cat
+}
+
+// price is what an answer cost.
+func (a *app) price(s belay.Settings, u belay.Usage) (int64, bool) {
+	m, ok := a.known(s)
+	if !ok {
+		return 0, false
+	}
+	return catalog.Cost(m, u, a.Now())
+}
