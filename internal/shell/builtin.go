@@ -149,6 +149,11 @@ func (s *start) prefix() outcome {
 
 // sourced judges a file that the shell reads as if it stood here.
 func (s *start) sourced() outcome {
+	if len(s.args) > 0 && s.call.in.known && s.args[0].lit && oneOf(s.args[0].text, "/dev/stdin", "/dev/fd/0") {
+		s.finishTouched()
+		s.r.script(s.call.in.text, s.sc, s.wrappedIn())
+		return stays(s.sc.dirs)
+	}
 	if len(s.args) > 0 {
 		s.runsFile(s.args[0])
 	}

@@ -43,6 +43,7 @@ func (s *start) gitPlace(w word) {
 	if !known {
 		s.raise(EscapeAttempt, "the repository "+clip(w.src)+" is outside the workspace")
 	}
+	s.raise(WriteWorkspace, "settings found in "+clip(w.src)+" may hold commands")
 }
 
 // specialSub judges subcommands that a row can't tell; false is one that its
@@ -61,6 +62,21 @@ func (s *start) specialSub(name string, p *program, words []word) bool {
 		s.gitConfig(words)
 	case "branch", "tag", "remote", "stash", "worktree", "notes", "submodule", "bisect", "symbolic-ref", "lfs", "sparse-checkout", "bundle", "maintenance", "replace", "rerere", "reflog":
 		return s.gitList(sub, first, words)
+	case "init":
+		for _, w := range words {
+			if !w.option() {
+				s.writes(w)
+			}
+		}
+		return false
+	case "rm":
+		for _, w := range words {
+			if w.lit && w.text == "--cached" {
+				s.raise(WriteWorkspace, "it changes the index")
+				return true
+			}
+		}
+		return false
 	case "checkout":
 		return s.gitCheckout(words)
 	case "clone", "fetch", "pull", "push", "ls-remote":
@@ -137,6 +153,8 @@ func (s *start) gitList(sub, first string, words []word) bool {
 	switch {
 	case len(words) == 0 && sub != "stash":
 		class = ReadOnly
+	case (sub == "worktree" && first == "add" || sub == "bundle" && first == "create") && len(words) > 1:
+		s.creates(words[1:])
 	case sub == "bisect" && first == "run":
 		s.r.run(words[1:], s.within(), s.inner())
 	case sub == "submodule" && first == "foreach":
@@ -167,6 +185,21 @@ func (s *start) gitList(sub, first string, words []word) bool {
 	}
 	s.raise(class, "git "+sub+" "+clip(first)+" changes the repository")
 	return true
+}
+
+// creates judges what git worktree add and git bundle create write: the first
+// operand, wherever it stands among the options.
+func (s *start) creates(words []word) {
+	s.writes(literal("."))
+	for i := 0; i < len(words); i++ {
+		switch w := words[i]; {
+		case w.lit && oneOf(w.text, "-b", "-B", "--reason"):
+			i++
+		case !w.option():
+			s.writes(w)
+			return
+		}
+	}
 }
 
 // onlyLists looks at all words of a subcommand that seems to list.

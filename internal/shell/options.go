@@ -1,6 +1,10 @@
 package shell
 
-import "strings"
+import (
+	"maps"
+	"slices"
+	"strings"
+)
 
 // program is what is known of one program, or of one of its subcommands.
 type program struct {
@@ -8,7 +12,8 @@ type program struct {
 	// opts is the option table, separated by blanks: a name as written, then
 	// for an option with an argument "=" (in the same or the next word) or "?"
 	// (only in the same word), then a letter of effect. A flag has ":" before
-	// its letter. "*" means that options beyond the table change nothing.
+	// its letter; "-[abc]" are the flags -a, -b and -c. "*" means that options
+	// beyond the table change nothing that the class doesn't cover.
 	opts  string
 	args  string // what operands are, see operands
 	class Class  // what the program is without options; "" is ReadOnly
@@ -58,8 +63,14 @@ func readTable(opts string) *table {
 				o.effect = f[i+1]
 			}
 		}
+		if rest, ok := strings.CutPrefix(name, "-["); ok { // many flags in one
+			for i := range len(rest) - 1 {
+				t.options["-"+rest[i:i+1]] = o
+			}
+			continue
+		}
 		t.options[name] = o
-		t.sharp = t.sharp || o.effect != 0 && strings.IndexByte("rpv", o.effect) < 0
+		t.sharp = t.sharp || o.effect != 0 && strings.IndexByte("rpPv", o.effect) < 0
 	}
 	return t
 }
@@ -132,13 +143,19 @@ func (s *start) options(p *program, words []word) (operands []word) {
 			if operands = append(operands, w); p.style == posix || p.sub {
 				return append(operands, words[i+1:]...)
 			}
-		case strings.HasPrefix(w.text, "--") || p.style == single:
+		case strings.HasPrefix(w.text, "--") || p.style == single || t.has(w):
 			i += s.long(t, w, words[i+1:])
 		default:
 			i += s.letters(p, t, w, words[i+1:], 1)
 		}
 	}
 	return operands
+}
+
+// has tells whether a table names a word as a whole, such as -version.
+func (t *table) has(w word) bool {
+	_, ok := t.options[w.text]
+	return ok && len(w.text) > 2
 }
 
 // harmlessValue tells whether a word is a harmless short option whose argument
@@ -160,6 +177,9 @@ func (s *start) long(t *table, w word, next []word) int {
 			s.effect(v, name, word{})
 			return 0
 		}
+	}
+	if !ok && w.lit && strings.HasPrefix(name, "--") && len(name) > 2 {
+		return s.abbreviated(t, w, next)
 	}
 	if !ok {
 		s.strange(t, w)
@@ -183,6 +203,32 @@ func (s *start) long(t *table, w word, next []word) int {
 		s.effect(o, name, word{})
 	}
 	return 0
+}
+
+// abbreviated takes a long option that is the beginning of others: it does what
+// any of them does.
+func (s *start) abbreviated(t *table, w word, next []word) int {
+	name, _, joined := strings.Cut(w.text, "=")
+	used := 0
+	full := slices.Sorted(maps.Keys(t.options))
+	full = slices.DeleteFunc(full, func(o string) bool { return !strings.HasPrefix(o, name) })
+	for _, full := range full {
+		o := t.options[full]
+		s.raise(WriteWorkspace, "option "+clip(name)+" is an abbreviation")
+		switch {
+		case joined:
+			s.effect(o, full, w.from(len(name)+1))
+		case o.arg == '=' && len(next) > 0:
+			s.effect(o, full, next[0])
+			used = 1
+		default:
+			s.effect(o, full, word{})
+		}
+	}
+	if len(full) == 0 {
+		s.strange(t, w)
+	}
+	return used
 }
 
 // letters takes short options that share a word, from byte at on.

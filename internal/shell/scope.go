@@ -49,7 +49,7 @@ func (d dirs) to(p string) dirs {
 // scope is what the commands of a list share.
 type scope struct {
 	dirs  dirs
-	funcs map[string]bool // functions that are defined for certain
+	funcs map[string]bool // functions that are defined for certain; false while their body is read
 	loose bool            // names may mean something else here: a file was sourced
 	vars  map[string]bool // variables that were set here and that programs may see
 }
@@ -60,6 +60,11 @@ func (a *analysis) scope() *scope {
 		sc.dirs = dirs{true, []string{a.o.Dir}}
 	}
 	return sc
+}
+
+func (s *scope) defines(name string) bool {
+	_, ok := s.funcs[name]
+	return ok
 }
 
 // inner is the scope of a subshell, or of what may not run at all: it begins

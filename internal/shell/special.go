@@ -25,6 +25,16 @@ func (s *start) special(base string, p *program) bool {
 		s.make(p)
 	case strings.HasPrefix(p.name, "yq"), strings.HasPrefix(p.name, "jq"):
 		s.jq(p)
+	case strings.HasPrefix(p.name, "psql,"):
+		s.database(p)
+	case strings.HasPrefix(p.name, "vi,"):
+		s.editor(p)
+	case base == "openssl" && len(s.args) > 0 && s.args[0].lit && s.args[0].text == "s_client":
+		s.raise(Network, connects)
+	case base == "getent":
+		s.getent(p)
+	case names("ln,gln,link", base):
+		s.links(p)
 	case base == "split" || base == "csplit":
 		s.pieces(p)
 	case base == "scp":
@@ -76,7 +86,7 @@ func (s *start) pager(p *program) {
 	operands := s.options(p, s.args)
 	for _, w := range operands {
 		if strings.HasPrefix(w.text, "+") && strings.Trim(w.text, "+GgFf0123456789") != "" && !strings.HasPrefix(w.text, "+/") {
-			s.raise(Destructive, clip(w.src)+" is a command of the pager")
+			s.raise(Unparsable, clip(w.src)+" is a command of the pager")
 			continue
 		}
 		s.r.reads(&s.touched, w, s.sc)
@@ -165,6 +175,64 @@ func (s *start) pieces(p *program) {
 	}
 	if len(operands) > 0 {
 		s.r.reads(&s.touched, operands[0], s.sc)
+	}
+}
+
+// database judges clients of databases, whose own commands run programs.
+func (s *start) database(p *program) {
+	s.judge(p, s.args)
+	operands := 0
+	for _, w := range s.args {
+		if !w.option() {
+			operands++
+		}
+		if !w.lit || strings.HasPrefix(strings.TrimSpace(w.text), ".") || strings.Contains(w.text, "\\") || strings.Contains(strings.ToLower(w.text), "program") || strings.Contains(strings.ToLower(w.text), "load_extension") {
+			s.raise(Unparsable, clip(w.src)+" may be a command of the client")
+		}
+	}
+	if operands == 0 && !s.version {
+		s.raise(Unparsable, "it runs what it reads, which only shows then")
+	}
+}
+
+// editor judges vi and its kin, whose +COMMAND does anything they can.
+func (s *start) editor(p *program) {
+	s.judge(p, s.args)
+	for _, w := range s.args {
+		if strings.HasPrefix(w.text, "+") && strings.Trim(w.text, "+0123456789") != "" && !strings.HasPrefix(w.text, "+/") {
+			s.raise(Unparsable, clip(w.src)+" is a command of the editor")
+		}
+	}
+}
+
+// getent judges getent, which asks name servers for some of its databases.
+func (s *start) getent(p *program) {
+	operands := s.options(p, s.args)
+	if len(operands) == 0 || !operands[0].lit || !oneOf(operands[0].text, "passwd", "group", "services", "protocols", "ethers", "shadow", "gshadow", "aliases", "rpc", "initgroups", "netgroup") {
+		s.raise(Network, "it asks a name server, and the question carries data")
+	}
+}
+
+// links judges ln: what is written through a link is written where it leads.
+func (s *start) links(p *program) {
+	operands := s.options(p, s.args)
+	s.raise(p.class, p.why)
+	s.operands(p.args, operands)
+	last := len(operands) - 1
+	if last == 0 || s.target {
+		last = len(operands)
+	}
+	for _, w := range operands[:max(last, 0)] {
+		names, known := s.r.places(w, s.sc)
+		if strings.Contains(w.text, "..") {
+			known = false
+		}
+		for _, p := range names {
+			known = known && s.r.o.Workspace != "" && within(p, s.r.o.Workspace) && !protected(p[len(s.r.o.Workspace):])
+		}
+		if !known {
+			s.raise(EscapeAttempt, "a link to "+clip(w.src)+" leads out of the workspace, or nobody can tell where")
+		}
 	}
 }
 

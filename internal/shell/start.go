@@ -75,7 +75,10 @@ func (r *reader) run(words []word, sc *scope, c call) outcome {
 		s.raise(Unparsable, "which command this is only shows when it runs")
 	case !ascii(name) || oddText(name) != "" || strings.ContainsAny(name, " \n\t"):
 		s.raise(Unparsable, "the command's name has characters that look like others")
-	case sc.funcs[name] && !c.direct:
+	case sc.defines(name) && !c.direct:
+		if !sc.funcs[name] {
+			s.raise(Destructive, "it starts itself again and again")
+		}
 		s.finish()
 		if r.facts.moves {
 			return outcome{}
@@ -156,10 +159,13 @@ func (s *start) known() (string, bool) {
 func (s *start) runsFile(w word) {
 	names, known := s.r.places(w, s.sc)
 	if !known {
-		s.raise(Destructive, "it runs a file, and nobody can tell which")
+		s.raise(Unparsable, "it runs a file, and nobody can tell which")
 		return
 	}
 	for _, p := range names {
+		if within(p, "/dev") || within(p, "/proc") {
+			s.raise(Unparsable, "it runs what "+p+" brings, which only shows then")
+		}
 		s.reads = append(s.reads, p)
 		if s.r.o.Workspace != "" && within(p, s.r.o.Workspace) {
 			s.raise(WriteWorkspace, "it runs "+p+" of the workspace")
@@ -237,6 +243,12 @@ func (s *start) operands(kind string, words []word) {
 	}
 	switch kind {
 	case "", "*":
+	case "l":
+		for _, w := range rest { // names, not contents
+			if list, known := s.r.places(w, s.sc); known {
+				s.reads = append(s.reads, list...)
+			}
+		}
 	case "r", "w", "d":
 		for _, w := range rest {
 			s.effect(option{effect: kind[0]}, "", w)
@@ -253,7 +265,7 @@ func (s *start) operands(kind string, words []word) {
 		for _, w := range rest {
 			s.host(w)
 		}
-	case "plus":
+	case "+":
 		for _, w := range rest {
 			if !strings.HasPrefix(w.text, "+") {
 				s.raise(Destructive, clip(w.src)+" changes the setting that it would show")

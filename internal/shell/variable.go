@@ -72,6 +72,10 @@ func (r *reader) variable(t *touched, name string, value word, sc *scope, seen b
 		} else if seen {
 			t.raise(WriteWorkspace, "PYTHONPATH brings code of the workspace")
 		}
+	case name == "NODE_OPTIONS" && value.lit && wholeNumber(strings.TrimPrefix(value.text, "--max-old-space-size=")):
+		t.raise(WriteWorkspace, "the program may use more memory")
+	case name == "GIT_TRACE" && value.lit && oneOf(value.text, "0", "1", "2", "true"):
+		t.raise(WriteWorkspace, "git says more")
 	case listed(rulingVariables[:], name):
 		t.raise(Unparsable, "with "+name+" set, names and files may mean something else")
 	case seen:

@@ -284,7 +284,7 @@ func (r *reader) function(f *syntax.FuncDecl, sc *scope) {
 	if in.funcs == nil {
 		in.funcs = map[string]bool{}
 	}
-	in.funcs[f.Name.Value] = true // it may call itself
+	in.funcs[f.Name.Value] = false
 	r.stmt(f.Body, in, input{})
 	if sc.funcs == nil {
 		sc.funcs = map[string]bool{}

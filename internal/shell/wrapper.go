@@ -38,7 +38,7 @@ var wrappers = []wrapping{
 	{name: "watch", joins: true, opts: "-b -c -d? -e -g -n= -p -t -x -w -q= -r --beep --color --differences? --errexit --chgexit --interval= --precise --no-title --exec --no-wrap --equexit="},
 	{name: "strace,ltrace", opts: "-c -C -d -D -f -F -h -i -k -q -r -t -T -u= -v -V -w -x -y -z -Z -a= -b= -e= -E= -I= -o=w -O= -p=D -P=r -s= -S= -U= -X= -tt -ttt -ff -yy -n=", class: WriteWorkspace, why: "it can change what the program meets"},
 	{name: "setarch,linux32,linux64,i386,x86_64,uname26", opts: "-R -3 -v -B -F -I -L -S -T -X -Z --addr-no-randomize --verbose"},
-	{name: "fakeroot,unbuffer,catchsegv,dbus-run-session,xvfb-run,caffeinate,rlwrap,systemd-inhibit,numactl,prlimit,softlimit,chpst,chronic,ts,errno,hyperfine,proxychains,proxychains4,torsocks,tsocks,firejail,bwrap,proot,systemd-run,valgrind,perf,gdb,lldb,direnv,mise,asdf,dotenv,cross-env,op,doppler,entr,flatpak-spawn,distrobox-enter,toolbox,busctl,runcon,trickle,cgexec,s6-setuidgid,daemonize,start-stop-daemon,screen,tmux,at,batch", class: Destructive, why: "what it starts, and how, isn't judged", opts: "*"},
+	{name: "fakeroot,unbuffer,catchsegv,dbus-run-session,xvfb-run,caffeinate,chronic,torsocks,tsocks,proxychains,proxychains4", class: WriteWorkspace, why: "it changes what the program meets", opts: "-q -a -n= -s= -d -i -m -u -t= -f=r -p"},
 	{name: "uv run,poetry run,pipenv run,rye run,hatch run,pdm run,bundle exec,conda run", class: WriteWorkspace, why: "it prepares an environment of the workspace", opts: "--frozen --no-sync --locked --quiet -q --offline --active --no-dev --all-extras --with=N --python= -p= --project=C --directory=C -n= --env-file=r -m:U"},
 	{name: "docker exec,podman exec,nerdctl exec,docker compose exec,docker-compose exec,podman compose exec", skip: 1, away: true, class: Destructive, why: "it runs in a container, with the rights that it has", opts: "-d -i -t -T -e= -u= -w= --detach --interactive --tty --env= --env-file=r --user= --workdir= --privileged:E --detach-keys= --index="},
 	{name: "kubectl exec,oc exec", skip: 1, away: true, class: Destructive, why: "it runs in a cluster", opts: "-i -t -q -c= -n= --container= --namespace= --stdin --tty --quiet --context= --kubeconfig=r"},
@@ -98,14 +98,17 @@ func (s *start) wrap(p *wrapping, words []word) {
 			rest = rest[1:]
 		}
 	}
+	if len(rest) > 0 && rest[0].lit && rest[0].text == "--" {
+		rest = rest[1:]
+	}
 	if p.away {
 		in := s.sc.inner()
 		in.dirs = dirs{}
 		s.sc = in
 	}
 	if len(rest) == 0 {
-		if p.input {
-			s.raise(ReadOnly, "")
+		if p.joins && p.input {
+			s.raise(Unparsable, "it runs what it reads, which only shows then")
 		}
 		s.finish()
 		return
