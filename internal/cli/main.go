@@ -23,6 +23,7 @@ import (
 	"github.com/alecthomas/kong"
 
 	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/internal/model"
 	"github.com/belay-run/belay/internal/secret"
 	"github.com/belay-run/belay/internal/store"
 	"github.com/belay-run/belay/internal/tool"
@@ -71,6 +72,7 @@ type grammar struct {
 	Verify     verifyCmd     `cmd:"" help:"Check the whole store: every hash, every stream, every blob."`
 	Demo       demoCmd       `cmd:"" help:"Kill an agent in the middle and watch it go on. Offline, no key."`
 	Eval       evalCmd       `cmd:"" help:"Play scenarios in throw-away workspaces and hold what comes of them against what is expected."`
+	Bench      benchCmd      `cmd:"" help:"Run many sessions at once and print how fast they went."`
 	Doctor     doctorCmd     `cmd:"" help:"Say what this machine gives and what is missing."`
 	Version    versionCmd    `cmd:"" help:"Print the version."`
 	Completion completionCmd `cmd:"" help:"Print a completion script for a shell."`
@@ -108,8 +110,9 @@ type app struct {
 	hiding sync.Once
 	hidden *secret.Scrubber // use secrets()
 
-	extra   []tool.Tool                   // tools besides the built-in ones; an evaluation brings them
-	between func(store.Store) store.Store // stands between the program and its store; nil is nothing
+	extra   []tool.Tool                         // tools besides the built-in ones; an evaluation brings them
+	around  func(model.Provider) model.Provider // stands between the engine and a provider; nil is nothing
+	between func(store.Store) store.Store       // stands between the program and its store; nil is nothing
 }
 
 // Main runs the program and returns its exit code.

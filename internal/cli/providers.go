@@ -129,6 +129,15 @@ func (a *app) provider(s belay.Settings) (model.Provider, error) {
 	return p, nil
 }
 
+// served is provider as the engine gets it.
+func (a *app) served(s belay.Settings) (model.Provider, error) {
+	p, err := a.provider(s)
+	if err != nil || a.around == nil {
+		return p, err
+	}
+	return a.around(p), nil
+}
+
 func (a *app) makeProvider(s belay.Settings) (model.Provider, error) {
 	if s.Provider == direct.Name {
 		return direct.Provider{}, nil
