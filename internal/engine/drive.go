@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/belay-run/belay"
@@ -33,6 +34,8 @@ type drive struct {
 	room   []event.Envelope // for the next decision's facts
 	post   post
 	nudge  chan struct{} // capacity 1: there is post
+
+	inForce atomic.Pointer[ruling] // for the effects
 }
 
 // standing is a stream as its last driver left it.
@@ -352,6 +355,7 @@ func (v *drive) start(ctx context.Context, key string, eff core.Effect) {
 	mine, cancel := context.WithCancel(ctx)
 	v.flying[key] = cancel
 	leaving := func() bool { return ctx.Err() != nil } // the whole process, not just this effect
+	v.noteRules()
 	v.wg.Go(func() {
 		v.e.c.Point("effect/start")
 		facts := v.perform(mine, eff, leaving)

@@ -18,6 +18,7 @@ import (
 	"github.com/belay-run/belay/internal/dial"
 	"github.com/belay-run/belay/internal/model"
 	"github.com/belay-run/belay/internal/model/anthropic"
+	"github.com/belay-run/belay/internal/model/google"
 	"github.com/belay-run/belay/internal/model/modelserver"
 	"github.com/belay-run/belay/internal/model/openai"
 	"github.com/belay-run/belay/internal/model/wire"
@@ -27,6 +28,9 @@ import (
 var adapters = map[string]func(wire.Endpoint) model.Provider{
 	"anthropic": func(e wire.Endpoint) model.Provider {
 		return &anthropic.Messages{Endpoint: e, Prefixes: wire.NewPrefixes(1 << 20)}
+	},
+	"google": func(e wire.Endpoint) model.Provider {
+		return &google.Gemini{Endpoint: e, Prefixes: wire.NewPrefixes(1 << 20)}
 	},
 	"openai": func(e wire.Endpoint) model.Provider {
 		return &openai.Responses{Endpoint: e, Prefixes: wire.NewPrefixes(1 << 20)}

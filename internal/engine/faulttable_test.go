@@ -13,12 +13,13 @@ import (
 // fault is something that providers do. The server plays the scenes, one for a
 // request, and then does its work; or the last of them for ever.
 type fault struct {
-	name    string
-	scenes  []modelserver.Scene
-	forever bool
-	talk    bool // a plain answer ends the turn
-	anytime bool // when something comes follows from how many bytes a protocol has
-	twice   bool // the vendor sent its text twice, and nothing tells that from an answer that repeats itself
+	name     string
+	scenes   []modelserver.Scene
+	forever  bool
+	talk     bool // a plain answer ends the turn
+	textArgs bool // only where arguments are text: elsewhere what is no JSON breaks the whole event
+	anytime  bool // when something comes follows from how many bytes a protocol has
+	twice    bool // the model says its text twice, or nothing tells that from a vendor that does
 
 	secure    bool   // the vendor is reached over TLS
 	base      string // where the provider is sent instead
@@ -87,6 +88,7 @@ var faults = append(statuses(), []fault{
 	once("hang-before", modelserver.Scene{Fault: modelserver.Fault{Before: -1}}),
 	always("hang-before-always", modelserver.Scene{Fault: modelserver.Fault{Before: -1}}),
 	once("hang-amid", amid(modelserver.Hang)),
+	once("alive-amid", amid(modelserver.Alive)),
 	once("late", with(work, func(f *modelserver.Fault) { f.Before = 110 * time.Second })),
 	{name: "slow-drip", scenes: []modelserver.Scene{struck(modelserver.Fault{Drip: 40 * time.Millisecond})}, anytime: true},
 
@@ -96,6 +98,8 @@ var faults = append(statuses(), []fault{
 	once("cut-in-a-line", amid(modelserver.CutLine)),
 	always("cut-always", amid(modelserver.Cut)),
 	{name: "cut-thrice", scenes: []modelserver.Scene{amid(modelserver.Cut), amid(modelserver.CutLine), amid(modelserver.Hang)}},
+	{name: "cut-after-a-call", scenes: []modelserver.Scene{with(answer("", "tool_calls", model.Call{Name: "look", Args: `{"n":111111}`}, model.Call{Name: "look", Args: `{"n":222222}`}),
+		func(f *modelserver.Fault) { f.Kind, f.Upon = modelserver.Cut, "222" })}},
 	once("cut-in-a-call", struck(modelserver.Fault{Kind: modelserver.Cut, Upon: "654"})),
 	once("end-amid", amid(modelserver.End)),
 	once("missing-near-the-end", struck(modelserver.Fault{Kind: modelserver.Missing, At: -3})),
@@ -113,7 +117,7 @@ var faults = append(statuses(), []fault{
 	once("missing-text", amid(modelserver.Missing)),
 	once("duplicate-call", struck(modelserver.Fault{Kind: modelserver.Duplicate, Upon: "look"})),
 	once("duplicate-arguments", struck(modelserver.Fault{Kind: modelserver.Duplicate, Upon: "654"})),
-	once("missing-arguments", struck(modelserver.Fault{Kind: modelserver.Missing, Upon: "654"})),
+	{name: "missing-arguments", scenes: []modelserver.Scene{struck(modelserver.Fault{Kind: modelserver.Missing, Upon: "654"})}, twice: true},
 	once("duplicate-last", struck(modelserver.Fault{Kind: modelserver.Duplicate, At: -1})),
 	once("comments", amid(modelserver.Comments)),
 	once("gzip", struck(modelserver.Fault{Gzip: true})),
@@ -130,11 +134,11 @@ var faults = append(statuses(), []fault{
 	once("empty", answer("", "stop")),
 	always("empty-always", answer("", "stop")),
 	once("unknown-tool", answer("", "tool_calls", model.Call{Name: "teleport", Args: `{"to":"moon"}`})),
-	once("broken-arguments", answer("", "tool_calls", model.Call{Name: "look", Args: `{"n":98`})),
+	{name: "broken-arguments", scenes: []modelserver.Scene{answer("", "tool_calls", model.Call{Name: "look", Args: `{"n":98`})}, textArgs: true},
 	once("wrong-arguments", answer("", "tool_calls", model.Call{Name: "look", Args: `{"n":"many"}`})),
 	once("length", answer("The answer is a long one, and", "length")),
 	{name: "length-talk", scenes: []modelserver.Scene{answer("One to six.", "length"), answer("And seven.", "stop")}, talk: true},
-	once("length-in-a-call", answer("", "length", model.Call{Name: "look", Args: `{"n":98`})),
+	{name: "length-in-a-call", scenes: []modelserver.Scene{answer("", "length", model.Call{Name: "look", Args: `{"n":98`})}, textArgs: true},
 	once("refusal", answer("I won't.", "refused")),
 	{name: "refusal-talk", scenes: []modelserver.Scene{answer("I won't.", "refused")}, talk: true},
 	always("endless-same", answer("Again.", "tool_calls", model.Call{Name: "look", Args: `{"n":1}`})),

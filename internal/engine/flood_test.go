@@ -26,6 +26,9 @@ func TestAGigabyteIsNotKept(t *testing.T) {
 		"arguments": with(call, func(f *modelserver.Fault) { f.Kind, f.Upon = modelserver.Flood, "ppppp" }),
 	} {
 		for _, protocol := range protocols(t) {
+			if name == "arguments" && protocol == "google" {
+				continue // its calls come whole, one by one, and count one by one
+			}
 			t.Run(name+" "+protocol, func(t *testing.T) {
 				peak := watchHeap()
 				synctest.Test(t, func(t *testing.T) {

@@ -109,8 +109,13 @@ func (s *State) note(r *Rules, kind string) string {
 
 // ModelRetryAt is when the next attempt of a request may leave: 1, 2, 4 …
 // seconds, or what the provider asked for, and up to a quarter more by a digest
-// of the step, so that many sessions don't return together.
+// of the step, so that many sessions don't return together. failures are those
+// before the one that just happened; zero is returned when it was the last that
+// a request may have.
 func ModelRetryAt(now time.Time, step belay.StepID, failures int, after time.Duration) time.Time {
+	if failures+1 >= maxModelFailures {
+		return time.Time{}
+	}
 	d := time.Second << min(failures, 6)
 	if after > 0 {
 		d = after

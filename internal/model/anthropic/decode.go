@@ -107,7 +107,7 @@ func (d *decoder) read(r io.Reader) {
 func (d *decoder) event(data []byte) (over bool) {
 	var e event
 	if err := json.Unmarshal(data, &e); err != nil {
-		d.broken(fmt.Sprintf("the answer has something in it that is no JSON: %.80q", d.end.Clean(string(data))))
+		d.broken("GARBAGE", fmt.Sprintf("the answer has something in it that is no JSON: %.80q", d.end.Clean(string(data))))
 		return false
 	}
 	switch e.Type {
@@ -131,7 +131,7 @@ func (d *decoder) event(data []byte) (over bool) {
 		d.fail(d.problem(data))
 	}
 	if d.held > maxHeld {
-		d.broken("the answer's calls and thinking are too large")
+		d.broken("TOO_LARGE", "the answer's calls and thinking are too large")
 	}
 	return false // ping, and what is new, says nothing
 }
@@ -173,7 +173,7 @@ func (d *decoder) delta(e *event) {
 		d.text(v.Text)
 	case v.Type == "citations_delta":
 	case p == nil:
-		d.broken("the answer has a piece of something that didn't begin")
+		d.broken("GARBAGE", "the answer has a piece of something that didn't begin")
 	case v.Type == "input_json_delta":
 		p.text.WriteString(v.JSON)
 		d.held += len(v.JSON)
@@ -258,7 +258,7 @@ func (d *decoder) call(p *part) {
 
 func (d *decoder) finish() {
 	if d.stop == "" {
-		d.broken("the answer broke off")
+		d.broken("CUT", "the answer broke off")
 		return
 	}
 	for len(d.open) > 0 { // blocks whose end is missing, in their order
@@ -318,8 +318,8 @@ func (d *decoder) fail(err error) {
 	}
 }
 
-func (d *decoder) broken(what string) {
-	d.fail(&model.Error{Class: "transient", Message: d.end.Clean(d.end.Name + ": " + what)})
+func (d *decoder) broken(code, what string) {
+	d.fail(&model.Error{Class: "transient", Code: code, Message: d.end.Clean(d.end.Name + ": " + what)})
 }
 
 // statuses are what the kinds of errors are as an answer's status.

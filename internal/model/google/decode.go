@@ -91,7 +91,7 @@ func (d *decoder) read(r io.Reader) {
 func (d *decoder) event(data []byte) {
 	var p piece
 	if err := json.Unmarshal(data, &p); err != nil {
-		d.broken(fmt.Sprintf("the answer has something in it that is no JSON of an answer: %.80q", data))
+		d.broken("GARBAGE", fmt.Sprintf("the answer has something in it that is no JSON of an answer: %.80q", data))
 		return
 	}
 	if len(p.Error) > 0 && string(p.Error) != "null" {
@@ -116,7 +116,7 @@ func (d *decoder) event(data []byte) {
 		d.finish, d.message = cmp.Or(c.Finish, d.finish), cmp.Or(c.Message, d.message)
 	}
 	if d.held > maxHeld {
-		d.broken("the answer's calls and pictures are too large")
+		d.broken("TOO_LARGE", "the answer's calls and pictures are too large")
 	}
 }
 
@@ -182,11 +182,11 @@ func (d *decoder) over() {
 	stop, known := endings[d.finish]
 	switch {
 	case d.finish == "":
-		d.broken("the answer broke off")
+		d.broken("CUT", "the answer broke off")
 	case d.finish == "MISSING_THOUGHT_SIGNATURE":
 		d.fail(&model.Error{Class: "bad_request", Message: d.end.Clean(d.end.Name + ": the request lacks a signature. " + d.message)})
 	case !known:
-		d.broken("the model couldn't finish: " + d.finish + " " + d.message)
+		d.broken("CUT", "the model couldn't finish: "+d.finish+" "+d.message)
 	case stop == "refused" && d.said+d.calls+d.images == 0:
 		d.fail(d.refused("the vendor stopped the answer: " + d.finish + " " + d.message))
 	case stop == "stop" && d.calls > 0:
@@ -209,8 +209,8 @@ func (d *decoder) fail(err error) {
 	}
 }
 
-func (d *decoder) broken(what string) {
-	d.fail(&model.Error{Class: "transient", Message: d.end.Clean(d.end.Name + ": " + strings.TrimSpace(what))})
+func (d *decoder) broken(code, what string) {
+	d.fail(&model.Error{Class: "transient", Code: code, Message: d.end.Clean(d.end.Name + ": " + strings.TrimSpace(what))})
 }
 
 func (d *decoder) refused(what string) error {

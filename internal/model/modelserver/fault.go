@@ -39,6 +39,7 @@ const (
 	CutLine   Kind = "cut-line"  // it breaks in the middle of a line
 	End       Kind = "end"       // the stream ends as if all had been said
 	Hang      Kind = "hang"      // it goes silent
+	Alive     Kind = "alive"     // it says every ten seconds that it is there, and nothing else
 	Garbage   Kind = "garbage"   // something that is no JSON
 	HalfJSON  Kind = "half-json" // an event whose JSON ends in the middle
 	Giant     Kind = "giant"     // a line without an end, a gigabyte long
@@ -50,7 +51,7 @@ const (
 )
 
 // Kinds lists all that strike a stream.
-var Kinds = []Kind{Cut, CutLine, End, Hang, Garbage, HalfJSON, Giant, Duplicate, Missing, Comments, Flood}
+var Kinds = []Kind{Cut, CutLine, End, Hang, Alive, Garbage, HalfJSON, Giant, Duplicate, Missing, Comments, Flood}
 
 // giant is how long a line without an end or a flood is, in bytes.
 const giant = 1 << 30
@@ -115,6 +116,10 @@ func (f Fault) strike(ctx context.Context, out *drip, frame *[]byte) bool {
 	case Hang:
 		out.flush()
 		<-ctx.Done()
+		return false
+	case Alive:
+		for out.write([]byte(": keep-alive\n\n")) && wait(ctx, 10*time.Second) {
+		}
 		return false
 	case Garbage:
 		*frame = []byte("data: <html>oops\x00\xff\n\n")

@@ -162,7 +162,7 @@ func (d *chatDecoder) read(a *wire.Answer) {
 func (d *chatDecoder) event(ev wire.Event) {
 	var c chatChunk
 	if err := json.Unmarshal(ev.Data, &c); err != nil {
-		d.fail(&model.Error{Class: "transient", Message: fmt.Sprintf("%s: the answer has something in it that is no JSON: %.80q", d.name, d.clean(string(ev.Data)))})
+		d.fail(&model.Error{Class: "transient", Code: "GARBAGE", Message: fmt.Sprintf("%s: the answer has something in it that is no JSON: %.80q", d.name, d.clean(string(ev.Data)))})
 		return
 	}
 	if len(c.Error) > 0 && string(c.Error) != "null" {
@@ -196,7 +196,7 @@ func (d *chatDecoder) event(ev wire.Event) {
 			d.call(j, call.Index, call.ID, call.Function.Name, call.Function.Args)
 		}
 		if d.size > maxArgs {
-			d.fail(&model.Error{Class: "transient", Message: d.name + ": the arguments of the calls are too large"})
+			d.fail(&model.Error{Class: "transient", Code: "TOO_LARGE", Message: d.name + ": the arguments of the calls are too large"})
 			return
 		}
 		if ch.Finish != "" {
@@ -241,7 +241,7 @@ func (d *chatDecoder) picture(url string) bool {
 	}
 	img, err := picture(media, data)
 	if err != nil {
-		d.fail(&model.Error{Class: "transient", Message: d.name + ": " + err.Error()})
+		d.fail(&model.Error{Class: "transient", Code: "GARBAGE", Message: d.name + ": " + err.Error()})
 		return false
 	}
 	return d.say(model.Chunk{Image: img})
@@ -288,12 +288,12 @@ func (d *chatDecoder) find(index int, named bool, id, name string) *chatCall {
 
 func (d *chatDecoder) end() {
 	if d.finish == "" || d.finish == "error" { // OpenRouter says error when the far end broke off
-		d.fail(&model.Error{Class: "transient", Message: d.name + ": the answer broke off"})
+		d.fail(&model.Error{Class: "transient", Code: "CUT", Message: d.name + ": the answer broke off"})
 		return
 	}
 	ids := callIDs{}
 	for i, c := range d.calls {
-		if !d.say(model.Chunk{Call: &model.Call{ID: ids.of(c.id, i+1), Name: c.name, Args: argsIn(&c.args, d.finish == "length")}}) {
+		if !d.say(model.Chunk{Call: &model.Call{ID: ids.of(c.id, i+1), Name: c.name, Args: cmp.Or(strings.TrimSpace(c.args.String()), "{}")}}) {
 			return
 		}
 	}

@@ -56,13 +56,13 @@ func (d *decoder) read(a *wire.Answer) {
 			return
 		}
 	}
-	d.fail(&model.Error{Class: "transient", Message: d.name + ": the answer broke off"})
+	d.fail(&model.Error{Class: "transient", Code: "CUT", Message: d.name + ": the answer broke off"})
 }
 
 func (d *decoder) event(data []byte) {
 	var h happening
 	if err := json.Unmarshal(data, &h); err != nil {
-		d.fail(&model.Error{Class: "transient", Message: fmt.Sprintf("%s: the answer has something in it that is no JSON: %.80q", d.name, d.clean(string(data)))})
+		d.fail(&model.Error{Class: "transient", Code: "GARBAGE", Message: fmt.Sprintf("%s: the answer has something in it that is no JSON: %.80q", d.name, d.clean(string(data)))})
 		return
 	}
 	if h.Seq > 0 {
@@ -88,7 +88,7 @@ func (d *decoder) event(data []byte) {
 		d.piece(&h)
 	}
 	if d.size > maxArgs {
-		d.fail(&model.Error{Class: "transient", Message: d.name + ": the arguments of the calls are too large"})
+		d.fail(&model.Error{Class: "transient", Code: "TOO_LARGE", Message: d.name + ": the arguments of the calls are too large"})
 	}
 }
 
@@ -157,7 +157,7 @@ func (d *decoder) text(it *item, part int, s string) {
 		return
 	}
 	if part < 0 || part > maxParts {
-		d.fail(&model.Error{Class: "transient", Message: d.name + ": the answer has too many parts"})
+		d.fail(&model.Error{Class: "transient", Code: "TOO_LARGE", Message: d.name + ": the answer has too many parts"})
 		return
 	}
 	for len(it.said) <= part {
@@ -184,7 +184,7 @@ func (d *decoder) rest(it *item, part int, whole string) {
 	case ok:
 		d.text(it, part, more)
 	default:
-		d.fail(&model.Error{Class: "transient", Message: d.name + ": pieces of the answer were lost on the way"})
+		d.fail(&model.Error{Class: "transient", Code: "GARBAGE", Message: d.name + ": pieces of the answer were lost on the way"})
 	}
 }
 
@@ -249,7 +249,7 @@ func (d *decoder) picture(o *outputItem) {
 	}
 	img, err := picture("image/"+cmp.Or(o.Format, "png"), o.Result)
 	if err != nil {
-		d.fail(&model.Error{Class: "transient", Message: d.name + ": " + err.Error()})
+		d.fail(&model.Error{Class: "transient", Code: "GARBAGE", Message: d.name + ": " + err.Error()})
 		return
 	}
 	d.say(model.Chunk{Image: img})
@@ -268,7 +268,7 @@ func picture(media, data string) (*model.Image, error) {
 func (d *decoder) ended(h *happening) {
 	var e endOf
 	if err := json.Unmarshal(h.Response, &e); err != nil {
-		d.fail(&model.Error{Class: "transient", Message: d.name + ": the answer's end can't be read"})
+		d.fail(&model.Error{Class: "transient", Code: "GARBAGE", Message: d.name + ": the answer's end can't be read"})
 		return
 	}
 	switch {
@@ -276,7 +276,7 @@ func (d *decoder) ended(h *happening) {
 		d.fail(d.problem(e.Error))
 		return
 	case e.Status == "cancelled":
-		d.fail(&model.Error{Class: "transient", Message: d.name + ": the answer was cancelled at the far end"})
+		d.fail(&model.Error{Class: "transient", Code: "CUT", Message: d.name + ": the answer was cancelled at the far end"})
 		return
 	}
 	for i, o := range e.Output {
@@ -290,11 +290,10 @@ func (d *decoder) ended(h *happening) {
 			return
 		}
 	}
-	stop := d.stop(h.Type, &e)
-	if d.calls(stop == "length"); d.over {
+	if d.calls(); d.over {
 		return
 	}
-	last := model.Chunk{Stop: stop}
+	last := model.Chunk{Stop: d.stop(h.Type, &e)}
 	if u := e.Usage; u != nil && (u.Input > 0 || u.Output > 0) {
 		last.Usage = &belay.Usage{Input: u.Input, Output: u.Output, Cached: u.Details.Cached, CacheWrite: u.Details.Write, Reasoning: u.Out.Reasoning, Reported: true}
 	}
@@ -313,7 +312,7 @@ func (d *decoder) byID(id string) *item {
 
 // calls yields the calls, and the reasoning to be sent back: in front of the
 // item that it led to, as the vendor refuses it alone.
-func (d *decoder) calls(cut bool) {
+func (d *decoder) calls() {
 	slices.SortStableFunc(d.items, func(a, b *item) int { return a.index - b.index })
 	var thoughts []json.RawMessage
 	ids := callIDs{}
@@ -331,20 +330,10 @@ func (d *decoder) calls(cut bool) {
 			}
 		case "function_call":
 			n++
-			d.say(model.Chunk{Call: &model.Call{ID: ids.of(it.callID, n), Name: it.name, Args: argsIn(&it.args, cut), Echo: d.echo(thoughts)}})
+			d.say(model.Chunk{Call: &model.Call{ID: ids.of(it.callID, n), Name: it.name, Args: cmp.Or(strings.TrimSpace(it.args.String()), "{}"), Echo: d.echo(thoughts)}})
 		}
 		thoughts = nil
 	}
-}
-
-// argsIn are a call's arguments as they came. Without any the model means an
-// empty object, unless the answer was cut off: they would have followed.
-func argsIn(b *strings.Builder, cut bool) string {
-	args := strings.TrimSpace(b.String())
-	if args == "" && !cut {
-		return "{}"
-	}
-	return args
 }
 
 func (d *decoder) echo(items []json.RawMessage) *belay.Echo {
