@@ -53,17 +53,17 @@ type usage struct {
 	} `json:"output_tokens_details"`
 }
 
-// decoder turns events into chunks. Text flows; calls and thinking blocks are
-// kept until their block ends.
+// decoder turns events into chunks. Text flows, thinking blocks are kept until
+// they end, and calls until it is known whether the answer was cut off.
 type decoder struct {
 	end     *wire.Endpoint
 	dialect string
 	yield   func(model.Chunk, error) bool
 	open    map[int]*part
-	said    int               // bytes of text so far
-	held    int               // bytes of calls and thinking so far
-	calls   int               // that were yielded
-	ids     map[string]bool   // of these calls
+	said    int // bytes of text so far
+	held    int // bytes of calls and thinking so far
+	calls   []*model.Call
+	ids     map[string]bool   // of the calls
 	between []json.RawMessage // thinking after a call, which goes with the next one
 	tokens  [5]int64          // input, output, read, write, thinking
 	stop    string
@@ -218,7 +218,7 @@ func (d *decoder) whole(p *part) {
 	switch {
 	case err != nil:
 		d.fail(err)
-	case d.calls > 0:
+	case len(d.calls) > 0:
 		d.between = append(d.between, raw)
 	default:
 		d.echo(raw)
@@ -236,15 +236,14 @@ func (d *decoder) echo(raw []byte) {
 }
 
 func (d *decoder) call(p *part) {
-	d.calls++
 	if p.id == "" || d.ids[p.id] { // an id of ours: it is only told apart by it
-		p.id = fmt.Sprintf("call_%d", d.calls)
+		p.id = fmt.Sprintf("call_%d", len(d.calls)+1)
 	}
 	if d.ids == nil {
 		d.ids = map[string]bool{}
 	}
 	d.ids[p.id] = true
-	c := &model.Call{ID: p.id, Name: p.name, Args: cmp.Or(strings.TrimSpace(p.text.String()), "{}")}
+	c := &model.Call{ID: p.id, Name: p.name, Args: strings.TrimSpace(p.text.String())}
 	if len(d.between) > 0 {
 		data, err := wire.JSON(echo{Blocks: d.between})
 		if err != nil {
@@ -253,7 +252,7 @@ func (d *decoder) call(p *part) {
 		}
 		c.Echo, d.between = &belay.Echo{By: d.dialect, Data: data}, nil
 	}
-	d.say(model.Chunk{Call: c})
+	d.calls = append(d.calls, c)
 }
 
 func (d *decoder) finish() {
@@ -275,9 +274,15 @@ func (d *decoder) finish() {
 	for _, raw := range d.between {
 		d.echo(raw)
 	}
-	if d.reason() == "refused" && d.said == 0 && d.calls == 0 {
+	if d.reason() == "refused" && d.said == 0 && len(d.calls) == 0 {
 		d.fail(&model.Error{Class: "refused", Message: d.end.Name + ": the model refused to answer"})
 		return
+	}
+	for _, c := range d.calls {
+		if c.Args == "" && d.reason() != "length" { // in an answer that was cut off they would have followed
+			c.Args = "{}"
+		}
+		d.say(model.Chunk{Call: c})
 	}
 	d.say(model.Chunk{Usage: d.usage(), Stop: d.reason()})
 }
@@ -290,7 +295,7 @@ func (d *decoder) reason() string {
 		return "refused"
 	case d.stop == "max_tokens", d.stop == "pause_turn", d.stop == "model_context_window_exceeded":
 		return "length"
-	case d.calls > 0:
+	case len(d.calls) > 0:
 		return "tool_calls"
 	}
 	return "stop"

@@ -107,6 +107,7 @@ func TestOddities(t *testing.T) {
 		"the start of a block twice":  {[]string{begun(0, read), begun(0, read), piece(0, `{"type":"input_json_delta","partial_json":"{\"k\":1}"}`), ended(0), stopped("tool_use"), over}, `;a read {"k":1};tool_calls`},
 		"arguments in the start":      {[]string{begun(0, `{"type":"tool_use","id":"a","name":"read","input":{"k":1}}`), ended(0), stopped("tool_use"), over}, `;a read {"k":1};tool_calls`},
 		"arguments that broke off":    {[]string{begun(0, read), piece(0, `{"type":"input_json_delta","partial_json":"{\"k"}`), ended(0), stopped("max_tokens"), over}, `;a read {"k;length`},
+		"cut before the arguments":    {[]string{begun(0, read), ended(0), stopped("max_tokens"), over}, ";a read ;length"},
 		"the same id twice":           {[]string{begun(0, read), ended(0), begun(1, read), ended(1), stopped("tool_use"), over}, ";a read {};call_2 read {};tool_calls"},
 		"two blocks at once":          {[]string{begun(0, read), begun(1, `{"type":"tool_use","id":"b","name":"list","input":{}}`), piece(0, `{"type":"input_json_delta","partial_json":"{\"k\":0}"}`), piece(1, `{"type":"input_json_delta","partial_json":"{\"k\":1}"}`), ended(0), ended(1), stopped("tool_use"), over}, `;a read {"k":0};b list {"k":1};tool_calls`},
 		"pings, and what is new":      {[]string{`{"type":"ping"}`, begun(0, `{"type":"hologram","x":1}`), piece(0, `{"type":"hologram_delta"}`), ended(0), `{"type":"fanfare"}`, begun(1, hi), ended(1), stopped("end_turn"), over}, "hi;stop"},
