@@ -11,7 +11,7 @@ func nearest(s string, names []string) string {
 	a := plain(s)
 	for _, name := range names {
 		b := plain(name)
-		d := distance(a, b)
+		d := distance(a, b, least)
 		if len(b) >= 3 && len(a) >= 3 && (strings.Contains(a, b) || strings.Contains(b, a)) {
 			d = min(d, 1) // read_file is read, cmd.exec is exec
 		}
@@ -23,12 +23,16 @@ func nearest(s string, names []string) string {
 }
 
 // plain is a name without case and separators.
-func plain(s string) string {
-	return strings.NewReplacer("_", "", "-", "", ".", "").Replace(strings.ToLower(s))
-}
+func plain(s string) string { return unseparated.Replace(strings.ToLower(s)) }
+
+var unseparated = strings.NewReplacer("_", "", "-", "", ".", "")
 
 // distance is the number of bytes to insert, remove or replace between a and b.
-func distance(a, b string) int {
+// From most on it isn't counted to the end.
+func distance(a, b string, most int) int {
+	if apart := max(len(a)-len(b), len(b)-len(a)); apart >= most {
+		return apart
+	}
 	row := make([]int, len(b)+1)
 	for j := range row {
 		row[j] = j
@@ -36,6 +40,7 @@ func distance(a, b string) int {
 	for i := range len(a) {
 		diagonal := row[0]
 		row[0] = i + 1
+		least := row[0]
 		for j := range len(b) {
 			d := diagonal
 			if a[i] != b[j] {
@@ -43,6 +48,10 @@ func distance(a, b string) int {
 			}
 			diagonal = row[j+1]
 			row[j+1] = min(d, row[j]+1, row[j+1]+1)
+			least = min(least, row[j+1])
+		}
+		if least >= most { // no row after this one has less
+			return least
 		}
 	}
 	return row[len(b)]

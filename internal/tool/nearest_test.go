@@ -1,0 +1,34 @@
+package tool
+
+import (
+	"math/rand/v2"
+	"testing"
+)
+
+func TestDistanceIsExactUpToItsBound(t *testing.T) {
+	for _, c := range []struct {
+		a, b string
+		want int
+	}{{"", "", 0}, {"", "abc", 3}, {"read", "raed", 2}, {"read", "reads", 1}, {"kitten", "sitting", 3}, {"list", "exec", 4}} {
+		if d := distance(c.a, c.b, 100); d != c.want {
+			t.Errorf("%q and %q are %d apart, %d was counted", c.a, c.b, c.want, d)
+		}
+	}
+	r := rand.New(rand.NewPCG(1, 2))
+	word := func() string {
+		b := make([]byte, r.IntN(9))
+		for i := range b {
+			b[i] = "abc"[r.IntN(3)]
+		}
+		return string(b)
+	}
+	for range 2000 {
+		a, b := word(), word()
+		full := distance(a, b, 100)
+		for most := range 10 {
+			if d := distance(a, b, most); d != full && (full < most || d < most) {
+				t.Fatalf("%q and %q are %d apart; up to %d, %d was counted", a, b, full, most, d)
+			}
+		}
+	}
+}
