@@ -6,9 +6,10 @@ import "github.com/belay-run/belay"
 // is held against. It is true as long as no other connection commits, which
 // SQLite tells at the beginning of a transaction, and nothing was rolled back.
 type known struct {
-	version int64                        // SQLite's count of other connections' commits
-	owners  map[string]int64             // epochs of those who own something now
-	streams map[belay.StreamID]streamRow // without a number: there is no such stream
+	version int64                           // SQLite's count of other connections' commits
+	owners  map[string]int64                // epochs of those who own something now
+	streams map[belay.StreamID]streamRow    // without a number: there is no such stream
+	claims  map[belay.SessionID]writerClaim // on workspaces; nil: they weren't read
 }
 
 // maxKnown bounds the streams that are known. One takes some 200 bytes.
@@ -23,12 +24,13 @@ func (enqueueOp) keepsKnown()      {}
 func (*claimOp) keepsKnown()       {}
 func (*releaseOp) keepsKnown()     {}
 func (*renewOp) keepsKnown()       {} // leases aren't known
-func (*claimWriterOp) keepsKnown() {} // neither are writers
-func (*viewOp) keepsKnown()        {} // nor views
+func (*claimWriterOp) keepsKnown() {}
+func (*viewOp) keepsKnown()        {} // neither are views
 
 func (k *known) forget() {
 	clear(k.owners)
 	clear(k.streams)
+	k.claims = nil
 }
 
 func (k *known) setOwner(key string, epoch int64) {

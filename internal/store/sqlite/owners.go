@@ -102,6 +102,12 @@ func (db *DB) Release(ctx context.Context, session belay.SessionID, epoch int64)
 
 func (r *releaseOp) apply(w *writer) (refused, broken error) {
 	delete(w.known.owners, string(r.session))
+	if claim, ok := w.known.claims[r.session]; ok && claim.epoch == r.epoch { // it ends with this; the row is no use any more
+		delete(w.known.claims, r.session)
+		if err := w.exec("DELETE FROM writers WHERE session=? AND epoch=?", string(r.session), r.epoch); err != nil {
+			return nil, err
+		}
+	}
 	return nil, w.exec("UPDATE owners SET owner='', lease=0 WHERE key=? AND epoch=?", string(r.session), r.epoch)
 }
 

@@ -339,3 +339,39 @@ func TestACallerThatLeavesDoesNotStopTheWrite(t *testing.T) {
 		t.Fatalf("got %v, want a conflict with the write that went on", err)
 	}
 }
+
+// TestEndedClaimsDontPileUp counts the rows of claims on workspaces. One that
+// is given back goes at once; one that ended otherwise, when another process
+// wrote and the rows are read again.
+func TestEndedClaimsDontPileUp(t *testing.T) {
+	dir := t.TempDir()
+	alive := true
+	db := openStore(t, dir, Options{Alive: func(store.Owner) bool { return alive }})
+	rows := func(want int) {
+		t.Helper()
+		var n int
+		if err := db.readers.QueryRowContext(t.Context(), "SELECT COUNT(*) FROM writers").Scan(&n); err != nil || n != want {
+			t.Errorf("%d rows, %d expected: %v", n, want, err)
+		}
+	}
+	claim := func(db *DB, n int) *work {
+		w := newWork(t, db, strconv.Itoa(n))
+		if err := db.ClaimWriter(t.Context(), w.b.Session, w.b.Epoch, "/w/"+strconv.Itoa(n), false); err != nil {
+			t.Fatal(err)
+		}
+		return w
+	}
+	for n := range 5 {
+		if w := claim(db, n); n < 3 {
+			if err := db.Release(t.Context(), w.b.Session, w.b.Epoch); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	rows(2)
+	alive = false
+	newWork(t, openStore(t, dir, Options{Alive: func(store.Owner) bool { return alive }}), "4") // another process takes a session over
+	rows(2)
+	claim(db, 9)
+	rows(2)
+}

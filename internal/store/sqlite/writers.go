@@ -3,6 +3,7 @@ package sqlite
 import (
 	"context"
 	"database/sql"
+	"slices"
 
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/internal/store"
@@ -42,47 +43,91 @@ func (db *DB) ClaimWriter(ctx context.Context, session belay.SessionID, epoch in
 }
 
 func (c *claimWriterOp) apply(w *writer) (refused, broken error) {
-	found, err := w.row("SELECT 1 FROM owners WHERE key=? AND epoch=? AND owner<>''", []any{string(c.session), c.epoch}, new(int))
+	epoch, owned, err := w.epoch(string(c.session))
 	if err != nil {
 		return nil, err
 	}
-	if !found {
+	if !owned || epoch != c.epoch {
 		return store.ErrStale, nil
 	}
-	others, err := w.writers(c.path)
+	read, err := w.readClaims()
 	if err != nil {
 		return nil, err
 	}
-	for _, o := range others {
-		if o.Session != c.session && !c.shared {
-			return &store.WriterError{Writer: o}, nil
+	if !c.shared {
+		if refused, broken = w.vacant(c); refused != nil || broken != nil {
+			return refused, broken
 		}
 	}
-	// Claims that ended with their ownership are no use to anybody.
-	if err := w.exec("DELETE FROM writers WHERE NOT EXISTS (SELECT 1 FROM owners o WHERE o.key=writers.session AND o.epoch=writers.epoch AND o.owner<>'')"); err != nil {
-		return nil, err
+	if read { // claims whose owners died stand there without use; the others are deleted as they end
+		if err := w.exec("DELETE FROM writers WHERE NOT EXISTS (SELECT 1 FROM owners o WHERE o.key=writers.session AND o.epoch=writers.epoch AND o.owner<>'')"); err != nil {
+			return nil, err
+		}
 	}
+	w.known.claims[c.session] = writerClaim{c.epoch, c.path}
 	return nil, w.exec("INSERT INTO writers (session, epoch, path) VALUES (?,?,?) ON CONFLICT (session) DO UPDATE SET epoch=excluded.epoch, path=excluded.path",
 		string(c.session), c.epoch, c.path)
 }
 
-// writers reads them inside the transaction.
-func (w *writer) writers(path string) (found []store.Writer, err error) {
-	rows, err := w.conn.QueryContext(w.db.life, writersQuery)
+// writerClaim is a row of the table, its session aside. It has ended when its
+// ownership has.
+type writerClaim struct {
+	epoch int64
+	path  string
+}
+
+// readClaims makes the claims known, and tells whether it had to.
+func (w *writer) readClaims() (read bool, err error) {
+	if w.known.claims != nil {
+		return false, nil
+	}
+	rows, err := w.conn.QueryContext(w.db.life, "SELECT session, epoch, path FROM writers")
 	if err != nil {
-		return nil, err
+		return false, err
 	}
 	defer rows.Close()
+	claims := map[belay.SessionID]writerClaim{}
 	for rows.Next() {
-		var r writerRow
-		if err := r.scan(rows); err != nil {
-			return nil, err
+		var session belay.SessionID
+		var claim writerClaim
+		if err := rows.Scan(&session, &claim.epoch, &claim.path); err != nil {
+			return false, err
 		}
-		if store.Overlap(r.path, path) && r.owner.live(w.now(), w.db.o.Alive) {
-			found = append(found, r.writer())
+		claims[session] = claim
+	}
+	if err := rows.Err(); err != nil {
+		return false, err
+	}
+	w.known.claims = claims
+	return true, nil
+}
+
+// vacant refuses a claim on a workspace that another session writes: the first
+// of them by id.
+func (w *writer) vacant(c *claimWriterOp) (refused, broken error) {
+	var others []belay.SessionID
+	for session, claim := range w.known.claims {
+		if session != c.session && store.Overlap(claim.path, c.path) {
+			others = append(others, session)
 		}
 	}
-	return found, rows.Err()
+	slices.Sort(others)
+	for _, session := range others {
+		claim := w.known.claims[session]
+		r := writerRow{session: session, path: claim.path}
+		found, err := w.row("SELECT "+ownerColumns+" FROM owners WHERE key=?", []any{string(session)}, r.owner.into()...)
+		if err != nil {
+			return nil, err
+		}
+		if !found || r.owner.o.ID == "" || r.owner.o.Epoch != claim.epoch {
+			delete(w.known.claims, session) // it ended
+			continue
+		}
+		if r.owner.live(w.now(), w.db.o.Alive) {
+			return &store.WriterError{Writer: r.writer()}, nil
+		}
+	}
+	return nil, nil
 }
 
 // Writers lists who may change a workspace.
