@@ -94,12 +94,33 @@ type SandboxState struct {
 
 // Routing is which model was asked, and what that used.
 type Routing struct {
-	Provider string      `json:"provider,omitempty"`
-	Model    string      `json:"selectedModel,omitempty"`
-	Decision string      `json:"decision"` // single_candidate: the session names its model
-	Usage    belay.Usage `json:"usage"`
-	Cost     State       `json:"costState"`
-	Quota    State       `json:"quotaState"`
+	Provider string `json:"provider,omitempty"`
+	Model    string `json:"selectedModel,omitempty"`
+	Decision string `json:"decision"` // unknown: no turn has begun; single_candidate, decided, fallback, not_possible
+
+	Reason     string           `json:"reason,omitempty"`
+	Candidates int              `json:"candidateCount"`
+	Excluded   []event.Excluded `json:"excluded,omitempty"`
+	Gap        []string         `json:"capabilityGap,omitempty"`
+
+	Usage belay.Usage `json:"usage"`
+	Cost  CostState   `json:"costState"`
+	Quota State       `json:"quotaState"`
+	Limit *RateLimit  `json:"rateLimitState,omitempty"` // the last one that a provider told of
+}
+
+// CostState is what the session's answers cost, as far as it is known.
+type CostState struct {
+	Status   string `json:"status"` // known, at_least, unknown
+	MicroUSD int64  `json:"microUsd"`
+	Unpriced int    `json:"unpriced,omitempty"` // answers without a known price
+}
+
+// RateLimit is a provider's wish for fewer requests.
+type RateLimit struct {
+	Provider string    `json:"provider"`
+	Model    string    `json:"model,omitempty"`
+	RetryAt  time.Time `json:"retryAt,omitzero"`
 }
 
 // Telemetry is what was counted.
@@ -131,6 +152,7 @@ type Fold struct {
 	threads map[belay.StreamID]*Thread
 	tasks   map[belay.TaskID]*Task
 	dropped map[string]int // tasks that left the window, by status
+	cost    event.CostSum
 }
 
 // New begins a snapshot.
@@ -138,7 +160,7 @@ func New(runtime belay.RuntimeID, session belay.SessionID) *Fold {
 	return &Fold{
 		s: &Session{SchemaVersion: event.SchemaVersion, RuntimeID: runtime, SessionID: session, Cursor: []Cursor{}, Threads: []*Thread{}, Tasks: []*Task{}, Evidence: []string{},
 			Permission: PermissionState{Grants: []Grant{}}, Sandbox: SandboxState{Status: "unknown", Reason: "no call has run"},
-			Routing:   Routing{Decision: "single_candidate", Cost: State{unavailable, "this build knows no prices"}, Quota: State{unavailable, "no provider has told of a quota"}},
+			Routing:   Routing{Decision: "unknown", Cost: CostState{Status: "unknown"}, Quota: State{unavailable, "no provider has told of a quota"}},
 			Subagents: State{notApplicable, ""}, Channels: State{notApplicable, ""}, Telemetry: Telemetry{Status: "available"}},
 		streams: map[belay.StreamID]int{}, threads: map[belay.StreamID]*Thread{}, tasks: map[belay.TaskID]*Task{}, dropped: map[string]int{},
 	}
@@ -160,6 +182,7 @@ func (f *Fold) Apply(e event.Envelope) {
 	s.Cursor[at] = Cursor{e.Stream, e.Seq, e.ID()}
 	switch e.Stream.Kind() {
 	case belay.KindThread:
+		f.routing(e.Data)
 		f.thread(e)
 	case belay.KindTask:
 		f.task(e)
@@ -199,6 +222,7 @@ func (f *Fold) settings(b belay.Settings) {
 func (f *Fold) Done(driven bool) *Session {
 	s := f.s
 	s.Permission.Pending = 0
+	s.Routing.Cost = CostState{f.cost.State(), f.cost.MicroUSD, f.cost.Unpriced}
 	s.History.Turns, s.History.Shown = s.Telemetry.Turns, 0
 	for _, t := range s.Threads {
 		t.finish(driven)
