@@ -41,6 +41,7 @@ type Config struct {
 	Snapshot     string   `placeholder:"HOW" help:"Keep the whole workspace before and after each turn, so that undo covers what commands change: git (hidden commits), none. [$$BELAY_SNAPSHOT]"`
 	Instructions string   `placeholder:"HOW" help:"Whether AGENTS.md and CLAUDE.md are read: auto, none. [$$BELAY_INSTRUCTIONS]"`
 	Share        bool     `help:"Write also where another session does: what each has read keeps them from overwriting each other."`
+	Effort       string   `placeholder:"HOW" help:"How much the model reasons: low, medium, high; the provider's default. [$$BELAY_EFFORT]"`
 	AskTimeout   string   `placeholder:"TIME" help:"How long a question waits before it is denied; 24h. [$$BELAY_ASK_TIMEOUT]"`
 }
 
@@ -71,6 +72,7 @@ func (c *Config) settings() []setting {
 		{"--output-schema", "BELAY_OUTPUT_SCHEMA", &c.OutputSchema, true},
 		{"--snapshot", "BELAY_SNAPSHOT", &c.Snapshot, false},
 		{"--instructions", "BELAY_INSTRUCTIONS", &c.Instructions, false},
+		{"--effort", "BELAY_EFFORT", &c.Effort, false},
 		{"--ask-timeout", "BELAY_ASK_TIMEOUT", &c.AskTimeout, false},
 	}
 }
@@ -149,6 +151,9 @@ func (a *app) check(c Config, base belay.Settings, origin map[string]string) (ch
 		r.Instructions = "none"
 	case "auto":
 		r.Instructions = ""
+	}
+	if c.Effort != "" {
+		r.Effort = p.oneOf("--effort", c.Effort, "low", "medium", "high")
 	}
 	if c.MaxSteps != "" {
 		r.Limits.Steps = p.number("--max-steps", c.MaxSteps)

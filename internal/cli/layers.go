@@ -267,6 +267,8 @@ func (l *layers) narrows(s manifest.Setting) string {
 		narrower = s.Value == string(belay.CompletionRequired)
 	case "tools":
 		narrower = tool.Narrows(strings.Split(s.Value, ","), strings.Split(have, ","))
+	case "effort":
+		narrower = s.Value == "low"
 	case "instructions":
 		narrower = s.Value == "none"
 	}

@@ -87,7 +87,7 @@ func (w *work) over(ctx context.Context, r result, e ending) (int, error) {
 		return r.Exit, nil
 	}
 	fmt.Fprintln(w.a.Stderr, numbers(e, r))
-	if r.Summary != "" {
+	if r.Summary != "" && strings.TrimSpace(r.Summary) != strings.TrimSpace(string(r.Output)) {
 		fmt.Fprintln(w.a.Stdout, text(r.Summary))
 	}
 	for _, p := range r.Published {

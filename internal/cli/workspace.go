@@ -143,9 +143,23 @@ func (r *runtime) draft(ctx context.Context, a *app, c checked, ws string) (*thr
 	if g.raw != nil {
 		rules.Govern(g.ref(), g.set)
 	}
+	askOutput(rules)
 	by := a.principal()
 	for _, name := range c.Allow {
 		rules.Grants = append(rules.Grants, policy.Grant{Tool: name, Tier: policy.TierUser, Kind: "rule", By: by})
 	}
 	return rules, g, nil
+}
+
+// askOutput tells the model of the output that the turn asks for: not every
+// provider can hold it to a schema.
+func askOutput(r *thread.Rules) {
+	if r.Output == nil {
+		return
+	}
+	where := "Put it into the field output of complete_task."
+	if r.Answer() != nil {
+		where = "The answer that ends your work must be this value and nothing else."
+	}
+	r.System += "\n# Output\nThis task asks for an output: one value of JSON that fits the schema below. " + where + "\n" + string(r.Output) + "\n"
 }

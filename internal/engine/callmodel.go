@@ -108,7 +108,7 @@ func (v *drive) read(ctx context.Context, a *answer) error {
 	req := model.Request{
 		Model: a.settings.Model, System: rules.System, Messages: c.shown(model.AbilitiesOf(prov, a.settings.Model)), Tools: toolDefs(rules.Tools),
 		ForceTool: a.eff.ForceTool, Attempt: a.eff.Attempt, Failures: a.eff.Failures, Key: string(a.eff.Step),
-		Content: v.e.c.Store.Get,
+		Content: v.e.c.Store.Get, Effort: rules.Settings.Effort, Output: rules.Answer(),
 	}
 	if a.eff.Note != "" {
 		req.Note = noteText(a.eff.Note)
@@ -237,6 +237,7 @@ func (a *answer) completed(ctx context.Context) (event.ModelCompleted, error) {
 	if p.Text, err = a.v.e.content(ctx, a.text.String(), "text/plain"); err != nil {
 		return p, err
 	}
+	p.Misfit = a.misfit()
 	if p.Echo, err = a.v.e.keepEcho(ctx, a.echo); err != nil {
 		return p, err
 	}

@@ -27,17 +27,44 @@ func checkOutput(schema, args []byte) *event.Problem {
 	if len(in.Output) == 0 {
 		return &event.Problem{Class: "bad_arguments", Code: "OUTPUT_MISSING", Message: "this task asks for an output", Hint: "put it into the field output; its schema is " + string(schema)}
 	}
-	s, err := tool.ReadSchema(schema)
-	if err != nil {
+	said, err := complaints(schema, in.Output)
+	switch {
+	case err != nil:
 		return &event.Problem{Class: "internal", Code: "BAD_SCHEMA", Message: err.Error()}
-	}
-	var value any
-	_ = json.Unmarshal(in.Output, &value)
-	if said := s.Complaints(value); len(said) > 0 {
-		text := strings.ReplaceAll(strings.Join(said, "; "), "argument", "field")
-		return &event.Problem{Class: "bad_arguments", Code: "OUTPUT_INVALID", Message: "the output doesn't fit its schema: " + event.CutText(text, 1000), Hint: "correct it and complete again"}
+	case said != "":
+		return &event.Problem{Class: "bad_arguments", Code: "OUTPUT_INVALID", Message: "the output doesn't fit its schema: " + event.CutText(said, 1000), Hint: "correct it and complete again"}
 	}
 	return nil
+}
+
+// complaints are what is wrong with a value of JSON by a schema; empty: nothing.
+func complaints(schema, value []byte) (string, error) {
+	s, err := tool.ReadSchema(schema)
+	if err != nil {
+		return "", err
+	}
+	var v any
+	_ = json.Unmarshal(value, &v)
+	return strings.ReplaceAll(strings.Join(s.Complaints(v), "; "), "argument", "field"), nil
+}
+
+// misfit tells why a plain answer isn't the output that the turn asks for: one
+// value of JSON that fits the schema, and nothing else. Empty: it is, or the turn
+// asks for none, or the answer is no end of the turn anyway.
+func (a *answer) misfit() string {
+	schema := a.rules.Answer()
+	if len(schema) == 0 || len(a.calls) > 0 || a.stop != "stop" {
+		return ""
+	}
+	text := []byte(strings.TrimSpace(a.text.String()))
+	if !json.Valid(text) {
+		return "it is not JSON alone"
+	}
+	said, err := complaints(schema, text)
+	if err != nil {
+		said = err.Error()
+	}
+	return event.CutText(said, 1000)
 }
 
 // scrubOrder removes registered secrets from a command before it becomes durable.

@@ -3,6 +3,9 @@ package main
 var scenarios = []suite{{"./internal/core/thread", "TestScenarios"}}
 
 var threadMutants = []mutant{
+	{breaks: "an answer that doesn't fit the schema ends a turn",
+		edits:  []edit{{"internal/core/thread/finish.go", `st.Misfit == "" && !last:`, "!last:"}},
+		caught: []suite{{"./internal/core/thread", "TestScenarios/answerfits"}}},
 	{breaks: "effects are wanted beside facts that aren't in the log yet",
 		edits:  []edit{{"internal/core/thread/next.go", "rd.Effects, rd.Wake = nil, time.Time{}", "rd.Wake = time.Time{}"}},
 		caught: scenarios},

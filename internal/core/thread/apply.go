@@ -193,7 +193,7 @@ func (t *Turn) answered(p event.ModelCompleted) {
 	if st == nil {
 		return
 	}
-	st.Flying, st.Orphan, st.Answered, st.Stop = false, false, true, p.Stop
+	st.Flying, st.Orphan, st.Answered, st.Stop, st.Misfit = false, false, true, p.Stop, p.Misfit
 	t.Partial, t.PartialText = nil, ""
 	t.Answers++
 	t.Usage = t.Usage.Add(p.Usage)

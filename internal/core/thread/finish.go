@@ -21,11 +21,18 @@ func finish(s *State, r *Rules, now time.Time, rd *core.Ready) bool {
 	switch {
 	case stopped && t.Completion == belay.CompletionConversational && st.Stop == stopRefused:
 		s.fail(rd, belay.Failed, "MODEL_REFUSED", "the model refused to answer")
-	case stopped && t.Completion == belay.CompletionConversational && st.Stop != stopLength && !last:
-		rd.Decided = append(rd.Decided, core.Fact{IDs: s.turnIDs(), Data: event.TurnCompleted{Summary: st.Text, Stats: t.stats()}})
+	case stopped && t.Completion == belay.CompletionConversational && st.Stop != stopLength && st.Misfit == "" && !last:
+		done := event.TurnCompleted{Summary: st.Text, Stats: t.stats()}
+		if len(r.Answer()) > 0 {
+			out := st.Text
+			done.Output = &out
+		}
+		rd.Decided = append(rd.Decided, core.Fact{IDs: s.turnIDs(), Data: done})
 		s.report(rd, belay.Completed, st.Text, "")
 	case last:
 		s.endFinal(rd)
+	case st.Kind == KindGrace && st.Misfit != "":
+		s.endSilent(rd, "the model's answer doesn't fit the schema of the output, also after a nudge and a grace step: "+st.Misfit)
 	case st.Kind == KindGrace:
 		s.endSilent(rd, "the model stopped without a valid call of "+r.completionTool()+", also after a nudge and a grace step")
 	case t.GaveUp:

@@ -98,6 +98,9 @@ func (s *State) note(r *Rules, kind string) string {
 		if s.Turn.Step != nil && s.Turn.Step.Stop == stopLength {
 			return "Your answer was cut off because it was too long. Go on from where it stopped."
 		}
+		if s.Turn.Step != nil && s.Turn.Step.Misfit != "" {
+			return "Your answer must be one value of JSON that fits the schema you were given, and nothing else. What is wrong: " + s.Turn.Step.Misfit
+		}
 		return "You stopped without calling " + tool + ". If the task is done, call " + tool + " with a summary. If it is not, go on."
 	case KindGrace:
 		return "You stopped again without calling " + tool + ". This is your last step: call " + tool + " now. Any other call is refused."

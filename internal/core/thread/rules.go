@@ -21,7 +21,7 @@ type Rules struct {
 	Tools     []belay.ToolSpec `json:"tools"`
 	System    string           `json:"system"` // instructions of the agent
 	Workspace string           `json:"workspace"`
-	Output    json.RawMessage  `json:"output,omitempty"` // JSON Schema of complete_task's output
+	Output    json.RawMessage  `json:"output,omitempty"` // JSON Schema of complete_task's output, and of a plain answer that ends a turn
 	Boundary  Boundary         `json:"boundary"`
 	Policy    *belay.Ref       `json:"policy,omitempty"`  // the gate's rules, as content; none: the built-in ones of this build
 	Agent     string           `json:"agent,omitempty"`   // whose turns these are
@@ -72,6 +72,16 @@ func (r *Rules) Completion() belay.Completion {
 		return belay.CompletionConversational
 	}
 	return belay.CompletionRequired
+}
+
+// Answer is the schema that a plain answer must fit to end the turn; nil is
+// none. Where a turn is completed by a tool, the tool's output is held against
+// it instead.
+func (r *Rules) Answer() json.RawMessage {
+	if r.Completion() != belay.CompletionConversational {
+		return nil
+	}
+	return r.Output
 }
 
 func (r *Rules) headless() bool { return r.Settings.Approvals == belay.ApprovalsDeny }

@@ -218,6 +218,8 @@ func (w *world) setRule(kv string) {
 		w.rules.LeftOut = append(w.rules.LeftOut, event.ContextOmission{Kind: "instruction", Name: v, Reason: "budget"})
 	case "snapshot":
 		s.Snapshot = v
+	case "output":
+		w.rules.Output = json.RawMessage(v)
 	case "completion":
 		s.Completion = belay.Completion(v)
 	case "allow":
@@ -289,13 +291,14 @@ func (w *world) respond(verb, rest string) {
 }
 
 // model answers the request in flight: an optional "text", calls NAME{args}, and
-// stop=WHY.
+// stop=WHY, and at the end misfit=WHY.
 var callForm = regexp.MustCompile(`"([^"]*)"|(\w+)(\{[^ ]*\})`)
 
 func (w *world) model(rest string) {
 	st := w.d.s.Turn.Step
 	p := event.ModelCompleted{Attempt: st.Attempt, Usage: belay.Usage{Input: 10, Output: 5, Reported: true}}
 	rest, bad := strings.CutSuffix(rest, " BAD")
+	rest, p.Misfit, _ = strings.Cut(rest, " misfit=")
 	rest, p.Stop, _ = strings.Cut(rest, " stop=")
 	for _, m := range callForm.FindAllStringSubmatch(rest, -1) {
 		if m[2] == "" {

@@ -161,9 +161,10 @@ type Step struct {
 	Problem  *event.Problem `json:"problem,omitempty"`
 	RetryAt  time.Time      `json:"retryAt,omitzero"`
 	Answered bool           `json:"answered,omitempty"`
-	Stop     string         `json:"stop,omitempty"` // why the answer ended
-	Text     belay.Content  `json:"text,omitzero"`  // kept only when no call follows
-	Begun    time.Duration  `json:"begun"`          // the turn's active time when it was requested
+	Stop     string         `json:"stop,omitempty"`   // why the answer ended
+	Misfit   string         `json:"misfit,omitempty"` // why its text isn't the output that is asked for
+	Text     belay.Content  `json:"text,omitzero"`    // kept only when no call follows
+	Begun    time.Duration  `json:"begun"`            // the turn's active time when it was requested
 	Calls    []Call         `json:"calls,omitempty"`
 }
 
