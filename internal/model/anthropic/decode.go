@@ -82,6 +82,9 @@ type part struct {
 // maxHeld bounds the calls and the thinking of an answer, in bytes.
 const maxHeld = 8 << 20
 
+// blockCost is what a block without content costs of that.
+const blockCost = 256
+
 // read yields until the stream's end. One that breaks off before its stop reason
 // is yielded as an error; one that has it is whole.
 func (d *decoder) read(r io.Reader) {
@@ -161,7 +164,7 @@ func (d *decoder) begin(e *event) {
 			p.text.WriteString(s)
 		}
 	}
-	d.held += p.text.Len() + len(p.data) + len(p.name) + len(p.id)
+	d.held += blockCost + p.text.Len() + len(p.data) + len(p.name) + len(p.id)
 	d.open[e.Index] = p
 }
 

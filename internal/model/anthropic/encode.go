@@ -20,8 +20,8 @@ func (p *Messages) body(ctx context.Context, r model.Request) (*wire.Body, error
 	if err != nil {
 		return nil, err
 	}
-	e := encoder{ctx: ctx, by: dialect(r.Model), can: p.Abilities(r.Model), content: r.Content, msgs: r.Messages}
-	msgs, err := p.Prefixes.Encode(fmt.Sprintf("%s %v", e.by, e.can), r.Messages, e.add)
+	e := encoder{ctx: ctx, by: dialect(r.Model), can: p.Abilities(r.Model), content: r.Content, msgs: r.Messages, bare: p.unbound.messages(r.Messages)}
+	msgs, err := p.Prefixes.Encode(fmt.Sprintf("%s %v %d", e.by, e.can, e.bare), r.Messages, e.add)
 	if err != nil {
 		return nil, err
 	}
@@ -124,11 +124,11 @@ func (e *encoder) tail(r model.Request) ([]byte, error) {
 	note := r.Note
 	if r.ForceTool != "" && known.forced {
 		t.Choice = &choice{Type: "tool", Name: r.ForceTool}
-	} else if r.ForceTool != "" {
+	} else if r.ForceTool != "" && blank(note) { // a note would say it itself, and what isn't said again later unbinds the thinking
 		note = lines(note, "Call the tool "+r.ForceTool+" now; no other answer is of use.")
 	}
 	effort := ""
-	t.Thinking, effort = reasoning(r, known, t.Max)
+	t.Thinking, effort = e.reasoning(r, known, t.Max)
 	var format *schemaFormat
 	switch {
 	case len(r.Output) == 0:
@@ -181,7 +181,7 @@ const minBudget = 1024
 // reasoning is how a model is asked to think, and with which effort. A budget
 // asks for signed thinking before the calls of the last answer; where it is
 // missing, because another model or a secret took it, the model doesn't think.
-func reasoning(r model.Request, t traits, limit int64) (*reason, string) {
+func (e *encoder) reasoning(r model.Request, t traits, limit int64) (*reason, string) {
 	force := r.ForceTool != "" && t.forced
 	switch {
 	case force && t.unasked:
@@ -189,7 +189,7 @@ func reasoning(r model.Request, t traits, limit int64) (*reason, string) {
 	case force:
 	case t.adaptive && (t.unasked || r.Effort != ""):
 		return &reason{Type: "adaptive", Display: "summarized"}, r.Effort
-	case t.manual && budgets[r.Effort] > 0 && thought(r):
+	case t.manual && budgets[r.Effort] > 0 && e.thought():
 		if n := min(budgets[r.Effort], limit/2); n >= minBudget {
 			return &reason{Type: "enabled", Budget: n}, ""
 		}
@@ -201,14 +201,14 @@ func reasoning(r model.Request, t traits, limit int64) (*reason, string) {
 }
 
 // thought tells whether the last answer has the thinking that its calls need.
-func thought(r model.Request) bool {
-	for i := len(r.Messages) - 1; i >= 0; i-- {
-		m := &r.Messages[i]
+func (e *encoder) thought() bool {
+	for i := len(e.msgs) - 1; i >= 0; i-- {
+		m := &e.msgs[i]
 		if m.Role != belay.RoleAssistant {
 			continue
 		}
 		for _, p := range m.Parts {
-			if p.Echo != nil && p.Echo.By == dialect(r.Model) {
+			if i >= e.bare && p.Echo != nil && p.Echo.By == e.by {
 				return true
 			}
 		}

@@ -25,6 +25,7 @@ type encoder struct {
 	can     model.Abilities
 	content func(context.Context, belay.Digest) ([]byte, error)
 	msgs    []belay.Message
+	bare    int // messages that are sent without thinking
 	next    int // the message that is likely to be encoded next
 }
 
@@ -47,7 +48,7 @@ func (e *encoder) add(dst []byte, m *belay.Message) ([]byte, error) {
 	if !says(m) {
 		return dst, nil
 	}
-	blocks, err := e.blocks(m)
+	blocks, err := e.blocks(m, i < e.bare)
 	if err != nil {
 		return dst, err
 	}
@@ -126,9 +127,9 @@ func (e *encoder) last(note string) ([]byte, error) {
 }
 
 // blocks are a message's, results of calls first, as the vendor wants them.
-func (e *encoder) blocks(m *belay.Message) ([][]byte, error) {
+func (e *encoder) blocks(m *belay.Message, bare bool) ([][]byte, error) {
 	if m.Role == belay.RoleAssistant {
-		return e.answer(m)
+		return e.answer(m, bare)
 	}
 	var results, rest [][]byte
 	for i := range m.Parts {
@@ -187,7 +188,7 @@ var medias = map[string][]string{
 }
 
 // answer is an answer of the model, with its thinking where it was.
-func (e *encoder) answer(m *belay.Message) ([][]byte, error) {
+func (e *encoder) answer(m *belay.Message, bare bool) ([][]byte, error) {
 	var text strings.Builder
 	for _, p := range m.Parts {
 		if p.Text != "" && text.Len() > 0 {
@@ -195,12 +196,12 @@ func (e *encoder) answer(m *belay.Message) ([][]byte, error) {
 		}
 		text.WriteString(p.Text)
 	}
-	out, err := e.spoken(m, text.String())
+	out, err := e.spoken(m, text.String(), bare)
 	for _, c := range m.Calls() {
 		if err != nil {
 			return nil, err
 		}
-		if own := e.own(c.Echo); own != nil {
+		if own := e.own(c.Echo); own != nil && !bare {
 			out = append(out, raw(own.Blocks)...)
 		}
 		var b []byte
@@ -212,7 +213,7 @@ func (e *encoder) answer(m *belay.Message) ([][]byte, error) {
 
 // spoken is an answer's text with the thinking in it. A text that was changed
 // since, because it had a secret in it, may be shorter than the place of a thought.
-func (e *encoder) spoken(m *belay.Message, text string) ([][]byte, error) {
+func (e *encoder) spoken(m *belay.Message, text string, bare bool) ([][]byte, error) {
 	var out [][]byte
 	from := 0
 	piece := func(to int) error {
@@ -230,7 +231,7 @@ func (e *encoder) spoken(m *belay.Message, text string) ([][]byte, error) {
 	}
 	for _, p := range m.Parts {
 		own := e.own(p.Echo)
-		if own == nil {
+		if own == nil || bare {
 			continue
 		}
 		if err := piece(own.At); err != nil {

@@ -16,11 +16,18 @@ import (
 // Thinking blocks go back as they came, at their place. A tool can't be forced
 // while the model thinks: a request that forces one doesn't think, and a model
 // that always thinks, or refuses to be forced, is told in words instead.
+//
+// Newer models bind their thinking to the conversation before it. Where that is
+// another one since, because a turn was taken back, instructions changed or the
+// account is another, the vendor refuses the request; it is then sent once more
+// without the thinking so far, and from there on that stays away.
 type Messages struct {
 	Endpoint wire.Endpoint
 	Prefixes *wire.Prefixes
 	Images   func(model string) bool // whether a model takes pictures; nil: none does
 	Files    func(model string) bool // whether it takes documents; nil: none does
+
+	unbound unbound
 }
 
 var (
@@ -43,17 +50,10 @@ func (p *Messages) Stream(ctx context.Context, r model.Request) iter.Seq2[model.
 			yield(model.Chunk{}, err)
 			return
 		}
-		body, err := p.body(ctx, r)
-		if err != nil {
-			yield(model.Chunk{}, err)
-			return
+		a, err := p.post(ctx, r)
+		if refusesThinking(err) && p.unbound.add(r.Messages) {
+			a, err = p.post(ctx, r)
 		}
-		h := http.Header{}
-		h.Set("Anthropic-Version", version)
-		if p.Endpoint.Key != "" {
-			h.Set("X-Api-Key", p.Endpoint.Key)
-		}
-		a, err := p.Endpoint.Post(ctx, "/messages", h, body)
 		if err != nil {
 			yield(model.Chunk{}, err)
 			return
@@ -67,3 +67,16 @@ func (p *Messages) Stream(ctx context.Context, r model.Request) iter.Seq2[model.
 // dialect names the protocol and the model: thinking belongs to the model that
 // thought, so each model is sent something else.
 func dialect(name string) string { return "anthropic/" + name }
+
+func (p *Messages) post(ctx context.Context, r model.Request) (*wire.Answer, error) {
+	body, err := p.body(ctx, r)
+	if err != nil {
+		return nil, err
+	}
+	h := http.Header{}
+	h.Set("Anthropic-Version", version)
+	if p.Endpoint.Key != "" {
+		h.Set("X-Api-Key", p.Endpoint.Key)
+	}
+	return p.Endpoint.Post(ctx, "/messages", h, body)
+}

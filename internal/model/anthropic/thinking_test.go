@@ -57,7 +57,7 @@ func TestThinkingByModel(t *testing.T) {
 			t.Errorf("%s %s %s: %s, want %s", c.model, c.effort, c.force, got, c.want)
 		}
 	}
-	if got := sent(t, p, model.Request{Model: "claude-opus-5-5", ForceTool: "done", Note: "finish"}); !strings.Contains(got, `finish\nCall the tool done now`) {
+	if got := sent(t, p, model.Request{Model: "claude-opus-5-5", ForceTool: "done"}); !strings.Contains(got, `"text":"Call the tool done now`) {
 		t.Errorf("a model that can't be forced isn't told: %s", got)
 	}
 	if got := sent(t, p, model.Request{Model: "claude-haiku-4-5", Effort: "high", MaxOutput: 1500}); strings.Contains(got, "thinking") {
@@ -144,6 +144,53 @@ func TestThinkingGoesBackAsItCame(t *testing.T) {
 	}
 	if last := srv.Heard()[3]; len(last.Echoes) != 0 || bytes.Contains(last.Body, []byte(`"thinking"`)) {
 		t.Errorf("another model got %s", last.Body)
+	}
+}
+
+// A vendor that doesn't take thinking back, because the conversation before it is
+// another one by now, is asked once more without; what is thought later goes back.
+func TestThinkingThatIsBoundElsewhereStaysAway(t *testing.T) {
+	scene := modelserver.Scene{Scene: modeltest.Scene{Reasoning: "hm", Text: "so", Stop: "stop"}}
+	refuse := 0
+	srv := modelserver.New(func(a modelserver.Asked) modelserver.Scene {
+		if len(a.Echoes) > 0 && refuse > 0 {
+			refuse--
+			return modelserver.Scene{Fault: modelserver.Fault{Status: 400, Body: `{"type":"error","error":{"type":"invalid_request_error","message":"Invalid ` + "`signature` in `thinking`" + ` block. The block is bound to a different conversation."}}`}}
+		}
+		return scene
+	})
+	p := far(t, srv.ServeHTTP)
+	r := model.Request{Model: "claude-opus-5-5"}
+	say := func() (echoes []int) {
+		t.Helper()
+		before := len(srv.Heard())
+		r.Messages = append(r.Messages, belay.Text(belay.RoleUser, "go"))
+		m, err := converse(t, p, r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.Messages = append(r.Messages, m)
+		for _, a := range srv.Heard()[before:] {
+			echoes = append(echoes, len(a.Echoes))
+		}
+		return echoes
+	}
+	for i, want := range [][]int{{0}, {1}, {2, 0}, {1}, {2}} {
+		refuse = 0
+		if i == 2 {
+			refuse = 1
+		}
+		if got := say(); !slices.Equal(got, want) {
+			t.Errorf("request %d was sent with %v thoughts, want %v", i+1, got, want)
+		}
+	}
+	refuse = 1 << 10 // one that refuses everything is asked twice, not for ever
+	r.Messages = append(r.Messages, belay.Text(belay.RoleUser, "go"))
+	p.unbound.add(r.Messages)
+	before := len(srv.Heard())
+	scene = modelserver.Scene{Fault: modelserver.Fault{Status: 400, Body: `{"error":{"message":"the signature of thinking"}}`}}
+	if _, err := converse(t, p, r); model.AsError(err).Class != "bad_request" || len(srv.Heard())-before != 1 {
+		t.Errorf("%d requests, %v", len(srv.Heard())-before, err)
 	}
 }
 
