@@ -108,6 +108,10 @@ func (f *far) answer(a modelserver.Asked) modelserver.Scene {
 	}
 	s := modeltest.Scene{Text: "I say " + dump, Reasoning: "I think " + dump, Parts: 40, Stop: "tool_calls"}
 	args := func(v any) string { b, _ := json.Marshal(v); return string(b) }
+	broken := `{"pattern": "` + plantedKey + ` is broken`
+	if a.Protocol == "google" { // its arguments are objects: they can't be broken
+		broken = args(map[string]string{"pattern": plantedKey})
+	}
 	switch a.Results {
 	case 0:
 		s.Calls = []model.Call{
@@ -116,7 +120,7 @@ func (f *far) answer(a modelserver.Asked) modelserver.Scene {
 			{ID: "call_3", Name: "edit", Args: args(map[string]string{"path": "planted.txt", "old": "the first line", "new": "line of " + dump})},
 			{ID: "call_4", Name: "write", Args: args(map[string]string{"path": "made.txt", "content": dump})},
 			{ID: "call_5", Name: "no-" + plantedKey, Args: args(map[string]string{"x": dump})},
-			{ID: "call_6", Name: "grep", Args: `{"pattern": "` + plantedKey + ` is broken`},
+			{ID: "call_6", Name: "grep", Args: broken},
 			{ID: "call_7", Name: "exec", Args: args(map[string]string{"command": "exit 1", "dir": plantedKey})},
 		}
 	default:

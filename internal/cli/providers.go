@@ -187,9 +187,7 @@ func (a *app) endpoint(v service, baseURL string) (wire.Endpoint, error) {
 	if err != nil {
 		return wire.Endpoint{}, err
 	}
-	if path := protocolOf(v.protocol).path; !strings.HasSuffix(base.Path, path) {
-		base.Path += path
-	}
+	base.Path = protocolOf(v.protocol).versioned(base.Path)
 	e := wire.Endpoint{Name: v.name, Base: base, Scrub: a.secrets().String,
 		// Whoever names a server of this machine or network means it: the name
 		// comes from the person, never from a model or an untrusted workspace.

@@ -11,6 +11,7 @@ import (
 	"github.com/belay-run/belay/internal/manifest"
 	"github.com/belay-run/belay/internal/model"
 	"github.com/belay-run/belay/internal/model/anthropic"
+	"github.com/belay-run/belay/internal/model/google"
 	"github.com/belay-run/belay/internal/model/openai"
 	"github.com/belay-run/belay/internal/model/wire"
 )
@@ -18,7 +19,7 @@ import (
 // protocol is a way to speak to models over HTTP.
 type protocol struct {
 	name string
-	path string // ends every base URL; one that is given without it gets it
+	path string // the version that ends a base URL; one that is given without any gets it
 	make func(e wire.Endpoint, p *wire.Prefixes, can able) model.Provider
 }
 
@@ -36,10 +37,22 @@ var protocols = []protocol{
 	{"anthropic", "/v1", func(e wire.Endpoint, p *wire.Prefixes, can able) model.Provider {
 		return &anthropic.Messages{Endpoint: e, Prefixes: p, Images: can.or(catalog.Images, anthropic.TakesImages), Files: can.or(catalog.Files, anthropic.TakesFiles)}
 	}},
+	{"google", "/v1beta", func(e wire.Endpoint, p *wire.Prefixes, can able) model.Provider {
+		return &google.Gemini{Endpoint: e, Prefixes: p, Images: can.or(catalog.Images, google.TakesImages), Files: can.or(catalog.Files, google.TakesFiles)}
+	}},
 }
 
 func protocolOf(name string) protocol {
 	return protocols[slices.IndexFunc(protocols, func(p protocol) bool { return p.name == name })]
+}
+
+// versioned is a base URL's path with the protocol's version at its end.
+func (p protocol) versioned(path string) string {
+	last := path[strings.LastIndexByte(path, '/')+1:]
+	if len(last) > 1 && last[0] == 'v' && last[1] >= '0' && last[1] <= '9' {
+		return path
+	}
+	return path + p.path
 }
 
 // or is an ability of a model by the catalogue, or by what an adapter knows.
@@ -70,6 +83,7 @@ var vendors = []vendor{
 	{name: "openai", protocol: openaiResponses, base: "https://api.openai.com/v1", keys: []string{"OPENAI_API_KEY"}, bases: []string{"OPENAI_BASE_URL"}},
 	{name: openaiChat, protocol: openaiChat, base: "https://api.openai.com/v1", keys: []string{"OPENAI_API_KEY"}, bases: []string{"OPENAI_BASE_URL"}},
 	{name: "anthropic", protocol: "anthropic", base: "https://api.anthropic.com/v1", keys: []string{"ANTHROPIC_API_KEY"}, bases: []string{"ANTHROPIC_BASE_URL"}},
+	{name: "google", protocol: "google", base: "https://generativelanguage.googleapis.com/v1beta", keys: []string{"GEMINI_API_KEY", "GOOGLE_API_KEY"}, bases: []string{"GOOGLE_GEMINI_BASE_URL"}},
 	{name: "openrouter", protocol: openaiChat, base: "https://openrouter.ai/api/v1", keys: []string{"OPENROUTER_API_KEY"}},
 	{name: "mistral", protocol: openaiChat, base: "https://api.mistral.ai/v1", keys: []string{"MISTRAL_API_KEY"}},
 	{name: "deepseek", protocol: openaiChat, base: "https://api.deepseek.com/v1", keys: []string{"DEEPSEEK_API_KEY"}},

@@ -116,3 +116,23 @@ func TestWhatIsNoKeyIsRefused(t *testing.T) {
 		}
 	}
 }
+
+func TestBaseURLsGetTheirVersion(t *testing.T) {
+	for in, want := range map[string]string{
+		"anthropic https://h":          "https://h/v1",
+		"anthropic https://h/v1/":      "https://h/v1",
+		"anthropic https://h/proxy":    "https://h/proxy/v1",
+		"google https://h":             "https://h/v1beta",
+		"google https://h/v1":          "https://h/v1",
+		"google https://h/v1alpha":     "https://h/v1alpha",
+		"openai https://h/anything":    "https://h/anything",
+		"openai-chat https://h/openai": "https://h/openai",
+	} {
+		name, base, _ := strings.Cut(in, " ")
+		a := &app{}
+		e, err := a.endpoint(service{vendor: vendor{name: name, protocol: name, base: base, open: true}}, "")
+		if err != nil || e.Base.String() != want {
+			t.Errorf("%s: %s, want %s (%v)", in, e.Base, want, err)
+		}
+	}
+}

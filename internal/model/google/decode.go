@@ -91,7 +91,7 @@ func (d *decoder) read(r io.Reader) {
 func (d *decoder) event(data []byte) {
 	var p piece
 	if err := json.Unmarshal(data, &p); err != nil {
-		d.broken("GARBAGE", fmt.Sprintf("the answer has something in it that is no JSON of an answer: %.80q", data))
+		d.broken("GARBAGE", fmt.Sprintf("the answer has something in it that is no JSON of an answer: %.80q", d.end.Clean(string(data))))
 		return
 	}
 	if len(p.Error) > 0 && string(p.Error) != "null" {
