@@ -39,8 +39,7 @@ type ToolSpec struct {
 	Polling      bool            `json:"polling,omitempty"`   // repeating it unchanged is its purpose
 	PathArg      string          `json:"pathArg,omitempty"`   // argument that names the file it touches; others touch the workspace
 	PathForm     string          `json:"pathForm,omitempty"`  // how PathArg names it: empty as a path, patch as a patch of several files
-	Shell        string          `json:"shell,omitempty"`     // argument that is a command line, which the gate takes apart
-	Argv         string          `json:"argv,omitempty"`      // argument that is a program with its arguments
+	Command      *CommandArgs    `json:"command,omitempty"`   // arguments that are a command line, which the gate takes apart
 	HostArg      string          `json:"hostArg,omitempty"`   // argument that names what it connects to: a URL, a host, or a list of them
 	Access       Access          `json:"access,omitempty"`    // how it touches that
 	Interrupt    string          `json:"interrupt,omitempty"` // cancel (default) or finish
@@ -51,4 +50,13 @@ type ToolSpec struct {
 	Untrusted    bool            `json:"untrusted,omitempty"`   // what it returns comes from outside
 	Definition   Digest          `json:"definition,omitempty"`  // of the manifest that declares it
 	Handled      string          `json:"handled,omitempty"`     // complete or ask: the core answers the call, no tool runs
+}
+
+// CommandArgs names the arguments of a tool that runs what it is told. The gate
+// reads them; empty names mean that the tool has no such argument.
+type CommandArgs struct {
+	Line string `json:"line,omitempty"` // text for a shell
+	Argv string `json:"argv,omitempty"` // program and arguments
+	Dir  string `json:"dir,omitempty"`  // where it runs, relative to the workspace
+	Env  string `json:"env,omitempty"`  // variables that are added
 }

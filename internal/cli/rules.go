@@ -187,3 +187,15 @@ func groupsOf(specs []belay.ToolSpec) []policy.Group {
 	}
 	return out
 }
+
+// shadowed tells whether programs are looked for in a folder that is the
+// workspace's own, or is another one wherever a program runs.
+func shadowed(path, ws string) bool {
+	return slices.ContainsFunc(filepath.SplitList(path), func(dir string) bool {
+		if !filepath.IsAbs(dir) {
+			return true
+		}
+		rel, err := filepath.Rel(ws, realAncestor(dir))
+		return err == nil && filepath.IsLocal(rel)
+	})
+}

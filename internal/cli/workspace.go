@@ -139,7 +139,8 @@ func (r *runtime) draft(ctx context.Context, a *app, c checked, ws string) (*thr
 	if err := g.permits(c.Mode); err != nil {
 		return nil, nil, err
 	}
-	rules := &thread.Rules{Settings: c.Settings, Tools: tool.Choose(c.Tools, specs), System: systemPrompt, Workspace: ws, Output: c.Schema, Boundary: boundary(), Strange: g.strange, Home: a.env("HOME"), Routes: a.routes(c.Settings)}
+	rules := &thread.Rules{Settings: c.Settings, Tools: tool.Choose(c.Tools, specs), System: systemPrompt, Workspace: ws, Output: c.Schema, Boundary: boundary(),
+		Strange: g.strange, Home: a.env("HOME"), Shadowed: shadowed(a.env("PATH"), ws), Routes: a.routes(c.Settings)}
 	if g.raw != nil {
 		rules.Govern(g.ref(), g.set)
 	}

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/belay-run/belay"
 )
@@ -60,8 +61,8 @@ func instructions(text string) (int, error) {
 
 // holds tells whether an argument is what the rule asks for. What isn't there or
 // has another type holds for nothing.
-func (a *argument) holds(args json.RawMessage) bool {
-	v, ok := walk(args, a.path)
+func (a *argument) holds(args *arguments) bool {
+	v, ok := args.at(a.path)
 	switch {
 	case a.m.Exists != nil:
 		return ok == *a.m.Exists
@@ -73,8 +74,7 @@ func (a *argument) holds(args json.RawMessage) bool {
 		n, err := strconv.ParseFloat(string(v), 64)
 		return err == nil && (a.m.Less == nil || n < *a.m.Less) && (a.m.Greater == nil || n > *a.m.Greater)
 	}
-	var text string
-	if json.Unmarshal(v, &text) == nil && v[0] == '"' {
+	if text, ok := textOf(v); ok {
 		if a.re != nil {
 			return a.re.MatchString(text)
 		}
@@ -86,6 +86,28 @@ func (a *argument) holds(args json.RawMessage) bool {
 		return slices.ContainsFunc(list, func(e json.RawMessage) bool { return sameScalar(e, string(want)) })
 	}
 	return false
+}
+
+// arguments are those of a call, taken apart once.
+type arguments struct {
+	raw json.RawMessage
+	top map[string]json.RawMessage
+	out bool // top is made
+}
+
+// at is the value that a path leads to.
+func (a *arguments) at(path []string) (json.RawMessage, bool) {
+	if !a.out {
+		a.out = true
+		if json.Unmarshal(a.raw, &a.top) != nil {
+			a.top = nil
+		}
+	}
+	v, ok := a.top[path[0]]
+	if !ok {
+		return nil, false
+	}
+	return walk(v, path[1:])
 }
 
 // walk follows a path into JSON.
@@ -121,6 +143,17 @@ func walk(v json.RawMessage, path []string) (json.RawMessage, bool) {
 	return v, len(v) > 0
 }
 
+// textOf is a JSON text as it reads.
+func textOf(v json.RawMessage) (text string, ok bool) {
+	if len(v) < 2 || v[0] != '"' {
+		return "", false
+	}
+	if plain := v[1 : len(v)-1]; bytes.IndexByte(plain, '\\') < 0 && utf8.Valid(plain) {
+		return string(plain), true
+	}
+	return text, json.Unmarshal(v, &text) == nil
+}
+
 // sameScalar compares a value with one as JSON: texts by what they say, numbers
 // by their value.
 func sameScalar(v json.RawMessage, want string) bool {
@@ -128,9 +161,10 @@ func sameScalar(v json.RawMessage, want string) bool {
 	if len(v) == 0 {
 		return false
 	}
-	if v[0] == '"' && want[0] == '"' {
-		var a, b string
-		return json.Unmarshal(v, &a) == nil && json.Unmarshal([]byte(want), &b) == nil && a == b
+	if v[0] == '"' || want[0] == '"' {
+		a, okA := textOf(v)
+		b, okB := textOf(json.RawMessage(want))
+		return okA && okB && a == b
 	}
 	x, errX := strconv.ParseFloat(string(v), 64)
 	y, errY := strconv.ParseFloat(want, 64)

@@ -1,3 +1,109 @@
 package policy
 
-func commandsOf(line, dir, workspace, home string) []Command { return nil }
+import (
+	"encoding/json"
+	"maps"
+	"path"
+	"slices"
+	"strings"
+
+	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/internal/shell"
+)
+
+// Place is what is known of where commands run.
+type Place struct {
+	Workspace string // absolute
+	Home      string // the value of HOME; empty: nobody knows
+	Shadowed  bool   // programs are looked for in folders that the workspace can change
+}
+
+// CommandsOf are the simple commands that a call would run, by the arguments that
+// its tool declares to be a command line; none when the tool declares nothing.
+// What can't be read is one command that is unparsable.
+func CommandsOf(t belay.ToolSpec, args json.RawMessage, at Place) []Command {
+	if t.Command == nil {
+		return nil
+	}
+	o := shell.Options{Workspace: at.Workspace, Dir: at.Workspace, Home: at.Home}
+	if dir, ok := textArg(args, t.Command.Dir); ok && dir != "" {
+		if o.Dir = path.Join(at.Workspace, dir); path.IsAbs(dir) {
+			o.Dir = path.Clean(dir)
+		}
+	}
+	var out []Command
+	if line, ok := textArg(args, t.Command.Line); ok && line != "" {
+		out = whole(shell.Classify(line, o))
+	}
+	if argv, ok := argvArg(args, t.Command.Argv); ok { // besides a line the tool refuses it
+		out = append(out, whole(shell.ClassifyArgv(argv, o))...)
+	}
+	if out == nil {
+		return []Command{{Name: t.Name, Class: Unparsable, Reason: "there is no command in it that could be read"}}
+	}
+	for name, value := range sortedEnv(args, t.Command.Env) {
+		set := shell.Classify(name+"='"+strings.ReplaceAll(value, "'", `'\''`)+"' true", o)
+		if set.Class.Rank() > ReadOnly.Rank() {
+			out = append(out, Command{Name: "env", Args: []string{name}, Class: set.Class, Reason: "it sets " + name})
+		}
+	}
+	if at.Shadowed {
+		shadowed(out)
+	}
+	return out
+}
+
+// commandsOf are the simple commands of a line.
+func commandsOf(line string, at Place) []Command {
+	return whole(shell.Classify(line, shell.Options{Workspace: at.Workspace, Dir: at.Workspace, Home: at.Home}))
+}
+
+// whole is a report as commands: what is said of the whole and of no command of
+// it, such as that it can't be read, is one command more.
+func whole(r shell.Report) []Command {
+	out := slices.Clone(r.Commands)
+	if !slices.ContainsFunc(out, func(c Command) bool { return c.Class.Rank() >= r.Class.Rank() }) {
+		out = append(out, Command{Name: "(line)", Class: r.Class, Reason: r.Reason})
+	}
+	return out
+}
+
+// shadowed raises commands whose program could be one of the workspace.
+func shadowed(commands []Command) {
+	for i := range commands {
+		if c := &commands[i]; c.Class == ReadOnly && !strings.Contains(c.Name, "/") {
+			c.Class, c.Reason = WriteWorkspace, "PATH leads into the workspace: the program may be one of it"
+		}
+	}
+}
+
+func textArg(args json.RawMessage, name string) (text string, ok bool) {
+	if name == "" {
+		return "", false
+	}
+	v, ok := walk(args, []string{name})
+	return text, ok && json.Unmarshal(v, &text) == nil
+}
+
+func argvArg(args json.RawMessage, name string) (argv []string, ok bool) {
+	if name == "" {
+		return nil, false
+	}
+	v, ok := walk(args, []string{name})
+	return argv, ok && json.Unmarshal(v, &argv) == nil && len(argv) > 0
+}
+
+// sortedEnv are the variables that a call sets, by name.
+func sortedEnv(args json.RawMessage, name string) func(yield func(string, string) bool) {
+	var env map[string]string
+	if v, ok := walk(args, []string{name}); name != "" && ok {
+		_ = json.Unmarshal(v, &env) // the tool refuses what is no such thing
+	}
+	return func(yield func(string, string) bool) {
+		for _, k := range slices.Sorted(maps.Keys(env)) {
+			if !yield(k, env[k]) {
+				return
+			}
+		}
+	}
+}

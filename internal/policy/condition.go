@@ -54,7 +54,10 @@ func (e *conditions) compile(text string) (*condition, *belay.Error) {
 // holds asks the expression about a call. ok is false when it gives no answer:
 // something that it names isn't there, or it would take too long.
 func (c *condition) holds(r *Request, sub *subject) (holds, ok bool) {
-	v, _, err := c.program.Eval(&vars{r, sub})
+	if sub.vars == nil {
+		sub.vars = &vars{r: r, sub: sub}
+	}
+	v, _, err := c.program.Eval(sub.vars)
 	if err != nil {
 		return false, false
 	}
@@ -62,10 +65,15 @@ func (c *condition) holds(r *Request, sub *subject) (holds, ok bool) {
 	return holds, ok
 }
 
-// vars are the names that an expression can use, looked up when it does.
+// vars are the names that an expression can use. Each is made when the first one
+// does, and kept for the others.
 type vars struct {
-	r   *Request
-	sub *subject
+	r     *Request
+	sub   *subject
+	args  any
+	none  bool // there are no arguments
+	paths []string
+	taint []string
 }
 
 func (v *vars) Parent() cel.Activation { return nil }
@@ -75,12 +83,10 @@ func (v *vars) ResolveName(name string) (any, bool) {
 	case "tool":
 		return v.r.Tool.Name, true
 	case "args":
-		if v.sub.args == nil {
-			if len(v.r.Args) == 0 || json.Unmarshal(v.r.Args, &v.sub.args) != nil {
-				return nil, false
-			}
+		if v.args == nil && !v.none {
+			v.none = len(v.r.Args) == 0 || json.Unmarshal(v.r.Args, &v.args) != nil
 		}
-		return v.sub.args, true
+		return v.args, !v.none
 	case "mode":
 		return string(v.r.Mode), true
 	case "agent":
@@ -90,19 +96,23 @@ func (v *vars) ResolveName(name string) (any, bool) {
 	case "level":
 		return v.r.Level, true
 	case "paths":
-		out := make([]string, len(v.sub.paths))
-		for i, p := range v.sub.paths {
-			out[i] = p.path
+		if v.paths == nil {
+			v.paths = []string{}
+			for _, p := range v.sub.paths {
+				v.paths = append(v.paths, p.path)
+			}
 		}
-		return out, true
+		return v.paths, true
 	case "hosts":
 		return append([]string{}, v.sub.hosts...), true
 	case "taint":
-		out := make([]string, len(v.r.Taint))
-		for i, t := range v.r.Taint {
-			out[i] = t.Kind
+		if v.taint == nil {
+			v.taint = []string{}
+			for _, t := range v.r.Taint {
+				v.taint = append(v.taint, t.Kind)
+			}
 		}
-		return out, true
+		return v.taint, true
 	}
 	return v.command(name)
 }

@@ -88,8 +88,8 @@ func (e *Example) request(c *rule) Request {
 		r.Tool.HostArg, r.Args = "host", []byte(`{"host":`+quoted(e.Host)+`}`)
 	}
 	if e.Command != "" {
-		r.Tool.Shell = "command"
-		r.Commands = commandsOf(e.Command, "/workspace", "/workspace", "/home/user")
+		r.Tool.Command = &belay.CommandArgs{Line: "command"}
+		r.Commands = commandsOf(e.Command, Place{Workspace: "/workspace", Home: "/home/user"})
 	}
 	return r
 }

@@ -22,7 +22,7 @@ func (c *rule) speaks(r *Request, sub *subject) bool {
 		return false
 	}
 	for i := range c.args {
-		if !c.args[i].holds(r.Args) {
+		if !c.args[i].holds(sub.args) {
 			return false
 		}
 	}
@@ -113,7 +113,7 @@ func (c *rule) runs(sub *subject) bool {
 	if slices.ContainsFunc(m.NotProgram, func(p string) bool { return like(p, name) }) {
 		return false
 	}
-	if len(m.Subcommand) > 0 && !slices.Contains(m.Subcommand, subcommand(cmd.Args)) {
+	if len(m.Subcommand) > 0 && !slices.ContainsFunc(subcommands(cmd.Args, c.Verdict == Allow), func(w string) bool { return slices.Contains(m.Subcommand, w) }) {
 		return false
 	}
 	if len(m.Prefix) > 0 && (len(cmd.Args) < len(m.Prefix) || !slices.Equal(cmd.Args[:len(m.Prefix)], m.Prefix)) {
@@ -122,14 +122,25 @@ func (c *rule) runs(sub *subject) bool {
 	return c.program == nil || c.program.MatchString(strings.Join(append([]string{name}, cmd.Args...), " "))
 }
 
-// subcommand is the first argument that is no option.
-func subcommand(args []string) string {
-	for _, a := range args {
-		if !strings.HasPrefix(a, "-") {
-			return a
-		}
+// subcommands are the words that may be the subcommand. For sure it is only the
+// first argument; after an option a word may be that option's value or the
+// subcommand, so both are.
+func subcommands(args []string, sure bool) (out []string) {
+	if sure {
+		return args[:min(1, len(args))]
 	}
-	return ""
+	option := false
+	for _, a := range args {
+		if strings.HasPrefix(a, "-") {
+			option = true
+			continue
+		}
+		if out = append(out, a); !option {
+			break
+		}
+		option = false
+	}
+	return out
 }
 
 // touches holds the files of a call against the rule's: all must fit an allow,

@@ -44,10 +44,11 @@ func isSecret(p string) bool {
 		p = p[i+1:]
 	}
 	p = strings.TrimPrefix(p, "@") // curl -d @.env
-	any := func(list []glob) bool {
-		return slices.ContainsFunc(list, func(g glob) bool { return g.matches(p) })
+	names := strings.Split(strings.ToLower(path.Clean(p)), "/")
+	known := func(list []glob) bool {
+		return slices.ContainsFunc(list, func(g glob) bool { return matchParts(g.parts, names) })
 	}
-	return any(secretPlaces) && !any(notSecret)
+	return known(secretPlaces) && !known(notSecret)
 }
 
 // harmless tells whether reading a file says nothing about its user.

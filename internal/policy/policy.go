@@ -27,6 +27,7 @@ import (
 	"strings"
 
 	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/internal/shell"
 )
 
 // Decision is what a rule or the gate says.
@@ -91,28 +92,19 @@ type Request struct {
 	Taint     []Taint // of the thread
 }
 
-// Command is one simple command of a command line.
-type Command struct {
-	Name    string   `json:"name"` // the program as it is written
-	Args    []string `json:"args,omitempty"`
-	Class   Class    `json:"class"`
-	Reason  string   `json:"reason,omitempty"`  // why it has this class
-	Wrapped []string `json:"wrapped,omitempty"` // what starts it: env, sudo, xargs …
-	Reads   []string `json:"reads,omitempty"`   // files, as far as they are known
-	Writes  []string `json:"writes,omitempty"`
-	Hosts   []string `json:"hosts,omitempty"`
-}
+// Command is one simple command of a command line, as package shell reads it.
+type Command = shell.Command
 
 // Class says what the worst is that a command can do, as far as its text tells.
-type Class string
+type Class = shell.Class
 
 const (
-	ReadOnly       Class = "read-only"
-	WriteWorkspace Class = "write-workspace"
-	Network        Class = "network"
-	Destructive    Class = "destructive"
-	EscapeAttempt  Class = "escape-attempt"
-	Unparsable     Class = "unparsable"
+	ReadOnly       = shell.ReadOnly
+	WriteWorkspace = shell.WriteWorkspace
+	Network        = shell.Network
+	Destructive    = shell.Destructive
+	EscapeAttempt  = shell.EscapeAttempt
+	Unparsable     = shell.Unparsable
 )
 
 // Classes in rising strictness.

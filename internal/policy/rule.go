@@ -101,7 +101,7 @@ type ArgMatch struct {
 type CommandMatch struct {
 	Program    []string `json:"program,omitempty"`    // the name without its folder, or a pattern
 	NotProgram []string `json:"notProgram,omitempty"` // any program but these
-	Subcommand []string `json:"subcommand,omitempty"` // the first argument that is no option
+	Subcommand []string `json:"subcommand,omitempty"` // the first argument; an ask or a deny also finds it behind options
 	Class      []string `json:"class,omitempty"`      // read-only, write-workspace, network, destructive, escape-attempt, unparsable
 	Prefix     []string `json:"prefix,omitempty"`     // the first arguments, word by word
 	Matches    string   `json:"matches,omitempty"`    // a regular expression over program and arguments, joined by blanks

@@ -402,7 +402,7 @@ func (s *Set) Group(name string) []string { return s.groups[strings.ToLower(name
 
 // NeedsArgs tells whether judging a call of a tool looks at its arguments.
 func (s *Set) NeedsArgs(t belay.ToolSpec) bool {
-	if t.Shell != "" || t.Argv != "" || t.HostArg != "" {
+	if t.Command != nil || t.HostArg != "" {
 		return true
 	}
 	for i := range s.candidates(strings.ToLower(t.Name)) {

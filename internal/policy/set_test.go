@@ -12,6 +12,9 @@ import (
 	"github.com/belay-run/belay"
 )
 
+// line is what exec declares.
+var line = &belay.CommandArgs{Line: "command", Argv: "argv", Dir: "dir", Env: "env"}
+
 func compiled(t interface{ Fatal(...any) }, rules ...Rule) *Set {
 	s, err := Compile(Document{Version: 1, Rules: append(BuiltinRules(), rules...), Groups: []Group{{Name: "files", Tools: []string{"read", "edit"}}}})
 	if err != nil {
@@ -69,7 +72,7 @@ func fullRequest(t *rapid.T) Request {
 		r.Taint = append(r.Taint, Taint{Kind: rapid.SampledFrom([]string{"web", "tool", TaintWorkspace, TaintSecret}).Draw(t, "kind"), Origin: "x", Seq: 1})
 	}
 	if r.Tool.Handled == "" && rapid.Bool().Draw(t, "shell") {
-		r.Tool.Shell = "command"
+		r.Tool.Command = line
 		for range rapid.IntRange(0, 3).Draw(t, "commands") {
 			r.Commands = append(r.Commands, anyCommand(t))
 		}
@@ -140,7 +143,7 @@ func TestTheOrderOfRulesDoesNotMatter(t *testing.T) {
 func TestACommandLineIsItsStrictestCommand(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		rules, r := anyRules(t), fullRequest(t)
-		r.Tool.Shell, r.Tool.Handled = "command", ""
+		r.Tool.Command, r.Tool.Handled = line, ""
 		if len(r.Commands) == 0 {
 			r.Commands = []Command{anyCommand(t), anyCommand(t)}
 		}
@@ -234,7 +237,7 @@ func TestPrecedence(t *testing.T) {
 // Every mode has its meaning, for each kind of call.
 func TestModes(t *testing.T) {
 	command := func(class Class, reads ...string) Request {
-		return Request{Tool: belay.ToolSpec{Name: "exec", Shell: "command", Destructive: true, Capabilities: []string{"process"}}, Commands: []Command{{Name: "x", Class: class, Reads: reads}}}
+		return Request{Tool: belay.ToolSpec{Name: "exec", Command: line, Destructive: true, Capabilities: []string{"process"}}, Commands: []Command{{Name: "x", Class: class, Reads: reads}}}
 	}
 	edit := func(path string) Request {
 		return Request{Tool: belay.ToolSpec{Name: "edit", PathArg: "path", Access: belay.Write}, Paths: []string{path}}
@@ -316,11 +319,11 @@ func TestArguments(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := a.holds(args); got != c.want {
+		if got := a.holds(&arguments{raw: args}); got != c.want {
 			t.Errorf("%+v: %v", c.m, got)
 		}
 		for _, odd := range []string{"", "[]", "3", `"x"`, "null", "{"} {
-			if a.holds(json.RawMessage(odd)) && c.m.Exists == nil {
+			if a.holds(&arguments{raw: json.RawMessage(odd)}) && c.m.Exists == nil {
 				t.Errorf("%+v holds for %q", c.m, odd)
 			}
 		}
@@ -382,7 +385,7 @@ func TestCapabilitiesNarrow(t *testing.T) {
 	call := func(tool string, readOnly bool, program string) Decision {
 		r := Request{Tool: belay.ToolSpec{Name: tool, ReadOnly: readOnly}, Mode: belay.ModeDefault}
 		if program != "" {
-			r.Tool.Shell, r.Commands = "command", []Command{{Name: program, Class: ReadOnly}}
+			r.Tool.Command, r.Commands = line, []Command{{Name: program, Class: ReadOnly}}
 		}
 		return Evaluate(set, r).Decision
 	}

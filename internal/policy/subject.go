@@ -21,7 +21,8 @@ type subject struct {
 	egress bool // it can send data out
 	secret bool // it reads a secret
 	steers bool // the thread answers it; no tool runs
-	args   any  // decoded when an expression asks for them
+	args   *arguments
+	vars   *vars // what expressions can name; made when the first one asks
 }
 
 // access is one file and what is done with it. The path of a file inside the
@@ -38,8 +39,8 @@ const maxCommands = 1000
 
 // subjectsOf takes a call apart; there is at least one part.
 func subjectsOf(r *Request) []subject {
-	whole := subject{tool: strings.ToLower(r.Tool.Name), steers: r.Tool.Handled != ""}
-	if whole.steers || r.Tool.Shell == "" && r.Tool.Argv == "" {
+	whole := subject{tool: strings.ToLower(r.Tool.Name), steers: r.Tool.Handled != "", args: &arguments{raw: r.Args}}
+	if whole.steers || r.Tool.Command == nil {
 		whole.of(r)
 		return []subject{whole}
 	}

@@ -20,7 +20,7 @@ const (
 func (s *State) asked(r *Rules, spec belay.ToolSpec, c *Call) policy.Request {
 	args := r.args(c)
 	return policy.Request{
-		Tool: spec, Args: args, Paths: c.paths(), Mode: r.Settings.Mode, Agent: r.Agent,
+		Tool: spec, Args: args, Paths: c.paths(), Commands: policy.CommandsOf(spec, args, policy.Place{Workspace: r.Workspace, Home: r.Home, Shadowed: r.Shadowed}), Mode: r.Settings.Mode, Agent: r.Agent,
 		Grants: append(slices.Clone(r.Grants), s.Grants...), Headless: r.headless() && !c.Ask.answered(), Rerun: slices.Contains(s.LostKeys, c.key()),
 		Guest: r.Guest, Use: s.Use, Workspace: r.Workspace, Level: r.Boundary.Level, Network: r.Boundary.Network,
 	}

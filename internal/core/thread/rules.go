@@ -23,11 +23,12 @@ type Rules struct {
 	Workspace string           `json:"workspace"`
 	Output    json.RawMessage  `json:"output,omitempty"` // JSON Schema of complete_task's output, and of a plain answer that ends a turn
 	Boundary  Boundary         `json:"boundary"`
-	Policy    *belay.Ref       `json:"policy,omitempty"`  // the gate's rules, as content; none: the built-in ones of this build
-	Agent     string           `json:"agent,omitempty"`   // whose turns these are
-	Guest     bool             `json:"guest,omitempty"`   // they are asked for by somebody else than the session's owner
-	Strange   bool             `json:"strange,omitempty"` // nobody trusts the files of the workspace
-	Home      string           `json:"home,omitempty"`    // of the user, for the paths in command lines
+	Policy    *belay.Ref       `json:"policy,omitempty"`   // the gate's rules, as content; none: the built-in ones of this build
+	Agent     string           `json:"agent,omitempty"`    // whose turns these are
+	Guest     bool             `json:"guest,omitempty"`    // they are asked for by somebody else than the session's owner
+	Strange   bool             `json:"strange,omitempty"`  // nobody trusts the files of the workspace
+	Home      string           `json:"home,omitempty"`     // of the user, for the paths in command lines
+	Shadowed  bool             `json:"shadowed,omitempty"` // programs are looked for where the workspace can put some
 
 	Routes  []route.Candidate `json:"routes,omitempty"` // whom requests may go to, the preferred one first; none: the settings name it
 	Profile route.Profile     `json:"profile,omitzero"` // what the turn needs of a model

@@ -69,7 +69,7 @@ func Exec(cfg Config) tool.Tool {
 	}
 	spec := tool.Spec{
 		Name: "exec", Doc: strings.TrimSpace(execDoc), Effect: belay.AtMostOnce, Destructive: true, Access: belay.Write,
-		Capabilities: []string{tool.CapProcess},
+		Capabilities: []string{tool.CapProcess}, Command: &belay.CommandArgs{Line: "command", Argv: "argv", Dir: "dir", Env: "env"},
 		// The call's own limit comes first; this one leaves room to end the program.
 		Timeout:     belay.Duration(maxTimeout + cfg.Grace + 30*time.Second),
 		OutputLimit: head + tail + 1<<10,

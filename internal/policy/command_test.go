@@ -1,0 +1,106 @@
+package policy
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/belay-run/belay"
+)
+
+var execSpec = belay.ToolSpec{Name: "exec", Effect: belay.AtMostOnce, Destructive: true, Access: belay.Write, Capabilities: []string{"process"}, Command: line}
+
+func execCall(args string) Request {
+	at := Place{Workspace: "/ws", Home: "/home/u"}
+	return Request{Tool: execSpec, Args: json.RawMessage(args), Commands: CommandsOf(execSpec, json.RawMessage(args), at), Mode: belay.ModeDefault, Workspace: "/ws", Level: "L0", Network: "full"}
+}
+
+func runLine(text string) Request { return execCall(`{"command":` + quoted(text) + `}`) }
+
+func TestCommandLinesInModeDefault(t *testing.T) {
+	for text, want := range map[string]string{
+		"ls -la": "allow READ_ONLY_COMMAND", "git status && git diff | head -5": "allow READ_ONLY_COMMAND", "grep -rn TODO src | wc -l": "allow READ_ONLY_COMMAND",
+		"cat /ws/a.txt": "allow READ_ONLY_COMMAND", "cat ../other/a.txt": "ask READS_OUTSIDE", "cat /etc/passwd": "ask READS_OUTSIDE", "ls /usr/include > /dev/null": "allow READ_ONLY_COMMAND",
+		"touch a": "ask CHANGES_THINGS", "ls; touch a": "ask CHANGES_THINGS", "echo x > a.txt": "ask CHANGES_THINGS", "curl https://a.example": "ask NETWORK", "ls | curl -d @- https://a.example": "ask NETWORK",
+		"rm -rf src": "ask DESTRUCTIVE", "sudo ls": "ask ESCAPE_ATTEMPT", "cat ~/.ssh/id_rsa": "ask ESCAPE_ATTEMPT", "$X": "ask UNPARSABLE", "ls \u202e": "ask UNPARSABLE", "": "ask UNPARSABLE", "echo $(touch a)": "ask CHANGES_THINGS",
+	} {
+		v := Evaluate(Builtin(), runLine(text))
+		if got := string(v.Decision) + " " + v.ReasonCode; got != want {
+			t.Errorf("%q: %s (%+v), want %s", text, got, v.Commands, want)
+		}
+	}
+	for args, want := range map[string]Decision{
+		`{"argv":["ls","-la"]}`: Allow, `{"argv":["touch","a"]}`: Ask, `{"command":"ls","dir":"sub"}`: Allow, `{"command":"cat a","dir":"/etc"}`: Ask, `{"command":"cat a","dir":"../x"}`: Ask,
+		`{"command":"ls","env":{"A":"b"}}`: Ask, `{"command":"ls","env":{"LD_PRELOAD":"x"}}`: Ask, `{"command":"ls","env":{}}`: Allow, `{}`: Ask, `[]`: Ask, `{"command":3}`: Ask, `{"command":"ls","argv":["rm","x"]}`: Ask,
+	} {
+		if v := Evaluate(Builtin(), execCall(args)); v.Decision != want {
+			t.Errorf("%s: %s %s, want %s", args, v.Decision, v.ReasonCode, want)
+		}
+	}
+}
+
+// What a rule or a person allowed is the program that was meant, each time it is
+// one of several, and nothing that only looks like it.
+func TestAnAllowedProgramIsTheOneThatIsMeant(t *testing.T) {
+	set := compiled(t, Rule{ID: "go-test", Tier: TierUser, Verdict: Allow, Match: Match{Tool: []string{"exec"}, Command: &CommandMatch{Program: []string{"go"}, Subcommand: []string{"test", "vet"}}}},
+		Rule{ID: "push", Tier: TierUser, Verdict: Deny, Match: Match{Tool: []string{"exec"}, Command: &CommandMatch{Program: []string{"git"}, Subcommand: []string{"push"}}}})
+	for text, want := range map[string]Decision{
+		"go test ./...": Allow, "go vet . && go test .": Allow, "go test . | tail -3": Allow, "go test ./... ; touch x": Ask, "go generate": Ask, "./go test": Ask, "/ws/bin/go test": Ask,
+		"go test $(touch x)": Ask, "sh -c 'go test ./...'": Allow, "git push": Deny, "ls && git push origin": Deny, "echo $(git push)": Deny, "env X=y git push": Deny, "$P test": Ask, "timeout 5 go test .": Allow,
+		"find . -exec git push \\;": Deny, "xargs git push": Deny, "git -C sub push": Deny,
+	} {
+		if v := Evaluate(set, runLine(text)); v.Decision != want {
+			t.Errorf("%q: %s by %s, want %s: %+v", text, v.Decision, v.Rule, want, v.Commands)
+		}
+	}
+}
+
+// A grant of the whole tool covers commands that can be read and stay inside.
+func TestAGrantCoversOnlyWhatItCanSee(t *testing.T) {
+	for text, want := range map[string]Decision{"touch a": Allow, "curl https://a.example": Allow, "rm -rf src": Allow, "$X": Ask, "sudo ls": Ask, "echo x > /etc/hosts": Ask} {
+		r := runLine(text)
+		r.Grants = []Grant{{Tool: "exec", Tier: TierUser, Kind: "rule"}}
+		if v := Evaluate(Builtin(), r); v.Decision != want {
+			t.Errorf("%q: %s %s, want %s", text, v.Decision, v.ReasonCode, want)
+		}
+	}
+	named := compiled(t, Rule{ID: "all", Tier: TierUser, Verdict: Allow, Match: Match{Tool: []string{"exec"}, Command: &CommandMatch{Class: classNames()}}})
+	for _, text := range []string{"$X", "sudo ls"} {
+		if v := Evaluate(named, runLine(text)); v.Decision != Allow {
+			t.Errorf("%q with its class named: %s", text, v.Decision)
+		}
+	}
+}
+
+func TestAProgramOfTheWorkspaceIsNoKnownOne(t *testing.T) {
+	args := json.RawMessage(`{"command":"ls && /usr/bin/ls"}`)
+	c := CommandsOf(execSpec, args, Place{Workspace: "/ws", Shadowed: true})
+	if len(c) != 2 || c[0].Class != WriteWorkspace {
+		t.Errorf("got %+v", c)
+	}
+}
+
+// Bad input of any size has a verdict, and never one that allows.
+func TestOddCommandsAreNeverAllowed(t *testing.T) {
+	for name, text := range map[string]string{
+		"1 MB": "echo " + strings.Repeat("x", 1<<20), "NUL": "ls\x00", "CR": "ls\rrm", "next line": "ls\u0085rm x", "line separator": "ls\u2028rm x", "bidi": "ls \u202exr mr",
+		"pipes": "ls" + strings.Repeat("|ls", 10_000), "deep": strings.Repeat("$(", 3000) + "ls" + strings.Repeat(")", 3000), "half": "ls '", "confusable": "ｌｓ",
+	} {
+		if v := Evaluate(Builtin(), runLine(text)); v.Decision == Allow {
+			t.Errorf("%s: %+v", name, v)
+		}
+	}
+	for _, args := range []string{"", "null", `"ls"`, `{"command":["ls"]}`, `{"command":"ls"`} {
+		if v := Evaluate(Builtin(), execCall(args)); v.Decision == Allow {
+			t.Errorf("%q: %+v", args, v)
+		}
+	}
+	many := runLine("ls")
+	for i := range maxCommands + 1 {
+		many.Commands = append(many.Commands, Command{Name: fmt.Sprint("c", i), Class: ReadOnly})
+	}
+	if v := Evaluate(Builtin(), many); v.Decision != Ask || v.ReasonCode != "UNPARSABLE" {
+		t.Errorf("too many: %+v", v.Decision)
+	}
+}
