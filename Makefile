@@ -15,7 +15,7 @@ FUZZTIME ?= 30s
 SOAKTIME ?= 8h
 RUN ?= .
 
-.PHONY: help check fmt vet lint test rules race mutants kill faults bench soak fuzz docs demo eval
+.PHONY: help check fmt vet lint test rules race conformance mutants kill faults bench soak fuzz docs demo eval
 
 help: ## list the targets
 	@grep -E '^[a-z]+:.*## ' Makefile | sed -E 's/^([a-z]+):.*## /\1\t/' | expand -t 10
@@ -39,6 +39,9 @@ rules: ## what a package may import, and whether every promise has its test
 
 race: ## all tests under the race detector; crash loops are smaller there
 	go test -race -timeout 30m $(if $(JSON),-json) ./... $(SUM)
+
+conformance: ## the vendors' own libraries as judges of the adapters; a module of its own, slow to build
+	cd conformance && $(TEST) -count=1 . $(if $(JSON),| go run github.com/belay-run/belay/internal/testsum)
 
 mutants: ## break every law on purpose; each must be noticed. RUN=regexp picks some
 	go run ./internal/mutants -run '$(RUN)'

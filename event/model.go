@@ -44,7 +44,8 @@ type ModelCompleted struct {
 	FirstMS int64 `json:"firstMs,omitempty"` // from the request to the first piece of the answer, in milliseconds
 	TookMS  int64 `json:"tookMs,omitempty"`  // to its end
 
-	Misfit string `json:"misfit,omitempty"` // why the text isn't the output that the turn asks for
+	Misfit string             `json:"misfit,omitempty"` // why the text isn't the output that the turn asks for
+	Images []belay.Attachment `json:"images,omitempty"` // pictures of the answer; each is published beside it
 }
 
 // ModelEcho is something that a vendor gave with an answer and gets back with it.

@@ -10,10 +10,11 @@ type ReasoningDelta struct {
 	Text    string `json:"text"`
 }
 
-// ReasoningSummary is what a provider tells of its reasoning at the end.
+// ReasoningSummary is what a provider tells of its reasoning. It is appended
+// together with the answer that the reasoning led to.
 type ReasoningSummary struct {
 	fact
 	Attempt int           `json:"attempt"`
 	Text    belay.Content `json:"text,omitzero"`
-	Tokens  int64         `json:"tokens,omitempty"`
+	Tokens  int64         `json:"tokens,omitempty"` // as the provider counts them; 0: it didn't say
 }

@@ -122,7 +122,7 @@ var table = []Type{
 	of[ModelCompleted]("model.completed", "a whole answer", stable),
 	of[ModelFailed]("model.failed", "an attempt of a request ended without an answer", stable),
 	of[ReasoningDelta]("reasoning.delta", "reasoning so far", checkpoint),
-	of[ReasoningSummary]("reasoning.summary", "what a provider tells of its reasoning"),
+	of[ReasoningSummary]("reasoning.summary", "what a provider tells of its reasoning", stable),
 	of[ToolCatalogResolved]("tool.catalog.resolved", "the inventory of a turn is fixed", stable),
 	of[ToolStarted]("tool.started", "a call is about to run", stable),
 	of[ToolArgs]("tool.args", "a call runs with other arguments"),

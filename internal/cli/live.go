@@ -31,6 +31,7 @@ type live struct {
 	streamed belay.StepID // whose text was shown as it came
 	open     bool         // the cursor is behind text
 	drawn    bool         // the progress line is on the screen
+	thought  string       // the end of the reasoning so far
 	asking   string       // the question behind which the cursor stands
 }
 
@@ -101,7 +102,7 @@ func (l *live) paint(now time.Time) {
 	if !l.moving || l.open || l.asking != "" || l.doing == "" {
 		return
 	}
-	s := fmt.Sprintf("step %d · %s · %s", l.step, short(l.doing, 40), ago(now.Sub(l.since)))
+	s := fmt.Sprintf("step %d · %s · %s", l.step, short(l.doing, maxDoing), ago(now.Sub(l.since)))
 	if l.tokens > 0 {
 		s += " · " + count(l.tokens) + " tokens"
 	}
@@ -109,10 +110,16 @@ func (l *live) paint(now time.Time) {
 	l.drawn = true
 }
 
+// maxDoing is how many characters of the progress line say what runs.
+const maxDoing = 40
+
 func (l *live) start(doing string, at time.Time) { l.doing, l.since = doing, at }
 
 // flow shows text as it streams, on a terminal.
 func (l *live) flow(f engine.Live) {
+	if l.moving && f.Kind == "reasoning" && l.asking == "" {
+		l.thinks(f.Text)
+	}
 	if !l.moving || f.Kind != "text" || l.asking != "" {
 		return
 	}
@@ -124,6 +131,13 @@ func (l *live) flow(f engine.Live) {
 	l.open = !strings.HasSuffix(f.Text, "\n")
 }
 
+// thinks shows the end of the reasoning so far in place of what runs.
+func (l *live) thinks(s string) {
+	r := []rune(line(l.thought + s))
+	l.thought = string(r[max(0, len(r)-maxDoing):])
+	l.doing = l.thought
+}
+
 // fact shows one fact, if it is one that a person follows.
 func (l *live) fact(ev event.Envelope) {
 	switch p := ev.Data.(type) {
@@ -131,6 +145,8 @@ func (l *live) fact(ev event.Envelope) {
 		l.requested(p, ev.Time)
 	case event.ModelCompleted:
 		l.completed(ev, p)
+	case event.ReasoningSummary:
+		l.println("  thought: " + short(strings.TrimSpace(p.Text.Text), 200))
 	case event.ModelFailed:
 		l.doing = ""
 		l.println(fmt.Sprintf("step %d: no answer: %s%s", l.step, short(p.Problem.Message, 200), again(p.RetryAt, ev.Time)))
@@ -169,6 +185,7 @@ func (l *live) requested(p event.ModelRequested, at time.Time) {
 	} else if l.step == 0 {
 		l.step = 1
 	}
+	l.thought = ""
 	l.start("thinking", at)
 	if p.Note != "" && p.Attempt == 1 {
 		l.println("  told: " + short(p.Note, 200))
@@ -185,6 +202,9 @@ func (l *live) completed(ev event.Envelope, p event.ModelCompleted) {
 		return
 	}
 	said := short(strings.TrimSpace(p.Text.Text), 200)
+	if n := len(p.Images); n > 0 {
+		said = strings.TrimSpace(said + " (" + plural(n, "picture") + ")")
+	}
 	if said == "" {
 		said = plural(len(p.Calls), "call")
 	}

@@ -261,6 +261,20 @@ func TestProgressLineTellsWhatRuns(t *testing.T) {
 	x.exit(130)
 }
 
+func TestProgressLineShowsReasoning(t *testing.T) {
+	t.Parallel()
+	x := onTerminal(t, `
+steps:
+  - reasoning: "Let me see.\nMaybe the \e[31mcolour is what it is all about"
+    fault: {kind: hang, attempts: 1}
+`, "run", "think")
+	if out := x.see(`\r\x1b\[Kstep 1 · .*it is all about · less than a second`); strings.Contains(out, "\x1b[31m") {
+		t.Error("an escape of the model reached the terminal")
+	}
+	x.press(ctrlC)
+	x.exit(130)
+}
+
 func TestATerminalShowsWhatACallChanged(t *testing.T) {
 	x := onTerminal(t, `
 steps:

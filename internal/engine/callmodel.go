@@ -17,7 +17,6 @@ import (
 	"github.com/belay-run/belay/internal/model"
 	"github.com/belay-run/belay/internal/secret"
 	"github.com/belay-run/belay/internal/store"
-	"github.com/belay-run/belay/internal/tool"
 )
 
 // Sizes of what an event holds itself; what is longer goes to a blob.
@@ -41,15 +40,16 @@ func (v *drive) callModel(ctx context.Context, eff core.CallModel) []core.Fact {
 	a := &answer{v: v, eff: eff, began: v.e.c.Now()}
 	a.since = a.began
 	a.clean = v.e.c.Secrets.Writer(&a.text)
+	a.thoughts.clean = v.e.c.Secrets.Writer(&a.thoughts.text)
 	err := v.read(ctx, a)
 	_ = a.clean.Close() // into memory: can't fail
 	if err != nil && a.usable(ctx, err) {
 		a.stop, err = stopCut, nil
 	}
 	if err == nil {
-		var p event.ModelCompleted
-		if p, err = a.completed(ctx); err == nil {
-			return append([]core.Fact{{IDs: eff.IDs, Data: p}}, a.cost(p.Usage)...)
+		var facts []core.Fact
+		if facts, err = a.whole(ctx); err == nil {
+			return facts
 		}
 	}
 	p := a.failed(ctx, err)
@@ -121,6 +121,9 @@ func (v *drive) read(ctx context.Context, a *answer) error {
 		if a.size > maxAnswer {
 			return &model.Error{Class: "transient", Code: "TOO_LARGE", Message: fmt.Sprintf("the answer has more than %d MB", maxAnswer>>20)}
 		}
+		if err := a.crowded(); err != nil {
+			return err
+		}
 		if chunk.Stop != "" {
 			return nil
 		}
@@ -170,6 +173,10 @@ type answer struct {
 	echo  []event.ModelEcho
 	usage belay.Usage
 	stop  string
+
+	thoughts     thoughts
+	pictures     []*model.Image
+	pictureBytes int
 }
 
 func (a *answer) take(c model.Chunk) {
@@ -177,13 +184,16 @@ func (a *answer) take(c model.Chunk) {
 		a.first = a.v.e.c.Now()
 	}
 	if c.Reasoning != "" {
-		a.v.e.c.Live(Live{Stream: a.v.stream, IDs: a.eff.IDs, Kind: "reasoning", Text: a.v.e.c.Secrets.String(c.Reasoning)})
+		a.think(c.Reasoning)
 	}
 	a.size += len(c.Text)
 	if c.Text != "" {
 		_, _ = a.clean.Write([]byte(strings.ToValidUTF8(c.Text, "\uFFFD"))) // into memory: can't fail
 		a.show()
 		a.checkpoint()
+	}
+	if c.Image != nil {
+		a.draw(c.Image)
 	}
 	if c.Echo != nil {
 		a.size += c.Echo.Size()
@@ -227,10 +237,29 @@ func (a *answer) checkpoint() {
 	a.since = now
 }
 
-func (a *answer) completed(ctx context.Context) (event.ModelCompleted, error) {
-	p := event.ModelCompleted{Attempt: a.eff.Attempt, Stop: a.stop, Usage: a.usage,
+// whole are the facts of a whole answer, for one append: what the provider told
+// of its reasoning, the pictures, the answer, and its cost.
+func (a *answer) whole(ctx context.Context) ([]core.Fact, error) {
+	facts, err := a.reasoned(ctx)
+	if err != nil {
+		return nil, err
+	}
+	pictures, list, err := a.drawn(ctx)
+	if err != nil {
+		return nil, err
+	}
+	p, err := a.completed(ctx, list)
+	if err != nil {
+		return nil, err
+	}
+	facts = append(append(facts, pictures...), core.Fact{IDs: a.eff.IDs, Data: p})
+	return append(facts, a.cost(p.Usage)...), nil
+}
+
+func (a *answer) completed(ctx context.Context, pictures []belay.Attachment) (event.ModelCompleted, error) {
+	p := event.ModelCompleted{Attempt: a.eff.Attempt, Stop: a.stop, Usage: a.usage, Images: pictures,
 		FirstMS: a.first.Sub(a.began).Milliseconds(), TookMS: a.v.e.c.Now().Sub(a.began).Milliseconds()}
-	if a.text.Len() == 0 && len(a.calls) == 0 {
+	if a.text.Len() == 0 && len(a.calls) == 0 && len(pictures) == 0 {
 		return p, &model.Error{Class: "transient", Code: "EMPTY", Message: "the model's answer was empty"}
 	}
 	var err error
@@ -281,74 +310,6 @@ func (a *answer) fit(ctx context.Context, p *event.ModelCompleted) error {
 	}
 	p.Dropped = len(a.calls) - len(p.Calls)
 	return nil
-}
-
-// call checks a call's form and keeps its arguments, here or in a blob.
-func (a *answer) call(ctx context.Context, c model.Call, budget *int) (event.ModelCall, error) {
-	// Secrets go first: what is cut, quoted or escaped afterwards holds none.
-	c.Name = a.v.e.c.Secrets.String(strings.ToValidUTF8(c.Name, "\uFFFD"))
-	c.Args = string(a.v.e.c.Secrets.JSON([]byte(strings.ToValidUTF8(c.Args, "\uFFFD"))))
-	mc := event.ModelCall{ProviderID: c.ID, Name: event.CutText(c.Name, 128)}
-	args, hash, problem := a.v.e.tools(a.rules).Check(c.Name, c.Args)
-	if problem == nil {
-		problem = a.checkOutput(c.Name, args)
-	}
-	mc.Problem, mc.ArgsHash = problem, hash
-	if len(args) == 0 { // not JSON: kept as a JSON string so that it can be shown
-		args, _ = json.Marshal(c.Args)
-		mc.ArgsHash = belay.DigestOf(args)
-	}
-	if spec, ok := a.tool(c.Name); ok && problem == nil {
-		a.named(&mc, spec, args, budget)
-	}
-	if len(args) <= inlineArgs && len(args) <= *budget {
-		*budget -= len(args)
-		mc.Args = args
-		return mc, nil
-	}
-	ref, err := a.v.e.c.Store.Put(ctx, args, "application/json")
-	mc.ArgsRef = &ref
-	return mc, err
-}
-
-func (a *answer) tool(name string) (belay.ToolSpec, bool) {
-	for _, t := range a.rules.Tools {
-		if t.Name == name {
-			return t, true
-		}
-	}
-	return belay.ToolSpec{}, false
-}
-
-// checkOutput holds the completion's output against the schema the turn asks for.
-func (a *answer) checkOutput(name string, args []byte) *event.Problem {
-	spec, ok := a.tool(name)
-	if !ok || spec.Handled != "complete" || len(a.rules.Output) == 0 {
-		return nil
-	}
-	return checkOutput(a.rules.Output, args)
-}
-
-// named puts the files that a call names into its fact. A call whose files don't
-// fit isn't run: nothing could be judged by them.
-func (a *answer) named(mc *event.ModelCall, spec belay.ToolSpec, args []byte, budget *int) {
-	paths := tool.Paths(spec, args)
-	size := 0
-	for _, p := range paths {
-		size += event.TextLen(p) + 3
-	}
-	switch {
-	case len(paths) == 0:
-	case size > *budget && spec.PathForm != "":
-		mc.Problem = &event.Problem{Class: tool.BadArguments, Code: "TOO_MANY_FILES", Message: fmt.Sprintf("%s names %d files, which is too much for one answer", spec.Name, len(paths)), Hint: "split it into several calls, one answer each"}
-	case size > *budget:
-	case spec.PathForm == "":
-		*budget -= size
-		mc.Path = paths[0]
-	default:
-		*budget -= size
-		mc.Paths = paths
-	}
 }
 
 // failed is the fact of an attempt without an answer. Text that came is kept.

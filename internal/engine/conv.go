@@ -162,7 +162,7 @@ func (v *conv) upTo(ctx context.Context, st store.Store, to int64) error {
 // the log when the answer comes.
 func silent(p event.Payload) bool {
 	switch p.(type) {
-	case event.TurnSubmitted, event.ModelRequested, event.ModelDelta, event.ChannelMessage, event.RunStatus:
+	case event.TurnSubmitted, event.ModelRequested, event.ModelDelta, event.ChannelMessage, event.RunStatus, event.ReasoningSummary:
 		return true
 	}
 	return false
@@ -288,6 +288,9 @@ func (v *conv) answer(ctx context.Context, st store.Store, p event.ModelComplete
 	}
 	if text != "" {
 		m.Parts = append(m.Parts, belay.Part{Text: text})
+	}
+	for _, pic := range p.Images {
+		m.Parts = append(m.Parts, belay.Part{Text: pictureNote(pic)})
 	}
 	for _, c := range p.Calls {
 		args := c.Args

@@ -207,7 +207,7 @@ func (s *sink) fact(p event.Payload) core.Fact {
 		ids.Process = s.process()
 	case event.ArtifactChanged:
 		if p.Kind == "artifact" {
-			ids.Artifact = belay.DeriveID(belay.PrefixArtifact, belay.StreamID(string(ids.Thread)+"/"+p.Name), 0, 0)
+			ids.Artifact = artifactID(ids.Thread, p.Name)
 		}
 	case event.ProcessOutput, event.ProcessInput, event.ProcessCompleted, event.ProcessFailed, event.ProcessTerminated:
 		ids.Process = s.process()

@@ -48,6 +48,14 @@ func plural(n int, what string) string {
 	return fmt.Sprintf("%d %ss", n, what)
 }
 
+// some is plural, and nothing for none.
+func some(n int, what string) string {
+	if n == 0 {
+		return ""
+	}
+	return plural(n, what)
+}
+
 func tokens(u belay.Usage) string {
 	if !u.Reported && u.Input+u.Output == 0 {
 		return "no usage reported"

@@ -187,7 +187,9 @@ func saysModel(p event.Payload) (string, bool) {
 		if p.Text.Text != "" {
 			text = quote(p.Text.Text)
 		}
-		return join(", ", text, when(strings.Join(calls, " "), "calls %s"), unusual(p), tokens(p.Usage)), true
+		return join(", ", text, when(strings.Join(calls, " "), "calls %s"), some(len(p.Images), "picture"), unusual(p), tokens(p.Usage)), true
+	case event.ReasoningSummary:
+		return join(", ", quote(p.Text.Text), some(int(p.Tokens), "token")), true
 	case event.ModelFailed:
 		return join(", ", fmt.Sprintf("attempt %d", p.Attempt), problem(p.Problem), again(p.RetryAt)), true
 	}

@@ -7,6 +7,15 @@ var (
 )
 
 var engineMutants = []mutant{
+	{breaks: "reasoning isn't scrubbed",
+		edits:  []edit{{"internal/engine/callmodel.go", "a.thoughts.clean = v.e.c.Secrets.Writer(&a.thoughts.text)", "a.thoughts.clean = (&secret.Scrubber{}).Writer(&a.thoughts.text)"}},
+		caught: []suite{{"./internal/engine", "TestReasoning"}}},
+	{breaks: "pictures without end are kept",
+		edits:  []edit{{"internal/engine/callmodel.go", "if err := a.crowded(); err != nil {", "if err := a.crowded(); false {"}},
+		caught: []suite{{"./internal/engine", "TestPicturesAreBounded"}}},
+	{breaks: "a model that takes no documents gets them",
+		edits:  []edit{{"internal/engine/input.go", "if can.Images && can.Files || !v.media {", "if can.Images || !v.media {"}},
+		caught: []suite{{"./internal/engine", "TestWhatAModelCantTake"}}},
 	{breaks: "acts before the append",
 		edits: []edit{{"internal/engine/drive.go",
 			"\t\tif err == nil {\n\t\t\terr = v.append(ctx, b, rd)\n\t\t}",

@@ -64,6 +64,9 @@ func readResponses(r *http.Request, body []byte) (Asked, error) {
 	a := Asked{Model: q.Model, Key: strings.TrimPrefix(r.Header.Get("Authorization"), "Bearer "), System: q.Instructions}
 	open := map[string]bool{}
 	for i, it := range q.Input {
+		if it.Type == "" && it.Role != "" {
+			it.Type = "message" // which may go without saying
+		}
 		switch it.Type {
 		case "message":
 			a.Texts = append(a.Texts, a.content(it.Content))

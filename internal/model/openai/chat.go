@@ -293,7 +293,7 @@ func (d *chatDecoder) end() {
 	}
 	ids := callIDs{}
 	for i, c := range d.calls {
-		if !d.say(model.Chunk{Call: &model.Call{ID: ids.of(c.id, i+1), Name: c.name, Args: cmp.Or(strings.TrimSpace(c.args.String()), "{}")}}) {
+		if !d.say(model.Chunk{Call: &model.Call{ID: ids.of(c.id, i+1), Name: c.name, Args: argsIn(&c.args, d.finish == "length")}}) {
 			return
 		}
 	}

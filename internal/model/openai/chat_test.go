@@ -92,6 +92,7 @@ func TestOddities(t *testing.T) {
 		"stop although there is one": {[]string{`{"choices":[{"delta":{"tool_calls":[{"index":0,"id":"a","function":{"name":"x","arguments":"{}"}}]},"finish_reason":"stop"}]}`}, `a x {};tool_calls`},
 		"no last event":              {[]string{`{"choices":[{"delta":{"content":"hi"},"finish_reason":"stop"}]}`}, `hi;stop`},
 		"a refusal":                  {[]string{`{"choices":[{"delta":{"refusal":"no"}}]}`, `{"choices":[{"delta":{},"finish_reason":"stop"}]}`, "[DONE]"}, `no;refused`},
+		"too long before arguments":  {[]string{`{"choices":[{"delta":{"tool_calls":[{"index":0,"id":"a","function":{"name":"x","arguments":""}}]},"finish_reason":"length"}]}`}, `a x ;length`},
 		"too long":                   {[]string{`{"choices":[{"delta":{"content":"hi"},"finish_reason":"length"}]}`, "[DONE]"}, `hi;length`},
 		"another choice":             {[]string{`{"choices":[{"index":1,"delta":{"content":"no"}},{"index":0,"delta":{"content":"hi"},"finish_reason":"stop"}]}`, "[DONE]"}, `hi;stop`},
 		"content is a list":          {[]string{`{"choices":[{"delta":{"content":[{"type":"thinking","thinking":[{"type":"text","text":"hm"}]},{"type":"text","text":"hi"}]},"finish_reason":"stop"}]}`}, `hi;stop`},

@@ -290,10 +290,11 @@ func (d *decoder) ended(h *happening) {
 			return
 		}
 	}
-	if d.calls(); d.over {
+	stop := d.stop(h.Type, &e)
+	if d.calls(stop == "length"); d.over {
 		return
 	}
-	last := model.Chunk{Stop: d.stop(h.Type, &e)}
+	last := model.Chunk{Stop: stop}
 	if u := e.Usage; u != nil && (u.Input > 0 || u.Output > 0) {
 		last.Usage = &belay.Usage{Input: u.Input, Output: u.Output, Cached: u.Details.Cached, CacheWrite: u.Details.Write, Reasoning: u.Out.Reasoning, Reported: true}
 	}
@@ -312,7 +313,7 @@ func (d *decoder) byID(id string) *item {
 
 // calls yields the calls, and the reasoning to be sent back: in front of the
 // item that it led to, as the vendor refuses it alone.
-func (d *decoder) calls() {
+func (d *decoder) calls(cut bool) {
 	slices.SortStableFunc(d.items, func(a, b *item) int { return a.index - b.index })
 	var thoughts []json.RawMessage
 	ids := callIDs{}
@@ -330,10 +331,20 @@ func (d *decoder) calls() {
 			}
 		case "function_call":
 			n++
-			d.say(model.Chunk{Call: &model.Call{ID: ids.of(it.callID, n), Name: it.name, Args: cmp.Or(strings.TrimSpace(it.args.String()), "{}"), Echo: d.echo(thoughts)}})
+			d.say(model.Chunk{Call: &model.Call{ID: ids.of(it.callID, n), Name: it.name, Args: argsIn(&it.args, cut), Echo: d.echo(thoughts)}})
 		}
 		thoughts = nil
 	}
+}
+
+// argsIn are a call's arguments as they came. Without any the model means an
+// empty object, unless the answer was cut off: they would have followed.
+func argsIn(b *strings.Builder, cut bool) string {
+	args := strings.TrimSpace(b.String())
+	if args == "" && !cut {
+		return "{}"
+	}
+	return args
 }
 
 func (d *decoder) echo(items []json.RawMessage) *belay.Echo {

@@ -106,6 +106,7 @@ func TestWhatAnAnswerOfResponsesSays(t *testing.T) {
 		"a picture":                          {[]string{`{"type":"response.output_item.done","output_index":0,"item":{"type":"image_generation_call","id":"i","result":"cG5n","output_format":"webp"}}`, completed}, `image/webp "png";stop`},
 		"a picture that can't be read":       {[]string{`{"type":"response.output_item.done","output_index":0,"item":{"type":"image_generation_call","id":"i","result":"%%"}}`, completed}, `!transient`},
 		"too long":                           {[]string{messageDone, `{"type":"response.incomplete","response":{"status":"incomplete","incomplete_details":{"reason":"max_output_tokens"}}}`}, `hi there;length`},
+		"too long before arguments":          {[]string{callAdded, `{"type":"response.incomplete","response":{"output":[{"type":"function_call","id":"f1","call_id":"a","name":"x","arguments":"","status":"incomplete"}],"incomplete_details":{"reason":"max_output_tokens"}}}`}, `a x ;length`},
 		"filtered":                           {[]string{messageDone, `{"type":"response.incomplete","response":{"incomplete_details":{"reason":"content_filter"}}}`}, `hi there;refused`},
 		"a refusal":                          {[]string{`{"type":"response.refusal.delta","delta":"no"}`, completed}, `no;refused`},
 		"a refusal without pieces":           {[]string{`{"type":"response.output_item.done","item":{"type":"message","content":[{"type":"refusal","refusal":"no"}]}}`, completed}, `no;refused`},

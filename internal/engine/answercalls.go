@@ -1,0 +1,81 @@
+package engine
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/event"
+	"github.com/belay-run/belay/internal/model"
+	"github.com/belay-run/belay/internal/tool"
+)
+
+// call checks a call's form and keeps its arguments, here or in a blob.
+func (a *answer) call(ctx context.Context, c model.Call, budget *int) (event.ModelCall, error) {
+	// Secrets go first: what is cut, quoted or escaped afterwards holds none.
+	c.Name = a.v.e.c.Secrets.String(strings.ToValidUTF8(c.Name, "\uFFFD"))
+	c.Args = string(a.v.e.c.Secrets.JSON([]byte(strings.ToValidUTF8(c.Args, "\uFFFD"))))
+	mc := event.ModelCall{ProviderID: c.ID, Name: event.CutText(c.Name, 128)}
+	args, hash, problem := a.v.e.tools(a.rules).Check(c.Name, c.Args)
+	if problem == nil {
+		problem = a.checkOutput(c.Name, args)
+	}
+	mc.Problem, mc.ArgsHash = problem, hash
+	if len(args) == 0 { // not JSON: kept as a JSON string so that it can be shown
+		args, _ = json.Marshal(c.Args)
+		mc.ArgsHash = belay.DigestOf(args)
+	}
+	if spec, ok := a.tool(c.Name); ok && problem == nil {
+		a.named(&mc, spec, args, budget)
+	}
+	if len(args) <= inlineArgs && len(args) <= *budget {
+		*budget -= len(args)
+		mc.Args = args
+		return mc, nil
+	}
+	ref, err := a.v.e.c.Store.Put(ctx, args, "application/json")
+	mc.ArgsRef = &ref
+	return mc, err
+}
+
+func (a *answer) tool(name string) (belay.ToolSpec, bool) {
+	for _, t := range a.rules.Tools {
+		if t.Name == name {
+			return t, true
+		}
+	}
+	return belay.ToolSpec{}, false
+}
+
+// checkOutput holds the completion's output against the schema the turn asks for.
+func (a *answer) checkOutput(name string, args []byte) *event.Problem {
+	spec, ok := a.tool(name)
+	if !ok || spec.Handled != "complete" || len(a.rules.Output) == 0 {
+		return nil
+	}
+	return checkOutput(a.rules.Output, args)
+}
+
+// named puts the files that a call names into its fact. A call whose files don't
+// fit isn't run: nothing could be judged by them.
+func (a *answer) named(mc *event.ModelCall, spec belay.ToolSpec, args []byte, budget *int) {
+	paths := tool.Paths(spec, args)
+	size := 0
+	for _, p := range paths {
+		size += event.TextLen(p) + 3
+	}
+	switch {
+	case len(paths) == 0:
+	case size > *budget && spec.PathForm != "":
+		mc.Problem = &event.Problem{Class: tool.BadArguments, Code: "TOO_MANY_FILES", Message: fmt.Sprintf("%s names %d files, which is too much for one answer", spec.Name, len(paths)), Hint: "split it into several calls, one answer each"}
+	case size > *budget:
+	case spec.PathForm == "":
+		*budget -= size
+		mc.Path = paths[0]
+	default:
+		*budget -= size
+		mc.Paths = paths
+	}
+}
