@@ -116,12 +116,6 @@ func (a *app) provider(s belay.Settings) (model.Provider, error) {
 	if err != nil {
 		return nil, err
 	}
-	if s.Provider != direct.Name && !strings.HasPrefix(s.Provider, scriptedPrefix) { // what is in this process needs no protection
-		if a.models.gateway == nil {
-			a.models.gateway = gateway.New(a.Now)
-		}
-		p = a.models.gateway.Wrap(s.Provider, p, gateway.Limits{})
-	}
 	if a.models.made == nil {
 		a.models.made = map[string]model.Provider{}
 	}
@@ -160,7 +154,11 @@ func (a *app) makeProvider(s belay.Settings) (model.Provider, error) {
 	if a.models.prefixes == nil {
 		a.models.prefixes = wire.NewPrefixes(prefixBudget)
 	}
-	return protocolOf(v.protocol).make(e, a.models.prefixes, a.able(e.Base)), nil
+	if a.models.gateway == nil {
+		a.models.gateway = gateway.New(a.Now)
+	}
+	l := gateway.Limits{Requests: v.limits.Requests, Tokens: v.limits.Tokens, Concurrent: v.limits.Concurrent, Total: v.limits.Total}
+	return a.models.gateway.Wrap(s.Provider, protocolOf(v.protocol).make(e, a.models.prefixes, a.able(e.Base)), l), nil
 }
 
 // able asks the catalogue, which is read when something is asked for the first
@@ -188,7 +186,7 @@ func (a *app) endpoint(v service, baseURL string) (wire.Endpoint, error) {
 		return wire.Endpoint{}, err
 	}
 	base.Path = protocolOf(v.protocol).versioned(base.Path)
-	e := wire.Endpoint{Name: v.name, Base: base, Scrub: a.secrets().String,
+	e := wire.Endpoint{Name: v.name, Base: base, First: v.limits.First, Idle: v.limits.Idle, Scrub: a.secrets().String,
 		// Whoever names a server of this machine or network means it: the name
 		// comes from the person, never from a model or an untrusted workspace.
 		Client: dial.Client(dial.Rules{Loopback: true, Private: true})}

@@ -105,6 +105,7 @@ type service struct {
 	model   string // when nobody names one
 	key     manifest.Reference
 	headers []manifest.Header
+	limits  manifest.Limits
 	where   string // of the file's part; empty: there is none
 }
 
@@ -116,7 +117,7 @@ func serviceOf(p manifest.Provider) service {
 	}
 	s.protocol, s.base = cmp.Or(p.Protocol, s.protocol), cmp.Or(p.BaseURL, s.base)
 	s.open = s.open || p.BaseURL != "" // a server of one's own may want none
-	s.model, s.key, s.headers, s.where = p.Model, p.Key, p.Headers, p.Where
+	s.model, s.key, s.headers, s.limits, s.where = p.Model, p.Key, p.Headers, p.Limits, p.Where
 	return s
 }
 

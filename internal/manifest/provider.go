@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/goccy/go-yaml/ast"
 
@@ -22,6 +23,18 @@ type Provider struct {
 	Model    string // the one that is used when nobody names one
 	Key      Reference
 	Headers  []Header
+	Limits   Limits
+}
+
+// Limits are what a provider is asked for at most, and how long it may take.
+// Zero is the runtime's own.
+type Limits struct {
+	Requests   int           // a minute
+	Tokens     int           // a minute, read and written
+	Concurrent int           // at once
+	First      time.Duration // until an answer begins
+	Idle       time.Duration // between two pieces of it
+	Total      time.Duration // until its end
 }
 
 // Header is a field of every request to a provider: text, a reference, or a
@@ -112,8 +125,10 @@ func (p *Provider) field(t source.Text, f *ast.MappingValueNode, known Protocols
 		p.Key, err = reference(t, f.Value)
 	case "headers":
 		p.Headers, err = headers(t, f.Value)
+	case "limits":
+		p.Limits, err = limits(t, f.Value)
 	default:
-		err = t.Errorf(key, "a provider has no field %q", key.Value).WithHint("one of protocol, base-url, model, key, headers")
+		err = t.Errorf(key, "a provider has no field %q", key.Value).WithHint("one of protocol, base-url, model, key, headers, limits")
 	}
 	return err
 }

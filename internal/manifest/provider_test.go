@@ -3,6 +3,7 @@ package manifest
 import (
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -19,6 +20,7 @@ func TestProvidersAreRead(t *testing.T) {
     model: small
     key: env:LOCAL_KEY
     headers: {x-team: a, Authorization: "Bearer secret:gate", Api-Version: 2024-10-21}
+    limits: {requests: 60, tokens: 100000, concurrent: 4, first: 5m, idle: 90s, total: 30m}
   openai: {key: secret:work}
   vault: {key: "file:~/keys/a b"}
 `), chatOnly)
@@ -29,9 +31,10 @@ func TestProvidersAreRead(t *testing.T) {
 				{Name: "X-Team", Text: "a", Where: "f:7:23"},
 				{Name: "Authorization", Text: "Bearer ", Ref: Reference{"secret", "gate", "f:7:41"}, Where: "f:7:41"},
 				{Name: "Api-Version", Text: "2024-10-21", Where: "f:7:76"},
-			}},
-		{Name: "openai", Where: "f:8:3", Key: Reference{"secret", "work", "f:8:17"}},
-		{Name: "vault", Where: "f:9:3", Key: Reference{"file", "~/keys/a b", "f:9:16"}},
+			},
+			Limits: Limits{Requests: 60, Tokens: 100_000, Concurrent: 4, First: 5 * time.Minute, Idle: 90 * time.Second, Total: 30 * time.Minute}},
+		{Name: "openai", Where: "f:9:3", Key: Reference{"secret", "work", "f:9:17"}},
+		{Name: "vault", Where: "f:10:3", Key: Reference{"file", "~/keys/a b", "f:10:16"}},
 	}
 	if d := cmp.Diff(want, f.Providers); d != "" || err != nil {
 		t.Error(err, d)
@@ -77,6 +80,11 @@ func TestMistakesInProvidersAreToldWithTheirPlace(t *testing.T) {
 		"providers: {a: b}\n":                                     "f:1:13: want the provider's fields",
 		"providers: {a: {protocol: gopher}}\n":                    `f:1:27: "gopher" is none of the protocols`,
 		"providers: {a: {url: x}}\n":                              `f:1:17: a provider has no field "url"`,
+		"providers: {a: {limits: 5}}\n":                           "want limits by name",
+		"providers: {a: {limits: {speed: 5}}}\n":                  `f:1:26: there is no limit "speed"`,
+		"providers: {a: {limits: {requests: none}}}\n":            `"none" is not a number from 1`,
+		"providers: {a: {limits: {concurrent: 0}}}\n":             `"0" is not a number from 1`,
+		"providers: {a: {limits: {first: 5}}}\n":                  `"5" is not a length of time from 1s to 24h`,
 		"providers: {a: {base-url: [x]}}\n":                       "want one value here",
 		"providers: {a: {headers: x}}\n":                          "want header fields by name",
 		"providers: {a: {headers: {Host: x}}}\n":                  `"Host" is no header field`,
