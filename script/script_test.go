@@ -44,6 +44,7 @@ func TestScripts(t *testing.T) {
 			"grab":       grab,
 			"bytes":      bytes,
 			"chatserver": chatserver,
+			"vendors":    vendors,
 		},
 	})
 }

@@ -12,6 +12,8 @@ import (
 
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/internal/model"
+	"github.com/belay-run/belay/internal/model/modelserver"
+	"github.com/belay-run/belay/internal/model/modeltest"
 	"github.com/belay-run/belay/internal/model/scripted"
 )
 
@@ -99,4 +101,40 @@ func (s *server) play(w http.ResponseWriter, r *http.Request, req model.Request)
 			say(m{"choices": []m{{"delta": m{}, "finish_reason": c.Stop}}, "usage": m{"prompt_tokens": 11, "completion_tokens": 3}})
 		}
 	}
+}
+
+// vendors serves every protocol: vendors NAME puts the server's address, without
+// a path, into the variable NAME. A model looks at two files at once, then at a
+// list, then completes; the one called flaky is refused once for coming too often,
+// and its stream breaks off once. The key it wants is sk-tester.
+func vendors(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 1 {
+		ts.Fatalf("usage: vendors NAME")
+	}
+	srv := httptest.NewServer(modelserver.New(worker))
+	ts.Defer(srv.Close)
+	ts.Setenv(args[0], srv.URL)
+}
+
+func worker(a modelserver.Asked) modelserver.Scene {
+	if a.Key != "sk-tester" {
+		return modelserver.Scene{Scene: modeltest.Scene{Fail: "auth"}}
+	}
+	if a.Model == "flaky" && a.N == 1 {
+		return modelserver.Scene{Scene: modeltest.Scene{Fail: "rate_limited"}}
+	}
+	s := modeltest.Scene{Usage: &belay.Usage{Input: 100, Output: 10}, Stop: "tool_calls"}
+	switch a.Results {
+	case 0:
+		s.Reasoning, s.Text, s.Parts = "Two files first.", "I look at both.", 3
+		s.Calls = []model.Call{{Name: "read", Args: `{"path":"a.txt"}`}, {Name: "read", Args: `{"path":"b.txt"}`}}
+	case 2:
+		if s.Text = "And around."; a.Model == "flaky" && a.N == 3 {
+			return modelserver.Scene{Scene: modeltest.Scene{Text: "And ar", Cut: true}}
+		}
+		s.Calls = []model.Call{{Name: "list", Args: `{}`}}
+	default:
+		s.Calls = []model.Call{{Name: "complete_task", Args: fmt.Sprintf(`{"summary":"%d results of %s."}`, a.Results, a.Protocol)}}
+	}
+	return modelserver.Scene{Scene: s}
 }

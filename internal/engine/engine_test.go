@@ -37,6 +37,7 @@ type bench struct {
 	t        *testing.T
 	h        *memory.Store
 	e        *engine.Engine
+	c        engine.Config // it was made with
 	ref      belay.Ref
 	live     []engine.Live
 	mu       sync.Mutex
@@ -112,7 +113,7 @@ func newBench(t *testing.T, script string, change func(*belay.Settings), tools .
 	secrets.Add("KEY", "s3cr3t-value")
 	b := &bench{t: t, h: memory.Open(memory.Options{})}
 	b.now = time.Now
-	b.e, err = engine.New(engine.Config{
+	b.c = engine.Config{
 		Now:   func() time.Time { return b.now() },
 		Store: b.h, Owner: store.Owner{ID: "proc", Host: "test", PID: 1}, Tools: set,
 		Provider: func(belay.Settings) (model.Provider, error) {
@@ -127,8 +128,8 @@ func newBench(t *testing.T, script string, change func(*belay.Settings), tools .
 			defer b.mu.Unlock()
 			b.live = append(b.live, l)
 		},
-	})
-	if err != nil {
+	}
+	if b.e, err = engine.New(b.c); err != nil {
 		t.Fatal(err)
 	}
 	b.settings = belay.Settings{Provider: "scripted", Mode: belay.ModeDefault, Approvals: belay.ApprovalsDeny, Limits: belay.DefaultLimits}
