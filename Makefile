@@ -15,7 +15,7 @@ FUZZTIME ?= 30s
 SOAKTIME ?= 8h
 RUN ?= .
 
-.PHONY: help check fmt vet lint test rules race conformance mutants kill faults bench soak fuzz docs demo eval
+.PHONY: help check fmt vet lint test rules race conformance shellfuzz mutants kill faults bench soak fuzz docs demo eval
 
 help: ## list the targets
 	@grep -E '^[a-z]+:.*## ' Makefile | sed -E 's/^([a-z]+):.*## /\1\t/' | expand -t 10
@@ -54,6 +54,9 @@ faults: ## disks and system calls that fail
 
 bench: ## benchmarks with memory; RUN=regexp picks some
 	go test -run '^$$' -bench '$(RUN)' -benchmem ./...
+
+shellfuzz: ## 100,000 sources that bash runs among shims, against what is said of them
+	BELAY_SHELLFUZZ=$${BELAY_SHELLFUZZ:-100000} $(TEST) -count=1 -timeout 60m -run BashStarts ./internal/shell $(SUM)
 
 soak: ## crash loops again and again for SOAKTIME (8h)
 	@end=$$(( $$(date +%s) + $$(echo $(SOAKTIME) | sed -E 's/h$$/*3600/; s/m$$/*60/; s/s$$//') )); n=0; \

@@ -28,7 +28,20 @@ func readable(src string) string {
 	if why := oddText(src); why != "" {
 		return why
 	}
+	if strings.Contains(src, "\\\n") && commentGoesOn(src) {
+		return "a comment, or what looks like one, ends in a backslash, and readers differ in what that means"
+	}
 	return tooDeep(src)
+}
+
+// commentGoesOn tells whether a line with a sharp in it ends in a backslash.
+func commentGoesOn(src string) bool {
+	for line := range strings.Lines(src) {
+		if strings.HasSuffix(line, "\\\n") && strings.Contains(line, "#") {
+			return true
+		}
+	}
+	return false
 }
 
 // tooDeep bounds how deep a parser may have to go, without parsing: it counts
@@ -36,6 +49,9 @@ func readable(src string) string {
 // Runs of the same sign, as in a row of dashes, open a level each only within
 // arithmetic; they are counted where they are long.
 func tooDeep(src string) string {
+	if len(src) < maxOpeners {
+		return ""
+	}
 	hard, soft := 0, 0
 	for i := 0; i < len(src); i++ {
 		switch c := src[i]; {

@@ -6,11 +6,18 @@ import (
 	"mvdan.cc/sh/v3/syntax"
 )
 
-// builtins are commands of the shell itself.
-const builtins = " : . [ alias bg bind break builtin caller cd command compgen complete compopt continue declare dirs disown echo enable eval exec exit export false fc fg getopts hash help history jobs kill let local logout mapfile popd printf pushd pwd read readarray readonly return set shift shopt source suspend test times trap true type typeset ulimit umask unalias unset wait "
-
+// isBuiltin tells whether a name is a command of the shell itself.
 func isBuiltin(name string) bool {
-	return strings.Contains(builtins, " "+name+" ")
+	switch name {
+	case ":", ".", "[", "alias", "bg", "bind", "break", "builtin", "caller", "cd", "command", "compgen",
+		"complete", "compopt", "continue", "declare", "dirs", "disown", "echo", "enable", "eval", "exec", "exit", "export",
+		"false", "fc", "fg", "getopts", "hash", "help", "history", "jobs", "kill", "let", "local", "logout",
+		"mapfile", "popd", "printf", "pushd", "pwd", "read", "readarray", "readonly", "return", "set", "shift", "shopt",
+		"source", "suspend", "test", "times", "trap", "true", "type", "typeset", "ulimit", "umask", "unalias", "unset",
+		"wait":
+		return true
+	}
+	return false
 }
 
 // builtin judges a command of the shell itself.
@@ -143,7 +150,7 @@ func (s *start) prefix() outcome {
 	in := *s.sc
 	in.funcs = nil
 	out := s.r.run(words, &in, call{direct: s.name == "exec", in: s.call.in, paths: s.touched, wrapped: s.wrappedIn()})
-	s.sc.loose, s.sc.vars = in.loose, in.vars
+	s.sc.loose = in.loose
 	return out
 }
 
@@ -216,10 +223,21 @@ func (s *start) testBuiltin() {
 		switch {
 		case !w.lit && w.split && !w.glob:
 			s.raise(Unparsable, clip(w.src)+" may become the words -v and a subscript that runs commands; quote it")
+		case !w.lit && w.option() && i+1 < len(s.args) && s.subscripted(s.args[i+1]):
+			s.raise(Unparsable, clip(w.src)+" may be -v, and what follows a subscript that runs commands")
 		case w.lit && oneOf(w.text, "-v", "-R") && i+1 < len(s.args) && !variableName(s.args[i+1]):
 			s.raise(Unparsable, "a subscript may run commands")
 		}
 	}
+}
+
+// subscripted tells whether a word of a test may be the name of a variable with
+// a subscript.
+func (s *start) subscripted(w word) bool {
+	if !w.lit {
+		return true
+	}
+	return w.text != "]" && strings.Contains(w.text, "[")
 }
 
 // naming judges builtins that assign to the variables that their words name.
@@ -233,24 +251,40 @@ func (s *start) naming() {
 			words = []word{s.args[0].from(min(2, len(s.args[0].text)))}
 		}
 	}
-	valued := s.name != "unset" && s.name != "printf"
+	if s.name == "getopts" {
+		words = words[min(1, len(words)):min(2, len(words))]
+	}
 	for i := 0; i < len(words); i++ {
 		w := words[i]
-		switch {
-		case w.option() && w.lit && valued:
-			if strings.IndexByte("pdtnNiuaOsCc", w.text[len(w.text)-1]) >= 0 && i+1 < len(words) {
-				if i++; strings.HasSuffix(w.text, "a") {
-					s.named(words[i])
-				}
+		if !w.lit || !w.option() {
+			if s.name != "wait" {
+				s.named(w)
 			}
-			if strings.HasSuffix(w.text, "C") {
-				s.raise(Unparsable, s.name+" -C runs a command for each line")
+			continue
+		}
+		last := w.text[len(w.text)-1]
+		if strings.Contains(w.text, "C") && strings.HasPrefix(s.name, "m") || strings.Contains(w.text, "C") && s.name == "readarray" {
+			s.raise(Unparsable, s.name+" -C runs a command for each line")
+		}
+		if strings.IndexByte(valuedLetters(s.name), last) >= 0 && i+1 < len(words) {
+			if i++; last == 'a' || last == 'p' && s.name == "wait" {
+				s.named(words[i])
 			}
-		case w.option() && w.lit, s.name == "getopts" && i == 0, s.name == "wait":
-		default:
-			s.named(w)
 		}
 	}
+}
+
+// valuedLetters are the options of a builtin that take the next word.
+func valuedLetters(builtin string) string {
+	switch builtin {
+	case "read":
+		return "adinNptu"
+	case "mapfile", "readarray":
+		return "dnOsuCc"
+	case "wait":
+		return "p"
+	}
+	return ""
 }
 
 // named judges a variable that a builtin sets to what nobody knows.
@@ -300,21 +334,30 @@ func plainAttributes(opts string) bool {
 	return strings.Trim(opts[1:], "xrgaAfFpult") == ""
 }
 
+// shows judges export NAME: programs see the value that the variable has.
+func (s *start) shows(name string) {
+	if s.exports && !listed(quietVariables[:], name) && !listed(rulingVariables[:], name) && !listed(commandVariables[:], name) {
+		s.raise(WriteWorkspace, "programs see the variable "+clip(name)+", whatever it means to them")
+	}
+}
+
 // declare judges the clause that declare, export and the like are parsed as.
 func (r *reader) declare(c *syntax.DeclClause, sc *scope) {
-	s := &start{r: r, sc: sc, name: c.Variant.Value}
+	s := &start{r: r, sc: sc, name: c.Variant.Value, exports: c.Variant.Value == "export"}
 	s.raise(ReadOnly, "")
 	for _, as := range c.Args {
 		if as.Name != nil {
 			if as.Naked {
-				r.variable(&s.touched, as.Name.Value, literal(""), sc, false)
+				s.shows(as.Name.Value)
 				continue
 			}
+			sc.keeps(as)
 			r.assignment(as, sc, &s.touched, s.name == "export" || s.name == "declare" || s.name == "typeset")
 			continue
 		}
 		w := r.word(as.Value, sc)
 		s.args = append(s.args, w)
+		s.exports = s.exports || strings.Contains(w.text, "x")
 		if !w.lit || !w.option() || !plainAttributes(w.text) {
 			s.raise(Unparsable, s.name+" "+clip(w.src)+" may run commands or change what they mean")
 		}

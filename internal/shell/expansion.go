@@ -93,6 +93,11 @@ func (r *reader) arithm(x syntax.ArithmExpr, sc *scope) {
 	switch x := x.(type) {
 	case nil:
 	case *syntax.BinaryArithm:
+		if w, ok := x.X.(*syntax.Word); ok && x.Op == syntax.Assgn && variableName(literal(w.Lit())) {
+			r.arithm(x.Y, sc)
+			sc.counts(w.Lit())
+			return
+		}
 		r.arithm(x.X, sc)
 		r.arithm(x.Y, sc)
 	case *syntax.UnaryArithm:
@@ -111,12 +116,12 @@ func (r *reader) operand(w *syntax.Word, sc *scope) {
 	for _, p := range w.Parts {
 		switch p := p.(type) {
 		case *syntax.Lit:
-			if !r.number(p.Value) {
+			if !r.number(p.Value, sc) {
 				r.raise(Unparsable, "arithmetic evaluates the value of "+clip(p.Value))
 			}
 		case *syntax.ParamExp:
 			r.expansion(p, sc)
-			if p.Param == nil || !p.Length && (p.Excl || p.Exp != nil || p.Repl != nil || p.Slice != nil || p.Index != nil || !r.number(p.Param.Value)) {
+			if p.Param == nil || !p.Length && (p.Excl || p.Exp != nil || p.Repl != nil || p.Slice != nil || p.Index != nil || !r.number(p.Param.Value, sc)) {
 				r.raise(Unparsable, "arithmetic evaluates the value of a variable")
 			}
 		case *syntax.ArithmExp:
@@ -135,7 +140,7 @@ func (r *reader) operand(w *syntax.Word, sc *scope) {
 }
 
 // number tells whether a text is a number, or a name that can only hold one.
-func (r *reader) number(s string) bool {
+func (r *reader) number(s string, sc *scope) bool {
 	if s == "" {
 		return false
 	}
@@ -147,7 +152,7 @@ func (r *reader) number(s string) bool {
 			return true
 		}
 	}
-	return r.facts.numeric[s]
+	return r.facts.numeric[s] && sc.sums[s]
 }
 
 // counts tells whether a substitution prints a number whatever happens: wc

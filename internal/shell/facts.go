@@ -4,9 +4,10 @@ import "mvdan.cc/sh/v3/syntax"
 
 // facts is what must be known of a whole source before its commands are judged.
 type facts struct {
-	moves   bool            // something in it may change the working directory
-	numeric map[string]bool // variables that only ever hold numbers
-	deep    bool            // the tree is deeper than anybody reads
+	moves     bool            // something in it may change the working directory
+	numeric   map[string]bool // variables that only ever hold numbers
+	takesBack bool            // it may undo the definition of a function
+	deep      bool            // the tree is deeper than anybody reads
 }
 
 // look gathers the facts of a parsed source.
@@ -29,6 +30,10 @@ func look(f *syntax.File) facts {
 			moves, assigns := effects(n)
 			out.moves = out.moves || moves
 			blind = blind || assigns
+			if len(n.Args) > 0 {
+				name, ok := spelled(n.Args[0])
+				out.takesBack = out.takesBack || !ok || oneOf(name, "unset", "eval", "source", ".", "builtin", "command")
+			}
 		case *syntax.Assign:
 			note(values, n.Name, !n.Naked && n.Index == nil && n.Array == nil && digits(n.Value))
 		case *syntax.WordIter:

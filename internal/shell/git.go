@@ -1,6 +1,9 @@
 package shell
 
-import "strings"
+import (
+	"slices"
+	"strings"
+)
 
 // gitSettings are settings that hold no command and lead nowhere.
 var gitSettings = [...]string{"color.", "user.name", "user.email", "advice.", "core.quotepath", "core.autocrlf", "core.eol", "core.filemode", "core.ignorecase", "core.precomposeunicode", "core.abbrev", "core.safecrlf", "core.whitespace", "init.defaultbranch", "log.", "diff.algorithm", "diff.noprefix", "diff.mnemonicprefix", "diff.renames", "diff.renamelimit", "diff.context", "diff.wserrorhighlight", "diff.colormoved", "merge.conflictstyle", "merge.ff", "pull.rebase", "pull.ff", "push.default", "push.autosetupremote", "fetch.prune", "rebase.autostash", "rebase.autosquash", "gc.auto", "commit.gpgsign", "tag.gpgsign", "commit.verbose", "status.", "column.", "grep.", "blame.", "rerere.enabled", "feature.", "index.", "pack.", "branch.autosetuprebase", "branch.autosetupmerge", "branch.sort", "tag.sort", "versionsort.", "format.pretty", "safe.directory", "i18n.", "help.autocorrect", "stash.", "protocol.version", "http.postbuffer", "submodule.recurse", "core.commentchar", "core.fscache", "core.longpaths", "core.compression"}
@@ -91,40 +94,36 @@ func (s *start) specialSub(name string, p *program, words []word) bool {
 
 // gitConfig judges git config: looking is harmless, changing isn't.
 func (s *start) gitConfig(words []word) {
-	var operands []word
-	asks := false
+	var operands []string
+	asks, outside := false, false
 	for _, w := range words {
 		switch {
 		case !w.lit:
-			s.raise(Destructive, clip(w.src)+" may change any setting")
-		case oneOf(w.text, "--get", "--get-all", "--get-regexp", "--list", "-l", "--get-urlmatch", "--get-color", "--get-colorbool", "list", "get"):
+			s.raise(EscapeAttempt, clip(w.src)+" may change any setting")
+		case oneOf(w.text, "--get", "--get-all", "--get-regexp", "--list", "-l", "--get-urlmatch", "--get-color", "--get-colorbool") || len(operands) == 0 && oneOf(w.text, "list", "get"):
 			asks = true
 		case oneOf(w.text, "--global", "--system"):
-			s.raise(ReadOnly, "")
-			operands = append(operands[:0:0], operands...)
-			defer func() {
-				if !asks && len(operands) > 1 {
-					s.raise(EscapeAttempt, "it changes settings outside the workspace")
-				}
-			}()
-		case oneOf(w.text, "--local", "--worktree", "--show-origin", "--show-scope", "--name-only", "-z", "--null", "--includes", "--no-includes", "--bool", "--int", "--type", "--path", "--type=bool", "--type=int", "--type=path", "--default"):
+			outside = true
+		case oneOf(w.text, "--local", "--worktree", "--show-origin", "--show-scope", "--name-only", "-z", "--null", "--includes", "--no-includes", "--bool", "--int", "--path", "--type=bool", "--type=int", "--type=path", "--all"):
 		case strings.HasPrefix(w.text, "-"):
 			s.raise(EscapeAttempt, "it changes settings that may hold commands")
 		default:
-			operands = append(operands, w)
+			operands = append(operands, w.text)
 		}
 	}
-	if asks || len(operands) == 1 && !oneOf(operands[0].text, "edit", "unset", "set", "rename-section", "remove-section") || len(operands) == 0 {
-		return
-	}
-	if operands[0].text == "set" {
+	if len(operands) > 0 && operands[0] == "set" {
 		operands = operands[1:]
-	}
-	if len(operands) > 0 && harmlessSetting(operands[0].text) && operands[0].text != "safe.directory" {
-		s.raise(WriteWorkspace, "it changes a setting of the repository")
+	} else if asks || len(operands) < 2 && !slices.Contains(operands, "edit") {
 		return
 	}
-	s.raise(EscapeAttempt, "it changes .git/config, whose settings may hold commands")
+	switch {
+	case outside:
+		s.raise(EscapeAttempt, "it changes settings outside the workspace")
+	case len(operands) > 0 && harmlessSetting(operands[0]) && operands[0] != "safe.directory":
+		s.raise(WriteWorkspace, "it changes a setting of the repository")
+	default:
+		s.raise(EscapeAttempt, "it changes .git/config, whose settings may hold commands")
+	}
 }
 
 // gitLists are subcommands of git's subcommands, by what they do. What isn't
@@ -143,8 +142,8 @@ var gitLists = []struct {
 // gitList judges a subcommand that lists or changes by its first word. It is
 // read-only only if every option is one that lists.
 func (s *start) gitList(sub, first string, words []word) bool {
-	if sub == "reflog" && (len(words) == 0 || !oneOf(first, "expire", "delete", "drop", "show", "list", "exists", "write")) {
-		return false
+	if sub == "reflog" && !oneOf(first, "expire", "delete", "drop", "show", "list", "exists", "write") {
+		return false // it is a log
 	}
 	if name, _, ok := strings.Cut(first, "="); ok && strings.HasPrefix(first, "--") {
 		first = name

@@ -35,7 +35,7 @@ const (
 // option is one row of an option table.
 type option struct {
 	arg    byte // 0 for a flag, '=' or '?'
-	effect byte // see (*start).effect; 0 is none
+	effect byte // see (*start).effect and what it calls; 0 is none
 }
 
 // table is an option table, read.
@@ -85,34 +85,39 @@ func (a *analysis) tableOf(p *program) *table {
 }
 
 // lookup finds the row of a program, or nothing.
-func (a *analysis) lookup(name string) *program {
-	if p, ok := a.entries[name]; ok {
-		return p
+func (a *analysis) lookup(name string) *program { return a.entry(name).program }
+
+// entry finds what the tables say of a name; they are looked through once.
+func (a *analysis) entry(name string) entry {
+	e, ok := a.entries[name]
+	if ok {
+		return e
 	}
-	var found *program
+	e.wrapping = wrapperNamed(name)
 	for _, family := range families {
 		for i := range family {
 			if names(family[i].name, name) {
-				found = &family[i]
+				e.program = &family[i]
 			}
 		}
 	}
-	a.entries[name] = found
-	return found
+	a.entries[name] = e
+	return e
 }
 
 // names tells whether a list separated by commas has a name.
 func names(list, name string) bool {
-	for name != "" {
-		i := strings.Index(list, name)
+	for from := 0; name != ""; {
+		i := strings.Index(list[from:], name)
 		if i < 0 {
 			return false
 		}
+		i += from
 		end := i + len(name)
 		if (i == 0 || list[i-1] == ',') && (end == len(list) || list[end] == ',') {
 			return true
 		}
-		list = list[end:]
+		from = i + 1
 	}
 	return false
 }
@@ -197,12 +202,21 @@ func (s *start) long(t *table, w word, next []word) int {
 		}
 		s.effect(o, name, w.from(len(name)+1))
 	case o.arg == '=' && len(next) > 0:
+		s.loose(t, next[0])
 		s.effect(o, name, next[0])
 		return 1
 	default:
 		s.effect(o, name, word{})
 	}
 	return 0
+}
+
+// loose judges the argument of an option that may become several words: those
+// behind the first may be options too.
+func (s *start) loose(t *table, w word) {
+	if !w.lit && w.split && t.sharp {
+		s.raise(Destructive, clip(w.src)+" may become several words, and among them options")
+	}
 }
 
 // abbreviated takes a long option that is the beginning of others: it does what
@@ -256,6 +270,7 @@ func (s *start) letters(p *program, t *table, w word, next []word, at int) int {
 			s.effect(o, name, w.from(i+1))
 			return used
 		case len(next) > 0:
+			s.loose(t, next[0])
 			s.effect(o, name, next[0])
 			return 1
 		default:

@@ -16,7 +16,7 @@ var networkPrograms = []program{
 	{name: "iptables,ip6tables,nft,ufw,firewall-cmd,tc,brctl,ifup,ifdown,dhclient,nmcli,iw,iwconfig,rfkill,ipset,ebtables,arptables", class: EscapeAttempt, why: "it changes the network", opts: "*"},
 	{name: "ss,netstat,ifstat,nstat,vnstat,nload,iftop,nethogs,bmon", opts: "* -K:D --kill:D"},
 	{name: "ip", sub: true, class: EscapeAttempt, opts: "-4 -6 -s -d -j -p -o -br -brief -c -color -json -details -statistics -N -r -n=E -netns=E -b=U -batch=U", style: single},
-	{name: "ip addr,ip a,ip address,ip link,ip l,ip route,ip r,ip neigh,ip n,ip rule,ip maddr,ip -br", class: EscapeAttempt, opts: ""},
+	{name: "ip addr,ip a,ip address,ip link,ip l,ip route,ip r,ip neigh,ip n,ip rule,ip maddr", class: EscapeAttempt, why: "it changes the network", opts: ""},
 	{name: "ifconfig,route,arp", args: "none", opts: "-a -n -e -v -s"},
 	{name: "ssh-keygen", class: EscapeAttempt, why: "it makes or shows keys", opts: "-l:v -lf=v *"},
 }

@@ -51,7 +51,7 @@ type scope struct {
 	dirs  dirs
 	funcs map[string]bool // functions that are defined for certain; false while their body is read
 	loose bool            // names may mean something else here: a file was sourced
-	vars  map[string]bool // variables that were set here and that programs may see
+	sums  map[string]bool // variables that have got a number here; what the environment brings isn't one
 }
 
 func (a *analysis) scope() *scope {
@@ -70,7 +70,22 @@ func (s *scope) defines(name string) bool {
 // inner is the scope of a subshell, or of what may not run at all: it begins
 // like this one and leaves nothing behind.
 func (s *scope) inner() *scope {
-	return &scope{dirs: s.dirs, funcs: maps.Clone(s.funcs), loose: s.loose, vars: maps.Clone(s.vars)}
+	in := &scope{dirs: s.dirs, loose: s.loose}
+	if len(s.funcs) > 0 {
+		in.funcs = maps.Clone(s.funcs)
+	}
+	if len(s.sums) > 0 {
+		in.sums = maps.Clone(s.sums)
+	}
+	return in
+}
+
+// counts notes that a variable has got a number.
+func (s *scope) counts(name string) {
+	if s.sums == nil {
+		s.sums = map[string]bool{}
+	}
+	s.sums[name] = true
 }
 
 // outcome is where the shell is after a command, by how the command ended.

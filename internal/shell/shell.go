@@ -122,7 +122,14 @@ type analysis struct {
 	commands []Command
 	level    int // of sources within sources
 	tables   map[string]*table
-	entries  map[string]*program
+	entries  map[string]entry
+}
+
+// entry is what the tables say of a name: of a program, of a wrapper, of both
+// nothing.
+type entry struct {
+	program  *program
+	wrapping *wrapping
 }
 
 func newAnalysis(o Options) *analysis {
@@ -130,7 +137,7 @@ func newAnalysis(o Options) *analysis {
 	if o.Dir == "" {
 		o.Dir = o.Workspace
 	}
-	return &analysis{o: o, class: ReadOnly, reason: "nothing runs", commands: []Command{}, tables: map[string]*table{}, entries: map[string]*program{}}
+	return &analysis{o: o, class: ReadOnly, reason: "nothing runs", commands: []Command{}, tables: map[string]*table{}, entries: map[string]entry{}}
 }
 
 // absolute is a cleaned absolute path, or nothing.

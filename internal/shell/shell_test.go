@@ -35,7 +35,7 @@ func TestEveryCommandIsFoundWhereverItStands(t *testing.T) {
 		"x=($(a) [1]=$(b))":                        "a b",
 		"echo ${x:-$(a)} ${y/$(b)/$(c)}":           "a b c echo",
 		"[[ $(a) == $(b) ]]":                       "a b",
-		"! a; time b":                              "a b",
+		"! a; time b":                              "a time>b",
 		"a > $(b)":                                 "b a",
 		"env -i X=1 nice -n 5 a":                   "env>nice>a",
 		"sudo -u x timeout 5 a":                    "sudo>timeout>a",
@@ -161,6 +161,84 @@ func TestLongListsAreReadWhole(t *testing.T) {
 		r := Classify(src, here)
 		if r.Class != Destructive || len(r.Commands) != 10001 {
 			t.Errorf("%q: %s of %d commands", op, r.Class, len(r.Commands))
+		}
+	}
+}
+
+func TestANumberCountsFromWhereItIsGiven(t *testing.T) {
+	for src, want := range map[string]Class{
+		"i=1; echo $((i + 1))":                        ReadOnly,
+		"echo $((i + 1)); i=1":                        Unparsable,
+		"false && i=1; echo $((i))":                   Unparsable,
+		"(i=1); echo $((i))":                          Unparsable,
+		"i=1 true; echo $((i))":                       Unparsable,
+		"i=1; i=x; echo $((i))":                       Unparsable,
+		"i=1; read i; echo $((i))":                    Unparsable,
+		"for i in 1 2; do echo $((i)); done":          ReadOnly,
+		"for i in *; do echo $((i)); done":            Unparsable,
+		"for ((i = 0; i < 3; i++)); do echo $i; done": ReadOnly,
+		"n=$(wc -l < f); [[ $n -gt 3 ]] && echo many": ReadOnly,
+		"n=$(cat f); [[ $n -gt 3 ]] && echo many":     Unparsable,
+		"[[ $# -gt 1 ]] || echo few":                  ReadOnly,
+		"declare -i n; n=f":                           Unparsable,
+	} {
+		if r := Classify(src, here); r.Class != want {
+			t.Errorf("%s is %s (%s), want %s", src, r.Class, r.Reason, want)
+		}
+	}
+}
+
+func TestWhatMovesTheCommandOfAWrapperIsUnparsable(t *testing.T) {
+	for _, src := range []string{"timeout $T ls", "timeout \"$T\" ls", "nice $N ls", "env $E ls", "xargs $N ls", "nice -n $N ls", "sudo $X ls", "nohup * ls", "ssh $H ls"} {
+		if r := Classify(src, here); r.Class != Unparsable {
+			t.Errorf("%s is %s (%s)", src, r.Class, r.Reason)
+		}
+	}
+	if r := Classify("nice -n \"$N\" ls", here); r.Class != ReadOnly {
+		t.Errorf("an argument that stays one word is %s (%s)", r.Class, r.Reason)
+	}
+}
+
+func TestANeighbourOfTheWorkspaceIsOutside(t *testing.T) {
+	for src, want := range map[string]Class{
+		"touch /work/proj/x":       WriteWorkspace,
+		"touch /work/projx":        EscapeAttempt,
+		"touch /work/proj-2/x":     EscapeAttempt,
+		"touch /work/proj/../x":    EscapeAttempt,
+		"touch sub/../x":           EscapeAttempt, // sub may be a link
+		"touch ./x":                WriteWorkspace,
+		"touch .git/HEAD.lock":     WriteWorkspace,
+		"touch .git":               EscapeAttempt,
+		"touch .github/x.yml":      WriteWorkspace,
+		"rm .g*":                   EscapeAttempt,
+		"touch x/.envrc":           EscapeAttempt,
+		"touch x.envrc":            WriteWorkspace,
+		"touch sub/.Claude/x.json": EscapeAttempt,
+	} {
+		if r := Classify(src, here); r.Class != want {
+			t.Errorf("%s is %s (%s), want %s", src, r.Class, r.Reason, want)
+		}
+	}
+	if r := Classify("touch x", Options{Dir: "relative"}); r.Class != EscapeAttempt {
+		t.Errorf("without a workspace it is %s", r.Class)
+	}
+}
+
+func TestAFunctionHidesNothingThatGoesByItsName(t *testing.T) {
+	for src, want := range map[string]Class{
+		"f() { ls; }; f":                     ReadOnly,
+		"f; f() { ls; }":                     Destructive, // a program, when it runs
+		"true && f() { ls; }; f":             Destructive,
+		"(f() { ls; }); f":                   Destructive,
+		"rm() { :; }; unset -f rm; rm -rf x": Destructive,
+		"f() { ls; }; env f":                 Destructive,
+		"f() { ls; }; sh -c f":               Destructive,
+		"cd() { :; }; cd sub; touch x":       EscapeAttempt,
+		"f() { f; }; f":                      Destructive,
+		"f() { cd /; }; f; touch x":          EscapeAttempt,
+	} {
+		if r := Classify(src, here); r.Class != want {
+			t.Errorf("%s is %s (%s), want %s", src, r.Class, r.Reason, want)
 		}
 	}
 }

@@ -21,6 +21,7 @@ type start struct {
 	r        *reader
 	sc       *scope
 	call     call
+	recorded bool   // the command is in the report
 	name     string // as written
 	args     []word
 	ended    bool   // a "--" has ended the options
@@ -35,6 +36,7 @@ type start struct {
 	module   bool   // the program is a module that an option has named
 	stop     bool   // what follows are words of something else
 	done     bool   // it is on record already
+	exports  bool   // it shows variables to programs
 }
 
 // simple judges a simple command.
@@ -45,6 +47,11 @@ func (r *reader) simple(c *syntax.CallExpr, sc *scope, in input, paths touched) 
 			continue
 		}
 		r.assignment(as, sc, &paths, len(c.Args) > 0)
+	}
+	if len(c.Args) == 0 {
+		for _, as := range c.Assigns {
+			sc.keeps(as)
+		}
 	}
 	words := make([]word, len(c.Args))
 	for i, w := range c.Args {
@@ -76,14 +83,7 @@ func (r *reader) run(words []word, sc *scope, c call) outcome {
 	case !ascii(name) || oddText(name) != "" || strings.ContainsAny(name, " \n\t"):
 		s.raise(Unparsable, "the command's name has characters that look like others")
 	case sc.defines(name) && !c.direct:
-		if !sc.funcs[name] {
-			s.raise(Destructive, "it starts itself again and again")
-		}
-		s.finish()
-		if r.facts.moves {
-			return outcome{}
-		}
-		return stays(sc.dirs)
+		return s.function()
 	case !c.direct && isBuiltin(name):
 		return s.builtin()
 	default:
@@ -94,8 +94,41 @@ func (r *reader) run(words []word, sc *scope, c call) outcome {
 	return outcome{}
 }
 
+// raise makes the command at least as strict as c; one that is on record
+// already makes the whole so.
+func (s *start) raise(c Class, reason string) {
+	s.touched.raise(c, reason)
+	if s.recorded {
+		s.r.raise(c, s.name+": "+reason)
+	}
+}
+
+// function judges the call of a function. What it does counts where it is
+// defined; if it has the name of something known, or may be taken back, what
+// goes by that name counts besides.
+func (s *start) function() outcome {
+	if !s.sc.funcs[s.name] {
+		s.raise(Destructive, "it starts itself again and again")
+	}
+	e := s.r.entry(s.name)
+	switch {
+	case isBuiltin(s.name):
+		s.builtin()
+		return outcome{}
+	case s.r.facts.takesBack || e.program != nil || e.wrapping != nil:
+		s.program()
+	default:
+		s.finish()
+	}
+	if s.r.facts.moves {
+		return outcome{}
+	}
+	return stays(s.sc.dirs)
+}
+
 // finish records the command.
 func (s *start) finish() {
+	s.recorded = true
 	c := s.command(s.name)
 	c.Wrapped = s.call.wrapped
 	for i, w := range s.args {
@@ -111,9 +144,6 @@ func (s *start) finish() {
 func (s *start) program() {
 	if s.sc.loose {
 		s.raise(WriteWorkspace, "a file that was sourced may have changed what names mean")
-	}
-	for v := range s.sc.vars {
-		s.raise(WriteWorkspace, "programs see the variable "+clip(v))
 	}
 	base, ok := s.known()
 	if !ok {
@@ -173,249 +203,4 @@ func (s *start) runsFile(w word) {
 			s.raise(Destructive, "nothing is known about the program "+p)
 		}
 	}
-}
-
-// judge holds words against a row: options, then subcommand or operands.
-func (s *start) judge(p *program, words []word) {
-	operands := s.options(p, words)
-	if s.version {
-		return
-	}
-	if p.sub && len(operands) > 0 {
-		s.subcommand(p, operands)
-		return
-	}
-	if p.class != "" {
-		s.raise(p.class, p.why)
-	}
-	s.operands(p.args, operands)
-	if p.class == WriteWorkspace && len(s.touched.writes) == 0 {
-		s.worksHere()
-	}
-}
-
-// worksHere judges a program that writes where it runs.
-func (s *start) worksHere() {
-	names, known := s.r.places(literal("."), s.sc)
-	for _, p := range names {
-		known = known && s.r.o.Workspace != "" && within(p, s.r.o.Workspace)
-	}
-	if !known {
-		s.raise(EscapeAttempt, "it works outside the workspace, or nobody can tell where")
-	}
-}
-
-// subcommand finds the row of a program's subcommand. One that has none may be
-// anything: a plugin, an alias.
-func (s *start) subcommand(p *program, operands []word) {
-	base, _, _ := strings.Cut(p.name, ",")
-	if !operands[0].lit {
-		s.raise(Unparsable, "which subcommand this is only shows when it runs")
-		return
-	}
-	name := base + " " + operands[0].text
-	if w := wrapperNamed(name); w != nil {
-		s.name, s.done = name, true
-		s.wrap(w, operands[1:])
-		return
-	}
-	q := s.r.lookup(name)
-	if q == nil {
-		s.raise(Join(p.class, Destructive), "nothing is known about "+base+" "+clip(operands[0].text))
-		return
-	}
-	if !s.specialSub(name, q, operands[1:]) {
-		s.judge(q, operands[1:])
-	}
-}
-
-// operands judges what is left after the options, by what a row calls them.
-func (s *start) operands(kind string, words []word) {
-	if s.inplace {
-		kind = strings.NewReplacer("r", "w").Replace(kind)
-	}
-	rest := words
-	if strings.HasPrefix(kind, "p") {
-		kind = kind[1:]
-		if !s.pattern && len(rest) > 0 {
-			rest = rest[1:]
-		}
-	}
-	switch kind {
-	case "", "*":
-	case "l":
-		for _, w := range rest { // names, not contents
-			if list, known := s.r.places(w, s.sc); known {
-				s.reads = append(s.reads, list...)
-			}
-		}
-	case "r", "w", "d":
-		for _, w := range rest {
-			s.effect(option{effect: kind[0]}, "", w)
-		}
-	case "cp", "mv", "rw":
-		s.pair(kind, rest)
-	case "ln":
-		if len(rest) == 1 {
-			s.writes(literal("."))
-		} else {
-			s.pair("cp", rest)
-		}
-	case "h":
-		for _, w := range rest {
-			s.host(w)
-		}
-	case "+":
-		for _, w := range rest {
-			if !strings.HasPrefix(w.text, "+") {
-				s.raise(Destructive, clip(w.src)+" changes the setting that it would show")
-			}
-		}
-	case "none":
-		if len(rest) > 0 {
-			s.raise(Destructive, clip(rest[0].src)+" isn't expected there")
-		}
-	default:
-		s.raise(Unparsable, "its operands have no meaning here")
-	}
-}
-
-// pair judges operands of which the last is written: those before it are read,
-// or moved away.
-func (s *start) pair(kind string, words []word) {
-	for i, w := range words {
-		switch last := i == len(words)-1 && i > 0 && !s.target; {
-		case last:
-			s.writes(w)
-		case kind == "mv":
-			s.writes(w)
-		default:
-			s.r.reads(&s.touched, w, s.sc)
-		}
-	}
-}
-
-func (s *start) writes(w word) { s.r.writes(&s.touched, w, s.sc) }
-
-// host notes an address that is connected to.
-func (s *start) host(w word) {
-	s.raise(Network, "it may connect to "+clip(w.src))
-	if h := hostOf(w.text); w.lit && h != "" {
-		s.hosts = append(s.hosts, h)
-	}
-}
-
-// hostOf is the host in an address: a URL, user@host:path, host:port.
-func hostOf(s string) string {
-	if _, rest, ok := strings.Cut(s, "://"); ok {
-		s = rest
-	}
-	s, _, _ = strings.Cut(s, "/")
-	if i := strings.LastIndexByte(s, '@'); i >= 0 {
-		s = s[i+1:]
-	}
-	if strings.HasPrefix(s, "[") {
-		s, _, _ = strings.Cut(s[1:], "]")
-		return s
-	}
-	s, _, _ = strings.Cut(s, ":")
-	return s
-}
-
-// effect does what an option's letter says with its argument.
-func (s *start) effect(o option, name string, w word) {
-	switch o.effect {
-	case 0:
-	case 'r':
-		s.r.reads(&s.touched, w, s.sc)
-	case 'w':
-		s.writes(w)
-	case 'T':
-		s.target = true
-		s.writes(w)
-	case 'd':
-		s.r.removes(&s.touched, w, s.sc)
-	case 'W':
-		s.raise(WriteWorkspace, "option "+name+" writes")
-	case 'D':
-		s.raise(Destructive, "option "+name+" removes, overwrites or changes the system")
-	case 'N':
-		s.raise(Network, "option "+name+" connects")
-	case 'h':
-		s.host(w)
-	case 'E':
-		s.raise(EscapeAttempt, "option "+name+" reaches out of the boundary")
-	case 'U':
-		s.raise(Unparsable, "option "+name+" runs or loads what can't be judged")
-	case 'x':
-		s.source(w, name)
-	case 'C':
-		s.chdir(w)
-	case 'i':
-		s.inplace = true
-		s.raise(WriteWorkspace, "option "+name+" changes files in place")
-	case 'p':
-		s.pattern = true
-	case 's':
-		s.pattern = true
-		s.inline(w)
-	case 'v':
-		s.version = true
-	case 'e':
-		s.helper(w, name)
-	case 'f':
-		s.scriptFile(w)
-	case 'P':
-		s.pattern = true
-		s.r.reads(&s.touched, w, s.sc)
-	case '@':
-		s.fromFile(w)
-	case 'F':
-		s.archives = append(s.archives, w)
-	case 'g':
-		s.gitSetting(w)
-	case 'G':
-		s.gitPlace(w)
-	case 'M':
-		s.pythonModule(w)
-	case 'I':
-		if s.replace = "{}"; w.lit && w.text != "" {
-			s.replace = w.text
-		}
-	case 'S':
-		s.splitString(w)
-	case 'o':
-		s.sshOption(w)
-	case 'm':
-		s.mode += name
-	default:
-		s.raise(Unparsable, "option "+name+" has no meaning here")
-	}
-}
-
-// chdir takes an option that names the directory the program works in.
-func (s *start) chdir(w word) {
-	in := s.sc.inner()
-	if w.lit {
-		in.dirs = in.dirs.to(w.text)
-	} else {
-		in.dirs = dirs{}
-	}
-	s.sc = in
-}
-
-// source judges the argument of an option, or an operand, that a shell runs.
-func (s *start) source(w word, what string) {
-	if !w.lit {
-		s.raise(Unparsable, what+" runs "+clip(w.src)+", which only shows when it runs")
-		return
-	}
-	s.r.script(w.text, s.within(), append(s.call.wrapped[:len(s.call.wrapped):len(s.call.wrapped)], s.name))
-}
-
-// within is the scope of what a program starts: a shell's functions aren't there.
-func (s *start) within() *scope {
-	in := s.sc.inner()
-	in.funcs = nil
-	return in
 }

@@ -56,6 +56,13 @@ func (r *reader) assignment(as *syntax.Assign, sc *scope, t *touched, seen bool)
 	}
 }
 
+// keeps notes an assignment that lasts: the variable has a number from here on.
+func (s *scope) keeps(as *syntax.Assign) {
+	if as.Name != nil && !as.Append && as.Index == nil && digits(as.Value) {
+		s.counts(as.Name.Value)
+	}
+}
+
 // variable judges what setting a variable does; seen says that programs see it
 // even if they didn't before.
 func (r *reader) variable(t *touched, name string, value word, sc *scope, seen bool) {

@@ -37,8 +37,13 @@ func (a *analysis) script(src string, sc *scope, wrapped []string) {
 	}
 	before := len(a.commands)
 	r.list(f.Stmts, sc)
-	for i := before; i < len(a.commands) && len(wrapped) > 0; i++ {
-		a.commands[i].Wrapped = append(wrapped[:len(wrapped):len(wrapped)], a.commands[i].Wrapped...)
+	a.wrapped(before, wrapped)
+}
+
+// wrapped notes for the commands from one on what they were found in.
+func (a *analysis) wrapped(from int, names []string) {
+	for i := from; i < len(a.commands) && len(names) > 0; i++ {
+		a.commands[i].Wrapped = append(names[:len(names):len(names)], a.commands[i].Wrapped...)
 	}
 }
 
@@ -63,10 +68,7 @@ func (r *reader) branch(stmts []*syntax.Stmt, sc *scope) {
 	in := sc.inner()
 	r.list(stmts, in)
 	sc.dirs = sc.dirs.or(in.dirs)
-	sc.loose = sc.loose || in.loose
-	for v := range in.vars {
-		sc.exported(v)
-	}
+	sc.keep(in)
 }
 
 // input is what a statement reads from, as far as it matters: a text that is
@@ -132,14 +134,37 @@ func (r *reader) command(c syntax.Command, sc *scope, in input, paths touched) o
 		}
 	case *syntax.TimeClause:
 		if c.Stmt != nil {
-			return r.stmt(c.Stmt, sc, in)
+			return r.timed(c.Stmt, sc, in)
 		}
 	case *syntax.CoprocClause:
+		if c.Name != nil && !construct(c.Stmt.Cmd) {
+			r.raise(Unparsable, "what follows coproc may be a name or a command")
+		}
 		r.stmt(c.Stmt, sc.inner(), in)
 	default:
 		return r.compound(c, sc)
 	}
 	return stays(sc.dirs)
+}
+
+// construct tells whether a command is one that coproc may give a name to.
+func construct(c syntax.Command) bool {
+	switch c.(type) {
+	case *syntax.Block, *syntax.Subshell, *syntax.IfClause, *syntax.WhileClause, *syntax.ForClause, *syntax.CaseClause, *syntax.ArithmCmd, *syntax.TestClause:
+		return true
+	}
+	return false
+}
+
+// timed judges what stands behind time, which is a word of the shell in some
+// places and a program in others.
+func (r *reader) timed(s *syntax.Stmt, sc *scope, in input) outcome {
+	before := len(r.commands)
+	out := r.stmt(s, sc, in)
+	if r.wrapped(before, []string{"time"}); len(r.commands) == before {
+		r.add(Command{Name: "time", Class: ReadOnly})
+	}
+	return out
 }
 
 // compound judges branches and loops.
@@ -163,6 +188,7 @@ func (r *reader) compound(c syntax.Command, sc *scope) outcome {
 				r.word(w, sc)
 			}
 			var t touched
+			sc.counts(l.Name.Value)
 			if r.variable(&t, l.Name.Value, word{src: "…"}, sc, false); t.touched() {
 				r.add(t.command("for"))
 			}
@@ -251,17 +277,6 @@ func (r *reader) link(b *syntax.BinaryCmd, sc *scope, before outcome) outcome {
 // keep takes over from what may have run what only makes things stricter.
 func (s *scope) keep(in *scope) {
 	s.loose = s.loose || in.loose
-	for v := range in.vars {
-		s.exported(v)
-	}
-}
-
-// exported notes a variable that programs see from here on.
-func (s *scope) exported(name string) {
-	if s.vars == nil {
-		s.vars = map[string]bool{}
-	}
-	s.vars[name] = true
 }
 
 // substitution judges the commands of $(…).

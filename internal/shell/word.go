@@ -96,7 +96,7 @@ func (r *reader) word(w *syntax.Word, sc *scope) word {
 
 // plain tells whether an unquoted literal stands for itself.
 func plain(s string) bool {
-	return s == "[" || s == "]" || s == "{}" || !strings.ContainsAny(s, "\\*?[]{}~")
+	return s == "[" || s == "]" || s == "{}" || !strings.ContainsAny(s, "\\*?[]{}~<>(")
 }
 
 func (b *builder) part(p syntax.WordPart, first bool) {
@@ -161,6 +161,9 @@ func (b *builder) lit(s string, first bool) {
 		s = b.tilde(s)
 	} else if strings.Contains(s, "=~") || strings.Contains(s, ":~") {
 		b.unknown(false) // some shells expand it there
+	}
+	if strings.Contains(s, "<(") || strings.Contains(s, ">(") { // within ${…}, where the parser takes it for text
+		b.r.raise(Unparsable, "a process substitution within an expansion")
 	}
 	for i := 0; i < len(s); i++ {
 		switch c := s[i]; c {

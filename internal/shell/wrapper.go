@@ -61,7 +61,7 @@ func wrapperNamed(name string) *wrapping {
 
 // wrapper judges a program that starts another; false is one that doesn't.
 func (s *start) wrapper(base string) bool {
-	p := wrapperNamed(base)
+	p := s.r.entry(base).wrapping
 	if p == nil {
 		return false
 	}
@@ -101,6 +101,7 @@ func (s *start) wrap(p *wrapping, words []word) {
 	if len(rest) > 0 && rest[0].lit && rest[0].text == "--" {
 		rest = rest[1:]
 	}
+	s.certain(words[:max(0, len(words)-len(rest))])
 	if p.away {
 		in := s.sc.inner()
 		in.dirs = dirs{}
@@ -114,6 +115,17 @@ func (s *start) wrap(p *wrapping, words []word) {
 		return
 	}
 	s.inside(p, rest)
+}
+
+// certain judges the words before the command that a wrapper starts: one that
+// may be an option, or several words, moves where the command begins.
+func (s *start) certain(words []word) {
+	for i, w := range words {
+		taken := i > 0 && words[i-1].lit && words[i-1].option() && !w.split
+		if !w.lit && (w.split || w.option() && !taken) {
+			s.raise(Unparsable, clip(w.src)+" decides where the command begins, and only shows when it runs")
+		}
+	}
 }
 
 // inside judges the command that a wrapper starts.
@@ -283,17 +295,28 @@ func (s *start) shellCode(rest []word, command, stdin bool) {
 	switch {
 	case command && len(rest) == 0:
 		s.finish()
+	case command && !rest[0].lit:
+		s.unknown("it runs " + clip(rest[0].src) + ", which only shows when it runs")
 	case command:
-		s.finishTouched()
-		s.source(rest[0], s.name)
+		s.code(rest[0].text)
 	case len(rest) > 0 && !stdin && !(rest[0].lit && rest[0].text == "-"):
 		s.runsFile(rest[0])
 		s.finish()
 	case s.call.in.known:
-		s.finishTouched()
-		s.r.script(s.call.in.text, s.within(), s.wrappedIn())
+		s.code(s.call.in.text)
 	default:
 		s.unknown("it runs what it reads, which only shows then")
+	}
+}
+
+// code judges what a shell runs, and records the shell itself only if nothing
+// else of it is.
+func (s *start) code(src string) {
+	s.finishTouched()
+	before := len(s.r.commands)
+	s.r.script(src, s.within(), s.wrappedIn())
+	if len(s.r.commands) == before {
+		s.finish()
 	}
 }
 
