@@ -33,7 +33,7 @@ const trialWord = "belay"
 func trialRequest(name string) model.Request {
 	return model.Request{
 		Model: name, Attempt: 1, Key: string(belay.NewID(belay.PrefixStep)), MaxOutput: trialTokens,
-		System: "This is a test of the connection. Do exactly what you are asked, in a few words.",
+		System:   "This is a test of the connection. Do exactly what you are asked, in a few words.",
 		Messages: []belay.Message{belay.Text(belay.RoleUser, "Say in one short sentence that you are there. Then call the tool report with the word "+trialWord+".")},
 		Tools: []model.ToolDef{{Name: "report", Doc: "Reports a word.",
 			Schema: json.RawMessage(`{"type":"object","properties":{"word":{"type":"string","description":"The word."}},"required":["word"],"additionalProperties":false}`)}},
