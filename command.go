@@ -200,6 +200,7 @@ type (
 		Decision string   `json:"decision"`
 		Scope    string   `json:"scope,omitempty"`   // once (default) or session
 		Message  string   `json:"message,omitempty"` // for the model; the answer of an ask_user
+		Clear    bool     `json:"clear,omitempty"`   // with allow: the person looked at what the conversation has from outside and vouches for it
 	}
 
 	// CreateTask gives a task its objective and starts the first attempt.

@@ -10,6 +10,7 @@ type Beginning struct {
 	ForkedFrom   *Fork      `json:"forkedFrom,omitempty"`
 	ImportedFrom *Import    `json:"importedFrom,omitempty"`
 	Files        []FileSeen `json:"files,omitempty"` // what the thread knows of files
+	Taint        []string   `json:"taint,omitempty"` // what the conversation has from where nobody vouches for it, as kind:origin
 	Lost         []string   `json:"lost,omitempty"`  // calls whose outcome nobody knows: tool and hash of the arguments
 }
 

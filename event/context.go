@@ -13,7 +13,7 @@ type ContextResolved struct {
 	Items   []ContextItem     `json:"items,omitempty"`
 	Omitted []ContextOmission `json:"omitted,omitempty"`
 	Tokens  int64             `json:"tokens,omitempty"` // estimate of all items
-	Taint   []string          `json:"taint,omitempty"`  // origins that are not trusted and are now in the conversation
+	Taint   []string          `json:"taint,omitempty"`  // what is in the conversation from now on, as kind:origin, and nobody vouches for; secret: a secret was read
 }
 
 // ContextItem is one piece of context.

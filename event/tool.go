@@ -26,6 +26,7 @@ type ToolStarted struct {
 	Boundary string       `json:"boundary,omitempty"` // what confines it
 	ReadOnly bool         `json:"readOnly,omitempty"`
 	Polling  bool         `json:"polling,omitempty"`
+	Taint    []string     `json:"taint,omitempty"`   // what its result brings into the conversation, as kind:origin
 	Recover  bool         `json:"recover,omitempty"` // the attempt only finds out what the one before did
 }
 

@@ -11,10 +11,11 @@ import (
 type approveCmd struct {
 	ID      string `arg:"" help:"The action, or the beginning of its id."`
 	Session bool   `help:"Allow the tool for the whole session, not just this call."`
+	Clear   bool   `name:"clear-taint" help:"You looked at what the conversation has from outside, and vouch for it."`
 }
 
 func (c *approveCmd) run(ctx context.Context, a *app) (int, error) {
-	r := belay.RespondAction{Decision: "allow"}
+	r := belay.RespondAction{Decision: "allow", Clear: c.Clear}
 	if c.Session {
 		r.Scope = "session"
 	}

@@ -241,6 +241,7 @@ func (p *Past) said(to int, note string) iter.Seq2[belay.Said, error] {
 const (
 	roomForFiles = 5 << 10
 	roomForLost  = 5 << 10
+	maxForkTaint = 16 // origins
 )
 
 // remember adds what the thread knew of files at a fact, the ones seen last as
@@ -257,6 +258,7 @@ func (p *Past) remember(ctx context.Context, b *belay.Beginning, at int64) error
 			b.Files = newestFiles(d.State().Files.List())
 		}
 	}
+	b.Taint = thread.TaintNames(d.State().Taint, maxForkTaint)
 	room := roomForLost
 	lost := d.State().LostKeys
 	for i := len(lost) - 1; i >= 0; i-- {

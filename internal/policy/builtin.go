@@ -103,8 +103,8 @@ func guarding() []Rule {
 	return []Rule{
 		{ID: "tainted-egress", Priority: 600, Match: Match{Mode: belay.Modes, Flow: []string{"egress"}, Taint: []string{"any"}}, Verdict: Ask,
 			Code: "TAINTED_EGRESS", Reason: "content from outside is in the conversation, and the call can send data out", Tags: []string{"taint"}},
-		{ID: "tainted-secret", Priority: 600, Match: Match{Mode: belay.Modes, Flow: []string{"secret"}, Taint: []string{"any"}}, Verdict: Ask,
-			Code: "TAINTED_SECRET", Reason: "content from outside is in the conversation, and the call reads a secret", Tags: []string{"taint"}},
+		{ID: "tainted-secret", Priority: 600, Match: Match{Mode: belay.Modes, Flow: []string{"secret"}, Taint: []string{"any", TaintWorkspace}}, Verdict: Ask,
+			Code: "TAINTED_SECRET", Reason: "content of others is in the conversation, and the call reads a secret", Tags: []string{"taint"}},
 		{ID: "tainted-leak", Match: Match{Mode: belay.Modes, Flow: []string{"egress"}, Taint: []string{"secret"}}, Verdict: Ask, Firm: true,
 			Code: "TAINTED_LEAK", Reason: "a secret was read and content of others is in the conversation: what the call sends could be that secret", Tags: []string{"taint"}},
 	}

@@ -214,7 +214,7 @@ func (t *tally) verdict() Verdict {
 	if won == nil && t.tiers[0].rule != nil {
 		won = &t.tiers[0]
 	}
-	if t.firm != nil && (won == nil || won.decision != Ask) {
+	if t.firm != nil && (won == nil || won.decision != Ask || won == &t.tiers[0]) {
 		return t.of(t.firm)
 	}
 	switch {
@@ -260,8 +260,8 @@ func (c sees) covers(r *Request, sub *subject) bool {
 	switch {
 	case sub.class == Unparsable && !c.unparsable, sub.class == EscapeAttempt && !c.escape:
 		return false
-	case !tainted(r.Taint):
-		return true
+	case sub.egress && !c.egress && tainted(r.Taint):
+		return false
 	}
-	return (!sub.egress || c.egress) && (!sub.secret || c.secret)
+	return !sub.secret || c.secret || !tainted(r.Taint) && !strange(r.Taint)
 }

@@ -51,6 +51,35 @@ func isSecret(p string) bool {
 	return known(secretPlaces) && !known(notSecret)
 }
 
+// maybeSecret is isSecret for a path of a command, which may be a pattern: one
+// that doesn't say how the names end can fit a secret's.
+func maybeSecret(p string) bool {
+	dir, name := path.Split(p)
+	if i := strings.LastIndexAny(name, "*?]"); i >= 0 {
+		if rest := name[i+1:]; strings.Contains(rest, ".") {
+			return isSecret(dir + "x" + rest)
+		}
+		return true
+	}
+	return isSecret(p)
+}
+
+// namesSecret tells whether an argument of a command may be a secret's path. One
+// that isn't literal may be any, which counts where somebody could want that.
+func namesSecret(c *Command, careful bool) bool {
+	for i, a := range c.Args {
+		switch {
+		case c.Literal(i):
+			if isSecret(a) {
+				return true
+			}
+		case maybeSecret(a), careful && strings.ContainsAny(a, "$`"):
+			return true
+		}
+	}
+	return false
+}
+
 // harmless tells whether reading a file says nothing about its user.
 func harmless(p string) bool {
 	p = path.Clean(p)

@@ -356,6 +356,14 @@ func TestSecretsAreKnownByName(t *testing.T) {
 	}
 }
 
+func TestAPatternMayNameASecret(t *testing.T) {
+	for p, want := range map[string]bool{"/ws/.env*": true, "*": true, "src/*": true, "*.go": false, "src/*.md": false, "a/*.pem": true, ".ssh/*.txt": true, "a.go": false, "[a-z]*.json": false, "k[e]y": true} {
+		if got := maybeSecret(p); got != want {
+			t.Errorf("%q: %v", p, got)
+		}
+	}
+}
+
 func TestCapsAndOwners(t *testing.T) {
 	set, err := Compile(Document{Version: 1, Rules: BuiltinRules(), Groups: []Group{{Name: "web", Tools: []string{"web_*"}}}, Caps: []Cap{{Tool: "group:web", Calls: 5}, {Tool: "web_fetch", Calls: 2}, {Tool: "*", Calls: 9}}, OwnerOnly: []string{"Gate*"}})
 	if err != nil {

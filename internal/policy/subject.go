@@ -110,8 +110,8 @@ func (sub *subject) ofCommand(r *Request, c *Command) {
 		sub.does = []string{"runs", "changes"}
 	}
 	sub.egress = sub.class != ReadOnly && r.Network != "none"
-	sub.secret = slices.ContainsFunc(sub.paths, func(a access) bool { return isSecret(a.path) }) ||
-		slices.ContainsFunc(c.Args, isSecret) || sub.class != Unparsable && showsSecrets(c)
+	sub.secret = slices.ContainsFunc(sub.paths, func(a access) bool { return maybeSecret(a.path) }) ||
+		namesSecret(c, tainted(r.Taint)) || showsSecrets(c)
 }
 
 // Capabilities that say what a tool can do with data.
@@ -179,6 +179,12 @@ func hostName(h string) string {
 // tainted tells whether content from outside is in a thread.
 func tainted(taint []Taint) bool {
 	return slices.ContainsFunc(taint, func(t Taint) bool { return t.Kind != TaintWorkspace && t.Kind != TaintSecret })
+}
+
+// strange tells whether files of a workspace that nobody trusts are in a thread.
+// They count for secrets only.
+func strange(taint []Taint) bool {
+	return slices.ContainsFunc(taint, func(t Taint) bool { return t.Kind == TaintWorkspace })
 }
 
 // leaks tells whether a thread has content from somewhere and a secret: what it

@@ -19,6 +19,10 @@ func (d *Decider) Apply(e event.Envelope) {
 		s.Open, s.Session, s.Thread, s.Workspace = true, e.IDs.Session, e.IDs.Thread, p.Workspace
 		s.Files.saw(e.Seq, p.Files)
 		s.LostKeys = keep(append(s.LostKeys, p.Lost...), maxTracked)
+		s.taintedBy(p.Taint, e.Seq)
+		if p.ImportedFrom != nil {
+			s.taintedBy([]string{tainted("import", p.ImportedFrom.Format)}, e.Seq)
+		}
 	case event.ThreadUpdated:
 		if p.Use != nil {
 			s.Use = *p.Use
@@ -26,6 +30,10 @@ func (d *Decider) Apply(e event.Envelope) {
 		if p.Hold != nil {
 			s.applyHold(*p.Hold)
 		}
+	case event.ContextResolved:
+		s.taintedBy(p.Taint, e.Seq)
+	case event.ActionResolved:
+		s.cleared(p.Taint)
 	case event.PolicyChanged:
 		if p.Kind == "rules" && p.Op == "loaded" {
 			s.governed(p)
@@ -111,7 +119,7 @@ func (s *State) applyTurn(e event.Envelope) {
 	case event.PermissionEvaluated:
 		if c := t.call(e.IDs.Call); c != nil {
 			c.Judged, c.Verdict = true, policy.Decision(p.Decision)
-			c.Reason, c.Hint = p.Reason, p.Hint
+			c.Reason, c.Hint, c.Tags = p.Reason, p.Hint, p.Tags
 		}
 	case event.ActionRequired:
 		s.applyAsk(e, p)
@@ -120,6 +128,7 @@ func (s *State) applyTurn(e event.Envelope) {
 	case event.ToolStarted:
 		if c := t.call(e.IDs.Call); c != nil {
 			c.Attempt, c.Flying, c.Orphan, c.Recover = p.Attempt, true, false, p.Recover
+			c.Taint = p.Taint
 			c.Changes, c.Polls, c.Expect, c.Expects = !p.ReadOnly, p.Polling, p.Expect, p.Expects
 		}
 	case event.ToolResult:
@@ -387,6 +396,13 @@ func (t *Turn) refusedAgain(c *Call) {
 func (s *State) end(e event.Envelope, o belay.Outcome, reason string) {
 	if k := s.known(s.Turn.Turn); k != nil {
 		k.End, k.Outcome = e.Seq, o
+	}
+	if s.Turn.Step != nil {
+		for i := range s.Turn.Step.Calls { // the turn ended before the taint stage could say so
+			if c := &s.Turn.Step.Calls[i]; c.Over {
+				s.taintedBy(c.Taint, e.Seq)
+			}
+		}
 	}
 	if s.Turn.Kept != "" {
 		s.Keep = s.keep(s.Turn.Kept, "after")

@@ -22,7 +22,7 @@ func (s *State) asked(r *Rules, spec belay.ToolSpec, c *Call) policy.Request {
 	return policy.Request{
 		Tool: spec, Args: args, Paths: c.paths(), Commands: policy.CommandsOf(spec, args, policy.Place{Workspace: r.Workspace, Home: r.Home, Shadowed: r.Shadowed}), Mode: r.Settings.Mode, Agent: r.Agent,
 		Grants: append(slices.Clone(r.Grants), s.Grants...), Headless: r.headless() && !c.Ask.answered(), Rerun: slices.Contains(s.LostKeys, c.key()),
-		Guest: r.Guest, Use: s.Use, Workspace: r.Workspace, Level: r.Boundary.Level, Network: r.Boundary.Network,
+		Guest: r.Guest, Use: s.Use, Workspace: r.Workspace, Level: r.Boundary.Level, Network: r.Boundary.Network, Taint: s.Taint,
 	}
 }
 
@@ -33,6 +33,7 @@ func (s *State) recorded(r *Rules, c *Call, v policy.Verdict) event.PermissionEv
 		Reason: event.CutText(v.Reason, maxSaid), Tool: c.Name, ArgsHash: c.ArgsHash, Hint: event.CutText(v.Hint, maxSaid),
 		Priority: v.Priority, Mode: string(r.Settings.Mode), Tags: v.Tags, Boundary: v.Boundary,
 	}
+	p.Taint = TaintNames(s.Taint, maxTaint)
 	for _, h := range v.Matched {
 		if h.Rule == v.Rule {
 			continue

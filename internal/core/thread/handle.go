@@ -164,7 +164,13 @@ func (s *State) respond(o belay.Order, c belay.RespondAction, now time.Time) ([]
 	if scope == "" {
 		scope = "once"
 	}
+	if c.Clear && c.Decision != "allow" {
+		return nil, belay.Errorf(belay.CodeBadCommand, "only who allows a call can vouch for the conversation").WithHint("belay approve %s --clear-taint", c.Action)
+	}
 	fs := s.resolve(ask, call, c.Decision, o.Principal, scope, c.Message)
+	if c.Clear {
+		s.clearTaint(fs)
+	}
 	if ask.Kind == "permission" && c.Decision == "allow" && scope == "session" {
 		fs = append(fs, s.fact(event.PolicyChanged{Kind: "grant", Op: "granted", Tool: call.Name, Tier: policy.TierUser, Scope: "session", By: o.Principal}))
 		fs = append(fs, s.coveredBy(call, o.Principal)...)

@@ -14,7 +14,7 @@ import (
 type stage func(s *State, r *Rules, now time.Time, rd *core.Ready) (done bool)
 
 // The stages in reading order. A new rule of the loop is a file and a line here.
-var stages = []stage{govern, cancel, limits, snapshot, choose, request, permit, run, finish}
+var stages = []stage{taint, govern, cancel, limits, snapshot, choose, request, permit, run, finish}
 
 // Next derives what is wanted from the state. Facts first: while there is
 // something to decide there are no effects, because the log comes before the world.
@@ -85,7 +85,7 @@ func New(stream belay.StreamID) *Decider {
 
 // Version names what folding and deciding depend on besides the facts. It
 // changes when the shape or meaning of State changes.
-const Version = "thread/6"
+const Version = "thread/7"
 
 // State is a look at the state; the caller must not change it.
 func (d *Decider) State() *State { return &d.s }

@@ -82,7 +82,7 @@ func (s *State) begins(r *Rules, rd *core.Ready, c *Call, recover bool) {
 	}
 	rd.Decided = append(rd.Decided, core.Fact{IDs: s.callIDs(c), Data: event.ToolStarted{
 		Name: c.Name, Attempt: c.Attempt + 1, Effect: string(s.classOf(r, c)), ArgsHash: c.ArgsHash, Expect: s.expect(c), Expects: s.expects(c),
-		Boundary: boundary, ReadOnly: spec.ReadOnly, Polling: spec.Polling, Recover: recover,
+		Boundary: boundary, ReadOnly: spec.ReadOnly, Polling: spec.Polling, Recover: recover, Taint: s.brings(r, spec, c),
 	}})
 }
 

@@ -91,6 +91,8 @@ func testTools() []belay.ToolSpec {
 // moreTools are those that only some scenarios have.
 var moreTools = map[string]belay.ToolSpec{
 	"todo":    {Name: "todo", Effect: belay.Idempotent, ReadOnly: true, Exclusive: true},
+	"fetch":   {Name: "fetch", Effect: belay.Pure, ReadOnly: true, Untrusted: true, HostArg: "url", Capabilities: []string{"network"}},
+	"mail":    {Name: "mail", Effect: belay.Pure, ReadOnly: true, Untrusted: true},
 	"publish": {Name: "publish", Effect: belay.Idempotent, ReadOnly: true, PathArg: "path", Access: belay.Read, Capabilities: []string{"publish"}},
 }
 
@@ -224,6 +226,8 @@ func (w *world) setRule(kv string) {
 		s.Completion = belay.Completion(v)
 	case "allow":
 		w.rules.Grants = append(w.rules.Grants, policy.Grant{Tool: v, Tier: policy.TierUser, Kind: "rule", By: "user:ann"})
+	case "strange":
+		w.rules.Strange = true
 	case "steps":
 		s.Limits.Steps = n
 	case "calls":
@@ -283,11 +287,14 @@ func (w *world) respond(verb, rest string) {
 			id = real
 		}
 	}
-	scope := ""
+	scope, clears := "", false
+	if msg == "clear" {
+		clears, msg = true, ""
+	}
 	if msg == "session" {
 		scope, msg = "session", ""
 	}
-	w.handle(belay.RespondAction{Action: belay.ActionID(id), Decision: map[string]string{"approve": "allow"}[verb] + strings.TrimPrefix(verb, "approve"), Scope: scope, Message: msg})
+	w.handle(belay.RespondAction{Action: belay.ActionID(id), Decision: map[string]string{"approve": "allow"}[verb] + strings.TrimPrefix(verb, "approve"), Scope: scope, Message: msg, Clear: clears})
 }
 
 // model answers the request in flight: an optional "text", calls NAME{args}, and

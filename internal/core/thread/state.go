@@ -47,6 +47,7 @@ type State struct {
 	Known    []Known            `json:"known,omitempty"`
 	Grants   []policy.Grant     `json:"grants,omitempty"` // given by answers
 	Policy   belay.Digest       `json:"policy,omitempty"` // of the rules that people wrote, as they took effect last
+	Taint    []policy.Taint     `json:"taint,omitempty"`  // what of the conversation comes from where nobody vouches for it
 	Files    seen               `json:"files,omitzero"`
 	Answers  []Answer           `json:"answers,omitempty"`
 	LostKeys []string           `json:"lostKeys,omitempty"` // calls whose outcome nobody knows
@@ -182,6 +183,8 @@ type Call struct {
 	Verdict  policy.Decision  `json:"verdict,omitempty"` // after an answer: allow or deny
 	Reason   string           `json:"reason,omitempty"`  // of a denial
 	Hint     string           `json:"hint,omitempty"`
+	Tags     []string         `json:"tags,omitempty"`  // risks that the gate saw in it
+	Taint    []string         `json:"taint,omitempty"` // what its result brings into the conversation
 	Ask      *Ask             `json:"ask,omitempty"`
 	Attempt  int              `json:"attempt,omitempty"`
 	Flying   bool             `json:"flying,omitempty"`

@@ -1,0 +1,128 @@
+package thread
+
+import (
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/event"
+	"github.com/belay-run/belay/internal/core"
+	"github.com/belay-run/belay/internal/policy"
+)
+
+// Bounds of taint. Of more origins the first of each kind are kept: what counts
+// is that there is one.
+const (
+	maxTaints = 32
+	maxOrigin = 64 // bytes
+)
+
+// taint records, before the model reads a result, that content from outside is
+// now in the conversation, or a secret. It comes before everything else of a
+// turn, so that no end of it can get in between.
+func taint(s *State, r *Rules, now time.Time, rd *core.Ready) bool {
+	st := s.Turn.Step
+	if st == nil {
+		if len(r.Context) > 0 && r.Strange { // instructions of a stranger are in the first request
+			if more := s.unknown([]string{tainted(policy.TaintWorkspace, r.Workspace)}); more != nil {
+				rd.Decided = append(rd.Decided, s.fact(event.ContextResolved{Taint: more}))
+			}
+		}
+		return len(rd.Decided) > 0
+	}
+	told := []string{}
+	for i := range st.Calls {
+		c := &st.Calls[i]
+		if !c.Over || len(c.Taint) == 0 {
+			continue
+		}
+		more := slices.DeleteFunc(s.unknown(c.Taint), func(t string) bool { return slices.Contains(told, t) })
+		if len(more) == 0 {
+			continue
+		}
+		told = append(told, more...)
+		rd.Decided = append(rd.Decided, core.Fact{IDs: s.callIDs(c), Data: event.ContextResolved{Taint: more}})
+	}
+	return len(rd.Decided) > 0
+}
+
+// brings is what a call's result brings into the conversation, as kind:origin.
+func (s *State) brings(r *Rules, spec belay.ToolSpec, c *Call) (out []string) {
+	switch {
+	case spec.Untrusted && slices.Contains(spec.Capabilities, capNetwork):
+		out = append(out, tainted("web", spec.Name))
+	case spec.Untrusted:
+		out = append(out, tainted("tool", spec.Name))
+	case c.has(string(policy.Network)) || c.has(string(policy.EscapeAttempt)) || c.has(string(policy.Unparsable)):
+		out = append(out, tainted("web", spec.Name)) // a command that can have fetched something
+	}
+	if c.has(policy.TagSecret) {
+		origin := spec.Name
+		if len(c.paths()) > 0 {
+			origin = c.paths()[0]
+		}
+		out = append(out, tainted(policy.TaintSecret, origin))
+	}
+	if r.Strange && (spec.Access != "" || hasProcess(spec)) {
+		out = append(out, tainted(policy.TaintWorkspace, r.Workspace))
+	}
+	return out
+}
+
+// has tells whether the gate saw a risk in the call.
+func (c *Call) has(tag string) bool { return slices.Contains(c.Tags, tag) }
+
+// tainted is a taint as facts say it.
+func tainted(kind, origin string) string { return kind + ":" + event.CutText(origin, maxOrigin) }
+
+// unknown are the taints that the thread doesn't have yet and has room for.
+func (s *State) unknown(taints []string) (out []string) {
+	for _, t := range taints {
+		kind, origin, _ := strings.Cut(t, ":")
+		same := slices.ContainsFunc(s.Taint, func(h policy.Taint) bool { return h.Kind == kind && h.Origin == origin })
+		full := len(s.Taint)+len(out) >= maxTaints && slices.ContainsFunc(s.Taint, func(h policy.Taint) bool { return h.Kind == kind })
+		if !same && !full && !slices.Contains(out, t) {
+			out = append(out, t)
+		}
+	}
+	return out
+}
+
+// taintedBy folds that content of these origins is in the conversation.
+func (s *State) taintedBy(taints []string, seq int64) {
+	for _, t := range s.unknown(taints) {
+		kind, origin, _ := strings.Cut(t, ":")
+		s.Taint = append(s.Taint, policy.Taint{Kind: kind, Origin: origin, Seq: seq})
+	}
+}
+
+// cleared folds that a person looked and took taint away. What came since stays.
+func (s *State) cleared(taints []string) {
+	s.Taint = slices.DeleteFunc(s.Taint, func(h policy.Taint) bool { return slices.Contains(taints, tainted(h.Kind, h.Origin)) })
+	if len(s.Taint) == 0 {
+		s.Taint = nil
+	}
+}
+
+// TaintNames are a thread's taints as facts say them, at most n: of each kind
+// one at least.
+func TaintNames(taints []policy.Taint, n int) (out []string) {
+	var kinds []string
+	for _, t := range taints {
+		if len(out) < n || !slices.Contains(kinds, t.Kind) {
+			out, kinds = append(out, tainted(t.Kind, t.Origin)), append(kinds, t.Kind)
+		}
+	}
+	return out
+}
+
+// clearTaint makes an answer one that clears all taint there is.
+func (s *State) clearTaint(answer []core.Fact) {
+	for i, f := range answer {
+		if p, ok := f.Data.(event.ActionResolved); ok {
+			p.Taint = TaintNames(s.Taint, maxTaints)
+			answer[i].Data = p
+		}
+	}
+}
