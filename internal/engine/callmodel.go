@@ -264,6 +264,9 @@ func (a *answer) completed(ctx context.Context, pictures []belay.Attachment) (ev
 	p := event.ModelCompleted{Attempt: a.eff.Attempt, Stop: a.stop, Usage: a.usage, Images: pictures,
 		FirstMS: a.first.Sub(a.began).Milliseconds(), TookMS: a.v.e.c.Now().Sub(a.began).Milliseconds()}
 	if a.text.Len() == 0 && len(a.calls) == 0 && len(pictures) == 0 {
+		if a.stop == "refused" { // another try meets the same refusal
+			return p, &model.Error{Class: "refused", Code: "REFUSED", Message: "the model refused to answer"}
+		}
 		return p, &model.Error{Class: "transient", Code: "EMPTY", Message: "the model's answer was empty"}
 	}
 	var err error

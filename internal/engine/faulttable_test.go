@@ -140,6 +140,7 @@ var faults = append(statuses(), []fault{
 	{name: "length-talk", scenes: []modelserver.Scene{answer("One to six.", "length"), answer("And seven.", "stop")}, talk: true},
 	{name: "length-in-a-call", scenes: []modelserver.Scene{answer("", "length", model.Call{Name: "look", Args: `{"n":98`})}, textArgs: true},
 	once("refusal", answer("I won't.", "refused")),
+	once("refusal-silent", answer("", "refused")),
 	{name: "refusal-talk", scenes: []modelserver.Scene{answer("I won't.", "refused")}, talk: true},
 	always("endless-same", answer("Again.", "tool_calls", model.Call{Name: "look", Args: `{"n":1}`})),
 	{name: "endless-different", scenes: endless(), forever: true},
