@@ -8,7 +8,7 @@ var (
 
 var shellMutants = []mutant{
 	{breaks: "an option that isn't known leaves a command read-only",
-		edits:  []edit{{"internal/shell/options.go", "if !t.any {", "if false {"}},
+		edits:  []edit{{"internal/shell/options.go", "case !t.any:", "case false:"}},
 		caught: []suite{corpora}},
 	{breaks: "what env starts isn't looked at",
 		edits:  []edit{{"internal/shell/wrapper.go", "\tcase \"su\", \"runuser\":\n", "\tcase \"env\":\n\t\ts.finish()\n\tcase \"su\", \"runuser\":\n"}},
@@ -48,6 +48,6 @@ var shellMutants = []mutant{
 		caught: []suite{{"./internal/shell", "MovesTheCommand"}}},
 	{breaks: "what a shell is handed may be any text",
 		edits: []edit{{"internal/shell/wrapper.go", "case command && !rest[0].lit:", "case command && !rest[0].lit && rest[0].text == \"\":"},
-			{"internal/shell/judge.go", "\t\ts.raise(Unparsable, why)\n\t\ts.r.raise(Unparsable, why) // also where the command itself isn't recorded any more\n", ""}},
+			{"internal/shell/judge.go", "\t\ts.r.raise(Unparsable, why) // also where the command itself isn't recorded any more\n", ""}},
 		caught: []suite{disguises}},
 }

@@ -67,7 +67,7 @@ func isName(c byte) bool { return c == '_' || c|0x20 >= 'a' && c|0x20 <= 'z' }
 // is the stricter reading.
 func (p *awkProgram) operandNext() bool {
 	switch p.last {
-	case "", "(", ",", "{", "}", ";", "\n", "!", "~", "&", "|", "=", "?", ":", "<", ">", "+", "*", "%", "^", "print", "printf", "return", "in":
+	case "", "(", ",", "{", "}", ";", "\n", "!", "~", "&", "|", "=", "?", ":", "<", ">", "*", "%", "^", "print", "printf", "return", "in":
 		return true
 	}
 	return false

@@ -203,7 +203,7 @@ func (s *start) creates(words []word) {
 
 // onlyLists looks at all words of a subcommand that seems to list.
 func (s *start) onlyLists(sub string, words []word) Class {
-	for i, w := range words {
+	for _, w := range words {
 		switch {
 		case !w.lit:
 			return Destructive
@@ -213,12 +213,25 @@ func (s *start) onlyLists(sub string, words []word) Class {
 				continue
 			}
 			return Destructive
-		case i > 0 || sub == "stash" || sub == "worktree" || sub == "submodule" || sub == "notes" || sub == "remote" || sub == "bisect" || sub == "reflog" || sub == "sparse-checkout" || sub == "lfs" || sub == "bundle" || sub == "rerere":
-		default:
-			return WriteWorkspace
+		case groups(sub) && strings.HasPrefix(words[0].text, "-"):
+			return Destructive // an option before the subcommand hides it
+		case !groups(sub) && !slices.ContainsFunc(words, listing):
+			return WriteWorkspace // with a name it makes one
 		}
 	}
 	return ReadOnly
+}
+
+// groups tells whether a subcommand of git has subcommands of its own.
+func groups(sub string) bool {
+	return !oneOf(sub, "branch", "tag", "symbolic-ref", "replace")
+}
+
+// listing tells whether an option makes git branch and git tag take names for
+// patterns.
+func listing(w word) bool {
+	name, _, _ := strings.Cut(w.text, "=")
+	return w.lit && (oneOf(name, "--list", "-l", "--contains", "--no-contains", "--merged", "--no-merged", "--points-at") || strings.HasPrefix(name, "-n"))
 }
 
 // foreach judges git submodule foreach, whose words a shell reads.

@@ -41,7 +41,10 @@ func (s *start) worksHere() {
 // subcommand finds the row of a program's subcommand. One that has none may be
 // anything: a plugin, an alias.
 func (s *start) subcommand(p *program, operands []word) {
-	base, _, _ := strings.Cut(p.name, ",")
+	base := s.group
+	if base == "" {
+		base, _, _ = strings.Cut(p.name, ",")
+	}
 	if !operands[0].lit {
 		s.raise(Unparsable, "which subcommand this is only shows when it runs")
 		return
@@ -57,6 +60,7 @@ func (s *start) subcommand(p *program, operands []word) {
 		s.raise(Join(p.class, Destructive), "nothing is known about "+base+" "+clip(operands[0].text))
 		return
 	}
+	s.group = name
 	if !s.specialSub(name, q, operands[1:]) {
 		s.judge(q, operands[1:])
 	}

@@ -297,7 +297,10 @@ func (s *start) assigned(t *table, w word) bool {
 
 // strange is an option that no table has.
 func (s *start) strange(t *table, w word) {
-	if !t.any {
+	switch {
+	case !t.any:
 		s.raise(Destructive, "option "+clip(w.src)+" isn't known")
+	case s.class == ReadOnly:
+		s.raise(WriteWorkspace, "option "+clip(w.src)+" isn't known")
 	}
 }

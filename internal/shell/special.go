@@ -265,8 +265,9 @@ var pythonModules = []struct {
 	name  string
 	class Class
 }{
-	{"json.tool,ast,tokenize,dis,calendar,this,platform,sysconfig,site,base64,textwrap,pyclbr,symtable,inspect,locale", ReadOnly},
-	{"pytest,unittest,doctest,venv,virtualenv,compileall,py_compile,build,black,isort,ruff,flake8,pylint,mypy,coverage,tox,nox,timeit,cProfile,profile,pdb,trace,zipapp,ensurepip,mkdocs,sphinx,pre_commit", WriteWorkspace},
+	{"json.tool,ast,tokenize,dis,calendar,this,platform,sysconfig,base64,pyclbr,symtable,locale", ReadOnly},
+	{"pytest,unittest,doctest,venv,virtualenv,compileall,py_compile,build,black,isort,ruff,flake8,pylint,mypy,coverage,tox,nox,inspect,site,cProfile,profile,trace,zipapp,ensurepip,mkdocs,sphinx,pre_commit", WriteWorkspace},
+	{"timeit,code,pdb,idlelib,runpy", Unparsable},
 	{"pip,http.server,http.client,urllib.request,smtplib,ftplib,telnetlib,uv,poetry,pipx,twine,wget,webbrowser,smtpd,nntplib", Network},
 }
 

@@ -36,6 +36,7 @@ type start struct {
 	module   bool   // the program is a module that an option has named
 	stop     bool   // what follows are words of something else
 	done     bool   // it is on record already
+	group    string // the program and subcommands so far
 	exports  bool   // it shows variables to programs
 }
 
