@@ -65,11 +65,6 @@ type finding struct {
 func (doctorCmd) run(ctx context.Context, a *app) (int, error) {
 	all := append(a.machine(), a.storeFinding(ctx), a.workspaceFinding())
 	all = append(all, a.providerFindings(ctx)...)
-	return a.printFindings(all), nil
-}
-
-// printFindings prints what was found; the exit code says whether something failed.
-func (a *app) printFindings(all []finding) int {
 	exit := belay.ExitOK
 	for _, f := range all {
 		if f.State == "failed" {
@@ -84,7 +79,7 @@ func (a *app) printFindings(all []finding) int {
 			fmt.Fprintf(a.Stdout, "%-8s %-10s try: %s\n", "", "", line(f.Try))
 		}
 	}
-	return exit
+	return exit, nil
 }
 
 func (a *app) machine() []finding {

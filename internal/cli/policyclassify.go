@@ -16,6 +16,8 @@ import (
 )
 
 type policyCmd struct {
+	Explain  policyExplainCmd  `cmd:"" help:"Say why a call is allowed, asked about or denied, and what would change that."`
+	Test     policyTestCmd     `cmd:"" help:"Try the examples of rules."`
 	Classify policyClassifyCmd `cmd:"" help:"Say what a shell command may do, without running it."`
 }
 

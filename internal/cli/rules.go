@@ -54,14 +54,8 @@ func (g *governance) permits(m belay.Mode) error {
 // the workspace itself. It reads them each time, so that a turn begins under what
 // the files say then.
 func (a *app) governs(ctx context.Context, ws string, specs []belay.ToolSpec) (*governance, error) {
-	l := &rulefile.Layers{Read: func(path string) ([]byte, error) { return readUpTo(path, rulefile.MaxBytes) }}
-	if err := addRules(l, systemPolicy, policy.TierAdmin); err != nil {
-		return nil, err
-	}
-	if err := a.rulesOfPerson(l); err != nil {
-		return nil, err
-	}
-	if err := a.rulesOfWorkspace(ctx, l, ws); err != nil {
+	l, err := a.layers(ctx, ws, ruleFiles{})
+	if err != nil {
 		return nil, err
 	}
 	g := &governance{set: policy.Builtin(), strange: !a.trustsFolder(l.Trusted(), ws)}
@@ -69,12 +63,38 @@ func (a *app) governs(ctx context.Context, ws string, specs []belay.ToolSpec) (*
 	if l.Empty() {
 		return g, nil
 	}
-	var err error
 	if g.set, err = l.Set(groupsOf(specs)); err != nil {
 		return nil, err
 	}
 	g.raw, err = g.set.Encode()
 	return g, err
+}
+
+// layers reads the files that count in a workspace, those of one tier perhaps
+// replaced by others.
+func (a *app) layers(ctx context.Context, ws string, instead ruleFiles) (*rulefile.Layers, error) {
+	l := newLayers()
+	for _, of := range []struct {
+		tier policy.Tier
+		read func() error
+	}{
+		{policy.TierAdmin, func() error { return addRules(l, systemPolicy, policy.TierAdmin) }},
+		{policy.TierUser, func() error { return a.rulesOfPerson(l) }},
+		{policy.TierWorkspace, func() error { return a.rulesOfWorkspace(ctx, l, ws) }},
+	} {
+		read := of.read
+		if len(instead.Rules) > 0 && instead.As == of.tier {
+			read = func() error { return a.addNamed(l, instead) }
+		}
+		if err := read(); err != nil {
+			return nil, err
+		}
+	}
+	return l, nil
+}
+
+func newLayers() *rulefile.Layers {
+	return &rulefile.Layers{Read: func(path string) ([]byte, error) { return readUpTo(path, rulefile.MaxBytes) }}
 }
 
 // addRules takes a file of rules, if there is one.

@@ -1,6 +1,9 @@
 package main
 
 var policyMutants = []mutant{
+	{breaks: "a rule is offered against what content from outside made the gate ask",
+		edits:  []edit{{"internal/policy/rehearse/candidate.go", `if want == policy.Allow && slices.Contains(v.Tags, "taint") {`, "if false {"}},
+		caught: []suite{{"./internal/policy/rehearse", "Offered"}}},
 	{breaks: "allow beats ask where verdicts are joined",
 		edits: []edit{{"internal/policy/policy.go",
 			"\tcase Allow:\n\t\treturn 1\n\tcase Ask:\n\t\treturn 2\n",

@@ -13,9 +13,6 @@ const maxExamples = 100
 // try holds a rule against its examples. They are about the rule itself, not
 // about the verdict that comes of all rules.
 func (s *Set) try(c *rule) error {
-	if len(c.Examples.Match)+len(c.Examples.NoMatch) > maxExamples {
-		return at(c.Rule, bad("more than %d examples", maxExamples))
-	}
 	for _, list := range []struct {
 		examples []Example
 		want     bool

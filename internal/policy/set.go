@@ -54,6 +54,20 @@ type sees struct{ unparsable, escape, egress, secret bool }
 // Compile checks a document and makes it ready. An error is a *belay.Error with
 // the rule's place.
 func Compile(d Document) (*Set, error) {
+	s, err := prepare(d)
+	if err != nil {
+		return nil, err
+	}
+	for i := range s.rules {
+		if err := s.try(&s.rules[i]); err != nil {
+			return nil, err
+		}
+	}
+	return s, nil
+}
+
+// prepare is Compile without the examples.
+func prepare(d Document) (*Set, error) {
 	if d.Version > FormatVersion {
 		return nil, belay.Errorf(belay.CodePolicyNewer, "the rules are of version %d; this build reads %d", d.Version, FormatVersion).WithHint("update belay, or write them in the older form")
 	}
@@ -81,11 +95,6 @@ func Compile(d Document) (*Set, error) {
 		}
 	}
 	s.index()
-	for i := range s.rules {
-		if err := s.try(&s.rules[i]); err != nil {
-			return nil, err
-		}
-	}
 	return s, nil
 }
 
@@ -165,6 +174,8 @@ func (s *Set) ready(r *Rule, env *conditions) (rule, *belay.Error) {
 		return c, bad("the verdict %q is none of allow, ask, deny", short(string(r.Verdict)))
 	case r.Firm && c.tier != 0:
 		return c, bad("only built-in rules are firm")
+	case len(r.Examples.Match)+len(r.Examples.NoMatch) > maxExamples:
+		return c, bad("it has more than %d examples", maxExamples)
 	case len(r.Reason) > maxText || len(r.Hint) > maxText || len(r.Code) > 64 || len(r.Boundary) > 64 || len(r.Tags) > 16:
 		return c, bad("its texts are too long").WithHint("reason and hint have at most %d bytes, code and boundary 64, and there are at most 16 tags", maxText)
 	}

@@ -248,12 +248,17 @@ func (l *Layers) Trusted() []string { return l.trusted }
 // Ignored is what doesn't count.
 func (l *Layers) Ignored() []Ignored { return l.ignored }
 
-// Set is the rules of all layers and the built-in ones, made ready. groups are
-// the groups of tools that there are besides those of the files.
-func (l *Layers) Set(groups []policy.Group) (*policy.Set, error) {
+// Document is the rules of all layers and the built-in ones. groups are the
+// groups of tools that there are besides those of the files.
+func (l *Layers) Document(groups []policy.Group) policy.Document {
 	doc := l.doc
 	doc.Version = policy.FormatVersion
 	doc.Rules = slices.Concat(policy.BuiltinRules(), l.doc.Rules)
 	doc.Groups = slices.Concat(groups, l.doc.Groups)
-	return policy.Compile(doc)
+	return doc
+}
+
+// Set is Document made ready.
+func (l *Layers) Set(groups []policy.Group) (*policy.Set, error) {
+	return policy.Compile(l.Document(groups))
 }

@@ -1,0 +1,336 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/event"
+	"github.com/belay-run/belay/internal/explain"
+	"github.com/belay-run/belay/internal/policy"
+	"github.com/belay-run/belay/internal/policy/rehearse"
+	"github.com/belay-run/belay/internal/rulefile"
+	"github.com/belay-run/belay/internal/store"
+	"github.com/belay-run/belay/internal/tool"
+)
+
+type policyExplainCmd struct {
+	ID    string   `arg:"" optional:"" help:"A recorded call, or the event of its decision, or the beginning of its id; it is explained by the rules of its day."`
+	Now   bool     `help:"Judge the recorded call by the rules that count now."`
+	Tool  string   `short:"t" placeholder:"NAME" help:"Without an id: the tool that would be called."`
+	Args  string   `placeholder:"JSON" default:"{}" help:"Its arguments, as a JSON object."`
+	Mode  string   `default:"default" help:"The mode of the turn."`
+	Agent string   `placeholder:"NAME" help:"Whose turn it is."`
+	Allow []string `placeholder:"TOOL" sep:"none" help:"As belay run --allow."`
+	Taint []string `placeholder:"KIND" sep:"none" help:"What taints the conversation: web, mcp, message, tool, …, secret; KIND:ORIGIN names where from."`
+	Level string   `enum:"L0,L1,L2,L3" default:"L0" help:"The boundary that programs get."`
+	Alone bool     `help:"Nobody can be asked."`
+	ruleFiles
+}
+
+// explained is an explanation, as JSON.
+type explained struct {
+	Call     belay.CallID               `json:"call,omitempty"`
+	Session  belay.SessionID            `json:"session,omitempty"`
+	Event    belay.EventID              `json:"event,omitempty"`
+	Recorded *event.PermissionEvaluated `json:"recorded,omitempty"`
+	Lost     string                     `json:"lost,omitempty"` // why it can't be judged again
+	Notes    []string                   `json:"notes,omitempty"`
+	*rehearse.Explanation
+	YAML string `json:"yaml,omitempty"` // the rules of next, as a file
+}
+
+func (c *policyExplainCmd) run(ctx context.Context, a *app) (int, error) {
+	if (c.ID == "") == (c.Tool == "") {
+		return 0, belay.Errorf(belay.CodeUsage, "one call must be named: a recorded one by its id, or one by its tool").
+			WithHint(`belay policy explain ID, or --tool exec --args '{"command":"git push"}'`)
+	}
+	x, err := c.explain(ctx, a)
+	if err != nil {
+		return 0, err
+	}
+	if x.Explanation != nil {
+		for _, n := range x.Next {
+			if len(n.Rules) > 0 {
+				x.YAML = rulefile.Write(n.Rules)
+			}
+		}
+	}
+	if a.JSON {
+		a.printJSON(x)
+		return belay.ExitOK, nil
+	}
+	a.printExplained(x)
+	return belay.ExitOK, nil
+}
+
+func (c *policyExplainCmd) explain(ctx context.Context, a *app) (*explained, error) {
+	if c.ID != "" {
+		return c.recorded(ctx, a)
+	}
+	w, err := a.workshopHere(ctx)
+	if err != nil {
+		return nil, err
+	}
+	spec, err := w.find(c.Tool)
+	if err != nil {
+		return nil, err
+	}
+	ws, err := a.workspace()
+	if err != nil {
+		return nil, err
+	}
+	x := &explained{}
+	r, err := c.request(a, w.set, spec, ws, x)
+	if err != nil {
+		return nil, err
+	}
+	set, err := a.setFor(ctx, ws, w.set.Specs(), c.ruleFiles)
+	if err != nil {
+		return nil, err
+	}
+	e := rehearse.Explain(set, r)
+	x.Explanation = &e
+	return x, nil
+}
+
+// setFor are the rules that count in a workspace, some perhaps replaced.
+func (a *app) setFor(ctx context.Context, ws string, specs []belay.ToolSpec, instead ruleFiles) (*policy.Set, error) {
+	l, err := a.layers(ctx, ws, instead)
+	if err != nil {
+		return nil, err
+	}
+	a.sayRulesIgnored(l.Ignored())
+	if l.Empty() {
+		return policy.Builtin(), nil
+	}
+	return l.Set(groupsOf(specs))
+}
+
+// request is the call that the flags describe.
+func (c *policyExplainCmd) request(a *app, set *tool.Set, spec belay.ToolSpec, ws string, x *explained) (policy.Request, error) {
+	var none policy.Request
+	if !slices.Contains(belay.Modes, belay.Mode(c.Mode)) {
+		return none, belay.Errorf(belay.CodeUsage, "there is no mode %q", c.Mode).At("--mode").WithHint("belay run --help lists the modes")
+	}
+	args, _, problem := set.Check(spec.Name, c.Args)
+	if len(args) == 0 || args[0] != '{' {
+		return none, belay.Errorf(belay.CodeUsage, "the arguments are no JSON object").At("--args").WithHint("belay tool show %s lists its arguments", spec.Name)
+	}
+	if problem != nil {
+		x.Notes = append(x.Notes, "the tool would refuse these arguments whatever the gate says: "+problem.Message)
+	}
+	r := policy.Request{Tool: spec, Args: args, Paths: tool.Paths(spec, args), Mode: belay.Mode(c.Mode), Agent: c.Agent, Headless: c.Alone, Workspace: ws, Level: c.Level, Network: boundary().Network,
+		Commands: policy.CommandsOf(spec, args, policy.Place{Workspace: ws, Home: a.env("HOME"), Shadowed: shadowed(a.env("PATH"), ws)})}
+	for _, name := range c.Allow {
+		r.Grants = append(r.Grants, policy.Grant{Tool: name, Tier: policy.TierUser, Kind: "rule", By: a.principal()})
+	}
+	for _, t := range c.Taint {
+		kind, origin, _ := strings.Cut(t, ":")
+		if kind == "" {
+			return none, belay.Errorf(belay.CodeUsage, "%q names no kind of taint", t).At("--taint").WithHint("--taint web, or --taint web:example.com")
+		}
+		r.Taint = append(r.Taint, policy.Taint{Kind: kind, Origin: origin})
+	}
+	return r, nil
+}
+
+// recorded explains a call of the store.
+func (c *policyExplainCmd) recorded(ctx context.Context, a *app) (*explained, error) {
+	st, err := a.open(ctx, false)
+	if err != nil {
+		return nil, err
+	}
+	defer st.Close()
+	found, err := decisionOf(ctx, st, c.ID)
+	if err != nil {
+		return nil, err
+	}
+	k, err := caseOf(ctx, st, found)
+	if err != nil {
+		return nil, err
+	}
+	x := &explained{Call: k.IDs.Call, Session: k.IDs.Session, Event: k.Event, Recorded: &k.Recorded, Lost: k.Lost}
+	if k.Lost != "" {
+		x.Notes = append(x.Notes, "it can't be judged again: "+rehearse.LostWords[k.Lost]+"; what was recorded is shown")
+		return x, nil
+	}
+	set := k.Gate
+	if c.Now || len(c.Rules) > 0 {
+		w, err := a.workshop(ctx, k.Request.Workspace)
+		if err != nil {
+			return nil, err
+		}
+		if set, err = a.setFor(ctx, k.Request.Workspace, w.set.Specs(), c.ruleFiles); err != nil {
+			return nil, err
+		}
+	}
+	e := rehearse.Explain(set, k.Request)
+	x.Explanation = &e
+	x.Notes = append(x.Notes, became(k, set == k.Gate, e)...)
+	return x, nil
+}
+
+// became says what the record has besides what the rules say.
+func became(k *rehearse.Case, ofItsDay bool, e rehearse.Explanation) (notes []string) {
+	p := k.Recorded
+	said, rule := k.Said()
+	switch {
+	case p.Source == "person" || p.Source == "runtime":
+		notes = append(notes, fmt.Sprintf("recorded: %s (%s), because %s", p.Decision, p.ReasonCode, p.Reason))
+	case ofItsDay && (said != e.Decision || rule != e.Rule):
+		notes = append(notes, fmt.Sprintf("recorded: %s by %s; this build reads the call otherwise than the one that judged it", said, rule))
+	case !ofItsDay:
+		notes = append(notes, fmt.Sprintf("recorded: %s by %s; below are the rules that were named, or that count now", said, rule))
+	}
+	return notes
+}
+
+// decisionOf finds the newest decision that an id is about. More than one call
+// is an error that names some.
+func decisionOf(ctx context.Context, st store.Store, id string) (event.Envelope, error) {
+	var found event.Envelope
+	calls := map[belay.CallID]bool{}
+	for r, err := range st.Scan(ctx, 0) {
+		if err != nil {
+			return found, err
+		}
+		e := r.Event
+		if e.Type() != "permission.evaluated" || !names(e, id) {
+			continue
+		}
+		if string(e.ID()) == id || string(e.IDs.Call) == id {
+			found, calls = e, map[belay.CallID]bool{e.IDs.Call: true}
+			if string(e.ID()) == id {
+				break
+			}
+			continue
+		}
+		if string(found.IDs.Call) == id { // a whole id wins over beginnings
+			continue
+		}
+		if found = e; len(calls) <= 4 {
+			calls[e.IDs.Call] = true
+		}
+	}
+	switch len(calls) {
+	case 0:
+		return found, belay.Errorf(belay.CodeNotFound, "no decision in this store is about it").At(line(id)).WithHint("belay events shows the ids of calls; belay why explains other things")
+	case 1:
+		return found, nil
+	}
+	var ids []string
+	for c := range calls {
+		ids = append(ids, string(c))
+	}
+	slices.Sort(ids)
+	return found, belay.Errorf(belay.CodeUsage, "more than one call is meant").At(line(id)).WithHint("name one of them: %s", strings.Join(ids[:min(4, len(ids))], ", "))
+}
+
+// caseOf puts a decision together with its question.
+func caseOf(ctx context.Context, st store.Store, found event.Envelope) (*rehearse.Case, error) {
+	reader := rehearse.NewReader(contentOf(ctx, st))
+	for e, err := range st.Read(ctx, found.Stream, 0) {
+		if err != nil {
+			return nil, err
+		}
+		k, err := reader.Apply(e)
+		if err != nil {
+			return nil, err
+		}
+		if e.Seq == found.Seq && k != nil {
+			return k, nil
+		}
+	}
+	return nil, belay.Errorf(belay.CodeNotFound, "the decision is gone").At(string(found.ID())).WithHint("belay events %s", found.IDs.Session)
+}
+
+// contentOf reads content of a store.
+func contentOf(ctx context.Context, st store.Blobs) rehearse.Content {
+	return func(d belay.Digest) ([]byte, error) {
+		b, err := st.Get(ctx, d)
+		if errors.Is(err, store.ErrNotFound) {
+			return nil, rehearse.ErrGone
+		}
+		return b, err
+	}
+}
+
+func (a *app) printExplained(x *explained) {
+	out := func(format string, args ...any) { fmt.Fprintf(a.Stdout, format+"\n", args...) }
+	if x.Call != "" {
+		out("%s  of %s", line(string(x.Call)), line(string(x.Session)))
+	}
+	if x.Explanation == nil {
+		p := x.Recorded
+		out("%s: %s  by %s (%s, tier %s)", line(p.Tool), p.Decision, line(p.Rule), line(p.ReasonCode), line(p.Tier))
+		out("  %s", line(p.Reason))
+	} else {
+		a.printExplanation(x.Explanation)
+	}
+	for _, n := range x.Notes {
+		out("  note: %s", line(n))
+	}
+	if x.Explanation == nil {
+		return
+	}
+	out("\nWhat would change it:")
+	for _, n := range x.Next {
+		switch {
+		case n.Place != "":
+			out("  %s\n      %s", line(n.Place), line(n.Effect))
+		case n.Command != "":
+			out("  %s\n      %s", line(n.Command), line(n.Effect))
+		default:
+			out("  a rule that was tried; it %s:\n", line(n.Effect))
+			out("%s", explain.CleanLines(strings.TrimRight(x.YAML, "\n")))
+		}
+	}
+}
+
+func (a *app) printExplanation(e *rehearse.Explanation) {
+	out := func(format string, args ...any) { fmt.Fprintf(a.Stdout, format+"\n", args...) }
+	out("%s: %s  (%s)", line(e.Tool), e.Decision, line(e.Code))
+	out("  %s", line(e.Reason))
+	out("  rule %s%s, tier %s, priority %d, mode %s", line(e.Rule), line(after(" at ", e.Where)), line(e.Tier), e.Priority, line(e.Mode))
+	if len(e.Tags) > 0 {
+		out("  tags: %s", line(strings.Join(e.Tags, ", ")))
+	}
+	if len(e.Taint) > 0 {
+		out("  taint: %s", line(strings.Join(e.Taint, ", ")))
+	}
+	for i, c := range e.Commands {
+		if i == 0 {
+			out("\nCommands:")
+		}
+		out("  %-6s %s", c.Decision, line(c.Command))
+		out("         %s%s; rule %s", c.Class, line(after(": ", c.Reason)), line(c.Rule))
+	}
+	for i, h := range e.Matched {
+		if i == 0 {
+			out("\nRules that spoke, the strongest first:")
+		}
+		out("  %-6s %s  (tier %s, priority %d%s)", h.Decision, line(h.Rule), line(h.Tier), h.Priority, line(after(", ", h.Where)))
+		out("         %s", line(h.Why))
+	}
+	for i, s := range e.Silent {
+		if i == 0 {
+			out("\nRules that did not:")
+		}
+		out("  %s%s\n         %s", line(s.Rule), line(after("  ", s.Where)), line(s.Misses))
+	}
+	if e.Omitted > 0 {
+		out("  … and %d more", e.Omitted)
+	}
+}
+
+// after is a text behind another one, or nothing.
+func after(before, text string) string {
+	if text == "" {
+		return ""
+	}
+	return before + text
+}
