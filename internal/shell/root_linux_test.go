@@ -41,6 +41,7 @@ func newRoot(t *testing.T, bash string) (*root, error) {
 		UidMappings: []syscall.SysProcIDMap{{HostID: os.Getuid(), Size: 1}},
 		GidMappings: []syscall.SysProcIDMap{{HostID: os.Getgid(), Size: 1}},
 		Pdeathsig:   syscall.SIGKILL,
+		Setsid:      true, // a group reaches across namespaces: "kill 0" would end this test
 	}
 	var trouble strings.Builder
 	cmd.Stderr = &trouble
@@ -117,7 +118,7 @@ func bashRun(src string) (started, error) {
 	files := make([]*os.File, recordFd+1)
 	files[0], files[1], files[2], files[recordFd] = null, null, null, w
 	env := []string{"PATH=/usr/bin", "HOME=/w/home", "X=beta evil", "N=evil", "Z=a[$(evil)]", "x=$(evil)", "n=a[$(evil)]", "i=a[$(evil)]", "v=evil", "LC_ALL=C"}
-	p, err := os.StartProcess(bashInRoot, []string{"bash", "-c", src}, &os.ProcAttr{Dir: "/w", Env: env, Files: files})
+	p, err := os.StartProcess(bashInRoot, []string{"bash", "-c", src}, &os.ProcAttr{Dir: "/w", Env: env, Files: files, Sys: &syscall.SysProcAttr{Setsid: true}})
 	w.Close()
 	if err != nil {
 		return s, err
