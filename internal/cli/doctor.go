@@ -65,6 +65,11 @@ type finding struct {
 func (doctorCmd) run(ctx context.Context, a *app) (int, error) {
 	all := append(a.machine(), a.storeFinding(ctx), a.workspaceFinding())
 	all = append(all, a.providerFindings(ctx)...)
+	return a.printFindings(all), nil
+}
+
+// printFindings prints what was found; the exit code says whether something failed.
+func (a *app) printFindings(all []finding) int {
 	exit := belay.ExitOK
 	for _, f := range all {
 		if f.State == "failed" {
@@ -79,7 +84,7 @@ func (doctorCmd) run(ctx context.Context, a *app) (int, error) {
 			fmt.Fprintf(a.Stdout, "%-8s %-10s try: %s\n", "", "", line(f.Try))
 		}
 	}
-	return exit, nil
+	return exit
 }
 
 func (a *app) machine() []finding {

@@ -13,9 +13,9 @@ import (
 	"github.com/belay-run/belay/internal/engine"
 )
 
-// live shows a running session: on a terminal the text as it streams and a
-// line that tells what runs, elsewhere a line for each step and call. It writes
-// to standard error; standard output is for the answer.
+// live shows a running session: the text of answers as it streams, a line for
+// each step and call, and on a terminal a line that tells what runs. It writes to
+// standard error; standard output is for the answer.
 type live struct {
 	out     io.Writer
 	quiet   bool // JSON goes to standard output instead
@@ -24,7 +24,8 @@ type live struct {
 	now     func() time.Time
 
 	step     int
-	doing    string // what runs, for the progress line
+	steps    map[belay.StepID]int // the numbers of those that were requested and not answered
+	doing    string               // what runs, for the progress line
 	since    time.Time
 	tokens   int64
 	calls    map[belay.CallID]string
@@ -37,7 +38,7 @@ type live struct {
 
 func newLive(a *app) *live {
 	moving := a.IsTerminal(a.Stderr) && !a.JSON
-	return &live{out: a.Stderr, quiet: a.JSON, moving: moving, colours: moving && a.env("NO_COLOR") == "" && a.env("TERM") != "dumb", now: a.Now, calls: map[belay.CallID]string{}}
+	return &live{out: a.Stderr, quiet: a.JSON, moving: moving, colours: moving && a.env("NO_COLOR") == "" && a.env("TERM") != "dumb", now: a.Now, calls: map[belay.CallID]string{}, steps: map[belay.StepID]int{}}
 }
 
 // goOn takes up a turn where another process left it.
@@ -50,6 +51,7 @@ func (l *live) goOn(s *thread.State) {
 	if s.Turn.Step == nil {
 		return
 	}
+	l.steps[s.Turn.Step.ID] = l.step
 	for _, c := range s.Turn.Step.Calls {
 		l.calls[c.ID] = preview(event.ModelCall{Name: c.Name, Args: c.Args, Path: c.Path, Paths: c.Paths})
 	}
@@ -115,16 +117,24 @@ const maxDoing = 40
 
 func (l *live) start(doing string, at time.Time) { l.doing, l.since = doing, at }
 
-// flow shows text as it streams, on a terminal.
+// knows tells whether a step was shown to begin: its text comes after that.
+func (l *live) knows(s belay.StepID) bool { return l.steps[s] > 0 }
+
+// flow shows text as it streams. What isn't a terminal gets the step's number
+// before it, as each of its lines has.
 func (l *live) flow(f engine.Live) {
 	if l.moving && f.Kind == "reasoning" && l.asking == "" {
 		l.thinks(f.Text)
 	}
-	if !l.moving || f.Kind != "text" || l.asking != "" {
+	if l.quiet || f.Kind != "text" || f.Text == "" || l.asking != "" {
 		return
 	}
 	if l.drawn {
 		l.fresh()
+	}
+	if l.streamed != f.IDs.Step && !l.moving {
+		l.fresh()
+		l.write(fmt.Sprintf("step %d: ", l.steps[f.IDs.Step]))
 	}
 	l.streamed = f.IDs.Step
 	l.write(text(f.Text))
@@ -142,13 +152,13 @@ func (l *live) thinks(s string) {
 func (l *live) fact(ev event.Envelope) {
 	switch p := ev.Data.(type) {
 	case event.ModelRequested:
-		l.requested(p, ev.Time)
+		l.requested(ev, p)
 	case event.ModelCompleted:
 		l.completed(ev, p)
 	case event.ReasoningSummary:
 		l.println("  thought: " + short(strings.TrimSpace(p.Text.Text), 200))
 	case event.ModelFailed:
-		l.doing = ""
+		l.doing, l.streamed = "", "" // another attempt says it from the beginning
 		l.println(fmt.Sprintf("step %d: no answer: %s%s", l.step, short(p.Problem.Message, 200), again(p.RetryAt, ev.Time)))
 	case event.RoutingFallbackApplied:
 		l.println(fmt.Sprintf("step %d: %s/%s is asked instead of %s/%s", l.step, p.To.Provider, p.To.Model, p.From.Provider, p.From.Model))
@@ -179,14 +189,15 @@ func (l *live) fact(ev event.Envelope) {
 	}
 }
 
-func (l *live) requested(p event.ModelRequested, at time.Time) {
+func (l *live) requested(ev event.Envelope, p event.ModelRequested) {
 	if p.Attempt == 1 {
 		l.step++
 	} else if l.step == 0 {
 		l.step = 1
 	}
+	l.steps[ev.IDs.Step] = l.step
 	l.thought = ""
-	l.start("thinking", at)
+	l.start("thinking", ev.Time)
 	if p.Note != "" && p.Attempt == 1 {
 		l.println("  told: " + short(p.Note, 200))
 	}
@@ -197,11 +208,14 @@ func (l *live) completed(ev event.Envelope, p event.ModelCompleted) {
 	for _, c := range p.Calls {
 		l.calls[c.ID] = preview(c)
 	}
-	if l.streamed == ev.IDs.Step && l.moving {
-		l.clear()
-		return
-	}
+	delete(l.steps, ev.IDs.Step)
 	said := short(strings.TrimSpace(p.Text.Text), 200)
+	if l.streamed == ev.IDs.Step {
+		l.clear()
+		if said = ""; len(p.Images) == 0 {
+			return
+		}
+	}
 	if n := len(p.Images); n > 0 {
 		said = strings.TrimSpace(said + " (" + plural(n, "picture") + ")")
 	}

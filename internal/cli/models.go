@@ -18,6 +18,7 @@ import (
 type modelsCmd struct {
 	List modelsListCmd `cmd:"" default:"withargs" help:"List the models that the catalogue knows, with context and prices."`
 	Show modelsShowCmd `cmd:"" help:"Show what is known of a model, and where each value comes from."`
+	Test modelsTestCmd `cmd:"" help:"Send a model one small request, and say what works."`
 }
 
 // modelsFile is the name of the files that extend the catalogue: of the person

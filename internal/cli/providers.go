@@ -158,22 +158,18 @@ func (a *app) makeProvider(s belay.Settings) (model.Provider, error) {
 		a.models.gateway = gateway.New(a.Now)
 	}
 	l := gateway.Limits{Requests: v.limits.Requests, Tokens: v.limits.Tokens, Concurrent: v.limits.Concurrent, Total: v.limits.Total}
-	return a.models.gateway.Wrap(s.Provider, protocolOf(v.protocol).make(e, a.models.prefixes, a.able(e.Base)), l), nil
+	return a.models.gateway.Wrap(s.Provider, protocolOf(v.protocol).make(e, a.models.prefixes, a.able(v.name, e.Base)), l), nil
 }
 
 // able asks the catalogue, which is read when something is asked for the first
 // time. One that can't be read knows nothing; belay models list says why.
-func (a *app) able(base *url.URL) able {
-	read := sync.OnceValue(func() *catalog.Catalog {
-		c, _ := a.catalog() //nolint:errcheck // nil is said to know nothing
-		return c
-	})
+func (a *app) able(provider string, base *url.URL) able {
 	return func(name string, x catalog.Ability) bool {
-		c := read()
+		c := a.models.catalog(a)
 		if c == nil {
 			return false
 		}
-		m, ok := c.Lookup(catalog.Server(base.Hostname()), name)
+		m, ok := c.Lookup(name, catalog.Servers(provider, base.Hostname())...)
 		return ok && m.Can(x)
 	}
 }

@@ -42,16 +42,22 @@ type terminal struct {
 // onTerminal starts belay on a pseudo-terminal, in a workspace with a script.
 func onTerminal(t *testing.T, script string, args ...string) *terminal {
 	t.Helper()
-	dir := t.TempDir()
-	file := filepath.Join(dir, "script.yaml")
+	file := filepath.Join(t.TempDir(), "script.yaml")
 	if err := os.WriteFile(file, []byte(script), 0o600); err != nil {
 		t.Fatal(err)
 	}
+	return atTerminal(t, append(args, "--script", file)...)
+}
+
+// atTerminal starts belay on a pseudo-terminal, in a workspace.
+func atTerminal(t *testing.T, args ...string) *terminal {
+	t.Helper()
+	dir := t.TempDir()
 	ws := filepath.Join(dir, "ws")
 	if err := os.Mkdir(ws, 0o700); err != nil {
 		t.Fatal(err)
 	}
-	args = append(args, "--script", file, "--store", filepath.Join(dir, "store"))
+	args = append(args, "--store", filepath.Join(dir, "store"))
 	cmd := exec.CommandContext(t.Context(), os.Args[0], args...)
 	cmd.Dir = ws
 	cmd.Env = []string{"BELAY_TEST_PROGRAM=1", "HOME=" + dir, "USER=tester", "GORACE=atexit_sleep_ms=0", "PATH=" + os.Getenv("PATH")}

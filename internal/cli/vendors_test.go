@@ -2,12 +2,16 @@ package cli
 
 import (
 	"net/url"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/internal/manifest"
+	"github.com/belay-run/belay/internal/model"
 	"github.com/belay-run/belay/internal/model/wire"
 )
 
@@ -133,6 +137,28 @@ func TestBaseURLsGetTheirVersion(t *testing.T) {
 		e, err := a.endpoint(service{vendor: vendor{name: name, protocol: name, base: base, open: true}}, "")
 		if err != nil || e.Base.String() != want {
 			t.Errorf("%s: %s, want %s (%v)", in, e.Base, want, err)
+		}
+	}
+}
+
+// TestAFileSaysWhatAModelCanDo: for the server that serves it.
+func TestAFileSaysWhatAModelCanDo(t *testing.T) {
+	dir := t.TempDir()
+	if err := os.MkdirAll(filepath.Join(dir, "belay"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	text := "models:\n  - {provider: local, model: house, abilities: [images]}\n"
+	if err := os.WriteFile(filepath.Join(dir, "belay", modelsFile), []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	a := &app{Sys: Sys{Env: []string{"XDG_CONFIG_HOME=" + dir}, Now: time.Now}}
+	for name, want := range map[string]bool{"house": true, "another": false, "gpt-5": true} {
+		p, err := a.provider(belay.Settings{Provider: "ollama", Model: name})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := model.AbilitiesOf(p, name).Images; got != want {
+			t.Errorf("%s takes images: %v, want %v", name, got, want)
 		}
 	}
 }

@@ -131,7 +131,8 @@ func (u *watch) facts(ctx context.Context) error {
 		if r.Event.IDs.Session != u.w.session {
 			continue
 		}
-		if _, ok := r.Event.Data.(event.ModelCompleted); ok {
+		switch r.Event.Data.(type) {
+		case event.ModelCompleted, event.ModelFailed:
 			u.flush() // its text was there before it
 		}
 		u.took(ctx, r.Event)
@@ -194,16 +195,30 @@ func (e *ending) fold(ev event.Envelope) {
 	}
 }
 
-// flush shows what flowed and what was said since the last look.
+// maxFlows bounds the pieces of text that wait for their step to be shown.
+const maxFlows = 4096
+
+// flush shows what flowed and what was said since the last look. Text whose
+// request wasn't shown yet waits for that.
 func (u *watch) flush() {
 	u.mu.Lock()
 	flows, notes := u.flows, u.notes
 	u.flows, u.notes = nil, nil
 	u.mu.Unlock()
+	var early []engine.Live
 	if !u.a.JSON {
 		for _, l := range flows {
-			u.live.flow(l)
+			if u.live.knows(l.IDs.Step) {
+				u.live.flow(l)
+			} else if len(early) < maxFlows {
+				early = append(early, l)
+			}
 		}
+	}
+	if len(early) > 0 {
+		u.mu.Lock()
+		u.flows = append(early, u.flows...)
+		u.mu.Unlock()
 	}
 	for _, n := range notes {
 		u.live.println(line(n))

@@ -33,6 +33,7 @@ type metronome struct {
 	mu    sync.Mutex
 	asked map[string][]time.Time // by session: when a request came
 	ended map[string][]time.Time // when its answer was out
+	tools map[*model.ToolDef]int // requests by where their tools are in memory
 	hook  func(request int)      // called with the number of a request, from 1; may be nil
 }
 
@@ -42,6 +43,7 @@ func (m *metronome) Stream(_ context.Context, r model.Request) iter.Seq2[model.C
 		m.mu.Lock()
 		m.asked[who] = append(m.asked[who], time.Now())
 		n := len(m.asked[who])
+		m.tools[&r.Tools[0]]++
 		m.mu.Unlock()
 		if m.hook != nil {
 			m.hook(n)
@@ -80,7 +82,7 @@ func newRig(b testing.TB, steps int) *rig { return newRigIn(b, b.TempDir(), step
 
 func newRigIn(b testing.TB, dir string, steps int) *rig {
 	b.Helper()
-	r := &rig{headroom: make([]byte, 2<<20), dir: dir, m: &metronome{steps: steps, asked: map[string][]time.Time{}, ended: map[string][]time.Time{}}}
+	r := &rig{headroom: make([]byte, 2<<20), dir: dir, m: &metronome{steps: steps, asked: map[string][]time.Time{}, ended: map[string][]time.Time{}, tools: map[*model.ToolDef]int{}}}
 	look := pure("look", func(_ context.Context, c tool.Call) (tool.Result, error) {
 		return tool.Result{Text: "seen " + string(c.Args) + " and some text of what there is to see in it, as a small file or the answer of a search would have"}, nil
 	})

@@ -41,6 +41,9 @@ func TestAStepCosts(t *testing.T) {
 	if n := end.Statements - begin.Statements; n > written+3*renewals {
 		t.Errorf("%d steps took %d statements in transactions, at most %d were promised", steps, n, written)
 	}
+	if n := len(r.m.tools); n != 1 {
+		t.Errorf("the tools of %d requests are in %d places, so providers can't keep them encoded", to, n)
+	}
 	if n := end.Reads - begin.Reads; n > looks {
 		t.Errorf("%d steps took %d queries, none was promised", steps, n)
 	}

@@ -123,10 +123,21 @@ type end struct {
 }
 
 func (m *machine) run(env []string, args ...string) end {
+	return m.runWith(nil, env, args...)
+}
+
+// runWith tells begun of the process when it has begun.
+func (m *machine) runWith(begun func(*os.Process), env []string, args ...string) end {
 	cmd := m.command(env, args...)
 	var out bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &out
-	err := cmd.Run()
+	err := cmd.Start()
+	if err == nil && begun != nil {
+		begun(cmd.Process)
+	}
+	if err == nil {
+		err = cmd.Wait()
+	}
 	m.mu.Lock()
 	fmt.Fprintf(&m.transcript, "$ belay %s  # %v %v\n%s", strings.Join(args, " "), env, err, out.String())
 	m.mu.Unlock()

@@ -16,7 +16,7 @@ import (
 // vendor caches moves with every request, so it is asked for in the tail and
 // marks no message.
 func (p *Messages) body(ctx context.Context, r model.Request) (*wire.Body, error) {
-	head, err := headOf(r)
+	head, err := p.Prefixes.Head("messages head", r, headOf)
 	if err != nil {
 		return nil, err
 	}

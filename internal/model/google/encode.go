@@ -18,7 +18,7 @@ import (
 // messages, then what belongs to this request only. So the bytes of a request
 // begin with those of the one before it, which the vendor caches by itself.
 func (p *Gemini) body(ctx context.Context, r model.Request) (*wire.Body, error) {
-	head, err := headOf(r)
+	head, err := p.Prefixes.Head("gemini head", r, headOf)
 	if err != nil {
 		return nil, err
 	}

@@ -28,6 +28,7 @@ type Fault struct {
 	Upon string
 	Kind Kind
 	Drip time.Duration // pause between single bytes
+	Gait time.Duration // pause between events
 	Gzip bool          // the stream is compressed
 }
 
@@ -93,7 +94,7 @@ func (f Fault) send(ctx context.Context, w http.ResponseWriter, frames [][]byte)
 			<-ctx.Done()
 			return
 		}
-		if !out.write(frame) {
+		if !out.write(frame) || f.Gait > 0 && !wait(ctx, f.Gait) {
 			return
 		}
 	}

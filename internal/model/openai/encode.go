@@ -21,7 +21,7 @@ var timeless time.Time
 // messages, then what belongs to this request only. So the bytes of a request
 // begin with those of the one before it, which providers cache.
 func (p *Chat) body(ctx context.Context, r model.Request) (*wire.Body, error) {
-	head, err := chatHead(r)
+	head, err := p.Prefixes.Head(chatName+" head", r, chatHead)
 	if err != nil {
 		return nil, err
 	}

@@ -16,7 +16,7 @@ import (
 // body is a request: what never changes in a conversation first, then the items
 // of the input, then what belongs to this request only.
 func (p *Responses) body(ctx context.Context, r model.Request, summary bool) (*wire.Body, error) {
-	head, err := responsesHead(r)
+	head, err := p.Prefixes.Head("responses head", r, responsesHead)
 	if err != nil {
 		return nil, err
 	}

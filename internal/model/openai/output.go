@@ -14,7 +14,7 @@ import (
 )
 
 // decoder turns events into chunks. Text and pictures are yielded as they come,
-// calls at the end, in the order of the items. What an item says when it is
+// calls when they are whole, in the order of the items. What an item says when it is
 // done counts; what was yielded of it before must be its beginning.
 type decoder struct {
 	name    string
@@ -25,7 +25,12 @@ type decoder struct {
 	items   []*item
 	size    int // bytes of arguments and reasoning so far
 	refused bool
-	over    bool // the last chunk or an error was yielded, or the consumer left
+
+	ids      callIDs
+	n        int               // calls that were yielded
+	thoughts []json.RawMessage // reasoning in front of the next item
+
+	over bool // the last chunk or an error was yielded, or the consumer left
 }
 
 // item is an item of the answer so far.
@@ -39,6 +44,7 @@ type item struct {
 	said     [][]byte        // text that was yielded, by part
 	thought  bool            // reasoning was yielded
 	whole    bool            // it is done
+	passed   bool            // all of it was yielded
 	encoding json.RawMessage // of reasoning that goes back
 }
 
@@ -213,7 +219,7 @@ func (d *decoder) done(index int, o *outputItem) {
 			d.rest(it, i, p.Text+p.Refusal)
 		}
 	case "reasoning":
-		d.thoughts(it, o)
+		d.thought(it, o)
 	case "function_call":
 		if o.Arguments != "" {
 			it.args.Reset()
@@ -223,11 +229,12 @@ func (d *decoder) done(index int, o *outputItem) {
 		d.picture(o)
 	}
 	it.whole = true
+	d.pass(false, false)
 }
 
-// thoughts keeps reasoning to be sent back, if it is there to be: what isn't
+// thought keeps reasoning to be sent back, if it is there to be: what isn't
 // encrypted, the vendor wouldn't find.
-func (d *decoder) thoughts(it *item, o *outputItem) {
+func (d *decoder) thought(it *item, o *outputItem) {
 	if !it.thought {
 		parts := o.Summary
 		if len(parts) == 0 {
@@ -291,7 +298,7 @@ func (d *decoder) ended(h *happening) {
 		}
 	}
 	stop := d.stop(h.Type, &e)
-	if d.calls(stop == "length"); d.over {
+	if d.pass(true, stop == "length"); d.over {
 		return
 	}
 	last := model.Chunk{Stop: stop}
@@ -311,29 +318,34 @@ func (d *decoder) byID(id string) *item {
 	return nil
 }
 
-// calls yields the calls, and the reasoning to be sent back: in front of the
-// item that it led to, as the vendor refuses it alone.
-func (d *decoder) calls(cut bool) {
+// pass yields what is whole and wasn't yielded, in the order of the items: the
+// calls, and the reasoning to be sent back, in front of the item that it led to,
+// as the vendor refuses it alone. At the end the rest is taken as it is.
+func (d *decoder) pass(end, cut bool) {
 	slices.SortStableFunc(d.items, func(a, b *item) int { return a.index - b.index })
-	var thoughts []json.RawMessage
-	ids := callIDs{}
-	n := 0
 	for _, it := range d.items {
+		if it.passed {
+			continue
+		}
+		if !end && (!it.whole || it.kind == "function_call" && it.args.Len() == 0) {
+			return
+		}
+		it.passed = true
 		switch it.kind {
 		case "reasoning":
 			if it.encoding != nil {
-				thoughts = append(thoughts, it.encoding)
+				d.thoughts = append(d.thoughts, it.encoding)
 			}
 			continue
 		case "message":
-			if e := d.echo(thoughts); e != nil {
+			if e := d.echo(); e != nil {
 				d.say(model.Chunk{Echo: e})
 			}
 		case "function_call":
-			n++
-			d.say(model.Chunk{Call: &model.Call{ID: ids.of(it.callID, n), Name: it.name, Args: argsIn(&it.args, cut), Echo: d.echo(thoughts)}})
+			d.n++
+			d.say(model.Chunk{Call: &model.Call{ID: d.ids.of(it.callID, d.n), Name: it.name, Args: argsIn(&it.args, cut), Echo: d.echo()}})
 		}
-		thoughts = nil
+		d.thoughts = nil
 	}
 }
 
@@ -347,12 +359,13 @@ func argsIn(b *strings.Builder, cut bool) string {
 	return args
 }
 
-func (d *decoder) echo(items []json.RawMessage) *belay.Echo {
-	if len(items) == 0 {
+// echo is the reasoning that led to the next item; nil: there is none.
+func (d *decoder) echo() *belay.Echo {
+	if len(d.thoughts) == 0 {
 		return nil
 	}
 	b := []byte{'['}
-	for i, raw := range items {
+	for i, raw := range d.thoughts {
 		if i > 0 {
 			b = append(b, ',')
 		}

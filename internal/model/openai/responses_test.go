@@ -121,6 +121,8 @@ func TestWhatAnAnswerOfResponsesSays(t *testing.T) {
 		"no end":                             {[]string{messageDone}, `hi there!transient`},
 		"another protocol's end":             {[]string{messageDone, `[DONE]`}, `hi there!transient`},
 		"garbage":                            {[]string{`{"type":`}, `!transient`},
+		"a call before it broke off":         {[]string{thoughtDone, callDone, `{"type":"response.output_item.added","output_index":2,"item":{"id":"f2","type":"function_call","call_id":"b","name":"y"}}`}, "(hm);(\n\nwell);a x {\"k\":1} [" + thought + `];!transient`},
+		"a call without arguments broke off": {[]string{strings.Replace(callDone, `{\"k\":1}`, "", 1)}, `!transient`},
 		"nothing":                            {nil, `!transient`},
 	} {
 		p := responses(t, func(w http.ResponseWriter, r *http.Request) { stream(w, c.events...) })
@@ -244,7 +246,7 @@ func FuzzResponsesStream(f *testing.F) {
 	f.Add([]byte(messageAdded + "\n" + hi + "\n" + messageDone + "\n" + completed + "\n" + completed))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		ended := false
-		d := decoder{name: "far", clean: func(s string) string { return s }, yield: func(c model.Chunk, err error) bool {
+		d := decoder{name: "far", ids: callIDs{}, clean: func(s string) string { return s }, yield: func(c model.Chunk, err error) bool {
 			if ended {
 				t.Fatal("something came after the end")
 			}

@@ -5,9 +5,10 @@ import (
 	"sync"
 
 	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/internal/model"
 )
 
-// Prefixes keeps the encoded messages of conversations, so that a request
+// Prefixes keeps the encoded heads and messages of conversations, so that a request
 // encodes what is new only and begins with the very bytes of the one before it.
 // It is bounded by bytes over all conversations; what was dropped is encoded
 // again and comes out the same, because encoding follows from the message alone.
@@ -30,7 +31,7 @@ type talk struct {
 	head    *belay.Part
 }
 
-// prefix is one conversation's messages, encoded.
+// prefix is one conversation's messages, encoded, or its head.
 type prefix struct {
 	talk  talk
 	busy  sync.Mutex // one request at a time encodes a conversation
@@ -38,6 +39,8 @@ type prefix struct {
 	ends  []int    // of each message, counted over all blocks
 	block [][]byte // grown at the end; bytes that were handed out never change
 	size  int
+
+	of model.Request // of a head: what it was encoded from
 }
 
 // blockSize is how much is put together, so that long conversations are few pieces.
@@ -72,6 +75,31 @@ func (c *Prefixes) Encode(dialect string, msgs []belay.Message, add func(dst []b
 	rest, err := encodeAll(msgs[len(p.parts):], add)
 	c.grown(p, before)
 	return append(out, rest...), err
+}
+
+// Head returns the encoding of what a request of a conversation begins with, the
+// one that is kept when model, instructions and tools are the same; encode gets
+// nothing else of the request. Tools are the same when they are in the same place
+// in memory.
+func (c *Prefixes) Head(dialect string, r model.Request, encode func(model.Request) ([]byte, error)) ([]byte, error) {
+	of := model.Request{Model: r.Model, System: r.System, Tools: r.Tools}
+	if len(r.Tools) == 0 || len(r.Messages) == 0 || len(r.Messages[0].Parts) == 0 {
+		return encode(of)
+	}
+	p := c.take(talk{dialect, &r.Messages[0].Parts[0]})
+	p.busy.Lock()
+	defer p.busy.Unlock()
+	if len(p.block) > 0 && p.of.Model == of.Model && p.of.System == of.System && len(p.of.Tools) == len(of.Tools) && &p.of.Tools[0] == &of.Tools[0] {
+		return p.block[0], nil
+	}
+	head, err := encode(of)
+	if err != nil {
+		return nil, err
+	}
+	before := p.size
+	p.of, p.block, p.size = of, [][]byte{head}, len(head)
+	c.grown(p, before)
+	return head, nil
 }
 
 func encodeAll(msgs []belay.Message, add func([]byte, *belay.Message) ([]byte, error)) ([][]byte, error) {

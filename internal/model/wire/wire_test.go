@@ -93,6 +93,13 @@ func TestPrefixesChangeNothing(t *testing.T) {
 	add := func(dst []byte, m *belay.Message) ([]byte, error) {
 		return append(dst, ","+m.Parts[0].Text...), nil
 	}
+	head := func(r model.Request) ([]byte, error) {
+		if r.Note != "" || r.Messages != nil {
+			return nil, errors.New("more than what a head is of")
+		}
+		return fmt.Append(nil, r.Model, r.System, r.Tools), nil
+	}
+	tools := [][]model.ToolDef{nil, {{Name: "a"}}, {{Name: "b"}}, {{Name: "a"}, {Name: "b"}}}
 	rapid.Check(t, func(t *rapid.T) {
 		c := NewPrefixes(rapid.SampledFrom([]int{0, 200, 1 << 20}).Draw(t, "budget"))
 		talks := make([][]belay.Message, 3)
@@ -119,7 +126,14 @@ func TestPrefixesChangeNothing(t *testing.T) {
 			if err != nil || !bytes.Equal(got, bytes.Join(want, nil)) {
 				t.Fatalf("%v\n%s\n%s", err, got, want)
 			}
-			for _, p := range pieces {
+			r := model.Request{Model: rapid.SampledFrom([]string{"m", "n"}).Draw(t, "model"), System: rapid.SampledFrom([]string{"s", "t"}).Draw(t, "system"),
+				Tools: rapid.SampledFrom(tools).Draw(t, "tools"), Messages: talks[i], Note: "no part of a head"}
+			h, err := c.Head("h", r, head)
+			want = append(want, []byte(fmt.Sprint(r.Model, r.System, r.Tools)))
+			if err != nil || string(h) != string(want[len(want)-1]) {
+				t.Fatalf("%v\n%s\n%s", err, h, want[len(want)-1])
+			}
+			for _, p := range append(pieces, h) {
 				sent, was = append(sent, p), append(was, string(p))
 			}
 		}
@@ -151,6 +165,29 @@ func TestOnlyWhatIsNewIsEncoded(t *testing.T) {
 	}
 	if n != 1000 {
 		t.Errorf("%d messages were encoded for 1000", n)
+	}
+}
+
+func TestAHeadIsEncodedOnce(t *testing.T) {
+	n := 0
+	encode := func(model.Request) ([]byte, error) { n++; return []byte("head"), nil }
+	c := NewPrefixes(1 << 20)
+	r := model.Request{Model: "m", System: "s", Tools: []model.ToolDef{{Name: "a"}}, Messages: []belay.Message{belay.Text(belay.RoleUser, "hello")}}
+	for range 100 {
+		if h, err := c.Head("d", r, encode); err != nil || string(h) != "head" {
+			t.Fatalf("%q %v", h, err)
+		}
+	}
+	if n != 1 {
+		t.Errorf("it was encoded %d times", n)
+	}
+	broken := errors.New("broken")
+	r.System = "another"
+	if _, err := c.Head("d", r, func(model.Request) ([]byte, error) { return nil, broken }); !errors.Is(err, broken) {
+		t.Error(err)
+	}
+	if h, err := c.Head("d", r, encode); err != nil || string(h) != "head" || n != 2 {
+		t.Errorf("%q %v, encoded %d times", h, err, n)
 	}
 }
 
