@@ -330,7 +330,7 @@ func (p *parse) provider(a *app, r *checked, c Config) {
 // taken unasked: it costs money.
 func (a *app) candidates() (names, hint string) {
 	hint = "belay run --script FILE TEXT, or belay demo"
-	all := a.found()
+	all := a.found(nil)
 	if len(all) == 0 {
 		return "", hint
 	}

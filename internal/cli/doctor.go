@@ -64,7 +64,8 @@ type finding struct {
 
 func (doctorCmd) run(ctx context.Context, a *app) (int, error) {
 	all := append(a.machine(), a.storeFinding(ctx), a.workspaceFinding())
-	all = append(all, a.providerFindings(ctx)...)
+	kept, names := a.keptFindings()
+	all = append(append(all, kept...), a.providerFindings(ctx, names)...)
 	return a.printFindings(all), nil
 }
 
@@ -179,12 +180,32 @@ func (a *app) workspaceFinding() finding {
 	return f
 }
 
-func (a *app) providerFindings(ctx context.Context) []finding {
+// keptFindings says which secrets are kept, if any ever was.
+func (a *app) keptFindings() (all []finding, names []string) {
+	v, err := a.vault("")
+	if err != nil || !v.Exists() {
+		return nil, nil
+	}
+	f := finding{Name: "secrets", State: "ok"}
+	list, err := v.List()
+	if err != nil {
+		return []finding{broken(f, a.explain(err))}, nil
+	}
+	for _, e := range list {
+		names = append(names, e.Name)
+	}
+	if f.What = "none is kept"; len(names) > 0 {
+		f.What = plural(len(names), "secret") + " kept: " + strings.Join(names, ", ")
+	}
+	return []finding{f}, names
+}
+
+func (a *app) providerFindings(ctx context.Context, kept []string) []finding {
 	all := []finding{{Name: "provider", State: "ok", What: "scripted: plays a file, needs no key", Try: "belay demo"}}
 	if ws, err := a.workspace(); err == nil {
 		a.describe(ctx, ws)
 	}
-	found := a.found()
+	found := a.found(kept)
 	if err := a.models.broken; err != nil {
 		found = append(found, broken(finding{Name: "settings"}, a.explain(err)))
 	}

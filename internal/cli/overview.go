@@ -12,7 +12,7 @@ func (a *app) overview(ctx context.Context) (int, error) {
 	w := a.Stderr
 	v := buildVersions()
 	fmt.Fprintf(w, "belay %s runs agents: every step is recorded before it happens.\n\n", v.Version)
-	for _, f := range a.providerFindings(ctx) {
+	for _, f := range a.providerFindings(ctx, nil) {
 		fmt.Fprintf(w, "provider   %s\n", f.What)
 	}
 	dir, err := a.storeDir()

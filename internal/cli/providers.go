@@ -236,9 +236,9 @@ func (a *app) says(provider, base string) {
 	a.models.said[provider+" "+origin(u)] = true
 }
 
-// found are the providers for which there is something here: a key, an
-// address, a description.
-func (a *app) found() []finding {
+// found are the providers for which there is something here: a key, which may be
+// one of the kept secrets that are named, an address, a description.
+func (a *app) found(kept []string) []finding {
 	a.models.mu.Lock()
 	defer a.models.mu.Unlock()
 	var all []finding
@@ -256,8 +256,12 @@ func (a *app) found() []finding {
 		if variable == "" {
 			_, variable = v.address(a.Env)
 		}
+		what := variable + " is set"
+		if i := slices.IndexFunc(v.keys, func(k string) bool { return slices.Contains(kept, k) }); variable == "" && i >= 0 {
+			variable, what = v.keys[i], "the secret "+v.keys[i]+" is kept"
+		}
 		if _, described := a.models.services[v.name]; !described && !seen[variable] {
-			add(s, variable+" is set")
+			add(s, what)
 		}
 		seen[variable] = true
 	}
