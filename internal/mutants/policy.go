@@ -1,6 +1,9 @@
 package main
 
 var policyMutants = []mutant{
+	{breaks: "lint takes an allow for what covers an ask",
+		edits:  []edit{{"internal/policy/rehearse/cover.go", "if a.Verdict == policy.Allow && (b.Verdict != policy.Allow || !seesAs(a.Rule, b.Rule)) {", "if false {"}, {"internal/policy/rehearse/lint.go", "case a.Verdict == policy.Ask && a.Priority > b.Priority,", "case a.Priority > b.Priority,"}},
+		caught: []suite{{"./internal/policy/rehearse", "Lint"}}},
 	{breaks: "a rule is offered against what content from outside made the gate ask",
 		edits:  []edit{{"internal/policy/rehearse/candidate.go", `if want == policy.Allow && slices.Contains(v.Tags, "taint") {`, "if false {"}},
 		caught: []suite{{"./internal/policy/rehearse", "Offered"}}},

@@ -138,3 +138,7 @@ func Try(d Document) ([]Tried, error) {
 	}
 	return out, nil
 }
+
+// Like tells whether a name, or another pattern, fits a pattern in which * stands
+// for anything, as rules compare names.
+func Like(pattern, name string) bool { return like(pattern, name) }

@@ -1,0 +1,80 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/internal/policy"
+	"github.com/belay-run/belay/internal/policy/rehearse"
+)
+
+type policyLintCmd struct {
+	Files []string `arg:"" optional:"" name:"file" help:"Files of rules; without any, those that count in this workspace."`
+	As    string   `enum:"user,workspace,admin" default:"user" help:"Whose files they are: user, workspace or admin."`
+	Quiet bool     `short:"q" help:"No notes."`
+}
+
+// linted is the sum, as JSON.
+type linted struct {
+	Rules    int `json:"rules"` // that people wrote
+	Errors   int `json:"errors"`
+	Warnings int `json:"warnings"`
+	Notes    int `json:"notes"`
+}
+
+func (c *policyLintCmd) run(ctx context.Context, a *app) (int, error) {
+	l, specs, err := a.rulesHere(ctx, c.Files, c.As)
+	if err != nil {
+		return 0, err
+	}
+	doc := l.Document(groupsOf(specs))
+	if _, err := policy.Try(doc); err != nil { // a rule that can't be made ready is an error with its place
+		return 0, err
+	}
+	sum := linted{}
+	for i := range doc.Rules {
+		if doc.Rules[i].Where != "" {
+			sum.Rules++
+		}
+	}
+	found := rehearse.Lint(doc, specs)
+	for _, f := range found {
+		switch f.Level {
+		case rehearse.LintError:
+			sum.Errors++
+		case rehearse.LintWarning:
+			sum.Warnings++
+		default:
+			if sum.Notes++; c.Quiet {
+				continue
+			}
+		}
+		a.printFound(f)
+	}
+	if a.JSON {
+		a.printJSON(sum)
+	} else {
+		fmt.Fprintf(a.Stdout, "%s: %s, %s, %s\n", plural(sum.Rules, "rule"), plural(sum.Errors, "error"), plural(sum.Warnings, "warning"), plural(sum.Notes, "note"))
+	}
+	if rehearse.Worst(found) == rehearse.LintError {
+		return belay.ExitFailed, nil
+	}
+	return belay.ExitOK, nil
+}
+
+func (a *app) printFound(f rehearse.Finding) {
+	if a.JSON {
+		a.printJSON(f)
+		return
+	}
+	fmt.Fprintf(a.Stdout, "%s%s%s: %s (%s)\n", line(behind(f.Where, ": ")), f.Level, line(after(": ", f.Rule)), line(f.Text), f.Code)
+}
+
+// behind is a text with another behind it, or nothing.
+func behind(text, mark string) string {
+	if text == "" {
+		return ""
+	}
+	return text + mark
+}
