@@ -56,7 +56,7 @@ bench: ## benchmarks with memory; RUN=regexp picks some
 	go test -run '^$$' -bench '$(RUN)' -benchmem ./...
 
 shellfuzz: ## 100,000 sources that bash runs among shims, against what is said of them
-	BELAY_SHELLFUZZ=$${BELAY_SHELLFUZZ:-100000} $(TEST) -count=1 -timeout 60m -run BashStarts ./internal/shell $(SUM)
+	BELAY_SHELLFUZZ=$${BELAY_SHELLFUZZ:-100000} $(TEST) -count=1 -timeout 60m -run BashStarts/bash ./internal/shell $(SUM)
 
 soak: ## crash loops again and again for SOAKTIME (8h)
 	@end=$$(( $$(date +%s) + $$(echo $(SOAKTIME) | sed -E 's/h$$/*3600/; s/m$$/*60/; s/s$$//') )); n=0; \

@@ -14,7 +14,7 @@ var shellMutants = []mutant{
 		edits:  []edit{{"internal/shell/wrapper.go", "\tcase \"su\", \"runuser\":\n", "\tcase \"env\":\n\t\ts.finish()\n\tcase \"su\", \"runuser\":\n"}},
 		caught: []suite{corpora}},
 	{breaks: "a substitution's commands don't count",
-		edits:  []edit{{"internal/shell/walk.go", "\tr.list(c.Stmts, sc.inner())\n}\n\n// function judges", "}\n\n// function judges"}},
+		edits:  []edit{{"internal/shell/walk.go", "\tr.list(c.Stmts, sc.inner())\n}\n\n// knotted tells", "}\n\n// knotted tells"}},
 		caught: []suite{bashItself}},
 	{breaks: "arithmetic on any name passes",
 		edits:  []edit{{"internal/shell/expansion.go", "return r.facts.numeric[s] && sc.sums[s]", "return true"}},

@@ -28,14 +28,14 @@ type root struct {
 	wait    func() error
 }
 
-func newRoot(t *testing.T, bash string) (*root, error) {
+func newRoot(t *testing.T, shell string) (*root, error) {
 	self, err := os.Executable()
 	if err != nil {
 		return nil, err
 	}
-	cmd := exec.Command(self, t.TempDir(), bash)
+	cmd := exec.Command(self)
 	cmd.Args = []string{helperName, t.TempDir()}
-	cmd.Env = []string{"BELAY_BASH=" + bash, "PATH=" + os.Getenv("PATH")}
+	cmd.Env = []string{"BELAY_SHELL=" + shell, "PATH=" + os.Getenv("PATH")}
 	cmd.SysProcAttr = &syscall.SysProcAttr{
 		Cloneflags:  syscall.CLONE_NEWUSER | syscall.CLONE_NEWNS | syscall.CLONE_NEWPID | syscall.CLONE_NEWNET | syscall.CLONE_NEWIPC,
 		UidMappings: []syscall.SysProcIDMap{{HostID: os.Getuid(), Size: 1}},
@@ -91,7 +91,7 @@ func helper(dir string) error {
 		} else if err != nil {
 			return err
 		}
-		s, err := bashRun(src)
+		s, err := shellRun(src)
 		if err != nil {
 			return err
 		}
@@ -101,9 +101,9 @@ func helper(dir string) error {
 	}
 }
 
-// bashRun starts bash with a source and waits until it and all that it started
+// shellRun starts the shell with a source and waits until it and all that it started
 // have ended.
-func bashRun(src string) (started, error) {
+func shellRun(src string) (started, error) {
 	var s started
 	r, w, err := os.Pipe()
 	if err != nil {
@@ -118,7 +118,7 @@ func bashRun(src string) (started, error) {
 	files := make([]*os.File, recordFd+1)
 	files[0], files[1], files[2], files[recordFd] = null, null, null, w
 	env := []string{"PATH=/usr/bin", "HOME=/w/home", "X=beta evil", "N=evil", "Z=a[$(evil)]", "x=$(evil)", "n=a[$(evil)]", "i=a[$(evil)]", "v=evil", "LC_ALL=C"}
-	p, err := os.StartProcess(bashInRoot, []string{"bash", "-c", src}, &os.ProcAttr{Dir: "/w", Env: env, Files: files, Sys: &syscall.SysProcAttr{Setsid: true}})
+	p, err := os.StartProcess(shellInRoot, []string{filepath.Base(os.Getenv("BELAY_SHELL")), "-c", src}, &os.ProcAttr{Dir: "/w", Env: env, Files: files, Sys: &syscall.SysProcAttr{Setsid: true}})
 	w.Close()
 	if err != nil {
 		return s, err
@@ -139,7 +139,7 @@ func bashRun(src string) (started, error) {
 }
 
 // enter makes a root on an empty file system and moves into it: a directory of
-// shims, bash with its libraries, one place to write.
+// shims, a shell with its libraries, one place to write.
 func enter(dir string) error {
 	self, err := os.Executable()
 	if err != nil {
@@ -153,8 +153,8 @@ func enter(dir string) error {
 	}
 	b := bind{dir: dir}
 	b.make("/w/home", "/usr/bin", "/dev", "/old")
-	b.file(os.Getenv("BELAY_BASH"), bashInRoot)
-	for _, lib := range libraries(os.Getenv("BELAY_BASH")) {
+	b.file(os.Getenv("BELAY_SHELL"), shellInRoot)
+	for _, lib := range libraries(os.Getenv("BELAY_SHELL")) {
 		b.file(lib, lib)
 	}
 	for _, lib := range libraries(self) {

@@ -137,7 +137,7 @@ func (r *reader) command(c syntax.Command, sc *scope, in input, paths touched) o
 			return r.timed(c.Stmt, sc, in)
 		}
 	case *syntax.CoprocClause:
-		if c.Name != nil && !construct(c.Stmt.Cmd) {
+		if c.Name != nil && !construct(c.Stmt.Cmd) || assigning(c.Stmt.Cmd) {
 			r.raise(Unparsable, "what follows coproc may be a name or a command")
 		}
 		r.stmt(c.Stmt, sc.inner(), in)
@@ -154,6 +154,17 @@ func construct(c syntax.Command) bool {
 		return true
 	}
 	return false
+}
+
+// assigning tells whether a simple command begins with what may be an
+// assignment: behind coproc the parser takes it for a name.
+func assigning(c syntax.Command) bool {
+	call, ok := c.(*syntax.CallExpr)
+	if !ok || len(call.Args) == 0 {
+		return false
+	}
+	name, ok := spelled(call.Args[0])
+	return !ok || strings.ContainsAny(name, "=[")
 }
 
 // timed judges what stands behind time, which is a word of the shell in some
@@ -284,7 +295,20 @@ func (r *reader) substitution(c *syntax.CmdSubst, sc *scope) {
 	if c.TempFile || c.ReplyVar {
 		r.raise(Unparsable, "a substitution that only some shells know")
 	}
+	if c.Backquotes && knotted(r.source(c)) {
+		r.raise(Unparsable, "quotes within backquotes, which readers take apart in different ways")
+	}
 	r.list(c.Stmts, sc.inner())
+}
+
+// knotted tells whether what stands between backquotes has backquotes of its
+// own, or backslashes that a shell takes away before it reads the rest.
+func knotted(src string) bool {
+	if len(src) < 2 {
+		return true
+	}
+	src = src[1 : len(src)-1]
+	return strings.Contains(src, "`") || strings.Contains(src, `\$`) || strings.Contains(src, `\\`)
 }
 
 // function judges a body where it is defined: what it does counts even when

@@ -1,0 +1,5 @@
+//go:build !race
+
+package shell
+
+const fewer = 1
