@@ -92,6 +92,12 @@ func readConfig(path string) (configFile, []byte, error) {
 	case err != nil:
 		return configFile{}, nil, belay.Errorf(belay.CodeBadConfig, "it can't be read: %s", reason(err)).At(path).WithHint("repair the file or move it away")
 	}
+	f, err := parseConfig(path, b)
+	return configFile{File: f, path: path}, b, err
+}
+
+// parseConfig reads what a file says.
+func parseConfig(path string, content []byte) (manifest.File, error) {
 	known := manifest.Known{Lists: []string{"allow"}}
 	for _, s := range (&Config{}).settings() {
 		if !s.once {
@@ -101,8 +107,7 @@ func readConfig(path string) (configFile, []byte, error) {
 	for _, p := range protocols {
 		known.Protocols = append(known.Protocols, p.name)
 	}
-	f, err := manifest.ReadConfig(path, b, known)
-	return configFile{File: f, path: path}, b, err
+	return manifest.ReadConfig(path, content, known)
 }
 
 // layers are the settings of a place by name, the first that is set: flag,

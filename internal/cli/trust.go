@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"text/tabwriter"
 
 	"github.com/belay-run/belay"
@@ -112,11 +113,9 @@ func (a *app) trust(ctx context.Context, w trust.Writer, f governedFile) error {
 	if clean := a.secrets().Bytes(content); len(content) > 0 && &clean[0] != &content[0] {
 		return belay.Errorf(belay.CodeUsage, "it holds a secret of this machine").At(f.path()).WithHint("take the secret out; a tool gets it by env: {pass: [NAME]}")
 	}
-	var tools []manifest.Command
-	if filepath.Base(filepath.Dir(f.path())) == manifestDir {
-		if tools, err = manifest.Parse(f.path(), content); err != nil {
-			return err
-		}
+	brings, err := brought(f, content)
+	if err != nil {
+		return err
 	}
 	t, err := w.Trust(ctx, f.path(), content)
 	if err != nil {
@@ -127,10 +126,37 @@ func (a *app) trust(ctx context.Context, w trust.Writer, f governedFile) error {
 		return nil
 	}
 	fmt.Fprintf(a.Stdout, "trusted %s (%s)\n", line(t.Path), t.Content.Digest.Short())
-	for _, c := range tools {
-		fmt.Fprintf(a.Stdout, "  tool %s: %s\n", c.Spec.Name, short(c.Argv.String(), 200))
+	for _, s := range brings {
+		fmt.Fprintf(a.Stdout, "  %s\n", s)
 	}
 	return nil
+}
+
+// brought says, a line each, what counts from now on. A file with a mistake
+// isn't trusted.
+func brought(f governedFile, content []byte) (said []string, err error) {
+	switch {
+	case filepath.Base(filepath.Dir(f.path())) == manifestDir:
+		tools, err := manifest.Parse(f.path(), content)
+		if err != nil {
+			return nil, err
+		}
+		for _, c := range tools {
+			said = append(said, "tool "+c.Spec.Name+": "+short(c.Argv.String(), 200))
+		}
+	case filepath.Base(f.path()) == configName:
+		c, err := parseConfig(f.path(), content)
+		if err != nil {
+			return nil, err
+		}
+		for _, s := range c.Settings {
+			said = append(said, "setting "+s.Name+": "+short(s.Value+strings.Join(s.List, ", "), 200))
+		}
+		for _, p := range c.Providers {
+			said = append(said, "provider "+p.Name+": "+short(serviceOf(p).said(), 200))
+		}
+	}
+	return said, nil
 }
 
 func (a *app) revoke(ctx context.Context, w trust.Writer, f governedFile) error {
