@@ -5,7 +5,7 @@ import "github.com/belay-run/belay"
 // HookStarted says that a hook is about to run.
 type HookStarted struct {
 	fact
-	Hook      string         `json:"hook"`             // its id in the configuration
+	Hook      string         `json:"hook"`             // its id in the configuration; checker/ID of the gate's checkers
 	Point     string         `json:"point"`            // session_start, user_prompt_submit, pre_tool_use, permission_request, post_tool_use, post_tool_failure, post_sampling, stop
 	Tier      string         `json:"tier,omitempty"`   // default, agent, workspace, user, admin
 	Digest    belay.Digest   `json:"digest,omitempty"` // of its program
@@ -20,6 +20,7 @@ type HookCompleted struct {
 	Point    string      `json:"point"`
 	Decision string      `json:"decision"` // continue, block, allow, deny, ask
 	Reason   string      `json:"reason,omitempty"`
+	Code     string      `json:"code,omitempty"` // stable name of the reason
 	Input    *belay.Ref  `json:"updatedInput,omitempty"`
 	Output   *belay.Ref  `json:"updatedToolOutput,omitempty"`
 	Context  []belay.Ref `json:"additionalContext,omitempty"`

@@ -11,6 +11,8 @@ import (
 	"strings"
 
 	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/internal/checker"
+	"github.com/belay-run/belay/internal/dial"
 	"github.com/belay-run/belay/internal/policy"
 	"github.com/belay-run/belay/internal/rulefile"
 	"github.com/belay-run/belay/internal/tool"
@@ -206,6 +208,18 @@ func groupsOf(specs []belay.ToolSpec) []policy.Group {
 		}
 	}
 	return out
+}
+
+// checkers asks what judges calls besides the rules. Who wrote a checker into the
+// rules may name a server of this machine.
+func (a *app) checkers() *checker.Runner {
+	env := []string{}
+	for _, name := range []string{"HOME", "LANG", "TMPDIR"} {
+		if v := a.env(name); v != "" {
+			env = append(env, name+"="+v)
+		}
+	}
+	return &checker.Runner{Env: env, Client: dial.Client(dial.Rules{Loopback: true, Private: true})}
 }
 
 // shadowed tells whether programs are looked for in a folder that is the

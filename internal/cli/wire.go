@@ -100,7 +100,7 @@ func (a *app) runtime(st store.Store, show func(engine.Live)) (*runtime, error) 
 	}
 	secrets := a.secrets()
 	e, err := engine.New(engine.Config{
-		Store: st, Owner: store.ThisProcess(), Provider: a.served, Tools: set, ToolsIn: a.toolsIn, Secrets: secrets, Now: a.Now, Live: show, Point: a.Point, Keeper: a.keeper(), Price: a.price,
+		Store: st, Owner: store.ThisProcess(), Provider: a.served, Tools: set, ToolsIn: a.toolsIn, Secrets: secrets, Now: a.Now, Live: show, Point: a.Point, Keeper: a.keeper(), Check: a.checkers().Ask, Price: a.price,
 	})
 	return &runtime{store: st, engine: e, tools: set, scrub: secrets.Bytes}, err
 }

@@ -100,6 +100,17 @@ type RunTool struct {
 	Rules   belay.Ref
 }
 
+// CheckCall asks a checker about a call. It may be asked again after a crash.
+type CheckCall struct {
+	IDs      belay.IDs // Call is set
+	Checker  string    // its id
+	Spec     []byte    // what it is, as JSON
+	Dir      string    // the workspace
+	Question []byte    // what it is asked, as JSON
+}
+
+func (e CheckCall) Key() string { return "check/" + string(e.IDs.Call) + "/" + e.Checker }
+
 // TakeSnapshot keeps the workspace as it is before or after a turn.
 type TakeSnapshot struct {
 	IDs  belay.IDs // Turn is set

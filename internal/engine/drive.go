@@ -204,16 +204,23 @@ const maxDecisions = 10_000
 
 // supply hands the decider the content it needs.
 func (v *drive) supply(ctx context.Context) error {
-	for _, ref := range v.d.Missing() {
-		content, err := v.e.c.Store.Get(ctx, ref.Digest)
-		if err != nil && !errors.Is(err, store.ErrNotFound) {
-			return err
-		}
-		if content == nil && err == nil {
-			content = []byte{}
-		}
-		if err := v.d.Supply(ref, content); err != nil {
-			return err
+	return supply(v.d, func(d belay.Digest) ([]byte, error) { return v.e.c.Store.Get(ctx, d) })
+}
+
+// supply hands a decider the content it needs, and what that content names.
+func supply(d core.Decider, get func(belay.Digest) ([]byte, error)) error {
+	for refs := d.Missing(); len(refs) > 0; refs = d.Missing() {
+		for _, ref := range refs {
+			content, err := get(ref.Digest)
+			if err != nil && !errors.Is(err, store.ErrNotFound) {
+				return err
+			}
+			if content == nil && err == nil {
+				content = []byte{}
+			}
+			if err := d.Supply(ref, content); err != nil {
+				return err
+			}
 		}
 	}
 	return nil
@@ -370,6 +377,8 @@ func (v *drive) perform(ctx context.Context, eff core.Effect, leaving func() boo
 		return v.callModel(ctx, eff)
 	case core.RunTool:
 		return v.runTool(ctx, eff, leaving)
+	case core.CheckCall:
+		return v.checkCall(ctx, eff, leaving)
 	case core.TakeSnapshot:
 		return v.takeSnapshot(ctx, eff)
 	case core.RestoreFiles:

@@ -20,6 +20,7 @@ import (
 	"github.com/belay-run/belay/internal/core/task"
 	"github.com/belay-run/belay/internal/core/thread"
 	"github.com/belay-run/belay/internal/model"
+	"github.com/belay-run/belay/internal/policy"
 	"github.com/belay-run/belay/internal/secret"
 	"github.com/belay-run/belay/internal/store"
 	"github.com/belay-run/belay/internal/tool"
@@ -39,11 +40,16 @@ type Config struct {
 	Now      func() time.Time                 // nil is time.Now
 	Live     func(Live)                       // what flows between facts; nil shows it to nobody. Must return at once
 	Point    func(kind string)                // called before and after every append and effect; for crash tests
+	Check    Check                            // asks checkers about calls; nil can't, which is what their failure means
 	Keeper   Snapshots                        // keeps whole workspaces; nil can't
 
 	// Price is what an answer cost in millionths of a US dollar; false: nobody knows.
 	Price func(s belay.Settings, u belay.Usage) (int64, bool)
 }
+
+// Check asks a checker about a call of a workspace. It returns soon after ctx
+// ends; any error means that the checker gave no verdict.
+type Check func(ctx context.Context, c policy.Checker, workspace string, question []byte) (policy.Answer, error)
 
 // Live is something that happens between facts: text as it streams, progress.
 // It has no sequence and is in no log.

@@ -42,7 +42,8 @@ type bench struct {
 	live     []engine.Live
 	mu       sync.Mutex
 	settings belay.Settings
-	asked    []string // the messages of each request, as JSON
+	asked    []string     // the messages of each request, as JSON
+	check    engine.Check // nil refuses
 	now      func() time.Time
 	wrap     func(model.Provider) model.Provider // around the script; nil is none
 }
@@ -123,6 +124,12 @@ func newBench(t *testing.T, script string, change func(*belay.Settings), tools .
 			return spy{scripted.New(sc), b}, nil
 		},
 		Secrets: secrets,
+		Check: func(ctx context.Context, c policy.Checker, dir string, q []byte) (policy.Answer, error) {
+			if b.check == nil {
+				return policy.Answer{}, errors.New("there is none")
+			}
+			return b.check(ctx, c, dir, q)
+		},
 		Live: func(l engine.Live) {
 			b.mu.Lock()
 			defer b.mu.Unlock()

@@ -1,7 +1,6 @@
 package engine
 
 import (
-	"errors"
 	"iter"
 	"time"
 
@@ -54,17 +53,8 @@ func Fold(session belay.SessionID, facts iter.Seq2[store.Stored, error], get fun
 // laneOf is a stream's lane by what its state wants now. Whoever drives it next
 // decides what there is to decide.
 func laneOf(d core.Decider, get func(belay.Digest) ([]byte, error), now time.Time) (store.Lane, error) {
-	for _, ref := range d.Missing() {
-		content, err := get(ref.Digest)
-		if err != nil && !errors.Is(err, store.ErrNotFound) {
-			return store.Lane{}, err
-		}
-		if content == nil && err == nil {
-			content = []byte{}
-		}
-		if err := d.Supply(ref, content); err != nil {
-			return store.Lane{}, err
-		}
+	if err := supply(d, get); err != nil {
+		return store.Lane{}, err
 	}
 	rd := d.Next(now)
 	if len(rd.Decided)+len(rd.Effects) > 0 {

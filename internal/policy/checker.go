@@ -1,8 +1,12 @@
 package policy
 
 import (
+	"bytes"
 	"cmp"
 	"encoding/json"
+	"errors"
+	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -45,6 +49,8 @@ func (s *Set) checker(c Checker) error {
 		return bad("two checkers have this id").At(where).WithHint("rename one of them")
 	case !want[c.Kind] || given != 1:
 		return bad("the kind %q doesn't fit: builtin has a name, process an argv, http a url", short(c.Kind)).At(where)
+	case c.Kind == "builtin" && builtinCheckers[c.Name] == nil:
+		return bad("there is no built-in checker %q", short(c.Name)).At(where).WithHint("secret-forms, hidden-text")
 	case c.Timeout < 0 || time.Duration(c.Timeout) > maxCheckerTimeout:
 		return bad("its timeout is more than %s", maxCheckerTimeout).At(where)
 	case rank(c.OnError) == 0 && c.OnError != "":
@@ -81,6 +87,128 @@ func (s *Set) Checkers(r Request) []Checker {
 		}
 	}
 	return out
+}
+
+// Wants are the checkers that have to be asked about a call before it has its
+// verdict, besides the built-in ones: none, when it is denied without them.
+func (s *Set) Wants(r Request) []Checker {
+	asked := s.Checkers(r)
+	asked = slices.DeleteFunc(asked, func(c Checker) bool { return c.Kind == "builtin" })
+	if len(asked) == 0 {
+		return nil
+	}
+	r.Checks = nil
+	for _, c := range asked {
+		r.Checks = append(r.Checks, Check{ID: c.ID, Decision: Allow})
+	}
+	if Evaluate(s, r).Decision == Deny {
+		return nil
+	}
+	return asked
+}
+
+// checked joins a verdict with what checkers said. One that said nothing counts
+// like one that failed.
+func (s *Set) checked(v Verdict, r Request) Verdict {
+	for _, c := range s.Checkers(r) {
+		if c.Kind == "builtin" {
+			if d, reason := builtinCheckers[c.Name](&r); d != Allow {
+				v = v.With(c, d, "", reason)
+			}
+			continue
+		}
+		i := slices.IndexFunc(r.Checks, func(k Check) bool { return k.ID == c.ID })
+		switch {
+		case i < 0:
+			v = v.With(c, c.Fails(), "CHECKER_FAILED", "checker "+c.ID+" wasn't asked")
+		case r.Checks[i].Failed:
+			v = v.With(c, c.Fails(), "CHECKER_FAILED", "checker "+c.ID+" gave no verdict: "+r.Checks[i].Reason)
+		default:
+			v = v.With(c, r.Checks[i].Decision, r.Checks[i].Code, cmp.Or(r.Checks[i].Reason, "checker "+c.ID+" says so"))
+		}
+	}
+	return v
+}
+
+// builtinCheckers are those that need nothing but the call.
+var builtinCheckers = map[string]func(*Request) (Decision, string){
+	"secret-forms": secretForms,
+	"hidden-text":  hiddenText,
+}
+
+// keyForms are what keys look like. Source: the forms that their issuers publish.
+var keyForms = regexp.MustCompile(`AKIA[0-9A-Z]{16}|gh[pousr]_[A-Za-z0-9]{36}|github_pat_[A-Za-z0-9_]{50}|xox[abprs]-[A-Za-z0-9-]{10}|sk-[A-Za-z0-9_-]{20}|AIza[0-9A-Za-z_-]{35}|-----BEGIN [A-Z ]*PRIVATE KEY-----|eyJ[A-Za-z0-9_-]{10,}\.eyJ[A-Za-z0-9_-]{10,}\.`)
+
+// secretForms asks about a call that can send out something that looks like a key.
+func secretForms(r *Request) (Decision, string) {
+	sends := slices.ContainsFunc(subjectsOf(r), func(sub subject) bool { return sub.egress })
+	if sends && keyForms.Match(r.Args) {
+		return Ask, "its arguments hold something that looks like a key, and it can send data out"
+	}
+	return Allow, ""
+}
+
+// hiddenText asks about arguments with characters that a person doesn't see or
+// that show a text in another order.
+func hiddenText(r *Request) (Decision, string) {
+	text := string(r.Args)
+	var decoded any
+	if json.Unmarshal(r.Args, &decoded) == nil {
+		text = fmt.Sprint(decoded)
+	}
+	if strings.ContainsFunc(text, func(c rune) bool {
+		return c == 0x7f || c >= 0x80 && c < 0xa0 || c >= 0x200b && c <= 0x200f || c >= 0x202a && c <= 0x202e || c >= 0x2060 && c <= 0x2069 || c == 0xfeff || c >= 0xe0000 && c <= 0xe007f
+	}) {
+		return Ask, "its arguments hold characters that nobody sees"
+	}
+	return Allow, ""
+}
+
+// Question is what a checker outside of the runtime is told of a call, as JSON.
+// It answers with an Answer.
+type Question struct {
+	Version   int             `json:"version"` // 1
+	Checker   string          `json:"checker"`
+	Call      string          `json:"call"`
+	Tool      string          `json:"tool"`
+	Args      json.RawMessage `json:"args,omitempty"`
+	Paths     []string        `json:"paths,omitempty"`
+	Commands  []Command       `json:"commands,omitempty"`
+	Mode      belay.Mode      `json:"mode"`
+	Agent     string          `json:"agent,omitempty"`
+	Workspace string          `json:"workspace"`
+	Taint     []Taint         `json:"taint,omitempty"`
+}
+
+// Answer is what a checker says.
+type Answer struct {
+	Decision Decision `json:"decision"` // allow, ask, deny
+	Reason   string   `json:"reason,omitempty"`
+	Code     string   `json:"code,omitempty"`
+}
+
+// Bounds of an answer, in bytes.
+const (
+	MaxAnswer = 16 << 10
+	maxReason = 500
+	maxCode   = 64
+)
+
+// ReadAnswer reads what a checker wrote: one JSON object and nothing else.
+func ReadAnswer(raw []byte) (Answer, error) {
+	var a Answer
+	d := json.NewDecoder(bytes.NewReader(raw))
+	d.DisallowUnknownFields()
+	if err := d.Decode(&a); err != nil {
+		return a, fmt.Errorf("it isn't the JSON of an answer: %v", err)
+	}
+	if rest := bytes.TrimSpace(raw[d.InputOffset():]); len(rest) > 0 {
+		return a, errors.New("more follows after the answer")
+	}
+	if rank(a.Decision) == 0 || len(a.Reason) > maxReason || len(a.Code) > maxCode {
+		return a, fmt.Errorf("the decision is none of allow, ask, deny, or its texts are longer than %d and %d bytes", maxReason, maxCode)
+	}
+	return a, nil
 }
 
 // checks tells whether a checker may judge calls of a tool.

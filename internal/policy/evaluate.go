@@ -20,6 +20,9 @@ func Evaluate(s *Set, r Request) Verdict {
 			Reason: "only the session's owner may call " + r.Tool.Name, Hint: "the owner has to ask for it"}
 	}
 	v := s.judge(&r)
+	if v.Decision != Deny {
+		v = s.checked(v, r)
+	}
 	if v.Decision != Ask {
 		return v
 	}

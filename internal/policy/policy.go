@@ -90,6 +90,16 @@ type Request struct {
 	Level     string  // of the boundary that processes get: L0 … L3
 	Network   string  // none, proxied, full; empty is full
 	Taint     []Taint // of the thread
+	Checks    []Check // what checkers said of the call
+}
+
+// Check is what one checker said.
+type Check struct {
+	ID       string   `json:"id"`
+	Decision Decision `json:"decision,omitempty"`
+	Code     string   `json:"code,omitempty"`
+	Reason   string   `json:"reason,omitempty"`
+	Failed   bool     `json:"failed,omitempty"` // it gave no verdict; Reason says why
 }
 
 // Command is one simple command of a command line, as package shell reads it.

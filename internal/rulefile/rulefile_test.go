@@ -210,7 +210,7 @@ rules:
   - {id: maybe, verdict: ask, when: {tool: read}}
   - {id: "no", verdict: deny, when: {tool: write}}
 checkers:
-  - {id: run-me, argv: [./evil]}
+  - {id: run-me, argv: [./evil], when: {tool: special}}
 `
 
 // What a stranger's file says can only make verdicts stricter.

@@ -121,6 +121,12 @@ func (s *State) applyTurn(e event.Envelope) {
 			c.Judged, c.Verdict = true, policy.Decision(p.Decision)
 			c.Reason, c.Hint, c.Tags = p.Reason, p.Hint, p.Tags
 		}
+	case event.HookStarted:
+		s.check(e, p.Hook, nil)
+	case event.HookCompleted:
+		s.check(e, p.Hook, func(k *Checked) { k.Decision, k.Code, k.Reason = policy.Decision(p.Decision), p.Code, p.Reason })
+	case event.HookFailed:
+		s.check(e, p.Hook, func(k *Checked) { k.Failed, k.Reason = true, p.Problem.Message })
 	case event.ActionRequired:
 		s.applyAsk(e, p)
 	case event.ActionResolved:

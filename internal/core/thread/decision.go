@@ -19,10 +19,16 @@ const (
 // asked is a call as the gate sees it.
 func (s *State) asked(r *Rules, spec belay.ToolSpec, c *Call) policy.Request {
 	args := r.args(c)
+	var checks []policy.Check
+	for _, k := range c.Checks {
+		if k.Done {
+			checks = append(checks, k.Check)
+		}
+	}
 	return policy.Request{
 		Tool: spec, Args: args, Paths: c.paths(), Commands: policy.CommandsOf(spec, args, policy.Place{Workspace: r.Workspace, Home: r.Home, Shadowed: r.Shadowed}), Mode: r.Settings.Mode, Agent: r.Agent,
 		Grants: append(slices.Clone(r.Grants), s.Grants...), Headless: r.headless() && !c.Ask.answered(), Rerun: slices.Contains(s.LostKeys, c.key()),
-		Guest: r.Guest, Use: s.Use, Workspace: r.Workspace, Level: r.Boundary.Level, Network: r.Boundary.Network, Taint: s.Taint,
+		Guest: r.Guest, Use: s.Use, Workspace: r.Workspace, Level: r.Boundary.Level, Network: r.Boundary.Network, Taint: s.Taint, Checks: checks,
 	}
 }
 

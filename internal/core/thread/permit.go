@@ -38,10 +38,14 @@ func permit(s *State, r *Rules, now time.Time, rd *core.Ready) bool {
 func (s *State) judge(r *Rules, rd *core.Ready, c *Call, now time.Time) {
 	spec, known := r.tool(c.Name)
 	v := policy.Verdict{Decision: policy.Deny, Source: "rule", Rule: "builtin/unknown-tool", Tier: policy.TierDefault, ReasonCode: "UNKNOWN_TOOL", Reason: "no such tool in this turn"}
-	if known {
-		v = policy.Evaluate(r.Gate(), s.asked(r, spec, c))
-	}
 	refusal := s.refusal(r, spec, known, c)
+	if known {
+		q := s.asked(r, spec, c)
+		if refusal == nil && s.checks(r, rd, c, q) {
+			return // judged when they have answered
+		}
+		v = policy.Evaluate(r.Gate(), q)
+	}
 	if refusal != nil && v.Decision == policy.Ask {
 		// Nobody is asked about a call that won't run.
 		v.Decision, v.Source, v.ReasonCode, v.Reason = policy.Deny, "runtime", refusal.Code, refusal.Message

@@ -120,6 +120,11 @@ func (w *world) do(line string) {
 			w.setRule(kv)
 		}
 		return
+	case "policy":
+		w.policy(rest)
+		return
+	case "checked", "unchecked":
+		w.checked(verb, strings.SplitN(rest, " ", 4))
 	case "advance":
 		d, err := time.ParseDuration(rest)
 		if err != nil {
@@ -260,6 +265,35 @@ func candidate(v string) (c route.Candidate) {
 	c.Context, _ = strconv.ParseInt(size, 10, 64)
 	c.Provider, c.Model, _ = strings.Cut(v, "/")
 	return c
+}
+
+// policy puts the next turn under rules besides the built-in ones; they are
+// JSON as they are kept.
+func (w *world) policy(text string) {
+	var doc policy.Document
+	if err := json.Unmarshal([]byte(text), &doc); err != nil {
+		w.t.Fatal(err)
+	}
+	doc.Version, doc.Rules = policy.FormatVersion, append(policy.BuiltinRules(), doc.Rules...)
+	set, err := policy.Compile(doc)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	raw, _ := set.Encode()
+	w.rules.Govern(belay.Ref{Digest: set.Digest(), Size: int64(len(raw))}, set)
+	w.blobs[set.Digest()] = raw
+}
+
+// checked ends a checker of the n-th call: "checked N ID DECISION reason",
+// "unchecked N ID why".
+func (w *world) checked(verb string, f []string) {
+	n, _ := strconv.Atoi(f[0])
+	ids := w.d.s.callIDs(&w.d.s.Turn.Step.Calls[n-1])
+	var p event.Payload = event.HookFailed{Hook: "checker/" + f[1], Point: "permission_request", Problem: event.Problem{Class: "internal", Code: "CHECKER_FAILED", Message: f[2]}, Fails: "closed"}
+	if verb == "checked" {
+		p = event.HookCompleted{Hook: "checker/" + f[1], Point: "permission_request", Decision: f[2], Reason: strings.Join(f[3:], " ")}
+	}
+	w.add([]core.Fact{{IDs: ids, Data: p}}, nil)
 }
 
 func (w *world) keepRules() belay.Ref {
@@ -478,9 +512,11 @@ func (w *world) add(facts []core.Fact, sends []core.Send) {
 
 func (w *world) settle() {
 	for range 100 {
-		for _, ref := range w.d.Missing() {
-			if err := w.d.Supply(ref, w.blobs[ref.Digest]); err != nil {
-				w.t.Fatal(err)
+		for refs := w.d.Missing(); len(refs) > 0; refs = w.d.Missing() {
+			for _, ref := range refs {
+				if err := w.d.Supply(ref, w.blobs[ref.Digest]); err != nil {
+					w.t.Fatal(err)
+				}
 			}
 		}
 		rd := w.d.Next(w.now)

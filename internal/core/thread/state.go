@@ -183,7 +183,8 @@ type Call struct {
 	Verdict  policy.Decision  `json:"verdict,omitempty"` // after an answer: allow or deny
 	Reason   string           `json:"reason,omitempty"`  // of a denial
 	Hint     string           `json:"hint,omitempty"`
-	Tags     []string         `json:"tags,omitempty"`  // risks that the gate saw in it
+	Tags     []string         `json:"tags,omitempty"` // risks that the gate saw in it
+	Checks   []Checked        `json:"checks,omitempty"`
 	Taint    []string         `json:"taint,omitempty"` // what its result brings into the conversation
 	Ask      *Ask             `json:"ask,omitempty"`
 	Attempt  int              `json:"attempt,omitempty"`

@@ -1,0 +1,62 @@
+package thread
+
+import (
+	"encoding/json"
+	"slices"
+	"strings"
+
+	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/event"
+	"github.com/belay-run/belay/internal/core"
+	"github.com/belay-run/belay/internal/policy"
+)
+
+// Checked is a checker that is asked about a call, and what it said.
+type Checked struct {
+	policy.Check
+	Done bool `json:"done,omitempty"`
+}
+
+// checkerPrefix begins the name of a checker in the facts of hooks.
+const checkerPrefix = "checker/"
+
+// checks gets the verdicts of the checkers that judge a call: each is announced,
+// then asked. It tells whether one is still to answer.
+func (s *State) checks(r *Rules, rd *core.Ready, c *Call, q policy.Request) (waits bool) {
+	for _, k := range r.Gate().Wants(q) {
+		question, _ := json.Marshal(policy.Question{Version: 1, Checker: k.ID, Call: string(c.ID), Tool: c.Name, Args: q.Args, Paths: q.Paths,
+			Commands: q.Commands, Mode: q.Mode, Agent: q.Agent, Workspace: q.Workspace, Taint: q.Taint}) // plain data: can't fail
+		i := slices.IndexFunc(c.Checks, func(o Checked) bool { return o.ID == k.ID })
+		switch {
+		case i < 0:
+			rd.Decided = append(rd.Decided, core.Fact{IDs: s.callIDs(c), Data: event.HookStarted{
+				Hook: checkerPrefix + k.ID, Point: "permission_request", Tier: k.Tier, InputHash: belay.DigestOf(question), Timeout: belay.Duration(k.Limit()),
+			}})
+		case c.Checks[i].Done:
+			continue
+		default:
+			spec, _ := json.Marshal(k)
+			rd.Effects = append(rd.Effects, core.CheckCall{IDs: s.callIDs(c), Checker: k.ID, Spec: spec, Dir: r.Workspace, Question: question})
+		}
+		waits = true
+	}
+	return waits
+}
+
+// check folds what became of a checker.
+func (s *State) check(e event.Envelope, hook string, done func(*Checked)) {
+	id, ok := strings.CutPrefix(hook, checkerPrefix)
+	c := s.Turn.call(e.IDs.Call)
+	if !ok || c == nil {
+		return
+	}
+	i := slices.IndexFunc(c.Checks, func(o Checked) bool { return o.ID == id })
+	if i < 0 {
+		i = len(c.Checks)
+		c.Checks = append(c.Checks, Checked{Check: policy.Check{ID: id}})
+	}
+	if done != nil {
+		c.Checks[i].Done = true
+		done(&c.Checks[i])
+	}
+}

@@ -1,0 +1,44 @@
+package engine
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+
+	"github.com/belay-run/belay/event"
+	"github.com/belay-run/belay/internal/core"
+	"github.com/belay-run/belay/internal/policy"
+)
+
+// checkCall asks a checker about a call. A checker without an answer is a fact
+// too; what that means the rules say. A process that is told to leave records
+// nothing: the next one asks again.
+func (v *drive) checkCall(ctx context.Context, eff core.CheckCall, leaving func() bool) []core.Fact {
+	begun := v.e.c.Now()
+	var c policy.Checker
+	answer, err := policy.Answer{}, json.Unmarshal(eff.Spec, &c)
+	switch {
+	case err != nil:
+	case v.e.c.Check == nil:
+		err = errors.New("nothing here can ask checkers")
+	default:
+		answer, err = v.e.c.Check(ctx, c, eff.Dir, eff.Question)
+	}
+	if ctx.Err() != nil && leaving() {
+		return nil
+	}
+	ms := v.e.c.Now().Sub(begun).Milliseconds()
+	hook, point := "checker/"+eff.Checker, "permission_request"
+	if err == nil {
+		return []core.Fact{{IDs: eff.IDs, Data: event.HookCompleted{Hook: hook, Point: point, Decision: string(answer.Decision), Reason: answer.Reason, Code: answer.Code, Millis: ms}}}
+	}
+	fails := "closed"
+	if c.Fails() == policy.Allow {
+		fails = "open"
+	}
+	problem := event.Problem{Class: "internal", Code: "CHECKER_FAILED", Message: event.CutText(v.e.c.Secrets.String(err.Error()), 500)}
+	if ctx.Err() != nil {
+		problem = event.Problem{Class: "cancelled", Code: "CANCELLED", Message: "nobody wants the answer any more"}
+	}
+	return []core.Fact{{IDs: eff.IDs, Data: event.HookFailed{Hook: hook, Point: point, Problem: problem, Fails: fails, Millis: ms}}}
+}
