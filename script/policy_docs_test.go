@@ -95,6 +95,13 @@ func words(line string) (out []string) {
 	return out
 }
 
+// recordedFirst is what an agent did before the reader begins.
+const recordedFirst = `steps:
+  - calls: [{tool: exec, args: {command: npm test}}]
+  - calls: [{tool: exec, args: {command: git log}}]
+  - calls: [{tool: complete_task, args: {summary: done}}]
+`
+
 // A reader of docs/policy.md can type what stands there, from the first question
 // to the rolled out rule, and sees what stands there.
 func TestTheExamplesOfTheRulesDocumentWork(t *testing.T) {
@@ -107,7 +114,12 @@ func TestTheExamplesOfTheRulesDocumentWork(t *testing.T) {
 		t.Fatal("the section is not where it was")
 	}
 	section, _, _ = strings.Cut(section, "\n## ")
-	if n := newDocsRun(t).follow(section); n < 3 {
+	r := newDocsRun(t)
+	r.write("script.yaml", recordedFirst)
+	if out, exit := r.belay("run", "--script", "script.yaml", "try it"); exit != 0 {
+		t.Fatalf("exit code %d: %s", exit, out)
+	}
+	if n := r.follow(section); n < 3 {
 		t.Errorf("%d commands are shown", n)
 	}
 }

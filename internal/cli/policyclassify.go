@@ -19,6 +19,7 @@ type policyCmd struct {
 	Explain  policyExplainCmd  `cmd:"" help:"Say why a call is allowed, asked about or denied, and what would change that."`
 	Test     policyTestCmd     `cmd:"" help:"Try the examples of rules."`
 	Lint     policyLintCmd     `cmd:"" help:"Find rules that can never decide, or that contradict each other."`
+	Replay   policyReplayCmd   `cmd:"" help:"Judge recorded calls by other rules, and list every verdict that changes."`
 	Classify policyClassifyCmd `cmd:"" help:"Say what a shell command may do, without running it."`
 }
 

@@ -1,6 +1,9 @@
 package main
 
 var policyMutants = []mutant{
+	{breaks: "a recorded call whose arguments are gone counts as unchanged",
+		edits:  []edit{{"internal/policy/rehearse/case.go", "\t\t\tc.Lost = LostArguments\n\t\t\treturn c, nil\n", "\t\t\targs = nil\n\t\t\terr = nil\n"}},
+		caught: []suite{{"./internal/policy/rehearse", "Lost"}}},
 	{breaks: "lint takes an allow for what covers an ask",
 		edits:  []edit{{"internal/policy/rehearse/cover.go", "if a.Verdict == policy.Allow && (b.Verdict != policy.Allow || !seesAs(a.Rule, b.Rule)) {", "if false {"}, {"internal/policy/rehearse/lint.go", "case a.Verdict == policy.Ask && a.Priority > b.Priority,", "case a.Priority > b.Priority,"}},
 		caught: []suite{{"./internal/policy/rehearse", "Lint"}}},

@@ -1,0 +1,346 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"maps"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/event"
+	"github.com/belay-run/belay/internal/bundle"
+	"github.com/belay-run/belay/internal/policy"
+	"github.com/belay-run/belay/internal/policy/rehearse"
+	"github.com/belay-run/belay/internal/store"
+	"github.com/belay-run/belay/internal/view"
+)
+
+// recordedCalls says which recorded calls a command looks at.
+type recordedCalls struct {
+	Of  string `arg:"" optional:"" name:"session" help:"A session, the beginning of its id, or a bundle that belay export wrote; without it, the sessions of this workspace."`
+	All bool   `short:"a" help:"Every session of the store."`
+}
+
+type policyReplayCmd struct {
+	recordedCalls
+	ruleFiles
+	Counts bool `short:"c" help:"Only how many verdicts change, not each."`
+}
+
+// replayed is a changed verdict, as JSON.
+type replayed struct {
+	Session belay.SessionID `json:"session"`
+	Call    belay.CallID    `json:"call"`
+	Event   belay.EventID   `json:"event"`
+	rehearse.Row
+	Cause string `json:"cause"` // rules, or build
+	What  string `json:"what"`  // the call in a few words
+}
+
+// replaySum is what came of all, as JSON.
+type replaySum struct {
+	rehearse.Tally
+	Rows []rehearse.Counted `json:"rows"`
+}
+
+func (c *policyReplayCmd) run(ctx context.Context, a *app) (int, error) {
+	r, err := a.rehearsal(ctx, c.recordedCalls, c.ruleFiles)
+	if err != nil {
+		return 0, err
+	}
+	defer r.close()
+	var t rehearse.Tally
+	err = r.each(ctx, func(k *rehearse.Case) error {
+		set, err := r.rules(ctx, k)
+		if err != nil {
+			return err
+		}
+		if ch := t.Take(k, set); ch != nil && !c.Counts {
+			a.printChange(ch)
+		}
+		return nil
+	})
+	if err != nil {
+		return 0, err
+	}
+	a.printReplay(&t)
+	return belay.ExitOK, nil
+}
+
+// rehearsal reads recorded calls, and knows the rules that they are held against.
+type rehearsal struct {
+	a     *app
+	of    recordedCalls
+	files ruleFiles
+	sets  map[string]*policy.Set // by workspace
+	store store.Store
+	file  *importFile
+	from  *bundle.Bundle
+	ids   []belay.SessionID
+}
+
+// rehearsal opens what calls are read from.
+func (a *app) rehearsal(ctx context.Context, of recordedCalls, files ruleFiles) (*rehearsal, error) {
+	if of.Of != "" && of.All {
+		return nil, belay.Errorf(belay.CodeUsage, "--all takes every session, and one is named").At(line(of.Of)).WithHint("leave one of them out")
+	}
+	r := &rehearsal{a: a, of: of, files: files, sets: map[string]*policy.Set{}}
+	if _, err := a.setOf(ctx, r.sets, "", files); err != nil { // files that can't be read are said before anything else is done
+		return nil, err
+	}
+	if of.Of != "" {
+		if info, err := os.Stat(a.abs(of.Of)); err == nil && info.Mode().IsRegular() {
+			return r, r.bundle(ctx)
+		}
+	}
+	var err error
+	if r.store, err = a.open(ctx, false); err != nil {
+		return nil, err
+	}
+	if r.ids, err = r.sessions(ctx); err != nil {
+		return nil, errors.Join(err, r.store.Close())
+	}
+	return r, nil
+}
+
+func (r *rehearsal) bundle(ctx context.Context) (err error) {
+	if r.file, err = r.a.openImport(r.of.Of); err != nil {
+		return err
+	}
+	if r.from, err = bundle.Open(ctx, r.file.file, r.file.size, r.a.secrets()); err != nil {
+		return errors.Join(err, r.file.close())
+	}
+	return nil
+}
+
+func (r *rehearsal) close() {
+	if r.file != nil {
+		_ = r.file.close() // it was only read
+	}
+	if r.store != nil {
+		_ = r.store.Close()
+	}
+}
+
+// sessions are those that are looked at, oldest first.
+func (r *rehearsal) sessions(ctx context.Context) ([]belay.SessionID, error) {
+	if r.of.Of != "" {
+		id, err := r.a.sessionID(ctx, r.store, r.of.Of, false)
+		return []belay.SessionID{id}, err
+	}
+	f := view.Filter{}
+	if !r.of.All {
+		ws, err := r.a.workspace()
+		if err != nil {
+			return nil, err
+		}
+		f.Workspace = ws
+	}
+	all, err := listSessions(ctx, r.store, f)
+	if err != nil {
+		return nil, err
+	}
+	ids := make([]belay.SessionID, len(all))
+	for i, s := range all {
+		ids[len(all)-1-i] = s.ID
+	}
+	return ids, nil
+}
+
+// each hands on every recorded decision, session by session.
+func (r *rehearsal) each(ctx context.Context, take func(*rehearse.Case) error) error {
+	if r.from != nil {
+		get := func(d belay.Digest) ([]byte, error) { return orGone(r.from.Get(d)) }
+		return decisions(ctx, r.from.Manifest.Runtime, r.from.Manifest.Session, r.from.Facts(ctx), get, take)
+	}
+	end, err := r.store.End(ctx)
+	if err != nil {
+		return err
+	}
+	get := func(d belay.Digest) ([]byte, error) { return orGone(r.store.Get(ctx, d)) }
+	for _, id := range r.ids {
+		if err := decisions(ctx, r.store.Runtime(), id, r.store.Stored(ctx, id, end), get, take); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func orGone(b []byte, err error) ([]byte, error) {
+	if errors.Is(err, store.ErrNotFound) {
+		return nil, rehearse.ErrGone
+	}
+	return b, err
+}
+
+// decisions folds one session's facts.
+func decisions(ctx context.Context, runtime belay.RuntimeID, id belay.SessionID, facts iter.Seq2[store.Stored, error], get rehearse.Content, take func(*rehearse.Case) error) error {
+	reader := rehearse.NewReader(get)
+	for e, err := range ahead(ctx, runtime, id, facts) {
+		if err != nil {
+			return err
+		}
+		k, err := reader.Apply(e)
+		if err != nil {
+			return err
+		}
+		if k == nil {
+			continue
+		}
+		if err := take(k); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// unpacked is a part of a session on its way from the store to the fold.
+type unpacked struct {
+	facts []event.Envelope
+	err   error
+}
+
+// Of how many facts a part has, and how many parts wait: what a replay holds of a
+// log at once.
+const (
+	partFacts = 256
+	partsWait = 4
+)
+
+// ahead reads and decodes the facts that matter while those before are judged.
+func ahead(ctx context.Context, runtime belay.RuntimeID, id belay.SessionID, facts iter.Seq2[store.Stored, error]) iter.Seq2[event.Envelope, error] {
+	return func(yield func(event.Envelope, error) bool) {
+		ctx, stop := context.WithCancel(ctx)
+		parts := make(chan unpacked, partsWait)
+		defer func() { // whoever reads has gone before this returns
+			stop()
+			for range parts { //nolint:revive // it is only emptied
+			}
+		}()
+		go func() {
+			defer close(parts)
+			unpack(ctx, runtime, id, facts, parts)
+		}()
+		for p := range parts {
+			for _, e := range p.facts {
+				if !yield(e, nil) {
+					return
+				}
+			}
+			if p.err != nil {
+				yield(event.Envelope{}, p.err)
+				return
+			}
+		}
+		if err := ctx.Err(); err != nil {
+			yield(event.Envelope{}, err)
+		}
+	}
+}
+
+func unpack(ctx context.Context, runtime belay.RuntimeID, id belay.SessionID, facts iter.Seq2[store.Stored, error], parts chan<- unpacked) {
+	var p unpacked
+	send := func() bool {
+		select {
+		case parts <- p:
+			p = unpacked{}
+			return true
+		case <-ctx.Done():
+			return false
+		}
+	}
+	for f, err := range facts {
+		var e event.Envelope
+		if err == nil {
+			if !strings.HasPrefix(string(f.Stream), "thread/") || !rehearse.Needed(f.Row.Type) {
+				continue
+			}
+			e, err = f.Row.Unpack(runtime, id, f.Stream)
+		}
+		if err != nil {
+			p.err = err
+			break
+		}
+		if p.facts = append(p.facts, e); len(p.facts) == partFacts && !send() {
+			return
+		}
+	}
+	send()
+}
+
+// rules are those that a call is held against: of its workspace, as the files
+// are now.
+func (r *rehearsal) rules(ctx context.Context, k *rehearse.Case) (*policy.Set, error) {
+	return r.a.setOf(ctx, r.sets, k.Request.Workspace, r.files)
+}
+
+// setOf is setFor, made once for each workspace. A workspace that is gone has
+// no rules of its own.
+func (a *app) setOf(ctx context.Context, made map[string]*policy.Set, ws string, files ruleFiles) (*policy.Set, error) {
+	if set := made[ws]; set != nil {
+		return set, nil
+	}
+	w, err := a.workshop(ctx, ws)
+	if err != nil {
+		return nil, err
+	}
+	set, err := a.setFor(ctx, ws, w.set.Specs(), files)
+	if err == nil {
+		made[ws] = set
+	}
+	return set, err
+}
+
+func (a *app) printChange(ch *rehearse.Change) {
+	k := ch.Case
+	row := rehearse.Row{Tool: k.Recorded.Tool, Old: ch.Old, OldRule: ch.OldRule, New: ch.New, NewRule: ch.NewRule}
+	what := callInWords(k)
+	if a.JSON {
+		a.printJSON(replayed{Session: k.IDs.Session, Call: k.IDs.Call, Event: k.Event, Row: row, Cause: ch.Cause, What: what})
+		return
+	}
+	because := ""
+	if ch.Cause == "build" {
+		because = "  (this build reads the call otherwise; the rules of its day say so too)"
+	}
+	fmt.Fprintf(a.Stdout, "%s → %s  %s %s  %s%s\n", ch.Old, ch.New, line(row.Tool), line(what), line(string(k.IDs.Call)), because)
+}
+
+// callInWords is what a call is about: its command line, its files, or nothing.
+func callInWords(k *rehearse.Case) string {
+	const most = 120
+	words := slices.Clone(k.Request.Paths)
+	for _, c := range k.Request.Commands {
+		words = append(words, strings.TrimSpace(c.Name+" "+strings.Join(c.Args, " "))+";")
+	}
+	text := strings.TrimSuffix(strings.Join(words, " "), ";")
+	if len(text) > most {
+		text = strings.ToValidUTF8(text[:most], "") + "…"
+	}
+	return text
+}
+
+func (a *app) printReplay(t *rehearse.Tally) {
+	if a.JSON {
+		a.printJSON(replaySum{*t, t.Rows()})
+		return
+	}
+	rows := t.Rows()
+	if len(rows) > 0 {
+		fmt.Fprintf(a.Stdout, "\n%6s  %s\n", "COUNT", "TOOL: OLD (RULE) → NEW (RULE)")
+	}
+	for _, r := range rows {
+		fmt.Fprintf(a.Stdout, "%6d  %s: %s (%s) → %s (%s)\n", r.Count, line(r.Tool), r.Old, line(r.OldRule), r.New, line(r.NewRule))
+	}
+	if t.Others > 0 {
+		fmt.Fprintf(a.Stdout, "%6d  in other rows\n", t.Others)
+	}
+	fmt.Fprintf(a.Stdout, "%s: %d changed, %d the same, %d the same by another rule, %d not judged again\n", plural(t.Decisions, "decision"), t.Changed, t.Same, t.OtherRule, t.Unjudged())
+	for _, why := range slices.Sorted(maps.Keys(t.Lost)) {
+		fmt.Fprintf(a.Stdout, "  %d not judged again: %s\n", t.Lost[why], rehearse.LostWords[why])
+	}
+}
