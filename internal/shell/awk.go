@@ -48,6 +48,8 @@ func (p *awkProgram) token() bool {
 		return p.quoted()
 	case c == '/' && p.operandNext():
 		return p.regex()
+	case c == '/' && p.hides():
+		return false
 	case isName(c):
 		from := p.at
 		for p.at < len(p.src) && (isName(p.src[p.at]) || p.src[p.at] >= '0' && p.src[p.at] <= '9') {
@@ -73,6 +75,18 @@ func (p *awkProgram) operandNext() bool {
 	return false
 }
 
+// hides tells whether a slash that may be a division would, as the beginning of
+// a regular expression, have a quote or a comment in it: the rest would be read
+// in two ways.
+func (p *awkProgram) hides() bool {
+	if last := p.last[max(0, len(p.last)-1):]; last != "" && strings.ContainsAny(last, "0123456789.]\"") || isName(p.last[0]) && !oneOf(p.last, "else", "do", "exit", "getline", "case", "delete") {
+		return false // behind a value it is a division
+	}
+	line, _, _ := strings.Cut(p.src[p.at+1:], "\n")
+	i := strings.LastIndexByte(line, '/')
+	return i >= 0 && strings.ContainsAny(line[:i], `"#`)
+}
+
 func (p *awkProgram) took(token string) { p.last, p.text = token, "" }
 
 // quoted takes a string.
@@ -90,8 +104,11 @@ func (p *awkProgram) quoted() bool {
 			if !alone || strings.Contains(p.text, "\\") {
 				p.text = ""
 			}
-			if strings.HasPrefix(p.text, "/inet") {
-				p.s.raise(Network, "awk connects to "+clip(p.text))
+			if strings.HasPrefix(p.src[from:], "/inet") {
+				p.s.raise(Network, "awk connects to "+clip(p.src[from:p.at]))
+			}
+			if why := p.s.r.secretPlace(p.src[from:p.at]); why != "" {
+				p.s.raise(EscapeAttempt, why)
 			}
 			p.at++
 			return true
@@ -119,7 +136,7 @@ func (p *awkProgram) regex() bool {
 		case '\n':
 			return false
 		case '[': // versions differ in whether a slash may stand there
-			if end := strings.IndexByte(p.src[p.at:], ']'); end > 0 && strings.IndexByte(p.src[p.at:p.at+end], '/') >= 0 {
+			if end := setEnd(p.src[p.at:]); end < 0 || strings.IndexByte(p.src[p.at:p.at+end], '/') >= 0 {
 				return false
 			}
 		case '/':
@@ -129,6 +146,24 @@ func (p *awkProgram) regex() bool {
 		}
 	}
 	return false
+}
+
+// setEnd is where a set that begins with a bracket ends, at the latest; it is
+// below 0 if nowhere.
+func setEnd(s string) int {
+	i := 1 + len(s[1:]) - len(strings.TrimPrefix(s[1:], "^"))
+	for first := true; i < len(s); i++ {
+		switch {
+		case s[i] == ']' && !first:
+			return i
+		case strings.HasPrefix(s[i:], "[:"):
+			if end := strings.Index(s[i:], ":]"); end > 0 {
+				i += end + 1
+			}
+		}
+		first = false
+	}
+	return -1
 }
 
 // word judges a name.
@@ -181,7 +216,9 @@ func (p *awkProgram) sign(c byte) bool {
 		p.deep++
 	case ')', ']':
 		p.deep--
-	case ';', '\n', '}', '{':
+	case '\n':
+		p.print = p.print && oneOf(p.last, ",", "&", "|") // there a line goes on
+	case ';', '}', '{':
 		p.print = false
 	case '@':
 		return false

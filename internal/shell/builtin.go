@@ -1,6 +1,7 @@
 package shell
 
 import (
+	"slices"
 	"strings"
 
 	"mvdan.cc/sh/v3/syntax"
@@ -47,6 +48,8 @@ func (s *start) builtin() outcome {
 		s.declared()
 	case "kill":
 		s.judge(s.r.lookup("kill"), s.args)
+	case "jobs":
+		s.jobs()
 	case "let":
 		s.raise(Unparsable, "arithmetic in a word that is quoted")
 	case "enable", "bind", "complete", "compopt", "compgen", "fc", "history", "hash":
@@ -208,12 +211,24 @@ func (s *start) set() {
 	}
 }
 
+// jobs lists, but with -x runs its words.
+func (s *start) jobs() {
+	for _, w := range s.args {
+		if !w.lit || w.option() && strings.Contains(w.text, "x") {
+			s.raise(Unparsable, "jobs -x runs a command")
+			return
+		}
+	}
+}
+
 func (s *start) shopt() {
-	if len(s.args) > 0 && s.args[0].lit && oneOf(s.args[0].text, "-p", "-q") {
-		return
+	if len(s.args) > 0 && !slices.ContainsFunc(s.args, func(w word) bool { return !w.lit || w.option() && !oneOf(w.text, "-p", "-q") }) {
+		if oneOf(s.args[0].text, "-p", "-q") {
+			return
+		}
 	}
 	s.forbid(func(w word) bool {
-		return !w.lit || !oneOf(w.text, "-s", "-u", "nullglob", "failglob", "nocasematch", "globstar", "inherit_errexit")
+		return !w.lit || !oneOf(w.text, "-p", "-q", "-s", "-u", "nullglob", "failglob", "nocasematch", "globstar", "inherit_errexit")
 	}, "shopt changes how the rest is read")
 }
 

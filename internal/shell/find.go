@@ -1,6 +1,9 @@
 package shell
 
-import "strings"
+import (
+	"slices"
+	"strings"
+)
 
 // findPrimaries is find's expression language: a word, how many arguments it
 // takes, and an effect as in an option table.
@@ -25,6 +28,9 @@ func (s *start) find() {
 		words = words[1:]
 	}
 	deletes := false
+	if slices.ContainsFunc(words, func(w word) bool { return w.lit && strings.HasPrefix(w.text, "-files0-from") }) {
+		roots = []word{opaque("{}")} // a file says where it looks
+	}
 	for i := 0; i < len(words); i++ {
 		w := words[i]
 		if w.lit && oneOf(w.text, "-exec", "-execdir", "-ok", "-okdir") {

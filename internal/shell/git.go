@@ -56,6 +56,8 @@ func (s *start) specialSub(name string, p *program, words []word) bool {
 	if !ok {
 		return s.otherSub(name, p, words)
 	}
+	s.gitElsewhere()
+	s.gitFiles(sub, words)
 	first := ""
 	if len(words) > 0 && words[0].lit {
 		first = words[0].text
@@ -90,6 +92,36 @@ func (s *start) specialSub(name string, p *program, words []word) bool {
 		return false
 	}
 	return true
+}
+
+// gitElsewhere judges git in another folder than the one the source begins in:
+// it may hold a repository of its own, even one without .git, whose settings
+// hold commands.
+func (s *start) gitElsewhere() {
+	d := s.sc.dirs
+	if s.r.o.Dir == "" || d.known && len(d.list) == 1 && oneOf(d.list[0], s.r.o.Dir, s.r.o.Workspace) {
+		return
+	}
+	for _, p := range d.list {
+		if p != s.r.o.Dir && p != s.r.o.Workspace {
+			s.raise(WriteWorkspace, "settings found in "+p+" may hold commands")
+		}
+	}
+	if !d.known {
+		s.raise(WriteWorkspace, "settings found where it runs may hold commands")
+	}
+}
+
+// gitFiles notes what git diff and git grep read that is in no repository.
+func (s *start) gitFiles(sub string, words []word) {
+	if !oneOf(sub, "diff", "grep") {
+		return
+	}
+	for _, w := range words {
+		if strings.HasPrefix(w.text, "/") || strings.Contains(w.text, "../") || !s.sc.dirs.known {
+			s.r.reads(&s.touched, w, s.sc)
+		}
+	}
 }
 
 // gitConfig judges git config: looking is harmless, changing isn't.

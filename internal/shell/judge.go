@@ -5,7 +5,7 @@ import "strings"
 // judge holds words against a row: options, then subcommand or operands.
 func (s *start) judge(p *program, words []word) {
 	operands := s.options(p, words)
-	if s.version {
+	if s.version && (len(s.args) == 1 || !s.r.tableOf(p).any) { // else it may be what another option takes
 		return
 	}
 	if p.sub && len(operands) > 0 {
@@ -137,6 +137,9 @@ func (s *start) writes(w word) { s.r.writes(&s.touched, w, s.sc) }
 // host notes an address that is connected to.
 func (s *start) host(w word) {
 	s.raise(Network, "it may connect to "+clip(w.src))
+	if file, ok := strings.CutPrefix(strings.ToLower(w.text), "file://"); ok {
+		s.r.reads(&s.touched, literal(file), s.sc)
+	}
 	if h := hostOf(w.text); w.lit && h != "" {
 		s.hosts = append(s.hosts, h)
 	}
@@ -179,6 +182,9 @@ func (s *start) effect(o option, name string, w word) {
 		s.mode += name
 	case 'i':
 		s.inplace = true
+		if strings.Contains(w.text, "/") || w.src != "" && !w.lit {
+			s.raise(EscapeAttempt, "option "+name+" keeps what was there at another place")
+		}
 		s.raise(WriteWorkspace, "option "+name+" changes files in place")
 	case 'r', 'w', 'T', 'd', 'C', 'F', 'G', 'P', '@', 'h':
 		s.placeEffect(o.effect, w)
@@ -221,7 +227,7 @@ func (s *start) placeEffect(letter byte, w word) {
 // codeEffect is that of options whose argument runs or says what runs: a source
 // for a shell (x), a program (e), a file of code (f), code of the program's own
 // language (s), what stands for the first operand (p), a module (M), a setting
-// of git (g) or of ssh (o), words to be split (S), a mark to be replaced (I).
+// of git (g) or of ssh (o), a format of curl (O), words to be split (S), a mark to be replaced (I).
 func (s *start) codeEffect(letter byte, name string, w word) {
 	switch letter {
 	case 'x':
@@ -241,6 +247,10 @@ func (s *start) codeEffect(letter byte, name string, w word) {
 		s.gitSetting(w)
 	case 'o':
 		s.sshOption(w)
+	case 'O':
+		if !w.lit || strings.Contains(w.text, "%output{") || strings.HasPrefix(w.text, "@") {
+			s.raise(EscapeAttempt, "option "+name+" may write a file")
+		}
 	case 'S':
 		s.splitString(w)
 	case 'I':

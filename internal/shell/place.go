@@ -13,7 +13,15 @@ func (r *reader) reads(t *touched, w word, sc *scope) {
 	if w.lit && w.text == "-" {
 		return
 	}
+	if strings.Contains(w.text, "://") {
+		t.raise(Network, "it may connect to "+clip(w.src))
+	}
 	names, known := r.places(w, sc)
+	if !known || w.glob {
+		if why := r.secretPattern(w); why != "" {
+			t.raise(EscapeAttempt, why)
+		}
+	}
 	if !known && w.text == "" {
 		return
 	}
@@ -165,6 +173,32 @@ func protected(rel string) bool {
 var secretNames = [...]string{
 	"/.ssh", "/.aws", "/.gnupg", "/.kube/config", "/.docker/config.json", "/.netrc", "/.git-credentials", "/.pypirc", "/.npmrc", "/.config/gcloud", "/.config/gh", "/.azure", "/.password-store",
 	"/.vault-token", "/.pgpass", "/.my.cnf", "/.terraform.d/credentials.tfrc.json", "/.cargo/credentials", "/.cargo/credentials.toml", "/.bash_history", "/.zsh_history", "/.local/share/keyrings", "/.mozilla", "/.config/google-chrome",
+}
+
+// secretPattern says why reading what a word that isn't literal may name isn't
+// harmless, as far as it is written down.
+func (r *analysis) secretPattern(w word) string {
+	if why := r.secretPlace(strings.Trim(w.src, `"`)); why != "" {
+		return why
+	}
+	if !w.glob {
+		return ""
+	}
+	parts := strings.Split(w.text, "/")
+	for _, name := range secretNames {
+		want := strings.Split(name[1:], "/")
+		for i := 0; i+len(want) <= len(parts); i++ {
+			hit := true
+			for j, part := range want {
+				ok, err := path.Match(parts[i+j], part)
+				hit = hit && ok && err == nil && (part[0] != '.' || parts[i+j][0] == '.')
+			}
+			if hit {
+				return clip(w.src) + " may name a place where keys are kept"
+			}
+		}
+	}
+	return ""
 }
 
 // secretPlace says why reading a path isn't harmless, or nothing.

@@ -203,7 +203,7 @@ func TestEveryRowIsSound(t *testing.T) {
 func soundOptions(t *testing.T, name, opts string) {
 	t.Helper()
 	for opt, o := range readTable(opts).options {
-		if o.effect != 0 && !strings.ContainsRune("rwTdWDNhEUxCipsvmISoefP@FgGM", rune(o.effect)) {
+		if o.effect != 0 && !strings.ContainsRune("rwTdWDNhEUxCipsvmISoOefP@FgGM", rune(o.effect)) {
 			t.Errorf("%q: option %s has effect %q, which means nothing", name, opt, o.effect)
 		}
 	}

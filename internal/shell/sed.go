@@ -80,7 +80,9 @@ func (p *sedScript) command() bool {
 		return true
 	case ':', 'b', 't', 'T':
 		rest := p.src[p.at:]
-		i := strings.IndexAny(rest, ";\n}")
+		rest = strings.TrimLeft(rest, " \t")
+		p.at = len(p.src) - len(rest)
+		i := strings.IndexAny(rest, "; \t\r\v\f\n}") // a blank ends it too: what follows is the next command
 		if i < 0 {
 			i = len(rest)
 		}
@@ -120,11 +122,11 @@ func (p *sedScript) run(src string) {
 }
 
 // text takes the text of a, i and c, up to a line that doesn't end in a
-// backslash.
+// backslash; two of them are one that means itself.
 func (p *sedScript) text() bool {
 	for {
 		l := p.line()
-		if !strings.HasSuffix(l, "\\") || p.at >= len(p.src) {
+		if (len(l)-len(strings.TrimRight(l, "\\")))%2 == 0 || p.at >= len(p.src) {
 			return true
 		}
 	}

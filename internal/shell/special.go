@@ -2,6 +2,8 @@ package shell
 
 import (
 	"path"
+	"regexp"
+	"slices"
 	"strings"
 )
 
@@ -37,6 +39,8 @@ func (s *start) special(base string, p *program) bool {
 		s.links(p)
 	case base == "split" || base == "csplit":
 		s.pieces(p)
+	case base == "wget" || base == "curl":
+		s.fetch(p)
 	case base == "scp":
 		s.judge(&program{name: p.name, opts: p.opts}, s.args)
 		s.raise(Network, connects)
@@ -84,6 +88,12 @@ func (s *start) tar(p *program) {
 // pager judges less and its kin, whose +COMMAND does anything they can.
 func (s *start) pager(p *program) {
 	operands := s.options(p, s.args)
+	for _, w := range s.args {
+		if len(w.text) > 2 && w.option() && strings.IndexByte("bhjxyz", w.text[1]) >= 0 && strings.Trim(w.text[2:], "0123456789.,-") != "" ||
+			w.option() && strings.Contains(w.text, "$") || strings.ContainsAny(w.text, "\n\r") {
+			s.raise(Unparsable, clip(w.src)+" holds more options or commands of the pager")
+		}
+	}
 	for _, w := range operands {
 		if strings.HasPrefix(w.text, "+") && strings.Trim(w.text, "+GgFf0123456789") != "" && !strings.HasPrefix(w.text, "+/") {
 			s.raise(Unparsable, clip(w.src)+" is a command of the pager")
@@ -152,14 +162,31 @@ func (s *start) make(p *program) {
 	}
 }
 
+// loading finds operators of yq that read a file.
+var loading = regexp.MustCompile(`(^|[^.\w"])(\w*_)?load(_\w+)?\s*\(`)
+
 // jq judges the filters of jq and yq: those that load, write or tell secrets.
 func (s *start) jq(p *program) {
-	s.judge(p, s.args)
+	var words []word
+	for i := 0; i < len(s.args); i++ {
+		w := s.args[i]
+		words = append(words, w)
+		if w.lit && oneOf(w.text, "--arg", "--argjson", "--slurpfile", "--rawfile") && i+2 < len(s.args) { // a name and a value
+			words = append(words, s.args[i+1])
+			if i += 2; strings.HasSuffix(w.text, "file") {
+				s.r.reads(&s.touched, s.args[i], s.sc)
+			}
+		}
+	}
+	s.judge(p, words)
 	for _, w := range s.args {
 		for _, bad := range [...]string{"system", "load_str(", "load(", "env(", "strenv(", "import ", "include "} {
 			if strings.Contains(w.text, bad) && strings.HasPrefix(p.name, "yq") || w.lit && (bad == "import " || bad == "include ") && strings.Contains(w.text, bad) {
 				s.raise(Destructive, "the filter uses "+strings.TrimSpace(bad))
 			}
+		}
+		if strings.HasPrefix(p.name, "yq") && loading.MatchString(w.text) {
+			s.raise(Destructive, "the filter reads another file")
 		}
 	}
 }
@@ -250,7 +277,7 @@ func (s *start) interpreter(p *program) {
 	before := s.class
 	operands := s.options(p, s.args)
 	switch {
-	case s.version && s.class == before, s.module:
+	case s.version && s.class == before && len(s.args) == 1, s.module:
 	case s.class == Unparsable:
 	case len(operands) > 0 && !(operands[0].lit && operands[0].text == "-"):
 		s.runsFile(operands[0])
@@ -280,6 +307,9 @@ func (s *start) pythonModule(w word) {
 	}
 	for _, m := range pythonModules {
 		if names(m.name, w.text) {
+			if m.class == ReadOnly && !slices.ContainsFunc(s.args, func(o word) bool { return o.lit && oneOf(o.text, "-I", "-P") }) {
+				s.raise(WriteWorkspace, "a file of the folder it is started in may stand for a module; -I leaves them out")
+			}
 			if m.class == ReadOnly && s.moduleWrites(w.text) {
 				s.raise(WriteWorkspace, "its second operand is written")
 				return
@@ -300,16 +330,6 @@ func (s *start) moduleWrites(name string) bool {
 		}
 	}
 	return name == "json.tool" && operands > 1
-}
-
-// fromFile takes the argument of options such as curl's -d, where @ names a
-// file that is sent.
-func (s *start) fromFile(w word) {
-	if strings.HasPrefix(w.text, "@") {
-		s.r.reads(&s.touched, w.from(1), s.sc)
-	} else if _, file, ok := strings.Cut(w.text, "=@"); ok {
-		s.r.reads(&s.touched, literal(file), s.sc)
-	}
 }
 
 // helper judges an option that names a program, which gets words that nobody

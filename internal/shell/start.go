@@ -155,6 +155,9 @@ func (s *start) program() {
 		return
 	}
 	p := s.r.lookup(base)
+	if names("yarn,pnpm,mvn,bazel,bazelisk,rails", base) {
+		s.raise(WriteWorkspace, "a file of the workspace may say which "+base+" runs, even for --version")
+	}
 	switch {
 	case p == nil:
 		s.raise(Destructive, "nothing is known about this program")

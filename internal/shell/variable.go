@@ -1,6 +1,7 @@
 package shell
 
 import (
+	"path"
 	"strings"
 
 	"mvdan.cc/sh/v3/syntax"
@@ -66,6 +67,11 @@ func (s *scope) keeps(as *syntax.Assign) {
 // variable judges what setting a variable does; seen says that programs see it
 // even if they didn't before.
 func (r *reader) variable(t *touched, name string, value word, sc *scope, seen bool) {
+	if value.lit && value.text != "" && value.text[0] == '/' {
+		if why := r.secretPlace(path.Clean(value.text)); why != "" {
+			t.raise(EscapeAttempt, why)
+		}
+	}
 	switch {
 	case listed(quietVariables[:], name):
 	case name == "IFS" && value.lit && strings.Trim(value.text, " \t\n") == "": // as blanks are anyway

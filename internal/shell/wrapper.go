@@ -107,6 +107,7 @@ func (s *start) wrap(p *wrapping, words []word) {
 		in.dirs = dirs{}
 		s.sc = in
 	}
+	s.oddly(p, words, rest)
 	if len(rest) == 0 {
 		if p.joins && p.input {
 			s.raise(Unparsable, "it runs what it reads, which only shows then")
@@ -115,6 +116,28 @@ func (s *start) wrap(p *wrapping, words []word) {
 		return
 	}
 	s.inside(p, rest)
+}
+
+// oddly judges what some wrappers take for more than it looks: strace pipes to
+// what -o names behind a sign, parallel without a command runs its values, uv
+// fetches a script.
+func (s *start) oddly(p *wrapping, words, rest []word) {
+	if strings.HasPrefix(p.name, "strace") {
+		for _, w := range words[:max(0, len(words)-len(rest))] {
+			if strings.ContainsAny(w.text, "|!") || !w.lit {
+				s.raise(Unparsable, clip(w.src)+" may be a command that it writes to")
+			}
+		}
+	}
+	if len(rest) == 0 {
+		return
+	}
+	if p.joins && p.input && (!rest[0].lit || strings.HasPrefix(rest[0].text, ":::")) {
+		s.raise(Unparsable, "it runs its values as commands")
+	}
+	if strings.HasPrefix(p.name, "uv ") && strings.Contains(rest[0].text, "://") {
+		s.raise(Destructive, "it downloads "+clip(rest[0].src)+", and nothing is known about what it runs")
+	}
 }
 
 // certain judges the words before the command that a wrapper starts: one that
