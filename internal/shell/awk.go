@@ -263,7 +263,7 @@ func (p *awkProgram) pipe(rest string) {
 func (p *awkProgram) redirect(rest string) {
 	text, ok := wholeString(rest, ";}\n")
 	if !ok {
-		p.s.writes(word{src: clip(strings.TrimSpace(rest))})
+		p.s.writes(word{src: clip(strings.TrimLeft(rest, " \t"))})
 		return
 	}
 	p.s.writes(literal(text))

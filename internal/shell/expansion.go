@@ -15,7 +15,7 @@ func (b *builder) param(p *syntax.ParamExp, quoted bool) {
 		return
 	}
 	list := p.Param != nil && (p.Param.Value == "@" || p.Index != nil && subscript(p.Index) == "@") || p.Names != 0
-	b.unknown(!quoted && p.Length == false || quoted && list)
+	b.unknown(!quoted && !p.Length || quoted && list)
 }
 
 // value is what a plain parameter stands for, where that is known.
@@ -182,8 +182,11 @@ func counts(c *syntax.CmdSubst) bool {
 
 // clip shortens a text for a reason.
 func clip(s string) string {
-	if r := []rune(s); len(r) > 40 {
-		return string(r[:40]) + "…"
+	n := 0
+	for i := range s {
+		if n++; n > 40 {
+			return s[:i] + "…"
+		}
 	}
 	return s
 }

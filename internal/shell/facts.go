@@ -1,6 +1,10 @@
 package shell
 
-import "mvdan.cc/sh/v3/syntax"
+import (
+	"strings"
+
+	"mvdan.cc/sh/v3/syntax"
+)
 
 // facts is what must be known of a whole source before its commands are judged.
 type facts struct {
@@ -92,23 +96,23 @@ func effects(c *syntax.CallExpr) (moves, assigns bool) {
 
 // spelled is the value of a word that needs no expansion, but for quotes.
 func spelled(w *syntax.Word) (string, bool) {
-	out := ""
+	var out strings.Builder
 	for _, p := range w.Parts {
 		switch p := p.(type) {
 		case *syntax.Lit:
 			if !plain(p.Value) {
 				return "", false
 			}
-			out += p.Value
+			out.WriteString(p.Value)
 		case *syntax.SglQuoted:
 			if p.Dollar {
 				return "", false
 			}
-			out += p.Value
+			out.WriteString(p.Value)
 		case *syntax.DblQuoted:
 			if len(p.Parts) == 1 {
 				if l, ok := p.Parts[0].(*syntax.Lit); ok && plain(l.Value) {
-					out += l.Value
+					out.WriteString(l.Value)
 					continue
 				}
 			}
@@ -117,7 +121,7 @@ func spelled(w *syntax.Word) (string, bool) {
 			return "", false
 		}
 	}
-	return out, true
+	return out.String(), true
 }
 
 // note remembers whether a variable has held numbers only so far.

@@ -41,8 +41,9 @@ type option struct {
 // table is an option table, read.
 type table struct {
 	options map[string]option
-	any     bool // options beyond the table change nothing
-	sharp   bool // some option does more than the program without options
+	any     bool     // options beyond the table change nothing
+	sorted  []string // their names, for abbreviations
+	sharp   bool     // some option does more than the program without options
 }
 
 // readTable reads what a row says of options.
@@ -224,9 +225,13 @@ func (s *start) loose(t *table, w word) {
 func (s *start) abbreviated(t *table, w word, next []word) int {
 	name, _, joined := strings.Cut(w.text, "=")
 	used := 0
-	full := slices.Sorted(maps.Keys(t.options))
-	full = slices.DeleteFunc(full, func(o string) bool { return !strings.HasPrefix(o, name) })
-	for _, full := range full {
+	if t.sorted == nil {
+		t.sorted = slices.Sorted(maps.Keys(t.options))
+	}
+	from, _ := slices.BinarySearch(t.sorted, name)
+	to := from
+	for ; to < len(t.sorted) && strings.HasPrefix(t.sorted[to], name); to++ {
+		full := t.sorted[to]
 		o := t.options[full]
 		s.raise(WriteWorkspace, "option "+clip(name)+" is an abbreviation")
 		switch {
@@ -239,7 +244,7 @@ func (s *start) abbreviated(t *table, w word, next []word) int {
 			s.effect(o, full, word{})
 		}
 	}
-	if len(full) == 0 {
+	if to == from {
 		s.strange(t, w)
 	}
 	return used

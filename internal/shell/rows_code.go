@@ -1,7 +1,5 @@
 package shell
 
-const languageWhy = "code in a language that isn't read"
-
 // codePrograms run code that they are given: a file of the workspace is a
 // script, anything else is Unparsable. The option table holds those that bring
 // code (U), a file (f) or only say something (v).

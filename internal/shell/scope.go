@@ -13,7 +13,10 @@ type dirs struct {
 	list  []string
 }
 
-const maxDirs = 8
+const (
+	maxDirs = 8
+	maxPath = 4096 // longer paths can't be gone to
+)
 
 func (d dirs) or(e dirs) dirs {
 	if !d.known || !e.known {
@@ -41,6 +44,9 @@ func (d dirs) to(p string) dirs {
 	}
 	list := make([]string, len(d.list))
 	for i, base := range d.list {
+		if len(base)+len(p) > maxPath {
+			return dirs{}
+		}
 		list[i] = path.Join(base, p)
 	}
 	return dirs{true, list}

@@ -75,7 +75,7 @@ func (c Command) Literal(i int) bool { return !slices.Contains(c.Open, i) }
 // Report is the judgement of a whole command.
 type Report struct {
 	Class    Class     `json:"class"`
-	Commands []Command `json:"commands"` // in the order of the source; never nil
+	Commands []Command `json:"commands"` // in the order of the source, what a command's own words run before it; never nil
 	Reason   string    `json:"reason"`   // of what made the class
 }
 

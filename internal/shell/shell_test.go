@@ -1,6 +1,7 @@
 package shell
 
 import (
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -151,6 +152,30 @@ func TestBadInputIsUnparsableAndQuick(t *testing.T) {
 	} {
 		if r := Classify(src, here); r.Class != Unparsable {
 			t.Errorf("%s is %s (%s)", name, r.Class, r.Reason)
+		}
+	}
+}
+
+// TestALongSourceIsReadOnce reads sources of the longest kind that are made to be
+// slow. Reading everything again for every part of them takes hundreds of
+// megabytes, which, unlike the time, doesn't depend on what else the machine does.
+func TestALongSourceIsReadOnce(t *testing.T) {
+	for name, src := range map[string]string{
+		"quotes":        strings.Repeat("a''", 40000),
+		"abbreviations": "git diff " + strings.Repeat("--o=x ", 20000),
+		"directories":   strings.Repeat("cd a&&", 20000) + "touch x",
+		"redirections":  "awk '{print " + strings.Repeat("> ", 60000) + "}'",
+	} {
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		if r := Classify(src, here); r.Class == ReadOnly {
+			t.Errorf("%s: %s", name, r.Reason)
+		}
+		runtime.ReadMemStats(&after)
+		if took := (after.TotalAlloc - before.TotalAlloc) >> 20; took > 100 {
+			t.Errorf("%s took %d MiB", name, took)
+		} else {
+			t.Logf("%s took %d MiB", name, took)
 		}
 	}
 }

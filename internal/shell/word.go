@@ -30,12 +30,6 @@ func (w word) option() bool {
 	return w.split && !w.glob || w.text == "" || w.text[0] == '-' || strings.IndexByte("*?[", w.text[0]) >= 0 && w.glob
 }
 
-// with is a word that a known text stands before.
-func (w word) with(prefix string) word {
-	w.text, w.src = prefix+w.text, prefix+w.src
-	return w
-}
-
 // from is what is left of a word after n bytes of its text.
 func (w word) from(n int) word {
 	if w.lit {
