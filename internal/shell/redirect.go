@@ -50,6 +50,9 @@ func (r *reader) redirects(list []*syntax.Redirect, sc *scope, in *input) touche
 			continue
 		}
 		w := r.word(d.Word, sc)
+		if src := r.source(d.Word); (d.Op == syntax.DplIn || d.Op == syntax.DplOut) && len(src) > 1 && src[0] == '-' {
+			t.raise(Unparsable, "bash closes the file and takes the rest for a word of its own")
+		}
 		switch d.Op {
 		case syntax.RdrIn:
 			r.reads(&t, w, sc)
