@@ -2,23 +2,38 @@ package policy
 
 import (
 	"slices"
+	"sync/atomic"
 
 	"github.com/belay-run/belay"
 )
 
 // builtin is the set of the built-in rules alone.
-var builtin = mustCompile(Document{Version: FormatVersion, Rules: BuiltinRules()})
-
-func mustCompile(d Document) *Set {
-	s, err := Compile(d)
+var builtin = lazy[Set]{make: func() *Set {
+	s, err := Compile(Document{Version: FormatVersion, Rules: BuiltinRules()})
 	if err != nil {
 		panic("policy: " + err.Error()) // ours, and tested
 	}
 	return s
-}
+}}
 
 // Builtin is the set of a turn for which nobody wrote rules.
-func Builtin() *Set { return builtin }
+func Builtin() *Set { return builtin.get() }
+
+// lazy is a value that is made when it is first asked for: a start that judges
+// nothing pays nothing. Two who ask at once may both make it; they are the same.
+type lazy[T any] struct {
+	made atomic.Pointer[T]
+	make func() *T
+}
+
+func (l *lazy[T]) get() *T {
+	v := l.made.Load()
+	if v == nil {
+		v = l.make()
+		l.made.Store(v)
+	}
+	return v
+}
 
 // Modes in groups that the built-in rules speak of.
 var (

@@ -137,12 +137,14 @@ var builtinCheckers = map[string]func(*Request) (Decision, string){
 }
 
 // keyForms are what keys look like. Source: the forms that their issuers publish.
-var keyForms = regexp.MustCompile(`AKIA[0-9A-Z]{16}|gh[pousr]_[A-Za-z0-9]{36}|github_pat_[A-Za-z0-9_]{50}|xox[abprs]-[A-Za-z0-9-]{10}|sk-[A-Za-z0-9_-]{20}|AIza[0-9A-Za-z_-]{35}|-----BEGIN [A-Z ]*PRIVATE KEY-----|eyJ[A-Za-z0-9_-]{10,}\.eyJ[A-Za-z0-9_-]{10,}\.`)
+var keyForms = lazy[regexp.Regexp]{make: func() *regexp.Regexp {
+	return regexp.MustCompile(`AKIA[0-9A-Z]{16}|gh[pousr]_[A-Za-z0-9]{36}|github_pat_[A-Za-z0-9_]{50}|xox[abprs]-[A-Za-z0-9-]{10}|sk-[A-Za-z0-9_-]{20}|AIza[0-9A-Za-z_-]{35}|-----BEGIN [A-Z ]*PRIVATE KEY-----|eyJ[A-Za-z0-9_-]{10,}\.eyJ[A-Za-z0-9_-]{10,}\.`)
+}}
 
 // secretForms asks about a call that can send out something that looks like a key.
 func secretForms(r *Request) (Decision, string) {
 	sends := slices.ContainsFunc(subjectsOf(r), func(sub subject) bool { return sub.egress })
-	if sends && keyForms.Match(r.Args) {
+	if sends && keyForms.get().Match(r.Args) {
 		return Ask, "its arguments hold something that looks like a key, and it can send data out"
 	}
 	return Allow, ""
