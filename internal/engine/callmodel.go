@@ -106,7 +106,7 @@ func (v *drive) read(ctx context.Context, a *answer) error {
 		return err
 	}
 	req := model.Request{
-		Model: a.settings.Model, System: rules.System, Messages: c.shown(model.AbilitiesOf(prov, a.settings.Model)), Tools: c.toolDefs(rules),
+		Model: a.settings.Model, System: rules.System, Messages: c.shown(model.AbilitiesOf(prov, a.settings.Model)), Tools: v.e.defs(rules),
 		ForceTool: a.eff.ForceTool, Attempt: a.eff.Attempt, Failures: a.eff.Failures, Key: string(a.eff.Step),
 		Content: v.e.c.Store.Get, Effort: rules.Settings.Effort, Output: rules.Answer(),
 	}
@@ -132,18 +132,6 @@ func (v *drive) read(ctx context.Context, a *answer) error {
 		return err
 	}
 	return &model.Error{Class: "transient", Code: "CUT", Message: "the provider's stream ended in the middle of the answer"}
-}
-
-// toolDefs are the tools of rules as a model is told them, the very same for
-// every request under the same rules: providers keep them encoded.
-func (v *conv) toolDefs(rules *thread.Rules) []model.ToolDef {
-	if v.rules != rules {
-		v.rules, v.defs = rules, make([]model.ToolDef, len(rules.Tools))
-		for i, s := range rules.Tools {
-			v.defs[i] = model.ToolDef{Name: s.Name, Doc: s.Doc, Schema: s.Input}
-		}
-	}
-	return v.defs
 }
 
 func (e *Engine) provider(s belay.Settings) (model.Provider, error) {

@@ -10,7 +10,6 @@ import (
 
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/event"
-	"github.com/belay-run/belay/internal/core/thread"
 	"github.com/belay-run/belay/internal/model"
 	"github.com/belay-run/belay/internal/store"
 )
@@ -34,9 +33,6 @@ type conv struct {
 	light  bool            // the base is left out of msgs: only where its turns are is kept
 	told   []belay.Message // msgs as far as they were made for a model that takes not all media
 	can    model.Abilities // of that model
-
-	rules *thread.Rules // of the request before
-	defs  []model.ToolDef
 
 	texts   map[belay.TurnID]belay.Content // accepted turns that haven't begun
 	dropped int                            // calls of it that were not taken

@@ -204,11 +204,13 @@ const maxDecisions = 10_000
 
 // supply hands the decider the content it needs.
 func (v *drive) supply(ctx context.Context) error {
-	return supply(v.d, func(d belay.Digest) ([]byte, error) { return v.e.c.Store.Get(ctx, d) })
+	get := func(d belay.Digest) ([]byte, error) { return v.e.c.Store.Get(ctx, d) }
+	return supply(v.d, get, v.e.supplyRules)
 }
 
 // supply hands a decider the content it needs, and what that content names.
-func supply(d core.Decider, get func(belay.Digest) ([]byte, error)) error {
+// shared is asked first whether it can do so with what others have; nil can't.
+func supply(d core.Decider, get func(belay.Digest) ([]byte, error), shared func(core.Decider, belay.Ref, []byte) bool) error {
 	for refs := d.Missing(); len(refs) > 0; refs = d.Missing() {
 		for _, ref := range refs {
 			content, err := get(ref.Digest)
@@ -217,6 +219,9 @@ func supply(d core.Decider, get func(belay.Digest) ([]byte, error)) error {
 			}
 			if content == nil && err == nil {
 				content = []byte{}
+			}
+			if content != nil && shared != nil && shared(d, ref, content) {
+				continue
 			}
 			if err := d.Supply(ref, content); err != nil {
 				return err

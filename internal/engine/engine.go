@@ -70,7 +70,7 @@ type Engine struct {
 	drives map[belay.StreamID]*drive // running drives
 	owned  map[belay.SessionID]*ownership
 	roots  map[string]*os.Root
-	rules  map[belay.Digest]*thread.Rules
+	kept   kept
 	keeper *keeper // while a session runs
 }
 
@@ -92,7 +92,7 @@ func New(c Config) (*Engine, error) {
 		c.Point = func(string) {}
 	}
 	return &Engine{c: c, convs: newConvCache(convBudget), drives: map[belay.StreamID]*drive{},
-		owned: map[belay.SessionID]*ownership{}, roots: map[string]*os.Root{}, rules: map[belay.Digest]*thread.Rules{}}, nil
+		owned: map[belay.SessionID]*ownership{}, roots: map[string]*os.Root{}, kept: newKept()}, nil
 }
 
 // tools are the tools of a turn's workspace.

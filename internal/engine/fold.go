@@ -53,7 +53,7 @@ func Fold(session belay.SessionID, facts iter.Seq2[store.Stored, error], get fun
 // laneOf is a stream's lane by what its state wants now. Whoever drives it next
 // decides what there is to decide.
 func laneOf(d core.Decider, get func(belay.Digest) ([]byte, error), now time.Time) (store.Lane, error) {
-	if err := supply(d, get); err != nil {
+	if err := supply(d, get, nil); err != nil {
 		return store.Lane{}, err
 	}
 	rd := d.Next(now)

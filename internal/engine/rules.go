@@ -6,8 +6,24 @@ import (
 	"fmt"
 
 	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/internal/core"
 	"github.com/belay-run/belay/internal/core/thread"
+	"github.com/belay-run/belay/internal/model"
 )
+
+// Bounds of what is kept decoded. Sessions of one agent in one workspace share
+// rules; those of a hundred workspaces have a hundred, and mostly the same tools
+// and instructions in them.
+const (
+	maxRules  = 256
+	maxShared = 64
+)
+
+// offer is a set of tools: as rules have it, and as a model is told it.
+type offer struct {
+	specs []belay.ToolSpec
+	defs  []model.ToolDef
+}
 
 // ruling is the rules that a thread's decider has, and their name. The decider
 // never changes what it was supplied with.
@@ -36,7 +52,7 @@ func (v *drive) rules(ctx context.Context, ref belay.Ref) (*thread.Rules, error)
 		return r.rules, nil
 	}
 	v.e.mu.Lock()
-	r := v.e.rules[ref.Digest]
+	r := v.e.kept.rules[ref.Digest]
 	v.e.mu.Unlock()
 	if r != nil {
 		return r, nil
@@ -45,23 +61,124 @@ func (v *drive) rules(ctx context.Context, ref belay.Ref) (*thread.Rules, error)
 	if err != nil {
 		return nil, fmt.Errorf("rules %s: %w", ref.Digest.Short(), err)
 	}
-	r = new(thread.Rules)
-	if err := json.Unmarshal(raw, r); err != nil {
+	r, err = v.e.decodeRules(raw)
+	if err != nil {
 		return nil, fmt.Errorf("rules %s: %w", ref.Digest.Short(), err)
 	}
 	v.e.mu.Lock()
 	defer v.e.mu.Unlock()
-	for d := range v.e.rules {
-		if len(v.e.rules) < maxRules {
-			break
-		}
-		delete(v.e.rules, d) // any one: most are of sessions that ended
-	}
-	v.e.rules[ref.Digest] = r
+	room(v.e.kept.rules, maxRules)
+	v.e.kept.rules[ref.Digest] = r
 	return r, nil
 }
 
-// maxRules bounds the rule sets kept decoded. Sessions of one agent in one
-// workspace share one; those of a hundred workspaces have a hundred. What a thread
-// has decoded for itself is not among them.
-const maxRules = 256
+// supplyRules hands rules to a thread's decider, if it is rules that it misses
+// and they can be read.
+func (e *Engine) supplyRules(to core.Decider, ref belay.Ref, content []byte) bool {
+	d, ok := to.(*thread.Decider)
+	if !ok || !d.MissesRules(ref) {
+		return false
+	}
+	r, err := e.decodeRules(content)
+	if err != nil {
+		return false
+	}
+	d.SupplyRules(ref, r)
+	return true
+}
+
+// kept is what rules are decoded to, shared by those who have the same.
+type kept struct {
+	rules  map[belay.Digest]*thread.Rules
+	offers map[belay.Digest]*offer    // by the tools' JSON
+	defs   map[*belay.ToolSpec]*offer // by the first tool's place
+	texts  map[string]string          // instructions
+}
+
+func newKept() kept {
+	return kept{rules: map[belay.Digest]*thread.Rules{}, offers: map[belay.Digest]*offer{}, defs: map[*belay.ToolSpec]*offer{}, texts: map[string]string{}}
+}
+
+// room takes entries out of a full cache, any of them: most are of sessions
+// that ended.
+func room[K comparable, V any](m map[K]V, limit int) {
+	for k := range m {
+		if len(m) < limit {
+			return
+		}
+		delete(m, k)
+	}
+}
+
+// decodeRules reads rules. Their tools and instructions, which are most of them,
+// are the very same in memory as those of other rules that have the same.
+func (e *Engine) decodeRules(raw []byte) (*thread.Rules, error) {
+	var r struct {
+		thread.Rules
+		Tools json.RawMessage `json:"tools"`
+	}
+	if err := json.Unmarshal(raw, &r); err != nil {
+		return nil, err
+	}
+	of := belay.DigestOf(r.Tools)
+	e.mu.Lock()
+	o := e.kept.offers[of]
+	if text, ok := e.kept.texts[r.System]; ok {
+		r.System = text
+	} else {
+		room(e.kept.texts, maxShared)
+		e.kept.texts[r.System] = r.System
+	}
+	e.mu.Unlock()
+	if o == nil {
+		o = new(offer)
+		if len(r.Tools) > 0 {
+			if err := json.Unmarshal(r.Tools, &o.specs); err != nil {
+				return nil, err
+			}
+		}
+		o.defs = toolDefs(o.specs)
+		e.keepOffer(of, o)
+	}
+	rules := r.Rules
+	rules.Tools = o.specs
+	return &rules, nil
+}
+
+func (e *Engine) keepOffer(of belay.Digest, o *offer) {
+	if len(o.specs) == 0 {
+		return
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	room(e.kept.offers, maxShared)
+	room(e.kept.defs, maxShared)
+	e.kept.offers[of], e.kept.defs[&o.specs[0]] = o, o
+}
+
+func toolDefs(specs []belay.ToolSpec) []model.ToolDef {
+	defs := make([]model.ToolDef, len(specs))
+	for i, s := range specs {
+		defs[i] = model.ToolDef{Name: s.Name, Doc: s.Doc, Schema: s.Input}
+	}
+	return defs
+}
+
+// defs are the tools of rules as a model is told them, the very same for every
+// request with the same tools: providers keep them encoded.
+func (e *Engine) defs(rules *thread.Rules) []model.ToolDef {
+	if len(rules.Tools) == 0 {
+		return nil
+	}
+	e.mu.Lock()
+	o := e.kept.defs[&rules.Tools[0]]
+	e.mu.Unlock()
+	if o == nil {
+		o = &offer{specs: rules.Tools, defs: toolDefs(rules.Tools)}
+		e.mu.Lock()
+		room(e.kept.defs, maxShared)
+		e.kept.defs[&rules.Tools[0]] = o
+		e.mu.Unlock()
+	}
+	return o.defs
+}

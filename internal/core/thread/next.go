@@ -133,7 +133,6 @@ func (d *Decider) Supply(ref belay.Ref, content []byte) error {
 		d.gone[ref.Digest] = true
 		return nil
 	}
-	t := d.s.Turn
 	if r := d.Rules(); r != nil && r.Policy != nil && r.Policy.Digest == ref.Digest {
 		set, err := policy.Decode(content)
 		if err != nil {
@@ -143,8 +142,7 @@ func (d *Decider) Supply(ref belay.Ref, content []byte) error {
 		r.set = set
 		return nil
 	}
-	isRules := t != nil && t.Rules.Digest == ref.Digest || t == nil && len(d.s.Queue) > 0 && d.s.Queue[0].Rules.Digest == ref.Digest
-	if !isRules {
+	if !d.MissesRules(ref) {
 		d.content[ref.Digest] = content
 		return nil
 	}
@@ -153,10 +151,23 @@ func (d *Decider) Supply(ref belay.Ref, content []byte) error {
 		d.gone[ref.Digest] = true
 		return belay.Errorf(belay.CodeStoreDamaged, "the rules of the turn can't be read").At(string(ref.Digest)).Wrap(err)
 	}
+	d.SupplyRules(ref, &r)
+	return nil
+}
+
+// MissesRules tells whether content that Missing named is rules.
+func (d *Decider) MissesRules(ref belay.Ref) bool {
+	t := d.s.Turn
+	return t != nil && t.Rules.Digest == ref.Digest || t == nil && len(d.s.Queue) > 0 && d.s.Queue[0].Rules.Digest == ref.Digest
+}
+
+// SupplyRules is Supply with rules that were decoded already. The decider copies
+// them; what they refer to is shared and must not change any more.
+func (d *Decider) SupplyRules(ref belay.Ref, shared *Rules) {
+	r := *shared
 	r.content = d.content
 	clear(d.rules) // one set at a time: rules are as long as their tools' schemas
 	d.rules[ref.Digest] = &r
-	return nil
 }
 
 // Rules are the rules in force, or nil.

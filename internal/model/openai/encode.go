@@ -21,7 +21,13 @@ var timeless time.Time
 // messages, then what belongs to this request only. So the bytes of a request
 // begin with those of the one before it, which providers cache.
 func (p *Chat) body(ctx context.Context, r model.Request) (*wire.Body, error) {
-	head, err := p.Prefixes.Head(chatName+" head", r, chatHead)
+	name, err := plain(map[string]string{"model": r.Model})
+	if err != nil {
+		return nil, err
+	}
+	nameless := r // one head for all models
+	nameless.Model = ""
+	head, err := p.Prefixes.Head(chatName+" head", nameless, chatHead)
 	if err != nil {
 		return nil, err
 	}
@@ -30,7 +36,7 @@ func (p *Chat) body(ctx context.Context, r model.Request) (*wire.Body, error) {
 		return nil, err
 	}
 	b := &wire.Body{}
-	b.Add(head)
+	b.Add(name[:len(name)-1], head)
 	b.Add(msgs...)
 	tail, err := chatTail(ctx, r)
 	b.Add(tail)
@@ -47,16 +53,16 @@ type function struct {
 	} `json:"function"`
 }
 
+// chatHead is what follows the model's name.
 func chatHead(r model.Request) ([]byte, error) {
 	var h struct {
-		Model  string `json:"model"`
-		Stream bool   `json:"stream"`
+		Stream bool `json:"stream"`
 		Option struct {
 			Usage bool `json:"include_usage"`
 		} `json:"stream_options"`
 		Tools []function `json:"tools,omitempty"`
 	}
-	h.Model, h.Stream, h.Option.Usage = r.Model, true, true
+	h.Stream, h.Option.Usage = true, true
 	for _, t := range r.Tools {
 		f := function{Type: "function"}
 		f.Function.Name, f.Function.Description, f.Function.Parameters = t.Name, t.Doc, t.Schema
@@ -66,6 +72,7 @@ func chatHead(r model.Request) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
+	b[0] = ','
 	b = append(b[:len(b)-1], `,"messages":[`...)
 	sys, err := plain(map[string]string{"role": "system", "content": r.System})
 	return append(b, sys...), err

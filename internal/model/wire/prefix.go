@@ -25,10 +25,13 @@ type Prefixes struct {
 }
 
 // talk names a conversation in a dialect: what one vendor's model is sent isn't
-// what another is.
+// what another is. A head isn't of one conversation: it is named by what it says.
 type talk struct {
 	dialect string
-	head    *belay.Part
+	first   *belay.Part
+
+	model, system string
+	tools         *model.ToolDef
 }
 
 // prefix is one conversation's messages, encoded, or its head.
@@ -40,7 +43,7 @@ type prefix struct {
 	block [][]byte // grown at the end; bytes that were handed out never change
 	size  int
 
-	of model.Request // of a head: what it was encoded from
+	tools []model.ToolDef // of a head: held on to, so that their place stays theirs
 }
 
 // blockSize is how much is put together, so that long conversations are few pieces.
@@ -58,7 +61,7 @@ func (c *Prefixes) Encode(dialect string, msgs []belay.Message, add func(dst []b
 	if len(msgs) == 0 || len(msgs[0].Parts) == 0 {
 		return encodeAll(msgs, add)
 	}
-	p := c.take(talk{dialect, &msgs[0].Parts[0]})
+	p := c.take(talk{dialect: dialect, first: &msgs[0].Parts[0]})
 	p.busy.Lock()
 	defer p.busy.Unlock()
 	before := p.size
@@ -77,19 +80,19 @@ func (c *Prefixes) Encode(dialect string, msgs []belay.Message, add func(dst []b
 	return append(out, rest...), err
 }
 
-// Head returns the encoding of what a request of a conversation begins with, the
-// one that is kept when model, instructions and tools are the same; encode gets
-// nothing else of the request. Tools are the same when they are in the same place
-// in memory.
+// Head returns the encoding of what requests begin with, the one that is kept
+// when model, instructions and tools are the same, in whatever conversation;
+// encode gets nothing else of the request. Tools are the same when they are in the
+// same place in memory.
 func (c *Prefixes) Head(dialect string, r model.Request, encode func(model.Request) ([]byte, error)) ([]byte, error) {
 	of := model.Request{Model: r.Model, System: r.System, Tools: r.Tools}
-	if len(r.Tools) == 0 || len(r.Messages) == 0 || len(r.Messages[0].Parts) == 0 {
+	if len(r.Tools) == 0 {
 		return encode(of)
 	}
-	p := c.take(talk{dialect, &r.Messages[0].Parts[0]})
+	p := c.take(talk{dialect: dialect, model: r.Model, system: r.System, tools: &r.Tools[0]})
 	p.busy.Lock()
 	defer p.busy.Unlock()
-	if len(p.block) > 0 && p.of.Model == of.Model && p.of.System == of.System && len(p.of.Tools) == len(of.Tools) && &p.of.Tools[0] == &of.Tools[0] {
+	if len(p.block) > 0 && len(p.tools) == len(r.Tools) {
 		return p.block[0], nil
 	}
 	head, err := encode(of)
@@ -97,7 +100,7 @@ func (c *Prefixes) Head(dialect string, r model.Request, encode func(model.Reque
 		return nil, err
 	}
 	before := p.size
-	p.of, p.block, p.size = of, [][]byte{head}, len(head)
+	p.tools, p.block, p.size = r.Tools, [][]byte{head}, len(head)
 	c.grown(p, before)
 	return head, nil
 }
