@@ -20,6 +20,7 @@ type policyCmd struct {
 	Test     policyTestCmd     `cmd:"" help:"Try the examples of rules."`
 	Lint     policyLintCmd     `cmd:"" help:"Find rules that can never decide, or that contradict each other."`
 	Replay   policyReplayCmd   `cmd:"" help:"Judge recorded calls by other rules, and list every verdict that changes."`
+	Suggest  policySuggestCmd  `cmd:"" help:"Suggest rules for what is asked about most, with what they would have allowed."`
 	Classify policyClassifyCmd `cmd:"" help:"Say what a shell command may do, without running it."`
 }
 

@@ -298,7 +298,7 @@ func (a *app) setOf(ctx context.Context, made map[string]*policy.Set, ws string,
 func (a *app) printChange(ch *rehearse.Change) {
 	k := ch.Case
 	row := rehearse.Row{Tool: k.Recorded.Tool, Old: ch.Old, OldRule: ch.OldRule, New: ch.New, NewRule: ch.NewRule}
-	what := callInWords(k)
+	what := rehearse.About(k.Request)
 	if a.JSON {
 		a.printJSON(replayed{Session: k.IDs.Session, Call: k.IDs.Call, Event: k.Event, Row: row, Cause: ch.Cause, What: what})
 		return
@@ -308,20 +308,6 @@ func (a *app) printChange(ch *rehearse.Change) {
 		because = "  (this build reads the call otherwise; the rules of its day say so too)"
 	}
 	fmt.Fprintf(a.Stdout, "%s → %s  %s %s  %s%s\n", ch.Old, ch.New, line(row.Tool), line(what), line(string(k.IDs.Call)), because)
-}
-
-// callInWords is what a call is about: its command line, its files, or nothing.
-func callInWords(k *rehearse.Case) string {
-	const most = 120
-	words := slices.Clone(k.Request.Paths)
-	for _, c := range k.Request.Commands {
-		words = append(words, strings.TrimSpace(c.Name+" "+strings.Join(c.Args, " "))+";")
-	}
-	text := strings.TrimSuffix(strings.Join(words, " "), ";")
-	if len(text) > most {
-		text = strings.ToValidUTF8(text[:most], "") + "…"
-	}
-	return text
 }
 
 func (a *app) printReplay(t *rehearse.Tally) {

@@ -1,6 +1,12 @@
 package main
 
 var policyMutants = []mutant{
+	{breaks: "a rule is suggested for commands that can destroy something",
+		edits:  []edit{{"internal/policy/rehearse/suggest.go", "worst = cmp.Or(worst, UnfitDestructive)", "worst = cmp.Or(worst, \"\")"}},
+		caught: []suite{{"./internal/policy/rehearse", "Suggest|Dangerous"}}},
+	{breaks: "a rule is suggested for what a tainted thread asked",
+		edits:  []edit{{"internal/policy/rehearse/suggest.go", `case slices.Contains(v.Tags, "taint") || slices.ContainsFunc(r.Taint, foreign):`, "case len(r.Taint) > 100 && slices.ContainsFunc(r.Taint, foreign):"}},
+		caught: []suite{{"./internal/policy/rehearse", "Suggest|Dangerous"}}},
 	{breaks: "a recorded call whose arguments are gone counts as unchanged",
 		edits:  []edit{{"internal/policy/rehearse/case.go", "\t\t\tc.Lost = LostArguments\n\t\t\treturn c, nil\n", "\t\t\targs = nil\n\t\t\terr = nil\n"}},
 		caught: []suite{{"./internal/policy/rehearse", "Lost"}}},

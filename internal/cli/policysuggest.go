@@ -1,0 +1,122 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/internal/explain"
+	"github.com/belay-run/belay/internal/policy"
+	"github.com/belay-run/belay/internal/policy/rehearse"
+	"github.com/belay-run/belay/internal/rulefile"
+)
+
+type policySuggestCmd struct {
+	recordedCalls
+	Min  int `default:"3" placeholder:"N" help:"Only rules that spare at least so many questions."`
+	Most int `default:"5" placeholder:"N" help:"At most so many rules."`
+}
+
+// suggested is a rule that is suggested, as JSON.
+type suggested struct {
+	*rehearse.Suggestion
+	YAML string `json:"yaml"` // to be pasted into the list of a file's rules
+}
+
+func (c *policySuggestCmd) run(ctx context.Context, a *app) (int, error) {
+	if c.Min < 1 || c.Most < 1 || c.Most > 100 {
+		return 0, belay.Errorf(belay.CodeUsage, "--min is at least 1, and --most from 1 to 100").WithHint("belay policy suggest --min 3 --most 5")
+	}
+	r, err := a.rehearsal(ctx, c.recordedCalls, ruleFiles{})
+	if err != nil {
+		return 0, err
+	}
+	defer r.close()
+	var asks rehearse.Asks
+	if err := r.judged(ctx, asks.Take); err != nil {
+		return 0, err
+	}
+	ws, err := a.workspace()
+	if err != nil {
+		return 0, err
+	}
+	base, err := a.setOf(ctx, r.sets, ws, r.files)
+	if err != nil {
+		return 0, err
+	}
+	all := asks.Suggest(base, c.Min, c.Most)
+	err = r.judged(ctx, func(k *rehearse.Case, set *policy.Set) {
+		for _, s := range all {
+			s.Take(k, set)
+		}
+	})
+	if err != nil {
+		return 0, err
+	}
+	a.printSuggested(&asks, rehearse.Sound(all, c.Min, c.Most))
+	return belay.ExitOK, nil
+}
+
+// judged hands on every recorded decision with the rules that count now.
+func (r *rehearsal) judged(ctx context.Context, take func(*rehearse.Case, *policy.Set)) error {
+	return r.each(ctx, func(k *rehearse.Case) error {
+		set, err := r.rules(ctx, k)
+		if err == nil {
+			take(k, set)
+		}
+		return err
+	})
+}
+
+func (a *app) printSuggested(asks *rehearse.Asks, sound []*rehearse.Suggestion) {
+	if a.JSON {
+		for _, s := range sound {
+			a.printJSON(suggested{s, rulefile.WriteRules([]policy.Rule{s.Rule})})
+		}
+		a.printJSON(asks)
+		return
+	}
+	say := func(format string, args ...any) { fmt.Fprintf(a.Stdout, "# "+format+"\n", args...) }
+	say("%s of %s ask a person under the rules that count now.", count(int64(asks.Asked)), plural(asks.Decisions-asks.Lost, "recorded decision"))
+	for _, why := range slices.Sorted(maps.Keys(asks.Unfit)) {
+		say("%d of them stay questions: %s.", asks.Unfit[why], unfitWords[why])
+	}
+	if asks.Lost > 0 {
+		say("%s can't be judged again; belay policy replay says why.", plural(asks.Lost, "decision"))
+	}
+	if len(sound) == 0 {
+		say("No rule would spare enough of them: nothing is suggested.")
+		return
+	}
+	fmt.Fprintf(a.Stdout, "version: %d\nrules:\n", policy.FormatVersion)
+	for _, s := range sound {
+		a.printSuggestion(s)
+	}
+}
+
+// printSuggestion writes a rule with its blast radius above it, so that what is
+// printed can be kept as a file.
+func (a *app) printSuggestion(s *rehearse.Suggestion) {
+	say := func(format string, args ...any) { fmt.Fprintf(a.Stdout, "  # "+format+"\n", args...) }
+	say("It would have spared %s.", plural(s.Spared, "question"))
+	say("It speaks of %s in %s: besides, %d allowed already, %d still asked about, %d denied as before.", plural(s.Matched, "recorded call"), plural(s.Sessions, "session"), s.Allowed, s.Asked, s.Denied)
+	for _, what := range s.Seen {
+		say("    %s", line(what))
+	}
+	if s.More > 0 {
+		say("    … and %d more", s.More)
+	}
+	say("policy test: %s", map[bool]string{true: plural(s.Examples, "example") + ", 0 failed", false: "no example; add one"}[s.Examples > 0])
+	_, _ = io.WriteString(a.Stdout, explain.CleanLines(strings.TrimRight(rulefile.WriteRules([]policy.Rule{s.Rule}), "\n"))+"\n") // nobody is left to tell
+}
+
+// unfitWords says why no rule is suggested.
+var unfitWords = map[string]string{
+	rehearse.UnfitTaint: "content from outside was in the conversation", rehearse.UnfitDestructive: "they can destroy something", rehearse.UnfitEscape: "they could leave their boundary",
+	rehearse.UnfitUnparsable: "nobody can tell what they do", rehearse.UnfitSecret: "they read a secret", rehearse.UnfitOutside: "they touch files outside the workspace",
+	rehearse.UnfitRerun: "the same call was lost before", rehearse.UnfitOther: "no narrow rule can speak of them",
+}
