@@ -192,11 +192,10 @@ func TestPlantedKeysAreFoundNowhere(t *testing.T) {
 type planting struct {
 	t            *testing.T
 	home, ws     string
-	base, proto  string
+	proto        string
 	store        string
 	env          []string
 	shown        bytes.Buffer
-	sawInOutput  bool
 	whereVisible []string
 }
 
