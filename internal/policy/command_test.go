@@ -104,3 +104,51 @@ func TestOddCommandsAreNeverAllowed(t *testing.T) {
 		t.Errorf("too many: %+v", v.Decision)
 	}
 }
+
+// The hint names a grant only where it would help.
+func TestAHintHelps(t *testing.T) {
+	for text, want := range map[string]bool{"touch a": true, "curl https://a.example": true, "rm -rf src": true, "sudo ls": false, "cat ~/.ssh/id_rsa": false, "$X": false, "touch a; $X": false} {
+		for _, mode := range []belay.Mode{belay.ModeDefault, belay.ModeNever} {
+			r := runLine(text)
+			r.Mode, r.Headless = mode, true
+			v := Evaluate(Builtin(), r)
+			if got := strings.Contains(v.Hint, "--allow exec"); v.Decision != Deny || v.Hint == "" || got != want {
+				t.Errorf("%q in mode %s: %s, %q; a grant helps: %v", text, mode, v.Decision, v.Hint, want)
+			}
+			r.Grants = []Grant{{Tool: "exec", Tier: TierUser, Kind: "rule"}}
+			if v = Evaluate(Builtin(), r); (v.Decision == Allow) != want {
+				t.Errorf("%q in mode %s with the grant: %s", text, mode, v.Decision)
+			}
+		}
+	}
+	r := runLine("touch a")
+	r.Headless = true
+	set := compiled(t, Rule{ID: "a", Tier: TierAdmin, Verdict: Ask, Match: Match{Tool: []string{"exec"}}})
+	if v := Evaluate(set, r); strings.Contains(v.Hint, "--allow") {
+		t.Errorf("an administrator's ask: %q", v.Hint)
+	}
+}
+
+// What a weaker file adds to a group doesn't reach a stronger rule.
+func TestAGroupIsThatOfItsTier(t *testing.T) {
+	for _, c := range []struct {
+		group, rule Tier
+		reaches     bool
+	}{
+		{TierWorkspace, TierUser, false}, {TierWorkspace, TierAdmin, false}, {TierUser, TierAdmin, false}, {TierWorkspace, TierAgent, false},
+		{TierUser, TierUser, true}, {TierAdmin, TierUser, true}, {TierWorkspace, TierWorkspace, true}, {TierUser, TierWorkspace, true}, {"", TierAdmin, true},
+	} {
+		set, err := Compile(Document{Version: 1, Groups: []Group{{Name: "files", Tools: []string{"read"}}, {Name: "Files", Tools: []string{"Exec"}, Tier: c.group}},
+			Rules: append(BuiltinRules(), Rule{ID: "a", Tier: c.rule, Verdict: Allow, Match: Match{Tool: []string{"group:files"}}}, Rule{ID: "not", Tier: c.rule, Verdict: Deny, Match: Match{Tool: []string{"group:files"}, NotTool: []string{"group:files"}}})})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if v := Evaluate(set, runLine("touch a")); (v.Decision == Allow) != c.reaches {
+			t.Errorf("a group of tier %q in a rule of tier %q: %s by %s", c.group, c.rule, v.Decision, v.Rule)
+		}
+	}
+	if _, err := Compile(Document{Version: 1, Groups: []Group{{Name: "own", Tools: []string{"exec"}, Tier: TierWorkspace}},
+		Rules: append(BuiltinRules(), Rule{ID: "a", Tier: TierUser, Verdict: Allow, Match: Match{Tool: []string{"group:own"}}})}); err == nil || !strings.Contains(err.Error(), "no group") {
+		t.Errorf("a user's rule of a group that only the workspace declares: %v", err)
+	}
+}

@@ -29,15 +29,30 @@ func Evaluate(s *Set, r Request) Verdict {
 	switch {
 	case r.Mode == belay.ModeNever:
 		v.Decision, v.Source, v.Rule, v.Tier, v.Priority, v.ReasonCode = Deny, "mode", "builtin/never-asks", TierDefault, 0, "MODE_NEVER_ASKS"
-		v.Reason, v.Hint = "mode never denies what would ask ("+v.Reason+")", "run with --mode default, or allow it: --allow "+r.Tool.Name
+		v.Reason, v.Hint = "mode never denies what would ask ("+v.Reason+")", "run with --mode default"
+		if s.grantHelps(r) {
+			v.Hint += ", or allow it: --allow " + r.Tool.Name
+		}
 	case r.Headless:
 		v.Decision, v.Source, v.ReasonCode = Deny, "headless", "NO_PERSON"
-		v.Reason, v.Hint = "this would ask ("+v.Reason+"), and no person can be asked", "allow it beforehand: --allow "+r.Tool.Name+", or wait for an answer: --approvals=wait"
+		v.Reason, v.Hint = "this would ask ("+v.Reason+"), and no person can be asked", "wait for an answer: --approvals=wait"
+		if s.grantHelps(r) {
+			v.Hint = "allow it beforehand: --allow " + r.Tool.Name + ", or " + v.Hint
+		}
 	default:
 		return v
 	}
 	lose(&v)
 	return v
+}
+
+// grantHelps tells whether a call would be allowed if its tool had been allowed
+// beforehand: that doesn't cover every class of commands, nor settle every rule
+// that asks.
+func (s *Set) grantHelps(r Request) bool {
+	r.Grants = append(slices.Clone(r.Grants), Grant{Tool: r.Tool.Name, Tier: TierUser, Kind: "rule"})
+	v := s.judge(&r)
+	return v.Decision == Allow && s.checked(v, r).Decision == Allow
 }
 
 // noPolicy is the law: no policy, no run. An unknown mode has no rules.

@@ -25,6 +25,10 @@ type Document struct {
 type Group struct {
 	Name  string   `json:"name"`
 	Tools []string `json:"tools"` // names or patterns
+	// Tier is whose group it is; without one it is the runtime's. A rule sees the
+	// groups of its own tier, the runtime's, and those of users and administrators
+	// above it: what a weaker file adds to a group never widens a stronger rule.
+	Tier Tier `json:"tier,omitempty"`
 }
 
 // Cap bounds how often one tool may be called in a turn.

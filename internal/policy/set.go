@@ -240,10 +240,10 @@ func optional(w string) []string {
 // patternsOf makes what a rule compares with ready.
 func (c *rule) patternsOf(s *Set) *belay.Error {
 	var err *belay.Error
-	if c.patterns, err = s.tools(c.Tool); err != nil {
+	if c.patterns, err = s.tools(c.Tool, c.tier); err != nil {
 		return err
 	}
-	if c.not, err = s.tools(c.NotTool); err != nil {
+	if c.not, err = s.tools(c.NotTool, c.tier); err != nil {
 		return err
 	}
 	if len(c.Tool) > 0 && c.patterns == nil {
@@ -273,19 +273,23 @@ func (c *rule) patternsOf(s *Set) *belay.Error {
 	return nil
 }
 
-// tools writes groups out.
-func (s *Set) tools(terms []string) (out []string, _ *belay.Error) {
+// tools writes groups out, as a rule of a tier sees them.
+func (s *Set) tools(terms []string, tier int) (out []string, _ *belay.Error) {
 	for _, t := range lower(terms) {
 		name, isGroup := strings.CutPrefix(t, "group:")
 		if !isGroup {
 			out = append(out, t)
 			continue
 		}
-		tools, ok := s.groups[name]
-		if !ok {
+		found := false
+		for _, g := range s.doc.Groups {
+			if from := slices.Index(Tiers, cmp.Or(g.Tier, TierDefault)); strings.EqualFold(g.Name, name) && (from <= 0 || from == tier || tier > 0 && from > tier && from >= slices.Index(Tiers, TierUser)) {
+				out, found = append(out, lower(g.Tools)...), true
+			}
+		}
+		if !found {
 			return nil, bad("there is no group %q", short(name)).WithHint("belay tool list shows the groups; groups: of the file declares more")
 		}
-		out = append(out, tools...)
 	}
 	return out, nil
 }

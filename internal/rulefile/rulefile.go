@@ -141,7 +141,7 @@ func (r *reading) take(f *form) error {
 		if err := r.t.Decode(source.At(r.root, "groups", name), &tools); err != nil {
 			return err
 		}
-		doc.Groups = append(doc.Groups, policy.Group{Name: name, Tools: tools})
+		doc.Groups = append(doc.Groups, policy.Group{Name: name, Tools: tools, Tier: r.tier})
 	}
 	for _, tool := range slices.Sorted(maps.Keys(f.Caps)) {
 		if f.Caps[tool] < 0 {

@@ -31,7 +31,7 @@
 //	code of another language in an option or stdin   unparsable
 //	code of sed and awk                              read: what it writes, runs, connects to
 //	${x@P} ${x:=…} ${!x}, arithmetic on values       unparsable
-//	git in another folder than it begins in        write-workspace: settings there may hold commands
+//	git in another folder than the workspace       write-workspace: settings there may hold commands
 //	PATH, IFS, LD_*, GIT_* and the like set          unparsable; PAGER and the like: the command in them
 //	another variable set for a program               write-workspace
 //	a file written                                   write-workspace, escape-attempt outside or protected

@@ -1,6 +1,7 @@
 package shell
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 )
@@ -94,16 +95,16 @@ func (s *start) specialSub(name string, p *program, words []word) bool {
 	return true
 }
 
-// gitElsewhere judges git in another folder than the one the source begins in:
+// gitElsewhere judges git in another folder than that of the workspace:
 // it may hold a repository of its own, even one without .git, whose settings
 // hold commands.
 func (s *start) gitElsewhere() {
-	d := s.sc.dirs
-	if s.r.o.Dir == "" || d.known && len(d.list) == 1 && oneOf(d.list[0], s.r.o.Dir, s.r.o.Workspace) {
+	d, home := s.sc.dirs, cmp.Or(s.r.o.Workspace, s.r.o.Dir)
+	if home == "" {
 		return
 	}
 	for _, p := range d.list {
-		if p != s.r.o.Dir && p != s.r.o.Workspace {
+		if p != home {
 			s.raise(WriteWorkspace, "settings found in "+p+" may hold commands")
 		}
 	}
