@@ -17,7 +17,8 @@ type PermissionEvaluated struct {
 	Reason     string       `json:"reason"`
 	Tool       string       `json:"tool"`
 	ArgsHash   belay.Digest `json:"argsHash"`
-	Hint       string       `json:"hint,omitempty"` // what would change the verdict
+	Hint       string       `json:"hint,omitempty"`  // what would change the verdict
+	Where      string       `json:"where,omitempty"` // of the rule: file:line:column, as the file was when it was read; none: it is built in
 
 	Priority int             `json:"priority,omitempty"` // of the deciding rule in its tier
 	Mode     string          `json:"mode,omitempty"`

@@ -36,6 +36,7 @@ func (c *call) why() Answer {
 	c.sayAttempts(&a)
 	c.sayEnd(&a)
 	c.advise(&a)
+	c.rehearse(&a)
 	return a
 }
 
@@ -46,6 +47,34 @@ func (c *call) sayVerdict(a *Answer) {
 		return
 	}
 	a.say("The gate said %s: rule %s of tier %s, %s, %s (arguments %s).", p.Decision, p.Rule, p.Tier, p.ReasonCode, p.Reason, p.ArgsHash.Short())
+	if p.Where != "" {
+		a.say("The rule stood at %s, with priority %d; the mode was %s.", p.Where, p.Priority, p.Mode)
+	}
+	for _, j := range p.Commands {
+		a.say("Of the command line, %s is %s: %s by %s.", cut(j.Name, 100), j.Class, j.Decision, j.Rule)
+	}
+	for _, m := range p.Matched {
+		fate := "agreed"
+		if m.Lost {
+			fate = "lost"
+		}
+		a.say("The rule %s (tier %s, priority %d) said %s, and %s.", m.Rule, m.Tier, m.Priority, m.Decision, fate)
+	}
+	if len(p.Taint) > 0 {
+		a.say("The conversation was tainted by %s.", strings.Join(p.Taint, ", "))
+	}
+	if p.Omitted > 0 {
+		a.say("The fact has no room for %d more rules and commands.", p.Omitted)
+	}
+}
+
+// rehearse names the command that judges the call again, with every rule and
+// matcher, when there is more to say than one built-in rule.
+func (c *call) rehearse(a *Answer) {
+	p, ok := payload(c.verdict).(event.PermissionEvaluated)
+	if ok && len(p.Matched)+len(p.Commands)+len(p.Where) > 0 {
+		a.next("shows every rule that was held against it, and what would change the verdict", "belay policy explain %s", c.id)
+	}
 }
 
 func (c *call) sayAsk(a *Answer) {

@@ -14,6 +14,7 @@ const (
 	maxCommands = 16
 	maxTaint    = 16
 	maxWord     = 128 // bytes of a name
+	maxWhere    = 512 // bytes of a rule's place
 )
 
 // asked is a call as the gate sees it.
@@ -38,6 +39,9 @@ func (s *State) recorded(r *Rules, c *Call, v policy.Verdict) event.PermissionEv
 		Decision: string(v.Decision), Source: v.Source, Rule: v.Rule, Tier: v.Tier, ReasonCode: v.ReasonCode,
 		Reason: event.CutText(v.Reason, maxSaid), Tool: c.Name, ArgsHash: c.ArgsHash, Hint: event.CutText(v.Hint, maxSaid),
 		Priority: v.Priority, Mode: string(r.Settings.Mode), Tags: v.Tags, Boundary: v.Boundary,
+	}
+	if rule := r.Gate().RuleOf(v.Rule); rule != nil {
+		p.Where = event.CutText(rule.Where, maxWhere)
 	}
 	p.Taint = TaintNames(s.Taint, maxTaint)
 	for _, h := range v.Matched {
