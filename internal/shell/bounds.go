@@ -28,10 +28,42 @@ func readable(src string) string {
 	if why := oddText(src); why != "" {
 		return why
 	}
-	if strings.Contains(src, "\\\n") && commentGoesOn(src) {
-		return "a comment, or what looks like one, ends in a backslash, and readers differ in what that means"
+	if strings.Contains(src, "\\\n") {
+		if commentGoesOn(src) {
+			return "a comment, or what looks like one, ends in a backslash, and readers differ in what that means"
+		}
+		if signGoesOn(src) {
+			return "a line ends within a sign, and readers differ in what that means"
+		}
 	}
 	return tooDeep(src)
+}
+
+// signGoesOn tells whether a line that ends in a backslash, joined with the
+// next, makes one sign of two, such as (( or $(, or puts a sharp into a word.
+func signGoesOn(src string) bool {
+	const signs = "(){}[]<>&|;"
+	for i := 0; ; {
+		at := strings.Index(src[i:], "\\\n")
+		if at < 0 {
+			return false
+		}
+		i += at
+		before := byte(' ')
+		if i > 0 {
+			before = src[i-1]
+		}
+		for strings.HasPrefix(src[i:], "\\\n") {
+			i += 2
+		}
+		if i == len(src) {
+			return false
+		}
+		after := src[i]
+		if before == '$' || after == '#' || strings.IndexByte(signs, before) >= 0 && strings.IndexByte(signs+"-!=", after) >= 0 {
+			return true
+		}
+	}
 }
 
 // commentGoesOn tells whether a line with a sharp in it ends in a backslash.
