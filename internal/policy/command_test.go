@@ -152,3 +152,39 @@ func TestAGroupIsThatOfItsTier(t *testing.T) {
 		t.Errorf("a user's rule of a group that only the workspace declares: %v", err)
 	}
 }
+
+// An allow of a tainted call must name what it lets through, and after a secret
+// not even that is enough.
+func TestTaintedCallsNeedARuleThatNamesThem(t *testing.T) {
+	web, key := Taint{Kind: "web", Origin: "x", Seq: 1}, Taint{Kind: TaintSecret, Origin: ".env", Seq: 2}
+	fetch := fetch("fetch")
+	read := Request{Tool: belay.ToolSpec{Name: "read", ReadOnly: true, PathArg: "path", Access: belay.Read}, Paths: []string{".env"}, Mode: belay.ModeDefault}
+	for name, c := range map[string]struct {
+		r     Request
+		when  Match
+		taint []Taint
+		want  string
+	}{
+		"plain":                      {fetch, Match{}, nil, "allow RULE"},
+		"tainted":                    {fetch, Match{}, []Taint{web}, "ask TAINTED_EGRESS"},
+		"a host is named":            {fetch, Match{Host: []string{"*.example"}}, []Taint{web}, "allow RULE"},
+		"another host":               {fetch, Match{Host: []string{"b.example"}}, []Taint{web}, "ask TAINTED_EGRESS"},
+		"taint is named":             {fetch, Match{Taint: []string{"web"}}, []Taint{web}, "allow RULE"},
+		"a secret was read":          {fetch, Match{Host: []string{"*.example"}, Taint: []string{"any", "secret"}}, []Taint{web, key}, "ask TAINTED_LEAK"},
+		"only a secret":              {fetch, Match{}, []Taint{key}, "allow RULE"},
+		"files of strangers":         {fetch, Match{}, []Taint{{Kind: TaintWorkspace}}, "allow RULE"},
+		"files of strangers, secret": {fetch, Match{}, []Taint{{Kind: TaintWorkspace}, key}, "ask TAINTED_LEAK"},
+		"a secret":                   {read, Match{}, nil, "allow RULE"},
+		"a secret, tainted":          {read, Match{}, []Taint{web}, "ask TAINTED_SECRET"},
+		"a secret, strangers":        {read, Match{}, []Taint{{Kind: TaintWorkspace}}, "ask TAINTED_SECRET"},
+		"a secret, hosts named":      {read, Match{Host: []string{"*"}}, []Taint{web}, "ask TAINTED_SECRET"},
+		"a secret, taint is named":   {read, Match{Taint: []string{"any"}}, []Taint{web}, "allow RULE"},
+	} {
+		set := compiled(t, Rule{ID: "ok", Tier: TierAdmin, Priority: 999, Verdict: Allow, Match: c.when})
+		r := c.r
+		r.Taint = c.taint
+		if v := Evaluate(set, r); string(v.Decision)+" "+v.ReasonCode != c.want {
+			t.Errorf("%s: %s %s by %s, want %s", name, v.Decision, v.ReasonCode, v.Rule, c.want)
+		}
+	}
+}
