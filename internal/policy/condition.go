@@ -17,7 +17,10 @@ const (
 
 // conditions compiles expressions. What that needs is made with the first one:
 // rules without expressions pay nothing for it.
-type conditions struct{ env *cel.Env }
+type conditions struct {
+	env  *cel.Env
+	made map[string]*condition // by text: many rules have the same
+}
 
 // condition is an expression made ready.
 type condition struct{ program cel.Program }
@@ -31,11 +34,15 @@ func (e *conditions) compile(text string) (*condition, *belay.Error) {
 		env, err := cel.NewEnv(cel.ParserRecursionLimit(maxDepth), cel.ParserExpressionSizeLimit(maxText),
 			cel.Variable("tool", cel.StringType), cel.Variable("args", cel.DynType), cel.Variable("mode", cel.StringType), cel.Variable("agent", cel.StringType),
 			cel.Variable("workspace", cel.StringType), cel.Variable("level", cel.StringType), cel.Variable("paths", list), cel.Variable("hosts", list), cel.Variable("taint", list),
-			cel.Variable("program", cel.StringType), cel.Variable("argv", list), cel.Variable("class", cel.StringType))
+			cel.Variable("program", cel.StringType), cel.Variable("argv", list), cel.Variable("class", cel.StringType),
+			cel.Variable("wrapped", list))
 		if err != nil {
 			return nil, bad("expressions can't be used: %v", err)
 		}
-		e.env = env
+		e.env, e.made = env, map[string]*condition{}
+	}
+	if c := e.made[text]; c != nil {
+		return c, nil
 	}
 	ast, issues := e.env.Compile(text)
 	if issues.Err() != nil {
@@ -48,7 +55,8 @@ func (e *conditions) compile(text string) (*condition, *belay.Error) {
 	if err != nil {
 		return nil, bad("the expression can't be used: %v", err)
 	}
-	return &condition{program}, nil
+	e.made[text] = &condition{program}
+	return e.made[text], nil
 }
 
 // holds asks the expression about a call. ok is false when it gives no answer:
@@ -130,6 +138,8 @@ func (v *vars) command(name string) (any, bool) {
 		return append([]string{}, c.Args...), true
 	case "class":
 		return string(c.Class), true
+	case "wrapped":
+		return append([]string{}, c.Wrapped...), true
 	}
 	return nil, false
 }
