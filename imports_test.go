@@ -42,6 +42,7 @@ var layers = map[string]layer{
 	"internal/policy":            {own: []string{".", "internal/shell"}, modules: []string{"cel.dev/cel-go/cel"}, deny: impure},
 	"internal/policy/rehearse":   {own: []string{".", "event", "internal/core/thread", "internal/policy"}, deny: impure},
 	"internal/checker":           {own: []string{"internal/policy", "internal/process"}},
+	"internal/policy/foreign":    {own: []string{".", "internal/policy", "internal/shell"}, modules: []string{"github.com/pelletier/go-toml/v2"}, deny: impure},
 	"internal/rulefile":          {own: []string{".", "internal/policy", "internal/source"}, modules: []string{"github.com/goccy/go-yaml/ast"}},
 	"internal/canon":             {deny: impure},
 	"internal/patch":             {deny: impure},

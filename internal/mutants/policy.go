@@ -1,5 +1,8 @@
 package main
 
+// imports are the tables and the properties of rules of other agents.
+var imports = suite{"./internal/policy/foreign", "NeverWidens|Table"}
+
 var policyMutants = []mutant{
 	{breaks: "a rule is suggested for commands that can destroy something",
 		edits:  []edit{{"internal/policy/rehearse/suggest.go", "worst = cmp.Or(worst, UnfitDestructive)", "worst = cmp.Or(worst, \"\")"}},
@@ -91,4 +94,25 @@ var policyMutants = []mutant{
 	{breaks: "an edit outside the workspace needs no answer",
 		edits:  []edit{{"internal/policy/policy.go", `return c != ".." && !strings.HasPrefix(c, "../")`, `return c != ""`}},
 		caught: []suite{{"./internal/policy", "Inside"}}},
+	{breaks: "an allow that is imported reaches through a redirection",
+		edits:  []edit{{"internal/policy/foreign/words.go", "odd       = `[<>\\x60]|", "odd       = `[\\x60]|"}},
+		caught: []suite{imports}},
+	{breaks: "a deny that is imported is lost between commands",
+		edits:  []edit{{"internal/policy/foreign/words.go", "\tif plain {\n", "\tif plain && open {\n"}},
+		caught: []suite{imports}},
+	{breaks: "an ask that is imported is weaker than an allow",
+		edits:  []edit{{"internal/policy/foreign/claude.go", "askPriority   = 500", "askPriority   = 300"}},
+		caught: []suite{imports}},
+	{breaks: "a rule whose condition nobody knows allows",
+		edits:  []edit{{"internal/policy/foreign/gemini.go", "lacks = append(lacks, r.unknown...)", "_ = r.unknown"}},
+		caught: []suite{imports}},
+	{breaks: "a deny that can't be imported is only left",
+		edits:  []edit{{"internal/policy/foreign/foreign.go", "if s.says == policy.Ask || s.says == policy.Deny {", "if s.says == policy.Ask {"}},
+		caught: []suite{imports}},
+	{breaks: "an allow of files that is imported reaches out of the workspace",
+		edits:  []edit{{"internal/policy/foreign/paths.go", "f.where = \"inside\"", "f.where = \"\""}},
+		caught: []suite{imports}},
+	{breaks: "what widens is written without a word",
+		edits:  []edit{{"internal/cli/policyimport.go", "len(x.Widens) > 0 && !c.Yes", "false"}},
+		caught: []suite{{"./script", "TestScripts/policy_import$"}}},
 }

@@ -1,0 +1,179 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/internal/disk"
+	"github.com/belay-run/belay/internal/policy"
+	"github.com/belay-run/belay/internal/policy/foreign"
+	"github.com/belay-run/belay/internal/rulefile"
+)
+
+type policyImportCmd struct {
+	From    string `enum:"auto,gemini,claude,openclaw,cowork" default:"auto" help:"Whose rules they are: gemini (policy TOML), claude (settings.json), openclaw (openclaw.json), cowork (policy JSON); auto looks into the file."`
+	Output  string `short:"o" placeholder:"FILE" help:"Where to write; otherwise the rules go to standard output, and count nowhere."`
+	Yes     bool   `help:"With --output: write rules that allow what isn't allowed now."`
+	Partial bool   `help:"Go on without the rules that deny or ask and can't be carried over."`
+	Strict  bool   `help:"Exit with 1 if anything isn't carried over."`
+	File    string `arg:"" help:"The file."`
+}
+
+// importedRules is what became of a file of rules, as JSON.
+type importedRules struct {
+	File     string          `json:"file"`
+	Format   foreign.Format  `json:"format"`
+	Rules    int             `json:"rules"`
+	Items    []foreign.Item  `json:"items"`
+	Counts   map[string]int  `json:"counts"` // of items, by what is kept
+	Widens   []string        `json:"widens"` // ids of rules that allow what isn't allowed now
+	Written  string          `json:"written,omitempty"`
+	YAML     string          `json:"yaml,omitempty"`
+	document policy.Document // of the rules
+	allowing []policy.Rule   // those that widen
+}
+
+// maxForeign bounds what is read; the reader says it better for what is a little
+// longer than it takes.
+const maxForeign = 16 << 20
+
+func (c *policyImportCmd) run(ctx context.Context, a *app) (int, error) {
+	content, err := readUpTo(a.abs(c.File), maxForeign)
+	if errors.Is(err, fs.ErrNotExist) {
+		return 0, belay.Errorf(belay.CodeNotFound, "there is no such file").At(c.File).WithHint("name a file of rules of another agent")
+	}
+	if err != nil {
+		return 0, belay.Errorf(belay.CodeBadPolicy, "it can't be read: %s", reason(err)).At(c.File).WithHint("name a file of rules of another agent")
+	}
+	x, err := c.read(ctx, a, content)
+	if err != nil {
+		return 0, err
+	}
+	if !a.JSON {
+		a.reportImport(x)
+	}
+	if err := c.may(x); err != nil {
+		return 0, err
+	}
+	if err := c.write(a, x); err != nil {
+		return 0, err
+	}
+	if a.JSON {
+		a.printJSON(x)
+	}
+	if c.Strict && x.Counts[string(foreign.Left)]+x.Counts[string(foreign.Lost)] > 0 {
+		return belay.ExitFailed, nil
+	}
+	return belay.ExitOK, nil
+}
+
+// read makes rules of a file and holds them against those in force.
+func (c *policyImportCmd) read(ctx context.Context, a *app, content []byte) (*importedRules, error) {
+	format := foreign.Format(c.From)
+	if c.From == "auto" {
+		var ok bool
+		if format, ok = foreign.Guess(content); !ok {
+			return nil, belay.Errorf(belay.CodeUsage, "nobody can tell whose rules these are").At(c.File).WithHint("--from gemini, claude, openclaw or cowork")
+		}
+	}
+	home := a.env("HOME")
+	r, err := foreign.Read(format, content, foreign.Options{Name: c.File, Home: home, OfPerson: home != "" && filepath.Dir(a.abs(c.File)) == filepath.Join(home, ".claude")})
+	if err != nil {
+		return nil, err
+	}
+	ws, err := a.workspace()
+	if err != nil {
+		return nil, err
+	}
+	g, err := a.governs(ctx, ws, a.specs())
+	if err != nil {
+		return nil, err
+	}
+	x := &importedRules{File: c.File, Format: format, Rules: len(r.Document.Rules), Items: r.Items, Counts: map[string]int{}, Widens: []string{}, document: r.Document, allowing: r.Widens(g.set)}
+	for _, i := range r.Items {
+		x.Counts[string(i.Kept)]++
+	}
+	for _, rule := range x.allowing {
+		x.Widens = append(x.Widens, rule.ID)
+	}
+	return x, nil
+}
+
+// may refuses what nobody has agreed to.
+func (c *policyImportCmd) may(x *importedRules) error {
+	if n := x.Counts[string(foreign.Lost)]; n > 0 && !c.Partial {
+		var first foreign.Item
+		for _, i := range x.Items {
+			if i.Kept == foreign.Lost {
+				first = i
+				break
+			}
+		}
+		return belay.Errorf(belay.CodeBadPolicy, "%s that denies or asks can't be carried over; the first is %s (%s)", plural(n, "rule"), first.Source, first.Why).At(first.Where).
+			WithHint("write it by hand (docs/policy.md), and import the rest with --partial")
+	}
+	if c.Output != "" && len(x.Widens) > 0 && !c.Yes {
+		return belay.Errorf(belay.CodeUntrusted, "%s would allow what isn't allowed now: %s", plural(len(x.Widens), "rule"), someOf(x.Widens)).At(c.Output).
+			WithHint("read them without --output, then write them with --yes")
+	}
+	return nil
+}
+
+// someOf names a few of many.
+func someOf(names []string) string {
+	if len(names) > 5 {
+		return strings.Join(names[:5], ", ") + fmt.Sprintf(" and %d more", len(names)-5)
+	}
+	return strings.Join(names, ", ")
+}
+
+func (c *policyImportCmd) write(a *app, x *importedRules) error {
+	text := rulefile.Write(x.document.Rules)
+	switch {
+	case c.Output == "" && a.JSON:
+		x.YAML = text
+		return nil
+	case c.Output == "":
+		_, err := io.WriteString(a.Stdout, text)
+		return err
+	}
+	path := a.abs(c.Output)
+	if _, err := os.Lstat(path); !errors.Is(err, fs.ErrNotExist) {
+		return belay.Errorf(belay.CodeExists, "the file is there already").At(c.Output).WithHint("-o FILE names another")
+	}
+	x.Written = path
+	err := disk.WriteWhole(disk.System{}, path, func(w io.Writer) error {
+		_, err := io.WriteString(w, text)
+		return err
+	})
+	if err == nil && !a.JSON {
+		fmt.Fprintln(a.Stdout, line(path))
+	}
+	return err
+}
+
+// reportImport says what became of each rule.
+func (a *app) reportImport(x *importedRules) {
+	for _, i := range x.Items {
+		text := fmt.Sprintf("%-8s  %s: %s", i.Kept, i.Where, i.Source)
+		if len(i.Rules) > 0 {
+			text += " → " + someOf(i.Rules)
+		}
+		if i.Why != "" {
+			text += " (" + i.Why + ")"
+		}
+		fmt.Fprintln(a.Stderr, line(text))
+	}
+	for _, r := range x.allowing {
+		fmt.Fprintln(a.Stderr, line(fmt.Sprintf("widens    %s: %s allows what isn't allowed now", r.Where, r.ID)))
+	}
+	fmt.Fprintf(a.Stderr, "%s: of %d entries %d the same, %d stricter, %d left out, %d lost\n", plural(x.Rules, "rule"), len(x.Items),
+		x.Counts[string(foreign.Same)], x.Counts[string(foreign.Stricter)], x.Counts[string(foreign.Left)], x.Counts[string(foreign.Lost)])
+}
