@@ -157,6 +157,15 @@ func TestAnOfferedRuleDoesWhatIsSaid(t *testing.T) {
 	if offered == 0 {
 		t.Error("no rule was ever offered")
 	}
+	args := []byte(`{"command":"curl https://x.org/a"}`)
+	r := policy.Request{Tool: exec, Args: args, Mode: belay.ModeDefault, Workspace: "/w", Level: "L0", Network: "full", Commands: policy.CommandsOf(exec, args, policy.Place{Workspace: "/w"})}
+	if len(Candidates(compiled(t), r, policy.Allow)) != 1 {
+		t.Error("no rule is offered for a host")
+	}
+	r.Taint = []policy.Taint{{Kind: "web", Origin: "x.org"}}
+	if got := Candidates(compiled(t), r, policy.Allow); len(got) > 0 {
+		t.Errorf("%+v is offered to a tainted thread", got)
+	}
 }
 
 func TestARuleIsOfferedForWhatWasAsked(t *testing.T) {
