@@ -412,9 +412,6 @@ func (s *Set) index() {
 // permits it.
 func (s *Set) Permits(m belay.Mode) bool { return s.modes[m] }
 
-// Group is the tools of a group, as names and patterns.
-func (s *Set) Group(name string) []string { return s.groups[strings.ToLower(name)] }
-
 // NeedsArgs tells whether judging a call of a tool looks at its arguments.
 func (s *Set) NeedsArgs(t belay.ToolSpec) bool {
 	if t.Command != nil || t.HostArg != "" {
