@@ -123,14 +123,13 @@ func (a *app) keyFile(r manifest.Reference) string {
 	return filepath.Join(filepath.Dir(from+".yaml"), r.Name)
 }
 
-// hide registers a key before it is used. One that couldn't be taken out of a
-// text, or sent in a header field, is refused.
+// hide registers a key before it is used. One that couldn't be sent in a header
+// field is refused. One that is too short to be taken out of a text is no secret
+// but a stand-in, which many local servers want and nobody needs to hide.
 func (a *app) hide(name, value, where string) error {
 	if strings.ContainsFunc(value, func(c rune) bool { return c < ' ' || c > '~' }) {
 		return belay.Errorf(belay.CodeNoKey, "a key is one line of plain characters").At(where).WithHint("copy it again from the vendor's page")
 	}
-	if !a.secrets().Add(name, value) {
-		return belay.Errorf(belay.CodeNoKey, "it is shorter than %d characters, which is no key", secret.MinLength).At(where).WithHint("copy it again from the vendor's page; leave it out for a server that wants none")
-	}
+	a.secrets().Add(name, value)
 	return nil
 }

@@ -172,7 +172,7 @@ func (e *Endpoint) Excerpt(s string, limit int) string {
 	if e.Scrub != nil {
 		s = e.Scrub(s)
 	}
-	if e.Key != "" {
+	if len(e.Key) >= minKey {
 		s = strings.ReplaceAll(s, e.Key, "[key]")
 	}
 	s = strings.ToValidUTF8(s, "\uFFFD")
@@ -187,6 +187,7 @@ func (e *Endpoint) Excerpt(s string, limit int) string {
 }
 
 const (
+	minKey     = 6        // bytes of a key that is taken out of texts; a shorter one is a stand-in
 	maxMessage = 1000     // bytes of a message that is passed on
 	maxProblem = 64 << 10 // bytes of an error's body that are read
 )
