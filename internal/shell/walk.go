@@ -136,6 +136,7 @@ func (r *reader) command(c syntax.Command, sc *scope, in input, paths touched) o
 		if c.Stmt != nil {
 			return r.timed(c.Stmt, sc, in)
 		}
+		r.add(Command{Name: "time", Class: ReadOnly}) // behind a pipe it is the program
 	case *syntax.CoprocClause:
 		if c.Name != nil && !construct(c.Stmt.Cmd) || assigning(c.Stmt.Cmd) {
 			r.raise(Unparsable, "what follows coproc may be a name or a command")
