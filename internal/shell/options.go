@@ -88,11 +88,36 @@ func (a *analysis) tableOf(p *program) *table {
 // lookup finds the row of a program, or nothing.
 func (a *analysis) lookup(name string) *program { return a.entry(name).program }
 
+// fewNames is how many names are looked for one by one; a source with more of
+// them is worth an index of all.
+const fewNames = 32
+
+// index notes what the tables say of every name that they have.
+func (a *analysis) index() {
+	a.indexed = true
+	for i := range wrappers {
+		for name := range strings.SplitSeq(wrappers[i].name, ",") {
+			a.entries[name] = entry{wrapping: &wrappers[i]}
+		}
+	}
+	for _, family := range families {
+		for i := range family {
+			for name := range strings.SplitSeq(family[i].name, ",") {
+				a.entries[name] = entry{&family[i], a.entries[name].wrapping}
+			}
+		}
+	}
+}
+
 // entry finds what the tables say of a name; they are looked through once.
 func (a *analysis) entry(name string) entry {
 	e, ok := a.entries[name]
-	if ok {
+	if ok || a.indexed {
 		return e
+	}
+	if len(a.entries) == fewNames {
+		a.index()
+		return a.entries[name]
 	}
 	e.wrapping = wrapperNamed(name)
 	for _, family := range families {

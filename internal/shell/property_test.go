@@ -186,7 +186,9 @@ func TestEveryRowIsSound(t *testing.T) {
 		}
 	}
 	for name, row := range seen {
-		if got := newAnalysis(here).lookup(name); got == nil || got.name != row {
+		all := newAnalysis(here)
+		all.index()
+		if got := newAnalysis(here).lookup(name); got == nil || got.name != row || all.lookup(name) != got {
 			t.Errorf("%q isn't found in its row", name)
 		}
 		for _, part := range []string{name[1:], name[:len(name)-1], name[len(name)-1:]} {

@@ -123,6 +123,7 @@ type analysis struct {
 	level    int // of sources within sources
 	tables   map[string]*table
 	entries  map[string]entry
+	indexed  bool // entries has all names
 }
 
 // entry is what the tables say of a name: of a program, of a wrapper, of both
