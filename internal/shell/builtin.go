@@ -363,6 +363,9 @@ func (r *reader) declare(c *syntax.DeclClause, sc *scope) {
 	for _, as := range c.Args {
 		if as.Name != nil {
 			if as.Naked {
+				if as.Index != nil {
+					r.arithm(as.Index, sc)
+				}
 				s.shows(as.Name.Value)
 				continue
 			}
