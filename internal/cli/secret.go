@@ -102,9 +102,13 @@ var errInterrupted = errors.New("interrupted at the terminal")
 func (a *app) typeSecret(ctx context.Context, f *os.File, name string) (string, error) {
 	fd := int(f.Fd())
 	was, err := term.GetState(fd)
+	if err == nil { // before the prompt: who sees it may type at once
+		err = noEcho(fd)
+	}
 	if err != nil {
 		return "", belay.Errorf(belay.CodeUsage, "the terminal can't be asked: %s", reason(err)).WithHint("belay secret set %s <FILE", name)
 	}
+	defer term.Restore(fd, was) //nolint:errcheck // there is nobody to tell
 	fmt.Fprintf(a.Stderr, "value of %s (not shown): ", line(name))
 	type typed struct {
 		value []byte
@@ -125,7 +129,6 @@ func (a *app) typeSecret(ctx context.Context, f *os.File, name string) (string, 
 	case <-a.Signals:
 	case <-ctx.Done():
 	}
-	term.Restore(fd, was) //nolint:errcheck // there is nobody to tell
 	fmt.Fprintln(a.Stderr)
 	return "", errInterrupted
 }

@@ -112,7 +112,7 @@ func TestOllamaHost(t *testing.T) {
 
 // TestWhatIsNoKeyIsRefused: an error about a key doesn't say it.
 func TestWhatIsNoKeyIsRefused(t *testing.T) {
-	for _, value := range []string{"k3y!", "two\nlines-of-it", "with\ttab-in-it", "umlaut-ä-ä-ä"} {
+	for _, value := range []string{"two\nlines-of-it", "with\ttab-in-it", "umlaut-ä-ä-ä"} {
 		a := &app{Sys: Sys{Env: []string{"K=" + value}}}
 		_, err := a.resolve(manifest.Reference{Kind: "env", Name: "K", Where: "f:1:1"})
 		if belay.CodeOf(err) != belay.CodeNoKey || strings.Contains(err.Error(), value) {
