@@ -444,20 +444,18 @@ func (v *drive) leave(ctx context.Context, b *batch, cause error) error {
 	for _, cancel := range v.flying {
 		cancel()
 	}
+	b.refuse(cause) // what came in the same moment waits for an append, too
 	for len(v.flying) > 0 {
 		select {
 		case l := <-v.landed:
 			v.land(b, l)
 		case f := <-v.facts:
 			v.emitted(b, f)
-			f.refuse(cause, b) // it must not wait for the last append: that one waits for it
+			b.refuse(cause) // it must not wait for the last append: that one waits for it
 		}
 	}
 	v.wg.Wait()
 	if broken {
-		for _, a := range b.acks {
-			a <- cause
-		}
 		return cause
 	}
 	rd := v.d.Next(v.now())
@@ -467,12 +465,12 @@ func (v *drive) leave(ctx context.Context, b *batch, cause error) error {
 	return errors.Join(cause, v.append(ctx, b, rd))
 }
 
-// refuse answers an effect that waits for a commit that will never come.
-func (f emission) refuse(err error, b *batch) {
-	if f.ack != nil {
-		f.ack <- err
-		b.acks = b.acks[:len(b.acks)-1]
+// refuse answers effects that wait for a commit, which may never come.
+func (b *batch) refuse(err error) {
+	for _, a := range b.acks {
+		a <- err
 	}
+	b.acks = nil
 }
 
 // scrub removes registered secrets from a fact.

@@ -1,0 +1,28 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"testing/synctest"
+
+	"github.com/belay-run/belay/internal/store"
+)
+
+// An effect may hand in a fact in the very moment in which its drive has to
+// leave. It waits for the append, and the drive for it: one must be told.
+func TestWhoWaitsForAnAppendIsToldWhenTheDriveLeaves(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		v := &drive{flying: map[string]context.CancelFunc{"effect": func() {}}, landed: make(chan landing), facts: make(chan emission)}
+		ack := make(chan error, 1)
+		b := &batch{acks: []chan error{ack}}
+		var told error
+		v.wg.Go(func() {
+			told = <-ack
+			v.landed <- landing{key: "effect"}
+		})
+		if err := v.leave(t.Context(), b, store.ErrStale); !errors.Is(err, store.ErrStale) || !errors.Is(told, store.ErrStale) {
+			t.Errorf("the drive left with %v, the effect was told %v", err, told)
+		}
+	})
+}
