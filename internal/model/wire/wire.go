@@ -103,9 +103,20 @@ func (e *Endpoint) Post(ctx context.Context, path string, header http.Header, bo
 	return a, nil
 }
 
+// What is left of an answer after its last event is read, if it is little and
+// comes soon: only a connection whose answer was read to its end serves the next
+// request, and making one costs what a step takes.
+const (
+	drainBytes = 4 << 10
+	drainTime  = 50 * time.Millisecond
+)
+
 // Close ends the stream, whatever is left of it.
 func (a *Answer) Close() {
 	a.idle.Stop()
+	late := time.AfterFunc(drainTime, func() { a.stop(nil) })
+	io.CopyN(io.Discard, a.resp.Body, drainBytes) //nolint:errcheck // there may be less, or nothing
+	late.Stop()
 	a.stop(nil)
 	a.resp.Body.Close() //nolint:errcheck // nothing more is wanted of it
 }

@@ -6,11 +6,13 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/iotest"
 	"time"
@@ -346,5 +348,49 @@ func TestHalfAKeyIsTakenOutToo(t *testing.T) {
 	}
 	if got := e.Excerpt(strings.Repeat("y", 195)+key, 200); strings.Contains(got, "sk-") {
 		t.Errorf("half a key is left: …%s", got[len(got)-20:])
+	}
+}
+
+// A session's steps go over one connection, although a reader stops at the
+// event that ends the answer and not at the end of the body.
+func TestAConnectionServesTheNextRequest(t *testing.T) {
+	var made atomic.Int32
+	read := make(chan bool) // the end of the body comes after the last event was read
+	srv := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		io.Copy(io.Discard, r.Body) //nolint:errcheck // a test's request
+		w.Header().Set("Content-Type", "text/event-stream")
+		fmt.Fprint(w, "data: a\n\n")
+		w.(http.Flusher).Flush()
+		fmt.Fprint(w, "data: [DONE]\n\n")
+		w.(http.Flusher).Flush()
+		<-read
+	}))
+	srv.Config.ConnState = func(_ net.Conn, s http.ConnState) {
+		if s == http.StateNew {
+			made.Add(1)
+		}
+	}
+	srv.Start()
+	t.Cleanup(srv.Close)
+	base, err := url.Parse(srv.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	e := &Endpoint{Name: "far", Base: base, Client: srv.Client()}
+	for range 20 {
+		a, err := e.Post(t.Context(), "/x", http.Header{}, some)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for ev, err := range Events(a.Body) {
+			if err != nil || string(ev.Data) == "[DONE]" {
+				break
+			}
+		}
+		read <- true
+		a.Close()
+	}
+	if n := made.Load(); n > 2 { // a slow machine may miss the moment once
+		t.Errorf("20 requests made %d connections", n)
 	}
 }
