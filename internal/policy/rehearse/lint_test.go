@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"strings"
 	"testing"
-	"time"
 
 	"pgregory.net/rapid"
 
@@ -128,19 +127,15 @@ func TestWhatLintCallsAnErrorNeverDecides(t *testing.T) {
 	})
 }
 
-// A file of as many rules as there may be, all about one tool, is looked at in
-// bounded time, and it is said that not all pairs were.
-func TestTheLargestFileIsLintedInBoundedTime(t *testing.T) {
+// Of a file of as many rules as there may be, all about one tool, a bounded
+// number of pairs is compared, and it is said that not all were.
+func TestTheLargestFileIsLintedInPart(t *testing.T) {
 	var rules []policy.Rule
 	for i := range policy.MaxRules - len(policy.BuiltinRules()) {
 		rules = append(rules, policy.Rule{Verdict: policy.Ask, Match: policy.Match{Tool: []string{"exec"}, Command: &policy.CommandMatch{Program: []string{fmt.Sprintf("p%d", i)}}}})
 	}
 	d := numbered(rules)
-	start := time.Now()
 	found := Lint(d, specs)
-	if took := time.Since(start); took > 30*time.Second {
-		t.Errorf("it took %s", took)
-	}
 	if got := found[len(found)-1]; got.Code != "unfinished" || Worst(found) != LintWarning {
 		t.Errorf("the last finding is %+v, the worst %s", got, Worst(found))
 	}
