@@ -47,6 +47,7 @@ type Command struct {
 	Output io.Writer // gets standard output and standard error as they come, from one goroutine
 	Grace  time.Duration
 	Linger time.Duration
+	Box    Box // the boundary to run in; nil is none
 }
 
 // How a process ended.
@@ -75,6 +76,8 @@ type Process struct {
 	began         time.Time
 	mark          string
 	cmd           *exec.Cmd
+	hold          Hold // nil: no box
+	released      bool
 	guard         *guard
 	out           *os.File
 	read          chan struct{} // closed when the output has ended
@@ -82,7 +85,8 @@ type Process struct {
 	outErr        error         // as bytes
 }
 
-// Start runs the command.
+// Start runs the command. With a Box it is only held then: the program begins
+// with Release, and never does without.
 func Start(c Command) (*Process, error) {
 	in, err := input(c.Stdin)
 	if err != nil {
@@ -112,9 +116,15 @@ func Start(c Command) (*Process, error) {
 	}
 	p := &Process{grace: orDefault(c.Grace, DefaultGrace), linger: orDefault(c.Linger, DefaultLinger),
 		began: time.Now(), mark: mark, cmd: cmd, guard: g, out: r, read: make(chan struct{})}
-	err = cmd.Start()
+	if c.Box != nil {
+		p.hold, err = c.Box.Prepare(cmd)
+	}
+	if err == nil {
+		err = cmd.Start()
+	}
 	w.Close()
 	if err != nil {
+		p.unhold()
 		r.Close()
 		g.end()
 		return nil, err
@@ -174,8 +184,13 @@ func (p *Process) pump(dst io.Writer) {
 }
 
 // Wait waits until the program and everything it started has ended. When ctx
-// ends first it sends TERM to all of it, and KILL after the grace.
+// ends first it sends TERM to all of it, and KILL after the grace. A process
+// that was held and not released is ended without having run its program.
 func (p *Process) Wait(ctx context.Context) Exit {
+	if !p.released {
+		p.unhold()
+	}
+	defer p.unhold()
 	exited := make(chan struct{})
 	var reap sync.WaitGroup
 	reap.Go(func() {

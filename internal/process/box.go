@@ -1,0 +1,56 @@
+//go:build unix
+
+package process
+
+import (
+	"context"
+	"os/exec"
+)
+
+// Box is a boundary that a program runs in.
+type Box interface {
+	// Prepare changes a command that isn't started yet so that it starts a
+	// helper, which sets up the boundary and waits. It adds to what is set: the
+	// process group or session, standard streams and environment must reach
+	// the program. An error means that nothing may be started.
+	Prepare(cmd *exec.Cmd) (Hold, error)
+}
+
+// Hold is the helper of one program, from its start to the program's.
+type Hold interface {
+	// Await waits until the helper has reported what it applied. An error means
+	// that this isn't what was intended, or that ctx or the helper ended.
+	Await(ctx context.Context) error
+	// Release lets the helper execute the program.
+	Release() error
+	// Close gives back what the hold has. Without Release the helper ends and
+	// the program never ran. It is called once, also when nothing was started.
+	Close() error
+}
+
+// Await waits until the boundary stands; without a Box that is at once. After
+// an error the process must not be released: Wait ends it.
+func (p *Process) Await(ctx context.Context) error {
+	if p.hold == nil {
+		return nil
+	}
+	return p.hold.Await(ctx)
+}
+
+// Release lets a held program begin. Whatever must be recorded before it runs
+// is recorded by then. Without a Box it does nothing.
+func (p *Process) Release() error {
+	if p.hold == nil || p.released {
+		return nil
+	}
+	p.released = true
+	return p.hold.Release()
+}
+
+// unhold closes the hold, once.
+func (p *Process) unhold() {
+	if p.hold != nil {
+		p.hold.Close() //nolint:errcheck // it ends either way
+		p.hold = nil
+	}
+}
