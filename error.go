@@ -53,6 +53,18 @@ const (
 	CodeBadTranscript   Code = "bad_transcript"
 	CodeUntrusted       Code = "untrusted"       // a person must say that they trust it
 	CodeDeleted         Code = "session_deleted" // and not restored
+
+	// What only a server says.
+	CodeUnauthorized Code = "unauthorized"   // no token, or one that isn't good
+	CodeForbidden    Code = "forbidden"      // the token's role may not do this
+	CodeOrigin       Code = "origin_refused" // a page of another site asks
+	CodeHost         Code = "host_refused"   // the request names a host that isn't this server
+	CodeMethod       Code = "method_refused" // the route takes another method
+	CodeMedia        Code = "media_refused"  // the body is of a type that isn't taken
+	CodeTooMany      Code = "too_many"       // more than the server takes from one caller
+	CodeUnavailable  Code = "unavailable"    // this build can't do it
+	CodeDraining     Code = "draining"       // the server is about to end
+	CodeBadCursor    Code = "bad_cursor"     // of another store or stream, from the future, or no cursor
 )
 
 // Error is an error as a user meets it: what happened, where, and what to do

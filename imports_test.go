@@ -55,6 +55,8 @@ var layers = map[string]layer{
 	"internal/snapshot":          {own: []string{".", "event"}, deny: impure},
 	"internal/transcript":        {own: []string{"."}},
 	"internal/audit":             {own: []string{".", "event", "internal/store"}},
+	"internal/auth":              {own: []string{"."}},
+	"internal/problem":           {own: []string{".", "internal/store"}},
 	"internal/retention":         {own: []string{"."}, deny: impure},
 	"internal/store":             {own: []string{".", "event"}},
 	"internal/store/storetest":   {own: []string{".", "event", "internal/store"}, modules: []string{"pgregory.net/rapid", "github.com/google/go-cmp/cmp", "github.com/google/go-cmp/cmp/cmpopts"}, moves: true},

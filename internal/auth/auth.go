@@ -1,0 +1,90 @@
+// Package auth says who asks and what they may do: principals, their roles and
+// tenants, and the scopes that commands and reads need. It promises that a role
+// or a scope it doesn't know may do nothing.
+package auth
+
+import (
+	"context"
+
+	"github.com/belay-run/belay"
+)
+
+// Role is what a token may do.
+type Role string
+
+// The roles. An operator gives work and steers it, an approver answers what
+// agents ask: one who has both duties needs the owner's token or two.
+const (
+	Owner    Role = "owner"    // everything, tokens and profiles too
+	Operator Role = "operator" // read, submit, interrupt, resume
+	Approver Role = "approver" // read, answer asks
+	Viewer   Role = "viewer"   // read
+)
+
+// Roles lists the roles, the mightiest first.
+var Roles = []Role{Owner, Operator, Approver, Viewer}
+
+// Scope is what a command or a read needs.
+type Scope string
+
+const (
+	Read   Scope = "read"   // look at sessions, facts and settings
+	Work   Scope = "work"   // give work, steer it, change it
+	Answer Scope = "answer" // decide what an agent may do
+	Admin  Scope = "admin"  // what is about the server itself
+)
+
+// Scopes lists the scopes.
+var Scopes = []Scope{Read, Work, Answer, Admin}
+
+// May tells whether a role has a scope.
+func (r Role) May(s Scope) bool {
+	switch s {
+	case Read:
+		return r == Owner || r == Operator || r == Approver || r == Viewer
+	case Work:
+		return r == Owner || r == Operator
+	case Answer:
+		return r == Owner || r == Approver
+	case Admin:
+		return r == Owner
+	}
+	return false
+}
+
+// Principal is who asks, as the token says.
+type Principal struct {
+	Tenant  string // whose store: nothing of another one can be seen
+	Role    Role
+	TokenID string // which token; never the token
+}
+
+// String is the principal as facts name it.
+func (p Principal) String() string { return "token:" + p.TokenID }
+
+type key struct{}
+
+// With gives a context its principal.
+func With(ctx context.Context, p Principal) context.Context {
+	return context.WithValue(ctx, key{}, p)
+}
+
+// From is the context's principal; false when nobody was authenticated.
+func From(ctx context.Context) (Principal, bool) {
+	p, ok := ctx.Value(key{}).(Principal)
+	return p, ok
+}
+
+// Check tells whether the context's principal has a scope: unauthorized when
+// there is no principal, forbidden when its role hasn't.
+func Check(ctx context.Context, s Scope) error {
+	p, ok := From(ctx)
+	if !ok {
+		return belay.Errorf(belay.CodeUnauthorized, "the request has no token").WithHint("send the header Authorization: Bearer TOKEN; belay token create makes one")
+	}
+	if !p.Role.May(s) {
+		return belay.Errorf(belay.CodeForbidden, "a token of role %s may not do this: it needs the scope %s", p.Role, s).
+			WithHint("use a token of another role; belay token create --role ROLE makes one")
+	}
+	return nil
+}

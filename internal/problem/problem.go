@@ -1,0 +1,152 @@
+// Package problem writes errors as HTTP answers of type
+// application/problem+json (RFC 9457). It promises that a client may depend on
+// the code and the field, that the status follows from the code alone, and that
+// the text of an error nobody gave a code is not shown to anyone.
+package problem
+
+import (
+	"encoding/json"
+	"errors"
+	"net/http"
+	"strconv"
+	"time"
+
+	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/internal/store"
+)
+
+// Media is the media type of a problem.
+const Media = "application/problem+json"
+
+// Problem is an error as a client meets it.
+type Problem struct {
+	Type     string     `json:"type"`               // "urn:belay:problem:" and the code
+	Title    string     `json:"title"`              // of the status
+	Status   int        `json:"status"`             // the HTTP status
+	Detail   string     `json:"detail,omitempty"`   // what happened, for people
+	Instance string     `json:"instance,omitempty"` // the request's path
+	Code     belay.Code `json:"code"`               // stable; programs branch on it
+	Field    string     `json:"field,omitempty"`    // what in the request is at fault: "message", "settings.mode", "header Origin"
+	Hint     string     `json:"hint,omitempty"`     // what to do next
+
+	RetryAfter time.Duration `json:"-"` // also the header of this name; zero is none
+}
+
+// fault is an error with the part of the request that it is about.
+type fault struct {
+	field string
+	err   error
+}
+
+func (f *fault) Error() string { return f.err.Error() }
+func (f *fault) Unwrap() error { return f.err }
+
+// At says which part of the request an error is about.
+func At(field string, err error) error {
+	if err == nil {
+		return nil
+	}
+	return &fault{field, err}
+}
+
+// later is an error that may be gone after a while.
+type later struct {
+	after time.Duration
+	err   error
+}
+
+func (l *later) Error() string { return l.err.Error() }
+func (l *later) Unwrap() error { return l.err }
+
+// After says when it is worth trying again.
+func After(d time.Duration, err error) error { return &later{d, err} }
+
+// Of is the problem that an error is. The status follows from the code; an
+// error without one is "internal" and its text stays with the server.
+func Of(err error) *Problem {
+	p := &Problem{Code: belay.CodeInternal, Detail: "the server failed; its log says why"}
+	owned, isOwned := errors.AsType[*store.OwnedError](err)
+	e, known := errors.AsType[*belay.Error](err)
+	switch {
+	case isOwned:
+		p.Code, p.Detail = belay.CodeOwned, "another process drives session "+string(owned.Session)
+		p.Hint = "repeat the request when that process has ended"
+	case errors.Is(err, store.ErrStale):
+		p.Code, p.Detail = belay.CodeOwned, "another process has taken the session over"
+		p.Hint = "repeat the request"
+	case known:
+		p.Code, p.Detail, p.Hint = e.Code, e.Error(), e.Hint
+	case errors.Is(err, store.ErrNotFound):
+		p.Code, p.Detail = belay.CodeNotFound, "there is nothing of this name here"
+	}
+	if f, ok := errors.AsType[*fault](err); ok {
+		p.Field = f.field
+	}
+	if l, ok := errors.AsType[*later](err); ok {
+		p.RetryAfter = l.after
+	}
+	p.Status = StatusOf(p.Code)
+	p.Title = http.StatusText(p.Status)
+	p.Type = "urn:belay:problem:" + string(p.Code)
+	return p
+}
+
+// Write answers a request with the problem that err is. Nothing may have been
+// written before.
+func Write(w http.ResponseWriter, r *http.Request, err error) {
+	p := Of(err)
+	p.Instance = r.URL.EscapedPath()
+	body, merr := json.Marshal(p)
+	if merr != nil {
+		panic("problem: " + merr.Error()) // it is plain data
+	}
+	h := w.Header()
+	h.Set("Content-Type", Media)
+	h.Set("Content-Length", strconv.Itoa(len(body)+1))
+	h.Set("Cache-Control", "no-store")
+	if p.RetryAfter > 0 {
+		h.Set("Retry-After", strconv.Itoa(int((p.RetryAfter+time.Second-1)/time.Second)))
+	}
+	if p.Status == http.StatusUnauthorized {
+		h.Set("WWW-Authenticate", `Bearer realm="belay"`)
+	}
+	w.WriteHeader(p.Status)
+	w.Write(append(body, '\n')) //nolint:errcheck // the client is gone; there is nobody to tell
+}
+
+// StatusOf is the HTTP status of a code. A code that isn't named here is the
+// server's fault.
+func StatusOf(c belay.Code) int {
+	switch c {
+	case belay.CodeUsage, belay.CodeBadID, belay.CodeBadCommand, belay.CodeBadCursor, belay.CodeWorkspace, belay.CodeBadConfig,
+		belay.CodeRefusedMode, belay.CodeBadManifest, belay.CodeBadTemplate, belay.CodeNoProvider, belay.CodeBadPolicy, belay.CodeBadScript:
+		return http.StatusBadRequest
+	case belay.CodeUnauthorized:
+		return http.StatusUnauthorized
+	case belay.CodeForbidden, belay.CodeOrigin, belay.CodeUntrusted:
+		return http.StatusForbidden
+	case belay.CodeNotFound, belay.CodeUnknownAction:
+		return http.StatusNotFound
+	case belay.CodeMethod:
+		return http.StatusMethodNotAllowed
+	case belay.CodeIDConflict, belay.CodeBadState, belay.CodeAlreadyAnswered, belay.CodeConflict, belay.CodeOwned, belay.CodeBusy, belay.CodeExists:
+		return http.StatusConflict
+	case belay.CodeDeleted:
+		return http.StatusGone
+	case belay.CodeTooLarge:
+		return http.StatusRequestEntityTooLarge
+	case belay.CodeMedia:
+		return http.StatusUnsupportedMediaType
+	case belay.CodeHost:
+		return http.StatusMisdirectedRequest
+	case belay.CodeTooMany:
+		return http.StatusTooManyRequests
+	case belay.CodeUnavailable:
+		return http.StatusNotImplemented
+	case belay.CodeDraining, belay.CodeStoreBusy, belay.CodeStoreReadOnly, belay.CodeStoreFailed:
+		return http.StatusServiceUnavailable
+	case belay.CodeStoreFull, belay.CodeDiskFull:
+		return http.StatusInsufficientStorage
+	}
+	return http.StatusInternalServerError
+}
