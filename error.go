@@ -65,6 +65,8 @@ const (
 	CodeUnavailable  Code = "unavailable"    // this build can't do it
 	CodeDraining     Code = "draining"       // the server is about to end
 	CodeBadCursor    Code = "bad_cursor"     // of another store or stream, from the future, or no cursor
+	CodeBadBoundary  Code = "bad_boundary"   // what is written about a boundary means nothing
+	CodeNotConfined  Code = "not_confined"   // the boundary that is demanded can't be had
 )
 
 // Error is an error as a user meets it: what happened, where, and what to do

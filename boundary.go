@@ -1,0 +1,128 @@
+package belay
+
+import (
+	"slices"
+	"strings"
+)
+
+// Level says how much of a boundary holds. A higher one holds more.
+type Level string
+
+const (
+	L0 Level = "L0" // nothing confines the program: it has the runtime's own rights
+	L1 Level = "L1" // its limits hold and it can't gain rights
+	L2 Level = "L2" // also: files, network and system calls are confined
+	L3 Level = "L3" // also: its own view of the files, its own processes and devices
+)
+
+// Levels lists the levels, the weakest first.
+var Levels = []Level{L0, L1, L2, L3}
+
+// AtLeast tells whether the level holds as much as want. A level that nobody
+// knows holds nothing, and one that is wanted but unknown is never reached; an
+// empty want is L0.
+func (l Level) AtLeast(want Level) bool {
+	w := 0
+	if want != "" {
+		w = slices.Index(Levels, want)
+	}
+	return w >= 0 && max(0, slices.Index(Levels, l)) >= w
+}
+
+// Names of the boundaries that exist everywhere.
+const (
+	BoundaryReadOnly  = "read-only"       // reads the workspace and the system, writes nothing that stays
+	BoundaryWorkspace = "workspace-write" // also writes the workspace
+	BoundaryFull      = "full"            // isn't confined
+)
+
+// Networks of a boundary.
+const (
+	NetworkNone  = "none"  // its own loopback and nothing else
+	NetworkHosts = "hosts" // the listed hosts, through the runtime's proxy
+	NetworkFull  = "full"  // the runtime's own
+)
+
+// Boundary is what a program may do at most. The zero value confines as much
+// as can be.
+type Boundary struct {
+	Name    string        `json:"name"`              // read-only, workspace-write, full, or one's own
+	Write   []string      `json:"write,omitempty"`   // absolute paths that can be written besides the workspace
+	Read    []string      `json:"read,omitempty"`    // absolute paths that can be read though they would be hidden, as a person's home is
+	Network string        `json:"network,omitempty"` // none (default), hosts, full
+	Hosts   []string      `json:"hosts,omitempty"`   // of network hosts: host:port, the host exact or ".suffix"
+	Limits  ProcessLimits `json:"limits,omitzero"`
+	Least   Level         `json:"least,omitempty"` // without which nothing runs; empty is L0
+}
+
+// ProcessLimits bound what a program and all it starts use up. Zero is no limit.
+type ProcessLimits struct {
+	Memory    int64    `json:"memory,omitempty"`    // bytes, of all processes together where the machine can count that, else of each
+	FileSize  int64    `json:"fileSize,omitempty"`  // bytes of a file that is written
+	Output    int64    `json:"output,omitempty"`    // bytes of standard output and error that are kept
+	Disk      int64    `json:"disk,omitempty"`      // bytes of what is written outside the workspace: the private /tmp
+	CPU       Duration `json:"cpu,omitempty"`       // processor time of a process, in whole seconds
+	Wall      Duration `json:"wall,omitempty"`      // from start to end
+	CPUQuota  int      `json:"cpuQuota,omitempty"`  // percent of one processor
+	Processes int      `json:"processes,omitempty"` // and threads at a time
+	OpenFiles int      `json:"openFiles,omitempty"` // of a process
+}
+
+// States of a layer.
+const (
+	LayerApplied     = "applied"
+	LayerUnavailable = "unavailable" // the machine lacks it
+	LayerDisabled    = "disabled"    // somebody decided so
+)
+
+// Layer is one part of a boundary, as it came out.
+type Layer struct {
+	Name   string `json:"name"`  // of a fixed list: see docs/sandbox.md
+	State  string `json:"state"` // applied, unavailable, disabled
+	Detail string `json:"detail,omitempty"`
+}
+
+// String is the layer's state as facts carry it: applied, unavailable(EPERM),
+// disabled(boundary full).
+func (l Layer) String() string {
+	if l.Detail == "" {
+		return l.State
+	}
+	return l.State + "(" + l.Detail + ")"
+}
+
+// Applied is the boundary that a program really got, read back before it ran.
+type Applied struct {
+	Level   Level   `json:"level"`
+	Why     string  `json:"why,omitempty"` // what keeps it from a higher level
+	Network string  `json:"network"`       // none, hosts, full
+	Layers  []Layer `json:"layers,omitempty"`
+}
+
+// Check tells what is wrong with a boundary, if anything.
+func (b Boundary) Check() error {
+	if b.Least != "" && !slices.Contains(Levels, b.Least) {
+		return Errorf(CodeBadBoundary, "level %q of boundary %q doesn't exist", b.Least, b.Name).WithHint("L0, L1, L2 or L3")
+	}
+	if !slices.Contains([]string{"", NetworkNone, NetworkHosts, NetworkFull}, b.Network) {
+		return Errorf(CodeBadBoundary, "network %q of boundary %q doesn't exist", b.Network, b.Name).WithHint("none, hosts or full")
+	}
+	if (len(b.Hosts) > 0) != (b.Network == NetworkHosts) {
+		return Errorf(CodeBadBoundary, "boundary %q has network %q and %d hosts", b.Name, b.Network, len(b.Hosts)).WithHint("network hosts wants a list of hosts, the others have none")
+	}
+	for _, p := range slices.Concat(b.Write, b.Read) {
+		if !strings.HasPrefix(p, "/") || strings.ContainsRune(p, 0) {
+			return Errorf(CodeBadBoundary, "path %q of boundary %q isn't absolute", p, b.Name).WithHint("write it from the root: /srv/data")
+		}
+	}
+	return b.Limits.check(b.Name)
+}
+
+func (l ProcessLimits) check(name string) error {
+	for _, n := range []int64{l.Memory, l.FileSize, l.Output, l.Disk, int64(l.CPU), int64(l.Wall), int64(l.CPUQuota), int64(l.Processes), int64(l.OpenFiles)} {
+		if n < 0 {
+			return Errorf(CodeBadBoundary, "a limit of boundary %q is below zero", name).WithHint("leave it out for no limit")
+		}
+	}
+	return nil
+}
