@@ -15,6 +15,7 @@ import (
 	"regexp"
 	"runtime"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 )
@@ -58,7 +59,8 @@ func main() {
 	}
 }
 
-// run tries every picked mutant and tells how many were not caught.
+// run tries every picked mutant and tells how many were not caught. They are
+// named once more at the end, where whoever reads only that far sees them.
 func run(ctx context.Context, pick *regexp.Regexp, verbose bool) (bad int, err error) {
 	dir, err := os.MkdirTemp("", "belay-mutants-")
 	if err != nil {
@@ -81,6 +83,7 @@ func run(ctx context.Context, pick *regexp.Regexp, verbose bool) (bad int, err e
 			verdicts[i] <- l.try(ctx, i, m)
 		})
 	}
+	var not strings.Builder
 	for i, m := range all {
 		v := <-verdicts[i]
 		fmt.Printf("%-9s %5.1fs  %s%s\n", v.what, v.took.Seconds(), m.breaks, v.by)
@@ -89,11 +92,13 @@ func run(ctx context.Context, pick *regexp.Regexp, verbose bool) (bad int, err e
 		}
 		if v.what != caught {
 			bad++
+			fmt.Fprintf(&not, "%-9s %s\n%s", v.what, m.breaks, v.output)
 		}
 	}
 	if err := ctx.Err(); err != nil {
 		return bad, err
 	}
+	fmt.Print(not.String())
 	fmt.Printf("%d mutants: %d caught, %d not, in %.0fs\n", len(all), len(all)-bad, bad, time.Since(began).Seconds())
 	return bad, nil
 }
