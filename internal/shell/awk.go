@@ -271,9 +271,7 @@ func (p *awkProgram) redirect(rest string) {
 
 // awk judges awk and its kin.
 func (s *start) awk(p *program) {
-	row := *p
-	row.style = posix
-	operands := s.options(&row, s.args)
+	operands := s.options(p, s.args)
 	if s.version {
 		return
 	}

@@ -17,9 +17,6 @@ const (
 	maxCommands = 40000
 )
 
-// openers may each begin a level of the grammar, whatever stands around them.
-const openers = "([{`!~-+"
-
 // readable says why a source isn't even parsed, or nothing.
 func readable(src string) string {
 	if len(src) > maxSource {
@@ -85,12 +82,14 @@ func tooDeep(src string) string {
 		return ""
 	}
 	hard, soft := 0, 0
-	for i := 0; i < len(src); i++ {
-		switch c := src[i]; {
-		case strings.IndexByte("([{`", c) >= 0:
+	for i := range len(src) {
+		switch c := src[i]; c {
+		case '(', '[', '{', '`':
 			hard++
-		case strings.IndexByte(openers, c) >= 0 && i > 0 && src[i-1] == c:
-			soft++
+		case '!', '~', '-', '+':
+			if i > 0 && src[i-1] == c {
+				soft++
+			}
 		}
 	}
 	hard += strings.Count(src, "elif") + strings.Count(src, "case") + strings.Count(src, "if ") + strings.Count(src, "while") +

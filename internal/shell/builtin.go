@@ -47,7 +47,7 @@ func (s *start) builtin() outcome {
 	case "declare", "export", "local", "readonly", "typeset":
 		s.declared()
 	case "kill":
-		s.judge(s.r.lookup("kill"), s.args)
+		s.judge(lookup("kill"), s.args)
 	case "jobs":
 		s.jobs()
 	case "let":

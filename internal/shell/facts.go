@@ -12,6 +12,7 @@ type facts struct {
 	numeric   map[string]bool // variables that only ever hold numbers
 	takesBack bool            // it may undo the definition of a function
 	deep      bool            // the tree is deeper than anybody reads
+	commands  int             // how many simple commands are written down
 }
 
 // look gathers the facts of a parsed source.
@@ -31,6 +32,7 @@ func look(f *syntax.File) facts {
 			open = open[:len(open)-1]
 			return true
 		case *syntax.CallExpr:
+			out.commands++
 			moves, assigns := effects(n)
 			out.moves = out.moves || moves
 			blind = blind || assigns

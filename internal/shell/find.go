@@ -11,9 +11,11 @@ const findPrimaries = "( ) ! -not -a -and -o -or , -true -false -depth -d -follo
 	"-name= -iname= -path= -ipath= -wholename= -iwholename= -lname= -ilname= -regex= -iregex= -regextype= -type= -xtype= -size= -mtime= -atime= -ctime= -mmin= -amin= -cmin= -newer=r -anewer=r -cnewer=r -newermt= -newerat= -newerct= -newermm=r -samefile=r -perm= -user= -group= -uid= -gid= -links= -inum= -fstype= -used= -context= -maxdepth= -mindepth= -printf= -files0-from=r " +
 	"-delete:D -fprint=w -fprint0=w -fls=w -fprintf=w"
 
+var findTable lazy[table]
+
 // find judges find: where it looks, what it does with what it finds.
 func (s *start) find() {
-	t := readTable(findPrimaries)
+	t := findTable.get(func() *table { return readTable(findPrimaries) })
 	words := s.args
 	for len(words) > 0 && words[0].lit && (oneOf(words[0].text, "-H", "-L", "-P") || strings.HasPrefix(words[0].text, "-O") || words[0].text == "-D") {
 		if words[0].text == "-D" {

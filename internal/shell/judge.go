@@ -5,7 +5,7 @@ import "strings"
 // judge holds words against a row: options, then subcommand or operands.
 func (s *start) judge(p *program, words []word) {
 	operands := s.options(p, words)
-	if s.version && (len(s.args) == 1 || !s.r.tableOf(p).any) { // else it may be what another option takes
+	if s.version && (len(s.args) == 1 || !p.table().any) { // else it may be what another option takes
 		return
 	}
 	if p.sub && len(operands) > 0 {
@@ -50,12 +50,12 @@ func (s *start) subcommand(p *program, operands []word) {
 		return
 	}
 	name := base + " " + operands[0].text
-	if w := s.r.entry(name).wrapping; w != nil {
+	if w := entryOf(name).wrapping; w != nil {
 		s.name, s.done = name, true
 		s.wrap(w, operands[1:])
 		return
 	}
-	q := s.r.lookup(name)
+	q := lookup(name)
 	if q == nil {
 		s.raise(Join(p.class, Destructive), "nothing is known about "+base+" "+clip(operands[0].text))
 		return

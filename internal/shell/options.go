@@ -1,7 +1,6 @@
 package shell
 
 import (
-	"maps"
 	"slices"
 	"strings"
 )
@@ -20,6 +19,7 @@ type program struct {
 	why   string // a reason for the class
 	style string // how options are written: see the constants
 	sub   bool   // the first operand is a subcommand with a row of its own
+	read  lazy[table]
 }
 
 // How a program takes its options. The zero style is that of GNU: options may
@@ -38,120 +38,10 @@ type option struct {
 	effect byte // see (*start).effect and what it calls; 0 is none
 }
 
-// table is an option table, read.
-type table struct {
-	options map[string]option
-	any     bool     // options beyond the table change nothing
-	sorted  []string // their names, for abbreviations
-	sharp   bool     // some option does more than the program without options
-}
-
-// readTable reads what a row says of options.
-func readTable(opts string) *table {
-	t := &table{options: map[string]option{}}
-	for f := range strings.FieldsSeq(opts) {
-		if f == "*" {
-			t.any = true
-			continue
-		}
-		name, o := f, option{}
-		if i := strings.LastIndexAny(f, "=?:"); i > 0 && len(f)-i <= 2 {
-			name, o.arg = f[:i], f[i]
-			if o.arg == ':' {
-				o.arg = 0
-			}
-			if len(f)-i == 2 {
-				o.effect = f[i+1]
-			}
-		}
-		if rest, ok := strings.CutPrefix(name, "-["); ok { // many flags in one
-			for i := range len(rest) - 1 {
-				t.options["-"+rest[i:i+1]] = o
-			}
-			continue
-		}
-		t.options[name] = o
-		t.sharp = t.sharp || o.effect != 0 && strings.IndexByte("rpPv", o.effect) < 0
-	}
-	return t
-}
-
-func (a *analysis) tableOf(p *program) *table {
-	t, ok := a.tables[p.name]
-	if !ok {
-		t = readTable(p.opts)
-		a.tables[p.name] = t
-	}
-	return t
-}
-
-// lookup finds the row of a program, or nothing.
-func (a *analysis) lookup(name string) *program { return a.entry(name).program }
-
-// fewNames is how many names are looked for one by one; a source with more of
-// them is worth an index of all.
-const fewNames = 32
-
-// index notes what the tables say of every name that they have.
-func (a *analysis) index() {
-	a.indexed = true
-	for i := range wrappers {
-		for name := range strings.SplitSeq(wrappers[i].name, ",") {
-			a.entries[name] = entry{wrapping: &wrappers[i]}
-		}
-	}
-	for _, family := range families {
-		for i := range family {
-			for name := range strings.SplitSeq(family[i].name, ",") {
-				a.entries[name] = entry{&family[i], a.entries[name].wrapping}
-			}
-		}
-	}
-}
-
-// entry finds what the tables say of a name; they are looked through once.
-func (a *analysis) entry(name string) entry {
-	e, ok := a.entries[name]
-	if ok || a.indexed {
-		return e
-	}
-	if len(a.entries) == fewNames {
-		a.index()
-		return a.entries[name]
-	}
-	e.wrapping = wrapperNamed(name)
-	for _, family := range families {
-		for i := range family {
-			if names(family[i].name, name) {
-				e.program = &family[i]
-			}
-		}
-	}
-	a.entries[name] = e
-	return e
-}
-
-// names tells whether a list separated by commas has a name.
-func names(list, name string) bool {
-	for from := 0; name != ""; {
-		i := strings.Index(list[from:], name)
-		if i < 0 {
-			return false
-		}
-		i += from
-		end := i + len(name)
-		if (i == 0 || list[i-1] == ',') && (end == len(list) || list[end] == ',') {
-			return true
-		}
-		from = i + 1
-	}
-	return false
-}
-
 // options goes through the words of a program: each option has its effect, what
 // is left are operands.
 func (s *start) options(p *program, words []word) (operands []word) {
-	t := s.r.tableOf(p)
+	t := p.table()
 	for i := 0; i < len(words); i++ {
 		w := words[i]
 		switch {
@@ -250,13 +140,11 @@ func (s *start) loose(t *table, w word) {
 func (s *start) abbreviated(t *table, w word, next []word) int {
 	name, _, joined := strings.Cut(w.text, "=")
 	used := 0
-	if t.sorted == nil {
-		t.sorted = slices.Sorted(maps.Keys(t.options))
-	}
-	from, _ := slices.BinarySearch(t.sorted, name)
+	sorted := t.names()
+	from, _ := slices.BinarySearch(sorted, name)
 	to := from
-	for ; to < len(t.sorted) && strings.HasPrefix(t.sorted[to], name); to++ {
-		full := t.sorted[to]
+	for ; to < len(sorted) && strings.HasPrefix(sorted[to], name); to++ {
+		full := sorted[to]
 		o := t.options[full]
 		s.raise(WriteWorkspace, "option "+clip(name)+" is an abbreviation")
 		switch {

@@ -162,49 +162,66 @@ func TestGeneratedSourcesKeepTheProperties(t *testing.T) {
 
 func TestEveryRowIsSound(t *testing.T) {
 	seen := map[string]string{}
-	for _, family := range families {
-		for _, p := range family {
-			for name := range strings.SplitSeq(p.name, ",") {
-				if other, ok := seen[name]; ok {
-					t.Errorf("%q is in the rows of %q and of %q", name, other, p.name)
-				}
-				seen[name] = p.name
-				if parent, _, ok := strings.Cut(name, " "); ok && seen[parent] == "" {
-					t.Errorf("%q has no row for %q before it", name, parent)
-				}
-				if wrapperNamed(name) != nil {
-					t.Errorf("%q is a wrapper and has a row", name)
-				}
+	take := func(list, kind string) {
+		for name := range strings.SplitSeq(list, ",") {
+			if other, ok := seen[name]; ok {
+				t.Errorf("%q is in the rows of %q and of %q", name, other, list)
 			}
+			seen[name] = list
+			if parent, _, ok := strings.Cut(name, " "); ok && kind == "program" && seen[parent] == "" {
+				t.Errorf("%q has no row for %q before it", name, parent)
+			}
+		}
+	}
+	for _, family := range families {
+		for i := range family {
+			p := &family[i]
+			take(p.name, "program")
 			if p.class != "" && p.class != ReadOnly && p.why == "" && !p.sub {
 				t.Errorf("the row of %q gives no reason", p.name)
 			}
-			soundOptions(t, p.name, p.opts)
+			soundOptions(t, p.name, p.table())
 			if !slices.Contains([]string{"", "r", "l", "w", "d", "pr", "pw", "pd", "cp", "mv", "rw", "ln", "h", "+", "none"}, p.args) {
 				t.Errorf("%q has operands %q, which mean nothing", p.name, p.args)
 			}
 		}
 	}
+	for i := range wrappers {
+		take(wrappers[i].name, "wrapper")
+		soundOptions(t, wrappers[i].name, wrappers[i].row().table())
+	}
+	if n := len(*index.get(makeIndex)); n != len(seen) || n > indexed {
+		t.Errorf("the index has %d names, the rows have %d, and there is room for %d", n, len(seen), indexed)
+	}
 	for name, row := range seen {
-		all := newAnalysis(here)
-		all.index()
-		if got := newAnalysis(here).lookup(name); got == nil || got.name != row || all.lookup(name) != got {
+		e := entryOf(name)
+		if (e.program == nil || e.program.name != row) && (e.wrapping == nil || e.wrapping.name != row) {
 			t.Errorf("%q isn't found in its row", name)
 		}
-		for _, part := range []string{name[1:], name[:len(name)-1], name[len(name)-1:]} {
-			if got := newAnalysis(here).lookup(part); got != nil && seen[part] == "" {
-				t.Errorf("%q is found in the row of %q, which doesn't name it", part, got.name)
+		for _, part := range []string{name[1:], name[:len(name)-1], name + "x"} {
+			if e := entryOf(part); e != (entry{}) && seen[part] == "" {
+				t.Errorf("%q is found in a row that doesn't name it", part)
 			}
 		}
 	}
-	for _, w := range wrappers {
-		soundOptions(t, w.name, w.opts)
+}
+
+func TestTablesAreReadOnce(t *testing.T) {
+	for _, name := range []string{"git diff", "ls", "curl"} {
+		if p := lookup(name); p.table() != p.table() {
+			t.Errorf("the options of %s are read again for each command", name)
+		}
+	}
+	for i := range wrappers {
+		if p := &wrappers[i]; p.row() != p.row() {
+			t.Errorf("the options of %s are read again for each command", p.name)
+		}
 	}
 }
 
-func soundOptions(t *testing.T, name, opts string) {
+func soundOptions(t *testing.T, name string, read *table) {
 	t.Helper()
-	for opt, o := range readTable(opts).options {
+	for opt, o := range read.options {
 		if o.effect != 0 && !strings.ContainsRune("rwTdWDNhEUxCipsvmISoOefP@FgGM", rune(o.effect)) {
 			t.Errorf("%q: option %s has effect %q, which means nothing", name, opt, o.effect)
 		}

@@ -121,16 +121,6 @@ type analysis struct {
 	reason   string
 	commands []Command
 	level    int // of sources within sources
-	tables   map[string]*table
-	entries  map[string]entry
-	indexed  bool // entries has all names
-}
-
-// entry is what the tables say of a name: of a program, of a wrapper, of both
-// nothing.
-type entry struct {
-	program  *program
-	wrapping *wrapping
 }
 
 func newAnalysis(o Options) *analysis {
@@ -138,7 +128,7 @@ func newAnalysis(o Options) *analysis {
 	if o.Dir == "" {
 		o.Dir = o.Workspace
 	}
-	return &analysis{o: o, class: ReadOnly, reason: "nothing runs", commands: []Command{}, tables: map[string]*table{}, entries: map[string]entry{}}
+	return &analysis{o: o, class: ReadOnly, reason: "nothing runs", commands: []Command{}}
 }
 
 // absolute is a cleaned absolute path, or nothing.
@@ -162,13 +152,11 @@ func (a *analysis) add(c Command) {
 		a.raise(Unparsable, "more commands than anybody would read")
 		return
 	}
-	reason := c.Reason
-	if reason == "" {
-		reason = "every command only reads"
-	} else {
-		reason = c.Name + ": " + reason
+	if c.Reason == "" {
+		a.raise(c.Class, "every command only reads")
+	} else if c.Class.Rank() > a.class.Rank() || len(a.commands) == 0 {
+		a.raise(c.Class, c.Name+": "+c.Reason)
 	}
-	a.raise(c.Class, reason)
 	a.commands = append(a.commands, c)
 }
 

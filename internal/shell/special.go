@@ -42,7 +42,7 @@ func (s *start) special(base string, p *program) bool {
 	case base == "wget" || base == "curl":
 		s.fetch(p)
 	case base == "scp":
-		s.judge(&program{name: p.name, opts: p.opts}, s.args)
+		s.options(p, s.args)
 		s.raise(Network, connects)
 		s.remoteOperands()
 	case s.runsCode(p):
@@ -133,7 +133,7 @@ func isRemote(w word) bool {
 
 // remoteOperands judges the places of scp.
 func (s *start) remoteOperands() {
-	row := s.r.lookup("scp")
+	row := lookup("scp")
 	scratch := &start{r: s.r, sc: s.sc, name: s.name}
 	operands := scratch.options(row, s.args)
 	for i, w := range operands {

@@ -111,7 +111,7 @@ func (s *start) function() outcome {
 	if !s.sc.funcs[s.name] {
 		s.raise(Destructive, "it starts itself again and again")
 	}
-	e := s.r.entry(s.name)
+	e := entryOf(s.name)
 	switch {
 	case isBuiltin(s.name):
 		s.builtin()
@@ -154,7 +154,7 @@ func (s *start) program() {
 	if s.wrapper(base) {
 		return
 	}
-	p := s.r.lookup(base)
+	p := lookup(base)
 	if names("yarn,pnpm,mvn,bazel,bazelisk,rails", base) {
 		s.raise(WriteWorkspace, "a file of the workspace may say which "+base+" runs, even for --version")
 	}

@@ -1,6 +1,7 @@
 package shell
 
 import (
+	"slices"
 	"strings"
 
 	"mvdan.cc/sh/v3/syntax"
@@ -36,6 +37,7 @@ func (a *analysis) script(src string, sc *scope, wrapped []string) {
 		return
 	}
 	before := len(a.commands)
+	a.commands = slices.Grow(a.commands, min(r.facts.commands, maxCommands))
 	r.list(f.Stmts, sc)
 	a.wrapped(before, wrapped)
 }
@@ -337,7 +339,7 @@ func (r *reader) function(f *syntax.FuncDecl, sc *scope) {
 func (r *reader) arithmCommand(c *syntax.ArithmCmd, sc *scope) {
 	inside := strings.Trim(r.source(c), "() \t\n")
 	name, _, _ := strings.Cut(inside, " ")
-	if r.lookup(name) != nil {
+	if lookup(name) != nil {
 		r.raise(Unparsable, "another shell runs "+clip(name)+" where this one counts")
 	}
 	r.arithm(c.X, sc)

@@ -13,6 +13,12 @@ type wrapping struct {
 	input bool // words that nobody knows are appended, or replace {}
 	away  bool // the command runs elsewhere: directories mean nothing there
 	joins bool // the words are joined and read by a shell
+	made  lazy[program]
+}
+
+// row is how its options are read.
+func (p *wrapping) row() *program {
+	return p.made.get(func() *program { return &program{name: "wrapper " + p.name, opts: p.opts, style: posix} })
 }
 
 // wrappers is every program whose operands are a command. Options of effect
@@ -50,18 +56,9 @@ var wrappers = []wrapping{
 	{name: "su,runuser", opts: ""},
 }
 
-func wrapperNamed(name string) *wrapping {
-	for i := range wrappers {
-		if names(wrappers[i].name, name) {
-			return &wrappers[i]
-		}
-	}
-	return nil
-}
-
 // wrapper judges a program that starts another; false is one that doesn't.
 func (s *start) wrapper(base string) bool {
-	p := s.r.entry(base).wrapping
+	p := entryOf(base).wrapping
 	if p == nil {
 		return false
 	}
@@ -85,8 +82,7 @@ func (s *start) wrap(p *wrapping, words []word) {
 	if p.class != "" {
 		s.raise(p.class, p.why)
 	}
-	row := &program{name: "wrapper " + p.name, opts: p.opts, style: posix}
-	rest := s.options(row, words)
+	rest := s.options(p.row(), words)
 	if rest = append(s.split, rest...); p.env {
 		rest = s.environment(rest)
 	}
@@ -356,9 +352,11 @@ func (s *start) unknown(why string) {
 	s.finish()
 }
 
+var flockRow = program{name: "wrapper flock", style: posix, opts: "-e -x -s -u -n -F -o -v -w= -E= --exclusive --shared --unlock --nonblock --close --no-fork --verbose --timeout= --wait= --conflict-exit-code="}
+
 // flock judges flock FILE COMMAND, flock FILE -c STRING and flock NUMBER.
 func (s *start) flock() {
-	rest := s.options(&program{name: "wrapper flock", style: posix, opts: "-e -x -s -u -n -F -o -v -w= -E= --exclusive --shared --unlock --nonblock --close --no-fork --verbose --timeout= --wait= --conflict-exit-code="}, s.args)
+	rest := s.options(&flockRow, s.args)
 	if len(rest) > 0 && !(rest[0].lit && wholeNumber(rest[0].text)) {
 		s.writes(rest[0])
 	}
@@ -375,9 +373,11 @@ func (s *start) flock() {
 	}
 }
 
+var scriptRow = program{name: "wrapper script", opts: "-a -e -f -q -c=x -E= -I=w -O=w -B=w -T=w -m= -o= -t?w --append --return --flush --quiet --command=x --log-in=w --log-out=w --log-io=w --log-timing=w --output-limit= --echo= --logging-format="}
+
 // script judges script(1), which writes what a shell or a command prints.
 func (s *start) script() {
-	rest := s.options(&program{name: "wrapper script", opts: "-a -e -f -q -c=x -E= -I=w -O=w -B=w -T=w -m= -o= -t?w --append --return --flush --quiet --command=x --log-in=w --log-out=w --log-io=w --log-timing=w --output-limit= --echo= --logging-format="}, s.args)
+	rest := s.options(&scriptRow, s.args)
 	if len(rest) == 0 {
 		rest = []word{literal("typescript")}
 	}
@@ -393,9 +393,11 @@ func (s *start) script() {
 	s.unknown("it starts a shell that reads its input")
 }
 
+var suRow = program{name: "wrapper su", opts: "- -c=x -l -m -p -P -f -s= -g= -G= -w= -u= --command=x --login --shell= --user= --group= --preserve-environment --pty --session-command=x"}
+
 // su judges su and runuser, which start a shell as somebody else.
 func (s *start) su() {
 	s.raise(EscapeAttempt, "it asks for other rights")
-	s.options(&program{name: "wrapper su", opts: "- -c=x -l -m -p -P -f -s= -g= -G= -w= -u= --command=x --login --shell= --user= --group= --preserve-environment --pty --session-command=x"}, s.args)
+	s.options(&suRow, s.args)
 	s.finish()
 }

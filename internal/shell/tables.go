@@ -1,0 +1,123 @@
+package shell
+
+import (
+	"maps"
+	"slices"
+	"strings"
+	"sync/atomic"
+)
+
+// lazy is a value that is made when it is first asked for, once in a process:
+// who starts and judges nothing pays nothing. Two that ask at the same moment
+// may both make it; either is as good.
+type lazy[T any] struct{ made atomic.Pointer[T] }
+
+func (l *lazy[T]) get(make func() *T) *T {
+	v := l.made.Load()
+	if v == nil {
+		v = make()
+		l.made.Store(v)
+	}
+	return v
+}
+
+// entry is what the tables say of a name: of a program, of a wrapper, of both
+// nothing.
+type entry struct {
+	program  *program
+	wrapping *wrapping
+}
+
+// index has what the tables say of every name that they have.
+var index lazy[map[string]entry]
+
+// indexed is how many names the tables have, or a few more.
+const indexed = 2200
+
+func makeIndex() *map[string]entry {
+	all := make(map[string]entry, indexed)
+	for i := range wrappers {
+		for name := range strings.SplitSeq(wrappers[i].name, ",") {
+			all[name] = entry{wrapping: &wrappers[i]}
+		}
+	}
+	for _, family := range families {
+		for i := range family {
+			for name := range strings.SplitSeq(family[i].name, ",") {
+				all[name] = entry{&family[i], all[name].wrapping}
+			}
+		}
+	}
+	return &all
+}
+
+// entryOf is what the tables say of a name.
+func entryOf(name string) entry { return (*index.get(makeIndex))[name] }
+
+// lookup finds the row of a program, or nothing.
+func lookup(name string) *program { return entryOf(name).program }
+
+// table is an option table, read.
+type table struct {
+	options map[string]option
+	any     bool           // options beyond the table change nothing
+	sharp   bool           // some option does more than the program without options
+	sorted  lazy[[]string] // their names, for abbreviations
+}
+
+// readTable reads what a row says of options.
+func readTable(opts string) *table {
+	t := &table{options: map[string]option{}}
+	for f := range strings.FieldsSeq(opts) {
+		if f == "*" {
+			t.any = true
+			continue
+		}
+		name, o := f, option{}
+		if i := strings.LastIndexAny(f, "=?:"); i > 0 && len(f)-i <= 2 {
+			name, o.arg = f[:i], f[i]
+			if o.arg == ':' {
+				o.arg = 0
+			}
+			if len(f)-i == 2 {
+				o.effect = f[i+1]
+			}
+		}
+		if rest, ok := strings.CutPrefix(name, "-["); ok { // many flags in one
+			for i := range len(rest) - 1 {
+				t.options["-"+rest[i:i+1]] = o
+			}
+			continue
+		}
+		t.options[name] = o
+		t.sharp = t.sharp || o.effect != 0 && strings.IndexByte("rpPv", o.effect) < 0
+	}
+	return t
+}
+
+// table is the row's option table. It must not be changed.
+func (p *program) table() *table {
+	return p.read.get(func() *table { return readTable(p.opts) })
+}
+
+// names are those of all options, sorted.
+func (t *table) names() []string {
+	return *t.sorted.get(func() *[]string { list := slices.Sorted(maps.Keys(t.options)); return &list })
+}
+
+// names tells whether a list separated by commas has a name.
+func names(list, name string) bool {
+	for from := 0; name != ""; {
+		i := strings.Index(list[from:], name)
+		if i < 0 {
+			return false
+		}
+		i += from
+		end := i + len(name)
+		if (i == 0 || list[i-1] == ',') && (end == len(list) || list[end] == ',') {
+			return true
+		}
+		from = i + 1
+	}
+	return false
+}
