@@ -84,6 +84,16 @@ type Record struct {
 	Event    event.Envelope
 }
 
+// Window is a part of the log: facts of one stream, or of all streams of a
+// session, between two positions, neither of which is in it.
+type Window struct {
+	Session belay.SessionID // all its streams; not looked at when Stream is set
+	Stream  belay.StreamID
+	After   Position
+	Before  Position // 0: to the end of the log
+	Newest  bool     // the last one first
+}
+
 // Log is the only way facts enter.
 type Log interface {
 	// Append writes the batch in one transaction and returns the position of
@@ -99,6 +109,10 @@ type Log interface {
 	// Scan yields the facts of all streams after a position, in order, up to
 	// the end of the log at the time of each read, and then returns.
 	Scan(ctx context.Context, after Position) iter.Seq2[Record, error]
+	// Window yields facts of one session or stream, up to the end of the log at
+	// the time of the call. What it costs follows from what is taken and from how
+	// many streams the session has, not from the length of the log.
+	Window(ctx context.Context, w Window) iter.Seq2[Record, error]
 	// End is the position of the last fact or deletion.
 	End(ctx context.Context) (Position, error)
 	// Changed returns a channel that is closed once something was committed

@@ -3,6 +3,7 @@ package memory
 import (
 	"context"
 	"iter"
+	"slices"
 
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/event"
@@ -185,6 +186,56 @@ func (s *Store) Scan(ctx context.Context, after store.Position) iter.Seq2[store.
 			}
 		}
 	}
+}
+
+// Window yields facts of one session or stream.
+func (s *Store) Window(ctx context.Context, w store.Window) iter.Seq2[store.Record, error] {
+	return func(yield func(store.Record, error) bool) {
+		places, err := s.window(ctx, w)
+		if err != nil {
+			yield(store.Record{}, err)
+			return
+		}
+		for _, at := range places {
+			if err := s.lock(ctx); err != nil {
+				yield(store.Record{}, err)
+				return
+			}
+			p := s.d.log[at-1]
+			if p.stream == nil { // let go, or deleted, since
+				s.d.mu.Unlock()
+				continue
+			}
+			row := *p.stream.fact(p.seq)
+			s.d.mu.Unlock()
+			e, err := row.Unpack(s.d.runtime, p.stream.session, p.stream.id)
+			if !yield(store.Record{Position: at, Event: e}, err) || err != nil {
+				return
+			}
+		}
+	}
+}
+
+// window lists the positions of what a window has.
+func (s *Store) window(ctx context.Context, w store.Window) (places []store.Position, err error) {
+	if err := s.lock(ctx); err != nil {
+		return nil, err
+	}
+	defer s.d.mu.Unlock()
+	end := store.Position(len(s.d.log)) + 1
+	if w.Before > 0 {
+		end = min(end, w.Before)
+	}
+	for at := max(w.After, 0) + 1; at < end; at++ {
+		st := s.d.log[at-1].stream
+		if st != nil && (st.id == w.Stream || w.Stream == "" && st.session == w.Session) {
+			places = append(places, at)
+		}
+	}
+	if w.Newest {
+		slices.Reverse(places)
+	}
+	return places, nil
 }
 
 // Head is a stream's end.
