@@ -23,7 +23,7 @@ var toolMutants = []mutant{
 		edits:  []edit{{"internal/tool/file/change.go", "\tcase !ok:\n\t\treturn tool.Failf(tool.Conflict, CodeNotRead", "\tcase !ok:\n\t\treturn nil\n\tcase !ok:\n\t\treturn tool.Failf(tool.Conflict, CodeNotRead"}},
 		caught: fileTools},
 	{breaks: "git's hooks can be written",
-		edits:  []edit{{"internal/tool/file/change.go", "if protected(p.real) {", "if false {"}},
+		edits:  []edit{{"internal/tool/file/change.go", "if isProtected(p.real) {", "if false {"}},
 		caught: fileTools},
 	{breaks: "an edit whose effect is unknown counts as made",
 		edits:  []edit{{"internal/tool/file/recover.go", "if !ok || now != digestOf(made) {", "if !ok && now == \"\" {"}},

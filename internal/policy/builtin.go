@@ -113,9 +113,14 @@ func commands() []Rule {
 	return rules
 }
 
+// protectedRule asks before a protected name is written. What it says is which.
+const protectedRule = "protected-name"
+
 // guarding are rules that no other allow silences.
 func guarding() []Rule {
 	return []Rule{
+		{ID: protectedRule, Match: Match{Mode: without(belay.ModeBypass), Flow: []string{"protected"}}, Verdict: Ask, Firm: true,
+			Code: "PROTECTED_NAME", Reason: "it writes what something else runs or obeys"},
 		{ID: "tainted-egress", Priority: 600, Match: Match{Mode: belay.Modes, Flow: []string{"egress"}, Taint: []string{"any"}}, Verdict: Ask,
 			Code: "TAINTED_EGRESS", Reason: "content from outside is in the conversation, and the call can send data out", Tags: []string{"taint"}},
 		{ID: "tainted-secret", Priority: 600, Match: Match{Mode: belay.Modes, Flow: []string{"secret"}, Taint: []string{"any", TaintWorkspace}}, Verdict: Ask,

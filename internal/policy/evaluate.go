@@ -161,6 +161,9 @@ func (s *Set) one(r *Request, sub *subject) Verdict {
 		t.grant(g, r.Rerun)
 	}
 	v := t.verdict()
+	if v.Rule == "builtin/"+protectedRule {
+		v.Reason = sub.guards
+	}
 	v.Tags = sub.tags(v.Tags, r)
 	lose(&v)
 	return v

@@ -213,7 +213,7 @@ func (s *Set) words(c *rule) *belay.Error {
 		known []string
 	}{
 		{"does", m.Does, []string{"reads", "edits", "changes", "runs", "completes", "asks"}},
-		{"mode", modes, known}, {"flow", m.Flow, []string{"egress", "secret"}},
+		{"mode", modes, known}, {"flow", m.Flow, []string{"egress", "secret", "protected"}},
 		{"level", optional(m.Level), []string{"L1", "L2", "L3"}},
 	} {
 		for _, w := range l.have {

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/internal/protected"
 )
 
 // subject is what rules are held against: a call, or one simple command of it.
@@ -18,9 +19,10 @@ type subject struct {
 	class  Class
 	paths  []access
 	hosts  []string
-	egress bool // it can send data out
-	secret bool // it reads a secret
-	steers bool // the thread answers it; no tool runs
+	egress bool   // it can send data out
+	secret bool   // it reads a secret
+	guards string // the protected name that it writes, and why it is one; empty: none
+	steers bool   // the thread answers it; no tool runs
 	args   *arguments
 	vars   *vars // what expressions can name; made when the first one asks
 }
@@ -84,6 +86,7 @@ func (sub *subject) of(r *Request) {
 		sub.does = []string{"changes"}
 	}
 	sub.egress = has(t.Capabilities, capNetwork) || has(t.Capabilities, capSend) || has(t.Capabilities, capProcess) && Changes(*t) && r.Network != "none"
+	sub.guards = guarded(sub.paths)
 	sub.secret = has(t.Capabilities, capSecrets) || slices.ContainsFunc(sub.paths, func(a access) bool { return isSecret(a.path) })
 }
 
@@ -109,6 +112,7 @@ func (sub *subject) ofCommand(r *Request, c *Command) {
 	if sub.class != ReadOnly {
 		sub.does = []string{"runs", "changes"}
 	}
+	sub.guards = guarded(sub.paths)
 	sub.egress = sub.class != ReadOnly && r.Network != "none"
 	sub.secret = slices.ContainsFunc(sub.paths, func(a access) bool { return maybeSecret(a.path) }) ||
 		namesSecret(c, tainted(r.Taint)) || showsSecrets(c)
@@ -133,6 +137,20 @@ func accessTo(workspace, p string, write bool) access {
 		}
 	}
 	return a
+}
+
+// guarded is the first protected name among the files that are written, and why
+// it is one.
+func guarded(paths []access) string {
+	for _, a := range paths {
+		if !a.write {
+			continue
+		}
+		if e, ok := protected.Of(a.path); ok {
+			return a.path + " is protected: " + e.Why
+		}
+	}
+	return ""
 }
 
 // hostsIn is the hosts that an argument names, as a URL or by name; one that
@@ -196,8 +214,9 @@ func leaks(taint []Taint) bool {
 
 // Risk tags that the gate adds to those of rules.
 const (
-	TagSecret = "secret" // the call reads a secret
-	TagEgress = "egress" // it can send out what a tainted thread knows
+	TagSecret    = "secret"    // the call reads a secret
+	TagEgress    = "egress"    // it can send out what a tainted thread knows
+	TagProtected = "protected" // it writes a name that something else runs or obeys
 )
 
 func (sub *subject) tags(tags []string, r *Request) []string {
@@ -207,6 +226,9 @@ func (sub *subject) tags(tags []string, r *Request) []string {
 	}
 	if sub.egress && len(r.Taint) > 0 {
 		more = append(more, TagEgress)
+	}
+	if sub.guards != "" {
+		more = append(more, TagProtected)
 	}
 	if slices.Index(Classes, sub.class) >= slices.Index(Classes, Network) {
 		more = append(more, string(sub.class))

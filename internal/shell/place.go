@@ -4,6 +4,8 @@ import (
 	"path"
 	"slices"
 	"strings"
+
+	"github.com/belay-run/belay/internal/protected"
 )
 
 // reads notes that a word is read as a path. Reading is harmless but where keys
@@ -59,8 +61,8 @@ func (r *reader) changes(t *touched, w word, sc *scope, c Class, why string) {
 		switch {
 		case r.o.Workspace == "" || !within(p, r.o.Workspace):
 			t.raise(EscapeAttempt, p+" is outside the workspace")
-		case protected(p[len(r.o.Workspace):]):
-			t.raise(EscapeAttempt, p+" is protected")
+		case isProtected(p[len(r.o.Workspace):]):
+			t.raise(EscapeAttempt, whyProtected(p, p[len(r.o.Workspace):]))
 		case p == r.o.Workspace && c == Destructive:
 			t.raise(Destructive, "it removes the whole workspace")
 		case why == "":
@@ -140,33 +142,15 @@ func within(p, dir string) bool {
 	return p == dir || strings.HasPrefix(p, dir) && (dir == "/" || p[len(dir)] == '/')
 }
 
-// protectedNames are files and folders of a workspace that something else runs
-// or obeys: version control, the runtime, shells, agents and editors. Names
-// with a slash are the end of a path; the case of letters doesn't matter.
-var protectedNames = [...]string{
-	".belay", ".git/hooks", ".git/config", ".git/info", ".git/modules", ".git/worktrees", ".gitmodules", ".gitconfig", ".hg/hgrc",
-	".bashrc", ".bash_profile", ".bash_login", ".bash_logout", ".profile", ".bash_aliases", ".zshrc", ".zshenv", ".zprofile", ".zlogin", ".kshrc", ".inputrc", ".envrc", ".direnv",
-	".vscode", ".idea", ".cursor", ".cursorrules", ".claude", ".claude.json", "claude.md", "agents.md", "gemini.md", ".mcp.json", "mcp.json", ".codex", ".gemini", ".aider.conf.yml", ".windsurf", ".continue", ".github/copilot-instructions.md", ".openclaw", ".opencode", "opencode.json",
-	".ssh", ".aws", ".gnupg", ".kube", ".docker", ".netrc", ".npmrc", ".yarnrc", ".pypirc", ".vimrc", ".exrc", ".nvimrc", ".emacs", ".emacs.d", ".dir-locals.el", ".gdbinit", ".lldbinit", ".curlrc", ".wgetrc", ".husky", ".devcontainer", ".git-credentials",
+// isProtected tells whether a path below the workspace must not change unasked.
+func isProtected(rel string) bool {
+	_, ok := protected.Of(rel)
+	return ok
 }
 
-// protected tells whether a path below the workspace, beginning with a slash,
-// is one that must not change unasked.
-func protected(rel string) bool {
-	rel = strings.ToLower(rel)
-	if rel == "/.git" || strings.HasSuffix(rel, "/.git") {
-		return true
-	}
-	for _, name := range protectedNames {
-		i := strings.Index(rel, "/"+name)
-		if i < 0 {
-			continue
-		}
-		if end := i + 1 + len(name); end == len(rel) || rel[end] == '/' {
-			return true
-		}
-	}
-	return false
+func whyProtected(p, rel string) string {
+	e, _ := protected.Of(rel)
+	return p + " is protected: " + e.Why
 }
 
 // secretNames are where keys are kept, as the end or a part of a path.

@@ -255,7 +255,7 @@ func (s *start) links(p *program) {
 			known = false
 		}
 		for _, p := range names {
-			known = known && s.r.o.Workspace != "" && within(p, s.r.o.Workspace) && !protected(p[len(s.r.o.Workspace):])
+			known = known && s.r.o.Workspace != "" && within(p, s.r.o.Workspace) && !isProtected(p[len(s.r.o.Workspace):])
 		}
 		if !known {
 			s.raise(EscapeAttempt, "a link to "+clip(w.src)+" leads out of the workspace, or nobody can tell where")

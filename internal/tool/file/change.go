@@ -26,7 +26,7 @@ type change struct {
 // open looks at what is there and checks that the thread knows it.
 func open(c tool.Call, p *place) (*change, error) {
 	ch := &change{p: p, call: c}
-	if protected(p.real) {
+	if isProtected(p.real) {
 		return nil, tool.Failf(tool.Denied, CodeProtected, "%s is protected and can't be written", show(p.real)).
 			WithHint("git's hooks and configuration and the runtime's own folder are not for tools to change")
 	}

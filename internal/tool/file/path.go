@@ -7,6 +7,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"github.com/belay-run/belay/internal/protected"
 	"github.com/belay-run/belay/internal/tool"
 )
 
@@ -60,44 +61,8 @@ func show(name string) string {
 	}, name)
 }
 
-// protected tells whether a path, free of links, is nobody's to write: what
+// isProtected tells whether a path, free of links, is nobody's to write: what
 // git runs or obeys, and the runtime's own folder, at any depth and in any
-// case. Whether it exists doesn't matter.
-func protected(real string) bool {
-	inGit := false
-	parts := strings.Split(real, "/")
-	for i, part := range parts {
-		part = fold(part)
-		switch {
-		case part == ".belay":
-			return true
-		case inGit && (part == "hooks" || strings.HasPrefix(part, "config")):
-			return true
-		case part == ".git":
-			inGit = true
-			if i == len(parts)-1 {
-				return true // a file of this name points git elsewhere
-			}
-		}
-	}
-	return false
-}
-
-// fold is a name as a file system that ignores case, and characters nobody
-// sees, would compare it.
-func fold(part string) string {
-	part = strings.Map(func(r rune) rune {
-		switch {
-		case r >= 0x200b && r <= 0x200f, r >= 0x202a && r <= 0x202e, r >= 0x206a && r <= 0x206f, r == 0xfeff:
-			return -1
-		case r == 'ı', r == 'İ':
-			return 'i'
-		case r == 'ſ':
-			return 's'
-		case r == 'K': // the Kelvin sign
-			return 'k'
-		}
-		return r
-	}, part)
-	return strings.ToLower(strings.TrimRight(part, ". "))
-}
+// case. Whether it exists doesn't matter. Other protected names are the gate's
+// business: a person may allow them.
+func isProtected(real string) bool { return protected.Core(real) }

@@ -48,7 +48,7 @@ func pastOf(c tool.Call, p *place) past {
 // of the file, if that can be told.
 func recovered(ctx context.Context, c tool.Call, name string, remake func(past) ([]byte, bool)) (r tool.Result, done bool, err error) {
 	err = at(ctx, c.Root, name, func(p *place) error {
-		if protected(p.real) {
+		if isProtected(p.real) {
 			return nil // refused then, and will be again
 		}
 		p.sweep(tempPrefix(c.ID))

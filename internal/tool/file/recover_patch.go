@@ -49,7 +49,7 @@ func (s *patchSet) lookUp(p *patch.Patch) (*lookedUp, error) {
 	var unknown []string
 	for _, name := range p.Names() {
 		pl := s.places[name]
-		if protected(pl.real) {
+		if isProtected(pl.real) {
 			return nil, nil
 		}
 		pl.sweep(tempPrefix(s.call.ID))

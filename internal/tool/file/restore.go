@@ -34,7 +34,7 @@ func (p *place) standing() (Standing, error) {
 	switch {
 	case p.real != p.name:
 		return Standing{}, tool.Failf(tool.Conflict, CodeConflict, "a link leads from %s to %s now", show(p.name), show(p.real))
-	case protected(p.real):
+	case isProtected(p.real):
 		return Standing{}, tool.Failf(tool.Denied, CodeProtected, "%s is protected", show(p.real))
 	case p.info == nil:
 		return Standing{Digest: Absent}, nil

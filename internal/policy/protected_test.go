@@ -1,0 +1,46 @@
+package policy
+
+import (
+	"encoding/json"
+	"testing"
+
+	"github.com/belay-run/belay"
+)
+
+// What something else runs or obeys is asked about in every mode but bypass,
+// whoever allowed the tool, a rule of a person included.
+func TestProtectedNamesAreAskedAboutWhateverIsAllowed(t *testing.T) {
+	write := belay.ToolSpec{Name: "write", PathArg: "path", Access: belay.Write}
+	mine := Rule{ID: "mine", Tier: TierUser, Priority: 999, Verdict: Allow, Match: Match{Tool: []string{"write", "exec"}}}
+	admin := Rule{ID: "may", Tier: TierAdmin, Verdict: Allow, Match: Match{Mode: []belay.Mode{belay.ModeBypass}}}
+	set, err := Compile(Document{Version: FormatVersion, Rules: append(BuiltinRules(), mine, admin)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	grants := []Grant{{Tool: "write", Tier: TierUser, Kind: "answer"}, {Tool: "exec", Tier: TierUser, Kind: "rule"}}
+	for _, mode := range belay.Modes {
+		want := Ask
+		switch mode {
+		case belay.ModePlan, belay.ModeNever:
+			want = Deny
+		case belay.ModeBypass:
+			want = Allow
+		}
+		for _, p := range []string{".envrc", ".claude/settings.json", "sub/.VSCODE/tasks.json", ".cargo/config.toml", ".yarnrc.yml", ".mvn/jvm.config", "tools/bazel", ".pnpmfile.cjs", ".git/hooks/x", "/ws/.npmrc", "AGENTS.md"} {
+			v := Evaluate(set, Request{Tool: write, Paths: []string{"ok", p}, Mode: mode, Workspace: "/ws", Grants: grants, Level: "L0"})
+			if v.Decision != want || want == Ask && (v.ReasonCode != "PROTECTED_NAME" || v.Reason == "") {
+				t.Errorf("%s: write %s: %s by %s (%s)", mode, p, v.Decision, v.Rule, v.Reason)
+			}
+			args, _ := json.Marshal(map[string]string{"command": "echo x > '" + p + "'"})
+			c := execCall(string(args))
+			c.Mode, c.Grants = mode, grants
+			if v := Evaluate(set, c); v.Decision != want {
+				t.Errorf("%s: echo > %s: %s by %s", mode, p, v.Decision, v.Rule)
+			}
+		}
+		read := Evaluate(set, Request{Tool: belay.ToolSpec{Name: "read", PathArg: "path", Access: belay.Read, ReadOnly: true}, Paths: []string{".envrc"}, Mode: mode, Workspace: "/ws"})
+		if read.Decision != Allow {
+			t.Errorf("%s: reading is %s", mode, read.Decision)
+		}
+	}
+}

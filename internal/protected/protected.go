@@ -1,0 +1,110 @@
+// Package protected knows the names of files that something else runs or obeys:
+// version control, shells, package managers, build tools, editors, agents and
+// the runtime itself. Who writes one decides what runs later, outside of every
+// boundary. The gate, the tools that change files, the reading of command lines
+// and the boundary of processes all ask this one list. It looks at names only;
+// whether a file exists doesn't matter.
+package protected
+
+import "strings"
+
+// Entry is one protected name.
+type Entry struct {
+	// Name is the end of a path, or its last folders: one component or several with
+	// slashes, in lower case. What lies below is protected as well. A component **
+	// stands for any number of folders, and a * at the begin or end of one for any
+	// characters. The name .git alone is the file, not the folder's contents.
+	Name string
+	// Why says who runs or obeys it.
+	Why string
+	// Core names are nobody's to write with a file tool, whoever allows it.
+	Core bool
+}
+
+// Names is the list. It must not be changed.
+func Names() []Entry { return entries }
+
+// Of is the entry that protects a path, read as text: relative to a workspace, or
+// absolute. Case doesn't matter, nor do characters that nobody sees or that some
+// file systems drop. The folders that a workspace lies in aren't part of it, so
+// whoever has an absolute path below one cuts them off.
+func Of(p string) (Entry, bool) { return find(p, entries) }
+
+// Core tells whether a core name protects a path.
+func Core(p string) bool {
+	_, ok := find(p, core)
+	return ok
+}
+
+func find(p string, among []Entry) (Entry, bool) {
+	for i := range len(p) {
+		if p[i] == '/' || i > 0 && p[i-1] != '/' {
+			continue
+		}
+		if e, ok := at(p[i:], among); ok {
+			return e, true
+		}
+	}
+	return Entry{}, false
+}
+
+// at looks for an entry that begins with the first component of a path.
+func at(p string, among []Entry) (Entry, bool) {
+	first, rest, _ := strings.Cut(p, "/")
+	if first = fold(first); first == "" {
+		return Entry{}, false
+	}
+	for _, e := range among {
+		want, more, deep := strings.Cut(e.Name, "/")
+		switch {
+		case !like(want, first):
+		case deep && fits(more, rest), !deep && (want != ".git" || strings.Trim(rest, "/") == ""):
+			return e, true
+		}
+	}
+	return Entry{}, false
+}
+
+// fits holds the components behind the first against those of a name.
+func fits(want, p string) bool {
+	p = strings.TrimLeft(p, "/")
+	if p == "" {
+		return false
+	}
+	first, rest, _ := strings.Cut(p, "/")
+	part, more, deep := strings.Cut(want, "/")
+	if part == "**" {
+		return fits(more, p) || fits(want, rest)
+	}
+	return like(part, fold(first)) && (!deep || fits(more, rest))
+}
+
+// like compares one component.
+func like(want, name string) bool {
+	if end, ok := strings.CutPrefix(want, "*"); ok {
+		return strings.HasSuffix(name, end)
+	}
+	if begin, ok := strings.CutSuffix(want, "*"); ok {
+		return strings.HasPrefix(name, begin)
+	}
+	return want == name
+}
+
+// fold is a name as a file system that ignores case, and characters nobody
+// sees, would compare it.
+func fold(part string) string {
+	part = strings.Map(func(r rune) rune {
+		switch {
+		case r >= 0x200b && r <= 0x200f, r >= 0x202a && r <= 0x202e, r >= 0x206a && r <= 0x206f, r == 0xfeff:
+			return -1
+		case r == 'ı', r == 'İ':
+			return 'i'
+		case r == 'ſ':
+			return 's'
+		case r == 'K': // the Kelvin sign
+			return 'k'
+		}
+		return r
+	}, part)
+	return strings.ToLower(strings.TrimRight(part, ". "))
+}

@@ -1,0 +1,70 @@
+package protected
+
+import (
+	"strings"
+	"testing"
+)
+
+func TestProtectedNamesAreFoundHoweverTheyAreSpelled(t *testing.T) {
+	for _, p := range []string{
+		".envrc", "sub/.envrc", "./.envrc", "/.envrc", "/home/u/w/.ENVRC", ".claude/settings.json", ".claude", ".Claude//settings.json", ".vscode/tasks.json", ".vscode./tasks.json",
+		".cargo/config.toml", "crates/a/.cargo/config", ".yarnrc.yml", ".mvn/jvm.config", ".mvn/extensions.xml", "tools/bazel", "a/tools//bazel", ".pnpmfile.cjs", ".npmrc",
+		".git", "sub/.git", ".git/", ".git/hooks", ".git/hooks/pre-commit", ".git/config", ".git/config.worktree", ".git/modules/m/hooks/x", ".git/worktrees/w/config", ".git/info/attributes",
+		"AGENTS.md", "docs/claude.md", "GEMINI.MD", ".mcp.json", ".cursor/mcp.json", ".belay", ".belay/policy.yaml", "a/.Belay/x", ".g\u200cit/config", ".g\u0131t/config", "x.code-workspace",
+		".github/copilot-instructions.md", ".pre-commit-config.yaml", "lefthook.yaml",
+	} {
+		e, ok := Of(p)
+		if !ok || e.Why == "" || e.Name == "" {
+			t.Errorf("%q isn't protected: %+v", p, e)
+		}
+	}
+	for _, p := range []string{
+		"", ".", "/", "README.md", ".gitignore", ".github/workflows/ci.yml", ".git/description", ".git/index", "git/config", "hooks/x", "envrc", "tools/bazel.md", "cargo/config.toml",
+		".cargo/registry", "claude.mdx", "my-agents.md", ".belayrc", "a.vscode", ".yarn/cache/x", "src/config", "toolsbazel", "tools", "code-workspace",
+	} {
+		if e, ok := Of(p); ok {
+			t.Errorf("%q is protected by %q", p, e.Name)
+		}
+	}
+}
+
+func TestCoreNamesAreFoundBehindOthers(t *testing.T) {
+	for p, want := range map[string]bool{
+		".git/hooks/x": true, ".git/config": true, "a/.git": true, ".belay/x": true, ".vscode/.git/config": true, ".claude/.belay/x": true, ".git/a/b/c/hooks/x": true,
+		".vscode/tasks.json": false, ".git/info/exclude": false, ".envrc": false, ".gitmodules": false,
+	} {
+		if Core(p) != want {
+			t.Errorf("%s: core is %v", p, !want)
+		}
+	}
+}
+
+// A name that can't be found by itself protects nothing.
+func TestEachEntryProtectsItself(t *testing.T) {
+	seen := map[string]bool{}
+	for _, e := range Names() {
+		switch p := strings.ReplaceAll(strings.ReplaceAll(e.Name, "**/", ""), "*", "x"); {
+		case seen[e.Name], e.Why == "", e.Name != strings.ToLower(e.Name), strings.HasPrefix(e.Name, "/"):
+			t.Errorf("%+v: twice, without a reason, not in lower case or absolute", e)
+		default:
+			seen[e.Name] = true
+			if _, ok := Of("some/folder/" + strings.ToUpper(p)); !ok {
+				t.Errorf("%s isn't found by its own name", e.Name)
+			}
+		}
+	}
+}
+
+func FuzzOf(f *testing.F) {
+	for _, e := range Names() {
+		f.Add(e.Name)
+	}
+	f.Add(strings.Repeat(".git/", 1000) + "x")
+	f.Add(".g\xffit/\x00")
+	f.Fuzz(func(t *testing.T, p string) {
+		_, ok := Of(p)
+		if _, below := Of(p + "/x"); ok && !below && fold(p[strings.LastIndexByte(strings.TrimRight(p, "/"), '/')+1:]) != ".git" && fold(strings.TrimRight(p, "/")) != ".git" {
+			t.Errorf("%q is protected, and what is below isn't", p)
+		}
+	})
+}
