@@ -10,6 +10,7 @@ import (
 	"github.com/belay-run/belay/event"
 	"github.com/belay-run/belay/internal/model"
 	"github.com/belay-run/belay/internal/tool"
+	"github.com/belay-run/belay/internal/tool/file"
 )
 
 // call checks a call's form and keeps its arguments, here or in a blob.
@@ -63,7 +64,9 @@ func (a *answer) checkOutput(name string, args []byte) *event.Problem {
 func (a *answer) named(mc *event.ModelCall, spec belay.ToolSpec, args []byte, budget *int) {
 	paths := tool.Paths(spec, args)
 	size := 0
-	for _, p := range paths {
+	for i, p := range paths {
+		p = file.Within(a.rules.Workspace, p) // a file has one name, or it isn't known again
+		paths[i] = p
 		size += event.TextLen(p) + 3
 	}
 	switch {

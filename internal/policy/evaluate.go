@@ -30,13 +30,19 @@ func Evaluate(s *Set, r Request) Verdict {
 	case r.Mode == belay.ModeNever:
 		v.Decision, v.Source, v.Rule, v.Tier, v.Priority, v.ReasonCode = Deny, "mode", "builtin/never-asks", TierDefault, 0, "MODE_NEVER_ASKS"
 		v.Reason, v.Hint = "mode never denies what would ask ("+v.Reason+")", "run with --mode default"
-		if s.grantHelps(r) {
+		switch {
+		case reachesOut(&r):
+			v.Hint = staysInside
+		case s.grantHelps(r):
 			v.Hint += ", or allow it: --allow " + r.Tool.Name
 		}
 	case r.Headless:
 		v.Decision, v.Source, v.ReasonCode = Deny, "headless", "NO_PERSON"
 		v.Reason, v.Hint = "this would ask ("+v.Reason+"), and no person can be asked", "wait for an answer: --approvals=wait"
-		if s.grantHelps(r) {
+		switch {
+		case reachesOut(&r):
+			v.Hint = staysInside
+		case s.grantHelps(r):
 			v.Hint = "allow it beforehand: --allow " + r.Tool.Name + ", or " + v.Hint
 		}
 	default:
@@ -44,6 +50,16 @@ func Evaluate(s *Set, r Request) Verdict {
 	}
 	lose(&v)
 	return v
+}
+
+// staysInside is what helps where a tool names a file outside of the workspace:
+// no allowance does, because the tool reaches none.
+const staysInside = "name a file of the workspace: whatever is allowed, its tools reach no other; for another folder run with --workspace DIR"
+
+// reachesOut tells whether a call names a file that lies outside of the
+// workspace, other than in a command line.
+func reachesOut(r *Request) bool {
+	return r.Tool.Command == nil && r.Tool.PathArg != "" && slices.ContainsFunc(r.Paths, func(p string) bool { return !accessTo(r.Workspace, p, false).inside })
 }
 
 // grantHelps tells whether a call would be allowed if its tool had been allowed

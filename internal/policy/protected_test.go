@@ -2,6 +2,7 @@ package policy
 
 import (
 	"encoding/json"
+	"strings"
 	"testing"
 
 	"github.com/belay-run/belay"
@@ -41,6 +42,19 @@ func TestProtectedNamesAreAskedAboutWhateverIsAllowed(t *testing.T) {
 		read := Evaluate(set, Request{Tool: belay.ToolSpec{Name: "read", PathArg: "path", Access: belay.Read, ReadOnly: true}, Paths: []string{".envrc"}, Mode: mode, Workspace: "/ws"})
 		if read.Decision != Allow {
 			t.Errorf("%s: reading is %s", mode, read.Decision)
+		}
+	}
+}
+
+// Who is told what would help is told something that does.
+func TestNoAllowanceIsOfferedForAFileOutside(t *testing.T) {
+	write := belay.ToolSpec{Name: "write", PathArg: "path", Access: belay.Write}
+	for p, offered := range map[string]bool{"a": true, "/ws/a": true, "/etc/a": false, "../a": false} {
+		for _, r := range []Request{{Mode: belay.ModeDefault, Headless: true}, {Mode: belay.ModeNever}} {
+			r.Tool, r.Paths, r.Workspace = write, []string{p}, "/ws"
+			if v := Evaluate(Builtin(), r); v.Decision != Deny || strings.Contains(v.Hint, "--allow write") != offered || strings.Contains(v.Hint, "--workspace") == offered {
+				t.Errorf("%s %s: %s, %q", r.Mode, p, v.Decision, v.Hint)
+			}
 		}
 	}
 }

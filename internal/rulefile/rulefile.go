@@ -38,7 +38,8 @@ type Layers struct {
 	files   []string
 	trusted []string
 	ignored []Ignored
-	open    []string // the files that are being read, outermost first
+	without policy.Document // rules and checkers that don't count, which must be none the less right
+	open    []string        // the files that are being read, outermost first
 }
 
 // Ignored is something that doesn't count, because nobody trusts its file.
@@ -204,6 +205,7 @@ func (r *reading) rules(f *form) error {
 		}
 		if r.narrows && rule.Verdict == policy.Allow {
 			r.l.ignored = append(r.l.ignored, Ignored{What: "rule " + rule.ID, Where: where})
+			r.l.without.Rules = append(r.l.without.Rules, rule)
 			continue
 		}
 		r.l.doc.Rules = append(r.l.doc.Rules, rule)
@@ -229,6 +231,7 @@ func (r *reading) checkers(f *form) error {
 		}
 		if r.narrows && c.Kind != "builtin" {
 			r.ignore("checker "+c.ID, "checkers", i)
+			r.l.without.Checkers = append(r.l.without.Checkers, c)
 			continue
 		}
 		r.l.doc.Checkers = append(r.l.doc.Checkers, c)
@@ -258,7 +261,16 @@ func (l *Layers) Document(groups []policy.Group) policy.Document {
 	return doc
 }
 
-// Set is Document made ready.
+// Set is Document made ready. A mistake in what doesn't count is a mistake all the
+// same: who trusts the file later must not find out then.
 func (l *Layers) Set(groups []policy.Group) (*policy.Set, error) {
-	return policy.Compile(l.Document(groups))
+	doc := l.Document(groups)
+	if len(l.without.Rules)+len(l.without.Checkers) > 0 {
+		all := doc
+		all.Rules, all.Checkers = slices.Concat(doc.Rules, l.without.Rules), slices.Concat(doc.Checkers, l.without.Checkers)
+		if _, err := policy.Compile(all); err != nil {
+			return nil, err
+		}
+	}
+	return policy.Compile(doc)
 }

@@ -268,3 +268,23 @@ func TestASetOutlivesItsJourney(t *testing.T) {
 		t.Errorf("%v: %s became %s", err, set.Digest(), again.Digest())
 	}
 }
+
+// What doesn't count must be right all the same: a mistake in it would show only
+// to who trusts the file.
+func TestAMistakeInWhatDoesNotCountIsSaid(t *testing.T) {
+	rule := func(lines string) string { return "version: 1\nrules:\n  - id: a\n    verdict: allow\n" + lines }
+	for text, say := range map[string]string{
+		rule("    priority: 1001"): "0 to 999", rule("    priority: -1"): "0 to 999", rule("    when: {tool: 'group:nope'}"): "no group", rule("    when: {if: 'tool = 3'}"): "expression",
+		rule("    when: {tool: read}\n    examples: [{tool: write}]"): "doesn't speak", rule("  - id: a\n    verdict: deny"): "two rules have the id a",
+		"version: 1\ncheckers: [{id: c, argv: [x], on_error: allow}]": "can't fail open", "version: 1\ncheckers: [{id: c, argv: [x], when: {does: flying}}]": "none of reads",
+	} {
+		for _, trusted := range []bool{false, true} {
+			l := &rulefile.Layers{}
+			add(t, l, "/w/.belay/policy.yaml", text, policy.TierWorkspace, trusted)
+			_, err := l.Set(nil)
+			if e, ok := errors.AsType[*belay.Error](err); !ok || e.Code != belay.CodeBadPolicy || e.Where == "" || !strings.Contains(e.Error(), say) {
+				t.Errorf("trusted %v, %q: %v, want one that says %q", trusted, text, err, say)
+			}
+		}
+	}
+}

@@ -16,6 +16,23 @@ const (
 	maxName = 255
 )
 
+// Within is a path as it is spelled from a folder, if it is absolute and lies
+// there as far as its text tells; others stay as they are. What is below the
+// folder stays as it is spelled too.
+func Within(dir, name string) string {
+	dir = strings.TrimSuffix(dir, "/")
+	if !strings.HasPrefix(name, "/") || !strings.HasPrefix(dir, "/") {
+		return name
+	}
+	if strings.TrimRight(name, "/") == dir {
+		return "."
+	}
+	if rest, ok := strings.CutPrefix(name, dir+"/"); ok {
+		return strings.TrimLeft(rest, "/")
+	}
+	return name
+}
+
 // Clean is the one spelling of a path that names something in the workspace:
 // slash-separated, relative, without dot and dot-dot. Other paths are a problem.
 func Clean(name string) (string, error) {

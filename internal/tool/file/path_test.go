@@ -85,7 +85,7 @@ func TestNothingLeadsOut(t *testing.T) {
 	b := hostile(t)
 	for _, path := range []string{
 		"../outside.txt", "..", "sub/../../outside.txt", "./../outside.txt", "sub/../../workspace/in.txt", "/etc/passwd", "//etc/passwd",
-		filepath.Join(b.Dir, "in.txt"), "abs", "rel", "absdir", "reldir", "absdir/f", "reldir/f", "reldir/new", "sub/up", "viasub",
+		b.Dir + "/../outside.txt", b.Dir + "/reldir/f", "abs", "rel", "absdir", "reldir", "absdir/f", "reldir/f", "reldir/new", "sub/up", "viasub",
 		"proc", "selfabs", "dangling-out", "sub/../rel",
 	} {
 		for name, code := range tried(t, b, path) {

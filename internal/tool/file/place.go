@@ -37,10 +37,11 @@ type place struct {
 	steps  func(op string) error
 }
 
-// at walks to a path and calls f with the place. A path that is swapped
+// at walks to a path and calls f with the place. An absolute path may lie in the
+// workspace. A path that is swapped
 // meanwhile is walked again, and given up after some tries.
 func at(ctx context.Context, root *os.Root, name string, f func(p *place) error) error {
-	clean, err := Clean(name)
+	clean, err := Clean(Within(root.Name(), name))
 	if err != nil {
 		return err
 	}

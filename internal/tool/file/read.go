@@ -46,7 +46,7 @@ func read(ctx context.Context, c tool.Call, in readArgs) (r tool.Result, err err
 		return err
 	})
 	if e := asMissing(err); e != nil {
-		if name, cleanErr := Clean(in.Path); cleanErr == nil {
+		if name, cleanErr := Clean(Within(c.Root.Name(), in.Path)); cleanErr == nil {
 			e.Files = []event.FileSeen{{Path: name, Digest: Absent}}
 		}
 	}

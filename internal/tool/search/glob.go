@@ -40,7 +40,7 @@ func glob(ctx context.Context, c tool.Call, in globArgs) (r tool.Result, err err
 	if err != nil {
 		return r, err
 	}
-	p, err := placeOf(in.Path, in.Hidden || gs[0].Hidden(), in.Ignored)
+	p, err := placeOf(file.Within(c.Root.Name(), in.Path), in.Hidden || gs[0].Hidden(), in.Ignored)
 	if err != nil {
 		return r, err
 	}

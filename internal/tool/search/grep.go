@@ -50,7 +50,7 @@ func grep(ctx context.Context, c tool.Call, in grepArgs) (r tool.Result, err err
 	if err != nil {
 		return r, err
 	}
-	p, err := placeOf(in.Path, in.Hidden || wanted.hidden(), in.Ignored)
+	p, err := placeOf(file.Within(c.Root.Name(), in.Path), in.Hidden || wanted.hidden(), in.Ignored)
 	if err != nil {
 		return r, err
 	}

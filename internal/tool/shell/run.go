@@ -80,10 +80,11 @@ type run struct {
 	p    Program
 }
 
-// Folder is a folder of the workspace to run in, as an absolute path. A link
+// Folder is a folder of the workspace to run in, as an absolute path; dir is
+// relative to the workspace or absolute. A link
 // may lead elsewhere in the workspace, not out of it.
 func Folder(c tool.Call, dir string) (string, error) {
-	if dir == "" || dir == "." {
+	if dir = file.Within(c.Dir, dir); dir == "" || dir == "." {
 		return c.Dir, nil
 	}
 	name, err := file.Clean(dir)
