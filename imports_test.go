@@ -40,7 +40,7 @@ var layers = map[string]layer{
 	"internal/route":             {own: []string{"event"}, deny: impure},
 	"internal/protected":         {deny: impure},
 	"internal/shell":             {own: []string{"internal/protected"}, modules: []string{"mvdan.cc/sh/v3/syntax"}, deny: impure},
-	"internal/policy":            {own: []string{".", "internal/protected", "internal/shell"}, modules: []string{"cel.dev/cel-go/cel"}, deny: impure},
+	"internal/policy":            {own: []string{".", "internal/protected", "internal/shell"}, modules: []string{"cel.dev/cel-go/cel", "cel.dev/cel-go/common/ast", "cel.dev/cel-go/common/operators"}, deny: impure},
 	"internal/policy/rehearse":   {own: []string{".", "event", "internal/core/thread", "internal/policy"}, deny: impure},
 	"internal/checker":           {own: []string{"internal/policy", "internal/process"}},
 	"internal/policy/foreign":    {own: []string{".", "internal/policy", "internal/shell"}, modules: []string{"github.com/pelletier/go-toml/v2"}, deny: impure},

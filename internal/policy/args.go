@@ -17,7 +17,7 @@ import (
 type argument struct {
 	path   []string
 	m      *ArgMatch
-	equals string // as JSON
+	equals *scalar
 	re     *regexp.Regexp
 }
 
@@ -37,7 +37,8 @@ func argumentOf(m *ArgMatch) (a argument, _ *belay.Error) {
 		if err != nil || raw[0] == '{' || raw[0] == '[' {
 			return a, bad("args: equals takes a text, a number, true or false")
 		}
-		a.equals = string(raw)
+		equals := scalarOf(string(raw))
+		a.equals = &equals
 	}
 	var err *belay.Error
 	if m.Matches != "" {
@@ -68,8 +69,8 @@ func (a *argument) holds(args *arguments) bool {
 		return ok == *a.m.Exists
 	case !ok:
 		return false
-	case a.equals != "":
-		return sameScalar(v, a.equals)
+	case a.equals != nil:
+		return a.equals.is(v)
 	case a.m.Less != nil || a.m.Greater != nil:
 		n, err := strconv.ParseFloat(string(v), 64)
 		return err == nil && (a.m.Less == nil || n < *a.m.Less) && (a.m.Greater == nil || n > *a.m.Greater)
@@ -82,8 +83,8 @@ func (a *argument) holds(args *arguments) bool {
 	}
 	var list []json.RawMessage
 	if a.re == nil && json.Unmarshal(v, &list) == nil {
-		want, _ := json.Marshal(a.m.Contains)
-		return slices.ContainsFunc(list, func(e json.RawMessage) bool { return sameScalar(e, string(want)) })
+		want := scalar{text: a.m.Contains, kind: 't'}
+		return slices.ContainsFunc(list, want.is)
 	}
 	return false
 }
@@ -93,6 +94,18 @@ type arguments struct {
 	raw json.RawMessage
 	top map[string]json.RawMessage
 	out bool // top is made
+	all any
+	has bool // all is made
+	bad bool // there are none that can be read
+}
+
+// whole are all of them, decoded.
+func (a *arguments) whole() (any, bool) {
+	if !a.has {
+		a.has = true
+		a.bad = len(a.raw) == 0 || json.Unmarshal(a.raw, &a.all) != nil
+	}
+	return a.all, !a.bad
 }
 
 // at is the value that a path leads to.
@@ -154,22 +167,38 @@ func textOf(v json.RawMessage) (text string, ok bool) {
 	return text, json.Unmarshal(v, &text) == nil
 }
 
-// sameScalar compares a value with one as JSON: texts by what they say, numbers
-// by their value.
-func sameScalar(v json.RawMessage, want string) bool {
+// scalar is a text, a number, true, false or null, made ready to be compared with.
+type scalar struct {
+	raw    string // as JSON
+	text   string
+	number float64
+	kind   byte // t: a text, n: a number; 0: anything else
+}
+
+func scalarOf(raw string) scalar {
+	s := scalar{raw: raw}
+	if text, ok := textOf(json.RawMessage(raw)); ok {
+		s.text, s.kind = text, 't'
+	} else if n, err := strconv.ParseFloat(raw, 64); err == nil {
+		s.number, s.kind = n, 'n'
+	}
+	return s
+}
+
+// is tells whether a value is the same: texts by what they say, numbers by their
+// value.
+func (s *scalar) is(v json.RawMessage) bool {
 	v = bytes.TrimSpace(v)
 	if len(v) == 0 {
 		return false
 	}
-	if v[0] == '"' || want[0] == '"' {
-		a, okA := textOf(v)
-		b, okB := textOf(json.RawMessage(want))
-		return okA && okB && a == b
+	switch {
+	case v[0] == '"' || s.kind == 't':
+		text, ok := textOf(v)
+		return ok && s.kind == 't' && text == s.text
+	case s.kind == 'n':
+		n, err := strconv.ParseFloat(string(v), 64)
+		return err == nil && n == s.number
 	}
-	x, errX := strconv.ParseFloat(string(v), 64)
-	y, errY := strconv.ParseFloat(want, 64)
-	if errX == nil && errY == nil {
-		return x == y
-	}
-	return string(v) == want
+	return string(v) == s.raw
 }

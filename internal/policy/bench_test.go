@@ -11,8 +11,9 @@ import (
 )
 
 // hundred are 100 rules, 20 of them with an expression, all about one tool.
-func hundred(t testing.TB) *Set {
-	var rules []Rule
+func hundred(t testing.TB) *Set { return compiled(t, hundredRules()...) }
+
+func hundredRules() (rules []Rule) {
 	for i := range 100 {
 		r := Rule{ID: fmt.Sprint("r", i), Tier: Tiers[1+i%4], Priority: i, Verdict: Ask, Match: Match{Tool: []string{"fetch", "exec"}, Args: []ArgMatch{{Path: "n", Equals: float64(i + 1000)}}}}
 		if i%5 == 0 {
@@ -20,7 +21,7 @@ func hundred(t testing.TB) *Set {
 		}
 		rules = append(rules, r)
 	}
-	return compiled(t, rules...)
+	return rules
 }
 
 // tenThousand are 10,000 rules of which 50 can speak of one tool.

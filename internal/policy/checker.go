@@ -74,15 +74,17 @@ type checker struct {
 }
 
 // Checkers are those that judge a call, in the order of the document.
-func (s *Set) Checkers(r Request) []Checker {
+func (s *Set) Checkers(r Request) []Checker { return s.asks(&r) }
+
+func (s *Set) asks(r *Request) []Checker {
 	if s == nil || len(s.checkers) == 0 || r.Tool.Handled != "" {
 		return nil
 	}
 	var out []Checker
-	subjects := subjectsOf(&r)
+	subjects := subjectsOf(r)
 	for i := range s.checkers {
 		c := &s.checkers[i]
-		if slices.ContainsFunc(subjects, func(sub subject) bool { return c.when.speaks(&r, &sub) }) {
+		if slices.ContainsFunc(subjects, func(sub subject) bool { return c.when.speaks(r, &sub) }) {
 			out = append(out, c.Checker)
 		}
 	}
@@ -109,10 +111,10 @@ func (s *Set) Wants(r Request) []Checker {
 
 // checked joins a verdict with what checkers said. One that said nothing counts
 // like one that failed.
-func (s *Set) checked(v Verdict, r Request) Verdict {
-	for _, c := range s.Checkers(r) {
+func (s *Set) checked(v Verdict, r *Request) Verdict {
+	for _, c := range s.asks(r) {
 		if c.Kind == "builtin" {
-			if d, reason := builtinCheckers[c.Name](&r); d != Allow {
+			if d, reason := builtinCheckers[c.Name](r); d != Allow {
 				v = v.With(c, d, "", reason)
 			}
 			continue

@@ -1,9 +1,11 @@
 package policy
 
 import (
-	"encoding/json"
+	"slices"
 
 	"cel.dev/cel-go/cel"
+	"cel.dev/cel-go/common/ast"
+	"cel.dev/cel-go/common/operators"
 
 	"github.com/belay-run/belay"
 )
@@ -23,7 +25,10 @@ type conditions struct {
 }
 
 // condition is an expression made ready.
-type condition struct{ program cel.Program }
+type condition struct {
+	program cel.Program
+	value   func(any) any // a value as expressions have it
+}
 
 func (e *conditions) compile(text string) (*condition, *belay.Error) {
 	if len(text) > maxText {
@@ -44,26 +49,54 @@ func (e *conditions) compile(text string) (*condition, *belay.Error) {
 	if c := e.made[text]; c != nil {
 		return c, nil
 	}
-	ast, issues := e.env.Compile(text)
+	tree, issues := e.env.Compile(text)
 	if issues.Err() != nil {
 		return nil, bad("the expression can't be read: %v", issues.Err()).WithHint("it is CEL; docs/policy.md lists what it can name")
 	}
-	if t := ast.OutputType(); !t.IsExactType(cel.BoolType) && !t.IsExactType(cel.DynType) {
+	if t := tree.OutputType(); !t.IsExactType(cel.BoolType) && !t.IsExactType(cel.DynType) {
 		return nil, bad("the expression says %s, not true or false", t)
 	}
-	program, err := e.env.Program(ast, cel.CostLimit(maxCost))
+	options := []cel.ProgramOption{cel.EvalOptions(cel.OptOptimize)}
+	if !plain(tree.NativeRep().Expr()) {
+		options = append(options, cel.CostLimit(maxCost))
+	}
+	program, err := e.env.Program(tree, options...)
 	if err != nil {
 		return nil, bad("the expression can't be used: %v", err)
 	}
-	e.made[text] = &condition{program}
+	adapter := e.env.CELTypeAdapter()
+	e.made[text] = &condition{program, func(x any) any { return adapter.NativeToValue(x) }}
 	return e.made[text], nil
+}
+
+// plain tells whether an expression looks at each value a bounded number of
+// times: it has no loop, makes no text and asks no regular expression. What it
+// costs needn't be counted then, which is two thirds of the time of asking.
+func plain(x ast.Expr) bool {
+	ok := true
+	ast.PreOrderVisit(x, ast.NewExprVisitor(func(x ast.Expr) {
+		switch x.Kind() {
+		case ast.LiteralKind, ast.IdentKind, ast.SelectKind, ast.ListKind:
+		case ast.CallKind:
+			ok = ok && plainCalls[x.AsCall().FunctionName()]
+		default:
+			ok = false
+		}
+	}))
+	return ok
+}
+
+var plainCalls = map[string]bool{
+	operators.LogicalAnd: true, operators.LogicalOr: true, operators.LogicalNot: true, operators.Conditional: true, operators.Equals: true, operators.NotEquals: true,
+	operators.Less: true, operators.LessEquals: true, operators.Greater: true, operators.GreaterEquals: true, operators.In: true, operators.Index: true,
+	"size": true, "startsWith": true, "endsWith": true, "contains": true,
 }
 
 // holds asks the expression about a call. ok is false when it gives no answer:
 // something that it names isn't there, or it would take too long.
 func (c *condition) holds(r *Request, sub *subject) (holds, ok bool) {
 	if sub.vars == nil {
-		sub.vars = &vars{r: r, sub: sub}
+		sub.vars = &vars{r: r, sub: sub, value: c.value}
 	}
 	v, _, err := c.program.Eval(sub.vars)
 	if err != nil {
@@ -74,27 +107,41 @@ func (c *condition) holds(r *Request, sub *subject) (holds, ok bool) {
 }
 
 // vars are the names that an expression can use. Each is made when the first one
-// does, and kept for the others.
+// asks for it, and kept for the others.
 type vars struct {
 	r     *Request
 	sub   *subject
-	args  any
-	none  bool // there are no arguments
-	paths []string
-	taint []string
+	value func(any) any
+	made  [len(variables)]any
 }
+
+// variables are the names.
+var variables = [...]string{"tool", "args", "mode", "agent", "workspace", "level", "paths", "hosts", "taint", "program", "argv", "class", "wrapped"}
 
 func (v *vars) Parent() cel.Activation { return nil }
 
 func (v *vars) ResolveName(name string) (any, bool) {
+	i := slices.Index(variables[:], name)
+	if i < 0 {
+		return nil, false
+	}
+	if v.made[i] == nil {
+		x, ok := v.make(name)
+		if !ok {
+			return nil, false
+		}
+		v.made[i] = v.value(x)
+	}
+	return v.made[i], true
+}
+
+// make is the value of a name; not ok are arguments that can't be read.
+func (v *vars) make(name string) (any, bool) {
 	switch name {
 	case "tool":
 		return v.r.Tool.Name, true
 	case "args":
-		if v.args == nil && !v.none {
-			v.none = len(v.r.Args) == 0 || json.Unmarshal(v.r.Args, &v.args) != nil
-		}
-		return v.args, !v.none
+		return v.sub.args.whole()
 	case "mode":
 		return string(v.r.Mode), true
 	case "agent":
@@ -104,42 +151,37 @@ func (v *vars) ResolveName(name string) (any, bool) {
 	case "level":
 		return v.r.Level, true
 	case "paths":
-		if v.paths == nil {
-			v.paths = []string{}
-			for _, p := range v.sub.paths {
-				v.paths = append(v.paths, p.path)
-			}
-		}
-		return v.paths, true
+		return texts(v.sub.paths, func(a access) string { return a.path }), true
 	case "hosts":
-		return append([]string{}, v.sub.hosts...), true
+		return texts(v.sub.hosts, func(h string) string { return h }), true
 	case "taint":
-		if v.taint == nil {
-			v.taint = []string{}
-			for _, t := range v.r.Taint {
-				v.taint = append(v.taint, t.Kind)
-			}
-		}
-		return v.taint, true
+		return texts(v.r.Taint, func(t Taint) string { return t.Kind }), true
 	}
-	return v.command(name)
+	return v.command(name), true
 }
 
 // command are the names of a simple command; they are empty for other calls.
-func (v *vars) command(name string) (any, bool) {
+func (v *vars) command(name string) any {
 	c := v.sub.cmd
 	if c == nil {
 		c = &Command{}
 	}
 	switch name {
 	case "program":
-		return c.Name, true
+		return c.Name
 	case "argv":
-		return append([]string{}, c.Args...), true
-	case "class":
-		return string(c.Class), true
+		return slices.Concat([]string{}, c.Args)
 	case "wrapped":
-		return append([]string{}, c.Wrapped...), true
+		return slices.Concat([]string{}, c.Wrapped)
 	}
-	return nil, false
+	return string(c.Class)
+}
+
+// texts is a list of texts, never nil.
+func texts[T any](list []T, text func(T) string) []string {
+	out := make([]string, len(list))
+	for i, x := range list {
+		out[i] = text(x)
+	}
+	return out
 }

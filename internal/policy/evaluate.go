@@ -21,7 +21,7 @@ func Evaluate(s *Set, r Request) Verdict {
 	}
 	v := s.judge(&r)
 	if v.Decision != Deny {
-		v = s.checked(v, r)
+		v = s.checked(v, &r)
 	}
 	if v.Decision != Ask {
 		return v
@@ -68,7 +68,7 @@ func reachesOut(r *Request) bool {
 func (s *Set) grantHelps(r Request) bool {
 	r.Grants = append(slices.Clone(r.Grants), Grant{Tool: r.Tool.Name, Tier: TierUser, Kind: "rule"})
 	v := s.judge(&r)
-	return v.Decision == Allow && s.checked(v, r).Decision == Allow
+	return v.Decision == Allow && s.checked(v, &r).Decision == Allow
 }
 
 // noPolicy is the law: no policy, no run. An unknown mode has no rules.

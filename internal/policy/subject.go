@@ -70,7 +70,7 @@ func (sub *subject) of(r *Request) {
 		sub.paths = append(sub.paths, accessTo(r.Workspace, p, t.Access == belay.Write))
 	}
 	if t.HostArg != "" {
-		sub.hosts = hostsIn(r.Args, t.HostArg)
+		sub.hosts = hostsIn(sub.args, t.HostArg)
 	}
 	edits := t.PathArg != "" && t.Access == belay.Write && !t.Destructive && len(sub.paths) > 0 && !slices.ContainsFunc(sub.paths, func(a access) bool { return !a.inside })
 	switch {
@@ -155,8 +155,8 @@ func guarded(paths []access) string {
 
 // hostsIn is the hosts that an argument names, as a URL or by name; one that
 // can't be read is empty, which no pattern fits.
-func hostsIn(args json.RawMessage, arg string) []string {
-	v, ok := walk(args, strings.Split(arg, "."))
+func hostsIn(args *arguments, arg string) []string {
+	v, ok := args.at(strings.Split(arg, "."))
 	if !ok {
 		return []string{""}
 	}
