@@ -48,6 +48,7 @@ var layers = map[string]layer{
 	"internal/canon":             {deny: impure},
 	"internal/patch":             {deny: impure},
 	"internal/walk":              {},
+	"internal/live":              {own: []string{".", "event", "internal/engine", "internal/store"}},
 	"internal/explain":           {own: []string{".", "event"}, deny: impure},
 	"internal/view":              {own: []string{".", "event", "internal/store"}},
 	"internal/disk":              {own: []string{"."}},

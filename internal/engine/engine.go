@@ -54,11 +54,12 @@ type Check func(ctx context.Context, c policy.Checker, workspace string, questio
 // Live is something that happens between facts: text as it streams, progress.
 // It has no sequence and is in no log.
 type Live struct {
-	Stream belay.StreamID
-	IDs    belay.IDs
-	Kind   string // text, reasoning, progress
-	Offset int64  // bytes of the step's text before this
-	Text   string
+	Stream  belay.StreamID
+	IDs     belay.IDs
+	Kind    string // text, reasoning, progress
+	Attempt int    // of the step's request; 0 for progress
+	Offset  int64  // bytes of the attempt's text before this
+	Text    string
 }
 
 // Engine drives sessions of one store.

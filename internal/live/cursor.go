@@ -1,0 +1,102 @@
+package live
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/binary"
+
+	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/internal/store"
+)
+
+// Scope is what a reader follows: one stream, one run, one session, or, when
+// everything is empty, the whole store.
+type Scope struct {
+	Session belay.SessionID // set in every scope but the store's
+	Stream  belay.StreamID  // only this stream of the session
+	Run     belay.RunID     // only facts of this run of the session
+}
+
+// name is what tells scopes apart in a cursor.
+func (s Scope) name() string {
+	switch {
+	case s.Run != "":
+		return "run/" + string(s.Run)
+	case s.Stream != "":
+		return string(s.Stream)
+	case s.Session != "":
+		return "in/" + string(s.Session)
+	}
+	return ""
+}
+
+// Cursor is a place in what a scope has: behind a position. Event, if it is
+// known, is the fact that stands there, so that a store whose history is another
+// one is noticed.
+type Cursor struct {
+	Position store.Position
+	Event    belay.EventID
+}
+
+// A cursor's text is a form number, eight bytes of a digest over store and
+// scope, four of one over the fact, the position, and four of one over all that.
+const (
+	cursorForm  = 1
+	cursorFixed = 1 + 8 + 4 + 8
+	cursorSize  = cursorFixed + 4
+)
+
+// Text is the cursor as clients keep it: opaque, and good for this scope of
+// this store only.
+func (s Scope) Text(runtime belay.RuntimeID, c Cursor) string {
+	b := make([]byte, 0, cursorSize)
+	b = append(b, cursorForm)
+	b = append(b, s.mark(runtime)...)
+	b = append(b, c.mark()...)
+	b = binary.BigEndian.AppendUint64(b, uint64(c.Position))
+	sum := sha256.Sum256(b)
+	return base64.RawURLEncoding.EncodeToString(append(b, sum[:4]...))
+}
+
+func (s Scope) mark(runtime belay.RuntimeID) []byte {
+	sum := sha256.Sum256([]byte(string(runtime) + "\x00" + s.name()))
+	return sum[:8]
+}
+
+func (c Cursor) mark() []byte {
+	if c.Event == "" {
+		return make([]byte, 4)
+	}
+	sum := sha256.Sum256([]byte(c.Event))
+	return sum[:4]
+}
+
+// placed is a cursor as it was read: the fact's digest instead of the fact.
+type placed struct {
+	position store.Position
+	fact     []byte
+}
+
+// read is the inverse of Text. What isn't a cursor, or one of another scope or
+// store, is belay.CodeBadCursor.
+func (s Scope) read(runtime belay.RuntimeID, text string) (placed, error) {
+	b, err := base64.RawURLEncoding.Strict().DecodeString(text)
+	if err != nil || len(b) != cursorSize || b[0] != cursorForm {
+		return placed{}, badCursor("it is no cursor of this interface")
+	}
+	sum := sha256.Sum256(b[:cursorFixed])
+	position := store.Position(binary.BigEndian.Uint64(b[13:cursorFixed]))
+	switch {
+	case !bytes.Equal(sum[:4], b[cursorFixed:]) || position < 0:
+		return placed{}, badCursor("it is damaged")
+	case !bytes.Equal(b[1:9], s.mark(runtime)):
+		return placed{}, badCursor("it belongs to another stream or to another store")
+	}
+	return placed{position, b[9:13]}, nil
+}
+
+func badCursor(why string) *belay.Error {
+	return belay.Errorf(belay.CodeBadCursor, "the cursor can't be used: %s", why).
+		WithHint("take a snapshot and go on from its cursor, or leave the cursor out")
+}

@@ -1,0 +1,399 @@
+package live_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/event"
+	"github.com/belay-run/belay/internal/engine"
+	"github.com/belay-run/belay/internal/live"
+	"github.com/belay-run/belay/internal/store"
+	"github.com/belay-run/belay/internal/store/memory"
+	"github.com/belay-run/belay/internal/store/sqlite"
+)
+
+func all(event.Envelope) bool { return true }
+
+// TestReadersGetEachFactOnce lets two sessions work while readers of every
+// scope break off at random and come back with the cursor they had.
+func TestReadersGetEachFactOnce(t *testing.T) {
+	seed := uint64(time.Now().UnixNano())
+	t.Logf("seed %d", seed)
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t, memory.Open(memory.Options{}), live.Options{})
+		const answers = 60
+		scopes := map[string]live.Scope{
+			"store":   {},
+			"session": {Session: "sess_a"},
+			"thread":  {Session: "sess_a", Stream: "thread/thr_a"},
+			"run":     {Session: "sess_a", Run: "run_a"},
+		}
+		var wg sync.WaitGroup
+		results := map[string]*seen{}
+		breaks := 0
+		var mu sync.Mutex
+		for name, scope := range scopes {
+			s := newSeen(t)
+			s.cursor = live.Start
+			results[name] = s
+			random := rand.New(rand.NewPCG(seed, uint64(len(name))))
+			wg.Go(func() {
+				for s.last() != "turn.completed" {
+					n := random.IntN(6)
+					b.follow(scope, "", s.cursor, s, func() bool { n--; return n < 0 || s.last() == "turn.completed" })
+					mu.Lock()
+					breaks++
+					mu.Unlock()
+				}
+			})
+		}
+		random := rand.New(rand.NewPCG(seed, 99))
+		b.pause = func() { time.Sleep(time.Duration(random.IntN(40)) * time.Millisecond) }
+		for range answers {
+			pieces := make([]string, random.IntN(9))
+			for i := range pieces {
+				pieces[i] = strings.Repeat("ä", random.IntN(200))
+			}
+			b.answer(idsOf([]string{"a", "b"}[random.IntN(2)]), pieces...)
+		}
+		b.add(idsOf("a"), event.TurnCompleted{})
+		wg.Wait()
+		if breaks < 20 {
+			t.Errorf("only %d readers came back", breaks)
+		}
+		ofA := func(e event.Envelope) bool { return e.IDs.Session == "sess_a" }
+		for name, s := range results {
+			want := b.log(all)
+			if name != "store" {
+				want = b.log(ofA)
+			}
+			if !slices.Equal(s.facts, want) {
+				t.Errorf("%s: got %d facts, the log has %d", name, len(s.facts), len(want))
+			}
+		}
+	})
+}
+
+func (s *seen) last() string {
+	if len(s.types) == 0 {
+		return ""
+	}
+	return s.types[len(s.types)-1]
+}
+
+// TestTextIsABeginningOfTheAnswer: whoever comes whenever gets the text so far,
+// then what flows, and in the end the answer.
+func TestTextIsABeginningOfTheAnswer(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t, memory.Open(memory.Options{}), live.Options{})
+		ids := idsOf("a")
+		var wg sync.WaitGroup
+		pieces := strings.SplitAfter(strings.Repeat("so flows a text, ", 300), " ")
+		for i := range 40 {
+			wg.Go(func() {
+				time.Sleep(time.Duration(i) * 25 * time.Millisecond)
+				s, texts := newSeen(t), 0
+				b.follow(live.Scope{Session: ids.Session}, "", live.Start, s, func() bool { texts = len(s.texts); return s.last() == "model.completed" })
+				for key, whole := range s.whole {
+					if texts > 0 && s.texts[key] != whole {
+						t.Errorf("reader %d: %d bytes of %d", i, len(s.texts[key]), len(whole))
+					}
+				}
+			})
+		}
+		ids.Step = "step_1"
+		b.add(ids, event.ModelRequested{Attempt: 1, Kind: "normal", Provider: "p"})
+		text, saved := "", 0
+		for i, p := range pieces {
+			b.hub.Show(engine.Live{Stream: ids.Thread.Stream(), IDs: ids, Kind: "text", Attempt: 1, Offset: int64(len(text)), Text: p})
+			text += p
+			if i%100 == 99 {
+				b.add(ids, event.ModelDelta{Attempt: 1, Offset: int64(saved), Text: text[saved:]})
+				saved = len(text)
+			}
+			time.Sleep(time.Millisecond)
+		}
+		time.Sleep(time.Second)
+		b.add(ids, event.ModelCompleted{Attempt: 1, Text: belay.Content{Text: text}})
+		wg.Wait()
+	})
+}
+
+// A long text is kept in part; its beginning is in the log's checkpoints.
+func TestALongTextIsHeldInPart(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t, memory.Open(memory.Options{}), live.Options{})
+		ids := idsOf("a")
+		ids.Step = "step_1"
+		b.add(ids, event.ModelRequested{Attempt: 1, Kind: "normal", Provider: "p"})
+		piece := strings.Repeat("längst ", 500)
+		text := ""
+		for range 200 {
+			b.hub.Show(engine.Live{Stream: ids.Thread.Stream(), IDs: ids, Kind: "text", Attempt: 1, Offset: int64(len(text)), Text: piece})
+			b.add(ids, event.ModelDelta{Attempt: 1, Offset: int64(len(text)), Text: piece})
+			text += piece
+			synctest.Wait()
+		}
+		late := newSeen(t)
+		late.resyncs = 1 // it joins late: a text may begin in its middle
+		got := 0
+		b.follow(live.Scope{Session: ids.Session}, "text", live.Now, late, func() bool { got++; return true })
+		s := newSeen(t)
+		b.follow(live.Scope{Session: ids.Session}, "", live.Start, s, func() bool { return s.texts["thread/thr_astep_11"] == text })
+		if n := b.hub.Held(); n > 200<<10 {
+			t.Errorf("the hub holds %d bytes of a text of %d", n, len(text))
+		}
+	})
+}
+
+// TestASlowReaderIsTold: one that stops reading holds nothing, gets a resync
+// with a snapshot, and goes on behind it without a gap.
+func TestASlowReaderIsTold(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var b *bench
+		snapshot := func(ctx context.Context, s live.Scope) (json.RawMessage, store.Position, error) {
+			end, err := b.st.End(ctx)
+			return json.RawMessage(`{"is":"` + string(s.Session) + `"}`), end, err
+		}
+		b = newBench(t, memory.Open(memory.Options{}), live.Options{Ring: 64 << 10, Snapshot: snapshot})
+		ids := idsOf("a")
+		b.add(ids, note(0))
+		s := newSeen(t)
+		var at []byte
+		before, stalled, goOn := 0, make(chan bool), make(chan bool)
+		var wg sync.WaitGroup
+		wg.Go(func() {
+			r, err := b.hub.Reader(t.Context(), live.Scope{Session: ids.Session}, nil, live.Start)
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			err = r.Follow(t.Context(), func(ms []live.Message) error {
+				s.take(ms)
+				for _, m := range ms {
+					if m.Type == live.TypeResync {
+						at = m.Data
+					}
+				}
+				if len(s.facts) == 2 && before == 0 {
+					before = len(s.facts)
+					stalled <- true
+					<-goOn
+				}
+				if s.last() == "turn.completed" {
+					return errEnough
+				}
+				return nil
+			})
+			if !errors.Is(err, errEnough) {
+				t.Error(err)
+			}
+		})
+		synctest.Wait()
+		b.add(ids, note(1))
+		<-stalled
+		for i := range 1000 {
+			b.add(ids, note(2+i))
+			b.add(idsOf("b"), note(i))
+		}
+		goOn <- true
+		time.Sleep(time.Second)
+		b.add(ids, event.TurnCompleted{})
+		wg.Wait()
+		want := b.log(func(e event.Envelope) bool { return e.IDs.Session == ids.Session })
+		if s.resyncs != 1 || !strings.Contains(string(at), `"snapshot":{"is":"sess_a"}`) {
+			t.Errorf("%d resyncs: %s", s.resyncs, at)
+		}
+		if got := append(s.facts[:2:2], s.facts[2:]...); !slices.Equal(got, append(want[:2:2], want[len(want)-1])) {
+			t.Errorf("got %d facts: %v", len(got), s.types)
+		}
+		if s.cursor == "" {
+			t.Error("it has no cursor to go on from")
+		}
+	})
+}
+
+// TestStalledReadersHoldNothing measures what 50 readers hold that stopped.
+func TestStalledReadersHoldNothing(t *testing.T) { synctest.Test(t, stalledReaders) }
+
+func stalledReaders(t *testing.T) {
+	b := newBench(t, memory.Open(memory.Options{}), live.Options{Ring: 1 << 20})
+	ids := idsOf("a")
+	b.add(ids, note(0))
+	const readers = 50
+	ctx, cancel := context.WithCancel(t.Context())
+	var reading, done sync.WaitGroup
+	reading.Add(readers)
+	for range readers {
+		done.Go(func() {
+			r, err := b.hub.Reader(ctx, live.Scope{}, nil, live.Start)
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			_ = r.Follow(ctx, func(ms []live.Message) error {
+				reading.Done()
+				<-ctx.Done()
+				return ctx.Err()
+			})
+		})
+	}
+	reading.Wait()
+	large := strings.Repeat("x", 10<<10)
+	heap := func() uint64 {
+		var m runtime.MemStats
+		runtime.GC()
+		runtime.ReadMemStats(&m)
+		return m.HeapAlloc
+	}
+	var log uint64
+	before := heap()
+	for i := range 2000 { // 20 MB
+		b.add(ids, event.RuntimeWarning{Code: "N", Message: fmt.Sprint(i) + large})
+		log += uint64(len(large)) + 512
+	}
+	synctest.Wait()
+	after := heap()
+	cancel()
+	done.Wait()
+	if each := (int64(after) - int64(before) - int64(log)) / readers; each > 256<<10 {
+		t.Errorf("each stalled reader holds %d bytes", each)
+	}
+}
+
+func TestCursorsAreOfOneScopeOfOneStore(t *testing.T) {
+	st := memory.Open(memory.Options{})
+	b := newBench(t, st, live.Options{})
+	ids := idsOf("a")
+	b.add(ids, note(1), note(2))
+	other := newBench(t, memory.Open(memory.Options{}), live.Options{})
+	other.add(idsOf("x"), note(1), note(2), note(3))
+	scope, cursor := live.Scope{Session: ids.Session}, live.Cursor{Position: 2, Event: belay.EventIDOf("thread/thr_a", 2)}
+	good := scope.Text(st.Runtime(), cursor)
+	flipped := []byte(good)
+	if flipped[20]++; good[20] == 'Z' || good[20] == 'z' || good[20] == '9' || good[20] == '-' || good[20] == '_' {
+		flipped[20] = 'A'
+	}
+	for name, c := range map[string]struct {
+		scope live.Scope
+		text  string
+		says  string
+	}{
+		"of another store":        {scope, scope.Text(other.st.Runtime(), cursor), "another store"},
+		"of another scope":        {scope, live.Scope{}.Text(st.Runtime(), cursor), "another stream"},
+		"of one stream":           {scope, live.Scope{Session: ids.Session, Stream: "thread/thr_a"}.Text(st.Runtime(), cursor), "another stream"},
+		"from the future":         {scope, scope.Text(st.Runtime(), live.Cursor{Position: 3}), "hasn't come so far"},
+		"a position to come":      {scope, "3", "hasn't come so far"},
+		"a negative position":     {scope, "-1", "no cursor"},
+		"of another history":      {scope, scope.Text(st.Runtime(), live.Cursor{Position: 2, Event: belay.EventIDOf("thread/thr_b", 2)}), "another history"},
+		"damaged":                 {scope, string(flipped), "damaged"},
+		"cut":                     {scope, good[:20], "no cursor"},
+		"garbage":                 {scope, "%%%\x00", "no cursor"},
+		"a number without an end": {scope, strings.Repeat("9", 40), "no cursor"},
+	} {
+		_, err := b.hub.Reader(t.Context(), c.scope, nil, c.text)
+		if belay.CodeOf(err) != belay.CodeBadCursor || !strings.Contains(err.Error(), c.says) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	for _, text := range []string{good, "2", "0", live.Start, live.Now} {
+		r, err := b.hub.Reader(t.Context(), scope, nil, text)
+		if err != nil {
+			t.Fatalf("%s: %v", text, err)
+		}
+		r.Close()
+	}
+}
+
+func TestFiltersChooseTypes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t, memory.Open(memory.Options{}), live.Options{})
+		b.answer(idsOf("a"), "x", "y", "z")
+		b.add(idsOf("a"), event.TurnCompleted{})
+		for types, want := range map[string]string{
+			"":                              "model.requested model.delta model.completed turn.completed",
+			"turn.completed":                "turn.completed",
+			"model.*, turn.completed,":      "model.requested model.delta model.completed turn.completed",
+			"model.completed,turn.*,text.*": "model.completed turn.completed",
+		} {
+			s := newSeen(t)
+			b.follow(live.Scope{}, types, live.Start, s, func() bool { return s.last() == "turn.completed" })
+			if got := strings.Join(s.types, " "); got != want {
+				t.Errorf("%q: got %s", types, got)
+			}
+		}
+	})
+	for _, bad := range []string{"*", "mod*el", strings.Repeat("x", 99), strings.Repeat("a,", 99)} {
+		if _, err := live.NewFilter(bad); belay.CodeOf(err) != belay.CodeUsage {
+			t.Errorf("%.20q: %v", bad, err)
+		}
+	}
+}
+
+func TestAReaderOfADeletedSessionEnds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t, memory.Open(memory.Options{}), live.Options{})
+		b.add(idsOf("a"), note(1))
+		s := newSeen(t)
+		var wg sync.WaitGroup
+		wg.Go(func() {
+			b.follow(live.Scope{Session: "sess_a"}, "", live.Start, s, func() bool { return false })
+		})
+		time.Sleep(40 * time.Second)
+		if err := b.st.Release(t.Context(), "sess_a", b.held["sess_a"]); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := b.st.DeleteSession(t.Context(), "sess_a", "user:ann"); err != nil {
+			t.Fatal(err)
+		}
+		wg.Wait()
+		if !s.deleted || s.beats != 2 || len(s.facts) != 1 {
+			t.Errorf("deleted %v, %d beats, %d facts", s.deleted, s.beats, len(s.facts))
+		}
+	})
+}
+
+// TestAnotherProcessIsFollowed appends through another handle on the same file.
+func TestAnotherProcessIsFollowed(t *testing.T) {
+	dir := t.TempDir()
+	open := func() store.Store {
+		st, err := sqlite.Open(t.Context(), dir, sqlite.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() {
+			if err := st.Close(); err != nil {
+				t.Error(err)
+			}
+		})
+		return st
+	}
+	b, writer := newBench(t, open(), live.Options{Pace: time.Millisecond}), open()
+	away := &bench{TB: t, st: writer, hub: b.hub, seq: map[belay.StreamID]int64{}, held: map[belay.SessionID]int64{}}
+	s, got := newSeen(t), make(chan int)
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		b.follow(live.Scope{Session: "sess_a"}, "", live.Start, s, func() bool { got <- len(s.facts); return len(s.facts) >= 30 })
+	})
+	for i := range 30 {
+		away.add(idsOf("a"), note(i))
+		if n := <-got; n != i+1 {
+			t.Fatalf("after %d facts it has %d", i+1, n)
+		}
+	}
+	wg.Wait()
+	if want := b.log(all); !slices.Equal(s.facts, want) {
+		t.Errorf("got %d facts, the log has %d", len(s.facts), len(want))
+	}
+}

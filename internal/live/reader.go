@@ -1,0 +1,335 @@
+package live
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"sort"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/internal/store"
+)
+
+// Types of messages that are no facts.
+const (
+	TypeText    = "text"    // text that flows; without a cursor
+	TypeResync  = "resync"  // the reader was too slow: it goes on at the cursor, and what is before it is in the snapshot
+	TypeDeleted = "deleted" // the session is gone; nothing follows
+	TypeBeat    = ""        // nothing has happened for a while
+)
+
+// Message is one thing that a reader gets.
+type Message struct {
+	Type   string // of the fact, or one of the types above
+	Cursor string // where a reader goes on that has this; empty: unchanged
+	Data   []byte // JSON
+}
+
+// Bounds of one delivery.
+const (
+	maxMessages = 256
+	maxBytes    = 128 << 10 // one message may be larger by itself
+)
+
+// Filter chooses types of messages. Empty takes all.
+type Filter []string
+
+// NewFilter reads a list of types, divided by commas. A type may end in ".*" for
+// a whole family; "text" is what flows.
+func NewFilter(list string) (Filter, error) {
+	var f Filter
+	for name := range strings.SplitSeq(list, ",") {
+		if name = strings.TrimSpace(name); name == "" {
+			continue
+		}
+		if len(f) >= 64 || len(name) > 64 || strings.Contains(strings.TrimSuffix(name, ".*"), "*") {
+			return nil, belay.Errorf(belay.CodeUsage, "%q is no list of types", list).WithHint("types=turn.completed,model.*,text")
+		}
+		f = append(f, name)
+	}
+	return f, nil
+}
+
+func (f Filter) takes(kind string) bool {
+	if len(f) == 0 {
+		return true
+	}
+	for _, want := range f {
+		if family, ok := strings.CutSuffix(want, "*"); want == kind || ok && strings.HasPrefix(kind, family) {
+			return true
+		}
+	}
+	return false
+}
+
+// Places in a scope that need no cursor.
+const (
+	Start = "start" // from its first fact on
+	Now   = "now"   // only what comes
+)
+
+// Reader is one who follows. What it holds doesn't grow with what it has not
+// read.
+type Reader struct {
+	hub    *Hub
+	scope  Scope
+	filter Filter
+	topic  *topic
+	woken  chan struct{}
+
+	at     store.Position // facts up to here were given, or are none of this scope
+	upToIt bool           // it had all facts once: from then on it may be too slow
+	told   map[belay.StreamID]told
+}
+
+// Reader begins behind a place: a cursor of this scope, Start, Now, or a
+// position that a command answered with. Errors: CodeBadCursor, or the store's.
+// Whoever makes a reader calls Follow or Close.
+func (h *Hub) Reader(ctx context.Context, s Scope, f Filter, since string) (*Reader, error) {
+	r := &Reader{hub: h, scope: s, filter: f, woken: make(chan struct{}, 1), told: map[belay.StreamID]told{}}
+	h.join(r)
+	at, err := h.place(ctx, s, since)
+	if err != nil {
+		h.leave(r)
+		return nil, err
+	}
+	r.at = at
+	return r, nil
+}
+
+// Close ends a reader that doesn't follow.
+func (r *Reader) Close() { r.hub.leave(r) }
+
+// place finds out where to begin.
+func (h *Hub) place(ctx context.Context, s Scope, since string) (store.Position, error) {
+	if since == Start {
+		return 0, nil
+	}
+	end, err := h.st.End(ctx)
+	if err != nil {
+		return 0, err
+	}
+	if since == Now {
+		return end, nil
+	}
+	return Place(ctx, h.st, s, since)
+}
+
+// Place is the position of a cursor of a scope, or of a plain position. One that
+// the store hasn't reached, and one where the store has another fact, is
+// CodeBadCursor.
+func Place(ctx context.Context, st store.Store, s Scope, text string) (store.Position, error) {
+	var p placed
+	if n, err := strconv.ParseInt(text, 10, 64); err == nil && n >= 0 {
+		p.position = store.Position(n)
+	} else if p, err = s.read(st.Runtime(), text); err != nil {
+		return 0, err
+	}
+	end, err := st.End(ctx)
+	if err != nil {
+		return 0, err
+	}
+	if p.position > end {
+		return 0, badCursor("the store hasn't come so far; perhaps it was put back to an earlier state")
+	}
+	if p.position == 0 || len(p.fact) == 0 || string(p.fact) == "\x00\x00\x00\x00" {
+		return p.position, nil
+	}
+	for rec, err := range st.Scan(ctx, p.position-1) {
+		if err != nil {
+			return 0, err
+		}
+		if rec.Position == p.position && string((Cursor{Event: rec.Event.ID()}).mark()) != string(p.fact) {
+			return 0, badCursor("at its place the store has another history")
+		}
+		break
+	}
+	return p.position, nil
+}
+
+func (r *Reader) follows(session belay.SessionID, stream belay.StreamID, run belay.RunID) bool {
+	return (r.scope.Session == "" || session == r.scope.Session) && (r.scope.Stream == "" || stream == r.scope.Stream) &&
+		(r.scope.Run == "" || run == r.scope.Run)
+}
+
+// Follow hands over what there is and then what comes, until ctx ends, give
+// fails, or the session is deleted, which ends it without an error. Each call of
+// give has few messages; while it lasts nothing is kept for this reader. It may
+// be called once.
+func (r *Reader) Follow(ctx context.Context, give func([]Message) error) error {
+	defer r.Close()
+	beat := time.NewTimer(r.hub.o.Heartbeat)
+	defer beat.Stop()
+	for {
+		ms, state, err := r.take()
+		if err != nil {
+			return err
+		}
+		switch {
+		case state == behind && r.upToIt:
+			ms, err = r.resync(ctx)
+		case state == behind:
+			err = r.read(ctx, give)
+		}
+		if err == nil && len(ms) > 0 {
+			err = give(ms)
+			beat.Reset(r.hub.o.Heartbeat)
+		}
+		if err != nil || state == over {
+			return err
+		}
+		if state == atEnd {
+			err = r.wait(ctx, beat, len(ms) > 0, give)
+		} else {
+			err = ctx.Err()
+		}
+		if err != nil {
+			return err
+		}
+	}
+}
+
+// wait sleeps until there may be something; who just got something sleeps at
+// least for the hub's pace, so that what comes in between comes together.
+func (r *Reader) wait(ctx context.Context, beat *time.Timer, paced bool, give func([]Message) error) error {
+	if paced {
+		select {
+		case <-time.After(r.hub.o.Pace):
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+	for {
+		select {
+		case <-r.woken:
+			return nil
+		case <-beat.C:
+			if err := give([]Message{{Type: TypeBeat}}); err != nil {
+				return err
+			}
+			beat.Reset(r.hub.o.Heartbeat)
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
+// Where a reader stands.
+const (
+	atEnd  = iota
+	more   // there is more to take
+	behind // what comes next isn't in the ring
+	over   // nothing comes any more
+)
+
+// take collects what is next for the reader.
+func (r *Reader) take() (out []Message, state int, err error) {
+	h := r.hub
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if r.at < r.topic.missing {
+		return nil, behind, nil
+	}
+	first := sort.Search(len(h.ring), func(i int) bool { return h.ring[i].position > r.at })
+	size := 0
+	for _, e := range h.ring[first:] {
+		if len(out) >= maxMessages || size >= maxBytes {
+			return out, more, nil
+		}
+		r.at = e.position
+		if r.follows(e.session, e.stream, e.run) && r.filter.takes(e.kind) {
+			out = append(out, r.fact(e))
+			size += len(e.data)
+		}
+	}
+	switch {
+	case r.topic.deleted:
+		return append(out, Message{Type: TypeDeleted, Data: []byte("{}")}), over, nil
+	case h.err != nil:
+		if len(out) > 0 {
+			return out, more, nil
+		}
+		return nil, over, h.err
+	case r.at > h.head: // it has read further than the hub: what flows may be over
+		return out, atEnd, nil
+	}
+	r.at, r.upToIt = h.head, true
+	texts, rest := r.texts(maxBytes - size)
+	if rest {
+		state = more
+	}
+	return append(out, texts...), state, nil
+}
+
+func (r *Reader) fact(e *entry) Message {
+	return Message{Type: e.kind, Cursor: r.scope.Text(r.hub.st.Runtime(), Cursor{e.position, e.id}), Data: e.data}
+}
+
+// read hands over facts from the store, up to where the hub stood when it began.
+func (r *Reader) read(ctx context.Context, give func([]Message) error) error {
+	upTo := r.hub.Head()
+	facts := r.hub.st.Scan(ctx, r.at)
+	if r.scope.Session != "" {
+		facts = r.hub.st.Window(ctx, store.Window{Session: r.scope.Session, Stream: r.scope.Stream, After: r.at})
+	}
+	var out []Message
+	size := 0
+	for rec, err := range facts {
+		if err != nil {
+			return err
+		}
+		if rec.Position > upTo {
+			break
+		}
+		r.at = rec.Position
+		if !r.follows(rec.Event.IDs.Session, rec.Event.Stream, rec.Event.IDs.Run) || !r.filter.takes(rec.Event.Type()) {
+			continue
+		}
+		e, err := encode(rec)
+		if err != nil {
+			return err
+		}
+		out = append(out, r.fact(e))
+		if size += len(e.data); len(out) >= maxMessages || size >= maxBytes {
+			if err := give(out); err != nil {
+				return err
+			}
+			out, size = nil, 0
+		}
+	}
+	r.at = max(r.at, upTo)
+	if len(out) == 0 {
+		return nil
+	}
+	return give(out)
+}
+
+// Resync is what a reader gets that was too slow.
+type Resync struct {
+	Position store.Position  `json:"position"`           // facts up to here are in the snapshot
+	Snapshot json.RawMessage `json:"snapshot,omitempty"` // of the session; absent where the scope is the whole store
+}
+
+// resync lets a reader go on where a snapshot ends.
+func (r *Reader) resync(ctx context.Context) ([]Message, error) {
+	s := Resync{Position: r.hub.Head()}
+	if r.hub.o.Snapshot != nil && r.scope.Session != "" {
+		data, at, err := r.hub.o.Snapshot(ctx, r.scope)
+		if err != nil && !errors.Is(err, store.ErrNotFound) {
+			return nil, err
+		}
+		if err == nil && data != nil {
+			s = Resync{at, data}
+		}
+	}
+	s.Position = max(s.Position, r.at) // what is before it was given
+	data, err := json.Marshal(s)
+	if err != nil {
+		return nil, belay.Errorf(belay.CodeInternal, "a snapshot can't be encoded").Wrap(err)
+	}
+	r.at, r.told = s.Position, map[belay.StreamID]told{}
+	return []Message{{Type: TypeResync, Cursor: r.scope.Text(r.hub.st.Runtime(), Cursor{Position: s.Position}), Data: data}}, nil
+}
