@@ -11,10 +11,11 @@ import (
 // json and jsonschema tags, unless the spec brings one. A type that has no
 // schema is a bug and panics.
 func New[In any](spec Spec, run func(ctx context.Context, c Call, in In) (Result, error)) Tool {
-	if len(spec.Input) == 0 {
+	derived := len(spec.Input) == 0
+	if derived {
 		spec.Input = schemaOf[In](spec.Name)
 	}
-	return &typed[In]{spec: spec, run: run}
+	return &typed[In]{spec: spec, run: run, derived: derived}
 }
 
 // NewRecoverable is New for a tool that can find out what an attempt before did.
@@ -24,11 +25,14 @@ func NewRecoverable[In any](spec Spec, run func(ctx context.Context, c Call, in 
 }
 
 type typed[In any] struct {
-	spec Spec
-	run  func(context.Context, Call, In) (Result, error)
+	spec    Spec
+	run     func(context.Context, Call, In) (Result, error)
+	derived bool // the schema is that of In
 }
 
 func (t *typed[In]) Spec() Spec { return t.spec }
+
+func (t *typed[In]) schemaDerived() bool { return t.derived }
 
 func (t *typed[In]) Run(ctx context.Context, c Call) (Result, error) {
 	if err := ctx.Err(); err != nil {

@@ -3,7 +3,9 @@ package tool
 import (
 	"cmp"
 	"errors"
+	"fmt"
 	"slices"
+	"sync"
 
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/event"
@@ -18,11 +20,12 @@ type Set struct {
 type entry struct {
 	spec   Spec
 	tool   Tool
-	schema *Schema
+	schema func() *Schema // read once
 }
 
 // NewSet makes a set. Two tools of one name, a name a model can't say, and a
-// schema that is none are errors.
+// schema that is none are errors. A schema that New derived is one, so it is
+// read when the tool is called first: a start needs none of them.
 func NewSet(tools ...Tool) (*Set, error) {
 	s := &Set{entries: make([]entry, 0, len(tools))}
 	for _, t := range tools {
@@ -31,7 +34,7 @@ func NewSet(tools ...Tool) (*Set, error) {
 			return nil, belay.Errorf(belay.CodeUsage, "%q is not a name for a tool", spec.Name).
 				WithHint("use 1 to 64 letters, digits, _ and -")
 		}
-		schema, err := ReadSchema(spec.Input)
+		schema, err := schemaOfTool(t, spec)
 		if err != nil {
 			return nil, belay.Errorf(belay.CodeUsage, "the input schema is not usable").At("tool " + spec.Name).Wrap(err)
 		}
@@ -44,6 +47,22 @@ func NewSet(tools ...Tool) (*Set, error) {
 		}
 	}
 	return s, nil
+}
+
+// schemaOfTool is the schema of a tool's arguments, read now or, if nothing can
+// be wrong with it, later.
+func schemaOfTool(t Tool, spec Spec) (func() *Schema, error) {
+	if d, ok := t.(interface{ schemaDerived() bool }); ok && d.schemaDerived() {
+		return sync.OnceValue(func() *Schema {
+			s, err := ReadSchema(spec.Input)
+			if err != nil {
+				panic(fmt.Sprintf("tool %s: the schema derived from its arguments is none: %v", spec.Name, err))
+			}
+			return s
+		}), nil
+	}
+	s, err := ReadSchema(spec.Input)
+	return func() *Schema { return s }, err
 }
 
 func validName(name string) bool {
