@@ -85,7 +85,7 @@ var toolMutants = []mutant{
 		edits:  []edit{{"internal/canon/canon.go", "return compareUTF16(a.key, b.key) })", "return 0 })"}},
 		caught: []suite{{"./internal/canon", "."}}},
 	{breaks: "arguments aren't held against the schema",
-		edits:  []edit{{"internal/tool/check.go", "said = append(said, e.schema.Complaints(value)...)", "_ = append(said, e.schema.Complaints(value)...)"}},
+		edits:  []edit{{"internal/tool/check.go", "said = append(said, e.schema().Complaints(value)...)", "_ = append(said, e.schema().Complaints(value)...)"}},
 		caught: []suite{{"./internal/tool", "."}}},
 	{breaks: "two tools share a name",
 		edits:  []edit{{"internal/tool/set.go", "name == s.entries[i-1].spec.Name {", "name == \"\" {"}},
