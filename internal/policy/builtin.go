@@ -93,10 +93,10 @@ func commands() []Rule {
 	rules := []Rule{
 		{ID: "auto-command", Priority: 300, Match: Match{Mode: []belay.Mode{belay.ModeAuto}, Command: class(WriteWorkspace), Path: &PathMatch{Where: "inside"}}, Verdict: Allow,
 			Code: "WORKSPACE_COMMAND", Reason: "mode auto runs commands that stay in the workspace, as far as their text tells"},
-		{ID: "confined-command", Priority: 300, Match: Match{Mode: confined, Level: "L1", Command: class(WriteWorkspace), Path: &PathMatch{Where: "inside"}}, Verdict: Allow,
-			Code: "CONFINED", Reason: "the boundary confines it", Boundary: "confined"},
-		{ID: "on-failure", Priority: 300, Match: Match{Mode: []belay.Mode{belay.ModeOnFailure}, Level: "L1", Command: class(ReadOnly, WriteWorkspace, Network, Destructive)}, Verdict: Allow,
-			Code: "CONFINED", Reason: "the boundary confines it; what it stops is asked about", Boundary: "confined"},
+		{ID: "confined-command", Priority: 300, Match: Match{Mode: confined, Level: "L2", Command: class(WriteWorkspace), Path: &PathMatch{Where: "inside"}}, Verdict: Allow,
+			Code: "CONFINED", Reason: "the boundary confines it", Boundary: belay.BoundaryWorkspace},
+		{ID: "on-failure", Priority: 300, Match: Match{Mode: []belay.Mode{belay.ModeOnFailure}, Level: "L2", Command: class(ReadOnly, WriteWorkspace, Network, Destructive)}, Verdict: Allow,
+			Code: "CONFINED", Reason: "the boundary confines it; what it stops is asked about", Boundary: belay.BoundaryWorkspace},
 		{ID: "ask-outside", Priority: 5, Match: Match{Does: []string{"runs"}, Mode: belay.Modes, Command: class(ReadOnly)}, Verdict: Ask, Code: "READS_OUTSIDE", Reason: "the command reads outside the workspace"},
 	}
 	for _, c := range []struct {

@@ -19,10 +19,7 @@ func Evaluate(s *Set, r Request) Verdict {
 		return Verdict{Decision: Deny, Source: "rule", Rule: "builtin/owner-only", Tier: TierDefault, ReasonCode: "OWNER_ONLY",
 			Reason: "only the session's owner may call " + r.Tool.Name, Hint: "the owner has to ask for it"}
 	}
-	v := s.judge(&r)
-	if v.Decision != Deny {
-		v = s.checked(v, &r)
-	}
+	v := s.settled(&r)
 	if v.Decision != Ask {
 		return v
 	}
@@ -37,13 +34,19 @@ func Evaluate(s *Set, r Request) Verdict {
 			v.Hint += ", or allow it: --allow " + r.Tool.Name
 		}
 	case r.Headless:
+		about := v.ReasonCode == CodeBoundaryWeak || v.ReasonCode == CodeWider
 		v.Decision, v.Source, v.ReasonCode = Deny, "headless", "NO_PERSON"
-		v.Reason, v.Hint = "this would ask ("+v.Reason+"), and no person can be asked", "wait for an answer: --approvals=wait"
+		v.Reason = "this would ask (" + v.Reason + "), and no person can be asked"
+		const wait = "wait for an answer: --approvals=wait"
 		switch {
+		case about:
+			v.Hint += ", or " + wait
 		case reachesOut(&r):
 			v.Hint = staysInside
 		case s.grantHelps(r):
-			v.Hint = "allow it beforehand: --allow " + r.Tool.Name + ", or " + v.Hint
+			v.Hint = "allow it beforehand: --allow " + r.Tool.Name + ", or " + wait
+		default:
+			v.Hint = wait
 		}
 	default:
 		return v
@@ -67,8 +70,18 @@ func reachesOut(r *Request) bool {
 // that asks.
 func (s *Set) grantHelps(r Request) bool {
 	r.Grants = append(slices.Clone(r.Grants), Grant{Tool: r.Tool.Name, Tier: TierUser, Kind: "rule"})
-	v := s.judge(&r)
-	return v.Decision == Allow && s.checked(v, &r).Decision == Allow
+	return s.settled(&r).Decision == Allow
+}
+
+// settled is what rules, checkers and the boundary make of a call.
+func (s *Set) settled(r *Request) Verdict {
+	v := s.judge(r)
+	if v.Decision != Deny {
+		v = s.checked(v, r)
+	}
+	v = s.confined(v, r)
+	v.parts = nil
+	return v
 }
 
 // noPolicy is the law: no policy, no run. An unknown mode has no rules.
@@ -126,11 +139,11 @@ func (s *Set) judge(r *Request) Verdict {
 		if i == 0 {
 			continue
 		}
-		tags, matched := union(v.Tags, o.Tags), merge(v.Matched, o.Matched)
+		tags, matched, parts := union(v.Tags, o.Tags), merge(v.Matched, o.Matched), append(v.parts, o.parts...)
 		if rank(o.Decision) > rank(v.Decision) {
 			v = o
 		}
-		v.Tags, v.Matched = tags, matched
+		v.Tags, v.Matched, v.parts = tags, matched, parts
 	}
 	v.Commands = said
 	lose(&v)
@@ -265,7 +278,7 @@ func (t *tally) verdict() Verdict {
 		code = "LOST_RERUN_GRANTED"
 	}
 	return Verdict{Decision: Allow, Source: "grant", Rule: "grant/" + t.given.Tool, Tier: t.given.Tier, Priority: grantPriority, ReasonCode: code,
-		Reason: "allowed for this session by " + cmp.Or(t.given.By, "the user"), Matched: t.hits}
+		Reason: "allowed for this session by " + cmp.Or(t.given.By, "the user"), Matched: t.hits, parts: []part{{}}}
 }
 
 func (t *tally) of(c *rule) Verdict {
@@ -274,7 +287,7 @@ func (t *tally) of(c *rule) Verdict {
 		reason = "rule " + c.name + " says so"
 	}
 	return Verdict{Decision: c.Verdict, Source: "rule", Rule: c.name, Tier: cmp.Or(c.Tier, TierDefault), Priority: c.Priority, ReasonCode: cmp.Or(c.Code, "RULE"),
-		Reason: reason, Hint: c.Hint, Tags: c.Tags, Boundary: c.Boundary, Matched: t.hits}
+		Reason: reason, Hint: c.Hint, Tags: c.Tags, Boundary: c.Boundary, Matched: t.hits, parts: []part{{c.name, c.Boundary, c.tier > 0 && !c.Narrows, c.tier > 0, c.Degrade == Allow}}}
 }
 
 // grantFor is the grant that covers a call. A call that was lost runs again only

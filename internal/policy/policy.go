@@ -91,6 +91,11 @@ type Request struct {
 	Network   string  // none, proxied, full; empty is full
 	Taint     []Taint // of the thread
 	Checks    []Check // what checkers said of the call
+
+	Confine  bool   // a boundary is decided for what the tool starts
+	Boundary string // of the turn, as somebody named it; empty: the mode's
+	Wish     Wish   // what the call asks for itself
+	Widened  *Bound // what a person gave exactly this call
 }
 
 // Check is what one checker said.
@@ -152,9 +157,14 @@ type Verdict struct {
 	Reason     string
 	Hint       string   // what would change the verdict
 	Tags       []string // of risk, sorted
-	Boundary   string   // that the deciding rule wants
+	Boundary   string   // by its name: that the deciding rule wants, or that the call gets
+	Bound      *Bound   // that the call gets, if one was decided
+	BoundBy    string   // who named it
+	Least      belay.Level
 	Matched    []Hit    // every rule that spoke of the call, the strongest voice first
 	Commands   []Judged // of a command line, in its order
+
+	parts []part // what decided each part, until the boundary is settled
 }
 
 // Hit is a rule that matched. Lost: it said something else than what became of it.

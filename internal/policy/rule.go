@@ -19,6 +19,8 @@ type Document struct {
 	Caps      []Cap     `json:"caps,omitempty"`
 	OwnerOnly []string  `json:"ownerOnly,omitempty"` // names or patterns of tools that only a session's owner may call
 	Checkers  []Checker `json:"checkers,omitempty"`
+
+	Boundaries []Boundary `json:"boundaries,omitempty"`
 }
 
 // Group is a name for tools; a rule names it as group:NAME.
@@ -59,12 +61,14 @@ type Rule struct {
 	Priority int      `json:"priority,omitempty"` // 0–999; within a tier the highest that matches speaks
 	Match             // all that is given must hold
 	Verdict  Decision `json:"verdict"`
-	Reason   string   `json:"reason,omitempty"` // what people and the model are told
-	Code     string   `json:"code,omitempty"`   // stable name of the reason; empty: RULE
-	Hint     string   `json:"hint,omitempty"`   // what would change the verdict
-	Tags     []string `json:"tags,omitempty"`   // risk tags
-	Boundary string   `json:"boundary,omitempty"`
-	Firm     bool     `json:"firm,omitempty"` // of the default tier only: other tiers don't silence it
+	Reason   string   `json:"reason,omitempty"`   // what people and the model are told
+	Code     string   `json:"code,omitempty"`     // stable name of the reason; empty: RULE
+	Hint     string   `json:"hint,omitempty"`     // what would change the verdict
+	Tags     []string `json:"tags,omitempty"`     // risk tags
+	Boundary string   `json:"boundary,omitempty"` // by its name: what the calls that it decides run in
+	Degrade  Decision `json:"degrade,omitempty"`  // allow: they may run where the machine can't confine as much as must be
+	Narrows  bool     `json:"narrows,omitempty"`  // nobody trusts its file: its boundary counts where it narrows
+	Firm     bool     `json:"firm,omitempty"`     // of the default tier only: other tiers don't silence it
 	Examples Examples `json:"examples,omitzero"`
 	Where    string   `json:"where,omitempty"` // file:line:column
 }

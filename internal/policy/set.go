@@ -174,6 +174,10 @@ func (s *Set) ready(r *Rule, env *conditions) (rule, *belay.Error) {
 		return c, bad("the verdict %q is none of allow, ask, deny", short(string(r.Verdict)))
 	case r.Firm && c.tier != 0:
 		return c, bad("only built-in rules are firm")
+	case r.Degrade != "" && r.Degrade != Allow:
+		return c, bad("degrade: %q is not allow", short(string(r.Degrade)))
+	case r.Degrade == Allow && (c.tier < slices.Index(Tiers, TierUser) || r.Verdict != Allow):
+		return c, bad("only an allow of a user or an administrator accepts less than a boundary wants").WithHint("put it into the policy.yaml of the user")
 	case len(r.Examples.Match)+len(r.Examples.NoMatch) > maxExamples:
 		return c, bad("it has more than %d examples", maxExamples)
 	case len(r.Reason) > maxText || len(r.Hint) > maxText || len(r.Code) > 64 || len(r.Boundary) > 64 || len(r.Tags) > 16:

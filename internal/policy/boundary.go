@@ -1,0 +1,195 @@
+package policy
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+
+	"github.com/belay-run/belay"
+)
+
+// Bound is a boundary by the name that people call it. Is.Name says what of the
+// workspace can be written: read-only, workspace-write, or full for no boundary.
+type Bound struct {
+	Name string         `json:"name"`
+	Is   belay.Boundary `json:"is"`
+}
+
+// Boundary is a boundary that people declare. Its name is how rules call it.
+type Boundary struct {
+	belay.Boundary
+	Base  string `json:"base,omitempty"` // read-only or workspace-write, which is the default
+	Tier  Tier   `json:"tier,omitempty"`
+	Where string `json:"where,omitempty"` // file:line:column
+}
+
+// BuiltinBoundaries are the names that exist everywhere.
+var BuiltinBoundaries = []string{belay.BoundaryReadOnly, belay.BoundaryWorkspace, belay.BoundaryFull}
+
+// confinedName is what rules of earlier builds called the boundary of a workspace.
+const confinedName = "confined"
+
+// ModeBoundary is the boundary of a mode for which nobody named one. No mode
+// leaves the boundary by itself: mode and boundary are two switches.
+func ModeBoundary(m belay.Mode) string {
+	if m == belay.ModePlan {
+		return belay.BoundaryReadOnly
+	}
+	return belay.BoundaryWorkspace
+}
+
+// ModeLeast is the least level that a mode accepts. Modes that run programs
+// without asking need one that confines files and network; where a person
+// answers for each program, the level is theirs to accept.
+func ModeLeast(m belay.Mode) belay.Level {
+	switch m {
+	case belay.ModeAuto, belay.ModeOnRequest, belay.ModeOnFailure, belay.ModeBypass:
+		return belay.L2
+	}
+	return belay.L0
+}
+
+// Bound finds a boundary by its name. Of two that people declared under one
+// name the stronger tier's counts.
+func (s *Set) Bound(name string) (Bound, bool) {
+	switch {
+	case name == confinedName:
+		name = belay.BoundaryWorkspace
+		fallthrough
+	case slices.Contains(BuiltinBoundaries, name):
+		b := belay.Boundary{Name: name, Network: belay.NetworkNone}
+		if name == belay.BoundaryFull {
+			b.Network = belay.NetworkFull
+		}
+		return Bound{name, b}, true
+	case s == nil:
+		return Bound{}, false
+	}
+	best := -1
+	var found Bound
+	for _, o := range s.doc.Boundaries {
+		if tier := slices.Index(Tiers, cmp.Or(o.Tier, TierDefault)); o.Name == name && tier > best {
+			best, found = tier, Bound{name, o.Boundary}
+			found.Is.Name = cmp.Or(o.Base, belay.BoundaryWorkspace)
+			found.Is.Network = cmp.Or(o.Network, belay.NetworkNone)
+		}
+	}
+	return found, best >= 0
+}
+
+// Boundaries are the names of all boundaries there are.
+func (s *Set) Boundaries() []string {
+	names := slices.Clone(BuiltinBoundaries)
+	if s != nil {
+		for _, o := range s.doc.Boundaries {
+			if !slices.Contains(names, o.Name) {
+				names = append(names, o.Name)
+			}
+		}
+	}
+	return names
+}
+
+// Unbounded tells whether nothing is confined.
+func (b Bound) Unbounded() bool { return b.Is.Name == belay.BoundaryFull }
+
+// Meet is what both boundaries allow.
+func Meet(a, b Bound) Bound {
+	switch {
+	case a.Unbounded():
+		return b
+	case b.Unbounded():
+		return a
+	}
+	out := Bound{Is: belay.Boundary{Name: belay.BoundaryWorkspace, Network: belay.NetworkNone, Limits: tighter(a.Is.Limits, b.Is.Limits), Least: a.Is.Least}}
+	if a.Is.Name != belay.BoundaryWorkspace || b.Is.Name != belay.BoundaryWorkspace {
+		out.Is.Name = belay.BoundaryReadOnly
+	}
+	if b.Is.Least.AtLeast(out.Is.Least) {
+		out.Is.Least = b.Is.Least
+	}
+	out.Is.Write = both(a.Is.Write, b.Is.Write)
+	out.Is.Read = both(slices.Concat(a.Is.Read, a.Is.Write), slices.Concat(b.Is.Read, b.Is.Write))
+	out.Is.Read = slices.DeleteFunc(out.Is.Read, func(p string) bool { return slices.Contains(out.Is.Write, p) })
+	switch {
+	case a.Is.Network == belay.NetworkFull:
+		out.Is.Network, out.Is.Hosts = b.Is.Network, b.Is.Hosts
+	case b.Is.Network == belay.NetworkFull:
+		out.Is.Network, out.Is.Hosts = a.Is.Network, a.Is.Hosts
+	case a.Is.Network == belay.NetworkHosts && b.Is.Network == belay.NetworkHosts:
+		out.Is.Hosts = slices.DeleteFunc(slices.Clone(a.Is.Hosts), func(h string) bool { return !slices.Contains(b.Is.Hosts, h) })
+		if len(out.Is.Hosts) > 0 {
+			out.Is.Network = belay.NetworkHosts
+		}
+	}
+	switch {
+	case out.as(a):
+		out.Name = a.Name
+	case out.as(b):
+		out.Name = b.Name
+	default:
+		out.Name = a.Name + " and " + b.Name
+	}
+	return out
+}
+
+// Within tells whether a boundary allows nothing that another doesn't.
+func (b Bound) Within(o Bound) bool { return Meet(b, o).as(b) }
+
+// as tells whether two boundaries allow the same.
+func (b Bound) as(o Bound) bool {
+	if b.Unbounded() || o.Unbounded() {
+		return b.Unbounded() && o.Unbounded()
+	}
+	return b.Is.Name == o.Is.Name && b.Is.Network == o.Is.Network && b.Is.Limits == o.Is.Limits &&
+		alike(b.Is.Write, o.Is.Write) && alike(b.Is.Hosts, o.Is.Hosts) && alike(b.reads(), o.reads())
+}
+
+func (b Bound) reads() []string { return outermost(slices.Concat(b.Is.Read, b.Is.Write)) }
+
+// alike tells whether two lists of places mean the same.
+func alike(a, b []string) bool { return slices.Equal(outermost(a), outermost(b)) }
+
+// outermost leaves out the places that lie below another.
+func outermost(places []string) (out []string) {
+	for _, p := range places {
+		if !slices.ContainsFunc(places, func(q string) bool { return p != q && below(p, q) }) && !slices.Contains(out, p) {
+			out = append(out, p)
+		}
+	}
+	slices.Sort(out)
+	return out
+}
+
+// both are the places that lie in one of either list.
+func both(a, b []string) (out []string) {
+	for _, l := range [][2][]string{{a, b}, {b, a}} {
+		for _, p := range l[0] {
+			if !slices.Contains(out, p) && slices.ContainsFunc(l[1], func(q string) bool { return below(p, q) }) {
+				out = append(out, p)
+			}
+		}
+	}
+	return outermost(out)
+}
+
+// below tells whether a path is another or lies below it.
+func below(p, folder string) bool {
+	return p == folder || folder == "/" || strings.HasPrefix(p, strings.TrimSuffix(folder, "/")+"/")
+}
+
+// tighter is the smaller of each limit; zero is none.
+func tighter(a, b belay.ProcessLimits) belay.ProcessLimits {
+	return belay.ProcessLimits{
+		Memory: less(a.Memory, b.Memory), FileSize: less(a.FileSize, b.FileSize), Output: less(a.Output, b.Output), Disk: less(a.Disk, b.Disk),
+		CPU: less(a.CPU, b.CPU), Wall: less(a.Wall, b.Wall), CPUQuota: less(a.CPUQuota, b.CPUQuota),
+		Processes: less(a.Processes, b.Processes), OpenFiles: less(a.OpenFiles, b.OpenFiles),
+	}
+}
+
+func less[N int | int64 | belay.Duration](a, b N) N {
+	if a == 0 || b != 0 && b < a {
+		return b
+	}
+	return a
+}

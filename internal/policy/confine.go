@@ -1,0 +1,135 @@
+package policy
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/belay-run/belay"
+)
+
+// Wish is a boundary that a call asks for itself, and why.
+type Wish struct {
+	Boundary string
+	Reason   string
+}
+
+// Codes of verdicts that are about a boundary.
+const (
+	CodeBoundaryWeak = "BOUNDARY_UNAVAILABLE" // the machine can't confine as much as must be
+	CodeWider        = "WIDER_BOUNDARY"       // the call asks for more than it would get
+)
+
+// part is what decided one part of a call. The zero part is a grant.
+type part struct {
+	rule     string
+	boundary string
+	widens   bool // it can give more than the turn has
+	named    bool // people wrote it
+	degrades bool
+}
+
+// confines tells whether a boundary is decided for a call: its tool starts
+// programs, and whoever asks wants one decided.
+func (r *Request) confines() bool { return r.Confine && has(r.Tool.Capabilities, capProcess) }
+
+// confined settles the boundary of a call, and makes an allow an ask where the
+// machine can't confine what runs as much as must be.
+func (s *Set) confined(v Verdict, r *Request) Verdict {
+	if !r.confines() || v.Decision == Deny {
+		return v
+	}
+	bound, by, named := s.boundOf(&v, r)
+	wider := false
+	switch wish, ok := s.Bound(r.Wish.Boundary); {
+	case r.Widened != nil:
+		bound, by = *r.Widened, "grant"
+	case !ok:
+	case wish.Within(bound):
+		bound, by, named = Meet(wish, bound), "the call", true
+	default:
+		bound, by, named, wider = wish, "the call", true, true
+	}
+	v.Bound, v.Boundary, v.BoundBy = &bound, bound.Name, by
+	if v.Least = bound.Is.Least; !bound.Unbounded() {
+		if least := ModeLeast(r.Mode); least.AtLeast(v.Least) {
+			v.Least = least
+		}
+		if named && belay.L2.AtLeast(v.Least) {
+			v.Least = belay.L2
+		}
+	}
+	if wider {
+		v = widerAsked(v, r)
+	}
+	if belay.Level(r.Level).AtLeast(v.Least) {
+		return v
+	}
+	if v.degrades() {
+		v.Least = belay.Level(r.Level)
+		return v
+	}
+	v.Reason = "boundary " + v.Boundary + " wants level " + string(v.Least) + ", and this machine gives " + cmp.Or(r.Level, "L0") + "; " + v.Reason
+	if v.Decision == Allow {
+		v.Decision, v.Source, v.Rule, v.Tier, v.Priority, v.ReasonCode = Ask, "rule", "builtin/least-level", TierDefault, 0, CodeBoundaryWeak
+		v.Hint = "run without a boundary: --boundary full; or accept less by a rule: degrade: allow"
+		lose(&v)
+	}
+	return v
+}
+
+// widerAsked is the verdict on a call that asks for more than it would get:
+// nothing but a person gives that. Mode plan has nothing to give.
+func widerAsked(v Verdict, r *Request) Verdict {
+	reason := "it asks for boundary " + v.Boundary
+	if r.Wish.Reason != "" {
+		reason += ": " + r.Wish.Reason
+	}
+	if v.Decision == Ask {
+		reason += "; " + v.Reason
+	}
+	v.Decision, v.Source, v.Rule, v.Tier, v.Priority, v.ReasonCode, v.Reason = Ask, "rule", "builtin/wider-boundary", TierDefault, 0, CodeWider, reason
+	v.Hint = "do without it, or start with --boundary " + v.Boundary
+	if r.Mode == belay.ModePlan {
+		v.Decision, v.Hint = Deny, "mode plan only reads; run with --mode on_request"
+	}
+	lose(&v)
+	return v
+}
+
+// boundOf is the boundary that mode, settings and rules give a call, who named
+// it, and whether anybody did. Of a command line each simple command's rule has
+// a say, and the line gets what all of them allow. A rule of the built-in ones,
+// or of a file that nobody trusts, only narrows.
+func (s *Set) boundOf(v *Verdict, r *Request) (out Bound, by string, named bool) {
+	base, ok := s.Bound(r.Boundary)
+	by, named = "settings", ok
+	if !ok {
+		base, _ = s.Bound(ModeBoundary(r.Mode))
+		by = "mode " + string(r.Mode)
+	}
+	out = Bound{Name: belay.BoundaryFull, Is: belay.Boundary{Name: belay.BoundaryFull, Network: belay.NetworkFull}}
+	from := by
+	for _, c := range v.parts {
+		b, who := base, from
+		if wants, ok := s.Bound(c.boundary); ok {
+			if b, who = wants, "rule "+c.rule; !c.widens {
+				b = Meet(base, wants)
+			}
+			named = named || c.named
+		}
+		if m := Meet(out, b); !m.as(out) || len(v.parts) == 1 {
+			by = who
+		}
+		out = Meet(out, b)
+	}
+	if len(v.parts) == 0 {
+		out = base
+	}
+	return out, by, named
+}
+
+// degrades tells whether the rules that decided every part of a call accept
+// less than the level that must be.
+func (v *Verdict) degrades() bool {
+	return len(v.parts) > 0 && !slices.ContainsFunc(v.parts, func(c part) bool { return !c.degrades })
+}
