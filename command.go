@@ -58,6 +58,7 @@ type Settings struct {
 
 	Snapshot     string `json:"snapshot,omitempty"`     // git: the workspace is kept before and after each turn, as a hidden commit
 	Instructions string `json:"instructions,omitempty"` // none: AGENTS.md and CLAUDE.md are not read
+	Boundary     string `json:"boundary,omitempty"`     // by its name, that programs run in; empty: the mode's
 	Effort       string `json:"effort,omitempty"`       // how much a model reasons: low, medium, high; empty is the provider's default
 }
 

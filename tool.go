@@ -59,4 +59,7 @@ type CommandArgs struct {
 	Argv string `json:"argv,omitempty"` // program and arguments
 	Dir  string `json:"dir,omitempty"`  // where it runs, relative to the workspace
 	Env  string `json:"env,omitempty"`  // variables that are added
+
+	Boundary string `json:"boundary,omitempty"` // by its name, that the call asks for
+	Reason   string `json:"reason,omitempty"`   // why it does
 }

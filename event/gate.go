@@ -28,6 +28,10 @@ type PermissionEvaluated struct {
 	Matched  []RuleMatched   `json:"matched,omitempty"`  // other rules that spoke of the call, the strongest voice first
 	Commands []CommandJudged `json:"commands,omitempty"` // of a command line
 	Omitted  int             `json:"omitted,omitempty"`  // how many of matched and commands aren't here
+
+	Bounds     *belay.Boundary `json:"bounds,omitempty"`     // what the boundary allows that the call gets; only of a call that starts programs
+	BoundaryBy string          `json:"boundaryBy,omitempty"` // who named it: a mode, settings, a rule, the call, a grant, a violation
+	Least      string          `json:"least,omitempty"`      // the level without which it isn't run
 }
 
 // RuleMatched is a rule that spoke of a call. Lost says that something else
@@ -79,6 +83,18 @@ type ActionRequired struct {
 	Until     time.Time     `json:"until"`
 	Tool      string        `json:"tool,omitempty"`
 	ArgsHash  belay.Digest  `json:"argsHash,omitempty"`
+
+	Boundary string          `json:"boundary,omitempty"` // that the call gets when it is allowed
+	Bounds   *belay.Boundary `json:"bounds,omitempty"`   // what that allows
+	Stopped  *Stopped        `json:"stopped,omitempty"`  // what a boundary stopped: the answer is whether the call runs again in this wider one
+}
+
+// Stopped is what a boundary stopped.
+type Stopped struct {
+	Boundary string `json:"boundary"` // it ran in
+	Layer    string `json:"layer"`
+	Op       string `json:"op,omitempty"`
+	Target   string `json:"target,omitempty"`
 }
 
 // ActionResolved is the first answer, the deadline or the end of the turn.
@@ -94,20 +110,22 @@ type ActionResolved struct {
 // SandboxApplied says which boundary an execution really got.
 type SandboxApplied struct {
 	fact
-	Level   string            `json:"level"` // L0 … L3
-	Why     string            `json:"why"`
-	Cwd     string            `json:"cwd,omitempty"`
-	Network string            `json:"network,omitempty"` // none, proxied, full
-	Layers  map[string]string `json:"layers,omitempty"`  // layer → applied, unavailable(errno), disabled(by)
+	Level    string            `json:"level"` // L0 … L3
+	Why      string            `json:"why"`
+	Cwd      string            `json:"cwd,omitempty"`
+	Network  string            `json:"network,omitempty"`  // none, hosts, full
+	Layers   map[string]string `json:"layers,omitempty"`   // layer → applied, unavailable(errno), disabled(by)
+	Boundary string            `json:"boundary,omitempty"` // by its name
 }
 
 // SandboxViolation says what a boundary stopped.
 type SandboxViolation struct {
 	fact
-	Layer  string `json:"layer"`
-	Op     string `json:"op,omitempty"`     // read, write, connect, exec
-	Target string `json:"target,omitempty"` // a path, a host
-	Reason string `json:"reason"`
+	Layer    string `json:"layer"`
+	Op       string `json:"op,omitempty"`     // read, write, connect, call, limit
+	Target   string `json:"target,omitempty"` // a path, a host, a system call, a limit
+	Reason   string `json:"reason"`           // how it is known
+	Boundary string `json:"boundary,omitempty"`
 }
 
 // PolicyChanged says that rules or grants changed.
@@ -123,4 +141,7 @@ type PolicyChanged struct {
 	Scope    string       `json:"scope,omitempty"`
 	By       string       `json:"by,omitempty"`
 	Digest   *belay.Ref   `json:"digest,omitempty"` // of the rules, or the content that is trusted
+
+	Boundary string          `json:"boundary,omitempty"` // that a grant gives the one call
+	Bounds   *belay.Boundary `json:"bounds,omitempty"`
 }

@@ -152,7 +152,7 @@ var table = []Type{
 	of[PermissionRequested]("permission.requested", "the gate asks a person", stable),
 	of[PermissionResolved]("permission.resolved", "what became of the gate's question", stable),
 	of[SandboxApplied]("sandbox.applied", "the boundary an execution got", stable),
-	of[SandboxViolation]("sandbox.violation", "a boundary stopped something"),
+	of[SandboxViolation]("sandbox.violation", "a boundary stopped something", stable),
 	of[HookStarted]("hook.started", "a hook or a checker is about to run", stable),
 	of[HookCompleted]("hook.completed", "a hook or a checker answered", stable),
 	of[HookFailed]("hook.failed", "a hook or a checker gave no answer", stable),

@@ -98,6 +98,14 @@ type RunTool struct {
 	Known   map[string]belay.Published // artifacts by name, for tools that publish
 	Recover bool                       // find out what the attempt before did, don't just run
 	Rules   belay.Ref
+	Bound   *Bound // what its programs run in; nil: in nothing
+}
+
+// Bound is a boundary that programs run in, and the level without which they don't.
+type Bound struct {
+	Name  string // as people call it
+	Is    belay.Boundary
+	Least belay.Level
 }
 
 // CheckCall asks a checker about a call. It may be asked again after a crash.

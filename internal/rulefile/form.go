@@ -37,6 +37,8 @@ type form struct {
 	Capabilities words          `yaml:"capabilities"`
 	Rules        []ruleForm     `yaml:"rules"`
 	Checkers     []checkerForm  `yaml:"checkers"`
+
+	Boundaries map[string]boundaryForm `yaml:"boundaries"`
 }
 
 // matchForm is the YAML of what a rule asks for.
@@ -93,6 +95,7 @@ type ruleForm struct {
 	Hint      string     `yaml:"hint"`
 	Tags      words      `yaml:"tags"`
 	Boundary  string     `yaml:"boundary"`
+	Degrade   string     `yaml:"degrade"`
 	Examples  examples   `yaml:"examples"`
 	NoExample examples   `yaml:"not_examples"`
 }
@@ -155,7 +158,7 @@ func (m *matchForm) match() (out policy.Match) {
 
 func (r *ruleForm) rule(tier policy.Tier, where string) (policy.Rule, error) {
 	out := policy.Rule{ID: r.ID, Tier: tier, Priority: r.Priority, Match: r.When.match(), Verdict: policy.Decision(r.Verdict), Reason: r.Reason,
-		Code: r.Code, Hint: r.Hint, Tags: r.Tags, Boundary: r.Boundary, Where: where}
+		Code: r.Code, Hint: r.Hint, Tags: r.Tags, Boundary: r.Boundary, Degrade: policy.Decision(r.Degrade), Where: where}
 	var err error
 	if out.Examples.Match, err = r.Examples.list(); err != nil {
 		return out, err

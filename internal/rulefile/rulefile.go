@@ -2,7 +2,8 @@
 // over one another. It promises that a file is read strictly and in bounded
 // time, that every mistake has its place, that a file which can't be read whole
 // isn't read at all, and that a file which nobody trusts can only narrow: its
-// allows, its checkers and what it trusts don't count and are named.
+// allows, its checkers, its boundaries and what it trusts don't count and are
+// named.
 //
 // What the rules mean is package policy's business.
 package rulefile
@@ -158,6 +159,9 @@ func (r *reading) take(f *form) error {
 			r.ignore("trusted", "trusted")
 		}
 	}
+	if err := r.boundaries(f); err != nil {
+		return err
+	}
 	if err := r.rules(f); err != nil {
 		return err
 	}
@@ -208,6 +212,7 @@ func (r *reading) rules(f *form) error {
 			r.l.without.Rules = append(r.l.without.Rules, rule)
 			continue
 		}
+		r.bounded(&rule, f, i)
 		r.l.doc.Rules = append(r.l.doc.Rules, rule)
 	}
 	if len(f.Capabilities) > 0 {
@@ -272,5 +277,9 @@ func (l *Layers) Set(groups []policy.Group) (*policy.Set, error) {
 			return nil, err
 		}
 	}
-	return policy.Compile(doc)
+	s, err := policy.Compile(doc)
+	if err != nil {
+		return nil, err
+	}
+	return s, l.known(s)
 }

@@ -27,6 +27,15 @@ caps:
   web_fetch: 5
 owner_only: gateway
 trusted: [~/src/**]
+boundaries:
+  tests:
+    base: read-only
+    write: [/srv/cache, /srv/out]
+    read: /srv/data
+    network: hosts
+    hosts: ["proxy.test:443", ".pkg.test"]
+    least: L3
+    limits: {memory: 2GiB, file_size: 64MiB, output: 1048576, disk: 1GiB, cpu: 10m, wall: 1h, cpu_quota: 150%, processes: 64, open_files: 256}
 rules:
   - id: all-matchers
     priority: 12
@@ -35,7 +44,7 @@ rules:
     code: WHY
     hint: do this
     tags: [a, b]
-    boundary: confined
+    boundary: tests
     when:
       tool: [exec, group:deploy]
       not_tool: [helm]
@@ -72,7 +81,7 @@ func TestEveryFieldOfAFileIsRead(t *testing.T) {
 	got := fmt.Sprintf("%s %s %d %s %v %v %v %v %v %v %v %d %+v %+v %v %v %v %s %v %s %s", r.ID, r.Tier, r.Priority, r.Verdict, r.Tool, r.NotTool, r.Does, r.Mode, r.Agent, r.Capability, r.Tags,
 		len(r.Args), *r.Command, *r.Path, r.Host, r.Taint, r.Flow, r.Level, r.Rerun, r.If, r.Where)
 	want := "all-matchers user 12 ask [exec group:deploy] [helm] [changes] [default auto] [rev*] [process] [a b] 6 {Program:[git] NotProgram:[sh] Subcommand:[push] Class:[network] Prefix:[push] Matches:origin} " +
-		`{Match:[src/**] Where:inside Access:write} [*.example.com] [any] [egress] L1 true tool == "exec" && size(paths) < 3 /u/policy.yaml:9:5`
+		`{Match:[src/**] Where:inside Access:write} [*.example.com] [any] [egress] L1 true tool == "exec" && size(paths) < 3 /u/policy.yaml:18:5`
 	if got != want {
 		t.Errorf("got\n%s\nwant\n%s", got, want)
 	}

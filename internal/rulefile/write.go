@@ -34,7 +34,7 @@ func writeRule(b *strings.Builder, r *policy.Rule) {
 		fmt.Fprintf(b, "    priority: %d\n", r.Priority)
 	}
 	fmt.Fprintf(b, "    verdict: %s\n", r.Verdict)
-	for _, f := range []struct{ name, value string }{{"reason", r.Reason}, {"code", r.Code}, {"hint", r.Hint}, {"boundary", r.Boundary}} {
+	for _, f := range []struct{ name, value string }{{"reason", r.Reason}, {"code", r.Code}, {"hint", r.Hint}, {"boundary", r.Boundary}, {"degrade", string(r.Degrade)}} {
 		if f.value != "" {
 			fmt.Fprintf(b, "    %s: %s\n", f.name, scalar(f.value))
 		}

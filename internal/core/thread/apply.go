@@ -38,7 +38,10 @@ func (d *Decider) Apply(e event.Envelope) {
 		if p.Kind == "rules" && p.Op == "loaded" {
 			s.governed(p)
 		}
-		if p.Kind == "grant" && p.Op == "granted" {
+		if p.Kind == "grant" && p.Op == "granted" && p.Bounds != nil {
+			s.wider(p)
+		}
+		if p.Kind == "grant" && p.Op == "granted" && p.Bounds == nil {
 			s.grant(policy.Grant{Tool: p.Tool, Tier: p.Tier, Kind: "answer", By: p.By})
 			if s.Turn != nil {
 				s.Turn.forgetDenials()
@@ -119,7 +122,11 @@ func (s *State) applyTurn(e event.Envelope) {
 	case event.PermissionEvaluated:
 		if c := t.call(e.IDs.Call); c != nil {
 			c.Judged, c.Verdict = true, policy.Decision(p.Decision)
-			c.Reason, c.Hint, c.Tags = p.Reason, p.Hint, p.Tags
+			c.Reason, c.Hint = p.Reason, p.Hint
+			if c.Blocked == nil {
+				c.Tags = p.Tags
+			}
+			c.decided(p)
 		}
 	case event.HookStarted:
 		s.check(e, p.Hook, nil)
@@ -136,6 +143,10 @@ func (s *State) applyTurn(e event.Envelope) {
 			c.Attempt, c.Flying, c.Orphan, c.Recover = p.Attempt, true, false, p.Recover
 			c.Taint = p.Taint
 			c.Changes, c.Polls, c.Expect, c.Expects = !p.ReadOnly, p.Polling, p.Expect, p.Expects
+		}
+	case event.SandboxViolation:
+		if c := t.call(e.IDs.Call); c != nil {
+			c.violated(p)
 		}
 	case event.ToolResult:
 		s.applyResult(e, p)
@@ -248,6 +259,7 @@ func (s *State) applyAsk(e event.Envelope, p event.ActionRequired) {
 	a := &Ask{Action: e.IDs.Action, Kind: p.Kind, Until: p.Until, Open: true}
 	if c := s.Turn.call(e.IDs.Call); c != nil {
 		c.Ask = a
+		s.askedWider(c, a, p)
 		return
 	}
 	if p.Kind == "permission" { // for a call that isn't there: nothing would wait for the answer
@@ -265,6 +277,7 @@ func (s *State) applyAnswer(e event.Envelope, p event.ActionResolved) {
 	ask.Open, ask.Decision, ask.Message = false, p.Decision, p.Message.Text
 	switch ask.Kind {
 	case "permission":
+		s.answeredWider(c, ask, p)
 		c.Verdict = policy.Deny
 		if p.Decision == "allow" {
 			c.Verdict = policy.Allow
@@ -313,7 +326,9 @@ func (s *State) applyFailure(e event.Envelope, p event.ToolFailed) {
 	c.Flying, c.Orphan = false, false
 	s.Files.saw(e.Seq, p.Files)
 	if !p.Final {
-		c.RetryAt = p.RetryAt
+		if c.RetryAt = p.RetryAt; p.Problem.Code == CodeViolation {
+			c.blocked(p)
+		}
 		return
 	}
 	c.Over = true

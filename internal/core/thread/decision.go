@@ -30,6 +30,7 @@ func (s *State) asked(r *Rules, spec belay.ToolSpec, c *Call) policy.Request {
 		Tool: spec, Args: args, Paths: c.paths(), Commands: policy.CommandsOf(spec, args, policy.Place{Workspace: r.Workspace, Home: r.Home, Shadowed: r.Shadowed}), Mode: r.Settings.Mode, Agent: r.Agent,
 		Grants: append(slices.Clone(r.Grants), s.Grants...), Headless: r.headless() && !c.Ask.answered(), Rerun: slices.Contains(s.LostKeys, c.key()),
 		Guest: r.Guest, Use: s.Use, Workspace: r.Workspace, Level: r.Boundary.Level, Network: r.Boundary.Network, Taint: s.Taint, Checks: checks,
+		Confine: r.Boundary.Decides, Boundary: r.Settings.Boundary, Wish: wish(spec, args), Widened: s.given(c),
 	}
 }
 
@@ -42,6 +43,9 @@ func (s *State) recorded(r *Rules, c *Call, v policy.Verdict) event.PermissionEv
 	}
 	if rule := r.Gate().RuleOf(v.Rule); rule != nil {
 		p.Where = event.CutText(rule.Where, maxWhere)
+	}
+	if v.Bound != nil {
+		p.Bounds, p.BoundaryBy, p.Least = &v.Bound.Is, v.BoundBy, string(v.Least)
 	}
 	p.Taint = TaintNames(s.Taint, maxTaint)
 	for _, h := range v.Matched {

@@ -171,6 +171,9 @@ func (s *State) respond(o belay.Order, c belay.RespondAction, now time.Time) ([]
 	if c.Clear {
 		s.clearTaint(fs)
 	}
+	if ask.Wider != nil && c.Decision == "allow" && scope == "session" {
+		return append(fs, s.givesWider(call, ask, o.Principal)), nil
+	}
 	if ask.Kind == "permission" && c.Decision == "allow" && scope == "session" {
 		fs = append(fs, s.fact(event.PolicyChanged{Kind: "grant", Op: "granted", Tool: call.Name, Tier: policy.TierUser, Scope: "session", By: o.Principal}))
 		fs = append(fs, s.coveredBy(call, o.Principal)...)

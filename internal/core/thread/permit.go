@@ -26,6 +26,10 @@ func permit(s *State, r *Rules, now time.Time, rd *core.Ready) bool {
 			rd.Decided = append(rd.Decided, s.resolve(c.Ask, c, "deny", "deadline", "once", "nobody answered in time")...)
 		case c.Ask != nil && c.Ask.Open:
 			wakeAt(rd, c.Ask.Until)
+		case c.Verdict == policy.Deny && c.Blocked != nil:
+			rd.Decided = append(rd.Decided, s.bars(c))
+		case c.Blocked != nil:
+			s.escalate(r, rd, c, now)
 		case c.Verdict == policy.Deny:
 			rd.Decided = append(rd.Decided, s.failed(c, event.Problem{Class: "denied", Code: "DENIED", Message: "not allowed: " + c.Reason, Hint: c.Hint}))
 		}
@@ -59,6 +63,7 @@ func (s *State) judge(r *Rules, rd *core.Ready, c *Call, now time.Time) {
 	}
 	if v.Decision == policy.Ask && (c.Ask == nil || !c.Ask.Open) {
 		s.askPerson(r, rd, c, "permission", now, v.Rule, belay.Content{})
+		s.asksFor(rd, &v, nil)
 	}
 }
 

@@ -60,11 +60,13 @@ func (r *Rules) args(c *Call) []byte {
 	return c.Args
 }
 
-// Boundary is what confines the processes of a turn.
+// Boundary is what the machine can confine processes with, as a probe said when
+// the turn was submitted.
 type Boundary struct {
-	Level   string `json:"level"` // L0 … L3
-	Why     string `json:"why"`
+	Level   string `json:"level"` // L0 … L3: the best there is
+	Why     string `json:"why"`   // there is nothing better
 	Network string `json:"network"`
+	Decides bool   `json:"decides,omitempty"` // every call gets a boundary of its own; rules of earlier builds don't say
 }
 
 // Completion is the mode in force; required when the settings are silent.
@@ -92,7 +94,7 @@ func (r *Rules) headless() bool { return r.Settings.Approvals == belay.Approvals
 func (r *Rules) MayChange(more []policy.Grant) bool {
 	grants := append(slices.Clone(r.Grants), more...)
 	return slices.ContainsFunc(r.Tools, func(t belay.ToolSpec) bool {
-		return r.Gate().MayChange(policy.Request{Tool: t, Mode: r.Settings.Mode, Agent: r.Agent, Grants: grants, Headless: r.headless(), Level: r.Boundary.Level})
+		return r.Gate().MayChange(policy.Request{Tool: t, Mode: r.Settings.Mode, Agent: r.Agent, Grants: grants, Headless: r.headless(), Level: r.Boundary.Level, Confine: r.Boundary.Decides, Boundary: r.Settings.Boundary})
 	})
 }
 

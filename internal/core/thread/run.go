@@ -26,7 +26,7 @@ func run(s *State, r *Rules, now time.Time, rd *core.Ready) bool {
 		case c.Flying && !c.Orphan:
 			effects = append(effects, s.effect(r, c))
 		case c.Orphan && s.lostBy(r, rd, c):
-		case !c.Orphan && (c.Verdict != policy.Allow || s.held(r, i)):
+		case !c.Orphan && (c.Verdict != policy.Allow || c.Blocked != nil || s.held(r, i)):
 		case spec.Handled != "":
 			s.handled(r, rd, spec, c, r.args(c), now)
 		case !c.Orphan && now.Before(c.RetryAt):
@@ -74,7 +74,16 @@ func (s *State) held(r *Rules, i int) bool {
 func (s *State) begins(r *Rules, rd *core.Ready, c *Call, recover bool) {
 	spec, _ := r.tool(c.Name)
 	boundary := "workspace"
-	if hasProcess(spec) {
+	switch {
+	case !hasProcess(spec):
+	case c.Bound != nil && !s.confines(r, c):
+		boundary = c.Bound.Name
+		rd.Decided = append(rd.Decided, core.Fact{IDs: s.callIDs(c), Data: event.SandboxApplied{
+			Level: string(belay.L0), Why: unconfined(r, c), Cwd: r.Workspace, Network: belay.NetworkFull, Boundary: boundary,
+		}})
+	case c.Bound != nil: // whoever starts a program records what it really got
+		boundary = c.Bound.Name
+	default:
 		boundary = r.Boundary.Level
 		rd.Decided = append(rd.Decided, core.Fact{IDs: s.callIDs(c), Data: event.SandboxApplied{
 			Level: r.Boundary.Level, Why: r.Boundary.Why, Cwd: r.Workspace, Network: r.Boundary.Network,
@@ -84,6 +93,19 @@ func (s *State) begins(r *Rules, rd *core.Ready, c *Call, recover bool) {
 		Name: c.Name, Attempt: c.Attempt + 1, Effect: string(s.classOf(r, c)), ArgsHash: c.ArgsHash, Expect: s.expect(c), Expects: s.expects(c),
 		Boundary: boundary, ReadOnly: spec.ReadOnly, Polling: spec.Polling, Recover: recover, Taint: s.brings(r, spec, c),
 	}})
+}
+
+// confines tells whether the programs of a call run in a boundary at all.
+func (s *State) confines(r *Rules, c *Call) bool {
+	return c.Bound != nil && !c.Bound.Unbounded() && belay.Level(r.Boundary.Level).AtLeast(belay.L1)
+}
+
+// unconfined is why they don't.
+func unconfined(r *Rules, c *Call) string {
+	if c.Bound.Unbounded() {
+		return "boundary " + c.Bound.Name + " confines nothing"
+	}
+	return r.Boundary.Why
 }
 
 func hasProcess(spec belay.ToolSpec) bool {
@@ -163,6 +185,12 @@ func (s *State) effect(r *Rules, c *Call) core.RunTool {
 	e := core.RunTool{IDs: s.callIDs(c), Attempt: c.Attempt, Name: c.Name, Args: c.Args, ArgsRef: c.ArgsRef, Recover: c.Recover, Rules: s.Turn.Rules}
 	if spec, ok := r.tool(c.Name); ok {
 		e.Known = s.knows(spec)
+		if hasProcess(spec) && s.confines(r, c) {
+			e.Bound = &core.Bound{Name: c.Bound.Name, Is: c.Bound.Is, Least: c.Least}
+			if have := belay.Level(r.Boundary.Level); !have.AtLeast(c.Least) { // a person said yes to what there is
+				e.Bound.Least = have
+			}
+		}
 	}
 	if c.Expect != "" {
 		e.Expect = map[string]string{cleanPath(c.Path): c.Expect}

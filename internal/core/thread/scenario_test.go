@@ -90,9 +90,12 @@ func testTools() []belay.ToolSpec {
 
 // moreTools are those that only some scenarios have.
 var moreTools = map[string]belay.ToolSpec{
-	"todo":    {Name: "todo", Effect: belay.Idempotent, ReadOnly: true, Exclusive: true},
-	"fetch":   {Name: "fetch", Effect: belay.Pure, ReadOnly: true, Untrusted: true, HostArg: "url", Capabilities: []string{"network"}},
-	"mail":    {Name: "mail", Effect: belay.Pure, ReadOnly: true, Untrusted: true},
+	"todo":  {Name: "todo", Effect: belay.Idempotent, ReadOnly: true, Exclusive: true},
+	"fetch": {Name: "fetch", Effect: belay.Pure, ReadOnly: true, Untrusted: true, HostArg: "url", Capabilities: []string{"network"}},
+	"mail":  {Name: "mail", Effect: belay.Pure, ReadOnly: true, Untrusted: true},
+	"look":  {Name: "look", Effect: belay.Pure, ReadOnly: true, Capabilities: []string{"process"}},
+	"run": {Name: "run", Effect: belay.AtMostOnce, Access: belay.Write, Destructive: true, Capabilities: []string{"process"},
+		Command: &belay.CommandArgs{Line: "command", Boundary: "boundary", Reason: "reason"}},
 	"publish": {Name: "publish", Effect: belay.Idempotent, ReadOnly: true, PathArg: "path", Access: belay.Read, Capabilities: []string{"publish"}},
 }
 
@@ -162,6 +165,8 @@ func (w *world) do(line string) {
 		w.fail(rest)
 	case "result", "error", "retry":
 		w.tool(verb, rest)
+	case "stopped":
+		w.stopped(strings.Fields(rest))
 	case "rollback":
 		w.rollBack(rest)
 	case "kept":
@@ -233,6 +238,10 @@ func (w *world) setRule(kv string) {
 		w.rules.Grants = append(w.rules.Grants, policy.Grant{Tool: v, Tier: policy.TierUser, Kind: "rule", By: "user:ann"})
 	case "strange":
 		w.rules.Strange = true
+	case "level":
+		w.rules.Boundary = Boundary{Level: v, Why: "the probe says so", Network: "full", Decides: true}
+	case "boundary":
+		s.Boundary = v
 	case "steps":
 		s.Limits.Steps = n
 	case "calls":
@@ -413,6 +422,20 @@ func (w *world) tool(verb, rest string) {
 	w.add([]core.Fact{{IDs: w.d.s.callIDs(c), Data: p}}, nil)
 }
 
+// stopped ends the n-th call of the step by its boundary: "N OP TARGET". Without
+// an operation nobody knows what it was.
+func (w *world) stopped(f []string) {
+	n, _ := strconv.Atoi(f[0])
+	c := &w.d.s.Turn.Step.Calls[n-1]
+	ids := w.d.s.callIDs(c)
+	var facts []core.Fact
+	if len(f) > 1 {
+		facts = append(facts, core.Fact{IDs: ids, Data: event.SandboxViolation{Layer: "files", Op: f[1], Target: strings.Join(f[2:], " "), Reason: "the program says so"}})
+	}
+	w.add(append(facts, core.Fact{IDs: ids, Data: event.ToolFailed{Name: c.Name, Attempt: c.Attempt, Output: belay.Content{Text: "sh: Permission denied"},
+		Problem: event.Problem{Class: "denied", Code: CodeViolation, Message: "its boundary stopped it", Hint: "stay inside"}}}), nil)
+}
+
 // rollBack is "SCOPE TURN", or "SCOPE -" for before the first turn; "plan" at
 // the end names files to restore, "late" says that facts came since it was made.
 func (w *world) rollBack(rest string) {
@@ -535,6 +558,12 @@ func (w *world) settle() {
 				}
 				for name, p := range e.Known {
 					expect += fmt.Sprintf(" knowing %s version %d", name, p.Version)
+				}
+				if b := e.Bound; b != nil {
+					expect += fmt.Sprintf(" in [%s]", b.Name)
+					if b.Least != "" {
+						expect += " of level " + string(b.Least)
+					}
 				}
 			}
 			fmt.Fprintf(&w.out, "  want %s%s\n", w.short(e.Key()), expect)

@@ -52,6 +52,7 @@ type State struct {
 	Answers  []Answer           `json:"answers,omitempty"`
 	LostKeys []string           `json:"lostKeys,omitempty"` // calls whose outcome nobody knows
 	Pace     []Paced            `json:"pace,omitempty"`     // of the tools, the latest last
+	Wider    []WiderGrant       `json:"wider,omitempty"`    // boundaries that answers gave single calls
 
 	Plan      []event.PlanItem           `json:"plan,omitempty"`
 	PlanAt    int64                      `json:"planAt,omitempty"` // the fact that says so
@@ -123,6 +124,7 @@ type Turn struct {
 	Tracked     []Tracked        `json:"tracked,omitempty"` // recent calls, oldest first
 	Failing     []string         `json:"failing,omitempty"` // different failures in a row
 	Denied      bool             `json:"denied,omitempty"`  // the last call was denied
+	Stops       []Barred         `json:"stops,omitempty"`   // what boundaries stopped, and what was said of it
 	Ask         *Ask             `json:"ask,omitempty"`     // a question about the turn itself
 	GaveUp      bool             `json:"gaveUp,omitempty"`  // the answer to it was no
 	Partial     *belay.Ref       `json:"partial,omitempty"` // text that was cut
@@ -196,6 +198,11 @@ type Call struct {
 	Expects  []event.FileSeen `json:"expects,omitempty"` // of several files
 	Changes  bool             `json:"changes,omitempty"` // it can change things
 	Polls    bool             `json:"polls,omitempty"`   // repeating it is its purpose
+	Bound    *policy.Bound    `json:"bound,omitempty"`   // what its programs run in
+	Least    belay.Level      `json:"least,omitempty"`   // without which they don't
+	Stopped  *event.Stopped   `json:"stopped,omitempty"` // what a boundary stopped last
+	Blocked  *Blocked         `json:"blocked,omitempty"` // an attempt ended by that, until something is decided
+	Widened  int              `json:"widened,omitempty"` // times that it got a wider boundary
 	Over     bool             `json:"over,omitempty"`
 }
 
@@ -208,6 +215,8 @@ type Ask struct {
 
 	Decision string `json:"decision,omitempty"` // once it is answered
 	Message  string `json:"message,omitempty"`
+
+	Wider *policy.Bound `json:"wider,omitempty"` // what a call that was stopped gets, if it is allowed
 }
 
 // key names a call by what it would do.

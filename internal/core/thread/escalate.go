@@ -1,0 +1,249 @@
+package thread
+
+import (
+	"cmp"
+	"encoding/json"
+	"slices"
+	"time"
+
+	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/event"
+	"github.com/belay-run/belay/internal/core"
+	"github.com/belay-run/belay/internal/policy"
+)
+
+// CodeViolation is the code of a call that its boundary stopped. Such an attempt
+// is never the call's end: the thread decides what comes of it.
+const CodeViolation = "BOUNDARY_VIOLATION"
+
+// Bounds of escalation.
+const (
+	maxWidened = 4  // times that one call gets a wider boundary
+	maxBarred  = 64 // violations of a turn that are remembered
+	maxWider   = 64 // calls of a thread that answers gave a boundary
+	maxTarget  = 512
+)
+
+// Blocked is an attempt that a boundary stopped.
+type Blocked struct {
+	Problem event.Problem `json:"problem"`
+	Output  belay.Content `json:"output,omitzero"`
+	Whole   *belay.Ref    `json:"whole,omitempty"`
+}
+
+// Barred is a violation, and what a person said of it. Others like it in the
+// turn get the same answer: a storm of them is one question.
+type Barred struct {
+	Key      string         `json:"key"` // tool, operation, target
+	Action   belay.ActionID `json:"action"`
+	Decision string         `json:"decision,omitempty"` // once it is answered
+	By       string         `json:"by,omitempty"`
+	Message  string         `json:"message,omitempty"`
+}
+
+// WiderGrant is a boundary that a person gave exactly one call for the session.
+type WiderGrant struct {
+	Key   string       `json:"key"` // tool and argument hash
+	Bound policy.Bound `json:"bound"`
+}
+
+// wish is the boundary that a call's arguments ask for.
+func wish(spec belay.ToolSpec, args []byte) (w policy.Wish) {
+	if spec.Command == nil || spec.Command.Boundary == "" {
+		return w
+	}
+	var in map[string]json.RawMessage
+	if json.Unmarshal(args, &in) != nil {
+		return w
+	}
+	_ = json.Unmarshal(in[spec.Command.Boundary], &w.Boundary) // another type asks for nothing
+	_ = json.Unmarshal(in[spec.Command.Reason], &w.Reason)
+	w.Reason = event.CutText(w.Reason, maxTarget)
+	return w
+}
+
+// given is the boundary that a person gave exactly this call.
+func (s *State) given(c *Call) *policy.Bound {
+	for i := range s.Wider {
+		if s.Wider[i].Key == c.key() {
+			return &s.Wider[i].Bound
+		}
+	}
+	return nil
+}
+
+// violated folds that a boundary stopped something of a call.
+func (c *Call) violated(p event.SandboxViolation) {
+	name := p.Boundary
+	if c.Bound != nil {
+		name = c.Bound.Name
+	}
+	c.Stopped = &event.Stopped{Boundary: name, Layer: p.Layer, Op: p.Op, Target: p.Target}
+}
+
+// blocked folds that an attempt ended by that.
+func (c *Call) blocked(p event.ToolFailed) {
+	c.Blocked = &Blocked{Problem: p.Problem, Output: p.Output, Whole: p.Whole}
+	if c.Stopped == nil { // nobody could say what it was
+		c.Stopped = &event.Stopped{Layer: "unknown"}
+	}
+}
+
+// barKey names a violation: what is alike has one answer.
+func (c *Call) barKey() string { return c.Name + " " + c.Stopped.Op + " " + c.Stopped.Target }
+
+func (t *Turn) barred(key string) *Barred {
+	for i := range t.Stops {
+		if t.Stops[i].Key == key {
+			return &t.Stops[i]
+		}
+	}
+	return nil
+}
+
+// escalate decides what comes of an attempt that a boundary stopped: a wider
+// boundary that a person is asked for, the answer that another call like it got,
+// or the end. Nothing is run again before that is on record.
+func (s *State) escalate(r *Rules, rd *core.Ready, c *Call, now time.Time) {
+	v := s.rung(r, c)
+	if v.Decision == "" {
+		return // another call asks the same
+	}
+	rd.Decided = append(rd.Decided, core.Fact{IDs: s.callIDs(c), Data: s.recorded(r, c, v)})
+	if v.Decision == policy.Ask {
+		s.askPerson(r, rd, c, "permission", now, v.Rule, belay.Content{})
+		s.asksFor(rd, &v, c.Stopped)
+	}
+}
+
+// asksFor says in a question, which was decided last, what a yes gives the call.
+func (s *State) asksFor(rd *core.Ready, v *policy.Verdict, stopped *event.Stopped) {
+	for i := range rd.Decided {
+		if p, ok := rd.Decided[i].Data.(event.ActionRequired); ok && v.Bound != nil && i == len(rd.Decided)-2 {
+			p.Boundary, p.Bounds, p.Stopped = v.Boundary, &v.Bound.Is, stopped
+			rd.Decided[i].Data = p
+		}
+	}
+}
+
+// rung is the decision about one violation. No decision means that a question
+// about one like it is open.
+func (s *State) rung(r *Rules, c *Call) policy.Verdict {
+	v := policy.Verdict{Decision: policy.Deny, Source: "rule", Rule: "builtin/escalation", Tier: policy.TierDefault, ReasonCode: CodeViolation, BoundBy: "violation", Least: c.Least}
+	what := describe(c.Stopped)
+	wider, why := policy.Bound{}, "no boundary was decided for it"
+	if c.Bound != nil {
+		wider, why = policy.Widen(*c.Bound, c.Stopped.Op, c.Stopped.Target, r.Workspace)
+		v.Boundary = c.Bound.Name
+	}
+	known := s.Turn.barred(c.barKey())
+	switch {
+	case why != "":
+		v.Reason = what + "; " + why
+	case c.Widened >= maxWidened:
+		v.Reason = what + "; its boundary was widened often enough"
+	case known != nil && known.Decision == "":
+		return policy.Verdict{}
+	case known != nil:
+		v.Source, v.ReasonCode, v.Reason = "person", "ANSWERED", cmp.Or(known.By, "a person")+" answered the same question before"
+		if known.Decision == "allow" {
+			v.Decision = policy.Allow
+		} else if v.Reason += " with no"; known.Message != "" {
+			v.Reason += ": " + known.Message
+		}
+	case r.Settings.Mode == belay.ModePlan:
+		v.Reason, v.Hint = what+"; mode plan only reads", "run with --mode on_failure"
+	case r.Settings.Mode == belay.ModeNever:
+		v.Source, v.Rule, v.ReasonCode = "mode", "builtin/never-asks", "MODE_NEVER_ASKS"
+		v.Reason, v.Hint = what+"; mode never asks nobody for a wider one", "run with --mode on_failure"
+	case r.Settings.Mode == belay.ModeOnRequest:
+		v.Reason, v.Hint = what, "do without it; if it must be, repeat the call and ask for a wider boundary, with the reason"
+	case r.headless():
+		v.Source, v.ReasonCode = "headless", "NO_PERSON"
+		v.Reason, v.Hint = what+"; boundary "+wider.Name+" would be asked for, and no person can be asked", "give it beforehand: --boundary full, or a boundary of your own in policy.yaml; or wait for an answer: --approvals=wait"
+	default:
+		v.Decision, v.Reason = policy.Ask, what+"; boundary "+wider.Name+" would let it pass"
+	}
+	if v.Decision != policy.Deny {
+		v.Bound, v.Boundary = &wider, wider.Name
+	}
+	return v
+}
+
+// describe says what a boundary stopped.
+func describe(p *event.Stopped) string {
+	said := "boundary " + cmp.Or(p.Boundary, "of the call") + " stopped "
+	switch {
+	case p.Op == "" && p.Target == "":
+		return said + "it"
+	case p.Target == "":
+		return said + "it: " + p.Op
+	}
+	return said + "it: " + cmp.Or(p.Op, "access to") + " " + p.Target
+}
+
+// decided folds what was decided about an attempt that a boundary stopped.
+func (c *Call) decided(p event.PermissionEvaluated) {
+	if c.bounded(p); c.Blocked != nil && p.Decision == string(policy.Allow) {
+		c.Blocked = nil
+		c.Widened++
+	}
+}
+
+// bounded folds the boundary that a decision gives a call.
+func (c *Call) bounded(p event.PermissionEvaluated) {
+	if p.Bounds == nil || c.Blocked != nil && p.Decision != string(policy.Allow) {
+		return
+	}
+	c.Bound, c.Least = &policy.Bound{Name: p.Boundary, Is: *p.Bounds}, belay.Level(p.Least)
+}
+
+// askedWider folds the question about a wider boundary.
+func (s *State) askedWider(c *Call, a *Ask, p event.ActionRequired) {
+	if p.Stopped == nil || p.Bounds == nil {
+		return
+	}
+	a.Wider = &policy.Bound{Name: p.Boundary, Is: *p.Bounds}
+	s.Turn.Stops = keep(append(s.Turn.Stops, Barred{Key: c.barKey(), Action: a.Action}), maxBarred)
+}
+
+// answeredWider folds the answer to it.
+func (s *State) answeredWider(c *Call, a *Ask, p event.ActionResolved) {
+	if a.Wider == nil {
+		return
+	}
+	if i := slices.IndexFunc(s.Turn.Stops, func(b Barred) bool { return b.Action == a.Action }); i >= 0 {
+		b := &s.Turn.Stops[i]
+		b.Decision, b.By, b.Message = p.Decision, p.By, event.CutText(p.Message.Text, maxTarget)
+		if p.By == "deadline" {
+			b.By = "nobody, in time,"
+		}
+	}
+	if p.Decision == "allow" {
+		c.Bound, c.Blocked = a.Wider, nil
+		c.Widened++
+	}
+}
+
+// bars is the end of a call that its boundary stopped, with what it said. It is
+// a denial with a name, never a failure of the tool.
+func (s *State) bars(c *Call) core.Fact {
+	f := s.failed(c, event.Problem{Class: "denied", Code: CodeViolation, Message: "not allowed: " + c.Reason, Hint: cmp.Or(c.Hint, c.Blocked.Problem.Hint)})
+	p := f.Data.(event.ToolFailed)
+	p.Output, p.Whole = c.Blocked.Output, c.Blocked.Whole
+	f.Data = p
+	return f
+}
+
+// givesWider is the grant of a boundary to exactly one call, for the session.
+func (s *State) givesWider(c *Call, a *Ask, by string) core.Fact {
+	return s.fact(event.PolicyChanged{Kind: "grant", Op: "granted", Tool: c.Name, ArgsHash: c.ArgsHash, Tier: policy.TierUser, Scope: "session", By: by,
+		Boundary: a.Wider.Name, Bounds: &a.Wider.Is})
+}
+
+// wider folds such a grant.
+func (s *State) wider(p event.PolicyChanged) {
+	g := WiderGrant{Key: p.Tool + " " + string(p.ArgsHash), Bound: policy.Bound{Name: p.Boundary, Is: *p.Bounds}}
+	s.Wider = slices.DeleteFunc(s.Wider, func(o WiderGrant) bool { return o.Key == g.Key })
+	s.Wider = keep(append(s.Wider, g), maxWider)
+}

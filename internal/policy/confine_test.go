@@ -1,0 +1,189 @@
+package policy
+
+import (
+	"encoding/json"
+	"slices"
+	"strings"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/belay-run/belay"
+)
+
+var progSpec = belay.ToolSpec{Name: "exec", Destructive: true, Access: belay.Write, Capabilities: []string{capProcess},
+	Command: &belay.CommandArgs{Line: "command"}}
+
+// confinedAs is the verdict on a command line by these rules besides the built-in ones.
+func confinedAs(t *testing.T, line string, ask func(*Request), rules ...Rule) Verdict {
+	t.Helper()
+	s, err := Compile(Document{Version: FormatVersion, Rules: append(BuiltinRules(), rules...), Boundaries: []Boundary{
+		{Boundary: belay.Boundary{Name: "net", Network: belay.NetworkFull, Write: []string{"/srv/cache"}}, Tier: TierUser},
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	args, _ := json.Marshal(map[string]string{"command": line})
+	r := Request{Tool: progSpec, Args: args, Commands: CommandsOf(progSpec, args, Place{Workspace: "/ws"}), Mode: belay.ModeDefault, Workspace: "/ws",
+		Level: "L3", Network: "full", Confine: true}
+	ask(&r)
+	return Evaluate(s, r)
+}
+
+func TestEveryModeNamesItsBoundaryAndTheLeastLevel(t *testing.T) {
+	for _, c := range []struct {
+		mode     belay.Mode
+		line     string
+		level    string
+		decision Decision
+		boundary string
+		least    belay.Level
+	}{
+		{belay.ModeDefault, "touch a", "L3", Ask, "workspace-write", "L0"},
+		{belay.ModeDefault, "touch a", "L0", Ask, "workspace-write", "L0"},
+		{belay.ModeDefault, "ls", "L1", Allow, "workspace-write", "L0"},
+		{belay.ModePlan, "ls", "L3", Allow, "read-only", "L0"},
+		{belay.ModeUntrusted, "touch a", "L3", Ask, "workspace-write", "L0"},
+		{belay.ModeAuto, "touch a", "L3", Allow, "workspace-write", "L2"},
+		{belay.ModeAuto, "touch a", "L2", Allow, "workspace-write", "L2"},
+		{belay.ModeAuto, "touch a", "L1", Ask, "workspace-write", "L2"},
+		{belay.ModeAuto, "ls", "L1", Ask, "workspace-write", "L2"},
+		{belay.ModeOnRequest, "touch a", "L2", Allow, "workspace-write", "L2"},
+		{belay.ModeOnRequest, "touch a", "L1", Ask, "workspace-write", "L2"},
+		{belay.ModeOnFailure, "curl http://x.test", "L2", Allow, "workspace-write", "L2"},
+		{belay.ModeOnFailure, "curl http://x.test", "L0", Ask, "workspace-write", "L2"},
+	} {
+		v := confinedAs(t, c.line, func(r *Request) { r.Mode, r.Level = c.mode, c.level })
+		if v.Decision != c.decision || v.Boundary != c.boundary || v.Bound == nil || v.Least != c.least && !(c.least == "L0" && v.Least == "") {
+			t.Errorf("%s at %s, %s: %s in %s, at least %s (%s); want %s in %s, at least %s", c.mode, c.level, c.line, v.Decision, v.Boundary, v.Least, v.Reason, c.decision, c.boundary, c.least)
+		}
+	}
+}
+
+func TestAWeakerLevelIsNeverTakenSilently(t *testing.T) {
+	weak := func(r *Request) { r.Mode, r.Level = belay.ModeAuto, "L1" }
+	v := confinedAs(t, "touch a", weak)
+	if v.Decision != Ask || v.ReasonCode != CodeBoundaryWeak || !strings.Contains(v.Reason, "wants level L2, and this machine gives L1") {
+		t.Errorf("asked about: %s %s %q", v.Decision, v.ReasonCode, v.Reason)
+	}
+	v = confinedAs(t, "touch a", func(r *Request) { weak(r); r.Headless = true })
+	if v.Decision != Deny || !strings.Contains(v.Hint, "--boundary full") {
+		t.Errorf("with nobody to ask it is denied, and the flag is named: %s %q", v.Decision, v.Hint)
+	}
+	v = confinedAs(t, "touch a", func(r *Request) { weak(r); r.Boundary = belay.BoundaryFull })
+	if v.Decision != Allow || !v.Bound.Unbounded() {
+		t.Errorf("who names boundary full demands nothing: %s %s", v.Decision, v.Boundary)
+	}
+	named := func(r *Request) { r.Level, r.Boundary = "L1", "workspace-write" }
+	if v = confinedAs(t, "ls", named); v.Decision != Ask || v.Least != belay.L2 {
+		t.Errorf("a boundary that somebody named is demanded: %s at least %s", v.Decision, v.Least)
+	}
+	degrade := Rule{ID: "weak-ok", Tier: TierUser, Match: Match{Tool: []string{"exec"}}, Verdict: Allow, Degrade: Allow}
+	if v = confinedAs(t, "touch a", weak, degrade); v.Decision != Allow || v.Least != belay.L1 {
+		t.Errorf("a user's rule accepts less: %s at least %s (%s)", v.Decision, v.Least, v.Reason)
+	}
+	for _, bad := range []Rule{
+		{ID: "r", Tier: TierWorkspace, Verdict: Allow, Degrade: Allow},
+		{ID: "r", Tier: TierUser, Verdict: Ask, Degrade: Allow},
+		{ID: "r", Tier: TierUser, Verdict: Allow, Degrade: Deny},
+	} {
+		if _, err := Compile(Document{Version: 1, Rules: []Rule{bad}}); belay.CodeOf(err) != belay.CodeBadPolicy {
+			t.Errorf("%s of tier %s with degrade %s: %v", bad.Verdict, bad.Tier, bad.Degrade, err)
+		}
+	}
+}
+
+func TestRulesNameBoundariesAndOnlyTrustedOnesWiden(t *testing.T) {
+	rule := func(tier Tier, boundary string, narrows bool) Rule {
+		return Rule{ID: "b", Tier: tier, Match: Match{Tool: []string{"exec"}}, Verdict: Ask, Boundary: boundary, Narrows: narrows}
+	}
+	for _, c := range []struct {
+		name, want string
+		rules      []Rule
+		line       string
+		boundary   string
+	}{
+		{"a user's widens", "net", []Rule{rule(TierUser, "net", false)}, "go test", ""},
+		{"a user's leaves it", "full", []Rule{rule(TierUser, "full", false)}, "go test", ""},
+		{"a trusted workspace's widens", "net", []Rule{rule(TierWorkspace, "net", false)}, "go test", ""},
+		{"a stranger's doesn't", "workspace-write", []Rule{rule(TierWorkspace, "full", true)}, "go test", ""},
+		{"a stranger's narrows", "read-only", []Rule{rule(TierWorkspace, "read-only", true)}, "go test", ""},
+		{"a stranger's narrows what is named", "read-only", []Rule{rule(TierWorkspace, "read-only", true)}, "go test", "net"},
+		{"one that nobody knows changes nothing", "workspace-write", []Rule{rule(TierUser, "gone", false)}, "go test", ""},
+		{"of a line every part has a say", "workspace-write", []Rule{{ID: "go", Tier: TierUser, Match: Match{Command: &CommandMatch{Program: []string{"go"}}}, Verdict: Allow, Boundary: "full"}}, "go test && curl http://x.test", ""},
+		{"and a line of that part alone has it", "full", []Rule{{ID: "go", Tier: TierUser, Match: Match{Command: &CommandMatch{Program: []string{"go"}}}, Verdict: Allow, Boundary: "full"}}, "go test && go vet", ""},
+	} {
+		v := confinedAs(t, c.line, func(r *Request) { r.Boundary = c.boundary }, c.rules...)
+		if v.Boundary != c.want || v.Bound.Name != c.want {
+			t.Errorf("%s: it gets %s (by %s), want %s", c.name, v.Boundary, v.BoundBy, c.want)
+		}
+	}
+}
+
+func TestACallMayAskForAnotherBoundary(t *testing.T) {
+	wish := func(mode belay.Mode, b string) func(*Request) {
+		return func(r *Request) { r.Mode, r.Wish = mode, Wish{b, "the tests need it"} }
+	}
+	v := confinedAs(t, "touch a", wish(belay.ModeOnRequest, "full"))
+	if v.Decision != Ask || v.ReasonCode != CodeWider || v.Boundary != "full" || !strings.Contains(v.Reason, "asks for boundary full: the tests need it") {
+		t.Errorf("a wider one is asked about: %s %s %s %q", v.Decision, v.ReasonCode, v.Boundary, v.Reason)
+	}
+	if v = confinedAs(t, "touch a", wish(belay.ModeOnRequest, "read-only")); v.Decision != Allow || v.Boundary != "read-only" {
+		t.Errorf("a narrower one is taken: %s %s", v.Decision, v.Boundary)
+	}
+	if v = confinedAs(t, "ls", wish(belay.ModePlan, "full")); v.Decision != Deny {
+		t.Errorf("mode plan gives nothing: %s", v.Decision)
+	}
+	if v = confinedAs(t, "touch a", wish(belay.ModeNever, "full")); v.Decision != Deny {
+		t.Errorf("mode never asks nobody: %s", v.Decision)
+	}
+	alone := func(r *Request) { wish(belay.ModeOnRequest, "full")(r); r.Headless = true }
+	if v = confinedAs(t, "touch a", alone); v.Decision != Deny || !strings.Contains(v.Hint, "--boundary full") {
+		t.Errorf("with nobody to ask it is denied, and the flag is named: %s %q", v.Decision, v.Hint)
+	}
+	deny := Rule{ID: "no", Tier: TierAdmin, Match: Match{Tool: []string{"exec"}}, Verdict: Deny}
+	if v = confinedAs(t, "touch a", wish(belay.ModeOnRequest, "full"), deny); v.Rule != "admin/no" {
+		t.Errorf("a deny stays: %s by %s", v.Decision, v.Rule)
+	}
+}
+
+func boundGen(t *rapid.T) Bound {
+	var b Bound
+	b.Is.Name = rapid.SampledFrom(BuiltinBoundaries).Draw(t, "base")
+	b.Name = b.Is.Name
+	if b.Unbounded() {
+		b.Is.Network = belay.NetworkFull
+		return b
+	}
+	b.Is.Network = rapid.SampledFrom([]string{"none", "hosts", "full"}).Draw(t, "network")
+	if b.Is.Network == "hosts" {
+		b.Is.Hosts = rapid.SliceOfNDistinct(rapid.SampledFrom([]string{"a:1", "b:2"}), 1, 2, rapid.ID[string]).Draw(t, "hosts")
+	}
+	place := rapid.SampledFrom([]string{"/", "/a", "/a/b", "/ab", "/c"})
+	b.Is.Write = rapid.SliceOfN(place, 0, 2).Draw(t, "write")
+	b.Is.Read = rapid.SliceOfN(place, 0, 2).Draw(t, "read")
+	b.Is.Limits.Memory = int64(rapid.IntRange(0, 2).Draw(t, "memory"))
+	return b
+}
+
+// TestMeetAllowsWhatBothAllow holds the laws of a meet over boundaries.
+func TestMeetAllowsWhatBothAllow(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		a, b, c := boundGen(t), boundGen(t), boundGen(t)
+		m := Meet(a, b)
+		if !m.as(Meet(b, a)) || !Meet(a, a).as(a) || !Meet(Meet(a, b), c).as(Meet(a, Meet(b, c))) {
+			t.Fatalf("no meet: %+v of %+v and %+v", m, a, b)
+		}
+		if !m.Within(a) || !m.Within(b) {
+			t.Fatalf("it allows more than one of them: %+v of %+v and %+v", m, a, b)
+		}
+		for _, p := range []string{"/a/x", "/a/b/x", "/ab/x", "/c", "/x"} {
+			may := func(b Bound) bool {
+				return b.Unbounded() || slices.ContainsFunc(b.Is.Write, func(w string) bool { return below(p, w) })
+			}
+			if may(m) != (may(a) && may(b)) {
+				t.Fatalf("%s: %v in %+v of %+v and %+v", p, may(m), m, a, b)
+			}
+		}
+	})
+}

@@ -1,0 +1,73 @@
+package policy
+
+import (
+	"path"
+	"slices"
+	"strings"
+
+	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/internal/protected"
+)
+
+// Operations that a boundary stops.
+const (
+	OpRead    = "read"
+	OpWrite   = "write"
+	OpConnect = "connect"
+	OpCall    = "call"  // a system call
+	OpLimit   = "limit" // of memory, processes, time, sizes
+)
+
+// Widen is the least boundary that would have let an operation pass. why says
+// why there is none that can be asked for: protected names and secrets are
+// given by nobody's yes to a single call, and limits are for who sets them.
+func Widen(b Bound, op, target, workspace string) (wider Bound, why string) {
+	wider = b
+	wider.Is.Write, wider.Is.Read = slices.Clone(b.Is.Write), slices.Clone(b.Is.Read)
+	switch op {
+	case OpConnect:
+		wider.Is.Network, wider.Is.Hosts = belay.NetworkFull, nil
+		wider.Name = b.Name + ", network"
+	case OpCall:
+		wider = Bound{Name: belay.BoundaryFull, Is: belay.Boundary{Name: belay.BoundaryFull, Network: belay.NetworkFull}}
+	case OpRead, OpWrite:
+		clean := path.Clean(target)
+		switch folder := path.Dir(clean); {
+		case !path.IsAbs(target) || len(target) > maxTarget || strings.ContainsRune(target, 0):
+			return b, "nobody can tell which file it was"
+		case obeyed(clean, workspace) || isSecret(clean):
+			return b, clean + " is protected: no boundary is widened for it"
+		case op == OpWrite && below(clean, workspace) && b.Is.Name == belay.BoundaryReadOnly:
+			wider.Is.Name, wider.Name = belay.BoundaryWorkspace, b.Name+", write "+workspace
+		case op == OpWrite && folder == "/":
+			return b, "that would open the root of all files"
+		case op == OpWrite:
+			wider.Is.Write = outermost(append(wider.Is.Write, folder))
+			wider.Name = b.Name + ", write " + folder
+		default:
+			wider.Is.Read = outermost(append(wider.Is.Read, clean))
+			wider.Name = b.Name + ", read " + clean
+		}
+	case OpLimit:
+		return b, "it is a limit of the boundary"
+	default:
+		return b, "nobody can tell what it was"
+	}
+	if wider.Within(b) {
+		return b, "the boundary allows that already, so something else is in the way"
+	}
+	return wider, ""
+}
+
+// obeyed tells whether a path is one that something else runs or obeys. The
+// folders that a workspace lies in aren't part of what it is in there.
+func obeyed(clean, workspace string) bool {
+	if workspace != "" && below(clean, workspace) {
+		clean = strings.TrimPrefix(clean, workspace)
+	}
+	_, ok := protected.Of(clean)
+	return ok
+}
+
+// maxTarget is how long a path may be that somebody is asked about.
+const maxTarget = 512
