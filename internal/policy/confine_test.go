@@ -111,6 +111,7 @@ func TestRulesNameBoundariesAndOnlyTrustedOnesWiden(t *testing.T) {
 		{"a stranger's narrows what is named", "read-only", []Rule{rule(TierWorkspace, "read-only", true)}, "go test", "net"},
 		{"one that nobody knows changes nothing", "workspace-write", []Rule{rule(TierUser, "gone", false)}, "go test", ""},
 		{"of a line every part has a say", "workspace-write", []Rule{{ID: "go", Tier: TierUser, Match: Match{Command: &CommandMatch{Program: []string{"go"}}}, Verdict: Allow, Boundary: "full"}}, "go test && curl http://x.test", ""},
+		{"in whichever order", "workspace-write", []Rule{{ID: "go", Tier: TierUser, Match: Match{Command: &CommandMatch{Program: []string{"go"}}}, Verdict: Allow, Boundary: "full"}}, "curl http://x.test && go test", ""},
 		{"and a line of that part alone has it", "full", []Rule{{ID: "go", Tier: TierUser, Match: Match{Command: &CommandMatch{Program: []string{"go"}}}, Verdict: Allow, Boundary: "full"}}, "go test && go vet", ""},
 	} {
 		v := confinedAs(t, c.line, func(r *Request) { r.Boundary = c.boundary }, c.rules...)
