@@ -88,6 +88,7 @@ var layers = map[string]layer{
 	"internal/tool/search":       {own: []string{".", "internal/tool", "internal/tool/file", "internal/walk"}, moves: true},
 	"internal/shadow":            {own: []string{".", "internal/process"}},
 	"internal/process":           {own: []string{"."}, modules: []string{"golang.org/x/sys/unix"}, moves: true},
+	"internal/sandbox":           {own: []string{".", "internal/process"}, modules: []string{"golang.org/x/sys/unix"}, moves: true},
 	"internal/secret":            {own: []string{"."}},
 	"internal/needs":             {},
 	"internal/manifest":          {own: []string{".", "internal/source", "internal/secret", "internal/tool"}, modules: []string{"github.com/goccy/go-yaml", "github.com/goccy/go-yaml/ast"}},
@@ -104,7 +105,7 @@ var layers = map[string]layer{
 	"internal/eval/syntax":       {modules: []string{"github.com/evanw/esbuild/pkg/api"}},
 	"internal/engine":            {own: []string{".", "event", "internal/core/…", "internal/policy", "internal/store", "internal/model", "internal/tool", "internal/secret", "internal/tool/file"}, moves: true},
 	"internal/cli":               {own: []string{".", "event", "internal/…"}, modules: []string{"github.com/alecthomas/kong", "github.com/aymanbagabas/go-udiff", "golang.org/x/term", "golang.org/x/sys/unix"}, moves: true},
-	"cmd/belay":                  {own: []string{"internal/cli"}},
+	"cmd/belay":                  {own: []string{"internal/cli", "internal/sandbox"}},
 }
 
 // TestImportRules holds every package to its line of the table: direct imports

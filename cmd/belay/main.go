@@ -7,6 +7,7 @@ import (
 	"runtime"
 
 	"github.com/belay-run/belay/internal/cli"
+	"github.com/belay-run/belay/internal/sandbox"
 )
 
 // headroom counts for the garbage collector as memory in use, and takes none,
@@ -16,6 +17,7 @@ import (
 const headroom = 2 << 20
 
 func main() {
+	sandbox.Main()
 	room := make([]byte, headroom)
 	exit := cli.Main(context.Background(), os.Args[1:], cli.Process())
 	runtime.KeepAlive(room)

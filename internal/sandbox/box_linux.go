@@ -1,0 +1,360 @@
+package sandbox
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/internal/process"
+	"golang.org/x/sys/unix"
+)
+
+// Box starts programs within one boundary.
+type Box struct {
+	b belay.Boundary
+	o Options
+}
+
+// New makes a box. The workspace must exist; what the boundary says is checked,
+// what the machine can do isn't: Prepare finds out.
+func New(b belay.Boundary, o Options) (*Box, error) {
+	if err := errors.Join(b.Check(), o.check()); err != nil {
+		return nil, err
+	}
+	real, err := filepath.EvalSymlinks(o.Workspace)
+	if err != nil {
+		return nil, belay.Errorf(belay.CodeBadBoundary, "the workspace can't be confined").At(o.Workspace).Wrap(err)
+	}
+	o.Workspace = real
+	if o.Linger <= 0 {
+		o.Linger = defaultLinger
+	}
+	if o.Grace <= 0 {
+		o.Grace = defaultGrace
+	}
+	return &Box{b: b, o: o}, nil
+}
+
+// Plan is what the boundary will be on this machine, before anything starts:
+// each layer as applied where it is intended, with the level that makes. An
+// error is a level below the boundary's least.
+func (b *Box) Plan() (belay.Applied, error) {
+	a := belay.Applied{Network: b.network(), Layers: b.intended(Probe())}
+	return a, b.rate(&a)
+}
+
+// rate sets the level of what was applied, and refuses one that is too low.
+func (b *Box) rate(a *belay.Applied) error {
+	a.Level, a.Why = LevelOf(a.Layers)
+	if a.Level.AtLeast(b.b.Least) {
+		return nil
+	}
+	return belay.Errorf(belay.CodeNotConfined, "boundary %q wants level %s and this machine gives %s: %s", b.b.Name, b.b.Least, a.Level, a.Why).
+		WithHint("belay doctor lists the layers; a boundary with a lower level, or a person's yes, lets it run")
+}
+
+func (b *Box) network() string { return orElse(b.b.Network, belay.NetworkNone) }
+
+func (b *Box) full() bool { return b.b.Name == belay.BoundaryFull }
+
+// writes tells whether the workspace can be written.
+func (b *Box) writes() bool { return b.b.Name != belay.BoundaryReadOnly && b.b.Name != "" }
+
+// intended lists every layer: applied if it is to be tried.
+func (b *Box) intended(m Machine) []belay.Layer {
+	var all []belay.Layer
+	for _, l := range m.Layers {
+		why := ""
+		switch {
+		case b.full() && l.Name != LayerRlimits && l.Name != LayerCgroup:
+			why = byFull
+		case slices.Contains(b.o.Disabled, l.Name):
+			why = byOptions
+		case l.Name == LayerNet && b.network() == belay.NetworkFull:
+			why = byNetwork
+		case l.Name == LayerCgroup && len(cgroupFiles(b.b.Limits)) == 0:
+			why = noLimit
+		}
+		if why != "" {
+			l.State, l.Detail = belay.LayerDisabled, why
+		}
+		all = append(all, l)
+	}
+	return without(all)
+}
+
+// needs are the layers that a layer can't do without.
+var needs = map[string][]string{
+	LayerProc:      {LayerPID, LayerMounts}, // else it would show the runtime's processes, or nothing
+	LayerProtected: {LayerMounts},
+	LayerPID:       {LayerMounts}, // else /proc tells the program of processes that it can't name
+}
+
+// without leaves out what lacks a layer that it needs.
+func without(all []belay.Layer) []belay.Layer {
+	has := func(name string) bool {
+		return slices.ContainsFunc(all, func(l belay.Layer) bool { return l.Name == name && l.State == belay.LayerApplied })
+	}
+	for range needs { // one that is left out may be what another needs
+		for i, l := range all {
+			for _, n := range needs[l.Name] {
+				if l.State == belay.LayerApplied && !has(n) {
+					all[i].State, all[i].Detail = belay.LayerUnavailable, "without "+n
+				}
+			}
+		}
+	}
+	return all
+}
+
+// Hold is the helper of one program. It is a process.Hold.
+type Hold struct {
+	box     *Box
+	conn    *net.UnixConn
+	far     []*os.File // the helper's ends, until it has them
+	intends []belay.Layer
+	applied belay.Applied
+	group   *cgroup
+	stubs   *stubs
+	scratch string // a folder that was lent
+	ending  *Ending
+}
+
+// Prepare makes cmd start the helper, which will start cmd's program.
+func (b *Box) Prepare(cmd *exec.Cmd) (process.Hold, error) {
+	a, err := b.Plan()
+	if err != nil {
+		return nil, err
+	}
+	h := &Hold{box: b, intends: a.Layers}
+	p, err := b.profile(cmd, h)
+	if err == nil {
+		err = h.connect(p)
+	}
+	if err != nil {
+		h.Close() //nolint:errcheck // the first error counts
+		return nil, err
+	}
+	attr := cmd.SysProcAttr
+	if attr == nil {
+		attr = &syscall.SysProcAttr{}
+	}
+	enter(attr, p.Try)
+	first := 3 + len(cmd.ExtraFiles)
+	cmd.ExtraFiles = append(cmd.ExtraFiles, h.far...)
+	cmd.SysProcAttr, cmd.Path, cmd.Dir = attr, "/proc/self/exe", "/"
+	cmd.Args = []string{helperName, strconv.Itoa(first)}
+	cmd.Env, cmd.Err = slices.Clone(helperEnv), nil
+	if mark := marked(p); mark != "" {
+		cmd.Env = append(cmd.Env, mark)
+	}
+	return h, nil
+}
+
+// markPrefix begins the line of the environment by which package process finds
+// what a call started.
+const markPrefix = "BELAY_PROCESS_MARK="
+
+// marked takes the mark from the program, where the helper is the one to be
+// found: a signal to it reaches everybody, once.
+func marked(p *profile) (mark string) {
+	p.Env = slices.Clone(p.Env)
+	i := slices.IndexFunc(p.Env, func(e string) bool { return strings.HasPrefix(e, markPrefix) })
+	if i < 0 {
+		return ""
+	}
+	mark = p.Env[i]
+	if p.Try[LayerPID] {
+		p.Env = slices.Delete(p.Env, i, i+1)
+	}
+	return mark
+}
+
+// helperEnv is the helper's environment: nothing of the program's steers it.
+var helperEnv = []string{"GOMAXPROCS=2", "GOTRACEBACK=none"}
+
+// enter sets the namespaces that a helper starts in.
+func enter(attr *syscall.SysProcAttr, try map[string]bool) {
+	for layer, flag := range namespaceFlags {
+		if try[layer] {
+			attr.Cloneflags |= flag
+		}
+	}
+	if try[LayerPID] && !attr.Setsid {
+		attr.Setpgid, attr.Pgid = true, 0 // a group of outside has no number in there
+	}
+	if try[LayerUser] {
+		attr.UidMappings = []syscall.SysProcIDMap{{ContainerID: os.Geteuid(), HostID: os.Geteuid(), Size: 1}}
+		attr.GidMappings = []syscall.SysProcIDMap{{ContainerID: os.Getegid(), HostID: os.Getegid(), Size: 1}}
+		attr.AmbientCaps = keptCaps
+	}
+}
+
+var namespaceFlags = map[string]uintptr{
+	LayerUser: unix.CLONE_NEWUSER, LayerPID: unix.CLONE_NEWPID, LayerIPC: unix.CLONE_NEWIPC | unix.CLONE_NEWUTS,
+	LayerNet: unix.CLONE_NEWNET, LayerMounts: unix.CLONE_NEWNS,
+}
+
+// connect makes the helper's descriptors.
+func (h *Hold) connect(p *profile) error {
+	f, err := sealed(p)
+	if err != nil {
+		return err
+	}
+	h.far = append(h.far, f)
+	pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return fmt.Errorf("line to the helper: %w", err)
+	}
+	h.far = append(h.far, os.NewFile(uintptr(pair[1]), "line"))
+	near := os.NewFile(uintptr(pair[0]), "line")
+	defer near.Close()
+	c, err := net.FileConn(near)
+	if err != nil {
+		return fmt.Errorf("line to the helper: %w", err)
+	}
+	h.conn = c.(*net.UnixConn)
+	return nil
+}
+
+// letFar closes the helper's ends, so that its end is heard.
+func (h *Hold) letFar() {
+	for _, f := range h.far {
+		f.Close()
+	}
+	h.far = nil
+}
+
+// Await waits for the helper's report and holds it against what was intended.
+func (h *Hold) Await(ctx context.Context) error {
+	h.letFar()
+	stop := context.AfterFunc(ctx, func() { h.conn.SetReadDeadline(past) }) //nolint:errcheck // a socket has deadlines
+	defer stop()
+	m, err := h.receive()
+	switch {
+	case ctx.Err() != nil:
+		return ctx.Err()
+	case err != nil:
+		return belay.Errorf(belay.CodeNotConfined, "the sandbox's helper ended before it reported").Wrap(err)
+	case m.Broken != "":
+		return belay.Errorf(belay.CodeNotConfined, "the sandbox's helper can't go on: %s", m.Broken)
+	}
+	h.applied = belay.Applied{Network: h.box.network(), Layers: reported(h.intends, m.Layers)}
+	return errors.Join(h.mismatch(), h.box.rate(&h.applied))
+}
+
+// reported puts what the helper said in the place of what was intended.
+func reported(intends, said []belay.Layer) []belay.Layer {
+	all := slices.Clone(intends)
+	for i, l := range all {
+		if l.State != belay.LayerApplied {
+			continue
+		}
+		at := slices.IndexFunc(said, func(s belay.Layer) bool { return s.Name == l.Name })
+		if at < 0 {
+			all[i].State, all[i].Detail = belay.LayerUnavailable, "not reported"
+			continue
+		}
+		all[i] = said[at]
+	}
+	return all
+}
+
+// mismatch is the error that names the layers which were intended and aren't
+// there.
+func (h *Hold) mismatch() error {
+	var lost []string
+	for i, l := range h.applied.Layers {
+		if h.intends[i].State == belay.LayerApplied && l.State != belay.LayerApplied {
+			lost = append(lost, l.Name+" "+l.String())
+		}
+	}
+	if len(lost) == 0 {
+		return nil
+	}
+	return belay.Errorf(belay.CodeNotConfined, "the sandbox isn't what was intended: %s", strings.Join(lost, "; ")).
+		WithHint("nothing ran; belay doctor lists what this machine can do")
+}
+
+// Applied is what the program got, after Await.
+func (h *Hold) Applied() belay.Applied { return h.applied }
+
+// Release lets the helper start the program.
+func (h *Hold) Release() error {
+	_, err := h.conn.Write([]byte{release})
+	return err
+}
+
+// receive takes one message.
+func (h *Hold) receive() (m message, err error) {
+	b := make([]byte, 64<<10)
+	n, err := h.conn.Read(b)
+	if err == nil && n == 0 {
+		err = io.EOF
+	}
+	if err == nil {
+		err = json.Unmarshal(b[:n], &m)
+	}
+	return m, err
+}
+
+// said takes a message that has come already.
+func (h *Hold) said() (m message, err error) {
+	h.conn.SetReadDeadline(time.Time{}) //nolint:errcheck // a socket has deadlines
+	raw, err := h.conn.SyscallConn()
+	if err != nil {
+		return m, err
+	}
+	b := make([]byte, 64<<10)
+	n, got := 0, error(nil)
+	err = raw.Read(func(fd uintptr) bool {
+		n, _, got = unix.Recvfrom(int(fd), b, unix.MSG_DONTWAIT)
+		return true
+	})
+	if err = errors.Join(err, got); err != nil {
+		return m, err
+	}
+	return m, json.Unmarshal(b[:max(n, 0)], &m)
+}
+
+// Ended is how the program ended, once its helper has. False means that the
+// helper didn't say: it was killed, or never released.
+func (h *Hold) Ended() (Ending, bool) {
+	if h.ending == nil && h.conn != nil {
+		if m, err := h.said(); err == nil {
+			h.ending = m.End
+		}
+	}
+	if h.ending == nil {
+		return Ending{}, false
+	}
+	return *h.ending, true
+}
+
+// Close gives back what the hold has. A helper that still runs ends, and all
+// that it started.
+func (h *Hold) Close() error {
+	h.letFar()
+	h.Ended()
+	if h.conn != nil {
+		h.conn.Close()
+	}
+	h.group.remove()
+	h.stubs.release()
+	if h.scratch != "" {
+		return os.RemoveAll(h.scratch)
+	}
+	return nil
+}

@@ -1,0 +1,253 @@
+package sandbox
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/internal/process"
+	"golang.org/x/sys/unix"
+)
+
+// cgroupParent is the group that all groups of this program lie in.
+const cgroupParent = "belay"
+
+// controllers are the parts of a cgroup that limits need.
+var controllers = []string{"memory", "pids", "cpu"}
+
+// hierarchies are the folders of the controllers of this machine: in version 2
+// one for all of them, in version 1 one for each.
+type hierarchies struct {
+	version int
+	at      map[string]string
+}
+
+// findCgroups reads where the controllers are mounted. Version 2 is taken if it
+// has all of them.
+func findCgroups() (hierarchies, error) {
+	b, err := os.ReadFile("/proc/self/mountinfo")
+	if err != nil {
+		return hierarchies{}, err
+	}
+	one := hierarchies{version: 1, at: map[string]string{}}
+	for line := range strings.Lines(string(b)) {
+		before, after, ok := strings.Cut(line, " - ")
+		f, g := strings.Fields(before), strings.Fields(after)
+		if !ok || len(f) < 5 || len(g) < 3 {
+			continue
+		}
+		switch g[0] {
+		case "cgroup2":
+			have, err := os.ReadFile(filepath.Join(f[4], "cgroup.controllers"))
+			list := strings.Fields(string(have))
+			if err == nil && !slices.ContainsFunc(controllers, func(c string) bool { return !slices.Contains(list, c) }) {
+				return hierarchies{version: 2, at: map[string]string{"memory": f[4], "pids": f[4], "cpu": f[4]}}, nil
+			}
+		case "cgroup":
+			for opt := range strings.SplitSeq(g[2], ",") {
+				if slices.Contains(controllers, opt) {
+					one.at[opt] = f[4]
+				}
+			}
+		}
+	}
+	if len(one.at) == 0 {
+		return one, unix.ENOENT
+	}
+	return one, nil
+}
+
+// cgroup is the groups of one program.
+type cgroup struct {
+	dirs map[string]string // by controller
+}
+
+var cgroupCount atomic.Int64
+
+// sweepOnce removes, once in a process, what runtimes left that are gone.
+var sweepOnce sync.Once
+
+// newCgroup makes groups with the limits that l asks for; nil if it asks for
+// none that a group holds.
+func newCgroup(l belay.ProcessLimits) (*cgroup, error) {
+	want := cgroupFiles(l)
+	if len(want) == 0 {
+		return nil, nil
+	}
+	hs, err := findCgroups()
+	if err != nil {
+		return nil, err
+	}
+	sweepOnce.Do(func() { sweep(hs) })
+	start, err := process.StartTime(os.Getpid())
+	if err != nil {
+		return nil, err
+	}
+	name := fmt.Sprintf("%d-%s-%d", os.Getpid(), start, cgroupCount.Add(1))
+	c := &cgroup{dirs: map[string]string{}}
+	for _, controller := range controllers {
+		if want[controller] == nil {
+			continue
+		}
+		at, ok := hs.at[controller]
+		if !ok {
+			err = fmt.Errorf("controller %s: %w", controller, unix.ENOENT)
+		}
+		if err == nil {
+			err = hs.enable(at)
+		}
+		c.dirs[controller] = filepath.Join(at, cgroupParent, name)
+		if err == nil {
+			err = os.MkdirAll(c.dirs[controller], 0o755)
+		}
+		for _, f := range want[controller][hs.version] {
+			if err == nil {
+				err = os.WriteFile(filepath.Join(c.dirs[controller], f.name), []byte(f.value), 0)
+			}
+		}
+		if err != nil {
+			c.remove()
+			return nil, err
+		}
+	}
+	return c, nil
+}
+
+// enable lets groups below the parent have controllers, in version 2.
+func (hs hierarchies) enable(at string) error {
+	parent := filepath.Join(at, cgroupParent)
+	if err := os.MkdirAll(parent, 0o755); err != nil || hs.version == 1 {
+		return err
+	}
+	for _, dir := range []string{at, parent} {
+		if err := os.WriteFile(filepath.Join(dir, "cgroup.subtree_control"), []byte("+memory +pids +cpu"), 0); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+type cgroupFile struct{ name, value string }
+
+// cgroupFiles are the files to write, by controller and version.
+func cgroupFiles(l belay.ProcessLimits) map[string]map[int][]cgroupFile {
+	all := map[string]map[int][]cgroupFile{}
+	if l.Memory > 0 {
+		n := strconv.FormatInt(l.Memory, 10)
+		all["memory"] = map[int][]cgroupFile{1: {{"memory.limit_in_bytes", n}}, 2: {{"memory.max", n}, {"memory.swap.max", "0"}}}
+	}
+	if l.Processes > 0 {
+		n := strconv.Itoa(l.Processes + helperThreads)
+		all["pids"] = map[int][]cgroupFile{1: {{"pids.max", n}}, 2: {{"pids.max", n}}}
+	}
+	if l.CPUQuota > 0 {
+		const period = 100_000 // microseconds
+		n := strconv.Itoa(l.CPUQuota * period / 100)
+		all["cpu"] = map[int][]cgroupFile{1: {{"cpu.cfs_period_us", strconv.Itoa(period)}, {"cpu.cfs_quota_us", n}}, 2: {{"cpu.max", n + " " + strconv.Itoa(period)}}}
+	}
+	return all
+}
+
+// helperThreads is room for the helper, whose threads a group counts too.
+const helperThreads = 16
+
+// procs are the files that a process writes itself into.
+func (c *cgroup) procs() []string {
+	var all []string
+	for _, d := range c.dirs {
+		if p := filepath.Join(d, "cgroup.procs"); !slices.Contains(all, p) {
+			all = append(all, p)
+		}
+	}
+	slices.Sort(all)
+	return all
+}
+
+// cgroupNames says which groups files cgroup.procs belong to.
+func cgroupNames(procs []string) string {
+	version := "v1"
+	var names []string
+	for _, p := range procs {
+		up := filepath.Base(filepath.Dir(filepath.Dir(filepath.Dir(p))))
+		if slices.Contains(controllers, up) || strings.Contains(up, ",") {
+			names = append(names, up)
+			continue
+		}
+		version = "v2"
+	}
+	return strings.TrimSpace(version + " " + strings.Join(names, " "))
+}
+
+// events counts what the group stopped: processes that were killed for memory,
+// and processes that weren't started.
+func (c *cgroup) events() (killed, refused int) {
+	if c == nil {
+		return 0, 0
+	}
+	for _, f := range []string{"memory.oom_control", "memory.events"} {
+		killed = max(killed, counter(filepath.Join(c.dirs["memory"], f), "oom_kill"))
+	}
+	return killed, counter(filepath.Join(c.dirs["pids"], "pids.events"), "max")
+}
+
+// counter is the number behind a word at the start of a line.
+func counter(file, word string) int {
+	b, err := os.ReadFile(file)
+	if err != nil {
+		return 0
+	}
+	for line := range strings.Lines(string(b)) {
+		if f := strings.Fields(line); len(f) == 2 && f[0] == word {
+			n, _ := strconv.Atoi(f[1])
+			return n
+		}
+	}
+	return 0
+}
+
+// remove gives the groups back. The last process may still be leaving them.
+func (c *cgroup) remove() {
+	if c == nil {
+		return
+	}
+	for _, d := range c.dirs {
+		for range 200 {
+			err := os.Remove(d)
+			if err == nil || errors.Is(err, fs.ErrNotExist) {
+				break
+			}
+			time.Sleep(time.Millisecond)
+		}
+		os.Remove(filepath.Dir(d)) //nolint:errcheck // others have theirs in it
+	}
+}
+
+// sweep removes the groups of runtimes that are gone. A group that has
+// processes stays.
+func sweep(hs hierarchies) {
+	for _, at := range hs.at {
+		entries, err := os.ReadDir(filepath.Join(at, cgroupParent))
+		if err != nil {
+			continue
+		}
+		for _, e := range entries {
+			f := strings.Split(e.Name(), "-")
+			if len(f) != 3 {
+				continue
+			}
+			pid, err := strconv.Atoi(f[0])
+			if err == nil && !process.Alive(pid, f[1]) {
+				os.Remove(filepath.Join(at, cgroupParent, e.Name())) //nolint:errcheck // it isn't empty, or another was faster
+			}
+		}
+	}
+}

@@ -1,0 +1,213 @@
+package sandbox
+
+import (
+	"errors"
+	"fmt"
+	"hash/fnv"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/belay-run/belay"
+	"golang.org/x/sys/unix"
+)
+
+// maxSeen is how many entries of a writable folder are looked at for protected
+// names, nearest to its root first.
+const maxSeen = 4096
+
+// stubNames are the protected names that get an empty folder in their place
+// while they are missing from the root of a workspace: what a later program
+// would obey as soon as it is there. The folder can't be written, and version
+// control doesn't see an empty one.
+var stubNames = []string{
+	".belay", ".git", ".git/hooks", ".vscode", ".idea", ".zed", ".cursor", ".cursorrules", ".claude", ".claude.json", ".codex", ".gemini", ".mcp.json", ".windsurf",
+	".continue", ".clinerules", ".agents", ".openclaw", ".opencode", ".husky", ".devcontainer", "AGENTS.md", "CLAUDE.md", "GEMINI.md",
+}
+
+// guard fills in which names are read-only, and makes the stubs.
+func (b *Box) guard(p *profile) (*stubs, error) {
+	if b.o.Protected == nil {
+		return nil, nil
+	}
+	var s *stubs
+	if b.writes() {
+		var names []string
+		for _, n := range stubNames {
+			if b.o.Protected("/" + n) {
+				names = append(names, n)
+			}
+		}
+		var err error
+		if s, err = makeStubs(b.o.Workspace, names); err != nil {
+			return s, belay.Errorf(belay.CodeNotConfined, "protected names that are missing can't be kept so").At(b.o.Workspace).Wrap(err)
+		}
+	}
+	for _, w := range p.Writable {
+		guarded, err := protectedIn(w, b.o.Protected)
+		if err != nil {
+			return s, fmt.Errorf("look for protected names: %w", err)
+		}
+		p.Guarded = append(p.Guarded, guarded...)
+	}
+	p.Guarded = topmost(p.Guarded)
+	p.Pinned = pins(p.Guarded, p.Writable)
+	return s, nil
+}
+
+// protectedIn lists the protected names in a folder and below, breadth first.
+// It follows no links and doesn't look into what is protected already, nor
+// into installed packages.
+func protectedIn(root string, protected func(string) bool) ([]string, error) {
+	var found []string
+	seen := 0
+	for level := []string{root}; len(level) > 0; {
+		var next []string
+		for _, dir := range level {
+			entries, err := os.ReadDir(dir)
+			if errors.Is(err, fs.ErrPermission) || errors.Is(err, fs.ErrNotExist) {
+				continue
+			}
+			if err != nil {
+				return nil, err
+			}
+			for _, e := range entries {
+				path := filepath.Join(dir, e.Name())
+				switch {
+				case e.Type()&fs.ModeSymlink != 0:
+				case protected(path[len(root):]) && !(e.IsDir() && e.Name() == ".git" && full(path)):
+					found = append(found, path)
+				case e.IsDir() && e.Name() != "node_modules" && !inGit(path):
+					next = append(next, path)
+				}
+			}
+			if seen += len(entries); seen > maxSeen {
+				return found, nil
+			}
+		}
+		level = next
+	}
+	return found, nil
+}
+
+// full tells whether a folder .git is a repository, which git must be able to
+// write but for what it obeys.
+func full(path string) bool {
+	_, err := os.Lstat(filepath.Join(path, "HEAD"))
+	return err == nil
+}
+
+// inGit tells whether a folder is git's own, where only its first level has
+// names that count.
+func inGit(path string) bool {
+	return strings.Contains(path, "/.git/")
+}
+
+// topmost drops what lies in another one.
+func topmost(paths []string) []string {
+	slices.Sort(paths)
+	var all []string
+	for _, p := range paths {
+		if !slices.ContainsFunc(all, func(a string) bool { return within(p, a) }) {
+			all = append(all, p)
+		}
+	}
+	return all
+}
+
+// pins are the folders between guarded names and the writable folder they are
+// in, the outer ones first.
+func pins(guarded, writable []string) []string {
+	var all []string
+	for _, g := range guarded {
+		for dir := filepath.Dir(g); ; dir = filepath.Dir(dir) {
+			if !slices.ContainsFunc(writable, func(w string) bool { return within(dir, w) && dir != w }) {
+				break
+			}
+			all = append(all, dir)
+		}
+	}
+	slices.Sort(all)
+	return slices.Compact(all)
+}
+
+// stubs are empty folders in the place of missing names. Every program that
+// needs them shares a lock, and who can have it alone removes them.
+type stubs struct {
+	root string
+	list []string // names that this or an earlier hold made
+	lock *os.File
+}
+
+// stubMode marks a stub: nobody makes an empty folder that nobody may write.
+const stubMode = 0o555
+
+func makeStubs(root string, names []string) (*stubs, error) {
+	s := &stubs{root: root}
+	var err error
+	if s.lock, err = lockFor(root); err != nil {
+		return nil, err
+	}
+	if err := unix.Flock(int(s.lock.Fd()), unix.LOCK_SH); err != nil {
+		return s, fmt.Errorf("share the lock: %w", err)
+	}
+	dir, err := os.OpenRoot(root)
+	if err != nil {
+		return s, err
+	}
+	defer dir.Close()
+	for _, n := range names {
+		if up := filepath.Dir(n); up != "." {
+			if info, err := dir.Lstat(up); err != nil || !info.IsDir() || info.Mode().Perm() == stubMode {
+				continue // the stub above covers it
+			}
+		}
+		err := dir.Mkdir(n, stubMode)
+		if err != nil && !errors.Is(err, fs.ErrExist) {
+			return s, err
+		}
+		if info, serr := dir.Lstat(n); serr == nil && info.IsDir() && info.Mode().Perm() == stubMode {
+			s.list = append(s.list, n)
+		}
+	}
+	return s, nil
+}
+
+// lockFor opens the file that programs in a workspace lock.
+func lockFor(root string) (*os.File, error) {
+	base, err := os.UserCacheDir()
+	if err != nil {
+		base = filepath.Join(os.TempDir(), fmt.Sprintf("belay-%d", os.Geteuid()))
+	}
+	dir := filepath.Join(base, "belay", "sandbox-locks")
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return nil, err
+	}
+	h := fnv.New64a()
+	h.Write([]byte(root)) //nolint:errcheck // it never fails
+	return os.OpenFile(filepath.Join(dir, fmt.Sprintf("%016x", h.Sum64())), os.O_RDWR|os.O_CREATE, 0o600)
+}
+
+// release removes the stubs if nobody else needs them. One that isn't empty
+// stays: it isn't a stub.
+func (s *stubs) release() {
+	if s == nil || s.lock == nil {
+		return
+	}
+	defer s.lock.Close()
+	if unix.Flock(int(s.lock.Fd()), unix.LOCK_EX|unix.LOCK_NB) != nil {
+		return
+	}
+	dir, err := os.OpenRoot(s.root)
+	if err != nil {
+		return
+	}
+	defer dir.Close()
+	for _, n := range s.list {
+		if info, err := dir.Lstat(n); err == nil && info.IsDir() {
+			dir.Remove(n) //nolint:errcheck // it isn't empty
+		}
+	}
+}

@@ -1,0 +1,211 @@
+package sandbox
+
+import (
+	"errors"
+	"os"
+	"os/signal"
+	"runtime"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// Defaults of Options.
+const (
+	defaultLinger = 500 * time.Millisecond
+	defaultGrace  = 5 * time.Second
+)
+
+// run starts the program and stays until it and all it started have ended.
+func (h *helper) run() int {
+	signals := make(chan os.Signal, 64)
+	signal.Notify(signals)
+	defer signal.Stop(signals)
+	unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) //nolint:errcheck // the first process is one anyway
+	pid, err := h.limited(h.start)
+	if err != nil {
+		h.end()
+		return h.line.broken("start "+h.p.Path, err)
+	}
+	gone := make(chan struct{})
+	go h.line.watch(gone)
+	ended := make(chan Ending, 1)
+	rest := make(chan struct{})
+	go reap(pid, ended, rest)
+	return h.supervise(pid, signals, gone, ended, rest)
+}
+
+// start starts the program in a process group of its own, in the foreground
+// where the helper leads a terminal.
+func (h *helper) start() (int, error) {
+	attr := &syscall.ProcAttr{Dir: h.p.Dir, Env: h.p.Env, Files: []uintptr{0, 1, 2}, Sys: &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}}
+	if leadsTerminal() {
+		attr.Sys.Foreground, attr.Sys.Ctty = true, 0
+	}
+	return syscall.ForkExec(h.p.Path, h.p.Argv, attr)
+}
+
+func leadsTerminal() bool {
+	sid, err := unix.Getsid(0)
+	if err != nil || sid != unix.Getpid() {
+		return false
+	}
+	_, err = unix.IoctlGetInt(0, unix.TIOCGPGRP)
+	return err == nil
+}
+
+// watch waits for the end of the line: the runtime is gone, or has let go.
+func (l *line) watch(gone chan<- struct{}) {
+	b := make([]byte, 16)
+	for {
+		n, err := unix.Read(l.fd, b)
+		if errors.Is(err, unix.EINTR) || n > 0 {
+			continue
+		}
+		close(gone)
+		return
+	}
+}
+
+// reap waits for every process that ends, says how the program did, and when
+// nobody is left.
+func reap(pid int, ended chan<- Ending, rest chan<- struct{}) {
+	runtime.LockOSThread()
+	for {
+		var ws unix.WaitStatus
+		var ru unix.Rusage
+		p, err := unix.Wait4(-1, &ws, unix.WALL, &ru)
+		switch {
+		case err == unix.EINTR:
+		case err != nil:
+			close(rest)
+			return
+		case p == pid:
+			e := Ending{Code: ws.ExitStatus(), CPU: time.Duration(ru.Utime.Nano() + ru.Stime.Nano()), Memory: ru.Maxrss << 10}
+			if ws.Signaled() {
+				e.Signal = ws.Signal()
+				e.Code = 128 + int(e.Signal)
+			}
+			ended <- e
+		}
+	}
+}
+
+// supervise passes on signals, and ends everything when the runtime is gone,
+// the time is over, or the program has ended and what it left had its time.
+func (h *helper) supervise(pid int, signals <-chan os.Signal, gone <-chan struct{}, ended <-chan Ending, rest <-chan struct{}) int {
+	wall := never
+	if w := time.Duration(h.p.Limits.Wall); w > 0 {
+		wall = time.After(w)
+	}
+	var e Ending
+	linger, kill := never, never
+	for {
+		select {
+		case s := <-signals:
+			h.pass(pid, s.(syscall.Signal))
+		case <-gone:
+			h.end()
+			return helperFailed
+		case <-wall:
+			e.Limit, wall = "wall", never
+			h.everybody(pid, syscall.SIGTERM)
+			kill = time.After(h.p.Grace)
+		case <-kill:
+			h.everybody(pid, syscall.SIGKILL)
+			kill = never
+		case x := <-ended:
+			x.Limit = e.Limit
+			e, ended = x, nil
+			linger = time.After(h.p.Linger)
+		case <-rest:
+			if ended != nil { // said before the last one was waited for
+				x := <-ended
+				x.Limit, e = e.Limit, x
+			}
+			return h.finish(e)
+		case <-linger:
+			return h.finish(e)
+		}
+	}
+}
+
+var never <-chan time.Time
+
+// finish ends what is left and says how the program ended. Its exit code is
+// the program's.
+func (h *helper) finish(e Ending) int {
+	h.end()
+	h.line.send(message{End: &e}) //nolint:errcheck // the exit code says most of it
+	return e.Code
+}
+
+// pass passes a signal on: what asks for an end goes to everybody, the rest to
+// the program's group.
+func (h *helper) pass(pid int, s syscall.Signal) {
+	switch s {
+	case syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP, syscall.SIGQUIT:
+		h.everybody(pid, s)
+	case syscall.SIGUSR1, syscall.SIGUSR2, syscall.SIGWINCH, syscall.SIGCONT, syscall.SIGTSTP:
+		syscall.Kill(-pid, s) //nolint:errcheck // it may have ended
+	}
+}
+
+// everybody gets the signal: all of the namespace, or the program's group
+// where there is none.
+func (h *helper) everybody(pid int, s syscall.Signal) {
+	if os.Getpid() == 1 {
+		syscall.Kill(-1, s) //nolint:errcheck // nobody left is fine
+		return
+	}
+	syscall.Kill(-pid, s) //nolint:errcheck // as above
+}
+
+// end kills what is left. The first process of a namespace takes everybody
+// with it; elsewhere the helper, who is given every orphan, looks for its
+// children until there are none.
+func (h *helper) end() {
+	if os.Getpid() == 1 {
+		syscall.Kill(-1, syscall.SIGKILL) //nolint:errcheck // nobody left is fine
+		return
+	}
+	for range 256 {
+		left := children()
+		for _, c := range left {
+			syscall.Kill(c, syscall.SIGKILL) //nolint:errcheck // it may have ended
+		}
+		if len(left) == 0 {
+			return
+		}
+		for { // what has ended makes room for what it leaves
+			if p, err := unix.Wait4(-1, nil, unix.WNOHANG|unix.WALL, nil); err != nil || p <= 0 {
+				break
+			}
+		}
+		runtime.Gosched()
+	}
+}
+
+// children are the helper's living children, of all its threads.
+func children() []int {
+	tasks, err := os.ReadDir("/proc/self/task")
+	if err != nil {
+		return nil
+	}
+	var all []int
+	for _, t := range tasks {
+		b, err := os.ReadFile("/proc/self/task/" + t.Name() + "/children")
+		if err != nil {
+			continue
+		}
+		for f := range strings.FieldsSeq(string(b)) {
+			if pid, err := strconv.Atoi(f); err == nil {
+				all = append(all, pid)
+			}
+		}
+	}
+	return all
+}

@@ -1,0 +1,147 @@
+package sandbox
+
+import (
+	"context"
+	"errors"
+	"os"
+	"os/exec"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/belay-run/belay"
+	"golang.org/x/sys/unix"
+)
+
+// past is a deadline that is over.
+var past = time.Unix(1, 0)
+
+// Machine is what this machine can do, layer by layer: applied means that a
+// trial had it, and that it had an effect.
+type Machine struct {
+	Layers []belay.Layer
+	Root   bool // the runtime has the rights that namespaces want
+	Level  belay.Level
+	Why    string // what keeps it from a higher one
+}
+
+// Probe tries every layer, once in a process, with a helper that runs nothing.
+func Probe() Machine { return probed() }
+
+var probed = sync.OnceValue(probe)
+
+// probeTime is how long a trial may take.
+const probeTime = 10 * time.Second
+
+func probe() Machine {
+	ctx, cancel := context.WithTimeout(context.Background(), probeTime)
+	defer cancel()
+	set, err := capabilities()
+	m := Machine{Root: err == nil && set.has(unix.CAP_SYS_ADMIN)}
+	found := map[string]belay.Layer{}
+	try := map[string]bool{}
+	for _, name := range Layers {
+		try[name] = true
+	}
+	if m.Root {
+		try[LayerUser] = false
+		found[LayerUser] = belay.Layer{State: belay.LayerDisabled, Detail: notNeeded}
+	}
+	group, err := newCgroup(belay.ProcessLimits{Memory: 1 << 40, Processes: 1 << 15, CPUQuota: 100})
+	if err != nil {
+		try[LayerCgroup] = false
+		found[LayerCgroup] = belay.Layer{State: belay.LayerUnavailable, Detail: reason(err)}
+	}
+	defer group.remove()
+	for _, l := range trial(ctx, try, found, group) {
+		found[l.Name] = l
+	}
+	for _, name := range Layers {
+		l, ok := found[name]
+		if !ok {
+			l = belay.Layer{State: belay.LayerUnavailable, Detail: "the trial said nothing"}
+		}
+		l.Name = name
+		m.Layers = append(m.Layers, l)
+	}
+	m.Layers = without(m.Layers)
+	m.Level, m.Why = LevelOf(m.Layers)
+	return m
+}
+
+// trial starts a helper with all that try has. When the system refuses the
+// namespaces, each is tried alone, and the trial is made with those it grants.
+func trial(ctx context.Context, try map[string]bool, found map[string]belay.Layer, group *cgroup) []belay.Layer {
+	layers, err := attempt(ctx, try, group)
+	if err == nil {
+		return layers
+	}
+	for layer := range namespaceFlags {
+		if !try[layer] {
+			continue
+		}
+		alone := map[string]bool{layer: true, LayerUser: try[LayerUser]}
+		if _, err := attempt(ctx, alone, nil); err != nil {
+			try[layer] = false
+			found[layer] = belay.Layer{State: belay.LayerUnavailable, Detail: reason(err)}
+		}
+	}
+	if layers, err = attempt(ctx, try, group); err != nil {
+		return nil
+	}
+	return layers
+}
+
+// attempt runs one helper up to its report.
+func attempt(ctx context.Context, try map[string]bool, group *cgroup) ([]belay.Layer, error) {
+	h := &Hold{}
+	defer h.Close() //nolint:errcheck // it never fails
+	p := &profile{Dir: "/", Try: try, Outside: outside(), Network: belay.NetworkNone, Private: privateFolders(""), Seen: map[string]place{}}
+	if group != nil {
+		p.Cgroups = group.procs()
+	}
+	p.look()
+	if err := h.connect(p); err != nil {
+		return nil, err
+	}
+	attr := &syscall.SysProcAttr{Setpgid: true}
+	enter(attr, try)
+	cmd := exec.CommandContext(ctx, "/proc/self/exe")
+	cmd.Args, cmd.Env, cmd.Dir, cmd.ExtraFiles, cmd.SysProcAttr = []string{helperName, "3"}, helperEnv, "/", h.far, attr
+	if err := cmd.Start(); err != nil {
+		return nil, err
+	}
+	h.letFar()
+	stop := context.AfterFunc(ctx, func() { h.conn.SetReadDeadline(past) }) //nolint:errcheck // a socket has deadlines
+	defer stop()
+	said, err := h.receive()
+	h.conn.Close()
+	cmd.Wait() //nolint:errcheck // it was never released
+	if err == nil && said.Broken != "" {
+		err = errors.New(said.Broken)
+	}
+	return said.Layers, err
+}
+
+// outside are the numbers of the namespaces that the runtime is in.
+var outside = sync.OnceValue(func() map[string]uint64 {
+	all := map[string]uint64{}
+	for _, kind := range []string{"user", "pid", "ipc", "net", "mnt", "uts"} {
+		if at, err := placeOf("/proc/self/ns/" + kind); err == nil {
+			all[kind] = at.Ino
+		}
+	}
+	return all
+})
+
+// look notes what the private folders are outside.
+func (p *profile) look() {
+	for _, f := range p.Private {
+		if at, err := placeOf(f); err == nil {
+			p.Seen[f] = at
+		}
+	}
+}
+
+// isRoot tells whether files of user 0 are the runtime's own.
+func isRoot() bool { return os.Geteuid() == 0 }

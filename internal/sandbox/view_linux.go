@@ -1,0 +1,154 @@
+package sandbox
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/belay-run/belay"
+)
+
+// places are folders that hold what is other people's, other programs' or
+// secret, and where programs expect to write.
+var places = []string{"/tmp", "/var/tmp", "/run", "/home", "/root", "/media"}
+
+// privateFolders are the places that this machine has, and the person's home.
+// None lies in another.
+func privateFolders(home string) []string {
+	var all []string
+	for _, p := range append(slices.Clone(places), home) {
+		real, err := filepath.EvalSymlinks(p)
+		info, serr := os.Lstat(real)
+		if p == "" || err != nil || serr != nil || !info.IsDir() || real == "/" {
+			continue
+		}
+		if !slices.ContainsFunc(all, func(a string) bool { return within(real, a) }) {
+			all = append(all, real)
+		}
+	}
+	return all
+}
+
+// toolchains are what languages and version managers keep in a home. They are
+// shown, because without them nothing builds; they can't be written.
+var toolchains = []string{
+	"go/bin", "go/pkg/mod", "sdk", ".gvm", ".cargo", ".rustup", ".pyenv", ".rbenv", ".nvm", ".fnm", ".volta", ".bun", ".deno", ".asdf", ".sdkman", ".ghcup", ".juliaup",
+	".dotnet", ".opam", ".local/bin", ".local/lib", ".local/pipx", ".local/share/mise", ".local/share/uv", ".local/share/pnpm", ".npm-global", ".gitconfig", ".config/git/config", ".config/git/ignore",
+}
+
+// secrets are what tool chains keep among the rest.
+var secrets = []string{".cargo/credentials", ".cargo/credentials.toml"}
+
+// rootSecrets are files of the system that only root can read.
+var rootSecrets = []string{"/etc/shadow", "/etc/shadow-", "/etc/gshadow", "/etc/gshadow-", "/etc/sudoers", "/etc/sudoers.d", "/etc/ssl/private", "/etc/security/opasswd", "/var/spool/cron", "/var/lib/private", "/proc/kcore"}
+
+// profile is what a helper is to do for cmd. What h holds belongs to it.
+func (b *Box) profile(cmd *exec.Cmd, h *Hold) (*profile, error) {
+	p := &profile{
+		Path: cmd.Path, Argv: cmd.Args, Dir: orElse(cmd.Dir, b.o.Workspace), Env: cmd.Env, Try: map[string]bool{}, Workspace: b.o.Workspace,
+		Home: b.o.Home, Network: b.network(), Limits: b.b.Limits, Outside: outside(), Seen: map[string]place{}, Linger: b.o.Linger, Grace: b.o.Grace,
+	}
+	if cmd.Env == nil {
+		p.Env = os.Environ()
+	}
+	for _, l := range h.intends {
+		p.Try[l.Name] = l.State == belay.LayerApplied
+	}
+	if err := b.files(p); err != nil {
+		return nil, err
+	}
+	p.look()
+	var err error
+	if !p.Try[LayerMounts] && !b.full() {
+		if err := h.lend(p); err != nil {
+			return nil, err
+		}
+	}
+	if p.Try[LayerCgroup] {
+		if h.group, err = newCgroup(b.b.Limits); err != nil {
+			return nil, belay.Errorf(belay.CodeNotConfined, "the group for the limits can't be made").Wrap(err)
+		}
+		p.Cgroups = h.group.procs()
+	}
+	if p.Try[LayerProtected] {
+		h.stubs, err = b.guard(p)
+	}
+	return p, err
+}
+
+// lend gives a program a folder to write temporary files in, where it has no
+// view of its own. It is gone with the hold.
+func (h *Hold) lend(p *profile) (err error) {
+	if h.scratch, err = os.MkdirTemp("", "belay-scratch-*"); err != nil {
+		return fmt.Errorf("folder for temporary files: %w", err)
+	}
+	if h.scratch, err = filepath.EvalSymlinks(h.scratch); err != nil {
+		return fmt.Errorf("folder for temporary files: %w", err)
+	}
+	p.Writable = append(p.Writable, h.scratch)
+	p.Env = slices.DeleteFunc(slices.Clone(p.Env), func(e string) bool { return strings.HasPrefix(e, "TMPDIR=") || strings.HasPrefix(e, "HOME=") })
+	p.Env = append(p.Env, "TMPDIR="+h.scratch, "HOME="+h.scratch)
+	return nil
+}
+
+// files fills in what can be seen and written.
+func (b *Box) files(p *profile) error {
+	p.Private = privateFolders(b.o.Home)
+	if b.writes() {
+		p.Writable = append(p.Writable, b.o.Workspace)
+	}
+	for _, w := range b.b.Write {
+		real, err := filepath.EvalSymlinks(w)
+		if err != nil {
+			return belay.Errorf(belay.CodeBadBoundary, "boundary %q lets write what isn't there", b.b.Name).At(w).Wrap(err)
+		}
+		if real == "/" {
+			return belay.Errorf(belay.CodeBadBoundary, "boundary %q lets write everything", b.b.Name).At(w).WithHint("boundary full is the one without walls")
+		}
+		p.Writable = append(p.Writable, real)
+	}
+	slices.Sort(p.Writable)
+	p.Writable = slices.Compact(p.Writable)
+	for _, r := range b.b.Read {
+		if real, err := filepath.EvalSymlinks(r); err == nil {
+			p.Readable = append(p.Readable, real)
+		}
+	}
+	p.Hidden = slices.Clone(b.o.Hidden)
+	if b.o.Home != "" {
+		for _, t := range toolchains {
+			if full := filepath.Join(b.o.Home, t); exists(full) {
+				p.Readable = append(p.Readable, full)
+			}
+		}
+		for _, s := range secrets {
+			p.Hidden = append(p.Hidden, filepath.Join(b.o.Home, s))
+		}
+	}
+	if isRoot() {
+		p.Hidden = append(p.Hidden, rootSecrets...)
+		keys, _ := filepath.Glob("/etc/ssh/ssh_host_*_key")
+		p.Hidden = append(p.Hidden, keys...)
+	}
+	return b.cache(p)
+}
+
+// cache makes the folder that stands for the home's .cache.
+func (b *Box) cache(p *profile) error {
+	if b.o.Cache == "" || b.o.Home == "" || slices.ContainsFunc(p.Writable, func(w string) bool { return within(b.o.Home, w) }) {
+		return nil
+	}
+	if err := os.MkdirAll(b.o.Cache, 0o700); err != nil {
+		return fmt.Errorf("folder for the sandbox's cache: %w", err)
+	}
+	p.Cache = b.o.Cache
+	return nil
+}
+
+func exists(path string) bool {
+	_, err := os.Lstat(path)
+	return err == nil
+}
