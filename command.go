@@ -172,6 +172,7 @@ type (
 		cmd
 		Turn   TurnID `json:"turn,omitempty"` // empty: whichever runs
 		Reason string `json:"reason,omitempty"`
+		Queued bool   `json:"queued,omitempty"` // only if it hasn't begun
 	}
 
 	// ResumeThread goes on with an unfinished turn under new rules, if Rules is set.

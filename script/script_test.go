@@ -16,6 +16,7 @@ import (
 
 func TestMain(m *testing.M) {
 	testscript.Main(m, map[string]func(){
+		"http":  httpMain,
 		"belay": func() { os.Exit(cli.Main(context.Background(), os.Args[1:], cli.Process())) },
 	})
 }
@@ -45,6 +46,9 @@ func TestScripts(t *testing.T) {
 			"bytes":      bytes,
 			"chatserver": chatserver,
 			"vendors":    vendors,
+
+			"startServer": startServer,
+			"stopServer":  stopServer,
 		},
 	})
 }

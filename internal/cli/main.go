@@ -73,6 +73,8 @@ type grammar struct {
 	Demo       demoCmd       `cmd:"" help:"Kill an agent in the middle and watch it go on. Offline, no key."`
 	Eval       evalCmd       `cmd:"" help:"Play scenarios in throw-away workspaces and hold what comes of them against what is expected."`
 	Bench      benchCmd      `cmd:"" help:"Run many sessions at once and print how fast they went."`
+	Serve      serveCmd      `cmd:"" help:"Serve the runtime over HTTP: commands, reads, streams, for everybody with a token."`
+	Token      tokenCmd      `cmd:"" help:"Make, list and revoke the tokens of the server."`
 	Doctor     doctorCmd     `cmd:"" help:"Say what this machine gives and what is missing."`
 	Version    versionCmd    `cmd:"" help:"Print the version."`
 	Completion completionCmd `cmd:"" help:"Print a completion script for a shell."`
@@ -102,6 +104,7 @@ type app struct {
 	shops   map[string]*workshop // by workspace
 	here    *workshop            // of the workspace this process works in; nil: none is entered
 	opened  store.Store          // the open store
+	as      string               // who gives commands; empty: the person at this terminal
 	trusted *trust.Book          // as it was read first
 	told    []string             // what was said of files that don't count
 	origin  map[string]string    // of worktrees: the workspace they were made of

@@ -136,6 +136,9 @@ func (r *runtime) rules(ctx context.Context, a *app, c checked, ws string) (bela
 
 // principal is who gives commands here.
 func (a *app) principal() string {
+	if a.as != "" {
+		return a.as
+	}
 	for _, name := range []string{"USER", "LOGNAME"} {
 		if v := a.env(name); v != "" && len(v) <= 64 && belay.CheckID("user", v) == nil {
 			return "user:" + v

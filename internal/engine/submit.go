@@ -12,8 +12,9 @@ import (
 
 // Answer is what became of a command.
 type Answer struct {
-	Events  []event.Envelope // the facts it caused
-	Pending bool             // accepted, and not handled within the time given
+	Events   []event.Envelope // the facts it caused
+	Position store.Position   // of the last of them; 0 is none
+	Pending  bool             // accepted, and not handled within the time given
 }
 
 // answerWithin is how long Submit waits for the owner to act.
@@ -25,17 +26,27 @@ const answerWithin = 2 * time.Second
 // session, handles the command, starts no effects and gives the session back.
 // A refusal is the decider's *belay.Error.
 func (e *Engine) Submit(ctx context.Context, o belay.Order) (Answer, error) {
-	if o.Time.IsZero() {
-		o.Time = e.c.Now().UTC()
+	return e.SubmitAll(ctx, o)
+}
+
+// SubmitAll brings several commands of a session together, or none of them, and
+// waits for the facts that answer the last one.
+func (e *Engine) SubmitAll(ctx context.Context, orders ...belay.Order) (Answer, error) {
+	clean := make([]belay.Order, len(orders))
+	for i, o := range orders {
+		if o.Time.IsZero() {
+			o.Time = e.c.Now().UTC()
+		}
+		clean[i] = e.scrubOrder(o)
 	}
 	from, err := e.c.Store.End(ctx)
 	if err != nil {
 		return Answer{}, err
 	}
-	if err := e.c.Store.Enqueue(ctx, e.scrubOrder(o)); err != nil {
+	if err := e.c.Store.Enqueue(ctx, clean...); err != nil {
 		return Answer{}, err
 	}
-	return e.answer(ctx, from, o)
+	return e.answer(ctx, from, clean[len(clean)-1])
 }
 
 // push makes somebody look at the command: the session's drive in this process,
@@ -120,7 +131,7 @@ func (e *Engine) answer(ctx context.Context, from store.Position, o belay.Order)
 			if m, ok := r.Event.Data.(event.ChannelMessage); ok && m.Kind == "audit" {
 				return a, &belay.Error{Code: belay.Code(m.Code), Message: m.Message, Hint: m.Hint}
 			}
-			a.Events = append(a.Events, r.Event)
+			a.Events, a.Position = append(a.Events, r.Event), r.Position
 		}
 		if len(a.Events) > 0 || !e.waits(ctx, o) {
 			return a, nil

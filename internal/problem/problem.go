@@ -41,10 +41,11 @@ type fault struct {
 func (f *fault) Error() string { return f.err.Error() }
 func (f *fault) Unwrap() error { return f.err }
 
-// At says which part of the request an error is about.
+// At says which part of the request an error is about. Who said so first knows it
+// best.
 func At(field string, err error) error {
-	if err == nil {
-		return nil
+	if _, said := errors.AsType[*fault](err); err == nil || said {
+		return err
 	}
 	return &fault{field, err}
 }

@@ -115,6 +115,9 @@ func (s *State) interrupt(o belay.Order, c belay.InterruptTurn) ([]core.Fact, []
 		f, send := s.endQueued(s.Queue[i], belay.Cancelled, "INTERRUPTED", stopReason(o.Principal, c.Reason))
 		return []core.Fact{f}, send, nil
 	}
+	if c.Queued {
+		return nil, nil, belay.Errorf(belay.CodeBadState, "turn %s doesn't wait in %s", c.Turn, s.Thread)
+	}
 	if s.Turn == nil || c.Turn != "" && c.Turn != s.Turn.Turn {
 		return nil, nil, belay.Errorf(belay.CodeBadState, "no such turn is running in %s", s.Thread)
 	}

@@ -37,6 +37,7 @@ type Options struct {
 	BusyTimeout  time.Duration           // how long a write waits for another process; 5 s
 	Readers      int                     // connections that read; 4
 	ReadOnly     bool                    // open without a writer: every write is CodeStoreReadOnly
+	Tenant       string                  // whose database of the directory; "default". The caller has checked the name
 
 	// Migrated is told about each migration of an existing store.
 	Migrated func(from, to int, took time.Duration)
@@ -49,6 +50,9 @@ type Options struct {
 func (o Options) withDefaults() Options {
 	if o.Now == nil {
 		o.Now = time.Now
+	}
+	if o.Tenant == "" {
+		o.Tenant = "default"
 	}
 	if o.Alive == nil {
 		o.Alive = store.Alive
@@ -122,7 +126,9 @@ func Open(ctx context.Context, dir string, o Options) (*DB, error) {
 	if err != nil {
 		return nil, belay.Errorf(belay.CodeStoreFailed, "the store's path can't be resolved").At(dir).Wrap(err)
 	}
-	db := &DB{o: o.withDefaults(), path: Path(dir), tenant: filepath.Dir(Path(dir)),
+	o = o.withDefaults()
+	tenant := filepath.Join(dir, "tenants", o.Tenant)
+	db := &DB{o: o, path: filepath.Join(tenant, "belay.db"), tenant: tenant,
 		life: context.WithoutCancel(ctx), stop: make(chan struct{})}
 	db.names.init()
 	db.watch.init()

@@ -1,0 +1,290 @@
+package auth
+
+import (
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/internal/disk"
+)
+
+// Token is what is kept of a token: never the token itself.
+type Token struct {
+	ID      string    `json:"id"`
+	Name    string    `json:"name,omitempty"` // what a person calls it
+	Role    Role      `json:"role"`
+	Tenant  string    `json:"tenant"`
+	Hash    string    `json:"hash"` // SHA-256 of the token, in hexadecimal digits
+	Created time.Time `json:"created"`
+	Until   time.Time `json:"until,omitzero"` // zero is for ever
+	Revoked time.Time `json:"revoked,omitzero"`
+}
+
+// DefaultTenant is whose store the program itself uses.
+const DefaultTenant = "default"
+
+// prefix begins every token, so that a leaked one is recognised.
+const prefix = "belay_"
+
+// maxTokens bounds the file.
+const maxTokens = 10_000
+
+// Tokens are the tokens of a store directory: a file that only its owner may
+// read. Processes that change it take turns; one that reads it sees a change
+// with the next request.
+type Tokens struct {
+	path string
+	now  func() time.Time
+
+	mu     sync.Mutex
+	stamp  stamp
+	byHash map[[32]byte]Token
+	all    []Token
+}
+
+// stamp tells one version of the file from another.
+type stamp struct {
+	at   time.Time
+	size int64
+	node uint64
+}
+
+// OpenTokens are the tokens of a store directory, which exists. now may be nil.
+func OpenTokens(dir string, now func() time.Time) *Tokens {
+	if now == nil {
+		now = time.Now
+	}
+	return &Tokens{path: filepath.Join(dir, "tokens.json"), now: now}
+}
+
+// CheckTenant tells whether a name can be a tenant's: it is a folder's name.
+func CheckTenant(name string) error {
+	ok := len(name) >= 1 && len(name) <= 64
+	for i, r := range name {
+		ok = ok && (r >= 'a' && r <= 'z' || r >= '0' && r <= '9' || i > 0 && (r == '-' || r == '_'))
+	}
+	if !ok {
+		return belay.Errorf(belay.CodeBadID, "%q can't be a tenant's name", name).WithHint("use up to 64 small letters, digits, - and _, a letter or digit first")
+	}
+	return nil
+}
+
+// Create makes a token and keeps its hash. The token is returned once and is
+// nowhere else.
+func (t *Tokens) Create(name string, role Role, tenant string, until time.Time) (string, Token, error) {
+	if !slices.Contains(Roles, role) {
+		return "", Token{}, belay.Errorf(belay.CodeUsage, "%q is none of %s", role, rolesText()).At("--role").WithHint("--role operator")
+	}
+	if err := CheckTenant(tenant); err != nil {
+		return "", Token{}, err
+	}
+	if len(name) > 100 {
+		return "", Token{}, belay.Errorf(belay.CodeTooLarge, "the name has %d bytes; at most 100 are taken", len(name)).At("--name")
+	}
+	var secret [32]byte
+	rand.Read(secret[:])
+	text := prefix + base64.RawURLEncoding.EncodeToString(secret[:])
+	hash := sha256.Sum256([]byte(text))
+	made := Token{ID: belay.NewID("tok"), Name: name, Role: role, Tenant: tenant, Hash: hex.EncodeToString(hash[:]), Created: t.now().UTC().Truncate(time.Second), Until: until.UTC()}
+	err := t.change(func(all []Token) ([]Token, error) {
+		if len(all) >= maxTokens {
+			return nil, belay.Errorf(belay.CodeTooLarge, "there are %d tokens already", len(all)).At(t.path).WithHint("belay token revoke ID, and remove the revoked ones from the file")
+		}
+		return append(all, made), nil
+	})
+	if err != nil {
+		return "", Token{}, err
+	}
+	return text, made, nil
+}
+
+// First makes an owner's token if there is no token at all. It returns "" when
+// there is one.
+func (t *Tokens) First(tenant string) (string, Token, error) {
+	all, err := t.List()
+	if err != nil || len(all) > 0 {
+		return "", Token{}, err
+	}
+	return t.Create("first", Owner, tenant, time.Time{})
+}
+
+// Revoke makes a token worthless, from the next request on. The beginning of
+// the id is enough when no other begins so.
+func (t *Tokens) Revoke(id string) (Token, error) {
+	var gone Token
+	err := t.change(func(all []Token) ([]Token, error) {
+		var at []int
+		for i := range all {
+			if all[i].ID == id {
+				at = []int{i}
+				break
+			}
+			if id != "" && strings.HasPrefix(all[i].ID, id) {
+				at = append(at, i)
+			}
+		}
+		if len(at) != 1 {
+			return nil, belay.Errorf(belay.CodeNotFound, "%d tokens have this id", len(at)).At(id).WithHint("belay token list")
+		}
+		if all[at[0]].Revoked.IsZero() {
+			all[at[0]].Revoked = t.now().UTC().Truncate(time.Second)
+		}
+		gone = all[at[0]]
+		return all, nil
+	})
+	return gone, err
+}
+
+// List are all tokens, the oldest first, revoked ones too.
+func (t *Tokens) List() ([]Token, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if err := t.refresh(); err != nil {
+		return nil, err
+	}
+	return slices.Clone(t.all), nil
+}
+
+// Principal is who a token is, by its value. The token must be known, in force
+// and written exactly as it was given out.
+func (t *Tokens) Principal(token string) (Principal, error) {
+	hash := sha256.Sum256([]byte(token))
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if err := t.refresh(); err != nil {
+		return Principal{}, err
+	}
+	known, ok := t.byHash[hash]
+	bad := func(format string, args ...any) error {
+		return belay.Errorf(belay.CodeUnauthorized, format, args...).WithHint("belay token create --role ROLE makes a token")
+	}
+	switch {
+	case !ok:
+		return Principal{}, bad("the token is not known here")
+	case !known.Revoked.IsZero():
+		return Principal{}, bad("the token was revoked")
+	case !known.Until.IsZero() && !t.now().Before(known.Until):
+		return Principal{}, bad("the token has expired")
+	}
+	return Principal{Tenant: known.Tenant, Role: known.Role, TokenID: known.ID}, nil
+}
+
+// refresh reads the file if it isn't the one that was read last.
+func (t *Tokens) refresh() error {
+	info, err := os.Stat(t.path)
+	if errors.Is(err, fs.ErrNotExist) {
+		t.stamp, t.all, t.byHash = stamp{}, nil, nil
+		return nil
+	}
+	if err != nil {
+		return t.broken(err)
+	}
+	now := stampOf(info)
+	if now == t.stamp {
+		return nil
+	}
+	all, err := t.read()
+	if err != nil {
+		return err
+	}
+	byHash := make(map[[32]byte]Token, len(all))
+	for _, x := range all {
+		raw, err := hex.DecodeString(x.Hash)
+		if err != nil || len(raw) != 32 {
+			return t.broken(fmt.Errorf("token %s has no hash", x.ID))
+		}
+		byHash[[32]byte(raw)] = x
+	}
+	t.stamp, t.all, t.byHash = now, all, byHash
+	return nil
+}
+
+func stampOf(info fs.FileInfo) stamp {
+	s := stamp{at: info.ModTime(), size: info.Size()}
+	if sys, ok := info.Sys().(*syscall.Stat_t); ok {
+		s.node = sys.Ino
+	}
+	return s
+}
+
+// read takes the file as it is; one that others may read is refused.
+func (t *Tokens) read() ([]Token, error) {
+	f, err := os.Open(t.path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, t.broken(err)
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	if err != nil {
+		return nil, t.broken(err)
+	}
+	if info.Mode().Perm()&0o077 != 0 {
+		return nil, belay.Errorf(belay.CodeBadConfig, "others may read or write the file (mode %o)", info.Mode().Perm()).At(t.path).WithHint("chmod 600 %s", t.path)
+	}
+	b, err := io.ReadAll(io.LimitReader(f, 16<<20))
+	if err != nil {
+		return nil, t.broken(err)
+	}
+	var all []Token
+	if err := json.Unmarshal(b, &all); err != nil {
+		return nil, t.broken(err)
+	}
+	return all, nil
+}
+
+func (t *Tokens) broken(err error) error {
+	return belay.Errorf(belay.CodeBadConfig, "the tokens can't be read").At(t.path).WithHint("repair the file or move it away; nobody is let in without it").Wrap(err)
+}
+
+// change lets one process at a time change the file.
+func (t *Tokens) change(how func([]Token) ([]Token, error)) error {
+	lock, err := os.OpenFile(t.path+".lock", os.O_CREATE|os.O_RDWR, 0o600)
+	if err != nil {
+		return belay.Errorf(belay.CodeNotWritten, "the tokens can't be written").At(t.path).Wrap(err)
+	}
+	defer lock.Close() // gives the lock back
+	if err := syscall.Flock(int(lock.Fd()), syscall.LOCK_EX); err != nil {
+		return belay.Errorf(belay.CodeNotWritten, "the tokens can't be locked").At(t.path).Wrap(err)
+	}
+	all, err := t.read()
+	if err != nil {
+		return err
+	}
+	if all, err = how(all); err != nil {
+		return err
+	}
+	err = disk.WriteWhole(disk.System{}, t.path, func(w io.Writer) error {
+		enc := json.NewEncoder(w)
+		enc.SetIndent("", "  ")
+		return enc.Encode(all)
+	})
+	if err != nil {
+		return belay.Errorf(belay.CodeNotWritten, "the tokens can't be written").At(t.path).Wrap(err)
+	}
+	return nil
+}
+
+func rolesText() string {
+	names := make([]string, len(Roles))
+	for i, r := range Roles {
+		names[i] = string(r)
+	}
+	return strings.Join(names, ", ")
+}

@@ -1,0 +1,237 @@
+package cli
+
+import (
+	"cmp"
+	"context"
+	"crypto/tls"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/internal/auth"
+	"github.com/belay-run/belay/internal/disk"
+	"github.com/belay-run/belay/internal/server"
+	"github.com/belay-run/belay/internal/store"
+	"github.com/belay-run/belay/internal/store/sqlite"
+)
+
+type serveCmd struct {
+	Listen   string        `default:"127.0.0.1:4260" placeholder:"ADDR" help:"Where to listen: an address and a port, 0 for any; 127.0.0.1:4260."`
+	TLSCert  string        `name:"tls-cert" placeholder:"FILE" help:"Certificate chain in PEM; with --tls-key it is served over TLS."`
+	TLSKey   string        `name:"tls-key" placeholder:"FILE" help:"Its key in PEM."`
+	Plain    bool          `help:"Listen beyond this machine without TLS: tokens travel in the clear."`
+	Host     []string      `placeholder:"NAME:PORT" help:"A name under which it is reached besides its address; may be repeated."`
+	Origin   []string      `placeholder:"URL" help:"A page that may use it from a browser, such as https://console.example.org; may be repeated."`
+	Root     []string      `placeholder:"DIR" help:"Sessions may work in this folder and below, besides the workspace; may be repeated."`
+	Sessions int           `default:"256" placeholder:"N" help:"How many sessions run at once; 256."`
+	Tenants  int           `name:"per-tenant" placeholder:"N" help:"How many of one tenant; as --sessions."`
+	Rate     int           `default:"2000" placeholder:"N" help:"Requests that one token may make in a second; 2000."`
+	Drain    time.Duration `default:"10s" placeholder:"TIME" help:"How long running sessions may go on when it ends; then they are parked. 10s."`
+	Verbose  bool          `help:"Log what clients do wrong, too."`
+}
+
+// served is what serve says when it is ready, as JSON.
+type served struct {
+	URL   string `json:"url"`
+	PID   int    `json:"pid"`
+	Store string `json:"store"`
+	Token string `json:"token,omitempty"` // made at the first start, and shown this once
+}
+
+// running is server.json: where the server of a store is.
+type running struct {
+	Owner   store.Owner `json:"owner"`
+	URL     string      `json:"url"`
+	Started time.Time   `json:"started"`
+	Version string      `json:"version"`
+}
+
+func (c *serveCmd) run(ctx context.Context, a *app) (int, error) {
+	ws, err := a.checkedWorkspace()
+	if err != nil {
+		return 0, err
+	}
+	roots, err := a.roots(ws, c.Root)
+	if err != nil {
+		return 0, err
+	}
+	cfg, err := c.config(a)
+	if err != nil {
+		return 0, err
+	}
+	if cfg.Tokens, err = a.serverTokens(true); err != nil {
+		return 0, err
+	}
+	dir, err := a.storeDir()
+	if err != nil {
+		return 0, err
+	}
+	if err := alone(dir); err != nil {
+		return 0, err
+	}
+	cfg.Open = func(ctx context.Context, tenant string) (server.House, error) { return a.house(ctx, tenant, ws, roots) }
+	token, _, err := cfg.Tokens.First(auth.DefaultTenant)
+	if err != nil {
+		return 0, err
+	}
+	s, err := server.New(cfg)
+	if err != nil {
+		return 0, err
+	}
+	l, err := net.Listen("tcp", c.Listen)
+	if err != nil {
+		return 0, belay.Errorf(belay.CodeUsage, "it can't listen there: %s", err).At(c.Listen).WithHint("--listen 127.0.0.1:0 takes any port")
+	}
+	url := "http://" + l.Addr().String()
+	if cfg.TLS != nil {
+		url = "https://" + l.Addr().String()
+	}
+	file := filepath.Join(dir, "server.json")
+	defer os.Remove(file) //nolint:errcheck // whoever reads it asks whether the process lives
+	ctx, stop := c.untilSignals(ctx, a, s)
+	defer stop()
+	return belay.ExitOK, s.Run(ctx, l, func() {
+		if err := writeRunning(file, running{store.ThisProcess(), url, a.Now().UTC(), buildVersions().Version}); err != nil {
+			cfg.Log.Error("server.json", "error", err.Error())
+		}
+		a.sayServed(served{URL: url, PID: os.Getpid(), Store: dir, Token: token})
+	})
+}
+
+// untilSignals ends a context with the first signal; the second parks at once.
+func (c *serveCmd) untilSignals(ctx context.Context, a *app, s *server.Server) (context.Context, func()) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	done := make(chan struct{})
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		for {
+			select {
+			case sig := <-a.Signals:
+				if ctx.Err() != nil {
+					s.Park()
+				}
+				cancel(fmt.Errorf("signal: %s", sig))
+			case <-done:
+				return
+			}
+		}
+	})
+	return ctx, func() { close(done); wg.Wait(); cancel(nil) }
+}
+
+// sayServed tells a person, or a program, where the server is.
+func (a *app) sayServed(s served) {
+	if a.JSON {
+		a.printJSON(s)
+		return
+	}
+	fmt.Fprintf(a.Stdout, "serving %s\n", s.URL)
+	if s.Token != "" {
+		fmt.Fprintf(a.Stdout, "the owner's token, shown this once: %s\n", s.Token)
+		fmt.Fprintf(a.Stdout, "more: belay token create --role operator%s\n", a.storeFlag())
+	}
+}
+
+// config checks the flags.
+func (c *serveCmd) config(a *app) (server.Config, error) {
+	level := slog.LevelInfo
+	if c.Verbose {
+		level = slog.LevelDebug
+	}
+	cfg := server.Config{Log: slog.New(slog.NewJSONHandler(scrubbed{a}, &slog.HandlerOptions{Level: level})), Now: a.Now, Hosts: c.Host, Origins: c.Origin, Version: buildVersions().Version,
+		Rate: c.Rate, Sessions: c.Sessions, PerTenant: c.Tenants, Drain: c.Drain}
+	for _, o := range c.Origin {
+		if err := server.CheckOrigin(o); err != nil {
+			return cfg, err
+		}
+	}
+	host, _, err := net.SplitHostPort(c.Listen)
+	if err != nil {
+		return cfg, belay.Errorf(belay.CodeUsage, "%q is no address with a port", c.Listen).At("--listen").WithHint("--listen 127.0.0.1:4260")
+	}
+	if (c.TLSCert == "") != (c.TLSKey == "") {
+		return cfg, belay.Errorf(belay.CodeUsage, "a certificate and its key go together").At("--tls-cert").WithHint("--tls-cert FILE --tls-key FILE")
+	}
+	if c.TLSCert != "" {
+		pair, err := tls.LoadX509KeyPair(a.abs(c.TLSCert), a.abs(c.TLSKey))
+		if err != nil {
+			return cfg, belay.Errorf(belay.CodeUsage, "the certificate and its key can't be used: %s", reason(err)).At("--tls-cert").WithHint("name two PEM files that belong together")
+		}
+		cfg.TLS = &tls.Config{Certificates: []tls.Certificate{pair}, MinVersion: tls.VersionTLS12, NextProtos: []string{"http/1.1"}}
+	}
+	if ip, err := netip.ParseAddr(host); host != "localhost" && (err != nil || !ip.IsLoopback()) && cfg.TLS == nil && !c.Plain {
+		return cfg, belay.Errorf(belay.CodeUsage, "%s is reached from other machines, and tokens would travel in the clear", cmp.Or(host, "every address")).At("--listen").
+			WithHint("--tls-cert FILE --tls-key FILE; or --plain behind something that does TLS")
+	}
+	return cfg, nil
+}
+
+// roots are the real paths of the folders that sessions may work in.
+func (a *app) roots(ws string, more []string) ([]string, error) {
+	out := []string{ws}
+	for _, dir := range more {
+		real, err := checkWorkspace(a.abs(dir))
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, real)
+	}
+	return out, nil
+}
+
+// alone refuses a second server of a store.
+func alone(dir string) error {
+	b, err := os.ReadFile(filepath.Join(dir, "server.json"))
+	if err != nil {
+		return nil // there is none, or nobody knows of it
+	}
+	var r running
+	if json.Unmarshal(b, &r) != nil || !store.Alive(r.Owner) {
+		return nil
+	}
+	return belay.Errorf(belay.CodeOwned, "process %d on %s serves this store at %s", r.Owner.PID, r.Owner.Host, r.URL).At(dir).WithHint("use that one, or --store DIR")
+}
+
+func writeRunning(file string, r running) error {
+	return disk.WriteWhole(disk.System{}, file, func(w io.Writer) error { return json.NewEncoder(w).Encode(r) })
+}
+
+// scrubbed is where the log goes, without registered secrets.
+type scrubbed struct{ a *app }
+
+func (s scrubbed) Write(b []byte) (int, error) {
+	if _, err := s.a.Stderr.Write(s.a.secrets().Bytes(b)); err != nil {
+		return 0, err
+	}
+	return len(b), nil
+}
+
+// house opens a tenant's store and wires an engine onto it.
+func (a *app) house(ctx context.Context, tenant, ws string, roots []string) (server.House, error) {
+	dir, err := a.storeDir()
+	if err != nil {
+		return server.House{}, err
+	}
+	st, err := sqlite.Open(ctx, dir, sqlite.Options{Now: a.Now, Tenant: tenant})
+	if err != nil {
+		return server.House{}, err
+	}
+	b := &app{Sys: a.Sys, Place: Place{Store: a.Store, Workspace: ws, JSON: true}, kong: a.kong, opened: st, around: a.around, extra: a.extra}
+	if err := b.enter(ctx, ws); err != nil {
+		return server.House{}, errors.Join(err, st.Close())
+	}
+	r, err := b.runtime(st, nil)
+	if err != nil {
+		return server.House{}, errors.Join(err, st.Close())
+	}
+	return server.House{Store: st, Engine: r.engine, Wiring: &wiring{a: b, r: r, own: ws, roots: roots, dir: dir}, Close: r.close}, nil
+}

@@ -1,0 +1,156 @@
+package cli
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/internal/core/session"
+	"github.com/belay-run/belay/internal/policy"
+	"github.com/belay-run/belay/internal/problem"
+	"github.com/belay-run/belay/internal/server"
+	"github.com/belay-run/belay/internal/tool"
+)
+
+// wiring is what a server asks about one tenant: settings, rules and tools, read
+// from the same files and by the same code as for a terminal. One request at a
+// time asks: the files are read anew for each, so that what a person changed
+// counts from the next turn on.
+type wiring struct {
+	mu    sync.Mutex
+	a     *app
+	r     *runtime
+	own   string   // the server's workspace
+	roots []string // folders that sessions may work in
+	dir   string   // of the store
+}
+
+var _ server.Wiring = (*wiring)(nil)
+
+// look takes the wiring to a workspace.
+func (w *wiring) look(ctx context.Context, ws string) error {
+	w.a.mu.Lock()
+	w.a.configs = nil
+	w.a.mu.Unlock()
+	w.a.trusted, w.a.Workspace = nil, ws
+	return w.a.enter(ctx, ws)
+}
+
+// Workspace is the real path of a folder below one of the roots.
+func (w *wiring) Workspace(_ context.Context, dir string) (string, error) {
+	if dir == "" {
+		return w.own, nil
+	}
+	if !filepath.IsAbs(dir) {
+		return "", belay.Errorf(belay.CodeWorkspace, "the path isn't absolute").At(dir)
+	}
+	outside := belay.Errorf(belay.CodeForbidden, "the server's sessions may not work there").At(dir).WithHint("belay serve --root DIR names folders they may work in")
+	if !slices.ContainsFunc(w.roots, func(root string) bool { return within(root, realAncestor(filepath.Clean(dir))) }) {
+		return "", outside
+	}
+	ws, err := checkWorkspace(dir)
+	if err != nil {
+		return "", err
+	}
+	if !slices.ContainsFunc(w.roots, func(root string) bool { return within(root, ws) }) {
+		return "", outside
+	}
+	return ws, apart(ws, w.dir)
+}
+
+// Settings are those of a session, or of a new one, with the choices over them.
+func (w *wiring) Settings(ctx context.Context, ws string, have *belay.Settings, c server.Choices) (belay.Settings, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if err := w.look(ctx, ws); err != nil {
+		return belay.Settings{}, err
+	}
+	if strings.Contains(c.Provider, ":") || strings.Contains(c.Fallback, scriptedPrefix) {
+		return belay.Settings{}, problem.At("settings.provider", belay.Errorf(belay.CodeUsage, "a provider is named, files aren't").WithHint("belay serve with BELAY_SCRIPT set plays a file"))
+	}
+	cfg := Config{Mode: c.Mode, Allow: c.Allow, Tools: c.Tools, Provider: c.Provider, Model: c.Model, Fallback: c.Fallback, MaxSteps: c.MaxSteps, MaxTime: c.MaxTime,
+		MaxCalls: c.MaxCalls, Completion: c.Completion, Share: c.Share, Effort: c.Effort, AskTimeout: c.AskTimeout}
+	var got checked
+	var err error
+	if have != nil {
+		got, err = w.a.over(cfg, *have)
+	} else if got, err = w.a.fresh(ctx, cfg); err == nil {
+		got.Approvals = belay.ApprovalsWait // whoever may approve can be told: the owner's token exists
+		err = w.a.keepable(ctx, ws, got)
+	}
+	return got.Settings, settingError(err)
+}
+
+// settingError says which setting a mistake is in.
+func settingError(err error) error {
+	e, ok := errors.AsType[*belay.Error](err)
+	if !ok {
+		return err
+	}
+	flag, ok := strings.CutPrefix(e.Where, "--")
+	if !ok {
+		return err
+	}
+	words := strings.Split(flag, "-")
+	for i := 1; i < len(words); i++ {
+		words[i] = strings.ToUpper(words[i][:1]) + words[i][1:]
+	}
+	said := *e
+	said.Where, said.Hint = "", strings.ReplaceAll(e.Hint, "--", "")
+	return problem.At("settings."+strings.Join(words, ""), &said)
+}
+
+// Rules keeps what a turn is decided by.
+func (w *wiring) Rules(ctx context.Context, by, ws string, s belay.Settings) (belay.Ref, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if err := w.look(ctx, ws); err != nil {
+		return belay.Ref{}, err
+	}
+	w.a.as = by
+	ref, err := w.r.rules(ctx, w.a, checked{Settings: s}, ws)
+	return ref, settingError(err)
+}
+
+// MayChange tells whether a session may change its workspace, which is made ready.
+func (w *wiring) MayChange(ctx context.Context, s *session.State, more []policy.Grant) (bool, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.a.inRepository(s)
+	if err := (&work{a: w.a}).thereAgain(ctx, s); err != nil {
+		return false, err
+	}
+	if _, err := checkWorkspace(s.Workspace); err != nil {
+		return false, err
+	}
+	if err := w.look(ctx, s.Workspace); err != nil {
+		return false, err
+	}
+	rules, _, err := w.r.draft(ctx, w.a, checked{Settings: s.Settings}, s.Workspace)
+	if err != nil {
+		return false, err
+	}
+	return rules.MayChange(more), nil
+}
+
+// Tools are the tools of a workspace under the settings.
+func (w *wiring) Tools(ctx context.Context, ws string, s belay.Settings) ([]belay.ToolSpec, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if err := w.look(ctx, ws); err != nil {
+		return nil, err
+	}
+	set := cmp.Or(w.a.toolsIn(ws), w.r.tools)
+	return tool.Choose(s.Tools, set.Specs()), nil
+}
+
+// Root is the workspace's repository, or itself.
+func (w *wiring) Root(ws string) string { return repositoryOf(ws) }
+
+// Clean takes registered secrets out of a text.
+func (w *wiring) Clean(text string) string { return string(w.r.scrub([]byte(text))) }

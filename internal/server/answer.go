@@ -1,0 +1,210 @@
+package server
+
+import (
+	"context"
+	"encoding/json"
+	"time"
+
+	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/internal/core/thread"
+	"github.com/belay-run/belay/internal/problem"
+	"github.com/belay-run/belay/internal/view"
+)
+
+// RespondAction is what respond_action takes.
+type RespondAction struct {
+	Action   belay.ActionID `json:"actionId"`
+	Decision string         `json:"decision" jsonschema:"allow, deny, or answer for a question"`
+	Version  string         `json:"version,omitempty" jsonschema:"of the request as it was seen; allow needs it"`
+	Scope    string         `json:"scope,omitempty" jsonschema:"of what is allowed: once (default) or session"`
+	Message  string         `json:"message,omitempty" jsonschema:"for the model: why it is denied, or the answer"`
+	Clear    bool           `json:"clearTaint,omitempty" jsonschema:"with allow: the person looked at what the conversation has from outside, and vouches for it"`
+}
+
+// ResolvePermission is what resolve_permission takes.
+type ResolvePermission struct {
+	Action   belay.ActionID `json:"actionId"`
+	Decision string         `json:"decision" jsonschema:"allow or deny"`
+	Version  string         `json:"version,omitempty" jsonschema:"of the request as it was seen; allow needs it"`
+	Scope    string         `json:"scope,omitempty" jsonschema:"of what is allowed: once (default) or session"`
+	Message  string         `json:"message,omitempty" jsonschema:"for the model: why it is denied"`
+}
+
+// Action is an open question as who answers it must see it: whole.
+type Action struct {
+	ID       belay.ActionID  `json:"actionId"`
+	Version  string          `json:"version"` // changes when the request does
+	Kind     string          `json:"kind"`    // permission, question, continue
+	Session  belay.SessionID `json:"sessionId"`
+	Thread   belay.ThreadID  `json:"threadId"`
+	Turn     belay.TurnID    `json:"turnId,omitempty"`
+	Call     belay.CallID    `json:"callId,omitempty"`
+	Tool     string          `json:"tool,omitempty"`
+	Args     json.RawMessage `json:"args,omitempty"`     // of the call, exactly
+	ArgsRef  *belay.Ref      `json:"argsRef,omitempty"`  // content that has them, when they are long
+	ArgsHash belay.Digest    `json:"argsHash,omitempty"` // what an answer is bound to
+	Tags     []string        `json:"tags,omitempty"`     // risks that the gate saw
+	Taint    []string        `json:"taint,omitempty"`    // what the conversation has from outside
+	Prompt   string          `json:"prompt,omitempty"`
+	Asked    time.Time       `json:"asked,omitzero"`
+	Until    time.Time       `json:"until"` // then it is denied
+}
+
+func resolvePermission(ctx context.Context, r *request, in *ResolvePermission) (*Told, error) {
+	if in.Decision != "allow" && in.Decision != "deny" {
+		return nil, problem.At("decision", belay.Errorf(belay.CodeBadCommand, "%q is none of allow, deny", shown(in.Decision)))
+	}
+	return r.respond(ctx, "permission", RespondAction{in.Action, in.Decision, in.Version, in.Scope, in.Message, false})
+}
+
+func respondAction(ctx context.Context, r *request, in *RespondAction) (*Told, error) {
+	return r.respond(ctx, "", *in)
+}
+
+// respond brings an answer to the thread that asked, if the question is still the
+// one that was seen.
+func (r *request) respond(ctx context.Context, kind string, in RespondAction) (*Told, error) {
+	if err := in.check(); err != nil {
+		return nil, err
+	}
+	if err := view.Catchup(ctx, r.Store); err != nil {
+		return nil, err
+	}
+	at, err := view.ActionByID(ctx, r.Store, string(in.Action))
+	if err == nil && at.ID != in.Action || belay.CodeOf(err) == belay.CodeNotFound {
+		err = belay.Errorf(belay.CodeUnknownAction, "nothing waits, or waited, under this id").WithHint("GET /v1/actions lists what waits")
+	}
+	if err != nil {
+		return nil, problem.At("actionId", err)
+	}
+	th, err := r.thread(ctx, at.Thread)
+	if err != nil {
+		return nil, err
+	}
+	if open := openAction(th, in.Action); open != nil {
+		if kind != "" && open.Kind != kind {
+			return nil, problem.At("actionId", belay.Errorf(belay.CodeBadState, "it is a %s, not a %s", open.Kind, kind).WithHint("respond_action answers it"))
+		}
+		if err := in.seen(open); err != nil {
+			return nil, err
+		}
+	}
+	told, err := r.send(ctx, at.Session, at.Stream, belay.RespondAction{Action: in.Action, Decision: in.Decision, Scope: in.Scope, Message: in.Message, Clear: in.Clear})
+	if err == nil {
+		told.Action = in.Action
+	}
+	return with(told, err, at.Thread, at.Turn)
+}
+
+func (in *RespondAction) check() error {
+	for _, err := range []error{named("actionId", string(in.Action)), text("message", in.Message, maxSaid)} {
+		if err != nil {
+			return err
+		}
+	}
+	switch in.Decision {
+	case "allow", "deny", "answer":
+	default:
+		return problem.At("decision", belay.Errorf(belay.CodeBadCommand, "%q is none of allow, deny, answer", shown(in.Decision)))
+	}
+	switch in.Scope {
+	case "", "once", "session":
+	case "prefix", "count", "until":
+		return problem.At("scope", belay.Errorf(belay.CodeUnavailable, "this build has no grants by %s", in.Scope).WithHint("once or session"))
+	default:
+		return problem.At("scope", belay.Errorf(belay.CodeBadCommand, "%q is none of once, session", shown(in.Scope)))
+	}
+	return nil
+}
+
+// seen refuses an answer to a request that isn't the one it was given for. What
+// is allowed must have been looked at; to deny nobody needs to look.
+func (in *RespondAction) seen(open *Action) error {
+	switch {
+	case in.Version == "" && in.Decision == "allow":
+		return problem.At("version", belay.Errorf(belay.CodeBadCommand, "to allow something, say which version of it was seen").WithHint("GET /v1/actions shows it with its version"))
+	case in.Version != "" && in.Version != open.Version:
+		return problem.At("version", belay.Errorf(belay.CodeConflict, "the request has changed since this version").WithHint("GET /v1/actions shows it as it is"))
+	}
+	return nil
+}
+
+// openAction is a question of a thread that waits, or nil.
+func openAction(th *thread.State, id belay.ActionID) *Action {
+	for _, a := range openActions(th) {
+		if a.ID == id {
+			return &a
+		}
+	}
+	return nil
+}
+
+// openActions are the questions of a thread that wait.
+func openActions(th *thread.State) []Action {
+	var out []Action
+	if th.Turn == nil {
+		return nil
+	}
+	of := func(ask *thread.Ask) Action {
+		return Action{ID: ask.Action, Kind: ask.Kind, Session: th.Session, Thread: th.Thread, Turn: th.Turn.Turn, Until: ask.Until}
+	}
+	if ask := th.Turn.Ask; ask != nil && ask.Open {
+		out = append(out, of(ask).versioned())
+	}
+	if th.Turn.Step == nil {
+		return out
+	}
+	for i := range th.Turn.Step.Calls {
+		c := &th.Turn.Step.Calls[i]
+		if c.Ask == nil || !c.Ask.Open || c.Over {
+			continue
+		}
+		a := of(c.Ask)
+		a.Call, a.Tool, a.Args, a.ArgsRef, a.ArgsHash, a.Tags = c.ID, c.Name, c.Args, c.ArgsRef, c.ArgsHash, c.Tags
+		for _, t := range th.Taint {
+			a.Taint = append(a.Taint, t.Kind+" "+t.Origin)
+		}
+		out = append(out, a.versioned())
+	}
+	return out
+}
+
+// versioned gives a question its version: a digest of what it asks for.
+func (a Action) versioned() Action {
+	a.Version = belay.DigestOf([]byte(string(a.ID) + "\n" + a.Kind + "\n" + a.Tool + "\n" + string(a.ArgsHash) + "\n" + a.Until.UTC().Format(time.RFC3339Nano))).Short()
+	return a
+}
+
+// actions are the open questions of a tenant, oldest first, of one session if it
+// is named.
+func (t *tenant) actions(ctx context.Context, only belay.SessionID) ([]Action, error) {
+	if err := view.Catchup(ctx, t.Store); err != nil {
+		return nil, err
+	}
+	all, err := view.Sessions(ctx, t.Store, view.Filter{})
+	if err != nil {
+		return nil, err
+	}
+	out := []Action{}
+	for i := len(all) - 1; i >= 0; i-- {
+		s := all[i]
+		if len(s.Actions) == 0 || only != "" && s.ID != only {
+			continue
+		}
+		threads := map[belay.ThreadID]*thread.State{}
+		for _, o := range s.Actions {
+			th := threads[o.Thread]
+			if th == nil {
+				if th, err = t.thread(ctx, o.Thread); err != nil {
+					return nil, err
+				}
+				threads[o.Thread] = th
+			}
+			if a := openAction(th, o.ID); a != nil {
+				a.Prompt, a.Asked = o.Prompt, o.Asked
+				out = append(out, *a)
+			}
+		}
+	}
+	return out, nil
+}

@@ -1,0 +1,290 @@
+package server
+
+import (
+	"bytes"
+	"encoding"
+	"encoding/json"
+	"errors"
+	"math"
+	"net/http"
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/internal/canon"
+	"github.com/belay-run/belay/internal/problem"
+)
+
+// maxBody bounds a request's body, in bytes.
+const maxBody = 2 << 20
+
+// decode reads a body into the struct that to points to, and takes nothing that
+// could be meant in two ways: every name is exactly a field's and occurs once,
+// every value has the field's type, and what is required is there. An error
+// names the field.
+func decode(body []byte, to any) error {
+	if err := unambiguous(body); err != nil {
+		return err
+	}
+	t := reflect.TypeOf(to).Elem()
+	if err := fits(body, t, ""); err != nil {
+		return err
+	}
+	if err := json.Unmarshal(body, to); err != nil {
+		field := ""
+		if e, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
+			field = e.Field
+		}
+		return problem.At(field, belay.Errorf(belay.CodeBadCommand, "the value can't be used: %s", err))
+	}
+	return nil
+}
+
+// unambiguous refuses what isn't one JSON value with one meaning.
+func unambiguous(body []byte) error {
+	if len(bytes.TrimSpace(body)) == 0 {
+		return belay.Errorf(belay.CodeBadCommand, "the body is empty").WithHint("send a JSON object, {} at least")
+	}
+	_, err := canon.JSON(body)
+	e, ok := errors.AsType[*canon.Error](err)
+	if !ok {
+		return err
+	}
+	said := belay.Errorf(belay.CodeBadCommand, "the body is not JSON with one meaning: %s at byte %d", e.Msg, e.Offset)
+	return problem.At(strings.TrimPrefix(strings.TrimPrefix(e.Path, "$"), "."), said)
+}
+
+var textual = reflect.TypeFor[encoding.TextUnmarshaler]()
+
+// fits tells whether a value has the shape of a type.
+func fits(raw json.RawMessage, t reflect.Type, path string) error {
+	raw = bytes.TrimSpace(raw)
+	for t.Kind() == reflect.Pointer {
+		if string(raw) == "null" {
+			return nil
+		}
+		t = t.Elem()
+	}
+	switch {
+	case t == reflect.TypeFor[json.RawMessage]():
+		return nil
+	case reflect.PointerTo(t).Implements(textual):
+		return fitsText(raw, t, path)
+	}
+	switch t.Kind() {
+	case reflect.Struct:
+		return fitsStruct(raw, t, path)
+	case reflect.Slice:
+		return fitsSlice(raw, t, path)
+	case reflect.String:
+		return wants(raw, path, '"', "a text")
+	case reflect.Bool:
+		if s := string(raw); s != "true" && s != "false" {
+			return mismatch(raw, path, "true or false")
+		}
+		return nil
+	case reflect.Int, reflect.Int64:
+		return fitsNumber(raw, path)
+	}
+	panic("server: no rule for a field of type " + t.String())
+}
+
+func fitsText(raw []byte, t reflect.Type, path string) error {
+	if err := wants(raw, path, '"', "a text"); err != nil {
+		return err
+	}
+	if err := json.Unmarshal(raw, reflect.New(t).Interface()); err != nil {
+		return problem.At(path, belay.Errorf(belay.CodeBadCommand, "the text can't be read as a %s", strings.ToLower(t.Name())))
+	}
+	return nil
+}
+
+func fitsStruct(raw []byte, t reflect.Type, path string) error {
+	if err := wants(raw, path, '{', "an object"); err != nil {
+		return err
+	}
+	var has map[string]json.RawMessage
+	if err := json.Unmarshal(raw, &has); err != nil {
+		return problem.At(path, belay.Errorf(belay.CodeBadCommand, "the object can't be read"))
+	}
+	fields := fieldsOf(t)
+	for name := range has {
+		if !slices.ContainsFunc(fields, func(f field) bool { return f.name == name }) {
+			return problem.At(join(path, shown(name)), belay.Errorf(belay.CodeBadCommand, "there is no such field").WithHint("%s", fieldsText(fields)))
+		}
+	}
+	for _, f := range fields {
+		value, ok := has[f.name]
+		switch {
+		case !ok && f.required:
+			return problem.At(join(path, f.name), belay.Errorf(belay.CodeBadCommand, "the field is missing"))
+		case ok:
+			if err := fits(value, f.of, join(path, f.name)); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// maxItems bounds a list of a body.
+const maxItems = 1000
+
+func fitsSlice(raw []byte, t reflect.Type, path string) error {
+	if err := wants(raw, path, '[', "a list"); err != nil {
+		return err
+	}
+	var items []json.RawMessage
+	if err := json.Unmarshal(raw, &items); err != nil {
+		return problem.At(path, belay.Errorf(belay.CodeBadCommand, "the list can't be read"))
+	}
+	if len(items) > maxItems {
+		return problem.At(path, belay.Errorf(belay.CodeTooLarge, "the list has %d items; at most %d are taken", len(items), maxItems))
+	}
+	for i, item := range items {
+		if err := fits(item, t.Elem(), path+"["+strconv.Itoa(i)+"]"); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// fitsNumber takes whole numbers that survive a float64 only.
+func fitsNumber(raw []byte, path string) error {
+	n, err := strconv.ParseInt(string(raw), 10, 64)
+	if err != nil {
+		return mismatch(raw, path, "a whole number")
+	}
+	if n > 1<<53 || n < -(1<<53) || n > math.MaxInt {
+		return problem.At(path, belay.Errorf(belay.CodeBadCommand, "the number is too large"))
+	}
+	return nil
+}
+
+func wants(raw []byte, path string, first byte, what string) error {
+	if len(raw) == 0 || raw[0] != first {
+		return mismatch(raw, path, what)
+	}
+	return nil
+}
+
+func mismatch(raw []byte, path, what string) error {
+	if path == "" {
+		path = "body"
+	}
+	return problem.At(path, belay.Errorf(belay.CodeBadCommand, "%s stands where %s is wanted", kindOf(raw), what))
+}
+
+func kindOf(raw []byte) string {
+	if len(raw) == 0 {
+		return "nothing"
+	}
+	switch raw[0] {
+	case '{':
+		return "an object"
+	case '[':
+		return "a list"
+	case '"':
+		return "a text"
+	case 't', 'f':
+		return "true or false"
+	case 'n':
+		return "null"
+	}
+	return "a number"
+}
+
+// field is a field of a struct as JSON has it.
+type field struct {
+	name     string
+	of       reflect.Type
+	required bool
+}
+
+// fieldsOf are the fields of a struct, those of embedded structs too. A field
+// that isn't omitted when it is empty is required.
+func fieldsOf(t reflect.Type) []field {
+	var out []field
+	for i := range t.NumField() {
+		f := t.Field(i)
+		if f.Anonymous {
+			out = append(out, fieldsOf(f.Type)...)
+			continue
+		}
+		name, rest, _ := strings.Cut(f.Tag.Get("json"), ",")
+		if f.IsExported() && name != "-" {
+			out = append(out, field{name, f.Type, !strings.Contains(rest, "omit")})
+		}
+	}
+	return out
+}
+
+func fieldsText(fields []field) string {
+	if len(fields) == 0 {
+		return "this command takes no fields: send {}"
+	}
+	names := make([]string, len(fields))
+	for i, f := range fields {
+		names[i] = f.name
+	}
+	return "the fields are " + strings.Join(names, ", ")
+}
+
+func join(path, name string) string {
+	if path == "" {
+		return name
+	}
+	return path + "." + name
+}
+
+// shown is a name from outside as an answer repeats it.
+func shown(name string) string {
+	if len(name) > 64 {
+		name = name[:64] + "…"
+	}
+	return strings.ToValidUTF8(name, "�")
+}
+
+// text refuses a text that can't be recorded, or is too long.
+func text(field, s string, most int) error {
+	switch {
+	case len(s) > most:
+		return problem.At(field, belay.Errorf(belay.CodeTooLarge, "the text has %d bytes; at most %d are taken", len(s), most))
+	case !utf8.ValidString(s) || strings.ContainsRune(s, 0):
+		return problem.At(field, belay.Errorf(belay.CodeBadCommand, "the text has characters that can't be recorded").WithHint("leave NUL characters out"))
+	}
+	return nil
+}
+
+// id refuses what can't be an id; an empty one is one that wasn't given.
+func id(field, s string) error {
+	if s == "" {
+		return nil
+	}
+	return problem.At(field, belay.CheckID(field, s))
+}
+
+// named refuses an id that is empty too.
+func named(field, s string) error { return problem.At(field, belay.CheckID(field, s)) }
+
+// readBody takes the body of a request: JSON, bounded, in one piece.
+func readBody(w http.ResponseWriter, r *http.Request) ([]byte, error) {
+	kind, _, _ := strings.Cut(r.Header.Get("Content-Type"), ";")
+	if strings.TrimSpace(strings.ToLower(kind)) != "application/json" {
+		return nil, problem.At("header Content-Type", belay.Errorf(belay.CodeMedia, "the body must be application/json").WithHint("send Content-Type: application/json"))
+	}
+	if enc := r.Header.Get("Content-Encoding"); enc != "" && enc != "identity" {
+		return nil, problem.At("header Content-Encoding", belay.Errorf(belay.CodeMedia, "the body must not be encoded"))
+	}
+	var b bytes.Buffer
+	if _, err := b.ReadFrom(http.MaxBytesReader(w, r.Body, maxBody)); err != nil {
+		if _, ok := errors.AsType[*http.MaxBytesError](err); ok {
+			return nil, problem.At("body", belay.Errorf(belay.CodeTooLarge, "the body has more than %d bytes", maxBody))
+		}
+		return nil, problem.At("body", belay.Errorf(belay.CodeBadCommand, "the body didn't come whole"))
+	}
+	return b.Bytes(), nil
+}

@@ -1,0 +1,195 @@
+package server
+
+import (
+	"context"
+	"net"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/internal/auth"
+	"github.com/belay-run/belay/internal/problem"
+)
+
+// admit is what every request passes before anything looks at it: its host is
+// this server, no page of another site sent it, it doesn't come too often, and
+// its token is good. What has no token is only answered where open says so.
+func (s *Server) admit(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		h := w.Header()
+		h.Set("X-Content-Type-Options", "nosniff")
+		h.Set("Cache-Control", "no-store")
+		h.Set("Content-Security-Policy", "default-src 'none'; frame-ancestors 'none'")
+		h.Set("Referrer-Policy", "no-referrer")
+		h.Set("Cross-Origin-Resource-Policy", "same-origin")
+		p, err := s.check(r)
+		if err != nil {
+			s.refuse(w, r, err)
+			return
+		}
+		if p.TokenID != "" {
+			r = r.WithContext(auth.With(r.Context(), p))
+		}
+		next.ServeHTTP(w, r)
+	})
+}
+
+func (s *Server) check(r *http.Request) (auth.Principal, error) {
+	if err := s.checkHost(r.Host); err != nil {
+		return auth.Principal{}, err
+	}
+	if err := s.checkOrigin(r); err != nil {
+		return auth.Principal{}, err
+	}
+	if open(r.URL.Path) {
+		return auth.Principal{}, nil
+	}
+	p, err := s.principal(r)
+	if err != nil {
+		if !s.strangers.take(addressOf(r), s.c.Now()) {
+			return p, problem.After(time.Second, belay.Errorf(belay.CodeTooMany, "too many requests without a good token"))
+		}
+		return p, err
+	}
+	if !s.callers.take(p.TokenID, s.c.Now()) {
+		return p, problem.After(time.Second, belay.Errorf(belay.CodeTooMany, "the token makes more than %d requests in a second", s.c.Rate))
+	}
+	return p, nil
+}
+
+// open are the paths that need no token: whether the process lives, and nothing
+// about what it does.
+func open(path string) bool { return path == "/healthz" || path == "/readyz" }
+
+// checkHost refuses requests that name another host. A page whose name was made
+// to lead here sends its own.
+func (s *Server) checkHost(host string) error {
+	if slices.Contains(s.hosts, strings.ToLower(host)) {
+		return nil
+	}
+	return problem.At("header Host", belay.Errorf(belay.CodeHost, "this server isn't %q", shown(host)).WithHint("belay serve --host NAME:PORT names another"))
+}
+
+// checkOrigin refuses what a browser sends on behalf of a page that isn't named.
+func (s *Server) checkOrigin(r *http.Request) error {
+	for _, origin := range r.Header.Values("Origin") {
+		if !slices.Contains(s.origins, strings.ToLower(origin)) {
+			return problem.At("header Origin", belay.Errorf(belay.CodeOrigin, "pages of %q may not use this server", shown(origin)).WithHint("belay serve --origin URL lets a page in"))
+		}
+		return nil
+	}
+	if site := r.Header.Get("Sec-Fetch-Site"); site != "" && site != "same-origin" && site != "none" {
+		return problem.At("header Sec-Fetch-Site", belay.Errorf(belay.CodeOrigin, "a page of another site may not use this server"))
+	}
+	return nil
+}
+
+// principal is who sent a request, as its one Authorization header says. A token
+// anywhere else counts for nothing.
+func (s *Server) principal(r *http.Request) (auth.Principal, error) {
+	values := r.Header.Values("Authorization")
+	if len(values) == 0 {
+		return auth.Principal{}, problem.At("header Authorization", auth.Check(r.Context(), auth.Read))
+	}
+	scheme, token, ok := strings.Cut(values[0], " ")
+	if len(values) > 1 || !ok || !strings.EqualFold(scheme, "Bearer") {
+		return auth.Principal{}, problem.At("header Authorization", belay.Errorf(belay.CodeUnauthorized, "the header must be: Bearer TOKEN"))
+	}
+	p, err := s.c.Tokens.Principal(token)
+	return p, problem.At("header Authorization", err)
+}
+
+// refuse answers a request that wasn't let in, and records that it came.
+func (s *Server) refuse(w http.ResponseWriter, r *http.Request, err error) {
+	s.metrics.refused(string(belay.CodeOf(err)))
+	s.audit.refusal(r.Context(), entry{principal: "address:" + addressOf(r), command: r.Method + " " + shown(r.URL.Path), code: belay.CodeOf(err), at: s.c.Now()})
+	problem.Write(w, r, err)
+}
+
+func addressOf(r *http.Request) string {
+	host, _, err := net.SplitHostPort(r.RemoteAddr)
+	if err != nil {
+		return "unknown"
+	}
+	return host
+}
+
+// names are the hosts and origins that are this server: its address, the names
+// of the loopback if it listens there, and those that were given.
+func names(addr net.Addr, tls bool, hosts, origins []string) (h, o []string) {
+	host, port, err := net.SplitHostPort(addr.String())
+	if err != nil {
+		host, port = addr.String(), ""
+	}
+	own := []string{host}
+	if ip := net.ParseIP(host); ip != nil && ip.IsLoopback() {
+		own = []string{"127.0.0.1", "::1", "localhost"}
+	}
+	for _, name := range own {
+		h = append(h, strings.ToLower(net.JoinHostPort(name, port)))
+		if port == "80" && !tls || port == "443" && tls {
+			h = append(h, strings.ToLower(name))
+		}
+	}
+	for _, name := range hosts {
+		h = append(h, strings.ToLower(name))
+	}
+	scheme := "http://"
+	if tls {
+		scheme = "https://"
+	}
+	for _, name := range h {
+		o = append(o, scheme+name)
+	}
+	for _, origin := range origins {
+		o = append(o, strings.ToLower(strings.TrimSuffix(origin, "/")))
+	}
+	return h, o
+}
+
+// CheckOrigin tells whether a text names the origin of pages: scheme and host,
+// nothing else.
+func CheckOrigin(s string) error {
+	u, err := url.Parse(s)
+	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.Path != "" && u.Path != "/" || u.RawQuery != "" || u.User != nil {
+		return belay.Errorf(belay.CodeUsage, "%q is no origin", s).At("--origin").WithHint("--origin https://console.example.org")
+	}
+	return nil
+}
+
+// within runs a handler with a deadline for writing its answer; streams have none.
+func within(d time.Duration, h http.HandlerFunc) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		http.NewResponseController(w).SetWriteDeadline(time.Now().Add(d)) //nolint:errcheck // a connection that can't have one is a test's
+		ctx, cancel := context.WithTimeout(r.Context(), d)
+		defer cancel()
+		h(w, r.WithContext(ctx))
+	}
+}
+
+// scoped lets a request through whose principal has a scope.
+func (s *Server) scoped(scope auth.Scope, h http.HandlerFunc) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		if err := auth.Check(r.Context(), scope); err != nil {
+			s.turnAway(w, r, err)
+			return
+		}
+		h(w, r)
+	}
+}
+
+// turnAway answers somebody who is known and may not do this.
+func (s *Server) turnAway(w http.ResponseWriter, r *http.Request, err error) {
+	p, _ := auth.From(r.Context())
+	s.metrics.refused(string(belay.CodeOf(err)))
+	e := entry{principal: p.String(), command: r.Method + " " + shown(r.URL.Path), code: problem.Of(err).Code, at: s.c.Now()}
+	if t, terr := s.tenant(r.Context(), p.Tenant); terr != nil {
+		s.c.Log.Warn("audit", "error", terr.Error())
+	} else if aerr := t.audit.record(r.Context(), e); aerr != nil {
+		s.c.Log.Warn("audit", "error", aerr.Error())
+	}
+	problem.Write(w, r, err)
+}

@@ -1,0 +1,109 @@
+package server
+
+import (
+	"net"
+	"sync"
+	"time"
+)
+
+// rates lets each caller do so many things in a second, and as many more at
+// once after a pause.
+type rates struct {
+	perSecond float64
+	burst     float64
+
+	mu      sync.Mutex
+	buckets map[string]*bucket
+}
+
+type bucket struct {
+	left float64
+	at   time.Time
+}
+
+// maxBuckets bounds the callers that are remembered. Who was silent is
+// forgotten first; forgetting gives them a full bucket, which they had anyway.
+const maxBuckets = 10_000
+
+func newRates(perSecond, burst int) *rates {
+	return &rates{perSecond: float64(perSecond), burst: float64(burst), buckets: map[string]*bucket{}}
+}
+
+// take tells whether the caller may do one more thing now.
+func (l *rates) take(who string, now time.Time) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	b := l.buckets[who]
+	if b == nil {
+		if len(l.buckets) >= maxBuckets {
+			l.forget(now)
+		}
+		if len(l.buckets) >= maxBuckets {
+			return false // everybody is busy: a stranger waits
+		}
+		b = &bucket{left: l.burst, at: now}
+		l.buckets[who] = b
+	}
+	if d := now.Sub(b.at); d > 0 {
+		b.left, b.at = min(l.burst, b.left+d.Seconds()*l.perSecond), now
+	}
+	if b.left < 1 {
+		return false
+	}
+	b.left--
+	return true
+}
+
+// forget drops callers whose bucket is full again.
+func (l *rates) forget(now time.Time) {
+	for who, b := range l.buckets {
+		if b.left+now.Sub(b.at).Seconds()*l.perSecond >= l.burst {
+			delete(l.buckets, who)
+		}
+	}
+}
+
+// bounded is a listener that keeps no more than so many connections at once;
+// who comes then waits in the system's queue.
+type bounded struct {
+	net.Listener
+	slots chan struct{}
+	done  chan struct{}
+	once  sync.Once
+}
+
+func newBounded(l net.Listener, most int) *bounded {
+	return &bounded{Listener: l, slots: make(chan struct{}, most), done: make(chan struct{})}
+}
+
+func (b *bounded) Accept() (net.Conn, error) {
+	select {
+	case b.slots <- struct{}{}:
+	case <-b.done:
+		return nil, net.ErrClosed
+	}
+	c, err := b.Listener.Accept()
+	if err != nil {
+		<-b.slots
+		return nil, err
+	}
+	return &counted{Conn: c, free: func() { <-b.slots }}, nil
+}
+
+func (b *bounded) Close() error {
+	b.once.Do(func() { close(b.done) })
+	return b.Listener.Close()
+}
+
+// counted gives its slot back when it is closed first.
+type counted struct {
+	net.Conn
+	once sync.Once
+	free func()
+}
+
+func (c *counted) Close() error {
+	err := c.Conn.Close()
+	c.once.Do(c.free)
+	return err
+}

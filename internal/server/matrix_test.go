@@ -1,0 +1,252 @@
+package server
+
+import (
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/internal/auth"
+)
+
+// waiting for what: the commands whose subsystem isn't here yet. Whoever makes
+// one work takes it out.
+var notHere = map[string]string{
+	"create_task": "tasks", "update_task": "tasks", "start_task": "tasks", "append_task_progress": "tasks", "pause_task": "tasks",
+	"resume_task": "tasks", "complete_task": "tasks", "fail_task": "tasks",
+	"link_tasks": "task graphs", "unlink_tasks": "task graphs", "promote_queued_turn": "queues",
+	"spawn_subagent": "sub-agents", "send_subagent_input": "sub-agents", "wait_subagents": "sub-agents", "close_subagent": "sub-agents",
+	"list_subagents": "sub-agents", "resume_subagent": "sub-agents",
+	"export_evidence": "evidence", "export_review": "evidence", "export_replay": "replay", "evaluate_permission": "rehearsal over the API",
+	"write_process_stdin": "long-running processes", "terminate_process": "long-running processes",
+	"create_job": "jobs", "get_job": "jobs", "cancel_job": "jobs", "list_jobs": "jobs",
+	"reconnect_channel": "channels", "ack_events": "channels",
+	"start_benchmark_trial": "benchmarks", "record_benchmark_reward": "benchmarks", "export_benchmark_trial": "benchmarks", "compare_benchmark_runs": "benchmarks",
+}
+
+// TestWhatIsUnavailableIsListed holds the list against what the server answers:
+// in both directions.
+func TestWhatIsUnavailableIsListed(t *testing.T) {
+	r := newRig(t, once)
+	owner := r.token(auth.Owner, auth.DefaultTenant)
+	seen := map[string]bool{}
+	for _, c := range Commands {
+		if seen[c.Name] {
+			t.Errorf("%s is in the table twice", c.Name)
+		}
+		seen[c.Name] = true
+		a := r.command(c.Name, owner, "{}")
+		refused := a.Code == belay.CodeUnavailable && a.status == http.StatusNotImplemented
+		switch why, listed := notHere[c.Name]; {
+		case listed && !refused:
+			t.Errorf("%s is listed as unavailable and answers %d %s", c.Name, a.status, a.body)
+		case !listed && refused:
+			t.Errorf("%s is unavailable and not listed", c.Name)
+		case listed && !strings.Contains(a.Detail, why):
+			t.Errorf("%s waits for %q, and says %q", c.Name, why, a.Detail)
+		}
+	}
+	for name := range notHere {
+		if !seen[name] {
+			t.Errorf("%s is listed and not in the table", name)
+		}
+	}
+	if len(Commands) != 47 {
+		t.Errorf("%d commands; the standard's contract and specification name 47", len(Commands))
+	}
+}
+
+// states are the ways in which a request can bring a token.
+var states = []struct {
+	name string
+	good bool
+	send func(r *rig, method, path, token, body string) answer
+}{
+	{"good", true, func(r *rig, m, p, token, body string) answer { return r.do(m, p, token, body) }},
+	{"none", false, func(r *rig, m, p, _, body string) answer { return r.do(m, p, "", body) }},
+	{"another", false, func(r *rig, m, p, token, body string) answer {
+		return r.do(m, p, token[:len(token)-4]+"AAAA", body)
+	}},
+	{"in the query", false, func(r *rig, m, p, token, body string) answer {
+		return r.do(m, p+"?access_token="+token+"&token="+token, "", body)
+	}},
+	{"in a cookie", false, func(r *rig, m, p, token, body string) answer {
+		return r.do(m, p, "", body, "Cookie", "token="+token)
+	}},
+	{"as basic", false, func(r *rig, m, p, token, body string) answer {
+		return r.do(m, p, "", body, "Authorization", "Basic "+token)
+	}},
+	{"twice", false, func(r *rig, m, p, token, body string) answer {
+		return r.do(m, p, token, body, "Authorization", "Bearer "+token)
+	}},
+	{"with a space", false, func(r *rig, m, p, token, body string) answer {
+		return r.do(m, p, "", body, "Authorization", "Bearer  "+token)
+	}},
+}
+
+// target is something that needs a scope.
+type target struct {
+	method, path, body string
+	scope              auth.Scope
+}
+
+// targets are all commands and routes that need a token.
+func targets() []target {
+	var out []target
+	for _, c := range Commands {
+		out = append(out, target{"POST", "/v1/commands/" + c.Name, "{}", c.Scope})
+	}
+	for _, p := range plainRoutes {
+		if p.open {
+			continue
+		}
+		method, path, _ := strings.Cut(p.pattern, " ")
+		x := target{method, strings.NewReplacer("{id}", "x", "{name...}", "").Replace(path), "", p.scope}
+		if method == "POST" {
+			x.body = "{}"
+		}
+		out = append(out, x)
+	}
+	return out
+}
+
+// TestEveryCommandAndReadNeedsTheScope asks for everything with every role, in
+// both tenants, with every kind of token.
+func TestEveryCommandAndReadNeedsTheScope(t *testing.T) {
+	r := newRig(t, once, func(c *Config) { c.Rate = 1_000_000 })
+	r.s.strangers = newRates(1_000_000, 1_000_000)
+	asked := 0
+	for _, tenant := range []string{auth.DefaultTenant, "other"} {
+		for _, role := range auth.Roles {
+			token := r.token(role, tenant)
+			for _, x := range targets() {
+				for _, state := range states {
+					a := state.send(r, x.method, x.path, token, x.body)
+					asked++
+					want := "neither 401 nor 403"
+					ok := a.status != http.StatusUnauthorized && a.status != http.StatusForbidden
+					switch {
+					case !state.good:
+						want, ok = "401 unauthorized", a.status == http.StatusUnauthorized && a.Code == belay.CodeUnauthorized
+					case !role.May(x.scope):
+						want, ok = "403 forbidden", a.status == http.StatusForbidden && a.Code == belay.CodeForbidden
+					}
+					if !ok {
+						t.Errorf("%s %s as %s of %s, token %s: %d %s; want %s", x.method, x.path, role, tenant, state.name, a.status, a.Code, want)
+					}
+				}
+			}
+		}
+	}
+	if want := 2 * len(auth.Roles) * len(targets()) * len(states); asked != want || asked < 3000 {
+		t.Errorf("%d questions, want %d", asked, want)
+	}
+}
+
+func TestATokenThatWasGoodIsNotAnyMore(t *testing.T) {
+	r := newRig(t, once)
+	text, made, err := r.tokens.Create("", auth.Owner, auth.DefaultTenant, time.Time{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if a := r.do("GET", "/v1/actions", text, ""); a.status != http.StatusOK {
+		t.Fatalf("a good token: %d %s", a.status, a.body)
+	}
+	if _, err := r.tokens.Revoke(made.ID); err != nil {
+		t.Fatal(err)
+	}
+	if a := r.do("GET", "/v1/actions", text, ""); a.status != http.StatusUnauthorized {
+		t.Errorf("a revoked token: %d %s", a.status, a.body)
+	}
+	late, _, err := r.tokens.Create("", auth.Owner, auth.DefaultTenant, time.Now().Add(-time.Second))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if a := r.do("GET", "/v1/actions", late, ""); a.status != http.StatusUnauthorized {
+		t.Errorf("an expired token: %d %s", a.status, a.body)
+	}
+}
+
+// TestNoTenantSeesAnother gives each tenant a session and asks the other for it.
+func TestNoTenantSeesAnother(t *testing.T) {
+	r := newRig(t, asks)
+	mine, theirs := r.token(auth.Owner, auth.DefaultTenant), r.token(auth.Owner, "other")
+	told := r.command("submit_turn", mine, `{"text":"go","sessionId":"s1","turnId":"t1"}`).told(t)
+	r.until(mine, told.Run, "waiting")
+	for _, x := range []struct{ name, body string }{
+		{"get_session", `{"sessionId":"s1"}`}, {"get_thread_read", `{"sessionId":"s1"}`}, {"list_tasks", `{"sessionId":"s1"}`},
+		{"get_task", fmt.Sprintf(`{"sessionId":"s1","taskId":%q}`, told.Task)}, {"interrupt_turn", `{"sessionId":"s1"}`},
+		{"get_execution_environment", `{"sessionId":"s1"}`}, {"cancel_task", fmt.Sprintf(`{"sessionId":"s1","taskId":%q}`, told.Task)},
+	} {
+		if a := r.command(x.name, theirs, x.body); a.status != http.StatusNotFound {
+			t.Errorf("%s of another tenant's: %d %s", x.name, a.status, a.body)
+		}
+		if a := r.command(x.name, mine, x.body); a.status == http.StatusNotFound {
+			t.Errorf("%s of the own: %d %s", x.name, a.status, a.body)
+		}
+	}
+	if a := r.do("GET", "/v1/runs/"+string(told.Run), theirs, ""); a.status != http.StatusNotFound {
+		t.Errorf("another tenant's run: %d %s", a.status, a.body)
+	}
+	if a := r.do("GET", "/v1/actions", theirs, ""); strings.Contains(string(a.body), "act_") {
+		t.Errorf("another tenant's questions: %s", a.body)
+	}
+	// The same ids are free in the other tenant.
+	if again := r.command("submit_turn", theirs, `{"text":"go","sessionId":"s1","turnId":"t1"}`).told(t); again.Repeated {
+		t.Errorf("the turn is known in another tenant: %+v", again)
+	}
+}
+
+// TestPagesOfOtherSitesAreRefused sends what a browser sends for a page that
+// isn't this server's, with a good token.
+func TestPagesOfOtherSitesAreRefused(t *testing.T) {
+	r := newRig(t, once, func(c *Config) {
+		c.Origins, c.Hosts = []string{"https://console.example.org"}, []string{"belay.example.org:443"}
+	})
+	token := r.token(auth.Owner, auth.DefaultTenant)
+	own := strings.TrimPrefix(r.url, "http://")
+	port := own[strings.LastIndex(own, ":"):]
+	for _, c := range []struct {
+		name   string
+		header []string
+		want   int
+		code   belay.Code
+	}{
+		{"no page", nil, 200, ""},
+		{"the own page", []string{"Origin", r.url, "Sec-Fetch-Site", "same-origin"}, 200, ""},
+		{"the own page by name", []string{"Host", "localhost" + port, "Origin", "http://localhost" + port}, 200, ""},
+		{"a page that is named", []string{"Origin", "https://console.example.org", "Sec-Fetch-Site", "cross-site"}, 200, ""},
+		{"a host that is named", []string{"Host", "belay.example.org:443"}, 200, ""},
+		{"typed in", []string{"Sec-Fetch-Site", "none"}, 200, ""},
+		{"rebinding", []string{"Host", "attacker.example" + port}, 421, belay.CodeHost},
+		{"rebinding, its own origin", []string{"Host", "attacker.example" + port, "Origin", "http://attacker.example" + port}, 421, belay.CodeHost},
+		{"another port", []string{"Host", "127.0.0.1:1"}, 421, belay.CodeHost},
+		{"the name as a prefix", []string{"Host", "localhost" + port + ".attacker.example"}, 421, belay.CodeHost},
+		{"fetch of another site", []string{"Origin", "https://attacker.example", "Sec-Fetch-Site", "cross-site"}, 403, belay.CodeOrigin},
+		{"fetch of another site, old browser", []string{"Origin", "https://attacker.example"}, 403, belay.CodeOrigin},
+		{"a sandboxed frame", []string{"Origin", "null"}, 403, belay.CodeOrigin},
+		{"another scheme", []string{"Origin", "https://" + own}, 403, belay.CodeOrigin},
+		{"a named page as a prefix", []string{"Origin", "https://console.example.org.attacker.example"}, 403, belay.CodeOrigin},
+		{"a tag, without origin", []string{"Sec-Fetch-Site", "cross-site", "Sec-Fetch-Mode", "no-cors"}, 403, belay.CodeOrigin},
+		{"a neighbour", []string{"Sec-Fetch-Site", "same-site"}, 403, belay.CodeOrigin},
+		{"a form", []string{"Content-Type", "", "Content-Type", "application/x-www-form-urlencoded", "Sec-Fetch-Site", "same-origin"}, 415, belay.CodeMedia},
+		{"a form as text", []string{"Content-Type", "", "Content-Type", "text/plain"}, 415, belay.CodeMedia},
+		{"a form with a file", []string{"Content-Type", "", "Content-Type", "multipart/form-data; boundary=x"}, 415, belay.CodeMedia},
+	} {
+		a := r.command("get_tool_inventory", token, "{}", c.header...)
+		if a.status != c.want || a.Code != c.code {
+			t.Errorf("%s: %d %s, want %d %s", c.name, a.status, a.body, c.want, c.code)
+		}
+		if slices.ContainsFunc([]string{"Access-Control-Allow-Origin", "Access-Control-Allow-Credentials", "Access-Control-Allow-Headers"}, func(h string) bool { return a.header.Get(h) != "" }) {
+			t.Errorf("%s: a permissive header: %v", c.name, a.header)
+		}
+	}
+	for _, path := range []string{"/v1/commands/get_session", "/v1/runs", "/v1/actions"} { // what a browser asks before a fetch
+		if a := r.do("OPTIONS", path, "", "", "Origin", "https://attacker.example", "Access-Control-Request-Method", "POST"); a.status < 400 || a.header.Get("Access-Control-Allow-Origin") != "" {
+			t.Errorf("a preflight of %s: %d %v", path, a.status, a.header)
+		}
+	}
+}

@@ -1,0 +1,276 @@
+package server
+
+import (
+	"fmt"
+	"io"
+	"maps"
+	"net/http"
+	"runtime"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/event"
+	"github.com/belay-run/belay/internal/auth"
+	"github.com/belay-run/belay/internal/problem"
+	"github.com/belay-run/belay/internal/store"
+)
+
+// metrics are figures since the server's start, of all tenants. What facts say is
+// counted when somebody asks, from where the last count ended.
+type metrics struct {
+	mu       sync.Mutex
+	commands map[labels]int64
+	refusals map[labels]int64
+	latency  histogram
+	tenants  map[string]*figures
+}
+
+// labels are a metric's labels, as they are written.
+type labels string
+
+// histogram counts durations.
+type histogram struct {
+	counts []int64 // of each bound, and more
+	sum    float64
+	n      int64
+}
+
+// bounds of histograms, in seconds.
+var bounds = []float64{0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300}
+
+func (h *histogram) add(d time.Duration) {
+	if h.counts == nil {
+		h.counts = make([]int64, len(bounds)+1)
+	}
+	i, _ := slices.BinarySearch(bounds, d.Seconds())
+	h.counts[i]++
+	h.sum += d.Seconds()
+	h.n++
+}
+
+// figures is what the facts of a tenant add up to.
+type figures struct {
+	from     store.Position
+	turns    map[labels]int64
+	calls    map[labels]int64
+	tokens   map[labels]int64
+	steps    int64
+	asks     int64
+	answers  int64
+	cost     float64 // US dollars
+	model    histogram
+	tool     histogram
+	wait     histogram
+	asked    map[belay.StepID]time.Time
+	accepted map[belay.TurnID]time.Time
+}
+
+func newMetrics() *metrics {
+	return &metrics{commands: map[labels]int64{}, refusals: map[labels]int64{}, tenants: map[string]*figures{}}
+}
+
+func (m *metrics) command(name, code string, took time.Duration) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.commands[label("command", name, "code", code)]++
+	m.latency.add(took)
+}
+
+func (m *metrics) refused(code string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.refusals[label("code", code)]++
+}
+
+// label writes names and values in pairs.
+func label(pairs ...string) labels {
+	var b strings.Builder
+	for i := 0; i+1 < len(pairs); i += 2 {
+		if i > 0 {
+			b.WriteByte(',')
+		}
+		b.WriteString(pairs[i] + "=" + strconv.Quote(strings.ToValidUTF8(pairs[i+1], "?")))
+	}
+	return labels(b.String())
+}
+
+// showMetrics writes the figures in Prometheus' text format: of the whole server
+// for an owner of the default tenant, of the own tenant for everybody else.
+func (s *Server) showMetrics(w http.ResponseWriter, r *http.Request) {
+	p, _ := auth.From(r.Context())
+	if _, err := s.tenant(r.Context(), p.Tenant); err != nil {
+		problem.Write(w, r, err)
+		return
+	}
+	s.mu.Lock()
+	all := slices.DeleteFunc(s.all(), func(t *tenant) bool { return t.name != p.Tenant })
+	s.mu.Unlock()
+	for _, t := range all {
+		if err := s.metrics.count(r, t); err != nil {
+			problem.Write(w, r, err)
+			return
+		}
+	}
+	w.Header().Set("Content-Type", "text/plain; version=0.0.4; charset=utf-8")
+	e := &exposition{w: w}
+	s.metrics.mu.Lock()
+	defer s.metrics.mu.Unlock()
+	for _, t := range all {
+		t.expose(e, s.metrics.tenants[t.name])
+	}
+	if p.Tenant == auth.DefaultTenant && p.Role == auth.Owner {
+		s.expose(e)
+	}
+}
+
+// expose writes what is of the process.
+func (s *Server) expose(e *exposition) {
+	e.counter("belay_commands_total", "Commands by name and the code they were answered with.", s.metrics.commands)
+	e.counter("belay_requests_refused_total", "Requests that were turned away, by code.", s.metrics.refusals)
+	e.histogram("belay_command_duration_seconds", "How long commands took to be answered.", s.metrics.latency)
+	e.gauge("belay_uptime_seconds", "Time since the start.", s.c.Now().Sub(s.started).Seconds())
+	var mem runtime.MemStats
+	runtime.ReadMemStats(&mem)
+	e.gauge("belay_goroutines", "Goroutines of the process.", float64(runtime.NumGoroutine()))
+	e.gauge("belay_memory_bytes", "Memory that the process got from the system.", float64(mem.Sys))
+}
+
+// expose writes what is of a tenant.
+func (t *tenant) expose(e *exposition, c *figures) {
+	ready, running, asleep, oldest := t.drives.counts()
+	e.gauge("belay_sessions_ready", "Sessions that wait for a place to run.", float64(ready))
+	e.gauge("belay_sessions_running", "Sessions that run.", float64(running))
+	e.gauge("belay_sessions_asleep", "Sessions that wake at a time.", float64(asleep))
+	e.gauge("belay_queue_oldest_seconds", "How long the session that has waited longest waits for a place.", oldest.Seconds())
+	if c == nil {
+		return
+	}
+	e.counter("belay_turns_total", "Turns that ended, by outcome.", c.turns)
+	e.counter("belay_steps_total", "Model requests that were answered.", map[labels]int64{"": c.steps})
+	e.counter("belay_tool_calls_total", "Tool calls that are over, by tool and result.", c.calls)
+	e.counter("belay_tokens_total", "Tokens by kind.", c.tokens)
+	e.gauge("belay_approvals_waiting", "Questions that wait for a person.", float64(c.asks-c.answers))
+	e.gauge("belay_store_position", "Position of the last fact.", float64(c.from))
+	e.float("belay_cost_usd_total", "What models cost as far as it is known, in US dollars.", "counter", c.cost)
+	e.histogram("belay_model_duration_seconds", "How long models took to answer.", c.model)
+	e.histogram("belay_tool_duration_seconds", "How long tools took.", c.tool)
+	e.histogram("belay_turn_wait_seconds", "How long accepted turns waited until they began.", c.wait)
+}
+
+// count folds the facts that came since the last count.
+func (m *metrics) count(r *http.Request, t *tenant) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	c := m.tenants[t.name]
+	if c == nil {
+		c = &figures{turns: map[labels]int64{}, calls: map[labels]int64{}, tokens: map[labels]int64{}, asked: map[belay.StepID]time.Time{}, accepted: map[belay.TurnID]time.Time{}}
+		m.tenants[t.name] = c
+	}
+	for rec, err := range t.Store.Scan(r.Context(), c.from) {
+		if err != nil {
+			return err
+		}
+		c.from = rec.Position
+		c.fold(rec.Event)
+	}
+	return nil
+}
+
+func (c *figures) fold(ev event.Envelope) {
+	switch p := ev.Data.(type) {
+	case event.TurnSubmitted:
+		c.accepted[ev.IDs.Turn] = ev.Time
+	case event.TurnStarted:
+		c.waited(ev)
+	case event.TurnCompleted:
+		c.waited(ev)
+		c.turns[label("outcome", string(belay.Completed))]++
+	case event.TurnFailed:
+		c.waited(ev)
+		c.turns[label("outcome", string(p.Outcome))]++
+	case event.ModelRequested:
+		c.asked[ev.IDs.Step] = ev.Time
+	case event.ModelFailed:
+		delete(c.asked, ev.IDs.Step)
+	case event.ModelCompleted:
+		c.steps++
+		if at, ok := c.asked[ev.IDs.Step]; ok {
+			c.model.add(ev.Time.Sub(at))
+			delete(c.asked, ev.IDs.Step)
+		}
+		c.tokens[label("kind", "input")] += p.Usage.Input
+		c.tokens[label("kind", "output")] += p.Usage.Output
+		c.tokens[label("kind", "cached")] += p.Usage.Cached
+	case event.ToolResult:
+		c.called(p.Name, "ok", p.Millis)
+	case event.ToolFailed:
+		if p.Final {
+			c.called(p.Name, p.Problem.Class, p.Millis)
+		}
+	case event.ActionRequired:
+		c.asks++
+	case event.ActionResolved:
+		c.answers++
+	case event.CostRecorded:
+		c.cost += float64(p.Amount) / 1e6 // of Currency, which is USD
+	}
+}
+
+func (c *figures) waited(ev event.Envelope) {
+	if at, ok := c.accepted[ev.IDs.Turn]; ok {
+		c.wait.add(ev.Time.Sub(at))
+		delete(c.accepted, ev.IDs.Turn)
+	}
+}
+
+// maxTools bounds the pairs of tools and results that are told apart.
+const maxTools = 500
+
+func (c *figures) called(tool, result string, millis int64) {
+	if len(c.calls) >= maxTools { // models call what isn't there, too
+		tool = "other"
+	}
+	c.calls[label("tool", tool, "result", result)]++
+	c.tool.add(time.Duration(millis) * time.Millisecond)
+}
+
+// exposition is the text format.
+type exposition struct{ w io.Writer }
+
+func (e *exposition) head(name, help, kind string) {
+	fmt.Fprintf(e.w, "# HELP %s %s\n# TYPE %s %s\n", name, help, name, kind)
+}
+
+func (e *exposition) counter(name, help string, values map[labels]int64) {
+	e.head(name, help, "counter")
+	for _, l := range slices.Sorted(maps.Keys(values)) {
+		if l == "" {
+			fmt.Fprintf(e.w, "%s %d\n", name, values[l])
+			continue
+		}
+		fmt.Fprintf(e.w, "%s{%s} %d\n", name, l, values[l])
+	}
+}
+
+func (e *exposition) gauge(name, help string, v float64) { e.float(name, help, "gauge", v) }
+
+func (e *exposition) float(name, help, kind string, v float64) {
+	e.head(name, help, kind)
+	fmt.Fprintf(e.w, "%s %s\n", name, strconv.FormatFloat(v, 'g', -1, 64))
+}
+
+func (e *exposition) histogram(name, help string, h histogram) {
+	e.head(name, help, "histogram")
+	var sum int64
+	for i, b := range bounds {
+		if h.counts != nil {
+			sum += h.counts[i]
+		}
+		fmt.Fprintf(e.w, "%s_bucket{le=%q} %d\n", name, strconv.FormatFloat(b, 'g', -1, 64), sum)
+	}
+	fmt.Fprintf(e.w, "%s_bucket{le=\"+Inf\"} %d\n%s_sum %s\n%s_count %d\n", name, h.n, name, strconv.FormatFloat(h.sum, 'g', -1, 64), name, h.n)
+}

@@ -1,0 +1,254 @@
+package server
+
+import (
+	"bytes"
+	"encoding/json"
+	"net/http"
+	"reflect"
+	"strings"
+	"sync"
+
+	"github.com/google/jsonschema-go/jsonschema"
+
+	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/internal/problem"
+	"github.com/belay-run/belay/internal/store"
+)
+
+// The description of the API is made of the same table and types that answer.
+
+type (
+	apiDocument struct {
+		OpenAPI    string              `json:"openapi"`
+		Info       apiInfo             `json:"info"`
+		Servers    []apiServer         `json:"servers"`
+		Security   []apiSecurity       `json:"security"`
+		Tags       []apiTag            `json:"tags"`
+		Paths      map[string]*apiPath `json:"paths"`
+		Components apiComponents       `json:"components"`
+	}
+	apiInfo struct {
+		Title       string     `json:"title"`
+		Version     string     `json:"version"`
+		Description string     `json:"description"`
+		License     apiLicense `json:"license"`
+		Contact     apiContact `json:"contact"`
+	}
+	apiLicense struct {
+		Name       string `json:"name"`
+		Identifier string `json:"identifier"`
+	}
+	apiContact struct {
+		Name string `json:"name"`
+		URL  string `json:"url"`
+	}
+	apiServer struct {
+		URL         string `json:"url"`
+		Description string `json:"description"`
+	}
+	apiTag struct {
+		Name        string `json:"name"`
+		Description string `json:"description"`
+	}
+	apiSecurity struct {
+		Bearer *[]string `json:"bearer,omitempty"`
+	}
+	apiPath struct {
+		Get  *apiOperation `json:"get,omitempty"`
+		Post *apiOperation `json:"post,omitempty"`
+	}
+	apiOperation struct {
+		ID          string                  `json:"operationId"`
+		Tags        []string                `json:"tags"`
+		Summary     string                  `json:"summary"`
+		Description string                  `json:"description"`
+		Security    *[]apiSecurity          `json:"security,omitempty"`
+		Parameters  []apiParameter          `json:"parameters,omitempty"`
+		Body        *apiBody                `json:"requestBody,omitempty"`
+		Responses   map[string]*apiResponse `json:"responses"`
+		Scope       string                  `json:"x-scope,omitempty"`
+		Unavailable string                  `json:"x-unavailable,omitempty"` // what the command waits for
+	}
+	apiParameter struct {
+		Name        string             `json:"name"`
+		In          string             `json:"in"`
+		Required    bool               `json:"required,omitempty"`
+		Description string             `json:"description"`
+		Schema      *jsonschema.Schema `json:"schema"`
+	}
+	apiBody struct {
+		Required bool                `json:"required"`
+		Content  map[string]apiMedia `json:"content"`
+	}
+	apiResponse struct {
+		Description string              `json:"description"`
+		Content     map[string]apiMedia `json:"content,omitempty"`
+	}
+	apiMedia struct {
+		Schema *jsonschema.Schema `json:"schema"`
+	}
+	apiComponents struct {
+		Schemas         map[string]*jsonschema.Schema `json:"schemas"`
+		SecuritySchemes map[string]apiScheme          `json:"securitySchemes"`
+	}
+	apiScheme struct {
+		Type        string `json:"type"`
+		Scheme      string `json:"scheme"`
+		Description string `json:"description"`
+	}
+)
+
+// OpenAPI is the description of the API as JSON.
+func OpenAPI() ([]byte, error) {
+	b := &apiBuilder{doc: apiDocument{
+		OpenAPI: "3.1.0",
+		Info: apiInfo{Title: "Belay", Version: "v1", Description: "Commands, reads and streams of an agent runtime.",
+			License: apiLicense{"Apache-2.0", "Apache-2.0"}, Contact: apiContact{"Belay", "https://github.com/belay-run/belay"}},
+		Servers:  []apiServer{{"http://127.0.0.1:4260", "belay serve, as it listens by default"}},
+		Security: []apiSecurity{{Bearer: &[]string{}}},
+		Tags: []apiTag{{"commands", "The control plane: what changes sessions, and what is asked about them."}, {"runs", "A message in, a run to look at."},
+			{"approvals", "What agents ask people."}, {"operation", "How the server itself is."}},
+		Paths: map[string]*apiPath{},
+		Components: apiComponents{Schemas: map[string]*jsonschema.Schema{}, SecuritySchemes: map[string]apiScheme{
+			"bearer": {"http", "bearer", "A token that belay token create made. Its role says what it may do."}}},
+	}}
+	b.schemas = map[reflect.Type]*jsonschema.Schema{
+		reflect.TypeFor[belay.Duration]():  {Type: "string", Description: "a length of time, such as 1h30m0s"},
+		reflect.TypeFor[store.Position]():  {Type: "integer", Description: "a place in the order of all facts"},
+		reflect.TypeFor[json.RawMessage](): {Description: "any JSON value"},
+	}
+	if err := b.commands(); err != nil {
+		return nil, err
+	}
+	if err := b.plain(); err != nil {
+		return nil, err
+	}
+	var out bytes.Buffer
+	enc := json.NewEncoder(&out)
+	enc.SetEscapeHTML(false)
+	enc.SetIndent("", "  ")
+	err := enc.Encode(b.doc)
+	return out.Bytes(), err
+}
+
+type apiBuilder struct {
+	doc     apiDocument
+	schemas map[reflect.Type]*jsonschema.Schema
+}
+
+// ref is a type's schema among the components.
+func (b *apiBuilder) ref(t reflect.Type) (*jsonschema.Schema, error) {
+	name := t.Name()
+	if b.doc.Components.Schemas[name] == nil {
+		s, err := jsonschema.ForType(t, &jsonschema.ForOptions{TypeSchemas: b.schemas})
+		if err != nil {
+			return nil, err
+		}
+		b.doc.Components.Schemas[name] = s
+	}
+	return &jsonschema.Schema{Ref: "#/components/schemas/" + name}, nil
+}
+
+func (b *apiBuilder) media(t reflect.Type, kind string) (map[string]apiMedia, error) {
+	s, err := b.ref(t)
+	return map[string]apiMedia{kind: {s}}, err
+}
+
+// operation is an operation with the answers that every one has.
+func (b *apiBuilder) operation(id, tag, doc, scope string, out reflect.Type) (*apiOperation, error) {
+	summary, _, _ := strings.Cut(strings.TrimSuffix(doc, "."), ":")
+	op := &apiOperation{ID: id, Tags: []string{tag}, Summary: summary, Description: doc, Scope: scope, Responses: map[string]*apiResponse{}}
+	bad, err := b.media(reflect.TypeFor[problem.Problem](), problem.Media)
+	if err != nil {
+		return nil, err
+	}
+	op.Responses["4XX"] = &apiResponse{Description: "The request can't be done; code and field say why.", Content: bad}
+	op.Responses["5XX"] = &apiResponse{Description: "The server can't do it, or not now.", Content: bad}
+	if out == nil {
+		return op, nil
+	}
+	good, err := b.media(out, "application/json")
+	op.Responses["200"] = &apiResponse{Description: "What became of it.", Content: good}
+	return op, err
+}
+
+var keyParameter = apiParameter{Name: "Idempotency-Key", In: "header", Description: "Told twice under one key, a command is done once.", Schema: &jsonschema.Schema{Type: "string", MaxLength: new(128)}}
+
+func (b *apiBuilder) commands() error {
+	for _, c := range Commands {
+		op, err := b.operation(c.Name, "commands", c.Doc, string(c.Scope), c.out)
+		if err != nil {
+			return err
+		}
+		if c.Mutates {
+			op.Parameters = []apiParameter{keyParameter}
+		}
+		in := map[string]apiMedia{"application/json": {&jsonschema.Schema{Type: "object"}}}
+		if c.Later != "" {
+			op.Unavailable = c.Later
+			op.Responses["501"] = &apiResponse{Description: "This build has no " + c.Later + ".", Content: op.Responses["5XX"].Content}
+		} else if in, err = b.media(c.in, "application/json"); err != nil {
+			return err
+		}
+		op.Body = &apiBody{Required: true, Content: in}
+		b.doc.Paths["/v1/commands/"+c.Name] = &apiPath{Post: op}
+	}
+	return nil
+}
+
+// plain describes the routes besides the commands.
+func (b *apiBuilder) plain() error {
+	after := apiParameter{Name: "after", In: "query", Description: "A position that the answer must have seen; it waits up to two seconds for it.", Schema: &jsonschema.Schema{Type: "integer"}}
+	for _, r := range []struct {
+		path, id, tag, doc, scope string
+		in, out                   reflect.Type
+		parameters                []apiParameter
+		kind                      string
+	}{
+		{"/v1/runs", "createRun", "runs", "Give a session that a key names something to do.", "work", reflect.TypeFor[CreateRun](), reflect.TypeFor[Told](), []apiParameter{keyParameter}, ""},
+		{"/v1/runs/{id}", "getRun", "runs", "Show a run: how far it is, and how it ended.", "read", nil, reflect.TypeFor[RunShown](),
+			[]apiParameter{{Name: "id", In: "path", Required: true, Description: "The run.", Schema: &jsonschema.Schema{Type: "string"}}, after}, ""},
+		{"/v1/actions", "listActions", "approvals", "List the questions that wait for a person.", "read", nil, reflect.TypeFor[ActionsShown](),
+			[]apiParameter{{Name: "sessionId", In: "query", Description: "Only those of this session.", Schema: &jsonschema.Schema{Type: "string"}}, after}, ""},
+		{"/v1/openapi.json", "getOpenAPI", "operation", "This description.", "read", nil, nil, nil, "application/json"},
+		{"/metrics", "getMetrics", "operation", "Figures in Prometheus' text format.", "read", nil, nil, nil, "text/plain"},
+		{"/healthz", "getHealth", "operation", "Tell that the process lives.", "", nil, reflect.TypeFor[Health](), nil, ""},
+		{"/readyz", "getReadiness", "operation", "Tell whether the server takes work.", "", nil, reflect.TypeFor[Health](), nil, ""},
+	} {
+		op, err := b.operation(r.id, r.tag, r.doc, r.scope, r.out)
+		if err != nil {
+			return err
+		}
+		op.Parameters = r.parameters
+		if r.scope == "" {
+			op.Security = &[]apiSecurity{{}}
+		}
+		if r.kind != "" {
+			op.Responses["200"] = &apiResponse{Description: "The document.", Content: map[string]apiMedia{r.kind: {&jsonschema.Schema{}}}}
+		}
+		if r.in == nil {
+			b.doc.Paths[r.path] = &apiPath{Get: op}
+			continue
+		}
+		content, err := b.media(r.in, "application/json")
+		if err != nil {
+			return err
+		}
+		op.Body = &apiBody{Required: true, Content: content}
+		b.doc.Paths[r.path] = &apiPath{Post: op}
+	}
+	return nil
+}
+
+// described is made once: it doesn't change while a program runs.
+var described = sync.OnceValues(OpenAPI)
+
+func (s *Server) openapi(w http.ResponseWriter, r *http.Request) {
+	doc, err := described()
+	if err != nil {
+		problem.Write(w, r, err)
+		return
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.Write(doc) //nolint:errcheck // the client is gone; there is nobody to tell
+}

@@ -1,0 +1,307 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"time"
+
+	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/internal/core/task"
+	"github.com/belay-run/belay/internal/core/thread"
+	"github.com/belay-run/belay/internal/problem"
+	"github.com/belay-run/belay/internal/store"
+	"github.com/belay-run/belay/internal/view"
+)
+
+// Fresh says how far a read has seen the log.
+type Fresh struct {
+	Position store.Position `json:"position"`
+	Stale    bool           `json:"stale,omitempty"` // the log didn't come as far as after in time
+}
+
+// staleAfter is how long a read waits for the position it was asked for.
+const staleAfter = 2 * time.Second
+
+// fresh waits until the log has come as far as after, and a view of it too.
+func (r *request) fresh(ctx context.Context, after store.Position) (Fresh, error) {
+	deadline := time.NewTimer(staleAfter)
+	defer deadline.Stop()
+	for {
+		changed := r.Store.Changed(ctx)
+		end, err := r.Store.End(ctx)
+		if err != nil {
+			return Fresh{}, err
+		}
+		f := Fresh{Position: end, Stale: end < after}
+		if !f.Stale {
+			return f, view.Catchup(ctx, r.Store)
+		}
+		select {
+		case <-changed:
+		case <-deadline.C:
+			return f, view.Catchup(ctx, r.Store)
+		case <-ctx.Done():
+			return f, context.Cause(ctx)
+		}
+	}
+}
+
+// GetSession is what get_session takes.
+type GetSession struct {
+	Session belay.SessionID `json:"sessionId"`
+	After   int64           `json:"after,omitempty" jsonschema:"a position that the answer must have seen"`
+}
+
+// SessionShown is a session and who drives it.
+type SessionShown struct {
+	Fresh
+	Session view.Session `json:"session"`
+	Driven  bool         `json:"driven"` // a process drives it now
+}
+
+func getSession(ctx context.Context, r *request, in *GetSession) (*SessionShown, error) {
+	if err := named("sessionId", string(in.Session)); err != nil {
+		return nil, err
+	}
+	f, err := r.fresh(ctx, store.Position(in.After))
+	if err != nil {
+		return nil, err
+	}
+	s, err := view.SessionByID(ctx, r.Store, string(in.Session))
+	if err == nil && s.ID != in.Session {
+		err = belay.Errorf(belay.CodeNotFound, "there is no session %s", in.Session)
+	}
+	if err != nil {
+		return nil, problem.At("sessionId", err)
+	}
+	owner, err := r.Store.OwnerOf(ctx, in.Session)
+	return &SessionShown{f, s, owner != nil}, err
+}
+
+// GetThreadRead is what get_thread_read takes.
+type GetThreadRead struct {
+	Session belay.SessionID `json:"sessionId"`
+	Thread  belay.ThreadID  `json:"threadId,omitempty" jsonschema:"the session's newest when it is left out"`
+	After   int64           `json:"after,omitempty" jsonschema:"a position that the answer must have seen"`
+}
+
+// ThreadShown is a thread as its facts say.
+type ThreadShown struct {
+	Fresh
+	Session belay.SessionID `json:"sessionId"`
+	Thread  belay.ThreadID  `json:"threadId"`
+	Status  string          `json:"status"` // idle, queued, running, waiting
+	Turn    *TurnShown      `json:"turn,omitempty"`
+	Last    *thread.Ended   `json:"lastOutcome,omitempty"`
+	Queue   []belay.TurnID  `json:"queue"`   // in the order in which they will begin
+	Actions []Action        `json:"actions"` // open questions
+	Taint   []string        `json:"taint,omitempty"`
+}
+
+// TurnShown is the running turn.
+type TurnShown struct {
+	ID    belay.TurnID `json:"turnId"`
+	Task  belay.TaskID `json:"taskId,omitempty"`
+	Run   belay.RunID  `json:"runId,omitempty"`
+	Begun bool         `json:"begun"`
+	Steps int          `json:"steps"`
+	Calls int          `json:"calls"`
+	Usage belay.Usage  `json:"usage,omitzero"`
+}
+
+func getThreadRead(ctx context.Context, r *request, in *GetThreadRead) (*ThreadShown, error) {
+	if err := id("threadId", string(in.Thread)); err != nil {
+		return nil, err
+	}
+	f, err := r.fresh(ctx, store.Position(in.After))
+	if err != nil {
+		return nil, err
+	}
+	s, err := r.known(ctx, in.Session)
+	if err != nil {
+		return nil, err
+	}
+	th, err := r.threadOf(ctx, s, in.Thread)
+	if err != nil {
+		return nil, err
+	}
+	out := &ThreadShown{Fresh: f, Session: in.Session, Thread: th.Thread, Status: "idle", Last: th.Prev, Queue: []belay.TurnID{}, Actions: openActions(th)}
+	if out.Actions == nil {
+		out.Actions = []Action{}
+	}
+	for _, q := range th.Queue {
+		out.Queue = append(out.Queue, q.Turn)
+	}
+	for _, t := range th.Taint {
+		out.Taint = append(out.Taint, t.Kind+" "+t.Origin)
+	}
+	if t := th.Turn; t != nil {
+		out.Turn = &TurnShown{ID: t.Turn, Task: t.Task, Run: t.Run, Begun: t.Begun, Steps: t.Steps, Calls: t.Calls, Usage: t.Usage}
+	}
+	switch {
+	case len(out.Actions) > 0:
+		out.Status = view.Waiting
+	case th.Turn != nil:
+		out.Status = view.Running
+	case len(th.Queue) > 0:
+		out.Status = view.Queued
+	}
+	return out, nil
+}
+
+// ListTasks is what list_tasks takes.
+type ListTasks struct {
+	Session belay.SessionID `json:"sessionId"`
+	After   int64           `json:"after,omitempty" jsonschema:"a position that the answer must have seen"`
+}
+
+// TasksShown are the tasks of a session.
+type TasksShown struct {
+	Fresh
+	Session belay.SessionID `json:"sessionId"`
+	Tasks   []view.Task     `json:"tasks"` // newest last
+}
+
+func listTasks(ctx context.Context, r *request, in *ListTasks) (*TasksShown, error) {
+	s, err := getSession(ctx, r, &GetSession{in.Session, in.After})
+	if err != nil {
+		return nil, err
+	}
+	return &TasksShown{s.Fresh, in.Session, slices.Concat([]view.Task{}, s.Session.Tasks)}, nil
+}
+
+// GetTask is what get_task takes.
+type GetTask struct {
+	Session belay.SessionID `json:"sessionId"`
+	Task    belay.TaskID    `json:"taskId"`
+	After   int64           `json:"after,omitempty" jsonschema:"a position that the answer must have seen"`
+}
+
+// TaskShown is a task and its attempts.
+type TaskShown struct {
+	Fresh
+	Session   belay.SessionID `json:"sessionId"`
+	Task      belay.TaskID    `json:"taskId"`
+	Thread    belay.ThreadID  `json:"threadId"`
+	Objective belay.Content   `json:"objective,omitzero"`
+	Status    string          `json:"status"`
+	Attempts  []task.Attempt  `json:"attempts"`
+}
+
+func getTask(ctx context.Context, r *request, in *GetTask) (*TaskShown, error) {
+	f, err := r.fresh(ctx, store.Position(in.After))
+	if err != nil {
+		return nil, err
+	}
+	t, err := r.task(ctx, in.Session, in.Task)
+	if err != nil {
+		return nil, err
+	}
+	return &TaskShown{f, in.Session, in.Task, t.Thread, t.Objective, t.Status, slices.Concat([]task.Attempt{}, t.Attempts)}, nil
+}
+
+// GetToolInventory is what get_tool_inventory takes.
+type GetToolInventory struct {
+	Session   belay.SessionID `json:"sessionId,omitempty" jsonschema:"the tools of this session"`
+	Workspace string          `json:"workspace,omitempty" jsonschema:"the tools of a new session in this folder"`
+}
+
+// ToolsShown are tools.
+type ToolsShown struct {
+	Fresh
+	Workspace string     `json:"workspace"`
+	Mode      belay.Mode `json:"mode"`
+	Tools     []ToolInfo `json:"tools"`
+}
+
+// ToolInfo is a tool as a list shows it.
+type ToolInfo struct {
+	Name        string `json:"name"`
+	Description string `json:"description"`
+	Group       string `json:"group,omitempty"`
+	Allowed     bool   `json:"allowed,omitempty"` // the session's settings allow it without a question
+}
+
+func getToolInventory(ctx context.Context, r *request, in *GetToolInventory) (*ToolsShown, error) {
+	if in.Session != "" && in.Workspace != "" {
+		return nil, problem.At("workspace", belay.Errorf(belay.CodeBadCommand, "the session says which folder"))
+	}
+	f, err := r.fresh(ctx, 0)
+	if err != nil {
+		return nil, err
+	}
+	ws, settings, err := r.placeOf(ctx, in.Session, in.Workspace)
+	if err != nil {
+		return nil, err
+	}
+	specs, err := r.Wiring.Tools(ctx, ws, settings)
+	if err != nil {
+		return nil, err
+	}
+	out := &ToolsShown{Fresh: f, Workspace: ws, Mode: settings.Mode, Tools: []ToolInfo{}}
+	for _, s := range specs {
+		out.Tools = append(out.Tools, ToolInfo{s.Name, s.Doc, s.Group, slices.Contains(settings.Allow, s.Name)})
+	}
+	return out, nil
+}
+
+func (r *request) placeOf(ctx context.Context, sid belay.SessionID, workspace string) (string, belay.Settings, error) {
+	if sid != "" {
+		s, err := r.known(ctx, sid)
+		if err != nil {
+			return "", belay.Settings{}, err
+		}
+		return s.Workspace, s.Settings, nil
+	}
+	ws, err := r.Wiring.Workspace(ctx, workspace)
+	if err != nil {
+		return "", belay.Settings{}, problem.At("workspace", err)
+	}
+	settings, err := r.Wiring.Settings(ctx, ws, nil, Choices{})
+	return ws, settings, err
+}
+
+// GetExecutionEnvironment is what get_execution_environment takes.
+type GetExecutionEnvironment struct {
+	Session belay.SessionID `json:"sessionId"`
+}
+
+// EnvironmentShown is where a session's processes run. It is what was decided for
+// the newest turn; what really held is in the facts of each process.
+type EnvironmentShown struct {
+	Fresh
+	Session   belay.SessionID    `json:"sessionId"`
+	Workspace string             `json:"workspace"`
+	Use       belay.WorkspaceUse `json:"use,omitzero"`
+	Mode      belay.Mode         `json:"mode"`
+	Limits    belay.Limits       `json:"limits"`
+	Boundary  *thread.Boundary   `json:"boundary,omitempty"` // left out: no turn was begun
+}
+
+func getExecutionEnvironment(ctx context.Context, r *request, in *GetExecutionEnvironment) (*EnvironmentShown, error) {
+	f, err := r.fresh(ctx, 0)
+	if err != nil {
+		return nil, err
+	}
+	s, err := r.known(ctx, in.Session)
+	if err != nil {
+		return nil, err
+	}
+	out := &EnvironmentShown{Fresh: f, Session: in.Session, Workspace: s.Workspace, Use: s.Use, Mode: s.Settings.Mode, Limits: s.Settings.Limits}
+	if len(s.Threads) == 0 {
+		return out, nil
+	}
+	th, err := r.thread(ctx, s.Threads[len(s.Threads)-1])
+	if err != nil || th.Turn == nil || th.Turn.Rules.Digest == "" {
+		return out, err
+	}
+	rules, err := r.rulesOf(ctx, th.Turn.Rules)
+	if errors.Is(err, store.ErrNotFound) {
+		return out, nil
+	}
+	if err == nil {
+		out.Boundary = &rules.Boundary
+	}
+	return out, err
+}

@@ -1,0 +1,282 @@
+package server
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/internal/auth"
+	"github.com/belay-run/belay/internal/core/session"
+	"github.com/belay-run/belay/internal/core/thread"
+	"github.com/belay-run/belay/internal/engine"
+	"github.com/belay-run/belay/internal/model"
+	"github.com/belay-run/belay/internal/model/scripted"
+	"github.com/belay-run/belay/internal/policy"
+	"github.com/belay-run/belay/internal/problem"
+	"github.com/belay-run/belay/internal/store"
+	"github.com/belay-run/belay/internal/store/memory"
+	"github.com/belay-run/belay/internal/tool"
+	"github.com/belay-run/belay/internal/tool/plan"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// once is a model that ends every turn at once.
+const once = "steps:\n  - calls:\n      - {tool: complete_task, args: {summary: Done.}}\n  - calls:\n      - {tool: complete_task, args: {summary: Done again.}}\n  - calls:\n      - {tool: complete_task, args: {summary: Done once more.}}\n"
+
+// asks is a model that asks a person.
+const asks = "steps:\n  - calls:\n      - {tool: ask_user, args: {question: 'Which colour?'}}\n  - calls:\n      - {tool: complete_task, args: {summary: Done.}}\n"
+
+// rig is a server on a real listener, with a store in memory for each tenant.
+type rig struct {
+	t      *testing.T
+	s      *Server
+	url    string
+	client *http.Client
+	tokens *auth.Tokens
+	stores map[string]*memory.Data
+	stop   func()
+
+	mu     sync.Mutex
+	opened map[string]store.Store
+}
+
+// world is what survives a server.
+type world struct {
+	dir    string
+	stores map[string]*memory.Data
+}
+
+func newWorld(t *testing.T) *world {
+	return &world{dir: t.TempDir(), stores: map[string]*memory.Data{auth.DefaultTenant: memory.New(), "other": memory.New()}}
+}
+
+func newRig(t *testing.T, script string, change ...func(*Config)) *rig {
+	return newWorld(t).serve(t, script, change...)
+}
+
+// serve starts a server in a world.
+func (w *world) serve(t *testing.T, script string, change ...func(*Config)) *rig {
+	t.Helper()
+	sc, err := scripted.Parse("test.yaml", []byte(script))
+	if err != nil {
+		t.Fatal(err)
+	}
+	set, err := tool.NewSet(plan.Tools()...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := &rig{t: t, tokens: auth.OpenTokens(w.dir, nil), stores: w.stores, opened: map[string]store.Store{}}
+	c := Config{Tokens: r.tokens, Log: slog.New(slog.NewTextHandler(io.Discard, nil)), Drain: 5 * time.Second, Rate: 100_000}
+	c.Open = func(_ context.Context, tenant string) (House, error) {
+		data := w.stores[tenant]
+		if data == nil {
+			return House{}, belay.Errorf(belay.CodeNotFound, "no such tenant")
+		}
+		owner := store.ThisProcess()
+		st := data.Open(memory.Options{})
+		e, err := engine.New(engine.Config{Store: st, Owner: owner, Tools: set, Provider: func(belay.Settings) (model.Provider, error) { return scripted.New(sc), nil }})
+		if err != nil {
+			return House{}, err
+		}
+		r.mu.Lock()
+		r.opened[tenant] = st
+		r.mu.Unlock()
+		return House{Store: st, Engine: e, Wiring: &plainWiring{st: st, set: set, ws: w.dir}, Close: func() error { e.Close(); return st.Close() }}, nil
+	}
+	for _, f := range change {
+		f(&c)
+	}
+	if r.s, err = New(c); err != nil {
+		t.Fatal(err)
+	}
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.url = "http://" + l.Addr().String()
+	r.client = &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 64}}
+	ctx, cancel := context.WithCancel(t.Context())
+	ready, ended := make(chan struct{}), make(chan error, 1)
+	go func() { ended <- r.s.Run(ctx, l, func() { close(ready) }) }()
+	select {
+	case <-ready:
+	case err := <-ended:
+		t.Fatal(err)
+	}
+	var one sync.Once
+	r.stop = func() {
+		one.Do(func() {
+			r.client.CloseIdleConnections()
+			cancel()
+			if err := <-ended; err != nil {
+				t.Errorf("the server ended with %v", err)
+			}
+		})
+	}
+	t.Cleanup(r.stop)
+	return r
+}
+
+// token makes a token.
+func (r *rig) token(role auth.Role, tenant string) string {
+	r.t.Helper()
+	text, _, err := r.tokens.Create("", role, tenant, time.Time{})
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	return text
+}
+
+// answer is what a request was answered with.
+type answer struct {
+	status int
+	header http.Header
+	body   []byte
+	problem.Problem
+}
+
+func (a answer) told(t *testing.T) Told {
+	t.Helper()
+	var out Told
+	if err := json.Unmarshal(a.body, &out); err != nil || a.status != http.StatusOK {
+		t.Fatalf("status %d: %s (%v)", a.status, a.body, err)
+	}
+	return out
+}
+
+// do sends a request. Header are pairs; an empty value removes what is usual.
+func (r *rig) do(method, path, token, body string, header ...string) answer {
+	r.t.Helper()
+	var in io.Reader
+	if body != "" {
+		in = strings.NewReader(body)
+	}
+	req, err := http.NewRequestWithContext(r.t.Context(), method, r.url+path, in)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	if token != "" {
+		req.Header.Set("Authorization", "Bearer "+token)
+	}
+	if body != "" {
+		req.Header.Set("Content-Type", "application/json")
+	}
+	for i := 0; i+1 < len(header); i += 2 {
+		switch {
+		case header[i] == "Host":
+			req.Host = header[i+1]
+		case header[i+1] == "":
+			req.Header.Del(header[i])
+		default:
+			req.Header.Add(header[i], header[i+1])
+		}
+	}
+	resp, err := r.client.Do(req)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	a := answer{status: resp.StatusCode, header: resp.Header}
+	if a.body, err = io.ReadAll(resp.Body); err != nil {
+		r.t.Fatal(err)
+	}
+	if resp.StatusCode >= 400 && resp.Header.Get("Content-Type") == problem.Media {
+		if err := json.Unmarshal(a.body, &a.Problem); err != nil {
+			r.t.Fatalf("%s: %v", a.body, err)
+		}
+	}
+	return a
+}
+
+// command sends a command.
+func (r *rig) command(name, token, body string, header ...string) answer {
+	r.t.Helper()
+	return r.do("POST", "/v1/commands/"+name, token, body, header...)
+}
+
+// until asks for a run until it has the status.
+func (r *rig) until(token string, run belay.RunID, status string) RunShown {
+	r.t.Helper()
+	st := r.opened[auth.DefaultTenant]
+	for {
+		changed := st.Changed(r.t.Context())
+		var out RunShown
+		a := r.do("GET", "/v1/runs/"+string(run), token, "")
+		if a.status == http.StatusOK {
+			if err := json.Unmarshal(a.body, &out); err != nil {
+				r.t.Fatal(err)
+			}
+			if out.Status == status {
+				return out
+			}
+		}
+		select {
+		case <-changed:
+		case <-r.t.Context().Done():
+			r.t.Fatalf("run %s is %s, not %s", run, out.Status, status)
+		}
+	}
+}
+
+// plainWiring has fixed settings and the tools of a set.
+type plainWiring struct {
+	st  store.Store
+	set *tool.Set
+	ws  string
+}
+
+func (w *plainWiring) Workspace(_ context.Context, dir string) (string, error) {
+	if dir != "" && dir != w.ws {
+		return "", belay.Errorf(belay.CodeForbidden, "not there")
+	}
+	return w.ws, nil
+}
+
+func (w *plainWiring) Settings(_ context.Context, _ string, have *belay.Settings, c Choices) (belay.Settings, error) {
+	s := belay.Settings{Provider: "scripted", Mode: belay.ModeDefault, Approvals: belay.ApprovalsWait, Completion: belay.CompletionRequired, Limits: belay.DefaultLimits}
+	if have != nil {
+		s = *have
+	}
+	if c.Mode != "" {
+		if !slices.Contains(belay.Modes, belay.Mode(c.Mode)) {
+			return s, problem.At("settings.mode", belay.Errorf(belay.CodeUsage, "no such mode"))
+		}
+		s.Mode = belay.Mode(c.Mode)
+	}
+	return s, nil
+}
+
+func (w *plainWiring) Rules(ctx context.Context, by, ws string, s belay.Settings) (belay.Ref, error) {
+	raw, err := json.Marshal(thread.Rules{Settings: s, Tools: w.set.Specs(), System: "You test.", Workspace: ws})
+	if err != nil {
+		return belay.Ref{}, err
+	}
+	return w.st.Put(ctx, raw, "application/json")
+}
+
+func (w *plainWiring) MayChange(context.Context, *session.State, []policy.Grant) (bool, error) {
+	return false, nil
+}
+
+func (w *plainWiring) Tools(context.Context, string, belay.Settings) ([]belay.ToolSpec, error) {
+	return w.set.Specs(), nil
+}
+
+func (w *plainWiring) Root(ws string) string { return ws }
+
+func (w *plainWiring) Clean(text string) string {
+	return string(bytes.ReplaceAll([]byte(text), []byte("s3cr3t"), []byte("•")))
+}

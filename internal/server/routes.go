@@ -1,0 +1,274 @@
+package server
+
+import (
+	"encoding/json"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/internal/auth"
+	"github.com/belay-run/belay/internal/core/task"
+	"github.com/belay-run/belay/internal/engine"
+	"github.com/belay-run/belay/internal/problem"
+	"github.com/belay-run/belay/internal/store"
+	"github.com/belay-run/belay/internal/view"
+)
+
+// route is a path that isn't a command.
+type route struct {
+	pattern string // a method and a path
+	scope   auth.Scope
+	open    bool // it needs no token
+	handle  func(*Server) http.HandlerFunc
+}
+
+// plainRoutes are the routes besides the commands and the mounted handlers.
+var plainRoutes = []route{
+	{"GET /healthz", auth.Read, true, func(s *Server) http.HandlerFunc { return s.healthz }},
+	{"GET /readyz", auth.Read, true, func(s *Server) http.HandlerFunc { return s.readyz }},
+	{"POST /v1/runs", auth.Work, false, func(s *Server) http.HandlerFunc { return s.createRun }},
+	{"GET /v1/runs/{id}", auth.Read, false, func(s *Server) http.HandlerFunc { return s.getRun }},
+	{"GET /v1/actions", auth.Read, false, func(s *Server) http.HandlerFunc { return s.getActions }},
+	{"GET /v1/openapi.json", auth.Read, false, func(s *Server) http.HandlerFunc { return s.openapi }},
+	{"GET /metrics", auth.Read, false, func(s *Server) http.HandlerFunc { return s.showMetrics }},
+	{"GET /debug/pprof/{name...}", auth.Admin, false, func(s *Server) http.HandlerFunc { return s.pprof }},
+}
+
+// routes is everything that is answered, behind the gate.
+func (s *Server) routes() http.Handler {
+	mux := http.NewServeMux()
+	for _, r := range plainRoutes {
+		h := within(answerWithin, r.handle(s))
+		if !r.open {
+			h = s.scoped(r.scope, h)
+		}
+		mux.HandleFunc(r.pattern, h)
+	}
+	mux.HandleFunc("POST /v1/commands/{name}", within(answerWithin, s.command))
+	for _, m := range s.c.Mounts {
+		mux.HandleFunc(m.Pattern, s.scoped(m.Scope, s.mounted(m)))
+	}
+	return s.admit(methods(mux))
+}
+
+// methods makes problems of what the multiplexer says in plain text.
+func methods(mux *http.ServeMux) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		h, pattern := mux.Handler(r)
+		if pattern != "" {
+			mux.ServeHTTP(w, r)
+			return
+		}
+		probe := &statusOnly{header: http.Header{}}
+		h.ServeHTTP(probe, r)
+		if allow := probe.header.Get("Allow"); probe.status == http.StatusMethodNotAllowed && allow != "" {
+			w.Header().Set("Allow", allow)
+			problem.Write(w, r, belay.Errorf(belay.CodeMethod, "the route takes %s", allow))
+			return
+		}
+		problem.Write(w, r, belay.Errorf(belay.CodeNotFound, "there is no such route").WithHint("GET /v1/openapi.json lists them"))
+	})
+}
+
+// statusOnly takes an answer that nobody sees.
+type statusOnly struct {
+	header http.Header
+	status int
+}
+
+func (p *statusOnly) Header() http.Header         { return p.header }
+func (p *statusOnly) WriteHeader(status int)      { p.status = status }
+func (p *statusOnly) Write(b []byte) (int, error) { return len(b), nil }
+
+// mounted hands a request to the handler of its tenant.
+func (s *Server) mounted(m Mount) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		p, _ := auth.From(r.Context())
+		t, err := s.tenant(r.Context(), p.Tenant)
+		if err != nil {
+			problem.Write(w, r, err)
+			return
+		}
+		t.mounted(m).ServeHTTP(w, r)
+	}
+}
+
+// writeJSON answers with a value.
+func writeJSON(w http.ResponseWriter, status int, v any) {
+	body, err := json.Marshal(v)
+	if err != nil {
+		panic("server: " + err.Error()) // answers are plain data
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.Header().Set("Content-Length", strconv.Itoa(len(body)+1))
+	w.WriteHeader(status)
+	w.Write(append(body, '\n')) //nolint:errcheck // the client is gone; there is nobody to tell
+}
+
+// CreateRun is what POST /v1/runs takes: a message for a session that is named by
+// a key of the caller's.
+type CreateRun struct {
+	Agent    string `json:"agentId" jsonschema:"who does it: default"`
+	Key      string `json:"sessionKey" jsonschema:"names the session: a new key makes a new one"`
+	Message  string `json:"message" jsonschema:"what to do"`
+	Priority string `json:"priority,omitempty" jsonschema:"low, normal, high"`
+}
+
+// sessionOf is the session that a key names.
+func sessionOf(key string) belay.SessionID {
+	return belay.SessionID(belay.DeriveID(belay.PrefixSession, belay.StreamID("sessionKey/"+key), 0, 0))
+}
+
+// createRun is submit_turn in other words.
+func (s *Server) createRun(w http.ResponseWriter, r *http.Request) {
+	s.perform(w, r, find("submit_turn"), func(body []byte) ([]byte, error) {
+		var in CreateRun
+		if err := decode(body, &in); err != nil {
+			return nil, err
+		}
+		if err := named("sessionKey", in.Key); err != nil {
+			return nil, err
+		}
+		if in.Agent != "default" {
+			return nil, problem.At("agentId", belay.Errorf(belay.CodeNotFound, "there is no agent %q", shown(in.Agent)).WithHint("the agent is called default"))
+		}
+		if strings.TrimSpace(in.Message) == "" {
+			return nil, problem.At("message", belay.Errorf(belay.CodeBadCommand, "there is nothing to do: the message is empty"))
+		}
+		return json.Marshal(SubmitTurn{Session: sessionOf(in.Key), Text: in.Message, Priority: in.Priority})
+	})
+}
+
+// RunShown is a run: an attempt of a task.
+type RunShown struct {
+	Fresh
+	Run     belay.RunID     `json:"runId"`
+	Session belay.SessionID `json:"sessionId"`
+	Thread  belay.ThreadID  `json:"threadId"`
+	Task    belay.TaskID    `json:"taskId"`
+	Turn    belay.TurnID    `json:"turnId"`
+	Status  string          `json:"status"`            // queued, running, waiting, ended
+	Outcome belay.Outcome   `json:"outcome,omitempty"` // once it has ended
+	Reason  string          `json:"reason,omitempty"`
+	Summary string          `json:"summary,omitempty"`
+}
+
+func (s *Server) getRun(w http.ResponseWriter, r *http.Request) {
+	out, err := s.run(r)
+	if err != nil {
+		problem.Write(w, r, err)
+		return
+	}
+	writeJSON(w, http.StatusOK, out)
+}
+
+func (s *Server) run(r *http.Request) (*RunShown, error) {
+	id := r.PathValue("id")
+	if err := named("path id", id); err != nil {
+		return nil, err
+	}
+	after, err := position(r)
+	if err != nil {
+		return nil, err
+	}
+	req, err := s.reading(r)
+	if err != nil {
+		return nil, err
+	}
+	f, err := req.fresh(r.Context(), after)
+	if err != nil {
+		return nil, err
+	}
+	all, err := view.Sessions(r.Context(), req.Store, view.Filter{})
+	if err != nil {
+		return nil, err
+	}
+	for i := range all {
+		for _, tk := range all[i].Tasks {
+			d, _, _, err := engine.Load(r.Context(), req.Store, tk.ID.Stream())
+			if err != nil {
+				return nil, err
+			}
+			attempts := d.(*task.Decider).State().Attempts
+			if at := slices.IndexFunc(attempts, func(a task.Attempt) bool { return string(a.Run) == id }); at >= 0 {
+				return runShown(f, &all[i], tk, attempts[at]), nil
+			}
+		}
+	}
+	return nil, problem.At("path id", belay.Errorf(belay.CodeNotFound, "there is no run %s", id))
+}
+
+// runShown puts together what is known of a run.
+func runShown(f Fresh, s *view.Session, tk view.Task, a task.Attempt) *RunShown {
+	out := &RunShown{Fresh: f, Run: a.Run, Session: s.ID, Thread: tk.Thread, Task: tk.ID, Turn: a.Turn, Status: view.Queued, Outcome: a.Outcome}
+	if a.Outcome != "" {
+		out.Status = view.Ended
+	}
+	for _, th := range s.Threads {
+		if t := th.Turn; t != nil && t.ID == a.Turn {
+			out.Status, out.Reason, out.Summary = t.Status, t.Reason, t.Summary
+		}
+	}
+	return out
+}
+
+// position is the query's after.
+func position(r *http.Request) (store.Position, error) {
+	v := r.URL.Query().Get("after")
+	if v == "" {
+		return 0, nil
+	}
+	n, err := strconv.ParseInt(v, 10, 64)
+	if err != nil || n < 0 {
+		return 0, problem.At("query after", belay.Errorf(belay.CodeBadCursor, "%q is no position", shown(v)).WithHint("a command's answer has one"))
+	}
+	return store.Position(n), nil
+}
+
+// reading is a request that reads.
+func (s *Server) reading(r *http.Request) (*request, error) {
+	p, _ := auth.From(r.Context())
+	t, err := s.tenant(r.Context(), p.Tenant)
+	if err != nil {
+		return nil, err
+	}
+	return &request{tenant: t, by: p, server: s}, nil
+}
+
+// ActionsShown are open questions.
+type ActionsShown struct {
+	Fresh
+	Actions []Action `json:"actions"` // oldest first
+}
+
+func (s *Server) getActions(w http.ResponseWriter, r *http.Request) {
+	out, err := s.listActions(r)
+	if err != nil {
+		problem.Write(w, r, err)
+		return
+	}
+	writeJSON(w, http.StatusOK, out)
+}
+
+func (s *Server) listActions(r *http.Request) (*ActionsShown, error) {
+	session := r.URL.Query().Get("sessionId")
+	if err := id("query sessionId", session); err != nil {
+		return nil, err
+	}
+	after, err := position(r)
+	if err != nil {
+		return nil, err
+	}
+	req, err := s.reading(r)
+	if err != nil {
+		return nil, err
+	}
+	f, err := req.fresh(r.Context(), after)
+	if err != nil {
+		return nil, err
+	}
+	all, err := req.actions(r.Context(), belay.SessionID(session))
+	return &ActionsShown{f, all}, err
+}

@@ -1,0 +1,271 @@
+// Package server is the runtime over HTTP: commands, reads and streams for
+// everybody who shares it. It promises that nothing is done for a request
+// without a token that may do it, that a command which was answered is durable,
+// that a command told twice is done once, and that it drives whatever has
+// something to do, after a restart too, without being asked.
+//
+// gate.go is what every request passes, table.go lists the commands, drives.go
+// chooses which sessions run.
+package server
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"log/slog"
+	"net"
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/internal/auth"
+)
+
+// Config is what a server is made of. Open, Tokens and Log must be set.
+type Config struct {
+	Open    func(ctx context.Context, tenant string) (House, error) // called once for each tenant
+	Tokens  *auth.Tokens
+	Log     *slog.Logger
+	Now     func() time.Time // nil is time.Now
+	TLS     *tls.Config      // nil serves without
+	Hosts   []string         // NAME:PORT that requests may name besides the address
+	Origins []string         // of pages that may use the server besides its own
+	Mounts  []Mount          // handlers of others
+	Version string
+
+	Rate        int           // requests of a token in a second; 2000
+	Connections int           // at once; 4096
+	Sessions    int           // that run at once, of all tenants; 256
+	PerTenant   int           // that run at once, of one tenant; Sessions
+	Drain       time.Duration // how long running sessions may go on when the server ends; 10 s
+}
+
+// Mount is a handler of another package. Its route needs a scope.
+type Mount struct {
+	Pattern string // as http.ServeMux takes it, with a method
+	Scope   auth.Scope
+	Handler func(House) http.Handler // of a tenant; made once
+}
+
+// Server serves.
+type Server struct {
+	c         Config
+	hosts     []string
+	origins   []string
+	callers   *rates
+	strangers *rates
+	slots     chan struct{}
+	metrics   *metrics
+	audit     *auditor // of the default tenant: who isn't anybody's
+	started   time.Time
+
+	life context.Context // of everything; ends last
+	work context.Context // of the sessions
+	park context.CancelCauseFunc
+	hold chan struct{} // closed: no session begins any more
+
+	mu      sync.Mutex
+	tenants map[string]*tenant
+}
+
+// errParked is why sessions stop when the server ends before they rest.
+var errParked = errors.New("the server ends; the session goes on with the next one")
+
+// New checks the configuration.
+func New(c Config) (*Server, error) {
+	if c.Open == nil || c.Tokens == nil || c.Log == nil {
+		return nil, errors.New("server: open, tokens and log must be set")
+	}
+	if c.Now == nil {
+		c.Now = time.Now
+	}
+	set := func(v *int, usual int) {
+		if *v <= 0 {
+			*v = usual
+		}
+	}
+	set(&c.Rate, 2000)
+	set(&c.Connections, 4096)
+	set(&c.Sessions, 256)
+	set(&c.PerTenant, c.Sessions)
+	if c.Drain <= 0 {
+		c.Drain = 10 * time.Second
+	}
+	return &Server{c: c, callers: newRates(c.Rate, 2*c.Rate), strangers: newRates(10, 50), slots: make(chan struct{}, c.Sessions),
+		metrics: newMetrics(), hold: make(chan struct{}), tenants: map[string]*tenant{}}, nil
+}
+
+// Timeouts of connections. A body and its answer have a minute; streams, which
+// are answers without an end, have none for the answer.
+const (
+	headerWithin = 5 * time.Second
+	bodyWithin   = 30 * time.Second
+	answerWithin = 30 * time.Second
+	idleWithin   = 2 * time.Minute
+	maxHeader    = 16 << 10
+)
+
+// Run serves on a listener until ctx ends, then lets running sessions finish or
+// parks them, and returns when everything it started has ended. ready is called
+// once requests are answered and unfinished work goes on.
+func (s *Server) Run(ctx context.Context, l net.Listener, ready func()) (err error) {
+	s.started = s.c.Now()
+	s.hosts, s.origins = names(l.Addr(), s.c.TLS != nil, s.c.Hosts, s.c.Origins)
+	var end context.CancelFunc
+	s.life, end = context.WithCancel(context.WithoutCancel(ctx))
+	defer end()
+	s.work, s.park = context.WithCancelCause(s.life)
+	defer s.park(nil)
+	t, err := s.tenant(ctx, auth.DefaultTenant)
+	if err != nil {
+		return errors.Join(err, l.Close())
+	}
+	s.audit = t.audit
+	if err := s.others(ctx); err != nil {
+		s.shut()
+		return errors.Join(err, l.Close())
+	}
+	streams, cut := context.WithCancel(s.life)
+	defer cut()
+	h := &http.Server{
+		Handler: s.routes(), ReadHeaderTimeout: headerWithin, ReadTimeout: bodyWithin, IdleTimeout: idleWithin, MaxHeaderBytes: maxHeader,
+		TLSConfig: s.c.TLS, ErrorLog: slog.NewLogLogger(s.c.Log.Handler(), slog.LevelDebug), Protocols: protocols(),
+		BaseContext: func(net.Listener) context.Context { return streams },
+	}
+	var serving sync.WaitGroup
+	failed := make(chan error, 1)
+	serving.Go(func() {
+		at := net.Listener(newBounded(l, s.c.Connections))
+		if s.c.TLS != nil {
+			at = tls.NewListener(at, s.c.TLS)
+		}
+		failed <- h.Serve(at)
+	})
+	ready()
+	select {
+	case <-ctx.Done():
+	case err = <-failed:
+	}
+	s.drain(ctx)
+	cut() // streams end; whoever follows them comes back with a cursor
+	closing, stop := context.WithTimeout(s.life, time.Second)
+	if h.Shutdown(closing) != nil {
+		h.Close() //nolint:errcheck // what is left is cut
+	}
+	stop()
+	serving.Wait()
+	s.shut()
+	return err
+}
+
+// protocols are HTTP/1.1 alone: nothing here needs more, and what isn't spoken
+// can't be abused.
+func protocols() *http.Protocols {
+	p := new(http.Protocols)
+	p.SetHTTP1(true)
+	return p
+}
+
+// others opens the tenants that tokens name, so that their work goes on too.
+func (s *Server) others(ctx context.Context) error {
+	all, err := s.c.Tokens.List()
+	if err != nil {
+		return err
+	}
+	for _, t := range all {
+		if !t.Revoked.IsZero() {
+			continue
+		}
+		if _, err := s.tenant(ctx, t.Tenant); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// drain takes no more work, and waits until the sessions that run have ended, or
+// the time is over: then they are parked where they stand.
+func (s *Server) drain(ctx context.Context) {
+	s.mu.Lock()
+	close(s.hold)
+	all := s.all()
+	s.mu.Unlock()
+	s.c.Log.Info("draining", "because", context.Cause(ctx))
+	rested := make(chan struct{})
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		defer close(rested)
+		for _, t := range all {
+			t.drives.wait()
+		}
+	})
+	timer := time.NewTimer(s.c.Drain)
+	defer timer.Stop()
+	select {
+	case <-rested:
+	case <-timer.C:
+		for _, t := range all {
+			for _, id := range t.drives.sessions() {
+				s.c.Log.Info("parked", "session", string(id))
+			}
+		}
+		s.park(errParked)
+		<-rested
+	}
+	wg.Wait()
+}
+
+// draining tells whether the server is about to end.
+func (s *Server) draining() bool {
+	select {
+	case <-s.hold:
+		return true
+	default:
+		return false
+	}
+}
+
+// all are the tenants; the lock is held.
+func (s *Server) all() []*tenant {
+	out := make([]*tenant, 0, len(s.tenants))
+	for _, t := range s.tenants {
+		out = append(out, t)
+	}
+	return out
+}
+
+// shut gives back what the tenants have.
+func (s *Server) shut() {
+	s.mu.Lock()
+	all := s.all()
+	s.mu.Unlock()
+	s.park(errParked)
+	for _, t := range all {
+		t.stop()
+		t.drives.wait()
+		t.audit.close()
+		t.wg.Wait()
+		if err := t.House.Close(); err != nil {
+			s.c.Log.Error("close", "tenant", t.name, "error", err.Error())
+		}
+	}
+}
+
+// working refuses work while the server is about to end.
+func (s *Server) working() error {
+	if s.draining() {
+		return belay.Errorf(belay.CodeDraining, "the server is about to end").WithHint("repeat the request when it is back")
+	}
+	return nil
+}
+
+// Park stops running sessions where they stand; the next server goes on with them.
+func (s *Server) Park() {
+	s.mu.Lock()
+	park := s.park
+	s.mu.Unlock()
+	if park != nil {
+		park(errParked)
+	}
+}

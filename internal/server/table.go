@@ -1,0 +1,232 @@
+package server
+
+import (
+	"context"
+	"net/http"
+	"reflect"
+	"slices"
+
+	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/internal/auth"
+	"github.com/belay-run/belay/internal/problem"
+	"github.com/belay-run/belay/internal/store"
+)
+
+// Command is a line of the table: what the standard's control plane can be asked.
+type Command struct {
+	Name    string
+	Doc     string
+	Scope   auth.Scope
+	Mutates bool   // it is recorded, and told twice under one id it is done once
+	Later   string // what it waits for; empty: it works
+
+	in, out reflect.Type
+	call    func(ctx context.Context, r *request, body []byte) (any, error)
+}
+
+// request is a command on its way.
+type request struct {
+	*tenant
+	by      auth.Principal
+	command string
+	key     string // the caller's Idempotency-Key; empty is none
+	server  *Server
+}
+
+// Told is what every command that changes something answers.
+type Told struct {
+	Position store.Position  `json:"position"`            // of the last fact that it caused; reads take it as after
+	Command  belay.CommandID `json:"commandId,omitempty"` // the facts carry it as requestId
+	Status   string          `json:"status"`              // done, or accepted: durable, and not handled yet
+	Repeated bool            `json:"repeated,omitempty"`  // it was told before; nothing was done again
+	Session  belay.SessionID `json:"sessionId,omitempty"`
+	Thread   belay.ThreadID  `json:"threadId,omitempty"`
+	Turn     belay.TurnID    `json:"turnId,omitempty"`
+	Task     belay.TaskID    `json:"taskId,omitempty"`
+	Run      belay.RunID     `json:"runId,omitempty"`
+	Action   belay.ActionID  `json:"actionId,omitempty"`
+}
+
+// Words of Told.Status.
+const (
+	done        = "done"
+	notYet      = "accepted"
+	maxMessage  = 1 << 20 // bytes of what a turn is given
+	maxReason   = 2 << 10
+	maxSaid     = 4 << 10 // bytes of an answer
+	maxTitle    = 200
+	maxKeyBytes = 128
+)
+
+// does makes a line of a function with typed input and output.
+func does[I, O any](name string, scope auth.Scope, mutates bool, doc string, f func(context.Context, *request, *I) (*O, error)) Command {
+	return Command{Name: name, Doc: doc, Scope: scope, Mutates: mutates, in: reflect.TypeFor[I](), out: reflect.TypeFor[O](),
+		call: func(ctx context.Context, r *request, body []byte) (any, error) {
+			in := new(I)
+			if err := decode(body, in); err != nil {
+				return nil, err
+			}
+			return f(ctx, r, in)
+		}}
+}
+
+// later makes a line of a command whose subsystem isn't here yet.
+func later(name string, scope auth.Scope, mutates bool, subsystem, doc string) Command {
+	return Command{Name: name, Doc: doc, Scope: scope, Mutates: mutates, Later: subsystem}
+}
+
+// Commands are the standard's, those of its contract first and then the two that
+// only its specification names.
+var Commands = []Command{
+	does("submit_turn", auth.Work, true, "Give a session, a new one if need be, something to do.", submitTurn),
+	does("interrupt_turn", auth.Work, true, "End the running turn, or one that waits; its partial text is kept.", interruptTurn),
+	does("resume_thread", auth.Work, true, "Go on with an unfinished turn, under other settings perhaps.", resumeThread),
+	later("create_task", auth.Work, true, "tasks", "Create a task without starting it."),
+	later("update_task", auth.Work, true, "tasks", "Change a task's objective or constraints."),
+	later("start_task", auth.Work, true, "tasks", "Start a task that was created."),
+	later("append_task_progress", auth.Work, true, "tasks", "Record progress of a task."),
+	later("pause_task", auth.Work, true, "tasks", "Pause a task."),
+	later("resume_task", auth.Work, true, "tasks", "Go on with a paused task."),
+	does("cancel_task", auth.Work, true, "Record the wish to stop a task and interrupt its thread.", cancelTask),
+	does("retry_task", auth.Work, true, "Start another attempt of a task that ended without success.", retryTask),
+	later("complete_task", auth.Work, true, "tasks", "Reconcile a task as completed."),
+	later("fail_task", auth.Work, true, "tasks", "Reconcile a task as failed."),
+	does("list_tasks", auth.Read, false, "List the tasks of a session.", listTasks),
+	does("get_task", auth.Read, false, "Show a task and its attempts.", getTask),
+	later("link_tasks", auth.Work, true, "task graphs", "Add an edge between tasks."),
+	later("unlink_tasks", auth.Work, true, "task graphs", "Remove an edge between tasks."),
+	does("respond_action", auth.Answer, true, "Answer what an agent asks: allow, deny, or answer.", respondAction),
+	does("remove_queued_turn", auth.Work, true, "Remove a turn that waits.", removeQueuedTurn),
+	later("promote_queued_turn", auth.Work, true, "queues", "Move a waiting turn ahead."),
+	does("get_session", auth.Read, false, "Show a session: its threads, tasks, open questions and figures.", getSession),
+	does("get_thread_read", auth.Read, false, "Show a thread: its turn, what waits behind it, what it asks.", getThreadRead),
+	does("get_tool_inventory", auth.Read, false, "List the tools of a session, or of a workspace.", getToolInventory),
+	later("spawn_subagent", auth.Work, true, "sub-agents", "Start a child."),
+	later("send_subagent_input", auth.Work, true, "sub-agents", "Send a child input."),
+	later("wait_subagents", auth.Read, false, "sub-agents", "Wait for children."),
+	later("close_subagent", auth.Work, true, "sub-agents", "End a child."),
+	later("export_evidence", auth.Read, false, "evidence", "Export an evidence pack."),
+	later("export_replay", auth.Read, false, "replay", "Export a replay case."),
+	later("evaluate_permission", auth.Read, false, "rehearsal over the API", "Say what the rules make of a call."),
+	does("resolve_permission", auth.Answer, true, "Answer a question of the gate: allow or deny.", resolvePermission),
+	does("get_execution_environment", auth.Read, false, "Show a session's workspace and the boundary of its processes.", getExecutionEnvironment),
+	later("write_process_stdin", auth.Work, true, "long-running processes", "Write to a process."),
+	later("terminate_process", auth.Work, true, "long-running processes", "End a process."),
+	later("list_subagents", auth.Read, false, "sub-agents", "List children."),
+	later("create_job", auth.Work, true, "jobs", "Create a job."),
+	later("get_job", auth.Read, false, "jobs", "Show a job."),
+	later("cancel_job", auth.Work, true, "jobs", "Cancel a job."),
+	later("reconnect_channel", auth.Read, true, "channels", "Recover a channel."),
+	later("ack_events", auth.Read, true, "channels", "Acknowledge events."),
+	later("export_review", auth.Read, false, "evidence", "Export a review."),
+	later("start_benchmark_trial", auth.Work, true, "benchmarks", "Start a trial."),
+	later("record_benchmark_reward", auth.Work, true, "benchmarks", "Record a reward."),
+	later("export_benchmark_trial", auth.Read, false, "benchmarks", "Export a trial."),
+	later("compare_benchmark_runs", auth.Read, false, "benchmarks", "Compare trials."),
+	later("resume_subagent", auth.Work, true, "sub-agents", "Go on with a child."),
+	later("list_jobs", auth.Read, false, "jobs", "List jobs."),
+}
+
+// find is a line of the table, or nil.
+func find(name string) *Command {
+	i := slices.IndexFunc(Commands, func(c Command) bool { return c.Name == name })
+	if i < 0 {
+		return nil
+	}
+	return &Commands[i]
+}
+
+// command answers POST /v1/commands/{name}.
+func (s *Server) command(w http.ResponseWriter, r *http.Request) {
+	c := find(r.PathValue("name"))
+	if c == nil {
+		s.turnAway(w, r, problem.At("path name", belay.Errorf(belay.CodeNotFound, "there is no command %q", shown(r.PathValue("name"))).WithHint("GET /v1/openapi.json lists them")))
+		return
+	}
+	s.perform(w, r, c, nil)
+}
+
+// perform lets a command through if its caller may, does it, records it and
+// answers. change, if it isn't nil, makes the command's body of another one.
+func (s *Server) perform(w http.ResponseWriter, r *http.Request, c *Command, change func([]byte) ([]byte, error)) {
+	if err := auth.Check(r.Context(), c.Scope); err != nil {
+		s.turnAway(w, r, err)
+		return
+	}
+	begun := s.c.Now()
+	req, out, err := s.do(w, r, c, change)
+	s.metrics.command(c.Name, string(codeOf(err)), s.c.Now().Sub(begun))
+	if err == nil {
+		writeJSON(w, http.StatusOK, out)
+		return
+	}
+	if belay.CodeOf(err) == belay.CodeInternal {
+		s.c.Log.Error("command", "command", c.Name, "error", err.Error())
+	}
+	if req == nil { // it didn't come as far as a tenant
+		s.turnAway(w, r, err)
+		return
+	}
+	problem.Write(w, r, err)
+}
+
+func codeOf(err error) belay.Code {
+	if err == nil {
+		return accepted
+	}
+	return problem.Of(err).Code
+}
+
+func (s *Server) do(w http.ResponseWriter, r *http.Request, c *Command, change func([]byte) ([]byte, error)) (*request, any, error) {
+	p, _ := auth.From(r.Context())
+	key := r.Header.Get("Idempotency-Key")
+	if len(key) > maxKeyBytes || len(r.Header.Values("Idempotency-Key")) > 1 {
+		return nil, nil, problem.At("header Idempotency-Key", belay.Errorf(belay.CodeBadCommand, "the key must be one of at most %d bytes", maxKeyBytes))
+	}
+	body, err := readBody(w, r)
+	if err != nil {
+		return nil, nil, err
+	}
+	if change != nil {
+		if body, err = change(body); err != nil {
+			return nil, nil, err
+		}
+	}
+	if c.Mutates {
+		if err := s.working(); err != nil {
+			return nil, nil, err
+		}
+	}
+	t, err := s.tenant(r.Context(), p.Tenant)
+	if err != nil {
+		return nil, nil, err
+	}
+	req := &request{tenant: t, by: p, command: c.Name, key: key, server: s}
+	var out any
+	if c.Later != "" {
+		err = unavailable(c, body)
+	} else {
+		out, err = c.call(r.Context(), req, body)
+	}
+	if !c.Mutates && err == nil {
+		return req, out, nil
+	}
+	e := entry{principal: p.String(), command: c.Name, code: codeOf(err), at: s.c.Now()}
+	if told, ok := out.(*Told); ok && err == nil {
+		e.request, e.message = told.Command, string(told.Session)
+	}
+	s.c.Log.Info("command", "tenant", p.Tenant, "principal", p.String(), "command", c.Name, "code", string(e.code), "request", string(e.request), "session", e.message)
+	if aerr := t.audit.record(r.Context(), e); aerr != nil && err == nil {
+		return req, nil, aerr // it is done, and told again it answers the same
+	}
+	return req, out, err
+}
+
+// unavailable is the answer of a command whose subsystem isn't here, to a body
+// that could be one.
+func unavailable(c *Command, body []byte) error {
+	if err := unambiguous(body); err != nil {
+		return err
+	}
+	return belay.Errorf(belay.CodeUnavailable, "this build has no %s: %s can't be done", c.Later, c.Name).WithHint("GET /v1/openapi.json says which commands work")
+}

@@ -1,0 +1,235 @@
+package server
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"log/slog"
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/internal/auth"
+	"github.com/belay-run/belay/internal/core/session"
+	"github.com/belay-run/belay/internal/core/thread"
+	"github.com/belay-run/belay/internal/engine"
+	"github.com/belay-run/belay/internal/policy"
+	"github.com/belay-run/belay/internal/store"
+)
+
+// Choices are what a caller may set for a session's turns; what is empty stays
+// what it is, or becomes what the server's settings say.
+type Choices struct {
+	Mode       string   `json:"mode,omitempty" jsonschema:"how far it may go without asking: default, plan, accept_edits, auto, on_request, on_failure, untrusted, never, bypass"`
+	Allow      []string `json:"allow,omitempty" jsonschema:"tools that need no question in this session"`
+	Tools      string   `json:"tools,omitempty" jsonschema:"which tools there are: sets, group:NAME, names, separated by commas"`
+	Provider   string   `json:"provider,omitempty" jsonschema:"who serves the model"`
+	Model      string   `json:"model,omitempty" jsonschema:"the model"`
+	Fallback   string   `json:"fallback,omitempty" jsonschema:"who is asked when the model gives no answer: PROVIDER/MODEL, separated by commas"`
+	MaxSteps   string   `json:"maxSteps,omitempty" jsonschema:"steps of a turn; 0 is no limit"`
+	MaxTime    string   `json:"maxTime,omitempty" jsonschema:"active time of a turn, such as 30m"`
+	MaxCalls   string   `json:"maxCalls,omitempty" jsonschema:"tool calls of a turn; 0 is no limit"`
+	Completion string   `json:"completion,omitempty" jsonschema:"what ends a turn well: required or conversational"`
+	Effort     string   `json:"effort,omitempty" jsonschema:"how much the model reasons: low, medium, high"`
+	AskTimeout string   `json:"askTimeout,omitempty" jsonschema:"how long a question waits before it is denied"`
+	Share      bool     `json:"share,omitempty" jsonschema:"write also where another session does"`
+}
+
+// Wiring is what the server asks of the program that holds it: everything that
+// depends on files, settings and tools of a tenant. Its methods may be called at
+// the same time.
+type Wiring interface {
+	// Workspace is the real path of a folder to work on; empty is the server's
+	// own. Folders outside of those that the server was given are refused.
+	Workspace(ctx context.Context, dir string) (string, error)
+	// Settings are a session's settings: have with the choices over them, or,
+	// when have is nil, those of a new session in a workspace.
+	Settings(ctx context.Context, workspace string, have *belay.Settings, c Choices) (belay.Settings, error)
+	// Rules keeps, as content, what a turn under these settings is decided by.
+	Rules(ctx context.Context, by, workspace string, s belay.Settings) (belay.Ref, error)
+	// MayChange tells whether a session's rules allow changes of its workspace,
+	// and makes the workspace's tools known. more are allowances given by answers.
+	MayChange(ctx context.Context, s *session.State, more []policy.Grant) (bool, error)
+	// Tools are the tools of a workspace under the settings.
+	Tools(ctx context.Context, workspace string, s belay.Settings) ([]belay.ToolSpec, error)
+	// Root is where claims of a workspace are made: its repository, or itself.
+	Root(workspace string) string
+	// Clean takes registered secrets out of a text.
+	Clean(text string) string
+}
+
+// House is what a tenant has: a store and what drives its sessions.
+type House struct {
+	Store  store.Store
+	Engine *engine.Engine
+	Wiring Wiring
+	Close  func() error
+}
+
+// tenant is a house that is in use.
+type tenant struct {
+	House
+	name   string
+	drives *drives
+	audit  *auditor
+	now    func() time.Time
+	log    *slog.Logger
+	stop   context.CancelFunc // of the loop
+	wg     sync.WaitGroup
+
+	mu       sync.Mutex
+	handlers map[string]http.Handler // mounted ones, by pattern
+}
+
+// mounted is another package's handler for this tenant, made with its first request.
+func (t *tenant) mounted(m Mount) http.Handler {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	h := t.handlers[m.Pattern]
+	if h == nil {
+		if t.handlers == nil {
+			t.handlers = map[string]http.Handler{}
+		}
+		h = m.Handler(t.House)
+		t.handlers[m.Pattern] = h
+	}
+	return h
+}
+
+// drive runs a session until it rests: it claims it, settles how it uses its
+// workspace, and gives it back.
+func (t *tenant) drive(ctx context.Context, id belay.SessionID) (err error) {
+	epoch, release, err := t.Engine.Own(ctx, id)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, release()) }()
+	if err := t.Engine.Settle(ctx, id); err != nil {
+		return err
+	}
+	s, err := t.session(ctx, id)
+	if err != nil {
+		return err
+	}
+	if s.Session == "" { // refused commands of a session that never was
+		return nil
+	}
+	if err := t.settleUse(ctx, s, epoch); err != nil {
+		return err
+	}
+	return t.Engine.Session(ctx, id, nil)
+}
+
+// settleUse makes the session its workspace's writer, if its rules allow changes
+// and nobody else is one; its threads know before they are driven.
+func (t *tenant) settleUse(ctx context.Context, s *session.State, epoch int64) error {
+	var more []policy.Grant
+	for _, th := range s.Threads {
+		state, err := t.thread(ctx, th)
+		if err != nil {
+			return err
+		}
+		more = append(more, state.Grants...)
+	}
+	changes, err := t.Wiring.MayChange(ctx, s, more)
+	if err != nil {
+		return err
+	}
+	var use belay.WorkspaceUse
+	if changes {
+		err := t.Store.ClaimWriter(ctx, s.Session, epoch, t.Wiring.Root(s.Workspace), s.Settings.Share)
+		other, taken := errors.AsType[*store.WriterError](err)
+		switch {
+		case taken:
+			use = belay.WorkspaceUse{Use: belay.UseReader, Writer: other.Writer.Session, Path: other.Writer.Path}
+		case err != nil:
+			return err
+		case s.Settings.Share:
+			use.Use = belay.UseShared
+		default:
+			use.Use = belay.UseWriter
+		}
+	}
+	if use == s.Use {
+		return nil
+	}
+	order := belay.Order{ID: belay.CommandID(belay.NewID(belay.PrefixCommand)), Principal: "runtime", Time: t.now().UTC(),
+		Session: s.Session, Stream: s.Session.Stream(), Command: belay.UseWorkspace{Use: &use}}
+	if err := t.Store.Enqueue(ctx, order); err != nil {
+		return err
+	}
+	return t.Engine.Settle(ctx, s.Session)
+}
+
+// session folds a session; its Session is empty when there is none.
+func (t *tenant) session(ctx context.Context, id belay.SessionID) (*session.State, error) {
+	d, _, _, err := engine.Load(ctx, t.Store, id.Stream())
+	if err != nil {
+		return nil, err
+	}
+	return d.(*session.Decider).State(), nil
+}
+
+func (t *tenant) thread(ctx context.Context, id belay.ThreadID) (*thread.State, error) {
+	d, _, _, err := engine.Load(ctx, t.Store, id.Stream())
+	if err != nil {
+		return nil, err
+	}
+	return d.(*thread.Decider).State(), nil
+}
+
+// content is a text as facts hold it: without secrets, in a blob when it is long.
+func (t *tenant) content(ctx context.Context, text string) (belay.Content, error) {
+	clean := t.Wiring.Clean(text)
+	if len(clean) <= maxInline {
+		return belay.Content{Text: clean}, nil
+	}
+	ref, err := t.Store.Put(ctx, []byte(clean), "text/plain")
+	return belay.Content{Text: cut(clean, 200), Ref: &ref}, err
+}
+
+// maxInline is how much of a text a fact holds itself, in bytes.
+const maxInline = 4 << 10
+
+// rulesOf are the rules that a turn of a thread was begun under last.
+func (t *tenant) rulesOf(ctx context.Context, ref belay.Ref) (*thread.Rules, error) {
+	raw, err := t.Store.Get(ctx, ref.Digest)
+	if err != nil {
+		return nil, err
+	}
+	var r thread.Rules
+	if err := json.Unmarshal(raw, &r); err != nil {
+		return nil, belay.Errorf(belay.CodeRequires, "the rules can't be read").At(string(ref.Digest)).Wrap(err)
+	}
+	return &r, nil
+}
+
+// tenant is the house of a tenant, opened with the first request of it.
+func (s *Server) tenant(ctx context.Context, name string) (*tenant, error) {
+	if err := auth.CheckTenant(name); err != nil {
+		return nil, err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if t := s.tenants[name]; t != nil {
+		return t, nil
+	}
+	if s.draining() {
+		return nil, belay.Errorf(belay.CodeDraining, "the server is about to end").WithHint("repeat the request when it is back")
+	}
+	house, err := s.c.Open(context.WithoutCancel(ctx), name)
+	if err != nil {
+		return nil, err
+	}
+	t := &tenant{House: house, name: name, now: s.c.Now, log: s.c.Log.With("tenant", name)}
+	t.audit = newAuditor(house.Store, t.log)
+	t.drives = newDrives(house.Store, s.slots, s.c.PerTenant, s.c.Now, t.log)
+	t.drives.run = t.drive
+	loop, stop := context.WithCancel(s.life)
+	t.stop = stop
+	t.wg.Go(func() { t.audit.run(s.life) })
+	t.wg.Go(func() { t.drives.loop(loop, s.work, s.hold) })
+	s.tenants[name] = t
+	return t, nil
+}
