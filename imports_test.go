@@ -79,7 +79,7 @@ var layers = map[string]layer{
 	"internal/source":            {own: []string{"."}, modules: []string{"github.com/goccy/go-yaml", "github.com/goccy/go-yaml/ast", "github.com/goccy/go-yaml/lexer", "github.com/goccy/go-yaml/parser", "github.com/goccy/go-yaml/token"}},
 	"internal/trust":             {own: []string{".", "event", "internal/store"}},
 	"internal/vault":             {own: []string{".", "internal/disk", "internal/secret"}, modules: []string{"filippo.io/age"}},
-	"internal/tool":              {own: []string{".", "event", "internal/canon", "internal/patch"}, modules: []string{"github.com/google/jsonschema-go/jsonschema"}},
+	"internal/tool":              {own: []string{".", "event", "internal/canon", "internal/patch", "internal/process"}, modules: []string{"github.com/google/jsonschema-go/jsonschema"}},
 	"internal/tool/tooltest":     {own: []string{".", "event", "internal/tool"}, modules: []string{"github.com/google/jsonschema-go/jsonschema", "github.com/santhosh-tekuri/jsonschema/v6"}, moves: true},
 	"internal/tool/file":         {own: []string{".", "event", "internal/patch", "internal/protected", "internal/tool", "internal/walk"}, modules: []string{"github.com/aymanbagabas/go-udiff", "golang.org/x/sys/unix"}},
 	"internal/tool/shell":        {own: []string{".", "event", "internal/tool", "internal/tool/file", "internal/process", "internal/secret"}},
@@ -104,7 +104,7 @@ var layers = map[string]layer{
 	"internal/eval":              {own: []string{".", "event", "internal/eval/syntax", "internal/model/scripted", "internal/source", "internal/store", "internal/tool"}, modules: []string{"github.com/aymanbagabas/go-udiff", "github.com/goccy/go-yaml/ast"}, moves: true},
 	"internal/eval/gym":          {own: []string{".", "event", "internal/eval", "internal/eval/syntax", "internal/patch", "internal/source", "internal/tool", "internal/tool/file", "internal/tool/shell"}},
 	"internal/eval/syntax":       {modules: []string{"github.com/evanw/esbuild/pkg/api"}},
-	"internal/engine":            {own: []string{".", "event", "internal/core/…", "internal/policy", "internal/store", "internal/model", "internal/tool", "internal/secret", "internal/tool/file"}, moves: true},
+	"internal/engine":            {own: []string{".", "event", "internal/core/…", "internal/policy", "internal/store", "internal/model", "internal/process", "internal/tool", "internal/secret", "internal/tool/file"}, moves: true},
 	"internal/cli":               {own: []string{".", "event", "internal/…"}, modules: []string{"github.com/alecthomas/kong", "github.com/aymanbagabas/go-udiff", "golang.org/x/term", "golang.org/x/sys/unix"}, moves: true},
 	"cmd/belay":                  {own: []string{"internal/cli", "internal/sandbox"}},
 }

@@ -42,6 +42,7 @@ type Config struct {
 	Point    func(kind string)                // called before and after every append and effect; for crash tests
 	Check    Check                            // asks checkers about calls; nil can't, which is what their failure means
 	Keeper   Snapshots                        // keeps whole workspaces; nil can't
+	Confine  Confine                          // confines what calls start; nil can't, which refuses what must be confined
 
 	// Price is what an answer cost in millionths of a US dollar; false: nobody knows.
 	Price func(s belay.Settings, u belay.Usage) (int64, bool)

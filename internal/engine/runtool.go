@@ -112,8 +112,10 @@ func (v *drive) newCall(ctx context.Context, rules *thread.Rules, eff core.RunTo
 	if err != nil {
 		return tool.Call{}, &tool.Error{Problem: event.Problem{Class: tool.NotFound, Code: "WORKSPACE_GONE", Message: "the workspace can't be opened: " + err.Error()}}
 	}
+	s := &sink{v: v, ctx: ctx, ids: eff.IDs, attempt: eff.Attempt}
+	box, err := v.box(eff, rules.Workspace, s)
 	return tool.Call{ID: eff.IDs.Call, Attempt: eff.Attempt, Args: args, Dir: rules.Workspace, Root: root,
-		Expect: eff.Expect, Published: eff.Known, Sink: &sink{v: v, ctx: ctx, ids: eff.IDs, attempt: eff.Attempt}}, nil
+		Expect: eff.Expect, Published: eff.Known, Box: box, Sink: s}, err
 }
 
 // result is the fact of a call that ended well: what the model is shown, and
@@ -185,6 +187,7 @@ func (v *drive) failure(ctx context.Context, eff core.RunTool, spec belay.ToolSp
 	if at, again := thread.ToolRetryAt(v.e.c.Now().UTC().Truncate(time.Microsecond), spec, eff.Attempt, p.Problem); again {
 		p.Final, p.RetryAt = false, at
 	}
+	blocked(&p)
 	return p, true
 }
 

@@ -2,6 +2,7 @@ package policy
 
 import (
 	"cmp"
+	"path"
 	"slices"
 
 	"github.com/belay-run/belay"
@@ -49,6 +50,9 @@ func (s *Set) confined(v Verdict, r *Request) Verdict {
 	default:
 		bound, by, named, wider = wish, "the call", true, true
 	}
+	if v.Decision == Ask && !wider {
+		bound = needed(bound, r)
+	}
 	v.Bound, v.Boundary, v.BoundBy = &bound, bound.Name, by
 	if v.Least = bound.Is.Least; !bound.Unbounded() {
 		if least := ModeLeast(r.Mode); least.AtLeast(v.Least) {
@@ -76,6 +80,35 @@ func (s *Set) confined(v Verdict, r *Request) Verdict {
 	}
 	return v
 }
+
+// needed is a boundary with what a command line says of itself that it needs: a
+// person who is asked about it says yes to that, and isn't asked once more when
+// the boundary stops it. Mode plan has nothing to give.
+func needed(b Bound, r *Request) Bound {
+	if b.Unbounded() || r.Mode == belay.ModePlan {
+		return b
+	}
+	widen := func(op, target string) {
+		if wider, why := Widen(b, op, target, r.Workspace); why == "" {
+			b = wider
+		}
+	}
+	n := 0
+	for _, c := range r.Commands {
+		for _, p := range c.Writes {
+			if n++; path.IsAbs(p) && !sink(p) && !below(path.Clean(p), r.Workspace) && n <= maxNeeded {
+				widen(OpWrite, p)
+			}
+		}
+		if c.Class == Network && n <= maxNeeded {
+			widen(OpConnect, "")
+		}
+	}
+	return b
+}
+
+// maxNeeded is how many things of a command line are looked at for it.
+const maxNeeded = 8
 
 // widerAsked is the verdict on a call that asks for more than it would get:
 // nothing but a person gives that. Mode plan has nothing to give.

@@ -51,7 +51,7 @@ func TestEveryModeNamesItsBoundaryAndTheLeastLevel(t *testing.T) {
 		{belay.ModeOnRequest, "touch a", "L2", Allow, "workspace-write", "L2"},
 		{belay.ModeOnRequest, "touch a", "L1", Ask, "workspace-write", "L2"},
 		{belay.ModeOnFailure, "curl http://x.test", "L2", Allow, "workspace-write", "L2"},
-		{belay.ModeOnFailure, "curl http://x.test", "L0", Ask, "workspace-write", "L2"},
+		{belay.ModeOnFailure, "rm -r b", "L0", Ask, "workspace-write", "L2"},
 	} {
 		v := confinedAs(t, c.line, func(r *Request) { r.Mode, r.Level = c.mode, c.level })
 		if v.Decision != c.decision || v.Boundary != c.boundary || v.Bound == nil || v.Least != c.least && !(c.least == "L0" && v.Least == "") {
@@ -110,8 +110,8 @@ func TestRulesNameBoundariesAndOnlyTrustedOnesWiden(t *testing.T) {
 		{"a stranger's narrows", "read-only", []Rule{rule(TierWorkspace, "read-only", true)}, "go test", ""},
 		{"a stranger's narrows what is named", "read-only", []Rule{rule(TierWorkspace, "read-only", true)}, "go test", "net"},
 		{"one that nobody knows changes nothing", "workspace-write", []Rule{rule(TierUser, "gone", false)}, "go test", ""},
-		{"of a line every part has a say", "workspace-write", []Rule{{ID: "go", Tier: TierUser, Match: Match{Command: &CommandMatch{Program: []string{"go"}}}, Verdict: Allow, Boundary: "full"}}, "go test && curl http://x.test", ""},
-		{"in whichever order", "workspace-write", []Rule{{ID: "go", Tier: TierUser, Match: Match{Command: &CommandMatch{Program: []string{"go"}}}, Verdict: Allow, Boundary: "full"}}, "curl http://x.test && go test", ""},
+		{"of a line every part has a say", "workspace-write", []Rule{{ID: "go", Tier: TierUser, Match: Match{Command: &CommandMatch{Program: []string{"go"}}}, Verdict: Allow, Boundary: "full"}}, "go test && rm -r b", ""},
+		{"in whichever order", "workspace-write", []Rule{{ID: "go", Tier: TierUser, Match: Match{Command: &CommandMatch{Program: []string{"go"}}}, Verdict: Allow, Boundary: "full"}}, "rm -r b && go test", ""},
 		{"and a line of that part alone has it", "full", []Rule{{ID: "go", Tier: TierUser, Match: Match{Command: &CommandMatch{Program: []string{"go"}}}, Verdict: Allow, Boundary: "full"}}, "go test && go vet", ""},
 	} {
 		v := confinedAs(t, c.line, func(r *Request) { r.Boundary = c.boundary }, c.rules...)
@@ -145,6 +145,29 @@ func TestACallMayAskForAnotherBoundary(t *testing.T) {
 	deny := Rule{ID: "no", Tier: TierAdmin, Match: Match{Tool: []string{"exec"}}, Verdict: Deny}
 	if v = confinedAs(t, "touch a", wish(belay.ModeOnRequest, "full"), deny); v.Rule != "admin/no" {
 		t.Errorf("a deny stays: %s by %s", v.Decision, v.Rule)
+	}
+}
+
+// TestAYesCoversWhatACommandSaysItNeeds: who is asked about a command isn't asked
+// again when its boundary stops what its text says.
+func TestAYesCoversWhatACommandSaysItNeeds(t *testing.T) {
+	plain := func(*Request) {}
+	for _, c := range []struct{ line, want string }{
+		{"touch /srv/out/a", "workspace-write, write /srv/out"},
+		{"touch /srv/out/a /srv/out/b && cp x /opt/y/z", "workspace-write, write /srv/out, write /opt/y"},
+		{"curl http://x.test", "workspace-write, network"},
+		{"touch a", "workspace-write"},
+		{"touch /ws/.git/hooks/a", "workspace-write"},
+		{"touch /home/ann/.ssh/config", "workspace-write"},
+		{"touch /a", "workspace-write"},
+	} {
+		if v := confinedAs(t, c.line, plain); v.Decision != Ask || v.Boundary != c.want {
+			t.Errorf("%s: %s in %s, want %s", c.line, v.Decision, v.Boundary, c.want)
+		}
+	}
+	granted := func(r *Request) { r.Grants = []Grant{{Tool: "exec", Tier: TierUser, Kind: "rule"}} }
+	if v := confinedAs(t, "curl http://x.test", granted); v.Decision != Allow || v.Boundary != "workspace-write" {
+		t.Errorf("what is allowed is still confined: %s in %s", v.Decision, v.Boundary)
 	}
 }
 

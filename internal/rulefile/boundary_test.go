@@ -75,7 +75,7 @@ boundaries:
   all: {network: full, write: [/]}
 rules:
   - {id: a, verdict: ask, boundary: all, when: {tool: exec}}
-  - {id: b, verdict: ask, boundary: full, when: {tool: exec}}
+  - {id: b, priority: 5, verdict: ask, boundary: full, when: {tool: exec}}
 `
 	l := &rulefile.Layers{}
 	add(t, l, "/ws/policy.yaml", file, policy.TierWorkspace, false)

@@ -13,6 +13,7 @@ import (
 
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/event"
+	"github.com/belay-run/belay/internal/process"
 )
 
 // Spec says what a tool is and how it may be run.
@@ -31,8 +32,21 @@ type Call struct {
 	// Published is what this thread has published so far, by name. Only tools
 	// with CapPublish get it.
 	Published map[string]Published
+	Box       *Box // that its programs must run in; nil: in none
 	Sink      Sink
 }
+
+// Box is the boundary of a call's programs. Whoever starts one gives it the box
+// and lets it begin when the boundary stands; what was applied is recorded then.
+type Box struct {
+	process.Box
+	// Stopped tells, of a program that ended badly, what the boundary stopped, as
+	// far as anybody can tell; nil is nothing. said is its output, dir where it ran.
+	Stopped func(end process.Exit, said, dir string) *event.SandboxViolation
+}
+
+// CodeViolation is the code of a call that its boundary stopped.
+const CodeViolation = "BOUNDARY_VIOLATION"
 
 // Sink takes what a call produces while it runs.
 type Sink interface {

@@ -24,6 +24,9 @@ func (r *run) ended(end process.Exit, text string, ref *belay.Ref, saveErr error
 	if end.Signal != "" {
 		text += " (ended by " + end.Signal + ")"
 	}
+	if e := r.boxed(end, text, ref); e != nil {
+		return tool.Result{}, e
+	}
 	if saveErr != nil {
 		e := tool.Failf(tool.Internal, CodeOutputNotSaved, "the command ended with exit %d, but its output could not be kept: %v", end.Code, saveErr)
 		e.Text = text

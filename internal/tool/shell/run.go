@@ -44,11 +44,16 @@ func (p Program) Run(ctx context.Context, c tool.Call) (tool.Result, process.Exi
 	cmd.Output = out
 	ctx, cancel := context.WithTimeout(ctx, p.Limit)
 	defer cancel()
+	if c.Box != nil {
+		cmd.Box = c.Box
+	}
 	proc, err := process.Start(cmd)
 	if err != nil {
 		return tool.Result{}, process.Exit{}, r.notStarted(cmd, err)
 	}
-	c.Sink.Fact(event.ProcessStarted{PID: proc.PID, StartTime: proc.Start, Argv: recorded(cmd.Argv), Cwd: cmd.Dir})
+	if err := begin(ctx, c, proc, event.ProcessStarted{PID: proc.PID, StartTime: proc.Start, Argv: recorded(cmd.Argv), Cwd: cmd.Dir}); err != nil {
+		return tool.Result{}, process.Exit{}, r.notStarted(cmd, err)
+	}
 	end := proc.Wait(ctx)
 	ref, text, saveErr := out.finish()
 	if end.OutputErr != nil {
@@ -112,6 +117,10 @@ func (r *run) failed(err error) {
 
 // notStarted is the failure of the system to start what was allowed.
 func (r *run) notStarted(cmd process.Command, err error) error {
+	if told, ok := errors.AsType[*tool.Error](err); ok {
+		r.failed(told)
+		return told
+	}
 	e := tool.Failf(tool.Internal, CodeNotStarted, "%s could not be started: %v", cmd.Argv[0], err)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):

@@ -1,0 +1,129 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"os/exec"
+
+	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/event"
+	"github.com/belay-run/belay/internal/core"
+	"github.com/belay-run/belay/internal/core/thread"
+	"github.com/belay-run/belay/internal/policy"
+	"github.com/belay-run/belay/internal/process"
+	"github.com/belay-run/belay/internal/tool"
+)
+
+// Confine makes a boundary ready that programs of a workspace run in. Its holds
+// are of kind Confined.
+type Confine func(b belay.Boundary, workspace string) (process.Box, error)
+
+// Confined is the hold of a program that a boundary confines. After Await it
+// says what was really applied.
+type Confined interface {
+	process.Hold
+	Applied() belay.Applied
+}
+
+// CodeNotApplied is the code of a call whose boundary couldn't be had. Nothing ran.
+const CodeNotApplied = "BOUNDARY_NOT_APPLIED"
+
+// box is what a call's programs run in: the boundary that was decided. It holds
+// what was applied against that, and records it before the program begins.
+func (v *drive) box(eff core.RunTool, workspace string, s tool.Sink) (*tool.Box, error) {
+	if eff.Bound == nil {
+		return nil, nil
+	}
+	if v.e.c.Confine == nil {
+		return nil, notApplied(eff.Bound, errors.New("this process can't confine programs"))
+	}
+	is := eff.Bound.Is
+	is.Least = eff.Bound.Least
+	inner, err := v.e.c.Confine(is, workspace)
+	if err != nil {
+		return nil, notApplied(eff.Bound, err)
+	}
+	b := &recording{Box: inner, bound: eff.Bound, workspace: workspace, sink: s}
+	return &tool.Box{Box: b, Stopped: b.stopped}, nil
+}
+
+func notApplied(b *core.Bound, err error) error {
+	return tool.Failf(tool.Denied, CodeNotApplied, "boundary %s couldn't be applied, so nothing ran: %v", b.Name, err).
+		WithHint("tell the person; belay doctor shows what this machine can confine")
+}
+
+type recording struct {
+	process.Box
+	bound     *core.Bound
+	workspace string
+	sink      tool.Sink
+}
+
+func (b *recording) Prepare(cmd *exec.Cmd) (process.Hold, error) {
+	cwd := cmd.Dir
+	h, err := b.Box.Prepare(cmd)
+	if err != nil {
+		return nil, notApplied(b.bound, err)
+	}
+	return &recordingHold{Hold: h, b: b, cwd: cwd}, nil
+}
+
+type recordingHold struct {
+	process.Hold
+	b   *recording
+	cwd string
+}
+
+// Await waits for what was applied. Less than what was decided is an error; what
+// there is is durable when it returns.
+func (h *recordingHold) Await(ctx context.Context) error {
+	err := h.Hold.Await(ctx)
+	if err == nil {
+		err = ctx.Err()
+	}
+	if err != nil {
+		return notApplied(h.b.bound, err)
+	}
+	c, ok := h.Hold.(Confined)
+	if !ok {
+		return notApplied(h.b.bound, errors.New("nobody says what was applied"))
+	}
+	a := c.Applied()
+	if !a.Level.AtLeast(h.b.bound.Least) {
+		return notApplied(h.b.bound, errors.New("it came out as level "+string(a.Level)+", and "+string(h.b.bound.Least)+" is the least"))
+	}
+	p := event.SandboxApplied{Level: string(a.Level), Why: event.CutText(a.Why, maxWhy), Cwd: h.cwd, Network: a.Network, Boundary: h.b.bound.Name, Layers: map[string]string{}}
+	for _, l := range a.Layers {
+		p.Layers[l.Name] = event.CutText(l.String(), maxWhy)
+	}
+	return h.b.sink.Durable(p)
+}
+
+// maxWhy bounds what a fact says of one layer.
+const maxWhy = 300
+
+// stopped tells what the boundary stopped of a program that ended badly.
+func (b *recording) stopped(end process.Exit, said, dir string) *event.SandboxViolation {
+	v := event.SandboxViolation{Boundary: b.bound.Name}
+	if end.Signal == "SIGSYS" {
+		v.Layer, v.Op, v.Reason = "seccomp", policy.OpCall, "the system ended it for a system call that the boundary forbids"
+		return &v
+	}
+	op, target, ok := policy.Told(said, b.workspace, dir, b.bound.Is)
+	if !ok {
+		return nil
+	}
+	v.Layer, v.Op, v.Target, v.Reason = "files", op, event.CutText(target, maxWhy), "its output says so"
+	if op == policy.OpConnect {
+		v.Layer = "network"
+	}
+	return &v
+}
+
+// blocked is the failure of a call that its boundary stopped: what comes of it
+// is the thread's to decide.
+func blocked(p *event.ToolFailed) {
+	if p.Problem.Code == thread.CodeViolation {
+		p.Final = false
+	}
+}

@@ -1,0 +1,57 @@
+package policy
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/belay-run/belay"
+)
+
+func TestWhatABoundaryStoppedIsReadFromWhatProgramsSay(t *testing.T) {
+	none := belay.Boundary{Name: belay.BoundaryWorkspace, Network: belay.NetworkNone, Write: []string{"/srv/cache"}, Read: []string{"/data"}}
+	for _, c := range []struct{ said, op, target string }{
+		{"sh: 1: cannot create /srv/out/a: Read-only file system", "write", "/srv/out/a"},
+		{"sh: 1: cannot create /srv/out/a: Permission denied", "write", "/srv/out/a"},
+		{"bash: line 1: /etc/x: Permission denied", "write", "/etc/x"},
+		{"touch: cannot touch '/etc/a b': Read-only file system", "write", "/etc/a b"},
+		{"mkdir: cannot create directory ‘/opt/x’: Read-only file system", "write", "/opt/x"},
+		{"touch: cannot touch '../up': Read-only file system", "write", "/home/ann/up"},
+		{"cat: /root/x: Permission denied", "read", "/root/x"},
+		{"ls: cannot open directory '/root': Permission denied", "read", "/root"},
+		{"PermissionError: [Errno 13] Permission denied: '/srv/o.txt'", "write", "/srv/o.txt"},
+		{"OSError: [Errno 30] Read-only file system: '/srv/o.txt'", "write", "/srv/o.txt"},
+		{"panic: open /srv/o.txt: read-only file system", "write", "/srv/o.txt"},
+		{"Error: EROFS: read-only file system, open '/srv/o.txt'", "write", "/srv/o.txt"},
+		{"Error: EACCES: permission denied, scandir '/root'", "read", "/root"},
+		{"error: could not lock config file /home/bob/.gitconfig: Read-only file system", "write", "/home/bob/.gitconfig"},
+		{"touch: cannot touch '.git/hooks/x': Read-only file system", "write", "/home/ann/ws/.git/hooks/x"},
+		{"curl: (6) Could not resolve host: example.com", "connect", "example.com"},
+		{"npm error request to https://x failed, reason: getaddrinfo EAI_AGAIN registry.test", "connect", "registry.test"},
+		{"Get \"https://p.test/x\": dial tcp: lookup p.test on 1.1.1.1:53: dial udp 1.1.1.1:53: connect: network is unreachable", "connect", "p.test"},
+		{"ping: connect: Network is unreachable", "connect", ""},
+		{"fine\nsh: 1: cannot create /srv/out/a: Permission denied\nmore\n", "write", "/srv/out/a"},
+
+		{"all is well", "", ""},
+		{"touch: cannot touch '/home/ann/ws/a': Permission denied", "", ""}, // the boundary allows that
+		{"touch: cannot touch '/srv/cache/a': Permission denied", "", ""},
+		{"cat: /data/x: Permission denied", "", ""},
+		{"cat: sub/x: Permission denied", "", ""},
+		{"sh: 1: cannot create /dev/x: Permission denied", "", ""},
+		{strings.Repeat("x", maxLine) + " /etc/x: Permission denied", "", ""},
+	} {
+		op, target, ok := Told(c.said, "/home/ann/ws", "/home/ann/ws", none)
+		if op != c.op || target != c.target || ok != (c.op != "") {
+			t.Errorf("%s: %v %s %q, want %s %q", c.said, ok, op, target, c.op, c.target)
+		}
+	}
+	readOnly := belay.Boundary{Name: belay.BoundaryReadOnly, Network: belay.NetworkFull}
+	if op, target, _ := Told("touch: cannot touch 'a': Read-only file system", "/ws", "/ws/sub", readOnly); op != OpWrite || target != "/ws/sub/a" {
+		t.Errorf("in a read-only workspace: %s %s", op, target)
+	}
+	if _, _, ok := Told("curl: (6) Could not resolve host: example.com", "/ws", "/ws", readOnly); ok {
+		t.Error("the network is allowed, so the boundary didn't stop it")
+	}
+	if _, _, ok := Told("cat: /root/x: Permission denied", "/ws", "/ws", belay.Boundary{Name: belay.BoundaryFull}); ok {
+		t.Error("nothing is stopped by boundary full")
+	}
+}
