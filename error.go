@@ -65,6 +65,7 @@ const (
 	CodeUnavailable  Code = "unavailable"    // this build can't do it
 	CodeDraining     Code = "draining"       // the server is about to end
 	CodeBadCursor    Code = "bad_cursor"     // of another store or stream, from the future, or no cursor
+	CodeUnreachable  Code = "unreachable"    // the server a client speaks to doesn't answer
 	CodeBadBoundary  Code = "bad_boundary"   // what is written about a boundary means nothing
 	CodeNotConfined  Code = "not_confined"   // the boundary that is demanded can't be had
 )

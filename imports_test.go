@@ -31,6 +31,7 @@ var impure = []string{"context", "os", "net", "net/http", "database/sql", "io/fs
 var layers = map[string]layer{
 	".":                          {deny: []string{"os", "net", "net/http", "database/sql", "context"}},
 	"event":                      {own: []string{"."}, deny: []string{"os", "net", "net/http", "database/sql", "context"}},
+	"client":                     {own: []string{".", "event"}},
 	"event/eventtest":            {own: []string{".", "event", "event/testdata"}, modules: []string{"github.com/santhosh-tekuri/jsonschema/v6"}},
 	"event/testdata":             {},
 	"internal/core":              {own: []string{".", "event"}, deny: impure},
@@ -49,6 +50,8 @@ var layers = map[string]layer{
 	"internal/patch":             {deny: impure},
 	"internal/walk":              {},
 	"internal/live":              {own: []string{".", "event", "internal/engine", "internal/store"}},
+	"internal/live/livetest":     {own: []string{".", "event", "internal/engine", "internal/store"}},
+	"internal/read":              {own: []string{".", "event", "internal/live", "internal/problem", "internal/store", "internal/view"}},
 	"internal/explain":           {own: []string{".", "event"}, deny: impure},
 	"internal/view":              {own: []string{".", "event", "internal/store"}},
 	"internal/disk":              {own: []string{"."}},

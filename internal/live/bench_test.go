@@ -7,25 +7,20 @@ import (
 	"fmt"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/event"
-	"github.com/belay-run/belay/internal/engine"
 	"github.com/belay-run/belay/internal/live"
+	"github.com/belay-run/belay/internal/live/livetest"
 	"github.com/belay-run/belay/internal/store"
 )
 
 // bench is a store with a hub and somebody who writes.
 type bench struct {
 	testing.TB
-	st   store.Store
-	hub  *live.Hub
-	seq  map[belay.StreamID]int64
-	held map[belay.SessionID]int64
-	step int
-
-	pause func() // between the pieces of an answer; may be nil
+	*livetest.Writer
+	st  store.Store
+	hub *live.Hub
 }
 
 func newBench(t testing.TB, st store.Store, o live.Options) *bench {
@@ -42,59 +37,7 @@ func newBench(t testing.TB, st store.Store, o live.Options) *bench {
 			t.Errorf("the hub ended with %v", err)
 		}
 	})
-	return &bench{TB: t, st: st, hub: hub, seq: map[belay.StreamID]int64{}, held: map[belay.SessionID]int64{}}
-}
-
-func idsOf(name string) belay.IDs {
-	return belay.IDs{Session: belay.SessionID("sess_" + name), Thread: belay.ThreadID("thr_" + name), Turn: "turn_1", Run: belay.RunID("run_" + name)}
-}
-
-// add appends facts to the thread of a session, in one batch.
-func (b *bench) add(ids belay.IDs, facts ...event.Payload) store.Position {
-	b.Helper()
-	if b.held[ids.Session] == 0 {
-		epoch, err := b.st.Claim(b.Context(), ids.Session, store.ThisProcess(), time.Hour)
-		if err != nil {
-			b.Fatal(err)
-		}
-		b.held[ids.Session] = epoch
-	}
-	stream := ids.Thread.Stream()
-	batch := store.Batch{Session: ids.Session, Stream: stream, After: b.seq[stream], Epoch: b.held[ids.Session]}
-	for _, f := range facts {
-		batch.Events = append(batch.Events, event.Envelope{IDs: ids, Data: f})
-	}
-	pos, err := b.st.Append(b.Context(), batch)
-	if err != nil {
-		b.Fatal(err)
-	}
-	b.seq[stream] += int64(len(facts))
-	return pos
-}
-
-// answer lets a model's text flow in pieces, with a checkpoint now and then.
-func (b *bench) answer(ids belay.IDs, pieces ...string) {
-	b.step++
-	ids.Step = belay.StepID(fmt.Sprint("step_", b.step))
-	b.add(ids, event.ModelRequested{Attempt: 1, Kind: "normal", Provider: "p"})
-	text, saved := "", 0
-	for i, p := range pieces {
-		if b.pause != nil {
-			b.pause()
-		}
-		b.hub.Show(engine.Live{Stream: ids.Thread.Stream(), IDs: ids, Kind: "text", Attempt: 1, Offset: int64(len(text)), Text: p})
-		text += p
-		if i%3 == 2 {
-			b.add(ids, event.ModelDelta{Attempt: 1, Offset: int64(saved), Text: text[saved:]})
-			saved = len(text)
-		}
-	}
-	b.add(ids, event.ModelCompleted{Attempt: 1, Text: belay.Content{Text: text}})
-}
-
-// note is a fact that says little; n tells it from others.
-func note(n int) event.Payload {
-	return event.RuntimeWarning{Code: "N", Message: fmt.Sprint(n)}
+	return &bench{t, livetest.New(t, st, hub.Show), st, hub}
 }
 
 // seen is what a reader got.
@@ -211,18 +154,4 @@ func (b *bench) follow(scope live.Scope, types, since string, into *seen, done f
 	if err != nil && !errors.Is(err, errEnough) {
 		b.Error(err)
 	}
-}
-
-// log is the ids of a scope's facts as the store has them.
-func (b *bench) log(keep func(event.Envelope) bool) (all []belay.EventID) {
-	b.Helper()
-	for r, err := range b.st.Scan(b.Context(), 0) {
-		if err != nil {
-			b.Fatal(err)
-		}
-		if keep(r.Event) {
-			all = append(all, r.Event.ID())
-		}
-	}
-	return all
 }

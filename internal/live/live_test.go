@@ -18,6 +18,7 @@ import (
 	"github.com/belay-run/belay/event"
 	"github.com/belay-run/belay/internal/engine"
 	"github.com/belay-run/belay/internal/live"
+	"github.com/belay-run/belay/internal/live/livetest"
 	"github.com/belay-run/belay/internal/store"
 	"github.com/belay-run/belay/internal/store/memory"
 	"github.com/belay-run/belay/internal/store/sqlite"
@@ -59,24 +60,24 @@ func TestReadersGetEachFactOnce(t *testing.T) {
 			})
 		}
 		random := rand.New(rand.NewPCG(seed, 99))
-		b.pause = func() { time.Sleep(time.Duration(random.IntN(40)) * time.Millisecond) }
+		b.Pause = func() { time.Sleep(time.Duration(random.IntN(40)) * time.Millisecond) }
 		for range answers {
 			pieces := make([]string, random.IntN(9))
 			for i := range pieces {
 				pieces[i] = strings.Repeat("ä", random.IntN(200))
 			}
-			b.answer(idsOf([]string{"a", "b"}[random.IntN(2)]), pieces...)
+			b.Answer(livetest.IDs([]string{"a", "b"}[random.IntN(2)]), pieces...)
 		}
-		b.add(idsOf("a"), event.TurnCompleted{})
+		b.Add(livetest.IDs("a"), event.TurnCompleted{})
 		wg.Wait()
 		if breaks < 20 {
 			t.Errorf("only %d readers came back", breaks)
 		}
 		ofA := func(e event.Envelope) bool { return e.IDs.Session == "sess_a" }
 		for name, s := range results {
-			want := b.log(all)
+			want := livetest.Log(t, b.st, all)
 			if name != "store" {
-				want = b.log(ofA)
+				want = livetest.Log(t, b.st, ofA)
 			}
 			if !slices.Equal(s.facts, want) {
 				t.Errorf("%s: got %d facts, the log has %d", name, len(s.facts), len(want))
@@ -97,7 +98,7 @@ func (s *seen) last() string {
 func TestTextIsABeginningOfTheAnswer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t, memory.Open(memory.Options{}), live.Options{})
-		ids := idsOf("a")
+		ids := livetest.IDs("a")
 		var wg sync.WaitGroup
 		pieces := strings.SplitAfter(strings.Repeat("so flows a text, ", 300), " ")
 		for i := range 40 {
@@ -113,19 +114,19 @@ func TestTextIsABeginningOfTheAnswer(t *testing.T) {
 			})
 		}
 		ids.Step = "step_1"
-		b.add(ids, event.ModelRequested{Attempt: 1, Kind: "normal", Provider: "p"})
+		b.Add(ids, event.ModelRequested{Attempt: 1, Kind: "normal", Provider: "p"})
 		text, saved := "", 0
 		for i, p := range pieces {
 			b.hub.Show(engine.Live{Stream: ids.Thread.Stream(), IDs: ids, Kind: "text", Attempt: 1, Offset: int64(len(text)), Text: p})
 			text += p
 			if i%100 == 99 {
-				b.add(ids, event.ModelDelta{Attempt: 1, Offset: int64(saved), Text: text[saved:]})
+				b.Add(ids, event.ModelDelta{Attempt: 1, Offset: int64(saved), Text: text[saved:]})
 				saved = len(text)
 			}
 			time.Sleep(time.Millisecond)
 		}
 		time.Sleep(time.Second)
-		b.add(ids, event.ModelCompleted{Attempt: 1, Text: belay.Content{Text: text}})
+		b.Add(ids, event.ModelCompleted{Attempt: 1, Text: belay.Content{Text: text}})
 		wg.Wait()
 	})
 }
@@ -134,14 +135,14 @@ func TestTextIsABeginningOfTheAnswer(t *testing.T) {
 func TestALongTextIsHeldInPart(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t, memory.Open(memory.Options{}), live.Options{})
-		ids := idsOf("a")
+		ids := livetest.IDs("a")
 		ids.Step = "step_1"
-		b.add(ids, event.ModelRequested{Attempt: 1, Kind: "normal", Provider: "p"})
+		b.Add(ids, event.ModelRequested{Attempt: 1, Kind: "normal", Provider: "p"})
 		piece := strings.Repeat("längst ", 500)
 		text := ""
 		for range 200 {
 			b.hub.Show(engine.Live{Stream: ids.Thread.Stream(), IDs: ids, Kind: "text", Attempt: 1, Offset: int64(len(text)), Text: piece})
-			b.add(ids, event.ModelDelta{Attempt: 1, Offset: int64(len(text)), Text: piece})
+			b.Add(ids, event.ModelDelta{Attempt: 1, Offset: int64(len(text)), Text: piece})
 			text += piece
 			synctest.Wait()
 		}
@@ -167,8 +168,8 @@ func TestASlowReaderIsTold(t *testing.T) {
 			return json.RawMessage(`{"is":"` + string(s.Session) + `"}`), end, err
 		}
 		b = newBench(t, memory.Open(memory.Options{}), live.Options{Ring: 64 << 10, Snapshot: snapshot})
-		ids := idsOf("a")
-		b.add(ids, note(0))
+		ids := livetest.IDs("a")
+		b.Add(ids, livetest.Note(0))
 		s := newSeen(t)
 		var at []byte
 		before, stalled, goOn := 0, make(chan bool), make(chan bool)
@@ -201,17 +202,17 @@ func TestASlowReaderIsTold(t *testing.T) {
 			}
 		})
 		synctest.Wait()
-		b.add(ids, note(1))
+		b.Add(ids, livetest.Note(1))
 		<-stalled
 		for i := range 1000 {
-			b.add(ids, note(2+i))
-			b.add(idsOf("b"), note(i))
+			b.Add(ids, livetest.Note(2+i))
+			b.Add(livetest.IDs("b"), livetest.Note(i))
 		}
 		goOn <- true
 		time.Sleep(time.Second)
-		b.add(ids, event.TurnCompleted{})
+		b.Add(ids, event.TurnCompleted{})
 		wg.Wait()
-		want := b.log(func(e event.Envelope) bool { return e.IDs.Session == ids.Session })
+		want := livetest.Log(t, b.st, func(e event.Envelope) bool { return e.IDs.Session == ids.Session })
 		if s.resyncs != 1 || !strings.Contains(string(at), `"snapshot":{"is":"sess_a"}`) {
 			t.Errorf("%d resyncs: %s", s.resyncs, at)
 		}
@@ -229,8 +230,8 @@ func TestStalledReadersHoldNothing(t *testing.T) { synctest.Test(t, stalledReade
 
 func stalledReaders(t *testing.T) {
 	b := newBench(t, memory.Open(memory.Options{}), live.Options{Ring: 1 << 20})
-	ids := idsOf("a")
-	b.add(ids, note(0))
+	ids := livetest.IDs("a")
+	b.Add(ids, livetest.Note(0))
 	const readers = 50
 	ctx, cancel := context.WithCancel(t.Context())
 	var reading, done sync.WaitGroup
@@ -260,7 +261,7 @@ func stalledReaders(t *testing.T) {
 	var log uint64
 	before := heap()
 	for i := range 2000 { // 20 MB
-		b.add(ids, event.RuntimeWarning{Code: "N", Message: fmt.Sprint(i) + large})
+		b.Add(ids, event.RuntimeWarning{Code: "N", Message: fmt.Sprint(i) + large})
 		log += uint64(len(large)) + 512
 	}
 	synctest.Wait()
@@ -275,10 +276,10 @@ func stalledReaders(t *testing.T) {
 func TestCursorsAreOfOneScopeOfOneStore(t *testing.T) {
 	st := memory.Open(memory.Options{})
 	b := newBench(t, st, live.Options{})
-	ids := idsOf("a")
-	b.add(ids, note(1), note(2))
+	ids := livetest.IDs("a")
+	b.Add(ids, livetest.Note(1), livetest.Note(2))
 	other := newBench(t, memory.Open(memory.Options{}), live.Options{})
-	other.add(idsOf("x"), note(1), note(2), note(3))
+	other.Add(livetest.IDs("x"), livetest.Note(1), livetest.Note(2), livetest.Note(3))
 	scope, cursor := live.Scope{Session: ids.Session}, live.Cursor{Position: 2, Event: belay.EventIDOf("thread/thr_a", 2)}
 	good := scope.Text(st.Runtime(), cursor)
 	flipped := []byte(good)
@@ -319,8 +320,8 @@ func TestCursorsAreOfOneScopeOfOneStore(t *testing.T) {
 func TestFiltersChooseTypes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t, memory.Open(memory.Options{}), live.Options{})
-		b.answer(idsOf("a"), "x", "y", "z")
-		b.add(idsOf("a"), event.TurnCompleted{})
+		b.Answer(livetest.IDs("a"), "x", "y", "z")
+		b.Add(livetest.IDs("a"), event.TurnCompleted{})
 		for types, want := range map[string]string{
 			"":                              "model.requested model.delta model.completed turn.completed",
 			"turn.completed":                "turn.completed",
@@ -344,19 +345,14 @@ func TestFiltersChooseTypes(t *testing.T) {
 func TestAReaderOfADeletedSessionEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t, memory.Open(memory.Options{}), live.Options{})
-		b.add(idsOf("a"), note(1))
+		b.Add(livetest.IDs("a"), livetest.Note(1))
 		s := newSeen(t)
 		var wg sync.WaitGroup
 		wg.Go(func() {
 			b.follow(live.Scope{Session: "sess_a"}, "", live.Start, s, func() bool { return false })
 		})
 		time.Sleep(40 * time.Second)
-		if err := b.st.Release(t.Context(), "sess_a", b.held["sess_a"]); err != nil {
-			t.Fatal(err)
-		}
-		if _, err := b.st.DeleteSession(t.Context(), "sess_a", "user:ann"); err != nil {
-			t.Fatal(err)
-		}
+		b.Delete("sess_a")
 		wg.Wait()
 		if !s.deleted || s.beats != 2 || len(s.facts) != 1 {
 			t.Errorf("deleted %v, %d beats, %d facts", s.deleted, s.beats, len(s.facts))
@@ -380,20 +376,20 @@ func TestAnotherProcessIsFollowed(t *testing.T) {
 		return st
 	}
 	b, writer := newBench(t, open(), live.Options{Pace: time.Millisecond}), open()
-	away := &bench{TB: t, st: writer, hub: b.hub, seq: map[belay.StreamID]int64{}, held: map[belay.SessionID]int64{}}
+	away := livetest.New(t, writer, b.hub.Show)
 	s, got := newSeen(t), make(chan int)
 	var wg sync.WaitGroup
 	wg.Go(func() {
 		b.follow(live.Scope{Session: "sess_a"}, "", live.Start, s, func() bool { got <- len(s.facts); return len(s.facts) >= 30 })
 	})
 	for i := range 30 {
-		away.add(idsOf("a"), note(i))
+		away.Add(livetest.IDs("a"), livetest.Note(i))
 		if n := <-got; n != i+1 {
 			t.Fatalf("after %d facts it has %d", i+1, n)
 		}
 	}
 	wg.Wait()
-	if want := b.log(all); !slices.Equal(s.facts, want) {
+	if want := livetest.Log(t, b.st, all); !slices.Equal(s.facts, want) {
 		t.Errorf("got %d facts, the log has %d", len(s.facts), len(want))
 	}
 }

@@ -276,7 +276,7 @@ func (r *Reader) read(ctx context.Context, give func([]Message) error) error {
 		facts = r.hub.st.Window(ctx, store.Window{Session: r.scope.Session, Stream: r.scope.Stream, After: r.at})
 	}
 	var out []Message
-	size := 0
+	size, most := 0, 16 // a small delivery first: it is there soon, and who breaks off cost little
 	for rec, err := range facts {
 		if err != nil {
 			return err
@@ -293,11 +293,11 @@ func (r *Reader) read(ctx context.Context, give func([]Message) error) error {
 			return err
 		}
 		out = append(out, r.fact(e))
-		if size += len(e.data); len(out) >= maxMessages || size >= maxBytes {
+		if size += len(e.data); len(out) >= most || size >= maxBytes {
 			if err := give(out); err != nil {
 				return err
 			}
-			out, size = nil, 0
+			out, size, most = nil, 0, min(2*most, maxMessages)
 		}
 	}
 	r.at = max(r.at, upTo)

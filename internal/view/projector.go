@@ -15,21 +15,23 @@ import (
 
 // name is the view's name in the store. Its number changes with the shape of a
 // row: another build then folds a view of its own instead of misreading this one.
-const name = "sessions/1"
+const name = "sessions/2"
 
 // Keys of rows. Sessions come first, so that a listing ends where actions begin.
 const (
 	sessionKey = "1/" // + session id: a Session
 	actionKey  = "2/" // + action id: a place, kept after the answer
+	runKey     = "3/" // + run id: a place, kept after the end
 )
 
-// place is where an action belongs.
+// place is where an action, or a run, belongs.
 type place struct {
 	Session belay.SessionID `json:"session"`
 	Thread  belay.ThreadID  `json:"thread,omitempty"`
 	Stream  belay.StreamID  `json:"stream"`
 	Turn    belay.TurnID    `json:"turn,omitempty"`
 	Call    belay.CallID    `json:"call,omitempty"`
+	Task    belay.TaskID    `json:"task,omitempty"`
 }
 
 // chunk is how many facts are folded between two saves. It bounds memory: a
@@ -173,8 +175,15 @@ func (f *folding) fold(ctx context.Context, rec store.Record) error {
 		f.rows[ids.Session] = row
 	}
 	Apply(row, rec)
-	if _, ok := rec.Event.Data.(event.ActionRequired); ok && ids.Action != "" {
-		return f.put(actionKey+string(ids.Action), place{ids.Session, ids.Thread, rec.Event.Stream, ids.Turn, ids.Call})
+	switch p := rec.Event.Data.(type) {
+	case event.ActionRequired:
+		if ids.Action != "" {
+			return f.put(actionKey+string(ids.Action), place{Session: ids.Session, Thread: ids.Thread, Stream: rec.Event.Stream, Turn: ids.Turn, Call: ids.Call})
+		}
+	case event.TaskAttemptStarted:
+		if ids.Run != "" {
+			return f.put(runKey+string(ids.Run), place{Session: ids.Session, Thread: p.Thread, Stream: rec.Event.Stream, Turn: p.Turn, Task: ids.Task})
+		}
 	}
 	return nil
 }
@@ -195,11 +204,11 @@ func (f *folding) remove(ctx context.Context, id belay.SessionID) error {
 	return ctx.Err()
 }
 
-// gone drops the rows of actions that belong to a session.
+// gone drops the rows of actions and runs that belong to a session.
 func (f *folding) gone(id belay.SessionID, rows iter.Seq2[string, []byte]) {
 	for key, data := range rows {
 		var p place
-		if strings.HasPrefix(key, actionKey) && json.Unmarshal(data, &p) == nil && p.Session == id {
+		if !strings.HasPrefix(key, sessionKey) && json.Unmarshal(data, &p) == nil && p.Session == id {
 			f.out[key] = nil
 		}
 	}

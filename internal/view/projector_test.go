@@ -189,11 +189,11 @@ func TestWhoComesSecondBeginsAgain(t *testing.T) {
 			}
 			w.add(story()[10:]...)
 		case 2: // and here somebody rebuilds
-			at, err := st.ViewPosition(t.Context(), "sessions/1")
+			at, err := st.ViewPosition(t.Context(), "sessions/2")
 			if err != nil {
 				t.Fatal(err)
 			}
-			if err := st.SaveView(t.Context(), "sessions/1", at, 0, nil); err != nil {
+			if err := st.SaveView(t.Context(), "sessions/2", at, 0, nil); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -221,7 +221,7 @@ func TestARowThatCannotBeReadIsMadeAnew(t *testing.T) {
 	if err := view.Catchup(t.Context(), st); err != nil {
 		t.Fatal(err)
 	}
-	if err := st.SaveView(t.Context(), "sessions/1", w.end(), w.end(), map[string][]byte{"1/sess_1": []byte("{")}); err != nil {
+	if err := st.SaveView(t.Context(), "sessions/2", w.end(), w.end(), map[string][]byte{"1/sess_1": []byte("{")}); err != nil {
 		t.Fatal(err)
 	}
 	w.add(story()[5:]...)
@@ -243,7 +243,7 @@ func TestSystemFactsMakeNoRow(t *testing.T) {
 	if got := stored(t, st); len(got) != 0 {
 		t.Errorf("got %v", got)
 	}
-	if at, _ := st.ViewPosition(t.Context(), "sessions/1"); at != w.end() {
+	if at, _ := st.ViewPosition(t.Context(), "sessions/2"); at != w.end() {
 		t.Errorf("the view stands at %d, the log ends at %d", at, w.end())
 	}
 }

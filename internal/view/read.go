@@ -129,6 +129,36 @@ func ActionByID(ctx context.Context, st store.Store, id string) (ActionAt, error
 	return a, nil
 }
 
+// RunAt says where a run belongs.
+type RunAt struct {
+	ID      belay.RunID
+	Session belay.SessionID
+	Thread  belay.ThreadID
+	Task    belay.TaskID
+	Turn    belay.TurnID
+}
+
+// RunByID finds a run, also one that is over, by its whole id.
+func RunByID(ctx context.Context, st store.Store, id belay.RunID) (RunAt, error) {
+	data, err := st.ViewRow(ctx, name, runKey+string(id))
+	if err == nil && data == nil {
+		err = belay.Errorf(belay.CodeNotFound, "no run %s in this store", id)
+	}
+	if err != nil {
+		return RunAt{}, err
+	}
+	var p place
+	if err := json.Unmarshal(data, &p); err != nil {
+		return RunAt{}, unreadable(runKey+string(id), err)
+	}
+	return RunAt{id, p.Session, p.Thread, p.Task, p.Turn}, nil
+}
+
+// At is the position up to which the view is folded.
+func At(ctx context.Context, st store.Store) (store.Position, error) {
+	return st.ViewPosition(ctx, name)
+}
+
 // find reads a row by the whole id, else by its beginning.
 func find(ctx context.Context, st store.Store, prefix, id, what string) (key string, data []byte, err error) {
 	if id == "" {

@@ -103,3 +103,31 @@ func TestAnActionIsFoundAlsoAfterItsAnswer(t *testing.T) {
 		t.Errorf("an unknown action: got %+v, %v", got, err)
 	}
 }
+
+func TestARunIsFoundUntilItsSessionIsDeleted(t *testing.T) {
+	st := memory.Open(memory.Options{})
+	w := newWriter(t, st)
+	w.add(story()...)
+	if err := view.Catchup(t.Context(), st); err != nil {
+		t.Fatal(err)
+	}
+	want := view.RunAt{ID: "run_1", Session: "sess_1", Thread: "thr_1", Task: "task_1", Turn: "turn_1"}
+	if got, err := view.RunByID(t.Context(), st, "run_1"); err != nil || got != want {
+		t.Errorf("got %+v, %v", got, err)
+	}
+	if _, err := view.RunByID(t.Context(), st, "run"); belay.CodeOf(err) != belay.CodeNotFound {
+		t.Errorf("the beginning of an id: %v", err)
+	}
+	if err := st.Release(t.Context(), "sess_1", w.epochs["sess_1"]); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := st.DeleteSession(t.Context(), "sess_1", "user:ann"); err != nil {
+		t.Fatal(err)
+	}
+	if err := view.Catchup(t.Context(), st); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := view.RunByID(t.Context(), st, "run_1"); belay.CodeOf(err) != belay.CodeNotFound {
+		t.Errorf("of a deleted session: %v", err)
+	}
+}

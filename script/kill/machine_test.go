@@ -331,7 +331,7 @@ func (m *machine) checkViews(what string) {
 	defer db.Close()
 	rows := func() map[string]string {
 		out := map[string]string{}
-		for k, v := range db.ViewRows(m.t.Context(), "sessions/1") {
+		for k, v := range db.ViewRows(m.t.Context(), "sessions/2") {
 			out[k] = string(v)
 		}
 		return out

@@ -1,0 +1,6 @@
+//go:build !race
+
+package read_test
+
+// raceEnabled makes the large loops smaller.
+const raceEnabled = false

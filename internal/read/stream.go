@@ -1,0 +1,236 @@
+// Package read is the reading side of the interface over HTTP: streams that a
+// reader takes up again where it was, and views of what the log says. It
+// promises that nothing here changes anything, that an answer says how far it has
+// seen, and that its size doesn't follow from how long a history is.
+package read
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"net/http"
+	"time"
+
+	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/internal/live"
+	"github.com/belay-run/belay/internal/problem"
+	"github.com/belay-run/belay/internal/store"
+	"github.com/belay-run/belay/internal/view"
+)
+
+// Reads answers for one store.
+type Reads struct {
+	Store store.Store
+	Hub   *live.Hub
+	Stall time.Duration // a reader of a stream that takes nothing for so long is cut off; 0 is 30 s
+}
+
+// stall is how long a reader of a stream may take nothing.
+const stall = 30 * time.Second
+
+// Snapshot is what a slow reader of a session begins with again: the session's
+// row. It is live.Options.Snapshot for the store's hub.
+func Snapshot(st store.Store) func(context.Context, live.Scope) (json.RawMessage, store.Position, error) {
+	return func(ctx context.Context, s live.Scope) (json.RawMessage, store.Position, error) {
+		if err := view.Catchup(ctx, st); err != nil {
+			return nil, 0, err
+		}
+		at, err := view.At(ctx, st) // before the row: it has all of the session up to here
+		if err != nil {
+			return nil, 0, err
+		}
+		row, err := view.SessionByID(ctx, st, string(s.Session))
+		if belay.CodeOf(err) == belay.CodeNotFound {
+			return nil, at, nil
+		}
+		if err != nil {
+			return nil, 0, err
+		}
+		data, err := json.Marshal(row)
+		return data, max(at, row.Position), err
+	}
+}
+
+// scoped finds out what a request's stream is about.
+type scoped func(r *http.Request) (live.Scope, error)
+
+func wholeStore(*http.Request) (live.Scope, error) { return live.Scope{}, nil }
+
+func (v *Reads) ofSession(r *http.Request) (live.Scope, error) {
+	id, err := pathID(r)
+	if err != nil {
+		return live.Scope{}, err
+	}
+	return live.Scope{Session: belay.SessionID(id)}, v.there(r.Context(), belay.SessionID(id))
+}
+
+func (v *Reads) ofThread(r *http.Request) (live.Scope, error) {
+	id, err := pathID(r)
+	if err != nil {
+		return live.Scope{}, err
+	}
+	stream := belay.ThreadID(id).Stream()
+	head, err := v.Store.Head(r.Context(), stream)
+	if errors.Is(err, store.ErrNotFound) {
+		err = unknown("thread", id)
+	}
+	return live.Scope{Session: head.Session, Stream: stream}, err
+}
+
+func (v *Reads) ofRun(r *http.Request) (live.Scope, error) {
+	id, err := pathID(r)
+	if err != nil {
+		return live.Scope{}, err
+	}
+	if err := view.Catchup(r.Context(), v.Store); err != nil {
+		return live.Scope{}, err
+	}
+	run, err := view.RunByID(r.Context(), v.Store, belay.RunID(id))
+	if belay.CodeOf(err) == belay.CodeNotFound {
+		err = unknown("run", id)
+	}
+	return live.Scope{Session: run.Session, Run: run.ID}, err
+}
+
+// there tells whether a session has facts, or at least a command that waits.
+func (v *Reads) there(ctx context.Context, id belay.SessionID) error {
+	for _, err := range v.Store.Window(ctx, store.Window{Session: id, Newest: true}) {
+		return err
+	}
+	rows, err := v.Store.Lanes(ctx, id)
+	if err == nil && len(rows) == 0 {
+		err = unknown("session", string(id))
+	}
+	return err
+}
+
+func pathID(r *http.Request) (string, error) {
+	id := r.PathValue("id")
+	return id, problem.At("path id", belay.CheckID("the id", id))
+}
+
+func unknown(what, id string) error {
+	return problem.At("path id", belay.Errorf(belay.CodeNotFound, "there is no %s %s", what, id))
+}
+
+// stream follows a scope. since is where a request begins that doesn't say.
+func (v *Reads) stream(of scoped, since string) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		reader, scope, err := v.reader(of, since, r)
+		if err != nil {
+			problem.Write(w, r, err)
+			return
+		}
+		h := w.Header()
+		h.Set("Content-Type", "text/event-stream")
+		h.Set("Cache-Control", "no-store")
+		h.Set("X-Accel-Buffering", "no") // for proxies that hold answers back
+		out := sink{w: w, control: http.NewResponseController(w), stall: v.Stall, run: scope.Run}
+		if out.stall <= 0 {
+			out.stall = stall
+		}
+		if err := out.begin(); err != nil {
+			reader.Close()
+			return
+		}
+		_ = reader.Follow(r.Context(), out.give) // who isn't there any more is told nothing
+	}
+}
+
+// reader begins where a request wants: behind the last event that a client has
+// seen, else where it says, else at the route's default.
+func (v *Reads) reader(of scoped, since string, r *http.Request) (*live.Reader, live.Scope, error) {
+	scope, err := of(r)
+	if err != nil {
+		return nil, scope, err
+	}
+	query := r.URL.Query()
+	filter, err := live.NewFilter(query.Get("types"))
+	if err != nil {
+		return nil, scope, problem.At("query types", err)
+	}
+	field := "query since"
+	if s := query.Get("since"); s != "" {
+		since = s
+	}
+	if last := r.Header.Get("Last-Event-ID"); last != "" {
+		field, since = "header Last-Event-ID", last
+	}
+	reader, err := v.Hub.Reader(r.Context(), scope, filter, since)
+	if belay.CodeOf(err) == belay.CodeBadCursor {
+		err = problem.At(field, err)
+	}
+	return reader, scope, err
+}
+
+// sink writes messages as server-sent events.
+type sink struct {
+	w       http.ResponseWriter
+	control *http.ResponseController
+	stall   time.Duration
+	run     belay.RunID // whose end ends the stream; empty: nothing does
+	buf     bytes.Buffer
+}
+
+// errOver ends a stream whose subject is over.
+var errOver = errors.New("nothing follows")
+
+func (s *sink) begin() error {
+	s.w.WriteHeader(http.StatusOK)
+	s.buf.WriteString("retry: 1000\n\n")
+	return s.send()
+}
+
+// give writes one delivery. A client that doesn't take it in time is cut off:
+// it comes back with the cursor of what it has.
+func (s *sink) give(ms []live.Message) error {
+	ended := false
+	for i := range ms {
+		writeEvent(&s.buf, &ms[i])
+		ended = ended || s.run != "" && (ms[i].Type == "task.attempt.completed" || ms[i].Type == "task.attempt.failed")
+	}
+	if ended {
+		writeEvent(&s.buf, &live.Message{Type: "end", Data: []byte("{}")})
+	}
+	if err := s.send(); err != nil {
+		return err
+	}
+	if ended {
+		return errOver
+	}
+	return nil
+}
+
+func (s *sink) send() error {
+	if err := s.control.SetWriteDeadline(time.Now().Add(s.stall)); err != nil && !errors.Is(err, http.ErrNotSupported) {
+		return err
+	}
+	_, err := s.w.Write(s.buf.Bytes())
+	s.buf.Reset()
+	if s.buf.Cap() > 1<<19 { // after something unusually large
+		s.buf = bytes.Buffer{}
+	}
+	if err != nil {
+		return err
+	}
+	return s.control.Flush()
+}
+
+// writeEvent writes one event. Its data is JSON of one line.
+func writeEvent(b *bytes.Buffer, m *live.Message) {
+	if m.Type == live.TypeBeat {
+		b.WriteString(": beat\n\n")
+		return
+	}
+	if m.Cursor != "" {
+		b.WriteString("id: ")
+		b.WriteString(m.Cursor)
+		b.WriteByte('\n')
+	}
+	b.WriteString("event: ")
+	b.WriteString(m.Type)
+	b.WriteString("\ndata: ")
+	b.Write(m.Data)
+	b.WriteString("\n\n")
+}
