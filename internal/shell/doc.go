@@ -35,6 +35,8 @@
 //	PATH, IFS, LD_*, GIT_* and the like set          unparsable; PAGER and the like: the command in them
 //	another variable set for a program               write-workspace
 //	a file written                                   write-workspace, escape-attempt outside or protected
+//	a file read that isn't literal                 read-only, but escape-attempt where the source leads
+//	                                               it to keys, or names a place of keys at all
 //	a file removed                                   destructive, escape-attempt outside or protected
 //	a change of directory                            later paths are read from every place it can lead to
 //	control, invisible or misleading characters      unparsable

@@ -8,11 +8,12 @@ import (
 
 // facts is what must be known of a whole source before its commands are judged.
 type facts struct {
-	moves     bool            // something in it may change the working directory
-	numeric   map[string]bool // variables that only ever hold numbers
-	takesBack bool            // it may undo the definition of a function
-	deep      bool            // the tree is deeper than anybody reads
-	commands  int             // how many simple commands are written down
+	moves     bool                      // something in it may change the working directory
+	numeric   map[string]bool           // variables that only ever hold numbers
+	values    map[string][]*syntax.Word // what it assigns to variables
+	takesBack bool                      // it may undo the definition of a function
+	deep      bool                      // the tree is deeper than anybody reads
+	commands  int                       // how many simple commands are written down
 }
 
 // look gathers the facts of a parsed source.
@@ -42,9 +43,16 @@ func look(f *syntax.File) facts {
 			}
 		case *syntax.Assign:
 			note(values, n.Name, !n.Naked && n.Index == nil && n.Array == nil && digits(n.Value))
+			out.gives(n.Name, n.Value)
+			if n.Array != nil {
+				for _, e := range n.Array.Elems {
+					out.gives(n.Name, e.Value)
+				}
+			}
 		case *syntax.WordIter:
 			for _, w := range n.Items {
 				note(values, n.Name, digits(w))
+				out.gives(n.Name, w)
 			}
 			if len(n.Items) == 0 {
 				note(values, n.Name, false)
@@ -124,6 +132,17 @@ func spelled(w *syntax.Word) (string, bool) {
 		}
 	}
 	return out.String(), true
+}
+
+// gives notes a value that a variable may get.
+func (f *facts) gives(name *syntax.Lit, value *syntax.Word) {
+	if name == nil || value == nil {
+		return
+	}
+	if f.values == nil {
+		f.values = map[string][]*syntax.Word{}
+	}
+	f.values[name.Value] = append(f.values[name.Value], value)
 }
 
 // note remembers whether a variable has held numbers only so far.

@@ -66,6 +66,33 @@ func (s *start) subcommand(p *program, operands []word) {
 	}
 }
 
+// starts judges a program with few subcommands that anything is known of, such
+// as poetry show: the first word is one, or one of the words is one that starts
+// a program. False is a program that its row has to tell.
+func (s *start) starts(base string, p *program) bool {
+	if p == nil || p.sub {
+		return false
+	}
+	for i, w := range s.args {
+		e := entryOf(base + " " + w.text)
+		switch {
+		case !w.lit:
+		case e.wrapping != nil:
+			if i > 0 {
+				s.raise(p.class, p.why) // what stands before it isn't known
+			}
+			s.name = base + " " + w.text
+			s.wrap(e.wrapping, s.args[i+1:])
+			return true
+		case e.program != nil && i == 0:
+			s.judge(e.program, s.args[1:])
+			s.finish()
+			return true
+		}
+	}
+	return false
+}
+
 // operands judges what is left after the options, by what a row calls them.
 func (s *start) operands(kind string, words []word) {
 	if s.inplace {

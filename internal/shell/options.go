@@ -57,8 +57,9 @@ func (s *start) options(p *program, words []word) (operands []word) {
 			if operands = append(operands, w); p.style == posix || p.sub {
 				return append(operands, words[i+1:]...)
 			}
+		case s.valued(p, w):
 		case !w.lit && !strings.HasPrefix(w.text, "--"):
-			if t.sharp && !s.harmlessValue(t, w) {
+			if t.sharp {
 				s.raise(Destructive, clip(w.src)+" may be an option, and nobody can tell which")
 			}
 			if operands = append(operands, w); p.style == posix || p.sub {
@@ -79,14 +80,24 @@ func (t *table) has(w word) bool {
 	return ok && len(w.text) > 2
 }
 
-// harmlessValue tells whether a word is a harmless short option whose argument
-// is all that isn't known of it, such as -n"$COUNT".
-func (s *start) harmlessValue(t *table, w word) bool {
-	if len(w.text) < 2 || w.split {
+// valued takes a short option whose argument, in the same word, isn't literal,
+// such as -f"$FILE"; false is a word that may be something else besides.
+func (s *start) valued(p *program, w word) bool {
+	if w.lit || len(w.text) < 2 || w.text[0] != '-' || w.text[1] == '-' || p.style == single {
 		return false
 	}
-	o, ok := t.options[w.text[:2]]
-	return ok && o.arg == '=' && o.effect == 0
+	t, name := p.table(), w.text[:2]
+	o, ok := t.options[name]
+	if !ok || o.arg != '=' {
+		return false
+	}
+	sorted := t.names()
+	next, _ := slices.BinarySearch(sorted, name+"\x00")
+	if next < len(sorted) && strings.HasPrefix(sorted[next], name) {
+		return false // it may be a longer one with a single dash
+	}
+	s.effect(o, name, w.from(2))
+	return !w.split
 }
 
 // long takes a long option; it returns how many of the next words belong to it.

@@ -24,6 +24,12 @@ func (r *reader) reads(t *touched, w word, sc *scope) {
 			t.raise(EscapeAttempt, why)
 		}
 	}
+	if !known {
+		t.unsure = true
+		if why := r.hidden(w, sc); why != "" {
+			t.raise(EscapeAttempt, why)
+		}
+	}
 	if !known && w.text == "" {
 		return
 	}
@@ -198,9 +204,16 @@ func (r *analysis) secretPlace(p string) string {
 		return p + " is where keys are kept"
 	}
 	low := strings.ToLower(p)
+	if oneOf(low[strings.LastIndexByte(low, '/')+1:], "id_rsa", "id_dsa", "id_ecdsa", "id_ed25519") {
+		return p + " is a key"
+	}
 	for _, name := range secretNames {
-		if i := strings.Index(low, name); i >= 0 {
-			if end := i + len(name); end == len(low) || low[end] == '/' {
+		for from := 0; ; {
+			i := strings.Index(low[from:], name)
+			if i < 0 {
+				break
+			}
+			if from += i + len(name); from == len(low) || low[from] == '/' {
 				return p + " is where keys are kept"
 			}
 		}

@@ -12,6 +12,7 @@ type touched struct {
 	reason        string
 	reads, writes []string
 	hosts         []string
+	unsure        bool // it reads files that nobody can tell
 }
 
 func (t *touched) touched() bool {
@@ -32,7 +33,7 @@ func (t *touched) command(name string) Command {
 	if t.class == "" {
 		t.class = ReadOnly
 	}
-	return Command{Name: name, Class: t.class, Reason: t.reason, Reads: t.reads, Writes: t.writes, Hosts: t.hosts}
+	return Command{Name: name, Class: t.class, Reason: t.reason, Reads: t.reads, Writes: t.writes, Hosts: t.hosts, unsure: t.unsure}
 }
 
 // redirects judges the redirections of a statement and finds the text that it
@@ -86,6 +87,7 @@ func (r *reader) heredoc(d *syntax.Redirect, sc *scope, in *input) {
 	}
 	if _, quoted := spelledPlain(d.Word); quoted {
 		*in = input{d.Hdoc.Lit(), true}
+		r.spells(in.text)
 		return
 	}
 	b := builder{r: r, sc: sc}
@@ -93,6 +95,7 @@ func (r *reader) heredoc(d *syntax.Redirect, sc *scope, in *input) {
 		b.quoted(p)
 	}
 	*in = input{b.text.String(), !b.open}
+	r.spells(in.text)
 }
 
 // spelledPlain tells whether the delimiter of a here-document is quoted, so

@@ -67,6 +67,7 @@ type Command struct {
 	Reads   []string `json:"reads,omitempty"`   // paths, cleaned and absolute, as far as they are known
 	Writes  []string `json:"writes,omitempty"`  // likewise
 	Hosts   []string `json:"hosts,omitempty"`   // hosts or addresses, as written
+	unsure  bool     // it reads files that nobody can tell
 }
 
 // Literal tells whether the argument at i is known word for word.
@@ -120,7 +121,9 @@ type analysis struct {
 	class    Class
 	reason   string
 	commands []Command
-	level    int // of sources within sources
+	level    int      // of sources within sources
+	texts    []string // what its words say that may be paths
+	spelled  int      // spellings so far
 }
 
 func newAnalysis(o Options) *analysis {
@@ -160,6 +163,18 @@ func (a *analysis) add(c Command) {
 	a.commands = append(a.commands, c)
 }
 
+// report is the judgement, when everything has been read. A command that reads
+// what nobody can tell may read any file that the source names.
 func (a *analysis) report() Report {
+	if slices.ContainsFunc(a.commands, func(c Command) bool { return c.unsure }) {
+		if why := a.secretWords(); why != "" {
+			for i := range a.commands {
+				if c := &a.commands[i]; c.unsure && c.Class.Rank() < EscapeAttempt.Rank() {
+					c.Class, c.Reason = EscapeAttempt, "it reads what only shows when it runs, and "+why
+					a.raise(c.Class, c.Name+": "+c.Reason)
+				}
+			}
+		}
+	}
 	return Report{Class: a.class, Commands: a.commands, Reason: a.reason}
 }

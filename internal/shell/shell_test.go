@@ -164,11 +164,14 @@ func TestALongSourceIsReadOnce(t *testing.T) {
 		"quotes":        strings.Repeat("a''", 40000),
 		"abbreviations": "git diff " + strings.Repeat("--o=x ", 20000),
 		"directories":   strings.Repeat("cd a&&", 20000) + "touch x",
+		"variables":     strings.Repeat("a=$a$b;b=$a/$b;cat ~/$a/$b;", 3000),
+		"lists":         "for f in " + strings.Repeat("a$f ", 5000) + "; do " + strings.Repeat("cat $f;", 5000) + "done",
+		"braces":        "cat " + strings.Repeat("~/{a,b}{c,d}{e,f}{g,h}{i,j}{k,l}$x ", 1000),
 		"redirections":  "awk '{print " + strings.Repeat("> ", 60000) + "}'",
 	} {
 		var before, after runtime.MemStats
 		runtime.ReadMemStats(&before)
-		if r := Classify(src, here); r.Class == ReadOnly {
+		if r := Classify(src, here); r.Class == ReadOnly && name != "lists" && name != "braces" {
 			t.Errorf("%s: %s", name, r.Reason)
 		}
 		runtime.ReadMemStats(&after)

@@ -31,8 +31,6 @@ func (s *start) special(base string, p *program) bool {
 		s.database(p)
 	case strings.HasPrefix(p.name, "vi,"):
 		s.editor(p)
-	case base == "openssl" && len(s.args) > 0 && s.args[0].lit && s.args[0].text == "s_client":
-		s.raise(Network, connects)
 	case base == "getent":
 		s.getent(p)
 	case names("ln,gln,link", base):

@@ -154,8 +154,14 @@ func (s *start) program() {
 	if s.wrapper(base) {
 		return
 	}
+	if base == "bun" && len(s.args) > 0 && !(s.args[0].lit && strings.HasPrefix(s.args[0].text, "-")) {
+		s.raise(WriteWorkspace, "a script of the workspace may have that name")
+	}
 	p := lookup(base)
-	if names("yarn,pnpm,mvn,bazel,bazelisk,rails", base) {
+	if s.starts(base, p) {
+		return
+	}
+	if names("yarn,pnpm,mvn,bazel,bazelisk,rails,cargo,rustc,rustdoc,rustfmt", base) {
 		s.raise(WriteWorkspace, "a file of the workspace may say which "+base+" runs, even for --version")
 	}
 	switch {

@@ -1,6 +1,7 @@
 package shell
 
 import (
+	"slices"
 	"strconv"
 	"strings"
 	"unicode/utf8"
@@ -10,11 +11,14 @@ import (
 
 // word is what is known of a word after expansion.
 type word struct {
-	text  string // if lit the value, else what begins every value it can have
-	src   string // as written; of a literal one the value
-	lit   bool   // the value is known
-	glob  bool   // not lit, but only names of existing files: text is the pattern
-	split bool   // may become several words, or none
+	text  string       // if lit the value, else what begins every value it can have
+	src   string       // as written; of a literal one the value
+	lit   bool         // the value is known
+	glob  bool         // not lit, but only names of existing files: text is the pattern
+	split bool         // may become several words, or none
+	node  *syntax.Word // of one that isn't lit, where it stands in a source
+	skip  int          // how much of what it says has been taken
+	named bool         // what it says are names that git gives: no dash begins one
 }
 
 func literal(s string) word { return word{text: s, src: s, lit: true} }
@@ -27,7 +31,7 @@ func (w word) option() bool {
 	if w.lit {
 		return len(w.text) > 1 && w.text[0] == '-'
 	}
-	return w.split && !w.glob || w.text == "" || w.text[0] == '-' || strings.IndexByte("*?[", w.text[0]) >= 0 && w.glob
+	return !w.named && (w.split && !w.glob || w.text == "" || w.text[0] == '-' || strings.IndexByte("*?[", w.text[0]) >= 0 && w.glob)
 }
 
 // from is what is left of a word after n bytes of its text.
@@ -35,6 +39,7 @@ func (w word) from(n int) word {
 	if w.lit {
 		return literal(w.text[n:])
 	}
+	w.skip += min(n, len(w.text))
 	w.text = w.text[min(n, len(w.text)):]
 	w.src = w.src[min(n, len(w.src)):]
 	return w
@@ -71,6 +76,7 @@ func (r *reader) word(w *syntax.Word, sc *scope) word {
 	}
 	if len(w.Parts) == 1 { // nearly every word
 		if l, ok := w.Parts[0].(*syntax.Lit); ok && plain(l.Value) {
+			r.spells(l.Value)
 			return literal(l.Value)
 		}
 	}
@@ -78,14 +84,52 @@ func (r *reader) word(w *syntax.Word, sc *scope) word {
 	for i, p := range w.Parts {
 		b.part(p, i == 0)
 	}
-	src := r.source(w)
+	src, text := r.source(w), b.text.String()
+	r.spells(text)
 	switch {
 	case b.open || b.brace > 0:
-		return word{text: b.text.String(), src: src, split: b.split || b.brace > 0}
+		return word{text: text, src: src, split: b.split || b.brace > 0, node: w, named: namesCommit(w, sc)}
 	case b.glob:
-		return word{text: b.text.String(), src: src, glob: true, split: true}
+		return word{text: text, src: src, glob: true, split: true, node: w}
 	}
-	return literal(b.text.String())
+	return literal(text)
+}
+
+// namesCommit tells whether a word is the names of commits that git prints, such
+// as $(git merge-base main HEAD), quoted or not, or begins with one and goes on
+// with what is no option.
+func namesCommit(w *syntax.Word, sc *scope) bool {
+	parts := w.Parts
+	if q, ok := parts[0].(*syntax.DblQuoted); ok {
+		parts = slices.Concat(q.Parts, parts[1:])
+	}
+	if len(parts) == 0 || len(parts) > 2 || sc.defines("git") || sc.loose {
+		return false
+	}
+	if len(parts) == 2 {
+		if l, ok := parts[1].(*syntax.Lit); !ok || l.Value[0] != '.' && l.Value[0] != ':' {
+			return false
+		}
+	}
+	c, ok := parts[0].(*syntax.CmdSubst)
+	if !ok || len(c.Stmts) != 1 || len(c.Stmts[0].Redirs) > 0 {
+		return false
+	}
+	call, ok := c.Stmts[0].Cmd.(*syntax.CallExpr)
+	if !ok || len(call.Assigns) > 0 || len(call.Args) < 2 || call.Args[0].Lit() != "git" || !oneOf(call.Args[1].Lit(), "merge-base", "rev-parse") {
+		return false
+	}
+	return !slices.ContainsFunc(call.Args[2:], func(a *syntax.Word) bool {
+		s := a.Lit()
+		return s == "" || s[0] == '-' && !oneOf(s, "--short", "--verify") || s[0] == '~' || !plain(strings.ReplaceAll(s, "~", ""))
+	})
+}
+
+// spells notes a text of the source that may be a path.
+func (a *analysis) spells(text string) {
+	if strings.ContainsAny(text, "./") {
+		a.texts = append(a.texts, text)
+	}
 }
 
 // plain tells whether an unquoted literal stands for itself.
