@@ -270,3 +270,23 @@ func TestAFunctionHidesNothingThatGoesByItsName(t *testing.T) {
 		}
 	}
 }
+
+// TestAWayToKeysIsFollowed reads keys by every way that the source spells out.
+func TestAWayToKeysIsFollowed(t *testing.T) {
+	for _, key := range []struct{ dir, name, file string }{
+		{"", ".ssh", "config"}, {"", ".aws", "credentials"}, {"", ".gnupg", "pubring.kbx"}, {".config/", "gh", "hosts.yml"}, {".config/", "gcloud", "x.db"},
+	} {
+		for _, form := range []string{
+			"cat ~/DNAME/FILE", "cat $HOME/DNAME/FILE", "cd ~/DNAME && cat FILE", "cd ~/DNAME; cat $X", "cat ~/D{NAME,x}/FILE", "cat ~/{DNAME,x}/{FILE,y}",
+			"for f in ~/DNAME/*; do cat \"$f\"; done", "for d in src DNAME; do cat ~/$d/FILE; done", "d=DNAME; cat ~/$d/FILE", "cat ~/$d/FILE; d=DNAME", "h=~; d=NAME; cat $h/D$d/FILE", "x=~/DNAME; y=$x/FILE; cat < \"$y\"",
+			"cat $(echo ~/DNAME/FILE)", "cat `echo ~/DNAME/FILE`", "cat ~/D$(printf NAME)/FILE", "cat ~/${d:-DNAME}/FILE", "read d <<< DNAME; cat ~/$d/FILE", "a=(x DNAME); cat ~/${a[1]}/FILE",
+			"echo ~/DNAME/FILE | xargs cat", "printf '%s\\n' ~/DNAME/FILE | while read f; do cat \"$f\"; done", "f() { cat \"$1\"; }; f ~/DNAME/FILE", "set -- ~/DNAME; cat $1/FILE", "d=DNAME sh -c 'cat ~/$d/FILE'", "sh -c 'cat \"$0\"' ~/DNAME/FILE",
+			"cat <<E | xargs cat\n/home/ada/DNAME/FILE\nE\n", "find ~/DNAME -exec cat {} +", "grep -f$HOME/D\"$X\"/FILE x", "cat ~/D$X/FILE",
+		} {
+			src := strings.NewReplacer("DNAME", key.dir+key.name, "D", key.dir, "NAME", key.name, "FILE", key.file).Replace(form)
+			if r := Classify(src, here); r.Class.Rank() < EscapeAttempt.Rank() {
+				t.Errorf("%s is %s (%s)", src, r.Class, r.Reason)
+			}
+		}
+	}
+}
