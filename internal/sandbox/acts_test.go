@@ -15,6 +15,7 @@ import (
 	"testing"
 	"unsafe"
 
+	"github.com/belay-run/belay"
 	"golang.org/x/sys/unix"
 )
 
@@ -68,24 +69,36 @@ var acts = map[string]func() error{
 	"regain": func() error { // a capability that was dropped
 		return unix.Prctl(unix.PR_CAP_AMBIENT, unix.PR_CAP_AMBIENT_RAISE, unix.CAP_SYS_ADMIN, 0, 0)
 	},
-	"x32":       func() error { return call(0x40000000 + 39) },
-	"future":    func() error { return call(4000) },
-	"raise-cpu": func() error { return unix.Setrlimit(unix.RLIMIT_CORE, &unix.Rlimit{Cur: 1 << 20, Max: 1 << 20}) },
+	"x32":        func() error { return call(0x40000000 + 39) },
+	"future":     func() error { return call(4000) },
+	"raise-core": func() error { return unix.Setrlimit(unix.RLIMIT_CORE, &unix.Rlimit{Cur: 1 << 20, Max: 1 << 20}) },
 }
 
-// act tries one and exits with 0 if it was let.
-func act(name string) int {
+// actsFrom are the lowest levels at which acts are stopped, if not L2.
+var actsFrom = map[string]belay.Level{"raise-core": belay.L1}
+
+// act tries what a level stops, and exits with 0 if nothing of it was let.
+func act(level string) int {
 	runtime.LockOSThread()
-	do, ok := acts[name]
-	if !ok {
-		fmt.Println("no such act")
-		return 0
+	code, tried := 0, 0
+	for name, do := range acts {
+		from := belay.L2
+		if f, ok := actsFrom[name]; ok {
+			from = f
+		}
+		if !belay.Level(level).AtLeast(from) {
+			continue
+		}
+		tried++
+		if err := do(); err == nil {
+			fmt.Println(name)
+			code = 1
+		}
 	}
-	if err := do(); err != nil {
-		fmt.Println(err)
-		return 1
+	if tried == 0 {
+		return 2
 	}
-	return 0
+	return code
 }
 
 func call(nr uintptr, args ...uintptr) error {

@@ -80,7 +80,7 @@ func (b *Box) intended(m Machine) []belay.Layer {
 		switch {
 		case b.full() && l.Name != LayerRlimits && l.Name != LayerCgroup:
 			why = byFull
-		case slices.Contains(b.o.Disabled, l.Name):
+		case slices.Contains(b.o.Disabled, l.Name) && l.Detail != notNeeded:
 			why = byOptions
 		case l.Name == LayerNet && b.network() == belay.NetworkFull:
 			why = byNetwork
@@ -99,13 +99,18 @@ func (b *Box) intended(m Machine) []belay.Layer {
 var needs = map[string][]string{
 	LayerProc:      {LayerPID, LayerMounts}, // else it would show the runtime's processes, or nothing
 	LayerProtected: {LayerMounts},
-	LayerPID:       {LayerMounts}, // else /proc tells the program of processes that it can't name
+	LayerPID:       {LayerUser, LayerMounts}, // else /proc tells the program of processes that it can't name
+	LayerIPC:       {LayerUser},
+	LayerNet:       {LayerUser},
+	LayerMounts:    {LayerUser},
 }
 
 // without leaves out what lacks a layer that it needs.
 func without(all []belay.Layer) []belay.Layer {
 	has := func(name string) bool {
-		return slices.ContainsFunc(all, func(l belay.Layer) bool { return l.Name == name && l.State == belay.LayerApplied })
+		return slices.ContainsFunc(all, func(l belay.Layer) bool {
+			return l.Name == name && (l.State == belay.LayerApplied || l.Detail == notNeeded)
+		})
 	}
 	for range needs { // one that is left out may be what another needs
 		for i, l := range all {

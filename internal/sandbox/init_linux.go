@@ -123,8 +123,9 @@ func (h *helper) supervise(pid int, signals <-chan os.Signal, gone <-chan struct
 			linger = time.After(h.p.Linger)
 		case <-rest:
 			if ended != nil { // said before the last one was waited for
-				x := <-ended
-				x.Limit, e = e.Limit, x
+				limit := e.Limit
+				e = <-ended
+				e.Limit = limit
 			}
 			return h.finish(e)
 		case <-linger:
@@ -172,22 +173,21 @@ func (h *helper) end() {
 		syscall.Kill(-1, syscall.SIGKILL) //nolint:errcheck // nobody left is fine
 		return
 	}
-	for range 256 {
-		left := children()
-		for _, c := range left {
+	for began := time.Now(); time.Since(began) < endTime; time.Sleep(time.Millisecond) {
+		for _, c := range children() {
 			syscall.Kill(c, syscall.SIGKILL) //nolint:errcheck // it may have ended
 		}
-		if len(left) == 0 {
+		// The list may lack some while others end; the system knows whether
+		// there is a child at all. What has ended makes room for what it leaves.
+		if _, err := unix.Wait4(-1, nil, unix.WNOHANG|unix.WALL, nil); err == unix.ECHILD {
 			return
 		}
-		for { // what has ended makes room for what it leaves
-			if p, err := unix.Wait4(-1, nil, unix.WNOHANG|unix.WALL, nil); err != nil || p <= 0 {
-				break
-			}
-		}
-		runtime.Gosched()
 	}
 }
+
+// endTime is how long a helper that isn't the first process of a namespace
+// tries to end what is left.
+const endTime = 5 * time.Second
 
 // children are the helper's living children, of all its threads.
 func children() []int {

@@ -43,7 +43,7 @@ var toolchains = []string{
 var secrets = []string{".cargo/credentials", ".cargo/credentials.toml"}
 
 // rootSecrets are files of the system that only root can read.
-var rootSecrets = []string{"/etc/shadow", "/etc/shadow-", "/etc/gshadow", "/etc/gshadow-", "/etc/sudoers", "/etc/sudoers.d", "/etc/ssl/private", "/etc/security/opasswd", "/var/spool/cron", "/var/lib/private", "/proc/kcore"}
+var rootSecrets = []string{"/etc/shadow", "/etc/shadow-", "/etc/gshadow", "/etc/gshadow-", "/etc/sudoers", "/etc/sudoers.d", "/etc/ssl/private", "/etc/security/opasswd", "/var/spool/cron", "/var/lib/private"}
 
 // profile is what a helper is to do for cmd. What h holds belongs to it.
 func (b *Box) profile(cmd *exec.Cmd, h *Hold) (*profile, error) {

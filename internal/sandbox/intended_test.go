@@ -1,0 +1,98 @@
+//go:build linux
+
+package sandbox_test
+
+import (
+	"math/rand/v2"
+	"os"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/internal/sandbox"
+)
+
+// TestIntendedIsApplied gives programs random boundaries and asks each what it
+// has. BELAY_SANDBOX_ROUNDS is how many, BELAY_SANDBOX_SEED which.
+func TestIntendedIsApplied(t *testing.T) {
+	confined(t)
+	rounds, seed := 100, uint64(time.Now().UnixNano())
+	if n, err := strconv.Atoi(os.Getenv("BELAY_SANDBOX_ROUNDS")); err == nil {
+		rounds = n
+	}
+	if n, err := strconv.ParseUint(os.Getenv("BELAY_SANDBOX_SEED"), 10, 64); err == nil {
+		seed = n
+	}
+	if os.Getenv(asUser) != "" && rounds == 100 {
+		rounds = 20
+	}
+	rnd := rand.New(rand.NewPCG(seed, 1))
+	s := newSpace(t)
+	repository(t, s)
+	levels := map[belay.Level]int{}
+	for i := range rounds {
+		s.b, s.o.Disabled = randomBoundary(rnd, s)
+		box, err := sandbox.New(s.b, s.o)
+		if err != nil {
+			t.Fatalf("seed %d, round %d: %v", seed, i, err)
+		}
+		plan, err := box.Plan()
+		if err != nil {
+			t.Fatalf("seed %d, round %d: %v", seed, i, err)
+		}
+		r := s.sh("grep -E '^(NoNewPrivs|Seccomp):' /proc/self/status; readlink /proc/self/ns/net /proc/self/ns/pid /proc/self/ns/ipc; test -w . && echo writes")
+		if r.applied.Level != plan.Level || r.applied.Network != plan.Network || r.end.Code > 1 {
+			t.Fatalf("seed %d, round %d: %+v: got %+v, planned %+v", seed, i, s.b, r, plan)
+		}
+		for j, l := range r.applied.Layers {
+			if l.State != plan.Layers[j].State {
+				t.Errorf("seed %d, round %d: %s is %s and should be %s", seed, i, l.Name, l, plan.Layers[j])
+			}
+		}
+		if problem := contradicts(r); problem != "" {
+			t.Errorf("seed %d, round %d: %s: %+v", seed, i, problem, r)
+		}
+		levels[r.applied.Level]++
+	}
+	t.Logf("seed %d: %d rounds, levels %v", seed, rounds, levels)
+}
+
+func randomBoundary(rnd *rand.Rand, s *space) (b belay.Boundary, disabled []string) {
+	b.Name = []string{belay.BoundaryReadOnly, belay.BoundaryWorkspace, "own"}[rnd.IntN(3)]
+	b.Network = []string{belay.NetworkNone, belay.NetworkFull, ""}[rnd.IntN(3)]
+	if rnd.IntN(3) == 0 {
+		b.Write = []string{s.home}
+	}
+	if rnd.IntN(3) == 0 {
+		b.Read = []string{s.home}
+	}
+	if rnd.IntN(2) == 0 {
+		b.Limits = belay.ProcessLimits{Memory: 2 << 30, Processes: 100 + rnd.IntN(100), FileSize: 1 << 20, CPUQuota: 100 * rnd.IntN(2), OpenFiles: 64}
+	}
+	for _, l := range sandbox.Layers {
+		if rnd.IntN(12) == 0 {
+			disabled = append(disabled, l)
+		}
+	}
+	return b, disabled
+}
+
+// contradicts holds what a program found against what was reported.
+func contradicts(r result) string {
+	has := func(name string) bool { return layer(r.applied, name).State == belay.LayerApplied }
+	if has(sandbox.LayerSeccomp) != strings.Contains(r.out, "Seccomp:\t2") {
+		return "seccomp"
+	}
+	if (has(sandbox.LayerPrivileges) || has(sandbox.LayerLandlock) || has(sandbox.LayerSeccomp)) != strings.Contains(r.out, "NoNewPrivs:\t1") {
+		return "no_new_privs"
+	}
+	for name, kind := range map[string]string{sandbox.LayerNet: "net", sandbox.LayerPID: "pid", sandbox.LayerIPC: "ipc"} {
+		mine, err := os.Readlink("/proc/self/ns/" + kind)
+		if err != nil || has(name) == strings.Contains(r.out, mine) {
+			return name
+		}
+	}
+	return ""
+}

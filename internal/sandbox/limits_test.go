@@ -1,0 +1,89 @@
+//go:build linux
+
+package sandbox_test
+
+import (
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/internal/needs"
+	"github.com/belay-run/belay/internal/sandbox"
+)
+
+const mib = 1 << 20
+
+func TestLimitsHold(t *testing.T) {
+	confined(t)
+	needs.Program(t, "python3")
+	for _, c := range []struct {
+		name   string
+		limits belay.ProcessLimits
+		line   string
+		holds  func(r result) bool
+	}{
+		{"memory of one", belay.ProcessLimits{Memory: 96 * mib},
+			`python3 -c 'b = bytearray(400 << 20); b[::4096] = b"x" * len(b[::4096])'`,
+			func(r result) bool { return r.end.Code != 0 }},
+		{"memory is enough", belay.ProcessLimits{Memory: 256 * mib}, `python3 -c 'b = bytearray(50 << 20)'`,
+			func(r result) bool { return r.end.Code == 0 }},
+		{"file size", belay.ProcessLimits{FileSize: mib}, `head -c 3000000 /dev/zero > big; test $(stat -c %s big) -le 1048576`,
+			func(r result) bool { return r.end.Code == 0 && strings.Contains(r.out, "File") }},
+		{"open files", belay.ProcessLimits{OpenFiles: 32}, `python3 -c 'f = [open("/dev/null") for _ in range(64)]'`,
+			func(r result) bool { return r.end.Code != 0 && strings.Contains(r.out, "Too many open files") }},
+		{"cpu", belay.ProcessLimits{CPU: belay.Duration(time.Second)}, `exec python3 -c 'while True: pass'`,
+			func(r result) bool { return r.end.Signal == syscall.SIGKILL || r.end.Signal == syscall.SIGXCPU }},
+		{"wall", belay.ProcessLimits{Wall: belay.Duration(150 * time.Millisecond)}, `trap "" TERM; while :; do sleep 0.05; done`,
+			func(r result) bool { return r.end.Limit == "wall" && r.end.Signal == syscall.SIGKILL }},
+		{"processes", belay.ProcessLimits{Processes: 24},
+			`python3 -c '
+import os, sys
+n = 0
+try:
+    while n < 200:
+        if os.fork() == 0: os.execvp("sleep", ["sleep", "100"])
+        n += 1
+except OSError: sys.exit(0 if n < 60 else 1)
+sys.exit(1)'`,
+			func(r result) bool { return r.end.Code == 0 }},
+		{"fork bomb", belay.ProcessLimits{Processes: 32, Wall: belay.Duration(time.Second)}, `b() { b | b & b; }; b 2>/dev/null; sleep 30`,
+			func(r result) bool { return r.said }},
+		{"disk", belay.ProcessLimits{Disk: 4 * mib}, `! head -c 9000000 /dev/zero > /tmp/big && test $(stat -c %s /tmp/big) -le 4194304`,
+			func(r result) bool { return r.end.Code == 0 && strings.Contains(r.out, "No space left") }},
+		{"limits can't be raised", belay.ProcessLimits{FileSize: mib, OpenFiles: 32},
+			`python3 -c 'import resource as r; r.setrlimit(r.RLIMIT_NOFILE, (64, 64))'`,
+			func(r result) bool { return r.end.Code != 0 && strings.Contains(r.out, "maximum limit") }},
+		{"output that nobody reads all of", belay.ProcessLimits{}, `head -c 20000000 /dev/zero | tr '\0' x | tail -c 3`,
+			func(r result) bool { return r.out == "xxx" }},
+	} {
+		s := newSpace(t)
+		s.b.Limits, s.o.Grace = c.limits, 50*time.Millisecond
+		if r := s.sh(c.line); !c.holds(r) {
+			t.Errorf("%s: got %+v %v", c.name, r, r.state)
+		}
+	}
+}
+
+func TestLimitsOfAllTogether(t *testing.T) {
+	confined(t)
+	needs.Root(t)
+	m := sandbox.Probe()
+	needs.Facility(t, "cgroup", state(m.Layers, sandbox.LayerCgroup) == belay.LayerApplied, layer(belay.Applied{Layers: m.Layers}, sandbox.LayerCgroup).String())
+	needs.Program(t, "python3")
+	s := newSpace(t)
+	s.b.Limits = belay.ProcessLimits{Memory: 96 * mib, Processes: 100, CPUQuota: 20}
+	r := s.sh(`for i in 1 2 3 4; do python3 -c 'import time; b = bytearray(b"x") * (40 << 20); time.sleep(0.5)' & p="$p $!"; done; n=0; for i in $p; do wait $i || n=$((n+1)); done; test $n -gt 0`)
+	if r.end.Code != 0 || !strings.HasPrefix(layer(r.applied, sandbox.LayerCgroup).String(), "applied(v") {
+		t.Errorf("four of 40 MiB within 96: got %+v", r)
+	}
+	r = s.sh(`python3 -c '
+import time
+w, c = time.monotonic(), time.process_time()
+while time.monotonic() < w + 1: pass
+print(time.process_time() - c < 0.6)'`)
+	if !strings.Contains(r.out, "True") {
+		t.Errorf("a fifth of a processor: got %+v", r)
+	}
+}

@@ -1,0 +1,178 @@
+//go:build linux
+
+package sandbox_test
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/internal/needs"
+)
+
+// repository makes the workspace one, with a few protected names in it.
+func repository(t *testing.T, s *space) {
+	t.Helper()
+	needs.Program(t, "git")
+	git := exec.Command("git", "init", "-q", "--template=", s.o.Workspace)
+	git.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + s.home}
+	if out, err := git.CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	s.file(".vscode/settings.json", "{}")
+	s.file("CLAUDE.md", "be kind\n")
+	s.file("deep/er/.cursor/rules", "x\n")
+	s.file("plain/file", "x\n")
+	s.env = append(s.env, "GIT_AUTHOR_NAME=a", "GIT_AUTHOR_EMAIL=a@b", "GIT_COMMITTER_NAME=a", "GIT_COMMITTER_EMAIL=a@b")
+}
+
+// tries are ways to change a protected name, there or not. Each must fail.
+var tries = []struct{ name, line string }{
+	{"write", `echo x > CLAUDE.md`},
+	{"append", `echo x >> .git/config`},
+	{"remove", `rm -f CLAUDE.md`},
+	{"remove all", `rm -rf .vscode`},
+	{"new below", `echo x > .vscode/tasks.json`},
+	{"deep", `echo x > deep/er/.cursor/rules`},
+	{"rename", `mv CLAUDE.md x`},
+	{"rename onto", `echo x > y && mv -f y CLAUDE.md`},
+	{"rename folder", `mv .vscode v`},
+	{"rename parent", `mv .git g`},
+	{"rename grandparent", `mv deep shallow`},
+	{"exchange", `python3 -c "import ctypes, sys; open('y', 'w'); l = ctypes.CDLL(None); sys.exit(l.renameat2(-100, b'y', -100, b'CLAUDE.md', 2) != 0)"`},
+	{"hard link", `ln CLAUDE.md h`},
+	{"link onto", `ln -sf plain/file CLAUDE.md`},
+	{"link to", `ln -s .git/config c && echo x >> c`},
+	{"case folder", `mv .vscode .VSCODE`},
+	{"through proc", `echo x > /proc/self/cwd/CLAUDE.md`},
+	{"through a descriptor", `exec 5< CLAUDE.md && echo x > /proc/self/fd/5`},
+	{"mode", `chmod 777 .git/config`},
+	{"git config", `git config core.pager evil`},
+	{"hook", `echo x > .git/hooks/pre-commit`},
+	{"hook by copy", `cp /bin/true .git/hooks/post-checkout`},
+	{"hooks replaced", `rm -rf .git/hooks; mkdir .git/hooks && echo x > .git/hooks/pre-commit`},
+	{"missing file", `echo x > AGENTS.md`},
+	{"missing folder", `mkdir .belay`},
+	{"missing, below", `mkdir -p .belay && echo x > .belay/belay.yaml`},
+	{"missing, renamed", `mkdir b && mv -T b .belay`},
+	{"missing, linked", `ln -sT plain .idea`},
+	{"missing, removed first", `rmdir .idea && mkdir .idea`},
+	{"missing, by mode", `chmod 755 .idea && echo x > .idea/w.xml`},
+	{"missing, by tar", `mkdir -p t/.claude && echo x > t/.claude/settings.json && tar -C t -cf - .claude | tar xf -`},
+}
+
+func TestProtectedNamesAreHeld(t *testing.T) {
+	confined(t)
+	needs.Program(t, "python3")
+	s := newSpace(t)
+	repository(t, s)
+	before := listing(t, s.o.Workspace)
+	for _, c := range tries {
+		r := s.sh(c.line)
+		if r.end.Code == 0 {
+			t.Errorf("%s: it was let: %s", c.name, r.out)
+		}
+		if l := layer(r.applied, "protected"); l.State != belay.LayerApplied {
+			t.Fatalf("protected is %s", l)
+		}
+		for _, left := range []string{"y", "x", "h", "c", "b", "t", "v"} {
+			os.RemoveAll(filepath.Join(s.o.Workspace, left))
+		}
+		if after := listing(t, s.o.Workspace); !slices.Equal(before, after) {
+			t.Errorf("%s: the workspace has %q more and %q less", c.name, minus(after, before), minus(before, after))
+			before = after
+		}
+	}
+}
+
+func layer(a belay.Applied, name string) belay.Layer {
+	if i := slices.IndexFunc(a.Layers, func(l belay.Layer) bool { return l.Name == name }); i >= 0 {
+		return a.Layers[i]
+	}
+	return belay.Layer{}
+}
+
+func minus(a, b []string) []string {
+	return slices.DeleteFunc(slices.Clone(a), func(s string) bool { return slices.Contains(b, s) })
+}
+
+// listing is every file of a folder with its content.
+func listing(t *testing.T, dir string) (all []string) {
+	t.Helper()
+	err := filepath.WalkDir(dir, func(p string, d os.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		line := strings.TrimPrefix(p, dir) + " " + d.Type().String()
+		if d.Type().IsRegular() {
+			b, err := os.ReadFile(p)
+			if err != nil {
+				return err
+			}
+			line += " " + string(b)
+		}
+		all = append(all, line)
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return all
+}
+
+func TestProtectedNamesLetTheRestBe(t *testing.T) {
+	confined(t)
+	s := newSpace(t)
+	repository(t, s)
+	for _, line := range []string{
+		`git add -A && git commit -qm one && git log --oneline | grep -q one`,
+		`git status --porcelain | grep . && exit 1; echo y >> plain/file && git commit -qam two && git checkout -q -b other && git reset -q --hard HEAD~1`,
+		`git stash list && echo z > new && git add new && git stash -q && git stash pop -q && git diff --cached --stat | grep -q new`,
+		`mv plain p2 && mv p2 plain && rm -r plain`,
+		`cat CLAUDE.md .git/config > /dev/null && ls .vscode .belay`,
+	} {
+		if r := s.sh(line); r.end.Code != 0 {
+			t.Errorf("%s: exit %d: %s", line, r.end.Code, r.out)
+		}
+	}
+}
+
+func TestProtectedNamesAreNotEnforcedWithoutAView(t *testing.T) {
+	confined(t)
+	s := newSpace(t).at(belay.L2)
+	r := s.sh("mkdir .belay")
+	if l := layer(r.applied, "protected"); l.String() != "unavailable(without mounts)" || r.end.Code != 0 {
+		t.Errorf("got %s and exit %d", l, r.end.Code)
+	}
+}
+
+func TestProtectedStubsAreGoneAfterTheLastProgram(t *testing.T) {
+	confined(t)
+	s := newSpace(t)
+	if err := os.Mkdir(filepath.Join(s.o.Workspace, ".idea"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	cmd := s.command("/bin/sh", "-c", "read x")
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	h := s.start(cmd)
+	if err := h.Release(); err != nil {
+		t.Fatal(err)
+	}
+	s.sh("true")
+	if _, err := os.Stat(filepath.Join(s.o.Workspace, ".belay")); err != nil {
+		t.Error("the stub of a program that runs is gone")
+	}
+	in.Close()
+	cmd.Wait()
+	h.Close()
+	if got := listing(t, s.o.Workspace); !slices.Equal(got, []string{" d---------", "/.idea d---------"}) {
+		t.Errorf("the workspace has %q", got)
+	}
+}
