@@ -43,6 +43,7 @@ var layers = map[string]layer{
 	"internal/shell":             {own: []string{"internal/protected"}, modules: []string{"mvdan.cc/sh/v3/syntax"}, deny: impure},
 	"internal/policy":            {own: []string{".", "internal/protected", "internal/shell"}, modules: []string{"cel.dev/cel-go/cel", "cel.dev/cel-go/common/ast", "cel.dev/cel-go/common/operators"}, deny: impure},
 	"internal/policy/rehearse":   {own: []string{".", "event", "internal/core/thread", "internal/policy"}, deny: impure},
+	"internal/links":             {own: []string{".", "internal/policy"}},
 	"internal/checker":           {own: []string{"internal/policy", "internal/process"}},
 	"internal/policy/foreign":    {own: []string{".", "internal/policy", "internal/shell"}, modules: []string{"github.com/pelletier/go-toml/v2"}, deny: impure},
 	"internal/rulefile":          {own: []string{".", "internal/policy", "internal/source"}, modules: []string{"github.com/goccy/go-yaml/ast"}},
@@ -107,7 +108,7 @@ var layers = map[string]layer{
 	"internal/eval":              {own: []string{".", "event", "internal/eval/syntax", "internal/model/scripted", "internal/source", "internal/store", "internal/tool"}, modules: []string{"github.com/aymanbagabas/go-udiff", "github.com/goccy/go-yaml/ast"}, moves: true},
 	"internal/eval/gym":          {own: []string{".", "event", "internal/eval", "internal/eval/syntax", "internal/patch", "internal/source", "internal/tool", "internal/tool/file", "internal/tool/shell"}},
 	"internal/eval/syntax":       {modules: []string{"github.com/evanw/esbuild/pkg/api"}},
-	"internal/engine":            {own: []string{".", "event", "internal/core/…", "internal/policy", "internal/store", "internal/model", "internal/process", "internal/tool", "internal/secret", "internal/tool/file"}, moves: true},
+	"internal/engine":            {own: []string{".", "event", "internal/core/…", "internal/links", "internal/policy", "internal/store", "internal/model", "internal/process", "internal/tool", "internal/secret", "internal/tool/file"}, moves: true},
 	"internal/cli":               {own: []string{".", "event", "internal/…"}, modules: []string{"github.com/alecthomas/kong", "github.com/aymanbagabas/go-udiff", "golang.org/x/term", "golang.org/x/sys/unix"}, moves: true},
 	"cmd/belay":                  {own: []string{"internal/cli", "internal/sandbox"}},
 }

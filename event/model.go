@@ -64,7 +64,15 @@ type ModelCall struct {
 	ArgsHash   belay.Digest    `json:"argsHash"`
 	Path       string          `json:"path,omitempty"`    // the file the call names, by its tool's spec
 	Paths      []string        `json:"paths,omitempty"`   // the files, for a tool that names several at once
+	Links      []LinkSeen      `json:"links,omitempty"`   // where paths of the call led, as far as that isn't what their text says
 	Problem    *Problem        `json:"problem,omitempty"` // why it can't run: unknown tool, bad arguments
+}
+
+// LinkSeen says where a path led when it was looked up, because of a link in the
+// file system.
+type LinkSeen struct {
+	Path string `json:"path"`           // absolute, as the call spells it; it may be a pattern
+	Real string `json:"real,omitempty"` // absolute, without links; none: nobody could tell
 }
 
 // Problem is why something went wrong: for a program (Class, Code), for the

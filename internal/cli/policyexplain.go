@@ -10,11 +10,13 @@ import (
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/event"
 	"github.com/belay-run/belay/internal/explain"
+	"github.com/belay-run/belay/internal/links"
 	"github.com/belay-run/belay/internal/policy"
 	"github.com/belay-run/belay/internal/policy/rehearse"
 	"github.com/belay-run/belay/internal/rulefile"
 	"github.com/belay-run/belay/internal/store"
 	"github.com/belay-run/belay/internal/tool"
+	"github.com/belay-run/belay/internal/tool/file"
 )
 
 type policyExplainCmd struct {
@@ -123,8 +125,13 @@ func (c *policyExplainCmd) request(a *app, set *tool.Set, spec belay.ToolSpec, w
 	if problem != nil {
 		x.Notes = append(x.Notes, "the tool would refuse these arguments whatever the gate says: "+problem.Message)
 	}
-	r := policy.Request{Tool: spec, Args: args, Paths: tool.Paths(spec, args), Mode: belay.Mode(c.Mode), Agent: c.Agent, Headless: c.Alone, Workspace: ws, Level: c.Level, Network: boundary().Network,
-		Commands: policy.CommandsOf(spec, args, policy.Place{Workspace: ws, Home: a.env("HOME"), Shadowed: shadowed(a.env("PATH"), ws)})}
+	paths, at := tool.Paths(spec, args), policy.Place{Workspace: ws, Home: a.env("HOME"), Shadowed: shadowed(a.env("PATH"), ws)}
+	for i, p := range paths {
+		paths[i] = file.Within(ws, p)
+	}
+	at.Links = links.Of(spec, args, paths, at)
+	r := policy.Request{Tool: spec, Args: args, Paths: paths, Links: at.Links, Mode: belay.Mode(c.Mode), Agent: c.Agent, Headless: c.Alone, Workspace: ws, Level: c.Level, Network: boundary().Network,
+		Commands: policy.CommandsOf(spec, args, at)}
 	for _, name := range c.Allow {
 		r.Grants = append(r.Grants, policy.Grant{Tool: name, Tier: policy.TierUser, Kind: "rule", By: a.principal()})
 	}

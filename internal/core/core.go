@@ -95,6 +95,7 @@ type RunTool struct {
 	Args    []byte // canonical JSON, or nil when ArgsRef is set
 	ArgsRef *belay.Ref
 	Expect  map[string]string          // path → digest the thread last saw
+	Links   []event.LinkSeen           // where its paths led when the gate judged them
 	Known   map[string]belay.Published // artifacts by name, for tools that publish
 	Recover bool                       // find out what the attempt before did, don't just run
 	Rules   belay.Ref

@@ -30,6 +30,7 @@ func (a *answer) call(ctx context.Context, c model.Call, budget *int) (event.Mod
 	}
 	if spec, ok := a.tool(c.Name); ok && problem == nil {
 		a.named(&mc, spec, args, budget)
+		a.linked(&mc, spec, args, budget)
 	}
 	if len(args) <= inlineArgs && len(args) <= *budget {
 		*budget -= len(args)

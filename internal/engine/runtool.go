@@ -68,6 +68,9 @@ func (v *drive) execute(ctx context.Context, eff core.RunTool) (tool.Result, bel
 			return r, spec, err
 		}
 	}
+	if err := v.e.moved(rules, spec, eff, call.Args); err != nil {
+		return tool.Result{}, spec, err
+	}
 	r, err := t.Run(ctx, call)
 	if err != nil && errors.Is(context.Cause(ctx), errToolTime) {
 		if _, told := errors.AsType[*tool.Error](err); !told {

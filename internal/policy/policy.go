@@ -79,6 +79,7 @@ type Request struct {
 	Args      json.RawMessage // JSON; needed only if the Set says so
 	Paths     []string        // the files it touches, as the call names them; none when it names none
 	Commands  []Command       // of a tool that runs a command line
+	Links     []Link          // where paths of the call lead that don't lead where their text says
 	Mode      belay.Mode
 	Agent     string
 	Grants    []Grant

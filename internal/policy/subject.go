@@ -68,6 +68,11 @@ func (sub *subject) of(r *Request) {
 	t := &r.Tool
 	for _, p := range r.Paths {
 		sub.paths = append(sub.paths, accessTo(r.Workspace, p, t.Access == belay.Write))
+		for _, l := range r.Links {
+			if l.Path == spelled(r.Workspace, p) {
+				sub.paths = append(sub.paths, accessTo(r.Workspace, l.Real, t.Access == belay.Write))
+			}
+		}
 	}
 	if t.HostArg != "" {
 		sub.hosts = hostsIn(sub.args, t.HostArg)
@@ -105,6 +110,7 @@ func (sub *subject) ofCommand(r *Request, c *Command) {
 			sub.paths = append(sub.paths, accessTo(r.Workspace, p, true))
 		}
 	}
+	sub.paths = append(sub.paths, elsewhere(r.Workspace, c)...)
 	for _, h := range c.Hosts {
 		sub.hosts = append(sub.hosts, hostName(h))
 	}
@@ -116,6 +122,20 @@ func (sub *subject) ofCommand(r *Request, c *Command) {
 	sub.egress = sub.class != ReadOnly && r.Network != "none"
 	sub.secret = slices.ContainsFunc(sub.paths, func(a access) bool { return maybeSecret(a.path) }) ||
 		namesSecret(c, tainted(r.Taint)) || showsSecrets(c)
+}
+
+// elsewhere are the folders outside of the workspace that a command runs in: what
+// it reads without naming it.
+func elsewhere(workspace string, c *Command) (out []access) {
+	for _, d := range c.Dirs {
+		if a := accessTo(workspace, d, false); !a.inside && !harmless(d) {
+			out = append(out, a)
+		}
+	}
+	if c.Astray {
+		out = append(out, access{path: "", write: false})
+	}
+	return out
 }
 
 // Capabilities that say what a tool can do with data.

@@ -90,14 +90,14 @@ func (s *start) cd() outcome {
 	}
 	switch {
 	case s.name == "popd" || len(words) > 1:
-		return outcome{}
+		return outcome{anywhere, anywhere}
 	case len(words) == 0 && s.name == "cd" && s.r.o.Home != "":
-		return outcome{dirs{true, []string{s.r.o.Home}}, before}
+		return outcome{dirs{known: true, list: []string{s.r.o.Home}}, before}
 	case len(words) == 0 || !words[0].lit || words[0].text == "" || strings.HasPrefix(words[0].text, "-") || strings.HasPrefix(words[0].text, "+"):
-		return outcome{ok: dirs{}, fail: before}
+		return outcome{ok: anywhere, fail: before}
 	}
 	if crosses(words[0].text) { // where that leads depends on links
-		return outcome{ok: dirs{}, fail: before}
+		return outcome{ok: anywhere, fail: before}
 	}
 	return outcome{ok: before.to(words[0].text), fail: before}
 }
@@ -169,7 +169,7 @@ func (s *start) sourced() outcome {
 	}
 	s.finish()
 	s.sc.loose = true
-	return outcome{}
+	return outcome{anywhere, anywhere}
 }
 
 // trap reads the command of a trap, which runs at any time.

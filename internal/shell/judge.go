@@ -109,8 +109,11 @@ func (s *start) operands(kind string, words []word) {
 	case "", "*":
 	case "l":
 		for _, w := range rest { // names, not contents
+			s.r.through(&s.touched, w, s.sc)
 			if list, known := s.r.places(w, s.sc); known {
 				s.reads = append(s.reads, list...)
+			} else if !w.lit {
+				s.reads = append(s.reads, s.r.folder(w, s.sc)...)
 			}
 		}
 	case "r", "w", "d":
@@ -292,6 +295,7 @@ func (s *start) codeEffect(letter byte, name string, w word) {
 // chdir takes an option that names the directory the program works in.
 func (s *start) chdir(w word) {
 	in := s.sc.inner()
+	s.r.through(&s.touched, w, s.sc)
 	if w.lit {
 		in.dirs = in.dirs.to(w.text)
 	} else {

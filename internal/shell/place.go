@@ -19,6 +19,10 @@ func (r *reader) reads(t *touched, w word, sc *scope) {
 		t.raise(Network, "it may connect to "+clip(w.src))
 	}
 	names, known := r.places(w, sc)
+	r.through(t, w, sc)
+	if !known && !w.lit {
+		names = r.folder(w, sc)
+	}
 	if !known || w.glob {
 		if why := r.secretPattern(w); why != "" {
 			t.raise(EscapeAttempt, why)
@@ -56,6 +60,7 @@ func (r *reader) removes(t *touched, w word, sc *scope) {
 
 func (r *reader) changes(t *touched, w word, sc *scope, c Class, why string) {
 	names, known := r.places(w, sc)
+	r.through(t, w, sc)
 	if !known || crosses(w.text) {
 		t.raise(EscapeAttempt, "it writes to "+clip(w.src)+", and nobody can tell where that is")
 	}
@@ -99,6 +104,31 @@ func (r *reader) places(w word, sc *scope) (list []string, known bool) {
 		list = append(list, path.Join(d, w.text))
 	}
 	return list, true
+}
+
+// folder is the folder of a path of which only the beginning is written down.
+func (r *reader) folder(w word, sc *scope) []string {
+	i := strings.LastIndexByte(w.text, '/')
+	if i < 0 {
+		return nil
+	}
+	names, _ := r.places(literal(w.text[:i+1]), sc)
+	return names
+}
+
+// through notes a path that goes up, as it is spelled. The system goes up from
+// where a link has led, and a text goes up from the link.
+func (r *reader) through(t *touched, w word, sc *scope) {
+	if !w.lit && !w.glob || !strings.Contains(w.text, "..") || !slices.Contains(strings.Split(w.text, "/"), "..") {
+		return
+	}
+	if strings.HasPrefix(w.text, "/") {
+		t.through = append(t.through, w.text)
+		return
+	}
+	for _, d := range sc.dirs.list {
+		t.through = append(t.through, d+"/"+w.text)
+	}
 }
 
 // crosses tells whether a path goes down and up again: where that leads depends
@@ -147,6 +177,10 @@ func harmlessDevice(p string) bool { return slices.Contains(devices[:], p) }
 func within(p, dir string) bool {
 	return p == dir || strings.HasPrefix(p, dir) && (dir == "/" || p[len(dir)] == '/')
 }
+
+// Secret says why reading a path isn't harmless, or nothing: it is where keys are
+// kept.
+func Secret(p string) string { return (*analysis)(nil).secretPlace(p) }
 
 // isProtected tells whether a path below the workspace must not change unasked.
 func isProtected(rel string) bool {

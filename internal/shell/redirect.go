@@ -11,6 +11,7 @@ type touched struct {
 	class         Class
 	reason        string
 	reads, writes []string
+	through       []string
 	hosts         []string
 	unsure        bool // it reads files that nobody can tell
 }
@@ -33,7 +34,7 @@ func (t *touched) command(name string) Command {
 	if t.class == "" {
 		t.class = ReadOnly
 	}
-	return Command{Name: name, Class: t.class, Reason: t.reason, Reads: t.reads, Writes: t.writes, Hosts: t.hosts, unsure: t.unsure}
+	return Command{Name: name, Class: t.class, Reason: t.reason, Reads: t.reads, Writes: t.writes, Through: t.through, Hosts: t.hosts, unsure: t.unsure}
 }
 
 // redirects judges the redirections of a statement and finds the text that it

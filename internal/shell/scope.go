@@ -9,9 +9,13 @@ import (
 
 // dirs is where a command may run: any of a few directories, or nobody knows.
 type dirs struct {
-	known bool
-	list  []string
+	known  bool
+	list   []string
+	astray bool // not known because the shell went there, not because of what starts the command
 }
+
+// anywhere is where a shell is that went to what nobody can tell.
+var anywhere = dirs{astray: true}
 
 const (
 	maxDirs = 8
@@ -20,7 +24,7 @@ const (
 
 func (d dirs) or(e dirs) dirs {
 	if !d.known || !e.known {
-		return dirs{}
+		return dirs{astray: d.astray || e.astray}
 	}
 	list := d.list
 	for _, p := range e.list {
@@ -29,27 +33,27 @@ func (d dirs) or(e dirs) dirs {
 		}
 	}
 	if len(list) > maxDirs {
-		return dirs{}
+		return anywhere
 	}
-	return dirs{true, list}
+	return dirs{known: true, list: list}
 }
 
 // to is where a literal cd leads.
 func (d dirs) to(p string) dirs {
 	if strings.HasPrefix(p, "/") {
-		return dirs{true, []string{path.Clean(p)}}
+		return dirs{known: true, list: []string{path.Clean(p)}}
 	}
 	if !d.known {
-		return dirs{}
+		return d
 	}
 	list := make([]string, len(d.list))
 	for i, base := range d.list {
 		if len(base)+len(p) > maxPath {
-			return dirs{}
+			return anywhere
 		}
 		list[i] = path.Join(base, p)
 	}
-	return dirs{true, list}
+	return dirs{known: true, list: list}
 }
 
 // scope is what the commands of a list share.
@@ -63,7 +67,7 @@ type scope struct {
 func (a *analysis) scope() *scope {
 	sc := &scope{}
 	if a.o.Dir != "" {
-		sc.dirs = dirs{true, []string{a.o.Dir}}
+		sc.dirs = dirs{known: true, list: []string{a.o.Dir}}
 	}
 	return sc
 }

@@ -66,7 +66,10 @@ type Command struct {
 	Wrapped []string `json:"wrapped,omitempty"` // names of the wrappers it was found in, outermost first
 	Reads   []string `json:"reads,omitempty"`   // paths, cleaned and absolute, as far as they are known
 	Writes  []string `json:"writes,omitempty"`  // likewise
+	Through []string `json:"through,omitempty"` // absolute paths that go up, as they are spelled: where they lead depends on links
 	Hosts   []string `json:"hosts,omitempty"`   // hosts or addresses, as written
+	Dirs    []string `json:"dirs,omitempty"`    // where it may run, if that isn't Options.Dir
+	Astray  bool     `json:"astray,omitempty"`  // the shell has gone to where nobody can tell
 	unsure  bool     // it reads files that nobody can tell
 }
 

@@ -115,14 +115,14 @@ func (s *start) function() outcome {
 	switch {
 	case isBuiltin(s.name):
 		s.builtin()
-		return outcome{}
+		return outcome{anywhere, anywhere}
 	case s.r.facts.takesBack || e.program != nil || e.wrapping != nil:
 		s.program()
 	default:
 		s.finish()
 	}
 	if s.r.facts.moves {
-		return outcome{}
+		return outcome{anywhere, anywhere}
 	}
 	return stays(s.sc.dirs)
 }
@@ -131,7 +131,10 @@ func (s *start) function() outcome {
 func (s *start) finish() {
 	s.recorded = true
 	c := s.command(s.name)
-	c.Wrapped = s.call.wrapped
+	c.Wrapped, c.Astray = s.call.wrapped, s.sc.dirs.astray
+	if d := s.sc.dirs.list; len(d) > 1 || len(d) == 1 && d[0] != s.r.o.Dir {
+		c.Dirs = d
+	}
 	for i, w := range s.args {
 		if !w.lit {
 			c.Open = append(c.Open, i)
@@ -198,6 +201,7 @@ func (s *start) known() (string, bool) {
 // runsFile judges a program or script by where it lies.
 func (s *start) runsFile(w word) {
 	names, known := s.r.places(w, s.sc)
+	s.r.through(&s.touched, w, s.sc)
 	if !known {
 		s.raise(Unparsable, "it runs a file, and nobody can tell which")
 		return

@@ -233,7 +233,7 @@ func (r *reader) compound(c syntax.Command, sc *scope) outcome {
 // the source moves anywhere.
 func (r *reader) adrift(sc *scope) {
 	if r.facts.moves {
-		sc.dirs = dirs{}
+		sc.dirs = anywhere
 	}
 }
 

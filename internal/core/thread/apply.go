@@ -224,7 +224,7 @@ func (t *Turn) answered(p event.ModelCompleted) {
 	t.Answers++
 	t.Usage = t.Usage.Add(p.Usage)
 	for _, c := range p.Calls {
-		st.Calls = append(st.Calls, Call{ID: c.ID, Name: c.Name, Args: c.Args, ArgsRef: c.ArgsRef, ArgsHash: c.ArgsHash, Path: c.Path, Paths: c.Paths, Problem: c.Problem})
+		st.Calls = append(st.Calls, Call{ID: c.ID, Name: c.Name, Args: c.Args, ArgsRef: c.ArgsRef, ArgsHash: c.ArgsHash, Path: c.Path, Paths: c.Paths, Links: c.Links, Problem: c.Problem})
 	}
 	if len(p.Calls) == 0 {
 		st.Text = p.Text

@@ -26,8 +26,12 @@ func (s *State) asked(r *Rules, spec belay.ToolSpec, c *Call) policy.Request {
 			checks = append(checks, k.Check)
 		}
 	}
+	at := r.Place()
+	for _, l := range c.Links {
+		at.Links = append(at.Links, policy.Link{Path: l.Path, Real: l.Real})
+	}
 	return policy.Request{
-		Tool: spec, Args: args, Paths: c.paths(), Commands: policy.CommandsOf(spec, args, policy.Place{Workspace: r.Workspace, Home: r.Home, Shadowed: r.Shadowed}), Mode: r.Settings.Mode, Agent: r.Agent,
+		Tool: spec, Args: args, Paths: c.paths(), Commands: policy.CommandsOf(spec, args, at), Links: at.Links, Mode: r.Settings.Mode, Agent: r.Agent,
 		Grants: append(slices.Clone(r.Grants), s.Grants...), Headless: r.headless() && !c.Ask.answered(), Rerun: slices.Contains(s.LostKeys, c.key()),
 		Guest: r.Guest, Use: s.Use, Workspace: r.Workspace, Level: r.Boundary.Level, Network: r.Boundary.Network, Taint: s.Taint, Checks: checks,
 		Confine: r.Boundary.Decides, Boundary: r.Settings.Boundary, Wish: wish(spec, args), Widened: s.given(c),

@@ -52,6 +52,11 @@ func (r *Rules) Gate() *policy.Set {
 // Govern puts the turn under a set, which is kept as ref.
 func (r *Rules) Govern(ref belay.Ref, set *policy.Set) { r.Policy, r.set = &ref, set }
 
+// Place is what is known of where commands run.
+func (r *Rules) Place() policy.Place {
+	return policy.Place{Workspace: r.Workspace, Home: r.Home, Shadowed: r.Shadowed}
+}
+
 // args are a call's arguments, wherever they are.
 func (r *Rules) args(c *Call) []byte {
 	if c.ArgsRef != nil {

@@ -180,6 +180,7 @@ type Call struct {
 	ArgsHash belay.Digest     `json:"argsHash"`
 	Path     string           `json:"path,omitempty"`  // the file it names
 	Paths    []string         `json:"paths,omitempty"` // or the files
+	Links    []event.LinkSeen `json:"links,omitempty"` // where paths of it led
 	Problem  *event.Problem   `json:"problem,omitempty"`
 	Judged   bool             `json:"judged,omitempty"`
 	Verdict  policy.Decision  `json:"verdict,omitempty"` // after an answer: allow or deny

@@ -1,0 +1,63 @@
+package engine
+
+import (
+	"slices"
+
+	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/event"
+	"github.com/belay-run/belay/internal/core"
+	"github.com/belay-run/belay/internal/core/thread"
+	"github.com/belay-run/belay/internal/links"
+	"github.com/belay-run/belay/internal/tool"
+	"github.com/belay-run/belay/internal/tool/file"
+)
+
+// linked puts where the paths of a call lead into its fact: the gate judges by
+// that. What doesn't fit is said to lead nobody knows where, which is stricter.
+func (a *answer) linked(mc *event.ModelCall, spec belay.ToolSpec, args []byte, budget *int) {
+	seen := a.v.e.links(a.rules, spec, args)
+	size := 0
+	for _, l := range seen {
+		size += event.TextLen(l.Path) + event.TextLen(l.Real) + 24
+	}
+	if size > *budget {
+		seen = []event.LinkSeen{{Path: seen[0].Path}}
+		size = event.TextLen(seen[0].Path) + 24
+	}
+	if size > *budget {
+		mc.Problem = &event.Problem{Class: tool.BadArguments, Code: "TOO_MANY_FILES", Message: spec.Name + " names paths behind links that are too long for one answer", Hint: "split it into several calls, one answer each"}
+		return
+	}
+	*budget -= size
+	mc.Links = seen
+}
+
+// links are where the paths of a call lead now.
+func (e *Engine) links(r *thread.Rules, spec belay.ToolSpec, args []byte) (out []event.LinkSeen) {
+	paths := tool.Paths(spec, args)
+	for i, p := range paths {
+		paths[i] = file.Within(r.Workspace, p)
+	}
+	for _, l := range links.Of(spec, args, paths, r.Place()) {
+		out = append(out, event.LinkSeen{Path: e.c.Secrets.String(l.Path), Real: e.c.Secrets.String(l.Real)})
+	}
+	return out
+}
+
+// moved is why a call isn't run: a path of it leads elsewhere than when the gate
+// judged it, because a call before it, or somebody else, made or changed a link.
+func (e *Engine) moved(r *thread.Rules, spec belay.ToolSpec, eff core.RunTool, args []byte) error {
+	now := e.links(r, spec, args)
+	if slices.Equal(now, eff.Links) || len(eff.Links) == 1 && eff.Links[0].Real == "" {
+		return nil
+	}
+	what := "a path of it leads elsewhere"
+	for _, l := range now {
+		if !slices.Contains(eff.Links, l) && l.Real != "" {
+			what = event.CutText(l.Path, 200) + " leads to " + event.CutText(l.Real, 200)
+			break
+		}
+	}
+	return tool.Failf(tool.Conflict, "PATH_MOVED", "%s was not run: %s now, which is not what was judged", eff.Name, what).
+		WithHint("look where the path leads, and make the call again: it is judged by that then")
+}

@@ -1,0 +1,218 @@
+//go:build unix
+
+// Package links looks up where the paths of a call lead. It promises that every
+// path that leads elsewhere than its text says is named, whatever links are on
+// the way and whether the end exists or not; that it reads no file; and that
+// what would take too long to look up is said to lead nobody knows where. What
+// somebody changes after it has looked it can't know.
+package links
+
+import (
+	"encoding/json"
+	"errors"
+	"io/fs"
+	"os"
+	"path"
+	"slices"
+	"strings"
+	"syscall"
+
+	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/internal/policy"
+)
+
+// Bounds of one look.
+const (
+	maxLinks   = 40     // on the way of one path, as the system has it
+	maxEntries = 20_000 // of folders that patterns are held against
+	maxLooks   = 50_000 // names that are asked about
+)
+
+// Of are the links of a call: on the paths that it names, and on where its
+// commands begin. paths are the files that its tool says it names.
+func Of(t belay.ToolSpec, args json.RawMessage, paths []string, at policy.Place) []policy.Link {
+	if t.Command == nil && len(paths) == 0 || at.Workspace == "" {
+		return nil
+	}
+	at.Links = nil
+	if dir := policy.Folder(t, args, at); dir != at.Workspace {
+		at.Links = Look(at.Workspace, []string{dir}, false)
+	}
+	return append(at.Links, Look(at.Workspace, policy.Lookups(t, args, paths, at), t.Command != nil)...)
+}
+
+// Look says where absolute paths lead, as far as that isn't what their text says,
+// in the order of the paths. What lies in the workspace is given as a path below
+// it, as the workspace is spelled. Where patterns count, a path may be one, and
+// the links are those of the names that fit it.
+func Look(workspace string, paths []string, patterns bool) (out []policy.Link) {
+	l := looker{seen: map[string]string{}}
+	home, err := l.real(workspace)
+	if err != nil {
+		home = workspace
+	}
+	for _, p := range paths {
+		var ends []end
+		if patterns && strings.ContainsAny(p, "*?[") {
+			ends = l.matches(p)
+		}
+		ends = append(ends, end{path: p})
+		for _, e := range ends {
+			text, real := path.Clean(e.path), ""
+			if !e.unknown {
+				if real, err = l.real(e.path); err == nil {
+					real = respelled(real, home, workspace)
+				}
+			}
+			link := policy.Link{Path: p, Real: real}
+			if (e.unknown || real != text && respelled(text, home, workspace) != real) && !slices.Contains(out, link) {
+				out = append(out, link)
+			}
+		}
+	}
+	return out
+}
+
+// respelled is a path of the workspace as the workspace is spelled.
+func respelled(p, home, workspace string) string {
+	if p == home {
+		return workspace
+	}
+	if rest, ok := strings.CutPrefix(p, strings.TrimSuffix(home, "/")+"/"); ok {
+		return path.Join(workspace, rest)
+	}
+	return p
+}
+
+// end is a name that fits a pattern; unknown: nobody has looked through all.
+type end struct {
+	path    string
+	unknown bool
+}
+
+// looker remembers what it has seen.
+type looker struct {
+	seen    map[string]string // path without links → where the link there leads; empty: it is none
+	entries int
+}
+
+var (
+	errLinks = errors.New("too many links, or links in a circle")
+	errLooks = errors.New("too many names")
+)
+
+// real is where a path leads, without links. What isn't there, or can't be seen,
+// is no link.
+func (l *looker) real(p string) (string, error) {
+	at, todo, links := "/", strings.Split(p, "/"), 0
+	for len(todo) > 0 {
+		part := todo[0]
+		todo = todo[1:]
+		switch part {
+		case "", ".":
+			continue
+		case "..":
+			at = path.Dir(at)
+			continue
+		}
+		next := path.Join(at, part)
+		if next == "/proc" || next == "/dev" { // means something else to each process
+			return path.Join(append([]string{next}, todo...)...), nil
+		}
+		target, err := l.link(next)
+		if err != nil {
+			return "", err
+		}
+		if target == "" {
+			at = next
+			continue
+		}
+		if links++; links > maxLinks {
+			return "", errLinks
+		}
+		if strings.HasPrefix(target, "/") {
+			at = "/"
+		}
+		todo = append(strings.Split(target, "/"), todo...)
+	}
+	return at, nil
+}
+
+// link is where the link at a path leads; empty when there is none.
+func (l *looker) link(p string) (string, error) {
+	if target, ok := l.seen[p]; ok {
+		return target, nil
+	}
+	if len(l.seen) >= maxLooks {
+		return "", errLooks
+	}
+	target, err := os.Readlink(p)
+	switch {
+	case err == nil:
+	case errors.Is(err, syscall.EINVAL), errors.Is(err, fs.ErrNotExist), errors.Is(err, syscall.ENOTDIR), errors.Is(err, fs.ErrPermission), errors.Is(err, syscall.ENAMETOOLONG):
+		target = ""
+	default:
+		return "", err
+	}
+	l.seen[p] = target
+	return target, nil
+}
+
+// matches are the names that fit a pattern and are links, or lie behind one. Names
+// that begin with a dot fit only what does.
+func (l *looker) matches(pattern string) (out []end) {
+	at, parts := []string{"/"}, strings.Split(path.Clean(pattern), "/")
+	for _, part := range parts {
+		if part == "" {
+			continue
+		}
+		var next []string
+		for _, dir := range at {
+			if !strings.ContainsAny(part, "*?[") {
+				next = append(next, path.Join(dir, part))
+				continue
+			}
+			names, err := l.list(dir)
+			if err != nil {
+				return append(out, end{unknown: true})
+			}
+			for _, name := range names {
+				if fits(part, name) {
+					next = append(next, path.Join(dir, name))
+				}
+			}
+		}
+		at = next
+	}
+	for _, p := range at {
+		out = append(out, end{path: p})
+	}
+	return out
+}
+
+// list are the names in a folder, whatever links lead there.
+func (l *looker) list(dir string) ([]string, error) {
+	f, err := os.OpenFile(dir, os.O_RDONLY|syscall.O_DIRECTORY|syscall.O_NONBLOCK, 0)
+	if err != nil {
+		return nil, nil // nothing is there that fits
+	}
+	defer f.Close()
+	names, err := f.Readdirnames(maxEntries - l.entries + 1)
+	if l.entries += len(names); l.entries > maxEntries {
+		return nil, errLooks
+	}
+	slices.Sort(names)
+	return names, nil
+}
+
+// fits holds a name against a part of a pattern. What is in brackets fits anything.
+func fits(part, name string) bool {
+	if strings.HasPrefix(name, ".") && !strings.HasPrefix(part, ".") {
+		return false
+	}
+	if strings.Contains(part, "[") || strings.Contains(part, `\`) {
+		return true
+	}
+	ok, err := path.Match(part, name)
+	return ok || err != nil
+}

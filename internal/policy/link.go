@@ -1,0 +1,175 @@
+package policy
+
+import (
+	"encoding/json"
+	"path"
+	"slices"
+	"strings"
+
+	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/internal/protected"
+	"github.com/belay-run/belay/internal/shell"
+)
+
+// Link is a path that leads elsewhere than its text says, because of a link in
+// the file system. The gate looks at no file system: whoever asks it has looked.
+type Link struct {
+	Path string // one that Lookups named
+	Real string // absolute and without links, in the workspace's own spelling; empty: nobody can tell
+}
+
+// Folder is where the commands of a call begin, as it is spelled: absolute, not
+// cleaned.
+func Folder(t belay.ToolSpec, args json.RawMessage, at Place) string {
+	if t.Command != nil {
+		if dir, ok := textArg(args, t.Command.Dir); ok && dir != "" {
+			return spelled(at.Workspace, dir)
+		}
+	}
+	return at.Workspace
+}
+
+// spelled is an absolute path, not cleaned.
+func spelled(workspace, p string) string {
+	if path.IsAbs(p) {
+		return p
+	}
+	return workspace + "/" + p
+}
+
+// Lookups are the paths that a call names, absolute and as they are spelled, each
+// once: whoever knows the file system says with a Link where one leads that
+// doesn't lead where its text says. A path of a command may be a pattern.
+func Lookups(t belay.ToolSpec, args json.RawMessage, paths []string, at Place) (out []string) {
+	seen := map[string]bool{}
+	add := func(p string) {
+		if p != "" && !seen[p] && !harmlessDevice(p) {
+			seen[p] = true
+			out = append(out, p)
+		}
+	}
+	if t.Handled != "" {
+		return nil
+	}
+	for _, p := range paths {
+		add(spelled(at.Workspace, p))
+	}
+	for _, c := range CommandsOf(t, args, at) {
+		for _, list := range [][]string{c.Reads, c.Writes, c.Dirs, c.Through} {
+			for _, p := range list {
+				add(p)
+			}
+		}
+	}
+	return out
+}
+
+// harmlessDevice tells whether a path means the same wherever one looks.
+func harmlessDevice(p string) bool {
+	return sink(p) || p == "-" || strings.HasPrefix(p, "/dev/") || strings.HasPrefix(p, "/proc/")
+}
+
+// follow adds to commands what links make of the paths that they name. It makes
+// none of them weaker.
+func (at *Place) follow(folder string, commands []Command) {
+	if len(at.Links) == 0 {
+		return
+	}
+	f := following{at: at, folder: folder, real: map[string][]string{}}
+	for _, l := range at.Links {
+		f.real[l.Path] = append(f.real[l.Path], l.Real)
+	}
+	for i := range commands {
+		f.command(&commands[i])
+	}
+}
+
+// following is links at hand.
+type following struct {
+	at     *Place
+	folder string // where the commands begin
+	real   map[string][]string
+}
+
+func (f *following) command(c *Command) {
+	reads, writes := f.led(c.Reads), f.led(c.Writes)
+	dirs, through := f.led(c.Dirs), f.led(c.Through)
+	if len(c.Dirs) == 0 {
+		dirs = f.led([]string{f.folder})
+	}
+	changes := c.Class.Rank() >= WriteWorkspace.Rank()
+	for _, l := range slices.Concat(reads, dirs, through) {
+		if l.Real != "" {
+			c.Reads = append(slices.Clip(c.Reads), l.Real)
+		}
+		if why := shell.Secret(l.Real); why != "" || l.Real == "" {
+			raise(c, l, why)
+		}
+	}
+	for _, l := range writes {
+		if l.Real != "" && !sink(l.Real) {
+			c.Writes = append(slices.Clip(c.Writes), l.Real)
+		}
+		f.written(c, l)
+	}
+	if changes { // it may change what it is shown only by a folder, or by a path that goes up
+		for _, l := range slices.Concat(dirs, through) {
+			f.written(c, l)
+		}
+	}
+}
+
+func (f *following) led(paths []string) (out []Link) {
+	for _, p := range paths {
+		for _, real := range f.real[p] {
+			out = append(out, Link{p, real})
+		}
+	}
+	return out
+}
+
+// written judges a link that a command writes through.
+func (f *following) written(c *Command, l Link) {
+	a := accessTo(f.at.Workspace, l.Real, true)
+	e, guarded := protected.Of(a.path)
+	switch {
+	case l.Real != "" && sink(l.Real):
+	case l.Real == "" || !a.inside:
+		raise(c, l, "which is outside the workspace")
+	case guarded:
+		raise(c, l, "which is protected: "+e.Why)
+	}
+}
+
+// raise makes a command an attempt to escape because of where a link leads.
+func raise(c *Command, l Link, why string) {
+	if c.Class.Rank() < EscapeAttempt.Rank() {
+		c.Class, c.Reason = EscapeAttempt, l.String()
+		if l.Real != "" {
+			c.Reason += ", " + why
+		}
+	}
+}
+
+func (l Link) String() string {
+	if l.Real == "" {
+		return short(l.Path) + " leads where nobody can tell"
+	}
+	return short(l.Path) + " leads to " + short(l.Real)
+}
+
+// maxLinksSaid is how many links a reason names.
+const maxLinksSaid = 3
+
+// led says where the links of a call lead, for a reason.
+func led(links []Link) string {
+	var out strings.Builder
+	for i, l := range links {
+		if i == maxLinksSaid {
+			out.WriteString("; and more links")
+			break
+		}
+		out.WriteString("; " + l.String())
+	}
+	return out.String()
+}
