@@ -154,7 +154,7 @@ type told struct {
 // whether there is more. It is called with the hub locked, for a reader that has
 // all facts the hub has seen.
 func (r *Reader) texts(room int) (out []Message, more bool) {
-	if !r.filter.takes("text") {
+	if !r.filter.Takes("text") {
 		return nil, false
 	}
 	now := map[belay.StreamID]told{}

@@ -53,7 +53,8 @@ func NewFilter(list string) (Filter, error) {
 	return f, nil
 }
 
-func (f Filter) takes(kind string) bool {
+// Takes tells whether a type is chosen.
+func (f Filter) Takes(kind string) bool {
 	if len(f) == 0 {
 		return true
 	}
@@ -240,7 +241,7 @@ func (r *Reader) take() (out []Message, state int, err error) {
 			return out, more, nil
 		}
 		r.at = e.position
-		if r.follows(e.session, e.stream, e.run) && r.filter.takes(e.kind) {
+		if r.follows(e.session, e.stream, e.run) && r.filter.Takes(e.kind) {
 			out = append(out, r.fact(e))
 			size += len(e.data)
 		}
@@ -285,7 +286,7 @@ func (r *Reader) read(ctx context.Context, give func([]Message) error) error {
 			break
 		}
 		r.at = rec.Position
-		if !r.follows(rec.Event.IDs.Session, rec.Event.Stream, rec.Event.IDs.Run) || !r.filter.takes(rec.Event.Type()) {
+		if !r.follows(rec.Event.IDs.Session, rec.Event.Stream, rec.Event.IDs.Run) || !r.filter.Takes(rec.Event.Type()) {
 			continue
 		}
 		e, err := encode(rec)

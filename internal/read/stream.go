@@ -40,7 +40,7 @@ func Snapshot(st store.Store) func(context.Context, live.Scope) (json.RawMessage
 		if err != nil {
 			return nil, 0, err
 		}
-		row, err := view.SessionByID(ctx, st, string(s.Session))
+		row, err := (&Reads{Store: st}).row(ctx, s.Session)
 		if belay.CodeOf(err) == belay.CodeNotFound {
 			return nil, at, nil
 		}

@@ -1,0 +1,82 @@
+package read
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+	"strconv"
+	"time"
+
+	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/internal/problem"
+	"github.com/belay-run/belay/internal/store"
+)
+
+// Fresh says how far an answer has seen the log.
+type Fresh struct {
+	Position store.Position `json:"position"`        // everything up to here is in it
+	Stale    bool           `json:"stale,omitempty"` // the log didn't come as far as the request's after in time
+}
+
+// patience is how long a read waits for the position it was asked for.
+const patience = 2 * time.Second
+
+// fresh waits until the log has come as far as the request's after.
+func (v *Reads) fresh(r *http.Request) (Fresh, error) {
+	after, err := number(r, "after", 0, 1<<62)
+	if err != nil {
+		return Fresh{}, err
+	}
+	end := time.NewTimer(patience)
+	defer end.Stop()
+	for {
+		changed := v.Store.Changed(r.Context())
+		at, err := v.Store.End(r.Context())
+		if err != nil {
+			return Fresh{}, err
+		}
+		if at >= store.Position(after) {
+			return Fresh{Position: at}, nil
+		}
+		select {
+		case <-changed:
+		case <-end.C:
+			return Fresh{Position: at, Stale: true}, nil
+		case <-r.Context().Done():
+			return Fresh{}, r.Context().Err()
+		}
+	}
+}
+
+// number is a whole number of the query, or the default when it isn't there.
+func number(r *http.Request, name string, otherwise, most int64) (int64, error) {
+	s := r.URL.Query().Get(name)
+	if s == "" {
+		return otherwise, nil
+	}
+	n, err := strconv.ParseInt(s, 10, 64)
+	if err != nil || n < 0 || n > most {
+		return 0, problem.At("query "+name, belay.Errorf(belay.CodeUsage, "it must be a whole number from 0 to %d", most))
+	}
+	return n, nil
+}
+
+// answered makes a handler of a function that reads.
+func answered[T any](read func(ctx context.Context, r *http.Request) (T, error)) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		out, err := read(r.Context(), r)
+		var body []byte
+		if err == nil {
+			body, err = json.Marshal(out)
+		}
+		if err != nil {
+			problem.Write(w, r, err)
+			return
+		}
+		h := w.Header()
+		h.Set("Content-Type", "application/json")
+		h.Set("Cache-Control", "no-store")
+		h.Set("Content-Length", strconv.Itoa(len(body)+1))
+		w.Write(append(body, '\n')) //nolint:errcheck // the client is gone; there is nobody to tell
+	}
+}

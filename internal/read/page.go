@@ -1,0 +1,194 @@
+package read
+
+import (
+	"context"
+	"encoding/json"
+	"iter"
+	"net/http"
+	"slices"
+
+	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/event"
+	"github.com/belay-run/belay/internal/live"
+	"github.com/belay-run/belay/internal/problem"
+	"github.com/belay-run/belay/internal/store"
+	"github.com/belay-run/belay/internal/story"
+)
+
+// Bounds of a page.
+const (
+	pageFacts   = 200     // when the request doesn't say
+	mostFacts   = 1000    // that a request may ask for
+	pageBytes   = 1 << 20 // of facts
+	pageLooked  = 20000   // facts that are looked at for one page
+	otherEnd    = "a page begins at one end: first, last, before or after"
+	factsWanted = "how many facts a page has"
+)
+
+// Page is a window of a history, the oldest fact first. Older and Newer are
+// cursors for the pages beside it; a stream that begins at Newer goes on where
+// the page ends.
+type Page struct {
+	Fresh
+	Session   belay.SessionID  `json:"sessionId"`
+	Events    []event.Envelope `json:"events,omitempty"`
+	Items     []*story.Item    `json:"items,omitempty"`
+	Older     string           `json:"older"`
+	Newer     string           `json:"newer"`
+	MoreOlder bool             `json:"moreOlder"` // there are facts before the page
+	MoreNewer bool             `json:"moreNewer"`
+}
+
+// wanted is which page a request asks for.
+type wanted struct {
+	scope  live.Scope
+	filter live.Filter
+	most   int
+	window store.Window
+}
+
+// page reads the query: first=N, last=N, before=CURSOR, after-cursor=CURSOR,
+// limit=N and types. Without any of them it is the last page.
+func (v *Reads) page(ctx context.Context, r *http.Request, of scoped) (*wanted, error) {
+	scope, err := of(r)
+	if err != nil {
+		return nil, err
+	}
+	w := &wanted{scope: scope, window: store.Window{Session: scope.Session, Stream: scope.Stream, Newest: true}}
+	q := r.URL.Query()
+	if w.filter, err = live.NewFilter(q.Get("types")); err != nil {
+		return nil, problem.At("query types", err)
+	}
+	limit := "limit"
+	ends := 0
+	for _, name := range []string{"first", "last", "before", "behind"} {
+		if !q.Has(name) {
+			continue
+		}
+		if ends++; ends > 1 {
+			return nil, problem.At("query "+name, belay.Errorf(belay.CodeUsage, otherEnd))
+		}
+		switch name {
+		case "first", "last":
+			limit, w.window.Newest = name, name == "last"
+			continue
+		}
+		at, err := live.Place(ctx, v.Store, scope, q.Get(name))
+		if err != nil {
+			return nil, problem.At("query "+name, err)
+		}
+		if name == "before" {
+			w.window.Before = max(at, 1)
+		} else {
+			w.window.After, w.window.Newest = at, false
+		}
+	}
+	n, err := number(r, limit, pageFacts, mostFacts)
+	if err == nil && n == 0 {
+		err = problem.At("query "+limit, belay.Errorf(belay.CodeUsage, "%s is from 1 to %d", factsWanted, mostFacts))
+	}
+	w.most = int(n)
+	return w, err
+}
+
+// events is a page of facts as they are.
+func (v *Reads) events(of scoped) http.HandlerFunc {
+	return answered(func(ctx context.Context, r *http.Request) (*Page, error) {
+		p, records, err := v.turn(ctx, r, of)
+		if err != nil {
+			return nil, err
+		}
+		p.Events = make([]event.Envelope, len(records))
+		for i := range records {
+			p.Events[i] = records[i].Event
+		}
+		return p, nil
+	})
+}
+
+// story is a page of facts, told as items. An item whose beginning lies before
+// the page says so; the page before has it under the same id.
+func (v *Reads) story(of scoped) http.HandlerFunc {
+	return answered(func(ctx context.Context, r *http.Request) (*Page, error) {
+		p, records, err := v.turn(ctx, r, of)
+		if err != nil {
+			return nil, err
+		}
+		var f story.Fold
+		for i := range records {
+			f.Apply(records[i].Event)
+		}
+		p.Items = append([]*story.Item{}, f.Items()...)
+		return p, nil
+	})
+}
+
+// turn reads the page that a request asks for.
+func (v *Reads) turn(ctx context.Context, r *http.Request, of scoped) (*Page, []store.Record, error) {
+	f, err := v.fresh(r)
+	if err != nil {
+		return nil, nil, err
+	}
+	w, err := v.page(ctx, r, of)
+	if err != nil {
+		return nil, nil, err
+	}
+	records, looked, more, err := w.collect(v.Store.Window(ctx, w.window))
+	if err != nil {
+		return nil, nil, err
+	}
+	p := &Page{Fresh: f, Session: w.scope.Session}
+	low, high := w.window.After, store.Position(0)
+	if w.window.Before > 0 {
+		high = w.window.Before - 1
+	}
+	if looked.first > 0 {
+		low, high = min(looked.first, looked.last), max(looked.first, looked.last)
+		low--
+	} else if high == 0 {
+		high = max(low, f.Position)
+	}
+	p.Older, p.Newer = v.cursor(w.scope, low+1), v.cursor(w.scope, high)
+	if w.window.Newest {
+		slices.Reverse(records)
+		p.MoreOlder, p.MoreNewer = more, w.window.Before > 0
+	} else {
+		p.MoreOlder, p.MoreNewer = w.window.After > 0, more
+	}
+	return p, records, nil
+}
+
+func (v *Reads) cursor(s live.Scope, at store.Position) string {
+	return s.Text(v.Store.Runtime(), live.Cursor{Position: at})
+}
+
+// span is the positions between which facts were looked at, in the order of
+// reading.
+type span struct{ first, last store.Position }
+
+// collect takes facts until the page is full.
+func (w *wanted) collect(facts iter.Seq2[store.Record, error]) (out []store.Record, looked span, more bool, err error) {
+	size, n := 0, 0
+	for rec, err := range facts {
+		if err != nil {
+			return nil, looked, false, err
+		}
+		if len(out) >= w.most || size >= pageBytes || n >= pageLooked {
+			return out, looked, true, nil
+		}
+		if n++; looked.first == 0 {
+			looked.first = rec.Position
+		}
+		looked.last = rec.Position
+		if !w.filter.Takes(rec.Event.Type()) {
+			continue
+		}
+		raw, err := json.Marshal(rec.Event)
+		if err != nil {
+			return nil, looked, false, err
+		}
+		size += len(raw)
+		out = append(out, rec)
+	}
+	return out, looked, false, nil
+}

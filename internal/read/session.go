@@ -1,0 +1,190 @@
+package read
+
+import (
+	"context"
+	"net/http"
+	"strconv"
+
+	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/internal/problem"
+	"github.com/belay-run/belay/internal/snapshot"
+	"github.com/belay-run/belay/internal/store"
+	"github.com/belay-run/belay/internal/view"
+)
+
+// Sessions is a list of sessions, the one that changed last first.
+type Sessions struct {
+	Fresh
+	Sessions []view.Session `json:"sessions"`
+	More     bool           `json:"more"` // there are others
+}
+
+// mostSessions is how many sessions a list may have.
+const mostSessions = 500
+
+// sessions lists: status, workspace, tag (more than once: all of them), archived,
+// limit.
+func (v *Reads) sessions(ctx context.Context, r *http.Request) (*Sessions, error) {
+	q := r.URL.Query()
+	f := view.Filter{Workspace: q.Get("workspace"), Status: q.Get("status"), Tags: q["tag"]}
+	if s := q.Get("archived"); s != "" {
+		is, err := strconv.ParseBool(s)
+		if err != nil {
+			return nil, problem.At("query archived", belay.Errorf(belay.CodeUsage, "it is true or false"))
+		}
+		f.Archived = &is
+	}
+	switch f.Status {
+	case "", view.Queued, view.Running, view.Waiting, view.Ended:
+	default:
+		return nil, problem.At("query status", belay.Errorf(belay.CodeUsage, "a status is queued, running, waiting or ended"))
+	}
+	limit, err := number(r, "limit", 100, mostSessions)
+	if err == nil && limit == 0 {
+		err = problem.At("query limit", belay.Errorf(belay.CodeUsage, "a list has 1 to %d sessions", mostSessions))
+	}
+	if err != nil {
+		return nil, err
+	}
+	fresh, err := v.folded(r)
+	if err != nil {
+		return nil, err
+	}
+	f.Limit = int(limit) + 1
+	all, err := view.Sessions(ctx, v.Store, f)
+	if err != nil {
+		return nil, err
+	}
+	out := &Sessions{Fresh: fresh, Sessions: append([]view.Session{}, all[:min(len(all), int(limit))]...)}
+	out.More = len(all) > len(out.Sessions)
+	return out, nil
+}
+
+// folded is fresh, and the view of sessions has come as far.
+func (v *Reads) folded(r *http.Request) (Fresh, error) {
+	f, err := v.fresh(r)
+	if err == nil {
+		err = view.Catchup(r.Context(), v.Store)
+	}
+	return f, err
+}
+
+// Session is a session's shell: everything but its history.
+type Session struct {
+	Fresh
+	Session view.Session `json:"session"`
+	Driven  bool         `json:"driven"` // a process drives it now; else what looks as if it ran is at rest
+}
+
+func (v *Reads) session(ctx context.Context, r *http.Request) (*Session, error) {
+	id, err := pathID(r)
+	if err != nil {
+		return nil, err
+	}
+	f, err := v.folded(r)
+	if err != nil {
+		return nil, err
+	}
+	row, err := v.row(ctx, belay.SessionID(id))
+	if err != nil {
+		return nil, err
+	}
+	owner, err := v.Store.OwnerOf(ctx, row.ID)
+	return &Session{f, row, owner != nil}, err
+}
+
+// row is a session's row, by its whole id.
+func (v *Reads) row(ctx context.Context, id belay.SessionID) (view.Session, error) {
+	row, err := view.SessionByID(ctx, v.Store, string(id))
+	if code := belay.CodeOf(err); err != nil && (code == belay.CodeNotFound || code == belay.CodeUsage) || err == nil && row.ID != id {
+		err = unknown("session", string(id))
+	}
+	return row, err
+}
+
+// Thread is a thread of a session.
+type Thread struct {
+	Fresh
+	Session belay.SessionID `json:"sessionId"`
+	Thread  view.Thread     `json:"thread"`
+	Actions []view.Action   `json:"actions"` // its open questions, the oldest first
+	Driven  bool            `json:"driven"`
+}
+
+func (v *Reads) thread(ctx context.Context, r *http.Request) (*Thread, error) {
+	scope, err := v.ofThread(r)
+	if err != nil {
+		return nil, err
+	}
+	f, err := v.folded(r)
+	if err != nil {
+		return nil, err
+	}
+	row, err := v.row(ctx, scope.Session)
+	if err != nil {
+		return nil, err
+	}
+	owner, err := v.Store.OwnerOf(ctx, row.ID)
+	if err != nil {
+		return nil, err
+	}
+	out := &Thread{Fresh: f, Session: row.ID, Actions: []view.Action{}, Driven: owner != nil}
+	for i := range row.Threads {
+		if out.Thread = row.Threads[i]; string(out.Thread.ID) == scope.Stream.ID() {
+			break
+		}
+	}
+	if string(out.Thread.ID) != scope.Stream.ID() { // a row keeps the newest
+		out.Thread = view.Thread{ID: belay.ThreadID(scope.Stream.ID())}
+	}
+	for _, a := range row.Actions {
+		if a.Thread == out.Thread.ID {
+			out.Actions = append(out.Actions, a)
+		}
+	}
+	return out, nil
+}
+
+// Tasks are the tasks of a session, the newest last.
+type Tasks struct {
+	Fresh
+	Session belay.SessionID `json:"sessionId"`
+	Tasks   []view.Task     `json:"tasks"`
+	Total   int             `json:"total"` // older ones are only counted
+}
+
+func (v *Reads) tasks(ctx context.Context, r *http.Request) (*Tasks, error) {
+	s, err := v.session(ctx, r)
+	if err != nil {
+		return nil, err
+	}
+	return &Tasks{s.Fresh, s.Session.ID, append([]view.Task{}, s.Session.Tasks...), s.Session.Counts.Tasks}, nil
+}
+
+// snapshot is the standard's snapshot of a session. It reads the session's whole
+// history; the shell doesn't.
+func (v *Reads) snapshot(ctx context.Context, r *http.Request) (*snapshot.Session, error) {
+	scope, err := v.ofSession(r)
+	if err != nil {
+		return nil, err
+	}
+	if _, err := v.fresh(r); err != nil {
+		return nil, err
+	}
+	f := snapshot.New(v.Store.Runtime(), scope.Session)
+	for rec, err := range v.Store.Window(ctx, store.Window{Session: scope.Session}) {
+		if err != nil {
+			return nil, err
+		}
+		f.Apply(rec.Event)
+	}
+	owner, err := v.Store.OwnerOf(ctx, scope.Session)
+	if err != nil {
+		return nil, err
+	}
+	s := f.Done(owner != nil)
+	if len(s.Threads) == 0 { // the standard wants one
+		return nil, problem.At("path id", belay.Errorf(belay.CodeBadState, "the session has no thread yet, so there is nothing to show"))
+	}
+	return s, nil
+}
