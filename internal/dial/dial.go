@@ -37,9 +37,15 @@ func Client(r Rules) *http.Client {
 	}
 }
 
+// Dialer makes single connections. A name is resolved once, and each address it
+// has is held against the rules before it is tried.
+func Dialer(r Rules) *net.Dialer {
+	return &net.Dialer{Timeout: connectTimeout, KeepAlive: 30 * time.Second, ControlContext: r.control}
+}
+
 // Transport is what a Client sends with.
 func Transport(r Rules) *http.Transport {
-	d := &net.Dialer{Timeout: connectTimeout, KeepAlive: 30 * time.Second, ControlContext: r.control}
+	d := Dialer(r)
 	return &http.Transport{
 		Proxy:                  http.ProxyFromEnvironment,
 		DialContext:            d.DialContext,

@@ -23,14 +23,19 @@ import (
 
 // Box starts programs within one boundary.
 type Box struct {
-	b belay.Boundary
-	o Options
+	b     belay.Boundary
+	o     Options
+	hosts []hostRule
 }
 
 // New makes a box. The workspace must exist; what the boundary says is checked,
 // what the machine can do isn't: Prepare finds out.
 func New(b belay.Boundary, o Options) (*Box, error) {
 	if err := errors.Join(b.Check(), o.check()); err != nil {
+		return nil, err
+	}
+	hosts, err := hostRules(b)
+	if err != nil {
 		return nil, err
 	}
 	real, err := filepath.EvalSymlinks(o.Workspace)
@@ -44,20 +49,21 @@ func New(b belay.Boundary, o Options) (*Box, error) {
 	if o.Grace <= 0 {
 		o.Grace = defaultGrace
 	}
-	return &Box{b: b, o: o}, nil
+	return &Box{b: b, o: o, hosts: hosts}, nil
 }
 
 // Plan is what the boundary will be on this machine, before anything starts:
 // each layer as applied where it is intended, with the level that makes. An
 // error is a level below the boundary's least.
 func (b *Box) Plan() (belay.Applied, error) {
-	a := belay.Applied{Network: b.network(), Layers: b.intended(Probe())}
+	a := belay.Applied{Layers: b.intended(Probe())}
 	return a, b.rate(&a)
 }
 
 // rate sets the level of what was applied, and refuses one that is too low.
 func (b *Box) rate(a *belay.Applied) error {
 	a.Level, a.Why = LevelOf(a.Layers)
+	a.Network = reaches(b.network(), a.Layers)
 	if a.Level.AtLeast(b.b.Least) {
 		return nil
 	}
@@ -66,6 +72,24 @@ func (b *Box) rate(a *belay.Applied) error {
 }
 
 func (b *Box) network() string { return orElse(b.b.Network, belay.NetworkNone) }
+
+// reaches is what of a network a program with these layers can reach. Hosts are
+// reached through a socket in a network of its own; without one the filter of
+// system calls leaves nothing, and without that there is no wall.
+func reaches(want string, layers []belay.Layer) string {
+	has := func(name string) bool {
+		return slices.ContainsFunc(layers, func(l belay.Layer) bool { return l.Name == name && l.State == belay.LayerApplied })
+	}
+	switch {
+	case want == belay.NetworkFull:
+		return belay.NetworkFull
+	case has(LayerNet):
+		return want
+	case has(LayerSeccomp):
+		return belay.NetworkNone
+	}
+	return belay.NetworkFull
+}
 
 func (b *Box) full() bool { return b.b.Name == belay.BoundaryFull }
 
@@ -133,7 +157,9 @@ type Hold struct {
 	applied belay.Applied
 	group   *cgroup
 	stubs   *stubs
-	scratch string // a folder that was lent
+	scratch string   // a folder that was lent
+	socket  *os.File // the proxy's
+	proxy   *proxy
 	ending  *Ending
 }
 
@@ -256,8 +282,27 @@ func (h *Hold) Await(ctx context.Context) error {
 	case m.Broken != "":
 		return belay.Errorf(belay.CodeNotConfined, "the sandbox's helper can't go on: %s", m.Broken)
 	}
-	h.applied = belay.Applied{Network: h.box.network(), Layers: reported(h.intends, m.Layers)}
-	return errors.Join(h.mismatch(), h.box.rate(&h.applied))
+	h.applied = belay.Applied{Layers: reported(h.intends, m.Layers)}
+	if err := errors.Join(h.mismatch(), h.box.rate(&h.applied)); err != nil {
+		return err
+	}
+	return h.serve()
+}
+
+// serve starts the proxy on the socket that the helper sent.
+func (h *Hold) serve() error {
+	if h.applied.Network != belay.NetworkHosts {
+		return nil
+	}
+	if h.socket == nil {
+		return belay.Errorf(belay.CodeNotConfined, "the sandbox's helper sent no socket for the proxy")
+	}
+	l, err := net.FileListener(h.socket)
+	if err != nil {
+		return belay.Errorf(belay.CodeNotConfined, "the proxy can't listen").Wrap(err)
+	}
+	h.proxy = newProxy(l, h.box.hosts)
+	return nil
 }
 
 // reported puts what the helper said in the place of what was intended.
@@ -304,13 +349,19 @@ func (h *Hold) Release() error {
 
 // receive takes one message.
 func (h *Hold) receive() (m message, err error) {
-	b := make([]byte, 64<<10)
-	n, err := h.conn.Read(b)
+	b, rights := make([]byte, 64<<10), make([]byte, unix.CmsgSpace(4))
+	n, rn, _, _, err := h.conn.ReadMsgUnix(b, rights)
 	if err == nil && n == 0 {
 		err = io.EOF
 	}
 	if err == nil {
 		err = json.Unmarshal(b[:n], &m)
+	}
+	if msgs, perr := unix.ParseSocketControlMessage(rights[:rn]); perr == nil && len(msgs) == 1 {
+		if fds, perr := unix.ParseUnixRights(&msgs[0]); perr == nil && len(fds) == 1 {
+			unix.CloseOnExec(fds[0])
+			h.socket = os.NewFile(uintptr(fds[0]), "proxy")
+		}
 	}
 	return m, err
 }
@@ -348,6 +399,10 @@ func (h *Hold) Ended() (Ending, bool) {
 	return *h.ending, true
 }
 
+// Refused are the hosts, with their ports, that the program asked the proxy for
+// and its boundary doesn't name.
+func (h *Hold) Refused() []string { return h.proxy.hosts() }
+
 // Close gives back what the hold has. A helper that still runs ends, and all
 // that it started.
 func (h *Hold) Close() error {
@@ -356,6 +411,10 @@ func (h *Hold) Close() error {
 	if h.conn != nil {
 		h.conn.Close()
 	}
+	if h.socket != nil {
+		h.socket.Close()
+	}
+	h.proxy.close()
 	h.group.remove()
 	h.stubs.release()
 	if h.scratch != "" {

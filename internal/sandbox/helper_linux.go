@@ -52,7 +52,7 @@ func help(profileFD, lineFD int) int {
 	if err := h.move(); err != nil {
 		return l.broken("enter "+p.Dir, err)
 	}
-	if err := l.send(message{Layers: layers}); err != nil {
+	if err := l.send(message{Layers: layers}, h.proxy...); err != nil {
 		return helperFailed
 	}
 	if !l.released() {
@@ -96,12 +96,11 @@ func (l *line) broken(what string, err error) int {
 
 // helper applies a profile to itself.
 type helper struct {
-	p       *profile
-	line    *line
-	abi     int      // of Landlock
-	listens int      // the proxy's socket, if there is one
-	mine    []string // what is the program's own to write, besides the profile's
-	denied  string   // a file of this helper's that only Landlock denies
+	p      *profile
+	line   *line
+	proxy  []int    // the socket of the runtime's proxy, if there is one
+	mine   []string // what is the program's own to write, besides the profile's
+	denied string   // a file of this helper's that only Landlock denies
 }
 
 // apply applies what the profile says to try, in an order that no later layer

@@ -81,7 +81,6 @@ func (h *helper) landlock() (string, error) {
 	if _, _, errno := unix.Syscall(unix.SYS_LANDLOCK_RESTRICT_SELF, fd, 0, 0); errno != 0 {
 		return "", fmt.Errorf("restrict: %w", errno)
 	}
-	h.abi = abi
 	return "version " + strconv.Itoa(abi), nil
 }
 

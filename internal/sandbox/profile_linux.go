@@ -30,7 +30,6 @@ type profile struct {
 	Pinned    []string            `json:"pinned"`   // folders that can't be moved away
 	Guarded   []string            `json:"guarded"`  // that can't be changed
 	Network   string              `json:"network"`
-	Proxy     bool                `json:"proxy"` // send a listener for the runtime's proxy
 	Limits    belay.ProcessLimits `json:"limits"`
 	Cgroups   []string            `json:"cgroups"` // files cgroup.procs to join
 	Outside   map[string]uint64   `json:"outside"` // numbers of the runtime's namespaces

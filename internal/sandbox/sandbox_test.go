@@ -89,6 +89,7 @@ type result struct {
 	said    bool // the helper told of the end
 	state   *os.ProcessState
 	applied belay.Applied
+	refused []string
 }
 
 func (s *space) command(argv ...string) *exec.Cmd {
@@ -113,7 +114,7 @@ func (s *space) run(argv ...string) result {
 	}
 	cmd.Wait() //nolint:errcheck // the state says it
 	end, said := h.Ended()
-	return result{out.String(), end, said, cmd.ProcessState, h.Applied()}
+	return result{out.String(), end, said, cmd.ProcessState, h.Applied(), h.Refused()}
 }
 
 // start starts a program up to where it is held.
