@@ -24,8 +24,13 @@ const (
 // broken too, and noticed by it.
 const most = "30s"
 
+// tries is how often a mutant's suites run before it has survived: some draw
+// what they look at by chance.
+const tries = 2
+
 type verdict struct {
 	what   string
+	again  int    // it was caught after so many runs in which nothing noticed
 	by     string // the suite that noticed
 	output string
 	took   time.Duration
@@ -48,7 +53,11 @@ func (l lab) sound(ctx context.Context, all []mutant) map[suite]string {
 				continue
 			}
 			seen[s] = true
-			out, err := l.test(ctx, s, "", filepath.Join(l.dir, fmt.Sprintf("sound-%d.test", len(seen))))
+			binary := filepath.Join(l.dir, fmt.Sprintf("sound-%d.test", len(seen)))
+			out, err := l.test(ctx, s, "", binary)
+			if err != nil { // a test that fails now and then is found by the runs of all tests
+				out, err = l.test(ctx, s, "", binary)
+			}
 			switch {
 			case err != nil:
 				unsound[s] = fmt.Sprintf("  %s -run %s fails without any mutant: %v\n%s", s.pkg, s.run, err, lastLines(out, 8))
@@ -80,14 +89,16 @@ func (l lab) try(ctx context.Context, n int, m mutant) (v verdict) {
 		return verdict{what: misfit, output: "  " + err.Error() + "\n"}
 	}
 	var said strings.Builder
-	for i, s := range m.caught {
-		out, err := l.test(ctx, s, overlay, filepath.Join(l.dir, fmt.Sprintf("m%d-%d.test", n, i)))
-		said.WriteString(out)
-		switch {
-		case errors.Is(err, errBuild):
-			return verdict{what: misfit, output: out}
-		case err != nil:
-			return verdict{what: caught, by: "  (" + s.pkg + " " + s.run + ")", output: out}
+	for again := range tries {
+		for i, s := range m.caught {
+			out, err := l.test(ctx, s, overlay, filepath.Join(l.dir, fmt.Sprintf("m%d-%d.test", n, i)))
+			said.WriteString(out)
+			switch {
+			case errors.Is(err, errBuild):
+				return verdict{what: misfit, output: out}
+			case err != nil:
+				return verdict{what: caught, again: again, by: "  (" + s.pkg + " " + s.run + ")", output: out}
+			}
 		}
 	}
 	return verdict{what: survived, output: lastLines(said.String(), 8)}

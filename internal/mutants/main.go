@@ -84,9 +84,11 @@ func run(ctx context.Context, pick *regexp.Regexp, verbose bool) (bad int, err e
 		})
 	}
 	var not strings.Builder
+	late := 0 // caught by the second run only
 	for i, m := range all {
 		v := <-verdicts[i]
-		fmt.Printf("%-9s %5.1fs  %s%s\n", v.what, v.took.Seconds(), m.breaks, v.by)
+		fmt.Printf("%-9s %5.1fs  %s%s%s\n", v.what, v.took.Seconds(), m.breaks, v.by, strings.Repeat("  by a second run", v.again))
+		late += v.again
 		if verbose || v.what != caught {
 			fmt.Print(v.output)
 		}
@@ -99,6 +101,6 @@ func run(ctx context.Context, pick *regexp.Regexp, verbose bool) (bad int, err e
 		return bad, err
 	}
 	fmt.Print(not.String())
-	fmt.Printf("%d mutants: %d caught, %d not, in %.0fs\n", len(all), len(all)-bad, bad, time.Since(began).Seconds())
+	fmt.Printf("%d mutants: %d caught, %d of them by a second run, %d not, in %.0fs\n", len(all), len(all)-bad, late, bad, time.Since(began).Seconds())
 	return bad, nil
 }
