@@ -31,15 +31,20 @@ type Hold interface {
 // Await waits until the boundary stands; without a Box that is at once. After
 // an error the process must not be released: Wait ends it.
 func (p *Process) Await(ctx context.Context) error {
-	if p.hold == nil {
+	p.mu.Lock()
+	hold := p.hold
+	p.mu.Unlock()
+	if hold == nil {
 		return nil
 	}
-	return p.hold.Await(ctx)
+	return hold.Await(ctx)
 }
 
 // Release lets a held program begin. Whatever must be recorded before it runs
 // is recorded by then. Without a Box it does nothing.
 func (p *Process) Release() error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
 	if p.hold == nil || p.released {
 		return nil
 	}
@@ -49,8 +54,11 @@ func (p *Process) Release() error {
 
 // unhold closes the hold, once.
 func (p *Process) unhold() {
-	if p.hold != nil {
-		p.hold.Close() //nolint:errcheck // it ends either way
-		p.hold = nil
+	p.mu.Lock()
+	hold := p.hold
+	p.hold = nil
+	p.mu.Unlock()
+	if hold != nil {
+		hold.Close() //nolint:errcheck // it ends either way
 	}
 }

@@ -17,8 +17,8 @@ type guard struct {
 }
 
 // guardScript ignores what is meant for the others, waits for the end of the
-// runtime or of the call, and takes the group with it.
-const guardScript = `trap '' TERM INT HUP QUIT; read -r x; kill -KILL 0`
+// runtime or of the call, and takes the group with it, and those it was told of.
+const guardScript = `trap '' TERM INT HUP QUIT; while read -r g; do more="$more -$g"; done; kill -s KILL -- $more 0`
 
 func startGuard() (*guard, error) {
 	r, w, err := os.Pipe()
@@ -36,6 +36,11 @@ func startGuard() (*guard, error) {
 		return nil, fmt.Errorf("start the guard: %w", err)
 	}
 	return &guard{pgid: cmd.Process.Pid, cmd: cmd, pipe: w}, nil
+}
+
+// watch makes the guard take another group with it.
+func (g *guard) watch(pgid int) {
+	fmt.Fprintln(g.pipe, pgid) //nolint:errcheck // a guard that is gone was killed, and the runtime will see to the group
 }
 
 // end kills the group, if anybody is left in it, and gives its number back.

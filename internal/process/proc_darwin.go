@@ -2,6 +2,8 @@ package process
 
 import (
 	"fmt"
+	"os"
+	"syscall"
 
 	"golang.org/x/sys/unix"
 )
@@ -31,4 +33,12 @@ func startOfChild(pid int) string {
 		return ""
 	}
 	return start
+}
+
+// peak is the most memory that a process or one of its children had.
+func peak(s *os.ProcessState) int64 {
+	if r, ok := s.SysUsage().(*syscall.Rusage); ok {
+		return r.Maxrss
+	}
+	return 0
 }

@@ -6,6 +6,7 @@ import (
 	"os"
 	"strconv"
 	"strings"
+	"syscall"
 )
 
 // StartTime is when a process started, as the system tells it: clock ticks
@@ -87,4 +88,12 @@ func marked(line, since string) []int {
 		}
 	}
 	return found
+}
+
+// peak is the most memory that a process or one of its children had.
+func peak(s *os.ProcessState) int64 {
+	if r, ok := s.SysUsage().(*syscall.Rusage); ok {
+		return r.Maxrss << 10 // it is in kilobytes here
+	}
+	return 0
 }

@@ -13,12 +13,13 @@
 // anybody else, so signals to it never hit a stranger. A program that leaves
 // the group is found by a mark in its environment. One that leaves the group
 // and clears its environment is beyond this package: that takes a sandbox.
+//
+// On a terminal the program leads a session, as terminals want it, so its group
+// is one of its own; the guard is told of it.
 package process
 
 import (
-	"context"
 	"crypto/rand"
-	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -44,13 +45,18 @@ type Command struct {
 	Dir    string
 	Env    []string  // the whole environment
 	Stdin  []byte    // what it can read; empty is nothing
+	Open   bool      // Write gives it input while it runs, instead of Stdin
+	PTY    *Size     // it gets a terminal of this size, which Write types on; nil: pipes
 	Output io.Writer // gets standard output and standard error as they come, from one goroutine
 	Grace  time.Duration
 	Linger time.Duration
 	Box    Box // the boundary to run in; nil is none
 }
 
-// How a process ended.
+// Size is that of a terminal, in characters.
+type Size struct{ Rows, Cols int }
+
+// How a process ended. Who stops one may give another reason.
 const (
 	Exited    = "exited"    // by itself
 	TimedOut  = "timeout"   // the context's deadline passed
@@ -59,15 +65,18 @@ const (
 
 // Exit is how a process ended.
 type Exit struct {
-	How       string // exited, timeout, cancelled
+	How       string // exited, timeout, cancelled, or the reason that Stop was given
 	Code      int    // exit code; 128 and the signal's number for a signal, as shells say it
 	Signal    string // that ended it: SIGKILL; empty when it exited
 	Bytes     int64  // of output
 	Duration  time.Duration
-	OutputErr error // Output failed first with this; what came after it was dropped
+	OutputErr error         // Output failed first with this; what came after it was dropped
+	CPU       time.Duration // that it and those of its children took for which somebody waited
+	Peak      int64         // bytes of memory of the largest of them; 0 is unknown
 }
 
-// Process is a running program. Wait must be called, once.
+// Process is a running program. It must be waited for: with Wait, or with Stop
+// and Done.
 type Process struct {
 	PID   int
 	Start string // its start time; with the pid its identity
@@ -76,63 +85,104 @@ type Process struct {
 	began         time.Time
 	mark          string
 	cmd           *exec.Cmd
-	hold          Hold // nil: no box
-	released      bool
 	guard         *guard
-	out           *os.File
+	out           *os.File      // where its output comes from: a pipe, or a terminal
+	in            *os.File      // where its input goes; nil: nowhere
+	pty           bool          // out and in are one terminal
 	read          chan struct{} // closed when the output has ended
 	bytes         int64         // owned by the reader until read is closed
 	outErr        error         // as bytes
+
+	stop chan string   // capacity 1: why it is to end
+	done chan struct{} // closed when all of it has ended
+	exit Exit          // then
+
+	mu       sync.Mutex
+	hold     Hold // nil: no box
+	released bool
 }
 
 // Start runs the command. With a Box it is only held then: the program begins
 // with Release, and never does without.
 func Start(c Command) (*Process, error) {
-	in, err := input(c.Stdin)
-	if err != nil {
-		return nil, err
-	}
-	if in != nil {
-		defer in.Close()
-	}
 	g, err := startGuard()
 	if err != nil {
 		return nil, err
 	}
-	r, w, err := os.Pipe()
-	if err != nil {
-		g.end()
-		return nil, fmt.Errorf("pipe for the output: %w", err)
-	}
 	mark := rand.Text()
 	cmd := &exec.Cmd{
 		Path: c.Path, Args: c.Argv, Dir: c.Dir,
-		Env:    append(c.Env[:len(c.Env):len(c.Env)], markName+"="+mark),
-		Stdout: w, Stderr: w,
+		Env:         append(c.Env[:len(c.Env):len(c.Env)], markName+"="+mark),
 		SysProcAttr: &syscall.SysProcAttr{Setpgid: true, Pgid: g.pgid},
 	}
-	if in != nil {
-		cmd.Stdin = in
-	}
 	p := &Process{grace: orDefault(c.Grace, DefaultGrace), linger: orDefault(c.Linger, DefaultLinger),
-		began: time.Now(), mark: mark, cmd: cmd, guard: g, out: r, read: make(chan struct{})}
-	if c.Box != nil {
+		began: time.Now(), mark: mark, cmd: cmd, guard: g, pty: c.PTY != nil,
+		read: make(chan struct{}), stop: make(chan string, 1), done: make(chan struct{})}
+	far, err := p.connect(c)
+	if err == nil && c.Box != nil {
 		p.hold, err = c.Box.Prepare(cmd)
 	}
 	if err == nil {
 		err = cmd.Start()
 	}
-	w.Close()
+	for _, f := range far {
+		f.Close()
+	}
 	if err != nil {
 		p.unhold()
-		r.Close()
+		p.disconnect()
 		g.end()
 		return nil, err
 	}
 	p.PID = cmd.Process.Pid
+	if p.pty {
+		g.watch(p.PID)
+	}
 	p.Start = startOfChild(p.PID)
 	go p.pump(c.Output)
+	go p.tend()
 	return p, nil
+}
+
+// connect makes the program's standard streams. It returns the program's ends,
+// also with an error.
+func (p *Process) connect(c Command) (far []*os.File, err error) {
+	if c.PTY != nil {
+		near, end, err := openPTY(*c.PTY)
+		if err != nil {
+			return nil, fmt.Errorf("terminal: %w", err)
+		}
+		p.out, p.in = near, near
+		p.cmd.Stdin, p.cmd.Stdout, p.cmd.Stderr = end, end, end
+		p.cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true}
+		return []*os.File{end}, nil
+	}
+	r, w, err := os.Pipe()
+	if err != nil {
+		return nil, fmt.Errorf("pipe for the output: %w", err)
+	}
+	far = append(far, w)
+	p.out, p.cmd.Stdout, p.cmd.Stderr = r, w, w
+	var in *os.File
+	if c.Open {
+		in, p.in, err = os.Pipe()
+	} else {
+		in, err = input(c.Stdin)
+	}
+	if in != nil {
+		far = append(far, in)
+		p.cmd.Stdin = in
+	}
+	return far, err
+}
+
+func (p *Process) disconnect() {
+	if p.out != nil {
+		p.out.Close()
+	}
+	if p.in != nil && !p.pty {
+		p.in.Close()
+	}
 }
 
 // input is a file without a name that holds what the program can read. A pipe
@@ -181,79 +231,4 @@ func (p *Process) pump(dst io.Writer) {
 			return
 		}
 	}
-}
-
-// Wait waits until the program and everything it started has ended. When ctx
-// ends first it sends TERM to all of it, and KILL after the grace. A process
-// that was held and not released is ended without having run its program.
-func (p *Process) Wait(ctx context.Context) Exit {
-	if !p.released {
-		p.unhold()
-	}
-	defer p.unhold()
-	exited := make(chan struct{})
-	var reap sync.WaitGroup
-	reap.Go(func() {
-		p.cmd.Wait() //nolint:errcheck // the state says it
-		close(exited)
-	})
-	e := Exit{How: Exited}
-	select {
-	case <-exited:
-	case <-ctx.Done():
-		e.How = Cancelled
-		if errors.Is(ctx.Err(), context.DeadlineExceeded) {
-			e.How = TimedOut
-		}
-		p.signal(syscall.SIGTERM)
-		after(p.grace, exited, p.read)
-	}
-	if e.How == Exited {
-		after(p.linger, p.read)
-	}
-	p.signal(syscall.SIGKILL)
-	reap.Wait()
-	e.Duration = time.Since(p.began)
-	if !after(p.linger, p.read) {
-		// Somebody beyond our reach holds the pipe.
-		p.out.SetReadDeadline(time.Now()) //nolint:errcheck // a pipe has deadlines
-		<-p.read
-	}
-	p.out.Close()
-	p.guard.end()
-	e.Bytes, e.OutputErr = p.bytes, p.outErr
-	e.Code = p.cmd.ProcessState.ExitCode()
-	if s, ok := p.cmd.ProcessState.Sys().(syscall.WaitStatus); ok && s.Signaled() {
-		e.Code, e.Signal = 128+int(s.Signal()), signalName(s.Signal())
-	}
-	return e
-}
-
-// signal reaches the group and whatever carries the mark outside of it. KILL
-// is repeated until a look finds nobody new, because a tree may grow meanwhile.
-func (p *Process) signal(s syscall.Signal) {
-	syscall.Kill(-p.guard.pgid, s) //nolint:errcheck // nobody left is fine
-	for range 16 {
-		strays := marked(markName+"="+p.mark, p.Start)
-		for _, pid := range strays {
-			syscall.Kill(pid, s) //nolint:errcheck // as above
-		}
-		if len(strays) == 0 || s != syscall.SIGKILL {
-			return
-		}
-	}
-}
-
-// after waits until all channels are closed, or for d, and tells which.
-func after(d time.Duration, chans ...chan struct{}) bool {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	for _, c := range chans {
-		select {
-		case <-c:
-		case <-timer.C:
-			return false
-		}
-	}
-	return true
 }
