@@ -205,6 +205,22 @@ type (
 		Clear    bool     `json:"clear,omitempty"`   // with allow: the person looked at what the conversation has from outside and vouches for it
 	}
 
+	// WriteProcessStdin gives a process input that runs in the background of a
+	// thread.
+	WriteProcessStdin struct {
+		cmd
+		Process ProcessID `json:"process"`
+		Input   string    `json:"input,omitempty"`
+		End     bool      `json:"end,omitempty"` // no more comes after it
+	}
+
+	// TerminateProcess ends such a process with everything it started.
+	TerminateProcess struct {
+		cmd
+		Process ProcessID `json:"process"`
+		Reason  string    `json:"reason,omitempty"`
+	}
+
 	// CreateTask gives a task its objective and starts the first attempt.
 	CreateTask struct {
 		cmd
@@ -263,12 +279,15 @@ var commands = map[string]reflect.Type{
 	"interrupt_turn":    reflect.TypeFor[InterruptTurn](),
 	"resume_thread":     reflect.TypeFor[ResumeThread](),
 	"roll_back":         reflect.TypeFor[RollBack](),
-	"respond_action":    reflect.TypeFor[RespondAction](),
-	"create_task":       reflect.TypeFor[CreateTask](),
-	"retry_task":        reflect.TypeFor[RetryTask](),
-	"cancel_task":       reflect.TypeFor[CancelTask](),
-	"end_attempt":       reflect.TypeFor[EndAttempt](),
-	"take_over":         reflect.TypeFor[TakeOver](),
+
+	"write_process_stdin": reflect.TypeFor[WriteProcessStdin](),
+	"terminate_process":   reflect.TypeFor[TerminateProcess](),
+	"respond_action":      reflect.TypeFor[RespondAction](),
+	"create_task":         reflect.TypeFor[CreateTask](),
+	"retry_task":          reflect.TypeFor[RetryTask](),
+	"cancel_task":         reflect.TypeFor[CancelTask](),
+	"end_attempt":         reflect.TypeFor[EndAttempt](),
+	"take_over":           reflect.TypeFor[TakeOver](),
 }
 
 // CommandName is the wire name of a command.

@@ -9,20 +9,33 @@ type ProcessStarted struct {
 	StartTime string   `json:"startTime,omitempty"` // tells a recycled pid from the process
 	Argv      []string `json:"argv"`
 	Cwd       string   `json:"cwd,omitempty"`
+	TTY       bool     `json:"tty,omitempty"` // it has a terminal
 }
 
-// ProcessOutput is a checkpoint of output that is still flowing.
+// ProcessOutput is a piece of the output of a process that may outlive its
+// call. The pieces of a process follow one another without a gap: together they
+// are its whole output.
 type ProcessOutput struct {
 	fact
-	Name   string `json:"stream"` // stdout, stderr
-	Offset int64  `json:"offset,omitempty"`
-	Text   string `json:"text"`
+	Name   string     `json:"stream"`           // stdout, stderr; both when it is one stream
+	Offset int64      `json:"offset,omitempty"` // of the piece in the output
+	Text   string     `json:"text"`             // the piece, when it is short
+	Ref    *belay.Ref `json:"ref,omitempty"`    // the piece, when it is not
 }
 
-// ProcessInput is what was written to standard input.
+// ProcessInput is what was sent to a process: input, or a signal. Asked says that
+// somebody wants it sent; the same number without it says what became of that.
 type ProcessInput struct {
 	fact
-	Bytes int64 `json:"bytes"`
+	Bytes  int64  `json:"bytes"`            // that the process took; that it is to take, when asked
+	Asked  bool   `json:"asked,omitempty"`  // it isn't sent yet
+	Number int    `json:"number,omitempty"` // of what commands ask for; what a tool sends has none
+	Text   string `json:"text,omitempty"`   // what is to be sent, when asked
+	End    bool   `json:"end,omitempty"`    // and no more input comes
+	Signal string `json:"signal,omitempty"` // SIGTERM: it is to end
+	By     string `json:"by,omitempty"`     // who asks
+	Reason string `json:"reason,omitempty"`
+	Error  string `json:"error,omitempty"` // why not all of it was taken
 }
 
 // ProcessCompleted is a process that exited by itself.
@@ -32,6 +45,14 @@ type ProcessCompleted struct {
 	Output *belay.Ref `json:"output,omitempty"`
 	Bytes  int64      `json:"bytes,omitempty"`
 	Millis int64      `json:"ms,omitempty"`
+	ProcessUse
+}
+
+// ProcessUse is what a process and its children took of the machine, as far as
+// the system tells.
+type ProcessUse struct {
+	CPU  int64 `json:"cpuMs,omitempty"`     // milliseconds of processors
+	Peak int64 `json:"peakBytes,omitempty"` // memory of the largest of them
 }
 
 // ProcessFailed is a process that could not be started or whose end nobody saw.
@@ -45,8 +66,9 @@ type ProcessFailed struct {
 type ProcessTerminated struct {
 	fact
 	Signal string     `json:"signal"`
-	Reason string     `json:"reason"` // timeout, cancelled, shutdown
+	Reason string     `json:"reason"` // timeout, idle, output, cancelled, shutdown
 	Output *belay.Ref `json:"output,omitempty"`
 	Bytes  int64      `json:"bytes,omitempty"`
 	Millis int64      `json:"ms,omitempty"`
+	ProcessUse
 }

@@ -130,6 +130,27 @@ type TakeSnapshot struct {
 
 func (e TakeSnapshot) Key() string { return "snapshot/" + string(e.IDs.Turn) + "/" + e.When }
 
+// KeepProcess sees a process to its end that goes on after its call, and ends
+// it when it isn't wanted any more.
+type KeepProcess struct {
+	IDs belay.IDs // Process is set
+}
+
+func (e KeepProcess) Key() string { return ProcessKey(e.IDs.Process) }
+
+// ProcessKey is the key of the effect that keeps a process.
+func ProcessKey(id belay.ProcessID) string { return "process/" + string(id) }
+
+// SendInput gives a process the input that somebody asked for.
+type SendInput struct {
+	IDs    belay.IDs // Process is set
+	Number int
+	Text   string
+	End    bool // no more comes after it
+}
+
+func (e SendInput) Key() string { return "input/" + string(e.IDs.Process) + "/" + itoa(e.Number) }
+
 // RestoreFiles makes files what they were, by a plan that is content.
 type RestoreFiles struct {
 	IDs     belay.IDs

@@ -34,6 +34,7 @@ type drive struct {
 	room   []event.Envelope // for the next decision's facts
 	post   post
 	nudge  chan struct{} // capacity 1: there is post
+	lone   atomic.Bool   // nothing is wanted but that processes of the background go on
 
 	inForce atomic.Pointer[ruling] // for the effects
 }
@@ -109,6 +110,7 @@ func (v *drive) run(ctx context.Context) error {
 		}
 		v.wake = rd.Wake
 		timer := v.reconcile(ctx, rd)
+		v.linger(rd)
 		if len(v.flying) == 0 && timer.IsZero() {
 			return nil
 		}
@@ -388,6 +390,10 @@ func (v *drive) perform(ctx context.Context, eff core.Effect, leaving func() boo
 		return v.takeSnapshot(ctx, eff)
 	case core.RestoreFiles:
 		return v.restoreFiles(ctx, eff)
+	case core.KeepProcess:
+		return v.keepProcess(ctx, eff, leaving)
+	case core.SendInput:
+		return v.sendInput(eff)
 	}
 	panic("engine: no performer for " + eff.Key())
 }
@@ -445,7 +451,7 @@ func (v *drive) leave(ctx context.Context, b *batch, cause error) error {
 		cancel()
 	}
 	b.refuse(cause) // what came in the same moment waits for an append, too
-	for len(v.flying) > 0 {
+	for len(v.flying) > 0 || v.strand(ctx) {
 		select {
 		case l := <-v.landed:
 			v.land(b, l)
@@ -459,7 +465,7 @@ func (v *drive) leave(ctx context.Context, b *batch, cause error) error {
 		return cause
 	}
 	rd := v.d.Next(v.now())
-	if len(rd.Decided) > 0 { // something follows: whoever drives next decides it
+	if len(rd.Decided) > 0 || len(v.d.Missing()) > 0 { // something follows: whoever drives next decides it
 		rd.Effects = append(rd.Effects, core.Timer{})
 	}
 	return errors.Join(cause, v.append(ctx, b, rd))

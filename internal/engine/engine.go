@@ -74,6 +74,7 @@ type Engine struct {
 	roots  map[string]*os.Root
 	kept   kept
 	keeper *keeper // while a session runs
+	left   []left  // processes that outlived their calls, the oldest first
 }
 
 // New checks the configuration.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"strings"
 	"time"
 
@@ -25,6 +26,9 @@ func (v *drive) runTool(ctx context.Context, eff core.RunTool, leaving func() bo
 	keep := context.WithoutCancel(ctx)
 	if err == nil {
 		var p event.ToolResult
+		if r.Left != nil {
+			v.leaves(eff.IDs, r.Left)
+		}
 		if p, err = v.result(keep, eff, spec, r); err == nil {
 			p.Millis = ms
 			return []core.Fact{{IDs: eff.IDs, Data: p}}
@@ -118,7 +122,7 @@ func (v *drive) newCall(ctx context.Context, rules *thread.Rules, eff core.RunTo
 	s := &sink{v: v, ctx: ctx, ids: eff.IDs, attempt: eff.Attempt}
 	box, err := v.box(eff, rules.Workspace, s)
 	return tool.Call{ID: eff.IDs.Call, Attempt: eff.Attempt, Args: args, Dir: rules.Workspace, Root: root,
-		Expect: eff.Expect, Published: eff.Known, Box: box, Sink: s}, err
+		Expect: eff.Expect, Published: eff.Known, Box: box, Process: s.process(), Processes: processes{v}, Sink: s}, err
 }
 
 // result is the fact of a call that ended well: what the model is shown, and
@@ -243,6 +247,23 @@ func (s *sink) Keep(content []byte, media string) (belay.Ref, error) {
 func (s *sink) Kept(d belay.Digest) ([]byte, error) {
 	return s.v.e.c.Store.Get(context.WithoutCancel(s.ctx), d)
 }
+
+func (s *sink) Part(d belay.Digest, offset, n int64) ([]byte, error) {
+	r, err := s.v.e.c.Store.Open(context.WithoutCancel(s.ctx), d)
+	if errors.Is(err, store.ErrNotFound) {
+		return nil, tool.ErrExpired
+	}
+	if err != nil {
+		return nil, err
+	}
+	defer r.Close()
+	if _, err := io.CopyN(io.Discard, r, offset); err != nil && !errors.Is(err, io.EOF) {
+		return nil, err
+	}
+	return io.ReadAll(io.LimitReader(r, n))
+}
+
+func (s *sink) Scrub(w io.Writer) io.WriteCloser { return s.v.e.c.Secrets.Writer(w) }
 
 func (s *sink) Output(media string) (tool.OutputWriter, error) {
 	w, err := s.v.e.c.Store.Writer(context.WithoutCancel(s.ctx), media)

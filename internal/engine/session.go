@@ -67,20 +67,40 @@ func (l *lanes) run() error {
 			l.fresh = l.own.epoch == 1 && slices.ContainsFunc(rows, l.begins)
 		}
 		wake := l.start(rows)
-		if len(l.running) == 0 {
+		if l.rests(rows) {
 			switch {
-			case l.failed != nil:
+			case len(l.running) == 0 && l.failed != nil:
 				return l.failed
-			case l.ctx.Err() != nil:
+			case len(l.running) == 0 && errors.Is(context.Cause(l.ctx), errRests):
+				return nil
+			case len(l.running) == 0 && l.ctx.Err() != nil:
 				return context.Cause(l.ctx)
+			case l.ctx.Err() != nil: // they are on their way
 			case !looked: // everything rests as far as this process knows
 				l.e.notify(l.id, "")
-			case l.keep == nil || !l.keep(rows):
+			case l.keep != nil && l.keep(rows):
+			case len(l.running) == 0:
 				return nil
+			default: // what runs in the background ends with its session
+				l.cancel(errRests)
 			}
 		}
 		l.wait(wake)
 	}
+}
+
+// errRests is why drives leave that only processes of the background keep.
+var errRests = errors.New("the session rests")
+
+// rests tells whether nothing goes on but processes of the background, and
+// nothing waits to be handled.
+func (l *lanes) rests(rows []store.LaneRow) bool {
+	for _, v := range l.running {
+		if !v.lone.Load() {
+			return false
+		}
+	}
+	return len(l.running) == 0 || !slices.ContainsFunc(rows, func(r store.LaneRow) bool { return r.Inbox > 0 })
 }
 
 // begins tells whether the row is that of the session's own stream before its

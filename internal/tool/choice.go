@@ -24,7 +24,7 @@ const (
 // tool's own spec can put it into a group besides.
 var groups = []Group{
 	{"files", "reading and changing files of the workspace", []string{"read", "write", "edit", "patch", "list", "glob", "grep"}},
-	{"runtime", "programs", []string{"exec", "process"}},
+	{"runtime", "programs", []string{"exec", "process", "process_send"}},
 	{"web", "searching and fetching", []string{"web_search", "web_fetch"}},
 	{"memory", "what is remembered between sessions", []string{"memory_search", "memory_get", "memory_store", "memory_update", "memory_forget"}},
 	{"sessions", "other sessions and sub-agents", []string{"sessions_list", "sessions_history", "sessions_send", "sessions_spawn", "sessions_wait", "sessions_input", "sessions_close"}},

@@ -8,6 +8,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"io"
 	"os"
 	"time"
 
@@ -33,6 +34,11 @@ type Call struct {
 	// with CapPublish get it.
 	Published map[string]Published
 	Box       *Box // that its programs must run in; nil: in none
+	// Process is the id that a program of this attempt is recorded under.
+	Process belay.ProcessID
+	// Processes are those of the thread. Only tools with CapProcesses and those
+	// that start programs get them.
+	Processes Processes
 	Sink      Sink
 }
 
@@ -61,14 +67,23 @@ type Sink interface {
 	Keep(content []byte, media string) (belay.Ref, error)
 	// Output streams content of unknown size into the store.
 	Output(media string) (OutputWriter, error)
+	// Scrub is w without registered secrets, also of one that comes in pieces.
+	// Close writes what is held back; it doesn't close w.
+	Scrub(w io.Writer) io.WriteCloser
 	// Kept reads content back; an error when it isn't kept.
 	Kept(d belay.Digest) ([]byte, error)
+	// Part reads up to n bytes of kept content from an offset on; fewer at its
+	// end. ErrExpired: the content isn't kept any more.
+	Part(d belay.Digest, offset, n int64) ([]byte, error)
 	// Progress shows text to whoever watches; it is not recorded.
 	Progress(text string)
 }
 
 // ErrHoldsSecret says that content wasn't kept because a registered secret is in it.
 var ErrHoldsSecret = errors.New("the content holds a registered secret")
+
+// ErrExpired says that content was kept and was let go since, by retention.
+var ErrExpired = errors.New("the content is not kept any more")
 
 // OutputWriter streams content of unknown size into the store.
 type OutputWriter interface {
@@ -83,6 +98,7 @@ type Result struct {
 	Text   string
 	Output *belay.Ref       // the whole output, when the tool kept it itself; Text is then a preview
 	Files  []event.FileSeen // what the thread knows of files from now on
+	Left   Running          // what goes on after the call; nil: nothing does
 }
 
 // Error is a call's bad end: data for the model, not an error of the runtime.
@@ -98,6 +114,9 @@ func (e *Error) Error() string { return e.Code + ": " + e.Message }
 // CapProcess marks tools that start processes: their boundary is recorded
 // before each call.
 const CapProcess = "process"
+
+// CapProcesses marks tools that see to programs that calls left running.
+const CapProcesses = "processes"
 
 // CapNetwork marks tools that wait for others on the network.
 const CapNetwork = "network"

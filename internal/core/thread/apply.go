@@ -14,6 +14,7 @@ func (d *Decider) Apply(e event.Envelope) {
 	s := &d.s
 	s.tick(e)
 	s.Seq, s.Last, s.Stream = e.Seq, e.Time, e.Stream
+	s.applyProcess(e)
 	switch p := e.Data.(type) {
 	case event.ThreadStarted:
 		s.Open, s.Session, s.Thread, s.Workspace = true, e.IDs.Session, e.IDs.Thread, p.Workspace
@@ -427,6 +428,9 @@ func (s *State) end(e event.Envelope, o belay.Outcome, reason string) {
 	}
 	if s.Turn.Kept != "" {
 		s.Keep = s.keep(s.Turn.Kept, "after")
+	}
+	if o != belay.Completed || s.Turn.Completion == belay.CompletionRequired {
+		s.endProcs()
 	}
 	s.Prev = &Ended{Turn: s.Turn.Turn, Outcome: o, Reason: reason}
 	s.Turn = nil

@@ -36,6 +36,10 @@ func (d *Decider) Handle(o belay.Order, now time.Time) ([]core.Fact, []core.Send
 		fs, err = s.rollBack(o, c)
 	case belay.RespondAction:
 		fs, err = s.respond(o, c, now)
+	case belay.WriteProcessStdin:
+		fs, err = s.writeStdin(o, c)
+	case belay.TerminateProcess:
+		fs, err = s.terminate(o, c)
 	case belay.TakeOver:
 		fs = s.takeOver(c)
 	default:

@@ -63,6 +63,10 @@ func (s *State) complete(rd *core.Ready, c *Call, args []byte) {
 		rd.Decided = append(rd.Decided, s.failed(c, event.Problem{Class: "bad_arguments", Code: "BAD_ARGUMENTS", Message: "summary is missing"}))
 		return
 	}
+	if p := s.busy(); p != nil {
+		rd.Decided = append(rd.Decided, s.failed(c, *p))
+		return
+	}
 	summary := short(strings.TrimSpace(in.Summary), c.ArgsRef)
 	done := event.TurnCompleted{Summary: summary, Artifacts: tidy(in.Artifacts), NextSteps: event.CutText(strings.TrimSpace(in.NextSteps), maxSaid), Stats: s.Turn.stats()}
 	done.Stats.Calls++

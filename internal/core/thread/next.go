@@ -20,6 +20,17 @@ var stages = []stage{taint, govern, cancel, limits, snapshot, choose, request, p
 // something to decide there are no effects, because the log comes before the world.
 func (d *Decider) Next(now time.Time) core.Ready {
 	var rd core.Ready
+	if d.s.lostProcs(&rd); len(rd.Decided) > 0 {
+		return rd
+	}
+	if rd = d.next(now); len(rd.Decided) == 0 {
+		rd.Effects = append(rd.Effects, d.s.procs()...)
+	}
+	return rd
+}
+
+func (d *Decider) next(now time.Time) core.Ready {
+	var rd core.Ready
 	s := &d.s
 	if s.givesBack(&rd); len(rd.Decided) > 0 {
 		return rd
@@ -183,7 +194,7 @@ func (d *Decider) Save() ([]byte, error)  { return json.Marshal(&d.s) }
 func (d *Decider) Load(data []byte) error { return json.Unmarshal(data, &d.s) }
 
 // InFlight tells whether facts say that something runs.
-func (d *Decider) InFlight() bool { return d.s.driven() }
+func (d *Decider) InFlight() bool { return d.s.driven() || len(d.s.Procs) > 0 }
 
 // wakeAt keeps the earliest wake time.
 func wakeAt(rd *core.Ready, at time.Time) {

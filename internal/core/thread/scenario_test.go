@@ -175,6 +175,8 @@ func (w *world) do(line string) {
 		w.restored(strings.Fields(rest))
 	case "plan", "publish":
 		w.artifact(verb, rest)
+	case "proc":
+		w.process(strings.SplitN(rest, " ", 3))
 	case "steps":
 		w.steps()
 		return
@@ -473,6 +475,42 @@ func (w *world) restored(files []string) {
 	end := eff.Event
 	end.Artifacts, end.Restored = files, len(files)
 	w.add([]core.Fact{{IDs: eff.IDs, Data: end}}, nil)
+}
+
+// process is "start N" for one that call N starts, "exit N CODE" and "ended N" for
+// the n-th of them, "write N TEXT" and "eof N" for what a command brings,
+// "wrote N NUMBER" for what became of it, and "kill N".
+func (w *world) process(f []string) {
+	n, _ := strconv.Atoi(f[1])
+	if f[0] == "start" {
+		ids := w.d.s.callIDs(&w.d.s.Turn.Step.Calls[n-1])
+		w.counts["started"]++
+		ids.Process = belay.ProcessID(fmt.Sprint("proc_", w.counts["started"]))
+		w.add([]core.Fact{{IDs: ids, Data: event.ProcessStarted{PID: 7, Argv: []string{"server", "--all"}}}}, nil)
+		return
+	}
+	id := belay.ProcessID(fmt.Sprint("proc_", n))
+	ids := belay.IDs{Session: "sess_1", Thread: "thr_1", Process: id}
+	switch f[0] {
+	case "exit":
+		code, _ := strconv.Atoi(f[2])
+		w.add([]core.Fact{{IDs: ids, Data: event.ProcessCompleted{Exit: code}}}, nil)
+	case "ended":
+		w.add([]core.Fact{{IDs: ids, Data: event.ProcessTerminated{Signal: "SIGTERM", Reason: "cancelled"}}}, nil)
+	case "write":
+		w.handle(belay.WriteProcessStdin{Process: id, Input: f[2]})
+	case "eof":
+		w.handle(belay.WriteProcessStdin{Process: id, End: true})
+	case "empty":
+		w.handle(belay.WriteProcessStdin{Process: id})
+	case "wrote":
+		number, _ := strconv.Atoi(f[2])
+		w.add([]core.Fact{{IDs: ids, Data: event.ProcessInput{Number: number, Bytes: 3}}}, nil)
+	case "kill":
+		w.handle(belay.TerminateProcess{Process: id, Reason: "no need"})
+	default:
+		w.t.Fatalf("unknown %q", f)
+	}
 }
 
 // artifact is what the first call of the step leaves: "plan ID:STATUS:TEXT …",

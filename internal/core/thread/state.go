@@ -62,6 +62,8 @@ type State struct {
 	Use    belay.WorkspaceUse `json:"use,omitzero"`     // how the session uses the workspace
 	Shared bool               `json:"shared,omitempty"` // by other threads of the session too
 	Holds  []Held             `json:"holds,omitempty"`  // what its calls have of it, or asked for
+
+	Procs []Proc `json:"procs,omitempty"` // that run
 }
 
 // Queued is a turn that was accepted and hasn't begun.

@@ -11,12 +11,12 @@ import (
 // binary is the problem of a file that isn't UTF-8 text; b is from its start
 // or from where it stops being text.
 func (p *place) binary(b []byte) error {
-	return tool.Failf(tool.Denied, CodeBinary, "%s is not UTF-8 text: %s of %s", show(p.name), typeOf(b), size(p.info.Size())).
+	return tool.Failf(tool.Denied, CodeBinary, "%s is not UTF-8 text: %s of %s", show(p.name), TypeOf(b), size(p.info.Size())).
 		WithHint("read shows text only; use a program that understands the format")
 }
 
-// typeOf names the commonest formats by how they begin.
-func typeOf(b []byte) string {
+// TypeOf names the commonest formats by how they begin.
+func TypeOf(b []byte) string {
 	for _, m := range [...]struct{ magic, name string }{
 		{"\x7fELF", "a program (ELF)"}, {"MZ", "a program (PE)"}, {"\xcf\xfa\xed\xfe", "a program (Mach-O)"},
 		{"\x89PNG", "a PNG image"}, {"\xff\xd8\xff", "a JPEG image"}, {"GIF8", "a GIF image"}, {"RIFF", "RIFF media"},

@@ -16,10 +16,10 @@ import (
 var editDoc string
 
 type editArgs struct {
-	Path string `json:"path" jsonschema:"file, relative to the workspace"`
+	Path string `json:"path" jsonschema:"file"`
 	Old  string `json:"old" jsonschema:"text to replace"`
 	New  string `json:"new" jsonschema:"text to put there"`
-	All  bool   `json:"all,omitempty" jsonschema:"replace every occurrence"`
+	All  bool   `json:"all,omitempty" jsonschema:"every occurrence"`
 }
 
 // Edit replaces text in files.

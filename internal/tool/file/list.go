@@ -29,9 +29,9 @@ const (
 )
 
 type listArgs struct {
-	Path  string `json:"path,omitempty" jsonschema:"folder, relative to the workspace; default the workspace"`
+	Path  string `json:"path,omitempty" jsonschema:"folder"`
 	Depth int    `json:"depth,omitempty" jsonschema:"levels to go down, default 1"`
-	Limit int    `json:"limit,omitempty" jsonschema:"most entries to show, default 1000"`
+	Limit int    `json:"limit,omitempty" jsonschema:"default 1000"`
 }
 
 // List shows what is in a folder. Links are named, not followed.

@@ -20,7 +20,7 @@ import (
 var patchDoc string
 
 type patchArgs struct {
-	Patch string `json:"patch" jsonschema:"the patch; its paths are relative to the workspace"`
+	Patch string `json:"patch" jsonschema:"the patch"`
 }
 
 // Patch changes several files, all of them or none: everything is checked and

@@ -24,7 +24,7 @@ import (
 var readDoc string
 
 type readArgs struct {
-	Path   string `json:"path" jsonschema:"file, relative to the workspace"`
+	Path   string `json:"path" jsonschema:"file"`
 	Offset int    `json:"offset,omitempty" jsonschema:"first line, from 1"`
 	Limit  int    `json:"limit,omitempty" jsonschema:"number of lines"`
 }

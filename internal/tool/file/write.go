@@ -16,7 +16,7 @@ import (
 var writeDoc string
 
 type writeArgs struct {
-	Path    string `json:"path" jsonschema:"file, relative to the workspace"`
+	Path    string `json:"path" jsonschema:"file"`
 	Content string `json:"content" jsonschema:"all of the new content"`
 }
 

@@ -4,7 +4,7 @@ import "github.com/belay-run/belay/event"
 
 type askArgs struct {
 	Question string   `json:"question" jsonschema:"the question"`
-	Options  []string `json:"options,omitempty" jsonschema:"answers to choose from"`
+	Options  []string `json:"options,omitempty" jsonschema:"to choose from"`
 }
 
 // Ask reads the arguments of ask_user, with the same care as Complete.

@@ -19,9 +19,9 @@ const CodeInvalidArguments = "INVALID_ARGUMENTS"
 
 type completeArgs struct {
 	Summary   string   `json:"summary" jsonschema:"what was done, and what was not"`
-	Artifacts []string `json:"artifacts,omitempty" jsonschema:"paths or links of what was made"`
-	NextSteps string   `json:"nextSteps,omitempty" jsonschema:"what is left for somebody else"`
-	Output    any      `json:"output,omitempty" jsonschema:"the result as data, if one was asked for"`
+	Artifacts []string `json:"artifacts,omitempty" jsonschema:"what was made"`
+	NextSteps string   `json:"nextSteps,omitempty" jsonschema:"what is left"`
+	Output    any      `json:"output,omitempty" jsonschema:"data, if it was asked for"`
 }
 
 // Complete reads the arguments of complete_task. Texts come back trimmed,

@@ -23,8 +23,8 @@ const (
 
 type globArgs struct {
 	Pattern string `json:"pattern" jsonschema:"with * ? [a-z] ** and {a,b}"`
-	Path    string `json:"path,omitempty" jsonschema:"folder to look in, default the workspace"`
-	Limit   int    `json:"limit,omitempty" jsonschema:"most files to show, default 500"`
+	Path    string `json:"path,omitempty" jsonschema:"folder"`
+	Limit   int    `json:"limit,omitempty" jsonschema:"default 500"`
 	Hidden  bool   `json:"hidden,omitempty" jsonschema:"hidden files too"`
 	Ignored bool   `json:"ignored,omitempty" jsonschema:"ignored files too"`
 }

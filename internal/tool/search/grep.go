@@ -25,15 +25,15 @@ const (
 )
 
 type grepArgs struct {
-	Pattern    string   `json:"pattern" jsonschema:"regular expression, or text with literal"`
-	Path       string   `json:"path,omitempty" jsonschema:"folder or file to search, default the workspace"`
-	Include    []string `json:"include,omitempty" jsonschema:"globs of files to search; !glob leaves out"`
-	Literal    bool     `json:"literal,omitempty" jsonschema:"pattern is plain text"`
-	IgnoreCase bool     `json:"ignore_case,omitempty" jsonschema:"large and small letters are alike"`
-	Before     int      `json:"before,omitempty" jsonschema:"lines to show before a match"`
-	After      int      `json:"after,omitempty" jsonschema:"lines to show after it"`
-	Mode       string   `json:"mode,omitempty" jsonschema:"content (default), files: names only, count: matching lines of each file"`
-	Limit      int      `json:"limit,omitempty" jsonschema:"most matches, or files, to show; default 200"`
+	Pattern    string   `json:"pattern" jsonschema:"what to find"`
+	Path       string   `json:"path,omitempty" jsonschema:"folder or file"`
+	Include    []string `json:"include,omitempty" jsonschema:"globs; !glob leaves out"`
+	Literal    bool     `json:"literal,omitempty" jsonschema:"plain text"`
+	IgnoreCase bool     `json:"ignore_case,omitempty" jsonschema:"case doesn't matter"`
+	Before     int      `json:"before,omitempty" jsonschema:"lines before a match"`
+	After      int      `json:"after,omitempty" jsonschema:"lines after it"`
+	Mode       string   `json:"mode,omitempty" jsonschema:"content (default), files (names only), count"`
+	Limit      int      `json:"limit,omitempty" jsonschema:"default 200"`
 	Hidden     bool     `json:"hidden,omitempty" jsonschema:"hidden files too"`
 	Ignored    bool     `json:"ignored,omitempty" jsonschema:"ignored files too"`
 }

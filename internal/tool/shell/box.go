@@ -33,17 +33,27 @@ func begin(ctx context.Context, c tool.Call, proc *process.Process, started even
 	return err
 }
 
-// boxed is the failure of a program that its boundary stopped, or nil. It is a
-// denial that says what was stopped, not a failure of the program alone.
-func (r *run) boxed(end process.Exit, text string, ref *belay.Ref) error {
-	if r.call.Box == nil || end.Code == 0 {
+// violation is what the boundary stopped of a program that ended badly, as far as
+// anybody can tell; nil is nothing. It is recorded.
+func (j *job) violation(said string) *event.SandboxViolation {
+	end := j.proc.Exit()
+	if j.call.Box == nil || end.Code == 0 {
 		return nil
 	}
-	v := r.call.Box.Stopped(end, text, r.p.Dir)
+	v := j.call.Box.Stopped(end, said, j.p.Dir)
+	if v != nil {
+		j.call.Sink.Fact(*v)
+	}
+	return v
+}
+
+// boxed is the failure of a program that its boundary stopped, or nil. It is a
+// denial that says what was stopped, not a failure of the program alone.
+func (j *job) boxed(text string, ref *belay.Ref) error {
+	v := j.violation(text)
 	if v == nil {
 		return nil
 	}
-	r.call.Sink.Fact(*v)
 	what := v.Op
 	if v.Target != "" {
 		what += " " + v.Target

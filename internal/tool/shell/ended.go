@@ -12,19 +12,32 @@ import (
 	"github.com/belay-run/belay/internal/tool"
 )
 
-// ended records how a process ended and is what the model reads of it.
-func (r *run) ended(end process.Exit, text string, ref *belay.Ref, saveErr error) (tool.Result, error) {
-	millis := end.Duration.Milliseconds()
-	if end.How != process.Exited {
-		r.call.Sink.Fact(event.ProcessTerminated{Signal: sent(end), Reason: end.How, Output: ref, Bytes: end.Bytes, Millis: millis})
-		return tool.Result{}, r.stopped(end, text, ref)
+// end is the fact of how the process ended.
+func (j *job) end(ref *belay.Ref) event.Payload {
+	e := j.proc.Exit()
+	use := event.ProcessUse{CPU: e.CPU.Milliseconds(), Peak: e.Peak}
+	if e.How != process.Exited {
+		return event.ProcessTerminated{Signal: sent(e), Reason: e.How, Output: ref, Bytes: e.Bytes, Millis: e.Duration.Milliseconds(), ProcessUse: use}
 	}
-	r.call.Sink.Fact(event.ProcessCompleted{Exit: end.Code, Output: ref, Bytes: end.Bytes, Millis: millis})
+	return event.ProcessCompleted{Exit: e.Code, Output: ref, Bytes: e.Bytes, Millis: e.Duration.Milliseconds(), ProcessUse: use}
+}
+
+// ended records how a process ended and is what the model reads of it.
+func (j *job) ended() (tool.Result, error) {
+	ref, text, saveErr := j.out.finish()
+	end := j.proc.Exit()
+	if end.OutputErr != nil {
+		saveErr = end.OutputErr
+	}
+	j.call.Sink.Fact(j.end(ref))
+	if end.How != process.Exited {
+		return tool.Result{}, j.stopped(text, ref)
+	}
 	text = closed(text) + fmt.Sprintf("exit %d", end.Code)
 	if end.Signal != "" {
 		text += " (ended by " + end.Signal + ")"
 	}
-	if e := r.boxed(end, text, ref); e != nil {
+	if e := j.boxed(text, ref); e != nil {
 		return tool.Result{}, e
 	}
 	if saveErr != nil {
@@ -37,11 +50,19 @@ func (r *run) ended(end process.Exit, text string, ref *belay.Ref, saveErr error
 
 // stopped is the failure of a command that was ended from outside. A
 // cancelled call is of class timeout too: somebody's patience ended.
-func (r *run) stopped(end process.Exit, text string, ref *belay.Ref) error {
+func (j *job) stopped(text string, ref *belay.Ref) error {
+	end := j.proc.Exit()
 	e := tool.Failf(tool.Timeout, CodeCancelled, "the command was cancelled after %s and ended with all it started", end.Duration.Round(time.Millisecond))
-	if end.How == process.TimedOut {
-		e = tool.Failf(tool.Timeout, CodeTimeout, "the command did not end within %s; it was ended with all it started", r.p.Limit).
-			WithHint("%s", r.p.Hint)
+	switch end.How {
+	case process.TimedOut:
+		e = tool.Failf(tool.Timeout, CodeTimeout, "the command did not end within %s; it was ended with all it started", j.p.Limit).
+			WithHint("%s", j.p.Hint)
+	case endIdle:
+		e = tool.Failf(tool.Timeout, CodeIdle, "the command printed nothing for %s; it was ended with all it started", j.p.Idle).
+			WithHint("see whether it waits for input, or give a larger idle_seconds")
+	case endOutput:
+		e = tool.Failf(tool.Conflict, CodeTooMuch, "the command printed more than %d bytes; it was ended with all it started", j.out.limit).
+			WithHint("make it print less, or to a file")
 	}
 	e.Text, e.Output = text, ref
 	return e

@@ -24,43 +24,83 @@ type Program struct {
 	Env    []string // the whole environment
 	Stdin  []byte   // empty is nothing to read
 	Limit  time.Duration
+	Idle   time.Duration // it may print nothing for so long; 0 is no limit
 	Grace  time.Duration // 0 is the default of package process
 	Output int           // bytes that are shown; 0 is the default
+	Most   int64         // bytes it may print; 0 is MaxOutput
 	Hint   string        // what to do when it didn't end in time
+
+	// Yield lets it go on after the call when it hasn't ended by then; 0 is
+	// never. Such a program has an input that can be written to.
+	Yield time.Duration
+	PTY   *process.Size // it gets a terminal of this size; nil: none
 }
 
-// Run runs the program to its end. Its failure is a result: the exit code is
-// the last line of the text.
+// MaxOutput is how many bytes a program may print when nobody said otherwise.
+const MaxOutput = 4 << 30
+
+// Left is how a program ends that goes on after its call: not yet.
+const Left = "left"
+
+// Run runs the program to its end, or until it goes on in the background. Its
+// failure is a result: the exit code is the last line of the text.
 func (p Program) Run(ctx context.Context, c tool.Call) (tool.Result, process.Exit, error) {
-	r := &run{call: c, p: p}
-	cmd := process.Command{Argv: p.Argv, Dir: p.Dir, Env: p.Env, Stdin: p.Stdin, Grace: p.Grace}
-	var err error
-	if cmd.Path, err = program(p.Argv[0], p.Dir, p.Env); err != nil {
-		r.failed(err)
+	j, err := p.start(ctx, c)
+	if err != nil {
 		return tool.Result{}, process.Exit{}, err
 	}
-	out := newOutput(c.Sink, p.Output)
-	defer out.close()
-	cmd.Output = out
-	ctx, cancel := context.WithTimeout(ctx, p.Limit)
-	defer cancel()
+	if !j.watch(ctx, func() string { return why(ctx) }, p.Yield) {
+		return j.leave(), process.Exit{How: Left}, nil
+	}
+	defer j.out.keeps.close()
+	res, err := j.ended()
+	return res, j.proc.Exit(), err
+}
+
+// why is for what reason a call's context ended.
+func why(ctx context.Context) string {
+	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
+		return process.TimedOut
+	}
+	return process.Cancelled
+}
+
+// start starts the program and records it.
+func (p Program) start(ctx context.Context, c tool.Call) (*job, error) {
+	cmd := process.Command{Argv: p.Argv, Dir: p.Dir, Env: p.Env, Stdin: p.Stdin, Grace: p.Grace, Open: p.Yield > 0, PTY: p.PTY}
+	j := &job{call: c, p: p, began: time.Now(), over: make(chan struct{})}
+	var err error
+	if cmd.Path, err = program(p.Argv[0], p.Dir, p.Env); err != nil {
+		j.failed(err)
+		return nil, err
+	}
+	j.out = newOutput(c.Sink, p.Output)
+	if p.Yield > 0 {
+		j.pieces = newPieces(c.Sink, c.Process)
+		j.out.keeps = j.pieces
+	}
+	if j.out.limit = p.Most; p.Most <= 0 {
+		j.out.limit = MaxOutput
+	}
+	full := make(chan struct{}, 1)
+	j.full, j.out.enough = full, func() {
+		select {
+		case full <- struct{}{}:
+		default:
+		}
+	}
+	cmd.Output = j.out
 	if c.Box != nil {
 		cmd.Box = c.Box
 	}
-	proc, err := process.Start(cmd)
+	if j.proc, err = process.Start(cmd); err == nil {
+		err = begin(ctx, c, j.proc, event.ProcessStarted{PID: j.proc.PID, StartTime: j.proc.Start, Argv: recorded(cmd.Argv), Cwd: cmd.Dir, TTY: p.PTY != nil})
+	}
 	if err != nil {
-		return tool.Result{}, process.Exit{}, r.notStarted(cmd, err)
+		j.out.keeps.close()
+		return nil, j.notStarted(cmd, err)
 	}
-	if err := begin(ctx, c, proc, event.ProcessStarted{PID: proc.PID, StartTime: proc.Start, Argv: recorded(cmd.Argv), Cwd: cmd.Dir}); err != nil {
-		return tool.Result{}, process.Exit{}, r.notStarted(cmd, err)
-	}
-	end := proc.Wait(ctx)
-	ref, text, saveErr := out.finish()
-	if end.OutputErr != nil {
-		saveErr = end.OutputErr
-	}
-	res, err := r.ended(end, text, ref, saveErr)
-	return res, end, err
+	return j, nil
 }
 
 // maxRecorded bounds the arguments as a fact holds them; the whole ones are in
@@ -77,12 +117,6 @@ func recorded(argv []string) []string {
 		}
 	}
 	return argv
-}
-
-// run is one execution.
-type run struct {
-	call tool.Call
-	p    Program
 }
 
 // Folder is a folder of the workspace to run in, as an absolute path; dir is
@@ -109,16 +143,16 @@ func Folder(c tool.Call, dir string) (string, error) {
 }
 
 // failed records a process that there will not be.
-func (r *run) failed(err error) {
+func (j *job) failed(err error) {
 	if e, ok := errors.AsType[*tool.Error](err); ok {
-		r.call.Sink.Fact(event.ProcessFailed{Class: e.Class, Reason: e.Message})
+		j.call.Sink.Fact(event.ProcessFailed{Class: e.Class, Reason: e.Message})
 	}
 }
 
 // notStarted is the failure of the system to start what was allowed.
-func (r *run) notStarted(cmd process.Command, err error) error {
+func (j *job) notStarted(cmd process.Command, err error) error {
 	if told, ok := errors.AsType[*tool.Error](err); ok {
-		r.failed(told)
+		j.failed(told)
 		return told
 	}
 	e := tool.Failf(tool.Internal, CodeNotStarted, "%s could not be started: %v", cmd.Argv[0], err)
@@ -128,6 +162,6 @@ func (r *run) notStarted(cmd process.Command, err error) error {
 	case errors.Is(err, fs.ErrPermission):
 		e = tool.Failf(tool.Denied, CodeNotRunnable, "no permission to run %s", cmd.Argv[0])
 	}
-	r.failed(e)
+	j.failed(e)
 	return e
 }

@@ -13,6 +13,7 @@ import (
 	_ "embed"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
@@ -31,12 +32,26 @@ const (
 	CodeTimeout        = "TIMEOUT"
 	CodeCancelled      = "CANCELLED"
 	CodeOutputNotSaved = "OUTPUT_NOT_SAVED"
+	CodeIdle           = "IDLE"
+	CodeTooMuch        = "TOO_MUCH_OUTPUT"
+	CodeTooMany        = "TOO_MANY_PROCESSES"
+	CodeNoProcess      = "NO_SUCH_PROCESS"
+	CodeEnded          = "PROCESS_ENDED"
+	CodeNoInput        = "NO_INPUT"
+	CodeNoTerminal     = "NO_TERMINAL"
+	CodeExpired        = "OUTPUT_EXPIRED"
 )
 
 const (
 	defaultTimeout = 2 * time.Minute
 	maxTimeout     = 10 * time.Minute
 	head, tail     = 8 << 10, 8 << 10 // of the output that is shown
+
+	backTimeout    = time.Hour // of what may go on in the background
+	maxBackTimeout = 24 * time.Hour
+	maxYield       = time.Minute
+	atOnce         = 300 * time.Millisecond // what fails at once is told at once
+	maxLeft        = 16                     // processes of a thread in the background
 )
 
 //go:embed exec.md
@@ -49,15 +64,18 @@ type Config struct {
 }
 
 type execArgs struct {
-	Command string            `json:"command,omitempty" jsonschema:"command line for /bin/sh -c"`
+	Command string            `json:"command,omitempty" jsonschema:"for /bin/sh -c"`
 	Argv    []string          `json:"argv,omitempty" jsonschema:"program and arguments"`
-	Dir     string            `json:"dir,omitempty" jsonschema:"folder, relative to the workspace"`
-	Timeout float64           `json:"timeout_seconds,omitempty" jsonschema:"default 120, at most 600"`
+	Dir     string            `json:"dir,omitempty" jsonschema:"folder"`
+	Timeout float64           `json:"timeout_seconds,omitempty" jsonschema:"default 120, in the background 3600"`
 	Env     map[string]string `json:"env,omitempty" jsonschema:"variables to add"`
+	Back    *float64          `json:"background_after,omitempty" jsonschema:"seconds; then it goes on in the background. 0: at once"`
+	Idle    float64           `json:"idle_seconds,omitempty" jsonschema:"end it if silent so long"`
+	TTY     bool              `json:"tty,omitempty" jsonschema:"a terminal"`
 }
 
 // Tools lists the tools of this package.
-func Tools(cfg Config) []tool.Tool { return []tool.Tool{Exec(cfg)} }
+func Tools(cfg Config) []tool.Tool { return []tool.Tool{Exec(cfg), Processes(), Sender()} }
 
 // Exec runs programs.
 func Exec(cfg Config) tool.Tool {
@@ -89,13 +107,12 @@ func prepare(cfg Config, c tool.Call, in execArgs) (p Program, err error) {
 	if (in.Command == "") == (len(in.Argv) == 0) {
 		return p, tool.Failf(tool.BadArguments, CodeOneOf, "give either command or argv")
 	}
-	p = Program{Limit: defaultTimeout, Grace: cfg.Grace, Argv: in.Argv,
-		Hint: fmt.Sprintf("give a larger timeout_seconds (at most %d), or run less at once", int(maxTimeout.Seconds()))}
-	if in.Timeout != 0 {
-		p.Limit = time.Duration(in.Timeout * float64(time.Second))
+	p = Program{Grace: cfg.Grace, Argv: in.Argv}
+	if err := p.timed(in); err != nil {
+		return p, err
 	}
-	if in.Timeout < 0 || in.Timeout > maxTimeout.Seconds() || p.Limit <= 0 {
-		return p, tool.Failf(tool.BadArguments, tool.CodeBadArguments, "timeout_seconds must be more than 0 and at most %d", int(maxTimeout.Seconds()))
+	if p.Yield > 0 && c.Processes != nil && len(c.Processes.Left()) >= maxLeft {
+		return p, tool.Failf(tool.Conflict, CodeTooMany, "%d processes run in the background already", maxLeft).WithHint("end one with process_send first")
 	}
 	if p.Dir, err = Folder(c, in.Dir); err != nil {
 		return p, err
@@ -103,8 +120,53 @@ func prepare(cfg Config, c tool.Call, in execArgs) (p Program, err error) {
 	if p.Env, err = environment(cfg.Environ, in.Env, p.Dir); err != nil {
 		return p, err
 	}
+	if in.TTY {
+		p.PTY = &process.Size{Rows: 24, Cols: 80}
+		p.Env = terminal(p.Env)
+	}
 	if in.Command != "" {
 		p.Argv = []string{"/bin/sh", "-c", in.Command}
 	}
 	return p, nil
+}
+
+// timed sets how long a program may run, and how long the call waits for it.
+func (p *Program) timed(in execArgs) error {
+	most, usual := maxTimeout, defaultTimeout
+	var yield float64
+	if in.Back != nil {
+		most, usual = maxBackTimeout, backTimeout
+		if yield = *in.Back; yield == 0 {
+			yield = atOnce.Seconds()
+		}
+	}
+	p.Hint = fmt.Sprintf("give a larger timeout_seconds (at most %d), or run less at once", int(most.Seconds()))
+	for _, t := range []struct {
+		name        string
+		given       float64
+		most, usual time.Duration
+		set         *time.Duration
+	}{
+		{"timeout_seconds", in.Timeout, most, usual, &p.Limit},
+		{"background_after", yield, maxYield, 0, &p.Yield},
+		{"idle_seconds", in.Idle, most, 0, &p.Idle},
+	} {
+		*t.set = t.usual
+		if t.given == 0 {
+			continue
+		}
+		*t.set = time.Duration(t.given * float64(time.Second))
+		if t.given < 0 || t.given > t.most.Seconds() || *t.set <= 0 {
+			return tool.Failf(tool.BadArguments, tool.CodeBadArguments, "%s must be more than 0 and at most %d", t.name, int(t.most.Seconds()))
+		}
+	}
+	return nil
+}
+
+// terminal is an environment that says what kind of terminal there is.
+func terminal(env []string) []string {
+	if slices.ContainsFunc(env, func(kv string) bool { return strings.HasPrefix(kv, "TERM=") && kv != "TERM=" }) {
+		return env
+	}
+	return append(env, "TERM=xterm")
 }

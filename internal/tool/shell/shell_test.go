@@ -175,7 +175,10 @@ func TestLargeOutputIsKeptWholeAndShownInPart(t *testing.T) {
 	if limit := shell.Exec(config()).Spec().OutputLimit; len(r.Text) > limit {
 		t.Errorf("%d bytes are more than the output limit %d", len(r.Text), limit)
 	}
-	c, ok := b.Sink.Facts()[1].(event.ProcessCompleted)
+	if got := facts(b); got != "process.started output.spilled output.truncated process.completed" {
+		t.Fatalf("facts %s", got)
+	}
+	c, ok := b.Sink.Facts()[3].(event.ProcessCompleted)
 	if !ok || c.Output == nil || *c.Output != *r.Output || c.Bytes != int64(len(whole)) || c.Exit != 0 {
 		t.Errorf("got %+v", c)
 	}
@@ -251,7 +254,7 @@ func TestOutputThatCannotBeKeptIsSaid(t *testing.T) {
 	if e == nil || e.Code != shell.CodeOutputNotSaved || !strings.Contains(e.Message, "exit 3") || !strings.Contains(e.Text, "not kept") {
 		t.Errorf("got %+v", err)
 	}
-	if got := facts(b); got != "process.started process.completed" {
+	if got := facts(b); got != "process.started output.truncated process.completed" {
 		t.Errorf("facts %s", got)
 	}
 }

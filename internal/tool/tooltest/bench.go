@@ -79,7 +79,7 @@ func (b *Bench) Call(args any) tool.Call {
 	if err != nil {
 		b.T.Fatal(err)
 	}
-	return tool.Call{ID: b.ID, Attempt: 1, Args: raw, Dir: b.Dir, Root: b.Root, Expect: b.Expect, Sink: b.Sink}
+	return tool.Call{ID: b.ID, Attempt: 1, Args: raw, Dir: b.Dir, Root: b.Root, Expect: b.Expect, Process: "proc_bench", Sink: b.Sink}
 }
 
 // Run runs a tool and remembers what it says of files, as the core does.

@@ -5,6 +5,7 @@ package tooltest
 import (
 	"bytes"
 	"errors"
+	"io"
 	"slices"
 	"strings"
 	"sync"
@@ -70,6 +71,13 @@ func (s *Sink) Keep(content []byte, media string) (belay.Ref, error) {
 	return ref, nil
 }
 
+// Scrub knows no secrets.
+func (s *Sink) Scrub(w io.Writer) io.WriteCloser { return open{w} }
+
+type open struct{ io.Writer }
+
+func (open) Close() error { return nil }
+
 // Kept reads content back.
 func (s *Sink) Kept(d belay.Digest) ([]byte, error) {
 	s.mu.Lock()
@@ -79,6 +87,16 @@ func (s *Sink) Kept(d belay.Digest) ([]byte, error) {
 		return nil, errors.New("not kept: " + string(d))
 	}
 	return bytes.Clone(b), nil
+}
+
+// Part reads a part of content.
+func (s *Sink) Part(d belay.Digest, offset, n int64) ([]byte, error) {
+	b, err := s.Kept(d)
+	if err != nil {
+		return nil, tool.ErrExpired
+	}
+	b = b[min(offset, int64(len(b))):]
+	return b[:min(n, int64(len(b)))], nil
 }
 
 // Forget drops everything that is kept.

@@ -29,6 +29,8 @@ func TestStandardToolsKeepTheLaws(t *testing.T) {
 		"glob":          `{"pattern":"*.txt"}`,
 		"grep":          `{"pattern":"a","before":1}`,
 		"exec":          `{"command":"echo > made; sleep 60"}`,
+		"process":       `{}`,
+		"process_send":  `{"id":"proc_1","control":"kill"}`,
 		"complete_task": `{"summary":"done","output":{"a":1}}`,
 		"ask_user":      `{"question":"which?"}`,
 		"todo":          `{"items":[{"text":"one"}]}`,

@@ -1,0 +1,185 @@
+package thread
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/event"
+	"github.com/belay-run/belay/internal/core"
+)
+
+// Proc is a process that runs as far as facts say. One that is left when its
+// call is over belongs to the thread from then on: it is wanted until it ends,
+// until somebody ends it, or until its turn ends in another way than by an
+// answer that leaves the conversation open.
+type Proc struct {
+	IDs    belay.IDs `json:"ids"`  // of its first fact
+	What   string    `json:"what"` // the beginning of its command line
+	Left   bool      `json:"left,omitempty"`
+	Orphan bool      `json:"orphan,omitempty"` // the runtime that started it is gone
+	Over   bool      `json:"over,omitempty"`   // nobody wants it any more
+	Asked  int       `json:"asked,omitempty"`  // inputs that commands asked for
+	Inputs []Input   `json:"inputs,omitempty"` // those of them that wait
+}
+
+// Input is what somebody wants a process to read.
+type Input struct {
+	Number int    `json:"number"`
+	Text   string `json:"text,omitempty"`
+	End    bool   `json:"end,omitempty"`
+}
+
+const (
+	maxWhat   = 120     // bytes of a command line, in questions and refusals
+	maxInput  = 8 << 10 // bytes of an input, as a fact holds them
+	maxInputs = 16      // that wait for one process
+)
+
+func (s *State) proc(id belay.ProcessID) *Proc {
+	if i := slices.IndexFunc(s.Procs, func(p Proc) bool { return p.IDs.Process == id }); i >= 0 {
+		return &s.Procs[i]
+	}
+	return nil
+}
+
+// applyProcess folds what is told of processes.
+func (s *State) applyProcess(e event.Envelope) {
+	switch p := e.Data.(type) {
+	case event.ProcessStarted:
+		ids := e.IDs
+		ids.Request = ""
+		s.Procs = append(s.Procs, Proc{IDs: ids, What: event.CutText(strings.Join(p.Argv, " "), maxWhat)})
+	case event.ProcessCompleted, event.ProcessFailed, event.ProcessTerminated:
+		s.Procs = slices.DeleteFunc(s.Procs, func(o Proc) bool { return o.IDs.Process == e.IDs.Process })
+	case event.ProcessInput:
+		if o := s.proc(e.IDs.Process); o != nil {
+			o.sent(p)
+		}
+	case event.ToolResult:
+		s.leaves(e.IDs.Call)
+	case event.ToolFailed:
+		if p.Final {
+			s.leaves(e.IDs.Call)
+		}
+	case event.RunStatus:
+		for i := range s.Procs {
+			s.Procs[i].Orphan = s.Procs[i].Orphan || p.Phase == "takeover"
+		}
+	}
+}
+
+// leaves hands what a call left running over to the thread.
+func (s *State) leaves(call belay.CallID) {
+	for i := range s.Procs {
+		if s.Procs[i].IDs.Call == call {
+			s.Procs[i].Left = true
+		}
+	}
+}
+
+func (o *Proc) sent(p event.ProcessInput) {
+	switch {
+	case p.Asked && p.Signal != "":
+		o.Over = true
+	case p.Asked:
+		o.Asked = p.Number
+		o.Inputs = append(o.Inputs, Input{Number: p.Number, Text: p.Text, End: p.End})
+	default:
+		o.Inputs = slices.DeleteFunc(o.Inputs, func(i Input) bool { return i.Number == p.Number })
+	}
+}
+
+// endProcs gives up what still runs when a turn ends.
+func (s *State) endProcs() {
+	for i := range s.Procs {
+		s.Procs[i].Over = true
+	}
+}
+
+// lostProcs settles what ran when the runtime stopped: it ended with it, and
+// nobody saw how.
+func (s *State) lostProcs(rd *core.Ready) {
+	for _, o := range s.Procs {
+		if o.Orphan {
+			rd.Decided = append(rd.Decided, core.Fact{IDs: o.IDs, Data: event.ProcessFailed{Class: "lost",
+				Reason: "the runtime stopped while it was running; it was ended then, and nobody saw how far it had come"}})
+		}
+	}
+}
+
+// procs are the effects that processes of the background want.
+func (s *State) procs() (effects []core.Effect) {
+	for _, o := range s.Procs {
+		if !o.Left || o.Over {
+			continue
+		}
+		effects = append(effects, core.KeepProcess{IDs: o.IDs})
+		if len(o.Inputs) > 0 { // one after the other
+			in := o.Inputs[0]
+			effects = append(effects, core.SendInput{IDs: o.IDs, Number: in.Number, Text: in.Text, End: in.End})
+		}
+	}
+	return effects
+}
+
+// background names the processes that run in the background.
+func (s *State) background() string {
+	var names []string
+	for _, o := range s.Procs {
+		if o.Left && !o.Over {
+			names = append(names, string(o.IDs.Process)+" ("+o.What+")")
+		}
+	}
+	return strings.Join(names, ", ")
+}
+
+// busy is the refusal of a completion while processes run that the model can
+// still see to; nil: there are none, or this is its last word.
+func (s *State) busy() *event.Problem {
+	names := s.background()
+	if names == "" || s.Turn.Step.Kind == KindGrace || s.Turn.Step.Kind == KindFinal {
+		return nil
+	}
+	return &event.Problem{Class: "conflict", Code: "PROCESSES_RUNNING", Message: event.CutText("still running: "+names, maxSaid),
+		Hint: "wait for them with process, or end them with process_send"}
+}
+
+// running is the process that a command is about, if it runs in the background.
+func (s *State) running(id belay.ProcessID) (*Proc, error) {
+	o := s.proc(id)
+	switch {
+	case o == nil || o.Orphan:
+		return nil, belay.Errorf(belay.CodeNotFound, "no process %s runs in %s", id, s.Thread).WithHint("belay process list %s", s.Session)
+	case !o.Left:
+		return nil, belay.Errorf(belay.CodeBadState, "process %s belongs to a call that isn't over", id).WithHint("belay sessions interrupt %s ends the turn", s.Session)
+	}
+	return o, nil
+}
+
+func (s *State) writeStdin(o belay.Order, c belay.WriteProcessStdin) ([]core.Fact, error) {
+	to, err := s.running(c.Process)
+	if err != nil {
+		return nil, err
+	}
+	switch {
+	case c.Input == "" && !c.End:
+		return nil, belay.Errorf(belay.CodeBadCommand, "there is nothing to write").WithHint("give a text, or say that no more comes")
+	case event.TextLen(c.Input) > maxInput:
+		return nil, belay.Errorf(belay.CodeTooLarge, "the input has %d bytes; at most %d are taken at once", len(c.Input), maxInput).WithHint("write it in pieces")
+	case len(to.Inputs) >= maxInputs:
+		return nil, belay.Errorf(belay.CodeBusy, "%d inputs wait already for %s", len(to.Inputs), c.Process)
+	}
+	return []core.Fact{{IDs: to.IDs, Data: event.ProcessInput{Asked: true, Number: to.Asked + 1, Bytes: int64(len(c.Input)), Text: c.Input, End: c.End, By: o.Principal}}}, nil
+}
+
+func (s *State) terminate(o belay.Order, c belay.TerminateProcess) ([]core.Fact, error) {
+	to, err := s.running(c.Process)
+	if err != nil {
+		return nil, err
+	}
+	if to.Over {
+		return nil, nil
+	}
+	return []core.Fact{{IDs: to.IDs, Data: event.ProcessInput{Asked: true, Signal: "SIGTERM", By: o.Principal, Reason: event.CutText(c.Reason, maxSaid)}}}, nil
+}

@@ -1,0 +1,129 @@
+package engine
+
+import (
+	"context"
+	"slices"
+
+	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/event"
+	"github.com/belay-run/belay/internal/core"
+	"github.com/belay-run/belay/internal/tool"
+)
+
+// left is a process that goes on after its call: the thread keeps it by an
+// effect of its own, and what becomes of it is a fact like any effect's.
+type left struct {
+	tool.Running
+	stream belay.StreamID
+	ids    belay.IDs
+	kept   bool // its effect runs
+}
+
+// leaves takes a process over from the call that started it.
+func (v *drive) leaves(ids belay.IDs, r tool.Running) {
+	ids.Process = r.ID()
+	v.e.mu.Lock()
+	defer v.e.mu.Unlock()
+	v.e.left = append(v.e.left, left{Running: r, stream: v.stream, ids: ids})
+}
+
+// take is the first process of the stream that the function accepts, and marks
+// it as kept if keep is set.
+func (v *drive) take(keep bool, ok func(left) bool) (left, bool) {
+	v.e.mu.Lock()
+	defer v.e.mu.Unlock()
+	for i, l := range v.e.left {
+		if l.stream == v.stream && ok(l) {
+			v.e.left[i].kept = l.kept || keep
+			return l, true
+		}
+	}
+	return left{}, false
+}
+
+// keepProcess sees a process to its end.
+func (v *drive) keepProcess(ctx context.Context, eff core.KeepProcess, leaving func() bool) []core.Fact {
+	id := eff.IDs.Process
+	r, ok := v.take(true, func(l left) bool { return l.ID() == id })
+	if !ok {
+		return []core.Fact{{IDs: eff.IDs, Data: event.ProcessFailed{Class: tool.Lost, Reason: "this runtime doesn't have it"}}}
+	}
+	why := func() string {
+		if leaving() {
+			return tool.Shutdown
+		}
+		return tool.Cancelled
+	}
+	end := r.Keep(ctx, why)
+	v.e.mu.Lock()
+	v.e.left = slices.DeleteFunc(v.e.left, func(l left) bool { return l.stream == v.stream && l.ID() == id })
+	v.e.mu.Unlock()
+	return []core.Fact{{IDs: eff.IDs, Data: end}}
+}
+
+// strand ends a process that was handed over to a drive that leaves before it
+// could keep it. It tells whether there was one.
+func (v *drive) strand(ctx context.Context) bool {
+	r, ok := v.take(true, func(l left) bool { return !l.kept })
+	if !ok {
+		return false
+	}
+	gone, cancel := context.WithCancel(ctx)
+	cancel()
+	v.start(gone, core.ProcessKey(r.ids.Process), core.KeepProcess{IDs: r.ids})
+	return true
+}
+
+// sendInput gives a process what a command brought.
+func (v *drive) sendInput(eff core.SendInput) []core.Fact {
+	p := event.ProcessInput{Number: eff.Number, End: eff.End}
+	r, ok := v.take(false, func(l left) bool { return l.ID() == eff.IDs.Process })
+	if !ok {
+		p.Error = "the process has ended"
+		return []core.Fact{{IDs: eff.IDs, Data: p}}
+	}
+	n, err := r.Send(eff.Text, eff.End)
+	if p.Bytes = int64(n); err != nil {
+		p.Error = event.CutText(err.Error(), 1000)
+	}
+	return []core.Fact{{IDs: eff.IDs, Data: p}}
+}
+
+// linger tells the session when only processes of the background keep the drive.
+func (v *drive) linger(rd core.Ready) {
+	lone := len(rd.Effects) > 0
+	for _, eff := range rd.Effects {
+		if _, ok := eff.(core.KeepProcess); !ok {
+			lone = false
+		}
+	}
+	if lone != v.lone.Swap(lone) && lone {
+		v.own.poke()
+	}
+}
+
+// processes are a thread's, as its tools see them.
+type processes struct{ v *drive }
+
+func (p processes) Left() (all []tool.Running) {
+	p.v.e.mu.Lock()
+	defer p.v.e.mu.Unlock()
+	for _, l := range p.v.e.left {
+		if l.stream == p.v.stream {
+			all = append(all, l.Running)
+		}
+	}
+	return all
+}
+
+func (p processes) Recorded(ctx context.Context, id belay.ProcessID) (facts []event.Payload, err error) {
+	for ev, err := range p.v.e.c.Store.Read(ctx, p.v.stream, 0) {
+		if err != nil {
+			return nil, err
+		}
+		if ev.IDs.Process == id {
+			facts = append(facts, ev.Data)
+		}
+	}
+	return facts, nil
+}

@@ -1,0 +1,204 @@
+package engine_test
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/event"
+	"github.com/belay-run/belay/internal/engine"
+	osprocess "github.com/belay-run/belay/internal/process"
+	"github.com/belay-run/belay/internal/store"
+	"github.com/belay-run/belay/internal/tool/shell"
+)
+
+// programs is a bench whose tools run programs; its turns end with an answer.
+func programs(t *testing.T, script string) *bench {
+	c := shell.Config{Environ: []string{"PATH=/usr/bin:/bin"}, Grace: 500 * time.Millisecond}
+	return newBench(t, "name: t\nsteps:\n"+script, func(s *belay.Settings) { s.Completion = belay.CompletionConversational }, shell.Tools(c)...)
+}
+
+// allEnded tells whether every process of the log has one end, and is gone.
+func (b *bench) allEnded() (ends []event.Payload) {
+	b.t.Helper()
+	started := map[belay.ProcessID]event.ProcessStarted{}
+	var order []belay.ProcessID
+	end := map[belay.ProcessID][]event.Payload{}
+	for _, e := range b.log() {
+		switch p := e.Data.(type) {
+		case event.ProcessStarted:
+			started[e.IDs.Process] = p
+			order = append(order, e.IDs.Process)
+		case event.ProcessCompleted, event.ProcessFailed, event.ProcessTerminated:
+			end[e.IDs.Process] = append(end[e.IDs.Process], p)
+		}
+	}
+	for _, id := range order {
+		if p := started[id]; len(end[id]) != 1 || osprocess.Alive(p.PID, p.StartTime) {
+			b.t.Errorf("%s (pid %d, alive %v) has the ends %+v", id, p.PID, osprocess.Alive(p.PID, p.StartTime), end[id])
+		}
+		ends = append(ends, end[id]...)
+	}
+	return ends
+}
+
+const server = "  - calls: [{tool: exec, args: {command: 'echo up; exec sleep 300', background_after: 0}}]\n  - text: it runs\n"
+
+func TestBackgroundProcessesEndWhenTheirSessionRests(t *testing.T) {
+	b := programs(t, server)
+	log := b.run()
+	if n := len(find[event.TurnCompleted](log)); n != 1 {
+		t.Errorf("%d turns are complete", n)
+	}
+	ends := b.allEnded()
+	if len(ends) != 1 || ends[0].(event.ProcessTerminated).Reason != "shutdown" {
+		t.Errorf("it ended with %+v", ends)
+	}
+	if last := log[len(log)-1].Type(); last != "process.terminated" {
+		t.Errorf("the last fact is %s", last)
+	}
+	if out := find[event.ProcessOutput](log); len(out) != 1 || out[0].Text != "up\n" {
+		t.Errorf("its output is %+v", out)
+	}
+}
+
+// A session whose driver stays keeps what runs, and commands reach it.
+func TestBackgroundProcessesHearCommands(t *testing.T) {
+	b := programs(t, "  - calls: [{tool: exec, args: {command: 'read x; echo got $x; read y; echo $y', background_after: 0}}]\n  - text: it runs\n")
+	b.submit(1, "go")
+	rests := make(chan struct{}, 1)
+	var ended atomic.Bool
+	session := make(chan error, 1)
+	go func() {
+		session <- b.e.Session(t.Context(), sess, func([]store.LaneRow) bool {
+			select {
+			case rests <- struct{}{}:
+			default:
+			}
+			return !ended.Load()
+		})
+	}()
+	<-rests
+	var id belay.ProcessID
+	for _, e := range b.log() {
+		if e.IDs.Process != "" {
+			id = e.IDs.Process
+		}
+	}
+	c := b.c
+	c.Owner = store.Owner{ID: "other", Host: "test", PID: 2}
+	other, err := engine.New(c) // another process
+	if err != nil {
+		t.Fatal(err)
+	}
+	say := func(c belay.Command) error {
+		_, err := other.Submit(t.Context(), belay.Order{ID: belay.CommandID(belay.NewID(belay.PrefixCommand)), Principal: "user:ann", Session: sess, Stream: thr.Stream(), Command: c})
+		return err
+	}
+	if err := say(belay.WriteProcessStdin{Process: id, Input: "one\n"}); err != nil {
+		t.Fatal(err)
+	}
+	if err := say(belay.WriteProcessStdin{Process: "proc_none", Input: "one\n"}); belay.CodeOf(err) != belay.CodeNotFound {
+		t.Errorf("got %v", err)
+	}
+	ended.Store(true) // the session may rest once the process has ended
+	if err := say(belay.WriteProcessStdin{Process: id, Input: "two\n", End: true}); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-session; err != nil {
+		t.Fatal(err)
+	}
+	var text strings.Builder
+	for _, p := range find[event.ProcessOutput](b.log()) {
+		text.WriteString(p.Text)
+	}
+	var sent []event.ProcessInput
+	for _, p := range find[event.ProcessInput](b.log()) {
+		if !p.Asked {
+			sent = append(sent, p)
+		}
+	}
+	if text.String() != "got one\ntwo\n" || len(sent) != 2 || sent[0].Bytes != 4 || !sent[1].End {
+		t.Errorf("it printed %q after %+v", text.String(), sent)
+	}
+	ends := b.allEnded()
+	if len(ends) != 1 || ends[0].(event.ProcessCompleted).Exit != 0 {
+		t.Errorf("it ended with %+v", ends)
+	}
+}
+
+func TestBackgroundProcessesAreTerminatedByCommand(t *testing.T) {
+	b := programs(t, server)
+	b.submit(1, "go")
+	asked := false
+	err := b.e.Session(t.Context(), sess, func([]store.LaneRow) bool {
+		if asked {
+			return len(find[event.ProcessTerminated](b.log())) == 0
+		}
+		asked = true
+		for _, e := range b.log() {
+			if _, ok := e.Data.(event.ProcessStarted); ok {
+				o := belay.Order{ID: "cmd_kill", Principal: "user:ann", Session: sess, Stream: thr.Stream(), Command: belay.TerminateProcess{Process: e.IDs.Process}}
+				if err := b.h.Enqueue(t.Context(), o); err != nil {
+					t.Error(err)
+				}
+			}
+		}
+		return true
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if ends := b.allEnded(); len(ends) != 1 || ends[0].(event.ProcessTerminated).Reason != "cancelled" {
+		t.Errorf("it ended with %+v", ends)
+	}
+}
+
+// Wherever the driver leaves, nothing runs on, every process has one end in the
+// log, and the next driver goes on.
+func TestBackgroundProcessesAtEveryPointOfLeaving(t *testing.T) {
+	script := "  - calls: [{tool: exec, args: {command: 'echo one; exec sleep 300', background_after: 0}}, {tool: process, args: {}}]\n" +
+		"  - calls: [{tool: process, args: {}}]\n  - text: it runs\n"
+	for at := 1; ; at++ {
+		b := programs(t, script)
+		ctx, leave := context.WithCancelCause(t.Context())
+		var n atomic.Int64
+		b.c.Point = func(string) {
+			if n.Add(1) == int64(at) {
+				leave(errors.New("told to leave"))
+			}
+		}
+		e, err := engine.New(b.c)
+		if err != nil {
+			t.Fatal(err)
+		}
+		b.submit(1, "go")
+		err = e.Session(ctx, sess, nil)
+		if e.Close(); err != nil && ctx.Err() == nil {
+			t.Fatal(err)
+		}
+		leave(nil)
+		reached := n.Load() >= int64(at)
+		b.allEnded()
+		b.c.Point = nil
+		if b.e, err = engine.New(b.c); err != nil {
+			t.Fatal(err)
+		}
+		if err := b.e.Session(t.Context(), sess, nil); err != nil {
+			t.Fatal(err)
+		}
+		b.allEnded()
+		if !slices.ContainsFunc(b.log(), func(e event.Envelope) bool { return strings.HasPrefix(e.Type(), "turn.completed") }) {
+			t.Errorf("left at %d: the turn didn't end", at)
+		}
+		if !reached {
+			t.Logf("%d points", at-1)
+			return
+		}
+	}
+}

@@ -1,0 +1,173 @@
+//go:build unix
+
+package shell
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"sync"
+	"time"
+	"unicode/utf8"
+
+	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/event"
+	"github.com/belay-run/belay/internal/tool"
+)
+
+// pieces keeps an output piece by piece, each a fact, so that nothing of it is
+// lost when the runtime dies but what came after the last one.
+type pieces struct {
+	sink  tool.Sink
+	id    belay.ProcessID
+	clean io.WriteCloser // in front of wait
+
+	mu   sync.Mutex
+	done []piece
+	wait []byte // what is no piece yet
+	at   int64  // where wait begins
+	when time.Time
+	gap  time.Duration // until the next piece
+}
+
+// piece is a part of an output that is kept.
+type piece struct {
+	offset, size int64
+	text         string
+	ref          *belay.Ref
+}
+
+const (
+	shortPiece = 4 << 10 // bytes of a piece that a fact holds itself
+	longPiece  = 1 << 20 // and that nothing waits any longer with
+	firstGap   = 2 * time.Second
+	lastGap    = time.Minute // of a process that prints and prints
+)
+
+func newPieces(s tool.Sink, id belay.ProcessID) *pieces {
+	p := &pieces{sink: s, id: id, when: time.Now(), gap: firstGap}
+	p.clean = s.Scrub(waiting{p})
+	return p
+}
+
+// waiting is where scrubbed output goes; the lock is held.
+type waiting struct{ *pieces }
+
+func (w waiting) Write(b []byte) (int, error) {
+	w.wait = append(w.wait, b...)
+	return len(b), nil
+}
+
+func (p *pieces) take(b []byte) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if _, err := p.clean.Write(b); err != nil {
+		return err
+	}
+	if len(p.wait) < longPiece {
+		return nil
+	}
+	return p.put()
+}
+
+// due makes a piece of what waits if it waited long enough. The gaps grow: a
+// process that prints for hours shall not fill the log.
+func (p *pieces) due() error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if len(p.wait) == 0 || time.Since(p.when) < p.gap && len(p.wait) < shortPiece {
+		return nil
+	}
+	p.gap = min(p.gap*5/4, lastGap)
+	return p.put()
+}
+
+// put makes a piece of what waits.
+func (p *pieces) put() error {
+	p.when = time.Now()
+	if len(p.wait) == 0 {
+		return nil
+	}
+	fact := event.ProcessOutput{Name: "stdout", Offset: p.at}
+	if len(p.wait) <= shortPiece && utf8.Valid(p.wait) && event.TextLen(string(p.wait)) <= 2*shortPiece {
+		fact.Text = string(p.wait)
+	} else {
+		ref, err := p.sink.Keep(p.wait, "application/octet-stream")
+		if err != nil {
+			return err
+		}
+		fact.Ref = &ref
+	}
+	p.done = append(p.done, pieceOf(fact))
+	p.at += int64(len(p.wait))
+	p.wait = p.wait[:0]
+	p.sink.Fact(fact)
+	return nil
+}
+
+func pieceOf(f event.ProcessOutput) piece {
+	p := piece{offset: f.Offset, size: int64(len(f.Text)), text: f.Text, ref: f.Ref}
+	if f.Ref != nil {
+		p.size = f.Ref.Size
+	}
+	return p
+}
+
+func (p *pieces) finish(string, bool) (*belay.Ref, string, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if err := p.clean.Close(); err != nil {
+		return nil, "not kept", err
+	}
+	if err := p.put(); err != nil {
+		return nil, "not kept", err
+	}
+	return nil, fmt.Sprintf("process reads all %d bytes of %s by offset", p.at, p.id), nil
+}
+
+func (p *pieces) close() {}
+
+// window is up to n bytes of the output from an offset on, and how many there
+// are so far.
+func (p *pieces) window(offset int64, n int) ([]byte, int64, error) {
+	p.mu.Lock()
+	done, at := p.done, p.at
+	rest := append([]byte(nil), p.wait...)
+	p.mu.Unlock()
+	total := at + int64(len(rest))
+	b, err := windowOf(p.sink, done, offset, n)
+	if err != nil {
+		return nil, total, err
+	}
+	if from := offset + int64(len(b)) - at; from >= 0 && from < int64(len(rest)) {
+		rest = rest[from:]
+		b = append(b, rest[:min(n-len(b), len(rest))]...)
+	}
+	return b, total, nil
+}
+
+// windowOf is up to n bytes from an offset on of what is kept in pieces.
+func windowOf(s tool.Sink, all []piece, offset int64, n int) ([]byte, error) {
+	var b []byte
+	for _, p := range all {
+		from := offset + int64(len(b)) - p.offset
+		if from < 0 || from >= p.size || len(b) >= n {
+			continue
+		}
+		if p.ref == nil {
+			text := p.text[from:]
+			b = append(b, text[:min(n-len(b), len(text))]...)
+			continue
+		}
+		part, err := s.Part(p.ref.Digest, from, int64(n-len(b)))
+		if errors.Is(err, tool.ErrExpired) {
+			return nil, tool.Failf(tool.NotFound, CodeExpired, "bytes %d to %d of the output are not kept any more", p.offset, p.offset+p.size).
+				WithHint("run the program again if its output is needed")
+		}
+		if err != nil {
+			return nil, err
+		}
+		b = append(b, part...)
+	}
+	return b, nil
+}
