@@ -23,9 +23,16 @@ import (
 // asRuntime makes this test binary a runtime that somebody kills.
 const asRuntime = "BELAY_TEST_AS_RUNTIME"
 
+// onTerminal gives its program a terminal.
+const onTerminal = "BELAY_TEST_ON_TERMINAL"
+
 func TestMain(m *testing.M) {
 	if script := os.Getenv(asRuntime); script != "" {
-		p, err := process.Start(sh(script))
+		cmd := sh(script)
+		if os.Getenv(onTerminal) != "" {
+			cmd.PTY = &process.Size{Rows: 24, Cols: 80}
+		}
+		p, err := process.Start(cmd)
 		if err != nil {
 			fmt.Fprintln(os.Stderr, err)
 			os.Exit(1)
@@ -191,10 +198,15 @@ func TestLeftoversNeitherHangNorStay(t *testing.T) {
 	}
 }
 
-func TestTreeDiesWithTheRuntime(t *testing.T) {
+func TestTreeDiesWithTheRuntime(t *testing.T) { treeDies(t, "") }
+
+// A terminal that goes away sends HUP; who ignores that must go too.
+func TestTreeDiesWithTheRuntimeOnATerminal(t *testing.T) { treeDies(t, onTerminal+"=yes") }
+
+func treeDies(t *testing.T, env string) {
 	h := newTether(t)
 	runtime := exec.Command(os.Args[0])
-	runtime.Env = append(os.Environ(), asRuntime+`=exec 3>"`+h.path+`"; sleep 300 & echo up >&3; sleep 300`)
+	runtime.Env = append(os.Environ(), env, asRuntime+`=trap '' HUP; exec 3>"`+h.path+`"; sleep 300 & echo up >&3; sleep 300`)
 	if err := runtime.Start(); err != nil {
 		t.Fatal(err)
 	}
