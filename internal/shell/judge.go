@@ -70,7 +70,7 @@ func (s *start) subcommand(p *program, operands []word) {
 // as poetry show: the first word is one, or one of the words is one that starts
 // a program. False is a program that its row has to tell.
 func (s *start) starts(base string, p *program) bool {
-	if p == nil || p.sub {
+	if p == nil || !p.some {
 		return false
 	}
 	for i, w := range s.args {

@@ -19,6 +19,7 @@ type program struct {
 	why   string // a reason for the class
 	style string // how options are written: see the constants
 	sub   bool   // the first operand is a subcommand with a row of its own
+	some  bool   // some of its subcommands have rows, or start programs
 	read  lazy[table]
 }
 

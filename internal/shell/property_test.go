@@ -168,8 +168,15 @@ func TestEveryRowIsSound(t *testing.T) {
 				t.Errorf("%q is in the rows of %q and of %q", name, other, list)
 			}
 			seen[name] = list
-			if parent, _, ok := strings.Cut(name, " "); ok && kind == "program" && seen[parent] == "" {
+			parent, _, ok := strings.Cut(name, " ")
+			if !ok {
+				continue
+			}
+			if kind == "program" && seen[parent] == "" {
 				t.Errorf("%q has no row for %q before it", name, parent)
+			}
+			if p := lookup(parent); p == nil || !p.sub && !p.some {
+				t.Errorf("%q is never looked for: the row of %q doesn't say that there are any", name, parent)
 			}
 		}
 	}

@@ -19,7 +19,7 @@ var systemPrograms = []program{
 	{name: "hwclock,ntpdate,adjtimex,chronyc,ldconfig,update-alternatives,update-ca-certificates,dpkg-reconfigure,dpkg-divert,locale-gen,tzselect,setterm,stty,chvt,loadkeys,kbd_mode,setfont,reset,clear,tset", class: WriteWorkspace, why: "it changes settings of the system or the terminal", opts: "*"},
 	{name: "pbcopy,pbpaste,xclip,xsel,wl-copy,wl-paste,clip", class: EscapeAttempt, why: "the clipboard belongs to the person", opts: "*"},
 	{name: "osascript,open,xdg-open,gio,notify-send,xdotool,wmctrl,screencapture,import,scrot,dbus-send,gdbus,gsettings,dconf,defaults,security,keyctl,secret-tool,pass,op,gpg-agent,gpgconf,ssh-agent,ssh-add", class: EscapeAttempt, why: "it reaches what belongs to the person", opts: "*"},
-	{name: "gpg,gpg2,age,openssl,minisign,signify,cosign,sops,ansible-vault", class: Destructive, why: "what it does with keys isn't judged", opts: "--version:v --help:v *"},
+	{name: "gpg,gpg2,age,openssl,minisign,signify,cosign,sops,ansible-vault", some: true, class: Destructive, why: "what it does with keys isn't judged", opts: "--version:v --help:v *"},
 	{name: "pidwait,wall,write,mesg,logger,systemd-cat,initctl", class: Destructive, why: "it reaches others on the machine", opts: "*"},
 	{name: "ptrace,gcore,pstack,reptyr,criu,crash,ltrace-attach,dtrace,stap,trace-cmd,nsjail", class: EscapeAttempt, why: "it looks into other processes", opts: "*"},
 	{name: "inotifywait,fswatch,inotifywatch", args: "r", opts: "-m -r -e= -q -t= --format= --monitor --recursive --event= --exclude= --timeout= -o=w --outfile=w -d:W --daemon:W"},
