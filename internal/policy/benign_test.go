@@ -52,14 +52,21 @@ func benignCall(text string) Request {
 // TestAsksOfBenignRuns counts how often a person is asked. She answers "for this
 // session" the first time that a tool asks, which is what the terminal offers.
 func TestAsksOfBenignRuns(t *testing.T) {
-	for _, mode := range []belay.Mode{belay.ModeDefault, belay.ModeAcceptEdits, belay.ModeAuto, belay.ModeUntrusted} {
+	for _, as := range []struct {
+		mode           belay.Mode
+		level, network string
+		limit          float64
+	}{
+		{belay.ModeDefault, "", "", 16}, {belay.ModeAcceptEdits, "", "", 10}, {belay.ModeAuto, "", "", 5}, {belay.ModeUntrusted, "", "", 40},
+		{belay.ModeDefault, "L2", "none", 14}, {belay.ModeOnRequest, "L2", "none", 1}, // inside a boundary
+	} {
 		calls, asks, once := 0, 0, 0
 		for _, run := range benign {
 			var grants []Grant
 			taint := []Taint{{Kind: TaintWorkspace, Origin: "/ws", Seq: 1}} // nobody said that they trust it
 			for _, text := range strings.Split(run, "\n") {
 				r := benignCall(text)
-				r.Mode, r.Taint = mode, taint
+				r.Mode, r.Level, r.Network, r.Taint = as.mode, as.level, as.network, taint
 				calls++
 				if v := Evaluate(Builtin(), r); v.Decision == Ask {
 					once++
@@ -68,7 +75,7 @@ func TestAsksOfBenignRuns(t *testing.T) {
 				v := Evaluate(Builtin(), r)
 				switch v.Decision {
 				case Deny:
-					t.Errorf("mode %s denies %q: %s", mode, text, v.Reason)
+					t.Errorf("mode %s denies %q: %s", as.mode, text, v.Reason)
 				case Ask:
 					asks++
 					if !slices.ContainsFunc(grants, func(g Grant) bool { return g.Tool == r.Tool.Name }) {
@@ -81,9 +88,9 @@ func TestAsksOfBenignRuns(t *testing.T) {
 			}
 		}
 		per := func(n int) float64 { return 100 * float64(n) / float64(calls) }
-		t.Logf("mode %s: %d calls, asks per 100 calls: %.1f answered for the session, %.1f answered one by one", mode, calls, per(asks), per(once))
-		if limit := map[belay.Mode]float64{belay.ModeDefault: 20, belay.ModeAcceptEdits: 10, belay.ModeAuto: 10}[mode]; limit > 0 && per(asks) > limit {
-			t.Errorf("mode %s asks more often than that", mode)
+		t.Logf("mode %s, boundary %q: %d calls, asks per 100 calls: %.1f answered for the session, %.1f answered one by one", as.mode, as.level, calls, per(asks), per(once))
+		if per(asks) > as.limit {
+			t.Errorf("mode %s, boundary %q: more than %v", as.mode, as.level, as.limit)
 		}
 	}
 }
