@@ -27,7 +27,8 @@ func CommandsOf(t belay.ToolSpec, args json.RawMessage, at Place) []Command {
 		return nil
 	}
 	o := shell.Options{Workspace: at.Workspace, Dir: at.Workspace, Home: at.Home}
-	folder := Folder(t, args, at)
+	given := &arguments{raw: args}
+	folder := folderOf(t, given, at)
 	if o.Dir = path.Clean(folder); folder == at.Workspace {
 		o.Dir = at.Workspace
 	}
@@ -35,16 +36,16 @@ func CommandsOf(t belay.ToolSpec, args json.RawMessage, at Place) []Command {
 		o.Dir = at.Links[i].Real
 	}
 	var out []Command
-	if line, ok := textArg(args, t.Command.Line); ok && line != "" {
+	if line, ok := given.text(t.Command.Line); ok && line != "" {
 		out = whole(shell.Classify(line, o))
 	}
-	if argv, ok := argvArg(args, t.Command.Argv); ok { // besides a line the tool refuses it
+	if argv, ok := given.argv(t.Command.Argv); ok { // besides a line the tool refuses it
 		out = append(out, whole(shell.ClassifyArgv(argv, o))...)
 	}
 	if out == nil {
 		return []Command{{Name: t.Name, Class: Unparsable, Reason: "there is no command in it that could be read"}}
 	}
-	for name, value := range sortedEnv(args, t.Command.Env) {
+	for name, value := range given.env(t.Command.Env) {
 		set := shell.Classify(name+"='"+strings.ReplaceAll(value, "'", `'\''`)+"' true", o)
 		if set.Class.Rank() > ReadOnly.Rank() {
 			out = append(out, Command{Name: "env", Args: []string{name}, Class: set.Class, Reason: "it sets " + name})
@@ -81,26 +82,22 @@ func shadowed(commands []Command) {
 	}
 }
 
-func textArg(args json.RawMessage, name string) (text string, ok bool) {
-	if name == "" {
-		return "", false
-	}
-	v, ok := walk(args, []string{name})
+// text is an argument that is a text.
+func (a *arguments) text(name string) (text string, ok bool) {
+	v, ok := a.named(name)
 	return text, ok && json.Unmarshal(v, &text) == nil
 }
 
-func argvArg(args json.RawMessage, name string) (argv []string, ok bool) {
-	if name == "" {
-		return nil, false
-	}
-	v, ok := walk(args, []string{name})
+// argv is an argument that is a list of words.
+func (a *arguments) argv(name string) (argv []string, ok bool) {
+	v, ok := a.named(name)
 	return argv, ok && json.Unmarshal(v, &argv) == nil && len(argv) > 0
 }
 
-// sortedEnv are the variables that a call sets, by name.
-func sortedEnv(args json.RawMessage, name string) func(yield func(string, string) bool) {
+// env are the variables that a call sets, by name.
+func (a *arguments) env(name string) func(yield func(string, string) bool) {
 	var env map[string]string
-	if v, ok := walk(args, []string{name}); name != "" && ok {
+	if v, ok := a.named(name); ok {
 		_ = json.Unmarshal(v, &env) // the tool refuses what is no such thing
 	}
 	return func(yield func(string, string) bool) {
@@ -110,4 +107,12 @@ func sortedEnv(args json.RawMessage, name string) func(yield func(string, string
 			}
 		}
 	}
+}
+
+// named is the argument of a name; a tool that declares none has none.
+func (a *arguments) named(name string) (json.RawMessage, bool) {
+	if name == "" {
+		return nil, false
+	}
+	return a.at([]string{name})
 }
