@@ -13,6 +13,7 @@ import (
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/internal/core/thread"
 	"github.com/belay-run/belay/internal/engine"
+	"github.com/belay-run/belay/internal/secret"
 	"github.com/belay-run/belay/internal/store"
 	"github.com/belay-run/belay/internal/store/sqlite"
 	"github.com/belay-run/belay/internal/tool"
@@ -92,6 +93,20 @@ func (a *app) set() (*tool.Set, error) {
 	return tool.NewSet(a.builtin()...)
 }
 
+// argsKey is the key of the store's folder by which secrets in arguments are told
+// apart.
+func (a *app) argsKey() ([]byte, error) {
+	dir, err := a.storeDir()
+	if err != nil {
+		return nil, err
+	}
+	key, err := secret.StoreKey(dir)
+	if err != nil {
+		return nil, belay.Errorf(belay.CodeStoreDamaged, "the store's key for secrets in arguments can't be had: %v", err).WithHint("remove the file, if nothing else is wrong with the store")
+	}
+	return key, nil
+}
+
 // runtime wires an engine onto a store. show gets what flows between facts.
 func (a *app) runtime(st store.Store, show func(engine.Live)) (*runtime, error) {
 	set, err := a.set()
@@ -99,8 +114,12 @@ func (a *app) runtime(st store.Store, show func(engine.Live)) (*runtime, error) 
 		return nil, err
 	}
 	secrets := a.secrets()
+	key, err := a.argsKey()
+	if err != nil {
+		return nil, err
+	}
 	e, err := engine.New(engine.Config{
-		Store: st, Owner: store.ThisProcess(), Provider: a.served, Tools: set, ToolsIn: a.toolsIn, Secrets: secrets, Now: a.Now, Live: show, Point: a.Point, Keeper: a.keeper(), Check: a.checkers().Ask, Price: a.price,
+		ArgsKey: key, Store: st, Owner: store.ThisProcess(), Provider: a.served, Tools: set, ToolsIn: a.toolsIn, Secrets: secrets, Now: a.Now, Live: show, Point: a.Point, Keeper: a.keeper(), Check: a.checkers().Ask, Price: a.price,
 	})
 	return &runtime{store: st, engine: e, tools: set, scrub: secrets.Bytes}, err
 }

@@ -17,7 +17,7 @@ import (
 func (a *answer) call(ctx context.Context, c model.Call, budget *int) (event.ModelCall, error) {
 	// Secrets go first: what is cut, quoted or escaped afterwards holds none.
 	c.Name = a.v.e.c.Secrets.String(strings.ToValidUTF8(c.Name, "\uFFFD"))
-	c.Args = string(a.v.e.c.Secrets.JSON([]byte(strings.ToValidUTF8(c.Args, "\uFFFD"))))
+	c.Args = string(a.v.e.c.Secrets.Args([]byte(strings.ToValidUTF8(c.Args, "\uFFFD")), a.v.e.c.ArgsKey))
 	mc := event.ModelCall{ProviderID: c.ID, Name: event.CutText(c.Name, 128)}
 	args, hash, problem := a.v.e.tools(a.rules).Check(c.Name, c.Args)
 	if problem == nil {

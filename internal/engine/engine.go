@@ -37,6 +37,7 @@ type Config struct {
 	Tools    *tool.Set
 	ToolsIn  func(workspace string) *tool.Set // those of a workspace; nil is Tools everywhere
 	Secrets  *secret.Scrubber                 // values that never reach the store; nil knows none
+	ArgsKey  []byte                           // by which secrets in arguments are told apart; none: by their names alone
 	Now      func() time.Time                 // nil is time.Now
 	Live     func(Live)                       // what flows between facts; nil shows it to nobody. Must return at once
 	Point    func(kind string)                // called before and after every append and effect; for crash tests

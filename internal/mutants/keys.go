@@ -34,7 +34,7 @@ var keyMutants = []mutant{
 		edits:  []edit{{"internal/model/wire/wire.go", "\tif e.Scrub != nil {\n\t\ts = e.Scrub(s)\n\t}\n\tif len(e.Key) >= minKey {\n\t\ts = strings.ReplaceAll(s, e.Key, \"[key]\")\n\t}\n", ""}},
 		caught: []suite{{"./internal/model/wire", "TestHalfAKey"}}},
 	{breaks: "keys: arguments of a call are kept as they came",
-		edits:  []edit{{"internal/engine/answercalls.go", "c.Args = string(a.v.e.c.Secrets.JSON([]byte(strings.ToValidUTF8(c.Args, \"\\uFFFD\"))))", "c.Args = strings.ToValidUTF8(c.Args, \"\\uFFFD\")"}},
+		edits:  []edit{{"internal/engine/answercalls.go", "c.Args = string(a.v.e.c.Secrets.Args([]byte(strings.ToValidUTF8(c.Args, \"\\uFFFD\")), a.v.e.c.ArgsKey))", "c.Args = strings.ToValidUTF8(c.Args, \"\\uFFFD\")"}},
 		caught: []suite{plants}},
 	{breaks: "keys: a title is cut before it is cleaned",
 		edits:  []edit{{"internal/cli/run.go", "short(strings.TrimSpace(a.secrets().String(title)), 80)", "short(strings.TrimSpace(title), 80)"}},

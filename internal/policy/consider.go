@@ -43,7 +43,7 @@ func (c *rule) misses(r *Request, sub *subject) string {
 		only Match
 	}{
 		{"mode", len(m.Mode) > 0, Match{Mode: m.Mode}}, {"does", len(m.Does) > 0, Match{Does: m.Does}}, {"agent", len(m.Agent) > 0, Match{Agent: m.Agent}},
-		{"capability", len(m.Capability) > 0, Match{Capability: m.Capability}}, {"level", m.Level != "", Match{Level: m.Level}}, {"rerun", m.Rerun, Match{Rerun: true}},
+		{"capability", len(m.Capability) > 0, Match{Capability: m.Capability}}, {"effect", len(m.Effect) > 0, Match{Effect: m.Effect}}, {"level", m.Level != "", Match{Level: m.Level}}, {"rerun", m.Rerun, Match{Rerun: true}},
 	} {
 		one := rule{Rule: &Rule{Match: q.only, Verdict: c.Verdict}}
 		if q.asks && !one.standing(r, sub) {

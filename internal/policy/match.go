@@ -1,9 +1,12 @@
 package policy
 
 import (
+	"cmp"
 	"path"
 	"slices"
 	"strings"
+
+	"github.com/belay-run/belay"
 )
 
 // speaks tells whether a rule is about a call. Cheap questions come first; an
@@ -47,6 +50,8 @@ func (c *rule) standing(r *Request, sub *subject) bool {
 	case len(m.Agent) > 0 && !slices.ContainsFunc(m.Agent, func(p string) bool { return like(p, r.Agent) }):
 		return false
 	case len(m.Capability) > 0 && !slices.ContainsFunc(m.Capability, func(w string) bool { return slices.Contains(r.Tool.Capabilities, w) }):
+		return false
+	case len(m.Effect) > 0 && !slices.Contains(m.Effect, string(cmp.Or(r.Tool.Effect, belay.AtMostOnce))):
 		return false
 	case m.Level != "" && (len(r.Level) != 2 || r.Level < m.Level):
 		return false

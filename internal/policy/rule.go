@@ -83,6 +83,7 @@ type Match struct {
 	Mode       []belay.Mode  `json:"mode,omitempty"`       //
 	Agent      []string      `json:"agent,omitempty"`      // names or patterns
 	Capability []string      `json:"capability,omitempty"` // that the tool declares: process, network, …
+	Effect     []string      `json:"effect,omitempty"`     // that it declares: pure, idempotent, recoverable, at_most_once; a tool that declares none is at_most_once
 	Args       []ArgMatch    `json:"args,omitempty"`       // all of them must hold
 	Command    *CommandMatch `json:"command,omitempty"`
 	Path       *PathMatch    `json:"path,omitempty"`

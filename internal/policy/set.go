@@ -218,6 +218,7 @@ func (s *Set) words(c *rule) *belay.Error {
 	}{
 		{"does", m.Does, []string{"reads", "edits", "changes", "runs", "completes", "asks"}},
 		{"mode", modes, known}, {"flow", m.Flow, []string{"egress", "secret", "protected"}},
+		{"effect", m.Effect, []string{string(belay.Pure), string(belay.Idempotent), string(belay.Recoverable), string(belay.AtMostOnce)}},
 		{"level", optional(m.Level), []string{"L1", "L2", "L3"}},
 	} {
 		for _, w := range l.have {
@@ -226,7 +227,7 @@ func (s *Set) words(c *rule) *belay.Error {
 			}
 		}
 	}
-	for _, l := range [][]string{m.Tool, m.NotTool, m.Does, modes, m.Agent, m.Capability, m.Host, m.Taint, m.Flow} {
+	for _, l := range [][]string{m.Tool, m.NotTool, m.Does, modes, m.Agent, m.Capability, m.Effect, m.Host, m.Taint, m.Flow} {
 		if len(l) > maxEntries || slices.ContainsFunc(l, func(w string) bool { return w == "" || len(w) > maxText }) {
 			return bad("a list has more than %d entries, or one that is empty or too long", maxEntries)
 		}

@@ -49,6 +49,7 @@ type matchForm struct {
 	Mode       words        `yaml:"mode"`
 	Agent      words        `yaml:"agent"`
 	Capability words        `yaml:"capability"`
+	Effect     words        `yaml:"effect"`
 	Args       []argForm    `yaml:"args"`
 	Command    *commandForm `yaml:"command"`
 	Path       *pathForm    `yaml:"path"`
@@ -140,7 +141,7 @@ func (m *matchForm) match() (out policy.Match) {
 	if m == nil {
 		return out
 	}
-	out = policy.Match{Tool: m.Tool, NotTool: m.NotTool, Does: m.Does, Agent: m.Agent, Capability: m.Capability, Host: m.Host, Taint: m.Taint, Flow: m.Flow, Level: m.Level, Rerun: m.Rerun, If: m.If}
+	out = policy.Match{Tool: m.Tool, NotTool: m.NotTool, Does: m.Does, Agent: m.Agent, Capability: m.Capability, Effect: m.Effect, Host: m.Host, Taint: m.Taint, Flow: m.Flow, Level: m.Level, Rerun: m.Rerun, If: m.If}
 	for _, mode := range m.Mode {
 		out.Mode = append(out.Mode, belay.Mode(mode))
 	}

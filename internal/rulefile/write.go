@@ -85,6 +85,7 @@ func whenOf(m *policy.Match) string {
 	f.words("mode", modes)
 	f.words("agent", m.Agent)
 	f.words("capability", m.Capability)
+	f.words("effect", m.Effect)
 	if len(m.Args) > 0 {
 		args := make([]string, len(m.Args))
 		for i := range m.Args {

@@ -8,7 +8,13 @@ import (
 // JSON is Bytes for a text of JSON: each string of it is scrubbed as what it
 // means, whatever escapes it is written with, and the rest as text. JSON stays
 // JSON; what is none is scrubbed as text.
-func (s *Scrubber) JSON(b []byte) []byte {
+func (s *Scrubber) JSON(b []byte) []byte { return s.Args(b, nil) }
+
+// Args is JSON for the arguments of a call: what stands for a value has a digest
+// of it, [redacted:NAME:DIGEST], 16 hexadecimal digits of HMAC-SHA256 under the
+// key. So two calls with different values are different calls, and nobody without
+// the key can try values. Without a key there is no digest.
+func (s *Scrubber) Args(b, key []byte) []byte {
 	if s.search.Load() == nil {
 		return b
 	}
@@ -21,7 +27,7 @@ func (s *Scrubber) JSON(b []byte) []byte {
 		end := stringEnd(b, at)
 		var v string
 		if bytes.IndexByte(b[at:end], '\\') >= 0 && json.Unmarshal(b[at:end], &v) == nil { // without escapes it is text
-			if clean := s.String(v); clean != v {
+			if clean := s.text(v, key); clean != v {
 				literal, err := json.Marshal(clean)
 				if err != nil {
 					continue
@@ -35,7 +41,7 @@ func (s *Scrubber) JSON(b []byte) []byte {
 	if out != nil {
 		b = append(out, b[from:]...)
 	}
-	if clean := s.Bytes(b); json.Valid(clean) || !json.Valid(b) {
+	if clean := s.replace(b, key); json.Valid(clean) || !json.Valid(b) {
 		return clean
 	}
 	return []byte(`"[redacted]"`)

@@ -10,6 +10,9 @@
 package secret
 
 import (
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/hex"
 	"slices"
 	"strings"
 	"sync"
@@ -20,8 +23,8 @@ import (
 // everywhere by chance.
 const MinLength = 6
 
-// Scrubber replaces registered values by [redacted:NAME]. The zero value knows
-// none. It may be used and added to from several goroutines.
+// Scrubber replaces registered values by [redacted:NAME], in arguments by
+// [redacted:NAME:DIGEST]. The zero value knows none. It may be used and added to from several goroutines.
 type Scrubber struct {
 	mu     sync.Mutex
 	forms  []form
@@ -29,7 +32,17 @@ type Scrubber struct {
 }
 
 // form is one spelling of a secret and what stands for it.
-type form struct{ text, mark string }
+type form struct{ text, mark, value string }
+
+// sign is the mark with a digest of the value, where there is a key.
+func (f *form) sign(key []byte) string {
+	if len(key) == 0 {
+		return f.mark
+	}
+	m := hmac.New(sha256.New, key)
+	m.Write([]byte(f.value))
+	return strings.TrimSuffix(f.mark, "]") + ":" + hex.EncodeToString(m.Sum(nil)[:8]) + "]"
+}
 
 // Add registers a value under a name that may be shown. It tells whether the
 // value is long enough.
@@ -44,7 +57,7 @@ func (s *Scrubber) Add(name, value string) bool {
 	for _, text := range spellings(value) {
 		known := slices.ContainsFunc(s.forms, func(f form) bool { return f.text == text })
 		if len(text) >= MinLength && !known {
-			s.forms = append(s.forms, form{text, mark})
+			s.forms = append(s.forms, form{text, mark, value})
 		}
 	}
 	s.search.Store(newSearch(s.forms))
@@ -62,7 +75,9 @@ func showable(name string) string {
 }
 
 // Bytes returns b without the registered values; b itself when it has none.
-func (s *Scrubber) Bytes(b []byte) []byte {
+func (s *Scrubber) Bytes(b []byte) []byte { return s.replace(b, nil) }
+
+func (s *Scrubber) replace(b, key []byte) []byte {
 	t := s.search.Load()
 	if t == nil {
 		return b
@@ -74,7 +89,7 @@ func (s *Scrubber) Bytes(b []byte) []byte {
 	out := make([]byte, 0, len(b))
 	from := 0
 	for f != nil {
-		out = append(append(out, b[from:at]...), f.mark...)
+		out = append(append(out, b[from:at]...), f.sign(key)...)
 		from = at + len(f.text)
 		at, f = t.next(b, from)
 	}
@@ -82,7 +97,9 @@ func (s *Scrubber) Bytes(b []byte) []byte {
 }
 
 // String is Bytes for strings.
-func (s *Scrubber) String(v string) string {
+func (s *Scrubber) String(v string) string { return s.text(v, nil) }
+
+func (s *Scrubber) text(v string, key []byte) string {
 	t := s.search.Load()
 	if t == nil {
 		return v
@@ -91,5 +108,5 @@ func (s *Scrubber) String(v string) string {
 	if _, f := t.next(b, 0); f == nil {
 		return v
 	}
-	return string(s.Bytes(b))
+	return string(s.replace(b, key))
 }

@@ -25,7 +25,7 @@ func asksForAll(a, b *linted) bool {
 	}
 	x, y := &a.Match, &b.Match
 	switch {
-	case !within(x.Does, y.Does), !within(modes(x), modes(y)), !within(x.Agent, y.Agent), !within(x.Capability, y.Capability), !within(x.Taint, y.Taint), !within(x.Flow, y.Flow), !within(x.Host, y.Host):
+	case !within(x.Does, y.Does), !within(modes(x), modes(y)), !within(x.Agent, y.Agent), !within(x.Capability, y.Capability), !within(x.Effect, y.Effect), !within(x.Taint, y.Taint), !within(x.Flow, y.Flow), !within(x.Host, y.Host):
 		return false
 	case x.Level != "" && y.Level < x.Level, x.Rerun && !y.Rerun, x.If != "" && x.If != y.If:
 		return false

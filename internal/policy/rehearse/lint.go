@@ -222,7 +222,7 @@ var taintWords = []string{"none", "any", "web", "mcp", "message", "tool", "child
 
 // narrow counts the matchers besides those for tools and modes.
 func narrow(m *policy.Match) int {
-	n := len(m.Does) + len(m.Agent) + len(m.Capability) + len(m.Args) + len(m.Host) + len(m.Taint) + len(m.Flow) + len(m.Level) + len(m.If)
+	n := len(m.Does) + len(m.Agent) + len(m.Capability) + len(m.Effect) + len(m.Args) + len(m.Host) + len(m.Taint) + len(m.Flow) + len(m.Level) + len(m.If)
 	if m.Command != nil || m.Path != nil || m.Rerun {
 		n++
 	}

@@ -1,6 +1,7 @@
 package rehearse
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"regexp"
@@ -119,6 +120,8 @@ func (k *kit) never(r *policy.Rule) string {
 		return "path.access: it never does " + r.Path.Access + " a file"
 	case len(r.Host) > 0 && t.HostArg == "" && !runs:
 		return "host: none of its arguments names a host"
+	case len(r.Effect) > 0 && !slices.Contains(r.Effect, string(cmp.Or(t.Effect, belay.AtMostOnce))):
+		return "effect: it declares none of " + strings.Join(r.Effect, ", ")
 	case len(r.Capability) > 0 && !slices.ContainsFunc(r.Capability, func(w string) bool { return slices.Contains(t.Capabilities, w) }):
 		return "capability: it declares none of " + strings.Join(r.Capability, ", ")
 	case len(r.Does) > 0 && !slices.ContainsFunc(r.Does, func(w string) bool { return slices.Contains(doings(t), w) }):
