@@ -125,7 +125,7 @@ func (e *Engine) answer(ctx context.Context, from store.Position, o belay.Order)
 				return a, err
 			}
 			from = r.Position
-			if r.Event.IDs.Request != o.ID {
+			if r.Event.IDs.Request != o.ID || r.Event.Stream != o.Stream { // others may write down that it was given
 				continue
 			}
 			if m, ok := r.Event.Data.(event.ChannelMessage); ok && m.Kind == "audit" {

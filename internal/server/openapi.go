@@ -26,6 +26,8 @@ type (
 		Tags       []apiTag            `json:"tags"`
 		Paths      map[string]*apiPath `json:"paths"`
 		Components apiComponents       `json:"components"`
+
+		Unavailable map[string]string `json:"x-unavailable"` // commands that this build can't do, and what they wait for
 	}
 	apiInfo struct {
 		Title       string     `json:"title"`
@@ -67,7 +69,6 @@ type (
 		Body        *apiBody                `json:"requestBody,omitempty"`
 		Responses   map[string]*apiResponse `json:"responses"`
 		Scope       string                  `json:"x-scope,omitempty"`
-		Unavailable string                  `json:"x-unavailable,omitempty"` // what the command waits for
 	}
 	apiParameter struct {
 		Name        string             `json:"name"`
@@ -108,7 +109,7 @@ func OpenAPI() ([]byte, error) {
 		Security: []apiSecurity{{Bearer: &[]string{}}},
 		Tags: []apiTag{{"commands", "The control plane: what changes sessions, and what is asked about them."}, {"runs", "A message in, a run to look at."},
 			{"approvals", "What agents ask people."}, {"operation", "How the server itself is."}},
-		Paths: map[string]*apiPath{},
+		Paths: map[string]*apiPath{}, Unavailable: map[string]string{},
 		Components: apiComponents{Schemas: map[string]*jsonschema.Schema{}, SecuritySchemes: map[string]apiScheme{
 			"bearer": {"http", "bearer", "A token that belay token create made. Its role says what it may do."}}},
 	}}
@@ -176,6 +177,10 @@ var keyParameter = apiParameter{Name: "Idempotency-Key", In: "header", Descripti
 
 func (b *apiBuilder) commands() error {
 	for _, c := range Commands {
+		if c.Later != "" {
+			b.doc.Unavailable[c.Name] = c.Later
+			continue
+		}
 		op, err := b.operation(c.Name, "commands", c.Doc, string(c.Scope), c.out)
 		if err != nil {
 			return err
@@ -183,11 +188,8 @@ func (b *apiBuilder) commands() error {
 		if c.Mutates {
 			op.Parameters = []apiParameter{keyParameter}
 		}
-		in := map[string]apiMedia{"application/json": {&jsonschema.Schema{Type: "object"}}}
-		if c.Later != "" {
-			op.Unavailable = c.Later
-			op.Responses["501"] = &apiResponse{Description: "This build has no " + c.Later + ".", Content: op.Responses["5XX"].Content}
-		} else if in, err = b.media(c.in, "application/json"); err != nil {
+		in, err := b.media(c.in, "application/json")
+		if err != nil {
 			return err
 		}
 		op.Body = &apiBody{Required: true, Content: in}
@@ -224,7 +226,11 @@ func (b *apiBuilder) plain() error {
 			op.Security = &[]apiSecurity{{}}
 		}
 		if r.kind != "" {
-			op.Responses["200"] = &apiResponse{Description: "The document.", Content: map[string]apiMedia{r.kind: {&jsonschema.Schema{}}}}
+			of := &jsonschema.Schema{Type: "string"}
+			if r.kind == "application/json" {
+				of.Type = "object"
+			}
+			op.Responses["200"] = &apiResponse{Description: "The document.", Content: map[string]apiMedia{r.kind: {of}}}
 		}
 		if r.in == nil {
 			b.doc.Paths[r.path] = &apiPath{Get: op}

@@ -210,9 +210,11 @@ func (r *rig) command(name, token, body string, header ...string) answer {
 // until asks for a run until it has the status.
 func (r *rig) until(token string, run belay.RunID, status string) RunShown {
 	r.t.Helper()
+	ctx, cancel := context.WithTimeout(r.t.Context(), time.Minute)
+	defer cancel()
 	st := r.opened[auth.DefaultTenant]
 	for {
-		changed := st.Changed(r.t.Context())
+		changed := st.Changed(ctx)
 		var out RunShown
 		a := r.do("GET", "/v1/runs/"+string(run), token, "")
 		if a.status == http.StatusOK {
@@ -225,7 +227,7 @@ func (r *rig) until(token string, run belay.RunID, status string) RunShown {
 		}
 		select {
 		case <-changed:
-		case <-r.t.Context().Done():
+		case <-ctx.Done():
 			r.t.Fatalf("run %s is %s, not %s", run, out.Status, status)
 		}
 	}

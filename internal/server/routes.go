@@ -1,6 +1,7 @@
 package server
 
 import (
+	"cmp"
 	"encoding/json"
 	"net/http"
 	"slices"
@@ -208,7 +209,7 @@ func runShown(f Fresh, s *view.Session, tk view.Task, a task.Attempt) *RunShown 
 	}
 	for _, th := range s.Threads {
 		if t := th.Turn; t != nil && t.ID == a.Turn {
-			out.Status, out.Reason, out.Summary = t.Status, t.Reason, t.Summary
+			out.Status, out.Outcome, out.Reason, out.Summary = t.Status, cmp.Or(a.Outcome, t.Outcome), t.Reason, t.Summary // the task learns of it a moment later
 		}
 	}
 	return out

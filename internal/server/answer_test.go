@@ -1,0 +1,140 @@
+package server
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/event"
+	"github.com/belay-run/belay/internal/auth"
+)
+
+// question submits work that asks and returns the question.
+func question(t *testing.T, r *rig, owner string) (Told, Action) {
+	t.Helper()
+	told := r.command("submit_turn", owner, `{"text":"go","sessionId":"s1","turnId":"t1"}`).told(t)
+	r.until(owner, told.Run, "waiting")
+	var all ActionsShown
+	if err := json.Unmarshal(r.do("GET", "/v1/actions?sessionId=s1", owner, "").body, &all); err != nil || len(all.Actions) != 1 {
+		t.Fatalf("questions %+v, %v", all, err)
+	}
+	return told, all.Actions[0]
+}
+
+func TestOnlyTheSeenVersionIsAnswered(t *testing.T) {
+	r := newRig(t, asks)
+	owner, approver := r.token(auth.Owner, auth.DefaultTenant), r.token(auth.Approver, auth.DefaultTenant)
+	told, q := question(t, r, owner)
+	if q.Kind != "question" || q.Thread != told.Thread || q.Turn != "t1" || q.Version == "" || q.Until.IsZero() {
+		t.Fatalf("the question is %+v", q)
+	}
+	respond := func(decision, version, message string) answer {
+		return r.command("respond_action", approver, fmt.Sprintf(`{"actionId":%q,"decision":%q,"version":%q,"message":%q}`, q.ID, decision, version, message))
+	}
+	if a := respond("answer", "0123456789ab", "red"); a.Code != belay.CodeConflict || a.Field != "version" {
+		t.Errorf("another version: %d %s", a.status, a.body)
+	}
+	if a := respond("allow", q.Version, ""); a.Code != belay.CodeBadCommand {
+		t.Errorf("a question is no permission: %d %s", a.status, a.body)
+	}
+	if a := r.command("resolve_permission", approver, fmt.Sprintf(`{"actionId":%q,"decision":"deny"}`, q.ID)); a.Code != belay.CodeBadState {
+		t.Errorf("resolve_permission of a question: %d %s", a.status, a.body)
+	}
+	respond("answer", q.Version, "red").told(t)
+	if out := r.until(owner, told.Run, "ended"); out.Outcome != belay.Completed {
+		t.Errorf("%+v", out)
+	}
+	if a := respond("answer", q.Version, "blue"); a.Code != belay.CodeAlreadyAnswered {
+		t.Errorf("a second answer: %d %s", a.status, a.body)
+	}
+}
+
+// TestARefusalIsRefusedAgain tells a refused command again under its key.
+func TestARefusalIsRefusedAgain(t *testing.T) {
+	r := newRig(t, asks)
+	owner := r.token(auth.Owner, auth.DefaultTenant)
+	told, q := question(t, r, owner)
+	r.command("respond_action", owner, fmt.Sprintf(`{"actionId":%q,"decision":"answer","message":"red"}`, q.ID)).told(t)
+	r.until(owner, told.Run, "ended")
+	body := `{"sessionId":"s1","turnId":"t1"}`
+	for range 3 {
+		if a := r.command("interrupt_turn", owner, body, "Idempotency-Key", "stop"); a.Code != belay.CodeBadState {
+			t.Fatalf("a turn that has ended: %d %s", a.status, a.body)
+		}
+	}
+	if a := r.command("interrupt_turn", owner, `{"sessionId":"s1"}`, "Idempotency-Key", "stop"); a.Code != belay.CodeIDConflict || a.Field != "header Idempotency-Key" {
+		t.Errorf("another body under the key: %d %s", a.status, a.body)
+	}
+}
+
+func TestOnlyWhoMayAnswerMayWiden(t *testing.T) {
+	r := newRig(t, once)
+	operator, owner := r.token(auth.Operator, auth.DefaultTenant), r.token(auth.Owner, auth.DefaultTenant)
+	for _, c := range []struct {
+		settings, field string
+	}{
+		{`{"allow":["todo"]}`, "settings.allow"}, {`{"mode":"auto"}`, "settings.mode"}, {`{"mode":"accept_edits"}`, "settings.mode"},
+		{`{"mode":"on_failure"}`, "settings.mode"}, {`{"mode":"bypass"}`, "settings.mode"},
+	} {
+		body := `{"text":"go","settings":` + c.settings + `}`
+		if a := r.command("submit_turn", operator, body); a.Code != belay.CodeForbidden || a.Field != c.field {
+			t.Errorf("operator, %s: %d %s", c.settings, a.status, a.body)
+		}
+		if a := r.command("submit_turn", owner, body); a.status != 200 {
+			t.Errorf("owner, %s: %d %s", c.settings, a.status, a.body)
+		}
+	}
+	for _, mode := range []string{"plan", "never", "untrusted", "default"} {
+		if a := r.command("submit_turn", operator, `{"text":"go","settings":{"mode":"`+mode+`"}}`); a.status != 200 {
+			t.Errorf("operator, mode %s: %d %s", mode, a.status, a.body)
+		}
+	}
+	r.command("submit_turn", owner, `{"text":"go","sessionId":"narrow","settings":{"mode":"plan"}}`).told(t)
+	if a := r.command("submit_turn", operator, `{"text":"go","sessionId":"narrow","settings":{"mode":"default"}}`); a.Code != belay.CodeForbidden {
+		t.Errorf("operator, from plan to default: %d %s", a.status, a.body)
+	}
+}
+
+// TestWhatIsAskedOfTheServerIsWrittenDown looks for the record of what was done,
+// what was refused, and of strangers, of whom one in a second is enough.
+func TestWhatIsAskedOfTheServerIsWrittenDown(t *testing.T) {
+	r := newRig(t, once)
+	owner, viewer := r.token(auth.Owner, auth.DefaultTenant), r.token(auth.Viewer, auth.DefaultTenant)
+	told := r.command("submit_turn", owner, `{"text":"my s3cr3t is out"}`).told(t)
+	r.until(owner, told.Run, "ended")
+	r.command("interrupt_turn", owner, fmt.Sprintf(`{"sessionId":%q}`, told.Session))
+	r.command("create_job", owner, `{}`)
+	r.command("get_session", owner, `{}`)
+	r.command("submit_turn", viewer, `{"text":"x"}`)
+	for range 30 {
+		r.do("GET", "/v1/actions", "belay_wrong", "")
+	}
+	got := map[string]int{}
+	st := r.opened[auth.DefaultTenant]
+	for rec, err := range st.Scan(t.Context(), 0) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		raw, err := event.Encode(rec.Event.Data)
+		if err != nil || strings.Contains(string(raw), "s3cr3t") || strings.Contains(string(raw), owner) || strings.Contains(string(raw), "belay_wrong") {
+			t.Errorf("a fact tells what it must not: %s, %v", raw, err)
+		}
+		if m, ok := rec.Event.Data.(event.ChannelMessage); ok && m.Kind == "audit" && rec.Event.IDs.Session == belay.SystemSession {
+			who, _, _ := strings.Cut(m.Principal, ":")
+			got[who+" "+m.Command+" "+m.Code]++
+		}
+	}
+	for line, want := range map[string]int{
+		"token submit_turn accepted": 1, "token interrupt_turn bad_state": 1, "token create_job unavailable": 1, "token get_session bad_command": 1,
+		"token POST /v1/commands/submit_turn forbidden": 1,
+	} {
+		if got[line] != want {
+			t.Errorf("%q is written down %d times, want %d: %v", line, got[line], want, got)
+		}
+	}
+	if n := got["address GET /v1/actions unauthorized"]; n < 1 || n > 10 {
+		t.Errorf("30 strangers are written down %d times", n)
+	}
+}

@@ -1,0 +1,183 @@
+package server
+
+import (
+	"encoding/json"
+	"net/http"
+	"reflect"
+	"strings"
+	"testing"
+
+	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/internal/auth"
+	"github.com/belay-run/belay/internal/problem"
+)
+
+// sample is a value of the right shape for a field, and one of a wrong shape.
+func sample(t reflect.Type) (right, wrong string) {
+	for t.Kind() == reflect.Pointer {
+		t = t.Elem()
+	}
+	switch t.Kind() {
+	case reflect.Struct:
+		return "{}", `"x"`
+	case reflect.Slice:
+		return "[]", `{}`
+	case reflect.Bool:
+		return "true", `"true"`
+	case reflect.Int, reflect.Int64:
+		return "1", `1.5`
+	}
+	return `"x"`, `7`
+}
+
+// body is an object with a right value for every field but those that are given.
+func body(fields []field, other map[string]string) string {
+	var parts []string
+	for _, f := range fields {
+		value, _ := sample(f.of)
+		if v, ok := other[f.name]; ok {
+			value = v
+		}
+		if value != "" {
+			parts = append(parts, `"`+f.name+`":`+value)
+		}
+	}
+	return "{" + strings.Join(parts, ",") + "}"
+}
+
+// TestEveryFieldOfEveryCommandIsHeldToItsType sends, over HTTP, each command
+// with each field missing, of a wrong type, misspelt and twice; and each body
+// that isn't JSON with one meaning.
+func TestEveryFieldOfEveryCommandIsHeldToItsType(t *testing.T) {
+	r := newRig(t, once)
+	owner := r.token(auth.Owner, auth.DefaultTenant)
+	refused := func(c Command, what, field, body string) {
+		t.Helper()
+		a := r.command(c.Name, owner, body)
+		if a.status != http.StatusBadRequest || a.Code != belay.CodeBadCommand || field != "*" && a.Field != field {
+			t.Errorf("%s, %s: %d %s, want 400 bad_command at %q", c.Name, what, a.status, a.body, field)
+		}
+	}
+	for _, c := range Commands {
+		if c.Later == "" {
+			fields := fieldsOf(c.in)
+			refused(c, "an unknown field", "nobodyKnowsThis", body(append(fields, field{"nobodyKnowsThis", reflect.TypeFor[string](), false}), nil))
+			for _, f := range fields {
+				right, wrong := sample(f.of)
+				refused(c, f.name+" of a wrong type", f.name, body(fields, map[string]string{f.name: wrong}))
+				refused(c, f.name+" twice", f.name, strings.TrimSuffix(body(fields, nil), "}")+`,"`+f.name+`":`+right+"}")
+				upper := strings.ToUpper(f.name[:1]) + f.name[1:]
+				refused(c, f.name+" misspelt", upper, strings.TrimSuffix(body(fields, map[string]string{f.name: ""}), "}")+comma(len(fields) > 1)+`"`+upper+`":`+right+"}")
+				if f.required {
+					refused(c, f.name+" missing", f.name, body(fields, map[string]string{f.name: ""}))
+				}
+				if f.of.Kind() == reflect.Int64 {
+					refused(c, f.name+" huge", f.name, body(fields, map[string]string{f.name: "9" + strings.Repeat("9", 17)}))
+					refused(c, f.name+" beyond all bounds", "*", body(fields, map[string]string{f.name: "1e999999999"}))
+				}
+			}
+		}
+		for what, bad := range map[string]string{
+			"nothing but space": "  \n", "not JSON": "hello", "cut": `{"a":`, "two values": `{} {}`, "a comment": "{} // x", "half a surrogate": `{"a":"\ud800"}`,
+			"no UTF-8": "{\"a\":\"\xff\"}", "deep": strings.Repeat(`{"a":`, 100) + "1" + strings.Repeat("}", 100), "a key twice": `{"a":1,"a":1}`, "a byte order mark": "\ufeff{}",
+		} {
+			refused(c, what, "*", bad)
+		}
+	}
+}
+
+func comma(want bool) string {
+	if want {
+		return ","
+	}
+	return ""
+}
+
+func TestABodyIsBounded(t *testing.T) {
+	r := newRig(t, once)
+	owner := r.token(auth.Owner, auth.DefaultTenant)
+	for _, c := range []struct {
+		name, command, body string
+		status              int
+		code                belay.Code
+		field               string
+	}{
+		{"a body that is too large", "submit_turn", `{"text":"` + strings.Repeat("x", maxBody) + `"}`, 413, belay.CodeTooLarge, "body"},
+		{"a text that is too long", "submit_turn", `{"text":"` + strings.Repeat("x", maxMessage+1) + `"}`, 413, belay.CodeTooLarge, "text"},
+		{"a NUL character", "submit_turn", `{"text":"a\u0000b"}`, 400, belay.CodeBadCommand, "text"},
+		{"an empty text", "submit_turn", `{"text":" \n"}`, 400, belay.CodeBadCommand, "text"},
+		{"a bad id", "submit_turn", `{"text":"x","turnId":"../../etc"}`, 400, belay.CodeBadID, "turnId"},
+		{"a long id", "submit_turn", `{"text":"x","sessionId":"` + strings.Repeat("s", 129) + `"}`, 400, belay.CodeBadID, "sessionId"},
+		{"the system's session", "submit_turn", `{"text":"x","sessionId":"sess_runtime"}`, 409, belay.CodeBadState, "sessionId"},
+		{"a word that isn't one", "submit_turn", `{"text":"x","queue":"jump"}`, 400, belay.CodeBadCommand, "queue"},
+		{"a priority that isn't one", "submit_turn", `{"text":"x","priority":"9"}`, 400, belay.CodeBadCommand, "priority"},
+		{"a mode that isn't one", "submit_turn", `{"text":"x","settings":{"mode":"yolo"}}`, 400, belay.CodeUsage, "settings.mode"},
+		{"a setting that isn't one", "submit_turn", `{"text":"x","settings":{"baseUrl":"http://x"}}`, 400, belay.CodeBadCommand, "settings.baseUrl"},
+		{"a list with a number", "submit_turn", `{"text":"x","settings":{"allow":["a",1]}}`, 400, belay.CodeBadCommand, "settings.allow[1]"},
+		{"a folder that isn't its", "submit_turn", `{"text":"x","workspace":"/etc"}`, 403, belay.CodeForbidden, "workspace"},
+		{"a session that isn't there", "get_session", `{"sessionId":"s9"}`, 404, belay.CodeNotFound, "sessionId"},
+		{"the beginning of an id", "get_session", `{"sessionId":"s"}`, 404, belay.CodeNotFound, "sessionId"},
+		{"an action that isn't there", "respond_action", `{"actionId":"act_1","decision":"deny"}`, 404, belay.CodeUnknownAction, "actionId"},
+		{"a decision that isn't one", "respond_action", `{"actionId":"act_1","decision":"maybe"}`, 400, belay.CodeBadCommand, "decision"},
+		{"a scope for later", "respond_action", `{"actionId":"act_1","decision":"allow","scope":"prefix"}`, 501, belay.CodeUnavailable, "scope"},
+		{"a command that isn't one", "rm_rf", `{}`, 404, belay.CodeNotFound, "path name"},
+		{"a session for both", "get_tool_inventory", `{"sessionId":"s1","workspace":"/x"}`, 400, belay.CodeBadCommand, "workspace"},
+	} {
+		if a := r.command(c.command, owner, c.body); a.status != c.status || a.Code != c.code || a.Field != c.field {
+			t.Errorf("%s: %d %.300s; want %d %s at %q", c.name, a.status, a.body, c.status, c.code, c.field)
+		}
+	}
+	for _, c := range []struct {
+		method, path, body string
+		header             []string
+		status             int
+	}{
+		{"GET", "/v1/commands/get_session", "", nil, 405},
+		{"PUT", "/v1/runs", "{}", nil, 405},
+		{"DELETE", "/v1/actions", "", nil, 405},
+		{"GET", "/v2/actions", "", nil, 404},
+		{"GET", "/v1/runs/" + strings.Repeat("r", 200), "", nil, 400},
+		{"GET", "/v1/actions?after=-1", "", nil, 400},
+		{"GET", "/v1/actions?after=x", "", nil, 400},
+		{"GET", "/v1/actions?sessionId=a%20b", "", nil, 400},
+		{"POST", "/v1/runs", `{"agentId":"nobody","sessionKey":"k","message":"x"}`, nil, 404},
+		{"POST", "/v1/runs", `{"agentId":"default","message":"x"}`, nil, 400},
+		{"POST", "/v1/runs", `{"agentId":"default","sessionKey":"a b","message":"x"}`, nil, 400},
+		{"POST", "/v1/runs", `{"agentId":"default","sessionKey":"k","message":" "}`, nil, 400},
+		{"POST", "/v1/runs", `{}`, []string{"Content-Encoding", "gzip"}, 415},
+		{"POST", "/v1/runs", `{}`, []string{"Idempotency-Key", strings.Repeat("k", 129)}, 400},
+		{"POST", "/v1/runs", `{}`, []string{"Idempotency-Key", "a", "Idempotency-Key", "b"}, 400},
+	} {
+		a := r.do(c.method, c.path, owner, c.body, c.header...)
+		if a.status != c.status || a.Code == "" {
+			t.Errorf("%s %.60s: %d %s; want a problem of status %d", c.method, c.path, a.status, a.body, c.status)
+		}
+	}
+}
+
+// FuzzDecode holds what is taken against what is meant: a body that is taken
+// spells nothing but fields of its type, and reads the same when it is written
+// again.
+func FuzzDecode(f *testing.F) {
+	for _, s := range []string{`{"text":"x"}`, `{"text":"x","settings":{"allow":["a"],"share":true}}`, `{"Text":"x"}`, `{"text":"\ud83d\ude00"}`, `{"text":"x","text":"y"}`, `[]`, `{"text":1e400}`} {
+		f.Add([]byte(s))
+	}
+	f.Fuzz(func(t *testing.T, body []byte) {
+		var in SubmitTurn
+		err := decode(body, &in)
+		if err != nil {
+			if p := problem.Of(err); p.Status >= 500 {
+				t.Fatalf("%q is the server's fault: %v", body, err)
+			}
+			return
+		}
+		raw, err := json.Marshal(in)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var again SubmitTurn
+		if err := decode(raw, &again); err != nil || !reflect.DeepEqual(in, again) {
+			t.Fatalf("%q becomes %+v, and again %+v (%v)", body, in, again, err)
+		}
+	})
+}
