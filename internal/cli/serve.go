@@ -19,6 +19,8 @@ import (
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/internal/auth"
 	"github.com/belay-run/belay/internal/disk"
+	hubs "github.com/belay-run/belay/internal/live"
+	"github.com/belay-run/belay/internal/read"
 	"github.com/belay-run/belay/internal/server"
 	"github.com/belay-run/belay/internal/store"
 	"github.com/belay-run/belay/internal/store/sqlite"
@@ -229,9 +231,13 @@ func (a *app) house(ctx context.Context, tenant, ws string, roots []string) (ser
 	if err := b.enter(ctx, ws); err != nil {
 		return server.House{}, errors.Join(err, st.Close())
 	}
-	r, err := b.runtime(st, nil)
+	hub, err := hubs.New(ctx, st, hubs.Options{Snapshot: read.Snapshot(st)})
 	if err != nil {
 		return server.House{}, errors.Join(err, st.Close())
 	}
-	return server.House{Store: st, Engine: r.engine, Wiring: &wiring{a: b, r: r, own: ws, roots: roots, dir: dir}, Close: r.close}, nil
+	r, err := b.runtime(st, hub.Show)
+	if err != nil {
+		return server.House{}, errors.Join(err, st.Close())
+	}
+	return server.House{Store: st, Engine: r.engine, Reads: &read.Reads{Store: st, Hub: hub}, Wiring: &wiring{a: b, r: r, own: ws, roots: roots, dir: dir}, Close: r.close}, nil
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/internal/auth"
+	"github.com/belay-run/belay/internal/read"
 )
 
 // waiting for what: the commands whose subsystem isn't here yet. Whoever makes
@@ -109,6 +110,12 @@ func targets() []target {
 			x.body = "{}"
 		}
 		out = append(out, x)
+	}
+	for _, r := range (&read.Reads{}).Routes() {
+		method, path, _ := strings.Cut(r.Pattern, " ")
+		if strings.Contains(path, "{id}") { // the stream of everything has no end to wait for
+			out = append(out, target{method, strings.ReplaceAll(path, "{id}", "x"), "", auth.Read})
+		}
 	}
 	return out
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/internal/problem"
+	"github.com/belay-run/belay/internal/read"
 	"github.com/belay-run/belay/internal/store"
 )
 
@@ -108,7 +109,7 @@ func OpenAPI() ([]byte, error) {
 		Servers:  []apiServer{{"http://127.0.0.1:4260", "belay serve, as it listens by default"}},
 		Security: []apiSecurity{{Bearer: &[]string{}}},
 		Tags: []apiTag{{"commands", "The control plane: what changes sessions, and what is asked about them."}, {"runs", "A message in, a run to look at."},
-			{"approvals", "What agents ask people."}, {"operation", "How the server itself is."}},
+			{"approvals", "What agents ask people."}, {"reads", "Streams and views of what happened."}, {"operation", "How the server itself is."}},
 		Paths: map[string]*apiPath{}, Unavailable: map[string]string{},
 		Components: apiComponents{Schemas: map[string]*jsonschema.Schema{}, SecuritySchemes: map[string]apiScheme{
 			"bearer": {"http", "bearer", "A token that belay token create made. Its role says what it may do."}}},
@@ -122,6 +123,9 @@ func OpenAPI() ([]byte, error) {
 		return nil, err
 	}
 	if err := b.plain(); err != nil {
+		return nil, err
+	}
+	if err := b.reads(); err != nil {
 		return nil, err
 	}
 	var out bytes.Buffer
@@ -242,6 +246,33 @@ func (b *apiBuilder) plain() error {
 		}
 		op.Body = &apiBody{Required: true, Content: content}
 		b.doc.Paths[r.path] = &apiPath{Post: op}
+	}
+	return nil
+}
+
+// reads describes what package read answers.
+func (b *apiBuilder) reads() error {
+	text := &jsonschema.Schema{Type: "string"}
+	for _, r := range (&read.Reads{}).Routes() {
+		_, path, _ := strings.Cut(r.Pattern, " ")
+		words := strings.FieldsFunc(strings.TrimPrefix(path, "/v1/"), func(c rune) bool { return c == '/' || c == '{' || c == '}' })
+		op, err := b.operation("read_"+strings.Join(words, "_"), "reads", r.Summary, "read", nil)
+		if err != nil {
+			return err
+		}
+		kind := "application/json"
+		if strings.Contains(path, "{id}") {
+			op.Parameters = append(op.Parameters, apiParameter{Name: "id", In: "path", Required: true, Description: "Whose.", Schema: text})
+		}
+		if r.Stream {
+			kind = "text/event-stream"
+			op.Parameters = append(op.Parameters,
+				apiParameter{Name: "since", In: "query", Description: "Where to begin: a cursor, a position, start or now.", Schema: text},
+				apiParameter{Name: "types", In: "query", Description: "Only facts of these types, separated by commas.", Schema: text},
+				apiParameter{Name: "Last-Event-ID", In: "header", Description: "The id of the last event that was seen; the stream goes on behind it.", Schema: text})
+		}
+		op.Responses["200"] = &apiResponse{Description: "What there is to read.", Content: map[string]apiMedia{kind: {text}}}
+		b.doc.Paths[path] = &apiPath{Get: op}
 	}
 	return nil
 }

@@ -21,10 +21,12 @@ import (
 	"github.com/belay-run/belay/internal/core/session"
 	"github.com/belay-run/belay/internal/core/thread"
 	"github.com/belay-run/belay/internal/engine"
+	"github.com/belay-run/belay/internal/live"
 	"github.com/belay-run/belay/internal/model"
 	"github.com/belay-run/belay/internal/model/scripted"
 	"github.com/belay-run/belay/internal/policy"
 	"github.com/belay-run/belay/internal/problem"
+	"github.com/belay-run/belay/internal/read"
 	"github.com/belay-run/belay/internal/store"
 	"github.com/belay-run/belay/internal/store/memory"
 	"github.com/belay-run/belay/internal/tool"
@@ -87,14 +89,18 @@ func (w *world) serve(t *testing.T, script string, change ...func(*Config)) *rig
 		}
 		owner := store.ThisProcess()
 		st := data.Open(memory.Options{})
-		e, err := engine.New(engine.Config{Store: st, Owner: owner, Tools: set, Provider: func(belay.Settings) (model.Provider, error) { return scripted.New(sc), nil }})
+		hub, err := live.New(t.Context(), st, live.Options{Snapshot: read.Snapshot(st)})
+		if err != nil {
+			return House{}, err
+		}
+		e, err := engine.New(engine.Config{Store: st, Owner: owner, Tools: set, Live: hub.Show, Provider: func(belay.Settings) (model.Provider, error) { return scripted.New(sc), nil }})
 		if err != nil {
 			return House{}, err
 		}
 		r.mu.Lock()
 		r.opened[tenant] = st
 		r.mu.Unlock()
-		return House{Store: st, Engine: e, Wiring: &plainWiring{st: st, set: set, ws: w.dir}, Close: func() error { e.Close(); return st.Close() }}, nil
+		return House{Store: st, Engine: e, Wiring: &plainWiring{st: st, set: set, ws: w.dir}, Reads: &read.Reads{Store: st, Hub: hub}, Close: func() error { e.Close(); return st.Close() }}, nil
 	}
 	for _, f := range change {
 		f(&c)

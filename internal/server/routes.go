@@ -11,8 +11,8 @@ import (
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/internal/auth"
 	"github.com/belay-run/belay/internal/core/task"
-	"github.com/belay-run/belay/internal/engine"
 	"github.com/belay-run/belay/internal/problem"
+	"github.com/belay-run/belay/internal/read"
 	"github.com/belay-run/belay/internal/store"
 	"github.com/belay-run/belay/internal/view"
 )
@@ -48,8 +48,12 @@ func (s *Server) routes() http.Handler {
 		mux.HandleFunc(r.pattern, h)
 	}
 	mux.HandleFunc("POST /v1/commands/{name}", within(answerWithin, s.command))
-	for _, m := range s.c.Mounts {
-		mux.HandleFunc(m.Pattern, s.scoped(m.Scope, s.mounted(m)))
+	for i, r := range (&read.Reads{}).Routes() {
+		h := s.reads(i)
+		if !r.Stream {
+			h = within(answerWithin, h)
+		}
+		mux.HandleFunc(r.Pattern, s.scoped(auth.Read, h))
 	}
 	return s.admit(methods(mux))
 }
@@ -83,8 +87,8 @@ func (p *statusOnly) Header() http.Header         { return p.header }
 func (p *statusOnly) WriteHeader(status int)      { p.status = status }
 func (p *statusOnly) Write(b []byte) (int, error) { return len(b), nil }
 
-// mounted hands a request to the handler of its tenant.
-func (s *Server) mounted(m Mount) http.HandlerFunc {
+// reads hands a request to the n-th of its tenant's reads.
+func (s *Server) reads(n int) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		p, _ := auth.From(r.Context())
 		t, err := s.tenant(r.Context(), p.Tenant)
@@ -92,7 +96,7 @@ func (s *Server) mounted(m Mount) http.HandlerFunc {
 			problem.Write(w, r, err)
 			return
 		}
-		t.mounted(m).ServeHTTP(w, r)
+		t.Reads.Routes()[n].Handle(w, r)
 	}
 }
 
@@ -182,34 +186,33 @@ func (s *Server) run(r *http.Request) (*RunShown, error) {
 	if err != nil {
 		return nil, err
 	}
-	all, err := view.Sessions(r.Context(), req.Store, view.Filter{})
+	at, err := view.RunByID(r.Context(), req.Store, belay.RunID(id))
+	if belay.CodeOf(err) == belay.CodeNotFound {
+		err = belay.Errorf(belay.CodeNotFound, "there is no run %s", id)
+	}
+	if err != nil {
+		return nil, problem.At("path id", err)
+	}
+	row, err := view.SessionByID(r.Context(), req.Store, string(at.Session))
 	if err != nil {
 		return nil, err
 	}
-	for i := range all {
-		for _, tk := range all[i].Tasks {
-			d, _, _, err := engine.Load(r.Context(), req.Store, tk.ID.Stream())
-			if err != nil {
-				return nil, err
-			}
-			attempts := d.(*task.Decider).State().Attempts
-			if at := slices.IndexFunc(attempts, func(a task.Attempt) bool { return string(a.Run) == id }); at >= 0 {
-				return runShown(f, &all[i], tk, attempts[at]), nil
-			}
-		}
+	tk, err := req.task(r.Context(), at.Session, at.Task)
+	if err != nil {
+		return nil, err
 	}
-	return nil, problem.At("path id", belay.Errorf(belay.CodeNotFound, "there is no run %s", id))
+	return runShown(f, &row, at, tk), nil
 }
 
 // runShown puts together what is known of a run.
-func runShown(f Fresh, s *view.Session, tk view.Task, a task.Attempt) *RunShown {
-	out := &RunShown{Fresh: f, Run: a.Run, Session: s.ID, Thread: tk.Thread, Task: tk.ID, Turn: a.Turn, Status: view.Queued, Outcome: a.Outcome}
-	if a.Outcome != "" {
-		out.Status = view.Ended
+func runShown(f Fresh, s *view.Session, at view.RunAt, tk *task.State) *RunShown {
+	out := &RunShown{Fresh: f, Run: at.ID, Session: at.Session, Thread: at.Thread, Task: at.Task, Turn: at.Turn, Status: view.Queued}
+	if i := slices.IndexFunc(tk.Attempts, func(a task.Attempt) bool { return a.Run == at.ID }); i >= 0 && tk.Attempts[i].Outcome != "" {
+		out.Status, out.Outcome = view.Ended, tk.Attempts[i].Outcome
 	}
 	for _, th := range s.Threads {
-		if t := th.Turn; t != nil && t.ID == a.Turn {
-			out.Status, out.Outcome, out.Reason, out.Summary = t.Status, cmp.Or(a.Outcome, t.Outcome), t.Reason, t.Summary // the task learns of it a moment later
+		if t := th.Turn; t != nil && t.ID == at.Turn {
+			out.Status, out.Outcome, out.Reason, out.Summary = t.Status, cmp.Or(out.Outcome, t.Outcome), t.Reason, t.Summary // the task learns of it a moment later
 		}
 	}
 	return out

@@ -31,7 +31,6 @@ type Config struct {
 	TLS     *tls.Config      // nil serves without
 	Hosts   []string         // NAME:PORT that requests may name besides the address
 	Origins []string         // of pages that may use the server besides its own
-	Mounts  []Mount          // handlers of others
 	Version string
 
 	Rate        int           // requests of a token in a second; 2000
@@ -39,13 +38,6 @@ type Config struct {
 	Sessions    int           // that run at once, of all tenants; 256
 	PerTenant   int           // that run at once, of one tenant; Sessions
 	Drain       time.Duration // how long running sessions may go on when the server ends; 10 s
-}
-
-// Mount is a handler of another package. Its route needs a scope.
-type Mount struct {
-	Pattern string // as http.ServeMux takes it, with a method
-	Scope   auth.Scope
-	Handler func(House) http.Handler // of a tenant; made once
 }
 
 // Server serves.

@@ -188,8 +188,27 @@ func (s *submission) foreign(ctx context.Context) error {
 	return nil
 }
 
-// repeated answers a turn that the session knows: it must be the same one.
+// repeated answers a turn that the session knows: it must be the same one. The
+// thread may learn of it a moment after the session.
 func (s *submission) repeated(ctx context.Context) (*Told, error) {
+	soon, cancel := context.WithTimeout(ctx, staleAfter)
+	defer cancel()
+	for {
+		changed := s.Store.Changed(soon)
+		told, err := s.submitted(ctx)
+		if told != nil || err != nil {
+			return told, err
+		}
+		select {
+		case <-changed:
+		case <-soon.Done():
+			return nil, belay.Errorf(belay.CodeBusy, "turn %s was accepted and isn't handled yet", s.in.Turn).WithHint("repeat the request")
+		}
+	}
+}
+
+// submitted answers a turn that a thread of the session knows; nil: none does.
+func (s *submission) submitted(ctx context.Context) (*Told, error) {
 	in := s.in
 	threads := append([]belay.ThreadID{in.Thread}, s.state.Threads...)
 	for _, th := range threads {
@@ -205,13 +224,11 @@ func (s *submission) repeated(ctx context.Context) (*Told, error) {
 				return nil, problem.At("turnId", belay.Errorf(belay.CodeIDConflict, "turn %s was submitted with another text, thread or task", in.Turn).WithHint("bring a new turn id"))
 			}
 			told, err := s.told(ctx, 0, "", false)
-			if told != nil {
-				told.Repeated = true
-			}
+			told.Repeated = true
 			return told, err
 		}
 	}
-	return nil, belay.Errorf(belay.CodeBusy, "turn %s was accepted and isn't handled yet", in.Turn).WithHint("repeat the request")
+	return nil, nil
 }
 
 func refOf(c belay.Content) belay.Digest {

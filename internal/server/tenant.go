@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"log/slog"
-	"net/http"
 	"sync"
 	"time"
 
@@ -15,6 +14,7 @@ import (
 	"github.com/belay-run/belay/internal/core/thread"
 	"github.com/belay-run/belay/internal/engine"
 	"github.com/belay-run/belay/internal/policy"
+	"github.com/belay-run/belay/internal/read"
 	"github.com/belay-run/belay/internal/store"
 )
 
@@ -64,6 +64,7 @@ type House struct {
 	Store  store.Store
 	Engine *engine.Engine
 	Wiring Wiring
+	Reads  *read.Reads // its hub is run by the server
 	Close  func() error
 }
 
@@ -77,24 +78,6 @@ type tenant struct {
 	log    *slog.Logger
 	stop   context.CancelFunc // of the loop
 	wg     sync.WaitGroup
-
-	mu       sync.Mutex
-	handlers map[string]http.Handler // mounted ones, by pattern
-}
-
-// mounted is another package's handler for this tenant, made with its first request.
-func (t *tenant) mounted(m Mount) http.Handler {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	h := t.handlers[m.Pattern]
-	if h == nil {
-		if t.handlers == nil {
-			t.handlers = map[string]http.Handler{}
-		}
-		h = m.Handler(t.House)
-		t.handlers[m.Pattern] = h
-	}
-	return h
 }
 
 // drive runs a session until it rests: it claims it, settles how it uses its
@@ -230,6 +213,11 @@ func (s *Server) tenant(ctx context.Context, name string) (*tenant, error) {
 	t.stop = stop
 	t.wg.Go(func() { t.audit.run(s.life) })
 	t.wg.Go(func() { t.drives.loop(loop, s.work, s.hold) })
+	t.wg.Go(func() {
+		if err := house.Reads.Hub.Run(loop); err != nil && loop.Err() == nil {
+			t.log.Error("streams", "error", err.Error())
+		}
+	})
 	s.tenants[name] = t
 	return t, nil
 }
