@@ -12,17 +12,22 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"github.com/belay-run/belay/internal/cli"
+	"github.com/belay-run/belay/internal/sandbox"
 )
 
 func TestMain(m *testing.M) {
+	sandbox.Main()
 	testscript.Main(m, map[string]func(){
 		"http":  httpMain,
 		"belay": func() { os.Exit(cli.Main(context.Background(), os.Args[1:], cli.Process())) },
 	})
 }
 
-func TestScripts(t *testing.T) {
-	testscript.Run(t, testscript.Params{
+func TestScripts(t *testing.T) { testscript.Run(t, params()) }
+
+// params is how the stories of a folder are played.
+func params() testscript.Params {
+	return testscript.Params{
 		Dir:                 ".",
 		RequireExplicitExec: true,
 		RequireUniqueNames:  true,
@@ -50,5 +55,5 @@ func TestScripts(t *testing.T) {
 			"startServer": startServer,
 			"stopServer":  stopServer,
 		},
-	})
+	}
 }

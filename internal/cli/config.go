@@ -25,6 +25,7 @@ import (
 // has its own settings instead of all but the flags.
 type Config struct {
 	Mode         string   `placeholder:"MODE" help:"How far it may go without asking: default, plan, accept_edits, auto, on_request, on_failure, untrusted, never, bypass. [$$BELAY_MODE]"`
+	Boundary     string   `placeholder:"NAME" help:"What programs run in: read-only, workspace-write, full (nothing confines them), or one of policy.yaml; the mode's. [$$BELAY_BOUNDARY]"`
 	Allow        []string `placeholder:"TOOL" sep:"none" help:"Allow a tool, or group:NAME, for the whole session; may be repeated. [$$BELAY_ALLOW, separated by commas]"`
 	Tools        string   `placeholder:"LIST" help:"Which tools there are: a set (minimal, coding, messaging, full), group:NAME, names with *; - before one takes it away. Separated by commas. [$$BELAY_TOOLS]"`
 	Approvals    string   `placeholder:"HOW" help:"What happens when it would ask: ask (on this terminal), wait (for somebody), deny. [$$BELAY_APPROVALS]"`
@@ -58,6 +59,7 @@ func (s setting) name() string { return strings.TrimPrefix(s.flag, "--") }
 func (c *Config) settings() []setting {
 	return []setting{
 		{"--mode", "BELAY_MODE", &c.Mode, false},
+		{"--boundary", "BELAY_BOUNDARY", &c.Boundary, false},
 		{"--tools", "BELAY_TOOLS", &c.Tools, false},
 		{"--approvals", "BELAY_APPROVALS", &c.Approvals, false},
 		{"--provider", "BELAY_PROVIDER", &c.Provider, false},
@@ -108,7 +110,7 @@ func (a *app) fresh(ctx context.Context, c Config) (checked, error) {
 	cfg, origin := l.config()
 	cfg.Share = c.Share // for one session: it is in no file
 	r, err := a.check(cfg, a.defaults(), origin)
-	if err != nil || r.Mode != belay.ModeBypass {
+	if err != nil || r.Mode != belay.ModeBypass && r.Boundary == "" {
 		return r, err
 	}
 	ws, err := a.workspace() // refused before anything is made
@@ -119,7 +121,7 @@ func (a *app) fresh(ctx context.Context, c Config) (checked, error) {
 	if err != nil {
 		return r, err
 	}
-	return r, g.permits(r.Mode)
+	return r, cmp.Or(g.permits(r.Mode), g.knownBoundary(r.Boundary, origin["--boundary"]))
 }
 
 // over are a session's settings with what was given now over them.
@@ -151,6 +153,9 @@ func (a *app) check(c Config, base belay.Settings, origin map[string]string) (ch
 		r.Instructions = "none"
 	case "auto":
 		r.Instructions = ""
+	}
+	if c.Boundary != "" {
+		r.Boundary = c.Boundary
 	}
 	if c.Effort != "" {
 		r.Effort = p.oneOf("--effort", c.Effort, "low", "medium", "high")

@@ -9,6 +9,7 @@ import (
 
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/internal/manifest"
+	"github.com/belay-run/belay/internal/policy"
 	"github.com/belay-run/belay/internal/tool"
 )
 
@@ -102,7 +103,7 @@ func (l *layers) effective(c checked) []effective {
 	values := map[string]string{
 		"mode": string(c.Mode), "tools": cmp.Or(strings.Join(c.Tools, ","), tool.DefaultSet), "approvals": string(c.Approvals), "provider": c.Provider, "model": c.Model, "base-url": c.BaseURL, "fallback": strings.Join(c.Fallback, ","),
 		"max-steps": fmt.Sprint(c.Limits.Steps), "max-time": c.Limits.Time.String(), "max-calls": fmt.Sprint(c.Limits.Calls),
-		"completion": string(c.Completion), "instructions": instructions, "ask-timeout": asks.String(), "effort": c.Effort, "allow": strings.Join(c.Allow, ","),
+		"completion": string(c.Completion), "instructions": instructions, "ask-timeout": asks.String(), "effort": c.Effort, "boundary": cmp.Or(c.Boundary, policy.ModeBoundary(c.Mode)), "allow": strings.Join(c.Allow, ","),
 	}
 	var rows []effective
 	add := func(name string) {

@@ -90,12 +90,11 @@ func (a *app) printFindings(all []finding) int {
 
 func (a *app) machine() []finding {
 	v := buildVersions()
-	b := boundary()
 	all := []finding{
 		{Name: "version", State: "ok", What: strings.TrimSpace("belay " + v.Version + " " + v.Commit)},
 		{Name: "system", State: "ok", What: v.OS + ", " + v.Go + ", " + plural(goruntime.NumCPU(), "processor")},
-		{Name: "sandbox", State: "note", What: fmt.Sprintf("level %s: %s; network %s. Commands run with your rights; the gate decides which", b.Level, b.Why, b.Network)},
 	}
+	all = append(all, a.sandboxFindings()...)
 	for _, name := range []string{"sh", "git"} {
 		f := finding{Name: name, State: "ok"}
 		p, err := lookPath(a.env("PATH"), name)

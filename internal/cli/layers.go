@@ -276,6 +276,8 @@ func (l *layers) narrows(s manifest.Setting) string {
 		narrower = s.Value == "low"
 	case "instructions":
 		narrower = s.Value == "none"
+	case "boundary":
+		narrower = narrowsBoundary(s.Value, have)
 	}
 	if narrower {
 		return ""

@@ -170,7 +170,7 @@ func (l *live) fact(ev event.Envelope) {
 	case event.ToolFailed:
 		l.start("thinking", ev.Time)
 		s := fmt.Sprintf("  %s: %s (%s)", l.name(ev, p.Name), short(p.Problem.Message, 300), p.Problem.Code)
-		if p.Problem.Class == "denied" && p.Problem.Hint != "" {
+		if p.Problem.Class == "denied" && p.Problem.Hint != "" && p.Final {
 			s += "; " + short(p.Problem.Hint, 200)
 		}
 		l.println(s + again(p.RetryAt, ev.Time))

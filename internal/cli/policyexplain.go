@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -20,16 +21,17 @@ import (
 )
 
 type policyExplainCmd struct {
-	ID    string   `arg:"" optional:"" help:"A recorded call, or the event of its decision, or the beginning of its id; it is explained by the rules of its day."`
-	Now   bool     `help:"Judge the recorded call by the rules that count now."`
-	Tool  string   `short:"t" placeholder:"NAME" help:"Without an id: the tool that would be called."`
-	Args  string   `placeholder:"JSON" default:"{}" help:"Its arguments, as a JSON object."`
-	Mode  string   `default:"default" help:"The mode of the turn."`
-	Agent string   `placeholder:"NAME" help:"Whose turn it is."`
-	Allow []string `placeholder:"TOOL" sep:"none" help:"As belay run --allow."`
-	Taint []string `placeholder:"KIND" sep:"none" help:"What taints the conversation: web, mcp, message, tool, …, secret; KIND:ORIGIN names where from."`
-	Level string   `enum:"L0,L1,L2,L3" default:"L0" help:"The boundary that programs get."`
-	Alone bool     `help:"Nobody can be asked."`
+	ID       string   `arg:"" optional:"" help:"A recorded call, or the event of its decision, or the beginning of its id; it is explained by the rules of its day."`
+	Now      bool     `help:"Judge the recorded call by the rules that count now."`
+	Tool     string   `short:"t" placeholder:"NAME" help:"Without an id: the tool that would be called."`
+	Args     string   `placeholder:"JSON" default:"{}" help:"Its arguments, as a JSON object."`
+	Mode     string   `default:"default" help:"The mode of the turn."`
+	Agent    string   `placeholder:"NAME" help:"Whose turn it is."`
+	Allow    []string `placeholder:"TOOL" sep:"none" help:"As belay run --allow."`
+	Taint    []string `placeholder:"KIND" sep:"none" help:"What taints the conversation: web, mcp, message, tool, …, secret; KIND:ORIGIN names where from."`
+	Level    string   `enum:",L0,L1,L2,L3" default:"" help:"How much of a boundary the machine can apply; this one's."`
+	Boundary string   `placeholder:"NAME" help:"As belay run --boundary."`
+	Alone    bool     `help:"Nobody can be asked."`
 	ruleFiles
 }
 
@@ -125,12 +127,13 @@ func (c *policyExplainCmd) request(a *app, set *tool.Set, spec belay.ToolSpec, w
 	if problem != nil {
 		x.Notes = append(x.Notes, "the tool would refuse these arguments whatever the gate says: "+problem.Message)
 	}
+	level := cmp.Or(c.Level, a.boundary().Level)
 	paths, at := tool.Paths(spec, args), policy.Place{Workspace: ws, Home: a.env("HOME"), Shadowed: shadowed(a.env("PATH"), ws)}
 	for i, p := range paths {
 		paths[i] = file.Within(ws, p)
 	}
 	at.Links = links.Of(spec, args, paths, at)
-	r := policy.Request{Tool: spec, Args: args, Paths: paths, Links: at.Links, Mode: belay.Mode(c.Mode), Agent: c.Agent, Headless: c.Alone, Workspace: ws, Level: c.Level, Network: boundary().Network,
+	r := policy.Request{Tool: spec, Args: args, Paths: paths, Links: at.Links, Mode: belay.Mode(c.Mode), Agent: c.Agent, Headless: c.Alone, Workspace: ws, Level: level, Network: belay.NetworkFull, Confine: true, Boundary: c.Boundary,
 		Commands: policy.CommandsOf(spec, args, at)}
 	for _, name := range c.Allow {
 		r.Grants = append(r.Grants, policy.Grant{Tool: name, Tier: policy.TierUser, Kind: "rule", By: a.principal()})
@@ -303,6 +306,9 @@ func (a *app) printExplanation(e *rehearse.Explanation) {
 	out("%s: %s  (%s)", line(e.Tool), e.Decision, line(e.Code))
 	out("  %s", line(e.Reason))
 	out("  rule %s%s, tier %s, priority %d, mode %s", line(e.Rule), line(after(" at ", e.Where)), line(e.Tier), e.Priority, line(e.Mode))
+	if e.Boundary != "" {
+		out("  boundary %s%s%s", line(e.Boundary), line(after(" of ", e.BoundaryBy)), line(after(", at least level ", string(e.Least))))
+	}
 	if len(e.Tags) > 0 {
 		out("  tags: %s", line(strings.Join(e.Tags, ", ")))
 	}

@@ -15,6 +15,8 @@ type prompt struct {
 	id      belay.ActionID
 	kind    string // permission, question, continue
 	what    string
+	gives   string // what a yes gives it, if anything has to be said of that
+	again   bool   // a boundary stopped it: a yes runs it again
 	until   time.Time
 	denying bool // no was said; the reason is asked for
 	shown   bool
@@ -44,15 +46,34 @@ func (u *watch) standing(ctx context.Context) error {
 // asked notes a question, and says who can answer when it isn't asked here.
 func (u *watch) asked(_ context.Context, id belay.ActionID, p event.ActionRequired) {
 	if u.w.approvals == belay.ApprovalsAsk && u.a.interactive() {
-		u.next = append(u.next, prompt{id: id, kind: p.Kind, what: p.Prompt.Text, until: p.Until})
+		u.next = append(u.next, prompt{id: id, kind: p.Kind, what: p.Prompt.Text, gives: gives(p), again: p.Stopped != nil, until: p.Until})
 		return
 	}
 	if !u.a.JSON && u.w.approvals == belay.ApprovalsWait {
 		u.live.println("waits for an answer until " + p.Until.Local().Format("2 Jan 15:04") + ": " + short(p.Prompt.Text, 200))
+		if g := gives(p); g != "" {
+			u.live.println("  " + g)
+		}
 		for _, c := range howToAnswer(id, p.Kind) {
 			u.live.println("  " + c + u.a.storeFlag())
 		}
 	}
+}
+
+// gives says what a yes gives a call: the boundary that its programs run in, and
+// what a narrower one stopped.
+func gives(p event.ActionRequired) string {
+	switch {
+	case p.Boundary == "":
+		return ""
+	case p.Stopped == nil:
+		return "in boundary " + line(p.Boundary)
+	}
+	what := "it"
+	if p.Stopped.Op != "" {
+		what += ": " + p.Stopped.Op + " " + p.Stopped.Target
+	}
+	return line("boundary " + p.Stopped.Boundary + " stopped " + what + "; a yes runs it again in boundary " + p.Boundary)
 }
 
 func howToAnswer(id belay.ActionID, kind string) []string {
@@ -99,6 +120,13 @@ func (u *watch) prompt() {
 		u.live.ask("go on? [y]es, [n]o: ")
 	default:
 		u.live.println("it wants to run: " + text(u.ask.what))
+		if u.ask.gives != "" {
+			u.live.println(u.ask.gives)
+		}
+		if u.ask.again {
+			u.live.ask("run it again? [y] once, [s] exactly this call for this session, [n]o: ")
+			return
+		}
 		u.live.ask("allow? [y] once, [s] for this session, [n]o: ")
 	}
 }

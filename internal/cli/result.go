@@ -169,6 +169,9 @@ func (w *work) waits(ctx context.Context, r result) (int, error) {
 	}
 	for _, o := range open {
 		fmt.Fprintf(w.a.Stderr, "waits for a person: %s\n", short(o.Fact.Prompt.Text, 200))
+		if g := gives(o.Fact); g != "" {
+			fmt.Fprintf(w.a.Stderr, "  %s\n", g)
+		}
 		for _, c := range howToAnswer(o.ID, o.Fact.Kind) {
 			fmt.Fprintf(w.a.Stderr, "  %s%s\n", c, w.a.storeFlag())
 		}

@@ -17,11 +17,13 @@ import (
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/event"
 	"github.com/belay-run/belay/internal/needs"
+	"github.com/belay-run/belay/internal/sandbox"
 )
 
 // TestMain lets the test binary be the program: the terminal tests start it as
 // a process of its own.
 func TestMain(m *testing.M) {
+	sandbox.Main()
 	if os.Getenv("BELAY_TEST_PROGRAM") == "1" {
 		os.Exit(Main(context.Background(), os.Args[1:], Process()))
 	}

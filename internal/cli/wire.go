@@ -11,7 +11,6 @@ import (
 	"syscall"
 
 	"github.com/belay-run/belay"
-	"github.com/belay-run/belay/internal/core/thread"
 	"github.com/belay-run/belay/internal/engine"
 	"github.com/belay-run/belay/internal/secret"
 	"github.com/belay-run/belay/internal/store"
@@ -50,11 +49,6 @@ func (a *app) specs() []belay.ToolSpec {
 	}
 	slices.SortFunc(specs, func(x, y belay.ToolSpec) int { return strings.Compare(x.Name, y.Name) })
 	return specs
-}
-
-// boundary is what confines a turn's processes: nothing, and it is said so.
-func boundary() thread.Boundary {
-	return thread.Boundary{Level: "L0", Why: "this build has no sandbox", Network: "full"}
 }
 
 // open opens the store; make says whether it may be made.
@@ -119,7 +113,7 @@ func (a *app) runtime(st store.Store, show func(engine.Live)) (*runtime, error) 
 		return nil, err
 	}
 	e, err := engine.New(engine.Config{
-		ArgsKey: key, Store: st, Owner: store.ThisProcess(), Provider: a.served, Tools: set, ToolsIn: a.toolsIn, Secrets: secrets, Now: a.Now, Live: show, Point: a.Point, Keeper: a.keeper(), Check: a.checkers().Ask, Price: a.price,
+		ArgsKey: key, Store: st, Owner: store.ThisProcess(), Provider: a.served, Tools: set, ToolsIn: a.toolsIn, Secrets: secrets, Now: a.Now, Live: show, Point: a.Point, Keeper: a.keeper(), Confine: a.confine, Check: a.checkers().Ask, Price: a.price,
 	})
 	return &runtime{store: st, engine: e, tools: set, scrub: secrets.Bytes}, err
 }

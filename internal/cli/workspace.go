@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -136,10 +137,10 @@ func (r *runtime) draft(ctx context.Context, a *app, c checked, ws string) (*thr
 	if err != nil {
 		return nil, nil, err
 	}
-	if err := g.permits(c.Mode); err != nil {
+	if err := cmp.Or(g.permits(c.Mode), g.knownBoundary(c.Boundary, "")); err != nil {
 		return nil, nil, err
 	}
-	rules := &thread.Rules{Settings: c.Settings, Tools: tool.Choose(c.Tools, specs), System: systemPrompt, Workspace: ws, Output: c.Schema, Boundary: boundary(),
+	rules := &thread.Rules{Settings: c.Settings, Tools: tool.Choose(c.Tools, specs), System: systemPrompt, Workspace: ws, Output: c.Schema, Boundary: a.boundary(),
 		Strange: g.strange, Home: a.env("HOME"), Shadowed: shadowed(a.env("PATH"), ws), Routes: a.routes(c.Settings)}
 	if g.raw != nil {
 		rules.Govern(g.ref(), g.set)

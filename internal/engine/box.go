@@ -3,6 +3,7 @@ package engine
 import (
 	"context"
 	"errors"
+	"os"
 	"os/exec"
 
 	"github.com/belay-run/belay"
@@ -109,7 +110,7 @@ func (b *recording) stopped(end process.Exit, said, dir string) *event.SandboxVi
 		v.Layer, v.Op, v.Reason = "seccomp", policy.OpCall, "the system ended it for a system call that the boundary forbids"
 		return &v
 	}
-	op, target, ok := policy.Told(said, b.workspace, dir, b.bound.Is)
+	op, target, ok := policy.Told(said, b.workspace, dir, b.bound.Is, outside)
 	if !ok {
 		return nil
 	}
@@ -118,6 +119,12 @@ func (b *recording) stopped(end process.Exit, said, dir string) *event.SandboxVi
 		v.Layer = "network"
 	}
 	return &v
+}
+
+// outside tells whether a path is there, outside of every boundary.
+func outside(p string) bool {
+	_, err := os.Lstat(p)
+	return err == nil
 }
 
 // blocked is the failure of a call that its boundary stopped: what comes of it

@@ -295,11 +295,13 @@ func saysGate(p event.Payload) (string, bool) {
 	case event.PermissionResolved:
 		return join(", ", p.Decision+" by "+p.By, p.Scope, when(p.Message, `"%s"`)), true
 	case event.ActionRequired:
-		return join(", ", p.Kind, quote(p.Prompt.Text), "until "+clock(p.Until)+", then "+p.Default), true
+		return join(", ", p.Kind, quote(p.Prompt.Text), when(p.Boundary, "boundary %s"), "until "+clock(p.Until)+", then "+p.Default), true
 	case event.ActionResolved:
 		return join(", ", p.Decision+" by "+p.By, p.Scope, when(cut(p.Message.Text, 100), `"%s"`)), true
 	case event.SandboxApplied:
-		return join(", ", p.Level, p.Why, when(p.Network, "network %s")), true
+		return join(", ", p.Level, when(p.Boundary, "boundary %s"), p.Why, when(p.Network, "network %s")), true
+	case event.SandboxViolation:
+		return join(", ", when(p.Boundary, "boundary %s"), join(" ", "stopped", p.Op, p.Target), p.Layer, p.Reason), true
 	case event.PolicyChanged:
 		return join(", ", p.Kind+" "+p.Op, p.Tool, p.Path, when(p.Scope, "for the %s"), when(p.By, "by %s")), true
 	}

@@ -75,6 +75,7 @@ type call struct {
 	over     *event.Envelope   // the end after which none follows
 	did      []*event.Envelope // processes and files
 	boundary *event.Envelope
+	rungs    []*event.Envelope // what a boundary stopped, and what was decided about it
 }
 
 // ask is one question to a person.
@@ -264,7 +265,13 @@ func (t *turn) tellCall(e *event.Envelope) {
 	c := t.call(e.IDs.Step, e.IDs.Call)
 	switch p := e.Data.(type) {
 	case event.PermissionEvaluated:
+		if len(c.starts) > 0 {
+			c.rungs = append(c.rungs, e)
+			return
+		}
 		c.verdict, c.name, c.hash = e, cmp.Or(c.name, p.Tool), cmp.Or(c.hash, p.ArgsHash)
+	case event.SandboxViolation:
+		c.rungs = append(c.rungs, e)
 	case event.ToolStarted:
 		c.starts, c.name, c.hash = append(c.starts, e), cmp.Or(c.name, p.Name), cmp.Or(c.hash, p.ArgsHash)
 	case event.ToolResult:

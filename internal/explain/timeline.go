@@ -326,6 +326,9 @@ func whyAgain(c *call, n int) string {
 	for _, e := range c.ends {
 		if e.Seq > before.Seq && e.Seq < c.starts[n].Seq {
 			if f, ok := e.Data.(event.ToolFailed); ok {
+				if f.Problem.Code == codeViolation {
+					return "a boundary stopped the one before, and it was decided to run it in a wider one: " + p.Boundary
+				}
 				return "the one before failed (" + problem(f.Problem) + ") and repeating it is harmless"
 			}
 		}

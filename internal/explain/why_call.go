@@ -32,6 +32,7 @@ func (c *call) why() Answer {
 	}
 	a.stands(c.step.answer, c.verdict)
 	c.sayVerdict(&a)
+	c.sayRungs(&a)
 	c.sayAsk(&a)
 	c.sayAttempts(&a)
 	c.sayEnd(&a)
@@ -49,6 +50,13 @@ func (c *call) sayVerdict(a *Answer) {
 	a.say("The gate said %s: rule %s of tier %s, %s, %s (arguments %s).", p.Decision, p.Rule, p.Tier, p.ReasonCode, p.Reason, p.ArgsHash.Short())
 	if p.Where != "" {
 		a.say("The rule stood at %s, with priority %d; the mode was %s.", p.Where, p.Priority, p.Mode)
+	}
+	if p.Bounds != nil {
+		least := ""
+		if p.Least != "" {
+			least = "; at least level " + p.Least
+		}
+		a.say("Its programs get boundary %s, which comes of %s%s.", p.Boundary, p.BoundaryBy, least)
 	}
 	for _, j := range p.Commands {
 		a.say("Of the command line, %s is %s: %s by %s.", cut(j.Name, 100), j.Class, j.Decision, j.Rule)
@@ -74,6 +82,26 @@ func (c *call) rehearse(a *Answer) {
 	p, ok := payload(c.verdict).(event.PermissionEvaluated)
 	if ok && len(p.Matched)+len(p.Commands)+len(p.Where) > 0 {
 		a.next("shows every rule that was held against it, and what would change the verdict", "belay policy explain %s", c.id)
+	}
+}
+
+// codeViolation is the code of an attempt that a boundary stopped.
+const codeViolation = "BOUNDARY_VIOLATION"
+
+// sayRungs says what boundaries stopped, and what was decided about it.
+func (c *call) sayRungs(a *Answer) {
+	if c.boundary != nil {
+		a.say("What it ran in: %s.", says(*c.boundary))
+		a.stands(c.boundary)
+	}
+	for _, e := range c.rungs {
+		switch p := e.Data.(type) {
+		case event.SandboxViolation:
+			a.say("A boundary stopped something: %s.", says(*e))
+		case event.PermissionEvaluated:
+			a.say("About that the gate said %s by %s: %s.", p.Decision, p.Rule, p.Reason)
+		}
+		a.stands(e)
 	}
 }
 
@@ -191,6 +219,9 @@ func (c *call) adviseAfterDenial(a *Answer) {
 	switch {
 	case f.Problem.Code == "NO_PERSON" || f.Problem.Code == "NO_ANSWER":
 		resume(a, t, "keeps questions until somebody answers", "approvals", belay.ApprovalsWait)
+	case f.Problem.Code == codeViolation, f.Problem.Code == "BOUNDARY_NOT_APPLIED", v.ReasonCode == "BOUNDARY_UNAVAILABLE", strings.Contains(v.Rule, "least-level"):
+		resume(a, t, "runs programs in no boundary at all", "boundary", belay.BoundaryFull)
+		a.next("shows what this machine can confine", "belay doctor")
 	case v.ReasonCode == "MODE_PLAN":
 		resume(a, t, "leaves plan mode: what changes things is asked about", "mode", belay.ModeDefault)
 	case v.ReasonCode == "NO_POLICY":
@@ -216,6 +247,9 @@ func (k *ask) why() Answer {
 	switch p.Kind {
 	case "permission":
 		about = "A person was asked to allow " + p.Tool
+		if p.Stopped != nil {
+			about = "A person was asked to run " + p.Tool + " again in a wider boundary"
+		}
 	case "question":
 		about = "The model asked a person"
 	case "continue":
@@ -226,6 +260,9 @@ func (k *ask) why() Answer {
 	if k.call != nil {
 		k.call.sayVerdict(&a)
 		a.stands(k.call.verdict)
+		if p.Stopped != nil {
+			k.call.sayRungs(&a)
+		}
 		if k.resolved != nil {
 			a.say("After that: %s", result(k.call))
 			a.stands(k.call.over)
@@ -244,10 +281,13 @@ func (k *ask) advise(a *Answer, p event.ActionRequired) {
 	case k.resolved == nil && k.turn.ended == nil:
 		a.next("lets it go on", "belay approve %s", k.id)
 		a.next("says no; the text is for the model", "belay deny %s -m TEXT", k.id)
-		if p.Kind == "permission" {
+		switch {
+		case p.Stopped != nil:
+			a.next("gives exactly this call that boundary, for the whole session", "belay approve %s --session", k.id)
+		case p.Kind == "permission":
 			a.next("allows the tool for the whole session", "belay approve %s --session", k.id)
 		}
-	case p.Kind == "permission":
+	case p.Kind == "permission" && p.Stopped == nil:
 		resume(a, k.turn, "doesn't ask for this tool again in the session", "allow", p.Tool)
 	default:
 		a.next("explains the turn it belongs to", "belay why %s", k.turn.ids.Turn)

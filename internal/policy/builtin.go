@@ -97,6 +97,8 @@ func commands() []Rule {
 			Code: "CONFINED", Reason: "the boundary confines it", Boundary: belay.BoundaryWorkspace},
 		{ID: "on-failure", Priority: 300, Match: Match{Mode: []belay.Mode{belay.ModeOnFailure}, Level: "L2", Command: class(ReadOnly, WriteWorkspace, Network, Destructive)}, Verdict: Allow,
 			Code: "CONFINED", Reason: "the boundary confines it; what it stops is asked about", Boundary: belay.BoundaryWorkspace},
+		{ID: "on-failure-inside", Priority: 300, Match: Match{Mode: []belay.Mode{belay.ModeOnFailure}, Level: "L3", Command: class(EscapeAttempt, Unparsable)}, Verdict: Allow,
+			Code: "CONFINED", Reason: "whatever the command does, the boundary confines it", Boundary: belay.BoundaryWorkspace},
 		{ID: "ask-outside", Priority: 5, Match: Match{Does: []string{"runs"}, Mode: belay.Modes, Command: class(ReadOnly)}, Verdict: Ask, Code: "READS_OUTSIDE", Reason: "the command reads outside the workspace"},
 	}
 	for _, c := range []struct {

@@ -72,10 +72,11 @@ func (s *Set) confined(v Verdict, r *Request) Verdict {
 		v.Least = belay.Level(r.Level)
 		return v
 	}
+	v.weak = true
+	v.Hint = "run without a boundary: --boundary full, with --allow " + r.Tool.Name + " where that asks; or accept less by a rule: degrade: allow"
 	v.Reason = "boundary " + v.Boundary + " wants level " + string(v.Least) + ", and this machine gives " + cmp.Or(r.Level, "L0") + "; " + v.Reason
 	if v.Decision == Allow {
 		v.Decision, v.Source, v.Rule, v.Tier, v.Priority, v.ReasonCode = Ask, "rule", "builtin/least-level", TierDefault, 0, CodeBoundaryWeak
-		v.Hint = "run without a boundary: --boundary full; or accept less by a rule: degrade: allow"
 		lose(&v)
 	}
 	return v
@@ -129,10 +130,21 @@ func widerAsked(v Verdict, r *Request) Verdict {
 	return v
 }
 
+// asConfined is a call as rules that ask for a level see it: where the turn's
+// boundary confines nothing, there is none.
+func (s *Set) asConfined(r *Request) *Request {
+	if b, ok := s.Bound(r.Boundary); !r.Confine || !ok || !b.Unbounded() {
+		return r
+	}
+	c := *r
+	c.Level = string(belay.L0)
+	return &c
+}
+
 // boundOf is the boundary that mode, settings and rules give a call, who named
 // it, and whether anybody did. Of a command line each simple command's rule has
-// a say, and the line gets what all of them allow. A rule of the built-in ones,
-// or of a file that nobody trusts, only narrows.
+// a say, and the line gets what all of them allow. A rule of a file that
+// nobody trusts only narrows; a built-in one says that there must be a boundary.
 func (s *Set) boundOf(v *Verdict, r *Request) (out Bound, by string, named bool) {
 	base, ok := s.Bound(r.Boundary)
 	by, named = "settings", ok
@@ -145,8 +157,15 @@ func (s *Set) boundOf(v *Verdict, r *Request) (out Bound, by string, named bool)
 	for _, c := range v.parts {
 		b, who := base, from
 		if wants, ok := s.Bound(c.boundary); ok {
-			if b, who = wants, "rule "+c.rule; !c.widens {
+			b, who = wants, "rule "+c.rule
+			switch {
+			case !c.named && !base.Unbounded():
+				b = base
+			case !c.widens:
 				b = Meet(base, wants)
+			}
+			if b.as(base) {
+				who = from
 			}
 			named = named || c.named
 		}

@@ -18,6 +18,7 @@ func (s *Set) Consider(r Request) []Considered {
 		return nil
 	}
 	var out []Considered
+	r = *s.asConfined(&r)
 	subjects := subjectsOf(&r)
 	for part := range subjects {
 		sub := &subjects[part]
@@ -96,6 +97,7 @@ func (s *Set) Speaks(name string, r Request) bool {
 		if c.name != name {
 			continue
 		}
+		r = *s.asConfined(&r)
 		n, subjects := 0, subjectsOf(&r)
 		for k := range subjects {
 			if c.forTool(subjects[k].tool) && c.speaks(&r, &subjects[k]) {

@@ -37,7 +37,7 @@ func Evaluate(s *Set, r Request) Verdict {
 			v.Hint += ", or allow it: --allow " + r.Tool.Name
 		}
 	case r.Headless:
-		about := v.ReasonCode == CodeBoundaryWeak || v.ReasonCode == CodeWider
+		about := v.weak || v.ReasonCode == CodeWider
 		v.Decision, v.Source, v.ReasonCode = Deny, "headless", "NO_PERSON"
 		v.Reason = "this would ask (" + v.Reason + "), and no person can be asked"
 		const wait = "wait for an answer: --approvals=wait"
@@ -78,7 +78,7 @@ func (s *Set) grantHelps(r Request) bool {
 
 // settled is what rules, checkers and the boundary make of a call.
 func (s *Set) settled(r *Request) Verdict {
-	v := s.judge(r)
+	v := s.judge(s.asConfined(r))
 	if v.Decision != Deny {
 		v = s.checked(v, r)
 	}

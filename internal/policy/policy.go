@@ -165,6 +165,7 @@ type Verdict struct {
 	Matched    []Hit    // every rule that spoke of the call, the strongest voice first
 	Commands   []Judged // of a command line, in its order
 
+	weak  bool   // the machine can't confine as much as must be
 	parts []part // what decided each part, until the boundary is settled
 }
 

@@ -11,8 +11,10 @@ import (
 
 // Told is what a program that failed says a boundary stopped: an operation and
 // its target. A program can say anything, so what it says is a reason to ask
-// about, never one to allow; and what the boundary allows it didn't stop.
-func Told(said, workspace, dir string, b belay.Boundary) (op, target string, ok bool) {
+// about, never one to allow; and what the boundary allows it didn't stop. exists
+// tells whether a path is there outside of the boundary: one that is, and that
+// the program didn't find, is hidden by it.
+func Told(said, workspace, dir string, b belay.Boundary, exists func(string) bool) (op, target string, ok bool) {
 	if b.Name == belay.BoundaryFull {
 		return "", "", false
 	}
@@ -24,7 +26,8 @@ func Told(said, workspace, dir string, b belay.Boundary) (op, target string, ok 
 		if len(line) > maxLine {
 			continue
 		}
-		if op, target, ok = toldFile(strings.TrimSpace(line), low, workspace, dir, b); ok {
+		f := fileLine{line: strings.TrimSpace(line), low: low, workspace: workspace, dir: dir, b: b, exists: exists}
+		if op, target, ok = f.told(); ok {
 			return op, target, true
 		}
 		if target, ok = toldHost(low); ok && b.Network != belay.NetworkFull {
@@ -43,29 +46,58 @@ const (
 var (
 	readOnlyTexts = []string{"read-only file system", "erofs"}
 	deniedTexts   = []string{"permission denied", "operation not permitted", "eacces", "eperm"}
+	missingTexts  = []string{"no such file", "directory nonexistent", "enoent"}
 )
 
-// toldFile reads a line about a file.
-func toldFile(line, low, workspace, dir string, b belay.Boundary) (op, target string, ok bool) {
-	says := func(text string) bool { return strings.Contains(low, text) }
-	strict := slices.ContainsFunc(readOnlyTexts, says)
-	if !strict && !slices.ContainsFunc(deniedTexts, says) {
+// fileLine is a line that may be about a file.
+type fileLine struct {
+	line, low      string // low in lower case
+	workspace, dir string
+	b              belay.Boundary
+	exists         func(string) bool
+}
+
+func (f *fileLine) says(texts []string) bool {
+	return slices.ContainsFunc(texts, func(text string) bool { return strings.Contains(f.low, text) })
+}
+
+func (f *fileLine) told() (op, target string, ok bool) {
+	strict, denied, missing := f.says(readOnlyTexts), f.says(deniedTexts), f.says(missingTexts)
+	if !strict && !denied && !missing {
 		return "", "", false
 	}
-	for _, p := range pathsIn(line) {
+	for _, p := range pathsIn(f.line) {
 		if !path.IsAbs(p) {
-			p = path.Join(dir, p)
+			p = path.Join(f.dir, p)
 		}
 		p = path.Clean(p)
 		op := OpWrite
-		if !strict && reads(low) {
+		if !strict && f.says(readWords) {
 			op = OpRead
 		}
-		if stops(op, p, workspace, b) {
+		if missing && !strict && !denied {
+			if op = f.hidden(p); op == "" {
+				continue
+			}
+		}
+		if stops(op, p, f.workspace, f.b) {
 			return op, p, true
 		}
 	}
 	return "", "", false
+}
+
+// hidden is what was meant with a path that the program didn't find: to read a
+// file that is there outside, or to write one into a folder that is. Empty: it is
+// missing there too.
+func (f *fileLine) hidden(p string) string {
+	switch {
+	case f.exists(p) && !f.says(writeWords):
+		return OpRead
+	case f.says(writeWords) && f.exists(path.Dir(p)):
+		return OpWrite
+	}
+	return ""
 }
 
 // stops tells whether a boundary doesn't allow an operation on a path.
@@ -89,9 +121,8 @@ func stops(op, p, workspace string, b belay.Boundary) bool {
 // readWords are how programs say that they meant to read.
 var readWords = []string{"cannot open directory", "cannot access", "for reading", "cat: ", "ls: ", "head: ", "tail: ", "grep: ", "find: ", "scandir", "could not read", "cannot read", "can't read", "error reading", "fopen"}
 
-func reads(low string) bool {
-	return slices.ContainsFunc(readWords, func(w string) bool { return strings.Contains(low, w) })
-}
+// writeWords are how they say that they meant to write.
+var writeWords = []string{"cannot create", "can't create", "cannot touch", "directory nonexistent", "mkdir", "for writing", "could not create", "unable to create", "cannot write"}
 
 // inQuotes and bare are how a line names a file: in quotes, or as a word that
 // begins like a path and ends before a blank or a colon.

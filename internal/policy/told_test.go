@@ -1,6 +1,7 @@
 package policy
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
@@ -9,6 +10,7 @@ import (
 
 func TestWhatABoundaryStoppedIsReadFromWhatProgramsSay(t *testing.T) {
 	none := belay.Boundary{Name: belay.BoundaryWorkspace, Network: belay.NetworkNone, Write: []string{"/srv/cache"}, Read: []string{"/data"}}
+	there := func(p string) bool { return slices.Contains([]string{"/home/ann/notes", "/home/ann", "/etc"}, p) }
 	for _, c := range []struct{ said, op, target string }{
 		{"sh: 1: cannot create /srv/out/a: Read-only file system", "write", "/srv/out/a"},
 		{"sh: 1: cannot create /srv/out/a: Permission denied", "write", "/srv/out/a"},
@@ -31,6 +33,13 @@ func TestWhatABoundaryStoppedIsReadFromWhatProgramsSay(t *testing.T) {
 		{"ping: connect: Network is unreachable", "connect", ""},
 		{"fine\nsh: 1: cannot create /srv/out/a: Permission denied\nmore\n", "write", "/srv/out/a"},
 
+		{"cat: /home/ann/notes: No such file or directory", "read", "/home/ann/notes"},
+		{"FileNotFoundError: [Errno 2] No such file or directory: '/home/ann/notes'", "read", "/home/ann/notes"},
+		{"sh: 1: cannot create /home/ann/new: Directory nonexistent", "write", "/home/ann/new"},
+		{"touch: cannot touch '/home/ann/new': No such file or directory", "write", "/home/ann/new"},
+		{"cat: /home/ann/nothing: No such file or directory", "", ""},
+		{"touch: cannot touch '/home/ann/no/where': No such file or directory", "", ""},
+
 		{"all is well", "", ""},
 		{"touch: cannot touch '/home/ann/ws/a': Permission denied", "", ""}, // the boundary allows that
 		{"touch: cannot touch '/srv/cache/a': Permission denied", "", ""},
@@ -39,19 +48,19 @@ func TestWhatABoundaryStoppedIsReadFromWhatProgramsSay(t *testing.T) {
 		{"sh: 1: cannot create /dev/x: Permission denied", "", ""},
 		{strings.Repeat("x", maxLine) + " /etc/x: Permission denied", "", ""},
 	} {
-		op, target, ok := Told(c.said, "/home/ann/ws", "/home/ann/ws", none)
+		op, target, ok := Told(c.said, "/home/ann/ws", "/home/ann/ws", none, there)
 		if op != c.op || target != c.target || ok != (c.op != "") {
 			t.Errorf("%s: %v %s %q, want %s %q", c.said, ok, op, target, c.op, c.target)
 		}
 	}
 	readOnly := belay.Boundary{Name: belay.BoundaryReadOnly, Network: belay.NetworkFull}
-	if op, target, _ := Told("touch: cannot touch 'a': Read-only file system", "/ws", "/ws/sub", readOnly); op != OpWrite || target != "/ws/sub/a" {
+	if op, target, _ := Told("touch: cannot touch 'a': Read-only file system", "/ws", "/ws/sub", readOnly, there); op != OpWrite || target != "/ws/sub/a" {
 		t.Errorf("in a read-only workspace: %s %s", op, target)
 	}
-	if _, _, ok := Told("curl: (6) Could not resolve host: example.com", "/ws", "/ws", readOnly); ok {
+	if _, _, ok := Told("curl: (6) Could not resolve host: example.com", "/ws", "/ws", readOnly, there); ok {
 		t.Error("the network is allowed, so the boundary didn't stop it")
 	}
-	if _, _, ok := Told("cat: /root/x: Permission denied", "/ws", "/ws", belay.Boundary{Name: belay.BoundaryFull}); ok {
+	if _, _, ok := Told("cat: /root/x: Permission denied", "/ws", "/ws", belay.Boundary{Name: belay.BoundaryFull}, there); ok {
 		t.Error("nothing is stopped by boundary full")
 	}
 }

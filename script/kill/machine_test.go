@@ -24,6 +24,7 @@ import (
 	"github.com/belay-run/belay/internal/cli"
 	"github.com/belay-run/belay/internal/core/thread"
 	"github.com/belay-run/belay/internal/engine"
+	"github.com/belay-run/belay/internal/sandbox"
 	"github.com/belay-run/belay/internal/store"
 	"github.com/belay-run/belay/internal/store/sqlite"
 	"github.com/belay-run/belay/internal/view"
@@ -37,6 +38,7 @@ const (
 )
 
 func TestMain(m *testing.M) {
+	sandbox.Main()
 	if os.Getenv(asProgram) == "" {
 		os.Exit(m.Run())
 	}

@@ -160,7 +160,7 @@ func (s *State) rung(r *Rules, c *Call) policy.Verdict {
 		v.Reason, v.Hint = what, "do without it; if it must be, repeat the call and ask for a wider boundary, with the reason"
 	case r.headless():
 		v.Source, v.ReasonCode = "headless", "NO_PERSON"
-		v.Reason, v.Hint = what+"; boundary "+wider.Name+" would be asked for, and no person can be asked", "give it beforehand: --boundary full, or a boundary of your own in policy.yaml; or wait for an answer: --approvals=wait"
+		v.Reason, v.Hint = what+"; boundary "+wider.Name+" would be asked for, and no person can be asked", "give it beforehand: a boundary of your own in policy.yaml, or --boundary full with --allow "+c.Name+"; or wait for an answer: --approvals=wait"
 	default:
 		v.Decision, v.Reason = policy.Ask, what+"; boundary "+wider.Name+" would let it pass"
 	}

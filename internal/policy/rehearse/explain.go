@@ -14,6 +14,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/internal/policy"
 )
 
@@ -31,13 +32,16 @@ type Explanation struct {
 	Reason   string          `json:"reason"`
 	Hint     string          `json:"hint,omitempty"`
 	Boundary string          `json:"boundary,omitempty"`
-	Tags     []string        `json:"tags,omitempty"`
-	Taint    []string        `json:"taint,omitempty"`    // as kind:origin
-	Matched  []Heard         `json:"matched,omitempty"`  // every rule that spoke, the strongest voice first
-	Silent   []Silent        `json:"silent,omitempty"`   // rules that people wrote for the tool and that didn't speak
-	Omitted  int             `json:"omitted,omitempty"`  // silent rules that aren't here
-	Commands []Simple        `json:"commands,omitempty"` // of a command line
-	Next     []Next          `json:"next"`               // what would change it
+
+	BoundaryBy string      `json:"boundaryBy,omitempty"` // who named it
+	Least      belay.Level `json:"least,omitempty"`      // without which it isn't run
+	Tags       []string    `json:"tags,omitempty"`
+	Taint      []string    `json:"taint,omitempty"`    // as kind:origin
+	Matched    []Heard     `json:"matched,omitempty"`  // every rule that spoke, the strongest voice first
+	Silent     []Silent    `json:"silent,omitempty"`   // rules that people wrote for the tool and that didn't speak
+	Omitted    int         `json:"omitted,omitempty"`  // silent rules that aren't here
+	Commands   []Simple    `json:"commands,omitempty"` // of a command line
+	Next       []Next      `json:"next"`               // what would change it
 }
 
 // Heard is a rule that spoke of the call.
@@ -84,7 +88,7 @@ const maxSilent = 50
 func Explain(set *policy.Set, r policy.Request) Explanation {
 	v := policy.Evaluate(set, r)
 	e := Explanation{Tool: r.Tool.Name, Mode: string(r.Mode), Decision: v.Decision, Source: v.Source, Rule: v.Rule, Where: whereOf(set, v.Rule), Tier: v.Tier,
-		Priority: v.Priority, Code: v.ReasonCode, Reason: v.Reason, Hint: v.Hint, Boundary: v.Boundary, Tags: v.Tags}
+		Priority: v.Priority, Code: v.ReasonCode, Reason: v.Reason, Hint: v.Hint, Boundary: v.Boundary, BoundaryBy: v.BoundBy, Least: v.Least, Tags: v.Tags}
 	for _, t := range r.Taint {
 		e.Taint = append(e.Taint, strings.TrimSuffix(t.Kind+":"+t.Origin, ":"))
 	}

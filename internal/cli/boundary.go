@@ -1,0 +1,124 @@
+package cli
+
+import (
+	"cmp"
+	"path/filepath"
+	"strings"
+
+	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/internal/core/thread"
+	"github.com/belay-run/belay/internal/engine"
+	"github.com/belay-run/belay/internal/policy"
+	"github.com/belay-run/belay/internal/process"
+	"github.com/belay-run/belay/internal/protected"
+	"github.com/belay-run/belay/internal/sandbox"
+)
+
+// sandboxEnv turns the sandbox off for a process. It only takes away: what must
+// be confined is asked about then, or denied.
+const sandboxEnv = "BELAY_SANDBOX"
+
+// sandboxed tells whether this process confines programs, and why it doesn't.
+func (a *app) sandboxed() (bool, string) {
+	if v := a.env(sandboxEnv); v == "off" || v == "0" || v == "none" {
+		return false, sandboxEnv + "=" + v
+	}
+	return true, ""
+}
+
+// boundary is what this machine can confine a turn's processes with.
+func (a *app) boundary() thread.Boundary {
+	b := thread.Boundary{Level: string(belay.L0), Network: belay.NetworkFull, Decides: true}
+	if on, why := a.sandboxed(); !on {
+		b.Why = "the sandbox is turned off by " + why
+		return b
+	}
+	m := sandbox.Probe()
+	b.Level, b.Why = string(m.Level), m.Why
+	if m.Level == belay.L0 && b.Why == "" {
+		b.Why = "this machine has no sandbox"
+	}
+	return b
+}
+
+// confine makes a boundary ready for the programs of a workspace.
+func (a *app) confine(b belay.Boundary, ws string) (process.Box, error) {
+	o := sandbox.Options{Workspace: ws, Home: a.env("HOME"), Cache: a.cacheFor(ws), Protected: func(p string) bool {
+		_, is := protected.Of(p)
+		return is
+	}}
+	store, err := a.storeDir()
+	if err != nil {
+		return nil, err
+	}
+	for _, dir := range []string{store, a.configDir()} { // what the runtime keeps, and the person's keys
+		if dir != "" {
+			o.Hidden = append(o.Hidden, dir)
+		}
+	}
+	return sandbox.New(b, o)
+}
+
+var _ engine.Confine = (*app)(nil).confine
+
+// cacheFor is the folder that stands for the person's cache in a boundary: one of
+// each workspace, so that what one builds is nothing another runs. Empty is none.
+func (a *app) cacheFor(ws string) string {
+	base := a.env("XDG_CACHE_HOME")
+	if home := a.env("HOME"); base == "" && home != "" {
+		base = filepath.Join(home, ".cache")
+	}
+	if !filepath.IsAbs(base) {
+		return ""
+	}
+	name := strings.TrimPrefix(string(belay.DigestOf([]byte(ws))), "sha256:")
+	return filepath.Join(base, "belay", "sandbox", name[:16])
+}
+
+// knownBoundary refuses the name of a boundary that there isn't; from is where
+// it is named.
+func (g *governance) knownBoundary(name, from string) error {
+	if _, ok := g.set.Bound(name); ok || name == "" {
+		return nil
+	}
+	return belay.Errorf(belay.CodeUsage, "there is no boundary %q", name).At(cmp.Or(from, "--boundary")).
+		WithHint("the boundaries are %s; boundaries: of a policy.yaml declares more", strings.Join(g.set.Boundaries(), ", "))
+}
+
+// narrowsBoundary tells whether a boundary that a stranger's file names allows no
+// more than what is set without it, by its name alone.
+func narrowsBoundary(name, have string) bool {
+	return name == belay.BoundaryReadOnly || name == belay.BoundaryWorkspace && have == belay.BoundaryFull
+}
+
+// sandboxFindings are the doctor's lines about the sandbox: the level, each
+// layer, and what each mode makes of it.
+func (a *app) sandboxFindings() []finding {
+	b := a.boundary()
+	f := finding{Name: "sandbox", State: "ok", What: "level " + b.Level}
+	if b.Why != "" {
+		f.What += ": " + b.Why
+	}
+	var weak []string
+	for _, m := range belay.Modes {
+		if !belay.Level(b.Level).AtLeast(policy.ModeLeast(m)) {
+			weak = append(weak, string(m))
+		}
+	}
+	if len(weak) > 0 {
+		f.State = "note"
+		f.Try = "modes " + strings.Join(weak, ", ") + " want level " + string(belay.L2) + ": what they would run unasked is asked about here, or denied; --boundary full runs it unconfined"
+	}
+	all := []finding{f}
+	if on, _ := a.sandboxed(); !on {
+		return all
+	}
+	for _, l := range sandbox.Probe().Layers {
+		lf := finding{Name: "  " + l.Name, State: "ok", What: l.String()}
+		if l.State != belay.LayerApplied {
+			lf.State = "note"
+		}
+		all = append(all, lf)
+	}
+	return all
+}

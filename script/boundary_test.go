@@ -1,0 +1,20 @@
+package script
+
+import (
+	"testing"
+
+	"github.com/rogpeppe/go-internal/testscript"
+
+	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/internal/needs"
+	"github.com/belay-run/belay/internal/sandbox"
+)
+
+// TestBoundary plays the stories of boundary/ in the machine's own sandbox.
+func TestBoundary(t *testing.T) {
+	m := sandbox.Probe()
+	needs.Facility(t, "sandbox", m.Level.AtLeast(belay.L3), "level "+string(m.Level)+": "+m.Why)
+	p := params()
+	p.Dir = "boundary"
+	testscript.Run(t, p)
+}
