@@ -11,6 +11,8 @@ type HookStarted struct {
 	Digest    belay.Digest   `json:"digest,omitempty"` // of its program
 	InputHash belay.Digest   `json:"inputHash,omitempty"`
 	Timeout   belay.Duration `json:"timeout,omitempty"`
+	Provider  string         `json:"provider,omitempty"` // of a model that is asked
+	Model     string         `json:"model,omitempty"`
 }
 
 // HookCompleted is a hook's answer.
@@ -27,14 +29,16 @@ type HookCompleted struct {
 	Audit    []belay.Ref `json:"audit,omitempty"`
 	Suppress bool        `json:"suppressOutput,omitempty"`
 	Millis   int64       `json:"ms,omitempty"`
+	Usage    belay.Usage `json:"usage,omitzero"` // of a model that was asked
 }
 
 // HookFailed is a hook without an answer, and what that means.
 type HookFailed struct {
 	fact
-	Hook    string  `json:"hook"`
-	Point   string  `json:"point"`
-	Problem Problem `json:"problem"`
-	Fails   string  `json:"fails"` // open: things go on; closed: what it guards is denied
-	Millis  int64   `json:"ms,omitempty"`
+	Hook    string      `json:"hook"`
+	Point   string      `json:"point"`
+	Problem Problem     `json:"problem"`
+	Fails   string      `json:"fails"` // open: things go on; closed: what it guards is denied
+	Millis  int64       `json:"ms,omitempty"`
+	Usage   belay.Usage `json:"usage,omitzero"` // of a model that was asked, as far as it is known
 }

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 
+	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/event"
 	"github.com/belay-run/belay/internal/core"
 	"github.com/belay-run/belay/internal/policy"
@@ -17,8 +18,11 @@ func (v *drive) checkCall(ctx context.Context, eff core.CheckCall, leaving func(
 	begun := v.e.c.Now()
 	var c policy.Checker
 	answer, err := policy.Answer{}, json.Unmarshal(eff.Spec, &c)
+	var used belay.Usage
 	switch {
 	case err != nil:
+	case c.Kind == "model":
+		answer, used, err = v.review(ctx, c, eff)
 	case v.e.c.Check == nil:
 		err = errors.New("nothing here can ask checkers")
 	default:
@@ -30,8 +34,8 @@ func (v *drive) checkCall(ctx context.Context, eff core.CheckCall, leaving func(
 	ms := v.e.c.Now().Sub(begun).Milliseconds()
 	hook, point := "checker/"+eff.Checker, "permission_request"
 	if err == nil {
-		return []core.Fact{{IDs: eff.IDs, Data: event.HookCompleted{Hook: hook, Point: point, Decision: string(answer.Decision),
-			Reason: v.e.c.Secrets.String(answer.Reason), Code: v.e.c.Secrets.String(answer.Code), Millis: ms}}}
+		return append(v.e.reviewCost(eff, c, used), core.Fact{IDs: eff.IDs, Data: event.HookCompleted{Hook: hook, Point: point, Decision: string(answer.Decision),
+			Reason: v.e.c.Secrets.String(answer.Reason), Code: v.e.c.Secrets.String(answer.Code), Millis: ms, Usage: used}})
 	}
 	fails := "closed"
 	if c.Fails() == policy.Allow {
@@ -41,5 +45,5 @@ func (v *drive) checkCall(ctx context.Context, eff core.CheckCall, leaving func(
 	if ctx.Err() != nil {
 		problem = event.Problem{Class: "cancelled", Code: "CANCELLED", Message: "nobody wants the answer any more"}
 	}
-	return []core.Fact{{IDs: eff.IDs, Data: event.HookFailed{Hook: hook, Point: point, Problem: problem, Fails: fails, Millis: ms}}}
+	return append(v.e.reviewCost(eff, c, used), core.Fact{IDs: eff.IDs, Data: event.HookFailed{Hook: hook, Point: point, Problem: problem, Fails: fails, Millis: ms, Usage: used}})
 }

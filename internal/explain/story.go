@@ -245,8 +245,9 @@ func (t *turn) tellStep(e *event.Envelope) {
 			}
 		}
 	case event.CostRecorded:
-		st := t.step(e.IDs.Step)
-		st.cost = e
+		if e.IDs.Call == "" { // else of a model that judged a call
+			t.step(e.IDs.Step).cost = e
+		}
 	case event.ActionRequired:
 		a := t.ask(e)
 		a.required = e

@@ -19,12 +19,17 @@ const (
 	maxCheckers       = 50
 	maxCheckerTimeout = 5 * time.Minute
 	checkerTimeout    = 10 * time.Second
+	modelTimeout      = 30 * time.Second
+	maxInstructions   = 8 << 10
 )
 
 // Limit is how long the checker may take.
 func (c *Checker) Limit() time.Duration {
 	if c.Timeout > 0 {
 		return time.Duration(c.Timeout)
+	}
+	if c.Kind == "model" {
+		return modelTimeout
 	}
 	return checkerTimeout
 }
@@ -36,19 +41,26 @@ func (c *Checker) Fails() Decision { return cmp.Or(c.OnError, Deny) }
 func (s *Set) checker(c Checker) error {
 	where := "checker " + short(c.ID)
 	given := 0
-	for _, set := range []bool{c.Name != "", len(c.Argv) > 0, c.URL != ""} {
+	asks := c.Provider + c.Model + c.Instructions
+	for _, set := range []bool{c.Name != "", len(c.Argv) > 0, c.URL != "", asks != ""} {
 		if set {
 			given++
 		}
 	}
-	want := map[string]bool{"builtin": c.Name != "", "process": len(c.Argv) > 0, "http": c.URL != ""}
+	want := map[string]bool{"builtin": c.Name != "", "process": len(c.Argv) > 0, "http": c.URL != "", "model": asks != ""}
 	switch {
 	case !idForm.MatchString(c.ID):
 		return bad("%q is no id of a checker", short(c.ID)).At(where)
 	case slices.ContainsFunc(s.checkers, func(o checker) bool { return o.ID == c.ID }):
 		return bad("two checkers have this id").At(where).WithHint("rename one of them")
 	case !want[c.Kind] || given != 1:
-		return bad("the kind %q doesn't fit: builtin has a name, process an argv, http a url", short(c.Kind)).At(where)
+		return bad("the kind %q doesn't fit: builtin has a name, process an argv, http a url, model a provider, a model and instructions", short(c.Kind)).At(where)
+	case c.Kind == "model" && (c.Provider == "" || c.Model == "" || strings.TrimSpace(c.Instructions) == ""):
+		return bad("a model that judges calls needs a provider, a model and instructions").At(where).WithHint("instructions: say what to ask about and what to deny")
+	case len(c.Instructions) > maxInstructions:
+		return bad("its instructions have %d bytes; %d are the most", len(c.Instructions), maxInstructions).At(where)
+	case c.Kind == "model" && c.OnError == Allow:
+		return bad("a model that judges calls can't fail open").At(where).WithHint("on_error: ask, or deny")
 	case c.Kind == "builtin" && builtinCheckers[c.Name] == nil:
 		return bad("there is no built-in checker %q", short(c.Name)).At(where).WithHint("secret-forms, hidden-text")
 	case c.Timeout < 0 || time.Duration(c.Timeout) > maxCheckerTimeout:
@@ -178,6 +190,7 @@ type Question struct {
 	Args      json.RawMessage `json:"args,omitempty"`
 	Paths     []string        `json:"paths,omitempty"`
 	Commands  []Command       `json:"commands,omitempty"`
+	Links     []Link          `json:"links,omitempty"`
 	Mode      belay.Mode      `json:"mode"`
 	Agent     string          `json:"agent,omitempty"`
 	Workspace string          `json:"workspace"`

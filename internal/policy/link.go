@@ -14,8 +14,8 @@ import (
 // Link is a path that leads elsewhere than its text says, because of a link in
 // the file system. The gate looks at no file system: whoever asks it has looked.
 type Link struct {
-	Path string // one that Lookups named
-	Real string // absolute and without links, in the workspace's own spelling; empty: nobody can tell
+	Path string `json:"path"`           // one that Lookups named
+	Real string `json:"real,omitempty"` // absolute and without links, in the workspace's own spelling; empty: nobody can tell
 }
 
 // Folder is where the commands of a call begin, as it is spelled: absolute, not

@@ -43,12 +43,17 @@ type Cap struct {
 // Checker is something besides the rules that judges a call. Its verdict joins
 // theirs: it can make a call stricter, never laxer.
 type Checker struct {
-	ID      string         `json:"id"`
-	Kind    string         `json:"kind"`              // builtin, process, http
-	Tier    Tier           `json:"tier,omitempty"`    // whose checker it is
-	Name    string         `json:"name,omitempty"`    // of a built-in one
-	Argv    []string       `json:"argv,omitempty"`    // of a process
-	URL     string         `json:"url,omitempty"`     // of an HTTP one
+	ID   string   `json:"id"`
+	Kind string   `json:"kind"`           // builtin, process, http, model
+	Tier Tier     `json:"tier,omitempty"` // whose checker it is
+	Name string   `json:"name,omitempty"` // of a built-in one
+	Argv []string `json:"argv,omitempty"` // of a process
+	URL  string   `json:"url,omitempty"`  // of an HTTP one
+
+	Provider     string `json:"provider,omitempty"`     // of a model, with its name and what it is to look for
+	Model        string `json:"model,omitempty"`        //
+	Instructions string `json:"instructions,omitempty"` //
+
 	Timeout belay.Duration `json:"timeout,omitempty"` // 0 is ten seconds
 	OnError Decision       `json:"onError,omitempty"` // when it gives no verdict; empty denies
 	When    Match          `json:"when,omitzero"`     // the calls it judges

@@ -102,10 +102,15 @@ type ruleForm struct {
 }
 
 type checkerForm struct {
-	ID      string     `yaml:"id"`
-	Builtin string     `yaml:"builtin"`
-	Argv    []string   `yaml:"argv"`
-	URL     string     `yaml:"url"`
+	ID      string   `yaml:"id"`
+	Builtin string   `yaml:"builtin"`
+	Argv    []string `yaml:"argv"`
+	URL     string   `yaml:"url"`
+
+	Provider     string `yaml:"provider"`
+	Model        string `yaml:"model"`
+	Instructions string `yaml:"instructions"`
+
 	Timeout string     `yaml:"timeout"`
 	OnError string     `yaml:"on_error"`
 	When    *matchForm `yaml:"when"`
@@ -185,12 +190,14 @@ func (e examples) list() ([]policy.Example, error) {
 }
 
 func (c *checkerForm) checker(tier policy.Tier) (policy.Checker, error) {
-	out := policy.Checker{ID: c.ID, Tier: tier, Name: c.Builtin, Argv: c.Argv, URL: c.URL, OnError: policy.Decision(c.OnError), When: c.When.match()}
+	out := policy.Checker{ID: c.ID, Tier: tier, Name: c.Builtin, Argv: c.Argv, URL: c.URL, Provider: c.Provider, Model: c.Model, Instructions: c.Instructions, OnError: policy.Decision(c.OnError), When: c.When.match()}
 	switch {
 	case c.Builtin != "":
 		out.Kind = "builtin"
 	case len(c.Argv) > 0:
 		out.Kind = "process"
+	case c.Provider+c.Model+c.Instructions != "":
+		out.Kind = "model"
 	default:
 		out.Kind = "http"
 	}

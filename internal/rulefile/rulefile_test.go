@@ -285,7 +285,10 @@ func TestAMistakeInWhatDoesNotCountIsSaid(t *testing.T) {
 	for text, say := range map[string]string{
 		rule("    priority: 1001"): "0 to 999", rule("    priority: -1"): "0 to 999", rule("    when: {tool: 'group:nope'}"): "no group", rule("    when: {if: 'tool = 3'}"): "expression",
 		rule("    when: {tool: read}\n    examples: [{tool: write}]"): "doesn't speak", rule("  - id: a\n    verdict: deny"): "two rules have the id a",
-		"version: 1\ncheckers: [{id: c, argv: [x], on_error: allow}]": "can't fail open", "version: 1\ncheckers: [{id: c, argv: [x], when: {does: flying}}]": "none of reads",
+		"version: 1\ncheckers: [{id: c, argv: [x], on_error: allow}]": "can't fail open", "version: 1\ncheckers: [{id: c, provider: p, model: m}]": "needs a provider, a model and instructions", "version: 1\ncheckers: [{id: c, model: m, instructions: x}]": "needs a provider", "version: 1\ncheckers: [{id: c, provider: p, model: m, instructions: ' '}]": "needs a provider",
+		"version: 1\ncheckers: [{id: c, provider: p, model: m, instructions: x, on_error: allow}]": "can't fail open", "version: 1\ncheckers: [{id: c, provider: p, model: m, instructions: x, url: 'http://a'}]": "doesn't fit",
+		"version: 1\ncheckers: [{id: c, provider: p, model: m, instructions: " + strings.Repeat("x", 9000) + "}]": "9000 bytes", "version: 1\ncheckers: [{id: c, provider: p, model: m, instructions: x, timeout: 10m}]": "more than 5m",
+		"version: 1\ncheckers: [{id: c, argv: [x], when: {does: flying}}]": "none of reads",
 	} {
 		for _, trusted := range []bool{false, true} {
 			l := &rulefile.Layers{}

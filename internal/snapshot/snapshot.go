@@ -182,7 +182,11 @@ func (f *Fold) Apply(e event.Envelope) {
 	s.Cursor[at] = Cursor{e.Stream, e.Seq, e.ID()}
 	switch e.Stream.Kind() {
 	case belay.KindThread:
-		f.routing(e.Data)
+		if p, ok := e.Data.(event.CostRecorded); ok && e.IDs.Call != "" { // of a model that judged a call: no answer was counted
+			f.cost = f.cost.Add(event.CostSum{MicroUSD: p.Amount, Priced: 1})
+		} else {
+			f.routing(e.Data)
+		}
 		f.thread(e)
 	case belay.KindTask:
 		f.task(e)

@@ -157,6 +157,9 @@ func (s *Stats) modelFact(e event.Envelope) {
 		}
 	case event.CostRecorded:
 		c := event.CostSum{MicroUSD: p.Amount, Priced: 1, Unpriced: -1}
+		if e.IDs.Call != "" { // of a model that judged a call: no answer was counted
+			c.Unpriced = 0
+		}
 		s.Cost = s.Cost.Add(c)
 		m := s.model([2]string{p.Provider, p.Model})
 		m.Cost = m.Cost.Add(c)

@@ -119,7 +119,9 @@ func (s *State) applyTurn(e event.Envelope) {
 		t.applyRoute(p)
 	case event.CostRecorded:
 		t.Cost.MicroUSD += p.Amount
-		t.Cost.Priced++
+		if e.IDs.Call == "" { // else of a model that judged a call, which is no answer of the turn
+			t.Cost.Priced++
+		}
 	case event.PermissionEvaluated:
 		if c := t.call(e.IDs.Call); c != nil {
 			c.Judged, c.Verdict = true, policy.Decision(p.Decision)
@@ -132,8 +134,10 @@ func (s *State) applyTurn(e event.Envelope) {
 	case event.HookStarted:
 		s.check(e, p.Hook, nil)
 	case event.HookCompleted:
+		t.Usage = t.Usage.Add(p.Usage)
 		s.check(e, p.Hook, func(k *Checked) { k.Decision, k.Code, k.Reason = policy.Decision(p.Decision), p.Code, p.Reason })
 	case event.HookFailed:
+		t.Usage = t.Usage.Add(p.Usage)
 		s.check(e, p.Hook, func(k *Checked) { k.Failed, k.Reason = true, p.Problem.Message })
 	case event.ActionRequired:
 		s.applyAsk(e, p)
