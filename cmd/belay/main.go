@@ -21,5 +21,6 @@ func main() {
 	room := make([]byte, headroom)
 	exit := cli.Main(context.Background(), os.Args[1:], cli.Process())
 	runtime.KeepAlive(room)
+	sandbox.Settle()
 	os.Exit(exit)
 }

@@ -18,6 +18,7 @@ import (
 
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/internal/process"
+	"github.com/belay-run/belay/internal/sandbox/helper"
 	"golang.org/x/sys/unix"
 )
 
@@ -186,7 +187,7 @@ func (b *Box) Prepare(cmd *exec.Cmd) (process.Hold, error) {
 	first := 3 + len(cmd.ExtraFiles)
 	cmd.ExtraFiles = append(cmd.ExtraFiles, h.far...)
 	cmd.SysProcAttr, cmd.Path, cmd.Dir = attr, "/proc/self/exe", "/"
-	cmd.Args = []string{helperName, strconv.Itoa(first)}
+	cmd.Args = []string{helper.Name, strconv.Itoa(first)}
 	cmd.Env, cmd.Err = slices.Clone(helperEnv), nil
 	if mark := marked(p); mark != "" {
 		cmd.Env = append(cmd.Env, mark)
@@ -200,7 +201,7 @@ const markPrefix = "BELAY_PROCESS_MARK="
 
 // marked takes the mark from the program, where the helper is the one to be
 // found: a signal to it reaches everybody, once.
-func marked(p *profile) (mark string) {
+func marked(p *helper.Profile) (mark string) {
 	p.Env = slices.Clone(p.Env)
 	i := slices.IndexFunc(p.Env, func(e string) bool { return strings.HasPrefix(e, markPrefix) })
 	if i < 0 {
@@ -214,7 +215,7 @@ func marked(p *profile) (mark string) {
 }
 
 // helperEnv is the helper's environment: nothing of the program's steers it.
-var helperEnv = []string{"GOMAXPROCS=2", "GOTRACEBACK=none"}
+var helperEnv = []string{"GOGC=off", "GOMAXPROCS=2", "GOTRACEBACK=none"}
 
 // enter sets the namespaces that a helper starts in.
 func enter(attr *syscall.SysProcAttr, try map[string]bool) {
@@ -229,7 +230,7 @@ func enter(attr *syscall.SysProcAttr, try map[string]bool) {
 	if try[LayerUser] {
 		attr.UidMappings = []syscall.SysProcIDMap{{ContainerID: os.Geteuid(), HostID: os.Geteuid(), Size: 1}}
 		attr.GidMappings = []syscall.SysProcIDMap{{ContainerID: os.Getegid(), HostID: os.Getegid(), Size: 1}}
-		attr.AmbientCaps = keptCaps
+		attr.AmbientCaps = helper.KeptCaps
 	}
 }
 
@@ -239,8 +240,8 @@ var namespaceFlags = map[string]uintptr{
 }
 
 // connect makes the helper's descriptors.
-func (h *Hold) connect(p *profile) error {
-	f, err := sealed(p)
+func (h *Hold) connect(p *helper.Profile) error {
+	f, err := helper.Sealed(p)
 	if err != nil {
 		return err
 	}
@@ -282,7 +283,7 @@ func (h *Hold) Await(ctx context.Context) error {
 	case m.Broken != "":
 		return belay.Errorf(belay.CodeNotConfined, "the sandbox's helper can't go on: %s", m.Broken)
 	}
-	h.applied = belay.Applied{Layers: reported(h.intends, m.Layers)}
+	h.applied = belay.Applied{Layers: reported(h.intends, layersOf(m.Layers))}
 	if err := errors.Join(h.mismatch(), h.box.rate(&h.applied)); err != nil {
 		return err
 	}
@@ -303,6 +304,15 @@ func (h *Hold) serve() error {
 	}
 	h.proxy = newProxy(l, h.box.hosts)
 	return nil
+}
+
+// layersOf are layers as the rest of the program knows them.
+func layersOf(said []helper.Layer) []belay.Layer {
+	var all []belay.Layer
+	for _, l := range said {
+		all = append(all, belay.Layer(l))
+	}
+	return all
 }
 
 // reported puts what the helper said in the place of what was intended.
@@ -343,12 +353,12 @@ func (h *Hold) Applied() belay.Applied { return h.applied }
 
 // Release lets the helper start the program.
 func (h *Hold) Release() error {
-	_, err := h.conn.Write([]byte{release})
+	_, err := h.conn.Write([]byte{helper.Release})
 	return err
 }
 
 // receive takes one message.
-func (h *Hold) receive() (m message, err error) {
+func (h *Hold) receive() (m helper.Message, err error) {
 	b, rights := make([]byte, 64<<10), make([]byte, unix.CmsgSpace(4))
 	n, rn, _, _, err := h.conn.ReadMsgUnix(b, rights)
 	if err == nil && n == 0 {
@@ -367,7 +377,7 @@ func (h *Hold) receive() (m message, err error) {
 }
 
 // said takes a message that has come already.
-func (h *Hold) said() (m message, err error) {
+func (h *Hold) said() (m helper.Message, err error) {
 	h.conn.SetReadDeadline(time.Time{}) //nolint:errcheck // a socket has deadlines
 	raw, err := h.conn.SyscallConn()
 	if err != nil {
@@ -415,7 +425,7 @@ func (h *Hold) Close() error {
 		h.socket.Close()
 	}
 	h.proxy.close()
-	h.group.remove()
+	leaving.Go(h.group.remove)
 	h.stubs.release()
 	if h.scratch != "" {
 		return os.RemoveAll(h.scratch)

@@ -9,8 +9,11 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
+	"time"
 
 	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/internal/sandbox/helper"
 	"golang.org/x/sys/unix"
 )
 
@@ -28,7 +31,7 @@ var stubNames = []string{
 }
 
 // guard fills in which names are read-only, and makes the stubs.
-func (b *Box) guard(p *profile) (*stubs, error) {
+func (b *Box) guard(p *helper.Profile) (*stubs, error) {
 	if b.o.Protected == nil {
 		return nil, nil
 	}
@@ -133,29 +136,72 @@ func pins(guarded, writable []string) []string {
 	return slices.Compact(all)
 }
 
-// stubs are empty folders in the place of missing names. Every program that
-// needs them shares a lock, and who can have it alone removes them.
+// stubs are empty folders in the place of missing names. Every process that
+// needs them shares a lock, and who can have it alone removes them. Within a
+// process they stay for a moment after the last program: removing them takes
+// longer than all else that a boundary costs.
 type stubs struct {
-	root string
-	list []string // names that this or an earlier hold made
-	lock *os.File
+	root  string
+	list  []string // names that this or an earlier process made
+	lock  *os.File
+	users int
+	over  *time.Timer // removes them
 }
 
 // stubMode marks a stub: nobody makes an empty folder that nobody may write.
 const stubMode = 0o555
 
+// stubLinger is how long stubs stay after the last program.
+const stubLinger = 3 * time.Second
+
+// kept are the stubs of this process, by the root of their workspace.
+var kept = struct {
+	sync.Mutex
+	at map[string]*stubs
+}{at: map[string]*stubs{}}
+
+// Settle removes at once what would be removed in a moment, and waits for what
+// is being removed. Whoever ends the process calls it.
+func Settle() {
+	kept.Lock()
+	for _, s := range kept.at {
+		s.settle()
+	}
+	kept.Unlock()
+	leaving.Wait()
+}
+
+// leaving counts the groups that are being given back.
+var leaving sync.WaitGroup
+
 func makeStubs(root string, names []string) (*stubs, error) {
-	s := &stubs{root: root}
-	var err error
-	if s.lock, err = lockFor(root); err != nil {
-		return nil, err
+	kept.Lock()
+	defer kept.Unlock()
+	s := kept.at[root]
+	if s == nil {
+		s = &stubs{root: root}
+		var err error
+		if s.lock, err = lockFor(root); err != nil {
+			return nil, err
+		}
+		if err := unix.Flock(int(s.lock.Fd()), unix.LOCK_SH); err != nil {
+			s.lock.Close()
+			return nil, fmt.Errorf("share the lock: %w", err)
+		}
+		kept.at[root] = s
 	}
-	if err := unix.Flock(int(s.lock.Fd()), unix.LOCK_SH); err != nil {
-		return s, fmt.Errorf("share the lock: %w", err)
+	s.users++
+	if s.over != nil {
+		s.over.Stop()
 	}
-	dir, err := os.OpenRoot(root)
+	return s, s.stand(names)
+}
+
+// stand makes the folders that aren't there.
+func (s *stubs) stand(names []string) error {
+	dir, err := os.OpenRoot(s.root)
 	if err != nil {
-		return s, err
+		return err
 	}
 	defer dir.Close()
 	for _, n := range names {
@@ -166,16 +212,16 @@ func makeStubs(root string, names []string) (*stubs, error) {
 		}
 		err := dir.Mkdir(n, stubMode)
 		if err != nil && !errors.Is(err, fs.ErrExist) {
-			return s, err
+			return err
 		}
-		if info, serr := dir.Lstat(n); serr == nil && info.IsDir() && info.Mode().Perm() == stubMode {
+		if info, serr := dir.Lstat(n); serr == nil && info.IsDir() && info.Mode().Perm() == stubMode && !slices.Contains(s.list, n) {
 			s.list = append(s.list, n)
 		}
 	}
-	return s, nil
+	return nil
 }
 
-// lockFor opens the file that programs in a workspace lock.
+// lockFor opens the file that processes lock for a workspace.
 func lockFor(root string) (*os.File, error) {
 	base, err := os.UserCacheDir()
 	if err != nil {
@@ -190,12 +236,29 @@ func lockFor(root string) (*os.File, error) {
 	return os.OpenFile(filepath.Join(dir, fmt.Sprintf("%016x", h.Sum64())), os.O_RDWR|os.O_CREATE, 0o600)
 }
 
-// release removes the stubs if nobody else needs them. One that isn't empty
-// stays: it isn't a stub.
+// release says that one program less needs the stubs.
 func (s *stubs) release() {
-	if s == nil || s.lock == nil {
+	if s == nil {
 		return
 	}
+	kept.Lock()
+	defer kept.Unlock()
+	if s.users--; s.users == 0 {
+		s.over = time.AfterFunc(stubLinger, func() {
+			kept.Lock()
+			defer kept.Unlock()
+			s.settle()
+		})
+	}
+}
+
+// settle removes the stubs if nobody needs them, in this process or another. One
+// that isn't empty stays: it isn't a stub.
+func (s *stubs) settle() {
+	if s.users > 0 || kept.at[s.root] != s {
+		return
+	}
+	delete(kept.at, s.root)
 	defer s.lock.Close()
 	if unix.Flock(int(s.lock.Fd()), unix.LOCK_EX|unix.LOCK_NB) != nil {
 		return

@@ -13,6 +13,9 @@ import (
 // Main does nothing here: there is no helper.
 func Main() {}
 
+// Settle does nothing here: nothing is left.
+func Settle() {}
+
 // Machine is what this machine can do, layer by layer.
 type Machine struct {
 	Layers []belay.Layer

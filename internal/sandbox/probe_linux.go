@@ -3,6 +3,7 @@ package sandbox
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"os/exec"
 	"sync"
@@ -10,11 +11,23 @@ import (
 	"time"
 
 	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/internal/sandbox/helper"
 	"golang.org/x/sys/unix"
 )
 
 // past is a deadline that is over.
 var past = time.Unix(1, 0)
+
+// Main ends a process that bears the helper's name and isn't one. Helpers
+// themselves never get here: package helper takes them before main begins. It
+// is the first statement of main, and of TestMain where tests start programs
+// in a sandbox, so that the package is always part of the program.
+func Main() {
+	if len(os.Args) > 0 && os.Args[0] == helper.Name {
+		fmt.Fprintln(os.Stderr, "belay: this name is for the sandbox's helper, which the runtime starts")
+		os.Exit(belay.ExitUsage)
+	}
+}
 
 // Machine is what this machine can do, layer by layer: applied means that a
 // trial had it, and that it had an effect.
@@ -36,8 +49,8 @@ const probeTime = 10 * time.Second
 func probe() Machine {
 	ctx, cancel := context.WithTimeout(context.Background(), probeTime)
 	defer cancel()
-	set, err := capabilities()
-	m := Machine{Root: err == nil && set.has(unix.CAP_SYS_ADMIN)}
+	set, err := helper.Capabilities()
+	m := Machine{Root: err == nil && set.Has(unix.CAP_SYS_ADMIN)}
 	found := map[string]belay.Layer{}
 	try := map[string]bool{}
 	for _, name := range Layers {
@@ -50,7 +63,7 @@ func probe() Machine {
 	group, err := newCgroup(belay.ProcessLimits{Memory: 1 << 40, Processes: 1 << 15, CPUQuota: 100})
 	if err != nil {
 		try[LayerCgroup] = false
-		found[LayerCgroup] = belay.Layer{State: belay.LayerUnavailable, Detail: reason(err)}
+		found[LayerCgroup] = belay.Layer{State: belay.LayerUnavailable, Detail: helper.Reason(err)}
 	}
 	defer group.remove()
 	for _, l := range trial(ctx, try, found, group) {
@@ -83,7 +96,7 @@ func trial(ctx context.Context, try map[string]bool, found map[string]belay.Laye
 		alone := map[string]bool{layer: true, LayerUser: try[LayerUser]}
 		if _, err := attempt(ctx, alone, nil); err != nil {
 			try[layer] = false
-			found[layer] = belay.Layer{State: belay.LayerUnavailable, Detail: reason(err)}
+			found[layer] = belay.Layer{State: belay.LayerUnavailable, Detail: helper.Reason(err)}
 		}
 	}
 	if layers, err = attempt(ctx, try, group); err != nil {
@@ -96,18 +109,19 @@ func trial(ctx context.Context, try map[string]bool, found map[string]belay.Laye
 func attempt(ctx context.Context, try map[string]bool, group *cgroup) ([]belay.Layer, error) {
 	h := &Hold{}
 	defer h.Close() //nolint:errcheck // it never fails
-	p := &profile{Dir: "/", Try: try, Outside: outside(), Network: belay.NetworkNone, Private: privateFolders(""), Seen: map[string]place{}}
+	p := &helper.Profile{Dir: "/", Try: try, Outside: outside(), Network: belay.NetworkNone, Private: privateFolders(""), Seen: map[string]helper.Place{}}
 	if group != nil {
 		p.Cgroups = group.procs()
+		p.Groups = cgroupNames(p.Cgroups)
 	}
-	p.look()
+	look(p)
 	if err := h.connect(p); err != nil {
 		return nil, err
 	}
 	attr := &syscall.SysProcAttr{Setpgid: true}
 	enter(attr, try)
 	cmd := exec.CommandContext(ctx, "/proc/self/exe")
-	cmd.Args, cmd.Env, cmd.Dir, cmd.ExtraFiles, cmd.SysProcAttr = []string{helperName, "3"}, helperEnv, "/", h.far, attr
+	cmd.Args, cmd.Env, cmd.Dir, cmd.ExtraFiles, cmd.SysProcAttr = []string{helper.Name, "3"}, helperEnv, "/", h.far, attr
 	if err := cmd.Start(); err != nil {
 		return nil, err
 	}
@@ -120,14 +134,14 @@ func attempt(ctx context.Context, try map[string]bool, group *cgroup) ([]belay.L
 	if err == nil && said.Broken != "" {
 		err = errors.New(said.Broken)
 	}
-	return said.Layers, err
+	return layersOf(said.Layers), err
 }
 
 // outside are the numbers of the namespaces that the runtime is in.
 var outside = sync.OnceValue(func() map[string]uint64 {
 	all := map[string]uint64{}
 	for _, kind := range []string{"user", "pid", "ipc", "net", "mnt", "uts"} {
-		if at, err := placeOf("/proc/self/ns/" + kind); err == nil {
+		if at, err := helper.PlaceOf("/proc/self/ns/" + kind); err == nil {
 			all[kind] = at.Ino
 		}
 	}
@@ -135,9 +149,9 @@ var outside = sync.OnceValue(func() map[string]uint64 {
 })
 
 // look notes what the private folders are outside.
-func (p *profile) look() {
+func look(p *helper.Profile) {
 	for _, f := range p.Private {
-		if at, err := placeOf(f); err == nil {
+		if at, err := helper.PlaceOf(f); err == nil {
 			p.Seen[f] = at
 		}
 	}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/internal/needs"
+	"github.com/belay-run/belay/internal/sandbox"
 )
 
 // repository makes the workspace one, with a few protected names in it.
@@ -70,6 +71,7 @@ func TestProtectedNamesAreHeld(t *testing.T) {
 	needs.Program(t, "python3")
 	s := newSpace(t)
 	repository(t, s)
+	s.sh("true") // from here on the stubs are there
 	before := listing(t, s.o.Workspace)
 	for _, c := range tries {
 		r := s.sh(c.line)
@@ -172,6 +174,7 @@ func TestProtectedStubsAreGoneAfterTheLastProgram(t *testing.T) {
 	in.Close()
 	cmd.Wait()
 	h.Close()
+	sandbox.Settle()
 	if got := listing(t, s.o.Workspace); !slices.Equal(got, []string{" d---------", "/.idea d---------"}) {
 		t.Errorf("the workspace has %q", got)
 	}

@@ -18,27 +18,27 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"syscall"
 	"time"
 
 	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/internal/sandbox/helper"
 )
 
 // Layers, in the order they are applied.
 const (
-	LayerCgroup     = "cgroup"    // limits of all processes together
-	LayerUser       = "user"      // a user namespace, where the runtime isn't root
-	LayerPID        = "pid"       // sees and reaches its own processes only; all end with the first
-	LayerIPC        = "ipc"       // its own shared memory, queues and host name
-	LayerNet        = "net"       // its own network: a loopback and nothing else
-	LayerMounts     = "mounts"    // its own view of the files, read-only but for what is listed
-	LayerProc       = "proc"      // /proc shows its own processes, read-only
-	LayerProtected  = "protected" // protected names of the workspace are read-only, the missing ones too
-	LayerLandlock   = "landlock"  // file access by a list, as a second wall
-	LayerCaps       = "caps"      // no capability, and none to be had
-	LayerPrivileges = "no_new_privs"
-	LayerSeccomp    = "seccomp" // system calls that lead out
-	LayerRlimits    = "rlimits" // limits of each process
+	LayerCgroup     = helper.Cgroup    // limits of all processes together
+	LayerUser       = helper.User      // a user namespace, where the runtime isn't root
+	LayerPID        = helper.PID       // sees and reaches its own processes only; all end with the first
+	LayerIPC        = helper.IPC       // its own shared memory, queues and host name
+	LayerNet        = helper.Net       // its own network: a loopback and nothing else
+	LayerMounts     = helper.Mounts    // its own view of the files, read-only but for what is listed
+	LayerProc       = helper.Proc      // /proc shows its own processes, read-only
+	LayerProtected  = helper.Protected // protected names of the workspace are read-only, the missing ones too
+	LayerLandlock   = helper.Landlock  // file access by a list, as a second wall
+	LayerCaps       = helper.Caps      // no capability, and none to be had
+	LayerPrivileges = helper.Privileges
+	LayerSeccomp    = helper.Seccomp // system calls that lead out
+	LayerRlimits    = helper.Rlimits // limits of each process
 )
 
 // Layers lists the layers, in the order they are applied.
@@ -57,13 +57,13 @@ type Options struct {
 }
 
 // Ending is how a program ended, as its helper saw it.
-type Ending struct {
-	Code   int            `json:"code"`             // exit code; 128 and the signal's number for a signal
-	Signal syscall.Signal `json:"signal,omitempty"` // that ended it
-	Limit  string         `json:"limit,omitempty"`  // that ended it: wall
-	CPU    time.Duration  `json:"cpu,omitempty"`    // of the program and what it waited for
-	Memory int64          `json:"memory,omitempty"` // bytes, the most that one process had
-}
+type Ending = helper.Ending
+
+// Defaults of Options.
+const (
+	defaultLinger = 500 * time.Millisecond
+	defaultGrace  = 5 * time.Second
+)
 
 // check tells what is wrong with the options, if anything.
 func (o Options) check() error {
@@ -130,4 +130,9 @@ func orElse(s, other string) string {
 		return other
 	}
 	return s
+}
+
+// within tells whether a path is a folder or below it.
+func within(path, dir string) bool {
+	return path == dir || dir == "/" || strings.HasPrefix(path, dir) && path[len(dir)] == '/'
 }

@@ -39,6 +39,7 @@ func TestMain(m *testing.M) {
 		os.Exit(runtimeToKill(dir))
 	}
 	code := m.Run()
+	sandbox.Settle()
 	if actorDir != "" {
 		os.RemoveAll(actorDir)
 	}

@@ -7,8 +7,10 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/internal/sandbox/helper"
 )
 
 // places are folders that hold what is other people's, other programs' or
@@ -46,10 +48,10 @@ var secrets = []string{".cargo/credentials", ".cargo/credentials.toml"}
 var rootSecrets = []string{"/etc/shadow", "/etc/shadow-", "/etc/gshadow", "/etc/gshadow-", "/etc/sudoers", "/etc/sudoers.d", "/etc/ssl/private", "/etc/security/opasswd", "/var/spool/cron", "/var/lib/private"}
 
 // profile is what a helper is to do for cmd. What h holds belongs to it.
-func (b *Box) profile(cmd *exec.Cmd, h *Hold) (*profile, error) {
-	p := &profile{
+func (b *Box) profile(cmd *exec.Cmd, h *Hold) (*helper.Profile, error) {
+	p := &helper.Profile{
 		Path: cmd.Path, Argv: cmd.Args, Dir: orElse(cmd.Dir, b.o.Workspace), Env: cmd.Env, Try: map[string]bool{}, Workspace: b.o.Workspace,
-		Home: b.o.Home, Network: b.network(), Limits: b.b.Limits, Outside: outside(), Seen: map[string]place{}, Linger: b.o.Linger, Grace: b.o.Grace,
+		Home: b.o.Home, Network: b.network(), Limits: limitsOf(b.b.Limits), Outside: outside(), Seen: map[string]helper.Place{}, Linger: b.o.Linger, Grace: b.o.Grace,
 	}
 	if cmd.Env == nil {
 		p.Env = os.Environ()
@@ -60,7 +62,7 @@ func (b *Box) profile(cmd *exec.Cmd, h *Hold) (*profile, error) {
 	if err := b.files(p); err != nil {
 		return nil, err
 	}
-	p.look()
+	look(p)
 	var err error
 	if !p.Try[LayerMounts] && !b.full() {
 		if err := h.lend(p); err != nil {
@@ -72,6 +74,7 @@ func (b *Box) profile(cmd *exec.Cmd, h *Hold) (*profile, error) {
 			return nil, belay.Errorf(belay.CodeNotConfined, "the group for the limits can't be made").Wrap(err)
 		}
 		p.Cgroups = h.group.procs()
+		p.Groups = cgroupNames(p.Cgroups)
 	}
 	if p.Try[LayerProtected] {
 		h.stubs, err = b.guard(p)
@@ -81,7 +84,7 @@ func (b *Box) profile(cmd *exec.Cmd, h *Hold) (*profile, error) {
 
 // lend gives a program a folder to write temporary files in, where it has no
 // view of its own. It is gone with the hold.
-func (h *Hold) lend(p *profile) (err error) {
+func (h *Hold) lend(p *helper.Profile) (err error) {
 	if h.scratch, err = os.MkdirTemp("", "belay-scratch-*"); err != nil {
 		return fmt.Errorf("folder for temporary files: %w", err)
 	}
@@ -95,7 +98,7 @@ func (h *Hold) lend(p *profile) (err error) {
 }
 
 // files fills in what can be seen and written.
-func (b *Box) files(p *profile) error {
+func (b *Box) files(p *helper.Profile) error {
 	p.Private = privateFolders(b.o.Home)
 	if b.writes() {
 		p.Writable = append(p.Writable, b.o.Workspace)
@@ -137,7 +140,7 @@ func (b *Box) files(p *profile) error {
 }
 
 // cache makes the folder that stands for the home's .cache.
-func (b *Box) cache(p *profile) error {
+func (b *Box) cache(p *helper.Profile) error {
 	if b.o.Cache == "" || b.o.Home == "" || slices.ContainsFunc(p.Writable, func(w string) bool { return within(b.o.Home, w) }) {
 		return nil
 	}
@@ -151,4 +154,9 @@ func (b *Box) cache(p *profile) error {
 func exists(path string) bool {
 	_, err := os.Lstat(path)
 	return err == nil
+}
+
+// limitsOf are the limits that a helper applies.
+func limitsOf(l belay.ProcessLimits) helper.Limits {
+	return helper.Limits{Memory: l.Memory, FileSize: l.FileSize, Disk: l.Disk, CPU: time.Duration(l.CPU), Wall: time.Duration(l.Wall), Processes: l.Processes, OpenFiles: l.OpenFiles}
 }

@@ -1,4 +1,4 @@
-package sandbox
+package helper
 
 import (
 	"fmt"
@@ -8,9 +8,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// keptCaps are what a helper that isn't root needs inside its user namespace
+// KeptCaps are what a helper that isn't root needs inside its user namespace
 // until the layers stand.
-var keptCaps = []uintptr{unix.CAP_SYS_ADMIN, unix.CAP_SETPCAP, unix.CAP_NET_ADMIN}
+var KeptCaps = []uintptr{unix.CAP_SYS_ADMIN, unix.CAP_SETPCAP, unix.CAP_NET_ADMIN}
 
 // securebits keep user 0 from getting capabilities by being user 0, for good:
 // SECBIT_NOROOT, SECBIT_NO_SETUID_FIXUP and their locks.
@@ -22,11 +22,11 @@ func (h *helper) dropCaps() (string, error) {
 	if err := unix.Prctl(unix.PR_CAP_AMBIENT, unix.PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0); err != nil {
 		return "", fmt.Errorf("clear the ambient set: %w", err)
 	}
-	set, err := capabilities()
+	set, err := Capabilities()
 	if err != nil {
 		return "", err
 	}
-	if set.has(unix.CAP_SETPCAP) {
+	if set.Has(unix.CAP_SETPCAP) {
 		if err := unix.Prctl(unix.PR_SET_SECUREBITS, securebits, 0, 0, 0); err != nil {
 			return "", fmt.Errorf("lock the secure bits: %w", err)
 		}
@@ -38,7 +38,7 @@ func (h *helper) dropCaps() (string, error) {
 			}
 		}
 	}
-	var none capset
+	var none CapSets
 	hdr := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
 	// The other threads of the helper too, where the program is built so that
 	// Go knows all of them. The program inherits from this one.
@@ -52,13 +52,14 @@ func (h *helper) dropCaps() (string, error) {
 	return "", nil
 }
 
-// capset is the three sets of a thread, 32 capabilities in each entry.
-type capset [2]unix.CapUserData
+// CapSets is the three sets of a thread, 32 capabilities in each entry.
+type CapSets [2]unix.CapUserData
 
-func (c capset) has(n int) bool { return c[n/32].Effective&(1<<(n%32)) != 0 }
+// Has tells whether a capability can be used now.
+func (c CapSets) Has(n int) bool { return c[n/32].Effective&(1<<(n%32)) != 0 }
 
-// capabilities are those of the calling thread.
-func capabilities() (set capset, err error) {
+// Capabilities are those of the calling thread.
+func Capabilities() (set CapSets, err error) {
 	hdr := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
 	if err = unix.Capget(&hdr, &set[0]); err != nil {
 		err = fmt.Errorf("read the capabilities: %w", err)

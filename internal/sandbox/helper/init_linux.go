@@ -1,4 +1,4 @@
-package sandbox
+package helper
 
 import (
 	"errors"
@@ -7,23 +7,21 @@ import (
 	"runtime"
 	"strconv"
 	"strings"
+	"sync"
 	"syscall"
 	"time"
 
 	"golang.org/x/sys/unix"
 )
 
-// Defaults of Options.
-const (
-	defaultLinger = 500 * time.Millisecond
-	defaultGrace  = 5 * time.Second
-)
-
 // run starts the program and stays until it and all it started have ended.
 func (h *helper) run() int {
 	signals := make(chan os.Signal, 64)
-	signal.Notify(signals)
+	signal.Notify(signals, passed...)
 	defer signal.Stop(signals)
+	if h.p.Limits.Processes > 0 {
+		threadsAhead(spareThreads)
+	}
 	unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) //nolint:errcheck // the first process is one anyway
 	pid, err := h.limited(h.start)
 	if err != nil {
@@ -36,6 +34,25 @@ func (h *helper) run() int {
 	rest := make(chan struct{})
 	go reap(pid, ended, rest)
 	return h.supervise(pid, signals, gone, ended, rest)
+}
+
+// spareThreads is how many threads a helper may come to need.
+const spareThreads = 8
+
+// threadsAhead makes threads and leaves them idle: a helper that needed one more
+// while the program has used up what may run would end, and all with it.
+func threadsAhead(n int) {
+	var there, gone sync.WaitGroup
+	there.Add(n)
+	for range n {
+		gone.Go(func() {
+			runtime.LockOSThread()
+			there.Done()
+			there.Wait() // all of them at once, each on a thread of its own
+			runtime.UnlockOSThread()
+		})
+	}
+	gone.Wait()
 }
 
 // start starts the program in a process group of its own, in the foreground
@@ -98,7 +115,7 @@ func reap(pid int, ended chan<- Ending, rest chan<- struct{}) {
 // the time is over, or the program has ended and what it left had its time.
 func (h *helper) supervise(pid int, signals <-chan os.Signal, gone <-chan struct{}, ended <-chan Ending, rest <-chan struct{}) int {
 	wall := never
-	if w := time.Duration(h.p.Limits.Wall); w > 0 {
+	if w := h.p.Limits.Wall; w > 0 {
 		wall = time.After(w)
 	}
 	var e Ending
@@ -109,7 +126,7 @@ func (h *helper) supervise(pid int, signals <-chan os.Signal, gone <-chan struct
 			h.pass(pid, s.(syscall.Signal))
 		case <-gone:
 			h.end()
-			return helperFailed
+			return failed
 		case <-wall:
 			e.Limit, wall = "wall", never
 			h.everybody(pid, syscall.SIGTERM)
@@ -140,17 +157,19 @@ var never <-chan time.Time
 // the program's.
 func (h *helper) finish(e Ending) int {
 	h.end()
-	h.line.send(message{End: &e}) //nolint:errcheck // the exit code says most of it
+	h.line.send(Message{End: &e}) //nolint:errcheck // the exit code says most of it
 	return e.Code
 }
 
-// pass passes a signal on: what asks for an end goes to everybody, the rest to
-// the program's group.
+// passed are the signals that a helper passes on: the first ones, which ask for
+// an end, to everybody, the rest to the program's group.
+var passed = []os.Signal{syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP, syscall.SIGQUIT, syscall.SIGUSR1, syscall.SIGUSR2, syscall.SIGWINCH, syscall.SIGCONT, syscall.SIGTSTP}
+
 func (h *helper) pass(pid int, s syscall.Signal) {
 	switch s {
 	case syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP, syscall.SIGQUIT:
 		h.everybody(pid, s)
-	case syscall.SIGUSR1, syscall.SIGUSR2, syscall.SIGWINCH, syscall.SIGCONT, syscall.SIGTSTP:
+	default:
 		syscall.Kill(-pid, s) //nolint:errcheck // it may have ended
 	}
 }

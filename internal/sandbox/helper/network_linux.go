@@ -1,4 +1,4 @@
-package sandbox
+package helper
 
 import (
 	"fmt"
@@ -6,7 +6,6 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/belay-run/belay"
 	"golang.org/x/sys/unix"
 )
 
@@ -29,7 +28,7 @@ func (h *helper) network() (string, error) {
 	if err := unix.IoctlIfreq(fd, unix.SIOCSIFFLAGS, lo); err != nil {
 		return "", fmt.Errorf("bring up the loopback: %w", err)
 	}
-	if h.p.Network == belay.NetworkHosts {
+	if h.p.Network == NetworkHosts {
 		return "", h.listen()
 	}
 	return "", nil

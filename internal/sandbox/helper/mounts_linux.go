@@ -1,11 +1,10 @@
-package sandbox
+package helper
 
 import (
 	"errors"
 	"fmt"
 	"io/fs"
 	"os"
-	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -89,7 +88,7 @@ func (h *helper) take() ([]tree, error) {
 		}
 	}
 	if h.p.Cache != "" && h.p.Home != "" {
-		if err := add(h.p.Cache, filepath.Join(h.p.Home, ".cache"), 0); err != nil {
+		if err := add(h.p.Cache, h.p.Home+"/.cache", 0); err != nil {
 			return nil, err
 		}
 	}
@@ -129,7 +128,7 @@ func standing(path string, dir bool) error {
 	if dir {
 		return os.MkdirAll(path, 0o755)
 	}
-	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+	if err := os.MkdirAll(folder(path), 0o755); err != nil {
 		return err
 	}
 	f, err := os.OpenFile(path, os.O_CREATE|os.O_WRONLY, 0o644)
@@ -138,6 +137,10 @@ func standing(path string, dir bool) error {
 	}
 	return f.Close()
 }
+
+// folder is the one that a path lies in. Package filepath would be initialized
+// late, and this package after it.
+func folder(path string) string { return path[:max(1, strings.LastIndexByte(path, '/'))] }
 
 // privateFolders covers them with folders of one file system in memory, so
 // that one size bounds all of them.
@@ -160,7 +163,7 @@ func (h *helper) privateFolders() error {
 		return 0o755
 	}
 	for i := len(h.p.Private) - 1; i >= 0; i-- { // the first one last: it covers the others
-		p, own := h.p.Private[i], filepath.Join(base, strconv.Itoa(i))
+		p, own := h.p.Private[i], base+"/"+strconv.Itoa(i)
 		if err := os.Mkdir(own, 0o755); err != nil {
 			return err
 		}

@@ -1,11 +1,10 @@
-package sandbox
+package helper
 
 import (
 	"errors"
 	"fmt"
 	"io/fs"
 	"os"
-	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -62,7 +61,7 @@ func (h *helper) landlock() (string, error) {
 		return "", err
 	}
 	attr := handled(abi)
-	if h.p.Try[LayerNet] || h.p.Network == "full" {
+	if h.p.Try[Net] || h.p.Network == NetworkFull {
 		attr.Handled_access_net = 0
 	}
 	fd, _, errno := unix.Syscall(unix.SYS_LANDLOCK_CREATE_RULESET, uintptr(unsafe.Pointer(&attr)), unsafe.Sizeof(attr), 0)
@@ -86,7 +85,7 @@ func (h *helper) landlock() (string, error) {
 
 func (h *helper) landlockRules(r ruleset) error {
 	reads := h.p.Readable
-	if h.p.Try[LayerMounts] {
+	if h.p.Try[Mounts] {
 		reads = append(reads, "/") // what is hidden is covered by the view
 	} else {
 		visible, err := h.visible("/")
@@ -126,7 +125,7 @@ func (h *helper) visible(dir string) ([]string, error) {
 	secret := slices.Concat(h.p.Private, h.p.Hidden)
 	var all []string
 	for _, e := range entries {
-		p := filepath.Join(dir, e.Name())
+		p := strings.TrimSuffix(dir, "/") + "/" + e.Name()
 		below := func(s string) bool { return strings.HasPrefix(s, p+"/") }
 		switch {
 		case slices.Contains(secret, p):

@@ -1,4 +1,4 @@
-package sandbox
+package helper
 
 import (
 	"errors"
@@ -7,30 +7,29 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/belay-run/belay"
 	"golang.org/x/sys/unix"
 )
 
 // readBack holds what the layers say of themselves against what the system
 // says now: a layer that was applied without effect is none.
-func (h *helper) readBack(layers []belay.Layer) []belay.Layer {
+func (h *helper) readBack(layers []Layer) []Layer {
 	checks := map[string]func() error{
-		LayerNet:      h.unreachable,
-		LayerMounts:   h.covered,
-		LayerLandlock: h.refused,
-		LayerCaps: func() error {
+		Net:      h.unreachable,
+		Mounts:   h.covered,
+		Landlock: h.refused,
+		Caps: func() error {
 			return statusLines(map[string]string{"CapEff": zeros, "CapPrm": zeros, "CapAmb": zeros, "CapInh": zeros})
 		},
-		LayerPrivileges: func() error { return statusLines(map[string]string{"NoNewPrivs": "1"}) },
-		LayerSeccomp:    func() error { return errors.Join(statusLines(map[string]string{"Seccomp": "2"}), h.filtered()) },
+		Privileges: func() error { return statusLines(map[string]string{"NoNewPrivs": "1"}) },
+		Seccomp:    func() error { return errors.Join(statusLines(map[string]string{"Seccomp": "2"}), h.filtered()) },
 	}
 	for i, l := range layers {
 		check := checks[l.Name]
-		if check == nil || l.State != belay.LayerApplied {
+		if check == nil || l.State != applied {
 			continue
 		}
 		if err := check(); err != nil {
-			layers[i].State, layers[i].Detail = belay.LayerUnavailable, "without effect: "+err.Error()
+			layers[i].State, layers[i].Detail = unavailable, "without effect: "+err.Error()
 		}
 	}
 	return layers
@@ -80,7 +79,7 @@ func (h *helper) covered() error {
 		}
 	}
 	for _, p := range h.p.Private {
-		at, err := placeOf(p)
+		at, err := PlaceOf(p)
 		if err != nil {
 			return err
 		}
@@ -93,11 +92,11 @@ func (h *helper) covered() error {
 
 // mayWrite tells whether a path is the program's to write.
 func (h *helper) mayWrite(path string) bool {
-	return slices.ContainsFunc(slices.Concat(h.p.Writable, h.mine), func(w string) bool { return within(path, w) })
+	return slices.ContainsFunc(slices.Concat(h.p.Writable, h.mine), func(w string) bool { return Within(path, w) })
 }
 
-// within tells whether a path is a folder or below it.
-func within(path, dir string) bool {
+// Within tells whether a path is a folder or below it.
+func Within(path, dir string) bool {
 	return path == dir || dir == "/" || strings.HasPrefix(path, dir) && path[len(dir)] == '/'
 }
 

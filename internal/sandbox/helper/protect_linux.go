@@ -1,9 +1,8 @@
-package sandbox
+package helper
 
 import (
 	"errors"
 	"fmt"
-	"path/filepath"
 	"strconv"
 
 	"golang.org/x/sys/unix"
@@ -30,7 +29,7 @@ func (h *helper) protect() (string, error) {
 func overItself(path string, set uint64) error {
 	at, err := unix.Openat2(unix.AT_FDCWD, path, &unix.OpenHow{Flags: unix.O_PATH | unix.O_CLOEXEC | unix.O_NOFOLLOW, Resolve: unix.RESOLVE_NO_SYMLINKS})
 	if errors.Is(err, unix.ENOENT) {
-		return fmt.Errorf("%s went away: %w", filepath.Base(path), err)
+		return fmt.Errorf("%s went away: %w", path, err)
 	}
 	if err != nil {
 		return err

@@ -1,4 +1,4 @@
-package sandbox
+package helper
 
 import (
 	"encoding/json"
@@ -6,41 +6,39 @@ import (
 	"fmt"
 	"os"
 	"runtime"
-	"runtime/debug"
 	"strconv"
 
-	"github.com/belay-run/belay"
 	"golang.org/x/sys/unix"
 )
 
-// helperName is the first argument that makes the binary a helper.
-const helperName = "belay-sandbox"
+// failed is the exit code of a helper that ran nothing.
+const failed = 125
 
-// helperFailed is the exit code of a helper that ran nothing.
-const helperFailed = 125
+// It is decided while packages are initialized, by a variable, whether the
+// process is a helper. As the first statement of main it would come after all
+// packages of the program, which take several times as long as the helper.
+var _ = begin()
 
-// Main runs the helper and doesn't return, if the process was started as one.
-// It must be the first statement of main, and of TestMain where tests start
-// programs in a sandbox.
-func Main() {
-	if len(os.Args) != 2 || os.Args[0] != helperName {
-		return
+// begin runs the helper and doesn't return, if the process was started as one.
+func begin() bool {
+	if len(os.Args) != 2 || os.Args[0] != Name {
+		return false
 	}
 	// What is applied to this thread is what the program inherits, for the
 	// thread is the one that starts it.
 	runtime.LockOSThread()
-	debug.SetGCPercent(-1)
 	first, err := strconv.Atoi(os.Args[1])
 	if err != nil {
-		os.Exit(helperFailed)
+		os.Exit(failed)
 	}
 	os.Exit(help(first, first+1))
+	return true
 }
 
 // help is the helper: profile and line are its descriptors.
 func help(profileFD, lineFD int) int {
 	if err := unix.CloseRange(3, ^uint(0)>>1, unix.CLOSE_RANGE_CLOEXEC); err != nil {
-		return helperFailed
+		return failed
 	}
 	l := &line{fd: lineFD}
 	p, err := unsealed(profileFD)
@@ -52,11 +50,11 @@ func help(profileFD, lineFD int) int {
 	if err := h.move(); err != nil {
 		return l.broken("enter "+p.Dir, err)
 	}
-	if err := l.send(message{Layers: layers}, h.proxy...); err != nil {
-		return helperFailed
+	if err := l.send(Message{Layers: layers}, h.proxy...); err != nil {
+		return failed
 	}
 	if !l.released() {
-		return helperFailed // nothing was executed
+		return failed // nothing was executed
 	}
 	return h.run()
 }
@@ -64,7 +62,7 @@ func help(profileFD, lineFD int) int {
 // line is the helper's end of the connection to the runtime.
 type line struct{ fd int }
 
-func (l *line) send(m message, fds ...int) error {
+func (l *line) send(m Message, fds ...int) error {
 	b, err := json.Marshal(m)
 	if err != nil {
 		return err
@@ -85,18 +83,18 @@ func (l *line) released() bool {
 		if errors.Is(err, unix.EINTR) {
 			continue
 		}
-		return err == nil && n == 1 && b[0] == release
+		return err == nil && n == 1 && b[0] == Release
 	}
 }
 
 func (l *line) broken(what string, err error) int {
-	l.send(message{Broken: what + ": " + err.Error()}) //nolint:errcheck // nobody else can be told
-	return helperFailed
+	l.send(Message{Broken: what + ": " + err.Error()}) //nolint:errcheck // nobody else can be told
+	return failed
 }
 
 // helper applies a profile to itself.
 type helper struct {
-	p      *profile
+	p      *Profile
 	line   *line
 	proxy  []int    // the socket of the runtime's proxy, if there is one
 	mine   []string // what is the program's own to write, besides the profile's
@@ -105,26 +103,26 @@ type helper struct {
 
 // apply applies what the profile says to try, in an order that no later layer
 // undoes, and says of each how it came out.
-func (h *helper) apply() []belay.Layer {
+func (h *helper) apply() []Layer {
 	steps := []struct {
 		name string
 		do   func() (detail string, err error)
 	}{
-		{LayerCgroup, h.joinCgroups},
-		{LayerUser, h.newNamespace("user")},
-		{LayerPID, h.newNamespace("pid")},
-		{LayerIPC, h.newNamespace("ipc")},
-		{LayerNet, h.network},
-		{LayerMounts, h.mountView},
-		{LayerProc, h.freshProc},
-		{LayerProtected, h.protect},
-		{LayerLandlock, h.landlock},
-		{LayerCaps, h.dropCaps},
-		{LayerPrivileges, h.noNewPrivs},
-		{LayerSeccomp, h.filterCalls},
-		{LayerRlimits, h.rlimits},
+		{Cgroup, h.joinCgroups},
+		{User, h.newNamespace("user")},
+		{PID, h.newNamespace("pid")},
+		{IPC, h.newNamespace("ipc")},
+		{Net, h.network},
+		{Mounts, h.mountView},
+		{Proc, h.freshProc},
+		{Protected, h.protect},
+		{Landlock, h.landlock},
+		{Caps, h.dropCaps},
+		{Privileges, h.noNewPrivs},
+		{Seccomp, h.filterCalls},
+		{Rlimits, h.rlimits},
 	}
-	var layers []belay.Layer
+	var layers []Layer
 	for _, s := range steps {
 		if !h.p.Try[s.name] {
 			continue
@@ -134,17 +132,17 @@ func (h *helper) apply() []belay.Layer {
 	return h.readBack(layers)
 }
 
-func outcome(name string, do func() (string, error)) belay.Layer {
+func outcome(name string, do func() (string, error)) Layer {
 	detail, err := do()
 	if err != nil {
-		return belay.Layer{Name: name, State: belay.LayerUnavailable, Detail: reason(err)}
+		return Layer{Name: name, State: unavailable, Detail: Reason(err)}
 	}
-	return belay.Layer{Name: name, State: belay.LayerApplied, Detail: detail}
+	return Layer{Name: name, State: applied, Detail: detail}
 }
 
-// reason is an error as a layer's detail: the system's name of it, and what was
+// Reason is an error as a layer's detail: the system's name of it, and what was
 // tried.
-func reason(err error) string {
+func Reason(err error) string {
 	if e, ok := errors.AsType[unix.Errno](err); ok {
 		name := unix.ErrnoName(e)
 		if err == error(e) {
@@ -172,7 +170,7 @@ func (h *helper) newNamespace(kind string) func() (string, error) {
 
 // namespace is the number of the namespace that the calling thread is in.
 func namespace(kind string) (uint64, error) {
-	at, err := placeOf("/proc/thread-self/ns/" + kind)
+	at, err := PlaceOf("/proc/thread-self/ns/" + kind)
 	return at.Ino, err
 }
 
@@ -182,7 +180,7 @@ func (h *helper) joinCgroups() (string, error) {
 			return "", err
 		}
 	}
-	return cgroupNames(h.p.Cgroups), nil
+	return h.p.Groups, nil
 }
 
 func (h *helper) noNewPrivs() (string, error) {

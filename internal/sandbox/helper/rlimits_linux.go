@@ -1,4 +1,4 @@
-package sandbox
+package helper
 
 import (
 	"fmt"
@@ -6,7 +6,6 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/belay-run/belay"
 	"golang.org/x/sys/unix"
 )
 
@@ -19,7 +18,7 @@ type rlimit struct {
 
 // rlimitsOf are the limits of each process that l asks for. Memory and
 // processes are counted by the cgroup where there is one.
-func rlimitsOf(l belay.ProcessLimits, cgroup bool) []rlimit {
+func rlimitsOf(l Limits, cgroup bool) []rlimit {
 	all := []rlimit{{"core", unix.RLIMIT_CORE, 0}}
 	add := func(name string, what int, n int64) {
 		if n > 0 {
@@ -29,7 +28,7 @@ func rlimitsOf(l belay.ProcessLimits, cgroup bool) []rlimit {
 	add("file size", unix.RLIMIT_FSIZE, l.FileSize)
 	add("open files", unix.RLIMIT_NOFILE, int64(l.OpenFiles))
 	if l.CPU > 0 {
-		add("cpu", unix.RLIMIT_CPU, int64((time.Duration(l.CPU)+time.Second-1)/time.Second))
+		add("cpu", unix.RLIMIT_CPU, int64((l.CPU+time.Second-1)/time.Second))
 	}
 	if !cgroup {
 		add("memory", unix.RLIMIT_AS, l.Memory)
@@ -52,7 +51,7 @@ func (h *helper) rlimits() (string, error) {
 
 // wanted are the limits that the program gets, none above what the helper has.
 func (h *helper) wanted() []rlimit {
-	all := rlimitsOf(h.p.Limits, h.p.Try[LayerCgroup])
+	all := rlimitsOf(h.p.Limits, h.p.Try[Cgroup])
 	for i, r := range all {
 		var now unix.Rlimit
 		if unix.Prlimit(0, r.what, nil, &now) == nil {

@@ -1,0 +1,74 @@
+package main
+
+import (
+	"bytes"
+	"os"
+	"os/exec"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/belay-run/belay/internal/sandbox"
+)
+
+func TestMain(m *testing.M) {
+	sandbox.Main()
+	os.Exit(m.Run())
+}
+
+// maxInit is what all packages may take before main begins: every helper of the
+// sandbox pays it, for each command.
+const maxInit = 6 * time.Millisecond
+
+// TestPackagesBeginQuickly adds up what the runtime says of each package's
+// initialization: the shortest of several starts, so that a busy machine
+// doesn't count. The test's binary has the program's packages and a few more.
+func TestPackagesBeginQuickly(t *testing.T) {
+	least := map[string]time.Duration{}
+	before := 0 // packages that begin before it is decided whether this is a helper
+	for range 8 {
+		cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^$")
+		cmd.Env = append(os.Environ(), "GODEBUG=inittrace=1")
+		var trace bytes.Buffer
+		cmd.Stderr = &trace
+		if err := cmd.Run(); err != nil {
+			t.Fatalf("%v: %s", err, trace.String())
+		}
+		n := 0
+		for line := range strings.Lines(trace.String()) {
+			f := strings.Fields(line) // init PACKAGE @1.2 ms, 0.34 ms clock, …
+			if len(f) < 6 || f[0] != "init" {
+				continue
+			}
+			n++
+			ms, err := strconv.ParseFloat(f[4], 64)
+			if err != nil {
+				t.Fatalf("the trace has another form: %q", line)
+			}
+			if f[1] == "github.com/belay-run/belay/internal/sandbox/helper" {
+				before = n
+			}
+			d := time.Duration(ms * float64(time.Millisecond))
+			if was, ok := least[f[1]]; !ok || d < was {
+				least[f[1]] = d
+			}
+		}
+	}
+	if before == 0 || before > len(least)/2 {
+		t.Errorf("%d of %d packages begin before the sandbox's helper: it came to import one that begins late", before, len(least))
+	}
+	var sum time.Duration
+	for _, d := range least {
+		sum += d
+	}
+	t.Logf("%d packages take %s", len(least), sum)
+	if len(least) < 50 || sum > maxInit {
+		for p, d := range least {
+			if d > 100*time.Microsecond {
+				t.Logf("%s takes %s", p, d)
+			}
+		}
+		t.Errorf("%d packages take %s, and %s is the most", len(least), sum, maxInit)
+	}
+}
