@@ -26,7 +26,10 @@ const (
 // only ever makes a judgement stricter.
 func (r *reader) hidden(w word, sc *scope) string {
 	list := []string{w.text + unknown}
-	if w.node != nil {
+	switch {
+	case w.lit:
+		list = []string{w.text}
+	case w.node != nil:
 		list = r.spell(w.node, sc, maxSpelling)
 	}
 	for _, s := range list {
@@ -37,7 +40,7 @@ func (r *reader) hidden(w word, sc *scope) string {
 			if why := r.secretPlace(strings.ReplaceAll(path.Clean(p), unknown, "*")); why != "" {
 				return why
 			}
-			if r.leads(p) {
+			if (sc.dirs.known || strings.HasPrefix(s, "/")) && r.leads(p) {
 				return clip(w.src) + " may lead to where keys are kept"
 			}
 		}
@@ -45,7 +48,8 @@ func (r *reader) hidden(w word, sc *scope) string {
 	return ""
 }
 
-// rooted are the paths that a spelling may name.
+// rooted are the paths that a spelling may name. Where nobody knows the directory
+// it is read as if it stood at the root, which only tells what lies below it.
 func rooted(s string, sc *scope) []string {
 	if strings.HasPrefix(s, "/") || !sc.dirs.known {
 		return []string{"/" + strings.TrimPrefix(s, "/")}
