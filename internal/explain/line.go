@@ -313,7 +313,13 @@ func saysProcess(p event.Payload) (string, bool) {
 	case event.ProcessStarted:
 		return fmt.Sprintf("pid %d: %s", p.PID, cut(strings.Join(p.Argv, " "), 120)), true
 	case event.ProcessOutput:
-		return fmt.Sprintf("%s, %d bytes after %d", p.Name, len(p.Text), p.Offset), true
+		n := int64(len(p.Text))
+		if p.Ref != nil {
+			n = p.Ref.Size
+		}
+		return fmt.Sprintf("%s, %d bytes after %d", p.Name, n, p.Offset), true
+	case event.ProcessInput:
+		return saysInput(p), true
 	case event.ProcessCompleted:
 		return fmt.Sprintf("exit %d, %d bytes, %s", p.Exit, p.Bytes, took(time.Duration(p.Millis)*time.Millisecond)), true
 	case event.ProcessFailed:
@@ -322,6 +328,20 @@ func saysProcess(p event.Payload) (string, bool) {
 		return join(", ", p.Signal, p.Reason, took(time.Duration(p.Millis)*time.Millisecond)), true
 	}
 	return "", false
+}
+
+func saysInput(p event.ProcessInput) string {
+	what := fmt.Sprintf("%d bytes", p.Bytes)
+	switch {
+	case p.Signal != "":
+		what = p.Signal
+	case p.End:
+		what += " and the end"
+	}
+	if p.Asked {
+		what += " asked for"
+	}
+	return join(", ", what, when(p.By, "by %s"), when(p.Reason, `"%s"`), p.Error)
 }
 
 func saysRuntime(p event.Payload) (string, bool) {

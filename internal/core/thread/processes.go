@@ -3,6 +3,7 @@ package thread
 import (
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/event"
@@ -16,6 +17,9 @@ import (
 type Proc struct {
 	IDs    belay.IDs `json:"ids"`  // of its first fact
 	What   string    `json:"what"` // the beginning of its command line
+	PID    int       `json:"pid,omitempty"`
+	Start  string    `json:"start,omitempty"` // with the pid its identity
+	Since  time.Time `json:"since,omitzero"`
 	Left   bool      `json:"left,omitempty"`
 	Orphan bool      `json:"orphan,omitempty"` // the runtime that started it is gone
 	Over   bool      `json:"over,omitempty"`   // nobody wants it any more
@@ -49,7 +53,7 @@ func (s *State) applyProcess(e event.Envelope) {
 	case event.ProcessStarted:
 		ids := e.IDs
 		ids.Request = ""
-		s.Procs = append(s.Procs, Proc{IDs: ids, What: event.CutText(strings.Join(p.Argv, " "), maxWhat)})
+		s.Procs = append(s.Procs, Proc{IDs: ids, What: event.CutText(strings.Join(p.Argv, " "), maxWhat), PID: p.PID, Start: p.StartTime, Since: e.Time})
 	case event.ProcessCompleted, event.ProcessFailed, event.ProcessTerminated:
 		s.Procs = slices.DeleteFunc(s.Procs, func(o Proc) bool { return o.IDs.Process == e.IDs.Process })
 	case event.ProcessInput:

@@ -135,7 +135,7 @@ func (p *pieces) window(offset int64, n int) ([]byte, int64, error) {
 	rest := append([]byte(nil), p.wait...)
 	p.mu.Unlock()
 	total := at + int64(len(rest))
-	b, err := windowOf(p.sink, done, offset, n)
+	b, err := windowOf(p.sink.Part, done, offset, n)
 	if err != nil {
 		return nil, total, err
 	}
@@ -147,7 +147,7 @@ func (p *pieces) window(offset int64, n int) ([]byte, int64, error) {
 }
 
 // windowOf is up to n bytes from an offset on of what is kept in pieces.
-func windowOf(s tool.Sink, all []piece, offset int64, n int) ([]byte, error) {
+func windowOf(read func(d belay.Digest, offset, n int64) ([]byte, error), all []piece, offset int64, n int) ([]byte, error) {
 	var b []byte
 	for _, p := range all {
 		from := offset + int64(len(b)) - p.offset
@@ -159,7 +159,7 @@ func windowOf(s tool.Sink, all []piece, offset int64, n int) ([]byte, error) {
 			b = append(b, text[:min(n-len(b), len(text))]...)
 			continue
 		}
-		part, err := s.Part(p.ref.Digest, from, int64(n-len(b)))
+		part, err := read(p.ref.Digest, from, int64(n-len(b)))
 		if errors.Is(err, tool.ErrExpired) {
 			return nil, tool.Failf(tool.NotFound, CodeExpired, "bytes %d to %d of the output are not kept any more", p.offset, p.offset+p.size).
 				WithHint("run the program again if its output is needed")

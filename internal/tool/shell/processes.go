@@ -175,45 +175,61 @@ func recall(ctx context.Context, c tool.Call, in processArgs) (tool.Result, erro
 	if len(facts) == 0 {
 		return tool.Result{}, noProcess(in.ID)
 	}
-	all, total, status := remains(facts)
-	from := max(0, total-window)
+	k := KeptOf(facts)
+	from := max(0, k.Total-window)
 	if in.Offset != nil {
 		from = *in.Offset
 	}
-	b, err := windowOf(c.Sink, all, from, window)
+	b, err := windowOf(c.Sink.Part, k.pieces, from, window)
 	if err != nil {
 		return tool.Result{}, err
 	}
-	return tool.Result{Text: shownWindow(b, from, total) + status}, nil
+	return tool.Result{Text: shownWindow(b, from, k.Total) + k.Status}, nil
 }
 
-// remains is what facts say of a process: the pieces of its output, how long
-// that is, and how it ended.
-func remains(facts []event.Payload) (all []piece, total int64, status string) {
-	status = "its end is not recorded"
+// Kept is what facts say of a process.
+type Kept struct {
+	Total  int64  // bytes of its output
+	Status string // how it ended, in words
+	Ended  bool
+
+	pieces []piece
+}
+
+// KeptOf folds the facts of a process, oldest first.
+func KeptOf(facts []event.Payload) Kept {
+	k := Kept{Status: "its end is not recorded"}
 	whole := func(ref *belay.Ref) {
-		if ref != nil && len(all) == 0 {
-			all = []piece{{size: ref.Size, ref: ref}}
+		k.Ended = true
+		if ref != nil && len(k.pieces) == 0 {
+			k.pieces = []piece{{size: ref.Size, ref: ref}}
 		}
 	}
 	for _, f := range facts {
 		switch f := f.(type) {
 		case event.ProcessOutput:
-			all = append(all, pieceOf(f))
+			k.pieces = append(k.pieces, pieceOf(f))
 		case event.ProcessCompleted:
 			whole(f.Output)
-			status = fmt.Sprintf("exit %d", f.Exit)
+			k.Status = fmt.Sprintf("exit %d", f.Exit)
 		case event.ProcessTerminated:
 			whole(f.Output)
-			status = "ended (" + f.Reason + ") by " + f.Signal
+			k.Status = "ended (" + f.Reason + ") by " + f.Signal
 		case event.ProcessFailed:
-			status = f.Class + ": " + f.Reason
+			whole(nil)
+			k.Status = f.Class + ": " + f.Reason
 		}
 	}
-	if n := len(all); n > 0 {
-		total = all[n-1].offset + all[n-1].size
+	if n := len(k.pieces); n > 0 {
+		k.Total = k.pieces[n-1].offset + k.pieces[n-1].size
 	}
-	return all, total, status
+	return k
+}
+
+// Window is up to n bytes of the output from an offset on; fewer at its end.
+// part reads kept content. Content that is gone is a *tool.Error.
+func (k Kept) Window(part func(d belay.Digest, offset, n int64) ([]byte, error), offset int64, n int) ([]byte, error) {
+	return windowOf(part, k.pieces, offset, n)
 }
 
 func noProcess(id string) error {

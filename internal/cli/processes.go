@@ -1,0 +1,271 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/event"
+	"github.com/belay-run/belay/internal/core/thread"
+	"github.com/belay-run/belay/internal/engine"
+	"github.com/belay-run/belay/internal/process"
+	"github.com/belay-run/belay/internal/store"
+	"github.com/belay-run/belay/internal/tool"
+	"github.com/belay-run/belay/internal/tool/shell"
+	"github.com/belay-run/belay/internal/view"
+)
+
+type processCmd struct {
+	List   processListCmd   `cmd:"" default:"withargs" help:"List the programs that sessions run."`
+	Output processOutputCmd `cmd:"" help:"Print what is kept of a program's output, also when it has ended."`
+	Write  processWriteCmd  `cmd:"" help:"Give a program in the background input: a line, or what - reads."`
+	Kill   processKillCmd   `cmd:"" help:"End a program in the background, with all it started."`
+}
+
+// ran is a program that a session runs, as JSON.
+type ran struct {
+	Process belay.ProcessID `json:"process"`
+	Session belay.SessionID `json:"session"`
+	Thread  belay.ThreadID  `json:"thread"`
+	PID     int             `json:"pid"`
+	Status  string          `json:"status"` // running: its call waits; background; lost: it is gone, and nobody drives the session
+	Since   time.Time       `json:"since"`
+	Command string          `json:"command"`
+
+	CPU    int64 `json:"cpuMs,omitempty"`       // of it and all below it, so far
+	Memory int64 `json:"memoryBytes,omitempty"` // of them now
+	Count  int   `json:"processes,omitempty"`   // how many they are
+}
+
+type processListCmd struct {
+	ID string `arg:"" optional:"" help:"Only of this session."`
+}
+
+func (c *processListCmd) run(ctx context.Context, a *app) (int, error) {
+	st, err := a.open(ctx, false)
+	if err != nil {
+		return 0, err
+	}
+	defer st.Close()
+	all, err := runs(ctx, st, c.ID)
+	if err != nil {
+		return 0, err
+	}
+	if a.JSON {
+		for _, r := range all {
+			a.printJSON(r)
+		}
+		return belay.ExitOK, nil
+	}
+	if len(all) == 0 {
+		fmt.Fprintln(a.Stdout, "no programs run")
+		return belay.ExitOK, nil
+	}
+	t := tabwriter.NewWriter(a.Stdout, 0, 0, 2, ' ', 0)
+	processRows(t, all, a.Now())
+	return belay.ExitOK, t.Flush()
+}
+
+func processRows(t io.Writer, all []ran, now time.Time) {
+	fmt.Fprintln(t, "PROCESS\tSTATUS\tPID\tFOR\tCPU\tMEMORY\tSESSION\tCOMMAND")
+	for _, r := range all {
+		fmt.Fprintf(t, "%s\t%s\t%d\t%s\t%s\t%s\t%s\t%s\n", r.Process, r.Status, r.PID, now.Sub(r.Since).Round(time.Second),
+			(time.Duration(r.CPU) * time.Millisecond).Round(10*time.Millisecond), mega(r.Memory), r.Session, line(short(r.Command, 60)))
+	}
+}
+
+// mega is bytes as a person reads them.
+func mega(n int64) string {
+	if n == 0 {
+		return "-"
+	}
+	return fmt.Sprintf("%.1f MB", float64(n)/1e6)
+}
+
+// runs lists what runs in all sessions, or in one.
+func runs(ctx context.Context, st store.Store, session string) (all []ran, err error) {
+	sessions, err := listSessions(ctx, st, view.Filter{})
+	if err != nil {
+		return nil, err
+	}
+	if session != "" {
+		s, err := view.SessionByID(ctx, st, session)
+		if err != nil {
+			return nil, err
+		}
+		sessions = []view.Session{s}
+	}
+	look := process.LookAround()
+	for _, s := range sessions {
+		for _, th := range s.Threads {
+			d, _, _, err := engine.Load(ctx, st, th.ID.Stream())
+			if err != nil {
+				return nil, err
+			}
+			for _, p := range d.(*thread.Decider).State().Procs {
+				all = append(all, ranNow(p, look))
+			}
+		}
+	}
+	return all, nil
+}
+
+func ranNow(p thread.Proc, look process.Look) ran {
+	r := ran{Process: p.IDs.Process, Session: p.IDs.Session, Thread: p.IDs.Thread, PID: p.PID, Status: "running", Since: p.Since, Command: p.What}
+	if p.Left {
+		r.Status = "background"
+	}
+	use, there := look.Tree(p.PID, p.Start)
+	if !there {
+		r.Status = "lost"
+	}
+	r.CPU, r.Memory, r.Count = use.CPU.Milliseconds(), use.Bytes, use.Processes
+	return r
+}
+
+type processOutputCmd struct {
+	ID     string `arg:"" help:"The process."`
+	Offset int64  `placeholder:"BYTE" help:"Begin here; a negative number counts from the end."`
+	Bytes  int64  `placeholder:"N" help:"Print so many at most; everything."`
+}
+
+func (c *processOutputCmd) run(ctx context.Context, a *app) (int, error) {
+	st, err := a.open(ctx, false)
+	if err != nil {
+		return 0, err
+	}
+	defer st.Close()
+	_, facts, err := processFacts(ctx, st, c.ID)
+	if err != nil {
+		return 0, err
+	}
+	k := shell.KeptOf(facts)
+	from := c.Offset
+	if from < 0 {
+		from = max(0, k.Total+from)
+	}
+	to := k.Total
+	if c.Bytes > 0 {
+		to = min(to, from+c.Bytes)
+	}
+	out := io.Writer(a.Stdout)
+	if a.IsTerminal(a.Stdout) { // what a program prints must not steer somebody's terminal
+		plain := &process.Plain{Dst: a.Stdout}
+		defer plain.Flush() //nolint:errcheck // the terminal is gone, then
+		out = plain
+	}
+	for from < to {
+		b, err := k.Window(partOf(ctx, st), from, int(min(to-from, outputStep)))
+		if te, ok := errors.AsType[*tool.Error](err); ok {
+			return 0, belay.Errorf(belay.CodeNotFound, "%s", te.Message).At(c.ID).WithHint("retention let it go; belay why %s", c.ID)
+		}
+		if err != nil || len(b) == 0 {
+			return 0, err
+		}
+		if _, err := out.Write(b); err != nil {
+			return 0, err
+		}
+		from += int64(len(b))
+	}
+	return belay.ExitOK, nil
+}
+
+const outputStep = 1 << 20
+
+// partOf reads parts of kept content.
+func partOf(ctx context.Context, st store.Store) func(d belay.Digest, offset, n int64) ([]byte, error) {
+	return func(d belay.Digest, offset, n int64) ([]byte, error) {
+		r, err := st.Open(ctx, d)
+		if errors.Is(err, store.ErrNotFound) {
+			return nil, tool.ErrExpired
+		}
+		if err != nil {
+			return nil, err
+		}
+		defer r.Close()
+		if _, err := io.CopyN(io.Discard, r, offset); err != nil && !errors.Is(err, io.EOF) {
+			return nil, err
+		}
+		return io.ReadAll(io.LimitReader(r, n))
+	}
+}
+
+// processFacts are the facts of a process, and where they are.
+func processFacts(ctx context.Context, st store.Store, id string) (at event.Envelope, facts []event.Payload, err error) {
+	for r, err := range st.Scan(ctx, 0) {
+		if err != nil {
+			return at, nil, err
+		}
+		if string(r.Event.IDs.Process) != id {
+			continue
+		}
+		if len(facts) == 0 {
+			at = r.Event
+		}
+		facts = append(facts, r.Event.Data)
+	}
+	if len(facts) == 0 {
+		return at, nil, belay.Errorf(belay.CodeNotFound, "no fact of this store is about such a process").At(id).WithHint("belay process list")
+	}
+	return at, facts, nil
+}
+
+type processWriteCmd struct {
+	ID   string   `arg:"" help:"The process."`
+	Text []string `arg:"" optional:"" help:"A line to write; - reads standard input."`
+	EOF  bool     `name:"eof" help:"No more input comes after it."`
+}
+
+func (c *processWriteCmd) run(ctx context.Context, a *app) (int, error) {
+	text := strings.Join(c.Text, " ")
+	switch {
+	case text == "-":
+		b, err := io.ReadAll(io.LimitReader(a.Stdin, maxGivenInput))
+		if err != nil {
+			return 0, err
+		}
+		text = string(b)
+	case text != "":
+		text += "\n"
+	}
+	return a.toProcess(ctx, c.ID, belay.WriteProcessStdin{Process: belay.ProcessID(c.ID), Input: text, End: c.EOF}, "written")
+}
+
+// maxGivenInput is more than a command takes: what is longer is refused there.
+const maxGivenInput = 64 << 10
+
+type processKillCmd struct {
+	ID      string `arg:"" help:"The process."`
+	Message string `short:"m" placeholder:"TEXT" help:"Why."`
+}
+
+func (c *processKillCmd) run(ctx context.Context, a *app) (int, error) {
+	return a.toProcess(ctx, c.ID, belay.TerminateProcess{Process: belay.ProcessID(c.ID), Reason: c.Message}, "asked to end")
+}
+
+// toProcess brings a command to the thread that a process belongs to.
+func (a *app) toProcess(ctx context.Context, id string, c belay.Command, what string) (int, error) {
+	st, err := a.open(ctx, false)
+	if err != nil {
+		return 0, err
+	}
+	r, err := a.runtime(st, nil)
+	if err != nil {
+		return 0, err
+	}
+	defer r.close()
+	at, _, err := processFacts(ctx, st, id)
+	if err != nil {
+		return 0, err
+	}
+	ans, err := r.engine.Submit(ctx, a.order(at.IDs.Session, at.Stream, c))
+	if err != nil {
+		return 0, err
+	}
+	return a.accepted(ctx, r, at.IDs.Session, at.Stream, what, ans.Pending)
+}

@@ -1,0 +1,172 @@
+package cli
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"os"
+	"text/tabwriter"
+	"time"
+
+	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/internal/process"
+	"github.com/belay-run/belay/internal/store"
+	"github.com/belay-run/belay/internal/view"
+)
+
+type topCmd struct {
+	Once  bool          `help:"Print one table and end; so it is without a terminal."`
+	Every time.Duration `default:"1s" placeholder:"TIME" help:"How often it looks; 1s."`
+}
+
+// topRow is a session that somebody drives or that has programs, as JSON.
+type topRow struct {
+	Session belay.SessionID `json:"session"`
+	Title   string          `json:"title,omitempty"`
+	Status  string          `json:"status"`
+	Owner   int             `json:"owner,omitempty"` // pid of the runtime that drives it
+	Steps   int             `json:"steps"`
+	Usage   belay.Usage     `json:"usage"`
+	Active  belay.Duration  `json:"active,omitempty"`
+
+	CPU     int64 `json:"cpuMs"`       // of its programs, so far
+	Memory  int64 `json:"memoryBytes"` // of its programs now
+	Percent int   `json:"cpuPercent"`  // of one processor, since the look before
+	Runs    []ran `json:"runs,omitempty"`
+}
+
+func (c *topCmd) run(ctx context.Context, a *app) (int, error) {
+	if c.Every < 100*time.Millisecond {
+		return 0, belay.Errorf(belay.CodeUsage, "%s is too short", c.Every).At("--every").WithHint("--every 1s")
+	}
+	st, err := a.open(ctx, false)
+	if err != nil {
+		return 0, err
+	}
+	defer st.Close()
+	live := !c.Once && !a.JSON && a.IsTerminal(a.Stdout)
+	before := map[belay.ProcessID]int64{}
+	at := time.Time{}
+	for {
+		rows, err := busy(ctx, st, before, a.Now().Sub(at))
+		if err != nil {
+			return 0, err
+		}
+		at = a.Now()
+		if a.JSON {
+			for _, r := range rows {
+				a.printJSON(r)
+			}
+			return belay.ExitOK, nil
+		}
+		var screen bytes.Buffer
+		if live {
+			screen.WriteString("\x1b[H\x1b[2J")
+		}
+		if err := paint(&screen, rows, at); err != nil {
+			return 0, err
+		}
+		if _, err := a.Stdout.Write(screen.Bytes()); err != nil || !live {
+			return belay.ExitOK, err
+		}
+		if done := a.pause(ctx, c.Every); done {
+			return belay.ExitOK, nil
+		}
+	}
+}
+
+// pause waits, and tells whether somebody wants the program to end.
+func (a *app) pause(ctx context.Context, d time.Duration) (done bool) {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return false
+	case <-a.Signals:
+	case <-ctx.Done():
+	}
+	return true
+}
+
+// busy lists the sessions that are driven or have programs. before is what each
+// program had used at the look before, and how long ago that was; it is brought
+// up to date.
+func busy(ctx context.Context, st store.Store, before map[belay.ProcessID]int64, since time.Duration) ([]topRow, error) {
+	sessions, err := listSessions(ctx, st, view.Filter{})
+	if err != nil {
+		return nil, err
+	}
+	all, err := runs(ctx, st, "")
+	if err != nil {
+		return nil, err
+	}
+	now := map[belay.ProcessID]int64{}
+	var rows []topRow
+	for _, s := range sessions {
+		r := topRow{Session: s.ID, Title: s.Title, Status: "at rest", Steps: s.Counts.Steps, Usage: s.Usage, Active: s.Active}
+		owner, err := st.OwnerOf(ctx, s.ID)
+		if err != nil {
+			return nil, err
+		}
+		if owner != nil {
+			r.Status, r.Owner = "driven", owner.PID
+		}
+		for _, p := range all {
+			if p.Session != s.ID {
+				continue
+			}
+			r.Runs = append(r.Runs, p)
+			r.CPU += p.CPU
+			r.Memory += p.Memory
+			if used, seen := before[p.Process]; seen && since > 0 {
+				r.Percent += int(100 * (p.CPU - used) / max(since.Milliseconds(), 1))
+			}
+			now[p.Process] = p.CPU
+		}
+		if owner != nil || len(r.Runs) > 0 {
+			rows = append(rows, r)
+		}
+	}
+	clear(before)
+	for id, used := range now {
+		before[id] = used
+	}
+	return rows, nil
+}
+
+func paint(to *bytes.Buffer, rows []topRow, now time.Time) error {
+	var cpu, memory int64
+	var programs []ran
+	percent, tokens := 0, int64(0)
+	for _, r := range rows {
+		cpu, memory, percent = cpu+r.CPU, memory+r.Memory, percent+r.Percent
+		tokens += r.Usage.Input + r.Usage.Output
+		programs = append(programs, r.Runs...)
+	}
+	self, _ := process.LookAround().Tree(os.Getpid(), "")
+	fmt.Fprintf(to, "%s  %d sessions, %d programs, CPU %d%%, %s, %d tokens (this command: %s)\n\n", now.Format(time.TimeOnly), len(rows), len(programs), percent, mega(memory), tokens, mega(self.Bytes))
+	if len(rows) == 0 {
+		fmt.Fprintln(to, "nobody drives a session here, and no programs run")
+		return nil
+	}
+	t := tabwriter.NewWriter(to, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(t, "SESSION\tSTATUS\tBY\tSTEPS\tTOKENS IN\tOUT\tPROGRAMS\tCPU%\tCPU\tMEMORY\tTITLE")
+	for _, r := range rows {
+		fmt.Fprintf(t, "%s\t%s\t%s\t%d\t%d\t%d\t%d\t%d\t%s\t%s\t%s\n", r.Session, r.Status, pidOr(r.Owner), r.Steps, r.Usage.Input, r.Usage.Output,
+			len(r.Runs), r.Percent, (time.Duration(r.CPU) * time.Millisecond).Round(10*time.Millisecond), mega(r.Memory), line(short(r.Title, 40)))
+	}
+	if err := t.Flush(); err != nil || len(programs) == 0 {
+		return err
+	}
+	fmt.Fprintln(to)
+	t = tabwriter.NewWriter(to, 0, 0, 2, ' ', 0)
+	processRows(t, programs, now)
+	return t.Flush()
+}
+
+func pidOr(pid int) string {
+	if pid == 0 {
+		return "-"
+	}
+	return fmt.Sprint("pid ", pid)
+}
