@@ -91,8 +91,12 @@ func httpMain() {
 			fmt.Fprintln(os.Stderr, err)
 			os.Exit(1)
 		}
-		if until != "" && !strings.Contains(body, until) && time.Since(begun) < time.Minute {
-			continue
+		if until != "" && !strings.Contains(body, until) {
+			if time.Since(begun) < time.Minute {
+				continue
+			}
+			fmt.Fprintf(os.Stderr, "after a minute it still isn't there: %s\n", until)
+			os.Exit(1)
 		}
 		fmt.Printf("%d\n%s", status, body)
 		if status/100 != 2 {
