@@ -120,12 +120,12 @@ func (e *Engine) answer(ctx context.Context, from store.Position, o belay.Order)
 				return a, err
 			}
 		}
-		for r, err := range e.c.Store.Scan(ctx, from) {
+		for r, err := range e.c.Store.Window(ctx, store.Window{Stream: o.Stream, After: from}) { // others may write down that it was given
 			if err != nil {
 				return a, err
 			}
 			from = r.Position
-			if r.Event.IDs.Request != o.ID || r.Event.Stream != o.Stream { // others may write down that it was given
+			if r.Event.IDs.Request != o.ID {
 				continue
 			}
 			if m, ok := r.Event.Data.(event.ChannelMessage); ok && m.Kind == "audit" {
