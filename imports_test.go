@@ -52,7 +52,7 @@ var layers = map[string]layer{
 	"internal/walk":              {},
 	"internal/live":              {own: []string{".", "event", "internal/engine", "internal/store"}},
 	"internal/live/livetest":     {own: []string{".", "event", "internal/engine", "internal/store"}},
-	"internal/read":              {own: []string{".", "event", "internal/live", "internal/problem", "internal/snapshot", "internal/store", "internal/story", "internal/view"}},
+	"internal/read":              {own: []string{".", "event", "internal/live", "internal/problem", "internal/search", "internal/snapshot", "internal/store", "internal/story", "internal/view"}},
 	"internal/explain":           {own: []string{".", "event"}, deny: impure},
 	"internal/view":              {own: []string{".", "event", "internal/store"}},
 	"internal/disk":              {own: []string{"."}},
@@ -96,6 +96,7 @@ var layers = map[string]layer{
 	"internal/sandbox":           {own: []string{".", "internal/dial", "internal/process", "internal/sandbox/helper"}, modules: []string{"golang.org/x/sys/unix"}, moves: true},
 	"internal/sandbox/helper":    {modules: []string{"golang.org/x/sys/unix"}, moves: true, deny: []string{"net", "net/http", "os/exec"}}, // it runs before all others are initialized
 	"internal/secret":            {own: []string{"."}},
+	"internal/search":            {own: []string{".", "event", "internal/store"}},
 	"internal/needs":             {},
 	"internal/manifest":          {own: []string{".", "internal/source", "internal/secret", "internal/tool"}, modules: []string{"github.com/goccy/go-yaml", "github.com/goccy/go-yaml/ast"}},
 	"internal/catalog":           {own: []string{".", "internal/source"}, modules: []string{"github.com/goccy/go-yaml/ast"}, deny: impure},

@@ -71,6 +71,7 @@ type grammar struct {
 	Export     exportCmd     `cmd:"" help:"Write a session into a file: everything, its messages, or the standard's forms."`
 	Import     importCmd     `cmd:"" help:"Bring sessions into this store: exported ones, or transcripts of other agents."`
 	Store      storeCmd      `cmd:"" name:"store" help:"Look after the store: its size, backups, retention."`
+	Views      viewsCmd      `cmd:"" help:"Look after what is folded from the log for lists and searches."`
 	Verify     verifyCmd     `cmd:"" help:"Check the whole store: every hash, every stream, every blob."`
 	Demo       demoCmd       `cmd:"" help:"Kill an agent in the middle and watch it go on. Offline, no key."`
 	Eval       evalCmd       `cmd:"" help:"Play scenarios in throw-away workspaces and hold what comes of them against what is expected."`

@@ -15,7 +15,23 @@ import (
 type Scope struct {
 	Session belay.SessionID // set in every scope but the store's
 	Stream  belay.StreamID  // only this stream of the session
-	Run     belay.RunID     // only facts of this run of the session
+	Run     belay.RunID     // only facts of this run of the session, and of its turn
+	Task    belay.TaskID    // with Run: whose attempt it is
+	Thread  belay.ThreadID  // with Run: where its turn is
+	Turn    belay.TurnID    // with Run: its turn
+}
+
+// has tells whether a fact, or text, with these identities belongs to the scope.
+func (s *Scope) has(stream belay.StreamID, ids *belay.IDs) bool {
+	if s.Session != "" && ids.Session != s.Session || s.Stream != "" && stream != s.Stream {
+		return false
+	}
+	return s.Run == "" || ids.Run == s.Run || s.Turn != "" && ids.Turn == s.Turn && ids.Thread == s.Thread
+}
+
+// ends tells whether a fact is the last one of the scope: only a run has one.
+func (s *Scope) ends(ids *belay.IDs, kind string) bool {
+	return s.Run != "" && ids.Run == s.Run && (kind == "task.attempt.completed" || kind == "task.attempt.failed")
 }
 
 // name is what tells scopes apart in a cursor.

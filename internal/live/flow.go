@@ -160,7 +160,7 @@ func (r *Reader) texts(room int) (out []Message, more bool) {
 	now := map[belay.StreamID]told{}
 	visit := func(of map[belay.StreamID]*flow) {
 		for stream, f := range of {
-			if f.announced == 0 || !r.follows(f.ids.Session, stream, f.ids.Run) {
+			if f.announced == 0 || !r.scope.has(stream, &f.ids) {
 				continue
 			}
 			had := r.told[stream]

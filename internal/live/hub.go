@@ -58,16 +58,15 @@ type Hub struct {
 // entry is a fact, encoded once for everybody.
 type entry struct {
 	position store.Position
-	session  belay.SessionID
 	stream   belay.StreamID
-	run      belay.RunID
+	ids      belay.IDs
 	id       belay.EventID
 	kind     string // its type
 	data     []byte // the standard's JSON
 }
 
 // entryCost is what an entry holds besides its data, in bytes, about.
-const entryCost = 256
+const entryCost = 512
 
 // topic is what readers follow together: a session, or with an empty id the
 // whole store.
@@ -174,7 +173,7 @@ func encode(rec store.Record) (*entry, error) {
 	if err != nil {
 		return nil, belay.Errorf(belay.CodeInternal, "a fact can't be encoded").At(store.RowName(ev.Stream, ev.Seq)).Wrap(err)
 	}
-	return &entry{position: rec.Position, session: ev.IDs.Session, stream: ev.Stream, run: ev.IDs.Run, id: ev.ID(), kind: ev.Type(), data: data}, nil
+	return &entry{position: rec.Position, stream: ev.Stream, ids: ev.IDs, id: ev.ID(), kind: ev.Type(), data: data}, nil
 }
 
 // keep adds to the ring and lets the oldest go. Whoever needed one of those
@@ -186,7 +185,7 @@ func (h *Hub) keep(e *entry) {
 	for ; h.size > h.o.Ring && n < len(h.ring)-1; n++ {
 		old := h.ring[n]
 		h.size -= len(old.data) + entryCost
-		for _, t := range []*topic{h.topics[old.session], h.topics[""]} {
+		for _, t := range []*topic{h.topics[old.ids.Session], h.topics[""]} {
 			if t != nil {
 				t.missing = max(t.missing, old.position)
 			}

@@ -18,6 +18,7 @@ const (
 	TypeText    = "text"    // text that flows; without a cursor
 	TypeResync  = "resync"  // the reader was too slow: it goes on at the cursor, and what is before it is in the snapshot
 	TypeDeleted = "deleted" // the session is gone; nothing follows
+	TypeEnd     = "end"     // the run is over; nothing follows
 	TypeBeat    = ""        // nothing has happened for a while
 )
 
@@ -83,6 +84,7 @@ type Reader struct {
 
 	at     store.Position // facts up to here were given, or are none of this scope
 	upToIt bool           // it had all facts once: from then on it may be too slow
+	ended  bool           // it has the last fact there will be
 	told   map[belay.StreamID]told
 }
 
@@ -98,7 +100,27 @@ func (h *Hub) Reader(ctx context.Context, s Scope, f Filter, since string) (*Rea
 		return nil, err
 	}
 	r.at = at
+	if r.ended, err = h.ended(ctx, s, at); err != nil {
+		h.leave(r)
+		return nil, err
+	}
 	return r, nil
+}
+
+// ended tells whether the last fact of a scope is at or before a position.
+func (h *Hub) ended(ctx context.Context, s Scope, at store.Position) (bool, error) {
+	if s.Run == "" || at == 0 {
+		return false, nil
+	}
+	for rec, err := range h.st.Window(ctx, store.Window{Stream: s.Task.Stream(), Before: at + 1, Newest: true}) {
+		if err != nil {
+			return false, err
+		}
+		if s.ends(&rec.Event.IDs, rec.Event.Type()) {
+			return true, nil
+		}
+	}
+	return false, nil
 }
 
 // Close ends a reader that doesn't follow.
@@ -151,13 +173,8 @@ func Place(ctx context.Context, st store.Store, s Scope, text string) (store.Pos
 	return p.position, nil
 }
 
-func (r *Reader) follows(session belay.SessionID, stream belay.StreamID, run belay.RunID) bool {
-	return (r.scope.Session == "" || session == r.scope.Session) && (r.scope.Stream == "" || stream == r.scope.Stream) &&
-		(r.scope.Run == "" || run == r.scope.Run)
-}
-
 // Follow hands over what there is and then what comes, until ctx ends, give
-// fails, or the session is deleted, which ends it without an error. Each call of
+// fails, or the session is deleted or the run over, which end it without an error. Each call of
 // give has few messages; while it lasts nothing is kept for this reader. It may
 // be called once.
 func (r *Reader) Follow(ctx context.Context, give func([]Message) error) error {
@@ -231,6 +248,9 @@ func (r *Reader) take() (out []Message, state int, err error) {
 	h := r.hub
 	h.mu.Lock()
 	defer h.mu.Unlock()
+	if r.ended {
+		return []Message{{Type: TypeEnd, Data: []byte("{}")}}, over, nil
+	}
 	if r.at < r.topic.missing {
 		return nil, behind, nil
 	}
@@ -241,9 +261,13 @@ func (r *Reader) take() (out []Message, state int, err error) {
 			return out, more, nil
 		}
 		r.at = e.position
-		if r.follows(e.session, e.stream, e.run) && r.filter.Takes(e.kind) {
+		if r.scope.has(e.stream, &e.ids) && r.filter.Takes(e.kind) {
 			out = append(out, r.fact(e))
 			size += len(e.data)
+		}
+		if r.scope.ends(&e.ids, e.kind) {
+			r.ended = true
+			return out, more, nil
 		}
 	}
 	switch {
@@ -286,7 +310,10 @@ func (r *Reader) read(ctx context.Context, give func([]Message) error) error {
 			break
 		}
 		r.at = rec.Position
-		if !r.follows(rec.Event.IDs.Session, rec.Event.Stream, rec.Event.IDs.Run) || !r.filter.Takes(rec.Event.Type()) {
+		if r.ended = r.scope.ends(&rec.Event.IDs, rec.Event.Type()); r.ended {
+			upTo = r.at
+		}
+		if !r.scope.has(rec.Event.Stream, &rec.Event.IDs) || !r.filter.Takes(rec.Event.Type()) {
 			continue
 		}
 		e, err := encode(rec)

@@ -18,6 +18,9 @@ type Fresh struct {
 	Stale    bool           `json:"stale,omitempty"` // the log didn't come as far as the request's after in time
 }
 
+// answerWithin is how long an answer may take, and its client to read it.
+const answerWithin = 30 * time.Second
+
 // patience is how long a read waits for the position it was asked for.
 const patience = 2 * time.Second
 
@@ -64,7 +67,10 @@ func number(r *http.Request, name string, otherwise, most int64) (int64, error) 
 // answered makes a handler of a function that reads.
 func answered[T any](read func(ctx context.Context, r *http.Request) (T, error)) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
-		out, err := read(r.Context(), r)
+		http.NewResponseController(w).SetWriteDeadline(time.Now().Add(answerWithin)) //nolint:errcheck // a connection that can't have one is a test's
+		ctx, cancel := context.WithTimeout(r.Context(), answerWithin)
+		defer cancel()
+		out, err := read(ctx, r.WithContext(ctx))
 		var body []byte
 		if err == nil {
 			body, err = json.Marshal(out)

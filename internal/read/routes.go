@@ -28,6 +28,7 @@ func (v *Reads) Routes() []Route {
 		{"GET /v1/sessions/{id}/tasks", "The tasks of a session, the newest last.", false, answered(v.tasks)},
 		{"GET /v1/sessions/{id}/events", "A window of a session's facts.", false, v.events(v.ofSession)},
 		{"GET /v1/sessions/{id}/story", "A window of a session's facts, told as items.", false, v.story(v.ofSession)},
+		{"GET /v1/search", "Sessions that have all words of a question.", false, answered(v.search)},
 		{"GET /v1/threads/{id}", "A thread: its turn, its queue, its open questions.", false, answered(v.thread)},
 		{"GET /v1/threads/{id}/events", "A window of a thread's facts.", false, v.events(v.ofThread)},
 		{"GET /v1/threads/{id}/items", "A window of a thread's facts, told as items.", false, v.story(v.ofThread)},

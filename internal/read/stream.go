@@ -90,7 +90,7 @@ func (v *Reads) ofRun(r *http.Request) (live.Scope, error) {
 	if belay.CodeOf(err) == belay.CodeNotFound {
 		err = unknown("run", id)
 	}
-	return live.Scope{Session: run.Session, Run: run.ID}, err
+	return live.Scope{Session: run.Session, Run: run.ID, Task: run.Task, Thread: run.Thread, Turn: run.Turn}, err
 }
 
 // there tells whether a session has facts, or at least a command that waits.
@@ -117,7 +117,7 @@ func unknown(what, id string) error {
 // stream follows a scope. since is where a request begins that doesn't say.
 func (v *Reads) stream(of scoped, since string) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
-		reader, scope, err := v.reader(of, since, r)
+		reader, err := v.reader(of, since, r)
 		if err != nil {
 			problem.Write(w, r, err)
 			return
@@ -126,7 +126,7 @@ func (v *Reads) stream(of scoped, since string) http.HandlerFunc {
 		h.Set("Content-Type", "text/event-stream")
 		h.Set("Cache-Control", "no-store")
 		h.Set("X-Accel-Buffering", "no") // for proxies that hold answers back
-		out := sink{w: w, control: http.NewResponseController(w), stall: v.Stall, run: scope.Run}
+		out := sink{w: w, control: http.NewResponseController(w), stall: v.Stall}
 		if out.stall <= 0 {
 			out.stall = stall
 		}
@@ -140,15 +140,15 @@ func (v *Reads) stream(of scoped, since string) http.HandlerFunc {
 
 // reader begins where a request wants: behind the last event that a client has
 // seen, else where it says, else at the route's default.
-func (v *Reads) reader(of scoped, since string, r *http.Request) (*live.Reader, live.Scope, error) {
+func (v *Reads) reader(of scoped, since string, r *http.Request) (*live.Reader, error) {
 	scope, err := of(r)
 	if err != nil {
-		return nil, scope, err
+		return nil, err
 	}
 	query := r.URL.Query()
 	filter, err := live.NewFilter(query.Get("types"))
 	if err != nil {
-		return nil, scope, problem.At("query types", err)
+		return nil, problem.At("query types", err)
 	}
 	field := "query since"
 	if s := query.Get("since"); s != "" {
@@ -161,7 +161,7 @@ func (v *Reads) reader(of scoped, since string, r *http.Request) (*live.Reader, 
 	if belay.CodeOf(err) == belay.CodeBadCursor {
 		err = problem.At(field, err)
 	}
-	return reader, scope, err
+	return reader, err
 }
 
 // sink writes messages as server-sent events.
@@ -169,12 +169,8 @@ type sink struct {
 	w       http.ResponseWriter
 	control *http.ResponseController
 	stall   time.Duration
-	run     belay.RunID // whose end ends the stream; empty: nothing does
 	buf     bytes.Buffer
 }
-
-// errOver ends a stream whose subject is over.
-var errOver = errors.New("nothing follows")
 
 func (s *sink) begin() error {
 	s.w.WriteHeader(http.StatusOK)
@@ -185,21 +181,10 @@ func (s *sink) begin() error {
 // give writes one delivery. A client that doesn't take it in time is cut off:
 // it comes back with the cursor of what it has.
 func (s *sink) give(ms []live.Message) error {
-	ended := false
 	for i := range ms {
 		writeEvent(&s.buf, &ms[i])
-		ended = ended || s.run != "" && (ms[i].Type == "task.attempt.completed" || ms[i].Type == "task.attempt.failed")
 	}
-	if ended {
-		writeEvent(&s.buf, &live.Message{Type: "end", Data: []byte("{}")})
-	}
-	if err := s.send(); err != nil {
-		return err
-	}
-	if ended {
-		return errOver
-	}
-	return nil
+	return s.send()
 }
 
 func (s *sink) send() error {

@@ -544,18 +544,27 @@ func TestTheStreamOfARunEndsWithIt(t *testing.T) {
 	b.AddTo(task, ids, event.TaskAttemptStarted{Number: 1, Thread: ids.Thread, Turn: ids.Turn})
 	b.Answer(ids, "hello")
 	other := ids
-	other.Run = "run_other"
-	b.Add(other, livetest.Note(1))
+	other.Run, other.Turn = "run_other", "turn_other"
+	b.Add(other, event.ModelRequested{Attempt: 1})
+	within := ids // as the facts of steps are: they name the turn
+	within.Run = ""
+	b.Add(within, event.ToolStarted{Name: "x", Attempt: 1})
 	b.AddTo(task, ids, event.TaskAttemptCompleted{})
 	b.Add(ids, livetest.Note(2))
 	var types []string
-	for e, err := range b.client(nil).Stream(t.Context(), "/v1/runs/run_a/stream", client.StreamOptions{Types: "task.*,model.*"}) {
+	for e, err := range b.client(nil).Stream(t.Context(), "/v1/runs/run_a/stream", client.StreamOptions{Types: "task.*,model.*,tool.*"}) {
 		if err != nil {
 			t.Fatal(err)
 		}
 		types = append(types, e.Type)
 	}
-	if got := strings.Join(types, " "); got != "task.attempt.started model.requested model.completed task.attempt.completed" {
+	cursor := live.Scope{Session: ids.Session, Run: ids.Run}.Text(b.st.Runtime(), live.Cursor{Position: store.Position(len(livetest.Log(t, b.st, allFacts)))})
+	for _, o := range []client.StreamOptions{{Types: "turn.*"}, {Since: cursor}} {
+		for e, err := range b.client(nil).Stream(t.Context(), "/v1/runs/run_a/stream", o) {
+			t.Errorf("%+v: %s %v", o, e.Type, err)
+		}
+	}
+	if got := strings.Join(types, " "); got != "task.attempt.started model.requested model.completed tool.started task.attempt.completed" {
 		t.Error(got)
 	}
 }

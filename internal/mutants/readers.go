@@ -1,0 +1,45 @@
+package main
+
+var (
+	hubTests  = suite{"./internal/live", "Test"}
+	readTests = suite{"./internal/read", "Test(APage|Pages|AStream|TheStream|ASnapshot|AReadWaits|TenThousand)"}
+)
+
+var readerMutants = []mutant{
+	{breaks: "a slow reader's facts are dropped without a word",
+		edits:  []edit{{"internal/live/reader.go", "\tif r.at < r.topic.missing {\n\t\treturn nil, behind, nil\n\t}\n", ""}},
+		caught: []suite{hubTests}},
+	{breaks: "a cursor of another store is taken",
+		edits:  []edit{{"internal/live/cursor.go", `sha256.Sum256([]byte(string(runtime) + "\x00" + s.name()))`, `sha256.Sum256([]byte(s.name()))`}},
+		caught: []suite{{"./internal/live", "TestCursors"}}},
+	{breaks: "a cursor of another stream is taken",
+		edits:  []edit{{"internal/live/cursor.go", `sha256.Sum256([]byte(string(runtime) + "\x00" + s.name()))`, `sha256.Sum256([]byte(runtime))`}},
+		caught: []suite{{"./internal/live", "TestCursors"}}},
+	{breaks: "a cursor from the future is taken",
+		edits:  []edit{{"internal/live/reader.go", "if p.position > end {", "if p.position > end+1000 {"}},
+		caught: []suite{{"./internal/live", "TestCursors"}}},
+	{breaks: "text is shown before its request",
+		edits:  []edit{{"internal/live/flow.go", "if f.announced == 0 || !r.scope", "if !r.scope"}},
+		caught: []suite{hubTests}},
+	{breaks: "text is shown to who hasn't the facts before it",
+		edits:  []edit{{"internal/live/reader.go", "case r.at > h.head: // it", "case false: // it"}},
+		caught: []suite{hubTests}},
+	{breaks: "a stream begins with the fact its reader has",
+		edits:  []edit{{"internal/live/reader.go", "h.ring[i].position > r.at", "h.ring[i].position >= r.at"}},
+		caught: []suite{hubTests}},
+	{breaks: "text begins behind what was kept, before a checkpoint has it",
+		edits:  []edit{{"internal/live/flow.go", "f.text.trim(f.text.durable)", "f.text.trim(f.text.end())"}},
+		caught: []suite{hubTests}},
+	{breaks: "a snapshot's position lies before the snapshot",
+		edits:  []edit{{"internal/read/stream.go", "return data, max(at, row.Position), err", "return data, at, err"}},
+		caught: []suite{readTests}},
+	{breaks: "a page forgets the fact at its edge",
+		edits:  []edit{{"internal/read/page.go", "v.cursor(w.scope, low+1)", "v.cursor(w.scope, low)"}},
+		caught: []suite{readTests}},
+	{breaks: "a stale answer doesn't say so",
+		edits:  []edit{{"internal/read/fresh.go", "Fresh{Position: at, Stale: true}", "Fresh{Position: at}"}},
+		caught: []suite{readTests}},
+	{breaks: "a deleted session's words come back",
+		edits:  []edit{{"internal/search/search.go", "rows[rowKey(t.Session)] = nil", "_ = t"}},
+		caught: []suite{{"./internal/search", "Test"}}},
+}

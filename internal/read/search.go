@@ -1,0 +1,86 @@
+package read
+
+import (
+	"context"
+	"net/http"
+	"time"
+
+	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/internal/problem"
+	"github.com/belay-run/belay/internal/search"
+	"github.com/belay-run/belay/internal/view"
+)
+
+// Found are sessions that have all words of a question, the one that changed
+// last first.
+type Found struct {
+	Fresh
+	Hits []Hit `json:"hits"`
+	More bool  `json:"more"` // there are others
+}
+
+// Hit is a session that was found. Without an excerpt the words are not among
+// its newest facts.
+type Hit struct {
+	Session belay.SessionID `json:"sessionId"`
+	Title   string          `json:"title,omitempty"`
+	Updated time.Time       `json:"updated"`
+	Thread  belay.ThreadID  `json:"threadId,omitempty"`
+	Event   belay.EventID   `json:"eventId,omitempty"` // of the excerpt
+	Excerpt string          `json:"excerpt,omitempty"`
+}
+
+// Bounds of a search.
+const (
+	maxQuestion = 500 // bytes
+	mostHits    = 50
+)
+
+func (v *Reads) search(ctx context.Context, r *http.Request) (*Found, error) {
+	q := r.URL.Query().Get("q")
+	if len(q) > maxQuestion {
+		return nil, problem.At("query q", belay.Errorf(belay.CodeTooLarge, "a question has at most %d bytes", maxQuestion))
+	}
+	limit, err := number(r, "limit", 20, mostHits)
+	if err == nil && limit == 0 {
+		err = problem.At("query limit", belay.Errorf(belay.CodeUsage, "it is from 1 to %d", mostHits))
+	}
+	if err != nil {
+		return nil, err
+	}
+	f, err := v.folded(r)
+	if err == nil {
+		err = search.Catchup(ctx, v.Store)
+	}
+	if err != nil {
+		return nil, err
+	}
+	found, err := search.Sessions(ctx, v.Store, q)
+	if err != nil {
+		return nil, problem.At("query q", err)
+	}
+	all, err := view.Sessions(ctx, v.Store, view.Filter{})
+	if err != nil {
+		return nil, err
+	}
+	out := &Found{Fresh: f, Hits: []Hit{}}
+	for i := range all {
+		if !found[all[i].ID] {
+			continue
+		}
+		if len(out.Hits) == int(limit) {
+			out.More = true
+			break
+		}
+		h := Hit{Session: all[i].ID, Title: all[i].Title, Updated: all[i].Updated}
+		at, err := search.Excerpt(ctx, v.Store, h.Session, q)
+		if err != nil {
+			return nil, err
+		}
+		if at != nil {
+			h.Thread, h.Event, h.Excerpt = at.Thread, at.Event, at.Excerpt
+		}
+		out.Hits = append(out.Hits, h)
+	}
+	return out, nil
+}

@@ -1,0 +1,139 @@
+package search_test
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/event"
+	"github.com/belay-run/belay/internal/live/livetest"
+	"github.com/belay-run/belay/internal/search"
+	"github.com/belay-run/belay/internal/store"
+	"github.com/belay-run/belay/internal/store/memory"
+)
+
+func ask(t *testing.T, st store.Store, question string) string {
+	t.Helper()
+	if err := search.Catchup(t.Context(), st); err != nil {
+		t.Fatal(err)
+	}
+	found, err := search.Sessions(t.Context(), st, question)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var all []string
+	for id := range found {
+		all = append(all, string(id))
+	}
+	slices.Sort(all)
+	return strings.Join(all, " ")
+}
+
+func TestSessionsAreFoundByTheirWords(t *testing.T) {
+	st := memory.Open(memory.Options{})
+	w := livetest.New(t, st, nil)
+	a, b := livetest.IDs("a"), livetest.IDs("b")
+	w.AddTo(a.Session.Stream(), a, event.SessionCreated{Title: "Ärger im Parser"})
+	if got := ask(t, st, "parser"); got != "sess_a" {
+		t.Errorf("the title: %q", got)
+	}
+	long, err := st.Put(t.Context(), []byte(strings.Repeat("filler ", 1000)+"needle"), "text/plain")
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.Add(a, event.TurnSubmitted{Text: belay.Content{Text: "filler", Ref: &long}})
+	w.Add(b, event.ToolResult{Name: "read", Output: belay.Content{Text: "func Parser() {}"}})
+	for i := range 600 { // more than a chunk
+		w.Add(b, event.ModelCompleted{Text: belay.Content{Text: fmt.Sprint("number", i)}})
+	}
+	for question, want := range map[string]string{
+		"PARSER":        "sess_a sess_b",
+		"ärger":         "sess_a",
+		"needle":        "sess_a",
+		"parser needle": "sess_a",
+		"number599":     "sess_b",
+		"pars":          "",
+		"func (parser)": "sess_b",
+		"needle absent": "",
+	} {
+		if got := ask(t, st, question); got != want {
+			t.Errorf("%q finds %q", question, got)
+		}
+	}
+	if hit, err := search.Excerpt(t.Context(), st, b.Session, "parser"); err != nil || hit == nil || hit.Excerpt != "func Parser() {}" {
+		t.Errorf("%+v %v", hit, err)
+	}
+	if hit, err := search.Excerpt(t.Context(), st, a.Session, "needle"); err != nil || hit == nil || !strings.HasSuffix(hit.Excerpt, "filler needle") || len(hit.Excerpt) > 200 {
+		t.Errorf("%+v %v", hit, err)
+	}
+	if _, err := search.Sessions(t.Context(), st, " ! x "); belay.CodeOf(err) != belay.CodeUsage {
+		t.Errorf("no word: %v", err)
+	}
+}
+
+// TestWhatIsKeptFollowsFromTheFacts: folded in one go, step by step, or again
+// from the beginning, the rows are the same; with a session its row is gone.
+func TestWhatIsKeptFollowsFromTheFacts(t *testing.T) {
+	st := memory.Open(memory.Options{})
+	w := livetest.New(t, st, nil)
+	rows := func() string {
+		var all []string
+		for key, row := range st.ViewRows(t.Context(), "words/1") {
+			all = append(all, fmt.Sprintf("%s %x", key, row))
+		}
+		return strings.Join(all, "\n")
+	}
+	for i := range 50 {
+		w.Add(livetest.IDs([]string{"a", "b", "c"}[i%3]), event.ModelCompleted{Text: belay.Content{Text: fmt.Sprint("some word", i)}})
+		if i%7 == 0 {
+			ask(t, st, "some")
+		}
+	}
+	ask(t, st, "some")
+	stepwise := rows()
+	if err := search.Rebuild(t.Context(), st); err != nil {
+		t.Fatal(err)
+	}
+	if again := rows(); again != stepwise || strings.Count(again, "\n") != 2 {
+		t.Errorf("step by step\n%s\nagain\n%s", stepwise, again)
+	}
+	w.Add(livetest.IDs("b"), event.ModelCompleted{Text: belay.Content{Text: "last"}})
+	w.Delete("sess_b")
+	if got := ask(t, st, "some"); got != "sess_a sess_c" {
+		t.Errorf("after the deletion %q", got)
+	}
+	if err := search.Rebuild(t.Context(), st); err != nil {
+		t.Fatal(err)
+	}
+	if got := ask(t, st, "some"); got != "sess_a sess_c" {
+		t.Errorf("folded again %q", got)
+	}
+}
+
+// late is a store in which something happens after the log was read.
+type late struct {
+	store.Store
+	happens func()
+}
+
+func (l *late) Tombstones(ctx context.Context, after store.Position) ([]store.Tombstone, error) {
+	if l.happens != nil {
+		l.happens()
+		l.happens = nil
+	}
+	return l.Store.Tombstones(ctx, after)
+}
+
+func TestASessionThatIsDeletedMeanwhileStaysAway(t *testing.T) {
+	st := memory.Open(memory.Options{})
+	w := livetest.New(t, st, nil)
+	for _, name := range []string{"a", "b"} {
+		w.Add(livetest.IDs(name), event.ModelCompleted{Text: belay.Content{Text: "some words"}})
+	}
+	if got := ask(t, &late{st, func() { w.Delete("sess_b") }}, "words"); got != "sess_a" {
+		t.Errorf("found %q", got)
+	}
+}
