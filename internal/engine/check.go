@@ -34,8 +34,8 @@ func (v *drive) checkCall(ctx context.Context, eff core.CheckCall, leaving func(
 	ms := v.e.c.Now().Sub(begun).Milliseconds()
 	hook, point := "checker/"+eff.Checker, "permission_request"
 	if err == nil {
-		return append(v.e.reviewCost(eff, c, used), core.Fact{IDs: eff.IDs, Data: event.HookCompleted{Hook: hook, Point: point, Decision: string(answer.Decision),
-			Reason: v.e.c.Secrets.String(answer.Reason), Code: v.e.c.Secrets.String(answer.Code), Millis: ms, Usage: used}})
+		return append(v.e.reviewCost(eff, c, used), core.Fact{IDs: eff.IDs, Data: event.HookCompleted{Hook: hook, Point: point, Decision: string(answer.Decision), Reason: answer.Reason, Code: answer.Code,
+			Millis: ms, Usage: used}})
 	}
 	fails := "closed"
 	if c.Fails() == policy.Allow {
