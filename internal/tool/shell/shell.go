@@ -65,13 +65,17 @@ type Config struct {
 
 type execArgs struct {
 	Command string            `json:"command,omitempty" jsonschema:"for /bin/sh -c"`
-	Argv    []string          `json:"argv,omitempty" jsonschema:"program and arguments"`
+	Argv    []string          `json:"argv,omitempty"`
 	Dir     string            `json:"dir,omitempty" jsonschema:"folder"`
-	Timeout float64           `json:"timeout_seconds,omitempty" jsonschema:"default 120, in the background 3600"`
-	Env     map[string]string `json:"env,omitempty" jsonschema:"variables to add"`
+	Timeout float64           `json:"timeout_seconds,omitempty" jsonschema:"default 120; background 3600"`
+	Env     map[string]string `json:"env,omitempty"`
 	Back    *float64          `json:"background_after,omitempty" jsonschema:"seconds; then it goes on in the background. 0: at once"`
 	Idle    float64           `json:"idle_seconds,omitempty" jsonschema:"end it if silent so long"`
 	TTY     bool              `json:"tty,omitempty" jsonschema:"a terminal"`
+
+	// The gate reads these: who asks for a wider boundary asks a person.
+	Boundary string `json:"boundary,omitempty" jsonschema:"full asks"`
+	Reason   string `json:"reason,omitempty"`
 }
 
 // Tools lists the tools of this package.
@@ -87,7 +91,7 @@ func Exec(cfg Config) tool.Tool {
 	}
 	spec := tool.Spec{
 		Name: "exec", Doc: strings.TrimSpace(execDoc), Effect: belay.AtMostOnce, Destructive: true, Access: belay.Write,
-		Capabilities: []string{tool.CapProcess}, Command: &belay.CommandArgs{Line: "command", Argv: "argv", Dir: "dir", Env: "env"},
+		Capabilities: []string{tool.CapProcess}, Command: &belay.CommandArgs{Line: "command", Argv: "argv", Dir: "dir", Env: "env", Boundary: "boundary", Reason: "reason"},
 		// The call's own limit comes first; this one leaves room to end the program.
 		Timeout:     belay.Duration(maxTimeout + cfg.Grace + 30*time.Second),
 		OutputLimit: head + tail + 1<<10,
