@@ -146,7 +146,7 @@ func (h *Hub) place(ctx context.Context, s Scope, since string) (store.Position,
 // CodeBadCursor.
 func Place(ctx context.Context, st store.Store, s Scope, text string) (store.Position, error) {
 	var p placed
-	if n, err := strconv.ParseInt(text, 10, 64); err == nil && n >= 0 {
+	if n, err := strconv.ParseInt(text, 10, 64); err == nil && n >= 0 && strconv.FormatInt(n, 10) == text {
 		p.position = store.Position(n)
 	} else if p, err = s.read(st.Runtime(), text); err != nil {
 		return 0, err
