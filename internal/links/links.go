@@ -10,6 +10,7 @@ package links
 import (
 	"encoding/json"
 	"errors"
+	"io"
 	"io/fs"
 	"os"
 	"path"
@@ -198,8 +199,8 @@ func (l *looker) list(dir string) ([]string, error) {
 	}
 	defer f.Close()
 	names, err := f.Readdirnames(maxEntries - l.entries + 1)
-	if l.entries += len(names); l.entries > maxEntries {
-		return nil, errLooks
+	if l.entries += len(names); l.entries > maxEntries || err != nil && !errors.Is(err, io.EOF) {
+		return nil, errLooks // nobody has looked through all
 	}
 	slices.Sort(names)
 	return names, nil

@@ -75,10 +75,13 @@ func (s *Server) checkHost(host string) error {
 
 // checkOrigin refuses what a browser sends on behalf of a page that isn't named.
 func (s *Server) checkOrigin(r *http.Request) error {
-	for _, origin := range r.Header.Values("Origin") {
+	origins := r.Header.Values("Origin")
+	for _, origin := range origins {
 		if !slices.Contains(s.origins, strings.ToLower(origin)) {
 			return problem.At("header Origin", belay.Errorf(belay.CodeOrigin, "pages of %q may not use this server", shown(origin)).WithHint("belay serve --origin URL lets a page in"))
 		}
+	}
+	if len(origins) > 0 {
 		return nil
 	}
 	if site := r.Header.Get("Sec-Fetch-Site"); site != "" && site != "same-origin" && site != "none" {

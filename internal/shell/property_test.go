@@ -215,12 +215,14 @@ func TestEveryRowIsSound(t *testing.T) {
 
 func TestTablesAreReadOnce(t *testing.T) {
 	for _, name := range []string{"git diff", "ls", "curl"} {
-		if p := lookup(name); p.table() != p.table() {
+		p := lookup(name)
+		if first, again := p.table(), p.table(); first != again {
 			t.Errorf("the options of %s are read again for each command", name)
 		}
 	}
 	for i := range wrappers {
-		if p := &wrappers[i]; p.row() != p.row() {
+		p := &wrappers[i]
+		if first, again := p.row(), p.row(); first != again {
 			t.Errorf("the options of %s are read again for each command", p.name)
 		}
 	}
