@@ -35,7 +35,7 @@ type suite struct{ pkg, run string }
 
 // mutants lists all of them by layer.
 func mutants() []mutant {
-	return slices.Concat(policyMutants, threadMutants, engineMutants, storeMutants, toolMutants, nounMutants, historyMutants, travelMutants, evalMutants, modelMutants, keyMutants, faultMutants, shellMutants, serverMutants, readerMutants)
+	return slices.Concat(policyMutants, threadMutants, engineMutants, storeMutants, toolMutants, nounMutants, historyMutants, travelMutants, evalMutants, modelMutants, keyMutants, faultMutants, shellMutants, serverMutants, readerMutants, sandboxMutants)
 }
 
 func main() {

@@ -30,7 +30,7 @@ const patience = 40 * time.Second
 const daemons = `exec 3>tether
 setsid sh -c 'sleep 600' &
 sh -c '(setsid sh -c "sleep 600 & sleep 600" &) ; exit 0'
-env -i setsid sh -c 'trap "" TERM HUP INT QUIT; while :; do sleep 1; done' &
+env -i setsid sh -c 'trap "" TERM HUP INT QUIT; i=0; while [ $i -lt 600 ]; do sleep 1; i=$((i+1)); done' &
 `
 
 // tether is a named pipe in a workspace. Reading it ends when nobody who

@@ -188,7 +188,7 @@ func TestAsAPlainUser(t *testing.T) {
 	if err := os.Chown(dir, spareUID, spareUID); err != nil {
 		t.Fatal(err)
 	}
-	args := []string{"-test.run=" + forUsers, "-test.timeout=100s"}
+	args := []string{"-test.run=" + forUsers, "-test.timeout=500s"}
 	if testing.Verbose() {
 		args = append(args, "-test.v")
 	}

@@ -1,0 +1,37 @@
+package main
+
+func boxed(run string) []suite { return []suite{{"./internal/sandbox", run}} }
+
+var sandboxMutants = []mutant{
+	{breaks: "a program in a sandbox runs before it is released",
+		edits:  []edit{{"internal/sandbox/helper/helper_linux.go", "if !l.released() {", "if false {"}},
+		caught: boxed("TestHeld")},
+	{breaks: "a sandbox outlives the runtime",
+		edits:  []edit{{"internal/sandbox/helper/init_linux.go", "go h.line.watch(gone)", "_ = gone"}},
+		caught: boxed("TestNobodyIsLeftWhenTheRuntimeIsKilled")},
+	{breaks: "a sandbox below the least level is good enough",
+		edits:  []edit{{"internal/sandbox/box_linux.go", "if a.Level.AtLeast(b.b.Least) {", "if true {"}},
+		caught: boxed("TestLevelThatCannotBeHad")},
+	{breaks: "a layer of the sandbox without effect is believed",
+		edits: []edit{{"internal/sandbox/helper/helper_linux.go", "return h.readBack(layers)", "return layers"},
+			{"internal/sandbox/helper/seccomp_linux.go", "prog := callFilter(h.p.Try[Net] || h.p.Network == NetworkFull)", "prog := filter{{Code: unix.BPF_RET | unix.BPF_K, K: retAllow}}"}},
+		caught: boxed("TestForbidden$")},
+	{breaks: "the sandbox's filter without effect isn't noticed",
+		edits:  []edit{{"internal/sandbox/helper/seccomp_linux.go", "prog := callFilter(h.p.Try[Net] || h.p.Network == NetworkFull)", "prog := filter{{Code: unix.BPF_RET | unix.BPF_K, K: retAllow}}"}},
+		caught: boxed("TestLevelsAre")},
+	{breaks: "missing protected names can be made in a sandbox",
+		edits:  []edit{{"internal/sandbox/guard_linux.go", "if b.o.Protected(\"/\" + n) {", "if false {"}},
+		caught: boxed("TestProtectedNamesAreHeld")},
+	{breaks: "what protected names lie in can be moved away in a sandbox",
+		edits:  []edit{{"internal/sandbox/guard_linux.go", "p.Pinned = pins(p.Guarded, p.Writable)", "p.Pinned = nil"}},
+		caught: boxed("TestProtectedNamesAreHeld")},
+	{breaks: "a program in a sandbox can raise its limits",
+		edits:  []edit{{"internal/sandbox/helper/rlimits_linux.go", "&unix.Rlimit{Cur: r.max, Max: r.max}, nil)", "&unix.Rlimit{Cur: r.max, Max: 1 << 20}, nil)"}},
+		caught: boxed("TestLimitsHold")},
+	{breaks: "a program in a sandbox makes namespaces of its own",
+		edits:  []edit{{"internal/sandbox/helper/seccomp_linux.go", "f.any(newNamespaces, denying(unix.EPERM))", "_ = newNamespaces"}},
+		caught: boxed("TestForbidden$")},
+	{breaks: "a sandbox's proxy reaches hosts that aren't listed",
+		edits:  []edit{{"internal/sandbox/proxy.go", "	if !ok {\n		p.refuse", "	if !ok && false {\n		p.refuse"}},
+		caught: boxed("TestHostsAreReached|TestRefusedHosts")},
+}
