@@ -142,7 +142,8 @@ func TestAProcessGoesOnAfterItsCall(t *testing.T) {
 	th.ok(shell.Sender(), args{"id": "proc_1", "control": "eof"})
 	th.until("proc_1", "exit 3")
 	th.wg.Wait()
-	if got := facts(th.Bench); got != "process.started process.input process.input process.output process.completed" {
+	got := facts(th.Bench) // a slow machine has more pieces of output
+	if !strings.HasPrefix(got, "process.started ") || !strings.HasSuffix(got, " process.output process.completed") || strings.Count(got, "process.input") != 2 {
 		t.Errorf("facts %s", got)
 	}
 	if got := th.ok(shell.Processes(), args{"id": "proc_1", "offset": 3}); got != "got word\nbye\n[bytes 3 to 16 of 16]\nexit 3" {
