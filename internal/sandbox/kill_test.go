@@ -103,7 +103,7 @@ func killedRuntime(t *testing.T, s *space, word string, env ...string) time.Dura
 	defer out.Close()
 	cmd := exec.Command("/proc/self/exe")
 	cmd.Args[0] = os.Args[0]
-	cmd.Env = append(append(os.Environ(), asRuntime+"="+s.o.Workspace), env...)
+	cmd.Env = append(append(os.Environ(), asRuntime+"="+s.o.Workspace, "TMPDIR="+s.home), env...)
 	cmd.Stdout, cmd.Stderr = in, in
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
