@@ -22,12 +22,13 @@ func TestMain(m *testing.M) {
 const maxInit = 6 * time.Millisecond
 
 // TestPackagesBeginQuickly adds up what the runtime says of each package's
-// initialization: the shortest of several starts, so that a busy machine
-// doesn't count. The test's binary has the program's packages and a few more.
+// initialization: the shortest of as many starts as it takes, so that a busy
+// machine doesn't count. The test's binary has the program's packages and a few
+// more; one that looks for races is so much slower.
 func TestPackagesBeginQuickly(t *testing.T) {
-	least := map[string]time.Duration{}
+	least, most := map[string]time.Duration{}, maxInit*slower
 	before := 0 // packages that begin before it is decided whether this is a helper
-	for range 8 {
+	for try := 0; try < 2 || try < 40 && total(least) > most; try++ {
 		cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^$")
 		cmd.Env = append(os.Environ(), "GODEBUG=inittrace=1")
 		var trace bytes.Buffer
@@ -58,17 +59,21 @@ func TestPackagesBeginQuickly(t *testing.T) {
 	if before == 0 || before > len(least)/2 {
 		t.Errorf("%d of %d packages begin before the sandbox's helper: it came to import one that begins late", before, len(least))
 	}
-	var sum time.Duration
-	for _, d := range least {
-		sum += d
-	}
+	sum := total(least)
 	t.Logf("%d packages take %s", len(least), sum)
-	if len(least) < 50 || sum > maxInit {
+	if len(least) < 50 || sum > most {
 		for p, d := range least {
 			if d > 100*time.Microsecond {
 				t.Logf("%s takes %s", p, d)
 			}
 		}
-		t.Errorf("%d packages take %s, and %s is the most", len(least), sum, maxInit)
+		t.Errorf("%d packages take %s, and %s is the most", len(least), sum, most)
 	}
+}
+
+func total(each map[string]time.Duration) (sum time.Duration) {
+	for _, d := range each {
+		sum += d
+	}
+	return sum
 }
