@@ -24,10 +24,23 @@ type bench struct {
 }
 
 func newBench(t testing.TB, st store.Store, o live.Options) *bench {
+	b := restingBench(t, st, o)
+	b.run()
+	return b
+}
+
+// restingBench is a bench whose hub doesn't read the log yet.
+func restingBench(t testing.TB, st store.Store, o live.Options) *bench {
 	hub, err := live.New(t.Context(), st, o)
 	if err != nil {
 		t.Fatal(err)
 	}
+	return &bench{t, livetest.New(t, st, hub.Show), st, hub}
+}
+
+// run lets the hub read the log until the test ends.
+func (b *bench) run() {
+	t, hub := b.TB, b.hub
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error, 1)
 	go func() { done <- hub.Run(ctx) }()
@@ -37,7 +50,6 @@ func newBench(t testing.TB, st store.Store, o live.Options) *bench {
 			t.Errorf("the hub ended with %v", err)
 		}
 	})
-	return &bench{t, livetest.New(t, st, hub.Show), st, hub}
 }
 
 // seen is what a reader got.

@@ -66,6 +66,10 @@ func (t *tail) add(offset int64, text string) {
 	}
 }
 
+// hole tells whether a piece is missing that no checkpoint has, for a reader who
+// has the facts and the text up to an offset. It ends with the next checkpoint.
+func (t *tail) hole(had int64) bool { return had < t.base && t.durable < t.base }
+
 // trim lets the beginning go, up to a bound and to the beginning of a
 // character.
 func (t *tail) trim(upTo int64) {
@@ -168,8 +172,11 @@ func (r *Reader) texts(room int) (out []Message, more bool) {
 				had = told{step: f.ids.Step, attempt: f.attempt}
 			}
 			had.reasoning = f.reasoning.messages(f, stream, "reasoning", had.reasoning, &room, &out)
-			had.text = f.text.messages(f, stream, "text", had.text, &room, &out)
-			more = more || had.reasoning < f.reasoning.end() || had.text < f.text.end()
+			more = more || had.reasoning < f.reasoning.end()
+			if !f.text.hole(had.text) {
+				had.text = f.text.messages(f, stream, "text", had.text, &room, &out)
+				more = more || had.text < f.text.end()
+			}
 			now[stream] = had
 		}
 	}

@@ -244,7 +244,11 @@ func (h *Hub) passed(rec store.Record) {
 	switch p := ev.Data.(type) {
 	case event.ModelRequested:
 		f := h.flows[session][ev.Stream]
-		if f == nil || !f.is(ev.IDs.Step, p.Attempt) {
+		switch {
+		case f != nil && f.is(ev.IDs.Step, p.Attempt):
+		case f != nil && f.announced == 0:
+			return // the text of a later request came before the facts did; this one is over
+		default:
 			f = &flow{ids: ev.IDs, attempt: p.Attempt}
 			h.flows.set(session, ev.Stream, f)
 		}

@@ -131,6 +131,46 @@ func TestTextIsABeginningOfTheAnswer(t *testing.T) {
 	})
 }
 
+// TestTextThatOutrunsTheFactsHasNoHole: the hub may read the log a whole request
+// behind the text, and miss a piece; a reader sees neither.
+func TestTextThatOutrunsTheFactsHasNoHole(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := restingBench(t, memory.Open(memory.Options{}), live.Options{})
+		one, two := livetest.IDs("a"), livetest.IDs("a")
+		one.Step, two.Step = "step_1", "step_2"
+		show := func(offset int, text string) {
+			b.hub.Show(engine.Live{Stream: two.Thread.Stream(), IDs: two, Kind: "text", Attempt: 1, Offset: int64(offset), Text: text})
+			time.Sleep(time.Second)
+		}
+		b.Add(one, event.ModelRequested{Attempt: 1, Kind: "normal", Provider: "p"})
+		b.Add(one, event.ModelCompleted{Attempt: 1})
+		b.Add(two, event.ModelRequested{Attempt: 1, Kind: "normal", Provider: "p"})
+		show(0, "so ")
+		b.run()
+		s := newSeen(t)
+		var wg sync.WaitGroup
+		wg.Go(func() {
+			b.follow(live.Scope{Session: two.Session}, "", live.Start, s, func() bool { return s.last() == "turn.completed" })
+		})
+		has := func(want string) {
+			t.Helper()
+			synctest.Wait()
+			if got := s.texts[fmt.Sprint(two.Thread.Stream(), two.Step, 1)]; got != want {
+				t.Errorf("the reader has %q, not %q", got, want)
+			}
+		}
+		show(3, "flows ")
+		has("so flows ")
+		show(11, "text") // what was at 9 never came
+		has("so flows ")
+		b.Add(two, event.ModelDelta{Attempt: 1, Text: "so flows a text"})
+		show(15, "!")
+		has("so flows a text!")
+		b.Add(two, event.ModelCompleted{Attempt: 1, Text: belay.Content{Text: "so flows a text!"}}, event.TurnCompleted{})
+		wg.Wait()
+	})
+}
+
 // A long text is kept in part; its beginning is in the log's checkpoints.
 func TestALongTextIsHeldInPart(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
