@@ -187,33 +187,6 @@ func cgroupNames(procs []string) string {
 	return strings.TrimSpace(version + " " + strings.Join(names, " "))
 }
 
-// events counts what the group stopped: processes that were killed for memory,
-// and processes that weren't started.
-func (c *cgroup) events() (killed, refused int) {
-	if c == nil {
-		return 0, 0
-	}
-	for _, f := range []string{"memory.oom_control", "memory.events"} {
-		killed = max(killed, counter(filepath.Join(c.dirs["memory"], f), "oom_kill"))
-	}
-	return killed, counter(filepath.Join(c.dirs["pids"], "pids.events"), "max")
-}
-
-// counter is the number behind a word at the start of a line.
-func counter(file, word string) int {
-	b, err := os.ReadFile(file)
-	if err != nil {
-		return 0
-	}
-	for line := range strings.Lines(string(b)) {
-		if f := strings.Fields(line); len(f) == 2 && f[0] == word {
-			n, _ := strconv.Atoi(f[1])
-			return n
-		}
-	}
-	return 0
-}
-
 // remove gives the groups back. The last process may still be leaving them.
 func (c *cgroup) remove() {
 	if c == nil {

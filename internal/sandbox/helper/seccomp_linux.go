@@ -73,10 +73,6 @@ func (f *filter) ret(what uint32) {
 	*f = append(*f, unix.SockFilter{Code: unix.BPF_RET | unix.BPF_K, K: what})
 }
 
-func (f *filter) and(mask uint32) {
-	*f = append(*f, unix.SockFilter{Code: unix.BPF_ALU | unix.BPF_AND | unix.BPF_K, K: mask})
-}
-
 // when runs what body writes if the loaded word equals k, and goes on behind
 // it if not.
 func (f *filter) when(k uint32, body func(*filter)) { f.jump(unix.BPF_JEQ, k, true, body) }
