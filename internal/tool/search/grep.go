@@ -29,10 +29,10 @@ type grepArgs struct {
 	Path       string   `json:"path,omitempty" jsonschema:"folder or file"`
 	Include    []string `json:"include,omitempty" jsonschema:"globs; !glob leaves out"`
 	Literal    bool     `json:"literal,omitempty" jsonschema:"plain text"`
-	IgnoreCase bool     `json:"ignore_case,omitempty" jsonschema:"case doesn't matter"`
+	IgnoreCase bool     `json:"ignore_case,omitempty" jsonschema:"any case"`
 	Before     int      `json:"before,omitempty" jsonschema:"lines before a match"`
 	After      int      `json:"after,omitempty" jsonschema:"lines after it"`
-	Mode       string   `json:"mode,omitempty" jsonschema:"content (default), files (names only), count"`
+	Mode       string   `json:"mode,omitempty" jsonschema:"content (default), files, count"`
 	Limit      int      `json:"limit,omitempty" jsonschema:"default 200"`
 	Hidden     bool     `json:"hidden,omitempty" jsonschema:"hidden files too"`
 	Ignored    bool     `json:"ignored,omitempty" jsonschema:"ignored files too"`

@@ -65,17 +65,17 @@ type Config struct {
 
 type execArgs struct {
 	Command string            `json:"command,omitempty" jsonschema:"for /bin/sh -c"`
-	Argv    []string          `json:"argv,omitempty"`
+	Argv    []string          `json:"argv,omitempty" jsonschema:"no shell"`
 	Dir     string            `json:"dir,omitempty" jsonschema:"folder"`
 	Timeout float64           `json:"timeout_seconds,omitempty" jsonschema:"default 120; background 3600"`
-	Env     map[string]string `json:"env,omitempty"`
-	Back    *float64          `json:"background_after,omitempty" jsonschema:"seconds; then it goes on in the background. 0: at once"`
-	Idle    float64           `json:"idle_seconds,omitempty" jsonschema:"end it if silent so long"`
+	Env     map[string]string `json:"env,omitempty" jsonschema:"added"`
+	Back    *float64          `json:"background_after,omitempty" jsonschema:"seconds, then in the background"`
+	Idle    float64           `json:"idle_seconds,omitempty" jsonschema:"end if silent so long"`
 	TTY     bool              `json:"tty,omitempty" jsonschema:"a terminal"`
 
 	// The gate reads these: who asks for a wider boundary asks a person.
 	Boundary string `json:"boundary,omitempty" jsonschema:"full asks"`
-	Reason   string `json:"reason,omitempty"`
+	Reason   string `json:"reason,omitempty" jsonschema:"why"`
 }
 
 // Tools lists the tools of this package.
