@@ -181,7 +181,7 @@ func TestAThousandDisconnects(t *testing.T) {
 		want = 200
 	}
 	var wg sync.WaitGroup
-	var breaks atomic.Int64
+	var breaks, gone atomic.Int64
 	results := make([]*following, clients)
 	for i := range clients {
 		random := rand.New(rand.NewPCG(seed, uint64(i)))
@@ -199,6 +199,7 @@ func TestAThousandDisconnects(t *testing.T) {
 		results[i] = f
 		path := []string{"/v1/stream", "/v1/sessions/sess_a/stream", "/v1/threads/thr_a/stream"}[i%3]
 		wg.Go(func() {
+			defer gone.Add(1)
 			seen := map[client.Answer][]string{}
 			for e, err := range b.client(dial).Stream(t.Context(), path, client.StreamOptions{Since: "start"}) {
 				if err != nil {
@@ -216,7 +217,7 @@ func TestAThousandDisconnects(t *testing.T) {
 			prefixes(t, f, seen)
 		})
 	}
-	for n := uint64(0); breaks.Load() < want+clients; n++ {
+	for n := uint64(0); breaks.Load() < want+clients && gone.Load() < clients; n++ {
 		random := rand.New(rand.NewPCG(seed, n+100))
 		b.Answer(livetest.IDs([]string{"a", "b"}[random.IntN(2)]), slices.Repeat([]string{strings.Repeat("ü%", 1+random.IntN(60))}, random.IntN(9))...)
 		for i := 0; i < 10 && breaks.Load() < int64(10*n); i++ { // what is written waits for who reads
