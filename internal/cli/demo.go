@@ -145,7 +145,7 @@ func (s *show) repository(ctx context.Context) string {
 func (s *show) environ() []string {
 	var env []string
 	for _, kv := range s.a.Env {
-		if !strings.HasPrefix(kv, "BELAY_") {
+		if !strings.HasPrefix(kv, "BELAY_") || strings.HasPrefix(kv, sandboxEnv+"=") {
 			env = append(env, kv)
 		}
 	}

@@ -107,7 +107,7 @@ func newCgroup(l belay.ProcessLimits) (*cgroup, error) {
 		}
 		c.dirs[controller] = filepath.Join(at, cgroupParent, name)
 		if err == nil {
-			err = os.MkdirAll(c.dirs[controller], 0o755)
+			err = makeGroup(c.dirs[controller])
 		}
 		for _, f := range want[controller][hs.version] {
 			if err == nil {
@@ -185,6 +185,17 @@ func cgroupNames(procs []string) string {
 		version = "v2"
 	}
 	return strings.TrimSpace(version + " " + strings.Join(names, " "))
+}
+
+// makeGroup makes a group and those above it, which another process that has
+// just ended its last program may be removing.
+func makeGroup(dir string) (err error) {
+	for range 20 {
+		if err = os.MkdirAll(dir, 0o755); !errors.Is(err, fs.ErrNotExist) {
+			break
+		}
+	}
+	return err
 }
 
 // remove gives the groups back. The last process may still be leaving them.

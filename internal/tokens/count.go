@@ -124,7 +124,10 @@ func Rough(text string) int {
 		quarters += cost(k, length)
 		length++
 	}
-	return (quarters + 3) / 4
+	if text == "" {
+		return 0
+	}
+	return max(1, (quarters+3)/4)
 }
 
 const (
