@@ -100,12 +100,16 @@ func whole(ctx context.Context, st store.Store, c belay.Content) (string, error)
 	return strings.ToValidUTF8(string(b[:min(len(b), maxText)]), ""), err
 }
 
-// Catchup folds what the view hasn't seen. It is called by who searches: nothing
-// is kept up while nobody does.
+// Catchup folds what the view hasn't seen, up to the end that the log has at the
+// call. It is called by who searches: nothing is kept up while nobody does.
 func Catchup(ctx context.Context, st store.Store) error {
+	end, err := st.End(ctx)
+	if err != nil {
+		return err
+	}
 	for more := true; more; {
 		from, err := st.ViewPosition(ctx, name)
-		if err != nil {
+		if err != nil || from >= end {
 			return err
 		}
 		if more, err = fold(ctx, st, from); err != nil && !errors.Is(err, store.ErrConflict) {

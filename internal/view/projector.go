@@ -46,17 +46,22 @@ type Projector struct {
 	Chunk int // facts between two saves; 0 is the default
 }
 
-// Catchup folds what the view hasn't seen, up to the end of the log.
+// Catchup folds what the view hasn't seen, up to the end that the log has at the call.
 func Catchup(ctx context.Context, st store.Store) error { return Projector{Store: st}.Catchup(ctx) }
 
 // Rebuild drops the view's rows and folds the whole log again.
 func Rebuild(ctx context.Context, st store.Store) error { return Projector{Store: st}.Rebuild(ctx) }
 
-// Catchup folds what the view hasn't seen, up to the end of the log.
+// Catchup folds what the view hasn't seen, up to the end that the log has at the
+// call: who writes faster than this folds mustn't keep a reader waiting for ever.
 func (p Projector) Catchup(ctx context.Context) error {
+	end, err := p.Store.End(ctx)
+	if err != nil {
+		return err
+	}
 	for {
 		from, err := p.Store.ViewPosition(ctx, name)
-		if err != nil {
+		if err != nil || from >= end {
 			return err
 		}
 		more, err := p.step(ctx, from)

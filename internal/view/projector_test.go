@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -183,11 +184,10 @@ func TestWhoComesSecondBeginsAgain(t *testing.T) {
 	saves := 0
 	r.before = func() {
 		switch saves++; saves {
-		case 1: // the other one is further already, and there is more to do
+		case 1: // the other one is further already
 			if err := view.Catchup(t.Context(), st); err != nil {
 				t.Fatal(err)
 			}
-			w.add(story()[10:]...)
 		case 2: // and here somebody rebuilds
 			at, err := st.ViewPosition(t.Context(), "sessions/2")
 			if err != nil {
@@ -198,11 +198,48 @@ func TestWhoComesSecondBeginsAgain(t *testing.T) {
 			}
 		}
 	}
-	if err := (view.Projector{Store: r, Chunk: 5}).Catchup(t.Context()); err != nil {
-		t.Fatal(err)
+	for range 2 {
+		if err := (view.Projector{Store: r, Chunk: 5}).Catchup(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if saves == 1 {
+			w.add(story()[10:]...)
+		}
 	}
 	if d := cmp.Diff(fold(w.records()), stored(t, st)); d != "" || r.lost != 2 {
 		t.Errorf("%d saves lost, want 2 (-want +got):\n%s", r.lost, d)
+	}
+}
+
+// flood is a store in which somebody writes before each look at the log.
+type flood struct {
+	store.Store
+	write func()
+}
+
+func (f *flood) Scan(ctx context.Context, after store.Position) iter.Seq2[store.Record, error] {
+	f.write()
+	return f.Store.Scan(ctx, after)
+}
+
+// TestCatchupEndsWhileOthersWrite: a reader gets what was there when it came,
+// also when as much is written meanwhile as is folded.
+func TestCatchupEndsWhileOthersWrite(t *testing.T) {
+	st := memory.Open(memory.Options{})
+	w := newWriter(t, st)
+	w.add(story()...)
+	end, looks := w.end(), 0
+	f := &flood{Store: st, write: func() {
+		if looks++; looks > 100 {
+			t.Fatal("the view is folded without end")
+		}
+		w.add(story()[:5]...)
+	}}
+	if err := (view.Projector{Store: f, Chunk: 5}).Catchup(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if at, err := st.ViewPosition(t.Context(), "sessions/2"); err != nil || at < end {
+		t.Errorf("the view stands at %d, the log ended at %d: %v", at, end, err)
 	}
 }
 
