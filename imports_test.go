@@ -93,8 +93,8 @@ var layers = map[string]layer{
 	"internal/tool/search":       {own: []string{".", "internal/tool", "internal/tool/file", "internal/walk"}, moves: true},
 	"internal/shadow":            {own: []string{".", "internal/process"}},
 	"internal/process":           {own: []string{"."}, modules: []string{"golang.org/x/sys/unix"}, moves: true},
-	"internal/sandbox":           {own: []string{".", "internal/dial", "internal/process", "internal/sandbox/helper"}, modules: []string{"golang.org/x/sys/unix"}, moves: true},
-	"internal/sandbox/helper":    {modules: []string{"golang.org/x/sys/unix"}, moves: true, deny: []string{"net", "net/http", "os/exec"}}, // it runs before all others are initialized
+	"internal/sandbox":           {own: []string{".", "internal/dial", "internal/process", "internal/sandbox/inside"}, modules: []string{"golang.org/x/sys/unix"}, moves: true},
+	"internal/sandbox/inside":    {modules: []string{"golang.org/x/sys/unix"}, moves: true, deny: []string{"net", "net/http", "os/exec"}}, // it runs before all others are initialized
 	"internal/secret":            {own: []string{"."}},
 	"internal/search":            {own: []string{".", "event", "internal/store"}},
 	"internal/needs":             {},

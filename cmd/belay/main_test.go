@@ -47,7 +47,7 @@ func TestPackagesBeginQuickly(t *testing.T) {
 			if err != nil {
 				t.Fatalf("the trace has another form: %q", line)
 			}
-			if f[1] == "github.com/belay-run/belay/internal/sandbox/helper" {
+			if f[1] == "github.com/belay-run/belay/internal/sandbox/inside" {
 				before = n
 			}
 			d := time.Duration(ms * float64(time.Millisecond))

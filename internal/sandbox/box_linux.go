@@ -18,7 +18,7 @@ import (
 
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/internal/process"
-	"github.com/belay-run/belay/internal/sandbox/helper"
+	"github.com/belay-run/belay/internal/sandbox/inside"
 	"golang.org/x/sys/unix"
 )
 
@@ -187,7 +187,7 @@ func (b *Box) Prepare(cmd *exec.Cmd) (process.Hold, error) {
 	first := 3 + len(cmd.ExtraFiles)
 	cmd.ExtraFiles = append(cmd.ExtraFiles, h.far...)
 	cmd.SysProcAttr, cmd.Path, cmd.Dir = attr, "/proc/self/exe", "/"
-	cmd.Args = []string{helper.Name, strconv.Itoa(first)}
+	cmd.Args = []string{inside.Name, strconv.Itoa(first)}
 	cmd.Env, cmd.Err = slices.Clone(helperEnv), nil
 	if mark := marked(p); mark != "" {
 		cmd.Env = append(cmd.Env, mark)
@@ -201,7 +201,7 @@ const markPrefix = "BELAY_PROCESS_MARK="
 
 // marked takes the mark from the program, where the helper is the one to be
 // found: a signal to it reaches everybody, once.
-func marked(p *helper.Profile) (mark string) {
+func marked(p *inside.Profile) (mark string) {
 	p.Env = slices.Clone(p.Env)
 	i := slices.IndexFunc(p.Env, func(e string) bool { return strings.HasPrefix(e, markPrefix) })
 	if i < 0 {
@@ -230,7 +230,7 @@ func enter(attr *syscall.SysProcAttr, try map[string]bool) {
 	if try[LayerUser] {
 		attr.UidMappings = []syscall.SysProcIDMap{{ContainerID: os.Geteuid(), HostID: os.Geteuid(), Size: 1}}
 		attr.GidMappings = []syscall.SysProcIDMap{{ContainerID: os.Getegid(), HostID: os.Getegid(), Size: 1}}
-		attr.AmbientCaps = helper.KeptCaps
+		attr.AmbientCaps = inside.KeptCaps
 	}
 }
 
@@ -240,8 +240,8 @@ var namespaceFlags = map[string]uintptr{
 }
 
 // connect makes the helper's descriptors.
-func (h *Hold) connect(p *helper.Profile) error {
-	f, err := helper.Sealed(p)
+func (h *Hold) connect(p *inside.Profile) error {
+	f, err := inside.Sealed(p)
 	if err != nil {
 		return err
 	}
@@ -307,7 +307,7 @@ func (h *Hold) serve() error {
 }
 
 // layersOf are layers as the rest of the program knows them.
-func layersOf(said []helper.Layer) []belay.Layer {
+func layersOf(said []inside.Layer) []belay.Layer {
 	var all []belay.Layer
 	for _, l := range said {
 		all = append(all, belay.Layer(l))
@@ -353,12 +353,12 @@ func (h *Hold) Applied() belay.Applied { return h.applied }
 
 // Release lets the helper start the program.
 func (h *Hold) Release() error {
-	_, err := h.conn.Write([]byte{helper.Release})
+	_, err := h.conn.Write([]byte{inside.Release})
 	return err
 }
 
 // receive takes one message.
-func (h *Hold) receive() (m helper.Message, err error) {
+func (h *Hold) receive() (m inside.Message, err error) {
 	b, rights := make([]byte, 64<<10), make([]byte, unix.CmsgSpace(4))
 	n, rn, _, _, err := h.conn.ReadMsgUnix(b, rights)
 	if err == nil && n == 0 {
@@ -377,7 +377,7 @@ func (h *Hold) receive() (m helper.Message, err error) {
 }
 
 // said takes a message that has come already.
-func (h *Hold) said() (m helper.Message, err error) {
+func (h *Hold) said() (m inside.Message, err error) {
 	h.conn.SetReadDeadline(time.Time{}) //nolint:errcheck // a socket has deadlines
 	raw, err := h.conn.SyscallConn()
 	if err != nil {

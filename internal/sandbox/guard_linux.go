@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"github.com/belay-run/belay"
-	"github.com/belay-run/belay/internal/sandbox/helper"
+	"github.com/belay-run/belay/internal/sandbox/inside"
 	"golang.org/x/sys/unix"
 )
 
@@ -31,7 +31,7 @@ var stubNames = []string{
 }
 
 // guard fills in which names are read-only, and makes the stubs.
-func (b *Box) guard(p *helper.Profile) (*stubs, error) {
+func (b *Box) guard(p *inside.Profile) (*stubs, error) {
 	if b.o.Protected == nil {
 		return nil, nil
 	}

@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/belay-run/belay"
-	"github.com/belay-run/belay/internal/sandbox/helper"
+	"github.com/belay-run/belay/internal/sandbox/inside"
 	"golang.org/x/sys/unix"
 )
 
@@ -19,11 +19,11 @@ import (
 var past = time.Unix(1, 0)
 
 // Main ends a process that bears the helper's name and isn't one. Helpers
-// themselves never get here: package helper takes them before main begins. It
+// themselves never get here: package inside takes them before main begins. It
 // is the first statement of main, and of TestMain where tests start programs
 // in a sandbox, so that the package is always part of the program.
 func Main() {
-	if len(os.Args) > 0 && os.Args[0] == helper.Name {
+	if len(os.Args) > 0 && os.Args[0] == inside.Name {
 		fmt.Fprintln(os.Stderr, "belay: this name is for the sandbox's helper, which the runtime starts")
 		os.Exit(belay.ExitUsage)
 	}
@@ -49,7 +49,7 @@ const probeTime = 10 * time.Second
 func probe() Machine {
 	ctx, cancel := context.WithTimeout(context.Background(), probeTime)
 	defer cancel()
-	set, err := helper.Capabilities()
+	set, err := inside.Capabilities()
 	m := Machine{Root: err == nil && set.Has(unix.CAP_SYS_ADMIN)}
 	found := map[string]belay.Layer{}
 	try := map[string]bool{}
@@ -63,7 +63,7 @@ func probe() Machine {
 	group, err := newCgroup(belay.ProcessLimits{Memory: 1 << 40, Processes: 1 << 15, CPUQuota: 100})
 	if err != nil {
 		try[LayerCgroup] = false
-		found[LayerCgroup] = belay.Layer{State: belay.LayerUnavailable, Detail: helper.Reason(err)}
+		found[LayerCgroup] = belay.Layer{State: belay.LayerUnavailable, Detail: inside.Reason(err)}
 	}
 	defer group.remove()
 	for _, l := range trial(ctx, try, found, group) {
@@ -96,7 +96,7 @@ func trial(ctx context.Context, try map[string]bool, found map[string]belay.Laye
 		alone := map[string]bool{layer: true, LayerUser: try[LayerUser]}
 		if _, err := attempt(ctx, alone, nil); err != nil {
 			try[layer] = false
-			found[layer] = belay.Layer{State: belay.LayerUnavailable, Detail: helper.Reason(err)}
+			found[layer] = belay.Layer{State: belay.LayerUnavailable, Detail: inside.Reason(err)}
 		}
 	}
 	if layers, err = attempt(ctx, try, group); err != nil {
@@ -109,7 +109,7 @@ func trial(ctx context.Context, try map[string]bool, found map[string]belay.Laye
 func attempt(ctx context.Context, try map[string]bool, group *cgroup) ([]belay.Layer, error) {
 	h := &Hold{}
 	defer h.Close() //nolint:errcheck // it never fails
-	p := &helper.Profile{Dir: "/", Try: try, Outside: outside(), Network: belay.NetworkNone, Private: privateFolders(""), Seen: map[string]helper.Place{}}
+	p := &inside.Profile{Dir: "/", Try: try, Outside: outside(), Network: belay.NetworkNone, Private: privateFolders(""), Seen: map[string]inside.Place{}}
 	if group != nil {
 		p.Cgroups = group.procs()
 		p.Groups = cgroupNames(p.Cgroups)
@@ -121,7 +121,7 @@ func attempt(ctx context.Context, try map[string]bool, group *cgroup) ([]belay.L
 	attr := &syscall.SysProcAttr{Setpgid: true}
 	enter(attr, try)
 	cmd := exec.CommandContext(ctx, "/proc/self/exe")
-	cmd.Args, cmd.Env, cmd.Dir, cmd.ExtraFiles, cmd.SysProcAttr = []string{helper.Name, "3"}, helperEnv, "/", h.far, attr
+	cmd.Args, cmd.Env, cmd.Dir, cmd.ExtraFiles, cmd.SysProcAttr = []string{inside.Name, "3"}, helperEnv, "/", h.far, attr
 	if err := cmd.Start(); err != nil {
 		return nil, err
 	}
@@ -141,7 +141,7 @@ func attempt(ctx context.Context, try map[string]bool, group *cgroup) ([]belay.L
 var outside = sync.OnceValue(func() map[string]uint64 {
 	all := map[string]uint64{}
 	for _, kind := range []string{"user", "pid", "ipc", "net", "mnt", "uts"} {
-		if at, err := helper.PlaceOf("/proc/self/ns/" + kind); err == nil {
+		if at, err := inside.PlaceOf("/proc/self/ns/" + kind); err == nil {
 			all[kind] = at.Ino
 		}
 	}
@@ -149,9 +149,9 @@ var outside = sync.OnceValue(func() map[string]uint64 {
 })
 
 // look notes what the private folders are outside.
-func look(p *helper.Profile) {
+func look(p *inside.Profile) {
 	for _, f := range p.Private {
-		if at, err := helper.PlaceOf(f); err == nil {
+		if at, err := inside.PlaceOf(f); err == nil {
 			p.Seen[f] = at
 		}
 	}

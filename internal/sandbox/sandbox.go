@@ -21,24 +21,24 @@ import (
 	"time"
 
 	"github.com/belay-run/belay"
-	"github.com/belay-run/belay/internal/sandbox/helper"
+	"github.com/belay-run/belay/internal/sandbox/inside"
 )
 
 // Layers, in the order they are applied.
 const (
-	LayerCgroup     = helper.Cgroup    // limits of all processes together
-	LayerUser       = helper.User      // a user namespace, where the runtime isn't root
-	LayerPID        = helper.PID       // sees and reaches its own processes only; all end with the first
-	LayerIPC        = helper.IPC       // its own shared memory, queues and host name
-	LayerNet        = helper.Net       // its own network: a loopback and nothing else
-	LayerMounts     = helper.Mounts    // its own view of the files, read-only but for what is listed
-	LayerProc       = helper.Proc      // /proc shows its own processes, read-only
-	LayerProtected  = helper.Protected // protected names of the workspace are read-only, the missing ones too
-	LayerLandlock   = helper.Landlock  // file access by a list, as a second wall
-	LayerCaps       = helper.Caps      // no capability, and none to be had
-	LayerPrivileges = helper.Privileges
-	LayerSeccomp    = helper.Seccomp // system calls that lead out
-	LayerRlimits    = helper.Rlimits // limits of each process
+	LayerCgroup     = inside.Cgroup    // limits of all processes together
+	LayerUser       = inside.User      // a user namespace, where the runtime isn't root
+	LayerPID        = inside.PID       // sees and reaches its own processes only; all end with the first
+	LayerIPC        = inside.IPC       // its own shared memory, queues and host name
+	LayerNet        = inside.Net       // its own network: a loopback and nothing else
+	LayerMounts     = inside.Mounts    // its own view of the files, read-only but for what is listed
+	LayerProc       = inside.Proc      // /proc shows its own processes, read-only
+	LayerProtected  = inside.Protected // protected names of the workspace are read-only, the missing ones too
+	LayerLandlock   = inside.Landlock  // file access by a list, as a second wall
+	LayerCaps       = inside.Caps      // no capability, and none to be had
+	LayerPrivileges = inside.Privileges
+	LayerSeccomp    = inside.Seccomp // system calls that lead out
+	LayerRlimits    = inside.Rlimits // limits of each process
 )
 
 // Layers lists the layers, in the order they are applied.
@@ -57,7 +57,7 @@ type Options struct {
 }
 
 // Ending is how a program ended, as its helper saw it.
-type Ending = helper.Ending
+type Ending = inside.Ending
 
 // Defaults of Options.
 const (

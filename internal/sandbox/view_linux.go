@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/belay-run/belay"
-	"github.com/belay-run/belay/internal/sandbox/helper"
+	"github.com/belay-run/belay/internal/sandbox/inside"
 )
 
 // places are folders that hold what is other people's, other programs' or
@@ -48,10 +48,10 @@ var secrets = []string{".cargo/credentials", ".cargo/credentials.toml"}
 var rootSecrets = []string{"/etc/shadow", "/etc/shadow-", "/etc/gshadow", "/etc/gshadow-", "/etc/sudoers", "/etc/sudoers.d", "/etc/ssl/private", "/etc/security/opasswd", "/var/spool/cron", "/var/lib/private"}
 
 // profile is what a helper is to do for cmd. What h holds belongs to it.
-func (b *Box) profile(cmd *exec.Cmd, h *Hold) (*helper.Profile, error) {
-	p := &helper.Profile{
+func (b *Box) profile(cmd *exec.Cmd, h *Hold) (*inside.Profile, error) {
+	p := &inside.Profile{
 		Path: cmd.Path, Argv: cmd.Args, Dir: orElse(cmd.Dir, b.o.Workspace), Env: cmd.Env, Try: map[string]bool{}, Workspace: b.o.Workspace,
-		Home: b.o.Home, Network: b.network(), Limits: limitsOf(b.b.Limits), Outside: outside(), Seen: map[string]helper.Place{}, Linger: b.o.Linger, Grace: b.o.Grace,
+		Home: b.o.Home, Network: b.network(), Limits: limitsOf(b.b.Limits), Outside: outside(), Seen: map[string]inside.Place{}, Linger: b.o.Linger, Grace: b.o.Grace,
 	}
 	if cmd.Env == nil {
 		p.Env = os.Environ()
@@ -84,7 +84,7 @@ func (b *Box) profile(cmd *exec.Cmd, h *Hold) (*helper.Profile, error) {
 
 // lend gives a program a folder to write temporary files in, where it has no
 // view of its own. It is gone with the hold.
-func (h *Hold) lend(p *helper.Profile) (err error) {
+func (h *Hold) lend(p *inside.Profile) (err error) {
 	if h.scratch, err = os.MkdirTemp("", "belay-scratch-*"); err != nil {
 		return fmt.Errorf("folder for temporary files: %w", err)
 	}
@@ -98,7 +98,7 @@ func (h *Hold) lend(p *helper.Profile) (err error) {
 }
 
 // files fills in what can be seen and written.
-func (b *Box) files(p *helper.Profile) error {
+func (b *Box) files(p *inside.Profile) error {
 	p.Private = privateFolders(b.o.Home)
 	if b.writes() {
 		p.Writable = append(p.Writable, b.o.Workspace)
@@ -140,7 +140,7 @@ func (b *Box) files(p *helper.Profile) error {
 }
 
 // cache makes the folder that stands for the home's .cache.
-func (b *Box) cache(p *helper.Profile) error {
+func (b *Box) cache(p *inside.Profile) error {
 	if b.o.Cache == "" || b.o.Home == "" || slices.ContainsFunc(p.Writable, func(w string) bool { return within(b.o.Home, w) }) {
 		return nil
 	}
@@ -157,6 +157,6 @@ func exists(path string) bool {
 }
 
 // limitsOf are the limits that a helper applies.
-func limitsOf(l belay.ProcessLimits) helper.Limits {
-	return helper.Limits{Memory: l.Memory, FileSize: l.FileSize, Disk: l.Disk, CPU: time.Duration(l.CPU), Wall: time.Duration(l.Wall), Processes: l.Processes, OpenFiles: l.OpenFiles}
+func limitsOf(l belay.ProcessLimits) inside.Limits {
+	return inside.Limits{Memory: l.Memory, FileSize: l.FileSize, Disk: l.Disk, CPU: time.Duration(l.CPU), Wall: time.Duration(l.Wall), Processes: l.Processes, OpenFiles: l.OpenFiles}
 }

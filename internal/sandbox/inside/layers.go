@@ -1,11 +1,11 @@
-// Package helper is what a program runs in: the process that applies a boundary
+// Package inside is what a program runs in: the process that applies a boundary
 // to itself, and starts the program when it is told to. Package sandbox starts
 // it; nobody else has a use for it.
 //
 // Its package imports little, because it is decided here whether the process is
 // a helper, before packages that the rest of the program needs are initialized:
 // that takes longer than all the helper does.
-package helper
+package inside
 
 import (
 	"syscall"
