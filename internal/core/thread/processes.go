@@ -2,6 +2,7 @@ package thread
 
 import (
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -38,7 +39,17 @@ const (
 	maxWhat   = 120     // bytes of a command line, in questions and refusals
 	maxInput  = 8 << 10 // bytes of an input, as a fact holds them
 	maxInputs = 16      // that wait for one process
+	maxGone   = 16      // processes whose end the model hasn't been told
+	maxTold   = 60      // bytes of a command line, and of its end, as the model is told
 )
+
+// Gone is a process of the background that has ended, as the next step is told.
+type Gone struct {
+	Process belay.ProcessID `json:"process"`
+	What    string          `json:"what"`
+	How     string          `json:"how"`
+	Turn    belay.TurnID    `json:"turn,omitempty"` // that started it
+}
 
 func (s *State) proc(id belay.ProcessID) *Proc {
 	if i := slices.IndexFunc(s.Procs, func(p Proc) bool { return p.IDs.Process == id }); i >= 0 {
@@ -54,8 +65,16 @@ func (s *State) applyProcess(e event.Envelope) {
 		ids := e.IDs
 		ids.Request = ""
 		s.Procs = append(s.Procs, Proc{IDs: ids, What: event.CutText(strings.Join(p.Argv, " "), maxWhat), PID: p.PID, Start: p.StartTime, Since: e.Time})
-	case event.ProcessCompleted, event.ProcessFailed, event.ProcessTerminated:
-		s.Procs = slices.DeleteFunc(s.Procs, func(o Proc) bool { return o.IDs.Process == e.IDs.Process })
+	case event.ProcessCompleted:
+		s.gone(e.IDs.Process, "exit "+strconv.Itoa(p.Exit))
+	case event.ProcessFailed:
+		s.gone(e.IDs.Process, p.Class)
+	case event.ProcessTerminated:
+		s.gone(e.IDs.Process, "ended from outside ("+p.Reason+")")
+	case event.ModelRequested:
+		if p.Attempt <= 1 { // it says so; another attempt says again what the first one did
+			s.Gone = nil
+		}
 	case event.ProcessInput:
 		if o := s.proc(e.IDs.Process); o != nil {
 			o.sent(p)
@@ -71,6 +90,31 @@ func (s *State) applyProcess(e event.Envelope) {
 			s.Procs[i].Orphan = s.Procs[i].Orphan || p.Phase == "takeover"
 		}
 	}
+}
+
+// gone forgets a process that has ended. One that its call had left running ended
+// without the model: the next step is told.
+func (s *State) gone(id belay.ProcessID, how string) {
+	o := s.proc(id)
+	if o == nil {
+		return
+	}
+	if o.Left {
+		s.Gone = keep(append(s.Gone, Gone{Process: id, What: event.CutText(strings.Join(strings.Fields(o.What), " "), maxTold), How: event.CutText(how, maxTold), Turn: o.IDs.Turn}), maxGone)
+	}
+	s.Procs = slices.DeleteFunc(s.Procs, func(o Proc) bool { return o.IDs.Process == id })
+}
+
+// goneNote is what a step is told of processes that ended since the one before.
+func (s *State) goneNote() string {
+	if len(s.Gone) == 0 {
+		return ""
+	}
+	lines := []string{"Ended in the background since your last step:"}
+	for _, g := range s.Gone {
+		lines = append(lines, string(g.Process)+" ("+g.What+"): "+g.How)
+	}
+	return strings.Join(lines, "\n")
 }
 
 // leaves hands what a call left running over to the thread.

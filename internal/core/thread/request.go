@@ -67,7 +67,7 @@ func (s *State) ask(r *Rules, rd *core.Ready, kind string) {
 	to := s.to(r)
 	rd.Decided = append(rd.Decided, core.Fact{IDs: ids, Data: event.ModelRequested{
 		Attempt: 1, Kind: kind, Limit: limit, Provider: to.Provider, Model: to.Model,
-		From: 1, To: s.Seq + int64(len(rd.Decided)), Note: joinNotes(s.planNote(), s.note(r, kind)),
+		From: 1, To: s.Seq + int64(len(rd.Decided)), Note: joinNotes(s.planNote(), s.goneNote(), s.note(r, kind)),
 	}})
 }
 

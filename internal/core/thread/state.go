@@ -64,6 +64,7 @@ type State struct {
 	Holds  []Held             `json:"holds,omitempty"`  // what its calls have of it, or asked for
 
 	Procs []Proc `json:"procs,omitempty"` // that run
+	Gone  []Gone `json:"gone,omitempty"`  // that ended, and the model wasn't told
 }
 
 // Queued is a turn that was accepted and hasn't begun.
