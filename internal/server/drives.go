@@ -1,7 +1,6 @@
 package server
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"log/slog"
@@ -30,19 +29,16 @@ type drives struct {
 	wg     sync.WaitGroup
 
 	mu      sync.Mutex
-	ready   map[belay.SessionID]*waiting
+	ready   *line                    // who wants to run
 	running map[belay.SessionID]bool // true: look again when it has ended
-	wakes   map[belay.SessionID]time.Time
-	failed  map[belay.SessionID]int // times in a row
-	order   int64
+	wakes   *line                    // who wants to later, by when
+	failed  map[belay.SessionID]int  // times in a row
 }
 
-// waiting is a session that wants to run.
-type waiting struct {
-	priority int
-	order    int64 // who came first
-	since    time.Time
-}
+// ahead is what one step of priority is worth: a session with it stands where it
+// would if it had come so much earlier. So what is urgent passes what has just
+// come, and nothing waits for ever behind what is more urgent.
+const ahead = 30 * time.Second
 
 // pool bounds how many sessions run at once: in the process and for one tenant.
 type pool struct {
@@ -56,7 +52,7 @@ const scanEvery = 2 * time.Second
 
 func newDrives(st store.Store, all chan struct{}, mine int, now func() time.Time, log *slog.Logger) *drives {
 	return &drives{st: st, pool: &pool{all: all, mine: mine}, now: now, log: log, kicked: make(chan struct{}, 1), over: make(chan struct{}),
-		ready: map[belay.SessionID]*waiting{}, running: map[belay.SessionID]bool{}, wakes: map[belay.SessionID]time.Time{}, failed: map[belay.SessionID]int{}}
+		ready: newLine(), running: map[belay.SessionID]bool{}, wakes: newLine(), failed: map[belay.SessionID]int{}}
 }
 
 func (d *drives) kick() {
@@ -76,20 +72,16 @@ func (d *drives) want(id belay.SessionID, priority int) {
 
 // add is want under the lock.
 func (d *drives) add(id belay.SessionID, priority int) {
+	d.wakes.remove(id)
 	if id == belay.SystemSession {
 		return
 	}
-	delete(d.wakes, id)
 	if _, runs := d.running[id]; runs {
 		d.running[id] = true
 		return
 	}
-	if w := d.ready[id]; w != nil {
-		w.priority = max(w.priority, priority)
-		return
-	}
-	d.order++
-	d.ready[id] = &waiting{priority: priority, order: d.order, since: d.now()}
+	now := d.now()
+	d.ready.put(id, now.Add(-time.Duration(priority)*ahead), now)
 }
 
 // loop chooses who runs until ctx ends. hold, when it is closed, keeps new ones
@@ -98,7 +90,7 @@ func (d *drives) loop(ctx, work context.Context, hold <-chan struct{}) {
 	defer close(d.over)
 	scan := time.NewTicker(scanEvery)
 	defer scan.Stop()
-	d.scan(ctx)
+	again := d.scan(ctx)
 	changed := d.st.Changed(ctx)
 	for {
 		var slots chan struct{}
@@ -121,10 +113,13 @@ func (d *drives) loop(ctx, work context.Context, hold <-chan struct{}) {
 		case <-due:
 			d.wake()
 		case <-scan.C:
+			if d.now().Before(again) {
+				break
+			}
 			select {
 			case <-changed:
 				changed = d.st.Changed(ctx)
-				d.scan(ctx)
+				again = d.scan(ctx)
 			default:
 			}
 		}
@@ -138,8 +133,8 @@ func (d *drives) wait() {
 	d.wg.Wait()
 }
 
-// next is who is to run: of those with the highest priority who came first.
-// Nobody is, while the tenant has all it may have.
+// next is who is to run: who came first, priority counted. Nobody is, while the
+// tenant has all it may have.
 func (d *drives) next() belay.SessionID {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -147,17 +142,10 @@ func (d *drives) next() belay.SessionID {
 }
 
 func (d *drives) choose() belay.SessionID {
-	if len(d.running) >= d.pool.mine {
-		return ""
+	if first := d.ready.first(); first != nil && len(d.running) < d.pool.mine {
+		return first.id
 	}
-	var best belay.SessionID
-	for id, w := range d.ready {
-		b := d.ready[best]
-		if b == nil || cmp.Or(cmp.Compare(w.priority, b.priority), cmp.Compare(b.order, w.order)) > 0 {
-			best = id
-		}
-	}
-	return best
+	return ""
 }
 
 // start runs the next session in a slot that was taken for it.
@@ -168,7 +156,7 @@ func (d *drives) start(ctx context.Context) bool {
 		d.mu.Unlock()
 		return false
 	}
-	delete(d.ready, id)
+	d.ready.remove(id)
 	d.running[id] = false
 	d.mu.Unlock()
 	d.wg.Go(func() {
@@ -191,14 +179,14 @@ func (d *drives) ended(ctx context.Context, id belay.SessionID, err error) {
 		return
 	}
 	if _, owned := errors.AsType[*store.OwnedError](err); owned { // its owner drives it
-		d.wakes[id] = d.now().Add(scanEvery)
+		d.sleep(id, d.now().Add(scanEvery))
 		return
 	}
 	if err = errors.Join(err, lerr); err != nil {
 		d.failed[id]++
 		pause := min(time.Second<<min(d.failed[id]-1, 8), 5*time.Minute)
 		d.log.Error("session", "session", string(id), "error", err.Error(), "again", pause.String())
-		d.wakes[id] = d.now().Add(pause)
+		d.sleep(id, d.now().Add(pause))
 		return
 	}
 	delete(d.failed, id)
@@ -219,23 +207,31 @@ func (d *drives) look(rows []store.LaneRow) {
 				d.add(row.Session, 0)
 			}
 		case !row.Wake.IsZero():
-			if at, ok := d.wakes[row.Session]; !ok || row.Wake.Before(at) {
-				d.wakes[row.Session] = row.Wake
-			}
+			d.wakes.put(row.Session, row.Wake, now) // the earliest of its streams
 		}
 	}
 }
 
-// scan looks at the lanes of all sessions.
-func (d *drives) scan(ctx context.Context) {
+// sleep lets a session wake at a time and not before.
+func (d *drives) sleep(id belay.SessionID, at time.Time) {
+	d.wakes.remove(id)
+	d.wakes.put(id, at, d.now())
+}
+
+// scan looks at the lanes of all sessions, and says when it may do so again: it
+// takes at most a twentieth of the time, however many want something.
+func (d *drives) scan(ctx context.Context) time.Time {
+	begun := d.now()
 	rows, err := d.st.Lanes(ctx, "")
 	if err != nil {
 		d.log.Error("lanes", "error", err.Error())
-		return
+		return begun
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.look(rows)
+	now := d.now()
+	return now.Add(20 * now.Sub(begun))
 }
 
 // wake makes those ready whose time has come.
@@ -243,10 +239,8 @@ func (d *drives) wake() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	now := d.now()
-	for id, at := range d.wakes {
-		if !now.Before(at) {
-			d.add(id, 0)
-		}
+	for p := d.wakes.first(); p != nil && !now.Before(p.at); p = d.wakes.first() {
+		d.add(p.id, 0)
 	}
 }
 
@@ -254,16 +248,11 @@ func (d *drives) wake() {
 func (d *drives) due() (<-chan time.Time, func()) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if len(d.wakes) == 0 {
+	first := d.wakes.first()
+	if first == nil {
 		return nil, func() {}
 	}
-	var next time.Time
-	for _, at := range d.wakes {
-		if next.IsZero() || at.Before(next) {
-			next = at
-		}
-	}
-	t := time.NewTimer(max(next.Sub(d.now()), 0))
+	t := time.NewTimer(max(first.at.Sub(d.now()), 0))
 	return t.C, func() { t.Stop() }
 }
 
@@ -271,10 +260,11 @@ func (d *drives) due() (<-chan time.Time, func()) {
 func (d *drives) counts() (ready, running, asleep int, oldest time.Duration) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	for _, w := range d.ready {
-		oldest = max(oldest, d.now().Sub(w.since))
+	now := d.now()
+	for _, p := range d.ready.places {
+		oldest = max(oldest, now.Sub(p.since))
 	}
-	return len(d.ready), len(d.running), len(d.wakes), oldest
+	return d.ready.len(), len(d.running), d.wakes.len(), oldest
 }
 
 // sessions are those that run, in order.
