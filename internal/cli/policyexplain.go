@@ -75,30 +75,38 @@ func (c *policyExplainCmd) explain(ctx context.Context, a *app) (*explained, err
 	if c.ID != "" {
 		return c.recorded(ctx, a)
 	}
-	w, err := a.workshopHere(ctx)
-	if err != nil {
-		return nil, err
-	}
-	spec, err := w.find(c.Tool)
-	if err != nil {
-		return nil, err
-	}
-	ws, err := a.workspace()
-	if err != nil {
-		return nil, err
-	}
 	x := &explained{}
-	r, err := c.request(a, w.set, spec, ws, x)
-	if err != nil {
-		return nil, err
-	}
-	set, err := a.setFor(ctx, ws, w.set.Specs(), c.ruleFiles)
+	set, r, err := c.asked(ctx, a, x)
 	if err != nil {
 		return nil, err
 	}
 	e := rehearse.Explain(set, r)
 	x.Explanation = &e
 	return x, nil
+}
+
+// asked is the call that the flags describe, and the rules that judge it in this
+// workspace.
+func (c *policyExplainCmd) asked(ctx context.Context, a *app, x *explained) (*policy.Set, policy.Request, error) {
+	var none policy.Request
+	w, err := a.workshopHere(ctx)
+	if err != nil {
+		return nil, none, err
+	}
+	spec, err := w.find(c.Tool)
+	if err != nil {
+		return nil, none, err
+	}
+	ws, err := a.workspace()
+	if err != nil {
+		return nil, none, err
+	}
+	r, err := c.request(a, w.set, spec, ws, x)
+	if err != nil {
+		return nil, none, err
+	}
+	set, err := a.setFor(ctx, ws, w.set.Specs(), c.ruleFiles)
+	return set, r, err
 }
 
 // setFor are the rules that count in a workspace, some perhaps replaced.

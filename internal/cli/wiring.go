@@ -12,6 +12,7 @@ import (
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/internal/core/session"
 	"github.com/belay-run/belay/internal/policy"
+	"github.com/belay-run/belay/internal/policy/rehearse"
 	"github.com/belay-run/belay/internal/problem"
 	"github.com/belay-run/belay/internal/server"
 	"github.com/belay-run/belay/internal/tool"
@@ -147,6 +148,24 @@ func (w *wiring) Tools(ctx context.Context, ws string, s belay.Settings) ([]bela
 	}
 	set := cmp.Or(w.a.toolsIn(ws), w.r.tools)
 	return tool.Choose(s.Tools, set.Specs()), nil
+}
+
+// Explain says what the rules that count now make of a call.
+func (w *wiring) Explain(ctx context.Context, ws string, s belay.Settings, q server.Question) (rehearse.Explanation, []string, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	var none rehearse.Explanation
+	if err := w.look(ctx, ws); err != nil {
+		return none, nil, err
+	}
+	c := policyExplainCmd{Tool: q.Tool, Args: string(q.Args), Mode: string(s.Mode), Boundary: s.Boundary, Alone: s.Approvals != belay.ApprovalsWait}
+	x := &explained{}
+	set, r, err := c.asked(ctx, w.a, x)
+	if err != nil {
+		return none, nil, settingError(err)
+	}
+	r.Grants, r.Taint, r.Use = q.Grants, q.Taint, q.Use
+	return rehearse.Explain(set, r), x.Notes, nil
 }
 
 // Root is the workspace's repository, or itself.

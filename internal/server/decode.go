@@ -57,6 +57,22 @@ func unambiguous(body []byte) error {
 	return problem.At(strings.TrimPrefix(strings.TrimPrefix(e.Path, "$"), "."), said)
 }
 
+// Object is a JSON object whose fields are somebody else's: the arguments of a
+// tool. Every value stays as it was written.
+type Object map[string]json.RawMessage
+
+// JSON is the object as text; none is {}.
+func (o Object) JSON() json.RawMessage {
+	if o == nil {
+		return json.RawMessage("{}")
+	}
+	b, err := json.Marshal(o)
+	if err != nil {
+		panic("server: " + err.Error()) // the values were JSON when they came
+	}
+	return b
+}
+
 var textual = reflect.TypeFor[encoding.TextUnmarshaler]()
 
 // fits tells whether a value has the shape of a type.
@@ -79,6 +95,8 @@ func fits(raw json.RawMessage, t reflect.Type, path string) error {
 		return fitsStruct(raw, t, path)
 	case reflect.Slice:
 		return fitsSlice(raw, t, path)
+	case reflect.Map:
+		return wants(raw, path, '{', "an object")
 	case reflect.String:
 		return wants(raw, path, '"', "a text")
 	case reflect.Bool:

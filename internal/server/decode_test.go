@@ -22,6 +22,8 @@ func sample(t reflect.Type) (right, wrong string) {
 		return "{}", `"x"`
 	case reflect.Slice:
 		return "[]", `{}`
+	case reflect.Map:
+		return "{}", `[]`
 	case reflect.Bool:
 		return "true", `"true"`
 	case reflect.Int, reflect.Int64:

@@ -97,6 +97,8 @@ type ThreadShown struct {
 	Queue   []belay.TurnID  `json:"queue"`   // in the order in which they will begin
 	Actions []Action        `json:"actions"` // open questions
 	Taint   []string        `json:"taint,omitempty"`
+
+	Processes []ProcessShown `json:"processes,omitempty"` // that it runs
 }
 
 // TurnShown is the running turn.
@@ -126,7 +128,7 @@ func getThreadRead(ctx context.Context, r *request, in *GetThreadRead) (*ThreadS
 	if err != nil {
 		return nil, err
 	}
-	out := &ThreadShown{Fresh: f, Session: in.Session, Thread: th.Thread, Status: "idle", Last: th.Prev, Queue: []belay.TurnID{}, Actions: openActions(th)}
+	out := &ThreadShown{Fresh: f, Session: in.Session, Thread: th.Thread, Status: "idle", Last: th.Prev, Queue: []belay.TurnID{}, Actions: openActions(th), Processes: processes(th)}
 	if out.Actions == nil {
 		out.Actions = []Action{}
 	}

@@ -25,6 +25,7 @@ import (
 	"github.com/belay-run/belay/internal/model"
 	"github.com/belay-run/belay/internal/model/scripted"
 	"github.com/belay-run/belay/internal/policy"
+	"github.com/belay-run/belay/internal/policy/rehearse"
 	"github.com/belay-run/belay/internal/problem"
 	"github.com/belay-run/belay/internal/read"
 	"github.com/belay-run/belay/internal/store"
@@ -281,6 +282,11 @@ func (w *plainWiring) MayChange(context.Context, *session.State, []policy.Grant)
 
 func (w *plainWiring) Tools(context.Context, string, belay.Settings) ([]belay.ToolSpec, error) {
 	return w.set.Specs(), nil
+}
+
+func (w *plainWiring) Explain(_ context.Context, ws string, s belay.Settings, q Question) (rehearse.Explanation, []string, error) {
+	i := slices.IndexFunc(w.set.Specs(), func(t belay.ToolSpec) bool { return t.Name == q.Tool })
+	return rehearse.Explain(policy.Builtin(), policy.Request{Tool: w.set.Specs()[i], Args: q.Args, Mode: s.Mode, Grants: q.Grants, Taint: q.Taint, Workspace: ws, Level: "L0"}), nil, nil
 }
 
 func (w *plainWiring) Root(ws string) string { return ws }

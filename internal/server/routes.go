@@ -174,15 +174,7 @@ func (s *Server) run(r *http.Request) (*RunShown, error) {
 	if err := named("path id", id); err != nil {
 		return nil, err
 	}
-	after, err := position(r)
-	if err != nil {
-		return nil, err
-	}
-	req, err := s.reading(r)
-	if err != nil {
-		return nil, err
-	}
-	f, err := req.fresh(r.Context(), after)
+	req, f, err := s.reading(r)
 	if err != nil {
 		return nil, err
 	}
@@ -231,14 +223,21 @@ func position(r *http.Request) (store.Position, error) {
 	return store.Position(n), nil
 }
 
-// reading is a request that reads.
-func (s *Server) reading(r *http.Request) (*request, error) {
+// reading is a request that reads, once its tenant's log has come as far as the
+// query's after.
+func (s *Server) reading(r *http.Request) (*request, Fresh, error) {
+	after, err := position(r)
+	if err != nil {
+		return nil, Fresh{}, err
+	}
 	p, _ := auth.From(r.Context())
 	t, err := s.tenant(r.Context(), p.Tenant)
 	if err != nil {
-		return nil, err
+		return nil, Fresh{}, err
 	}
-	return &request{tenant: t, by: p, server: s}, nil
+	req := &request{tenant: t, by: p, server: s}
+	f, err := req.fresh(r.Context(), after)
+	return req, f, err
 }
 
 // ActionsShown are open questions.
@@ -261,15 +260,7 @@ func (s *Server) listActions(r *http.Request) (*ActionsShown, error) {
 	if err := id("query sessionId", session); err != nil {
 		return nil, err
 	}
-	after, err := position(r)
-	if err != nil {
-		return nil, err
-	}
-	req, err := s.reading(r)
-	if err != nil {
-		return nil, err
-	}
-	f, err := req.fresh(r.Context(), after)
+	req, f, err := s.reading(r)
 	if err != nil {
 		return nil, err
 	}

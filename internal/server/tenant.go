@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"log/slog"
+	"slices"
 	"sync"
 	"time"
 
@@ -14,6 +15,7 @@ import (
 	"github.com/belay-run/belay/internal/core/thread"
 	"github.com/belay-run/belay/internal/engine"
 	"github.com/belay-run/belay/internal/policy"
+	"github.com/belay-run/belay/internal/policy/rehearse"
 	"github.com/belay-run/belay/internal/read"
 	"github.com/belay-run/belay/internal/store"
 )
@@ -53,10 +55,22 @@ type Wiring interface {
 	MayChange(ctx context.Context, s *session.State, more []policy.Grant) (bool, error)
 	// Tools are the tools of a workspace under the settings.
 	Tools(ctx context.Context, workspace string, s belay.Settings) ([]belay.ToolSpec, error)
+	// Explain says what the rules that count now in a workspace make of a call,
+	// and what else there is to say of it. Nothing is recorded.
+	Explain(ctx context.Context, workspace string, s belay.Settings, q Question) (rehearse.Explanation, []string, error)
 	// Root is where claims of a workspace are made: its repository, or itself.
 	Root(workspace string) string
 	// Clean takes registered secrets out of a text.
 	Clean(text string) string
+}
+
+// Question is a call that nobody makes, as evaluate_permission asks about it.
+type Question struct {
+	Tool   string
+	Args   json.RawMessage // an object
+	Grants []policy.Grant
+	Taint  []policy.Taint
+	Use    belay.WorkspaceUse
 }
 
 // House is what a tenant has: a store and what drives its sessions.
@@ -101,7 +115,20 @@ func (t *tenant) drive(ctx context.Context, id belay.SessionID) (err error) {
 	if err := t.settleUse(ctx, s, epoch); err != nil {
 		return err
 	}
-	return t.Engine.Session(ctx, id, nil)
+	return t.Engine.Session(ctx, id, func([]store.LaneRow) bool { return t.programsWait(context.WithoutCancel(ctx), s.Session) })
+}
+
+// programsWait tells whether a turn that waits for somebody has programs in the
+// background: they end with the drive, so it goes on. It costs a place to run.
+func (t *tenant) programsWait(ctx context.Context, id belay.SessionID) bool {
+	s, err := t.session(ctx, id)
+	if err != nil {
+		return false
+	}
+	return slices.ContainsFunc(s.Threads, func(id belay.ThreadID) bool {
+		th, err := t.thread(ctx, id)
+		return err == nil && th.Turn != nil && slices.ContainsFunc(th.Procs, func(p thread.Proc) bool { return p.Left && !p.Over })
+	})
 }
 
 // settleUse makes the session its workspace's writer, if its rules allow changes

@@ -1,0 +1,108 @@
+package server
+
+import (
+	"context"
+	"slices"
+
+	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/internal/policy"
+	"github.com/belay-run/belay/internal/policy/rehearse"
+	"github.com/belay-run/belay/internal/problem"
+	"github.com/belay-run/belay/internal/store"
+)
+
+// EvaluatePermission is what evaluate_permission takes.
+type EvaluatePermission struct {
+	Session   belay.SessionID `json:"sessionId,omitempty" jsonschema:"judged with the session's settings, grants and taint"`
+	Thread    belay.ThreadID  `json:"threadId,omitempty" jsonschema:"the session's newest when it is left out"`
+	Workspace string          `json:"workspace,omitempty" jsonschema:"without a session: as in a new session in this folder"`
+	Tool      string          `json:"tool" jsonschema:"the tool that would be called"`
+	Args      Object          `json:"args,omitempty" jsonschema:"its arguments"`
+	After     int64           `json:"after,omitempty" jsonschema:"a position that the answer must have seen"`
+}
+
+// PermissionShown is what the rules make of a call.
+type PermissionShown struct {
+	Fresh
+	Tool       string            `json:"tool"`
+	Decision   policy.Decision   `json:"decision"` // allow, ask, deny
+	Source     string            `json:"source"`   // rule, grant, mode, headless
+	Rule       string            `json:"rule"`
+	Where      string            `json:"where,omitempty"` // file:line:column of the rule; left out: it is built in
+	Tier       policy.Tier       `json:"tier"`
+	Priority   int               `json:"priority"`
+	ReasonCode string            `json:"reasonCode"`
+	Reason     string            `json:"reason"`
+	Hint       string            `json:"hint,omitempty"`
+	Mode       string            `json:"mode"`
+	Boundary   string            `json:"boundary,omitempty"` // that its programs would run in
+	Tags       []string          `json:"tags,omitempty"`     // risks that the gate sees
+	Taint      []string          `json:"taint,omitempty"`    // what the conversation has from outside
+	Matched    []rehearse.Heard  `json:"matched"`            // every rule that spoke, the strongest voice first
+	Commands   []rehearse.Simple `json:"commands,omitempty"` // of a command line
+	Notes      []string          `json:"notes,omitempty"`
+}
+
+func evaluatePermission(ctx context.Context, r *request, in *EvaluatePermission) (*PermissionShown, error) {
+	for _, err := range []error{id("threadId", string(in.Thread)), text("tool", in.Tool, maxTitle), text("workspace", in.Workspace, 4<<10)} {
+		if err != nil {
+			return nil, err
+		}
+	}
+	switch {
+	case in.Session != "" && in.Workspace != "":
+		return nil, problem.At("workspace", belay.Errorf(belay.CodeBadCommand, "the session says which folder"))
+	case in.Session == "" && in.Thread != "":
+		return nil, problem.At("threadId", belay.Errorf(belay.CodeBadCommand, "a thread is one of a session").WithHint("name the session too"))
+	}
+	f, err := r.fresh(ctx, store.Position(in.After))
+	if err != nil {
+		return nil, err
+	}
+	ws, settings, err := r.placeOf(ctx, in.Session, in.Workspace)
+	if err != nil {
+		return nil, err
+	}
+	specs, err := r.Wiring.Tools(ctx, ws, settings)
+	if err != nil {
+		return nil, err
+	}
+	if !slices.ContainsFunc(specs, func(s belay.ToolSpec) bool { return s.Name == in.Tool }) {
+		return nil, problem.At("tool", belay.Errorf(belay.CodeNotFound, "there is no tool %q here", shown(in.Tool)).WithHint("get_tool_inventory lists them"))
+	}
+	q := Question{Tool: in.Tool, Args: in.Args.JSON()}
+	for _, name := range settings.Allow {
+		q.Grants = append(q.Grants, policy.Grant{Tool: name, Tier: policy.TierUser, Kind: "rule"})
+	}
+	if in.Session != "" {
+		if err := r.knows(ctx, in, &q); err != nil {
+			return nil, err
+		}
+	}
+	e, notes, err := r.Wiring.Explain(ctx, ws, settings, q)
+	if err != nil {
+		return nil, err
+	}
+	return &PermissionShown{Fresh: f, Tool: e.Tool, Decision: e.Decision, Source: e.Source, Rule: e.Rule, Where: e.Where, Tier: e.Tier, Priority: e.Priority,
+		ReasonCode: e.Code, Reason: e.Reason, Hint: e.Hint, Mode: e.Mode, Boundary: e.Boundary, Tags: e.Tags, Taint: e.Taint,
+		Matched: slices.Concat([]rehearse.Heard{}, e.Matched), Commands: e.Commands, Notes: notes}, nil
+}
+
+// knows adds what a session and its thread know: grants, taint, the use of the
+// workspace.
+func (r *request) knows(ctx context.Context, in *EvaluatePermission, q *Question) error {
+	s, err := r.known(ctx, in.Session)
+	if err != nil {
+		return err
+	}
+	q.Grants, q.Use = append(q.Grants, s.Grants...), s.Use
+	if in.Thread == "" && len(s.Threads) == 0 {
+		return nil
+	}
+	th, err := r.threadOf(ctx, s, in.Thread)
+	if err != nil {
+		return err
+	}
+	q.Grants, q.Taint = append(q.Grants, th.Grants...), th.Taint
+	return nil
+}
