@@ -33,12 +33,21 @@ func (a *app) boundary() thread.Boundary {
 		b.Why = "the sandbox is turned off by " + why
 		return b
 	}
-	m := sandbox.Probe()
+	m := a.confinement()
 	b.Level, b.Why = string(m.Level), m.Why
 	if m.Level == belay.L0 && b.Why == "" {
 		b.Why = "this machine has no sandbox"
 	}
 	return b
+}
+
+// confinement is what the sandbox can do here, as an earlier process found it where
+// nothing has changed since.
+func (a *app) confinement() sandbox.Machine {
+	if dir := a.cacheDir(); dir != "" {
+		return sandbox.Recall(filepath.Join(dir, "machine.json"))
+	}
+	return sandbox.Probe()
 }
 
 // confine makes a boundary ready for the programs of a workspace.
@@ -56,6 +65,7 @@ func (a *app) confine(b belay.Boundary, ws string) (process.Box, error) {
 			o.Hidden = append(o.Hidden, dir)
 		}
 	}
+	a.confinement()
 	return sandbox.New(b, o)
 }
 
@@ -64,6 +74,16 @@ var _ engine.Confine = (*app)(nil).confine
 // cacheFor is the folder that stands for the person's cache in a boundary: one of
 // each workspace, so that what one builds is nothing another runs. Empty is none.
 func (a *app) cacheFor(ws string) string {
+	base := a.cacheDir()
+	if base == "" {
+		return ""
+	}
+	name := strings.TrimPrefix(string(belay.DigestOf([]byte(ws))), "sha256:")
+	return filepath.Join(base, "sandbox", name[:16])
+}
+
+// cacheDir is the program's folder for what can be made anew. Empty is none.
+func (a *app) cacheDir() string {
 	base := a.env("XDG_CACHE_HOME")
 	if home := a.env("HOME"); base == "" && home != "" {
 		base = filepath.Join(home, ".cache")
@@ -71,8 +91,7 @@ func (a *app) cacheFor(ws string) string {
 	if !filepath.IsAbs(base) {
 		return ""
 	}
-	name := strings.TrimPrefix(string(belay.DigestOf([]byte(ws))), "sha256:")
-	return filepath.Join(base, "belay", "sandbox", name[:16])
+	return filepath.Join(base, "belay")
 }
 
 // knownBoundary refuses the name of a boundary that there isn't; from is where
@@ -94,6 +113,9 @@ func narrowsBoundary(name, have string) bool {
 // sandboxFindings are the doctor's lines about the sandbox: the level, each
 // layer, and what each mode makes of it.
 func (a *app) sandboxFindings() []finding {
+	if on, _ := a.sandboxed(); on {
+		sandbox.Probe() // the doctor believes no file
+	}
 	b := a.boundary()
 	f := finding{Name: "sandbox", State: "ok", What: "level " + b.Level}
 	if b.Why != "" {

@@ -156,6 +156,7 @@ type Hold struct {
 	far     []*os.File // the helper's ends, until it has them
 	intends []belay.Layer
 	applied belay.Applied
+	stands  bool // the boundary is what was intended
 	group   *cgroup
 	stubs   *stubs
 	scratch string   // a folder that was lent
@@ -287,6 +288,7 @@ func (h *Hold) Await(ctx context.Context) error {
 	if err := errors.Join(h.mismatch(), h.box.rate(&h.applied)); err != nil {
 		return err
 	}
+	h.stands = true
 	return h.serve()
 }
 
@@ -417,6 +419,9 @@ func (h *Hold) Refused() []string { return h.proxy.hosts() }
 // that it started.
 func (h *Hold) Close() error {
 	h.letFar()
+	if !h.stands && h.box != nil {
+		found.doubt()
+	}
 	h.Ended()
 	if h.conn != nil {
 		h.conn.Close()

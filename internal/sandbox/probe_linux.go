@@ -12,7 +12,6 @@ import (
 
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/internal/sandbox/inside"
-	"golang.org/x/sys/unix"
 )
 
 // past is a deadline that is over.
@@ -38,10 +37,8 @@ type Machine struct {
 	Why    string // what keeps it from a higher one
 }
 
-// Probe tries every layer, once in a process, with a helper that runs nothing.
-func Probe() Machine { return probed() }
-
-var probed = sync.OnceValue(probe)
+// trialLimits are those that a trial's group has.
+var trialLimits = belay.ProcessLimits{Memory: 1 << 40, Processes: 1 << 15, CPUQuota: 100}
 
 // probeTime is how long a trial may take.
 const probeTime = 10 * time.Second
@@ -49,8 +46,7 @@ const probeTime = 10 * time.Second
 func probe() Machine {
 	ctx, cancel := context.WithTimeout(context.Background(), probeTime)
 	defer cancel()
-	set, err := inside.Capabilities()
-	m := Machine{Root: err == nil && set.Has(unix.CAP_SYS_ADMIN)}
+	m := Machine{Root: isAdmin()}
 	found := map[string]belay.Layer{}
 	try := map[string]bool{}
 	for _, name := range Layers {
@@ -60,7 +56,7 @@ func probe() Machine {
 		try[LayerUser] = false
 		found[LayerUser] = belay.Layer{State: belay.LayerDisabled, Detail: notNeeded}
 	}
-	group, err := newCgroup(belay.ProcessLimits{Memory: 1 << 40, Processes: 1 << 15, CPUQuota: 100})
+	group, err := newCgroup(trialLimits)
 	if err != nil {
 		try[LayerCgroup] = false
 		found[LayerCgroup] = belay.Layer{State: belay.LayerUnavailable, Detail: inside.Reason(err)}

@@ -212,4 +212,4 @@ func TestAsAPlainUser(t *testing.T) {
 }
 
 // forUsers are the tests that are run without rights too.
-const forUsers = "^(TestForbidden|TestAllowed|TestProtected|TestIntended|TestHeld|TestLevels|TestLimitsHold|TestNobodyIsLeft|TestExit|TestReadOnly|TestToolchain)"
+const forUsers = "^(TestForbidden|TestAllowed|TestProtected|TestIntended|TestHeld|TestLevels|TestLimitsHold|TestNobodyIsLeft|TestExit|TestReadOnly|TestToolchain|TestAnAnswer)"
