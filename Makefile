@@ -12,10 +12,11 @@ TEST = go test -v
 endif
 
 FUZZTIME ?= 30s
+APIFUZZTIME ?= $(if $(filter file,$(origin FUZZTIME)),60s,$(FUZZTIME))
 SOAKTIME ?= 8h
 RUN ?= .
 
-.PHONY: help check fmt vet lint test rules race conformance shellfuzz mutants kill faults bench soak fuzz docs demo eval
+.PHONY: help check fmt vet lint test rules race conformance openapi apifuzz shellfuzz mutants kill faults bench soak fuzz docs demo eval
 
 help: ## list the targets
 	@grep -E '^[a-z]+:.*## ' Makefile | sed -E 's/^([a-z]+):.*## /\1\t/' | expand -t 10
@@ -42,6 +43,17 @@ race: ## all tests under the race detector; crash loops are smaller there
 
 conformance: ## the vendors' own libraries as judges of the adapters; a module of its own, slow to build
 	cd conformance && $(TEST) -count=1 . $(if $(JSON),| go run github.com/belay-run/belay/internal/testsum)
+
+openapi: ## docs/openapi.json against public linters, which npm installs at the first time
+	tools/openapi/check
+
+# what reads bytes of strangers: the package and the target
+APIFUZZ = ./internal/server=FuzzDecode ./internal/live=FuzzCursor ./client=FuzzDecoder
+
+apifuzz: ## fuzz bodies, cursors and streams side by side for FUZZTIME (60s); 10m is a good while
+	@pids=""; for f in $(APIFUZZ); do \
+		go test -run '^$$' -fuzz "^$${f#*=}\$$" -fuzztime $(APIFUZZTIME) -parallel 1 "$${f%=*}" & pids="$$pids $$!"; \
+	done; red=0; for p in $$pids; do wait $$p || red=1; done; exit $$red
 
 mutants: ## break every law on purpose; each must be noticed. RUN=regexp picks some
 	go run ./internal/mutants -run '$(RUN)'

@@ -1,0 +1,124 @@
+package server
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"reflect"
+	"strings"
+	"testing"
+
+	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/client"
+	"github.com/belay-run/belay/internal/auth"
+)
+
+// refusedHere are the commands that the state of the test can't do, and what the
+// client is told.
+var refusedHere = map[string]belay.Code{
+	"retry_task": belay.CodeBadState, "resolve_permission": belay.CodeBadState,
+	"write_process_stdin": belay.CodeBadCommand, "terminate_process": belay.CodeNotFound,
+}
+
+// TestTheClientRoundTripsEveryCommand sends each command of the table through the
+// client, with a value for each field that it must have: what it answers is all
+// there, what it refuses is the error that HTTP has, and told again under its key
+// it is not done again.
+func TestTheClientRoundTripsEveryCommand(t *testing.T) {
+	var reads *rig
+	var told Told
+	var q Action
+	begin := func() *rig {
+		r := newRig(t, asks)
+		owner := r.token(auth.Owner, auth.DefaultTenant)
+		told, q = question(t, r, owner)
+		r.command("submit_turn", owner, `{"sessionId":"s1","turnId":"t2","text":"wait"}`).told(t)
+		return r
+	}
+	for _, c := range Commands {
+		r := reads
+		if reads == nil || c.Mutates && c.Later == "" {
+			r = begin()
+		}
+		if !c.Mutates {
+			reads = r
+		}
+		owner := r.token(auth.Owner, auth.DefaultTenant)
+		cl, err := client.New(r.url, client.Options{Token: owner, HTTP: r.client})
+		if err != nil {
+			t.Fatal(err)
+		}
+		values := map[string]string{"sessionId": "s1", "taskId": string(told.Task), "actionId": string(q.ID), "decision": "deny", "queuedTurnId": "t2", "text": "go",
+			"tool": "todo", "processId": "proc_x"}
+		in := valued(t, c, values)
+		var out json.RawMessage
+		err = cl.Command(t.Context(), c.Name, "round-trip", in, &out)
+		want := refusedHere[c.Name]
+		if c.Later != "" {
+			want = belay.CodeUnavailable
+		}
+		if want != "" {
+			raw := r.command(c.Name, owner, string(in), "Idempotency-Key", "round-trip")
+			e, ok := errors.AsType[*belay.Error](err)
+			if !ok || e.Code != want || raw.Code != want || e.Message != raw.Detail || e.Hint != raw.Hint || e.Where != raw.Field {
+				t.Errorf("%s: %v; HTTP says %d %s, want %s", c.Name, err, raw.status, raw.body, want)
+			}
+			continue
+		}
+		if err != nil {
+			t.Errorf("%s %s: %v", c.Name, in, err)
+			continue
+		}
+		if err := same(out, c.out); err != nil {
+			t.Errorf("%s: %v", c.Name, err)
+		}
+		if !c.Mutates {
+			continue
+		}
+		var again Told
+		if err := cl.Command(t.Context(), c.Name, "round-trip", in, &again); err != nil || c.Name != "resume_thread" && !again.Repeated {
+			t.Errorf("%s again under its key: %+v, %v", c.Name, again, err)
+		}
+		if a := r.command(c.Name, "", string(in)); a.status != http.StatusUnauthorized {
+			t.Errorf("%s without a token: %d", c.Name, a.status)
+		}
+	}
+}
+
+// valued is a body that has every field which a command must have.
+func valued(t *testing.T, c Command, values map[string]string) json.RawMessage {
+	t.Helper()
+	if c.Later != "" {
+		return json.RawMessage("{}")
+	}
+	var parts []string
+	for _, f := range fieldsOf(c.in) {
+		if !f.required {
+			continue
+		}
+		v, ok := values[f.name]
+		if !ok {
+			t.Fatalf("%s must have %s, and the test has no value for it", c.Name, f.name)
+		}
+		parts = append(parts, fmt.Sprintf("%q:%q", f.name, v))
+	}
+	return json.RawMessage("{" + strings.Join(parts, ",") + "}")
+}
+
+// same tells whether an answer is one of its type, and nothing of it is lost in
+// the type.
+func same(raw json.RawMessage, of reflect.Type) error {
+	v := reflect.New(of).Interface()
+	dec := json.NewDecoder(bytes.NewReader(raw))
+	dec.DisallowUnknownFields()
+	if err := dec.Decode(v); err != nil {
+		return err
+	}
+	back, err := json.Marshal(v)
+	if err == nil && !bytes.Equal(bytes.TrimSpace(raw), back) {
+		err = fmt.Errorf("it is %s, and read again %s", raw, back)
+	}
+	return err
+}
