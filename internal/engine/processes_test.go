@@ -3,8 +3,12 @@ package engine_test
 import (
 	"context"
 	"errors"
+	"os"
+	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -14,6 +18,7 @@ import (
 	"github.com/belay-run/belay/internal/engine"
 	osprocess "github.com/belay-run/belay/internal/process"
 	"github.com/belay-run/belay/internal/store"
+	"github.com/belay-run/belay/internal/store/memory"
 	"github.com/belay-run/belay/internal/tool/shell"
 )
 
@@ -199,4 +204,93 @@ func TestBackgroundProcessesAtEveryPointOfLeaving(t *testing.T) {
 			return
 		}
 	}
+}
+
+// TestCrashWithProgramsAtEveryPoint lets the process die at each point while a
+// program runs in the background and another for a call: nothing of them is
+// alive then, what had no end is lost, and the next process ends the turn.
+func TestCrashWithProgramsAtEveryPoint(t *testing.T) {
+	at, points := make(chan int), atomic.Int64{}
+	var over atomic.Bool
+	var wg sync.WaitGroup
+	for range 4 { // they wait most of the time
+		wg.Go(func() {
+			for n := range at {
+				t.Run(strconv.Itoa(n), func(t *testing.T) {
+					if !crashedWithPrograms(t, n) {
+						over.Store(true)
+						return
+					}
+					points.Add(1)
+				})
+			}
+		})
+	}
+	for n := 1; !over.Load(); n++ {
+		at <- n
+	}
+	close(at)
+	wg.Wait()
+	if points.Load() < 30 {
+		t.Errorf("only %d points", points.Load())
+	}
+	t.Logf("%d points", points.Load())
+}
+
+func crashedWithPrograms(t *testing.T, at int) (died bool) {
+	effects := filepath.Join(t.TempDir(), "effects.log")
+	b := programs(t, "  - calls: [{tool: exec, args: {command: 'echo one; exec sleep 300', background_after: 0.02}}]\n"+
+		"  - calls: [{tool: exec, args: {command: 'echo ran >>"+effects+"'}}]\n  - calls: [{tool: process, args: {}}]\n  - text: it runs\n")
+	b.submit(1, "go")
+	h := b.h.Data().Open(memory.Options{})
+	ctx, cut := context.WithCancelCause(t.Context())
+	defer cut(nil)
+	var n atomic.Int64
+	c := b.c
+	c.Store, c.Owner = h, store.Owner{ID: "mortal", Host: "test", PID: 2}
+	c.Point = func(string) {
+		if n.Add(1) == int64(at) {
+			h.Kill()
+			cut(errPower)
+		}
+	}
+	e, err := engine.New(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = e.Session(ctx, sess, nil)
+	e.Close()
+	if died = ctx.Err() != nil; err != nil && !died {
+		t.Fatal(err)
+	}
+	open := 0
+	for _, e := range b.log() {
+		if p, ok := e.Data.(event.ProcessStarted); ok {
+			open++
+			if osprocess.Alive(p.PID, p.StartTime) {
+				t.Errorf("%s is alive", e.IDs.Process)
+			}
+		}
+	}
+	if !died {
+		return false
+	}
+	if err := b.e.Session(t.Context(), sess, nil); err != nil {
+		t.Fatal(err)
+	}
+	b.allEnded()
+	log := b.log()
+	if n := len(find[event.TurnCompleted](log)); n != 1 {
+		t.Errorf("the turn ended %d times", n)
+	}
+	for _, p := range find[event.ProcessFailed](log) {
+		if open--; p.Class != "lost" || open < 0 {
+			t.Errorf("one more is lost than was begun: %+v", p)
+		}
+	}
+	ran, _ := os.ReadFile(effects)
+	if strings.Count(string(ran), "ran") > 1 {
+		t.Errorf("the at-most-once call ran twice")
+	}
+	return true
 }

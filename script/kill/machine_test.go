@@ -35,6 +35,7 @@ const (
 	asProgram = "BELAY_KILL_CHILD" // set: be the program
 	killAt    = "BELAY_KILL_AT"    // the point at which to die
 	tellAt    = "BELAY_KILL_TELL"  // the point at which to make a file, "N PATH"
+	countIn   = "BELAY_KILL_COUNT" // the file to write the number of points to, at the end
 )
 
 func TestMain(m *testing.M) {
@@ -65,7 +66,14 @@ func program() int {
 			os.WriteFile(path, nil, 0o600)
 		}
 	}
-	return cli.Main(context.Background(), os.Args[1:], sys)
+	code := cli.Main(context.Background(), os.Args[1:], sys)
+	sandbox.Settle()
+	if path := os.Getenv(countIn); path != "" {
+		mu.Lock()
+		defer mu.Unlock()
+		os.WriteFile(path, []byte(strconv.Itoa(n)), 0o600) //nolint:errcheck // who reads it notices
+	}
+	return code
 }
 
 // machine is what outlives its processes: a store and a workspace.
