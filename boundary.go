@@ -59,7 +59,7 @@ type Boundary struct {
 type ProcessLimits struct {
 	Memory    int64    `json:"memory,omitempty"`    // bytes, of all processes together where the machine can count that, else of each
 	FileSize  int64    `json:"fileSize,omitempty"`  // bytes of a file that is written
-	Output    int64    `json:"output,omitempty"`    // bytes of standard output and error that are kept
+	Output    int64    `json:"output,omitempty"`    // bytes of standard output and error; who prints more is ended
 	Disk      int64    `json:"disk,omitempty"`      // bytes of what is written outside the workspace: the private /tmp
 	CPU       Duration `json:"cpu,omitempty"`       // processor time of a process, in whole seconds
 	Wall      Duration `json:"wall,omitempty"`      // from start to end
@@ -67,6 +67,20 @@ type ProcessLimits struct {
 	Processes int      `json:"processes,omitempty"` // and threads at a time
 	OpenFiles int      `json:"openFiles,omitempty"` // of a process
 }
+
+// Limits that a program can meet, as facts and policies name them.
+const (
+	LimitMemory    = "memory"
+	LimitFileSize  = "file_size"
+	LimitOutput    = "output"
+	LimitDisk      = "disk"
+	LimitInodes    = "inodes" // files of the private folders, which follow from disk
+	LimitCPU       = "cpu"
+	LimitWall      = "wall"
+	LimitProcesses = "processes"
+	LimitOpenFiles = "open_files"
+	LimitLease     = "lease" // the runtime's hold on the session, which ended while the program ran
+)
 
 // States of a layer.
 const (

@@ -53,6 +53,12 @@ type ProcessCompleted struct {
 type ProcessUse struct {
 	CPU  int64 `json:"cpuMs,omitempty"`     // milliseconds of processors
 	Peak int64 `json:"peakBytes,omitempty"` // memory of the largest of them
+
+	Written   int64  `json:"writtenBytes,omitempty"`  // to disks; what only memory holds isn't counted
+	Together  int64  `json:"togetherBytes,omitempty"` // memory of all of them at most, where a boundary's limits make the system count it
+	Processes int    `json:"processes,omitempty"`     // and threads at a time, at most; counted as that
+	Throttled int64  `json:"throttledMs,omitempty"`   // milliseconds that they waited because their share of the processors was used up
+	Limit     string `json:"limit,omitempty"`         // of the boundary, that they met: memory, processes, cpu, wall, file_size, open_files, output, disk, inodes, lease
 }
 
 // ProcessFailed is a process that could not be started or whose end nobody saw.

@@ -3,6 +3,7 @@ package engine
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"os/exec"
 
@@ -45,7 +46,7 @@ func (v *drive) box(eff core.RunTool, workspace string, s tool.Sink) (*tool.Box,
 		return nil, notApplied(eff.Bound, err)
 	}
 	b := &recording{Box: inner, bound: eff.Bound, workspace: workspace, sink: s}
-	return &tool.Box{Box: b, Stopped: b.stopped}, nil
+	return &tool.Box{Box: b, Output: is.Limits.Output, Stopped: b.stopped}, nil
 }
 
 func notApplied(b *core.Bound, err error) error {
@@ -100,14 +101,38 @@ func (h *recordingHold) Await(ctx context.Context) error {
 	return h.b.sink.Durable(p)
 }
 
+// Evidence is what the boundary saw of the program's end, if it says so.
+func (h *recordingHold) Evidence() process.Evidence {
+	if w, ok := h.Hold.(process.Witness); ok {
+		return w.Evidence()
+	}
+	return process.Evidence{}
+}
+
 // maxWhy bounds what a fact says of one layer.
 const maxWhy = 300
 
-// stopped tells what the boundary stopped of a program that ended badly.
+// stopped tells what the boundary stopped of a program. A limit that was counted
+// is known also of a program that ended well; the rest is told of one that
+// didn't.
 func (b *recording) stopped(end process.Exit, said, dir string) *event.SandboxViolation {
 	v := event.SandboxViolation{Boundary: b.bound.Name}
-	if end.Signal == "SIGSYS" {
+	saw, limits := end.Evidence, b.bound.Is.Limits
+	switch {
+	case end.How == tool.EndOutput && limits.Output > 0 && end.Bytes > limits.Output:
+		v.Layer, v.Op, v.Target = "output", policy.OpLimit, belay.LimitOutput
+		v.Reason = fmt.Sprintf("it printed more than %d bytes", limits.Output)
+		return &v
+	case saw.Limit != "":
+		v.Layer, v.Op, v.Target, v.Reason = saw.Layer, policy.OpLimit, saw.Limit, event.CutText(saw.Reason, maxWhy)
+		return &v
+	case end.How != process.Exited || end.Code == 0:
+		return nil
+	case end.Signal == "SIGSYS":
 		v.Layer, v.Op, v.Reason = "seccomp", policy.OpCall, "the system ended it for a system call that the boundary forbids"
+		return &v
+	case len(saw.Refused) > 0:
+		v.Layer, v.Op, v.Target, v.Reason = "network", policy.OpConnect, event.CutText(saw.Refused[0], maxWhy), "the proxy was asked for it"
 		return &v
 	}
 	op, target, ok := policy.Told(said, b.workspace, dir, b.bound.Is, outside)
@@ -115,8 +140,11 @@ func (b *recording) stopped(end process.Exit, said, dir string) *event.SandboxVi
 		return nil
 	}
 	v.Layer, v.Op, v.Target, v.Reason = "files", op, event.CutText(target, maxWhy), "its output says so"
-	if op == policy.OpConnect {
+	switch op {
+	case policy.OpConnect:
 		v.Layer = "network"
+	case policy.OpLimit:
+		v.Layer = "rlimits"
 	}
 	return &v
 }

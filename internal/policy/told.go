@@ -21,6 +21,9 @@ func Told(said, workspace, dir string, b belay.Boundary, exists func(string) boo
 	if len(said) > maxSaid {
 		said = said[len(said)-maxSaid:]
 	}
+	if limit, is := toldLimit(said, b.Limits); is {
+		return OpLimit, limit, true
+	}
 	for line := range strings.Lines(said) {
 		low := strings.ToLower(line)
 		if len(line) > maxLine {
@@ -35,6 +38,38 @@ func Told(said, workspace, dir string, b belay.Boundary, exists func(string) boo
 		}
 	}
 	return "", "", false
+}
+
+// toldLimit is the limit that a program says it met, of those that the boundary
+// has. The last line that says so counts: it is nearest to the end.
+func toldLimit(said string, l belay.ProcessLimits) (limit string, ok bool) {
+	has := map[string]bool{
+		belay.LimitOpenFiles: l.OpenFiles > 0, belay.LimitFileSize: l.FileSize > 0, belay.LimitDisk: l.Disk > 0,
+		belay.LimitMemory: l.Memory > 0, belay.LimitProcesses: l.Processes > 0,
+	}
+	for line := range strings.Lines(said) {
+		if len(line) > maxLine {
+			continue
+		}
+		low := strings.ToLower(line)
+		for _, t := range limitTexts {
+			if has[t.limit] && strings.Contains(low, t.text) {
+				limit, ok = t.limit, true
+			}
+		}
+	}
+	return limit, ok
+}
+
+// limitTexts are the texts of EMFILE, EFBIG, ENOSPC, ENOMEM and, of a process
+// that can't be made, EAGAIN, with what interpreters and shells make of them.
+var limitTexts = []struct{ text, limit string }{
+	{"too many open files", belay.LimitOpenFiles},
+	{"file too large", belay.LimitFileSize}, {"file size limit exceeded", belay.LimitFileSize},
+	{"no space left on device", belay.LimitDisk},
+	{"cannot allocate memory", belay.LimitMemory}, {"memoryerror", belay.LimitMemory}, {"out of memory", belay.LimitMemory},
+	{"cannot fork", belay.LimitProcesses}, {"fork: resource temporarily unavailable", belay.LimitProcesses}, {"fork: retry", belay.LimitProcesses},
+	{"resource temporarily unavailable", belay.LimitProcesses}, {"can't start new thread", belay.LimitProcesses},
 }
 
 const (

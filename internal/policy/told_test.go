@@ -64,3 +64,32 @@ func TestWhatABoundaryStoppedIsReadFromWhatProgramsSay(t *testing.T) {
 		t.Error("nothing is stopped by boundary full")
 	}
 }
+
+func TestALimitThatAProgramMetIsReadFromWhatItSays(t *testing.T) {
+	all := belay.ProcessLimits{OpenFiles: 64, FileSize: 1 << 20, Disk: 1 << 20, Memory: 1 << 20, Processes: 64}
+	for said, want := range map[string]string{
+		"OSError: [Errno 24] Too many open files: '/dev/null'":            belay.LimitOpenFiles,
+		"Error: EMFILE: too many open files, open 'x'":                    belay.LimitOpenFiles,
+		"head: error writing 'standard output': File too large":           belay.LimitFileSize,
+		"File size limit exceeded (core dumped)":                          belay.LimitFileSize,
+		"head: error writing 'standard output': No space left on device":  belay.LimitDisk,
+		"Traceback (most recent call last):\nMemoryError":                 belay.LimitMemory,
+		"fatal error: runtime: out of memory":                             belay.LimitMemory,
+		"FATAL ERROR: Reached heap limit - JavaScript heap out of memory": belay.LimitMemory,
+		"sh: 1: Cannot fork":                              belay.LimitProcesses,
+		"bash: fork: Resource temporarily unavailable":    belay.LimitProcesses,
+		"RuntimeError: can't start new thread":            belay.LimitProcesses,
+		"cat: x: Too many open files\nsh: 1: Cannot fork": belay.LimitProcesses, // the last one counts
+		"all is well": "",
+	} {
+		b := belay.Boundary{Name: belay.BoundaryWorkspace, Limits: all}
+		op, target, ok := Told(said, "/ws", "/ws", b, func(string) bool { return false })
+		if ok != (want != "") || target != want || ok && op != OpLimit {
+			t.Errorf("%s: %s %q %v, want %q", said, op, target, ok, want)
+		}
+		b.Limits = belay.ProcessLimits{} // what the boundary doesn't limit it didn't stop
+		if _, target, ok := Told(said, "/ws", "/ws", b, func(string) bool { return false }); ok {
+			t.Errorf("%s: %q without a limit", said, target)
+		}
+	}
+}

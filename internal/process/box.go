@@ -5,6 +5,7 @@ package process
 import (
 	"context"
 	"os/exec"
+	"time"
 )
 
 // Box is a boundary that a program runs in.
@@ -26,6 +27,22 @@ type Hold interface {
 	// Close gives back what the hold has. Without Release the helper ends and
 	// the program never ran. It is called once, also when nothing was started.
 	Close() error
+}
+
+// Witness is a Hold that saw how its program ended. It is asked once all of it
+// has ended, before Close.
+type Witness interface{ Evidence() Evidence }
+
+// Evidence is what a boundary saw of a program and of all it started.
+type Evidence struct {
+	Limit     string        // that they met, by its name in policies; empty: none that anybody counts
+	Layer     string        // of the boundary, that counted it
+	Reason    string        // how that is known
+	Refused   []string      // hosts, with ports, that were asked for and aren't in the boundary
+	Peak      int64         // bytes of memory of the largest of them, without the helper; 0 is unknown
+	Memory    int64         // bytes that all had together at most, with what the system kept of files for them; 0 is unknown
+	Processes int           // processes and threads at a time, at most; 0 is unknown
+	Throttled time.Duration // that they waited because their share of the processors was used up
 }
 
 // Await waits until the boundary stands; without a Box that is at once. After
@@ -61,4 +78,15 @@ func (p *Process) unhold() {
 	if hold != nil {
 		hold.Close() //nolint:errcheck // it ends either way
 	}
+}
+
+// evidence is what the boundary saw, before the hold is closed.
+func (p *Process) evidence() Evidence {
+	p.mu.Lock()
+	hold := p.hold
+	p.mu.Unlock()
+	if w, ok := hold.(Witness); ok {
+		return w.Evidence()
+	}
+	return Evidence{}
 }

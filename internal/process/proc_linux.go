@@ -97,3 +97,12 @@ func peak(s *os.ProcessState) int64 {
 	}
 	return 0
 }
+
+// written is how many bytes a process and its children wrote to disks. The
+// system counts blocks of 512 bytes, whatever a disk's are.
+func written(s *os.ProcessState) int64 {
+	if r, ok := s.SysUsage().(*syscall.Rusage); ok {
+		return r.Oublock << 9
+	}
+	return 0
+}

@@ -73,6 +73,8 @@ type Exit struct {
 	OutputErr error         // Output failed first with this; what came after it was dropped
 	CPU       time.Duration // that it and those of its children took for which somebody waited
 	Peak      int64         // bytes of memory of the largest of them; 0 is unknown
+	Written   int64         // bytes that they wrote to disks; what only memory holds isn't counted; 0 is unknown
+	Evidence  Evidence      // what its boundary saw
 }
 
 // Process is a running program. It must be waited for: with Wait, or with Stop

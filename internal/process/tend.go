@@ -75,10 +75,14 @@ func (p *Process) tend() {
 	}
 	p.disconnect()
 	p.guard.end()
+	e.Evidence = p.evidence()
 	p.unhold()
 	e.Bytes, e.OutputErr = p.bytes, p.outErr
 	state := p.cmd.ProcessState
-	e.Code, e.CPU, e.Peak = state.ExitCode(), state.UserTime()+state.SystemTime(), peak(state)
+	e.Code, e.CPU, e.Peak, e.Written = state.ExitCode(), state.UserTime()+state.SystemTime(), peak(state), written(state)
+	if e.Evidence.Peak > 0 {
+		e.Peak = e.Evidence.Peak
+	}
 	if s, ok := state.Sys().(syscall.WaitStatus); ok && s.Signaled() {
 		e.Code, e.Signal = 128+int(s.Signal()), signalName(s.Signal())
 	}

@@ -87,3 +87,55 @@ print(time.process_time() - c < 0.6)'`)
 		t.Errorf("a fifth of a processor: got %+v", r)
 	}
 }
+
+func TestALimitThatWasMetIsNamed(t *testing.T) {
+	confined(t)
+	needs.Program(t, "python3")
+	m := sandbox.Probe()
+	grouped := state(m.Layers, sandbox.LayerCgroup) == belay.LayerApplied
+	for _, c := range []struct {
+		name   string
+		limits belay.ProcessLimits
+		line   string
+		want   string
+		group  bool // only groups count it
+	}{
+		{"nothing", belay.ProcessLimits{Memory: 256 * mib, Processes: 64, CPU: belay.Duration(time.Minute), Wall: belay.Duration(time.Minute), FileSize: mib, Disk: mib}, "exit 3", "", false},
+		{"wall", belay.ProcessLimits{Wall: belay.Duration(100 * time.Millisecond)}, "exec sleep 600", belay.LimitWall, false},
+		{"cpu", belay.ProcessLimits{CPU: belay.Duration(time.Second)}, "python3 -c 'while True: pass'", belay.LimitCPU, false},
+		{"file size", belay.ProcessLimits{FileSize: mib}, "head -c 3000000 /dev/zero >big", belay.LimitFileSize, false},
+		{"disk", belay.ProcessLimits{Disk: mib}, "head -c 3000000 /dev/zero >/tmp/big", belay.LimitDisk, false},
+		{"inodes", belay.ProcessLimits{Disk: 4 * mib}, "i=0; while : >/tmp/$i; do i=$((i+1)); done", belay.LimitInodes, false},
+		{"memory", belay.ProcessLimits{Memory: 64 * mib}, `python3 -c 'b = bytearray(b"x") * (300 << 20)'`, belay.LimitMemory, true},
+		{"processes", belay.ProcessLimits{Processes: 24}, "b() { b | b & b; }; b", belay.LimitProcesses, true},
+	} {
+		if c.group && !grouped {
+			continue // each process meets it for itself then, and says so
+		}
+		s := newSpace(t)
+		s.b.Limits, s.o.Grace = c.limits, 50*time.Millisecond
+		if r := s.sh(c.line); r.saw.Limit != c.want || (c.want != "") != (r.saw.Reason != "" && r.saw.Layer != "") {
+			t.Errorf("%s: the evidence is %+v, the end %+v", c.name, r.saw, r.end)
+		}
+	}
+}
+
+func TestWhatAProgramTookIsCounted(t *testing.T) {
+	confined(t)
+	needs.Program(t, "python3")
+	m := sandbox.Probe()
+	needs.Facility(t, "cgroup", state(m.Layers, sandbox.LayerCgroup) == belay.LayerApplied, layer(belay.Applied{Layers: m.Layers}, sandbox.LayerCgroup).String())
+	s := newSpace(t)
+	s.b.Limits = belay.ProcessLimits{Memory: 256 * mib, Processes: 64, CPUQuota: 20}
+	r := s.sh(`for i in 1 2 3 4; do sleep 0.3 & done; exec python3 -c '
+import time
+b = bytearray(b"x") * (40 << 20)
+c = time.process_time()
+while time.process_time() < c + 0.2: pass'`)
+	if e := r.saw; e.Memory < 40*mib || e.Peak < 40*mib || e.Throttled < 100*time.Millisecond || e.Limit != "" {
+		t.Errorf("got %+v of %+v", e, r.end)
+	}
+	if r.saw.Processes < 5 {
+		t.Errorf("%d processes at a time, want at least 5", r.saw.Processes)
+	}
+}

@@ -17,6 +17,7 @@ import (
 
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/internal/needs"
+	"github.com/belay-run/belay/internal/process"
 	"github.com/belay-run/belay/internal/protected"
 	"github.com/belay-run/belay/internal/sandbox"
 )
@@ -91,6 +92,7 @@ type result struct {
 	state   *os.ProcessState
 	applied belay.Applied
 	refused []string
+	saw     process.Evidence
 }
 
 func (s *space) command(argv ...string) *exec.Cmd {
@@ -115,7 +117,7 @@ func (s *space) run(argv ...string) result {
 	}
 	cmd.Wait() //nolint:errcheck // the state says it
 	end, said := h.Ended()
-	return result{out.String(), end, said, cmd.ProcessState, h.Applied(), h.Refused()}
+	return result{out.String(), end, said, cmd.ProcessState, h.Applied(), h.Refused(), h.Evidence()}
 }
 
 // start starts a program up to where it is held.

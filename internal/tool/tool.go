@@ -46,10 +46,16 @@ type Call struct {
 // and lets it begin when the boundary stands; what was applied is recorded then.
 type Box struct {
 	process.Box
-	// Stopped tells, of a program that ended badly, what the boundary stopped, as
-	// far as anybody can tell; nil is nothing. said is its output, dir where it ran.
+	// Output is how many bytes a program may print before it is ended; 0 is what
+	// the tool says.
+	Output int64
+	// Stopped tells, of a program that ended, what the boundary stopped, as far as
+	// anybody can tell; nil is nothing. said is its output, dir where it ran.
 	Stopped func(end process.Exit, said, dir string) *event.SandboxViolation
 }
+
+// EndOutput is the reason for which a program is ended that printed too much.
+const EndOutput = "output"
 
 // CodeViolation is the code of a call that its boundary stopped.
 const CodeViolation = "BOUNDARY_VIOLATION"

@@ -156,9 +156,28 @@ var never <-chan time.Time
 // finish ends what is left and says how the program ended. Its exit code is
 // the program's.
 func (h *helper) finish(e Ending) int {
+	e.Full = h.full()
 	h.end()
 	h.line.send(Message{End: &e}) //nolint:errcheck // the exit code says most of it
 	return e.Code
+}
+
+// full is what the program's private folders have no more of: disk or inodes;
+// empty is that they have both.
+func (h *helper) full() string {
+	if !h.p.Try[Mounts] || len(h.p.Private) == 0 {
+		return ""
+	}
+	var fs unix.Statfs_t
+	switch {
+	case unix.Statfs(h.p.Private[0], &fs) != nil || fs.Type != unix.TMPFS_MAGIC:
+		return ""
+	case fs.Bavail == 0:
+		return FullDisk
+	case fs.Ffree == 0:
+		return FullInodes
+	}
+	return ""
 }
 
 // passed are the signals that a helper passes on: the first ones, which ask for

@@ -58,11 +58,19 @@ type Limits struct {
 	Processes, OpenFiles   int
 }
 
+// What private folders can have no more of; as in belay.LimitDisk and
+// belay.LimitInodes.
+const (
+	FullDisk   = "disk"
+	FullInodes = "inodes"
+)
+
 // Ending is how a program ended, as its helper saw it.
 type Ending struct {
 	Code   int            `json:"code"`             // exit code; 128 and the signal's number for a signal
 	Signal syscall.Signal `json:"signal,omitempty"` // that ended it
 	Limit  string         `json:"limit,omitempty"`  // that ended it: wall
+	Full   string         `json:"full,omitempty"`   // what its private folders have no more of: disk, inodes
 	CPU    time.Duration  `json:"cpu,omitempty"`    // of the program and what it waited for
 	Memory int64          `json:"memory,omitempty"` // bytes, the most that one process had
 }

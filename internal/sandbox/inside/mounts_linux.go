@@ -142,6 +142,10 @@ func standing(path string, dir bool) error {
 // late, and this package after it.
 func folder(path string) string { return path[:max(1, strings.LastIndexByte(path, '/'))] }
 
+// inodes is how many files private folders of a size may have: a file takes
+// memory of the kernel's however small it is.
+func inodes(size int64) int64 { return max(1<<10, size/(4<<10)) }
+
 // privateFolders covers them with folders of one file system in memory, so
 // that one size bounds all of them.
 func (h *helper) privateFolders() error {
@@ -153,7 +157,7 @@ func (h *helper) privateFolders() error {
 		size = max(d, 64<<10)
 	}
 	base := h.p.Private[0]
-	if err := unix.Mount("tmpfs", base, "tmpfs", unix.MS_NOSUID|unix.MS_NODEV, "mode=0755,nr_inodes=1m,size="+strconv.FormatInt(size, 10)); err != nil {
+	if err := unix.Mount("tmpfs", base, "tmpfs", unix.MS_NOSUID|unix.MS_NODEV, "mode=0755,nr_inodes="+strconv.FormatInt(inodes(size), 10)+",size="+strconv.FormatInt(size, 10)); err != nil {
 		return fmt.Errorf("private folders: %w", err)
 	}
 	mode := func(p string) os.FileMode {

@@ -33,27 +33,22 @@ func begin(ctx context.Context, c tool.Call, proc *process.Process, started even
 	return err
 }
 
-// violation is what the boundary stopped of a program that ended badly, as far as
+// violation is what the boundary stopped of a program that ended, as far as
 // anybody can tell; nil is nothing. It is recorded.
 func (j *job) violation(said string) *event.SandboxViolation {
-	end := j.proc.Exit()
-	if j.call.Box == nil || end.Code == 0 {
+	if j.call.Box == nil {
 		return nil
 	}
-	v := j.call.Box.Stopped(end, said, j.p.Dir)
+	v := j.call.Box.Stopped(j.proc.Exit(), said, j.p.Dir)
 	if v != nil {
 		j.call.Sink.Fact(*v)
 	}
 	return v
 }
 
-// boxed is the failure of a program that its boundary stopped, or nil. It is a
-// denial that says what was stopped, not a failure of the program alone.
-func (j *job) boxed(text string, ref *belay.Ref) error {
-	v := j.violation(text)
-	if v == nil {
-		return nil
-	}
+// boxed is the failure of a program that its boundary stopped. It is a denial
+// that says what was stopped, not a failure of the program alone.
+func boxed(v *event.SandboxViolation, text string, ref *belay.Ref) error {
 	what := v.Op
 	if v.Target != "" {
 		what += " " + v.Target

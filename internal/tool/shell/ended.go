@@ -12,10 +12,14 @@ import (
 	"github.com/belay-run/belay/internal/tool"
 )
 
-// end is the fact of how the process ended.
-func (j *job) end(ref *belay.Ref) event.Payload {
+// end is the fact of how the process ended; v is what its boundary stopped.
+func (j *job) end(ref *belay.Ref, v *event.SandboxViolation) event.Payload {
 	e := j.proc.Exit()
-	use := event.ProcessUse{CPU: e.CPU.Milliseconds(), Peak: e.Peak}
+	saw := e.Evidence
+	use := event.ProcessUse{CPU: e.CPU.Milliseconds(), Peak: e.Peak, Written: e.Written, Together: saw.Memory, Processes: saw.Processes, Throttled: saw.Throttled.Milliseconds()}
+	if v != nil && v.Op == opLimit {
+		use.Limit = v.Target
+	}
 	if e.How != process.Exited {
 		return event.ProcessTerminated{Signal: sent(e), Reason: e.How, Output: ref, Bytes: e.Bytes, Millis: e.Duration.Milliseconds(), ProcessUse: use}
 	}
@@ -29,16 +33,17 @@ func (j *job) ended() (tool.Result, error) {
 	if end.OutputErr != nil {
 		saveErr = end.OutputErr
 	}
-	j.call.Sink.Fact(j.end(ref))
-	if end.How != process.Exited {
+	v := j.violation(text)
+	j.call.Sink.Fact(j.end(ref, v))
+	if end.How != process.Exited && (v == nil || end.How != endOutput) { // a limit that it met meanwhile isn't what ended it
 		return tool.Result{}, j.stopped(text, ref)
 	}
 	text = closed(text) + fmt.Sprintf("exit %d", end.Code)
 	if end.Signal != "" {
 		text += " (ended by " + end.Signal + ")"
 	}
-	if e := j.boxed(text, ref); e != nil {
-		return tool.Result{}, e
+	if v != nil && (end.Code != 0 || end.How != process.Exited) {
+		return tool.Result{}, boxed(v, text, ref)
 	}
 	if saveErr != nil {
 		e := tool.Failf(tool.Internal, CodeOutputNotSaved, "the command ended with exit %d, but its output could not be kept: %v", end.Code, saveErr)
@@ -67,6 +72,9 @@ func (j *job) stopped(text string, ref *belay.Ref) error {
 	e.Text, e.Output = text, ref
 	return e
 }
+
+// opLimit is the operation of a violation that met a limit.
+const opLimit = "limit"
 
 // sent is the signal that ended the process; TERM when it took the hint and
 // exited by itself.

@@ -32,8 +32,8 @@ var _ tool.Running = (*job)(nil)
 
 // Reasons to end a program, besides those of package process.
 const (
-	endIdle   = "idle"   // it printed nothing for too long
-	endOutput = "output" // it printed too much
+	endIdle   = "idle" // it printed nothing for too long
+	endOutput = tool.EndOutput
 )
 
 // checkEvery is how often somebody looks whether a job's output is to be kept,
@@ -110,10 +110,7 @@ func (j *job) Keep(ctx context.Context, why func() string) event.Payload {
 	defer close(j.over)
 	j.watch(ctx, why, 0)
 	ref, text, _ := j.out.finish() // what couldn't be kept is missing where it is read
-	if j.proc.Exit().How == process.Exited {
-		j.violation(text)
-	}
-	return j.end(ref)
+	return j.end(ref, j.violation(text))
 }
 
 // Send gives it input, and waits a moment for it to read.

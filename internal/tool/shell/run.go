@@ -39,6 +39,18 @@ type Program struct {
 // MaxOutput is how many bytes a program may print when nobody said otherwise.
 const MaxOutput = 4 << 30
 
+// mayPrint is how many bytes the program may print: no more than its boundary says.
+func (p Program) mayPrint(box *tool.Box) int64 {
+	most := p.Most
+	if most <= 0 {
+		most = MaxOutput
+	}
+	if box != nil && box.Output > 0 {
+		most = min(most, box.Output)
+	}
+	return most
+}
+
 // Left is how a program ends that goes on after its call: not yet.
 const Left = "left"
 
@@ -79,9 +91,7 @@ func (p Program) start(ctx context.Context, c tool.Call) (*job, error) {
 		j.pieces = newPieces(c.Sink, c.Process)
 		j.out.keeps = j.pieces
 	}
-	if j.out.limit = p.Most; p.Most <= 0 {
-		j.out.limit = MaxOutput
-	}
+	j.out.limit = p.mayPrint(c.Box)
 	full := make(chan struct{}, 1)
 	j.full, j.out.enough = full, func() {
 		select {
