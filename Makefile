@@ -16,7 +16,7 @@ APIFUZZTIME ?= $(if $(filter file,$(origin FUZZTIME)),60s,$(FUZZTIME))
 SOAKTIME ?= 8h
 RUN ?= .
 
-.PHONY: help check fmt vet lint test rules race conformance openapi apifuzz shellfuzz mutants kill hostile faults bench soak fuzz docs demo eval
+.PHONY: help check fmt vet lint test rules race conformance openapi apifuzz shellfuzz mutants kill killserver hostile faults bench soak fuzz docs demo eval
 
 help: ## list the targets
 	@grep -E '^[a-z]+:.*## ' Makefile | sed -E 's/^([a-z]+):.*## /\1\t/' | expand -t 10
@@ -63,6 +63,9 @@ kill: ## a real process, really killed at every point
 
 hostile: ## programs that want the machine for themselves, with the figures as they are promised
 	BELAY_HOSTILE=full $(TEST) -count=1 -timeout 10m -run Hostile ./script/hostile $(SUM)
+
+killserver: ## a server under twenty clients, killed at every point; half an hour
+	BELAY_KILL_SERVER=all $(TEST) -count=1 -timeout 90m -run KillServer ./script/kill $(SUM)
 
 faults: ## disks and system calls that fail
 	BELAY_FAULTS=full $(TEST) -count=1 -timeout 30m -run Fault ./internal/store/sqlite $(SUM)

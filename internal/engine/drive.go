@@ -289,7 +289,8 @@ func (v *drive) append(ctx context.Context, b *batch, rd core.Ready) error {
 	if len(b.events) == 0 && len(b.consumed) == 0 {
 		return nil
 	}
-	runnable := len(rd.Effects) > 0
+	// What runs and isn't wanted any more still has to be recorded: who takes over must come for it.
+	runnable := len(rd.Effects) > 0 || v.d.InFlight()
 	lane := store.Lane{Runnable: runnable}
 	if !runnable {
 		lane.Wake = rd.Wake

@@ -57,7 +57,7 @@ func laneOf(d core.Decider, get func(belay.Digest) ([]byte, error), now time.Tim
 		return store.Lane{}, err
 	}
 	rd := d.Next(now)
-	if len(rd.Decided)+len(rd.Effects) > 0 {
+	if len(rd.Decided)+len(rd.Effects) > 0 || d.InFlight() {
 		return store.Lane{Runnable: true}, nil
 	}
 	return store.Lane{Wake: rd.Wake}, nil

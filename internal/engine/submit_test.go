@@ -105,6 +105,48 @@ func TestAnInterruptWithoutADriverEndsTheTurn(t *testing.T) {
 	})
 }
 
+// A call that an interrupt stops is still in flight until its end is recorded. If
+// the process dies between the two, who looks for work must find the stream.
+func TestALaneIsRunnableUntilAllIsRecorded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ended := make(chan struct{})
+		slow := pure("slow", func(context.Context, tool.Call) (tool.Result, error) {
+			<-ended
+			return tool.Result{}, context.Canceled
+		})
+		b := newBench(t, "name: t\nsteps:\n  - calls: [{tool: slow, args: {}}]\n"+done, nil, slow)
+		b.submit(1, "go")
+		var wg sync.WaitGroup
+		wg.Go(func() {
+			if err := b.e.Session(t.Context(), sess, nil); err != nil {
+				t.Error(err)
+			}
+		})
+		synctest.Wait()
+		if _, err := b.e.Submit(t.Context(), order("cmd_stop", belay.InterruptTurn{})); err != nil {
+			t.Fatal(err)
+		}
+		synctest.Wait()
+		rows, err := b.h.Lanes(t.Context(), sess)
+		if err != nil || len(rows) != 1 || rows[0].Stream != thr.Stream() || !rows[0].Runnable {
+			t.Errorf("while the call stops the lanes are %+v %v", rows, err)
+		}
+		id, facts := theSession(t, b.h)
+		get := func(d belay.Digest) ([]byte, error) { return b.h.Get(t.Context(), d) }
+		if folded, err := engine.Fold(id, each(facts), get, time.Now().UTC()); err != nil || !folded[thr.Stream()].Lane.Runnable {
+			t.Errorf("folding gives the lane %+v %v", folded[thr.Stream()].Lane, err)
+		}
+		close(ended)
+		wg.Wait()
+		if end := find[event.TurnFailed](b.log()); len(end) != 1 || end[0].Outcome != belay.Cancelled {
+			t.Errorf("ended %+v", end)
+		}
+		if rows, err := b.h.Lanes(t.Context(), ""); err != nil || len(rows) != 0 {
+			t.Errorf("at rest the lanes are %+v %v", rows, err)
+		}
+	})
+}
+
 func TestACommandForALiveOwnerGoesThroughItsInbox(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ran := 0

@@ -17,7 +17,6 @@ import (
 	"github.com/belay-run/belay/internal/model"
 	"github.com/belay-run/belay/internal/model/modelserver"
 	"github.com/belay-run/belay/internal/model/modeltest"
-	"github.com/belay-run/belay/internal/store/sqlite"
 )
 
 // story is the answer to a server's request number n: long enough for some
@@ -155,19 +154,6 @@ func TestKillWhileStreaming(t *testing.T) {
 		}
 		t.Logf("%d lives, %d kills, %d checkpoints before them, seed %d", lives, kills, checkpoints, seed)
 	})
-}
-
-// open is the store, to be read.
-func (s *streaming) open() *sqlite.DB {
-	s.t.Helper()
-	if s.db == nil {
-		db, err := sqlite.Open(s.t.Context(), s.store, sqlite.Options{ReadOnly: true})
-		if err != nil {
-			s.t.Fatal(err)
-		}
-		s.db = db
-	}
-	return s.db
 }
 
 // recorded counts the checkpoints that a killed process has left behind.

@@ -1,0 +1,6 @@
+//go:build !race
+
+package kill
+
+// race makes the large loops smaller.
+const race = false
