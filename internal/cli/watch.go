@@ -103,20 +103,40 @@ func (u *watch) run(ctx context.Context, ended <-chan struct{}) error {
 		if err := u.facts(ctx); err != nil {
 			return err
 		}
+		if u.until(ctx, changed, tick, ended) {
+			err := u.facts(ctx)
+			u.flush()
+			u.live.clear()
+			return err
+		}
+	}
+}
+
+// portion is how long facts wait at most to be shown with those that come after
+// them. Steps of a model take longer, so that what is shown then is shown at
+// once; only a storm of facts is read in portions instead of one by one.
+const portion = 25 * time.Millisecond
+
+// until shows what flows until there may be new facts, and some time has passed
+// since the last ones. True is the end.
+func (u *watch) until(ctx context.Context, changed <-chan struct{}, tick <-chan time.Time, ended <-chan struct{}) bool {
+	var due <-chan struct{}
+	paced := time.After(portion)
+	for {
 		u.flush()
 		u.prompt()
 		select {
-		case <-changed:
+		case <-paced:
+			due = changed
+		case <-due:
+			return false
 		case <-u.kicked:
 		case <-tick:
 			u.live.paint(u.a.Now())
 		case l, ok := <-u.lines:
 			u.typed(ctx, l, ok)
 		case <-ended:
-			err := u.facts(ctx)
-			u.flush()
-			u.live.clear()
-			return err
+			return true
 		}
 	}
 }
