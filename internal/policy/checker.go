@@ -49,7 +49,7 @@ func (s *Set) checker(c Checker) error {
 	}
 	want := map[string]bool{"builtin": c.Name != "", "process": len(c.Argv) > 0, "http": c.URL != "", "model": asks != ""}
 	switch {
-	case !idForm.MatchString(c.ID):
+	case !idForm.Get().MatchString(c.ID):
 		return bad("%q is no id of a checker", short(c.ID)).At(where)
 	case slices.ContainsFunc(s.checkers, func(o checker) bool { return o.ID == c.ID }):
 		return bad("two checkers have this id").At(where).WithHint("rename one of them")

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/internal/pattern"
 )
 
 // Bounds of a document. A rule that is longer than this isn't written by hand.
@@ -158,13 +159,13 @@ func bad(format string, args ...any) *belay.Error {
 	return belay.Errorf(belay.CodeBadPolicy, format, args...).WithHint("docs/policy.md describes the form")
 }
 
-var idForm = regexp.MustCompile(`^[a-z0-9][a-z0-9._-]{0,63}$`)
+var idForm = pattern.New(`^[a-z0-9][a-z0-9._-]{0,63}$`)
 
 // ready checks one rule and makes it ready.
 func (s *Set) ready(r *Rule, env *conditions) (rule, *belay.Error) {
 	c := rule{Rule: r, tier: slices.Index(Tiers, cmp.Or(r.Tier, TierDefault))}
 	switch {
-	case !idForm.MatchString(r.ID):
+	case !idForm.Get().MatchString(r.ID):
 		return c, bad("%q is no id: lower case letters, digits, . _ and -, at most 64", short(r.ID)).WithHint("id: git-read")
 	case c.tier < 0:
 		return c, bad("there is no tier %q", short(r.Tier))

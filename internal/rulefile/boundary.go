@@ -5,13 +5,13 @@ import (
 	"fmt"
 	"maps"
 	"math"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
 
 	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/internal/pattern"
 	"github.com/belay-run/belay/internal/policy"
 )
 
@@ -27,7 +27,7 @@ type boundaryForm struct {
 }
 
 // boundaryName is what a boundary may be called.
-var boundaryName = regexp.MustCompile(`^[a-z0-9][a-z0-9._-]{0,63}$`)
+var boundaryName = pattern.New(`^[a-z0-9][a-z0-9._-]{0,63}$`)
 
 // maxBoundaries is how many boundaries one file declares.
 const maxBoundaries = 100
@@ -67,7 +67,7 @@ func (r *reading) boundary(name string, f boundaryForm) (b policy.Boundary, err 
 	switch {
 	case slices.Contains(policy.BuiltinBoundaries, name):
 		return b, r.miss("the boundary "+name+" is built in", "give yours another name", in...)
-	case !boundaryName.MatchString(name):
+	case !boundaryName.Get().MatchString(name):
 		return b, r.miss(fmt.Sprintf("%q is no name for a boundary", name), "lower case letters, digits, . _ and -, at most 64", in...)
 	case !slices.Contains([]string{"", belay.BoundaryReadOnly, belay.BoundaryWorkspace}, f.Base):
 		return b, r.miss(fmt.Sprintf("base %q doesn't exist", f.Base), "read-only or workspace-write", append(in, "base")...)

@@ -4,9 +4,9 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
-	"regexp"
 	"strings"
 
+	"github.com/belay-run/belay/internal/pattern"
 	"github.com/belay-run/belay/internal/policy"
 )
 
@@ -170,7 +170,7 @@ func list(values []string) string {
 }
 
 // bare is what YAML reads as the same text without quotes, wherever it stands.
-var bare = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9_./-]*$`)
+var bare = pattern.New(`^[A-Za-z][A-Za-z0-9_./-]*$`)
 
 // scalar is a text as YAML: JSON's form is one that both agree on.
 func scalar(s string) string {
@@ -178,7 +178,7 @@ func scalar(s string) string {
 	case "true", "false", "null", "yes", "no", "on", "off", "y", "n":
 		return encoded(s)
 	}
-	if bare.MatchString(s) {
+	if bare.Get().MatchString(s) {
 		return s
 	}
 	return encoded(s)

@@ -2,9 +2,10 @@ package shell
 
 import (
 	"path"
-	"regexp"
 	"slices"
 	"strings"
+
+	"github.com/belay-run/belay/internal/pattern"
 )
 
 // special judges programs whose words no table can tell; false is a program
@@ -161,7 +162,7 @@ func (s *start) make(p *program) {
 }
 
 // loading finds operators of yq that read a file.
-var loading = regexp.MustCompile(`(^|[^.\w"])(\w*_)?load(_\w+)?\s*\(`)
+var loading = pattern.New(`(^|[^.\w"])(\w*_)?load(_\w+)?\s*\(`)
 
 // jq judges the filters of jq and yq: those that load, write or tell secrets.
 func (s *start) jq(p *program) {
@@ -183,7 +184,7 @@ func (s *start) jq(p *program) {
 				s.raise(Destructive, "the filter uses "+strings.TrimSpace(bad))
 			}
 		}
-		if strings.HasPrefix(p.name, "yq") && loading.MatchString(w.text) {
+		if strings.HasPrefix(p.name, "yq") && loading.Get().MatchString(w.text) {
 			s.raise(Destructive, "the filter reads another file")
 		}
 	}

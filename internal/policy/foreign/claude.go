@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/belay-run/belay/internal/pattern"
 	"github.com/belay-run/belay/internal/policy"
 )
 
@@ -33,7 +34,7 @@ const (
 	allowPriority = 400
 )
 
-var claudeRule = regexp.MustCompile(`(?s)^([A-Za-z_*][\w*.-]*)(?:\((.*)\))?$`)
+var claudeRule = pattern.New(`(?s)^([A-Za-z_*][\w*.-]*)(?:\((.*)\))?$`)
 
 // claude reads the permissions of a settings file: denies come before asks, and
 // those before allows.
@@ -64,7 +65,7 @@ func (d *draft) claude(content []byte) error {
 		}
 		for _, r := range rules {
 			s := &source{text: l.name + " " + r.text, line: r.line, says: l.says, stem: l.name + " " + r.text, base: policy.Rule{Priority: l.priority}}
-			m := claudeRule.FindStringSubmatch(strings.TrimSpace(r.text))
+			m := claudeRule.Get().FindStringSubmatch(strings.TrimSpace(r.text))
 			if m == nil {
 				return d.mistake(r.line, "%q is no rule", short(r.text, 80)).WithHint("a rule is Tool or Tool(what it is about)")
 			}

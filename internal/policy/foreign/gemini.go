@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/internal/pattern"
 	"github.com/belay-run/belay/internal/policy"
 )
 
@@ -341,7 +342,7 @@ func (d *draft) geminiPrefixes(r *geminiSource) {
 
 // unsafeRegexp is how Gemini CLI finds regular expressions that could take long.
 // It doesn't load their rules.
-var unsafeRegexp = regexp.MustCompile(`\([^)]*[*+?{].*\)[*+?{]`)
+var unsafeRegexp = pattern.New(`\([^)]*[*+?{].*\)[*+?{]`)
 
 // geminiRegex carries a rule over commands whose text a regular expression fits
 // from its beginning on.
@@ -349,7 +350,7 @@ func (d *draft) geminiRegex(s *source, re string) {
 	why := regexpOf(re)
 	if why == "" && s.says == policy.Allow {
 		switch {
-		case unsafeRegexp.MatchString(re) || len(re) > 2048:
+		case unsafeRegexp.Get().MatchString(re) || len(re) > 2048:
 			why = "Gemini CLI doesn't load it: its regular expression could take long"
 		case strings.ContainsAny(strings.ReplaceAll(re, `[^`, `[`), "^$"):
 			why = "it never matches there: the command stands within a longer text"

@@ -111,7 +111,7 @@ func (g geminiTest) pattern() *regexp.Regexp {
 		raw, _ := json.Marshal(g.prefix)
 		text = `"command":"` + regexp.QuoteMeta(string(raw[1:len(raw)-1])) + `(?:[\s"]|\\")`
 	case g.regex != "":
-		if strings.Contains(g.regex, "(?!") || unsafeRegexp.MatchString(g.regex) {
+		if strings.Contains(g.regex, "(?!") || unsafeRegexp.Get().MatchString(g.regex) {
 			return nil // RE2 can't; what isn't loaded never fits
 		}
 		text = `"command":"` + g.regex
@@ -209,7 +209,7 @@ func respelled(c call) call {
 // command of a line must be allowed. Paths are as in .gitignore. Source: its
 // documentation of permissions.
 func claudeFits(rule string, c call, p string) bool {
-	m := claudeRule.FindStringSubmatch(rule)
+	m := claudeRule.Get().FindStringSubmatch(rule)
 	name, spec := m[1], m[2]
 	switch {
 	case p != "":

@@ -3,12 +3,12 @@ package foreign
 import (
 	"bytes"
 	"errors"
-	"regexp"
 	"strings"
 
 	"github.com/pelletier/go-toml/v2"
 
 	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/internal/pattern"
 )
 
 // geminiRule is one rule of a policy file, as it is written.
@@ -74,13 +74,13 @@ func tomlMistake(err error, name string) *belay.Error {
 	return mistake(name, 0, "this isn't a policy in TOML: %s", strings.TrimPrefix(err.Error(), "toml: "))
 }
 
-var ruleHead = regexp.MustCompile(`(?m)^[ \t]*\[\[[ \t]*"?rule"?[ \t]*\]\]`)
+var ruleHead = pattern.New(`(?m)^[ \t]*\[\[[ \t]*"?rule"?[ \t]*\]\]`)
 
 // places finds the lines of rules, and which rule an unknown key belongs to. If
 // the heads can't be told from text that looks like them, no rule has a line, and
 // an unknown key belongs to every one.
 func (f *geminiFile) places(content []byte) {
-	heads := ruleHead.FindAllIndex(content, -1)
+	heads := ruleHead.Get().FindAllIndex(content, -1)
 	known := len(heads) == len(f.Rule)
 	line, seen := 1, 0
 	for i := range f.Rule {

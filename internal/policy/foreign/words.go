@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/belay-run/belay/internal/pattern"
 	"github.com/belay-run/belay/internal/policy"
 	"github.com/belay-run/belay/internal/shell"
 )
@@ -207,7 +208,7 @@ func (d *draft) unfit(m policy.Match) string {
 }
 
 // otherRegexp finds what means one thing in JavaScript and another one in RE2.
-var otherRegexp = regexp.MustCompile(`\[:|\\[AzQEpPaCZ]|\\x\{|\\u|\\c|\(\?[imsUP-]|\[\^?\]|\\k<`)
+var otherRegexp = pattern.New(`\[:|\\[AzQEpPaCZ]|\\x\{|\\u|\\c|\(\?[imsUP-]|\[\^?\]|\\k<`)
 
 // regexpOf checks a JavaScript regular expression that is held against JSON. It
 // returns why it can't be carried over, or nothing.
@@ -216,7 +217,7 @@ func regexpOf(text string) string {
 		return "its regular expression needs what RE2 hasn't (" + strings.TrimPrefix(err.Error(), "error parsing regexp: ") + ")"
 	}
 	switch {
-	case otherRegexp.MatchString(text):
+	case otherRegexp.Get().MatchString(text):
 		return "its regular expression means something else in RE2"
 	case strings.Contains(text, `"`) || strings.Contains(text, `\\`):
 		return "its regular expression looks at how JSON is spelled"

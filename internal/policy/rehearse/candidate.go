@@ -3,11 +3,11 @@ package rehearse
 import (
 	"fmt"
 	"path"
-	"regexp"
 	"slices"
 	"strings"
 
 	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/internal/pattern"
 	"github.com/belay-run/belay/internal/policy"
 )
 
@@ -81,7 +81,7 @@ func drafts(v policy.Verdict, r policy.Request, want policy.Decision) []policy.R
 }
 
 // word is what a subcommand looks like: no file, no option, no value.
-var word = regexp.MustCompile(`^[a-z][a-z0-9_:-]{0,31}$`)
+var word = pattern.New(`^[a-z][a-z0-9_:-]{0,31}$`)
 
 // draftOfCommand is a rule for a program, its subcommand if it has one, and the
 // class that this command has: what is stricter it doesn't cover.
@@ -90,12 +90,12 @@ func draftOfCommand(tool string, c policy.Command, want policy.Decision) (policy
 		return policy.Rule{}, false
 	}
 	program := path.Base(c.Name)
-	if !programName.MatchString(program) {
+	if !programName.Get().MatchString(program) {
 		return policy.Rule{}, false
 	}
 	m := &policy.CommandMatch{Program: []string{program}, Class: []string{string(c.Class)}}
 	id := []string{string(want), program}
-	if len(c.Args) > 0 && word.MatchString(c.Args[0]) {
+	if len(c.Args) > 0 && word.Get().MatchString(c.Args[0]) {
 		m.Prefix = c.Args[:1:1]
 		id = append(id, c.Args[0])
 	}
@@ -108,7 +108,7 @@ func draftOfCommand(tool string, c policy.Command, want policy.Decision) (policy
 	return r, true
 }
 
-var programName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._+-]{0,63}$`)
+var programName = pattern.New(`^[A-Za-z0-9][A-Za-z0-9._+-]{0,63}$`)
 
 // draftOfCall is a rule for a tool and the folder, or the hosts, of a call.
 func draftOfCall(r policy.Request, want policy.Decision) policy.Rule {
@@ -159,7 +159,7 @@ func reasonOf(want policy.Decision, what string) string {
 func commandLine(c policy.Command) string {
 	words := make([]string, 0, len(c.Args)+1)
 	for _, w := range append([]string{c.Name}, c.Args...) {
-		if w == "" || !plain.MatchString(w) {
+		if w == "" || !plain.Get().MatchString(w) {
 			w = "'" + strings.ReplaceAll(w, "'", `'\''`) + "'"
 		}
 		words = append(words, w)
@@ -167,7 +167,7 @@ func commandLine(c policy.Command) string {
 	return strings.Join(words, " ")
 }
 
-var plain = regexp.MustCompile(`^[A-Za-z0-9_@%+=:,./-]+$`)
+var plain = pattern.New(`^[A-Za-z0-9_@%+=:,./-]+$`)
 
 // proven drops examples that the rule doesn't speak of: they were read in
 // another folder, or with another home.
@@ -178,11 +178,11 @@ func proven(r *policy.Rule) {
 	}
 }
 
-var notID = regexp.MustCompile(`[^a-z0-9._-]+`)
+var notID = pattern.New(`[^a-z0-9._-]+`)
 
 // slug is an id for a rule about words.
 func slug(words ...string) string {
-	s := notID.ReplaceAllString(strings.ToLower(strings.Join(words, "-")), "-")
+	s := notID.Get().ReplaceAllString(strings.ToLower(strings.Join(words, "-")), "-")
 	if s = strings.Trim(s, "-._"); len(s) > 56 {
 		s = strings.Trim(s[:56], "-._")
 	}

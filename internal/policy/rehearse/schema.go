@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/internal/pattern"
 	"github.com/belay-run/belay/internal/policy"
 )
 
@@ -231,9 +232,9 @@ func kindsOf(v any) []string {
 }
 
 var (
-	literals = regexp.MustCompile(`"(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*'`)
-	selects  = regexp.MustCompile(`\bargs\.([A-Za-z_][A-Za-z0-9_]*)`)
-	asksFor  = regexp.MustCompile(`has\(\s*args\.`)
+	literals = pattern.New(`"(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*'`)
+	selects  = pattern.New(`\bargs\.([A-Za-z_][A-Za-z0-9_]*)`)
+	asksFor  = pattern.New(`has\(\s*args\.`)
 )
 
 // lacks is why an expression gives no answer: it reads an argument that the tool
@@ -242,11 +243,11 @@ func (k *kit) lacks(expr string) string {
 	if expr == "" || k.input == nil || strings.Contains(expr, "||") || strings.Contains(expr, "?") {
 		return ""
 	}
-	text := literals.ReplaceAllString(expr, `""`)
-	if asksFor.MatchString(text) {
+	text := literals.Get().ReplaceAllString(expr, `""`)
+	if asksFor.Get().MatchString(text) {
 		return ""
 	}
-	for _, m := range selects.FindAllStringSubmatch(text, -1) {
+	for _, m := range selects.Get().FindAllStringSubmatch(text, -1) {
 		if _, never := k.input.at([]string{m[1]}); never {
 			return "if: it has no argument " + m[1]
 		}

@@ -1,0 +1,24 @@
+package pattern_test
+
+import (
+	"testing"
+
+	"github.com/belay-run/belay/internal/pattern"
+)
+
+func TestAPatternIsCompiledOnceAndWhenItIsUsed(t *testing.T) {
+	p := pattern.New(`^[a-z]{2,3}$`)
+	if !p.Get().MatchString("abc") || p.Get().MatchString("a") {
+		t.Error("it matches something else")
+	}
+	if p.Get() != p.Get() {
+		t.Error("it was compiled twice")
+	}
+	wrong := pattern.New(`(`) // not looked at yet
+	defer func() {
+		if recover() == nil {
+			t.Error("what is no expression was compiled")
+		}
+	}()
+	wrong.Get()
+}
