@@ -12,9 +12,10 @@ type ProcessStarted struct {
 	TTY       bool     `json:"tty,omitempty"` // it has a terminal
 }
 
-// ProcessOutput is a piece of the output of a process that may outlive its
-// call. The pieces of a process follow one another without a gap: together they
-// are its whole output.
+// ProcessOutput is a piece of the output of a process. The pieces of one that may
+// outlive its call follow one another without a gap: together they are its whole
+// output. Of one that ends with its call they are what was recorded meanwhile:
+// of a flood only the last of it, and its end names the whole.
 type ProcessOutput struct {
 	fact
 	Name   string     `json:"stream"`           // stdout, stderr; both when it is one stream

@@ -160,17 +160,21 @@ func (c *processOutputCmd) run(ctx context.Context, a *app) (int, error) {
 		out = plain
 	}
 	for from < to {
-		b, err := k.Window(partOf(ctx, st), from, int(min(to-from, outputStep)))
+		b, at, err := k.Window(partOf(ctx, st), from, int(min(to-from, outputStep)))
 		if te, ok := errors.AsType[*tool.Error](err); ok {
 			return 0, belay.Errorf(belay.CodeNotFound, "%s", te.Message).At(c.ID).WithHint("retention let it go; belay why %s", c.ID)
 		}
-		if err != nil || len(b) == 0 {
+		if err != nil || len(b) == 0 || at >= to {
 			return 0, err
 		}
+		if at > from {
+			fmt.Fprintf(a.Stderr, "bytes %d to %d were not kept: the runtime stopped before the program had ended\n", from, at)
+		}
+		b = b[:min(int64(len(b)), to-at)]
 		if _, err := out.Write(b); err != nil {
 			return 0, err
 		}
-		from += int64(len(b))
+		from = at + int64(len(b))
 	}
 	return belay.ExitOK, nil
 }

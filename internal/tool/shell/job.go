@@ -81,10 +81,7 @@ func (j *job) watch(ctx context.Context, why func() string, most time.Duration) 
 
 // checkpoint records what came since the last one.
 func (j *job) checkpoint() {
-	if j.pieces == nil {
-		return
-	}
-	if err := j.pieces.due(); err != nil {
+	if err := j.out.keeps.due(); err != nil {
 		j.out.fail(err)
 	}
 }

@@ -19,6 +19,7 @@ import (
 // terminal would show it; what is kept is kept byte for byte.
 type output struct {
 	sink    tool.Sink
+	most    int   // bytes of it that are shown
 	limit   int64 // bytes it may have; what ends the process is called then
 	enough  func()
 	keeps   keeper
@@ -41,6 +42,8 @@ type output struct {
 type keeper interface {
 	// take keeps what came.
 	take(b []byte) error
+	// due records what came if enough time has passed since it last did.
+	due() error
 	// finish keeps what isn't yet. ref is the whole, when that is one content
 	// and more than is shown; note says where all of it is.
 	finish(media string, shownWhole bool) (ref *belay.Ref, note string, err error)
@@ -61,9 +64,8 @@ func newOutput(s tool.Sink, most int) *output {
 	if most <= 0 {
 		most = head + tail
 	}
-	o := &output{sink: s, live: &process.Preview{Head: most - most/2, Tail: most / 2}, last: time.Now(), more: make(chan struct{})}
+	o := &output{sink: s, most: most, live: &process.Preview{Head: most - most/2, Tail: most / 2}, last: time.Now(), more: make(chan struct{})}
 	o.plain.Dst = o.live
-	o.keeps = &whole{sink: s, most: most}
 	return o
 }
 
@@ -173,9 +175,11 @@ type whole struct {
 	most  int
 	early []byte // what came before there was a blob
 	blob  tool.OutputWriter
+	trail *pieces // what is recorded of it before it has ended
 }
 
 func (w *whole) take(b []byte) error {
+	w.trail.take(b) //nolint:errcheck // a trail that fails takes nothing away
 	if w.blob == nil && len(w.early)+len(b) <= w.most {
 		w.early = append(w.early, b...)
 		return nil
@@ -185,6 +189,12 @@ func (w *whole) take(b []byte) error {
 	}
 	_, err := w.blob.Write(b)
 	return err
+}
+
+// due is for the trail, and no reason to fail: the whole is kept at the end.
+func (w *whole) due() error {
+	w.trail.due() //nolint:errcheck // as take says
+	return nil
 }
 
 // spill moves what is held here into the store.
@@ -203,6 +213,7 @@ func (w *whole) spill(media string) (err error) {
 func (w *whole) finish(media string, shownWhole bool) (*belay.Ref, string, error) {
 	if w.blob == nil {
 		if shownWhole {
+			w.trail.rest()
 			return nil, "", nil
 		}
 		if err := w.spill(media); err != nil {

@@ -28,6 +28,10 @@ type pieces struct {
 	at   int64  // where wait begins
 	when time.Time
 	gap  time.Duration // until the next piece
+
+	// room bounds what waits for the next piece of a trail: of more the end is
+	// kept, and the piece's offset says what is left out. 0: nothing is left out.
+	room int
 }
 
 // piece is a part of an output that is kept.
@@ -42,7 +46,16 @@ const (
 	longPiece  = 1 << 20 // and that nothing waits any longer with
 	firstGap   = 2 * time.Second
 	lastGap    = time.Minute // of a process that prints and prints
+	trailRoom  = 64 << 10    // bytes between two pieces of a trail
 )
+
+// newTrail records an output that is kept whole when it has ended, so that
+// something of it is there when the runtime dies before.
+func newTrail(s tool.Sink, id belay.ProcessID) *pieces {
+	p := newPieces(s, id)
+	p.room = trailRoom
+	return p
+}
 
 func newPieces(s tool.Sink, id belay.ProcessID) *pieces {
 	p := &pieces{sink: s, id: id, when: time.Now(), gap: firstGap}
@@ -64,10 +77,24 @@ func (p *pieces) take(b []byte) error {
 	if _, err := p.clean.Write(b); err != nil {
 		return err
 	}
-	if len(p.wait) < longPiece {
+	switch {
+	case p.room > 0:
+		if len(p.wait) > 2*p.room { // not with each byte
+			p.cut()
+		}
+		return nil
+	case len(p.wait) < longPiece:
 		return nil
 	}
 	return p.put()
+}
+
+// cut leaves out what a trail has no room for.
+func (p *pieces) cut() {
+	if over := len(p.wait) - p.room; p.room > 0 && over > 0 {
+		p.wait = append(p.wait[:0], p.wait[over:]...)
+		p.at += int64(over)
+	}
 }
 
 // due makes a piece of what waits if it waited long enough. The gaps grow: a
@@ -75,7 +102,7 @@ func (p *pieces) take(b []byte) error {
 func (p *pieces) due() error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if len(p.wait) == 0 || time.Since(p.when) < p.gap && len(p.wait) < shortPiece {
+	if len(p.wait) == 0 || time.Since(p.when) < p.gap && (p.room > 0 || len(p.wait) < shortPiece) {
 		return nil
 	}
 	p.gap = min(p.gap*5/4, lastGap)
@@ -85,7 +112,7 @@ func (p *pieces) due() error {
 // put makes a piece of what waits.
 func (p *pieces) put() error {
 	p.when = time.Now()
-	if len(p.wait) == 0 {
+	if p.cut(); len(p.wait) == 0 {
 		return nil
 	}
 	fact := event.ProcessOutput{Name: "stdout", Offset: p.at}
@@ -127,6 +154,16 @@ func (p *pieces) finish(string, bool) (*belay.Ref, string, error) {
 
 func (p *pieces) close() {}
 
+// rest makes what a trail has begun the whole output, when no content is.
+func (p *pieces) rest() {
+	p.mu.Lock()
+	begun := len(p.done) > 0
+	p.mu.Unlock()
+	if begun {
+		p.finish("", true) //nolint:errcheck // the call's result has it
+	}
+}
+
 // window is up to n bytes of the output from an offset on, and how many there
 // are so far.
 func (p *pieces) window(offset int64, n int) ([]byte, int64, error) {
@@ -135,7 +172,7 @@ func (p *pieces) window(offset int64, n int) ([]byte, int64, error) {
 	rest := append([]byte(nil), p.wait...)
 	p.mu.Unlock()
 	total := at + int64(len(rest))
-	b, err := windowOf(p.sink.Part, done, offset, n)
+	b, _, err := windowOf(p.sink.Part, done, offset, n)
 	if err != nil {
 		return nil, total, err
 	}
@@ -146,12 +183,19 @@ func (p *pieces) window(offset int64, n int) ([]byte, int64, error) {
 	return b, total, nil
 }
 
-// windowOf is up to n bytes from an offset on of what is kept in pieces.
-func windowOf(read func(d belay.Digest, offset, n int64) ([]byte, error), all []piece, offset int64, n int) ([]byte, error) {
-	var b []byte
+// windowOf is up to n bytes from an offset on of what is kept in pieces, and where
+// they begin: later than asked for where a trail has left something out.
+func windowOf(read func(d belay.Digest, offset, n int64) ([]byte, error), all []piece, offset int64, n int) (b []byte, at int64, err error) {
+	at = offset
 	for _, p := range all {
-		from := offset + int64(len(b)) - p.offset
-		if from < 0 || from >= p.size || len(b) >= n {
+		from := at + int64(len(b)) - p.offset
+		if from < 0 && len(b) > 0 {
+			break
+		}
+		if from < 0 {
+			at, from = p.offset, 0
+		}
+		if from >= p.size || len(b) >= n {
 			continue
 		}
 		if p.ref == nil {
@@ -161,13 +205,13 @@ func windowOf(read func(d belay.Digest, offset, n int64) ([]byte, error), all []
 		}
 		part, err := read(p.ref.Digest, from, int64(n-len(b)))
 		if errors.Is(err, tool.ErrExpired) {
-			return nil, tool.Failf(tool.NotFound, CodeExpired, "bytes %d to %d of the output are not kept any more", p.offset, p.offset+p.size).
+			return nil, at, tool.Failf(tool.NotFound, CodeExpired, "bytes %d to %d of the output are not kept any more", p.offset, p.offset+p.size).
 				WithHint("run the program again if its output is needed")
 		}
 		if err != nil {
-			return nil, err
+			return nil, at, err
 		}
 		b = append(b, part...)
 	}
-	return b, nil
+	return b, at, nil
 }

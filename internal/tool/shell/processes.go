@@ -180,11 +180,11 @@ func recall(ctx context.Context, c tool.Call, in processArgs) (tool.Result, erro
 	if in.Offset != nil {
 		from = *in.Offset
 	}
-	b, err := windowOf(c.Sink.Part, k.pieces, from, window)
+	b, at, err := windowOf(c.Sink.Part, k.pieces, from, window)
 	if err != nil {
 		return tool.Result{}, err
 	}
-	return tool.Result{Text: shownWindow(b, from, k.Total) + k.Status}, nil
+	return tool.Result{Text: shownWindow(b, at, k.Total) + k.Status}, nil
 }
 
 // Kept is what facts say of a process.
@@ -201,7 +201,7 @@ func KeptOf(facts []event.Payload) Kept {
 	k := Kept{Status: "its end is not recorded"}
 	whole := func(ref *belay.Ref) {
 		k.Ended = true
-		if ref != nil && len(k.pieces) == 0 {
+		if ref != nil { // what was recorded meanwhile is in it
 			k.pieces = []piece{{size: ref.Size, ref: ref}}
 		}
 	}
@@ -226,9 +226,10 @@ func KeptOf(facts []event.Payload) Kept {
 	return k
 }
 
-// Window is up to n bytes of the output from an offset on; fewer at its end.
-// part reads kept content. Content that is gone is a *tool.Error.
-func (k Kept) Window(part func(d belay.Digest, offset, n int64) ([]byte, error), offset int64, n int) ([]byte, error) {
+// Window is up to n bytes of the output from an offset on, fewer at its end, and
+// where they begin: later where nothing was kept in between. part reads kept
+// content. Content that is gone is a *tool.Error.
+func (k Kept) Window(part func(d belay.Digest, offset, n int64) ([]byte, error), offset int64, n int) (b []byte, at int64, err error) {
 	return windowOf(part, k.pieces, offset, n)
 }
 

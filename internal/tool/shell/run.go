@@ -90,6 +90,8 @@ func (p Program) start(ctx context.Context, c tool.Call) (*job, error) {
 	if p.Yield > 0 {
 		j.pieces = newPieces(c.Sink, c.Process)
 		j.out.keeps = j.pieces
+	} else {
+		j.out.keeps = &whole{sink: c.Sink, most: j.out.most, trail: newTrail(c.Sink, c.Process)}
 	}
 	j.out.limit = p.mayPrint(c.Box)
 	full := make(chan struct{}, 1)

@@ -202,9 +202,9 @@ func TestOutputThatFillsThePreviewStaysInline(t *testing.T) {
 
 func TestTimeoutEndsEverythingAndGivesTheOutput(t *testing.T) {
 	b := tooltest.NewBench(t)
-	_, err := b.Run(t.Context(), shell.Exec(config()), args{"command": "echo so far; sleep 300 & sleep 300", "timeout_seconds": 2})
+	_, err := b.Run(t.Context(), shell.Exec(config()), args{"command": "echo so far; sleep 300 & sleep 300", "timeout_seconds": 1})
 	e := tooltest.Failure(err)
-	if e == nil || e.Class != tool.Timeout || e.Code != shell.CodeTimeout || e.Text != "so far\n" || !strings.Contains(e.Message, "2s") {
+	if e == nil || e.Class != tool.Timeout || e.Code != shell.CodeTimeout || e.Text != "so far\n" || !strings.Contains(e.Message, "1s") {
 		t.Fatalf("got %+v", err)
 	}
 	if got := facts(b); got != "process.started process.terminated" {
