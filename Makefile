@@ -73,6 +73,10 @@ boundary: ## 1,000 random boundaries, each held against what a program finds; as
 faults: ## disks and system calls that fail
 	BELAY_FAULTS=full $(TEST) -count=1 -timeout 30m -run Fault ./internal/store/sqlite $(SUM)
 
+.PHONY: load
+load: ## a real server under load, each figure beside its goal; RUN=regexp picks some
+	BELAY_LOAD=full go test -v -count=1 -timeout 30m -run '$(RUN)' ./script/load
+
 bench: ## benchmarks with memory; RUN=regexp picks some
 	go test -run '^$$' -bench '$(RUN)' -benchmem ./...
 

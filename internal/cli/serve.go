@@ -24,6 +24,7 @@ import (
 	"github.com/belay-run/belay/internal/server"
 	"github.com/belay-run/belay/internal/store"
 	"github.com/belay-run/belay/internal/store/sqlite"
+	"github.com/belay-run/belay/internal/view"
 )
 
 type serveCmd struct {
@@ -231,7 +232,8 @@ func (a *app) house(ctx context.Context, tenant, ws string, roots []string) (ser
 	if err := b.enter(ctx, ws); err != nil {
 		return server.House{}, errors.Join(err, st.Close())
 	}
-	hub, err := hubs.New(ctx, st, hubs.Options{Snapshot: read.Snapshot(st)})
+	views := view.NewFollower(st)
+	hub, err := hubs.New(ctx, st, hubs.Options{Snapshot: read.Snapshot(st, views)})
 	if err != nil {
 		return server.House{}, errors.Join(err, st.Close())
 	}
@@ -239,5 +241,5 @@ func (a *app) house(ctx context.Context, tenant, ws string, roots []string) (ser
 	if err != nil {
 		return server.House{}, errors.Join(err, st.Close())
 	}
-	return server.House{Store: st, Engine: r.engine, Reads: &read.Reads{Store: st, Hub: hub}, Wiring: &wiring{a: b, r: r, own: ws, roots: roots, dir: dir}, Close: r.close}, nil
+	return server.House{Store: st, Engine: r.engine, Reads: &read.Reads{Store: st, Hub: hub, Views: views}, Wiring: &wiring{a: b, r: r, own: ws, roots: roots, dir: dir}, Close: r.close}, nil
 }

@@ -33,8 +33,9 @@ type drive struct {
 	facts  chan emission
 	room   []event.Envelope // for the next decision's facts
 	post   post
-	nudge  chan struct{} // capacity 1: there is post
-	lone   atomic.Bool   // nothing is wanted but that processes of the background go on
+	nudge  chan struct{}     // capacity 1: there is post
+	lone   atomic.Bool       // nothing is wanted but that processes of the background go on
+	sent   func(belay.Order) // of a passive drive: a command for another stream is durable
 
 	inForce atomic.Pointer[ruling] // for the effects
 }
@@ -211,10 +212,14 @@ func (v *drive) supply(ctx context.Context) error {
 }
 
 // supply hands a decider the content it needs, and what that content names.
-// shared is asked first whether it can do so with what others have; nil can't.
+// shared is asked first whether it can do so with what others have, once without
+// the content, which saves reading it, and once with it; nil can't.
 func supply(d core.Decider, get func(belay.Digest) ([]byte, error), shared func(core.Decider, belay.Ref, []byte) bool) error {
 	for refs := d.Missing(); len(refs) > 0; refs = d.Missing() {
 		for _, ref := range refs {
+			if shared != nil && shared(d, ref, nil) {
+				continue
+			}
 			content, err := get(ref.Digest)
 			if err != nil && !errors.Is(err, store.ErrNotFound) {
 				return err
@@ -317,6 +322,11 @@ func (v *drive) append(ctx context.Context, b *batch, rd core.Ready) error {
 	v.e.c.Point("append/after")
 	v.e.convs.feed(context.WithoutCancel(ctx), v.e.c.Store, v.stream, b.events)
 	v.e.hand(b.sends)
+	if v.passive {
+		for _, o := range b.sends {
+			v.sent(o)
+		}
+	}
 	clear(b.events) // the store and the conversation have what they keep
 	v.room = b.events[:0]
 	return nil

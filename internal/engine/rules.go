@@ -65,23 +65,38 @@ func (v *drive) rules(ctx context.Context, ref belay.Ref) (*thread.Rules, error)
 	if err != nil {
 		return nil, fmt.Errorf("rules %s: %w", ref.Digest.Short(), err)
 	}
-	v.e.mu.Lock()
-	defer v.e.mu.Unlock()
-	room(v.e.kept.rules, maxRules)
-	v.e.kept.rules[ref.Digest] = r
+	v.e.keepRules(ref.Digest, r)
 	return r, nil
 }
 
+// keepRules lets others have rules that were decoded.
+func (e *Engine) keepRules(of belay.Digest, r *thread.Rules) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	room(e.kept.rules, maxRules)
+	e.kept.rules[of] = r
+}
+
 // supplyRules hands rules to a thread's decider, if it is rules that it misses
-// and they can be read.
+// and they can be read. Without their content it hands over only what is decoded
+// already.
 func (e *Engine) supplyRules(to core.Decider, ref belay.Ref, content []byte) bool {
 	d, ok := to.(*thread.Decider)
 	if !ok || !d.MissesRules(ref) {
 		return false
 	}
-	r, err := e.decodeRules(content)
-	if err != nil {
-		return false
+	e.mu.Lock()
+	r := e.kept.rules[ref.Digest]
+	e.mu.Unlock()
+	if r == nil {
+		if content == nil {
+			return false
+		}
+		var err error
+		if r, err = e.decodeRules(content); err != nil {
+			return false
+		}
+		e.keepRules(ref.Digest, r)
 	}
 	d.SupplyRules(ref, r)
 	return true

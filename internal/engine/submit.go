@@ -3,6 +3,8 @@ package engine
 import (
 	"context"
 	"errors"
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/belay-run/belay"
@@ -75,27 +77,71 @@ func (e *Engine) handleHere(ctx context.Context, id belay.SessionID) (err error)
 		return err
 	}
 	defer func() { err = errors.Join(err, e.release(context.WithoutCancel(ctx), own, bring)) }()
+	h := &handling{e: e, own: own, known: map[belay.StreamID]standing{}, mail: map[belay.StreamID][]belay.Order{}}
 	for {
 		rows, err := e.c.Store.Lanes(ctx, id)
 		if err != nil {
 			return err
 		}
-		handled := false
-		for _, row := range rows {
-			if row.Inbox == 0 {
-				continue
-			}
-			handled = true
-			v := e.newDrive(own, row.Stream)
-			v.post.look = true
-			if err := v.run(ctx); err != nil {
-				return err
-			}
-		}
-		if !handled {
-			return nil
+		handled, err := h.round(ctx, rows)
+		if err != nil || !handled {
+			return err
 		}
 	}
+}
+
+// handling is one passive look at a session's commands. Streams that were looked
+// at keep their deciders meanwhile, and what one sends another is handed over.
+type handling struct {
+	e     *Engine
+	own   *ownership
+	known map[belay.StreamID]standing
+	mail  map[belay.StreamID][]belay.Order // durable, and not handled yet
+	fresh bool                             // the session is new: a stream that isn't known has no facts
+}
+
+// round handles the commands of the streams in rows, and those that they send.
+func (h *handling) round(ctx context.Context, rows []store.LaneRow) (handled bool, err error) {
+	for _, row := range rows {
+		if row.Inbox == 0 {
+			continue
+		}
+		h.fresh = h.fresh || h.own.epoch == 1 && row.Stream == h.own.session.Stream() && row.Seq == 0
+		delete(h.mail, row.Stream) // the inbox has it
+		if err := h.stream(ctx, row.Stream, row.Seq == 0, post{look: true}); err != nil {
+			return false, err
+		}
+		handled = true
+	}
+	for len(h.mail) > 0 {
+		for _, s := range slices.Sorted(maps.Keys(h.mail)) {
+			p := post{mail: h.mail[s], look: !h.fresh} // of an older session others may have sent something before
+			delete(h.mail, s)
+			if err := h.stream(ctx, s, h.fresh, p); err != nil {
+				return false, err
+			}
+		}
+	}
+	return handled, nil
+}
+
+// stream lets one stream handle its post. One without facts has nothing to load.
+func (h *handling) stream(ctx context.Context, s belay.StreamID, empty bool, p post) (err error) {
+	v := h.e.newDrive(h.own, s)
+	v.post, v.standing = p, h.known[s]
+	if v.d == nil && empty {
+		if v.d, v.vers, err = NewDecider(s); err != nil {
+			return err
+		}
+	}
+	v.sent = func(o belay.Order) {
+		if o.Session == h.own.session {
+			h.mail[o.Stream] = append(h.mail[o.Stream], o)
+		}
+	}
+	err = v.run(ctx)
+	h.known[s] = v.standing
+	return err
 }
 
 // Settle lets a session that nobody drives handle the commands that wait for

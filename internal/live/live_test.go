@@ -256,11 +256,70 @@ func TestASlowReaderIsTold(t *testing.T) {
 		if s.resyncs != 1 || !strings.Contains(string(at), `"snapshot":{"is":"sess_a"}`) {
 			t.Errorf("%d resyncs: %s", s.resyncs, at)
 		}
-		if got := append(s.facts[:2:2], s.facts[2:]...); !slices.Equal(got, append(want[:2:2], want[len(want)-1])) {
-			t.Errorf("got %d facts: %v", len(got), s.types)
+		const read = 2 + 256 // those it had, and as many as are read for one that is late
+		if !slices.Equal(s.facts, append(want[:read:read], want[len(want)-1])) {
+			t.Errorf("got %d facts: %v", len(s.facts), s.types)
 		}
 		if s.cursor == "" {
 			t.Error("it has no cursor to go on from")
+		}
+	})
+}
+
+// TestALateReaderOfAQuietSession: what others write lets the ring go on without
+// a reader. It misses little itself, and gets that instead of a snapshot.
+func TestALateReaderOfAQuietSession(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t, memory.Open(memory.Options{}), live.Options{Ring: 64 << 10})
+		ids := livetest.IDs("a")
+		b.Add(ids, livetest.Note(0))
+		s := newSeen(t)
+		stalled, goOn := make(chan bool), make(chan bool)
+		var wg sync.WaitGroup
+		wg.Go(func() {
+			r, err := b.hub.Reader(t.Context(), live.Scope{Session: ids.Session}, nil, live.Start)
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			err = r.Follow(t.Context(), func(ms []live.Message) error {
+				s.take(ms)
+				if len(s.facts)%10 == 2 {
+					stalled <- true
+					<-goOn
+				}
+				if s.last() == "turn.completed" {
+					return errEnough
+				}
+				return nil
+			})
+			if !errors.Is(err, errEnough) {
+				t.Error(err)
+			}
+		})
+		synctest.Wait()
+		b.Add(ids, livetest.Note(1))
+		for round := range 3 {
+			<-stalled
+			for i := range 1000 {
+				b.Add(livetest.IDs("b"), livetest.Note(i))
+			}
+			for i := range 10 {
+				b.Add(ids, livetest.Note(10*round+i))
+			}
+			for i := range 1000 {
+				b.Add(livetest.IDs("b"), livetest.Note(i))
+			}
+			goOn <- true
+			synctest.Wait()
+		}
+		<-stalled
+		goOn <- true
+		b.Add(ids, event.TurnCompleted{})
+		wg.Wait()
+		want := livetest.Log(t, b.st, func(e event.Envelope) bool { return e.IDs.Session == ids.Session })
+		if s.resyncs != 0 || !slices.Equal(s.facts, want) {
+			t.Errorf("%d resyncs and %d of %d facts", s.resyncs, len(s.facts), len(want))
 		}
 	})
 }

@@ -84,6 +84,7 @@ type Reader struct {
 
 	at     store.Position // facts up to here were given, or are none of this scope
 	upToIt bool           // it had all facts once: from then on it may be too slow
+	tooFar bool           // it fell behind by more than is read for it
 	ended  bool           // it has the last fact there will be
 	told   map[belay.StreamID]told
 }
@@ -187,10 +188,12 @@ func (r *Reader) Follow(ctx context.Context, give func([]Message) error) error {
 			return err
 		}
 		switch {
-		case state == behind && r.upToIt:
+		case state == behind && r.upToIt && (r.tooFar || r.scope.Session == ""):
 			ms, err = r.resync(ctx)
+		case state == behind && r.upToIt: // others may have filled the ring, and this session has little
+			r.tooFar, err = r.read(ctx, lateFacts, give)
 		case state == behind:
-			err = r.read(ctx, give)
+			_, err = r.read(ctx, 0, give)
 		}
 		if err == nil && len(ms) > 0 {
 			err = give(ms)
@@ -281,7 +284,7 @@ func (r *Reader) take() (out []Message, state int, err error) {
 	case r.at > h.head: // it has read further than the hub: what flows may be over
 		return out, atEnd, nil
 	}
-	r.at, r.upToIt = h.head, true
+	r.at, r.upToIt, r.tooFar = h.head, true, false
 	texts, rest := r.texts(maxBytes - size)
 	if rest {
 		state = more
@@ -293,20 +296,29 @@ func (r *Reader) fact(e *entry) Message {
 	return Message{Type: e.kind, Cursor: r.scope.Text(r.hub.st.Runtime(), Cursor{e.position, e.id}), Data: e.data}
 }
 
-// read hands over facts from the store, up to where the hub stood when it began.
-func (r *Reader) read(ctx context.Context, give func([]Message) error) error {
+// lateFacts is how many facts of its session are read from the store for a
+// reader that fell behind. One that misses more is brought up by a snapshot.
+const lateFacts = 256
+
+// read hands over facts from the store, up to where the hub stood when it began,
+// or so many of its session if most isn't 0: then there may be more.
+func (r *Reader) read(ctx context.Context, most int, give func([]Message) error) (more bool, err error) {
 	upTo := r.hub.Head()
 	facts := r.hub.st.Scan(ctx, r.at)
 	if r.scope.Session != "" {
 		facts = r.hub.st.Window(ctx, store.Window{Session: r.scope.Session, Stream: r.scope.Stream, After: r.at})
 	}
 	var out []Message
-	size, most := 0, 16 // a small delivery first: it is there soon, and who breaks off cost little
+	size, n, room := 0, 0, 16 // a small delivery first: it is there soon, and who breaks off cost little
 	for rec, err := range facts {
 		if err != nil {
-			return err
+			return false, err
 		}
 		if rec.Position > upTo {
+			break
+		}
+		if n++; most > 0 && n > most {
+			more, upTo = true, r.at
 			break
 		}
 		r.at = rec.Position
@@ -318,21 +330,21 @@ func (r *Reader) read(ctx context.Context, give func([]Message) error) error {
 		}
 		e, err := encode(rec)
 		if err != nil {
-			return err
+			return false, err
 		}
 		out = append(out, r.fact(e))
-		if size += len(e.data); len(out) >= most || size >= maxBytes {
+		if size += len(e.data); len(out) >= room || size >= maxBytes {
 			if err := give(out); err != nil {
-				return err
+				return false, err
 			}
-			out, size, most = nil, 0, min(2*most, maxMessages)
+			out, size, room = nil, 0, min(2*room, maxMessages)
 		}
 	}
 	r.at = max(r.at, upTo)
 	if len(out) == 0 {
-		return nil
+		return more, nil
 	}
-	return give(out)
+	return more, give(out)
 }
 
 // Resync is what a reader gets that was too slow.

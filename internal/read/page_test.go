@@ -23,6 +23,7 @@ import (
 	"github.com/belay-run/belay/internal/store"
 	"github.com/belay-run/belay/internal/store/memory"
 	"github.com/belay-run/belay/internal/story"
+	"github.com/belay-run/belay/internal/view"
 )
 
 // history is a session with two threads and a task, among others.
@@ -44,7 +45,7 @@ func history(t testing.TB, st store.Store, answers int) {
 // reads answers for a store, without a hub.
 func reads(st store.Store) func(t testing.TB, path string, out any) belay.Code {
 	byPattern := map[string]read.Route{}
-	for _, r := range (&read.Reads{Store: st}).Routes() {
+	for _, r := range (&read.Reads{Store: st, Views: view.NewFollower(st)}).Routes() {
 		byPattern[r.Pattern] = r
 	}
 	return func(t testing.TB, path string, out any) belay.Code {

@@ -64,7 +64,7 @@ func (v *Reads) sessions(ctx context.Context, r *http.Request) (*Sessions, error
 func (v *Reads) folded(r *http.Request) (Fresh, error) {
 	f, err := v.fresh(r)
 	if err == nil {
-		err = view.Catchup(r.Context(), v.Store)
+		err = v.Views.Catchup(r.Context())
 	}
 	return f, err
 }

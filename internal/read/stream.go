@@ -23,7 +23,8 @@ import (
 type Reads struct {
 	Store store.Store
 	Hub   *live.Hub
-	Stall time.Duration // a reader of a stream that takes nothing for so long is cut off; 0 is 30 s
+	Views *view.Follower // of the store; others that read it share it
+	Stall time.Duration  // a reader of a stream that takes nothing for so long is cut off; 0 is 30 s
 }
 
 // stall is how long a reader of a stream may take nothing.
@@ -31,9 +32,9 @@ const stall = 30 * time.Second
 
 // Snapshot is what a slow reader of a session begins with again: the session's
 // row. It is live.Options.Snapshot for the store's hub.
-func Snapshot(st store.Store) func(context.Context, live.Scope) (json.RawMessage, store.Position, error) {
+func Snapshot(st store.Store, views *view.Follower) func(context.Context, live.Scope) (json.RawMessage, store.Position, error) {
 	return func(ctx context.Context, s live.Scope) (json.RawMessage, store.Position, error) {
-		if err := view.Catchup(ctx, st); err != nil {
+		if err := views.Catchup(ctx); err != nil {
 			return nil, 0, err
 		}
 		at, err := view.At(ctx, st) // before the row: it has all of the session up to here
@@ -83,7 +84,7 @@ func (v *Reads) ofRun(r *http.Request) (live.Scope, error) {
 	if err != nil {
 		return live.Scope{}, err
 	}
-	if err := view.Catchup(r.Context(), v.Store); err != nil {
+	if err := v.Views.Catchup(r.Context()); err != nil {
 		return live.Scope{}, err
 	}
 	run, err := view.RunByID(r.Context(), v.Store, belay.RunID(id))

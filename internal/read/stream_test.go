@@ -41,7 +41,7 @@ type bench struct {
 }
 
 func newBench(t *testing.T, st store.Store, o live.Options, stall time.Duration) *bench {
-	o.Snapshot = read.Snapshot(st)
+	o.Snapshot = read.Snapshot(st, view.NewFollower(st))
 	hub, err := live.New(t.Context(), st, o)
 	if err != nil {
 		t.Fatal(err)
@@ -51,7 +51,7 @@ func newBench(t *testing.T, st store.Store, o live.Options, stall time.Duration)
 	go func() { done <- hub.Run(ctx) }()
 	b := &bench{T: t, Writer: livetest.New(t, st, hub.Show), st: st, hub: hub}
 	mux := http.NewServeMux()
-	for _, r := range (&read.Reads{Store: st, Hub: hub, Stall: stall}).Routes() {
+	for _, r := range (&read.Reads{Store: st, Hub: hub, Views: view.NewFollower(st), Stall: stall}).Routes() {
 		mux.HandleFunc(r.Pattern, func(w http.ResponseWriter, q *http.Request) {
 			defer b.over.Add(1)
 			r.Handle(w, q)
@@ -492,7 +492,7 @@ func TestASnapshotFitsItsCursor(t *testing.T) {
 	w := livetest.New(t, st, nil)
 	ids := livetest.IDs("a")
 	w.AddTo(ids.Session.Stream(), ids, event.SessionCreated{Workspace: "/ws"})
-	take := read.Snapshot(st)
+	take := read.Snapshot(st, view.NewFollower(st))
 	stop := make(chan struct{})
 	var wg sync.WaitGroup
 	wg.Go(func() {

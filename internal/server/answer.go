@@ -67,7 +67,7 @@ func (r *request) respond(ctx context.Context, kind string, in RespondAction) (*
 	if err := in.check(); err != nil {
 		return nil, err
 	}
-	if err := view.Catchup(ctx, r.Store); err != nil {
+	if err := r.Reads.Views.Catchup(ctx); err != nil {
 		return nil, err
 	}
 	at, err := view.ActionByID(ctx, r.Store, string(in.Action))
@@ -178,7 +178,7 @@ func (a Action) versioned() Action {
 // actions are the open questions of a tenant, oldest first, of one session if it
 // is named.
 func (t *tenant) actions(ctx context.Context, only belay.SessionID) ([]Action, error) {
-	if err := view.Catchup(ctx, t.Store); err != nil {
+	if err := t.Reads.Views.Catchup(ctx); err != nil {
 		return nil, err
 	}
 	all, err := view.Sessions(ctx, t.Store, view.Filter{})

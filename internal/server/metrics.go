@@ -1,6 +1,7 @@
 package server
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"maps"
@@ -120,7 +121,7 @@ func (s *Server) showMetrics(w http.ResponseWriter, r *http.Request) {
 	s.metrics.mu.Lock()
 	defer s.metrics.mu.Unlock()
 	for _, t := range all {
-		t.expose(e, s.metrics.tenants[t.name])
+		t.expose(r.Context(), e, s.metrics.tenants[t.name])
 	}
 	if p.Tenant == auth.DefaultTenant && p.Role == auth.Owner {
 		s.expose(e)
@@ -140,12 +141,15 @@ func (s *Server) expose(e *exposition) {
 }
 
 // expose writes what is of a tenant.
-func (t *tenant) expose(e *exposition, c *figures) {
+func (t *tenant) expose(ctx context.Context, e *exposition, c *figures) {
 	ready, running, asleep, oldest := t.drives.counts()
 	e.gauge("belay_sessions_ready", "Sessions that wait for a place to run.", float64(ready))
 	e.gauge("belay_sessions_running", "Sessions that run.", float64(running))
 	e.gauge("belay_sessions_asleep", "Sessions that wake at a time.", float64(asleep))
 	e.gauge("belay_queue_oldest_seconds", "How long the session that has waited longest waits for a place.", oldest.Seconds())
+	if lag, err := t.Reads.Views.Lag(ctx); err == nil {
+		e.gauge("belay_views_lag", "Positions of the log that the view of sessions hasn't folded yet.", float64(lag))
+	}
 	if c == nil {
 		return
 	}

@@ -35,12 +35,12 @@ func (r *request) fresh(ctx context.Context, after store.Position) (Fresh, error
 		}
 		f := Fresh{Position: end, Stale: end < after}
 		if !f.Stale {
-			return f, view.Catchup(ctx, r.Store)
+			return f, r.Reads.Views.Catchup(ctx)
 		}
 		select {
 		case <-changed:
 		case <-deadline.C:
-			return f, view.Catchup(ctx, r.Store)
+			return f, r.Reads.Views.Catchup(ctx)
 		case <-ctx.Done():
 			return f, context.Cause(ctx)
 		}

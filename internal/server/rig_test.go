@@ -32,6 +32,7 @@ import (
 	"github.com/belay-run/belay/internal/store/memory"
 	"github.com/belay-run/belay/internal/tool"
 	"github.com/belay-run/belay/internal/tool/plan"
+	"github.com/belay-run/belay/internal/view"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -90,7 +91,8 @@ func (w *world) serve(t *testing.T, script string, change ...func(*Config)) *rig
 		}
 		owner := store.ThisProcess()
 		st := data.Open(memory.Options{})
-		hub, err := live.New(t.Context(), st, live.Options{Snapshot: read.Snapshot(st)})
+		views := view.NewFollower(st)
+		hub, err := live.New(t.Context(), st, live.Options{Snapshot: read.Snapshot(st, views)})
 		if err != nil {
 			return House{}, err
 		}
@@ -101,7 +103,7 @@ func (w *world) serve(t *testing.T, script string, change ...func(*Config)) *rig
 		r.mu.Lock()
 		r.opened[tenant] = st
 		r.mu.Unlock()
-		return House{Store: st, Engine: e, Wiring: &plainWiring{st: st, set: set, ws: w.dir}, Reads: &read.Reads{Store: st, Hub: hub}, Close: func() error { e.Close(); return st.Close() }}, nil
+		return House{Store: st, Engine: e, Wiring: &plainWiring{st: st, set: set, ws: w.dir}, Reads: &read.Reads{Store: st, Hub: hub, Views: views}, Close: func() error { e.Close(); return st.Close() }}, nil
 	}
 	for _, f := range change {
 		f(&c)

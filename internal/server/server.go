@@ -48,6 +48,7 @@ type Server struct {
 	callers   *rates
 	strangers *rates
 	slots     chan struct{}
+	front     *front
 	metrics   *metrics
 	audit     *auditor // of the default tenant: who isn't anybody's
 	started   time.Time
@@ -84,7 +85,7 @@ func New(c Config) (*Server, error) {
 	if c.Drain <= 0 {
 		c.Drain = 10 * time.Second
 	}
-	return &Server{c: c, callers: newRates(c.Rate, 2*c.Rate), strangers: newRates(10, 50), slots: make(chan struct{}, c.Sessions),
+	return &Server{c: c, callers: newRates(c.Rate, 2*c.Rate), strangers: newRates(10, 50), slots: make(chan struct{}, c.Sessions), front: newFront(),
 		metrics: newMetrics(), hold: make(chan struct{}), tenants: map[string]*tenant{}}, nil
 }
 

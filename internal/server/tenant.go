@@ -87,6 +87,7 @@ type tenant struct {
 	House
 	name   string
 	drives *drives
+	front  *front
 	audit  *auditor
 	now    func() time.Time
 	log    *slog.Logger
@@ -97,6 +98,7 @@ type tenant struct {
 // drive runs a session until it rests: it claims it, settles how it uses its
 // workspace, and gives it back.
 func (t *tenant) drive(ctx context.Context, id belay.SessionID) (err error) {
+	t.front.pass(ctx)
 	epoch, release, err := t.Engine.Own(ctx, id)
 	if err != nil {
 		return err
@@ -232,7 +234,7 @@ func (s *Server) tenant(ctx context.Context, name string) (*tenant, error) {
 	if err != nil {
 		return nil, err
 	}
-	t := &tenant{House: house, name: name, now: s.c.Now, log: s.c.Log.With("tenant", name)}
+	t := &tenant{House: house, name: name, front: s.front, now: s.c.Now, log: s.c.Log.With("tenant", name)}
 	t.audit = newAuditor(house.Store, t.log)
 	t.drives = newDrives(house.Store, s.slots, s.c.PerTenant, s.c.Now, t.log)
 	t.drives.run = t.drive
@@ -245,6 +247,28 @@ func (s *Server) tenant(ctx context.Context, name string) (*tenant, error) {
 			t.log.Error("streams", "error", err.Error())
 		}
 	})
+	t.wg.Go(func() { t.followViews(loop) })
 	s.tenants[name] = t
 	return t, nil
+}
+
+// viewsAgain is how long the view isn't followed after the store has refused;
+// reads bring it up meanwhile.
+const viewsAgain = 5 * time.Second
+
+// followViews keeps the view of sessions up until ctx ends.
+func (t *tenant) followViews(ctx context.Context) {
+	again := time.NewTimer(0)
+	defer again.Stop()
+	for {
+		select {
+		case <-again.C:
+		case <-ctx.Done():
+			return
+		}
+		if err := t.Reads.Views.Run(ctx); err != nil && ctx.Err() == nil {
+			t.log.Error("views", "error", err.Error())
+		}
+		again.Reset(viewsAgain)
+	}
 }

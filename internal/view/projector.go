@@ -59,6 +59,11 @@ func (p Projector) Catchup(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	return p.upTo(ctx, end)
+}
+
+// upTo folds until the view has come as far as end.
+func (p Projector) upTo(ctx context.Context, end store.Position) error {
 	for {
 		from, err := p.Store.ViewPosition(ctx, name)
 		if err != nil || from >= end {

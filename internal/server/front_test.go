@@ -1,0 +1,50 @@
+package server
+
+import (
+	"context"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// A session that is about to run lets a crowd of commands pass, but no longer
+// than a second, and not at all when there is none.
+func TestACrowdGoesFirst(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFront()
+		begun := time.Now()
+		if f.pass(t.Context()); time.Since(begun) != 0 {
+			t.Errorf("nobody is there, and it waited %s", time.Since(begun))
+		}
+		for range crowd - 1 {
+			f.enter()
+		}
+		if f.pass(t.Context()); time.Since(begun) != 0 {
+			t.Errorf("a few are there, and it waited %s", time.Since(begun))
+		}
+		f.enter()
+		var passed atomic.Int32
+		for range 3 {
+			go func() { f.pass(context.Background()); passed.Add(1) }()
+		}
+		synctest.Wait()
+		if passed.Load() != 0 {
+			t.Error("it didn't wait for the crowd")
+		}
+		f.leave()
+		synctest.Wait()
+		if passed.Load() != 3 {
+			t.Errorf("the crowd is gone, and %d of 3 go on", passed.Load())
+		}
+		f.enter()
+		if f.pass(t.Context()); time.Since(begun) != crowdPause {
+			t.Errorf("a crowd that stays is waited for %s", time.Since(begun))
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		if f.pass(ctx); time.Since(begun) != crowdPause {
+			t.Error("it waited although nobody wants it any more")
+		}
+	})
+}

@@ -1,0 +1,76 @@
+package view_test
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/belay-run/belay/internal/store"
+	"github.com/belay-run/belay/internal/store/memory"
+	"github.com/belay-run/belay/internal/view"
+)
+
+// counted counts how often the log is read to be folded.
+type counted struct {
+	store.Store
+	saves atomic.Int32
+}
+
+func (c *counted) SaveView(ctx context.Context, name string, from, to store.Position, rows map[string][]byte) error {
+	c.saves.Add(1)
+	return c.Store.SaveView(ctx, name, from, to, rows)
+}
+
+// Many who want the view at once cost one of them the folding.
+func TestManyReadersFoldOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		st := &counted{Store: memory.Open(memory.Options{})}
+		newWriter(t, st).add(story()...)
+		f := view.NewFollower(st)
+		var wg sync.WaitGroup
+		for range 100 {
+			wg.Go(func() {
+				if err := f.Catchup(t.Context()); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		wg.Wait()
+		if n := st.saves.Load(); n != 1 {
+			t.Errorf("100 readers saved the view %d times", n)
+		}
+		if lag, err := f.Lag(t.Context()); lag != 0 || err != nil {
+			t.Errorf("the view is %d behind, %v", lag, err)
+		}
+	})
+}
+
+// The view follows the log without being asked, and stops when it is told to.
+func TestTheViewFollowsByItself(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		st := memory.Open(memory.Options{})
+		w := newWriter(t, st)
+		f := view.NewFollower(st)
+		ctx, cancel := context.WithCancel(t.Context())
+		ended := make(chan error, 1)
+		go func() { ended <- f.Run(ctx) }()
+		for i, fact := range story() {
+			w.add(fact)
+			if lag, err := f.Lag(t.Context()); err != nil || lag == 0 {
+				t.Fatalf("behind by %d after fact %d, %v: it had no time yet", lag, i, err)
+			}
+			time.Sleep(time.Second)
+			if lag, err := f.Lag(t.Context()); err != nil || lag != 0 {
+				t.Fatalf("behind by %d a second after fact %d, %v", lag, i, err)
+			}
+		}
+		cancel()
+		if err := <-ended; !errors.Is(err, context.Canceled) {
+			t.Errorf("it ended with %v", err)
+		}
+	})
+}
