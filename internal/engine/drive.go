@@ -3,6 +3,7 @@ package engine
 import (
 	"context"
 	"errors"
+	"runtime"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -382,12 +383,25 @@ func (v *drive) start(ctx context.Context, key string, eff core.Effect) {
 	leaving := func() bool { return ctx.Err() != nil } // the whole process, not just this effect
 	v.noteRules()
 	v.wg.Go(func() {
+		roomy()
 		v.e.c.Point("effect/start")
 		facts := v.perform(mine, eff, leaving)
 		v.e.c.Point("effect/end")
 		v.landed <- landing{key, facts}
 	})
 }
+
+// roomy makes the stack of a new goroutine as large as an effect needs it, at
+// once: it would be made so in four steps, and copied in each.
+//
+//go:noinline
+func roomy() {
+	var room [effectStack]byte
+	runtime.KeepAlive(&room)
+}
+
+// effectStack is more than half of what is wanted, for stacks double.
+const effectStack = 9 << 10
 
 func (v *drive) perform(ctx context.Context, eff core.Effect, leaving func() bool) []core.Fact {
 	switch eff := eff.(type) {
