@@ -10,7 +10,8 @@ import (
 
 // Command asks a stream for something. The names are the control plane's of
 // the standard where it has one; create_session, label_session, open_thread,
-// roll_back, end_attempt and take_over are the runtime's own.
+// roll_back, configure_queue, reorder_queued_turns, end_attempt and take_over
+// are the runtime's own.
 type Command interface{ command() } // sealed: only this package's types have it
 
 type cmd struct{}
@@ -60,6 +61,8 @@ type Settings struct {
 	Instructions string `json:"instructions,omitempty"` // none: AGENTS.md and CLAUDE.md are not read
 	Boundary     string `json:"boundary,omitempty"`     // by its name, that programs run in; empty: the mode's
 	Effort       string `json:"effort,omitempty"`       // how much a model reasons: low, medium, high; empty is the provider's default
+
+	Queue Queueing `json:"queue,omitzero"` // how its threads take turns while one runs
 }
 
 // Duration is a time.Duration that is text in JSON ("24h0m0s").
@@ -95,6 +98,8 @@ type (
 		Turn   TurnID   `json:"turn"`
 		Text   Content  `json:"text"`
 		Rules  Ref      `json:"rules"` // the thread's rules, a blob
+
+		Queue QueueMode `json:"queue,omitempty"` // if the thread is busy; empty: as the thread does
 
 		Template *TemplateRef `json:"template,omitempty"` // what the text was made from
 	}
@@ -153,6 +158,26 @@ type (
 		cmd
 		Workspace string     `json:"workspace"`
 		Begin     *Beginning `json:"begin,omitempty"` // what it has before its first fact
+		Queue     Queueing   `json:"queue,omitzero"`
+	}
+
+	// ConfigureQueue sets how a thread takes turns while one runs.
+	ConfigureQueue struct {
+		cmd
+		Queue Queueing `json:"queue"`
+	}
+
+	// PromoteTurn moves a waiting turn to a place in the row.
+	PromoteTurn struct {
+		cmd
+		Turn     TurnID `json:"turn"`
+		Position int    `json:"position,omitempty"` // from 1; 0 is 1
+	}
+
+	// ReorderTurns names all waiting turns in the order in which they are to run.
+	ReorderTurns struct {
+		cmd
+		Order []TurnID `json:"order"`
 	}
 
 	// SubmitTurn gives a thread something to do. Repeating it with the same
@@ -165,6 +190,8 @@ type (
 		Run   RunID    `json:"run,omitempty"`
 		Text  Content  `json:"text"`
 		Rules Ref      `json:"rules"`
+
+		Queue QueueMode `json:"queue,omitempty"` // if the thread is busy; empty: as the thread does
 	}
 
 	// InterruptTurn ends the running turn as cancelled; partial text is kept.
@@ -230,6 +257,8 @@ type (
 		Thread   ThreadID     `json:"thread"`
 		Turn     TurnID       `json:"turn"`
 		Rules    Ref          `json:"rules"`
+
+		Queue QueueMode `json:"queue,omitempty"` // of the first attempt's turn
 	}
 
 	// RetryTask starts a new attempt of a task that ended without success.
@@ -279,6 +308,10 @@ var commands = map[string]reflect.Type{
 	"interrupt_turn":    reflect.TypeFor[InterruptTurn](),
 	"resume_thread":     reflect.TypeFor[ResumeThread](),
 	"roll_back":         reflect.TypeFor[RollBack](),
+
+	"configure_queue":      reflect.TypeFor[ConfigureQueue](),
+	"promote_queued_turn":  reflect.TypeFor[PromoteTurn](),
+	"reorder_queued_turns": reflect.TypeFor[ReorderTurns](),
 
 	"write_process_stdin": reflect.TypeFor[WriteProcessStdin](),
 	"terminate_process":   reflect.TypeFor[TerminateProcess](),

@@ -35,6 +35,7 @@ type ThreadStarted struct {
 	Kind      string `json:"kind"` // main, child, flow
 	Workspace string `json:"workspace,omitempty"`
 	belay.Beginning
+	Queue belay.Queueing `json:"queue,omitzero"` // how it takes turns while one runs
 }
 
 // ThreadUpdated names the rules a thread goes on under.

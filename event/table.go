@@ -131,7 +131,7 @@ var table = []Type{
 	of[ToolFailed]("tool.failed", "a call ended in any other way", stable),
 	of[ActionRequired]("action.required", "a person's decision is needed", stable),
 	of[ActionResolved]("action.resolved", "a decision was made", stable),
-	of[QueueChanged]("queue.changed", "the row of waiting turns changed"),
+	of[QueueChanged]("queue.changed", "the row of waiting turns changed", stable),
 	of[ContextResolved]("context.resolved", "what a model is given besides the conversation", stable),
 	of[ContextCompactionStarted]("context.compaction.started", "a conversation is about to be shortened"),
 	of[ContextCompactionCompleted]("context.compaction.completed", "a summary took the place of a range"),

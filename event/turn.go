@@ -13,6 +13,8 @@ type TurnSubmitted struct {
 	Text  belay.Content  `json:"text,omitzero"`
 	By    string         `json:"by,omitempty"`
 	Rules belay.Ref      `json:"rules"`
+
+	Queue belay.QueueMode `json:"queue,omitempty"` // what was asked for, other than to wait
 }
 
 // TurnStarted names the rules the turn is decided under and its limits.

@@ -151,6 +151,19 @@ type SendInput struct {
 
 func (e SendInput) Key() string { return "input/" + string(e.IDs.Process) + "/" + itoa(e.Number) }
 
+// GoBack looks what it means to take back a turn that was cancelled: how the
+// thread's rollback to before it begins is what it finds.
+type GoBack struct {
+	IDs  belay.IDs
+	Turn belay.TurnID
+
+	To     belay.TurnID // the turn before it; empty: there is none
+	Target int64        // the fact that ended that one
+	Dir    string       // the workspace
+}
+
+func (e GoBack) Key() string { return "goback/" + string(e.Turn) }
+
 // RestoreFiles makes files what they were, by a plan that is content.
 type RestoreFiles struct {
 	IDs     belay.IDs

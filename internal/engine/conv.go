@@ -161,9 +161,11 @@ func (v *conv) upTo(ctx context.Context, st store.Store, to int64) error {
 // request takes the silent facts that follow, so that it stands at the end of
 // the log when the answer comes.
 func silent(p event.Payload) bool {
-	switch p.(type) {
+	switch p := p.(type) {
 	case event.TurnSubmitted, event.ModelRequested, event.ModelDelta, event.ChannelMessage, event.RunStatus, event.ReasoningSummary:
 		return true
+	case event.QueueChanged:
+		return p.Op != event.QueueJoined && p.Op != event.QueueTold
 	}
 	return false
 }
@@ -215,6 +217,8 @@ func (v *conv) apply(ctx context.Context, st store.Store, ev event.Envelope) err
 		v.turns = append(v.turns, span{turn: ev.IDs.Turn, from: len(v.msgs), start: ev.Seq, text: asked(m)})
 		v.push(m)
 		return err
+	case event.QueueChanged:
+		return v.queueChanged(ctx, st, p)
 	case event.ModelRequested:
 		v.note = p.Note
 	case event.ModelCompleted:
@@ -238,10 +242,28 @@ func (v *conv) apply(ctx context.Context, st store.Store, ev event.Envelope) err
 			delete(v.texts, ev.IDs.Turn)
 			return nil
 		}
+		if t := v.running(); t == nil || t.turn != ev.IDs.Turn { // it was part of one that has just ended
+			return nil
+		}
 		text, err := whole(ctx, st, belay.Content{Text: p.Partial, Ref: p.PartialRef})
 		v.push(belay.Text(belay.RoleUser, noteText(endText(p, text))))
 		v.ended(ev, p.Outcome)
 		return err
+	}
+	return nil
+}
+
+// queueChanged adds the text of a turn that is part of the running one now, and
+// what the model is told of those that were dropped.
+func (v *conv) queueChanged(ctx context.Context, st store.Store, p event.QueueChanged) error {
+	switch p.Op {
+	case event.QueueJoined:
+		m, err := input(ctx, st, v.texts[p.Turn])
+		delete(v.texts, p.Turn)
+		v.push(m)
+		return err
+	case event.QueueTold:
+		v.push(belay.Text(belay.RoleUser, noteText(p.Note)))
 	}
 	return nil
 }

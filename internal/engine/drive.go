@@ -413,6 +413,8 @@ func (v *drive) perform(ctx context.Context, eff core.Effect, leaving func() boo
 		return v.checkCall(ctx, eff, leaving)
 	case core.TakeSnapshot:
 		return v.takeSnapshot(ctx, eff)
+	case core.GoBack:
+		return v.goBack(ctx, eff)
 	case core.RestoreFiles:
 		return v.restoreFiles(ctx, eff)
 	case core.KeepProcess:

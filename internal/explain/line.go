@@ -119,6 +119,8 @@ func saysTurn(p event.Payload) (string, bool) {
 		return join(", ", quote(p.Summary.Text), stats(p.Stats)), true
 	case event.TurnFailed:
 		return join(", ", fmt.Sprintf("%s %s: %s", p.Outcome, p.Code, p.Reason), stats(p.Stats)), true
+	case event.QueueChanged:
+		return saysQueue(p), true
 	case event.RunStatus:
 		until := ""
 		if !p.Until.IsZero() {
@@ -131,6 +133,25 @@ func saysTurn(p event.Payload) (string, bool) {
 
 func stats(s event.TurnStats) string {
 	return join(", ", plural(s.Steps, "step"), plural(s.Calls, "call"), took(time.Duration(s.ActiveMS)*time.Millisecond)+" active", tokens(s.Usage))
+}
+
+// saysQueue tells a change of the row of waiting turns.
+func saysQueue(p event.QueueChanged) string {
+	place := ""
+	if p.Position > 0 {
+		place = fmt.Sprintf("at place %d of %d", p.Position, p.Length)
+	}
+	policy := ""
+	if q := p.Policy; q != nil {
+		policy = join(" ", when(string(q.Mode), "mode %s"), when(string(q.Drop), "drop %s"))
+		if q.Cap > 0 {
+			policy = join(" ", policy, fmt.Sprintf("cap %d", q.Cap))
+		}
+		if q.Quiet > 0 {
+			policy = join(" ", policy, "quiet "+q.Quiet.String())
+		}
+	}
+	return join(", ", join(" ", p.Op, Short(string(p.Turn)), string(p.Mode), place), when(Short(string(p.Into)), "part of %s now"), when(p.By, "by %s"), policy, quote(p.Note))
 }
 
 func saysTask(p event.Payload) (string, bool) {

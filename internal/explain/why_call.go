@@ -167,6 +167,8 @@ func refusal(code string) string {
 		return "The turn's tool calls were used up."
 	case "UNKNOWN_TOOL":
 		return "The turn's inventory, fixed when it began, has no such tool."
+	case "STEERED":
+		return "A message for the running turn came before the call had begun, so the model was to decide anew."
 	case "INTERRUPTED":
 		return "The turn was stopped before the call was over."
 	case "TIME_IS_UP":

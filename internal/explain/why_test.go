@@ -182,6 +182,16 @@ var logs = []struct {
 		l := newLog().turn(1, required).ask("normal", "")
 		return l.thread(l.queued(2), event.TurnFailed{Outcome: belay.Failed, Code: "BUSY", Reason: "too many turns wait already"})
 	}},
+	{"queued_dropped", " turn_2", func() *log {
+		l := newLog().turn(1, required).ask("normal", "")
+		return l.thread(l.queued(2), event.TurnFailed{Outcome: belay.Cancelled, Code: "QUEUE_DROPPED", Reason: "too many turns wait: it made room for another one"})
+	}},
+	{"queued_joined", " turn_2", func() *log {
+		l := newLog().turn(1, required).ask("normal", "")
+		ids := l.queued(2)
+		l.thread(ids, event.QueueChanged{Op: event.QueueJoined, Turn: "turn_2", Into: "turn_1"})
+		return l.thread(ids, event.TurnFailed{Outcome: belay.Failed, Code: "JOINED", Reason: "it was part of turn turn_1: it broke"})
+	}},
 	{"queued_taken_out", "turn_2 turn_1 sess_1", func() *log {
 		l := newLog().turn(1, required).ask("normal", "")
 		l.thread(l.queued(2), event.TurnFailed{Outcome: belay.Cancelled, Code: "INTERRUPTED", Reason: "interrupted by user:ann"})

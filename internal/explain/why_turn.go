@@ -120,7 +120,9 @@ func endingOf(code string) (ending, bool) {
 		"MODEL_REFUSED":        {"The model refused to answer, and in conversational mode an answer is all there is to wait for.", modelRefused},
 		"CRASH_LOOP":           {"Process after process stopped while the same request was out. After 20 attempts it is not made again, because the request may be what stops them.", crashLoop},
 		"SNAPSHOT_FAILED":      {"The workspace was to be kept before the turn's first step, so that what commands change can be taken back. It could not be, so nothing was run.", snapshotFailed},
-		"BUSY":                 {"100 turns of the thread waited already when it was submitted. It never began; it ended so that its task has an end.", busy},
+		"BUSY":                 {"Another turn ran and it was not to wait, or as many turns waited already as may. It never began; it ended so that its task has an end.", busy},
+		"QUEUE_DROPPED":        {"As many turns waited as may when another one came, and by the thread's drop policy the one that had waited longest made room. It never began.", busy},
+		"JOINED":               {"Its text was given to the model as a part of another turn, and it ended as that one did.", joined},
 		"INTERRUPTED":          {"Somebody wanted it to stop. Text that was there is kept.", interrupted},
 		"CONTENT_MISSING":      {"A part of the conversation is not in the store any more, and a model that is shown the rest would take it for the whole.", contentMissing},
 		"RULES_MISSING":        {"The rules the turn was decided by are not in the store any more, and without them nothing may be decided.", rulesMissing},
@@ -325,6 +327,10 @@ func crashLoop(a *Answer, t *turn) {
 		a.say("Step %d had %s.", t.steps[n-1].n, plural(len(t.steps[n-1].requests), "attempt"))
 	}
 	a.next("says what is wrong with this machine, if it can tell", "belay doctor")
+	resume(a, t, "tries the task again, in the same conversation", "")
+}
+
+func joined(a *Answer, t *turn) {
 	resume(a, t, "tries the task again, in the same conversation", "")
 }
 

@@ -27,7 +27,7 @@ var historyMutants = []mutant{
 		edits:  []edit{{"internal/core/thread/next.go", "\t\trd.Effects = append(rd.Effects, s.restore())\n\t\treturn rd\n", "\t\trd.Effects = append(rd.Effects, s.restore())\n"}},
 		caught: scenarios},
 	{breaks: "files are restored under a running turn",
-		edits:  []edit{{"internal/core/thread/rollback.go", "case s.Turn != nil || s.Keep != nil || len(s.Queue) > 0:", "case false:"}},
+		edits:  []edit{{"internal/core/thread/rollback.go", "case s.Turn != nil || s.Keep != nil || s.Undo != \"\" || len(s.Queue) > 0:", "case false:"}},
 		caught: scenarios},
 	{breaks: "a plan that was made before the last turn is carried out",
 		edits:  []edit{{"internal/core/thread/rollback.go", "case c.After != s.Seq:", "case false:"}},

@@ -18,7 +18,7 @@ import (
 var notHere = map[string]string{
 	"create_task": "tasks", "update_task": "tasks", "start_task": "tasks", "append_task_progress": "tasks", "pause_task": "tasks",
 	"resume_task": "tasks", "complete_task": "tasks", "fail_task": "tasks",
-	"link_tasks": "task graphs", "unlink_tasks": "task graphs", "promote_queued_turn": "queues",
+	"link_tasks": "task graphs", "unlink_tasks": "task graphs",
 	"spawn_subagent": "sub-agents", "send_subagent_input": "sub-agents", "wait_subagents": "sub-agents", "close_subagent": "sub-agents",
 	"list_subagents": "sub-agents", "resume_subagent": "sub-agents",
 	"export_evidence": "evidence", "export_review": "evidence", "export_replay": "replay",
@@ -54,8 +54,8 @@ func TestWhatIsUnavailableIsListed(t *testing.T) {
 			t.Errorf("%s is listed and not in the table", name)
 		}
 	}
-	if len(Commands) != 47 {
-		t.Errorf("%d commands; the standard's contract and specification name 47", len(Commands))
+	if len(Commands)-Own != 47 {
+		t.Errorf("%d commands besides our own; the standard's contract and specification name 47", len(Commands)-Own)
 	}
 }
 

@@ -94,8 +94,10 @@ type ThreadShown struct {
 	Status  string          `json:"status"` // idle, queued, running, waiting
 	Turn    *TurnShown      `json:"turn,omitempty"`
 	Last    *thread.Ended   `json:"lastOutcome,omitempty"`
-	Queue   []belay.TurnID  `json:"queue"`   // in the order in which they will begin
-	Actions []Action        `json:"actions"` // open questions
+	Queue   []belay.TurnID  `json:"queue"` // in the order in which they will begin
+	Queued  []QueuedShown   `json:"queuedTurns"`
+	Policy  belay.Queueing  `json:"queuePolicy"` // what is left out is the default
+	Actions []Action        `json:"actions"`     // open questions
 	Taint   []string        `json:"taint,omitempty"`
 
 	Processes []ProcessShown `json:"processes,omitempty"` // that it runs
@@ -128,7 +130,8 @@ func getThreadRead(ctx context.Context, r *request, in *GetThreadRead) (*ThreadS
 	if err != nil {
 		return nil, err
 	}
-	out := &ThreadShown{Fresh: f, Session: in.Session, Thread: th.Thread, Status: "idle", Last: th.Prev, Queue: []belay.TurnID{}, Actions: openActions(th), Processes: processes(th)}
+	out := &ThreadShown{Fresh: f, Session: in.Session, Thread: th.Thread, Status: "idle", Last: th.Prev,
+		Queue: []belay.TurnID{}, Queued: queuedTurns(th), Policy: th.Line, Actions: openActions(th), Processes: processes(th)}
 	if out.Actions == nil {
 		out.Actions = []Action{}
 	}

@@ -29,7 +29,7 @@ type SubmitTurn struct {
 	Workspace string          `json:"workspace,omitempty" jsonschema:"folder of a new session; the server's own when it is left out"`
 	Title     string          `json:"title,omitempty" jsonschema:"what lists call a new session; the first line of the text"`
 	Settings  *Choices        `json:"settings,omitempty" jsonschema:"settings of the session from now on"`
-	Queue     string          `json:"queue,omitempty" jsonschema:"while another turn runs: enqueue (default), reject, interrupt"`
+	Queue     string          `json:"queue,omitempty" jsonschema:"while another turn runs: enqueue, steer, collect, interrupt, rollback, reject; as the thread is set when it is left out"`
 	Priority  string          `json:"priority,omitempty" jsonschema:"among sessions that wait for a place to run: low, normal, high"`
 }
 
@@ -51,8 +51,8 @@ func (in *SubmitTurn) check() error {
 	if in.Session == belay.SystemSession {
 		return problem.At("sessionId", belay.Errorf(belay.CodeBadState, "the system session takes no work"))
 	}
-	if !slices.Contains([]string{"", "enqueue", "reject", "interrupt"}, in.Queue) {
-		return problem.At("queue", belay.Errorf(belay.CodeBadCommand, "%q is none of enqueue, reject, interrupt", shown(in.Queue)))
+	if err := (belay.Queueing{Mode: belay.QueueMode(in.Queue)}).Check(); err != nil {
+		return queueError("queue", err)
 	}
 	if _, ok := priorities[in.Priority]; !ok {
 		return problem.At("priority", belay.Errorf(belay.CodeBadCommand, "%q is none of low, normal, high", shown(in.Priority)))
@@ -94,11 +94,6 @@ func submitTurn(ctx context.Context, r *request, in *SubmitTurn) (*Told, error) 
 		return nil, turnError(err)
 	}
 	r.drives.want(in.Session, priorities[in.Priority])
-	if in.Queue == "interrupt" {
-		if err := s.interruptOthers(ctx); err != nil {
-			return nil, err
-		}
-	}
 	return s.told(ctx, ans.Position, orders[len(orders)-1].ID, ans.Pending)
 }
 
@@ -161,12 +156,12 @@ func (s *submission) before(ctx context.Context) (*Told, error) {
 	if slices.Contains(st.Turns, in.Turn) {
 		return s.repeated(ctx)
 	}
-	if in.Queue != "reject" || !slices.Contains(st.Threads, in.Thread) {
+	if !slices.Contains(st.Threads, in.Thread) {
 		return nil, nil
 	}
 	th, err := s.thread(ctx, in.Thread)
-	if err == nil && (th.Turn != nil || len(th.Queue) > 0) {
-		err = belay.Errorf(belay.CodeBusy, "a turn of the thread hasn't ended").At(string(in.Thread)).WithHint("leave queue out to let it wait")
+	if err == nil {
+		err = th.Takes(belay.QueueMode(in.Queue))
 	}
 	return nil, err
 }
@@ -260,7 +255,7 @@ func (s *submission) orders(ctx context.Context) ([]belay.Order, error) {
 	case changed:
 		add("update", belay.UpdateSession{Settings: settings})
 	}
-	add("submit", belay.SubmitWork{Thread: in.Thread, Task: in.Task, Turn: in.Turn, Text: s.text, Rules: rules})
+	add("submit", belay.SubmitWork{Thread: in.Thread, Task: in.Task, Turn: in.Turn, Text: s.text, Rules: rules, Queue: belay.QueueMode(in.Queue)})
 	return out, nil
 }
 
@@ -321,32 +316,6 @@ func (s *submission) title() string {
 		title, _, _ = strings.Cut(strings.TrimSpace(s.in.Text), "\n")
 	}
 	return cut(strings.TrimSpace(s.Wiring.Clean(title)), 80)
-}
-
-// interruptOthers ends what stands before the turn, so that it is next.
-func (s *submission) interruptOthers(ctx context.Context) error {
-	th, err := s.thread(ctx, s.in.Thread)
-	if err != nil {
-		return err
-	}
-	var before []belay.TurnID
-	if th.Turn != nil && th.Turn.Turn != s.in.Turn {
-		before = append(before, th.Turn.Turn)
-	}
-	for _, q := range th.Queue {
-		if q.Turn == s.in.Turn {
-			break
-		}
-		before = append(before, q.Turn)
-	}
-	for _, turn := range before {
-		base := belay.StreamID("interrupt/" + string(s.in.Turn) + "/" + string(turn))
-		o := s.order(belay.CommandID(belay.DeriveID(belay.PrefixCommand, base, 0, 0)), s.in.Session, s.in.Thread.Stream(), belay.InterruptTurn{Turn: turn, Reason: "another turn was submitted in its place"})
-		if _, err := s.Engine.Submit(ctx, o); err != nil && belay.CodeOf(err) != belay.CodeBadState { // it has just ended
-			return err
-		}
-	}
-	return nil
 }
 
 // told is the answer: where the turn is, and under which run.

@@ -97,7 +97,7 @@ var Commands = []Command{
 	later("unlink_tasks", auth.Work, true, "task graphs", "Remove an edge between tasks."),
 	does("respond_action", auth.Answer, true, "Answer what an agent asks: allow, deny, or answer.", respondAction),
 	does("remove_queued_turn", auth.Work, true, "Remove a turn that waits.", removeQueuedTurn),
-	later("promote_queued_turn", auth.Work, true, "queues", "Move a waiting turn ahead."),
+	does("promote_queued_turn", auth.Work, true, "Move a waiting turn to the front, or to another place.", promoteQueuedTurn),
 	does("get_session", auth.Read, false, "Show a session: its threads, tasks, open questions and figures.", getSession),
 	does("get_thread_read", auth.Read, false, "Show a thread: its turn, what waits behind it, what it asks.", getThreadRead),
 	does("get_tool_inventory", auth.Read, false, "List the tools of a session, or of a workspace.", getToolInventory),
@@ -125,7 +125,14 @@ var Commands = []Command{
 	later("compare_benchmark_runs", auth.Read, false, "benchmarks", "Compare trials."),
 	later("resume_subagent", auth.Work, true, "sub-agents", "Go on with a child."),
 	later("list_jobs", auth.Read, false, "jobs", "List jobs."),
+
+	// The runtime's own.
+	does("reorder_queued_turns", auth.Work, true, "Put the turns that wait into another order.", reorderQueuedTurns),
+	does("configure_queue", auth.Work, true, "Set how a thread takes turns while one runs.", configureQueue),
 }
+
+// Own is how many commands at the end of the table aren't the standard's.
+const Own = 2
 
 // find is a line of the table, or nil.
 func find(name string) *Command {

@@ -1,6 +1,7 @@
 package snapshot
 
 import (
+	"slices"
 	"time"
 
 	"github.com/belay-run/belay"
@@ -14,19 +15,23 @@ type Thread struct {
 	Active    belay.TurnID   `json:"activeTurnId,omitempty"`
 	Turns     []*Turn        `json:"turns"` // the last ones
 	Pending   []*Action      `json:"pendingRequests"`
-	Queue     []*Turn        `json:"queuedTurns"`
+	Queue     []*Turn        `json:"queuedTurns"` // in order
+	Queueing  belay.Queueing `json:"queuePolicy,omitzero"`
 	Incidents []Incident     `json:"incidents"`
 	Processes []*Process     `json:"processes"` // that the facts say run
 	Evidence  State          `json:"evidenceSummary"`
 	Last      belay.Outcome  `json:"lastOutcome,omitempty"`
 
-	step *Step
+	step   *Step
+	joined []*Turn // that are part of the running one
 }
 
 // Turn is a turn.
 type Turn struct {
 	TurnID      belay.TurnID    `json:"turnId"`
-	Status      string          `json:"status"` // queued, running, waiting, or how it ended
+	Status      string          `json:"status"`              // queued, running, waiting, or how it ended
+	Mode        belay.QueueMode `json:"queueMode,omitempty"` // how it waits, other than for its turn
+	Into        belay.TurnID    `json:"partOf,omitempty"`    // the turn that its text is part of
 	TaskID      belay.TaskID    `json:"taskId,omitempty"`
 	RunID       belay.RunID     `json:"runId,omitempty"`
 	Input       string          `json:"input,omitempty"` // its beginning
@@ -107,7 +112,10 @@ func (f *Fold) thread(e event.Envelope) {
 		f.s.Threads = append(f.s.Threads, t)
 	}
 	switch p := e.Data.(type) {
+	case event.QueueChanged:
+		t.queueChanged(p)
 	case event.ThreadStarted:
+		t.Queueing = p.Queue
 		if p.ForkedFrom != nil {
 			f.s.History.Forked = p.ForkedFrom
 		}
@@ -117,7 +125,10 @@ func (f *Fold) thread(e event.Envelope) {
 	case event.TurnSubmitted:
 		f.s.Telemetry.Turns++
 		t.Queue = append(t.Queue, &Turn{TurnID: e.IDs.Turn, Status: "queued", TaskID: e.IDs.Task, RunID: e.IDs.Run, Input: cut(p.Text.Text), SubmittedAt: e.Time,
-			Steps: []*Step{}, Calls: []*Call{}})
+			Steps: []*Step{}, Calls: []*Call{}, Mode: p.Queue})
+		if p.Queue == belay.QueueInterrupt || p.Queue == belay.QueueRollback {
+			t.move(len(t.Queue)-1, 0)
+		}
 	case event.TurnStarted:
 		limits := p.Limits
 		t.begin(e, &limits)
@@ -151,6 +162,9 @@ func (t *Thread) begin(e event.Envelope, limits *belay.Limits) {
 			break
 		}
 	}
+	if i := slices.IndexFunc(t.joined, func(q *Turn) bool { return q.TurnID == e.IDs.Turn }); i >= 0 {
+		turn, t.joined = t.joined[i], slices.Delete(t.joined, i, i+1)
+	}
 	turn.Status, turn.StartedAt, turn.Limits = "running", e.Time, limits
 	t.Active, t.step = turn.TurnID, nil
 	t.Turns = last(append(t.Turns, turn), maxTurns)
@@ -172,6 +186,29 @@ func (t *Thread) end(e event.Envelope, o belay.Outcome, used event.TurnStats) *T
 	turn.Status, turn.CompletedAt, turn.Used = string(o), e.Time, used
 	t.Last = o
 	return turn
+}
+
+// queueChanged folds a change of the row. A turn that is part of another one waits
+// no more; it ends with it.
+func (t *Thread) queueChanged(p event.QueueChanged) {
+	i := slices.IndexFunc(t.Queue, func(q *Turn) bool { return q.TurnID == p.Turn })
+	switch {
+	case p.Op == event.QueuePromoted && i >= 0 && p.Position >= 1 && p.Position <= len(t.Queue):
+		t.move(i, p.Position-1)
+	case p.Op == event.QueueReordered:
+		slices.SortStableFunc(t.Queue, func(a, b *Turn) int { return slices.Index(p.Order, a.TurnID) - slices.Index(p.Order, b.TurnID) })
+	case p.Op == event.QueueJoined && i >= 0:
+		t.Queue[i].Into = p.Into
+		t.joined, t.Queue = append(t.joined, t.Queue[i]), slices.Delete(t.Queue, i, i+1)
+	case p.Op == event.QueuePolicy && p.Policy != nil:
+		t.Queueing = *p.Policy
+	}
+}
+
+// move takes a waiting turn to another place.
+func (t *Thread) move(from, to int) {
+	q := t.Queue[from]
+	t.Queue = slices.Insert(slices.Delete(t.Queue, from, from+1), to, q)
 }
 
 // turn is the newest turn that has begun.

@@ -75,29 +75,33 @@ const (
 
 // Turn is a turn as far as it has come.
 type Turn struct {
-	ID        belay.TurnID   `json:"id"`
-	Status    string         `json:"status"`
-	Outcome   belay.Outcome  `json:"outcome,omitempty"`
-	Code      string         `json:"code,omitempty"`
-	Reason    string         `json:"reason,omitempty"`
-	Summary   string         `json:"summary,omitempty"`
-	Submitted time.Time      `json:"submitted,omitzero"`
-	Started   time.Time      `json:"started,omitzero"`
-	Ended     time.Time      `json:"ended,omitzero"`
-	Active    belay.Duration `json:"active,omitempty"`
-	Back      bool           `json:"back,omitempty"` // it ended, and was taken back
-	Steps     int            `json:"steps,omitempty"`
-	Calls     int            `json:"calls,omitempty"`
-	Usage     belay.Usage    `json:"usage,omitzero"`
+	ID     belay.TurnID `json:"id"`
+	Status string       `json:"status"`
+
+	Mode      belay.QueueMode `json:"mode,omitempty"` // how it waits, other than for its turn
+	Outcome   belay.Outcome   `json:"outcome,omitempty"`
+	Code      string          `json:"code,omitempty"`
+	Reason    string          `json:"reason,omitempty"`
+	Summary   string          `json:"summary,omitempty"`
+	Submitted time.Time       `json:"submitted,omitzero"`
+	Started   time.Time       `json:"started,omitzero"`
+	Ended     time.Time       `json:"ended,omitzero"`
+	Active    belay.Duration  `json:"active,omitempty"`
+	Back      bool            `json:"back,omitempty"` // it ended, and was taken back
+	Steps     int             `json:"steps,omitempty"`
+	Calls     int             `json:"calls,omitempty"`
+	Usage     belay.Usage     `json:"usage,omitzero"`
 }
 
 // Thread is a thread with its running turn, or the one that ended last.
 type Thread struct {
 	ID     belay.ThreadID `json:"id"`
 	Turn   *Turn          `json:"turn,omitempty"`
-	Queue  []Turn         `json:"queue,omitempty"`  // accepted turns behind it
-	Flying []string       `json:"flying,omitempty"` // requests and calls that are out
-	Last   time.Time      `json:"last,omitzero"`    // of the thread's newest fact
+	Queue  []Turn         `json:"queue,omitempty"`   // accepted turns behind it, in order
+	Joined []belay.TurnID `json:"joined,omitempty"`  // turns that are part of it
+	Line   belay.Queueing `json:"queueing,omitzero"` // how turns are taken while one runs
+	Flying []string       `json:"flying,omitempty"`  // requests and calls that are out
+	Last   time.Time      `json:"last,omitzero"`     // of the thread's newest fact
 
 	Plan []event.PlanItem `json:"plan,omitempty"`
 }

@@ -19,7 +19,14 @@ func (s *Session) applyThread(e event.Envelope) {
 	switch p := e.Data.(type) {
 	case event.TurnSubmitted:
 		s.Counts.Turns++
-		th.Queue = append(th.Queue, Turn{ID: e.IDs.Turn, Status: Queued, Submitted: e.Time})
+		th.Queue = append(th.Queue, Turn{ID: e.IDs.Turn, Status: Queued, Submitted: e.Time, Mode: p.Queue})
+		if p.Queue == belay.QueueInterrupt || p.Queue == belay.QueueRollback {
+			th.move(len(th.Queue)-1, 0)
+		}
+	case event.ThreadStarted:
+		th.Line = p.Queue
+	case event.QueueChanged:
+		th.queueChanged(p)
 	case event.TurnStarted:
 		th.begin(e)
 	case event.TurnCompleted:
@@ -128,6 +135,10 @@ func (th *Thread) begin(e event.Envelope) {
 
 // end closes a turn and every question it has left open: nobody can answer them.
 func (s *Session) end(th *Thread, e event.Envelope, o belay.Outcome, code, reason, summary string) {
+	if i := slices.Index(th.Joined, e.IDs.Turn); i >= 0 { // it ended with the one that it was part of
+		th.Joined = slices.Delete(th.Joined, i, i+1)
+		return
+	}
 	if th.Turn != nil && th.Turn.Status != Ended && th.Turn.ID != e.IDs.Turn { // it never began
 		th.Queue = slices.DeleteFunc(th.Queue, func(q Turn) bool { return q.ID == e.IDs.Turn })
 		return
@@ -139,6 +150,27 @@ func (s *Session) end(th *Thread, e event.Envelope, o belay.Outcome, code, reaso
 	t.Status, t.Outcome, t.Code, t.Reason, t.Summary, t.Ended = Ended, o, code, preview(reason), preview(summary), e.Time
 	th.Flying = nil
 	s.Actions = slices.DeleteFunc(s.Actions, func(a Action) bool { return a.Thread == th.ID })
+}
+
+// queueChanged folds a change of the row.
+func (th *Thread) queueChanged(p event.QueueChanged) {
+	i := slices.IndexFunc(th.Queue, func(q Turn) bool { return q.ID == p.Turn })
+	switch {
+	case p.Op == event.QueuePromoted && i >= 0 && p.Position >= 1 && p.Position <= len(th.Queue):
+		th.move(i, p.Position-1)
+	case p.Op == event.QueueReordered:
+		slices.SortStableFunc(th.Queue, func(a, b Turn) int { return slices.Index(p.Order, a.ID) - slices.Index(p.Order, b.ID) })
+	case p.Op == event.QueueJoined && i >= 0:
+		th.Queue, th.Joined = slices.Delete(th.Queue, i, i+1), append(th.Joined, p.Turn)
+	case p.Op == event.QueuePolicy && p.Policy != nil:
+		th.Line = *p.Policy
+	}
+}
+
+// move takes a waiting turn to another place.
+func (th *Thread) move(from, to int) {
+	q := th.Queue[from]
+	th.Queue = slices.Insert(slices.Delete(th.Queue, from, from+1), to, q)
 }
 
 func (s *Session) ask(th *Thread, e event.Envelope, p event.ActionRequired) {

@@ -82,7 +82,7 @@ func (d *Decider) create(o belay.Order, c belay.CreateSession) ([]core.Fact, []c
 	facts := []core.Fact{{IDs: ids, Data: event.SessionCreated{Workspace: c.Workspace, Title: c.Title, Settings: c.Settings, Thread: c.Thread}}}
 	var sends []core.Send
 	if c.Thread != "" {
-		sends = append(sends, core.Send{To: c.Thread.Stream(), Command: belay.OpenThread{Workspace: c.Workspace, Begin: c.Begin}})
+		sends = append(sends, core.Send{To: c.Thread.Stream(), Command: belay.OpenThread{Workspace: c.Workspace, Begin: c.Begin, Queue: c.Settings.Queue}})
 	}
 	return append(facts, granted(ids, nil, c.Settings.Allow, o.Principal)...), sends, nil
 }
@@ -110,13 +110,13 @@ func (d *Decider) submit(c belay.SubmitWork) ([]core.Fact, []core.Send, error) {
 	}
 	var sends []core.Send
 	if !slices.Contains(s.Threads, c.Thread) {
-		sends = append(sends, core.Send{To: c.Thread.Stream(), Command: belay.OpenThread{Workspace: s.Workspace}})
+		sends = append(sends, core.Send{To: c.Thread.Stream(), Command: belay.OpenThread{Workspace: s.Workspace, Queue: s.Settings.Queue}})
 		if s.Use.Use == belay.UseReader {
 			sends = append(sends, core.Send{To: c.Thread.Stream(), Command: belay.UseWorkspace{Use: &s.Use}})
 		}
 		sends = append(sends, s.share(c.Thread)...)
 	}
-	sends = append(sends, core.Send{To: c.Task.Stream(), Command: belay.CreateTask{Objective: c.Text, Thread: c.Thread, Turn: c.Turn, Rules: c.Rules, Template: c.Template}})
+	sends = append(sends, core.Send{To: c.Task.Stream(), Command: belay.CreateTask{Objective: c.Text, Thread: c.Thread, Turn: c.Turn, Rules: c.Rules, Template: c.Template, Queue: c.Queue}})
 	given := event.SessionUpdated{Thread: c.Thread, Task: c.Task, Turn: c.Turn}
 	if s.Archived { // who works on it wants to see it
 		given.Archived = new(bool)
@@ -130,7 +130,13 @@ func (d *Decider) update(o belay.Order, c belay.UpdateSession) ([]core.Fact, []c
 		return nil, nil, belay.Errorf(belay.CodeNotFound, "no such session")
 	}
 	facts := []core.Fact{{IDs: s.ids(), Data: event.SessionUpdated{Settings: &c.Settings}}}
-	return append(facts, granted(s.ids(), s.Grants, c.Settings.Allow, o.Principal)...), nil, nil
+	var sends []core.Send
+	if c.Settings.Queue != s.Settings.Queue {
+		for _, thread := range s.Threads {
+			sends = append(sends, core.Send{To: thread.Stream(), Command: belay.ConfigureQueue{Queue: c.Settings.Queue}})
+		}
+	}
+	return append(facts, granted(s.ids(), s.Grants, c.Settings.Allow, o.Principal)...), sends, nil
 }
 
 // use records a use or a worktree that isn't the one recorded last, and tells

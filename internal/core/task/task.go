@@ -77,7 +77,7 @@ func (d *Decider) create(o belay.Order, c belay.CreateTask) ([]core.Fact, []core
 		{IDs: ids, Data: event.TaskCreated{Objective: c.Objective, Kind: "agent", Thread: c.Thread, By: o.Principal, Template: c.Template}},
 		{IDs: ids, Data: event.TaskStarted{}},
 	}
-	attempt, send := s.attempt(ids, len(facts), 1, c.Thread, c.Turn, c.Objective, c.Rules)
+	attempt, send := s.attempt(ids, len(facts), 1, c.Thread, belay.SubmitTurn{Turn: c.Turn, Text: c.Objective, Rules: c.Rules, Queue: c.Queue})
 	return append(facts, attempt), []core.Send{send}, nil
 }
 
@@ -97,17 +97,16 @@ func (d *Decider) retry(c belay.RetryTask) ([]core.Fact, []core.Send, error) {
 	}
 	ids := s.ids()
 	facts := []core.Fact{{IDs: ids, Data: event.TaskRetrying{Reason: c.Reason}}}
-	attempt, send := s.attempt(ids, len(facts), s.Count+1, s.Thread, c.Turn, s.Objective, c.Rules)
+	attempt, send := s.attempt(ids, len(facts), s.Count+1, s.Thread, belay.SubmitTurn{Turn: c.Turn, Text: s.Objective, Rules: c.Rules})
 	return append(facts, attempt), []core.Send{send}, nil
 }
 
 // attempt starts a run: the fact, and the turn for the thread.
-func (s *State) attempt(ids belay.IDs, n, number int, thread belay.ThreadID, turn belay.TurnID, text belay.Content, rules belay.Ref) (core.Fact, core.Send) {
+func (s *State) attempt(ids belay.IDs, n, number int, thread belay.ThreadID, turn belay.SubmitTurn) (core.Fact, core.Send) {
 	ids.Run = belay.RunID(belay.DeriveID(belay.PrefixRun, s.Stream, s.Seq+1+int64(n), 0))
-	fact := core.Fact{IDs: ids, Data: event.TaskAttemptStarted{Number: number, Thread: thread, Turn: turn}}
-	return fact, core.Send{To: thread.Stream(), Command: belay.SubmitTurn{
-		Turn: turn, Kind: belay.TurnUser, Task: ids.Task, Run: ids.Run, Text: text, Rules: rules,
-	}}
+	fact := core.Fact{IDs: ids, Data: event.TaskAttemptStarted{Number: number, Thread: thread, Turn: turn.Turn}}
+	turn.Kind, turn.Task, turn.Run = belay.TurnUser, ids.Task, ids.Run
+	return fact, core.Send{To: thread.Stream(), Command: turn}
 }
 
 func (d *Decider) cancel(o belay.Order, c belay.CancelTask) ([]core.Fact, []core.Send, error) {

@@ -2,6 +2,7 @@ package thread
 
 import (
 	"slices"
+	"time"
 
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/event"
@@ -18,6 +19,7 @@ func (d *Decider) Apply(e event.Envelope) {
 	switch p := e.Data.(type) {
 	case event.ThreadStarted:
 		s.Open, s.Session, s.Thread, s.Workspace = true, e.IDs.Session, e.IDs.Thread, p.Workspace
+		s.Line = p.Queue
 		s.Files.saw(e.Seq, p.Files)
 		s.LostKeys = keep(append(s.LostKeys, p.Lost...), maxTracked)
 		s.taintedBy(p.Taint, e.Seq)
@@ -51,14 +53,16 @@ func (d *Decider) Apply(e event.Envelope) {
 	case event.ArtifactChanged:
 		s.applyArtifact(e, p)
 	case event.TurnSubmitted:
-		s.Queue = append(s.Queue, Queued{Turn: e.IDs.Turn, Kind: p.Kind, Task: e.IDs.Task, Run: e.IDs.Run, Rules: p.Rules})
-		s.Known = keep(append(s.Known, Known{Turn: e.IDs.Turn, Run: e.IDs.Run}), maxKnown)
+		s.enqueue(e, p)
+	case event.QueueChanged:
+		s.applyQueue(e, p)
 	case event.TurnStarted:
 		s.begin(e, p)
 	case event.HistoryRollbackStarted:
 		if p.Plan != nil { // without files to restore its end is the fact after it
 			s.Restore = &Restore{Started: e.Seq, HistoryRollbackStarted: p}
 		}
+		s.Undo = ""
 	case event.HistoryRollbackCompleted:
 		s.wentBack(p)
 	case event.TurnFailed:
@@ -88,6 +92,7 @@ func (s *State) begin(e event.Envelope, p event.TurnStarted) {
 	}
 	q := s.Queue[i]
 	q.Rules = p.Rules
+	q.Mode, q.Into, q.At, q.Line = "", "", time.Time{}, ""
 	s.Queue = slices.Delete(s.Queue, i, i+1)
 	s.recall()
 	if k := s.known(q.Turn); k != nil {
@@ -195,7 +200,7 @@ func (t *Turn) forgetDenials() {
 func (s *State) applyStatus(p event.RunStatus) {
 	t := s.Turn
 	if p.Status == "cancelling" {
-		t.Stop = &Stop{By: p.By, Reason: p.Reason}
+		t.Stop = &Stop{By: p.By, Reason: p.Reason, Back: p.Phase == phaseRollback}
 	}
 	if p.Phase == "takeover" {
 		s.recall()
@@ -422,6 +427,14 @@ func (t *Turn) refusedAgain(c *Call) {
 func (s *State) end(e event.Envelope, o belay.Outcome, reason string) {
 	if k := s.known(s.Turn.Turn); k != nil {
 		k.End, k.Outcome = e.Seq, o
+	}
+	for _, q := range s.Turn.Joined {
+		if k := s.known(q.Turn); k != nil {
+			k.End, k.Outcome = e.Seq, o
+		}
+	}
+	if s.Turn.Stop != nil && s.Turn.Stop.Back {
+		s.Undo = s.Turn.Turn
 	}
 	if s.Turn.Step != nil {
 		for i := range s.Turn.Step.Calls { // the turn ended before the taint stage could say so

@@ -145,7 +145,7 @@ func TestAnOutputOfShortArgumentsIsWhole(t *testing.T) {
 func TestATurnTooManyEndsAndItsTaskIsTold(t *testing.T) {
 	t.Parallel()
 	w := begin(t, "")
-	for i := range maxQueue {
+	for i := range belay.MaxQueued {
 		w.do(fmt.Sprint("submit q", i))
 	}
 	order := belay.Order{Principal: "user:ann", Session: "sess_1", Stream: stream}
@@ -168,7 +168,7 @@ func TestATurnTooManyEndsAndItsTaskIsTold(t *testing.T) {
 	}
 	w.add(facts, sends)
 	w.settle()
-	if n := len(w.d.s.Queue); n != maxQueue || w.d.s.Turn.Turn != "t1" {
+	if n := len(w.d.s.Queue); n != belay.MaxQueued || w.d.s.Turn.Turn != "t1" {
 		t.Errorf("%d turns wait behind %s", n, w.d.s.Turn.Turn)
 	}
 	if again, _, err := w.d.Handle(order, w.now); len(again) > 0 || err != nil {

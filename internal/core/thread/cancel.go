@@ -79,9 +79,10 @@ func (s *State) fail(rd *core.Ready, o belay.Outcome, code, reason string) {
 	s.report(rd, o, belay.Content{}, reason)
 }
 
-// report tells the task how its attempt ended.
+// report tells the task how its attempt ended, and ends what is part of the turn.
 func (s *State) report(rd *core.Ready, o belay.Outcome, summary belay.Content, reason string) {
 	t := s.Turn
+	defer s.reportJoined(rd, o, summary, reason)
 	if t.Task == "" {
 		return
 	}

@@ -24,6 +24,12 @@ func (d *Decider) Handle(o belay.Order, now time.Time) ([]core.Fact, []core.Send
 		fs, sends, err = s.submit(o, c)
 	case belay.InterruptTurn:
 		fs, sends, err = s.interrupt(o, c)
+	case belay.ConfigureQueue:
+		fs, err = s.configure(o, c)
+	case belay.PromoteTurn:
+		fs, err = s.promote(o, c)
+	case belay.ReorderTurns:
+		fs, err = s.reorder(o, c)
 	case belay.UseWorkspace:
 		fs = s.use(o, c)
 	case belay.ShareWorkspace:
@@ -53,7 +59,7 @@ func (s *State) open(o belay.Order, c belay.OpenThread) []core.Fact {
 		return nil
 	}
 	ids := belay.IDs{Session: o.Session, Thread: belay.ThreadID(o.Stream.ID())}
-	started := event.ThreadStarted{Kind: "main", Workspace: c.Workspace}
+	started := event.ThreadStarted{Kind: "main", Workspace: c.Workspace, Queue: c.Queue}
 	if c.Begin != nil {
 		started.Beginning = *c.Begin
 	}
@@ -68,27 +74,6 @@ func (s *State) use(o belay.Order, c belay.UseWorkspace) []core.Fact {
 	}
 	ids := belay.IDs{Session: o.Session, Thread: belay.ThreadID(o.Stream.ID())}
 	return []core.Fact{{IDs: ids, Data: event.ThreadUpdated{Use: c.Use, Reason: "the workspace's use was settled"}}}
-}
-
-func (s *State) submit(o belay.Order, c belay.SubmitTurn) ([]core.Fact, []core.Send, error) {
-	if !s.Open {
-		return nil, nil, belay.Errorf(belay.CodeBadState, "the thread isn't open")
-	}
-	if slices.ContainsFunc(s.Known, func(k Known) bool { return k.Turn == c.Turn }) {
-		return s.repeated(c)
-	}
-	busy := len(s.Queue) >= maxQueue
-	if busy && c.Task == "" {
-		return nil, nil, belay.Errorf(belay.CodeBusy, "%d turns wait already", len(s.Queue)).WithHint("wait for one to end, or interrupt")
-	}
-	ids := belay.IDs{Session: s.Session, Thread: s.Thread, Turn: c.Turn, Task: c.Task, Run: c.Run}
-	fs := []core.Fact{{IDs: ids, Data: event.TurnSubmitted{Kind: c.Kind, Text: c.Text, By: o.Principal, Rules: c.Rules}}}
-	if !busy {
-		return fs, nil, nil
-	}
-	// Its task waits for an end, so it gets one.
-	f, send := s.endQueued(Queued{Turn: c.Turn, Task: c.Task, Run: c.Run}, belay.Failed, "BUSY", "too many turns wait already")
-	return append(fs, f), send, nil
 }
 
 // repeated answers a turn id that the thread knows: the same turn told again
@@ -117,7 +102,10 @@ func (s *State) endQueued(q Queued, o belay.Outcome, code, reason string) (core.
 func (s *State) interrupt(o belay.Order, c belay.InterruptTurn) ([]core.Fact, []core.Send, error) {
 	if i := slices.IndexFunc(s.Queue, func(q Queued) bool { return q.Turn == c.Turn }); i >= 0 {
 		f, send := s.endQueued(s.Queue[i], belay.Cancelled, "INTERRUPTED", stopReason(o.Principal, c.Reason))
-		return []core.Fact{f}, send, nil
+		return []core.Fact{f, s.queueFact(event.QueueChanged{Op: event.QueueRemoved, Turn: c.Turn, Length: len(s.Queue) - 1, By: o.Principal})}, send, nil
+	}
+	if s.Turn != nil && slices.ContainsFunc(s.Turn.Joined, func(q Queued) bool { return q.Turn == c.Turn }) {
+		return nil, nil, belay.Errorf(belay.CodeBadState, "turn %s is part of turn %s now", c.Turn, s.Turn.Turn).WithHint("interrupt that one")
 	}
 	if c.Queued {
 		return nil, nil, belay.Errorf(belay.CodeBadState, "turn %s doesn't wait in %s", c.Turn, s.Thread)

@@ -14,7 +14,7 @@ import (
 type stage func(s *State, r *Rules, now time.Time, rd *core.Ready) (done bool)
 
 // The stages in reading order. A new rule of the loop is a file and a line here.
-var stages = []stage{taint, govern, cancel, limits, snapshot, choose, request, permit, run, finish}
+var stages = []stage{taint, govern, cancel, limits, snapshot, choose, steer, request, permit, run, finish}
 
 // Next derives what is wanted from the state. Facts first: while there is
 // something to decide there are no effects, because the log comes before the world.
@@ -43,8 +43,12 @@ func (d *Decider) next(now time.Time) core.Ready {
 		rd.Effects = append(rd.Effects, *s.Keep)
 		return rd
 	}
+	if s.Undo != "" { // and nothing before what was cancelled is taken back
+		rd.Effects = append(rd.Effects, s.goesBack())
+		return rd
+	}
 	if s.Turn == nil {
-		if len(s.Queue) > 0 {
+		if len(s.Queue) > 0 && !s.waitsForQuiet(now, &rd) {
 			dg := s.Queue[0].Rules.Digest
 			s.start(d.rules[dg], d.gone[dg], &rd)
 		}
@@ -96,7 +100,7 @@ func New(stream belay.StreamID) *Decider {
 
 // Version names what folding and deciding depend on besides the facts. It
 // changes when the shape or meaning of State changes.
-const Version = "thread/11"
+const Version = "thread/12"
 
 // State is a look at the state; the caller must not change it.
 func (d *Decider) State() *State { return &d.s }

@@ -29,7 +29,7 @@ func (s *State) rollBack(o belay.Order, c belay.RollBack) ([]core.Fact, error) {
 		return nil, belay.Errorf(belay.CodeBadState, "the thread isn't open")
 	case s.Restore != nil:
 		return nil, belay.Errorf(belay.CodeBadState, "files are being restored already").At(string(s.Session)).WithHint("belay sessions resume %s", s.Session)
-	case s.Turn != nil || s.Keep != nil || len(s.Queue) > 0:
+	case s.Turn != nil || s.Keep != nil || s.Undo != "" || len(s.Queue) > 0:
 		return nil, belay.Errorf(belay.CodeBadState, "a turn hasn't ended").At(string(s.Session)).WithHint("belay sessions interrupt %s, or belay sessions resume %s", s.Session, s.Session)
 	case c.After != s.Seq:
 		return nil, belay.Errorf(belay.CodeBadState, "the thread has gone on since the plan was made").At(string(s.Session)).WithHint("repeat the command")
@@ -49,11 +49,17 @@ func (s *State) rollBack(o belay.Order, c belay.RollBack) ([]core.Fact, error) {
 		Kept: fitting(c.Kept, roomForKept), By: o.Principal, Reason: event.CutText(c.Reason, maxSaid)}
 	p.Turns, p.Count = s.after(target)
 	ids := belay.IDs{Session: s.Session, Thread: s.Thread}
+	return Rollback(ids, p), nil
+}
+
+// Rollback are the facts that announce a rollback; with no file to restore it is
+// over at once.
+func Rollback(ids belay.IDs, p event.HistoryRollbackStarted) []core.Fact {
 	facts := []core.Fact{{IDs: ids, Data: p}}
-	if p.Plan == nil { // no file has to change: it is over
+	if p.Plan == nil {
 		facts = append(facts, core.Fact{IDs: ids, Data: completed(p)})
 	}
-	return facts, nil
+	return facts
 }
 
 // completed is how a rollback ends, but for what became of the files.
@@ -90,6 +96,19 @@ func fitting(texts []string, room int) []string {
 func (s *State) restore() core.RestoreFiles {
 	return core.RestoreFiles{IDs: belay.IDs{Session: s.Session, Thread: s.Thread}, Started: s.Restore.Started, Plan: *s.Restore.Plan,
 		Event: completed(s.Restore.HistoryRollbackStarted), Dir: s.Workspace}
+}
+
+// goesBack is the effect that looks what taking back the cancelled turn means.
+// What it finds is a fact, and a rollback like any other.
+func (s *State) goesBack() core.GoBack {
+	e := core.GoBack{IDs: belay.IDs{Session: s.Session, Thread: s.Thread}, Turn: s.Undo, Dir: s.Workspace}
+	undone := s.known(s.Undo)
+	for _, k := range s.Known {
+		if undone != nil && k.End < undone.Start && k.End > e.Target && !k.Back { // turns that were part of another end where it does
+			e.To, e.Target = k.Turn, k.End
+		}
+	}
+	return e
 }
 
 // wentBack makes the state what it was at the target. What the thread knows of

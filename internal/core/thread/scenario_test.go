@@ -137,7 +137,12 @@ func (w *world) do(line string) {
 	case "open":
 		w.handle(belay.OpenThread{Workspace: "/ws"})
 	case "submit":
-		w.handle(belay.SubmitTurn{Turn: belay.TurnID(rest), Kind: belay.TurnUser, Task: "task_1", Run: "run_1", Text: belay.Content{Text: "do " + rest}, Rules: w.keepRules()})
+		turn, mode, _ := strings.Cut(rest, " queue=")
+		w.handle(belay.SubmitTurn{Turn: belay.TurnID(turn), Kind: belay.TurnUser, Task: "task_1", Run: "run_1", Text: belay.Content{Text: "do " + turn}, Rules: w.keepRules(), Queue: belay.QueueMode(mode)})
+	case "queue":
+		w.queue(strings.Fields(rest))
+	case "undone":
+		w.undone(rest)
 	case "interrupt":
 		reason, turn, _ := strings.Cut(rest, "turn=")
 		w.handle(belay.InterruptTurn{Turn: belay.TurnID(turn), Reason: strings.TrimSpace(reason)})
@@ -467,6 +472,53 @@ func (w *world) kept(how string) {
 		p.Op, p.Version, p.Note = "failed", "", "no space left"
 	}
 	w.add([]core.Fact{{IDs: eff.IDs, Data: p}}, nil)
+}
+
+// queue is "promote TURN [N]", "reorder TURN…", or a configuration: "mode=M cap=N
+// drop=D quiet=T".
+func (w *world) queue(f []string) {
+	switch f[0] {
+	case "promote":
+		n := 0
+		if len(f) > 2 {
+			n, _ = strconv.Atoi(f[2])
+		}
+		w.handle(belay.PromoteTurn{Turn: belay.TurnID(f[1]), Position: n})
+		return
+	case "reorder":
+		var order []belay.TurnID
+		for _, t := range f[1:] {
+			order = append(order, belay.TurnID(t))
+		}
+		w.handle(belay.ReorderTurns{Order: order})
+		return
+	}
+	var q belay.Queueing
+	for _, kv := range f {
+		k, v, _ := strings.Cut(kv, "=")
+		switch k {
+		case "mode":
+			q.Mode = belay.QueueMode(v)
+		case "cap":
+			q.Cap, _ = strconv.Atoi(v)
+		case "drop":
+			q.Drop = belay.QueueDrop(v)
+		case "quiet":
+			d, _ := time.ParseDuration(v)
+			q.Quiet = belay.Duration(d)
+		}
+	}
+	w.handle(belay.ConfigureQueue{Queue: q})
+}
+
+// undone ends the look at what taking back a turn means; "plan" names files.
+func (w *world) undone(how string) {
+	eff := w.d.Next(w.now).Effects[0].(core.GoBack)
+	p := event.HistoryRollbackStarted{Scope: event.ScopeThread, Target: eff.Target, To: eff.To, Turns: []belay.TurnID{eff.Turn}, Count: 1, By: "runtime"}
+	if how == "plan" {
+		p.Plan, p.Files = &belay.Ref{Digest: belay.DigestOf([]byte("plan")), Size: 4}, 2
+	}
+	w.add(Rollback(eff.IDs, p), nil)
 }
 
 // restored ends the restoring of files: the named ones.

@@ -19,6 +19,7 @@ func (s *State) start(r *Rules, gone bool, rd *core.Ready) {
 		r = &Rules{}
 	}
 	ids := belay.IDs{Session: s.Session, Thread: s.Thread, Turn: q.Turn, Task: q.Task, Run: q.Run}
+	rd.Decided = append(rd.Decided, s.tell()...)
 	rd.Decided = append(rd.Decided, core.Fact{IDs: ids, Data: event.TurnStarted{
 		Kind: q.Kind, Rules: q.Rules, Completion: r.Completion(), Limits: r.Settings.Limits,
 	}})
@@ -34,6 +35,9 @@ func (s *State) start(r *Rules, gone bool, rd *core.Ready) {
 	if len(r.Context)+len(r.LeftOut) > 0 {
 		ids.Task, ids.Run = q.Task, q.Run
 		rd.Decided = append(rd.Decided, core.Fact{IDs: ids, Data: event.ContextResolved{Items: r.Context, Omitted: r.LeftOut}})
+	}
+	if n := s.collected(); n > 1 {
+		rd.Decided = append(rd.Decided, s.joins(s.Queue[1:n], q.Turn, len(s.Queue)-1)...)
 	}
 	of := &rd.Decided[catalog].IDs
 	of.Step = belay.StepID(s.derive(belay.PrefixStep, len(rd.Decided), 0)) // the step it precedes

@@ -19,7 +19,6 @@ import (
 
 // Bounds of the state.
 const (
-	maxQueue   = 100     // turns waiting behind the running one
 	maxFiles   = 1000    // files whose content the thread remembers by digest
 	maxKnown   = 256     // turn ids remembered for idempotence
 	maxAnswers = 64      // answered actions remembered for "already answered"
@@ -39,6 +38,9 @@ type State struct {
 	Last      time.Time       `json:"last"`
 
 	Queue    []Queued           `json:"queue,omitempty"`
+	Line     belay.Queueing     `json:"line,omitzero"`     // how turns are taken while one runs
+	Dropped  *Dropped           `json:"dropped,omitempty"` // what made room, as far as the model is told of it
+	Undo     belay.TurnID       `json:"undo,omitempty"`    // the turn that ended and is taken back before the next begins
 	Turn     *Turn              `json:"turn,omitempty"`
 	Prev     *Ended             `json:"prev,omitempty"` // the turn that ended last, of those in force
 	Restore  *Restore           `json:"restore,omitempty"`
@@ -65,15 +67,6 @@ type State struct {
 
 	Procs []Proc `json:"procs,omitempty"` // that run
 	Gone  []Gone `json:"gone,omitempty"`  // that ended, and the model wasn't told
-}
-
-// Queued is a turn that was accepted and hasn't begun.
-type Queued struct {
-	Turn  belay.TurnID   `json:"turn"`
-	Kind  belay.TurnKind `json:"kind"`
-	Task  belay.TaskID   `json:"task,omitempty"`
-	Run   belay.RunID    `json:"run,omitempty"`
-	Rules belay.Ref      `json:"rules"`
 }
 
 // Known is a turn that was submitted, and for which attempt.
@@ -104,7 +97,8 @@ type Answer struct {
 // Turn is the running turn.
 type Turn struct {
 	Queued
-	Begun       bool             `json:"begun"` // turn.started is in the log
+	Joined      []Queued         `json:"joined,omitempty"` // turns that are part of it
+	Begun       bool             `json:"begun"`            // turn.started is in the log
 	Completion  belay.Completion `json:"completion,omitempty"`
 	Limits      belay.Limits     `json:"limits"`
 	Active      time.Duration    `json:"active"` // driven time up to the last fact
@@ -138,6 +132,7 @@ type Turn struct {
 type Stop struct {
 	By     string `json:"by"`
 	Reason string `json:"reason,omitempty"`
+	Back   bool   `json:"back,omitempty"` // and what it did is taken back
 }
 
 // Tracked is a call seen before in this turn.

@@ -1,0 +1,146 @@
+package thread
+
+import (
+	"cmp"
+	"time"
+
+	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/event"
+	"github.com/belay-run/belay/internal/core"
+)
+
+// A turn can become part of another one: a steering message of the running turn,
+// collected messages of the one that begins. Its text is in the other's
+// conversation from queue.changed on, and it ends with the other, in the same
+// decision and in the same way.
+
+// join folds that a waiting turn is part of the running one now.
+func (s *State) join(e event.Envelope, i int) {
+	q := s.Queue[i]
+	q.Mode, q.Into, q.At, q.Line = "", "", time.Time{}, ""
+	s.Queue = append(s.Queue[:i:i], s.Queue[i+1:]...)
+	s.Turn.Joined = append(s.Turn.Joined, q)
+	s.Turn.Nudged = false // it was told something new
+	if k := s.known(q.Turn); k != nil {
+		k.Start = e.Seq
+	}
+}
+
+// joins are the facts that make waiting turns part of another one.
+func (s *State) joins(turns []Queued, into belay.TurnID, left int) (facts []core.Fact) {
+	for _, q := range turns {
+		left--
+		facts = append(facts, core.Fact{IDs: belay.IDs{Session: s.Session, Thread: s.Thread, Turn: q.Turn, Task: q.Task, Run: q.Run},
+			Data: event.QueueChanged{Op: event.QueueJoined, Turn: q.Turn, Into: into, Length: left}})
+	}
+	return facts
+}
+
+// reportJoined ends the turns that are part of the one that has just ended.
+func (s *State) reportJoined(rd *core.Ready, o belay.Outcome, summary belay.Content, reason string) {
+	t := s.Turn
+	for _, q := range t.Joined {
+		ids := belay.IDs{Session: s.Session, Thread: s.Thread, Turn: q.Turn, Task: q.Task, Run: q.Run}
+		if o == belay.Completed {
+			rd.Decided = append(rd.Decided, core.Fact{IDs: ids, Data: event.TurnCompleted{Summary: summary}})
+		} else {
+			reason := event.CutText("it was part of turn "+string(t.Turn)+": "+reason, maxSaid)
+			rd.Decided = append(rd.Decided, core.Fact{IDs: ids, Data: event.TurnFailed{Outcome: o, Code: "JOINED", Reason: reason}})
+		}
+		if q.Task != "" {
+			rd.Sends = append(rd.Sends, core.Send{To: q.Task.Stream(), Command: belay.EndAttempt{Run: q.Run, Turn: q.Turn, Outcome: o, Summary: summary, Reason: reason}})
+		}
+	}
+}
+
+// steer gives the running turn the messages that are meant for it, at the next
+// boundary: before its first request, or when an answer's calls are over. Calls
+// that haven't begun by then don't: the model decides anew. A turn that has used
+// up its limits takes none; they run after it.
+func steer(s *State, r *Rules, now time.Time, rd *core.Ready) bool {
+	t := s.Turn
+	msgs := s.steering()
+	if len(msgs) == 0 || s.exhausted() != "" || t.GaveUp || t.Ask != nil && t.Ask.Open {
+		return false
+	}
+	switch st := t.Step; {
+	case st == nil:
+		rd.Decided = append(rd.Decided, s.joins(msgs, t.Turn, len(s.Queue))...)
+	case !st.Answered:
+		return false
+	case !st.settled():
+		s.skipRest(rd)
+	default:
+		rd.Decided = append(rd.Decided, s.joins(msgs, t.Turn, len(s.Queue))...)
+		s.ask(r, rd, KindNormal)
+	}
+	return false
+}
+
+// steering are the messages for the running turn, in the order of the row.
+func (s *State) steering() (msgs []Queued) {
+	for _, q := range s.Queue {
+		if q.Mode == belay.QueueSteer && q.Into == s.Turn.Turn {
+			msgs = append(msgs, q)
+		}
+	}
+	return msgs
+}
+
+// skipRest ends the calls of the answer that aren't in flight. What runs is
+// waited for; what a crash cut short is settled as always.
+func (s *State) skipRest(rd *core.Ready) {
+	for i := range s.Turn.Step.Calls {
+		c := &s.Turn.Step.Calls[i]
+		if c.Over || c.Flying {
+			continue
+		}
+		p := event.Problem{Class: "skipped", Code: codeSteered, Message: c.Name + " was not run: a message came in the meantime, and it follows", Hint: "call it again if it is still needed"}
+		if c.Attempt > 0 {
+			p.Class, p.Message = "cancelled", c.Name+" was not run again: a message came in the meantime, and it follows"
+		}
+		if c.Ask != nil && c.Ask.Open {
+			rd.Decided = append(rd.Decided, s.resolve(c.Ask, c, "cancelled", "turn", "", "a message came in the meantime")...)
+		}
+		rd.Decided = append(rd.Decided, s.failed(c, p))
+	}
+}
+
+const codeSteered = "STEERED"
+
+// collected are the turns behind the first one that begin together with it:
+// those that were asked to be collected under the same rules.
+func (s *State) collected() int {
+	first := s.Queue[0]
+	n := 1
+	for n < len(s.Queue) && first.Mode == belay.QueueCollect && s.Queue[n].Mode == belay.QueueCollect &&
+		s.Queue[n].Kind == first.Kind && s.Queue[n].Rules.Digest == first.Rules.Digest {
+		n++
+	}
+	return n
+}
+
+// quietAt is when the first turn may begin: once nothing more came for a while
+// that could be part of it, but not for ever.
+func (s *State) quietAt() time.Time {
+	n := s.collected()
+	if s.Queue[0].Mode != belay.QueueCollect || n < len(s.Queue) {
+		return time.Time{}
+	}
+	quiet := time.Duration(cmp.Or(s.Line.Quiet, belay.DefaultQuiet))
+	return earlier(s.Queue[n-1].At.Add(quiet), s.Queue[0].At.Add(maxQuiets*quiet))
+}
+
+// waitsForQuiet tells whether the first turn may not begin yet, and when it may.
+func (s *State) waitsForQuiet(now time.Time, rd *core.Ready) bool {
+	at := s.quietAt()
+	if !now.Before(at) {
+		return false
+	}
+	rd.Effects = append(rd.Effects, core.Timer{Name: "quiet/" + string(s.Queue[0].Turn), At: at})
+	wakeAt(rd, at)
+	return true
+}
+
+// maxQuiets bounds the wait for quiet, in quiet times since the first message.
+const maxQuiets = 10

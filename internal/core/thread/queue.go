@@ -1,0 +1,304 @@
+package thread
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/event"
+	"github.com/belay-run/belay/internal/core"
+)
+
+// Queued is a turn that was accepted and hasn't begun.
+type Queued struct {
+	Turn  belay.TurnID   `json:"turn"`
+	Kind  belay.TurnKind `json:"kind"`
+	Task  belay.TaskID   `json:"task,omitempty"`
+	Run   belay.RunID    `json:"run,omitempty"`
+	Rules belay.Ref      `json:"rules"`
+
+	Mode belay.QueueMode `json:"mode,omitempty"` // what was asked for, other than to wait
+	Into belay.TurnID    `json:"into,omitempty"` // steer: the turn that ran when it came
+	At   time.Time       `json:"at,omitzero"`    // collect: when it came
+	Line string          `json:"line,omitempty"` // what is left of it if it is dropped
+}
+
+// Dropped is what the model is told, before the next turn, of those that didn't
+// run because too many waited.
+type Dropped struct {
+	Lines []string `json:"lines"`
+	More  int      `json:"more,omitempty"` // that don't fit
+}
+
+// Bounds of Dropped.
+const (
+	maxDroppedLine  = 160 // bytes of one line
+	maxDroppedLines = 20
+)
+
+// urgent tells whether the turn stands in front of those that wait.
+func urgent(m belay.QueueMode) bool {
+	return m == belay.QueueInterrupt || m == belay.QueueRollback
+}
+
+// occupied tells whether another turn comes before one that is submitted now.
+func (s *State) occupied() bool { return s.Turn != nil || len(s.Queue) > 0 }
+
+func (s *State) submit(o belay.Order, c belay.SubmitTurn) ([]core.Fact, []core.Send, error) {
+	if !s.Open {
+		return nil, nil, belay.Errorf(belay.CodeBadState, "the thread isn't open")
+	}
+	if slices.ContainsFunc(s.Known, func(k Known) bool { return k.Turn == c.Turn }) {
+		return s.repeated(c)
+	}
+	if err := (belay.Queueing{Mode: c.Queue}).Check(); err != nil {
+		return nil, nil, err
+	}
+	mode, busy := cmp.Or(c.Queue, s.Line.Mode, belay.QueueEnqueue), s.occupied()
+	if busy && mode == belay.QueueReject {
+		return s.refused(o, c, "a turn of the thread hasn't ended")
+	}
+	facts, sends, refused := s.makeRoom(o)
+	if refused {
+		return s.refused(o, c, fmt.Sprintf("%d turns wait already", len(s.Queue)))
+	}
+	dropped := 0
+	if len(facts) > 0 {
+		dropped = 1
+	}
+	submitted := event.TurnSubmitted{Kind: c.Kind, Text: c.Text, By: o.Principal, Rules: c.Rules}
+	if mode == belay.QueueCollect || busy && mode != belay.QueueEnqueue {
+		submitted.Queue = mode
+	}
+	ids := belay.IDs{Session: s.Session, Thread: s.Thread, Turn: c.Turn, Task: c.Task, Run: c.Run}
+	facts = append(facts, core.Fact{IDs: ids, Data: submitted})
+	if !busy {
+		return facts, sends, nil
+	}
+	n := len(s.Queue) - dropped + 1
+	at := n
+	if urgent(mode) {
+		at = 1
+	}
+	facts = append(facts, s.queueFact(event.QueueChanged{Op: event.QueueAdded, Turn: c.Turn, Mode: mode, Position: at, Length: n, By: o.Principal}))
+	if stops := s.stops(mode); stops != nil {
+		stops.By, stops.Reason = o.Principal, "turn "+string(c.Turn)+" was submitted in its place"
+		facts = append(facts, s.fact(*stops))
+	}
+	return facts, sends, nil
+}
+
+// stops is the wish to end the running turn that a mode brings with it, or nil.
+func (s *State) stops(mode belay.QueueMode) *event.RunStatus {
+	switch {
+	case s.Turn == nil || !urgent(mode):
+		return nil
+	case mode == belay.QueueRollback && (s.Turn.Stop == nil || !s.Turn.Stop.Back):
+		return &event.RunStatus{Status: "cancelling", Phase: phaseRollback}
+	case s.Turn.Stop == nil:
+		return &event.RunStatus{Status: "cancelling"}
+	}
+	return nil
+}
+
+// phaseRollback marks a wish to end the turn and to take it back.
+const phaseRollback = "rollback"
+
+// Takes tells whether a turn that is submitted in a mode now is taken: a busy
+// error says why it isn't. Who submits for a task asks before; what comes at the
+// same moment is settled by submitting.
+func (s *State) Takes(mode belay.QueueMode) error {
+	switch mode = cmp.Or(mode, s.Line.Mode); {
+	case s.occupied() && mode == belay.QueueReject:
+		return belay.Errorf(belay.CodeBusy, "a turn of the thread hasn't ended").At(string(s.Thread)).WithHint("queue enqueue lets it wait")
+	case s.full() && s.victim() < 0:
+		return belay.Errorf(belay.CodeBusy, "%d turns wait already", len(s.Queue)).At(string(s.Thread)).WithHint("wait for one to end, or interrupt")
+	}
+	return nil
+}
+
+// full tells whether no more turns may wait.
+func (s *State) full() bool {
+	return s.occupied() && len(s.Queue) >= cmp.Or(s.Line.Cap, belay.MaxQueued)
+}
+
+// victim is the place of the turn that makes room, or -1.
+func (s *State) victim() int {
+	if cmp.Or(s.Line.Drop, belay.DropNew) == belay.DropNew {
+		return -1
+	}
+	return slices.IndexFunc(s.Queue, func(q Queued) bool { return !urgent(q.Mode) })
+}
+
+// refused turns away a turn that can't wait. A task that waits for its end gets one.
+func (s *State) refused(o belay.Order, c belay.SubmitTurn, why string) ([]core.Fact, []core.Send, error) {
+	if c.Task == "" {
+		return nil, nil, belay.Errorf(belay.CodeBusy, "%s", why).WithHint("wait for one to end, or interrupt")
+	}
+	q := Queued{Turn: c.Turn, Task: c.Task, Run: c.Run}
+	ids := belay.IDs{Session: s.Session, Thread: s.Thread, Turn: c.Turn, Task: c.Task, Run: c.Run}
+	f, send := s.endQueued(q, belay.Failed, "BUSY", why)
+	return []core.Fact{{IDs: ids, Data: event.TurnSubmitted{Kind: c.Kind, Text: c.Text, By: o.Principal, Rules: c.Rules}}, f}, send, nil
+}
+
+// makeRoom ends the turn that waits longest if no more may wait; refused tells
+// that the one that comes has to go.
+func (s *State) makeRoom(o belay.Order) (facts []core.Fact, sends []core.Send, refused bool) {
+	if !s.full() {
+		return nil, nil, false
+	}
+	i := s.victim()
+	if i < 0 {
+		return nil, nil, true
+	}
+	q := s.Queue[i]
+	why := "too many turns wait: it made room for another one"
+	changed := event.QueueChanged{Op: event.QueueDropped, Turn: q.Turn, Length: len(s.Queue) - 1, By: o.Principal}
+	if s.Line.Drop == belay.DropSummarise {
+		changed.Note = cmp.Or(q.Line, "(a turn without text)")
+		why += "; the next turn is told of it"
+	}
+	f, sends := s.endQueued(q, belay.Cancelled, "QUEUE_DROPPED", why)
+	return []core.Fact{f, s.queueFact(changed)}, sends, false
+}
+
+func (s *State) queueFact(p event.QueueChanged) core.Fact {
+	return core.Fact{IDs: belay.IDs{Session: s.Session, Thread: s.Thread}, Data: p}
+}
+
+// line is what is left of a text: its beginning, in one line.
+func line(text string) string {
+	return event.CutText(strings.Join(strings.Fields(text), " "), maxDroppedLine)
+}
+
+// waits is the place of a turn in the row, or an error.
+func (s *State) waits(turn belay.TurnID) (int, error) {
+	i := slices.IndexFunc(s.Queue, func(q Queued) bool { return q.Turn == turn })
+	if i < 0 {
+		return 0, belay.Errorf(belay.CodeBadState, "turn %s doesn't wait in %s", turn, s.Thread).WithHint("get_thread_read lists those that do")
+	}
+	return i, nil
+}
+
+func (s *State) promote(o belay.Order, c belay.PromoteTurn) ([]core.Fact, error) {
+	i, err := s.waits(c.Turn)
+	if err != nil {
+		return nil, err
+	}
+	to := cmp.Or(c.Position, 1)
+	if to < 1 || to > len(s.Queue) {
+		return nil, belay.Errorf(belay.CodeBadCommand, "there is no place %d: %d turns wait", to, len(s.Queue)).At("position")
+	}
+	if to == i+1 {
+		return nil, nil
+	}
+	return []core.Fact{s.queueFact(event.QueueChanged{Op: event.QueuePromoted, Turn: c.Turn, Position: to, Length: len(s.Queue), By: o.Principal})}, nil
+}
+
+// reorder takes an order of exactly the turns that wait: one that was made when
+// others did is refused.
+func (s *State) reorder(o belay.Order, c belay.ReorderTurns) ([]core.Fact, error) {
+	have := make([]belay.TurnID, len(s.Queue))
+	for i, q := range s.Queue {
+		have[i] = q.Turn
+	}
+	if slices.Equal(have, c.Order) {
+		return nil, nil
+	}
+	if want := slices.Sorted(slices.Values(c.Order)); !slices.Equal(slices.Sorted(slices.Values(have)), want) {
+		return nil, belay.Errorf(belay.CodeConflict, "the order must name each turn that waits once; %d wait now", len(have)).At("order").WithHint("get_thread_read lists them; repeat the command")
+	}
+	return []core.Fact{s.queueFact(event.QueueChanged{Op: event.QueueReordered, Order: c.Order, Length: len(c.Order), By: o.Principal})}, nil
+}
+
+func (s *State) configure(o belay.Order, c belay.ConfigureQueue) ([]core.Fact, error) {
+	if !s.Open {
+		return nil, belay.Errorf(belay.CodeBadState, "the thread isn't open")
+	}
+	if err := c.Queue.Check(); err != nil {
+		return nil, err
+	}
+	if c.Queue == s.Line {
+		return nil, nil
+	}
+	return []core.Fact{s.queueFact(event.QueueChanged{Op: event.QueuePolicy, Policy: &c.Queue, Length: len(s.Queue), By: o.Principal})}, nil
+}
+
+// enqueue folds that a turn was accepted.
+func (s *State) enqueue(e event.Envelope, p event.TurnSubmitted) {
+	q := Queued{Turn: e.IDs.Turn, Kind: p.Kind, Task: e.IDs.Task, Run: e.IDs.Run, Rules: p.Rules, Mode: p.Queue, Line: line(p.Text.Text)}
+	if p.Queue == belay.QueueSteer && s.Turn != nil {
+		q.Into = s.Turn.Turn
+	}
+	if p.Queue == belay.QueueCollect {
+		q.At = e.Time
+	}
+	at := len(s.Queue)
+	if urgent(p.Queue) {
+		at = 0
+	}
+	s.Queue = slices.Insert(s.Queue, at, q)
+	s.Known = keep(append(s.Known, Known{Turn: e.IDs.Turn, Run: e.IDs.Run}), maxKnown)
+}
+
+// applyQueue folds a change of the row.
+func (s *State) applyQueue(e event.Envelope, p event.QueueChanged) {
+	i := slices.IndexFunc(s.Queue, func(q Queued) bool { return q.Turn == p.Turn })
+	switch p.Op {
+	case event.QueuePromoted:
+		if i >= 0 && p.Position >= 1 && p.Position <= len(s.Queue) {
+			q := s.Queue[i]
+			s.Queue = slices.Insert(slices.Delete(s.Queue, i, i+1), p.Position-1, q)
+		}
+	case event.QueueReordered:
+		slices.SortStableFunc(s.Queue, func(a, b Queued) int {
+			return cmp.Compare(slices.Index(p.Order, a.Turn), slices.Index(p.Order, b.Turn))
+		})
+	case event.QueueDropped:
+		s.drop(p.Note)
+	case event.QueueTold:
+		s.Dropped = nil
+	case event.QueueJoined:
+		if i >= 0 && s.Turn != nil {
+			s.join(e, i)
+		}
+	case event.QueuePolicy:
+		if p.Policy != nil {
+			s.Line = *p.Policy
+		}
+	}
+}
+
+// drop keeps what is left of a turn that made room.
+func (s *State) drop(note string) {
+	if note == "" {
+		return
+	}
+	if s.Dropped == nil {
+		s.Dropped = &Dropped{}
+	}
+	if len(s.Dropped.Lines) == maxDroppedLines {
+		s.Dropped.More++
+		return
+	}
+	s.Dropped.Lines = append(s.Dropped.Lines, note)
+}
+
+// tell is the list of what was dropped, for the turn that begins now.
+func (s *State) tell() []core.Fact {
+	if s.Dropped == nil {
+		return nil
+	}
+	var b strings.Builder
+	b.WriteString("Messages came while you were busy, and too many to take them all. Of these only the beginning is left:")
+	for _, l := range s.Dropped.Lines {
+		b.WriteString("\n- " + l)
+	}
+	if s.Dropped.More > 0 {
+		fmt.Fprintf(&b, "\n- and %d more", s.Dropped.More)
+	}
+	return []core.Fact{s.queueFact(event.QueueChanged{Op: event.QueueTold, Note: b.String(), Length: len(s.Queue)})}
+}

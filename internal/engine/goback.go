@@ -1,0 +1,56 @@
+package engine
+
+import (
+	"context"
+
+	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/event"
+	"github.com/belay-run/belay/internal/core"
+	"github.com/belay-run/belay/internal/core/thread"
+)
+
+// goBack looks what it means to take back a turn that was cancelled so that
+// another one runs in its place, and announces that. Files that somebody else
+// changed since stay as they are; the conversation goes back in any case. No
+// facts means that the process is told to leave: the next one looks again.
+func (v *drive) goBack(ctx context.Context, eff core.GoBack) []core.Fact {
+	p := event.HistoryRollbackStarted{Scope: event.ScopeThread, Target: eff.Target, To: eff.To, Turns: []belay.TurnID{eff.Turn}, Count: 1, By: "runtime",
+		Reason: "another turn was submitted in its place"}
+	err := v.lookBack(ctx, eff, &p)
+	if ctx.Err() != nil {
+		return nil
+	}
+	if err != nil {
+		p.Plan, p.Files = nil, 0
+		p.Kept = append(p.Kept, event.CutText("no file was restored: "+err.Error(), 1000))
+	}
+	return thread.Rollback(eff.IDs, p)
+}
+
+// lookBack plans what becomes of the files that were changed since the turn before.
+func (v *drive) lookBack(ctx context.Context, eff core.GoBack, p *event.HistoryRollbackStarted) error {
+	past, err := ReadPast(ctx, v.e.c.Store, belay.ThreadID(v.stream.ID()))
+	if err != nil {
+		return err
+	}
+	to := PastTurn{Ended: true}
+	if eff.To != "" {
+		if to, err = past.Find(string(eff.To)); err != nil {
+			return err
+		}
+	}
+	root, err := v.e.root(eff.Dir)
+	if err != nil {
+		return err
+	}
+	plan, err := past.PlanRollback(ctx, to, Looking{Root: root, Dir: eff.Dir, Keeper: v.e.c.Keeper, Keep: v.e.Keep(ctx)})
+	if err != nil {
+		return err
+	}
+	c, err := plan.Command(ctx, v.e.c.Store, p.Scope, "")
+	p.Plan, p.Files, p.Kept = c.Plan, c.Files, fitting(c.Kept, roomForKept)
+	return err
+}
+
+// roomForKept bounds what a fact names of effects that stay, in bytes.
+const roomForKept = 4 << 10
