@@ -139,7 +139,11 @@ func (s *submission) before(ctx context.Context) (*Told, error) {
 		}
 	}
 	if err := s.foreign(ctx); err != nil {
-		return nil, err
+		// Perhaps it was told a moment before, and the session knows by now.
+		if s.state, _ = s.session(ctx, in.Session); s.state == nil || !slices.Contains(s.state.Turns, in.Turn) {
+			return nil, err
+		}
+		st = s.state
 	}
 	if st.Session == "" {
 		return nil, nil
