@@ -45,7 +45,7 @@ func (v *drive) box(eff core.RunTool, workspace string, s tool.Sink) (*tool.Box,
 	if err != nil {
 		return nil, notApplied(eff.Bound, err)
 	}
-	b := &recording{Box: inner, bound: eff.Bound, workspace: workspace, sink: s}
+	b := &recording{Box: inner, leased: &v.e.leased, bound: eff.Bound, workspace: workspace, sink: s}
 	return &tool.Box{Box: b, Output: is.Limits.Output, Stopped: b.stopped}, nil
 }
 
@@ -59,6 +59,7 @@ type recording struct {
 	bound     *core.Bound
 	workspace string
 	sink      tool.Sink
+	leased    *leased
 }
 
 func (b *recording) Prepare(cmd *exec.Cmd) (process.Hold, error) {
@@ -99,6 +100,23 @@ func (h *recordingHold) Await(ctx context.Context) error {
 		p.Layers[l.Name] = event.CutText(l.String(), maxWhy)
 	}
 	return h.b.sink.Durable(p)
+}
+
+// Release lets the program begin, for as long as the leases last.
+func (h *recordingHold) Release() error {
+	err := h.Hold.Release()
+	if l, ok := h.Hold.(process.Lessee); ok && err == nil {
+		h.b.leased.add(l)
+	}
+	return err
+}
+
+// Close gives back what the hold has.
+func (h *recordingHold) Close() error {
+	if l, ok := h.Hold.(process.Lessee); ok {
+		h.b.leased.remove(l)
+	}
+	return h.Hold.Close()
 }
 
 // Evidence is what the boundary saw of the program's end, if it says so.

@@ -75,7 +75,8 @@ type Engine struct {
 	roots  map[string]*os.Root
 	kept   kept
 	keeper *keeper // while a session runs
-	left   []left  // processes that outlived their calls, the oldest first
+	leased leased
+	left   []left // processes that outlived their calls, the oldest first
 }
 
 // New checks the configuration.

@@ -189,14 +189,17 @@ func (e *Engine) tend(k *keeper) {
 	defer look.Stop()
 	changed := e.c.Store.Changed(k.ctx)
 	kept := time.Now()
+	e.leased.renewed(kept)
 	for {
 		select {
 		case <-k.ctx.Done():
 			return
 		case <-renew.C:
+			at := time.Now()
 			err := e.c.Store.Renew(k.ctx, e.c.Owner, Lease)
 			if err == nil {
-				kept = time.Now()
+				kept = at
+				e.leased.renewed(kept)
 			} else if time.Since(kept) > Lease*2/3 {
 				k.stop(errors.Join(store.ErrStale, err))
 			}

@@ -359,6 +359,20 @@ func (h *Hold) Release() error {
 	return err
 }
 
+// Extend lets the program run for d from now. A helper that hears nothing more
+// until then ends it.
+func (h *Hold) Extend(d time.Duration) error {
+	if err := h.conn.SetWriteDeadline(time.Now().Add(extendTime)); err != nil {
+		return err
+	}
+	_, err := h.conn.Write(inside.Extend(d))
+	return err
+}
+
+// extendTime is how long it may take to say so: a helper that doesn't listen
+// holds nobody up.
+const extendTime = 100 * time.Millisecond
+
 // receive takes one message.
 func (h *Hold) receive() (m inside.Message, err error) {
 	b, rights := make([]byte, 64<<10), make([]byte, unix.CmsgSpace(4))
@@ -389,6 +403,9 @@ func (h *Hold) said() (m inside.Message, err error) {
 	n, got := 0, error(nil)
 	err = raw.Read(func(fd uintptr) bool {
 		n, _, got = unix.Recvfrom(int(fd), b, unix.MSG_DONTWAIT)
+		if got == unix.ECONNRESET { // it ended without reading all it was told; that comes before what it said
+			n, _, got = unix.Recvfrom(int(fd), b, unix.MSG_DONTWAIT)
+		}
 		return true
 	})
 	if err = errors.Join(err, got); err != nil {

@@ -261,3 +261,35 @@ func TestExitAfterASignalToTheHelper(t *testing.T) {
 		t.Errorf("got %+v and %q", e, rest)
 	}
 }
+
+func TestNobodyIsLeftWhenTheLeaseEnds(t *testing.T) {
+	confined(t)
+	for _, level := range []belay.Level{belay.L3, belay.L2} {
+		s := newSpace(t).at(level)
+		f := tether(t, s)
+		cmd := s.command("/bin/sh", "-c", daemons+"echo ready; wait")
+		out, err := cmd.StdoutPipe()
+		if err != nil {
+			t.Fatal(err)
+		}
+		h := s.start(cmd)
+		if err := h.Release(); err != nil {
+			t.Fatal(err)
+		}
+		if err := h.Extend(time.Hour); err != nil {
+			t.Fatal(err)
+		}
+		if line, err := bufio.NewReader(out).ReadString('\n'); line != "ready\n" {
+			t.Fatalf("got %q, %v", line, err)
+		}
+		if err := h.Extend(50 * time.Millisecond); err != nil { // the last word counts
+			t.Fatal(err)
+		}
+		cmd.Wait()
+		cut(t, f)
+		if e := h.Evidence(); e.Limit != belay.LimitLease || e.Reason == "" {
+			t.Errorf("at %s: the evidence is %+v", level, e)
+		}
+		h.Close()
+	}
+}

@@ -5,11 +5,13 @@ package hostile
 import (
 	"encoding/json"
 	"os"
+	"syscall"
 	"testing"
 	"time"
 
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/event"
+	"github.com/belay-run/belay/internal/engine"
 	"github.com/belay-run/belay/internal/needs"
 )
 
@@ -127,4 +129,30 @@ func ends(t *testing.T, log []fact) (use event.ProcessUse, stopped event.Sandbox
 		t.Errorf("the log of %d facts has no end of a process", len(log))
 	}
 	return use, stopped
+}
+
+// TestHostileStop stops the runtime without ending it: nobody renews its hold on
+// the session then, so what it runs must be gone when that ends. Going on, the
+// runtime says why.
+func TestHostileStop(t *testing.T) {
+	confined(t)
+	t.Parallel()
+	m := newMachine(t, false, "wall: 10m", "exec 3>tether\necho here >&3\nsetsid sleep 600 & sleep 600")
+	id := m.begin()
+	m.begun()
+	if err := m.server.Process.Signal(syscall.SIGSTOP); err != nil {
+		t.Fatal(err)
+	}
+	left := m.gone()
+	if left < time.Second || left > engine.Lease+within(2*time.Second) {
+		t.Errorf("it was gone after %s, and the lease is %s", left, engine.Lease)
+	}
+	if err := m.server.Process.Signal(syscall.SIGCONT); err != nil {
+		t.Fatal(err)
+	}
+	m.meanwhile(id)
+	if end, stopped := ends(t, m.facts(id)); end.Limit != belay.LimitLease || stopped.Target != belay.LimitLease {
+		t.Errorf("the end names limit %q, the violation is %+v: %s", end.Limit, stopped, m.facts(id))
+	}
+	t.Logf("gone after %s", left.Round(time.Millisecond))
 }

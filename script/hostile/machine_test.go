@@ -58,6 +58,7 @@ type machine struct {
 	url    string
 	token  string
 	tether *os.File
+	said   []byte // into the tether
 }
 
 // newMachine starts a runtime whose boundary "hostile" has these limits, and
@@ -212,6 +213,8 @@ type fact struct {
 	Data json.RawMessage
 }
 
+func (f fact) String() string { return "\n" + f.Type + " " + string(f.Data) }
+
 // facts is the log of a session.
 func (m *machine) facts(session string) (all []fact) {
 	m.t.Helper()
@@ -274,13 +277,29 @@ func (m *machine) meanwhile(session string) (took []time.Duration) {
 	return nil
 }
 
+// begun waits until the program holds the tether.
+func (m *machine) begun() {
+	m.t.Helper()
+	pace := time.NewTicker(5 * time.Millisecond) // nobody holds it at first, and that reads as its end
+	defer pace.Stop()
+	b := make([]byte, len("here\n"))
+	for began := time.Now(); time.Since(began) < time.Minute; <-pace.C {
+		n, _ := m.tether.Read(b)
+		if m.said = append(m.said, b[:n]...); len(m.said) >= len(b) {
+			return
+		}
+	}
+	m.t.Fatal("the program doesn't begin")
+}
+
 // gone waits until nobody holds the tether, and returns how long that took.
 func (m *machine) gone() time.Duration {
 	m.t.Helper()
 	at := time.Now()
 	m.tether.SetReadDeadline(at.Add(time.Minute))
-	if said, err := io.ReadAll(m.tether); err != nil || string(said) != "here\n" {
-		m.t.Errorf("somebody is left: %v; what held the tether said %q", err, said)
+	said, err := io.ReadAll(m.tether)
+	if m.said = append(m.said, said...); err != nil || string(m.said) != "here\n" {
+		m.t.Errorf("somebody is left: %v; what held the tether said %q", err, m.said)
 	}
 	return time.Since(at)
 }

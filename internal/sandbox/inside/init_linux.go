@@ -28,12 +28,12 @@ func (h *helper) run() int {
 		h.end()
 		return h.line.broken("start "+h.p.Path, err)
 	}
-	gone := make(chan struct{})
-	go h.line.watch(gone)
+	gone, leases := make(chan struct{}), make(chan time.Duration)
+	go h.line.watch(gone, leases)
 	ended := make(chan Ending, 1)
 	rest := make(chan struct{})
 	go reap(pid, ended, rest)
-	return h.supervise(pid, signals, gone, ended, rest)
+	return h.supervise(pid, signals, gone, leases, ended, rest)
 }
 
 // spareThreads is how many threads a helper may come to need.
@@ -74,16 +74,22 @@ func leadsTerminal() bool {
 	return err == nil
 }
 
-// watch waits for the end of the line: the runtime is gone, or has let go.
-func (l *line) watch(gone chan<- struct{}) {
-	b := make([]byte, 16)
+// watch passes on how long the program may run, until the end of the line: the
+// runtime is gone, or has let go.
+func (l *line) watch(gone chan<- struct{}, leases chan<- time.Duration) {
+	b := make([]byte, 32)
 	for {
 		n, err := unix.Read(l.fd, b)
-		if errors.Is(err, unix.EINTR) || n > 0 {
+		if errors.Is(err, unix.EINTR) {
 			continue
 		}
-		close(gone)
-		return
+		if err != nil || n <= 0 {
+			close(gone)
+			return
+		}
+		if d, ok := extended(b[:n]); ok {
+			leases <- d
+		}
 	}
 }
 
@@ -111,15 +117,15 @@ func reap(pid int, ended chan<- Ending, rest chan<- struct{}) {
 	}
 }
 
-// supervise passes on signals, and ends everything when the runtime is gone,
-// the time is over, or the program has ended and what it left had its time.
-func (h *helper) supervise(pid int, signals <-chan os.Signal, gone <-chan struct{}, ended <-chan Ending, rest <-chan struct{}) int {
+// supervise passes on signals, and ends everything when the runtime is gone, or
+// gave no sign of life until its lease ended, the time is over, or the program has ended and what it left had its time.
+func (h *helper) supervise(pid int, signals <-chan os.Signal, gone <-chan struct{}, leases <-chan time.Duration, ended <-chan Ending, rest <-chan struct{}) int {
 	wall := never
 	if w := h.p.Limits.Wall; w > 0 {
 		wall = time.After(w)
 	}
 	var e Ending
-	linger, kill := never, never
+	linger, kill, lease := never, never, never
 	for {
 		select {
 		case s := <-signals:
@@ -127,6 +133,10 @@ func (h *helper) supervise(pid int, signals <-chan os.Signal, gone <-chan struct
 		case <-gone:
 			h.end()
 			return failed
+		case d := <-leases:
+			lease = time.After(d)
+		case <-lease:
+			return h.finish(Ending{Code: 128 + int(syscall.SIGKILL), Signal: syscall.SIGKILL, Limit: "lease"})
 		case <-wall:
 			e.Limit, wall = "wall", never
 			h.everybody(pid, syscall.SIGTERM)

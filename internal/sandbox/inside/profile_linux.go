@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"strconv"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -57,8 +58,25 @@ type Message struct {
 	Broken string  `json:"broken,omitempty"` // the helper can't go on, and why
 }
 
-// The bytes that the runtime says to a helper.
-const Release = 'r'
+// The bytes that the runtime says to a helper, the second one with a time.
+const (
+	Release = 'r'
+	extend  = 'e'
+)
+
+// Extend is what tells a helper how much longer its program may run.
+func Extend(d time.Duration) []byte {
+	return append([]byte{extend}, strconv.FormatInt(max(0, d.Milliseconds()), 10)...)
+}
+
+// extended is the time that a word gives; false is another word.
+func extended(b []byte) (time.Duration, bool) {
+	if len(b) < 2 || b[0] != extend {
+		return 0, false
+	}
+	ms, err := strconv.ParseInt(string(b[1:]), 10, 64)
+	return time.Duration(ms) * time.Millisecond, err == nil
+}
 
 // Sealed is a file in memory that holds the profile and can't change any more.
 func Sealed(p *Profile) (*os.File, error) {

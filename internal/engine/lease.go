@@ -1,0 +1,50 @@
+package engine
+
+import (
+	"sync"
+	"time"
+
+	"github.com/belay-run/belay/internal/process"
+)
+
+// leased are the programs that end by themselves when the leases do: a runtime
+// that is stopped, and not dead, ends nothing, and another one takes its
+// sessions then.
+type leased struct {
+	mu    sync.Mutex
+	kept  time.Time // when the leases were renewed last; zero: nobody keeps them
+	holds map[process.Lessee]bool
+}
+
+// renewed says that the leases were renewed at a time.
+func (l *leased) renewed(at time.Time) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.kept = at
+	for h := range l.holds {
+		l.extend(h)
+	}
+}
+
+// add gives a program as long as the leases last, and again with each renewal.
+func (l *leased) add(h process.Lessee) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.holds == nil {
+		l.holds = map[process.Lessee]bool{}
+	}
+	l.holds[h] = true
+	l.extend(h)
+}
+
+func (l *leased) extend(h process.Lessee) {
+	if !l.kept.IsZero() {
+		h.Extend(Lease - time.Since(l.kept)) //nolint:errcheck // who doesn't hear it has ended
+	}
+}
+
+func (l *leased) remove(h process.Lessee) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	delete(l.holds, h)
+}
