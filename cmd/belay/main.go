@@ -6,6 +6,7 @@ import (
 	"os"
 	"runtime"
 	"runtime/debug"
+	"sync/atomic"
 
 	"github.com/belay-run/belay/internal/cli"
 	"github.com/belay-run/belay/internal/sandbox"
@@ -37,7 +38,7 @@ func collectLater() {
 	}
 	debug.SetGCPercent(firstPercent)
 	runtime.AddCleanup(new(collected), func(struct{}) {
-		room = make([]byte, headroom)
+		room.Store(new([headroom]byte))
 		debug.SetGCPercent(100)
 	}, struct{}{})
 }
@@ -46,4 +47,4 @@ func collectLater() {
 type collected struct{ _ [32]byte }
 
 // room is the headroom.
-var room []byte
+var room atomic.Pointer[[headroom]byte]
