@@ -258,7 +258,7 @@ func (w *work) beginCall(ctx context.Context, ws, title string, c checked, t tas
 	if w.from, err = w.store.End(ctx); err != nil {
 		return err
 	}
-	use, err := w.claim(ctx, c, nil)
+	use, _, err := w.claim(ctx, c, nil)
 	if err != nil {
 		return err
 	}

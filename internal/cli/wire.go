@@ -130,17 +130,22 @@ func (r *runtime) rules(ctx context.Context, a *app, c checked, ws string) (bela
 	if err != nil {
 		return belay.Ref{}, err
 	}
-	if g.raw != nil {
-		if _, err := r.store.Put(ctx, g.raw, "application/json"); err != nil {
+	return r.keepRules(ctx, a, c, drafted{rules, g})
+}
+
+// keepRules completes a draft and keeps it as content.
+func (r *runtime) keepRules(ctx context.Context, a *app, c checked, d drafted) (belay.Ref, error) {
+	if d.g.raw != nil {
+		if _, err := r.store.Put(ctx, d.g.raw, "application/json"); err != nil {
 			return belay.Ref{}, err
 		}
 	}
 	if c.Instructions != "none" {
-		if err := r.instruct(ctx, a, rules); err != nil {
+		if err := r.instruct(ctx, a, d.rules); err != nil {
 			return belay.Ref{}, err
 		}
 	}
-	b, err := json.Marshal(rules)
+	b, err := json.Marshal(d.rules)
 	if err != nil {
 		return belay.Ref{}, err
 	}

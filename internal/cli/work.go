@@ -79,22 +79,34 @@ func (w *work) begin(ctx context.Context, ws, title string, c checked, t task, a
 		}
 		before = nil
 	}
-	use, err := w.claim(ctx, c, nil)
+	if _, err := w.a.workshop(ctx, w.workspace); err != nil {
+		return err
+	}
+	use, draft, err := w.claim(ctx, c, nil)
 	if err != nil {
 		return err
 	}
 	before = append(before, w.a.order(w.session, w.session.Stream(), belay.UseWorkspace{Use: &use}))
-	return w.submit(ctx, c, t, before...)
+	rules, err := w.keepRules(ctx, w.a, c, draft)
+	if err != nil {
+		return err
+	}
+	return w.enqueue(ctx, c, t, rules, before)
 }
 
-// submit puts a task into the session's inbox, after the orders given.
-func (w *work) submit(ctx context.Context, c checked, t task, before ...belay.Order) error {
-	w.turn = belay.TurnID(belay.NewID(belay.PrefixTurn))
-	w.approvals = c.Approvals
+// submit puts a task into the inbox of a session that there is.
+func (w *work) submit(ctx context.Context, c checked, t task) error {
 	rules, err := w.rules(ctx, w.a, c, w.workspace)
 	if err != nil {
 		return err
 	}
+	return w.enqueue(ctx, c, t, rules, nil)
+}
+
+// enqueue puts a task into the session's inbox, after the orders given.
+func (w *work) enqueue(ctx context.Context, c checked, t task, rules belay.Ref, before []belay.Order) error {
+	w.turn = belay.TurnID(belay.NewID(belay.PrefixTurn))
+	w.approvals = c.Approvals
 	content, err := w.content(ctx, t)
 	if err != nil {
 		return err

@@ -20,30 +20,31 @@ import (
 // claim settles how the session uses its workspace, before anything of it runs:
 // this process becomes its owner, and the session the workspace's writer if its
 // rules allow changes and no other session is one. more are allowances that
-// were given by answers.
-func (w *work) claim(ctx context.Context, c checked, more []policy.Grant) (belay.WorkspaceUse, error) {
+// were given by answers. The draft is what it went by.
+func (w *work) claim(ctx context.Context, c checked, more []policy.Grant) (use belay.WorkspaceUse, d drafted, err error) {
 	epoch, release, err := w.engine.Own(ctx, w.session)
 	if err != nil {
-		return belay.WorkspaceUse{}, err
+		return use, d, err
 	}
-	rules, _, err := w.draft(ctx, w.a, c, w.workspace)
+	rules, g, err := w.draft(ctx, w.a, c, w.workspace)
 	if err != nil {
-		return belay.WorkspaceUse{}, errors.Join(err, release())
+		return use, d, errors.Join(err, release())
 	}
 	w.release = release
+	d = drafted{rules, g}
 	if !rules.MayChange(more) {
-		return belay.WorkspaceUse{}, nil
+		return use, d, nil
 	}
 	err = w.store.ClaimWriter(ctx, w.session, epoch, repositoryOf(w.workspace), c.Share)
 	if other, ok := errors.AsType[*store.WriterError](err); ok {
 		w.say("reads only: session %s (process %d on %s) writes in %s", other.Writer.Session, other.Writer.Owner.PID, other.Writer.Owner.Host, other.Writer.Path)
 		w.say("to write: belay run --worktree, or --share; or belay run --session %s TEXT%s when that one has ended", w.session, w.a.storeFlag())
-		return belay.WorkspaceUse{Use: belay.UseReader, Writer: other.Writer.Session, Path: other.Writer.Path}, nil
+		return belay.WorkspaceUse{Use: belay.UseReader, Writer: other.Writer.Session, Path: other.Writer.Path}, d, nil
 	}
 	if c.Share {
-		return belay.WorkspaceUse{Use: belay.UseShared}, err
+		return belay.WorkspaceUse{Use: belay.UseShared}, d, err
 	}
-	return belay.WorkspaceUse{Use: belay.UseWriter}, err
+	return belay.WorkspaceUse{Use: belay.UseWriter}, d, err
 }
 
 // say keeps a line for the beginning of what is shown.
@@ -58,7 +59,7 @@ func (w *work) reclaim(ctx context.Context, s *session.State, c checked) error {
 	} else if t != nil {
 		more = t.Grants
 	}
-	use, err := w.claim(ctx, c, more)
+	use, _, err := w.claim(ctx, c, more)
 	if err != nil {
 		return err
 	}
@@ -123,6 +124,12 @@ func (w *work) thereAgain(ctx context.Context, s *session.State) error {
 		return nil
 	}
 	return worktree.New(w.a.Env).Add(ctx, *t)
+}
+
+// drafted is a draft and what it was made under.
+type drafted struct {
+	rules *thread.Rules
+	g     *governance
 }
 
 // draft is what a turn's rules say of tools and allowances, under the rules that
