@@ -10,8 +10,8 @@ import (
 
 // Command asks a stream for something. The names are the control plane's of
 // the standard where it has one; create_session, label_session, open_thread,
-// roll_back, configure_queue, reorder_queued_turns, end_attempt and take_over
-// are the runtime's own.
+// roll_back, configure_queue, reorder_queued_turns, revoke_grant, end_attempt and
+// take_over are the runtime's own.
 type Command interface{ command() } // sealed: only this package's types have it
 
 type cmd struct{}
@@ -227,9 +227,22 @@ type (
 		cmd
 		Action   ActionID `json:"action"`
 		Decision string   `json:"decision"`
-		Scope    string   `json:"scope,omitempty"`   // once (default) or session
+		Scope    string   `json:"scope,omitempty"`   // once (default), session, prefix, count, until
 		Message  string   `json:"message,omitempty"` // for the model; the answer of an ask_user
 		Clear    bool     `json:"clear,omitempty"`   // with allow: the person looked at what the conversation has from outside and vouches for it
+
+		Prefix string    `json:"prefix,omitempty"` // with scope prefix: the first words of the commands, or the folder of the files, that are allowed
+		Count  int       `json:"count,omitempty"`  // how many calls are allowed, this one among them
+		Until  time.Time `json:"until,omitzero"`   // and until when
+	}
+
+	// RevokeGrant takes back what a person allowed. It counts from the next call
+	// that is judged. A session sends it to its threads with the tool's name.
+	RevokeGrant struct {
+		cmd
+		Grant  string `json:"grant"` // the id of the fact that gave it
+		Tool   string `json:"tool,omitempty"`
+		Reason string `json:"reason,omitempty"`
 	}
 
 	// WriteProcessStdin gives a process input that runs in the background of a
@@ -315,6 +328,7 @@ var commands = map[string]reflect.Type{
 
 	"write_process_stdin": reflect.TypeFor[WriteProcessStdin](),
 	"terminate_process":   reflect.TypeFor[TerminateProcess](),
+	"revoke_grant":        reflect.TypeFor[RevokeGrant](),
 	"respond_action":      reflect.TypeFor[RespondAction](),
 	"create_task":         reflect.TypeFor[CreateTask](),
 	"retry_task":          reflect.TypeFor[RetryTask](),

@@ -32,6 +32,8 @@ type PermissionEvaluated struct {
 	Bounds     *belay.Boundary `json:"bounds,omitempty"`     // what the boundary allows that the call gets; only of a call that starts programs
 	BoundaryBy string          `json:"boundaryBy,omitempty"` // who named it: a mode, settings, a rule, the call, a grant, a violation
 	Least      string          `json:"least,omitempty"`      // the level without which it isn't run
+
+	Grant belay.EventID `json:"grant,omitempty"` // that allowed it, or a part of it
 }
 
 // RuleMatched is a rule that spoke of a call. Lost says that something else
@@ -144,4 +146,12 @@ type PolicyChanged struct {
 
 	Boundary string          `json:"boundary,omitempty"` // that a grant gives the one call
 	Bounds   *belay.Boundary `json:"bounds,omitempty"`
+
+	Grant  belay.EventID `json:"grant,omitempty"`  // which one was revoked or used up: the fact that gave it
+	Bound  belay.Digest  `json:"bound,omitempty"`  // of the exact call: tool and its definition, arguments, folder
+	Within belay.Digest  `json:"within,omitempty"` // of the boundary that it was allowed in
+	Worst  string        `json:"worst,omitempty"`  // class that commands of a prefix may have at most
+	Count  int           `json:"count,omitempty"`  // how many calls it covers
+	Until  time.Time     `json:"until,omitzero"`   // it covers none from then on
+	Reason string        `json:"reason,omitempty"`
 }

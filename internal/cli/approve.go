@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"strings"
+	"time"
 
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/internal/view"
@@ -11,13 +12,29 @@ import (
 type approveCmd struct {
 	ID      string `arg:"" help:"The action, or the beginning of its id."`
 	Session bool   `help:"Allow the tool for the whole session, not just this call."`
-	Clear   bool   `name:"clear-taint" help:"You looked at what the conversation has from outside, and vouch for it."`
+
+	Prefix string        `placeholder:"WORDS" help:"Allow commands that begin with these words, or files below this folder."`
+	Count  int           `placeholder:"N" help:"Allow N calls: exactly this one, or what --prefix says."`
+	For    time.Duration `placeholder:"TIME" help:"Allow it for so long: exactly this call, or what --prefix says; 2h."`
+
+	Clear bool `name:"clear-taint" help:"You looked at what the conversation has from outside, and vouch for it."`
 }
 
 func (c *approveCmd) run(ctx context.Context, a *app) (int, error) {
 	r := belay.RespondAction{Decision: "allow", Clear: c.Clear}
-	if c.Session {
+	if c.For != 0 {
+		r.Until = a.Now().Add(c.For).UTC()
+	}
+	r.Prefix, r.Count = c.Prefix, c.Count
+	switch {
+	case c.Session:
 		r.Scope = "session"
+	case c.Prefix != "":
+		r.Scope = "prefix"
+	case c.Count != 0:
+		r.Scope = "count"
+	case c.For != 0:
+		r.Scope = "until"
 	}
 	return a.respond(ctx, c.ID, r)
 }

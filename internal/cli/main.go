@@ -56,6 +56,7 @@ type grammar struct {
 	Approve    approveCmd    `cmd:"" help:"Allow what an agent asks for."`
 	Deny       denyCmd       `cmd:"" help:"Deny what an agent asks for."`
 	Answer     answerCmd     `cmd:"" help:"Answer an agent's question."`
+	Grants     grantsCmd     `cmd:"" help:"List what people allowed beyond single calls, and take it back."`
 	Events     eventsCmd     `cmd:"" help:"Print the facts of a session, or follow them."`
 	Stats      statsCmd      `cmd:"" help:"Count how turns end, how tools and models fare, what was decided and used."`
 	Top        topCmd        `cmd:"" help:"Show which sessions are driven and what their programs take, again and again."`

@@ -130,6 +130,11 @@ func (v *drive) takeInbox(ctx context.Context, b *batch) error {
 		return err
 	}
 	for _, o := range orders {
+		if _, ok := o.Command.(belay.RespondAction); ok { // what is allowed depends on the turn's rules
+			if err := v.supply(ctx); err != nil {
+				return err
+			}
+		}
 		v.handle(b, o)
 		b.consumed = append(b.consumed, o.ID)
 	}

@@ -20,6 +20,10 @@ func Clean(s string) string { return clean(s, "") }
 // CleanLines is Clean for text of several lines: newlines and tabs stay.
 func CleanLines(s string) string { return clean(s, "\n\t") }
 
+// Call is a call as whoever allows it must see it: the tool and its arguments,
+// clean, on one line, and whole however long they are.
+func Call(tool string, args []byte) string { return Clean(tool + " " + string(args)) }
+
 func clean(s, keep string) string {
 	i := 0
 	for i < len(s) {

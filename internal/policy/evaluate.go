@@ -132,6 +132,7 @@ func (s *Set) judge(r *Request) Verdict {
 		return v
 	}
 	var said []Judged
+	grant := v.Grant
 	for i := range subjects {
 		sub := &subjects[i]
 		o := v
@@ -147,8 +148,12 @@ func (s *Set) judge(r *Request) Verdict {
 			v = o
 		}
 		v.Tags, v.Matched, v.parts = tags, matched, parts
+		grant = cmp.Or(grant, o.Grant)
 	}
-	v.Commands = said
+	v.Commands, v.Grant = said, ""
+	if v.Decision == Allow {
+		v.Grant = grant
+	}
 	lose(&v)
 	return v
 }
@@ -281,7 +286,7 @@ func (t *tally) verdict() Verdict {
 		code = "LOST_RERUN_GRANTED"
 	}
 	return Verdict{Decision: Allow, Source: "grant", Rule: "grant/" + t.given.Tool, Tier: t.given.Tier, Priority: grantPriority, ReasonCode: code,
-		Reason: "allowed for this session by " + cmp.Or(t.given.By, "the user"), Matched: t.hits, parts: []part{{}}}
+		Reason: t.given.reason(), Matched: t.hits, parts: []part{{}}, Grant: t.given.ID}
 }
 
 func (t *tally) of(c *rule) Verdict {
@@ -300,12 +305,20 @@ func grantFor(r *Request, sub *subject) (*Grant, bool) {
 	if !(sees{}).covers(r, sub) {
 		return nil, false
 	}
+	var found *Grant
 	for i := range r.Grants {
-		if g := &r.Grants[i]; g.Tool == r.Tool.Name && (!r.Rerun || g.Kind == "rule") {
+		g := &r.Grants[i]
+		if r.Rerun && g.Kind != "rule" || !g.reaches(r, sub) {
+			continue
+		}
+		if g.Left == 0 { // what is counted is spared
 			return g, true
 		}
+		if found == nil {
+			found = g
+		}
 	}
-	return nil, false
+	return found, found != nil
 }
 
 // covers tells whether an allow that names these things reaches a call.

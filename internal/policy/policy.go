@@ -25,6 +25,7 @@ import (
 	"encoding/json"
 	"path"
 	"strings"
+	"time"
 
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/internal/shell"
@@ -93,10 +94,11 @@ type Request struct {
 	Taint     []Taint // of the thread
 	Checks    []Check // what checkers said of the call
 
-	Confine  bool   // a boundary is decided for what the tool starts
-	Boundary string // of the turn, as somebody named it; empty: the mode's
-	Wish     Wish   // what the call asks for itself
-	Widened  *Bound // what a person gave exactly this call
+	Binding  belay.Digest // names the exact call: tool and its definition, arguments, folder
+	Confine  bool         // a boundary is decided for what the tool starts
+	Boundary string       // of the turn, as somebody named it; empty: the mode's
+	Wish     Wish         // what the call asks for itself
+	Widened  *Bound       // what a person gave exactly this call
 }
 
 // Check is what one checker said.
@@ -145,6 +147,15 @@ type Grant struct {
 	Tier string `json:"tier"`
 	Kind string `json:"kind"` // rule: given beforehand; answer: given when a call asked
 	By   string `json:"by,omitempty"`
+
+	ID     belay.EventID `json:"id,omitempty"`     // the fact that gave it
+	Scope  string        `json:"scope,omitempty"`  // session, prefix, count, until
+	Prefix string        `json:"prefix,omitempty"` // it covers commands that begin with these words, or files below this folder
+	Worst  Class         `json:"worst,omitempty"`  // of commands of a prefix: worse ones aren't covered
+	Bound  belay.Digest  `json:"bound,omitempty"`  // it covers this call alone, see Request.Binding
+	Within belay.Digest  `json:"within,omitempty"` // in this boundary alone
+	Left   int           `json:"left,omitempty"`   // calls that it covers yet; 0 counts none
+	Until  time.Time     `json:"until,omitzero"`   // it covers nothing from then on
 }
 
 // Verdict is the gate's answer with everything needed to explain it.
@@ -165,8 +176,9 @@ type Verdict struct {
 	Matched    []Hit    // every rule that spoke of the call, the strongest voice first
 	Commands   []Judged // of a command line, in its order
 
-	weak  bool   // the machine can't confine as much as must be
-	parts []part // what decided each part, until the boundary is settled
+	weak  bool          // the machine can't confine as much as must be
+	parts []part        // what decided each part, until the boundary is settled
+	Grant belay.EventID // of what a person gave that allows it, or a part of it
 }
 
 // Hit is a rule that matched. Lost: it said something else than what became of it.

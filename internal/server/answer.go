@@ -1,12 +1,16 @@
 package server
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/internal/core/thread"
+	"github.com/belay-run/belay/internal/explain"
 	"github.com/belay-run/belay/internal/problem"
 	"github.com/belay-run/belay/internal/view"
 )
@@ -16,9 +20,9 @@ type RespondAction struct {
 	Action   belay.ActionID `json:"actionId"`
 	Decision string         `json:"decision" jsonschema:"allow, deny, or answer for a question"`
 	Version  string         `json:"version,omitempty" jsonschema:"of the request as it was seen; allow needs it"`
-	Scope    string         `json:"scope,omitempty" jsonschema:"of what is allowed: once (default) or session"`
-	Message  string         `json:"message,omitempty" jsonschema:"for the model: why it is denied, or the answer"`
-	Clear    bool           `json:"clearTaint,omitempty" jsonschema:"with allow: the person looked at what the conversation has from outside, and vouches for it"`
+	Allowance
+	Message string `json:"message,omitempty" jsonschema:"for the model: why it is denied, or the answer"`
+	Clear   bool   `json:"clearTaint,omitempty" jsonschema:"with allow: the person looked at what the conversation has from outside, and vouches for it"`
 }
 
 // ResolvePermission is what resolve_permission takes.
@@ -26,8 +30,35 @@ type ResolvePermission struct {
 	Action   belay.ActionID `json:"actionId"`
 	Decision string         `json:"decision" jsonschema:"allow or deny"`
 	Version  string         `json:"version,omitempty" jsonschema:"of the request as it was seen; allow needs it"`
-	Scope    string         `json:"scope,omitempty" jsonschema:"of what is allowed: once (default) or session"`
-	Message  string         `json:"message,omitempty" jsonschema:"for the model: why it is denied"`
+	Allowance
+	Message string `json:"message,omitempty" jsonschema:"for the model: why it is denied"`
+}
+
+// Allowance is what an answer allows besides the call that asks.
+type Allowance struct {
+	Scope  string    `json:"scope,omitempty" jsonschema:"of what is allowed: once (default), session, prefix, count, until"`
+	Prefix string    `json:"prefix,omitempty" jsonschema:"with scope prefix: the first words of the commands, or the folder of the files, that are allowed"`
+	Count  int       `json:"count,omitempty" jsonschema:"how many calls are allowed, this one among them; with scope count, or with prefix and until"`
+	Until  time.Time `json:"until,omitzero" jsonschema:"until when calls are allowed; with scope until, or with prefix and count"`
+}
+
+// check refuses what isn't one allowance.
+func (a *Allowance) check() error {
+	if !slices.Contains([]string{"", "once", "session", "prefix", "count", "until"}, a.Scope) {
+		return problem.At("scope", belay.Errorf(belay.CodeBadCommand, "%q is none of once, session, prefix, count, until", shown(a.Scope)))
+	}
+	scoped := a.Scope == "prefix" || a.Scope == "count" || a.Scope == "until"
+	switch {
+	case a.Scope == "prefix" && strings.TrimSpace(a.Prefix) == "":
+		return problem.At("prefix", belay.Errorf(belay.CodeBadCommand, "the field is missing: with scope prefix it says what may begin how"))
+	case a.Scope != "prefix" && a.Prefix != "":
+		return problem.At("prefix", belay.Errorf(belay.CodeBadCommand, "it goes with scope prefix"))
+	case a.Scope == "count" && a.Count == 0, a.Count < 0, a.Count > 0 && !scoped:
+		return problem.At("count", belay.Errorf(belay.CodeBadCommand, "it is 1 or more, with scope count, prefix or until"))
+	case a.Scope == "until" && a.Until.IsZero(), !a.Until.IsZero() && !scoped:
+		return problem.At("until", belay.Errorf(belay.CodeBadCommand, "it is a time to come, with scope until, prefix or count"))
+	}
+	return text("prefix", a.Prefix, maxTitle)
 }
 
 // Action is an open question as who answers it must see it: whole.
@@ -43,6 +74,8 @@ type Action struct {
 	Args     json.RawMessage `json:"args,omitempty"`     // of the call, exactly
 	ArgsRef  *belay.Ref      `json:"argsRef,omitempty"`  // content that has them, when they are long
 	ArgsHash belay.Digest    `json:"argsHash,omitempty"` // what an answer is bound to
+	Shown    string          `json:"shown,omitempty"`    // the call, whole, on one line: what doesn't show itself is written out
+	Boundary string          `json:"boundary,omitempty"` // that its programs run in, if it is allowed
 	Tags     []string        `json:"tags,omitempty"`     // risks that the gate saw
 	Taint    []string        `json:"taint,omitempty"`    // what the conversation has from outside
 	Prompt   string          `json:"prompt,omitempty"`
@@ -54,7 +87,7 @@ func resolvePermission(ctx context.Context, r *request, in *ResolvePermission) (
 	if in.Decision != "allow" && in.Decision != "deny" {
 		return nil, problem.At("decision", belay.Errorf(belay.CodeBadCommand, "%q is none of allow, deny", shown(in.Decision)))
 	}
-	return r.respond(ctx, "permission", RespondAction{in.Action, in.Decision, in.Version, in.Scope, in.Message, false})
+	return r.respond(ctx, "permission", RespondAction{in.Action, in.Decision, in.Version, in.Allowance, in.Message, false})
 }
 
 func respondAction(ctx context.Context, r *request, in *RespondAction) (*Told, error) {
@@ -89,7 +122,8 @@ func (r *request) respond(ctx context.Context, kind string, in RespondAction) (*
 			return nil, err
 		}
 	}
-	told, err := r.send(ctx, at.Session, at.Stream, belay.RespondAction{Action: in.Action, Decision: in.Decision, Scope: in.Scope, Message: in.Message, Clear: in.Clear})
+	told, err := r.send(ctx, at.Session, at.Stream, belay.RespondAction{Action: in.Action, Decision: in.Decision, Scope: in.Scope, Message: in.Message, Clear: in.Clear,
+		Prefix: in.Prefix, Count: in.Count, Until: in.Until})
 	if err == nil {
 		told.Action = in.Action
 	}
@@ -107,14 +141,10 @@ func (in *RespondAction) check() error {
 	default:
 		return problem.At("decision", belay.Errorf(belay.CodeBadCommand, "%q is none of allow, deny, answer", shown(in.Decision)))
 	}
-	switch in.Scope {
-	case "", "once", "session":
-	case "prefix", "count", "until":
-		return problem.At("scope", belay.Errorf(belay.CodeUnavailable, "this build has no grants by %s", in.Scope).WithHint("once or session"))
-	default:
-		return problem.At("scope", belay.Errorf(belay.CodeBadCommand, "%q is none of once, session", shown(in.Scope)))
+	if in.Decision != "allow" && in.Allowance != (Allowance{}) && in.Allowance != (Allowance{Scope: "once"}) {
+		return problem.At("scope", belay.Errorf(belay.CodeBadCommand, "only what is allowed has a scope"))
 	}
-	return nil
+	return in.Allowance.check()
 }
 
 // seen refuses an answer to a request that isn't the one it was given for. What
@@ -160,6 +190,9 @@ func openActions(th *thread.State) []Action {
 			continue
 		}
 		a := of(c.Ask)
+		if bound := cmp.Or(c.Ask.Wider, c.Bound); bound != nil {
+			a.Boundary = bound.Name
+		}
 		a.Call, a.Tool, a.Args, a.ArgsRef, a.ArgsHash, a.Tags = c.ID, c.Name, c.Args, c.ArgsRef, c.ArgsHash, c.Tags
 		for _, t := range th.Taint {
 			a.Taint = append(a.Taint, t.Kind+" "+t.Origin)
@@ -171,8 +204,24 @@ func openActions(th *thread.State) []Action {
 
 // versioned gives a question its version: a digest of what it asks for.
 func (a Action) versioned() Action {
-	a.Version = belay.DigestOf([]byte(string(a.ID) + "\n" + a.Kind + "\n" + a.Tool + "\n" + string(a.ArgsHash) + "\n" + a.Until.UTC().Format(time.RFC3339Nano))).Short()
+	a.Version = belay.DigestOf([]byte(string(a.ID) + "\n" + a.Kind + "\n" + a.Tool + "\n" + string(a.ArgsHash) + "\n" + a.Boundary + "\n" + a.Until.UTC().Format(time.RFC3339Nano))).Short()
 	return a
+}
+
+// showWhole puts the call as a person must see it: nothing of it is left out.
+func (t *tenant) showWhole(ctx context.Context, a *Action) error {
+	if a.Tool == "" {
+		return nil
+	}
+	args := []byte(a.Args)
+	if a.ArgsRef != nil {
+		var err error
+		if args, err = t.Store.Get(ctx, a.ArgsRef.Digest); err != nil {
+			return err
+		}
+	}
+	a.Shown = explain.Call(a.Tool, args)
+	return nil
 }
 
 // actions are the open questions of a tenant, oldest first, of one session if it
@@ -202,6 +251,9 @@ func (t *tenant) actions(ctx context.Context, only belay.SessionID) ([]Action, e
 			}
 			if a := openAction(th, o.ID); a != nil {
 				a.Prompt, a.Asked = o.Prompt, o.Asked
+				if err := t.showWhole(ctx, a); err != nil {
+					return nil, err
+				}
 				out = append(out, *a)
 			}
 		}

@@ -20,7 +20,7 @@ import (
 // client is told.
 var refusedHere = map[string]belay.Code{
 	"retry_task": belay.CodeBadState, "resolve_permission": belay.CodeBadState,
-	"write_process_stdin": belay.CodeBadCommand, "terminate_process": belay.CodeNotFound,
+	"write_process_stdin": belay.CodeBadCommand, "terminate_process": belay.CodeNotFound, "revoke_grant": belay.CodeNotFound,
 }
 
 // TestTheClientRoundTripsEveryCommand sends each command of the table through the
@@ -54,7 +54,7 @@ func TestTheClientRoundTripsEveryCommand(t *testing.T) {
 			t.Fatal(err)
 		}
 		values := map[string]string{"sessionId": "s1", "taskId": string(told.Task), "actionId": string(q.ID), "decision": "deny", "queuedTurnId": "t3", "queuedTurnIds": `["t3","t2"]`, "text": "go",
-			"tool": "todo", "processId": "proc_x"}
+			"tool": "todo", "processId": "proc_x", "grantId": "evt_x"}
 		in := valued(t, c, values)
 		var out json.RawMessage
 		err = cl.Command(t.Context(), c.Name, "round-trip", in, &out)

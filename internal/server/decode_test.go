@@ -6,6 +6,7 @@ import (
 	"reflect"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/internal/auth"
@@ -16,6 +17,9 @@ import (
 func sample(t reflect.Type) (right, wrong string) {
 	for t.Kind() == reflect.Pointer {
 		t = t.Elem()
+	}
+	if t == reflect.TypeFor[time.Time]() {
+		return `"2030-01-02T03:04:05Z"`, `7`
 	}
 	switch t.Kind() {
 	case reflect.Struct:
@@ -121,7 +125,15 @@ func TestABodyIsBounded(t *testing.T) {
 		{"the beginning of an id", "get_session", `{"sessionId":"s"}`, 404, belay.CodeNotFound, "sessionId"},
 		{"an action that isn't there", "respond_action", `{"actionId":"act_1","decision":"deny"}`, 404, belay.CodeUnknownAction, "actionId"},
 		{"a decision that isn't one", "respond_action", `{"actionId":"act_1","decision":"maybe"}`, 400, belay.CodeBadCommand, "decision"},
-		{"a scope for later", "respond_action", `{"actionId":"act_1","decision":"allow","scope":"prefix"}`, 501, belay.CodeUnavailable, "scope"},
+		{"a prefix without one", "respond_action", `{"actionId":"act_1","decision":"allow","scope":"prefix"}`, 400, belay.CodeBadCommand, "prefix"},
+		{"a prefix beside a count", "respond_action", `{"actionId":"act_1","decision":"allow","scope":"count","count":2,"prefix":"git"}`, 400, belay.CodeBadCommand, "prefix"},
+		{"a count of none", "respond_action", `{"actionId":"act_1","decision":"allow","scope":"count"}`, 400, belay.CodeBadCommand, "count"},
+		{"a count for the session", "respond_action", `{"actionId":"act_1","decision":"allow","scope":"session","count":2}`, 400, belay.CodeBadCommand, "count"},
+		{"no time", "resolve_permission", `{"actionId":"act_1","decision":"allow","scope":"until"}`, 400, belay.CodeBadCommand, "until"},
+		{"a time that isn't one", "resolve_permission", `{"actionId":"act_1","decision":"allow","scope":"until","until":"tomorrow"}`, 400, belay.CodeBadCommand, "until"},
+		{"a scope that isn't one", "respond_action", `{"actionId":"act_1","decision":"allow","scope":"always"}`, 400, belay.CodeBadCommand, "scope"},
+		{"a scope of a no", "respond_action", `{"actionId":"act_1","decision":"deny","scope":"session"}`, 400, belay.CodeBadCommand, "scope"},
+		{"a grant that isn't there", "revoke_grant", `{"sessionId":"s9","grantId":"evt_1"}`, 404, belay.CodeNotFound, "sessionId"},
 		{"a command that isn't one", "rm_rf", `{}`, 404, belay.CodeNotFound, "path name"},
 		{"a session for both", "get_tool_inventory", `{"sessionId":"s1","workspace":"/x"}`, 400, belay.CodeBadCommand, "workspace"},
 	} {

@@ -7,6 +7,7 @@ import (
 	"reflect"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/google/jsonschema-go/jsonschema"
 
@@ -116,6 +117,7 @@ func OpenAPI() ([]byte, error) {
 	}}
 	b.schemas = map[reflect.Type]*jsonschema.Schema{
 		reflect.TypeFor[belay.Duration]():  {Type: "string", Description: "a length of time, such as 1h30m0s"},
+		reflect.TypeFor[time.Time]():       {Type: "string", Format: "date-time"},
 		reflect.TypeFor[store.Position]():  {Type: "integer", Description: "a place in the order of all facts"},
 		reflect.TypeFor[json.RawMessage](): {Description: "any JSON value"},
 	}

@@ -76,7 +76,7 @@ func later(name string, scope auth.Scope, mutates bool, subsystem, doc string) C
 }
 
 // Commands are the standard's, those of its contract first and then the two that
-// only its specification names.
+// only its specification names, and the runtime's own.
 var Commands = []Command{
 	does("submit_turn", auth.Work, true, "Give a session, a new one if need be, something to do.", submitTurn),
 	does("interrupt_turn", auth.Work, true, "End the running turn, or one that waits; its partial text is kept.", interruptTurn),
@@ -129,10 +129,12 @@ var Commands = []Command{
 	// The runtime's own.
 	does("reorder_queued_turns", auth.Work, true, "Put the turns that wait into another order.", reorderQueuedTurns),
 	does("configure_queue", auth.Work, true, "Set how a thread takes turns while one runs.", configureQueue),
+	does("list_grants", auth.Read, false, "List what people allowed in a session and that counts yet.", listGrants),
+	does("revoke_grant", auth.Answer, true, "Take back what a person allowed; it counts from the next call that is judged.", revokeGrant),
 }
 
 // Own is how many commands at the end of the table aren't the standard's.
-const Own = 2
+const Own = 4
 
 // find is a line of the table, or nil.
 func find(name string) *Command {

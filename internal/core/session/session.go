@@ -15,7 +15,7 @@ import (
 )
 
 // Version names what folding depends on besides the facts.
-const Version = "session/1"
+const Version = "session/2"
 
 // maxKnown bounds the turn ids remembered for idempotence.
 const maxKnown = 256
@@ -64,6 +64,8 @@ func (d *Decider) Handle(o belay.Order, now time.Time) ([]core.Fact, []core.Send
 		return d.update(o, c)
 	case belay.LabelSession:
 		return d.label(c)
+	case belay.RevokeGrant:
+		return d.revoke(o, c)
 	case belay.UseWorkspace:
 		return d.use(c)
 	case belay.HoldWorkspace:
@@ -139,6 +141,28 @@ func (d *Decider) update(o belay.Order, c belay.UpdateSession) ([]core.Fact, []c
 	return append(facts, granted(s.ids(), s.Grants, c.Settings.Allow, o.Principal)...), sends, nil
 }
 
+// revoke takes back an allowance of the settings: they lose it, and the threads,
+// whose turns have rules that name it, are told.
+func (d *Decider) revoke(o belay.Order, c belay.RevokeGrant) ([]core.Fact, []core.Send, error) {
+	s := &d.s
+	i := slices.IndexFunc(s.Grants, func(g policy.Grant) bool { return string(g.ID) == c.Grant })
+	if i < 0 {
+		return nil, nil, belay.Errorf(belay.CodeNotFound, "the session has no such grant").At(c.Grant)
+	}
+	g := s.Grants[i]
+	settings := s.Settings
+	settings.Allow = slices.DeleteFunc(slices.Clone(settings.Allow), func(tool string) bool { return tool == g.Tool })
+	facts := []core.Fact{
+		{IDs: s.ids(), Data: event.PolicyChanged{Kind: "grant", Op: "revoked", Grant: g.ID, Tool: g.Tool, Tier: g.Tier, Scope: "session", By: o.Principal, Reason: event.CutText(c.Reason, 2<<10)}},
+		{IDs: s.ids(), Data: event.SessionUpdated{Settings: &settings}},
+	}
+	var sends []core.Send
+	for _, th := range s.Threads {
+		sends = append(sends, core.Send{To: th.Stream(), Command: belay.RevokeGrant{Grant: c.Grant, Tool: g.Tool, Reason: c.Reason}})
+	}
+	return facts, sends, nil
+}
+
 // use records a use or a worktree that isn't the one recorded last, and tells
 // the threads whether they may write.
 func (d *Decider) use(c belay.UseWorkspace) ([]core.Fact, []core.Send, error) {
@@ -177,8 +201,11 @@ func (d *Decider) Apply(e event.Envelope) {
 	case event.SessionUpdated:
 		s.updated(p)
 	case event.PolicyChanged:
-		if p.Kind == "grant" && p.Op == "granted" {
-			s.Grants = append(s.Grants, policy.Grant{Tool: p.Tool, Tier: p.Tier, Kind: "rule", By: p.By})
+		switch {
+		case p.Kind == "grant" && p.Op == "granted":
+			s.Grants = append(s.Grants, policy.Grant{Tool: p.Tool, Tier: p.Tier, Kind: "rule", By: p.By, ID: e.ID(), Scope: "session"})
+		case p.Kind == "grant" && p.Op == "revoked":
+			s.Grants = slices.DeleteFunc(s.Grants, func(g policy.Grant) bool { return g.ID == p.Grant })
 		}
 	}
 }

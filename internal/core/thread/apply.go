@@ -41,14 +41,8 @@ func (d *Decider) Apply(e event.Envelope) {
 		if p.Kind == "rules" && p.Op == "loaded" {
 			s.governed(p)
 		}
-		if p.Kind == "grant" && p.Op == "granted" && p.Bounds != nil {
-			s.wider(p)
-		}
-		if p.Kind == "grant" && p.Op == "granted" && p.Bounds == nil {
-			s.grant(policy.Grant{Tool: p.Tool, Tier: p.Tier, Kind: "answer", By: p.By})
-			if s.Turn != nil {
-				s.Turn.forgetDenials()
-			}
+		if p.Kind == "grant" {
+			s.applyGrant(e, p)
 		}
 	case event.ArtifactChanged:
 		s.applyArtifact(e, p)
@@ -109,6 +103,9 @@ func (s *State) applyTurn(e event.Envelope) {
 		if p.Hold == nil {
 			t.changeRules(p)
 		}
+		if p.Rules != nil {
+			t.Since = e.Seq
+		}
 	case event.RunStatus:
 		s.applyStatus(p)
 	case event.ModelRequested:
@@ -136,6 +133,7 @@ func (s *State) applyTurn(e event.Envelope) {
 			}
 			c.decided(p)
 		}
+		s.usedGrant(p)
 	case event.HookStarted:
 		s.check(e, p.Hook, nil)
 	case event.HookCompleted:
@@ -451,12 +449,6 @@ func (s *State) end(e event.Envelope, o belay.Outcome, reason string) {
 	}
 	s.Prev = &Ended{Turn: s.Turn.Turn, Outcome: o, Reason: reason}
 	s.Turn = nil
-}
-
-func (s *State) grant(g policy.Grant) {
-	if !slices.ContainsFunc(s.Grants, func(o policy.Grant) bool { return o.Tool == g.Tool }) {
-		s.Grants = append(s.Grants, g)
-	}
 }
 
 func keep[T any](s []T, n int) []T {

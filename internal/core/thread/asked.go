@@ -1,6 +1,8 @@
 package thread
 
 import (
+	"time"
+
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/internal/policy"
 )
@@ -14,9 +16,9 @@ func (s *State) CallOf(id belay.CallID) *Call {
 }
 
 // Asked is what the gate is asked about a call of the running step as the facts
-// so far and a turn's rules say. args are the call's arguments when they are
+// so far and a turn's rules say, at a time. args are the call's arguments when they are
 // long. It is false when the step has no such call, or the rules no such tool.
-func (s *State) Asked(r *Rules, id belay.CallID, args []byte) (policy.Request, bool) {
+func (s *State) Asked(r *Rules, id belay.CallID, args []byte, at time.Time) (policy.Request, bool) {
 	c := s.CallOf(id)
 	if c == nil {
 		return policy.Request{}, false
@@ -29,5 +31,5 @@ func (s *State) Asked(r *Rules, id belay.CallID, args []byte) (policy.Request, b
 	if whole.ArgsRef != nil {
 		whole.Args, whole.ArgsRef = args, nil
 	}
-	return s.asked(r, spec, &whole), true
+	return s.asked(r, spec, &whole, at), true
 }

@@ -2,6 +2,7 @@ package thread
 
 import (
 	"slices"
+	"time"
 
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/event"
@@ -18,7 +19,7 @@ const (
 )
 
 // asked is a call as the gate sees it.
-func (s *State) asked(r *Rules, spec belay.ToolSpec, c *Call) policy.Request {
+func (s *State) asked(r *Rules, spec belay.ToolSpec, c *Call, at time.Time) policy.Request {
 	args := r.args(c)
 	var checks []policy.Check
 	for _, k := range c.Checks {
@@ -26,13 +27,13 @@ func (s *State) asked(r *Rules, spec belay.ToolSpec, c *Call) policy.Request {
 			checks = append(checks, k.Check)
 		}
 	}
-	at := r.Place()
+	place := r.Place()
 	for _, l := range c.Links {
-		at.Links = append(at.Links, policy.Link{Path: l.Path, Real: l.Real})
+		place.Links = append(place.Links, policy.Link{Path: l.Path, Real: l.Real})
 	}
 	return policy.Request{
-		Tool: spec, Args: args, Paths: c.paths(), Commands: policy.CommandsOf(spec, args, at), Links: at.Links, Mode: r.Settings.Mode, Agent: r.Agent,
-		Grants: append(slices.Clone(r.Grants), s.Grants...), Headless: r.headless() && !c.Ask.answered(), Rerun: slices.Contains(s.LostKeys, c.key()),
+		Tool: spec, Args: args, Paths: c.paths(), Commands: policy.CommandsOf(spec, args, place), Links: place.Links, Mode: r.Settings.Mode, Agent: r.Agent,
+		Grants: s.inForce(r, at), Binding: binding(r, spec, c), Headless: r.headless() && !c.Ask.answered(), Rerun: slices.Contains(s.LostKeys, c.key()),
 		Guest: r.Guest, Use: s.Use, Workspace: r.Workspace, Level: r.Boundary.Level, Network: r.Boundary.Network, Taint: s.Taint, Checks: checks,
 		Confine: r.Boundary.Decides, Boundary: r.Settings.Boundary, Wish: wish(spec, args), Widened: s.given(c),
 	}
@@ -43,7 +44,7 @@ func (s *State) recorded(r *Rules, c *Call, v policy.Verdict) event.PermissionEv
 	p := event.PermissionEvaluated{
 		Decision: string(v.Decision), Source: v.Source, Rule: v.Rule, Tier: v.Tier, ReasonCode: v.ReasonCode,
 		Reason: event.CutText(v.Reason, maxSaid), Tool: c.Name, ArgsHash: c.ArgsHash, Hint: event.CutText(v.Hint, maxSaid),
-		Priority: v.Priority, Mode: string(r.Settings.Mode), Tags: v.Tags, Boundary: v.Boundary,
+		Priority: v.Priority, Grant: v.Grant, Mode: string(r.Settings.Mode), Tags: v.Tags, Boundary: v.Boundary,
 	}
 	if rule := r.Gate().RuleOf(v.Rule); rule != nil {
 		p.Where = event.CutText(rule.Where, maxWhere)

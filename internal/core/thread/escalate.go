@@ -45,6 +45,10 @@ type Barred struct {
 type WiderGrant struct {
 	Key   string       `json:"key"` // tool and argument hash
 	Bound policy.Bound `json:"bound"`
+
+	ID   belay.EventID `json:"id,omitempty"` // the fact that gave it
+	Tool string        `json:"tool,omitempty"`
+	By   string        `json:"by,omitempty"`
 }
 
 // wish is the boundary that a call's arguments ask for.
@@ -242,8 +246,8 @@ func (s *State) givesWider(c *Call, a *Ask, by string) core.Fact {
 }
 
 // wider folds such a grant.
-func (s *State) wider(p event.PolicyChanged) {
-	g := WiderGrant{Key: p.Tool + " " + string(p.ArgsHash), Bound: policy.Bound{Name: p.Boundary, Is: *p.Bounds}}
+func (s *State) wider(id belay.EventID, p event.PolicyChanged) {
+	g := WiderGrant{Key: p.Tool + " " + string(p.ArgsHash), Bound: policy.Bound{Name: p.Boundary, Is: *p.Bounds}, ID: id, Tool: p.Tool, By: p.By}
 	s.Wider = slices.DeleteFunc(s.Wider, func(o WiderGrant) bool { return o.Key == g.Key })
 	s.Wider = keep(append(s.Wider, g), maxWider)
 }

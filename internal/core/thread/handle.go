@@ -7,7 +7,6 @@ import (
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/event"
 	"github.com/belay-run/belay/internal/core"
-	"github.com/belay-run/belay/internal/policy"
 )
 
 // Handle answers a command with facts. A command repeated after it took effect
@@ -40,8 +39,10 @@ func (d *Decider) Handle(o belay.Order, now time.Time) ([]core.Fact, []core.Send
 		fs, err = s.resume(c)
 	case belay.RollBack:
 		fs, err = s.rollBack(o, c)
+	case belay.RevokeGrant:
+		fs, err = s.revoke(o, c)
 	case belay.RespondAction:
-		fs, err = s.respond(o, c, now)
+		fs, err = s.respond(d.Rules(), o, c, now)
 	case belay.WriteProcessStdin:
 		fs, err = s.writeStdin(o, c)
 	case belay.TerminateProcess:
@@ -136,7 +137,7 @@ func (s *State) resume(c belay.ResumeThread) ([]core.Fact, error) {
 	return []core.Fact{{IDs: belay.IDs{Session: s.Session, Thread: s.Thread}, Data: event.ThreadUpdated{Rules: &c.Rules, Limits: c.Limits, Reason: "resumed with other settings"}}}, nil
 }
 
-func (s *State) respond(o belay.Order, c belay.RespondAction, now time.Time) ([]core.Fact, error) {
+func (s *State) respond(r *Rules, o belay.Order, c belay.RespondAction, now time.Time) ([]core.Fact, error) {
 	for _, a := range s.Answers {
 		if a.Action == c.Action {
 			return nil, belay.Errorf(belay.CodeAlreadyAnswered, "%s was answered with %s by %s at %s", c.Action, a.Decision, a.By, a.At.UTC().Format(time.RFC3339))
@@ -166,11 +167,15 @@ func (s *State) respond(o belay.Order, c belay.RespondAction, now time.Time) ([]
 	if c.Clear {
 		s.clearTaint(fs)
 	}
-	if ask.Wider != nil && c.Decision == "allow" && scope == "session" {
-		return append(fs, s.givesWider(call, ask, o.Principal)), nil
+	if c.Decision != "allow" || scope == "once" {
+		return fs, nil
 	}
-	if ask.Kind == "permission" && c.Decision == "allow" && scope == "session" {
-		fs = append(fs, s.fact(event.PolicyChanged{Kind: "grant", Op: "granted", Tool: call.Name, Tier: policy.TierUser, Scope: "session", By: o.Principal}))
+	given, err := s.gives(r, call, ask, o, c, now)
+	if err != nil {
+		return nil, err
+	}
+	fs = append(fs, given...)
+	if scope == "session" && ask.Wider == nil && ask.Kind == "permission" {
 		fs = append(fs, s.coveredBy(call, o.Principal)...)
 	}
 	return fs, nil

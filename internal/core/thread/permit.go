@@ -44,11 +44,12 @@ func (s *State) judge(r *Rules, rd *core.Ready, c *Call, now time.Time) {
 	v := policy.Verdict{Decision: policy.Deny, Source: "rule", Rule: "builtin/unknown-tool", Tier: policy.TierDefault, ReasonCode: "UNKNOWN_TOOL", Reason: "no such tool in this turn"}
 	refusal := s.refusal(r, spec, known, c)
 	if known {
-		q := s.asked(r, spec, c)
+		q := s.asked(r, spec, c, now)
+		q.Grants = unspent(q.Grants, rd)
 		if refusal == nil && s.checks(r, rd, c, q) {
 			return // judged when they have answered
 		}
-		v = policy.Evaluate(r.Gate(), q)
+		v = evaluate(r, q)
 	}
 	if refusal != nil && v.Decision == policy.Ask {
 		// Nobody is asked about a call that won't run.
@@ -57,6 +58,7 @@ func (s *State) judge(r *Rules, rd *core.Ready, c *Call, now time.Time) {
 	v = s.reconsider(rd, c, v, refusal != nil)
 	ids := s.callIDs(c)
 	rd.Decided = append(rd.Decided, core.Fact{IDs: ids, Data: s.recorded(r, c, v)})
+	s.usesUp(rd, v)
 	if refusal != nil {
 		rd.Decided = append(rd.Decided, s.failed(c, *refusal))
 		return

@@ -24,6 +24,8 @@ type Queued struct {
 	Into belay.TurnID    `json:"into,omitempty"` // steer: the turn that ran when it came
 	At   time.Time       `json:"at,omitzero"`    // collect: when it came
 	Line string          `json:"line,omitempty"` // what is left of it if it is dropped
+
+	Since int64 `json:"since,omitempty"` // the fact that brought the rules
 }
 
 // Dropped is what the model is told, before the next turn, of those that didn't
@@ -229,7 +231,7 @@ func (s *State) configure(o belay.Order, c belay.ConfigureQueue) ([]core.Fact, e
 
 // enqueue folds that a turn was accepted.
 func (s *State) enqueue(e event.Envelope, p event.TurnSubmitted) {
-	q := Queued{Turn: e.IDs.Turn, Kind: p.Kind, Task: e.IDs.Task, Run: e.IDs.Run, Rules: p.Rules, Mode: p.Queue, Line: line(p.Text.Text)}
+	q := Queued{Turn: e.IDs.Turn, Kind: p.Kind, Task: e.IDs.Task, Run: e.IDs.Run, Rules: p.Rules, Mode: p.Queue, Line: line(p.Text.Text), Since: e.Seq}
 	if p.Queue == belay.QueueSteer && s.Turn != nil {
 		q.Into = s.Turn.Turn
 	}

@@ -162,6 +162,8 @@ func (w *world) do(line string) {
 		w.handle(belay.UseWorkspace{Use: &u})
 	case "approve", "deny", "answer":
 		w.respond(verb, rest)
+	case "revoke":
+		w.revoke(rest)
 	case "takeover":
 		w.takeOver(rest)
 	case "model":
@@ -344,7 +346,57 @@ func (w *world) respond(verb, rest string) {
 	if msg == "session" {
 		scope, msg = "session", ""
 	}
-	w.handle(belay.RespondAction{Action: belay.ActionID(id), Decision: map[string]string{"approve": "allow"}[verb] + strings.TrimPrefix(verb, "approve"), Scope: scope, Message: msg, Clear: clears})
+	c := belay.RespondAction{Action: belay.ActionID(id), Decision: map[string]string{"approve": "allow"}[verb] + strings.TrimPrefix(verb, "approve"), Scope: scope, Message: msg, Clear: clears}
+	if verb == "approve" {
+		w.scoped(&c, msg)
+	}
+	w.supply()
+	w.handle(c)
+}
+
+// scoped reads what an approval allows besides: prefix=a,b count=2 until=1h.
+func (w *world) scoped(c *belay.RespondAction, said string) {
+	for _, f := range strings.Fields(said) {
+		name, value, ok := strings.Cut(f, "=")
+		if !ok {
+			continue
+		}
+		c.Message = ""
+		if c.Scope == "" {
+			c.Scope = name
+		}
+		switch name {
+		case "scope":
+			c.Scope = value
+		case "prefix":
+			c.Prefix = strings.ReplaceAll(value, ",", " ")
+		case "count":
+			c.Count, _ = strconv.Atoi(value)
+		case "until":
+			d, _ := time.ParseDuration(value)
+			c.Until = w.now.Add(d)
+		}
+	}
+}
+
+// revoke takes back the n-th grant of the thread, counted from one, or what the
+// session allowed for a tool.
+func (w *world) revoke(rest string) {
+	if n, err := strconv.Atoi(rest); err == nil {
+		w.handle(belay.RevokeGrant{Grant: string(w.d.s.Grants[n-1].ID), Reason: "enough"})
+		return
+	}
+	w.handle(belay.RevokeGrant{Grant: "evt_session", Tool: rest})
+}
+
+func (w *world) supply() {
+	for refs := w.d.Missing(); len(refs) > 0; refs = w.d.Missing() {
+		for _, ref := range refs {
+			if err := w.d.Supply(ref, w.blobs[ref.Digest]); err != nil {
+				w.t.Fatal(err)
+			}
+		}
+	}
 }
 
 // model answers the request in flight: an optional "text", calls NAME{args}, and
@@ -625,13 +677,7 @@ func (w *world) add(facts []core.Fact, sends []core.Send) {
 
 func (w *world) settle() {
 	for range 100 {
-		for refs := w.d.Missing(); len(refs) > 0; refs = w.d.Missing() {
-			for _, ref := range refs {
-				if err := w.d.Supply(ref, w.blobs[ref.Digest]); err != nil {
-					w.t.Fatal(err)
-				}
-			}
-		}
+		w.supply()
 		rd := w.d.Next(w.now)
 		if len(rd.Decided) > 0 {
 			if len(rd.Effects) > 0 {

@@ -54,6 +54,7 @@ type State struct {
 	Answers  []Answer           `json:"answers,omitempty"`
 	LostKeys []string           `json:"lostKeys,omitempty"` // calls whose outcome nobody knows
 	Pace     []Paced            `json:"pace,omitempty"`     // of the tools, the latest last
+	Revoked  []Revoked          `json:"revoked,omitempty"`  // allowances of the rules that a person took back
 	Wider    []WiderGrant       `json:"wider,omitempty"`    // boundaries that answers gave single calls
 
 	Plan      []event.PlanItem           `json:"plan,omitempty"`

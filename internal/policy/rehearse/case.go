@@ -131,7 +131,7 @@ func (r *Reader) asked(d *thread.Decider, e event.Envelope, p event.PermissionEv
 	}
 	c.Gate = rules.Gate()
 	var known bool
-	if c.Request, known = s.Asked(rules, e.IDs.Call, args); !known {
+	if c.Request, known = s.Asked(rules, e.IDs.Call, args, e.Time); !known {
 		c.Lost = LostTool
 	}
 	return c, nil

@@ -1,0 +1,216 @@
+package thread
+
+import (
+	"encoding/json"
+	"slices"
+	"time"
+
+	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/event"
+	"github.com/belay-run/belay/internal/core"
+	"github.com/belay-run/belay/internal/policy"
+)
+
+// Revoked is an allowance that a person took back. It is gone from the rules of
+// turns that were submitted before.
+type Revoked struct {
+	Tool string `json:"tool"`
+	Seq  int64  `json:"seq"` // the fact that says so
+}
+
+// Bounds of what an answer allows.
+const (
+	maxGrants     = 128 // of a thread
+	maxGrantCount = 10_000
+	maxPrefix     = 200 // bytes
+)
+
+// gives are the facts of an answer that allows more than the call that asks.
+func (s *State) gives(r *Rules, call *Call, ask *Ask, o belay.Order, c belay.RespondAction, now time.Time) ([]core.Fact, error) {
+	bad := func(format string, args ...any) ([]core.Fact, error) {
+		return nil, belay.Errorf(belay.CodeBadCommand, format, args...).At(string(c.Action))
+	}
+	switch {
+	case ask.Kind != "permission":
+		if c.Scope == "session" {
+			return nil, nil
+		}
+		return bad("a %s is answered once", ask.Kind)
+	case c.Scope != "session" && ask.Wider != nil:
+		return bad("a wider boundary is given once, or for the session")
+	case ask.Wider != nil:
+		return []core.Fact{s.givesWider(call, ask, o.Principal)}, nil
+	case c.Scope == "prefix" && (c.Prefix == "" || len(c.Prefix) > maxPrefix), c.Scope != "prefix" && c.Prefix != "":
+		return bad("a prefix of at most %d bytes goes with the scope prefix, and only with it", maxPrefix)
+	case c.Scope == "count" && c.Count == 0, c.Count < 0, c.Count > maxGrantCount, c.Scope == "session" && c.Count > 0:
+		return bad("a count is one of 1 to %d, and not of a scope of session", maxGrantCount)
+	case c.Scope == "until" && c.Until.IsZero(), !c.Until.IsZero() && !now.Before(c.Until), c.Scope == "session" && !c.Until.IsZero():
+		return bad("the time must be one to come, and not of a scope of session")
+	case len(s.Grants) >= maxGrants:
+		return nil, belay.Errorf(belay.CodeTooMany, "the thread has %d grants already", len(s.Grants)).WithHint("belay grants list %s, then belay grants revoke ID", s.Session)
+	}
+	p := event.PolicyChanged{Kind: "grant", Op: "granted", Tool: call.Name, Tier: policy.TierUser, Scope: c.Scope, By: o.Principal, Until: c.Until}
+	if c.Count == 1 { // the call that asks is the one
+		return nil, nil
+	}
+	p.Count = max(0, c.Count-1)
+	spec, known := r.tool(call.Name)
+	if !known && c.Scope != "session" {
+		return bad("the turn has no tool %s any more", call.Name)
+	}
+	switch c.Scope {
+	case "session":
+	case "prefix":
+		g, err := policy.Prefixed(s.asked(r, spec, call, now), c.Prefix)
+		if err != nil {
+			return nil, err
+		}
+		p.Prefix, p.Worst = g.Prefix, string(g.Worst)
+	case "count", "until":
+		p.ArgsHash, p.Bound, p.Within = call.ArgsHash, binding(r, spec, call), within(call.Bound)
+	default:
+		return bad("%q is none of once, session, prefix, count, until", c.Scope)
+	}
+	return []core.Fact{s.fact(p)}, nil
+}
+
+// binding names an exact call: the tool and what defines it, the arguments, which
+// hold argv, folder and environment, and the workspace that they are seen from.
+func binding(r *Rules, spec belay.ToolSpec, c *Call) belay.Digest {
+	b, err := json.Marshal(struct {
+		Tool      belay.ToolSpec
+		Args      belay.Digest
+		Workspace string
+	}{spec, c.ArgsHash, r.Workspace})
+	if err != nil {
+		panic("thread: " + err.Error()) // plain data
+	}
+	return belay.DigestOf(b)
+}
+
+// within names a boundary; none is a name too.
+func within(b *policy.Bound) belay.Digest {
+	if b == nil {
+		return belay.DigestOf(nil)
+	}
+	raw, err := json.Marshal(b)
+	if err != nil {
+		panic("thread: " + err.Error()) // plain data
+	}
+	return belay.DigestOf(raw)
+}
+
+// inForce are the grants that count at a time.
+func (s *State) inForce(r *Rules, at time.Time) (all []policy.Grant) {
+	for _, g := range r.Grants {
+		if !slices.ContainsFunc(s.Revoked, func(v Revoked) bool { return v.Tool == g.Tool && v.Seq > s.Turn.Since }) {
+			all = append(all, g)
+		}
+	}
+	for _, g := range s.Grants {
+		if g.Until.IsZero() || at.Before(g.Until) {
+			all = append(all, g)
+		}
+	}
+	return all
+}
+
+// unspent leaves out what calls that were judged a moment ago have used up.
+func unspent(grants []policy.Grant, rd *core.Ready) (left []policy.Grant) {
+	for _, g := range grants {
+		if g.Left > 0 {
+			if g.Left -= uses(rd, g.ID); g.Left <= 0 {
+				continue
+			}
+		}
+		left = append(left, g)
+	}
+	return left
+}
+
+// uses counts the verdicts that were decided just now by a grant.
+func uses(rd *core.Ready, id belay.EventID) (n int) {
+	for _, f := range rd.Decided {
+		if p, ok := f.Data.(event.PermissionEvaluated); ok && p.Grant == id {
+			n++
+		}
+	}
+	return n
+}
+
+// evaluate asks the gate. What was allowed in one boundary isn't in another.
+func evaluate(r *Rules, q policy.Request) policy.Verdict {
+	for {
+		v := policy.Evaluate(r.Gate(), q)
+		i := slices.IndexFunc(q.Grants, func(g policy.Grant) bool { return v.Grant != "" && g.ID == v.Grant && g.Within != "" })
+		if i < 0 || q.Grants[i].Within == within(v.Bound) {
+			return v
+		}
+		q.Grants = slices.Delete(slices.Clone(q.Grants), i, i+1)
+	}
+}
+
+// usesUp says that the last call of a grant was just allowed.
+func (s *State) usesUp(rd *core.Ready, v policy.Verdict) {
+	i := slices.IndexFunc(s.Grants, func(g policy.Grant) bool { return v.Grant != "" && g.ID == v.Grant })
+	if i < 0 || s.Grants[i].Left == 0 || s.Grants[i].Left > uses(rd, v.Grant) {
+		return
+	}
+	g := s.Grants[i]
+	rd.Decided = append(rd.Decided, s.fact(event.PolicyChanged{Kind: "grant", Op: "used_up", Grant: g.ID, Tool: g.Tool, Tier: g.Tier, Scope: g.Scope, By: g.By}))
+}
+
+// revoke takes back a grant of this thread, or one of the session's that the
+// rules of turns name.
+func (s *State) revoke(o belay.Order, c belay.RevokeGrant) ([]core.Fact, error) {
+	ids := belay.IDs{Session: s.Session, Thread: s.Thread}
+	p := event.PolicyChanged{Kind: "grant", Op: "revoked", Grant: belay.EventID(c.Grant), Tool: c.Tool, Tier: policy.TierUser, Scope: "session", By: o.Principal, Reason: event.CutText(c.Reason, maxSaid)}
+	if c.Tool != "" {
+		return []core.Fact{{IDs: ids, Data: p}}, nil
+	}
+	if i := slices.IndexFunc(s.Grants, func(g policy.Grant) bool { return g.ID == p.Grant }); i >= 0 {
+		p.Tool, p.Scope = s.Grants[i].Tool, s.Grants[i].Scope
+	} else if i := slices.IndexFunc(s.Wider, func(g WiderGrant) bool { return g.ID == p.Grant }); i >= 0 {
+		p.Tool, p.Boundary = s.Wider[i].Tool, s.Wider[i].Bound.Name
+	} else {
+		return nil, belay.Errorf(belay.CodeNotFound, "the thread has no such grant").At(c.Grant).WithHint("belay grants list %s", s.Session)
+	}
+	return []core.Fact{{IDs: ids, Data: p}}, nil
+}
+
+// applyGrant folds what a person allowed or took back.
+func (s *State) applyGrant(e event.Envelope, p event.PolicyChanged) {
+	switch {
+	case p.Op == "granted" && p.Bounds != nil:
+		s.wider(e.ID(), p)
+	case p.Op == "granted":
+		s.grant(policy.Grant{Tool: p.Tool, Tier: p.Tier, Kind: "answer", By: p.By, ID: e.ID(), Scope: p.Scope, Prefix: p.Prefix, Worst: policy.Class(p.Worst),
+			Bound: p.Bound, Within: p.Within, Left: p.Count, Until: p.Until})
+		if s.Turn != nil {
+			s.Turn.forgetDenials()
+		}
+	case p.Op == "revoked" || p.Op == "used_up":
+		if !slices.ContainsFunc(s.Grants, func(g policy.Grant) bool { return g.ID == p.Grant }) && p.Op == "revoked" && p.Boundary == "" {
+			s.Revoked = keep(append(s.Revoked, Revoked{p.Tool, e.Seq}), maxGrants)
+		}
+		s.Grants = slices.DeleteFunc(s.Grants, func(g policy.Grant) bool { return g.ID == p.Grant })
+		s.Wider = slices.DeleteFunc(s.Wider, func(g WiderGrant) bool { return g.ID == p.Grant })
+	}
+}
+
+// grant adds what isn't there yet: a tool is allowed for the session once.
+func (s *State) grant(g policy.Grant) {
+	whole := func(o policy.Grant) bool { return o.Tool == g.Tool && o.Prefix == "" && o.Bound == "" }
+	if !whole(g) || !slices.ContainsFunc(s.Grants, whole) {
+		s.Grants = append(s.Grants, g)
+	}
+}
+
+// usedGrant counts a call that was allowed.
+func (s *State) usedGrant(p event.PermissionEvaluated) {
+	for i := range s.Grants {
+		if g := &s.Grants[i]; p.Grant != "" && g.ID == p.Grant && g.Left > 1 {
+			g.Left--
+		}
+	}
+}

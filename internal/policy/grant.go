@@ -1,0 +1,92 @@
+package policy
+
+import (
+	"cmp"
+	"path"
+	"strings"
+
+	"github.com/belay-run/belay"
+)
+
+// reaches tells whether a grant covers a call, or one simple command of it.
+func (g *Grant) reaches(r *Request, sub *subject) bool {
+	switch {
+	case g.Tool != r.Tool.Name:
+		return false
+	case g.Bound != "":
+		return g.Bound == r.Binding
+	case g.Prefix == "":
+		return true
+	case sub.cmd != nil:
+		return sub.class.Rank() <= g.Worst.Rank() && begins(sub.cmd, strings.Fields(g.Prefix))
+	}
+	return allBelow(sub.paths, g.Prefix)
+}
+
+// begins tells whether a command, which no other program runs, begins with words
+// that stand there literally.
+func begins(c *Command, words []string) bool {
+	if len(words) == 0 || len(c.Wrapped) > 0 || len(c.Args) < len(words)-1 || c.Name != words[0] {
+		return false
+	}
+	for i, w := range words[1:] {
+		if !c.Literal(i) || c.Args[i] != w {
+			return false
+		}
+	}
+	return true
+}
+
+// allBelow tells whether all files lie in a folder of the workspace.
+func allBelow(files []access, folder string) bool {
+	folder = path.Clean(folder)
+	for _, f := range files {
+		at := path.Clean(f.path)
+		if !f.inside || folder != "." && at != folder && !strings.HasPrefix(at, folder+"/") {
+			return false
+		}
+	}
+	return len(files) > 0
+}
+
+// Prefixed is a grant of everything that begins as a call does. It is an error
+// if the call can't have such a grant, or isn't covered by it itself.
+func Prefixed(r Request, prefix string) (Grant, error) {
+	g := Grant{Tool: r.Tool.Name, Tier: TierUser, Kind: "answer", Scope: "prefix", Prefix: strings.Join(strings.Fields(prefix), " ")}
+	subjects := subjectsOf(&r)
+	switch {
+	case r.Tool.Command == nil && r.Tool.PathArg == "":
+		return g, belay.Errorf(belay.CodeBadCommand, "calls of %s have no beginning that could be allowed", r.Tool.Name).WithHint("allow it once, or for the session")
+	case g.Prefix == "" || r.Tool.Command != nil && strings.ContainsAny(g.Prefix, "$`'\"\\;|&<>(){}*?[]~#=!"):
+		return g, belay.Errorf(belay.CodeBadCommand, "the prefix must be plain words").WithHint("the first words of a command, or a folder")
+	case r.Tool.Command == nil && "/"+path.Clean(g.Prefix) != path.Clean("/"+g.Prefix) && g.Prefix != ".":
+		return g, belay.Errorf(belay.CodeBadCommand, "the prefix must be a folder of the workspace, as seen from there")
+	}
+	covered := false
+	for i := range subjects {
+		sub := &subjects[i]
+		if sub.cmd != nil && begins(sub.cmd, strings.Fields(g.Prefix)) {
+			covered = true
+			if sub.class.Rank() > g.Worst.Rank() || g.Worst == "" {
+				g.Worst = sub.class
+			}
+		}
+		covered = covered || sub.cmd == nil && allBelow(sub.paths, g.Prefix)
+	}
+	if !covered {
+		return g, belay.Errorf(belay.CodeBadCommand, "the call that asks doesn't begin with %q itself", g.Prefix)
+	}
+	return g, nil
+}
+
+// reason says what a person allowed.
+func (g *Grant) reason() string {
+	by := cmp.Or(g.By, "the user")
+	switch g.Scope {
+	case "prefix":
+		return "what begins with " + g.Prefix + " is allowed by " + by
+	case "count", "until":
+		return "exactly this call is allowed by " + by
+	}
+	return "allowed for this session by " + by
+}

@@ -1,0 +1,88 @@
+package policy
+
+import (
+	"encoding/json"
+	"testing"
+
+	"github.com/belay-run/belay"
+)
+
+// TestAPrefixCoversWhatBeginsSo gives a grant by the beginning of one command and
+// asks about others.
+func TestAPrefixCoversWhatBeginsSo(t *testing.T) {
+	exec := belay.ToolSpec{Name: "exec", Effect: belay.AtMostOnce, Access: belay.Write, Destructive: true, Command: &belay.CommandArgs{Line: "command"}}
+	of := func(command string) Request {
+		args, err := json.Marshal(map[string]string{"command": command})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return Request{Tool: exec, Args: args, Commands: CommandsOf(exec, args, Place{Workspace: "/ws"}), Mode: belay.ModeDefault, Workspace: "/ws", Level: "L0"}
+	}
+	g, err := Prefixed(of("make test"), " make  test ")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for command, want := range map[string]Decision{
+		"make test":                   Allow,
+		"make test -j2":               Allow,
+		"make test && make test fast": Allow,
+		"make test | cat":             Allow,
+		"make testing":                Ask,
+		"make -j2 test":               Ask,
+		"make":                        Ask,
+		"make $WHAT":                  Ask,
+		"./make test":                 Ask,
+		"make test; touch x":          Ask,
+		"env X=1 make test":           Ask,
+		"nice make test":              Ask,
+		"make test > ../out":          Ask,
+		"make test $(touch x)":        Ask,
+		"sudo make test":              Ask,
+	} {
+		r := of(command)
+		before := Evaluate(Builtin(), r)
+		r.Grants = []Grant{g}
+		if v := Evaluate(Builtin(), r); v.Decision != want || before.Decision != Ask {
+			t.Errorf("%s: %s, without the grant %s; want %s", command, v.Decision, before.Decision, want)
+		}
+	}
+	for _, bad := range []string{"", "  ", "rm", "make 'test'", "make $X", "make test more", "make; test"} {
+		if _, err := Prefixed(of("make test"), bad); belay.CodeOf(err) != belay.CodeBadCommand {
+			t.Errorf("prefix %q: %v", bad, err)
+		}
+	}
+}
+
+// TestAPrefixOfFilesIsAFolder gives a grant for a folder and asks about files.
+func TestAPrefixOfFilesIsAFolder(t *testing.T) {
+	write := belay.ToolSpec{Name: "write", Effect: belay.Idempotent, PathArg: "path", Access: belay.Write}
+	of := func(paths ...string) Request {
+		return Request{Tool: write, Args: json.RawMessage("{}"), Paths: paths, Mode: belay.ModeDefault, Workspace: "/ws", Level: "L0"}
+	}
+	g, err := Prefixed(of("docs/a.md"), "docs/")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		paths []string
+		want  Decision
+	}{
+		{[]string{"docs/a.md"}, Allow}, {[]string{"docs/deep/b.md"}, Allow}, {[]string{"docsx/a.md"}, Ask}, {[]string{"a.md"}, Ask},
+		{[]string{"docs/../a.md"}, Ask}, {[]string{"docs/a.md", "a.md"}, Ask}, {[]string{"../docs/a.md"}, Deny},
+	} {
+		r := of(c.paths...)
+		r.Grants = []Grant{g}
+		if v := Evaluate(Builtin(), r); v.Decision != c.want && (c.want != Deny || v.Decision == Allow) {
+			t.Errorf("%v: %s (%s), want %s", c.paths, v.Decision, v.Rule, c.want)
+		}
+	}
+	for _, bad := range []string{"..", "../x", "/ws/docs", "other"} {
+		if _, err := Prefixed(of("docs/a.md"), bad); belay.CodeOf(err) != belay.CodeBadCommand {
+			t.Errorf("prefix %q: %v", bad, err)
+		}
+	}
+	look := belay.ToolSpec{Name: "look", ReadOnly: true}
+	if _, err := Prefixed(Request{Tool: look}, "x"); belay.CodeOf(err) != belay.CodeBadCommand {
+		t.Errorf("a tool with neither: %v", err)
+	}
+}

@@ -1,0 +1,128 @@
+package server
+
+import (
+	"context"
+	"time"
+
+	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/event"
+	"github.com/belay-run/belay/internal/problem"
+	"github.com/belay-run/belay/internal/store"
+)
+
+// ListGrants is what list_grants takes.
+type ListGrants struct {
+	Session belay.SessionID `json:"sessionId"`
+	After   int64           `json:"after,omitempty" jsonschema:"a position that the answer must have seen"`
+}
+
+// GrantsShown are what people allowed in a session.
+type GrantsShown struct {
+	Fresh
+	Session belay.SessionID `json:"sessionId"`
+	Grants  []GrantShown    `json:"grants"` // of the session first, then of its threads
+}
+
+// GrantShown is something that a person allowed and that counts yet.
+type GrantShown struct {
+	ID       belay.EventID  `json:"grantId"` // the fact that gave it
+	Thread   belay.ThreadID `json:"threadId,omitempty"`
+	Tool     string         `json:"tool"`
+	Scope    string         `json:"scope"` // session, prefix, count, until
+	Prefix   string         `json:"prefix,omitempty"`
+	Bound    belay.Digest   `json:"bound,omitempty"` // of the exact call that it covers alone
+	Boundary string         `json:"boundary,omitempty"`
+	Left     int            `json:"left,omitempty"` // calls that it covers yet; left out: it counts none
+	Until    time.Time      `json:"until,omitzero"`
+	By       string         `json:"by,omitempty"`
+}
+
+func listGrants(ctx context.Context, r *request, in *ListGrants) (*GrantsShown, error) {
+	f, err := r.fresh(ctx, store.Position(in.After))
+	if err != nil {
+		return nil, err
+	}
+	s, err := r.known(ctx, in.Session)
+	if err != nil {
+		return nil, err
+	}
+	out := &GrantsShown{Fresh: f, Session: in.Session, Grants: []GrantShown{}}
+	for _, g := range s.Grants {
+		out.Grants = append(out.Grants, GrantShown{ID: g.ID, Tool: g.Tool, Scope: g.Scope, By: g.By})
+	}
+	for _, id := range s.Threads {
+		th, err := r.thread(ctx, id)
+		if err != nil {
+			return nil, err
+		}
+		for _, g := range th.Grants {
+			if g.Until.IsZero() || r.now().Before(g.Until) {
+				out.Grants = append(out.Grants, GrantShown{g.ID, id, g.Tool, g.Scope, g.Prefix, g.Bound, "", g.Left, g.Until, g.By})
+			}
+		}
+		for _, g := range th.Wider {
+			out.Grants = append(out.Grants, GrantShown{ID: g.ID, Thread: id, Tool: g.Tool, Scope: "session", Boundary: g.Bound.Name, By: g.By})
+		}
+	}
+	return out, nil
+}
+
+// RevokeGrant is what revoke_grant takes.
+type RevokeGrant struct {
+	Session belay.SessionID `json:"sessionId"`
+	Grant   belay.EventID   `json:"grantId"`
+	Reason  string          `json:"reason,omitempty"`
+}
+
+// revokeGrant takes back what a person allowed. Told again it finds the stream
+// also when the grant is gone.
+func revokeGrant(ctx context.Context, r *request, in *RevokeGrant) (*Told, error) {
+	for _, err := range []error{named("grantId", string(in.Grant)), text("reason", in.Reason, maxReason)} {
+		if err != nil {
+			return nil, err
+		}
+	}
+	s, err := r.known(ctx, in.Session)
+	if err != nil {
+		return nil, err
+	}
+	streams := []belay.StreamID{in.Session.Stream()}
+	for _, id := range s.Threads {
+		streams = append(streams, id.Stream())
+	}
+	i := 0
+	for ; i < len(streams); i++ {
+		there, err := r.gave(ctx, streams[i], in.Grant)
+		if err != nil {
+			return nil, err
+		}
+		if there {
+			break
+		}
+	}
+	if i == len(streams) {
+		return nil, problem.At("grantId", belay.Errorf(belay.CodeNotFound, "the session has no such grant").WithHint("list_grants lists them"))
+	}
+	told, err := r.send(ctx, in.Session, streams[i], belay.RevokeGrant{Grant: string(in.Grant), Reason: in.Reason})
+	if err != nil {
+		return nil, problem.At("grantId", err)
+	}
+	if i > 0 {
+		told.Thread = s.Threads[i-1]
+	}
+	return told, nil
+}
+
+// gave tells whether a fact of a stream is the grant with an id. A grant's fact
+// that a thread got from its session isn't one.
+func (r *request) gave(ctx context.Context, stream belay.StreamID, id belay.EventID) (bool, error) {
+	for ev, err := range r.Store.Read(ctx, stream, 0) {
+		if err != nil {
+			return false, err
+		}
+		if p, ok := ev.Data.(event.PolicyChanged); ok && p.Kind == "grant" && p.Op == "granted" && ev.ID() == id {
+			return true, nil
+		}
+	}
+	return false, nil
+}
