@@ -77,9 +77,11 @@ const (
 	maxLine = 4 << 10  // longer lines are data
 )
 
-// Texts of EROFS, EACCES and EPERM, in the order they are looked for.
+// Texts of EROFS, of EBUSY, which is what a protected name says that is to be
+// replaced, of EACCES and EPERM, and of ENOENT.
 var (
 	readOnlyTexts = []string{"read-only file system", "erofs"}
+	heldTexts     = []string{"device or resource busy", "ebusy"}
 	deniedTexts   = []string{"permission denied", "operation not permitted", "eacces", "eperm"}
 	missingTexts  = []string{"no such file", "directory nonexistent", "enoent"}
 )
@@ -98,7 +100,8 @@ func (f *fileLine) says(texts []string) bool {
 
 func (f *fileLine) told() (op, target string, ok bool) {
 	strict, denied, missing := f.says(readOnlyTexts), f.says(deniedTexts), f.says(missingTexts)
-	if !strict && !denied && !missing {
+	held := f.says(heldTexts) && !strict && !denied
+	if !strict && !denied && !missing && !held {
 		return "", "", false
 	}
 	for _, p := range pathsIn(f.line) {
@@ -114,6 +117,9 @@ func (f *fileLine) told() (op, target string, ok bool) {
 			if op = f.hidden(p); op == "" {
 				continue
 			}
+		}
+		if held && !(below(p, f.workspace) && obeyed(p, f.workspace)) {
+			continue // something else keeps it busy
 		}
 		if stops(op, p, f.workspace, f.b) {
 			return op, p, true
@@ -159,14 +165,18 @@ var readWords = []string{"cannot open directory", "cannot access", "for reading"
 // writeWords are how they say that they meant to write.
 var writeWords = []string{"cannot create", "can't create", "cannot touch", "directory nonexistent", "mkdir", "for writing", "could not create", "unable to create", "cannot write"}
 
-// inQuotes and bare are how a line names a file: in quotes, or as a word that
-// begins like a path and ends before a blank or a colon.
+// inQuotes, bare and blamed are how a line names a file: in quotes, as a word that
+// begins like a path and ends before a blank or a colon, or as the word that what
+// went wrong is said of.
 var (
 	inQuotes = lazy[regexp.Regexp]{make: func() *regexp.Regexp {
 		return regexp.MustCompile(`'([^'\n]+)'|"([^"\n]+)"|‘([^’\n]+)’|` + "`([^'`\n]+)['`]")
 	}}
 	bare = lazy[regexp.Regexp]{make: func() *regexp.Regexp {
 		return regexp.MustCompile(`(?:^|[\s:(=])(/[^\s:'"‘’]+|\.\.?/[^\s:'"‘’]+)`)
+	}}
+	blamed = lazy[regexp.Regexp]{make: func() *regexp.Regexp {
+		return regexp.MustCompile(`(?i)([^\s:'"‘’]+): (?:read-only file system|device or resource busy)`)
 	}}
 )
 
@@ -177,7 +187,7 @@ func pathsIn(line string) (out []string) {
 			out = append(out, p)
 		}
 	}
-	for _, m := range bare.get().FindAllStringSubmatch(line, 8) {
+	for _, m := range append(bare.get().FindAllStringSubmatch(line, 8), blamed.get().FindAllStringSubmatch(line, 8)...) {
 		out = append(out, strings.TrimRight(m[1], ".,;)"))
 	}
 	return out
