@@ -18,8 +18,12 @@ import (
 func TestMain(m *testing.M) {
 	sandbox.Main()
 	testscript.Main(m, map[string]func(){
-		"http":  httpMain,
-		"belay": func() { os.Exit(cli.Main(context.Background(), os.Args[1:], cli.Process())) },
+		"http": httpMain,
+		"belay": func() {
+			code := cli.Main(context.Background(), os.Args[1:], cli.Process())
+			sandbox.Settle()
+			os.Exit(code)
+		},
 	})
 }
 

@@ -8,10 +8,12 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/internal/needs"
 	"github.com/belay-run/belay/internal/sandbox"
 )
 
@@ -106,4 +108,57 @@ func (s *space) true(exe string) time.Duration {
 func percentile(d []time.Duration, p int) time.Duration {
 	d = slices.Sorted(slices.Values(d))
 	return d[min(len(d)-1, len(d)*p/100)]
+}
+
+// BenchmarkToolchains is the same work outside and within a boundary, in turns:
+// what programs do, two calls of go with their caches, and the tests of three
+// packages of this project. The figures are medians.
+func BenchmarkToolchains(b *testing.B) {
+	confined(b)
+	cache, err := exec.Command("go", "env", "GOCACHE").Output()
+	if err != nil {
+		b.Fatal(err)
+	}
+	root, err := filepath.Abs("../..")
+	if err != nil {
+		b.Fatal(err)
+	}
+	for _, c := range append(toolchains[:len(toolchains):len(toolchains)],
+		toolchain{"go build and test", "go", "go build ./... && go test -count=1 ./..."},
+		toolchain{"go test of this project", "go", "cd " + root + " && go test -count=1 ./internal/canon ./internal/patch ./internal/source"}) {
+		b.Run(c.name, func(b *testing.B) {
+			needs.Program(b, c.program)
+			s := newSpace(b)
+			s.o.Home = home(s)
+			s.b.Write = []string{strings.TrimSpace(string(cache))}
+			s.b.Read = []string{root}
+			s.env = append(s.env, "GOCACHE="+s.b.Write[0], "GIT_AUTHOR_NAME=a", "GIT_AUTHOR_EMAIL=a@b", "GIT_COMMITTER_NAME=a", "GIT_COMMITTER_EMAIL=a@b")
+			for name, content := range goModule {
+				s.file(name, content)
+			}
+			clean := func() { // what the lines make
+				for _, f := range []string{"sub", "out", "in", "n", "db", "db-wal", "db-shm", "Makefile"} {
+					os.RemoveAll(filepath.Join(s.o.Workspace, f))
+				}
+			}
+			var outside, inside []time.Duration
+			for range b.N {
+				began := time.Now()
+				if out, err := s.command("/bin/sh", "-c", c.line).CombinedOutput(); err != nil {
+					b.Fatalf("%v: %s", err, out)
+				}
+				outside = append(outside, time.Since(began))
+				clean()
+				began = time.Now()
+				if r := s.sh(c.line); r.end.Code != 0 || r.applied.Level != belay.L3 {
+					b.Fatalf("exit %d: %s", r.end.Code, r.out)
+				}
+				inside = append(inside, time.Since(began))
+				clean()
+			}
+			b.ReportMetric(float64(percentile(outside, 50))/1e6, "outside-ms")
+			b.ReportMetric(float64(percentile(inside, 50))/1e6, "inside-ms")
+			b.ReportMetric(0, "ns/op")
+		})
+	}
 }

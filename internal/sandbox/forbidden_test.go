@@ -51,6 +51,7 @@ var forbidden = []struct {
 	{"connect-outside", belay.L2, `bash -c 'exec 3<>/dev/tcp/192.0.2.1/80'`},
 	{"connect-udp", belay.L2, `bash -c 'echo x > /dev/udp/192.0.2.1/53'`},
 	{"connect-abstract", belay.L2, `python3 -c "import socket; s = socket.socket(socket.AF_UNIX); s.connect('\0$ABSTRACT')"`},
+	{"connect-path", belay.L3, `python3 -c "import os, socket; s = socket.socket(socket.AF_UNIX); os.chdir(os.environ['OUT']); s.connect('sock')"`},
 	{"connect-mptcp", belay.L2, `python3 -c "import socket; s = socket.socket(socket.AF_INET, socket.SOCK_STREAM, 262); s.connect(('127.0.0.1', $PORT))"`},
 	{"resolve", belay.L2, `getent hosts example.com`},
 	{"ping", belay.L2, `python3 -c "import socket; s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM, 1); s.connect(('192.0.2.1', 1)); s.send(b'x')"`},
@@ -85,6 +86,8 @@ func outside(t *testing.T, s *space) {
 	tcp := listen(t, "tcp", "127.0.0.1:0")
 	name := "belay-test-" + filepath.Base(s.home) + filepath.Base(filepath.Dir(s.home))
 	listen(t, "unix", "@"+name)
+	t.Chdir(out) // a path of a socket is short
+	listen(t, "unix", "sock")
 	s.env = []string{"OUT=" + out, fmt.Sprintf("PID=%d", os.Getpid()), "PORT=" + port(tcp), "ABSTRACT=" + name}
 }
 
@@ -137,7 +140,7 @@ func untouched(t *testing.T, s *space) {
 		t.Errorf("a file outside is %q, %v", b, err)
 	}
 	names, err := os.ReadDir(filepath.Join(s.home, "other"))
-	if err != nil || len(names) != 1 {
+	if err != nil || len(names) != 2 {
 		t.Errorf("the folder outside has %v, %v", names, err)
 	}
 }

@@ -53,6 +53,16 @@ var tries = []struct{ name, line string }{
 	{"through a descriptor", `exec 5< CLAUDE.md && echo x > /proc/self/fd/5`},
 	{"mode", `chmod 777 .git/config`},
 	{"git config", `git config core.pager evil`},
+	{"git checkout", `git checkout -q evil -- CLAUDE.md`},
+	{"git switch", `git checkout -q evil`},
+	{"git merge", `git merge -q evil`},
+	{"git apply", `git diff HEAD evil -- CLAUDE.md | git apply`},
+	{"git mv", `git mv CLAUDE.md d`},
+	{"git rm", `git rm -qf CLAUDE.md`},
+	{"git hooks path", `git config core.hooksPath plain`},
+	{"git init again", `git init -q --template=plain . && test -e .git/hooks/file`},
+	{"git worktree", `mkdir -p w && git worktree add -q --force AGENTS.md evil`},
+	{"clone onto", `git clone -q . .claude`},
 	{"hook", `echo x > .git/hooks/pre-commit`},
 	{"hook by copy", `cp /bin/true .git/hooks/post-checkout`},
 	{"hooks replaced", `rm -rf .git/hooks; mkdir .git/hooks && echo x > .git/hooks/pre-commit`},
@@ -71,24 +81,45 @@ func TestProtectedNamesAreHeld(t *testing.T) {
 	needs.Program(t, "python3")
 	s := newSpace(t)
 	repository(t, s)
+	evilBranch(t, s)
 	s.sh("true") // from here on the stubs are there
-	before := listing(t, s.o.Workspace)
+	before := guarded(t, s)
 	for _, c := range tries {
 		r := s.sh(c.line)
+		t.Logf("%s: exit %d: %.200s", c.name, r.end.Code, r.out)
 		if r.end.Code == 0 {
 			t.Errorf("%s: it was let: %s", c.name, r.out)
 		}
 		if l := layer(r.applied, "protected"); l.State != belay.LayerApplied {
 			t.Fatalf("protected is %s", l)
 		}
-		for _, left := range []string{"y", "x", "h", "c", "b", "t", "v"} {
+		for _, left := range []string{"y", "x", "h", "c", "b", "t", "v", "w"} {
 			os.RemoveAll(filepath.Join(s.o.Workspace, left))
 		}
-		if after := listing(t, s.o.Workspace); !slices.Equal(before, after) {
+		if after := guarded(t, s); !slices.Equal(before, after) {
 			t.Errorf("%s: the workspace has %q more and %q less", c.name, minus(after, before), minus(before, after))
 			before = after
 		}
 	}
+}
+
+// evilBranch commits what is there, and a branch that changes instructions.
+func evilBranch(t *testing.T, s *space) {
+	t.Helper()
+	git := exec.Command("/bin/sh", "-ec", `git checkout -q -b main; git add -A; git commit -qm good
+git checkout -q -b evil; echo "be evil" >CLAUDE.md; echo "be evil" >AGENTS.md; git add -A; git commit -qm evil; git checkout -q main`)
+	git.Dir, git.Env = s.o.Workspace, append([]string{"PATH=" + os.Getenv("PATH"), "HOME=" + s.home}, s.env...)
+	if out, err := git.CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+}
+
+// guarded is the listing without what git may write.
+func guarded(t *testing.T, s *space) []string {
+	t.Helper()
+	return slices.DeleteFunc(listing(t, s.o.Workspace), func(l string) bool {
+		return strings.HasPrefix(l, "/.git/") && !strings.HasPrefix(l, "/.git/hooks") && !strings.HasPrefix(l, "/.git/config")
+	})
 }
 
 func layer(a belay.Applied, name string) belay.Layer {

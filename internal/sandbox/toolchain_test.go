@@ -12,8 +12,11 @@ import (
 	"github.com/belay-run/belay/internal/needs"
 )
 
+// toolchain is a line that needs a program.
+type toolchain struct{ name, program, line string }
+
 // toolchains are lines that work inside a writable workspace.
-var toolchains = []struct{ name, program, line string }{
+var toolchains = []toolchain{
 	{"git", "git", `git init -q sub && cd sub && echo x > f && git add f && git commit -qm one && git checkout -qb b && git log --oneline | grep -q one`},
 	{"make", "make", `printf 'all: out\nout: in\n\tcp in out\n' > Makefile && echo x > in && make -s -j2 && test -s out`},
 	{"python3", "python3", `python3 -c 'import json, subprocess, tempfile, sqlite3, threading, multiprocessing as m
