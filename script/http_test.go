@@ -32,7 +32,7 @@ func startServer(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Check(err)
 	cmd := exec.Command(program, append([]string{"--json", "serve", "--listen", "127.0.0.1:0"}, args...)...)
 	cmd.Dir, cmd.Stderr = ts.MkAbs("."), log
-	for _, name := range []string{"HOME", "PATH", "USER", "GORACE", "BELAY_STORE", "BELAY_SCRIPT", "TMPDIR"} {
+	for _, name := range []string{"HOME", "PATH", "USER", "GORACE", "BELAY_STORE", "BELAY_SCRIPT", "OPENAI_API_KEY", "TMPDIR"} {
 		cmd.Env = append(cmd.Env, name+"="+ts.Getenv(name))
 	}
 	out, err := cmd.StdoutPipe()

@@ -29,14 +29,6 @@ func TestMain(m *testing.M) {
 
 func TestScripts(t *testing.T) { testscript.Run(t, params()) }
 
-// TestAcceptance plays the standard's acceptance scenarios over HTTP; those that
-// wait are in accept_test.go.
-func TestAcceptance(t *testing.T) {
-	p := params()
-	p.Dir = "accept"
-	testscript.Run(t, p)
-}
-
 // params is how the stories of a folder are played.
 func params() testscript.Params {
 	return testscript.Params{

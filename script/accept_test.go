@@ -1,0 +1,92 @@
+package script
+
+import (
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/rogpeppe/go-internal/testscript"
+
+	"github.com/belay-run/belay/event"
+	api "github.com/belay-run/belay/internal/server"
+)
+
+// scenario is one of the standard's acceptance scenarios: a story of the folder
+// accept, or what it waits for.
+type scenario struct {
+	name  string
+	story string
+
+	// Of one that waits: commands that answer unavailable, and facts that nothing
+	// emits. When one of them is there, the story is due.
+	commands []string
+	facts    []string
+}
+
+var scenarios = []scenario{
+	{name: "Submit and first status", story: "submit_and_first_status"},
+	{name: "Lime profile fixture validation", commands: []string{"export_evidence"}},
+	{name: "Tool call with large result", story: "large_result"},
+	{name: "Approval gate", story: "approval_gate"},
+	{name: "Queue and resume", story: "queue_and_resume"},
+	{name: "Context compaction", facts: []string{"context.compaction.started", "context.compaction.completed"}},
+	{name: "Subagent delegation", commands: []string{"spawn_subagent", "wait_subagents", "send_subagent_input", "close_subagent"}},
+	{name: "Agent task retry and graph", commands: []string{"link_tasks", "create_task"}},
+	{name: "Evidence export", commands: []string{"export_evidence"}},
+	{name: "Old session recovery", story: "old_session"},
+	{name: "Permission and sandbox fact", story: "permission_and_sandbox"},
+	{name: "Hook input rewrite", facts: []string{"tool.args"}},
+	{name: "Process stdin and output spill", story: "process_stdin_and_spill"},
+	{name: "Model routing and single candidate", story: "single_candidate"},
+	{name: "Quota or rate limit", facts: []string{"quota.low", "quota.blocked"}},
+	{name: "Remote channel reconnect", story: "reconnect"},
+	{name: "Job item retry", commands: []string{"create_job", "get_job"}},
+	{name: "Benchmark trial export", commands: []string{"start_benchmark_trial", "export_benchmark_trial"}},
+}
+
+// TestAcceptance plays those of the standard's scenarios over HTTP that can be.
+func TestAcceptance(t *testing.T) {
+	p := params()
+	p.Dir = "accept"
+	testscript.Run(t, p)
+}
+
+// TestEveryAcceptanceScenarioIsPlayedOrWaits holds the table against the stories,
+// and what waits against what the program can do: nothing waits for what is there.
+func TestEveryAcceptanceScenarioIsPlayedOrWaits(t *testing.T) {
+	files, err := filepath.Glob("accept/*.txtar")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var stories []string
+	for _, f := range files {
+		stories = append(stories, strings.TrimSuffix(filepath.Base(f), ".txtar"))
+	}
+	for _, s := range scenarios {
+		switch waits := len(s.commands) + len(s.facts); {
+		case s.story != "" && waits > 0:
+			t.Errorf("%s is played and waits", s.name)
+		case s.story != "" && !slices.Contains(stories, s.story):
+			t.Errorf("%s: there is no accept/%s.txtar", s.name, s.story)
+		case s.story == "" && waits == 0:
+			t.Errorf("%s is neither played nor waits for anything", s.name)
+		}
+		stories = slices.DeleteFunc(stories, func(story string) bool { return story == s.story })
+		for _, name := range s.commands {
+			i := slices.IndexFunc(api.Commands, func(c api.Command) bool { return c.Name == name })
+			if i < 0 || api.Commands[i].Later == "" {
+				t.Errorf("%s waits for %s, which is there or has no such name: its story is due", s.name, name)
+			}
+		}
+		for _, name := range s.facts {
+			i := slices.IndexFunc(event.Types(), func(ty event.Type) bool { return ty.Name == name })
+			if i < 0 || event.Types()[i].Stable {
+				t.Errorf("%s waits for %s, which is emitted or has no such name: its story is due", s.name, name)
+			}
+		}
+	}
+	if len(stories) > 0 || len(scenarios) != 18 {
+		t.Errorf("%d scenarios; the standard has 18. Stories of none: %v", len(scenarios), stories)
+	}
+}
