@@ -51,6 +51,7 @@ const (
 	PrefixOutput   = "out"
 	PrefixCommand  = "cmd"
 	PrefixArtifact = "art"
+	PrefixChannel  = "chan"
 )
 
 // SystemSession holds the facts that belong to no other session.

@@ -25,6 +25,8 @@ import (
 type Options struct {
 	Token string       // the bearer token; empty sends none
 	HTTP  *http.Client // nil is one without a total timeout, which streams need
+
+	Channel string // the channel that requests come through; reconnect_channel registers one
 }
 
 // Client is a server as its users see it. It may be used at the same time.
@@ -32,6 +34,8 @@ type Client struct {
 	base  *url.URL
 	token string
 	http  *http.Client
+
+	channel string
 }
 
 // New makes a client of the server at an address such as http://127.0.0.1:8420.
@@ -41,7 +45,7 @@ func New(address string, o Options) (*Client, error) {
 	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.RawQuery != "" || u.User != nil {
 		return nil, belay.Errorf(belay.CodeUsage, "%q is no address of a server", address).WithHint("http://127.0.0.1:PORT")
 	}
-	c := &Client{base: u, token: o.Token, http: o.HTTP}
+	c := &Client{base: u, token: o.Token, http: o.HTTP, channel: o.Channel}
 	if c.http == nil {
 		c.http = &http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 	}
@@ -142,6 +146,9 @@ func (c *Client) request(ctx context.Context, method, path string, query url.Val
 	}
 	if c.token != "" {
 		r.Header.Set("Authorization", "Bearer "+c.token)
+	}
+	if c.channel != "" {
+		r.Header.Set("Belay-Channel", c.channel)
 	}
 	return r, nil
 }

@@ -14,6 +14,9 @@ type ChannelConnected struct {
 	Protocol     string   `json:"protocol,omitempty"` // a2a, mcp, …
 	Account      string   `json:"account,omitempty"`
 	Capabilities []string `json:"capabilities,omitempty"`
+
+	Follows belay.SessionID `json:"follows,omitempty"`        // the session that the peer follows; empty: everything
+	Resume  belay.Digest    `json:"resumeTokenRef,omitempty"` // digest of the token by which the peer comes back
 }
 
 // ChannelDisconnected says that a peer left or fell silent.
@@ -34,13 +37,15 @@ type ChannelResumed struct {
 // entry (a refused command, a login), a message of a peer.
 type ChannelMessage struct {
 	fact
-	Kind      string    `json:"kind"` // audit, task, notice
+	Kind      string    `json:"kind"` // audit, task, notice, ack
 	Principal string    `json:"principal,omitempty"`
 	Command   string    `json:"command,omitempty"`
 	Code      string    `json:"code,omitempty"`
 	Message   string    `json:"message,omitempty"`
 	Peer      *PeerTask `json:"peer,omitempty"` // the other side's task, when the message is about one
 	Hint      string    `json:"hint,omitempty"`
+
+	Acknowledged int64 `json:"acknowledged,omitempty"` // the peer has what is recorded up to this position
 }
 
 // PeerTask names a task at a peer. It never replaces the task's own id.

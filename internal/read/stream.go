@@ -25,6 +25,9 @@ type Reads struct {
 	Hub   *live.Hub
 	Views *view.Follower // of the store; others that read it share it
 	Stall time.Duration  // a reader of a stream that takes nothing for so long is cut off; 0 is 30 s
+
+	// Given, if it isn't nil, is told of each event that was written to a stream's client.
+	Given func(ctx context.Context, kind string, data []byte)
 }
 
 // stall is how long a reader of a stream may take nothing.
@@ -51,6 +54,12 @@ func Snapshot(st store.Store, views *view.Follower) func(context.Context, live.S
 		data, err := json.Marshal(row)
 		return data, max(at, row.Position), err
 	}
+}
+
+// Shell is a session's shell as JSON and the position up to which it has
+// everything; nil when there is no such session.
+func (v *Reads) Shell(ctx context.Context, id belay.SessionID) (json.RawMessage, store.Position, error) {
+	return Snapshot(v.Store, v.Views)(ctx, live.Scope{Session: id})
 }
 
 // scoped finds out what a request's stream is about.
@@ -135,7 +144,17 @@ func (v *Reads) stream(of scoped, since string) http.HandlerFunc {
 			reader.Close()
 			return
 		}
-		_ = reader.Follow(r.Context(), out.give) // who isn't there any more is told nothing
+		give := out.give
+		if v.Given != nil {
+			give = func(ms []live.Message) error {
+				err := out.give(ms)
+				for i := 0; i < len(ms) && err == nil; i++ {
+					v.Given(r.Context(), ms[i].Type, ms[i].Data)
+				}
+				return err
+			}
+		}
+		_ = reader.Follow(r.Context(), give) // who isn't there any more is told nothing
 	}
 }
 

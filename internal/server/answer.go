@@ -94,9 +94,19 @@ func respondAction(ctx context.Context, r *request, in *RespondAction) (*Told, e
 	return r.respond(ctx, "", *in)
 }
 
-// respond brings an answer to the thread that asked, if the question is still the
-// one that was seen.
+// respond brings an answer to the thread that asked; what came through a channel
+// is recorded as that, too.
 func (r *request) respond(ctx context.Context, kind string, in RespondAction) (*Told, error) {
+	told, err := r.decide(ctx, kind, in)
+	if noted := r.returned(ctx, &in, err); noted != nil && err == nil {
+		return nil, noted // it is done, and told again it answers the same
+	}
+	return told, err
+}
+
+// decide brings an answer to the thread that asked, if the question is still the
+// one that was seen.
+func (r *request) decide(ctx context.Context, kind string, in RespondAction) (*Told, error) {
 	if err := in.check(); err != nil {
 		return nil, err
 	}

@@ -37,6 +37,19 @@ type entry struct {
 	message   string
 	request   belay.CommandID
 	at        time.Time
+
+	data event.Payload // instead of an audit entry: what happened to a channel
+	ids  belay.IDs     // of that
+}
+
+// fact is the entry as it is recorded.
+func (e *entry) fact() (belay.IDs, event.Payload) {
+	ids := e.ids
+	ids.Session, ids.Request = belay.SystemSession, e.request
+	if e.data != nil {
+		return ids, e.data
+	}
+	return ids, event.ChannelMessage{Kind: "audit", Principal: e.principal, Command: event.CutText(e.command, 200), Code: string(e.code), Message: event.CutText(e.message, 500)}
 }
 
 type written struct {
@@ -185,9 +198,8 @@ func (w *auditWriter) try(ctx context.Context, batch []written) error {
 	}
 	b := store.Batch{Session: belay.SystemSession, Stream: w.stream, After: w.seq, Epoch: w.epoch}
 	for i, e := range batch {
-		b.Events = append(b.Events, event.Envelope{Stream: w.stream, Seq: w.seq + 1 + int64(i), Time: e.at.UTC().Truncate(time.Microsecond), Runtime: w.st.Runtime(),
-			IDs:  belay.IDs{Session: belay.SystemSession, Request: e.request},
-			Data: event.ChannelMessage{Kind: "audit", Principal: e.principal, Command: event.CutText(e.command, 200), Code: string(e.code), Message: event.CutText(e.message, 500)}})
+		ids, data := e.fact()
+		b.Events = append(b.Events, event.Envelope{Stream: w.stream, Seq: w.seq + 1 + int64(i), Time: e.at.UTC().Truncate(time.Microsecond), Runtime: w.st.Runtime(), IDs: ids, Data: data})
 	}
 	if _, err := w.st.Append(ctx, b); err != nil {
 		return err

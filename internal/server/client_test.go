@@ -54,7 +54,10 @@ func TestTheClientRoundTripsEveryCommand(t *testing.T) {
 			t.Fatal(err)
 		}
 		values := map[string]string{"sessionId": "s1", "taskId": string(told.Task), "actionId": string(q.ID), "decision": "deny", "queuedTurnId": "t3", "queuedTurnIds": `["t3","t2"]`, "text": "go",
-			"tool": "todo", "processId": "proc_x", "grantId": "evt_x"}
+			"tool": "todo", "processId": "proc_x", "grantId": "evt_x", "channelId": "phone", "position": "1"}
+		if c.Name == "ack_events" {
+			r.channel("reconnect_channel", owner, `{"channelId":"phone"}`)
+		}
 		in := valued(t, c, values)
 		var out json.RawMessage
 		err = cl.Command(t.Context(), c.Name, "round-trip", in, &out)
@@ -109,7 +112,7 @@ func valued(t *testing.T, c Command, values map[string]string) json.RawMessage {
 		if !ok {
 			t.Fatalf("%s must have %s, and the test has no value for it", c.Name, f.name)
 		}
-		if !strings.HasPrefix(v, "[") {
+		if f.of.Kind() == reflect.String {
 			v = strconv.Quote(v)
 		}
 		parts = append(parts, fmt.Sprintf("%q:%s", f.name, v))

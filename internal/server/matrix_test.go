@@ -23,7 +23,6 @@ var notHere = map[string]string{
 	"list_subagents": "sub-agents", "resume_subagent": "sub-agents",
 	"export_evidence": "evidence", "export_review": "evidence", "export_replay": "replay",
 	"create_job": "jobs", "get_job": "jobs", "cancel_job": "jobs", "list_jobs": "jobs",
-	"reconnect_channel": "channels", "ack_events": "channels",
 	"start_benchmark_trial": "benchmarks", "record_benchmark_reward": "benchmarks", "export_benchmark_trial": "benchmarks", "compare_benchmark_runs": "benchmarks",
 }
 

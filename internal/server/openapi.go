@@ -218,6 +218,7 @@ func (b *apiBuilder) plain() error {
 			[]apiParameter{{Name: "id", In: "path", Required: true, Description: "The run.", Schema: &jsonschema.Schema{Type: "string"}}, after}, ""},
 		{"/v1/actions", "listActions", "approvals", "List the questions that wait for a person.", "read", nil, reflect.TypeFor[ActionsShown](),
 			[]apiParameter{{Name: "sessionId", In: "query", Description: "Only those of this session.", Schema: &jsonschema.Schema{Type: "string"}}, after}, ""},
+		{"/v1/channels", "listChannels", "reads", "List the peers that registered as channels.", "read", nil, reflect.TypeFor[ChannelsShown](), []apiParameter{after}, ""},
 		{"/v1/openapi.json", "getOpenAPI", "operation", "This description.", "read", nil, nil, nil, "application/json"},
 		{"/metrics", "getMetrics", "operation", "Figures in Prometheus' text format.", "read", nil, nil, nil, "text/plain"},
 		{"/healthz", "getHealth", "operation", "Tell that the process lives.", "", nil, reflect.TypeFor[Health](), nil, ""},
@@ -271,6 +272,7 @@ func (b *apiBuilder) reads() error {
 			op.Parameters = append(op.Parameters,
 				apiParameter{Name: "since", In: "query", Description: "Where to begin: a cursor, a position, start or now.", Schema: text},
 				apiParameter{Name: "types", In: "query", Description: "Only facts of these types, separated by commas.", Schema: text},
+				apiParameter{Name: channelHeader, In: "header", Description: "The channel that follows; it needs not be one.", Schema: text},
 				apiParameter{Name: "Last-Event-ID", In: "header", Description: "The id of the last event that was seen; the stream goes on behind it.", Schema: text})
 		}
 		op.Responses["200"] = &apiResponse{Description: "What there is to read.", Content: map[string]apiMedia{kind: {text}}}

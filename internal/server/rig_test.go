@@ -43,6 +43,17 @@ const once = "steps:\n  - calls:\n      - {tool: complete_task, args: {summary: 
 // asks is a model that asks a person.
 const asks = "steps:\n  - calls:\n      - {tool: ask_user, args: {question: 'Which colour?'}}\n  - calls:\n      - {tool: complete_task, args: {summary: Done.}}\n"
 
+// bell is a tool that is asked for.
+type bell struct{}
+
+func (bell) Spec() tool.Spec {
+	return tool.Spec{Name: "ring", Doc: "Ring the bell.", Input: json.RawMessage(`{"type":"object","properties":{},"additionalProperties":false}`), Effect: belay.AtMostOnce, Access: belay.Write}
+}
+
+func (bell) Run(context.Context, tool.Call) (tool.Result, error) {
+	return tool.Result{Text: "it rang"}, nil
+}
+
 // rig is a server on a real listener, with a store in memory for each tenant.
 type rig struct {
 	t      *testing.T
@@ -78,7 +89,7 @@ func (w *world) serve(t *testing.T, script string, change ...func(*Config)) *rig
 	if err != nil {
 		t.Fatal(err)
 	}
-	set, err := tool.NewSet(plan.Tools()...)
+	set, err := tool.NewSet(append(plan.Tools(), bell{})...)
 	if err != nil {
 		t.Fatal(err)
 	}

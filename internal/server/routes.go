@@ -32,6 +32,7 @@ var plainRoutes = []route{
 	{"POST /v1/runs", auth.Work, false, func(s *Server) http.HandlerFunc { return s.createRun }},
 	{"GET /v1/runs/{id}", auth.Read, false, func(s *Server) http.HandlerFunc { return s.getRun }},
 	{"GET /v1/actions", auth.Read, false, func(s *Server) http.HandlerFunc { return s.getActions }},
+	{"GET /v1/channels", auth.Read, false, func(s *Server) http.HandlerFunc { return s.getChannels }},
 	{"GET /v1/openapi.json", auth.Read, false, func(s *Server) http.HandlerFunc { return s.openapi }},
 	{"GET /metrics", auth.Read, false, func(s *Server) http.HandlerFunc { return s.showMetrics }},
 	{"GET /debug/pprof/{name...}", auth.Admin, false, func(s *Server) http.HandlerFunc { return s.pprof }},
@@ -96,7 +97,12 @@ func (s *Server) reads(n int) http.HandlerFunc {
 			problem.Write(w, r, err)
 			return
 		}
-		t.Reads.Routes()[n].Handle(w, r)
+		route := t.Reads.Routes()[n]
+		if id := r.Header.Get(channelHeader); id != "" && route.Stream {
+			t.follows(w, r, id, route.Handle)
+			return
+		}
+		route.Handle(w, r)
 	}
 }
 

@@ -31,6 +31,7 @@ type request struct {
 	command string
 	key     string // the caller's Idempotency-Key; empty is none
 	server  *Server
+	channel string // the caller's Belay-Channel; empty is none
 }
 
 // Told is what every command that changes something answers.
@@ -116,8 +117,8 @@ var Commands = []Command{
 	later("create_job", auth.Work, true, "jobs", "Create a job."),
 	later("get_job", auth.Read, false, "jobs", "Show a job."),
 	later("cancel_job", auth.Work, true, "jobs", "Cancel a job."),
-	later("reconnect_channel", auth.Read, true, "channels", "Recover a channel."),
-	later("ack_events", auth.Read, true, "channels", "Acknowledge events."),
+	does("reconnect_channel", auth.Read, true, "Register a channel, or recover one: a snapshot, and where its stream goes on.", reconnectChannel),
+	does("ack_events", auth.Read, true, "Acknowledge what a channel has, up to a position.", ackEvents),
 	later("export_review", auth.Read, false, "evidence", "Export a review."),
 	later("start_benchmark_trial", auth.Work, true, "benchmarks", "Start a trial."),
 	later("record_benchmark_reward", auth.Work, true, "benchmarks", "Record a reward."),
@@ -212,7 +213,10 @@ func (s *Server) do(w http.ResponseWriter, r *http.Request, c *Command, change f
 	if err != nil {
 		return nil, nil, err
 	}
-	req := &request{tenant: t, by: p, command: c.Name, key: key, server: s}
+	req := &request{tenant: t, by: p, command: c.Name, key: key, server: s, channel: r.Header.Get(channelHeader)}
+	if err := req.ofChannel(r.Context()); err != nil {
+		return nil, nil, err
+	}
 	var out any
 	if c.Later != "" {
 		err = unavailable(c, body)

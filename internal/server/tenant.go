@@ -89,6 +89,7 @@ type tenant struct {
 	drives *drives
 	front  *front
 	audit  *auditor
+	peers  peers
 	now    func() time.Time
 	log    *slog.Logger
 	stop   context.CancelFunc // of the loop
@@ -248,6 +249,8 @@ func (s *Server) tenant(ctx context.Context, name string) (*tenant, error) {
 		}
 	})
 	t.wg.Go(func() { t.followViews(loop) })
+	t.wg.Go(func() { t.forget(loop) })
+	house.Reads.Given = t.given
 	s.tenants[name] = t
 	return t, nil
 }

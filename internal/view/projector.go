@@ -22,6 +22,8 @@ const (
 	sessionKey = "1/" // + session id: a Session
 	actionKey  = "2/" // + action id: a place, kept after the answer
 	runKey     = "3/" // + run id: a place, kept after the end
+	channelKey = "4/" // + channel id: a Channel
+	channels   = "5/" // the ids of all channels
 )
 
 // place is where an action, or a run, belongs.
@@ -173,6 +175,9 @@ type folding struct {
 
 func (f *folding) fold(ctx context.Context, rec store.Record) error {
 	ids := rec.Event.IDs
+	if ids.Channel != "" {
+		return f.channel(ctx, rec)
+	}
 	if ids.Session == "" || ids.Session == belay.SystemSession {
 		return nil
 	}
@@ -218,7 +223,7 @@ func (f *folding) remove(ctx context.Context, id belay.SessionID) error {
 func (f *folding) gone(id belay.SessionID, rows iter.Seq2[string, []byte]) {
 	for key, data := range rows {
 		var p place
-		if !strings.HasPrefix(key, sessionKey) && json.Unmarshal(data, &p) == nil && p.Session == id {
+		if (strings.HasPrefix(key, actionKey) || strings.HasPrefix(key, runKey)) && json.Unmarshal(data, &p) == nil && p.Session == id {
 			f.out[key] = nil
 		}
 	}
