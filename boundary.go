@@ -66,6 +66,11 @@ type ProcessLimits struct {
 	CPUQuota  int      `json:"cpuQuota,omitempty"`  // percent of one processor
 	Processes int      `json:"processes,omitempty"` // and threads at a time
 	OpenFiles int      `json:"openFiles,omitempty"` // of a process
+
+	// Of all programs of a thread together, from its beginning. What has ended is
+	// counted; who used it up starts no other.
+	TotalCPU     Duration `json:"totalCpu,omitempty"`
+	TotalWritten int64    `json:"totalWritten,omitempty"` // bytes to disks
 }
 
 // Limits that a program can meet, as facts and policies name them.
@@ -79,6 +84,8 @@ const (
 	LimitWall      = "wall"
 	LimitProcesses = "processes"
 	LimitOpenFiles = "open_files"
+	LimitTotalCPU  = "total_cpu"
+	LimitTotalDisk = "total_written"
 	LimitLease     = "lease" // the runtime's hold on the session, which ended while the program ran
 )
 
@@ -133,7 +140,7 @@ func (b Boundary) Check() error {
 }
 
 func (l ProcessLimits) check(name string) error {
-	for _, n := range []int64{l.Memory, l.FileSize, l.Output, l.Disk, int64(l.CPU), int64(l.Wall), int64(l.CPUQuota), int64(l.Processes), int64(l.OpenFiles)} {
+	for _, n := range []int64{l.Memory, l.FileSize, l.Output, l.Disk, int64(l.CPU), int64(l.Wall), int64(l.CPUQuota), int64(l.Processes), int64(l.OpenFiles), int64(l.TotalCPU), l.TotalWritten} {
 		if n < 0 {
 			return Errorf(CodeBadBoundary, "a limit of boundary %q is below zero", name).WithHint("leave it out for no limit")
 		}

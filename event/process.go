@@ -62,6 +62,18 @@ type ProcessUse struct {
 	Limit     string `json:"limit,omitempty"`         // of the boundary, that they met: memory, processes, cpu, wall, file_size, open_files, output, disk, inodes, lease
 }
 
+// UseOf is what a process took that ended by this fact; ms is how long it ran.
+// False: the fact is no end of a process that was started.
+func UseOf(p Payload) (use ProcessUse, ms int64, ok bool) {
+	switch p := p.(type) {
+	case ProcessCompleted:
+		return p.ProcessUse, p.Millis, true
+	case ProcessTerminated:
+		return p.ProcessUse, p.Millis, true
+	}
+	return use, 0, false
+}
+
 // ProcessFailed is a process that could not be started or whose end nobody saw.
 type ProcessFailed struct {
 	fact

@@ -273,3 +273,19 @@ func (a *app) toProcess(ctx context.Context, id string, c belay.Command, what st
 	}
 	return a.accepted(ctx, r, at.IDs.Session, at.Stream, what, ans.Pending)
 }
+
+// took is what programs took of the machine, in a line.
+func took(p view.Programs) string {
+	said := fmt.Sprintf("%s in %s, %s of processors, at most %s of memory, %s written to disks", plural(p.Ended, "program"),
+		time.Duration(p.Time).Round(10*time.Millisecond), time.Duration(p.CPU).Round(10*time.Millisecond), mega(p.Peak), mega(p.Written))
+	if p.Processes > 0 {
+		said += fmt.Sprintf(", at most %d processes", p.Processes)
+	}
+	if p.Throttled > 0 {
+		said += ", held back for " + time.Duration(p.Throttled).Round(10*time.Millisecond).String()
+	}
+	if p.Limited > 0 {
+		said += fmt.Sprintf("; %d met a limit", p.Limited)
+	}
+	return said
+}

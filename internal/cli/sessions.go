@@ -218,6 +218,9 @@ func (a *app) show(s view.Session, owner *store.Owner) {
 	}
 	row("used", "%s, %s, %s of active time, %s tokens read, %s written", plural(s.Counts.Steps, "step"), plural(s.Counts.Calls, "call"),
 		s.Active.String(), count(s.Usage.Input), count(s.Usage.Output))
+	if p := s.Programs; p.Ended > 0 {
+		row("programs", "%s", took(p))
+	}
 	for _, f := range s.Files {
 		row("file", "%s %s", f.Op, f.Path)
 	}

@@ -29,6 +29,8 @@ type topRow struct {
 	Usage   belay.Usage     `json:"usage"`
 	Active  belay.Duration  `json:"active,omitempty"`
 
+	Took view.Programs `json:"took,omitzero"` // by its programs that have ended
+
 	CPU     int64 `json:"cpuMs"`       // of its programs, so far
 	Memory  int64 `json:"memoryBytes"` // of its programs now
 	Percent int   `json:"cpuPercent"`  // of one processor, since the look before
@@ -103,7 +105,7 @@ func busy(ctx context.Context, st store.Store, before map[belay.ProcessID]int64,
 	now := map[belay.ProcessID]int64{}
 	var rows []topRow
 	for _, s := range sessions {
-		r := topRow{Session: s.ID, Title: s.Title, Status: "at rest", Steps: s.Counts.Steps, Usage: s.Usage, Active: s.Active}
+		r := topRow{Session: s.ID, Title: s.Title, Status: "at rest", Steps: s.Counts.Steps, Usage: s.Usage, Active: s.Active, Took: s.Programs}
 		owner, err := st.OwnerOf(ctx, s.ID)
 		if err != nil {
 			return nil, err
@@ -150,10 +152,11 @@ func paint(to *bytes.Buffer, rows []topRow, now time.Time) error {
 		return nil
 	}
 	t := tabwriter.NewWriter(to, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(t, "SESSION\tSTATUS\tBY\tSTEPS\tTOKENS IN\tOUT\tPROGRAMS\tCPU%\tCPU\tMEMORY\tTITLE")
+	fmt.Fprintln(t, "SESSION\tSTATUS\tBY\tSTEPS\tTOKENS IN\tOUT\tPROGRAMS\tCPU%\tCPU\tMEMORY\tENDED\tTOOK\tTITLE")
 	for _, r := range rows {
-		fmt.Fprintf(t, "%s\t%s\t%s\t%d\t%d\t%d\t%d\t%d\t%s\t%s\t%s\n", r.Session, r.Status, pidOr(r.Owner), r.Steps, r.Usage.Input, r.Usage.Output,
-			len(r.Runs), r.Percent, (time.Duration(r.CPU) * time.Millisecond).Round(10*time.Millisecond), mega(r.Memory), line(short(r.Title, 40)))
+		fmt.Fprintf(t, "%s\t%s\t%s\t%d\t%d\t%d\t%d\t%d\t%s\t%s\t%d\t%s\t%s\n", r.Session, r.Status, pidOr(r.Owner), r.Steps, r.Usage.Input, r.Usage.Output,
+			len(r.Runs), r.Percent, (time.Duration(r.CPU) * time.Millisecond).Round(10*time.Millisecond), mega(r.Memory),
+			r.Took.Ended, time.Duration(r.Took.CPU).Round(10*time.Millisecond), line(short(r.Title, 40)))
 	}
 	if err := t.Flush(); err != nil || len(programs) == 0 {
 		return err

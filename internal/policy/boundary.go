@@ -184,6 +184,7 @@ func tighter(a, b belay.ProcessLimits) belay.ProcessLimits {
 		Memory: less(a.Memory, b.Memory), FileSize: less(a.FileSize, b.FileSize), Output: less(a.Output, b.Output), Disk: less(a.Disk, b.Disk),
 		CPU: less(a.CPU, b.CPU), Wall: less(a.Wall, b.Wall), CPUQuota: less(a.CPUQuota, b.CPUQuota),
 		Processes: less(a.Processes, b.Processes), OpenFiles: less(a.OpenFiles, b.OpenFiles),
+		TotalCPU: less(a.TotalCPU, b.TotalCPU), TotalWritten: less(a.TotalWritten, b.TotalWritten),
 	}
 }
 

@@ -107,6 +107,10 @@ func setLimit(l *belay.ProcessLimits, name, text string) (err error) {
 		l.Disk, err = size(text)
 	case "cpu":
 		l.CPU, err = span(text)
+	case "total_cpu":
+		l.TotalCPU, err = span(text)
+	case "total_written":
+		l.TotalWritten, err = size(text)
 	case "wall":
 		l.Wall, err = span(text)
 	case "cpu_quota":

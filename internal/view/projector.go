@@ -15,7 +15,7 @@ import (
 
 // name is the view's name in the store. Its number changes with the shape of a
 // row: another build then folds a view of its own instead of misreading this one.
-const name = "sessions/2"
+const name = "sessions/3"
 
 // Keys of rows. Sessions come first, so that a listing ends where actions begin.
 const (

@@ -51,7 +51,8 @@ type Session struct {
 	Counts   Counts         `json:"counts"`
 	Usage    belay.Usage    `json:"usage,omitzero"`
 	Active   belay.Duration `json:"active,omitempty"` // driven time of all turns
-	Position store.Position `json:"position"`         // of the last fact in this row
+	Programs Programs       `json:"programs,omitzero"`
+	Position store.Position `json:"position"` // of the last fact in this row
 }
 
 // Counts are figures of a session. Tasks and Files count what a row has
@@ -104,6 +105,8 @@ type Thread struct {
 	Last   time.Time      `json:"last,omitzero"`     // of the thread's newest fact
 
 	Plan []event.PlanItem `json:"plan,omitempty"`
+
+	Programs Programs `json:"programs,omitzero"` // of this thread, which is one agent's
 }
 
 // Task is an objective and how far it is.

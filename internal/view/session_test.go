@@ -222,3 +222,19 @@ func TestTheTurnToSpeakOf(t *testing.T) {
 		}
 	}
 }
+
+func TestWhatProgramsTookIsCounted(t *testing.T) {
+	var row view.Session
+	for i, p := range []event.Payload{
+		event.ProcessStarted{},
+		event.ProcessCompleted{Millis: 3000, ProcessUse: event.ProcessUse{CPU: 1500, Peak: 9, Written: 100, Processes: 4}},
+		event.ProcessTerminated{Millis: 1000, ProcessUse: event.ProcessUse{CPU: 500, Peak: 3, Together: 12, Written: 10, Throttled: 250, Limit: belay.LimitWall}},
+		event.ProcessFailed{Class: "lost"}, // nobody knows what it took
+	} {
+		view.Apply(&row, store.Record{Position: store.Position(i + 1), Event: event.Envelope{Stream: "thread/thr_1", Seq: int64(i + 1), Time: t0, Data: p}})
+	}
+	want := view.Programs{Ended: 2, CPU: belay.Duration(2 * time.Second), Time: belay.Duration(4 * time.Second), Written: 110, Peak: 12, Processes: 4, Throttled: belay.Duration(250 * time.Millisecond), Limited: 1}
+	if row.Programs != want || len(row.Threads) != 1 || row.Threads[0].Programs != want {
+		t.Errorf("got %+v and %+v", row.Programs, row.Threads)
+	}
+}

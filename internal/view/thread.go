@@ -16,6 +16,8 @@ func (s *Session) applyThread(e event.Envelope) {
 	}
 	th := s.thread(belay.ThreadID(e.Stream.ID()))
 	s.tick(th, e)
+	s.Programs.add(e.Data)
+	th.Programs.add(e.Data)
 	switch p := e.Data.(type) {
 	case event.TurnSubmitted:
 		s.Counts.Turns++

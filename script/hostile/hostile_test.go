@@ -13,6 +13,7 @@ import (
 	"github.com/belay-run/belay/event"
 	"github.com/belay-run/belay/internal/engine"
 	"github.com/belay-run/belay/internal/needs"
+	"github.com/belay-run/belay/internal/sandbox"
 )
 
 // full is set where the machine has nothing else to do: then the figures are
@@ -71,7 +72,12 @@ func TestHostilePrograms(t *testing.T) {
 			if slow[r.name] && !full {
 				continue
 			}
-			t.Run(user+"/"+r.name, func(t *testing.T) { r.play(t, plain) })
+			t.Run(user+"/"+r.name, func(t *testing.T) {
+				if root := os.Geteuid() == 0 && !plain; root && (r.limit == belay.LimitWall || r.limit == belay.LimitProcesses) {
+					needs.Facility(t, "cgroup", grouped(), "nothing else limits the processes of root")
+				}
+				r.play(t, plain)
+			})
 		}
 	}
 }
@@ -155,4 +161,35 @@ func TestHostileStop(t *testing.T) {
 		t.Errorf("the end names limit %q, the violation is %+v: %s", end.Limit, stopped, m.facts(id))
 	}
 	t.Logf("gone after %s", left.Round(time.Millisecond))
+}
+
+// TestHostileQuota lets a program loop that has a fifth of a processor: what it
+// used is counted against the time that it ran. Where there are no groups the log
+// says that nothing holds the quota.
+func TestHostileQuota(t *testing.T) {
+	confined(t)
+	needs.Program(t, "python3")
+	for user, plain := range users(t) {
+		m := newMachine(t, plain, "cpu_quota: 20%, wall: 2s", "exec 3>tether\necho here >&3\nexec python3 -c 'while True: pass'")
+		id := m.begin()
+		m.meanwhile(id)
+		m.gone()
+		log := m.facts(id)
+		end, _ := ends(t, log)
+		held := false
+		for _, f := range log {
+			var a event.SandboxApplied
+			if f.Type == "sandbox.applied" && json.Unmarshal(f.Data, &a) == nil {
+				held = a.Layers[sandbox.LayerCgroup] == "applied(v1 cpu)" || a.Layers[sandbox.LayerCgroup] == "applied(v2)"
+				t.Logf("%s: the layer is %s", user, a.Layers[sandbox.LayerCgroup])
+			}
+		}
+		if held && (end.CPU > 1000 || end.Throttled == 0) {
+			t.Errorf("%s: of 2 s it used %d ms, and was held back for %d ms", user, end.CPU, end.Throttled)
+		}
+		if want := grouped() && !plain; held != want {
+			t.Errorf("%s: groups hold it: %v, want %v", user, held, want)
+		}
+		t.Logf("%s: it used %d ms of 2 s, held back for %d ms", user, end.CPU, end.Throttled)
+	}
 }

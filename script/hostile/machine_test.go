@@ -318,3 +318,10 @@ func confined(t *testing.T) {
 	m := sandbox.Probe()
 	needs.Facility(t, "sandbox", m.Level.AtLeast(belay.L3), "level "+string(m.Level)+": "+m.Why)
 }
+
+// grouped tells whether who runs the test can make groups.
+func grouped() bool {
+	return slices.ContainsFunc(sandbox.Probe().Layers, func(l belay.Layer) bool {
+		return l.Name == sandbox.LayerCgroup && l.State == belay.LayerApplied
+	})
+}

@@ -34,6 +34,7 @@ func run(s *State, r *Rules, now time.Time, rd *core.Ready) bool {
 			wake = earlier(wake, c.RetryAt)
 		case s.onlyReads(spec): // another attempt of what was allowed once
 			rd.Decided = append(rd.Decided, s.failed(c, event.Problem{Class: "denied", Code: "OTHER_WRITER", Message: "not run again: session " + string(s.Use.Writer) + " writes in the workspace now"}))
+		case !c.Orphan && s.usedUp(rd, spec, c):
 		case s.waitsForHold(rd, spec, c):
 		case free.take(spec):
 			s.begins(r, rd, c, c.Orphan && s.classOf(r, c) == belay.Recoverable)

@@ -56,6 +56,7 @@ type State struct {
 	Pace     []Paced            `json:"pace,omitempty"`     // of the tools, the latest last
 	Revoked  []Revoked          `json:"revoked,omitempty"`  // allowances of the rules that a person took back
 	Wider    []WiderGrant       `json:"wider,omitempty"`    // boundaries that answers gave single calls
+	Took     Took               `json:"took,omitzero"`      // of the machine, by programs
 
 	Plan      []event.PlanItem           `json:"plan,omitempty"`
 	PlanAt    int64                      `json:"planAt,omitempty"` // the fact that says so
