@@ -184,6 +184,7 @@ func TestNoTenantSeesAnother(t *testing.T) {
 	for _, x := range []struct{ name, body string }{
 		{"get_session", `{"sessionId":"s1"}`}, {"get_thread_read", `{"sessionId":"s1"}`}, {"list_tasks", `{"sessionId":"s1"}`},
 		{"get_task", fmt.Sprintf(`{"sessionId":"s1","taskId":%q}`, told.Task)}, {"interrupt_turn", `{"sessionId":"s1"}`},
+		{"list_grants", `{"sessionId":"s1"}`}, {"evaluate_permission", `{"sessionId":"s1","tool":"todo"}`},
 		{"get_execution_environment", `{"sessionId":"s1"}`}, {"cancel_task", fmt.Sprintf(`{"sessionId":"s1","taskId":%q}`, told.Task)},
 	} {
 		if a := r.command(x.name, theirs, x.body); a.status != http.StatusNotFound {
@@ -247,6 +248,20 @@ func TestPagesOfOtherSitesAreRefused(t *testing.T) {
 		}
 		if slices.ContainsFunc([]string{"Access-Control-Allow-Origin", "Access-Control-Allow-Credentials", "Access-Control-Allow-Headers"}, func(h string) bool { return a.header.Get(h) != "" }) {
 			t.Errorf("%s: a permissive header: %v", c.name, a.header)
+		}
+	}
+	// What a page opens besides: a stream, and a connection of its own kind.
+	for name, header := range map[string][]string{
+		"a stream":    {"Accept", "text/event-stream"},
+		"a WebSocket": {"Connection", "Upgrade", "Upgrade", "websocket", "Sec-WebSocket-Version", "13", "Sec-WebSocket-Key", "AAAAAAAAAAAAAAAAAAAAAA=="},
+	} {
+		for _, path := range []string{"/v1/stream", "/v1/sessions/s1/stream", "/v1/runs/r1/stream", "/v1/actions"} {
+			if a := r.do("GET", path, token, "", append(header, "Origin", "https://attacker.example")...); a.status != http.StatusForbidden || a.Code != belay.CodeOrigin {
+				t.Errorf("%s of another site, %s: %d %s", name, path, a.status, a.body)
+			}
+			if a := r.do("GET", path, token, "", append(header, "Host", "attacker.example"+port)...); a.status != http.StatusMisdirectedRequest {
+				t.Errorf("%s after a rebinding, %s: %d %s", name, path, a.status, a.body)
+			}
 		}
 	}
 	for _, path := range []string{"/v1/commands/get_session", "/v1/runs", "/v1/actions"} { // what a browser asks before a fetch

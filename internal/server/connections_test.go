@@ -1,0 +1,62 @@
+package server
+
+import (
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/belay-run/belay/internal/auth"
+)
+
+// TestAThousandIdleConnectionsKeepNobodyOut opens connections that say nothing,
+// that never end their header, and that never send the body which they announce.
+// Meanwhile others are answered; who hasn't sent a header in time is cut off; and
+// the server ends while the rest is open.
+func TestAThousandIdleConnectionsKeepNobodyOut(t *testing.T) {
+	r := newRig(t, once)
+	owner := r.token(auth.Owner, auth.DefaultTenant)
+	addr := strings.TrimPrefix(r.url, "http://")
+	begins := []string{
+		"",
+		"GET /v1/actions HTTP/1.1\r\nHost: " + addr + "\r\nX-Slow: ",
+		"POST /v1/commands/submit_turn HTTP/1.1\r\nHost: " + addr + "\r\nAuthorization: Bearer " + owner + "\r\nContent-Type: application/json\r\nContent-Length: 100\r\n\r\n{\"text\":",
+	}
+	begun := time.Now()
+	var conns []net.Conn
+	for i := range 1000 {
+		c, err := (&net.Dialer{}).DialContext(t.Context(), "tcp", addr)
+		if err != nil {
+			t.Fatalf("connection %d: %v", i, err)
+		}
+		defer c.Close()
+		if _, err := io.WriteString(c, begins[i%len(begins)]); err != nil {
+			t.Fatalf("connection %d: %v", i, err)
+		}
+		conns = append(conns, c)
+	}
+	for i := range 20 {
+		told := r.command("submit_turn", owner, fmt.Sprintf(`{"text":"go","sessionId":"s%d"}`, i)).told(t)
+		if a := r.do("GET", "/v1/runs/"+string(told.Run), owner, ""); a.status != http.StatusOK {
+			t.Fatalf("beside a thousand others: %d %s", a.status, a.body)
+		}
+	}
+	for i, c := range conns {
+		if i%len(begins) == 2 {
+			continue // a body has more time
+		}
+		if err := c.SetReadDeadline(begun.Add(20 * headerWithin)); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := io.Copy(io.Discard, c); err != nil && !strings.Contains(err.Error(), "reset") {
+			t.Fatalf("connection %d, %q, wasn't cut off: %v", i, begins[i%len(begins)], err)
+		}
+	}
+	if took := time.Since(begun); took < headerWithin/2 {
+		t.Errorf("they were cut off after %s, sooner than a header may take", took)
+	}
+	r.stop()
+}
