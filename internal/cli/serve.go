@@ -191,14 +191,23 @@ func (a *app) roots(ws string, more []string) ([]string, error) {
 	return out, nil
 }
 
-// alone refuses a second server of a store.
-func alone(dir string) error {
+// serverOf is the server of a store, or nil: none runs, or nobody knows of it.
+func serverOf(dir string) *running {
 	b, err := os.ReadFile(filepath.Join(dir, "server.json"))
 	if err != nil {
-		return nil // there is none, or nobody knows of it
+		return nil
 	}
 	var r running
 	if json.Unmarshal(b, &r) != nil || !store.Alive(r.Owner) {
+		return nil
+	}
+	return &r
+}
+
+// alone refuses a second server of a store.
+func alone(dir string) error {
+	r := serverOf(dir)
+	if r == nil {
 		return nil
 	}
 	return belay.Errorf(belay.CodeOwned, "process %d on %s serves this store at %s", r.Owner.PID, r.Owner.Host, r.URL).At(dir).WithHint("use that one, or --store DIR")

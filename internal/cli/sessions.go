@@ -243,7 +243,11 @@ func (a *app) show(s view.Session, owner *store.Owner) {
 		}
 	}
 	if t := s.Turn(); owner == nil && t != nil && t.Outcome != belay.Completed {
-		row("try", "belay sessions resume %s", s.ID)
+		if url := a.serverURL(); url != "" {
+			row("served", "%s goes on with it by itself", url)
+		} else {
+			row("try", "belay sessions resume %s", s.ID)
+		}
 	}
 }
 
@@ -290,7 +294,8 @@ type told struct {
 	Session belay.SessionID `json:"session"`
 	Result  string          `json:"result"`
 	Pending bool            `json:"pending,omitempty"` // accepted, and not handled yet
-	Resume  string          `json:"resume,omitempty"`  // nobody drives the session
+	Resume  string          `json:"resume,omitempty"`  // nobody drives the session, and nobody will by themselves
+	Server  string          `json:"server,omitempty"`  // nobody drives the session, and this server will
 }
 
 // accepted says what became of a command for another process's session.
@@ -301,7 +306,9 @@ func (a *app) accepted(ctx context.Context, r *runtime, id belay.SessionID, to b
 	}
 	t := told{Session: id, Result: what, Pending: pending}
 	if owner == nil && unfinished(ctx, r.store, to) {
-		t.Resume = "belay sessions resume " + string(id) + a.storeFlag()
+		if t.Server = a.serverURL(); t.Server == "" {
+			t.Resume = "belay sessions resume " + string(id) + a.storeFlag()
+		}
 	}
 	switch {
 	case a.JSON:
@@ -311,10 +318,27 @@ func (a *app) accepted(ctx context.Context, r *runtime, id belay.SessionID, to b
 	default:
 		fmt.Fprintln(a.Stdout, what)
 	}
-	if !a.JSON && t.Resume != "" {
+	switch {
+	case a.JSON:
+	case t.Resume != "":
 		fmt.Fprintf(a.Stdout, "nobody drives the session; go on with: %s\n", t.Resume)
+	case t.Server != "":
+		fmt.Fprintf(a.Stdout, "the server at %s goes on with it\n", t.Server)
 	}
 	return belay.ExitOK, nil
+}
+
+// serverURL is where the store's server is; empty when none runs. It takes up by
+// itself what nobody drives.
+func (a *app) serverURL() string {
+	dir, err := a.storeDir()
+	if err != nil {
+		return ""
+	}
+	if r := serverOf(dir); r != nil {
+		return r.URL
+	}
+	return ""
 }
 
 // unfinished tells whether a thread has a turn that hasn't ended.
