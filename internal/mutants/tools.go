@@ -82,7 +82,7 @@ var toolMutants = []mutant{
 		edits:  []edit{{"internal/process/guard.go", "kill -s KILL -- $more 0`", "kill -s KILL -- 0`"}},
 		caught: []suite{{"./internal/process", "TreeDies"}}},
 	{breaks: "the model isn't told that a program of the background has ended",
-		edits:  []edit{{"internal/core/thread/processes.go", "\tif o.Left {\n\t\ts.Gone", "\tif o.Left && o.Over {\n\t\ts.Gone"}},
+		edits:  []edit{{"internal/core/thread/processes.go", "\tif o.Left || o.Orphan {", "\tif o.Left && o.Over {"}},
 		caught: scenarios},
 	{breaks: "the model is told again and again that a program of the background has ended",
 		edits:  []edit{{"internal/core/thread/processes.go", "if p.Attempt <= 1 {", "if p.Attempt > 1 {"}},

@@ -94,13 +94,13 @@ func (s *State) applyProcess(e event.Envelope) {
 }
 
 // gone forgets a process that has ended. One that its call had left running ended
-// without the model: the next step is told.
+// without the model, and so did one that a crash took: the next step is told.
 func (s *State) gone(id belay.ProcessID, how string) {
 	o := s.proc(id)
 	if o == nil {
 		return
 	}
-	if o.Left {
+	if o.Left || o.Orphan { // what a crash took of a call can still be read
 		s.Gone = keep(append(s.Gone, Gone{Process: id, What: event.CutText(strings.Join(strings.Fields(o.What), " "), maxTold), How: event.CutText(how, maxTold), Turn: o.IDs.Turn}), maxGone)
 	}
 	s.Procs = slices.DeleteFunc(s.Procs, func(o Proc) bool { return o.IDs.Process == id })
@@ -111,7 +111,7 @@ func (s *State) goneNote() string {
 	if len(s.Gone) == 0 {
 		return ""
 	}
-	lines := []string{"Ended in the background since your last step:"}
+	lines := []string{"Programs that ended since your last step; process reads what they printed:"}
 	for _, g := range s.Gone {
 		lines = append(lines, string(g.Process)+" ("+g.What+"): "+g.How)
 	}
