@@ -209,22 +209,35 @@ func (s *server) ask(ctx context.Context, method, path, body string, out any) er
 	if body != "" {
 		req.Header.Set("Content-Type", "application/json")
 	}
+	raw, err := s.do(req)
+	if err != nil || out == nil {
+		return err
+	}
+	return json.Unmarshal(raw, out)
+}
+
+// text is what a route answers.
+func (s *server) text(ctx context.Context, path string) (string, error) {
+	req, err := http.NewRequestWithContext(ctx, "GET", s.url+path, nil)
+	if err != nil {
+		return "", err
+	}
+	req.Header.Set("Authorization", "Bearer "+s.token)
+	raw, err := s.do(req)
+	return string(raw), err
+}
+
+func (s *server) do(req *http.Request) ([]byte, error) {
 	resp, err := s.http.Do(req)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	defer resp.Body.Close()
 	raw, err := io.ReadAll(resp.Body)
-	if err != nil {
-		return err
+	if err == nil && resp.StatusCode != http.StatusOK {
+		err = fmt.Errorf("%s %s: %d %s", req.Method, req.URL.Path, resp.StatusCode, raw)
 	}
-	if resp.StatusCode != http.StatusOK {
-		return fmt.Errorf("%s %s: %d %s", method, path, resp.StatusCode, raw)
-	}
-	if out == nil {
-		return nil
-	}
-	return json.Unmarshal(raw, out)
+	return raw, err
 }
 
 // profile keeps what the server's processor did for so many seconds, in the file
@@ -237,19 +250,8 @@ func (s *server) profile(seconds int) (wait func()) {
 	}
 	var wg sync.WaitGroup
 	wg.Go(func() {
-		req, err := http.NewRequest("GET", fmt.Sprintf("%s/debug/pprof/profile?seconds=%d", s.url, seconds), nil)
-		if err != nil {
-			panic(err)
-		}
-		req.Header.Set("Authorization", "Bearer "+s.token)
-		resp, err := s.http.Do(req)
-		if err != nil {
-			s.t.Error(err)
-			return
-		}
-		defer resp.Body.Close()
-		raw, err := io.ReadAll(resp.Body)
-		if err = errors.Join(err, os.WriteFile(file, raw, 0o600)); err != nil {
+		raw, err := s.text(s.t.Context(), fmt.Sprintf("/debug/pprof/profile?seconds=%d", seconds))
+		if err = errors.Join(err, os.WriteFile(file, []byte(raw), 0o600)); err != nil {
 			s.t.Error(err)
 		}
 	})
