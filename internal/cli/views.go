@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/internal/read"
 	"github.com/belay-run/belay/internal/search"
 	"github.com/belay-run/belay/internal/view"
 )
@@ -31,6 +32,9 @@ func (c *viewsRebuildCmd) run(ctx context.Context, a *app) (int, error) {
 		return 0, err
 	}
 	if err := search.Rebuild(ctx, st); err != nil {
+		return 0, err
+	}
+	if err := read.Forget(ctx, st); err != nil {
 		return 0, err
 	}
 	at, err := view.At(ctx, st)

@@ -8,7 +8,6 @@ import (
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/internal/problem"
 	"github.com/belay-run/belay/internal/snapshot"
-	"github.com/belay-run/belay/internal/store"
 	"github.com/belay-run/belay/internal/view"
 )
 
@@ -161,8 +160,7 @@ func (v *Reads) tasks(ctx context.Context, r *http.Request) (*Tasks, error) {
 	return &Tasks{s.Fresh, s.Session.ID, append([]view.Task{}, s.Session.Tasks...), s.Session.Counts.Tasks}, nil
 }
 
-// snapshot is the standard's snapshot of a session. It reads the session's whole
-// history; the shell doesn't.
+// snapshot is the standard's snapshot of a session.
 func (v *Reads) snapshot(ctx context.Context, r *http.Request) (*snapshot.Session, error) {
 	scope, err := v.ofSession(r)
 	if err != nil {
@@ -171,12 +169,9 @@ func (v *Reads) snapshot(ctx context.Context, r *http.Request) (*snapshot.Sessio
 	if _, err := v.fresh(r); err != nil {
 		return nil, err
 	}
-	f := snapshot.New(v.Store.Runtime(), scope.Session)
-	for rec, err := range v.Store.Window(ctx, store.Window{Session: scope.Session}) {
-		if err != nil {
-			return nil, err
-		}
-		f.Apply(rec.Event)
+	f, err := v.standing(ctx, scope.Session)
+	if err != nil {
+		return nil, err
 	}
 	owner, err := v.Store.OwnerOf(ctx, scope.Session)
 	if err != nil {

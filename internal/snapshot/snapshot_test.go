@@ -196,3 +196,57 @@ func TestEveryFactCanBeFolded(t *testing.T) {
 		}
 	}
 }
+
+// TestASavedFoldGoesOn: a fold that is saved and loaded after any fact comes to the
+// snapshot that a fold of all facts comes to.
+func TestASavedFoldGoesOn(t *testing.T) {
+	n := 0
+	for _, log := range golden(t) {
+		whole := snapshot.New(log[0].Runtime, log[0].IDs.Session)
+		for _, e := range log {
+			whole.Apply(e)
+		}
+		want := encoded(t, whole.Done(false))
+		f := snapshot.New(log[0].Runtime, log[0].IDs.Session)
+		for i, e := range log {
+			f.Apply(e)
+			raw, err := f.Save()
+			if err != nil {
+				t.Fatal(err)
+			}
+			if f, err = snapshot.Load(raw); err != nil {
+				t.Fatalf("after fact %d: %v", i+1, err)
+			}
+			n++
+		}
+		if got := encoded(t, f.Done(false)); !bytes.Equal(got, want) {
+			t.Errorf("saved after each fact it is\n%s\nwant\n%s", got, want)
+		}
+	}
+	t.Logf("%d folds were saved and loaded", n)
+	for _, bad := range []string{"", "{}", "null", `{"session":{"schemaVersion":"x"}}`} {
+		if _, err := snapshot.Load([]byte(bad)); err == nil {
+			t.Errorf("%q was loaded", bad)
+		}
+	}
+}
+
+// TestATurnThatNeverBegan: it is taken out while another one runs, and that one
+// stays the newest, with what it goes on to do.
+func TestATurnThatNeverBegan(t *testing.T) {
+	f := snapshot.New("rt_1", "sess_1")
+	seq := int64(0)
+	add := func(turn belay.TurnID, p event.Payload) {
+		seq++
+		f.Apply(event.Envelope{Stream: "thread/thr_1", Seq: seq, Time: time.Unix(seq, 0).UTC(), IDs: belay.IDs{Session: "sess_1", Thread: "thr_1", Turn: turn, Step: "step_1"}, Data: p})
+	}
+	add("turn_1", event.TurnSubmitted{})
+	add("turn_1", event.TurnStarted{})
+	add("turn_2", event.TurnSubmitted{})
+	add("turn_2", event.TurnFailed{Outcome: belay.Cancelled})
+	add("turn_1", event.ModelRequested{Attempt: 1})
+	th := f.Done(true).Threads[0]
+	if th.Active != "turn_1" || len(th.Turns) != 2 || len(th.Queue) != 0 || th.Turns[0].Status != "cancelled" || len(th.Turns[1].Steps) != 1 || th.Turns[1].TurnID != "turn_1" {
+		t.Errorf("%s is active, %d turns, the last one %+v", th.Active, len(th.Turns), th.Turns[len(th.Turns)-1])
+	}
+}

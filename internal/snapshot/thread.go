@@ -179,6 +179,9 @@ func (t *Thread) end(e event.Envelope, o belay.Outcome, used event.TurnStats) *T
 		turn = t.turn()
 		turn.StartedAt = time.Time{}
 		t.Active, t.step = active, step
+		if n := len(t.Turns); active != "" && n > 1 { // the one that runs stays the newest
+			t.Turns[n-1], t.Turns[n-2] = t.Turns[n-2], turn
+		}
 	} else {
 		t.Active, t.step = "", nil
 		t.Pending = []*Action{}
