@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"iter"
 	"math/rand/v2"
 	"net/http/httptest"
 	"net/url"
@@ -27,7 +28,7 @@ import (
 )
 
 // history is a session with two threads and a task, among others.
-func history(t testing.TB, st store.Store, answers int) {
+func history(t testing.TB, st store.Store, answers int) *livetest.Writer {
 	w := livetest.New(t, st, func(engine.Live) {})
 	ids, second, other := livetest.IDs("a"), livetest.IDs("a"), livetest.IDs("b")
 	second.Thread = "thr_second"
@@ -40,6 +41,7 @@ func history(t testing.TB, st store.Store, answers int) {
 	for i := range answers {
 		w.Answer([]belay.IDs{ids, second, other}[i%3], "some ", "text ", "that ", "flows")
 	}
+	return w
 }
 
 // reads answers for a store, without a hub.
@@ -220,6 +222,51 @@ func TestShellsAndSnapshots(t *testing.T) {
 		t.Error(code)
 	} else if err := eventtest.InvalidSnapshot(raw); err != nil {
 		t.Errorf("the snapshot: %v\n%s", err, raw)
+	}
+}
+
+// windows notes where windows over a session begin.
+type windows struct {
+	store.Store
+	after []store.Position
+}
+
+func (s *windows) Window(ctx context.Context, w store.Window) iter.Seq2[store.Record, error] {
+	if !w.Newest {
+		s.after = append(s.after, w.After)
+	}
+	return s.Store.Window(ctx, w)
+}
+
+// TestASnapshotGoesOn: the first snapshot of a long session reads its history,
+// the next one what came since, and both are what a fold of everything is. What
+// was kept goes when the views are made anew.
+func TestASnapshotGoesOn(t *testing.T) {
+	st := &windows{Store: memory.Open(memory.Options{})}
+	w := history(t, st, 1200)
+	get := reads(st)
+	shown := func() string {
+		t.Helper()
+		var raw json.RawMessage
+		if code := get(t, "/v1/sessions/sess_a/snapshot", &raw); code != "" {
+			t.Fatal(code)
+		}
+		return string(raw)
+	}
+	first := shown()
+	w.Add(livetest.IDs("a"), livetest.Note(1))
+	again := shown()
+	if len(st.after) != 2 || st.after[0] != 0 || st.after[1] == 0 {
+		t.Errorf("the windows began at %v", st.after)
+	}
+	if err := read.Forget(t.Context(), st); err != nil {
+		t.Fatal(err)
+	}
+	if anew := shown(); anew != again || anew == first {
+		t.Errorf("folded anew it is\n%s\nwas\n%s", anew, again)
+	}
+	if st.after[2] != 0 {
+		t.Errorf("after the views were dropped it began at %d", st.after[2])
 	}
 }
 

@@ -93,7 +93,7 @@ func submitTurn(ctx context.Context, r *request, in *SubmitTurn) (*Told, error) 
 	if err != nil {
 		return nil, turnError(err)
 	}
-	r.drives.want(in.Session, priorities[in.Priority])
+	r.stir(ctx, in.Session, priorities[in.Priority])
 	return s.told(ctx, ans.Position, orders[len(orders)-1].ID, ans.Pending)
 }
 

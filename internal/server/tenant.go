@@ -134,6 +134,16 @@ func (t *tenant) programsWait(ctx context.Context, id belay.SessionID) bool {
 	})
 }
 
+// stir makes a session run soon if it has something to do. One whose turn only
+// waits behind another that asks a person is left at rest.
+func (t *tenant) stir(ctx context.Context, id belay.SessionID, priority int) {
+	rows, err := t.Store.Lanes(ctx, id)
+	if err == nil && !slices.ContainsFunc(rows, func(r store.LaneRow) bool { return r.Runnable || r.Inbox > 0 }) {
+		return
+	}
+	t.drives.want(id, priority)
+}
+
 // settleUse makes the session its workspace's writer, if its rules allow changes
 // and nobody else is one; its threads know before they are driven.
 func (t *tenant) settleUse(ctx context.Context, s *session.State, epoch int64) error {
