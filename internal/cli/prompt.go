@@ -8,6 +8,7 @@ import (
 
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/event"
+	"github.com/belay-run/belay/internal/explain"
 )
 
 // prompt is a question that waits for the person at this terminal.
@@ -44,9 +45,14 @@ func (u *watch) standing(ctx context.Context) error {
 }
 
 // asked notes a question, and says who can answer when it isn't asked here.
-func (u *watch) asked(_ context.Context, id belay.ActionID, p event.ActionRequired) {
+func (u *watch) asked(ctx context.Context, id belay.ActionID, p event.ActionRequired) {
 	if u.w.approvals == belay.ApprovalsAsk && u.a.interactive() {
-		u.next = append(u.next, prompt{id: id, kind: p.Kind, what: p.Prompt.Text, gives: gives(p), again: p.Stopped != nil, until: p.Until})
+		what, err := u.whole(ctx, p)
+		if err != nil { // nobody allows what they can't see
+			u.live.println("a question can't be shown, and stays open: " + line(err.Error()))
+			return
+		}
+		u.next = append(u.next, prompt{id: id, kind: p.Kind, what: what, gives: gives(p), again: p.Stopped != nil, until: p.Until})
 		return
 	}
 	if !u.a.JSON && u.w.approvals == belay.ApprovalsWait {
@@ -58,6 +64,15 @@ func (u *watch) asked(_ context.Context, id belay.ActionID, p event.ActionRequir
 			u.live.println("  " + c + u.a.storeFlag())
 		}
 	}
+}
+
+// whole is what a question asks, however long the arguments of its call are.
+func (u *watch) whole(ctx context.Context, p event.ActionRequired) (string, error) {
+	if p.Kind != "permission" || p.Prompt.Ref == nil {
+		return p.Prompt.Text, nil
+	}
+	args, err := u.w.store.Get(ctx, p.Prompt.Ref.Digest)
+	return explain.Call(p.Tool, args), err
 }
 
 // gives says what a yes gives a call: the boundary that its programs run in, and

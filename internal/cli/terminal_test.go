@@ -244,6 +244,18 @@ func TestQuestionsAreAskedOnTheTerminal(t *testing.T) {
 	x.exit(0)
 }
 
+// TestWhatIsAllowedAtATerminalIsShownWhole asks about a call that is longer than a
+// fact holds: its end is there before anybody can say yes.
+func TestWhatIsAllowedAtATerminalIsShownWhole(t *testing.T) {
+	t.Parallel()
+	x := onTerminal(t, "steps:\n  - calls:\n      - {tool: write, args: {path: long.txt, content: \""+strings.Repeat("x", 20_000)+"\\u202etheend\"}}\n  - calls:\n      - {tool: complete_task, args: {summary: Left.}}\n", "run", "go")
+	x.see(`(?s)it wants to run: write .*\\u202etheend.*allow\? \[y\]`)
+	x.press("n\n")
+	x.see(`reason for the model`)
+	x.press("\n")
+	x.see(`Left\.`)
+}
+
 func TestNoIsAskedForAReason(t *testing.T) {
 	t.Parallel()
 	x := onTerminal(t, asks, "run", "write")
