@@ -75,6 +75,16 @@ func stopServer(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
+// signalServer is the command signalServer HUP: it sends the signal to the server
+// and doesn't wait.
+func signalServer(ts *testscript.TestScript, neg bool, args []string) {
+	v, ok := servers.Load(ts.Getenv("WORK"))
+	if neg || !ok || len(args) != 1 || args[0] != "HUP" {
+		ts.Fatalf("usage: signalServer HUP, with a server")
+	}
+	ts.Check(v.(*exec.Cmd).Process.Signal(syscall.SIGHUP))
+}
+
 // httpMain is the program http METHOD PATH [BODY] [NAME:VALUE…]: it asks the
 // server at URL with the token in TOKEN and prints the status and the answer. It
 // exits with 0 for a success, else with the first digit of the status. UNTIL

@@ -56,8 +56,9 @@ func params() testscript.Params {
 			"chatserver": chatserver,
 			"vendors":    vendors,
 
-			"startServer": startServer,
-			"stopServer":  stopServer,
+			"startServer":  startServer,
+			"stopServer":   stopServer,
+			"signalServer": signalServer,
 		},
 	}
 }

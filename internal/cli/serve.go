@@ -3,7 +3,6 @@ package cli
 import (
 	"cmp"
 	"context"
-	"crypto/tls"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -40,6 +39,8 @@ type serveCmd struct {
 	Rate     int           `default:"2000" placeholder:"N" help:"Requests that one token may make in a second; 2000."`
 	Drain    time.Duration `default:"10s" placeholder:"TIME" help:"How long running sessions may go on when it ends; then they are parked. 10s."`
 	Verbose  bool          `help:"Log what clients do wrong, too."`
+
+	pair certificate
 }
 
 // served is what serve says when it is ready, as JSON.
@@ -102,7 +103,14 @@ func (c *serveCmd) run(ctx context.Context, a *app) (int, error) {
 	defer os.Remove(file) //nolint:errcheck // whoever reads it asks whether the process lives
 	ctx, stop := c.untilSignals(ctx, a, s)
 	defer stop()
+	var settle func()
+	defer func() {
+		if settle != nil {
+			settle()
+		}
+	}()
 	return belay.ExitOK, s.Run(ctx, l, func() {
+		settle = reloading(ctx, s, &c.pair)
 		if err := writeRunning(file, running{store.ThisProcess(), url, a.Now().UTC(), buildVersions().Version}); err != nil {
 			cfg.Log.Error("server.json", "error", err.Error())
 		}
@@ -165,11 +173,11 @@ func (c *serveCmd) config(a *app) (server.Config, error) {
 		return cfg, belay.Errorf(belay.CodeUsage, "a certificate and its key go together").At("--tls-cert").WithHint("--tls-cert FILE --tls-key FILE")
 	}
 	if c.TLSCert != "" {
-		pair, err := tls.LoadX509KeyPair(a.abs(c.TLSCert), a.abs(c.TLSKey))
-		if err != nil {
-			return cfg, belay.Errorf(belay.CodeUsage, "the certificate and its key can't be used: %s", reason(err)).At("--tls-cert").WithHint("name two PEM files that belong together")
+		c.pair.cert, c.pair.key = a.abs(c.TLSCert), a.abs(c.TLSKey)
+		if err := c.pair.load(); err != nil {
+			return cfg, err
 		}
-		cfg.TLS = &tls.Config{Certificates: []tls.Certificate{pair}, MinVersion: tls.VersionTLS12, NextProtos: []string{"http/1.1"}}
+		cfg.TLS = c.pair.config()
 	}
 	if ip, err := netip.ParseAddr(host); host != "localhost" && (err != nil || !ip.IsLoopback()) && cfg.TLS == nil && !c.Plain {
 		return cfg, belay.Errorf(belay.CodeUsage, "%s is reached from other machines, and tokens would travel in the clear", cmp.Or(host, "every address")).At("--listen").

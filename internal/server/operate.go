@@ -44,6 +44,20 @@ func (s *Server) readyz(w http.ResponseWriter, r *http.Request) {
 	writeJSON(w, http.StatusOK, Health{Status: "ok"})
 }
 
+// Reloaded records that the configuration was read again, or why it couldn't be.
+func (s *Server) Reloaded(ctx context.Context, err error) {
+	e := entry{principal: "signal:SIGHUP", command: "reload", code: codeOf(err), at: s.c.Now()}
+	if err != nil {
+		e.message = err.Error()
+		s.c.Log.Error("reload", "error", err.Error())
+	} else {
+		s.c.Log.Info("reloaded")
+	}
+	if err := s.audit.record(ctx, e); err != nil {
+		s.c.Log.Warn("audit", "error", err.Error())
+	}
+}
+
 // pprof shows what the process does inside; it is the owner's alone, because
 // memory holds what sessions hold.
 func (s *Server) pprof(w http.ResponseWriter, r *http.Request) {
