@@ -77,6 +77,10 @@ faults: ## disks and system calls that fail
 load: ## a real server under load, each figure beside its goal; RUN=regexp picks some
 	BELAY_LOAD=full go test -v -count=1 -timeout 30m -run '$(RUN)' ./script/load
 
+.PHONY: blocked
+blocked: ## what a thread whose model hangs costs a thousand others: five pairs, the ratio of their waits
+	BELAY_BLOCKED=full go test -v -count=1 -timeout 30m -run TestABlockedThread ./internal/server
+
 bench: ## benchmarks with memory; RUN=regexp picks some
 	go test -run '^$$' -bench '$(RUN)' -benchmem ./...
 

@@ -192,6 +192,7 @@ type (
 		Rules Ref      `json:"rules"`
 
 		Queue QueueMode `json:"queue,omitempty"` // if the thread is busy; empty: as the thread does
+		Place int64     `json:"place,omitempty"` // in the order in which the session accepted turns; 0: it comes last
 	}
 
 	// InterruptTurn ends the running turn as cancelled; partial text is kept.
@@ -272,6 +273,7 @@ type (
 		Rules    Ref          `json:"rules"`
 
 		Queue QueueMode `json:"queue,omitempty"` // of the first attempt's turn
+		Place int64     `json:"place,omitempty"` // of that turn, as in SubmitTurn
 	}
 
 	// RetryTask starts a new attempt of a task that ended without success.

@@ -15,6 +15,7 @@ type TurnSubmitted struct {
 	Rules belay.Ref      `json:"rules"`
 
 	Queue belay.QueueMode `json:"queue,omitempty"` // what was asked for, other than to wait
+	Place int64           `json:"place,omitempty"` // in the order in which the session accepted turns
 }
 
 // TurnStarted names the rules the turn is decided under and its limits.

@@ -37,7 +37,7 @@ const (
 
 // callModel performs one attempt of a request.
 func (v *drive) callModel(ctx context.Context, eff core.CallModel) []core.Fact {
-	a := &answer{v: v, eff: eff, began: v.e.c.Now()}
+	a := &answer{v: v, ctx: ctx, eff: eff, began: v.e.c.Now()}
 	a.since = a.began
 	a.clean = v.e.c.Secrets.Writer(&a.text)
 	a.thoughts.clean = v.e.c.Secrets.Writer(&a.thoughts.text)
@@ -148,6 +148,7 @@ const maxRetryAfter = 10 * time.Minute
 // answer collects the chunks of one attempt.
 type answer struct {
 	v     *drive
+	ctx   context.Context // of the attempt
 	eff   core.CallModel
 	rules *thread.Rules
 	began time.Time
@@ -172,6 +173,9 @@ type answer struct {
 }
 
 func (a *answer) take(c model.Chunk) {
+	if f := flightOf(a.ctx); f != nil {
+		f.alive(a.v.e.c.Now())
+	}
 	if a.first.IsZero() {
 		a.first = a.v.e.c.Now()
 	}
@@ -222,7 +226,7 @@ func (a *answer) checkpoint() {
 	rest := a.text.String()[a.saved:]
 	for rest != "" {
 		piece := event.CutText(rest, 2*deltaBytes)
-		a.v.facts <- emission{fact: core.Fact{IDs: a.eff.IDs, Data: event.ModelDelta{Attempt: a.eff.Attempt, Offset: int64(a.saved), Text: piece}}}
+		a.v.emit(a.ctx, emission{fact: core.Fact{IDs: a.eff.IDs, Data: event.ModelDelta{Attempt: a.eff.Attempt, Offset: int64(a.saved), Text: piece}}})
 		a.saved += len(piece)
 		rest = rest[len(piece):]
 	}

@@ -28,7 +28,7 @@ type drive struct {
 
 	standing
 
-	flying map[string]context.CancelFunc
+	flying map[string]*flight
 	wg     sync.WaitGroup
 	landed chan landing
 	facts  chan emission
@@ -74,7 +74,7 @@ type batch struct {
 
 func (e *Engine) newDrive(own *ownership, stream belay.StreamID) *drive {
 	return &drive{e: e, own: own, session: own.session, stream: stream, passive: own.passive,
-		flying: map[string]context.CancelFunc{}, landed: make(chan landing), facts: make(chan emission),
+		flying: map[string]*flight{}, landed: make(chan landing), facts: make(chan emission),
 		nudge: make(chan struct{}, 1)}
 }
 
@@ -117,9 +117,10 @@ func (v *drive) run(ctx context.Context) error {
 			return nil
 		}
 		b = &batch{}
-		if inbox = v.wait(ctx, b, timer); ctx.Err() != nil {
+		if inbox = v.wait(ctx, b, earliest(timer, v.watchAt())); ctx.Err() != nil {
 			return v.leave(ctx, b, context.Cause(ctx))
 		}
+		v.watch(b)
 	}
 }
 
@@ -370,9 +371,9 @@ func (v *drive) reconcile(ctx context.Context, rd core.Ready) time.Time {
 			v.start(ctx, key, eff)
 		}
 	}
-	for key, cancel := range v.flying {
+	for key, f := range v.flying {
 		if !wanted[key] {
-			cancel()
+			f.stop(v.e.c.Now())
 		}
 	}
 	if waits || len(v.flying) > 0 {
@@ -384,16 +385,23 @@ func (v *drive) reconcile(ctx context.Context, rd core.Ready) time.Time {
 // start performs an effect in a goroutine of its own.
 func (v *drive) start(ctx context.Context, key string, eff core.Effect) {
 	mine, cancel := context.WithCancel(ctx)
-	v.flying[key] = cancel
+	v.wg.Add(1)
+	f := v.newFlight(eff, cancel)
+	v.flying[key] = f
+	mine = context.WithValue(mine, flightKey{}, f)
 	leaving := func() bool { return ctx.Err() != nil } // the whole process, not just this effect
 	v.noteRules()
-	v.wg.Go(func() {
+	go func() {
+		defer f.ended()
 		roomy()
 		v.e.c.Point("effect/start")
 		facts := v.perform(mine, eff, leaving)
 		v.e.c.Point("effect/end")
-		v.landed <- landing{key, facts}
-	})
+		select {
+		case v.landed <- landing{key, facts}:
+		case <-f.gone:
+		}
+	}()
 }
 
 // roomy makes the stack of a new goroutine as large as an effect needs it, at
@@ -433,12 +441,8 @@ func (v *drive) perform(ctx context.Context, eff core.Effect, leaving func() boo
 // wait blocks until something happened and collects all that has. It tells
 // whether the inbox may have something.
 func (v *drive) wait(ctx context.Context, b *batch, at time.Time) (inbox bool) {
-	var due <-chan time.Time
-	if !at.IsZero() {
-		t := time.NewTimer(max(at.Sub(v.now()), 0))
-		defer t.Stop()
-		due = t.C
-	}
+	due, stop := v.due(at)
+	defer stop()
 	select {
 	case l := <-v.landed:
 		v.land(b, l)
@@ -463,8 +467,25 @@ func (v *drive) wait(ctx context.Context, b *batch, at time.Time) (inbox bool) {
 	}
 }
 
+// due fires at a time; zero is never.
+func (v *drive) due(at time.Time) (<-chan time.Time, func()) {
+	if at.IsZero() {
+		return nil, func() {}
+	}
+	t := time.NewTimer(max(at.Sub(v.now()), 0))
+	return t.C, func() { t.Stop() }
+}
+
+// earliest of two times; zero is never.
+func earliest(a, b time.Time) time.Time {
+	if a.IsZero() || !b.IsZero() && b.Before(a) {
+		return b
+	}
+	return a
+}
+
 func (v *drive) land(b *batch, l landing) {
-	v.flying[l.key]()
+	v.flying[l.key].cancel()
 	delete(v.flying, l.key)
 	v.add(b, l.facts, nil, "")
 }
@@ -479,18 +500,22 @@ func (v *drive) emitted(b *batch, f emission) {
 // leave stops everything in flight, records what is known of it, and returns cause.
 func (v *drive) leave(ctx context.Context, b *batch, cause error) error {
 	broken := ctx.Err() == nil || errors.Is(cause, store.ErrStale)
-	for _, cancel := range v.flying {
-		cancel()
+	for _, f := range v.flying {
+		f.stop(v.e.c.Now())
 	}
 	b.refuse(cause) // what came in the same moment waits for an append, too
 	for len(v.flying) > 0 || v.strand(ctx) {
+		look, stop := v.due(v.watchAt())
 		select {
 		case l := <-v.landed:
 			v.land(b, l)
 		case f := <-v.facts:
 			v.emitted(b, f)
 			b.refuse(cause) // it must not wait for the last append: that one waits for it
+		case <-look:
+			v.watch(b)
 		}
+		stop()
 	}
 	v.wg.Wait()
 	if broken {

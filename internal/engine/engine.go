@@ -12,6 +12,7 @@ import (
 	"fmt"
 	"os"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/belay-run/belay"
@@ -42,6 +43,7 @@ type Config struct {
 	Live     func(Live)                       // what flows between facts; nil shows it to nobody. Must return at once
 	Point    func(kind string)                // called before and after every append and effect; for crash tests
 	Check    Check                            // asks checkers about calls; nil can't, which is what their failure means
+	Stall    time.Duration                    // how long an effect whose time is up may hold its thread; 0 is DefaultStall
 	Keeper   Snapshots                        // keeps whole workspaces; nil can't
 	Confine  Confine                          // confines what calls start; nil can't, which refuses what must be confined
 
@@ -68,6 +70,8 @@ type Live struct {
 type Engine struct {
 	c     Config
 	convs *convCache
+
+	stuck atomic.Int64 // effects that were given up
 
 	mu     sync.Mutex
 	drives map[belay.StreamID]*drive // running drives

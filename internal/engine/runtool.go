@@ -84,6 +84,9 @@ func (v *drive) execute(ctx context.Context, eff core.RunTool) (tool.Result, bel
 	return r, spec, err
 }
 
+// errGivenUp says that a call was given up: its facts are taken no more.
+var errGivenUp = errors.New("the call was given up")
+
 var errToolTime = errors.New("the tool's time is up")
 
 // toolChanged is the failure of a call whose tool isn't the one that the gate
@@ -229,11 +232,13 @@ func (s *sink) process() belay.ProcessID {
 	return belay.ProcessID(belay.DeriveID(belay.PrefixProcess, belay.StreamID(s.ids.Call), int64(s.attempt), max(s.procs, 1)))
 }
 
-func (s *sink) Fact(p event.Payload) { s.v.facts <- emission{fact: s.fact(p)} }
+func (s *sink) Fact(p event.Payload) { s.v.emit(s.ctx, emission{fact: s.fact(p)}) }
 
 func (s *sink) Durable(p event.Payload) error {
 	ack := make(chan error, 1)
-	s.v.facts <- emission{fact: s.fact(p), ack: ack}
+	if !s.v.emit(s.ctx, emission{fact: s.fact(p), ack: ack}) {
+		return errGivenUp
+	}
 	return <-ack
 }
 

@@ -7,6 +7,15 @@ var (
 )
 
 var engineMutants = []mutant{
+	{breaks: "a stuck effect holds its thread for ever",
+		edits:  []edit{{"internal/engine/watchdog.go", "return f.told.Add(half)", "return time.Time{}"}},
+		caught: []suite{{"./internal/engine", "TestAStuckRequest"}}},
+	{breaks: "what was given up is heard",
+		edits:  []edit{{"internal/engine/watchdog.go", "close(f.gone)\n", "_ = f.gone\n"}},
+		caught: []suite{{"./internal/engine", "TestAStuckEffectIsGivenUp"}}},
+	{breaks: "turns that overtook each other on the way run so",
+		edits:  []edit{{"internal/core/thread/queue.go", "s.Queue[at-1].Place > place {", "s.Queue[at-1].Place > place+1000 {"}},
+		caught: []suite{{"./internal/core/thread", "TestScenarios/queueorder"}}},
 	{breaks: "reasoning isn't scrubbed",
 		edits:  []edit{{"internal/engine/callmodel.go", "a.thoughts.clean = v.e.c.Secrets.Writer(&a.thoughts.text)", "a.thoughts.clean = (&secret.Scrubber{}).Writer(&a.thoughts.text)"}},
 		caught: []suite{{"./internal/engine", "TestReasoning"}}},
@@ -46,7 +55,7 @@ var engineMutants = []mutant{
 		edits:  []edit{{"internal/engine/drive.go", "sb.State = &store.State{Seq: v.seq,", "sb.State = &store.State{Seq: v.seq - 1,"}},
 		caught: []suite{crashes}},
 	{breaks: "what is no longer wanted goes on",
-		edits:  []edit{{"internal/engine/drive.go", "\t\tif !wanted[key] {\n\t\t\tcancel()", "\t\tif !wanted[key] {\n\t\t\t_ = cancel"}},
+		edits:  []edit{{"internal/engine/drive.go", "\t\tif !wanted[key] {\n\t\t\tf.stop(v.e.c.Now())", "\t\tif !wanted[key] {\n\t\t\t_ = f"}},
 		caught: []suite{engineTests}},
 	{breaks: "a process that only brings a command starts effects",
 		edits:  []edit{{"internal/engine/drive.go", "passive: own.passive,", "passive: false,"}},

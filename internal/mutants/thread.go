@@ -4,7 +4,7 @@ var scenarios = []suite{{"./internal/core/thread", "TestScenarios"}}
 
 var threadMutants = []mutant{
 	{breaks: "a turn that is put in front waits behind",
-		edits:  []edit{{"internal/core/thread/queue.go", "if urgent(p.Queue) {\n\t\tat = 0", "if urgent(p.Queue) {\n\t\tat = len(s.Queue)"}},
+		edits:  []edit{{"internal/core/thread/queue.go", "if urgent(mode) {\n\t\treturn 0", "if urgent(mode) {\n\t\treturn len(s.Queue)"}},
 		caught: []suite{{"./internal/core/thread", "TestScenarios/queue"}}},
 	{breaks: "the row keeps its order whatever a person says",
 		edits:  []edit{{"internal/core/thread/queue.go", "return cmp.Compare(slices.Index(p.Order, a.Turn), slices.Index(p.Order, b.Turn))", "return cmp.Compare(slices.Index(p.Order, a.Turn), slices.Index(p.Order, a.Turn))"}},

@@ -157,6 +157,7 @@ func (t *tenant) expose(ctx context.Context, e *exposition, c *figures) {
 	e.counter("belay_steps_total", "Model requests that were answered.", map[labels]int64{"": c.steps})
 	e.counter("belay_tool_calls_total", "Tool calls that are over, by tool and result.", c.calls)
 	e.counter("belay_tokens_total", "Tokens by kind.", c.tokens)
+	e.counter("belay_effects_given_up_total", "Tools, requests and checkers that didn't end when their time was up.", map[labels]int64{"": t.Engine.Stuck()})
 	e.gauge("belay_approvals_waiting", "Questions that wait for a person.", float64(c.asks-c.answers))
 	e.gauge("belay_store_position", "Position of the last fact.", float64(c.from))
 	e.float("belay_cost_usd_total", "What models cost as far as it is known, in US dollars.", "counter", c.cost)

@@ -126,9 +126,6 @@ func (f *Fold) thread(e event.Envelope) {
 		f.s.Telemetry.Turns++
 		t.Queue = append(t.Queue, &Turn{TurnID: e.IDs.Turn, Status: "queued", TaskID: e.IDs.Task, RunID: e.IDs.Run, Input: cut(p.Text.Text), SubmittedAt: e.Time,
 			Steps: []*Step{}, Calls: []*Call{}, Mode: p.Queue})
-		if p.Queue == belay.QueueInterrupt || p.Queue == belay.QueueRollback {
-			t.move(len(t.Queue)-1, 0)
-		}
 	case event.TurnStarted:
 		limits := p.Limits
 		t.begin(e, &limits)
@@ -196,7 +193,7 @@ func (t *Thread) end(e event.Envelope, o belay.Outcome, used event.TurnStats) *T
 func (t *Thread) queueChanged(p event.QueueChanged) {
 	i := slices.IndexFunc(t.Queue, func(q *Turn) bool { return q.TurnID == p.Turn })
 	switch {
-	case p.Op == event.QueuePromoted && i >= 0 && p.Position >= 1 && p.Position <= len(t.Queue):
+	case (p.Op == event.QueueAdded || p.Op == event.QueuePromoted) && i >= 0 && p.Position >= 1 && p.Position <= len(t.Queue):
 		t.move(i, p.Position-1)
 	case p.Op == event.QueueReordered:
 		slices.SortStableFunc(t.Queue, func(a, b *Turn) int { return slices.Index(p.Order, a.TurnID) - slices.Index(p.Order, b.TurnID) })

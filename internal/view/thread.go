@@ -22,9 +22,6 @@ func (s *Session) applyThread(e event.Envelope) {
 	case event.TurnSubmitted:
 		s.Counts.Turns++
 		th.Queue = append(th.Queue, Turn{ID: e.IDs.Turn, Status: Queued, Submitted: e.Time, Mode: p.Queue})
-		if p.Queue == belay.QueueInterrupt || p.Queue == belay.QueueRollback {
-			th.move(len(th.Queue)-1, 0)
-		}
 	case event.ThreadStarted:
 		th.Line = p.Queue
 	case event.QueueChanged:
@@ -158,7 +155,7 @@ func (s *Session) end(th *Thread, e event.Envelope, o belay.Outcome, code, reaso
 func (th *Thread) queueChanged(p event.QueueChanged) {
 	i := slices.IndexFunc(th.Queue, func(q Turn) bool { return q.ID == p.Turn })
 	switch {
-	case p.Op == event.QueuePromoted && i >= 0 && p.Position >= 1 && p.Position <= len(th.Queue):
+	case (p.Op == event.QueueAdded || p.Op == event.QueuePromoted) && i >= 0 && p.Position >= 1 && p.Position <= len(th.Queue):
 		th.move(i, p.Position-1)
 	case p.Op == event.QueueReordered:
 		slices.SortStableFunc(th.Queue, func(a, b Turn) int { return slices.Index(p.Order, a.ID) - slices.Index(p.Order, b.ID) })

@@ -107,10 +107,10 @@ func TestWorkOpensTheThreadAndCreatesTheTask(t *testing.T) {
 	b.create()
 	work := belay.SubmitWork{Thread: "thr_1", Task: "task_1", Turn: "turn_1", Text: belay.Content{Text: "do it"}, Rules: rules}
 	_, sends := b.do(work)
-	task := func(id belay.TaskID, turn belay.TurnID) core.Send {
-		return core.Send{To: id.Stream(), Command: belay.CreateTask{Objective: work.Text, Thread: "thr_1", Turn: turn, Rules: rules}}
+	task := func(id belay.TaskID, turn belay.TurnID, place int64) core.Send {
+		return core.Send{To: id.Stream(), Command: belay.CreateTask{Objective: work.Text, Thread: "thr_1", Turn: turn, Rules: rules, Place: place}}
 	}
-	want := []core.Send{{To: "thread/thr_1", Command: belay.OpenThread{Workspace: "/ws"}}, task("task_1", "turn_1")}
+	want := []core.Send{{To: "thread/thr_1", Command: belay.OpenThread{Workspace: "/ws"}}, task("task_1", "turn_1", 2)}
 	if d := cmp.Diff(want, sends, values); d != "" {
 		t.Errorf("sent (-want +got):\n%s", d)
 	}
@@ -119,7 +119,7 @@ func TestWorkOpensTheThreadAndCreatesTheTask(t *testing.T) {
 	}
 	work.Task, work.Turn = "task_2", "turn_2"
 	_, sends = b.do(work)
-	if d := cmp.Diff([]core.Send{task("task_2", "turn_2")}, sends, values); d != "" || b.d.s.Task != "task_2" {
+	if d := cmp.Diff([]core.Send{task("task_2", "turn_2", 3)}, sends, values); d != "" || b.d.s.Task != "task_2" {
 		t.Errorf("more work on the thread, newest task %s, sent (-want +got):\n%s", b.d.s.Task, d)
 	}
 }

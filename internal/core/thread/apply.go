@@ -86,7 +86,7 @@ func (s *State) begin(e event.Envelope, p event.TurnStarted) {
 	}
 	q := s.Queue[i]
 	q.Rules = p.Rules
-	q.Mode, q.Into, q.At, q.Line = "", "", time.Time{}, ""
+	q.Place, q.Mode, q.Into, q.At, q.Line = 0, "", "", time.Time{}, ""
 	s.Queue = slices.Delete(s.Queue, i, i+1)
 	s.recall()
 	if k := s.known(q.Turn); k != nil {

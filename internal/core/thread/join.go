@@ -17,7 +17,7 @@ import (
 // join folds that a waiting turn is part of the running one now.
 func (s *State) join(e event.Envelope, i int) {
 	q := s.Queue[i]
-	q.Mode, q.Into, q.At, q.Line = "", "", time.Time{}, ""
+	q.Place, q.Mode, q.Into, q.At, q.Line = 0, "", "", time.Time{}, ""
 	s.Queue = append(s.Queue[:i:i], s.Queue[i+1:]...)
 	s.Turn.Joined = append(s.Turn.Joined, q)
 	s.Turn.Nudged = false // it was told something new

@@ -20,10 +20,11 @@ type Queued struct {
 	Run   belay.RunID    `json:"run,omitempty"`
 	Rules belay.Ref      `json:"rules"`
 
-	Mode belay.QueueMode `json:"mode,omitempty"` // what was asked for, other than to wait
-	Into belay.TurnID    `json:"into,omitempty"` // steer: the turn that ran when it came
-	At   time.Time       `json:"at,omitzero"`    // collect: when it came
-	Line string          `json:"line,omitempty"` // what is left of it if it is dropped
+	Place int64           `json:"place,omitempty"` // in the order in which the session accepted turns; 0: it counts no more
+	Mode  belay.QueueMode `json:"mode,omitempty"`  // what was asked for, other than to wait
+	Into  belay.TurnID    `json:"into,omitempty"`  // steer: the turn that ran when it came
+	At    time.Time       `json:"at,omitzero"`     // collect: when it came
+	Line  string          `json:"line,omitempty"`  // what is left of it if it is dropped
 
 	Since int64 `json:"since,omitempty"` // the fact that brought the rules
 }
@@ -71,7 +72,7 @@ func (s *State) submit(o belay.Order, c belay.SubmitTurn) ([]core.Fact, []core.S
 	if len(facts) > 0 {
 		dropped = 1
 	}
-	submitted := event.TurnSubmitted{Kind: c.Kind, Text: c.Text, By: o.Principal, Rules: c.Rules}
+	submitted := event.TurnSubmitted{Kind: c.Kind, Text: c.Text, By: o.Principal, Rules: c.Rules, Place: c.Place}
 	if mode == belay.QueueCollect || busy && mode != belay.QueueEnqueue {
 		submitted.Queue = mode
 	}
@@ -81,10 +82,7 @@ func (s *State) submit(o belay.Order, c belay.SubmitTurn) ([]core.Fact, []core.S
 		return facts, sends, nil
 	}
 	n := len(s.Queue) - dropped + 1
-	at := n
-	if urgent(mode) {
-		at = 1
-	}
+	at := max(s.placeOf(mode, c.Place)+1-dropped, 1)
 	facts = append(facts, s.queueFact(event.QueueChanged{Op: event.QueueAdded, Turn: c.Turn, Mode: mode, Position: at, Length: n, By: o.Principal}))
 	if stops := s.stops(mode); stops != nil {
 		stops.By, stops.Reason = o.Principal, "turn "+string(c.Turn)+" was submitted in its place"
@@ -229,19 +227,41 @@ func (s *State) configure(o belay.Order, c belay.ConfigureQueue) ([]core.Fact, e
 	return []core.Fact{s.queueFact(event.QueueChanged{Op: event.QueuePolicy, Policy: &c.Queue, Length: len(s.Queue), By: o.Principal})}, nil
 }
 
+// placeOf is where a turn is put into the row. Turns come by way of their tasks,
+// which may overtake each other: so those that the session accepted later, and
+// that nobody has moved, stand behind.
+func (s *State) placeOf(mode belay.QueueMode, place int64) int {
+	if urgent(mode) {
+		return 0
+	}
+	at := len(s.Queue)
+	for place > 0 && at > 0 && s.Queue[at-1].Place > place {
+		at--
+	}
+	return at
+}
+
+// moved makes the row what a person says it is: where turns come from counts no
+// more.
+func (s *State) moved() {
+	for i := range s.Queue {
+		s.Queue[i].Place = 0
+	}
+}
+
 // enqueue folds that a turn was accepted.
 func (s *State) enqueue(e event.Envelope, p event.TurnSubmitted) {
-	q := Queued{Turn: e.IDs.Turn, Kind: p.Kind, Task: e.IDs.Task, Run: e.IDs.Run, Rules: p.Rules, Mode: p.Queue, Line: line(p.Text.Text), Since: e.Seq}
+	q := Queued{Turn: e.IDs.Turn, Kind: p.Kind, Task: e.IDs.Task, Run: e.IDs.Run, Rules: p.Rules, Mode: p.Queue, Line: line(p.Text.Text), Place: p.Place, Since: e.Seq}
+	if urgent(p.Queue) {
+		q.Place = 0
+	}
 	if p.Queue == belay.QueueSteer && s.Turn != nil {
 		q.Into = s.Turn.Turn
 	}
 	if p.Queue == belay.QueueCollect {
 		q.At = e.Time
 	}
-	at := len(s.Queue)
-	if urgent(p.Queue) {
-		at = 0
-	}
+	at := s.placeOf(p.Queue, p.Place)
 	s.Queue = slices.Insert(s.Queue, at, q)
 	s.Known = keep(append(s.Known, Known{Turn: e.IDs.Turn, Run: e.IDs.Run}), maxKnown)
 }
@@ -252,10 +272,12 @@ func (s *State) applyQueue(e event.Envelope, p event.QueueChanged) {
 	switch p.Op {
 	case event.QueuePromoted:
 		if i >= 0 && p.Position >= 1 && p.Position <= len(s.Queue) {
+			s.moved()
 			q := s.Queue[i]
 			s.Queue = slices.Insert(slices.Delete(s.Queue, i, i+1), p.Position-1, q)
 		}
 	case event.QueueReordered:
+		s.moved()
 		slices.SortStableFunc(s.Queue, func(a, b Queued) int {
 			return cmp.Compare(slices.Index(p.Order, a.Turn), slices.Index(p.Order, b.Turn))
 		})

@@ -137,8 +137,10 @@ func (w *world) do(line string) {
 	case "open":
 		w.handle(belay.OpenThread{Workspace: "/ws"})
 	case "submit":
+		rest, at, _ := strings.Cut(rest, " place=")
+		place, _ := strconv.ParseInt(at, 10, 64)
 		turn, mode, _ := strings.Cut(rest, " queue=")
-		w.handle(belay.SubmitTurn{Turn: belay.TurnID(turn), Kind: belay.TurnUser, Task: "task_1", Run: "run_1", Text: belay.Content{Text: "do " + turn}, Rules: w.keepRules(), Queue: belay.QueueMode(mode)})
+		w.handle(belay.SubmitTurn{Turn: belay.TurnID(turn), Kind: belay.TurnUser, Task: "task_1", Run: "run_1", Text: belay.Content{Text: "do " + turn}, Rules: w.keepRules(), Queue: belay.QueueMode(mode), Place: place})
 	case "queue":
 		w.queue(strings.Fields(rest))
 	case "undone":
