@@ -52,7 +52,7 @@ APIFUZZ = ./internal/server=FuzzDecode ./internal/live=FuzzCursor ./client=FuzzD
 
 apifuzz: ## fuzz bodies, cursors and streams side by side for FUZZTIME (60s); 10m is a good while
 	@pids=""; for f in $(APIFUZZ); do \
-		go test -run '^$$' -fuzz "^$${f#*=}\$$" -fuzztime $(APIFUZZTIME) -parallel 1 "$${f%=*}" & pids="$$pids $$!"; \
+		go test -run '^$$' -fuzz "^$${f#*=}\$$" -fuzztime $(APIFUZZTIME) -fuzzminimizetime 10x -parallel 1 "$${f%=*}" & pids="$$pids $$!"; \
 	done; red=0; for p in $$pids; do wait $$p || red=1; done; exit $$red
 
 mutants: ## break every law on purpose; each must be noticed. RUN=regexp picks some
