@@ -68,7 +68,8 @@ func findCgroups() (hierarchies, error) {
 
 // cgroup is the groups of one program.
 type cgroup struct {
-	dirs map[string]string // by controller
+	version int
+	dirs    map[string]string // by controller
 }
 
 var cgroupCount atomic.Int64
@@ -93,7 +94,7 @@ func newCgroup(l belay.ProcessLimits) (*cgroup, error) {
 		return nil, err
 	}
 	name := fmt.Sprintf("%d-%s-%d", os.Getpid(), start, cgroupCount.Add(1))
-	c := &cgroup{dirs: map[string]string{}}
+	c := &cgroup{version: hs.version, dirs: map[string]string{}}
 	for _, controller := range controllers {
 		if want[controller] == nil {
 			continue
@@ -146,8 +147,7 @@ func cgroupFiles(l belay.ProcessLimits) map[string]map[int][]cgroupFile {
 		all["memory"] = map[int][]cgroupFile{1: {{"memory.limit_in_bytes", n}}, 2: {{"memory.max", n}, {"memory.swap.max", "0"}}}
 	}
 	if l.Processes > 0 {
-		n := strconv.Itoa(l.Processes + helperThreads)
-		all["pids"] = map[int][]cgroupFile{1: {{"pids.max", n}}, 2: {{"pids.max", n}}}
+		all["pids"] = map[int][]cgroupFile{1: {{"pids.max", strconv.Itoa(l.Processes + 1)}}, 2: {{"pids.max", strconv.Itoa(l.Processes + helperThreads)}}}
 	}
 	if l.CPUQuota > 0 {
 		const period = 100_000 // microseconds
@@ -157,14 +157,22 @@ func cgroupFiles(l belay.ProcessLimits) map[string]map[int][]cgroupFile {
 	return all
 }
 
-// helperThreads is room for the helper, whose threads a group counts too.
+// helperThreads is room for the helper, whose threads a group counts too; in
+// version 1 only its first one is there.
 const helperThreads = 16
 
-// procs are the files that a process writes itself into.
-func (c *cgroup) procs() []string {
+// joins are the files that the helper writes itself into. In version 1 that is
+// its first thread alone, which starts the program: to move a whole process the
+// kernel stops all threads of the machine from being made, and waits for them,
+// which takes longer than all else that a boundary does.
+func (c *cgroup) joins() []string {
+	name := "cgroup.procs"
+	if c.version == 1 {
+		name = "tasks"
+	}
 	var all []string
 	for _, d := range c.dirs {
-		if p := filepath.Join(d, "cgroup.procs"); !slices.Contains(all, p) {
+		if p := filepath.Join(d, name); !slices.Contains(all, p) {
 			all = append(all, p)
 		}
 	}
@@ -172,7 +180,7 @@ func (c *cgroup) procs() []string {
 	return all
 }
 
-// cgroupNames says which groups files cgroup.procs belong to.
+// cgroupNames says which groups files belong to by which they are joined.
 func cgroupNames(procs []string) string {
 	version := "v1"
 	var names []string

@@ -107,7 +107,7 @@ func attempt(ctx context.Context, try map[string]bool, group *cgroup) ([]belay.L
 	defer h.Close() //nolint:errcheck // it never fails
 	p := &inside.Profile{Dir: "/", Try: try, Outside: outside(), Network: belay.NetworkNone, Private: privateFolders(""), Seen: map[string]inside.Place{}}
 	if group != nil {
-		p.Cgroups = group.procs()
+		p.Cgroups = group.joins()
 		p.Groups = cgroupNames(p.Cgroups)
 	}
 	look(p)

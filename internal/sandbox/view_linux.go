@@ -73,7 +73,7 @@ func (b *Box) profile(cmd *exec.Cmd, h *Hold) (*inside.Profile, error) {
 		if h.group, err = newCgroup(b.b.Limits); err != nil {
 			return nil, belay.Errorf(belay.CodeNotConfined, "the group for the limits can't be made").Wrap(err)
 		}
-		p.Cgroups = h.group.procs()
+		p.Cgroups = h.group.joins()
 		p.Groups = cgroupNames(p.Cgroups)
 	}
 	if p.Try[LayerProtected] {

@@ -32,7 +32,7 @@ type Profile struct {
 	Network   string            `json:"network"`
 	Limits    Limits            `json:"limits"`
 	Groups    string            // how the limits of all together are made
-	Cgroups   []string          `json:"cgroups"` // files cgroup.procs to join
+	Cgroups   []string          `json:"cgroups"` // files by which groups are joined
 	Outside   map[string]uint64 `json:"outside"` // numbers of the runtime's namespaces
 	Seen      map[string]Place  `json:"seen"`    // private folders as the runtime sees them
 	Linger    time.Duration     `json:"linger"`
