@@ -223,6 +223,13 @@ func (c *cgroup) remove() {
 	}
 }
 
+// tidy sweeps in a process that may make no group of its own.
+func tidy() {
+	if hs, err := findCgroups(); err == nil {
+		sweepOnce.Do(func() { sweep(hs) })
+	}
+}
+
 // sweep removes the groups of runtimes that are gone. A group that has
 // processes stays.
 func sweep(hs hierarchies) {

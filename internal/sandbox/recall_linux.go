@@ -55,6 +55,7 @@ func (f *finding) get(file string, try func() Machine) Machine {
 		key = circumstances()
 		if m, ok := recalled(file, key); ok {
 			f.m, f.known, f.from = m, true, file
+			tidy() // a trial would have
 			return m
 		}
 	}
