@@ -17,6 +17,9 @@ import (
 // row: another build then folds a view of its own instead of misreading this one.
 const name = "sessions/3"
 
+// Name is under which the rows are in the store: what they are and their version.
+const Name = name
+
 // Keys of rows. Sessions come first, so that a listing ends where actions begin.
 const (
 	sessionKey = "1/" // + session id: a Session

@@ -341,7 +341,7 @@ func (m *machine) checkViews(what string) {
 	defer db.Close()
 	rows := func() map[string]string {
 		out := map[string]string{}
-		for k, v := range db.ViewRows(m.t.Context(), "sessions/2") {
+		for k, v := range db.ViewRows(m.t.Context(), view.Name) {
 			out[k] = string(v)
 		}
 		return out
