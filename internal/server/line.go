@@ -31,9 +31,6 @@ func newLine() *line { return &line{of: map[belay.SessionID]*place{}} }
 
 func (l *line) len() int { return len(l.places) }
 
-// at is a session's place, or nil.
-func (l *line) at(id belay.SessionID) *place { return l.of[id] }
-
 // first is the place in front, or nil.
 func (l *line) first() *place {
 	if len(l.places) == 0 {
