@@ -28,11 +28,16 @@ const onTerminal = "BELAY_TEST_ON_TERMINAL"
 
 func TestMain(m *testing.M) {
 	if script := os.Getenv(asRuntime); script != "" {
-		cmd := sh(script)
+		cmd := sh("read -r started; " + script)
 		if os.Getenv(onTerminal) != "" {
 			cmd.PTY = &process.Size{Rows: 24, Cols: 80}
+		} else {
+			cmd.Open = true
 		}
 		p, err := process.Start(cmd)
+		if err == nil { // a program on a terminal isn't watched before
+			_, err = p.Write([]byte("yes\n"), time.Minute)
+		}
 		if err != nil {
 			fmt.Fprintln(os.Stderr, err)
 			os.Exit(1)
