@@ -142,7 +142,7 @@ func keep(file string, k answer) {
 // facts are files that say what the kernel grants a process like this one. One
 // that isn't there says something too.
 var facts = []string{
-	"/proc/sys/kernel/random/boot_id", "/proc/version", "/proc/self/cgroup", "/proc/self/limits", "/proc/self/attr/current",
+	"/proc/sys/kernel/random/boot_id", "/proc/version", "/proc/self/limits", "/proc/self/attr/current",
 	"/proc/sys/kernel/unprivileged_userns_clone", "/proc/sys/kernel/apparmor_restrict_unprivileged_userns",
 	"/proc/sys/user/max_user_namespaces", "/proc/sys/user/max_pid_namespaces", "/proc/sys/user/max_net_namespaces",
 	"/proc/sys/user/max_mnt_namespaces", "/proc/sys/user/max_ipc_namespaces", "/proc/sys/user/max_uts_namespaces",
