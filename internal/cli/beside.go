@@ -3,37 +3,74 @@ package cli
 import (
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/internal/core/session"
+	"github.com/belay-run/belay/internal/core/thread"
 	"github.com/belay-run/belay/internal/store"
 )
 
-// beside gives a session work on a new thread. When another process drives the
-// session that one does the work too; this one shows it, and drives on if the
-// other leaves.
+// beside gives a session work on a new thread.
 func (w *work) beside(ctx context.Context, s *session.State, c checked, t task) error {
 	w.thread = belay.ThreadID(belay.NewID(belay.PrefixThread))
+	if err := w.alongside(ctx, s, c, "this thread"); err != nil {
+		return err
+	}
+	return w.submit(ctx, c, t)
+}
+
+// behind gives a session work that may find it busy: mode says what becomes of it
+// then. One that would be refused isn't recorded.
+func (w *work) behind(ctx context.Context, s *session.State, c checked, t task, mode belay.QueueMode) error {
+	w.queue = mode
+	if err := w.alongside(ctx, s, c, "this task"); err != nil {
+		return err
+	}
+	th, err := w.state(ctx)
+	if err != nil {
+		return err
+	}
+	if th != nil {
+		if err := th.Takes(mode); err != nil {
+			return refusedBusy(err, w.session)
+		}
+	}
+	return w.submit(ctx, c, t)
+}
+
+// refusedBusy names the commands for a session that takes no more.
+func refusedBusy(err error, id belay.SessionID) error {
+	e, ok := errors.AsType[*belay.Error](err)
+	if !ok || e.Code != belay.CodeBusy {
+		return err
+	}
+	said := *e
+	said.Hint = "belay queue list " + string(id) + ", or --queue interrupt"
+	return &said
+}
+
+// alongside makes this process the session's driver. When another process drives
+// it that one does the work, what included; this one shows it, and drives on if
+// the other leaves.
+func (w *work) alongside(ctx context.Context, s *session.State, c checked, what string) error {
 	err := w.reclaim(ctx, s, c)
 	if other, owned := errors.AsType[*store.OwnedError](err); owned {
-		w.say("process %d on %s drives the session, and this thread too", other.Owner.PID, other.Owner.Host)
+		w.say("process %d on %s drives the session, and %s too", other.Owner.PID, other.Owner.Host, what)
 		w.guest = true
 		w.join = func(ctx context.Context) error { return w.reclaim(ctx, s, c) }
 	} else if err != nil {
 		return err
 	}
-	if err := w.update(ctx, s, c); err != nil {
-		return err
-	}
-	return w.submit(ctx, c, t)
+	return w.update(ctx, s, c)
 }
 
 // drive drives the session, as soon as it is this process's to drive; it returns
 // when everything rests, or when another process has brought the turn to its end.
 func (w *work) drive(ctx context.Context) error {
 	for w.join != nil {
-		if t, err := w.state(ctx); err != nil || t != nil && t.Prev != nil && t.Prev.Turn == w.turn {
+		if t, err := w.state(ctx); err != nil || t != nil && over(t, w.turn) {
 			return err
 		}
 		changed := w.store.Changed(ctx)
@@ -53,4 +90,14 @@ func (w *work) drive(ctx context.Context) error {
 		}
 	}
 	return w.engine.Session(ctx, w.session, w.keep(ctx))
+}
+
+// over tells whether a turn was given to a thread and is no more there: it ended
+// by itself, as part of another, or without having begun.
+func over(t *thread.State, turn belay.TurnID) bool {
+	is := func(q thread.Queued) bool { return q.Turn == turn }
+	if slices.ContainsFunc(t.Queue, is) || !slices.ContainsFunc(t.Known, func(k thread.Known) bool { return k.Turn == turn }) {
+		return false
+	}
+	return t.Turn == nil || t.Turn.Turn != turn && !slices.ContainsFunc(t.Turn.Joined, is)
 }

@@ -44,6 +44,10 @@ type Config struct {
 	Share        bool     `help:"Write also where another session does: what each has read keeps them from overwriting each other."`
 	Effort       string   `placeholder:"HOW" help:"How much the model reasons: low, medium, high; the provider's default. [$$BELAY_EFFORT]"`
 	AskTimeout   string   `placeholder:"TIME" help:"How long a question waits before it is denied; 24h. [$$BELAY_ASK_TIMEOUT]"`
+	Queue        string   `placeholder:"MODE" help:"What becomes of a task that comes while another one runs: enqueue, steer, collect, interrupt, rollback, reject. Given more to do (run --session), of this one task. [$$BELAY_QUEUE]"`
+	QueueCap     string   `placeholder:"N" help:"How many tasks may wait, 1 to 100; 100. [$$BELAY_QUEUE_CAP]"`
+	QueueDrop    string   `placeholder:"WHICH" help:"Which doesn't run when more come: new, old, summarise (old, and the model is told its first line). [$$BELAY_QUEUE_DROP]"`
+	QueueQuiet   string   `placeholder:"TIME" help:"With collect: how long nothing must come before what came is one task; 500ms. [$$BELAY_QUEUE_QUIET]"`
 }
 
 // setting is one value of a Config: its flag, its variable, where it is.
@@ -76,6 +80,10 @@ func (c *Config) settings() []setting {
 		{"--instructions", "BELAY_INSTRUCTIONS", &c.Instructions, false},
 		{"--effort", "BELAY_EFFORT", &c.Effort, false},
 		{"--ask-timeout", "BELAY_ASK_TIMEOUT", &c.AskTimeout, false},
+		{"--queue", "BELAY_QUEUE", &c.Queue, false},
+		{"--queue-cap", "BELAY_QUEUE_CAP", &c.QueueCap, false},
+		{"--queue-drop", "BELAY_QUEUE_DROP", &c.QueueDrop, false},
+		{"--queue-quiet", "BELAY_QUEUE_QUIET", &c.QueueQuiet, false},
 	}
 }
 
@@ -172,6 +180,7 @@ func (a *app) check(c Config, base belay.Settings, origin map[string]string) (ch
 	if c.AskTimeout != "" {
 		r.AskTimeout = p.duration("--ask-timeout", c.AskTimeout, time.Second)
 	}
+	r.Queue = p.queueing(base.Queue, c)
 	r.Share = r.Share || c.Share
 	specs := a.specs()
 	if c.Tools != "" {

@@ -100,10 +100,12 @@ func (l *layers) effective(c checked) []effective {
 	if instructions == "" {
 		instructions = "auto"
 	}
+	queue := wholeQueueing(c.Queue)
 	values := map[string]string{
 		"mode": string(c.Mode), "tools": cmp.Or(strings.Join(c.Tools, ","), tool.DefaultSet), "approvals": string(c.Approvals), "provider": c.Provider, "model": c.Model, "base-url": c.BaseURL, "fallback": strings.Join(c.Fallback, ","),
 		"max-steps": fmt.Sprint(c.Limits.Steps), "max-time": c.Limits.Time.String(), "max-calls": fmt.Sprint(c.Limits.Calls),
 		"completion": string(c.Completion), "instructions": instructions, "ask-timeout": asks.String(), "effort": c.Effort, "boundary": cmp.Or(c.Boundary, policy.ModeBoundary(c.Mode)), "allow": strings.Join(c.Allow, ","),
+		"queue": string(queue.Mode), "queue-cap": fmt.Sprint(queue.Cap), "queue-drop": string(queue.Drop), "queue-quiet": queue.Quiet.String(),
 	}
 	var rows []effective
 	add := func(name string) {

@@ -278,6 +278,8 @@ func (l *layers) narrows(s manifest.Setting) string {
 		narrower = s.Value == "none"
 	case "boundary":
 		narrower = narrowsBoundary(s.Value, have)
+	case "queue", "queue-cap", "queue-drop":
+		narrower = l.narrowsQueue(s.Name, s.Value)
 	}
 	if narrower {
 		return ""

@@ -49,6 +49,7 @@ type grammar struct {
 
 	Run        runCmd        `cmd:"" help:"Give an agent something to do and see it through."`
 	Sessions   sessionsCmd   `cmd:"" help:"List, show, resume and interrupt sessions."`
+	Queue      queueCmd      `cmd:"" help:"List the turns of a session that wait, and change their order."`
 	Fork       forkCmd       `cmd:"" help:"Begin a new session with the history of another, up to a turn."`
 	Rollback   rollbackCmd   `cmd:"" help:"Take a session back to the end of a turn: its conversation and its files."`
 	Undo       undoCmd       `cmd:"" help:"Take back what the last turns did to files; the conversation stays."`

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/internal/core/session"
 	"github.com/belay-run/belay/internal/model"
 )
 
@@ -113,14 +114,23 @@ func (c *runCmd) title(a *app, task string) string {
 	return short(strings.TrimSpace(a.secrets().String(title)), 80)
 }
 
-// again gives a session that exists something more to do.
+// again gives a session that exists something more to do. A mode for the queue is
+// the task's own, and lets it be given to a session that is busy.
 func (c *runCmd) again(ctx context.Context, a *app) (int, error) {
-	w, s, err := a.openSession(ctx, c.Session, c.Continue, c.NewThread)
+	cfg := c.Config
+	if cfg.Queue = ""; c.Queue != "" && c.NewThread {
+		return 0, belay.Errorf(belay.CodeUsage, "on a thread of its own nothing comes before it").At("--queue").WithHint("leave --queue or --new-thread out")
+	}
+	mode, err := c.taskMode()
+	if err != nil {
+		return 0, err
+	}
+	w, s, err := a.openSession(ctx, c.Session, c.Continue, c.NewThread || mode != "")
 	if err != nil {
 		return 0, err
 	}
 	defer w.close()
-	settings, err := a.over(c.Config, s.Settings)
+	settings, err := a.over(cfg, s.Settings)
 	if err != nil {
 		return 0, err
 	}
@@ -131,26 +141,43 @@ func (c *runCmd) again(ctx context.Context, a *app) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	if c.NewThread {
-		if err := w.beside(ctx, s, settings, task); err != nil {
-			return 0, err
-		}
-		return w.see(ctx)
+	switch {
+	case c.NewThread:
+		err = w.beside(ctx, s, settings, task)
+	case mode != "":
+		err = w.behind(ctx, s, settings, task, mode)
+	default:
+		err = w.after(ctx, s, settings, task)
 	}
-	if err := w.engine.Settle(ctx, w.session); err != nil {
-		return 0, err
-	}
-	if w.unfinished(ctx) {
-		return 0, belay.Errorf(belay.CodeBadState, "its last turn hasn't ended").At(string(s.Session)).WithHint("belay sessions resume %s", s.Session)
-	}
-	if err := w.reclaim(ctx, s, settings); err != nil {
-		return 0, err
-	}
-	if err := w.update(ctx, s, settings); err != nil {
-		return 0, err
-	}
-	if err := w.submit(ctx, settings, task); err != nil {
+	if err != nil {
 		return 0, err
 	}
 	return w.see(ctx)
+}
+
+// taskMode is how the task waits if its session is busy; empty: it mustn't be.
+func (c *runCmd) taskMode() (belay.QueueMode, error) {
+	if c.Queue == "" {
+		return "", nil
+	}
+	var p parse
+	return p.queueMode("--queue", c.Queue), p.err
+}
+
+// after gives a session work whose turns have all ended.
+func (w *work) after(ctx context.Context, s *session.State, c checked, t task) error {
+	if err := w.engine.Settle(ctx, w.session); err != nil {
+		return err
+	}
+	if w.unfinished(ctx) {
+		return belay.Errorf(belay.CodeBadState, "its last turn hasn't ended").At(string(s.Session)).
+			WithHint("belay sessions resume %s, or belay run --session %s --queue MODE TEXT", s.Session, s.Session)
+	}
+	if err := w.reclaim(ctx, s, c); err != nil {
+		return err
+	}
+	if err := w.update(ctx, s, c); err != nil {
+		return err
+	}
+	return w.submit(ctx, c, t)
 }

@@ -31,6 +31,7 @@ type work struct {
 	said      []string                    // what is shown first
 	release   func() error                // gives the session back; nil when it isn't owned yet
 	single    bool                        // the turn is one call of a person
+	queue     belay.QueueMode             // what becomes of the task if the session is busy; empty: it isn't
 	join      func(context.Context) error // tries to become the driver of a session that another process drives
 	guest     bool                        // another process drove the session when this one came
 	abandoned bool                        // left at once: what runs still uses the store
@@ -112,7 +113,7 @@ func (w *work) enqueue(ctx context.Context, c checked, t task, rules belay.Ref, 
 		return err
 	}
 	return w.store.Enqueue(ctx, append(before, w.a.order(w.session, w.session.Stream(), belay.SubmitWork{
-		Thread: w.thread, Task: belay.TaskID(belay.NewID(belay.PrefixTask)), Turn: w.turn, Text: content, Rules: rules, Template: t.template,
+		Thread: w.thread, Task: belay.TaskID(belay.NewID(belay.PrefixTask)), Turn: w.turn, Text: content, Rules: rules, Template: t.template, Queue: w.queue,
 	}))...)
 }
 
@@ -230,10 +231,15 @@ func (w *work) see(ctx context.Context) (int, error) {
 	}
 }
 
-// interrupt asks the turn to end; its partial text is kept.
+// interrupt asks the turn to end; its partial text is kept. Behind another turn it
+// is taken out, and that one goes on.
 func (w *work) interrupt(ctx context.Context, sig os.Signal) {
 	w.watch.note("interrupting; again to leave at once")
-	order := w.a.order(w.session, w.thread.Stream(), belay.InterruptTurn{Reason: "interrupted at the terminal (" + sig.String() + ")"})
+	c := belay.InterruptTurn{Reason: "interrupted at the terminal (" + sig.String() + ")"}
+	if w.queue != "" {
+		c.Turn = w.turn
+	}
+	order := w.a.order(w.session, w.thread.Stream(), c)
 	if err := w.store.Enqueue(ctx, order); err != nil {
 		w.watch.note("the interrupt can't be recorded: " + err.Error())
 	}

@@ -1,0 +1,221 @@
+package cli
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/internal/core/thread"
+	"github.com/belay-run/belay/internal/engine"
+	"github.com/belay-run/belay/internal/store"
+	"github.com/belay-run/belay/internal/view"
+)
+
+type queueCmd struct {
+	List    queueListCmd    `cmd:"" default:"withargs" help:"List the turns of a session that wait."`
+	Promote queuePromoteCmd `cmd:"" help:"Move a waiting turn to the front, or to another place."`
+	Remove  queueRemoveCmd  `cmd:"" help:"Take out a turn that waits: it ends as cancelled and never begins."`
+	Reorder queueReorderCmd `cmd:"" help:"Put the turns that wait into another order."`
+	Set     queueSetCmd     `cmd:"" help:"Say how a session takes turns while one runs; without flags, show it."`
+}
+
+// queuedRow is a turn that waits, as JSON.
+type queuedRow struct {
+	Session   belay.SessionID `json:"session"`
+	Thread    belay.ThreadID  `json:"thread"`
+	Position  int             `json:"position"` // in its thread's row, from 1
+	Turn      belay.TurnID    `json:"turn"`
+	Task      belay.TaskID    `json:"task,omitempty"`
+	Run       belay.RunID     `json:"run,omitempty"`
+	Mode      belay.QueueMode `json:"mode"`
+	Into      belay.TurnID    `json:"into,omitempty"` // steer: the turn that it is meant for
+	Submitted time.Time       `json:"submitted,omitzero"`
+	Text      string          `json:"text,omitempty"` // its beginning, in one line
+}
+
+// row is what waits in a session.
+type row struct {
+	session belay.SessionID
+	threads []*thread.State // in the order in which they were opened
+	turns   []queuedRow
+}
+
+// rowOf reads what waits in a session.
+func (a *app) rowOf(ctx context.Context, st store.Store, id string) (*row, error) {
+	s, err := findSession(ctx, st, id)
+	if err != nil {
+		return nil, err
+	}
+	r := &row{session: s.ID}
+	for _, th := range s.Threads {
+		d, _, _, err := engine.Load(ctx, st, th.ID.Stream())
+		if err != nil {
+			return nil, err
+		}
+		t := d.(*thread.Decider).State()
+		r.threads = append(r.threads, t)
+		for i, q := range t.Queue {
+			given := queuedRow{Session: s.ID, Thread: th.ID, Position: i + 1, Turn: q.Turn, Task: q.Task, Run: q.Run,
+				Mode: cmp.Or(q.Mode, belay.QueueEnqueue), Into: q.Into, Text: q.Line}
+			if i := slices.IndexFunc(th.Queue, func(t view.Turn) bool { return t.ID == q.Turn }); i >= 0 {
+				given.Submitted = th.Queue[i].Submitted
+			}
+			r.turns = append(r.turns, given)
+		}
+	}
+	return r, nil
+}
+
+// turn is a turn that waits, by its id or the beginning of it.
+func (r *row) turn(id string) (queuedRow, error) {
+	var found []queuedRow
+	for _, q := range r.turns {
+		if string(q.Turn) == id {
+			return q, nil
+		}
+		if id != "" && strings.HasPrefix(string(q.Turn), id) {
+			found = append(found, q)
+		}
+	}
+	switch len(found) {
+	case 1:
+		return found[0], nil
+	case 0:
+		return queuedRow{}, belay.Errorf(belay.CodeNotFound, "no turn that waits in %s has this id", r.session).At(line(id)).WithHint("%s", r.howToList())
+	}
+	return queuedRow{}, belay.Errorf(belay.CodeUsage, "%d turns that wait begin with this", len(found)).At(line(id)).WithHint("give more of the id; %s", r.howToList())
+}
+
+func (r *row) howToList() string { return "belay queue list " + string(r.session) }
+
+// refusal names the command that shows what waits now.
+func (r *row) refusal(err error) error {
+	e, ok := errors.AsType[*belay.Error](err)
+	if !ok || e.Code != belay.CodeBadState && e.Code != belay.CodeConflict && e.Code != belay.CodeBadCommand {
+		return err
+	}
+	said := *e
+	said.Hint = r.howToList()
+	return &said
+}
+
+type queueListCmd struct {
+	ID string `arg:"" help:"The session, or the beginning of its id."`
+}
+
+func (c *queueListCmd) run(ctx context.Context, a *app) (int, error) {
+	st, err := a.open(ctx, false)
+	if err != nil {
+		return 0, err
+	}
+	defer st.Close()
+	r, err := a.rowOf(ctx, st, c.ID)
+	if err != nil {
+		return 0, err
+	}
+	if a.JSON {
+		for _, q := range r.turns {
+			a.printJSON(q)
+		}
+		return belay.ExitOK, nil
+	}
+	if len(r.turns) == 0 {
+		fmt.Fprintln(a.Stdout, "no turns wait")
+		return belay.ExitOK, nil
+	}
+	t := tabwriter.NewWriter(a.Stdout, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(t, "PLACE\tTURN\tMODE\tWAITS\tTEXT\tTHREAD")
+	for _, q := range r.turns {
+		waits := "-"
+		if !q.Submitted.IsZero() {
+			waits = ago(a.Now().Sub(q.Submitted))
+		}
+		fmt.Fprintf(t, "%d\t%s\t%s\t%s\t%s\t%s\n", q.Position, line(string(q.Turn)), q.Mode, waits, short(q.Text, 60), line(string(q.Thread)))
+	}
+	return belay.ExitOK, t.Flush()
+}
+
+type queuePromoteCmd struct {
+	ID       string `arg:"" help:"The session, or the beginning of its id."`
+	Turn     string `arg:"" help:"The turn, or the beginning of its id."`
+	Position int    `placeholder:"N" default:"1" help:"Its place among those that wait, from 1; the front."`
+}
+
+func (c *queuePromoteCmd) run(ctx context.Context, a *app) (int, error) {
+	if c.Position < 1 {
+		return 0, belay.Errorf(belay.CodeUsage, "places count from 1").At("--position").WithHint("--position 1")
+	}
+	return a.changeRow(ctx, c.ID, fmt.Sprintf("moved to place %d", c.Position), func(r *row) (belay.ThreadID, belay.Command, error) {
+		q, err := r.turn(c.Turn)
+		return q.Thread, belay.PromoteTurn{Turn: q.Turn, Position: c.Position}, err
+	})
+}
+
+type queueRemoveCmd struct {
+	ID     string `arg:"" help:"The session, or the beginning of its id."`
+	Turn   string `arg:"" help:"The turn, or the beginning of its id."`
+	Reason string `short:"m" placeholder:"TEXT" help:"Why."`
+}
+
+func (c *queueRemoveCmd) run(ctx context.Context, a *app) (int, error) {
+	return a.changeRow(ctx, c.ID, "removed", func(r *row) (belay.ThreadID, belay.Command, error) {
+		q, err := r.turn(c.Turn)
+		return q.Thread, belay.InterruptTurn{Turn: q.Turn, Reason: c.Reason, Queued: true}, err
+	})
+}
+
+type queueReorderCmd struct {
+	ID    string   `arg:"" help:"The session, or the beginning of its id."`
+	Turns []string `arg:"" help:"All turns that wait, or the beginnings of their ids, in the order they are to run."`
+}
+
+func (c *queueReorderCmd) run(ctx context.Context, a *app) (int, error) {
+	return a.changeRow(ctx, c.ID, "reordered", func(r *row) (belay.ThreadID, belay.Command, error) {
+		var order []belay.TurnID
+		var in belay.ThreadID
+		for _, id := range c.Turns {
+			q, err := r.turn(id)
+			if err != nil {
+				return "", nil, err
+			}
+			if in = cmp.Or(in, q.Thread); in != q.Thread {
+				return "", nil, belay.Errorf(belay.CodeUsage, "turns of two threads have no common order").At(line(id)).WithHint("%s", r.howToList())
+			}
+			order = append(order, q.Turn)
+		}
+		return in, belay.ReorderTurns{Order: order}, nil
+	})
+}
+
+// changeRow brings a command about waiting turns to their thread, wherever it is
+// driven. what is said of a success.
+func (a *app) changeRow(ctx context.Context, session, what string, command func(*row) (belay.ThreadID, belay.Command, error)) (int, error) {
+	st, err := a.open(ctx, false)
+	if err != nil {
+		return 0, err
+	}
+	r, err := a.runtime(st, nil)
+	if err != nil {
+		return 0, err
+	}
+	defer r.close() //nolint:errcheck // what was accepted is durable
+	have, err := a.rowOf(ctx, st, session)
+	if err != nil {
+		return 0, err
+	}
+	th, c, err := command(have)
+	if err != nil {
+		return 0, err
+	}
+	ans, err := r.engine.Submit(ctx, a.order(have.session, th.Stream(), c))
+	if err != nil {
+		return 0, have.refusal(err)
+	}
+	return a.accepted(ctx, r, have.session, th.Stream(), what, ans.Pending)
+}

@@ -1,0 +1,95 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/internal/core/thread"
+)
+
+type queueSetCmd struct {
+	ID     string `arg:"" help:"The session, or the beginning of its id."`
+	Thread string `placeholder:"ID" help:"Of this thread; of the newest."`
+	Mode   string `placeholder:"MODE" help:"What becomes of a turn that comes while another one runs: enqueue, steer, collect, interrupt, rollback, reject."`
+	Cap    string `placeholder:"N" help:"How many may wait, 1 to 100."`
+	Drop   string `placeholder:"WHICH" help:"Which doesn't run when more come: new, old, summarise."`
+	Quiet  string `placeholder:"TIME" help:"With collect: how long nothing must come, at most 1m."`
+}
+
+// policyRow is how a thread takes turns, as JSON.
+type policyRow struct {
+	Session belay.SessionID `json:"session"`
+	Thread  belay.ThreadID  `json:"thread"`
+	Queue   belay.Queueing  `json:"queue"`
+	Pending bool            `json:"pending,omitempty"` // accepted, and not handled yet
+}
+
+// over is a policy with what was given over it.
+func (c *queueSetCmd) over(q belay.Queueing) (belay.Queueing, error) {
+	var p parse
+	if c.Mode != "" {
+		q.Mode = p.queueMode("--mode", c.Mode)
+	}
+	if c.Cap != "" {
+		q.Cap = p.queueCap("--cap", c.Cap)
+	}
+	if c.Drop != "" {
+		q.Drop = belay.QueueDrop(p.oneOf("--drop", c.Drop, asText(belay.QueueDrops)...))
+	}
+	if c.Quiet != "" {
+		q.Quiet = p.quiet("--quiet", c.Quiet)
+	}
+	return q, p.err
+}
+
+func (c *queueSetCmd) run(ctx context.Context, a *app) (int, error) {
+	st, err := a.open(ctx, false)
+	if err != nil {
+		return 0, err
+	}
+	r, err := a.runtime(st, nil)
+	if err != nil {
+		return 0, err
+	}
+	defer r.close() //nolint:errcheck // what was accepted is durable
+	have, err := a.rowOf(ctx, st, c.ID)
+	if err != nil {
+		return 0, err
+	}
+	th, err := have.thread(c.Thread)
+	if err != nil {
+		return 0, err
+	}
+	q, err := c.over(th.Line)
+	if err != nil {
+		return 0, err
+	}
+	told := policyRow{Session: have.session, Thread: th.Thread, Queue: wholeQueueing(q)}
+	if q != th.Line {
+		ans, err := r.engine.Submit(ctx, a.order(have.session, th.Thread.Stream(), belay.ConfigureQueue{Queue: q}))
+		if err != nil {
+			return 0, have.refusal(err)
+		}
+		told.Pending = ans.Pending
+	}
+	switch {
+	case a.JSON:
+		a.printJSON(told)
+	case told.Pending:
+		fmt.Fprintln(a.Stdout, "accepted, not yet handled")
+	default:
+		fmt.Fprintf(a.Stdout, "%s takes turns: %s\n", line(string(th.Thread)), saidQueueing(q))
+	}
+	return belay.ExitOK, nil
+}
+
+// thread is one by its id, or the newest.
+func (r *row) thread(id string) (*thread.State, error) {
+	open := slices.DeleteFunc(slices.Clone(r.threads), func(t *thread.State) bool { return !t.Open || id != "" && string(t.Thread) != id })
+	if len(open) == 0 {
+		return nil, belay.Errorf(belay.CodeNotFound, "it has no such thread").At(string(r.session)).WithHint("belay sessions show %s", r.session)
+	}
+	return open[len(open)-1], nil
+}
