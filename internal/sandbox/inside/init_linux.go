@@ -221,7 +221,8 @@ func (h *helper) end() {
 		syscall.Kill(-1, syscall.SIGKILL) //nolint:errcheck // nobody left is fine
 		return
 	}
-	for began := time.Now(); time.Since(began) < endTime; time.Sleep(time.Millisecond) {
+	began := time.Now()
+	for n := 0; n < endRounds || time.Since(began) < endTime; n++ {
 		for _, c := range children() {
 			syscall.Kill(c, syscall.SIGKILL) //nolint:errcheck // it may have ended
 		}
@@ -230,12 +231,17 @@ func (h *helper) end() {
 		if _, err := unix.Wait4(-1, nil, unix.WNOHANG|unix.WALL, nil); err == unix.ECHILD {
 			return
 		}
+		time.Sleep(time.Millisecond)
 	}
 }
 
-// endTime is how long a helper that isn't the first process of a namespace
-// tries to end what is left.
-const endTime = 5 * time.Second
+// A helper that isn't the first process of a namespace tries so long and so
+// often to end what is left. On a machine that is starved, as by a fork bomb
+// elsewhere, a time alone would be over before it had looked twice.
+const (
+	endTime   = 5 * time.Second
+	endRounds = 500
+)
 
 // children are the helper's living children, of all its threads.
 func children() []int {
