@@ -67,11 +67,22 @@ type ProcessLimits struct {
 	Processes int      `json:"processes,omitempty"` // and threads at a time
 	OpenFiles int      `json:"openFiles,omitempty"` // of a process
 
+	// Percent of the machine's memory, of all processes together. It holds where
+	// the machine can count that; elsewhere nothing does: of each process it would
+	// stop programs that reserve much and use little.
+	MemoryShare int `json:"memoryShare,omitempty"`
+
 	// Of all programs of a thread together, from its beginning. What has ended is
 	// counted; who used it up starts no other.
 	TotalCPU     Duration `json:"totalCpu,omitempty"`
 	TotalWritten int64    `json:"totalWritten,omitempty"` // bytes to disks
 }
+
+// DefaultProcessLimits are those of a confined boundary for which nobody said
+// otherwise. They don't slow down work, they end what would take the machine with
+// it: a build of 64 jobs with 30 threads each fits, a fork bomb doesn't; and what
+// is left of the memory is enough for the runtime and the system.
+var DefaultProcessLimits = ProcessLimits{Processes: 2048, MemoryShare: 75}
 
 // Limits that a program can meet, as facts and policies name them.
 const (
@@ -140,10 +151,13 @@ func (b Boundary) Check() error {
 }
 
 func (l ProcessLimits) check(name string) error {
-	for _, n := range []int64{l.Memory, l.FileSize, l.Output, l.Disk, int64(l.CPU), int64(l.Wall), int64(l.CPUQuota), int64(l.Processes), int64(l.OpenFiles), int64(l.TotalCPU), l.TotalWritten} {
+	for _, n := range []int64{l.Memory, l.FileSize, l.Output, l.Disk, int64(l.CPU), int64(l.Wall), int64(l.CPUQuota), int64(l.Processes), int64(l.OpenFiles), int64(l.TotalCPU), l.TotalWritten, int64(l.MemoryShare)} {
 		if n < 0 {
 			return Errorf(CodeBadBoundary, "a limit of boundary %q is below zero", name).WithHint("leave it out for no limit")
 		}
+	}
+	if l.MemoryShare > 100 {
+		return Errorf(CodeBadBoundary, "boundary %q has %d percent of the memory", name, l.MemoryShare).WithHint("1 to 100")
 	}
 	return nil
 }

@@ -153,7 +153,11 @@ func (b *recording) stopped(end process.Exit, said, dir string) *event.SandboxVi
 		v.Layer, v.Op, v.Target, v.Reason = "network", policy.OpConnect, event.CutText(saw.Refused[0], maxWhy), "the proxy was asked for it"
 		return &v
 	}
-	op, target, ok := policy.Told(said, b.workspace, dir, b.bound.Is, outside)
+	is := b.bound.Is
+	if saw.Counted {
+		is.Limits.Processes = 0 // else it would have been seen
+	}
+	op, target, ok := policy.Told(said, b.workspace, dir, is, outside)
 	if !ok {
 		return nil
 	}

@@ -28,6 +28,7 @@ import (
 type shellBox struct {
 	b     belay.Boundary
 	level belay.Level // that it reports to have applied
+	saw   proc.Evidence
 }
 
 type shellHold struct {
@@ -73,6 +74,8 @@ func (h *shellHold) Applied() belay.Applied {
 	return belay.Applied{Level: h.box.level, Network: h.box.b.Network, Layers: []belay.Layer{{Name: "shell", State: belay.LayerApplied}}}
 }
 
+func (h *shellHold) Evidence() proc.Evidence { return h.box.saw }
+
 func (h *shellHold) Release() error { _, err := io.WriteString(h.let, "go\n"); return err }
 
 func (h *shellHold) Close() error {
@@ -85,7 +88,7 @@ func (h *shellHold) Close() error {
 // boxed is a bench whose programs are confined, on a machine of a level.
 func boxed(t *testing.T, script string, mode belay.Mode, applies belay.Level) *bench {
 	b := newBench(t, script, func(s *belay.Settings) { s.Mode, s.Approvals = mode, belay.ApprovalsWait }, shell.Exec(shell.Config{}))
-	b.c.Confine = func(is belay.Boundary, _ string) (proc.Box, error) { return &shellBox{is, applies}, nil }
+	b.c.Confine = func(is belay.Boundary, _ string) (proc.Box, error) { return &shellBox{b: is, level: applies}, nil }
 	var err error
 	if b.e, err = engine.New(b.c); err != nil {
 		t.Fatal(err)
@@ -175,6 +178,25 @@ func (b *bench) answer(log []event.Envelope, c belay.RespondAction) {
 	}
 }
 
+// TestACountIsBelievedOverWhatAProgramSays: where the system counts processes that
+// were refused, a program that only says so failed like any other.
+func TestACountIsBelievedOverWhatAProgramSays(t *testing.T) {
+	for counted, want := range map[bool]int{true: 0, false: 1} {
+		b := boxed(t, "steps:\n  - calls: [{tool: exec, args: {command: 'echo sh: 1: Cannot fork; exit 2'}}]\n"+done, belay.ModeDefault, "L3")
+		b.c.Confine = func(is belay.Boundary, _ string) (proc.Box, error) {
+			return &shellBox{b: is, level: "L3", saw: proc.Evidence{Counted: counted}}, nil
+		}
+		var err error
+		if b.e, err = engine.New(b.c); err != nil {
+			t.Fatal(err)
+		}
+		log := b.run()
+		if stopped, ran := find[event.SandboxViolation](log), find[event.ProcessCompleted](log); len(stopped) != want || len(ran) != 1 {
+			t.Errorf("counted %v: %+v of %+v", counted, stopped, ran)
+		}
+	}
+}
+
 func TestANoToAWiderBoundaryIsToldToTheModel(t *testing.T) {
 	b := boxed(t, "steps:\n  - calls: [{tool: exec, args: {command: 'echo hi >/srv/out/a'}}]\n"+done, belay.ModeDefault, "L3")
 	b.answer(b.run(), belay.RespondAction{Decision: "deny", Message: "use the workspace"})
@@ -196,10 +218,10 @@ func TestANoToAWiderBoundaryIsToldToTheModel(t *testing.T) {
 func TestABoundaryThatCameOutWeakerRunsNothing(t *testing.T) {
 	mark := filepath.Join(t.TempDir(), "ran")
 	for name, confine := range map[string]engine.Confine{
-		"less was applied":   func(is belay.Boundary, _ string) (proc.Box, error) { return &shellBox{is, "L1"}, nil },
+		"less was applied":   func(is belay.Boundary, _ string) (proc.Box, error) { return &shellBox{b: is, level: "L1"}, nil },
 		"nobody can":         nil,
 		"it can't be made":   func(belay.Boundary, string) (proc.Box, error) { return nil, os.ErrPermission },
-		"nobody says":        func(is belay.Boundary, _ string) (proc.Box, error) { return mute{&shellBox{is, "L3"}}, nil },
+		"nobody says":        func(is belay.Boundary, _ string) (proc.Box, error) { return mute{&shellBox{b: is, level: "L3"}}, nil },
 		"it can't be set up": func(is belay.Boundary, _ string) (proc.Box, error) { return broken{}, nil },
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -57,9 +57,9 @@ func (s *Set) Bound(name string) (Bound, bool) {
 		name = belay.BoundaryWorkspace
 		fallthrough
 	case slices.Contains(BuiltinBoundaries, name):
-		b := belay.Boundary{Name: name, Network: belay.NetworkNone}
+		b := belay.Boundary{Name: name, Network: belay.NetworkNone, Limits: belay.DefaultProcessLimits}
 		if name == belay.BoundaryFull {
-			b.Network = belay.NetworkFull
+			b.Network, b.Limits = belay.NetworkFull, belay.ProcessLimits{}
 		}
 		return Bound{name, b}, true
 	case s == nil:
@@ -185,6 +185,7 @@ func tighter(a, b belay.ProcessLimits) belay.ProcessLimits {
 		CPU: less(a.CPU, b.CPU), Wall: less(a.Wall, b.Wall), CPUQuota: less(a.CPUQuota, b.CPUQuota),
 		Processes: less(a.Processes, b.Processes), OpenFiles: less(a.OpenFiles, b.OpenFiles),
 		TotalCPU: less(a.TotalCPU, b.TotalCPU), TotalWritten: less(a.TotalWritten, b.TotalWritten),
+		MemoryShare: less(a.MemoryShare, b.MemoryShare),
 	}
 }
 

@@ -187,6 +187,7 @@ func boundGen(t *rapid.T) Bound {
 	b.Is.Write = rapid.SliceOfN(place, 0, 2).Draw(t, "write")
 	b.Is.Read = rapid.SliceOfN(place, 0, 2).Draw(t, "read")
 	b.Is.Limits.Memory = int64(rapid.IntRange(0, 2).Draw(t, "memory"))
+	b.Is.Limits.MemoryShare = rapid.IntRange(0, 2).Draw(t, "share")
 	return b
 }
 
@@ -210,4 +211,20 @@ func TestMeetAllowsWhatBothAllow(t *testing.T) {
 			}
 		}
 	})
+}
+
+// TestBuiltInBoundariesHaveLimits: what everybody runs in can't take the machine
+// with it; full, which confines nothing, limits nothing.
+func TestBuiltInBoundariesHaveLimits(t *testing.T) {
+	for name, want := range map[string]belay.ProcessLimits{
+		belay.BoundaryReadOnly: belay.DefaultProcessLimits, belay.BoundaryWorkspace: belay.DefaultProcessLimits, belay.BoundaryFull: {},
+	} {
+		b, ok := Builtin().Bound(name)
+		if !ok || b.Is.Limits != want {
+			t.Errorf("%s has %+v", name, b.Is.Limits)
+		}
+	}
+	if belay.DefaultProcessLimits.Processes < 1000 || belay.DefaultProcessLimits.MemoryShare == 0 {
+		t.Errorf("the limits are %+v", belay.DefaultProcessLimits)
+	}
 }

@@ -53,7 +53,7 @@ func toldLimit(said string, l belay.ProcessLimits) (limit string, ok bool) {
 		}
 		low := strings.ToLower(line)
 		for _, t := range limitTexts {
-			if has[t.limit] && strings.Contains(low, t.text) {
+			if has[t.limit] && strings.Contains(low, t.text) && (t.text != again || saysAny(low, startWords)) {
 				limit, ok = t.limit, true
 			}
 		}
@@ -69,7 +69,17 @@ var limitTexts = []struct{ text, limit string }{
 	{"no space left on device", belay.LimitDisk},
 	{"cannot allocate memory", belay.LimitMemory}, {"memoryerror", belay.LimitMemory}, {"out of memory", belay.LimitMemory},
 	{"cannot fork", belay.LimitProcesses}, {"fork: resource temporarily unavailable", belay.LimitProcesses}, {"fork: retry", belay.LimitProcesses},
-	{"resource temporarily unavailable", belay.LimitProcesses}, {"can't start new thread", belay.LimitProcesses},
+	{again, belay.LimitProcesses}, {"can't start new thread", belay.LimitProcesses},
+}
+
+// again is the text of EAGAIN, which is also what locks, pipes and sockets say: it
+// is about processes where the line says that one was to be started.
+const again = "resource temporarily unavailable"
+
+var startWords = []string{"fork", "clone", "spawn", "thread", "process", "exec", "blockingioerror"}
+
+func saysAny(line string, words []string) bool {
+	return slices.ContainsFunc(words, func(w string) bool { return strings.Contains(line, w) })
 }
 
 const (

@@ -83,10 +83,12 @@ func TestALimitThatAProgramMetIsReadFromWhatItSays(t *testing.T) {
 		"Traceback (most recent call last):\nMemoryError":                 belay.LimitMemory,
 		"fatal error: runtime: out of memory":                             belay.LimitMemory,
 		"FATAL ERROR: Reached heap limit - JavaScript heap out of memory": belay.LimitMemory,
-		"sh: 1: Cannot fork":                              belay.LimitProcesses,
-		"bash: fork: Resource temporarily unavailable":    belay.LimitProcesses,
-		"RuntimeError: can't start new thread":            belay.LimitProcesses,
-		"cat: x: Too many open files\nsh: 1: Cannot fork": belay.LimitProcesses, // the last one counts
+		"sh: 1: Cannot fork":                                           belay.LimitProcesses,
+		"bash: fork: Resource temporarily unavailable":                 belay.LimitProcesses,
+		"RuntimeError: can't start new thread":                         belay.LimitProcesses,
+		"cat: x: Too many open files\nsh: 1: Cannot fork":              belay.LimitProcesses, // the last one counts
+		"BlockingIOError: [Errno 11] Resource temporarily unavailable": belay.LimitProcesses,
+		"flock: cannot lock: Resource temporarily unavailable":         "", // nothing was to be started
 		"all is well": "",
 	} {
 		b := belay.Boundary{Name: belay.BoundaryWorkspace, Limits: all}

@@ -48,6 +48,7 @@ type Evidence struct {
 	Peak      int64         // bytes of memory of the largest of them, without the helper; 0 is unknown
 	Memory    int64         // bytes that all had together at most, with what the system kept of files for them; 0 is unknown
 	Processes int           // processes and threads at a time, at most; 0 is unknown
+	Counted   bool          // processes that were refused are in Limit: it isn't for what they say
 	Throttled time.Duration // that they waited because their share of the processors was used up
 }
 

@@ -76,6 +76,7 @@ func (r *reading) boundary(name string, f boundaryForm) (b policy.Boundary, err 
 	if len(f.Hosts) > 0 && f.Network == "" {
 		b.Network = belay.NetworkHosts
 	}
+	b.Limits = belay.DefaultProcessLimits
 	for _, limit := range slices.Sorted(maps.Keys(f.Limits)) {
 		if err := setLimit(&b.Limits, limit, f.Limits[limit]); err != nil {
 			return b, r.miss(err.Error(), "memory: 2GiB, cpu: 10m, processes: 256; docs/policy.md lists them", append(in, "limits", limit)...)
@@ -94,11 +95,21 @@ func hintOf(err error) string {
 	return ""
 }
 
+// lifted is how a file says that a limit which is there by default isn't.
+const lifted = "none"
+
 // setLimit sets a limit by its name in files.
 func setLimit(l *belay.ProcessLimits, name, text string) (err error) {
+	share, ofMachine := strings.CutSuffix(text, "%")
 	switch name {
 	case "memory":
-		l.Memory, err = size(text)
+		switch l.MemoryShare = 0; {
+		case text == lifted:
+		case ofMachine:
+			l.MemoryShare, err = count(share)
+		default:
+			l.Memory, err = size(text)
+		}
 	case "file_size":
 		l.FileSize, err = size(text)
 	case "output":
@@ -114,9 +125,11 @@ func setLimit(l *belay.ProcessLimits, name, text string) (err error) {
 	case "wall":
 		l.Wall, err = span(text)
 	case "cpu_quota":
-		l.CPUQuota, err = count(strings.TrimSuffix(text, "%"))
+		l.CPUQuota, err = count(share)
 	case "processes":
-		l.Processes, err = count(text)
+		if l.Processes = 0; text != lifted {
+			l.Processes, err = count(text)
+		}
 	case "open_files":
 		l.OpenFiles, err = count(text)
 	default:

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/internal/policy"
@@ -39,6 +40,9 @@ func TestAMistakeInABoundaryHasItsPlace(t *testing.T) {
 		{"a: {limits: {memory: 9000000000GiB}}", "is no size"},
 		{"a: {limits: {cpu: 3}}", "no length of time"},
 		{"a: {limits: {processes: 0}}", "no number above 0"},
+		{"a: {limits: {memory: 0%}}", "no number above 0"},
+		{"a: {limits: {memory: 101%}}", "101 percent"},
+		{"a: {limits: {wall: none}}", "no length of time"},
 		{"a: {limits: {gpu: 1}}", `no limit "gpu"`},
 	} {
 		l := &rulefile.Layers{}
@@ -55,6 +59,33 @@ func TestAMistakeInABoundaryHasItsPlace(t *testing.T) {
 	l := &rulefile.Layers{}
 	if err := l.Add("p.yaml", []byte("version: 1\nboundaries: {a: {wirte: [/a]}}\n"), policy.TierUser, true); belay.CodeOf(err) != belay.CodeBadPolicy {
 		t.Errorf("a field that nobody knows: %v", err)
+	}
+}
+
+// TestABoundaryHasTheLimitsThatItDoesNotLift: what it doesn't speak of is as in
+// the boundaries that are built in.
+func TestABoundaryHasTheLimitsThatItDoesNotLift(t *testing.T) {
+	l := &rulefile.Layers{}
+	add(t, l, "/u/policy.yaml", `version: 1
+boundaries:
+  plain: {}
+  slow: {limits: {wall: 1h}}
+  share: {limits: {memory: 20%, processes: "9000"}}
+  bytes: {limits: {memory: 2GiB}}
+  free: {limits: {memory: none, processes: none}}
+`, policy.TierUser, true)
+	set, err := l.Set(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	d := belay.DefaultProcessLimits
+	for name, want := range map[string]belay.ProcessLimits{
+		"plain": d, "slow": {Wall: belay.Duration(time.Hour), Processes: d.Processes, MemoryShare: d.MemoryShare},
+		"share": {MemoryShare: 20, Processes: 9000}, "bytes": {Memory: 2 << 30, Processes: d.Processes}, "free": {},
+	} {
+		if b, ok := set.Bound(name); !ok || b.Is.Limits != want {
+			t.Errorf("%s has %+v", name, b.Is.Limits)
+		}
 	}
 }
 

@@ -35,6 +35,7 @@ func BenchmarkStart(b *testing.B) {
 		{"L3", false, belay.ProcessLimits{}, belay.L3},
 		{"L3 in a repository", true, belay.ProcessLimits{}, belay.L3},
 		{"L3 with limits", false, belay.ProcessLimits{Memory: 1 << 30, Processes: 200, CPUQuota: 200}, belay.L3},
+		{"L3 by default", false, belay.DefaultProcessLimits, belay.L3},
 		{"L2", false, belay.ProcessLimits{}, belay.L2},
 	} {
 		b.Run(c.name, func(b *testing.B) {

@@ -27,6 +27,7 @@ type Box struct {
 	b     belay.Boundary
 	o     Options
 	hosts []hostRule
+	group func(belay.ProcessLimits) (*cgroup, error) // makes the groups of one program
 }
 
 // New makes a box. The workspace must exist; what the boundary says is checked,
@@ -50,7 +51,7 @@ func New(b belay.Boundary, o Options) (*Box, error) {
 	if o.Grace <= 0 {
 		o.Grace = defaultGrace
 	}
-	return &Box{b: b, o: o, hosts: hosts}, nil
+	return &Box{b: b, o: o, hosts: hosts, group: newCgroup}, nil
 }
 
 // Plan is what the boundary will be on this machine, before anything starts:
@@ -109,7 +110,7 @@ func (b *Box) intended(m Machine) []belay.Layer {
 			why = byOptions
 		case l.Name == LayerNet && b.network() == belay.NetworkFull:
 			why = byNetwork
-		case l.Name == LayerCgroup && len(cgroupFiles(b.b.Limits)) == 0:
+		case l.Name == LayerCgroup && !grouped(b.b.Limits):
 			why = noLimit
 		}
 		if why != "" {
@@ -226,7 +227,10 @@ func enter(attr *syscall.SysProcAttr, try map[string]bool) {
 		}
 	}
 	if try[LayerPID] && !attr.Setsid {
-		attr.Setpgid, attr.Pgid = true, 0 // a group of outside has no number in there
+		// A process group of outside has no number in there. And of sessions each
+		// gets its share of the processors, where the system shares them out so: a
+		// thousand processes of one take no more than one of another.
+		attr.Setsid, attr.Setpgid, attr.Pgid = true, false, 0
 	}
 	if try[LayerUser] {
 		attr.UidMappings = []syscall.SysProcIDMap{{ContainerID: os.Geteuid(), HostID: os.Geteuid(), Size: 1}}

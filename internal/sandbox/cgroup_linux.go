@@ -80,14 +80,23 @@ var sweepOnce sync.Once
 // newCgroup makes groups with the limits that l asks for; nil if it asks for
 // none that a group holds.
 func newCgroup(l belay.ProcessLimits) (*cgroup, error) {
-	want := cgroupFiles(l)
-	if len(want) == 0 {
+	if !grouped(l) {
 		return nil, nil
 	}
 	hs, err := findCgroups()
 	if err != nil {
 		return nil, err
 	}
+	if l.MemoryShare > 0 {
+		all, err := hs.memory()
+		if err != nil {
+			return nil, err
+		}
+		if n := all / 100 * int64(l.MemoryShare); l.Memory == 0 || n < l.Memory {
+			l.Memory = n
+		}
+	}
+	want := cgroupFiles(l)
 	sweepOnce.Do(func() { sweep(hs) })
 	start, err := process.StartTime(os.Getpid())
 	if err != nil {
@@ -120,7 +129,25 @@ func newCgroup(l belay.ProcessLimits) (*cgroup, error) {
 			return nil, err
 		}
 	}
+	if at, ok := c.dirs["memory"]; ok {
+		hs.bound(filepath.Dir(at))
+	}
 	return c, nil
+}
+
+// allPrograms is the percentage of the memory that all programs have together,
+// whatever each of them has: some of it is the runtime's.
+const allPrograms = 90
+
+// bound keeps a parent's groups from using up the memory together. Each has its
+// own limit besides, so that where this can't be had nothing is refused.
+func (hs hierarchies) bound(parent string) {
+	all, err := hs.memory()
+	if err != nil {
+		return
+	}
+	name := map[int]string{1: "memory.limit_in_bytes", 2: "memory.max"}[hs.version]
+	os.WriteFile(filepath.Join(parent, name), []byte(strconv.FormatInt(all/100*allPrograms, 10)), 0) //nolint:errcheck // see above
 }
 
 // enable lets groups below the parent have controllers, in version 2.
@@ -137,6 +164,27 @@ func (hs hierarchies) enable(at string) error {
 	return nil
 }
 
+// memory is how much there is for the groups: the machine's, or what the group
+// has that the runtime is confined in, as in a container.
+func (hs hierarchies) memory() (int64, error) {
+	var info unix.Sysinfo_t
+	if err := unix.Sysinfo(&info); err != nil {
+		return 0, fmt.Errorf("read the size of the memory: %w", err)
+	}
+	all := int64(info.Totalram) * int64(info.Unit)
+	for _, name := range []string{"memory.limit_in_bytes", "memory.max"} {
+		if n := first(hs.at["memory"], name); n > 0 {
+			all = min(all, n)
+		}
+	}
+	return all, nil
+}
+
+// grouped tells whether there is a limit that a group holds.
+func grouped(l belay.ProcessLimits) bool {
+	return l.Memory > 0 || l.MemoryShare > 0 || l.Processes > 0 || l.CPUQuota > 0
+}
+
 type cgroupFile struct{ name, value string }
 
 // cgroupFiles are the files to write, by controller and version.
@@ -148,6 +196,9 @@ func cgroupFiles(l belay.ProcessLimits) map[string]map[int][]cgroupFile {
 	}
 	if l.Processes > 0 {
 		all["pids"] = map[int][]cgroupFile{1: {{"pids.max", strconv.Itoa(l.Processes + 1)}}, 2: {{"pids.max", strconv.Itoa(l.Processes + helperThreads)}}}
+	}
+	if grouped(l) { // without a quota too: a thousand processes of a group get no more of the processors than one of outside
+		all["cpu"] = map[int][]cgroupFile{}
 	}
 	if l.CPUQuota > 0 {
 		const period = 100_000 // microseconds

@@ -57,6 +57,7 @@ func (c *cgroup) usage() (e process.Evidence) {
 		return e
 	}
 	if dir, ok := c.dirs["pids"]; ok {
+		e.Counted = true
 		e.Processes = max(0, int(first(dir, "pids.peak"))-1) // the helper is one of them
 		if n := line(dir, "pids.events", "max"); n > 0 {
 			e.Limit, e.Layer = belay.LimitProcesses, LayerCgroup

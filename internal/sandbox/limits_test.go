@@ -3,6 +3,8 @@
 package sandbox_test
 
 import (
+	"bytes"
+	"os/exec"
 	"strings"
 	"syscall"
 	"testing"
@@ -63,6 +65,45 @@ sys.exit(1)'`,
 		if r := s.sh(c.line); !c.holds(r) {
 			t.Errorf("%s: got %+v %v", c.name, r, r.state)
 		}
+	}
+}
+
+// TestLimitsHoldForEachProgram: two programs that run at once, each with nearly
+// as many processes as its boundary has.
+func TestLimitsHoldForEachProgram(t *testing.T) {
+	confined(t)
+	s := newSpace(t)
+	s.b.Limits = belay.ProcessLimits{Processes: 24}
+	const line = `for i in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15; do sleep 600 & p="$p $!"; done; echo "$1" >"$1"; until test -e a -a -e b; do sleep 0.01; done; kill $p`
+	var said [2]bytes.Buffer
+	var holds []*sandbox.Hold
+	var programs []*exec.Cmd
+	for i, name := range []string{"a", "b"} {
+		cmd := s.command("/bin/sh", "-c", line, "sh", name)
+		cmd.Stdout, cmd.Stderr = &said[i], &said[i]
+		h := s.start(cmd)
+		defer h.Close()
+		if err := h.Release(); err != nil {
+			t.Fatal(err)
+		}
+		holds, programs = append(holds, h), append(programs, cmd)
+	}
+	for i, cmd := range programs {
+		cmd.Wait() //nolint:errcheck // the helper says it
+		if end, ok := holds[i].Ended(); !ok || end.Code != 0 || holds[i].Evidence().Limit != "" {
+			t.Errorf("program %d: %+v, %+v: %s", i, end, holds[i].Evidence(), said[i].String())
+		}
+	}
+}
+
+// TestLimitsHoldBesideOthersOfTheUser: where the system counts all processes of a
+// user together, those of outside don't use up the boundary's.
+func TestLimitsHoldBesideOthersOfTheUser(t *testing.T) {
+	confined(t)
+	s := newSpace(t).at(belay.L2) // without a user namespace; this test has more threads than the limit
+	s.b.Limits = belay.ProcessLimits{Processes: 3}
+	if r := s.sh("sleep 0 & wait; echo done"); r.end.Code != 0 || r.out != "done\n" {
+		t.Errorf("got %+v", r)
 	}
 }
 

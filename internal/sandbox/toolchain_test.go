@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/internal/needs"
 )
 
@@ -71,6 +72,7 @@ func TestUp(t *testing.T) {
 func TestToolchainsWorkInside(t *testing.T) {
 	confined(t)
 	s := newSpace(t)
+	s.b.Limits = belay.DefaultProcessLimits
 	s.env = []string{"GIT_AUTHOR_NAME=a", "GIT_AUTHOR_EMAIL=a@b", "GIT_COMMITTER_NAME=a", "GIT_COMMITTER_EMAIL=a@b"}
 	s.o.Home = home(s)
 	for _, c := range toolchains {
@@ -102,6 +104,7 @@ func TestGoWorksInside(t *testing.T) {
 		t.Fatal(err)
 	}
 	s := newSpace(t)
+	s.b.Limits = belay.DefaultProcessLimits
 	s.o.Home = home(s)
 	s.b.Write = []string{strings.TrimSpace(string(cache))}
 	s.env = append(s.env, "GOCACHE="+s.b.Write[0])

@@ -70,16 +70,48 @@ func (b *Box) profile(cmd *exec.Cmd, h *Hold) (*inside.Profile, error) {
 		}
 	}
 	if p.Try[LayerCgroup] {
-		if h.group, err = newCgroup(b.b.Limits); err != nil {
-			return nil, belay.Errorf(belay.CodeNotConfined, "the group for the limits can't be made").Wrap(err)
+		if err = b.gather(p, h); err != nil {
+			return nil, err
 		}
-		p.Cgroups = h.group.joins()
-		p.Groups = cgroupNames(p.Cgroups)
+	}
+	if p.Limits.Processes > 0 && !p.Try[LayerCgroup] && !(p.Try[LayerUser] && countsByNamespace()) {
+		p.Others = tasksOf(os.Geteuid())
 	}
 	if p.Try[LayerProtected] {
 		h.stubs, err = b.guard(p)
 	}
 	return p, err
+}
+
+// gather makes the group for the limits. Where nobody demands one of them the
+// program runs without a group that can't be had: its layer says why, and the
+// limit of processes is the user's then.
+func (b *Box) gather(p *inside.Profile, h *Hold) (err error) {
+	if h.group, err = b.group(b.b.Limits); err == nil {
+		p.Cgroups = h.group.joins()
+		p.Groups = cgroupNames(p.Cgroups)
+		return nil
+	}
+	if demanded(b.b.Limits) {
+		return belay.Errorf(belay.CodeNotConfined, "the group for the limits can't be made").Wrap(err)
+	}
+	i := slices.IndexFunc(h.intends, func(l belay.Layer) bool { return l.Name == LayerCgroup })
+	h.intends[i].State, h.intends[i].Detail = belay.LayerUnavailable, inside.Reason(err)
+	p.Try[LayerCgroup] = false
+	return nil
+}
+
+// demanded tells whether somebody set a limit that a group holds. Those that
+// boundaries have by default hold where they can.
+func demanded(l belay.ProcessLimits) bool {
+	byDefault := belay.DefaultProcessLimits
+	if l.Processes == byDefault.Processes {
+		l.Processes = 0
+	}
+	if l.MemoryShare == byDefault.MemoryShare {
+		l.MemoryShare = 0
+	}
+	return grouped(l)
 }
 
 // lend gives a program a folder to write temporary files in, where it has no

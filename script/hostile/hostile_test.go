@@ -27,8 +27,8 @@ func within(d time.Duration) time.Duration {
 	return 20 * d
 }
 
-// row is one hostile program: the limits of its boundary, and the one that its
-// end names.
+// row is one hostile program: the limits of its boundary, empty for the one that
+// a call has by default, and the one that its end names.
 type row struct {
 	name, limits, script, limit string
 }
@@ -38,6 +38,7 @@ var slow = map[string]bool{"a gigabyte that is kept": true}
 
 var rows = []row{
 	{"fork bomb", "processes: '64', memory: 512MiB, wall: 10s", "b() { b | b & b; }; b", belay.LimitProcesses},
+	{"fork bomb in the default boundary", "", "b() { b | b & b; }; b", belay.LimitProcesses},
 	{"fork bomb that never gives up", "processes: '64', memory: 512MiB, wall: 2s", `exec python3 -c '
 import os
 while True:
@@ -180,7 +181,7 @@ func TestHostileQuota(t *testing.T) {
 		for _, f := range log {
 			var a event.SandboxApplied
 			if f.Type == "sandbox.applied" && json.Unmarshal(f.Data, &a) == nil {
-				held = a.Layers[sandbox.LayerCgroup] == "applied(v1 cpu)" || a.Layers[sandbox.LayerCgroup] == "applied(v2)"
+				held = a.Layers[sandbox.LayerCgroup] == "applied(v1 cpu memory pids)" || a.Layers[sandbox.LayerCgroup] == "applied(v2)"
 				t.Logf("%s: the layer is %s", user, a.Layers[sandbox.LayerCgroup])
 			}
 		}

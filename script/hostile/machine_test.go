@@ -62,7 +62,8 @@ type machine struct {
 }
 
 // newMachine starts a runtime whose boundary "hostile" has these limits, and
-// whose model has one shell script run.
+// whose model has one shell script run. Without limits nobody says anything of
+// boundaries.
 func newMachine(t *testing.T, plain bool, limits, script string) *machine {
 	t.Helper()
 	dir, err := os.MkdirTemp("/var/tmp", "belay-hostile-") // not a file system in memory: what is written there would count as the runtime's
@@ -74,8 +75,10 @@ func newMachine(t *testing.T, plain bool, limits, script string) *machine {
 	m.exe = m.program()
 	m.file("project/row.sh", script)
 	m.file("model.yaml", "steps:\n  - calls: [{tool: exec, args: {command: \"sh row.sh\", timeout_seconds: 60}}]\n  - calls: [{tool: complete_task, args: {summary: done}}]\n")
-	m.file("home/.config/belay/policy.yaml", "version: 1\nboundaries:\n  hostile:\n    limits: {"+limits+"}\n")
-	m.file("home/.config/belay/belay.yaml", "boundary: hostile\n")
+	if limits != "" {
+		m.file("home/.config/belay/policy.yaml", "version: 1\nboundaries:\n  hostile:\n    limits: {"+limits+"}\n")
+		m.file("home/.config/belay/belay.yaml", "boundary: hostile\n")
+	}
 	if err := syscall.Mkfifo(dir+"/project/tether", 0o600); err != nil {
 		t.Fatal(err)
 	}

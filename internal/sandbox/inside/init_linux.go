@@ -22,6 +22,9 @@ func (h *helper) run() int {
 	if h.p.Limits.Processes > 0 {
 		threadsAhead(spareThreads)
 	}
+	if h.p.Limits.Memory > 0 && !h.p.Try[Cgroup] {
+		memoryAhead()
+	}
 	unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) //nolint:errcheck // the first process is one anyway
 	pid, err := h.limited(h.start)
 	if err != nil {
@@ -53,6 +56,18 @@ func threadsAhead(n int) {
 		})
 	}
 	gone.Wait()
+}
+
+// spareMemory is how much a helper may come to need while it has the program's
+// limits itself.
+const spareMemory = 8 << 20
+
+// memoryAhead makes room in the heap: a helper that had to ask the system for
+// more within a limit of memory, which it may be above of already, would end.
+func memoryAhead() {
+	room := make([]byte, spareMemory)
+	runtime.KeepAlive(room)
+	runtime.GC()
 }
 
 // start starts the program in a process group of its own, in the foreground

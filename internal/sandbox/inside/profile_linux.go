@@ -33,6 +33,7 @@ type Profile struct {
 	Limits    Limits            `json:"limits"`
 	Groups    string            // how the limits of all together are made
 	Cgroups   []string          `json:"cgroups"` // files by which groups are joined
+	Others    int               `json:"others"`  // processes and threads that the system counts with the program's
 	Outside   map[string]uint64 `json:"outside"` // numbers of the runtime's namespaces
 	Seen      map[string]Place  `json:"seen"`    // private folders as the runtime sees them
 	Linger    time.Duration     `json:"linger"`

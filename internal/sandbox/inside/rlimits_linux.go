@@ -58,7 +58,7 @@ func (h *helper) wanted() []rlimit {
 			all[i].max = min(r.max, now.Max)
 		}
 		if r.what == unix.RLIMIT_NPROC {
-			all[i].max = min(r.max+uint64(threads()), now.Max)
+			all[i].max = min(r.max+uint64(threads()+h.p.Others), now.Max)
 		}
 	}
 	return all

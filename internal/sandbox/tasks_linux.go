@@ -1,0 +1,56 @@
+package sandbox
+
+import (
+	"os"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
+
+// countsByNamespace tells whether the kernel counts the processes of a user in
+// each user namespace apart, as it does since 5.14. Before, those of all the
+// machine count.
+var countsByNamespace = sync.OnceValue(func() bool {
+	var name unix.Utsname
+	return unix.Uname(&name) == nil && atLeast(unix.ByteSliceToString(name.Release[:]), 5, 14)
+})
+
+// atLeast holds the release of a kernel, as 6.1.0-rc3, against a version.
+func atLeast(release string, major, minor int) bool {
+	first, rest, _ := strings.Cut(release, ".")
+	second := rest
+	if end := strings.IndexFunc(rest, func(r rune) bool { return r < '0' || r > '9' }); end >= 0 {
+		second = rest[:end]
+	}
+	a, err := strconv.Atoi(first)
+	b, berr := strconv.Atoi(second)
+	return err == nil && berr == nil && (a > major || a == major && b >= minor)
+}
+
+// tasksOf counts the processes and threads of a user, as far as they can be seen.
+func tasksOf(uid int) (n int) {
+	entries, err := os.ReadDir("/proc")
+	if err != nil {
+		return 0
+	}
+	for _, e := range entries {
+		if _, err := strconv.Atoi(e.Name()); err != nil {
+			continue
+		}
+		info, err := e.Info()
+		if err != nil {
+			continue // it has ended
+		}
+		if st, ok := info.Sys().(*syscall.Stat_t); !ok || int(st.Uid) != uid {
+			continue
+		}
+		threads, err := os.ReadDir("/proc/" + e.Name() + "/task")
+		if err == nil {
+			n += len(threads)
+		}
+	}
+	return n
+}
