@@ -40,7 +40,7 @@ var scenarios = []scenario{
 	{name: "Process stdin and output spill", story: "process_stdin_and_spill"},
 	{name: "Model routing and single candidate", story: "single_candidate"},
 	{name: "Quota or rate limit", facts: []string{"quota.low", "quota.blocked"}},
-	{name: "Remote channel reconnect", story: "reconnect"},
+	{name: "Remote channel reconnect", story: "remote_channel_reconnect"},
 	{name: "Job item retry", commands: []string{"create_job", "get_job"}},
 	{name: "Benchmark trial export", commands: []string{"start_benchmark_trial", "export_benchmark_trial"}},
 }

@@ -30,7 +30,9 @@ func (h *Hold) Evidence() process.Evidence {
 	case end.Limit == belay.LimitLease:
 		e.Limit, e.Layer, e.Reason = belay.LimitLease, layerHelper, "the runtime gave no sign of life until its hold on the session ended"
 	case e.Limit != "":
-	case l.CPU > 0 && end.CPU >= time.Duration(l.CPU)*9/10 && (end.Signal == syscall.SIGKILL || end.Code == killed):
+	case l.CPU > 0 && (end.Signal == syscall.SIGXCPU || end.Code == overTime):
+		e.Limit, e.Layer, e.Reason = belay.LimitCPU, LayerRlimits, "the system ended it with SIGXCPU"
+	case l.CPU > 0 && end.CPU >= time.Duration(l.CPU) && (end.Signal == syscall.SIGKILL || end.Code == killed): // it ignored that
 		e.Limit, e.Layer, e.Reason = belay.LimitCPU, LayerRlimits, "it had "+end.CPU.Round(10*time.Millisecond).String()+" of processors"
 	case l.FileSize > 0 && (end.Signal == syscall.SIGXFSZ || end.Code == overSize):
 		e.Limit, e.Layer, e.Reason = belay.LimitFileSize, LayerRlimits, "the system ended it with SIGXFSZ"
@@ -47,6 +49,7 @@ const layerHelper = "helper"
 // Exit codes of a shell whose program a signal ended.
 const (
 	killed   = 128 + int(syscall.SIGKILL)
+	overTime = 128 + int(syscall.SIGXCPU)
 	overSize = 128 + int(syscall.SIGXFSZ)
 )
 

@@ -133,7 +133,8 @@ func reap(pid int, ended chan<- Ending, rest chan<- struct{}) {
 }
 
 // supervise passes on signals, and ends everything when the runtime is gone, or
-// gave no sign of life until its lease ended, the time is over, or the program has ended and what it left had its time.
+// gave no sign of life until its lease ended, the time is over, or the program
+// has ended and what it left had its time.
 func (h *helper) supervise(pid int, signals <-chan os.Signal, gone <-chan struct{}, leases <-chan time.Duration, ended <-chan Ending, rest <-chan struct{}) int {
 	wall := never
 	if w := h.p.Limits.Wall; w > 0 {

@@ -57,6 +57,9 @@ func (h *helper) wanted() []rlimit {
 		if unix.Prlimit(0, r.what, nil, &now) == nil {
 			all[i].max = min(r.max, now.Max)
 		}
+		if r.what == unix.RLIMIT_CPU && now.Max != unix.RLIM_INFINITY {
+			all[i].max = min(r.max, max(now.Max, 1)-1) // bind goes one further
+		}
 		if r.what == unix.RLIMIT_NPROC {
 			all[i].max = min(r.max+uint64(threads()+h.p.Others), now.Max)
 		}
@@ -105,9 +108,15 @@ func (h *helper) limited(start func() (int, error)) (pid int, err error) {
 }
 
 // bind makes the limits final for a process. One that has ended needs none.
+// Processor time has a second more to the end that can't be caught: the signal
+// of the first one says what it was for.
 func bind(pid int, limits []rlimit) error {
 	for _, r := range limits {
-		err := unix.Prlimit(pid, r.what, &unix.Rlimit{Cur: r.max, Max: r.max}, nil)
+		last := r.max
+		if r.what == unix.RLIMIT_CPU {
+			last++
+		}
+		err := unix.Prlimit(pid, r.what, &unix.Rlimit{Cur: r.max, Max: last}, nil)
 		if err != nil && err != unix.ESRCH {
 			return fmt.Errorf("limit of %s: %w", r.name, err)
 		}
