@@ -38,7 +38,7 @@ var sandboxMutants = []mutant{
 		edits:  []edit{{"internal/sandbox/guard_linux.go", "p.Pinned = pins(p.Guarded, p.Writable)", "p.Pinned = nil"}},
 		caught: boxed("TestProtectedNamesAreHeld")},
 	{breaks: "a program in a sandbox can raise its limits",
-		edits:  []edit{{"internal/sandbox/inside/rlimits_linux.go", "&unix.Rlimit{Cur: r.max, Max: r.max}, nil)", "&unix.Rlimit{Cur: r.max, Max: 1 << 20}, nil)"}},
+		edits:  []edit{{"internal/sandbox/inside/rlimits_linux.go", "&unix.Rlimit{Cur: r.max, Max: last}, nil)", "&unix.Rlimit{Cur: r.max, Max: max(last, 1 << 20)}, nil)"}},
 		caught: boxed("TestLimitsHold")},
 	{breaks: "a sandbox outlives the lease of a runtime that is stopped",
 		edits:  []edit{{"internal/engine/lease.go", "h.Extend(Lease - time.Since(l.kept)) //nolint", "_ = h //nolint"}},
