@@ -91,7 +91,7 @@ func (db *DB) ViewRows(ctx context.Context, view string) iter.Seq2[string, []byt
 		for from := ""; ; {
 			var part []viewRow
 			err := db.query(ctx, "SELECT r.key, r.data FROM views v JOIN view_rows r ON r.view=v.id "+
-				"WHERE v.name=? AND r.key>=? ORDER BY r.key LIMIT ?", []any{view, from, portion},
+				"WHERE v.name=? AND r.key>=? ORDER BY r.key LIMIT ?+0", []any{view, from, portion},
 				func(rows *sql.Rows) error {
 					var r viewRow
 					err := rows.Scan(&r.key, &r.data)

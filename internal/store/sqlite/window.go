@@ -5,6 +5,7 @@ import (
 	"context"
 	"database/sql"
 	"iter"
+	"math"
 	"sort"
 
 	"github.com/belay-run/belay"
@@ -98,8 +99,14 @@ func (m *merge) start(ctx context.Context, w store.Window) error {
 				return nil
 			}
 			s := &merged{number: number, next: max(first.Int64, m.after+1), more: true, size: 32}
-			if m.newest {
+			switch {
+			case m.newest:
 				s.next = min(last.Int64, m.before-1)
+				if s.found = last.Int64 < m.before; s.found { // from its end on
+					s.seq = math.MaxInt64
+				}
+			case first.Int64 > m.after: // from its beginning on
+				s.found = true
 			}
 			m.streams = append(m.streams, s)
 			return nil
@@ -138,9 +145,11 @@ func (m *merge) step(ctx context.Context) (*eventRow, error) {
 	return &row, nil
 }
 
+// A limit that is a parameter and nothing else makes SQLite prepare the statement
+// again for each value.
 const (
-	forward  = "SELECT " + eventColumns + " FROM events WHERE stream=? AND seq>? AND pos<? ORDER BY seq LIMIT ?"
-	backward = "SELECT " + eventColumns + " FROM events WHERE stream=? AND seq<? AND pos>? ORDER BY seq DESC LIMIT ?"
+	forward  = "SELECT " + eventColumns + " FROM events WHERE stream=? AND seq>? AND pos<? ORDER BY seq LIMIT ?+0"
+	backward = "SELECT " + eventColumns + " FROM events WHERE stream=? AND seq<? AND pos>? ORDER BY seq DESC LIMIT ?+0"
 )
 
 // read takes the next portion of the stream.
