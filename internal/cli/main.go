@@ -114,6 +114,7 @@ type app struct {
 	told    []string             // what was said of files that don't count
 	origin  map[string]string    // of worktrees: the workspace they were made of
 	configs map[string][]configFile
+	looked  lookedFor
 
 	hiding sync.Once
 	hidden *secret.Scrubber // use secrets()

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/internal/checker"
@@ -220,6 +221,23 @@ func (a *app) checkers() *checker.Runner {
 		}
 	}
 	return &checker.Runner{Env: env, Client: dial.Client(dial.Rules{Loopback: true, Private: true})}
+}
+
+// lookedFor is what shadowed said of a workspace, and when.
+type lookedFor struct {
+	path, ws string
+	at       time.Time
+	shadowed bool
+}
+
+// shadowed is shadowed of the process's own PATH, as it was a second ago at most:
+// a crowd of turns looks at its folders once.
+func (a *app) shadowed(ws string) bool {
+	path, now := a.env("PATH"), a.Now()
+	if was := a.looked; was.path != path || was.ws != ws || now.Sub(was.at).Abs() > time.Second {
+		a.looked = lookedFor{path, ws, now, shadowed(path, ws)}
+	}
+	return a.looked.shadowed
 }
 
 // shadowed tells whether programs are looked for in a folder that is the

@@ -148,7 +148,7 @@ func (r *runtime) draft(ctx context.Context, a *app, c checked, ws string) (*thr
 		return nil, nil, err
 	}
 	rules := &thread.Rules{Settings: c.Settings, Tools: tool.Choose(c.Tools, specs), System: systemPrompt, Workspace: ws, Output: c.Schema, Boundary: a.boundary(),
-		Strange: g.strange, Home: a.env("HOME"), Shadowed: shadowed(a.env("PATH"), ws), Routes: a.routes(c.Settings)}
+		Strange: g.strange, Home: a.env("HOME"), Shadowed: a.shadowed(ws), Routes: a.routes(c.Settings)}
 	if g.raw != nil {
 		rules.Govern(g.ref(), g.set)
 	}
