@@ -14,8 +14,19 @@ import (
 	"github.com/belay-run/belay/internal/store"
 )
 
-// saveEvery is how many events may lie between two cached states.
-const saveEvery = 256
+// How many events may lie between two cached states: of a stream that is driven,
+// and of one that only handles commands, whose state may be large beside them.
+const (
+	saveEvery        = 256
+	savePassiveEvery = 16
+)
+
+func (v *drive) saveEvery() int64 {
+	if v.passive {
+		return savePassiveEvery
+	}
+	return saveEvery
+}
 
 // drive is the loop of one stream. All its fields belong to the goroutine that
 // runs it, but for the channels.
@@ -34,9 +45,10 @@ type drive struct {
 	facts  chan emission
 	room   []event.Envelope // for the next decision's facts
 	post   post
-	nudge  chan struct{}     // capacity 1: there is post
-	lone   atomic.Bool       // nothing is wanted but that processes of the background go on
-	sent   func(belay.Order) // of a passive drive: a command for another stream is durable
+	nudge  chan struct{}                      // capacity 1: there is post
+	lone   atomic.Bool                        // nothing is wanted but that processes of the background go on
+	wrote  func(b *batch, end store.Position) // of a passive drive: the batch is durable
+	wants  bool                               // of a passive drive: something follows now
 
 	inForce atomic.Pointer[ruling] // for the effects
 }
@@ -84,11 +96,9 @@ func (v *drive) run(ctx context.Context) error {
 	var err error
 	b := &batch{}
 	if v.d == nil {
-		if v.d, v.seq, v.last, err = Load(ctx, v.e.c.Store, v.stream); err != nil {
+		if v.standing, err = load(ctx, v.e.c.Store, v.stream); err != nil {
 			return err
 		}
-		_, v.vers, _ = NewDecider(v.stream)
-		v.saved = v.seq
 		if v.d.InFlight() {
 			v.handle(b, belay.Order{Principal: "runtime", Session: v.session, Stream: v.stream, Command: belay.TakeOver{Epoch: v.own.epoch}})
 		}
@@ -107,10 +117,11 @@ func (v *drive) run(ctx context.Context) error {
 		if err != nil {
 			return v.leave(ctx, b, err)
 		}
+		v.wake = rd.Wake
 		if v.passive {
+			v.wants = len(rd.Effects) > 0 || v.d.InFlight()
 			return nil
 		}
-		v.wake = rd.Wake
 		timer := v.reconcile(ctx, rd)
 		v.linger(rd)
 		if len(v.flying) == 0 && timer.IsZero() {
@@ -179,22 +190,22 @@ func (v *drive) decide(ctx context.Context, b *batch) (core.Ready, error) {
 	mark := *b
 	var before []byte
 	seq, last := v.seq, v.last
-	if v.passive {
-		var err error
-		if before, err = v.d.Save(); err != nil {
-			return core.Ready{}, err
-		}
-	}
 	for range maxDecisions {
 		if err := v.supply(ctx); err != nil {
 			return core.Ready{}, err
 		}
 		rd := v.d.Next(v.now())
 		if len(rd.Decided) > 0 {
+			if v.passive && before == nil {
+				var err error
+				if before, err = v.d.Save(); err != nil {
+					return core.Ready{}, err
+				}
+			}
 			v.add(b, rd.Decided, rd.Sends, "")
 			continue
 		}
-		if v.passive && len(rd.Effects) > 0 {
+		if before != nil && len(rd.Effects) > 0 {
 			*b, v.seq, v.last = mark, seq, last
 			d, _, err := NewDecider(v.stream)
 			if err != nil {
@@ -309,7 +320,7 @@ func (v *drive) append(ctx context.Context, b *batch, rd core.Ready) error {
 	}
 	sb := store.Batch{Session: v.session, Stream: v.stream, After: v.seq - int64(len(b.events)), Epoch: v.own.epoch,
 		Events: b.events, Lane: lane, Consumed: b.consumed, Sends: b.sends}
-	if len(b.events) > 0 && (!runnable || v.seq-v.saved >= saveEvery) {
+	if len(b.events) > 0 && (!runnable && !v.passive || v.seq-v.saved >= v.saveEvery()) {
 		data, err := v.d.Save()
 		if err != nil {
 			return err
@@ -318,7 +329,7 @@ func (v *drive) append(ctx context.Context, b *batch, rd core.Ready) error {
 		v.saved = v.seq
 	}
 	v.e.c.Point("append/before")
-	err := v.tryAppend(ctx, sb)
+	end, err := v.tryAppend(ctx, sb)
 	for _, a := range b.acks {
 		a <- err
 	}
@@ -330,20 +341,18 @@ func (v *drive) append(ctx context.Context, b *batch, rd core.Ready) error {
 	v.e.convs.feed(context.WithoutCancel(ctx), v.e.c.Store, v.stream, b.events)
 	v.e.hand(b.sends)
 	if v.passive {
-		for _, o := range b.sends {
-			v.sent(o)
-		}
+		v.wrote(b, end)
 	}
 	clear(b.events) // the store and the conversation have what they keep
 	v.room = b.events[:0]
 	return nil
 }
 
-func (v *drive) tryAppend(ctx context.Context, b store.Batch) error {
+func (v *drive) tryAppend(ctx context.Context, b store.Batch) (store.Position, error) {
 	// What is known must be recorded even while the process is told to leave.
 	ctx = context.WithoutCancel(ctx)
 	for try := 0; ; try++ {
-		_, err := v.e.c.Store.Append(ctx, b)
+		end, err := v.e.c.Store.Append(ctx, b)
 		switch belay.CodeOf(err) {
 		case belay.CodeStoreFull, belay.CodeStoreBusy:
 			if try < 3 {
@@ -351,7 +360,7 @@ func (v *drive) tryAppend(ctx context.Context, b store.Batch) error {
 				continue
 			}
 		}
-		return err
+		return end, err
 	}
 }
 

@@ -73,14 +73,16 @@ type Engine struct {
 
 	stuck atomic.Int64 // effects that were given up
 
-	mu     sync.Mutex
-	drives map[belay.StreamID]*drive // running drives
-	owned  map[belay.SessionID]*ownership
-	roots  map[string]*os.Root
-	kept   kept
-	keeper *keeper // while a session runs
-	leased leased
-	left   []left // processes that outlived their calls, the oldest first
+	mu      sync.Mutex
+	drives  map[belay.StreamID]*drive // running drives
+	owned   map[belay.SessionID]*ownership
+	roots   map[string]*os.Root
+	kept    kept
+	keeper  *keeper // while a session runs
+	leased  leased
+	left    []left // processes that outlived their calls, the oldest first
+	resting resting
+	coming  map[belay.SessionID]int // commands that Submit is about to bring
 }
 
 // New checks the configuration.
@@ -101,7 +103,7 @@ func New(c Config) (*Engine, error) {
 		c.Point = func(string) {}
 	}
 	return &Engine{c: c, convs: newConvCache(convBudget), drives: map[belay.StreamID]*drive{},
-		owned: map[belay.SessionID]*ownership{}, roots: map[string]*os.Root{}, kept: newKept()}, nil
+		owned: map[belay.SessionID]*ownership{}, roots: map[string]*os.Root{}, kept: newKept(), resting: newResting(), coming: map[belay.SessionID]int{}}, nil
 }
 
 // tools are the tools of a turn's workspace.
@@ -157,34 +159,40 @@ func NewDecider(s belay.StreamID) (core.Decider, string, error) {
 
 // Load folds a stream: the cached state and what came after it.
 func Load(ctx context.Context, st store.Store, s belay.StreamID) (core.Decider, int64, time.Time, error) {
+	at, err := load(ctx, st, s)
+	return at.d, at.seq, at.last, err
+}
+
+// load is a stream as its facts say it is.
+func load(ctx context.Context, st store.Store, s belay.StreamID) (at standing, err error) {
 	d, version, err := NewDecider(s)
 	if err != nil {
-		return nil, 0, time.Time{}, err
+		return standing{}, err
 	}
-	var seq int64
+	var seq, saved int64
 	cached, err := st.LoadState(ctx, s, version)
 	if err != nil {
-		return nil, 0, time.Time{}, err
+		return standing{}, err
 	}
 	if cached != nil {
 		if d.Load(cached.Data) == nil {
-			seq = cached.Seq
+			seq, saved = cached.Seq, cached.Seq
 		} else if d, _, err = NewDecider(s); err != nil { // an unreadable cache is no cache
-			return nil, 0, time.Time{}, err
+			return standing{}, err
 		}
 	}
 	var last time.Time
 	for ev, err := range st.Read(ctx, s, max(seq-1, 0)) {
 		if err != nil {
-			return nil, 0, time.Time{}, err
+			return standing{}, err
 		}
 		if ev.Requires > requiresKnown {
-			return nil, 0, time.Time{}, belay.Errorf(belay.CodeRequires, "event %d needs a newer belay (level %d, this one knows %d)", ev.Seq, ev.Requires, requiresKnown).
+			return standing{}, belay.Errorf(belay.CodeRequires, "event %d needs a newer belay (level %d, this one knows %d)", ev.Seq, ev.Requires, requiresKnown).
 				At(string(s)).WithHint("update belay; nothing was changed")
 		}
 		if ev.Seq > seq+1 { // what is between was let go
 			if d, seq, err = fromAnchor(ctx, st, s, ev.Seq-1); err != nil {
-				return nil, 0, time.Time{}, err
+				return standing{}, err
 			}
 		}
 		if ev.Seq > seq {
@@ -192,7 +200,7 @@ func Load(ctx context.Context, st store.Store, s belay.StreamID) (core.Decider, 
 		}
 		seq, last = max(seq, ev.Seq), ev.Time
 	}
-	return d, seq, last, nil
+	return standing{d: d, vers: version, seq: seq, last: last, saved: saved}, nil
 }
 
 // fromAnchor is a stream folded up to its anchor, which must stand at a

@@ -104,6 +104,9 @@ func (e *Engine) join(id belay.SessionID, to purpose) (own *ownership, first boo
 	case own.epoch == 0 || own.passive || own.driven && to != hold:
 		return nil, false
 	}
+	if to != bring { // it may write what isn't followed here
+		e.resting.forget(id)
+	}
 	own.users++
 	own.driven = own.driven || to == drives
 	own.passive = own.passive || to == bring

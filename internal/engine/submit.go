@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"maps"
@@ -17,6 +18,8 @@ type Answer struct {
 	Events   []event.Envelope // the facts it caused
 	Position store.Position   // of the last of them; 0 is none
 	Pending  bool             // accepted, and not handled within the time given
+	Rests    bool             // it was handled here, and nothing follows until something else comes
+	Wake     time.Time        // of Rests: or until then, if it isn't zero
 }
 
 // answerWithin is how long Submit waits for the owner to act.
@@ -41,6 +44,7 @@ func (e *Engine) SubmitAll(ctx context.Context, orders ...belay.Order) (Answer, 
 		}
 		clean[i] = e.scrubOrder(o)
 	}
+	defer e.comes(clean[0].Session)()
 	from, err := e.c.Store.End(ctx)
 	if err != nil {
 		return Answer{}, err
@@ -51,43 +55,107 @@ func (e *Engine) SubmitAll(ctx context.Context, orders ...belay.Order) (Answer, 
 	return e.answer(ctx, from, clean[len(clean)-1])
 }
 
+// comes notes that Submit brings something to a session, until it is called.
+func (e *Engine) comes(id belay.SessionID) (ended func()) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.coming[id]++
+	return func() {
+		e.mu.Lock()
+		defer e.mu.Unlock()
+		if e.coming[id]--; e.coming[id] == 0 {
+			delete(e.coming, id)
+		}
+	}
+}
+
+// Brings tells whether Submit is at work for a session: what it brings may be in
+// the inbox, and needs nobody to drive the session for it.
+func (e *Engine) Brings(id belay.SessionID) bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.coming[id] > 0
+}
+
 // push makes somebody look at the command: the session's drive in this process,
 // or this process itself when nobody else has the session. A live owner finds
 // it by itself, unless it is just giving the session back: so it is tried again.
-func (e *Engine) push(ctx context.Context, o belay.Order) error {
+//
+// What this process made of it is the answer, nil if that isn't known.
+func (e *Engine) push(ctx context.Context, o belay.Order) (*Answer, error) {
 	e.mu.Lock()
 	mine := e.owned[o.Session] != nil
 	e.mu.Unlock()
 	if mine {
 		e.notify(o.Session, o.Stream)
-		return nil
+		return nil, nil
 	}
-	err := e.handleHere(ctx, o.Session)
+	to := &reply{order: o.ID}
+	err := e.handleHere(ctx, o.Session, to)
 	if _, live := errors.AsType[*store.OwnedError](err); live {
-		return nil
+		return nil, nil
 	}
-	return err
+	if err != nil || to.answer == nil {
+		return nil, err
+	}
+	return to.answer, to.refused
+}
+
+// reply is what becomes of a command that is handled here.
+type reply struct {
+	order   belay.CommandID
+	answer  *Answer // nil: it wasn't handled
+	refused error
+}
+
+// take looks for the answer in what was written.
+func (r *reply) take(b *batch, end store.Position) {
+	if !slices.Contains(b.consumed, r.order) {
+		return
+	}
+	r.answer = &Answer{}
+	for i, ev := range b.events {
+		if ev.IDs.Request != r.order {
+			continue
+		}
+		if r.refused = refusedBy(ev); r.refused != nil {
+			return
+		}
+		r.answer.Events, r.answer.Position = append(r.answer.Events, ev), end-store.Position(len(b.events)-1-i)
+	}
+}
+
+// refusedBy is the refusal that a fact records, or nil.
+func refusedBy(ev event.Envelope) error {
+	if m, ok := ev.Data.(event.ChannelMessage); ok && m.Kind == "audit" {
+		return &belay.Error{Code: belay.Code(m.Code), Message: m.Message, Hint: m.Hint}
+	}
+	return nil
 }
 
 // handleHere claims a session, lets its streams handle their commands without
-// starting effects, and gives it back.
-func (e *Engine) handleHere(ctx context.Context, id belay.SessionID) (err error) {
+// starting effects, and gives it back. Somebody may wait for the answer to one.
+func (e *Engine) handleHere(ctx context.Context, id belay.SessionID, to *reply) (err error) {
 	own, err := e.claim(ctx, id, bring)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, e.release(context.WithoutCancel(ctx), own, bring)) }()
-	h := &handling{e: e, own: own, known: map[belay.StreamID]standing{}, mail: map[belay.StreamID][]belay.Order{}}
-	for {
+	h := &handling{e: e, own: own, to: to, known: e.recall(own), mail: map[belay.StreamID][]belay.Order{}}
+	for more := true; more; more = e.looks(own) { // commands came meanwhile
 		rows, err := e.c.Store.Lanes(ctx, id)
 		if err != nil {
 			return err
 		}
-		handled, err := h.round(ctx, rows)
-		if err != nil || !handled {
+		if err := h.round(ctx, rows); err != nil {
 			return err
 		}
 	}
+	if to != nil && to.answer != nil {
+		to.answer.Rests, to.answer.Wake = !h.wants, h.wake
+	}
+	e.remember(own, h.known)
+	return nil
 }
 
 // handling is one passive look at a session's commands. Streams that were looked
@@ -95,13 +163,16 @@ func (e *Engine) handleHere(ctx context.Context, id belay.SessionID) (err error)
 type handling struct {
 	e     *Engine
 	own   *ownership
+	to    *reply // nil: nobody waits
 	known map[belay.StreamID]standing
 	mail  map[belay.StreamID][]belay.Order // durable, and not handled yet
 	fresh bool                             // the session is new: a stream that isn't known has no facts
+	wants bool                             // a stream that was looked at isn't at rest
+	wake  time.Time                        // of those that are, the earliest; zero is never
 }
 
 // round handles the commands of the streams in rows, and those that they send.
-func (h *handling) round(ctx context.Context, rows []store.LaneRow) (handled bool, err error) {
+func (h *handling) round(ctx context.Context, rows []store.LaneRow) error {
 	for _, row := range rows {
 		if row.Inbox == 0 {
 			continue
@@ -109,20 +180,19 @@ func (h *handling) round(ctx context.Context, rows []store.LaneRow) (handled boo
 		h.fresh = h.fresh || h.own.epoch == 1 && row.Stream == h.own.session.Stream() && row.Seq == 0
 		delete(h.mail, row.Stream) // the inbox has it
 		if err := h.stream(ctx, row.Stream, row.Seq == 0, post{look: true}); err != nil {
-			return false, err
+			return err
 		}
-		handled = true
 	}
 	for len(h.mail) > 0 {
 		for _, s := range slices.Sorted(maps.Keys(h.mail)) {
 			p := post{mail: h.mail[s], look: !h.fresh} // of an older session others may have sent something before
 			delete(h.mail, s)
 			if err := h.stream(ctx, s, h.fresh, p); err != nil {
-				return false, err
+				return err
 			}
 		}
 	}
-	return handled, nil
+	return nil
 }
 
 // stream lets one stream handle its post. One without facts has nothing to load.
@@ -134,20 +204,26 @@ func (h *handling) stream(ctx context.Context, s belay.StreamID, empty bool, p p
 			return err
 		}
 	}
-	v.sent = func(o belay.Order) {
-		if o.Session == h.own.session {
-			h.mail[o.Stream] = append(h.mail[o.Stream], o)
+	v.wrote = func(b *batch, end store.Position) {
+		for _, o := range b.sends {
+			if o.Session == h.own.session {
+				h.mail[o.Stream] = append(h.mail[o.Stream], o)
+			}
+		}
+		if h.to != nil {
+			h.to.take(b, end)
 		}
 	}
 	err = v.run(ctx)
 	h.known[s] = v.standing
+	h.wants, h.wake = h.wants || v.wants, earliest(h.wake, v.wake)
 	return err
 }
 
 // Settle lets a session that nobody drives handle the commands that wait for
 // it, without starting effects.
 func (e *Engine) Settle(ctx context.Context, id belay.SessionID) error {
-	err := e.handleHere(ctx, id)
+	err := e.handleHere(ctx, id, nil)
 	if _, live := errors.AsType[*store.OwnedError](err); live {
 		return nil // its owner does
 	}
@@ -159,11 +235,11 @@ func (e *Engine) answer(ctx context.Context, from store.Position, o belay.Order)
 	deadline := time.NewTimer(answerWithin)
 	defer deadline.Stop()
 	var a Answer
-	for {
+	for first := true; ; first = false {
 		changed := e.c.Store.Changed(ctx)
-		if e.waits(ctx, o) {
-			if err := e.push(ctx, o); err != nil {
-				return a, err
+		if first || e.waits(ctx, o) {
+			if done, err := e.push(ctx, o); done != nil || err != nil {
+				return *cmp.Or(done, &a), err
 			}
 		}
 		for r, err := range e.c.Store.Window(ctx, store.Window{Stream: o.Stream, After: from}) { // others may write down that it was given
@@ -174,8 +250,8 @@ func (e *Engine) answer(ctx context.Context, from store.Position, o belay.Order)
 			if r.Event.IDs.Request != o.ID {
 				continue
 			}
-			if m, ok := r.Event.Data.(event.ChannelMessage); ok && m.Kind == "audit" {
-				return a, &belay.Error{Code: belay.Code(m.Code), Message: m.Message, Hint: m.Hint}
+			if err := refusedBy(r.Event); err != nil {
+				return a, err
 			}
 			a.Events, a.Position = append(a.Events, r.Event), r.Position
 		}

@@ -28,6 +28,9 @@ type Reads struct {
 
 	// Given, if it isn't nil, is told of each event that was written to a stream's client.
 	Given func(ctx context.Context, kind string, data []byte)
+	// Opening, if it isn't nil, is told of a stream that begins; what it returns is
+	// called when its client was given something, or is gone.
+	Opening func() (opened func())
 }
 
 // stall is how long a reader of a stream may take nothing.
@@ -105,6 +108,9 @@ func (v *Reads) ofRun(r *http.Request) (live.Scope, error) {
 
 // there tells whether a session has facts, or at least a command that waits.
 func (v *Reads) there(ctx context.Context, id belay.SessionID) error {
+	if _, err := v.Store.Head(ctx, id.Stream()); !errors.Is(err, store.ErrNotFound) {
+		return err
+	}
 	for _, err := range v.Store.Window(ctx, store.Window{Session: id, Newest: true}) {
 		return err
 	}
@@ -127,6 +133,11 @@ func unknown(what, id string) error {
 // stream follows a scope. since is where a request begins that doesn't say.
 func (v *Reads) stream(of scoped, since string) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
+		opened := func() {}
+		if v.Opening != nil {
+			opened = v.Opening()
+		}
+		defer opened()
 		reader, err := v.reader(of, since, r)
 		if err != nil {
 			problem.Write(w, r, err)
@@ -144,10 +155,15 @@ func (v *Reads) stream(of scoped, since string) http.HandlerFunc {
 			reader.Close()
 			return
 		}
-		give := out.give
+		give := func(ms []live.Message) error {
+			err := out.give(ms)
+			opened()
+			return err
+		}
 		if v.Given != nil {
 			give = func(ms []live.Message) error {
 				err := out.give(ms)
+				opened()
 				for i := 0; i < len(ms) && err == nil; i++ {
 					v.Given(r.Context(), ms[i].Type, ms[i].Data)
 				}

@@ -21,9 +21,11 @@ type drives struct {
 	st   store.Store
 	pool *pool
 	run  func(ctx context.Context, id belay.SessionID) error
+	busy func(id belay.SessionID) bool // somebody brings it something just now, and says when it is to run
 	now  func() time.Time
 	log  *slog.Logger
 
+	passed bool          // the last scan left somebody to those who are busy; the loop's
 	kicked chan struct{} // capacity 1
 	over   chan struct{} // closed when the loop has ended: nothing begins any more
 	wg     sync.WaitGroup
@@ -51,7 +53,7 @@ type pool struct {
 const scanEvery = 2 * time.Second
 
 func newDrives(st store.Store, all chan struct{}, mine int, now func() time.Time, log *slog.Logger) *drives {
-	return &drives{st: st, pool: &pool{all: all, mine: mine}, now: now, log: log, kicked: make(chan struct{}, 1), over: make(chan struct{}),
+	return &drives{st: st, busy: func(belay.SessionID) bool { return false }, pool: &pool{all: all, mine: mine}, now: now, log: log, kicked: make(chan struct{}, 1), over: make(chan struct{}),
 		ready: newLine(), running: map[belay.SessionID]bool{}, wakes: newLine(), failed: map[belay.SessionID]int{}}
 }
 
@@ -121,6 +123,9 @@ func (d *drives) loop(ctx, work context.Context, hold <-chan struct{}) {
 				changed = d.st.Changed(ctx)
 				again = d.scan(ctx)
 			default:
+				if d.passed {
+					again = d.scan(ctx)
+				}
 			}
 		}
 		stop()
@@ -212,6 +217,14 @@ func (d *drives) look(rows []store.LaneRow) {
 	}
 }
 
+// learn is look for lanes that were just read.
+func (d *drives) learn(rows []store.LaneRow) {
+	d.mu.Lock()
+	d.look(rows)
+	d.mu.Unlock()
+	d.kick()
+}
+
 // sleep lets a session wake at a time and not before.
 func (d *drives) sleep(id belay.SessionID, at time.Time) {
 	d.wakes.remove(id)
@@ -227,6 +240,9 @@ func (d *drives) scan(ctx context.Context) time.Time {
 		d.log.Error("lanes", "error", err.Error())
 		return begun
 	}
+	found := len(rows)
+	rows = slices.DeleteFunc(rows, func(r store.LaneRow) bool { return r.Inbox > 0 && !r.Runnable && d.busy(r.Session) })
+	d.passed = len(rows) < found
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.look(rows)

@@ -9,7 +9,8 @@ import (
 )
 
 // A session that is about to run lets a crowd of commands pass, but no longer
-// than a second, and not at all when there is none.
+// than a second, and not at all when there is none. Those that have waited go on
+// one after the other.
 func TestACrowdGoesFirst(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFront()
@@ -34,17 +35,48 @@ func TestACrowdGoesFirst(t *testing.T) {
 		}
 		f.leave()
 		synctest.Wait()
+		if passed.Load() != 1 {
+			t.Errorf("the crowd is gone, and %d go on at once", passed.Load())
+		}
+		time.Sleep(3 * apart)
+		synctest.Wait()
 		if passed.Load() != 3 {
 			t.Errorf("the crowd is gone, and %d of 3 go on", passed.Load())
 		}
 		f.enter()
-		if f.pass(t.Context()); time.Since(begun) != crowdPause {
+		begun = time.Now()
+		for range 3 {
+			go func() { f.pass(context.Background()); passed.Add(1) }()
+		}
+		if f.pass(t.Context()); time.Since(begun) < crowdPause || time.Since(begun) > crowdPause+3*apartIn {
 			t.Errorf("a crowd that stays is waited for %s", time.Since(begun))
 		}
+		time.Sleep(3 * apartIn)
+		synctest.Wait()
+		if passed.Load() != 6 {
+			t.Errorf("the crowd stays, and %d of 3 go on", passed.Load()-3)
+		}
+		begun = time.Now()
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()
-		if f.pass(ctx); time.Since(begun) != crowdPause {
+		if f.pass(ctx); time.Since(begun) != 0 {
 			t.Error("it waited although nobody wants it any more")
+		}
+		f.leave()
+		opened := f.opening()
+		if crowded, _ := f.is(); !crowded {
+			t.Error("a stream that begins doesn't count")
+		}
+		opened()
+		opened()
+		if crowded, _ := f.is(); crowded {
+			t.Error("a stream that has begun counts")
+		}
+		f.opening() // and has nothing to say
+		time.Sleep(crowdPause)
+		synctest.Wait()
+		if crowded, _ := f.is(); crowded {
+			t.Error("a stream that has nothing to say counts for ever")
 		}
 	})
 }

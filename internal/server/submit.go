@@ -12,6 +12,7 @@ import (
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/event"
 	"github.com/belay-run/belay/internal/auth"
+	"github.com/belay-run/belay/internal/core"
 	"github.com/belay-run/belay/internal/core/session"
 	"github.com/belay-run/belay/internal/core/thread"
 	"github.com/belay-run/belay/internal/problem"
@@ -78,7 +79,7 @@ func submitTurn(ctx context.Context, r *request, in *SubmitTurn) (*Told, error) 
 	if s.text, err = r.content(ctx, in.Text); err != nil {
 		return nil, err
 	}
-	if s.state, err = r.session(ctx, in.Session); err != nil {
+	if s.state, err = r.seen(ctx, in.Session); err != nil {
 		return nil, err
 	}
 	told, err := s.before(ctx)
@@ -93,7 +94,12 @@ func submitTurn(ctx context.Context, r *request, in *SubmitTurn) (*Told, error) 
 	if err != nil {
 		return nil, turnError(err)
 	}
-	r.stir(ctx, in.Session, priorities[in.Priority])
+	switch {
+	case !ans.Rests:
+		r.stir(ctx, in.Session, priorities[in.Priority])
+	case !ans.Wake.IsZero(): // else it waits behind another that asks a person, say
+		r.drives.learn([]store.LaneRow{{Session: in.Session, Lane: store.Lane{Wake: ans.Wake}}})
+	}
 	return s.told(ctx, ans.Position, orders[len(orders)-1].ID, ans.Pending)
 }
 
@@ -163,11 +169,11 @@ func (s *submission) before(ctx context.Context) (*Told, error) {
 	if !slices.Contains(st.Threads, in.Thread) {
 		return nil, nil
 	}
-	th, err := s.thread(ctx, in.Thread)
-	if err == nil {
-		err = th.Takes(belay.QueueMode(in.Queue))
-	}
-	return nil, err
+	var refused error
+	err := s.Engine.Look(ctx, in.Session, in.Thread.Stream(), func(d core.Decider) {
+		refused = d.(*thread.Decider).State().Takes(belay.QueueMode(in.Queue))
+	})
+	return nil, cmp.Or(err, refused)
 }
 
 // foreign refuses ids of threads and tasks that are another session's.

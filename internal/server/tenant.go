@@ -11,6 +11,7 @@ import (
 
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/internal/auth"
+	"github.com/belay-run/belay/internal/core"
 	"github.com/belay-run/belay/internal/core/session"
 	"github.com/belay-run/belay/internal/core/thread"
 	"github.com/belay-run/belay/internal/engine"
@@ -134,11 +135,12 @@ func (t *tenant) programsWait(ctx context.Context, id belay.SessionID) bool {
 	})
 }
 
-// stir makes a session run soon if it has something to do. One whose turn only
-// waits behind another that asks a person is left at rest.
+// stir makes a session run soon if it has something to do, as far as its lanes
+// tell.
 func (t *tenant) stir(ctx context.Context, id belay.SessionID, priority int) {
 	rows, err := t.Store.Lanes(ctx, id)
 	if err == nil && !slices.ContainsFunc(rows, func(r store.LaneRow) bool { return r.Runnable || r.Inbox > 0 }) {
+		t.drives.learn(rows)
 		return
 	}
 	t.drives.want(id, priority)
@@ -192,6 +194,12 @@ func (t *tenant) session(ctx context.Context, id belay.SessionID) (*session.Stat
 		return nil, err
 	}
 	return d.(*session.Decider).State(), nil
+}
+
+// seen is session for one that gets many commands.
+func (t *tenant) seen(ctx context.Context, id belay.SessionID) (s *session.State, err error) {
+	err = t.Engine.Look(ctx, id, id.Stream(), func(d core.Decider) { s = d.(*session.Decider).State().Copy() })
+	return s, err
 }
 
 func (t *tenant) thread(ctx context.Context, id belay.ThreadID) (*thread.State, error) {
@@ -248,7 +256,7 @@ func (s *Server) tenant(ctx context.Context, name string) (*tenant, error) {
 	t := &tenant{House: house, name: name, front: s.front, now: s.c.Now, log: s.c.Log.With("tenant", name)}
 	t.audit = newAuditor(house.Store, t.log)
 	t.drives = newDrives(house.Store, s.slots, s.c.PerTenant, s.c.Now, t.log)
-	t.drives.run = t.drive
+	t.drives.run, t.drives.busy = t.drive, house.Engine.Brings
 	loop, stop := context.WithCancel(s.life)
 	t.stop = stop
 	t.wg.Go(func() { t.audit.run(s.life) })
@@ -260,7 +268,7 @@ func (s *Server) tenant(ctx context.Context, name string) (*tenant, error) {
 	})
 	t.wg.Go(func() { t.followViews(loop) })
 	t.wg.Go(func() { t.forget(loop) })
-	house.Reads.Given = t.given
+	house.Reads.Given, house.Reads.Opening = t.given, s.front.opening
 	s.tenants[name] = t
 	return t, nil
 }
