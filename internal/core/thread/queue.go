@@ -64,19 +64,27 @@ func (s *State) submit(o belay.Order, c belay.SubmitTurn) ([]core.Fact, []core.S
 	if busy && mode == belay.QueueReject {
 		return s.refused(o, c, "a turn of the thread hasn't ended")
 	}
-	facts, sends, refused := s.makeRoom(o)
-	if refused {
-		return s.refused(o, c, fmt.Sprintf("%d turns wait already", len(s.Queue)))
-	}
-	dropped := 0
-	if len(facts) > 0 {
-		dropped = 1
-	}
 	submitted := event.TurnSubmitted{Kind: c.Kind, Text: c.Text, By: o.Principal, Rules: c.Rules, Place: c.Place}
 	if mode == belay.QueueCollect || busy && mode != belay.QueueEnqueue {
 		submitted.Queue = mode
 	}
 	ids := belay.IDs{Session: s.Session, Thread: s.Thread, Turn: c.Turn, Task: c.Task, Run: c.Run}
+	var facts []core.Fact
+	var sends []core.Send
+	dropped := 0
+	if s.full() {
+		i := s.victim()
+		switch {
+		case i < 0:
+			return s.refused(o, c, fmt.Sprintf("%d turns wait already", len(s.Queue)))
+		case !urgent(mode) && s.placeOf(mode, c.Place) <= i:
+			// It was overtaken on its way here by one that was accepted later.
+			facts, sends = s.makeRoom(o, Queued{Turn: c.Turn, Task: c.Task, Run: c.Run, Line: line(c.Text.Text)}, len(s.Queue))
+			return append([]core.Fact{{IDs: ids, Data: submitted}}, facts...), sends, nil
+		}
+		facts, sends = s.makeRoom(o, s.Queue[i], len(s.Queue)-1)
+		dropped = 1
+	}
 	facts = append(facts, core.Fact{IDs: ids, Data: submitted})
 	if !busy {
 		return facts, sends, nil
@@ -144,25 +152,16 @@ func (s *State) refused(o belay.Order, c belay.SubmitTurn, why string) ([]core.F
 	return []core.Fact{{IDs: ids, Data: event.TurnSubmitted{Kind: c.Kind, Text: c.Text, By: o.Principal, Rules: c.Rules}}, f}, send, nil
 }
 
-// makeRoom ends the turn that waits longest if no more may wait; refused tells
-// that the one that comes has to go.
-func (s *State) makeRoom(o belay.Order) (facts []core.Fact, sends []core.Send, refused bool) {
-	if !s.full() {
-		return nil, nil, false
-	}
-	i := s.victim()
-	if i < 0 {
-		return nil, nil, true
-	}
-	q := s.Queue[i]
+// makeRoom ends the turn that waits longest because no more may wait; left do.
+func (s *State) makeRoom(o belay.Order, q Queued, left int) ([]core.Fact, []core.Send) {
 	why := "too many turns wait: it made room for another one"
-	changed := event.QueueChanged{Op: event.QueueDropped, Turn: q.Turn, Length: len(s.Queue) - 1, By: o.Principal}
+	changed := event.QueueChanged{Op: event.QueueDropped, Turn: q.Turn, Length: left, By: o.Principal}
 	if s.Line.Drop == belay.DropSummarise {
 		changed.Note = cmp.Or(q.Line, "(a turn without text)")
 		why += "; the next turn is told of it"
 	}
 	f, sends := s.endQueued(q, belay.Cancelled, "QUEUE_DROPPED", why)
-	return []core.Fact{f, s.queueFact(changed)}, sends, false
+	return []core.Fact{f, s.queueFact(changed)}, sends
 }
 
 func (s *State) queueFact(p event.QueueChanged) core.Fact {
