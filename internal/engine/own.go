@@ -159,9 +159,10 @@ func (e *Engine) keep(ctx context.Context) *keeper {
 		k := &keeper{done: make(chan struct{})}
 		k.ctx, k.stop = context.WithCancelCause(context.WithoutCancel(ctx))
 		e.keeper = k
+		changed := e.c.Store.Changed(k.ctx) // before the session looks for itself: what comes after that is seen
 		go func() {
 			defer close(k.done)
-			e.tend(k)
+			e.tend(k, changed)
 		}()
 	}
 	e.keeper.users++
@@ -185,12 +186,11 @@ func (e *Engine) unkeep(k *keeper) {
 
 // tend renews and watches. When the leases can't be kept for most of their
 // time, another process may take the sessions, so everything here stops.
-func (e *Engine) tend(k *keeper) {
+func (e *Engine) tend(k *keeper, changed <-chan struct{}) {
 	renew := time.NewTicker(Lease / 3)
 	defer renew.Stop()
 	look := time.NewTimer(watchEvery)
 	defer look.Stop()
-	changed := e.c.Store.Changed(k.ctx)
 	kept := time.Now()
 	e.leased.renewed(kept)
 	for {
