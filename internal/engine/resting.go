@@ -77,7 +77,14 @@ func (e *Engine) remember(own *ownership, known map[belay.StreamID]standing) {
 // is quick, changes nothing and keeps nothing of it.
 func (e *Engine) Look(ctx context.Context, id belay.SessionID, s belay.StreamID, look func(core.Decider)) error {
 	head, err := e.c.Store.Head(ctx, s)
-	if err != nil && !errors.Is(err, store.ErrNotFound) {
+	if errors.Is(err, store.ErrNotFound) { // it has no facts
+		d, _, err := NewDecider(s)
+		if err == nil {
+			look(d)
+		}
+		return err
+	}
+	if err != nil {
 		return err
 	}
 	if e.lookResting(id, s, head.Seq, look) {

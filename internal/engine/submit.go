@@ -20,6 +20,7 @@ type Answer struct {
 	Pending  bool             // accepted, and not handled within the time given
 	Rests    bool             // it was handled here, and nothing follows until something else comes
 	Wake     time.Time        // of Rests: or until then, if it isn't zero
+	Wants    bool             // it was handled here, and the session has something to do now
 }
 
 // answerWithin is how long Submit waits for the owner to act.
@@ -152,7 +153,7 @@ func (e *Engine) handleHere(ctx context.Context, id belay.SessionID, to *reply) 
 		}
 	}
 	if to != nil && to.answer != nil {
-		to.answer.Rests, to.answer.Wake = !h.wants, h.wake
+		to.answer.Rests, to.answer.Wake, to.answer.Wants = !h.wants, h.wake, h.wants
 	}
 	e.remember(own, h.known)
 	return nil

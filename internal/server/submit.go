@@ -95,6 +95,8 @@ func submitTurn(ctx context.Context, r *request, in *SubmitTurn) (*Told, error) 
 		return nil, turnError(err)
 	}
 	switch {
+	case ans.Wants:
+		r.drives.want(in.Session, priorities[in.Priority])
 	case !ans.Rests:
 		r.stir(ctx, in.Session, priorities[in.Priority])
 	case !ans.Wake.IsZero(): // else it waits behind another that asks a person, say

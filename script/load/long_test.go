@@ -22,7 +22,7 @@ func TestALongSession(t *testing.T) {
 	defer cancel()
 	s := p.start()
 	var answered, status, ended time.Duration
-	if err := s.follow(ctx, "long", &answered, &status, &ended); err != nil {
+	if err := s.follow(ctx, "long", func() {}, &answered, &status, &ended); err != nil {
 		t.Fatal(err)
 	}
 	s.stop()
