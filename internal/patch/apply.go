@@ -86,12 +86,15 @@ func (a *applier) file(f *File) error {
 		if from, err = a.look(f.Old); err != nil {
 			return err
 		}
-		if !from.is {
+		asBefore := f.Copy && from.was // what git copies is the file as it was before the patch
+		if !from.is && !asBefore {
 			p := &Problem{Code: CodeMissing, Message: f.Old + " does not exist", File: f.Name(), At: f.Line, Hint: "look with list or glob for what is there"}
 			a.problems = append(a.problems, p)
 			return nil
 		}
-		old = from.now
+		if old = from.now; asBefore {
+			old = from.before
+		}
 	}
 	to := from
 	if f.New != "" && f.New != f.Old {

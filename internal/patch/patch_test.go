@@ -72,6 +72,8 @@ func TestPatchesApply(t *testing.T) {
 		{"a moved and changed file", "diff --git a/f b/g\nsimilarity index 60%\nrename from f\nrename to g\n--- a/f\n+++ b/g\n@@ -1,2 +1,2 @@\n 1\n-2\n+two\n",
 			files{"f": lines("1 2")}, files{"g": lines("1 two")}, ""},
 		{"a copied file", "diff --git a/f b/g\nsimilarity index 100%\ncopy from f\ncopy to g\n", files{"f": "1\n"}, files{"f": "1\n", "g": "1\n"}, ""},
+		{"a copy of what a file was before the patch", "diff --git a/f b/f\n--- a/f\n+++ b/f\n@@ -1 +1 @@\n-1\n+one\ndiff --git a/f b/g\nsimilarity index 100%\ncopy from f\ncopy to g\n", files{"f": "1\n"}, files{"f": "one\n", "g": "1\n"}, ""},
+		{"a copy of a file that was moved away", "diff --git a/f b/a\nsimilarity index 100%\nrename from f\nrename to a\ndiff --git a/f b/g\nsimilarity index 100%\ncopy from f\ncopy to g\n", files{"f": "1\n"}, files{"a": "1\n", "g": "1\n"}, ""},
 		{"names with spaces and quotes", "diff --git \"a/\\303\\274 x\" \"b/\\303\\274 x\"\n--- \"a/\\303\\274 x\"\n+++ \"b/\\303\\274 x\"\n@@ -1 +1 @@\n-1\n+one\ndiff --git a/a b b/a b\n--- a/a b\t\n+++ b/a b\t\n@@ -1 +1 @@\n-1\n+one\n",
 			files{"ü x": "1\n", "a b": "1\n"}, files{"ü x": "one\n", "a b": "one\n"}, ""},
 		{"a folder called a", "--- a/a/f\n+++ b/a/f\n@@ -1 +1 @@\n-1\n+one\n", files{"a/f": "1\n"}, files{"a/f": "one\n"}, ""},
