@@ -26,6 +26,10 @@ func (a *app) sandboxed() (bool, string) {
 	return true, ""
 }
 
+// tries tells whether somebody wants macOS's sandbox tried, which nobody has
+// verified: programs run in it, and no level is said of them.
+func (a *app) tries() bool { return a.env(sandboxEnv) == "seatbelt" && sandbox.Seatbelt() }
+
 // boundary is what this machine can confine a turn's processes with.
 func (a *app) boundary() thread.Boundary {
 	b := thread.Boundary{Level: string(belay.L0), Network: belay.NetworkFull, Decides: true}
@@ -38,6 +42,7 @@ func (a *app) boundary() thread.Boundary {
 	if m.Level == belay.L0 && b.Why == "" {
 		b.Why = "this machine has no sandbox"
 	}
+	b.Tries = a.tries()
 	return b
 }
 
@@ -65,6 +70,7 @@ func (a *app) confine(b belay.Boundary, ws string) (process.Box, error) {
 			o.Hidden = append(o.Hidden, dir)
 		}
 	}
+	o.Seatbelt = a.tries()
 	a.confinement()
 	return sandbox.New(b, o)
 }
@@ -134,6 +140,9 @@ func (a *app) sandboxFindings() []finding {
 	all := []finding{f}
 	if on, _ := a.sandboxed(); !on {
 		return all
+	}
+	if a.tries() {
+		all = append(all, finding{Name: "  seatbelt", State: "note", What: "tried because of " + sandboxEnv + "=seatbelt; nobody has verified it, so it counts for no level"})
 	}
 	for _, l := range sandbox.Probe().Layers {
 		lf := finding{Name: "  " + l.Name, State: "ok", What: l.String()}

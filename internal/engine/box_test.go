@@ -197,6 +197,23 @@ func TestACountIsBelievedOverWhatAProgramSays(t *testing.T) {
 	}
 }
 
+// TestABoundaryThatNobodyVerifiedIsTriedWithoutALevel: programs run in it where
+// somebody wants that, and what was applied is as little as the machine promises.
+func TestABoundaryThatNobodyVerifiedIsTriedWithoutALevel(t *testing.T) {
+	for tries, want := range map[bool][]string{
+		false: {"allow in workspace-write", "applied L0 of workspace-write", "attempt 1", "process", "result"}, // nobody is asked for a box
+		true:  {"allow in workspace-write", "attempt 1", "applied L0 of workspace-write", "process", "result"},
+	} {
+		b := boxed(t, "steps:\n  - calls: [{tool: exec, args: {command: 'echo hi'}}]\n"+done, belay.ModeDefault, "L0")
+		b.changeRules(func(r *thread.Rules) {
+			r.Boundary = thread.Boundary{Level: "L0", Why: "nobody knows", Network: "full", Decides: true, Tries: tries}
+		})
+		if got := told(b.run()); !slices.Equal(got[:min(len(got), len(want))], want) {
+			t.Errorf("tries %v: got\n%s\nwant\n%s", tries, strings.Join(got, "\n"), strings.Join(want, "\n"))
+		}
+	}
+}
+
 func TestANoToAWiderBoundaryIsToldToTheModel(t *testing.T) {
 	b := boxed(t, "steps:\n  - calls: [{tool: exec, args: {command: 'echo hi >/srv/out/a'}}]\n"+done, belay.ModeDefault, "L3")
 	b.answer(b.run(), belay.RespondAction{Decision: "deny", Message: "use the workspace"})

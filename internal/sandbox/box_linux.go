@@ -54,6 +54,9 @@ func New(b belay.Boundary, o Options) (*Box, error) {
 	return &Box{b: b, o: o, hosts: hosts, group: newCgroup}, nil
 }
 
+// Seatbelt is false: that is macOS's sandbox.
+func Seatbelt() bool { return false }
+
 // Plan is what the boundary will be on this machine, before anything starts:
 // each layer as applied where it is intended, with the level that makes. An
 // error is a level below the boundary's least.

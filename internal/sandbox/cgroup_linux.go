@@ -180,11 +180,6 @@ func (hs hierarchies) memory() (int64, error) {
 	return all, nil
 }
 
-// grouped tells whether there is a limit that a group holds.
-func grouped(l belay.ProcessLimits) bool {
-	return l.Memory > 0 || l.MemoryShare > 0 || l.Processes > 0 || l.CPUQuota > 0
-}
-
 type cgroupFile struct{ name, value string }
 
 // cgroupFiles are the files to write, by controller and version.

@@ -3,8 +3,12 @@
 package sandbox
 
 import (
+	"errors"
+	"os"
 	"os/exec"
+	"path/filepath"
 	"runtime"
+	"slices"
 
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/internal/process"
@@ -37,38 +41,81 @@ func Probe() Machine {
 // Recall is Probe: there is nothing to remember.
 func Recall(string) Machine { return Probe() }
 
-// Box refuses to start programs within a boundary.
-type Box struct{ b belay.Boundary }
+// Seatbelt tells whether there is a sandbox that can be tried, though nobody has
+// verified it.
+func Seatbelt() bool { return runtime.GOOS == "darwin" }
+
+// Box refuses to start programs within a boundary, unless it is to try macOS's
+// sandbox and nobody asks for a level.
+type Box struct {
+	b belay.Boundary
+	o Options
+}
 
 // New makes a box.
 func New(b belay.Boundary, o Options) (*Box, error) {
-	if err := b.Check(); err != nil {
+	if err := errors.Join(b.Check(), o.check()); err != nil {
 		return nil, err
 	}
-	return &Box{b: b}, o.check()
+	real, err := filepath.EvalSymlinks(o.Workspace)
+	if err != nil {
+		return nil, belay.Errorf(belay.CodeBadBoundary, "the workspace can't be confined").At(o.Workspace).Wrap(err)
+	}
+	o.Workspace = real
+	return &Box{b: b, o: o}, nil
 }
 
-// Plan is what the boundary will be: nothing.
+// Plan is what the boundary will be: no level that anybody could promise.
 func (b *Box) Plan() (belay.Applied, error) {
 	m := Probe()
-	return belay.Applied{Level: m.Level, Why: m.Why, Network: belay.NetworkFull, Layers: m.Layers}, b.refuse()
+	a := belay.Applied{Level: m.Level, Why: m.Why, Network: belay.NetworkFull, Layers: m.Layers}
+	if !b.o.Seatbelt || !Seatbelt() || !belay.L0.AtLeast(b.b.Least) {
+		return a, b.refuse()
+	}
+	a.Layers = append(a.Layers, belay.Layer{Name: layerSeatbelt, State: belay.LayerApplied, Detail: unverified})
+	return a, nil
 }
 
 func (b *Box) refuse() error {
-	return belay.Errorf(belay.CodeNotConfined, "nothing can be confined on %s", runtime.GOOS).
+	return belay.Errorf(belay.CodeNotConfined, "nothing can be confined on %s to level %s", runtime.GOOS, orElse(string(b.b.Least), string(belay.L0))).
 		WithHint("a rule or a person can let it run without a boundary")
 }
 
-// Prepare refuses.
-func (b *Box) Prepare(*exec.Cmd) (process.Hold, error) { return nil, b.refuse() }
-
-// Hold would be the helper of one program.
-type Hold struct{ process.Hold }
-
-// Applied is nothing.
-func (*Hold) Applied() belay.Applied {
-	return belay.Applied{Level: belay.L0, Network: belay.NetworkFull}
+// Prepare makes cmd start its program under a profile, or refuses.
+func (b *Box) Prepare(cmd *exec.Cmd) (process.Hold, error) {
+	a, err := b.Plan()
+	if err != nil {
+		return nil, err
+	}
+	h := &strapped{layers: a.Layers}
+	if err := b.strap(cmd, h); err != nil {
+		h.Close() //nolint:errcheck // the first error counts
+		return nil, belay.Errorf(belay.CodeNotConfined, "seatbelt can't be tried").Wrap(err)
+	}
+	return h, nil
 }
 
-// Ended knows nothing.
-func (*Hold) Ended() (Ending, bool) { return Ending{}, false }
+// seatbeltExe applies a profile to itself and executes a program.
+const seatbeltExe = "/usr/bin/sandbox-exec"
+
+func (b *Box) strap(cmd *exec.Cmd, h *strapped) (err error) {
+	if h.scratch, err = os.MkdirTemp("", "belay-scratch-*"); err != nil {
+		return err
+	}
+	if h.scratch, err = filepath.EvalSymlinks(h.scratch); err != nil {
+		return err
+	}
+	s, err := seatbeltOf(b.b, b.o, h.scratch)
+	if err != nil {
+		return err
+	}
+	text, err := s.profile(b.b)
+	if err != nil {
+		return err
+	}
+	if cmd.Env == nil {
+		cmd.Env = os.Environ()
+	}
+	cmd.Env = append(slices.Clone(cmd.Env), "TMPDIR="+h.scratch)
+	return h.strap(cmd, seatbeltExe, text)
+}

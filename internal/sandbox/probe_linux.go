@@ -14,9 +14,6 @@ import (
 	"github.com/belay-run/belay/internal/sandbox/inside"
 )
 
-// past is a deadline that is over.
-var past = time.Unix(1, 0)
-
 // Main ends a process that bears the helper's name and isn't one. Helpers
 // themselves never get here: package inside takes them before main begins. It
 // is the first statement of main, and of TestMain where tests start programs

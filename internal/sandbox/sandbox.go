@@ -53,6 +53,7 @@ type Options struct {
 	Protected func(path string) bool // tells whether a path in the workspace, from its root, is one that can't be changed; nil is none
 	Disabled  []string               // layers that somebody decided against
 	Linger    time.Duration          // what the program left may finish after it; 0 is half a second
+	Seatbelt  bool                   // try macOS's sandbox, which nobody has verified; elsewhere it means nothing
 	Grace     time.Duration          // from TERM to KILL when Limits.Wall is over; 0 is five seconds
 }
 
@@ -64,6 +65,9 @@ const (
 	defaultLinger = 500 * time.Millisecond
 	defaultGrace  = 5 * time.Second
 )
+
+// past is a deadline that is over.
+var past = time.Unix(1, 0)
 
 // check tells what is wrong with the options, if anything.
 func (o Options) check() error {

@@ -34,16 +34,6 @@ func privateFolders(home string) []string {
 	return all
 }
 
-// toolchains are what languages and version managers keep in a home. They are
-// shown, because without them nothing builds; they can't be written.
-var toolchains = []string{
-	"go/bin", "go/pkg/mod", "sdk", ".gvm", ".cargo", ".rustup", ".pyenv", ".rbenv", ".nvm", ".fnm", ".volta", ".bun", ".deno", ".asdf", ".sdkman", ".ghcup", ".juliaup",
-	".dotnet", ".opam", ".local/bin", ".local/lib", ".local/pipx", ".local/share/mise", ".local/share/uv", ".local/share/pnpm", ".npm-global", ".gitconfig", ".config/git/config", ".config/git/ignore",
-}
-
-// secrets are what tool chains keep among the rest.
-var secrets = []string{".cargo/credentials", ".cargo/credentials.toml"}
-
 // rootSecrets are files of the system that only root can read.
 var rootSecrets = []string{"/etc/shadow", "/etc/shadow-", "/etc/gshadow", "/etc/gshadow-", "/etc/sudoers", "/etc/sudoers.d", "/etc/ssl/private", "/etc/security/opasswd", "/var/spool/cron", "/var/lib/private"}
 
@@ -99,19 +89,6 @@ func (b *Box) gather(p *inside.Profile, h *Hold) (err error) {
 	h.intends[i].State, h.intends[i].Detail = belay.LayerUnavailable, inside.Reason(err)
 	p.Try[LayerCgroup] = false
 	return nil
-}
-
-// demanded tells whether somebody set a limit that a group holds. Those that
-// boundaries have by default hold where they can.
-func demanded(l belay.ProcessLimits) bool {
-	byDefault := belay.DefaultProcessLimits
-	if l.Processes == byDefault.Processes {
-		l.Processes = 0
-	}
-	if l.MemoryShare == byDefault.MemoryShare {
-		l.MemoryShare = 0
-	}
-	return grouped(l)
 }
 
 // lend gives a program a folder to write temporary files in, where it has no
@@ -181,11 +158,6 @@ func (b *Box) cache(p *inside.Profile) error {
 	}
 	p.Cache = b.o.Cache
 	return nil
-}
-
-func exists(path string) bool {
-	_, err := os.Lstat(path)
-	return err == nil
 }
 
 // limitsOf are the limits that a helper applies.

@@ -71,6 +71,7 @@ type Boundary struct {
 	Level   string `json:"level"` // L0 … L3: the best there is
 	Why     string `json:"why"`   // there is nothing better
 	Network string `json:"network"`
+	Tries   bool   `json:"tries,omitempty"`   // programs run in a boundary that nobody has verified, whatever the level
 	Decides bool   `json:"decides,omitempty"` // every call gets a boundary of its own; rules of earlier builds don't say
 }
 

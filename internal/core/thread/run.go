@@ -98,7 +98,7 @@ func (s *State) begins(r *Rules, rd *core.Ready, c *Call, recover bool) {
 
 // confines tells whether the programs of a call run in a boundary at all.
 func (s *State) confines(r *Rules, c *Call) bool {
-	return c.Bound != nil && !c.Bound.Unbounded() && belay.Level(r.Boundary.Level).AtLeast(belay.L1)
+	return c.Bound != nil && !c.Bound.Unbounded() && (r.Boundary.Tries || belay.Level(r.Boundary.Level).AtLeast(belay.L1))
 }
 
 // unconfined is why they don't.

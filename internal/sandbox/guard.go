@@ -1,0 +1,99 @@
+package sandbox
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+// maxSeen is how many entries of a writable folder are looked at for protected
+// names, nearest to its root first.
+const maxSeen = 4096
+
+// stubNames are the protected names that get an empty folder in their place
+// while they are missing from the root of a workspace: what a later program
+// would obey as soon as it is there. The folder can't be written, and version
+// control doesn't see an empty one.
+var stubNames = []string{
+	".belay", ".git", ".git/hooks", ".vscode", ".idea", ".zed", ".cursor", ".cursorrules", ".claude", ".claude.json", ".codex", ".gemini", ".mcp.json", ".windsurf",
+	".continue", ".clinerules", ".agents", ".openclaw", ".opencode", ".husky", ".devcontainer", "AGENTS.md", "CLAUDE.md", "GEMINI.md",
+}
+
+// protectedIn lists the protected names in a folder and below, breadth first.
+// It follows no links and doesn't look into what is protected already, nor
+// into installed packages.
+func protectedIn(root string, protected func(string) bool) ([]string, error) {
+	var found []string
+	seen := 0
+	for level := []string{root}; len(level) > 0; {
+		var next []string
+		for _, dir := range level {
+			entries, err := os.ReadDir(dir)
+			if errors.Is(err, fs.ErrPermission) || errors.Is(err, fs.ErrNotExist) {
+				continue
+			}
+			if err != nil {
+				return nil, err
+			}
+			for _, e := range entries {
+				path := filepath.Join(dir, e.Name())
+				switch {
+				case e.Type()&fs.ModeSymlink != 0:
+				case protected(path[len(root):]) && !(e.IsDir() && e.Name() == ".git" && full(path)):
+					found = append(found, path)
+				case e.IsDir() && e.Name() != "node_modules" && !inGit(path):
+					next = append(next, path)
+				}
+			}
+			if seen += len(entries); seen > maxSeen {
+				return found, nil
+			}
+		}
+		level = next
+	}
+	return found, nil
+}
+
+// full tells whether a folder .git is a repository, which git must be able to
+// write but for what it obeys.
+func full(path string) bool {
+	_, err := os.Lstat(filepath.Join(path, "HEAD"))
+	return err == nil
+}
+
+// inGit tells whether a folder is git's own, where only its first level has
+// names that count.
+func inGit(path string) bool {
+	return strings.Contains(path, "/.git/")
+}
+
+// topmost drops what lies in another one.
+func topmost(paths []string) []string {
+	slices.Sort(paths)
+	var all []string
+	for _, p := range paths {
+		if !slices.ContainsFunc(all, func(a string) bool { return within(p, a) }) {
+			all = append(all, p)
+		}
+	}
+	return all
+}
+
+// pins are the folders between guarded names and the writable folder they are
+// in, the outer ones first.
+func pins(guarded, writable []string) []string {
+	var all []string
+	for _, g := range guarded {
+		for dir := filepath.Dir(g); ; dir = filepath.Dir(dir) {
+			if !slices.ContainsFunc(writable, func(w string) bool { return within(dir, w) && dir != w }) {
+				break
+			}
+			all = append(all, dir)
+		}
+	}
+	slices.Sort(all)
+	return slices.Compact(all)
+}
