@@ -19,7 +19,7 @@ var sandboxMutants = []mutant{
 		edits:  []edit{{"internal/sandbox/view_linux.go", "if demanded(b.b.Limits) {", "if false {"}},
 		caught: boxed("TestDefaultLimitsHoldWhereTheyCan")},
 	{breaks: "a profile of macOS without effect is believed",
-		edits:  []edit{{"internal/sandbox/seatbelt_hold.go", "case strings.TrimSpace(said) != \"stands\":", "case false:"}},
+		edits:  []edit{{"internal/sandbox/seatbelt_hold.go", "strings.TrimSpace(said) != \"stands\"", "strings.TrimSpace(said) == \"\""}},
 		caught: boxed("TestAProfileWithoutEffectRunsNothing")},
 	{breaks: "what a machine once could is believed when it has changed",
 		edits:  []edit{{"internal/sandbox/recall_linux.go", "|| k.Key != key {", "{"}},
