@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/belay-run/belay"
@@ -225,6 +226,7 @@ func (a *app) checkers() *checker.Runner {
 
 // lookedFor is what shadowed said of a workspace, and when.
 type lookedFor struct {
+	mu       sync.Mutex
 	path, ws string
 	at       time.Time
 	shadowed bool
@@ -234,10 +236,13 @@ type lookedFor struct {
 // a crowd of turns looks at its folders once.
 func (a *app) shadowed(ws string) bool {
 	path, now := a.env("PATH"), a.Now()
-	if was := a.looked; was.path != path || was.ws != ws || now.Sub(was.at).Abs() > time.Second {
-		a.looked = lookedFor{path, ws, now, shadowed(path, ws)}
+	was := &a.looked
+	was.mu.Lock()
+	defer was.mu.Unlock()
+	if was.path != path || was.ws != ws || now.Sub(was.at).Abs() > time.Second {
+		was.path, was.ws, was.at, was.shadowed = path, ws, now, shadowed(path, ws)
 	}
-	return a.looked.shadowed
+	return was.shadowed
 }
 
 // shadowed tells whether programs are looked for in a folder that is the

@@ -243,6 +243,8 @@ func (e *Engine) answer(ctx context.Context, from store.Position, o belay.Order)
 				return *cmp.Or(done, &a), err
 			}
 		}
+		// Asked before the facts are read: what took it from the inbox is among them.
+		waits := e.waits(ctx, o)
 		for r, err := range e.c.Store.Window(ctx, store.Window{Stream: o.Stream, After: from}) { // others may write down that it was given
 			if err != nil {
 				return a, err
@@ -256,7 +258,7 @@ func (e *Engine) answer(ctx context.Context, from store.Position, o belay.Order)
 			}
 			a.Events, a.Position = append(a.Events, r.Event), r.Position
 		}
-		if len(a.Events) > 0 || !e.waits(ctx, o) {
+		if len(a.Events) > 0 || !waits {
 			return a, nil
 		}
 		select {

@@ -3,6 +3,7 @@ package engine_test
 import (
 	"context"
 	"errors"
+	"iter"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -216,6 +217,59 @@ func TestTimeInAStreamNeverGoesBack(t *testing.T) {
 		}
 		if len(find[event.TurnCompleted](b.log())) != 1 {
 			t.Error("the turn did not complete")
+		}
+	})
+}
+
+// crossing is a store whose owner acts just when somebody has looked for its answer.
+type crossing struct {
+	store.Store
+	acts func()
+}
+
+func (c *crossing) Claim(_ context.Context, session belay.SessionID, _ store.Owner, _ time.Duration) (int64, error) {
+	return 0, &store.OwnedError{Session: session}
+}
+
+func (c *crossing) Window(ctx context.Context, w store.Window) iter.Seq2[store.Record, error] {
+	return func(yield func(store.Record, error) bool) {
+		for r, err := range c.Store.Window(ctx, w) {
+			if !yield(r, err) {
+				return
+			}
+		}
+		if acts := c.acts; acts != nil {
+			c.acts = nil
+			acts()
+		}
+	}
+}
+
+// A refusal that is recorded after the facts were read, and before the inbox is
+// looked at, isn't taken for a success.
+func TestARefusalThatCrossesTheQuestionIsToldAsOne(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ran := 0
+		b := askingBench(t, &ran)
+		b.run()
+		act := find[event.RunStatus](b.log())[0].WaitingFor
+		owner, h := b.second("proc-2")
+		if _, err := owner.Submit(t.Context(), order("cmd_yes", belay.RespondAction{Action: belay.ActionID(act), Decision: "allow"})); err != nil {
+			t.Fatal(err)
+		}
+		set, _ := tool.NewSet()
+		e, err := engine.New(engine.Config{Store: &crossing{h, func() {
+			if err := owner.Settle(t.Context(), sess); err != nil {
+				t.Error(err)
+			}
+		}}, Owner: store.Owner{ID: "proc-3", Host: "test", PID: 3}, Tools: set})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer e.Close()
+		_, err = e.Submit(t.Context(), order("cmd_no", belay.RespondAction{Action: belay.ActionID(act), Decision: "deny"}))
+		if belay.CodeOf(err) != belay.CodeAlreadyAnswered {
+			t.Errorf("got %v", err)
 		}
 	})
 }
