@@ -12,6 +12,7 @@ import (
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/event"
 	"github.com/belay-run/belay/internal/core/thread"
+	"github.com/belay-run/belay/internal/engine"
 	"github.com/belay-run/belay/internal/policy"
 	"github.com/belay-run/belay/internal/tool"
 )
@@ -53,6 +54,33 @@ func TestRulesOfPeopleAreThereAgainForTheNextProcess(t *testing.T) {
 		t.Fatal(err)
 	}
 	if log = b.log(); ran != 1 || len(find[event.TurnCompleted](log)) != 1 {
+		t.Errorf("%d runs, %s at last", ran, log[len(log)-1].Type())
+	}
+}
+
+// What is unfinished goes on by itself in the next process, which has to ask
+// for the rules, and then for those that they name, before anything else happens.
+func TestATurnUnderPeoplesRulesGoesOnInTheNextProcess(t *testing.T) {
+	ctx, leave := context.WithCancel(t.Context())
+	ran := 0
+	look := fn{spec: tool.Spec{Name: "look", Doc: "d", Input: noArgs, Effect: belay.Pure}, run: func(ctx context.Context, _ tool.Call) (tool.Result, error) {
+		if ran++; ran == 1 {
+			leave()
+			return tool.Result{}, ctx.Err()
+		}
+		return tool.Result{Text: "ok"}, nil
+	}}
+	b := newBench(t, "steps:\n  - calls: [{tool: look, args: {n: 1}}]\n"+done, nil, look)
+	b.govern(policy.Document{Rules: []policy.Rule{{ID: "may", Tier: policy.TierAdmin, Verdict: policy.Allow, Match: policy.Match{Tool: []string{"look"}}}}})
+	b.submit(1, "go")
+	if err := b.e.Session(ctx, sess, nil); !errors.Is(err, context.Canceled) || ran != 1 {
+		t.Fatalf("the first process ended with %v after %d runs", err, ran)
+	}
+	b.rewire(func(*engine.Config) {})
+	if err := b.e.Session(t.Context(), sess, nil); err != nil {
+		t.Fatal(err)
+	}
+	if log := b.log(); ran != 2 || len(find[event.TurnCompleted](log)) != 1 {
 		t.Errorf("%d runs, %s at last", ran, log[len(log)-1].Type())
 	}
 }
