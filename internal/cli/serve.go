@@ -20,6 +20,7 @@ import (
 	"github.com/belay-run/belay/internal/disk"
 	hubs "github.com/belay-run/belay/internal/live"
 	"github.com/belay-run/belay/internal/read"
+	"github.com/belay-run/belay/internal/search"
 	"github.com/belay-run/belay/internal/server"
 	"github.com/belay-run/belay/internal/store"
 	"github.com/belay-run/belay/internal/store/sqlite"
@@ -258,5 +259,5 @@ func (a *app) house(ctx context.Context, tenant, ws string, roots []string) (ser
 	if err != nil {
 		return server.House{}, errors.Join(err, st.Close())
 	}
-	return server.House{Store: st, Engine: r.engine, Reads: &read.Reads{Store: st, Hub: hub, Views: views}, Wiring: &wiring{a: b, r: r, own: ws, roots: roots, dir: dir}, Close: r.close}, nil
+	return server.House{Store: st, Engine: r.engine, Reads: &read.Reads{Store: st, Hub: hub, Views: views, Words: view.Gently(st, search.Fold{Store: st})}, Wiring: &wiring{a: b, r: r, own: ws, roots: roots, dir: dir}, Close: r.close}, nil
 }

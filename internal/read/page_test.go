@@ -21,6 +21,7 @@ import (
 	"github.com/belay-run/belay/internal/live"
 	"github.com/belay-run/belay/internal/live/livetest"
 	"github.com/belay-run/belay/internal/read"
+	"github.com/belay-run/belay/internal/search"
 	"github.com/belay-run/belay/internal/store"
 	"github.com/belay-run/belay/internal/store/memory"
 	"github.com/belay-run/belay/internal/story"
@@ -47,7 +48,7 @@ func history(t testing.TB, st store.Store, answers int) *livetest.Writer {
 // reads answers for a store, without a hub.
 func reads(st store.Store) func(t testing.TB, path string, out any) belay.Code {
 	byPattern := map[string]read.Route{}
-	for _, r := range (&read.Reads{Store: st, Views: view.NewFollower(st)}).Routes() {
+	for _, r := range (&read.Reads{Store: st, Views: view.NewFollower(st), Words: view.Gently(st, search.Fold{Store: st})}).Routes() {
 		byPattern[r.Pattern] = r
 	}
 	return func(t testing.TB, path string, out any) belay.Code {

@@ -50,7 +50,7 @@ func (v *Reads) search(ctx context.Context, r *http.Request) (*Found, error) {
 	}
 	f, err := v.folded(r)
 	if err == nil {
-		err = search.Catchup(ctx, v.Store)
+		err = v.Words.Catchup(ctx)
 	}
 	if err != nil {
 		return nil, err

@@ -24,6 +24,7 @@ type Reads struct {
 	Store store.Store
 	Hub   *live.Hub
 	Views *view.Follower // of the store; others that read it share it
+	Words *view.Follower // of search.Fold of the store; only searches need it
 	Stall time.Duration  // a reader of a stream that takes nothing for so long is cut off; 0 is 30 s
 
 	// Given, if it isn't nil, is told of each event that was written to a stream's client.

@@ -9,6 +9,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"hash/fnv"
+	"io"
 	"slices"
 	"strings"
 	"unicode"
@@ -27,6 +28,7 @@ const (
 	chunk     = 512      // facts between two saves
 	maxWords  = 20000    // of a session; what a longer one has more isn't found
 	maxText   = 64 << 10 // bytes of a long text that are looked at
+	maxChunk  = 4 << 20  // bytes of text between two saves, and the fact that goes beyond
 	maxWord   = 40       // characters
 	maxLooked = 2000     // facts, from the newest on, in which an excerpt is looked for
 	around    = 80       // bytes of an excerpt on each side of a word
@@ -93,31 +95,62 @@ func whole(ctx context.Context, st store.Store, c belay.Content) (string, error)
 	if c.Ref == nil || !strings.HasPrefix(c.Ref.Media, "text/") {
 		return c.Text, nil
 	}
-	b, err := st.Get(ctx, c.Ref.Digest)
+	r, err := st.Open(ctx, c.Ref.Digest)
 	if errors.Is(err, store.ErrNotFound) {
 		return c.Text, nil
 	}
-	return strings.ToValidUTF8(string(b[:min(len(b), maxText)]), ""), err
+	if err != nil {
+		return "", err
+	}
+	defer r.Close()
+	b, err := io.ReadAll(io.LimitReader(r, maxText))
+	return strings.ToValidUTF8(string(b), ""), err
+}
+
+// Fold is the view of the words in a store's sessions.
+type Fold struct{ Store store.Store }
+
+// At is the position up to which the view is folded.
+func (f Fold) At(ctx context.Context) (store.Position, error) {
+	return f.Store.ViewPosition(ctx, name)
+}
+
+// UpTo folds until the view has come as far as end.
+func (f Fold) UpTo(ctx context.Context, end store.Position) error {
+	for more := true; more; {
+		at, err := f.At(ctx)
+		if err != nil || at >= end {
+			return err
+		}
+		if more, err = f.Step(ctx); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Step folds one chunk, which is bounded by the facts and by the text in it, and
+// tells whether there may be more.
+func (f Fold) Step(ctx context.Context) (more bool, err error) {
+	from, err := f.At(ctx)
+	if err != nil {
+		return false, err
+	}
+	more, err = fold(ctx, f.Store, from)
+	if errors.Is(err, store.ErrConflict) { // somebody else has folded it
+		return true, nil
+	}
+	return more, err
 }
 
 // Catchup folds what the view hasn't seen, up to the end that the log has at the
-// call. It is called by who searches: nothing is kept up while nobody does.
+// call.
 func Catchup(ctx context.Context, st store.Store) error {
 	end, err := st.End(ctx)
 	if err != nil {
 		return err
 	}
-	for more := true; more; {
-		from, err := st.ViewPosition(ctx, name)
-		if err != nil || from >= end {
-			return err
-		}
-		if more, err = fold(ctx, st, from); err != nil && !errors.Is(err, store.ErrConflict) {
-			return err
-		}
-		more = more || err != nil
-	}
-	return nil
+	return Fold{st}.UpTo(ctx, end)
 }
 
 // Rebuild drops what was folded and folds the log again.
@@ -139,6 +172,10 @@ func Rebuild(ctx context.Context, st store.Store) error {
 
 // fold takes one chunk of the log.
 func fold(ctx context.Context, st store.Store, from store.Position) (more bool, err error) {
+	end, err := st.End(ctx) // before the facts: all up to here are among those that are read
+	if err != nil || end <= from {
+		return false, err
+	}
 	var recs []store.Record
 	for rec, err := range st.Scan(ctx, from) {
 		if err != nil {
@@ -148,25 +185,9 @@ func fold(ctx context.Context, st store.Store, from store.Position) (more bool, 
 			break
 		}
 	}
-	if len(recs) == 0 {
-		return false, nil
-	}
-	to := recs[len(recs)-1].Position
-	sets := map[belay.SessionID]map[uint32]bool{}
-	for _, rec := range recs {
-		id := rec.Event.IDs.Session
-		for _, c := range texts(rec.Event) {
-			text, err := whole(ctx, st, c)
-			if err != nil {
-				return false, err
-			}
-			for _, w := range Words(text) {
-				if sets[id] == nil {
-					sets[id] = map[uint32]bool{}
-				}
-				sets[id][number(w)] = true
-			}
-		}
+	n, sets, err := words(ctx, st, recs)
+	if err != nil {
+		return false, err
 	}
 	rows, err := merged(ctx, st, sets)
 	if err != nil {
@@ -182,7 +203,33 @@ func fold(ctx context.Context, st store.Store, from store.Position) (more bool, 
 			rows[rowKey(t.Session)] = nil
 		}
 	}
-	return len(recs) == chunk, st.SaveView(ctx, name, from, to, rows)
+	more = n < len(recs) || n == chunk
+	if more || n > 0 && recs[n-1].Position > end {
+		end = recs[n-1].Position
+	}
+	return more, st.SaveView(ctx, name, from, end, rows)
+}
+
+// words are those of the first n facts, by session: as many as a chunk has text for.
+func words(ctx context.Context, st store.Store, recs []store.Record) (n int, sets map[belay.SessionID]map[uint32]bool, err error) {
+	sets = map[belay.SessionID]map[uint32]bool{}
+	for size := 0; n < len(recs) && size <= maxChunk; n++ {
+		id := recs[n].Event.IDs.Session
+		for _, c := range texts(recs[n].Event) {
+			text, err := whole(ctx, st, c)
+			if err != nil {
+				return 0, nil, err
+			}
+			size += len(text)
+			for _, w := range Words(text) {
+				if sets[id] == nil {
+					sets[id] = map[uint32]bool{}
+				}
+				sets[id][number(w)] = true
+			}
+		}
+	}
+	return n, sets, nil
 }
 
 // merged are the rows of sessions with more words.

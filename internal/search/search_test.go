@@ -113,6 +113,39 @@ func TestWhatIsKeptFollowsFromTheFacts(t *testing.T) {
 	}
 }
 
+// TestAChunkIsBoundedByItsText: what is looked at between two saves doesn't grow
+// with how long the texts are, and no fact is left out.
+func TestAChunkIsBoundedByItsText(t *testing.T) {
+	st := memory.Open(memory.Options{})
+	w := livetest.New(t, st, nil)
+	long, err := st.Put(t.Context(), []byte("needle "+strings.Repeat("filler ", 100_000)), "text/plain")
+	if err != nil {
+		t.Fatal(err)
+	}
+	const facts = 300 // of which 64 KiB are looked at each
+	for range facts {
+		w.Add(livetest.IDs("a"), event.ToolResult{Name: "read", Output: belay.Content{Text: "…", Ref: &long}})
+	}
+	w.Add(livetest.IDs("a"), event.ModelCompleted{Text: belay.Content{Text: "last"}})
+	fold := search.Fold{Store: st}
+	steps := 0
+	for more := true; more; steps++ {
+		if more, err = fold.Step(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if steps < 5 {
+		t.Errorf("%d facts with 64 KiB each were folded in %d steps", facts, steps)
+	}
+	end, _ := st.End(t.Context())
+	if at, err := fold.At(t.Context()); err != nil || at != end {
+		t.Errorf("folded up to %d of %d, %v", at, end, err)
+	}
+	if got := ask(t, st, "needle last"); got != "sess_a" {
+		t.Errorf("found %q", got)
+	}
+}
+
 // late is a store in which something happens after the log was read.
 type late struct {
 	store.Store
@@ -133,7 +166,14 @@ func TestASessionThatIsDeletedMeanwhileStaysAway(t *testing.T) {
 	for _, name := range []string{"a", "b"} {
 		w.Add(livetest.IDs(name), event.ModelCompleted{Text: belay.Content{Text: "some words"}})
 	}
-	if got := ask(t, &late{st, func() { w.Delete("sess_b") }}, "words"); got != "sess_a" {
+	meanwhile := func() {
+		w.Add(livetest.IDs("c"), event.ModelCompleted{Text: belay.Content{Text: "more words"}})
+		w.Delete("sess_b")
+	}
+	if got := ask(t, &late{st, meanwhile}, "words"); got != "sess_a" {
 		t.Errorf("found %q", got)
+	}
+	if got := ask(t, st, "words"); got != "sess_a sess_c" { // what came before the deletion isn't passed over
+		t.Errorf("then %q", got)
 	}
 }

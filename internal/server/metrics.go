@@ -150,6 +150,9 @@ func (t *tenant) expose(ctx context.Context, e *exposition, c *figures) {
 	if lag, err := t.Reads.Views.Lag(ctx); err == nil {
 		e.gauge("belay_views_lag", "Positions of the log that the view of sessions hasn't folded yet.", float64(lag))
 	}
+	if lag, err := t.Reads.Words.Lag(ctx); err == nil {
+		e.gauge("belay_words_lag", "Positions of the log that the view of words hasn't folded yet.", float64(lag))
+	}
 	if c == nil {
 		return
 	}

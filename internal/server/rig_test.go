@@ -28,6 +28,7 @@ import (
 	"github.com/belay-run/belay/internal/policy/rehearse"
 	"github.com/belay-run/belay/internal/problem"
 	"github.com/belay-run/belay/internal/read"
+	"github.com/belay-run/belay/internal/search"
 	"github.com/belay-run/belay/internal/store"
 	"github.com/belay-run/belay/internal/store/memory"
 	"github.com/belay-run/belay/internal/tool"
@@ -114,7 +115,7 @@ func (w *world) serve(t *testing.T, script string, change ...func(*Config)) *rig
 		r.mu.Lock()
 		r.opened[tenant] = st
 		r.mu.Unlock()
-		return House{Store: st, Engine: e, Wiring: &plainWiring{st: st, set: set, ws: w.dir}, Reads: &read.Reads{Store: st, Hub: hub, Views: views}, Close: func() error { e.Close(); return st.Close() }}, nil
+		return House{Store: st, Engine: e, Wiring: &plainWiring{st: st, set: set, ws: w.dir}, Reads: &read.Reads{Store: st, Hub: hub, Views: views, Words: view.Gently(st, search.Fold{Store: st})}, Close: func() error { e.Close(); return st.Close() }}, nil
 	}
 	for _, f := range change {
 		f(&c)

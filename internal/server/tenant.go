@@ -19,6 +19,7 @@ import (
 	"github.com/belay-run/belay/internal/policy/rehearse"
 	"github.com/belay-run/belay/internal/read"
 	"github.com/belay-run/belay/internal/store"
+	"github.com/belay-run/belay/internal/view"
 )
 
 // Choices are what a caller may set for a session's turns; what is empty stays
@@ -266,19 +267,20 @@ func (s *Server) tenant(ctx context.Context, name string) (*tenant, error) {
 			t.log.Error("streams", "error", err.Error())
 		}
 	})
-	t.wg.Go(func() { t.followViews(loop) })
+	t.wg.Go(func() { t.keepUp(loop, house.Reads.Views) })
+	t.wg.Go(func() { t.keepUp(loop, house.Reads.Words) })
 	t.wg.Go(func() { t.forget(loop) })
 	house.Reads.Given, house.Reads.Opening = t.given, s.front.opening
 	s.tenants[name] = t
 	return t, nil
 }
 
-// viewsAgain is how long the view isn't followed after the store has refused;
+// viewsAgain is how long a view isn't followed after the store has refused;
 // reads bring it up meanwhile.
 const viewsAgain = 5 * time.Second
 
-// followViews keeps the view of sessions up until ctx ends.
-func (t *tenant) followViews(ctx context.Context) {
+// keepUp keeps a view up until ctx ends.
+func (t *tenant) keepUp(ctx context.Context, view *view.Follower) {
 	again := time.NewTimer(0)
 	defer again.Stop()
 	for {
@@ -287,7 +289,7 @@ func (t *tenant) followViews(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		}
-		if err := t.Reads.Views.Run(ctx); err != nil && ctx.Err() == nil {
+		if err := view.Run(ctx); err != nil && ctx.Err() == nil {
 			t.log.Error("views", "error", err.Error())
 		}
 		again.Reset(viewsAgain)

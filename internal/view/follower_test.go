@@ -71,3 +71,58 @@ func TestTheViewFollowsByItself(t *testing.T) {
 		}
 	})
 }
+
+// fake is a view that counts.
+type fake struct {
+	at, end atomic.Int64
+	steps   atomic.Int32
+	took    time.Duration
+}
+
+func (f *fake) At(context.Context) (store.Position, error) {
+	return store.Position(f.at.Load()), nil
+}
+
+func (f *fake) UpTo(_ context.Context, end store.Position) error {
+	f.at.Store(int64(end))
+	return nil
+}
+
+func (f *fake) Step(context.Context) (bool, error) {
+	time.Sleep(f.took)
+	f.steps.Add(1)
+	return f.at.Add(1) < f.end.Load(), nil
+}
+
+// A gentle follower works a tenth of the time, however much there is to do, and
+// whoever asks doesn't wait for that.
+func TestAGentleFollowerLeavesTimeForOthers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		st := memory.Open(memory.Options{})
+		newWriter(t, st).add(story()...)
+		fold := &fake{took: 100 * time.Millisecond}
+		fold.end.Store(1 << 40)
+		f := view.Gently(st, fold)
+		ctx, cancel := context.WithCancel(t.Context())
+		ended := make(chan error, 1)
+		go func() { ended <- f.Run(ctx) }()
+		time.Sleep(200 * time.Millisecond)
+		if n := fold.steps.Load(); n != 0 {
+			t.Errorf("it began at once: %d steps", n)
+		}
+		time.Sleep(10 * time.Second)
+		if n := fold.steps.Load(); n < 9 || n > 11 {
+			t.Errorf("%d steps of a tenth of a second in ten seconds", n)
+		}
+		if err := f.Catchup(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if lag, err := f.Lag(t.Context()); lag != 0 || err != nil {
+			t.Errorf("whoever asks finds it %d behind, %v", lag, err)
+		}
+		cancel()
+		if err := <-ended; !errors.Is(err, context.Canceled) {
+			t.Errorf("it ended with %v", err)
+		}
+	})
+}

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"slices"
 	"strings"
 
 	"github.com/belay-run/belay"
@@ -64,27 +65,39 @@ func (p Projector) Catchup(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return p.upTo(ctx, end)
+	return p.UpTo(ctx, end)
 }
 
-// upTo folds until the view has come as far as end.
-func (p Projector) upTo(ctx context.Context, end store.Position) error {
+// At is the position up to which the view is folded.
+func (p Projector) At(ctx context.Context) (store.Position, error) { return At(ctx, p.Store) }
+
+// UpTo folds until the view has come as far as end.
+func (p Projector) UpTo(ctx context.Context, end store.Position) error {
 	for {
 		from, err := p.Store.ViewPosition(ctx, name)
 		if err != nil || from >= end {
 			return err
 		}
-		more, err := p.step(ctx, from)
-		switch {
-		case errors.Is(err, store.ErrConflict): // another projector was here
-		case errors.Is(err, errUnreadable):
-			if err := p.drop(ctx); err != nil {
-				return err
-			}
-		case err != nil || !more:
+		if more, err := p.Step(ctx); err != nil || !more {
 			return err
 		}
 	}
+}
+
+// Step folds one chunk, and tells whether there may be more.
+func (p Projector) Step(ctx context.Context) (more bool, err error) {
+	from, err := p.Store.ViewPosition(ctx, name)
+	if err != nil {
+		return false, err
+	}
+	more, err = p.step(ctx, from)
+	switch {
+	case errors.Is(err, store.ErrConflict): // another projector was here
+		return true, nil
+	case errors.Is(err, errUnreadable):
+		return true, p.drop(ctx)
+	}
+	return more, err
 }
 
 // Follow keeps the view up until ctx ends, and returns the context's error.
@@ -132,31 +145,20 @@ func (p Projector) step(ctx context.Context, from store.Position) (more bool, er
 	if size <= 0 {
 		size = chunk
 	}
-	var recs []store.Record
-	for rec, err := range p.Store.Scan(ctx, from) {
-		if err != nil {
-			return false, fmt.Errorf("fold %s: %w", name, err)
-		}
-		if recs = append(recs, rec); len(recs) == size {
-			break
-		}
-	}
-	deleted, err := p.Store.Tombstones(ctx, from)
+	c, err := Read(ctx, p.Store, from, size)
 	if err != nil {
 		return false, fmt.Errorf("fold %s: %w", name, err)
 	}
-	more = len(recs) == size
-	if len(recs) == 0 && len(deleted) == 0 {
+	if c.To <= from {
 		return false, nil
 	}
 	f := folding{st: p.Store, rows: map[belay.SessionID]*Session{}, out: map[string][]byte{}}
-	to := from
-	for len(recs) > 0 || len(deleted) > 0 && !more {
+	for recs, deleted := c.Facts, c.Deleted; len(recs) > 0 || len(deleted) > 0; {
 		if len(deleted) > 0 && (len(recs) == 0 || deleted[0].Position < recs[0].Position) {
-			to, err = deleted[0].Position, f.remove(ctx, deleted[0].Session)
+			err = f.remove(ctx, deleted[0].Session)
 			deleted = deleted[1:]
 		} else {
-			to, err = recs[0].Position, f.fold(ctx, recs[0])
+			err = f.fold(ctx, recs[0])
 			recs = recs[1:]
 		}
 		if err != nil {
@@ -166,7 +168,40 @@ func (p Projector) step(ctx context.Context, from store.Position) (more bool, er
 	if err := f.encode(); err != nil {
 		return false, err
 	}
-	return more, p.Store.SaveView(ctx, name, from, to, f.out)
+	return c.More, p.Store.SaveView(ctx, name, from, c.To, f.out)
+}
+
+// Chunk is what a view folds between two saves, in order.
+type Chunk struct {
+	Facts   []store.Record
+	Deleted []store.Tombstone // of sessions that the facts may be of; the last ones may lie behind To
+	To      store.Position    // all facts up to here are among those that were read
+	More    bool
+}
+
+// Read reads at most size facts behind a position, and the deletions after it. A
+// deletion that comes while it reads may have facts before it that weren't there
+// to be read, so the chunk ends before it; its rows go at once all the same.
+func Read(ctx context.Context, st store.Store, from store.Position, size int) (c Chunk, err error) {
+	if c.To, err = st.End(ctx); err != nil {
+		return c, err
+	}
+	for rec, err := range st.Scan(ctx, from) {
+		if err != nil {
+			return c, err
+		}
+		if c.Facts = append(c.Facts, rec); len(c.Facts) == size {
+			c.More = true
+			break
+		}
+	}
+	if n := len(c.Facts); n > 0 && (c.More || c.Facts[n-1].Position > c.To) {
+		c.To = c.Facts[n-1].Position
+	}
+	if c.Deleted, err = st.Tombstones(ctx, from); c.More {
+		c.Deleted = slices.DeleteFunc(c.Deleted, func(t store.Tombstone) bool { return t.Position > c.To })
+	}
+	return c, err
 }
 
 // folding is one chunk's work.

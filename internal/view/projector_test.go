@@ -305,3 +305,50 @@ func TestFollowKeepsUp(t *testing.T) {
 		}
 	})
 }
+
+// crossed is a store in which something happens between two looks at it.
+type crossed struct {
+	store.Store
+	happens func()
+}
+
+func (c *crossed) Tombstones(ctx context.Context, after store.Position) ([]store.Tombstone, error) {
+	if c.happens != nil {
+		c.happens()
+		c.happens = nil
+	}
+	return c.Store.Tombstones(ctx, after)
+}
+
+// TestADeletionHidesNoFactsBeforeIt: a fact of one session and the deletion of
+// another come after the facts were read and before the deletions are.
+func TestADeletionHidesNoFactsBeforeIt(t *testing.T) {
+	st := memory.Open(memory.Options{})
+	w := newWriter(t, st)
+	of := func(name string) fact {
+		ids := belay.IDs{Session: belay.SessionID("sess_" + name)}
+		return fact{ids.Session.Stream(), ids, event.SessionCreated{Workspace: "/" + name}, 0}
+	}
+	w.add(of("a"), of("b"))
+	meanwhile := func() {
+		w.add(of("c"))
+		if err := st.Release(t.Context(), "sess_b", 1); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := st.DeleteSession(t.Context(), "sess_b", "test"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for range 2 {
+		if err := view.Catchup(t.Context(), &crossed{st, meanwhile}); err != nil {
+			t.Fatal(err)
+		}
+		meanwhile = nil
+		if rows := stored(t, st); rows["sess_b"] != "" {
+			t.Errorf("the deleted session has a row: %s", rows["sess_b"])
+		}
+	}
+	if diff := cmp.Diff(fold(w.records()), stored(t, st)); diff != "" {
+		t.Errorf("what was folded isn't what the log says:\n%s", diff)
+	}
+}
