@@ -101,6 +101,9 @@ func (w *writer) save(s *streamRow) (err error) {
 	if s.id == 0 {
 		s.id, err = w.insert("INSERT INTO streams (name, session, seq, time, hash, runnable, wake, sum) VALUES (?,?,?,?,?,?,?,?)",
 			string(s.name), string(s.session), s.seq, s.time, s.hash[:], s.runnable, s.wake, sum)
+	} else if old := w.known.streams[s.name]; old.id == s.id && old.runnable == s.runnable && old.wake == s.wake {
+		// The index of lanes stays as it is: SQLite would write it anew for each column of it that is set.
+		err = w.exec("UPDATE streams SET seq=?, time=?, hash=?, sum=? WHERE id=?", s.seq, s.time, s.hash[:], sum, s.id)
 	} else {
 		err = w.exec("UPDATE streams SET seq=?, time=?, hash=?, runnable=?, wake=?, sum=? WHERE id=?",
 			s.seq, s.time, s.hash[:], s.runnable, s.wake, sum, s.id)

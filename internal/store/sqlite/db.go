@@ -1,9 +1,10 @@
 // Package sqlite keeps a store in one directory: a SQLite file in WAL mode and
 // a tree of blob files beside it. Several processes of one machine may have it
 // open at once. Each has one writer goroutine, which commits everything that
-// has queued up in one synced transaction and answers callers after that, and
-// a small pool of readers that never keep a read transaction open while their
-// consumer works. The package knows nothing of what the facts mean.
+// has queued up in one synced transaction and answers callers after that (a
+// caller that finds nobody writing commits by itself), and a small pool of
+// readers that never keep a read transaction open while their consumer works.
+// The package knows nothing of what the facts mean.
 package sqlite
 
 import (
@@ -44,6 +45,7 @@ type Options struct {
 
 	fault      func(point string) error // tests: the result of a point instead of what SQLite says
 	yield      func()                   // tests: instead of letting other goroutines run
+	oneThread  bool                     // tests: all is written in one thread, so that its system calls can be counted
 	migrations []migration              // tests: instead of the package's
 }
 

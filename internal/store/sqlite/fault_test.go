@@ -71,7 +71,7 @@ func roleFaults(ctx context.Context, args []string) error {
 // openStubbornly opens a store although one call of its own may fail.
 func openStubbornly(ctx context.Context, dir string) (db *DB, err error) {
 	for range 3 {
-		if db, err = Open(ctx, dir, Options{}); err == nil {
+		if db, err = Open(ctx, dir, Options{oneThread: true}); err == nil {
 			return db, nil
 		}
 		fmt.Println("open", belay.CodeOf(err))

@@ -1,10 +1,15 @@
 package sqlite
 
 import (
+	"context"
 	"errors"
+	"runtime/debug"
 	"strconv"
+	"strings"
 	"testing"
 	"time"
+
+	"github.com/belay-run/belay"
 )
 
 // during is a write that happens while another one is on its way.
@@ -40,6 +45,84 @@ func TestOneThatJoinsCantSpoilATransaction(t *testing.T) {
 	}})
 	if lateErr := <-late.done; err != nil || !errors.Is(lateErr, broken) {
 		t.Errorf("%v, %v", err, lateErr)
+	}
+}
+
+// TestALoneWriteIsMadeByItsCaller looks at which goroutine commits: the caller's
+// when nobody else writes, and the writer's when the caller may be called off.
+func TestALoneWriteIsMadeByItsCaller(t *testing.T) {
+	db := openStore(t, t.TempDir(), Options{})
+	by := func(ctx context.Context) (stack string) {
+		if err := db.do(ctx, during{func(*writer) error { stack = string(debug.Stack()); return nil }}); err != nil {
+			t.Fatal(err)
+		}
+		return stack
+	}
+	const writers = "(*writer).run("
+	if s := by(context.WithoutCancel(t.Context())); strings.Contains(s, writers) {
+		t.Errorf("another goroutine committed:\n%s", s)
+	}
+	if s := by(t.Context()); !strings.Contains(s, writers) {
+		t.Errorf("a caller that may be called off committed:\n%s", s)
+	}
+}
+
+// TestWhatComesWhileACallerCommitsIsNotForgotten queues a write behind one that
+// its caller makes, too late to join it.
+func TestWhatComesWhileACallerCommitsIsNotForgotten(t *testing.T) {
+	var db *DB
+	late := &request{op: during{func(*writer) error { return nil }}, done: make(chan error, 1)}
+	sent := false
+	db = openStore(t, t.TempDir(), Options{fault: func(point string) error {
+		if point == "commit" && !sent && db != nil {
+			sent = true
+			return db.writer.submit(late)
+		}
+		return nil
+	}})
+	if err := db.do(context.WithoutCancel(t.Context()), during{func(*writer) error { return nil }}); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-late.done; err != nil || !sent {
+		t.Errorf("%v, came late: %t", err, sent)
+	}
+}
+
+// TestAClosedStoreTakesNoLoneWrite, nor does one whose disk failed.
+func TestAClosedStoreTakesNoLoneWrite(t *testing.T) {
+	ran := during{func(*writer) error { t.Error("it was written"); return nil }}
+	db := openStore(t, t.TempDir(), Options{})
+	failed := errors.New("the disk failed")
+	db.writer.failed = failed
+	if err := db.do(context.WithoutCancel(t.Context()), ran); !errors.Is(err, failed) {
+		t.Errorf("after a failure: %v", err)
+	}
+	db.writer.failed = nil
+	if err := db.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if err := db.do(context.WithoutCancel(t.Context()), ran); belay.CodeOf(err) != belay.CodeBadState {
+		t.Errorf("after Close: %v", err)
+	}
+}
+
+// TestAnAppendWritesFewPages counts the pages that appends of one stream change:
+// head, facts and their index, and the counter of positions. An append that
+// leaves the lane as it is leaves the index of lanes alone.
+func TestAnAppendWritesFewPages(t *testing.T) {
+	const appends, pages = 100, 4
+	db := openStore(t, t.TempDir(), Options{})
+	w := newWork(t, db, "pages")
+	w.b.Lane.Runnable = true
+	w.append(t, db, "first")
+	frames := func() int64 { return db.Stats().WALBytes / frameBytes }
+	before := frames()
+	for range appends {
+		w.append(t, db, "more")
+	}
+	splits := int64(appends / 4) // leaves that are full: two pages besides
+	if n := frames() - before; n > appends*pages+splits {
+		t.Errorf("%d appends wrote %d pages, at most %d were promised", appends, n, appends*pages+splits)
 	}
 }
 

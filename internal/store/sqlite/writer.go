@@ -31,11 +31,13 @@ type request struct {
 	done chan error // holds one answer
 }
 
-// writer owns the connection that writes. Everything below mu belongs to its
-// goroutine once that runs, and to Open and Close before and after.
+// writer owns the connection that writes. Everything below failed belongs to
+// who has the pen: its goroutine, or a caller that found nobody writing; and to
+// Open and Close before and after.
 type writer struct {
 	db   *DB
 	wake chan struct{} // holds one: something is in the queue, or closing
+	pen  sync.Mutex
 
 	mu      sync.Mutex
 	queue   []*request
@@ -94,6 +96,9 @@ func (db *DB) do(ctx context.Context, op operation) error {
 		return belay.Errorf(belay.CodeStoreReadOnly, "the store is open for reading only").At(db.path)
 	}
 	r := &request{op: op, done: make(chan error, 1)}
+	if ctx.Done() == nil && db.writer.alone(r) {
+		return <-r.done
+	}
 	if err := db.writer.submit(r); err != nil {
 		return err
 	}
@@ -103,6 +108,28 @@ func (db *DB) do(ctx context.Context, op operation) error {
 	case <-ctx.Done():
 		return ctx.Err()
 	}
+}
+
+// alone commits a write in its caller's goroutine, if nobody writes and nothing
+// waits: handing it over and waiting for the answer would cost a lone session
+// more than the statements do. A caller that may be called off doesn't come here.
+func (w *writer) alone(r *request) bool {
+	if w.db.o.oneThread || !w.pen.TryLock() {
+		return false
+	}
+	defer w.pen.Unlock()
+	if !w.free() {
+		return false
+	}
+	w.commit([]*request{r})
+	w.look()
+	return true
+}
+
+func (w *writer) free() bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return len(w.queue) == 0 && !w.closing && w.failed == nil
 }
 
 func (w *writer) submit(r *request) error {
@@ -136,13 +163,13 @@ func (w *writer) close() {
 
 // run is the writer's goroutine.
 func (w *writer) run() {
-	runtime.LockOSThread()
-	defer runtime.UnlockOSThread()
+	if w.db.o.oneThread {
+		runtime.LockOSThread()
+		defer runtime.UnlockOSThread()
+	}
 	for {
-		group, open := w.next()
-		if len(group) > 0 {
-			w.commit(group)
-			w.look()
+		wrote, open := w.turn()
+		if wrote {
 			continue
 		}
 		if !open {
@@ -150,6 +177,18 @@ func (w *writer) run() {
 		}
 		<-w.wake
 	}
+}
+
+// turn commits what is queued.
+func (w *writer) turn() (wrote, open bool) {
+	w.pen.Lock()
+	defer w.pen.Unlock()
+	group, open := w.next()
+	if len(group) > 0 {
+		w.commit(group)
+		w.look()
+	}
+	return len(group) > 0, open
 }
 
 // next takes what is queued, up to a limit.
