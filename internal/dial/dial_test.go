@@ -1,9 +1,13 @@
 package dial
 
 import (
+	"bytes"
+	"fmt"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"net/netip"
+	"runtime"
 	"strings"
 	"testing"
 
@@ -57,5 +61,40 @@ func TestARedirectIsAnAnswer(t *testing.T) {
 	resp.Body.Close()
 	if resp.StatusCode != http.StatusTemporaryRedirect || reached {
 		t.Errorf("status %d, followed: %v", resp.StatusCode, reached)
+	}
+}
+
+// TestABodyGoesOutThroughLentRoom counts what sending bodies allocates: not the
+// room they go through.
+func TestABodyGoesOutThroughLentRoom(t *testing.T) {
+	got := make(chan int64)
+	srv := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		n, _ := io.Copy(io.Discard, r.Body)
+		got <- n
+	}))
+	defer srv.Close()
+	c, err := Transport(Rules{Loopback: true}).DialContext(t.Context(), "tcp", strings.TrimPrefix(srv.URL, "http://"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	const size, bodies = 200 << 10, 50
+	if _, err := fmt.Fprintf(c, "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n", size*bodies); err != nil {
+		t.Fatal(err)
+	}
+	body := bytes.Repeat([]byte("x"), size)
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	for range bodies {
+		if n, err := io.Copy(c, io.LimitReader(bytes.NewReader(body), size)); n != size || err != nil {
+			t.Fatal(n, err)
+		}
+	}
+	runtime.ReadMemStats(&after)
+	if n := <-got; n != size*bodies {
+		t.Errorf("%d bytes arrived, %d were sent", n, size*bodies)
+	}
+	if n := (after.TotalAlloc - before.TotalAlloc) / bodies; n > 16<<10 {
+		t.Errorf("a body allocated %d bytes", n)
 	}
 }

@@ -120,15 +120,20 @@ type window struct {
 	ended bool  // the file was read to its end
 }
 
+const (
+	scanBytes   = 64 << 10 // are read at once, or what the file has
+	binaryBytes = 8000     // are looked through before anything is shown
+)
+
 func (w *window) scan(ctx context.Context, f io.Reader, p *place) error {
-	buf := make([]byte, 64<<10)
+	buf := make([]byte, max(min(p.info.Size()+1, scanBytes), binaryBytes))
 	for {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
 		n, err := f.Read(buf)
 		b := buf[:n]
-		if w.total == 0 && bytes.IndexByte(b[:min(n, 8000)], 0) >= 0 {
+		if w.total == 0 && bytes.IndexByte(b[:min(n, binaryBytes)], 0) >= 0 {
 			return p.binary(b)
 		}
 		w.total += int64(n)
