@@ -96,6 +96,7 @@ var layers = map[string]layer{
 	"internal/process":           {own: []string{"."}, modules: []string{"golang.org/x/sys/unix"}, moves: true},
 	"internal/sandbox":           {own: []string{".", "internal/dial", "internal/process", "internal/sandbox/inside"}, modules: []string{"golang.org/x/sys/unix"}, moves: true},
 	"internal/sandbox/inside":    {modules: []string{"golang.org/x/sys/unix"}, moves: true, deny: []string{"net", "net/http", "os/exec"}}, // it runs before all others are initialized
+	"internal/pages":             {modules: []string{"golang.org/x/sys/unix"}},
 	"internal/secret":            {own: []string{"."}},
 	"internal/search":            {own: []string{".", "event", "internal/store"}},
 	"internal/needs":             {},
@@ -114,7 +115,7 @@ var layers = map[string]layer{
 	"internal/eval/syntax":       {modules: []string{"github.com/evanw/esbuild/pkg/api"}},
 	"internal/engine":            {own: []string{".", "event", "internal/core/…", "internal/links", "internal/policy", "internal/store", "internal/model", "internal/process", "internal/tool", "internal/secret", "internal/tool/file"}, moves: true},
 	"internal/cli":               {own: []string{".", "event", "internal/…"}, modules: []string{"github.com/alecthomas/kong", "github.com/aymanbagabas/go-udiff", "golang.org/x/term", "golang.org/x/sys/unix"}, moves: true},
-	"cmd/belay":                  {own: []string{"internal/cli", "internal/sandbox"}},
+	"cmd/belay":                  {own: []string{"internal/cli", "internal/pages", "internal/sandbox"}},
 }
 
 // TestImportRules holds every package to its line of the table: direct imports

@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 
 	"github.com/belay-run/belay/internal/cli"
+	"github.com/belay-run/belay/internal/pages"
 	"github.com/belay-run/belay/internal/sandbox"
 )
 
@@ -24,8 +25,11 @@ const firstPercent = 200
 
 func main() {
 	sandbox.Main()
+	pages.Forget() // what packages begin with
 	collectLater()
-	exit := cli.Main(context.Background(), os.Args[1:], cli.Process())
+	sys := cli.Process()
+	sys.Underway = pages.Forget
+	exit := cli.Main(context.Background(), os.Args[1:], sys)
 	sandbox.Settle()
 	os.Exit(exit)
 }
@@ -40,6 +44,7 @@ func collectLater() {
 	runtime.AddCleanup(new(collected), func(struct{}) {
 		room.Store(new([headroom]byte))
 		debug.SetGCPercent(100)
+		pages.Forget() // what collecting looks at: types, and stacks' tables
 	}, struct{}{})
 }
 

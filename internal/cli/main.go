@@ -41,6 +41,7 @@ type Sys struct {
 	Signals    <-chan os.Signal      // interrupt and terminate; nil brings none
 	IsTerminal func(stream any) bool // of one of the three streams; nil says no
 	Point      func(kind string)     // passed to the engine; for crash tests
+	Underway   func()                // called once the first request to a model is written: the start is over; nil is nothing
 }
 
 // grammar is the command line.

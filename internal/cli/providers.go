@@ -36,6 +36,7 @@ type models struct {
 	gateway  *gateway.Gateway
 	cat      *catalog.Catalog
 	looked   bool            // for the catalogue
+	first    sync.Once       // of all requests
 	said     map[string]bool // provider and host that the person named together, in this process
 
 	services map[string]service // what files describe
@@ -185,7 +186,7 @@ func (a *app) endpoint(v service, baseURL string) (wire.Endpoint, error) {
 	e := wire.Endpoint{Name: v.name, Base: base, First: v.limits.First, Idle: v.limits.Idle, Scrub: a.secrets().String,
 		// Whoever names a server of this machine or network means it: the name
 		// comes from the person, never from a model or an untrusted workspace.
-		Client: dial.Client(dial.Rules{Loopback: true, Private: true})}
+		Client: a.models.announces(dial.Client(dial.Rules{Loopback: true, Private: true}), a.Underway)}
 	if !a.models.belongs(v, base) {
 		return e, nil
 	}
