@@ -329,7 +329,7 @@ func (v *drive) append(ctx context.Context, b *batch, rd core.Ready) error {
 		v.saved = v.seq
 	}
 	v.e.c.Point("append/before")
-	end, err := v.tryAppend(ctx, sb)
+	end, err := trying(ctx, func(ctx context.Context) (store.Position, error) { return v.e.c.Store.Append(ctx, sb) })
 	for _, a := range b.acks {
 		a <- err
 	}
@@ -348,11 +348,11 @@ func (v *drive) append(ctx context.Context, b *batch, rd core.Ready) error {
 	return nil
 }
 
-func (v *drive) tryAppend(ctx context.Context, b store.Batch) (store.Position, error) {
+func trying(ctx context.Context, write func(context.Context) (store.Position, error)) (store.Position, error) {
 	// What is known must be recorded even while the process is told to leave.
 	ctx = context.WithoutCancel(ctx)
 	for try := 0; ; try++ {
-		end, err := v.e.c.Store.Append(ctx, b)
+		end, err := write(ctx)
 		switch belay.CodeOf(err) {
 		case belay.CodeStoreFull, belay.CodeStoreBusy:
 			if try < 3 {

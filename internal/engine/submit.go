@@ -38,13 +38,7 @@ func (e *Engine) Submit(ctx context.Context, o belay.Order) (Answer, error) {
 // SubmitAll brings several commands of a session together, or none of them, and
 // waits for the facts that answer the last one.
 func (e *Engine) SubmitAll(ctx context.Context, orders ...belay.Order) (Answer, error) {
-	clean := make([]belay.Order, len(orders))
-	for i, o := range orders {
-		if o.Time.IsZero() {
-			o.Time = e.c.Now().UTC()
-		}
-		clean[i] = e.scrubOrder(o)
-	}
+	clean := e.cleaned(orders)
 	defer e.comes(clean[0].Session)()
 	from, err := e.c.Store.End(ctx)
 	if err != nil {
@@ -54,6 +48,18 @@ func (e *Engine) SubmitAll(ctx context.Context, orders ...belay.Order) (Answer, 
 		return Answer{}, err
 	}
 	return e.answer(ctx, from, clean[len(clean)-1])
+}
+
+// cleaned are orders as the store may have them.
+func (e *Engine) cleaned(orders []belay.Order) []belay.Order {
+	clean := make([]belay.Order, len(orders))
+	for i, o := range orders {
+		if o.Time.IsZero() {
+			o.Time = e.c.Now().UTC()
+		}
+		clean[i] = e.scrubOrder(o)
+	}
+	return clean
 }
 
 // comes notes that Submit brings something to a session, until it is called.

@@ -121,4 +121,13 @@ var storeMutants = []mutant{
 	{breaks: "a fact of any size is taken",
 		edits:  []edit{{"internal/store/row.go", "n > MaxEvent {", "n > MaxEvent<<10 {"}},
 		caught: []suite{{"./internal/store/memory", "TestLaws/log"}}},
+	{breaks: "sqlite: a session that is known begins again",
+		edits:  []edit{{"internal/store/sqlite/found.go", "if known {", "if known && false {"}},
+		caught: []suite{{"./internal/store/sqlite", "TestLaws/founding"}}},
+	{breaks: "memory: a session that is known begins again",
+		edits:  []edit{{"internal/store/memory/found.go", "if s.d.knows(f, orders) {", "if false {"}},
+		caught: []suite{{"./internal/store/memory", "TestLaws/founding"}}},
+	{breaks: "a session's first command that is refused begins it",
+		edits:  []edit{{"internal/engine/begin.go", "len(facts.events) == 0 || slices.ContainsFunc(facts.events, func(ev event.Envelope) bool { return refusedBy(ev) != nil })", "len(facts.events) == 0 || slices.ContainsFunc(facts.events, func(ev event.Envelope) bool { return false })"}},
+		caught: []suite{{"./internal/engine", "TestWhatIsKnownDoesntBegin"}}},
 }

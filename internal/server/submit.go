@@ -82,6 +82,14 @@ func submitTurn(ctx context.Context, r *request, in *SubmitTurn) (*Told, error) 
 	if s.state, err = r.seen(ctx, in.Session); err != nil {
 		return nil, err
 	}
+	if s.state.Session == "" {
+		if told, err := s.begin(ctx); told != nil || err != nil {
+			return told, err
+		}
+		if s.state, err = r.seen(ctx, in.Session); err != nil {
+			return nil, err
+		}
+	}
 	told, err := s.before(ctx)
 	if told != nil || err != nil {
 		return told, err
@@ -136,15 +144,41 @@ func (r *request) mint(in *SubmitTurn) {
 	}
 }
 
+// firstThread is a session's thread when nobody named one.
+func firstThread(id belay.SessionID) belay.ThreadID {
+	return belay.ThreadID(belay.DeriveID(belay.PrefixThread, id.Stream(), 0, 0))
+}
+
+// begin is the short way for a session that there isn't yet. nil: there is one
+// now, or an id is somebody else's; the ordinary way says which.
+func (s *submission) begin(ctx context.Context) (*Told, error) {
+	named := s.in.Thread
+	if named == "" {
+		s.in.Thread = firstThread(s.in.Session)
+	}
+	orders, err := s.orders(ctx)
+	if err != nil {
+		return nil, err
+	}
+	ans, begun, err := s.Engine.Begin(ctx, orders...)
+	if err != nil {
+		return nil, err
+	}
+	if !begun {
+		s.in.Thread = named
+		return nil, nil
+	}
+	s.drives.want(s.in.Session, priorities[s.in.Priority])
+	return s.told(ctx, ans.Position, orders[len(orders)-1].ID, false)
+}
+
 // before answers a submission that was told before, and refuses one that can't be.
 func (s *submission) before(ctx context.Context) (*Told, error) {
 	in, st := s.in, s.state
-	if in.Thread == "" {
-		if n := len(st.Threads); n > 0 {
-			in.Thread = st.Threads[n-1]
-		} else {
-			in.Thread = belay.ThreadID(belay.DeriveID(belay.PrefixThread, in.Session.Stream(), 0, 0))
-		}
+	if n := len(st.Threads); in.Thread == "" && n > 0 {
+		in.Thread = st.Threads[n-1]
+	} else if in.Thread == "" {
+		in.Thread = firstThread(in.Session)
 	}
 	if err := s.foreign(ctx); err != nil {
 		// Perhaps it was told a moment before, and the session knows by now.

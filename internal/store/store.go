@@ -258,6 +258,7 @@ type Store interface {
 	Log
 	Inbox
 	Owners
+	Founder
 	Blobs
 	Lanes
 	States

@@ -42,9 +42,11 @@ func model(t *testing.T, c Config) {
 		for range rapid.IntRange(1, 40).Draw(r, "operations") {
 			name := rapid.SampledFrom([]string{"a", "b"}).Draw(r, "stream")
 			b := &store.Batch{Session: belay.SessionID("sess_" + name), Stream: belay.ThreadID("thr_" + name).Stream()}
-			switch rapid.SampledFrom([]string{"claim", "append", "append", "append", "enqueue", "release", "reopen", "delete"}).Draw(r, "operation") {
+			switch rapid.SampledFrom([]string{"claim", "found", "append", "append", "append", "enqueue", "release", "reopen", "delete"}).Draw(r, "operation") {
 			case "claim":
 				p.claim(l, b)
+			case "found":
+				p.found(l, r, b)
 			case "append":
 				p.append(l, r, b)
 			case "enqueue":
@@ -76,6 +78,21 @@ func (p *plain) claim(l *lab, b *store.Batch) {
 		l.Fatalf("epoch: got %d, want %d", epoch, p.epoch[b.Session]+1)
 	}
 	p.epoch[b.Session], p.owned[b.Session] = epoch, true
+}
+
+func (p *plain) found(l *lab, r *rapid.T, b *store.Batch) {
+	id := belay.CommandID(rapid.SampledFrom([]string{"c1", "c2", "c3", "c4"}).Draw(r, "id"))
+	b.Lane.Runnable = rapid.Bool().Draw(r, "runnable")
+	b.Events = []event.Envelope{l.fact(b, "first")}
+	_, err := l.Found(l.Context(), store.Founding{Session: b.Session, Owner: owner("x"), Orders: []belay.Order{l.order(string(id), b, "x")}, Batches: []store.Batch{*b}})
+	if p.known[b.Session] || p.bodies[id] != "" {
+		l.is(err, store.ErrConflict)
+		return
+	}
+	l.must(err)
+	p.known[b.Session], p.epoch[b.Session], p.bodies[id] = true, 1, string(b.Stream)+"x"
+	p.log = append(p.log, string(b.Stream)+" first")
+	p.texts[b.Stream], p.lanes[b.Stream] = []string{"first"}, b.Lane.Runnable
 }
 
 func (p *plain) append(l *lab, r *rapid.T, b *store.Batch) {

@@ -1,0 +1,69 @@
+package store
+
+import (
+	"context"
+
+	"github.com/belay-run/belay"
+)
+
+// Founding is a session that begins with what was decided for its first commands.
+type Founding struct {
+	Session belay.SessionID
+	Owner   Owner         // who decided
+	Orders  []belay.Order // the commands, in the order in which they came
+	Batches []Batch       // one for each stream, in the order of the log, with Events, Lane, Sends and State; nothing else of them is looked at
+}
+
+// Founder begins sessions.
+type Founder interface {
+	// Found begins a session in one transaction: as if its orders had been
+	// enqueued, the owner had claimed the session and appended the batches, which
+	// answer all of the orders and all that they send, and had given it back. The
+	// session has epoch 1 then and no owner. It returns the position of the last
+	// fact; the facts of all batches stand one after the other.
+	//
+	// ErrConflict: something is known of the session, of a stream or of a command,
+	// also if the session was deleted. Nothing is written then; Enqueue and Claim
+	// say what is the matter.
+	Found(ctx context.Context, f Founding) (Position, error)
+}
+
+// Check refuses a founding that isn't one of a new session.
+func (f *Founding) Check() error {
+	if f.Session == "" || f.Session == belay.SystemSession || f.Owner.ID == "" || len(f.Batches) == 0 {
+		return belay.Errorf(belay.CodeInternal, "a founding needs a session, an owner and facts").At(string(f.Session))
+	}
+	seen := map[belay.StreamID]bool{}
+	for i := range f.Batches {
+		b := &f.Batches[i]
+		if b.Session != f.Session || len(b.Events) == 0 || seen[b.Stream] {
+			return belay.Errorf(belay.CodeInternal, "a founding has one batch for each stream of its session, with facts").At(string(b.Stream))
+		}
+		seen[b.Stream] = true
+	}
+	told := map[belay.CommandID]bool{}
+	for _, o := range f.Told() {
+		if o.Session != f.Session || told[o.ID] {
+			return belay.Errorf(belay.CodeInternal, "a founding has commands of its own session, each once").At(string(o.ID))
+		}
+		told[o.ID] = true
+	}
+	return nil
+}
+
+// Told is every command of a founding: those that came, and those that its
+// streams sent one another.
+func (f *Founding) Told() []belay.Order {
+	all := append([]belay.Order(nil), f.Orders...)
+	for i := range f.Batches {
+		all = append(all, f.Batches[i].Sends...)
+	}
+	return all
+}
+
+// Fresh is a batch as a founding writes it: its stream's first, which consumes
+// and sends nothing.
+func (f *Founding) Fresh(i int) *Batch {
+	b := &f.Batches[i]
+	return &Batch{Session: b.Session, Stream: b.Stream, Epoch: 1, Events: b.Events, Lane: b.Lane, State: b.State}
+}

@@ -1,0 +1,115 @@
+package sqlite
+
+import (
+	"context"
+	"strings"
+
+	"github.com/belay-run/belay/internal/store"
+)
+
+// foundOp begins a session that nobody knows, with the facts of its streams.
+type foundOp struct {
+	f      *store.Founding
+	orders []packedOrder // those that the streams sent one another, too
+	parts  []*appendOp
+	pos    store.Position // the answer
+	wrote  bool
+}
+
+func (*foundOp) keepsKnown() {}
+
+// Found begins a session. Everything that needs no transaction is done here, in
+// the caller's goroutine.
+func (db *DB) Found(ctx context.Context, f store.Founding) (store.Position, error) {
+	if err := f.Check(); err != nil {
+		return 0, err
+	}
+	op := &foundOp{f: &f, parts: make([]*appendOp, len(f.Batches))}
+	var err error
+	if op.orders, err = packOrders(f.Told()); err != nil {
+		return 0, err
+	}
+	for i := range f.Batches {
+		if op.parts[i], err = packAppend(f.Fresh(i)); err != nil {
+			return 0, err
+		}
+	}
+	if err := db.do(ctx, op); err != nil {
+		return 0, err
+	}
+	return op.pos, nil
+}
+
+func (o *foundOp) apply(w *writer) (refused, broken error) {
+	o.pos, o.wrote = 0, false
+	known, err := o.known(w)
+	if err != nil {
+		return nil, err
+	}
+	if known {
+		return store.ErrConflict, nil
+	}
+	if err := o.write(w); err != nil {
+		return nil, err
+	}
+	o.wrote = true
+	return nil, nil
+}
+
+// known tells whether the store has something of the session, its streams or
+// its commands. It is one statement, because it is asked for every new session.
+func (o *foundOp) known(w *writer) (bool, error) {
+	session := string(o.f.Session)
+	q := strings.Builder{}
+	q.WriteString("SELECT 1 FROM owners WHERE key=? UNION ALL SELECT 1 FROM tombstones WHERE session=? UNION ALL SELECT 1 FROM streams WHERE session=?")
+	args := append(w.args[:0], session, session, session)
+	for _, p := range o.parts {
+		q.WriteString(" UNION ALL SELECT 1 FROM streams WHERE name=?")
+		args = append(args, string(p.b.Stream))
+	}
+	for i := range o.orders {
+		q.WriteString(" UNION ALL SELECT 1 FROM commands WHERE id=?")
+		args = append(args, string(o.orders[i].o.ID))
+	}
+	w.args = args
+	var is int64
+	return w.row(q.String(), args, &is)
+}
+
+func (o *foundOp) write(w *writer) error {
+	now := store.Micros(w.now())
+	by := &o.f.Owner
+	if err := w.exec("INSERT INTO owners (key, "+ownerColumns+", sum) VALUES (?,'',?,?,?,?,1,0,?)",
+		string(o.f.Session), by.Host, by.PID, by.Start, now, epochSum(string(o.f.Session), 1)); err != nil {
+		return err
+	}
+	args := w.args[:0]
+	for i := range o.orders {
+		args = append(args, string(o.orders[i].o.ID), o.orders[i].same)
+	}
+	w.args = args
+	if n := len(o.orders); n > 0 {
+		if err := w.exec("INSERT INTO commands (id, sum) VALUES (?,?)"+strings.Repeat(",(?,?)", n-1), args...); err != nil {
+			return err
+		}
+	}
+	for _, p := range o.parts {
+		s := newStream(p.b.Stream, p.b.Session)
+		p.pos = 0
+		if err := p.write(w, &s, nil); err != nil {
+			return err
+		}
+		o.pos = p.pos
+	}
+	return nil
+}
+
+func (o *foundOp) committed(w *writer) {
+	if !o.wrote {
+		return
+	}
+	w.db.stats.appends.Add(1)
+	for _, p := range o.parts {
+		w.db.stats.events.Add(int64(len(p.rows)))
+	}
+}
