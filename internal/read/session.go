@@ -160,26 +160,11 @@ func (v *Reads) tasks(ctx context.Context, r *http.Request) (*Tasks, error) {
 	return &Tasks{s.Fresh, s.Session.ID, append([]view.Task{}, s.Session.Tasks...), s.Session.Counts.Tasks}, nil
 }
 
-// snapshot is the standard's snapshot of a session.
+// snapshot is the standard's snapshot of a session, and nothing besides.
 func (v *Reads) snapshot(ctx context.Context, r *http.Request) (*snapshot.Session, error) {
-	scope, err := v.ofSession(r)
+	s, err := v.SessionSnapshot(ctx, r)
 	if err != nil {
 		return nil, err
 	}
-	if _, err := v.fresh(r); err != nil {
-		return nil, err
-	}
-	f, err := v.standing(ctx, scope.Session)
-	if err != nil {
-		return nil, err
-	}
-	owner, err := v.Store.OwnerOf(ctx, scope.Session)
-	if err != nil {
-		return nil, err
-	}
-	s := f.Done(owner != nil)
-	if len(s.Threads) == 0 { // the standard wants one
-		return nil, problem.At("path id", belay.Errorf(belay.CodeBadState, "the session has no thread yet, so there is nothing to show"))
-	}
-	return s, nil
+	return s.Snapshot, nil
 }

@@ -109,6 +109,9 @@ func targets() []target {
 		}
 		out = append(out, x)
 	}
+	for _, m := range Models {
+		out = append(out, target{"GET", strings.ReplaceAll(m.Path(), "{id}", "x"), "", auth.Read})
+	}
 	for _, r := range (&read.Reads{}).Routes() {
 		method, path, _ := strings.Cut(r.Pattern, " ")
 		if strings.Contains(path, "{id}") { // the stream of everything has no end to wait for

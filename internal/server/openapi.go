@@ -29,7 +29,7 @@ type (
 		Paths      map[string]*apiPath `json:"paths"`
 		Components apiComponents       `json:"components"`
 
-		Unavailable map[string]string `json:"x-unavailable"` // commands that this build can't do, and what they wait for
+		Unavailable map[string]string `json:"x-unavailable"` // commands and read models that this build hasn't, and what they wait for
 	}
 	apiInfo struct {
 		Title       string     `json:"title"`
@@ -130,6 +130,9 @@ func OpenAPI() ([]byte, error) {
 	if err := b.reads(); err != nil {
 		return nil, err
 	}
+	if err := b.models(); err != nil {
+		return nil, err
+	}
 	var out bytes.Buffer
 	enc := json.NewEncoder(&out)
 	enc.SetEscapeHTML(false)
@@ -181,6 +184,8 @@ func (b *apiBuilder) operation(id, tag, doc, scope string, out reflect.Type) (*a
 
 var keyParameter = apiParameter{Name: "Idempotency-Key", In: "header", Description: "Told twice under one key, a command is done once.", Schema: &jsonschema.Schema{Type: "string", MaxLength: new(128)}}
 
+var afterParameter = apiParameter{Name: "after", In: "query", Description: "A position that the answer must have seen; it waits up to two seconds for it.", Schema: &jsonschema.Schema{Type: "integer"}}
+
 func (b *apiBuilder) commands() error {
 	for _, c := range Commands {
 		if c.Later != "" {
@@ -206,7 +211,7 @@ func (b *apiBuilder) commands() error {
 
 // plain describes the routes besides the commands.
 func (b *apiBuilder) plain() error {
-	after := apiParameter{Name: "after", In: "query", Description: "A position that the answer must have seen; it waits up to two seconds for it.", Schema: &jsonschema.Schema{Type: "integer"}}
+	after := afterParameter
 	for _, r := range []struct {
 		path, id, tag, doc, scope string
 		in, out                   reflect.Type

@@ -49,6 +49,9 @@ func (s *Server) routes() http.Handler {
 		mux.HandleFunc(r.pattern, h)
 	}
 	mux.HandleFunc("POST /v1/commands/{name}", within(answerWithin, s.command))
+	for _, m := range Models {
+		mux.HandleFunc("GET "+m.Path(), s.scoped(auth.Read, within(answerWithin, s.model(m))))
+	}
 	for i, r := range (&read.Reads{}).Routes() {
 		h := s.reads(i)
 		if !r.Stream {

@@ -6,6 +6,8 @@ import "github.com/belay-run/belay/event"
 func (f *Fold) routing(p event.Payload) {
 	r := &f.s.Routing
 	switch p := p.(type) {
+	case event.TaskProfileResolved:
+		r.Profile = &Profile{p.Kind, p.Source, p.Capabilities, p.Fallback}
 	case event.RoutingSingleCandidate:
 		r.chose(p.Candidate.Route, "single_candidate", p.Reason)
 		r.Candidates, r.Excluded, r.Gap = 1, nil, nil

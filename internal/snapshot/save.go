@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 
+	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/event"
 )
 
@@ -13,10 +14,20 @@ type saved struct {
 	Session *Session       `json:"session"`
 	Dropped map[string]int `json:"dropped,omitempty"`
 	Cost    event.CostSum  `json:"cost,omitzero"`
+
+	Joined map[belay.ThreadID][]*Turn `json:"joined,omitempty"` // that are part of the running turn of a thread
 }
 
 // Save is the fold as it stands, for Load. It must come before Done.
-func (f *Fold) Save() ([]byte, error) { return json.Marshal(saved{f.s, f.dropped, f.cost}) }
+func (f *Fold) Save() ([]byte, error) {
+	joined := map[belay.ThreadID][]*Turn{}
+	for _, t := range f.s.Threads {
+		if len(t.joined) > 0 {
+			joined[t.ThreadID] = t.joined
+		}
+	}
+	return json.Marshal(saved{f.s, f.dropped, f.cost, joined})
+}
 
 // Load goes on with a fold that was saved. What Save of another build wrote may
 // be read or refused; whoever keeps it names its shape.
@@ -37,7 +48,7 @@ func Load(data []byte) (*Fold, error) {
 		f.streams[c.Stream] = i
 	}
 	for _, t := range f.s.Threads {
-		f.threads[t.ThreadID.Stream()] = t
+		f.threads[t.ThreadID.Stream()], t.joined = t, in.Joined[t.ThreadID]
 		if turn := t.turn(); t.Active != "" && turn != nil && len(turn.Steps) > 0 {
 			t.step = turn.Steps[len(turn.Steps)-1]
 		}

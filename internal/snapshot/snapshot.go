@@ -20,6 +20,7 @@ const (
 	maxTasks     = 200 // of a session
 	maxIncidents = 50  // of a thread
 	maxText      = 400 // bytes of a text
+	maxArgv      = 16  // arguments of a program
 )
 
 // Words for what the facts don't tell.
@@ -49,14 +50,17 @@ type Session struct {
 	Tasks       []*Task     `json:"tasks"`
 	TaskSummary TaskSummary `json:"taskSummary"`
 
-	Permission PermissionState `json:"permissionState"`
-	Sandbox    SandboxState    `json:"sandboxState"`
-	Routing    Routing         `json:"routingLimitSummary"`
-	Subagents  State           `json:"subagentJobSummary"`
-	Channels   State           `json:"channelSummary"`
-	Telemetry  Telemetry       `json:"telemetrySummary"`
-	History    History         `json:"historySummary"`
-	Evidence   []string        `json:"evidenceRefs"`
+	Environment Environment     `json:"executionEnvironment"`
+	Permission  PermissionState `json:"permissionState"`
+	Sandbox     SandboxState    `json:"sandboxState"`
+	Outputs     Outputs         `json:"outputSummary"`
+
+	Routing   Routing   `json:"routingLimitSummary"`
+	Subagents State     `json:"subagentJobSummary"`
+	Channels  State     `json:"channelSummary"`
+	Telemetry Telemetry `json:"telemetrySummary"`
+	History   History   `json:"historySummary"`
+	Evidence  []string  `json:"evidenceRefs"`
 }
 
 // Cursor is where a reader of events goes on.
@@ -66,37 +70,12 @@ type Cursor struct {
 	EventID  belay.EventID  `json:"eventId"`
 }
 
-// PermissionState is how far the session may go without asking.
-type PermissionState struct {
-	Mode      belay.Mode      `json:"mode,omitempty"`
-	Approvals belay.Approvals `json:"approvals,omitempty"`
-	Grants    []Grant         `json:"grants"`
-	Pending   int             `json:"pendingApprovals"`
-	Allowed   int             `json:"allowed"` // verdicts of the gate
-	Asked     int             `json:"asked"`
-	Denied    int             `json:"denied"`
-}
-
-// Grant is a tool that may be used without asking.
-type Grant struct {
-	Tool  string `json:"tool"`
-	Scope string `json:"scope,omitempty"`
-	By    string `json:"by,omitempty"`
-}
-
-// SandboxState is the boundary that the last call got.
-type SandboxState struct {
-	Status  string `json:"status"` // applied, unknown
-	Level   string `json:"level,omitempty"`
-	Network string `json:"network,omitempty"`
-	Reason  string `json:"reason,omitempty"`
-}
-
 // Routing is which model was asked, and what that used.
 type Routing struct {
-	Provider string `json:"provider,omitempty"`
-	Model    string `json:"selectedModel,omitempty"`
-	Decision string `json:"decision"` // unknown: no turn has begun; single_candidate, decided, fallback, not_possible
+	Profile  *Profile `json:"taskProfile,omitempty"` // of the newest turn
+	Provider string   `json:"provider,omitempty"`
+	Model    string   `json:"selectedModel,omitempty"`
+	Decision string   `json:"decision"` // unknown: no turn has begun; single_candidate, decided, fallback, not_possible
 
 	Reason     string           `json:"reason,omitempty"`
 	Candidates int              `json:"candidateCount"`
@@ -107,6 +86,14 @@ type Routing struct {
 	Cost  CostState   `json:"costState"`
 	Quota State       `json:"quotaState"`
 	Limit *RateLimit  `json:"rateLimitState,omitempty"` // the last one that a provider told of
+}
+
+// Profile is what a task wants of a model.
+type Profile struct {
+	Kind         string   `json:"kind"`
+	Source       string   `json:"source"`
+	Capabilities []string `json:"capabilities,omitempty"`
+	Fallback     string   `json:"fallback,omitempty"`
 }
 
 // CostState is what the session's answers cost, as far as it is known.
@@ -159,7 +146,8 @@ type Fold struct {
 func New(runtime belay.RuntimeID, session belay.SessionID) *Fold {
 	return &Fold{
 		s: &Session{SchemaVersion: event.SchemaVersion, RuntimeID: runtime, SessionID: session, Cursor: []Cursor{}, Threads: []*Thread{}, Tasks: []*Task{}, Evidence: []string{},
-			Permission: PermissionState{Grants: []Grant{}}, Sandbox: SandboxState{Status: "unknown", Reason: "no call has run"},
+			Environment: Environment{Status: "unknown", Roots: []string{}}, Outputs: Outputs{Outputs: []*Output{}},
+			Permission: PermissionState{Grants: []Grant{}, Recent: []Verdict{}, Violations: []Violation{}}, Sandbox: SandboxState{Status: "unknown", Reason: "no call has run"},
 			Routing:   Routing{Decision: "unknown", Cost: CostState{Status: "unknown"}, Quota: State{unavailable, "no provider has told of a quota"}},
 			Subagents: State{notApplicable, ""}, Channels: State{notApplicable, ""}, Telemetry: Telemetry{Status: "available"}},
 		streams: map[belay.StreamID]int{}, threads: map[belay.StreamID]*Thread{}, tasks: map[belay.TaskID]*Task{}, dropped: map[string]int{},
@@ -180,6 +168,9 @@ func (f *Fold) Apply(e event.Envelope) {
 		s.Cursor = append(s.Cursor, Cursor{})
 	}
 	s.Cursor[at] = Cursor{e.Stream, e.Seq, e.ID()}
+	f.permission(e)
+	f.environment(e)
+	f.output(e)
 	switch e.Stream.Kind() {
 	case belay.KindThread:
 		if p, ok := e.Data.(event.CostRecorded); ok && e.IDs.Call != "" { // of a model that judged a call: no answer was counted
@@ -209,10 +200,6 @@ func (f *Fold) session(e event.Envelope) {
 		if p.Settings != nil {
 			f.settings(*p.Settings)
 		}
-	case event.PolicyChanged:
-		if p.Kind == "grant" && p.Op == "granted" {
-			s.Permission.Grants = append(s.Permission.Grants, Grant{p.Tool, p.Scope, p.By})
-		}
 	}
 }
 
@@ -225,12 +212,13 @@ func (f *Fold) settings(b belay.Settings) {
 // the session now; without a driver, what looks as if it ran is stale.
 func (f *Fold) Done(driven bool) *Session {
 	s := f.s
-	s.Permission.Pending = 0
+	s.Permission.Pending, s.Environment.Programs.Running = 0, 0
 	s.Routing.Cost = CostState{f.cost.State(), f.cost.MicroUSD, f.cost.Unpriced}
 	s.History.Turns, s.History.Shown = s.Telemetry.Turns, 0
 	for _, t := range s.Threads {
 		t.finish(driven)
 		s.Permission.Pending += len(t.Pending)
+		s.Environment.Programs.Running += len(t.Processes)
 		s.History.Shown += len(t.Turns) + len(t.Queue)
 	}
 	s.History.Truncated = s.History.Shown < s.History.Turns

@@ -19,6 +19,7 @@ type Thread struct {
 	Queueing  belay.Queueing `json:"queuePolicy,omitzero"`
 	Incidents []Incident     `json:"incidents"`
 	Processes []*Process     `json:"processes"` // that the facts say run
+	Context   Context        `json:"contextBoundary"`
 	Evidence  State          `json:"evidenceSummary"`
 	Last      belay.Outcome  `json:"lastOutcome,omitempty"`
 
@@ -98,7 +99,10 @@ type Process struct {
 	ProcessID belay.ProcessID `json:"processId"`
 	CallID    belay.CallID    `json:"toolCallId,omitempty"`
 	PID       int             `json:"pid"`
-	Status    string          `json:"status"`
+	Status    string          `json:"status"` // running; unknown: its driver went away
+	Argv      []string        `json:"argv,omitempty"`
+	Cwd       string          `json:"cwd,omitempty"`
+	TTY       bool            `json:"tty,omitempty"`
 	StartedAt time.Time       `json:"startedAt,omitzero"`
 }
 
@@ -107,7 +111,7 @@ func (f *Fold) thread(e event.Envelope) {
 	t := f.threads[e.Stream]
 	if t == nil {
 		t = &Thread{ThreadID: belay.ThreadID(e.Stream.ID()), Turns: []*Turn{}, Pending: []*Action{}, Queue: []*Turn{}, Incidents: []Incident{},
-			Processes: []*Process{}, Evidence: State{notApplicable, "no evidence was exported"}}
+			Processes: []*Process{}, Context: noContext(), Evidence: State{notApplicable, "no evidence was exported"}}
 		f.threads[e.Stream] = t
 		f.s.Threads = append(f.s.Threads, t)
 	}
@@ -148,6 +152,8 @@ func (f *Fold) thread(e event.Envelope) {
 		t.answered(e.IDs.Action)
 	}
 	f.work(t, e)
+	t.process(e)
+	t.context(e)
 }
 
 func (t *Thread) begin(e event.Envelope, limits *belay.Limits) {
@@ -160,7 +166,8 @@ func (t *Thread) begin(e event.Envelope, limits *belay.Limits) {
 		}
 	}
 	if i := slices.IndexFunc(t.joined, func(q *Turn) bool { return q.TurnID == e.IDs.Turn }); i >= 0 {
-		turn, t.joined = t.joined[i], slices.Delete(t.joined, i, i+1)
+		turn = t.joined[i]
+		t.joined = slices.Delete(t.joined, i, i+1)
 	}
 	turn.Status, turn.StartedAt, turn.Limits = "running", e.Time, limits
 	t.Active, t.step = turn.TurnID, nil
@@ -199,7 +206,8 @@ func (t *Thread) queueChanged(p event.QueueChanged) {
 		slices.SortStableFunc(t.Queue, func(a, b *Turn) int { return slices.Index(p.Order, a.TurnID) - slices.Index(p.Order, b.TurnID) })
 	case p.Op == event.QueueJoined && i >= 0:
 		t.Queue[i].Into = p.Into
-		t.joined, t.Queue = append(t.joined, t.Queue[i]), slices.Delete(t.Queue, i, i+1)
+		t.joined = append(t.joined, t.Queue[i])
+		t.Queue = slices.Delete(t.Queue, i, i+1)
 	case p.Op == event.QueuePolicy && p.Policy != nil:
 		t.Queueing = *p.Policy
 	}

@@ -29,11 +29,10 @@ func (f *Fold) work(t *Thread, e event.Envelope) {
 			t.step.Status, t.step.CompletedAt = "failed", e.Time
 		}
 	case event.PermissionEvaluated:
-		f.verdict(turn.call(e.IDs.Call), p)
+		c := turn.call(e.IDs.Call)
+		c.Decision, c.Rule = p.Decision, p.Rule
 	case event.PermissionResolved:
 		turn.call(e.IDs.Call).Decision = p.Decision
-	case event.SandboxApplied:
-		f.s.Sandbox = SandboxState{"applied", p.Level, p.Network, cut(p.Why)}
 	case event.ToolStarted:
 		c := turn.call(e.IDs.Call)
 		c.Status, c.Attempts, c.Name = "running", p.Attempt, p.Name
@@ -43,7 +42,6 @@ func (f *Fold) work(t *Thread, e event.Envelope) {
 	case event.ToolFailed:
 		f.failed(t, turn.call(e.IDs.Call), e, p)
 	}
-	t.process(e)
 }
 
 func (f *Fold) request(t *Thread, turn *Turn, e event.Envelope, p event.ModelRequested) {
@@ -53,18 +51,6 @@ func (f *Fold) request(t *Thread, turn *Turn, e event.Envelope, p event.ModelReq
 		turn.Steps = last(append(turn.Steps, t.step), maxSteps)
 	}
 	t.step.Status, t.step.Attempts = "running", p.Attempt
-}
-
-func (f *Fold) verdict(c *Call, p event.PermissionEvaluated) {
-	c.Decision, c.Rule = p.Decision, p.Rule
-	switch p.Decision {
-	case "allow":
-		f.s.Permission.Allowed++
-	case "ask":
-		f.s.Permission.Asked++
-	case "deny":
-		f.s.Permission.Denied++
-	}
 }
 
 func (f *Fold) failed(t *Thread, c *Call, e event.Envelope, p event.ToolFailed) {
@@ -95,11 +81,19 @@ func (turn *Turn) call(id belay.CallID) *Call {
 	return &Call{CallID: id}
 }
 
-// process follows the processes that run.
+// shown is the beginning of a program's arguments.
+func shown(argv []string) (out []string) {
+	for _, arg := range argv[:min(len(argv), maxArgv)] {
+		out = append(out, cut(arg))
+	}
+	return out
+}
+
+// process follows the processes that run; some outlive their turn.
 func (t *Thread) process(e event.Envelope) {
 	switch p := e.Data.(type) {
 	case event.ProcessStarted:
-		t.Processes = append(t.Processes, &Process{ProcessID: e.IDs.Process, CallID: e.IDs.Call, PID: p.PID, Status: "running", StartedAt: e.Time})
+		t.Processes = append(t.Processes, &Process{ProcessID: e.IDs.Process, CallID: e.IDs.Call, PID: p.PID, Status: "running", Argv: shown(p.Argv), Cwd: p.Cwd, TTY: p.TTY, StartedAt: e.Time})
 	case event.ProcessCompleted, event.ProcessFailed, event.ProcessTerminated:
 		for i, proc := range t.Processes {
 			if proc.ProcessID == e.IDs.Process {
