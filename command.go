@@ -232,6 +232,9 @@ type (
 		Message  string   `json:"message,omitempty"` // for the model; the answer of an ask_user
 		Clear    bool     `json:"clear,omitempty"`   // with allow: the person looked at what the conversation has from outside and vouches for it
 
+		Seen string          `json:"seen,omitempty"` // the version of the request that the answer is for; another one is refused
+		Args json.RawMessage `json:"args,omitempty"` // with allow: what the call runs with, in place of the model's arguments
+
 		Prefix string    `json:"prefix,omitempty"` // with scope prefix: the first words of the commands, or the folder of the files, that are allowed
 		Count  int       `json:"count,omitempty"`  // how many calls are allowed, this one among them
 		Until  time.Time `json:"until,omitzero"`   // and until when

@@ -19,6 +19,7 @@ const (
 	CodeAlreadyAnswered Code = "already_answered"
 	CodeUnknownAction   Code = "unknown_action"
 	CodeBadCommand      Code = "bad_command"
+	CodeBadArguments    Code = "bad_arguments" // a call can't run with what a person gave it
 	CodeBusy            Code = "busy"
 	CodeOwned           Code = "session_owned"
 	CodeRefusedMode     Code = "mode_refused"

@@ -61,6 +61,14 @@ type PermissionRequested struct {
 	ArgsHash belay.Digest `json:"argsHash"`
 	Rule     string       `json:"rule"`
 	Until    time.Time    `json:"until"`
+	Again    *Again       `json:"again,omitempty"` // why, when the call was allowed before
+}
+
+// Again is why a person is asked once more about a call that was allowed: what
+// was allowed isn't what would run.
+type Again struct {
+	Code   string `json:"code"` // BOUNDARY_CHANGED
+	Reason string `json:"reason"`
 }
 
 // PermissionResolved is what became of it.
@@ -89,6 +97,7 @@ type ActionRequired struct {
 	Boundary string          `json:"boundary,omitempty"` // that the call gets when it is allowed
 	Bounds   *belay.Boundary `json:"bounds,omitempty"`   // what that allows
 	Stopped  *Stopped        `json:"stopped,omitempty"`  // what a boundary stopped: the answer is whether the call runs again in this wider one
+	Again    *Again          `json:"again,omitempty"`    // why it is asked once more
 }
 
 // Stopped is what a boundary stopped.

@@ -125,7 +125,7 @@ var table = []Type{
 	of[ReasoningSummary]("reasoning.summary", "what a provider tells of its reasoning", stable),
 	of[ToolCatalogResolved]("tool.catalog.resolved", "the inventory of a turn is fixed", stable),
 	of[ToolStarted]("tool.started", "a call is about to run", stable),
-	of[ToolArgs]("tool.args", "a call runs with other arguments"),
+	of[ToolArgs]("tool.args", "a call runs with other arguments", stable),
 	of[ToolProgress]("tool.progress", "what a running call tells so far", checkpoint),
 	of[ToolResult]("tool.result", "a call ended well", stable),
 	of[ToolFailed]("tool.failed", "a call ended in any other way", stable),

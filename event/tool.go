@@ -68,7 +68,10 @@ type ToolArgs struct {
 	Args     json.RawMessage `json:"args,omitempty"`
 	ArgsRef  *belay.Ref      `json:"argsRef,omitempty"` // long arguments
 	ArgsHash belay.Digest    `json:"argsHash"`
-	Before   belay.Digest    `json:"before"` // hash of the arguments they replace
+	Before   belay.Digest    `json:"before"`          // hash of the arguments they replace
+	Path     string          `json:"path,omitempty"`  // the file it names then, by its tool's spec
+	Paths    []string        `json:"paths,omitempty"` // or the files
+	Links    []LinkSeen      `json:"links,omitempty"` // where its paths led, as far as that isn't what their text says
 }
 
 // ToolProgress is a checkpoint of what a running call tells about itself.

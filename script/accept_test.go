@@ -1,6 +1,7 @@
 package script
 
 import (
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -22,6 +23,7 @@ type scenario struct {
 	// emits. When one of them is there, the story is due.
 	commands []string
 	facts    []string
+	points   []string // and points of hooks that nothing calls
 }
 
 var scenarios = []scenario{
@@ -36,7 +38,7 @@ var scenarios = []scenario{
 	{name: "Evidence export", commands: []string{"export_evidence"}},
 	{name: "Old session recovery", story: "old_session"},
 	{name: "Permission and sandbox fact", story: "permission_and_sandbox"},
-	{name: "Hook input rewrite", facts: []string{"tool.args"}},
+	{name: "Hook input rewrite", points: []string{"pre_tool_use"}},
 	{name: "Process stdin and output spill", story: "process_stdin_and_spill"},
 	{name: "Model routing and single candidate", story: "single_candidate"},
 	{name: "Quota or rate limit", facts: []string{"quota.low", "quota.blocked"}},
@@ -64,7 +66,7 @@ func TestEveryAcceptanceScenarioIsPlayedOrWaits(t *testing.T) {
 		stories = append(stories, strings.TrimSuffix(filepath.Base(f), ".txtar"))
 	}
 	for _, s := range scenarios {
-		switch waits := len(s.commands) + len(s.facts); {
+		switch waits := len(s.commands) + len(s.facts) + len(s.points); {
 		case s.story != "" && waits > 0:
 			t.Errorf("%s is played and waits", s.name)
 		case s.story != "" && !slices.Contains(stories, s.story):
@@ -79,6 +81,11 @@ func TestEveryAcceptanceScenarioIsPlayedOrWaits(t *testing.T) {
 				t.Errorf("%s waits for %s, which is there or has no such name: its story is due", s.name, name)
 			}
 		}
+		for _, name := range s.points {
+			if at := callsPoint(t, name); at != "" {
+				t.Errorf("%s waits for hooks at %s, which %s calls: its story is due", s.name, name, at)
+			}
+		}
 		for _, name := range s.facts {
 			i := slices.IndexFunc(event.Types(), func(ty event.Type) bool { return ty.Name == name })
 			if i < 0 || event.Types()[i].Stable {
@@ -89,4 +96,24 @@ func TestEveryAcceptanceScenarioIsPlayedOrWaits(t *testing.T) {
 	if len(stories) > 0 || len(scenarios) != 18 {
 		t.Errorf("%d scenarios; the standard has 18. Stories of none: %v", len(scenarios), stories)
 	}
+}
+
+// callsPoint is a file of the program that names a point of hooks; empty if none does.
+func callsPoint(t *testing.T, name string) (at string) {
+	t.Helper()
+	err := filepath.WalkDir("../internal", func(path string, d os.DirEntry, err error) error {
+		if err != nil || d.IsDir() || filepath.Ext(path) != ".go" || strings.HasSuffix(path, "_test.go") {
+			return err
+		}
+		src, err := os.ReadFile(path)
+		if strings.Contains(string(src), `"`+name+`"`) {
+			at = path
+		}
+		return err
+	})
+	types, terr := os.ReadFile("../event/hook.go")
+	if err != nil || terr != nil || !strings.Contains(string(types), name) {
+		t.Fatalf("looking for hooks at %s: %v, %v, or no fact knows the point", name, err, terr)
+	}
+	return at
 }

@@ -2,10 +2,13 @@ package cli
 
 import (
 	"context"
+	"fmt"
 	"strings"
 	"time"
 
 	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/internal/explain"
+	"github.com/belay-run/belay/internal/store"
 	"github.com/belay-run/belay/internal/view"
 )
 
@@ -17,11 +20,22 @@ type approveCmd struct {
 	Count  int           `placeholder:"N" help:"Allow N calls: exactly this one, or what --prefix says."`
 	For    time.Duration `placeholder:"TIME" help:"Allow it for so long: exactly this call, or what --prefix says; 2h."`
 
+	Args    string `placeholder:"JSON" xor:"change" help:"Run the call with these arguments in place of the model's: all of them, as one JSON object."`
+	Edit    bool   `xor:"change" help:"Change the arguments in $VISUAL or $EDITOR first."`
+	Version string `placeholder:"VERSION" help:"Only if the request is still the one that was shown with this version."`
+
 	Clear bool `name:"clear-taint" help:"You looked at what the conversation has from outside, and vouch for it."`
 }
 
 func (c *approveCmd) run(ctx context.Context, a *app) (int, error) {
-	r := belay.RespondAction{Decision: "allow", Clear: c.Clear}
+	r := belay.RespondAction{Decision: "allow", Clear: c.Clear, Seen: c.Version}
+	if c.Args != "" {
+		args, err := parseArgs([]byte(c.Args))
+		if err != nil {
+			return 0, err
+		}
+		r.Args = args
+	}
 	if c.For != 0 {
 		r.Until = a.Now().Add(c.For).UTC()
 	}
@@ -36,7 +50,7 @@ func (c *approveCmd) run(ctx context.Context, a *app) (int, error) {
 	case c.For != 0:
 		r.Scope = "until"
 	}
-	return a.respond(ctx, c.ID, r)
+	return a.respond(ctx, c.ID, r, c.Edit)
 }
 
 type denyCmd struct {
@@ -45,7 +59,7 @@ type denyCmd struct {
 }
 
 func (c *denyCmd) run(ctx context.Context, a *app) (int, error) {
-	return a.respond(ctx, c.ID, belay.RespondAction{Decision: "deny", Message: c.Message})
+	return a.respond(ctx, c.ID, belay.RespondAction{Decision: "deny", Message: c.Message}, false)
 }
 
 type answerCmd struct {
@@ -54,11 +68,12 @@ type answerCmd struct {
 }
 
 func (c *answerCmd) run(ctx context.Context, a *app) (int, error) {
-	return a.respond(ctx, c.ID, belay.RespondAction{Decision: "answer", Message: strings.Join(c.Text, " ")})
+	return a.respond(ctx, c.ID, belay.RespondAction{Decision: "answer", Message: strings.Join(c.Text, " ")}, false)
 }
 
-// respond brings an answer to the thread that asked, wherever it is driven.
-func (a *app) respond(ctx context.Context, id string, c belay.RespondAction) (int, error) {
+// respond brings an answer to the thread that asked, wherever it is driven. edits
+// says that the person changes the call before.
+func (a *app) respond(ctx context.Context, id string, c belay.RespondAction, edits bool) (int, error) {
 	st, err := a.open(ctx, false)
 	if err != nil {
 		return 0, err
@@ -76,12 +91,58 @@ func (a *app) respond(ctx context.Context, id string, c belay.RespondAction) (in
 		return 0, unknownAction(err, id)
 	}
 	c.Action = at.ID
+	if c.Decision == "allow" {
+		if err := a.sees(ctx, st, at.Stream, &c, edits); err != nil {
+			return 0, err
+		}
+	}
 	ans, err := r.engine.Submit(ctx, a.order(at.Session, at.Stream, c))
+	if belay.CodeOf(err) == belay.CodeConflict {
+		a.showAgain(ctx, st, at.Stream, at.ID)
+	}
 	if err != nil {
 		return 0, err
 	}
 	what := map[string]string{"allow": "allowed", "deny": "denied", "answer": "answered"}[c.Decision]
+	if c.Args != nil {
+		what += " with other arguments"
+	}
 	return a.accepted(ctx, r, at.Session, at.Stream, what, ans.Pending)
+}
+
+// sees shows what is about to be allowed and binds the answer to exactly that:
+// to the version that was named, or to the one that is shown here.
+func (a *app) sees(ctx context.Context, st store.Store, stream belay.StreamID, c *belay.RespondAction, edits bool) error {
+	req, err := requestOf(ctx, st, stream, c.Action)
+	if req == nil || err != nil {
+		return err // it doesn't wait any more: the thread says what became of it
+	}
+	if c.Seen != "" && c.Seen != req.version {
+		req.show(a)
+		return belay.Errorf(belay.CodeConflict, "the request has changed since version %s: it is version %s now", line(c.Seen), req.version).At(string(c.Action)).
+			WithHint("look at it as it is, then: %s", req.howToAnswer()[0])
+	}
+	c.Seen = req.version
+	req.show(a)
+	if edits && req.what == "" {
+		return belay.Errorf(belay.CodeBadCommand, "a %s has no arguments to change", req.Kind).At(string(c.Action))
+	}
+	if edits {
+		if c.Args, err = a.edit(ctx, req.args); err != nil {
+			return err
+		}
+	}
+	if c.Args != nil && !a.JSON && req.what != "" {
+		fmt.Fprintf(a.Stderr, "changed to: %s\n", explain.Call(req.tool, c.Args))
+	}
+	return nil
+}
+
+// showAgain shows a request that has changed meanwhile, if it still waits.
+func (a *app) showAgain(ctx context.Context, st store.Store, stream belay.StreamID, id belay.ActionID) {
+	if req, err := requestOf(ctx, st, stream, id); err == nil && req != nil {
+		req.show(a)
+	}
 }
 
 func unknownAction(err error, id string) error {

@@ -162,6 +162,9 @@ func (l *live) fact(ev event.Envelope) {
 		l.println(fmt.Sprintf("step %d: no answer: %s%s", l.step, short(p.Problem.Message, 200), again(p.RetryAt, ev.Time)))
 	case event.RoutingFallbackApplied:
 		l.println(fmt.Sprintf("step %d: %s/%s is asked instead of %s/%s", l.step, p.To.Provider, p.To.Model, p.From.Provider, p.From.Model))
+	case event.ToolArgs:
+		l.calls[ev.IDs.Call] = preview(event.ModelCall{Name: p.Name, Args: p.Args, ArgsRef: p.ArgsRef, Path: p.Path, Paths: p.Paths})
+		l.println("  changed by " + line(p.By) + ": " + l.calls[ev.IDs.Call])
 	case event.ToolStarted:
 		l.start(l.name(ev, p.Name), ev.Time)
 	case event.ToolResult:

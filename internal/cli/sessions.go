@@ -161,7 +161,13 @@ func (c *showCmd) run(ctx context.Context, a *app) (int, error) {
 		a.printJSON(shown{s, owner, turns})
 		return belay.ExitOK, nil
 	}
-	a.show(s, owner)
+	waits := make([]*request, len(s.Actions))
+	for i, o := range s.Actions {
+		if waits[i], err = requestOf(ctx, st, o.Stream, o.ID); err != nil {
+			return 0, err
+		}
+	}
+	a.show(s, owner, waits)
 	a.showTurns(turns)
 	return belay.ExitOK, nil
 }
@@ -187,7 +193,8 @@ func (a *app) showTurns(turns []engine.PastTurn) {
 	t.Flush() //nolint:errcheck // nobody is left to tell
 }
 
-func (a *app) show(s view.Session, owner *store.Owner) {
+// show prints a session. Of a call that waits for an answer nothing is left out.
+func (a *app) show(s view.Session, owner *store.Owner, waits []*request) {
 	row := func(name, format string, args ...any) {
 		fmt.Fprintf(a.Stdout, "%-10s %s\n", name, line(fmt.Sprintf(format, args...)))
 	}
@@ -235,10 +242,20 @@ func (a *app) show(s view.Session, owner *store.Owner) {
 	if owner != nil {
 		row("driven by", "process %d on %s, since %s", owner.PID, owner.Host, ago(a.Now().Sub(owner.Since)))
 	}
-	for _, o := range s.Actions {
-		row("waits", "%s", o.Prompt)
+	for i, o := range s.Actions {
+		how := howToAnswer(o.ID, o.Kind)
+		switch r := waits[i]; {
+		case r == nil || r.what == "":
+			row("waits", "%s", o.Prompt)
+		default:
+			row("waits", "%s", r.what)
+			for _, said := range r.gives() {
+				row("", "%s", said)
+			}
+			how = r.howToAnswer()
+		}
 		row("", "until %s", o.Until.Local().Format("2 Jan 15:04"))
-		for _, cmd := range howToAnswer(o.ID, o.Kind) {
+		for _, cmd := range how {
 			row("", "%s", cmd)
 		}
 	}

@@ -38,6 +38,7 @@ type conv struct {
 	dropped int                            // calls of it that were not taken
 	calls   []event.ModelCall              // of the last answer, not all answered
 	got     map[belay.CallID]belay.ToolResult
+	changed map[belay.CallID]string // what the model is told of calls that ran with other arguments
 }
 
 // span is where a turn stands in a conversation.
@@ -223,6 +224,8 @@ func (v *conv) apply(ctx context.Context, st store.Store, ev event.Envelope) err
 		v.note = p.Note
 	case event.ModelCompleted:
 		return v.answer(ctx, st, p)
+	case event.ToolArgs:
+		return v.edited(ctx, st, ev.IDs.Call, p)
 	case event.ToolResult:
 		text, err := whole(ctx, st, p.Output)
 		v.result(belay.ToolResult{ID: ev.IDs.Call, Name: p.Name, Text: text})
@@ -339,6 +342,10 @@ func (v *conv) answer(ctx context.Context, st store.Store, p event.ModelComplete
 // result keeps a call's answer; the message of all answers follows once the
 // last one is there, in the order of the calls.
 func (v *conv) result(r belay.ToolResult) {
+	if note := v.changed[r.ID]; note != "" {
+		r.Text = note + "\n" + r.Text
+		delete(v.changed, r.ID)
+	}
 	v.got[r.ID] = r
 	if len(v.got) < len(v.calls) {
 		return

@@ -46,6 +46,7 @@ type machine struct {
 	script *scripted.Script
 	tools  *tool.Set
 	procs  atomic.Int64
+	edit   json.RawMessage // that calls are allowed with; nil: as they are
 }
 
 // parts are the same in every life.
@@ -209,6 +210,9 @@ func (m *machine) accept() {
 	defer p.off()
 	rules := thread.Rules{Workspace: m.dir, Boundary: thread.Boundary{Level: "L0", Why: "test", Network: "full"}, System: "test",
 		Settings: belay.Settings{Provider: "scripted", Mode: belay.ModeAcceptEdits, Approvals: belay.ApprovalsWait, Limits: belay.DefaultLimits}}
+	if m.edit != nil {
+		rules.Settings.Mode = belay.ModeDefault
+	}
 	rules.Tools = m.tools.Specs()
 	raw, _ := json.Marshal(rules)
 	ref, err := p.h.Put(p.ctx, raw, "application/json")
@@ -240,9 +244,26 @@ func (p *process) live() error {
 		if d.Turn == nil && d.Prev != nil {
 			return nil
 		}
+		if p.m.edit != nil {
+			p.m.enqueue(d)
+			continue
+		}
 		p.m.answer(d)
 	}
 	return fmt.Errorf("the turn neither ends nor waits")
+}
+
+// enqueue leaves the answer to who drives the session, with other arguments.
+func (m *machine) enqueue(s *thread.State) {
+	for _, o := range s.Opens() {
+		h := m.data.Open(memory.Options{})
+		err := h.Enqueue(m.t.Context(), belay.Order{ID: belay.CommandID("cmd_answer_" + string(o.Action)), Principal: "user:bob", Time: time.Now(), Session: sess, Stream: thr.Stream(),
+			Command: belay.RespondAction{Action: o.Action, Decision: "allow", Seen: o.Version(), Args: m.edit}})
+		if err != nil {
+			m.t.Errorf("the answer isn't in the inbox: %v", err)
+		}
+		h.Close()
+	}
 }
 
 func loadThread(ctx context.Context, st store.Store) (*thread.State, error) {

@@ -142,28 +142,42 @@ func (v *drive) takeInbox(ctx context.Context, b *batch) error {
 		return err
 	}
 	for _, o := range orders {
-		if _, ok := o.Command.(belay.RespondAction); ok { // what is allowed depends on the turn's rules
+		if c, ok := o.Command.(belay.RespondAction); ok { // what is allowed depends on the turn's rules
 			if err := v.supply(ctx); err != nil {
 				return err
 			}
+			if err := v.respond(ctx, b, o, c); err != nil {
+				return err
+			}
+		} else {
+			v.handle(b, o)
 		}
-		v.handle(b, o)
 		b.consumed = append(b.consumed, o.ID)
 	}
 	return nil
 }
 
 // handle answers one command with facts, or with the fact that it was refused.
-func (v *drive) handle(b *batch, o belay.Order) {
-	facts, sends, err := v.d.Handle(o, v.now())
+func (v *drive) handle(b *batch, o belay.Order) { v.handleAs(b, o, o.Command) }
+
+// handleAs is handle with the command as it was read.
+func (v *drive) handleAs(b *batch, o belay.Order, read belay.Command) {
+	as := o
+	as.Command = read
+	facts, sends, err := v.d.Handle(as, v.now())
 	if err == nil {
 		err = tooLarge(facts)
 	}
 	if err != nil {
-		facts = []core.Fact{{IDs: belay.IDs{Session: v.session}, Data: refusal(o, err)}}
-		sends = nil
+		v.refuse(b, o, err)
+		return
 	}
 	v.add(b, facts, sends, o.ID)
+}
+
+// refuse records that a command wasn't taken.
+func (v *drive) refuse(b *batch, o belay.Order, err error) {
+	v.add(b, []core.Fact{{IDs: belay.IDs{Session: v.session}, Data: refusal(o, err)}}, nil, o.ID)
 }
 
 // tooLarge refuses a command whose facts the log doesn't take.

@@ -32,6 +32,9 @@ const answerWithin = 2 * time.Second
 // session, handles the command, starts no effects and gives the session back.
 // A refusal is the decider's *belay.Error.
 func (e *Engine) Submit(ctx context.Context, o belay.Order) (Answer, error) {
+	if c, ok := o.Command.(belay.RespondAction); ok && e.holdsSecret(c.Args) {
+		return Answer{}, errSecretArgs()
+	}
 	return e.SubmitAll(ctx, o)
 }
 

@@ -280,6 +280,8 @@ func saysTool(p event.Payload) (string, bool) {
 			how = "looks up what the attempt before did"
 		}
 		return join(", ", p.Name, fmt.Sprintf("attempt %d", p.Attempt), p.Effect, when(p.Boundary, "boundary %s"), "arguments "+p.ArgsHash.Short(), how), true
+	case event.ToolArgs:
+		return join(", ", p.Name, "changed by "+p.By, "arguments "+p.Before.Short()+" became "+p.ArgsHash.Short(), changedTo(p, 100)), true
 	case event.ToolResult:
 		return join(", ", p.Name, fmt.Sprintf("attempt %d", p.Attempt), took(time.Duration(p.Millis)*time.Millisecond), quote(p.Output.Text)), true
 	case event.ToolFailed:
@@ -293,6 +295,14 @@ func saysTool(p event.Payload) (string, bool) {
 		return fmt.Sprintf("%d of %d bytes shown", p.Shown, p.Bytes), true
 	}
 	return "", false
+}
+
+// changedTo is what a call runs with in place of the model's arguments.
+func changedTo(p event.ToolArgs, n int) string {
+	if p.ArgsRef != nil {
+		return "(" + plural(int(p.ArgsRef.Size), "byte") + ")"
+	}
+	return cut(string(p.Args), n)
 }
 
 // given names what the model is told besides the conversation.

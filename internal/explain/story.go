@@ -69,6 +69,8 @@ type call struct {
 	hash     belay.Digest
 	step     *step
 	verdict  *event.Envelope
+	edit     *event.Envelope // it runs with other arguments than the model gave
+	asked    *event.Envelope // the verdict on those of the model
 	ask      *ask
 	starts   []*event.Envelope
 	ends     []*event.Envelope // of attempts
@@ -273,6 +275,8 @@ func (t *turn) tellCall(e *event.Envelope) {
 		c.verdict, c.name, c.hash = e, cmp.Or(c.name, p.Tool), cmp.Or(c.hash, p.ArgsHash)
 	case event.SandboxViolation:
 		c.rungs = append(c.rungs, e)
+	case event.ToolArgs:
+		c.edit, c.asked, c.hash = e, c.verdict, p.ArgsHash
 	case event.ToolStarted:
 		c.starts, c.name, c.hash = append(c.starts, e), cmp.Or(c.name, p.Name), cmp.Or(c.hash, p.ArgsHash)
 	case event.ToolResult:

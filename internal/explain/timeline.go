@@ -265,6 +265,9 @@ func (l *lines) call(c *call) {
 	if c.ask != nil {
 		l.ask(3, c.ask)
 	}
+	if c.edit != nil {
+		l.note(3, c.edit, "%s", says(*c.edit))
+	}
 	for i, e := range c.starts[min(1, len(c.starts)):] {
 		l.note(3, e, "attempt %d: %s", i+2, whyAgain(c, i+1))
 	}

@@ -34,6 +34,7 @@ func (c *call) why() Answer {
 	c.sayVerdict(&a)
 	c.sayRungs(&a)
 	c.sayAsk(&a)
+	c.sayEdit(&a)
 	c.sayAttempts(&a)
 	c.sayEnd(&a)
 	c.advise(&a)
@@ -111,6 +112,21 @@ func (c *call) sayAsk(a *Answer) {
 	}
 	a.say("A person was asked: %s", askResult(c.ask))
 	a.stands(c.ask.required, c.ask.resolved)
+}
+
+// sayEdit says who changed the call, from what to what.
+func (c *call) sayEdit(a *Answer) {
+	p, ok := payload(c.edit).(event.ToolArgs)
+	if !ok {
+		return
+	}
+	a.say("%s changed it before allowing it. The model asked for %s (arguments %s); what was judged after that, and runs, is %s (arguments %s). The model is told so with the result.",
+		p.By, cut(c.args, 200), p.Before.Short(), changedTo(p, 200), p.ArgsHash.Short())
+	a.stands(c.edit)
+	if v, ok := payload(c.asked).(event.PermissionEvaluated); ok {
+		a.say("Of the model's arguments the gate had said %s: rule %s of tier %s, %s, %s.", v.Decision, v.Rule, v.Tier, v.ReasonCode, v.Reason)
+		a.stands(c.asked)
+	}
 }
 
 // sayAttempts says why there was more than one.

@@ -119,7 +119,7 @@ func Write(w http.ResponseWriter, r *http.Request, err error) {
 // server's fault.
 func StatusOf(c belay.Code) int {
 	switch c {
-	case belay.CodeUsage, belay.CodeBadID, belay.CodeBadCommand, belay.CodeBadCursor, belay.CodeWorkspace, belay.CodeBadConfig,
+	case belay.CodeUsage, belay.CodeBadID, belay.CodeBadCommand, belay.CodeBadArguments, belay.CodeBadCursor, belay.CodeWorkspace, belay.CodeBadConfig,
 		belay.CodeRefusedMode, belay.CodeBadManifest, belay.CodeBadTemplate, belay.CodeNoProvider, belay.CodeBadPolicy, belay.CodeBadBoundary, belay.CodeBadScript:
 		return http.StatusBadRequest
 	case belay.CodeUnauthorized:

@@ -1,7 +1,6 @@
 package server
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"slices"
@@ -9,6 +8,7 @@ import (
 	"time"
 
 	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/event"
 	"github.com/belay-run/belay/internal/core/thread"
 	"github.com/belay-run/belay/internal/explain"
 	"github.com/belay-run/belay/internal/problem"
@@ -21,6 +21,7 @@ type RespondAction struct {
 	Decision string         `json:"decision" jsonschema:"allow, deny, or answer for a question"`
 	Version  string         `json:"version,omitempty" jsonschema:"of the request as it was seen; allow needs it"`
 	Allowance
+	Args    Object `json:"args,omitempty" jsonschema:"with allow: the arguments that the call runs with in place of the model's, whole, as a JSON object; it is judged again with them"`
 	Message string `json:"message,omitempty" jsonschema:"for the model: why it is denied, or the answer"`
 	Clear   bool   `json:"clearTaint,omitempty" jsonschema:"with allow: the person looked at what the conversation has from outside, and vouches for it"`
 }
@@ -31,6 +32,7 @@ type ResolvePermission struct {
 	Decision string         `json:"decision" jsonschema:"allow or deny"`
 	Version  string         `json:"version,omitempty" jsonschema:"of the request as it was seen; allow needs it"`
 	Allowance
+	Args    Object `json:"args,omitempty" jsonschema:"with allow: the arguments that the call runs with in place of the model's, whole, as a JSON object; it is judged again with them"`
 	Message string `json:"message,omitempty" jsonschema:"for the model: why it is denied"`
 }
 
@@ -75,6 +77,7 @@ type Action struct {
 	ArgsRef  *belay.Ref      `json:"argsRef,omitempty"`  // content that has them, when they are long
 	ArgsHash belay.Digest    `json:"argsHash,omitempty"` // what an answer is bound to
 	Shown    string          `json:"shown,omitempty"`    // the call, whole, on one line: what doesn't show itself is written out
+	Again    *event.Again    `json:"again,omitempty"`    // why it is asked once more after it was allowed
 	Boundary string          `json:"boundary,omitempty"` // that its programs run in, if it is allowed
 	Tags     []string        `json:"tags,omitempty"`     // risks that the gate saw
 	Taint    []string        `json:"taint,omitempty"`    // what the conversation has from outside
@@ -87,7 +90,7 @@ func resolvePermission(ctx context.Context, r *request, in *ResolvePermission) (
 	if in.Decision != "allow" && in.Decision != "deny" {
 		return nil, problem.At("decision", belay.Errorf(belay.CodeBadCommand, "%q is none of allow, deny", shown(in.Decision)))
 	}
-	return r.respond(ctx, "permission", RespondAction{in.Action, in.Decision, in.Version, in.Allowance, in.Message, false})
+	return r.respond(ctx, "permission", RespondAction{Action: in.Action, Decision: in.Decision, Version: in.Version, Allowance: in.Allowance, Args: in.Args, Message: in.Message})
 }
 
 func respondAction(ctx context.Context, r *request, in *RespondAction) (*Told, error) {
@@ -128,14 +131,24 @@ func (r *request) decide(ctx context.Context, kind string, in RespondAction) (*T
 		if kind != "" && open.Kind != kind {
 			return nil, problem.At("actionId", belay.Errorf(belay.CodeBadState, "it is a %s, not a %s", open.Kind, kind).WithHint("respond_action answers it"))
 		}
+		if in.Version != "" && in.Version != open.Version { // the refusal shows it as it is
+			if err := r.showWhole(ctx, open); err != nil {
+				return nil, err
+			}
+		}
 		if err := in.seen(open); err != nil {
 			return nil, err
 		}
 	}
 	told, err := r.send(ctx, at.Session, at.Stream, belay.RespondAction{Action: in.Action, Decision: in.Decision, Scope: in.Scope, Message: in.Message, Clear: in.Clear,
-		Prefix: in.Prefix, Count: in.Count, Until: in.Until})
-	if err == nil {
+		Prefix: in.Prefix, Count: in.Count, Until: in.Until, Seen: in.Version, Args: in.changed()})
+	switch belay.CodeOf(err) {
+	case "":
 		told.Action = in.Action
+	case belay.CodeBadArguments:
+		err = problem.At("args", err)
+	case belay.CodeConflict:
+		err = problem.At("version", err)
 	}
 	return with(told, err, at.Thread, at.Turn)
 }
@@ -154,7 +167,24 @@ func (in *RespondAction) check() error {
 	if in.Decision != "allow" && in.Allowance != (Allowance{}) && in.Allowance != (Allowance{Scope: "once"}) {
 		return problem.At("scope", belay.Errorf(belay.CodeBadCommand, "only what is allowed has a scope"))
 	}
-	return in.Allowance.check()
+	if err := in.Allowance.check(); err != nil || in.Args == nil {
+		return err
+	}
+	switch {
+	case in.Decision != "allow":
+		return problem.At("args", belay.Errorf(belay.CodeBadCommand, "only a call that is allowed gets other arguments"))
+	case in.Scope != "" && in.Scope != "once":
+		return problem.At("scope", belay.Errorf(belay.CodeBadCommand, "a call that was changed is allowed once"))
+	}
+	return nil
+}
+
+// changed are the arguments that the call gets, nil when it keeps its own.
+func (in *RespondAction) changed() json.RawMessage {
+	if in.Args == nil {
+		return nil
+	}
+	return in.Args.JSON()
 }
 
 // seen refuses an answer to a request that isn't the one it was given for. What
@@ -164,7 +194,7 @@ func (in *RespondAction) seen(open *Action) error {
 	case in.Version == "" && in.Decision == "allow":
 		return problem.At("version", belay.Errorf(belay.CodeBadCommand, "to allow something, say which version of it was seen").WithHint("GET /v1/actions shows it with its version"))
 	case in.Version != "" && in.Version != open.Version:
-		return problem.At("version", belay.Errorf(belay.CodeConflict, "the request has changed since this version").WithHint("GET /v1/actions shows it as it is"))
+		return problem.At("version", belay.Errorf(belay.CodeConflict, "the request has changed since this version; it is version %s now: %s", open.Version, event.CutText(open.Shown, maxSaid)).WithHint("GET /v1/actions shows it whole"))
 	}
 	return nil
 }
@@ -182,40 +212,18 @@ func openAction(th *thread.State, id belay.ActionID) *Action {
 // openActions are the questions of a thread that wait.
 func openActions(th *thread.State) []Action {
 	var out []Action
-	if th.Turn == nil {
-		return nil
-	}
-	of := func(ask *thread.Ask) Action {
-		return Action{ID: ask.Action, Kind: ask.Kind, Session: th.Session, Thread: th.Thread, Turn: th.Turn.Turn, Until: ask.Until}
-	}
-	if ask := th.Turn.Ask; ask != nil && ask.Open {
-		out = append(out, of(ask).versioned())
-	}
-	if th.Turn.Step == nil {
-		return out
-	}
-	for i := range th.Turn.Step.Calls {
-		c := &th.Turn.Step.Calls[i]
-		if c.Ask == nil || !c.Ask.Open || c.Over {
-			continue
+	for _, o := range th.Opens() {
+		a := Action{ID: o.Action, Version: o.Version(), Kind: o.Kind, Session: th.Session, Thread: th.Thread, Turn: th.Turn.Turn, Until: o.Until, Again: o.Again}
+		if c := o.Call; c != nil {
+			a.Boundary = o.Boundary
+			a.Call, a.Tool, a.Args, a.ArgsRef, a.ArgsHash, a.Tags = c.ID, c.Name, c.Args, c.ArgsRef, c.ArgsHash, c.Tags
+			for _, t := range th.Taint {
+				a.Taint = append(a.Taint, t.Kind+" "+t.Origin)
+			}
 		}
-		a := of(c.Ask)
-		if bound := cmp.Or(c.Ask.Wider, c.Bound); bound != nil {
-			a.Boundary = bound.Name
-		}
-		a.Call, a.Tool, a.Args, a.ArgsRef, a.ArgsHash, a.Tags = c.ID, c.Name, c.Args, c.ArgsRef, c.ArgsHash, c.Tags
-		for _, t := range th.Taint {
-			a.Taint = append(a.Taint, t.Kind+" "+t.Origin)
-		}
-		out = append(out, a.versioned())
+		out = append(out, a)
 	}
 	return out
-}
-
-// versioned gives a question its version: a digest of what it asks for.
-func (a Action) versioned() Action {
-	a.Version = belay.DigestOf([]byte(string(a.ID) + "\n" + a.Kind + "\n" + a.Tool + "\n" + string(a.ArgsHash) + "\n" + a.Boundary + "\n" + a.Until.UTC().Format(time.RFC3339Nano))).Short()
-	return a
 }
 
 // showWhole puts the call as a person must see it: nothing of it is left out.

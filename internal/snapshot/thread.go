@@ -71,6 +71,7 @@ type Call struct {
 	Rule     string       `json:"rule,omitempty"`
 	Code     string       `json:"code,omitempty"`
 	Output   *belay.Ref   `json:"outputRef,omitempty"`
+	EditedBy string       `json:"editedBy,omitempty"` // who gave it other arguments than the model did
 }
 
 // Action is a question that waits for a person.

@@ -33,6 +33,8 @@ func (f *Fold) work(t *Thread, e event.Envelope) {
 		c.Decision, c.Rule = p.Decision, p.Rule
 	case event.PermissionResolved:
 		turn.call(e.IDs.Call).Decision = p.Decision
+	case event.ToolArgs:
+		turn.call(e.IDs.Call).EditedBy = p.By
 	case event.ToolStarted:
 		c := turn.call(e.IDs.Call)
 		c.Status, c.Attempts, c.Name = "running", p.Attempt, p.Name

@@ -50,6 +50,7 @@ type Item struct {
 	Content *belay.Ref     `json:"content,omitempty"` // the whole text, where Text is its beginning
 	Args    string         `json:"args,omitempty"`    // of a call, as JSON
 	Detail  string         `json:"detail,omitempty"`  // why it failed, waits, was denied
+	Edit    *Edit          `json:"edit,omitempty"`    // of a call that runs with other arguments than the model gave, which Args has
 
 	Plan []event.PlanItem `json:"plan,omitempty"`
 
@@ -58,6 +59,13 @@ type Item struct {
 	First       belay.EventID `json:"firstEventId"`
 	Last        belay.EventID `json:"lastEventId"`
 	Begun       bool          `json:"begunBefore,omitempty"` // its first fact is not among those that were told
+}
+
+// Edit is what a call runs with in place of the model's arguments.
+type Edit struct {
+	By      string     `json:"by"`
+	Args    string     `json:"args,omitempty"`    // as JSON
+	Content *belay.Ref `json:"content,omitempty"` // where they are, when they are long
 }
 
 // Fold tells facts of any number of threads, in the order of the log.
@@ -219,6 +227,9 @@ func (f *Fold) wanted(e event.Envelope, p event.ModelCompleted) {
 func (f *Fold) call(e event.Envelope) {
 	var it *Item
 	switch p := e.Data.(type) {
+	case event.ToolArgs:
+		it = f.item(e, ToolCall, string(e.IDs.Call), false)
+		it.Name, it.Edit = p.Name, &Edit{By: p.By, Args: string(p.Args), Content: p.ArgsRef}
 	case event.ToolStarted:
 		it = f.item(e, ToolCall, string(e.IDs.Call), false)
 		it.Name, it.Status = p.Name, "running"

@@ -146,6 +146,10 @@ func (s *State) applyTurn(e event.Envelope) {
 		s.applyAsk(e, p)
 	case event.ActionResolved:
 		s.applyAnswer(e, p)
+	case event.ToolArgs:
+		if c := t.call(e.IDs.Call); c != nil {
+			c.edited(p)
+		}
 	case event.ToolStarted:
 		if c := t.call(e.IDs.Call); c != nil {
 			c.Attempt, c.Flying, c.Orphan, c.Recover = p.Attempt, true, false, p.Recover
@@ -264,8 +268,11 @@ func (t *Turn) call(id belay.CallID) *Call {
 }
 
 func (s *State) applyAsk(e event.Envelope, p event.ActionRequired) {
-	a := &Ask{Action: e.IDs.Action, Kind: p.Kind, Until: p.Until, Open: true}
+	a := &Ask{Action: e.IDs.Action, Kind: p.Kind, Until: p.Until, Open: true, Again: p.Again}
 	if c := s.Turn.call(e.IDs.Call); c != nil {
+		if p.Kind == "permission" {
+			a.bounded(p.Boundary, p.Bounds)
+		}
 		c.Ask = a
 		s.askedWider(c, a, p)
 		return

@@ -188,6 +188,9 @@ func describe(p *event.Stopped) string {
 
 // decided folds what was decided about an attempt that a boundary stopped.
 func (c *Call) decided(p event.PermissionEvaluated) {
+	if c.Ask != nil && c.Ask.Open && c.Ask.Kind == "permission" { // other rules say another one while the question stands
+		c.Ask.bounded(p.Boundary, p.Bounds)
+	}
 	if c.bounded(p); c.Blocked != nil && p.Decision == string(policy.Allow) {
 		c.Blocked = nil
 		c.Widened++

@@ -42,7 +42,9 @@ func (d *Decider) Handle(o belay.Order, now time.Time) ([]core.Fact, []core.Send
 	case belay.RevokeGrant:
 		fs, err = s.revoke(o, c)
 	case belay.RespondAction:
-		fs, err = s.respond(d.Rules(), o, c, now)
+		fs, err = s.respond(d.Rules(), o, c, nil, now)
+	case Edited:
+		fs, err = s.respond(d.Rules(), o, c.RespondAction, &c.Call, now)
 	case belay.WriteProcessStdin:
 		fs, err = s.writeStdin(o, c)
 	case belay.TerminateProcess:
@@ -137,7 +139,8 @@ func (s *State) resume(c belay.ResumeThread) ([]core.Fact, error) {
 	return []core.Fact{{IDs: belay.IDs{Session: s.Session, Thread: s.Thread}, Data: event.ThreadUpdated{Rules: &c.Rules, Limits: c.Limits, Reason: "resumed with other settings"}}}, nil
 }
 
-func (s *State) respond(r *Rules, o belay.Order, c belay.RespondAction, now time.Time) ([]core.Fact, error) {
+// respond answers a question. edit is the call as the answer changes it, or nil.
+func (s *State) respond(r *Rules, o belay.Order, c belay.RespondAction, edit *event.ModelCall, now time.Time) ([]core.Fact, error) {
 	for _, a := range s.Answers {
 		if a.Action == c.Action {
 			return nil, belay.Errorf(belay.CodeAlreadyAnswered, "%s was answered with %s by %s at %s", c.Action, a.Decision, a.By, a.At.UTC().Format(time.RFC3339))
@@ -146,6 +149,9 @@ func (s *State) respond(r *Rules, o belay.Order, c belay.RespondAction, now time
 	ask, call := s.openAsk(c.Action)
 	if ask == nil {
 		return nil, belay.Errorf(belay.CodeUnknownAction, "%s doesn't wait for an answer in %s", c.Action, s.Thread).WithHint("belay sessions show %s lists what waits", s.Session)
+	}
+	if is := (Open{ask, call}).Version(); c.Seen != "" && c.Seen != is {
+		return nil, belay.Errorf(belay.CodeConflict, "the request has changed since version %s: it is version %s now", event.CutText(c.Seen, maxWord), is).WithHint("belay sessions show %s shows it as it is", s.Session)
 	}
 	if !slices.Contains(decisions(ask.Kind), c.Decision) {
 		return nil, belay.Errorf(belay.CodeBadCommand, "%s can't be answered with %q", c.Action, c.Decision).WithHint("%s", howToAnswer(ask))
@@ -163,10 +169,15 @@ func (s *State) respond(r *Rules, o belay.Order, c belay.RespondAction, now time
 	if c.Clear && c.Decision != "allow" {
 		return nil, belay.Errorf(belay.CodeBadCommand, "only who allows a call can vouch for the conversation").WithHint("belay approve %s --clear-taint", c.Action)
 	}
-	fs := s.resolve(ask, call, c.Decision, o.Principal, scope, c.Message)
-	if c.Clear {
-		s.clearTaint(fs)
+	changed, runs, err := s.edits(ask, call, c, edit, o.Principal)
+	if err != nil {
+		return nil, err
 	}
+	answer := s.resolve(ask, runs, c.Decision, o.Principal, scope, c.Message)
+	if c.Clear {
+		s.clearTaint(answer)
+	}
+	fs := append(changed, answer...)
 	if c.Decision != "allow" || scope == "once" {
 		return fs, nil
 	}

@@ -66,7 +66,45 @@ func (s *State) judge(r *Rules, rd *core.Ready, c *Call, now time.Time) {
 	if v.Decision == policy.Ask && (c.Ask == nil || !c.Ask.Open) {
 		s.askPerson(r, rd, c, "permission", now, v.Rule, belay.Content{})
 		s.asksFor(rd, &v, nil)
+		asksAgain(rd, again(v))
 	}
+}
+
+// codeBoundaryChanged is the reason to ask once more about a call that was allowed
+// in another boundary.
+const codeBoundaryChanged = "BOUNDARY_CHANGED"
+
+// again is why a person is asked once more; nil the first time.
+func again(v policy.Verdict) *event.Again {
+	if v.ReasonCode != codeBoundaryChanged {
+		return nil
+	}
+	return &event.Again{Code: v.ReasonCode, Reason: event.CutText(v.Reason, maxSaid)}
+}
+
+// asksAgain puts that into the question that was decided last.
+func asksAgain(rd *core.Ready, why *event.Again) {
+	for i := max(0, len(rd.Decided)-questionFacts); why != nil && i < len(rd.Decided); i++ {
+		switch p := rd.Decided[i].Data.(type) {
+		case event.PermissionRequested:
+			p.Again = why
+			rd.Decided[i].Data = p
+		case event.ActionRequired:
+			p.Again = why
+			rd.Decided[i].Data = p
+		}
+	}
+}
+
+// questionFacts is how many facts a question about a call has.
+const questionFacts = 3
+
+// boundaryName names a boundary in a sentence.
+func boundaryName(name string) string {
+	if name == "" {
+		return "no boundary"
+	}
+	return "boundary " + name
 }
 
 // reconsider joins a verdict under new rules with what a person was asked
@@ -76,6 +114,8 @@ func (s *State) reconsider(rd *core.Ready, c *Call, v policy.Verdict, refused bo
 	case c.Ask == nil:
 	case c.Ask.Open && (refused || c.Ask.Kind == "permission" && v.Decision != policy.Ask):
 		rd.Decided = append(rd.Decided, s.resolve(c.Ask, c, "cancelled", "rules", "", "other rules decide it now")...)
+	case !refused && c.Ask.answered() && v.Decision == policy.Ask && c.Ask.Decision == "allow" && c.Ask.Within != within(v.Bound):
+		v.ReasonCode, v.Reason = codeBoundaryChanged, "the call was allowed in "+boundaryName(c.Ask.Boundary)+" and would get "+boundaryName(v.Boundary)+" now: "+v.Reason
 	case !refused && c.Ask.answered() && v.Decision == policy.Ask:
 		v.Source, v.ReasonCode, v.Reason = "person", "ANSWERED", "a person answered this call before"
 		if v.Decision = policy.Deny; c.Ask.Decision == "allow" {

@@ -26,7 +26,7 @@ func run(s *State, r *Rules, now time.Time, rd *core.Ready) bool {
 		case c.Flying && !c.Orphan:
 			effects = append(effects, s.effect(r, c))
 		case c.Orphan && s.lostBy(r, rd, c):
-		case !c.Orphan && (c.Verdict != policy.Allow || c.Blocked != nil || s.held(r, i)):
+		case !c.Orphan && (!c.Judged || c.Verdict != policy.Allow || c.Blocked != nil || s.held(r, i)):
 		case spec.Handled != "":
 			s.handled(r, rd, spec, c, r.args(c), now)
 		case !c.Orphan && now.Before(c.RetryAt):

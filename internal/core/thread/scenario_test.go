@@ -164,6 +164,8 @@ func (w *world) do(line string) {
 		w.handle(belay.UseWorkspace{Use: &u})
 	case "approve", "deny", "answer":
 		w.respond(verb, rest)
+	case "edit":
+		w.editCall(rest)
 	case "revoke":
 		w.revoke(rest)
 	case "takeover":
@@ -351,6 +353,33 @@ func (w *world) respond(verb, rest string) {
 	c := belay.RespondAction{Action: belay.ActionID(id), Decision: map[string]string{"approve": "allow"}[verb] + strings.TrimPrefix(verb, "approve"), Scope: scope, Message: msg, Clear: clears}
 	if verb == "approve" {
 		w.scoped(&c, msg)
+	}
+	w.supply()
+	w.handle(c)
+}
+
+// editCall allows a call with other arguments: "ACT {args} [scope=S] [seen=now|before]".
+func (w *world) editCall(rest string) {
+	f := strings.Fields(rest)
+	c := Edited{RespondAction: belay.RespondAction{Decision: "allow", Args: json.RawMessage(f[1])}}
+	for real, short := range w.names {
+		if short == f[0] {
+			c.Action = belay.ActionID(real)
+		}
+	}
+	c.Call = event.ModelCall{Args: c.Args, ArgsHash: belay.DigestOf(c.Args)}
+	var in struct{ Path string }
+	_ = json.Unmarshal(c.Args, &in)
+	c.Call.Path = in.Path
+	for _, kv := range f[2:] {
+		switch k, v, _ := strings.Cut(kv, "="); k {
+		case "scope":
+			c.Scope = v
+		case "seen":
+			if c.Seen = "0123456789ab"; v == "now" {
+				c.Seen = w.d.s.OpenAsk(c.Action).Version()
+			}
+		}
 	}
 	w.supply()
 	w.handle(c)
@@ -691,8 +720,11 @@ func (w *world) settle() {
 		for _, e := range rd.Effects {
 			expect := ""
 			if e, ok := e.(core.RunTool); ok {
+				if w.edited(e.IDs.Call) {
+					expect = " with " + string(e.Args)
+				}
 				for path, digest := range e.Expect {
-					expect = " if " + path + " is " + digest
+					expect += " if " + path + " is " + digest
 				}
 				for name, p := range e.Known {
 					expect += fmt.Sprintf(" knowing %s version %d", name, p.Version)
@@ -713,6 +745,14 @@ func (w *world) settle() {
 		return
 	}
 	w.t.Fatal("the decider decides without end")
+}
+
+// edited tells whether a call has other arguments than the model gave.
+func (w *world) edited(id belay.CallID) bool {
+	return slices.ContainsFunc(w.log, func(e event.Envelope) bool {
+		_, ok := e.Data.(event.ToolArgs)
+		return ok && e.IDs.Call == id
+	})
 }
 
 var idForm = regexp.MustCompile(`(step|call|act|run)_[0-9a-f]{8}-[0-9a-f-]{27}|sha256:[0-9a-f]{64}`)

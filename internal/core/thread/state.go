@@ -217,6 +217,10 @@ type Ask struct {
 	Decision string `json:"decision,omitempty"` // once it is answered
 	Message  string `json:"message,omitempty"`
 
+	Boundary string       `json:"boundary,omitempty"` // by its name, that a yes gives the call
+	Within   belay.Digest `json:"within,omitempty"`   // and what it is
+	Again    *event.Again `json:"again,omitempty"`    // why it is asked once more
+
 	Wider *policy.Bound `json:"wider,omitempty"` // what a call that was stopped gets, if it is allowed
 }
 

@@ -1,0 +1,91 @@
+package cli
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+
+	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/internal/engine"
+)
+
+// editor is the program that a person changes text with: $VISUAL, else $EDITOR,
+// split at blanks. No shell reads it.
+func (a *app) editor() []string {
+	if argv := strings.Fields(a.env("VISUAL")); len(argv) > 0 {
+		return argv
+	}
+	return strings.Fields(a.env("EDITOR"))
+}
+
+// edit lets a person change a call's arguments in their editor, in a file that
+// only they can read and that is gone afterwards. What doesn't show itself is
+// written as JSON escapes. Arguments that were left as they are, an editor that
+// fails and a file that isn't JSON are errors: nothing is answered then.
+func (a *app) edit(ctx context.Context, args []byte) (edited json.RawMessage, err error) {
+	argv := a.editor()
+	if len(argv) == 0 {
+		return nil, belay.Errorf(belay.CodeUsage, "no editor is known").WithHint("set VISUAL or EDITOR, or give the arguments with --args")
+	}
+	var pretty bytes.Buffer
+	if err := json.Indent(&pretty, args, "", "  "); err != nil {
+		return nil, belay.Errorf(belay.CodeBadState, "the call's arguments aren't JSON, so they can't be edited").WithHint("give them with --args")
+	}
+	pretty.WriteByte('\n')
+	before := safeJSON(pretty.Bytes())
+	dir, err := os.MkdirTemp("", "belay-edit-") // made for this user alone
+	if err != nil {
+		return nil, belay.Errorf(belay.CodeNotWritten, "no file can be made for the editor").Wrap(err)
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
+	name := filepath.Join(dir, "arguments.json")
+	if err := os.WriteFile(name, before, 0o600); err != nil {
+		return nil, belay.Errorf(belay.CodeNotWritten, "no file can be made for the editor").Wrap(err)
+	}
+	cmd := exec.CommandContext(ctx, argv[0], append(argv[1:len(argv):len(argv)], name)...)
+	cmd.Env, cmd.Stdin, cmd.Stdout, cmd.Stderr = a.Env, a.Stdin, a.Stderr, a.Stderr
+	if err := cmd.Run(); err != nil {
+		return nil, belay.Errorf(belay.CodeUsage, "the editor %s failed, so nothing was answered", argv[0]).Wrap(err)
+	}
+	return readEdited(name, before)
+}
+
+// readEdited is what the editor left.
+func readEdited(name string, before []byte) (json.RawMessage, error) {
+	f, err := os.Open(name)
+	if err != nil {
+		return nil, belay.Errorf(belay.CodeUsage, "the edited arguments can't be read, so nothing was answered").Wrap(err)
+	}
+	defer f.Close()
+	after, err := io.ReadAll(io.LimitReader(f, 4*engine.MaxEdit)) // blanks don't count yet
+	switch {
+	case err != nil:
+		return nil, belay.Errorf(belay.CodeUsage, "the edited arguments can't be read, so nothing was answered").Wrap(err)
+	case bytes.Equal(after, before):
+		return nil, belay.Errorf(belay.CodeUsage, "nothing was changed, so nothing was answered").WithHint("without an edit: belay approve ID")
+	}
+	return parseArgs(after)
+}
+
+// parseArgs reads arguments that a person wrote, as one JSON object.
+func parseArgs(text []byte) (json.RawMessage, error) {
+	var args map[string]json.RawMessage
+	if err := json.Unmarshal(text, &args); err != nil || args == nil {
+		e := belay.Errorf(belay.CodeBadArguments, "the arguments aren't a JSON object, so nothing was answered")
+		if err != nil {
+			e = e.Wrap(err)
+		}
+		return nil, e.WithHint(`they look like {"path": "a.txt"}`)
+	}
+	var one bytes.Buffer
+	if err := json.Compact(&one, text); err != nil {
+		return nil, belay.Errorf(belay.CodeBadArguments, "the arguments aren't a JSON object, so nothing was answered").Wrap(err)
+	}
+	return one.Bytes(), nil
+}

@@ -1,0 +1,109 @@
+package thread
+
+import (
+	"time"
+
+	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/event"
+	"github.com/belay-run/belay/internal/core"
+	"github.com/belay-run/belay/internal/policy"
+)
+
+// Edited is an answer that allows a call with other arguments. Call is the call
+// as it runs then: its arguments checked, its paths looked up. Whoever handles a
+// RespondAction makes it; it is never kept.
+type Edited struct {
+	belay.RespondAction
+	Call event.ModelCall
+}
+
+// Open is a question that waits, and the call it is about; none is about the turn
+// itself.
+type Open struct {
+	*Ask
+	Call *Call
+}
+
+// Opens are the questions of the running turn that wait. Nobody may change them.
+func (s *State) Opens() (all []Open) {
+	if s.Turn == nil {
+		return nil
+	}
+	if a := s.Turn.Ask; a != nil && a.Open {
+		all = append(all, Open{a, nil})
+	}
+	for i := 0; s.Turn.Step != nil && i < len(s.Turn.Step.Calls); i++ {
+		if c := &s.Turn.Step.Calls[i]; c.Ask != nil && c.Ask.Open && !c.Over {
+			all = append(all, Open{c.Ask, c})
+		}
+	}
+	return all
+}
+
+// OpenAsk is one of them; its Ask is nil if it doesn't wait.
+func (s *State) OpenAsk(id belay.ActionID) Open {
+	for _, o := range s.Opens() {
+		if o.Action == id {
+			return o
+		}
+	}
+	return Open{}
+}
+
+// Version names a question as it is: it changes when what is asked for does.
+func (o Open) Version() string {
+	said := string(o.Action) + "\n" + o.Kind + "\n" + o.Until.UTC().Format(time.RFC3339Nano)
+	if o.Call != nil {
+		said += "\n" + o.Call.Name + "\n" + string(o.Call.ArgsHash) + "\n" + string(o.Within)
+	}
+	return belay.DigestOf([]byte(said)).Short()
+}
+
+// edits are the facts that change a call before it is allowed, and the call as
+// it runs then. It is judged again, so an edit gets past nothing that is denied.
+//
+// An edited call is allowed once: what else a grant would cover is said of the
+// arguments that were asked about, and the gate hasn't spoken of others yet.
+func (s *State) edits(ask *Ask, call *Call, c belay.RespondAction, edit *event.ModelCall, by string) ([]core.Fact, *Call, error) {
+	if edit == nil && len(c.Args) == 0 {
+		return nil, call, nil
+	}
+	bad := func(format string, args ...any) ([]core.Fact, *Call, error) {
+		return nil, nil, belay.Errorf(belay.CodeBadCommand, format, args...)
+	}
+	switch {
+	case c.Decision != "allow":
+		return bad("only a call that is allowed gets other arguments")
+	case ask.Kind != "permission" || call == nil:
+		return bad("a %s has no arguments to change", ask.Kind)
+	case ask.Wider != nil:
+		return bad("the call has begun already: its boundary can be answered, its arguments can't be changed")
+	case c.Scope != "" && c.Scope != "once":
+		return bad("a call that was changed is allowed once, not with scope %s", event.CutText(c.Scope, maxWord))
+	case edit == nil:
+		return bad("nobody has read the changed arguments")
+	case edit.ArgsHash == call.ArgsHash:
+		return nil, call, nil
+	}
+	runs := *call
+	runs.ArgsHash = edit.ArgsHash
+	return []core.Fact{{IDs: s.callIDs(call), Data: event.ToolArgs{Name: call.Name, By: by, Args: edit.Args, ArgsRef: edit.ArgsRef, ArgsHash: edit.ArgsHash, Before: call.ArgsHash,
+		Path: edit.Path, Paths: edit.Paths, Links: edit.Links}}}, &runs, nil
+}
+
+// edited folds that a call runs with other arguments. Whatever was found out
+// about those before is found out again.
+func (c *Call) edited(p event.ToolArgs) {
+	c.Args, c.ArgsRef, c.ArgsHash = p.Args, p.ArgsRef, p.ArgsHash
+	c.Path, c.Paths, c.Links = p.Path, p.Paths, p.Links
+	c.Judged, c.Verdict, c.Reason, c.Hint, c.Tags, c.Checks = false, "", "", "", nil, nil
+	c.Bound, c.Least = nil, ""
+}
+
+// bounded folds the boundary that a yes gives: the answer is for that one.
+func (a *Ask) bounded(name string, is *belay.Boundary) {
+	a.Boundary, a.Within = name, within(nil)
+	if is != nil {
+		a.Within = within(&policy.Bound{Name: name, Is: *is})
+	}
+}
