@@ -3,6 +3,7 @@ package cli
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"path/filepath"
 	"slices"
@@ -21,9 +22,12 @@ import (
 // wiring is what a server asks about one tenant: settings, rules and tools, read
 // from the same files and by the same code as for a terminal. One request at a
 // time asks: the files are read anew for each, so that what a person changed
-// counts from the next turn on.
+// counts from the next turn on. Requests that ask the same in the same moment
+// are one: the files are read after all of them came.
 type wiring struct {
 	mu    sync.Mutex
+	fresh together[belay.Settings] // of new sessions
+	kept  together[belay.Ref]      // rules
 	a     *app
 	r     *runtime
 	own   string   // the server's workspace
@@ -66,8 +70,22 @@ func (w *wiring) Workspace(_ context.Context, dir string) (string, error) {
 
 // Settings are those of a session, or of a new one, with the choices over them.
 func (w *wiring) Settings(ctx context.Context, ws string, have *belay.Settings, c server.Choices) (belay.Settings, error) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
+	if have != nil {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		return w.settings(ctx, ws, have, c)
+	}
+	key, err := json.Marshal(c)
+	if err != nil {
+		return belay.Settings{}, err
+	}
+	return w.fresh.ask(&w.mu, ws+"\x00"+string(key), func() (belay.Settings, error) {
+		return w.settings(context.WithoutCancel(ctx), ws, nil, c) // others wait for it
+	})
+}
+
+// settings is Settings under the lock.
+func (w *wiring) settings(ctx context.Context, ws string, have *belay.Settings, c server.Choices) (belay.Settings, error) {
 	if err := w.look(ctx, ws); err != nil {
 		return belay.Settings{}, err
 	}
@@ -108,8 +126,17 @@ func settingError(err error) error {
 
 // Rules keeps what a turn is decided by.
 func (w *wiring) Rules(ctx context.Context, by, ws string, s belay.Settings) (belay.Ref, error) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
+	key, err := json.Marshal(s)
+	if err != nil {
+		return belay.Ref{}, err
+	}
+	return w.kept.ask(&w.mu, by+"\x00"+ws+"\x00"+string(key), func() (belay.Ref, error) {
+		return w.rules(context.WithoutCancel(ctx), by, ws, s) // others wait for it
+	})
+}
+
+// rules is Rules under the lock.
+func (w *wiring) rules(ctx context.Context, by, ws string, s belay.Settings) (belay.Ref, error) {
 	if err := w.look(ctx, ws); err != nil {
 		return belay.Ref{}, err
 	}
