@@ -50,10 +50,13 @@ func (a *app) boundary() thread.Boundary {
 // nothing has changed since.
 func (a *app) confinement() sandbox.Machine {
 	if dir := a.cacheDir(); dir != "" {
-		return sandbox.Recall(filepath.Join(dir, "machine.json"))
+		return sandbox.Recall(filepath.Join(dir, machineFile))
 	}
 	return sandbox.Probe()
 }
+
+// machineFile is what was found out, in the cache's folder.
+const machineFile = "machine.json"
 
 // confine makes a boundary ready for the programs of a workspace.
 func (a *app) confine(b belay.Boundary, ws string) (process.Box, error) {

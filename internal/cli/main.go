@@ -116,6 +116,7 @@ type app struct {
 	origin  map[string]string    // of worktrees: the workspace they were made of
 	configs map[string][]configFile
 	looked  lookedFor
+	early   early
 
 	hiding sync.Once
 	hidden *secret.Scrubber // use secrets()

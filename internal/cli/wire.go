@@ -60,7 +60,10 @@ func (a *app) open(ctx context.Context, make bool) (store.Store, error) {
 	if !make && !hasStore(dir) {
 		return nil, belay.Errorf(belay.CodeNotFound, "there is no store yet").At(dir).WithHint("belay run TEXT makes it; --store DIR names another")
 	}
-	st, err := sqlite.Open(ctx, dir, sqlite.Options{Now: a.Now})
+	st, ok, err := a.early.store(dir)
+	if !ok {
+		st, err = sqlite.Open(ctx, dir, sqlite.Options{Now: a.Now})
+	}
 	if err != nil {
 		return nil, err
 	}
