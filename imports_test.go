@@ -43,7 +43,7 @@ var layers = map[string]layer{
 	"internal/shell":             {own: []string{"internal/pattern", "internal/protected"}, modules: []string{"mvdan.cc/sh/v3/syntax"}, deny: impure},
 	"internal/policy":            {own: []string{".", "internal/pattern", "internal/protected", "internal/shell"}, modules: []string{"cel.dev/cel-go/cel", "cel.dev/cel-go/common/ast", "cel.dev/cel-go/common/operators"}, deny: impure},
 	"internal/policy/rehearse":   {own: []string{".", "event", "internal/core/thread", "internal/pattern", "internal/policy"}, deny: impure},
-	"internal/links":             {own: []string{".", "internal/policy"}},
+	"internal/links":             {own: []string{".", "internal/policy"}, modules: []string{"golang.org/x/sys/unix"}},
 	"internal/checker":           {own: []string{"internal/policy", "internal/process"}},
 	"internal/policy/foreign":    {own: []string{".", "internal/pattern", "internal/policy", "internal/shell"}, modules: []string{"github.com/pelletier/go-toml/v2"}, deny: impure},
 	"internal/rulefile":          {own: []string{".", "internal/pattern", "internal/policy", "internal/source"}, modules: []string{"github.com/goccy/go-yaml/ast"}},

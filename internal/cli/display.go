@@ -16,8 +16,10 @@ func text(s string) string { return explain.CleanLines(strings.ReplaceAll(s, "\r
 
 // line is text on one line.
 func line(s string) string {
-	return explain.Clean(strings.NewReplacer("\r\n", " ", "\n", " ", "\t", " ").Replace(strings.TrimRight(s, "\r\n")))
+	return explain.Clean(onOneLine.Replace(strings.TrimRight(s, "\r\n")))
 }
+
+var onOneLine = strings.NewReplacer("\r\n", " ", "\n", " ", "\t", " ")
 
 // short is text on one line of at most n characters.
 func short(s string, n int) string {

@@ -10,6 +10,7 @@ import (
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/event"
 	"github.com/belay-run/belay/internal/engine"
+	"github.com/belay-run/belay/internal/store"
 	"github.com/belay-run/belay/internal/view"
 )
 
@@ -25,6 +26,9 @@ type watch struct {
 	next []prompt
 	end  ending
 	told *belay.Error // why a command was refused
+
+	recent recent // what this process has recorded
+	behind bool   // the log may have more than that: others write, too
 
 	lines  chan string // what the person typed; nil until something was asked
 	kicked chan struct{}
@@ -72,6 +76,13 @@ func (u *watch) flow(l engine.Live) {
 	u.kick()
 }
 
+// recorded takes facts of this process; it must return at once.
+func (u *watch) recorded(end store.Position, facts []event.Envelope) {
+	if !u.a.JSON { // there the log itself is shown
+		u.recent.add(end, facts)
+	}
+}
+
 // note says something between the lines.
 func (u *watch) note(s string) {
 	u.mu.Lock()
@@ -104,7 +115,7 @@ func (u *watch) run(ctx context.Context, ended <-chan struct{}) error {
 			return err
 		}
 		if u.until(ctx, changed, tick, ended) {
-			err := u.facts(ctx)
+			err := u.log(ctx)
 			u.flush()
 			u.live.clear()
 			return err
@@ -127,7 +138,9 @@ func (u *watch) until(ctx context.Context, changed <-chan struct{}, tick <-chan 
 		u.prompt()
 		select {
 		case <-paced:
-			due = changed
+			if due = changed; u.behind {
+				return false
+			}
 		case <-due:
 			return false
 		case <-u.kicked:
@@ -141,23 +154,41 @@ func (u *watch) until(ctx context.Context, changed <-chan struct{}, tick <-chan 
 	}
 }
 
-// facts shows what was recorded since the last look.
+// facts shows what was recorded since the last look: what this process has
+// recorded, or, where that isn't what follows, what the log has.
 func (u *watch) facts(ctx context.Context) error {
+	facts, end := u.recent.after(u.w.from)
+	if u.behind = len(facts) > 0; !u.behind {
+		return u.log(ctx)
+	}
+	for i := range facts {
+		u.fact(ctx, facts[i])
+	}
+	u.w.from = end
+	return nil
+}
+
+// log shows what the log has since the last look.
+func (u *watch) log(ctx context.Context) error {
 	for r, err := range u.w.store.Scan(ctx, u.w.from) {
 		if err != nil {
 			return err
 		}
 		u.w.from = r.Position
-		if r.Event.IDs.Session != u.w.session {
-			continue
-		}
-		switch r.Event.Data.(type) {
-		case event.ModelCompleted, event.ModelFailed:
-			u.flush() // its text was there before it
-		}
-		u.took(ctx, r.Event)
+		u.fact(ctx, r.Event)
 	}
 	return nil
+}
+
+func (u *watch) fact(ctx context.Context, ev event.Envelope) {
+	if ev.IDs.Session != u.w.session {
+		return
+	}
+	switch ev.Data.(type) {
+	case event.ModelCompleted, event.ModelFailed:
+		u.flush() // its text was there before it
+	}
+	u.took(ctx, ev)
 }
 
 func (u *watch) took(ctx context.Context, ev event.Envelope) {

@@ -106,6 +106,11 @@ func (a *app) argsKey() ([]byte, error) {
 
 // runtime wires an engine onto a store. show gets what flows between facts.
 func (a *app) runtime(st store.Store, show func(engine.Live)) (*runtime, error) {
+	return a.runtimeTelling(st, show, nil)
+}
+
+// runtimeTelling is runtime with somebody who is told what the engine records.
+func (a *app) runtimeTelling(st store.Store, show func(engine.Live), recorded engine.Recorded) (*runtime, error) {
 	set, err := a.set()
 	if err != nil {
 		return nil, err
@@ -116,7 +121,7 @@ func (a *app) runtime(st store.Store, show func(engine.Live)) (*runtime, error) 
 		return nil, err
 	}
 	e, err := engine.New(engine.Config{
-		ArgsKey: key, Store: st, Owner: store.ThisProcess(), Provider: a.served, Tools: set, ToolsIn: a.toolsIn, Secrets: secrets, Now: a.Now, Live: show, Point: a.Point, Keeper: a.keeper(), Confine: a.confine, Check: a.checkers().Ask, Price: a.price,
+		ArgsKey: key, Store: st, Owner: store.ThisProcess(), Provider: a.served, Tools: set, ToolsIn: a.toolsIn, Secrets: secrets, Now: a.Now, Live: show, Recorded: recorded, Point: a.Point, Keeper: a.keeper(), Confine: a.confine, Check: a.checkers().Ask, Price: a.price,
 	})
 	return &runtime{store: st, engine: e, tools: set, scrub: secrets.Bytes}, err
 }

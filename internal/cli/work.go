@@ -53,7 +53,7 @@ func (w *work) close() {
 func (a *app) newWork(st store.Store) (*work, error) {
 	w := &work{a: a}
 	w.watch = newWatch(a, w)
-	r, err := a.runtime(st, w.watch.flow)
+	r, err := a.runtimeTelling(st, w.watch.flow, w.watch.recorded)
 	if err != nil {
 		return nil, errors.Join(err, st.Close())
 	}

@@ -29,8 +29,9 @@ func (a *answer) call(ctx context.Context, c model.Call, budget *int) (event.Mod
 		mc.ArgsHash = belay.DigestOf(args)
 	}
 	if spec, ok := a.tool(c.Name); ok && problem == nil {
-		a.named(&mc, spec, args, budget)
-		a.linked(&mc, spec, args, budget)
+		paths := tool.Paths(spec, args)
+		a.named(&mc, spec, paths, budget)
+		a.linked(&mc, spec, args, paths, budget)
 	}
 	if len(args) <= inlineArgs && len(args) <= *budget {
 		*budget -= len(args)
@@ -62,8 +63,7 @@ func (a *answer) checkOutput(name string, args []byte) *event.Problem {
 
 // named puts the files that a call names into its fact. A call whose files don't
 // fit isn't run: nothing could be judged by them.
-func (a *answer) named(mc *event.ModelCall, spec belay.ToolSpec, args []byte, budget *int) {
-	paths := tool.Paths(spec, args)
+func (a *answer) named(mc *event.ModelCall, spec belay.ToolSpec, paths []string, budget *int) {
 	size := 0
 	for i, p := range paths {
 		p = file.Within(a.rules.Workspace, p) // a file has one name, or it isn't known again

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"runtime"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -354,6 +355,9 @@ func (v *drive) append(ctx context.Context, b *batch, rd core.Ready) error {
 	v.e.c.Point("append/after")
 	v.e.convs.feed(context.WithoutCancel(ctx), v.e.c.Store, v.stream, b.events)
 	v.e.hand(b.sends)
+	if v.e.c.Recorded != nil && len(b.events) > 0 {
+		v.e.c.Recorded(end, slices.Clone(b.events))
+	}
 	if v.passive {
 		v.wrote(b, end)
 	}

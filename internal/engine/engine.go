@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/event"
 	"github.com/belay-run/belay/internal/core"
 	"github.com/belay-run/belay/internal/core/session"
 	"github.com/belay-run/belay/internal/core/task"
@@ -41,6 +42,7 @@ type Config struct {
 	ArgsKey  []byte                           // by which secrets in arguments are told apart; none: by their names alone
 	Now      func() time.Time                 // nil is time.Now
 	Live     func(Live)                       // what flows between facts; nil shows it to nobody. Must return at once
+	Recorded Recorded                         // what this engine has recorded; nil tells nobody. Must return at once
 	Point    func(kind string)                // called before and after every append and effect; for crash tests
 	Check    Check                            // asks checkers about calls; nil can't, which is what their failure means
 	Stall    time.Duration                    // how long an effect whose time is up may hold its thread; 0 is DefaultStall
@@ -54,6 +56,11 @@ type Config struct {
 // Check asks a checker about a call of a workspace. It returns soon after ctx
 // ends; any error means that the checker gave no verdict.
 type Check func(ctx context.Context, c policy.Checker, workspace string, question []byte) (policy.Answer, error)
+
+// Recorded is told of facts that are durable now: of one append, in their order,
+// without a gap between their positions, the last of which is end. Their payloads
+// are shared and must not be changed.
+type Recorded func(end store.Position, facts []event.Envelope)
 
 // Live is something that happens between facts: text as it streams, progress.
 // It has no sequence and is in no log.

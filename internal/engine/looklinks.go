@@ -14,8 +14,8 @@ import (
 
 // linked puts where the paths of a call lead into its fact: the gate judges by
 // that. What doesn't fit is said to lead nobody knows where, which is stricter.
-func (a *answer) linked(mc *event.ModelCall, spec belay.ToolSpec, args []byte, budget *int) {
-	seen := a.v.e.links(a.rules, spec, args)
+func (a *answer) linked(mc *event.ModelCall, spec belay.ToolSpec, args []byte, paths []string, budget *int) {
+	seen := a.v.e.links(a.rules, spec, args, paths)
 	size := 0
 	for _, l := range seen {
 		size += event.TextLen(l.Path) + event.TextLen(l.Real) + 24
@@ -32,9 +32,9 @@ func (a *answer) linked(mc *event.ModelCall, spec belay.ToolSpec, args []byte, b
 	mc.Links = seen
 }
 
-// links are where the paths of a call lead now.
-func (e *Engine) links(r *thread.Rules, spec belay.ToolSpec, args []byte) (out []event.LinkSeen) {
-	paths := tool.Paths(spec, args)
+// links are where the paths of a call lead now: those of commands, and the files
+// that it names, which get the name they have within the workspace.
+func (e *Engine) links(r *thread.Rules, spec belay.ToolSpec, args []byte, paths []string) (out []event.LinkSeen) {
 	for i, p := range paths {
 		paths[i] = file.Within(r.Workspace, p)
 	}
@@ -47,7 +47,7 @@ func (e *Engine) links(r *thread.Rules, spec belay.ToolSpec, args []byte) (out [
 // moved is why a call isn't run: a path of it leads elsewhere than when the gate
 // judged it, because a call before it, or somebody else, made or changed a link.
 func (e *Engine) moved(r *thread.Rules, spec belay.ToolSpec, eff core.RunTool, args []byte) error {
-	now := e.links(r, spec, args)
+	now := e.links(r, spec, args, tool.Paths(spec, args))
 	if slices.Equal(now, eff.Links) || len(eff.Links) == 1 && eff.Links[0].Real == "" {
 		return nil
 	}

@@ -48,6 +48,9 @@ func Of(t belay.ToolSpec, args json.RawMessage, paths []string, at policy.Place)
 // the links are those of the names that fit it.
 func Look(workspace string, paths []string, patterns bool) (out []policy.Link) {
 	l := looker{seen: map[string]string{}}
+	if len(paths) > 0 && !strings.ContainsAny(paths[0], "*?[") {
+		l.plain(paths[0]) // before the workspace: what lies on its way is plain, too
+	}
 	home, err := l.real(workspace)
 	if err != nil {
 		home = workspace
@@ -95,6 +98,23 @@ type end struct {
 type looker struct {
 	seen    map[string]string // path without links → where the link there leads; empty: it is none
 	entries int
+	without string // a path that has no links
+}
+
+// plain tells whether a path is there and has no links, by one question to a
+// system that answers it. False is no answer.
+func (l *looker) plain(p string) bool {
+	if !path.IsAbs(p) || path.Clean(p) != p {
+		return false
+	}
+	if p == l.without || strings.HasPrefix(l.without, p+"/") {
+		return true
+	}
+	if !withoutLinks(p) {
+		return false
+	}
+	l.without = p
+	return true
 }
 
 var (
@@ -105,6 +125,9 @@ var (
 // real is where a path leads, without links. What isn't there, or can't be seen,
 // is no link.
 func (l *looker) real(p string) (string, error) {
+	if l.plain(p) {
+		return p, nil
+	}
 	at, todo, links := "/", strings.Split(p, "/"), 0
 	for len(todo) > 0 {
 		part := todo[0]

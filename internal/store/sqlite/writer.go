@@ -122,7 +122,9 @@ func (w *writer) alone(r *request) bool {
 		return false
 	}
 	w.commit([]*request{r})
-	w.look()
+	if w.due() {
+		w.signal() // the caller doesn't wait for that
+	}
 	return true
 }
 
@@ -186,6 +188,8 @@ func (w *writer) turn() (wrote, open bool) {
 	group, open := w.next()
 	if len(group) > 0 {
 		w.commit(group)
+	}
+	if w.due() {
 		w.look()
 	}
 	return len(group) > 0, open
@@ -224,6 +228,7 @@ func (w *writer) write(group []*request, open bool) {
 		}
 		return
 	}
+	w.quiet++
 	w.db.small.committed(blobs)
 	w.db.stats.transactions.Add(1)
 	w.db.stats.largest.Store(max(w.db.stats.largest.Load(), int64(len(group))))
@@ -331,11 +336,11 @@ func (w *writer) closedForWriting() error {
 	return w.failed
 }
 
+// due tells whether the log may have grown so much that it should be looked at.
+func (w *writer) due() bool { return w.quiet >= lookGroups || w.grown >= lookBytes }
+
 // look folds the log into the database when it has grown.
 func (w *writer) look() {
-	if w.quiet++; w.quiet < lookGroups && w.grown < lookBytes {
-		return
-	}
 	w.quiet, w.grown = 0, 0
 	frames, folded, err := w.wal("NOOP")
 	if err != nil || (frames-folded)*frameBytes < passiveBytes && frames*frameBytes < truncateBytes {
