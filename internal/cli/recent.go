@@ -34,21 +34,21 @@ func (r *recent) add(end store.Position, facts []event.Envelope) {
 	r.parts = append(r.parts, recentPart{end, facts})
 }
 
-// after takes the facts that follow a position, with the position of the last
-// one, if they are here and nothing lies between. Those up to it are dropped.
+// after takes the facts of one append that follow a position, with the position
+// of the last one; none, if they aren't here or something lies between. What is
+// here up to the position is dropped.
 func (r *recent) after(from store.Position) (facts []event.Envelope, end store.Position) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	end = from
 	for len(r.parts) > 0 {
 		p := r.parts[0]
-		if p.end > end {
-			if p.end-store.Position(len(p.facts)) != end {
-				break
-			}
-			facts, end = append(facts, p.facts...), p.end
+		if p.end > from && p.end-store.Position(len(p.facts)) != from {
+			break
 		}
 		r.parts, r.facts = r.parts[1:], r.facts-len(p.facts)
+		if p.end > from {
+			return p.facts, p.end
+		}
 	}
-	return facts, end
+	return nil, from
 }

@@ -157,15 +157,21 @@ func (u *watch) until(ctx context.Context, changed <-chan struct{}, tick <-chan 
 // facts shows what was recorded since the last look: what this process has
 // recorded, or, where that isn't what follows, what the log has.
 func (u *watch) facts(ctx context.Context) error {
-	facts, end := u.recent.after(u.w.from)
-	if u.behind = len(facts) > 0; !u.behind {
-		return u.log(ctx)
+	u.behind = false
+	for {
+		facts, end := u.recent.after(u.w.from)
+		if len(facts) == 0 {
+			break
+		}
+		for i := range facts {
+			u.fact(ctx, facts[i])
+		}
+		u.w.from, u.behind = end, true
 	}
-	for i := range facts {
-		u.fact(ctx, facts[i])
+	if u.behind {
+		return nil
 	}
-	u.w.from = end
-	return nil
+	return u.log(ctx)
 }
 
 // log shows what the log has since the last look.

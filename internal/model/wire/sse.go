@@ -6,12 +6,16 @@ import (
 	"errors"
 	"io"
 	"iter"
+	"sync"
 
 	"github.com/belay-run/belay/internal/model"
 )
 
 // maxEvent bounds one event of a stream, in bytes. Pictures come in one event.
 const maxEvent = 32 << 20
+
+// buffers are for streams: 4 KB, as much as a connection is read at once.
+var buffers = sync.Pool{New: func() any { return bufio.NewReader(nil) }}
 
 // Event is one message of a server-sent stream.
 type Event struct {
@@ -25,7 +29,12 @@ type Event struct {
 // maxEvent.
 func Events(r io.Reader) iter.Seq2[Event, error] {
 	return func(yield func(Event, error) bool) {
-		br := bufio.NewReader(r) // 4 KB, as much as a connection is read at once
+		br := buffers.Get().(*bufio.Reader)
+		br.Reset(r)
+		defer func() {
+			br.Reset(nil)
+			buffers.Put(br)
+		}()
 		if bom, err := br.Peek(3); err == nil && string(bom) == "\uFEFF" {
 			br.Discard(3) //nolint:errcheck // it was peeked
 		}

@@ -126,7 +126,11 @@ const (
 )
 
 func (w *window) scan(ctx context.Context, f io.Reader, p *place) error {
-	buf := make([]byte, max(min(p.info.Size()+1, scanBytes), binaryBytes))
+	room := min(p.info.Size()+1, scanBytes)
+	if room == 1 { // it is empty, or a file of the system whose size nobody knows
+		room = binaryBytes
+	}
+	buf := make([]byte, room)
 	for {
 		if err := ctx.Err(); err != nil {
 			return err

@@ -64,7 +64,7 @@ func TestRead(t *testing.T) {
 
 // TestAShortFileCostsLittleMemory counts what reading one allocates.
 func TestAShortFileCostsLittleMemory(t *testing.T) {
-	const reads, most = 50, 40 << 10
+	const reads, most = 50, 24 << 10
 	b := tooltest.NewBench(t)
 	b.Put("five", "1\n2\n3\n4\n5\n")
 	var before, after runtime.MemStats
