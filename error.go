@@ -54,6 +54,7 @@ const (
 	CodeBadTranscript   Code = "bad_transcript"
 	CodeUntrusted       Code = "untrusted"       // a person must say that they trust it
 	CodeDeleted         Code = "session_deleted" // and not restored
+	CodeExpired         Code = "output_expired"  // it was kept, and let go
 
 	// What only a server says.
 	CodeUnauthorized Code = "unauthorized"   // no token, or one that isn't good

@@ -31,10 +31,76 @@ type OutputRedacted struct {
 	Ref   *belay.Ref `json:"ref,omitempty"`   // what is left
 }
 
-// OutputExpired says that kept content is gone on purpose.
+// OutputExpired says that an output which was kept beside the log is let go. It
+// is about what the session's facts before it name: nobody reads that any more,
+// and its bytes are removed after this fact, once nothing else needs them. What a
+// model was shown of it stays in the facts that showed it.
 type OutputExpired struct {
 	fact
 	Digest belay.Digest `json:"digest"`
-	Reason string       `json:"reason"` // retention, deleted
-	Since  time.Time    `json:"since,omitzero"`
+	Bytes  int64        `json:"bytes"`
+	Owner  string       `json:"owner,omitempty"` // tool, process
+	Reason string       `json:"reason"`          // retention, asked
+	Why    string       `json:"why,omitempty"`   // which limit of retention, or a person's words
+	By     string       `json:"by,omitempty"`    // who wanted it; empty: retention
+	Since  time.Time    `json:"since,omitzero"`  // when it was recorded, last
+}
+
+// Reasons for which an output expires.
+const (
+	ExpiredByRetention = "retention"
+	ExpiredAsked       = "asked"
+)
+
+// outputTypes are the types whose facts can name outputs.
+var outputTypes = map[string]bool{
+	"output.spilled": true, "output.truncated": true, "output.redacted": true, "output.expired": true,
+	"tool.result": true, "tool.failed": true,
+	"process.output": true, "process.completed": true, "process.terminated": true,
+}
+
+// NamesOutputs tells whether facts of a type can name outputs.
+func NamesOutputs(name string) bool { return outputTypes[name] }
+
+// WithoutOutputs lists the outputs that a fact names, and returns the payload
+// without them. An output is content of which the facts hold what the model was
+// shown: it may expire. What is left names what has to stay.
+func WithoutOutputs(p Payload) (rest Payload, outputs []belay.Ref) {
+	take := func(ref **belay.Ref) {
+		if *ref != nil {
+			outputs = append(outputs, **ref)
+			*ref = nil
+		}
+	}
+	switch p := p.(type) {
+	case OutputSpilled:
+		take(&p.Ref)
+		return p, outputs
+	case OutputTruncated:
+		take(&p.Ref)
+		return p, outputs
+	case OutputRedacted:
+		take(&p.Ref)
+		return p, outputs
+	case OutputExpired:
+		p.Digest = "" // it names what is gone
+		return p, nil
+	case ToolResult:
+		take(&p.Whole)
+		p.Digest = "" // of a text, to be compared and never read
+		return p, outputs
+	case ToolFailed:
+		take(&p.Whole)
+		return p, outputs
+	case ProcessOutput:
+		take(&p.Ref)
+		return p, outputs
+	case ProcessCompleted:
+		take(&p.Output)
+		return p, outputs
+	case ProcessTerminated:
+		take(&p.Output)
+		return p, outputs
+	}
+	return p, nil
 }

@@ -197,7 +197,7 @@ var table = []Type{
 	of[OutputSpilled]("output.spilled", "a large output was kept beside the log", stable),
 	of[OutputTruncated]("output.truncated", "a large output was shown in part", stable),
 	of[OutputRedacted]("output.redacted", "something was taken out of an output"),
-	of[OutputExpired]("output.expired", "kept content is gone on purpose"),
+	of[OutputExpired]("output.expired", "a kept output was let go", stable),
 	of[HistoryWindowLoaded]("history.window.loaded", "a reader was given a part of a history"),
 	of[HistoryReconstructed]("history.reconstructed", "state was made from facts again"),
 	of[HistoryRollbackStarted]("history.rollback.started", "a conversation, or files alone, are about to go back", stable),

@@ -38,7 +38,7 @@ const (
 // format and Version are what a manifest begins with.
 const (
 	format  = "belay-session"
-	Version = 1
+	Version = 2
 )
 
 // The members of the archive.
@@ -70,6 +70,7 @@ type Manifest struct {
 	Inbox   Lines           `json:"inbox"`
 	Content []Content       `json:"content"`           // in the order of the digests
 	Missing []Content       `json:"missing,omitempty"` // named by a fact, and kept no more
+	Expired []Content       `json:"expired,omitempty"` // outputs that facts let go; a bundle without any has version 1
 }
 
 // Head is where a stream ends: the last fact's sequence and time, and the hash

@@ -26,7 +26,7 @@ type Bundle struct {
 	facts   int64         // where the facts begin
 	orders  []belay.Order // the waiting commands
 	content map[belay.Digest]place
-	refs    map[belay.Digest]string // named content, and which fact names it
+	names   names // content that facts and commands name
 }
 
 // place is where a piece of content is in the file.
@@ -45,7 +45,7 @@ func Open(ctx context.Context, file io.ReaderAt, size int64, secrets *secret.Scr
 	if secrets == nil {
 		secrets = &secret.Scrubber{}
 	}
-	b := &Bundle{file: file, content: map[belay.Digest]place{}, refs: map[belay.Digest]string{}}
+	b := &Bundle{file: file, content: map[belay.Digest]place{}, names: newNames()}
 	r := &reader{ctx: ctx, b: b, secrets: secrets, size: size}
 	for _, step := range []func() error{r.manifest, r.facts, r.inbox, r.contents, r.end} {
 		if err := step(); err != nil {
@@ -258,11 +258,8 @@ func (r *reader) fact(chains *store.Chains, f *store.Stored) error {
 	if e.IDs.Session != m.Session || f.Stream.Kind() == belay.KindSession && f.Stream != m.Session.Stream() {
 		return bad(where, "it is a fact of another session")
 	}
-	for _, ref := range e.Refs {
-		r.b.refs[ref.Digest] = where
-	}
-	for _, ref := range store.RefsIn(f.Row.Data) {
-		r.b.refs[ref.Digest] = where
+	if err := r.b.names.fact(where, &e, f.Row.Data); err != nil {
+		return bad(where, "it can't be read").Wrap(err)
 	}
 	for _, raw := range [][]byte{[]byte(f.Row.Type), f.Row.IDs, f.Row.Refs, f.Row.Data} {
 		if err := r.clean(where, raw); err != nil {
@@ -309,9 +306,7 @@ func (r *reader) inbox() error {
 			return bad(inboxName, "a waiting command is for another session")
 		}
 		seen[l.ID] = true
-		for _, ref := range store.RefsIn([]byte(l.Body)) {
-			r.b.refs[ref.Digest] = "inbox/" + string(l.ID)
-		}
+		r.b.names.need("inbox/"+string(l.ID), store.RefsIn([]byte(l.Body)))
 		r.b.orders = append(r.b.orders, o)
 		return r.clean("inbox/"+string(l.ID), raw)
 	})
@@ -321,11 +316,14 @@ func (r *reader) inbox() error {
 // the manifest says and with what the facts name.
 func (r *reader) contents() error {
 	m := &r.b.Manifest
+	if gone := r.b.names.allGone(); !slices.Equal(gone, m.Expired) || (len(gone) > 0) != (m.Version > 1) {
+		return bad(manifestName, "what expired isn't what the facts say")
+	}
 	for i, c := range m.Content {
 		if i > 0 && c.Digest <= m.Content[i-1].Digest {
 			return bad(manifestName, "the content is not in the order of its digests")
 		}
-		if _, ok := store.RawDigest(c.Digest); !ok || r.b.refs[c.Digest] == "" {
+		if _, ok := store.RawDigest(c.Digest); !ok || r.b.names.where[c.Digest] == "" || r.b.names.gone(c.Digest) {
 			return bad(manifestName, "no fact names the content %s", c.Digest)
 		}
 		if err := r.piece(c); err != nil {
@@ -334,13 +332,13 @@ func (r *reader) contents() error {
 	}
 	missing := map[belay.Digest]bool{}
 	for _, c := range m.Missing {
-		if _, here := r.b.content[c.Digest]; here || r.b.refs[c.Digest] == "" || missing[c.Digest] {
+		if _, here := r.b.content[c.Digest]; here || r.b.names.where[c.Digest] == "" || missing[c.Digest] {
 			return bad(manifestName, "%s isn't missing", c.Digest)
 		}
 		missing[c.Digest] = true
 	}
-	for d, where := range r.b.refs {
-		if _, here := r.b.content[d]; !here && !missing[d] {
+	for d, where := range r.b.names.where {
+		if _, here := r.b.content[d]; !here && !missing[d] && !r.b.names.gone(d) {
 			return bad(where, "the content that it names isn't there")
 		}
 	}

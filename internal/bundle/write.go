@@ -38,22 +38,22 @@ type Plan struct {
 // Take looks through a session as it is now. Everything that can be wrong with
 // it shows here, before a byte is written.
 func Take(ctx context.Context, src Source, session belay.SessionID) (*Plan, error) {
-	p := &Plan{src: src, Manifest: Manifest{Format: format, Version: Version, Runtime: src.Runtime(), Session: session, Streams: []Head{}, Content: []Content{}}}
+	p := &Plan{src: src, Manifest: Manifest{Format: format, Version: 1, Runtime: src.Runtime(), Session: session, Streams: []Head{}, Content: []Content{}}}
 	orders, err := p.moment(ctx)
 	if err != nil {
 		return nil, err
 	}
-	named := map[belay.Digest]bool{}
-	if err := p.takeFacts(ctx, named); err != nil {
+	named := newNames()
+	if err := p.takeFacts(ctx, &named); err != nil {
 		return nil, err
 	}
-	if err := p.takeInbox(orders, named); err != nil {
+	if err := p.takeInbox(orders, &named); err != nil {
 		return nil, err
 	}
 	if p.Manifest.Facts.Count == 0 && p.Manifest.Inbox.Count == 0 {
 		return nil, belay.Errorf(belay.CodeNotFound, "no such session in this store").At(string(session)).WithHint("belay sessions list --all")
 	}
-	return p, p.takeContent(ctx, named)
+	return p, p.takeContent(ctx, &named)
 }
 
 // moments is how often a moment is looked for in which nothing is written.
@@ -103,7 +103,7 @@ func (p *Plan) waiting(ctx context.Context) (all []belay.Order, err error) {
 	return all, nil
 }
 
-func (p *Plan) takeFacts(ctx context.Context, named map[belay.Digest]bool) error {
+func (p *Plan) takeFacts(ctx context.Context, named *names) error {
 	chains := store.NewChains(p.Manifest.Session)
 	lines := newLines(io.Discard)
 	for f, err := range p.src.Stored(ctx, p.Manifest.Session, p.upTo) {
@@ -117,11 +117,8 @@ func (p *Plan) takeFacts(ctx context.Context, named map[belay.Digest]bool) error
 		if err != nil {
 			return err
 		}
-		for _, ref := range e.Refs {
-			named[ref.Digest] = true
-		}
-		for _, ref := range store.RefsIn(f.Row.Data) {
-			named[ref.Digest] = true
+		if err := named.fact(store.RowName(f.Stream, f.Row.Seq), &e, f.Row.Data); err != nil {
+			return err
 		}
 		if err := lines.add(lineOf(&f)); err != nil {
 			return err
@@ -134,7 +131,7 @@ func (p *Plan) takeFacts(ctx context.Context, named map[belay.Digest]bool) error
 	return nil
 }
 
-func (p *Plan) takeInbox(orders []belay.Order, named map[belay.Digest]bool) error {
+func (p *Plan) takeInbox(orders []belay.Order, named *names) error {
 	var out bytes.Buffer
 	lines := newLines(&out)
 	for i := range orders {
@@ -142,9 +139,7 @@ func (p *Plan) takeInbox(orders []belay.Order, named map[belay.Digest]bool) erro
 		if err != nil {
 			return err
 		}
-		for _, ref := range store.RefsIn([]byte(l.Body)) {
-			named[ref.Digest] = true
-		}
+		named.need("inbox/"+string(l.ID), store.RefsIn([]byte(l.Body)))
 		if err := lines.add(l); err != nil {
 			return err
 		}
@@ -154,10 +149,17 @@ func (p *Plan) takeInbox(orders []belay.Order, named map[belay.Digest]bool) erro
 }
 
 // takeContent reads all content once: it must be whole, and its size goes
-// before it into the archive.
-func (p *Plan) takeContent(ctx context.Context, named map[belay.Digest]bool) error {
-	for _, d := range slices.Sorted(maps.Keys(named)) {
+// before it into the archive. What expired stays behind, also where the store has
+// it still.
+func (p *Plan) takeContent(ctx context.Context, named *names) error {
+	if p.Manifest.Expired = named.allGone(); len(p.Manifest.Expired) > 0 {
+		p.Manifest.Version = Version
+	}
+	for _, d := range slices.Sorted(maps.Keys(named.where)) {
 		c := Content{Digest: d}
+		if named.gone(d) {
+			continue
+		}
 		r, err := p.src.Open(ctx, d)
 		if errors.Is(err, store.ErrNotFound) {
 			p.Manifest.Missing = append(p.Manifest.Missing, c)

@@ -35,6 +35,7 @@ type exported struct {
 	Content int             `json:"content,omitempty"` // pieces
 	Waiting int64           `json:"waiting,omitempty"` // commands that no fact answers yet
 	Missing int             `json:"missing,omitempty"` // content that is kept no more
+	Expired int             `json:"expired,omitempty"` // outputs that were let go, as facts say
 }
 
 // writing is an export that knows everything it needs.
@@ -84,7 +85,7 @@ func (c *exportCmd) prepare(ctx context.Context, a *app, st store.Store, id bela
 		return nil, err
 	}
 	m := p.Manifest
-	return &writing{to: p.Write, what: exported{Facts: m.Facts.Count, Content: len(m.Content), Waiting: m.Inbox.Count, Missing: len(m.Missing)}}, nil
+	return &writing{to: p.Write, what: exported{Facts: m.Facts.Count, Content: len(m.Content), Waiting: m.Inbox.Count, Missing: len(m.Missing), Expired: len(m.Expired)}}, nil
 }
 
 // exportHere writes to standard output, but no archive to a terminal.
@@ -123,6 +124,9 @@ func (a *app) printExported(e exported) {
 	fmt.Fprintln(a.Stderr)
 	if e.Waiting > 0 {
 		fmt.Fprintf(a.Stderr, "%s not handled yet, and in it\n", plural(int(e.Waiting), "command"))
+	}
+	if e.Expired > 0 {
+		fmt.Fprintf(a.Stderr, "%s expired: not in it\n", plural(e.Expired, "output"))
 	}
 	if e.Missing > 0 {
 		fmt.Fprintf(a.Stderr, "%s named by facts and kept no more: not in it\n", plural(e.Missing, "content"))

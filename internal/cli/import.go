@@ -36,6 +36,7 @@ type imported struct {
 	Facts     int64           `json:"facts,omitempty"`
 	Waiting   int             `json:"waiting,omitempty"`
 	Missing   int             `json:"missing,omitempty"`
+	Expired   int             `json:"expired,omitempty"`  // outputs that were let go before, as facts say
 	Repaired  int             `json:"repaired,omitempty"` // content that the store lacked
 	Resume    string          `json:"resume,omitempty"`   // how its work goes on
 
@@ -94,7 +95,7 @@ func (c *importCmd) bundle(ctx context.Context, a *app, f *importFile) (imported
 	}
 	defer st.Close()
 	m := b.Manifest
-	done := imported{Session: m.Session, Facts: m.Facts.Count, Waiting: int(m.Inbox.Count), Missing: len(m.Missing), Result: "imported"}
+	done := imported{Session: m.Session, Facts: m.Facts.Count, Waiting: int(m.Inbox.Count), Missing: len(m.Missing), Expired: len(m.Expired), Result: "imported"}
 	standing, err := b.Compare(ctx, st)
 	if err != nil {
 		return done, err
@@ -224,6 +225,9 @@ func (a *app) printImported(i imported) {
 	}
 	if i.Repaired > 0 {
 		fmt.Fprintf(a.Stderr, "%s that the store lacked came back\n", plural(i.Repaired, "content"))
+	}
+	if i.Expired > 0 {
+		fmt.Fprintf(a.Stderr, "%s had expired and was not in the bundle\n", plural(i.Expired, "output"))
 	}
 	if i.Missing > 0 {
 		fmt.Fprintf(a.Stderr, "%s named by facts was not in the bundle\n", plural(i.Missing, "content"))

@@ -63,6 +63,7 @@ type grammar struct {
 	Stats      statsCmd      `cmd:"" help:"Count how turns end, how tools and models fare, what was decided and used."`
 	Top        topCmd        `cmd:"" help:"Show which sessions are driven and what their programs take, again and again."`
 	Process    processCmd    `cmd:"" help:"List the programs that sessions run, read their output, write to them, end them."`
+	Outputs    outputsCmd    `cmd:"" help:"List what programs and tools printed and the store keeps, and let it go."`
 	Tool       toolCmd       `cmd:"" help:"List and show tools, and run one call without a model."`
 	Trust      trustCmd      `cmd:"" help:"Say which files of a workspace count, as they are now."`
 	Models     modelsCmd     `cmd:"" help:"List and show the models that are known: context, abilities, prices."`

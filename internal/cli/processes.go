@@ -140,7 +140,7 @@ func (c *processOutputCmd) run(ctx context.Context, a *app) (int, error) {
 		return 0, err
 	}
 	defer st.Close()
-	_, facts, err := processFacts(ctx, st, c.ID)
+	facts, err := processFacts(ctx, st, c.ID)
 	if err != nil {
 		return 0, err
 	}
@@ -162,7 +162,7 @@ func (c *processOutputCmd) run(ctx context.Context, a *app) (int, error) {
 	for from < to {
 		b, at, err := k.Window(partOf(ctx, st), from, int(min(to-from, outputStep)))
 		if te, ok := errors.AsType[*tool.Error](err); ok {
-			return 0, belay.Errorf(belay.CodeNotFound, "%s", te.Message).At(c.ID).WithHint("retention let it go; belay why %s", c.ID)
+			return 0, belay.Errorf(belay.CodeExpired, "%s", te.Message).At(c.ID).WithHint("%s", te.Hint)
 		}
 		if err != nil || len(b) == 0 || at >= to {
 			return 0, err
@@ -186,7 +186,7 @@ func partOf(ctx context.Context, st store.Store) func(d belay.Digest, offset, n 
 	return func(d belay.Digest, offset, n int64) ([]byte, error) {
 		r, err := st.Open(ctx, d)
 		if errors.Is(err, store.ErrNotFound) {
-			return nil, tool.ErrExpired
+			return nil, store.Damaged(string(d), "content that a fact names is not there")
 		}
 		if err != nil {
 			return nil, err
@@ -199,24 +199,22 @@ func partOf(ctx context.Context, st store.Store) func(d belay.Digest, offset, n 
 	}
 }
 
-// processFacts are the facts of a process, and where they are.
-func processFacts(ctx context.Context, st store.Store, id string) (at event.Envelope, facts []event.Payload, err error) {
+// processFacts are the facts of a process and the output.expired of its session, in
+// the order of the log.
+func processFacts(ctx context.Context, st store.Store, id string) (facts []event.Envelope, err error) {
 	for r, err := range st.Scan(ctx, 0) {
 		if err != nil {
-			return at, nil, err
+			return nil, err
 		}
-		if string(r.Event.IDs.Process) != id {
-			continue
+		_, let := r.Event.Data.(event.OutputExpired)
+		if string(r.Event.IDs.Process) == id || let && len(facts) > 0 && r.Event.IDs.Session == facts[0].IDs.Session {
+			facts = append(facts, r.Event)
 		}
-		if len(facts) == 0 {
-			at = r.Event
-		}
-		facts = append(facts, r.Event.Data)
 	}
 	if len(facts) == 0 {
-		return at, nil, belay.Errorf(belay.CodeNotFound, "no fact of this store is about such a process").At(id).WithHint("belay process list")
+		return nil, belay.Errorf(belay.CodeNotFound, "no fact of this store is about such a process").At(id).WithHint("belay process list")
 	}
-	return at, facts, nil
+	return facts, nil
 }
 
 type processWriteCmd struct {
@@ -263,10 +261,11 @@ func (a *app) toProcess(ctx context.Context, id string, c belay.Command, what st
 		return 0, err
 	}
 	defer r.close()
-	at, _, err := processFacts(ctx, st, id)
+	facts, err := processFacts(ctx, st, id)
 	if err != nil {
 		return 0, err
 	}
+	at := facts[0]
 	ans, err := r.engine.Submit(ctx, a.order(at.IDs.Session, at.Stream, c))
 	if err != nil {
 		return 0, err

@@ -8,7 +8,9 @@ import (
 	"time"
 
 	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/event"
 	"github.com/belay-run/belay/internal/audit"
+	"github.com/belay-run/belay/internal/outputs"
 	"github.com/belay-run/belay/internal/retention"
 	"github.com/belay-run/belay/internal/store"
 	"github.com/belay-run/belay/internal/store/sqlite"
@@ -20,7 +22,7 @@ type storeCmd struct {
 	Backup  storeBackupCmd  `cmd:"" help:"Write everything into one file, while others go on working."`
 	Restore storeRestoreCmd `cmd:"" help:"Make a store from a backup."`
 	Compact storeCompactCmd `cmd:"" help:"Remove what retention lets go and what nothing names, and give the space back."`
-	Retain  storeRetainCmd  `cmd:"" help:"Say which sessions compact keeps."`
+	Retain  storeRetainCmd  `cmd:"" help:"Say which sessions and outputs compact keeps."`
 }
 
 // openSQLite opens the store that is there.
@@ -141,6 +143,9 @@ type limits struct {
 	OlderThan string `placeholder:"AGE" help:"Let sessions go that haven't changed for this long: 30d, 2w."`
 	Newest    int    `placeholder:"N" help:"Keep the newest N sessions."`
 	MaxSize   string `placeholder:"SIZE" help:"Let the oldest sessions go when all facts take more: 10GB."`
+
+	OutputsOlderThan string `placeholder:"AGE" help:"Let outputs expire that were recorded longer ago: 30d."`
+	OutputsMaxSize   string `placeholder:"SIZE" help:"Let the oldest outputs expire when all take more: 2GB."`
 }
 
 func (l limits) policy() (p retention.Policy, err error) {
@@ -156,8 +161,11 @@ func (l limits) policy() (p retention.Policy, err error) {
 	}
 	p.Count = l.Newest
 	if l.MaxSize != "" {
-		p.Bytes, err = retention.ParseSize(l.MaxSize)
+		if p.Bytes, err = retention.ParseSize(l.MaxSize); err != nil {
+			return p, err
+		}
 	}
+	p.Outputs, err = outputPolicy(l.OutputsOlderThan, l.OutputsMaxSize)
 	return p, err
 }
 
@@ -228,6 +236,8 @@ type compacted struct {
 	Bytes     int64  `json:"contentBytes"`
 	Before    int64  `json:"before"` // bytes of the store's files
 	After     int64  `json:"after"`
+
+	Outputs *expiry `json:"outputs,omitempty"` // what expired, and what is gone of it
 }
 
 type gone struct {
@@ -271,6 +281,9 @@ func (c *storeCompactCmd) run(ctx context.Context, a *app) (int, error) {
 		}
 		done.Sessions = append(done.Sessions, g)
 	}
+	if done.Outputs, err = a.compactOutputs(ctx, db, p.Outputs, c.DryRun); err != nil {
+		return 0, err
+	}
 	r, err := db.Compact(ctx, c.DryRun)
 	if err != nil {
 		return 0, err
@@ -285,6 +298,23 @@ func (c *storeCompactCmd) run(ctx context.Context, a *app) (int, error) {
 		err = audit.Deletions(ctx, db, store.ThisProcess(), gone)
 	}
 	return belay.ExitOK, errors.Join(err, view.Catchup(ctx, db))
+}
+
+// compactOutputs lets the outputs go that a policy doesn't keep.
+func (a *app) compactOutputs(ctx context.Context, db *sqlite.DB, p retention.Outputs, dry bool) (*expiry, error) {
+	var due []outputs.Choice
+	if p != (retention.Outputs{}) {
+		all, err := outputs.List(ctx, db, "")
+		if err != nil {
+			return nil, err
+		}
+		due = dueOutputs(a.Now(), p, all)
+	}
+	done, err := expireOutputs(ctx, db, outputs.Wish{Reason: event.ExpiredByRetention, Owner: store.ThisProcess(), DryRun: dry}, due)
+	if len(done.Outputs) == 0 && done.Contents+done.Left == 0 {
+		return nil, err
+	}
+	return &done, err
 }
 
 // retire deletes a session that retention lets go. One that somebody has just
@@ -353,6 +383,9 @@ func (a *app) printCompacted(done compacted) {
 			continue
 		}
 		fmt.Fprintf(a.Stdout, "%s %s: %s\n", verb, s.Session, s.Why)
+	}
+	if done.Outputs != nil {
+		a.printExpiry(*done.Outputs)
 	}
 	fmt.Fprintf(a.Stdout, "%s %s that nothing names, %s\n", left, plural(done.Contents, "content"), retention.Size(done.Bytes))
 	if !done.DryRun {

@@ -29,6 +29,7 @@ type verdict struct {
 	Anchors     []anchored       `json:"anchors,omitempty"` // where streams begin whose first facts were let go
 	Deleted     []sqlite.Problem `json:"deleted,omitempty"` // heads whose facts were deleted
 	Warnings    []sqlite.Problem `json:"warnings,omitempty"`
+	Expired     int              `json:"expired,omitempty"` // outputs that were let go, as facts say
 }
 
 // anchored is where a stream begins whose first facts were let go.
@@ -103,7 +104,7 @@ func verdictExit(r sqlite.Report) int {
 
 func (a *app) printVerdict(r sqlite.Report, compared bool) {
 	if a.JSON {
-		a.printJSON(verdict{r.OK(), r.Events, r.Streams, r.Blobs, r.Compared, r.Problems, r.More, r.Differences, anchorsOf(r), r.Deleted, r.Warnings})
+		a.printJSON(verdict{r.OK(), r.Events, r.Streams, r.Blobs, r.Compared, r.Problems, r.More, r.Differences, anchorsOf(r), r.Deleted, r.Warnings, r.Expired})
 		return
 	}
 	list := func(what string, all []sqlite.Problem) {
@@ -127,6 +128,9 @@ func (a *app) printVerdict(r sqlite.Report, compared bool) {
 	}
 	fmt.Fprintf(a.Stdout, "whole: %s in %s, every hash follows from the one before; %s, all as they were kept\n",
 		plural(r.Events, "fact"), plural(r.Streams, "stream"), plural(r.Blobs, "content"))
+	if r.Expired > 0 {
+		fmt.Fprintf(a.Stdout, "%s expired, as facts say: belay outputs list --all\n", plural(r.Expired, "output"))
+	}
 	if compared {
 		fmt.Fprintf(a.Stdout, "%s found again as they were: nothing was changed before them\n", plural(r.Compared-len(r.Deleted), "head"))
 	}

@@ -7,6 +7,7 @@ import (
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/event"
 	"github.com/belay-run/belay/internal/core"
+	"github.com/belay-run/belay/internal/store"
 	"github.com/belay-run/belay/internal/tool"
 )
 
@@ -116,13 +117,18 @@ func (p processes) Left() (all []tool.Running) {
 	return all
 }
 
-func (p processes) Recorded(ctx context.Context, id belay.ProcessID) (facts []event.Payload, err error) {
-	for ev, err := range p.v.e.c.Store.Read(ctx, p.v.stream, 0) {
+// Recorded reads the thread and the session's own stream together, in the order of
+// the log: what was let go was let go after it was printed, and may be printed
+// again.
+func (p processes) Recorded(ctx context.Context, id belay.ProcessID) (facts []event.Envelope, err error) {
+	own := p.v.session.Stream()
+	for r, err := range p.v.e.c.Store.Window(ctx, store.Window{Session: p.v.session}) {
 		if err != nil {
 			return nil, err
 		}
-		if ev.IDs.Process == id {
-			facts = append(facts, ev.Data)
+		_, let := r.Event.Data.(event.OutputExpired)
+		if r.Event.IDs.Process == id && r.Event.Stream == p.v.stream || let && r.Event.Stream == own && len(facts) > 0 {
+			facts = append(facts, r.Event)
 		}
 	}
 	return facts, nil

@@ -256,7 +256,7 @@ func (s *sink) Kept(d belay.Digest) ([]byte, error) {
 func (s *sink) Part(d belay.Digest, offset, n int64) ([]byte, error) {
 	r, err := s.v.e.c.Store.Open(context.WithoutCancel(s.ctx), d)
 	if errors.Is(err, store.ErrNotFound) {
-		return nil, tool.ErrExpired
+		return nil, store.Damaged(string(d), "content that a fact names is not there")
 	}
 	if err != nil {
 		return nil, err

@@ -293,6 +293,8 @@ func saysTool(p event.Payload) (string, bool) {
 		return join(" ", p.Kind, p.Op, p.Path, p.Name, when(p.Version, "version %s")), true
 	case event.OutputTruncated:
 		return fmt.Sprintf("%d of %d bytes shown", p.Shown, p.Bytes), true
+	case event.OutputExpired:
+		return join(", ", fmt.Sprintf("an output of %d bytes", p.Bytes), p.Digest.Short(), "of "+p.Since.UTC().Format("2006-01-02 15:04 UTC"), p.Reason, p.Why, when(p.By, "by %s")), true
 	}
 	return "", false
 }

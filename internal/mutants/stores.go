@@ -2,6 +2,18 @@ package main
 
 // Both stores break the same laws, each in its own words.
 var storeMutants = []mutant{
+	{breaks: "an output is removed without a fact in a session that names it",
+		edits:  []edit{{"internal/store/sqlite/expire.go", "return let[mark{n.session, n.digest}] > n.pos", "return true"}},
+		caught: []suite{{"./internal/store/sqlite", "TestAnOutputThatSomethingElseNeedsStays"}}},
+	{breaks: "an output that was printed again after it expired is removed",
+		edits:  []edit{{"internal/store/sqlite/expire.go", "return let[mark{n.session, n.digest}] > n.pos", "return let[mark{n.session, n.digest}] > 0"}},
+		caught: []suite{{"./internal/store/sqlite", "TestAnOutputThatSomethingElseNeedsStays"}}},
+	{breaks: "an output is removed that something else needs",
+		edits:  []edit{{"internal/store/keep.go", "Quoted(rest, needs)", "_ = rest"}},
+		caught: []suite{{"./internal/store/sqlite", "TestAnOutputThatSomethingElseNeedsStays"}}},
+	{breaks: "verify takes what is missing for expired",
+		edits:  []edit{{"internal/store/sqlite/verify_facts.go", "v.let[n.mark] <= n.pos || ", ""}},
+		caught: []suite{{"./internal/store/sqlite", "TestAnOutputGoesOnlyAfterTheFactThatLetsItGo"}}},
 	{breaks: "a writer believes what it knows after another process has written",
 		edits:  []edit{{"internal/store/sqlite/known.go", "if version != w.known.version {", "if false {"}},
 		caught: []suite{{"./internal/store/sqlite", "TestLaws/(log|owners)"}}},

@@ -132,7 +132,7 @@ func StatusOf(c belay.Code) int {
 		return http.StatusMethodNotAllowed
 	case belay.CodeIDConflict, belay.CodeBadState, belay.CodeAlreadyAnswered, belay.CodeConflict, belay.CodeOwned, belay.CodeBusy, belay.CodeExists:
 		return http.StatusConflict
-	case belay.CodeDeleted:
+	case belay.CodeDeleted, belay.CodeExpired:
 		return http.StatusGone
 	case belay.CodeTooLarge:
 		return http.StatusRequestEntityTooLarge

@@ -19,6 +19,15 @@ type Policy struct {
 	Age   belay.Duration `json:"age,omitempty"`   // sessions that changed since then
 	Count int            `json:"count,omitempty"` // the newest so many
 	Bytes int64          `json:"bytes,omitempty"` // the newest that fit; when it is exceeded, down to HighWater
+
+	Outputs Outputs `json:"outputs,omitzero"` // of the sessions that stay
+}
+
+// Outputs is what to keep of what programs and tools printed beside the log. The
+// zero value keeps everything.
+type Outputs struct {
+	Age   belay.Duration `json:"age,omitempty"`   // those that were recorded since then
+	Bytes int64          `json:"bytes,omitempty"` // the newest that fit; when it is exceeded, down to HighWater
 }
 
 // HighWater is what part of the bytes is left free for what comes, in percent
@@ -39,10 +48,48 @@ func (p Policy) String() string {
 	if p.Bytes > 0 {
 		parts = append(parts, Size(p.Bytes)+" of facts")
 	}
+	if p.Outputs.Age > 0 {
+		parts = append(parts, "outputs of the last "+Days(time.Duration(p.Outputs.Age)))
+	}
+	if p.Outputs.Bytes > 0 {
+		parts = append(parts, Size(p.Outputs.Bytes)+" of outputs")
+	}
 	if len(parts) == 0 {
 		return "everything"
 	}
 	return "at most " + strings.Join(parts, ", ")
+}
+
+// Output is one as retention sees it.
+type Output struct {
+	Recorded time.Time // last
+	Bytes    int64
+}
+
+// Choose tells which outputs a policy lets go and why: one text for each, empty
+// for those that stay. The oldest are let go first.
+func (p Outputs) Choose(now time.Time, outputs []Output) []string {
+	why := make([]string, len(outputs))
+	oldest := make([]int, len(outputs))
+	total := int64(0)
+	for i, o := range outputs {
+		oldest[i] = i
+		total += o.Bytes
+	}
+	slices.SortStableFunc(oldest, func(a, b int) int { return outputs[a].Recorded.Compare(outputs[b].Recorded) })
+	shrink := p.Bytes > 0 && total > p.Bytes
+	for _, i := range oldest {
+		switch age := now.Sub(outputs[i].Recorded); {
+		case p.Age > 0 && age > time.Duration(p.Age):
+			why[i] = "older than " + Days(time.Duration(p.Age))
+		case shrink && total > p.Bytes/100*HighWater:
+			why[i] = "outputs took more than " + Size(p.Bytes)
+		default:
+			continue
+		}
+		total -= outputs[i].Bytes
+	}
+	return why
 }
 
 // Session is one as retention sees it.

@@ -102,3 +102,41 @@ func TestAgesAndSizesAreRead(t *testing.T) {
 		}
 	}
 }
+
+func TestWhichOutputsAPolicyLetsGo(t *testing.T) {
+	all := []retention.Output{
+		{Recorded: now.Add(-day), Bytes: 100}, {Recorded: now.Add(-40 * day), Bytes: 100}, {Recorded: now.Add(-60 * day), Bytes: 100}, {Recorded: now.Add(-20 * day), Bytes: 100},
+	}
+	for _, c := range []struct {
+		p    retention.Outputs
+		want string
+	}{
+		{retention.Outputs{}, "    "},
+		{retention.Outputs{Age: belay.Duration(30 * day)}, " aa "},
+		{retention.Outputs{Age: belay.Duration(40 * day)}, "  a "},
+		{retention.Outputs{Bytes: 400}, "    "},
+		{retention.Outputs{Bytes: 399}, " bb "}, // down to 240 bytes
+		{retention.Outputs{Bytes: 100}, "bbbb"}, // down to 80
+		{retention.Outputs{Age: belay.Duration(50 * day), Bytes: 300}, " ba "},
+	} {
+		got := ""
+		for _, why := range c.p.Choose(now, all) {
+			switch {
+			case why == "":
+				got += " "
+			case strings.HasPrefix(why, "older than "):
+				got += "a"
+			case strings.HasPrefix(why, "outputs took more than "):
+				got += "b"
+			default:
+				t.Errorf("%+v: %q", c.p, why)
+			}
+		}
+		if got != c.want {
+			t.Errorf("%+v: got %q, want %q", c.p, got, c.want)
+		}
+	}
+	if got := (retention.Policy{Outputs: retention.Outputs{Age: belay.Duration(30 * day), Bytes: 2e9}}).String(); got != "at most outputs of the last 30 days, 2 GB of outputs" {
+		t.Errorf("said %q", got)
+	}
+}

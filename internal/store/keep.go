@@ -3,10 +3,12 @@ package store
 import (
 	"bytes"
 	"encoding/hex"
+	"encoding/json"
 	"slices"
 	"time"
 
 	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/event"
 )
 
 // Tombstone is what is left of a deleted session: that it was, and how its
@@ -85,6 +87,51 @@ func Named(b []byte, each func(digest [32]byte)) {
 			each(d)
 		}
 	}
+}
+
+// Quoted calls each with every digest that is a whole string of a JSON text. A
+// text that only mentions one, as what a model is told does, names nothing by it.
+func Quoted(b []byte, each func(digest [32]byte)) {
+	const mark = `"sha256:`
+	for {
+		i := bytes.Index(b, []byte(mark))
+		if i < 0 {
+			return
+		}
+		b = b[i+len(mark):]
+		var d [32]byte
+		if len(b) < 65 {
+			return
+		}
+		if _, err := hex.Decode(d[:], b[:64]); err == nil && b[64] == '"' {
+			each(d)
+		}
+	}
+}
+
+// Needs tells apart what a fact names: outputs, which may expire, and what has
+// to be kept as long as the fact is. A row that can't be read needs all it names.
+func (r *Row) Needs(needs, output func(digest [32]byte)) {
+	rest := r.Data
+	if event.NamesOutputs(r.Type) && bytes.Contains(r.Data, []byte(`"sha256:`)) {
+		p, err := event.Decode(r.Type, max(int(r.Version), 1), r.Data)
+		if err == nil {
+			var outputs []belay.Ref
+			p, outputs = event.WithoutOutputs(p)
+			if rest, err = json.Marshal(p); err == nil {
+				for _, ref := range outputs {
+					if raw, ok := RawDigest(ref.Digest); ok {
+						output(raw)
+					}
+				}
+			}
+		}
+		if err != nil {
+			rest = r.Data
+		}
+	}
+	Quoted(rest, needs)
+	(&Row{Refs: r.Refs}).Named(needs)
 }
 
 // Named calls each with every digest in a row.

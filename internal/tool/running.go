@@ -26,9 +26,10 @@ type Running interface {
 type Processes interface {
 	// Left lists what runs, the oldest first.
 	Left() []Running
-	// Recorded lists the facts of a process, the oldest first; none when the
+	// Recorded lists the facts of a process and the output.expired of the session
+	// that came after its first one, in the order of the log; none when the
 	// thread had no such process.
-	Recorded(ctx context.Context, id belay.ProcessID) ([]event.Payload, error)
+	Recorded(ctx context.Context, id belay.ProcessID) ([]event.Envelope, error)
 }
 
 // Why a program was ended that nobody had given a limit.

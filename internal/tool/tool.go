@@ -79,7 +79,7 @@ type Sink interface {
 	// Kept reads content back; an error when it isn't kept.
 	Kept(d belay.Digest) ([]byte, error)
 	// Part reads up to n bytes of kept content from an offset on; fewer at its
-	// end. ErrExpired: the content isn't kept any more.
+	// end. An error when it isn't there: what expired is told by facts.
 	Part(d belay.Digest, offset, n int64) ([]byte, error)
 	// Progress shows text to whoever watches; it is not recorded.
 	Progress(text string)
@@ -87,9 +87,6 @@ type Sink interface {
 
 // ErrHoldsSecret says that content wasn't kept because a registered secret is in it.
 var ErrHoldsSecret = errors.New("the content holds a registered secret")
-
-// ErrExpired says that content was kept and was let go since, by retention.
-var ErrExpired = errors.New("the content is not kept any more")
 
 // OutputWriter streams content of unknown size into the store.
 type OutputWriter interface {

@@ -207,7 +207,7 @@ func Apply(row *Session, rec store.Record) {
 	row.Position = rec.Position
 	row.ID = e.IDs.Session
 	row.Counts.Events++
-	if e.Time.After(row.Updated) {
+	if _, let := e.Data.(event.OutputExpired); !let && e.Time.After(row.Updated) { // housekeeping doesn't make a session young
 		row.Updated = e.Time
 	}
 	switch p := e.Data.(type) {

@@ -47,7 +47,7 @@ func (db *DB) namedByStreams(ctx context.Context, streams []int64) (contents, er
 			}
 		}
 	}
-	return found, db.throughDocuments(ctx, found, func(d [32]byte, next func([32]byte)) {
+	return found, db.throughDocuments(ctx, found, store.Named, func(d [32]byte, next func([32]byte)) {
 		if _, known := found[d]; !known {
 			found.add(d)
 			next(d)
@@ -92,15 +92,18 @@ func (db *DB) named(ctx context.Context, query string, args []any, skip map[int6
 
 // throughDocuments looks into the documents among contents, and into what name
 // finds in them and hands to next, and so on.
-func (db *DB) throughDocuments(ctx context.Context, in contents, name func(d [32]byte, next func([32]byte))) error {
+func (db *DB) throughDocuments(ctx context.Context, in contents, find finder, name func(d [32]byte, next func([32]byte))) error {
 	var queue [][32]byte
 	for d := range in {
 		queue = append(queue, d)
 	}
-	return db.follow(ctx, queue, name)
+	return db.follow(ctx, queue, find, name)
 }
 
-func (db *DB) follow(ctx context.Context, queue [][32]byte, name func(d [32]byte, next func([32]byte))) error {
+// finder calls each with the digests that a text names.
+type finder func(text []byte, each func(digest [32]byte))
+
+func (db *DB) follow(ctx context.Context, queue [][32]byte, find finder, name func(d [32]byte, next func([32]byte))) error {
 	for len(queue) > 0 {
 		d := queue[len(queue)-1]
 		queue = queue[:len(queue)-1]
@@ -108,7 +111,7 @@ func (db *DB) follow(ctx context.Context, queue [][32]byte, name func(d [32]byte
 		if err != nil {
 			return err
 		}
-		store.Named(text, func(d [32]byte) { name(d, func(d [32]byte) { queue = append(queue, d) }) })
+		find(text, func(d [32]byte) { name(d, func(d [32]byte) { queue = append(queue, d) }) })
 	}
 	return nil
 }
@@ -152,8 +155,8 @@ type seen struct {
 	gone    map[int64]bool // streams that count no more
 }
 
-// census finds the candidates that something else in the store names.
-func (db *DB) census(ctx context.Context, c contents) (s seen, err error) {
+// look notes where the store ends before it is looked through.
+func (db *DB) look(ctx context.Context) (s seen, err error) {
 	if s.gone, err = db.unfinished(ctx); err != nil {
 		return s, err
 	}
@@ -161,10 +164,15 @@ func (db *DB) census(ctx context.Context, c contents) (s seen, err error) {
 		return s, err
 	}
 	end, err := db.End(ctx)
-	if err != nil {
+	s.fact = int64(end)
+	return s, err
+}
+
+// census finds the candidates that something else in the store names.
+func (db *DB) census(ctx context.Context, c contents) (s seen, err error) {
+	if s, err = db.look(ctx); err != nil {
 		return s, err
 	}
-	s.fact = int64(end)
 	for _, query := range []string{
 		"SELECT pos, refs, data, stream FROM events WHERE pos>? ORDER BY pos LIMIT 512",
 		"SELECT stream, NULL, data, stream FROM states WHERE stream>? ORDER BY stream LIMIT 512",
@@ -176,8 +184,14 @@ func (db *DB) census(ctx context.Context, c contents) (s seen, err error) {
 			return s, err
 		}
 	}
-	if err := db.otherDocuments(ctx, c); err != nil {
-		return s, err
+	return s, db.documents(ctx, c, store.Named)
+}
+
+// documents keeps the candidates that documents name which stay: those that are
+// no candidates, and candidates that are kept.
+func (db *DB) documents(ctx context.Context, c contents, find finder) error {
+	if err := db.otherDocuments(ctx, c, find); err != nil {
+		return err
 	}
 	var queue [][32]byte
 	for d, kept := range c {
@@ -185,7 +199,7 @@ func (db *DB) census(ctx context.Context, c contents) (s seen, err error) {
 			queue = append(queue, d)
 		}
 	}
-	return s, db.follow(ctx, queue, func(d [32]byte, next func([32]byte)) {
+	return db.follow(ctx, queue, find, func(d [32]byte, next func([32]byte)) {
 		if kept, ok := c[d]; ok && !kept {
 			c[d] = true
 			next(d)
@@ -194,7 +208,7 @@ func (db *DB) census(ctx context.Context, c contents) (s seen, err error) {
 }
 
 // otherDocuments looks into all documents that aren't candidates themselves.
-func (db *DB) otherDocuments(ctx context.Context, c contents) error {
+func (db *DB) otherDocuments(ctx context.Context, c contents, find finder) error {
 	var digest, data sql.RawBytes
 	for last, n := int64(-1), portion; n == portion; {
 		n = 0
@@ -207,7 +221,7 @@ func (db *DB) otherDocuments(ctx context.Context, c contents) error {
 				return outOfOrder(db.path)
 			}
 			if _, candidate := c[[32]byte(pad(digest))]; !candidate {
-				store.Named(data, c.keep)
+				find(data, c.keep)
 			}
 			return nil
 		})
@@ -220,7 +234,7 @@ func (db *DB) otherDocuments(ctx context.Context, c contents) error {
 			return nil
 		}
 		text, err := db.document(ctx, d)
-		store.Named(text, c.keep)
+		find(text, c.keep)
 		return err
 	})
 }
@@ -260,6 +274,11 @@ const sweepContents = 100
 // a short while ago may be about to be named by whoever runs now: old leaves
 // all of it, otherwise it stays only while others run.
 func (db *DB) dropContents(ctx context.Context, c contents, old bool) (dropped, left int, err error) {
+	return db.dropUnless(ctx, c, old, db.census)
+}
+
+// dropUnless removes the candidates that a census doesn't keep.
+func (db *DB) dropUnless(ctx context.Context, c contents, old bool, census func(context.Context, contents) (seen, error)) (dropped, left int, err error) {
 	if len(c) == 0 {
 		return 0, 0, nil
 	}
@@ -269,7 +288,7 @@ func (db *DB) dropContents(ctx context.Context, c contents, old bool) (dropped, 
 			files[d] = info
 		}
 	}
-	s, err := db.census(ctx, c)
+	s, err := census(ctx, c)
 	if err != nil {
 		return 0, 0, err
 	}

@@ -50,6 +50,7 @@ type Report struct {
 	Differences []Problem      // streams that aren't what Against says
 	Anchors     []store.Anchor // where streams begin whose first facts were let go
 	Deleted     []Problem      // heads of Against whose facts were deleted
+	Expired     int            // outputs that aren't there any more, as facts say
 	Warnings    []Problem      // damage of what can be made anew, and marks that were left
 	Heads       []store.Head
 }
@@ -76,13 +77,14 @@ func (r *Report) problem(place, format string, args ...any) {
 // It looks at the files themselves, so it must not run in a process that has
 // the same store open: closing a file drops the locks that SQLite holds on it.
 func Verify(ctx context.Context, dir string, o VerifyOptions) (Report, error) {
-	v := verification{dir: dir, o: o, known: map[[32]byte]int64{}}
+	v := verification{dir: dir, o: o, known: map[[32]byte]int64{}, let: map[mark]int64{}, expired: map[[32]byte]bool{}}
 	snap, err := newSnapshot(ctx, dir, o.Temp)
 	if err != nil {
 		return v.Report, err
 	}
 	v.snap = snap
 	err = v.all(ctx)
+	v.Expired = len(v.expired)
 	if err == nil {
 		err = ctx.Err() // a stopped query must not look like damage
 	}
@@ -101,6 +103,8 @@ type verification struct {
 	known       map[[32]byte]int64 // sizes of contents that were looked for; bounded
 	graves      []store.Tombstone
 	gonestreams map[int64]bool // numbers of streams whose deletion isn't finished
+	let         map[mark]int64 // outputs that were let go, and the position of the last fact that says so
+	expired     map[[32]byte]bool
 	buf         []byte
 	tries       int // bytes that were hashed to find a changed one
 }
@@ -146,6 +150,7 @@ func (v *verification) database(ctx context.Context, version int) {
 		{"types", v.typeNames},
 		{"tombstones", v.tombstones},
 		{"blobs", v.blobRows},
+		{"events", v.expirations},
 		{"streams", v.streams},
 		{"events", v.orphans},
 		{"inbox", v.inbox},

@@ -8,10 +8,12 @@ import (
 	"encoding/binary"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/event"
 	"github.com/belay-run/belay/internal/store"
 )
 
@@ -104,11 +106,11 @@ func (v *verification) fact(ctx context.Context, c *chain, e *eventRow) error {
 	if !good {
 		return nil
 	}
-	return v.inside(ctx, c.s, &e.row)
+	return v.inside(ctx, c.s, &e.row, e.pos)
 }
 
 // inside looks at what a fact says and names.
-func (v *verification) inside(ctx context.Context, s *streamRow, r *store.Row) error {
+func (v *verification) inside(ctx context.Context, s *streamRow, r *store.Row, pos int64) error {
 	place := store.RowName(s.name, r.Seq)
 	e, err := r.Unpack(v.Runtime, s.session, s.name)
 	if err != nil {
@@ -120,7 +122,52 @@ func (v *verification) inside(ctx context.Context, s *streamRow, r *store.Row) e
 			return err
 		}
 	}
-	return v.allRefs(ctx, refsIn(nil, place, r.Data), nil)
+	refs, err := v.withoutExpired(ctx, refsIn(nil, place, r.Data), naming{mark{session: s.session}, pos}, e.Data)
+	return v.allRefs(ctx, refs, err)
+}
+
+// expirations notes which outputs were let go.
+func (v *verification) expirations(ctx context.Context) error {
+	return v.each(ctx, "SELECT e.pos, s.session, e.data FROM events e JOIN streams s ON s.id=e.stream WHERE e.type=(SELECT id FROM types WHERE name='output.expired') ORDER BY e.pos", nil, func(rows *sql.Rows) error {
+		var pos int64
+		var m mark
+		var data sql.RawBytes
+		if err := rows.Scan(&pos, &m.session, &data); err != nil {
+			return err
+		}
+		var ok bool
+		if m.digest, ok = expiredDigest(data); ok {
+			v.let[m] = pos
+		}
+		return nil
+	})
+}
+
+// withoutExpired leaves out the outputs of a fact that were let go after it and
+// aren't there any more. What the fact names in another way too has to be there.
+func (v *verification) withoutExpired(ctx context.Context, refs []namedRef, n naming, p event.Payload) ([]namedRef, error) {
+	if len(v.let) == 0 || len(refs) == 0 || !event.NamesOutputs(event.TypeOf(p)) {
+		return refs, nil
+	}
+	rest, outputs := event.WithoutOutputs(p)
+	text, err := json.Marshal(rest)
+	if err != nil {
+		return refs, err
+	}
+	for _, ref := range outputs {
+		var ok, found bool
+		if n.digest, ok = store.RawDigest(ref.Digest); !ok || v.let[n.mark] <= n.pos || quotes(text, n.digest) {
+			continue
+		}
+		if _, found, err = v.content(ctx, n.digest); err != nil {
+			return nil, err
+		}
+		if !found {
+			v.expired[n.digest] = true
+			refs = slices.DeleteFunc(refs, func(r namedRef) bool { return r.ref.Digest == ref.Digest })
+		}
+	}
+	return refs, nil
 }
 
 // settle tells what is wrong with the last fact. follows says whether what
@@ -165,6 +212,12 @@ func (v *verification) end(c *chain) {
 		v.Streams++
 		v.Heads = append(v.Heads, store.Head{Stream: c.s.name, Session: c.s.session, Seq: c.s.seq, Hash: c.s.hash, Time: store.FromMicros(c.s.time)})
 	}
+}
+
+// quotes tells whether a JSON text names content.
+func quotes(text []byte, d [32]byte) (named bool) {
+	store.Quoted(text, func(other [32]byte) { named = named || other == d })
+	return named
 }
 
 // mostTries is how many bytes a check hashes to find out which byte changed.

@@ -3,7 +3,7 @@
 package shell
 
 import (
-	"errors"
+	"cmp"
 	"fmt"
 	"io"
 	"sync"
@@ -39,6 +39,8 @@ type piece struct {
 	offset, size int64
 	text         string
 	ref          *belay.Ref
+	let          *event.OutputExpired // it is kept no more
+	when         time.Time            // since when
 }
 
 const (
@@ -132,6 +134,16 @@ func (p *pieces) put() error {
 	return nil
 }
 
+// expired is the failure of reading what retention, or somebody, let go.
+func (p *piece) expired() error {
+	why := cmp.Or(p.let.Why, p.let.Reason)
+	if p.let.By != "" {
+		why += ", by " + p.let.By
+	}
+	return tool.Failf(tool.NotFound, CodeExpired, "bytes %d to %d of the output expired on %s: %s", p.offset, p.offset+p.size, p.when.UTC().Format("2006-01-02 15:04 UTC"), why).
+		WithHint("what the model was shown of it is in the conversation; run the program again if the rest is needed")
+}
+
 func pieceOf(f event.ProcessOutput) piece {
 	p := piece{offset: f.Offset, size: int64(len(f.Text)), text: f.Text, ref: f.Ref}
 	if f.Ref != nil {
@@ -203,11 +215,10 @@ func windowOf(read func(d belay.Digest, offset, n int64) ([]byte, error), all []
 			b = append(b, text[:min(n-len(b), len(text))]...)
 			continue
 		}
-		part, err := read(p.ref.Digest, from, int64(n-len(b)))
-		if errors.Is(err, tool.ErrExpired) {
-			return nil, at, tool.Failf(tool.NotFound, CodeExpired, "bytes %d to %d of the output are not kept any more", p.offset, p.offset+p.size).
-				WithHint("run the program again if its output is needed")
+		if p.let != nil {
+			return nil, at, p.expired()
 		}
+		part, err := read(p.ref.Digest, from, int64(n-len(b)))
 		if err != nil {
 			return nil, at, err
 		}

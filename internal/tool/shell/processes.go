@@ -165,7 +165,7 @@ func shownWindow(b []byte, from, total int64) string {
 
 // recall reads what is kept of a process that has ended.
 func recall(ctx context.Context, c tool.Call, in processArgs) (tool.Result, error) {
-	var facts []event.Payload
+	var facts []event.Envelope
 	if c.Processes != nil {
 		var err error
 		if facts, err = c.Processes.Recorded(ctx, belay.ProcessID(in.ID)); err != nil {
@@ -196,8 +196,9 @@ type Kept struct {
 	pieces []piece
 }
 
-// KeptOf folds the facts of a process, oldest first.
-func KeptOf(facts []event.Payload) Kept {
+// KeptOf folds the facts of a process and the output.expired of its session, in
+// the order of the log.
+func KeptOf(facts []event.Envelope) Kept {
 	k := Kept{Status: "its end is not recorded"}
 	whole := func(ref *belay.Ref) {
 		k.Ended = true
@@ -205,10 +206,16 @@ func KeptOf(facts []event.Payload) Kept {
 			k.pieces = []piece{{size: ref.Size, ref: ref}}
 		}
 	}
-	for _, f := range facts {
-		switch f := f.(type) {
+	for _, e := range facts {
+		switch f := e.Data.(type) {
 		case event.ProcessOutput:
 			k.pieces = append(k.pieces, pieceOf(f))
+		case event.OutputExpired:
+			for i, p := range k.pieces {
+				if p.ref != nil && p.ref.Digest == f.Digest {
+					k.pieces[i].let, k.pieces[i].when = &f, e.Time
+				}
+			}
 		case event.ProcessCompleted:
 			whole(f.Output)
 			k.Status = fmt.Sprintf("exit %d", f.Exit)

@@ -31,6 +31,7 @@ type thread struct {
 	mu   sync.Mutex
 	left []tool.Running
 	n    int
+	let  map[belay.Digest]bool // outputs that have expired
 }
 
 func newThread(t *testing.T) *thread {
@@ -52,11 +53,17 @@ func (th *thread) Left() []tool.Running {
 	return slices.Clone(th.left)
 }
 
-func (th *thread) Recorded(_ context.Context, id belay.ProcessID) (facts []event.Payload, err error) {
+func (th *thread) Recorded(_ context.Context, id belay.ProcessID) (facts []event.Envelope, err error) {
 	if id != th.id() {
 		return nil, nil
 	}
-	return th.Sink.Facts(), nil
+	for _, p := range th.Sink.Facts() {
+		facts = append(facts, event.Envelope{Data: p})
+	}
+	for d := range th.let {
+		facts = append(facts, event.Envelope{Data: event.OutputExpired{Digest: d, Reason: event.ExpiredByRetention}})
+	}
+	return facts, nil
 }
 
 func (th *thread) id() belay.ProcessID { return belay.ProcessID(fmt.Sprint("proc_", th.n)) }
@@ -281,10 +288,21 @@ func TestPiecesAreTheWholeOutput(t *testing.T) {
 		!strings.Contains(got, fmt.Sprintf("[bytes %d to %d of %d]\nended (cancelled)", at, at+16<<10, len(whole))) {
 		t.Errorf("got %.60q … %q", got, got[len(got)-80:])
 	}
-	th.Sink.Forget()
+	th.let = map[belay.Digest]bool{}
+	for _, f := range th.Sink.Facts() {
+		if p, ok := f.(event.ProcessOutput); ok && p.Ref != nil {
+			th.let[p.Ref.Digest] = true
+		}
+	}
 	_, err := th.call(shell.Processes(), args{"id": "proc_1", "offset": at})
 	if e := tooltest.Failure(err); e == nil || e.Code != shell.CodeExpired || e.Class != tool.NotFound {
 		t.Errorf("got %v, want that the output is not kept any more", err)
+	}
+	th.let = nil
+	th.Sink.Forget()
+	_, err = th.call(shell.Processes(), args{"id": "proc_1", "offset": at})
+	if e := tooltest.Failure(err); err == nil || e != nil && e.Code == shell.CodeExpired {
+		t.Errorf("what is missing without a fact: %v", err)
 	}
 }
 

@@ -93,7 +93,7 @@ func (s *Sink) Kept(d belay.Digest) ([]byte, error) {
 func (s *Sink) Part(d belay.Digest, offset, n int64) ([]byte, error) {
 	b, err := s.Kept(d)
 	if err != nil {
-		return nil, tool.ErrExpired
+		return nil, err
 	}
 	b = b[min(offset, int64(len(b))):]
 	return b[:min(n, int64(len(b)))], nil

@@ -1,0 +1,233 @@
+package cli
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/event"
+	"github.com/belay-run/belay/internal/outputs"
+	"github.com/belay-run/belay/internal/retention"
+	"github.com/belay-run/belay/internal/store"
+	"github.com/belay-run/belay/internal/store/sqlite"
+	"github.com/belay-run/belay/internal/view"
+)
+
+type outputsCmd struct {
+	List   outputsListCmd   `cmd:"" default:"withargs" help:"List what programs and tools printed that is kept beside the log."`
+	Expire outputsExpireCmd `cmd:"" help:"Let outputs go: what the model was shown of them stays."`
+}
+
+type outputsListCmd struct {
+	ID  string `arg:"" optional:"" help:"Only of this session."`
+	All bool   `help:"Those that have expired too."`
+}
+
+func (c *outputsListCmd) run(ctx context.Context, a *app) (int, error) {
+	st, err := a.open(ctx, false)
+	if err != nil {
+		return 0, err
+	}
+	defer st.Close() //nolint:errcheck // nothing was written
+	all, err := listOutputs(ctx, st, c.ID)
+	if err != nil {
+		return 0, err
+	}
+	t := tabwriter.NewWriter(a.Stdout, 0, 0, 2, ' ', 0)
+	rows := 0
+	for _, o := range all {
+		if o.Gone() && !c.All {
+			continue
+		}
+		if a.JSON {
+			a.printJSON(o)
+			continue
+		}
+		if rows++; rows == 1 {
+			fmt.Fprintln(t, "OUTPUT\tBYTES\tRECORDED\tSESSION\tFROM\tSTATE")
+		}
+		for _, n := range o.Named {
+			fmt.Fprintf(t, "%s\t%d\t%s\t%s\t%s\t%s\n", o.Digest.Short(), o.Bytes, n.Recorded.Local().Format("2006-01-02 15:04"), n.Session, printer(n), expiredText(n.Expired))
+		}
+	}
+	if rows == 0 && !a.JSON {
+		fmt.Fprintln(a.Stdout, "no outputs are kept")
+	}
+	return belay.ExitOK, t.Flush()
+}
+
+func listOutputs(ctx context.Context, st store.Store, session string) ([]outputs.Output, error) {
+	var id belay.SessionID
+	if session != "" {
+		s, err := view.SessionByID(ctx, st, session)
+		if err != nil {
+			return nil, err
+		}
+		id = s.ID
+	}
+	return outputs.List(ctx, st, id)
+}
+
+// printer is what printed an output, as another command takes it.
+func printer(n outputs.Naming) string {
+	return cmp.Or(string(n.Process), strings.TrimSpace(n.Tool+" "+string(n.Call)))
+}
+
+func expiredText(e *outputs.Expired) string {
+	if e == nil {
+		return "kept"
+	}
+	text := "expired " + e.When.Local().Format("2006-01-02 15:04") + ": " + cmp.Or(e.Why, e.Reason)
+	if e.By != "" {
+		text += ", by " + e.By
+	}
+	return line(text)
+}
+
+type outputsExpireCmd struct {
+	Which     []string `arg:"" optional:"" help:"Outputs by the beginning of their digest, or by the process or the call that printed them."`
+	OlderThan string   `placeholder:"AGE" help:"Those that were recorded longer ago: 30d, 2w."`
+	MaxSize   string   `placeholder:"SIZE" help:"The oldest, when all take more: 2GB."`
+	Message   string   `short:"m" placeholder:"TEXT" help:"Why."`
+	DryRun    bool     `help:"Only say what would go."`
+}
+
+// expiry is what became of outputs that were to go, as JSON.
+type expiry struct {
+	DryRun   bool    `json:"dryRun,omitempty"`
+	Outputs  []letGo `json:"outputs"`
+	Contents int     `json:"contents"`       // that were removed
+	Bytes    int64   `json:"contentBytes"`   // of them
+	Left     int     `json:"left,omitempty"` // that expired, and are removed by a later call
+}
+
+type letGo struct {
+	Digest belay.Digest `json:"digest"`
+	Bytes  int64        `json:"bytes"`
+	Why    string       `json:"why"`
+	Kept   string       `json:"kept,omitempty"` // why it stayed after all
+}
+
+func (c *outputsExpireCmd) run(ctx context.Context, a *app) (int, error) {
+	p, err := outputPolicy(c.OlderThan, c.MaxSize)
+	if err != nil {
+		return 0, err
+	}
+	if len(c.Which) == 0 && p == (retention.Outputs{}) {
+		return 0, belay.Errorf(belay.CodeUsage, "nothing says which outputs").WithHint("name some, or use --older-than or --max-size; belay outputs list")
+	}
+	db, err := a.openSQLite(ctx)
+	if err != nil {
+		return 0, err
+	}
+	defer db.Close() //nolint:errcheck // what was removed is gone
+	all, err := outputs.List(ctx, db, "")
+	if err != nil {
+		return 0, err
+	}
+	chosen := dueOutputs(a.Now(), p, all)
+	for _, name := range c.Which {
+		found := outputs.Find(all, name)
+		if len(found) == 0 {
+			return 0, belay.Errorf(belay.CodeNotFound, "no output has this name").At(name).WithHint("belay outputs list --all")
+		}
+		for _, o := range found {
+			if o.Gone() {
+				return 0, belay.Errorf(belay.CodeExpired, "the output is not kept any more: %s", expiredText(o.Named[0].Expired)).At(name).WithHint("belay outputs list --all")
+			}
+			if !slices.ContainsFunc(chosen, func(c outputs.Choice) bool { return c.Digest == o.Digest }) {
+				chosen = append(chosen, outputs.Choice{Output: o, Why: c.Message})
+			}
+		}
+	}
+	done, err := expireOutputs(ctx, db, outputs.Wish{Reason: event.ExpiredAsked, By: a.principal(), Owner: store.ThisProcess(), DryRun: c.DryRun}, chosen)
+	if err != nil {
+		return 0, err
+	}
+	a.printExpiry(done)
+	return belay.ExitOK, view.Catchup(ctx, db)
+}
+
+func outputPolicy(olderThan, maxSize string) (p retention.Outputs, err error) {
+	if olderThan != "" {
+		var age time.Duration
+		if age, err = retention.ParseAge(olderThan); err != nil {
+			return p, err
+		}
+		p.Age = belay.Duration(age)
+	}
+	if maxSize != "" {
+		p.Bytes, err = retention.ParseSize(maxSize)
+	}
+	return p, err
+}
+
+// dueOutputs are those that a policy lets go.
+func dueOutputs(now time.Time, p retention.Outputs, all []outputs.Output) (due []outputs.Choice) {
+	var there []outputs.Output
+	var sizes []retention.Output
+	for _, o := range all {
+		if !o.Gone() {
+			there, sizes = append(there, o), append(sizes, retention.Output{Recorded: o.Recorded, Bytes: o.Bytes})
+		}
+	}
+	for i, why := range p.Choose(now, sizes) {
+		if why != "" {
+			due = append(due, outputs.Choice{Output: there[i], Why: why})
+		}
+	}
+	return due
+}
+
+// expireOutputs writes the facts first, and then lets the store remove what they
+// let go: also what an earlier call didn't come to.
+func expireOutputs(ctx context.Context, db *sqlite.DB, w outputs.Wish, chosen []outputs.Choice) (done expiry, err error) {
+	done = expiry{DryRun: w.DryRun, Outputs: []letGo{}}
+	if len(chosen) > 0 {
+		if chosen, err = outputs.Expire(ctx, db, w, chosen); err != nil {
+			return done, err
+		}
+	}
+	for _, c := range chosen {
+		done.Outputs = append(done.Outputs, letGo{c.Digest, c.Bytes, cmp.Or(c.Why, w.Reason), c.Kept})
+	}
+	if w.DryRun {
+		return done, nil
+	}
+	r, err := db.DropExpired(ctx)
+	done.Contents, done.Bytes, done.Left = r.Contents, r.Bytes, r.Left
+	return done, err
+}
+
+func (a *app) printExpiry(done expiry) {
+	if a.JSON {
+		a.printJSON(done)
+		return
+	}
+	a.printLetGo(done)
+	if !done.DryRun {
+		fmt.Fprintf(a.Stdout, "removed %s of outputs, %s\n", plural(done.Contents, "content"), retention.Size(done.Bytes))
+	}
+}
+
+func (a *app) printLetGo(done expiry) {
+	verb := "expired"
+	if done.DryRun {
+		verb = "would expire"
+	}
+	for _, o := range done.Outputs {
+		if o.Kept != "" {
+			fmt.Fprintf(a.Stdout, "kept %s: %s\n", o.Digest.Short(), line(o.Kept))
+			continue
+		}
+		fmt.Fprintf(a.Stdout, "%s %s, %s: %s\n", verb, o.Digest.Short(), retention.Size(o.Bytes), line(o.Why))
+	}
+	if done.Left > 0 {
+		fmt.Fprintf(a.Stdout, "%s of expired outputs to be removed later: new, and sessions run\n", plural(done.Left, "content"))
+	}
+}

@@ -1,0 +1,263 @@
+package sqlite
+
+import (
+	"context"
+	"database/sql"
+	"os"
+
+	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/event"
+	"github.com/belay-run/belay/internal/store"
+)
+
+// Expired is what DropExpired did.
+type Expired struct {
+	Contents int   // that were removed
+	Bytes    int64 // of those
+	Needed   int   // that stay because something else names them
+	Left     int   // that were put a short while ago, while others run: the next call removes them
+}
+
+// DropExpired removes the outputs of which facts say that they have expired, and
+// that nothing else needs. It takes nothing but those facts for an order, so a
+// removal that was cut short goes on with the next call, and content goes never
+// before the fact that lets it go.
+//
+// Something needs content when a fact names it in any other way than as an
+// output, when a fact names it as an output that hasn't expired in its session
+// since, when a command that waits does, or a document.
+func (db *DB) DropExpired(ctx context.Context) (done Expired, err error) {
+	let, err := db.expirations(ctx)
+	if err != nil || len(let) == 0 {
+		return done, err
+	}
+	c, sizes := contents{}, map[[32]byte]int64{}
+	for m := range let {
+		if _, known := sizes[m.digest]; known {
+			continue
+		}
+		size, there, err := db.sizeOf(ctx, m.digest)
+		if err != nil {
+			return done, err
+		}
+		if sizes[m.digest] = size; there {
+			c.add(m.digest)
+		}
+	}
+	done.Contents, done.Left, err = db.dropUnless(ctx, c, false, func(ctx context.Context, c contents) (seen, error) {
+		return db.outputCensus(ctx, c, func(n naming) bool { return let[mark{n.session, n.digest}] > n.pos })
+	})
+	for d, kept := range c {
+		if kept {
+			done.Needed++
+		} else if _, there, e := db.sizeOf(ctx, d); e == nil && !there {
+			done.Bytes += sizes[d]
+		}
+	}
+	return done, err
+}
+
+// NeededBesides tells which contents something names in another way than as an
+// output: to let them go would free nothing.
+func (db *DB) NeededBesides(ctx context.Context, digests []belay.Digest) (map[belay.Digest]bool, error) {
+	c := contents{}
+	for _, d := range digests {
+		if raw, ok := store.RawDigest(d); ok {
+			c.add(raw)
+		}
+	}
+	if len(c) == 0 {
+		return nil, nil
+	}
+	_, err := db.outputCensus(ctx, c, func(naming) bool { return true })
+	needed := map[belay.Digest]bool{}
+	for d, kept := range c {
+		if kept {
+			needed[store.DigestFrom(d[:])] = true
+		}
+	}
+	return needed, err
+}
+
+// mark is an output of a session.
+type mark struct {
+	session belay.SessionID
+	digest  [32]byte
+}
+
+// naming is a fact that names an output.
+type naming struct {
+	mark
+	pos int64
+}
+
+// expirations are the outputs that were let go, with the position of the last
+// fact that says so.
+func (db *DB) expirations(ctx context.Context) (map[mark]int64, error) {
+	type found struct {
+		pos, stream int64
+		digest      [32]byte
+	}
+	var all []found
+	var data sql.RawBytes
+	err := db.query(ctx, "SELECT pos, stream, data FROM events WHERE type=(SELECT id FROM types WHERE name='output.expired') ORDER BY pos", nil, func(rows *sql.Rows) error {
+		var f found
+		if err := rows.Scan(&f.pos, &f.stream, &data); err != nil {
+			return err
+		}
+		if d, ok := expiredDigest(data); ok {
+			f.digest = d
+			all = append(all, f)
+		}
+		return nil
+	})
+	if err != nil || len(all) == 0 {
+		return nil, err
+	}
+	gone, err := db.unfinished(ctx)
+	if err != nil {
+		return nil, err
+	}
+	let := map[mark]int64{}
+	for _, f := range all {
+		if gone[f.stream] {
+			continue
+		}
+		name, err := db.streamName(ctx, f.stream)
+		if err != nil {
+			return nil, err
+		}
+		let[mark{name.session, f.digest}] = f.pos
+	}
+	return let, nil
+}
+
+// expiredDigest is what an output.expired lets go.
+func expiredDigest(data []byte) (d [32]byte, ok bool) {
+	p, err := event.Decode("output.expired", 1, data)
+	if err != nil {
+		return d, false
+	}
+	return store.RawDigest(p.(event.OutputExpired).Digest)
+}
+
+// sizeOf is the size of a content, if it is there.
+func (db *DB) sizeOf(ctx context.Context, d [32]byte) (size int64, there bool, err error) {
+	err = db.query(ctx, "SELECT length(data) FROM blobs WHERE digest=?", []any{d[:]}, func(rows *sql.Rows) error {
+		there = true
+		return rows.Scan(&size)
+	})
+	if err != nil || there {
+		return size, there, err
+	}
+	info, err := os.Stat(db.blobPath(store.DigestFrom(d[:])))
+	if err != nil {
+		return 0, false, nil //nolint:nilerr // a file that can't be looked at isn't removed
+	}
+	return info.Size(), true, nil
+}
+
+// outputCensus keeps the candidates that something needs. An output that covered
+// accepts is none of it. Cached states and views aren't asked: what they name,
+// facts name.
+func (db *DB) outputCensus(ctx context.Context, c contents, covered func(naming) bool) (s seen, err error) {
+	if s, err = db.look(ctx); err != nil {
+		return s, err
+	}
+	if err := db.factNeeds(ctx, s, c, covered); err != nil {
+		return s, err
+	}
+	for _, query := range []string{
+		"SELECT num, body, stream FROM inbox WHERE num>? ORDER BY num LIMIT 512",
+		"SELECT stream, state, stream FROM anchors WHERE stream>? ORDER BY stream LIMIT 512",
+	} {
+		err := db.portions(ctx, query, func(rows *sql.Rows) (number int64, err error) {
+			var stream int64
+			var text sql.RawBytes
+			if err := rows.Scan(&number, &text, &stream); err != nil || s.gone[stream] {
+				return number, err
+			}
+			store.Named(text, c.keep)
+			return number, nil
+		})
+		if err != nil {
+			return s, err
+		}
+	}
+	return s, db.documents(ctx, c, store.Quoted)
+}
+
+// factNeeds keeps the candidates that facts need.
+func (db *DB) factNeeds(ctx context.Context, s seen, c contents, covered func(naming) bool) error {
+	types, err := db.outputTypes(ctx)
+	if err != nil {
+		return err
+	}
+	type output struct {
+		stream, pos int64
+		digest      [32]byte
+	}
+	var outputs []output
+	err = db.portions(ctx, "SELECT pos, stream, type, version, refs, data FROM events WHERE pos>? ORDER BY pos LIMIT 512", func(rows *sql.Rows) (pos int64, err error) {
+		var stream, typ int64
+		var r store.Row
+		var refs, data sql.RawBytes
+		if err := rows.Scan(&pos, &stream, &typ, &r.Version, &refs, &data); err != nil || s.gone[stream] {
+			return pos, err
+		}
+		r.Type, r.Refs, r.Data = types[typ], refs, data
+		r.Needs(c.keep, func(d [32]byte) {
+			if kept, candidate := c[d]; candidate && !kept {
+				outputs = append(outputs, output{stream, pos, d})
+			}
+		})
+		return pos, nil
+	})
+	for _, o := range outputs {
+		if err != nil {
+			break
+		}
+		var name streamName
+		if name, err = db.streamName(ctx, o.stream); err == nil && !covered(naming{mark{name.session, o.digest}, o.pos}) {
+			c.keep(o.digest)
+		}
+	}
+	return err
+}
+
+// outputTypes are the numbers of the types whose facts can name outputs.
+func (db *DB) outputTypes(ctx context.Context) (map[int64]string, error) {
+	types := map[int64]string{}
+	err := db.query(ctx, "SELECT id, name FROM types", nil, func(rows *sql.Rows) error {
+		var id int64
+		var name string
+		err := rows.Scan(&id, &name)
+		if event.NamesOutputs(name) {
+			types[id] = name
+		}
+		return err
+	})
+	return types, err
+}
+
+// portions runs a query whose rows begin with a number, in portions after it.
+func (db *DB) portions(ctx context.Context, query string, row func(*sql.Rows) (int64, error)) error {
+	for last, n := int64(-1), portion; n == portion; {
+		n = 0
+		err := db.query(ctx, query, []any{last}, func(rows *sql.Rows) error {
+			number, err := row(rows)
+			if err != nil {
+				return err
+			}
+			if n++; number <= last {
+				return outOfOrder(db.path)
+			}
+			last = number
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
