@@ -18,7 +18,7 @@ import (
 // Types of events of a stream that are no facts.
 const (
 	TypeText    = "text"    // text that flows: Event.Text
-	TypeResync  = "resync"  // the reader was too slow: what is before Cursor is in the snapshot of Event.Resync
+	TypeResync  = "resync"  // the reader was too slow, or the store was put back: what is before Cursor is in the snapshot of Event.Resync
 	TypeDeleted = "deleted" // the session is gone; the stream ends
 	typeEnd     = "end"     // of a run's stream
 )

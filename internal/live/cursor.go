@@ -5,6 +5,8 @@ import (
 	"crypto/sha256"
 	"encoding/base64"
 	"encoding/binary"
+	"strconv"
+	"time"
 
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/internal/store"
@@ -47,12 +49,18 @@ func (s Scope) name() string {
 	return ""
 }
 
-// Cursor is a place in what a scope has: behind a position. Event, if it is
-// known, is the fact that stands there, so that a store whose history is another
-// one is noticed.
+// Cursor is a place in what a scope has: behind a position. Event and Time, if
+// they are known, are of the fact that stands there, so that a store whose history
+// is another one is noticed.
 type Cursor struct {
 	Position store.Position
 	Event    belay.EventID
+	Time     time.Time
+}
+
+// CursorOf is the place behind a fact.
+func CursorOf(rec store.Record) Cursor {
+	return Cursor{rec.Position, rec.Event.ID(), rec.Event.Time}
 }
 
 // A cursor's text is a form number, eight bytes of a digest over store and
@@ -84,7 +92,8 @@ func (c Cursor) mark() []byte {
 	if c.Event == "" {
 		return make([]byte, 4)
 	}
-	sum := sha256.Sum256([]byte(c.Event))
+	// An id follows from the place in a stream: two histories have the same ones.
+	sum := sha256.Sum256(strconv.AppendInt([]byte(c.Event+"\x00"), c.Time.UnixNano(), 10))
 	return sum[:4]
 }
 

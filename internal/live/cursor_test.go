@@ -19,7 +19,12 @@ func FuzzCursor(f *testing.F) {
 	given := map[string]store.Position{}
 	for p := store.Position(0); p < 4; p++ {
 		given[scope.Text(st.Runtime(), live.Cursor{Position: p})] = p
-		given[scope.Text(st.Runtime(), live.Cursor{Position: p, Event: belay.EventIDOf("thread/thr_a", int64(p))})] = p
+	}
+	for rec, err := range st.Scan(f.Context(), 0) {
+		if err != nil {
+			f.Fatal(err)
+		}
+		given[scope.Text(st.Runtime(), live.CursorOf(rec))] = rec.Position
 	}
 	for text := range given {
 		f.Add(text)

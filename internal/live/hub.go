@@ -61,6 +61,7 @@ type entry struct {
 	stream   belay.StreamID
 	ids      belay.IDs
 	id       belay.EventID
+	time     time.Time
 	kind     string // its type
 	data     []byte // the standard's JSON
 }
@@ -173,7 +174,7 @@ func encode(rec store.Record) (*entry, error) {
 	if err != nil {
 		return nil, belay.Errorf(belay.CodeInternal, "a fact can't be encoded").At(store.RowName(ev.Stream, ev.Seq)).Wrap(err)
 	}
-	return &entry{position: rec.Position, stream: ev.Stream, ids: ev.IDs, id: ev.ID(), kind: ev.Type(), data: data}, nil
+	return &entry{position: rec.Position, stream: ev.Stream, ids: ev.IDs, id: ev.ID(), time: ev.Time, kind: ev.Type(), data: data}, nil
 }
 
 // keep adds to the ring and lets the oldest go. Whoever needed one of those

@@ -379,7 +379,13 @@ func TestCursorsAreOfOneScopeOfOneStore(t *testing.T) {
 	b.Add(ids, livetest.Note(1), livetest.Note(2))
 	other := newBench(t, memory.Open(memory.Options{}), live.Options{})
 	other.Add(livetest.IDs("x"), livetest.Note(1), livetest.Note(2), livetest.Note(3))
-	scope, cursor := live.Scope{Session: ids.Session}, live.Cursor{Position: 2, Event: belay.EventIDOf("thread/thr_a", 2)}
+	scope, cursor := live.Scope{Session: ids.Session}, live.Cursor{}
+	for rec, err := range st.Scan(t.Context(), 1) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		cursor = live.CursorOf(rec)
+	}
 	good := scope.Text(st.Runtime(), cursor)
 	flipped := []byte(good)
 	if flipped[20]++; good[20] == 'Z' || good[20] == 'z' || good[20] == '9' || good[20] == '-' || good[20] == '_' {
@@ -393,10 +399,8 @@ func TestCursorsAreOfOneScopeOfOneStore(t *testing.T) {
 		"of another store":        {scope, scope.Text(other.st.Runtime(), cursor), "another store"},
 		"of another scope":        {scope, live.Scope{}.Text(st.Runtime(), cursor), "another stream"},
 		"of one stream":           {scope, live.Scope{Session: ids.Session, Stream: "thread/thr_a"}.Text(st.Runtime(), cursor), "another stream"},
-		"from the future":         {scope, scope.Text(st.Runtime(), live.Cursor{Position: 3}), "hasn't come so far"},
 		"a position to come":      {scope, "3", "hasn't come so far"},
 		"a negative position":     {scope, "-1", "no cursor"},
-		"of another history":      {scope, scope.Text(st.Runtime(), live.Cursor{Position: 2, Event: belay.EventIDOf("thread/thr_b", 2)}), "another history"},
 		"damaged":                 {scope, string(flipped), "damaged"},
 		"cut":                     {scope, good[:20], "no cursor"},
 		"garbage":                 {scope, "%%%\x00", "no cursor"},
@@ -407,12 +411,62 @@ func TestCursorsAreOfOneScopeOfOneStore(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
+	for says, c := range map[string]live.Cursor{"hasn't come so far": {Position: 3}, "another history": {Position: 2, Event: cursor.Event, Time: cursor.Time.Add(1)}} {
+		if _, err := live.Place(t.Context(), st, scope, scope.Text(st.Runtime(), c)); belay.CodeOf(err) != belay.CodeBadCursor || !strings.Contains(err.Error(), says) {
+			t.Errorf("a window at %+v: %v", c, err)
+		}
+	}
 	for _, text := range []string{good, "2", "0", live.Start, live.Now} {
 		r, err := b.hub.Reader(t.Context(), scope, nil, text)
 		if err != nil {
 			t.Fatalf("%s: %v", text, err)
 		}
 		r.Close()
+	}
+}
+
+// TestACursorOfAHistoryThatIsGoneIsResynced: a reader that has facts which the
+// store has no more, or others at their place, gets a snapshot first, and then
+// only what comes behind it.
+func TestACursorOfAHistoryThatIsGoneIsResynced(t *testing.T) {
+	st := memory.Open(memory.Options{})
+	b := newBench(t, st, live.Options{Snapshot: func(context.Context, live.Scope) (json.RawMessage, store.Position, error) {
+		return json.RawMessage(`"the session"`), 2, nil
+	}})
+	ids := livetest.IDs("a")
+	b.Add(ids, livetest.Note(1), livetest.Note(2))
+	gone, other := live.Cursor{Position: 9, Event: belay.EventIDOf("thread/thr_a", 9)}, live.Cursor{Position: 2, Event: belay.EventIDOf("thread/thr_a", 2)}
+	for name, c := range map[string]struct {
+		scope live.Scope
+		at    live.Cursor
+		shown string
+	}{
+		"of facts that are gone":   {live.Scope{Session: ids.Session}, gone, `"the session"`},
+		"of another history":       {live.Scope{Session: ids.Session}, other, `"the session"`},
+		"of everything in a store": {live.Scope{}, gone, ""},
+	} {
+		r, err := b.hub.Reader(t.Context(), c.scope, nil, c.scope.Text(st.Runtime(), c.at))
+		if err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		var got []live.Message
+		err = r.Follow(ctx, func(ms []live.Message) error {
+			got = append(got, ms...)
+			cancel()
+			return nil
+		})
+		if !errors.Is(err, context.Canceled) || len(got) == 0 || got[0].Type != live.TypeResync {
+			t.Errorf("%s: %v %s", name, err, got)
+			continue
+		}
+		var told live.Resync
+		if err := json.Unmarshal(got[0].Data, &told); err != nil || string(told.Snapshot) != c.shown || c.shown != "" && told.Position != 2 || told.Position > 2 {
+			t.Errorf("%s: %s, %v", name, got[0].Data, err)
+		}
+		if at, err := live.Place(t.Context(), st, c.scope, got[0].Cursor); err != nil || at != told.Position {
+			t.Errorf("%s: it goes on at %d, %v", name, at, err)
+		}
 	}
 }
 

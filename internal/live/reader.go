@@ -16,7 +16,7 @@ import (
 // Types of messages that are no facts.
 const (
 	TypeText    = "text"    // text that flows; without a cursor
-	TypeResync  = "resync"  // the reader was too slow: it goes on at the cursor, and what is before it is in the snapshot
+	TypeResync  = "resync"  // the reader was too slow, or the store was put back: it goes on at the cursor, and what is before it is in the snapshot
 	TypeDeleted = "deleted" // the session is gone; nothing follows
 	TypeEnd     = "end"     // the run is over; nothing follows
 	TypeBeat    = ""        // nothing has happened for a while
@@ -86,16 +86,23 @@ type Reader struct {
 	upToIt bool           // it had all facts once: from then on it may be too slow
 	tooFar bool           // it fell behind by more than is read for it
 	ended  bool           // it has the last fact there will be
+	lapsed bool           // what it has isn't what the store has: it begins with a snapshot
 	told   map[belay.StreamID]told
 }
 
 // Reader begins behind a place: a cursor of this scope, Start, Now, or a
-// position that a command answered with. Errors: CodeBadCursor, or the store's.
+// position that a command answered with. Behind a cursor of this scope that the
+// store has given before it was put back to an earlier state it begins with a
+// resync. Errors: CodeBadCursor, or the store's.
 // Whoever makes a reader calls Follow or Close.
 func (h *Hub) Reader(ctx context.Context, s Scope, f Filter, since string) (*Reader, error) {
 	r := &Reader{hub: h, scope: s, filter: f, woken: make(chan struct{}, 1), told: map[belay.StreamID]told{}}
 	h.join(r)
 	at, err := h.place(ctx, s, since)
+	if errors.Is(err, errLapsed) && !plain(since) {
+		r.lapsed = true
+		return r, nil
+	}
 	if err != nil {
 		h.leave(r)
 		return nil, err
@@ -147,32 +154,43 @@ func (h *Hub) place(ctx context.Context, s Scope, since string) (store.Position,
 // CodeBadCursor.
 func Place(ctx context.Context, st store.Store, s Scope, text string) (store.Position, error) {
 	var p placed
-	if n, err := strconv.ParseInt(text, 10, 64); err == nil && n >= 0 && strconv.FormatInt(n, 10) == text {
+	var err error
+	if plain(text) {
+		n, _ := strconv.ParseInt(text, 10, 64) // it is one
 		p.position = store.Position(n)
 	} else if p, err = s.read(st.Runtime(), text); err != nil {
 		return 0, err
 	}
-	end, err := st.End(ctx)
-	if err != nil {
+	lapsed, err := store.Lapsed(ctx, st, p.position)
+	switch {
+	case err != nil:
 		return 0, err
-	}
-	if p.position > end {
-		return 0, badCursor("the store hasn't come so far; perhaps it was put back to an earlier state")
-	}
-	if p.position == 0 || len(p.fact) == 0 || string(p.fact) == "\x00\x00\x00\x00" {
+	case lapsed:
+		return 0, badCursor("the store hasn't come so far; perhaps it was put back to an earlier state").Wrap(errLapsed)
+	case p.position == 0 || len(p.fact) == 0 || string(p.fact) == "\x00\x00\x00\x00":
 		return p.position, nil
 	}
 	for rec, err := range st.Scan(ctx, p.position-1) {
 		if err != nil {
 			return 0, err
 		}
-		if rec.Position == p.position && string((Cursor{Event: rec.Event.ID()}).mark()) != string(p.fact) {
-			return 0, badCursor("at its place the store has another history")
+		if rec.Position == p.position && string(CursorOf(rec).mark()) != string(p.fact) {
+			return 0, badCursor("at its place the store has another history").Wrap(errLapsed)
 		}
 		break
 	}
 	return p.position, nil
 }
+
+// plain tells whether a place is a position as a number, which says nothing of
+// the store that it is of.
+func plain(text string) bool {
+	n, err := strconv.ParseInt(text, 10, 64)
+	return err == nil && n >= 0 && strconv.FormatInt(n, 10) == text
+}
+
+// errLapsed: a cursor was good, and what it stands behind is in the store no more.
+var errLapsed = errors.New("the store was put back")
 
 // Follow hands over what there is and then what comes, until ctx ends, give
 // fails, or the session is deleted or the run over, which end it without an error. Each call of
@@ -182,6 +200,18 @@ func (r *Reader) Follow(ctx context.Context, give func([]Message) error) error {
 	defer r.Close()
 	beat := time.NewTimer(r.hub.o.Heartbeat)
 	defer beat.Stop()
+	if r.lapsed {
+		ms, err := r.resync(ctx)
+		if err == nil {
+			r.ended, err = r.hub.ended(ctx, r.scope, r.at)
+		}
+		if err == nil {
+			err = give(ms)
+		}
+		if err != nil {
+			return err
+		}
+	}
 	for {
 		ms, state, err := r.take()
 		if err != nil {
@@ -293,7 +323,7 @@ func (r *Reader) take() (out []Message, state int, err error) {
 }
 
 func (r *Reader) fact(e *entry) Message {
-	return Message{Type: e.kind, Cursor: r.scope.Text(r.hub.st.Runtime(), Cursor{e.position, e.id}), Data: e.data}
+	return Message{Type: e.kind, Cursor: r.scope.Text(r.hub.st.Runtime(), Cursor{e.position, e.id, e.time}), Data: e.data}
 }
 
 // lateFacts is how many facts of its session are read from the store for a

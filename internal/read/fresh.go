@@ -15,7 +15,7 @@ import (
 // Fresh says how far an answer has seen the log.
 type Fresh struct {
 	Position store.Position `json:"position"`        // everything up to here is in it
-	Stale    bool           `json:"stale,omitempty"` // the log didn't come as far as the request's after in time
+	Stale    bool           `json:"stale,omitempty"` // the log didn't come as far as the request's after in time, or was put back since
 }
 
 // answerWithin is how long an answer may take, and its client to read it.
@@ -39,7 +39,11 @@ func (v *Reads) fresh(r *http.Request) (Fresh, error) {
 			return Fresh{}, err
 		}
 		if at >= store.Position(after) {
-			return Fresh{Position: at}, nil
+			f := Fresh{Position: at}
+			if at-store.Position(after) >= store.Apart { // it may be of a time before the store was put back
+				f.Stale, err = store.Lapsed(r.Context(), v.Store, store.Position(after))
+			}
+			return f, err
 		}
 		select {
 		case <-changed:

@@ -138,17 +138,17 @@ func (v *Reads) turn(ctx context.Context, r *http.Request, of scoped) (*Page, []
 		return nil, nil, err
 	}
 	p := &Page{Fresh: f, Session: w.scope.Session}
-	low, high := w.window.After, store.Position(0)
-	if w.window.Before > 0 {
-		high = w.window.Before - 1
+	older, newer := looked.first, looked.last
+	if older.Position > newer.Position {
+		older, newer = newer, older
 	}
-	if looked.first > 0 {
-		low, high = min(looked.first, looked.last), max(looked.first, looked.last)
-		low--
-	} else if high == 0 {
-		high = max(low, f.Position)
+	if looked.first.Position == 0 { // there was nothing
+		older.Position, newer.Position = w.window.After+1, w.window.Before-1
+		if w.window.Before == 0 {
+			newer.Position = max(w.window.After, f.Position)
+		}
 	}
-	p.Older, p.Newer = v.cursor(w.scope, low+1), v.cursor(w.scope, high)
+	p.Older, p.Newer = v.cursor(w.scope, older), v.cursor(w.scope, newer)
 	if w.window.Newest {
 		slices.Reverse(records)
 		p.MoreOlder, p.MoreNewer = more, w.window.Before > 0
@@ -158,13 +158,13 @@ func (v *Reads) turn(ctx context.Context, r *http.Request, of scoped) (*Page, []
 	return p, records, nil
 }
 
-func (v *Reads) cursor(s live.Scope, at store.Position) string {
-	return s.Text(v.Store.Runtime(), live.Cursor{Position: at})
+func (v *Reads) cursor(s live.Scope, at live.Cursor) string {
+	return s.Text(v.Store.Runtime(), at)
 }
 
-// span is the positions between which facts were looked at, in the order of
-// reading.
-type span struct{ first, last store.Position }
+// span is the places of the first and the last fact that were looked at, in the
+// order of reading.
+type span struct{ first, last live.Cursor }
 
 // collect takes facts until the page is full.
 func (w *wanted) collect(facts iter.Seq2[store.Record, error]) (out []store.Record, looked span, more bool, err error) {
@@ -176,10 +176,10 @@ func (w *wanted) collect(facts iter.Seq2[store.Record, error]) (out []store.Reco
 		if len(out) >= w.most || size >= pageBytes || n >= pageLooked {
 			return out, looked, true, nil
 		}
-		if n++; looked.first == 0 {
-			looked.first = rec.Position
+		looked.last = live.CursorOf(rec)
+		if n++; n == 1 {
+			looked.first = looked.last
 		}
-		looked.last = rec.Position
 		if !w.filter.Takes(rec.Event.Type()) {
 			continue
 		}

@@ -196,7 +196,11 @@ func (r *request) start(ctx context.Context, row view.Channel, last store.Positi
 		return nil, err
 	}
 	told := &ChannelTold{Channel: row.ID, Stream: streamOf(row), Since: last}
-	if last > end {
+	lapsed, err := store.Lapsed(ctx, r.Store, last)
+	if err != nil {
+		return nil, err
+	}
+	if lapsed {
 		told.Since, told.Gap = end, true
 	}
 	if row.Follows == "" {
@@ -233,11 +237,11 @@ func ackEvents(ctx context.Context, r *request, in *AckEvents) (*ChannelTold, er
 	if err != nil {
 		return nil, problem.At("channelId", err)
 	}
-	end, err := r.Store.End(ctx)
+	lapsed, err := store.Lapsed(ctx, r.Store, store.Position(in.Position))
 	if err != nil {
 		return nil, err
 	}
-	if in.Position <= 0 || store.Position(in.Position) > end {
+	if in.Position <= 0 || lapsed {
 		return nil, problem.At("position", belay.Errorf(belay.CodeBadCursor, "nothing is recorded at %d", in.Position).WithHint("acknowledge a position that the server told"))
 	}
 	told := &ChannelTold{Channel: row.ID, Stream: streamOf(row), Since: max(row.Acknowledged, store.Position(in.Position))}

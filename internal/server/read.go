@@ -17,7 +17,7 @@ import (
 // Fresh says how far a read has seen the log.
 type Fresh struct {
 	Position store.Position `json:"position"`
-	Stale    bool           `json:"stale,omitempty"` // the log didn't come as far as after in time
+	Stale    bool           `json:"stale,omitempty"` // the log didn't come as far as after in time, or was put back since
 }
 
 // staleAfter is how long a read waits for the position it was asked for.
@@ -35,6 +35,11 @@ func (r *request) fresh(ctx context.Context, after store.Position) (Fresh, error
 		}
 		f := Fresh{Position: end, Stale: end < after}
 		if !f.Stale {
+			if end-after >= store.Apart { // it may be of a time before the store was put back
+				if f.Stale, err = store.Lapsed(ctx, r.Store, after); err != nil {
+					return f, err
+				}
+			}
 			return f, r.Reads.Views.Catchup(ctx)
 		}
 		select {

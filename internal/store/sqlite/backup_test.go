@@ -251,3 +251,58 @@ func TestADamagedStoreIsNotBackedUp(t *testing.T) {
 		t.Errorf("left behind: %v", left)
 	}
 }
+
+// TestPositionsBeforeARestoreAreKnown: what a store gave after its backup is
+// neither given again by the store that is restored, nor by another one of the
+// same backup, and is known as lapsed; what is in the backup isn't.
+func TestPositionsBeforeARestoreAreKnown(t *testing.T) {
+	dir := t.TempDir()
+	db := openStore(t, dir, Options{})
+	w := newWork(t, db, "a")
+	w.append(t, db, "one")
+	file := filepath.Join(t.TempDir(), "backup")
+	if _, err := db.Backup(t.Context(), file, false); err != nil {
+		t.Fatal(err)
+	}
+	kept, err := db.End(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 5 {
+		w.append(t, db, "lost")
+	}
+	lost, err := db.End(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	now := time.Date(2026, 11, 22, 10, 0, 0, 0, time.UTC)
+	given := map[store.Position]bool{}
+	for i := range 3 {
+		place := t.TempDir()
+		clock := func() time.Time { return now.Add(time.Duration(i) * time.Millisecond) }
+		if _, err := Restore(t.Context(), file, place, RestoreOptions{Now: clock}); err != nil {
+			t.Fatal(err)
+		}
+		again := openStore(t, place, Options{})
+		lapses(t, again, map[store.Position]bool{kept: false, kept + 1: true, lost: true})
+		newWork(t, again, "b").append(t, again, "after")
+		end, err := again.End(t.Context())
+		if err != nil || end < lost+store.Apart || given[end] || end >= 1<<53 {
+			t.Errorf("the restored store goes on at %d, %v", end, err)
+		}
+		given[end] = true
+		lapses(t, again, map[store.Position]bool{0: false, kept: false, kept + 1: true, lost: true, end: false, end + 1: true})
+		if r := verified(t, place); !r.OK() {
+			t.Errorf("%+v", r)
+		}
+	}
+}
+
+func lapses(t *testing.T, db *DB, want map[store.Position]bool) {
+	t.Helper()
+	for at, is := range want {
+		if got, err := store.Lapsed(t.Context(), db, at); got != is || err != nil {
+			t.Errorf("position %d: lapsed %v, want %v, %v", at, got, is, err)
+		}
+	}
+}

@@ -72,6 +72,9 @@ func Restore(ctx context.Context, file, dir string, o RestoreOptions) (done Rest
 	if err := u.verify(ctx); err != nil {
 		return done, err
 	}
+	if err := u.setApart(ctx); err != nil {
+		return done, fileError(Path(u.temp), err)
+	}
 	done.Manifest = u.m
 	done.Aside, err = u.takePlace(ctx, full)
 	return done, err
@@ -329,6 +332,19 @@ func alone(ctx context.Context, path string, change func(end int64) error) (err 
 		defer pool.ExecContext(context.WithoutCancel(ctx), "ROLLBACK") //nolint:errcheck // it has changed nothing
 	}
 	return change(end)
+}
+
+// ticks are how many positions a restored store is ahead for each millisecond of
+// the clock: more than are ever given in one. So what is given after one restoring
+// isn't given again after another of the same backup, and whole numbers of
+// JavaScript have room for it until the year 2109.
+const ticks = 2048
+
+// setApart makes positions go on far behind those in the backup, and behind all
+// that the store may have given since it was made: store.Lapsed knows them by that.
+func (u *unpacking) setApart(ctx context.Context) error {
+	base := strconv.FormatInt(u.o.Now().UnixMilli()*ticks, 10)
+	return onFile(ctx, Path(u.temp), "UPDATE sqlite_sequence SET seq=max(seq+"+strconv.FormatInt(2*int64(store.Apart), 10)+", "+base+") WHERE name='events'")
 }
 
 // continueAfter makes positions go on behind those that the store which is
