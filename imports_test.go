@@ -64,7 +64,7 @@ var layers = map[string]layer{
 	"internal/audit":             {own: []string{".", "event", "internal/store"}},
 	"internal/auth":              {own: []string{".", "internal/disk"}},
 	"internal/problem":           {own: []string{".", "internal/store"}},
-	"internal/server":            {own: []string{".", "event", "internal/auth", "internal/canon", "internal/core/…", "internal/engine", "internal/explain", "internal/policy/…", "internal/problem", "internal/read", "internal/store", "internal/view"}, modules: []string{"github.com/google/jsonschema-go/jsonschema"}, moves: true},
+	"internal/server":            {own: []string{".", "event", "internal/auth", "internal/canon", "internal/core/…", "internal/engine", "internal/explain", "internal/policy/…", "internal/problem", "internal/read", "internal/store", "internal/tool", "internal/view"}, modules: []string{"github.com/coder/websocket", "github.com/google/jsonschema-go/jsonschema"}, moves: true},
 	"internal/outputs":           {own: []string{".", "event", "internal/store"}},
 	"internal/retention":         {own: []string{"."}, deny: impure},
 	"internal/store":             {own: []string{".", "event"}},

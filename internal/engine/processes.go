@@ -62,6 +62,19 @@ func (v *drive) keepProcess(ctx context.Context, eff core.KeepProcess, leaving f
 	return []core.Fact{{IDs: eff.IDs, Data: end}}
 }
 
+// Attachable is a program in the background that this process runs; false: it
+// runs none of this id, or one that nobody can be attached to.
+func (e *Engine) Attachable(id belay.ProcessID) (tool.Attachable, bool) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	i := slices.IndexFunc(e.left, func(l left) bool { return l.ID() == id })
+	if i < 0 {
+		return nil, false
+	}
+	a, ok := e.left[i].Running.(tool.Attachable)
+	return a, ok
+}
+
 // strand ends a process that was handed over to a drive that leaves before it
 // could keep it. It tells whether there was one.
 func (v *drive) strand(ctx context.Context) bool {

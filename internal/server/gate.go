@@ -90,19 +90,31 @@ func (s *Server) checkOrigin(r *http.Request) error {
 	return nil
 }
 
-// principal is who sent a request, as its one Authorization header says. A token
-// anywhere else counts for nothing.
+// principal is who sent a request.
 func (s *Server) principal(r *http.Request) (auth.Principal, error) {
-	values := r.Header.Values("Authorization")
-	if len(values) == 0 {
-		return auth.Principal{}, problem.At("header Authorization", auth.Check(r.Context(), auth.Read))
-	}
-	scheme, token, ok := strings.Cut(values[0], " ")
-	if len(values) > 1 || !ok || !strings.EqualFold(scheme, "Bearer") {
-		return auth.Principal{}, problem.At("header Authorization", belay.Errorf(belay.CodeUnauthorized, "the header must be: Bearer TOKEN"))
+	token, err := bearer(r)
+	if err != nil {
+		return auth.Principal{}, err
 	}
 	p, err := s.c.Tokens.Principal(token)
 	return p, problem.At("header Authorization", err)
+}
+
+// bearer is the token of a request, as its one Authorization header says, or its
+// offer where a WebSocket begins. A token anywhere else counts for nothing.
+func bearer(r *http.Request) (string, error) {
+	if token, err := offered(r); token != "" || err != nil {
+		return token, err
+	}
+	values := r.Header.Values("Authorization")
+	if len(values) == 0 {
+		return "", problem.At("header Authorization", auth.Check(r.Context(), auth.Read))
+	}
+	scheme, token, ok := strings.Cut(values[0], " ")
+	if len(values) > 1 || !ok || !strings.EqualFold(scheme, "Bearer") {
+		return "", problem.At("header Authorization", belay.Errorf(belay.CodeUnauthorized, "the header must be: Bearer TOKEN"))
+	}
+	return token, nil
 }
 
 // refuse answers a request that wasn't let in, and records that it came.

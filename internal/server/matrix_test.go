@@ -98,12 +98,12 @@ func targets() []target {
 	for _, c := range Commands {
 		out = append(out, target{"POST", "/v1/commands/" + c.Name, "{}", c.Scope})
 	}
-	for _, p := range plainRoutes {
+	for _, p := range slices.Concat(plainRoutes, endlessRoutes) {
 		if p.open {
 			continue
 		}
 		method, path, _ := strings.Cut(p.pattern, " ")
-		x := target{method, strings.NewReplacer("{id}", "x", "{name...}", "").Replace(path), "", p.scope}
+		x := target{method, strings.NewReplacer("{id}", "x", "{process}", "x", "{name...}", "").Replace(path), "", p.scope}
 		if method == "POST" {
 			x.body = "{}"
 		}

@@ -133,6 +133,9 @@ func OpenAPI() ([]byte, error) {
 	if err := b.models(); err != nil {
 		return nil, err
 	}
+	if err := b.attach(); err != nil {
+		return nil, err
+	}
 	var out bytes.Buffer
 	enc := json.NewEncoder(&out)
 	enc.SetEscapeHTML(false)
@@ -255,6 +258,26 @@ func (b *apiBuilder) plain() error {
 		op.Body = &apiBody{Required: true, Content: content}
 		b.doc.Paths[r.path] = &apiPath{Post: op}
 	}
+	return nil
+}
+
+// attach describes the route that becomes a WebSocket.
+func (b *apiBuilder) attach() error {
+	_, path, _ := strings.Cut(attachRoute, " ")
+	op, err := b.operation("attach", "reads", "Follow a program's output over WebSocket, and type on it.", "read", nil)
+	if err != nil {
+		return err
+	}
+	text := &jsonschema.Schema{Type: "string"}
+	op.Parameters = []apiParameter{
+		{Name: "id", In: "path", Required: true, Description: "The session.", Schema: text},
+		{Name: "process", In: "path", Required: true, Description: "The program.", Schema: text},
+		{Name: "offset", In: "query", Description: "The first byte of the output that is sent; a negative number counts from what there is.", Schema: &jsonschema.Schema{Type: "integer"}},
+		{Name: "readOnly", In: "query", Description: "Take no input from this client.", Schema: &jsonschema.Schema{Type: "boolean"}},
+		{Name: "Sec-WebSocket-Protocol", In: "header", Required: true, Description: "What the client offers to speak: " + attachProtocol + ", and " + bearerProtocol + "TOKEN where it can't send an Authorization.", Schema: text},
+	}
+	op.Responses["101"] = &apiResponse{Description: "What follows are frames of " + attachProtocol + ": binary ones are output and input, text ones are JSON. docs/processes.md has them."}
+	b.doc.Paths[path] = &apiPath{Get: op}
 	return nil
 }
 

@@ -73,6 +73,7 @@ type rig struct {
 type world struct {
 	dir    string
 	stores map[string]*memory.Data
+	tools  []tool.Tool // besides the usual ones
 }
 
 func newWorld(t *testing.T) *world {
@@ -90,7 +91,7 @@ func (w *world) serve(t *testing.T, script string, change ...func(*Config)) *rig
 	if err != nil {
 		t.Fatal(err)
 	}
-	set, err := tool.NewSet(append(plan.Tools(), bell{})...)
+	set, err := tool.NewSet(append(append(plan.Tools(), bell{}), w.tools...)...)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -278,6 +279,9 @@ func (w *plainWiring) Settings(_ context.Context, _ string, have *belay.Settings
 			return s, problem.At("settings.mode", belay.Errorf(belay.CodeUsage, "no such mode"))
 		}
 		s.Mode = belay.Mode(c.Mode)
+	}
+	if len(c.Allow) > 0 {
+		s.Allow = c.Allow
 	}
 	return s, nil
 }

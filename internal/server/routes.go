@@ -48,6 +48,9 @@ func (s *Server) routes() http.Handler {
 		}
 		mux.HandleFunc(r.pattern, h)
 	}
+	for _, r := range endlessRoutes {
+		mux.HandleFunc(r.pattern, s.scoped(r.scope, r.handle(s)))
+	}
 	mux.HandleFunc("POST /v1/commands/{name}", within(answerWithin, s.command))
 	for _, m := range Models {
 		mux.HandleFunc("GET "+m.Path(), s.scoped(auth.Read, within(answerWithin, s.model(m))))

@@ -58,8 +58,12 @@ type Server struct {
 	park context.CancelCauseFunc
 	hold chan struct{} // closed: no session begins any more
 
-	mu      sync.Mutex
-	tenants map[string]*tenant
+	pace     pace // of attachments
+	attached sync.WaitGroup
+
+	mu          sync.Mutex
+	tenants     map[string]*tenant
+	attachedNow int
 }
 
 // errParked is why sessions stop when the server ends before they rest.
@@ -86,7 +90,7 @@ func New(c Config) (*Server, error) {
 		c.Drain = 10 * time.Second
 	}
 	return &Server{c: c, callers: newRates(c.Rate, 2*c.Rate), strangers: newRates(10, 50), slots: make(chan struct{}, c.Sessions), front: newFront(),
-		metrics: newMetrics(), hold: make(chan struct{}), tenants: map[string]*tenant{}}, nil
+		metrics: newMetrics(), hold: make(chan struct{}), pace: usualPace, tenants: map[string]*tenant{}}, nil
 }
 
 // Timeouts of connections. A body and its answer have a minute; streams, which
@@ -147,6 +151,7 @@ func (s *Server) Run(ctx context.Context, l net.Listener, ready func()) (err err
 		h.Close() //nolint:errcheck // what is left is cut
 	}
 	stop()
+	s.attached.Wait() // they aren't the HTTP server's any more
 	serving.Wait()
 	s.shut()
 	return err

@@ -37,3 +37,27 @@ const (
 	Cancelled = "cancelled" // somebody wanted it to end
 	Shutdown  = "shutdown"  // the runtime left, or the session rests
 )
+
+// Attachable is a Running that somebody can be attached to: what it prints is
+// there as it comes, before it is recorded. Its methods may be called at the
+// same time.
+type Attachable interface {
+	Running
+	// PID is its number in the system.
+	PID() int
+	// Printed is up to n bytes of its output from an offset on, without
+	// registered secrets, and how many there are so far. Content that is gone is
+	// an *Error.
+	Printed(offset int64, n int) (b []byte, total int64, err error)
+	// Grown is closed when it prints more.
+	Grown() <-chan struct{}
+	// Over is closed when it has ended and all that it printed is there.
+	Over() <-chan struct{}
+	// TakesInput tells whether it can be given more.
+	TakesInput() bool
+	// Terminal is the size of its terminal; 0, 0: it has none.
+	Terminal() (rows, cols int)
+	// Resize gives its terminal a size of 1 to 1000 rows and columns, and the
+	// program hears of it. What can't be is an *Error.
+	Resize(rows, cols int) error
+}

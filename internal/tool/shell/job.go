@@ -23,12 +23,12 @@ type job struct {
 	out    *output
 	pieces *pieces // nil: it ends with its call
 	began  time.Time
-	full   <-chan struct{} // it printed more than it may
-	over   chan struct{}   // closed when its end is told
-	seen   atomic.Int64    // bytes that the model has read
+	full   <-chan struct{}              // it printed more than it may
+	over   chan struct{}                // closed when its end is told
+	seen   atomic.Int64                 // bytes that the model has read
+	size   atomic.Pointer[process.Size] // of its terminal; nil: it has none
+	shut   atomic.Bool                  // no more input comes
 }
-
-var _ tool.Running = (*job)(nil)
 
 // Reasons to end a program, besides those of package process.
 const (
@@ -116,6 +116,7 @@ func (j *job) Send(text string, end bool) (n int, err error) {
 		n, err = j.proc.Write([]byte(text), patience)
 	}
 	if err == nil && end {
+		j.shut.Store(j.p.PTY == nil) // a terminal can be typed on after it
 		err = j.proc.CloseInput()
 	}
 	return n, err

@@ -181,15 +181,20 @@ func (p *pieces) rest() {
 func (p *pieces) window(offset int64, n int) ([]byte, int64, error) {
 	p.mu.Lock()
 	done, at := p.done, p.at
-	rest := append([]byte(nil), p.wait...)
+	total := at + int64(len(p.wait))
+	var rest []byte
+	if from := max(offset, at); from < total {
+		rest = append(rest, p.wait[from-at:min(from-at+int64(n), total-at)]...)
+	}
 	p.mu.Unlock()
-	total := at + int64(len(rest))
+	if offset >= at {
+		return rest, total, nil
+	}
 	b, _, err := windowOf(p.sink.Part, done, offset, n)
 	if err != nil {
 		return nil, total, err
 	}
-	if from := offset + int64(len(b)) - at; from >= 0 && from < int64(len(rest)) {
-		rest = rest[from:]
+	if offset+int64(len(b)) == at {
 		b = append(b, rest[:min(n-len(b), len(rest))]...)
 	}
 	return b, total, nil

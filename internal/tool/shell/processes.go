@@ -293,13 +293,11 @@ func (j *job) resize(size string) (tool.Result, error) {
 	if s.Rows < 1 || s.Cols < 1 || s.Rows > maxSide || s.Cols > maxSide {
 		return tool.Result{}, tool.Failf(tool.BadArguments, tool.CodeBadArguments, "control must be eof, kill, or a size such as 40x120 of at most %dx%d", maxSide, maxSide)
 	}
-	if err := j.told(j.proc.Resize(s), CodeNoTerminal, "it has no terminal"); err != nil {
+	if err := j.Resize(s.Rows, s.Cols); err != nil {
 		return tool.Result{}, err
 	}
 	return tool.Result{Text: "its terminal has " + size + " now"}, nil
 }
-
-const maxSide = 1000
 
 func (j *job) write(input string, end bool) (tool.Result, error) {
 	n, err := j.Send(input, end)

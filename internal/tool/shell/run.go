@@ -81,6 +81,7 @@ func why(ctx context.Context) string {
 func (p Program) start(ctx context.Context, c tool.Call) (*job, error) {
 	cmd := process.Command{Argv: p.Argv, Dir: p.Dir, Env: p.Env, Stdin: p.Stdin, Grace: p.Grace, Open: p.Yield > 0, PTY: p.PTY}
 	j := &job{call: c, p: p, began: time.Now(), over: make(chan struct{})}
+	j.size.Store(p.PTY)
 	var err error
 	if cmd.Path, err = program(p.Argv[0], p.Dir, p.Env); err != nil {
 		j.failed(err)

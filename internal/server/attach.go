@@ -1,0 +1,246 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/coder/websocket"
+
+	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/event"
+	"github.com/belay-run/belay/internal/auth"
+	"github.com/belay-run/belay/internal/core/thread"
+	"github.com/belay-run/belay/internal/problem"
+	"github.com/belay-run/belay/internal/store"
+)
+
+// endlessRoutes are the routes whose answer has no end, besides the streams.
+var endlessRoutes = []route{
+	{attachRoute, auth.Read, false, func(s *Server) http.HandlerFunc { return s.attach }},
+}
+
+const (
+	attachRoute    = "GET /v1/sessions/{id}/processes/{process}/attach"
+	attachProtocol = "belay.v1" // what is spoken once the connection is one of WebSocket
+	bearerProtocol = "bearer."  // begins the offer that brings a token
+	maxAttached    = 256        // at once, of all tenants
+)
+
+// pace is how an attachment spends its time.
+type pace struct {
+	beat  time.Duration // between two looks whether the client lives and its token is good
+	idle  time.Duration // without a byte from or to the program, after which it ends
+	stall time.Duration // that a client may take nothing
+	close time.Duration // that a client has to say goodbye
+	taken time.Duration // that a program has to take an input
+}
+
+var usualPace = pace{beat: 15 * time.Second, idle: time.Hour, stall: 30 * time.Second, close: 2 * time.Second, taken: 10 * time.Second}
+
+// upgrades tells whether a request asks for WebSocket.
+func upgrades(r *http.Request) bool {
+	return r.Method == http.MethodGet && strings.EqualFold(r.Header.Get("Upgrade"), "websocket")
+}
+
+// offers are what a request offers to speak, as its headers list it.
+func offers(r *http.Request) (all []string) {
+	for _, line := range r.Header.Values("Sec-WebSocket-Protocol") {
+		for one := range strings.SplitSeq(line, ",") {
+			all = append(all, strings.TrimSpace(one))
+		}
+	}
+	return all
+}
+
+// offered is the token that a WebSocket's request brings as an offer to speak
+// "bearer.TOKEN": a page can't set the Authorization of such a request. It counts
+// on the one route that is of WebSocket, once, and beside no other token.
+func offered(r *http.Request) (token string, err error) {
+	if !upgrades(r) || !strings.HasPrefix(r.URL.Path, "/v1/sessions/") || !strings.HasSuffix(r.URL.Path, "/attach") {
+		return "", nil
+	}
+	for _, one := range offers(r) {
+		text, is := strings.CutPrefix(one, bearerProtocol)
+		if !is {
+			continue
+		}
+		if token != "" || text == "" || len(r.Header.Values("Authorization")) > 0 {
+			return "", problem.At("header Sec-WebSocket-Protocol", belay.Errorf(belay.CodeUnauthorized, "the request must bring one token, in one place"))
+		}
+		token = text
+	}
+	return token, nil
+}
+
+// attach answers a request to follow a program and to type on it.
+func (s *Server) attach(w http.ResponseWriter, r *http.Request) {
+	leave, err := s.attaching()
+	if err != nil {
+		s.turnAway(w, r, err)
+		return
+	}
+	defer leave()
+	a, err := s.attachment(r)
+	if err == nil && a.writes {
+		err = a.note(r.Context(), "attach", accepted, fmt.Sprintf("%s of %s", a.id, a.sid))
+	}
+	if err != nil {
+		s.turnAway(w, r, err)
+		return
+	}
+	// The gate has looked at the origin: pages that were named with --origin are
+	// let in, which this library would not.
+	c, err := websocket.Accept(w, r, &websocket.AcceptOptions{Subprotocols: []string{attachProtocol}, InsecureSkipVerify: true})
+	if err == nil {
+		a.conn = c
+		err = a.serve(r.Context())
+	}
+	s.c.Log.Info("detached", "tenant", a.name, "principal", a.by.String(), "process", string(a.id), "typed", a.brought, "shown", a.shown, "because", err)
+	if a.writes {
+		a.note(context.WithoutCancel(r.Context()), "detach", accepted, fmt.Sprintf("%s of %s, %d bytes were typed", a.id, a.sid, a.brought)) //nolint:errcheck // it is logged
+	}
+}
+
+// attaching counts an attachment, unless the server is about to end or has enough.
+func (s *Server) attaching() (leave func(), err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err := s.working(); err != nil {
+		return nil, err
+	}
+	if s.attachedNow >= maxAttached {
+		return nil, belay.Errorf(belay.CodeTooMany, "%d clients are attached to programs already", s.attachedNow)
+	}
+	s.attachedNow++
+	s.attached.Add(1)
+	return func() {
+		s.mu.Lock()
+		s.attachedNow--
+		s.mu.Unlock()
+		s.attached.Done()
+	}, nil
+}
+
+// note records that somebody who may type came or left.
+func (a *attachment) note(ctx context.Context, command string, code belay.Code, message string) error {
+	a.server.c.Log.Info("command", "tenant", a.name, "principal", a.by.String(), "command", command, "code", string(code), "session", string(a.sid), "process", string(a.id))
+	err := a.audit.record(ctx, entry{principal: a.by.String(), command: command, code: code, message: message, at: a.server.c.Now()})
+	if err != nil {
+		a.log.Warn("audit", "error", err.Error())
+	}
+	return err
+}
+
+// attachment finds what a request wants to be attached to.
+func (s *Server) attachment(r *http.Request) (*attachment, error) {
+	if !upgrades(r) {
+		return nil, problem.At("header Upgrade", belay.Errorf(belay.CodeUsage, "this route speaks WebSocket").WithHint("belay attach PROCESS"))
+	}
+	if !slices.Contains(offers(r), attachProtocol) {
+		return nil, problem.At("header Sec-WebSocket-Protocol", belay.Errorf(belay.CodeUsage, "the request doesn't offer to speak %s", attachProtocol).WithHint("Sec-WebSocket-Protocol: %s", attachProtocol))
+	}
+	offset, readOnly, err := attachQuery(r)
+	if err != nil {
+		return nil, err
+	}
+	p, _ := auth.From(r.Context())
+	t, err := s.tenant(r.Context(), p.Tenant)
+	if err != nil {
+		return nil, err
+	}
+	a := &attachment{request: request{tenant: t, by: p, command: "write_process_stdin", server: s}, pace: s.pace, sid: belay.SessionID(r.PathValue("id")),
+		id: belay.ProcessID(r.PathValue("process")), offset: offset, writes: p.Role.May(auth.Work) && !readOnly, typed: newTyped()}
+	if a.token, err = bearer(r); err != nil {
+		return nil, err
+	}
+	if err := named("path process", string(a.id)); err != nil {
+		return nil, err
+	}
+	return a, a.find(r.Context())
+}
+
+// attachQuery is where a request begins, and whether it only reads. A negative
+// offset counts from what is there.
+func attachQuery(r *http.Request) (offset int64, readOnly bool, err error) {
+	q := r.URL.Query()
+	if text := q.Get("offset"); text != "" {
+		if offset, err = strconv.ParseInt(text, 10, 64); err != nil {
+			return 0, false, problem.At("query offset", belay.Errorf(belay.CodeUsage, "it must be a whole number of bytes"))
+		}
+	}
+	if text := q.Get("readOnly"); text != "" {
+		if readOnly, err = strconv.ParseBool(text); err != nil {
+			return 0, false, problem.At("query readOnly", belay.Errorf(belay.CodeUsage, "it must be true or false"))
+		}
+	}
+	return offset, readOnly, nil
+}
+
+// find looks the program up in the session's threads.
+func (a *attachment) find(ctx context.Context) error {
+	s, err := a.known(ctx, a.sid)
+	if err != nil {
+		return problem.At("path id", err)
+	}
+	threads := s.Threads
+	for _, th := range threads {
+		state, err := a.thread(ctx, th)
+		if err != nil {
+			return err
+		}
+		if slices.ContainsFunc(state.Procs, func(p thread.Proc) bool { return p.IDs.Process == a.id }) {
+			threads = []belay.ThreadID{th} // it runs
+			break
+		}
+	}
+	for _, th := range threads {
+		a.stream = th.Stream()
+		if begun, err := a.begun(ctx); begun || err != nil {
+			return err
+		}
+	}
+	return problem.At("path process", belay.Errorf(belay.CodeNotFound, "no process %s is or was in the session", a.id).At(string(a.sid)).WithHint("get_thread_read lists what runs in a thread"))
+}
+
+// begun looks for the fact of the program's beginning in the stream.
+func (a *attachment) begun(ctx context.Context) (bool, error) {
+	for rec, err := range a.Store.Window(ctx, store.Window{Stream: a.stream}) {
+		if err != nil {
+			return false, err
+		}
+		if p, ok := rec.Event.Data.(event.ProcessStarted); ok && rec.Event.IDs.Process == a.id {
+			a.started, a.at = p, rec.Position
+			return true, nil
+		}
+	}
+	return false, nil
+}
+
+// checked tells whether the client's token is still good for what it does.
+func (a *attachment) checked() error {
+	p, err := a.server.c.Tokens.Principal(a.token)
+	if err == nil && p != a.by {
+		err = belay.Errorf(belay.CodeUnauthorized, "the token isn't what it was")
+	}
+	return err
+}
+
+// Why an attachment ends, besides the errors that its client is told.
+var (
+	errOver   = errors.New("the program has ended")
+	errGone   = errors.New("the client has gone")
+	errSilent = errors.New("the client doesn't answer")
+	errIdle   = errors.New("nothing came for too long")
+)
+
+// Codes of a close that aren't the standard's.
+const (
+	closeToken websocket.StatusCode = 4401 // the token isn't good any more
+	closeIdle  websocket.StatusCode = 4408
+)
