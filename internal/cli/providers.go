@@ -35,7 +35,8 @@ type models struct {
 	prefixes *wire.Prefixes
 	gateway  *gateway.Gateway
 	cat      *catalog.Catalog
-	looked   bool            // for the catalogue
+	looked   bool // for the catalogue
+	entries  map[sought]entryOf
 	first    sync.Once       // of all requests
 	said     map[string]bool // provider and host that the person named together, in this process
 
@@ -166,11 +167,7 @@ func (a *app) makeProvider(s belay.Settings) (model.Provider, error) {
 // time. One that can't be read knows nothing; belay models list says why.
 func (a *app) able(provider string, base *url.URL) able {
 	return func(name string, x catalog.Ability) bool {
-		c := a.models.catalog(a)
-		if c == nil {
-			return false
-		}
-		m, ok := c.Lookup(name, catalog.Servers(provider, base.Hostname())...)
+		m, ok := a.models.entry(a, sought{provider, base.Hostname(), name})
 		return ok && m.Can(x)
 	}
 }

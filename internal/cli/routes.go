@@ -100,11 +100,39 @@ func (a *app) known(s belay.Settings) (catalog.Model, bool) {
 	if err != nil {
 		return catalog.Model{}, false
 	}
-	cat := a.models.catalog(a)
+	return a.models.entry(a, sought{s.Provider, base.Hostname(), s.Model})
+}
+
+// sought is a model at a host, by the names that a person gave provider and model.
+type sought struct{ provider, host, model string }
+
+// entryOf is what the catalogue has of a model.
+type entryOf struct {
+	model catalog.Model
+	ok    bool
+}
+
+// maxEntries bounds the models that are remembered.
+const maxEntries = 256
+
+// entry looks a model up in the catalogue, once: each request and each answer
+// asks, and the catalogue of a process stays what it is.
+func (m *models) entry(a *app, s sought) (catalog.Model, bool) {
+	cat := m.catalog(a)
 	if cat == nil {
 		return catalog.Model{}, false
 	}
-	return cat.Lookup(s.Model, catalog.Servers(s.Provider, base.Hostname())...)
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	e, found := m.entries[s]
+	if !found {
+		if m.entries == nil || len(m.entries) >= maxEntries {
+			m.entries = map[sought]entryOf{}
+		}
+		e.model, e.ok = cat.Lookup(s.model, catalog.Servers(s.provider, s.host)...)
+		m.entries[s] = e
+	}
+	return e.model, e.ok
 }
 
 // catalog is the catalogue, read once; nil: it can't be read.

@@ -5,11 +5,13 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/internal/catalog"
 	"github.com/belay-run/belay/internal/manifest"
 	"github.com/belay-run/belay/internal/model"
 	"github.com/belay-run/belay/internal/model/wire"
@@ -31,6 +33,37 @@ func TestVendorsAreWhole(t *testing.T) {
 			t.Errorf("%+v", v)
 		}
 		seen[v.name] = true
+	}
+}
+
+// TestAModelIsLookedUpOnce: each request and each answer asks the catalogue, so
+// what it said is kept, for this name of the model at this host alone.
+func TestAModelIsLookedUpOnce(t *testing.T) {
+	cat, err := catalog.New()
+	if err != nil {
+		t.Fatal(err)
+	}
+	a := &app{}
+	a.models.cat, a.models.looked = cat, true
+	here, there := sought{"openai", "api.openai.com", "gpt-5-2025-08-07"}, sought{"openai", "elsewhere.example", "gpt-5-2025-08-07"}
+	for range 2 {
+		m, ok := a.models.entry(a, here)
+		if !ok || m.Prices == nil {
+			t.Errorf("%+v: %+v, %t", here, m, ok)
+		}
+		if m, ok := a.models.entry(a, there); !ok || m.Prices != nil {
+			t.Errorf("%+v has prices of another server: %+v, %t", there, m, ok)
+		}
+	}
+	a.models.cat = &catalog.Catalog{} // whoever looks finds nothing
+	if _, ok := a.models.entry(a, here); !ok {
+		t.Error("it was looked up again")
+	}
+	for i := range 3 * maxEntries {
+		a.models.entry(a, sought{"openai", "api.openai.com", strconv.Itoa(i)})
+	}
+	if n := len(a.models.entries); n > maxEntries {
+		t.Errorf("%d models are remembered", n)
 	}
 }
 

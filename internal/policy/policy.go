@@ -94,7 +94,7 @@ type Request struct {
 	Taint     []Taint // of the thread
 	Checks    []Check // what checkers said of the call
 
-	Binding  belay.Digest // names the exact call: tool and its definition, arguments, folder
+	Binding  belay.Digest // names the exact call: tool and its definition, arguments, folder; may be missing where no grant is of one call
 	Confine  bool         // a boundary is decided for what the tool starts
 	Boundary string       // of the turn, as somebody named it; empty: the mode's
 	Wish     Wish         // what the call asks for itself

@@ -31,9 +31,14 @@ func (s *State) asked(r *Rules, spec belay.ToolSpec, c *Call, at time.Time) poli
 	for _, l := range c.Links {
 		place.Links = append(place.Links, policy.Link{Path: l.Path, Real: l.Real})
 	}
+	grants := s.inForce(r, at)
+	var exact belay.Digest // only grants of one call are held against it
+	if slices.ContainsFunc(grants, func(g policy.Grant) bool { return g.Bound != "" }) {
+		exact = binding(r, spec, c)
+	}
 	return policy.Request{
 		Tool: spec, Args: args, Paths: c.paths(), Commands: policy.CommandsOf(spec, args, place), Links: place.Links, Mode: r.Settings.Mode, Agent: r.Agent,
-		Grants: s.inForce(r, at), Binding: binding(r, spec, c), Headless: r.headless() && !c.Ask.answered(), Rerun: slices.Contains(s.LostKeys, c.key()),
+		Grants: grants, Binding: exact, Headless: r.headless() && !c.Ask.answered(), Rerun: slices.Contains(s.LostKeys, c.key()),
 		Guest: r.Guest, Use: s.Use, Workspace: r.Workspace, Level: r.Boundary.Level, Network: r.Boundary.Network, Taint: s.Taint, Checks: checks,
 		Confine: r.Boundary.Decides, Boundary: r.Settings.Boundary, Wish: wish(spec, args), Widened: s.given(c),
 	}
