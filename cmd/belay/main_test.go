@@ -21,12 +21,18 @@ func TestMain(m *testing.M) {
 // sandbox pays it, for each command.
 const maxInit = 6 * time.Millisecond
 
+// maxAllocs is how often they may ask for memory: it is counted, and doesn't
+// depend on what else the machine does. A package that comes to make tables, or
+// a dependency that brings its own, is seen here first.
+const maxAllocs = 4300
+
 // TestPackagesBeginQuickly adds up what the runtime says of each package's
 // initialization: the shortest of as many starts as it takes, so that a busy
 // machine doesn't count. The test's binary has the program's packages and a few
 // more; one that looks for races is so much slower.
 func TestPackagesBeginQuickly(t *testing.T) {
 	least, most := map[string]time.Duration{}, maxInit*slower
+	allocs := 0
 	before := 0 // packages that begin before it is decided whether this is a helper
 	for try := 0; try < 2 || try < 40 && total(least) > most; try++ {
 		cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^$")
@@ -36,7 +42,7 @@ func TestPackagesBeginQuickly(t *testing.T) {
 		if err := cmd.Run(); err != nil {
 			t.Fatalf("%v: %s", err, trace.String())
 		}
-		n := 0
+		n, asked := 0, 0
 		for line := range strings.Lines(trace.String()) {
 			f := strings.Fields(line) // init PACKAGE @1.2 ms, 0.34 ms clock, …
 			if len(f) < 6 || f[0] != "init" {
@@ -50,17 +56,24 @@ func TestPackagesBeginQuickly(t *testing.T) {
 			if f[1] == "github.com/belay-run/belay/internal/sandbox/inside" {
 				before = n
 			}
+			if count, err := strconv.Atoi(f[9]); err == nil {
+				asked += count
+			}
 			d := time.Duration(ms * float64(time.Millisecond))
 			if was, ok := least[f[1]]; !ok || d < was {
 				least[f[1]] = d
 			}
 		}
+		allocs = asked
 	}
 	if before == 0 || before > len(least)/2 {
 		t.Errorf("%d of %d packages begin before the sandbox's helper: it came to import one that begins late", before, len(least))
 	}
 	sum := total(least)
-	t.Logf("%d packages take %s", len(least), sum)
+	t.Logf("%d packages take %s and ask for memory %d times", len(least), sum, allocs)
+	if allocs < 100 || allocs > maxAllocs {
+		t.Errorf("packages ask for memory %d times before main begins; %d are the most", allocs, maxAllocs)
+	}
 	if len(least) < 50 || sum > most {
 		for p, d := range least {
 			if d > 100*time.Microsecond {

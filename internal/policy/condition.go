@@ -3,9 +3,11 @@ package policy
 import (
 	"slices"
 
-	"cel.dev/cel-go/cel"
 	"cel.dev/cel-go/common/ast"
+	"cel.dev/cel-go/common/decls"
 	"cel.dev/cel-go/common/operators"
+	"cel.dev/cel-go/common/types"
+	"cel.dev/cel-go/interpreter"
 
 	"github.com/belay-run/belay"
 )
@@ -20,13 +22,13 @@ const (
 // conditions compiles expressions. What that needs is made with the first one:
 // rules without expressions pay nothing for it.
 type conditions struct {
-	env  *cel.Env
+	cel  *language
 	made map[string]*condition // by text: many rules have the same
 }
 
 // condition is an expression made ready.
 type condition struct {
-	program cel.Program
+	program *program
 	value   func(any) any // a value as expressions have it
 }
 
@@ -34,38 +36,36 @@ func (e *conditions) compile(text string) (*condition, *belay.Error) {
 	if len(text) > maxText {
 		return nil, bad("the expression has %d bytes; %d are the most", len(text), maxText)
 	}
-	if e.env == nil {
-		list := cel.ListType(cel.StringType)
-		env, err := cel.NewEnv(cel.ParserRecursionLimit(maxDepth), cel.ParserExpressionSizeLimit(maxText),
-			cel.Variable("tool", cel.StringType), cel.Variable("args", cel.DynType), cel.Variable("mode", cel.StringType), cel.Variable("agent", cel.StringType),
-			cel.Variable("workspace", cel.StringType), cel.Variable("level", cel.StringType), cel.Variable("paths", list), cel.Variable("hosts", list), cel.Variable("taint", list),
-			cel.Variable("program", cel.StringType), cel.Variable("argv", list), cel.Variable("class", cel.StringType),
-			cel.Variable("wrapped", list))
+	if e.cel == nil {
+		var names []*decls.VariableDecl
+		for _, name := range variables {
+			names = append(names, decls.NewVariable(name, typeOf(name)))
+		}
+		l, err := newLanguage(names...)
 		if err != nil {
 			return nil, bad("expressions can't be used: %v", err)
 		}
-		e.env, e.made = env, map[string]*condition{}
+		e.cel, e.made = l, map[string]*condition{}
 	}
 	if c := e.made[text]; c != nil {
 		return c, nil
 	}
-	tree, issues := e.env.Compile(text)
-	if issues.Err() != nil {
-		return nil, bad("the expression can't be read: %v", issues.Err()).WithHint("it is CEL; docs/policy.md lists what it can name")
+	tree, err := e.cel.read(text)
+	if err != nil {
+		return nil, bad("the expression can't be read: %v", err).WithHint("it is CEL; docs/policy.md lists what it can name")
 	}
-	if t := tree.OutputType(); !t.IsExactType(cel.BoolType) && !t.IsExactType(cel.DynType) {
+	if t := tree.GetType(tree.Expr().ID()); !t.IsExactType(types.BoolType) && !t.IsExactType(types.DynType) {
 		return nil, bad("the expression says %s, not true or false", t)
 	}
-	options := []cel.ProgramOption{cel.EvalOptions(cel.OptOptimize)}
-	if !plain(tree.NativeRep().Expr()) {
-		options = append(options, cel.CostLimit(maxCost))
+	var limit uint64
+	if !plain(tree.Expr()) {
+		limit = maxCost
 	}
-	program, err := e.env.Program(tree, options...)
+	p, err := e.cel.program(tree, limit)
 	if err != nil {
 		return nil, bad("the expression can't be used: %v", err)
 	}
-	adapter := e.env.CELTypeAdapter()
-	e.made[text] = &condition{program, func(x any) any { return adapter.NativeToValue(x) }}
+	e.made[text] = &condition{p, func(x any) any { return e.cel.values.NativeToValue(x) }}
 	return e.made[text], nil
 }
 
@@ -98,7 +98,7 @@ func (c *condition) holds(r *Request, sub *subject) (holds, ok bool) {
 	if sub.vars == nil {
 		sub.vars = &vars{r: r, sub: sub, value: c.value}
 	}
-	v, _, err := c.program.Eval(sub.vars)
+	v, err := c.program.ask(sub.vars)
 	if err != nil {
 		return false, false
 	}
@@ -118,7 +118,18 @@ type vars struct {
 // variables are the names.
 var variables = [...]string{"tool", "args", "mode", "agent", "workspace", "level", "paths", "hosts", "taint", "program", "argv", "class", "wrapped"}
 
-func (v *vars) Parent() cel.Activation { return nil }
+// typeOf is the type of a name.
+func typeOf(name string) *types.Type {
+	switch name {
+	case "args":
+		return types.DynType
+	case "paths", "hosts", "taint", "argv", "wrapped":
+		return types.NewListType(types.StringType)
+	}
+	return types.StringType
+}
+
+func (v *vars) Parent() interpreter.Activation { return nil }
 
 func (v *vars) ResolveName(name string) (any, bool) {
 	i := slices.Index(variables[:], name)
