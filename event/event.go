@@ -89,7 +89,7 @@ type wire struct {
 // MarshalJSON writes the standard's form. A known payload is written in the
 // table's version whatever Version says, an unknown one as it was recorded.
 func (e Envelope) MarshalJSON() ([]byte, error) {
-	raw, err := Encode(e.Data)
+	raw, err := e.Encoded()
 	if err != nil {
 		return nil, err
 	}

@@ -250,8 +250,9 @@ func (a *app) house(ctx context.Context, tenant, ws string, roots []string) (ser
 	if err := b.enter(ctx, ws); err != nil {
 		return server.House{}, errors.Join(err, st.Close())
 	}
-	views := view.NewFollower(st)
-	hub, err := hubs.New(ctx, st, hubs.Options{Snapshot: read.Snapshot(st, views)})
+	followed := store.Share(st)
+	views := view.NewFollower(followed)
+	hub, err := hubs.New(ctx, followed, hubs.Options{Snapshot: read.Snapshot(st, views)})
 	if err != nil {
 		return server.House{}, errors.Join(err, st.Close())
 	}
@@ -259,5 +260,5 @@ func (a *app) house(ctx context.Context, tenant, ws string, roots []string) (ser
 	if err != nil {
 		return server.House{}, errors.Join(err, st.Close())
 	}
-	return server.House{Store: st, Engine: r.engine, Reads: &read.Reads{Store: st, Hub: hub, Views: views, Words: view.Gently(st, search.Fold{Store: st})}, Wiring: &wiring{a: b, r: r, own: ws, roots: roots, dir: dir}, Close: r.close}, nil
+	return server.House{Store: followed, Engine: r.engine, Reads: &read.Reads{Store: followed, Hub: hub, Views: views, Words: view.Gently(st, search.Fold{Store: followed})}, Wiring: &wiring{a: b, r: r, own: ws, roots: roots, dir: dir}, Close: r.close}, nil
 }
