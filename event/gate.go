@@ -57,17 +57,18 @@ type CommandJudged struct {
 // PermissionRequested says that a decision of a person is needed.
 type PermissionRequested struct {
 	fact
-	Tool     string       `json:"tool"`
-	ArgsHash belay.Digest `json:"argsHash"`
-	Rule     string       `json:"rule"`
-	Until    time.Time    `json:"until"`
-	Again    *Again       `json:"again,omitempty"` // why, when the call was allowed before
+	Tool     string        `json:"tool"`
+	ArgsHash belay.Digest  `json:"argsHash"`
+	Rule     string        `json:"rule"`
+	Until    time.Time     `json:"until"`
+	Again    *Again        `json:"again,omitempty"`  // why, when the call was allowed before
+	Stands   *belay.Stands `json:"stands,omitempty"` // what the answer is for besides arguments and boundary
 }
 
 // Again is why a person is asked once more about a call that was allowed: what
 // was allowed isn't what would run.
 type Again struct {
-	Code   string `json:"code"` // BOUNDARY_CHANGED
+	Code   string `json:"code"` // BOUNDARY_CHANGED, FOLDER_CHANGED, PROGRAM_CHANGED, ENVIRONMENT_CHANGED
 	Reason string `json:"reason"`
 }
 
@@ -163,4 +164,6 @@ type PolicyChanged struct {
 	Count  int           `json:"count,omitempty"`  // how many calls it covers
 	Until  time.Time     `json:"until,omitzero"`   // it covers none from then on
 	Reason string        `json:"reason,omitempty"`
+
+	Stands *belay.Stands `json:"stands,omitempty"` // what a grant of one call is for besides arguments and boundary
 }

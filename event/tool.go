@@ -72,6 +72,8 @@ type ToolArgs struct {
 	Path     string          `json:"path,omitempty"`  // the file it names then, by its tool's spec
 	Paths    []string        `json:"paths,omitempty"` // or the files
 	Links    []LinkSeen      `json:"links,omitempty"` // where its paths led, as far as that isn't what their text says
+
+	Stands *belay.Stands `json:"stands,omitempty"` // what the answer is for besides arguments and boundary
 }
 
 // ToolProgress is a checkpoint of what a running call tells about itself.

@@ -54,6 +54,13 @@ func (r *request) gives() (said []string) {
 	if r.Again != nil {
 		said = append(said, line("asked once more: "+r.Again.Reason+" ("+r.Again.Code+")"))
 	}
+	if r.Call != nil && r.Call.Stands != nil {
+		for _, p := range r.Call.Stands.Programs {
+			if p.Path != "" && p.Path != p.Name {
+				said = append(said, line(p.Name+" is "+p.Path))
+			}
+		}
+	}
 	switch {
 	case r.Boundary == "":
 	case r.Wider == nil || r.Call == nil || r.Call.Stopped == nil:

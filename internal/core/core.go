@@ -99,7 +99,8 @@ type RunTool struct {
 	Known   map[string]belay.Published // artifacts by name, for tools that publish
 	Recover bool                       // find out what the attempt before did, don't just run
 	Rules   belay.Ref
-	Bound   *Bound // what its programs run in; nil: in nothing
+	Stands  *belay.Stands // what a person allowed it on; nil: nobody was asked
+	Bound   *Bound        // what its programs run in; nil: in nothing
 }
 
 // Bound is a boundary that programs run in, and the level without which they don't.

@@ -177,10 +177,11 @@ func outside(p string) bool {
 	return err == nil
 }
 
-// blocked is the failure of a call that its boundary stopped: what comes of it
-// is the thread's to decide.
+// blocked is the failure of a call that its boundary stopped, or that isn't any
+// more what a person allowed: what comes of it is the thread's to decide.
 func blocked(p *event.ToolFailed) {
-	if p.Problem.Code == thread.CodeViolation {
+	switch p.Problem.Code {
+	case thread.CodeViolation, thread.CodeFolderChanged, thread.CodeProgramChanged, thread.CodeEnvironmentChanged:
 		p.Final = false
 	}
 }

@@ -211,6 +211,9 @@ func (v *drive) decide(ctx context.Context, b *batch) (core.Ready, error) {
 		}
 		rd := v.d.Next(v.now())
 		if len(rd.Decided) > 0 {
+			if err := v.asksFor(ctx, rd.Decided); err != nil {
+				return core.Ready{}, err
+			}
 			if v.passive && before == nil {
 				var err error
 				if before, err = v.d.Save(); err != nil {

@@ -39,7 +39,7 @@ func (v *drive) respond(ctx context.Context, b *batch, o belay.Order, c belay.Re
 	if err != nil {
 		return err
 	}
-	v.handleAs(b, o, thread.Edited{RespondAction: c, Call: read})
+	v.handleAs(b, o, thread.Edited{RespondAction: c, Call: read, Stands: v.e.stands(ctx, rules, call.Name, c.Args)})
 	return nil
 }
 

@@ -75,6 +75,9 @@ func (v *drive) execute(ctx context.Context, eff core.RunTool) (tool.Result, bel
 	if err := v.e.moved(rules, spec, eff, call.Args); err != nil {
 		return tool.Result{}, spec, err
 	}
+	if err := v.e.standsNoMore(ctx, rules, eff, call.Args); err != nil {
+		return tool.Result{}, spec, err
+	}
 	r, err := t.Run(ctx, call)
 	if err != nil && errors.Is(context.Cause(ctx), errToolTime) {
 		if _, told := errors.AsType[*tool.Error](err); !told {

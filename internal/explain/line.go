@@ -299,6 +299,14 @@ func saysTool(p event.Payload) (string, bool) {
 	return "", false
 }
 
+// onceMore is why a person is asked about a call that was allowed.
+func onceMore(a *event.Again) string {
+	if a == nil {
+		return ""
+	}
+	return "once more (" + a.Code + "): " + a.Reason
+}
+
 // changedTo is what a call runs with in place of the model's arguments.
 func changedTo(p event.ToolArgs, n int) string {
 	if p.ArgsRef != nil {
@@ -324,7 +332,7 @@ func saysGate(p event.Payload) (string, bool) {
 	case event.PermissionEvaluated:
 		return fmt.Sprintf("%s %s by %s (%s, %s): %s; arguments %s", p.Decision, p.Tool, p.Rule, p.Tier, p.ReasonCode, p.Reason, p.ArgsHash.Short()), true
 	case event.PermissionRequested:
-		return fmt.Sprintf("%s, arguments %s, until %s", p.Tool, p.ArgsHash.Short(), clock(p.Until)), true
+		return join(", ", p.Tool, "arguments "+p.ArgsHash.Short(), "until "+clock(p.Until), onceMore(p.Again)), true
 	case event.PermissionResolved:
 		return join(", ", p.Decision+" by "+p.By, p.Scope, when(p.Message, `"%s"`)), true
 	case event.ActionRequired:

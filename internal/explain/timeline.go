@@ -332,6 +332,9 @@ func whyAgain(c *call, n int) string {
 				if f.Problem.Code == codeViolation {
 					return "a boundary stopped the one before, and it was decided to run it in a wider one: " + p.Boundary
 				}
+				if codesOfChange[f.Problem.Code] {
+					return "the one before wasn't run, because it wasn't any more what had been allowed; that was judged again"
+				}
 				return "the one before failed (" + problem(f.Problem) + ") and repeating it is harmless"
 			}
 		}

@@ -86,6 +86,9 @@ func (c *call) rehearse(a *Answer) {
 	}
 }
 
+// codesOfChange are the codes of calls that weren't what a person had allowed.
+var codesOfChange = map[string]bool{"FOLDER_CHANGED": true, "PROGRAM_CHANGED": true, "ENVIRONMENT_CHANGED": true}
+
 // codeViolation is the code of an attempt that a boundary stopped.
 const codeViolation = "BOUNDARY_VIOLATION"
 

@@ -156,6 +156,8 @@ type Grant struct {
 	Within belay.Digest  `json:"within,omitempty"` // in this boundary alone
 	Left   int           `json:"left,omitempty"`   // calls that it covers yet; 0 counts none
 	Until  time.Time     `json:"until,omitzero"`   // it covers nothing from then on
+
+	Stands *belay.Stands `json:"stands,omitempty"` // of a grant of one call: what it was allowed on; whoever starts it holds it to that
 }
 
 // Verdict is the gate's answer with everything needed to explain it.

@@ -79,6 +79,7 @@ type Action struct {
 	Shown    string          `json:"shown,omitempty"`    // the call, whole, on one line: what doesn't show itself is written out
 	Again    *event.Again    `json:"again,omitempty"`    // why it is asked once more after it was allowed
 	Boundary string          `json:"boundary,omitempty"` // that its programs run in, if it is allowed
+	Stands   *belay.Stands   `json:"stands,omitempty"`   // what an answer is bound to besides: the folder, the variables, the programs
 	Tags     []string        `json:"tags,omitempty"`     // risks that the gate saw
 	Taint    []string        `json:"taint,omitempty"`    // what the conversation has from outside
 	Prompt   string          `json:"prompt,omitempty"`
@@ -215,7 +216,7 @@ func openActions(th *thread.State) []Action {
 	for _, o := range th.Opens() {
 		a := Action{ID: o.Action, Version: o.Version(), Kind: o.Kind, Session: th.Session, Thread: th.Thread, Turn: th.Turn.Turn, Until: o.Until, Again: o.Again}
 		if c := o.Call; c != nil {
-			a.Boundary = o.Boundary
+			a.Boundary, a.Stands = o.Boundary, c.Stands
 			a.Call, a.Tool, a.Args, a.ArgsRef, a.ArgsHash, a.Tags = c.ID, c.Name, c.Args, c.ArgsRef, c.ArgsHash, c.Tags
 			for _, t := range th.Taint {
 				a.Taint = append(a.Taint, t.Kind+" "+t.Origin)

@@ -132,6 +132,7 @@ func (s *State) applyTurn(e event.Envelope) {
 				c.Tags = p.Tags
 			}
 			c.decided(p)
+			s.standsOn(c, p)
 		}
 		s.usedGrant(p)
 	case event.HookStarted:
@@ -142,6 +143,10 @@ func (s *State) applyTurn(e event.Envelope) {
 	case event.HookFailed:
 		t.Usage = t.Usage.Add(p.Usage)
 		s.check(e, p.Hook, func(k *Checked) { k.Failed, k.Reason = true, p.Problem.Message })
+	case event.PermissionRequested:
+		if c := t.call(e.IDs.Call); c != nil {
+			c.Stands = p.Stands
+		}
 	case event.ActionRequired:
 		s.applyAsk(e, p)
 	case event.ActionResolved:
@@ -187,7 +192,7 @@ func (t *Turn) changeRules(p event.ThreadUpdated) {
 	}
 	for i := range t.Step.Calls {
 		c := &t.Step.Calls[i]
-		if c.Attempt > 0 || c.Over || c.Verdict == policy.Deny {
+		if c.Attempt > 0 && c.Again == nil || c.Over || c.Verdict == policy.Deny {
 			continue
 		}
 		c.Judged = false
@@ -293,6 +298,7 @@ func (s *State) applyAnswer(e event.Envelope, p event.ActionResolved) {
 	switch ask.Kind {
 	case "permission":
 		s.answeredWider(c, ask, p)
+		c.Again = nil
 		c.Verdict = policy.Deny
 		if p.Decision == "allow" {
 			c.Verdict = policy.Allow
@@ -335,14 +341,17 @@ func (s *State) applyFailure(e event.Envelope, p event.ToolFailed) {
 	if c == nil {
 		return
 	}
-	if c.Flying {
+	if c.Flying && !standsNoMore(p.Problem.Code) {
 		s.paced(c.Name, p.Millis, &p.Problem)
 	}
 	c.Flying, c.Orphan = false, false
 	s.Files.saw(e.Seq, p.Files)
 	if !p.Final {
-		if c.RetryAt = p.RetryAt; p.Problem.Code == CodeViolation {
+		switch c.RetryAt = p.RetryAt; {
+		case p.Problem.Code == CodeViolation:
 			c.blocked(p)
+		case standsNoMore(p.Problem.Code):
+			c.unallowed(p.Problem)
 		}
 		return
 	}

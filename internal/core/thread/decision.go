@@ -31,7 +31,7 @@ func (s *State) asked(r *Rules, spec belay.ToolSpec, c *Call, at time.Time) poli
 	for _, l := range c.Links {
 		place.Links = append(place.Links, policy.Link{Path: l.Path, Real: l.Real})
 	}
-	grants := s.inForce(r, at)
+	grants := c.counts(s.inForce(r, at))
 	var exact belay.Digest // only grants of one call are held against it
 	if slices.ContainsFunc(grants, func(g policy.Grant) bool { return g.Bound != "" }) {
 		exact = binding(r, spec, c)

@@ -14,7 +14,8 @@ import (
 // RespondAction makes it; it is never kept.
 type Edited struct {
 	belay.RespondAction
-	Call event.ModelCall
+	Call   event.ModelCall
+	Stands *belay.Stands // as it is when the answer comes
 }
 
 // Open is a question that waits, and the call it is about; none is about the turn
@@ -64,7 +65,7 @@ func (o Open) Version() string {
 //
 // An edited call is allowed once: what else a grant would cover is said of the
 // arguments that were asked about, and the gate hasn't spoken of others yet.
-func (s *State) edits(ask *Ask, call *Call, c belay.RespondAction, edit *event.ModelCall, by string) ([]core.Fact, *Call, error) {
+func (s *State) edits(ask *Ask, call *Call, c belay.RespondAction, edit *Edited, by string) ([]core.Fact, *Call, error) {
 	if edit == nil && len(c.Args) == 0 {
 		return nil, call, nil
 	}
@@ -82,13 +83,13 @@ func (s *State) edits(ask *Ask, call *Call, c belay.RespondAction, edit *event.M
 		return bad("a call that was changed is allowed once, not with scope %s", event.CutText(c.Scope, maxWord))
 	case edit == nil:
 		return bad("nobody has read the changed arguments")
-	case edit.ArgsHash == call.ArgsHash:
+	case edit.Call.ArgsHash == call.ArgsHash:
 		return nil, call, nil
 	}
-	runs := *call
-	runs.ArgsHash = edit.ArgsHash
-	return []core.Fact{{IDs: s.callIDs(call), Data: event.ToolArgs{Name: call.Name, By: by, Args: edit.Args, ArgsRef: edit.ArgsRef, ArgsHash: edit.ArgsHash, Before: call.ArgsHash,
-		Path: edit.Path, Paths: edit.Paths, Links: edit.Links}}}, &runs, nil
+	runs, to := *call, &edit.Call
+	runs.ArgsHash = to.ArgsHash
+	return []core.Fact{{IDs: s.callIDs(call), Data: event.ToolArgs{Name: call.Name, By: by, Args: to.Args, ArgsRef: to.ArgsRef, ArgsHash: to.ArgsHash, Before: call.ArgsHash,
+		Path: to.Path, Paths: to.Paths, Links: to.Links, Stands: edit.Stands}}}, &runs, nil
 }
 
 // edited folds that a call runs with other arguments. Whatever was found out
@@ -97,7 +98,7 @@ func (c *Call) edited(p event.ToolArgs) {
 	c.Args, c.ArgsRef, c.ArgsHash = p.Args, p.ArgsRef, p.ArgsHash
 	c.Path, c.Paths, c.Links = p.Path, p.Paths, p.Links
 	c.Judged, c.Verdict, c.Reason, c.Hint, c.Tags, c.Checks = false, "", "", "", nil, nil
-	c.Bound, c.Least = nil, ""
+	c.Bound, c.Least, c.Stands = nil, "", p.Stands
 }
 
 // bounded folds the boundary that a yes gives: the answer is for that one.

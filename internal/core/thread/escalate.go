@@ -49,6 +49,8 @@ type WiderGrant struct {
 	ID   belay.EventID `json:"id,omitempty"` // the fact that gave it
 	Tool string        `json:"tool,omitempty"`
 	By   string        `json:"by,omitempty"`
+
+	Stands *belay.Stands `json:"stands,omitempty"` // what it was given for besides the arguments
 }
 
 // wish is the boundary that a call's arguments ask for.
@@ -68,6 +70,9 @@ func wish(spec belay.ToolSpec, args []byte) (w policy.Wish) {
 
 // given is the boundary that a person gave exactly this call.
 func (s *State) given(c *Call) *policy.Bound {
+	if c.Again != nil { // it was given to another one
+		return nil
+	}
 	for i := range s.Wider {
 		if s.Wider[i].Key == c.key() {
 			return &s.Wider[i].Bound
@@ -245,12 +250,12 @@ func (s *State) bars(c *Call) core.Fact {
 // givesWider is the grant of a boundary to exactly one call, for the session.
 func (s *State) givesWider(c *Call, a *Ask, by string) core.Fact {
 	return s.fact(event.PolicyChanged{Kind: "grant", Op: "granted", Tool: c.Name, ArgsHash: c.ArgsHash, Tier: policy.TierUser, Scope: "session", By: by,
-		Boundary: a.Wider.Name, Bounds: &a.Wider.Is})
+		Boundary: a.Wider.Name, Bounds: &a.Wider.Is, Stands: c.Stands})
 }
 
 // wider folds such a grant.
 func (s *State) wider(id belay.EventID, p event.PolicyChanged) {
-	g := WiderGrant{Key: p.Tool + " " + string(p.ArgsHash), Bound: policy.Bound{Name: p.Boundary, Is: *p.Bounds}, ID: id, Tool: p.Tool, By: p.By}
+	g := WiderGrant{Key: p.Tool + " " + string(p.ArgsHash), Bound: policy.Bound{Name: p.Boundary, Is: *p.Bounds}, ID: id, Tool: p.Tool, By: p.By, Stands: p.Stands}
 	s.Wider = slices.DeleteFunc(s.Wider, func(o WiderGrant) bool { return o.Key == g.Key })
 	s.Wider = keep(append(s.Wider, g), maxWider)
 }

@@ -67,7 +67,7 @@ func (s *State) gives(r *Rules, call *Call, ask *Ask, o belay.Order, c belay.Res
 		}
 		p.Prefix, p.Worst = g.Prefix, string(g.Worst)
 	case "count", "until":
-		p.ArgsHash, p.Bound, p.Within = call.ArgsHash, binding(r, spec, call), within(call.Bound)
+		p.ArgsHash, p.Bound, p.Within, p.Stands = call.ArgsHash, binding(r, spec, call), within(call.Bound), call.Stands
 	default:
 		return bad("%q is none of once, session, prefix, count, until", c.Scope)
 	}
@@ -185,7 +185,7 @@ func (s *State) applyGrant(e event.Envelope, p event.PolicyChanged) {
 		s.wider(e.ID(), p)
 	case p.Op == "granted":
 		s.grant(policy.Grant{Tool: p.Tool, Tier: p.Tier, Kind: "answer", By: p.By, ID: e.ID(), Scope: p.Scope, Prefix: p.Prefix, Worst: policy.Class(p.Worst),
-			Bound: p.Bound, Within: p.Within, Left: p.Count, Until: p.Until})
+			Bound: p.Bound, Within: p.Within, Left: p.Count, Until: p.Until, Stands: p.Stands})
 		if s.Turn != nil {
 			s.Turn.forgetDenials()
 		}

@@ -44,7 +44,7 @@ func (d *Decider) Handle(o belay.Order, now time.Time) ([]core.Fact, []core.Send
 	case belay.RespondAction:
 		fs, err = s.respond(d.Rules(), o, c, nil, now)
 	case Edited:
-		fs, err = s.respond(d.Rules(), o, c.RespondAction, &c.Call, now)
+		fs, err = s.respond(d.Rules(), o, c.RespondAction, &c, now)
 	case belay.WriteProcessStdin:
 		fs, err = s.writeStdin(o, c)
 	case belay.TerminateProcess:
@@ -140,7 +140,7 @@ func (s *State) resume(c belay.ResumeThread) ([]core.Fact, error) {
 }
 
 // respond answers a question. edit is the call as the answer changes it, or nil.
-func (s *State) respond(r *Rules, o belay.Order, c belay.RespondAction, edit *event.ModelCall, now time.Time) ([]core.Fact, error) {
+func (s *State) respond(r *Rules, o belay.Order, c belay.RespondAction, edit *Edited, now time.Time) ([]core.Fact, error) {
 	for _, a := range s.Answers {
 		if a.Action == c.Action {
 			return nil, belay.Errorf(belay.CodeAlreadyAnswered, "%s was answered with %s by %s at %s", c.Action, a.Decision, a.By, a.At.UTC().Format(time.RFC3339))

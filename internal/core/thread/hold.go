@@ -103,7 +103,7 @@ func (s *State) waitsForHold(rd *core.Ready, spec belay.ToolSpec, c *Call) bool 
 // givesBack returns the holds of calls that are over.
 func (s *State) givesBack(rd *core.Ready) {
 	for _, h := range s.Holds {
-		if c := s.Turn.call(h.Call); c != nil && !c.Over && c.Blocked == nil {
+		if c := s.Turn.call(h.Call); c != nil && !c.Over && c.Blocked == nil && c.Again == nil {
 			continue
 		}
 		rd.Decided = append(rd.Decided, s.holdFact(event.HoldReleased, h.Hold))

@@ -66,23 +66,11 @@ func (s *State) judge(r *Rules, rd *core.Ready, c *Call, now time.Time) {
 	if v.Decision == policy.Ask && (c.Ask == nil || !c.Ask.Open) {
 		s.askPerson(r, rd, c, "permission", now, v.Rule, belay.Content{})
 		s.asksFor(rd, &v, nil)
-		asksAgain(rd, again(v))
+		asksAgain(rd, c.again(v))
 	}
 }
 
-// codeBoundaryChanged is the reason to ask once more about a call that was allowed
-// in another boundary.
-const codeBoundaryChanged = "BOUNDARY_CHANGED"
-
-// again is why a person is asked once more; nil the first time.
-func again(v policy.Verdict) *event.Again {
-	if v.ReasonCode != codeBoundaryChanged {
-		return nil
-	}
-	return &event.Again{Code: v.ReasonCode, Reason: event.CutText(v.Reason, maxSaid)}
-}
-
-// asksAgain puts that into the question that was decided last.
+// asksAgain puts into the question that was decided last why it is asked once more.
 func asksAgain(rd *core.Ready, why *event.Again) {
 	for i := max(0, len(rd.Decided)-questionFacts); why != nil && i < len(rd.Decided); i++ {
 		switch p := rd.Decided[i].Data.(type) {

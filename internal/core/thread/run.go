@@ -183,7 +183,7 @@ func (s *State) expects(c *Call) (known []event.FileSeen) {
 }
 
 func (s *State) effect(r *Rules, c *Call) core.RunTool {
-	e := core.RunTool{IDs: s.callIDs(c), Attempt: c.Attempt, Name: c.Name, Args: c.Args, ArgsRef: c.ArgsRef, Links: c.Links, Recover: c.Recover, Rules: s.Turn.Rules}
+	e := core.RunTool{IDs: s.callIDs(c), Attempt: c.Attempt, Name: c.Name, Args: c.Args, ArgsRef: c.ArgsRef, Links: c.Links, Recover: c.Recover, Rules: s.Turn.Rules, Stands: c.Stands}
 	if spec, ok := r.tool(c.Name); ok {
 		e.Known = s.knows(spec)
 		if hasProcess(spec) && s.confines(r, c) {

@@ -178,6 +178,8 @@ func (w *world) do(line string) {
 		w.tool(verb, rest)
 	case "stopped":
 		w.stopped(strings.Fields(rest))
+	case "another":
+		w.another(strings.Fields(rest))
 	case "rollback":
 		w.rollBack(rest)
 	case "kept":
@@ -524,6 +526,14 @@ func (w *world) stopped(f []string) {
 	}
 	w.add(append(facts, core.Fact{IDs: ids, Data: event.ToolFailed{Name: c.Name, Attempt: c.Attempt, Output: belay.Content{Text: "sh: Permission denied"},
 		Problem: event.Problem{Class: "denied", Code: CodeViolation, Message: "its boundary stopped it", Hint: "stay inside"}}}), nil)
+}
+
+// another ends an attempt of the n-th call because it would be another call than
+// was allowed: "N CODE".
+func (w *world) another(f []string) {
+	n, _ := strconv.Atoi(f[0])
+	c := &w.d.s.Turn.Step.Calls[n-1]
+	w.add([]core.Fact{{IDs: w.d.s.callIDs(c), Data: event.ToolFailed{Name: c.Name, Attempt: c.Attempt, Problem: event.Problem{Class: "conflict", Code: f[1], Message: "it is another one now"}}}}, nil)
 }
 
 // rollBack is "SCOPE TURN", or "SCOPE -" for before the first turn; "plan" at

@@ -205,6 +205,8 @@ type Call struct {
 	Blocked  *Blocked         `json:"blocked,omitempty"` // an attempt ended by that, until something is decided
 	Widened  int              `json:"widened,omitempty"` // times that it got a wider boundary
 	Over     bool             `json:"over,omitempty"`
+	Stands   *belay.Stands    `json:"stands,omitempty"` // what a person's answer is for
+	Again    *event.Again     `json:"again,omitempty"`  // why the answer that it had doesn't count any more
 }
 
 // Ask is a question that waits for a person.

@@ -59,6 +59,17 @@ func (t *command) Run(ctx context.Context, c tool.Call) (tool.Result, error) {
 	return r, err
 }
 
+var _ tool.Starter = (*command)(nil)
+
+// Starts is tool.Starter's.
+func (t *command) Starts(ctx context.Context, c tool.Call, names []string) (tool.Start, error) {
+	p, err := t.program(ctx, c, t.c.Argv)
+	if err != nil {
+		return tool.Start{}, err
+	}
+	return p.Starts(names), nil
+}
+
 // framed marks what comes from outside, so that it is read as data.
 func (t *command) framed(text string) string {
 	if !t.c.Spec.Untrusted || text == "" {

@@ -50,3 +50,17 @@ func missing(name string) error {
 	return tool.Failf(tool.NotFound, CodeNoProgram, "there is no program %q", name).
 		WithHint("check the name; for shell syntax use command instead of argv")
 }
+
+// Starts tells what the program would be started with, and which files it and
+// programs of other names are for it.
+func (p Program) Starts(names []string) tool.Start {
+	s := tool.Start{Dir: p.Dir, Env: p.Env}
+	for _, name := range append(p.Argv[:1:1], names...) {
+		path, err := program(name, p.Dir, p.Env)
+		if err != nil {
+			path = ""
+		}
+		s.Programs = append(s.Programs, tool.Found{Name: name, Path: path})
+	}
+	return s
+}

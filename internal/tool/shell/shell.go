@@ -11,6 +11,7 @@ package shell
 import (
 	"context"
 	_ "embed"
+	"encoding/json"
 	"fmt"
 	"os"
 	"slices"
@@ -96,14 +97,35 @@ func Exec(cfg Config) tool.Tool {
 		Timeout:     belay.Duration(maxTimeout + cfg.Grace + 30*time.Second),
 		OutputLimit: head + tail + 1<<10,
 	}
-	return tool.New(spec, func(ctx context.Context, c tool.Call, in execArgs) (tool.Result, error) {
+	return exec{cfg: cfg, Tool: tool.New(spec, func(ctx context.Context, c tool.Call, in execArgs) (tool.Result, error) {
 		p, err := prepare(cfg, c, in)
 		if err != nil {
 			return tool.Result{}, err
 		}
 		r, _, err := p.Run(ctx, c)
 		return r, err
-	})
+	})}
+}
+
+// exec says beforehand what it would start.
+type exec struct {
+	tool.Tool
+	cfg Config
+}
+
+var _ tool.Starter = exec{}
+
+// Starts is tool.Starter's.
+func (e exec) Starts(_ context.Context, c tool.Call, names []string) (tool.Start, error) {
+	var in execArgs
+	if err := json.Unmarshal(c.Args, &in); err != nil {
+		return tool.Start{}, tool.Failf(tool.BadArguments, tool.CodeBadArguments, "the arguments of exec are not JSON: %v", err)
+	}
+	p, err := prepare(e.cfg, c, in)
+	if err != nil {
+		return tool.Start{}, err
+	}
+	return p.Starts(names), nil
 }
 
 // prepare checks the arguments and says what to run, and for how long at most.

@@ -1,0 +1,65 @@
+package thread
+
+import (
+	"slices"
+
+	"github.com/belay-run/belay/event"
+	"github.com/belay-run/belay/internal/policy"
+)
+
+// Codes of a call that a person allowed and that wasn't run, because it would
+// have been another one by then. Nobody's failure: the call is judged again
+// without that answer, and asked about where the rules ask.
+const (
+	CodeFolderChanged      = "FOLDER_CHANGED"
+	CodeProgramChanged     = "PROGRAM_CHANGED"
+	CodeEnvironmentChanged = "ENVIRONMENT_CHANGED"
+)
+
+// codeBoundaryChanged is the same of a call that would get another boundary.
+const codeBoundaryChanged = "BOUNDARY_CHANGED"
+
+// standsNoMore tells whether a failure says that a call isn't any more what a
+// person allowed.
+func standsNoMore(code string) bool {
+	return code == CodeFolderChanged || code == CodeProgramChanged || code == CodeEnvironmentChanged
+}
+
+// unallowed folds that: what was decided about the call doesn't count any more.
+func (c *Call) unallowed(p event.Problem) {
+	c.Again = &event.Again{Code: p.Code, Reason: event.CutText(p.Message, maxSaid)}
+	c.Judged, c.Verdict, c.Reason, c.Hint, c.Checks = false, "", "", "", nil
+	c.Ask, c.Stands, c.Bound, c.Least = nil, nil, nil, ""
+}
+
+// standsOn folds what a verdict holds the call to, when a grant of exactly this
+// call gave it, or its boundary.
+func (s *State) standsOn(c *Call, p event.PermissionEvaluated) {
+	if p.Decision != string(policy.Allow) {
+		return
+	}
+	c.Again = nil
+	if i := slices.IndexFunc(s.Grants, func(g policy.Grant) bool { return p.Grant != "" && g.ID == p.Grant && g.Bound != "" }); i >= 0 {
+		c.Stands = s.Grants[i].Stands
+		return
+	}
+	if i := slices.IndexFunc(s.Wider, func(g WiderGrant) bool { return g.Key == c.key() }); i >= 0 && p.BoundaryBy == "grant" {
+		c.Stands = s.Wider[i].Stands
+	}
+}
+
+// again is why a person is asked once more; nil the first time.
+func (c *Call) again(v policy.Verdict) *event.Again {
+	if v.ReasonCode == codeBoundaryChanged {
+		return &event.Again{Code: v.ReasonCode, Reason: event.CutText(v.Reason, maxSaid)}
+	}
+	return c.Again
+}
+
+// counts leaves out grants of exactly this call, if what it stood on is gone.
+func (c *Call) counts(grants []policy.Grant) []policy.Grant {
+	if c.Again == nil {
+		return grants
+	}
+	return slices.DeleteFunc(slices.Clone(grants), func(g policy.Grant) bool { return g.Bound != "" })
+}
