@@ -49,6 +49,30 @@ func (a *app) configFiles(ctx context.Context, ws string) ([]configFile, error) 
 	if ok {
 		return files, nil
 	}
+	files, err := a.readConfigs(ctx, ws)
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if was, ok := a.usable[ws]; ok && belay.CodeOf(err) == belay.CodeBadConfig { // a file that is being written mustn't stop a server
+		return was, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	if a.configs == nil {
+		a.configs = map[string][]configFile{}
+	}
+	a.configs[ws] = files
+	if a.held {
+		if a.usable == nil {
+			a.usable = map[string][]configFile{}
+		}
+		a.usable[ws] = files
+	}
+	return files, nil
+}
+
+// readConfigs reads the files of a workspace, the weakest first.
+func (a *app) readConfigs(ctx context.Context, ws string) (files []configFile, err error) {
 	paths := []string{systemConfig}
 	if dir := a.configDir(); dir != "" {
 		paths = append(paths, filepath.Join(dir, configName))
@@ -74,12 +98,6 @@ func (a *app) configFiles(ctx context.Context, ws string) ([]configFile, error) 
 		}
 		files = append(files, f)
 	}
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	if a.configs == nil {
-		a.configs = map[string][]configFile{}
-	}
-	a.configs[ws] = files
 	return files, nil
 }
 

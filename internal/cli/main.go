@@ -116,6 +116,8 @@ type app struct {
 	told    []string             // what was said of files that don't count
 	origin  map[string]string    // of worktrees: the workspace they were made of
 	configs map[string][]configFile
+	held    bool                    // of a server: what was read counts until it is read again
+	usable  map[string][]configFile // of a server: as they were when they last could be used
 	looked  lookedFor
 	early   early
 
@@ -125,6 +127,8 @@ type app struct {
 	extra   []tool.Tool                         // tools besides the built-in ones; an evaluation brings them
 	around  func(model.Provider) model.Provider // stands between the engine and a provider; nil is nothing
 	between func(store.Store) store.Store       // stands between the program and its store; nil is nothing
+
+	houses []*wiring // of the tenants of a server
 }
 
 // Main runs the program and returns its exit code.

@@ -40,6 +40,12 @@ type models struct {
 	first    sync.Once       // of all requests
 	said     map[string]bool // provider and host that the person named together, in this process
 
+	offer
+	offers map[string]offer // by workspace, of a server: as they were when the configuration was read
+}
+
+// offer are the providers that the files of a place describe.
+type offer struct {
 	services map[string]service // what files describe
 	passed   map[string]string  // described in a file that doesn't count: where
 	broken   error              // of reading those files
@@ -48,19 +54,37 @@ type models struct {
 // describe takes the providers that the files of a place describe. A mistake in
 // them is told when a provider is wanted.
 func (a *app) describe(ctx context.Context, ws string) {
-	files, err := a.configFiles(ctx, ws)
+	a.models.mu.Lock()
+	o, known := a.models.offers[ws]
+	a.models.mu.Unlock()
+	if !known {
+		o = a.offered(ctx, ws)
+	}
 	a.models.mu.Lock()
 	defer a.models.mu.Unlock()
-	a.models.services, a.models.passed, a.models.broken = map[string]service{}, map[string]string{}, err
+	a.models.offer = o
+	if a.held && o.broken == nil {
+		if a.models.offers == nil {
+			a.models.offers = map[string]offer{}
+		}
+		a.models.offers[ws] = o
+	}
+}
+
+// offered reads what the files of a place describe.
+func (a *app) offered(ctx context.Context, ws string) offer {
+	files, err := a.configFiles(ctx, ws)
+	o := offer{services: map[string]service{}, passed: map[string]string{}, broken: err}
 	for _, f := range files {
 		for _, p := range f.Providers {
 			if f.counts {
-				a.models.services[p.Name] = serviceOf(p)
+				o.services[p.Name] = serviceOf(p)
 			} else {
-				a.models.passed[p.Name] = p.Where
+				o.passed[p.Name] = p.Where
 			}
 		}
 	}
+	return o
 }
 
 // service is the provider of a name.

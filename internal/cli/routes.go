@@ -116,7 +116,7 @@ type entryOf struct {
 const maxEntries = 256
 
 // entry looks a model up in the catalogue, once: each request and each answer
-// asks, and the catalogue of a process stays what it is.
+// asks, and the catalogue stays what it is until it is read again.
 func (m *models) entry(a *app, s sought) (catalog.Model, bool) {
 	cat := m.catalog(a)
 	if cat == nil {
@@ -129,8 +129,9 @@ func (m *models) entry(a *app, s sought) (catalog.Model, bool) {
 		if m.entries == nil || len(m.entries) >= maxEntries {
 			m.entries = map[sought]entryOf{}
 		}
-		e.model, e.ok = cat.Lookup(s.model, catalog.Servers(s.provider, s.host)...)
-		m.entries[s] = e
+		if e.model, e.ok = cat.Lookup(s.model, catalog.Servers(s.provider, s.host)...); m.cat == cat { // it wasn't read again meanwhile
+			m.entries[s] = e
+		}
 	}
 	return e.model, e.ok
 }

@@ -111,7 +111,7 @@ func (c *serveCmd) run(ctx context.Context, a *app) (int, error) {
 		}
 	}()
 	return belay.ExitOK, s.Run(ctx, l, func() {
-		settle = reloading(ctx, s, &c.pair)
+		settle = reloading(ctx, s, func(ctx context.Context) error { return a.readAgain(ctx, &c.pair) })
 		if err := writeRunning(file, running{store.ThisProcess(), url, a.Now().UTC(), buildVersions().Version}); err != nil {
 			cfg.Log.Error("server.json", "error", err.Error())
 		}
@@ -246,7 +246,7 @@ func (a *app) house(ctx context.Context, tenant, ws string, roots []string) (ser
 	if err != nil {
 		return server.House{}, err
 	}
-	b := &app{Sys: a.Sys, Place: Place{Store: a.Store, Workspace: ws, JSON: true}, kong: a.kong, opened: st, around: a.around, extra: a.extra}
+	b := &app{Sys: a.Sys, Place: Place{Store: a.Store, Workspace: ws, JSON: true}, kong: a.kong, opened: st, around: a.around, extra: a.extra, held: true}
 	if err := b.enter(ctx, ws); err != nil {
 		return server.House{}, errors.Join(err, st.Close())
 	}
@@ -260,5 +260,9 @@ func (a *app) house(ctx context.Context, tenant, ws string, roots []string) (ser
 	if err != nil {
 		return server.House{}, errors.Join(err, st.Close())
 	}
-	return server.House{Store: followed, Engine: r.engine, Reads: &read.Reads{Store: followed, Hub: hub, Views: views, Words: view.Gently(st, search.Fold{Store: followed})}, Wiring: &wiring{a: b, r: r, own: ws, roots: roots, dir: dir}, Close: r.close}, nil
+	w := &wiring{a: b, r: r, own: ws, roots: roots, dir: dir}
+	a.mu.Lock()
+	a.houses = append(a.houses, w)
+	a.mu.Unlock()
+	return server.House{Store: followed, Engine: r.engine, Reads: &read.Reads{Store: followed, Hub: hub, Views: views, Words: view.Gently(followed, search.Fold{Store: followed})}, Wiring: w, Close: r.close}, nil
 }

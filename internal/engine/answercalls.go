@@ -19,7 +19,7 @@ func (a *answer) call(ctx context.Context, c model.Call, budget *int) (event.Mod
 	c.Name = a.v.e.c.Secrets.String(strings.ToValidUTF8(c.Name, "\uFFFD"))
 	c.Args = string(a.v.e.c.Secrets.Args([]byte(strings.ToValidUTF8(c.Args, "\uFFFD")), a.v.e.c.ArgsKey))
 	mc := event.ModelCall{ProviderID: c.ID, Name: event.CutText(c.Name, 128)}
-	args, hash, problem := a.v.e.tools(a.rules).Check(c.Name, c.Args)
+	args, hash, problem := a.v.tools(a.eff.IDs.Turn, a.rules).Check(c.Name, c.Args)
 	if problem == nil {
 		problem = a.checkOutput(c.Name, args)
 	}

@@ -96,7 +96,7 @@ func (v *drive) read(ctx context.Context, a *answer) error {
 	if a.eff.Provider != "" {
 		a.settings.Provider, a.settings.Model, a.settings.BaseURL = a.eff.Provider, a.eff.Model, a.eff.BaseURL
 	}
-	prov, err := v.e.provider(a.settings)
+	prov, err := v.provider(a.eff.IDs.Turn, a.settings)
 	if err != nil {
 		return &model.Error{Class: "auth", Message: err.Error()}
 	}

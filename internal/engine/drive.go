@@ -52,6 +52,7 @@ type drive struct {
 	wants  bool                               // of a passive drive: something follows now
 
 	inForce atomic.Pointer[ruling] // for the effects
+	pins    pinned                 // for the effects
 }
 
 // standing is a stream as its last driver left it.

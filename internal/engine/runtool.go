@@ -48,7 +48,7 @@ func (v *drive) execute(ctx context.Context, eff core.RunTool) (tool.Result, bel
 	if err != nil {
 		return tool.Result{}, belay.ToolSpec{}, err
 	}
-	t, ok := v.e.tools(rules).Get(eff.Name)
+	t, ok := v.tools(eff.IDs.Turn, rules).Get(eff.Name)
 	if !ok {
 		return tool.Result{}, belay.ToolSpec{}, &tool.Error{Problem: event.Problem{Class: tool.NotFound, Code: "UNKNOWN_TOOL", Message: "this build has no tool " + eff.Name}}
 	}

@@ -49,7 +49,7 @@ func (s *Server) Reloaded(ctx context.Context, err error) {
 	e := entry{principal: "signal:SIGHUP", command: "reload", code: codeOf(err), at: s.c.Now()}
 	if err != nil {
 		e.message = err.Error()
-		s.c.Log.Error("reload", "error", err.Error())
+		s.c.Log.Error("reload", "code", string(e.code), "error", err.Error())
 	} else {
 		s.c.Log.Info("reloaded")
 	}
