@@ -25,10 +25,9 @@ const firstPercent = 200
 
 func main() {
 	sandbox.Main()
-	pages.Forget() // what packages begin with
 	collectLater()
 	sys := cli.Process()
-	sys.Underway = pages.Forget
+	sys.Forget = pages.Forget
 	exit := cli.Main(context.Background(), os.Args[1:], sys)
 	sandbox.Settle()
 	os.Exit(exit)

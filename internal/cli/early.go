@@ -21,31 +21,65 @@ import (
 // arguments and settings: things that every turn needs and nothing can change.
 // None of it is seen when the start fails, and mistakes are told by who needs it.
 type early struct {
-	wg   sync.WaitGroup
-	mu   sync.Mutex
-	dir  string // of the store that is being opened; empty: none
-	come chan struct{}
-	db   *sqlite.DB
-	err  error
+	wg    sync.WaitGroup
+	begun bool
+	mu    sync.Mutex
+	dir   string // of the store that is being opened; empty: none
+	come  chan struct{}
+	db    *sqlite.DB
+	err   error
 }
 
-// begin begins it. It is joined by end, which must be called.
-func (h *early) begin(ctx context.Context, a *app) {
-	if procs.GOMAXPROCS(0) < 2 {
+// drives tells whether the arguments look as if a turn will come of them.
+func drives(args []string) bool {
+	switch {
+	case len(args) == 0:
+		return false
+	case args[0] == "sessions":
+		return len(args) > 1 && args[1] == "resume"
+	}
+	return args[0] == "run" || args[0] == "serve" || args[0] == "bench"
+}
+
+// begin begins with what depends on nothing, if it hasn't. It is joined by end,
+// which must be called.
+func (h *early) begin(a *app) {
+	if h.begun {
 		return
 	}
-	if dir, err := a.storeDir(); err == nil && hasStore(dir) { // a new one is made when it is known that there is something to keep
-		h.dir, h.come = dir, make(chan struct{})
-		h.wg.Go(func() {
-			defer close(h.come)
-			h.db, h.err = sqlite.Open(ctx, dir, sqlite.Options{Now: a.Now})
-		})
+	h.begun = true
+	if procs.GOMAXPROCS(0) < 2 {
+		a.forget()
+		return
 	}
 	h.wg.Go(func() {
+		a.forget()
+		a.builtin()
 		policy.Builtin()
 		a.recall()
 		encoders()
 		a.models.catalog(a)
+	})
+}
+
+// forget gives back what is no longer needed of the program's file.
+func (a *app) forget() {
+	if a.Forget != nil {
+		a.Forget()
+	}
+}
+
+// open begins to open a store that exists. A new one is made when it is known
+// that there is something to keep.
+func (h *early) open(ctx context.Context, a *app) {
+	dir, err := a.storeDir()
+	if err != nil || procs.GOMAXPROCS(0) < 2 || !hasStore(dir) {
+		return
+	}
+	h.dir, h.come = dir, make(chan struct{})
+	h.wg.Go(func() {
+		defer close(h.come)
+		h.db, h.err = sqlite.Open(ctx, dir, sqlite.Options{Now: a.Now})
 	})
 }
 

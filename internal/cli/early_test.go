@@ -9,6 +9,7 @@ import (
 	procs "runtime"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -90,7 +91,7 @@ func TestAStoreIsOpenedAheadOnce(t *testing.T) {
 	defer procs.GOMAXPROCS(procs.GOMAXPROCS(2))
 	a := &app{Sys: x.sys, Place: Place{Store: x.store}}
 	a.Now = time.Now
-	a.early.begin(t.Context(), a)
+	a.early.open(t.Context(), a)
 	taken, err := a.open(t.Context(), true)
 	if err != nil {
 		t.Fatal(err)
@@ -109,7 +110,7 @@ func TestAStoreIsOpenedAheadOnce(t *testing.T) {
 		}
 	}
 	a.early = early{}
-	a.early.begin(t.Context(), a)
+	a.early.open(t.Context(), a)
 	a.early.end()
 	if _, err := a.early.db.End(t.Context()); err == nil {
 		t.Error("a store that nobody asked for stayed open")
@@ -131,5 +132,36 @@ func TestAStartThatFailsMakesNothing(t *testing.T) {
 	x.main(2, "run", "--provider", "nobody", "do it")
 	if told := x.errs.String(); !strings.Contains(told, "nobody") {
 		t.Errorf("the mistake in the settings isn't what is told: %s", told)
+	}
+}
+
+// TestAStartForgetsOnce: the arguments tell before they are read whether something
+// will be driven; who drives without their telling begins then, and nobody twice.
+func TestAStartForgetsOnce(t *testing.T) {
+	for args, want := range map[string]bool{
+		"run do it": true, "sessions resume": true, "sessions resume x": true, "serve": true, "bench run x": true,
+		"": false, "sessions": false, "sessions list": false, "version": false, "events run": false, "--json run do it": false,
+	} {
+		if got := drives(strings.Fields(args)); got != want {
+			t.Errorf("%q: %v", args, got)
+		}
+	}
+	x := newStarting(t)
+	var times atomic.Int32
+	x.sys.Forget = func() { times.Add(1) }
+	for _, args := range [][]string{{"version"}, {"--json", "sessions", "list"}} {
+		Main(t.Context(), append([]string{"--store", x.store}, args...), x.sys)
+	}
+	if n := times.Load(); n != 0 {
+		t.Errorf("commands that drive nothing forgot %d times", n)
+	}
+	for n, cores := range []int{1, 2} {
+		defer procs.GOMAXPROCS(procs.GOMAXPROCS(cores))
+		if got := Main(t.Context(), []string{"run", "--store", x.store, "do it"}, x.sys); got != 0 {
+			t.Fatalf("exit code %d: %s", got, x.errs.String())
+		}
+		if got := times.Load(); int(got) != n+1 { // a script is asked without a request
+			t.Errorf("with %d processors a run forgot %d times, want 1", cores, int(got)-n)
+		}
 	}
 }

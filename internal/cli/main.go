@@ -41,7 +41,7 @@ type Sys struct {
 	Signals    <-chan os.Signal      // interrupt and terminate; nil brings none
 	IsTerminal func(stream any) bool // of one of the three streams; nil says no
 	Point      func(kind string)     // passed to the engine; for crash tests
-	Underway   func()                // called once the first request to a model is written: the start is over; nil is nothing
+	Forget     func()                // called when much of what was needed so far isn't any more: when something will be driven, and when the first request to a model is written. Nil is nothing
 }
 
 // grammar is the command line.
@@ -105,7 +105,8 @@ type app struct {
 	Place
 	kong   *kong.Kong
 	models models
-	tools  []tool.Tool // made once
+	making sync.Once
+	tools  []tool.Tool // made once: use builtin()
 
 	mu      sync.Mutex
 	shops   map[string]*workshop // by workspace
@@ -152,6 +153,10 @@ func (a *app) main(ctx context.Context, args []string) int {
 }
 
 func (a *app) dispatch(ctx context.Context, args []string) (int, error) {
+	defer a.early.end()
+	if drives(args) {
+		a.early.begin(a)
+	}
 	root, place := grammarOf(args)
 	helped := false
 	k, err := newParser(root, a.Sys, func(int) { helped = true })

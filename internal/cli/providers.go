@@ -207,7 +207,7 @@ func (a *app) endpoint(v service, baseURL string) (wire.Endpoint, error) {
 	e := wire.Endpoint{Name: v.name, Base: base, First: v.limits.First, Idle: v.limits.Idle, Scrub: a.secrets().String,
 		// Whoever names a server of this machine or network means it: the name
 		// comes from the person, never from a model or an untrusted workspace.
-		Client: a.models.announces(dial.Client(dial.Rules{Loopback: true, Private: true}), a.Underway)}
+		Client: a.models.announces(dial.Client(dial.Rules{Loopback: true, Private: true}), a.Forget)}
 	if !a.models.belongs(v, base) {
 		return e, nil
 	}

@@ -27,8 +27,8 @@ func (c *runCmd) run(ctx context.Context, a *app) (int, error) {
 	if c.Worktree && (c.Session != "" || c.Continue) {
 		return 0, belay.Errorf(belay.CodeUsage, "a session that exists keeps its workspace").At("--worktree").WithHint("leave --worktree out, or begin a new session")
 	}
-	a.early.begin(ctx, a)
-	defer a.early.end()
+	a.early.begin(a)
+	a.early.open(ctx, a)
 	if c.Session != "" || c.Continue {
 		return c.again(ctx, a)
 	}

@@ -28,9 +28,7 @@ var systemPrompt string
 
 // builtin lists the tools of an agent. The list is the documentation.
 func (a *app) builtin() []tool.Tool {
-	if a.tools == nil {
-		a.tools = a.makeTools()
-	}
+	a.making.Do(func() { a.tools = a.makeTools() })
 	return a.tools
 }
 
