@@ -31,7 +31,7 @@ var impure = []string{"context", "os", "net", "net/http", "database/sql", "io/fs
 var layers = map[string]layer{
 	".":                          {deny: []string{"os", "net", "net/http", "database/sql", "context"}},
 	"event":                      {own: []string{"."}, deny: []string{"os", "net", "net/http", "database/sql", "context"}},
-	"client":                     {own: []string{".", "event"}},
+	"client":                     {own: []string{".", "event"}, modules: []string{"github.com/coder/websocket"}},
 	"event/eventtest":            {own: []string{".", "event", "event/testdata"}, modules: []string{"github.com/santhosh-tekuri/jsonschema/v6"}},
 	"event/testdata":             {},
 	"internal/core":              {own: []string{".", "event"}, deny: impure},
