@@ -39,7 +39,8 @@ func TestTheExamplesOfTheAPIAreTrue(t *testing.T) {
 		t.Fatalf("%d examples that say %d things: the test no longer finds them", len(blocks), said)
 	}
 	story.WriteString("stopServer TERM\n-- project/.git/HEAD --\n-- model.yaml --\nsteps:\n  - calls:\n      - {tool: write, args: {path: note.txt, content: \"noted\\n\"}}\n" +
-		"  - calls:\n      - {tool: complete_task, args: {summary: Written.}}\n-- examples.sh --\n" + sh.String())
+		"  - calls:\n      - {tool: complete_task, args: {summary: Written.}}\n" +
+		"  - calls:\n      - {tool: exec, args: {command: 'read x; echo good morning, $x', background_after: 0}}\n  - calls:\n      - {tool: ask_user, args: {question: 'Enough?'}}\n-- examples.sh --\n" + sh.String())
 	dir := t.TempDir()
 	if err := os.WriteFile(filepath.Join(dir, "api.txtar"), []byte(story.String()), 0o600); err != nil {
 		t.Fatal(err)

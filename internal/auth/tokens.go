@@ -149,6 +149,14 @@ func (t *Tokens) Revoke(id string) (Token, error) {
 	return gone, err
 }
 
+// Drop takes a token out of the file, one that was made for a moment and is
+// nobody's to look up later. One that isn't there is no error.
+func (t *Tokens) Drop(id string) error {
+	return t.change(func(all []Token) ([]Token, error) {
+		return slices.DeleteFunc(all, func(x Token) bool { return x.ID == id }), nil
+	})
+}
+
 // List are all tokens, the oldest first, revoked ones too.
 func (t *Tokens) List() ([]Token, error) {
 	t.mu.Lock()

@@ -1,6 +1,7 @@
 package auth
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -122,5 +123,29 @@ func TestWhatCannotBeAToken(t *testing.T) {
 	}
 	if _, err := tokens.Revoke(""); belay.CodeOf(err) != belay.CodeNotFound {
 		t.Errorf("revoke nothing: %v", err)
+	}
+}
+
+func TestADroppedTokenIsGone(t *testing.T) {
+	tokens := OpenTokens(t.TempDir(), nil)
+	keeps, _, err := tokens.Create("", Viewer, DefaultTenant, time.Time{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, made, err := tokens.Create("", Owner, DefaultTenant, time.Time{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(tokens.Drop(made.ID), tokens.Drop(made.ID)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := tokens.Principal(text); belay.CodeOf(err) != belay.CodeUnauthorized {
+		t.Errorf("it still counts: %v", err)
+	}
+	if _, err := tokens.Principal(keeps); err != nil {
+		t.Errorf("another one doesn't any more: %v", err)
+	}
+	if all, err := tokens.List(); err != nil || len(all) != 1 {
+		t.Errorf("%d tokens are left, %v", len(all), err)
 	}
 }

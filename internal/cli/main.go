@@ -1,7 +1,8 @@
 // Package cli is the program: it reads arguments and environment, wires a
 // store, an engine, tools and a model, runs one command and prints what became
 // of it. It promises an exit code by kind of end, an error that names the next
-// command, and that nothing a model or a tool said reaches a terminal unescaped.
+// command, and that nothing a model or a tool said reaches a terminal unescaped,
+// but a program's terminal that somebody is attached to.
 // It decides nothing about turns: that is the deciders' work.
 //
 // main.go has the grammar, config.go the settings, wire.go what exists; each
@@ -64,6 +65,7 @@ type grammar struct {
 	Top        topCmd        `cmd:"" help:"Show which sessions are driven and what their programs take, again and again."`
 	Process    processCmd    `cmd:"" help:"List the programs that sessions run, read their output, write to them, end them."`
 	Outputs    outputsCmd    `cmd:"" help:"List what programs and tools printed and the store keeps, and let it go."`
+	Attach     attachCmd     `cmd:"" help:"Follow a program and type on it, through the server. Ctrl-P Ctrl-Q detaches."`
 	Tool       toolCmd       `cmd:"" help:"List and show tools, and run one call without a model."`
 	Trust      trustCmd      `cmd:"" help:"Say which files of a workspace count, as they are now."`
 	Models     modelsCmd     `cmd:"" help:"List and show the models that are known: context, abilities, prices."`

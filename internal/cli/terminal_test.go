@@ -54,15 +54,26 @@ func onTerminal(t *testing.T, script string, args ...string) *terminal {
 // atTerminal starts belay on a pseudo-terminal, in a workspace.
 func atTerminal(t *testing.T, args ...string) *terminal {
 	t.Helper()
-	dir := t.TempDir()
+	return onTerminalIn(t, t.TempDir(), args...)
+}
+
+// programIn is belay with a folder for its workspace and its store.
+func programIn(t *testing.T, dir string, args ...string) *exec.Cmd {
+	t.Helper()
 	ws := filepath.Join(dir, "ws")
-	if err := os.Mkdir(ws, 0o700); err != nil {
+	if err := os.MkdirAll(ws, 0o700); err != nil {
 		t.Fatal(err)
 	}
-	args = append(args, "--store", filepath.Join(dir, "store"))
-	cmd := exec.CommandContext(t.Context(), os.Args[0], args...)
+	cmd := exec.CommandContext(t.Context(), os.Args[0], append(args, "--store", filepath.Join(dir, "store"))...)
 	cmd.Dir = ws
 	cmd.Env = []string{"BELAY_TEST_PROGRAM=1", "HOME=" + dir, "USER=tester", "GORACE=atexit_sleep_ms=0", "PATH=" + os.Getenv("PATH")}
+	return cmd
+}
+
+// onTerminalIn starts belay on a pseudo-terminal, in a folder.
+func onTerminalIn(t *testing.T, dir string, args ...string) *terminal {
+	t.Helper()
+	cmd := programIn(t, dir, args...)
 	tty, screen, err := pty.Open()
 	needs.Facility(t, "pty", err == nil, "no pseudo-terminal can be opened")
 	if err := pty.Setsize(tty, &pty.Winsize{Rows: 30, Cols: 200}); err != nil {

@@ -88,7 +88,7 @@ func (s *Server) attach(w http.ResponseWriter, r *http.Request) {
 	defer leave()
 	a, err := s.attachment(r)
 	if err == nil && a.writes {
-		err = a.note(r.Context(), "attach", accepted, fmt.Sprintf("%s of %s", a.id, a.sid))
+		err = a.note(r.Context(), "attach", fmt.Sprintf("%s of %s%s", a.id, a.sid, a.tokenName()))
 	}
 	if err != nil {
 		s.turnAway(w, r, err)
@@ -103,7 +103,7 @@ func (s *Server) attach(w http.ResponseWriter, r *http.Request) {
 	}
 	s.c.Log.Info("detached", "tenant", a.name, "principal", a.by.String(), "process", string(a.id), "typed", a.brought, "shown", a.shown, "because", err)
 	if a.writes {
-		a.note(context.WithoutCancel(r.Context()), "detach", accepted, fmt.Sprintf("%s of %s, %d bytes were typed", a.id, a.sid, a.brought)) //nolint:errcheck // it is logged
+		a.note(context.WithoutCancel(r.Context()), "detach", fmt.Sprintf("%s of %s, %d bytes were typed", a.id, a.sid, a.brought)) //nolint:errcheck // it is logged
 	}
 }
 
@@ -128,13 +128,24 @@ func (s *Server) attaching() (leave func(), err error) {
 }
 
 // note records that somebody who may type came or left.
-func (a *attachment) note(ctx context.Context, command string, code belay.Code, message string) error {
-	a.server.c.Log.Info("command", "tenant", a.name, "principal", a.by.String(), "command", command, "code", string(code), "session", string(a.sid), "process", string(a.id))
-	err := a.audit.record(ctx, entry{principal: a.by.String(), command: command, code: code, message: message, at: a.server.c.Now()})
+func (a *attachment) note(ctx context.Context, command, message string) error {
+	a.server.c.Log.Info("command", "tenant", a.name, "principal", a.by.String(), "command", command, "session", string(a.sid), "process", string(a.id))
+	err := a.audit.record(ctx, entry{principal: a.by.String(), command: command, code: accepted, message: message, at: a.server.c.Now()})
 	if err != nil {
 		a.log.Warn("audit", "error", err.Error())
 	}
 	return err
+}
+
+// tokenName is what a person calls the client's token: one that the terminal makes
+// for itself is gone afterwards, and its name tells whose it was.
+func (a *attachment) tokenName() string {
+	all, err := a.server.c.Tokens.List()
+	i := slices.IndexFunc(all, func(t auth.Token) bool { return t.ID == a.by.TokenID })
+	if err != nil || i < 0 || all[i].Name == "" {
+		return ""
+	}
+	return ", " + all[i].Name
 }
 
 // attachment finds what a request wants to be attached to.
