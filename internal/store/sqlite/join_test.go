@@ -65,6 +65,12 @@ func TestALoneWriteIsMadeByItsCaller(t *testing.T) {
 	if s := by(t.Context()); !strings.Contains(s, writers) {
 		t.Errorf("a caller that may be called off committed:\n%s", s)
 	}
+	for i := range 4 {
+		newWork(t, db, strconv.Itoa(i)).append(t, db, "one of many")
+	}
+	if s := by(context.WithoutCancel(t.Context())); !strings.Contains(s, writers) {
+		t.Errorf("one of a crowd committed by itself:\n%s", s)
+	}
 }
 
 // TestWhatComesWhileACallerCommitsIsNotForgotten queues a write behind one that

@@ -110,15 +110,16 @@ func (db *DB) do(ctx context.Context, op operation) error {
 	}
 }
 
-// alone commits a write in its caller's goroutine, if nobody writes and nothing
-// waits: handing it over and waiting for the answer would cost a lone session
-// more than the statements do. A caller that may be called off doesn't come here.
+// alone commits a write in its caller's goroutine, if nobody writes, nothing
+// waits and there is no crowd, whose writes go together: handing it over and
+// waiting for the answer would cost a lone session more than the statements do. A
+// caller that may be called off doesn't come here.
 func (w *writer) alone(r *request) bool {
 	if w.db.o.oneThread || !w.pen.TryLock() {
 		return false
 	}
 	defer w.pen.Unlock()
-	if !w.free() {
+	if w.recent.crowd() || !w.free() {
 		return false
 	}
 	w.commit([]*request{r})
