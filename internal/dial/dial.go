@@ -53,7 +53,7 @@ func Transport(r Rules) *http.Transport {
 			if err != nil {
 				return nil, err
 			}
-			return conn{c}, nil
+			return &conn{Conn: c}, nil
 		},
 		TLSClientConfig:        &tls.Config{MinVersion: tls.VersionTLS12},
 		TLSHandshakeTimeout:    connectTimeout,

@@ -78,7 +78,7 @@ func TestABodyGoesOutThroughLentRoom(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer c.Close()
-	const size, bodies = 200 << 10, 50
+	const size, bodies = 200 << 10, 200
 	if _, err := fmt.Fprintf(c, "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n", size*bodies); err != nil {
 		t.Fatal(err)
 	}
@@ -94,7 +94,7 @@ func TestABodyGoesOutThroughLentRoom(t *testing.T) {
 	if n := <-got; n != size*bodies {
 		t.Errorf("%d bytes arrived, %d were sent", n, size*bodies)
 	}
-	if n := (after.TotalAlloc - before.TotalAlloc) / bodies; n > 16<<10 {
+	if n := (after.TotalAlloc - before.TotalAlloc) / bodies; n > 26<<10 { // the race detector has a pool lose a quarter of what it is given
 		t.Errorf("a body allocated %d bytes", n)
 	}
 }
