@@ -2,8 +2,8 @@ package cli
 
 import (
 	"context"
+	"encoding/json"
 	"strings"
-	"time"
 	"unicode/utf8"
 
 	"github.com/belay-run/belay"
@@ -16,10 +16,10 @@ type prompt struct {
 	id      belay.ActionID
 	kind    string // permission, question, continue
 	what    string
-	gives   string // what a yes gives it, if anything has to be said of that
-	again   bool   // a boundary stopped it: a yes runs it again
-	until   time.Time
-	denying bool // no was said; the reason is asked for
+	fact    event.ActionRequired
+	seen    *request        // as it is shown: the answer is for that
+	args    json.RawMessage // what the person made of the call's arguments; nil: they are as they were
+	denying bool            // no was said; the reason is asked for
 	shown   bool
 }
 
@@ -46,49 +46,29 @@ func (u *watch) standing(ctx context.Context) error {
 
 // asked notes a question, and says who can answer when it isn't asked here.
 func (u *watch) asked(ctx context.Context, id belay.ActionID, p event.ActionRequired) {
-	if u.w.approvals == belay.ApprovalsAsk && u.a.interactive() {
-		what, err := u.whole(ctx, p)
-		if err != nil { // nobody allows what they can't see
-			u.live.println("a question can't be shown, and stays open: " + line(err.Error()))
-			return
-		}
-		u.next = append(u.next, prompt{id: id, kind: p.Kind, what: what, gives: gives(p), again: p.Stopped != nil, until: p.Until})
+	here := u.w.approvals == belay.ApprovalsAsk && u.a.interactive()
+	if !here && (u.a.JSON || u.w.approvals != belay.ApprovalsWait) {
 		return
 	}
-	if !u.a.JSON && u.w.approvals == belay.ApprovalsWait {
-		u.live.println("waits for an answer until " + p.Until.Local().Format("2 Jan 15:04") + ": " + short(p.Prompt.Text, 200))
-		if g := gives(p); g != "" {
-			u.live.println("  " + g)
-		}
-		for _, c := range howToAnswer(id, p.Kind) {
-			u.live.println("  " + c + u.a.storeFlag())
-		}
+	seen, err := requestOf(ctx, u.w.store, u.w.thread.Stream(), id)
+	if err != nil { // nobody allows what they can't see
+		u.live.println("a question can't be shown, and stays open: " + line(err.Error()))
+		return
 	}
-}
-
-// whole is what a question asks, however long the arguments of its call are.
-func (u *watch) whole(ctx context.Context, p event.ActionRequired) (string, error) {
-	if p.Kind != "permission" || p.Prompt.Ref == nil {
-		return p.Prompt.Text, nil
+	if seen == nil { // it was answered meanwhile
+		return
 	}
-	args, err := u.w.store.Get(ctx, p.Prompt.Ref.Digest)
-	return explain.Call(p.Tool, args), err
-}
-
-// gives says what a yes gives a call: the boundary that its programs run in, and
-// what a narrower one stopped.
-func gives(p event.ActionRequired) string {
-	switch {
-	case p.Boundary == "":
-		return ""
-	case p.Stopped == nil:
-		return "in boundary " + line(p.Boundary)
+	if here {
+		u.next = append(u.next, prompt{id: id, kind: p.Kind, what: p.Prompt.Text, fact: p, seen: seen})
+		return
 	}
-	what := "it"
-	if p.Stopped.Op != "" {
-		what += ": " + p.Stopped.Op + " " + p.Stopped.Target
+	u.live.println("waits for an answer until " + p.Until.Local().Format("2 Jan 15:04") + ": " + seen.asks(p.Prompt.Text))
+	for _, g := range seen.gives() {
+		u.live.println("  " + g)
 	}
-	return line("boundary " + p.Stopped.Boundary + " stopped " + what + "; a yes runs it again in boundary " + p.Boundary)
+	for _, c := range seen.howToAnswer() {
+		u.live.println("  " + c + u.a.storeFlag())
+	}
 }
 
 func howToAnswer(id belay.ActionID, kind string) []string {
@@ -134,20 +114,50 @@ func (u *watch) prompt() {
 		u.live.println(text(u.ask.what))
 		u.live.ask("go on? [y]es, [n]o: ")
 	default:
-		u.live.println("it wants to run: " + text(u.ask.what))
-		if u.ask.gives != "" {
-			u.live.println(u.ask.gives)
-		}
-		if u.ask.again {
-			u.live.ask("run it again? [y] once, [s] exactly this call for this session, [n]o: ")
-			return
-		}
+		u.offer()
+	}
+}
+
+// offer shows a call, whole, and asks whether it may run.
+func (u *watch) offer() {
+	if u.ask.args != nil {
+		u.live.println("changed to: " + explain.Call(u.ask.seen.tool, u.ask.args))
+		u.live.ask("allow it so? [y]es, [e]dit again, [n]o: ")
+		return
+	}
+	u.live.println("it wants to run: " + u.ask.seen.asks(u.ask.what))
+	for _, g := range u.ask.seen.gives() {
+		u.live.println(g)
+	}
+	switch {
+	case u.ask.seen.Wider != nil:
+		u.live.ask("run it again? [y] once, [s] exactly this call for this session, [n]o: ")
+	case len(u.a.editor()) > 0:
+		u.live.ask("allow? [y] once, [s] for this session, [e]dit, [n]o: ")
+	default:
 		u.live.ask("allow? [y] once, [s] for this session, [n]o: ")
 	}
 }
 
+// edits lets the person change the call in their editor. The terminal is the
+// editor's meanwhile: nobody else reads it, and nothing is shown.
+func (u *watch) edits(ctx context.Context) {
+	args := u.ask.seen.args
+	if u.ask.args != nil {
+		args = u.ask.args
+	}
+	u.live.clear()
+	edited, err := u.a.edit(ctx, args)
+	if err != nil {
+		u.live.println(line(err.Error()))
+		return
+	}
+	u.ask.args = edited
+}
+
 // typed takes a line of the person; not ok is the end of the input.
 func (u *watch) typed(ctx context.Context, l string, ok bool) {
+	u.reading = false
 	if !ok {
 		u.lines = nil
 		u.live.ask("")
@@ -159,7 +169,7 @@ func (u *watch) typed(ctx context.Context, l string, ok bool) {
 	}
 	u.live.answered()
 	l = strings.TrimSpace(strings.ToValidUTF8(l, string(utf8.RuneError)))
-	c := belay.RespondAction{Action: u.ask.id}
+	c := belay.RespondAction{Action: u.ask.id, Args: u.ask.args, Seen: u.ask.seen.version}
 	switch word := strings.ToLower(l); {
 	case u.ask.denying:
 		c.Decision, c.Message = "deny", l
@@ -168,8 +178,10 @@ func (u *watch) typed(ctx context.Context, l string, ok bool) {
 	case u.ask.kind == "question":
 	case word == "y" || word == "yes":
 		c.Decision = "allow"
-	case (word == "s" || word == "session") && u.ask.kind == "permission":
+	case (word == "s" || word == "session") && u.ask.kind == "permission" && u.ask.args == nil:
 		c.Decision, c.Scope = "allow", "session"
+	case (word == "e" || word == "edit") && u.ask.kind == "permission" && u.ask.seen.Wider == nil:
+		u.edits(ctx)
 	case word == "n" || word == "no":
 		if u.ask.kind == "permission" {
 			u.ask.denying = true
@@ -181,8 +193,17 @@ func (u *watch) typed(ctx context.Context, l string, ok bool) {
 	if c.Decision == "" {
 		return
 	}
+	asked := u.ask
 	u.ask = nil
-	if _, err := u.w.engine.Submit(ctx, u.w.a.order(u.w.session, u.w.thread.Stream(), c)); err != nil {
+	if c.Decision != "allow" {
+		c.Args, c.Seen = nil, ""
+	}
+	_, err := u.w.engine.Submit(ctx, u.w.a.order(u.w.session, u.w.thread.Stream(), c))
+	if err != nil {
 		u.live.println("not taken: " + line(err.Error()))
+	}
+	switch belay.CodeOf(err) {
+	case belay.CodeConflict, belay.CodeBadArguments: // it still waits, as it is now
+		u.asked(ctx, asked.id, asked.fact)
 	}
 }

@@ -49,6 +49,14 @@ func requestOf(ctx context.Context, st store.Store, stream belay.StreamID, id be
 	return r, nil
 }
 
+// asks is what it asks, on one line: the call, whole, or the text of a question.
+func (r *request) asks(text string) string {
+	if r.what != "" {
+		return r.what
+	}
+	return line(text)
+}
+
 // gives says what a yes gives the call, and why it is asked for once more.
 func (r *request) gives() (said []string) {
 	if r.Again != nil {

@@ -168,11 +168,18 @@ func (w *work) waits(ctx context.Context, r result) (int, error) {
 		return r.Exit, nil
 	}
 	for _, o := range open {
-		fmt.Fprintf(w.a.Stderr, "waits for a person: %s\n", short(o.Fact.Prompt.Text, 200))
-		if g := gives(o.Fact); g != "" {
+		seen, err := requestOf(ctx, w.store, w.thread.Stream(), o.ID)
+		if err != nil {
+			return 0, err
+		}
+		if seen == nil { // it was answered meanwhile
+			continue
+		}
+		fmt.Fprintf(w.a.Stderr, "waits for a person: %s\n", seen.asks(o.Fact.Prompt.Text))
+		for _, g := range seen.gives() {
 			fmt.Fprintf(w.a.Stderr, "  %s\n", g)
 		}
-		for _, c := range howToAnswer(o.ID, o.Fact.Kind) {
+		for _, c := range seen.howToAnswer() {
 			fmt.Fprintf(w.a.Stderr, "  %s%s\n", c, w.a.storeFlag())
 		}
 	}

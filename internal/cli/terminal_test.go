@@ -73,7 +73,12 @@ func programIn(t *testing.T, dir string, args ...string) *exec.Cmd {
 // onTerminalIn starts belay on a pseudo-terminal, in a folder.
 func onTerminalIn(t *testing.T, dir string, args ...string) *terminal {
 	t.Helper()
-	cmd := programIn(t, dir, args...)
+	return onScreen(t, programIn(t, dir, args...))
+}
+
+// onScreen starts a program on a pseudo-terminal.
+func onScreen(t *testing.T, cmd *exec.Cmd) *terminal {
+	t.Helper()
 	tty, screen, err := pty.Open()
 	needs.Facility(t, "pty", err == nil, "no pseudo-terminal can be opened")
 	if err := pty.Setsize(tty, &pty.Winsize{Rows: 30, Cols: 200}); err != nil {
@@ -349,4 +354,39 @@ func TestChangesOfAFileAreOne(t *testing.T) {
 			t.Errorf("%s: %q", name, got)
 		}
 	}
+}
+
+// At the terminal a call is changed in the person's editor, which has the terminal
+// to itself, shown again as it is then, and allowed so.
+func TestACallIsChangedAtATerminal(t *testing.T) {
+	t.Parallel()
+	editor := filepath.Join(t.TempDir(), "editor")
+	if err := os.WriteFile(editor, []byte("#!/bin/sh\nprintf 'new name? '\nread name\nsed -i \"s/a\\.txt/$name/\" \"$1\"\n"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	script := filepath.Join(dir, "script.yaml")
+	if err := os.WriteFile(script, []byte(asks), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	cmd := programIn(t, dir, "run", "write", "--script", script)
+	cmd.Env = append(cmd.Env, "EDITOR="+editor)
+	x := onScreen(t, cmd)
+	x.see(`it wants to run: write .*a\.txt.*\n.*allow\? \[y\] once, \[s\] for this session, \[e\]dit, \[n\]o: `)
+	x.press("e\n")
+	x.see("new name\\? ")
+	x.press("a.txt\n") // what was left as it was isn't an answer
+	x.see("nothing was changed")
+	x.see(`(?s)nothing was changed.*allow\? \[y\]`)
+	x.press("e\n")
+	x.see(`(?s)nothing was changed.*new name\? `)
+	x.press("c.txt\n")
+	x.see(`changed to: write \{.*c\.txt.*`)
+	x.see(`allow it so\? \[y\]es, \[e\]dit again, \[n\]o: `)
+	x.press("y\n")
+	x.see(`changed by user:tester: write c\.txt`)
+	x.see(`write c\.txt: ok`)
+	x.see(`it wants to run: write .*b\.txt`)
+	x.press(ctrlD)
+	x.exit(3)
 }

@@ -3,6 +3,7 @@ package cli
 import (
 	"bufio"
 	"context"
+	"io"
 	"slices"
 	"sync"
 	"time"
@@ -30,8 +31,10 @@ type watch struct {
 	recent recent // what this process has recorded
 	behind bool   // the log may have more than that: others write, too
 
-	lines  chan string // what the person typed; nil until something was asked
-	kicked chan struct{}
+	lines   chan string   // what the person typed; nil until something was asked
+	wants   chan struct{} // a line is wanted
+	reading bool          // one is being read
+	kicked  chan struct{}
 
 	mu    sync.Mutex
 	flows []engine.Live
@@ -282,20 +285,30 @@ func (u *watch) flush() {
 	}
 }
 
-// read starts to read what the person types. The goroutine ends with the
-// input, or with the process: a read from a terminal can't be taken back.
+// read starts to read one line that the person types, if nobody does yet. No more
+// than that is read, so that an editor has the terminal to itself. The goroutine
+// ends with the input, or with the process: a read from a terminal can't be taken
+// back.
 func (u *watch) read() {
-	if u.lines != nil {
+	if u.reading {
 		return
 	}
-	lines := make(chan string)
-	u.lines = lines
-	in := u.a.Stdin
-	go func() {
-		defer close(lines)
-		s := bufio.NewScanner(in)
-		for s.Scan() {
-			lines <- s.Text()
+	u.reading = true
+	if u.lines == nil {
+		u.lines, u.wants = make(chan string), make(chan struct{}, 1)
+		go readLines(u.a.Stdin, u.wants, u.lines)
+	}
+	u.wants <- struct{}{}
+}
+
+// readLines reads a line for each that is wanted.
+func readLines(in io.Reader, wants <-chan struct{}, lines chan<- string) {
+	defer close(lines)
+	s := bufio.NewScanner(in)
+	for range wants {
+		if !s.Scan() {
+			return
 		}
-	}()
+		lines <- s.Text()
+	}
 }
