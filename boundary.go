@@ -76,6 +76,31 @@ type ProcessLimits struct {
 	// counted; who used it up starts no other.
 	TotalCPU     Duration `json:"totalCpu,omitempty"`
 	TotalWritten int64    `json:"totalWritten,omitempty"` // bytes to disks
+	TotalTime    Duration `json:"totalTime,omitempty"`    // from their starts to their ends
+
+	// Of all programs of all threads of a session together, likewise.
+	SessionCPU     Duration `json:"sessionCpu,omitempty"`
+	SessionWritten int64    `json:"sessionWritten,omitempty"`
+	SessionTime    Duration `json:"sessionTime,omitempty"`
+}
+
+// OfSession tells whether programs of other threads count.
+func (l ProcessLimits) OfSession() bool {
+	return l.SessionCPU > 0 || l.SessionWritten > 0 || l.SessionTime > 0
+}
+
+// ProgramUse is what programs that have ended took of the machine together, as far
+// as the system told.
+type ProgramUse struct {
+	Ended   int      `json:"ended,omitempty"`   // how many they are
+	CPU     Duration `json:"cpu,omitempty"`     // of processors
+	Time    Duration `json:"time,omitempty"`    // from their starts to their ends
+	Written int64    `json:"written,omitempty"` // bytes to disks
+}
+
+// Plus is what both took.
+func (u ProgramUse) Plus(o ProgramUse) ProgramUse {
+	return ProgramUse{Ended: u.Ended + o.Ended, CPU: u.CPU + o.CPU, Time: u.Time + o.Time, Written: u.Written + o.Written}
 }
 
 // DefaultProcessLimits are those of a confined boundary for which nobody said
@@ -97,7 +122,12 @@ const (
 	LimitOpenFiles = "open_files"
 	LimitTotalCPU  = "total_cpu"
 	LimitTotalDisk = "total_written"
-	LimitLease     = "lease" // the runtime's hold on the session, which ended while the program ran
+	LimitTotalTime = "total_time"
+
+	LimitSessionCPU  = "session_cpu"
+	LimitSessionDisk = "session_written"
+	LimitSessionTime = "session_time"
+	LimitLease       = "lease" // the runtime's hold on the session, which ended while the program ran
 )
 
 // States of a layer.
@@ -151,7 +181,7 @@ func (b Boundary) Check() error {
 }
 
 func (l ProcessLimits) check(name string) error {
-	for _, n := range []int64{l.Memory, l.FileSize, l.Output, l.Disk, int64(l.CPU), int64(l.Wall), int64(l.CPUQuota), int64(l.Processes), int64(l.OpenFiles), int64(l.TotalCPU), l.TotalWritten, int64(l.MemoryShare)} {
+	for _, n := range []int64{l.Memory, l.FileSize, l.Output, l.Disk, int64(l.CPU), int64(l.Wall), int64(l.CPUQuota), int64(l.Processes), int64(l.OpenFiles), int64(l.TotalCPU), l.TotalWritten, int64(l.TotalTime), int64(l.SessionCPU), l.SessionWritten, int64(l.SessionTime), int64(l.MemoryShare)} {
 		if n < 0 {
 			return Errorf(CodeBadBoundary, "a limit of boundary %q is below zero", name).WithHint("leave it out for no limit")
 		}

@@ -140,10 +140,20 @@ type (
 		Joined bool     `json:"joined,omitempty"`
 	}
 
-	// GrantWorkspace gives a call the hold that was asked for.
+	// GrantWorkspace gives a call the hold that was asked for. Others is what the
+	// programs of the session's other threads took up to then.
 	GrantWorkspace struct {
 		cmd
-		Call CallID `json:"call"`
+		Call   CallID      `json:"call"`
+		Others *ProgramUse `json:"others,omitempty"`
+	}
+
+	// ReportUse tells a session what the programs of a thread took, from the
+	// thread's beginning.
+	ReportUse struct {
+		cmd
+		Thread ThreadID   `json:"thread"`
+		Used   ProgramUse `json:"used"`
 	}
 
 	// ReleaseWorkspace gives a hold back, or takes back that it was asked for.
@@ -321,6 +331,7 @@ var commands = map[string]reflect.Type{
 	"hold_workspace":    reflect.TypeFor[HoldWorkspace](),
 	"grant_workspace":   reflect.TypeFor[GrantWorkspace](),
 	"release_workspace": reflect.TypeFor[ReleaseWorkspace](),
+	"report_use":        reflect.TypeFor[ReportUse](),
 	"open_thread":       reflect.TypeFor[OpenThread](),
 	"submit_turn":       reflect.TypeFor[SubmitTurn](),
 	"interrupt_turn":    reflect.TypeFor[InterruptTurn](),

@@ -27,6 +27,13 @@ type SessionUpdated struct {
 	Hold     *HoldChange         `json:"hold,omitempty"`     // of the workspace, among its threads
 	Use      *belay.WorkspaceUse `json:"use,omitempty"`      // how it uses its workspace from now on
 	Worktree *belay.Worktree     `json:"worktree,omitempty"` // the one that is made for it, or was removed
+	Used     *ThreadUse          `json:"used,omitempty"`     // what the programs of a thread took, where several threads have programs
+}
+
+// ThreadUse is what the programs of a thread took, from its beginning.
+type ThreadUse struct {
+	Thread belay.ThreadID `json:"thread"`
+	belay.ProgramUse
 }
 
 // ThreadStarted opens a thread.
@@ -47,6 +54,8 @@ type ThreadUpdated struct {
 
 	Use  *belay.WorkspaceUse `json:"use,omitempty"`  // how the session uses the workspace from now on
 	Hold *HoldChange         `json:"hold,omitempty"` // of the workspace, by a call of this thread
+
+	Reported *belay.ProgramUse `json:"reported,omitempty"` // what its programs took, as the session is told
 }
 
 // HoldChange is what becomes of a call's hold on a workspace that several
@@ -56,6 +65,8 @@ type HoldChange struct {
 	Thread belay.ThreadID `json:"thread,omitempty"`
 	Call   belay.CallID   `json:"call,omitempty"`
 	Whole  bool           `json:"whole,omitempty"` // nobody else changes anything meanwhile
+
+	Others *belay.ProgramUse `json:"others,omitempty"` // granted: what programs of the session's other threads took up to then
 }
 
 // Ops of a HoldChange.

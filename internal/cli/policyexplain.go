@@ -316,6 +316,9 @@ func (a *app) printExplanation(e *rehearse.Explanation) {
 	out("  rule %s%s, tier %s, priority %d, mode %s", line(e.Rule), line(after(" at ", e.Where)), line(e.Tier), e.Priority, line(e.Mode))
 	if e.Boundary != "" {
 		out("  boundary %s%s%s", line(e.Boundary), line(after(" of ", e.BoundaryBy)), line(after(", at least level ", string(e.Least))))
+		if e.Limits != "" {
+			out("  limits %s", line(e.Limits))
+		}
 	}
 	if len(e.Tags) > 0 {
 		out("  tags: %s", line(strings.Join(e.Tags, ", ")))

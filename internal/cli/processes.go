@@ -286,5 +286,23 @@ func took(p view.Programs) string {
 	if p.Limited > 0 {
 		said += fmt.Sprintf("; %d met a limit", p.Limited)
 	}
+	if l := ofLimit(p); l != "" {
+		said += "; limits: " + l
+	}
 	return said
+}
+
+// ofLimit is what programs used of what their boundary gives all of them.
+func ofLimit(p view.Programs) string {
+	var parts []string
+	if l := p.Limit.CPU; l > 0 {
+		parts = append(parts, fmt.Sprintf("%s of %s of processors", time.Duration(p.CPU).Round(10*time.Millisecond), l))
+	}
+	if l := p.Limit.Written; l > 0 {
+		parts = append(parts, fmt.Sprintf("%s of %s written", mega(p.Written), mega(l)))
+	}
+	if l := p.Limit.Time; l > 0 {
+		parts = append(parts, fmt.Sprintf("%s of %s of time", time.Duration(p.Time).Round(10*time.Millisecond), l))
+	}
+	return strings.Join(parts, ", ")
 }

@@ -228,6 +228,11 @@ func (a *app) show(s view.Session, owner *store.Owner, waits []*request) {
 	if p := s.Programs; p.Ended > 0 {
 		row("programs", "%s", took(p))
 	}
+	for _, th := range s.Threads {
+		if l := ofLimit(th.Programs); l != "" {
+			row("", "%s: %s", th.ID, l)
+		}
+	}
 	for _, f := range s.Files {
 		row("file", "%s %s", f.Op, f.Path)
 	}

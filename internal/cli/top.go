@@ -29,12 +29,19 @@ type topRow struct {
 	Usage   belay.Usage     `json:"usage"`
 	Active  belay.Duration  `json:"active,omitempty"`
 
-	Took view.Programs `json:"took,omitzero"` // by its programs that have ended
+	Took   view.Programs `json:"took,omitzero"`    // by its programs that have ended
+	Agents []agentUse    `json:"agents,omitempty"` // the same of its threads that had programs
 
 	CPU     int64 `json:"cpuMs"`       // of its programs, so far
 	Memory  int64 `json:"memoryBytes"` // of its programs now
 	Percent int   `json:"cpuPercent"`  // of one processor, since the look before
 	Runs    []ran `json:"runs,omitempty"`
+}
+
+// agentUse is what the programs of a thread took, which is one agent's.
+type agentUse struct {
+	Thread belay.ThreadID `json:"thread"`
+	Took   view.Programs  `json:"took"`
 }
 
 func (c *topCmd) run(ctx context.Context, a *app) (int, error) {
@@ -106,6 +113,11 @@ func busy(ctx context.Context, st store.Store, before map[belay.ProcessID]int64,
 	var rows []topRow
 	for _, s := range sessions {
 		r := topRow{Session: s.ID, Title: s.Title, Status: "at rest", Steps: s.Counts.Steps, Usage: s.Usage, Active: s.Active, Took: s.Programs}
+		for _, th := range s.Threads {
+			if th.Programs.Ended > 0 {
+				r.Agents = append(r.Agents, agentUse{th.ID, th.Programs})
+			}
+		}
 		owner, err := st.OwnerOf(ctx, s.ID)
 		if err != nil {
 			return nil, err
@@ -158,13 +170,31 @@ func paint(to *bytes.Buffer, rows []topRow, now time.Time) error {
 			len(r.Runs), r.Percent, (time.Duration(r.CPU) * time.Millisecond).Round(10*time.Millisecond), mega(r.Memory),
 			r.Took.Ended, time.Duration(r.Took.CPU).Round(10*time.Millisecond), line(short(r.Title, 40)))
 	}
-	if err := t.Flush(); err != nil || len(programs) == 0 {
+	if err := t.Flush(); err != nil {
 		return err
+	}
+	paintLimits(to, rows)
+	if len(programs) == 0 {
+		return nil
 	}
 	fmt.Fprintln(to)
 	t = tabwriter.NewWriter(to, 0, 0, 2, ' ', 0)
 	processRows(t, programs, now)
 	return t.Flush()
+}
+
+// paintLimits says how much of a limit sessions and their agents have used.
+func paintLimits(to *bytes.Buffer, rows []topRow) {
+	for _, r := range rows {
+		if l := ofLimit(r.Took); l != "" {
+			fmt.Fprintf(to, "%s: %s\n", r.Session, l)
+		}
+		for _, a := range r.Agents {
+			if l := ofLimit(a.Took); l != "" {
+				fmt.Fprintf(to, "%s, %s: %s\n", r.Session, a.Thread, l)
+			}
+		}
+	}
 }
 
 func pidOr(pid int) string {

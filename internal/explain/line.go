@@ -66,7 +66,11 @@ func saysSession(p event.Payload) (string, bool) {
 		if p.Settings != nil {
 			settings = "settings: mode " + string(p.Settings.Mode) + ", " + join("/", p.Settings.Provider, p.Settings.Model)
 		}
-		return join(", ", when(p.Title, `"%s"`), settings, labels(p)), true
+		used := ""
+		if p.Used != nil {
+			used = Short(string(p.Used.Thread)) + " used " + programUse(p.Used.ProgramUse)
+		}
+		return join(", ", when(p.Title, `"%s"`), settings, labels(p), used), true
 	case event.ThreadStarted:
 		return join(", ", p.Kind, when(p.Workspace, "in %s"), forkedFrom(p.ForkedFrom), importedFrom(p.ImportedFrom)), true
 	case event.ThreadUpdated:
@@ -78,9 +82,18 @@ func saysSession(p event.Payload) (string, bool) {
 		if p.Limits != nil {
 			l = limits(*p.Limits)
 		}
-		return join(", ", p.Reason, l, rules), true
+		told := ""
+		if p.Reported != nil {
+			told = "its programs used " + programUse(*p.Reported)
+		}
+		return join(", ", p.Reason, l, rules, told), true
 	}
 	return "", false
+}
+
+// programUse says what programs took.
+func programUse(u belay.ProgramUse) string {
+	return fmt.Sprintf("%s of processors and %d bytes to disks in %s: %s", u.CPU, u.Written, u.Time, plural(u.Ended, "program"))
 }
 
 func labels(p event.SessionUpdated) string {

@@ -2,7 +2,9 @@ package policy
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/belay-run/belay"
@@ -184,7 +186,8 @@ func tighter(a, b belay.ProcessLimits) belay.ProcessLimits {
 		Memory: less(a.Memory, b.Memory), FileSize: less(a.FileSize, b.FileSize), Output: less(a.Output, b.Output), Disk: less(a.Disk, b.Disk),
 		CPU: less(a.CPU, b.CPU), Wall: less(a.Wall, b.Wall), CPUQuota: less(a.CPUQuota, b.CPUQuota),
 		Processes: less(a.Processes, b.Processes), OpenFiles: less(a.OpenFiles, b.OpenFiles),
-		TotalCPU: less(a.TotalCPU, b.TotalCPU), TotalWritten: less(a.TotalWritten, b.TotalWritten),
+		TotalCPU: less(a.TotalCPU, b.TotalCPU), TotalWritten: less(a.TotalWritten, b.TotalWritten), TotalTime: less(a.TotalTime, b.TotalTime),
+		SessionCPU: less(a.SessionCPU, b.SessionCPU), SessionWritten: less(a.SessionWritten, b.SessionWritten), SessionTime: less(a.SessionTime, b.SessionTime),
 		MemoryShare: less(a.MemoryShare, b.MemoryShare),
 	}
 }
@@ -194,4 +197,51 @@ func less[N int | int64 | belay.Duration](a, b N) N {
 		return b
 	}
 	return a
+}
+
+// LimitsText is a boundary's limits in the words of files. Those that are there
+// though nobody said so are marked as defaults.
+func LimitsText(l belay.ProcessLimits) string {
+	d := belay.DefaultProcessLimits
+	var parts []string
+	say := func(set, usual bool, name, value string) {
+		if usual {
+			value += " (default)"
+		}
+		if set {
+			parts = append(parts, name+" "+value)
+		}
+	}
+	size := func(name string, n int64) { say(n > 0, false, name, sizeText(n)) }
+	span := func(name string, d belay.Duration) { say(d > 0, false, name, d.String()) }
+	size("memory", l.Memory)
+	say(l.MemoryShare > 0, l.MemoryShare == d.MemoryShare, "memory", fmt.Sprintf("%d%%", l.MemoryShare))
+	say(l.Processes > 0, l.Processes == d.Processes, "processes", strconv.Itoa(l.Processes))
+	span("cpu", l.CPU)
+	span("wall", l.Wall)
+	say(l.CPUQuota > 0, false, "cpu_quota", fmt.Sprintf("%d%%", l.CPUQuota))
+	size("file_size", l.FileSize)
+	say(l.OpenFiles > 0, false, "open_files", strconv.Itoa(l.OpenFiles))
+	size("disk", l.Disk)
+	size("output", l.Output)
+	span("total_cpu", l.TotalCPU)
+	size("total_written", l.TotalWritten)
+	span("total_time", l.TotalTime)
+	span("session_cpu", l.SessionCPU)
+	size("session_written", l.SessionWritten)
+	span("session_time", l.SessionTime)
+	if len(parts) == 0 {
+		return "none"
+	}
+	return strings.Join(parts, ", ")
+}
+
+// sizeText is bytes as files write them.
+func sizeText(n int64) string {
+	for i, unit := range []string{"TiB", "GiB", "MiB", "KiB"} {
+		if size := int64(1) << (10 * (4 - i)); n >= size && n%size == 0 {
+			return strconv.FormatInt(n/size, 10) + unit
+		}
+	}
+	return strconv.FormatInt(n, 10)
 }

@@ -108,7 +108,9 @@ func setLimit(l *belay.ProcessLimits, name, text string) (err error) {
 		case ofMachine:
 			l.MemoryShare, err = count(share)
 		default:
-			l.Memory, err = size(text)
+			if l.Memory, err = size(text); err != nil {
+				err = fmt.Errorf("%w; or a share of the machine's memory such as 50%%; or none", err)
+			}
 		}
 	case "file_size":
 		l.FileSize, err = size(text)
@@ -122,13 +124,23 @@ func setLimit(l *belay.ProcessLimits, name, text string) (err error) {
 		l.TotalCPU, err = span(text)
 	case "total_written":
 		l.TotalWritten, err = size(text)
+	case "total_time":
+		l.TotalTime, err = span(text)
+	case "session_cpu":
+		l.SessionCPU, err = span(text)
+	case "session_written":
+		l.SessionWritten, err = size(text)
+	case "session_time":
+		l.SessionTime, err = span(text)
 	case "wall":
 		l.Wall, err = span(text)
 	case "cpu_quota":
 		l.CPUQuota, err = count(share)
 	case "processes":
 		if l.Processes = 0; text != lifted {
-			l.Processes, err = count(text)
+			if l.Processes, err = count(text); err != nil {
+				err = fmt.Errorf("%w, and not none", err)
+			}
 		}
 	case "open_files":
 		l.OpenFiles, err = count(text)
@@ -149,7 +161,7 @@ func size(text string) (int64, error) {
 	}
 	n, err := strconv.ParseInt(strings.TrimSpace(digits), 10, 64)
 	if err != nil || n <= 0 || n > math.MaxInt64/unit {
-		return 0, fmt.Errorf("%q is no size: a number of bytes above 0, or with KiB, MiB, GiB", text)
+		return 0, fmt.Errorf("%q is no size: a number of bytes above 0, or with KiB, MiB, GiB, TiB", text)
 	}
 	return n * unit, nil
 }

@@ -38,6 +38,10 @@ func TestAMistakeInABoundaryHasItsPlace(t *testing.T) {
 		{"a: {least: L9}", `level "L9"`},
 		{"a: {limits: {memory: much}}", "is no size"},
 		{"a: {limits: {memory: 9000000000GiB}}", "is no size"},
+		{"a: {limits: {memory: 1GiX}}", `"1GiX" is no size: a number of bytes above 0, or with KiB, MiB, GiB, TiB; or a share of the machine's memory such as 50%; or none`},
+		{"a: {limits: {processes: some}}", "is no number above 0, and not none"},
+		{"a: {limits: {session_cpu: 3}}", "no length of time"},
+		{"a: {limits: {session_written: none}}", "is no size"},
 		{"a: {limits: {cpu: 3}}", "no length of time"},
 		{"a: {limits: {processes: 0}}", "no number above 0"},
 		{"a: {limits: {memory: 0%}}", "no number above 0"},
@@ -135,5 +139,27 @@ rules:
 	}
 	if _, ok := set.Bound("all"); !ok {
 		t.Error("a trusted file's boundary doesn't count")
+	}
+}
+
+func TestLimitsOfAllProgramsAreRead(t *testing.T) {
+	l := &rulefile.Layers{}
+	if err := l.Add("p.yaml", []byte("version: 1\nboundaries:\n  a: {limits: {total_cpu: 1m, total_written: 1MiB, total_time: 1h, session_cpu: 2m, session_written: 2MiB, session_time: 2h}}\n"), policy.TierUser, true); err != nil {
+		t.Fatal(err)
+	}
+	set, err := policy.Compile(l.Document(nil))
+	if err != nil {
+		t.Fatal(err)
+	}
+	b, _ := set.Bound("a")
+	want := "memory 75% (default), processes 2048 (default), total_cpu 1m0s, total_written 1MiB, total_time 1h0m0s, session_cpu 2m0s, session_written 2MiB, session_time 2h0m0s"
+	if got := policy.LimitsText(b.Is.Limits); got != want {
+		t.Errorf("got  %s\nwant %s", got, want)
+	}
+	if got := policy.LimitsText(belay.ProcessLimits{}); got != "none" {
+		t.Errorf("no limits are %s", got)
+	}
+	if m := policy.Meet(b, policy.Bound{Is: belay.Boundary{Name: belay.BoundaryWorkspace, Limits: belay.ProcessLimits{SessionCPU: 1, SessionTime: belay.Duration(9e15)}}}).Is.Limits; m.SessionCPU != 1 || m.SessionTime != b.Is.Limits.SessionTime || m.SessionWritten != 2<<20 || m.TotalTime != b.Is.Limits.TotalTime {
+		t.Errorf("both together: %+v", m)
 	}
 }

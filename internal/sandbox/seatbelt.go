@@ -121,14 +121,15 @@ const (
 // somebody set, and paths that can't be written down without a doubt.
 func (s seatbelt) profile(b belay.Boundary) (string, error) {
 	l := b.Limits
-	l.Output, l.TotalCPU, l.TotalWritten = 0, 0, 0 // the runtime counts these itself
+	l.Output, l.TotalCPU, l.TotalWritten, l.TotalTime = 0, 0, 0, 0 // the runtime counts these itself
+	l.SessionCPU, l.SessionWritten, l.SessionTime = 0, 0, 0
 	switch {
 	case b.Name == belay.BoundaryFull:
 		return "", belay.Errorf(belay.CodeBadBoundary, "boundary full has no profile: nothing is confined")
 	case b.Network == belay.NetworkHosts:
 		return "", belay.Errorf(belay.CodeNotConfined, "boundary %q wants a list of hosts, and seatbelt has no way to it", b.Name).WithHint("network none or full")
 	case demanded(l) || l.FileSize > 0 || l.Disk > 0 || l.CPU > 0 || l.Wall > 0 || l.OpenFiles > 0:
-		return "", belay.Errorf(belay.CodeNotConfined, "boundary %q has limits, and seatbelt holds none", b.Name).WithHint("a boundary without limits; output, total_cpu and total_written are counted everywhere")
+		return "", belay.Errorf(belay.CodeNotConfined, "boundary %q has limits, and seatbelt holds none", b.Name).WithHint("a boundary without limits; output, total_… and session_… are counted everywhere")
 	case slices.Contains(s.write, "/"):
 		return "", belay.Errorf(belay.CodeBadBoundary, "boundary %q lets write everything", b.Name).WithHint("boundary full is the one without walls")
 	}

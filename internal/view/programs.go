@@ -18,6 +18,19 @@ type Programs struct {
 	Processes int            `json:"processes,omitempty"`    // and threads of one at a time, at most; where that is counted
 	Throttled belay.Duration `json:"throttled,omitempty"`    // that they waited for their share of the processors
 	Limited   int            `json:"limited,omitempty"`      // that met a limit
+
+	// Limit is what the boundary that was decided on last gives all of them: of a
+	// thread its total_… limits, of a session its session_… limits. Zero is none.
+	Limit belay.ProgramUse `json:"limit,omitzero"`
+}
+
+// bounded notes what a boundary gives the programs of a session and of a thread.
+func bounded(session, thread *Programs, f event.Payload) {
+	if p, ok := f.(event.PermissionEvaluated); ok && p.Bounds != nil {
+		l := p.Bounds.Limits
+		session.Limit = belay.ProgramUse{CPU: l.SessionCPU, Time: l.SessionTime, Written: l.SessionWritten}
+		thread.Limit = belay.ProgramUse{CPU: l.TotalCPU, Time: l.TotalTime, Written: l.TotalWritten}
+	}
 }
 
 // add counts a program that ended by the fact.

@@ -16,7 +16,7 @@ import (
 
 // name is the view's name in the store. Its number changes with the shape of a
 // row: another build then folds a view of its own instead of misreading this one.
-const name = "sessions/3"
+const name = "sessions/4"
 
 // Name is under which the rows are in the store: what they are and their version.
 const Name = name

@@ -238,3 +238,31 @@ func TestWhatProgramsTookIsCounted(t *testing.T) {
 		t.Errorf("got %+v and %+v", row.Programs, row.Threads)
 	}
 }
+
+func TestWhatABoundaryGivesAllProgramsIsNoted(t *testing.T) {
+	var row view.Session
+	limits := belay.ProcessLimits{TotalCPU: 1, TotalWritten: 2, TotalTime: 3, SessionCPU: 4, SessionWritten: 5, SessionTime: 6}
+	for i, p := range []event.Payload{
+		event.PermissionEvaluated{Bounds: &belay.Boundary{Limits: belay.ProcessLimits{TotalCPU: 9}}},
+		event.PermissionEvaluated{Bounds: &belay.Boundary{Limits: limits}},
+		event.PermissionEvaluated{Tool: "read"}, // starts no programs
+	} {
+		view.Apply(&row, store.Record{Position: store.Position(i + 1), Event: event.Envelope{Stream: "thread/thr_1", Seq: int64(i + 1), Time: t0, Data: p}})
+	}
+	if got, want := row.Programs.Limit, (belay.ProgramUse{CPU: 4, Written: 5, Time: 6}); got != want {
+		t.Errorf("the session's: %+v", got)
+	}
+	if got, want := row.Threads[0].Programs.Limit, (belay.ProgramUse{CPU: 1, Written: 2, Time: 3}); got != want {
+		t.Errorf("the thread's: %+v", got)
+	}
+}
+
+func TestHousekeepingDoesntMakeASessionYoung(t *testing.T) {
+	var row view.Session
+	for i, p := range []event.Payload{event.SessionCreated{}, event.OutputExpired{Digest: "sha256:x"}} {
+		view.Apply(&row, store.Record{Position: store.Position(i + 1), Event: event.Envelope{Stream: "session/sess_1", Seq: int64(i + 1), Time: t0.Add(time.Duration(i) * time.Hour), Data: p}})
+	}
+	if !row.Updated.Equal(t0) || row.Counts.Events != 2 {
+		t.Errorf("%+v", row)
+	}
+}

@@ -18,6 +18,7 @@ func (s *Session) applyThread(e event.Envelope) {
 	s.tick(th, e)
 	s.Programs.add(e.Data)
 	th.Programs.add(e.Data)
+	bounded(&s.Programs, &th.Programs, e.Data)
 	switch p := e.Data.(type) {
 	case event.TurnSubmitted:
 		s.Counts.Turns++

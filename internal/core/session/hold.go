@@ -96,7 +96,7 @@ func (d *Decider) Next(time.Time) (rd core.Ready) {
 		}
 		some, whole = true, h.Whole
 		rd.Decided = append(rd.Decided, s.holdFact(event.HoldGranted, h.Thread, h.Hold))
-		rd.Sends = append(rd.Sends, core.Send{To: h.Thread.Stream(), Command: belay.GrantWorkspace{Call: h.Call}})
+		rd.Sends = append(rd.Sends, core.Send{To: h.Thread.Stream(), Command: belay.GrantWorkspace{Call: h.Call, Others: s.others(h.Thread)}})
 	}
 	return rd
 }

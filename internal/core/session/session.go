@@ -38,6 +38,8 @@ type State struct {
 	Holds   []Held           `json:"holds,omitempty"`   // in the order they were asked for
 	Awaited []belay.ThreadID `json:"awaited,omitempty"` // threads that haven't said yet what they are changing
 
+	Used []event.ThreadUse `json:"used,omitempty"` // by programs, of each thread that told
+
 	Use      belay.WorkspaceUse `json:"use,omitzero"`
 	Worktree *belay.Worktree    `json:"worktree,omitempty"`
 }
@@ -57,7 +59,7 @@ func (d *Decider) State() *State { return &d.s }
 func (s *State) Copy() *State {
 	c := *s
 	c.Tags, c.Grants, c.Threads, c.Turns = slices.Clone(s.Tags), slices.Clone(s.Grants), slices.Clone(s.Threads), slices.Clone(s.Turns)
-	c.Holds, c.Awaited = slices.Clone(s.Holds), slices.Clone(s.Awaited)
+	c.Holds, c.Awaited, c.Used = slices.Clone(s.Holds), slices.Clone(s.Awaited), slices.Clone(s.Used)
 	return &c
 }
 
@@ -78,6 +80,8 @@ func (d *Decider) Handle(o belay.Order, now time.Time) ([]core.Fact, []core.Send
 		return d.use(c)
 	case belay.HoldWorkspace:
 		return d.s.hold(c), nil, nil
+	case belay.ReportUse:
+		return d.s.report(c), nil, nil
 	case belay.ReleaseWorkspace:
 		return d.s.release(c), nil, nil
 	}
@@ -237,6 +241,9 @@ func (s *State) updated(p event.SessionUpdated) {
 	}
 	if p.Hold != nil {
 		s.applyHold(*p.Hold)
+	}
+	if p.Used != nil {
+		s.applyUsed(*p.Used)
 	}
 	if p.Turn == "" {
 		return

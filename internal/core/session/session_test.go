@@ -183,6 +183,12 @@ func TestASessionFoldsTheSameFromEveryCut(t *testing.T) {
 		b.do(belay.SubmitWork{Thread: belay.ThreadID(fmt.Sprint("thr_", i%3)), Task: belay.TaskID(fmt.Sprint("task_", i)), Turn: belay.TurnID(fmt.Sprint("turn_", i))})
 	}
 	b.do(belay.UpdateSession{Settings: belay.Settings{Provider: "other", Allow: []string{"edit"}}})
+	b.do(belay.ReportUse{Thread: "thr_1", Used: belay.ProgramUse{Ended: 1, Written: 3}})
+	b.do(belay.ReportUse{Thread: "thr_2", Used: belay.ProgramUse{Ended: 1, Written: 4}})
+	b.do(belay.ReportUse{Thread: "thr_1", Used: belay.ProgramUse{Ended: 2, Written: 5}})
+	if used := b.d.s.others("thr_0"); used == nil || *used != (belay.ProgramUse{Ended: 3, Written: 9}) || len(b.d.s.Used) != 2 {
+		t.Errorf("used %+v, %+v", used, b.d.s.Used)
+	}
 	if n := len(b.d.s.Turns); n != maxKnown || len(b.d.s.Threads) != 3 {
 		t.Errorf("%d turns and %d threads are remembered", n, len(b.d.s.Threads))
 	}

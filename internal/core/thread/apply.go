@@ -33,6 +33,9 @@ func (d *Decider) Apply(e event.Envelope) {
 		if p.Hold != nil {
 			s.applyHold(*p.Hold)
 		}
+		if p.Reported != nil {
+			s.Reported = *p.Reported
+		}
 	case event.ContextResolved:
 		s.taintedBy(p.Taint, e.Seq)
 	case event.ActionResolved:

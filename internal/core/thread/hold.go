@@ -50,7 +50,12 @@ func (s *State) share(o belay.Order, r *Rules) ([]core.Fact, []core.Send) {
 			facts = append(facts, s.holdFact(event.HoldGranted, h))
 		}
 	}
-	return facts, []core.Send{{To: o.Session.Stream(), Command: join}}
+	var sends []core.Send
+	if used := s.Took; used != s.Reported { // before the session grants anything
+		facts = append(facts, core.Fact{IDs: ids, Data: event.ThreadUpdated{Reported: &used}})
+		sends = append(sends, core.Send{To: o.Session.Stream(), Command: belay.ReportUse{Thread: join.Thread, Used: used}})
+	}
+	return facts, append(sends, core.Send{To: o.Session.Stream(), Command: join})
 }
 
 func (s *State) grantHold(c belay.GrantWorkspace) []core.Fact {
@@ -58,7 +63,9 @@ func (s *State) grantHold(c belay.GrantWorkspace) []core.Fact {
 	if i < 0 || s.Holds[i].Granted {
 		return nil
 	}
-	return []core.Fact{s.holdFact(event.HoldGranted, s.Holds[i].Hold)}
+	f := s.holdFact(event.HoldGranted, s.Holds[i].Hold)
+	f.Data.(event.ThreadUpdated).Hold.Others = c.Others
+	return []core.Fact{f}
 }
 
 func (s *State) hold(call belay.CallID) int {
@@ -78,16 +85,22 @@ func (s *State) applyHold(p event.HoldChange) {
 	case p.Op == event.HoldReleased && i >= 0:
 		s.Holds = slices.Delete(s.Holds, i, i+1)
 	case p.Op == event.HoldGranted && i >= 0:
-		s.Holds[i].Granted = true
+		if s.Holds[i].Granted = true; p.Others != nil {
+			s.Others = *p.Others
+		}
 	case p.Op != event.HoldReleased && i < 0:
 		s.Holds = append(s.Holds, Held{belay.Hold{Call: p.Call, Whole: p.Whole}, p.Op == event.HoldGranted})
 	}
 }
 
 // waitsForHold tells whether a call has to wait for the session's word, and
-// asks for it once.
+// asks for it once. A call whose boundary has limits of the session asks too: what
+// the others used comes with the word.
 func (s *State) waitsForHold(rd *core.Ready, spec belay.ToolSpec, c *Call) bool {
 	writes, whole := changes(spec, c)
+	if !writes {
+		writes, whole = c.Bound != nil && hasProcess(spec) && c.Bound.Is.Limits.OfSession(), false
+	}
 	if !s.Shared || !writes {
 		return false
 	}

@@ -32,6 +32,7 @@ func (d *Decider) Next(now time.Time) core.Ready {
 func (d *Decider) next(now time.Time) core.Ready {
 	var rd core.Ready
 	s := &d.s
+	s.reports(&rd) // before what lets others go on
 	if s.givesBack(&rd); len(rd.Decided) > 0 {
 		return rd
 	}
@@ -100,7 +101,7 @@ func New(stream belay.StreamID) *Decider {
 
 // Version names what folding and deciding depend on besides the facts. It
 // changes when the shape or meaning of State changes.
-const Version = "thread/15"
+const Version = "thread/16"
 
 // State is a look at the state; the caller must not change it.
 func (d *Decider) State() *State { return &d.s }

@@ -60,7 +60,7 @@ func (s *State) proc(id belay.ProcessID) *Proc {
 
 // applyProcess folds what is told of processes.
 func (s *State) applyProcess(e event.Envelope) {
-	s.Took.took(e.Data)
+	s.Took = s.Took.Plus(tookOf(e.Data))
 	switch p := e.Data.(type) {
 	case event.ProcessStarted:
 		ids := e.IDs

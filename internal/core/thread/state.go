@@ -56,7 +56,9 @@ type State struct {
 	Pace     []Paced            `json:"pace,omitempty"`     // of the tools, the latest last
 	Revoked  []Revoked          `json:"revoked,omitempty"`  // allowances of the rules that a person took back
 	Wider    []WiderGrant       `json:"wider,omitempty"`    // boundaries that answers gave single calls
-	Took     Took               `json:"took,omitzero"`      // of the machine, by programs
+	Took     belay.ProgramUse   `json:"took,omitzero"`      // by programs
+	Reported belay.ProgramUse   `json:"reported,omitzero"`  // of that, to the session
+	Others   belay.ProgramUse   `json:"others,omitzero"`    // what programs of the session's other threads took, when it granted last
 
 	Plan      []event.PlanItem           `json:"plan,omitempty"`
 	PlanAt    int64                      `json:"planAt,omitempty"` // the fact that says so

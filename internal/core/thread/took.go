@@ -14,39 +14,58 @@ import (
 // boundary lets a thread have. Nothing ran.
 const CodeUsedUp = "PROGRAMS_USED_UP"
 
-// Took is what the programs of a thread took that have ended.
-type Took struct {
-	CPU     belay.Duration `json:"cpu,omitempty"`
-	Written int64          `json:"written,omitempty"` // bytes to disks
+// tookOf is what a program took that ended by a fact.
+func tookOf(p event.Payload) (u belay.ProgramUse) {
+	if use, ms, ok := event.UseOf(p); ok {
+		u = belay.ProgramUse{Ended: 1, CPU: millis(use.CPU), Time: millis(ms), Written: use.Written}
+	}
+	return u
 }
 
-// took folds what a program took.
-func (t *Took) took(p event.Payload) {
-	if use, _, ok := event.UseOf(p); ok {
-		t.CPU += belay.Duration(time.Duration(use.CPU) * time.Millisecond)
-		t.Written += use.Written
+func millis(n int64) belay.Duration { return belay.Duration(time.Duration(n) * time.Millisecond) }
+
+// reports tells the session what the programs of this thread took, where it isn't
+// the only one: the others are told with what the session grants them.
+func (s *State) reports(rd *core.Ready) {
+	if s.Shared && s.Took != s.Reported {
+		used := s.Took
+		rd.Decided = append(rd.Decided, core.Fact{IDs: belay.IDs{Session: s.Session, Thread: s.Thread}, Data: event.ThreadUpdated{Reported: &used}})
+		rd.Sends = append(rd.Sends, core.Send{To: s.Session.Stream(), Command: belay.ReportUse{Thread: s.Thread, Used: used}})
 	}
 }
 
 // usedUp refuses a call that starts programs when those before it have used up
-// what its boundary gives the thread, and tells whether it did.
+// what its boundary gives the thread, or the session, and tells whether it did.
 func (s *State) usedUp(rd *core.Ready, spec belay.ToolSpec, c *Call) bool {
 	if c.Bound == nil || !hasProcess(spec) {
 		return false
 	}
-	l := c.Bound.Is.Limits
-	limit, what := "", ""
-	switch {
-	case l.TotalCPU > 0 && s.Took.CPU >= l.TotalCPU:
-		limit, what = belay.LimitTotalCPU, "had "+s.Took.CPU.String()+" of processors, and "+l.TotalCPU.String()+" is all"
-	case l.TotalWritten > 0 && s.Took.Written >= l.TotalWritten:
-		limit, what = belay.LimitTotalDisk, fmt.Sprintf("wrote %d bytes to disks, and %d is all", s.Took.Written, l.TotalWritten)
-	default:
+	l, all := c.Bound.Is.Limits, s.Took.Plus(s.Others)
+	layer := "thread"
+	limit, what := exceeded(s.Took, l.TotalCPU, l.TotalWritten, l.TotalTime, belay.LimitTotalCPU, belay.LimitTotalDisk, belay.LimitTotalTime)
+	if limit == "" {
+		layer = "session"
+		limit, what = exceeded(all, l.SessionCPU, l.SessionWritten, l.SessionTime, belay.LimitSessionCPU, belay.LimitSessionDisk, belay.LimitSessionTime)
+	}
+	if limit == "" {
 		return false
 	}
 	rd.Decided = append(rd.Decided,
-		core.Fact{IDs: s.callIDs(c), Data: event.SandboxViolation{Layer: "thread", Op: policy.OpLimit, Target: limit, Boundary: c.Bound.Name, Reason: "its programs " + what}},
-		s.failed(c, event.Problem{Class: "denied", Code: CodeUsedUp, Message: "not run: the programs of this thread " + what + " that boundary " + c.Bound.Name + " gives them",
+		core.Fact{IDs: s.callIDs(c), Data: event.SandboxViolation{Layer: layer, Op: policy.OpLimit, Target: limit, Boundary: c.Bound.Name, Reason: "the programs of this " + layer + " " + what}},
+		s.failed(c, event.Problem{Class: "denied", Code: CodeUsedUp, Message: "not run: the programs of this " + layer + " " + what + " that boundary " + c.Bound.Name + " gives them",
 			Hint: "go on without programs, or tell the person; " + limit + " of the boundary sets it"}))
 	return true
+}
+
+// exceeded names the limit that is used up, by one of three names, and says how.
+func exceeded(u belay.ProgramUse, cpu belay.Duration, written int64, took belay.Duration, names ...string) (limit, what string) {
+	switch {
+	case cpu > 0 && u.CPU >= cpu:
+		return names[0], "had " + u.CPU.String() + " of processors, and " + cpu.String() + " is all"
+	case written > 0 && u.Written >= written:
+		return names[1], fmt.Sprintf("wrote %d bytes to disks, and %d is all", u.Written, written)
+	case took > 0 && u.Time >= took:
+		return names[2], "ran for " + u.Time.String() + ", and " + took.String() + " is all"
+	}
+	return "", ""
 }

@@ -35,6 +35,7 @@ type Explanation struct {
 
 	BoundaryBy string      `json:"boundaryBy,omitempty"` // who named it
 	Least      belay.Level `json:"least,omitempty"`      // without which it isn't run
+	Limits     string      `json:"limits,omitempty"`     // of the boundary, in the words of files
 	Tags       []string    `json:"tags,omitempty"`
 	Taint      []string    `json:"taint,omitempty"`    // as kind:origin
 	Matched    []Heard     `json:"matched,omitempty"`  // every rule that spoke, the strongest voice first
@@ -89,6 +90,9 @@ func Explain(set *policy.Set, r policy.Request) Explanation {
 	v := policy.Evaluate(set, r)
 	e := Explanation{Tool: r.Tool.Name, Mode: string(r.Mode), Decision: v.Decision, Source: v.Source, Rule: v.Rule, Where: whereOf(set, v.Rule), Tier: v.Tier,
 		Priority: v.Priority, Code: v.ReasonCode, Reason: v.Reason, Hint: v.Hint, Boundary: v.Boundary, BoundaryBy: v.BoundBy, Least: v.Least, Tags: v.Tags}
+	if v.Bound != nil {
+		e.Limits = policy.LimitsText(v.Bound.Is.Limits)
+	}
 	for _, t := range r.Taint {
 		e.Taint = append(e.Taint, strings.TrimSuffix(t.Kind+":"+t.Origin, ":"))
 	}

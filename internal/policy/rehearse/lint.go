@@ -20,7 +20,7 @@ const (
 // Finding is something about a rule that its author should see.
 type Finding struct {
 	Level string `json:"level"` // error, warning, note
-	Code  string `json:"code"`  // shadowed, contradicts, redundant, overruled, never, no_tool, broad, example, unfinished
+	Code  string `json:"code"`  // shadowed, contradicts, redundant, overruled, never, no_tool, broad, example, limits, unfinished
 	Rule  string `json:"rule,omitempty"`
 	Where string `json:"where,omitempty"` // file:line:column
 	Text  string `json:"text"`
@@ -54,6 +54,9 @@ func Lint(d policy.Document, specs []belay.ToolSpec) []Finding {
 			l.alone(b)
 			l.beside(i)
 		}
+	}
+	for _, b := range d.Boundaries {
+		l.out = append(l.out, Finding{Level: LintNote, Code: "limits", Where: b.Where, Text: "boundary " + b.Name + " has limits: " + policy.LimitsText(b.Limits)})
 	}
 	if l.pairs > maxPairs {
 		l.out = append(l.out, Finding{Level: LintWarning, Code: "unfinished",
