@@ -6,10 +6,12 @@ import (
 	"runtime/debug"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
 	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/event"
 )
 
 // during is a write that happens while another one is on its way.
@@ -91,6 +93,45 @@ func TestWhatComesWhileACallerCommitsIsNotForgotten(t *testing.T) {
 	}
 	if err := <-late.done; err != nil || !sent {
 		t.Errorf("%v, came late: %t", err, sent)
+	}
+}
+
+// TestLoneAndQueuedWritesMix appends to three streams at once, each write made by
+// its caller or handed over, as it happens: none is lost, none comes twice.
+func TestLoneAndQueuedWritesMix(t *testing.T) {
+	const writes = 40
+	db := openStore(t, t.TempDir(), Options{})
+	var streams [3]*work
+	for i := range streams {
+		streams[i] = newWork(t, db, strconv.Itoa(i))
+	}
+	var wg sync.WaitGroup
+	for _, w := range streams {
+		wg.Go(func() {
+			for n := range writes {
+				ctx := t.Context()
+				if n%4 > 0 {
+					ctx = context.WithoutCancel(ctx)
+				}
+				if err := w.try(ctx, db, strconv.Itoa(n)); err != nil {
+					t.Error(err)
+					return
+				}
+			}
+		})
+	}
+	wg.Wait()
+	for _, w := range streams {
+		n := 0
+		for ev, err := range db.Read(t.Context(), w.b.Stream, 0) {
+			if d, ok := ev.Data.(event.ModelDelta); err != nil || !ok || d.Text != strconv.Itoa(n) {
+				t.Fatalf("fact %d of %s: %+v, %v", n, w.b.Stream, ev, err)
+			}
+			n++
+		}
+		if n != writes {
+			t.Errorf("%s has %d facts, %d were written", w.b.Stream, n, writes)
+		}
 	}
 }
 
