@@ -89,14 +89,14 @@ func TestTwoHundredCutsLoseAndRepeatNothing(t *testing.T) {
 	fed := 0
 	for cut := range 200 {
 		if cut%4 == 0 {
-			n := 1 + rnd.IntN(8_000)
+			n := 1 + rnd.IntN(4_000)
 			feed.press(fmt.Sprintf("%d\n", n))
 			for i := 1; i <= n; i++ {
 				fed += len(fmt.Sprintln(i))
 			}
 		}
 		at := x.attach(x.owner, fmt.Sprintf("?offset=%d", len(out)))
-		for want := min(rnd.IntN(40_000), fed-len(out)); len(at.out) < want; {
+		for want := min(rnd.IntN(20_000), fed-len(out)); len(at.out) < want; {
 			if !at.next() {
 				t.Fatal(at.err)
 			}

@@ -160,15 +160,18 @@ func (a *attachment) bring(ctx context.Context, text string, end bool) error {
 	if err != nil {
 		return err
 	}
+	// A client that goes meanwhile leaves no command of which nobody knows.
+	sending, cancel := context.WithTimeout(context.WithoutCancel(ctx), a.pace.taken)
+	defer cancel()
 	a.server.front.enter()
-	told, err := a.send(ctx, a.sid, a.stream, belay.WriteProcessStdin{Process: a.id, Input: text, End: end})
+	told, err := a.send(sending, a.sid, a.stream, belay.WriteProcessStdin{Process: a.id, Input: text, End: end})
 	a.server.front.leave()
 	if err != nil {
 		return err
 	}
 	a.brought += int64(len(text))
-	ctx, cancel := context.WithTimeout(ctx, a.pace.taken)
-	defer cancel()
+	ctx, stop := context.WithTimeout(ctx, a.pace.taken)
+	defer stop()
 	w := typedInput{at: at, command: told.Command}
 	for {
 		changed := a.Store.Changed(ctx)

@@ -22,7 +22,7 @@ import (
 func TestAStalledClientHoldsLittle(t *testing.T) {
 	x := newProgram(t, false, "while read n; do head -c $n /dev/zero | tr '\\0' x; echo; done")
 	reads := x.attach(x.owner, "")
-	const stalled, flood = 4, 14 << 20
+	const stalled, flood = 3, 12 << 20
 	var all []*attached
 	for range stalled {
 		all = append(all, x.attach(x.owner, ""))
