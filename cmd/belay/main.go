@@ -23,6 +23,11 @@ const headroom = 2 << 20
 // 8 MiB instead of 4: what it allocates stays in use anyway.
 const firstPercent = 200
 
+// forgotten is after how many collections pages of the program's file are given
+// back. A collection looks at types and at the tables of stacks, which steps
+// don't need; a process that collects often needs them all the time.
+const forgotten = 8
+
 func main() {
 	sandbox.Main()
 	collectLater()
@@ -40,14 +45,24 @@ func collectLater() {
 		return
 	}
 	debug.SetGCPercent(firstPercent)
-	runtime.AddCleanup(new(collected), func(struct{}) {
-		room.Store(new([headroom]byte))
-		debug.SetGCPercent(100)
-		pages.Forget() // what collecting looks at: types, and stacks' tables
-	}, struct{}{})
+	afterCollection(1)
 }
 
-// collected is garbage from its beginning: its end is the first collection's.
+// afterCollection goes on after the next collection, which is the n-th.
+func afterCollection(n int) {
+	runtime.AddCleanup(new(collected), func(n int) {
+		if n == 1 {
+			room.Store(new([headroom]byte))
+			debug.SetGCPercent(100)
+		}
+		pages.Forget()
+		if n < forgotten {
+			afterCollection(n + 1)
+		}
+	}, n)
+}
+
+// collected is garbage from its beginning: its end is the next collection's.
 type collected struct{ _ [32]byte }
 
 // room is the headroom.
