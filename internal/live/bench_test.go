@@ -157,6 +157,9 @@ func (b *bench) follow(scope live.Scope, types, since string, into *seen, done f
 		b.Fatal(err)
 	}
 	err = r.Follow(b.Context(), func(ms []live.Message) error {
+		if len(ms) == 0 { // there is nothing yet
+			return nil
+		}
 		into.take(ms)
 		if done() {
 			return errEnough

@@ -43,8 +43,9 @@ func (o *Options) defaults() {
 // Hub follows the log of one store for all its readers. Nobody reading costs no
 // more than looking at each new fact.
 type Hub struct {
-	st store.Store
-	o  Options
+	st     store.Store
+	recent recent // nil: the store keeps nothing
+	o      Options
 
 	mu     sync.Mutex
 	err    error          // why it ended
@@ -53,6 +54,11 @@ type Hub struct {
 	size   int            // bytes in ring
 	topics map[belay.SessionID]*topic
 	flows  flows
+}
+
+// recent is a store that keeps its newest facts in memory, as store.Shared does.
+type recent interface {
+	Recent(session belay.SessionID, after store.Position) (recs []store.Record, upTo store.Position, ok bool)
 }
 
 // entry is a fact, encoded once for everybody.
@@ -84,7 +90,19 @@ func New(ctx context.Context, st store.Store, o Options) (*Hub, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Hub{st: st, o: o, head: end, topics: map[belay.SessionID]*topic{}, flows: flows{}}, nil
+	h := &Hub{st: st, o: o, head: end, topics: map[belay.SessionID]*topic{}, flows: flows{}}
+	h.recent, _ = st.(recent)
+	return h, nil
+}
+
+// Has tells whether facts of a session are known without asking the store. Its
+// no says nothing.
+func (h *Hub) Has(session belay.SessionID) bool {
+	if h.recent == nil {
+		return false
+	}
+	recs, _, ok := h.recent.Recent(session, 0)
+	return ok && len(recs) > 0
 }
 
 // Run follows the log until ctx ends or the store fails, which is its error.

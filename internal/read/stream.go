@@ -109,6 +109,9 @@ func (v *Reads) ofRun(r *http.Request) (live.Scope, error) {
 
 // there tells whether a session has facts, or at least a command that waits.
 func (v *Reads) there(ctx context.Context, id belay.SessionID) error {
+	if v.Hub != nil && v.Hub.Has(id) {
+		return nil
+	}
 	if _, err := v.Store.Head(ctx, id.Stream()); !errors.Is(err, store.ErrNotFound) {
 		return err
 	}
@@ -152,10 +155,7 @@ func (v *Reads) stream(of scoped, since string) http.HandlerFunc {
 		if out.stall <= 0 {
 			out.stall = stall
 		}
-		if err := out.begin(); err != nil {
-			reader.Close()
-			return
-		}
+		out.begin()
 		give := func(ms []live.Message) error {
 			err := out.give(ms)
 			opened()
@@ -172,6 +172,7 @@ func (v *Reads) stream(of scoped, since string) http.HandlerFunc {
 			}
 		}
 		_ = reader.Follow(r.Context(), give) // who isn't there any more is told nothing
+		_ = out.send()                       // neither is who was told nothing
 	}
 }
 
@@ -209,10 +210,10 @@ type sink struct {
 	buf     bytes.Buffer
 }
 
-func (s *sink) begin() error {
+// begin leaves with the first delivery, which comes at once.
+func (s *sink) begin() {
 	s.w.WriteHeader(http.StatusOK)
 	s.buf.WriteString("retry: 1000\n\n")
-	return s.send()
 }
 
 // give writes one delivery. A client that doesn't take it in time is cut off:
@@ -225,6 +226,9 @@ func (s *sink) give(ms []live.Message) error {
 }
 
 func (s *sink) send() error {
+	if s.buf.Len() == 0 {
+		return nil
+	}
 	if err := s.control.SetWriteDeadline(time.Now().Add(s.stall)); err != nil && !errors.Is(err, http.ErrNotSupported) {
 		return err
 	}
