@@ -65,7 +65,7 @@ func (r *request) gives() (said []string) {
 	if r.Call != nil && r.Call.Stands != nil {
 		for _, p := range r.Call.Stands.Programs {
 			if p.Path != "" && p.Path != p.Name {
-				said = append(said, line(p.Name+" is "+p.Path))
+				said = append(said, explain.Exactly(p.Name+" is "+p.Path))
 			}
 		}
 	}

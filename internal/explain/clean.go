@@ -20,9 +20,52 @@ func Clean(s string) string { return clean(s, "") }
 // CleanLines is Clean for text of several lines: newlines and tabs stay.
 func CleanLines(s string) string { return clean(s, "\n\t") }
 
-// Call is a call as whoever allows it must see it: the tool and its arguments,
-// clean, on one line, and whole however long they are.
-func Call(tool string, args []byte) string { return Clean(tool + " " + string(args)) }
+// Call is a call as whoever allows it must see it: the tool and its arguments, on
+// one line, exactly, and whole however long they are.
+func Call(tool string, args []byte) string { return Exactly(tool + " " + string(args)) }
+
+// Exactly is Clean for what a person answers for. Besides, everything is written
+// out that looks like something else or changes how others look: spaces that
+// aren't the space, variation selectors, characters that no table knows or that
+// print nothing, marks without a letter to stand on, and those that pile up on
+// one. Nothing is ever left out.
+func Exactly(s string) string {
+	var b strings.Builder
+	marks := noLetter
+	for i := 0; i < len(s); {
+		r, n := utf8.DecodeRuneInString(s[i:])
+		switch {
+		case r == utf8.RuneError && n == 1:
+			fmt.Fprintf(&b, `\x%02x`, s[i])
+			marks = noLetter
+		case unicode.IsMark(r) && !selects(r) && !hidden(r) && marks < maxMarks:
+			b.WriteRune(r)
+			marks++
+		case unicode.IsMark(r) || hidden(r) || r == 0x2800 || !unicode.IsPrint(r):
+			b.WriteString(escape(r))
+			marks = noLetter
+		default:
+			b.WriteRune(r)
+			if marks = noLetter; unicode.IsLetter(r) {
+				marks = 0
+			}
+		}
+		i += n
+	}
+	return b.String()
+}
+
+// maxMarks is how many marks a letter may carry, which is enough for every script;
+// noLetter is as good as all of them.
+const (
+	maxMarks = 4
+	noLetter = maxMarks
+)
+
+// selects tells whether r chooses another look of the character before it.
+func selects(r rune) bool {
+	return r >= 0xfe00 && r <= 0xfe0f || r >= 0x180b && r <= 0x180f || r >= 0xe0100 && r <= 0xe01ef
+}
 
 func clean(s, keep string) string {
 	i := 0
