@@ -41,9 +41,10 @@ func drives(args []string) bool {
 	return args[0] == "run" || args[0] == "serve" || args[0] == "bench"
 }
 
-// begin begins with what depends on nothing, if it hasn't. It is joined by end,
-// which must be called.
-func (h *early) begin(a *app) {
+// begin begins with what depends on nothing, if it hasn't; fresh tells that a
+// session may begin, which writes facts that one that goes on doesn't. It is
+// joined by end, which must be called.
+func (h *early) begin(a *app, fresh bool) {
 	if h.begun {
 		return
 	}
@@ -57,7 +58,9 @@ func (h *early) begin(a *app) {
 		a.builtin()
 		policy.Builtin()
 		a.recall()
-		encoders()
+		if fresh {
+			encoders()
+		}
 		a.models.catalog(a)
 	})
 }

@@ -157,7 +157,7 @@ func (a *app) main(ctx context.Context, args []string) int {
 func (a *app) dispatch(ctx context.Context, args []string) (int, error) {
 	defer a.early.end()
 	if drives(args) {
-		a.early.begin(a)
+		a.early.begin(a, args[0] != "sessions")
 	}
 	root, place := grammarOf(args)
 	helped := false
