@@ -79,7 +79,9 @@ func newSystem(t *testing.T, c systemConfig) *system {
 		t.Fatal(err)
 	}
 	s.e, err = engine.New(engine.Config{Store: s.st, Owner: store.Owner{ID: "proc_law"}, Tools: s.tools, Now: c.now, Secrets: c.secrets,
-		Provider: func(belay.Settings) (model.Provider, error) { return watched{scripted.New(script), s}, nil }})
+		Provider: func(context.Context, string, belay.Settings) (model.Provider, error) {
+			return watched{scripted.New(script), s}, nil
+		}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -229,6 +229,8 @@ func (w *workshop) names(builtin []tool.Tool) error {
 // book is what is trusted in the store, read once per process; nothing, if there
 // is no store yet.
 func (a *app) book(ctx context.Context) (*trust.Book, error) {
+	a.bookMu.Lock()
+	defer a.bookMu.Unlock()
 	if a.trusted != nil {
 		return a.trusted, nil
 	}

@@ -115,9 +115,10 @@ type app struct {
 	here    *workshop            // of the workspace this process works in; nil: none is entered
 	opened  store.Store          // the open store
 	as      string               // who gives commands; empty: the person at this terminal
-	trusted *trust.Book          // as it was read first
-	told    []string             // what was said of files that don't count
-	origin  map[string]string    // of worktrees: the workspace they were made of
+	bookMu  sync.Mutex
+	trusted *trust.Book       // as it was read first
+	told    []string          // what was said of files that don't count
+	origin  map[string]string // of worktrees: the workspace they were made of
 	configs map[string][]configFile
 	held    bool                    // of a server: what was read counts until it is read again
 	usable  map[string][]configFile // of a server: as they were when they last could be used

@@ -63,12 +63,37 @@ func (a *app) describe(ctx context.Context, ws string) {
 	a.models.mu.Lock()
 	defer a.models.mu.Unlock()
 	a.models.offer = o
-	if a.held && o.broken == nil {
-		if a.models.offers == nil {
-			a.models.offers = map[string]offer{}
-		}
-		a.models.offers[ws] = o
+	a.models.keep(a, ws, o)
+}
+
+// keep lets a server's turns have what a workspace offers. The lock is held.
+func (m *models) keep(a *app, ws string, o offer) {
+	if !a.held || o.broken != nil {
+		return
 	}
+	if m.offers == nil {
+		m.offers = map[string]offer{}
+	}
+	m.offers[ws] = o
+}
+
+// offeredTo is what the files describe that count for turns in a workspace: a
+// process that runs one command has looked at its own.
+func (a *app) offeredTo(ctx context.Context, ws string) offer {
+	a.models.mu.Lock()
+	o, known := a.models.offers[ws]
+	if !a.held {
+		o, known = a.models.offer, true
+	}
+	a.models.mu.Unlock()
+	if known {
+		return o
+	}
+	o = a.offered(ctx, ws)
+	a.models.mu.Lock()
+	defer a.models.mu.Unlock()
+	a.models.keep(a, ws, o)
+	return o
 }
 
 // offered reads what the files of a place describe.
@@ -94,18 +119,18 @@ func (a *app) service(name string) (service, error) {
 	return a.models.service(name)
 }
 
-func (m *models) service(name string) (service, error) {
-	s, ok := m.services[name]
+func (o offer) service(name string) (service, error) {
+	s, ok := o.services[name]
 	i := slices.IndexFunc(vendors, func(v vendor) bool { return v.name == name })
 	switch {
-	case m.broken != nil:
-		return s, m.broken
+	case o.broken != nil:
+		return s, o.broken
 	case !ok && i >= 0:
 		return service{vendor: vendors[i]}, nil
-	case !ok && m.passed[name] != "":
-		return s, belay.Errorf(belay.CodeNoProvider, "%s describes a provider %q, but nobody trusts the file as it is", m.passed[name], name).WithHint("read the file, then: belay trust .belay/belay.yaml")
+	case !ok && o.passed[name] != "":
+		return s, belay.Errorf(belay.CodeNoProvider, "%s describes a provider %q, but nobody trusts the file as it is", o.passed[name], name).WithHint("read the file, then: belay trust .belay/belay.yaml")
 	case !ok:
-		return s, belay.Errorf(belay.CodeNoProvider, "there is no provider %q; there are %s", name, strings.Join(m.names(), ", ")).
+		return s, belay.Errorf(belay.CodeNoProvider, "there is no provider %q; there are %s", name, strings.Join(o.names(), ", ")).
 			WithHint("describe it under providers in belay.yaml, or --script FILE")
 	case s.protocol == "":
 		return s, belay.Errorf(belay.CodeBadConfig, "the provider %s has no protocol", name).At(s.where).WithHint("protocol: %s", openaiChat)
@@ -116,12 +141,12 @@ func (m *models) service(name string) (service, error) {
 }
 
 // names lists the providers that settings can name.
-func (m *models) names() []string {
+func (o offer) names() []string {
 	var names []string
 	for _, v := range vendors {
 		names = append(names, v.name)
 	}
-	for name := range m.services {
+	for name := range o.services {
 		if !slices.Contains(names, name) {
 			names = append(names, name)
 		}
@@ -130,15 +155,22 @@ func (m *models) names() []string {
 	return append(names, scriptedPrefix+"FILE")
 }
 
-// provider is who serves the model of some settings.
+// provider is who serves the model of some settings, by what the workspace that
+// was entered last calls providers.
 func (a *app) provider(s belay.Settings) (model.Provider, error) {
 	a.models.mu.Lock()
 	defer a.models.mu.Unlock()
-	name := s.Provider + " " + s.BaseURL
-	if p := a.models.made[name]; p != nil {
+	return a.providerOf(a.models.offer, s)
+}
+
+// providerOf is the provider that an offer has under a name, made once for each
+// place where it is described. The lock is held.
+func (a *app) providerOf(o offer, s belay.Settings) (model.Provider, error) {
+	name := s.Provider + " " + s.BaseURL + " " + o.services[s.Provider].where
+	if p := a.models.made[name]; p != nil && o.broken == nil {
 		return p, nil
 	}
-	p, err := a.makeProvider(s)
+	p, err := a.makeProvider(o, s)
 	if err != nil {
 		return nil, err
 	}
@@ -149,16 +181,19 @@ func (a *app) provider(s belay.Settings) (model.Provider, error) {
 	return p, nil
 }
 
-// served is provider as the engine gets it.
-func (a *app) served(s belay.Settings) (model.Provider, error) {
-	p, err := a.provider(s)
+// served is the provider of a turn in a workspace, as the engine gets it.
+func (a *app) served(ctx context.Context, ws string, s belay.Settings) (model.Provider, error) {
+	o := a.offeredTo(ctx, ws)
+	a.models.mu.Lock()
+	p, err := a.providerOf(o, s)
+	a.models.mu.Unlock()
 	if err != nil || a.around == nil {
 		return p, err
 	}
 	return a.around(p), nil
 }
 
-func (a *app) makeProvider(s belay.Settings) (model.Provider, error) {
+func (a *app) makeProvider(o offer, s belay.Settings) (model.Provider, error) {
 	if s.Provider == direct.Name {
 		return direct.Provider{}, nil
 	}
@@ -169,7 +204,7 @@ func (a *app) makeProvider(s belay.Settings) (model.Provider, error) {
 		}
 		return scripted.New(script), nil
 	}
-	v, err := a.models.service(s.Provider)
+	v, err := o.service(s.Provider)
 	if err != nil {
 		return nil, err
 	}

@@ -42,7 +42,10 @@ func (w *wiring) look(ctx context.Context, ws string) error {
 	w.a.mu.Lock()
 	w.a.configs = nil
 	w.a.mu.Unlock()
-	w.a.trusted, w.a.Workspace = nil, ws
+	w.a.bookMu.Lock()
+	w.a.trusted = nil
+	w.a.bookMu.Unlock()
+	w.a.Workspace = ws
 	return w.a.enter(ctx, ws)
 }
 

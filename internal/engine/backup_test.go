@@ -57,7 +57,9 @@ func newStation(t *testing.T, dir string) *station {
 		}
 	})
 	s.e, err = engine.New(engine.Config{Store: s.db, Owner: store.ThisProcess(), Tools: set,
-		Provider: func(belay.Settings) (model.Provider, error) { return scripted.New(script), nil }})
+		Provider: func(context.Context, string, belay.Settings) (model.Provider, error) {
+			return scripted.New(script), nil
+		}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -95,7 +95,7 @@ func newRigTelling(b testing.TB, dir string, steps int, recorded engine.Recorded
 	if r.db, err = sqlite.Open(b.Context(), r.dir, sqlite.Options{}); err != nil {
 		b.Fatal(err)
 	}
-	r.e, err = engine.New(engine.Config{Store: r.db, Owner: store.ThisProcess(), Tools: set, Recorded: recorded, Provider: func(belay.Settings) (model.Provider, error) { return r.m, nil }})
+	r.e, err = engine.New(engine.Config{Store: r.db, Owner: store.ThisProcess(), Tools: set, Recorded: recorded, Provider: func(context.Context, string, belay.Settings) (model.Provider, error) { return r.m, nil }})
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -96,7 +96,7 @@ func (v *drive) read(ctx context.Context, a *answer) error {
 	if a.eff.Provider != "" {
 		a.settings.Provider, a.settings.Model, a.settings.BaseURL = a.eff.Provider, a.eff.Model, a.eff.BaseURL
 	}
-	prov, err := v.provider(a.eff.IDs.Turn, a.settings)
+	prov, err := v.provider(ctx, a.eff.IDs.Turn, rules.Workspace, a.settings)
 	if err != nil {
 		return &model.Error{Class: "auth", Message: err.Error()}
 	}
@@ -134,11 +134,11 @@ func (v *drive) read(ctx context.Context, a *answer) error {
 	return &model.Error{Class: "transient", Code: "CUT", Message: "the provider's stream ended in the middle of the answer"}
 }
 
-func (e *Engine) provider(s belay.Settings) (model.Provider, error) {
+func (e *Engine) provider(ctx context.Context, workspace string, s belay.Settings) (model.Provider, error) {
 	if e.c.Provider == nil {
 		return nil, belay.Errorf(belay.CodeNoProvider, "no provider is configured")
 	}
-	return e.c.Provider(s)
+	return e.c.Provider(ctx, workspace, s)
 }
 
 // maxRetryAfter is how long a turn waits for a provider that says when to come

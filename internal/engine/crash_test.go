@@ -111,8 +111,10 @@ func (m *machine) boot(crashAt int) *process {
 	var err error
 	p.e, err = engine.New(engine.Config{
 		Store: p.h, Owner: store.Owner{ID: fmt.Sprintf("proc-%d", proc), Host: "test", PID: proc}, Tools: m.tools,
-		Provider: func(belay.Settings) (model.Provider, error) { return scripted.New(m.script), nil },
-		Point:    func(string) { p.point(cut) },
+		Provider: func(context.Context, string, belay.Settings) (model.Provider, error) {
+			return scripted.New(m.script), nil
+		},
+		Point: func(string) { p.point(cut) },
 	})
 	if err != nil {
 		m.t.Fatal(err)

@@ -35,7 +35,7 @@ const Lease = 15 * time.Second
 type Config struct {
 	Store    store.Store
 	Owner    store.Owner
-	Provider func(s belay.Settings) (model.Provider, error) // that these settings name
+	Provider func(ctx context.Context, workspace string, s belay.Settings) (model.Provider, error) // that these settings name in a workspace
 	Tools    *tool.Set
 	ToolsIn  func(workspace string) *tool.Set // those of a workspace; nil is Tools everywhere
 	Secrets  *secret.Scrubber                 // values that never reach the store; nil knows none

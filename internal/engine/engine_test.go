@@ -117,7 +117,7 @@ func newBench(t *testing.T, script string, change func(*belay.Settings), tools .
 	b.c = engine.Config{
 		Now:   func() time.Time { return b.now() },
 		Store: b.h, Owner: store.Owner{ID: "proc", Host: "test", PID: 1}, Tools: set,
-		Provider: func(belay.Settings) (model.Provider, error) {
+		Provider: func(context.Context, string, belay.Settings) (model.Provider, error) {
 			if b.wrap != nil {
 				return spy{b.wrap(scripted.New(sc)), b}, nil
 			}

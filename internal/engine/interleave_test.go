@@ -217,7 +217,9 @@ func newCrowd(t *testing.T, seed uint64, g *gate, tools []tool.Tool, sessions ..
 	for i, threads := range sessions {
 		h := data.Open(memory.Options{})
 		e, err := engine.New(engine.Config{Store: h, Owner: store.Owner{ID: fmt.Sprint("process-", i), Host: "test", PID: i + 1}, Tools: set,
-			Provider: func(s belay.Settings) (model.Provider, error) { return c.agents[s.Provider], nil }})
+			Provider: func(_ context.Context, _ string, s belay.Settings) (model.Provider, error) {
+				return c.agents[s.Provider], nil
+			}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -448,7 +450,9 @@ func TestAHoldOfALostCallIsFreeAfterATakeover(t *testing.T) {
 
 		h := c.data.Open(memory.Options{})
 		e, err := engine.New(engine.Config{Store: h, Owner: store.Owner{ID: "next", Host: "test", PID: 99}, Tools: c.set,
-			Provider: func(s belay.Settings) (model.Provider, error) { return c.agents[s.Provider], nil }})
+			Provider: func(_ context.Context, _ string, s belay.Settings) (model.Provider, error) {
+				return c.agents[s.Provider], nil
+			}})
 		if err != nil {
 			t.Fatal(err)
 		}

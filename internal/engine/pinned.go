@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"context"
 	"sync"
 
 	"github.com/belay-run/belay"
@@ -29,8 +30,8 @@ func (p *pinned) of(turn belay.TurnID) {
 	}
 }
 
-// provider is who serves a turn's model.
-func (v *drive) provider(turn belay.TurnID, s belay.Settings) (model.Provider, error) {
+// provider is who serves a turn's model, by what its workspace calls providers.
+func (v *drive) provider(ctx context.Context, turn belay.TurnID, workspace string, s belay.Settings) (model.Provider, error) {
 	v.pins.mu.Lock()
 	defer v.pins.mu.Unlock()
 	v.pins.of(turn)
@@ -38,7 +39,7 @@ func (v *drive) provider(turn belay.TurnID, s belay.Settings) (model.Provider, e
 	if p := v.pins.providers[key]; p != nil {
 		return p, nil
 	}
-	p, err := v.e.provider(s)
+	p, err := v.e.provider(ctx, workspace, s)
 	if err == nil {
 		v.pins.providers[key] = p
 	}

@@ -34,7 +34,7 @@ What you are to look for:
 func (v *drive) review(ctx context.Context, c policy.Checker, eff core.CheckCall) (a policy.Answer, used belay.Usage, err error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, c.Limit(), fmt.Errorf("it gave no answer within %s", c.Limit()))
 	defer cancel()
-	prov, err := v.e.provider(belay.Settings{Provider: c.Provider, Model: c.Model})
+	prov, err := v.e.provider(ctx, eff.Dir, belay.Settings{Provider: c.Provider, Model: c.Model})
 	if err != nil {
 		return a, used, err
 	}

@@ -31,11 +31,11 @@ func reviewed(t *testing.T, args string, c policy.Checker, judge model.Provider)
 	b := newBench(t, "steps:\n  - calls: [{tool: put, args: "+args+"}]\n"+done, nil, put)
 	own := b.c.Provider
 	b.rewire(func(e *engine.Config) {
-		e.Provider = func(s belay.Settings) (model.Provider, error) {
+		e.Provider = func(ctx context.Context, ws string, s belay.Settings) (model.Provider, error) {
 			if s.Provider == "judge" && s.Model == "strict-1" {
 				return judge, nil
 			}
-			return own(s)
+			return own(ctx, ws, s)
 		}
 		e.Price = func(s belay.Settings, u belay.Usage) (int64, bool) {
 			return 7 * u.Input, s.Provider == "judge"

@@ -94,4 +94,7 @@ var serverMutants = []mutant{
 	{breaks: "of a piece that is gone nothing is said",
 		edits:  []edit{{"internal/server/attachoutput.go", "return a.say(attachSays{Truncated: &attachTruncated{from, to}})", "_ = from\n\treturn nil"}},
 		caught: []suite{{"./internal/server", "TestWhatIsntKept"}}},
+	{breaks: "a provider is the first of its name, whoever described it",
+		edits:  []edit{{"internal/cli/providers.go", "s.BaseURL + \" \" + o.services[s.Provider].where", "s.BaseURL"}},
+		caught: []suite{{"./script", "TestScripts/serve_workspaces$"}}},
 }

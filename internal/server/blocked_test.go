@@ -79,7 +79,7 @@ func stubbornly(t *testing.T, open func(context.Context, string) (House, error),
 			return h, err
 		}
 		h.Engine, err = engine.New(engine.Config{Store: h.Store, Owner: store.ThisProcess(), Tools: set,
-			Provider: func(belay.Settings) (model.Provider, error) { return stubborn{let: let}, nil }})
+			Provider: func(context.Context, string, belay.Settings) (model.Provider, error) { return stubborn{let: let}, nil }})
 		return h, err
 	}
 }

@@ -109,7 +109,7 @@ func (w *world) serve(t *testing.T, script string, change ...func(*Config)) *rig
 		if err != nil {
 			return House{}, err
 		}
-		e, err := engine.New(engine.Config{Store: st, Owner: owner, Tools: set, Live: hub.Show, Provider: func(belay.Settings) (model.Provider, error) { return scripted.New(sc), nil }})
+		e, err := engine.New(engine.Config{Store: st, Owner: owner, Tools: set, Live: hub.Show, Provider: func(context.Context, string, belay.Settings) (model.Provider, error) { return scripted.New(sc), nil }})
 		if err != nil {
 			return House{}, err
 		}
