@@ -188,7 +188,7 @@ func (h *Hub) take(rec store.Record) error {
 
 func encode(rec store.Record) (*entry, error) {
 	ev := rec.Event
-	data, err := json.Marshal(ev)
+	data, err := ev.MarshalJSON() // json.Marshal would read what it wrote once more
 	if err != nil {
 		return nil, belay.Errorf(belay.CodeInternal, "a fact can't be encoded").At(store.RowName(ev.Stream, ev.Seq)).Wrap(err)
 	}
