@@ -19,6 +19,7 @@ import (
 	osprocess "github.com/belay-run/belay/internal/process"
 	"github.com/belay-run/belay/internal/store"
 	"github.com/belay-run/belay/internal/store/memory"
+	"github.com/belay-run/belay/internal/tool"
 	"github.com/belay-run/belay/internal/tool/shell"
 )
 
@@ -203,6 +204,38 @@ func TestBackgroundProcessesAtEveryPointOfLeaving(t *testing.T) {
 			t.Logf("%d points", at-1)
 			return
 		}
+	}
+}
+
+// leftover is a program that a call left behind.
+type leftover struct{ kept atomic.Int32 }
+
+func (*leftover) ID() belay.ProcessID            { return "proc_leftover" }
+func (*leftover) Send(string, bool) (int, error) { return 0, nil }
+
+func (l *leftover) Keep(ctx context.Context, why func() string) event.Payload {
+	l.kept.Add(1)
+	<-ctx.Done()
+	return event.ProcessTerminated{Reason: why()}
+}
+
+// A call may leave a program in the very moment in which its drive leaves: nobody
+// would see to it any more.
+func TestBackgroundProcessesOfACallThatEndsWhileTheDriveLeaves(t *testing.T) {
+	ctx, leave := context.WithCancel(t.Context())
+	var l leftover
+	start := fn{spec: tool.Spec{Name: "start", Doc: "d", Input: noArgs, Effect: belay.AtMostOnce}, run: func(ctx context.Context, _ tool.Call) (tool.Result, error) {
+		leave()
+		<-ctx.Done()
+		return tool.Result{Text: "it runs", Left: &l}, nil
+	}}
+	b := newBench(t, "steps:\n  - calls: [{tool: start, args: {}}]\n"+done, nil, start)
+	b.submit(1, "go")
+	if err := b.e.Session(ctx, sess, nil); !errors.Is(err, context.Canceled) {
+		t.Fatal(err)
+	}
+	if l.kept.Load() != 1 {
+		t.Errorf("it was seen to %d times", l.kept.Load())
 	}
 }
 

@@ -101,7 +101,7 @@ var toolMutants = []mutant{
 		caught: []suite{{"./internal/engine", "Background"}}},
 	{breaks: "a process that a call left is forgotten when its drive leaves",
 		edits:  []edit{{"internal/engine/drive.go", "len(v.flying) > 0 || v.strand(ctx)", "len(v.flying) > 0"}},
-		caught: []suite{{"./internal/engine", "Background"}}},
+		caught: []suite{{"./internal/engine", "CallThatEndsWhile"}}},
 	{breaks: "a lost process is not told",
 		edits:  []edit{{"internal/core/thread/processes.go", "\t\tif o.Orphan {\n\t\t\trd.Decided", "\t\tif o.Orphan && false {\n\t\t\trd.Decided"}},
 		caught: []suite{{"./internal/core/thread", "Scenarios/processes"}}},
