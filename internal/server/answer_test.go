@@ -33,7 +33,7 @@ func TestOnlyTheSeenVersionIsAnswered(t *testing.T) {
 	respond := func(decision, version, message string) answer {
 		return r.command("respond_action", approver, fmt.Sprintf(`{"actionId":%q,"decision":%q,"version":%q,"message":%q}`, q.ID, decision, version, message))
 	}
-	if a := respond("answer", "0123456789ab", "red"); a.Code != belay.CodeConflict || a.Field != "version" {
+	if a := respond("answer", "0123456789ab", "red"); a.Code != belay.CodeConflict || a.Field != "version" || !strings.Contains(a.Detail, q.Shown) {
 		t.Errorf("another version: %d %s", a.status, a.body)
 	}
 	if a := respond("allow", q.Version, ""); a.Code != belay.CodeBadCommand {

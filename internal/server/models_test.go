@@ -2,6 +2,7 @@ package server
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"fmt"
 	"net/http"
@@ -9,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/client"
@@ -167,7 +169,23 @@ func TestReadModelsTellTheTruth(t *testing.T) {
 			}
 		}
 	}
-	look()
+	// A stream tells another one a moment later.
+	lookUntil := func(known func() bool) {
+		t.Helper()
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		for st := r.opened[auth.DefaultTenant]; ctx.Err() == nil; {
+			changed := st.Changed(ctx)
+			if look(); known() {
+				return
+			}
+			select {
+			case <-changed:
+			case <-ctx.Done():
+			}
+		}
+	}
+	lookUntil(func() bool { return len(queue.Threads) == 1 && len(queue.Threads[0].Queued) == 1 })
 	if len(queue.Threads) != 1 || queue.Threads[0].Status != "blocked" || queue.Threads[0].Active != "t1" || len(queue.Threads[0].Queued) != 1 || queue.Threads[0].Queued[0].Turn != "t2" {
 		t.Errorf("the queue: %+v", queue)
 	}
@@ -185,7 +203,7 @@ func TestReadModelsTellTheTruth(t *testing.T) {
 		t.Fatal(err)
 	}
 	after = int64(r.until(owner, waiting.Run, "ended").Position)
-	look()
+	lookUntil(func() bool { return tasks.Summary.ByStatus["running"] == 0 }) // they are told by their thread
 	if len(queue.Threads[0].Queued) != 0 || queue.Threads[0].Active != "" || len(allowed.Pending) != 0 || thread.Thread.Turns[0].TurnID != "t2" || tasks.Summary.ByStatus["completed"]+tasks.Summary.ByStatus["failed"] != 2 {
 		t.Errorf("afterwards: %+v %+v %+v %+v", queue, allowed, thread.Thread, tasks.Summary)
 	}
