@@ -1,3 +1,7 @@
+//go:build !race
+
+// The race detector allocates for itself.
+
 package links_test
 
 import (
