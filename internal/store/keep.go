@@ -71,28 +71,15 @@ func IsDeleted(session belay.SessionID) error {
 // Named calls each with every digest in stored bytes, wherever "sha256:" and 64
 // digits stand: whatever the bytes are, content that they name isn't lost on
 // somebody who doesn't understand them.
-func Named(b []byte, each func(digest [32]byte)) {
-	const mark = "sha256:"
-	for {
-		i := bytes.Index(b, []byte(mark))
-		if i < 0 {
-			return
-		}
-		b = b[i+len(mark):]
-		var d [32]byte
-		if len(b) < 64 {
-			return
-		}
-		if _, err := hex.Decode(d[:], b[:64]); err == nil {
-			each(d)
-		}
-	}
-}
+func Named(b []byte, each func(digest [32]byte)) { digests(b, "sha256:", "", each) }
 
 // Quoted calls each with every digest that is a whole string of a JSON text. A
 // text that only mentions one, as what a model is told does, names nothing by it.
-func Quoted(b []byte, each func(digest [32]byte)) {
-	const mark = `"sha256:`
+func Quoted(b []byte, each func(digest [32]byte)) { digests(b, `"sha256:`, `"`, each) }
+
+// digests calls each with every 64 digits that stand between mark and end.
+func digests(b []byte, mark, end string, each func(digest [32]byte)) {
+	const digits = 2 * 32
 	for {
 		i := bytes.Index(b, []byte(mark))
 		if i < 0 {
@@ -100,10 +87,10 @@ func Quoted(b []byte, each func(digest [32]byte)) {
 		}
 		b = b[i+len(mark):]
 		var d [32]byte
-		if len(b) < 65 {
+		if len(b) < digits+len(end) {
 			return
 		}
-		if _, err := hex.Decode(d[:], b[:64]); err == nil && b[64] == '"' {
+		if _, err := hex.Decode(d[:], b[:digits]); err == nil && bytes.HasPrefix(b[digits:], []byte(end)) {
 			each(d)
 		}
 	}
