@@ -1,0 +1,260 @@
+package thread
+
+import (
+	"encoding/json"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/event"
+	"github.com/belay-run/belay/internal/core"
+)
+
+// What lines of a scenario say that people, tools and the store do.
+
+func (w *world) respond(verb, rest string) {
+	name, msg, _ := strings.Cut(rest, " ")
+	var id string
+	for real, short := range w.names {
+		if short == name {
+			id = real
+		}
+	}
+	scope, clears := "", false
+	if msg == "clear" {
+		clears, msg = true, ""
+	}
+	if msg == "session" {
+		scope, msg = "session", ""
+	}
+	c := belay.RespondAction{Action: belay.ActionID(id), Decision: map[string]string{"approve": "allow"}[verb] + strings.TrimPrefix(verb, "approve"), Scope: scope, Message: msg, Clear: clears}
+	if verb == "approve" {
+		w.scoped(&c, msg)
+	}
+	w.supply()
+	w.handle(c)
+}
+
+// editCall allows a call with other arguments: "ACT {args} [scope=S] [seen=now|before]".
+func (w *world) editCall(rest string) {
+	f := strings.Fields(rest)
+	c := Edited{RespondAction: belay.RespondAction{Decision: "allow", Args: json.RawMessage(f[1])}}
+	for real, short := range w.names {
+		if short == f[0] {
+			c.Action = belay.ActionID(real)
+		}
+	}
+	c.Call = event.ModelCall{Args: c.Args, ArgsHash: belay.DigestOf(c.Args)}
+	var in struct{ Path string }
+	_ = json.Unmarshal(c.Args, &in)
+	c.Call.Path = in.Path
+	for _, kv := range f[2:] {
+		switch k, v, _ := strings.Cut(kv, "="); k {
+		case "scope":
+			c.Scope = v
+		case "seen":
+			if c.Seen = "0123456789ab"; v == "now" {
+				c.Seen = w.d.s.OpenAsk(c.Action).Version()
+			}
+		}
+	}
+	w.supply()
+	w.handle(c)
+}
+
+// scoped reads what an approval allows besides: prefix=a,b count=2 until=1h.
+func (w *world) scoped(c *belay.RespondAction, said string) {
+	for _, f := range strings.Fields(said) {
+		name, value, ok := strings.Cut(f, "=")
+		if !ok {
+			continue
+		}
+		c.Message = ""
+		if c.Scope == "" {
+			c.Scope = name
+		}
+		switch name {
+		case "scope":
+			c.Scope = value
+		case "prefix":
+			c.Prefix = strings.ReplaceAll(value, ",", " ")
+		case "count":
+			c.Count, _ = strconv.Atoi(value)
+		case "until":
+			d, _ := time.ParseDuration(value)
+			c.Until = w.now.Add(d)
+		}
+	}
+}
+
+// revoke takes back the n-th grant of the thread, counted from one, or what the
+// session allowed for a tool.
+func (w *world) revoke(rest string) {
+	if n, err := strconv.Atoi(rest); err == nil {
+		w.handle(belay.RevokeGrant{Grant: string(w.d.s.Grants[n-1].ID), Reason: "enough"})
+		return
+	}
+	w.handle(belay.RevokeGrant{Grant: "evt_session", Tool: rest})
+}
+
+// queue is "promote TURN [N]", "reorder TURN…", or a configuration: "mode=M cap=N
+// drop=D quiet=T".
+func (w *world) queue(f []string) {
+	switch f[0] {
+	case "promote":
+		n := 0
+		if len(f) > 2 {
+			n, _ = strconv.Atoi(f[2])
+		}
+		w.handle(belay.PromoteTurn{Turn: belay.TurnID(f[1]), Position: n})
+		return
+	case "reorder":
+		var order []belay.TurnID
+		for _, t := range f[1:] {
+			order = append(order, belay.TurnID(t))
+		}
+		w.handle(belay.ReorderTurns{Order: order})
+		return
+	}
+	var q belay.Queueing
+	for _, kv := range f {
+		k, v, _ := strings.Cut(kv, "=")
+		switch k {
+		case "mode":
+			q.Mode = belay.QueueMode(v)
+		case "cap":
+			q.Cap, _ = strconv.Atoi(v)
+		case "drop":
+			q.Drop = belay.QueueDrop(v)
+		case "quiet":
+			d, _ := time.ParseDuration(v)
+			q.Quiet = belay.Duration(d)
+		}
+	}
+	w.handle(belay.ConfigureQueue{Queue: q})
+}
+
+// rollBack is "SCOPE TURN", or "SCOPE -" for before the first turn; "plan" at
+// the end names files to restore, "late" says that facts came since it was made.
+func (w *world) rollBack(rest string) {
+	f := strings.Fields(rest)
+	c := belay.RollBack{Scope: f[0], To: belay.TurnID(strings.TrimPrefix(f[1], "-")), After: w.d.s.Seq, Reason: "wrong way"}
+	for _, more := range f[2:] {
+		switch more {
+		case "plan":
+			c.Plan, c.Files, c.Kept = &belay.Ref{Digest: belay.DigestOf([]byte("plan")), Size: 4}, 2, []string{"exec: unknown"}
+		case "late":
+			c.After--
+		}
+	}
+	w.handle(c)
+}
+
+// stopped ends the n-th call of the step by its boundary: "N OP TARGET". Without
+// an operation nobody knows what it was.
+func (w *world) stopped(f []string) {
+	n, _ := strconv.Atoi(f[0])
+	c := &w.d.s.Turn.Step.Calls[n-1]
+	ids := w.d.s.callIDs(c)
+	var facts []core.Fact
+	if len(f) > 1 {
+		facts = append(facts, core.Fact{IDs: ids, Data: event.SandboxViolation{Layer: "files", Op: f[1], Target: strings.Join(f[2:], " "), Reason: "the program says so"}})
+	}
+	w.add(append(facts, core.Fact{IDs: ids, Data: event.ToolFailed{Name: c.Name, Attempt: c.Attempt, Output: belay.Content{Text: "sh: Permission denied"},
+		Problem: event.Problem{Class: "denied", Code: CodeViolation, Message: "its boundary stopped it", Hint: "stay inside"}}}), nil)
+}
+
+// another ends an attempt of the n-th call because it would be another call than
+// was allowed: "N CODE".
+func (w *world) another(f []string) {
+	n, _ := strconv.Atoi(f[0])
+	c := &w.d.s.Turn.Step.Calls[n-1]
+	w.add([]core.Fact{{IDs: w.d.s.callIDs(c), Data: event.ToolFailed{Name: c.Name, Attempt: c.Attempt, Problem: event.Problem{Class: "conflict", Code: f[1], Message: "it is another one now"}}}}, nil)
+}
+
+// process is "start N" for one that call N starts, "exit N CODE" and "ended N" for
+// the n-th of them, "write N TEXT" and "eof N" for what a command brings,
+// "wrote N NUMBER" for what became of it, and "kill N".
+func (w *world) process(f []string) {
+	n, _ := strconv.Atoi(f[1])
+	if f[0] == "start" {
+		ids := w.d.s.callIDs(&w.d.s.Turn.Step.Calls[n-1])
+		w.counts["started"]++
+		ids.Process = belay.ProcessID(fmt.Sprint("proc_", w.counts["started"]))
+		w.add([]core.Fact{{IDs: ids, Data: event.ProcessStarted{PID: 7, Argv: []string{"server", "--all"}}}}, nil)
+		return
+	}
+	id := belay.ProcessID(fmt.Sprint("proc_", n))
+	ids := belay.IDs{Session: "sess_1", Thread: "thr_1", Process: id}
+	switch f[0] {
+	case "exit":
+		code, _ := strconv.Atoi(f[2])
+		w.add([]core.Fact{{IDs: ids, Data: event.ProcessCompleted{Exit: code}}}, nil)
+	case "ended":
+		w.add([]core.Fact{{IDs: ids, Data: event.ProcessTerminated{Signal: "SIGTERM", Reason: "cancelled"}}}, nil)
+	case "write":
+		w.handle(belay.WriteProcessStdin{Process: id, Input: f[2]})
+	case "eof":
+		w.handle(belay.WriteProcessStdin{Process: id, End: true})
+	case "empty":
+		w.handle(belay.WriteProcessStdin{Process: id})
+	case "wrote":
+		number, _ := strconv.Atoi(f[2])
+		w.add([]core.Fact{{IDs: ids, Data: event.ProcessInput{Number: number, Bytes: 3}}}, nil)
+	case "kill":
+		w.handle(belay.TerminateProcess{Process: id, Reason: "no need"})
+	default:
+		w.t.Fatalf("unknown %q", f)
+	}
+}
+
+// artifact is what the first call of the step leaves: "plan ID:STATUS:TEXT …",
+// "publish NAME VERSION DIGEST".
+func (w *world) artifact(verb, rest string) {
+	p := event.ArtifactChanged{Kind: "plan", Op: "changed"}
+	f := strings.Fields(rest)
+	if verb == "publish" {
+		p = event.ArtifactChanged{Kind: "artifact", Op: "published", Name: f[0], Version: f[1], After: &belay.Ref{Digest: belay.Digest(f[2]), Size: 1}}
+		f = nil
+	}
+	for _, item := range f {
+		parts := strings.SplitN(item, ":", 3)
+		p.Plan = append(p.Plan, event.PlanItem{ID: parts[0], Status: parts[1], Text: parts[2]})
+	}
+	w.add([]core.Fact{{IDs: w.d.s.callIDs(&w.d.s.Turn.Step.Calls[0]), Data: p}}, nil)
+}
+
+// kept ends the keeping of the workspace: it was, or "failed".
+func (w *world) kept(how string) {
+	for _, ref := range w.d.Missing() {
+		if err := w.d.Supply(ref, w.blobs[ref.Digest]); err != nil {
+			w.t.Fatal(err)
+		}
+	}
+	eff := w.d.Next(w.now).Effects[0].(core.TakeSnapshot)
+	p := event.ArtifactChanged{Kind: "snapshot", Op: "taken", Name: eff.When, Scope: eff.How, Version: "c0ffee"}
+	if how == "failed" {
+		p.Op, p.Version, p.Note = "failed", "", "no space left"
+	}
+	w.add([]core.Fact{{IDs: eff.IDs, Data: p}}, nil)
+}
+
+// undone ends the look at what taking back a turn means; "plan" names files.
+func (w *world) undone(how string) {
+	eff := w.d.Next(w.now).Effects[0].(core.GoBack)
+	p := event.HistoryRollbackStarted{Scope: event.ScopeThread, Target: eff.Target, To: eff.To, Turns: []belay.TurnID{eff.Turn}, Count: 1, By: "runtime"}
+	if how == "plan" {
+		p.Plan, p.Files = &belay.Ref{Digest: belay.DigestOf([]byte("plan")), Size: 4}, 2
+	}
+	w.add(Rollback(eff.IDs, p), nil)
+}
+
+// restored ends the restoring of files: the named ones.
+func (w *world) restored(files []string) {
+	eff := w.d.Next(w.now).Effects[0].(core.RestoreFiles)
+	end := eff.Event
+	end.Artifacts, end.Restored = files, len(files)
+	w.add([]core.Fact{{IDs: eff.IDs, Data: end}}, nil)
+}
