@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-var here = Options{Dir: "/work/proj", Workspace: "/work/proj", Home: "/home/ada"}
+var here = Options{Dir: "/srv/proj", Workspace: "/srv/proj", Home: "/home/ada"}
 
 // names are the commands of a report as "wrapper>wrapper>name".
 func commandNames(r Report) []string {
@@ -87,23 +87,23 @@ func TestArgvIsJudgedWithoutAShell(t *testing.T) {
 
 func TestPathsAreReadFromWhereTheCommandRuns(t *testing.T) {
 	for src, want := range map[string]string{
-		"touch x":                         "/work/proj/x",
-		"cd sub && touch x":               "/work/proj/sub/x",
-		"cd sub; touch x":                 "/work/proj/sub/x /work/proj/x",
-		"cd sub || touch x":               "/work/proj/x",
-		"(cd sub && true); touch x":       "/work/proj/x",
-		"cd sub | touch x":                "/work/proj/x",
-		"cd; touch x":                     "/home/ada/x /work/proj/x",
-		"touch ~/x $HOME/y \"$PWD/z\"":    "/home/ada/x /home/ada/y /work/proj/z",
-		"git -C sub diff --output=x":      "/work/proj/sub/x",
-		"tar -C sub -xf x":                "/work/proj/sub",
-		"cp a b/c":                        "/work/proj/b/c",
-		"cp -t d a b":                     "/work/proj/d",
-		"touch 'a b' \"c\"d\\ e $'\\x41'": "/work/proj/A /work/proj/a b /work/proj/cd e",
-		"dd if=a of=b":                    "/work/proj/b",
-		"sed -i.bak s/a/b/ f":             "/work/proj/f",
-		"eval 'cd sub' && touch x":        "/work/proj/sub/x /work/proj/x",
-		"echo x >a 2>b &>c >>d 2>&1 3>&-": "/work/proj/a /work/proj/b /work/proj/c /work/proj/d",
+		"touch x":                         "/srv/proj/x",
+		"cd sub && touch x":               "/srv/proj/sub/x",
+		"cd sub; touch x":                 "/srv/proj/sub/x /srv/proj/x",
+		"cd sub || touch x":               "/srv/proj/x",
+		"(cd sub && true); touch x":       "/srv/proj/x",
+		"cd sub | touch x":                "/srv/proj/x",
+		"cd; touch x":                     "/home/ada/x /srv/proj/x",
+		"touch ~/x $HOME/y \"$PWD/z\"":    "/home/ada/x /home/ada/y /srv/proj/z",
+		"git -C sub diff --output=x":      "/srv/proj/sub/x",
+		"tar -C sub -xf x":                "/srv/proj/sub",
+		"cp a b/c":                        "/srv/proj/b/c",
+		"cp -t d a b":                     "/srv/proj/d",
+		"touch 'a b' \"c\"d\\ e $'\\x41'": "/srv/proj/A /srv/proj/a b /srv/proj/cd e",
+		"dd if=a of=b":                    "/srv/proj/b",
+		"sed -i.bak s/a/b/ f":             "/srv/proj/f",
+		"eval 'cd sub' && touch x":        "/srv/proj/sub/x /srv/proj/x",
+		"echo x >a 2>b &>c >>d 2>&1 3>&-": "/srv/proj/a /srv/proj/b /srv/proj/c /srv/proj/d",
 	} {
 		var got []string
 		for _, c := range Classify(src, here).Commands {
@@ -229,10 +229,10 @@ func TestWhatMovesTheCommandOfAWrapperIsUnparsable(t *testing.T) {
 
 func TestANeighbourOfTheWorkspaceIsOutside(t *testing.T) {
 	for src, want := range map[string]Class{
-		"touch /work/proj/x":       WriteWorkspace,
-		"touch /work/projx":        EscapeAttempt,
-		"touch /work/proj-2/x":     EscapeAttempt,
-		"touch /work/proj/../x":    EscapeAttempt,
+		"touch /srv/proj/x":       WriteWorkspace,
+		"touch /srv/projx":        EscapeAttempt,
+		"touch /srv/proj-2/x":     EscapeAttempt,
+		"touch /srv/proj/../x":    EscapeAttempt,
 		"touch sub/../x":           EscapeAttempt, // sub may be a link
 		"touch ./x":                WriteWorkspace,
 		"touch .git/HEAD.lock":     WriteWorkspace,
