@@ -229,10 +229,10 @@ func TestWhatMovesTheCommandOfAWrapperIsUnparsable(t *testing.T) {
 
 func TestANeighbourOfTheWorkspaceIsOutside(t *testing.T) {
 	for src, want := range map[string]Class{
-		"touch /srv/proj/x":       WriteWorkspace,
-		"touch /srv/projx":        EscapeAttempt,
-		"touch /srv/proj-2/x":     EscapeAttempt,
-		"touch /srv/proj/../x":    EscapeAttempt,
+		"touch /srv/proj/x":        WriteWorkspace,
+		"touch /srv/projx":         EscapeAttempt,
+		"touch /srv/proj-2/x":      EscapeAttempt,
+		"touch /srv/proj/../x":     EscapeAttempt,
 		"touch sub/../x":           EscapeAttempt, // sub may be a link
 		"touch ./x":                WriteWorkspace,
 		"touch .git/HEAD.lock":     WriteWorkspace,
