@@ -110,10 +110,7 @@ func TestReadModelsAreWhatIsDescribed(t *testing.T) {
 			}
 			continue
 		}
-		schema, err := doc.Components.Schemas[m.out.Name()].Resolve(nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		schema := component(t, raw, m.out.Name())
 		a := r.do("GET", fmt.Sprintf("%s?after=%d", about(m, told), told.Position), owner, "")
 		var any any
 		var head struct {

@@ -7,14 +7,11 @@ import (
 	"reflect"
 	"strings"
 	"sync"
-	"time"
 
 	"github.com/google/jsonschema-go/jsonschema"
 
-	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/internal/problem"
 	"github.com/belay-run/belay/internal/read"
-	"github.com/belay-run/belay/internal/store"
 )
 
 // The description of the API is made of the same table and types that answer.
@@ -84,7 +81,8 @@ type (
 		Content  map[string]apiMedia `json:"content"`
 	}
 	apiResponse struct {
-		Description string              `json:"description"`
+		Ref         string              `json:"$ref,omitempty"`
+		Description string              `json:"description,omitempty"`
 		Content     map[string]apiMedia `json:"content,omitempty"`
 	}
 	apiMedia struct {
@@ -92,6 +90,7 @@ type (
 	}
 	apiComponents struct {
 		Schemas         map[string]*jsonschema.Schema `json:"schemas"`
+		Responses       map[string]*apiResponse       `json:"responses"`
 		SecuritySchemes map[string]apiScheme          `json:"securitySchemes"`
 	}
 	apiScheme struct {
@@ -103,7 +102,8 @@ type (
 
 // OpenAPI is the description of the API as JSON.
 func OpenAPI() ([]byte, error) {
-	b := &apiBuilder{doc: apiDocument{
+	named := schemas{map[string]*jsonschema.Schema{}, map[string]reflect.Type{}}
+	b := &apiBuilder{schemas: named, doc: apiDocument{
 		OpenAPI: "3.1.0",
 		Info: apiInfo{Title: "Belay", Version: "v1", Description: "Commands, reads and streams of an agent runtime.",
 			License: apiLicense{"Apache-2.0", "Apache-2.0"}, Contact: apiContact{"Belay", "https://github.com/belay-run/belay"}},
@@ -112,14 +112,11 @@ func OpenAPI() ([]byte, error) {
 		Tags: []apiTag{{"commands", "The control plane: what changes sessions, and what is asked about them."}, {"runs", "A message in, a run to look at."},
 			{"approvals", "What agents ask people."}, {"reads", "Streams and views of what happened."}, {"operation", "How the server itself is."}},
 		Paths: map[string]*apiPath{}, Unavailable: map[string]string{},
-		Components: apiComponents{Schemas: map[string]*jsonschema.Schema{}, SecuritySchemes: map[string]apiScheme{
+		Components: apiComponents{Schemas: named.named, Responses: map[string]*apiResponse{}, SecuritySchemes: map[string]apiScheme{
 			"bearer": {"http", "bearer", "A token that belay token create made. Its role says what it may do."}}},
 	}}
-	b.schemas = map[reflect.Type]*jsonschema.Schema{
-		reflect.TypeFor[belay.Duration]():  {Type: "string", Description: "a length of time, such as 1h30m0s"},
-		reflect.TypeFor[time.Time]():       {Type: "string", Format: "date-time"},
-		reflect.TypeFor[store.Position]():  {Type: "integer", Description: "a place in the order of all facts"},
-		reflect.TypeFor[json.RawMessage](): {Description: "any JSON value"},
+	if err := b.refusals(); err != nil {
+		return nil, err
 	}
 	if err := b.commands(); err != nil {
 		return nil, err
@@ -146,37 +143,29 @@ func OpenAPI() ([]byte, error) {
 
 type apiBuilder struct {
 	doc     apiDocument
-	schemas map[reflect.Type]*jsonschema.Schema
-}
-
-// ref is a type's schema among the components.
-func (b *apiBuilder) ref(t reflect.Type) (*jsonschema.Schema, error) {
-	name := t.Name()
-	if b.doc.Components.Schemas[name] == nil {
-		s, err := jsonschema.ForType(t, &jsonschema.ForOptions{TypeSchemas: b.schemas})
-		if err != nil {
-			return nil, err
-		}
-		b.doc.Components.Schemas[name] = s
-	}
-	return &jsonschema.Schema{Ref: "#/components/schemas/" + name}, nil
+	schemas schemas
 }
 
 func (b *apiBuilder) media(t reflect.Type, kind string) (map[string]apiMedia, error) {
-	s, err := b.ref(t)
+	s, err := b.schemas.ref(t)
 	return map[string]apiMedia{kind: {s}}, err
+}
+
+// refusals are the answers that every operation refers to.
+func (b *apiBuilder) refusals() error {
+	bad, err := b.media(reflect.TypeFor[problem.Problem](), problem.Media)
+	b.doc.Components.Responses["Refused"] = &apiResponse{Description: "The request can't be done; code and field say why.", Content: bad}
+	b.doc.Components.Responses["Failed"] = &apiResponse{Description: "The server can't do it, or not now.", Content: bad}
+	return err
 }
 
 // operation is an operation with the answers that every one has.
 func (b *apiBuilder) operation(id, tag, doc, scope string, out reflect.Type) (*apiOperation, error) {
 	summary, _, _ := strings.Cut(strings.TrimSuffix(doc, "."), ":")
 	op := &apiOperation{ID: id, Tags: []string{tag}, Summary: summary, Description: doc, Scope: scope, Responses: map[string]*apiResponse{}}
-	bad, err := b.media(reflect.TypeFor[problem.Problem](), problem.Media)
-	if err != nil {
-		return nil, err
+	for code, name := range map[string]string{"4XX": "Refused", "5XX": "Failed"} {
+		op.Responses[code] = &apiResponse{Ref: "#/components/responses/" + name}
 	}
-	op.Responses["4XX"] = &apiResponse{Description: "The request can't be done; code and field say why.", Content: bad}
-	op.Responses["5XX"] = &apiResponse{Description: "The server can't do it, or not now.", Content: bad}
 	if out == nil {
 		return op, nil
 	}

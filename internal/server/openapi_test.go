@@ -4,13 +4,20 @@ import (
 	"bytes"
 	"encoding/json"
 	"flag"
+	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
 
 	"github.com/google/jsonschema-go/jsonschema"
+
+	"github.com/belay-run/belay/event"
+	"github.com/belay-run/belay/internal/snapshot"
+	"github.com/belay-run/belay/internal/view"
 )
 
 var update = flag.Bool("update", false, "write the description that is checked in")
@@ -51,10 +58,8 @@ func TestTheDescriptionIsWhole(t *testing.T) {
 	if !strings.HasPrefix(doc.OpenAPI, "3.1.") {
 		t.Errorf("version %s", doc.OpenAPI)
 	}
-	for name, s := range doc.Components.Schemas {
-		if _, err := s.Resolve(nil); err != nil {
-			t.Errorf("schema %s: %v", name, err)
-		}
+	for name := range doc.Components.Schemas {
+		component(t, raw, name)
 	}
 	ids := map[string]string{}
 	check := func(path, method string, op *apiOperation) {
@@ -80,8 +85,8 @@ func TestTheDescriptionIsWhole(t *testing.T) {
 		check(path, "POST", p.Post)
 	}
 	for _, ref := range references(raw) {
-		name, ok := strings.CutPrefix(ref, "#/components/schemas/")
-		if !ok || doc.Components.Schemas[name] == nil {
+		kind, name, _ := strings.Cut(strings.TrimPrefix(ref, "#/components/"), "/")
+		if kind == "schemas" && doc.Components.Schemas[name] == nil || kind == "responses" && doc.Components.Responses[name] == nil || kind != "schemas" && kind != "responses" {
 			t.Errorf("the reference %s leads nowhere", ref)
 		}
 	}
@@ -114,6 +119,96 @@ func references(raw []byte) []string {
 	return out
 }
 
+// component is a schema of the description, whose references lead to the others.
+func component(t *testing.T, raw []byte, name string) *jsonschema.Resolved {
+	t.Helper()
+	var doc apiDocument
+	if err := json.Unmarshal(bytes.ReplaceAll(raw, []byte("#/components/schemas/"), []byte("#/$defs/")), &doc); err != nil {
+		t.Fatal(err)
+	}
+	s, err := (&jsonschema.Schema{Ref: "#/$defs/" + name, Defs: doc.Components.Schemas}).Resolve(nil)
+	if err != nil {
+		t.Fatalf("schema %s: %v", name, err)
+	}
+	return s
+}
+
+// shapes of the test below
+type (
+	shape struct {
+		inlined
+		One   edge            `json:"one"`
+		Maybe *edge           `json:"maybe,omitempty"`
+		Many  []edge          `json:"many"`
+		By    map[string]edge `json:"by"`
+	}
+	inlined struct {
+		Deep *inner `json:"deep"`
+	}
+	edge struct {
+		To string `json:"to"`
+	}
+	inner struct {
+		Edges []edge `json:"edges"`
+	}
+)
+
+// TestEveryStructIsANamedSchema looks at what becomes of a struct in each place
+// where it can be.
+func TestEveryStructIsANamedSchema(t *testing.T) {
+	s := schemas{map[string]*jsonschema.Schema{}, map[string]reflect.Type{}}
+	if _, err := s.ref(reflect.TypeFor[shape]()); err != nil {
+		t.Fatal(err)
+	}
+	if got := slices.Sorted(maps.Keys(s.named)); !slices.Equal(got, []string{"edge", "inner", "shape"}) {
+		t.Errorf("the schemas are %v; what is embedded has none of its own", got)
+	}
+	got, err := json.Marshal(s.named["shape"])
+	if err != nil {
+		t.Fatal(err)
+	}
+	const to, orNull = `{"$ref":"#/components/schemas/edge"}`, `{"anyOf":[{"$ref":"#/components/schemas/%s"},{"type":"null"}]}`
+	want := `{"type":"object","properties":{"deep":` + fmt.Sprintf(orNull, "inner") + `,"one":` + to + `,"maybe":` + fmt.Sprintf(orNull, "edge") +
+		`,"many":{"type":["null","array"],"items":` + to + `},"by":{"type":"object","additionalProperties":` + to +
+		`}},"required":["deep","one","many","by"],"additionalProperties":false}`
+	if string(got) != want {
+		t.Errorf("the struct is described as\n%s, not\n%s", got, want)
+	}
+}
+
+// TestNamesOfSchemasAreOfOneTypeEach gives types that would take another's name,
+// or have none.
+func TestNamesOfSchemasAreOfOneTypeEach(t *testing.T) {
+	type outer = Told
+	type Told struct{ Again bool }
+	type generic[T any] struct{ Of T }
+	type nameless struct{ In struct{ A int } }
+	type loop struct{ Next *loop }
+	for want, twice := range map[string][]reflect.Type{
+		"would both be Told to clients": {reflect.TypeFor[outer](), reflect.TypeFor[Told]()},
+		"has no name":                   {reflect.TypeFor[nameless]()},
+		"generic[int] has no name":      {reflect.TypeFor[generic[int]]()},
+		"cycle":                         {reflect.TypeFor[loop]()},
+	} {
+		s := schemas{map[string]*jsonschema.Schema{}, map[string]reflect.Type{}}
+		var err error
+		for _, of := range twice {
+			_, err = s.ref(of)
+		}
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v: %v, want %s", twice, err, want)
+		}
+	}
+	for of, want := range map[reflect.Type]string{
+		reflect.TypeFor[outer](): "Told", reflect.TypeFor[event.PlanItem](): "PlanItem",
+		reflect.TypeFor[snapshot.Thread](): "SnapshotThread", reflect.TypeFor[view.Thread](): "ViewThread",
+	} {
+		if got := schemaName(of); got != want {
+			t.Errorf("%v is %s to clients, not %s", of, got, want)
+		}
+	}
+}
+
 // TestWhatCommandsTakeIsWhatIsDescribed gives bodies to the decoder and to the
 // schema of the description: they agree.
 func TestWhatCommandsTakeIsWhatIsDescribed(t *testing.T) {
@@ -121,18 +216,11 @@ func TestWhatCommandsTakeIsWhatIsDescribed(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var doc apiDocument
-	if err := json.Unmarshal(raw, &doc); err != nil {
-		t.Fatal(err)
-	}
 	for _, c := range Commands {
 		if c.Later != "" {
 			continue
 		}
-		s, err := doc.Components.Schemas[c.in.Name()].Resolve(&jsonschema.ResolveOptions{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		s := component(t, raw, c.in.Name())
 		fields := fieldsOf(c.in)
 		bodies := []string{body(fields, nil), "{}", `{"nobodyKnowsThis":1}`}
 		for _, f := range fields {
