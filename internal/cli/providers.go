@@ -3,6 +3,7 @@ package cli
 import (
 	"cmp"
 	"context"
+	"crypto/sha256"
 	"fmt"
 	"maps"
 	"net/http"
@@ -219,7 +220,19 @@ func (a *app) makeProvider(o offer, s belay.Settings) (model.Provider, error) {
 		a.models.gateway = gateway.New(a.Now)
 	}
 	l := gateway.Limits{Requests: v.limits.Requests, Tokens: v.limits.Tokens, Concurrent: v.limits.Concurrent, Total: v.limits.Total}
-	return a.models.gateway.Wrap(s.Provider, protocolOf(v.protocol).make(e, a.models.prefixes, a.able(v.name, e.Base)), l), nil
+	return a.models.gateway.Wrap(accountOf(s.Provider, e), protocolOf(v.protocol).make(e, a.models.prefixes, a.able(v.name, e.Base)), l), nil
+}
+
+// accountOf is whose limits and failures count for an endpoint. The key is in it
+// as a digest, and so are header fields, because some providers' keys are among
+// them.
+func accountOf(provider string, e wire.Endpoint) gateway.Account {
+	h := sha256.New()
+	fmt.Fprintf(h, "%q", e.Key)
+	for _, name := range slices.Sorted(maps.Keys(e.Header)) {
+		fmt.Fprintf(h, " %q %q", name, e.Header[name])
+	}
+	return gateway.Account{Provider: provider, Endpoint: e.Base.String(), Credential: [sha256.Size]byte(h.Sum(nil))}
 }
 
 // able asks the catalogue, which is read when something is asked for the first

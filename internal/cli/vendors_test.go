@@ -1,6 +1,8 @@
 package cli
 
 import (
+	"fmt"
+	"net/http"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -14,6 +16,7 @@ import (
 	"github.com/belay-run/belay/internal/catalog"
 	"github.com/belay-run/belay/internal/manifest"
 	"github.com/belay-run/belay/internal/model"
+	"github.com/belay-run/belay/internal/model/gateway"
 	"github.com/belay-run/belay/internal/model/wire"
 )
 
@@ -193,5 +196,36 @@ func TestAFileSaysWhatAModelCanDo(t *testing.T) {
 		if got := model.AbilitiesOf(p, name).Images; got != want {
 			t.Errorf("%s takes images: %v, want %v", name, got, want)
 		}
+	}
+}
+
+// TestAnAccountIsAPlaceAndAKey: what tells two keys, places or header fields apart
+// tells accounts apart, and nothing of a key can be read in one.
+func TestAnAccountIsAPlaceAndAKey(t *testing.T) {
+	at := func(base, key string, header http.Header) gateway.Account {
+		u, err := url.Parse(base)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return accountOf("corp", wire.Endpoint{Base: u, Key: key, Header: header})
+	}
+	usual := at("https://one.example.org/v1", "sk-secret", http.Header{"X-Org": {"a", "b"}})
+	if usual != at("https://one.example.org/v1", "sk-secret", http.Header{"X-Org": {"a", "b"}}) {
+		t.Error("the same place and key are two accounts")
+	}
+	for name, other := range map[string]gateway.Account{
+		"place":  at("https://two.example.org/v1", "sk-secret", http.Header{"X-Org": {"a", "b"}}),
+		"path":   at("https://one.example.org/v2", "sk-secret", http.Header{"X-Org": {"a", "b"}}),
+		"key":    at("https://one.example.org/v1", "sk-other", http.Header{"X-Org": {"a", "b"}}),
+		"no key": at("https://one.example.org/v1", "", http.Header{"X-Org": {"a", "b"}}),
+		"header": at("https://one.example.org/v1", "sk-secret", http.Header{"X-Org": {"a\" \"b"}}),
+		"none":   at("https://one.example.org/v1", "sk-secret", nil),
+	} {
+		if other == usual {
+			t.Errorf("%s: the same account", name)
+		}
+	}
+	if said := fmt.Sprintf("%+v %q", usual, usual.Credential); strings.Contains(said, "secret") {
+		t.Errorf("an account shows its key: %s", said)
 	}
 }

@@ -133,7 +133,7 @@ func (f *fault) stage(t *testing.T, protocol string) *played {
 	if f.base != "" {
 		base = f.base
 	}
-	provider := gateway.New(time.Now).Wrap(protocol, adapters[protocol](p.far.endpoint(t, base)), gateway.Limits{})
+	provider := gateway.New(time.Now).Wrap(gateway.Account{Provider: protocol}, adapters[protocol](p.far.endpoint(t, base)), gateway.Limits{})
 	if f.unknownCA {
 		p.far.client.Transport.(*http.Transport).TLSClientConfig.RootCAs = nil
 	}

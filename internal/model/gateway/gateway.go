@@ -32,35 +32,50 @@ type Limits struct {
 // defaultTotal bounds a request whose limits don't.
 const defaultTotal = 30 * time.Minute
 
+// Account is whose limits and failures a provider's requests count to: who sends
+// to the same place with the same key is held back together, and nobody else is.
+// Two workspaces may well mean different servers by one name.
+type Account struct {
+	Provider   string   // its name, for messages
+	Endpoint   string   // where requests go
+	Credential [32]byte // tells keys apart: a digest, never the key
+}
+
+// served is a model of an account.
+type served struct {
+	Account
+	model string
+}
+
 // Gateway holds what providers share. The zero value isn't usable: New.
 type Gateway struct {
 	now func() time.Time
 
 	mu       sync.Mutex
-	lines    map[string]*line
-	circuits map[string]*circuit
+	lines    map[Account]*line
+	circuits map[served]*circuit
 	budget   budget
 }
 
 // New is a gateway; now is the clock.
 func New(now func() time.Time) *Gateway {
-	return &Gateway{now: now, lines: map[string]*line{}, circuits: map[string]*circuit{}, budget: newBudget()}
+	return &Gateway{now: now, lines: map[Account]*line{}, circuits: map[served]*circuit{}, budget: newBudget()}
 }
 
-// Wrap puts the gateway before a provider. Providers of one name share its
-// limits; the limits that were given last count.
-func (g *Gateway) Wrap(name string, p model.Provider, l Limits) model.Provider {
+// Wrap puts the gateway before a provider. Providers of one account share its
+// limits and circuits; the limits that were given last count.
+func (g *Gateway) Wrap(of Account, p model.Provider, l Limits) model.Provider {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if g.lines[name] == nil {
-		g.lines[name] = newLine()
+	if g.lines[of] == nil {
+		g.lines[of] = newLine()
 	}
-	g.lines[name].limit(l)
-	return &guarded{Provider: p, g: g, name: name, line: g.lines[name], total: l.Total}
+	g.lines[of].limit(l)
+	return &guarded{Provider: p, g: g, of: of, line: g.lines[of], total: l.Total}
 }
 
-// circuit is the one of a provider's model.
-func (g *Gateway) circuit(key string) *circuit {
+// circuit is the one of an account's model.
+func (g *Gateway) circuit(key served) *circuit {
 	if g.circuits[key] == nil {
 		g.circuits[key] = &circuit{}
 	}
@@ -71,7 +86,7 @@ func (g *Gateway) circuit(key string) *circuit {
 type guarded struct {
 	model.Provider
 	g     *Gateway
-	name  string
+	of    Account
 	line  *line
 	total time.Duration
 }
@@ -94,7 +109,7 @@ func (p *guarded) Stream(ctx context.Context, r model.Request) iter.Seq2[model.C
 			yield(model.Chunk{}, p.meaning(ctx, in, err, total))
 			return
 		}
-		w := &watch{p: p, key: p.name + "/" + r.Model}
+		w := &watch{p: p, key: served{p.of, r.Model}}
 		defer w.over()
 		for c, err := range p.Provider.Stream(in, r) {
 			if err != nil {
@@ -119,7 +134,7 @@ var errTotal = errors.New("the answer took too long")
 // failure of the provider, the caller's end isn't.
 func (p *guarded) meaning(ctx, in context.Context, err error, total time.Duration) error {
 	if ctx.Err() == nil && errors.Is(context.Cause(in), errTotal) {
-		return &model.Error{Class: "transient", Code: "TOO_LONG", Message: fmt.Sprintf("%s: the answer took longer than %s", p.name, total)}
+		return &model.Error{Class: "transient", Code: "TOO_LONG", Message: fmt.Sprintf("%s: the answer took longer than %s", p.of.Provider, total)}
 	}
 	return err
 }
@@ -132,7 +147,7 @@ func (p *guarded) enter(ctx context.Context, r model.Request) error {
 	if err := p.line.enter(ctx, p.g.now); err != nil {
 		p.g.mu.Lock()
 		defer p.g.mu.Unlock()
-		p.g.circuit(p.name + "/" + r.Model).gaveBack()
+		p.g.circuit(served{p.of, r.Model}).gaveBack()
 		return err
 	}
 	return nil
@@ -145,11 +160,11 @@ func (p *guarded) admit(r model.Request) error {
 	now := p.g.now()
 	if !p.g.budget.take(r.Failures) {
 		return &model.Error{Class: "transient", Code: "RETRY_BUDGET", RetryAfter: budgetWait,
-			Message: fmt.Sprintf("%s: too much of what this process asks is a retry; it waits %s", p.name, budgetWait)}
+			Message: fmt.Sprintf("%s: too much of what this process asks is a retry; it waits %s", p.of.Provider, budgetWait)}
 	}
-	if wait := p.g.circuit(p.name + "/" + r.Model).try(now); wait > 0 {
+	if wait := p.g.circuit(served{p.of, r.Model}).try(now); wait > 0 {
 		return &model.Error{Class: "transient", Code: "CIRCUIT_OPEN", RetryAfter: wait,
-			Message: fmt.Sprintf("%s: %s failed %d times in a row and is left alone for %s", p.name, r.Model, circuitAt, wait.Round(time.Second))}
+			Message: fmt.Sprintf("%s: %s failed %d times in a row and is left alone for %s", p.of.Provider, r.Model, circuitAt, wait.Round(time.Second))}
 	}
 	return nil
 }
@@ -157,7 +172,7 @@ func (p *guarded) admit(r model.Request) error {
 // watch notes how a request ends.
 type watch struct {
 	p     *guarded
-	key   string
+	key   served
 	usage belay.Usage
 	done  bool // how it ended is known
 }

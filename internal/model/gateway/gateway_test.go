@@ -66,6 +66,34 @@ func ask(ctx context.Context, p model.Provider, r model.Request) (err error) {
 
 func code(err error) string { return model.AsError(err).Code }
 
+// TestAnAccountThatFailsHoldsNoOtherBack: what two workspaces call by one name may
+// be two servers, or one with two keys. Neither waits for the other's failures or
+// limits, and a provider made anew for the same account finds what there was.
+func TestAnAccountThatFailsHoldsNoOtherBack(t *testing.T) {
+	one := Account{Provider: "corp", Endpoint: "https://one.example.org/v1", Credential: [32]byte{1}}
+	place, key, name := one, one, one
+	place.Endpoint, key.Credential, name.Provider = "https://two.example.org/v1", [32]byte{2}, "other"
+	synctest.Test(t, func(t *testing.T) {
+		g := New(time.Now)
+		broken := g.Wrap(one, &far{says: func(model.Request) error { return down }}, Limits{Requests: 1})
+		for range circuitAt {
+			_ = ask(t.Context(), broken, model.Request{Model: "m"})
+		}
+		if err := ask(t.Context(), g.Wrap(one, &far{}, Limits{}), model.Request{Model: "m"}); code(err) != "CIRCUIT_OPEN" {
+			t.Errorf("the same account, made anew: %v", err)
+		}
+		began := time.Now()
+		for _, a := range []Account{place, key, name} {
+			if err := ask(t.Context(), g.Wrap(a, &far{}, Limits{Requests: 1}), model.Request{Model: "m"}); err != nil {
+				t.Errorf("%+v is left alone for another's failures: %v", a, err)
+			}
+		}
+		if waited := time.Since(began); waited != 0 {
+			t.Errorf("others' limits held them back for %s", waited)
+		}
+	})
+}
+
 func TestAModelThatKeepsFailingIsLeftAlone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := &far{says: func(r model.Request) error {
@@ -74,7 +102,7 @@ func TestAModelThatKeepsFailingIsLeftAlone(t *testing.T) {
 			}
 			return nil
 		}}
-		p := New(time.Now).Wrap("far", f, Limits{})
+		p := New(time.Now).Wrap(Account{Provider: "far"}, f, Limits{})
 		for range circuitAt {
 			if err := ask(t.Context(), p, model.Request{Model: "bad"}); code(err) != "" {
 				t.Fatal(err)
@@ -115,7 +143,7 @@ func TestWhatIsNoFaultOpensNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		for _, class := range []string{"rate_limited", "overflow", "bad_request", "auth", "refused"} {
 			f := &far{says: func(model.Request) error { return &model.Error{Class: class, Message: class} }}
-			p := New(time.Now).Wrap("far", f, Limits{})
+			p := New(time.Now).Wrap(Account{Provider: "far"}, f, Limits{})
 			for range 3 * circuitAt {
 				if err := ask(t.Context(), p, model.Request{}); model.AsError(err).Class != class {
 					t.Errorf("%s became %v", class, err)
@@ -123,7 +151,7 @@ func TestWhatIsNoFaultOpensNothing(t *testing.T) {
 			}
 		}
 		f := &far{takes: time.Hour, says: func(model.Request) error { return down }}
-		p := New(time.Now).Wrap("far", f, Limits{})
+		p := New(time.Now).Wrap(Account{Provider: "far"}, f, Limits{})
 		for range 3 * circuitAt {
 			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 			if err := ask(ctx, p, model.Request{}); !errors.Is(err, context.DeadlineExceeded) {
@@ -136,7 +164,7 @@ func TestWhatIsNoFaultOpensNothing(t *testing.T) {
 
 func TestRetriesStayAPartOfAllRequests(t *testing.T) {
 	f := &far{says: func(r model.Request) error { return &model.Error{Class: "rate_limited", Message: "no"} }}
-	p := New(time.Now).Wrap("far", f, Limits{})
+	p := New(time.Now).Wrap(Account{Provider: "far"}, f, Limits{})
 	refused := 0
 	for range 200 {
 		if code(ask(t.Context(), p, model.Request{Failures: 1})) == "RETRY_BUDGET" {
@@ -155,7 +183,7 @@ func TestNoMoreThanTheLimitsAllowIsOut(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := &far{takes: time.Second}
 		g := New(time.Now)
-		a, b := g.Wrap("far", f, Limits{Concurrent: 3}), g.Wrap("far", f, Limits{Concurrent: 3})
+		a, b := g.Wrap(Account{Provider: "far"}, f, Limits{Concurrent: 3}), g.Wrap(Account{Provider: "far"}, f, Limits{Concurrent: 3})
 		var wg sync.WaitGroup
 		for i := range 30 {
 			wg.Go(func() {
@@ -178,7 +206,7 @@ func TestNoMoreThanTheLimitsAllowIsOut(t *testing.T) {
 func TestRequestsWaitInOrderAndKeepToTheRate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := &far{}
-		p := New(time.Now).Wrap("far", f, Limits{Requests: 60})
+		p := New(time.Now).Wrap(Account{Provider: "far"}, f, Limits{Requests: 60})
 		var wg sync.WaitGroup
 		for i := range 120 {
 			wg.Go(func() {
@@ -204,7 +232,7 @@ func TestRequestsWaitInOrderAndKeepToTheRate(t *testing.T) {
 func TestTokensAreADebt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := &far{used: 3000}
-		p := New(time.Now).Wrap("far", f, Limits{Tokens: 1000})
+		p := New(time.Now).Wrap(Account{Provider: "far"}, f, Limits{Tokens: 1000})
 		began := time.Now()
 		for range 2 {
 			if err := ask(t.Context(), p, model.Request{}); err != nil {
@@ -220,7 +248,7 @@ func TestTokensAreADebt(t *testing.T) {
 func TestAWaitEndsWithItsContext(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := &far{takes: time.Minute}
-		p := New(time.Now).Wrap("far", f, Limits{Concurrent: 1})
+		p := New(time.Now).Wrap(Account{Provider: "far"}, f, Limits{Concurrent: 1})
 		var wg sync.WaitGroup
 		wg.Go(func() { _ = ask(t.Context(), p, model.Request{Key: "first"}) })
 		synctest.Wait()
@@ -242,7 +270,7 @@ func TestAWaitEndsWithItsContext(t *testing.T) {
 func TestAnAnswerThatTakesTooLongIsAFailure(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := &far{takes: time.Hour}
-		p := New(time.Now).Wrap("far", f, Limits{Total: time.Minute})
+		p := New(time.Now).Wrap(Account{Provider: "far"}, f, Limits{Total: time.Minute})
 		for range circuitAt {
 			if err := ask(t.Context(), p, model.Request{}); code(err) != "TOO_LONG" {
 				t.Fatal(err)

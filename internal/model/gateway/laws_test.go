@@ -26,7 +26,7 @@ func TestTheLawsOfProviders(t *testing.T) {
 				t.Fatal(err)
 			}
 			p := &openai.Chat{Endpoint: wire.Endpoint{Name: "far", Base: base, Client: &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}}, Prefixes: wire.NewPrefixes(1 << 20)}
-			return gateway.New(time.Now).Wrap("far", p, gateway.Limits{Concurrent: 8}),
+			return gateway.New(time.Now).Wrap(gateway.Account{Provider: "far"}, p, gateway.Limits{Concurrent: 8}),
 				model.Request{Model: "m", Messages: []belay.Message{belay.Text(belay.RoleUser, "go")}, Attempt: 1}
 		},
 		Fails: []string{"transient", "rate_limited", "overflow", "bad_request", "auth", "refused"},
