@@ -65,7 +65,7 @@ var layers = map[string]layer{
 	"internal/auth":              {own: []string{".", "internal/disk"}},
 	"internal/problem":           {own: []string{".", "internal/store"}},
 	"internal/server":            {own: []string{".", "event", "internal/auth", "internal/canon", "internal/core/…", "internal/engine", "internal/explain", "internal/policy/…", "internal/problem", "internal/read", "internal/store", "internal/tool", "internal/view"}, modules: []string{"github.com/coder/websocket", "github.com/google/jsonschema-go/jsonschema"}, moves: true},
-	"internal/outputs":           {own: []string{".", "event", "internal/store"}},
+	"internal/outputs":           {own: []string{".", "event", "internal/retention", "internal/store"}},
 	"internal/retention":         {own: []string{"."}, deny: impure},
 	"internal/store":             {own: []string{".", "event"}},
 	"internal/store/storetest":   {own: []string{".", "event", "internal/store"}, modules: []string{"pgregory.net/rapid", "github.com/google/go-cmp/cmp", "github.com/google/go-cmp/cmp/cmpopts"}, moves: true},

@@ -130,7 +130,7 @@ func (c *outputsExpireCmd) run(ctx context.Context, a *app) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	chosen := dueOutputs(a.Now(), p, all)
+	chosen := outputs.Due(a.Now(), p, all)
 	for _, name := range c.Which {
 		found := outputs.Find(all, name)
 		if len(found) == 0 {
@@ -165,23 +165,6 @@ func outputPolicy(olderThan, maxSize string) (p retention.Outputs, err error) {
 		p.Bytes, err = retention.ParseSize(maxSize)
 	}
 	return p, err
-}
-
-// dueOutputs are those that a policy lets go.
-func dueOutputs(now time.Time, p retention.Outputs, all []outputs.Output) (due []outputs.Choice) {
-	var there []outputs.Output
-	var sizes []retention.Output
-	for _, o := range all {
-		if !o.Gone() {
-			there, sizes = append(there, o), append(sizes, retention.Output{Recorded: o.Recorded, Bytes: o.Bytes})
-		}
-	}
-	for i, why := range p.Choose(now, sizes) {
-		if why != "" {
-			due = append(due, outputs.Choice{Output: there[i], Why: why})
-		}
-	}
-	return due
 }
 
 // expireOutputs writes the facts first, and then lets the store remove what they

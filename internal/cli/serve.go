@@ -265,5 +265,6 @@ func (a *app) house(ctx context.Context, tenant, ws string, roots []string) (ser
 	a.mu.Lock()
 	a.houses = append(a.houses, w)
 	a.mu.Unlock()
-	return server.House{Store: followed, Engine: r.engine, Reads: &read.Reads{Store: followed, Hub: hub, Views: views, Words: view.Gently(followed, search.Fold{Store: followed})}, Wiring: w, Close: r.close}, nil
+	return server.House{Store: followed, Engine: r.engine, Reads: &read.Reads{Store: followed, Hub: hub, Views: views, Words: view.Gently(followed, search.Fold{Store: followed})}, Wiring: w, Close: r.close,
+		Retain: (&retainer{db: st, now: a.Now, most: retainedAtOnce}).round}, nil
 }

@@ -308,7 +308,7 @@ func (a *app) compactOutputs(ctx context.Context, db *sqlite.DB, p retention.Out
 		if err != nil {
 			return nil, err
 		}
-		due = dueOutputs(a.Now(), p, all)
+		due = outputs.Due(a.Now(), p, all)
 	}
 	done, err := expireOutputs(ctx, db, outputs.Wish{Reason: event.ExpiredByRetention, Owner: store.ThisProcess(), DryRun: dry}, due)
 	if len(done.Outputs) == 0 && done.Contents+done.Left == 0 {

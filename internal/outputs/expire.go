@@ -9,6 +9,7 @@ import (
 
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/event"
+	"github.com/belay-run/belay/internal/retention"
 	"github.com/belay-run/belay/internal/store"
 )
 
@@ -37,7 +38,28 @@ type Wish struct {
 	By     string // who wants it; empty: retention
 	Owner  store.Owner
 	DryRun bool // nothing is written
+	Most   int  // outputs that are let go at once, the first ones; 0: all
 }
+
+// Due are the outputs that a policy lets go, and why, the oldest first.
+func Due(now time.Time, p retention.Outputs, all []Output) (due []Choice) {
+	var there []Output
+	var sizes []retention.Output
+	for _, o := range all {
+		if !o.Gone() {
+			there, sizes = append(there, o), append(sizes, retention.Output{Recorded: o.Recorded, Bytes: o.Bytes})
+		}
+	}
+	for i, why := range p.Choose(now, sizes) {
+		if why != "" {
+			due = append(due, Choice{Output: there[i], Why: why})
+		}
+	}
+	return due
+}
+
+// Later is why an output stays that was beyond what goes at once.
+const Later = "enough go at once: it is one of the next"
 
 const (
 	lease = 15 * time.Second
@@ -53,8 +75,12 @@ func Expire(ctx context.Context, k Keeper, w Wish, chosen []Choice) ([]Choice, e
 	if err := needed(ctx, k, chosen); err != nil {
 		return nil, err
 	}
-	if err := driven(ctx, k, chosen); err != nil || w.DryRun {
+	if err := driven(ctx, k, chosen); err != nil {
 		return chosen, err
+	}
+	w.bound(chosen)
+	if w.DryRun {
+		return chosen, nil
 	}
 	var sessions []belay.SessionID
 	facts := map[belay.SessionID][]event.OutputExpired{}
@@ -85,6 +111,20 @@ func Expire(ctx context.Context, k Keeper, w Wish, chosen []Choice) ([]Choice, e
 		}
 	}
 	return chosen, nil
+}
+
+// bound leaves what is more than goes at once. Those that stay anyway don't count,
+// or the same ones would stand before all others for ever.
+func (w Wish) bound(chosen []Choice) {
+	n := 0
+	for i := range chosen {
+		if chosen[i].Kept != "" || w.Most == 0 {
+			continue
+		}
+		if n++; n > w.Most {
+			chosen[i].Kept = Later
+		}
+	}
 }
 
 // needed finds the outputs that are something else too.

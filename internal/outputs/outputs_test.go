@@ -3,10 +3,12 @@ package outputs_test
 import (
 	"context"
 	"errors"
+	"iter"
 	"os"
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/belay-run/belay"
@@ -275,4 +277,68 @@ func TestACrashLeavesAnOutputOrTheFactThatItIsGone(t *testing.T) {
 			return
 		}
 	}
+}
+
+// TestWhatIsMoreThanGoesAtOnceWaits: those that stay for another reason don't take
+// the place of those that can go.
+func TestWhatIsMoreThanGoesAtOnceWaits(t *testing.T) {
+	b := newBench(t)
+	for _, name := range []string{"a", "b", "c"} {
+		b.prints(name, "of "+name)
+		b.now = b.now.Add(time.Hour)
+	}
+	epoch, err := b.Claim(t.Context(), "sess_a", store.ThisProcess(), time.Hour)
+	b.must(err)
+	defer b.Release(t.Context(), "sess_a", epoch) //nolint:errcheck // the store goes with the test
+	for _, dry := range []bool{true, false} {
+		done := b.expire(outputs.Wish{Reason: event.ExpiredByRetention, Most: 1, DryRun: dry}, b.list()...)
+		if len(done) != 3 || done[0].Kept != "a process drives sess_a" || done[1].Kept != "" || done[2].Kept != outputs.Later {
+			t.Errorf("dry %t: %+v", dry, done)
+		}
+	}
+	if len(b.expirations("sess_b")) != 1 || len(b.expirations("sess_c")) != 0 {
+		t.Error("facts say something else")
+	}
+}
+
+// slow is a log that takes a millisecond for a fact.
+type slow struct {
+	outputs.Source
+	facts int
+}
+
+func (s slow) Scan(ctx context.Context, _ store.Position) iter.Seq2[store.Record, error] {
+	return func(yield func(store.Record, error) bool) {
+		for i := range s.facts {
+			time.Sleep(time.Millisecond)
+			if !yield(store.Record{Position: store.Position(i + 1)}, nil) {
+				return
+			}
+		}
+	}
+}
+
+// TestALookWithTimeLeavesTheMachineToOthers nine parts of ten, misses nothing, and
+// ends with its context.
+func TestALookWithTimeLeavesTheMachineToOthers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		begun, n := time.Now(), 0
+		for r, err := range outputs.Gently(slow{facts: 3500}).Scan(t.Context(), 0) {
+			if n++; err != nil || r.Position != store.Position(n) {
+				t.Fatalf("fact %d: %v, %v", n, r.Position, err)
+			}
+		}
+		if took := time.Since(begun); n != 3500 || took != 3500*time.Millisecond+3*9*time.Second {
+			t.Errorf("%d facts in %s", n, took)
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
+		defer cancel()
+		var last error
+		for _, err := range outputs.Gently(slow{facts: 3500}).Scan(ctx, 0) {
+			last = err
+		}
+		if !errors.Is(last, context.DeadlineExceeded) {
+			t.Errorf("a context that ended: %v", last)
+		}
+	})
 }

@@ -80,7 +80,8 @@ type House struct {
 	Store  store.Store
 	Engine *engine.Engine
 	Wiring Wiring
-	Reads  *read.Reads // its hub is run by the server
+	Reads  *read.Reads                                 // its hub is run by the server
+	Retain func(ctx context.Context) (Retained, error) // a round of retention, called by one goroutine; nil: it keeps everything
 	Close  func() error
 }
 
@@ -270,6 +271,7 @@ func (s *Server) tenant(ctx context.Context, name string) (*tenant, error) {
 	t.wg.Go(func() { t.keepUp(loop, house.Reads.Views) })
 	t.wg.Go(func() { t.keepUp(loop, house.Reads.Words) })
 	t.wg.Go(func() { t.forget(loop) })
+	t.wg.Go(func() { t.retain(loop) })
 	house.Reads.Given, house.Reads.Opening = t.given, s.front.opening
 	s.tenants[name] = t
 	return t, nil

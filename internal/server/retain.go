@@ -1,0 +1,48 @@
+package server
+
+import (
+	"context"
+	"time"
+)
+
+// Retained is what a round of retention did.
+type Retained struct {
+	Outputs  int   // that expired: facts say so
+	Contents int   // that were removed
+	Bytes    int64 // of those
+	More     bool  // outputs are due that the round had no room for
+}
+
+// When a tenant's store is looked at for what retention doesn't keep. A server that
+// starts has better things to do.
+const (
+	retainFirst = 5 * time.Minute
+	retainEvery = time.Hour
+	retainMore  = time.Minute // after a round that had no room for all
+)
+
+// retain applies retention until ctx ends, a round after another.
+func (t *tenant) retain(ctx context.Context) {
+	if t.Retain == nil {
+		return
+	}
+	next := time.NewTimer(retainFirst)
+	defer next.Stop()
+	for {
+		select {
+		case <-next.C:
+		case <-ctx.Done():
+			return
+		}
+		did, err := t.Retain(ctx)
+		if did.Outputs+did.Contents > 0 {
+			t.log.Info("retention", "outputs", did.Outputs, "contents", did.Contents, "bytes", did.Bytes)
+		}
+		if err != nil && ctx.Err() == nil {
+			t.log.Warn("retention", "error", err.Error())
+		}
+		if next.Reset(retainEvery); did.More {
+			next.Reset(retainMore)
+		}
+	}
+}
