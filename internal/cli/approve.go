@@ -74,40 +74,30 @@ func (c *answerCmd) run(ctx context.Context, a *app) (int, error) {
 // respond brings an answer to the thread that asked, wherever it is driven. edits
 // says that the person changes the call before.
 func (a *app) respond(ctx context.Context, id string, c belay.RespondAction, edits bool) (int, error) {
-	st, err := a.open(ctx, false)
-	if err != nil {
-		return 0, err
-	}
-	r, err := a.runtime(st, nil)
-	if err != nil {
-		return 0, err
-	}
-	defer r.close()
-	if err := view.Catchup(ctx, st); err != nil {
-		return 0, err
-	}
-	at, err := view.ActionByID(ctx, st, id)
-	if err != nil {
-		return 0, unknownAction(err, id)
-	}
-	c.Action = at.ID
-	if c.Decision == "allow" {
-		if err := a.sees(ctx, st, at.Stream, &c, edits); err != nil {
+	return a.ordering(ctx, func(r *runtime) (int, error) {
+		if err := view.Catchup(ctx, r.store); err != nil {
 			return 0, err
 		}
-	}
-	ans, err := r.engine.Submit(ctx, a.order(at.Session, at.Stream, c))
-	if belay.CodeOf(err) == belay.CodeConflict {
-		a.showAgain(ctx, st, at.Stream, at.ID)
-	}
-	if err != nil {
-		return 0, err
-	}
-	what := map[string]string{"allow": "allowed", "deny": "denied", "answer": "answered"}[c.Decision]
-	if c.Args != nil {
-		what += " with other arguments"
-	}
-	return a.accepted(ctx, r, at.Session, at.Stream, what, ans.Pending)
+		at, err := view.ActionByID(ctx, r.store, id)
+		if err != nil {
+			return 0, unknownAction(err, id)
+		}
+		c.Action = at.ID
+		if c.Decision == "allow" {
+			if err := a.sees(ctx, r.store, at.Stream, &c, edits); err != nil {
+				return 0, err
+			}
+		}
+		what := map[string]string{"allow": "allowed", "deny": "denied", "answer": "answered"}[c.Decision]
+		if c.Args != nil {
+			what += " with other arguments"
+		}
+		exit, err := a.bring(ctx, r, at.Session, at.Stream, c, what)
+		if belay.CodeOf(err) == belay.CodeConflict {
+			a.showAgain(ctx, r.store, at.Stream, at.ID)
+		}
+		return exit, err
+	})
 }
 
 // sees shows what is about to be allowed and binds the answer to exactly that:

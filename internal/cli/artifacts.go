@@ -6,7 +6,6 @@ import (
 	"io"
 	"os"
 	"strings"
-	"text/tabwriter"
 
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/internal/store"
@@ -71,22 +70,13 @@ func published(ctx context.Context, st store.Store, s view.Session) ([]view.Arti
 }
 
 func (a *app) listArtifacts(all []view.Artifact) (int, error) {
-	if a.JSON {
-		for _, it := range all {
-			a.printJSON(it)
-		}
-		return belay.ExitOK, nil
-	}
-	if len(all) == 0 {
+	if len(all) == 0 && !a.JSON {
 		fmt.Fprintln(a.Stderr, "nothing was published in this session")
 		return belay.ExitOK, nil
 	}
-	t := tabwriter.NewWriter(a.Stdout, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(t, "NAME\tVERSION\tBYTES\tMEDIA\tDIGEST\tDESCRIPTION")
-	for _, it := range all {
-		fmt.Fprintf(t, "%s\t%s\t%d\t%s\t%s\t%s\n", line(it.Name), line(it.Version), it.Content.Size, line(it.Content.Media), it.Content.Digest.Short(), short(it.Note, 60))
-	}
-	return belay.ExitOK, t.Flush()
+	return printRows(a, all, "", "NAME\tVERSION\tBYTES\tMEDIA\tDIGEST\tDESCRIPTION", func(it view.Artifact) []any {
+		return []any{line(it.Name), line(it.Version), it.Content.Size, line(it.Content.Media), it.Content.Digest.Short(), short(it.Note, 60)}
+	})
 }
 
 // pick finds NAME or NAME@VERSION; the newest version if none is named.

@@ -5,7 +5,6 @@ import (
 	"context"
 	"fmt"
 	"strings"
-	"text/tabwriter"
 
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/internal/manifest"
@@ -55,23 +54,11 @@ func (c *configShowCmd) run(ctx context.Context, a *app) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	rows := l.effective(settings)
-	t := tabwriter.NewWriter(a.Stdout, 0, 0, 2, ' ', 0)
-	if !a.JSON {
-		fmt.Fprintln(t, "SETTING\tVALUE\tFROM")
+	if _, err := printRows(a, l.effective(settings), "", "SETTING\tVALUE\tFROM", func(r effective) []any {
+		return []any{r.Name, line(r.Value), line(cmp.Or(r.From, r.Source))}
+	}); err != nil {
+		return 0, err
 	}
-	for _, r := range rows {
-		if a.JSON {
-			a.printJSON(r)
-			continue
-		}
-		from := r.From
-		if from == "" {
-			from = r.Source
-		}
-		fmt.Fprintf(t, "%s\t%s\t%s\n", r.Name, line(r.Value), line(from))
-	}
-	t.Flush() //nolint:errcheck // nobody is left to tell
 	for _, g := range l.ignored {
 		if a.JSON {
 			a.printJSON(passedOver{g.value, g.from, g.list[0]})

@@ -30,12 +30,7 @@ type deleted struct {
 	Left     int             `json:"left,omitempty"` // contents that are collected later
 }
 
-func (c *deleteCmd) run(ctx context.Context, a *app) (int, error) {
-	st, err := a.open(ctx, false)
-	if err != nil {
-		return 0, err
-	}
-	defer st.Close() //nolint:errcheck // what was deleted is durable
+func (c *deleteCmd) read(ctx context.Context, a *app, st store.Store) (int, error) {
 	var all []view.Session
 	for _, name := range c.ID {
 		s, err := deletable(ctx, st, name)

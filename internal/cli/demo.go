@@ -326,13 +326,13 @@ func (s *show) explained(ctx context.Context) error {
 	s.heading("What happened, from the log (belay why --timeline %s)", s.session)
 	var out bytes.Buffer
 	inner := s.program(&out)
-	if _, err := (&whyCmd{ID: string(s.session), Timeline: true}).run(ctx, inner); err != nil {
+	if _, err := inner.do(ctx, &whyCmd{ID: string(s.session), Timeline: true}, ""); err != nil {
 		return err
 	}
 	s.quote(out.String())
 	s.heading("Why that command was not simply run again (belay why %s)", s.lost)
 	out.Reset()
-	if _, err := (&whyCmd{ID: string(s.lost)}).run(ctx, inner); err != nil {
+	if _, err := inner.do(ctx, &whyCmd{ID: string(s.lost)}, ""); err != nil {
 		return err
 	}
 	if !strings.Contains(strings.ToLower(out.String()), "lost") {

@@ -38,6 +38,16 @@ func listSessions(ctx context.Context, st store.Store, f view.Filter) ([]view.Se
 	return all, nil
 }
 
+// allOr are all sessions of a store, or one by its id or the beginning of it.
+func allOr(ctx context.Context, st store.Store, id string) ([]view.Session, error) {
+	all, err := listSessions(ctx, st, view.Filter{})
+	if err != nil || id == "" {
+		return all, err
+	}
+	s, err := view.SessionByID(ctx, st, id)
+	return []view.Session{s}, err
+}
+
 // acceptedSessions are the sessions of which the log knows nothing yet: a
 // process may die right after it accepted the work.
 func acceptedSessions(ctx context.Context, st store.Store) ([]view.Session, error) {

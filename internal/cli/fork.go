@@ -24,25 +24,16 @@ type forked struct {
 	Title   string          `json:"title"`
 }
 
-func (c *forkCmd) run(ctx context.Context, a *app) (int, error) {
-	st, err := a.open(ctx, false)
+func (c *forkCmd) order(ctx context.Context, a *app, r *runtime) (int, error) {
+	id, err := a.sessionID(ctx, r.store, c.ID, c.ID == "")
 	if err != nil {
 		return 0, err
 	}
-	r, err := a.runtime(st, nil)
+	s, err := sessionState(ctx, r.store, id)
 	if err != nil {
 		return 0, err
 	}
-	defer r.close() //nolint:errcheck // what was accepted is durable
-	id, err := a.sessionID(ctx, st, c.ID, c.ID == "")
-	if err != nil {
-		return 0, err
-	}
-	s, err := sessionState(ctx, st, id)
-	if err != nil {
-		return 0, err
-	}
-	past, err := pastOf(ctx, st, id, s.Threads)
+	past, err := pastOf(ctx, r.store, id, s.Threads)
 	if err != nil {
 		return 0, err
 	}

@@ -2,9 +2,7 @@ package cli
 
 import (
 	"context"
-	"fmt"
 	"strconv"
-	"text/tabwriter"
 	"time"
 
 	"github.com/belay-run/belay"
@@ -12,7 +10,6 @@ import (
 	"github.com/belay-run/belay/internal/core/thread"
 	"github.com/belay-run/belay/internal/engine"
 	"github.com/belay-run/belay/internal/store"
-	"github.com/belay-run/belay/internal/view"
 )
 
 type grantsCmd struct {
@@ -41,32 +38,14 @@ type grantsListCmd struct {
 	ID string `arg:"" optional:"" help:"Only of this session."`
 }
 
-func (c *grantsListCmd) run(ctx context.Context, a *app) (int, error) {
-	st, err := a.open(ctx, false)
-	if err != nil {
-		return 0, err
-	}
-	defer st.Close()
+func (c *grantsListCmd) read(ctx context.Context, a *app, st store.Store) (int, error) {
 	all, err := grantsIn(ctx, st, c.ID, a.Now())
 	if err != nil {
 		return 0, err
 	}
-	if a.JSON {
-		for _, g := range all {
-			a.printJSON(g)
-		}
-		return belay.ExitOK, nil
-	}
-	if len(all) == 0 {
-		fmt.Fprintln(a.Stdout, "nothing is allowed besides what rules allow")
-		return belay.ExitOK, nil
-	}
-	t := tabwriter.NewWriter(a.Stdout, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(t, "GRANT\tSESSION\tTOOL\tCOVERS\tBY")
-	for _, g := range all {
-		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\n", g.Grant, g.Session, line(g.Tool), line(g.covers()), line(g.By))
-	}
-	return belay.ExitOK, t.Flush()
+	return printRows(a, all, "nothing is allowed besides what rules allow", "GRANT\tSESSION\tTOOL\tCOVERS\tBY", func(g grantRow) []any {
+		return []any{g.Grant, g.Session, line(g.Tool), line(g.covers()), line(g.By)}
+	})
 }
 
 // covers says what a grant covers.
@@ -91,16 +70,9 @@ func (g grantRow) covers() string {
 
 // grantsIn are what people allowed in all sessions, or in one.
 func grantsIn(ctx context.Context, st store.Store, only string, now time.Time) (all []grantRow, err error) {
-	sessions, err := listSessions(ctx, st, view.Filter{})
+	sessions, err := allOr(ctx, st, only)
 	if err != nil {
 		return nil, err
-	}
-	if only != "" {
-		s, err := view.SessionByID(ctx, st, only)
-		if err != nil {
-			return nil, err
-		}
-		sessions = []view.Session{s}
 	}
 	for _, s := range sessions {
 		d, _, _, err := engine.Load(ctx, st, s.ID.Stream())
@@ -138,17 +110,8 @@ type grantsRevokeCmd struct {
 	Message string `short:"m" placeholder:"TEXT" help:"Why."`
 }
 
-func (c *grantsRevokeCmd) run(ctx context.Context, a *app) (int, error) {
-	st, err := a.open(ctx, false)
-	if err != nil {
-		return 0, err
-	}
-	r, err := a.runtime(st, nil)
-	if err != nil {
-		return 0, err
-	}
-	defer r.close()
-	all, err := grantsIn(ctx, st, "", a.Now())
+func (c *grantsRevokeCmd) order(ctx context.Context, a *app, r *runtime) (int, error) {
+	all, err := grantsIn(ctx, r.store, "", a.Now())
 	if err != nil {
 		return 0, err
 	}
@@ -156,11 +119,7 @@ func (c *grantsRevokeCmd) run(ctx context.Context, a *app) (int, error) {
 		if string(g.Grant) != c.ID {
 			continue
 		}
-		ans, err := r.engine.Submit(ctx, a.order(g.Session, g.to, belay.RevokeGrant{Grant: c.ID, Reason: c.Message}))
-		if err != nil {
-			return 0, err
-		}
-		return a.accepted(ctx, r, g.Session, g.to, "revoked", ans.Pending)
+		return a.bring(ctx, r, g.Session, g.to, belay.RevokeGrant{Grant: c.ID, Reason: c.Message}, "revoked")
 	}
 	return 0, belay.Errorf(belay.CodeNotFound, "no such grant counts").At(line(c.ID)).WithHint("belay grants list")
 }

@@ -59,35 +59,28 @@ func (c *unarchiveCmd) run(ctx context.Context, a *app) (int, error) {
 // label brings sessions a command about their place in lists. All are found
 // before the first is changed.
 func (a *app) label(ctx context.Context, names []string, c belay.LabelSession, done string) (int, error) {
-	st, err := a.open(ctx, false)
-	if err != nil {
-		return 0, err
-	}
-	r, err := a.runtime(st, nil)
-	if err != nil {
-		return 0, err
-	}
-	defer r.close() //nolint:errcheck // what was accepted is durable
-	var ids []belay.SessionID
-	for _, name := range names {
-		s, err := findSession(ctx, st, name)
-		if err != nil {
-			return 0, err
+	return a.ordering(ctx, func(r *runtime) (int, error) {
+		var ids []belay.SessionID
+		for _, name := range names {
+			s, err := findSession(ctx, r.store, name)
+			if err != nil {
+				return 0, err
+			}
+			ids = append(ids, s.ID)
 		}
-		ids = append(ids, s.ID)
-	}
-	for _, id := range ids {
-		ans, err := r.engine.Submit(ctx, a.order(id, id.Stream(), c))
-		switch {
-		case err != nil:
-			return 0, err
-		case a.JSON:
-			a.printJSON(told{Session: id, Result: done, Pending: ans.Pending})
-		case ans.Pending:
-			fmt.Fprintf(a.Stdout, "%s: accepted, not yet handled\n", id)
-		default:
-			fmt.Fprintf(a.Stdout, "%s %s\n", done, id)
+		for _, id := range ids {
+			ans, err := r.engine.Submit(ctx, a.order(id, id.Stream(), c))
+			switch {
+			case err != nil:
+				return 0, err
+			case a.JSON:
+				a.printJSON(told{Session: id, Result: done, Pending: ans.Pending})
+			case ans.Pending:
+				fmt.Fprintf(a.Stdout, "%s: accepted, not yet handled\n", id)
+			default:
+				fmt.Fprintf(a.Stdout, "%s %s\n", done, id)
+			}
 		}
-	}
-	return belay.ExitOK, nil
+		return belay.ExitOK, nil
+	})
 }

@@ -96,11 +96,6 @@ type Place struct {
 	JSON      bool   `name:"json" help:"Print JSON, one object in a line."`
 }
 
-// command is a node of the grammar that can be run.
-type command interface {
-	run(ctx context.Context, a *app) (exit int, err error)
-}
-
 // app is one run of the program.
 type app struct {
 	Sys
@@ -185,11 +180,7 @@ func (a *app) dispatch(ctx context.Context, args []string) (int, error) {
 		a.JSON = slices.Contains(args, "--json") // the parser sets nothing when it fails
 		return 0, usage(err)
 	}
-	cmd, ok := kctx.Selected().Target.Addr().Interface().(command)
-	if !ok {
-		return 0, belay.Errorf(belay.CodeUsage, "%s needs a command", kctx.Selected().FullPath()).WithHint("%s --help", kctx.Selected().FullPath())
-	}
-	return cmd.run(ctx, a)
+	return a.do(ctx, kctx.Selected().Target.Addr().Interface(), kctx.Selected().FullPath())
 }
 
 // checkArgs refuses what no command can mean: it would be recorded.

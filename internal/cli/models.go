@@ -68,22 +68,13 @@ func (c *modelsListCmd) run(_ context.Context, a *app) (int, error) {
 		}
 		return 0, belay.Errorf(belay.CodeNotFound, "the catalogue has no models of %q", c.Provider).WithHint("one of %s", strings.Join(names, ", "))
 	}
-	t := tabwriter.NewWriter(a.Stdout, 0, 0, 2, ' ', 0)
-	if !a.JSON {
-		fmt.Fprintln(t, "MODEL\tPROVIDER\tCONTEXT\tOUTPUT\tUSD PER MILLION: IN\tOUT\tCAN")
-	}
-	for _, m := range all {
-		if a.JSON {
-			a.printJSON(m)
-			continue
-		}
+	return printRows(a, all, "", "MODEL\tPROVIDER\tCONTEXT\tOUTPUT\tUSD PER MILLION: IN\tOUT\tCAN", func(m catalog.Model) []any {
 		in, out := "unknown", "unknown"
 		if p := m.Prices.At(a.Now()); p != nil {
 			in, out = dollars(p.Input), dollars(p.Output)
 		}
-		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", line(m.Name), line(m.Provider), tokenCount(m.Context), tokenCount(m.Output), in, out, can(m))
-	}
-	return belay.ExitOK, t.Flush()
+		return []any{line(m.Name), line(m.Provider), tokenCount(m.Context), tokenCount(m.Output), in, out, can(m)}
+	})
 }
 
 type modelsShowCmd struct {

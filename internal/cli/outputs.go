@@ -28,12 +28,7 @@ type outputsListCmd struct {
 	All bool   `help:"Those that have expired too."`
 }
 
-func (c *outputsListCmd) run(ctx context.Context, a *app) (int, error) {
-	st, err := a.open(ctx, false)
-	if err != nil {
-		return 0, err
-	}
-	defer st.Close() //nolint:errcheck // nothing was written
+func (c *outputsListCmd) read(ctx context.Context, a *app, st store.Store) (int, error) {
 	all, err := listOutputs(ctx, st, c.ID)
 	if err != nil {
 		return 0, err

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"strings"
-	"text/tabwriter"
 	"time"
 
 	"github.com/belay-run/belay"
@@ -46,37 +45,19 @@ type processListCmd struct {
 	ID string `arg:"" optional:"" help:"Only of this session."`
 }
 
-func (c *processListCmd) run(ctx context.Context, a *app) (int, error) {
-	st, err := a.open(ctx, false)
-	if err != nil {
-		return 0, err
-	}
-	defer st.Close()
+func (c *processListCmd) read(ctx context.Context, a *app, st store.Store) (int, error) {
 	all, err := runs(ctx, st, c.ID)
 	if err != nil {
 		return 0, err
 	}
-	if a.JSON {
-		for _, r := range all {
-			a.printJSON(r)
-		}
-		return belay.ExitOK, nil
-	}
-	if len(all) == 0 {
-		fmt.Fprintln(a.Stdout, "no programs run")
-		return belay.ExitOK, nil
-	}
-	t := tabwriter.NewWriter(a.Stdout, 0, 0, 2, ' ', 0)
-	processRows(t, all, a.Now())
-	return belay.ExitOK, t.Flush()
+	return printRows(a, all, "no programs run", ranHeads, func(r ran) []any { return r.cells(a.Now()) })
 }
 
-func processRows(t io.Writer, all []ran, now time.Time) {
-	fmt.Fprintln(t, "PROCESS\tSTATUS\tPID\tFOR\tCPU\tMEMORY\tSESSION\tCOMMAND")
-	for _, r := range all {
-		fmt.Fprintf(t, "%s\t%s\t%d\t%s\t%s\t%s\t%s\t%s\n", r.Process, r.Status, r.PID, now.Sub(r.Since).Round(time.Second),
-			(time.Duration(r.CPU) * time.Millisecond).Round(10*time.Millisecond), mega(r.Memory), r.Session, line(short(r.Command, 60)))
-	}
+const ranHeads = "PROCESS\tSTATUS\tPID\tFOR\tCPU\tMEMORY\tSESSION\tCOMMAND"
+
+func (r ran) cells(now time.Time) []any {
+	return []any{r.Process, r.Status, r.PID, now.Sub(r.Since).Round(time.Second),
+		(time.Duration(r.CPU) * time.Millisecond).Round(10 * time.Millisecond), mega(r.Memory), r.Session, line(short(r.Command, 60))}
 }
 
 // mega is bytes as a person reads them.
@@ -89,16 +70,9 @@ func mega(n int64) string {
 
 // runs lists what runs in all sessions, or in one.
 func runs(ctx context.Context, st store.Store, session string) (all []ran, err error) {
-	sessions, err := listSessions(ctx, st, view.Filter{})
+	sessions, err := allOr(ctx, st, session)
 	if err != nil {
 		return nil, err
-	}
-	if session != "" {
-		s, err := view.SessionByID(ctx, st, session)
-		if err != nil {
-			return nil, err
-		}
-		sessions = []view.Session{s}
 	}
 	look := process.LookAround()
 	for _, s := range sessions {
@@ -134,12 +108,7 @@ type processOutputCmd struct {
 	Bytes  int64  `placeholder:"N" help:"Print so many at most; everything."`
 }
 
-func (c *processOutputCmd) run(ctx context.Context, a *app) (int, error) {
-	st, err := a.open(ctx, false)
-	if err != nil {
-		return 0, err
-	}
-	defer st.Close()
+func (c *processOutputCmd) read(ctx context.Context, a *app, st store.Store) (int, error) {
 	facts, err := processFacts(ctx, st, c.ID)
 	if err != nil {
 		return 0, err
@@ -252,25 +221,13 @@ func (c *processKillCmd) run(ctx context.Context, a *app) (int, error) {
 
 // toProcess brings a command to the thread that a process belongs to.
 func (a *app) toProcess(ctx context.Context, id string, c belay.Command, what string) (int, error) {
-	st, err := a.open(ctx, false)
-	if err != nil {
-		return 0, err
-	}
-	r, err := a.runtime(st, nil)
-	if err != nil {
-		return 0, err
-	}
-	defer r.close()
-	facts, err := processFacts(ctx, st, id)
-	if err != nil {
-		return 0, err
-	}
-	at := facts[0]
-	ans, err := r.engine.Submit(ctx, a.order(at.IDs.Session, at.Stream, c))
-	if err != nil {
-		return 0, err
-	}
-	return a.accepted(ctx, r, at.IDs.Session, at.Stream, what, ans.Pending)
+	return a.ordering(ctx, func(r *runtime) (int, error) {
+		facts, err := processFacts(ctx, r.store, id)
+		if err != nil {
+			return 0, err
+		}
+		return a.bring(ctx, r, facts[0].IDs.Session, facts[0].Stream, c, what)
+	})
 }
 
 // took is what programs took of the machine, in a line.

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"text/tabwriter"
 	"time"
 
 	"github.com/belay-run/belay"
@@ -109,36 +108,18 @@ type queueListCmd struct {
 	ID string `arg:"" help:"The session, or the beginning of its id."`
 }
 
-func (c *queueListCmd) run(ctx context.Context, a *app) (int, error) {
-	st, err := a.open(ctx, false)
-	if err != nil {
-		return 0, err
-	}
-	defer st.Close()
+func (c *queueListCmd) read(ctx context.Context, a *app, st store.Store) (int, error) {
 	r, err := a.rowOf(ctx, st, c.ID)
 	if err != nil {
 		return 0, err
 	}
-	if a.JSON {
-		for _, q := range r.turns {
-			a.printJSON(q)
-		}
-		return belay.ExitOK, nil
-	}
-	if len(r.turns) == 0 {
-		fmt.Fprintln(a.Stdout, "no turns wait")
-		return belay.ExitOK, nil
-	}
-	t := tabwriter.NewWriter(a.Stdout, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(t, "PLACE\tTURN\tMODE\tWAITS\tTEXT\tTHREAD")
-	for _, q := range r.turns {
+	return printRows(a, r.turns, "no turns wait", "PLACE\tTURN\tMODE\tWAITS\tTEXT\tTHREAD", func(q queuedRow) []any {
 		waits := "-"
 		if !q.Submitted.IsZero() {
 			waits = ago(a.Now().Sub(q.Submitted))
 		}
-		fmt.Fprintf(t, "%d\t%s\t%s\t%s\t%s\t%s\n", q.Position, line(string(q.Turn)), q.Mode, waits, short(q.Text, 60), line(string(q.Thread)))
-	}
-	return belay.ExitOK, t.Flush()
+		return []any{q.Position, line(string(q.Turn)), q.Mode, waits, short(q.Text, 60), line(string(q.Thread))}
+	})
 }
 
 type queuePromoteCmd struct {
@@ -196,26 +177,16 @@ func (c *queueReorderCmd) run(ctx context.Context, a *app) (int, error) {
 // changeRow brings a command about waiting turns to their thread, wherever it is
 // driven. what is said of a success.
 func (a *app) changeRow(ctx context.Context, session, what string, command func(*row) (belay.ThreadID, belay.Command, error)) (int, error) {
-	st, err := a.open(ctx, false)
-	if err != nil {
-		return 0, err
-	}
-	r, err := a.runtime(st, nil)
-	if err != nil {
-		return 0, err
-	}
-	defer r.close() //nolint:errcheck // what was accepted is durable
-	have, err := a.rowOf(ctx, st, session)
-	if err != nil {
-		return 0, err
-	}
-	th, c, err := command(have)
-	if err != nil {
-		return 0, err
-	}
-	ans, err := r.engine.Submit(ctx, a.order(have.session, th.Stream(), c))
-	if err != nil {
-		return 0, have.refusal(err)
-	}
-	return a.accepted(ctx, r, have.session, th.Stream(), what, ans.Pending)
+	return a.ordering(ctx, func(r *runtime) (int, error) {
+		have, err := a.rowOf(ctx, r.store, session)
+		if err != nil {
+			return 0, err
+		}
+		th, c, err := command(have)
+		if err != nil {
+			return 0, err
+		}
+		exit, err := a.bring(ctx, r, have.session, th.Stream(), c, what)
+		return exit, have.refusal(err)
+	})
 }

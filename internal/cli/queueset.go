@@ -44,17 +44,8 @@ func (c *queueSetCmd) over(q belay.Queueing) (belay.Queueing, error) {
 	return q, p.err
 }
 
-func (c *queueSetCmd) run(ctx context.Context, a *app) (int, error) {
-	st, err := a.open(ctx, false)
-	if err != nil {
-		return 0, err
-	}
-	r, err := a.runtime(st, nil)
-	if err != nil {
-		return 0, err
-	}
-	defer r.close() //nolint:errcheck // what was accepted is durable
-	have, err := a.rowOf(ctx, st, c.ID)
+func (c *queueSetCmd) order(ctx context.Context, a *app, r *runtime) (int, error) {
+	have, err := a.rowOf(ctx, r.store, c.ID)
 	if err != nil {
 		return 0, err
 	}

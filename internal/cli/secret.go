@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"text/tabwriter"
 
 	"golang.org/x/term"
 
@@ -147,15 +146,9 @@ func (c *secretListCmd) run(_ context.Context, a *app) (int, error) {
 	if len(list) == 0 && !a.JSON {
 		fmt.Fprintln(a.Stderr, "no secret is kept; belay secret set NAME keeps one")
 	}
-	t := tabwriter.NewWriter(a.Stdout, 0, 0, 2, ' ', 0)
-	for _, e := range list {
-		if a.JSON {
-			a.printJSON(e)
-			continue
-		}
-		fmt.Fprintf(t, "%s\tset %s\n", line(e.Name), e.At.Local().Format("2 Jan 2006 15:04"))
-	}
-	return belay.ExitOK, t.Flush()
+	return printRows(a, list, "", "", func(e vault.Entry) []any {
+		return []any{line(e.Name), "set " + e.At.Local().Format("2 Jan 2006 15:04")}
+	})
 }
 
 type secretRmCmd struct {

@@ -5,7 +5,6 @@ import (
 	"context"
 	"fmt"
 	"strings"
-	"text/tabwriter"
 
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/internal/core/thread"
@@ -59,17 +58,20 @@ func (c *listCmd) run(ctx context.Context, a *app) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	if a.JSON {
-		for _, s := range all {
-			a.printJSON(s)
-		}
-		return belay.ExitOK, nil
-	}
 	if len(all) == 0 {
 		return a.noSessions(c.All)
 	}
-	a.table(all, c.All)
-	return belay.ExitOK, nil
+	heads := "SESSION\tSTATUS\tCHANGED\tTITLE"
+	if c.All {
+		heads += "\tWORKSPACE"
+	}
+	return printRows(a, all, "", heads, func(s view.Session) []any {
+		cells := []any{s.ID, statusOf(s), ago(a.Now().Sub(s.Updated)) + " ago", short(s.Title, 60) + tagsOf(s)}
+		if c.All {
+			cells = append(cells, line(s.Workspace))
+		}
+		return cells
+	})
 }
 
 func (a *app) noSessions(all bool) (int, error) {
@@ -81,23 +83,6 @@ func (a *app) noSessions(all bool) (int, error) {
 		fmt.Fprintf(a.Stderr, "no sessions %s; belay run TEXT starts one\n", where)
 	}
 	return belay.ExitOK, nil
-}
-
-func (a *app) table(all []view.Session, workspaces bool) {
-	t := tabwriter.NewWriter(a.Stdout, 0, 0, 2, ' ', 0)
-	fmt.Fprint(t, "SESSION\tSTATUS\tCHANGED\tTITLE")
-	if workspaces {
-		fmt.Fprint(t, "\tWORKSPACE")
-	}
-	fmt.Fprintln(t)
-	for _, s := range all {
-		fmt.Fprintf(t, "%s\t%s\t%s ago\t%s", s.ID, statusOf(s), ago(a.Now().Sub(s.Updated)), short(s.Title, 60)+tagsOf(s))
-		if workspaces {
-			fmt.Fprintf(t, "\t%s", line(s.Workspace))
-		}
-		fmt.Fprintln(t)
-	}
-	t.Flush() //nolint:errcheck // nobody is left to tell
 }
 
 // tagsOf are a session's tags behind its title.
@@ -135,12 +120,7 @@ type shown struct {
 	Turns []engine.PastTurn `json:"turns,omitempty"` // asked for with --turns
 }
 
-func (c *showCmd) run(ctx context.Context, a *app) (int, error) {
-	st, err := a.open(ctx, false)
-	if err != nil {
-		return 0, err
-	}
-	defer st.Close()
+func (c *showCmd) read(ctx context.Context, a *app, st store.Store) (int, error) {
 	s, err := findSession(ctx, st, c.ID)
 	if err != nil {
 		return 0, err
@@ -168,19 +148,16 @@ func (c *showCmd) run(ctx context.Context, a *app) (int, error) {
 		}
 	}
 	a.show(s, owner, waits)
-	a.showTurns(turns)
-	return belay.ExitOK, nil
+	return belay.ExitOK, a.showTurns(turns)
 }
 
 // showTurns lists the turns that are in force.
-func (a *app) showTurns(turns []engine.PastTurn) {
+func (a *app) showTurns(turns []engine.PastTurn) error {
 	if len(turns) == 0 {
-		return
+		return nil
 	}
 	fmt.Fprintln(a.Stdout)
-	t := tabwriter.NewWriter(a.Stdout, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(t, "TURN\tEND\tASKED\tID")
-	for _, p := range turns {
+	return writeTable(a.Stdout, turns, "TURN\tEND\tASKED\tID", func(p engine.PastTurn) []any {
 		end := string(p.Outcome)
 		switch {
 		case p.Copied:
@@ -188,9 +165,8 @@ func (a *app) showTurns(turns []engine.PastTurn) {
 		case !p.Ended:
 			end = "not ended"
 		}
-		fmt.Fprintf(t, "%d\t%s\t%s\t%s\n", p.Number, end, short(p.Text, 60), p.ID)
-	}
-	t.Flush() //nolint:errcheck // nobody is left to tell
+		return []any{p.Number, end, short(p.Text, 60), p.ID}
+	})
 }
 
 // show prints a session. Of a call that waits for an answer nothing is left out.
@@ -279,24 +255,15 @@ type interruptCmd struct {
 	Reason string `short:"m" placeholder:"TEXT" help:"Why."`
 }
 
-func (c *interruptCmd) run(ctx context.Context, a *app) (int, error) {
-	st, err := a.open(ctx, false)
-	if err != nil {
-		return 0, err
-	}
-	r, err := a.runtime(st, nil)
-	if err != nil {
-		return 0, err
-	}
-	defer r.close()
+func (c *interruptCmd) order(ctx context.Context, a *app, r *runtime) (int, error) {
 	if (c.ID == "") != c.Last {
 		return 0, belay.Errorf(belay.CodeUsage, "one session must be named").WithHint("belay sessions interrupt ID, or --last")
 	}
-	id, err := a.sessionID(ctx, st, c.ID, c.Last)
+	id, err := a.sessionID(ctx, r.store, c.ID, c.Last)
 	if err != nil {
 		return 0, err
 	}
-	s, err := sessionState(ctx, st, id)
+	s, err := sessionState(ctx, r.store, id)
 	if err != nil {
 		return 0, err
 	}
@@ -304,11 +271,7 @@ func (c *interruptCmd) run(ctx context.Context, a *app) (int, error) {
 		return 0, belay.Errorf(belay.CodeBadState, "no turn is running").At(string(id))
 	}
 	to := s.Threads[len(s.Threads)-1].Stream()
-	ans, err := r.engine.Submit(ctx, a.order(id, to, belay.InterruptTurn{Reason: c.Reason}))
-	if err != nil {
-		return 0, err
-	}
-	return a.accepted(ctx, r, id, to, "interrupted", ans.Pending)
+	return a.bring(ctx, r, id, to, belay.InterruptTurn{Reason: c.Reason}, "interrupted")
 }
 
 // told is what became of a command, as JSON.

@@ -214,12 +214,7 @@ func (c *storeRetainCmd) run(ctx context.Context, a *app) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	if a.JSON {
-		a.printJSON(p)
-		return belay.ExitOK, nil
-	}
-	fmt.Fprintf(a.Stdout, "belay store compact keeps %s\n", p)
-	return belay.ExitOK, nil
+	return a.say(p, "belay store compact keeps %s", p)
 }
 
 type storeCompactCmd struct {

@@ -6,7 +6,6 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"text/tabwriter"
 
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/internal/template"
@@ -65,21 +64,15 @@ func (c *templateListCmd) run(_ context.Context, a *app) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	t := tabwriter.NewWriter(a.Stdout, 0, 0, 2, ' ', 0)
-	if !a.JSON {
-		fmt.Fprintln(t, "TEMPLATE\tVERSION\tDOMAIN/KIND\tORIGIN\tWHAT IT IS FOR")
-	}
+	var rows []listed
 	for _, x := range cat.All {
-		switch {
-		case c.Domain != "" && x.Domain != c.Domain, c.Kind != "" && x.Kind != c.Kind:
-		case a.JSON:
-			a.printJSON(asListed(x))
-		default:
-			fmt.Fprintf(t, "%s\t%s\t%s/%s\t%s\t%s\n", x.Name, x.Version, x.Domain, x.Kind, x.Origin, short(x.Description, 80))
+		if (c.Domain == "" || x.Domain == c.Domain) && (c.Kind == "" || x.Kind == c.Kind) {
+			rows = append(rows, asListed(x))
 		}
 	}
-	t.Flush() //nolint:errcheck // nobody is left to tell
-	return belay.ExitOK, nil
+	return printRows(a, rows, "", "TEMPLATE\tVERSION\tDOMAIN/KIND\tORIGIN\tWHAT IT IS FOR", func(x listed) []any {
+		return []any{x.Name, x.Version, x.Domain + "/" + x.Kind, x.Origin, short(x.Description, 80)}
+	})
 }
 
 type templateShowCmd struct {

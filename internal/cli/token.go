@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"os"
-	"text/tabwriter"
 	"time"
 
 	"github.com/belay-run/belay"
@@ -96,15 +95,11 @@ func (c *tokenListCmd) run(_ context.Context, a *app) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	if a.JSON {
-		for _, t := range all {
-			a.printJSON(shownToken(t))
-		}
-		return belay.ExitOK, nil
+	rows := make([]tokenShown, len(all))
+	for i, t := range all {
+		rows[i] = shownToken(t)
 	}
-	t := tabwriter.NewWriter(a.Stdout, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(t, "TOKEN\tROLE\tTENANT\tSTATE\tMADE\tNAME")
-	for _, x := range all {
+	return printRows(a, rows, "", "TOKEN\tROLE\tTENANT\tSTATE\tMADE\tNAME", func(x tokenShown) []any {
 		state := "good"
 		switch {
 		case !x.Revoked.IsZero():
@@ -112,10 +107,8 @@ func (c *tokenListCmd) run(_ context.Context, a *app) (int, error) {
 		case !x.Until.IsZero() && !a.Now().Before(x.Until):
 			state = "expired"
 		}
-		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s ago\t%s\n", x.ID, x.Role, x.Tenant, state, ago(a.Now().Sub(x.Created)), line(x.Name))
-	}
-	t.Flush() //nolint:errcheck // nobody is left to tell
-	return belay.ExitOK, nil
+		return []any{x.ID, x.Role, x.Tenant, state, ago(a.Now().Sub(x.Created)) + " ago", line(x.Name)}
+	})
 }
 
 type tokenRevokeCmd struct {
@@ -131,10 +124,5 @@ func (c *tokenRevokeCmd) run(_ context.Context, a *app) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	if a.JSON {
-		a.printJSON(shownToken(gone))
-		return belay.ExitOK, nil
-	}
-	fmt.Fprintf(a.Stdout, "revoked %s\n", gone.ID)
-	return belay.ExitOK, nil
+	return a.say(shownToken(gone), "revoked %s", gone.ID)
 }

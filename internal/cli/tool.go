@@ -9,7 +9,6 @@ import (
 	"io"
 	"slices"
 	"strings"
-	"text/tabwriter"
 	"time"
 
 	"github.com/belay-run/belay"
@@ -49,19 +48,13 @@ func (c *toolListCmd) run(ctx context.Context, a *app) (int, error) {
 		}
 		specs = tool.Choose(terms, specs)
 	}
-	t := tabwriter.NewWriter(a.Stdout, 0, 0, 2, ' ', 0)
-	if !a.JSON {
-		fmt.Fprintln(t, "TOOL\tGROUPS\tEFFECT\tDOES\tFROM")
+	rows := make([]described, len(specs))
+	for i, s := range specs {
+		rows[i] = w.describe(s)
 	}
-	for _, s := range specs {
-		d := w.describe(s)
-		if a.JSON {
-			a.printJSON(d)
-			continue
-		}
-		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\n", s.Name, strings.Join(d.Groups, " "), effectOf(s), does(s), line(cmp.Or(d.Where, "built in")))
-	}
-	return belay.ExitOK, t.Flush()
+	return printRows(a, rows, "", "TOOL\tGROUPS\tEFFECT\tDOES\tFROM", func(d described) []any {
+		return []any{d.Name, strings.Join(d.Groups, " "), effectOf(d.ToolSpec), does(d.ToolSpec), line(cmp.Or(d.Where, "built in"))}
+	})
 }
 
 // workshopHere is the workshop of this workspace.

@@ -5,7 +5,6 @@ import (
 	"context"
 	"fmt"
 	"os"
-	"text/tabwriter"
 	"time"
 
 	"github.com/belay-run/belay"
@@ -163,14 +162,12 @@ func paint(to *bytes.Buffer, rows []topRow, now time.Time) error {
 		fmt.Fprintln(to, "nobody drives a session here, and no programs run")
 		return nil
 	}
-	t := tabwriter.NewWriter(to, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(t, "SESSION\tSTATUS\tBY\tSTEPS\tTOKENS IN\tOUT\tPROGRAMS\tCPU%\tCPU\tMEMORY\tENDED\tTOOK\tTITLE")
-	for _, r := range rows {
-		fmt.Fprintf(t, "%s\t%s\t%s\t%d\t%d\t%d\t%d\t%d\t%s\t%s\t%d\t%s\t%s\n", r.Session, r.Status, pidOr(r.Owner), r.Steps, r.Usage.Input, r.Usage.Output,
-			len(r.Runs), r.Percent, (time.Duration(r.CPU) * time.Millisecond).Round(10*time.Millisecond), mega(r.Memory),
-			r.Took.Ended, time.Duration(r.Took.CPU).Round(10*time.Millisecond), line(short(r.Title, 40)))
-	}
-	if err := t.Flush(); err != nil {
+	const heads = "SESSION\tSTATUS\tBY\tSTEPS\tTOKENS IN\tOUT\tPROGRAMS\tCPU%\tCPU\tMEMORY\tENDED\tTOOK\tTITLE"
+	if err := writeTable(to, rows, heads, func(r topRow) []any {
+		return []any{r.Session, r.Status, pidOr(r.Owner), r.Steps, r.Usage.Input, r.Usage.Output,
+			len(r.Runs), r.Percent, (time.Duration(r.CPU) * time.Millisecond).Round(10 * time.Millisecond), mega(r.Memory),
+			r.Took.Ended, time.Duration(r.Took.CPU).Round(10 * time.Millisecond), line(short(r.Title, 40))}
+	}); err != nil {
 		return err
 	}
 	paintLimits(to, rows)
@@ -178,9 +175,7 @@ func paint(to *bytes.Buffer, rows []topRow, now time.Time) error {
 		return nil
 	}
 	fmt.Fprintln(to)
-	t = tabwriter.NewWriter(to, 0, 0, 2, ' ', 0)
-	processRows(t, programs, now)
-	return t.Flush()
+	return writeTable(to, programs, ranHeads, func(r ran) []any { return r.cells(now) })
 }
 
 // paintLimits says how much of a limit sessions and their agents have used.

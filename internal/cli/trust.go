@@ -6,7 +6,6 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"text/tabwriter"
 
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/internal/manifest"
@@ -197,17 +196,15 @@ func (c *trustCmd) list(ctx context.Context, a *app) (int, error) {
 		fmt.Fprintln(a.Stderr, "nothing is trusted; belay trust PATH trusts a file as it is")
 		return belay.ExitOK, nil
 	}
-	t := tabwriter.NewWriter(a.Stdout, 0, 0, 2, ' ', 0)
+	var rows []trustedFile
 	for _, f := range files {
 		now := "gone"
 		if b, err := readUpTo(f.Path, maxManifest); err == nil {
 			now = string(book.Check(f.Path, b))
 		}
-		if a.JSON {
-			a.printJSON(trustedFile{f, now})
-			continue
-		}
-		fmt.Fprintf(t, "%s\t%s\t%s\tby %s\t%s\n", now, f.Content.Digest.Short(), f.At.Local().Format("2 Jan 2006 15:04"), line(f.By), line(f.Path))
+		rows = append(rows, trustedFile{f, now})
 	}
-	return belay.ExitOK, t.Flush()
+	return printRows(a, rows, "", "", func(f trustedFile) []any {
+		return []any{f.Now, f.Content.Digest.Short(), f.At.Local().Format("2 Jan 2006 15:04"), "by " + line(f.By), line(f.Path)}
+	})
 }

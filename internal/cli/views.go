@@ -2,11 +2,10 @@ package cli
 
 import (
 	"context"
-	"fmt"
 
-	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/internal/read"
 	"github.com/belay-run/belay/internal/search"
+	"github.com/belay-run/belay/internal/store"
 	"github.com/belay-run/belay/internal/view"
 )
 
@@ -22,12 +21,7 @@ type rebuilt struct {
 	Position int64    `json:"position"`
 }
 
-func (c *viewsRebuildCmd) run(ctx context.Context, a *app) (int, error) {
-	st, err := a.open(ctx, false)
-	if err != nil {
-		return 0, err
-	}
-	defer st.Close()
+func (c *viewsRebuildCmd) read(ctx context.Context, a *app, st store.Store) (int, error) {
 	if err := view.Rebuild(ctx, st); err != nil {
 		return 0, err
 	}
@@ -41,10 +35,5 @@ func (c *viewsRebuildCmd) run(ctx context.Context, a *app) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	if a.JSON {
-		a.printJSON(rebuilt{[]string{"sessions", "words"}, int64(at)})
-		return belay.ExitOK, nil
-	}
-	fmt.Fprintf(a.Stdout, "sessions and words, folded from the log up to %d\n", at)
-	return belay.ExitOK, nil
+	return a.say(rebuilt{[]string{"sessions", "words"}, int64(at)}, "sessions and words, folded from the log up to %d", at)
 }

@@ -16,12 +16,7 @@ type whyCmd struct {
 	Timeline bool   `short:"t" help:"Show what happened in order instead."`
 }
 
-func (c *whyCmd) run(ctx context.Context, a *app) (int, error) {
-	st, err := a.open(ctx, false)
-	if err != nil {
-		return 0, err
-	}
-	defer st.Close()
+func (c *whyCmd) read(ctx context.Context, a *app, st store.Store) (int, error) {
 	events, err := a.about(ctx, st, c.ID)
 	if err != nil {
 		return 0, err
@@ -40,12 +35,7 @@ func (c *whyCmd) run(ctx context.Context, a *app) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	if a.JSON {
-		a.printJSON(answer)
-		return belay.ExitOK, nil
-	}
-	fmt.Fprintln(a.Stdout, strings.TrimRight(answer.String(), "\n"))
-	return belay.ExitOK, nil
+	return a.say(answer, "%s", strings.TrimRight(answer.String(), "\n"))
 }
 
 // about are the facts of the sessions that an id can be about; without an id,

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"text/tabwriter"
 
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/internal/store"
@@ -50,28 +49,24 @@ func (c *worktreeListCmd) run(ctx context.Context, a *app) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	t := tabwriter.NewWriter(a.Stdout, 0, 0, 2, ' ', 0)
-	if !a.JSON {
-		fmt.Fprintln(t, "SESSION\tSTATUS\tBRANCH\tUNCOMMITTED\tPATH")
-	}
+	var rows []treeRow
 	for _, s := range all {
 		if s.Worktree == nil || s.Worktree.Removed {
 			continue
 		}
 		l := treeRow{Session: s.ID, Worktree: *s.Worktree, Status: statusOf(s), Changes: -1}
-		uncommitted := "unknown"
 		if files, err := worktree.New(a.Env).Changes(ctx, l.Path); err == nil {
 			l.Changes = len(files)
-			uncommitted = plural(len(files), "file")
 		}
-		if a.JSON {
-			a.printJSON(l)
-			continue
-		}
-		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\n", l.Session, l.Status, line(l.Branch), uncommitted, line(l.Path))
+		rows = append(rows, l)
 	}
-	t.Flush() //nolint:errcheck // nobody is left to tell
-	return belay.ExitOK, nil
+	return printRows(a, rows, "", "SESSION\tSTATUS\tBRANCH\tUNCOMMITTED\tPATH", func(l treeRow) []any {
+		uncommitted := "unknown"
+		if l.Changes >= 0 {
+			uncommitted = plural(l.Changes, "file")
+		}
+		return []any{l.Session, l.Status, line(l.Branch), uncommitted, line(l.Path)}
+	})
 }
 
 type worktreeRemoveCmd struct {
@@ -79,17 +74,8 @@ type worktreeRemoveCmd struct {
 	Force bool   `help:"Also when it holds changes that are in no commit: they are lost."`
 }
 
-func (c *worktreeRemoveCmd) run(ctx context.Context, a *app) (int, error) {
-	st, err := a.open(ctx, false)
-	if err != nil {
-		return 0, err
-	}
-	r, err := a.runtime(st, nil)
-	if err != nil {
-		return 0, err
-	}
-	defer r.close() //nolint:errcheck // what was accepted is durable
-	id, err := a.sessionID(ctx, st, c.ID, false)
+func (c *worktreeRemoveCmd) order(ctx context.Context, a *app, r *runtime) (int, error) {
+	id, err := a.sessionID(ctx, r.store, c.ID, false)
 	if err != nil {
 		return 0, err
 	}

@@ -1,0 +1,117 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"strings"
+	"text/tabwriter"
+
+	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/internal/store"
+)
+
+// What a node of the grammar needs to be run is said by its method.
+type (
+	// command opens by itself what it needs, or needs no store.
+	command interface {
+		run(ctx context.Context, a *app) (exit int, err error)
+	}
+	// reader looks into the store that is there.
+	reader interface {
+		read(ctx context.Context, a *app, st store.Store) (exit int, err error)
+	}
+	// orderer brings commands to sessions of the store that is there.
+	orderer interface {
+		order(ctx context.Context, a *app, r *runtime) (exit int, err error)
+	}
+)
+
+// do runs a node of the grammar; one that only holds others is refused under the
+// path that was typed.
+func (a *app) do(ctx context.Context, node any, path string) (int, error) {
+	switch c := node.(type) {
+	case command:
+		return c.run(ctx, a)
+	case reader:
+		return a.reading(ctx, func(st store.Store) (int, error) { return c.read(ctx, a, st) })
+	case orderer:
+		return a.ordering(ctx, func(r *runtime) (int, error) { return c.order(ctx, a, r) })
+	}
+	return 0, belay.Errorf(belay.CodeUsage, "%s needs a command", path).WithHint("%s --help", path)
+}
+
+// reading opens the store that is there for as long as f looks into it.
+func (a *app) reading(ctx context.Context, f func(store.Store) (int, error)) (int, error) {
+	st, err := a.open(ctx, false)
+	if err != nil {
+		return 0, err
+	}
+	defer st.Close() //nolint:errcheck // what was written is durable
+	return f(st)
+}
+
+// ordering makes the runtime of the store that is there for as long as f brings
+// commands to sessions.
+func (a *app) ordering(ctx context.Context, f func(*runtime) (int, error)) (int, error) {
+	st, err := a.open(ctx, false)
+	if err != nil {
+		return 0, err
+	}
+	r, err := a.runtime(st, nil)
+	if err != nil {
+		return 0, err
+	}
+	defer r.close() //nolint:errcheck // what was accepted is durable
+	return f(r)
+}
+
+// bring gives a command to a session's stream, wherever it is driven, and prints
+// what became of it. what is said of a success.
+func (a *app) bring(ctx context.Context, r *runtime, id belay.SessionID, to belay.StreamID, c belay.Command, what string) (int, error) {
+	ans, err := r.engine.Submit(ctx, a.order(id, to, c))
+	if err != nil {
+		return 0, err
+	}
+	return a.accepted(ctx, r, id, to, what, ans.Pending)
+}
+
+// say prints what a command did: as JSON, or as a line.
+func (a *app) say(v any, format string, args ...any) (int, error) {
+	if a.JSON {
+		a.printJSON(v)
+		return belay.ExitOK, nil
+	}
+	_, err := fmt.Fprintf(a.Stdout, format+"\n", args...)
+	return belay.ExitOK, err
+}
+
+// printRows prints rows: as JSON one in a line, else as a table. none, if it isn't
+// empty, is said where there are no rows.
+func printRows[T any](a *app, rows []T, none, heads string, cells func(T) []any) (int, error) {
+	if a.JSON {
+		for _, r := range rows {
+			a.printJSON(r)
+		}
+		return belay.ExitOK, nil
+	}
+	if len(rows) == 0 && none != "" {
+		_, err := fmt.Fprintln(a.Stdout, none)
+		return belay.ExitOK, err
+	}
+	return belay.ExitOK, writeTable(a.Stdout, rows, heads, cells)
+}
+
+// writeTable aligns the cells of rows below their heads, which are separated by
+// tabs and may be empty.
+func writeTable[T any](to io.Writer, rows []T, heads string, cells func(T) []any) error {
+	t := tabwriter.NewWriter(to, 0, 0, 2, ' ', 0)
+	if heads != "" {
+		fmt.Fprintln(t, heads)
+	}
+	for _, r := range rows {
+		c := cells(r)
+		fmt.Fprintf(t, strings.TrimSuffix(strings.Repeat("%v\t", len(c)), "\t")+"\n", c...)
+	}
+	return t.Flush()
+}
