@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/belay-run/belay"
-	"github.com/belay-run/belay/event"
 	"github.com/belay-run/belay/internal/core/thread"
 	"github.com/belay-run/belay/internal/engine"
 	"github.com/belay-run/belay/internal/process"
@@ -166,24 +165,6 @@ func partOf(ctx context.Context, st store.Store) func(d belay.Digest, offset, n 
 		}
 		return io.ReadAll(io.LimitReader(r, n))
 	}
-}
-
-// processFacts are the facts of a process and the output.expired of its session, in
-// the order of the log.
-func processFacts(ctx context.Context, st store.Store, id string) (facts []event.Envelope, err error) {
-	for r, err := range st.Scan(ctx, 0) {
-		if err != nil {
-			return nil, err
-		}
-		_, let := r.Event.Data.(event.OutputExpired)
-		if string(r.Event.IDs.Process) == id || let && len(facts) > 0 && r.Event.IDs.Session == facts[0].IDs.Session {
-			facts = append(facts, r.Event)
-		}
-	}
-	if len(facts) == 0 {
-		return nil, belay.Errorf(belay.CodeNotFound, "no fact of this store is about such a process").At(id).WithHint("belay process list")
-	}
-	return facts, nil
 }
 
 type processWriteCmd struct {

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"testing"
 	"time"
@@ -36,20 +37,40 @@ func (p *printing) must(err error) {
 	}
 }
 
+// append adds facts to a session's stream, appendAs to a thread's if the ids name one.
+func (p *printing) append(session belay.SessionID, facts ...event.Payload) {
+	p.Helper()
+	p.appendAs(session, belay.IDs{Session: session}, facts...)
+}
+
+func (p *printing) appendAs(session belay.SessionID, ids belay.IDs, facts ...event.Payload) {
+	p.Helper()
+	ctx := p.T.Context()
+	epoch, err := p.Claim(ctx, session, store.ThisProcess(), time.Hour)
+	p.must(err)
+	stream := session.Stream()
+	if ids.Thread != "" {
+		stream = ids.Thread.Stream()
+	}
+	head, err := p.Head(ctx, stream)
+	if !errors.Is(err, store.ErrNotFound) {
+		p.must(err)
+	}
+	batch := store.Batch{Session: session, Stream: stream, Epoch: epoch, After: head.Seq}
+	for _, f := range facts {
+		batch.Events = append(batch.Events, event.Envelope{IDs: ids, Data: f})
+	}
+	_, err = p.Append(ctx, batch)
+	p.must(err)
+	p.must(p.Release(ctx, session, epoch))
+}
+
 // prints makes a session with an output, and returns its digest.
 func (p *printing) prints(session belay.SessionID) belay.Digest {
 	p.Helper()
-	ctx := p.T.Context()
-	ref, err := p.Put(ctx, []byte("printed by "+session), "text/plain")
+	ref, err := p.Put(p.T.Context(), []byte("printed by "+session), "text/plain")
 	p.must(err)
-	epoch, err := p.Claim(ctx, session, store.ThisProcess(), time.Hour)
-	p.must(err)
-	_, err = p.Append(ctx, store.Batch{Session: session, Stream: session.Stream(), Epoch: epoch, Events: []event.Envelope{
-		{IDs: belay.IDs{Session: session}, Data: event.SessionCreated{Workspace: "/w"}},
-		{IDs: belay.IDs{Session: session, Process: "proc_1"}, Data: event.OutputSpilled{Owner: "process", Bytes: ref.Size, Ref: &ref}},
-	}})
-	p.must(err)
-	p.must(p.Release(ctx, session, epoch))
+	p.append(session, event.SessionCreated{Workspace: "/w"}, event.OutputSpilled{Owner: "process", Bytes: ref.Size, Ref: &ref})
 	return ref.Digest
 }
 
@@ -134,14 +155,7 @@ func TestAServerFinishesAnExpiryThatWasCutShort(t *testing.T) {
 	if _, err := cut.round(ctx); err == nil {
 		t.Error("a round goes on when its context has ended")
 	}
-	epoch, err := p.Claim(t.Context(), "sess_1", store.ThisProcess(), time.Hour)
-	p.must(err)
-	head, err := p.Head(t.Context(), belay.SessionID("sess_1").Stream())
-	p.must(err)
-	_, err = p.Append(t.Context(), store.Batch{Session: "sess_1", Stream: belay.SessionID("sess_1").Stream(), Epoch: epoch, After: head.Seq,
-		Events: []event.Envelope{{IDs: belay.IDs{Session: "sess_1"}, Data: event.OutputExpired{Digest: digest, Reason: event.ExpiredByRetention}}}})
-	p.must(err)
-	p.must(p.Release(t.Context(), "sess_1", epoch))
+	p.append("sess_1", event.OutputExpired{Digest: digest, Reason: event.ExpiredByRetention})
 	if !p.there(digest) {
 		t.Fatal("the content went with the fact")
 	}

@@ -1,0 +1,70 @@
+package cli
+
+import (
+	"context"
+	"iter"
+	"testing"
+	"time"
+
+	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/event"
+	"github.com/belay-run/belay/internal/store"
+	"github.com/belay-run/belay/internal/view"
+)
+
+// windowed is a store that counts the facts that are read of sessions.
+type windowed struct {
+	store.Store
+	read map[belay.SessionID]int
+}
+
+func (c windowed) Window(ctx context.Context, w store.Window) iter.Seq2[store.Record, error] {
+	return func(yield func(store.Record, error) bool) {
+		for r, err := range c.Store.Window(ctx, w) {
+			if c.read[w.Session]++; !yield(r, err) {
+				return
+			}
+		}
+	}
+}
+
+// TestAProcessIsFoundWithoutReadingTheStore: its session alone is read where others
+// never ran a program, and for what is no process's id nothing is.
+func TestAProcessIsFoundWithoutReadingTheStore(t *testing.T) {
+	p := newPrinting(t)
+	ctx := t.Context()
+	for _, session := range []belay.SessionID{"sess_a", "sess_b", "sess_c"} {
+		p.append(session, event.SessionCreated{Workspace: "/w"})
+		p.now = p.now.Add(time.Minute)
+	}
+	ran := belay.IDs{Session: "sess_a", Thread: "thr_a", Process: "proc_1"}
+	p.appendAs("sess_a", ran, event.ProcessStarted{}, event.ProcessOutput{}, event.ProcessCompleted{})
+	p.append("sess_a", event.OutputExpired{Reason: event.ExpiredAsked})
+	for range 50 {
+		p.now = p.now.Add(time.Minute)
+		p.append("sess_b", event.SessionUpdated{})
+	}
+	p.must(view.Catchup(ctx, p.DB))
+
+	c := windowed{p.DB, map[belay.SessionID]int{}}
+	facts, err := processFacts(ctx, c, "proc_1")
+	p.must(err)
+	if len(facts) != 4 || facts[0].IDs != ran || facts[3].Type() != "output.expired" {
+		t.Errorf("%d facts: %+v", len(facts), facts)
+	}
+	if len(c.read) != 1 || c.read["sess_a"] != 5 {
+		t.Errorf("facts that were read: %v", c.read)
+	}
+	clear(c.read)
+	for id, sessions := range map[string]int{"nope": 0, "": 0, "proc_none": 3} {
+		if _, err := processFacts(ctx, c, id); belay.CodeOf(err) != belay.CodeNotFound || len(c.read) != sessions {
+			t.Errorf("%q: %v, read %v", id, err, c.read)
+		}
+		clear(c.read)
+	}
+	p.append("sess_c", event.SessionUpdated{})
+	p.appendAs("sess_c", belay.IDs{Session: "sess_c", Process: "proc_2"}, event.ProcessFailed{}) // it never ran
+	if facts, err := processFacts(ctx, c, "proc_2"); err != nil || len(facts) != 1 {
+		t.Errorf("one that couldn't be started: %+v, %v", facts, err)
+	}
+}
