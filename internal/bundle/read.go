@@ -2,58 +2,18 @@ package bundle
 
 import (
 	"archive/tar"
-	"bufio"
 	"bytes"
 	"context"
 	"crypto/sha256"
 	"encoding/json"
 	"errors"
 	"io"
-	"iter"
 	"slices"
 
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/internal/secret"
 	"github.com/belay-run/belay/internal/store"
 )
-
-// Bundle is a file that Open found to be whole.
-type Bundle struct {
-	Manifest Manifest
-
-	file    io.ReaderAt
-	heads   []store.Head
-	facts   int64         // where the facts begin
-	orders  []belay.Order // the waiting commands
-	content map[belay.Digest]place
-	names   names // content that facts and commands name
-}
-
-// place is where a piece of content is in the file.
-type place struct{ at, size int64 }
-
-// Is tells whether a file begins as a bundle does.
-func Is(start []byte) bool {
-	return len(start) >= 263 && bytes.HasPrefix(start, []byte(manifestName+"\x00")) && string(start[257:262]) == "ustar"
-}
-
-// Open reads a bundle to its end and holds everything in it against everything
-// else: each fact against the one before, each stream against its head, each
-// piece of content against its digest, and all of it against the manifest. What
-// secrets knows must not be in it. A file that differs in anything is an error.
-func Open(ctx context.Context, file io.ReaderAt, size int64, secrets *secret.Scrubber) (*Bundle, error) {
-	if secrets == nil {
-		secrets = &secret.Scrubber{}
-	}
-	b := &Bundle{file: file, content: map[belay.Digest]place{}, names: newNames()}
-	r := &reader{ctx: ctx, b: b, secrets: secrets, size: size}
-	for _, step := range []func() error{r.manifest, r.facts, r.inbox, r.contents, r.end} {
-		if err := step(); err != nil {
-			return nil, err
-		}
-	}
-	return b, nil
-}
 
 // reader reads a bundle for the first time. Every byte of the file is held
 // against the one that Write would have put there.
@@ -379,100 +339,4 @@ func (r *reader) end() error {
 		return bad("the end", "the file doesn't end where it should")
 	}
 	return nil
-}
-
-// stoppable ends with its context.
-type stoppable struct {
-	ctx context.Context
-	r   io.Reader
-}
-
-func (s stoppable) Read(p []byte) (int, error) {
-	if err := s.ctx.Err(); err != nil {
-		return 0, err
-	}
-	return s.r.Read(p)
-}
-
-func unread(where string, err error) error {
-	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
-		return err
-	}
-	return bad(where, "it can't be read").Wrap(err)
-}
-
-// eachLine hands over the lines of a member and holds them against its
-// description.
-func eachLine(ctx context.Context, in io.Reader, name string, want Lines, limit int, take func([]byte) error) error {
-	sum := sha256.New()
-	got := Lines{}
-	in = io.TeeReader(stoppable{ctx, in}, sum)
-	lines := bufio.NewScanner(in)
-	lines.Buffer(make([]byte, 0, 64<<10), limit)
-	lines.Split(wholeLines)
-	for lines.Scan() {
-		got.Count++
-		got.Size += int64(len(lines.Bytes())) + 1
-		if err := take(lines.Bytes()); err != nil {
-			return err
-		}
-	}
-	if err := lines.Err(); err != nil {
-		return unread(name, err)
-	}
-	if got.Digest = store.DigestFrom(sum.Sum(nil)); got != want {
-		return bad(name, "it isn't what the manifest describes")
-	}
-	return nil
-}
-
-// wholeLines splits at line ends and refuses a last line without one.
-func wholeLines(data []byte, atEOF bool) (int, []byte, error) {
-	if i := bytes.IndexByte(data, '\n'); i >= 0 {
-		return i + 1, data[:i], nil
-	}
-	if atEOF && len(data) > 0 {
-		return 0, nil, errors.New("the last line is cut off")
-	}
-	return 0, nil, nil
-}
-
-// read yields the facts of a bundle and holds them against its description.
-func (b *Bundle) read(ctx context.Context) iter.Seq2[store.Stored, error] {
-	return func(yield func(store.Stored, error) bool) {
-		stop := errors.New("enough")
-		in := io.NewSectionReader(b.file, b.facts, b.Manifest.Facts.Size)
-		err := eachLine(ctx, in, factsName, b.Manifest.Facts, maxLine, func(raw []byte) error {
-			var l factLine
-			if err := strict(raw, &l); err != nil {
-				return bad(factsName, "a fact can't be read").Wrap(err)
-			}
-			if !yield(l.stored(), nil) {
-				return stop
-			}
-			return nil
-		})
-		if err != nil && err != stop {
-			yield(store.Stored{}, err)
-		}
-	}
-}
-
-// Facts yields the facts in the order of the log.
-func (b *Bundle) Facts(ctx context.Context) iter.Seq2[store.Stored, error] { return b.read(ctx) }
-
-// Inbox is the commands that wait.
-func (b *Bundle) Inbox() []belay.Order { return slices.Clone(b.orders) }
-
-// Get reads a piece of content; store.ErrNotFound when it isn't in the bundle.
-func (b *Bundle) Get(d belay.Digest) ([]byte, error) {
-	at, ok := b.content[d]
-	if !ok {
-		return nil, store.ErrNotFound
-	}
-	raw, err := io.ReadAll(io.NewSectionReader(b.file, at.at, at.size))
-	if err == nil && belay.DigestOf(raw) != d {
-		return nil, bad(string(d), "the file changed while it was read")
-	}
-	return raw, err
 }

@@ -25,7 +25,7 @@ var sandboxMutants = []mutant{
 		edits:  []edit{{"internal/sandbox/recall_linux.go", "|| k.Key != key {", "{"}},
 		caught: boxed("TestAnAnswer")},
 	{breaks: "an answer of the sandbox that was wrong is asked again",
-		edits:  []edit{{"internal/sandbox/box_linux.go", "if !h.stands && h.box != nil {", "if false {"}},
+		edits:  []edit{{"internal/sandbox/hold_linux.go", "if !h.stands && h.box != nil {", "if false {"}},
 		caught: boxed("TestAnAnswerThatPromisesTooMuch")},
 	{breaks: "a layer of the sandbox without effect is believed",
 		edits: []edit{{"internal/sandbox/inside/inside_linux.go", "return h.readBack(layers)", "return layers"},

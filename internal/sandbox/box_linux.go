@@ -1,12 +1,7 @@
 package sandbox
 
 import (
-	"context"
-	"encoding/json"
 	"errors"
-	"fmt"
-	"io"
-	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -14,12 +9,12 @@ import (
 	"strconv"
 	"strings"
 	"syscall"
-	"time"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/internal/process"
 	"github.com/belay-run/belay/internal/sandbox/inside"
-	"golang.org/x/sys/unix"
 )
 
 // Box starts programs within one boundary.
@@ -153,22 +148,6 @@ func without(all []belay.Layer) []belay.Layer {
 	return all
 }
 
-// Hold is the helper of one program. It is a process.Hold.
-type Hold struct {
-	box     *Box
-	conn    *net.UnixConn
-	far     []*os.File // the helper's ends, until it has them
-	intends []belay.Layer
-	applied belay.Applied
-	stands  bool // the boundary is what was intended
-	group   *cgroup
-	stubs   *stubs
-	scratch string   // a folder that was lent
-	socket  *os.File // the proxy's
-	proxy   *proxy
-	ending  *Ending
-}
-
 // Prepare makes cmd start the helper, which will start cmd's program.
 func (b *Box) Prepare(cmd *exec.Cmd) (process.Hold, error) {
 	a, err := b.Plan()
@@ -245,219 +224,4 @@ func enter(attr *syscall.SysProcAttr, try map[string]bool) {
 var namespaceFlags = map[string]uintptr{
 	LayerUser: unix.CLONE_NEWUSER, LayerPID: unix.CLONE_NEWPID, LayerIPC: unix.CLONE_NEWIPC | unix.CLONE_NEWUTS,
 	LayerNet: unix.CLONE_NEWNET, LayerMounts: unix.CLONE_NEWNS,
-}
-
-// connect makes the helper's descriptors.
-func (h *Hold) connect(p *inside.Profile) error {
-	f, err := inside.Sealed(p)
-	if err != nil {
-		return err
-	}
-	h.far = append(h.far, f)
-	pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC, 0)
-	if err != nil {
-		return fmt.Errorf("line to the helper: %w", err)
-	}
-	h.far = append(h.far, os.NewFile(uintptr(pair[1]), "line"))
-	near := os.NewFile(uintptr(pair[0]), "line")
-	defer near.Close()
-	c, err := net.FileConn(near)
-	if err != nil {
-		return fmt.Errorf("line to the helper: %w", err)
-	}
-	h.conn = c.(*net.UnixConn)
-	return nil
-}
-
-// letFar closes the helper's ends, so that its end is heard.
-func (h *Hold) letFar() {
-	for _, f := range h.far {
-		f.Close()
-	}
-	h.far = nil
-}
-
-// Await waits for the helper's report and holds it against what was intended.
-func (h *Hold) Await(ctx context.Context) error {
-	h.letFar()
-	stop := context.AfterFunc(ctx, func() { h.conn.SetReadDeadline(past) }) //nolint:errcheck // a socket has deadlines
-	defer stop()
-	m, err := h.receive()
-	switch {
-	case ctx.Err() != nil:
-		return ctx.Err()
-	case err != nil:
-		return belay.Errorf(belay.CodeNotConfined, "the sandbox's helper ended before it reported").Wrap(err)
-	case m.Broken != "":
-		return belay.Errorf(belay.CodeNotConfined, "the sandbox's helper can't go on: %s", m.Broken)
-	}
-	h.applied = belay.Applied{Layers: reported(h.intends, layersOf(m.Layers))}
-	if err := errors.Join(h.mismatch(), h.box.rate(&h.applied)); err != nil {
-		return err
-	}
-	h.stands = true
-	return h.serve()
-}
-
-// serve starts the proxy on the socket that the helper sent.
-func (h *Hold) serve() error {
-	if h.applied.Network != belay.NetworkHosts {
-		return nil
-	}
-	if h.socket == nil {
-		return belay.Errorf(belay.CodeNotConfined, "the sandbox's helper sent no socket for the proxy")
-	}
-	l, err := net.FileListener(h.socket)
-	if err != nil {
-		return belay.Errorf(belay.CodeNotConfined, "the proxy can't listen").Wrap(err)
-	}
-	h.proxy = newProxy(l, h.box.hosts)
-	return nil
-}
-
-// layersOf are layers as the rest of the program knows them.
-func layersOf(said []inside.Layer) []belay.Layer {
-	var all []belay.Layer
-	for _, l := range said {
-		all = append(all, belay.Layer(l))
-	}
-	return all
-}
-
-// reported puts what the helper said in the place of what was intended.
-func reported(intends, said []belay.Layer) []belay.Layer {
-	all := slices.Clone(intends)
-	for i, l := range all {
-		if l.State != belay.LayerApplied {
-			continue
-		}
-		at := slices.IndexFunc(said, func(s belay.Layer) bool { return s.Name == l.Name })
-		if at < 0 {
-			all[i].State, all[i].Detail = belay.LayerUnavailable, "not reported"
-			continue
-		}
-		all[i] = said[at]
-	}
-	return all
-}
-
-// mismatch is the error that names the layers which were intended and aren't
-// there.
-func (h *Hold) mismatch() error {
-	var lost []string
-	for i, l := range h.applied.Layers {
-		if h.intends[i].State == belay.LayerApplied && l.State != belay.LayerApplied {
-			lost = append(lost, l.Name+" "+l.String())
-		}
-	}
-	if len(lost) == 0 {
-		return nil
-	}
-	return belay.Errorf(belay.CodeNotConfined, "the sandbox isn't what was intended: %s", strings.Join(lost, "; ")).
-		WithHint("nothing ran; belay doctor lists what this machine can do")
-}
-
-// Applied is what the program got, after Await.
-func (h *Hold) Applied() belay.Applied { return h.applied }
-
-// Release lets the helper start the program.
-func (h *Hold) Release() error {
-	_, err := h.conn.Write([]byte{inside.Release})
-	return err
-}
-
-// Extend lets the program run for d from now. A helper that hears nothing more
-// until then ends it.
-func (h *Hold) Extend(d time.Duration) error {
-	if err := h.conn.SetWriteDeadline(time.Now().Add(extendTime)); err != nil {
-		return err
-	}
-	_, err := h.conn.Write(inside.Extend(d))
-	return err
-}
-
-// extendTime is how long it may take to say so: a helper that doesn't listen
-// holds nobody up.
-const extendTime = 100 * time.Millisecond
-
-// receive takes one message.
-func (h *Hold) receive() (m inside.Message, err error) {
-	b, rights := make([]byte, 64<<10), make([]byte, unix.CmsgSpace(4))
-	n, rn, _, _, err := h.conn.ReadMsgUnix(b, rights)
-	if err == nil && n == 0 {
-		err = io.EOF
-	}
-	if err == nil {
-		err = json.Unmarshal(b[:n], &m)
-	}
-	if msgs, perr := unix.ParseSocketControlMessage(rights[:rn]); perr == nil && len(msgs) == 1 {
-		if fds, perr := unix.ParseUnixRights(&msgs[0]); perr == nil && len(fds) == 1 {
-			unix.CloseOnExec(fds[0])
-			h.socket = os.NewFile(uintptr(fds[0]), "proxy")
-		}
-	}
-	return m, err
-}
-
-// said takes a message that has come already.
-func (h *Hold) said() (m inside.Message, err error) {
-	h.conn.SetReadDeadline(time.Time{}) //nolint:errcheck // a socket has deadlines
-	raw, err := h.conn.SyscallConn()
-	if err != nil {
-		return m, err
-	}
-	b := make([]byte, 64<<10)
-	n, got := 0, error(nil)
-	err = raw.Read(func(fd uintptr) bool {
-		n, _, got = unix.Recvfrom(int(fd), b, unix.MSG_DONTWAIT)
-		if got == unix.ECONNRESET { // it ended without reading all it was told; that comes before what it said
-			n, _, got = unix.Recvfrom(int(fd), b, unix.MSG_DONTWAIT)
-		}
-		return true
-	})
-	if err = errors.Join(err, got); err != nil {
-		return m, err
-	}
-	return m, json.Unmarshal(b[:max(n, 0)], &m)
-}
-
-// Ended is how the program ended, once its helper has. False means that the
-// helper didn't say: it was killed, or never released.
-func (h *Hold) Ended() (Ending, bool) {
-	if h.ending == nil && h.conn != nil {
-		if m, err := h.said(); err == nil {
-			h.ending = m.End
-		}
-	}
-	if h.ending == nil {
-		return Ending{}, false
-	}
-	return *h.ending, true
-}
-
-// Refused are the hosts, with their ports, that the program asked the proxy for
-// and its boundary doesn't name.
-func (h *Hold) Refused() []string { return h.proxy.hosts() }
-
-// Close gives back what the hold has. A helper that still runs ends, and all
-// that it started.
-func (h *Hold) Close() error {
-	h.letFar()
-	if !h.stands && h.box != nil {
-		found.doubt()
-	}
-	h.Ended()
-	if h.conn != nil {
-		h.conn.Close()
-	}
-	if h.socket != nil {
-		h.socket.Close()
-	}
-	h.proxy.close()
-	leaving.Go(h.group.remove)
-	h.stubs.release()
-	if h.scratch != "" {
-		return os.RemoveAll(h.scratch)
-	}
-	return nil
 }

@@ -1,0 +1,182 @@
+package thread
+
+import (
+	"slices"
+
+	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/event"
+	"github.com/belay-run/belay/internal/policy"
+)
+
+func (t *Turn) call(id belay.CallID) *Call {
+	if t == nil || t.Step == nil || id == "" {
+		return nil
+	}
+	return t.Step.call(id)
+}
+
+func (s *State) applyAsk(e event.Envelope, p event.ActionRequired) {
+	a := &Ask{Action: e.IDs.Action, Kind: p.Kind, Until: p.Until, Open: true, Again: p.Again}
+	if c := s.Turn.call(e.IDs.Call); c != nil {
+		if p.Kind == "permission" {
+			a.bounded(p.Boundary, p.Bounds)
+		}
+		c.Ask = a
+		s.askedWider(c, a, p)
+		return
+	}
+	if p.Kind == "permission" { // for a call that isn't there: nothing would wait for the answer
+		return
+	}
+	s.Turn.Ask = a
+}
+
+func (s *State) applyAnswer(e event.Envelope, p event.ActionResolved) {
+	s.Answers = keep(append(s.Answers, Answer{e.IDs.Action, p.Decision, p.By, e.Time}), maxAnswers)
+	ask, c := s.openAsk(e.IDs.Action)
+	if ask == nil {
+		return
+	}
+	ask.Open, ask.Decision, ask.Message = false, p.Decision, p.Message.Text
+	switch ask.Kind {
+	case "permission":
+		s.answeredWider(c, ask, p)
+		c.Again = nil
+		c.Verdict = policy.Deny
+		if p.Decision == "allow" {
+			c.Verdict = policy.Allow
+		}
+		c.Reason, c.Hint = p.By+" said no", ""
+		switch {
+		case p.By == "deadline":
+			c.Reason = p.Message.Text
+		case p.Message.Text != "":
+			c.Reason += ": " + p.Message.Text
+		}
+	case "continue":
+		if s.Turn.GaveUp = p.Decision != "allow"; !s.Turn.GaveUp {
+			s.Turn.Failing = nil
+		}
+	}
+}
+
+func (s *State) applyResult(e event.Envelope, p event.ToolResult) {
+	t := s.Turn
+	c := t.call(e.IDs.Call)
+	if c == nil {
+		return
+	}
+	if c.Flying {
+		s.paced(c.Name, p.Millis, nil)
+	}
+	c.Flying, c.Orphan, c.Over = false, false, true
+	t.Calls++
+	t.ran(c)
+	t.Failing, t.Denied = nil, false
+	s.LostKeys = slices.DeleteFunc(s.LostKeys, func(k string) bool { return k == c.key() })
+	s.Files.saw(e.Seq, p.Files)
+	t.track(c, p.Digest, "", false)
+}
+
+func (s *State) applyFailure(e event.Envelope, p event.ToolFailed) {
+	t := s.Turn
+	c := t.call(e.IDs.Call)
+	if c == nil {
+		return
+	}
+	if c.Flying && !standsNoMore(p.Problem.Code) {
+		s.paced(c.Name, p.Millis, &p.Problem)
+	}
+	c.Flying, c.Orphan = false, false
+	s.Files.saw(e.Seq, p.Files)
+	if !p.Final {
+		switch c.RetryAt = p.RetryAt; {
+		case p.Problem.Code == CodeViolation:
+			c.blocked(p)
+		case standsNoMore(p.Problem.Code):
+			c.unallowed(p.Problem)
+		}
+		return
+	}
+	c.Over = true
+	t.Calls++
+	t.ran(c)
+	if p.Problem.Class != "skipped" {
+		t.Denied = p.Problem.Class == "denied"
+	}
+	if p.Problem.Code == codeSameFailure {
+		t.refusedAgain(c)
+	}
+	switch p.Problem.Class {
+	case "denied":
+		t.track(c, "", p.Problem.Code, true)
+		return
+	case "cancelled", "skipped":
+		return
+	case "lost":
+		s.LostKeys = keep(append(s.LostKeys, c.key()), maxTracked)
+	}
+	if p.Problem.Code == codeNotAlone {
+		return // a matter of form, not of the call
+	}
+	if c.Attempt > 0 || c.Problem != nil {
+		t.track(c, "", p.Problem.Code, false)
+	}
+	if f := c.Name + " " + p.Problem.Code; !slices.Contains(t.Failing, f) {
+		t.Failing = append(t.Failing, f)
+	}
+}
+
+// track counts identical calls with identical ends. A call that can change
+// things makes what others returned before stale, so it clears their counts;
+// what was denied stays counted, because that has changed nothing about it.
+func (t *Turn) track(c *Call, result belay.Digest, code string, denied bool) {
+	k := Tracked{Key: c.key()}
+	i := slices.IndexFunc(t.Tracked, func(o Tracked) bool { return o.Key == k.Key })
+	if i >= 0 {
+		k = t.Tracked[i]
+		t.Tracked = slices.Delete(t.Tracked, i, i+1)
+	}
+	if k.Step == t.Steps && k.Same > 0 && code == "" {
+		// The same call twice in one answer is one try.
+		t.Tracked = append(t.Tracked, k)
+		return
+	}
+	k.Step = t.Steps
+	if code != "" {
+		if k.Code != code {
+			k.Code, k.Fails = code, 0
+		}
+		k.Fails++
+		k.Result, k.Same = "", 0
+	} else {
+		if k.Result != result {
+			k.Result, k.Same = result, 0
+		}
+		k.Same++
+		k.Code, k.Fails = "", 0
+	}
+	k.Denied = denied
+	if c.Changes && !denied {
+		t.Tracked = slices.DeleteFunc(t.Tracked, func(o Tracked) bool { return !o.Denied })
+	}
+	t.Tracked = keep(append(t.Tracked, k), maxTracked)
+	if k.Same >= loopAt && !c.Polls {
+		t.Loop = c.Name
+	}
+}
+
+// refusedAgain counts calls that were not run because they had failed in the
+// same way before; a model that insists is in a loop.
+func (t *Turn) refusedAgain(c *Call) {
+	key := c.key()
+	for i := range t.Tracked {
+		k := &t.Tracked[i]
+		if k.Key != key {
+			continue
+		}
+		if k.Fails++; k.Fails >= sameFailures+loopAt {
+			t.Loop = c.Name
+		}
+	}
+}
