@@ -81,6 +81,7 @@ func Run(t *testing.T, c Config) {
 	}{
 		{"log", logLaws}, {"window", windowLaws}, {"inbox", inboxLaws}, {"owners", ownerLaws}, {"founding", foundingLaws}, {"writers", writerLaws}, {"blobs", blobLaws}, {"rest", restLaws}, {"archive", archiveLaws},
 		{"deletion", deletionLaws}, {"anchors", anchorLaws},
+		{"append", appendLaws},
 	} {
 		t.Run(group.name, func(t *testing.T) {
 			for _, law := range group.laws {
