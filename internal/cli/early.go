@@ -6,6 +6,8 @@ import (
 	"os"
 	"path/filepath"
 	procs "runtime"
+	"slices"
+	"strings"
 	"sync"
 
 	"github.com/belay-run/belay"
@@ -72,11 +74,27 @@ func (a *app) forget() {
 	}
 }
 
-// open begins to open a store that exists. A new one is made when it is known
-// that there is something to keep.
+// guess begins to open the store before the arguments are read, where none of
+// them can name another than the environment does. If it was the wrong one, it is
+// closed in the end, and who needs the right one opens it.
+func (h *early) guess(ctx context.Context, a *app, args []string) {
+	if args[0] != "run" && args[0] != "sessions" { // a server has more than one
+		return
+	}
+	if slices.ContainsFunc(args, func(s string) bool { return strings.HasPrefix(s, "--store") || s == "--help" || s == "-h" }) {
+		return
+	}
+	usual := &app{Sys: a.Sys}
+	usual.placeFromEnv()
+	usual.Now = a.Now
+	h.open(ctx, usual)
+}
+
+// open begins to open a store that exists, if none is being opened. A new one is
+// made when it is known that there is something to keep.
 func (h *early) open(ctx context.Context, a *app) {
 	dir, err := a.storeDir()
-	if err != nil || procs.GOMAXPROCS(0) < 2 || !hasStore(dir) {
+	if err != nil || h.come != nil || procs.GOMAXPROCS(0) < 2 || !hasStore(dir) {
 		return
 	}
 	h.dir, h.come = dir, make(chan struct{})

@@ -117,6 +117,46 @@ func TestAStoreIsOpenedAheadOnce(t *testing.T) {
 	}
 }
 
+// TestTheStoreIsGuessed: before the arguments are read it is opened only if none of
+// them can name another, and it is the one that reading them comes to.
+func TestTheStoreIsGuessed(t *testing.T) {
+	x := newStarting(t)
+	x.main(0, "run", "do it")
+	defer procs.GOMAXPROCS(procs.GOMAXPROCS(2))
+	x.sys.Env, x.sys.Now = append(x.sys.Env, "BELAY_STORE="+x.store), time.Now
+	for args, want := range map[string]string{
+		"run do it": x.store, "run --max-steps 3 do it": x.store, "sessions resume --last": x.store,
+		"run --store /elsewhere do it": "", "run --store=/elsewhere do it": "", "run --help": "", "sessions resume -h": "", "serve": "", "bench run": "",
+	} {
+		a := &app{Sys: x.sys}
+		a.early.guess(t.Context(), a, strings.Fields(args))
+		if got := a.early.dir; got != want {
+			t.Errorf("%q opens %q ahead, want %q", args, got, want)
+		}
+		a.placeFromEnv()
+		opened := a.early.come
+		if a.early.open(t.Context(), a); want != "" && a.early.come != opened {
+			t.Errorf("%q opens it twice", args)
+		}
+		a.early.end()
+	}
+	elsewhere := newStarting(t)
+	elsewhere.main(0, "run", "do it")
+	a := &app{Sys: x.sys}
+	a.early.guess(t.Context(), a, []string{"run"})
+	a.Store = elsewhere.store
+	st, err := a.open(t.Context(), false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if a.early.end(); st == a.early.db || st.Close() != nil {
+		t.Error("the store that was guessed is used for another, or that one doesn't close")
+	}
+	if _, err := a.early.db.End(t.Context()); err == nil {
+		t.Error("a store that was guessed wrongly stayed open")
+	}
+}
+
 // TestAStartThatFailsMakesNothing: a store isn't made ahead, and one that can't be
 // opened is told by who needs it.
 func TestAStartThatFailsMakesNothing(t *testing.T) {

@@ -154,6 +154,7 @@ func (a *app) dispatch(ctx context.Context, args []string) (int, error) {
 	defer a.early.end()
 	if drives(args) {
 		a.early.begin(a, args[0] != "sessions")
+		a.early.guess(ctx, a, args)
 	}
 	root, place := grammarOf(args)
 	helped := false

@@ -161,19 +161,36 @@ func (db *DB) open() error {
 		if err := w.migrate(); err != nil {
 			return err
 		}
-		// SQLite has made the log by now. It syncs the directory with the first
-		// commit, but takes no notice when that fails.
-		if err := (Disk{}).SyncDir(db.tenant); err != nil {
-			return directoryError(db.tenant, err)
-		}
 	}
-	if err := db.openReaders(); err != nil {
-		return err
+	synced := db.syncLog()
+	err := db.openReaders()
+	if err == nil {
+		err = db.readRuntime()
 	}
-	if err := db.readRuntime(); err != nil {
+	if failed := <-synced; failed != nil {
+		return directoryError(db.tenant, failed)
+	}
+	if err != nil {
 		return err
 	}
 	return db.recover()
+}
+
+// syncLog makes the name of the write-ahead log durable, which SQLite has made by
+// now. SQLite syncs the directory with the first commit, but takes no notice when
+// that fails. The disk is at work while the first reader is opened.
+func (db *DB) syncLog() <-chan error {
+	synced := make(chan error, 1)
+	sync := func() { synced <- (Disk{}).SyncDir(db.tenant) }
+	switch {
+	case db.o.ReadOnly:
+		synced <- nil
+	case db.o.oneThread:
+		sync()
+	default:
+		db.joined.Go(sync)
+	}
+	return synced
 }
 
 // release gives connections back when Open gives up.
