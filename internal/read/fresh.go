@@ -26,7 +26,7 @@ const patience = 2 * time.Second
 
 // fresh waits until the log has come as far as the request's after.
 func (v *Reads) fresh(r *http.Request) (Fresh, error) {
-	after, err := number(r, "after", 0, 1<<62)
+	after, err := number(r, "after", 0, 0, 1<<62)
 	if err != nil {
 		return Fresh{}, err
 	}
@@ -56,14 +56,14 @@ func (v *Reads) fresh(r *http.Request) (Fresh, error) {
 }
 
 // number is a whole number of the query, or the default when it isn't there.
-func number(r *http.Request, name string, otherwise, most int64) (int64, error) {
+func number(r *http.Request, name string, otherwise, least, most int64) (int64, error) {
 	s := r.URL.Query().Get(name)
 	if s == "" {
 		return otherwise, nil
 	}
 	n, err := strconv.ParseInt(s, 10, 64)
-	if err != nil || n < 0 || n > most {
-		return 0, problem.At("query "+name, belay.Errorf(belay.CodeUsage, "it must be a whole number from 0 to %d", most))
+	if err != nil || n < least || n > most {
+		return 0, problem.At("query "+name, belay.Errorf(belay.CodeUsage, "%q is no whole number from %d to %d", shown(s), least, most).WithHint("%s=%d", name, max(otherwise, least)))
 	}
 	return n, nil
 }

@@ -17,12 +17,11 @@ import (
 
 // Bounds of a page.
 const (
-	pageFacts   = 200     // when the request doesn't say
-	mostFacts   = 1000    // that a request may ask for
-	pageBytes   = 1 << 20 // of facts
-	pageLooked  = 20000   // facts that are looked at for one page
-	otherEnd    = "a page begins at one end: first, last, before or after"
-	factsWanted = "how many facts a page has"
+	pageFacts  = 200     // when the request doesn't say
+	mostFacts  = 1000    // that a request may ask for
+	pageBytes  = 1 << 20 // of facts
+	pageLooked = 20000   // facts that are looked at for one page
+	otherEnd   = "a page begins at one end: first, last, before or behind"
 )
 
 // Page is a window of a history, the oldest fact first. Older and Newer are
@@ -47,7 +46,7 @@ type wanted struct {
 	window store.Window
 }
 
-// page reads the query: first=N, last=N, before=CURSOR, after-cursor=CURSOR,
+// page reads the query: first=N, last=N, before=CURSOR, behind=CURSOR,
 // limit=N and types. Without any of them it is the last page.
 func (v *Reads) page(ctx context.Context, r *http.Request, of scoped) (*wanted, error) {
 	scope, err := of(r)
@@ -56,8 +55,8 @@ func (v *Reads) page(ctx context.Context, r *http.Request, of scoped) (*wanted, 
 	}
 	w := &wanted{scope: scope, window: store.Window{Session: scope.Session, Stream: scope.Stream, Newest: true}}
 	q := r.URL.Query()
-	if w.filter, err = live.NewFilter(q.Get("types")); err != nil {
-		return nil, problem.At("query types", err)
+	if w.filter, err = filter(q); err != nil {
+		return nil, err
 	}
 	limit := "limit"
 	ends := 0
@@ -66,7 +65,7 @@ func (v *Reads) page(ctx context.Context, r *http.Request, of scoped) (*wanted, 
 			continue
 		}
 		if ends++; ends > 1 {
-			return nil, problem.At("query "+name, belay.Errorf(belay.CodeUsage, otherEnd))
+			return nil, problem.At("query "+name, belay.Errorf(belay.CodeUsage, otherEnd).WithHint("say one of them"))
 		}
 		switch name {
 		case "first", "last":
@@ -83,10 +82,10 @@ func (v *Reads) page(ctx context.Context, r *http.Request, of scoped) (*wanted, 
 			w.window.After, w.window.Newest = at, false
 		}
 	}
-	n, err := number(r, limit, pageFacts, mostFacts)
-	if err == nil && n == 0 {
-		err = problem.At("query "+limit, belay.Errorf(belay.CodeUsage, "%s is from 1 to %d", factsWanted, mostFacts))
+	if limit != "limit" && q.Has("limit") {
+		return nil, problem.At("query limit", belay.Errorf(belay.CodeUsage, "%s says how many facts the page has", limit).WithHint("limit goes with before and behind"))
 	}
+	n, err := number(r, limit, pageFacts, 1, mostFacts)
 	w.most = int(n)
 	return w, err
 }

@@ -39,12 +39,9 @@ const (
 func (v *Reads) search(ctx context.Context, r *http.Request) (*Found, error) {
 	q := r.URL.Query().Get("q")
 	if len(q) > maxQuestion {
-		return nil, problem.At("query q", belay.Errorf(belay.CodeTooLarge, "a question has at most %d bytes", maxQuestion))
+		return nil, problem.At("query q", belay.Errorf(belay.CodeTooLarge, "the question has %d bytes; at most %d are taken", len(q), maxQuestion).WithHint("ask for fewer words"))
 	}
-	limit, err := number(r, "limit", 20, mostHits)
-	if err == nil && limit == 0 {
-		err = problem.At("query limit", belay.Errorf(belay.CodeUsage, "it is from 1 to %d", mostHits))
-	}
+	limit, err := number(r, "limit", 20, 1, mostHits)
 	if err != nil {
 		return nil, err
 	}

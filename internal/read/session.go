@@ -29,19 +29,16 @@ func (v *Reads) sessions(ctx context.Context, r *http.Request) (*Sessions, error
 	if s := q.Get("archived"); s != "" {
 		is, err := strconv.ParseBool(s)
 		if err != nil {
-			return nil, problem.At("query archived", belay.Errorf(belay.CodeUsage, "it is true or false"))
+			return nil, problem.At("query archived", belay.Errorf(belay.CodeUsage, "%q is neither true nor false", shown(s)).WithHint("archived=true"))
 		}
 		f.Archived = &is
 	}
 	switch f.Status {
 	case "", view.Queued, view.Running, view.Waiting, view.Ended:
 	default:
-		return nil, problem.At("query status", belay.Errorf(belay.CodeUsage, "a status is queued, running, waiting or ended"))
+		return nil, problem.At("query status", belay.Errorf(belay.CodeUsage, "%q is none of queued, running, waiting, ended", shown(f.Status)).WithHint("status=waiting"))
 	}
-	limit, err := number(r, "limit", 100, mostSessions)
-	if err == nil && limit == 0 {
-		err = problem.At("query limit", belay.Errorf(belay.CodeUsage, "a list has 1 to %d sessions", mostSessions))
-	}
+	limit, err := number(r, "limit", 100, 1, mostSessions)
 	if err != nil {
 		return nil, err
 	}

@@ -184,9 +184,9 @@ func (v *Reads) reader(of scoped, since string, r *http.Request) (*live.Reader, 
 		return nil, err
 	}
 	query := r.URL.Query()
-	filter, err := live.NewFilter(query.Get("types"))
+	chosen, err := filter(query)
 	if err != nil {
-		return nil, problem.At("query types", err)
+		return nil, err
 	}
 	field := "query since"
 	if s := query.Get("since"); s != "" {
@@ -195,7 +195,7 @@ func (v *Reads) reader(of scoped, since string, r *http.Request) (*live.Reader, 
 	if last := r.Header.Get("Last-Event-ID"); last != "" {
 		field, since = "header Last-Event-ID", last
 	}
-	reader, err := v.Hub.Reader(r.Context(), scope, filter, since)
+	reader, err := v.Hub.Reader(r.Context(), scope, chosen, since)
 	if belay.CodeOf(err) == belay.CodeBadCursor {
 		err = problem.At(field, err)
 	}

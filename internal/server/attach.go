@@ -17,12 +17,13 @@ import (
 	"github.com/belay-run/belay/internal/auth"
 	"github.com/belay-run/belay/internal/core/thread"
 	"github.com/belay-run/belay/internal/problem"
+	"github.com/belay-run/belay/internal/read"
 	"github.com/belay-run/belay/internal/store"
 )
 
 // endlessRoutes are the routes whose answer has no end, besides the streams.
 var endlessRoutes = []route{
-	{attachRoute, auth.Read, false, func(s *Server) http.HandlerFunc { return s.attach }},
+	{pattern: attachRoute, scope: auth.Read, query: []read.Param{{Name: "offset"}, {Name: "readOnly"}}, handle: func(s *Server) http.HandlerFunc { return s.attach }},
 }
 
 const (

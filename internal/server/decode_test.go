@@ -169,6 +169,32 @@ func TestABodyIsBounded(t *testing.T) {
 	}
 }
 
+// TestEveryRouteTakesItsQueryAlone: of each route that isn't a probe's, a parameter
+// that it doesn't know is refused, and so is one that is said twice.
+func TestEveryRouteTakesItsQueryAlone(t *testing.T) {
+	r := newRig(t, once)
+	owner := r.token(auth.Owner, auth.DefaultTenant)
+	for _, pattern := range []string{"POST /v1/commands/submit_turn", "POST /v1/commands/get_session", "POST /v1/runs", "GET /v1/runs/r1", "GET /v1/actions", "GET /v1/channels", "GET /v1/openapi.json",
+		"GET /v1/stream", "GET /v1/sessions", "GET /v1/search", "GET /v1/sessions/s1", "GET /v1/sessions/s1/events", "GET /v1/sessions/s1/read/queue_snapshot", "GET /v1/sessions/s1/processes/p1/attach"} {
+		method, path, _ := strings.Cut(pattern, " ")
+		a := r.do(method, path+"?dryRun=true", owner, "{}")
+		if a.status != 400 || a.Code != belay.CodeUsage || a.Field != "query dryRun" || a.Hint == "" {
+			t.Errorf("%s: %d %s", pattern, a.status, a.body)
+		}
+	}
+	if a := r.do("GET", "/v1/actions?after=1&after=2", owner, ""); a.Field != "query after" {
+		t.Errorf("said twice: %d %s", a.status, a.body)
+	}
+	if a := r.do("GET", "/v1/sessions?tag=a&tag=b&limit=3&archived=false&status=waiting&after=0", owner, ""); a.status != 200 {
+		t.Errorf("all that a list takes: %d %s", a.status, a.body)
+	}
+	for _, path := range []string{"/healthz?from=probe", "/readyz?from=probe", "/metrics?from=probe"} {
+		if a := r.do("GET", path, owner, ""); a.status != 200 {
+			t.Errorf("%s: %d %s", path, a.status, a.body)
+		}
+	}
+}
+
 // FuzzDecode holds what is taken against what is meant: a body that is taken
 // spells nothing but fields of its type, and reads the same when it is written
 // again.

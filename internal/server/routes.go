@@ -23,19 +23,24 @@ type route struct {
 	scope   auth.Scope
 	open    bool // it needs no token
 	handle  func(*Server) http.HandlerFunc
+	query   []read.Param // what its query may say
+	any     bool         // it may say anything: who asks is a machine with habits of its own
 }
+
+// afterQuery is what a read's query may say.
+var afterQuery = []read.Param{{Name: "after", Whole: true}}
 
 // plainRoutes are the routes besides the commands and the mounted handlers.
 var plainRoutes = []route{
-	{"GET /healthz", auth.Read, true, func(s *Server) http.HandlerFunc { return s.healthz }},
-	{"GET /readyz", auth.Read, true, func(s *Server) http.HandlerFunc { return s.readyz }},
-	{"POST /v1/runs", auth.Work, false, func(s *Server) http.HandlerFunc { return s.createRun }},
-	{"GET /v1/runs/{id}", auth.Read, false, func(s *Server) http.HandlerFunc { return s.getRun }},
-	{"GET /v1/actions", auth.Read, false, func(s *Server) http.HandlerFunc { return s.getActions }},
-	{"GET /v1/channels", auth.Read, false, func(s *Server) http.HandlerFunc { return s.getChannels }},
-	{"GET /v1/openapi.json", auth.Read, false, func(s *Server) http.HandlerFunc { return s.openapi }},
-	{"GET /metrics", auth.Read, false, func(s *Server) http.HandlerFunc { return s.showMetrics }},
-	{"GET /debug/pprof/{name...}", auth.Admin, false, func(s *Server) http.HandlerFunc { return s.pprof }},
+	{pattern: "GET /healthz", scope: auth.Read, open: true, any: true, handle: func(s *Server) http.HandlerFunc { return s.healthz }},
+	{pattern: "GET /readyz", scope: auth.Read, open: true, any: true, handle: func(s *Server) http.HandlerFunc { return s.readyz }},
+	{pattern: "POST /v1/runs", scope: auth.Work, handle: func(s *Server) http.HandlerFunc { return s.createRun }},
+	{pattern: "GET /v1/runs/{id}", scope: auth.Read, query: afterQuery, handle: func(s *Server) http.HandlerFunc { return s.getRun }},
+	{pattern: "GET /v1/actions", scope: auth.Read, query: append([]read.Param{{Name: "sessionId"}}, afterQuery...), handle: func(s *Server) http.HandlerFunc { return s.getActions }},
+	{pattern: "GET /v1/channels", scope: auth.Read, query: afterQuery, handle: func(s *Server) http.HandlerFunc { return s.getChannels }},
+	{pattern: "GET /v1/openapi.json", scope: auth.Read, handle: func(s *Server) http.HandlerFunc { return s.openapi }},
+	{pattern: "GET /metrics", scope: auth.Read, any: true, handle: func(s *Server) http.HandlerFunc { return s.showMetrics }},
+	{pattern: "GET /debug/pprof/{name...}", scope: auth.Admin, any: true, handle: func(s *Server) http.HandlerFunc { return s.pprof }},
 }
 
 // routes is everything that is answered, behind the gate.
@@ -43,26 +48,40 @@ func (s *Server) routes() http.Handler {
 	mux := http.NewServeMux()
 	for _, r := range plainRoutes {
 		h := within(answerWithin, r.handle(s))
+		if !r.any {
+			h = only(r.query, h)
+		}
 		if !r.open {
 			h = s.scoped(r.scope, h)
 		}
 		mux.HandleFunc(r.pattern, h)
 	}
 	for _, r := range endlessRoutes {
-		mux.HandleFunc(r.pattern, s.scoped(r.scope, r.handle(s)))
+		mux.HandleFunc(r.pattern, s.scoped(r.scope, only(r.query, r.handle(s))))
 	}
-	mux.HandleFunc("POST /v1/commands/{name}", within(answerWithin, s.command))
+	mux.HandleFunc("POST /v1/commands/{name}", only(nil, within(answerWithin, s.command)))
 	for _, m := range Models {
-		mux.HandleFunc("GET "+m.Path(), s.scoped(auth.Read, within(answerWithin, s.model(m))))
+		mux.HandleFunc("GET "+m.Path(), s.scoped(auth.Read, only(afterQuery, within(answerWithin, s.model(m)))))
 	}
 	for i, r := range (&read.Reads{}).Routes() {
-		h := s.reads(i)
+		h := only(r.Query, s.reads(i))
 		if !r.Stream {
 			h = within(answerWithin, h)
 		}
 		mux.HandleFunc(r.Pattern, s.scoped(auth.Read, h))
 	}
 	return s.admit(methods(mux))
+}
+
+// only lets a request through whose query says nothing but what a route knows.
+func only(params []read.Param, h http.HandlerFunc) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		if err := read.Only(r, params); err != nil {
+			problem.Write(w, r, err)
+			return
+		}
+		h(w, r)
+	}
 }
 
 // methods makes problems of what the multiplexer says in plain text.

@@ -1,0 +1,93 @@
+package read
+
+import (
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+
+	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/event"
+	"github.com/belay-run/belay/internal/live"
+	"github.com/belay-run/belay/internal/problem"
+)
+
+// Param is something that a query may say.
+type Param struct {
+	Name     string
+	Doc      string // in one line, for the interface's description
+	Whole    bool   // its value is a whole number
+	Many     bool   // it may be said more than once
+	Required bool
+}
+
+// Only refuses a query that could be meant in two ways, or isn't meant: one with
+// a parameter that isn't among params, or that is said twice.
+func Only(r *http.Request, params []Param) error {
+	if r.URL.RawQuery == "" {
+		return nil
+	}
+	q, err := url.ParseQuery(r.URL.RawQuery)
+	if err != nil {
+		return problem.At("query", belay.Errorf(belay.CodeUsage, "the query can't be read").WithHint("write name=value, with & between them and everything else percent-encoded"))
+	}
+	for name, values := range q {
+		i := slices.IndexFunc(params, func(p Param) bool { return p.Name == name })
+		switch {
+		case i < 0:
+			return problem.At("query "+shown(name), belay.Errorf(belay.CodeUsage, "there is no such parameter").WithHint("%s", paramsText(params)))
+		case len(values) > 1 && !params[i].Many:
+			return problem.At("query "+name, belay.Errorf(belay.CodeUsage, "it is said %d times", len(values)).WithHint("say it once"))
+		}
+	}
+	return nil
+}
+
+func paramsText(params []Param) string {
+	if len(params) == 0 {
+		return "this route takes no parameters"
+	}
+	names := make([]string, len(params))
+	for i, p := range params {
+		names[i] = p.Name
+	}
+	return "the parameters are " + strings.Join(names, ", ")
+}
+
+// shown is a name from outside as an answer repeats it.
+func shown(name string) string {
+	if len(name) > 64 {
+		name = name[:64] + "…"
+	}
+	return strings.ToValidUTF8(name, "�")
+}
+
+// besides are the types of what a stream has besides facts.
+var besides = []string{live.TypeText, live.TypeResync, live.TypeDeleted, live.TypeEnd}
+
+// filter is what a request's types choose. A type that there isn't would never
+// come, so whoever misspelt it would wait for ever.
+func filter(q url.Values) (live.Filter, error) {
+	f, err := live.NewFilter(q.Get("types"))
+	if err != nil {
+		return nil, problem.At("query types", err)
+	}
+	if q.Get("types") != "" && len(f) == 0 {
+		return nil, problem.At("query types", belay.Errorf(belay.CodeUsage, "it names no type").WithHint("leave it out for all of them"))
+	}
+	for _, name := range f {
+		if !slices.Contains(besides, name) && !known(name) {
+			return nil, problem.At("query types", belay.Errorf(belay.CodeUsage, "there is no type %q", name).WithHint("types=turn.completed,model.*,text; docs/events.md lists them"))
+		}
+	}
+	return f, nil
+}
+
+// known tells whether facts can have a type, or be of a family.
+func known(name string) bool {
+	if _, ok := event.Lookup(name); ok {
+		return true
+	}
+	family, ok := strings.CutSuffix(name, "*")
+	return ok && slices.ContainsFunc(event.Types(), func(t event.Type) bool { return strings.HasPrefix(t.Name, family) })
+}

@@ -1,0 +1,63 @@
+package read_test
+
+import (
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/event"
+	"github.com/belay-run/belay/internal/problem"
+	"github.com/belay-run/belay/internal/read"
+	"github.com/belay-run/belay/internal/store/memory"
+)
+
+// TestAQuerySaysNothingElse: what a route doesn't know, and what is said twice, is
+// refused with what it does know.
+func TestAQuerySaysNothingElse(t *testing.T) {
+	params := []read.Param{{Name: "after"}, {Name: "tag", Many: true}}
+	long := strings.Repeat("n", 100)
+	for query, want := range map[string]struct{ field, hint string }{
+		"": {}, "after=1": {}, "after=": {}, "tag=a&tag=b&after=2": {},
+		"afer=1":          {"query afer", "the parameters are after, tag"},
+		"After=1":         {"query After", "the parameters are after, tag"},
+		"after=1&after=1": {"query after", "say it once"},
+		"after=%zz":       {"query", "write name=value, with & between them and everything else percent-encoded"},
+		"a;b":             {"query", "write name=value, with & between them and everything else percent-encoded"},
+		long + "=1":       {"query " + long[:64] + "…", "the parameters are after, tag"},
+	} {
+		err := read.Only(httptest.NewRequest("GET", "/v1/x?"+query, nil), params)
+		if want.field == "" && err == nil {
+			continue
+		}
+		if p := problem.Of(err); err == nil || p.Code != belay.CodeUsage || p.Field != want.field || p.Hint != want.hint {
+			t.Errorf("%q: %+v, want %+v", query, err, want)
+		}
+	}
+	if p := problem.Of(read.Only(httptest.NewRequest("GET", "/v1/x?q=1", nil), nil)); p.Hint != "this route takes no parameters" {
+		t.Errorf("%+v", p)
+	}
+}
+
+// TestATypeThatThereIsNotIsRefused: it would never come, so a stream that is asked
+// for it would be silent for ever, and a window empty.
+func TestATypeThatThereIsNotIsRefused(t *testing.T) {
+	st := memory.Open(memory.Options{})
+	history(t, st, 2)
+	get := reads(st)
+	var page struct{ Position int64 }
+	for _, k := range event.Types() {
+		for _, types := range []string{k.Name, k.Family() + ".*"} {
+			if code := get(t, "/v1/sessions/sess_a/events?types="+types, &page); code != "" {
+				t.Errorf("%s: %s", types, code)
+			}
+		}
+	}
+	for types, want := range map[string]belay.Code{"text,end,resync,deleted": "", "turn.completed, model.*": "",
+		"turn.complete": belay.CodeUsage, "turns.*": belay.CodeUsage, "turn": belay.CodeUsage, "text,modl.*": belay.CodeUsage, ",,": belay.CodeUsage, "%20": belay.CodeUsage} {
+		types = strings.ReplaceAll(types, " ", "%20")
+		if code := get(t, "/v1/sessions/sess_a/events?types="+types, &page); code != want {
+			t.Errorf("%q: %q, want %q", types, code, want)
+		}
+	}
+}
