@@ -28,15 +28,15 @@ func (w *words) UnmarshalYAML(read func(any) error) error {
 
 // form is the YAML of a file.
 type form struct {
-	Version      int            `yaml:"version"`
-	Include      words          `yaml:"include"`
-	Groups       map[string]any `yaml:"groups"`
-	Caps         map[string]int `yaml:"caps"`
-	OwnerOnly    words          `yaml:"owner_only"`
-	Trusted      words          `yaml:"trusted"`
-	Capabilities words          `yaml:"capabilities"`
-	Rules        []ruleForm     `yaml:"rules"`
-	Checkers     []checkerForm  `yaml:"checkers"`
+	Version      int              `yaml:"version"`
+	Include      words            `yaml:"include"`
+	Groups       map[string]words `yaml:"groups"`
+	Caps         map[string]int   `yaml:"caps"`
+	OwnerOnly    words            `yaml:"owner_only"`
+	Trusted      words            `yaml:"trusted"`
+	Capabilities words            `yaml:"capabilities"`
+	Rules        []ruleForm       `yaml:"rules"`
+	Checkers     []checkerForm    `yaml:"checkers"`
 
 	Boundaries map[string]boundaryForm `yaml:"boundaries"`
 }

@@ -139,11 +139,7 @@ func (r *reading) take(f *form) error {
 	}
 	doc := &r.l.doc
 	for _, name := range slices.Sorted(maps.Keys(f.Groups)) {
-		var tools words
-		if err := r.t.Decode(source.At(r.root, "groups", name), &tools); err != nil {
-			return err
-		}
-		doc.Groups = append(doc.Groups, policy.Group{Name: name, Tools: tools, Tier: r.tier})
+		doc.Groups = append(doc.Groups, policy.Group{Name: name, Tools: f.Groups[name], Tier: r.tier})
 	}
 	for _, tool := range slices.Sorted(maps.Keys(f.Caps)) {
 		if f.Caps[tool] < 0 {

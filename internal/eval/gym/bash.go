@@ -45,7 +45,7 @@ func bash(ctx context.Context, c tool.Call, a args) (tool.Result, error) {
 	}
 	w := &watched{Sink: c.Sink}
 	c.Sink = w
-	r, err := ask(ctx, shell.Exec(shell.Config{}), c, args{"command": command, "dir": dir, "timeout_seconds": limit.Seconds()})
+	r, err := ask(ctx, shell.Exec(shell.Config{}), c, toRun{command, dir, limit.Seconds()})
 	if err != nil {
 		if e, ok := err.(*tool.Error); ok && e.Code == shell.CodeTimeout {
 			out := tool.Failf(tool.Timeout, codeTimeout, "Command timed out after %dms", limit.Milliseconds())

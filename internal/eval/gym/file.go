@@ -68,7 +68,8 @@ func (w wrapped) Run(ctx context.Context, c tool.Call) (tool.Result, error) {
 	return w.run(ctx, c, a)
 }
 
-// args are the arguments of a call, any JSON.
+// args are the arguments of a call as they came, of any shape: the gym checks
+// each where it is used.
 type args map[string]any
 
 func (a args) text(name string) (string, error) {
@@ -109,8 +110,24 @@ func (a args) path(c tool.Call) (string, error) {
 	return p, nil
 }
 
+// Arguments of the tools of ours that are asked.
+type (
+	onPath struct {
+		Path string `json:"path"`
+	}
+	written struct {
+		Path    string `json:"path"`
+		Content string `json:"content"`
+	}
+	toRun struct {
+		Command string  `json:"command"`
+		Dir     string  `json:"dir"`
+		Timeout float64 `json:"timeout_seconds"`
+	}
+)
+
 // ask runs a tool of ours with other arguments.
-func ask(ctx context.Context, t tool.Tool, c tool.Call, a args) (tool.Result, error) {
+func ask(ctx context.Context, t tool.Tool, c tool.Call, a any) (tool.Result, error) {
 	b, err := json.Marshal(a)
 	if err != nil {
 		return tool.Result{}, err
@@ -148,7 +165,7 @@ func readFile(ctx context.Context, c tool.Call, a args) (tool.Result, error) {
 	if err != nil {
 		return tool.Result{}, err
 	}
-	r, err := ask(ctx, file.Read(), c, args{"path": p})
+	r, err := ask(ctx, file.Read(), c, onPath{p})
 	return r, translated(err, "read file", p)
 }
 
@@ -157,7 +174,7 @@ func listFolder(ctx context.Context, c tool.Call, a args) (tool.Result, error) {
 	if err != nil {
 		return tool.Result{}, err
 	}
-	r, err := ask(ctx, file.List(), c, args{"path": p})
+	r, err := ask(ctx, file.List(), c, onPath{p})
 	return r, failedWhole(err, "list directory")
 }
 
@@ -212,7 +229,7 @@ func writeFile(ctx context.Context, c tool.Call, a args) (tool.Result, error) {
 	for _, seen := range seenNow(ctx, c, p) {
 		c.Expect[seen.Path] = seen.Digest
 	}
-	r, err := ask(ctx, file.Write(), c, args{"path": p, "content": content})
+	r, err := ask(ctx, file.Write(), c, written{p, content})
 	if err != nil {
 		return tool.Result{}, failedWhole(err, "write file")
 	}
@@ -222,7 +239,7 @@ func writeFile(ctx context.Context, c tool.Call, a args) (tool.Result, error) {
 
 // seenNow is what a file is just now.
 func seenNow(ctx context.Context, c tool.Call, p string) []event.FileSeen {
-	r, err := ask(ctx, file.Read(), c, args{"path": p})
+	r, err := ask(ctx, file.Read(), c, onPath{p})
 	if e, ok := errors.AsType[*tool.Error](err); ok && len(e.Files) > 0 {
 		return e.Files
 	}

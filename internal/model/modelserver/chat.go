@@ -136,7 +136,10 @@ func openaiUsage(u *belay.Usage) obj {
 
 // openaiProblem is a failure as OpenAI says it.
 func openaiProblem(status int, class, message string) string {
-	code := map[string]any{"overflow": "context_length_exceeded", "refused": "content_filter", "rate_limited": "rate_limit_exceeded", "auth": "invalid_api_key"}[class]
+	var code any // null where the vendor has no word for it
+	if word := map[string]string{"overflow": "context_length_exceeded", "refused": "content_filter", "rate_limited": "rate_limit_exceeded", "auth": "invalid_api_key"}[class]; word != "" {
+		code = word
+	}
 	return js(obj{"error": obj{"message": message, "type": "invalid_request_error", "param": nil, "code": code, "status": status}})
 }
 
@@ -153,6 +156,8 @@ func pieces(s modeltest.Scene) []string {
 	return out
 }
 
+// obj is a JSON object of a vendor, written as its documents show it: the far end
+// must not share the adapters' types, or both would be wrong in the same way.
 type obj map[string]any
 
 func js(v any) string {

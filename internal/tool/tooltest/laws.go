@@ -112,11 +112,11 @@ func lawUnknown(t *testing.T, c Case) {
 	if p != nil || hash != belay.DigestOf(args) {
 		t.Fatalf("good arguments: %v", p)
 	}
-	var with map[string]any
+	var with map[string]json.RawMessage
 	if err := json.Unmarshal(args, &with); err != nil {
 		t.Fatal(err)
 	}
-	with["no_such_argument"] = 1
+	with["no_such_argument"] = json.RawMessage("1")
 	raw, err := json.Marshal(with)
 	if err != nil {
 		t.Fatal(err)
