@@ -15,7 +15,26 @@ func New[In any](spec Spec, run func(ctx context.Context, c Call, in In) (Result
 	if derived {
 		spec.Input = schemaOf[In](spec.Name)
 	}
-	return &typed[In]{spec: spec, run: run, derived: derived}
+	return &typed[In]{spec: spec, run: run, derived: derived, certain: derived}
+}
+
+// NewFixed is New for a tool whose schema the spec brings as a constant of the
+// program. As one that New derived it is read when the tool is called first; if it
+// is none, that is a bug and panics.
+func NewFixed[In any](spec Spec, run func(ctx context.Context, c Call, in In) (Result, error)) Tool {
+	return &typed[In]{spec: spec, run: run, certain: true}
+}
+
+// Derivation is the schema of a tool's arguments as the library for JSON Schema
+// derives it from their type; nil for a tool that brings its schema. The tests of
+// tools hold it against the schema that New made.
+func Derivation(t Tool) (json.RawMessage, error) {
+	if d, ok := t.(interface {
+		derivation() (json.RawMessage, error)
+	}); ok {
+		return d.derivation()
+	}
+	return nil, nil
 }
 
 // NewRecoverable is New for a tool that can find out what an attempt before did.
@@ -28,11 +47,19 @@ type typed[In any] struct {
 	spec    Spec
 	run     func(context.Context, Call, In) (Result, error)
 	derived bool // the schema is that of In
+	certain bool // the schema is one
 }
 
 func (t *typed[In]) Spec() Spec { return t.spec }
 
-func (t *typed[In]) schemaDerived() bool { return t.derived }
+func (t *typed[In]) schemaCertain() bool { return t.certain }
+
+func (t *typed[In]) derivation() (json.RawMessage, error) {
+	if !t.derived {
+		return nil, nil
+	}
+	return deriveByLibrary[In]()
+}
 
 func (t *typed[In]) Run(ctx context.Context, c Call) (Result, error) {
 	if err := ctx.Err(); err != nil {

@@ -16,39 +16,6 @@ import (
 	"github.com/google/jsonschema-go/jsonschema"
 )
 
-// deriveSchema is the schema of a struct: properties in the order of its
-// fields, nothing beside them allowed. The same type gives the same bytes.
-func deriveSchema[In any]() (json.RawMessage, error) {
-	s, err := jsonschema.For[In](nil)
-	if err != nil {
-		return nil, err
-	}
-	dropNull(s)
-	var buf bytes.Buffer
-	enc := json.NewEncoder(&buf)
-	enc.SetEscapeHTML(false)
-	if err := enc.Encode(s); err != nil {
-		return nil, err
-	}
-	return bytes.TrimSpace(buf.Bytes()), nil
-}
-
-// dropNull removes null from the types: an argument that isn't given is left
-// out, it isn't null.
-func dropNull(s *jsonschema.Schema) {
-	if s == nil {
-		return
-	}
-	if rest := slices.DeleteFunc(s.Types, func(t string) bool { return t == "null" }); len(rest) == 1 {
-		s.Type, s.Types = rest[0], nil
-	}
-	for _, p := range s.Properties {
-		dropNull(p)
-	}
-	dropNull(s.Items)
-	dropNull(s.AdditionalProperties)
-}
-
 // Schema is a JSON Schema (draft 2020-12 or draft-07) that stands alone: it
 // refers to nothing outside itself.
 type Schema struct {

@@ -24,8 +24,8 @@ type entry struct {
 }
 
 // NewSet makes a set. Two tools of one name, a name a model can't say, and a
-// schema that is none are errors. A schema that New derived is one, so it is
-// read when the tool is called first: a start needs none of them.
+// schema that is none are errors. A schema that New derived, or NewFixed was given,
+// is one, so it is read when the tool is called first: a start needs none of them.
 func NewSet(tools ...Tool) (*Set, error) {
 	s := &Set{entries: make([]entry, 0, len(tools))}
 	for _, t := range tools {
@@ -52,11 +52,11 @@ func NewSet(tools ...Tool) (*Set, error) {
 // schemaOfTool is the schema of a tool's arguments, read now or, if nothing can
 // be wrong with it, later.
 func schemaOfTool(t Tool, spec Spec) (func() *Schema, error) {
-	if d, ok := t.(interface{ schemaDerived() bool }); ok && d.schemaDerived() {
+	if d, ok := t.(interface{ schemaCertain() bool }); ok && d.schemaCertain() {
 		return sync.OnceValue(func() *Schema {
 			s, err := ReadSchema(spec.Input)
 			if err != nil {
-				panic(fmt.Sprintf("tool %s: the schema derived from its arguments is none: %v", spec.Name, err))
+				panic(fmt.Sprintf("tool %s: its schema is none: %v", spec.Name, err))
 			}
 			return s
 		}), nil
