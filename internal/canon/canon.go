@@ -66,11 +66,16 @@ type step struct {
 	index int
 }
 
+// noMember is the index of an object of which no key has been read yet: what is
+// wrong then is wrong in the object, not in one of its members.
+const noMember = -1
+
 func (p *parser) fail(k Kind, at int, format string, args ...any) error {
 	var b strings.Builder
 	b.WriteByte('$')
 	for _, s := range p.path {
 		switch {
+		case s.index == noMember && s.key == nil: // the object itself
 		case s.key == nil:
 			fmt.Fprintf(&b, "[%d]", s.index)
 		case plainKey(*s.key):
@@ -199,7 +204,7 @@ func (p *parser) object(dst []byte) ([]byte, error) {
 	}
 	start := len(dst)
 	var members []member
-	p.path = append(p.path, step{})
+	p.path = append(p.path, step{index: noMember})
 	defer func() { p.path = p.path[:len(p.path)-1] }()
 	if p.space(); p.take('}') {
 		return append(dst, '{', '}'), nil
@@ -231,6 +236,7 @@ func (p *parser) object(dst []byte) ([]byte, error) {
 func (p *parser) member(dst []byte) (member, []byte, error) {
 	p.space()
 	m := member{at: p.pos, from: len(dst)}
+	p.path[len(p.path)-1].key = nil
 	if p.pos >= len(p.src) || p.src[p.pos] != '"' {
 		return m, nil, p.fail(Syntax, p.pos, "%s where a key should be", p.seen())
 	}

@@ -72,6 +72,9 @@ func TestRefusals(t *testing.T) {
 	}{
 		{"duplicate key", `{"a":1,"b":{"c":1,"c":2}}`, canon.Duplicate, `key "c" occurs twice at byte 18 ($.b.c)`},
 		{"duplicate key in two spellings", `{"a":1,"\u0061":2}`, canon.Duplicate, `"a" occurs twice`},
+		{"no key", `{"a":{`, canon.Syntax, "the text ends where a key should be at byte 6 ($.a)"},
+		{"no second key", `{"a":[0,{"b":1,}]}`, canon.Syntax, "where a key should be at byte 15 ($.a[1])"},
+		{"no colon", `{"a" 1}`, canon.Syntax, "($.a)"},
 		{"lone high surrogate", `["x","\ud800"]`, canon.Encoding, `\ud800 is half of a surrogate pair at byte 6 ($[1])`},
 		{"lone low surrogate", `"\udc00"`, canon.Encoding, "half of a surrogate"},
 		{"high surrogate with a letter after it", `"\ud800\u0041"`, canon.Encoding, "half of a surrogate"},

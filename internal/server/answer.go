@@ -3,6 +3,7 @@ package server
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"slices"
 	"strings"
 	"time"
@@ -47,18 +48,18 @@ type Allowance struct {
 // check refuses what isn't one allowance.
 func (a *Allowance) check() error {
 	if !slices.Contains([]string{"", "once", "session", "prefix", "count", "until"}, a.Scope) {
-		return problem.At("scope", belay.Errorf(belay.CodeBadCommand, "%q is none of once, session, prefix, count, until", shown(a.Scope)))
+		return problem.At("scope", belay.Errorf(belay.CodeBadCommand, "%q is none of once, session, prefix, count, until", shown(a.Scope)).WithHint("leave it out to allow this call alone"))
 	}
 	scoped := a.Scope == "prefix" || a.Scope == "count" || a.Scope == "until"
 	switch {
 	case a.Scope == "prefix" && strings.TrimSpace(a.Prefix) == "":
-		return problem.At("prefix", belay.Errorf(belay.CodeBadCommand, "the field is missing: with scope prefix it says what may begin how"))
+		return problem.At("prefix", belay.Errorf(belay.CodeBadCommand, "the field is missing: with scope prefix it says what may begin how").WithHint("the first words of commands, such as git status, or a folder"))
 	case a.Scope != "prefix" && a.Prefix != "":
-		return problem.At("prefix", belay.Errorf(belay.CodeBadCommand, "it goes with scope prefix"))
+		return problem.At("prefix", belay.Errorf(belay.CodeBadCommand, "it goes with scope prefix").WithHint("say scope prefix, or leave it out"))
 	case a.Scope == "count" && a.Count == 0, a.Count < 0, a.Count > 0 && !scoped:
-		return problem.At("count", belay.Errorf(belay.CodeBadCommand, "it is 1 or more, with scope count, prefix or until"))
+		return problem.At("count", belay.Errorf(belay.CodeBadCommand, "it is 1 or more, with scope count, prefix or until").WithHint("say one of these scopes and how many calls, or leave it out"))
 	case a.Scope == "until" && a.Until.IsZero(), !a.Until.IsZero() && !scoped:
-		return problem.At("until", belay.Errorf(belay.CodeBadCommand, "it is a time to come, with scope until, prefix or count"))
+		return problem.At("until", belay.Errorf(belay.CodeBadCommand, "it is a time to come, with scope until, prefix or count").WithHint("%s, or leave it out", exampleTime))
 	}
 	return text("prefix", a.Prefix, maxTitle)
 }
@@ -89,7 +90,7 @@ type Action struct {
 
 func resolvePermission(ctx context.Context, r *request, in *ResolvePermission) (*Told, error) {
 	if in.Decision != "allow" && in.Decision != "deny" {
-		return nil, problem.At("decision", belay.Errorf(belay.CodeBadCommand, "%q is none of allow, deny", shown(in.Decision)))
+		return nil, problem.At("decision", belay.Errorf(belay.CodeBadCommand, "%q is none of allow, deny", shown(in.Decision)).WithHint("respond_action answers questions, too"))
 	}
 	return r.respond(ctx, "permission", RespondAction{Action: in.Action, Decision: in.Decision, Version: in.Version, Allowance: in.Allowance, Args: in.Args, Message: in.Message})
 }
@@ -141,6 +142,9 @@ func (r *request) decide(ctx context.Context, kind string, in RespondAction) (*T
 			return nil, err
 		}
 	}
+	if !in.Until.IsZero() && !in.Until.After(r.now()) {
+		return nil, problem.At("until", belay.Errorf(belay.CodeBadCommand, "%s has passed", in.Until.UTC().Format(time.RFC3339)).WithHint("name a time to come"))
+	}
 	told, err := r.send(ctx, at.Session, at.Stream, belay.RespondAction{Action: in.Action, Decision: in.Decision, Scope: in.Scope, Message: in.Message, Clear: in.Clear,
 		Prefix: in.Prefix, Count: in.Count, Until: in.Until, Seen: in.Version, Args: in.changed()})
 	switch belay.CodeOf(err) {
@@ -150,8 +154,34 @@ func (r *request) decide(ctx context.Context, kind string, in RespondAction) (*T
 		err = problem.At("args", err)
 	case belay.CodeConflict:
 		err = problem.At("version", err)
+	case belay.CodeAlreadyAnswered:
+		err = problem.At("actionId", hinted(err, "GET /v1/actions lists what waits yet"))
+	case belay.CodeBadCommand:
+		err = in.blame(err)
 	}
 	return with(told, err, at.Thread, at.Turn)
+}
+
+// blame says which field the thread didn't like.
+func (in *RespondAction) blame(err error) error {
+	switch {
+	case in.Scope == "prefix" && in.Decision == "allow":
+		return problem.At("prefix", hinted(err, "GET /v1/actions shows the call; its first words, or its folder, can be a prefix"))
+	case in.Allowance != (Allowance{}):
+		return problem.At("scope", hinted(err, "leave it out to allow this call alone"))
+	}
+	return problem.At("decision", hinted(err, "allow or deny a permission, answer a question"))
+}
+
+// hinted is an error with what to do over HTTP, in place of what a person does at
+// a terminal.
+func hinted(err error, hint string) error {
+	e, ok := errors.AsType[*belay.Error](err)
+	if !ok {
+		return err
+	}
+	said := *e
+	return said.WithHint("%s", hint)
 }
 
 func (in *RespondAction) check() error {
@@ -163,19 +193,19 @@ func (in *RespondAction) check() error {
 	switch in.Decision {
 	case "allow", "deny", "answer":
 	default:
-		return problem.At("decision", belay.Errorf(belay.CodeBadCommand, "%q is none of allow, deny, answer", shown(in.Decision)))
+		return problem.At("decision", belay.Errorf(belay.CodeBadCommand, "%q is none of allow, deny, answer", shown(in.Decision)).WithHint("allow or deny a permission, answer a question"))
 	}
 	if in.Decision != "allow" && in.Allowance != (Allowance{}) && in.Allowance != (Allowance{Scope: "once"}) {
-		return problem.At("scope", belay.Errorf(belay.CodeBadCommand, "only what is allowed has a scope"))
+		return problem.At("scope", belay.Errorf(belay.CodeBadCommand, "only what is allowed has a scope").WithHint("leave scope, prefix, count and until out"))
 	}
 	if err := in.Allowance.check(); err != nil || in.Args == nil {
 		return err
 	}
 	switch {
 	case in.Decision != "allow":
-		return problem.At("args", belay.Errorf(belay.CodeBadCommand, "only a call that is allowed gets other arguments"))
+		return problem.At("args", belay.Errorf(belay.CodeBadCommand, "only a call that is allowed gets other arguments").WithHint("leave args out, or allow"))
 	case in.Scope != "" && in.Scope != "once":
-		return problem.At("scope", belay.Errorf(belay.CodeBadCommand, "a call that was changed is allowed once"))
+		return problem.At("scope", belay.Errorf(belay.CodeBadCommand, "a call that was changed is allowed once").WithHint("leave the scope out, or the args"))
 	}
 	return nil
 }

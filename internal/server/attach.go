@@ -72,7 +72,7 @@ func offered(r *http.Request) (token string, err error) {
 			continue
 		}
 		if token != "" || text == "" || len(r.Header.Values("Authorization")) > 0 {
-			return "", problem.At("header Sec-WebSocket-Protocol", belay.Errorf(belay.CodeUnauthorized, "the request must bring one token, in one place"))
+			return "", problem.At("header Sec-WebSocket-Protocol", belay.Errorf(belay.CodeUnauthorized, "the request must bring one token, in one place").WithHint("in the header Authorization, or as an offer where no header can be set"))
 		}
 		token = text
 	}
@@ -116,7 +116,7 @@ func (s *Server) attaching() (leave func(), err error) {
 		return nil, err
 	}
 	if s.attachedNow >= maxAttached {
-		return nil, belay.Errorf(belay.CodeTooMany, "%d clients are attached to programs already", s.attachedNow)
+		return nil, belay.Errorf(belay.CodeTooMany, "%d clients are attached to programs already", s.attachedNow).WithHint("try again when one has left, or read with belay process output")
 	}
 	s.attachedNow++
 	s.attached.Add(1)
@@ -183,12 +183,12 @@ func attachQuery(r *http.Request) (offset int64, readOnly bool, err error) {
 	q := r.URL.Query()
 	if text := q.Get("offset"); text != "" {
 		if offset, err = strconv.ParseInt(text, 10, 64); err != nil {
-			return 0, false, problem.At("query offset", belay.Errorf(belay.CodeUsage, "it must be a whole number of bytes"))
+			return 0, false, problem.At("query offset", belay.Errorf(belay.CodeUsage, "%q is no whole number of bytes", shown(text)).WithHint("offset=0 is the beginning, offset=-4096 the last 4 KB"))
 		}
 	}
 	if text := q.Get("readOnly"); text != "" {
 		if readOnly, err = strconv.ParseBool(text); err != nil {
-			return 0, false, problem.At("query readOnly", belay.Errorf(belay.CodeUsage, "it must be true or false"))
+			return 0, false, problem.At("query readOnly", belay.Errorf(belay.CodeUsage, "%q is neither true nor false", shown(text)).WithHint("readOnly=true"))
 		}
 	}
 	return offset, readOnly, nil

@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"net/http"
 	"slices"
+	"strings"
 
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/event"
@@ -65,7 +66,7 @@ func (in *ReconnectChannel) check() error {
 		if s == "" || slices.Contains(all, s) {
 			return nil
 		}
-		return problem.At(field, belay.Errorf(belay.CodeBadCommand, "%q is none of %v", shown(s), all))
+		return problem.At(field, belay.Errorf(belay.CodeBadCommand, "%q is none of %s", shown(s), strings.Join(all, ", ")).WithHint("%s=%s, or leave it out", field, all[0]))
 	}
 	if err := of("transport", in.Transport, transports); err != nil {
 		return err
@@ -74,7 +75,7 @@ func (in *ReconnectChannel) check() error {
 		return err
 	}
 	if len(in.Capabilities) > len(capabilities) {
-		return problem.At("capabilities", belay.Errorf(belay.CodeBadCommand, "there are only %d capabilities", len(capabilities)))
+		return problem.At("capabilities", belay.Errorf(belay.CodeBadCommand, "there are only %d capabilities", len(capabilities)).WithHint("they are %s", strings.Join(capabilities, ", ")))
 	}
 	for _, c := range in.Capabilities {
 		if err := of("capabilities", c, capabilities); err != nil {
@@ -82,7 +83,7 @@ func (in *ReconnectChannel) check() error {
 		}
 	}
 	if in.Last < 0 {
-		return problem.At("lastPosition", belay.Errorf(belay.CodeBadCursor, "a position isn't negative"))
+		return problem.At("lastPosition", belay.Errorf(belay.CodeBadCursor, "a position isn't negative").WithHint("leave it out to begin where the channel acknowledged"))
 	}
 	return nil
 }
@@ -163,7 +164,7 @@ func (r *request) connect(ctx context.Context, told *ChannelTold, row view.Chann
 func (r *request) resume(ctx context.Context, in *ReconnectChannel, row view.Channel) (*ChannelTold, error) {
 	switch {
 	case in.Resume != "" && belay.DigestOf([]byte(in.Resume)) != row.Resume:
-		return nil, problem.At("resumeToken", belay.Errorf(belay.CodeForbidden, "it isn't this channel's token").At(row.ID))
+		return nil, problem.At("resumeToken", belay.Errorf(belay.CodeForbidden, "it isn't this channel's token").At(row.ID).WithHint("who registered the channel gets a new one: leave resumeToken out"))
 	case in.Resume == "" && row.Account != r.by.String():
 		return nil, problem.At("resumeToken", belay.Errorf(belay.CodeForbidden, "somebody else registered the channel").At(row.ID).WithHint("bring its resume token, or register a channel of your own"))
 	}
@@ -207,7 +208,7 @@ func (r *request) start(ctx context.Context, row view.Channel, last store.Positi
 		return told, nil
 	}
 	if told.Snapshot, told.Seen, err = r.Reads.Shell(ctx, row.Follows); err == nil && told.Snapshot == nil {
-		err = problem.At("sessionId", belay.Errorf(belay.CodeNotFound, "there is no session %s", row.Follows))
+		err = problem.At("sessionId", noSession(row.Follows))
 	}
 	return told, err
 }

@@ -2,6 +2,7 @@ package server
 
 import (
 	"bytes"
+	"cmp"
 	"encoding"
 	"encoding/json"
 	"errors"
@@ -11,6 +12,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 	"unicode/utf8"
 
 	"github.com/belay-run/belay"
@@ -38,7 +40,7 @@ func decode(body []byte, to any) error {
 		if e, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
 			field = e.Field
 		}
-		return problem.At(field, belay.Errorf(belay.CodeBadCommand, "the value can't be used: %s", err))
+		return problem.At(field, belay.Errorf(belay.CodeBadCommand, "the value can't be used: %s", err).WithHint(describedThere))
 	}
 	return nil
 }
@@ -54,8 +56,19 @@ func unambiguous(body []byte) error {
 		return err
 	}
 	said := belay.Errorf(belay.CodeBadCommand, "the body is not JSON with one meaning: %s at byte %d", e.Msg, e.Offset)
-	return problem.At(strings.TrimPrefix(strings.TrimPrefix(e.Path, "$"), "."), said)
+	return problem.At(cmp.Or(shown(strings.TrimPrefix(strings.TrimPrefix(e.Path, "$"), ".")), "body"), said.WithHint("%s", mendings[e.Kind]))
 }
+
+// mendings say what to do about a body that isn't JSON with one meaning.
+var mendings = map[canon.Kind]string{
+	canon.Syntax:    "send one JSON object; bytes count from 0",
+	canon.Duplicate: "keep one of the two: which one counts would depend on who reads it",
+	canon.Encoding:  `send UTF-8; what \u writes must be whole characters`,
+	canon.Limit:     "nest less deeply, and write numbers that others can hold",
+}
+
+// describedThere is the hint where nothing better can be said.
+const describedThere = "GET /v1/openapi.json describes what is taken"
 
 // Object is a JSON object whose fields are somebody else's: the arguments of a
 // tool. Every value stays as it was written.
@@ -115,10 +128,15 @@ func fitsText(raw []byte, t reflect.Type, path string) error {
 		return err
 	}
 	if err := json.Unmarshal(raw, reflect.New(t).Interface()); err != nil {
-		return problem.At(path, belay.Errorf(belay.CodeBadCommand, "the text can't be read as a %s", strings.ToLower(t.Name())))
+		return problem.At(path, belay.Errorf(belay.CodeBadCommand, "the text can't be read as a %s", strings.ToLower(t.Name())).WithHint("%s", cmp.Or(examples[t], describedThere)))
 	}
 	return nil
 }
+
+const exampleTime = "2026-01-31T16:00:00Z"
+
+// examples are texts as types take them.
+var examples = map[reflect.Type]string{reflect.TypeFor[time.Time](): exampleTime, reflect.TypeFor[belay.Duration](): "30m"}
 
 func fitsStruct(raw []byte, t reflect.Type, path string) error {
 	if err := wants(raw, path, '{', "an object"); err != nil {
@@ -126,7 +144,7 @@ func fitsStruct(raw []byte, t reflect.Type, path string) error {
 	}
 	var has map[string]json.RawMessage
 	if err := json.Unmarshal(raw, &has); err != nil {
-		return problem.At(path, belay.Errorf(belay.CodeBadCommand, "the object can't be read"))
+		return problem.At(path, belay.Errorf(belay.CodeBadCommand, "the object can't be read").WithHint(describedThere))
 	}
 	fields := fieldsOf(t)
 	for name := range has {
@@ -138,7 +156,7 @@ func fitsStruct(raw []byte, t reflect.Type, path string) error {
 		value, ok := has[f.name]
 		switch {
 		case !ok && f.required:
-			return problem.At(join(path, f.name), belay.Errorf(belay.CodeBadCommand, "the field is missing"))
+			return problem.At(join(path, f.name), belay.Errorf(belay.CodeBadCommand, "the field is missing").WithHint("it is %s", whatIs(f.of)))
 		case ok:
 			if err := fits(value, f.of, join(path, f.name)); err != nil {
 				return err
@@ -157,10 +175,10 @@ func fitsSlice(raw []byte, t reflect.Type, path string) error {
 	}
 	var items []json.RawMessage
 	if err := json.Unmarshal(raw, &items); err != nil {
-		return problem.At(path, belay.Errorf(belay.CodeBadCommand, "the list can't be read"))
+		return problem.At(path, belay.Errorf(belay.CodeBadCommand, "the list can't be read").WithHint(describedThere))
 	}
 	if len(items) > maxItems {
-		return problem.At(path, belay.Errorf(belay.CodeTooLarge, "the list has %d items; at most %d are taken", len(items), maxItems))
+		return problem.At(path, belay.Errorf(belay.CodeTooLarge, "the list has %d items; at most %d are taken", len(items), maxItems).WithHint("send fewer"))
 	}
 	for i, item := range items {
 		if err := fits(item, t.Elem(), path+"["+strconv.Itoa(i)+"]"); err != nil {
@@ -177,7 +195,7 @@ func fitsNumber(raw []byte, path string) error {
 		return mismatch(raw, path, "a whole number")
 	}
 	if n > 1<<53 || n < -(1<<53) || n > math.MaxInt {
-		return problem.At(path, belay.Errorf(belay.CodeBadCommand, "the number is too large"))
+		return problem.At(path, belay.Errorf(belay.CodeBadCommand, "the number is too large").WithHint("numbers go up to 2^53 on both sides of 0"))
 	}
 	return nil
 }
@@ -193,7 +211,28 @@ func mismatch(raw []byte, path, what string) error {
 	if path == "" {
 		path = "body"
 	}
-	return problem.At(path, belay.Errorf(belay.CodeBadCommand, "%s stands where %s is wanted", kindOf(raw), what))
+	return problem.At(path, belay.Errorf(belay.CodeBadCommand, "%s stands where %s is wanted", kindOf(raw), what).WithHint("send %s", what))
+}
+
+// whatIs says what a field of a type is, as mismatch does.
+func whatIs(t reflect.Type) string {
+	for t.Kind() == reflect.Pointer {
+		t = t.Elem()
+	}
+	switch t.Kind() {
+	case reflect.Struct, reflect.Map:
+		if t == reflect.TypeFor[time.Time]() {
+			return "a time, such as " + examples[t]
+		}
+		return "an object"
+	case reflect.Slice:
+		return "a list"
+	case reflect.Bool:
+		return "true or false"
+	case reflect.Int, reflect.Int64:
+		return "a whole number"
+	}
+	return "a text"
 }
 
 func kindOf(raw []byte) string {
@@ -270,7 +309,7 @@ func shown(name string) string {
 func text(field, s string, most int) error {
 	switch {
 	case len(s) > most:
-		return problem.At(field, belay.Errorf(belay.CodeTooLarge, "the text has %d bytes; at most %d are taken", len(s), most))
+		return problem.At(field, belay.Errorf(belay.CodeTooLarge, "the text has %d bytes; at most %d are taken", len(s), most).WithHint("make it shorter"))
 	case !utf8.ValidString(s) || strings.ContainsRune(s, 0):
 		return problem.At(field, belay.Errorf(belay.CodeBadCommand, "the text has characters that can't be recorded").WithHint("leave NUL characters out"))
 	}
@@ -295,14 +334,14 @@ func readBody(w http.ResponseWriter, r *http.Request) ([]byte, error) {
 		return nil, problem.At("header Content-Type", belay.Errorf(belay.CodeMedia, "the body must be application/json").WithHint("send Content-Type: application/json"))
 	}
 	if enc := r.Header.Get("Content-Encoding"); enc != "" && enc != "identity" {
-		return nil, problem.At("header Content-Encoding", belay.Errorf(belay.CodeMedia, "the body must not be encoded"))
+		return nil, problem.At("header Content-Encoding", belay.Errorf(belay.CodeMedia, "the body must not be encoded").WithHint("send it as it is, without Content-Encoding"))
 	}
 	var b bytes.Buffer
 	if _, err := b.ReadFrom(http.MaxBytesReader(w, r.Body, maxBody)); err != nil {
 		if _, ok := errors.AsType[*http.MaxBytesError](err); ok {
-			return nil, problem.At("body", belay.Errorf(belay.CodeTooLarge, "the body has more than %d bytes", maxBody))
+			return nil, problem.At("body", belay.Errorf(belay.CodeTooLarge, "the body has more than %d bytes", maxBody).WithHint("send less; what is long goes into a file of the workspace"))
 		}
-		return nil, problem.At("body", belay.Errorf(belay.CodeBadCommand, "the body didn't come whole"))
+		return nil, problem.At("body", belay.Errorf(belay.CodeBadCommand, "the body didn't come whole").WithHint("repeat the request"))
 	}
 	return b.Bytes(), nil
 }

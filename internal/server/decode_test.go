@@ -60,7 +60,7 @@ func TestEveryFieldOfEveryCommandIsHeldToItsType(t *testing.T) {
 	refused := func(c Command, what, field, body string) {
 		t.Helper()
 		a := r.command(c.Name, owner, body)
-		if a.status != http.StatusBadRequest || a.Code != belay.CodeBadCommand || field != "*" && a.Field != field {
+		if a.status != http.StatusBadRequest || a.Code != belay.CodeBadCommand || field != "*" && a.Field != field || a.Hint == "" {
 			t.Errorf("%s, %s: %d %s, want 400 bad_command at %q", c.Name, what, a.status, a.body, field)
 		}
 	}
@@ -110,6 +110,8 @@ func TestABodyIsBounded(t *testing.T) {
 	}{
 		{"a body that is too large", "submit_turn", `{"text":"` + strings.Repeat("x", maxBody) + `"}`, 413, belay.CodeTooLarge, "body"},
 		{"a text that is too long", "submit_turn", `{"text":"` + strings.Repeat("x", maxMessage+1) + `"}`, 413, belay.CodeTooLarge, "text"},
+		{"an object that is cut", "submit_turn", `{`, 400, belay.CodeBadCommand, "body"},
+		{"settings that are cut", "submit_turn", `{"settings":{"mode":"plan",}}`, 400, belay.CodeBadCommand, "settings"},
 		{"a NUL character", "submit_turn", `{"text":"a\u0000b"}`, 400, belay.CodeBadCommand, "text"},
 		{"an empty text", "submit_turn", `{"text":" \n"}`, 400, belay.CodeBadCommand, "text"},
 		{"a bad id", "submit_turn", `{"text":"x","turnId":"../../etc"}`, 400, belay.CodeBadID, "turnId"},
@@ -137,8 +139,8 @@ func TestABodyIsBounded(t *testing.T) {
 		{"a command that isn't one", "rm_rf", `{}`, 404, belay.CodeNotFound, "path name"},
 		{"a session for both", "get_tool_inventory", `{"sessionId":"s1","workspace":"/x"}`, 400, belay.CodeBadCommand, "workspace"},
 	} {
-		if a := r.command(c.command, owner, c.body); a.status != c.status || a.Code != c.code || a.Field != c.field {
-			t.Errorf("%s: %d %.300s; want %d %s at %q", c.name, a.status, a.body, c.status, c.code, c.field)
+		if a := r.command(c.command, owner, c.body); a.status != c.status || a.Code != c.code || a.Field != c.field || a.Hint == "" {
+			t.Errorf("%s: %d %.300s; want %d %s at %q, and what to do", c.name, a.status, a.body, c.status, c.code, c.field)
 		}
 	}
 	for _, c := range []struct {
@@ -154,6 +156,7 @@ func TestABodyIsBounded(t *testing.T) {
 		{"GET", "/v1/actions?after=-1", "", nil, 400},
 		{"GET", "/v1/actions?after=x", "", nil, 400},
 		{"GET", "/v1/actions?sessionId=a%20b", "", nil, 400},
+		{"GET", "/v1/actions?sessionId=s9", "", nil, 404},
 		{"POST", "/v1/runs", `{"agentId":"nobody","sessionKey":"k","message":"x"}`, nil, 404},
 		{"POST", "/v1/runs", `{"agentId":"default","message":"x"}`, nil, 400},
 		{"POST", "/v1/runs", `{"agentId":"default","sessionKey":"a b","message":"x"}`, nil, 400},
@@ -163,8 +166,8 @@ func TestABodyIsBounded(t *testing.T) {
 		{"POST", "/v1/runs", `{}`, []string{"Idempotency-Key", "a", "Idempotency-Key", "b"}, 400},
 	} {
 		a := r.do(c.method, c.path, owner, c.body, c.header...)
-		if a.status != c.status || a.Code == "" {
-			t.Errorf("%s %.60s: %d %s; want a problem of status %d", c.method, c.path, a.status, a.body, c.status)
+		if a.status != c.status || a.Code == "" || a.Hint == "" {
+			t.Errorf("%s %.60s: %d %s; want a problem of status %d that says what to do", c.method, c.path, a.status, a.body, c.status)
 		}
 	}
 }
@@ -220,4 +223,25 @@ func FuzzDecode(f *testing.F) {
 			t.Fatalf("%q becomes %+v, and again %+v (%v)", body, in, again, err)
 		}
 	})
+}
+
+// TestARefusalSaysHowToMendIt: what is wrong with a body in each way has its own
+// remedy.
+func TestARefusalSaysHowToMendIt(t *testing.T) {
+	for body, want := range map[string]string{
+		`{"text":"a","text":"b"}`:             "keep one of the two: which one counts would depend on who reads it",
+		`{"text":`:                            "send one JSON object; bytes count from 0",
+		`{"text":"\ud800"}`:                   `send UTF-8; what \u writes must be whole characters`,
+		strings.Repeat("[", 70):               "nest less deeply, and write numbers that others can hold",
+		`{"text":[]}`:                         "send a text",
+		`{}`:                                  "it is a text",
+		`{"text":"x","settings":{"allow":0}}`: "send a list",
+	} {
+		if p := problem.Of(decode([]byte(body), new(SubmitTurn))); p.Code != belay.CodeBadCommand || p.Hint != want {
+			t.Errorf("%.40s: %s, hint %q; want %q", body, p.Detail, p.Hint, want)
+		}
+	}
+	if p := problem.Of(decode([]byte(`{"actionId":"a","decision":"allow","until":"tomorrow"}`), new(RespondAction))); p.Field != "until" || p.Hint != exampleTime {
+		t.Errorf("a time: %+v", p)
+	}
 }

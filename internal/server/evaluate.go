@@ -51,7 +51,7 @@ func evaluatePermission(ctx context.Context, r *request, in *EvaluatePermission)
 	}
 	switch {
 	case in.Session != "" && in.Workspace != "":
-		return nil, problem.At("workspace", belay.Errorf(belay.CodeBadCommand, "the session says which folder"))
+		return nil, problem.At("workspace", belay.Errorf(belay.CodeBadCommand, "the session says which folder").WithHint("leave one of the two out"))
 	case in.Session == "" && in.Thread != "":
 		return nil, problem.At("threadId", belay.Errorf(belay.CodeBadCommand, "a thread is one of a session").WithHint("name the session too"))
 	}

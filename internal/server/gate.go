@@ -50,12 +50,12 @@ func (s *Server) check(r *http.Request) (auth.Principal, error) {
 	p, err := s.principal(r)
 	if err != nil {
 		if !s.strangers.take(addressOf(r), s.c.Now()) {
-			return p, problem.After(time.Second, belay.Errorf(belay.CodeTooMany, "too many requests without a good token"))
+			return p, problem.After(time.Second, belay.Errorf(belay.CodeTooMany, "too many requests without a good token").WithHint("send a good token, and wait a second"))
 		}
 		return p, err
 	}
 	if !s.callers.take(p.TokenID, s.c.Now()) {
-		return p, problem.After(time.Second, belay.Errorf(belay.CodeTooMany, "the token makes more than %d requests in a second", s.c.Rate))
+		return p, problem.After(time.Second, belay.Errorf(belay.CodeTooMany, "the token makes more than %d requests in a second", s.c.Rate).WithHint("wait a second; belay serve --rate N allows more"))
 	}
 	return p, nil
 }
@@ -85,7 +85,7 @@ func (s *Server) checkOrigin(r *http.Request) error {
 		return nil
 	}
 	if site := r.Header.Get("Sec-Fetch-Site"); site != "" && site != "same-origin" && site != "none" {
-		return problem.At("header Sec-Fetch-Site", belay.Errorf(belay.CodeOrigin, "a page of another site may not use this server"))
+		return problem.At("header Sec-Fetch-Site", belay.Errorf(belay.CodeOrigin, "a page of another site may not use this server").WithHint("belay serve --origin URL lets a page in"))
 	}
 	return nil
 }
@@ -112,7 +112,7 @@ func bearer(r *http.Request) (string, error) {
 	}
 	scheme, token, ok := strings.Cut(values[0], " ")
 	if len(values) > 1 || !ok || !strings.EqualFold(scheme, "Bearer") {
-		return "", problem.At("header Authorization", belay.Errorf(belay.CodeUnauthorized, "the header must be: Bearer TOKEN"))
+		return "", problem.At("header Authorization", belay.Errorf(belay.CodeUnauthorized, "the header isn't one Bearer TOKEN").WithHint("send the header Authorization: Bearer TOKEN, once"))
 	}
 	return token, nil
 }

@@ -78,7 +78,7 @@ func asked[T any](name, of, doc string, f func(context.Context, *request, Fresh,
 			return nil, err
 		}
 		if s, err := r.session(ctx, belay.SessionID(id)); err != nil || s.Session == "" {
-			return nil, problem.At("path id", cmp.Or[error](err, belay.Errorf(belay.CodeNotFound, "there is no session %s", id)))
+			return nil, problem.At("path id", cmp.Or[error](err, noSession(belay.SessionID(id))))
 		}
 		return f(ctx, r, fresh, belay.SessionID(id))
 	}}

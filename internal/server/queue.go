@@ -23,7 +23,7 @@ func promoteQueuedTurn(ctx context.Context, r *request, in *PromoteQueuedTurn) (
 		return nil, err
 	}
 	if in.Position < 0 {
-		return nil, problem.At("position", belay.Errorf(belay.CodeBadCommand, "places count from 1"))
+		return nil, problem.At("position", belay.Errorf(belay.CodeBadCommand, "places count from 1").WithHint("leave it out for the front"))
 	}
 	th, err := r.steered(ctx, in.Session, in.Thread, in.Turn, "")
 	if err != nil {
@@ -42,7 +42,7 @@ type ReorderQueuedTurns struct {
 
 func reorderQueuedTurns(ctx context.Context, r *request, in *ReorderQueuedTurns) (*Told, error) {
 	if len(in.Turns) == 0 || len(in.Turns) > belay.MaxQueued {
-		return nil, problem.At("queuedTurnIds", belay.Errorf(belay.CodeBadCommand, "from 1 to %d turns are named", belay.MaxQueued))
+		return nil, problem.At("queuedTurnIds", belay.Errorf(belay.CodeBadCommand, "%d turns are named; from 1 to %d can be", len(in.Turns), belay.MaxQueued).WithHint("get_thread_read lists those that wait: name them all"))
 	}
 	for _, t := range in.Turns {
 		if err := named("queuedTurnIds", string(t)); err != nil {
@@ -54,6 +54,9 @@ func reorderQueuedTurns(ctx context.Context, r *request, in *ReorderQueuedTurns)
 		return nil, err
 	}
 	told, err := r.send(ctx, in.Session, th.Thread.Stream(), belay.ReorderTurns{Order: in.Turns})
+	if belay.CodeOf(err) == belay.CodeConflict {
+		err = queueError("queuedTurnIds", err)
+	}
 	return with(told, err, th.Thread, "")
 }
 
@@ -72,7 +75,7 @@ func configureQueue(ctx context.Context, r *request, in *ConfigureQueue) (*Told,
 	if in.Quiet != "" {
 		quiet, err := time.ParseDuration(in.Quiet)
 		if err != nil {
-			return nil, problem.At("quiet", belay.Errorf(belay.CodeBadCommand, "%q is no time such as 2s or 500ms", shown(in.Quiet)))
+			return nil, problem.At("quiet", belay.Errorf(belay.CodeBadCommand, "%q is no length of time", shown(in.Quiet)).WithHint("2s or 500ms"))
 		}
 		q.Quiet = belay.Duration(quiet)
 	}

@@ -58,6 +58,11 @@ type GetSession struct {
 	After   int64           `json:"after,omitempty" jsonschema:"a position that the answer must have seen"`
 }
 
+// noSession refuses a session that there isn't.
+func noSession(id belay.SessionID) error {
+	return belay.Errorf(belay.CodeNotFound, "there is no session %s", id).WithHint("GET /v1/sessions lists them")
+}
+
 // SessionShown is a session and who drives it.
 type SessionShown struct {
 	Fresh
@@ -74,8 +79,8 @@ func getSession(ctx context.Context, r *request, in *GetSession) (*SessionShown,
 		return nil, err
 	}
 	s, err := view.SessionByID(ctx, r.Store, string(in.Session))
-	if err == nil && s.ID != in.Session {
-		err = belay.Errorf(belay.CodeNotFound, "there is no session %s", in.Session)
+	if err == nil && s.ID != in.Session || belay.CodeOf(err) == belay.CodeNotFound {
+		err = noSession(in.Session)
 	}
 	if err != nil {
 		return nil, problem.At("sessionId", err)
@@ -235,7 +240,7 @@ type ToolInfo struct {
 
 func getToolInventory(ctx context.Context, r *request, in *GetToolInventory) (*ToolsShown, error) {
 	if in.Session != "" && in.Workspace != "" {
-		return nil, problem.At("workspace", belay.Errorf(belay.CodeBadCommand, "the session says which folder"))
+		return nil, problem.At("workspace", belay.Errorf(belay.CodeBadCommand, "the session says which folder").WithHint("leave one of the two out"))
 	}
 	f, err := r.fresh(ctx, 0)
 	if err != nil {

@@ -96,7 +96,7 @@ func methods(mux *http.ServeMux) http.Handler {
 		h.ServeHTTP(probe, r)
 		if allow := probe.header.Get("Allow"); probe.status == http.StatusMethodNotAllowed && allow != "" {
 			w.Header().Set("Allow", allow)
-			problem.Write(w, r, belay.Errorf(belay.CodeMethod, "the route takes %s", allow))
+			problem.Write(w, r, belay.Errorf(belay.CodeMethod, "the route takes %s", allow).WithHint("GET /v1/openapi.json lists what each route takes"))
 			return
 		}
 		problem.Write(w, r, belay.Errorf(belay.CodeNotFound, "there is no such route").WithHint("GET /v1/openapi.json lists them"))
@@ -171,7 +171,7 @@ func (s *Server) createRun(w http.ResponseWriter, r *http.Request) {
 			return nil, problem.At("agentId", belay.Errorf(belay.CodeNotFound, "there is no agent %q", shown(in.Agent)).WithHint("the agent is called default"))
 		}
 		if strings.TrimSpace(in.Message) == "" {
-			return nil, problem.At("message", belay.Errorf(belay.CodeBadCommand, "there is nothing to do: the message is empty"))
+			return nil, problem.At("message", belay.Errorf(belay.CodeBadCommand, "there is nothing to do: the message is empty").WithHint("say what to do"))
 		}
 		return json.Marshal(SubmitTurn{Session: sessionOf(in.Key), Text: in.Message, Priority: in.Priority})
 	})
@@ -211,7 +211,7 @@ func (s *Server) run(r *http.Request) (*RunShown, error) {
 	}
 	at, err := view.RunByID(r.Context(), req.Store, belay.RunID(id))
 	if belay.CodeOf(err) == belay.CodeNotFound {
-		err = belay.Errorf(belay.CodeNotFound, "there is no run %s", id)
+		err = belay.Errorf(belay.CodeNotFound, "there is no run %s", id).WithHint("the answer of submit_turn and of POST /v1/runs names it; list_tasks lists a session's")
 	}
 	if err != nil {
 		return nil, problem.At("path id", err)
@@ -294,6 +294,15 @@ func (s *Server) listActions(r *http.Request) (*ActionsShown, error) {
 	req, f, err := s.reading(r)
 	if err != nil {
 		return nil, err
+	}
+	if session != "" { // of one that isn't there nobody should read that nothing is asked
+		s, err := req.session(r.Context(), belay.SessionID(session))
+		if err == nil && s.Session == "" {
+			err = noSession(belay.SessionID(session))
+		}
+		if err != nil {
+			return nil, problem.At("query sessionId", err)
+		}
 	}
 	all, err := req.actions(r.Context(), belay.SessionID(session))
 	return &ActionsShown{f, all}, err

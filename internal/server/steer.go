@@ -202,7 +202,7 @@ func (r *request) task(ctx context.Context, sid belay.SessionID, tid belay.TaskI
 	}
 	s := d.(*task.Decider).State()
 	if s.Task == "" || s.Session != sid {
-		return nil, problem.At("taskId", belay.Errorf(belay.CodeNotFound, "the session has no task %s", tid).At(string(sid)))
+		return nil, problem.At("taskId", belay.Errorf(belay.CodeNotFound, "the session has no task %s", tid).At(string(sid)).WithHint("list_tasks lists them"))
 	}
 	return s, nil
 }

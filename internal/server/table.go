@@ -2,6 +2,7 @@ package server
 
 import (
 	"context"
+	"errors"
 	"net/http"
 	"reflect"
 	"slices"
@@ -191,7 +192,7 @@ func (s *Server) do(w http.ResponseWriter, r *http.Request, c *Command, change f
 	p, _ := auth.From(r.Context())
 	key := r.Header.Get("Idempotency-Key")
 	if len(key) > maxKeyBytes || len(r.Header.Values("Idempotency-Key")) > 1 {
-		return nil, nil, problem.At("header Idempotency-Key", belay.Errorf(belay.CodeBadCommand, "the key must be one of at most %d bytes", maxKeyBytes))
+		return nil, nil, problem.At("header Idempotency-Key", belay.Errorf(belay.CodeBadCommand, "the key must be one of at most %d bytes", maxKeyBytes).WithHint("send one header, with a key such as a UUID"))
 	}
 	body, err := readBody(w, r)
 	if err != nil {
@@ -222,6 +223,7 @@ func (s *Server) do(w http.ResponseWriter, r *http.Request, c *Command, change f
 		err = unavailable(c, body)
 	} else {
 		out, err = c.call(r.Context(), req, body)
+		err = c.remedied(err)
 	}
 	if !c.Mutates && err == nil {
 		return req, out, nil
@@ -235,6 +237,22 @@ func (s *Server) do(w http.ResponseWriter, r *http.Request, c *Command, change f
 		return req, nil, aerr // it is done, and told again it answers the same
 	}
 	return req, out, err
+}
+
+// remedied is a refusal that says what to do: where nobody said so before, to look
+// at what the command takes.
+func (c *Command) remedied(err error) error {
+	e, ok := errors.AsType[*belay.Error](err)
+	p := problem.Of(err)
+	if !ok || p.Hint != "" || p.Status >= http.StatusInternalServerError || p.RetryAfter > 0 {
+		return err
+	}
+	said := *e
+	hint := "GET /v1/openapi.json describes " + c.Name
+	if p.Code == belay.CodeNotFound && p.Field == "sessionId" {
+		hint = "GET /v1/sessions lists them"
+	}
+	return problem.At(p.Field, said.WithHint("%s", hint))
 }
 
 // unavailable is the answer of a command whose subsystem isn't here, to a body
