@@ -109,9 +109,6 @@ func (u *watch) run(ctx context.Context, ended <-chan struct{}) error {
 		defer t.Stop()
 		tick = t.C
 	}
-	if err := u.standing(ctx); err != nil {
-		return err
-	}
 	for {
 		changed := u.w.store.Changed(ctx)
 		if err := u.facts(ctx); err != nil {

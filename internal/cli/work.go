@@ -30,6 +30,7 @@ type work struct {
 	watch     *watch
 	said      []string                    // what is shown first
 	release   func() error                // gives the session back; nil when it isn't owned yet
+	founded   bool                        // the session begins with this turn, and nothing of it happened yet
 	single    bool                        // the turn is one call of a person
 	queue     belay.QueueMode             // what becomes of the task if the session is busy; empty: it isn't
 	join      func(context.Context) error // tries to become the driver of a session that another process drives
@@ -68,11 +69,16 @@ func (w *work) begin(ctx context.Context, ws, title string, c checked, t task, a
 	w.session = belay.SessionID(belay.NewID(belay.PrefixSession))
 	w.thread = belay.ThreadID(belay.NewID(belay.PrefixThread))
 	w.workspace = ws
+	create := belay.CreateSession{Workspace: ws, Title: string(w.scrub([]byte(title))), Settings: c.Settings}
+	if !apart {
+		if begun, err := w.found(ctx, create, c, t); begun || err != nil {
+			return err
+		}
+	}
 	var err error
 	if w.from, err = w.store.End(ctx); err != nil {
 		return err
 	}
-	create := belay.CreateSession{Workspace: ws, Title: string(w.scrub([]byte(title))), Settings: c.Settings}
 	before := []belay.Order{w.a.order(w.session, w.session.Stream(), create)}
 	if apart {
 		if err := w.inWorktree(ctx, ws, create); err != nil {
@@ -95,6 +101,44 @@ func (w *work) begin(ctx context.Context, ws, title string, c checked, t task, a
 	return w.enqueue(ctx, c, t, rules, before)
 }
 
+// found is begin in one transaction, with the claim. false: that can't be, and
+// nothing was written.
+func (w *work) found(ctx context.Context, create belay.CreateSession, c checked, t task) (bool, error) {
+	if _, err := w.a.workshop(ctx, w.workspace); err != nil {
+		return false, err
+	}
+	rules, g, err := w.draft(ctx, w.a, c, w.workspace)
+	if err != nil {
+		return false, err
+	}
+	ref, err := w.keepRules(ctx, w.a, c, drafted{rules, g})
+	if err != nil {
+		return false, err
+	}
+	submit, err := w.submission(ctx, c, t, ref)
+	if err != nil {
+		return false, err
+	}
+	use, changes := belay.WorkspaceUse{}, ""
+	if rules.MayChange(nil) {
+		use, changes = mayChange(c), repositoryOf(w.workspace)
+	}
+	begin := func() (*engine.Founded, error) {
+		to := func(c belay.Command) belay.Order { return w.a.order(w.session, w.session.Stream(), c) }
+		return w.engine.Found(ctx, changes, c.Share, to(create), to(belay.UseWorkspace{Use: &use}), to(submit))
+	}
+	f, err := begin()
+	if other, ok := errors.AsType[*store.WriterError](err); ok {
+		use, changes = w.readsOnly(other), ""
+		f, err = begin()
+	}
+	if f == nil || err != nil {
+		return false, err
+	}
+	w.from, w.release, w.founded = f.From, f.Release, true
+	return true, nil
+}
+
 // submit puts a task into the inbox of a session that there is.
 func (w *work) submit(ctx context.Context, c checked, t task) error {
 	rules, err := w.rules(ctx, w.a, c, w.workspace)
@@ -106,15 +150,21 @@ func (w *work) submit(ctx context.Context, c checked, t task) error {
 
 // enqueue puts a task into the session's inbox, after the orders given.
 func (w *work) enqueue(ctx context.Context, c checked, t task, rules belay.Ref, before []belay.Order) error {
-	w.turn = belay.TurnID(belay.NewID(belay.PrefixTurn))
-	w.approvals = c.Approvals
-	content, err := w.content(ctx, t)
+	submit, err := w.submission(ctx, c, t, rules)
 	if err != nil {
 		return err
 	}
-	return w.store.Enqueue(ctx, append(before, w.a.order(w.session, w.session.Stream(), belay.SubmitWork{
+	return w.store.Enqueue(ctx, append(before, w.a.order(w.session, w.session.Stream(), submit))...)
+}
+
+// submission is the command that gives the session a task.
+func (w *work) submission(ctx context.Context, c checked, t task, rules belay.Ref) (belay.SubmitWork, error) {
+	w.turn = belay.TurnID(belay.NewID(belay.PrefixTurn))
+	w.approvals = c.Approvals
+	content, err := w.content(ctx, t)
+	return belay.SubmitWork{
 		Thread: w.thread, Task: belay.TaskID(belay.NewID(belay.PrefixTask)), Turn: w.turn, Text: content, Rules: rules, Template: t.template, Queue: w.queue,
-	}))...)
+	}, err
 }
 
 // maxInline is how much of a task a fact holds itself, in bytes.
@@ -200,6 +250,11 @@ func (w *work) see(ctx context.Context) (int, error) {
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
 	w.watch.begin(stop)
+	if !w.founded { // before anything is driven: what happens from now on is shown as it is recorded
+		if err := w.watch.standing(ctx); err != nil {
+			return w.conclude(ctx, err)
+		}
+	}
 	var wg sync.WaitGroup
 	ended, shown := make(chan struct{}), make(chan error, 1)
 	driven := make(chan error, 1)

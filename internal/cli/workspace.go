@@ -37,14 +37,24 @@ func (w *work) claim(ctx context.Context, c checked, more []policy.Grant) (use b
 	}
 	err = w.store.ClaimWriter(ctx, w.session, epoch, repositoryOf(w.workspace), c.Share)
 	if other, ok := errors.AsType[*store.WriterError](err); ok {
-		w.say("reads only: session %s (process %d on %s) writes in %s", other.Writer.Session, other.Writer.Owner.PID, other.Writer.Owner.Host, other.Writer.Path)
-		w.say("to write: belay run --worktree, or --share; or belay run --session %s TEXT%s when that one has ended", w.session, w.a.storeFlag())
-		return belay.WorkspaceUse{Use: belay.UseReader, Writer: other.Writer.Session, Path: other.Writer.Path}, d, nil
+		return w.readsOnly(other), d, nil
 	}
+	return mayChange(c), d, err
+}
+
+// mayChange is the use of a session that is the workspace's writer, or one of them.
+func mayChange(c checked) belay.WorkspaceUse {
 	if c.Share {
-		return belay.WorkspaceUse{Use: belay.UseShared}, d, err
+		return belay.WorkspaceUse{Use: belay.UseShared}
 	}
-	return belay.WorkspaceUse{Use: belay.UseWriter}, d, err
+	return belay.WorkspaceUse{Use: belay.UseWriter}
+}
+
+// readsOnly is the use of a session beside a writer, and says what else could be done.
+func (w *work) readsOnly(other *store.WriterError) belay.WorkspaceUse {
+	w.say("reads only: session %s (process %d on %s) writes in %s", other.Writer.Session, other.Writer.Owner.PID, other.Writer.Owner.Host, other.Writer.Path)
+	w.say("to write: belay run --worktree, or --share; or belay run --session %s TEXT%s when that one has ended", w.session, w.a.storeFlag())
+	return belay.WorkspaceUse{Use: belay.UseReader, Writer: other.Writer.Session, Path: other.Writer.Path}
 }
 
 // say keeps a line for the beginning of what is shown.

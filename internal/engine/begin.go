@@ -5,6 +5,7 @@ import (
 	"errors"
 	"maps"
 	"slices"
+	"time"
 
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/event"
@@ -20,43 +21,70 @@ func (e *Engine) Begin(ctx context.Context, orders ...belay.Order) (Answer, bool
 	clean := e.cleaned(orders)
 	id := clean[0].Session
 	defer e.comes(id)()
-	own, ended := e.reserve(id)
+	own := e.reserve(id)
 	if own == nil {
 		return Answer{}, false, nil
 	}
-	defer ended()
+	defer e.disown(own)
 	b := &beginning{e: e, own: own, drives: map[belay.StreamID]*drive{}}
-	if !b.handle(clean) {
-		return Answer{}, false, nil
-	}
-	f := store.Founding{Session: id, Owner: e.c.Owner, Orders: clean, Batches: b.founded()}
-	e.c.Point("append/before")
-	end, err := trying(ctx, func(ctx context.Context) (store.Position, error) { return e.c.Store.Found(ctx, f) })
-	if errors.Is(err, store.ErrConflict) {
-		return Answer{}, false, nil
-	}
-	if err != nil {
+	end, begun, err := b.found(ctx, store.Founding{Session: id, Owner: e.c.Owner, Orders: clean})
+	if !begun {
 		return Answer{}, false, err
 	}
-	e.c.Point("append/after")
-	return b.begun(ctx, clean[len(clean)-1].ID, end), true, nil
+	return b.begun(clean[len(clean)-1].ID, end), true, nil
 }
 
-// reserve keeps others here from a session that begins, until ended is called;
-// nil: somebody has it.
-func (e *Engine) reserve(id belay.SessionID) (own *ownership, ended func()) {
+// Founded is a session that began and is still this engine's.
+type Founded struct {
+	From    store.Position // what was there before it
+	Release func() error   // ends the claim, as that of Own
+}
+
+// Found is Begin for who drives the session next: the session stays this engine's
+// until Release is called, as after Own, and becomes a writer of a workspace if
+// one is named. What the streams are after their first commands is known when
+// the session is driven. nil: nothing was written, and Own and the inbox are the
+// way. *store.WriterError: nothing was written, because another session is a
+// writer there.
+func (e *Engine) Found(ctx context.Context, workspace string, shared bool, orders ...belay.Order) (*Founded, error) {
+	clean := e.cleaned(orders)
+	id := clean[0].Session
+	own := e.reserve(id)
+	if own == nil {
+		return nil, nil
+	}
+	k := e.keep(ctx) // what others bring from now on is seen
+	b := &beginning{e: e, own: own, drives: map[belay.StreamID]*drive{}}
+	end, begun, err := b.found(ctx, store.Founding{Session: id, Owner: e.c.Owner, Orders: clean, Keep: Lease, Writes: workspace, Shared: shared && workspace != ""})
+	if !begun {
+		e.disown(own)
+		e.unkeep(k)
+		return nil, err
+	}
+	b.stays()
+	return &Founded{From: end - store.Position(len(b.facts())), Release: func() error {
+		e.unkeep(k)
+		return e.release(context.WithoutCancel(ctx), own, hold)
+	}}, nil
+}
+
+// reserve keeps others here from a session that begins; nil: somebody has it.
+func (e *Engine) reserve(id belay.SessionID) *ownership {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if e.owned[id] != nil {
-		return nil, nil
+		return nil
 	}
-	own = &ownership{session: id, passive: true, users: 1, kick: make(chan struct{}, 1)}
+	own := &ownership{session: id, passive: true, users: 1, kick: make(chan struct{}, 1)}
 	e.owned[id] = own
-	return own, func() {
-		e.mu.Lock()
-		defer e.mu.Unlock()
-		delete(e.owned, id)
-	}
+	return own
+}
+
+// disown ends what reserve began.
+func (e *Engine) disown(own *ownership) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	delete(e.owned, own.session)
 }
 
 // beginning is a session whose first commands are handled in memory.
@@ -66,6 +94,39 @@ type beginning struct {
 	drives  map[belay.StreamID]*drive
 	streams []*drive // in the order of the log
 	batches []*batch // theirs
+}
+
+// found lets the streams handle the commands and makes it durable. false, without
+// an error: that isn't possible, and nothing was written.
+func (b *beginning) found(ctx context.Context, f store.Founding) (end store.Position, begun bool, err error) {
+	if !b.handle(f.Orders) {
+		return 0, false, nil
+	}
+	f.Batches = b.founded()
+	b.e.c.Point("append/before")
+	end, err = trying(ctx, func(ctx context.Context) (store.Position, error) { return b.e.c.Store.Found(ctx, f) })
+	if err != nil {
+		if errors.Is(err, store.ErrConflict) {
+			err = nil
+		}
+		return 0, false, err
+	}
+	b.e.c.Point("append/after")
+	for i, v := range b.streams {
+		b.e.convs.feed(context.WithoutCancel(ctx), b.e.c.Store, v.stream, b.batches[i].events)
+	}
+	if b.e.c.Recorded != nil {
+		b.e.c.Recorded(end, b.facts())
+	}
+	return end, true, nil
+}
+
+// facts are those of all streams, in the order of the log.
+func (b *beginning) facts() (all []event.Envelope) {
+	for _, of := range b.batches {
+		all = append(all, of.events...)
+	}
+	return all
 }
 
 // handle lets the streams handle the commands and what they send, each stream
@@ -133,18 +194,15 @@ func (b *beginning) founded() []store.Batch {
 
 // begun notes what was made durable, up to a position, and is the answer to one
 // of the commands.
-func (b *beginning) begun(ctx context.Context, order belay.CommandID, end store.Position) Answer {
+func (b *beginning) begun(order belay.CommandID, end store.Position) Answer {
 	to := &reply{order: order}
 	known := map[belay.StreamID]standing{}
 	wants := false
-	for _, facts := range b.batches {
-		end -= store.Position(len(facts.events))
-	}
+	end -= store.Position(len(b.facts()))
 	for i, v := range b.streams {
 		facts := b.batches[i]
 		end += store.Position(len(facts.events))
 		to.take(facts, end)
-		b.e.convs.feed(context.WithoutCancel(ctx), b.e.c.Store, v.stream, facts.events)
 		known[v.stream] = v.standing
 		wants = wants || v.wants
 	}
@@ -160,4 +218,33 @@ func (b *beginning) begun(ctx context.Context, order belay.CommandID, end store.
 	b.e.mu.Unlock()
 	b.e.remember(b.own, known)
 	return *to.answer
+}
+
+// stays lets the session be driven from where its streams stand. Those that
+// decide something next are due at once.
+func (b *beginning) stays() {
+	known := map[belay.StreamID]*standing{}
+	for _, v := range b.streams {
+		at := v.standing
+		if v.wants {
+			at.wake = longAgo
+		}
+		known[v.stream] = &at
+	}
+	b.e.mu.Lock()
+	defer b.e.mu.Unlock()
+	b.own.epoch, b.own.passive, b.own.founded = 1, false, known
+}
+
+// longAgo is when something was due that is due at once, whatever the clock says.
+var longAgo = time.Unix(0, 0)
+
+// goesOn is what is known of the streams of a session that began here and was
+// touched by nobody since. nil: the store has to be asked.
+func (e *Engine) goesOn(own *ownership) map[belay.StreamID]*standing {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	known := own.founded
+	own.founded = nil
+	return known
 }

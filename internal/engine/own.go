@@ -14,10 +14,11 @@ type ownership struct {
 	session belay.SessionID
 	passive bool // only to handle commands
 	users   int
-	driven  bool          // one of them drives
-	epoch   int64         // 0: the claim is being made or given back
-	kick    chan struct{} // capacity 1: there is post, for a stream without a drive
-	post    sorting       // of streams without a drive
+	driven  bool                         // one of them drives
+	epoch   int64                        // 0: the claim is being made or given back
+	kick    chan struct{}                // capacity 1: there is post, for a stream without a drive
+	post    sorting                      // of streams without a drive
+	founded map[belay.StreamID]*standing // of a session that began here: its streams, until somebody handles more
 }
 
 func (o *ownership) poke() {
@@ -106,6 +107,9 @@ func (e *Engine) join(id belay.SessionID, to purpose) (own *ownership, first boo
 	}
 	if to != bring { // it may write what isn't followed here
 		e.resting.forget(id)
+	}
+	if to == bring { // it handles what the streams don't know of
+		own.founded = nil
 	}
 	own.users++
 	own.driven = own.driven || to == drives

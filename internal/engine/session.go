@@ -57,13 +57,17 @@ type ended struct {
 
 func (l *lanes) run() error {
 	defer l.wg.Wait()
-	l.e.notify(l.id, "")
+	if founded := l.e.goesOn(l.own); founded != nil {
+		l.known, l.fresh = founded, true
+	} else {
+		l.e.notify(l.id, "")
+	}
 	for first := true; ; first = false {
 		rows, looked, err := l.look()
 		if err != nil {
 			l.fail(err)
 		}
-		if first {
+		if first && !l.fresh {
 			l.fresh = l.own.epoch == 1 && slices.ContainsFunc(rows, l.begins)
 		}
 		wake := l.start(rows)

@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"time"
 
 	"github.com/belay-run/belay"
 )
@@ -12,19 +13,25 @@ type Founding struct {
 	Owner   Owner         // who decided
 	Orders  []belay.Order // the commands, in the order in which they came
 	Batches []Batch       // one for each stream, in the order of the log, with Events, Lane, Sends and State; nothing else of them is looked at
+
+	Keep   time.Duration // how long the owner has the session from then on, as after Claim; 0: it is given back at once
+	Writes string        // of a session that is kept: the workspace that it becomes a writer of, as by ClaimWriter; empty: none
+	Shared bool          // with Writes: another session may be a writer there
 }
 
 // Founder begins sessions.
 type Founder interface {
 	// Found begins a session in one transaction: as if its orders had been
 	// enqueued, the owner had claimed the session and appended the batches, which
-	// answer all of the orders and all that they send, and had given it back. The
-	// session has epoch 1 then and no owner. It returns the position of the last
-	// fact; the facts of all batches stand one after the other.
+	// answer all of the orders and all that they send, and had given it back, unless
+	// it keeps it. The session has epoch 1 then, and no owner unless it is kept. It
+	// returns the position of the last fact; the facts of all batches stand one
+	// after the other.
 	//
 	// ErrConflict: something is known of the session, of a stream or of a command,
 	// also if the session was deleted. Nothing is written then; Enqueue and Claim
-	// say what is the matter.
+	// say what is the matter. *WriterError: another session is a writer of the
+	// workspace. Nothing is written then either.
 	Found(ctx context.Context, f Founding) (Position, error)
 }
 
@@ -32,6 +39,9 @@ type Founder interface {
 func (f *Founding) Check() error {
 	if f.Session == "" || f.Session == belay.SystemSession || f.Owner.ID == "" || len(f.Batches) == 0 {
 		return belay.Errorf(belay.CodeInternal, "a founding needs a session, an owner and facts").At(string(f.Session))
+	}
+	if f.Keep < 0 || f.Keep == 0 && (f.Writes != "" || f.Shared) {
+		return belay.Errorf(belay.CodeInternal, "a session that is given back can't be a writer").At(string(f.Session))
 	}
 	seen := map[belay.StreamID]bool{}
 	for i := range f.Batches {

@@ -1,16 +1,24 @@
 package kill
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 )
 
-// TestAnAcceptedSessionIsListed: a process that dies before its first fact
-// leaves a session that lists show, and that goes on.
+// TestAnAcceptedSessionIsListed: a process that dies before its session began
+// leaves nothing; one that dies right after leaves a session that lists show, and
+// that goes on.
 func TestAnAcceptedSessionIsListed(t *testing.T) {
 	m := newMachine(t)
 	defer m.discard()
-	if e := m.start(killAt + "=1"); !e.killed {
+	if e := m.start(fmt.Sprintf("%s=%d", killAt, accepted-1)); !e.killed {
+		t.Fatalf("exit %d\n%s", e.exit, e.out)
+	}
+	if e := m.run(nil, "sessions", "list"); e.exit != 0 || strings.Contains(e.out, "sess_") {
+		t.Errorf("list before it began, exit %d:\n%s", e.exit, e.out)
+	}
+	if e := m.start(fmt.Sprintf("%s=%d", killAt, accepted)); !e.killed {
 		t.Fatalf("exit %d\n%s", e.exit, e.out)
 	}
 	e := m.run(nil, "sessions", "list")

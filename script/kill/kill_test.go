@@ -57,7 +57,7 @@ func TestKillAtEveryPoint(t *testing.T) {
 	}
 	begun := time.Now()
 	points, losses := 0, 0
-	for at := 1; ; at += step {
+	for at := accepted; ; at += step {
 		hit, lost := life(t, at)
 		if !hit {
 			break
@@ -84,7 +84,7 @@ func TestKillAtPairsOfPoints(t *testing.T) {
 	begun := time.Now()
 	losses := 0
 	for range n {
-		if _, lost := life(t, 1+r.IntN(64), 1+r.IntN(48)); lost {
+		if _, lost := life(t, accepted+r.IntN(60), 1+r.IntN(48)); lost {
 			losses++
 		}
 	}
@@ -104,7 +104,7 @@ func TestKilledAndInterruptedByAnotherProcess(t *testing.T) {
 	cancelled, tried := 0, 0
 	// An interrupt can come too late for its turn; a sample goes on until one didn't.
 	for ; tried < n || cancelled == 0 && tried < 40; tried++ {
-		if interrupted(t, 1+r.IntN(60)) {
+		if interrupted(t, accepted+r.IntN(56)) {
 			cancelled++
 		}
 	}

@@ -38,6 +38,11 @@ const (
 	countIn   = "BELAY_KILL_COUNT" // the file to write the number of points to, at the end
 )
 
+// accepted is the first point of a new run at which there is a session. It
+// begins with all that its first commands make of it: at the point before that
+// there is nothing to go on with, and nobody was told that there is.
+const accepted = 2
+
 func TestMain(m *testing.M) {
 	sandbox.Main()
 	if os.Getenv(asProgram) == "" {

@@ -403,12 +403,12 @@ func TestKillWithPrograms(t *testing.T) {
 		})
 	}
 	if full {
-		for n := 1; n <= points; n++ {
+		for n := accepted; n <= points; n++ {
 			at <- n
 		}
 	} else {
 		for range 6 {
-			at <- 1 + rand.IntN(points)
+			at <- accepted + rand.IntN(points-1)
 		}
 	}
 	close(at)

@@ -282,7 +282,7 @@ func TestKillWhileKeeping(t *testing.T) {
 	if full {
 		step = 1
 	}
-	for at := 1; ; at += step {
+	for at := accepted; ; at += step {
 		m := newMachine(t)
 		m.script = filepath.Join(m.dir, "make.yaml")
 		script := "steps:\n  - calls: [{tool: exec, args: {command: 'echo built >made; echo built >>notes/a.txt; rm notes/b.txt'}}]\n  - calls: [{tool: complete_task, args: {summary: done}}]\n"

@@ -108,7 +108,7 @@ func TestKillWhileStreaming(t *testing.T) {
 		if full {
 			step = 1
 		}
-		for at := 1; ; at += step {
+		for at := accepted; ; at += step {
 			s := newStreaming(t, at)
 			e := s.process(true, -1, fmt.Sprintf("%s=%d", killAt, at))
 			for killed := e.killed; killed; killed = e.killed {

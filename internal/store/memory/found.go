@@ -40,7 +40,16 @@ func (s *Store) found(ctx context.Context, f *store.Founding, orders []order, ba
 	if s.d.knows(f, orders) {
 		return 0, store.ErrConflict
 	}
+	if err := s.vacant(f.Session, f.Writes, f.Writes == "" || f.Shared); err != nil {
+		return 0, err
+	}
 	s.d.owners[f.Session] = &owner{Owner: store.Owner{Epoch: 1}}
+	if f.Keep > 0 {
+		s.own(f.Session, f.Owner, 1, f.Keep)
+	}
+	if f.Writes != "" {
+		s.d.writers[f.Session] = changes{f.Writes, 1}
+	}
 	for _, o := range orders {
 		s.d.commands[o.ID] = o.same()
 	}

@@ -35,16 +35,22 @@ func (s *Store) Claim(ctx context.Context, session belay.SessionID, o store.Owne
 	if err != nil {
 		return 0, err
 	}
-	now := s.o.Now()
-	o.Epoch, o.Since = last+1, store.FromMicros(store.Micros(now))
+	epoch := last + 1
 	if old != nil {
-		o.Epoch = old.Epoch + 1
+		epoch = old.Epoch + 1
 	}
+	s.own(session, o, epoch, ttl)
+	s.done()
+	return epoch, nil
+}
+
+// own makes o the owner of a session for a time.
+func (s *Store) own(session belay.SessionID, o store.Owner, epoch int64, ttl time.Duration) {
+	now := s.o.Now()
+	o.Epoch, o.Since = epoch, store.FromMicros(store.Micros(now))
 	s.d.owners[session] = &owner{o, now.Add(ttl)}
 	s.d.handles[o.ID] = s
-	s.claims[session] = o.Epoch
-	s.done()
-	return o.Epoch, nil
+	s.claims[session] = epoch
 }
 
 // Renew extends all leases of o.

@@ -24,13 +24,24 @@ func (s *Store) ClaimWriter(ctx context.Context, session belay.SessionID, epoch 
 	if o := s.d.owners[session]; o == nil || o.ID == "" || o.Epoch != epoch {
 		return store.ErrStale
 	}
-	for _, w := range s.writers(path) {
-		if w.Session != session && !shared {
-			return &store.WriterError{Writer: w}
-		}
+	if err := s.vacant(session, path, shared); err != nil {
+		return err
 	}
 	s.d.writers[session] = changes{path, epoch}
 	s.done()
+	return nil
+}
+
+// vacant refuses a claim on a workspace that another session writes.
+func (s *Store) vacant(session belay.SessionID, path string, shared bool) error {
+	if shared {
+		return nil
+	}
+	for _, w := range s.writers(path) {
+		if w.Session != session {
+			return &store.WriterError{Writer: w}
+		}
+	}
 	return nil
 }
 

@@ -12,6 +12,7 @@ type foundOp struct {
 	f      *store.Founding
 	orders []packedOrder // those that the streams sent one another, too
 	parts  []*appendOp
+	claim  *claimWriterOp // nil: the session becomes no writer
 	pos    store.Position // the answer
 	wrote  bool
 }
@@ -34,6 +35,9 @@ func (db *DB) Found(ctx context.Context, f store.Founding) (store.Position, erro
 			return 0, err
 		}
 	}
+	if f.Writes != "" {
+		op.claim = &claimWriterOp{session: f.Session, epoch: 1, path: f.Writes, shared: f.Shared}
+	}
 	if err := db.do(ctx, op); err != nil {
 		return 0, err
 	}
@@ -48,6 +52,11 @@ func (o *foundOp) apply(w *writer) (refused, broken error) {
 	}
 	if known {
 		return store.ErrConflict, nil
+	}
+	if o.claim != nil {
+		if refused, broken = o.claim.look(w); refused != nil || broken != nil {
+			return refused, broken
+		}
 	}
 	if err := o.write(w); err != nil {
 		return nil, err
@@ -77,10 +86,7 @@ func (o *foundOp) known(w *writer) (bool, error) {
 }
 
 func (o *foundOp) write(w *writer) error {
-	now := store.Micros(w.now())
-	by := &o.f.Owner
-	if err := w.exec("INSERT INTO owners (key, "+ownerColumns+", sum) VALUES (?,'',?,?,?,?,1,0,?)",
-		string(o.f.Session), by.Host, by.PID, by.Start, now, epochSum(string(o.f.Session), 1)); err != nil {
+	if err := o.writeOwner(w); err != nil {
 		return err
 	}
 	args := w.args[:0]
@@ -104,9 +110,32 @@ func (o *foundOp) write(w *writer) error {
 	return nil
 }
 
+// writeOwner writes who has the session, and the claim that goes with it.
+func (o *foundOp) writeOwner(w *writer) error {
+	session, now, by := string(o.f.Session), w.now(), &o.f.Owner
+	id, lease := "", int64(0)
+	if o.f.Keep > 0 {
+		id, lease = by.ID, store.Micros(now.Add(o.f.Keep))
+	}
+	if err := w.exec("INSERT INTO owners (key, "+ownerColumns+", sum) VALUES (?,?,?,?,?,?,1,?,?)",
+		session, id, by.Host, by.PID, by.Start, store.Micros(now), lease, epochSum(session, 1)); err != nil {
+		return err
+	}
+	if o.f.Keep > 0 {
+		w.known.setOwner(session, 1)
+	}
+	if o.claim != nil {
+		return o.claim.write(w)
+	}
+	return nil
+}
+
 func (o *foundOp) committed(w *writer) {
 	if !o.wrote {
 		return
+	}
+	if o.f.Keep > 0 {
+		w.claims[string(o.f.Session)] = 1
 	}
 	w.db.stats.appends.Add(1)
 	for _, p := range o.parts {

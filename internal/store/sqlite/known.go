@@ -26,6 +26,7 @@ func (*releaseOp) keepsKnown()     {}
 func (*renewOp) keepsKnown()       {} // leases aren't known
 func (*claimWriterOp) keepsKnown() {}
 func (*viewOp) keepsKnown()        {} // neither are views
+func (flushOp) keepsKnown()        {} // content isn't known
 
 func (k *known) forget() {
 	clear(k.owners)

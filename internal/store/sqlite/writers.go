@@ -35,11 +35,12 @@ type claimWriterOp struct {
 	epoch   int64
 	path    string
 	shared  bool
+	first   bool // the claims weren't known before
 }
 
 // ClaimWriter makes a session a writer of a workspace.
 func (db *DB) ClaimWriter(ctx context.Context, session belay.SessionID, epoch int64, path string, shared bool) error {
-	return db.do(ctx, &claimWriterOp{session, epoch, path, shared})
+	return db.do(ctx, &claimWriterOp{session: session, epoch: epoch, path: path, shared: shared})
 }
 
 func (c *claimWriterOp) apply(w *writer) (refused, broken error) {
@@ -50,22 +51,29 @@ func (c *claimWriterOp) apply(w *writer) (refused, broken error) {
 	if !owned || epoch != c.epoch {
 		return store.ErrStale, nil
 	}
-	read, err := w.readClaims()
-	if err != nil {
+	if refused, broken = c.look(w); refused != nil || broken != nil {
+		return refused, broken
+	}
+	return nil, c.write(w)
+}
+
+// look makes the claims known, and refuses what another session's stands against.
+func (c *claimWriterOp) look(w *writer) (refused, broken error) {
+	var err error
+	if c.first, err = w.readClaims(); err != nil || c.shared {
 		return nil, err
 	}
-	if !c.shared {
-		if refused, broken = w.vacant(c); refused != nil || broken != nil {
-			return refused, broken
-		}
-	}
-	if read { // claims whose owners died stand there without use; the others are deleted as they end
+	return w.vacant(c)
+}
+
+func (c *claimWriterOp) write(w *writer) error {
+	if c.first { // claims whose owners died stand there without use; the others are deleted as they end
 		if err := w.exec("DELETE FROM writers WHERE NOT EXISTS (SELECT 1 FROM owners o WHERE o.key=writers.session AND o.epoch=writers.epoch AND o.owner<>'')"); err != nil {
-			return nil, err
+			return err
 		}
 	}
 	w.known.claims[c.session] = writerClaim{c.epoch, c.path}
-	return nil, w.exec("INSERT INTO writers (session, epoch, path) VALUES (?,?,?) ON CONFLICT (session) DO UPDATE SET epoch=excluded.epoch, path=excluded.path",
+	return w.exec("INSERT INTO writers (session, epoch, path) VALUES (?,?,?) ON CONFLICT (session) DO UPDATE SET epoch=excluded.epoch, path=excluded.path",
 		string(c.session), c.epoch, c.path)
 }
 

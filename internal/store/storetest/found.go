@@ -174,13 +174,75 @@ var foundingLaws = []law{
 			l.Fatalf("another process reads %q", got)
 		}
 	}},
+	{"a founded session that is kept is its owner's", func(l *lab) {
+		f := l.founding("a")
+		f.Keep = ttl
+		_, err := l.Found(l.Context(), f)
+		l.must(err)
+		other := l.again()
+		if o, err := other.OwnerOf(l.Context(), f.Session); err != nil || o == nil || o.ID != f.Owner.ID || o.Epoch != 1 {
+			l.Fatalf("it is owned by %+v, %v", o, err)
+		}
+		var owned *store.OwnedError
+		if _, err := other.Claim(l.Context(), f.Session, owner("two"), ttl); !errors.As(err, &owned) {
+			l.Fatalf("another claims it: %v", err)
+		}
+		more := store.Batch{Session: f.Session, Stream: f.Session.Stream(), After: 2, Epoch: 1}
+		more.Events = []event.Envelope{l.fact(&more, "four")}
+		_, err = l.Append(l.Context(), more)
+		l.must(err)
+		l.must(l.Release(l.Context(), f.Session, 1))
+		if epoch := l.claim(other, f.Session, owner("two")); epoch != 2 {
+			l.Fatalf("the next epoch is %d, want 2", epoch)
+		}
+	}},
+	{"a kept session is given back when its store is closed, and taken when its owner died", func(l *lab) {
+		f, g := l.founding("a"), l.founding("b")
+		f.Keep, g.Keep, g.Owner = ttl, ttl, owner("dead")
+		_, err := l.Found(l.Context(), f)
+		l.must(err)
+		_, err = l.again().Found(l.Context(), g)
+		l.must(err)
+		l.env.Dies(g.Owner)
+		l.reopen()
+		for _, s := range []belay.SessionID{f.Session, g.Session} {
+			if epoch := l.claim(l, s, owner("two")); epoch != 2 {
+				l.Fatalf("the next epoch of %s is %d, want 2", s, epoch)
+			}
+		}
+	}},
+	{"a founded session is a writer, or isn't founded where another is one", func(l *lab) {
+		first, second, third := l.founding("a"), l.founding("b"), l.founding("c")
+		for _, f := range []*store.Founding{&first, &second, &third} {
+			f.Keep, f.Writes = ttl, "/w"
+		}
+		third.Writes, third.Shared = "/w/in", true
+		_, err := l.Found(l.Context(), first)
+		l.must(err)
+		before := len(l.log(l, 0))
+		_, err = l.again().Found(l.Context(), second)
+		l.writtenBy(err, first.Session, "/w")
+		if n := len(l.log(l, 0)); n != before {
+			l.Fatalf("%d facts became %d", before, n)
+		}
+		_, err = l.Found(l.Context(), third)
+		l.must(err)
+		l.must(l.Release(l.Context(), first.Session, 1))
+		_, err = l.Found(l.Context(), second)
+		l.writtenBy(err, third.Session, "/w/in")
+		l.must(l.Release(l.Context(), third.Session, 1))
+		_, err = l.again().Found(l.Context(), second)
+		l.must(err)
+		l.writtenBy(l.writes(l, "sess_d", owner("four"), "/w"), second.Session, "/w")
+	}},
 	{"a founding without facts, twice the same or of two sessions is refused", func(l *lab) {
-		empty, twice, foreign, again := l.founding("a"), l.founding("b"), l.founding("c"), l.founding("d")
+		empty, twice, foreign, again, writer := l.founding("a"), l.founding("b"), l.founding("c"), l.founding("d"), l.founding("e")
+		writer.Writes = "/w" // and isn't kept
 		empty.Batches = nil
 		twice.Batches = append(twice.Batches, twice.Batches[0])
 		foreign.Batches[1].Session = "sess_other"
 		again.Orders = append(again.Orders, again.Orders[0])
-		for _, f := range []store.Founding{empty, twice, foreign, again} {
+		for _, f := range []store.Founding{empty, twice, foreign, again, writer} {
 			_, err := l.Found(l.Context(), f)
 			l.code(err, belay.CodeInternal)
 		}
