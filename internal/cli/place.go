@@ -1,6 +1,8 @@
 package cli
 
 import (
+	"errors"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -33,10 +35,11 @@ func (a *app) storeDir() (string, error) {
 	return "", belay.Errorf(belay.CodeUsage, "there is no home directory to keep sessions in").At("HOME").WithHint("--store DIR")
 }
 
-// hasStore tells whether something was kept there before.
+// hasStore tells whether something was kept there before. Where nobody can look
+// there may be a store: to open it says what is wrong.
 func hasStore(dir string) bool {
 	_, err := os.Stat(sqlite.Path(dir))
-	return err == nil
+	return !errors.Is(err, fs.ErrNotExist)
 }
 
 // workspace is the real path of what to work on.

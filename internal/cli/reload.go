@@ -38,8 +38,11 @@ func (c *certificate) again() (use func(), err error) {
 		return func() {}, nil
 	}
 	pair, err := tls.LoadX509KeyPair(c.cert, c.key)
+	if pe, ok := errors.AsType[*os.PathError](err); ok && pe.Path == c.key {
+		return nil, belay.Errorf(belay.CodeUsage, "the key can't be read: %s", reason(err)).At("--tls-key " + c.key).WithHint("name a PEM file that the server can read")
+	}
 	if err != nil {
-		return nil, belay.Errorf(belay.CodeUsage, "the certificate and its key can't be used: %s", reason(err)).At("--tls-cert").WithHint("name two PEM files that belong together")
+		return nil, belay.Errorf(belay.CodeUsage, "the certificate and its key can't be used: %s", reason(err)).At("--tls-cert " + c.cert).WithHint("name two PEM files that belong together")
 	}
 	return func() { c.now.Store(&pair) }, nil
 }

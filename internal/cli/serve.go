@@ -162,10 +162,8 @@ func (c *serveCmd) config(a *app) (server.Config, error) {
 	}
 	cfg := server.Config{Log: slog.New(slog.NewJSONHandler(scrubbed{a}, &slog.HandlerOptions{Level: level})), Now: a.Now, Hosts: c.Host, Origins: c.Origin, Version: buildVersions().Version,
 		Rate: c.Rate, Sessions: c.Sessions, PerTenant: c.Tenants, Drain: c.Drain}
-	for _, o := range c.Origin {
-		if err := server.CheckOrigin(o); err != nil {
-			return cfg, err
-		}
+	if err := c.check(); err != nil {
+		return cfg, err
 	}
 	host, _, err := net.SplitHostPort(c.Listen)
 	if err != nil {
@@ -188,11 +186,41 @@ func (c *serveCmd) config(a *app) (server.Config, error) {
 	return cfg, nil
 }
 
+// check refuses flags that mean nothing: what was meant by them would be guessed.
+func (c *serveCmd) check() error {
+	for _, o := range c.Origin {
+		if err := server.CheckOrigin(o); err != nil {
+			return err
+		}
+	}
+	for _, h := range c.Host {
+		if err := server.CheckHost(h); err != nil {
+			return err
+		}
+	}
+	for _, f := range []struct {
+		name         string
+		value, least int
+		usual        string
+	}{{"--sessions", c.Sessions, 1, "256"}, {"--per-tenant", c.Tenants, 0, "64; without it, as --sessions"}, {"--rate", c.Rate, 1, "2000"}} {
+		if f.value < f.least {
+			return belay.Errorf(belay.CodeUsage, "%d is too few; from %d on it can be", f.value, f.least).At(f.name).WithHint("%s %s", f.name, f.usual)
+		}
+	}
+	if c.Drain <= 0 {
+		return belay.Errorf(belay.CodeUsage, "%s is no time to wait", c.Drain).At("--drain").WithHint("--drain 10s; --drain 1ms parks at once")
+	}
+	return nil
+}
+
 // roots are the real paths of the folders that sessions may work in.
 func (a *app) roots(ws string, more []string) ([]string, error) {
 	out := []string{ws}
 	for _, dir := range more {
 		real, err := checkWorkspace(a.abs(dir))
+		if e, ok := errors.AsType[*belay.Error](err); ok {
+			return nil, belay.Errorf(e.Code, "%s", e.Message).At("--root " + dir).WithHint("--root DIR, a directory that you can read")
+		}
 		if err != nil {
 			return nil, err
 		}

@@ -60,3 +60,28 @@ func TestAThousandIdleConnectionsKeepNobodyOut(t *testing.T) {
 	}
 	r.stop()
 }
+
+// TestHeadersAreBounded at about what the documents say.
+func TestHeadersAreBounded(t *testing.T) {
+	r := newRig(t, once)
+	owner := r.token(auth.Owner, auth.DefaultTenant)
+	for size, want := range map[int]int{15 << 10: http.StatusOK, 25 << 10: http.StatusRequestHeaderFieldsTooLarge} {
+		if a := r.do("GET", "/v1/actions", owner, "", "X-Long", strings.Repeat("x", size)); a.status != want {
+			t.Errorf("%d bytes: %d, want %d", size, a.status, want)
+		}
+	}
+}
+
+// TestAHostIsANameAndPerhapsAPort, and nothing that a request can't have there.
+func TestAHostIsANameAndPerhapsAPort(t *testing.T) {
+	for _, host := range []string{"belay.example.org", "belay.example.org:4260", "127.0.0.1:80", "[::1]:4260"} {
+		if err := CheckHost(host); err != nil {
+			t.Errorf("%s: %v", host, err)
+		}
+	}
+	for _, host := range []string{"", ":4260", "https://belay.example.org", "belay.example.org/x", "a b", "user@host", "host:port"} {
+		if CheckHost(host) == nil {
+			t.Errorf("%q is taken", host)
+		}
+	}
+}

@@ -169,8 +169,18 @@ func names(addr net.Addr, tls bool, hosts, origins []string) (h, o []string) {
 // nothing else.
 func CheckOrigin(s string) error {
 	u, err := url.Parse(s)
-	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.Path != "" && u.Path != "/" || u.RawQuery != "" || u.User != nil {
+	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || CheckHost(u.Host) != nil || u.Path != "" && u.Path != "/" || u.RawQuery != "" || u.User != nil {
 		return belay.Errorf(belay.CodeUsage, "%q is no origin", s).At("--origin").WithHint("--origin https://console.example.org")
+	}
+	return nil
+}
+
+// CheckHost tells whether a text is what requests name as their host: a name or an
+// address, with a port or, where it is the usual one, without.
+func CheckHost(s string) error {
+	u, err := url.Parse("http://" + s)
+	if err != nil || s == "" || u.Host != s || u.Hostname() == "" || strings.ContainsAny(s, " \t") {
+		return belay.Errorf(belay.CodeUsage, "%q is no host", s).At("--host").WithHint("--host belay.example.org:4260")
 	}
 	return nil
 }

@@ -100,7 +100,7 @@ const (
 	bodyWithin   = 30 * time.Second
 	answerWithin = 30 * time.Second
 	idleWithin   = 2 * time.Minute
-	maxHeader    = 16 << 10
+	maxHeader    = 16 << 10 // net/http takes up to 8 KiB more: what it has read ahead
 )
 
 // Run serves on a listener until ctx ends, then lets running sessions finish or
