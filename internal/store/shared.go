@@ -9,9 +9,28 @@ import (
 	"github.com/belay-run/belay"
 )
 
+// Written is a fact as it was just made durable, in its stored form.
+type Written struct {
+	Position Position
+	Session  belay.SessionID
+	Stream   belay.StreamID
+	Row      Row
+}
+
+// Teller is a store that tells what it writes. What follows its log in the same
+// process needn't read from the disk what has only just been there.
+type Teller interface {
+	// Tell makes the store call told with the facts of each of its own commits, in
+	// order, before Changed tells of them and before Append or Found returns. told
+	// returns at once; it may keep the facts, though not the slice that they are in,
+	// and changes nothing of them. Tell is called once, before the first write.
+	Tell(told func(facts []Written))
+}
+
 // Shared is a store whose newest facts are read and decoded once for all who
 // follow it with Scan: who comes a moment later gets the same facts again. They
-// are shared, so nobody may change what they hold. A fact that another process
+// are shared, so nobody may change what they hold. Of a Teller they aren't even
+// read, but for what other processes write. A fact that another process
 // deletes while it is kept here may still be scanned by who hasn't come as far as
 // the deletion, as if it had read a little earlier.
 type Shared struct {
@@ -25,8 +44,39 @@ type Shared struct {
 	of     map[belay.SessionID][]int // where a session's are among all that were kept
 	size   int
 	reads  int64 // of the store that have begun
-	filled int64 // the one that came to s.to, …
+	filled int64 // the last one that came to s.to, or found nothing behind it, …
 	full   bool  // … after which there was more
+
+	fresh fresh
+}
+
+// fresh are facts that a Teller has told and nobody has wanted yet.
+type fresh struct {
+	mu    sync.Mutex
+	facts []Written
+	size  int
+}
+
+// told takes facts from a store that has just written them. When nobody wants
+// any they don't pile up: who comes later reads them.
+func (f *fresh) told(facts []Written) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for i := range facts {
+		f.size += len(facts[i].Row.Data) + 512
+	}
+	if f.facts = append(f.facts, facts...); f.size > sharedBytes {
+		f.facts, f.size = nil, 0
+	}
+}
+
+// take gives them away.
+func (f *fresh) take() []Written {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	facts := f.facts
+	f.facts, f.size = nil, 0
+	return facts
 }
 
 // sharedBytes bounds what is kept, about.
@@ -36,7 +86,13 @@ const sharedBytes = 8 << 20
 const sharedAtOnce = 2048
 
 // Share makes a shared store of one, without anything kept.
-func Share(st Store) *Shared { return &Shared{Store: st} }
+func Share(st Store) *Shared {
+	s := &Shared{Store: st}
+	if t, ok := st.(Teller); ok {
+		t.Tell(s.fresh.told)
+	}
+	return s
+}
 
 // Scan yields the facts of all streams after a position, in order, up to the end
 // of the log at the time of each read.
@@ -86,50 +142,87 @@ func (s *Shared) Recent(session belay.SessionID, after Position) (recs []Record,
 func (s *Shared) next(ctx context.Context, after Position, asked int64) (recs []Record, more bool, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if after >= s.from && after < s.to {
-		i := sort.Search(len(s.kept), func(i int) bool { return s.kept[i].Position > after })
-		return s.kept[i:len(s.kept):len(s.kept)], s.full || s.filled <= asked, ctx.Err()
+	within := func() bool { return s.kept != nil && after >= s.from && after <= s.to }
+	if within() && (s.filled <= asked || s.full && after == s.to) {
+		s.take()
+		if _, err := s.read(ctx, s.to); err != nil { // what others wrote
+			return nil, false, err
+		}
 	}
+	if within() {
+		i := sort.Search(len(s.kept), func(i int) bool { return s.kept[i].Position > after })
+		return s.kept[i:len(s.kept):len(s.kept)], s.full, ctx.Err()
+	}
+	recs, err = s.read(ctx, after)
+	return recs, len(recs) == sharedAtOnce, err
+}
+
+// read reads a part of what is after a position, and keeps it if it is the newest.
+func (s *Shared) read(ctx context.Context, after Position) (recs []Record, err error) {
 	s.reads++
 	for r, err := range s.Store.Scan(ctx, after) {
 		if err != nil {
-			return recs, false, err
+			return recs, err
 		}
 		if recs = append(recs, r); len(recs) == sharedAtOnce {
-			more = true
 			break
 		}
 	}
-	s.keep(after, recs, more)
-	return recs, more, nil
-}
-
-// keep remembers what was read after a position, unless newer facts are kept.
-// Each payload is encoded here, once for all.
-func (s *Shared) keep(after Position, recs []Record, more bool) {
-	if len(recs) == 0 || after < s.to {
-		return
-	}
-	size := 0
-	for i := range recs {
+	for i := range recs { // each payload is encoded here, once for all
 		ev := &recs[i].Event
 		raw, err := ev.Encoded()
 		if err != nil {
-			return // who wants to encode it meets the error
+			return recs, nil // who wants to encode it meets the error
 		}
 		ev.Keep(raw)
-		size += sizeOf(&recs[i])
+	}
+	if s.keep(after, recs) {
+		s.filled, s.full = s.reads, len(recs) == sharedAtOnce
+	}
+	return recs, nil
+}
+
+// take keeps what was told and follows at once on what is kept. What doesn't is
+// behind something of another process, and is read with that.
+func (s *Shared) take() {
+	facts := s.fresh.take()
+	var recs []Record
+	at := s.to
+	for i := range facts {
+		f := &facts[i]
+		if f.Position <= at {
+			continue
+		}
+		ev, err := f.Row.Unpack(s.Runtime(), f.Session, f.Stream)
+		if f.Position != at+1 || err != nil {
+			break // who reads it meets the error
+		}
+		ev.Keep(f.Row.Data)
+		recs = append(recs, Record{f.Position, ev})
+		at = f.Position
+	}
+	s.keep(s.to, recs)
+}
+
+// keep remembers what is after a position, unless newer facts are kept.
+func (s *Shared) keep(after Position, recs []Record) bool {
+	if after < s.to || after > s.to && len(recs) == 0 && len(s.kept) > 0 {
+		return false
 	}
 	if after > s.to || s.kept == nil {
-		s.from, s.kept, s.gone, s.of, s.size = after, nil, 0, map[belay.SessionID][]int{}, 0
+		s.from, s.kept, s.gone, s.of, s.size = after, []Record{}, 0, map[belay.SessionID][]int{}, 0
 	}
 	for i := range recs {
 		id := recs[i].Event.IDs.Session
 		s.of[id] = append(s.of[id], s.gone+len(s.kept)+i)
+		s.size += sizeOf(&recs[i])
 	}
-	s.filled, s.full = s.reads, more
-	s.kept, s.to, s.size = append(s.kept, recs...), recs[len(recs)-1].Position, s.size+size
+	s.kept = append(s.kept, recs...)
+	if s.to = after; len(recs) > 0 {
+		s.to = recs[len(recs)-1].Position
+	}
 	s.bound()
+	return true
 }
 
 // bound lets the oldest quarter go when there is too much.
@@ -154,6 +247,7 @@ func (s *Shared) bound() {
 func (s *Shared) forget() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.fresh.take()
 	s.from, s.to, s.kept, s.gone, s.of, s.size = 0, 0, nil, 0, nil, 0
 }
 

@@ -10,6 +10,9 @@ import (
 	"github.com/belay-run/belay/internal/store"
 )
 
+// Tell makes the store tell of what it writes, with the store locked.
+func (s *Store) Tell(told func(facts []store.Written)) { s.told = told }
+
 // Append writes a batch.
 func (s *Store) Append(ctx context.Context, b store.Batch) (store.Position, error) {
 	rows, err := pack(&b)
@@ -120,6 +123,13 @@ func (s *Store) write(st *stream, b *store.Batch, rows []store.Row) (pos store.P
 		s.d.log = append(s.d.log, position{st, r.Seq})
 		pos = store.Position(len(s.d.log))
 		st.rows, st.at = append(st.rows, *r), append(st.at, pos)
+	}
+	if s.told != nil {
+		facts := make([]store.Written, len(rows))
+		for i := range rows {
+			facts[i] = store.Written{Position: pos - store.Position(len(rows)-1-i), Session: st.session, Stream: st.id, Row: rows[i]}
+		}
+		s.told(facts)
 	}
 	st.lane = store.Lane{Runnable: b.Lane.Runnable, Wake: store.FromMicros(store.Micros(b.Lane.Wake))}
 	if b.Key != "" {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"iter"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -25,9 +26,9 @@ func TestAStoreThatIsSharedIsOne(t *testing.T) {
 	})
 }
 
-// counted counts the facts that are read from a store.
+// counted counts the facts that are read from a store, which tells nothing.
 type counted struct {
-	*memory.Store
+	store.Store
 	mu    sync.Mutex
 	facts int
 	scans int
@@ -130,6 +131,63 @@ func TestFollowersReadTheLogOnce(t *testing.T) {
 	}
 	if !slices.Equal(late.seen, quick.seen) {
 		t.Errorf("a late follower saw %d facts of %d", len(late.seen), len(quick.seen))
+	}
+}
+
+// telling is a counted store that tells what it writes.
+type telling struct{ *counted }
+
+func (t telling) Tell(told func([]store.Written)) { t.Store.(store.Teller).Tell(told) }
+
+// TestWhatAStoreTellsIsntRead: followers of a store that tells get its facts without
+// reading them, and those of other processes between them, each once and in order.
+func TestWhatAStoreTellsIsntRead(t *testing.T) {
+	d := memory.New()
+	c := &counted{Store: d.Open(memory.Options{})}
+	s, other := store.Share(telling{c}), d.Open(memory.Options{})
+	n, title := 0, "x"
+	found := func(st store.Store) {
+		n++
+		id := belay.SessionID("sess_" + strconv.Itoa(n))
+		b := store.Batch{Session: id, Stream: id.Stream(), Events: []event.Envelope{
+			{IDs: belay.IDs{Session: id}, Data: event.SessionCreated{Workspace: "/ws"}}, {IDs: belay.IDs{Session: id}, Data: event.SessionUpdated{Title: title}}}}
+		if _, err := st.Found(t.Context(), store.Founding{Session: id, Owner: store.Owner{ID: "one"}, Batches: []store.Batch{b}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	quick, slow := &follower{}, &follower{}
+	quick.scan(t, s, -1) // it follows from the beginning
+	for range 30 {
+		found(s)
+		found(s)
+		slow.scan(t, s, 1)
+		quick.scan(t, s, -1)
+	}
+	if c.facts != 0 {
+		t.Errorf("%d facts were read, which were told", c.facts)
+	}
+	for i := range 40 {
+		found([]store.Store{s, other, s, s, other}[i%5])
+		if i%3 == 0 {
+			quick.scan(t, s, -1)
+		}
+		slow.scan(t, s, i%4)
+	}
+	found(s)
+	found(other) // the last one, which nobody tells of
+	slow.scan(t, s, -1)
+	quick.scan(t, s, -1)
+	if !slices.Equal(quick.seen, slow.seen) || len(quick.seen) != 2*n || quick.at != store.Position(2*n) {
+		t.Errorf("of %d facts the followers saw %d and %d", 2*n, len(quick.seen), len(slow.seen))
+	}
+	for title = strings.Repeat("x", 8<<10); n < 1500; { // nobody follows, and more is told than is kept
+		found(s)
+	}
+	late := &follower{at: quick.at}
+	late.scan(t, s, -1)
+	quick.scan(t, s, -1)
+	if quick.at != store.Position(2*n) || late.at != quick.at || c.facts < 2000 {
+		t.Errorf("of %d facts the last that were seen are %d and %d; %d were read", 2*n, quick.at, late.at, c.facts)
 	}
 }
 

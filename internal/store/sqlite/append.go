@@ -310,7 +310,19 @@ func keySum(stream int64, key []byte, pos int64) int64 { return sumOf(string(key
 func (o *appendOp) committed(w *writer) {
 	if o.wrote {
 		w.db.stats.appends.Add(1)
-		w.db.stats.events.Add(int64(len(o.rows)))
+		o.tell(w)
+	}
+}
+
+// tell counts the facts and notes them for whoever is told of them.
+func (o *appendOp) tell(w *writer) {
+	w.db.stats.events.Add(int64(len(o.rows)))
+	if w.db.told == nil {
+		return
+	}
+	first := o.pos - store.Position(len(o.rows)) + 1
+	for i := range o.rows {
+		w.written = append(w.written, store.Written{Position: first + store.Position(i), Session: o.b.Session, Stream: o.b.Stream, Row: o.rows[i]})
 	}
 }
 

@@ -98,7 +98,8 @@ type DB struct {
 	reading sync.RWMutex // held for reading while a query runs, for writing by Close
 	stmts   statements   // of readers
 
-	writer *writer // nil when opened read-only
+	writer *writer               // nil when opened read-only
+	told   func([]store.Written) // nil: nobody is
 	watch  watch
 	names  names
 	small  pendingBlobs
@@ -110,6 +111,9 @@ type DB struct {
 	once   sync.Once
 	err    error // of Close
 }
+
+// Tell makes the store tell of what it writes.
+func (db *DB) Tell(told func(facts []store.Written)) { db.told = told }
 
 // Path is the database file of the default tenant in a store directory.
 func Path(dir string) string { return filepath.Join(dir, "tenants", "default", "belay.db") }

@@ -139,6 +139,6 @@ func (o *foundOp) committed(w *writer) {
 	}
 	w.db.stats.appends.Add(1)
 	for _, p := range o.parts {
-		w.db.stats.events.Add(int64(len(p.rows)))
+		p.tell(w)
 	}
 }

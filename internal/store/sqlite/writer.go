@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/internal/store"
 )
 
 // operation is one write. apply reads what it needs, refuses, or writes; it may
@@ -61,6 +62,7 @@ type writer struct {
 	grown   int         // bytes written since the log's size was last looked at
 	quiet   int         // groups since then
 	recent  appenders
+	written []store.Written // by the transaction that was just committed, for db.told
 }
 
 const (
@@ -237,6 +239,11 @@ func (w *writer) write(group []*request, open bool) {
 		if c, ok := r.op.(committer); ok && r.err == nil {
 			c.committed(w)
 		}
+	}
+	if len(w.written) > 0 {
+		w.db.told(w.written)
+		clear(w.written)
+		w.written = w.written[:0]
 	}
 	w.db.watch.notify()
 	for _, r := range group {
