@@ -94,16 +94,13 @@ func NewID(prefix string) string {
 // a stream brings into being: the same on every node, after every crash. It is
 // 128 bits of SHA-256 printed as a UUIDv8.
 func DeriveID(prefix string, s StreamID, sequence int64, ordinal int) string {
-	h := sha256.New()
-	h.Write([]byte(prefix))
-	h.Write([]byte{0})
-	h.Write([]byte(s))
-	var n [17]byte
-	binary.BigEndian.PutUint64(n[1:], uint64(sequence))
-	binary.BigEndian.PutUint64(n[9:], uint64(ordinal))
-	h.Write(n[:])
-	var b [16]byte
-	copy(b[:], h.Sum(nil))
+	text := append(make([]byte, 0, 128), prefix...)
+	text = append(append(text, 0), s...)
+	text = append(text, 0)
+	text = binary.BigEndian.AppendUint64(text, uint64(sequence))
+	text = binary.BigEndian.AppendUint64(text, uint64(ordinal))
+	sum := sha256.Sum256(text)
+	b := [16]byte(sum[:16])
 	b[6] = b[6]&0x0f | 0x80
 	b[8] = b[8]&0x3f | 0x80
 	return prefix + "_" + formatUUID(b)

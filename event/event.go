@@ -86,24 +86,6 @@ type wire struct {
 	Promoted
 }
 
-// MarshalJSON writes the standard's form. A known payload is written in the
-// table's version whatever Version says, an unknown one as it was recorded.
-func (e Envelope) MarshalJSON() ([]byte, error) {
-	raw, err := e.Encoded()
-	if err != nil {
-		return nil, err
-	}
-	v := e.version()
-	if v <= 1 {
-		v = 0 // 1 is the default and is left out
-	}
-	return marshal(wire{
-		Type: e.Type(), EventID: e.ID(), Timestamp: e.Time.UTC(), Sequence: e.Seq, Stream: e.Stream,
-		SchemaVersion: SchemaVersion, RuntimeID: e.Runtime, IDs: e.IDs,
-		PayloadVersion: v, Requires: e.Requires, Payload: raw, Refs: e.Refs, Promoted: promoted(e.Data),
-	})
-}
-
 // version is the payloadVersion that Data encodes to.
 func (e Envelope) version() int {
 	if _, ok := e.Data.(Unknown); ok {
