@@ -152,12 +152,16 @@ func (b *beginning) handle(orders []belay.Order) bool {
 	return len(b.streams) > 0
 }
 
+// firstFacts is how many facts a new stream begins with, at most as a rule.
+const firstFacts = 3
+
 // stream lets a stream, which has no facts yet, handle its commands.
 func (b *beginning) stream(s belay.StreamID, post []belay.Order) (sent []belay.Order, ok bool) {
 	if b.drives[s] != nil || post[0].Session != b.own.session {
 		return nil, false
 	}
 	v := b.e.newDrive(b.own, s)
+	v.room = make([]event.Envelope, 0, firstFacts)
 	var err error
 	if v.d, v.vers, err = NewDecider(s); err != nil {
 		return nil, false

@@ -58,7 +58,7 @@ type Hub struct {
 
 // recent is a store that keeps its newest facts in memory, as store.Shared does.
 type recent interface {
-	Recent(session belay.SessionID, after store.Position) (recs []store.Record, upTo store.Position, ok bool)
+	Recent(session belay.SessionID, after store.Position) (recs []*store.Record, upTo store.Position, ok bool)
 }
 
 // entry is a fact, encoded once for everybody.

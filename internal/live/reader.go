@@ -357,7 +357,7 @@ func (r *Reader) facts(ctx context.Context, upTo store.Position) iter.Seq2[store
 					if r.scope.Stream != "" && rec.Event.Stream != r.scope.Stream {
 						continue
 					}
-					if !yield(rec, nil) {
+					if !yield(*rec, nil) {
 						return
 					}
 				}

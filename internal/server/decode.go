@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 	"unicode/utf8"
 
@@ -264,6 +265,9 @@ type field struct {
 // fieldsOf are the fields of a struct, those of embedded structs too. A field
 // that isn't omitted when it is empty is required.
 func fieldsOf(t reflect.Type) []field {
+	if known, ok := knownFields.Load(t); ok {
+		return known.([]field)
+	}
 	var out []field
 	for i := range t.NumField() {
 		f := t.Field(i)
@@ -276,8 +280,12 @@ func fieldsOf(t reflect.Type) []field {
 			out = append(out, field{name, f.Type, !strings.Contains(rest, "omit")})
 		}
 	}
+	knownFields.Store(t, out)
 	return out
 }
+
+// knownFields are those of the structs that were asked for: by reflect.Type a []field.
+var knownFields sync.Map
 
 func fieldsText(fields []field) string {
 	if len(fields) == 0 {

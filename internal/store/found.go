@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"iter"
 	"time"
 
 	"github.com/belay-run/belay"
@@ -52,7 +53,7 @@ func (f *Founding) Check() error {
 		seen[b.Stream] = true
 	}
 	told := map[belay.CommandID]bool{}
-	for _, o := range f.Told() {
+	for o := range f.Told() {
 		if o.Session != f.Session || told[o.ID] {
 			return belay.Errorf(belay.CodeInternal, "a founding has commands of its own session, each once").At(string(o.ID))
 		}
@@ -63,12 +64,21 @@ func (f *Founding) Check() error {
 
 // Told is every command of a founding: those that came, and those that its
 // streams sent one another.
-func (f *Founding) Told() []belay.Order {
-	all := append([]belay.Order(nil), f.Orders...)
-	for i := range f.Batches {
-		all = append(all, f.Batches[i].Sends...)
+func (f *Founding) Told() iter.Seq[*belay.Order] {
+	return func(yield func(*belay.Order) bool) {
+		for i := range f.Orders {
+			if !yield(&f.Orders[i]) {
+				return
+			}
+		}
+		for i := range f.Batches {
+			for j := range f.Batches[i].Sends {
+				if !yield(&f.Batches[i].Sends[j]) {
+					return
+				}
+			}
+		}
 	}
-	return all
 }
 
 // Fresh is a batch as a founding writes it: its stream's first, which consumes

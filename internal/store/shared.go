@@ -39,7 +39,7 @@ type Shared struct {
 	mu     sync.Mutex
 	from   Position // all facts behind this are in kept …
 	to     Position // … up to this
-	kept   []Record
+	kept   []*Record
 	gone   int                       // how many were kept before those
 	of     map[belay.SessionID][]int // where a session's are among all that were kept
 	size   int
@@ -102,11 +102,11 @@ func (s *Shared) Scan(ctx context.Context, after Position) iter.Seq2[Record, err
 		asked := s.reads
 		s.mu.Unlock()
 		for more := true; more; {
-			var recs []Record
+			var recs []*Record
 			var err error
 			recs, more, err = s.next(ctx, after, asked)
 			for _, r := range recs {
-				if after = r.Position; !yield(r, nil) {
+				if after = r.Position; !yield(*r, nil) {
 					return
 				}
 			}
@@ -120,18 +120,18 @@ func (s *Shared) Scan(ctx context.Context, after Position) iter.Seq2[Record, err
 
 // Recent is the facts of a session behind a position, without asking the store,
 // and up to where they are all of them. false: that isn't known here.
-func (s *Shared) Recent(session belay.SessionID, after Position) (recs []Record, upTo Position, ok bool) {
+func (s *Shared) Recent(session belay.SessionID, after Position) (recs []*Record, upTo Position, ok bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	ok = after >= s.from && after <= s.to && s.to > 0
 	for i, n := range s.of[session] {
-		r := &s.kept[n-s.gone]
+		r := s.kept[n-s.gone]
 		ok = ok || i == 0 && r.Event.Seq == 1 && r.Event.Stream == session.Stream() // none is before it
 		if !ok {
 			break
 		}
 		if r.Position > after {
-			recs = append(recs, *r)
+			recs = append(recs, r)
 		}
 	}
 	return recs, s.to, ok
@@ -139,7 +139,7 @@ func (s *Shared) Recent(session belay.SessionID, after Position) (recs []Record,
 
 // next is a part of what is after a position; more tells that there may be more.
 // What was read from the store after asked is all there was.
-func (s *Shared) next(ctx context.Context, after Position, asked int64) (recs []Record, more bool, err error) {
+func (s *Shared) next(ctx context.Context, after Position, asked int64) (recs []*Record, more bool, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	within := func() bool { return s.kept != nil && after >= s.from && after <= s.to }
@@ -158,13 +158,13 @@ func (s *Shared) next(ctx context.Context, after Position, asked int64) (recs []
 }
 
 // read reads a part of what is after a position, and keeps it if it is the newest.
-func (s *Shared) read(ctx context.Context, after Position) (recs []Record, err error) {
+func (s *Shared) read(ctx context.Context, after Position) (recs []*Record, err error) {
 	s.reads++
 	for r, err := range s.Store.Scan(ctx, after) {
 		if err != nil {
 			return recs, err
 		}
-		if recs = append(recs, r); len(recs) == sharedAtOnce {
+		if recs = append(recs, &r); len(recs) == sharedAtOnce {
 			break
 		}
 	}
@@ -186,7 +186,7 @@ func (s *Shared) read(ctx context.Context, after Position) (recs []Record, err e
 // behind something of another process, and is read with that.
 func (s *Shared) take() {
 	facts := s.fresh.take()
-	var recs []Record
+	recs := make([]*Record, 0, len(facts))
 	at := s.to
 	for i := range facts {
 		f := &facts[i]
@@ -198,24 +198,24 @@ func (s *Shared) take() {
 			break // who reads it meets the error
 		}
 		ev.Keep(f.Row.Data)
-		recs = append(recs, Record{f.Position, ev})
+		recs = append(recs, &Record{f.Position, ev})
 		at = f.Position
 	}
 	s.keep(s.to, recs)
 }
 
 // keep remembers what is after a position, unless newer facts are kept.
-func (s *Shared) keep(after Position, recs []Record) bool {
+func (s *Shared) keep(after Position, recs []*Record) bool {
 	if after < s.to || after > s.to && len(recs) == 0 && len(s.kept) > 0 {
 		return false
 	}
 	if after > s.to || s.kept == nil {
-		s.from, s.kept, s.gone, s.of, s.size = after, []Record{}, 0, map[belay.SessionID][]int{}, 0
+		s.from, s.kept, s.gone, s.of, s.size = after, []*Record{}, 0, map[belay.SessionID][]int{}, 0
 	}
 	for i := range recs {
 		id := recs[i].Event.IDs.Session
 		s.of[id] = append(s.of[id], s.gone+len(s.kept)+i)
-		s.size += sizeOf(&recs[i])
+		s.size += sizeOf(recs[i])
 	}
 	s.kept = append(s.kept, recs...)
 	if s.to = after; len(recs) > 0 {
@@ -232,14 +232,14 @@ func (s *Shared) bound() {
 	}
 	n := 0
 	for ; s.size > sharedBytes/4*3 && n < len(s.kept)-1; n++ {
-		s.size -= sizeOf(&s.kept[n])
+		s.size -= sizeOf(s.kept[n])
 		id := s.kept[n].Event.IDs.Session
 		if s.of[id] = s.of[id][1:]; len(s.of[id]) == 0 {
 			delete(s.of, id)
 		}
 	}
 	if n > 0 {
-		s.from, s.kept, s.gone = s.kept[n-1].Position, append([]Record(nil), s.kept[n:]...), s.gone+n
+		s.from, s.kept, s.gone = s.kept[n-1].Position, append([]*Record(nil), s.kept[n:]...), s.gone+n
 	}
 }
 

@@ -186,6 +186,7 @@ func Read(ctx context.Context, st store.Store, from store.Position, size int) (c
 	if c.To, err = st.End(ctx); err != nil {
 		return c, err
 	}
+	c.Facts = make([]store.Record, 0, min(size, int(max(c.To-from, 0))))
 	for rec, err := range st.Scan(ctx, from) {
 		if err != nil {
 			return c, err

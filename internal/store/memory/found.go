@@ -3,6 +3,7 @@ package memory
 import (
 	"context"
 
+	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/internal/store"
 )
 
@@ -11,7 +12,11 @@ func (s *Store) Found(ctx context.Context, f store.Founding) (store.Position, er
 	if err := f.Check(); err != nil {
 		return 0, err
 	}
-	orders, err := packOrders(f.Told())
+	var told []belay.Order
+	for o := range f.Told() {
+		told = append(told, *o)
+	}
+	orders, err := packOrders(told)
 	if err != nil {
 		return 0, err
 	}

@@ -5,6 +5,8 @@ import (
 	"crypto/sha256"
 	"encoding/binary"
 	"hash/crc32"
+	"slices"
+	"strings"
 
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/internal/store"
@@ -99,7 +101,7 @@ func (s *streamRow) in(session belay.SessionID) error {
 func (w *writer) save(s *streamRow) (err error) {
 	sum := s.sum(w.buf)
 	if s.id == 0 {
-		s.id, err = w.insert("INSERT INTO streams (name, session, seq, time, hash, runnable, wake, sum) VALUES (?,?,?,?,?,?,?,?)",
+		s.id, err = w.insert(insertStreams[1],
 			string(s.name), string(s.session), s.seq, s.time, s.hash[:], s.runnable, s.wake, sum)
 	} else if old := w.known.streams[s.name]; old.id == s.id && old.runnable == s.runnable && old.wake == s.wake {
 		// The index of lanes stays as it is: SQLite would write it anew for each column of it that is set.
@@ -114,12 +116,37 @@ func (w *writer) save(s *streamRow) (err error) {
 	return err
 }
 
+var insertStreams = inserts("INSERT INTO streams (name, session, seq, time, hash, runnable, wake, sum)", "(?,?,?,?,?,?,?,?)")
+
+// saveNew writes the rows of new streams and gives them their numbers.
+func (w *writer) saveNew(streams []streamRow) error {
+	for part := range slices.Chunk(streams, rowsAtOnce) {
+		args := w.args[:0]
+		for i := range part {
+			s := &part[i]
+			args = append(args, string(s.name), string(s.session), s.seq, s.time, s.hash[:], s.runnable, s.wake, s.sum(w.buf))
+		}
+		w.args = args
+		last, err := w.insert(insertStreams[len(part)], args...)
+		if err != nil {
+			return err
+		}
+		for i := range part { // SQLite numbers rows one after the other
+			part[i].id = last - int64(len(part)-1-i)
+			w.known.setStream(part[i])
+		}
+	}
+	return nil
+}
+
 type appendOp struct {
 	b     *store.Batch
 	rows  []store.Row
 	sends []packedOrder
-	pos   store.Position // the answer
-	wrote bool
+
+	hashes [][32]byte     // of the chain, after each row
+	pos    store.Position // the answer
+	wrote  bool
 }
 
 // Append writes a batch. Everything that needs no transaction is done here, in
@@ -204,8 +231,23 @@ func (w *writer) fence(b *store.Batch) (f fence, refused, broken error) {
 }
 
 func (o *appendOp) write(w *writer, s *streamRow, fresh []packedOrder) error {
+	o.link(w, s)
+	if err := w.save(s); err != nil {
+		return err
+	}
+	w.recent.add(s.id)
+	w.links = o.chain(s.id, w.links[:0])
+	var err error
+	if o.pos, err = w.insertEvents(w.links); err != nil {
+		return err
+	}
+	return o.writeRest(w, s, fresh)
+}
+
+// link moves a stream's row behind the batch.
+func (o *appendOp) link(w *writer, s *streamRow) {
 	now := store.Micros(w.now())
-	hashes := make([][32]byte, len(o.rows))
+	o.hashes = make([][32]byte, len(o.rows))
 	for i := range o.rows {
 		r := &o.rows[i]
 		if r.Time == 0 {
@@ -214,7 +256,7 @@ func (o *appendOp) write(w *writer, s *streamRow, fresh []packedOrder) error {
 		r.Time = max(r.Time, s.time)
 		s.time = r.Time
 		s.hash, w.buf = store.Link(s.hash, r, w.buf)
-		hashes[i] = s.hash
+		o.hashes[i] = s.hash
 		w.grown += len(w.buf)
 	}
 	s.seq += int64(len(o.rows))
@@ -222,48 +264,58 @@ func (o *appendOp) write(w *writer, s *streamRow, fresh []packedOrder) error {
 	if o.b.Lane.Runnable {
 		s.runnable = 1
 	}
-	if err := w.save(s); err != nil {
-		return err
-	}
-	w.recent.add(s.id)
-	for n := 0; n < len(o.rows); n += eventsAtOnce {
-		end := min(n+eventsAtOnce, len(o.rows))
-		pos, err := w.insertEvents(s.id, o.rows[n:end], hashes[n:end])
-		if err != nil {
-			return err
-		}
-		o.pos = store.Position(pos)
-	}
-	return o.writeRest(w, s, fresh)
 }
 
-const eventsAtOnce = 8
+// link is a fact in its place.
+type link struct {
+	stream int64
+	row    *store.Row
+	hash   *[32]byte
+}
 
-// insertEvents writes up to eventsAtOnce facts in one statement and returns
-// the position of the last.
-func (w *writer) insertEvents(stream int64, rows []store.Row, hashes [][32]byte) (int64, error) {
-	args := w.args[:0]
-	for i := range rows {
-		r := &rows[i]
-		number, err := w.typeNumber(r.Type)
+// chain adds the batch's facts to links.
+func (o *appendOp) chain(stream int64, links []link) []link {
+	for i := range o.rows {
+		links = append(links, link{stream, &o.rows[i], &o.hashes[i]})
+	}
+	return links
+}
+
+// rowsAtOnce is how many rows one statement writes, at most.
+const rowsAtOnce = 8
+
+// inserts are an INSERT of 1 to rowsAtOnce rows, by their number.
+func inserts(into, row string) (statements [rowsAtOnce + 1]string) {
+	for n := 1; n <= rowsAtOnce; n++ {
+		statements[n] = into + " VALUES " + row + strings.Repeat(","+row, n-1)
+	}
+	return statements
+}
+
+var insertEvents = inserts("INSERT INTO events (stream, seq, time, type, version, requires, ids, refs, data, hash)", "(?,?,?,?,?,?,?,?,?,?)")
+
+// insertEvents writes facts, a few in one statement, and returns the position of
+// the last, 0 if there is none. They stand one after the other.
+func (w *writer) insertEvents(links []link) (pos store.Position, err error) {
+	for part := range slices.Chunk(links, rowsAtOnce) {
+		args := w.args[:0]
+		for _, l := range part {
+			r := l.row
+			number, err := w.typeNumber(r.Type)
+			if err != nil {
+				return 0, err
+			}
+			args = append(args, l.stream, r.Seq, r.Time, number, r.Version, r.Requires, r.IDs, blobOrNull(r.Refs), notNil(r.Data), l.hash[:])
+		}
+		w.args = args
+		last, err := w.insert(insertEvents[len(part)], args...)
 		if err != nil {
 			return 0, err
 		}
-		args = append(args, stream, r.Seq, r.Time, number, r.Version, r.Requires, r.IDs, blobOrNull(r.Refs), notNil(r.Data), hashes[i][:])
+		pos = store.Position(last)
 	}
-	w.args = args
-	return w.insert(insertEvents[len(rows)], args...)
+	return pos, nil
 }
-
-var insertEvents = func() (statements [eventsAtOnce + 1]string) {
-	s := "INSERT INTO events (stream, seq, time, type, version, requires, ids, refs, data, hash) VALUES "
-	for n := 1; n <= eventsAtOnce; n++ {
-		s += "(?,?,?,?,?,?,?,?,?,?)"
-		statements[n] = s
-		s += ","
-	}
-	return statements
-}()
 
 // blobOrNull keeps a missing value apart from an empty one.
 func blobOrNull(b []byte) any {

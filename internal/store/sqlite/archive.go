@@ -216,33 +216,24 @@ func (o *restoreOp) writeFacts(w *writer, streams map[belay.StreamID]*streamRow)
 	return chains.End(o.r.Heads), nil
 }
 
-// factRun collects neighbouring facts of one stream, which are written in one
-// statement.
+// factRun collects facts that are written in one statement.
 type factRun struct {
-	w      *writer
-	stream int64
-	rows   []store.Row
-	hashes [][32]byte
+	w     *writer
+	links []link
 }
 
 func (r *factRun) add(stream int64, row *store.Row, hash [32]byte) error {
-	if stream != r.stream || len(r.rows) == eventsAtOnce {
-		if err := r.flush(); err != nil {
-			return err
-		}
-	}
-	r.stream = stream
-	r.rows, r.hashes = append(r.rows, *row), append(r.hashes, hash)
+	r.links = append(r.links, link{stream, row, &hash})
 	r.w.grown += len(row.Data)
-	return nil
+	if len(r.links) < rowsAtOnce {
+		return nil
+	}
+	return r.flush()
 }
 
 func (r *factRun) flush() error {
-	if len(r.rows) == 0 {
-		return nil
-	}
-	_, err := r.w.insertEvents(r.stream, r.rows, r.hashes)
-	r.rows, r.hashes = r.rows[:0], r.hashes[:0]
+	_, err := r.w.insertEvents(r.links)
+	r.links = r.links[:0]
 	return err
 }
 

@@ -2,6 +2,7 @@ package sqlite
 
 import (
 	"context"
+	"slices"
 	"strings"
 
 	"github.com/belay-run/belay/internal/store"
@@ -27,8 +28,12 @@ func (db *DB) Found(ctx context.Context, f store.Founding) (store.Position, erro
 	}
 	op := &foundOp{f: &f, parts: make([]*appendOp, len(f.Batches))}
 	var err error
-	if op.orders, err = packOrders(f.Told()); err != nil {
-		return 0, err
+	for o := range f.Told() { // they are answered already and wait in no inbox
+		p, err := packOrder(o)
+		if err != nil {
+			return 0, err
+		}
+		op.orders = append(op.orders, p)
 	}
 	for i := range f.Batches {
 		if op.parts[i], err = packAppend(f.Fresh(i)); err != nil {
@@ -89,23 +94,46 @@ func (o *foundOp) write(w *writer) error {
 	if err := o.writeOwner(w); err != nil {
 		return err
 	}
-	args := w.args[:0]
-	for i := range o.orders {
-		args = append(args, string(o.orders[i].o.ID), o.orders[i].same)
-	}
-	w.args = args
-	if n := len(o.orders); n > 0 {
-		if err := w.exec("INSERT INTO commands (id, sum) VALUES (?,?)"+strings.Repeat(",(?,?)", n-1), args...); err != nil {
+	for part := range slices.Chunk(o.orders, rowsAtOnce) {
+		args := w.args[:0]
+		for i := range part {
+			args = append(args, string(part[i].o.ID), part[i].same)
+		}
+		w.args = args
+		if err := w.exec(insertCommands[len(part)], args...); err != nil {
 			return err
 		}
 	}
-	for _, p := range o.parts {
-		s := newStream(p.b.Stream, p.b.Session)
-		p.pos = 0
-		if err := p.write(w, &s, nil); err != nil {
+	return o.writeParts(w)
+}
+
+var insertCommands = inserts("INSERT INTO commands (id, sum)", "(?,?)")
+
+// writeParts writes what the streams begin with, those of all in few statements.
+func (o *foundOp) writeParts(w *writer) error {
+	streams := make([]streamRow, len(o.parts))
+	for i, p := range o.parts {
+		streams[i] = newStream(p.b.Stream, p.b.Session)
+		p.link(w, &streams[i])
+	}
+	if err := w.saveNew(streams); err != nil {
+		return err
+	}
+	w.links = w.links[:0]
+	for i, p := range o.parts {
+		w.recent.add(streams[i].id)
+		w.links = p.chain(streams[i].id, w.links)
+	}
+	var err error
+	if o.pos, err = w.insertEvents(w.links); err != nil {
+		return err
+	}
+	end := o.pos
+	for i, p := range slices.Backward(o.parts) {
+		p.pos, end = end, end-store.Position(len(p.rows))
+		if err := p.writeRest(w, &streams[i], nil); err != nil {
 			return err
 		}
-		o.pos = p.pos
 	}
 	return nil
 }

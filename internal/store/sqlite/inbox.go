@@ -18,7 +18,6 @@ type packedOrder struct {
 	name string
 	body []byte
 	same []byte // digest of what makes two orders of one id the same
-	sum  []byte // digest of the row
 }
 
 func packOrder(o *belay.Order) (packedOrder, error) {
@@ -31,7 +30,6 @@ func packOrder(o *belay.Order) (packedOrder, error) {
 	}
 	p := packedOrder{o: o, time: store.Micros(o.Time), name: name, body: body}
 	p.same = commandSum(string(o.ID), digestOf(string(o.Stream), name, string(body)))
-	p.sum = p.rowSum()
 	return p, nil
 }
 
@@ -41,6 +39,7 @@ func commandSum(id string, digest []byte) []byte {
 	return binary.BigEndian.AppendUint32(digest[:len(digest):len(digest)], uint32(sumOf(id+string(digest))))
 }
 
+// rowSum is a digest of the order's row in the inbox.
 func (p *packedOrder) rowSum() []byte {
 	var us [8]byte
 	binary.BigEndian.PutUint64(us[:], uint64(p.time))
@@ -49,11 +48,7 @@ func (p *packedOrder) rowSum() []byte {
 
 // digestOf is half a SHA-256 over parts and their lengths.
 func digestOf(parts ...string) []byte {
-	n := 0
-	for _, p := range parts {
-		n += binary.MaxVarintLen64 + len(p)
-	}
-	b := make([]byte, 0, n)
+	b := make([]byte, 0, 1024) // most need no more, and so nothing of the heap
 	for _, p := range parts {
 		b = binary.AppendUvarint(b, uint64(len(p)))
 		b = append(b, p...)
@@ -155,7 +150,7 @@ func (w *writer) enqueue(p *packedOrder) error {
 	}
 	w.grown += len(p.body)
 	return w.exec("INSERT INTO inbox (stream, id, principal, time, name, body, sum) VALUES (?,?,?,?,?,?,?)",
-		s.id, string(p.o.ID), p.o.Principal, p.time, p.name, p.body, p.sum)
+		s.id, string(p.o.ID), p.o.Principal, p.time, p.name, p.body, p.rowSum())
 }
 
 func cmpErr(first, second error) error {
@@ -172,10 +167,11 @@ func (db *DB) Inbox(ctx context.Context, s belay.StreamID) (orders []belay.Order
 		func(rows *sql.Rows) error {
 			o := belay.Order{Stream: s}
 			p := packedOrder{o: &o}
-			if err := rows.Scan(&o.Session, &o.ID, &o.Principal, &p.time, &p.name, &p.body, &p.sum); err != nil {
+			var sum []byte
+			if err := rows.Scan(&o.Session, &o.ID, &o.Principal, &p.time, &p.name, &p.body, &sum); err != nil {
 				return err
 			}
-			if !bytes.Equal(p.sum, p.rowSum()) {
+			if !bytes.Equal(sum, p.rowSum()) {
 				return store.Damaged("inbox/"+string(o.ID), "a waiting command isn't what was written")
 			}
 			o.Time = store.FromMicros(p.time)

@@ -146,11 +146,12 @@ func (v *verification) inbox(ctx context.Context) error {
 			p := packedOrder{o: &o}
 			var known bool
 			var stream int64
-			if err := rows.Scan(&num, &o.Stream, &o.Session, &o.ID, &o.Principal, &p.time, &p.name, &p.body, &p.sum, &known, &stream); err != nil || v.gonestreams[stream] {
+			var sum []byte
+			if err := rows.Scan(&num, &o.Stream, &o.Session, &o.ID, &o.Principal, &p.time, &p.name, &p.body, &sum, &known, &stream); err != nil || v.gonestreams[stream] {
 				return num, err
 			}
 			place := "inbox/" + string(o.ID)
-			if !bytes.Equal(p.sum, p.rowSum()) {
+			if !bytes.Equal(sum, p.rowSum()) {
 				v.problem(place, "a waiting command isn't what was written")
 				return num, nil
 			}

@@ -62,6 +62,7 @@ type writer struct {
 	grown   int         // bytes written since the log's size was last looked at
 	quiet   int         // groups since then
 	recent  appenders
+	links   []link          // of the append that is written
 	written []store.Written // by the transaction that was just committed, for db.told
 }
 

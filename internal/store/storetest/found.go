@@ -92,7 +92,8 @@ var foundingLaws = []law{
 		f := l.founding("a")
 		_, err := l.Found(l.Context(), f)
 		l.must(err)
-		for _, o := range f.Told() {
+		for told := range f.Told() {
+			o := *told
 			l.must(l.Enqueue(l.Context(), o))
 			same(l, "waiting", l.waiting(o.Stream), nil)
 			o.Command = belay.InterruptTurn{Reason: "other"}
