@@ -8,7 +8,8 @@ import (
 
 // front is where commands are answered. Sessions that are about to run let a
 // crowd of commands pass, and of readers whose streams begin: they wait for an
-// answer, and the work itself takes longer than a moment anyway. Sessions that
+// answer, and the work itself takes longer than a moment anyway. So do views, which
+// whoever reads them brings up. Sessions that
 // have waited go on one after the other, so that they don't become a crowd.
 type front struct {
 	mu   sync.Mutex
@@ -67,6 +68,21 @@ func (f *front) is() (crowded bool, calm <-chan struct{}) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.n >= crowd, f.calm
+}
+
+// calmed returns when there is no crowd, or after a second, or when ctx has ended.
+func (f *front) calmed(ctx context.Context) {
+	crowded, calm := f.is()
+	if !crowded {
+		return
+	}
+	late := time.NewTimer(crowdPause)
+	defer late.Stop()
+	select {
+	case <-calm:
+	case <-late.C:
+	case <-ctx.Done():
+	}
 }
 
 // pass returns when there is no crowd, or when the session's turn comes after a

@@ -80,3 +80,32 @@ func TestACrowdGoesFirst(t *testing.T) {
 		}
 	})
 }
+
+// A view is folded when the crowd is gone, or after a second.
+func TestAViewLetsACrowdPass(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFront()
+		begun := time.Now()
+		if f.calmed(t.Context()); time.Since(begun) != 0 {
+			t.Errorf("nobody is there, and it waited %s", time.Since(begun))
+		}
+		for range crowd {
+			f.enter()
+		}
+		time.AfterFunc(crowdPause/4, f.leave)
+		if f.calmed(t.Context()); time.Since(begun) != crowdPause/4 {
+			t.Errorf("the crowd was gone after %s, and it waited %s", crowdPause/4, time.Since(begun))
+		}
+		f.enter()
+		begun = time.Now()
+		if f.calmed(t.Context()); time.Since(begun) != crowdPause {
+			t.Errorf("a crowd that stays is waited for %s", time.Since(begun))
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		begun = time.Now()
+		if f.calmed(ctx); time.Since(begun) != 0 {
+			t.Error("it waited although nobody wants it any more")
+		}
+	})
+}

@@ -291,7 +291,7 @@ func (t *tenant) keepUp(ctx context.Context, view *view.Follower) {
 		case <-ctx.Done():
 			return
 		}
-		if err := view.Run(ctx); err != nil && ctx.Err() == nil {
+		if err := view.Run(ctx, t.front.calmed); err != nil && ctx.Err() == nil {
 			t.log.Error("views", "error", err.Error())
 		}
 		again.Reset(viewsAgain)
