@@ -66,13 +66,16 @@ func schemaOfType(out json.RawMessage, t reflect.Type, doc string) (_ json.RawMe
 	if t.PkgPath() != "" || !verbatim(doc) { // a type with a name may have a schema of its own
 		return nil, false
 	}
+	if t == reflect.TypeFor[any]() && doc != "" {
+		return append(append(append(out, `{"description":"`...), doc...), `"}`...), true
+	}
 	out = append(out, `{"type":"`...)
 	switch t.Kind() {
 	case reflect.String:
 		out = described(append(out, `string"`...), doc)
 	case reflect.Bool:
 		out = described(append(out, `boolean"`...), doc)
-	case reflect.Int:
+	case reflect.Int, reflect.Int64:
 		out = described(append(out, `integer"`...), doc)
 	case reflect.Float64:
 		out = described(append(out, `number"`...), doc)

@@ -53,13 +53,15 @@ func TestADerivedSchemaIsTheLibrarys(t *testing.T) {
 			On *bool `json:"on,omitempty"`
 		} `json:"one" jsonschema:"the one"`
 		Maps map[string]map[string][]bool `json:"maps,omitempty"`
+		Any  any                          `json:"any,omitempty" jsonschema:"what you like"`
+		Big  *int64                       `json:"big" jsonschema:"a place"`
 	}](t, true)
 	derived[struct {
 		All bool `json:"all,omitempty"`
 	}](t, true)
 	derived[struct{}](t, false)
 	derived[struct {
-		A any `json:"a" jsonschema:"anything"`
+		A any `json:"a"`
 	}](t, false)
 	derived[struct {
 		A json.RawMessage `json:"a"`

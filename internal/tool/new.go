@@ -29,12 +29,28 @@ func NewFixed[In any](spec Spec, run func(ctx context.Context, c Call, in In) (R
 // derives it from their type; nil for a tool that brings its schema. The tests of
 // tools hold it against the schema that New made.
 func Derivation(t Tool) (json.RawMessage, error) {
-	if d, ok := t.(interface {
+	if d, ok := wrapped(t).(interface {
 		derivation() (json.RawMessage, error)
 	}); ok {
 		return d.derivation()
 	}
 	return nil, nil
+}
+
+// Wrapper is a tool that can do more than another, with the same spec.
+type Wrapper interface {
+	Tool
+	Wrapped() Tool // the other one
+}
+
+func wrapped(t Tool) Tool {
+	for {
+		w, ok := t.(Wrapper)
+		if !ok {
+			return t
+		}
+		t = w.Wrapped()
+	}
 }
 
 // NewRecoverable is New for a tool that can find out what an attempt before did.

@@ -52,7 +52,7 @@ func NewSet(tools ...Tool) (*Set, error) {
 // schemaOfTool is the schema of a tool's arguments, read now or, if nothing can
 // be wrong with it, later.
 func schemaOfTool(t Tool, spec Spec) (func() *Schema, error) {
-	if d, ok := t.(interface{ schemaCertain() bool }); ok && d.schemaCertain() {
+	if d, ok := wrapped(t).(interface{ schemaCertain() bool }); ok && d.schemaCertain() {
 		return sync.OnceValue(func() *Schema {
 			s, err := ReadSchema(spec.Input)
 			if err != nil {
