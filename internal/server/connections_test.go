@@ -61,14 +61,27 @@ func TestAThousandIdleConnectionsKeepNobodyOut(t *testing.T) {
 	r.stop()
 }
 
-// TestHeadersAreBounded at about what the documents say.
+// TestHeadersAreBounded at about what the documents say. Who sends more may be cut
+// off before they have read why.
 func TestHeadersAreBounded(t *testing.T) {
 	r := newRig(t, once)
 	owner := r.token(auth.Owner, auth.DefaultTenant)
-	for size, want := range map[int]int{15 << 10: http.StatusOK, 25 << 10: http.StatusRequestHeaderFieldsTooLarge} {
-		if a := r.do("GET", "/v1/actions", owner, "", "X-Long", strings.Repeat("x", size)); a.status != want {
-			t.Errorf("%d bytes: %d, want %d", size, a.status, want)
-		}
+	if a := r.do("GET", "/v1/actions", owner, "", "X-Long", strings.Repeat("x", 15<<10)); a.status != http.StatusOK {
+		t.Errorf("15 KiB: %d", a.status)
+	}
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, r.url+"/v1/actions", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	req.Header.Set("Authorization", "Bearer "+owner)
+	req.Header.Set("X-Long", strings.Repeat("x", 25<<10))
+	resp, err := r.client.Do(req)
+	if err != nil {
+		return // it was cut off
+	}
+	defer resp.Body.Close()
+	if resp.StatusCode != http.StatusRequestHeaderFieldsTooLarge {
+		t.Errorf("25 KiB: %d", resp.StatusCode)
 	}
 }
 
