@@ -56,9 +56,9 @@ type usage struct {
 // decoder turns events into chunks. Text flows, thinking blocks are kept until
 // they end, and calls until it is known whether the answer was cut off.
 type decoder struct {
+	wire.Out
 	end     *wire.Endpoint
 	dialect string
-	yield   func(model.Chunk, error) bool
 	open    map[int]*part
 	said    int // bytes of text so far
 	held    int // bytes of calls and thinking so far
@@ -67,7 +67,6 @@ type decoder struct {
 	between []json.RawMessage // thinking after a call, which goes with the next one
 	tokens  [5]int64          // input, output, read, write, thinking
 	stop    string
-	failed  bool // an error was yielded, or the consumer left
 }
 
 // part is a block that hasn't ended.
@@ -91,13 +90,13 @@ func (d *decoder) read(r io.Reader) {
 	for ev, err := range wire.Events(r) {
 		switch {
 		case err != nil && d.stop == "":
-			d.fail(err)
+			d.Fail(err)
 			return
 		case err != nil:
 			d.finish()
 			return
 		}
-		if over := d.event(ev.Data); d.failed {
+		if over := d.event(ev.Data); d.Over {
 			return
 		} else if over {
 			break
@@ -131,7 +130,7 @@ func (d *decoder) event(data []byte) (over bool) {
 	case "message_stop":
 		return true
 	case "error":
-		d.fail(d.problem(data))
+		d.Fail(d.problem(data))
 	}
 	if d.held > maxHeld {
 		d.broken("TOO_LARGE", "the answer's calls and thinking are too large")
@@ -191,7 +190,7 @@ func (d *decoder) delta(e *event) {
 func (d *decoder) text(s string) {
 	d.said += len(s)
 	if s != "" {
-		d.say(model.Chunk{Text: s})
+		d.Say(model.Chunk{Text: s})
 	}
 }
 
@@ -199,7 +198,7 @@ func (d *decoder) think(p *part, s string) {
 	p.text.WriteString(s)
 	d.held += len(s)
 	if s != "" {
-		d.say(model.Chunk{Reasoning: s})
+		d.Say(model.Chunk{Reasoning: s})
 	}
 }
 
@@ -220,7 +219,7 @@ func (d *decoder) whole(p *part) {
 	}
 	switch {
 	case err != nil:
-		d.fail(err)
+		d.Fail(err)
 	case len(d.calls) > 0:
 		d.between = append(d.between, raw)
 	default:
@@ -232,10 +231,10 @@ func (d *decoder) whole(p *part) {
 func (d *decoder) echo(raw []byte) {
 	data, err := wire.JSON(echo{At: d.said, Blocks: []json.RawMessage{raw}})
 	if err != nil {
-		d.fail(err)
+		d.Fail(err)
 		return
 	}
-	d.say(model.Chunk{Echo: &belay.Echo{By: d.dialect, Data: data}})
+	d.Say(model.Chunk{Echo: &belay.Echo{By: d.dialect, Data: data}})
 }
 
 func (d *decoder) call(p *part) {
@@ -250,7 +249,7 @@ func (d *decoder) call(p *part) {
 	if len(d.between) > 0 {
 		data, err := wire.JSON(echo{Blocks: d.between})
 		if err != nil {
-			d.fail(err)
+			d.Fail(err)
 			return
 		}
 		c.Echo, d.between = &belay.Echo{By: d.dialect, Data: data}, nil
@@ -278,16 +277,16 @@ func (d *decoder) finish() {
 		d.echo(raw)
 	}
 	if d.reason() == "refused" && d.said == 0 && len(d.calls) == 0 {
-		d.fail(&model.Error{Class: "refused", Message: d.end.Name + ": the model refused to answer"})
+		d.Fail(&model.Error{Class: "refused", Message: d.end.Name + ": the model refused to answer"})
 		return
 	}
 	for _, c := range d.calls {
 		if c.Args == "" && d.reason() != "length" { // in an answer that was cut off they would have followed
 			c.Args = "{}"
 		}
-		d.say(model.Chunk{Call: c})
+		d.Say(model.Chunk{Call: c})
 	}
-	d.say(model.Chunk{Usage: d.usage(), Stop: d.reason()})
+	d.Say(model.Chunk{Usage: d.usage(), Stop: d.reason()})
 }
 
 // reason is the stop reason in the runtime's words. A turn that the server
@@ -313,21 +312,8 @@ func (d *decoder) usage() *belay.Usage {
 	return &belay.Usage{Input: input + read + write, Output: output, Cached: read, CacheWrite: write, Reasoning: thought, Reported: true}
 }
 
-func (d *decoder) say(c model.Chunk) {
-	if !d.failed {
-		d.failed = !d.yield(c, nil)
-	}
-}
-
-func (d *decoder) fail(err error) {
-	if !d.failed {
-		d.failed = true
-		d.yield(model.Chunk{}, err)
-	}
-}
-
 func (d *decoder) broken(code, what string) {
-	d.fail(&model.Error{Class: "transient", Code: code, Message: d.end.Clean(d.end.Name + ": " + what)})
+	d.Fail(&model.Error{Class: "transient", Code: code, Message: d.end.Clean(d.end.Name + ": " + what)})
 }
 
 // statuses are what the kinds of errors are as an answer's status.

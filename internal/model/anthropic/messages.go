@@ -59,7 +59,7 @@ func (p *Messages) Stream(ctx context.Context, r model.Request) iter.Seq2[model.
 			return
 		}
 		defer a.Close()
-		d := decoder{end: &p.Endpoint, dialect: dialect(r.Model), yield: yield, open: map[int]*part{}}
+		d := decoder{end: &p.Endpoint, dialect: dialect(r.Model), Out: wire.Out{Yield: yield}, open: map[int]*part{}}
 		d.read(a.Body)
 	}
 }

@@ -289,7 +289,7 @@ func FuzzStream(f *testing.F) {
 	f.Add([]byte(begun(1, `{"type":"thinking","signature":"s"}`) + "\n" + `{"type":"error","error":{"type":"overloaded_error"}}`))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		ended := false
-		d := decoder{end: &wire.Endpoint{Name: "far"}, dialect: "anthropic/m", open: map[int]*part{}, yield: func(c model.Chunk, err error) bool {
+		d := decoder{end: &wire.Endpoint{Name: "far"}, dialect: "anthropic/m", open: map[int]*part{}, Out: wire.Out{Yield: func(c model.Chunk, err error) bool {
 			if ended {
 				t.Fatal("something came after the end")
 			}
@@ -298,7 +298,7 @@ func FuzzStream(f *testing.F) {
 			}
 			ended = c.Stop != "" || err != nil
 			return true
-		}}
+		}}}
 		d.read(bytes.NewReader(append(bytes.ReplaceAll(append([]byte("data: "), data...), []byte("\n"), []byte("\n\ndata: ")), "\n\n"...)))
 		if !ended {
 			t.Error("the stream has no end")

@@ -55,9 +55,9 @@ type part struct {
 
 // decoder turns messages into chunks. Everything comes whole but text and thoughts.
 type decoder struct {
+	wire.Out
 	end     *wire.Endpoint
 	dialect string
-	yield   func(model.Chunk, error) bool
 	said    int // bytes of text so far
 	held    int // bytes of calls, signatures and pictures so far
 	calls   int
@@ -65,7 +65,6 @@ type decoder struct {
 	usage   *belay.Usage
 	finish  string
 	message string
-	failed  bool // an error was yielded, or the consumer left
 }
 
 // maxHeld bounds the calls, signatures and pictures of an answer, in bytes.
@@ -76,12 +75,12 @@ const maxHeld = 64 << 20
 func (d *decoder) read(r io.Reader) {
 	for ev, err := range wire.Events(r) {
 		if err != nil && d.finish == "" {
-			d.fail(err)
+			d.Fail(err)
 		}
 		if err != nil {
 			break
 		}
-		if d.event(ev.Data); d.failed {
+		if d.event(ev.Data); d.Over {
 			return
 		}
 	}
@@ -95,11 +94,11 @@ func (d *decoder) event(data []byte) {
 		return
 	}
 	if len(p.Error) > 0 && string(p.Error) != "null" {
-		d.fail(d.problem(data))
+		d.Fail(d.problem(data))
 		return
 	}
 	if b := p.Feedback; b.Blocked != "" {
-		d.fail(d.refused("the vendor refuses the request: " + b.Blocked + " " + b.Message))
+		d.Fail(d.refused("the vendor refuses the request: " + b.Blocked + " " + b.Message))
 		return
 	}
 	if u := p.Usage; u != nil && u.Prompt+u.Answer+u.Thoughts > 0 {
@@ -130,20 +129,20 @@ func (d *decoder) part(p *part) {
 		d.held += len(p.Inline.Data)
 		if strings.HasPrefix(p.Inline.Media, "image/") && len(p.Inline.Data) > 0 {
 			d.images++
-			d.say(model.Chunk{Image: &model.Image{Media: p.Inline.Media, Data: p.Inline.Data}})
+			d.Say(model.Chunk{Image: &model.Image{Media: p.Inline.Media, Data: p.Inline.Data}})
 		}
 		return // its signature belongs to a picture that isn't sent back
 	case p.Thought:
 		if p.Text != "" {
-			d.say(model.Chunk{Reasoning: p.Text})
+			d.Say(model.Chunk{Reasoning: p.Text})
 		}
 		p.Text = ""
 	}
 	if p.Signature != "" {
-		d.say(model.Chunk{Echo: d.echo(echo{At: d.said, Len: len(p.Text), Signature: p.Signature})})
+		d.Say(model.Chunk{Echo: d.echo(echo{At: d.said, Len: len(p.Text), Signature: p.Signature})})
 	}
 	if d.said += len(p.Text); p.Text != "" {
-		d.say(model.Chunk{Text: p.Text})
+		d.Say(model.Chunk{Text: p.Text})
 	}
 }
 
@@ -157,13 +156,13 @@ func (d *decoder) call(p *part) {
 	if p.Signature != "" {
 		c.Echo = d.echo(echo{Signature: p.Signature})
 	}
-	d.say(model.Chunk{Call: c})
+	d.Say(model.Chunk{Call: c})
 }
 
 func (d *decoder) echo(e echo) *belay.Echo {
 	data, err := wire.JSON(e)
 	if err != nil {
-		d.fail(err)
+		d.Fail(err)
 	}
 	return &belay.Echo{By: d.dialect, Data: data}
 }
@@ -184,33 +183,20 @@ func (d *decoder) over() {
 	case d.finish == "":
 		d.broken("CUT", "the answer broke off")
 	case d.finish == "MISSING_THOUGHT_SIGNATURE":
-		d.fail(&model.Error{Class: "bad_request", Message: d.end.Clean(d.end.Name + ": the request lacks a signature. " + d.message)})
+		d.Fail(&model.Error{Class: "bad_request", Message: d.end.Clean(d.end.Name + ": the request lacks a signature. " + d.message)})
 	case !known:
 		d.broken("CUT", "the model couldn't finish: "+d.finish+" "+d.message)
 	case stop == "refused" && d.said+d.calls+d.images == 0:
-		d.fail(d.refused("the vendor stopped the answer: " + d.finish + " " + d.message))
+		d.Fail(d.refused("the vendor stopped the answer: " + d.finish + " " + d.message))
 	case stop == "stop" && d.calls > 0:
-		d.say(model.Chunk{Usage: d.usage, Stop: "tool_calls"})
+		d.Say(model.Chunk{Usage: d.usage, Stop: "tool_calls"})
 	default:
-		d.say(model.Chunk{Usage: d.usage, Stop: stop})
-	}
-}
-
-func (d *decoder) say(c model.Chunk) {
-	if !d.failed {
-		d.failed = !d.yield(c, nil)
-	}
-}
-
-func (d *decoder) fail(err error) {
-	if !d.failed {
-		d.failed = true
-		d.yield(model.Chunk{}, err)
+		d.Say(model.Chunk{Usage: d.usage, Stop: stop})
 	}
 }
 
 func (d *decoder) broken(code, what string) {
-	d.fail(&model.Error{Class: "transient", Code: code, Message: d.end.Clean(d.end.Name + ": " + strings.TrimSpace(what))})
+	d.Fail(&model.Error{Class: "transient", Code: code, Message: d.end.Clean(d.end.Name + ": " + strings.TrimSpace(what))})
 }
 
 func (d *decoder) refused(what string) error {

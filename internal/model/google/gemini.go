@@ -56,7 +56,7 @@ func (p *Gemini) Stream(ctx context.Context, r model.Request) iter.Seq2[model.Ch
 			return
 		}
 		defer a.Close()
-		d := decoder{end: &p.Endpoint, dialect: dialect(r.Model), yield: yield}
+		d := decoder{end: &p.Endpoint, dialect: dialect(r.Model), Out: wire.Out{Yield: yield}}
 		d.read(a.Body)
 	}
 }

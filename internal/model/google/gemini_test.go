@@ -282,7 +282,7 @@ func FuzzStream(f *testing.F) {
 	f.Add([]byte(`{"error":{"code":503}}`))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		ended := false
-		d := decoder{end: &wire.Endpoint{Name: "far"}, dialect: "google/m", yield: func(c model.Chunk, err error) bool {
+		d := decoder{end: &wire.Endpoint{Name: "far"}, dialect: "google/m", Out: wire.Out{Yield: func(c model.Chunk, err error) bool {
 			if ended {
 				t.Fatal("something came after the end")
 			}
@@ -291,7 +291,7 @@ func FuzzStream(f *testing.F) {
 			}
 			ended = c.Stop != "" || err != nil
 			return true
-		}}
+		}}}
 		d.read(bytes.NewReader(append(bytes.ReplaceAll(append([]byte("data: "), data...), []byte("\n"), []byte("\n\ndata: ")), "\n\n"...)))
 		if !ended {
 			t.Error("the stream has no end")

@@ -72,7 +72,7 @@ func (p *Chat) Stream(ctx context.Context, r model.Request) iter.Seq2[model.Chun
 			return
 		}
 		defer a.Close()
-		d := chatDecoder{name: p.Endpoint.Name, clean: p.Endpoint.Clean, yield: yield}
+		d := chatDecoder{name: p.Endpoint.Name, clean: p.Endpoint.Clean, Out: wire.Out{Yield: yield}}
 		d.read(a)
 	}
 }
@@ -119,15 +119,14 @@ type chatChunk struct {
 // chatDecoder turns events into chunks. Calls come in pieces and are yielded
 // whole, at the end, in the order in which they began.
 type chatDecoder struct {
+	wire.Out
 	name    string
 	clean   func(string) string
-	yield   func(model.Chunk, error) bool
 	calls   []*chatCall
 	size    int // bytes of the calls so far
 	usage   *belay.Usage
 	finish  string
 	refused bool
-	failed  bool // an error was yielded, or the consumer left
 }
 
 type chatCall struct {
@@ -146,13 +145,13 @@ func (d *chatDecoder) read(a *wire.Answer) {
 	for ev, err := range wire.Events(a.Body) {
 		switch {
 		case err != nil && d.finish == "":
-			d.fail(err)
+			d.Fail(err)
 			return
 		case err != nil, string(ev.Data) == "[DONE]":
 			d.end()
 			return
 		}
-		if d.event(ev); d.failed {
+		if d.event(ev); d.Over {
 			return
 		}
 	}
@@ -162,11 +161,11 @@ func (d *chatDecoder) read(a *wire.Answer) {
 func (d *chatDecoder) event(ev wire.Event) {
 	var c chatChunk
 	if err := json.Unmarshal(ev.Data, &c); err != nil {
-		d.fail(&model.Error{Class: "transient", Code: "GARBAGE", Message: fmt.Sprintf("%s: the answer has something in it that is no JSON: %.80q", d.name, d.clean(string(ev.Data)))})
+		d.Fail(&model.Error{Class: "transient", Code: "GARBAGE", Message: fmt.Sprintf("%s: the answer has something in it that is no JSON: %.80q", d.name, d.clean(string(ev.Data)))})
 		return
 	}
 	if len(c.Error) > 0 && string(c.Error) != "null" {
-		d.fail(d.errorEvent(ev.Data))
+		d.Fail(d.errorEvent(ev.Data))
 		return
 	}
 	if u := c.Usage; u != nil && (u.Prompt > 0 || u.Completion > 0) {
@@ -177,10 +176,10 @@ func (d *chatDecoder) event(ev wire.Event) {
 		if ch.Index != 0 {
 			continue // only one was asked for
 		}
-		if s := cmp.Or(ch.Delta.Reasoning, ch.Delta.Thinking, ch.Delta.Content.thought); s != "" && !d.say(model.Chunk{Reasoning: s}) {
+		if s := cmp.Or(ch.Delta.Reasoning, ch.Delta.Thinking, ch.Delta.Content.thought); s != "" && !d.Say(model.Chunk{Reasoning: s}) {
 			return
 		}
-		if s := ch.Delta.Content.text + ch.Delta.Refusal; s != "" && !d.say(model.Chunk{Text: s}) {
+		if s := ch.Delta.Content.text + ch.Delta.Refusal; s != "" && !d.Say(model.Chunk{Text: s}) {
 			return
 		}
 		if ch.Delta.Refusal != "" {
@@ -196,7 +195,7 @@ func (d *chatDecoder) event(ev wire.Event) {
 			d.call(j, call.Index, call.ID, call.Function.Name, call.Function.Args)
 		}
 		if d.size > maxArgs {
-			d.fail(&model.Error{Class: "transient", Code: "TOO_LARGE", Message: d.name + ": the arguments of the calls are too large"})
+			d.Fail(&model.Error{Class: "transient", Code: "TOO_LARGE", Message: d.name + ": the arguments of the calls are too large"})
 			return
 		}
 		if ch.Finish != "" {
@@ -241,10 +240,10 @@ func (d *chatDecoder) picture(url string) bool {
 	}
 	img, err := picture(media, data)
 	if err != nil {
-		d.fail(&model.Error{Class: "transient", Code: "GARBAGE", Message: d.name + ": " + err.Error()})
+		d.Fail(&model.Error{Class: "transient", Code: "GARBAGE", Message: d.name + ": " + err.Error()})
 		return false
 	}
-	return d.say(model.Chunk{Image: img})
+	return d.Say(model.Chunk{Image: img})
 }
 
 // call adds a piece of a call. Servers differ: some leave the index out, some
@@ -288,16 +287,16 @@ func (d *chatDecoder) find(index int, named bool, id, name string) *chatCall {
 
 func (d *chatDecoder) end() {
 	if d.finish == "" || d.finish == "error" { // OpenRouter says error when the far end broke off
-		d.fail(&model.Error{Class: "transient", Code: "CUT", Message: d.name + ": the answer broke off"})
+		d.Fail(&model.Error{Class: "transient", Code: "CUT", Message: d.name + ": the answer broke off"})
 		return
 	}
 	ids := callIDs{}
 	for i, c := range d.calls {
-		if !d.say(model.Chunk{Call: &model.Call{ID: ids.of(c.id, i+1), Name: c.name, Args: argsIn(&c.args, d.finish == "length")}}) {
+		if !d.Say(model.Chunk{Call: &model.Call{ID: ids.of(c.id, i+1), Name: c.name, Args: argsIn(&c.args, d.finish == "length")}}) {
 			return
 		}
 	}
-	d.say(model.Chunk{Usage: d.usage, Stop: d.stop()})
+	d.Say(model.Chunk{Usage: d.usage, Stop: d.stop()})
 }
 
 // stop is the finish reason in the runtime's words. Some servers say stop
@@ -312,21 +311,6 @@ func (d *chatDecoder) stop() string {
 		return "tool_calls"
 	}
 	return "stop"
-}
-
-func (d *chatDecoder) say(c model.Chunk) bool {
-	if d.failed {
-		return false
-	}
-	d.failed = !d.yield(c, nil)
-	return !d.failed
-}
-
-func (d *chatDecoder) fail(err error) {
-	if !d.failed {
-		d.failed = true
-		d.yield(model.Chunk{}, err)
-	}
 }
 
 // errorEvent is an error that came inside the stream, after status 200.

@@ -212,7 +212,7 @@ func FuzzChatStream(f *testing.F) {
 	f.Add([]byte("[DONE]"))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		stops, ended := 0, false
-		d := chatDecoder{name: "far", clean: func(s string) string { return s }, yield: func(c model.Chunk, err error) bool {
+		d := chatDecoder{name: "far", clean: func(s string) string { return s }, Out: wire.Out{Yield: func(c model.Chunk, err error) bool {
 			if ended {
 				t.Fatal("something came after the end")
 			}
@@ -221,13 +221,13 @@ func FuzzChatStream(f *testing.F) {
 			}
 			ended = c.Stop != "" || err != nil
 			return true
-		}}
+		}}}
 		for _, part := range bytes.Split(data, []byte("\n")) {
-			if d.event(wire.Event{Data: part}); d.failed {
+			if d.event(wire.Event{Data: part}); d.Over {
 				break
 			}
 		}
-		if !d.failed {
+		if !d.Over {
 			d.end()
 		}
 		if !ended {

@@ -17,10 +17,10 @@ import (
 // calls when they are whole, in the order of the items. What an item says when it is
 // done counts; what was yielded of it before must be its beginning.
 type decoder struct {
+	wire.Out
 	name    string
 	dialect string
 	clean   func(string) string
-	yield   func(model.Chunk, error) bool
 	seq     int64 // of the last event that had one
 	items   []*item
 	size    int // bytes of arguments and reasoning so far
@@ -30,7 +30,6 @@ type decoder struct {
 	n        int               // calls that were yielded
 	thoughts []json.RawMessage // reasoning in front of the next item
 
-	over bool // the last chunk or an error was yielded, or the consumer left
 }
 
 // item is an item of the answer so far.
@@ -52,23 +51,23 @@ type item struct {
 func (d *decoder) read(a *wire.Answer) {
 	for ev, err := range wire.Events(a.Body) {
 		if err != nil {
-			d.fail(err)
+			d.Fail(err)
 			return
 		}
 		if string(ev.Data) == "[DONE]" {
 			break // no part of the protocol, but some say it
 		}
-		if d.event(ev.Data); d.over {
+		if d.event(ev.Data); d.Over {
 			return
 		}
 	}
-	d.fail(&model.Error{Class: "transient", Code: "CUT", Message: d.name + ": the answer broke off"})
+	d.Fail(&model.Error{Class: "transient", Code: "CUT", Message: d.name + ": the answer broke off"})
 }
 
 func (d *decoder) event(data []byte) {
 	var h happening
 	if err := json.Unmarshal(data, &h); err != nil {
-		d.fail(&model.Error{Class: "transient", Code: "GARBAGE", Message: fmt.Sprintf("%s: the answer has something in it that is no JSON: %.80q", d.name, d.clean(string(data)))})
+		d.Fail(&model.Error{Class: "transient", Code: "GARBAGE", Message: fmt.Sprintf("%s: the answer has something in it that is no JSON: %.80q", d.name, d.clean(string(data)))})
 		return
 	}
 	if h.Seq > 0 {
@@ -89,12 +88,12 @@ func (d *decoder) event(data []byte) {
 	case "response.completed", "response.incomplete", "response.failed":
 		d.ended(&h)
 	case "error":
-		d.fail(d.problem(errorBody(&h)))
+		d.Fail(d.problem(errorBody(&h)))
 	default:
 		d.piece(&h)
 	}
 	if d.size > maxArgs {
-		d.fail(&model.Error{Class: "transient", Code: "TOO_LARGE", Message: d.name + ": the arguments of the calls are too large"})
+		d.Fail(&model.Error{Class: "transient", Code: "TOO_LARGE", Message: d.name + ": the arguments of the calls are too large"})
 	}
 }
 
@@ -163,14 +162,14 @@ func (d *decoder) text(it *item, part int, s string) {
 		return
 	}
 	if part < 0 || part > maxParts {
-		d.fail(&model.Error{Class: "transient", Code: "TOO_LARGE", Message: d.name + ": the answer has too many parts"})
+		d.Fail(&model.Error{Class: "transient", Code: "TOO_LARGE", Message: d.name + ": the answer has too many parts"})
 		return
 	}
 	for len(it.said) <= part {
 		it.said = append(it.said, nil)
 	}
 	it.said[part] = append(it.said[part], s...)
-	d.say(model.Chunk{Text: s})
+	d.Say(model.Chunk{Text: s})
 }
 
 // maxParts bounds the parts of one message.
@@ -190,7 +189,7 @@ func (d *decoder) rest(it *item, part int, whole string) {
 	case ok:
 		d.text(it, part, more)
 	default:
-		d.fail(&model.Error{Class: "transient", Code: "GARBAGE", Message: d.name + ": pieces of the answer were lost on the way"})
+		d.Fail(&model.Error{Class: "transient", Code: "GARBAGE", Message: d.name + ": pieces of the answer were lost on the way"})
 	}
 }
 
@@ -199,7 +198,7 @@ func (d *decoder) think(it *item, s string) {
 		return
 	}
 	it.thought = true
-	d.say(model.Chunk{Reasoning: s})
+	d.Say(model.Chunk{Reasoning: s})
 }
 
 // done takes an item as it is at its end; it may be the first word of it.
@@ -256,10 +255,10 @@ func (d *decoder) picture(o *outputItem) {
 	}
 	img, err := picture("image/"+cmp.Or(o.Format, "png"), o.Result)
 	if err != nil {
-		d.fail(&model.Error{Class: "transient", Code: "GARBAGE", Message: d.name + ": " + err.Error()})
+		d.Fail(&model.Error{Class: "transient", Code: "GARBAGE", Message: d.name + ": " + err.Error()})
 		return
 	}
-	d.say(model.Chunk{Image: img})
+	d.Say(model.Chunk{Image: img})
 }
 
 // picture reads a picture in base64.
@@ -275,15 +274,15 @@ func picture(media, data string) (*model.Image, error) {
 func (d *decoder) ended(h *happening) {
 	var e endOf
 	if err := json.Unmarshal(h.Response, &e); err != nil {
-		d.fail(&model.Error{Class: "transient", Code: "GARBAGE", Message: d.name + ": the answer's end can't be read"})
+		d.Fail(&model.Error{Class: "transient", Code: "GARBAGE", Message: d.name + ": the answer's end can't be read"})
 		return
 	}
 	switch {
 	case h.Type == "response.failed" || e.Status == "failed":
-		d.fail(d.problem(e.Error))
+		d.Fail(d.problem(e.Error))
 		return
 	case e.Status == "cancelled":
-		d.fail(&model.Error{Class: "transient", Code: "CUT", Message: d.name + ": the answer was cancelled at the far end"})
+		d.Fail(&model.Error{Class: "transient", Code: "CUT", Message: d.name + ": the answer was cancelled at the far end"})
 		return
 	}
 	for i, o := range e.Output {
@@ -293,20 +292,20 @@ func (d *decoder) ended(h *happening) {
 		if it := d.byID(o.ID); it != nil {
 			i = it.index
 		}
-		if d.done(i, o); d.over {
+		if d.done(i, o); d.Over {
 			return
 		}
 	}
 	stop := d.stop(h.Type, &e)
-	if d.pass(true, stop == "length"); d.over {
+	if d.pass(true, stop == "length"); d.Over {
 		return
 	}
 	last := model.Chunk{Stop: stop}
 	if u := e.Usage; u != nil && (u.Input > 0 || u.Output > 0) {
 		last.Usage = &belay.Usage{Input: u.Input, Output: u.Output, Cached: u.Details.Cached, CacheWrite: u.Details.Write, Reasoning: u.Out.Reasoning, Reported: true}
 	}
-	d.say(last)
-	d.over = true
+	d.Say(last)
+	d.Over = true
 }
 
 func (d *decoder) byID(id string) *item {
@@ -339,11 +338,11 @@ func (d *decoder) pass(end, cut bool) {
 			continue
 		case "message":
 			if e := d.echo(); e != nil {
-				d.say(model.Chunk{Echo: e})
+				d.Say(model.Chunk{Echo: e})
 			}
 		case "function_call":
 			d.n++
-			d.say(model.Chunk{Call: &model.Call{ID: d.ids.of(it.callID, d.n), Name: it.name, Args: argsIn(&it.args, cut), Echo: d.echo()}})
+			d.Say(model.Chunk{Call: &model.Call{ID: d.ids.of(it.callID, d.n), Name: it.name, Args: argsIn(&it.args, cut), Echo: d.echo()}})
 		}
 		d.thoughts = nil
 	}
@@ -397,17 +396,4 @@ func (d *decoder) stop(kind string, e *endOf) string {
 		return "tool_calls"
 	}
 	return "stop"
-}
-
-func (d *decoder) say(c model.Chunk) {
-	if !d.over {
-		d.over = !d.yield(c, nil)
-	}
-}
-
-func (d *decoder) fail(err error) {
-	if !d.over {
-		d.over = true
-		d.yield(model.Chunk{}, err)
-	}
 }

@@ -48,7 +48,7 @@ func (p *Responses) Stream(ctx context.Context, r model.Request) iter.Seq2[model
 			return
 		}
 		defer a.Close()
-		d := decoder{name: p.Endpoint.Name, dialect: dialect(r.Model), clean: p.Endpoint.Clean, yield: yield, ids: callIDs{}}
+		d := decoder{name: p.Endpoint.Name, dialect: dialect(r.Model), clean: p.Endpoint.Clean, Out: wire.Out{Yield: yield}, ids: callIDs{}}
 		d.read(a)
 	}
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/belay-run/belay/internal/model"
 	"github.com/belay-run/belay/internal/model/modelserver"
 	"github.com/belay-run/belay/internal/model/modeltest"
+	"github.com/belay-run/belay/internal/model/wire"
 )
 
 // responses is a provider whose far end is h.
@@ -246,19 +247,19 @@ func FuzzResponsesStream(f *testing.F) {
 	f.Add([]byte(messageAdded + "\n" + hi + "\n" + messageDone + "\n" + completed + "\n" + completed))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		ended := false
-		d := decoder{name: "far", ids: callIDs{}, clean: func(s string) string { return s }, yield: func(c model.Chunk, err error) bool {
+		d := decoder{name: "far", ids: callIDs{}, clean: func(s string) string { return s }, Out: wire.Out{Yield: func(c model.Chunk, err error) bool {
 			if ended {
 				t.Fatal("something came after the end")
 			}
 			ended = c.Stop != "" || err != nil
 			return true
-		}}
+		}}}
 		for _, part := range bytes.Split(data, []byte("\n")) {
-			if d.event(part); d.over {
+			if d.event(part); d.Over {
 				break
 			}
 		}
-		if d.over != ended {
+		if d.Over != ended {
 			t.Error("the stream is over and nobody was told")
 		}
 	})
