@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"net/http"
 	"strings"
 
@@ -128,60 +129,77 @@ func (a *Asked) messagesContent(raw json.RawMessage, open map[string]bool) error
 	}
 	calls := map[string]bool{}
 	for _, b := range blocks {
-		switch b.Type {
-		case "tool_result":
-			if !open[b.CallID] {
-				return fmt.Errorf("no tool_use with the id %q stands right before its result", b.CallID)
-			}
-			delete(open, b.CallID)
-			a.Results++
-			inner, err := messagesBlocks(b.Content)
-			if err != nil {
+		if b.Type == "tool_result" {
+			if err := a.messagesResult(b, open); err != nil {
 				return err
 			}
-			text := ""
-			for _, in := range inner {
-				text += in.Text
-			}
-			a.Texts = append(a.Texts, text)
 			continue
-		case "tool_use":
-			var input map[string]json.RawMessage
-			if calls[b.ID] || b.ID == "" || json.Unmarshal(b.Input, &input) != nil {
-				return errors.New("tool_use needs an id of its own and an object as input")
-			}
-			calls[b.ID] = true
-		case "text":
-			if strings.TrimSpace(b.Text) == "" {
-				return errors.New("text content blocks must contain non-whitespace text")
-			}
-			a.Texts = append(a.Texts, b.Text)
-		case "thinking", "redacted_thinking":
-			if b.Signature == "" && b.Data == "" {
-				return errors.New("thinking without its signature")
-			}
-			a.Echoes = append(a.Echoes, b.Signature+b.Data)
-		case "image", "document":
-			if b.Source.Type != "base64" || b.Source.Media == "" || len(b.Source.Data) == 0 {
-				return errors.New("a source needs its media type and data")
-			}
-			if b.Type == "image" {
-				a.Images++
-			} else {
-				a.Files++
-			}
-		default:
-			return fmt.Errorf("no block is called %q", b.Type)
+		}
+		if err := a.messagesBlock(b, calls); err != nil {
+			return err
 		}
 		if len(open) > 0 {
-			return errors.New("tool_use ids were found without tool_result blocks immediately after")
+			return errUnanswered
 		}
 	}
 	if len(open) > 0 {
-		return errors.New("tool_use ids were found without tool_result blocks immediately after")
+		return errUnanswered
 	}
-	for id := range calls {
-		open[id] = true
+	maps.Copy(open, calls)
+	return nil
+}
+
+var errUnanswered = errors.New("tool_use ids were found without tool_result blocks immediately after")
+
+// messagesResult takes a call's result apart; the call is open no more.
+func (a *Asked) messagesResult(b messagesBlock, open map[string]bool) error {
+	if !open[b.CallID] {
+		return fmt.Errorf("no tool_use with the id %q stands right before its result", b.CallID)
+	}
+	delete(open, b.CallID)
+	a.Results++
+	inner, err := messagesBlocks(b.Content)
+	if err != nil {
+		return err
+	}
+	text := ""
+	for _, in := range inner {
+		text += in.Text
+	}
+	a.Texts = append(a.Texts, text)
+	return nil
+}
+
+// messagesBlock takes any other part of a message apart.
+func (a *Asked) messagesBlock(b messagesBlock, calls map[string]bool) error {
+	switch b.Type {
+	case "tool_use":
+		var input map[string]json.RawMessage
+		if calls[b.ID] || b.ID == "" || json.Unmarshal(b.Input, &input) != nil {
+			return errors.New("tool_use needs an id of its own and an object as input")
+		}
+		calls[b.ID] = true
+	case "text":
+		if strings.TrimSpace(b.Text) == "" {
+			return errors.New("text content blocks must contain non-whitespace text")
+		}
+		a.Texts = append(a.Texts, b.Text)
+	case "thinking", "redacted_thinking":
+		if b.Signature == "" && b.Data == "" {
+			return errors.New("thinking without its signature")
+		}
+		a.Echoes = append(a.Echoes, b.Signature+b.Data)
+	case "image", "document":
+		if b.Source.Type != "base64" || b.Source.Media == "" || len(b.Source.Data) == 0 {
+			return errors.New("a source needs its media type and data")
+		}
+		if b.Type == "image" {
+			a.Images++
+		} else {
+			a.Files++
+		}
+	default:
+		return fmt.Errorf("no block is called %q", b.Type)
 	}
 	return nil
 }
