@@ -257,18 +257,7 @@ func (s *sink) Kept(d belay.Digest) ([]byte, error) {
 }
 
 func (s *sink) Part(d belay.Digest, offset, n int64) ([]byte, error) {
-	r, err := s.v.e.c.Store.Open(context.WithoutCancel(s.ctx), d)
-	if errors.Is(err, store.ErrNotFound) {
-		return nil, store.Damaged(string(d), "content that a fact names is not there")
-	}
-	if err != nil {
-		return nil, err
-	}
-	defer r.Close()
-	if _, err := io.CopyN(io.Discard, r, offset); err != nil && !errors.Is(err, io.EOF) {
-		return nil, err
-	}
-	return io.ReadAll(io.LimitReader(r, n))
+	return store.Part(context.WithoutCancel(s.ctx), s.v.e.c.Store, d, offset, n)
 }
 
 func (s *sink) Scrub(w io.Writer) io.WriteCloser { return s.v.e.c.Secrets.Writer(w) }

@@ -135,4 +135,20 @@ var blobLaws = []law{
 			l.is(err, context.Canceled)
 		}
 	}},
+	{"a part of content is what lies there, and content that is gone is damage", func(l *lab) {
+		for _, size := range sizes {
+			want := content(size)
+			ref, err := l.Put(l.Context(), want, "")
+			l.must(err)
+			for _, at := range []int{0, size / 2, size, size + 1} {
+				got, err := store.Part(l.Context(), l.Store, ref.Digest, int64(at), 100)
+				l.must(err)
+				if from := min(at, size); !bytes.Equal(got, want[from:min(from+100, size)]) {
+					l.Fatalf("%d bytes from %d: got %d", size, at, len(got))
+				}
+			}
+		}
+		_, err := store.Part(l.Context(), l.Store, belay.DigestOf([]byte("nobody put this")), 0, 1)
+		l.code(err, belay.CodeStoreDamaged)
+	}},
 }
