@@ -8,6 +8,8 @@ import (
 	"text/tabwriter"
 
 	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/internal/core/thread"
+	"github.com/belay-run/belay/internal/engine"
 	"github.com/belay-run/belay/internal/store"
 )
 
@@ -86,6 +88,11 @@ func (a *app) say(v any, format string, args ...any) (int, error) {
 	return belay.ExitOK, err
 }
 
+// row prints one figure of what is shown, behind its name.
+func (a *app) row(name, format string, args ...any) {
+	fmt.Fprintf(a.Stdout, "%-10s %s\n", name, line(fmt.Sprintf(format, args...)))
+}
+
 // printRows prints rows: as JSON one in a line, else as a table. none, if it isn't
 // empty, is said where there are no rows.
 func printRows[T any](a *app, rows []T, none, heads string, cells func(T) []any) (int, error) {
@@ -114,4 +121,53 @@ func writeTable[T any](to io.Writer, rows []T, heads string, cells func(T) []any
 		fmt.Fprintf(t, strings.TrimSuffix(strings.Repeat("%v\t", len(c)), "\t")+"\n", c...)
 	}
 	return t.Flush()
+}
+
+// told is what became of a command, as JSON.
+type told struct {
+	Session belay.SessionID `json:"session"`
+	Result  string          `json:"result"`
+	Pending bool            `json:"pending,omitempty"` // accepted, and not handled yet
+	Resume  string          `json:"resume,omitempty"`  // nobody drives the session, and nobody will by themselves
+	Server  string          `json:"server,omitempty"`  // nobody drives the session, and this server will
+}
+
+// accepted says what became of a command for another process's session.
+func (a *app) accepted(ctx context.Context, r *runtime, id belay.SessionID, to belay.StreamID, what string, pending bool) (int, error) {
+	owner, err := r.store.OwnerOf(ctx, id)
+	if err != nil {
+		return 0, err
+	}
+	t := told{Session: id, Result: what, Pending: pending}
+	if owner == nil && unfinished(ctx, r.store, to) {
+		if t.Server = a.serverURL(); t.Server == "" {
+			t.Resume = "belay sessions resume " + string(id) + a.storeFlag()
+		}
+	}
+	switch {
+	case a.JSON:
+		a.printJSON(t)
+	case pending:
+		fmt.Fprintln(a.Stdout, "accepted, not yet handled")
+	default:
+		fmt.Fprintln(a.Stdout, what)
+	}
+	switch {
+	case a.JSON:
+	case t.Resume != "":
+		fmt.Fprintf(a.Stdout, "nobody drives the session; go on with: %s\n", t.Resume)
+	case t.Server != "":
+		fmt.Fprintf(a.Stdout, "the server at %s goes on with it\n", t.Server)
+	}
+	return belay.ExitOK, nil
+}
+
+// unfinished tells whether a thread has a turn that hasn't ended.
+func unfinished(ctx context.Context, st store.Store, s belay.StreamID) bool {
+	d, _, _, err := engine.Load(ctx, st, s)
+	if err != nil {
+		return false
+	}
+	t, ok := d.(*thread.Decider)
+	return ok && (t.State().Turn != nil || len(t.State().Queue) > 0)
 }

@@ -6,6 +6,8 @@ import (
 	"strings"
 
 	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/internal/core/thread"
+	"github.com/belay-run/belay/internal/engine"
 	"github.com/belay-run/belay/internal/model/direct"
 	"github.com/belay-run/belay/internal/store"
 	"github.com/belay-run/belay/internal/view"
@@ -108,6 +110,15 @@ func findSession(ctx context.Context, st store.Store, id string) (view.Session, 
 		return fresh[0], nil
 	}
 	return s, err
+}
+
+// threadState folds a thread.
+func threadState(ctx context.Context, st store.Store, id belay.ThreadID) (*thread.State, error) {
+	d, _, _, err := engine.Load(ctx, st, id.Stream())
+	if err != nil {
+		return nil, err
+	}
+	return d.(*thread.Decider).State(), nil
 }
 
 // sessionID is a session of the store by its id, the beginning of it, or as

@@ -83,11 +83,11 @@ func grantsIn(ctx context.Context, st store.Store, only string, now time.Time) (
 			all = append(all, grantRow{Grant: g.ID, Session: s.ID, Tool: g.Tool, Scope: g.Scope, By: g.By, to: s.ID.Stream()})
 		}
 		for _, th := range s.Threads {
-			d, _, _, err := engine.Load(ctx, st, th.ID.Stream())
+			state, err := threadState(ctx, st, th.ID)
 			if err != nil {
 				return nil, err
 			}
-			all = append(all, grantsOf(d.(*thread.Decider).State(), now)...)
+			all = append(all, grantsOf(state, now)...)
 		}
 	}
 	return all, nil

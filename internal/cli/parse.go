@@ -33,11 +33,7 @@ func (p *parse) bad(flag string, code belay.Code, hint, format string, args ...a
 }
 
 func (p *parse) mode(v string) belay.Mode {
-	var names []string
-	for _, m := range belay.Modes {
-		names = append(names, string(m))
-	}
-	return belay.Mode(p.oneOf("--mode", v, names...))
+	return belay.Mode(p.oneOf("--mode", v, asText(belay.Modes)...))
 }
 
 func (p *parse) oneOf(flag, v string, allowed ...string) string {

@@ -10,7 +10,6 @@ import (
 
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/internal/core/thread"
-	"github.com/belay-run/belay/internal/engine"
 	"github.com/belay-run/belay/internal/process"
 	"github.com/belay-run/belay/internal/store"
 	"github.com/belay-run/belay/internal/tool"
@@ -76,11 +75,11 @@ func runs(ctx context.Context, st store.Store, session string) (all []ran, err e
 	look := process.LookAround()
 	for _, s := range sessions {
 		for _, th := range s.Threads {
-			d, _, _, err := engine.Load(ctx, st, th.ID.Stream())
+			state, err := threadState(ctx, st, th.ID)
 			if err != nil {
 				return nil, err
 			}
-			for _, p := range d.(*thread.Decider).State().Procs {
+			for _, p := range state.Procs {
 				all = append(all, ranNow(p, look))
 			}
 		}
@@ -151,20 +150,7 @@ const outputStep = 1 << 20
 
 // partOf reads parts of kept content.
 func partOf(ctx context.Context, st store.Store) func(d belay.Digest, offset, n int64) ([]byte, error) {
-	return func(d belay.Digest, offset, n int64) ([]byte, error) {
-		r, err := st.Open(ctx, d)
-		if errors.Is(err, store.ErrNotFound) {
-			return nil, store.Damaged(string(d), "content that a fact names is not there")
-		}
-		if err != nil {
-			return nil, err
-		}
-		defer r.Close()
-		if _, err := io.CopyN(io.Discard, r, offset); err != nil && !errors.Is(err, io.EOF) {
-			return nil, err
-		}
-		return io.ReadAll(io.LimitReader(r, n))
-	}
+	return func(d belay.Digest, offset, n int64) ([]byte, error) { return store.Part(ctx, st, d, offset, n) }
 }
 
 type processWriteCmd struct {

@@ -11,7 +11,6 @@ import (
 
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/internal/core/thread"
-	"github.com/belay-run/belay/internal/engine"
 	"github.com/belay-run/belay/internal/store"
 	"github.com/belay-run/belay/internal/view"
 )
@@ -53,11 +52,10 @@ func (a *app) rowOf(ctx context.Context, st store.Store, id string) (*row, error
 	}
 	r := &row{session: s.ID}
 	for _, th := range s.Threads {
-		d, _, _, err := engine.Load(ctx, st, th.ID.Stream())
+		t, err := threadState(ctx, st, th.ID)
 		if err != nil {
 			return nil, err
 		}
-		t := d.(*thread.Decider).State()
 		r.threads = append(r.threads, t)
 		for i, q := range t.Queue {
 			given := queuedRow{Session: s.ID, Thread: th.ID, Position: i + 1, Turn: q.Turn, Task: q.Task, Run: q.Run,

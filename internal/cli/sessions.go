@@ -7,7 +7,6 @@ import (
 	"strings"
 
 	"github.com/belay-run/belay"
-	"github.com/belay-run/belay/internal/core/thread"
 	"github.com/belay-run/belay/internal/engine"
 	"github.com/belay-run/belay/internal/store"
 	"github.com/belay-run/belay/internal/view"
@@ -171,81 +170,87 @@ func (a *app) showTurns(turns []engine.PastTurn) error {
 
 // show prints a session. Of a call that waits for an answer nothing is left out.
 func (a *app) show(s view.Session, owner *store.Owner, waits []*request) {
-	row := func(name, format string, args ...any) {
-		fmt.Fprintf(a.Stdout, "%-10s %s\n", name, line(fmt.Sprintf(format, args...)))
-	}
-	row("session", "%s", s.ID)
-	row("title", "%s", s.Title)
+	a.row("session", "%s", s.ID)
+	a.row("title", "%s", s.Title)
 	if len(s.Tags) > 0 {
-		row("tags", "%s", strings.Join(s.Tags, " "))
+		a.row("tags", "%s", strings.Join(s.Tags, " "))
 	}
 	if s.Archived {
-		row("archived", "lists leave it out")
+		a.row("archived", "lists leave it out")
 	}
 	if f := s.Forked; f != nil {
-		row("forked", "from %s after %s", f.Session, cmp.Or(string(f.Turn), "nothing"))
+		a.row("forked", "from %s after %s", f.Session, cmp.Or(string(f.Turn), "nothing"))
 	}
 	if i := s.Imported; i != nil {
-		row("imported", "from %s %s", i.Format, i.Name)
+		a.row("imported", "from %s %s", i.Format, i.Name)
 	}
-	row("workspace", "%s", s.Workspace)
-	row("model", "%s %s, mode %s", s.Provider, s.Model, s.Mode)
-	row("status", "%s", statusOf(s))
+	a.row("workspace", "%s", s.Workspace)
+	a.row("model", "%s %s, mode %s", s.Provider, s.Model, s.Mode)
+	a.row("status", "%s", statusOf(s))
 	if t := s.Turn(); t != nil {
 		if t.Reason != "" {
-			row("reason", "%s (%s)", t.Reason, t.Code)
+			a.row("reason", "%s (%s)", t.Reason, t.Code)
 		}
 		if t.Summary != "" {
-			row("summary", "%s", t.Summary)
+			a.row("summary", "%s", t.Summary)
 		}
 	}
-	row("used", "%s, %s, %s of active time, %s tokens read, %s written", plural(s.Counts.Steps, "step"), plural(s.Counts.Calls, "call"),
-		s.Active.String(), count(s.Usage.Input), count(s.Usage.Output))
-	if p := s.Programs; p.Ended > 0 {
-		row("programs", "%s", took(p))
-	}
-	for _, th := range s.Threads {
-		if l := ofLimit(th.Programs); l != "" {
-			row("", "%s: %s", th.ID, l)
-		}
-	}
-	for _, f := range s.Files {
-		row("file", "%s %s", f.Op, f.Path)
-	}
-	for _, f := range s.Artifacts {
-		row("artifact", "%s version %s, %d bytes, %s", f.Name, f.Version, f.Content.Size, f.Content.Media)
-	}
-	for _, th := range s.Threads {
-		for item := range strings.Lines(planText(th.Plan)) {
-			row("plan", "%s", item)
-		}
-	}
+	a.showWork(s)
 	if owner != nil {
-		row("driven by", "process %d on %s, since %s", owner.PID, owner.Host, ago(a.Now().Sub(owner.Since)))
+		a.row("driven by", "process %d on %s, since %s", owner.PID, owner.Host, ago(a.Now().Sub(owner.Since)))
 	}
 	for i, o := range s.Actions {
-		how := howToAnswer(o.ID, o.Kind)
-		switch r := waits[i]; {
-		case r == nil || r.what == "":
-			row("waits", "%s", o.Prompt)
-		default:
-			row("waits", "%s", r.what)
-			for _, said := range r.gives() {
-				row("", "%s", said)
-			}
-			how = r.howToAnswer()
-		}
-		row("", "until %s", o.Until.Local().Format("2 Jan 15:04"))
-		for _, cmd := range how {
-			row("", "%s", cmd)
-		}
+		a.showWaiting(o, waits[i])
 	}
 	if t := s.Turn(); owner == nil && t != nil && t.Outcome != belay.Completed {
 		if url := a.serverURL(); url != "" {
-			row("served", "%s goes on with it by itself", url)
+			a.row("served", "%s goes on with it by itself", url)
 		} else {
-			row("try", "belay sessions resume %s", s.ID)
+			a.row("try", "belay sessions resume %s", s.ID)
 		}
+	}
+}
+
+// showWork prints what a session took and what came of it.
+func (a *app) showWork(s view.Session) {
+	a.row("used", "%s, %s, %s of active time, %s tokens read, %s written", plural(s.Counts.Steps, "step"), plural(s.Counts.Calls, "call"),
+		s.Active.String(), count(s.Usage.Input), count(s.Usage.Output))
+	if p := s.Programs; p.Ended > 0 {
+		a.row("programs", "%s", took(p))
+	}
+	for _, th := range s.Threads {
+		if l := ofLimit(th.Programs); l != "" {
+			a.row("", "%s: %s", th.ID, l)
+		}
+	}
+	for _, f := range s.Files {
+		a.row("file", "%s %s", f.Op, f.Path)
+	}
+	for _, f := range s.Artifacts {
+		a.row("artifact", "%s version %s, %d bytes, %s", f.Name, f.Version, f.Content.Size, f.Content.Media)
+	}
+	for _, th := range s.Threads {
+		for item := range strings.Lines(planText(th.Plan)) {
+			a.row("plan", "%s", item)
+		}
+	}
+}
+
+// showWaiting prints a question and how it is answered.
+func (a *app) showWaiting(o view.Action, r *request) {
+	how := howToAnswer(o.ID, o.Kind)
+	if r == nil || r.what == "" {
+		a.row("waits", "%s", o.Prompt)
+	} else {
+		a.row("waits", "%s", r.what)
+		for _, said := range r.gives() {
+			a.row("", "%s", said)
+		}
+		how = r.howToAnswer()
+	}
+	a.row("", "until %s", o.Until.Local().Format("2 Jan 15:04"))
+	for _, cmd := range how {
+		a.row("", "%s", cmd)
 	}
 }
 
@@ -274,45 +279,6 @@ func (c *interruptCmd) order(ctx context.Context, a *app, r *runtime) (int, erro
 	return a.bring(ctx, r, id, to, belay.InterruptTurn{Reason: c.Reason}, "interrupted")
 }
 
-// told is what became of a command, as JSON.
-type told struct {
-	Session belay.SessionID `json:"session"`
-	Result  string          `json:"result"`
-	Pending bool            `json:"pending,omitempty"` // accepted, and not handled yet
-	Resume  string          `json:"resume,omitempty"`  // nobody drives the session, and nobody will by themselves
-	Server  string          `json:"server,omitempty"`  // nobody drives the session, and this server will
-}
-
-// accepted says what became of a command for another process's session.
-func (a *app) accepted(ctx context.Context, r *runtime, id belay.SessionID, to belay.StreamID, what string, pending bool) (int, error) {
-	owner, err := r.store.OwnerOf(ctx, id)
-	if err != nil {
-		return 0, err
-	}
-	t := told{Session: id, Result: what, Pending: pending}
-	if owner == nil && unfinished(ctx, r.store, to) {
-		if t.Server = a.serverURL(); t.Server == "" {
-			t.Resume = "belay sessions resume " + string(id) + a.storeFlag()
-		}
-	}
-	switch {
-	case a.JSON:
-		a.printJSON(t)
-	case pending:
-		fmt.Fprintln(a.Stdout, "accepted, not yet handled")
-	default:
-		fmt.Fprintln(a.Stdout, what)
-	}
-	switch {
-	case a.JSON:
-	case t.Resume != "":
-		fmt.Fprintf(a.Stdout, "nobody drives the session; go on with: %s\n", t.Resume)
-	case t.Server != "":
-		fmt.Fprintf(a.Stdout, "the server at %s goes on with it\n", t.Server)
-	}
-	return belay.ExitOK, nil
-}
-
 // serverURL is where the store's server is; empty when none runs. It takes up by
 // itself what nobody drives.
 func (a *app) serverURL() string {
@@ -324,14 +290,4 @@ func (a *app) serverURL() string {
 		return r.URL
 	}
 	return ""
-}
-
-// unfinished tells whether a thread has a turn that hasn't ended.
-func unfinished(ctx context.Context, st store.Store, s belay.StreamID) bool {
-	d, _, _, err := engine.Load(ctx, st, s)
-	if err != nil {
-		return false
-	}
-	t, ok := d.(*thread.Decider)
-	return ok && (t.State().Turn != nil || len(t.State().Queue) > 0)
 }

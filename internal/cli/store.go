@@ -61,22 +61,19 @@ func (c *storeStatsCmd) run(ctx context.Context, a *app) (int, error) {
 		}{h, p})
 		return belay.ExitOK, nil
 	}
-	row := func(name, format string, args ...any) {
-		fmt.Fprintf(a.Stdout, "%-10s %s\n", name, line(fmt.Sprintf(format, args...)))
-	}
-	row("store", "%s", h.Path)
-	row("runtime", "%s", h.Runtime)
-	row("sessions", "%s, %s deleted", count(int64(h.Sessions)), count(int64(h.Tombstones)))
-	row("facts", "%s in %s, up to position %d", count(h.Facts), plural(h.Streams, "stream"), h.Position)
+	a.row("store", "%s", h.Path)
+	a.row("runtime", "%s", h.Runtime)
+	a.row("sessions", "%s, %s deleted", count(int64(h.Sessions)), count(int64(h.Tombstones)))
+	a.row("facts", "%s in %s, up to position %d", count(h.Facts), plural(h.Streams, "stream"), h.Position)
 	if !h.First.IsZero() {
-		row("", "%s to %s", h.First.Local().Format("2006-01-02 15:04"), h.Last.Local().Format("2006-01-02 15:04"))
+		a.row("", "%s to %s", h.First.Local().Format("2006-01-02 15:04"), h.Last.Local().Format("2006-01-02 15:04"))
 	}
-	row("waiting", "%s", plural(int(h.Waiting), "command"))
-	row("contents", "%s, %s of them in files", count(h.Contents), count(h.Files))
-	row("size", "%s in the database (%s free), %s in the log, %s in files", retention.Size(h.Database), retention.Size(h.Free), retention.Size(h.Log), retention.Size(h.FileBytes))
-	row("keeps", "%s", p)
+	a.row("waiting", "%s", plural(int(h.Waiting), "command"))
+	a.row("contents", "%s, %s of them in files", count(h.Contents), count(h.Files))
+	a.row("size", "%s in the database (%s free), %s in the log, %s in files", retention.Size(h.Database), retention.Size(h.Free), retention.Size(h.Log), retention.Size(h.FileBytes))
+	a.row("keeps", "%s", p)
 	if h.Unfinished > 0 {
-		row("try", "belay store compact: %s cut short", plural(h.Unfinished, "deletion"))
+		a.row("try", "belay store compact: %s cut short", plural(h.Unfinished, "deletion"))
 	}
 	return belay.ExitOK, nil
 }
