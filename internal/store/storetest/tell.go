@@ -5,6 +5,7 @@ import (
 	"strconv"
 	"sync"
 
+	"github.com/belay-run/belay/event"
 	"github.com/belay-run/belay/internal/store"
 )
 
@@ -96,7 +97,7 @@ var tellLaws = []law{
 		b.Key = "once"
 		l.put(b, "x")
 		old := *b
-		old.After = 0
+		old.After, old.Events = 0, []event.Envelope{l.fact(b, "x")}
 		_, err := l.Append(l.Context(), old) // its key is present
 		l.must(err)
 		old.Key = "other"
