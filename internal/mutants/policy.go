@@ -94,7 +94,7 @@ var policyMutants = []mutant{
 		edits:  []edit{{"internal/policy/checker.go", "case r.Checks[i].Failed:", "case r.Checks[i].Failed && false:"}},
 		caught: []suite{{"./internal/engine", "Checkers"}}},
 	{breaks: "rules that content names aren't looked for",
-		edits:  []edit{{"internal/engine/drive.go", "for refs := d.Missing(); len(refs) > 0; refs = d.Missing() {", "for refs := d.Missing(); len(refs) > 0; refs = nil {"}},
+		edits:  []edit{{"internal/engine/batch.go", "for refs := d.Missing(); len(refs) > 0; refs = d.Missing() {", "for refs := d.Missing(); len(refs) > 0; refs = nil {"}},
 		caught: []suite{{"./internal/engine", "PeoplesRules"}}},
 	{breaks: "the first simple command of a line decides for all",
 		edits:  []edit{{"internal/policy/evaluate.go", "if rank(o.Decision) > rank(v.Decision) {", "if false {"}},
