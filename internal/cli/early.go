@@ -144,9 +144,9 @@ func (a *app) recall() {
 
 // encoders makes ready what encodes the first states and facts of a session:
 // what JSON needs to know of a type is found out once in a process, and takes its
-// time.
+// time. The state of a thread isn't kept before its turn has ended.
 func encoders() {
-	for _, s := range []belay.StreamID{belay.SessionID("").Stream(), belay.TaskID("").Stream(), belay.ThreadID("").Stream()} {
+	for _, s := range []belay.StreamID{belay.SessionID("").Stream(), belay.TaskID("").Stream()} {
 		if d, _, err := engine.NewDecider(s); err == nil {
 			d.Save() //nolint:errcheck // nobody wants it
 		}

@@ -1,6 +1,7 @@
 package policy
 
 import (
+	"encoding/json"
 	"slices"
 	"sync/atomic"
 
@@ -9,7 +10,19 @@ import (
 
 // builtin is the set of the built-in rules alone.
 var builtin = lazy[Set]{make: func() *Set {
-	s, err := Compile(Document{Version: FormatVersion, Rules: BuiltinRules()})
+	d := Document{Version: FormatVersion, Rules: BuiltinRules()}
+	digest := lazy[belay.Digest]{make: func() *belay.Digest { // a turn names it only if somebody wrote rules
+		raw, err := json.Marshal(d)
+		if err != nil {
+			panic("policy: " + err.Error())
+		}
+		sum := belay.DigestOf(raw)
+		return &sum
+	}}
+	s, err := assemble(d, func() belay.Digest { return *digest.get() })
+	if err == nil {
+		err = s.tried()
+	}
 	if err != nil {
 		panic("policy: " + err.Error()) // ours, and tested
 	}

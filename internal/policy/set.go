@@ -22,7 +22,7 @@ const (
 // Set is rules made ready: checked, in order, found by tool. It never changes.
 type Set struct {
 	doc      Document
-	digest   belay.Digest
+	digest   func() belay.Digest
 	rules    []rule             // the strongest voice first
 	exact    map[string][]int32 // by the tool they name, in lower case
 	general  []int32            // those that name no tool, or a pattern or a group
@@ -57,16 +57,34 @@ func Compile(d Document) (*Set, error) {
 	if err != nil {
 		return nil, err
 	}
-	for i := range s.rules {
-		if err := s.try(&s.rules[i]); err != nil {
-			return nil, err
-		}
+	if err := s.tried(); err != nil {
+		return nil, err
 	}
 	return s, nil
 }
 
+// tried tries the examples.
+func (s *Set) tried() error {
+	for i := range s.rules {
+		if err := s.try(&s.rules[i]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // prepare is Compile without the examples.
 func prepare(d Document) (*Set, error) {
+	raw, err := json.Marshal(d)
+	if err != nil {
+		return nil, belay.Errorf(belay.CodeBadPolicy, "the rules can't be written as JSON: %v", err)
+	}
+	digest := belay.DigestOf(raw)
+	return assemble(d, func() belay.Digest { return digest })
+}
+
+// assemble is prepare with a digest that may be found out when it is wanted.
+func assemble(d Document, digest func() belay.Digest) (*Set, error) {
 	if d.Version > FormatVersion {
 		return nil, belay.Errorf(belay.CodePolicyNewer, "the rules are of version %d; this build reads %d", d.Version, FormatVersion).WithHint("update belay, or write them in the older form")
 	}
@@ -76,11 +94,7 @@ func prepare(d Document) (*Set, error) {
 	case len(d.Groups) > maxGroups || len(d.Caps) > maxCaps || len(d.OwnerOnly) > maxEntries || len(d.Checkers) > maxCheckers:
 		return nil, belay.Errorf(belay.CodeBadPolicy, "there are too many groups, caps, owner's tools or checkers").WithHint("at most %d, %d, %d, %d", maxGroups, maxCaps, maxEntries, maxCheckers)
 	}
-	raw, err := json.Marshal(d)
-	if err != nil {
-		return nil, belay.Errorf(belay.CodeBadPolicy, "the rules can't be written as JSON: %v", err)
-	}
-	s := &Set{doc: d, digest: belay.DigestOf(raw), exact: map[string][]int32{}, groups: map[string][]string{}, modes: map[belay.Mode]bool{}}
+	s := &Set{doc: d, digest: digest, exact: map[string][]int32{}, groups: map[string][]string{}, modes: map[belay.Mode]bool{}}
 	for _, g := range d.Groups {
 		name := strings.ToLower(g.Name)
 		s.groups[name] = append(s.groups[name], lower(g.Tools)...)
@@ -101,7 +115,7 @@ func prepare(d Document) (*Set, error) {
 func (s *Set) Document() *Document { return &s.doc }
 
 // Digest names the set: it is that of its document's JSON.
-func (s *Set) Digest() belay.Digest { return s.digest }
+func (s *Set) Digest() belay.Digest { return s.digest() }
 
 // Encode is the document as it is kept.
 func (s *Set) Encode() ([]byte, error) { return json.Marshal(s.doc) }

@@ -183,6 +183,17 @@ func TestTaintIsNotSilenced(t *testing.T) {
 	})
 }
 
+// TestTheBuiltInRulesHaveTheirDigest: it is found out later than others'.
+func TestTheBuiltInRulesHaveTheirDigest(t *testing.T) {
+	s, err := Compile(*Builtin().Document())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := Builtin().Digest(); got == "" || got != s.Digest() || got != Builtin().Digest() {
+		t.Errorf("got %s, want %s", got, s.Digest())
+	}
+}
+
 // Bypass needs an administrator's rule; then nothing but deny and what would
 // leak a secret stops a call.
 func TestBypassNeedsAnAdministrator(t *testing.T) {
