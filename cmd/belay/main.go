@@ -30,6 +30,7 @@ const forgotten = 8
 
 func main() {
 	sandbox.Main()
+	pages.Deepen()
 	collectLater()
 	sys := cli.Process()
 	sys.Forget = pages.Forget
