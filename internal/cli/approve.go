@@ -68,7 +68,11 @@ type answerCmd struct {
 }
 
 func (c *answerCmd) run(ctx context.Context, a *app) (int, error) {
-	return a.respond(ctx, c.ID, belay.RespondAction{Decision: "answer", Message: strings.Join(c.Text, " ")}, false)
+	text := strings.Join(c.Text, " ")
+	if strings.TrimSpace(text) == "" {
+		return 0, belay.Errorf(belay.CodeUsage, "the answer is empty").WithHint("belay answer %s TEXT; belay deny %s gives none", c.ID, c.ID)
+	}
+	return a.respond(ctx, c.ID, belay.RespondAction{Decision: "answer", Message: text}, false)
 }
 
 // respond brings an answer to the thread that asked, wherever it is driven. edits

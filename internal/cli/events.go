@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"fmt"
+	"slices"
 	"syscall"
 
 	"github.com/belay-run/belay"
@@ -23,6 +24,9 @@ func (c *eventsCmd) run(ctx context.Context, a *app) (int, error) {
 	if err != nil {
 		return 0, err
 	}
+	if err := knownType(c.Type); err != nil {
+		return 0, err
+	}
 	st, err := a.open(ctx, false)
 	if err != nil {
 		return 0, err
@@ -38,12 +42,15 @@ func (c *eventsCmd) run(ctx context.Context, a *app) (int, error) {
 	}
 	for {
 		changed := st.Changed(ctx)
-		for r, err := range st.Scan(ctx, after) {
+		facts := st.Scan(ctx, after)
+		if session != "" {
+			facts = st.Window(ctx, store.Window{Session: session, After: after})
+		}
+		for r, err := range facts {
 			if err != nil {
 				return 0, err
 			}
-			after = r.Position
-			if (session == "" || r.Event.IDs.Session == session) && ofType(r.Event, c.Type) {
+			if after = r.Position; ofType(r.Event, c.Type) {
 				a.printFact(r)
 			}
 		}
@@ -74,9 +81,20 @@ func position(s string) (store.Position, error) {
 	return p, nil
 }
 
-func ofType(ev event.Envelope, name string) bool {
-	t := ev.Type()
+func ofType(ev event.Envelope, name string) bool { return inFamily(ev.Type(), name) }
+
+// inFamily tells whether a type is the one that is named, or of its family.
+func inFamily(t, name string) bool {
 	return name == "" || t == name || len(t) > len(name) && t[:len(name)] == name && t[len(name)] == '.'
+}
+
+// knownType refuses a type that no fact has: a listing of it would be empty, and
+// to follow it would be to wait for ever.
+func knownType(name string) error {
+	if slices.ContainsFunc(event.Types(), func(t event.Type) bool { return inFamily(t.Name, name) }) {
+		return nil
+	}
+	return belay.Errorf(belay.CodeUsage, "no fact is of type %q, or of such a family", name).At("--type").WithHint("--type tool; docs/events.md lists them")
 }
 
 // printFact prints one fact: the standard's envelope, or a line for people.

@@ -1,14 +1,17 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/event"
 	"github.com/belay-run/belay/internal/explain"
 	"github.com/belay-run/belay/internal/store"
+	"github.com/belay-run/belay/internal/view"
 )
 
 type whyCmd struct {
@@ -48,6 +51,8 @@ func (a *app) about(ctx context.Context, st store.Store, id string) ([]event.Env
 			return nil, err
 		}
 		sessions[last] = true
+	} else if s, err := view.SessionByID(ctx, st, id); err == nil && string(s.ID) == id {
+		sessions[s.ID] = true
 	} else {
 		for r, err := range st.Scan(ctx, 0) {
 			if err != nil {
@@ -61,14 +66,19 @@ func (a *app) about(ctx context.Context, st store.Store, id string) ([]event.Env
 	if len(sessions) == 0 {
 		return nil, belay.Errorf(belay.CodeNotFound, "no fact in this store is about it").At(id).WithHint("belay why explains what happened last here; belay events lists ids")
 	}
-	var events []event.Envelope
-	for r, err := range st.Scan(ctx, 0) {
-		if err != nil {
-			return nil, err
+	var records []store.Record
+	for s := range sessions {
+		for r, err := range st.Window(ctx, store.Window{Session: s}) {
+			if err != nil {
+				return nil, err
+			}
+			records = append(records, r)
 		}
-		if sessions[r.Event.IDs.Session] {
-			events = append(events, r.Event)
-		}
+	}
+	slices.SortFunc(records, func(a, b store.Record) int { return cmp.Compare(a.Position, b.Position) })
+	events := make([]event.Envelope, len(records))
+	for i := range records {
+		events[i] = records[i].Event
 	}
 	return events, nil
 }

@@ -195,6 +195,9 @@ func (in *RespondAction) check() error {
 	default:
 		return problem.At("decision", belay.Errorf(belay.CodeBadCommand, "%q is none of allow, deny, answer", shown(in.Decision)).WithHint("allow or deny a permission, answer a question"))
 	}
+	if in.Decision == "answer" && strings.TrimSpace(in.Message) == "" {
+		return problem.At("message", belay.Errorf(belay.CodeBadCommand, "the answer is empty").WithHint("it is the message"))
+	}
 	if in.Decision != "allow" && in.Allowance != (Allowance{}) && in.Allowance != (Allowance{Scope: "once"}) {
 		return problem.At("scope", belay.Errorf(belay.CodeBadCommand, "only what is allowed has a scope").WithHint("leave scope, prefix, count and until out"))
 	}

@@ -127,6 +127,7 @@ func TestABodyIsBounded(t *testing.T) {
 		{"the beginning of an id", "get_session", `{"sessionId":"s"}`, 404, belay.CodeNotFound, "sessionId"},
 		{"an action that isn't there", "respond_action", `{"actionId":"act_1","decision":"deny"}`, 404, belay.CodeUnknownAction, "actionId"},
 		{"a decision that isn't one", "respond_action", `{"actionId":"act_1","decision":"maybe"}`, 400, belay.CodeBadCommand, "decision"},
+		{"an answer that says nothing", "respond_action", `{"actionId":"act_1","decision":"answer","message":" "}`, 400, belay.CodeBadCommand, "message"},
 		{"a prefix without one", "respond_action", `{"actionId":"act_1","decision":"allow","scope":"prefix"}`, 400, belay.CodeBadCommand, "prefix"},
 		{"a prefix beside a count", "respond_action", `{"actionId":"act_1","decision":"allow","scope":"count","count":2,"prefix":"git"}`, 400, belay.CodeBadCommand, "prefix"},
 		{"a count of none", "respond_action", `{"actionId":"act_1","decision":"allow","scope":"count"}`, 400, belay.CodeBadCommand, "count"},
