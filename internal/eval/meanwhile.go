@@ -278,6 +278,24 @@ func (s *staged) Append(ctx context.Context, b store.Batch) (store.Position, err
 	return pos, s.stage.at(ctx, s.Store, b, false)
 }
 
+func (s *staged) Found(ctx context.Context, f store.Founding) (store.Position, error) {
+	for _, b := range f.Batches {
+		if err := s.stage.at(ctx, s.Store, b, true); err != nil {
+			return 0, err
+		}
+	}
+	pos, err := s.Store.Found(ctx, f)
+	if err != nil {
+		return pos, err
+	}
+	for _, b := range f.Batches {
+		if err := s.stage.at(ctx, s.Store, b, false); err != nil {
+			return pos, err
+		}
+	}
+	return pos, nil
+}
+
 func (s *staged) Enqueue(ctx context.Context, o ...belay.Order) error {
 	if err := s.stage.alive(); err != nil {
 		return err
