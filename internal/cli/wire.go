@@ -3,7 +3,6 @@ package cli
 import (
 	"context"
 	_ "embed"
-	"encoding/json"
 	"errors"
 	"slices"
 	"strconv"
@@ -151,11 +150,7 @@ func (r *runtime) keepRules(ctx context.Context, a *app, c checked, d drafted) (
 			return belay.Ref{}, err
 		}
 	}
-	b, err := json.Marshal(d.rules)
-	if err != nil {
-		return belay.Ref{}, err
-	}
-	return r.store.Put(ctx, b, "application/json")
+	return r.engine.KeepRules(ctx, d.rules)
 }
 
 // principal is who gives commands here.

@@ -16,7 +16,6 @@ import (
 	"github.com/belay-run/belay/internal/policy/rehearse"
 	"github.com/belay-run/belay/internal/problem"
 	"github.com/belay-run/belay/internal/server"
-	"github.com/belay-run/belay/internal/tool"
 )
 
 // wiring is what a server asks about one tenant: settings, rules and tools, read
@@ -177,7 +176,7 @@ func (w *wiring) Tools(ctx context.Context, ws string, s belay.Settings) ([]bela
 		return nil, err
 	}
 	set := cmp.Or(w.a.toolsIn(ws), w.r.tools)
-	return tool.Choose(s.Tools, set.Specs()), nil
+	return set.Choose(s.Tools), nil
 }
 
 // Explain says what the rules that count now make of a call.

@@ -13,7 +13,6 @@ import (
 	"github.com/belay-run/belay/internal/core/thread"
 	"github.com/belay-run/belay/internal/policy"
 	"github.com/belay-run/belay/internal/store"
-	"github.com/belay-run/belay/internal/tool"
 	"github.com/belay-run/belay/internal/worktree"
 )
 
@@ -157,7 +156,7 @@ func (r *runtime) draft(ctx context.Context, a *app, c checked, ws string) (*thr
 	if err := cmp.Or(g.permits(c.Mode), g.knownBoundary(c.Boundary, "")); err != nil {
 		return nil, nil, err
 	}
-	rules := &thread.Rules{Settings: c.Settings, Tools: tool.Choose(c.Tools, specs), System: systemPrompt, Workspace: ws, Output: c.Schema, Boundary: a.boundary(),
+	rules := &thread.Rules{Settings: c.Settings, Tools: set.Choose(c.Tools), System: systemPrompt, Workspace: ws, Output: c.Schema, Boundary: a.boundary(),
 		Strange: g.strange, Home: a.env("HOME"), Shadowed: a.shadowed(ws), Routes: a.routes(c.Settings)}
 	if g.raw != nil {
 		rules.Govern(g.ref(), g.set)

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -21,6 +22,7 @@ const (
 
 // offer is a set of tools: as rules have it, and as a model is told it.
 type offer struct {
+	json  []byte // in rules
 	specs []belay.ToolSpec
 	defs  []model.ToolDef
 }
@@ -77,6 +79,67 @@ func (e *Engine) keepRules(of belay.Digest, r *thread.Rules) {
 	e.kept.rules[of] = r
 }
 
+// KeepRules keeps rules as content, for the turns that will name it. Tools that
+// are the very same as those of rules before aren't encoded again, and who needs
+// the rules here has them decoded: from what is kept, without its tools.
+func (e *Engine) KeepRules(ctx context.Context, r *thread.Rules) (belay.Ref, error) {
+	type shared struct{} // the field that is put behind the others
+	rest, err := json.Marshal(struct {
+		thread.Rules
+		Tools *shared `json:"tools,omitempty"`
+	}{Rules: *r})
+	if err != nil {
+		return belay.Ref{}, err
+	}
+	o, err := e.offered(r.Tools)
+	if err != nil {
+		return belay.Ref{}, err
+	}
+	decoded, err := e.decodeRules(rest)
+	if err != nil {
+		return belay.Ref{}, err
+	}
+	decoded.Tools = o.specs
+	ref, err := e.c.Store.Put(ctx, o.join(rest), "application/json")
+	if err == nil {
+		e.keepRules(ref.Digest, decoded)
+	}
+	return ref, err
+}
+
+// join is rules with their tools.
+func (o *offer) join(rest []byte) []byte {
+	const field = `,"tools":`
+	b := make([]byte, 0, len(rest)+len(field)+len(o.json))
+	b = append(b, rest[:len(rest)-1]...) // without the end of the object
+	return append(append(append(b, field...), o.json...), '}')
+}
+
+// offered are tools as they come back when rules are decoded.
+func (e *Engine) offered(specs []belay.ToolSpec) (*offer, error) {
+	if len(specs) == 0 {
+		return &offer{json: []byte("[]")}, nil
+	}
+	e.mu.Lock()
+	o := e.kept.given[&specs[0]]
+	e.mu.Unlock()
+	if o != nil && len(o.specs) == len(specs) {
+		return o, nil
+	}
+	raw, err := json.Marshal(specs)
+	if err != nil {
+		return nil, err
+	}
+	if o, err = e.offer(raw); err != nil {
+		return nil, err
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	room(e.kept.given, maxShared)
+	e.kept.given[&specs[0]] = o
+	return o, nil
+}
+
 // supplyRules hands rules to a thread's decider, if it is rules that it misses
 // and they can be read. Without their content it hands over only what is decoded
 // already.
@@ -107,11 +170,12 @@ type kept struct {
 	rules  map[belay.Digest]*thread.Rules
 	offers map[belay.Digest]*offer    // by the tools' JSON
 	defs   map[*belay.ToolSpec]*offer // by the first tool's place
+	given  map[*belay.ToolSpec]*offer // by that of the tools that were encoded
 	texts  map[string]string          // instructions
 }
 
 func newKept() kept {
-	return kept{rules: map[belay.Digest]*thread.Rules{}, offers: map[belay.Digest]*offer{}, defs: map[*belay.ToolSpec]*offer{}, texts: map[string]string{}}
+	return kept{rules: map[belay.Digest]*thread.Rules{}, offers: map[belay.Digest]*offer{}, defs: map[*belay.ToolSpec]*offer{}, given: map[*belay.ToolSpec]*offer{}, texts: map[string]string{}}
 }
 
 // room takes entries out of a full cache, any of them: most are of sessions
@@ -135,9 +199,11 @@ func (e *Engine) decodeRules(raw []byte) (*thread.Rules, error) {
 	if err := json.Unmarshal(raw, &r); err != nil {
 		return nil, err
 	}
-	of := belay.DigestOf(r.Tools)
+	o, err := e.offer(r.Tools)
+	if err != nil {
+		return nil, err
+	}
 	e.mu.Lock()
-	o := e.kept.offers[of]
 	if text, ok := e.kept.texts[r.System]; ok {
 		r.System = text
 	} else {
@@ -145,19 +211,29 @@ func (e *Engine) decodeRules(raw []byte) (*thread.Rules, error) {
 		e.kept.texts[r.System] = r.System
 	}
 	e.mu.Unlock()
-	if o == nil {
-		o = new(offer)
-		if len(r.Tools) > 0 {
-			if err := json.Unmarshal(r.Tools, &o.specs); err != nil {
-				return nil, err
-			}
-		}
-		o.defs = toolDefs(o.specs)
-		e.keepOffer(of, o)
-	}
 	rules := r.Rules
 	rules.Tools = o.specs
 	return &rules, nil
+}
+
+// offer is tools that were encoded.
+func (e *Engine) offer(raw []byte) (*offer, error) {
+	of := belay.DigestOf(raw)
+	e.mu.Lock()
+	o := e.kept.offers[of]
+	e.mu.Unlock()
+	if o != nil {
+		return o, nil
+	}
+	o = &offer{json: bytes.Clone(raw)}
+	if len(raw) > 0 {
+		if err := json.Unmarshal(raw, &o.specs); err != nil {
+			return nil, err
+		}
+	}
+	o.defs = toolDefs(o.specs)
+	e.keepOffer(of, o)
+	return o, nil
 }
 
 func (e *Engine) keepOffer(of belay.Digest, o *offer) {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 
 	"github.com/belay-run/belay"
@@ -15,6 +16,9 @@ import (
 // Set is the tools of a thread, ordered by name. It doesn't change once made.
 type Set struct {
 	entries []entry
+
+	mu      sync.Mutex
+	choices map[string][]Spec // that Choose made, by its terms
 }
 
 type entry struct {
@@ -81,6 +85,26 @@ func (s *Set) Specs() []Spec {
 		specs[i] = e.spec
 	}
 	return specs
+}
+
+// maxChoices bounds the choices that are kept.
+const maxChoices = 64
+
+// Choose is Choose of the set's tools. The same terms get the very same specs
+// again, so nobody changes them.
+func (s *Set) Choose(terms []string) []Spec {
+	key := strings.Join(terms, "\x00")
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	chosen, ok := s.choices[key]
+	if !ok {
+		if s.choices == nil || len(s.choices) >= maxChoices {
+			s.choices = map[string][]Spec{}
+		}
+		chosen = Choose(terms, s.Specs())
+		s.choices[key] = chosen
+	}
+	return chosen
 }
 
 // Get is the tool of a name.

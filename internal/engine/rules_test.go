@@ -1,0 +1,87 @@
+package engine_test
+
+import (
+	"encoding/json"
+	"reflect"
+	"strings"
+	"testing"
+
+	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/internal/core/thread"
+	"github.com/belay-run/belay/internal/policy"
+)
+
+// TestRulesAreKeptAsTheyAre: what is kept of rules is what they say, whatever
+// their texts hold, and tools that come again are the same bytes.
+func TestRulesAreKeptAsTheyAre(t *testing.T) {
+	r := newRig(t, 1)
+	specs := []belay.ToolSpec{{Name: "a", Doc: `says "tools":null`, Input: json.RawMessage(`{ "type": "object" }`)}, {Name: "b", Input: json.RawMessage(`{}`)}}
+	for name, rules := range map[string]*thread.Rules{
+		"no tools":   {System: "alone", Workspace: "/ws"},
+		"tools":      {System: "alone", Workspace: "/ws", Tools: specs},
+		"one fewer":  {System: "alone", Workspace: "/ws", Tools: specs[:1]},
+		"again":      {System: `"tools":[]}`, Workspace: "/w", Tools: specs, Settings: belay.Settings{Tools: []string{"full"}, Model: "<m>"}},
+		"everything": {System: "s", Workspace: "/w", Tools: specs, Output: json.RawMessage(`{"type":"string"}`), Grants: []policy.Grant{{Tool: "a", Tier: policy.TierUser, Kind: "rule"}}, Agent: "x", Guest: true, Strange: true, Home: "/h", Shadowed: true},
+	} {
+		ref, err := r.e.KeepRules(t.Context(), rules)
+		if err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		kept, err := r.db.Get(t.Context(), ref.Digest)
+		if err != nil || int64(len(kept)) != ref.Size {
+			t.Fatalf("%s: %d bytes of %d, %v", name, len(kept), ref.Size, err)
+		}
+		want, err := json.Marshal(rules)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got, direct thread.Rules
+		if err := json.Unmarshal(kept, &got); err != nil {
+			t.Fatalf("%s: %v in %s", name, err, kept)
+		}
+		if err := json.Unmarshal(want, &direct); err != nil {
+			t.Fatal(err)
+		}
+		if len(direct.Tools) == 0 {
+			direct.Tools, got.Tools = nil, nil
+		}
+		if !reflect.DeepEqual(got, direct) {
+			t.Errorf("%s: kept as\n%s\nwhich isn't\n%s", name, kept, want)
+		}
+		if n := strings.Count(string(kept), `"tools":`) - strings.Count(string(want), `"tools":`); n != 0 {
+			t.Errorf("%s: tools are named %d times more in %s", name, n, kept)
+		}
+	}
+}
+
+// TestKeptRulesAreReadByNobody: who keeps rules and drives their turn doesn't
+// read them again.
+func TestKeptRulesAreReadByNobody(t *testing.T) {
+	r := newRig(t, 1)
+	raw, err := r.db.Get(t.Context(), r.ref.Digest)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var rules thread.Rules
+	if err := json.Unmarshal(raw, &rules); err != nil {
+		t.Fatal(err)
+	}
+	rules.System = "others"
+	if r.ref, err = r.e.KeepRules(t.Context(), &rules); err != nil {
+		t.Fatal(err)
+	}
+	f, err := r.e.Found(t.Context(), "", false, r.first("AA")...)
+	if err != nil || f == nil {
+		t.Fatal(f, err)
+	}
+	before := r.db.Stats().Reads
+	if err := r.e.Session(t.Context(), "sess_AA", nil); err != nil {
+		t.Fatal(err)
+	}
+	if n := r.db.Stats().Reads - before; n > 3 { // the lanes at its end, and looks for what other processes bring
+		t.Errorf("%d queries, at most 3 were promised", n)
+	}
+	if err := f.Release(); err != nil {
+		t.Fatal(err)
+	}
+}
