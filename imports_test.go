@@ -72,7 +72,7 @@ var layers = map[string]layer{
 	"internal/store/memory":      {own: []string{".", "event", "internal/store"}},
 	"internal/store/sqlite":      {own: []string{".", "event", "internal/disk", "internal/store", "internal/process"}, modules: []string{"modernc.org/sqlite", "modernc.org/sqlite/lib", "golang.org/x/sys/unix"}, moves: true},
 	"internal/model":             {own: []string{"."}},
-	"internal/model/modeltest":   {own: []string{".", "internal/model"}, modules: []string{"go.uber.org/goleak"}, moves: true},
+	"internal/model/modeltest":   {own: []string{".", "internal/model", "internal/model/wire"}, modules: []string{"go.uber.org/goleak"}, moves: true},
 	"internal/model/gateway":     {own: []string{".", "internal/model"}},
 	"internal/model/modelserver": {own: []string{".", "internal/model/modeltest"}},
 	"internal/model/direct":      {own: []string{".", "internal/model"}},

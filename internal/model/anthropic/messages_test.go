@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"net/http/httptest"
 	"slices"
 	"strings"
 	"testing"
@@ -22,24 +21,11 @@ import (
 // far is a provider whose far end is h.
 func far(t *testing.T, h http.HandlerFunc) *Messages {
 	t.Helper()
-	srv := httptest.NewServer(h)
-	t.Cleanup(srv.Close)
-	base, err := wire.ParseBase(srv.URL + "/v1")
-	if err != nil {
-		t.Fatal(err)
-	}
-	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
-	return &Messages{Endpoint: wire.Endpoint{Name: "far", Base: base, Key: "sk-secret", Client: client}, Prefixes: wire.NewPrefixes(1 << 20), Images: TakesImages, Files: TakesFiles}
+	return &Messages{Endpoint: modeltest.Far(t, h, "/v1"), Prefixes: wire.NewPrefixes(1 << 20), Images: TakesImages, Files: TakesFiles}
 }
 
 // stream answers with events.
-func stream(w http.ResponseWriter, events ...string) {
-	w.Header().Set("Content-Type", "text/event-stream")
-	for _, e := range events {
-		fmt.Fprintf(w, "data: %s\n\n", e)
-		w.(http.Flusher).Flush()
-	}
-}
+func stream(w http.ResponseWriter, events ...string) { modeltest.Events(w, "\n", events...) }
 
 func TestTheLawsOfProviders(t *testing.T) {
 	modeltest.Run(t, modeltest.Config{
@@ -49,29 +35,6 @@ func TestTheLawsOfProviders(t *testing.T) {
 		},
 		Fails: []string{"transient", "rate_limited", "overflow", "bad_request", "auth", "refused"},
 	})
-}
-
-// heard is an answer in one line: text, reasoning in brackets, calls, stop.
-func heard(t *testing.T, p *Messages, r model.Request) (string, []model.Chunk, error) {
-	t.Helper()
-	var chunks []model.Chunk
-	var b strings.Builder
-	for c, err := range p.Stream(t.Context(), r) {
-		if err != nil {
-			return b.String(), chunks, err
-		}
-		chunks = append(chunks, c)
-		b.WriteString(c.Text)
-		switch {
-		case c.Reasoning != "":
-			fmt.Fprintf(&b, "[%s]", c.Reasoning)
-		case c.Call != nil:
-			fmt.Fprintf(&b, ";%s %s %s", c.Call.ID, c.Call.Name, c.Call.Args)
-		case c.Stop != "":
-			fmt.Fprintf(&b, ";%s", c.Stop)
-		}
-	}
-	return b.String(), chunks, nil
 }
 
 // Events as the vendor sends them, in short.
@@ -122,7 +85,7 @@ func TestOddities(t *testing.T) {
 		"something after the message": {[]string{begun(0, hi), stopped("end_turn"), over, "garbage"}, "hi;stop"},
 	} {
 		p := far(t, func(w http.ResponseWriter, r *http.Request) { stream(w, c.events...) })
-		if got, _, err := heard(t, p, model.Request{Model: "m"}); got != c.want || err != nil {
+		if got, _, err := modeltest.Heard(t, p, model.Request{Model: "m"}); got != c.want || err != nil {
 			t.Errorf("%s: %q %v, want %q", name, got, err, c.want)
 		}
 	}
@@ -151,7 +114,7 @@ func TestBrokenStreams(t *testing.T) {
 		"overloaded after the reason": {[]string{begun(0, hi), stopped("end_turn"), failed("overloaded_error")}, "transient"},
 	} {
 		p := far(t, func(w http.ResponseWriter, r *http.Request) { stream(w, c.events...) })
-		_, chunks, err := heard(t, p, model.Request{Model: "m"})
+		_, chunks, err := modeltest.Heard(t, p, model.Request{Model: "m"})
 		if f := model.AsError(err); err == nil || f.Class != c.class || strings.Contains(f.Message, "sk-secret") {
 			t.Errorf("%s: %v", name, err)
 		}
@@ -176,7 +139,7 @@ func TestEndlessPartsAreGivenUp(t *testing.T) {
 				}
 			}
 		})
-		if _, _, err := heard(t, p, model.Request{Model: "m"}); err == nil || !strings.Contains(err.Error(), "too large") {
+		if _, _, err := modeltest.Heard(t, p, model.Request{Model: "m"}); err == nil || !strings.Contains(err.Error(), "too large") {
 			t.Errorf("%s: %v", c.delta, err)
 		}
 	}
@@ -187,7 +150,7 @@ func TestUsage(t *testing.T) {
 		stream(w, `{"type":"message_start","message":{"usage":{"input_tokens":10,"cache_read_input_tokens":100,"cache_creation_input_tokens":30,"output_tokens":1}}}`,
 			begun(0, hi), ended(0), `{"type":"message_delta","delta":{"stop_reason":"end_turn"},"usage":{"input_tokens":12,"output_tokens":9,"output_tokens_details":{"thinking_tokens":4}}}`, over)
 	})
-	_, chunks, err := heard(t, p, model.Request{Model: "m"})
+	_, chunks, err := modeltest.Heard(t, p, model.Request{Model: "m"})
 	want := belay.Usage{Input: 142, Output: 9, Cached: 100, CacheWrite: 30, Reasoning: 4, Reported: true}
 	if u := chunks[len(chunks)-1].Usage; err != nil || u == nil || *u != want {
 		t.Errorf("%+v %v", u, err)
@@ -210,7 +173,7 @@ func TestTheRequest(t *testing.T) {
 		Messages: []belay.Message{{Role: belay.RoleUser, Parts: []belay.Part{{Text: "see"}, {Image: ref("image/png")}, {File: ref("application/pdf")}, {Image: ref("image/tiff")}}}},
 		Content:  func(context.Context, belay.Digest) ([]byte, error) { return []byte("png"), nil },
 	}
-	if _, _, err := heard(t, p, r); err != nil {
+	if _, _, err := modeltest.Heard(t, p, r); err != nil {
 		t.Fatal(err)
 	}
 	r.Messages = append(r.Messages,
@@ -223,7 +186,7 @@ func TestTheRequest(t *testing.T) {
 		belay.Message{Role: belay.RoleTool, Parts: []belay.Part{{Text: "[belay] more"}, {Result: &belay.ToolResult{ID: "call_1-f", Text: "A & B"}}, {Result: &belay.ToolResult{ID: "call_2", Error: true}}}},
 		belay.Message{Role: belay.RoleUser, Parts: []belay.Part{{Text: " \n"}}})
 	r.Note, r.ForceTool, r.MaxOutput, r.Effort = "finish", "read", 50, "high"
-	if _, _, err := heard(t, p, r); err != nil {
+	if _, _, err := modeltest.Heard(t, p, r); err != nil {
 		t.Fatal(err)
 	}
 	head := `{"model":"claude-opus-4-5","stream":true,"tools":[{"name":"read","description":"reads","input_schema":{"type":"object"},"cache_control":{"type":"ephemeral"}}],"system":[{"type":"text","text":"be <brief>","cache_control":{"type":"ephemeral"}}],"messages":[` +
@@ -267,7 +230,7 @@ func TestPrefixBytes(t *testing.T) {
 			p.Prefixes = wire.NewPrefixes(i % 2 * 300)
 			r.Messages = slices.Clone(r.Messages)
 		}
-		if _, _, err := heard(t, p, r); err != nil {
+		if _, _, err := modeltest.Heard(t, p, r); err != nil {
 			t.Fatal(err)
 		}
 		if r.Note != "" {

@@ -19,14 +19,7 @@ import (
 func sent(t *testing.T, p *Messages, r model.Request) string {
 	t.Helper()
 	b, err := p.body(t.Context(), r)
-	if err != nil {
-		t.Fatal(err)
-	}
-	var out bytes.Buffer
-	if _, err := out.ReadFrom(b.Reader()); err != nil {
-		t.Fatal(err)
-	}
-	return out.String()
+	return modeltest.Sent(t, b, err)
 }
 
 func TestThinkingByModel(t *testing.T) {
@@ -98,7 +91,7 @@ func converse(t *testing.T, p *Messages, r model.Request) (belay.Message, error)
 	m := belay.Message{Role: belay.RoleAssistant}
 	var rest []belay.Part
 	text := ""
-	_, chunks, err := heard(t, p, r)
+	_, chunks, err := modeltest.Heard(t, p, r)
 	for _, c := range chunks {
 		text += c.Text
 		if c.Echo != nil {

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"net/http/httptest"
 	"slices"
 	"strings"
 	"testing"
@@ -23,24 +22,11 @@ import (
 // far is a provider whose far end is h.
 func far(t *testing.T, h http.HandlerFunc) *Gemini {
 	t.Helper()
-	srv := httptest.NewServer(h)
-	t.Cleanup(srv.Close)
-	base, err := wire.ParseBase(srv.URL + "/v1beta")
-	if err != nil {
-		t.Fatal(err)
-	}
-	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
-	return &Gemini{Endpoint: wire.Endpoint{Name: "far", Base: base, Key: "sk-secret", Client: client}, Prefixes: wire.NewPrefixes(1 << 20), Images: TakesImages, Files: TakesFiles}
+	return &Gemini{Endpoint: modeltest.Far(t, h, "/v1beta"), Prefixes: wire.NewPrefixes(1 << 20), Images: TakesImages, Files: TakesFiles}
 }
 
 // stream answers with events.
-func stream(w http.ResponseWriter, events ...string) {
-	w.Header().Set("Content-Type", "text/event-stream")
-	for _, e := range events {
-		fmt.Fprintf(w, "data: %s\r\n\r\n", e)
-		w.(http.Flusher).Flush()
-	}
-}
+func stream(w http.ResponseWriter, events ...string) { modeltest.Events(w, "\r\n", events...) }
 
 func TestTheLawsOfProviders(t *testing.T) {
 	modeltest.Run(t, modeltest.Config{
@@ -51,31 +37,6 @@ func TestTheLawsOfProviders(t *testing.T) {
 		Fails:   []string{"transient", "rate_limited", "overflow", "bad_request", "auth"},
 		Objects: true,
 	})
-}
-
-// heard is an answer in one line: text, reasoning in brackets, calls, images, stop.
-func heard(t *testing.T, p *Gemini, r model.Request) (string, []model.Chunk, error) {
-	t.Helper()
-	var chunks []model.Chunk
-	var b strings.Builder
-	for c, err := range p.Stream(t.Context(), r) {
-		if err != nil {
-			return b.String(), chunks, err
-		}
-		chunks = append(chunks, c)
-		b.WriteString(c.Text)
-		switch {
-		case c.Reasoning != "":
-			fmt.Fprintf(&b, "[%s]", c.Reasoning)
-		case c.Call != nil:
-			fmt.Fprintf(&b, ";%s %s %s", c.Call.ID, c.Call.Name, c.Call.Args)
-		case c.Image != nil:
-			fmt.Fprintf(&b, ";%s %s", c.Image.Media, c.Image.Data)
-		case c.Stop != "":
-			fmt.Fprintf(&b, ";%s", c.Stop)
-		}
-	}
-	return b.String(), chunks, nil
 }
 
 // said is a message of a stream: parts, and why it ended.
@@ -112,7 +73,7 @@ func TestOddities(t *testing.T) {
 		"a list of nothing, nil": {[]string{`{"candidates":null,"error":null,"usageMetadata":null}`, said("STOP", hi)}, "hi;stop"},
 	} {
 		p := far(t, func(w http.ResponseWriter, r *http.Request) { stream(w, c.events...) })
-		if got, _, err := heard(t, p, model.Request{Model: "m"}); got != c.want || err != nil {
+		if got, _, err := modeltest.Heard(t, p, model.Request{Model: "m"}); got != c.want || err != nil {
 			t.Errorf("%s: %q %v, want %q", name, got, err, c.want)
 		}
 	}
@@ -138,7 +99,7 @@ func TestBrokenStreams(t *testing.T) {
 		"too many requests":        {[]string{`{"error":{"code":429,"message":"quota","status":"RESOURCE_EXHAUSTED","details":[{"@type":"type.googleapis.com/google.rpc.RetryInfo","retryDelay":"7s"}]}}`}, "rate_limited", "quota"},
 	} {
 		p := far(t, func(w http.ResponseWriter, r *http.Request) { stream(w, c.events...) })
-		_, chunks, err := heard(t, p, model.Request{Model: "m"})
+		_, chunks, err := modeltest.Heard(t, p, model.Request{Model: "m"})
 		f := model.AsError(err)
 		if err == nil || f.Class != c.class || !strings.Contains(f.Message, c.says) || strings.Contains(f.Message, "sk-secret") {
 			t.Errorf("%s: %v", name, err)
@@ -159,7 +120,7 @@ func TestBrokenStreams(t *testing.T) {
 			}
 		}
 	})
-	if _, _, err := heard(t, p, model.Request{Model: "m"}); err == nil || !strings.Contains(err.Error(), "too large") {
+	if _, _, err := modeltest.Heard(t, p, model.Request{Model: "m"}); err == nil || !strings.Contains(err.Error(), "too large") {
 		t.Errorf("endless calls: %v", err)
 	}
 }
@@ -169,7 +130,7 @@ func TestUsage(t *testing.T) {
 		stream(w, `{"usageMetadata":{"promptTokenCount":120,"totalTokenCount":120}}`,
 			`{"candidates":[{"content":{"parts":[{"text":"hi"}]},"finishReason":"STOP"}],"usageMetadata":{"promptTokenCount":120,"toolUsePromptTokenCount":3,"cachedContentTokenCount":100,"candidatesTokenCount":7,"thoughtsTokenCount":20}}`)
 	})
-	_, chunks, err := heard(t, p, model.Request{Model: "m"})
+	_, chunks, err := modeltest.Heard(t, p, model.Request{Model: "m"})
 	want := belay.Usage{Input: 123, Output: 27, Cached: 100, Reasoning: 20, Reported: true}
 	if u := chunks[len(chunks)-1].Usage; err != nil || u == nil || *u != want {
 		t.Errorf("%+v %v", u, err)
@@ -192,7 +153,7 @@ func TestTheRequest(t *testing.T) {
 		Messages: []belay.Message{{Role: belay.RoleUser, Parts: []belay.Part{{Text: "see"}, {Image: ref("image/png")}, {File: ref("application/pdf")}, {File: ref("application/zip")}}}},
 		Content:  func(context.Context, belay.Digest) ([]byte, error) { return []byte("png"), nil },
 	}
-	if _, _, err := heard(t, p, r); err != nil {
+	if _, _, err := modeltest.Heard(t, p, r); err != nil {
 		t.Fatal(err)
 	}
 	signed := func(by, data string) *belay.Echo { return &belay.Echo{By: by, Data: json.RawMessage(data)} }
@@ -205,7 +166,7 @@ func TestTheRequest(t *testing.T) {
 		belay.Message{Role: belay.RoleTool, Parts: []belay.Part{{Result: &belay.ToolResult{ID: "call_3"}}}},
 		belay.Message{Role: belay.RoleUser, Parts: []belay.Part{{Text: " "}}})
 	r.Note, r.ForceTool, r.MaxOutput, r.Effort = "finish", "read", 50, "medium"
-	if _, _, err := heard(t, p, r); err != nil {
+	if _, _, err := modeltest.Heard(t, p, r); err != nil {
 		t.Fatal(err)
 	}
 	head := `{"systemInstruction":{"parts":[{"text":"be <brief>"}]},"tools":[{"functionDeclarations":[{"name":"read","description":"reads","parametersJsonSchema":{"type":"object"}}]}],"contents":[` +
@@ -260,7 +221,7 @@ func TestPrefixBytes(t *testing.T) {
 			p.Prefixes = wire.NewPrefixes(i % 2 * 300)
 			r.Messages = slices.Clone(r.Messages)
 		}
-		if _, _, err := heard(t, p, r); err != nil {
+		if _, _, err := modeltest.Heard(t, p, r); err != nil {
 			t.Fatal(err)
 		}
 		if r.Note != "" {

@@ -1,7 +1,6 @@
 package google
 
 import (
-	"bytes"
 	"encoding/json"
 	"fmt"
 	"net/http"
@@ -19,14 +18,7 @@ import (
 func sent(t *testing.T, p *Gemini, r model.Request) string {
 	t.Helper()
 	b, err := p.body(t.Context(), r)
-	if err != nil {
-		t.Fatal(err)
-	}
-	var out bytes.Buffer
-	if _, err := out.ReadFrom(b.Reader()); err != nil {
-		t.Fatal(err)
-	}
-	return out.String()
+	return modeltest.Sent(t, b, err)
 }
 
 func TestThinkingByModel(t *testing.T) {
@@ -78,7 +70,7 @@ func converse(t *testing.T, p *Gemini, r model.Request) belay.Message {
 	m := belay.Message{Role: belay.RoleAssistant}
 	var rest []belay.Part
 	text := ""
-	_, chunks, err := heard(t, p, r)
+	_, chunks, err := modeltest.Heard(t, p, r)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"net/http/httptest"
 	"strings"
 	"testing"
 
@@ -21,24 +20,11 @@ import (
 // chat is a provider whose far end is h.
 func chat(t *testing.T, h http.HandlerFunc) *Chat {
 	t.Helper()
-	srv := httptest.NewServer(h)
-	t.Cleanup(srv.Close)
-	base, err := wire.ParseBase(srv.URL + "/v1")
-	if err != nil {
-		t.Fatal(err)
-	}
-	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
-	return &Chat{Endpoint: wire.Endpoint{Name: "far", Base: base, Key: "sk-secret", Client: client}, Prefixes: wire.NewPrefixes(1 << 20)}
+	return &Chat{Endpoint: modeltest.Far(t, h, "/v1"), Prefixes: wire.NewPrefixes(1 << 20)}
 }
 
 // stream answers with events.
-func stream(w http.ResponseWriter, events ...string) {
-	w.Header().Set("Content-Type", "text/event-stream")
-	for _, e := range events {
-		fmt.Fprintf(w, "data: %s\n\n", e)
-		w.(http.Flusher).Flush()
-	}
-}
+func stream(w http.ResponseWriter, events ...string) { modeltest.Events(w, "\n", events...) }
 
 func js(v any) string {
 	b, _ := json.Marshal(v)

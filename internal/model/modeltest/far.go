@@ -1,0 +1,75 @@
+package modeltest
+
+import (
+	"bytes"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"github.com/belay-run/belay/internal/model"
+	"github.com/belay-run/belay/internal/model/wire"
+)
+
+// Far is an endpoint below a path of a server that is h, for as long as a test
+// runs. Its key is sk-secret.
+func Far(t *testing.T, h http.HandlerFunc, path string) wire.Endpoint {
+	t.Helper()
+	srv := httptest.NewServer(h)
+	t.Cleanup(srv.Close)
+	base, err := wire.ParseBase(srv.URL + path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
+	return wire.Endpoint{Name: "far", Base: base, Key: "sk-secret", Client: client}
+}
+
+// Events answers with events, whose lines end as end says.
+func Events(w http.ResponseWriter, end string, events ...string) {
+	w.Header().Set("Content-Type", "text/event-stream")
+	for _, e := range events {
+		fmt.Fprintf(w, "data: %s%s%s", e, end, end)
+		w.(http.Flusher).Flush()
+	}
+}
+
+// Sent is what a request's body says, which couldn't be made if err says so.
+func Sent(t *testing.T, b *wire.Body, err error) string {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out bytes.Buffer
+	if _, err := out.ReadFrom(b.Reader()); err != nil {
+		t.Fatal(err)
+	}
+	return out.String()
+}
+
+// Heard is an answer in one line: text, reasoning in brackets, calls, images and
+// the stop, up to the error that ended it; and its chunks.
+func Heard(t *testing.T, p model.Provider, r model.Request) (string, []model.Chunk, error) {
+	t.Helper()
+	var chunks []model.Chunk
+	var b strings.Builder
+	for c, err := range p.Stream(t.Context(), r) {
+		if err != nil {
+			return b.String(), chunks, err
+		}
+		chunks = append(chunks, c)
+		b.WriteString(c.Text)
+		switch {
+		case c.Reasoning != "":
+			fmt.Fprintf(&b, "[%s]", c.Reasoning)
+		case c.Call != nil:
+			fmt.Fprintf(&b, ";%s %s %s", c.Call.ID, c.Call.Name, c.Call.Args)
+		case c.Image != nil:
+			fmt.Fprintf(&b, ";%s %s", c.Image.Media, c.Image.Data)
+		case c.Stop != "":
+			fmt.Fprintf(&b, ";%s", c.Stop)
+		}
+	}
+	return b.String(), chunks, nil
+}
