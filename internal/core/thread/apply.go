@@ -128,16 +128,7 @@ func (s *State) applyTurn(e event.Envelope) {
 			t.Cost.Priced++
 		}
 	case event.PermissionEvaluated:
-		if c := t.call(e.IDs.Call); c != nil {
-			c.Judged, c.Verdict = true, policy.Decision(p.Decision)
-			c.Reason, c.Hint = p.Reason, p.Hint
-			if c.Blocked == nil {
-				c.Tags = p.Tags
-			}
-			c.decided(p)
-			s.standsOn(c, p)
-		}
-		s.usedGrant(p)
+		s.applyVerdict(e, p)
 	case event.HookStarted:
 		s.check(e, p.Hook, nil)
 	case event.HookCompleted:
@@ -160,9 +151,7 @@ func (s *State) applyTurn(e event.Envelope) {
 		}
 	case event.ToolStarted:
 		if c := t.call(e.IDs.Call); c != nil {
-			c.Attempt, c.Flying, c.Orphan, c.Recover = p.Attempt, true, false, p.Recover
-			c.Taint = p.Taint
-			c.Changes, c.Polls, c.Expect, c.Expects = !p.ReadOnly, p.Polling, p.Expect, p.Expects
+			c.started(p)
 		}
 	case event.SandboxViolation:
 		if c := t.call(e.IDs.Call); c != nil {

@@ -15,6 +15,25 @@ func (t *Turn) call(id belay.CallID) *Call {
 	return t.Step.call(id)
 }
 
+func (s *State) applyVerdict(e event.Envelope, p event.PermissionEvaluated) {
+	if c := s.Turn.call(e.IDs.Call); c != nil {
+		c.Judged, c.Verdict = true, policy.Decision(p.Decision)
+		c.Reason, c.Hint = p.Reason, p.Hint
+		if c.Blocked == nil {
+			c.Tags = p.Tags
+		}
+		c.decided(p)
+		s.standsOn(c, p)
+	}
+	s.usedGrant(p)
+}
+
+func (c *Call) started(p event.ToolStarted) {
+	c.Attempt, c.Flying, c.Orphan, c.Recover = p.Attempt, true, false, p.Recover
+	c.Taint = p.Taint
+	c.Changes, c.Polls, c.Expect, c.Expects = !p.ReadOnly, p.Polling, p.Expect, p.Expects
+}
+
 func (s *State) applyAsk(e event.Envelope, p event.ActionRequired) {
 	a := &Ask{Action: e.IDs.Action, Kind: p.Kind, Until: p.Until, Open: true, Again: p.Again}
 	if c := s.Turn.call(e.IDs.Call); c != nil {
