@@ -298,13 +298,19 @@ func (m *machine) answer(s *thread.State) {
 // returns the points that the last process passed.
 func (m *machine) run(crashes ...int) (points int, hit bool) {
 	m.accept()
+	return m.through(crashes, (*process).live)
+}
+
+// through lets one process after the other live until one of them doesn't crash.
+func (m *machine) through(crashes []int, live func(*process) error) (points int, hit bool) {
+	m.t.Helper()
 	for i := 0; ; i++ {
 		at := 0
 		if i < len(crashes) {
 			at = crashes[i]
 		}
 		p := m.boot(at)
-		err := p.live()
+		err := live(p)
 		died := p.isDead()
 		p.off()
 		switch {

@@ -129,24 +129,7 @@ func (m *machine) rollBack(crashes ...int) (points int, hit bool) {
 	p := m.boot(0)
 	m.planBack(p)
 	p.off()
-	for i := 0; ; i++ {
-		at := 0
-		if i < len(crashes) {
-			at = crashes[i]
-		}
-		p := m.boot(at)
-		err := p.e.Session(p.ctx, sess, nil)
-		died := p.isDead()
-		p.off()
-		switch {
-		case died:
-			hit = i == len(crashes)-1
-		case err != nil:
-			m.t.Fatalf("crashes %v: %v", crashes, err)
-		default:
-			return p.points, hit
-		}
-	}
+	return m.through(crashes, func(p *process) error { return p.e.Session(p.ctx, sess, nil) })
 }
 
 // planBack puts the rollback into the thread's inbox.
