@@ -107,6 +107,9 @@ type processOutputCmd struct {
 }
 
 func (c *processOutputCmd) read(ctx context.Context, a *app, st store.Store) (int, error) {
+	if c.Bytes < 0 {
+		return 0, belay.Errorf(belay.CodeUsage, "%d bytes can't be printed", c.Bytes).At("--bytes").WithHint("leave it out for everything; --offset=-1000 begins near the end")
+	}
 	facts, err := processFacts(ctx, st, c.ID)
 	if err != nil {
 		return 0, err
