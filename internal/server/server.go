@@ -15,12 +15,12 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
-	"runtime"
 	"sync"
 	"time"
 
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/internal/auth"
+	"github.com/belay-run/belay/internal/headroom"
 )
 
 // Config is what a server is made of. Open, Tokens and Log must be set.
@@ -104,17 +104,11 @@ const (
 	maxHeader    = 16 << 10 // net/http takes up to 8 KiB more: what it has read ahead
 )
 
-// headroom counts for the garbage collector as memory in use, and takes none,
-// because it is never written. A crowd that comes to a small heap makes it grow
-// many times over, and each time all of it would be looked through: so a server
-// collects for the first time after some 40 MiB.
-const headroom = 16 << 20
-
 // Run serves on a listener until ctx ends, then lets running sessions finish or
 // parks them, and returns when everything it started has ended. ready is called
 // once requests are answered and unfinished work goes on.
 func (s *Server) Run(ctx context.Context, l net.Listener, ready func()) (err error) {
-	defer runtime.KeepAlive(make([]byte, headroom))
+	defer headroom.Take().Release()
 	s.started = s.c.Now()
 	s.hosts, s.origins = names(l.Addr(), s.c.TLS != nil, s.c.Hosts, s.c.Origins)
 	var end context.CancelFunc
