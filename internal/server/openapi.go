@@ -284,11 +284,12 @@ func (b *apiBuilder) reads() error {
 		if strings.Contains(path, "{id}") {
 			op.Parameters = append(op.Parameters, apiParameter{Name: "id", In: "path", Required: true, Description: "Whose.", Schema: text})
 		}
+		for _, p := range r.Query {
+			op.Parameters = append(op.Parameters, queryParameter(p))
+		}
 		if r.Stream {
 			kind = "text/event-stream"
 			op.Parameters = append(op.Parameters,
-				apiParameter{Name: "since", In: "query", Description: "Where to begin: a cursor, a position, start or now.", Schema: text},
-				apiParameter{Name: "types", In: "query", Description: "Only facts of these types, separated by commas.", Schema: text},
 				apiParameter{Name: channelHeader, In: "header", Description: "The channel that follows; it needs not be one.", Schema: text},
 				apiParameter{Name: "Last-Event-ID", In: "header", Description: "The id of the last event that was seen; the stream goes on behind it.", Schema: text})
 		}
@@ -296,6 +297,18 @@ func (b *apiBuilder) reads() error {
 		b.doc.Paths[path] = &apiPath{Get: op}
 	}
 	return nil
+}
+
+// queryParameter describes what a query may say.
+func queryParameter(p read.Param) apiParameter {
+	of := &jsonschema.Schema{Type: "string"}
+	if p.Whole {
+		of.Type = "integer"
+	}
+	if p.Many {
+		of = &jsonschema.Schema{Type: "array", Items: of}
+	}
+	return apiParameter{Name: p.Name, In: "query", Required: p.Required, Description: p.Doc, Schema: of}
 }
 
 // described is made once: it doesn't change while a program runs.

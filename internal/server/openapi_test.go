@@ -16,6 +16,7 @@ import (
 	"github.com/google/jsonschema-go/jsonschema"
 
 	"github.com/belay-run/belay/event"
+	"github.com/belay-run/belay/internal/read"
 	"github.com/belay-run/belay/internal/snapshot"
 	"github.com/belay-run/belay/internal/view"
 )
@@ -236,6 +237,46 @@ func TestWhatCommandsTakeIsWhatIsDescribed(t *testing.T) {
 			if (takes == nil) != (says == nil) {
 				t.Errorf("%s %s: the decoder says %v, the description %v", c.Name, b, takes, says)
 			}
+		}
+	}
+}
+
+// TestEveryRouteIsDescribedWithItsQuery: what a read takes and what is said of it are
+// one list.
+func TestEveryRouteIsDescribedWithItsQuery(t *testing.T) {
+	raw, err := OpenAPI()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var doc struct {
+		Paths map[string]map[string]struct {
+			Parameters []struct {
+				Name, In, Description string
+				Required              bool
+			}
+		}
+	}
+	if err := json.Unmarshal(raw, &doc); err != nil {
+		t.Fatal(err)
+	}
+	for _, r := range (&read.Reads{}).Routes() {
+		_, path, _ := strings.Cut(r.Pattern, " ")
+		told := map[string]bool{}
+		for _, p := range doc.Paths[path]["get"].Parameters {
+			if p.In == "query" {
+				told[p.Name] = p.Required
+				if p.Description == "" {
+					t.Errorf("%s: nothing is said of %s", path, p.Name)
+				}
+			}
+		}
+		for _, p := range r.Query {
+			if required, ok := told[p.Name]; !ok || required != p.Required {
+				t.Errorf("%s: %s isn't told as it is", path, p.Name)
+			}
+		}
+		if len(told) != len(r.Query) {
+			t.Errorf("%s: told %v, taken %v", path, told, r.Query)
 		}
 	}
 }
