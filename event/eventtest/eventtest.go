@@ -1,5 +1,5 @@
-// Package eventtest checks facts against the schemas of the standard. It is for
-// tests only.
+// Package eventtest checks facts against the schemas of the standard, and reads logs
+// of them. It is for tests only.
 package eventtest
 
 import (
@@ -7,6 +7,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"io/fs"
+	"os"
+	"path/filepath"
 	"sync"
 	"testing"
 
@@ -132,4 +134,30 @@ func Emitted(t testing.TB, e event.Envelope) {
 		t.Fatalf("at %s#%d: %v", e.Stream, e.Seq, err)
 	}
 	Validate(t, b)
+}
+
+// Logs are the facts of each file that a pattern names, a line each; there must be
+// one.
+func Logs(t *testing.T, pattern string) (logs [][]event.Envelope) {
+	t.Helper()
+	files, err := filepath.Glob(pattern)
+	if err != nil || len(files) == 0 {
+		t.Fatalf("no logs in %s: %v", pattern, err)
+	}
+	for _, file := range files {
+		raw, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var log []event.Envelope
+		for text := range bytes.Lines(raw) {
+			var e event.Envelope
+			if err := json.Unmarshal(text, &e); err != nil {
+				t.Fatalf("%s: %v", file, err)
+			}
+			log = append(log, e)
+		}
+		logs = append(logs, log)
+	}
+	return logs
 }

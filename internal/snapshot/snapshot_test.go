@@ -1,12 +1,9 @@
 package snapshot_test
 
 import (
-	"bufio"
 	"bytes"
 	"encoding/json"
 	"fmt"
-	"os"
-	"path/filepath"
 	"testing"
 	"time"
 
@@ -16,31 +13,10 @@ import (
 	"github.com/belay-run/belay/internal/snapshot"
 )
 
-// golden is every fact of the logs that releases left behind.
-func golden(t *testing.T) (logs [][]event.Envelope) {
+// golden are the logs that releases left behind.
+func golden(t *testing.T) [][]event.Envelope {
 	t.Helper()
-	files, err := filepath.Glob("../engine/testdata/golden/*.jsonl")
-	if err != nil || len(files) == 0 {
-		t.Fatal("no golden logs", err)
-	}
-	for _, file := range files {
-		raw, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
-		var log []event.Envelope
-		lines := bufio.NewScanner(bytes.NewReader(raw))
-		lines.Buffer(nil, 1<<20)
-		for lines.Scan() {
-			var e event.Envelope
-			if err := json.Unmarshal(lines.Bytes(), &e); err != nil {
-				t.Fatal(err)
-			}
-			log = append(log, e)
-		}
-		logs = append(logs, log)
-	}
-	return logs
+	return eventtest.Logs(t, "../engine/testdata/golden/*.jsonl")
 }
 
 func encoded(t *testing.T, s *snapshot.Session) []byte {

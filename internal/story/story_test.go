@@ -1,11 +1,7 @@
 package story_test
 
 import (
-	"bufio"
-	"bytes"
 	"encoding/json"
-	"os"
-	"path/filepath"
 	"reflect"
 	"strings"
 	"testing"
@@ -13,6 +9,7 @@ import (
 
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/event"
+	"github.com/belay-run/belay/event/eventtest"
 	"github.com/belay-run/belay/internal/story"
 )
 
@@ -119,32 +116,18 @@ func TestItemsKeepTheirIDs(t *testing.T) {
 
 // TestEveryFactCanBeTold folds what releases left behind, and every type alone.
 func TestEveryFactCanBeTold(t *testing.T) {
-	files, err := filepath.Glob("../engine/testdata/golden/*.jsonl")
-	if err != nil || len(files) == 0 {
-		t.Fatal("no golden logs", err)
-	}
-	for _, file := range files {
-		raw, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
+	for i, log := range eventtest.Logs(t, "../engine/testdata/golden/*.jsonl") {
 		var f, again story.Fold
-		lines := bufio.NewScanner(bytes.NewReader(raw))
-		lines.Buffer(nil, 1<<20)
-		for lines.Scan() {
-			var e event.Envelope
-			if err := json.Unmarshal(lines.Bytes(), &e); err != nil {
-				t.Fatal(err)
-			}
+		for _, e := range log {
 			f.Apply(e)
 			again.Apply(e)
 		}
 		if len(f.Items()) == 0 || !reflect.DeepEqual(f.Items(), again.Items()) {
-			t.Errorf("%s: %d items", file, len(f.Items()))
+			t.Errorf("log %d: %d items", i, len(f.Items()))
 		}
 		for _, it := range f.Items() {
 			if it.ID == "" || it.Kind == "" || it.First == "" {
-				t.Errorf("%s: %+v", file, it)
+				t.Errorf("log %d: %+v", i, it)
 			}
 		}
 	}
