@@ -35,6 +35,7 @@ var layers = map[string]layer{
 	"event/eventtest":            {own: []string{".", "event", "event/testdata"}, modules: []string{"github.com/santhosh-tekuri/jsonschema/v6"}},
 	"event/testdata":             {},
 	"internal/core":              {own: []string{".", "event"}, deny: impure},
+	"internal/core/coretest":     {own: []string{".", "event", "internal/core"}},
 	"internal/core/session":      {own: []string{".", "event", "internal/core", "internal/policy"}, deny: impure},
 	"internal/core/thread":       {own: []string{".", "event", "internal/core", "internal/policy", "internal/route"}, deny: impure},
 	"internal/core/task":         {own: []string{".", "event", "internal/core"}, deny: impure},

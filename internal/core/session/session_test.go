@@ -12,6 +12,7 @@ import (
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/event"
 	"github.com/belay-run/belay/internal/core"
+	"github.com/belay-run/belay/internal/core/coretest"
 	"github.com/belay-run/belay/internal/policy"
 )
 
@@ -192,27 +193,7 @@ func TestASessionFoldsTheSameFromEveryCut(t *testing.T) {
 	if n := len(b.d.s.Turns); n != maxKnown || len(b.d.s.Threads) != 3 {
 		t.Errorf("%d turns and %d threads are remembered", n, len(b.d.s.Threads))
 	}
-	want, _ := b.d.Save()
-	head := New(stream)
-	for cut := 0; cut <= len(b.log); cut++ {
-		if cut > 0 {
-			head.Apply(b.log[cut-1])
-		}
-		saved, err := head.Save()
-		if err != nil {
-			t.Fatal(err)
-		}
-		tail := New(stream)
-		if err := tail.Load(saved); err != nil {
-			t.Fatal(err)
-		}
-		for _, e := range b.log[cut:] {
-			tail.Apply(e)
-		}
-		if got, _ := tail.Save(); string(got) != string(want) {
-			t.Fatalf("from a state saved at %d: %s\nwant %s", cut, got, want)
-		}
-	}
+	coretest.FromEveryCut(t, func() core.Decider { return New(stream) }, b.log)
 }
 
 // Folding is total: every type can come along.

@@ -9,6 +9,7 @@ import (
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/event"
 	"github.com/belay-run/belay/internal/core"
+	"github.com/belay-run/belay/internal/core/coretest"
 )
 
 // longLog plays turns of read steps without any output until the log has n
@@ -99,27 +100,8 @@ func TestFoldFromEveryCut(t *testing.T) {
 		n = 300 // the work grows with the square
 	}
 	var log []event.Envelope
-	want, _ := longLog(t, n, func(e event.Envelope) { log = append(log, e) }).Save()
-	head := New(stream)
-	for cut := 0; cut <= len(log); cut++ {
-		if cut > 0 {
-			head.Apply(log[cut-1])
-		}
-		snapshot, err := head.Save()
-		if err != nil {
-			t.Fatal(err)
-		}
-		tail := New(stream)
-		if err := tail.Load(snapshot); err != nil {
-			t.Fatal(err)
-		}
-		for _, e := range log[cut:] {
-			tail.Apply(e)
-		}
-		if got, _ := tail.Save(); string(got) != string(want) {
-			t.Fatalf("folding from a snapshot at %d gives another state:\n%s\nwant\n%s", cut, got, want)
-		}
-	}
+	longLog(t, n, func(e event.Envelope) { log = append(log, e) })
+	coretest.FromEveryCut(t, func() core.Decider { return New(stream) }, log)
 }
 
 // Every type of the vocabulary can come along, in any state: folding is total.
