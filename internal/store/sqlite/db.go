@@ -168,8 +168,10 @@ func (db *DB) open() error {
 	}
 	synced := db.syncLog()
 	err := db.openReaders()
-	if err == nil {
-		err = db.readRuntime()
+	if err == nil && db.o.ReadOnly {
+		err = db.readRuntime(db.readers)
+	} else if err == nil {
+		err = db.readRuntime(db.writer.conn) // who only writes opens no reader
 	}
 	if failed := <-synced; failed != nil {
 		return directoryError(db.tenant, failed)
@@ -182,7 +184,7 @@ func (db *DB) open() error {
 
 // syncLog makes the name of the write-ahead log durable, which SQLite has made by
 // now. SQLite syncs the directory with the first commit, but takes no notice when
-// that fails. The disk is at work while the first reader is opened.
+// that fails. The disk is at work while Open goes on.
 func (db *DB) syncLog() <-chan error {
 	synced := make(chan error, 1)
 	sync := func() { synced <- (Disk{}).SyncDir(db.tenant) }
@@ -237,9 +239,11 @@ func (db *DB) version() (v int, err error) {
 	return v, db.wrap(err, "open")
 }
 
-func (db *DB) readRuntime() error {
+func (db *DB) readRuntime(from interface {
+	QueryRowContext(ctx context.Context, query string, args ...any) *sql.Row
+}) error {
 	var id string
-	err := db.readers.QueryRowContext(db.life, "SELECT value FROM meta WHERE key='runtime'").Scan(&id)
+	err := from.QueryRowContext(db.life, "SELECT value FROM meta WHERE key='runtime'").Scan(&id)
 	db.runtime = belay.RuntimeID(id)
 	return db.wrap(err, "read the store's id")
 }
