@@ -214,30 +214,7 @@ func TestPrefixBytes(t *testing.T) {
 		bodies = append(bodies, b)
 		stream(w, begun(0, hi), stopped("end_turn"), over)
 	})
-	r := model.Request{Model: "claude-sonnet-4-6", System: "s"}
-	for i := range 50 {
-		r.Messages = append(r.Messages, belay.Text(belay.RoleUser, fmt.Sprint("question ", i)))
-		r.Note, r.ForceTool, r.Effort = "", "", ""
-		switch i % 5 {
-		case 1:
-			r.Note = fmt.Sprint("note ", i)
-		case 2:
-			r.Effort = "low"
-		case 3:
-			r.ForceTool = "read"
-		}
-		if i%7 == 6 { // read anew from the log, or evicted
-			p.Prefixes = wire.NewPrefixes(i % 2 * 300)
-			r.Messages = slices.Clone(r.Messages)
-		}
-		if _, _, err := modeltest.Heard(t, p, r); err != nil {
-			t.Fatal(err)
-		}
-		if r.Note != "" {
-			r.Messages = append(r.Messages, belay.Text(belay.RoleUser, r.Note))
-		}
-		r.Messages = append(r.Messages, belay.Text(belay.RoleAssistant, fmt.Sprint("answer ", i)))
-	}
+	modeltest.Grow(t, p, model.Request{Model: "claude-sonnet-4-6", System: "s"}, func(size int) { p.Prefixes = wire.NewPrefixes(size) })
 	for i := 1; i < len(bodies); i++ {
 		end := bytes.LastIndex(bodies[i-1], []byte(`]}],"max_tokens"`))
 		if end < 0 || !bytes.HasPrefix(bodies[i], bodies[i-1][:end]) {

@@ -5,9 +5,11 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"testing"
 
+	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/internal/model"
 	"github.com/belay-run/belay/internal/model/wire"
 )
@@ -72,4 +74,34 @@ func Heard(t *testing.T, p model.Provider, r model.Request) (string, []model.Chu
 		}
 	}
 	return b.String(), chunks, nil
+}
+
+// Grow asks fifty times in a conversation that grows: some requests have a note,
+// an effort or a forced tool, some have messages that were read anew, for which
+// forget gives the provider a memory of so many bytes.
+func Grow(t *testing.T, p model.Provider, r model.Request, forget func(size int)) {
+	t.Helper()
+	for i := range 50 {
+		r.Messages = append(r.Messages, belay.Text(belay.RoleUser, fmt.Sprint("question ", i)))
+		r.Note, r.ForceTool, r.Effort = "", "", ""
+		switch i % 5 {
+		case 1:
+			r.Note = fmt.Sprint("note ", i)
+		case 2:
+			r.Effort = "low"
+		case 3:
+			r.ForceTool = "read"
+		}
+		if i%7 == 6 { // read anew from the log, or evicted
+			forget(i % 2 * 300)
+			r.Messages = slices.Clone(r.Messages)
+		}
+		if _, _, err := Heard(t, p, r); err != nil {
+			t.Fatal(err)
+		}
+		if r.Note != "" {
+			r.Messages = append(r.Messages, belay.Text(belay.RoleUser, r.Note))
+		}
+		r.Messages = append(r.Messages, belay.Text(belay.RoleAssistant, fmt.Sprint("answer ", i)))
+	}
 }
