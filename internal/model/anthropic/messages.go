@@ -45,23 +45,19 @@ const version = "2023-06-01"
 
 // Stream sends one request and yields the answer as it comes.
 func (p *Messages) Stream(ctx context.Context, r model.Request) iter.Seq2[model.Chunk, error] {
-	return func(yield func(model.Chunk, error) bool) {
-		if err := ctx.Err(); err != nil {
-			yield(model.Chunk{}, err)
-			return
-		}
-		a, err := p.post(ctx, r)
-		if refusesThinking(err) && p.unbound.add(r.Messages) {
-			a, err = p.post(ctx, r)
-		}
-		if err != nil {
-			yield(model.Chunk{}, err)
-			return
-		}
-		defer a.Close()
-		d := decoder{end: &p.Endpoint, dialect: dialect(r.Model), Out: wire.Out{Yield: yield}, open: map[int]*part{}}
+	return wire.Stream(ctx, r, p.ask, func(a *wire.Answer, out wire.Out) {
+		d := decoder{end: &p.Endpoint, dialect: dialect(r.Model), Out: out, open: map[int]*part{}}
 		d.read(a.Body)
+	})
+}
+
+// ask sends a request, and once more without the thinking that the vendor refuses.
+func (p *Messages) ask(ctx context.Context, r model.Request) (*wire.Answer, error) {
+	a, err := p.post(ctx, r)
+	if refusesThinking(err) && p.unbound.add(r.Messages) {
+		return p.post(ctx, r)
 	}
+	return a, err
 }
 
 // dialect names the protocol and the model: thinking belongs to the model that

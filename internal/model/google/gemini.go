@@ -36,29 +36,22 @@ func (p *Gemini) Abilities(name string) model.Abilities {
 
 // Stream sends one request and yields the answer as it comes.
 func (p *Gemini) Stream(ctx context.Context, r model.Request) iter.Seq2[model.Chunk, error] {
-	return func(yield func(model.Chunk, error) bool) {
-		if err := ctx.Err(); err != nil {
-			yield(model.Chunk{}, err)
-			return
-		}
-		body, err := p.body(ctx, r)
-		if err != nil {
-			yield(model.Chunk{}, err)
-			return
-		}
-		h := http.Header{}
-		if p.Endpoint.Key != "" {
-			h.Set("X-Goog-Api-Key", p.Endpoint.Key) // the protocol would take it in the address too, where logs have it
-		}
-		a, err := p.Endpoint.Post(ctx, path(r.Model), h, body)
-		if err != nil {
-			yield(model.Chunk{}, err)
-			return
-		}
-		defer a.Close()
-		d := decoder{end: &p.Endpoint, dialect: dialect(r.Model), Out: wire.Out{Yield: yield}}
+	return wire.Stream(ctx, r, p.post, func(a *wire.Answer, out wire.Out) {
+		d := decoder{end: &p.Endpoint, dialect: dialect(r.Model), Out: out}
 		d.read(a.Body)
+	})
+}
+
+func (p *Gemini) post(ctx context.Context, r model.Request) (*wire.Answer, error) {
+	body, err := p.body(ctx, r)
+	if err != nil {
+		return nil, err
 	}
+	h := http.Header{}
+	if p.Endpoint.Key != "" {
+		h.Set("X-Goog-Api-Key", p.Endpoint.Key) // the protocol would take it in the address too, where logs have it
+	}
+	return p.Endpoint.Post(ctx, path(r.Model), h, body)
 }
 
 // path is where a model answers.

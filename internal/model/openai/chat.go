@@ -56,25 +56,18 @@ const chatName = "openai-chat"
 
 // Stream sends one request and yields the answer as it comes.
 func (p *Chat) Stream(ctx context.Context, r model.Request) iter.Seq2[model.Chunk, error] {
-	return func(yield func(model.Chunk, error) bool) {
-		if err := ctx.Err(); err != nil {
-			yield(model.Chunk{}, err)
-			return
-		}
-		body, err := p.body(ctx, r)
-		if err != nil {
-			yield(model.Chunk{}, err)
-			return
-		}
-		a, err := p.Endpoint.Post(ctx, "/chat/completions", authorized(p.Endpoint.Key), body)
-		if err != nil {
-			yield(model.Chunk{}, err)
-			return
-		}
-		defer a.Close()
-		d := chatDecoder{name: p.Endpoint.Name, clean: p.Endpoint.Clean, Out: wire.Out{Yield: yield}}
+	return wire.Stream(ctx, r, p.post, func(a *wire.Answer, out wire.Out) {
+		d := chatDecoder{name: p.Endpoint.Name, clean: p.Endpoint.Clean, Out: out}
 		d.read(a)
+	})
+}
+
+func (p *Chat) post(ctx context.Context, r model.Request) (*wire.Answer, error) {
+	body, err := p.body(ctx, r)
+	if err != nil {
+		return nil, err
 	}
+	return p.Endpoint.Post(ctx, "/chat/completions", authorized(p.Endpoint.Key), body)
 }
 
 // chatChunk is one event of an answer.

@@ -37,20 +37,10 @@ func (p *Responses) Abilities(name string) model.Abilities {
 
 // Stream sends one request and yields the answer as it comes.
 func (p *Responses) Stream(ctx context.Context, r model.Request) iter.Seq2[model.Chunk, error] {
-	return func(yield func(model.Chunk, error) bool) {
-		if err := ctx.Err(); err != nil {
-			yield(model.Chunk{}, err)
-			return
-		}
-		a, err := p.post(ctx, r)
-		if err != nil {
-			yield(model.Chunk{}, err)
-			return
-		}
-		defer a.Close()
-		d := decoder{name: p.Endpoint.Name, dialect: dialect(r.Model), clean: p.Endpoint.Clean, Out: wire.Out{Yield: yield}, ids: callIDs{}}
+	return wire.Stream(ctx, r, p.post, func(a *wire.Answer, out wire.Out) {
+		d := decoder{name: p.Endpoint.Name, dialect: dialect(r.Model), clean: p.Endpoint.Clean, Out: out, ids: callIDs{}}
 		d.read(a)
-	}
+	})
 }
 
 // post sends the request. An account that isn't verified is refused when it asks

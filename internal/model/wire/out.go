@@ -1,6 +1,11 @@
 package wire
 
-import "github.com/belay-run/belay/internal/model"
+import (
+	"context"
+	"iter"
+
+	"github.com/belay-run/belay/internal/model"
+)
 
 // Out hands the chunks of an answer to its reader, until an error was handed over
 // or the reader left.
@@ -20,5 +25,23 @@ func (o *Out) Fail(err error) {
 	if !o.Over {
 		o.Over = true
 		o.Yield(model.Chunk{}, err)
+	}
+}
+
+// Stream sends a request with post when somebody ranges over it, and has read
+// hand over what comes of the answer.
+func Stream(ctx context.Context, r model.Request, post func(context.Context, model.Request) (*Answer, error), read func(*Answer, Out)) iter.Seq2[model.Chunk, error] {
+	return func(yield func(model.Chunk, error) bool) {
+		if err := ctx.Err(); err != nil {
+			yield(model.Chunk{}, err)
+			return
+		}
+		a, err := post(ctx, r)
+		if err != nil {
+			yield(model.Chunk{}, err)
+			return
+		}
+		defer a.Close()
+		read(a, Out{Yield: yield})
 	}
 }
