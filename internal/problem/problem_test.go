@@ -22,6 +22,7 @@ func TestAnErrorIsAProblemWithCodeFieldAndStatus(t *testing.T) {
 	}{
 		{At("settings.mode", belay.Errorf(belay.CodeUsage, "no such mode")), belay.CodeUsage, 400, "settings.mode"},
 		{fmt.Errorf("in a frame: %w", At("id", belay.Errorf(belay.CodeBadID, "too long"))), belay.CodeBadID, 400, "id"},
+		{At("settings.model", belay.Errorf(belay.CodeNoKey, "it wants a key, and there is none")), belay.CodeNoKey, 400, "settings.model"},
 		{belay.Errorf(belay.CodeUnauthorized, "no token"), belay.CodeUnauthorized, 401, ""},
 		{belay.Errorf(belay.CodeForbidden, "a viewer"), belay.CodeForbidden, 403, ""},
 		{store.ErrNotFound, belay.CodeNotFound, 404, ""},

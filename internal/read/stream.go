@@ -131,7 +131,7 @@ func pathID(r *http.Request) (string, error) {
 }
 
 func unknown(what, id string) error {
-	return problem.At("path id", belay.Errorf(belay.CodeNotFound, "there is no %s %s", what, id))
+	return problem.At("path id", belay.Errorf(belay.CodeNotFound, "there is no %s %s", what, id).WithHint("GET /v1/sessions lists what there is"))
 }
 
 // stream follows a scope. since is where a request begins that doesn't say.

@@ -25,6 +25,9 @@ const staleAfter = 2 * time.Second
 
 // fresh waits until the log has come as far as after, and a view of it too.
 func (r *request) fresh(ctx context.Context, after store.Position) (Fresh, error) {
+	if after < 0 {
+		return Fresh{}, problem.At("after", belay.Errorf(belay.CodeBadCursor, "%d is no position", after).WithHint("a command's answer has one"))
+	}
 	deadline := time.NewTimer(staleAfter)
 	defer deadline.Stop()
 	for {

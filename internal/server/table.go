@@ -216,7 +216,7 @@ func (s *Server) do(w http.ResponseWriter, r *http.Request, c *Command, change f
 	}
 	req := &request{tenant: t, by: p, command: c.Name, key: key, server: s, channel: r.Header.Get(channelHeader)}
 	if err := req.ofChannel(r.Context()); err != nil {
-		return nil, nil, err
+		return nil, nil, c.remedied(err)
 	}
 	var out any
 	if c.Later != "" {

@@ -112,7 +112,7 @@ func (f *folding) list(ctx context.Context, id string) error {
 func ChannelByID(ctx context.Context, st store.Store, id string) (Channel, error) {
 	data, err := st.ViewRow(ctx, name, channelKey+id)
 	if err == nil && data == nil {
-		err = belay.Errorf(belay.CodeNotFound, "there is no channel %s", id)
+		err = belay.Errorf(belay.CodeNotFound, "there is no channel %s", id).WithHint("reconnect_channel registers one; GET /v1/channels lists them")
 	}
 	var c Channel
 	if err == nil && json.Unmarshal(data, &c) != nil {
