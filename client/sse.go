@@ -2,6 +2,7 @@ package client
 
 import (
 	"bufio"
+	"bytes"
 	"io"
 	"strconv"
 	"strings"
@@ -38,7 +39,7 @@ func newDecoder(r io.Reader) *decoder { return &decoder{r: bufio.NewReader(r)} }
 // event that is too long belay.CodeTooLarge.
 func (d *decoder) next() (frame, error) {
 	var f frame
-	var data strings.Builder
+	var data []byte
 	some := false
 	for {
 		line, err := d.read()
@@ -47,30 +48,28 @@ func (d *decoder) next() (frame, error) {
 		}
 		if len(line) == 0 {
 			if some {
-				f.id, f.data = d.id, strings.TrimSuffix(data.String(), "\n")
+				f.id, f.data = d.id, string(data[:len(data)-1])
 				return f, nil
 			}
 			f = frame{}
 			continue
 		}
-		name, value, _ := strings.Cut(string(line), ":")
-		value = strings.TrimPrefix(value, " ")
-		switch name {
+		name, value, _ := bytes.Cut(line, []byte(":"))
+		value = bytes.TrimPrefix(value, []byte(" "))
+		switch string(name) {
 		case "data":
 			some = true
-			data.WriteString(value)
-			data.WriteByte('\n')
-			if data.Len() > maxFrame {
+			if data = append(append(data, value...), '\n'); len(data) > maxFrame {
 				return frame{}, tooLong()
 			}
 		case "event":
-			f.kind = value
+			f.kind = string(value)
 		case "id":
-			if !strings.Contains(value, "\x00") {
-				d.id = value
+			if !bytes.Contains(value, []byte("\x00")) {
+				d.id = string(value)
 			}
 		case "retry":
-			if ms, err := strconv.ParseUint(value, 10, 31); err == nil && digits(value) {
+			if ms, err := strconv.ParseUint(string(value), 10, 31); err == nil && digits(string(value)) {
 				d.retry = time.Duration(ms) * time.Millisecond
 			}
 		}
@@ -83,27 +82,42 @@ func digits(s string) bool { return strings.Trim(s, "0123456789") == "" }
 func (d *decoder) read() ([]byte, error) {
 	d.line = d.line[:0]
 	for {
-		c, err := d.r.ReadByte()
-		if err != nil {
+		if _, err := d.r.Peek(1); err != nil {
 			return nil, err
 		}
+		here, _ := d.r.Peek(d.r.Buffered()) // there is something
 		if d.skipLF {
-			d.skipLF = false
-			if c == '\n' {
+			if d.skipLF = false; here[0] == '\n' {
+				d.r.Discard(1) //nolint:errcheck // it is buffered
 				continue
 			}
 		}
-		switch {
-		case c == '\r':
-			d.skipLF = true
-			return d.begin(), nil
-		case c == '\n':
-			return d.begin(), nil
-		case len(d.line) >= maxFrame:
+		n, ended := endOfLine(here)
+		if len(d.line)+n > maxFrame {
 			return nil, tooLong()
 		}
-		d.line = append(d.line, c)
+		d.line = append(d.line, here[:n]...)
+		if ended {
+			d.skipLF = here[n] == '\r'
+			n++
+		}
+		d.r.Discard(n) //nolint:errcheck // it is buffered
+		if ended {
+			return d.begin(), nil
+		}
 	}
+}
+
+// endOfLine is how much of a text belongs to its first line, and whether the line ends there.
+func endOfLine(text []byte) (n int, ended bool) {
+	n = len(text)
+	if i := bytes.IndexByte(text, '\n'); i >= 0 {
+		n, ended = i, true
+	}
+	if i := bytes.IndexByte(text[:n], '\r'); i >= 0 {
+		n, ended = i, true
+	}
+	return n, ended
 }
 
 // begin drops the mark that a stream may begin with.
@@ -111,7 +125,7 @@ func (d *decoder) begin() []byte {
 	line := d.line
 	if !d.started {
 		d.started = true
-		line = []byte(strings.TrimPrefix(string(line), "\ufeff"))
+		line = bytes.TrimPrefix(line, []byte("\ufeff"))
 	}
 	return line
 }
