@@ -62,7 +62,7 @@ func (e *Engine) Found(ctx context.Context, workspace string, shared bool, order
 		return nil, err
 	}
 	b.stays()
-	return &Founded{From: end - store.Position(len(b.facts())), Release: func() error {
+	return &Founded{From: end - store.Position(b.count()), Release: func() error {
 		e.unkeep(k)
 		return e.release(context.WithoutCancel(ctx), own, hold)
 	}}, nil
@@ -121,8 +121,17 @@ func (b *beginning) found(ctx context.Context, f store.Founding) (end store.Posi
 	return end, true, nil
 }
 
+// count is how many facts the streams have.
+func (b *beginning) count() (n int) {
+	for _, of := range b.batches {
+		n += len(of.events)
+	}
+	return n
+}
+
 // facts are those of all streams, in the order of the log.
-func (b *beginning) facts() (all []event.Envelope) {
+func (b *beginning) facts() []event.Envelope {
+	all := make([]event.Envelope, 0, b.count())
 	for _, of := range b.batches {
 		all = append(all, of.events...)
 	}
@@ -202,7 +211,7 @@ func (b *beginning) begun(order belay.CommandID, end store.Position) Answer {
 	to := &reply{order: order}
 	known := map[belay.StreamID]standing{}
 	wants := false
-	end -= store.Position(len(b.facts()))
+	end -= store.Position(b.count())
 	for i, v := range b.streams {
 		facts := b.batches[i]
 		end += store.Position(len(facts.events))
