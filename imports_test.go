@@ -103,6 +103,7 @@ var layers = map[string]layer{
 	"internal/secret":            {own: []string{"."}},
 	"internal/search":            {own: []string{".", "event", "internal/store"}},
 	"internal/needs":             {},
+	"internal/golden":            {modules: []string{"github.com/google/go-cmp/cmp"}},
 	"internal/manifest":          {own: []string{".", "internal/source", "internal/secret", "internal/tool"}, modules: []string{"github.com/goccy/go-yaml", "github.com/goccy/go-yaml/ast"}},
 	"internal/catalog":           {own: []string{".", "internal/source"}, modules: []string{"github.com/goccy/go-yaml/ast"}, deny: impure},
 	"internal/tokens":            {own: []string{".", "internal/model"}, modules: []string{"github.com/tiktoken-go/tokenizer/codec"}},

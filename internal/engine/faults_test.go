@@ -3,10 +3,8 @@ package engine_test
 import (
 	"bytes"
 	"context"
-	"flag"
 	"fmt"
 	"net/http"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -15,18 +13,15 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/event"
+	"github.com/belay-run/belay/internal/golden"
 	"github.com/belay-run/belay/internal/model"
 	"github.com/belay-run/belay/internal/model/gateway"
 	"github.com/belay-run/belay/internal/model/modelserver"
 	"github.com/belay-run/belay/internal/model/modeltest"
 	"github.com/belay-run/belay/internal/tool"
 )
-
-var update = flag.Bool("update", false, "rewrite what is expected of faults")
 
 // TestFaultsOfProviders plays every fault of the table in every protocol: a turn
 // of the engine against a server over HTTP, in virtual time. What must come of
@@ -54,26 +49,8 @@ func TestFaultsOfProviders(t *testing.T) {
 			for _, text := range texts {
 				fmt.Fprintf(&out, "== %s\n%s", strings.Join(who[text], " "), text)
 			}
-			expect(t, filepath.Join("testdata/faults", f.name+".txt"), out.String())
+			golden.Compare(t, filepath.Join("testdata/faults", f.name+".txt"), out.String())
 		})
-	}
-}
-
-// expect compares a text with a file, or writes it there.
-func expect(t *testing.T, file, got string) {
-	t.Helper()
-	if *update {
-		if err := os.WriteFile(file, []byte(got), 0o644); err != nil {
-			t.Fatal(err)
-		}
-		return
-	}
-	want, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if d := cmp.Diff(string(want), got); d != "" {
-		t.Errorf("%s (-want +got):\n%s", file, d)
 	}
 }
 

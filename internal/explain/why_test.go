@@ -1,21 +1,16 @@
 package explain
 
 import (
-	"flag"
 	"fmt"
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/event"
+	"github.com/belay-run/belay/internal/golden"
 )
-
-var update = flag.Bool("update", false, "rewrite the expected answers")
 
 const required, conversational = belay.CompletionRequired, belay.CompletionConversational
 
@@ -276,7 +271,7 @@ func TestAnswers(t *testing.T) {
 				}
 				fmt.Fprintf(&b, "\n> why %s\n%s", id, a)
 			}
-			golden(t, filepath.Join("testdata", c.name+".txt"), b.String())
+			golden.Compare(t, filepath.Join("testdata", c.name+".txt"), b.String())
 		})
 	}
 }
@@ -290,22 +285,5 @@ func TestAnswersAreFormatted(t *testing.T) {
 				t.Errorf("%s, why %s: %v\n%s", c.name, id, err, a)
 			}
 		}
-	}
-}
-
-func golden(t *testing.T, file, got string) {
-	t.Helper()
-	if *update {
-		if err := os.WriteFile(file, []byte(got), 0o644); err != nil {
-			t.Fatal(err)
-		}
-		return
-	}
-	want, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if d := cmp.Diff(string(want), got); d != "" {
-		t.Errorf("%s (-want +got):\n%s", file, d)
 	}
 }

@@ -1,19 +1,18 @@
 package sandbox
 
 import (
-	"flag"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 
-	"github.com/belay-run/belay"
-	"github.com/belay-run/belay/internal/protected"
 	"pgregory.net/rapid"
-)
 
-var update = flag.Bool("update", false, "write the profiles that tests compare with")
+	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/internal/golden"
+	"github.com/belay-run/belay/internal/protected"
+)
 
 func TestProfilesOfSeatbelt(t *testing.T) {
 	places := seatbelt{
@@ -31,15 +30,7 @@ func TestProfilesOfSeatbelt(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		file := "testdata/seatbelt_" + name + ".sb"
-		if *update {
-			if err := os.WriteFile(file, []byte(got), 0o644); err != nil {
-				t.Fatal(err)
-			}
-		}
-		if want, err := os.ReadFile(file); err != nil || got != string(want) {
-			t.Errorf("%s: %v, got\n%s", name, err, got)
-		}
+		golden.Compare(t, "testdata/seatbelt_"+name+".sb", got)
 	}
 }
 

@@ -2,20 +2,16 @@ package transcript_test
 
 import (
 	"bytes"
-	"flag"
 	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/internal/golden"
 	"github.com/belay-run/belay/internal/transcript"
 )
-
-var update = flag.Bool("update", false, "write what is read into testdata")
 
 func name(n int) belay.CallID { return belay.CallID(fmt.Sprintf("call_%d", n)) }
 
@@ -81,17 +77,7 @@ func TestSamples(t *testing.T) {
 				t.Fatal(err)
 			}
 			valid(t, all)
-			got := told(c, all)
-			golden := strings.TrimSuffix(file, ".jsonl") + ".txt"
-			if *update {
-				if err := os.WriteFile(golden, []byte(got), 0o644); err != nil {
-					t.Fatal(err)
-				}
-			}
-			want, _ := os.ReadFile(golden)
-			if d := cmp.Diff(string(want), got); d != "" {
-				t.Errorf("%s (-want +got):\n%s", golden, d)
-			}
+			golden.Compare(t, strings.TrimSuffix(file, ".jsonl")+".txt", told(c, all))
 		})
 	}
 }

@@ -3,7 +3,6 @@ package thread
 import (
 	"bufio"
 	"encoding/json"
-	"flag"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -19,11 +18,10 @@ import (
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/event"
 	"github.com/belay-run/belay/internal/core"
+	"github.com/belay-run/belay/internal/golden"
 	"github.com/belay-run/belay/internal/policy"
 	"github.com/belay-run/belay/internal/route"
 )
-
-var update = flag.Bool("update", false, "rewrite the expected output of the scenarios")
 
 // TestScenarios plays testdata/*.txt. A line that begins with "> " is a command;
 // what follows is what the decider says then: facts, sends, effects, wake time.
@@ -38,16 +36,7 @@ func TestScenarios(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			got := play(t, string(want))
-			if *update {
-				if err := os.WriteFile(f, []byte(got), 0o644); err != nil {
-					t.Fatal(err)
-				}
-				return
-			}
-			if d := cmp.Diff(string(want), got); d != "" {
-				t.Errorf("%s (-want +got):\n%s", f, d)
-			}
+			golden.Compare(t, f, play(t, string(want)))
 		})
 	}
 }
