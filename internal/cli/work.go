@@ -35,7 +35,8 @@ type work struct {
 	queue     belay.QueueMode             // what becomes of the task if the session is busy; empty: it isn't
 	join      func(context.Context) error // tries to become the driver of a session that another process drives
 	guest     bool                        // another process drove the session when this one came
-	abandoned bool                        // left at once: what runs still uses the store
+	folded    folded
+	abandoned bool // left at once: what runs still uses the store
 }
 
 // close gives back what the process has; a process that leaves at once is
@@ -213,16 +214,36 @@ func same(a, b belay.Settings) bool {
 	return string(x) == string(y)
 }
 
-// state is the thread as its facts say, or nil when it isn't open.
+// folded is a thread as it was when the log ended at a position, or a little
+// later. It is only read.
+type folded struct {
+	mu    sync.Mutex
+	end   store.Position
+	of    belay.ThreadID
+	state *thread.State
+}
+
+// state is the thread as its facts say, or nil when it isn't open. It is folded
+// again when there is a new fact: who goes on with a session asks three times.
 func (w *work) state(ctx context.Context) (*thread.State, error) {
 	if w.thread == "" {
 		return nil, nil
+	}
+	w.folded.mu.Lock()
+	defer w.folded.mu.Unlock()
+	end, err := w.store.End(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if w.folded.state != nil && w.folded.end == end && w.folded.of == w.thread {
+		return w.folded.state, nil
 	}
 	d, seq, _, err := engine.Load(ctx, w.store, w.thread.Stream())
 	if err != nil || seq == 0 {
 		return nil, err
 	}
-	return d.(*thread.Decider).State(), nil
+	w.folded.end, w.folded.of, w.folded.state = end, w.thread, d.(*thread.Decider).State()
+	return w.folded.state, nil
 }
 
 // unfinished tells whether a turn of the thread hasn't ended, or work waits.
