@@ -137,8 +137,12 @@ func (t *Tokens) Revoke(id string) (Token, error) {
 				at = append(at, i)
 			}
 		}
-		if len(at) != 1 {
-			return nil, belay.Errorf(belay.CodeNotFound, "%d tokens have this id", len(at)).At(id).WithHint("belay token list")
+		switch len(at) {
+		case 1:
+		case 0:
+			return nil, belay.Errorf(belay.CodeNotFound, "no token has this id").At(id).WithHint("belay token list")
+		default:
+			return nil, belay.Errorf(belay.CodeNotFound, "%d tokens have ids that begin so", len(at)).At(id).WithHint("say more of the id; belay token list")
 		}
 		if all[at[0]].Revoked.IsZero() {
 			all[at[0]].Revoked = t.now().UTC().Truncate(time.Second)

@@ -22,7 +22,7 @@ type storeCmd struct {
 	Backup  storeBackupCmd  `cmd:"" help:"Write everything into one file, while others go on working."`
 	Restore storeRestoreCmd `cmd:"" help:"Make a store from a backup."`
 	Compact storeCompactCmd `cmd:"" help:"Remove what retention lets go and what nothing names, and give the space back."`
-	Retain  storeRetainCmd  `cmd:"" help:"Say which sessions and outputs compact keeps."`
+	Retain  storeRetainCmd  `cmd:"" help:"Say which sessions and outputs are kept: compact removes the others, a server other outputs."`
 }
 
 // openSQLite opens the store that is there.
@@ -211,7 +211,10 @@ func (c *storeRetainCmd) run(ctx context.Context, a *app) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	return a.say(p, "belay store compact keeps %s", p)
+	if p.Outputs == (retention.Outputs{}) {
+		return a.say(p, "belay store compact keeps %s", p)
+	}
+	return a.say(p, "belay store compact keeps %s\noutputs beyond that go by themselves, within an hour, where belay serve runs", p)
 }
 
 type storeCompactCmd struct {
