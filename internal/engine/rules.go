@@ -22,9 +22,10 @@ const (
 
 // offer is a set of tools: as rules have it, and as a model is told it.
 type offer struct {
-	json  []byte // in rules
-	specs []belay.ToolSpec
-	defs  []model.ToolDef
+	json   []byte // in rules
+	specs  []belay.ToolSpec
+	digest belay.Digest // of specs
+	defs   []model.ToolDef
 }
 
 // ruling is the rules that a thread's decider has, and their name. The decider
@@ -99,7 +100,7 @@ func (e *Engine) KeepRules(ctx context.Context, r *thread.Rules) (belay.Ref, err
 	if err != nil {
 		return belay.Ref{}, err
 	}
-	decoded.Tools = o.specs
+	decoded.Offer(o.specs, o.digest)
 	ref, err := e.c.Store.Put(ctx, o.join(rest), "application/json")
 	if err == nil {
 		e.keepRules(ref.Digest, decoded)
@@ -118,7 +119,7 @@ func (o *offer) join(rest []byte) []byte {
 // offered are tools as they come back when rules are decoded.
 func (e *Engine) offered(specs []belay.ToolSpec) (*offer, error) {
 	if len(specs) == 0 {
-		return &offer{json: []byte("[]")}, nil
+		return e.offer([]byte("[]"))
 	}
 	e.mu.Lock()
 	o := e.kept.given[&specs[0]]
@@ -212,7 +213,7 @@ func (e *Engine) decodeRules(raw []byte) (*thread.Rules, error) {
 	}
 	e.mu.Unlock()
 	rules := r.Rules
-	rules.Tools = o.specs
+	rules.Offer(o.specs, o.digest)
 	return &rules, nil
 }
 
@@ -231,7 +232,7 @@ func (e *Engine) offer(raw []byte) (*offer, error) {
 			return nil, err
 		}
 	}
-	o.defs = toolDefs(o.specs)
+	o.digest, o.defs = thread.DigestOf(o.specs), toolDefs(o.specs)
 	e.keepOffer(of, o)
 	return o, nil
 }

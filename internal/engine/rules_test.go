@@ -7,8 +7,10 @@ import (
 	"testing"
 
 	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/event"
 	"github.com/belay-run/belay/internal/core/thread"
 	"github.com/belay-run/belay/internal/policy"
+	"github.com/belay-run/belay/internal/store"
 )
 
 // TestRulesAreKeptAsTheyAre: what is kept of rules is what they say, whatever
@@ -67,8 +69,13 @@ func TestKeptRulesAreReadByNobody(t *testing.T) {
 		t.Fatal(err)
 	}
 	rules.System = "others"
+	all := rules.Tools
 	if r.ref, err = r.e.KeepRules(t.Context(), &rules); err != nil {
 		t.Fatal(err)
+	}
+	rules.Tools = rules.Tools[:1] // a turn is told by the digest of its tools which they were
+	if fewer, err := r.e.KeepRules(t.Context(), &rules); err != nil || fewer.Digest == r.ref.Digest {
+		t.Fatal(fewer, err)
 	}
 	f, err := r.e.Found(t.Context(), "", false, r.first("AA")...)
 	if err != nil || f == nil {
@@ -83,5 +90,23 @@ func TestKeptRulesAreReadByNobody(t *testing.T) {
 	}
 	if err := f.Release(); err != nil {
 		t.Fatal(err)
+	}
+	catalogs := 0
+	for rec, err := range r.db.Window(t.Context(), store.Window{Session: "sess_AA"}) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		p, ok := rec.Event.Data.(event.ToolCatalogResolved)
+		if !ok {
+			continue
+		}
+		catalogs++
+		raw, err := json.Marshal(all)
+		if err != nil || p.Digest != belay.DigestOf(raw) {
+			t.Errorf("the catalog %v is called %s, and isn't %s", p.Tools, p.Digest, raw)
+		}
+	}
+	if catalogs != 1 {
+		t.Errorf("%d catalogs", catalogs)
 	}
 }

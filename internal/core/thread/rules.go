@@ -38,6 +38,25 @@ type Rules struct {
 
 	content map[belay.Digest][]byte // long arguments that were supplied
 	set     *policy.Set             // what Policy names
+	offered belay.Digest            // of Tools, if somebody knew it
+}
+
+// Offer gives the rules tools of which somebody knows the digest: that of their
+// JSON, which is long.
+func (r *Rules) Offer(tools []belay.ToolSpec, of belay.Digest) { r.Tools, r.offered = tools, of }
+
+// toolsDigest names the tools in facts.
+func (r *Rules) toolsDigest() belay.Digest {
+	if r.offered != "" {
+		return r.offered
+	}
+	return DigestOf(r.Tools)
+}
+
+// DigestOf is the digest of tools.
+func DigestOf(tools []belay.ToolSpec) belay.Digest {
+	raw, _ := json.Marshal(tools) // plain data: can't fail
+	return belay.DigestOf(raw)
 }
 
 // Gate are the rules that calls are judged by; nil as long as nobody supplied

@@ -1,8 +1,6 @@
 package thread
 
 import (
-	"encoding/json"
-
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/event"
 	"github.com/belay-run/belay/internal/core"
@@ -28,9 +26,8 @@ func (s *State) start(r *Rules, gone bool, rd *core.Ready) {
 	for i, t := range r.Tools {
 		names[i] = t.Name
 	}
-	defs, _ := json.Marshal(r.Tools) // plain data: can't fail
 	catalog := len(rd.Decided)
-	rd.Decided = append(rd.Decided, core.Fact{IDs: ids, Data: event.ToolCatalogResolved{Tools: names, Digest: belay.DigestOf(defs)}})
+	rd.Decided = append(rd.Decided, core.Fact{IDs: ids, Data: event.ToolCatalogResolved{Tools: names, Digest: r.toolsDigest()}})
 	rd.Decided = append(rd.Decided, r.routing(ids, q.Task)...)
 	if len(r.Context)+len(r.LeftOut) > 0 {
 		ids.Task, ids.Run = q.Task, q.Run
