@@ -103,6 +103,9 @@ func (s *Set) asks(r *Request) []Checker {
 	return out
 }
 
+// HasCheckers tells whether any checker may have to be asked about a call.
+func (s *Set) HasCheckers() bool { return s != nil && len(s.checkers) > 0 }
+
 // Wants are the checkers that have to be asked about a call before it has its
 // verdict, besides the built-in ones: none, when it is denied without them.
 func (s *Set) Wants(r Request) []Checker {

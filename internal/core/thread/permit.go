@@ -46,7 +46,7 @@ func (s *State) judge(r *Rules, rd *core.Ready, c *Call, now time.Time) {
 	if known {
 		q := s.asked(r, spec, c, now)
 		q.Grants = unspent(q.Grants, rd)
-		if refusal == nil && s.checks(r, rd, c, q) {
+		if refusal == nil && r.Gate().HasCheckers() && s.checks(r, rd, c, q) {
 			return // judged when they have answered
 		}
 		v = evaluate(r, q)
