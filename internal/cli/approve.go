@@ -119,7 +119,7 @@ func (a *app) sees(ctx context.Context, st store.Store, stream belay.StreamID, c
 	c.Seen = req.version
 	req.show(a)
 	if edits && req.what == "" {
-		return belay.Errorf(belay.CodeBadCommand, "a %s has no arguments to change", req.Kind).At(string(c.Action))
+		return belay.Errorf(belay.CodeBadCommand, "a %s has no arguments to change", req.Kind).At(string(c.Action)).WithHint("belay answer %s TEXT answers a question, belay approve %s allows the rest", c.Action, c.Action)
 	}
 	if edits {
 		if c.Args, err = a.edit(ctx, req.args); err != nil {

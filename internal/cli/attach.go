@@ -167,7 +167,7 @@ func (s *seat) sit(ctx context.Context) error {
 	if s.raw {
 		was, err := term.MakeRaw(int(in.Fd()))
 		if err != nil {
-			return belay.Errorf(belay.CodeUsage, "the terminal can't be set: %s", err)
+			return belay.Errorf(belay.CodeUsage, "the terminal can't be set: %s", err).WithHint("pipe what is typed: echo TEXT | belay attach ID")
 		}
 		defer func() {
 			fmt.Fprint(s.a.Stdout, leftover)

@@ -41,17 +41,17 @@ func (a *app) edit(ctx context.Context, args []byte) (edited json.RawMessage, er
 	before := safeJSON(pretty.Bytes())
 	dir, err := os.MkdirTemp("", "belay-edit-") // made for this user alone
 	if err != nil {
-		return nil, belay.Errorf(belay.CodeNotWritten, "no file can be made for the editor").Wrap(err)
+		return nil, belay.Errorf(belay.CodeNotWritten, "no file can be made for the editor").WithHint("set TMPDIR to a folder with room, or say the arguments with --args").Wrap(err)
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
 	name := filepath.Join(dir, "arguments.json")
 	if err := os.WriteFile(name, before, 0o600); err != nil {
-		return nil, belay.Errorf(belay.CodeNotWritten, "no file can be made for the editor").Wrap(err)
+		return nil, belay.Errorf(belay.CodeNotWritten, "no file can be made for the editor").WithHint("set TMPDIR to a folder with room, or say the arguments with --args").Wrap(err)
 	}
 	cmd := exec.CommandContext(ctx, argv[0], append(argv[1:len(argv):len(argv)], name)...)
 	cmd.Env, cmd.Stdin, cmd.Stdout, cmd.Stderr = a.Env, a.Stdin, a.Stderr, a.Stderr
 	if err := cmd.Run(); err != nil {
-		return nil, belay.Errorf(belay.CodeUsage, "the editor %s failed, so nothing was answered", argv[0]).Wrap(err)
+		return nil, belay.Errorf(belay.CodeUsage, "the editor %s failed, so nothing was answered", argv[0]).WithHint("set EDITOR to one that works, or say the arguments with --args").Wrap(err)
 	}
 	return readEdited(name, before)
 }
@@ -60,13 +60,13 @@ func (a *app) edit(ctx context.Context, args []byte) (edited json.RawMessage, er
 func readEdited(name string, before []byte) (json.RawMessage, error) {
 	f, err := os.Open(name)
 	if err != nil {
-		return nil, belay.Errorf(belay.CodeUsage, "the edited arguments can't be read, so nothing was answered").Wrap(err)
+		return nil, belay.Errorf(belay.CodeUsage, "the edited arguments can't be read, so nothing was answered").WithHint("say them with --args").Wrap(err)
 	}
 	defer f.Close()
 	after, err := io.ReadAll(io.LimitReader(f, 4*engine.MaxEdit)) // blanks don't count yet
 	switch {
 	case err != nil:
-		return nil, belay.Errorf(belay.CodeUsage, "the edited arguments can't be read, so nothing was answered").Wrap(err)
+		return nil, belay.Errorf(belay.CodeUsage, "the edited arguments can't be read, so nothing was answered").WithHint("say them with --args").Wrap(err)
 	case bytes.Equal(after, before):
 		return nil, belay.Errorf(belay.CodeUsage, "nothing was changed, so nothing was answered").WithHint("without an edit: belay approve ID")
 	}
@@ -85,7 +85,7 @@ func parseArgs(text []byte) (json.RawMessage, error) {
 	}
 	var one bytes.Buffer
 	if err := json.Compact(&one, text); err != nil {
-		return nil, belay.Errorf(belay.CodeBadArguments, "the arguments aren't a JSON object, so nothing was answered").Wrap(err)
+		return nil, belay.Errorf(belay.CodeBadArguments, "the arguments aren't a JSON object, so nothing was answered").WithHint(`they look like {"path": "a.txt"}`).Wrap(err)
 	}
 	return one.Bytes(), nil
 }

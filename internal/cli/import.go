@@ -281,7 +281,7 @@ func (a *app) spool() (*importFile, error) {
 	}
 	f := &importFile{name: "standard input", file: t, temp: true}
 	if f.size, err = io.Copy(t, a.Stdin); err != nil {
-		return nil, errors.Join(belay.Errorf(belay.CodeUsage, "it can't be read: %s", reason(err)).At("standard input"), f.close())
+		return nil, errors.Join(belay.Errorf(belay.CodeUsage, "it can't be read: %s", reason(err)).At("standard input").WithHint("belay import FILE reads a file"), f.close())
 	}
 	return f, nil
 }
@@ -299,7 +299,7 @@ func (f *importFile) format(ctx context.Context, told string) (string, error) {
 	start := make([]byte, 512)
 	n, err := f.file.ReadAt(start, 0)
 	if err != nil && err != io.EOF {
-		return "", belay.Errorf(belay.CodeUsage, "it can't be read: %s", reason(err)).At(f.name)
+		return "", belay.Errorf(belay.CodeUsage, "it can't be read: %s", reason(err)).At(f.name).WithHint("name a file that you can read")
 	}
 	start = start[:n]
 	if len(start) > 2 && start[0] == 0x1f && start[1] == 0x8b || len(start) > 4 && string(start[:4]) == "\x28\xb5\x2f\xfd" {

@@ -86,7 +86,7 @@ func (g *goingBack) run(ctx context.Context, s *session.State, target func(*engi
 	}
 	root, err := os.OpenRoot(g.workspace)
 	if err != nil {
-		return 0, belay.Errorf(belay.CodeWorkspace, "it can't be opened: %s", reason(err)).At(g.workspace)
+		return 0, belay.Errorf(belay.CodeWorkspace, "it can't be opened: %s", reason(err)).At(g.workspace).WithHint("the workspace must be there to take back what was done to it")
 	}
 	defer root.Close() //nolint:errcheck // it was only read
 	look := engine.Looking{Root: root, Dir: g.workspace, Keeper: g.a.keeper(), Force: g.force}

@@ -273,7 +273,7 @@ func (c *interruptCmd) order(ctx context.Context, a *app, r *runtime) (int, erro
 		return 0, err
 	}
 	if len(s.Threads) == 0 {
-		return 0, belay.Errorf(belay.CodeBadState, "no turn is running").At(string(id))
+		return 0, belay.Errorf(belay.CodeBadState, "no turn is running").At(string(id)).WithHint("belay sessions show %s", id)
 	}
 	to := s.Threads[len(s.Threads)-1].Stream()
 	return a.bring(ctx, r, id, to, belay.InterruptTurn{Reason: c.Reason}, "interrupted")

@@ -54,13 +54,16 @@ func (w *wiring) Workspace(_ context.Context, dir string) (string, error) {
 		return w.own, nil
 	}
 	if !filepath.IsAbs(dir) {
-		return "", belay.Errorf(belay.CodeWorkspace, "the path isn't absolute").At(dir)
+		return "", belay.Errorf(belay.CodeWorkspace, "the path isn't absolute").At(dir).WithHint("name the folder from the root on, such as /home/ann/project")
 	}
 	outside := belay.Errorf(belay.CodeForbidden, "the server's sessions may not work there").At(dir).WithHint("belay serve --root DIR names folders they may work in")
 	if !slices.ContainsFunc(w.roots, func(root string) bool { return within(root, realAncestor(filepath.Clean(dir))) }) {
 		return "", outside
 	}
 	ws, err := checkWorkspace(dir)
+	if e, ok := errors.AsType[*belay.Error](err); ok { // who asks over HTTP has no flags
+		return "", belay.Errorf(e.Code, "%s", e.Message).At(dir).WithHint("name a folder that is there, and that the server can read")
+	}
 	if err != nil {
 		return "", err
 	}
