@@ -47,7 +47,7 @@ var serverMutants = []mutant{
 		edits:  []edit{{"internal/server/submit.go", "\tcase r.key != \"\":\n\tcase in.Turn", "\tcase in.Turn"}},
 		caught: []suite{{"./internal/server", "ToldTwice"}}},
 	{breaks: "an answer told again is forgotten to have been refused",
-		edits:  []edit{{"internal/server/submit.go", "\t\t\treturn true, &belay.Error{Code: belay.Code(m.Code), Message: m.Message, Hint: m.Hint}\n", "\t\t\treturn true, nil\n"}},
+		edits:  []edit{{"internal/server/send.go", "\t\t\treturn true, &belay.Error{Code: belay.Code(m.Code), Message: m.Message, Hint: m.Hint}\n", "\t\t\treturn true, nil\n"}},
 		caught: []suite{{"./internal/server", "RefusedAgain"}}},
 	{breaks: "an operator allows tools beforehand",
 		edits:  []edit{{"internal/server/submit.go", "if r.by.Role.May(auth.Answer) {", "if r.by.Role.May(auth.Work) {"}},

@@ -1,20 +1,12 @@
 package server
 
 import (
-	"cmp"
 	"context"
-	"errors"
-	"slices"
-	"strconv"
 	"strings"
-	"unicode/utf8"
 
 	"github.com/belay-run/belay"
-	"github.com/belay-run/belay/event"
 	"github.com/belay-run/belay/internal/auth"
-	"github.com/belay-run/belay/internal/core"
 	"github.com/belay-run/belay/internal/core/session"
-	"github.com/belay-run/belay/internal/core/thread"
 	"github.com/belay-run/belay/internal/problem"
 	"github.com/belay-run/belay/internal/store"
 )
@@ -172,113 +164,6 @@ func (s *submission) begin(ctx context.Context) (*Told, error) {
 	return s.told(ctx, ans.Position, orders[len(orders)-1].ID, false)
 }
 
-// before answers a submission that was told before, and refuses one that can't be.
-func (s *submission) before(ctx context.Context) (*Told, error) {
-	in, st := s.in, s.state
-	if n := len(st.Threads); in.Thread == "" && n > 0 {
-		in.Thread = st.Threads[n-1]
-	} else if in.Thread == "" {
-		in.Thread = firstThread(in.Session)
-	}
-	if err := s.foreign(ctx); err != nil {
-		// Perhaps it was told a moment before, and the session knows by now.
-		if s.state, _ = s.session(ctx, in.Session); s.state == nil || !slices.Contains(s.state.Turns, in.Turn) {
-			return nil, err
-		}
-		st = s.state
-	}
-	if st.Session == "" {
-		return nil, nil
-	}
-	if in.Workspace != "" {
-		ws, err := s.Wiring.Workspace(ctx, in.Workspace)
-		if err != nil {
-			return nil, problem.At("workspace", err)
-		}
-		if ws != st.Workspace {
-			return nil, problem.At("workspace", belay.Errorf(belay.CodeBadState, "the session works in another folder").At(string(in.Session)))
-		}
-	}
-	if slices.Contains(st.Turns, in.Turn) {
-		return s.repeated(ctx)
-	}
-	if !slices.Contains(st.Threads, in.Thread) {
-		return nil, nil
-	}
-	var refused error
-	err := s.Engine.Look(ctx, in.Session, in.Thread.Stream(), func(d core.Decider) {
-		refused = d.(*thread.Decider).State().Takes(belay.QueueMode(in.Queue))
-	})
-	return nil, cmp.Or(err, refused)
-}
-
-// foreign refuses ids of threads and tasks that are another session's.
-func (s *submission) foreign(ctx context.Context) error {
-	in := s.in
-	if !slices.Contains(s.state.Threads, in.Thread) {
-		if _, err := s.Store.Head(ctx, in.Thread.Stream()); !errors.Is(err, store.ErrNotFound) {
-			return problem.At("threadId", cmp.Or(err, error(belay.Errorf(belay.CodeIDConflict, "thread %s isn't one of this session", in.Thread))))
-		}
-	}
-	if slices.Contains(s.state.Turns, in.Turn) {
-		return nil // its task is compared with the one it had
-	}
-	if _, err := s.Store.Head(ctx, in.Task.Stream()); !errors.Is(err, store.ErrNotFound) {
-		return problem.At("taskId", cmp.Or(err, error(belay.Errorf(belay.CodeIDConflict, "task %s exists already", in.Task))))
-	}
-	return nil
-}
-
-// repeated answers a turn that the session knows: it must be the same one. The
-// thread may learn of it a moment after the session.
-func (s *submission) repeated(ctx context.Context) (*Told, error) {
-	soon, cancel := context.WithTimeout(ctx, staleAfter)
-	defer cancel()
-	for {
-		changed := s.Store.Changed(soon)
-		told, err := s.submitted(ctx)
-		if told != nil || err != nil {
-			return told, err
-		}
-		select {
-		case <-changed:
-		case <-soon.Done():
-			return nil, belay.Errorf(belay.CodeBusy, "turn %s was accepted and isn't handled yet", s.in.Turn).WithHint("repeat the request")
-		}
-	}
-}
-
-// submitted answers a turn that a thread of the session knows; nil: none does.
-func (s *submission) submitted(ctx context.Context) (*Told, error) {
-	in := s.in
-	threads := append([]belay.ThreadID{in.Thread}, s.state.Threads...)
-	for _, th := range threads {
-		for ev, err := range s.Store.Read(ctx, th.Stream(), 0) {
-			if err != nil {
-				return nil, err
-			}
-			p, ok := ev.Data.(event.TurnSubmitted)
-			if !ok || ev.IDs.Turn != in.Turn {
-				continue
-			}
-			if th != in.Thread || p.Text.Text != s.text.Text || refOf(p.Text) != refOf(s.text) || ev.IDs.Task != in.Task {
-				return nil, problem.At("turnId", belay.Errorf(belay.CodeIDConflict, "turn %s was submitted with another text, thread or task", in.Turn).WithHint("bring a new turn id"))
-			}
-			told, err := s.told(ctx, 0, "", false)
-			told.Repeated = true
-			return told, err
-		}
-	}
-	return nil, nil
-}
-
-func refOf(c belay.Content) belay.Digest {
-	if c.Ref == nil {
-		return ""
-	}
-	return c.Ref.Digest
-}
-
 // orders are the commands that the submission becomes.
 func (s *submission) orders(ctx context.Context) ([]belay.Order, error) {
 	in := s.in
@@ -374,105 +259,7 @@ func (s *submission) told(ctx context.Context, pos store.Position, cmd belay.Com
 	return t, s.end(ctx, t)
 }
 
-// end gives an answer that caused no fact the end of the log as its position.
-func (r *request) end(ctx context.Context, t *Told) (err error) {
-	if t.Position == 0 {
-		t.Position, err = r.Store.End(ctx)
-	}
-	return err
-}
-
 // firstRun is the run of a task's first attempt: it follows from the task's id.
 func firstRun(task belay.TaskID) belay.RunID {
 	return belay.RunID(belay.DeriveID(belay.PrefixRun, task.Stream(), 3, 0))
-}
-
-// order is a command of whoever sent the request.
-func (r *request) order(id belay.CommandID, to belay.SessionID, stream belay.StreamID, c belay.Command) belay.Order {
-	return belay.Order{ID: id, Principal: r.by.String(), Time: r.now().UTC(), Session: to, Stream: stream, Command: c}
-}
-
-// send brings one command to its stream and waits for what becomes of it. Told
-// again under its Idempotency-Key it is answered as it was before.
-func (r *request) send(ctx context.Context, session belay.SessionID, stream belay.StreamID, c belay.Command) (*Told, error) {
-	id := belay.CommandID(belay.NewID(belay.PrefixCommand))
-	if r.key != "" {
-		base := belay.StreamID("key/" + r.by.TokenID + "/" + r.command + "/" + r.key)
-		id = belay.CommandID(belay.DeriveID(belay.PrefixCommand, base, 0, 0))
-	}
-	ans, err := r.Engine.Submit(ctx, r.order(id, session, stream, c))
-	if belay.CodeOf(err) == belay.CodeIDConflict {
-		err = problem.At("header Idempotency-Key", err)
-	}
-	if err != nil {
-		return nil, err
-	}
-	r.drives.want(session, 0)
-	t := &Told{Position: ans.Position, Command: id, Status: done, Session: session}
-	switch {
-	case ans.Pending:
-		t.Status = notYet
-	case len(ans.Events) == 0 && r.key != "":
-		if t.Repeated, err = r.answered(ctx, stream, id); err != nil {
-			return nil, err
-		}
-	}
-	return t, r.end(ctx, t)
-}
-
-// answered finds what became of a command that was told before: its refusal is
-// its answer again.
-func (r *request) answered(ctx context.Context, s belay.StreamID, id belay.CommandID) (bool, error) {
-	for ev, err := range r.Store.Read(ctx, s, 0) {
-		if err != nil {
-			return false, err
-		}
-		if ev.IDs.Request != id {
-			continue
-		}
-		if m, ok := ev.Data.(event.ChannelMessage); ok && m.Kind == "audit" {
-			return true, &belay.Error{Code: belay.Code(m.Code), Message: m.Message, Hint: m.Hint}
-		}
-		return true, nil
-	}
-	return false, nil
-}
-
-// known is a session that there is.
-func (r *request) known(ctx context.Context, id belay.SessionID) (*session.State, error) {
-	if err := named("sessionId", string(id)); err != nil {
-		return nil, err
-	}
-	s, err := r.session(ctx, id)
-	if err == nil && s.Session == "" || errors.Is(err, store.ErrNotFound) {
-		err = belay.Errorf(belay.CodeNotFound, "there is no session %s", id)
-	}
-	return s, problem.At("sessionId", err)
-}
-
-// threadOf is a thread of a session: the one that is named, else the newest.
-func (r *request) threadOf(ctx context.Context, s *session.State, id belay.ThreadID) (*thread.State, error) {
-	if id == "" && len(s.Threads) > 0 {
-		id = s.Threads[len(s.Threads)-1]
-	}
-	if id == "" || !slices.Contains(s.Threads, id) {
-		return nil, problem.At("threadId", belay.Errorf(belay.CodeNotFound, "the session has no thread %s", id).At(string(s.Session)))
-	}
-	return r.thread(ctx, id)
-}
-
-func plural(n int, what string) string {
-	if n == 1 {
-		return "1 " + what
-	}
-	return strconv.Itoa(n) + " " + what + "s"
-}
-
-// cut shortens a text to so many characters, in one line.
-func cut(s string, most int) string {
-	s, _, _ = strings.Cut(s, "\n")
-	if utf8.RuneCountInString(s) <= most {
-		return s
-	}
-	return string([]rune(s)[:most-1]) + "…"
 }

@@ -1,0 +1,122 @@
+package server
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"slices"
+
+	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/event"
+	"github.com/belay-run/belay/internal/core"
+	"github.com/belay-run/belay/internal/core/thread"
+	"github.com/belay-run/belay/internal/problem"
+	"github.com/belay-run/belay/internal/store"
+)
+
+// before answers a submission that was told before, and refuses one that can't be.
+func (s *submission) before(ctx context.Context) (*Told, error) {
+	in, st := s.in, s.state
+	if n := len(st.Threads); in.Thread == "" && n > 0 {
+		in.Thread = st.Threads[n-1]
+	} else if in.Thread == "" {
+		in.Thread = firstThread(in.Session)
+	}
+	if err := s.foreign(ctx); err != nil {
+		// Perhaps it was told a moment before, and the session knows by now.
+		if s.state, _ = s.session(ctx, in.Session); s.state == nil || !slices.Contains(s.state.Turns, in.Turn) {
+			return nil, err
+		}
+		st = s.state
+	}
+	if st.Session == "" {
+		return nil, nil
+	}
+	if in.Workspace != "" {
+		ws, err := s.Wiring.Workspace(ctx, in.Workspace)
+		if err != nil {
+			return nil, problem.At("workspace", err)
+		}
+		if ws != st.Workspace {
+			return nil, problem.At("workspace", belay.Errorf(belay.CodeBadState, "the session works in another folder").At(string(in.Session)))
+		}
+	}
+	if slices.Contains(st.Turns, in.Turn) {
+		return s.repeated(ctx)
+	}
+	if !slices.Contains(st.Threads, in.Thread) {
+		return nil, nil
+	}
+	var refused error
+	err := s.Engine.Look(ctx, in.Session, in.Thread.Stream(), func(d core.Decider) {
+		refused = d.(*thread.Decider).State().Takes(belay.QueueMode(in.Queue))
+	})
+	return nil, cmp.Or(err, refused)
+}
+
+// foreign refuses ids of threads and tasks that are another session's.
+func (s *submission) foreign(ctx context.Context) error {
+	in := s.in
+	if !slices.Contains(s.state.Threads, in.Thread) {
+		if _, err := s.Store.Head(ctx, in.Thread.Stream()); !errors.Is(err, store.ErrNotFound) {
+			return problem.At("threadId", cmp.Or(err, error(belay.Errorf(belay.CodeIDConflict, "thread %s isn't one of this session", in.Thread))))
+		}
+	}
+	if slices.Contains(s.state.Turns, in.Turn) {
+		return nil // its task is compared with the one it had
+	}
+	if _, err := s.Store.Head(ctx, in.Task.Stream()); !errors.Is(err, store.ErrNotFound) {
+		return problem.At("taskId", cmp.Or(err, error(belay.Errorf(belay.CodeIDConflict, "task %s exists already", in.Task))))
+	}
+	return nil
+}
+
+// repeated answers a turn that the session knows: it must be the same one. The
+// thread may learn of it a moment after the session.
+func (s *submission) repeated(ctx context.Context) (*Told, error) {
+	soon, cancel := context.WithTimeout(ctx, staleAfter)
+	defer cancel()
+	for {
+		changed := s.Store.Changed(soon)
+		told, err := s.submitted(ctx)
+		if told != nil || err != nil {
+			return told, err
+		}
+		select {
+		case <-changed:
+		case <-soon.Done():
+			return nil, belay.Errorf(belay.CodeBusy, "turn %s was accepted and isn't handled yet", s.in.Turn).WithHint("repeat the request")
+		}
+	}
+}
+
+// submitted answers a turn that a thread of the session knows; nil: none does.
+func (s *submission) submitted(ctx context.Context) (*Told, error) {
+	in := s.in
+	threads := append([]belay.ThreadID{in.Thread}, s.state.Threads...)
+	for _, th := range threads {
+		for ev, err := range s.Store.Read(ctx, th.Stream(), 0) {
+			if err != nil {
+				return nil, err
+			}
+			p, ok := ev.Data.(event.TurnSubmitted)
+			if !ok || ev.IDs.Turn != in.Turn {
+				continue
+			}
+			if th != in.Thread || p.Text.Text != s.text.Text || refOf(p.Text) != refOf(s.text) || ev.IDs.Task != in.Task {
+				return nil, problem.At("turnId", belay.Errorf(belay.CodeIDConflict, "turn %s was submitted with another text, thread or task", in.Turn).WithHint("bring a new turn id"))
+			}
+			told, err := s.told(ctx, 0, "", false)
+			told.Repeated = true
+			return told, err
+		}
+	}
+	return nil, nil
+}
+
+func refOf(c belay.Content) belay.Digest {
+	if c.Ref == nil {
+		return ""
+	}
+	return c.Ref.Digest
+}
