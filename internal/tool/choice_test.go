@@ -103,3 +103,25 @@ func TestWhatNarrows(t *testing.T) {
 		}
 	}
 }
+
+// TestASetChoosesOnce: the same terms get the very same specs, which are those
+// that Choose picks, and other terms others.
+func TestASetChoosesOnce(t *testing.T) {
+	set, err := tool.NewSet(tool.NewFixed[struct{}](tool.Spec{Name: "one"}, nil), tool.NewFixed[struct{}](tool.Spec{Name: "two"}, nil))
+	if err != nil {
+		t.Fatal(err)
+	}
+	both, again, one := set.Choose([]string{"*"}), set.Choose([]string{"*"}), set.Choose([]string{"*", "-two"})
+	if len(both) != 2 || &both[0] != &again[0] || len(again) != 2 {
+		t.Errorf("%v, then %v", both, again)
+	}
+	if len(one) != 1 || one[0].Name != "one" {
+		t.Errorf("without two: %v", one)
+	}
+	for i := range 200 { // far more than are kept
+		set.Choose([]string{"*", "-x" + strings.Repeat("y", i)})
+	}
+	if again := set.Choose([]string{"*"}); len(again) != 2 || again[0].Name != both[0].Name {
+		t.Errorf("at last: %v", again)
+	}
+}
