@@ -96,7 +96,7 @@ func reconnectChannel(ctx context.Context, r *request, in *ReconnectChannel) (*C
 	if in.Channel == "" {
 		in.Channel = belay.NewID(belay.PrefixChannel)
 		if r.key != "" {
-			in.Channel = belay.DeriveID(belay.PrefixChannel, belay.StreamID("key/"+r.by.TokenID+"/"+r.command+"/"+r.key), 0, 0)
+			in.Channel = r.keyed(belay.PrefixChannel)
 		}
 	}
 	r.peers.one.Lock() // one at a time: what is known of a channel is read and then changed

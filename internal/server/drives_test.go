@@ -240,6 +240,14 @@ func TestATurnToldTwiceIsOneTurn(t *testing.T) {
 	if a := r.command("submit_turn", owner, `{"text":"go away"}`, "Idempotency-Key", "one"); a.Code != belay.CodeIDConflict {
 		t.Errorf("another text under the key: %d %s", a.status, a.body)
 	}
+	for _, in := range []string{`{"text":"go","sessionId":"other"}`, `{"text":"go","turnId":"other"}`, `{"text":"go","sessionId":"` + string(first.Session) + `","turnId":"other"}`} {
+		if a := r.command("submit_turn", owner, in, "Idempotency-Key", "one"); a.Code != belay.CodeIDConflict || a.Field != "header Idempotency-Key" {
+			t.Errorf("%s under the key: %d %s", in, a.status, a.body)
+		}
+	}
+	if a := r.do("GET", "/v1/sessions/other", owner, ""); a.status != 404 {
+		t.Errorf("a refused submission made a session: %d %s", a.status, a.body)
+	}
 	other := r.token(auth.Owner, auth.DefaultTenant)
 	if told := r.command("submit_turn", other, `{"text":"go away"}`, "Idempotency-Key", "one").told(t); told.Turn == first.Turn || told.Repeated {
 		t.Errorf("another's key is another key: %+v", told)

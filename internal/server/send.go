@@ -21,13 +21,18 @@ func (r *request) order(id belay.CommandID, to belay.SessionID, stream belay.Str
 	return belay.Order{ID: id, Principal: r.by.String(), Time: r.now().UTC(), Session: to, Stream: stream, Command: c}
 }
 
+// keyed is an id that follows from the request's Idempotency-Key: that of another
+// token, and of another command, gives another.
+func (r *request) keyed(prefix string) string {
+	return belay.DeriveID(prefix, belay.StreamID("key/"+r.by.TokenID+"/"+r.command+"/"+r.key), 0, 0)
+}
+
 // send brings one command to its stream and waits for what becomes of it. Told
 // again under its Idempotency-Key it is answered as it was before.
 func (r *request) send(ctx context.Context, session belay.SessionID, stream belay.StreamID, c belay.Command) (*Told, error) {
 	id := belay.CommandID(belay.NewID(belay.PrefixCommand))
 	if r.key != "" {
-		base := belay.StreamID("key/" + r.by.TokenID + "/" + r.command + "/" + r.key)
-		id = belay.CommandID(belay.DeriveID(belay.PrefixCommand, base, 0, 0))
+		id = belay.CommandID(r.keyed(belay.PrefixCommand))
 	}
 	ans, err := r.Engine.Submit(ctx, r.order(id, session, stream, c))
 	if belay.CodeOf(err) == belay.CodeIDConflict {

@@ -171,7 +171,7 @@ func retryTask(ctx context.Context, r *request, in *RetryTask) (*Told, error) {
 	if in.Turn == "" {
 		in.Turn = belay.TurnID(belay.NewID(belay.PrefixTurn))
 		if r.key != "" {
-			in.Turn = belay.TurnID(belay.DeriveID(belay.PrefixTurn, belay.StreamID("key/"+r.by.TokenID+"/"+r.command+"/"+r.key), 0, 0))
+			in.Turn = belay.TurnID(r.keyed(belay.PrefixTurn))
 		}
 	}
 	if slices.ContainsFunc(t.Attempts, func(a task.Attempt) bool { return a.Turn == in.Turn }) && r.key != "" { // told before

@@ -92,7 +92,7 @@ func submitTurn(ctx context.Context, r *request, in *SubmitTurn) (*Told, error) 
 	}
 	ans, err := r.Engine.SubmitAll(ctx, orders...)
 	if err != nil {
-		return nil, turnError(err)
+		return nil, r.conflict(err)
 	}
 	switch {
 	case ans.Wants:
@@ -105,26 +105,28 @@ func submitTurn(ctx context.Context, r *request, in *SubmitTurn) (*Told, error) 
 	return s.told(ctx, ans.Position, orders[len(orders)-1].ID, ans.Pending)
 }
 
-// turnError says which field an id's conflict is about.
-func turnError(err error) error {
-	if belay.CodeOf(err) == belay.CodeIDConflict {
-		return problem.At("turnId", err)
+// conflict says which field an id's conflict is about.
+func (r *request) conflict(err error) error {
+	switch {
+	case belay.CodeOf(err) != belay.CodeIDConflict:
+		return err
+	case r.key != "":
+		return problem.At("header Idempotency-Key", err)
 	}
-	return err
+	return problem.At("turnId", err)
 }
 
 // mint gives the ids that the caller didn't bring. They follow from the
 // Idempotency-Key or the turn's id, so that the request told again means the same.
 func (r *request) mint(in *SubmitTurn) {
-	base := belay.StreamID("key/" + r.by.TokenID + "/" + r.command + "/" + r.key)
-	switch {
-	case r.key != "":
-	case in.Turn != "":
-		base = belay.StreamID("turn/" + string(in.Session) + "/" + string(in.Turn))
-	default:
-		base = belay.StreamID("once/" + belay.NewID(belay.PrefixCommand))
+	derive := r.keyed
+	if r.key == "" {
+		base := belay.StreamID("turn/" + string(in.Session) + "/" + string(in.Turn))
+		if in.Turn == "" {
+			base = belay.StreamID("once/" + belay.NewID(belay.PrefixCommand))
+		}
+		derive = func(prefix string) string { return belay.DeriveID(prefix, base, 0, 0) }
 	}
-	derive := func(prefix string) string { return belay.DeriveID(prefix, base, 0, 0) }
 	if in.Session == "" {
 		in.Session = belay.SessionID(derive(belay.PrefixSession))
 	}
@@ -178,6 +180,9 @@ func (s *submission) orders(ctx context.Context) ([]belay.Order, error) {
 	var out []belay.Order
 	add := func(kind string, c belay.Command) {
 		base := belay.StreamID(kind + "/" + string(in.Session) + "/" + string(in.Turn))
+		if s.key != "" { // it stands for one submission: with another session or turn it is in conflict
+			base = belay.StreamID(kind + "/" + s.keyed(belay.PrefixCommand))
+		}
 		out = append(out, s.order(belay.CommandID(belay.DeriveID(belay.PrefixCommand, base, 0, 0)), in.Session, in.Session.Stream(), c))
 	}
 	switch {
