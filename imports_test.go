@@ -65,7 +65,7 @@ var layers = map[string]layer{
 	"internal/audit":             {own: []string{".", "event", "internal/store"}},
 	"internal/auth":              {own: []string{".", "internal/disk"}},
 	"internal/problem":           {own: []string{".", "internal/store"}},
-	"internal/server":            {own: []string{".", "event", "internal/auth", "internal/canon", "internal/core/…", "internal/engine", "internal/explain", "internal/headroom", "internal/policy/…", "internal/problem", "internal/read", "internal/store", "internal/tool", "internal/view"}, modules: []string{"github.com/coder/websocket", "github.com/google/jsonschema-go/jsonschema"}, moves: true},
+	"internal/server":            {own: []string{".", "event", "internal/auth", "internal/canon", "internal/collector", "internal/core/…", "internal/engine", "internal/explain", "internal/policy/…", "internal/problem", "internal/read", "internal/store", "internal/tool", "internal/view"}, modules: []string{"github.com/coder/websocket", "github.com/google/jsonschema-go/jsonschema"}, moves: true},
 	"internal/outputs":           {own: []string{".", "event", "internal/retention", "internal/store"}},
 	"internal/retention":         {own: []string{"."}, deny: impure},
 	"internal/store":             {own: []string{".", "event"}},
@@ -98,7 +98,7 @@ var layers = map[string]layer{
 	"internal/process":           {own: []string{"."}, modules: []string{"golang.org/x/sys/unix"}, moves: true},
 	"internal/sandbox":           {own: []string{".", "internal/dial", "internal/process", "internal/sandbox/inside"}, modules: []string{"golang.org/x/sys/unix"}, moves: true},
 	"internal/sandbox/inside":    {modules: []string{"golang.org/x/sys/unix"}, moves: true, deny: []string{"net", "net/http", "os/exec"}}, // it runs before all others are initialized
-	"internal/headroom":          {},
+	"internal/collector":         {},
 	"internal/pages":             {modules: []string{"golang.org/x/sys/unix"}},
 	"internal/secret":            {own: []string{"."}},
 	"internal/search":            {own: []string{".", "event", "internal/store"}},
@@ -119,7 +119,7 @@ var layers = map[string]layer{
 	"internal/eval/syntax":       {modules: []string{"github.com/evanw/esbuild/pkg/api"}},
 	"internal/engine":            {own: []string{".", "event", "internal/core/…", "internal/links", "internal/policy", "internal/store", "internal/model", "internal/process", "internal/tool", "internal/secret", "internal/tool/file"}, moves: true},
 	"internal/cli":               {own: []string{".", "client", "event", "internal/…"}, modules: []string{"github.com/alecthomas/kong", "github.com/aymanbagabas/go-udiff", "golang.org/x/term", "golang.org/x/sys/unix"}, moves: true},
-	"cmd/belay":                  {own: []string{"internal/cli", "internal/pages", "internal/sandbox"}},
+	"cmd/belay":                  {own: []string{"internal/cli", "internal/collector", "internal/pages", "internal/sandbox"}},
 }
 
 // TestImportRules holds every package to its line of the table: direct imports

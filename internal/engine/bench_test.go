@@ -69,7 +69,7 @@ func (m *metronome) gaps(who string) (out []time.Duration) {
 }
 
 type rig struct {
-	headroom []byte // as the program has it: see cmd/belay
+	headroom []byte // as the program has it: see internal/collector
 
 	db  *sqlite.DB
 	e   *engine.Engine

@@ -4,17 +4,20 @@ import (
 	"context"
 	"sync"
 	"time"
+
+	"github.com/belay-run/belay/internal/collector"
 )
 
 // front is where commands are answered. Sessions that are about to run let a
 // crowd of commands pass, and of readers whose streams begin: they wait for an
 // answer, and the work itself takes longer than a moment anyway. So do views, which
-// whoever reads them brings up. Sessions that
-// have waited go on one after the other, so that they don't become a crowd.
+// whoever reads them brings up, and collecting garbage. Sessions that have waited go
+// on one after the other, so that they don't become a crowd.
 type front struct {
 	mu   sync.Mutex
 	n    int
 	calm chan struct{} // closed while there is no crowd
+	wide bool          // garbage is collected seldom
 
 	file chan struct{} // holds one: the session that goes on next
 	next time.Time     // when it may; whoever holds the file has it
@@ -39,7 +42,26 @@ func (f *front) enter() {
 	defer f.mu.Unlock()
 	if f.n++; f.n == crowd {
 		f.calm = make(chan struct{})
+		f.widen()
 	}
+}
+
+// widen lets garbage lie about, at least for as long as a session lets a crowd
+// pass: crowds come and go within moments. The front is locked.
+func (f *front) widen() {
+	if f.wide {
+		return
+	}
+	f.wide = true
+	narrow := collector.Widen()
+	time.AfterFunc(crowdPause, func() {
+		narrow()
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		if f.wide = false; f.n >= crowd {
+			f.widen()
+		}
+	})
 }
 
 func (f *front) leave() {

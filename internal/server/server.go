@@ -20,7 +20,6 @@ import (
 
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/internal/auth"
-	"github.com/belay-run/belay/internal/headroom"
 )
 
 // Config is what a server is made of. Open, Tokens and Log must be set.
@@ -108,7 +107,6 @@ const (
 // parks them, and returns when everything it started has ended. ready is called
 // once requests are answered and unfinished work goes on.
 func (s *Server) Run(ctx context.Context, l net.Listener, ready func()) (err error) {
-	defer headroom.Take().Release()
 	s.started = s.c.Now()
 	s.hosts, s.origins = names(l.Addr(), s.c.TLS != nil, s.c.Hosts, s.c.Origins)
 	var end context.CancelFunc
