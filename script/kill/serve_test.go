@@ -223,13 +223,13 @@ func TestKillServer(t *testing.T) {
 		t.Fatalf("a life without a death has only %d points", all)
 	}
 	n := lives(all)
-	offset := r.Float64()
+	offset := r.Float64() // a life may have fewer points than the first one, and end before its death
 	for i := range n {
 		at := 1 + int((float64(i)+offset)*float64(all)/float64(n))
 		_, got := serveLife(t, seed+uint64(at), at, 1+r.IntN(all))
 		sum.add(got)
 	}
-	if sum.deaths < n || sum.acknowledged == 0 || sum.interrupted == 0 || sum.breaks == 0 {
+	if sum.deaths < n-n/3 || sum.acknowledged == 0 || sum.interrupted == 0 || sum.breaks == 0 {
 		t.Errorf("%d lives: %+v, seed %d", n, sum, seed)
 	}
 	t.Logf("died at %d of %d points, each %d. (make killserver: at all); %d deaths, %.1f s, seed %d", n, all, all/n, sum.deaths, time.Since(begun).Seconds(), seed)
