@@ -63,7 +63,7 @@ func (f *fresh) told(facts []Written) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for i := range facts {
-		f.size += len(facts[i].Row.Data) + 512
+		f.size += len(facts[i].Row.Data) + aroundFact
 	}
 	if f.facts = append(f.facts, facts...); f.size > sharedBytes {
 		f.facts, f.size = nil, 0
@@ -81,6 +81,9 @@ func (f *fresh) take() []Written {
 
 // sharedBytes bounds what is kept, about.
 const sharedBytes = 8 << 20
+
+// aroundFact is about what a kept fact holds besides its payload, in bytes.
+const aroundFact = 512
 
 // sharedAtOnce is how many facts are read at a time, while others wait for them.
 const sharedAtOnce = 2048
@@ -193,8 +196,11 @@ func (s *Shared) take() {
 		if f.Position <= at {
 			continue
 		}
+		if f.Position != at+1 {
+			break
+		}
 		ev, err := f.Row.Unpack(s.Runtime(), f.Session, f.Stream)
-		if f.Position != at+1 || err != nil {
+		if err != nil {
 			break // who reads it meets the error
 		}
 		ev.Keep(f.Row.Data)
@@ -276,5 +282,5 @@ func (s *Shared) SetAnchor(ctx context.Context, a Anchor, epoch int64) error {
 // sizeOf is about what a kept fact holds: its payload twice, and what is around it.
 func sizeOf(r *Record) int {
 	raw, _ := r.Event.Encoded() // it is kept
-	return 2*len(raw) + 512
+	return 2*len(raw) + aroundFact
 }
