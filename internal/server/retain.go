@@ -41,8 +41,10 @@ func (t *tenant) retain(ctx context.Context) {
 		if err != nil && ctx.Err() == nil {
 			t.log.Warn("retention", "error", err.Error())
 		}
-		if next.Reset(retainEvery); did.More {
-			next.Reset(retainMore)
+		wait := retainEvery
+		if did.More {
+			wait = retainMore
 		}
+		next.Reset(wait)
 	}
 }
