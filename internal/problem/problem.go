@@ -9,6 +9,7 @@ import (
 	"errors"
 	"net/http"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/belay-run/belay"
@@ -48,6 +49,15 @@ func At(field string, err error) error {
 		return err
 	}
 	return &fault{field, err}
+}
+
+// Shown is a name from outside as an error repeats it: not all of one that is long,
+// and none of what isn't UTF-8.
+func Shown(name string) string {
+	if len(name) > 64 {
+		name = name[:64] + "…"
+	}
+	return strings.ToValidUTF8(name, "�")
 }
 
 // later is an error that may be gone after a while.

@@ -63,7 +63,7 @@ func number(r *http.Request, name string, otherwise, least, most int64) (int64, 
 	}
 	n, err := strconv.ParseInt(s, 10, 64)
 	if err != nil || n < least || n > most {
-		return 0, problem.At("query "+name, belay.Errorf(belay.CodeUsage, "%q is no whole number from %d to %d", shown(s), least, most).WithHint("%s=%d", name, max(otherwise, least)))
+		return 0, problem.At("query "+name, belay.Errorf(belay.CodeUsage, "%q is no whole number from %d to %d", problem.Shown(s), least, most).WithHint("%s=%d", name, max(otherwise, least)))
 	}
 	return n, nil
 }

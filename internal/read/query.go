@@ -35,7 +35,7 @@ func Only(r *http.Request, params []Param) error {
 		i := slices.IndexFunc(params, func(p Param) bool { return p.Name == name })
 		switch {
 		case i < 0:
-			return problem.At("query "+shown(name), belay.Errorf(belay.CodeUsage, "there is no such parameter").WithHint("%s", paramsText(params)))
+			return problem.At("query "+problem.Shown(name), belay.Errorf(belay.CodeUsage, "there is no such parameter").WithHint("%s", paramsText(params)))
 		case len(values) > 1 && !params[i].Many:
 			return problem.At("query "+name, belay.Errorf(belay.CodeUsage, "it is said %d times", len(values)).WithHint("say it once"))
 		}
@@ -52,14 +52,6 @@ func paramsText(params []Param) string {
 		names[i] = p.Name
 	}
 	return "the parameters are " + strings.Join(names, ", ")
-}
-
-// shown is a name from outside as an answer repeats it.
-func shown(name string) string {
-	if len(name) > 64 {
-		name = name[:64] + "…"
-	}
-	return strings.ToValidUTF8(name, "�")
 }
 
 // besides are the types of what a stream has besides facts.

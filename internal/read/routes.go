@@ -15,21 +15,23 @@ type Route struct {
 	Handle  http.HandlerFunc
 }
 
+// After is what every read takes that isn't a stream.
+var After = Param{Name: "after", Doc: "A position that the answer must have seen; it waits up to two seconds for it.", Whole: true}
+
 // What queries may say.
 var (
-	afterParam = Param{Name: "after", Doc: "A position that the answer must have seen; it waits up to two seconds for it.", Whole: true}
 	typesParam = Param{Name: "types", Doc: "Only facts of these types, separated by commas; model.* is a family."}
 	limitParam = Param{Name: "limit", Doc: "How many at most.", Whole: true}
 
-	freshParams  = []Param{afterParam}
+	freshParams  = []Param{After}
 	streamParams = []Param{{Name: "since", Doc: "Where to begin: a cursor, a position, start or now."}, typesParam}
-	listParams   = []Param{afterParam, limitParam,
+	listParams   = []Param{After, limitParam,
 		{Name: "status", Doc: "Only sessions whose turn is queued, running, waiting or ended."},
 		{Name: "workspace", Doc: "Only sessions of this folder, and of worktrees that were made of it."},
 		{Name: "tag", Doc: "Only sessions that have this tag; said more than once, all of them.", Many: true},
 		{Name: "archived", Doc: "true: only sessions that are archived; false: only others."}}
-	searchParams = []Param{{Name: "q", Doc: "Words that a session must all have.", Required: true}, afterParam, limitParam}
-	pageParams   = []Param{afterParam, typesParam,
+	searchParams = []Param{{Name: "q", Doc: "Words that a session must all have.", Required: true}, After, limitParam}
+	pageParams   = []Param{After, typesParam,
 		{Name: "first", Doc: "The oldest so many facts.", Whole: true},
 		{Name: "last", Doc: "The newest so many; 200 when nothing is said.", Whole: true},
 		{Name: "before", Doc: "Facts before a cursor, with limit."},

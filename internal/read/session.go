@@ -29,14 +29,14 @@ func (v *Reads) sessions(ctx context.Context, r *http.Request) (*Sessions, error
 	if s := q.Get("archived"); s != "" {
 		is, err := strconv.ParseBool(s)
 		if err != nil {
-			return nil, problem.At("query archived", belay.Errorf(belay.CodeUsage, "%q is neither true nor false", shown(s)).WithHint("archived=true"))
+			return nil, problem.At("query archived", belay.Errorf(belay.CodeUsage, "%q is neither true nor false", problem.Shown(s)).WithHint("archived=true"))
 		}
 		f.Archived = &is
 	}
 	switch f.Status {
 	case "", view.Queued, view.Running, view.Waiting, view.Ended:
 	default:
-		return nil, problem.At("query status", belay.Errorf(belay.CodeUsage, "%q is none of queued, running, waiting, ended", shown(f.Status)).WithHint("status=waiting"))
+		return nil, problem.At("query status", belay.Errorf(belay.CodeUsage, "%q is none of queued, running, waiting, ended", problem.Shown(f.Status)).WithHint("status=waiting"))
 	}
 	limit, err := number(r, "limit", 100, 1, mostSessions)
 	if err != nil {

@@ -48,7 +48,7 @@ type Allowance struct {
 // check refuses what isn't one allowance.
 func (a *Allowance) check() error {
 	if !slices.Contains([]string{"", "once", "session", "prefix", "count", "until"}, a.Scope) {
-		return problem.At("scope", belay.Errorf(belay.CodeBadCommand, "%q is none of once, session, prefix, count, until", shown(a.Scope)).WithHint("leave it out to allow this call alone"))
+		return problem.At("scope", belay.Errorf(belay.CodeBadCommand, "%q is none of once, session, prefix, count, until", problem.Shown(a.Scope)).WithHint("leave it out to allow this call alone"))
 	}
 	scoped := a.Scope == "prefix" || a.Scope == "count" || a.Scope == "until"
 	switch {
@@ -90,7 +90,7 @@ type Action struct {
 
 func resolvePermission(ctx context.Context, r *request, in *ResolvePermission) (*Told, error) {
 	if in.Decision != "allow" && in.Decision != "deny" {
-		return nil, problem.At("decision", belay.Errorf(belay.CodeBadCommand, "%q is none of allow, deny", shown(in.Decision)).WithHint("respond_action answers questions, too"))
+		return nil, problem.At("decision", belay.Errorf(belay.CodeBadCommand, "%q is none of allow, deny", problem.Shown(in.Decision)).WithHint("respond_action answers questions, too"))
 	}
 	return r.respond(ctx, "permission", RespondAction{Action: in.Action, Decision: in.Decision, Version: in.Version, Allowance: in.Allowance, Args: in.Args, Message: in.Message})
 }
@@ -193,7 +193,7 @@ func (in *RespondAction) check() error {
 	switch in.Decision {
 	case "allow", "deny", "answer":
 	default:
-		return problem.At("decision", belay.Errorf(belay.CodeBadCommand, "%q is none of allow, deny, answer", shown(in.Decision)).WithHint("allow or deny a permission, answer a question"))
+		return problem.At("decision", belay.Errorf(belay.CodeBadCommand, "%q is none of allow, deny, answer", problem.Shown(in.Decision)).WithHint("allow or deny a permission, answer a question"))
 	}
 	if in.Decision == "answer" && strings.TrimSpace(in.Message) == "" {
 		return problem.At("message", belay.Errorf(belay.CodeBadCommand, "the answer is empty").WithHint("it is the message"))

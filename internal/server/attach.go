@@ -183,12 +183,12 @@ func attachQuery(r *http.Request) (offset int64, readOnly bool, err error) {
 	q := r.URL.Query()
 	if text := q.Get("offset"); text != "" {
 		if offset, err = strconv.ParseInt(text, 10, 64); err != nil {
-			return 0, false, problem.At("query offset", belay.Errorf(belay.CodeUsage, "%q is no whole number of bytes", shown(text)).WithHint("offset=0 is the beginning, offset=-4096 the last 4 KB"))
+			return 0, false, problem.At("query offset", belay.Errorf(belay.CodeUsage, "%q is no whole number of bytes", problem.Shown(text)).WithHint("offset=0 is the beginning, offset=-4096 the last 4 KB"))
 		}
 	}
 	if text := q.Get("readOnly"); text != "" {
 		if readOnly, err = strconv.ParseBool(text); err != nil {
-			return 0, false, problem.At("query readOnly", belay.Errorf(belay.CodeUsage, "%q is neither true nor false", shown(text)).WithHint("readOnly=true"))
+			return 0, false, problem.At("query readOnly", belay.Errorf(belay.CodeUsage, "%q is neither true nor false", problem.Shown(text)).WithHint("readOnly=true"))
 		}
 	}
 	return offset, readOnly, nil

@@ -66,7 +66,7 @@ func (in *ReconnectChannel) check() error {
 		if s == "" || slices.Contains(all, s) {
 			return nil
 		}
-		return problem.At(field, belay.Errorf(belay.CodeBadCommand, "%q is none of %s", shown(s), strings.Join(all, ", ")).WithHint("%s=%s, or leave it out", field, all[0]))
+		return problem.At(field, belay.Errorf(belay.CodeBadCommand, "%q is none of %s", problem.Shown(s), strings.Join(all, ", ")).WithHint("%s=%s, or leave it out", field, all[0]))
 	}
 	if err := of("transport", in.Transport, transports); err != nil {
 		return err

@@ -57,7 +57,7 @@ func unambiguous(body []byte) error {
 		return err
 	}
 	said := belay.Errorf(belay.CodeBadCommand, "the body is not JSON with one meaning: %s at byte %d", e.Msg, e.Offset)
-	return problem.At(cmp.Or(shown(strings.TrimPrefix(strings.TrimPrefix(e.Path, "$"), ".")), "body"), said.WithHint("%s", mendings[e.Kind]))
+	return problem.At(cmp.Or(problem.Shown(strings.TrimPrefix(strings.TrimPrefix(e.Path, "$"), ".")), "body"), said.WithHint("%s", mendings[e.Kind]))
 }
 
 // mendings say what to do about a body that isn't JSON with one meaning.
@@ -150,7 +150,7 @@ func fitsStruct(raw []byte, t reflect.Type, path string) error {
 	fields := fieldsOf(t)
 	for name := range has {
 		if !slices.ContainsFunc(fields, func(f field) bool { return f.name == name }) {
-			return problem.At(join(path, shown(name)), belay.Errorf(belay.CodeBadCommand, "there is no such field").WithHint("%s", fieldsText(fields)))
+			return problem.At(join(path, problem.Shown(name)), belay.Errorf(belay.CodeBadCommand, "there is no such field").WithHint("%s", fieldsText(fields)))
 		}
 	}
 	for _, f := range fields {
@@ -303,14 +303,6 @@ func join(path, name string) string {
 		return name
 	}
 	return path + "." + name
-}
-
-// shown is a name from outside as an answer repeats it.
-func shown(name string) string {
-	if len(name) > 64 {
-		name = name[:64] + "…"
-	}
-	return strings.ToValidUTF8(name, "�")
 }
 
 // text refuses a text that can't be recorded, or is too long.

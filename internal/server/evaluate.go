@@ -68,7 +68,7 @@ func evaluatePermission(ctx context.Context, r *request, in *EvaluatePermission)
 		return nil, err
 	}
 	if !slices.ContainsFunc(specs, func(s belay.ToolSpec) bool { return s.Name == in.Tool }) {
-		return nil, problem.At("tool", belay.Errorf(belay.CodeNotFound, "there is no tool %q here", shown(in.Tool)).WithHint("get_tool_inventory lists them"))
+		return nil, problem.At("tool", belay.Errorf(belay.CodeNotFound, "there is no tool %q here", problem.Shown(in.Tool)).WithHint("get_tool_inventory lists them"))
 	}
 	q := Question{Tool: in.Tool, Args: in.Args.JSON()}
 	for _, name := range settings.Allow {

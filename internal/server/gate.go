@@ -70,7 +70,7 @@ func (s *Server) checkHost(host string) error {
 	if slices.Contains(s.hosts, strings.ToLower(host)) {
 		return nil
 	}
-	return problem.At("header Host", belay.Errorf(belay.CodeHost, "this server isn't %q", shown(host)).WithHint("belay serve --host NAME:PORT names another"))
+	return problem.At("header Host", belay.Errorf(belay.CodeHost, "this server isn't %q", problem.Shown(host)).WithHint("belay serve --host NAME:PORT names another"))
 }
 
 // checkOrigin refuses what a browser sends on behalf of a page that isn't named.
@@ -78,7 +78,7 @@ func (s *Server) checkOrigin(r *http.Request) error {
 	origins := r.Header.Values("Origin")
 	for _, origin := range origins {
 		if !slices.Contains(s.origins, strings.ToLower(origin)) {
-			return problem.At("header Origin", belay.Errorf(belay.CodeOrigin, "pages of %q may not use this server", shown(origin)).WithHint("belay serve --origin URL lets a page in"))
+			return problem.At("header Origin", belay.Errorf(belay.CodeOrigin, "pages of %q may not use this server", problem.Shown(origin)).WithHint("belay serve --origin URL lets a page in"))
 		}
 	}
 	if len(origins) > 0 {
@@ -120,7 +120,7 @@ func bearer(r *http.Request) (string, error) {
 // refuse answers a request that wasn't let in, and records that it came.
 func (s *Server) refuse(w http.ResponseWriter, r *http.Request, err error) {
 	s.metrics.refused(string(belay.CodeOf(err)))
-	s.audit.refusal(r.Context(), entry{principal: "address:" + addressOf(r), command: r.Method + " " + shown(r.URL.Path), code: belay.CodeOf(err), at: s.c.Now()})
+	s.audit.refusal(r.Context(), entry{principal: "address:" + addressOf(r), command: r.Method + " " + problem.Shown(r.URL.Path), code: belay.CodeOf(err), at: s.c.Now()})
 	problem.Write(w, r, err)
 }
 
@@ -210,7 +210,7 @@ func (s *Server) scoped(scope auth.Scope, h http.HandlerFunc) http.HandlerFunc {
 func (s *Server) turnAway(w http.ResponseWriter, r *http.Request, err error) {
 	p, _ := auth.From(r.Context())
 	s.metrics.refused(string(belay.CodeOf(err)))
-	e := entry{principal: p.String(), command: r.Method + " " + shown(r.URL.Path), code: problem.Of(err).Code, at: s.c.Now()}
+	e := entry{principal: p.String(), command: r.Method + " " + problem.Shown(r.URL.Path), code: problem.Of(err).Code, at: s.c.Now()}
 	if t, terr := s.tenant(r.Context(), p.Tenant); terr != nil {
 		s.c.Log.Warn("audit", "error", terr.Error())
 	} else if aerr := t.audit.record(r.Context(), e); aerr != nil {

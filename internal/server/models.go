@@ -166,7 +166,7 @@ func (b *apiBuilder) models() error {
 		if err != nil {
 			return err
 		}
-		op.Parameters = []apiParameter{{Name: "id", In: "path", Required: true, Description: "Whose.", Schema: &jsonschema.Schema{Type: "string"}}, afterParameter}
+		op.Parameters = []apiParameter{{Name: "id", In: "path", Required: true, Description: "Whose.", Schema: &jsonschema.Schema{Type: "string"}}, queryParameter(read.After)}
 		b.doc.Paths[m.Path()] = &apiPath{Get: op}
 	}
 	return nil

@@ -176,8 +176,6 @@ func (b *apiBuilder) operation(id, tag, doc, scope string, out reflect.Type) (*a
 
 var keyParameter = apiParameter{Name: "Idempotency-Key", In: "header", Description: "Told twice under one key, a command is done once.", Schema: &jsonschema.Schema{Type: "string", MaxLength: new(128)}}
 
-var afterParameter = apiParameter{Name: "after", In: "query", Description: "A position that the answer must have seen; it waits up to two seconds for it.", Schema: &jsonschema.Schema{Type: "integer"}}
-
 func (b *apiBuilder) commands() error {
 	for _, c := range Commands {
 		if c.Later != "" {
@@ -203,7 +201,7 @@ func (b *apiBuilder) commands() error {
 
 // plain describes the routes besides the commands.
 func (b *apiBuilder) plain() error {
-	after := afterParameter
+	after := queryParameter(read.After)
 	for _, r := range []struct {
 		path, id, tag, doc, scope string
 		in, out                   reflect.Type
@@ -214,7 +212,7 @@ func (b *apiBuilder) plain() error {
 		{"/v1/runs/{id}", "getRun", "runs", "Show a run: how far it is, and how it ended.", "read", nil, reflect.TypeFor[RunShown](),
 			[]apiParameter{{Name: "id", In: "path", Required: true, Description: "The run.", Schema: &jsonschema.Schema{Type: "string"}}, after}, ""},
 		{"/v1/actions", "listActions", "approvals", "List the questions that wait for a person.", "read", nil, reflect.TypeFor[ActionsShown](),
-			[]apiParameter{{Name: "sessionId", In: "query", Description: "Only those of this session.", Schema: &jsonschema.Schema{Type: "string"}}, after}, ""},
+			[]apiParameter{queryParameter(actionsQuery[0]), after}, ""},
 		{"/v1/channels", "listChannels", "reads", "List the peers that registered as channels.", "read", nil, reflect.TypeFor[ChannelsShown](), []apiParameter{after}, ""},
 		{"/v1/openapi.json", "getOpenAPI", "operation", "This description.", "read", nil, nil, nil, "application/json"},
 		{"/metrics", "getMetrics", "operation", "Figures in Prometheus' text format.", "read", nil, nil, nil, "text/plain"},

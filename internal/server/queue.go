@@ -75,7 +75,7 @@ func configureQueue(ctx context.Context, r *request, in *ConfigureQueue) (*Told,
 	if in.Quiet != "" {
 		quiet, err := time.ParseDuration(in.Quiet)
 		if err != nil {
-			return nil, problem.At("quiet", belay.Errorf(belay.CodeBadCommand, "%q is no length of time", shown(in.Quiet)).WithHint("2s or 500ms"))
+			return nil, problem.At("quiet", belay.Errorf(belay.CodeBadCommand, "%q is no length of time", problem.Shown(in.Quiet)).WithHint("2s or 500ms"))
 		}
 		q.Quiet = belay.Duration(quiet)
 	}

@@ -27,8 +27,11 @@ type route struct {
 	any     bool         // it may say anything: who asks is a machine with habits of its own
 }
 
-// afterQuery is what a read's query may say.
-var afterQuery = []read.Param{{Name: "after", Whole: true}}
+// What the queries of these routes may say.
+var (
+	afterQuery   = []read.Param{read.After}
+	actionsQuery = []read.Param{{Name: "sessionId", Doc: "Only those of this session."}, read.After}
+)
 
 // plainRoutes are the routes besides the commands and the mounted handlers.
 var plainRoutes = []route{
@@ -36,7 +39,7 @@ var plainRoutes = []route{
 	{pattern: "GET /readyz", scope: auth.Read, open: true, any: true, handle: func(s *Server) http.HandlerFunc { return s.readyz }},
 	{pattern: "POST /v1/runs", scope: auth.Work, handle: func(s *Server) http.HandlerFunc { return s.createRun }},
 	{pattern: "GET /v1/runs/{id}", scope: auth.Read, query: afterQuery, handle: func(s *Server) http.HandlerFunc { return s.getRun }},
-	{pattern: "GET /v1/actions", scope: auth.Read, query: append([]read.Param{{Name: "sessionId"}}, afterQuery...), handle: func(s *Server) http.HandlerFunc { return s.getActions }},
+	{pattern: "GET /v1/actions", scope: auth.Read, query: actionsQuery, handle: func(s *Server) http.HandlerFunc { return s.getActions }},
 	{pattern: "GET /v1/channels", scope: auth.Read, query: afterQuery, handle: func(s *Server) http.HandlerFunc { return s.getChannels }},
 	{pattern: "GET /v1/openapi.json", scope: auth.Read, handle: func(s *Server) http.HandlerFunc { return s.openapi }},
 	{pattern: "GET /metrics", scope: auth.Read, any: true, handle: func(s *Server) http.HandlerFunc { return s.showMetrics }},
@@ -168,7 +171,7 @@ func (s *Server) createRun(w http.ResponseWriter, r *http.Request) {
 			return nil, err
 		}
 		if in.Agent != "default" {
-			return nil, problem.At("agentId", belay.Errorf(belay.CodeNotFound, "there is no agent %q", shown(in.Agent)).WithHint("the agent is called default"))
+			return nil, problem.At("agentId", belay.Errorf(belay.CodeNotFound, "there is no agent %q", problem.Shown(in.Agent)).WithHint("the agent is called default"))
 		}
 		if strings.TrimSpace(in.Message) == "" {
 			return nil, problem.At("message", belay.Errorf(belay.CodeBadCommand, "there is nothing to do: the message is empty").WithHint("say what to do"))
@@ -249,7 +252,7 @@ func position(r *http.Request) (store.Position, error) {
 	}
 	n, err := strconv.ParseInt(v, 10, 64)
 	if err != nil || n < 0 {
-		return 0, problem.At("query after", belay.Errorf(belay.CodeBadCursor, "%q is no position", shown(v)).WithHint("a command's answer has one"))
+		return 0, problem.At("query after", belay.Errorf(belay.CodeBadCursor, "%q is no position", problem.Shown(v)).WithHint("a command's answer has one"))
 	}
 	return store.Position(n), nil
 }

@@ -79,7 +79,7 @@ func (r *request) known(ctx context.Context, id belay.SessionID) (*session.State
 	}
 	s, err := r.session(ctx, id)
 	if err == nil && s.Session == "" || errors.Is(err, store.ErrNotFound) {
-		err = belay.Errorf(belay.CodeNotFound, "there is no session %s", id)
+		err = noSession(id)
 	}
 	return s, problem.At("sessionId", err)
 }

@@ -48,7 +48,7 @@ func (in *SubmitTurn) check() error {
 		return queueError("queue", err)
 	}
 	if _, ok := priorities[in.Priority]; !ok {
-		return problem.At("priority", belay.Errorf(belay.CodeBadCommand, "%q is none of low, normal, high", shown(in.Priority)))
+		return problem.At("priority", belay.Errorf(belay.CodeBadCommand, "%q is none of low, normal, high", problem.Shown(in.Priority)))
 	}
 	return nil
 }
@@ -243,7 +243,7 @@ func (r *request) mayWiden(ctx context.Context, c Choices, s *session.State) err
 			return err
 		}
 	}
-	return said("mode", "a token of role %s may not choose the mode %q", r.by.Role, shown(c.Mode))
+	return said("mode", "a token of role %s may not choose the mode %q", r.by.Role, problem.Shown(c.Mode))
 }
 
 func (s *submission) title() string {

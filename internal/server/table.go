@@ -151,7 +151,7 @@ func find(name string) *Command {
 func (s *Server) command(w http.ResponseWriter, r *http.Request) {
 	c := find(r.PathValue("name"))
 	if c == nil {
-		s.turnAway(w, r, problem.At("path name", belay.Errorf(belay.CodeNotFound, "there is no command %q", shown(r.PathValue("name"))).WithHint("GET /v1/openapi.json lists them")))
+		s.turnAway(w, r, problem.At("path name", belay.Errorf(belay.CodeNotFound, "there is no command %q", problem.Shown(r.PathValue("name"))).WithHint("GET /v1/openapi.json lists them")))
 		return
 	}
 	s.perform(w, r, c, nil)
@@ -248,11 +248,7 @@ func (c *Command) remedied(err error) error {
 		return err
 	}
 	said := *e
-	hint := "GET /v1/openapi.json describes " + c.Name
-	if p.Code == belay.CodeNotFound && p.Field == "sessionId" {
-		hint = "GET /v1/sessions lists them"
-	}
-	return problem.At(p.Field, said.WithHint("%s", hint))
+	return problem.At(p.Field, said.WithHint("GET /v1/openapi.json describes %s", c.Name))
 }
 
 // unavailable is the answer of a command whose subsystem isn't here, to a body
