@@ -77,9 +77,15 @@ func threads() int {
 	return len(e) + 2 // it may need another one or two
 }
 
-// limited starts a program within the limits: they are lowered for a moment in
-// the helper, so that the program has them from its first instruction, made
-// final in the program and in whatever it started meanwhile, and taken back.
+// forBoth tells whether the helper can live within a limit: it leaves no core and
+// writes no file once the program runs.
+func (r rlimit) forBoth() bool { return r.what == unix.RLIMIT_CORE || r.what == unix.RLIMIT_FSIZE }
+
+// limited starts a program within the limits. What the helper can live within is
+// final for it too, so there is no moment in which the program could raise it.
+// The others are lowered for a moment in the helper, so that the program has them
+// from its first instruction, made final in the program and in whatever it
+// started meanwhile, and taken back.
 func (h *helper) limited(start func() (int, error)) (pid int, err error) {
 	limits := h.wanted()
 	before := make([]unix.Rlimit, len(limits))
@@ -89,6 +95,9 @@ func (h *helper) limited(start func() (int, error)) (pid int, err error) {
 		}
 		if r.what == unix.RLIMIT_NOFILE || r.what == unix.RLIMIT_CPU {
 			continue // starting takes a few descriptors; what was used is the helper's
+		}
+		if r.forBoth() {
+			before[i] = unix.Rlimit{Cur: r.max, Max: r.max}
 		}
 		if err = unix.Prlimit(0, r.what, &unix.Rlimit{Cur: r.max, Max: before[i].Max}, nil); err != nil {
 			return 0, fmt.Errorf("limit of %s: %w", r.name, err)
