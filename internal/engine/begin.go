@@ -189,12 +189,17 @@ func (b *beginning) stream(s belay.StreamID, post []belay.Order) (sent []belay.O
 }
 
 // founded are the batches. A stream that decides something next, or wants
-// content for that, is runnable: whoever drives it decides that again.
+// content for that, is runnable: whoever drives it decides that again. Rules
+// that are at hand it has from here on, however many sessions begin meanwhile.
 func (b *beginning) founded() []store.Batch {
 	out := make([]store.Batch, len(b.streams))
 	for i, v := range b.streams {
 		out[i] = store.Batch{Session: v.session, Stream: v.stream, Events: b.batches[i].events, Sends: b.batches[i].sends}
-		if v.wants = len(v.d.Missing()) > 0; !v.wants {
+		missing := v.d.Missing()
+		for _, ref := range missing {
+			b.e.supplyRules(v.d, ref, nil)
+		}
+		if v.wants = len(missing) > 0; !v.wants {
 			rd := v.d.Next(v.now())
 			v.wants, v.wake = len(rd.Decided)+len(rd.Effects) > 0, rd.Wake
 		}

@@ -134,7 +134,7 @@ func TestALinkOutIsAnAccessOutside(t *testing.T) {
 		must(t, err)
 		at := policy.Place{Workspace: ws, Home: "/home/nobody"}
 		at.Links = links.Of(spec, raw, paths, at)
-		return policy.Evaluate(policy.Builtin(), policy.Request{Tool: spec, Args: raw, Paths: paths, Commands: policy.CommandsOf(spec, raw, at), Links: at.Links, Mode: mode, Workspace: ws, Level: "L0", Network: "full"})
+		return policy.Evaluate(policy.Builtin(), &policy.Request{Tool: spec, Args: raw, Paths: paths, Commands: policy.CommandsOf(spec, raw, at), Links: at.Links, Mode: mode, Workspace: ws, Level: "L0", Network: "full"})
 	}
 	for _, c := range []struct{ line, want string }{
 		{"cat a sub/b", "allow"}, {"cat inside insidedir/b", "allow"}, {"ls", "allow"}, {"cd sub && cat b", "allow"}, {"cd insidedir; cat b", "allow"}, {"cat *b", "allow"}, {"cat new", "allow"},

@@ -24,7 +24,7 @@ var historyMutants = []mutant{
 		edits:  []edit{{"internal/core/thread/rollback.go", "\ts.Files.back(p.Target)\n", ""}},
 		caught: scenarios},
 	{breaks: "a turn begins while files are being restored",
-		edits:  []edit{{"internal/core/thread/next.go", "\t\trd.Effects = append(rd.Effects, s.restore())\n\t\treturn rd\n", "\t\trd.Effects = append(rd.Effects, s.restore())\n"}},
+		edits:  []edit{{"internal/core/thread/next.go", "case s.Restore != nil:", "case s.Restore != nil && len(s.Queue) == 0:"}},
 		caught: scenarios},
 	{breaks: "files are restored under a running turn",
 		edits:  []edit{{"internal/core/thread/rollback.go", "case s.Turn != nil || s.Keep != nil || s.Undo != \"\" || len(s.Queue) > 0:", "case false:"}},

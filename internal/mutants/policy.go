@@ -167,7 +167,7 @@ var policyMutants = []mutant{
 		edits:  []edit{{"internal/policy/confine.go", "out = Meet(out, b)", "out = b"}},
 		caught: []suite{{"./internal/policy", "TestRulesNameBoundariesAndOnlyTrustedOnesWiden"}}},
 	{breaks: "a call gets the wider boundary it asks for",
-		edits:  []edit{{"internal/policy/confine.go", "v = widerAsked(v, r)", "_ = widerAsked"}},
+		edits:  []edit{{"internal/policy/confine.go", "\t\twiderAsked(v, r)", "\t\t_ = widerAsked"}},
 		caught: []suite{{"./internal/policy", "TestACallMayAskForAnotherBoundary"}}},
 	{breaks: "a yes opens protected names",
 		edits:  []edit{{"internal/policy/widen.go", "case obeyed(clean, workspace) || isSecret(clean):", "case false && obeyed(clean, workspace) || false:"}},

@@ -58,21 +58,21 @@ func p99(b *testing.B, once func()) {
 func BenchmarkEvaluate(b *testing.B) {
 	b.Run("builtin", func(b *testing.B) {
 		r := fetch("fetch")
-		p99(b, func() { Evaluate(Builtin(), r) })
+		p99(b, func() { verdictOf(Builtin(), r) })
 	})
 	b.Run("100 rules, 20 with CEL", func(b *testing.B) {
 		s, r := hundred(b), fetch("fetch")
-		p99(b, func() { Evaluate(s, r) })
+		p99(b, func() { verdictOf(s, r) })
 	})
 	b.Run("10000 rules, 50 of one tool", func(b *testing.B) {
 		s, r := tenThousand(b), fetch("tool77")
-		p99(b, func() { Evaluate(s, r) })
+		p99(b, func() { verdictOf(s, r) })
 	})
 	b.Run("command line", func(b *testing.B) {
 		s, args := compiled(b), json.RawMessage(`{"command":"git status && grep -rn TODO src | head -20"}`)
 		p99(b, func() {
 			r := Request{Tool: execSpec, Args: args, Mode: belay.ModeDefault, Workspace: "/ws", Commands: CommandsOf(execSpec, args, Place{Workspace: "/ws"})}
-			Evaluate(s, r)
+			verdictOf(s, r)
 		})
 	})
 }

@@ -68,11 +68,11 @@ func TestAsksOfBenignRuns(t *testing.T) {
 				r := benignCall(text)
 				r.Mode, r.Level, r.Network, r.Taint = as.mode, as.level, as.network, taint
 				calls++
-				if v := Evaluate(Builtin(), r); v.Decision == Ask {
+				if v := verdictOf(Builtin(), r); v.Decision == Ask {
 					once++
 				}
 				r.Grants = grants
-				v := Evaluate(Builtin(), r)
+				v := verdictOf(Builtin(), r)
 				switch v.Decision {
 				case Deny:
 					t.Errorf("mode %s denies %q: %s", as.mode, text, v.Reason)

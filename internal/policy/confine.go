@@ -35,11 +35,14 @@ func (r *Request) confines() bool { return r.Confine && has(r.Tool.Capabilities,
 
 // confined settles the boundary of a call, and makes an allow an ask where the
 // machine can't confine what runs as much as must be.
-func (s *Set) confined(v Verdict, r *Request) Verdict {
-	if !r.confines() || v.Decision == Deny {
-		return v
+func (s *Set) confined(v *Verdict, r *Request) {
+	if r.confines() && v.Decision != Deny {
+		s.confine(v, r)
 	}
-	bound, by, named := s.boundOf(&v, r)
+}
+
+func (s *Set) confine(v *Verdict, r *Request) {
+	bound, by, named := s.boundOf(v, r)
 	wider := false
 	switch wish, ok := s.Bound(r.Wish.Boundary); {
 	case r.Widened != nil:
@@ -63,23 +66,22 @@ func (s *Set) confined(v Verdict, r *Request) Verdict {
 		}
 	}
 	if wider {
-		v = widerAsked(v, r)
+		widerAsked(v, r)
 	}
 	if belay.Level(r.Level).AtLeast(v.Least) {
-		return v
+		return
 	}
 	if v.degrades() {
 		v.Least = belay.Level(r.Level)
-		return v
+		return
 	}
 	v.weak = true
 	v.Hint = "run without a boundary: --boundary full, with --allow " + r.Tool.Name + " where that asks; or accept less by a rule: degrade: allow"
 	v.Reason = "boundary " + v.Boundary + " wants level " + string(v.Least) + ", and this machine gives " + cmp.Or(r.Level, "L0") + "; " + v.Reason
 	if v.Decision == Allow {
 		v.Decision, v.Source, v.Rule, v.Tier, v.Priority, v.ReasonCode = Ask, "rule", "builtin/least-level", TierDefault, 0, CodeBoundaryWeak
-		lose(&v)
+		lose(v)
 	}
-	return v
 }
 
 // needed is a boundary with what a command line says of itself that it needs: a
@@ -113,7 +115,7 @@ const maxNeeded = 8
 
 // widerAsked is the verdict on a call that asks for more than it would get:
 // nothing but a person gives that. Mode plan has nothing to give.
-func widerAsked(v Verdict, r *Request) Verdict {
+func widerAsked(v *Verdict, r *Request) {
 	reason := "it asks for boundary " + v.Boundary
 	if r.Wish.Reason != "" {
 		reason += ": " + r.Wish.Reason
@@ -126,8 +128,7 @@ func widerAsked(v Verdict, r *Request) Verdict {
 	if r.Mode == belay.ModePlan {
 		v.Decision, v.Hint = Deny, "mode plan only reads; run with --mode on_request"
 	}
-	lose(&v)
-	return v
+	lose(v)
 }
 
 // asConfined is a call as rules that ask for a level see it: where the turn's

@@ -27,7 +27,7 @@ func confinedAs(t *testing.T, line string, ask func(*Request), rules ...Rule) Ve
 	r := Request{Tool: progSpec, Args: args, Commands: CommandsOf(progSpec, args, Place{Workspace: "/ws"}), Mode: belay.ModeDefault, Workspace: "/ws",
 		Level: "L3", Network: "full", Confine: true}
 	ask(&r)
-	return Evaluate(s, r)
+	return verdictOf(s, r)
 }
 
 func TestEveryModeNamesItsBoundaryAndTheLeastLevel(t *testing.T) {

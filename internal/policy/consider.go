@@ -13,19 +13,19 @@ type Considered struct {
 // Consider holds every rule that could speak of a tool against a call, and says
 // of those that don't which of their matchers didn't hold first. It answers as
 // Evaluate judges: a rule speaks here exactly if it does there.
-func (s *Set) Consider(r Request) []Considered {
+func (s *Set) Consider(r *Request) []Considered {
 	if s == nil {
 		return nil
 	}
 	var out []Considered
-	r = *s.asConfined(&r)
-	subjects := subjectsOf(&r)
+	r = s.asConfined(r)
+	subjects := subjectsOf(r)
 	for part := range subjects {
 		sub := &subjects[part]
 		for i := range s.candidates(sub.tool) {
 			c := &s.rules[i]
 			if c.forTool(sub.tool) {
-				out = append(out, Considered{Rule: c.name, Part: part, Misses: c.misses(&r, sub)})
+				out = append(out, Considered{Rule: c.name, Part: part, Misses: c.misses(r, sub)})
 			}
 		}
 	}
@@ -91,16 +91,16 @@ func (r *Rule) Name() string { return r.name() }
 
 // Speaks tells whether a rule of the set speaks of a call: of a command line, an
 // allow of each simple command and another verdict of one.
-func (s *Set) Speaks(name string, r Request) bool {
+func (s *Set) Speaks(name string, r *Request) bool {
 	for i := range s.rules {
 		c := &s.rules[i]
 		if c.name != name {
 			continue
 		}
-		r = *s.asConfined(&r)
-		n, subjects := 0, subjectsOf(&r)
+		r = s.asConfined(r)
+		n, subjects := 0, subjectsOf(r)
 		for k := range subjects {
-			if c.forTool(subjects[k].tool) && c.speaks(&r, &subjects[k]) {
+			if c.forTool(subjects[k].tool) && c.speaks(r, &subjects[k]) {
 				n++
 			}
 		}

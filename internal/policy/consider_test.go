@@ -16,7 +16,7 @@ func TestConsideringIsJudging(t *testing.T) {
 		set, r := compiled(t, anyRules(t)...), fullRequest(t)
 		r.Grants = nil
 		speaks := map[string]bool{}
-		for _, c := range set.Consider(r) {
+		for _, c := range set.Consider(&r) {
 			if c.Misses == "" {
 				speaks[c.Rule] = true
 			}
@@ -48,7 +48,7 @@ func TestWhatMissesIsNamed(t *testing.T) {
 		set := compiled(t, Rule{ID: "r", Tier: TierUser, Match: c.match, Verdict: Ask})
 		spec := belay.ToolSpec{Name: "exec", Command: line, Destructive: true, Capabilities: []string{"process"}}
 		args := []byte(`{"command":"git push"}`)
-		got := set.Consider(Request{Tool: spec, Args: args, Commands: CommandsOf(spec, args, Place{Workspace: "/w"}), Mode: "default", Workspace: "/w", Level: "L0"})
+		got := set.Consider(&Request{Tool: spec, Args: args, Commands: CommandsOf(spec, args, Place{Workspace: "/w"}), Mode: "default", Workspace: "/w", Level: "L0"})
 		i := slices.IndexFunc(got, func(k Considered) bool { return k.Rule == "user/r" })
 		if i < 0 || got[i].Misses != c.want {
 			t.Errorf("%+v: %+v, want %q", c.match, got, c.want)

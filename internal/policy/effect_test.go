@@ -22,7 +22,7 @@ func TestRulesMatchWhatAToolDeclares(t *testing.T) {
 		{belay.ToolSpec{Name: "a", Capabilities: []string{"process", "deploy"}}, Deny}, {belay.ToolSpec{Name: "a", Effect: belay.AtMostOnce, Capabilities: []string{"deploy"}}, Deny},
 		{belay.ToolSpec{Name: "a", Effect: belay.Pure, Capabilities: []string{"deploy"}}, Allow}, {belay.ToolSpec{Name: "a", Effect: "made-up"}, Ask},
 	} {
-		if v := Evaluate(set, Request{Tool: c.tool, Mode: belay.ModeDefault}); v.Decision != c.want {
+		if v := verdictOf(set, Request{Tool: c.tool, Mode: belay.ModeDefault}); v.Decision != c.want {
 			t.Errorf("%+v: %s by %s", c.tool, v.Decision, v.Rule)
 		}
 	}

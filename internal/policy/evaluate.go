@@ -9,7 +9,7 @@ import (
 )
 
 // Evaluate is the gate. Every call gets exactly one verdict.
-func Evaluate(s *Set, r Request) Verdict {
+func Evaluate(s *Set, r *Request) Verdict {
 	switch {
 	case r.Use.Use == belay.UseReader && Changes(r.Tool):
 		return reader(r.Use)
@@ -19,7 +19,7 @@ func Evaluate(s *Set, r Request) Verdict {
 		return Verdict{Decision: Deny, Source: "rule", Rule: "builtin/owner-only", Tier: TierDefault, ReasonCode: "OWNER_ONLY",
 			Reason: "only the session's owner may call " + r.Tool.Name, Hint: "the owner has to ask for it"}
 	}
-	v := s.settled(&r)
+	v := s.settled(r)
 	if v.Decision != Allow {
 		v.Reason += led(r.Links)
 	}
@@ -31,7 +31,7 @@ func Evaluate(s *Set, r Request) Verdict {
 		v.Decision, v.Source, v.Rule, v.Tier, v.Priority, v.ReasonCode = Deny, "mode", "builtin/never-asks", TierDefault, 0, "MODE_NEVER_ASKS"
 		v.Reason, v.Hint = "mode never denies what would ask ("+v.Reason+")", "run with --mode default"
 		switch {
-		case reachesOut(&r):
+		case reachesOut(r):
 			v.Hint = staysInside
 		case s.grantHelps(r):
 			v.Hint += ", or allow it: --allow " + r.Tool.Name
@@ -44,7 +44,7 @@ func Evaluate(s *Set, r Request) Verdict {
 		switch {
 		case about:
 			v.Hint += ", or " + wait
-		case reachesOut(&r):
+		case reachesOut(r):
 			v.Hint = staysInside
 		case s.grantHelps(r):
 			v.Hint = "allow it beforehand: --allow " + r.Tool.Name + ", or " + wait
@@ -71,18 +71,19 @@ func reachesOut(r *Request) bool {
 // grantHelps tells whether a call would be allowed if its tool had been allowed
 // beforehand: that doesn't cover every class of commands, nor settle every rule
 // that asks.
-func (s *Set) grantHelps(r Request) bool {
-	r.Grants = append(slices.Clone(r.Grants), Grant{Tool: r.Tool.Name, Tier: TierUser, Kind: "rule"})
-	return s.settled(&r).Decision == Allow
+func (s *Set) grantHelps(r *Request) bool {
+	given := *r
+	given.Grants = append(slices.Clone(r.Grants), Grant{Tool: r.Tool.Name, Tier: TierUser, Kind: "rule"})
+	return s.settled(&given).Decision == Allow
 }
 
 // settled is what rules, checkers and the boundary make of a call.
 func (s *Set) settled(r *Request) Verdict {
 	v := s.judge(s.asConfined(r))
 	if v.Decision != Deny {
-		v = s.checked(v, r)
+		s.checked(&v, r)
 	}
-	v = s.confined(v, r)
+	s.confined(&v, r)
 	v.parts = nil
 	return v
 }

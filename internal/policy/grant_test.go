@@ -40,9 +40,9 @@ func TestAPrefixCoversWhatBeginsSo(t *testing.T) {
 		"sudo make test":              Ask,
 	} {
 		r := of(command)
-		before := Evaluate(Builtin(), r)
+		before := verdictOf(Builtin(), r)
 		r.Grants = []Grant{g}
-		if v := Evaluate(Builtin(), r); v.Decision != want || before.Decision != Ask {
+		if v := verdictOf(Builtin(), r); v.Decision != want || before.Decision != Ask {
 			t.Errorf("%s: %s, without the grant %s; want %s", command, v.Decision, before.Decision, want)
 		}
 	}
@@ -72,7 +72,7 @@ func TestAPrefixOfFilesIsAFolder(t *testing.T) {
 	} {
 		r := of(c.paths...)
 		r.Grants = []Grant{g}
-		if v := Evaluate(Builtin(), r); v.Decision != c.want && (c.want != Deny || v.Decision == Allow) {
+		if v := verdictOf(Builtin(), r); v.Decision != c.want && (c.want != Deny || v.Decision == Allow) {
 			t.Errorf("%v: %s (%s), want %s", c.paths, v.Decision, v.Rule, c.want)
 		}
 	}

@@ -185,7 +185,7 @@ func (c *rule) reaches(sub *subject) bool {
 // MayChange tells whether some call of a tool could change something: whether
 // anything but a deny could come of it. Arguments that nobody has seen yet are
 // taken to be those that a rule asks for.
-func (s *Set) MayChange(r Request) bool {
+func (s *Set) MayChange(r *Request) bool {
 	if s == nil || !s.Permits(r.Mode) || !Changes(r.Tool) {
 		return false
 	}
@@ -194,7 +194,7 @@ func (s *Set) MayChange(r Request) bool {
 	may := slices.ContainsFunc(r.Grants, func(g Grant) bool { return g.Tool == r.Tool.Name })
 	for i := range s.candidates(sub.tool) {
 		c := &s.rules[i]
-		if !c.forTool(sub.tool) || !c.standing(&r, &sub) {
+		if !c.forTool(sub.tool) || !c.standing(r, &sub) {
 			continue
 		}
 		looks := c.Command != nil || c.Path != nil || len(c.args)+len(c.hosts)+len(c.Flow)+len(c.Taint) > 0 || c.cond != nil

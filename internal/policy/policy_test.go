@@ -11,6 +11,9 @@ import (
 	"github.com/belay-run/belay"
 )
 
+// verdictOf is Evaluate for calls that are written where they are judged.
+func verdictOf(s *Set, r Request) Verdict { return Evaluate(s, &r) }
+
 var decisions = []Decision{"", Allow, Ask, Deny}
 
 // The verdicts form a join semilattice, so the order in which rules, hooks and
@@ -59,7 +62,7 @@ func anyRequest(t *rapid.T) Request {
 func TestEveryVerdictExplainsItself(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		r := anyRequest(t)
-		v := Evaluate(Builtin(), r)
+		v := verdictOf(Builtin(), r)
 		if rank(v.Decision) == 0 || v.Rule == "" || v.Tier == "" || v.ReasonCode == "" || v.Reason == "" || v.Source == "" {
 			t.Fatalf("%+v: verdict %+v leaves something out", r, v)
 		}
@@ -69,7 +72,7 @@ func TestEveryVerdictExplainsItself(t *testing.T) {
 func TestNobodyIsAskedWhenNobodyCanAnswer(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		r := anyRequest(t)
-		v := Evaluate(Builtin(), r)
+		v := verdictOf(Builtin(), r)
 		if v.Decision == Ask && (r.Headless || r.Mode == belay.ModeNever) {
 			t.Fatalf("%+v asks", r)
 		}
@@ -83,7 +86,7 @@ func TestPlanNeverAllowsAChange(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		r := anyRequest(t)
 		r.Mode = belay.ModePlan
-		if v := Evaluate(Builtin(), r); v.Decision == Allow && !r.Tool.ReadOnly && r.Tool.Handled == "" {
+		if v := verdictOf(Builtin(), r); v.Decision == Allow && !r.Tool.ReadOnly && r.Tool.Handled == "" {
 			t.Fatalf("%+v: plan allowed a change by %s", r, v.Rule)
 		}
 	})
@@ -95,7 +98,7 @@ func TestEachFileOfACallIsJudged(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		r := anyRequest(t)
 		r.Mode, r.Grants = belay.ModeAcceptEdits, nil
-		v := Evaluate(Builtin(), r)
+		v := verdictOf(Builtin(), r)
 		if v.ReasonCode == "EDIT_INSIDE" && (len(r.Paths) == 0 || slices.ContainsFunc(r.Paths, func(p string) bool { return !Inside(p) })) {
 			t.Fatalf("%+v is allowed as an edit inside the workspace", r)
 		}
@@ -106,7 +109,7 @@ func TestEachFileOfACallIsJudged(t *testing.T) {
 		want  Decision
 	}{{[]string{"a", "b/c"}, Allow}, {[]string{"a", "../b"}, Ask}, {[]string{"/a"}, Ask}, {nil, Ask}} {
 		edit.Paths = c.paths
-		if v := Evaluate(Builtin(), edit); v.Decision != c.want {
+		if v := verdictOf(Builtin(), edit); v.Decision != c.want {
 			t.Errorf("%v: got %s (%s), want %s", c.paths, v.Decision, v.Rule, c.want)
 		}
 	}
@@ -115,9 +118,9 @@ func TestEachFileOfACallIsJudged(t *testing.T) {
 func TestAReaderChangesNothing(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		r := anyRequest(t)
-		without := Evaluate(Builtin(), r)
+		without := verdictOf(Builtin(), r)
 		r.Use = belay.WorkspaceUse{Use: belay.UseReader, Writer: "sess_w", Path: "/ws"}
-		v := Evaluate(Builtin(), r)
+		v := verdictOf(Builtin(), r)
 		switch {
 		case r.Tool.ReadOnly || r.Tool.Handled != "":
 			if !reflect.DeepEqual(v, without) {
@@ -131,7 +134,7 @@ func TestAReaderChangesNothing(t *testing.T) {
 
 func TestAnUnknownModeDenies(t *testing.T) {
 	r := Request{Tool: belay.ToolSpec{Name: "read", ReadOnly: true}, Mode: "bypass"}
-	if v := Evaluate(Builtin(), r); v.Decision != Deny || v.ReasonCode != "NO_POLICY" {
+	if v := verdictOf(Builtin(), r); v.Decision != Deny || v.ReasonCode != "NO_POLICY" {
 		t.Errorf("got %+v", v)
 	}
 }
@@ -140,7 +143,7 @@ func TestALostCallRunsAgainOnlyByARule(t *testing.T) {
 	r := Request{Tool: belay.ToolSpec{Name: "exec"}, Mode: belay.ModeDefault, Rerun: true}
 	for kind, want := range map[string]Decision{"rule": Allow, "answer": Ask} {
 		r.Grants = []Grant{{Tool: "exec", Tier: TierUser, Kind: kind}}
-		if v := Evaluate(Builtin(), r); v.Decision != want {
+		if v := verdictOf(Builtin(), r); v.Decision != want {
 			t.Errorf("with a grant by %s: got %s (%s), want %s", kind, v.Decision, v.Rule, want)
 		}
 	}

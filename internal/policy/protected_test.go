@@ -28,18 +28,18 @@ func TestProtectedNamesAreAskedAboutWhateverIsAllowed(t *testing.T) {
 			want = Allow
 		}
 		for _, p := range []string{".envrc", ".claude/settings.json", "sub/.VSCODE/tasks.json", ".cargo/config.toml", ".yarnrc.yml", ".mvn/jvm.config", "tools/bazel", ".pnpmfile.cjs", ".git/hooks/x", "/ws/.npmrc", "AGENTS.md"} {
-			v := Evaluate(set, Request{Tool: write, Paths: []string{"ok", p}, Mode: mode, Workspace: "/ws", Grants: grants, Level: "L0"})
+			v := verdictOf(set, Request{Tool: write, Paths: []string{"ok", p}, Mode: mode, Workspace: "/ws", Grants: grants, Level: "L0"})
 			if v.Decision != want || want == Ask && (v.ReasonCode != "PROTECTED_NAME" || v.Reason == "") {
 				t.Errorf("%s: write %s: %s by %s (%s)", mode, p, v.Decision, v.Rule, v.Reason)
 			}
 			args, _ := json.Marshal(map[string]string{"command": "echo x > '" + p + "'"})
 			c := execCall(string(args))
 			c.Mode, c.Grants = mode, grants
-			if v := Evaluate(set, c); v.Decision != want {
+			if v := verdictOf(set, c); v.Decision != want {
 				t.Errorf("%s: echo > %s: %s by %s", mode, p, v.Decision, v.Rule)
 			}
 		}
-		read := Evaluate(set, Request{Tool: belay.ToolSpec{Name: "read", PathArg: "path", Access: belay.Read, ReadOnly: true}, Paths: []string{".envrc"}, Mode: mode, Workspace: "/ws"})
+		read := verdictOf(set, Request{Tool: belay.ToolSpec{Name: "read", PathArg: "path", Access: belay.Read, ReadOnly: true}, Paths: []string{".envrc"}, Mode: mode, Workspace: "/ws"})
 		if read.Decision != Allow {
 			t.Errorf("%s: reading is %s", mode, read.Decision)
 		}
@@ -52,7 +52,7 @@ func TestNoAllowanceIsOfferedForAFileOutside(t *testing.T) {
 	for p, offered := range map[string]bool{"a": true, "/ws/a": true, "/etc/a": false, "../a": false} {
 		for _, r := range []Request{{Mode: belay.ModeDefault, Headless: true}, {Mode: belay.ModeNever}} {
 			r.Tool, r.Paths, r.Workspace = write, []string{p}, "/ws"
-			if v := Evaluate(Builtin(), r); v.Decision != Deny || strings.Contains(v.Hint, "--allow write") != offered || strings.Contains(v.Hint, "--workspace") == offered {
+			if v := verdictOf(Builtin(), r); v.Decision != Deny || strings.Contains(v.Hint, "--allow write") != offered || strings.Contains(v.Hint, "--workspace") == offered {
 				t.Errorf("%s %s: %s, %q", r.Mode, p, v.Decision, v.Hint)
 			}
 		}

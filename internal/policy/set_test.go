@@ -87,7 +87,7 @@ func TestADenyNeverWeakensAndIsFinal(t *testing.T) {
 		rules, r := anyRules(t), fullRequest(t)
 		more := anyRule(t, 99)
 		more.Verdict = Deny
-		before, after := Evaluate(compiled(t, rules...), r), Evaluate(compiled(t, append(rules, more)...), r)
+		before, after := verdictOf(compiled(t, rules...), r), verdictOf(compiled(t, append(rules, more)...), r)
 		if rank(after.Decision) < rank(before.Decision) {
 			t.Fatalf("%+v: %s became %s", r, before.Decision, after.Decision)
 		}
@@ -108,7 +108,7 @@ func TestWhatNarrowsNeverWeakens(t *testing.T) {
 				rules[i].Tier = TierUser
 			}
 		}
-		before, after := Evaluate(compiled(t, rules...), r), Evaluate(compiled(t, append(rules, more)...), r)
+		before, after := verdictOf(compiled(t, rules...), r), verdictOf(compiled(t, append(rules, more)...), r)
 		if rank(after.Decision) < rank(before.Decision) {
 			t.Fatalf("%+v: %s (%s) became %s (%s)", r, before.Decision, before.Rule, after.Decision, after.Rule)
 		}
@@ -119,7 +119,7 @@ func TestWhatNarrowsNeverWeakens(t *testing.T) {
 func TestOnlyAnAllowAllows(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		r := fullRequest(t)
-		v := Evaluate(compiled(t, anyRules(t)...), r)
+		v := verdictOf(compiled(t, anyRules(t)...), r)
 		if v.Decision == Allow && !slices.ContainsFunc(v.Matched, func(h Hit) bool { return h.Decision == Allow && h.Rule == v.Rule }) {
 			t.Fatalf("%+v: allowed by %+v", r, v)
 		}
@@ -131,7 +131,7 @@ func TestTheOrderOfRulesDoesNotMatter(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		rules, r := anyRules(t), fullRequest(t)
 		other := rapid.Permutation(rules).Draw(t, "order")
-		a, b := Evaluate(compiled(t, rules...), r), Evaluate(compiled(t, other...), r)
+		a, b := verdictOf(compiled(t, rules...), r), verdictOf(compiled(t, other...), r)
 		if fmt.Sprint(a) != fmt.Sprint(b) {
 			t.Fatalf("%+v:\n%+v\n%+v", r, a, b)
 		}
@@ -152,9 +152,9 @@ func TestACommandLineIsItsStrictestCommand(t *testing.T) {
 		for i := range r.Commands {
 			alone := r
 			alone.Commands = r.Commands[i : i+1]
-			want = Join(want, Evaluate(set, alone).Decision)
+			want = Join(want, verdictOf(set, alone).Decision)
 		}
-		if v := Evaluate(set, r); v.Decision != want || r.Use.Use == "" && set.Permits(r.Mode) && len(v.Commands) != len(r.Commands) {
+		if v := verdictOf(set, r); v.Decision != want || r.Use.Use == "" && set.Permits(r.Mode) && len(v.Commands) != len(r.Commands) {
 			t.Fatalf("%+v: %s, its commands alone %s", r, v.Decision, want)
 		}
 	})
@@ -170,7 +170,7 @@ func TestTaintIsNotSilenced(t *testing.T) {
 		if secret {
 			r.Taint = append(r.Taint, Taint{Kind: TaintSecret, Origin: ".env", Seq: 2})
 		}
-		v := Evaluate(compiled(t, rules...), r)
+		v := verdictOf(compiled(t, rules...), r)
 		if v.Decision != Allow || r.Tool.Handled != "" {
 			return
 		}
@@ -203,7 +203,7 @@ func TestBypassNeedsAnAdministrator(t *testing.T) {
 		permit := Rule{ID: "bypass", Match: Match{Mode: []belay.Mode{belay.ModeBypass}}, Verdict: Allow}
 		for _, tier := range Tiers[1:] {
 			permit.Tier = tier
-			v := Evaluate(compiled(t, permit), r)
+			v := verdictOf(compiled(t, permit), r)
 			if want := map[bool]Decision{true: Allow, false: Deny}[tier == TierAdmin]; v.Decision != want {
 				t.Fatalf("permitted by %s: %s (%s) of %+v", tier, v.Decision, v.Rule, r)
 			}
@@ -239,7 +239,7 @@ func TestPrecedence(t *testing.T) {
 		"but not what an administrator asks":       {[]Rule{rule(TierAdmin, 0, Ask)}, grant("answer"), Ask, "admin/admin-0-ask"},
 		"and no grant meets a deny":                {[]Rule{rule(TierWorkspace, 0, Deny)}, grant("answer"), Deny, "workspace/workspace-0-deny"},
 	} {
-		if v := Evaluate(compiled(t, c.rules...), c.r); v.Decision != c.want || v.Rule != c.by {
+		if v := verdictOf(compiled(t, c.rules...), c.r); v.Decision != c.want || v.Rule != c.by {
 			t.Errorf("%s: %s by %s, want %s by %s", name, v.Decision, v.Rule, c.want, c.by)
 		}
 	}
@@ -268,7 +268,7 @@ func TestModes(t *testing.T) {
 			for _, c := range calls {
 				r := c.r
 				r.Mode, r.Level, r.Workspace = m, level, "/ws"
-				fmt.Fprintf(&b, " %s", map[Decision]string{Allow: "+", Ask: "?", Deny: "-"}[Evaluate(Builtin(), r).Decision])
+				fmt.Fprintf(&b, " %s", map[Decision]string{Allow: "+", Ask: "?", Deny: "-"}[verdictOf(Builtin(), r).Decision])
 			}
 			b.WriteString("\n")
 		}
@@ -304,7 +304,7 @@ func TestAConditionWithoutAnAnswerAllowsNothing(t *testing.T) {
 	for _, text := range []string{"args.missing == 1", "args.n.startsWith('x')", bomb} {
 		for _, d := range []Decision{Allow, Ask, Deny} {
 			set := compiled(t, Rule{ID: "if", Tier: TierUser, Verdict: d, Match: Match{Tool: []string{"read"}, If: text}})
-			v := Evaluate(set, Request{Tool: belay.ToolSpec{Name: "read", ReadOnly: true}, Args: json.RawMessage(`{"n":1}`), Mode: belay.ModeDefault})
+			v := verdictOf(set, Request{Tool: belay.ToolSpec{Name: "read", ReadOnly: true}, Args: json.RawMessage(`{"n":1}`), Mode: belay.ModeDefault})
 			if spoke := v.Rule == "user/if"; spoke != (d != Allow) {
 				t.Errorf("%s: a rule that says %s spoke: %v", text[:20], d, spoke)
 			}
@@ -386,11 +386,11 @@ func TestCapsAndOwners(t *testing.T) {
 		}
 	}
 	r := Request{Tool: belay.ToolSpec{Name: "gateway", ReadOnly: true}, Mode: belay.ModeDefault}
-	if v := Evaluate(set, r); v.Decision != Allow {
+	if v := verdictOf(set, r); v.Decision != Allow {
 		t.Errorf("the owner: %+v", v)
 	}
 	r.Guest = true
-	if v := Evaluate(set, r); v.Decision != Deny || v.ReasonCode != "OWNER_ONLY" {
+	if v := verdictOf(set, r); v.Decision != Deny || v.ReasonCode != "OWNER_ONLY" {
 		t.Errorf("a guest: %+v", v)
 	}
 }
@@ -406,7 +406,7 @@ func TestCapabilitiesNarrow(t *testing.T) {
 		if program != "" {
 			r.Tool.Command, r.Commands = line, []Command{{Name: program, Class: ReadOnly}}
 		}
-		return Evaluate(set, r).Decision
+		return verdictOf(set, r).Decision
 	}
 	for _, c := range []struct {
 		tool     string
@@ -418,7 +418,7 @@ func TestCapabilitiesNarrow(t *testing.T) {
 			t.Errorf("%s %s: %s, want %s", c.tool, c.program, got, c.want)
 		}
 	}
-	if v := Evaluate(set, Request{Tool: belay.ToolSpec{Name: "complete_task", Handled: "complete"}, Mode: belay.ModeDefault}); v.Decision != Allow {
+	if v := verdictOf(set, Request{Tool: belay.ToolSpec{Name: "complete_task", Handled: "complete"}, Mode: belay.ModeDefault}); v.Decision != Allow {
 		t.Errorf("an agent can't end its turn: %+v", v)
 	}
 }

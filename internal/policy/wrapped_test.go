@@ -17,7 +17,7 @@ func TestAnExpressionSeesWhatACommandIsBehind(t *testing.T) {
 		spec := belay.ToolSpec{Name: "exec", Command: &belay.CommandArgs{Line: "command"}}
 		args := []byte(`{"command":"` + line + `"}`)
 		r := Request{Tool: spec, Args: args, Commands: CommandsOf(spec, args, Place{Workspace: "/w"}), Mode: belay.ModeDefault, Workspace: "/w"}
-		if v := Evaluate(set, r); v.Decision != want {
+		if v := verdictOf(set, r); v.Decision != want {
 			t.Errorf("%s: %s by %s, not %s", line, v.Decision, v.Rule, want)
 		}
 	}

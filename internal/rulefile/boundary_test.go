@@ -128,7 +128,7 @@ rules:
 	if _, ok := set.Bound("all"); ok {
 		t.Error("a stranger's boundary counts")
 	}
-	v := policy.Evaluate(set, policy.Request{Tool: belay.ToolSpec{Name: "exec", Capabilities: []string{"process"}}, Mode: belay.ModeDefault, Level: "L3", Confine: true})
+	v := policy.Evaluate(set, &policy.Request{Tool: belay.ToolSpec{Name: "exec", Capabilities: []string{"process"}}, Mode: belay.ModeDefault, Level: "L3", Confine: true})
 	if v.Boundary != belay.BoundaryWorkspace {
 		t.Errorf("a stranger's rule makes it %s", v.Boundary)
 	}

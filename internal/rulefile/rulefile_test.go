@@ -232,7 +232,7 @@ func TestAFileThatNobodyTrustsOnlyNarrows(t *testing.T) {
 			t.Fatal(err)
 		}
 		verdict := func(tool string, readOnly bool) policy.Decision {
-			return policy.Evaluate(set, policy.Request{Tool: belay.ToolSpec{Name: tool, ReadOnly: readOnly}, Mode: belay.ModeDefault}).Decision
+			return policy.Evaluate(set, &policy.Request{Tool: belay.ToolSpec{Name: tool, ReadOnly: readOnly}, Mode: belay.ModeDefault}).Decision
 		}
 		want := policy.Ask
 		if trusted {

@@ -22,7 +22,7 @@ const checkerPrefix = "checker/"
 
 // checks gets the verdicts of the checkers that judge a call: each is announced,
 // then asked. It tells whether one is still to answer.
-func (s *State) checks(r *Rules, rd *core.Ready, c *Call, q policy.Request) (waits bool) {
+func (s *State) checks(r *Rules, rd *core.Ready, c *Call, q *policy.Request) (waits bool) {
 	for _, k := range r.Gate().Wants(q) {
 		question, _ := json.Marshal(policy.Question{Version: 1, Checker: k.ID, Call: string(c.ID), Tool: c.Name, Args: q.Args, Paths: q.Paths,
 			Commands: q.Commands, Links: q.Links, Mode: q.Mode, Agent: q.Agent, Workspace: q.Workspace, Taint: q.Taint}) // plain data: can't fail

@@ -45,7 +45,7 @@ func (s *State) asked(r *Rules, spec belay.ToolSpec, c *Call, at time.Time) poli
 }
 
 // recorded is the fact of a verdict: what decided, and what else spoke.
-func (s *State) recorded(r *Rules, c *Call, v policy.Verdict) event.PermissionEvaluated {
+func (s *State) recorded(r *Rules, c *Call, v *policy.Verdict) event.PermissionEvaluated {
 	p := event.PermissionEvaluated{
 		Decision: string(v.Decision), Source: v.Source, Rule: v.Rule, Tier: v.Tier, ReasonCode: v.ReasonCode,
 		Reason: event.CutText(v.Reason, maxSaid), Tool: c.Name, ArgsHash: c.ArgsHash, Hint: event.CutText(v.Hint, maxSaid),

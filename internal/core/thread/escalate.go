@@ -118,7 +118,7 @@ func (s *State) escalate(r *Rules, rd *core.Ready, c *Call, now time.Time) {
 	if v.Decision == "" {
 		return // another call asks the same
 	}
-	rd.Decided = append(rd.Decided, core.Fact{IDs: s.callIDs(c), Data: s.recorded(r, c, v)})
+	rd.Decided = append(rd.Decided, core.Fact{IDs: s.callIDs(c), Data: s.recorded(r, c, &v)})
 	if v.Decision == policy.Ask {
 		s.askPerson(r, rd, c, "permission", now, v.Rule, belay.Content{})
 		s.asksFor(rd, &v, c.Stopped)

@@ -139,19 +139,19 @@ func uses(rd *core.Ready, id belay.EventID) (n int) {
 }
 
 // evaluate asks the gate. What was allowed in one boundary isn't in another.
-func evaluate(r *Rules, q policy.Request) policy.Verdict {
+func evaluate(r *Rules, q *policy.Request) policy.Verdict {
 	for {
 		v := policy.Evaluate(r.Gate(), q)
 		i := slices.IndexFunc(q.Grants, func(g policy.Grant) bool { return v.Grant != "" && g.ID == v.Grant && g.Within != "" })
 		if i < 0 || q.Grants[i].Within == within(v.Bound) {
 			return v
 		}
-		q.Grants = slices.Delete(slices.Clone(q.Grants), i, i+1)
+		q.Grants = slices.Delete(slices.Clone(q.Grants), i, i+1) // the slice is the request's own
 	}
 }
 
 // usesUp says that the last call of a grant was just allowed.
-func (s *State) usesUp(rd *core.Ready, v policy.Verdict) {
+func (s *State) usesUp(rd *core.Ready, v *policy.Verdict) {
 	i := slices.IndexFunc(s.Grants, func(g policy.Grant) bool { return v.Grant != "" && g.ID == v.Grant })
 	if i < 0 || s.Grants[i].Left == 0 || s.Grants[i].Left > uses(rd, v.Grant) {
 		return

@@ -18,56 +18,59 @@ var stages = []stage{taint, govern, cancel, limits, snapshot, choose, steer, req
 
 // Next derives what is wanted from the state. Facts first: while there is
 // something to decide there are no effects, because the log comes before the world.
-func (d *Decider) Next(now time.Time) core.Ready {
-	var rd core.Ready
-	if d.s.lostProcs(&rd); len(rd.Decided) > 0 {
-		return rd
+func (d *Decider) Next(now time.Time) (rd core.Ready) {
+	if !d.outside(now, &rd) {
+		d.within(now, &rd)
 	}
-	if rd = d.next(now); len(rd.Decided) == 0 {
+	if len(rd.Decided) == 0 {
 		rd.Effects = append(rd.Effects, d.s.procs()...)
 	}
 	return rd
 }
 
-func (d *Decider) next(now time.Time) core.Ready {
-	var rd core.Ready
+// outside derives what is wanted besides a running turn, and before it goes on.
+// done: that comes first, or no turn runs.
+func (d *Decider) outside(now time.Time, rd *core.Ready) (done bool) {
 	s := &d.s
-	s.reports(&rd) // before what lets others go on
-	if s.givesBack(&rd); len(rd.Decided) > 0 {
-		return rd
+	if s.lostProcs(rd); len(rd.Decided) > 0 {
+		return true
 	}
-	if s.Restore != nil { // nothing begins before the files are what they were
+	s.reports(rd) // before what lets others go on
+	s.givesBack(rd)
+	switch {
+	case len(rd.Decided) > 0:
+	case s.Restore != nil: // nothing begins before the files are what they were
 		rd.Effects = append(rd.Effects, s.restore())
-		return rd
-	}
-	if s.Keep != nil { // and nothing before the workspace is kept as the last turn left it
+	case s.Keep != nil: // and nothing before the workspace is kept as the last turn left it
 		rd.Effects = append(rd.Effects, *s.Keep)
-		return rd
-	}
-	if s.Undo != "" { // and nothing before what was cancelled is taken back
+	case s.Undo != "": // and nothing before what was cancelled is taken back
 		rd.Effects = append(rd.Effects, s.goesBack())
-		return rd
+	case s.Turn != nil:
+		return false
+	case len(s.Queue) > 0 && !s.waitsForQuiet(now, rd):
+		dg := s.Queue[0].Rules.Digest
+		s.start(d.rules[dg], d.gone[dg], rd)
 	}
-	if s.Turn == nil {
-		if len(s.Queue) > 0 && !s.waitsForQuiet(now, &rd) {
-			dg := s.Queue[0].Rules.Digest
-			s.start(d.rules[dg], d.gone[dg], &rd)
-		}
-		return rd
-	}
+	return true
+}
+
+// within derives what the running turn wants.
+func (d *Decider) within(now time.Time, rd *core.Ready) {
+	s := &d.s
 	r := d.rules[s.Turn.Rules.Digest]
 	if r == nil || r.Gate() == nil {
-		if d.lacks(r, s.Turn.Rules) && s.settleAll(nil, &rd, "cancelled", "RULES_MISSING", "the turn can't be continued") {
-			s.fail(&rd, belay.Lost, "RULES_MISSING", "the turn's rules are not in the store any more, so it can't be continued")
+		if d.lacks(r, s.Turn.Rules) && s.settleAll(nil, rd, "cancelled", "RULES_MISSING", "the turn can't be continued") {
+			s.fail(rd, belay.Lost, "RULES_MISSING", "the turn's rules are not in the store any more, so it can't be continued")
 		}
-		return onlyFacts(rd)
+		onlyFacts(rd)
+		return
 	}
 	for _, st := range stages {
-		if st(s, r, now, &rd) || len(rd.Decided) > 0 {
+		if st(s, r, now, rd) || len(rd.Decided) > 0 {
 			break
 		}
 	}
-	return onlyFacts(rd)
+	onlyFacts(rd)
 }
 
 // lacks tells whether the rules, or the gate's part of them, can't be had.
@@ -76,11 +79,10 @@ func (d *Decider) lacks(r *Rules, ref belay.Ref) bool {
 }
 
 // onlyFacts holds back effects while there are facts: the log comes first.
-func onlyFacts(rd core.Ready) core.Ready {
+func onlyFacts(rd *core.Ready) {
 	if len(rd.Decided) > 0 {
 		rd.Effects, rd.Wake = nil, time.Time{}
 	}
-	return rd
 }
 
 // Decider is the thread's decider. Rules and long arguments are handed in by

@@ -22,42 +22,63 @@ func permit(s *State, r *Rules, now time.Time, rd *core.Ready) bool {
 		case c.Over:
 		case !c.Judged:
 			s.judge(r, rd, c, now)
-		case c.Ask != nil && c.Ask.Open && !now.Before(c.Ask.Until):
-			rd.Decided = append(rd.Decided, s.resolve(c.Ask, c, "deny", "deadline", "once", "nobody answered in time")...)
-		case c.Ask != nil && c.Ask.Open:
-			wakeAt(rd, c.Ask.Until)
-		case c.Verdict == policy.Deny && c.Blocked != nil:
-			rd.Decided = append(rd.Decided, s.bars(c))
-		case c.Blocked != nil:
-			s.escalate(r, rd, c, now)
-		case c.Verdict == policy.Deny:
-			rd.Decided = append(rd.Decided, s.failed(c, event.Problem{Class: "denied", Code: "DENIED", Message: "not allowed: " + c.Reason, Hint: c.Hint}))
+		default:
+			s.abide(r, rd, c, now)
 		}
 	}
 	return false
 }
 
+// abide does what follows from the verdict on a call, or waits for an answer.
+func (s *State) abide(r *Rules, rd *core.Ready, c *Call, now time.Time) {
+	switch {
+	case c.Ask != nil && c.Ask.Open && !now.Before(c.Ask.Until):
+		rd.Decided = append(rd.Decided, s.resolve(c.Ask, c, "deny", "deadline", "once", "nobody answered in time")...)
+	case c.Ask != nil && c.Ask.Open:
+		wakeAt(rd, c.Ask.Until)
+	case c.Verdict == policy.Deny && c.Blocked != nil:
+		rd.Decided = append(rd.Decided, s.bars(c))
+	case c.Blocked != nil:
+		s.escalate(r, rd, c, now)
+	case c.Verdict == policy.Deny:
+		rd.Decided = append(rd.Decided, s.failed(c, event.Problem{Class: "denied", Code: "DENIED", Message: "not allowed: " + c.Reason, Hint: c.Hint}))
+	}
+}
+
 // judge asks the gate about one call and records what it says. A call that
 // can't run, or that this step doesn't take, is refused right after.
 func (s *State) judge(r *Rules, rd *core.Ready, c *Call, now time.Time) {
+	if v, refusal, waits := s.verdict(r, rd, c, now); !waits {
+		s.rule(r, rd, c, now, &v, refusal)
+	}
+}
+
+// verdict is what the gate says of a call, and why it can't run. waits: it is
+// judged when checkers have answered.
+func (s *State) verdict(r *Rules, rd *core.Ready, c *Call, now time.Time) (v policy.Verdict, refusal *event.Problem, waits bool) {
 	spec, known := r.tool(c.Name)
-	v := policy.Verdict{Decision: policy.Deny, Source: "rule", Rule: "builtin/unknown-tool", Tier: policy.TierDefault, ReasonCode: "UNKNOWN_TOOL", Reason: "no such tool in this turn"}
-	refusal := s.refusal(r, spec, known, c)
+	v = policy.Verdict{Decision: policy.Deny, Source: "rule", Rule: "builtin/unknown-tool", Tier: policy.TierDefault, ReasonCode: "UNKNOWN_TOOL", Reason: "no such tool in this turn"}
+	refusal = s.refusal(r, spec, known, c)
 	if known {
 		q := s.asked(r, spec, c, now)
 		q.Grants = unspent(q.Grants, rd)
-		if refusal == nil && r.Gate().HasCheckers() && s.checks(r, rd, c, q) {
-			return // judged when they have answered
+		if refusal == nil && r.Gate().HasCheckers() && s.checks(r, rd, c, &q) {
+			return v, refusal, true
 		}
-		v = evaluate(r, q)
+		v = evaluate(r, &q)
 	}
 	if refusal != nil && v.Decision == policy.Ask {
 		// Nobody is asked about a call that won't run.
 		v.Decision, v.Source, v.ReasonCode, v.Reason = policy.Deny, "runtime", refusal.Code, refusal.Message
 	}
-	v = s.reconsider(rd, c, v, refusal != nil)
-	ids := s.callIDs(c)
-	rd.Decided = append(rd.Decided, core.Fact{IDs: ids, Data: s.recorded(r, c, v)})
+	return v, refusal, false
+}
+
+// rule records a verdict, after what a person answered before, and asks one if
+// it says so.
+func (s *State) rule(r *Rules, rd *core.Ready, c *Call, now time.Time, v *policy.Verdict, refusal *event.Problem) {
+	s.reconsider(rd, c, v, refusal != nil)
+	rd.Decided = append(rd.Decided, core.Fact{IDs: s.callIDs(c), Data: s.recorded(r, c, v)})
 	s.usesUp(rd, v)
 	if refusal != nil {
 		rd.Decided = append(rd.Decided, s.failed(c, *refusal))
@@ -65,7 +86,7 @@ func (s *State) judge(r *Rules, rd *core.Ready, c *Call, now time.Time) {
 	}
 	if v.Decision == policy.Ask && (c.Ask == nil || !c.Ask.Open) {
 		s.askPerson(r, rd, c, "permission", now, v.Rule, belay.Content{})
-		s.asksFor(rd, &v, nil)
+		s.asksFor(rd, v, nil)
 		asksAgain(rd, c.again(v))
 	}
 }
@@ -97,7 +118,7 @@ func boundaryName(name string) string {
 
 // reconsider joins a verdict under new rules with what a person was asked
 // before: an answer stands, and an open question that is no longer one is closed.
-func (s *State) reconsider(rd *core.Ready, c *Call, v policy.Verdict, refused bool) policy.Verdict {
+func (s *State) reconsider(rd *core.Ready, c *Call, v *policy.Verdict, refused bool) {
 	switch {
 	case c.Ask == nil:
 	case c.Ask.Open && (refused || c.Ask.Kind == "permission" && v.Decision != policy.Ask):
@@ -110,7 +131,6 @@ func (s *State) reconsider(rd *core.Ready, c *Call, v policy.Verdict, refused bo
 			v.Decision = policy.Allow
 		}
 	}
-	return v
 }
 
 // answered tells whether a person allowed or denied the call, or the deadline did.

@@ -119,7 +119,7 @@ func (r *Rules) headless() bool { return r.Settings.Approvals == belay.Approvals
 func (r *Rules) MayChange(more []policy.Grant) bool {
 	grants := append(slices.Clone(r.Grants), more...)
 	return slices.ContainsFunc(r.Tools, func(t belay.ToolSpec) bool {
-		return r.Gate().MayChange(policy.Request{Tool: t, Mode: r.Settings.Mode, Agent: r.Agent, Grants: grants, Headless: r.headless(), Level: r.Boundary.Level, Confine: r.Boundary.Decides, Boundary: r.Settings.Boundary})
+		return r.Gate().MayChange(&policy.Request{Tool: t, Mode: r.Settings.Mode, Agent: r.Agent, Grants: grants, Headless: r.headless(), Level: r.Boundary.Level, Confine: r.Boundary.Decides, Boundary: r.Settings.Boundary})
 	})
 }
 

@@ -49,7 +49,7 @@ func (s *State) standsOn(c *Call, p event.PermissionEvaluated) {
 }
 
 // again is why a person is asked once more; nil the first time.
-func (c *Call) again(v policy.Verdict) *event.Again {
+func (c *Call) again(v *policy.Verdict) *event.Again {
 	if v.ReasonCode == codeBoundaryChanged {
 		return &event.Again{Code: v.ReasonCode, Reason: event.CutText(v.Reason, maxSaid)}
 	}

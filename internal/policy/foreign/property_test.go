@@ -57,7 +57,8 @@ func judged(t *rapid.T, r *Result, c call, mode belay.Mode) (policy.Verdict, boo
 	if err != nil {
 		t.Fatal(err)
 	}
-	v := policy.Evaluate(set, c.request(mode))
+	asked := c.request(mode)
+	v := policy.Evaluate(set, &asked)
 	by := v.Decision == policy.Allow && strings.HasPrefix(v.Rule, "user/")
 	for _, j := range v.Commands {
 		by = by || v.Decision == policy.Allow && j.Decision == policy.Allow && strings.HasPrefix(j.Rule, "user/")
@@ -401,7 +402,7 @@ func TestOpenClawNeverWidens(t *testing.T) {
 			profile = own.Profile
 		}
 		available := there(all, profile) && (agent == "" || there(own, ""))
-		v := policy.Evaluate(set, policy.Request{Tool: belay.ToolSpec{Name: here[name], ReadOnly: name == "read"}, Mode: belay.ModeDefault, Agent: agent, Args: json.RawMessage(`{}`)})
+		v := policy.Evaluate(set, &policy.Request{Tool: belay.ToolSpec{Name: here[name], ReadOnly: name == "read"}, Mode: belay.ModeDefault, Agent: agent, Args: json.RawMessage(`{}`)})
 		if !available && v.Decision != policy.Deny || strings.HasPrefix(v.Rule, "user/") && v.Decision == policy.Allow {
 			t.Fatalf("%s for %q: there it is available: %t; here it is %s by %s\n%s\n%s", name, agent, available, v.Decision, v.Rule, one, two)
 		}

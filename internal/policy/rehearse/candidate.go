@@ -24,7 +24,7 @@ func Candidates(set *policy.Set, r policy.Request, want policy.Decision) []polic
 	if want == policy.Ask && r.Mode == belay.ModeNever {
 		want = policy.Deny
 	}
-	v := policy.Evaluate(set, r)
+	v := policy.Evaluate(set, &r)
 	if want == policy.Allow && slices.Contains(v.Tags, "taint") {
 		return nil // what content from outside could have wished for is a person's to answer, each time
 	}
@@ -37,7 +37,7 @@ func Candidates(set *policy.Set, r policy.Request, want policy.Decision) []polic
 		rules[i].ID = fresh(set, rules[:i], rules[i].ID)
 	}
 	with, err := Add(set, rules...)
-	if err != nil || policy.Evaluate(with, r).Decision != want {
+	if err != nil || policy.Evaluate(with, &r).Decision != want {
 		return nil
 	}
 	return rules

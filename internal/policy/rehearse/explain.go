@@ -87,7 +87,7 @@ const maxSilent = 50
 
 // Explain judges a call as the gate does and says how it came to the verdict.
 func Explain(set *policy.Set, r policy.Request) Explanation {
-	v := policy.Evaluate(set, r)
+	v := policy.Evaluate(set, &r)
 	e := Explanation{Tool: r.Tool.Name, Mode: string(r.Mode), Decision: v.Decision, Source: v.Source, Rule: v.Rule, Where: whereOf(set, v.Rule), Tier: v.Tier,
 		Priority: v.Priority, Code: v.ReasonCode, Reason: v.Reason, Hint: v.Hint, Boundary: v.Boundary, BoundaryBy: v.BoundBy, Least: v.Least, Tags: v.Tags}
 	if v.Bound != nil {
@@ -96,7 +96,7 @@ func Explain(set *policy.Set, r policy.Request) Explanation {
 	for _, t := range r.Taint {
 		e.Taint = append(e.Taint, strings.TrimSuffix(t.Kind+":"+t.Origin, ":"))
 	}
-	considered := set.Consider(r)
+	considered := set.Consider(&r)
 	e.commands(r, v)
 	e.hear(set, v, considered)
 	e.silence(set, considered)

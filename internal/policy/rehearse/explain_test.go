@@ -103,7 +103,7 @@ func anyRequest(t *rapid.T) policy.Request {
 func TestAnExplanationIsTheVerdict(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		set, r := compiled(t, anyRules(t, 0)...), anyRequest(t)
-		v, e := policy.Evaluate(set, r), Explain(set, r)
+		v, e := policy.Evaluate(set, &r), Explain(set, r)
 		if e.Decision != v.Decision || e.Rule != v.Rule || e.Code != v.ReasonCode || len(e.Matched) != len(v.Matched) || len(e.Commands) != len(v.Commands) {
 			t.Fatalf("the verdict is %+v, explained as %+v", v, e)
 		}
@@ -137,12 +137,12 @@ func TestAnOfferedRuleDoesWhatIsSaid(t *testing.T) {
 			return
 		}
 		offered++
-		before := policy.Evaluate(set, r)
+		before := policy.Evaluate(set, &r)
 		with, err := Add(set, rules...)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := policy.Evaluate(with, r).Decision; got != want {
+		if got := policy.Evaluate(with, &r).Decision; got != want {
 			t.Fatalf("it is %s, not %s", got, want)
 		}
 		if want == policy.Allow && slices.Contains(before.Tags, "taint") {

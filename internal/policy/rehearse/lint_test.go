@@ -107,12 +107,12 @@ func TestWhatLintCallsAnErrorNeverDecides(t *testing.T) {
 		found := Lint(d, specs)
 		for range 8 {
 			r := anyRequest(t)
-			v := policy.Evaluate(set, r)
+			v := policy.Evaluate(set, &r)
 			for _, f := range found {
 				if f.Level != LintError {
 					continue
 				}
-				if f.Code == "never" && set.Speaks(f.Rule, r) {
+				if f.Code == "never" && set.Speaks(f.Rule, &r) {
 					t.Fatalf("%s speaks of %s %s: %s", f.Rule, r.Tool.Name, r.Args, f.Text)
 				}
 				decides := v.Rule == f.Rule

@@ -61,7 +61,7 @@ func (t *Tally) Take(c *Case, set *policy.Set) *Change {
 		return nil
 	}
 	old, oldRule := c.Said()
-	v := policy.Evaluate(set, c.Request)
+	v := policy.Evaluate(set, &c.Request)
 	switch {
 	case v.Decision == old && v.Rule == oldRule:
 		t.Same++
@@ -72,7 +72,7 @@ func (t *Tally) Take(c *Case, set *policy.Set) *Change {
 	}
 	t.Changed++
 	ch := &Change{Case: c, Old: old, OldRule: oldRule, New: v.Decision, NewRule: v.Rule, Cause: "rules"}
-	if policy.Evaluate(c.Gate, c.Request).Decision == v.Decision {
+	if policy.Evaluate(c.Gate, &c.Request).Decision == v.Decision {
 		ch.Cause = "build"
 	}
 	if t.rows == nil {

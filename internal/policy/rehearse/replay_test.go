@@ -75,7 +75,7 @@ func (l *log) call(set *policy.Set, tool, args string, change func(*event.ModelC
 			if c.Path != "" {
 				r.Paths = []string{c.Path}
 			}
-			v := policy.Evaluate(set, r)
+			v := policy.Evaluate(set, &r)
 			p.Decision, p.Source, p.Rule, p.Tier, p.ReasonCode, p.Reason = string(v.Decision), v.Source, v.Rule, v.Tier, v.ReasonCode, v.Reason
 		}
 	}

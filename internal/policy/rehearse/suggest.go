@@ -86,7 +86,7 @@ func (a *Asks) Take(c *Case, set *policy.Set) {
 		return
 	}
 	r := now(c)
-	v := policy.Evaluate(set, r)
+	v := policy.Evaluate(set, &r)
 	if v.Decision != policy.Ask {
 		return
 	}
@@ -202,10 +202,10 @@ func (s *Suggestion) Take(c *Case, set *policy.Set) {
 	}
 	with := s.withOf(set)
 	r := now(c)
-	if with == nil || !with.Speaks(s.name, r) && !s.part(with, r) {
+	if with == nil || !with.Speaks(s.name, &r) && !s.part(with, r) {
 		return
 	}
-	before, after := policy.Evaluate(set, r), policy.Evaluate(with, r)
+	before, after := policy.Evaluate(set, &r), policy.Evaluate(with, &r)
 	s.Matched++
 	s.remember(c)
 	switch {
@@ -237,7 +237,7 @@ func (s *Suggestion) withOf(set *policy.Set) *policy.Set {
 
 // part tells whether the rule speaks of a command of a line, not of all.
 func (s *Suggestion) part(with *policy.Set, r policy.Request) bool {
-	return len(r.Commands) > 1 && slices.ContainsFunc(with.Consider(r), func(c policy.Considered) bool { return c.Rule == s.name && c.Misses == "" })
+	return len(r.Commands) > 1 && slices.ContainsFunc(with.Consider(&r), func(c policy.Considered) bool { return c.Rule == s.name && c.Misses == "" })
 }
 
 func (s *Suggestion) remember(c *Case) {

@@ -131,7 +131,7 @@ func TestASuggestionIsWhatItSays(t *testing.T) {
 				if c == nil {
 					continue
 				}
-				before, after := policy.Evaluate(set, c.Request), policy.Evaluate(with, c.Request)
+				before, after := policy.Evaluate(set, &c.Request), policy.Evaluate(with, &c.Request)
 				if before.Decision == after.Decision {
 					continue
 				}
