@@ -218,15 +218,19 @@ func (r *benchReport) count(ctx context.Context, b *benchRun) {
 
 // session runs one session to its rest.
 func (b *benchmark) session(ctx context.Context, w *work, n int, p *pace) error {
-	number := "s" + strconv.Itoa(n)
-	settings := b.settings
-	settings.Model = strings.ReplaceAll(settings.Model, sessionMark, number)
-	text := strings.ReplaceAll(b.text, sessionMark, number)
-	if err := w.begin(ctx, b.ws, text, settings, task{text: text}, false); err != nil {
+	if err := b.begin(ctx, w, "s"+strconv.Itoa(n)); err != nil {
 		return err
 	}
 	err := w.engine.Session(context.WithValue(ctx, paced{}, p), w.session, nil)
 	return errors.Join(err, w.release())
+}
+
+// begin begins the session that a number names.
+func (b *benchmark) begin(ctx context.Context, w *work, number string) error {
+	settings := b.settings
+	settings.Model = strings.ReplaceAll(settings.Model, sessionMark, number)
+	text := strings.ReplaceAll(b.text, sessionMark, number)
+	return w.begin(ctx, b.ws, text, settings, task{text: text}, false)
 }
 
 // outcome is how the session's turn ended; empty: it was completed.

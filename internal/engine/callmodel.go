@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"iter"
 	"slices"
 	"strings"
 	"time"
@@ -35,12 +36,21 @@ const (
 	deltaEvery = 2 * time.Second
 )
 
-// callModel performs one attempt of a request.
-func (v *drive) callModel(ctx context.Context, eff core.CallModel) []core.Fact {
-	a := &answer{v: v, ctx: ctx, eff: eff, began: v.e.c.Now()}
+// answerTo begins the answer to one attempt of a request; nil: the effect is none.
+func (v *drive) answerTo(ctx context.Context, eff core.Effect) *answer {
+	request, ok := eff.(core.CallModel)
+	if !ok {
+		return nil
+	}
+	a := &answer{v: v, ctx: ctx, eff: request, began: v.e.c.Now()}
 	a.since = a.began
 	a.clean = v.e.c.Secrets.Writer(&a.text)
 	a.thoughts.clean = v.e.c.Secrets.Writer(&a.thoughts.text)
+	return a
+}
+
+// callModel performs one attempt of a request.
+func (v *drive) callModel(ctx context.Context, a *answer) []core.Fact {
 	err := v.read(ctx, a)
 	_ = a.clean.Close() // into memory: can't fail
 	if err != nil && a.usable(ctx, err) {
@@ -52,7 +62,12 @@ func (v *drive) callModel(ctx context.Context, eff core.CallModel) []core.Fact {
 			return facts
 		}
 	}
-	p := a.failed(ctx, err)
+	return a.gaveNothing(ctx, err)
+}
+
+// gaveNothing are the facts of an attempt without an answer.
+func (a *answer) gaveNothing(ctx context.Context, err error) []core.Fact {
+	eff, p := a.eff, a.failed(ctx, err)
 	if p.Problem.Class != "rate_limited" {
 		return []core.Fact{{IDs: eff.IDs, Data: p}}
 	}
@@ -88,9 +103,23 @@ func (a *answer) cost(u belay.Usage) []core.Fact {
 
 // read takes the provider's chunks into a.
 func (v *drive) read(ctx context.Context, a *answer) error {
-	rules, err := v.rules(ctx, a.eff.Rules)
+	prov, err := v.whom(ctx, a)
 	if err != nil {
 		return err
+	}
+	c := v.e.convs.take(v.stream)
+	defer v.e.convs.give(context.WithoutCancel(ctx), v.e.c.Store, c)
+	if err := c.upTo(ctx, v.e.c.Store, a.eff.To); err != nil {
+		return err
+	}
+	return a.listen(ctx, prov.Stream(ctx, a.request(c.shown(model.AbilitiesOf(prov, a.settings.Model)))))
+}
+
+// whom is who is asked, under the rules and with the settings of the attempt.
+func (v *drive) whom(ctx context.Context, a *answer) (model.Provider, error) {
+	rules, err := v.rules(ctx, a.eff.Rules)
+	if err != nil {
+		return nil, err
 	}
 	a.rules, a.settings = rules, rules.Settings
 	if a.eff.Provider != "" {
@@ -98,22 +127,27 @@ func (v *drive) read(ctx context.Context, a *answer) error {
 	}
 	prov, err := v.provider(ctx, a.eff.IDs.Turn, rules.Workspace, a.settings)
 	if err != nil {
-		return &model.Error{Class: "auth", Message: err.Error()}
+		return nil, &model.Error{Class: "auth", Message: err.Error()}
 	}
-	c := v.e.convs.take(v.stream)
-	defer v.e.convs.give(context.WithoutCancel(ctx), v.e.c.Store, c)
-	if err := c.upTo(ctx, v.e.c.Store, a.eff.To); err != nil {
-		return err
-	}
-	req := model.Request{
-		Model: a.settings.Model, System: rules.System, Messages: c.shown(model.AbilitiesOf(prov, a.settings.Model)), Tools: v.e.defs(rules),
+	return prov, nil
+}
+
+// request is what is asked, over a conversation.
+func (a *answer) request(messages []belay.Message) model.Request {
+	r := model.Request{
+		Model: a.settings.Model, System: a.rules.System, Messages: messages, Tools: a.v.e.defs(a.rules),
 		ForceTool: a.eff.ForceTool, Attempt: a.eff.Attempt, Failures: a.eff.Failures, Key: string(a.eff.Step),
-		Content: v.e.c.Store.Get, Effort: rules.Settings.Effort, Output: rules.Answer(),
+		Content: a.v.e.c.Store.Get, Effort: a.rules.Settings.Effort, Output: a.rules.Answer(),
 	}
 	if a.eff.Note != "" {
-		req.Note = noteText(a.eff.Note)
+		r.Note = noteText(a.eff.Note)
 	}
-	for chunk, err := range prov.Stream(ctx, req) {
+	return r
+}
+
+// listen takes chunks until the last one.
+func (a *answer) listen(ctx context.Context, chunks iter.Seq2[model.Chunk, error]) error {
+	for chunk, err := range chunks {
 		if err != nil {
 			return err
 		}
@@ -226,7 +260,7 @@ func (a *answer) checkpoint() {
 	rest := a.text.String()[a.saved:]
 	for rest != "" {
 		piece := event.CutText(rest, 2*deltaBytes)
-		a.v.emit(a.ctx, emission{fact: core.Fact{IDs: a.eff.IDs, Data: event.ModelDelta{Attempt: a.eff.Attempt, Offset: int64(a.saved), Text: piece}}})
+		a.v.emit(a.ctx, &emission{facts: []core.Fact{{IDs: a.eff.IDs, Data: event.ModelDelta{Attempt: a.eff.Attempt, Offset: int64(a.saved), Text: piece}}}})
 		a.saved += len(piece)
 		rest = rest[len(piece):]
 	}

@@ -27,7 +27,7 @@ type drive struct {
 	flying map[string]*flight
 	wg     sync.WaitGroup
 	landed chan landing
-	facts  chan emission
+	facts  chan *emission
 	room   []event.Envelope // for the next decision's facts
 	post   post
 	nudge  chan struct{}                      // capacity 1: there is post
@@ -58,13 +58,13 @@ type landing struct {
 
 // emission is a fact that an effect records while it runs.
 type emission struct {
-	fact core.Fact
-	ack  chan error // nil: nobody waits
+	facts []core.Fact // one
+	ack   chan error  // nil: nobody waits
 }
 
 func (e *Engine) newDrive(own *ownership, stream belay.StreamID) *drive {
 	return &drive{e: e, own: own, session: own.session, stream: stream, passive: own.passive,
-		flying: map[string]*flight{}, landed: make(chan landing), facts: make(chan emission),
+		flying: map[string]*flight{}, landed: make(chan landing), facts: make(chan *emission),
 		nudge: make(chan struct{}, 1)}
 }
 
@@ -187,8 +187,8 @@ func (v *drive) land(b *batch, l landing) {
 	v.add(b, l.facts, nil, "")
 }
 
-func (v *drive) emitted(b *batch, f emission) {
-	v.add(b, []core.Fact{f.fact}, nil, "")
+func (v *drive) emitted(b *batch, f *emission) {
+	v.add(b, f.facts, nil, "")
 	if f.ack != nil {
 		b.acks = append(b.acks, f.ack)
 	}

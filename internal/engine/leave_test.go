@@ -13,7 +13,7 @@ import (
 // leave. It waits for the append, and the drive for it: one must be told.
 func TestWhoWaitsForAnAppendIsToldWhenTheDriveLeaves(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		v := &drive{e: &Engine{c: Config{Now: time.Now}}, flying: map[string]*flight{"effect": {cancel: func() {}}}, landed: make(chan landing), facts: make(chan emission)}
+		v := &drive{e: &Engine{c: Config{Now: time.Now}}, flying: map[string]*flight{"effect": {cancel: func() {}}}, landed: make(chan landing), facts: make(chan *emission)}
 		ack := make(chan error, 1)
 		b := &batch{acks: []chan error{ack}}
 		var told error

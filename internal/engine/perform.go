@@ -70,9 +70,16 @@ func roomy() {
 const effectStack = 9 << 10
 
 func (v *drive) perform(ctx context.Context, eff core.Effect, leaving func() bool) []core.Fact {
+	if a := v.answerTo(ctx, eff); a != nil {
+		return v.callModel(ctx, a)
+	}
+	return v.act(ctx, eff, leaving)
+}
+
+// act performs what isn't a request to a model. Who waits for a model has none of
+// this on the stack: there may be thousands.
+func (v *drive) act(ctx context.Context, eff core.Effect, leaving func() bool) []core.Fact {
 	switch eff := eff.(type) {
-	case core.CallModel:
-		return v.callModel(ctx, eff)
 	case core.RunTool:
 		return v.runTool(ctx, eff, leaving)
 	case core.CheckCall:

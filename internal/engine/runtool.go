@@ -235,11 +235,11 @@ func (s *sink) process() belay.ProcessID {
 	return belay.ProcessID(belay.DeriveID(belay.PrefixProcess, belay.StreamID(s.ids.Call), int64(s.attempt), max(s.procs, 1)))
 }
 
-func (s *sink) Fact(p event.Payload) { s.v.emit(s.ctx, emission{fact: s.fact(p)}) }
+func (s *sink) Fact(p event.Payload) { s.v.emit(s.ctx, &emission{facts: []core.Fact{s.fact(p)}}) }
 
 func (s *sink) Durable(p event.Payload) error {
 	ack := make(chan error, 1)
-	if !s.v.emit(s.ctx, emission{fact: s.fact(p), ack: ack}) {
+	if !s.v.emit(s.ctx, &emission{facts: []core.Fact{s.fact(p)}, ack: ack}) {
 		return errGivenUp
 	}
 	return <-ack

@@ -85,7 +85,7 @@ func flightOf(ctx context.Context) *flight {
 
 // emit hands a fact of a running effect to the drive. It is false when the
 // effect was given up: nobody takes its facts any more.
-func (v *drive) emit(ctx context.Context, m emission) bool {
+func (v *drive) emit(ctx context.Context, m *emission) bool {
 	f := flightOf(ctx)
 	if f == nil {
 		v.facts <- m
