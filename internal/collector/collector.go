@@ -12,10 +12,10 @@ import (
 	"sync/atomic"
 )
 
-// headroom counts for the collector as memory in use, and takes none, because it
-// is never written. A small process so collects after some 9 MiB instead of
-// after 4: a collection in the middle of a step is what the slowest steps wait
-// for. For a large process it makes no difference.
+// headroom counts for the collector as memory in use of a small process, and
+// takes none, because it is never written: it so collects after some 10 MiB
+// instead of after 7. A collection in the middle of a step is what the slowest
+// steps wait for. A process that has grown needs none.
 const headroom = 2 << 20
 
 // room is the headroom.
@@ -25,10 +25,15 @@ const (
 	// firstPercent lets a start come to its end before the first collection, at
 	// 8 MiB instead of 4: what it allocates stays in use anyway.
 	firstPercent = 200
-	usualPercent = 100
+	usualPercent = 75
 
-	// forgotten is how many collections call what Late was given.
+	// forgotten is how many collections call what Late was given, at most.
 	forgotten = 8
+
+	// small is how much a process has in use, in bytes, that runs one session or
+	// a few. With more of them what they need of the program's file is needed
+	// again at once.
+	small = 5 << 20
 
 	// wide is how much garbage may lie about while there is a crowd, in bytes.
 	// leastInUse is the least that it is a part of: the runtime's own minimum.
@@ -56,8 +61,9 @@ func set() {
 var fixed = sync.OnceValue(func() bool { return os.Getenv("GOGC") != "" })
 
 // Late makes the first collection of a process come late, and the others as
-// usual, with headroom. After each of the first few it calls after: a collection
-// looks at types and at the tables of stacks, which steps don't need.
+// usual, with headroom. After each of the first few it calls after, while the
+// process is small: a collection looks at types and at the tables of stacks,
+// which steps don't need.
 func Late(after func()) {
 	if fixed() {
 		return
@@ -77,14 +83,29 @@ func usually(p int) {
 func afterCollection(n int, after func()) {
 	runtime.AddCleanup(new(collected), func(n int) {
 		if n == 1 {
-			room.Store(new([headroom]byte))
 			usually(usualPercent)
+		}
+		if grown() {
+			room.Store(nil)
+			return
+		}
+		if n == 1 {
+			room.Store(new([headroom]byte))
 		}
 		after()
 		if n < forgotten {
 			afterCollection(n+1, after)
 		}
 	}, n)
+}
+
+// grown tells whether the process isn't small.
+func grown() bool {
+	has := inUse()
+	if room.Load() != nil {
+		has -= min(has, headroom)
+	}
+	return has > small
 }
 
 // collected is garbage from its beginning: its end is the next collection's.

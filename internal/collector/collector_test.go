@@ -41,7 +41,7 @@ func TestACrowdWidens(t *testing.T) {
 	if got := now(); got != usualPercent {
 		t.Errorf("the crowd is gone, and garbage is collected at %d%%", got)
 	}
-	heap := make([]byte, wide)
+	heap := make([]byte, wide*100/usualPercent)
 	runtime.GC()
 	defer Widen()()
 	if got := now(); got != usualPercent {
@@ -92,5 +92,24 @@ func TestTheFirstCollectionIsLate(t *testing.T) {
 	case <-calls:
 		t.Error("it is called for ever")
 	default:
+	}
+}
+
+// Who has grown has no headroom, and gives nothing back after collections.
+func TestWhoHasGrownIsLeftAlone(t *testing.T) {
+	needsNoGOGC(t)
+	heap := make([]byte, small+1)
+	room.Store(new([headroom]byte))
+	calls := make(chan struct{}, 100)
+	Late(func() { calls <- struct{}{} })
+	for late := time.Now().Add(20 * time.Second); room.Load() != nil; runtime.GC() {
+		if time.Now().After(late) {
+			t.Fatalf("there is headroom, with %d bytes in use", inUse())
+		}
+	}
+	runtime.GC()
+	runtime.KeepAlive(heap)
+	if got := now(); got != usualPercent || len(calls) > 0 || room.Load() != nil {
+		t.Errorf("afterwards garbage is collected at %d%%, it was called %d times, headroom %v", got, len(calls), room.Load() != nil)
 	}
 }

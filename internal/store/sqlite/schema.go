@@ -131,8 +131,12 @@ func (w *writer) migrate() error {
 			return err
 		}
 	}
-	return w.script("PRAGMA synchronous=FULL", "PRAGMA wal_autocheckpoint=0", "PRAGMA cache_size=-4096", "PRAGMA temp_store=MEMORY", lightly)
+	return w.script("PRAGMA synchronous=FULL", "PRAGMA wal_autocheckpoint=0", pagesKept, "PRAGMA temp_store=MEMORY", lightly)
 }
+
+// pagesKept bounds the pages that the writer keeps, in KiB. The system keeps
+// them too, a read of 2 µs away; four times as many made no append faster.
+const pagesKept = "PRAGMA cache_size=-1024"
 
 // lightly makes SQLite overwrite what is deleted where that costs no write of
 // its own; thoroughly, everywhere.
