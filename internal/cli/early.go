@@ -53,12 +53,10 @@ func (h *early) begin(a *app, fresh bool) {
 	}
 	h.begun = true
 	if procs.GOMAXPROCS(0) < 2 {
-		a.forget()
 		return
 	}
 	h.wg.Go(func() {
 		pages.Deepen()
-		a.forget()
 		a.builtin()
 		policy.Builtin()
 		a.recall()
@@ -67,13 +65,6 @@ func (h *early) begin(a *app, fresh bool) {
 		}
 		a.models.catalog(a)
 	})
-}
-
-// forget gives back what is no longer needed of the program's file.
-func (a *app) forget() {
-	if a.Forget != nil {
-		a.Forget()
-	}
 }
 
 // guess begins to open the store before the arguments are read, where none of

@@ -9,7 +9,6 @@ import (
 	procs "runtime"
 	"slices"
 	"strings"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -175,33 +174,14 @@ func TestAStartThatFailsMakesNothing(t *testing.T) {
 	}
 }
 
-// TestAStartForgetsOnce: the arguments tell before they are read whether something
-// will be driven; who drives without their telling begins then, and nobody twice.
-func TestAStartForgetsOnce(t *testing.T) {
+// The arguments tell before they are read whether something will be driven.
+func TestWhatDrivesIsKnownByItsFirstWords(t *testing.T) {
 	for args, want := range map[string]bool{
 		"run do it": true, "sessions resume": true, "sessions resume x": true, "serve": true, "bench run x": true,
 		"": false, "sessions": false, "sessions list": false, "version": false, "events run": false, "--json run do it": false,
 	} {
 		if got := drives(strings.Fields(args)); got != want {
 			t.Errorf("%q: %v", args, got)
-		}
-	}
-	x := newStarting(t)
-	var times atomic.Int32
-	x.sys.Forget = func() { times.Add(1) }
-	for _, args := range [][]string{{"version"}, {"--json", "sessions", "list"}} {
-		Main(t.Context(), append([]string{"--store", x.store}, args...), x.sys)
-	}
-	if n := times.Load(); n != 0 {
-		t.Errorf("commands that drive nothing forgot %d times", n)
-	}
-	for n, cores := range []int{1, 2} {
-		defer procs.GOMAXPROCS(procs.GOMAXPROCS(cores))
-		if got := Main(t.Context(), []string{"run", "--store", x.store, "do it"}, x.sys); got != 0 {
-			t.Fatalf("exit code %d: %s", got, x.errs.String())
-		}
-		if got := times.Load(); int(got) != n+1 { // a script is asked without a request
-			t.Errorf("with %d processors a run forgot %d times, want 1", cores, int(got)-n)
 		}
 	}
 }

@@ -42,7 +42,7 @@ type Sys struct {
 	Signals    <-chan os.Signal      // interrupt and terminate; nil brings none
 	IsTerminal func(stream any) bool // of one of the three streams; nil says no
 	Point      func(kind string)     // passed to the engine; for crash tests
-	Forget     func()                // called when much of what was needed so far isn't any more: when something will be driven, and when the first request to a model is written. Nil is nothing
+	Forget     func()                // called when the first request to a model is written: much of what was needed so far isn't any more. Nil is nothing
 }
 
 // grammar is the command line.
