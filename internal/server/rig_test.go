@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -263,10 +264,13 @@ type plainWiring struct {
 }
 
 func (w *plainWiring) Workspace(_ context.Context, dir string) (string, error) {
-	if dir != "" && dir != w.ws {
-		return "", belay.Errorf(belay.CodeForbidden, "not there")
+	switch {
+	case dir == "", dir == w.ws, dir == w.ws+"/.":
+		return w.ws, nil
+	case filepath.Dir(dir) == w.ws:
+		return dir, nil
 	}
-	return w.ws, nil
+	return "", belay.Errorf(belay.CodeForbidden, "not there")
 }
 
 func (w *plainWiring) Settings(_ context.Context, _ string, have *belay.Settings, c Choices) (belay.Settings, error) {

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"encoding/json"
 	"net/http"
+	"path"
 	"slices"
 	"strconv"
 	"strings"
@@ -87,9 +88,15 @@ func only(params []read.Param, h http.HandlerFunc) http.HandlerFunc {
 	}
 }
 
-// methods makes problems of what the multiplexer says in plain text.
+// methods makes problems of what the multiplexer says in plain text or, where it
+// would send the client to a path without // and dots, as a page.
 func methods(mux *http.ServeMux) http.Handler {
+	nowhere := belay.Errorf(belay.CodeNotFound, "there is no such route").WithHint("GET /v1/openapi.json lists them")
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if !plain(r.URL.EscapedPath()) {
+			problem.Write(w, r, nowhere)
+			return
+		}
 		h, pattern := mux.Handler(r)
 		if pattern != "" {
 			mux.ServeHTTP(w, r)
@@ -102,8 +109,14 @@ func methods(mux *http.ServeMux) http.Handler {
 			problem.Write(w, r, belay.Errorf(belay.CodeMethod, "the route takes %s", allow).WithHint("GET /v1/openapi.json lists what each route takes"))
 			return
 		}
-		problem.Write(w, r, belay.Errorf(belay.CodeNotFound, "there is no such route").WithHint("GET /v1/openapi.json lists them"))
+		problem.Write(w, r, nowhere)
 	})
+}
+
+// plain tells whether a path has no empty parts and no dots for parts.
+func plain(p string) bool {
+	clean := path.Clean(p)
+	return p == clean || p == clean+"/"
 }
 
 // statusOnly takes an answer that nobody sees.

@@ -19,8 +19,8 @@ type SubmitTurn struct {
 	Turn      belay.TurnID    `json:"turnId,omitempty" jsonschema:"the caller's id of the turn: told twice, it is one turn"`
 	Task      belay.TaskID    `json:"taskId,omitempty" jsonschema:"the caller's id of the task that the turn is the first attempt of"`
 	Text      string          `json:"text" jsonschema:"what to do"`
-	Workspace string          `json:"workspace,omitempty" jsonschema:"folder of a new session; the server's own when it is left out"`
-	Title     string          `json:"title,omitempty" jsonschema:"what lists call a new session; the first line of the text"`
+	Workspace string          `json:"workspace,omitempty" jsonschema:"folder of a new session; the server's own when it is left out. A session that exists keeps its own"`
+	Title     string          `json:"title,omitempty" jsonschema:"what lists call the session; a new one the first line of the text when it is left out"`
 	Settings  *Choices        `json:"settings,omitempty" jsonschema:"settings of the session from now on"`
 	Queue     string          `json:"queue,omitempty" jsonschema:"while another turn runs: enqueue, steer, collect, interrupt, rollback, reject; as the thread is set when it is left out"`
 	Priority  string          `json:"priority,omitempty" jsonschema:"among sessions that wait for a place to run: low, normal, high"`
@@ -191,6 +191,9 @@ func (s *submission) orders(ctx context.Context) ([]belay.Order, error) {
 	case changed:
 		add("update", belay.UpdateSession{Settings: settings})
 	}
+	if s.state.Session != "" && s.in.Title != "" {
+		add("label", belay.LabelSession{Title: s.title()}) // what it is called already changes nothing
+	}
 	add("submit", belay.SubmitWork{Thread: in.Thread, Task: in.Task, Turn: in.Turn, Text: s.text, Rules: rules, Queue: belay.QueueMode(in.Queue)})
 	return out, nil
 }
@@ -204,6 +207,9 @@ func (s *submission) settings(ctx context.Context) (ws string, settings belay.Se
 		return "", settings, false, err
 	}
 	if st := s.state; st.Session != "" {
+		if err := s.staysWhereItIs(ctx); err != nil {
+			return "", settings, false, err
+		}
 		if s.in.Settings == nil {
 			return st.Workspace, st.Settings, false, nil
 		}
@@ -215,6 +221,19 @@ func (s *submission) settings(ctx context.Context) (ws string, settings belay.Se
 	}
 	settings, err = s.Wiring.Settings(ctx, ws, nil, c)
 	return ws, settings, false, problem.At("settings", err)
+}
+
+// staysWhereItIs refuses another folder for a session that exists.
+func (s *submission) staysWhereItIs(ctx context.Context) error {
+	if s.in.Workspace == "" || s.in.Workspace == s.state.Workspace {
+		return nil
+	}
+	ws, err := s.Wiring.Workspace(ctx, s.in.Workspace)
+	if err == nil && ws != s.state.Workspace {
+		err = belay.Errorf(belay.CodeBadState, "session %s works in %s, and a session keeps its workspace", s.in.Session, s.state.Workspace).
+			WithHint("leave the workspace out, or name a new session")
+	}
+	return problem.At("workspace", err)
 }
 
 // mayWiden refuses settings by which fewer things would be asked, of somebody who
