@@ -8,7 +8,8 @@ import (
 	"github.com/belay-run/belay"
 )
 
-// Evaluate is the gate. Every call gets exactly one verdict.
+// Evaluate is the gate. Every call gets exactly one verdict. The request stays as
+// it is; it is large, so it isn't copied from function to function.
 func Evaluate(s *Set, r *Request) Verdict {
 	switch {
 	case r.Use.Use == belay.UseReader && Changes(r.Tool):

@@ -138,7 +138,8 @@ func uses(rd *core.Ready, id belay.EventID) (n int) {
 	return n
 }
 
-// evaluate asks the gate. What was allowed in one boundary isn't in another.
+// evaluate asks the gate. What was allowed in one boundary isn't in another: such
+// grants are taken out of the request.
 func evaluate(r *Rules, q *policy.Request) policy.Verdict {
 	for {
 		v := policy.Evaluate(r.Gate(), q)
@@ -146,7 +147,7 @@ func evaluate(r *Rules, q *policy.Request) policy.Verdict {
 		if i < 0 || q.Grants[i].Within == within(v.Bound) {
 			return v
 		}
-		q.Grants = slices.Delete(slices.Clone(q.Grants), i, i+1) // the slice is the request's own
+		q.Grants = slices.Delete(slices.Clone(q.Grants), i, i+1)
 	}
 }
 
