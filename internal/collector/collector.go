@@ -23,8 +23,8 @@ var room atomic.Pointer[[headroom]byte]
 
 const (
 	// firstPercent lets a start come to its end before the first collection, at
-	// 8 MiB instead of 4: what it allocates stays in use anyway.
-	firstPercent = 200
+	// 9 MiB with the headroom instead of 4: what it allocates stays in use anyway.
+	firstPercent = 225
 	usualPercent = 75
 
 	// forgotten is how many collections call what Late was given, at most.
@@ -68,6 +68,7 @@ func Late(after func()) {
 	if fixed() {
 		return
 	}
+	room.Store(new([headroom]byte)) // now, so that the first collection counts it
 	usually(firstPercent)
 	afterCollection(1, after)
 }
@@ -88,9 +89,6 @@ func afterCollection(n int, after func()) {
 		if grown() {
 			room.Store(nil)
 			return
-		}
-		if n == 1 {
-			room.Store(new([headroom]byte))
 		}
 		after()
 		if n < forgotten {

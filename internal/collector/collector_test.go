@@ -99,7 +99,6 @@ func TestTheFirstCollectionIsLate(t *testing.T) {
 func TestWhoHasGrownIsLeftAlone(t *testing.T) {
 	needsNoGOGC(t)
 	heap := make([]byte, small+1)
-	room.Store(new([headroom]byte))
 	calls := make(chan struct{}, 100)
 	Late(func() { calls <- struct{}{} })
 	for late := time.Now().Add(20 * time.Second); room.Load() != nil; runtime.GC() {
