@@ -20,15 +20,23 @@ func (e *Engine) Session(ctx context.Context, id belay.SessionID, keep func(rows
 	if err != nil {
 		return err
 	}
+	l, end := e.newLanes(ctx, own, keep)
+	return end(l.run())
+}
+
+// newLanes are the lanes of a session that is owned, until its keeper can't keep
+// it. end gives it back, with what it ended with.
+func (e *Engine) newLanes(ctx context.Context, own *ownership, keep func([]store.LaneRow) bool) (l *lanes, end func(error) error) {
 	k := e.keep(ctx)
-	l := &lanes{e: e, id: id, own: own, keep: keep, running: map[belay.StreamID]*drive{}, known: map[belay.StreamID]*standing{}, ended: make(chan ended)}
+	l = &lanes{e: e, id: own.session, own: own, keep: keep, running: map[belay.StreamID]*drive{}, known: map[belay.StreamID]*standing{}, ended: make(chan ended)}
 	l.ctx, l.cancel = context.WithCancelCause(ctx)
 	release := context.AfterFunc(k.ctx, func() { l.cancel(context.Cause(k.ctx)) })
-	err = l.run()
-	release()
-	l.cancel(nil)
-	e.unkeep(k)
-	return errors.Join(err, e.release(context.WithoutCancel(ctx), own, drives))
+	return l, func(err error) error {
+		release()
+		l.cancel(nil)
+		e.unkeep(k)
+		return errors.Join(err, e.release(context.WithoutCancel(ctx), own, drives))
+	}
 }
 
 // lanes runs a drive for every stream of a session that has something to do.
@@ -63,34 +71,44 @@ func (l *lanes) run() error {
 		l.e.notify(l.id, "")
 	}
 	for first := true; ; first = false {
-		rows, looked, err := l.look()
-		if err != nil {
-			l.fail(err)
-		}
-		if first && !l.fresh {
-			l.fresh = l.own.epoch == 1 && slices.ContainsFunc(rows, l.begins)
-		}
-		wake := l.start(rows)
-		if l.rests(rows) {
-			switch {
-			case len(l.running) == 0 && l.failed != nil:
-				return l.failed
-			case len(l.running) == 0 && errors.Is(context.Cause(l.ctx), errRests):
-				return nil
-			case len(l.running) == 0 && l.ctx.Err() != nil:
-				return context.Cause(l.ctx)
-			case l.ctx.Err() != nil: // they are on their way
-			case !looked: // everything rests as far as this process knows
-				l.e.notify(l.id, "")
-			case l.keep != nil && l.keep(rows):
-			case len(l.running) == 0:
-				return nil
-			default: // what runs in the background ends with its session
-				l.cancel(errRests)
-			}
+		wake, done, err := l.turn(first)
+		if done {
+			return err
 		}
 		l.wait(wake)
 	}
+}
+
+// turn begins what is due. done: nothing runs, and there is nothing to wait for;
+// else it says when the next stream is due.
+func (l *lanes) turn(first bool) (wake time.Time, done bool, err error) {
+	rows, looked, err := l.look()
+	if err != nil {
+		l.fail(err)
+	}
+	if first && !l.fresh {
+		l.fresh = l.own.epoch == 1 && slices.ContainsFunc(rows, l.begins)
+	}
+	if wake = l.start(rows); !l.rests(rows) {
+		return wake, false, nil
+	}
+	switch {
+	case len(l.running) == 0 && l.failed != nil:
+		return wake, true, l.failed
+	case len(l.running) == 0 && errors.Is(context.Cause(l.ctx), errRests):
+		return wake, true, nil
+	case len(l.running) == 0 && l.ctx.Err() != nil:
+		return wake, true, context.Cause(l.ctx)
+	case l.ctx.Err() != nil: // they are on their way
+	case !looked: // everything rests as far as this process knows
+		l.e.notify(l.id, "")
+	case l.keep != nil && l.keep(rows):
+	case len(l.running) == 0:
+		return wake, true, nil
+	default: // what runs in the background ends with its session
+		l.cancel(errRests)
+	}
+	return wake, false, nil
 }
 
 // errRests is why drives leave that only processes of the background keep.
@@ -209,13 +227,18 @@ func (l *lanes) wait(wake time.Time) {
 	}
 	select {
 	case d := <-l.ended:
-		l.rest(d.v, d.err)
-		if d.err != nil && !(l.ctx.Err() != nil && errors.Is(d.err, context.Cause(l.ctx))) {
-			l.fail(d.err)
-		}
+		l.over(d)
 	case <-l.own.kick:
 	case <-due:
 	case <-stop:
+	}
+}
+
+// over takes a drive that ended.
+func (l *lanes) over(d ended) {
+	l.rest(d.v, d.err)
+	if d.err != nil && !(l.ctx.Err() != nil && errors.Is(d.err, context.Cause(l.ctx))) {
+		l.fail(d.err)
 	}
 }
 

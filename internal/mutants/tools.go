@@ -97,7 +97,7 @@ var toolMutants = []mutant{
 		edits:  []edit{{"internal/policy/told.go", "held := f.says(heldTexts) && !strict && !denied", "held := false"}},
 		caught: []suite{{"./internal/policy", "WhatABoundaryStopped"}}},
 	{breaks: "a background process outlives its session",
-		edits:  []edit{{"internal/engine/session.go", "\t\t\t\tl.cancel(errRests)", "\t\t\t\treturn nil"}},
+		edits:  []edit{{"internal/engine/session.go", "\t\tl.cancel(errRests)", "\t\treturn wake, true, nil"}},
 		caught: []suite{{"./internal/engine", "Background"}}},
 	{breaks: "a process that a call left is forgotten when its drive leaves",
 		edits:  []edit{{"internal/engine/drive.go", "len(v.flying) > 0 || v.strand(ctx)", "len(v.flying) > 0"}},
