@@ -33,14 +33,8 @@ type part struct {
 // programs, and whoever asks wants one decided.
 func (r *Request) confines() bool { return r.Confine && has(r.Tool.Capabilities, capProcess) }
 
-// confined settles the boundary of a call, and makes an allow an ask where the
+// confine settles the boundary of a call, and makes an allow an ask where the
 // machine can't confine what runs as much as must be.
-func (s *Set) confined(v *Verdict, r *Request) {
-	if r.confines() && v.Decision != Deny {
-		s.confine(v, r)
-	}
-}
-
 func (s *Set) confine(v *Verdict, r *Request) {
 	bound, by, named := s.boundOf(v, r)
 	wider := false

@@ -84,7 +84,9 @@ func (s *Set) settled(r *Request) Verdict {
 	if v.Decision != Deny {
 		s.checked(&v, r)
 	}
-	s.confined(&v, r)
+	if r.confines() && v.Decision != Deny {
+		s.confine(&v, r)
+	}
 	v.parts = nil
 	return v
 }
