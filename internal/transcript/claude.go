@@ -9,14 +9,15 @@ import (
 // Claude Code writes a line for each thing that happens: what a person said,
 // each block of an answer, each result, and much that no model is shown. Lines
 // name the line before them, so going back makes branches; the last line is on
-// the branch that counts. A compaction begins a new tree with a summary.
+// the branch that counts. Lines that name none are in their order. A compaction
+// begins a new tree with a summary.
 
 // claudeLine is a line as far as its place is concerned.
 type claudeLine struct {
 	Type        string `json:"type"`
 	Subtype     string `json:"subtype"`
 	UUID        string `json:"uuid"`
-	Parent      string `json:"parentUuid"`
+	Parent      before `json:"parentUuid"`
 	Sidechain   bool   `json:"isSidechain"`
 	Meta        bool   `json:"isMeta"`
 	Compact     bool   `json:"isCompactSummary"`
@@ -54,14 +55,14 @@ type claudeBlock struct {
 // claudeNode is what is remembered of a line.
 type claudeNode struct {
 	span
-	uuid, parent string
-	role         string // user or assistant; empty: a link between others
-	message      string // the answer that it is a piece of
-	calls        []string
-	results      []string
-	boundary     bool // a conversation begins anew here
-	side         bool // of a sub-agent
-	on           bool // it counts
+	link
+	role     string // user or assistant; empty: a link between others
+	message  string // the answer that it is a piece of
+	calls    []string
+	results  []string
+	boundary bool // a conversation begins anew here
+	side     bool // of a sub-agent
+	on       bool // it counts
 }
 
 func (c *Conversation) openClaude() error {
@@ -101,14 +102,14 @@ func (c *Conversation) claudeNode(at span, l *claudeLine) (n claudeNode, ok bool
 			c.About.Title = title
 		}
 	}
-	n = claudeNode{span: at, uuid: l.UUID, parent: l.Parent, side: l.Sidechain}
+	n = claudeNode{span: at, link: link{l.UUID, l.Parent}, side: l.Sidechain}
 	switch {
 	case l.Type == "summary" || l.Type == "custom-title" || l.Type == "ai-title":
 		return n, false
 	case l.Type == "assistant" && l.APIError:
 		c.left.add("error of a provider", at.number)
 	case l.Type == "user" || l.Type == "assistant":
-		n.role, n.boundary = l.Type, l.Compact && l.Parent == ""
+		n.role, n.boundary = l.Type, l.Compact && l.Parent.id == ""
 		if l.Type == "assistant" && l.Message.Model != "" && l.Message.Model != "<synthetic>" {
 			c.About.Model = l.Message.Model
 		}
@@ -159,12 +160,10 @@ func claudeBlocks(raw json.RawMessage) (blocks []claudeBlock) {
 // lines name only one of the lines before them, so the other pieces of an
 // answer, and the results of its calls, are looked for by their ids.
 func (c *Conversation) chooseClaude(nodes []claudeNode) bool {
-	by := map[string]int{}
+	links := make([]link, len(nodes))
 	leaf := -1
 	for i, n := range nodes {
-		if n.uuid != "" {
-			by[n.uuid] = i
-		}
+		links[i] = n.link
 		if n.role != "" {
 			leaf = i
 		}
@@ -172,17 +171,16 @@ func (c *Conversation) chooseClaude(nodes []claudeNode) bool {
 	if leaf < 0 {
 		return false
 	}
-	first := leaf
+	first, follows := leaf, parents(links)
 	for i := leaf; !nodes[i].on; {
 		nodes[i].on, first = true, i
-		next, ok := by[nodes[i].parent]
-		if !ok || nodes[i].boundary {
-			if nodes[i].parent != "" && !nodes[i].boundary {
+		if follows[i] < 0 || nodes[i].boundary {
+			if nodes[i].parent.id != "" && !nodes[i].boundary {
 				c.left.add("message before this file's first, which it names", nodes[i].number)
 			}
 			break
 		}
-		i = next
+		i = follows[i]
 	}
 	answers, calls := map[string]bool{}, map[string]bool{}
 	for _, n := range nodes {

@@ -18,7 +18,7 @@ type clawEntry struct {
 	Type      string          `json:"type"`
 	Version   int             `json:"version"`
 	ID        string          `json:"id"`
-	Parent    string          `json:"parentId"`
+	Parent    before          `json:"parentId"`
 	Time      when            `json:"timestamp"`
 	Cwd       string          `json:"cwd"`
 	Provider  string          `json:"provider"`
@@ -62,10 +62,10 @@ type clawBlock struct {
 // clawNode is what is remembered of an entry.
 type clawNode struct {
 	span
-	kind       string
-	id, parent string
-	kept       string // of a compaction: the first entry that stays
-	keptIndex  int    // the same in version 1: its place among the lines; 0 is none
+	link
+	kind      string
+	kept      string // of a compaction: the first entry that stays
+	keptIndex int    // the same in version 1: its place among the lines; 0 is none
 }
 
 func (c *Conversation) openOpenClaw() error {
@@ -80,7 +80,7 @@ func (c *Conversation) openOpenClaw() error {
 			c.left.add("line that can't be read", at.number)
 			return nil
 		}
-		n := clawNode{span: at, kind: e.Type, id: e.ID, parent: e.Parent, kept: e.FirstKept}
+		n := clawNode{span: at, link: link{e.ID, e.Parent}, kind: e.Type, kept: e.FirstKept}
 		if e.KeptIndex != nil && *e.KeptIndex >= 1 && *e.KeptIndex < maxLines {
 			n.keptIndex = int(*e.KeptIndex)
 		}
@@ -155,13 +155,14 @@ func (c *Conversation) chooseOpenClaw(nodes []clawNode, version int) ([]clawNode
 
 // branch walks from the last entry to the first.
 func (c *Conversation) branch(nodes []clawNode) ([]clawNode, error) {
-	by := map[string]int{}
+	links := make([]link, len(nodes)) // the header is none
 	leaf := -1
-	for i, n := range nodes {
-		if i > 0 && n.id != "" {
-			by[n.id], leaf = i, i
+	for i, n := range nodes[1:] {
+		if links[i+1] = n.link; n.id != "" {
+			leaf = i + 1
 		}
 	}
+	follows := parents(links)
 	if leaf < 0 {
 		return nil, bad(nodes[1].number, "the entries have no ids, as they should have in this version")
 	}
@@ -173,14 +174,13 @@ func (c *Conversation) branch(nodes []clawNode) ([]clawNode, error) {
 		}
 		on[i] = true
 		path = append(path, nodes[i])
-		next, ok := by[nodes[i].parent]
-		if !ok {
-			if nodes[i].parent != "" {
+		if follows[i] < 1 {
+			if nodes[i].parent.id != "" {
 				c.left.add("message before this file's first, which it names", nodes[i].number)
 			}
 			break
 		}
-		i = next
+		i = follows[i]
 	}
 	for i, n := range nodes {
 		if i > 0 && !on[i] && (n.kind == "message" || n.kind == "custom_message") {

@@ -146,6 +146,50 @@ func (w *when) UnmarshalJSON(b []byte) error {
 	return nil
 }
 
+// before names the line that a line follows. Some programs write no such name,
+// and some write null at the first line of every branch.
+type before struct {
+	id      string
+	written bool // the line has the field
+}
+
+func (p *before) UnmarshalJSON(b []byte) error {
+	p.written = true
+	p.id, _ = text(b)
+	return nil
+}
+
+// link is what is known of the place of a line among the others.
+type link struct {
+	id     string
+	parent before
+}
+
+// parents are the indices of the lines that lines follow; -1 is none, or one
+// that isn't in the file. A line that has no such field follows the line before
+// it, and so does every line of a file in which none names another.
+func parents(links []link) []int {
+	by, named := map[string]int{}, false
+	for i, l := range links {
+		if l.id != "" {
+			by[l.id] = i
+		}
+		named = named || l.parent.id != ""
+	}
+	out := make([]int, len(links))
+	for i, l := range links {
+		at, ok := by[l.parent.id]
+		switch {
+		case l.parent.id == "" && (!named || !l.parent.written):
+			at = i - 1
+		case !ok:
+			at = -1
+		}
+		out[i] = at
+	}
+	return out
+}
+
 // decode reads a line. A field of another type than expected is as good as
 // absent; what isn't an object is an error.
 func decode(raw []byte, v any) error {

@@ -166,6 +166,63 @@ func TestAFileOfASubAgentIsItsConversation(t *testing.T) {
 	}
 }
 
+// TestLinesThatNameNoParentAreReadInTheirOrder: whether the field is absent,
+// null in every line, or absent in a few lines of a file whose other lines have it.
+func TestLinesThatNameNoParentAreReadInTheirOrder(t *testing.T) {
+	claude := func(parents ...string) string {
+		var b strings.Builder
+		for i, p := range parents {
+			role := []string{"user", "assistant"}[i%2]
+			fmt.Fprintf(&b, `{"type":%q,"uuid":"u%d","sessionId":"s"%s,"message":{"id":"m%d","content":[{"type":"text","text":"said %d"}]}}`+"\n", role, i, p, i, i)
+		}
+		return b.String()
+	}
+	claw := func(parents ...string) string {
+		b := strings.Builder{}
+		b.WriteString(`{"type":"session","version":3,"id":"x"}` + "\n")
+		for i, p := range parents {
+			role := []string{"user", "assistant"}[i%2]
+			fmt.Fprintf(&b, `{"type":"message","id":"e%d"%s,"message":{"role":%q,"content":"said %d"}}`+"\n", i, p, role, i)
+		}
+		return b.String()
+	}
+	null, nullID := `,"parentUuid":null`, `,"parentId":null`
+	for _, c := range []struct {
+		what, file string
+		format     transcript.Format
+		want       int
+		left       int
+	}{
+		{"no field", claude("", "", "", ""), transcript.Claude, 4, 0},
+		{"null in every line", claude(null, null, null, null), transcript.Claude, 4, 0},
+		{"no field in some lines", claude(null, `,"parentUuid":"u0"`, "", ""), transcript.Claude, 4, 0},
+		{"no field and no id", strings.NewReplacer(`"uuid":"u0",`, "", `"uuid":"u1",`, "", `"uuid":"u2",`, "").Replace(claude("", "", "")), transcript.Claude, 3, 0},
+		{"null begins another branch", claude(null, `,"parentUuid":"u0"`, null, `,"parentUuid":"u2"`), transcript.Claude, 2, 2},
+		{"no field", claw("", "", ""), transcript.OpenClaw, 3, 0},
+		{"null in every line", claw(nullID, nullID, nullID), transcript.OpenClaw, 3, 0},
+		{"no field in some lines", claw(nullID, `,"parentId":"e0"`, "", ""), transcript.OpenClaw, 4, 0},
+		{"null begins another branch", claw(nullID, `,"parentId":"e0"`, nullID), transcript.OpenClaw, 1, 2},
+	} {
+		conv, all, err := read(t, []byte(c.file), c.format)
+		if err != nil {
+			t.Errorf("%s of %s: %v", c.what, c.format, err)
+			continue
+		}
+		left := 0
+		for _, l := range conv.Left() {
+			left += l.Count
+		}
+		if len(all) != c.want || left != c.left {
+			t.Errorf("%s of %s: %d messages, %d left, not %d and %d: %+v", c.what, c.format, len(all), left, c.want, c.left, all)
+		}
+		for i := 1; i < len(all); i++ {
+			if all[i-1].Parts[0].Text >= all[i].Parts[0].Text {
+				t.Errorf("%s of %s: out of order: %+v", c.what, c.format, all)
+			}
+		}
+	}
+}
+
 func TestArgumentsStayJSON(t *testing.T) {
 	for in, want := range map[string]string{
 		`{"b": 1, "a": [ ]}`: `{"b":1,"a":[]}`,
