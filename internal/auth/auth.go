@@ -31,7 +31,7 @@ const (
 	Read   Scope = "read"   // look at sessions, facts and settings
 	Work   Scope = "work"   // give work, steer it, change it
 	Answer Scope = "answer" // decide what an agent may do
-	Admin  Scope = "admin"  // what is about the server itself
+	Admin  Scope = "admin"  // what is about the process, and so about all tenants
 )
 
 // Scopes lists the scopes.
@@ -62,6 +62,12 @@ type Principal struct {
 // String is the principal as facts name it.
 func (p Principal) String() string { return "token:" + p.TokenID }
 
+// May reports whether a principal has a scope. A process holds the memory of all
+// tenants, so only a principal of the default tenant has Admin.
+func (p Principal) May(s Scope) bool {
+	return p.Role.May(s) && (s != Admin || p.Tenant == DefaultTenant)
+}
+
 type key struct{}
 
 // With gives a context its principal.
@@ -76,15 +82,19 @@ func From(ctx context.Context) (Principal, bool) {
 }
 
 // Check tells whether the context's principal has a scope: unauthorized when
-// there is no principal, forbidden when its role hasn't.
+// there is no principal, forbidden when it hasn't.
 func Check(ctx context.Context, s Scope) error {
 	p, ok := From(ctx)
 	if !ok {
 		return belay.Errorf(belay.CodeUnauthorized, "the request has no token").WithHint("send the header Authorization: Bearer TOKEN; belay token create makes one")
 	}
-	if !p.Role.May(s) {
+	switch {
+	case p.May(s):
+		return nil
+	case !p.Role.May(s):
 		return belay.Errorf(belay.CodeForbidden, "a token of role %s may not do this: it needs the scope %s", p.Role, s).
 			WithHint("use a token of another role; belay token create --role ROLE makes one")
 	}
-	return nil
+	return belay.Errorf(belay.CodeForbidden, "a token of tenant %s may not do this: the process holds what other tenants have", p.Tenant).
+		WithHint("use an owner's token of the tenant %s, which belay token create --role owner makes", DefaultTenant)
 }

@@ -123,7 +123,7 @@ func (s *Server) showMetrics(w http.ResponseWriter, r *http.Request) {
 	for _, t := range all {
 		t.expose(r.Context(), e, s.metrics.tenants[t.name])
 	}
-	if p.Tenant == auth.DefaultTenant && p.Role == auth.Owner {
+	if p.May(auth.Admin) {
 		s.expose(e)
 	}
 }

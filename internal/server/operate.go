@@ -58,8 +58,8 @@ func (s *Server) Reloaded(ctx context.Context, err error) {
 	}
 }
 
-// pprof shows what the process does inside; it is the owner's alone, because
-// memory holds what sessions hold.
+// pprof shows what the process does inside, whichever tenant it does it for: memory
+// holds what sessions hold.
 func (s *Server) pprof(w http.ResponseWriter, r *http.Request) {
 	switch name := strings.TrimSuffix(r.PathValue("name"), "/"); name {
 	case "":
