@@ -64,7 +64,7 @@ const (
 	CodeMethod       Code = "method_refused" // the route takes another method
 	CodeMedia        Code = "media_refused"  // the body is of a type that isn't taken
 	CodeTooMany      Code = "too_many"       // more than the server takes from one caller
-	CodeUnavailable  Code = "unavailable"    // this build can't do it
+	CodeUnavailable  Code = "unavailable"    // this build can't do it, or what it is about is gone for good
 	CodeDraining     Code = "draining"       // the server is about to end
 	CodeBadCursor    Code = "bad_cursor"     // of another store or stream, from the future, or no cursor
 	CodeUnreachable  Code = "unreachable"    // the server a client speaks to doesn't answer

@@ -108,7 +108,7 @@ func TestBackgroundProcessesHearCommands(t *testing.T) {
 	if err := say(belay.WriteProcessStdin{Process: id, Input: "one\n"}); err != nil {
 		t.Fatal(err)
 	}
-	if err := say(belay.WriteProcessStdin{Process: "proc_none", Input: "one\n"}); belay.CodeOf(err) != belay.CodeNotFound {
+	if err := say(belay.WriteProcessStdin{Process: "proc_none", Input: "one\n"}); belay.CodeOf(err) != belay.CodeUnavailable {
 		t.Errorf("got %v", err)
 	}
 	if err := say(belay.WriteProcessStdin{Process: id, Input: "two\n", End: true}); err != nil {

@@ -45,8 +45,9 @@ func terminateProcess(ctx context.Context, r *request, in *TerminateProcess) (*T
 	return r.toProcess(ctx, in.Session, in.Process, belay.TerminateProcess{Process: in.Process, Reason: in.Reason})
 }
 
-// toProcess brings a command to the thread whose program it is about. Told again
-// it finds the thread also when the program has ended since.
+// toProcess brings a command to the thread whose program it is about, also when
+// the program has ended: then the thread refuses it, which is a fact there, and
+// told again under its key it is answered as before.
 func (r *request) toProcess(ctx context.Context, sid belay.SessionID, id belay.ProcessID, c belay.Command) (*Told, error) {
 	if err := named("processId", string(id)); err != nil {
 		return nil, err
@@ -61,17 +62,20 @@ func (r *request) toProcess(ctx context.Context, sid belay.SessionID, id belay.P
 			return nil, err
 		}
 		here := slices.ContainsFunc(state.Procs, func(p thread.Proc) bool { return p.IDs.Process == id })
-		if !here && r.key != "" {
+		if !here {
 			if here, err = r.ranIn(ctx, th, id); err != nil {
 				return nil, err
 			}
 		}
 		if here {
 			told, err := r.send(ctx, sid, th.Stream(), c)
+			if belay.CodeOf(err) == belay.CodeUnavailable {
+				err = hinted(err, "get_thread_read lists what runs; "+attachRoute+" gives what an ended program printed")
+			}
 			return with(told, problem.At("processId", err), th, "")
 		}
 	}
-	return nil, problem.At("processId", belay.Errorf(belay.CodeNotFound, "no process %s runs in the session", id).At(string(sid)).WithHint("get_thread_read lists what runs in a thread"))
+	return nil, problem.At("processId", belay.Errorf(belay.CodeNotFound, "no process %s is or was in the session", id).At(string(sid)).WithHint("get_thread_read lists what runs in a thread"))
 }
 
 // ranIn tells whether a program ran in a thread.

@@ -195,11 +195,13 @@ func (s *State) busy() *event.Problem {
 }
 
 // running is the process that a command is about, if it runs in the background.
+// Whoever sends the command knows that the process was started in this thread;
+// the state has only those that haven't ended.
 func (s *State) running(id belay.ProcessID) (*Proc, error) {
 	o := s.proc(id)
 	switch {
 	case o == nil || o.Orphan:
-		return nil, belay.Errorf(belay.CodeNotFound, "no process %s runs in %s", id, s.Thread).WithHint("belay process list %s", s.Session)
+		return nil, belay.Errorf(belay.CodeUnavailable, "no process %s runs in %s now", id, s.Thread).WithHint("belay process output %s prints what is kept of it; belay process list %s says what runs", id, s.Session)
 	case !o.Left:
 		return nil, belay.Errorf(belay.CodeBadState, "process %s belongs to a call that isn't over", id).WithHint("belay sessions interrupt %s ends the turn", s.Session)
 	}

@@ -165,17 +165,10 @@ func shownWindow(b []byte, from, total int64) string {
 
 // recall reads what is kept of a process that has ended.
 func recall(ctx context.Context, c tool.Call, in processArgs) (tool.Result, error) {
-	var facts []event.Envelope
-	if c.Processes != nil {
-		var err error
-		if facts, err = c.Processes.Recorded(ctx, belay.ProcessID(in.ID)); err != nil {
-			return tool.Result{}, err
-		}
+	k, err := keptOf(ctx, c, in.ID)
+	if err != nil {
+		return tool.Result{}, err
 	}
-	if len(facts) == 0 {
-		return tool.Result{}, noProcess(in.ID)
-	}
-	k := KeptOf(facts)
 	from := max(0, k.Total-window)
 	if in.Offset != nil {
 		from = *in.Offset
@@ -185,6 +178,21 @@ func recall(ctx context.Context, c tool.Call, in processArgs) (tool.Result, erro
 		return tool.Result{}, err
 	}
 	return tool.Result{Text: shownWindow(b, at, k.Total) + k.Status}, nil
+}
+
+// keptOf is what facts say of a process of the thread that isn't here any more.
+func keptOf(ctx context.Context, c tool.Call, id string) (Kept, error) {
+	var facts []event.Envelope
+	if c.Processes != nil {
+		var err error
+		if facts, err = c.Processes.Recorded(ctx, belay.ProcessID(id)); err != nil {
+			return Kept{}, err
+		}
+	}
+	if len(facts) == 0 {
+		return Kept{}, tool.Failf(tool.NotFound, CodeNoProcess, "this thread has no process %s", id).WithHint("process without an id lists them")
+	}
+	return KeptOf(facts), nil
 }
 
 // Kept is what facts say of a process.
@@ -240,8 +248,9 @@ func (k Kept) Window(part func(d belay.Digest, offset, n int64) ([]byte, error),
 	return windowOf(part, k.pieces, offset, n)
 }
 
-func noProcess(id string) error {
-	return tool.Failf(tool.NotFound, CodeNoProcess, "this thread has no process %s", id).WithHint("process without an id lists them")
+// ended is the failure of what only a running process can take.
+func ended(id, status string) error {
+	return tool.Failf(tool.Conflict, CodeEnded, "%s has ended: %s", id, status).WithHint("process reads what it printed")
 }
 
 type sendArgs struct {
@@ -260,7 +269,11 @@ func Sender() tool.Tool {
 		j := found(c, in.ID)
 		switch {
 		case j == nil:
-			return tool.Result{}, noProcess(in.ID)
+			k, err := keptOf(ctx, c, in.ID)
+			if err != nil {
+				return tool.Result{}, err
+			}
+			return tool.Result{}, ended(in.ID, k.Status)
 		case in.Control == "" && in.Input == "":
 			return tool.Result{}, tool.Failf(tool.BadArguments, tool.CodeBadArguments, "give input or control")
 		case in.Control == "" || in.Control == "eof":
@@ -315,7 +328,7 @@ func (j *job) told(err error, code, why string) error {
 	select {
 	case <-j.proc.Done():
 		if err != nil {
-			return tool.Failf(tool.Conflict, CodeEnded, "%s has ended: %s", j.ID(), j.status())
+			return ended(string(j.ID()), j.status())
 		}
 	default:
 	}

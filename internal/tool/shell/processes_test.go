@@ -190,6 +190,12 @@ func TestACommandThatRunsOnIsLeft(t *testing.T) {
 		t.Errorf("facts %s", facts(th.Bench))
 	}
 	gone(t, th.Bench)
+	for _, a := range []args{{"id": "proc_1", "input": "late\n"}, {"id": "proc_1", "control": "kill"}} {
+		_, err := th.call(shell.Sender(), a)
+		if e := tooltest.Failure(err); e == nil || e.Code != shell.CodeEnded || !strings.Contains(e.Message, "ended (cancelled) by SIGTERM") {
+			t.Errorf("%v: got %v, want that it has ended, and how", a, err)
+		}
+	}
 }
 
 func TestWhatRunsEndsWithItsSession(t *testing.T) {
