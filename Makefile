@@ -16,12 +16,18 @@ APIFUZZTIME ?= $(if $(filter file,$(origin FUZZTIME)),60s,$(FUZZTIME))
 SOAKTIME ?= 8h
 RUN ?= .
 
-.PHONY: help check fmt vet lint test rules race conformance openapi apifuzz shellfuzz mutants kill killserver hostile faults bench soak fuzz docs demo eval boundary
+# Packages that can have no goroutine: the import table says that they are pure,
+# or they drive the program as a process of its own. All others are tested under
+# the race detector; each package's tests run once.
+PURE = $(shell grep -oE '^	"internal/[^"]+": .*deny: impure' imports_test.go | cut -d'"' -f2)
+ALONE = . ./event/... ./cmd/... ./script/... $(PURE:%=./%)
+
+.PHONY: help check fmt vet lint test rules race conformance openapi apifuzz shellfuzz mutants kill killserver hostile faults bench soak fuzz docs demo eval boundary full
 
 help: ## list the targets
 	@grep -E '^[a-z]+:.*## ' Makefile | sed -E 's/^([a-z]+):.*## /\1\t/' | expand -t 10
 
-check: fmt vet lint race ## what must hold before a commit: format, vet, staticcheck, race tests
+check: fmt vet lint test ## what must hold before a commit: format, vet, staticcheck, tests
 
 fmt: ## files that gofmt would change
 	@files=$$(gofmt -l .); if [ -n "$$files" ]; then echo "gofmt -w these:"; echo "$$files"; exit 1; fi
@@ -32,14 +38,18 @@ vet: ## go vet
 lint: ## staticcheck, pinned in tools/go.mod
 	go tool -modfile=tools/go.mod staticcheck ./...
 
-test: ## all tests, nothing installed
-	go test $(if $(JSON),-json) ./... $(SUM)
+test: ## all tests, each package once; under the race detector where goroutines can be
+	@list=$$(mktemp); trap 'rm -f "$$list"' EXIT; go list $(ALONE) | sort >"$$list"; \
+	{ red=0; \
+	  go test -timeout 20m $(if $(JSON),-json) $$(cat "$$list") || red=1; \
+	  go test -timeout 20m $(if $(JSON),-json) -race $$(go list ./... | sort | comm -13 "$$list" -) || red=1; \
+	  exit $$red; } $(SUM)
 
 rules: ## what a package may import, and whether every promise has its test
 	$(TEST) -count=1 -run 'Import|Guarantee|Law|Mutant' . ./internal/mutants $(SUM)
 
 race: ## all tests under the race detector; crash loops are smaller there
-	go test -race -timeout 30m $(if $(JSON),-json) ./... $(SUM)
+	go test -race -timeout 60m $(if $(JSON),-json) ./... $(SUM)
 
 conformance: ## the vendors' own libraries as judges of the adapters; a module of its own, slow to build
 	cd conformance && $(TEST) -count=1 . $(if $(JSON),| go run github.com/belay-run/belay/internal/testsum)
@@ -55,8 +65,8 @@ apifuzz: ## fuzz bodies, cursors and streams side by side for FUZZTIME (60s); 10
 		go test -run '^$$' -fuzz "^$${f#*=}\$$" -fuzztime $(APIFUZZTIME) -fuzzminimizetime 10x -parallel 1 "$${f%=*}" & pids="$$pids $$!"; \
 	done; red=0; for p in $$pids; do wait $$p || red=1; done; exit $$red
 
-mutants: ## break every law on purpose; each must be noticed. RUN=regexp picks some
-	go run ./internal/mutants -run '$(RUN)'
+mutants: ## break every law on purpose; each must be noticed. RUN=regexp picks some, SAMPLE=1 those of changed packages and an eighth of the others
+	go run ./internal/mutants -run '$(RUN)' $(if $(SAMPLE),-sample)
 
 kill: ## a real process, really killed at every point
 	BELAY_KILL=full $(TEST) -count=1 -timeout 30m -run Kill ./internal/cli ./script/kill $(SUM)
@@ -86,6 +96,8 @@ bench: ## benchmarks with memory; RUN=regexp picks some
 
 shellfuzz: ## 100,000 sources that bash runs among shims, against what is said of them
 	BELAY_SHELLFUZZ=$${BELAY_SHELLFUZZ:-100000} $(TEST) -count=1 -timeout 60m -run BashStarts/bash ./internal/shell $(SUM)
+
+full: race shellfuzz boundary hostile killserver kill faults mutants ## every long check, whole; some hours
 
 soak: ## crash loops again and again for SOAKTIME (8h)
 	@end=$$(( $$(date +%s) + $$(echo $(SOAKTIME) | sed -E 's/h$$/*3600/; s/m$$/*60/; s/s$$//') )); n=0; \

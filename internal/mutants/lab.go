@@ -20,9 +20,9 @@ const (
 	misfit   = "MISFIT" // it doesn't apply, doesn't compile, or its tests fail without it
 )
 
-// most is how long one suite may run under a mutant. A program that hangs is
+// timeout is how long one suite may run under a mutant. A program that hangs is
 // broken too, and noticed by it.
-const most = "30s"
+const timeout = "30s"
 
 // tries is how often a mutant's suites run before it has survived: some draw
 // what they look at by chance.
@@ -171,7 +171,7 @@ func (l lab) test(ctx context.Context, s suite, overlay, bin string) (string, er
 		return string(out), fmt.Errorf("%w: %w", errBuild, err)
 	}
 	defer os.Remove(bin)
-	run := exec.CommandContext(ctx, bin, "-test.run", s.run, "-test.timeout", most, "-test.failfast", "-test.v")
+	run := exec.CommandContext(ctx, bin, "-test.run", s.run, "-test.timeout", timeout, "-test.failfast", "-test.v")
 	run.Dir = filepath.Join(l.root, s.pkg)
 	out, err := run.CombinedOutput()
 	return string(out), err

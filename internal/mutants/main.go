@@ -40,6 +40,7 @@ func mutants() []mutant {
 
 func main() {
 	only := flag.String("run", "", "only mutants whose claim matches this regular expression")
+	some := flag.Bool("sample", false, "only those of packages that changed lately, and a part of the others that rotates by commit")
 	verbose := flag.Bool("v", false, "show what the tests print")
 	flag.Parse()
 	pick, err := regexp.Compile(*only)
@@ -49,7 +50,18 @@ func main() {
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
-	bad, err := run(ctx, pick, *verbose)
+	all := slices.DeleteFunc(mutants(), func(m mutant) bool { return !pick.MatchString(m.breaks) })
+	if *some {
+		changed, commits, err := lately(ctx, ".")
+		if err != nil {
+			fmt.Fprintln(os.Stderr, "mutants:", err)
+			os.Exit(2)
+		}
+		whole := len(all)
+		all = sample(all, changed, commits)
+		fmt.Printf("%d of %d mutants; round %d of %d\n", len(all), whole, commits%parts, parts)
+	}
+	bad, err := run(ctx, all, *verbose)
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "mutants:", err)
 		os.Exit(2)
@@ -59,16 +71,15 @@ func main() {
 	}
 }
 
-// run tries every picked mutant and tells how many were not caught. They are
-// named once more at the end, where whoever reads only that far sees them.
-func run(ctx context.Context, pick *regexp.Regexp, verbose bool) (bad int, err error) {
+// run tries the mutants and returns how many were not caught. They are named
+// once more at the end.
+func run(ctx context.Context, all []mutant, verbose bool) (bad int, err error) {
 	dir, err := os.MkdirTemp("", "belay-mutants-")
 	if err != nil {
 		return 0, err
 	}
 	defer os.RemoveAll(dir)
 	l := lab{root: ".", dir: dir}
-	all := slices.DeleteFunc(mutants(), func(m mutant) bool { return !pick.MatchString(m.breaks) })
 	began := time.Now()
 	l.unsound = l.sound(ctx, all)
 	verdicts := make([]chan verdict, len(all))

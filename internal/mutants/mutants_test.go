@@ -93,3 +93,34 @@ func TestASuiteRunsWhatItNames(t *testing.T) {
 		}
 	}
 }
+
+// TestSampleTakesWhatChanged: mutants of changed packages are always tried, each
+// of the others in one round of eight, and never more than the limit.
+func TestSampleTakesWhatChanged(t *testing.T) {
+	all := mutants()
+	tried := map[string]int{}
+	changed := map[string]bool{"internal/canon": true, "internal/dial": true}
+	for round := range parts {
+		for _, m := range sample(all, changed, round) {
+			tried[m.breaks]++
+		}
+	}
+	for _, m := range all {
+		want := 1
+		if m.touches(changed) {
+			want = parts
+		}
+		if tried[m.breaks] != want {
+			t.Errorf("%s: tried %d times in %d rounds, want %d", m.breaks, tried[m.breaks], parts, want)
+		}
+	}
+	everything := map[string]bool{}
+	for _, m := range all {
+		for _, e := range m.edits {
+			everything[filepath.Dir(e.file)] = true
+		}
+	}
+	if n := len(sample(all, everything, 3)); n != most {
+		t.Errorf("%d mutants when everything has changed, want %d", n, most)
+	}
+}

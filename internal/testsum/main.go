@@ -6,6 +6,7 @@ package main
 
 import (
 	"bufio"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -15,7 +16,10 @@ import (
 )
 
 // line is what go test -json prints.
-type line struct{ Action, Package, Test, Output string }
+type line struct {
+	Action, Package, Test, Output string
+	Elapsed                       float64 // seconds
+}
 
 type key struct{ pkg, test string }
 
@@ -23,11 +27,12 @@ type tally struct {
 	passed, failed, skipped int
 	output                  map[key][]string
 	reasons                 map[string]int
+	took                    map[string]float64 // seconds, by package
 	broken                  bool
 }
 
 func main() {
-	t := tally{output: map[key][]string{}, reasons: map[string]int{}}
+	t := tally{output: map[key][]string{}, reasons: map[string]int{}, took: map[string]float64{}}
 	in := bufio.NewScanner(os.Stdin)
 	in.Buffer(nil, 16<<20)
 	for in.Scan() {
@@ -46,6 +51,9 @@ func main() {
 
 func (t *tally) take(l line) {
 	k := key{l.Package, l.Test}
+	if l.Test == "" && l.Elapsed > 0 {
+		t.took[l.Package] += l.Elapsed
+	}
 	switch l.Action {
 	case "output", "build-output":
 		t.output[k] = append(t.output[k], l.Output)
@@ -86,7 +94,14 @@ func (t *tally) skip(k key) {
 	t.reasons["needs: "+reason]++
 }
 
+// slowest is how many packages are printed with their time.
+const slowest = 20
+
 func (t *tally) print() {
+	byTime := slices.SortedFunc(maps.Keys(t.took), func(a, b string) int { return cmp.Compare(t.took[b], t.took[a]) })
+	for _, pkg := range byTime[:min(slowest, len(byTime))] {
+		fmt.Printf("%7.1fs  %s\n", t.took[pkg], pkg)
+	}
 	for _, r := range slices.Sorted(maps.Keys(t.reasons)) {
 		fmt.Printf("skipped %d: %s\n", t.reasons[r], r)
 	}

@@ -23,14 +23,11 @@ import (
 // exported, deleted and imported, by processes that are killed as well. It is
 // the session it was, to the byte, and goes on to its end.
 func TestKilledSessionsTravel(t *testing.T) {
-	step := 1
-	if !full {
-		step = 17
-	}
+	first, step := stride(t)
 	seed := rand.Uint64()
 	r := rand.New(rand.NewPCG(seed, 4))
 	trips, exports, imports := 0, 0, 0
-	for at := 6; ; at += step { // before that there is hardly a session
+	for at := 6 + first; ; at += step { // before that there is hardly a session
 		m := newMachine(t)
 		e := m.start(fmt.Sprintf("%s=%d", killAt, at))
 		if !e.killed {

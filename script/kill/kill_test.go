@@ -21,6 +21,17 @@ import (
 // full is set where every point is worth its time; else a sample is killed.
 var full = os.Getenv("BELAY_KILL") == "full"
 
+// stride returns which points are killed: every one, or a fifth of them with a
+// first one that is drawn by chance.
+func stride(t *testing.T) (first, step int) {
+	if full {
+		return 0, 1
+	}
+	first = rand.IntN(5)
+	t.Logf("every fifth point from %d on", first)
+	return first, 5
+}
+
 // life plays the scenario with a kill in each of the first processes, and then
 // to its end. hit tells whether the last kill came before the end.
 func life(t *testing.T, kills ...int) (hit, lost bool) {
@@ -51,13 +62,10 @@ func life(t *testing.T, kills ...int) (hit, lost bool) {
 
 // TestKillAtEveryPoint kills the process at each point once.
 func TestKillAtEveryPoint(t *testing.T) {
-	step := 1
-	if !full {
-		step = 9
-	}
+	first, step := stride(t)
 	begun := time.Now()
 	points, losses := 0, 0
-	for at := accepted; ; at += step {
+	for at := accepted + first; ; at += step {
 		hit, lost := life(t, at)
 		if !hit {
 			break

@@ -278,11 +278,8 @@ func restoreTo(t *testing.T, dir string, files map[string][]byte) {
 // after a resume what its command did can be taken back.
 func TestKillWhileKeeping(t *testing.T) {
 	needs.Program(t, "git")
-	step := 7
-	if full {
-		step = 1
-	}
-	for at := accepted; ; at += step {
+	first, step := stride(t)
+	for at := accepted + first; ; at += step {
 		m := newMachine(t)
 		m.script = filepath.Join(m.dir, "make.yaml")
 		script := "steps:\n  - calls: [{tool: exec, args: {command: 'echo built >made; echo built >>notes/a.txt; rm notes/b.txt'}}]\n  - calls: [{tool: complete_task, args: {summary: done}}]\n"

@@ -104,11 +104,9 @@ func (s *streaming) process(first bool, after int, env ...string) end {
 // process asks again, as a new attempt, and only its answer counts.
 func TestKillWhileStreaming(t *testing.T) {
 	t.Run("points", func(t *testing.T) {
-		step, points := 9, 0
-		if full {
-			step = 1
-		}
-		for at := accepted; ; at += step {
+		points := 0
+		first, step := stride(t)
+		for at := accepted + first; ; at += step {
 			s := newStreaming(t, at)
 			e := s.process(true, -1, fmt.Sprintf("%s=%d", killAt, at))
 			for killed := e.killed; killed; killed = e.killed {
