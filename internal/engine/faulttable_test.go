@@ -81,6 +81,7 @@ var faults = append(statuses(), []fault{
 	once("rate-too-long", status(429, "rate_limited", "Retry-After", "660")),
 	once("unavailable-seconds", status(503, "transient", "Retry-After", "20")),
 	once("overflow", status(400, "overflow")),
+	once("overflow-no-message", with(status(400, ""), func(f *modelserver.Fault) { f.Body = `{"error":{"code":"context_length_exceeded"}}` })),
 	once("filtered", status(400, "refused")),
 	once("status-no-json", with(status(502, ""), func(f *modelserver.Fault) { f.Body = "<html><b>Bad gateway</b></html>" })),
 

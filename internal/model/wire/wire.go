@@ -278,36 +278,41 @@ func Overflowed(code, text string) bool {
 }
 
 // messageOf finds the message and the code in an error's body: the shapes of
-// the vendors, and those of servers that imitate them.
+// the vendors, and those of servers that imitate them. An error may have either
+// without the other.
 func messageOf(body []byte) (text, code string) {
+	type failure struct {
+		Message json.RawMessage `json:"message"`
+		Type    json.RawMessage `json:"type"`
+		Code    json.RawMessage `json:"code"`
+		Status  json.RawMessage `json:"status"`
+	}
 	var shape struct {
-		Error   json.RawMessage `json:"error"`
-		Message string          `json:"message"`
-		Detail  json.RawMessage `json:"detail"`
+		Error  json.RawMessage `json:"error"`
+		Detail json.RawMessage `json:"detail"`
 	}
 	if json.Unmarshal(body, &shape) != nil {
 		return strings.TrimSpace(string(body)), ""
 	}
-	var inner struct {
-		Message string          `json:"message"`
-		Type    string          `json:"type"`
-		Code    json.RawMessage `json:"code"`
-		Status  json.RawMessage `json:"status"`
+	kind := ""
+	for _, raw := range []json.RawMessage{shape.Error, shape.Detail, body} {
+		var f failure
+		s := wordOf(raw) // some have nothing but the code
+		if s == "" && json.Unmarshal(raw, &f) != nil {
+			continue
+		}
+		text = cmp.Or(text, s, wordOf(f.Message))
+		code = cmp.Or(code, s, wordOf(f.Code))
+		kind = cmp.Or(kind, wordOf(f.Status), wordOf(f.Type))
 	}
-	var s string
-	switch {
-	case json.Unmarshal(shape.Error, &s) == nil && s != "":
-		return s, ""
-	case json.Unmarshal(shape.Error, &inner) == nil && inner.Message != "":
-		json.Unmarshal(inner.Code, &code) //nolint:errcheck // a number: there is no code then
-		json.Unmarshal(inner.Status, &s)  //nolint:errcheck // likewise
-		return inner.Message, cmp.Or(code, s, inner.Type)
-	case shape.Message != "":
-		return shape.Message, ""
-	case json.Unmarshal(shape.Detail, &s) == nil && s != "":
-		return s, ""
-	}
-	return strings.TrimSpace(string(body)), ""
+	return cmp.Or(text, strings.TrimSpace(string(body))), cmp.Or(code, kind)
+}
+
+// wordOf is a string of a body; empty for anything else, such as the number that
+// some send as a code.
+func wordOf(raw json.RawMessage) (s string) {
+	_ = json.Unmarshal(raw, &s) // nothing and other kinds leave it empty
+	return s
 }
 
 // retryAfter is how long the server asks to wait: seconds or a date. Source:
