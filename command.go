@@ -205,7 +205,8 @@ type (
 		Place int64     `json:"place,omitempty"` // in the order in which the session accepted turns; 0: it comes last
 	}
 
-	// InterruptTurn ends the running turn as cancelled; partial text is kept.
+	// InterruptTurn ends the running turn as cancelled; partial text is kept. A turn
+	// that is part of the running one ends with it, so that one is interrupted.
 	InterruptTurn struct {
 		cmd
 		Turn   TurnID `json:"turn,omitempty"` // empty: whichever runs

@@ -217,6 +217,28 @@ func TestSecondInterruptLeavesAtOnce(t *testing.T) {
 	}
 }
 
+// TestAnInterruptEndsTheTurnThatATaskBecamePartOf steers a turn that waits for an
+// answer, and interrupts at its next question: what the person sees ends, and
+// nothing of it runs.
+func TestAnInterruptEndsTheTurnThatATaskBecamePartOf(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	script := filepath.Join(dir, "script.yaml")
+	if err := os.WriteFile(script, []byte(asks), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	x := onTerminalIn(t, dir, "run", "write", "--script", script)
+	x.see(`it wants to run: write .*a\.txt`)
+	x.press(ctrlD)
+	x.exit(3)
+	y := onTerminalIn(t, dir, "run", "-c", "--queue", "steer", "hello")
+	y.see(`(?s)it wants to run: write .*b\.txt.*allow\?`)
+	y.press(ctrlC)
+	if out := y.exit(130); !strings.Contains(out, "interrupted at the terminal") || strings.Contains(out, "b.txt: ok") {
+		t.Errorf("the turn was not interrupted:\n%s", out)
+	}
+}
+
 func TestTerminateLeavesTheTurnUnfinished(t *testing.T) {
 	t.Parallel()
 	x := onTerminal(t, tale, "run", "tell me")

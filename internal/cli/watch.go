@@ -224,6 +224,9 @@ func (u *watch) took(ctx context.Context, ev event.Envelope) {
 	case event.ChannelMessage:
 		if p.Kind == "audit" && p.Principal == u.a.principal() {
 			u.told = &belay.Error{Code: belay.Code(p.Code), Message: p.Message, Hint: p.Hint}
+			if p.Command == belay.CommandName(belay.InterruptTurn{}) { // the others say so themselves
+				u.live.println("not interrupted: " + line(p.Message))
+			}
 		}
 	}
 }

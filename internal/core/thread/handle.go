@@ -107,13 +107,14 @@ func (s *State) interrupt(o belay.Order, c belay.InterruptTurn) ([]core.Fact, []
 		f, send := s.endQueued(s.Queue[i], belay.Cancelled, "INTERRUPTED", stopReason(o.Principal, c.Reason))
 		return []core.Fact{f, s.queueFact(event.QueueChanged{Op: event.QueueRemoved, Turn: c.Turn, Length: len(s.Queue) - 1, By: o.Principal})}, send, nil
 	}
-	if s.Turn != nil && slices.ContainsFunc(s.Turn.Joined, func(q Queued) bool { return q.Turn == c.Turn }) {
+	joined := s.Turn != nil && slices.ContainsFunc(s.Turn.Joined, func(q Queued) bool { return q.Turn == c.Turn })
+	if c.Queued && joined {
 		return nil, nil, belay.Errorf(belay.CodeBadState, "turn %s is part of turn %s now", c.Turn, s.Turn.Turn).WithHint("interrupt that one")
 	}
 	if c.Queued {
 		return nil, nil, belay.Errorf(belay.CodeBadState, "turn %s doesn't wait in %s", c.Turn, s.Thread)
 	}
-	if s.Turn == nil || c.Turn != "" && c.Turn != s.Turn.Turn {
+	if s.Turn == nil || c.Turn != "" && c.Turn != s.Turn.Turn && !joined {
 		return nil, nil, belay.Errorf(belay.CodeBadState, "no such turn is running in %s", s.Thread)
 	}
 	if s.Turn.Stop != nil {

@@ -137,6 +137,8 @@ func (w *world) do(line string) {
 	case "interrupt":
 		reason, turn, _ := strings.Cut(rest, "turn=")
 		w.handle(belay.InterruptTurn{Turn: belay.TurnID(turn), Reason: strings.TrimSpace(reason)})
+	case "remove":
+		w.handle(belay.InterruptTurn{Turn: belay.TurnID(rest), Queued: true})
 	case "resume":
 		w.handle(belay.ResumeThread{Rules: w.keepRules(), Limits: &w.rules.Settings.Limits})
 	case "share":
