@@ -12,6 +12,7 @@ import (
 	"github.com/belay-run/belay/internal/engine"
 	"github.com/belay-run/belay/internal/model/direct"
 	"github.com/belay-run/belay/internal/model/wire"
+	"github.com/belay-run/belay/internal/spelling"
 	"github.com/belay-run/belay/internal/tool"
 )
 
@@ -38,7 +39,7 @@ func (p *parse) mode(v string) belay.Mode {
 
 func (p *parse) oneOf(flag, v string, allowed ...string) string {
 	if !slices.Contains(allowed, v) {
-		p.bad(flag, belay.CodeUsage, flag+"="+allowed[0], "%q is none of %s", v, strings.Join(allowed, ", "))
+		p.bad(flag, belay.CodeUsage, flag+"="+cmp.Or(spelling.Nearest(v, allowed), allowed[0]), "%q is none of %s", v, strings.Join(allowed, ", "))
 	}
 	return v
 }
@@ -107,11 +108,8 @@ func (p *parse) allow(specs []belay.ToolSpec, have, more []string) []string {
 			found = nil
 		}
 		if len(found) == 0 {
-			names := make([]string, len(specs))
-			for i, s := range specs {
-				names[i] = s.Name
-			}
-			p.bad("--allow", belay.CodeUsage, "--allow "+names[0], "there is no tool %q; the tools are %s", name, strings.Join(names, ", "))
+			names := tool.Names(specs)
+			p.bad("--allow", belay.CodeUsage, spelling.Hint(name, names, "belay tool list"), "there is no tool %q; the tools are %s", name, strings.Join(names, ", "))
 		}
 		for _, n := range found {
 			if !slices.Contains(out, n) {

@@ -117,10 +117,16 @@ func (a *app) spoken(words []string, ws string) (task, error) {
 	seen := map[string]bool{}
 	for _, m := range mention().FindAllStringSubmatch(t.text, -1) {
 		name, ok := a.mentioned(root, ws, m[1])
-		if !ok || seen[name] {
+		if seen[name] {
 			continue
 		}
 		seen[name] = true
+		if !ok {
+			if name != "" {
+				fmt.Fprintln(a.Stderr, line(name)+" is no file here; sent as text")
+			}
+			continue
+		}
 		f, err := readAttached(name, func() (*os.File, error) { return root.Open(name) })
 		if err != nil {
 			return t, err
@@ -134,16 +140,18 @@ func (a *app) spoken(words []string, ws string) (task, error) {
 var mention = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`(?:^|\s)@([^\s@]\S*)`) })
 
 // mentioned is the file of the workspace that a word after @ names, from where
-// the person stands. A word that names none stays what it is, a word; of one
-// that names a file outside, the person is told how to send it.
-func (a *app) mentioned(root *os.Root, ws, word string) (string, bool) {
-	for _, w := range []string{word, strings.TrimRight(word, `.,;:!?)]}"'`)} {
+// the person stands. A word that names none stays what it is, a word, and its
+// name is empty unless a file was meant; of one that names a file outside, the
+// person is told how to send it.
+func (a *app) mentioned(root *os.Root, ws, word string) (name string, is bool) {
+	dir, err := filepath.EvalSymlinks(a.Dir)
+	if err != nil {
+		dir = a.Dir
+	}
+	bare := strings.TrimRight(word, `.,;:!?)]}"'`)
+	for _, w := range []string{word, bare} {
 		if w == "" {
 			continue
-		}
-		dir, err := filepath.EvalSymlinks(a.Dir)
-		if err != nil {
-			dir = a.Dir
 		}
 		full := w
 		if !filepath.IsAbs(w) {
@@ -159,8 +167,35 @@ func (a *app) mentioned(root *os.Root, ws, word string) (string, bool) {
 			return "", false
 		}
 	}
+	if bare != "" && meansFile(dir, bare) {
+		return bare, false
+	}
 	return "", false
 }
+
+// meansFile tells whether a word after @ was probably meant as a file: it says
+// where from, lies in a folder that is there, is a folder itself, or ends as files
+// of text do. People, decorators (@app.get, @Override) and packages (@types/node)
+// are words.
+func meansFile(dir, word string) bool {
+	if strings.ContainsAny(word, "@(){}<>\"'`=,") || strings.Contains(word, "://") {
+		return false
+	}
+	if strings.HasPrefix(word, "./") || strings.HasPrefix(word, "../") || strings.HasPrefix(word, "/") || fileEnding().MatchString(word) {
+		return true
+	}
+	full := filepath.Join(dir, word)
+	if in := filepath.Dir(full); in != dir {
+		full = in
+	}
+	info, err := os.Stat(full)
+	return err == nil && info.IsDir()
+}
+
+// fileEnding is how names of files end that people talk about with an agent.
+var fileEnding = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`(?i)\.(c|cc|cpp|cs|css|csv|dart|diff|env|ex|exs|go|gradle|h|hpp|hs|html?|ini|ipynb|java|jpe?g|js|jsonl?|jsx|kt|lock|log|lua|md|mjs|mod|patch|pdf|php|pl|png|proto|ps1|py|r|rb|rs|rst|scala|scss|sh|sql|sum|svelte|swift|tf|toml|tsx?|txt|vue|xml|ya?ml|zig)$`)
+})
 
 // openRegular opens a file; a pipe or a device would keep it waiting.
 func openRegular(path string) (*os.File, error) {

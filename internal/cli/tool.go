@@ -14,6 +14,7 @@ import (
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/internal/manifest"
 	"github.com/belay-run/belay/internal/model/direct"
+	"github.com/belay-run/belay/internal/spelling"
 	"github.com/belay-run/belay/internal/tool"
 )
 
@@ -126,12 +127,7 @@ func (w *workshop) find(name string) (belay.ToolSpec, error) {
 	if i := slices.IndexFunc(specs, func(s belay.ToolSpec) bool { return s.Name == name }); i >= 0 {
 		return specs[i], nil
 	}
-	_, _, p := w.set.Check(name, "{}")
-	hint := "belay tool list"
-	if p != nil && strings.HasPrefix(p.Hint, "did you mean") {
-		hint = p.Hint + " " + hint
-	}
-	return belay.ToolSpec{}, belay.Errorf(belay.CodeNotFound, "there is no tool %q here", name).WithHint("%s", hint)
+	return belay.ToolSpec{}, belay.Errorf(belay.CodeNotFound, "there is no tool %q here", name).WithHint("%s", spelling.Hint(name, tool.Names(specs), "belay tool list"))
 }
 
 func (a *app) showTool(d described) {

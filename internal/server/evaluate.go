@@ -8,7 +8,9 @@ import (
 	"github.com/belay-run/belay/internal/policy"
 	"github.com/belay-run/belay/internal/policy/rehearse"
 	"github.com/belay-run/belay/internal/problem"
+	"github.com/belay-run/belay/internal/spelling"
 	"github.com/belay-run/belay/internal/store"
+	"github.com/belay-run/belay/internal/tool"
 )
 
 // EvaluatePermission is what evaluate_permission takes.
@@ -68,7 +70,7 @@ func evaluatePermission(ctx context.Context, r *request, in *EvaluatePermission)
 		return nil, err
 	}
 	if !slices.ContainsFunc(specs, func(s belay.ToolSpec) bool { return s.Name == in.Tool }) {
-		return nil, problem.At("tool", belay.Errorf(belay.CodeNotFound, "there is no tool %q here", problem.Shown(in.Tool)).WithHint("get_tool_inventory lists them"))
+		return nil, problem.At("tool", belay.Errorf(belay.CodeNotFound, "there is no tool %q here", problem.Shown(in.Tool)).WithHint("%s", spelling.Hint(in.Tool, tool.Names(specs), "get_tool_inventory lists them")))
 	}
 	q := Question{Tool: in.Tool, Args: in.Args.JSON()}
 	for _, name := range settings.Allow {

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/internal/spelling"
 )
 
 // Group is a name for tools that belong together.
@@ -166,9 +167,8 @@ func CheckTerms(terms []string, specs []Spec) error {
 		if known(name, specs) {
 			continue
 		}
-		near := nearest(strings.TrimPrefix(name, "group:"), vocabulary(specs))
 		hint := "a set (" + strings.Join(setNames(), ", ") + "), group:NAME, or a tool's name; belay tool list shows all"
-		if near != "" {
+		if near := spelling.Nearest(strings.TrimPrefix(name, "group:"), vocabulary(specs)); near != "" {
 			hint = "did you mean " + near + "? " + hint
 		}
 		return belay.Errorf(belay.CodeUsage, "%q names no tool, group or set", strings.TrimSpace(t)).WithHint("%s", hint)
@@ -203,6 +203,15 @@ func vocabulary(specs []Spec) []string {
 	}
 	for _, s := range specs {
 		out = append(out, strings.ToLower(s.Name))
+	}
+	return out
+}
+
+// Names are the names of tools, in their order.
+func Names(specs []Spec) []string {
+	out := make([]string, len(specs))
+	for i, s := range specs {
+		out[i] = s.Name
 	}
 	return out
 }

@@ -14,6 +14,8 @@ import (
 	"strings"
 
 	"github.com/google/jsonschema-go/jsonschema"
+
+	"github.com/belay-run/belay/internal/spelling"
 )
 
 // Schema is a JSON Schema (draft 2020-12 or draft-07) that stands alone: it
@@ -128,7 +130,7 @@ func explainObject(s *jsonschema.Schema, v map[string]any, at []string) (said []
 
 func unknownArgument(s *jsonschema.Schema, name string, at []string) string {
 	text := "unknown argument " + argument(at)
-	if near := nearest(name, slices.Sorted(maps.Keys(s.Properties))); near != "" {
+	if near := spelling.Nearest(name, slices.Sorted(maps.Keys(s.Properties))); near != "" {
 		text += fmt.Sprintf(" (did you mean %q?)", near)
 	}
 	return text

@@ -11,6 +11,7 @@ import (
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/event"
 	"github.com/belay-run/belay/internal/canon"
+	"github.com/belay-run/belay/internal/spelling"
 )
 
 // Set is the tools of a thread, ordered by name. It doesn't change once made.
@@ -149,11 +150,7 @@ func (s *Set) unknown(name string) *event.Problem {
 		names[i] = e.spec.Name
 	}
 	p := Failf(NotFound, CodeUnknownTool, "there is no tool %q", shorten(name))
-	if near := nearest(name, names); near != "" {
-		p.WithHint("did you mean %s?", near)
-	} else {
-		p.WithHint("the tools are: %s", list(names))
-	}
+	p.WithHint("%s", spelling.Hint(name, names, "the tools are: "+list(names)))
 	return &p.Problem
 }
 

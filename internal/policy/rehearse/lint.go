@@ -8,6 +8,7 @@ import (
 
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/internal/policy"
+	"github.com/belay-run/belay/internal/spelling"
 )
 
 // Levels of findings.
@@ -223,6 +224,20 @@ func (l *linter) alone(r *linted) {
 
 var taintWords = []string{"none", "any", "web", "mcp", "message", "tool", "child", "memory", "import", policy.TaintWorkspace, policy.TaintSecret}
 
+// meant suggests the tool that rules with a mistake in its name probably mean.
+func (l *linter) meant(names []string) string {
+	var there []string
+	for i := range l.kits {
+		there = append(there, l.kits[i].spec.Name)
+	}
+	for _, n := range names {
+		if near := spelling.Nearest(n, there); near != "" && !strings.ContainsAny(n, "*:") {
+			return "; did you mean " + near + "?"
+		}
+	}
+	return ""
+}
+
 // narrow counts the matchers besides those for tools and modes.
 func narrow(m *policy.Match) int {
 	n := len(m.Does) + len(m.Agent) + len(m.Capability) + len(m.Effect) + len(m.Args) + len(m.Host) + len(m.Taint) + len(m.Flow) + len(m.Level) + len(m.If)
@@ -255,7 +270,7 @@ func (l *linter) tools(r *linted) {
 	case named == 0 && r.not != nil:
 		l.find(r, LintError, "no_tool", "not_tool excludes every tool that it could mean")
 	case named == 0 && len(l.kits) > 0:
-		l.find(r, LintWarning, "no_tool", "no tool of this workspace has such a name: %s", strings.Join(r.Tool, ", "))
+		l.find(r, LintWarning, "no_tool", "no tool of this workspace has such a name: %s%s", strings.Join(r.Tool, ", "), l.meant(r.Tool))
 	case named > 0:
 		text := why[0]
 		if len(why) > 1 {

@@ -45,7 +45,7 @@ func TestWhatLintFinds(t *testing.T) {
 		{"contradicting ask", []policy.Rule{rule(ask, m{Tool: x, Command: git}), rule(allow, m{Tool: x, Command: git})}, "error contradicts user/r1 f.yaml:2:5: it says allow of exactly the calls of which user/r0 at f.yaml:1:5 says ask, which is stricter"},
 		{"another tier asks", []policy.Rule{{Verdict: ask, Tier: policy.TierAdmin, Match: m{Tool: x}}, rule(allow, m{Tool: x, Command: git})}, "warning overruled user/r1 f.yaml:2:5: it can't allow anything: admin/r0 at f.yaml:1:5 of tier admin asks about all that it speaks of"},
 		{"another tier asks, but may be silenced", []policy.Rule{{Verdict: ask, Tier: policy.TierAdmin, Match: m{Tool: x}}, {Verdict: allow, Tier: policy.TierAdmin, Priority: 5, Match: m{Tool: x, Command: push}}, rule(allow, m{Tool: x, Command: git})}, ""},
-		{"no such tool", []policy.Rule{rule(ask, m{Tool: []string{"exce"}})}, "warning no_tool user/r0 f.yaml:1:5: no tool of this workspace has such a name: exce"},
+		{"no such tool", []policy.Rule{rule(ask, m{Tool: []string{"exce"}})}, "warning no_tool user/r0 f.yaml:1:5: no tool of this workspace has such a name: exce; did you mean exec?"},
 		{"an empty group", []policy.Rule{rule(ask, m{Tool: []string{"group:none"}})}, "error no_tool user/r0 f.yaml:1:5: it means no tool: the groups that it names are empty"},
 		{"all excluded", []policy.Rule{rule(ask, m{Tool: x, NotTool: []string{"e*"}})}, "error no_tool user/r0 f.yaml:1:5: not_tool excludes every tool that it could mean"},
 		{"no command line", []policy.Rule{rule(ask, m{Tool: []string{"group:files"}, Command: git})}, "error never user/r0 f.yaml:1:5: it can never match: read: command: it runs no command line (and 1 more tools)"},

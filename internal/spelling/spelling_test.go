@@ -1,9 +1,18 @@
-package tool
+package spelling
 
 import (
 	"math/rand/v2"
 	"testing"
 )
+
+func TestWhatIsMuchLikeANameIsSuggested(t *testing.T) {
+	tools := []string{"artifact_publish", "edit", "exec", "read"}
+	for typed, want := range map[string]string{"execc": "did you mean exec?", "exce": "did you mean exec?", "read_file": "did you mean read?", "publish": "did you mean artifact_publish?", "zzzzzz": "belay tool list"} {
+		if got := Hint(typed, tools, "belay tool list"); got != want {
+			t.Errorf("%s: %s, want %s", typed, got, want)
+		}
+	}
+}
 
 func TestDistanceIsExactUpToItsBound(t *testing.T) {
 	for _, c := range []struct {

@@ -1,9 +1,20 @@
-package tool
+// Package spelling finds the name that was probably meant. It is a guess for a
+// person or a model to read, and decides nothing.
+package spelling
 
 import "strings"
 
-// nearest is the name most like s, or empty when none is much like it.
-func nearest(s string, names []string) string {
+// Hint suggests the name most like s, or says something else when none is much
+// like it.
+func Hint(s string, names []string, otherwise string) string {
+	if near := Nearest(s, names); near != "" {
+		return "did you mean " + near + "?"
+	}
+	return otherwise
+}
+
+// Nearest is the name most like s, or empty when none is much like it.
+func Nearest(s string, names []string) string {
 	if len(s) > 80 {
 		return ""
 	}
