@@ -18,6 +18,26 @@ func execCall(args string) Request {
 
 func runLine(text string) Request { return execCall(`{"command":` + quoted(text) + `}`) }
 
+// Of a line that is allowed the command that does most says why: it isn't on
+// record as one that only reads because it begins with one.
+func TestALineIsAllowedForWhatItDoes(t *testing.T) {
+	for text, want := range map[string]string{
+		"ls": "READ_ONLY_COMMAND", "ls; git status | wc -l": "READ_ONLY_COMMAND",
+		"touch x": "WORKSPACE_COMMAND", "ls; touch x": "WORKSPACE_COMMAND", "touch x; ls": "WORKSPACE_COMMAND", "ls && echo $(touch x)": "WORKSPACE_COMMAND", "cat a > b; ls": "WORKSPACE_COMMAND",
+	} {
+		r := runLine(text)
+		r.Mode, r.Level = belay.ModeAuto, "L2"
+		if v := verdictOf(Builtin(), r); v.Decision != Allow || v.ReasonCode != want {
+			t.Errorf("%q: %s %s (%s), want %s", text, v.Decision, v.ReasonCode, v.Reason, want)
+		}
+	}
+	r := runLine("ls; npm test")
+	r.Mode, r.Grants = belay.ModeDefault, []Grant{{ID: "g", Tool: r.Tool.Name, Tier: TierUser, Kind: "answer", By: "user:ann"}}
+	if v := verdictOf(Builtin(), r); v.Decision != Allow || v.ReasonCode != "GRANTED" || v.Grant != "g" {
+		t.Errorf("a grant is needed, and the reason is %s (%s)", v.ReasonCode, v.Reason)
+	}
+}
+
 func TestCommandLinesInModeDefault(t *testing.T) {
 	for text, want := range map[string]string{
 		"ls -la": "allow READ_ONLY_COMMAND", "git status && git diff | head -5": "allow READ_ONLY_COMMAND", "grep -rn TODO src | wc -l": "allow READ_ONLY_COMMAND",

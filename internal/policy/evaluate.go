@@ -136,7 +136,7 @@ func (s *Set) judge(r *Request) Verdict {
 		return v
 	}
 	var said []Judged
-	grant := v.Grant
+	grant, told := v.Grant, &subjects[0]
 	for i := range subjects {
 		sub := &subjects[i]
 		o := v
@@ -148,8 +148,8 @@ func (s *Set) judge(r *Request) Verdict {
 			continue
 		}
 		tags, matched, parts := union(v.Tags, o.Tags), merge(v.Matched, o.Matched), append(v.parts, o.parts...)
-		if rank(o.Decision) > rank(v.Decision) {
-			v = o
+		if rank(o.Decision) > rank(v.Decision) || v.Decision == Allow && o.Decision == Allow && sub.class.Rank() > told.class.Rank() {
+			v, told = o, sub // of several that are allowed the one that does most says why
 		}
 		v.Tags, v.Matched, v.parts = tags, matched, parts
 		grant = cmp.Or(grant, o.Grant)
