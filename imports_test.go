@@ -46,7 +46,7 @@ var layers = map[string]layer{
 	"internal/policy/rehearse":   {own: []string{".", "event", "internal/core/thread", "internal/pattern", "internal/policy", "internal/spelling"}, deny: impure},
 	"internal/links":             {own: []string{".", "internal/policy"}, modules: []string{"golang.org/x/sys/unix"}},
 	"internal/checker":           {own: []string{"internal/policy", "internal/process"}},
-	"internal/policy/foreign":    {own: []string{".", "internal/pattern", "internal/policy", "internal/shell"}, modules: []string{"github.com/pelletier/go-toml/v2"}, deny: impure},
+	"internal/policy/foreign":    {own: []string{".", "internal/pattern", "internal/policy", "internal/shell"}, modules: []string{"github.com/pelletier/go-toml/v2", "github.com/pelletier/go-toml/v2/unstable"}, deny: impure},
 	"internal/rulefile":          {own: []string{".", "internal/pattern", "internal/policy", "internal/source"}, modules: []string{"github.com/goccy/go-yaml/ast"}},
 	"internal/canon":             {deny: impure},
 	"internal/pattern":           {deny: impure},

@@ -116,7 +116,7 @@ func (c *policyImportCmd) may(x *importedRules) error {
 				break
 			}
 		}
-		return belay.Errorf(belay.CodeBadPolicy, "%s that denies or asks can't be carried over; the first is %s (%s)", plural(n, "rule"), first.Source, first.Why).At(first.Where).
+		return belay.Errorf(belay.CodeBadPolicy, "%s that may deny or ask can't be carried over; the first is %s (%s)", plural(n, "thing"), first.Source, first.Why).At(first.Where).
 			WithHint("write it by hand (docs/policy.md), and import the rest with --partial")
 	}
 	if c.Output != "" && len(x.Widens) > 0 && !c.Yes {

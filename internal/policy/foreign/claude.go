@@ -11,20 +11,20 @@ import (
 
 // claudeTools are the tools of Claude Code and those that do the same here.
 var claudeTools = map[string]counterpart{
-	"Bash": {allow: exec}, "BashOutput": {allow: []string{"process"}}, "KillShell": {allow: []string{"process"}}, "KillBash": {allow: []string{"process"}},
+	"Bash": {allow: exec, more: []string{"process_send"}}, "PowerShell": {more: []string{"exec", "process_send"}}, "Monitor": {more: []string{"exec", "process"}},
+	"BashOutput": {allow: []string{"process"}}, "KillShell": {allow: []string{"process"}}, "KillBash": {allow: []string{"process"}}, "TaskOutput": {more: []string{"process"}}, "TaskStop": {more: []string{"process"}},
 	"Read": {allow: []string{"read"}, more: []string{"list", "glob", "grep"}}, "LS": {allow: []string{"list"}}, "Glob": {allow: []string{"glob"}}, "Grep": {allow: []string{"grep"}},
 	"Edit": {allow: []string{"edit"}, more: []string{"write", "patch"}}, "MultiEdit": {allow: []string{"edit"}, more: []string{"patch"}},
 	"Write": {allow: []string{"write"}, more: []string{"edit", "patch"}}, "NotebookEdit": {more: []string{"edit", "write", "patch"}},
 	"WebFetch": {allow: []string{"web_fetch"}}, "WebSearch": {allow: []string{"web_search"}},
 	"Task": {allow: []string{"sessions_spawn"}}, "Agent": {allow: []string{"sessions_spawn"}}, "TodoWrite": {allow: []string{"todo"}}, "AskUserQuestion": {allow: []string{"ask_user"}},
+	"TaskCreate": {more: []string{"task_create"}}, "TaskUpdate": {more: []string{"task_update"}}, "TaskGet": {more: []string{"task_list"}}, "TaskList": {more: []string{"task_list"}}, "SendMessage": {more: []string{"sessions_send", "sessions_input"}},
+	"CronCreate": {more: []string{"schedule_create"}}, "CronDelete": {more: []string{"schedule_delete"}}, "CronList": {more: []string{"schedule_list"}}, "NotebookRead": {more: []string{"read", "list", "glob", "grep"}}, "Artifact": {more: []string{"artifact_publish"}},
+	"Skill": none, "SlashCommand": none, "EnterPlanMode": none, "ExitPlanMode": none, "EnterWorktree": none, "ExitWorktree": none, "LSP": none, "ToolSearch": none, "ListMcpResourcesTool": none, "ReadMcpResourceTool": none,
 }
 
 // claudePaths are the tools whose rules can be about files.
 var claudePaths = []string{"Read", "Edit", "Write", "MultiEdit", "NotebookEdit", "Glob", "Grep", "LS"}
-
-// claudeSilent are settings that decide nothing about calls.
-var claudeSilent = []string{"$schema", "permissions", "env", "model", "theme", "statusLine", "cleanupPeriodDays", "includeCoAuthoredBy", "outputStyle", "attribution", "language",
-	"apiKeyHelper", "awsAuthRefresh", "awsCredentialExport", "spinnerTipsEnabled", "alwaysThinkingEnabled", "autoUpdatesChannel", "companyAnnouncements", "effortLevel", "feedbackSurveyState"}
 
 var claudeModes = map[string]string{"default": "default", "manual": "default", "acceptEdits": "accept_edits", "plan": "plan", "auto": "auto", "dontAsk": "never", "bypassPermissions": "bypass"}
 
@@ -38,17 +38,17 @@ var claudeRule = pattern.New(`(?s)^([A-Za-z_*][\w*.-]*)(?:\((.*)\))?$`)
 
 // claude reads the permissions of a settings file: denies come before asks, and
 // those before allows.
-func (d *draft) claude(content []byte) error {
+func (d *draft) claude(content []byte) (*node, error) {
 	root, err := parseJSON(d.o.Name, content)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	if root.kind != object || root.at("permissions") == nil {
-		return d.mistake(root.line, `there is no object "permissions" in it`)
+		return nil, d.mistake(root.line, `there is no object "permissions" in it`)
 	}
 	p, err := d.want(root, "permissions", object)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	n := 0
 	for _, l := range []struct {
@@ -58,57 +58,40 @@ func (d *draft) claude(content []byte) error {
 	}{{"deny", policy.Deny, 0}, {"ask", policy.Ask, askPriority}, {"allow", policy.Allow, allowPriority}} {
 		rules, err := d.texts(p, l.name)
 		if err != nil {
-			return err
+			return nil, err
 		}
 		if n += len(rules); n > policy.MaxRules {
-			return d.mistake(p.line, "there are %d rules; %d are the most", n, policy.MaxRules)
+			return nil, d.mistake(p.line, "there are %d rules; %d are the most", n, policy.MaxRules)
 		}
 		for _, r := range rules {
 			s := &source{text: l.name + " " + r.text, line: r.line, says: l.says, stem: l.name + " " + r.text, base: policy.Rule{Priority: l.priority}}
 			m := claudeRule.Get().FindStringSubmatch(strings.TrimSpace(r.text))
 			if m == nil {
-				return d.mistake(r.line, "%q is no rule", short(r.text, 80)).WithHint("a rule is Tool or Tool(what it is about)")
+				return nil, d.mistake(r.line, "%q is no rule", short(r.text, 80)).WithHint("a rule is Tool or Tool(what it is about)")
 			}
 			d.claudeRule(s, m[1], strings.TrimSpace(m[2]))
 		}
 	}
-	if err := d.claudePermissions(p); err != nil {
-		return err
-	}
-	for i, name := range root.names {
-		if !slices.Contains(claudeSilent, name) {
-			d.setting(name, root.items[i].line, "a setting, not a rule: it isn't read")
-		}
-	}
-	return nil
+	return root, d.claudePermissions(p)
 }
 
 // claudePermissions names what permissions hold besides rules.
 func (d *draft) claudePermissions(p *node) error {
-	for i, name := range p.names {
-		v := p.items[i]
-		switch name {
-		case "allow", "ask", "deny":
-		case "defaultMode":
-			if v.kind != text || claudeModes[v.text] == "" {
-				return d.mistake(v.line, "defaultMode is no mode that is known")
-			}
-			d.setting("defaultMode "+v.text, v.line, "a mode is chosen for a run: --mode "+claudeModes[v.text])
-		case "disableBypassPermissionsMode":
-			d.setting(name, v.line, "mode bypass is off here until an administrator permits it")
-		case "additionalDirectories":
-			dirs, err := d.texts(p, name)
-			if err != nil {
-				return err
-			}
-			for _, dir := range dirs {
-				d.setting(name+" "+dir.text, dir.line, "a workspace is one folder here; what lies outside is asked about")
-			}
-		default:
-			d.setting("permissions."+name, v.line, "a setting, not a rule: it isn't read")
-		}
+	mode, err := d.word(p, "defaultMode")
+	if err != nil {
+		return err
 	}
-	return nil
+	if at := p.at("defaultMode"); at != nil {
+		if claudeModes[mode] == "" {
+			return d.mistake(at.line, "defaultMode is no mode that is known")
+		}
+		d.setting("defaultMode "+mode, at.line, Left, "a mode is chosen for a run: --mode "+claudeModes[mode])
+	}
+	dirs, err := d.texts(p, "additionalDirectories")
+	for _, dir := range dirs {
+		d.setting("additionalDirectories "+dir.text, dir.line, Left, "a workspace is one folder here; what lies outside is asked about")
+	}
+	return err
 }
 
 func (d *draft) claudeRule(s *source, name, spec string) {
@@ -131,6 +114,7 @@ func (d *draft) claudeRule(s *source, name, spec string) {
 	case paths:
 		d.claudePath(s, name, c, spec)
 	case spec == "" && s.says != policy.Allow:
+		s.strange(name)
 		d.add(s, policy.Match{Tool: []string{strings.ToLower(name)}}, nil, nil)
 		d.done(s)
 	case known:
@@ -143,7 +127,7 @@ func (d *draft) claudeRule(s *source, name, spec string) {
 func (d *draft) claudeWhole(s *source, c counterpart) {
 	tools := c.tools(s.says)
 	if len(tools) == 0 {
-		d.drop(s, "there is no such tool here")
+		d.idle(s, "there is no such tool here")
 		return
 	}
 	if s.says == policy.Allow && slices.Contains(tools, "exec") {
@@ -164,11 +148,14 @@ func (d *draft) claudeWild(s *source, name, spec string) {
 	case spec != "":
 		d.drop(s, "no rule here can ask for that of several tools")
 	default:
-		tools := []string{strings.ToLower(name)}
+		tools, known := []string{strings.ToLower(name)}, strings.HasPrefix(name, "mcp__")
 		for n, c := range claudeTools {
 			if policy.Like(name, n) {
-				tools = append(tools, c.tools(s.says)...)
+				tools, known = append(tools, c.tools(s.says)...), true
 			}
+		}
+		if !known {
+			s.strange(name)
 		}
 		slices.Sort(tools)
 		d.add(s, policy.Match{Tool: slices.Compact(tools)}, nil, nil)

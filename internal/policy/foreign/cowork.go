@@ -1,6 +1,7 @@
 package foreign
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 
@@ -35,32 +36,30 @@ type coworkRule struct {
 	source
 	action string
 	when   *node
-	exact  bool // it names one action, and is tried before those with *
-	all    bool // it speaks of every call of its actions
+	exact  bool     // it names one action, and is tried before those with *
+	all    bool     // it speaks of every call of its actions
+	lacks  []string // what of it nothing here knows
 }
 
 // cowork reads a policy of version 1.0. Rules that name an action come before
 // those with a *, then they count in their order; the first that fits decides.
 // Folders that were granted are the workspace here.
-func (d *draft) cowork(content []byte) error {
+func (d *draft) cowork(content []byte) (*node, error) {
 	root, err := parseJSON(d.o.Name, content)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	if version, err := d.word(root, "version"); err != nil || version != "1.0" {
-		return d.mistake(root.line, "it isn't a policy of version 1.0")
+		return nil, d.mistake(root.line, "it isn't a policy of version 1.0")
 	}
-	list, err := d.want(root, "rules", array)
-	if err != nil || list == nil {
-		return d.mistake(root.line, "it has no list of rules")
+	list, err := d.objects(root, "rules")
+	if err != nil || root.at("rules") == nil {
+		return nil, cmp.Or(err, error(d.mistake(root.line, "it has no list of rules")))
 	}
-	if len(list.items) > policy.MaxRules {
-		return d.mistake(list.line, "there are %d rules; %d are the most", len(list.items), policy.MaxRules)
-	}
-	rules := make([]*coworkRule, len(list.items))
-	for i, n := range list.items {
+	rules := make([]*coworkRule, len(list))
+	for i, n := range list {
 		if rules[i], err = d.coworkSource(n); err != nil {
-			return err
+			return nil, err
 		}
 	}
 	ordered := slices.Clone(rules)
@@ -83,11 +82,11 @@ func (d *draft) cowork(content []byte) error {
 		d.coworkRule(r)
 	}
 	if def, err := d.want(root, "defaults", object); err != nil {
-		return err
+		return nil, err
 	} else if def != nil {
-		return d.coworkFallback(def, ordered)
+		return root, d.coworkFallback(def, ordered)
 	}
-	return nil
+	return root, nil
 }
 
 // coworkPriorities gives rules that come first a higher priority. Where one
@@ -116,9 +115,6 @@ func sharesAction(a, b string) bool {
 }
 
 func (d *draft) coworkSource(n *node) (*coworkRule, error) {
-	if n.kind != object {
-		return nil, d.mistake(n.line, "a rule is an object")
-	}
 	var words [4]string
 	for i, key := range []string{"id", "action", "decision", "reason"} {
 		var err error
@@ -141,11 +137,17 @@ func (d *draft) coworkSource(n *node) (*coworkRule, error) {
 	}
 	if r.base.Tags = textsOf(tags); len(r.base.Tags) > 16 {
 		r.base.Tags = r.base.Tags[:16]
+		r.why = append(r.why, "it has 16 of its tags")
 	}
 	if r.when, err = d.want(n, "when", object); err != nil {
 		return nil, err
 	}
-	r.all = r.when == nil || len(r.when.names) == 0
+	for i, name := range n.names {
+		if !n.items[i].read && d.known("rules.0."+name, n.items[i]) == nil {
+			r.lacks, n.items[i] = append(r.lacks, short(name, 80)), &node{read: true}
+		}
+	}
+	r.all = len(r.lacks) == 0 && (r.when == nil || len(r.when.names) == 0)
 	return r, nil
 }
 
@@ -161,6 +163,7 @@ func (d *draft) coworkRule(r *coworkRule) {
 		return
 	}
 	match, f, lacks, err := d.coworkWhen(r.when)
+	lacks = append(r.lacks, lacks...)
 	if err != "" {
 		d.drop(&r.source, err)
 		return
@@ -226,8 +229,8 @@ func (d *draft) coworkWhen(when *node) (m policy.Match, patterns []*node, lacks 
 	if when == nil {
 		return m, nil, nil, ""
 	}
-	for i, name := range when.names {
-		v := when.items[i]
+	for _, name := range when.names {
+		v := when.at(name)
 		switch {
 		case name == "pathWithinGrant" && v.kind == boolean:
 			m.Path = &policy.PathMatch{Where: "outside"}
@@ -307,7 +310,7 @@ func (d *draft) coworkFallback(def *node, ordered []*coworkRule) error {
 		return d.mistake(def.line, "the fallback %q is none of allow, allow_with_confirm, deny", short(fallback, 80))
 	}
 	if says == policy.Allow {
-		d.setting("fallback allow", def.line, "what no rule speaks of is judged here by the mode")
+		d.setting("fallback allow", def.line, Left, "what no rule speaks of is judged here by the mode")
 		return nil
 	}
 	for _, a := range coworkActions {
@@ -318,7 +321,7 @@ func (d *draft) coworkFallback(def *node, ordered []*coworkRule) error {
 				continue
 			}
 			open = true
-			grant = grant && !r.all && len(r.when.names) == 1 && r.when.at("pathWithinGrant") != nil && r.when.at("pathWithinGrant").yes
+			grant = grant && len(r.lacks) == 0 && r.when != nil && len(r.when.names) == 1 && r.when.at("pathWithinGrant") != nil && r.when.at("pathWithinGrant").yes
 		}
 		d.coworkRest(s, a.name, open, grant, slices.ContainsFunc(ordered, func(r *coworkRule) bool { return r.all && policy.Like(r.action, a.name) }))
 	}

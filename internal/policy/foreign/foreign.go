@@ -1,8 +1,8 @@
 // Package foreign reads the rules of other agents and says what they become
 // here. It promises three things: an allow is carried over only if every call
 // that it then covers was allowed there too; a deny or an ask keeps its calls,
-// or takes in more, or is named as lost; and every rule of the source is named
-// with what became of it.
+// or takes in more, or is named as lost; and every rule and setting of the
+// source is named with what became of it, as lost if nothing is known of it.
 //
 // Commands are compared by their words, not by their spelling: an allow of
 // git status covers "git" status as well, which is the same command. An allow
@@ -89,22 +89,24 @@ func Read(f Format, content []byte, o Options) (*Result, error) {
 		return nil, mistake(o.Name, 0, "the file has %d bytes; %d are the most", len(content), maxBytes).WithHint("split it, and import the parts")
 	}
 	d := &draft{o: o, format: f, taken: map[string]int{}, wrappers: map[string]bool{}}
+	var root *node
 	var err error
 	switch f {
 	case Gemini:
-		err = d.gemini(content)
+		root, err = d.gemini(content)
 	case Claude:
-		err = d.claude(content)
+		root, err = d.claude(content)
 	case OpenClaw:
-		err = d.openclaw(content)
+		root, err = d.openclaw(content)
 	case Cowork:
-		err = d.cowork(content)
+		root, err = d.cowork(content)
 	default:
 		return nil, belay.Errorf(belay.CodeUsage, "there is no format %q", f).WithHint("the formats are gemini, claude, openclaw, cowork")
 	}
 	if err != nil {
 		return nil, err
 	}
+	d.unread(root, "", false)
 	doc := policy.Document{Version: policy.FormatVersion, Rules: d.rules}
 	if _, err := policy.Compile(doc); err != nil {
 		return nil, err
@@ -141,8 +143,8 @@ func Guess(content []byte) (Format, bool) {
 		return "", false
 	}
 	if t := bytes.TrimSpace(content); len(t) == 0 || t[0] != '{' && !bytes.HasPrefix(t, []byte("//")) && !bytes.HasPrefix(t, []byte("/*")) {
-		_, err := readTOML(content, "")
-		return Gemini, err == nil && bytes.Contains(content, []byte("rule"))
+		root, err := readTOML("", content)
+		return Gemini, err == nil && (root.at("rule") != nil || root.at("safety_checker") != nil)
 	}
 	root, err := parseJSON("", plainJSON(content))
 	if err != nil || root.kind != object {
@@ -195,6 +197,7 @@ type source struct {
 	stem string // of ids
 	base policy.Rule
 	why  []string // it is stricter
+	lost []string // what of it isn't understood
 	ids  []string
 }
 
@@ -218,13 +221,21 @@ func (d *draft) add(s *source, m policy.Match, match, not []policy.Example) {
 	s.ids = append(s.ids, r.ID)
 }
 
+// strange notes a name in an ask or a deny that stands for no tool that is known.
+func (s *source) strange(tool string) {
+	s.lost = append(s.lost, "nothing is known of "+short(tool, 80)+" here: only a tool of that very name is meant")
+}
+
 // done names what became of a source.
 func (d *draft) done(s *source) {
 	kept := Same
-	if len(s.why) > 0 {
+	switch {
+	case len(s.lost) > 0 && s.says != policy.Allow:
+		kept = Lost
+	case len(s.why)+len(s.lost) > 0:
 		kept = Stricter
 	}
-	d.item(s, kept, strings.Join(slices.Compact(s.why), "; "))
+	d.item(s, kept, strings.Join(slices.Compact(slices.Concat(s.lost, s.why)), "; "))
 }
 
 // drop says that a source isn't carried over.
@@ -244,8 +255,8 @@ func (d *draft) item(s *source, k Kept, why string) {
 }
 
 // setting names something that is no rule.
-func (d *draft) setting(name string, line int, why string) {
-	d.items = append(d.items, Item{Source: short(name, 200), Where: d.where(line), Kept: Left, Why: why})
+func (d *draft) setting(name string, line int, k Kept, why string) {
+	d.items = append(d.items, Item{Source: short(name, 200), Where: d.where(line), Kept: k, Why: why})
 }
 
 func (d *draft) where(line int) string {

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/belay-run/belay"
@@ -14,14 +15,24 @@ import (
 // geminiTools are the tools of Gemini CLI and those that do the same here. What
 // may be done in two ways here has both in what asks and denies.
 var geminiTools = map[string]counterpart{
-	"run_shell_command": {allow: exec}, "ShellTool": {allow: exec},
+	"run_shell_command": {allow: exec, more: []string{"process_send"}}, "ShellTool": {allow: exec, more: []string{"process_send"}},
+	"list_background_processes": {more: []string{"process"}}, "read_background_output": {more: []string{"process"}},
 	"read_file": {allow: []string{"read"}}, "read_many_files": {allow: []string{"read"}},
 	"list_directory": {allow: []string{"list"}}, "glob": {allow: []string{"glob"}},
 	"grep_search": {allow: []string{"grep"}}, "search_file_content": {allow: []string{"grep"}},
 	"write_file": {allow: []string{"write"}, more: []string{"patch"}}, "replace": {allow: []string{"edit"}, more: []string{"patch"}},
 	"web_fetch": {allow: []string{"web_fetch"}}, "google_web_search": {allow: []string{"web_search"}},
 	"save_memory": {allow: []string{"memory_store"}, more: []string{"memory_update", "memory_forget"}}, "write_todos": {allow: []string{"todo"}},
+	"ask_user": {allow: []string{"ask_user"}}, "invoke_agent": {more: []string{"sessions_spawn"}},
+	"tracker_create_task": {more: []string{"task_create"}}, "tracker_update_task": {more: []string{"task_update"}}, "tracker_add_dependency": {more: []string{"task_update"}},
+	"tracker_get_task": {more: []string{"task_list"}}, "tracker_list_tasks": {more: []string{"task_list"}}, "tracker_visualize": {more: []string{"task_list"}},
+	"activate_skill": none, "get_internal_docs": none, "enter_plan_mode": none, "exit_plan_mode": none, "update_topic": none, "complete_task": none,
+	"codebase_investigator": none, "cli_help": none, "generalist": none, "browser_agent": none, "list_mcp_resources": none, "read_mcp_resource": none,
 }
+
+// none stands for a tool that has no like here: what asks about it or denies it
+// loses nothing.
+var none = counterpart{}
 
 // counterpart is what stands here for a tool of the source.
 type counterpart struct {
@@ -48,21 +59,26 @@ var verdicts = map[string]policy.Decision{"allow": policy.Allow, "ask_user": pol
 // gemini reads a policy file. Its rules are judged by falling priority, in the
 // order of the file where that is equal; the first that matches decides. Here it
 // is the same but for denies, which are final.
-func (d *draft) gemini(content []byte) error {
-	f, err := readTOML(content, d.o.Name)
+func (d *draft) gemini(content []byte) (*node, error) {
+	root, err := readTOML(d.o.Name, content)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	if len(f.Rule) > policy.MaxRules {
-		return d.mistake(0, "there are %d rules; %d are the most", len(f.Rule), policy.MaxRules)
+	list, err := d.objects(root, "rule")
+	if err != nil {
+		return nil, err
 	}
-	if len(f.Rule)+len(f.SafetyChecker)+len(f.unknown) == 0 {
-		return d.mistake(0, "there is no [[rule]] in it")
+	checkers, err := d.objects(root, "safety_checker")
+	if err != nil {
+		return nil, err
 	}
-	rules := make([]*geminiSource, len(f.Rule))
-	for i := range f.Rule {
-		if rules[i], err = d.geminiSource(&f.Rule[i]); err != nil {
-			return err
+	if len(root.items) == 0 {
+		return nil, d.mistake(0, "there is no [[rule]] in it")
+	}
+	rules := make([]*geminiSource, len(list))
+	for i, n := range list {
+		if rules[i], err = d.geminiSource(n, i+1); err != nil {
+			return nil, err
 		}
 	}
 	ordered := slices.Clone(rules)
@@ -74,63 +90,119 @@ func (d *draft) gemini(content []byte) error {
 	for _, r := range rules {
 		d.geminiRule(r)
 	}
-	for range f.SafetyChecker {
-		d.drop(&source{text: "safety_checker", says: policy.Deny}, "what checks there doesn't run here; docs/policy.md describes checkers")
+	for _, c := range checkers {
+		d.drop(&source{text: "safety_checker", line: c.line, says: policy.Deny}, "what checks there doesn't run here; docs/policy.md describes checkers")
 	}
-	for _, u := range f.unknown {
-		d.setting(u.name, u.line, "nothing is known of it here")
+	for _, n := range slices.Concat(list, checkers) {
+		n.names, n.items = nil, nil // named with its rule
 	}
-	return nil
+	return root, nil
 }
 
 // geminiSource is a rule on its way.
 type geminiSource struct {
 	source
-	*geminiRule
-	names    []string // of tools, as the source calls them
-	prefixes []string
-	except   []string // of a deny by pattern: tools here that are decided before
+	place     int      // in the file
+	names     []string // of tools, as the source calls them
+	prefixes  []string
+	modes     []string
+	regex     string // of commands
+	args      string // a regular expression over arguments
+	server    *node
+	subagent  *node
+	lacks     []string // conditions that no rule here has
+	redirects bool
+	except    []string // of a deny by pattern: tools here that are decided before
 }
 
-// bare tells whether a rule speaks of every call of its tools.
+// bare reports whether a rule speaks of every call of its tools.
 func (r *geminiSource) bare() bool {
-	return r.ArgsPattern == "" && r.CommandRegex == "" && len(r.prefixes) == 0 && len(r.Modes) == 0 && r.Subagent == nil && r.Interactive == nil && r.ToolAnnotations == nil && len(r.unknown) == 0
+	return r.args == "" && r.regex == "" && len(r.prefixes)+len(r.modes)+len(r.lacks) == 0 && r.subagent == nil
 }
 
-func (d *draft) geminiSource(g *geminiRule) (*geminiSource, error) {
-	r := &geminiSource{geminiRule: g}
-	var names, prefixes bool
-	r.names, names = textList(g.ToolName)
-	r.prefixes, prefixes = textList(g.CommandPrefix)
-	says, known := verdicts[g.Decision]
-	shell := len(r.names) == 1 && r.names[0] == "run_shell_command"
-	n := g.line
-	switch {
-	case !names || !prefixes:
-		return nil, d.mistake(n, "rule %d: toolName and commandPrefix are a text or a list of texts", g.place)
-	case !known:
-		return nil, d.mistake(n, "rule %d: the decision %q is none of allow, ask_user, deny", g.place, short(g.Decision, 80))
-	case g.Priority == nil || *g.Priority < 0 || *g.Priority > 999:
-		return nil, d.mistake(n, "rule %d: its priority is missing, or not from 0 to 999", g.place)
-	case len(r.names) == 0 && g.McpName == nil:
-		return nil, d.mistake(n, "rule %d: it names no tool", g.place)
-	case (len(r.prefixes) > 0 || g.CommandRegex != "") && !shell:
-		return nil, d.mistake(n, `rule %d: commandPrefix and commandRegex need toolName = "run_shell_command"`, g.place)
-	case len(r.prefixes) > 0 && g.CommandRegex != "" || g.ArgsPattern != "" && (len(r.prefixes) > 0 || g.CommandRegex != ""):
-		return nil, d.mistake(n, "rule %d: only one of commandPrefix, commandRegex and argsPattern may be given", g.place)
+func (d *draft) geminiSource(n *node, place int) (*geminiSource, error) {
+	r := &geminiSource{place: place}
+	decision, message, priority, err := d.geminiFields(n, r)
+	if err != nil {
+		return nil, err
 	}
-	for _, m := range g.Modes {
+	says, known := verdicts[decision]
+	shell := len(r.names) == 1 && r.names[0] == "run_shell_command"
+	switch {
+	case !known:
+		return nil, d.mistake(n.line, "rule %d: the decision %q is none of allow, ask_user, deny", place, short(decision, 80))
+	case priority < 0 || priority > 999:
+		return nil, d.mistake(n.line, "rule %d: its priority is missing, or not from 0 to 999", place)
+	case len(r.names) == 0 && r.server == nil:
+		return nil, d.mistake(n.line, "rule %d: it names no tool", place)
+	case (len(r.prefixes) > 0 || r.regex != "") && !shell:
+		return nil, d.mistake(n.line, `rule %d: commandPrefix and commandRegex need toolName = "run_shell_command"`, place)
+	case len(r.prefixes) > 0 && r.regex != "" || r.args != "" && (len(r.prefixes) > 0 || r.regex != ""):
+		return nil, d.mistake(n.line, "rule %d: only one of commandPrefix, commandRegex and argsPattern may be given", place)
+	}
+	for _, m := range r.modes {
 		if _, ok := geminiModes[m]; !ok {
-			return nil, d.mistake(n, "rule %d: the mode %q is none of default, autoEdit, plan, yolo", g.place, short(m, 80))
+			return nil, d.mistake(n.line, "rule %d: the mode %q is none of default, autoEdit, plan, yolo", place, short(m, 80))
 		}
 	}
-	r.source = source{line: n, says: says, base: policy.Rule{Priority: int(*g.Priority), Reason: short(g.DenyMessage, 1000)}}
-	if g.McpName != nil {
-		r.names = mcpNames(*g.McpName, r.names)
+	for i, name := range n.names {
+		if !n.items[i].read {
+			r.lacks = append(r.lacks, short(name, 80))
+		}
 	}
-	r.text = r.describe()
-	r.stem = strings.Join(append([]string{g.Decision}, r.names...), " ") + " " + strings.Join(r.prefixes, " ")
+	r.source.line, r.says, r.base = n.line, says, policy.Rule{Priority: priority, Reason: short(message, 1000)}
+	if r.server != nil {
+		r.names = mcpNames(r.server.text, r.names)
+	}
+	r.text = r.describe(decision)
+	r.stem = strings.Join(append([]string{decision}, r.names...), " ") + " " + strings.Join(r.prefixes, " ")
 	return r, nil
+}
+
+// geminiFields reads the fields of a rule. Two of them had other names in older
+// versions.
+func (d *draft) geminiFields(n *node, r *geminiSource) (decision, message string, priority int, err error) {
+	var older string
+	for _, f := range []struct {
+		name string
+		to   *string
+	}{{"argsPattern", &r.args}, {"commandRegex", &r.regex}, {"decision", &decision}, {"denyMessage", &message}, {"deny_message", &older}} {
+		if *f.to, err = d.word(n, f.name); err != nil {
+			return "", "", 0, err
+		}
+	}
+	message = cmp.Or(message, older)
+	for _, f := range []struct {
+		name string
+		to   *[]string
+	}{{"toolName", &r.names}, {"commandPrefix", &r.prefixes}, {"modes", &r.modes}} {
+		if *f.to, err = d.oneOrMore(n, f.name); err != nil {
+			return "", "", 0, err
+		}
+	}
+	if r.server, err = d.want(n, "mcpName", text); err != nil {
+		return "", "", 0, err
+	}
+	if r.subagent, err = d.want(n, "subagent", text); err != nil {
+		return "", "", 0, err
+	}
+	for _, name := range []string{"allowRedirection", "allow_redirection"} {
+		if r.redirects, err = d.flag(n, name, r.redirects); err != nil {
+			return "", "", 0, err
+		}
+	}
+	priority = -1
+	if p := n.at("priority"); p != nil && p.kind == number {
+		if v, err := strconv.Atoi(p.text); err == nil {
+			priority = v
+		}
+	}
+	for _, name := range []string{"interactive", "toolAnnotations"} {
+		if n.at(name) != nil {
+			r.lacks = append(r.lacks, name)
+		}
+	}
+	return decision, message, priority, nil
 }
 
 // mcpNames are the whole names of tools of a server.
@@ -149,9 +221,9 @@ func mcpNames(server string, names []string) []string {
 	return out
 }
 
-func (r *geminiSource) describe() string {
-	parts := []string{r.Decision + " " + strings.Join(r.names, ", ")}
-	for _, p := range []struct{ name, value string }{{"commandPrefix", strings.Join(r.prefixes, ", ")}, {"commandRegex", r.CommandRegex}, {"argsPattern", r.ArgsPattern}, {"modes", strings.Join(r.Modes, ", ")}} {
+func (r *geminiSource) describe(decision string) string {
+	parts := []string{decision + " " + strings.Join(r.names, ", ")}
+	for _, p := range []struct{ name, value string }{{"commandPrefix", strings.Join(r.prefixes, ", ")}, {"commandRegex", r.regex}, {"argsPattern", r.args}, {"modes", strings.Join(r.modes, ", ")}} {
 		if p.value != "" {
 			parts = append(parts, p.name+" "+p.value)
 		}
@@ -177,9 +249,9 @@ func (d *draft) geminiRule(r *geminiSource) {
 			}
 		}
 		d.geminiPrefixes(r)
-	case r.CommandRegex != "":
-		d.geminiRegex(&r.source, r.CommandRegex)
-	case r.ArgsPattern != "":
+	case r.regex != "":
+		d.geminiRegex(&r.source, r.regex)
+	case r.args != "":
 		d.geminiArgs(r)
 	default:
 		d.geminiTools(r)
@@ -190,7 +262,7 @@ func (d *draft) geminiRule(r *geminiSource) {
 // returns why the rule can't be carried over, or nothing.
 func (r *geminiSource) narrow() string {
 	allow := r.says == policy.Allow
-	for _, m := range r.Modes {
+	for _, m := range r.modes {
 		if allow {
 			r.base.Mode = append(r.base.Mode, geminiModes[m].exact...)
 		} else {
@@ -198,32 +270,21 @@ func (r *geminiSource) narrow() string {
 		}
 	}
 	r.base.Mode = slices.Compact(slices.Sorted(slices.Values(r.base.Mode)))
-	if allow && len(r.Modes) > 0 && len(r.base.Mode) == 0 {
+	if allow && len(r.modes) > 0 && len(r.base.Mode) == 0 {
 		return "mode yolo is bypass here, which only an administrator permits"
 	}
-	if r.Subagent != nil {
-		if *r.Subagent == "" || strings.Contains(*r.Subagent, "*") {
+	if r.subagent != nil {
+		if r.subagent.text == "" || strings.Contains(r.subagent.text, "*") {
 			return "its subagent is none that a rule can name"
 		}
-		r.base.Agent = []string{*r.Subagent}
+		r.base.Agent = []string{r.subagent.text}
 	}
-	if r.SafetyChecker != nil {
-		return "its safety checker doesn't run here"
-	}
-	var lacks []string
-	if r.Interactive != nil {
-		lacks = append(lacks, "interactive")
-	}
-	if r.ToolAnnotations != nil {
-		lacks = append(lacks, "toolAnnotations")
-	}
-	lacks = append(lacks, r.unknown...)
-	switch {
-	case len(lacks) == 0:
-	case r.says == policy.Ask || len(lacks) == 1 && lacks[0] == "interactive" && !allow:
-		r.why = append(r.why, "it "+verb(r.says)+" its calls whatever "+strings.Join(lacks, ", ")+" says")
+	switch lacks := strings.Join(r.lacks, ", "); {
+	case lacks == "":
+	case r.says == policy.Ask || lacks == "interactive" && !allow:
+		r.why = append(r.why, "it "+verb(r.says)+" its calls whatever "+lacks+" says")
 	default:
-		return "no rule here can ask for " + strings.Join(lacks, ", ")
+		return "no rule here can ask for " + lacks
 	}
 	return ""
 }
@@ -231,6 +292,11 @@ func (r *geminiSource) narrow() string {
 // geminiTools carries a rule over whole tools.
 func (d *draft) geminiTools(r *geminiSource) {
 	tools, strange := r.tools()
+	if r.says != policy.Allow {
+		for _, n := range strange {
+			r.strange(n)
+		}
+	}
 	if r.says == policy.Allow && len(strange) > 0 {
 		if len(tools) == 0 {
 			d.drop(&r.source, "there is no such tool here: "+strings.Join(strange, ", "))
@@ -264,7 +330,7 @@ func (d *draft) geminiAllow(r *geminiSource, tools []string) {
 			writing = append(writing, t)
 		case "exec":
 			r.why = append(r.why, notAll)
-			if r.AllowRedirection {
+			if r.redirects {
 				d.add(&r.source, policy.Match{Tool: exec}, nil, nil)
 				continue
 			}
@@ -287,7 +353,9 @@ func (r *geminiSource) tools() (tools, strange []string) {
 		c, known := geminiTools[n]
 		server, mcp := strings.CutPrefix(n, "mcp_")
 		switch {
-		case known:
+		case known && len(c.tools(r.says)) == 0 && r.says != policy.Allow:
+			tools = append(tools, n)
+		case known && len(c.tools(r.says)) > 0:
 			tools = append(tools, c.tools(r.says)...)
 		case n == "*":
 			tools = append(tools, "*")
@@ -295,24 +363,21 @@ func (r *geminiSource) tools() (tools, strange []string) {
 			// Where the server's name ends nobody can tell.
 			tools = append(tools, strings.ReplaceAll("mcp_*"+strings.ReplaceAll(server, "_", "_*"), "**", "*"))
 		case mcp && r.oneServer():
-			tools = append(tools, "mcp__"+*r.McpName+"__"+strings.TrimPrefix(server, *r.McpName+"_"))
-		case r.says == policy.Allow || strings.Contains(n, "*"):
+			tools = append(tools, "mcp__"+r.server.text+"__"+strings.TrimPrefix(server, r.server.text+"_"))
+		case r.says == policy.Allow:
 			strange = append(strange, n)
 		default:
-			tools = append(tools, strings.ToLower(n))
+			strange, tools = append(strange, n), append(tools, strings.ToLower(n))
 		}
 	}
 	slices.Sort(tools)
-	if tools = slices.Compact(tools); len(tools) == 0 && r.says != policy.Allow {
-		tools = strange
-	}
-	return tools, strange
+	return slices.Compact(tools), strange
 }
 
 // oneServer tells whether a rule names the tools of one server so that they can
 // be told from others' here, where case doesn't matter.
 func (r *geminiSource) oneServer() bool {
-	return r.McpName != nil && !strings.Contains(*r.McpName, "*") && !slices.ContainsFunc(r.names, func(n string) bool {
+	return r.server != nil && !strings.Contains(r.server.text, "*") && !slices.ContainsFunc(r.names, func(n string) bool {
 		return n != strings.ToLower(n) || strings.Contains(strings.TrimSuffix(n, "_*"), "*")
 	})
 }
@@ -334,7 +399,7 @@ func (d *draft) geminiPrefixes(r *geminiSource) {
 	if len(left) > 0 {
 		r.why = append(r.why, "not allowed: "+strings.Join(left, ", "))
 	}
-	if r.says == policy.Allow && r.AllowRedirection {
+	if r.says == policy.Allow && r.redirects {
 		r.why = append(r.why, "a redirection is asked about")
 	}
 	d.done(&r.source)
@@ -373,21 +438,25 @@ func (d *draft) geminiRegex(s *source, re string) {
 // geminiArgs carries a rule over arguments as JSON.
 func (d *draft) geminiArgs(r *geminiSource) {
 	s := &r.source
-	tools, _ := r.tools()
-	re, ofCommand := strings.CutPrefix(r.ArgsPattern, `"command":"`)
+	tools, strange := r.tools()
+	for _, n := range strange {
+		s.strange(n)
+	}
+	ofShell := !slices.ContainsFunc(r.names, func(n string) bool { return !slices.Equal(geminiTools[n].allow, exec) })
+	re, ofCommand := strings.CutPrefix(r.args, `"command":"`)
 	switch {
-	case slices.Equal(tools, exec) && ofCommand && re != "":
+	case ofShell && ofCommand && re != "":
 		d.geminiRegex(s, re)
 	case s.says == policy.Allow:
 		d.drop(s, "the arguments of tools have other names here")
-	case slices.Equal(tools, exec) && regexpOf(r.ArgsPattern) == "":
-		if re := regexp.MustCompile(r.ArgsPattern); re.MatchString(`{"command":""}`) {
+	case ofShell && regexpOf(r.args) == "":
+		if re := regexp.MustCompile(r.args); re.MatchString(`{"command":""}`) {
 			d.add(s, policy.Match{Tool: tools}, nil, nil)
 			d.done(s)
 			return
 		}
 		s.why = append(s.why, "it looks for the pattern anywhere in a command")
-		d.pattern(s, "(?s)"+r.ArgsPattern, "(?s)"+r.ArgsPattern)
+		d.pattern(s, "(?s)"+r.args, "(?s)"+r.args)
 	case s.says == policy.Ask:
 		s.why = append(s.why, "it asks about every call of the tool: its arguments have other names here")
 		d.add(s, policy.Match{Tool: tools}, nil, nil)

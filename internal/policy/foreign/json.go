@@ -8,6 +8,8 @@ import (
 	"io"
 	"slices"
 	"strconv"
+
+	"github.com/belay-run/belay/internal/policy"
 )
 
 type kind int
@@ -29,6 +31,7 @@ type node struct {
 	line  int
 	text  string // of a text; of a number its digits
 	yes   bool
+	read  bool     // something asked for it, and says what becomes of it
 	names []string // of an object, in its order
 	items []*node
 }
@@ -136,7 +139,7 @@ func (p *jsonParser) inside(n *node, depth int) error {
 	return err
 }
 
-// at is the value of a name, or nil.
+// at is the value of a name, or nil. It is read with that.
 func (n *node) at(names ...string) *node {
 	for _, name := range names {
 		if n == nil || n.kind != object {
@@ -147,6 +150,7 @@ func (n *node) at(names ...string) *node {
 			return nil
 		}
 		n = n.items[i]
+		n.read = true
 	}
 	return n
 }
@@ -175,6 +179,32 @@ func (d *draft) texts(n *node, name string) ([]*node, error) {
 	return l.items, nil
 }
 
+// objects are the entries of a list of objects.
+func (d *draft) objects(n *node, name string) ([]*node, error) {
+	l, err := d.want(n, name, array)
+	if l == nil || err != nil {
+		return nil, err
+	}
+	if len(l.items) > policy.MaxRules {
+		return nil, d.mistake(l.line, "there are %d entries in %s; %d are the most", len(l.items), name, policy.MaxRules)
+	}
+	for _, e := range l.items {
+		if e.kind != object {
+			return nil, d.mistake(e.line, "%s holds %s, not an object", name, kindNames[e.kind])
+		}
+	}
+	return l.items, nil
+}
+
+// oneOrMore is a text, or a list of them.
+func (d *draft) oneOrMore(n *node, name string) ([]string, error) {
+	if v := n.at(name); v != nil && v.kind == text {
+		return []string{v.text}, nil
+	}
+	l, err := d.texts(n, name)
+	return textsOf(l), err
+}
+
 // word is a text, or empty.
 func (d *draft) word(n *node, name string) (string, error) {
 	v, err := d.want(n, name, text)
@@ -182,6 +212,15 @@ func (d *draft) word(n *node, name string) (string, error) {
 		return "", err
 	}
 	return v.text, nil
+}
+
+// flag is true or false; unset is what it is without a word.
+func (d *draft) flag(n *node, name string, unset bool) (bool, error) {
+	v, err := d.want(n, name, boolean)
+	if v == nil || err != nil {
+		return unset, err
+	}
+	return v.yes, nil
 }
 
 // plainJSON turns the liberties that people take with JSON into JSON: comments,

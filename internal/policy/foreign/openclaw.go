@@ -8,25 +8,35 @@ import (
 )
 
 // openclawTools are OpenClaw's tools and what stands for them here. Who may read
-// may list and search: both show the same.
+// may list and search: both show the same. What works on a running program is
+// one tool there.
 var openclawTools = map[string][]string{
-	"exec": exec, "bash": exec, "process": {"process"}, "code_execution": {"code_execution"},
+	"exec": exec, "bash": exec, "process": {"process", "process_*"}, "code_execution": {"code_execution"},
 	"read": {"read", "list", "glob", "grep"}, "write": {"write"}, "edit": {"edit"}, "apply_patch": {"patch"},
 	"sessions_list": {"sessions_list"}, "sessions_history": {"sessions_history"}, "sessions_send": {"sessions_send", "sessions_input"},
 	"sessions_spawn": {"sessions_spawn"}, "sessions_yield": {"sessions_wait"}, "subagents": {"sessions_close"}, "session_status": {"session_status"},
 	"memory_search": {"memory_search"}, "memory_get": {"memory_get"}, "web_search": {"web_search"}, "x_search": {"x_search"}, "web_fetch": {"web_fetch"},
 	"browser": {"browser"}, "canvas": {"canvas"}, "cron": {"schedule_create", "schedule_list", "schedule_delete"}, "gateway": {"gateway"},
-	"message": {"message", "notify"}, "nodes": {"nodes"}, "agents_list": {"agents_list"}, "image": {"image"}, "image_generate": {"image_generate"}, "tts": {"tts"},
+	"message": {"message", "notify"}, "nodes": {"nodes"}, "agents_list": {"agents_list"}, "image": {"image", "view_image"}, "view_image": {"image", "view_image"}, "ask_user": {"ask_user"},
+	"bundle-mcp": {"mcp__*"},
 }
 
 var openclawGroups = map[string][]string{
 	"runtime": {"exec", "process", "code_execution"}, "fs": {"read", "write", "edit", "apply_patch"},
-	"sessions": {"sessions_list", "sessions_history", "sessions_send", "sessions_spawn", "sessions_yield", "subagents", "session_status"},
-	"memory":   {"memory_search", "memory_get"}, "web": {"web_search", "x_search", "web_fetch"}, "ui": {"browser", "canvas"}, "automation": {"cron", "gateway"},
-	"messaging": {"message"}, "nodes": {"nodes"}, "agents": {"agents_list"}, "media": {"image", "image_generate", "tts"},
+	"sessions": {"sessions", "sessions_list", "sessions_history", "sessions_search", "conversations_list", "conversations_send", "conversations_turn", "sessions_send", "sessions_spawn", "sessions_yield",
+		"subagents", "session_status", "suggest_task", "dismiss_task"},
+	"memory": {"memory_search", "memory_get"}, "web": {"web_search", "x_search", "web_fetch"}, "ui": {"browser", "screen", "dashboard", "terminal", "portal", "canvas", "show_widget"},
+	"automation": {"heartbeat_respond", "cron", "gateway"}, "messaging": {"message"}, "nodes": {"nodes", "computer"},
+	"agents":  {"agents_list", "get_goal", "create_goal", "update_goal", "progress_card", "ask_user", "skill_workshop"},
+	"media":   {"image", "image_generate", "music_generate", "video_generate", "tts"},
+	"plugins": {"bundle-mcp"},
 }
 
-// openclawProfiles are what a profile leaves, as in the spring of 2026.
+// openclawApart are groups' tools that group:openclaw hasn't in newer versions:
+// a deny of it means them, an allow doesn't.
+var openclawApart = []string{"read", "write", "edit", "apply_patch", "exec", "process", "canvas"}
+
+// openclawProfiles are what a profile leaves, in every version that has it.
 var openclawProfiles = map[string][]string{
 	"minimal":   {"session_status"},
 	"coding":    {"group:fs", "group:runtime", "group:web", "group:sessions", "group:memory", "cron", "image", "image_generate"},
@@ -37,55 +47,78 @@ var openclawProfiles = map[string][]string{
 // openclaw reads the tool settings. They say which tools there are, and each
 // layer only narrows; so they become denies. Being there is no consent: what they
 // leave is judged here as without them.
-func (d *draft) openclaw(content []byte) error {
+func (d *draft) openclaw(content []byte) (*node, error) {
 	root, err := parseJSON(d.o.Name, plainJSON(content))
 	if err != nil {
-		return err
+		return nil, err
 	}
 	if root.kind != object || root.at("tools") == nil && root.at("agents") == nil {
-		return d.mistake(root.line, `there are no settings "tools" or "agents" in it`)
+		return nil, d.mistake(root.line, `there are no settings "tools" or "agents" in it`)
 	}
 	tools, err := d.want(root, "tools", object)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	if err := d.openclawLayer(tools, "tools", nil); err != nil {
-		return err
+		return nil, err
 	}
+	return root, d.openclawAgents(root)
+}
+
+// openclawAgents reads the layers of agents: a list of them, or since the summer
+// of 2026 entries by their ids.
+func (d *draft) openclawAgents(root *node) error {
 	agents, err := d.want(root, "agents", object)
 	if err != nil {
 		return err
 	}
-	if agents.at("defaults", "sandbox") != nil {
-		d.setting("agents.defaults.sandbox", agents.at("defaults", "sandbox").line, "where programs run is no rule; docs/policy.md describes boundaries")
-	}
-	list, err := d.want(agents, "list", array)
-	if list == nil || err != nil {
+	if _, err := d.want(agents, "defaults", object); err != nil {
 		return err
 	}
-	if len(list.items) > policy.MaxRules {
-		return d.mistake(list.line, "there are %d agents; %d are the most", len(list.items), policy.MaxRules)
+	list, err := d.objects(agents, "list")
+	if err != nil {
+		return err
 	}
-	for _, a := range list.items {
+	entries, err := d.want(agents, "entries", object)
+	if err != nil {
+		return err
+	}
+	for _, a := range list {
 		id, err := d.word(a, "id")
 		if err != nil {
 			return err
 		}
-		own, err := d.want(a, "tools", object)
-		if err != nil || own == nil {
-			if err != nil {
-				return err
-			}
-			continue
+		if err := d.openclawAgent(a, id); err != nil {
+			return err
 		}
-		if id == "" || strings.Contains(id, "*") {
-			return d.mistake(a.line, "an agent with tools of its own has no id")
+	}
+	if entries == nil {
+		return nil
+	}
+	for i, id := range entries.names {
+		a, err := d.want(entries, id, object)
+		if err != nil {
+			return err
 		}
-		if err := d.openclawLayer(own, "agents "+id+" tools", []string{id}); err != nil {
+		if i >= policy.MaxRules {
+			return d.mistake(a.line, "there are %d entries in agents.entries; %d are the most", len(entries.names), policy.MaxRules)
+		}
+		if err := d.openclawAgent(a, id); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+func (d *draft) openclawAgent(a *node, id string) error {
+	own, err := d.want(a, "tools", object)
+	if own == nil || err != nil {
+		return err
+	}
+	if id == "" || strings.Contains(id, "*") {
+		return d.mistake(a.line, "an agent with tools of its own has no id")
+	}
+	return d.openclawLayer(own, "agents "+id+" tools", []string{id})
 }
 
 // openclawLayer reads one layer: of everybody, or of an agent.
@@ -116,15 +149,23 @@ func (d *draft) openclawLayer(t *node, name string, agent []string) error {
 	}
 	for _, e := range deny {
 		s := &source{text: name + ".deny " + e.text, line: e.line, says: policy.Deny, stem: name + " deny " + e.text, base: policy.Rule{Match: policy.Match{Agent: agent}}}
-		terms := expandOpenclaw([]string{e.text})
-		if strings.TrimSpace(e.text) == "" || len(terms) == 0 {
+		terms, strange := expandOpenclaw([]string{e.text}, policy.Deny)
+		for _, t := range strange {
+			s.strange(t)
+		}
+		if strings.TrimSpace(e.text) == "" {
 			d.idle(s, "it names no tool")
 			continue
 		}
-		d.add(s, policy.Match{Tool: terms}, nil, nil)
+		if len(terms) > 0 {
+			d.add(s, policy.Match{Tool: terms}, nil, nil)
+		}
 		d.done(s)
 	}
-	return d.openclawRest(t, name, agent)
+	if err := d.openclawFiles(t, name, agent); err != nil {
+		return err
+	}
+	return d.openclawExec(t, name, agent)
 }
 
 func (d *draft) openclawProfile(t *node, name string, agent []string, also []*node) error {
@@ -155,7 +196,15 @@ func (d *draft) openclawProfile(t *node, name string, agent []string, also []*no
 // openclawOnly denies everything but some tools.
 func (d *draft) openclawOnly(s *source, agent, terms []string) {
 	s.says, s.base.Agent = policy.Deny, agent
-	names := expandOpenclaw(terms)
+	names, strange := expandOpenclaw(terms, policy.Allow)
+	for _, t := range strange {
+		s.why = append(s.why, "nothing is known of "+short(t, 80)+" here: a tool of that very name is left")
+	}
+	if len(names) == 0 {
+		d.add(s, policy.Match{Tool: []string{"*"}}, nil, nil)
+		d.done(s)
+		return
+	}
 	if slices.Contains(names, "write") && !slices.Contains(names, "patch") {
 		names = append(names, "patch") // who may write may patch
 	}
@@ -169,68 +218,81 @@ func (d *draft) openclawOnly(s *source, agent, terms []string) {
 	d.done(s)
 }
 
-// expandOpenclaw are the tools here that terms of OpenClaw name, in lower case.
-func expandOpenclaw(terms []string) (out []string) {
+// expandOpenclaw are the tools here that terms of OpenClaw name, in lower case,
+// and those terms that stand for nothing that is known.
+func expandOpenclaw(terms []string, says policy.Decision) (out, strange []string) {
 	for _, t := range terms {
 		t = strings.ToLower(strings.TrimSpace(t))
 		group, isGroup := strings.CutPrefix(t, "group:")
-		switch members, known := openclawGroups[group]; {
+		members := openclawGroups[group]
+		if isGroup && group == "openclaw" {
+			members = openclawBuiltin(says)
+		}
+		switch {
 		case t == "":
-		case isGroup && known:
-			out = append(out, expandOpenclaw(members)...)
-		case isGroup && group == "openclaw":
-			for _, g := range openclawGroups {
-				out = append(out, expandOpenclaw(g)...)
-			}
-		case isGroup: // of a plugin: nothing here has it
+		case isGroup && members == nil:
+			strange = append(strange, t)
+		case isGroup:
+			inner, _ := expandOpenclaw(members, says)
+			out = append(out, inner...)
 		case openclawTools[t] != nil:
 			out = append(out, openclawTools[t]...)
 		case strings.Contains(t, "*") && t != "*":
-			out = append(out, t)
+			n := len(out)
 			for name, tools := range openclawTools {
 				if policy.Like(t, name) {
 					out = append(out, tools...)
 				}
 			}
+			if len(out) == n && !openclawHas(t) && !strings.Contains(t, "__") {
+				strange = append(strange, t)
+			}
+			out = append(out, t, "mcp__"+t) // a server's tools are SERVER__TOOL there
+		case strings.Contains(t, "__"):
+			out = append(out, t, "mcp__"+t)
 		default:
-			out = append(out, t)
+			if out = append(out, t); t != "*" && !openclawHas(t) {
+				strange = append(strange, t)
+			}
 		}
 	}
 	slices.Sort(out)
-	return slices.Compact(out)
+	return slices.Compact(out), strange
 }
 
-// openclawLost are settings that narrow for some calls only, by what no rule here
-// can see.
-var openclawLost = map[string]string{
-	"byProvider": "no rule here can ask for the provider", "toolsBySender": "no rule here can ask for the sender",
-	"sandbox": "no rule here can ask for the sandbox", "subagents": "a rule asks for an agent by its name",
-}
-
-// openclawRest reads what a layer holds besides its lists.
-func (d *draft) openclawRest(t *node, name string, agent []string) error {
-	for i, key := range t.names {
-		v := t.items[i]
-		switch key {
-		case "profile", "allow", "alsoAllow", "deny":
-		case "exec":
-			if err := d.openclawExec(t, name, agent); err != nil {
-				return err
-			}
-		case "fs":
-			if only := v.at("workspaceOnly"); only != nil && only.kind == boolean && only.yes {
-				s := &source{text: name + ".fs.workspaceOnly", line: only.line, says: policy.Deny, stem: name + " workspace only", base: policy.Rule{Match: policy.Match{Agent: agent}}}
-				d.add(s, policy.Match{Tool: []string{"read", "list", "glob", "grep", "write", "edit", "patch"}, Path: &policy.PathMatch{Where: "outside"}}, []policy.Example{{Path: "../x"}}, []policy.Example{{Path: "x"}})
-				d.done(s)
-			}
-		default:
-			if why, lost := openclawLost[key]; lost {
-				d.drop(&source{text: name + "." + key, line: v.line, says: policy.Deny}, why)
-				continue
-			}
-			d.setting(name+"."+key, v.line, "a setting, not a rule: it isn't read")
+// openclawBuiltin are the members of group:openclaw.
+func openclawBuiltin(says policy.Decision) (all []string) {
+	for name, g := range openclawGroups {
+		if name != "plugins" {
+			all = append(all, g...)
 		}
 	}
+	return slices.DeleteFunc(all, func(t string) bool { return says == policy.Allow && slices.Contains(openclawApart, t) })
+}
+
+// openclawHas reports whether a pattern fits a tool of a group: nothing here
+// does the same, so that nothing is lost without it.
+func openclawHas(pattern string) bool {
+	for _, members := range openclawGroups {
+		if slices.ContainsFunc(members, func(name string) bool { return policy.Like(pattern, name) }) {
+			return true
+		}
+	}
+	return false
+}
+
+// openclawFiles reads whether files outside of the workspace are kept from tools.
+func (d *draft) openclawFiles(t *node, name string, agent []string) error {
+	fs, err := d.want(t, "fs", object)
+	if err != nil {
+		return err
+	}
+	if only, err := d.flag(fs, "workspaceOnly", false); err != nil || !only {
+		return err
+	}
+	s := &source{text: name + ".fs.workspaceOnly", line: fs.at("workspaceOnly").line, says: policy.Deny, stem: name + " workspace only", base: policy.Rule{Match: policy.Match{Agent: agent}}}
+	d.add(s, policy.Match{Tool: []string{"read", "list", "glob", "grep", "write", "edit", "patch"}, Path: &policy.PathMatch{Where: "outside"}}, []policy.Example{{Path: "../x"}}, []policy.Example{{Path: "x"}})
+	d.done(s)
 	return nil
 }
 
@@ -241,7 +303,7 @@ var execModes = map[string][2]string{"deny": {"deny", "off"}, "allowlist": {"all
 // run is in another file, which can only make it stricter.
 func (d *draft) openclawExec(t *node, name string, agent []string) error {
 	e, err := d.want(t, "exec", object)
-	if err != nil {
+	if e == nil || err != nil {
 		return err
 	}
 	var words [3]string
@@ -280,19 +342,10 @@ func (d *draft) openclawExec(t *node, name string, agent []string) error {
 		s.why = append(s.why, "it denies every program: the list of those that may run is in another file")
 	default:
 		d.idle(s, "programs are asked about here unless rules allow them; allow those you mean")
-		return d.openclawExecRest(e, name)
+		return nil
 	}
 	d.add(s, policy.Match{Tool: exec}, example("ls"), nil)
 	d.done(s)
-	return d.openclawExecRest(e, name)
-}
-
-func (d *draft) openclawExecRest(e *node, name string) error {
-	for i, key := range e.names {
-		if !slices.Contains([]string{"security", "ask", "mode"}, key) {
-			d.setting(name+".exec."+key, e.items[i].line, "a setting, not a rule: it isn't read")
-		}
-	}
 	return nil
 }
 

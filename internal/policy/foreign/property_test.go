@@ -355,7 +355,7 @@ func TestCoworkNeverWidens(t *testing.T) {
 // OpenClaw's way: a profile, a list of what there is and one of what there isn't,
 // for everybody and then for an agent; each layer only narrows.
 func TestOpenClawNeverWidens(t *testing.T) {
-	terms := []string{"read", "write", "exec", "group:fs", "group:runtime", "group:web", "web_*", "*", "bash", "apply_patch", "Message"}
+	terms := []string{"read", "write", "exec", "process", "proc*", "group:fs", "group:runtime", "group:web", "web_*", "*", "bash", "apply_patch", "Message"}
 	members := func(l []string) (out []string) {
 		for _, w := range l {
 			if g, ok := strings.CutPrefix(strings.ToLower(w), "group:"); ok {
@@ -369,7 +369,7 @@ func TestOpenClawNeverWidens(t *testing.T) {
 	has := func(l []string, name string) bool {
 		return slices.ContainsFunc(members(l), func(p string) bool { return policy.Like(p, name) })
 	}
-	here := map[string]string{"read": "read", "write": "write", "exec": "exec", "apply_patch": "patch", "web_fetch": "web_fetch", "message": "message"}
+	here := map[string][]string{"read": {"read"}, "write": {"write"}, "exec": {"exec"}, "process": {"process", "process_send"}, "apply_patch": {"patch"}, "web_fetch": {"web_fetch"}, "message": {"message"}}
 	rapid.Check(t, func(t *rapid.T) {
 		type layer struct {
 			Profile string   `json:"profile,omitempty"`
@@ -383,7 +383,8 @@ func TestOpenClawNeverWidens(t *testing.T) {
 		all, own := draw(), draw()
 		one, _ := json.Marshal(all)
 		two, _ := json.Marshal(own)
-		r, err := Read(OpenClaw, []byte(`{"tools":`+string(one)+`,"agents":{"list":[{"id":"a","tools":`+string(two)+`}]}}`), Options{Name: "F"})
+		agents := rapid.SampledFrom([]string{`"list":[{"id":"a","tools":%s}]`, `"entries":{"a":{"tools":%s}}`}).Draw(t, "form")
+		r, err := Read(OpenClaw, []byte(`{"tools":`+string(one)+`,"agents":{`+fmt.Sprintf(agents, two)+`}}`), Options{Name: "F"})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -391,7 +392,7 @@ func TestOpenClawNeverWidens(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		name := rapid.SampledFrom([]string{"read", "write", "exec", "apply_patch", "web_fetch", "message"}).Draw(t, "tool")
+		name := rapid.SampledFrom([]string{"read", "write", "exec", "process", "apply_patch", "web_fetch", "message"}).Draw(t, "tool")
 		agent := rapid.SampledFrom([]string{"", "a"}).Draw(t, "agent")
 		there := func(l layer, profile string) bool {
 			able := func(list []string) bool { return has(list, name) || name == "apply_patch" && has(list, "write") }
@@ -402,7 +403,7 @@ func TestOpenClawNeverWidens(t *testing.T) {
 			profile = own.Profile
 		}
 		available := there(all, profile) && (agent == "" || there(own, ""))
-		v := policy.Evaluate(set, &policy.Request{Tool: belay.ToolSpec{Name: here[name], ReadOnly: name == "read"}, Mode: belay.ModeDefault, Agent: agent, Args: json.RawMessage(`{}`)})
+		v := policy.Evaluate(set, &policy.Request{Tool: belay.ToolSpec{Name: rapid.SampledFrom(here[name]).Draw(t, "tool here"), ReadOnly: name == "read"}, Mode: belay.ModeDefault, Agent: agent, Args: json.RawMessage(`{}`)})
 		if !available && v.Decision != policy.Deny || strings.HasPrefix(v.Rule, "user/") && v.Decision == policy.Allow {
 			t.Fatalf("%s for %q: there it is available: %t; here it is %s by %s\n%s\n%s", name, agent, available, v.Decision, v.Rule, one, two)
 		}

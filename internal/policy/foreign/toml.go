@@ -3,108 +3,116 @@ package foreign
 import (
 	"bytes"
 	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/pelletier/go-toml/v2"
+	"github.com/pelletier/go-toml/v2/unstable"
 
 	"github.com/belay-run/belay"
-	"github.com/belay-run/belay/internal/pattern"
 )
 
-// geminiRule is one rule of a policy file, as it is written.
-type geminiRule struct {
-	ToolName         any      `toml:"toolName"` // a text or a list of them
-	Subagent         *string  `toml:"subagent"`
-	McpName          *string  `toml:"mcpName"`
-	ArgsPattern      string   `toml:"argsPattern"`
-	CommandPrefix    any      `toml:"commandPrefix"` // likewise
-	CommandRegex     string   `toml:"commandRegex"`
-	Decision         string   `toml:"decision"`
-	Priority         *int64   `toml:"priority"`
-	Modes            []string `toml:"modes"`
-	Interactive      *bool    `toml:"interactive"`
-	ToolAnnotations  any      `toml:"toolAnnotations"`
-	AllowRedirection bool     `toml:"allow_redirection"`
-	DenyMessage      string   `toml:"deny_message"`
-	SafetyChecker    any      `toml:"safety_checker"`
-
-	line    int
-	place   int      // in the file
-	unknown []string // keys that nobody here knows
-}
-
-// geminiFile is a policy file.
-type geminiFile struct {
-	Rule          []geminiRule `toml:"rule"`
-	SafetyChecker []any        `toml:"safety_checker"`
-
-	unknown []unknownKey
-}
-
-type unknownKey struct {
-	name string
-	line int
-}
-
-// readTOML reads a policy file. Keys that are unknown are kept beside: what they
-// would restrict isn't.
-func readTOML(content []byte, name string) (*geminiFile, error) {
-	if line := tooDeep(content); line > 0 {
-		return nil, mistake(name, line, "more than %d levels of nesting", maxNesting)
+// readTOML reads a file as JSON is read: names count as they are spelled, and
+// each value knows its line.
+func readTOML(name string, content []byte) (*node, error) {
+	var lines map[string]int
+	deep := tooDeep(content)
+	if deep == 0 {
+		lines, deep = tomlLines(content)
 	}
-	var f geminiFile
-	err := toml.NewDecoder(bytes.NewReader(content)).DisallowUnknownFields().Decode(&f)
-	if unknown, ok := errors.AsType[*toml.StrictMissingError](err); ok {
-		for _, e := range unknown.Errors {
-			line, _ := e.Position()
-			f.unknown = append(f.unknown, unknownKey{strings.Join(e.Key(), "."), line})
-		}
-	} else if err != nil {
+	if deep > 0 {
+		return nil, mistake(name, deep, "more than %d levels of nesting", maxNesting)
+	}
+	var values map[string]any
+	if err := toml.Unmarshal(content, &values); err != nil {
 		return nil, tomlMistake(err, name)
 	}
-	f.places(content)
-	return &f, nil
+	return tomlNode(values, "", 1, lines), nil
 }
 
 func tomlMistake(err error, name string) *belay.Error {
+	line := 0
 	if e, ok := errors.AsType[*toml.DecodeError](err); ok {
-		line, _ := e.Position()
-		return mistake(name, line, "this isn't a policy in TOML: %s", strings.TrimPrefix(e.Error(), "toml: "))
+		line, _ = e.Position()
 	}
-	return mistake(name, 0, "this isn't a policy in TOML: %s", strings.TrimPrefix(err.Error(), "toml: "))
+	return mistake(name, line, "this isn't a policy in TOML: %s", strings.TrimPrefix(err.Error(), "toml: "))
 }
 
-var ruleHead = pattern.New(`(?m)^[ \t]*\[\[[ \t]*"?rule"?[ \t]*\]\]`)
+// tomlNode is a value that was read. at is its place, as tomlLines has it.
+func tomlNode(value any, at string, line int, lines map[string]int) *node {
+	if l, ok := lines[at]; ok {
+		line = l
+	}
+	n := &node{line: line}
+	switch v := value.(type) {
+	case map[string]any:
+		n.kind, n.names = object, slices.Sorted(maps.Keys(v))
+		for _, name := range n.names {
+			n.items = append(n.items, tomlNode(v[name], at+"\x00"+name, line, lines))
+		}
+	case []any:
+		n.kind = array
+		for i, e := range v {
+			n.items = append(n.items, tomlNode(e, at+"\x00"+strconv.Itoa(i), line, lines))
+		}
+	case bool:
+		n.kind, n.yes = boolean, v
+	case string:
+		n.kind, n.text = text, v
+	case int64:
+		n.kind, n.text = number, strconv.FormatInt(v, 10)
+	default: // a fraction or a time: nothing here wants one
+		n.kind, n.text = number, fmt.Sprint(v)
+	}
+	return n
+}
 
-// places finds the lines of rules, and which rule an unknown key belongs to. If
-// the heads can't be told from text that looks like them, no rule has a line, and
-// an unknown key belongs to every one.
-func (f *geminiFile) places(content []byte) {
-	heads := ruleHead.Get().FindAllIndex(content, -1)
-	known := len(heads) == len(f.Rule)
-	line, seen := 1, 0
-	for i := range f.Rule {
-		f.Rule[i].place = i + 1
-		if known {
-			line += bytes.Count(content[seen:heads[i][1]], []byte("\n"))
-			seen = heads[i][1]
-			f.Rule[i].line = line
+// tomlLines are the lines of keys and tables by their places. What isn't TOML
+// ends it early: the decoder says what is wrong. deep is the line of a key that
+// has too many parts.
+func tomlLines(content []byte) (lines map[string]int, deep int) {
+	var p unstable.Parser
+	p.Reset(content)
+	lines = map[string]int{}
+	tables := map[string]int{} // how often a list of tables got one more
+	here, line, seen := "", 1, 0
+	mark := func(place string) {
+		if _, ok := lines[place]; !ok {
+			lines[place] = line
 		}
 	}
-	var rest []unknownKey
-	for _, u := range f.unknown {
-		key, below := strings.CutPrefix(u.name, "rule.")
-		if !below {
-			rest = append(rest, u)
+	for p.NextExpression() {
+		e, at := p.Expression(), ""
+		if e.Kind != unstable.KeyValue && e.Kind != unstable.Table && e.Kind != unstable.ArrayTable {
 			continue
 		}
-		for i := range f.Rule {
-			if !known || f.Rule[i].line < u.line && (i+1 == len(f.Rule) || u.line < f.Rule[i+1].line) {
-				f.Rule[i].unknown = append(f.Rule[i].unknown, key)
+		if e.Kind == unstable.KeyValue {
+			at = here
+		}
+		parts, key := 0, e.Key()
+		for ; key.Next(); parts++ {
+			k := key.Node()
+			line += bytes.Count(content[seen:k.Raw.Offset], []byte("\n"))
+			if seen = int(k.Raw.Offset); parts > maxNesting {
+				return nil, line
+			}
+			if at += "\x00" + string(k.Data); e.Kind == unstable.ArrayTable && key.IsLast() {
+				tables[at]++
+			}
+			mark(at)
+			if n := tables[at]; n > 0 {
+				at += "\x00" + strconv.Itoa(n-1)
+				mark(at)
 			}
 		}
+		if e.Kind != unstable.KeyValue {
+			here = at
+		}
 	}
-	f.unknown = rest
+	return lines, 0
 }
 
 // tooDeep is the line on which brackets are nested too deep, or 0. The parser
@@ -156,24 +164,4 @@ func quotedEnd(content []byte, i int) int {
 		}
 	}
 	return i + 1
-}
-
-// textList is a value that is a text or a list of them.
-func textList(v any) (list []string, ok bool) {
-	switch v := v.(type) {
-	case nil:
-		return nil, true
-	case string:
-		return []string{v}, true
-	case []any:
-		for _, e := range v {
-			s, ok := e.(string)
-			if !ok {
-				return nil, false
-			}
-			list = append(list, s)
-		}
-		return list, true
-	}
-	return nil, false
 }
