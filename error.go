@@ -70,6 +70,7 @@ const (
 	CodeUnreachable  Code = "unreachable"    // the server a client speaks to doesn't answer
 	CodeBadBoundary  Code = "bad_boundary"   // what is written about a boundary means nothing
 	CodeNotConfined  Code = "not_confined"   // the boundary that is demanded can't be had
+	CodeGitUnsafe    Code = "git_unsafe"     // a repository could make git run something, and that can't be ruled out
 )
 
 // Error is an error as a user meets it: what happened, where, and what to do

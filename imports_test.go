@@ -95,7 +95,8 @@ var layers = map[string]layer{
 	"internal/tool/command":      {own: []string{".", "internal/manifest", "internal/process", "internal/tool", "internal/tool/shell"}},
 	"internal/tool/plan":         {own: []string{".", "event", "internal/canon", "internal/tool"}},
 	"internal/tool/search":       {own: []string{".", "internal/tool", "internal/tool/file", "internal/walk"}, moves: true},
-	"internal/shadow":            {own: []string{".", "internal/process"}},
+	"internal/shadow":            {own: []string{".", "internal/gitsafe"}},
+	"internal/gitsafe":           {own: []string{".", "internal/protected"}, modules: []string{"golang.org/x/sys/unix"}},
 	"internal/process":           {own: []string{"."}, modules: []string{"golang.org/x/sys/unix"}, moves: true},
 	"internal/sandbox":           {own: []string{".", "internal/dial", "internal/process", "internal/sandbox/inside"}, modules: []string{"golang.org/x/sys/unix"}, moves: true},
 	"internal/sandbox/inside":    {modules: []string{"golang.org/x/sys/unix"}, moves: true, deny: []string{"net", "net/http", "os/exec"}}, // it runs before all others are initialized
@@ -113,7 +114,7 @@ var layers = map[string]layer{
 	"internal/template":          {own: []string{".", "internal/source"}, modules: []string{"github.com/goccy/go-yaml", "github.com/goccy/go-yaml/ast"}},
 	"internal/testsum":           {},
 	"internal/mutants":           {moves: true},
-	"internal/worktree":          {own: []string{"."}},
+	"internal/worktree":          {own: []string{".", "internal/gitsafe"}},
 	"internal/demo":              {},
 	"internal/eval":              {own: []string{".", "event", "internal/eval/syntax", "internal/model/scripted", "internal/source", "internal/store", "internal/tool"}, modules: []string{"github.com/aymanbagabas/go-udiff", "github.com/goccy/go-yaml/ast"}, moves: true},
 	"internal/eval/gym":          {own: []string{".", "event", "internal/eval", "internal/eval/syntax", "internal/patch", "internal/source", "internal/tool", "internal/tool/file", "internal/tool/shell"}},

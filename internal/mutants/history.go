@@ -51,7 +51,7 @@ var historyMutants = []mutant{
 		edits:  []edit{{"internal/shadow/shadow.go", "* -text !eol -ident -filter -working-tree-encoding -diff -merge", "# nothing"}},
 		caught: []suite{shadows}},
 	{breaks: "a snapshot runs the repository's hooks",
-		edits:  []edit{{"internal/shadow/take.go", "\"-c\", \"core.hooksPath=/dev/null\", \"update-ref\"", "\"update-ref\""}},
+		edits:  []edit{{"internal/gitsafe/git.go", "{\"core.hooksPath\", os.DevNull}, ", ""}},
 		caught: []suite{shadows}},
 	{breaks: "a turn begins before the workspace was kept",
 		edits:  []edit{{"internal/core/thread/next.go", "limits, snapshot, choose", "limits, choose"}},

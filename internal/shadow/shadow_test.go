@@ -162,3 +162,28 @@ func TestNamesOfSnapshotsAreNamesForGit(t *testing.T) {
 		}
 	}
 }
+
+// A repository inside the workspace is kept as what it is at, and isn't asked.
+func TestARepositoryInsideRunsNothing(t *testing.T) {
+	dir, g := repo(t)
+	sub := filepath.Join(dir, "sub")
+	put(t, dir, "sub/a", "a\n")
+	put(t, dir, "sub/.gitattributes", "* filter=evil\n")
+	git(t, sub, "init", "-q")
+	git(t, sub, "add", ".")
+	git(t, sub, "-c", "user.name=a", "-c", "user.email=a@b", "commit", "-qm", "one")
+	git(t, dir, "-c", "core.fsmonitor=false", "-c", "core.hooksPath=/dev/null", "add", "sub")
+	ran := filepath.Join(dir, "ran")
+	for _, k := range []string{"filter.evil.clean", "filter.evil.smudge", "core.fsmonitor"} {
+		git(t, sub, "config", k, "touch "+ran+"; cat")
+	}
+	for i, text := range []string{"b\n", "c\n"} {
+		put(t, dir, "sub/a", text)
+		if _, err := g.Take(t.Context(), dir, shadow.Ref("s", "t", fmt.Sprint(i))); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := os.Stat(ran); err == nil {
+		t.Error("what the repository inside configures ran")
+	}
+}

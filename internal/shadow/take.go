@@ -43,17 +43,20 @@ func (g Git) Take(ctx context.Context, workspace, ref string) (commit string, er
 		return "", err
 	}
 	// The one command that works in the repository itself: a name, no hook.
-	_, err = r.run(ctx, workspace, r.env, "--git-dir="+r.dir, "-c", "core.hooksPath=/dev/null", "update-ref", ref, commit)
+	_, err = r.Run(ctx, "update-ref", ref, commit)
 	return commit, err
 }
 
 // commit keeps the workspace's files, with what the index of the snapshot
 // before knows of them: what hasn't changed since isn't read again.
 func (p *private) commit(ctx context.Context, workspace string) (string, error) {
-	known := filepath.Join(p.repository.dir, "belay-index")
+	known := filepath.Join(p.Dir, "belay-index")
 	index := filepath.Join(p.dir, "index")
 	if err := copyFile(known, index); err != nil {
 		os.Remove(index) //nolint:errcheck // without it all is read
+	}
+	if err := p.forgetRepositories(ctx, workspace); err != nil {
+		os.Remove(index) //nolint:errcheck // as above
 	}
 	if _, err := p.git(ctx, workspace, "add", "--all", "--ignore-errors", "--", "."); err != nil {
 		os.Remove(index) //nolint:errcheck // as above
@@ -74,6 +77,27 @@ func (p *private) commit(ctx context.Context, workspace string) (string, error) 
 		os.Remove(temp) //nolint:errcheck // the next snapshot reads more
 	}
 	return commit, nil
+}
+
+// forgetRepositories takes the repositories inside the workspace out of the
+// index: of those that it knows git asks what changed in them, and that runs
+// what they configure. They are added again as what they are at.
+func (p *private) forgetRepositories(ctx context.Context, workspace string) error {
+	out, err := p.git(ctx, workspace, "ls-files", "--stage", "-z", ":/")
+	if err != nil {
+		return err
+	}
+	args := []string{"update-index", "--force-remove", "--"}
+	for entry := range strings.SplitSeq(string(out), "\x00") {
+		if name, ok := strings.CutPrefix(entry, "160000 "); ok {
+			_, name, _ = strings.Cut(name, "\t")
+			args = append(args, filepath.Join(p.Top, name))
+		}
+	}
+	if len(args) > 3 {
+		_, err = p.git(ctx, workspace, args...)
+	}
+	return err
 }
 
 // left tells whether git added what it could and left out what it can't keep:

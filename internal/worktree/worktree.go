@@ -1,51 +1,45 @@
 // Package worktree makes and removes the git worktrees that sessions work in,
-// by the git program of the machine. It promises: nothing of the repository's
-// own programs runs (its hooks are off), what somebody changed in a worktree is
-// never removed unless that is demanded, and making one that is there already
-// changes nothing. It knows nothing of sessions.
+// by the git program of the machine. It promises: nothing that the repository
+// configures is run, what somebody changed in a worktree is never removed unless
+// that is demanded, and making one that is there already changes nothing. It
+// knows nothing of sessions.
 package worktree
 
 import (
 	"context"
 	"errors"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 
 	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/internal/gitsafe"
 )
 
-// Git is the git program in an environment.
-type Git struct{ env []string }
+// Git is the git program of this machine.
+type Git struct{ safe gitsafe.Git }
 
-// New takes an environment without what points git to another repository.
-func New(environ []string) Git {
-	env := []string{"GIT_TERMINAL_PROMPT=0", "LC_ALL=C"}
-	for _, kv := range environ {
-		if !strings.HasPrefix(kv, "GIT_") && !strings.HasPrefix(kv, "LC_ALL=") {
-			env = append(env, kv)
-		}
+// New takes the runtime's environment.
+func New(environ []string) Git { return Git{gitsafe.Git{Environ: environ}} }
+
+// run returns what git printed in the repository that dir is in; an error holds
+// what it complained about.
+func (g Git) run(ctx context.Context, dir string, args ...string) (string, error) {
+	r, err := g.safe.Open(ctx, dir)
+	if err != nil {
+		return "", err
 	}
-	return Git{env}
+	out, err := r.Run(ctx, args...)
+	return strings.TrimRight(string(out), "\n"), err
 }
 
-// run returns what git printed; an error holds what it complained about.
-func (g Git) run(ctx context.Context, dir string, args ...string) (string, error) {
-	cmd := exec.CommandContext(ctx, "git", append([]string{"-C", dir, "-c", "core.hooksPath=" + os.DevNull, "-c", "core.fsmonitor=false"}, args...)...)
-	cmd.Env = g.env
-	out, err := cmd.Output()
-	if err == nil {
-		return strings.TrimRight(string(out), "\n"), nil
+// refused is the error of git as the caller has it: a refusal to run it stays
+// what it is.
+func refused(err error, code belay.Code, at, format string) *belay.Error {
+	if e, ok := errors.AsType[*belay.Error](err); ok {
+		return e
 	}
-	if exit, ok := errors.AsType[*exec.ExitError](err); ok {
-		line, _, _ := strings.Cut(strings.TrimSpace(string(exit.Stderr)), "\n")
-		return "", errors.New(strings.TrimPrefix(line, "fatal: "))
-	}
-	if errors.Is(err, exec.ErrNotFound) {
-		return "", errors.New("git is not installed")
-	}
-	return "", err
+	return belay.Errorf(code, format, err).At(at)
 }
 
 // alternatives to a worktree.
@@ -54,22 +48,22 @@ const alternatives = "leave --worktree out: the session then reads only while an
 // Base is the root of the repository that dir is in, and the commit that is
 // checked out there.
 func (g Git) Base(ctx context.Context, dir string) (root, commit string, err error) {
-	root, err = g.run(ctx, dir, "rev-parse", "--show-toplevel")
+	r, err := g.safe.Open(ctx, dir)
 	if err != nil {
-		return "", "", belay.Errorf(belay.CodeWorkspace, "a worktree can't be made: %v", err).At(dir).WithHint("%s", alternatives)
+		return "", "", refused(err, belay.CodeWorkspace, dir, "a worktree can't be made: %v").WithHint("%s", alternatives)
 	}
-	commit, err = g.run(ctx, dir, "rev-parse", "--verify", "--quiet", "HEAD^{commit}")
+	commit, err = g.run(ctx, r.Top, "rev-parse", "--verify", "--quiet", "HEAD^{commit}")
 	if err != nil || commit == "" {
-		return "", "", belay.Errorf(belay.CodeWorkspace, "a worktree can't be made: the repository has no commit yet").At(root).WithHint("make a first commit, or %s", alternatives)
+		return "", "", belay.Errorf(belay.CodeWorkspace, "a worktree can't be made: the repository has no commit yet").At(r.Top).WithHint("make a first commit, or %s", alternatives)
 	}
-	return root, commit, nil
+	return r.Top, commit, nil
 }
 
 // Changes are the files of a worktree that differ from its last commit.
 func (g Git) Changes(ctx context.Context, path string) ([]string, error) {
-	out, err := g.run(ctx, path, "status", "--porcelain", "-z", "--no-renames")
+	out, err := g.run(ctx, path, "status", "--porcelain", "-z", "--no-renames", "--ignore-submodules=dirty")
 	if err != nil {
-		return nil, belay.Errorf(belay.CodeWorkspace, "git can't say what changed: %v", err).At(path)
+		return nil, refused(err, belay.CodeWorkspace, path, "git can't say what changed: %v")
 	}
 	var files []string
 	for entry := range strings.SplitSeq(out, "\x00") {
@@ -82,7 +76,7 @@ func (g Git) Changes(ctx context.Context, path string) ([]string, error) {
 
 // Add makes a worktree and its branch, unless they are there.
 func (g Git) Add(ctx context.Context, t belay.Worktree) error {
-	if top, err := g.run(ctx, t.Path, "rev-parse", "--show-toplevel"); err == nil && top == t.Path {
+	if r, err := g.safe.Open(ctx, t.Path); err == nil && r.Top == t.Path {
 		return nil
 	}
 	if err := os.MkdirAll(filepath.Dir(t.Path), 0o700); err != nil {
@@ -93,7 +87,7 @@ func (g Git) Add(ctx context.Context, t belay.Worktree) error {
 		args = []string{"worktree", "add", "--quiet", "--force", t.Path, t.Branch}
 	}
 	if _, err := g.run(ctx, t.Repository, args...); err != nil {
-		return belay.Errorf(belay.CodeWorkspace, "the worktree can't be made: %v", err).At(t.Path).WithHint("%s", alternatives)
+		return refused(err, belay.CodeWorkspace, t.Path, "the worktree can't be made: %v").WithHint("%s", alternatives)
 	}
 	return nil
 }
@@ -144,7 +138,7 @@ func (g Git) removeFolder(ctx context.Context, t belay.Worktree, force bool) err
 		args = []string{"worktree", "remove", "--force", "--force", t.Path}
 	}
 	if _, err := g.run(ctx, t.Repository, args...); err != nil {
-		return belay.Errorf(belay.CodeBadState, "the worktree can't be removed: %v", err).At(t.Path).WithHint("look at what is there, then remove the folder by hand")
+		return refused(err, belay.CodeBadState, t.Path, "the worktree can't be removed: %v").WithHint("look at what is there, then remove the folder by hand")
 	}
 	return nil
 }

@@ -155,3 +155,72 @@ func TestWhatHasNoWorktreeSaysWhatElseThereIs(t *testing.T) {
 		t.Errorf("no commit: %v", err)
 	}
 }
+
+// TestWhatARepositoryConfiguresIsntRun plants programs in everything that the
+// calls of a worktree's life read, also through includes and a submodule, and
+// indirections that git didn't make.
+func TestWhatARepositoryConfiguresIsntRun(t *testing.T) {
+	dir := repository(t)
+	g := worktree.New(env(t))
+	ran := "touch " + dir + "/ran; cat"
+	put(t, dir, ".gitattributes", "* filter=evil\n*.x filter=more diff=evil merge=evil\n")
+	put(t, dir, "b.x", "b\n")
+	commit(t, dir)
+	put(t, dir, "more", "[filter \"more\"]\n\tsmudge = "+ran+"\n\tclean = "+ran+"\n\trequired\n[core]\n\tsshCommand = "+ran+"\n")
+	for _, kv := range [][2]string{
+		{"filter.evil.smudge", ran}, {"filter.evil.clean", ran}, {"filter.evil.process", ran}, {"filter.evil.required", "true"}, {"filter.a=b.smudge", ran},
+		{"core.fsmonitor", ran}, {"core.hooksPath", dir}, {"diff.external", ran}, {"diff.evil.textconv", ran}, {"merge.evil.driver", ran}, {"core.pager", ran}, {"core.editor", ran},
+		{"credential.helper", "!" + ran}, {"gpg.program", ran}, {"commit.gpgSign", "true"}, {"alias.worktree", "!" + ran}, {"alias.status", "!" + ran}, {"protocol.ext.allow", "always"},
+		{"includeIf.gitdir:" + dir + "/.path", "../more"}, {"include.path", "../more"},
+	} {
+		git(t, dir, "config", kv[0], kv[1])
+	}
+	w := plan(t, g, dir)
+	if err := g.Add(t.Context(), w); err != nil {
+		t.Fatal(err)
+	}
+	put(t, w.Path, "b.x", "changed\n")
+	git(t, dir, "-c", "core.fsmonitor=false", "init", "-q", filepath.Join(w.Path, "sub"))
+	sub := filepath.Join(w.Path, "sub")
+	git(t, sub, "-c", "user.name=t", "-c", "user.email=t@example.org", "commit", "-q", "--allow-empty", "-m", "one")
+	put(t, sub, "a", "a\n")
+	put(t, sub, ".gitattributes", "* filter=evil\n")
+	put(t, w.Path, ".gitmodules", "[submodule \"sub\"]\n\tpath = sub\n\turl = ./sub\n\tignore = none\n")
+	git(t, w.Path, "-c", "core.fsmonitor=false", "-c", "filter.evil.required=false", "-c", "filter.evil.process=", "-c", "filter.evil.clean=", "add", "sub")
+	for _, k := range []string{"filter.evil.clean", "core.fsmonitor"} {
+		git(t, sub, "config", k, ran)
+	}
+	if files, err := g.Changes(t.Context(), w.Path); err != nil || len(files) != 3 {
+		t.Errorf("changes %q, %v", files, err)
+	}
+	if _, err := g.Remove(t.Context(), w, true); err != nil {
+		t.Error(err)
+	}
+	if there(filepath.Join(dir, "ran")) {
+		t.Error("something ran")
+	}
+	for name, plant := range map[string]func(dir string){
+		"commondir": func(dir string) { put(t, dir, ".git/commondir", "../evil\n") },
+		"gitdir": func(dir string) {
+			if err := os.Rename(filepath.Join(dir, ".git"), filepath.Join(dir, "evil")); err != nil {
+				t.Fatal(err)
+			}
+			put(t, dir, ".git", "gitdir: evil\n")
+		},
+		"a link": func(dir string) {
+			if err := os.Rename(filepath.Join(dir, ".git"), filepath.Join(dir, "evil")); err != nil {
+				t.Fatal(err)
+			}
+			if err := os.Symlink("evil", filepath.Join(dir, ".git")); err != nil {
+				t.Fatal(err)
+			}
+		},
+		"a configuration that nobody can read": func(dir string) { put(t, dir, ".git/config", "[core\n") },
+	} {
+		dir := repository(t)
+		plant(dir)
+		if _, _, err := g.Base(t.Context(), dir); belay.CodeOf(err) != belay.CodeGitUnsafe {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
