@@ -2,6 +2,7 @@ package event
 
 import (
 	"encoding/json"
+	"strconv"
 	"time"
 
 	"github.com/belay-run/belay"
@@ -40,6 +41,16 @@ type ToolResult struct {
 	Digest  belay.Digest  `json:"digest"`          // of the whole output, for loop detection
 	Files   []FileSeen    `json:"files,omitempty"` // what the thread knows of files after it
 	Millis  int64         `json:"ms,omitempty"`
+	Exit    int           `json:"exit,omitempty"` // of the command that it ran to its end; 0 is success, or no command
+}
+
+// Outcome is how the call ended, in a word that people read: ok, or exit 3 of a
+// command that says by its exit code that it failed.
+func (p ToolResult) Outcome() string {
+	if p.Exit != 0 {
+		return "exit " + strconv.Itoa(p.Exit)
+	}
+	return "ok"
 }
 
 // FileSeen is a file as the thread last read or wrote it.

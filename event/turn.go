@@ -52,6 +52,7 @@ type TurnFailed struct {
 type TurnStats struct {
 	Steps    int         `json:"steps,omitempty"`
 	Calls    int         `json:"calls,omitempty"`
+	Denied   int         `json:"denied,omitempty"`   // of the calls
 	ActiveMS int64       `json:"activeMs,omitempty"` // milliseconds of driven time
 	Usage    belay.Usage `json:"usage,omitzero"`
 	Cost     CostSum     `json:"cost,omitzero"`

@@ -36,6 +36,7 @@ type Config struct {
 	Snapshot     string   `placeholder:"HOW" help:"Keep the whole workspace before and after each turn, so that undo covers what commands change: git (hidden commits), none. [$$BELAY_SNAPSHOT]"`
 	Instructions string   `placeholder:"HOW" help:"Whether AGENTS.md and CLAUDE.md are read: auto, none. [$$BELAY_INSTRUCTIONS]"`
 	Share        bool     `help:"Write also where another session does: what each has read keeps them from overwriting each other."`
+	FailOnDenied bool     `help:"End with exit code 4 if a call was denied, also when the task was completed."`
 	Effort       string   `placeholder:"HOW" help:"How much the model reasons: low, medium, high; the provider's default. [$$BELAY_EFFORT]"`
 	AskTimeout   string   `placeholder:"TIME" help:"How long a question waits before it is denied; 24h. [$$BELAY_ASK_TIMEOUT]"`
 	Queue        string   `placeholder:"MODE" help:"What becomes of a task that comes while another one runs: enqueue, steer, collect, interrupt, rollback, reject. Given more to do (run --session), of this one task. [$$BELAY_QUEUE]"`

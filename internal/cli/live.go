@@ -169,7 +169,7 @@ func (l *live) fact(ev event.Envelope) {
 		l.start(l.name(ev, p.Name), ev.Time)
 	case event.ToolResult:
 		l.start("thinking", ev.Time)
-		l.println(fmt.Sprintf("  %s: ok, %s", l.name(ev, p.Name), millis(p.Millis)))
+		l.println(fmt.Sprintf("  %s: %s, %s", l.name(ev, p.Name), p.Outcome(), millis(p.Millis)))
 	case event.ToolFailed:
 		l.start("thinking", ev.Time)
 		s := fmt.Sprintf("  %s: %s (%s)", l.name(ev, p.Name), short(p.Problem.Message, 300), p.Problem.Code)

@@ -67,6 +67,9 @@ func (w *work) conclude(ctx context.Context, err error) (int, error) {
 func (w *work) over(ctx context.Context, r result, e ending) (int, error) {
 	r.Outcome, r.Exit, r.Code, r.Reason, r.NextSteps = e.outcome, e.outcome.ExitCode(), e.code, e.reason, e.next
 	r.Artifacts, r.Published, r.Stats = e.artifacts, e.published, &e.stats
+	if w.strict && e.outcome == belay.Completed && e.stats.Denied > 0 {
+		r.Exit = belay.ExitDenied
+	}
 	r.Changed = w.counted(ctx, e.files)
 	r.Cost = costOf(e.stats)
 	if w.single && e.outcome == belay.Completed {
@@ -134,6 +137,9 @@ func money(c event.CostSum) string {
 // numbers is the last line: what it took.
 func numbers(e ending, r result) string {
 	s := fmt.Sprintf("%s in %s: %s, %s", e.outcome, millis(e.stats.ActiveMS), plural(e.stats.Steps, "step"), plural(e.stats.Calls, "call"))
+	if n := e.stats.Denied; n > 0 {
+		s += fmt.Sprintf(", %d denied", n)
+	}
 	if u := e.stats.Usage; u.Reported {
 		s += fmt.Sprintf(", %s tokens read, %s written, cost %s", count(u.Input), count(u.Output), money(e.stats.Cost))
 	}

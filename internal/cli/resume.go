@@ -35,7 +35,7 @@ func (c *resumeCmd) run(ctx context.Context, a *app) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	w.approvals = settings.Approvals
+	w.approvals, w.strict = settings.Approvals, c.FailOnDenied
 	if w.restoring(ctx) {
 		return w.restored(ctx)
 	}

@@ -62,6 +62,7 @@ func (c *runCmd) run(ctx context.Context, a *app) (int, error) {
 		return 0, err
 	}
 	defer w.close()
+	w.strict = c.FailOnDenied
 	if err := w.begin(ctx, ws, c.title(a, task.text), settings, task, c.Worktree); err != nil {
 		return 0, err
 	}
@@ -132,6 +133,7 @@ func (c *runCmd) again(ctx context.Context, a *app) (int, error) {
 		return 0, err
 	}
 	defer w.close()
+	w.strict = c.FailOnDenied
 	settings, err := a.over(cfg, s.Settings)
 	if err != nil {
 		return 0, err

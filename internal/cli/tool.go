@@ -274,6 +274,7 @@ func (w *work) beginCall(ctx context.Context, ws, title string, c checked, t tas
 type called struct {
 	Tool    string `json:"tool"`
 	OK      bool   `json:"ok"`
+	Outcome string `json:"outcome,omitempty"` // of a call that gave a result: ok, or exit N of its command
 	Class   string `json:"class,omitempty"`
 	Code    string `json:"code,omitempty"`
 	Message string `json:"message,omitempty"`
@@ -299,8 +300,8 @@ func (c *called) exit() int {
 }
 
 func (c *called) String() string {
-	if c.OK {
-		return fmt.Sprintf("%s: ok in %s", c.Tool, time.Duration(c.Millis)*time.Millisecond)
+	if c.Outcome != "" {
+		return fmt.Sprintf("%s: %s in %s", c.Tool, c.Outcome, time.Duration(c.Millis)*time.Millisecond)
 	}
 	return fmt.Sprintf("%s: %s (%s)", c.Tool, c.Message, c.Code)
 }

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"io"
 	"slices"
@@ -27,6 +28,7 @@ type watch struct {
 	next []prompt
 	end  ending
 	told *belay.Error // why a command was refused
+	into belay.TurnID // the turn that this one became part of
 
 	recent recent // what this process has recorded
 	behind bool   // the log may have more than that: others write, too
@@ -209,7 +211,7 @@ func (u *watch) took(ctx context.Context, ev event.Envelope) {
 	if _, ok := ev.Data.(event.TurnSubmitted); ok && u.w.turn == "" {
 		u.w.turn = ev.IDs.Turn // it was accepted by a process that is gone
 	}
-	if ev.IDs.Turn == u.w.turn {
+	if ev.IDs.Turn == u.w.turn || u.into != "" && ev.IDs.Turn == u.into {
 		u.end.fold(ev)
 	}
 	switch p := ev.Data.(type) {
@@ -221,6 +223,10 @@ func (u *watch) took(ctx context.Context, ev event.Envelope) {
 		u.asked(ctx, ev.IDs.Action, p)
 	case event.ActionResolved:
 		u.resolved(ev.IDs.Action)
+	case event.QueueChanged:
+		if p.Op == event.QueueJoined && p.Turn == u.w.turn {
+			u.into = p.Into
+		}
 	case event.ChannelMessage:
 		if p.Kind == "audit" && p.Principal == u.a.principal() {
 			u.told = &belay.Error{Code: belay.Code(p.Code), Message: p.Message, Hint: p.Hint}
@@ -242,13 +248,13 @@ func (e *ending) fold(ev event.Envelope) {
 			e.published = append(slices.DeleteFunc(e.published, func(o view.Artifact) bool { return o.Name == a.Name }), a)
 		}
 	case event.ToolResult:
-		e.call = &called{Tool: p.Name, OK: true, Millis: p.Millis}
+		e.call = &called{Tool: p.Name, OK: p.Exit == 0, Outcome: p.Outcome(), Millis: p.Millis}
 	case event.ToolFailed:
 		e.call = &called{Tool: p.Name, Class: p.Problem.Class, Code: p.Problem.Code, Message: p.Problem.Message, Millis: p.Millis}
 	case event.TurnCompleted:
-		e.over, e.outcome, e.summary, e.next, e.output, e.artifacts, e.stats = true, belay.Completed, p.Summary, p.NextSteps, p.Output, p.Artifacts, p.Stats
+		e.over, e.outcome, e.summary, e.next, e.output, e.artifacts, e.stats = true, belay.Completed, p.Summary, p.NextSteps, p.Output, p.Artifacts, cmp.Or(p.Stats, e.stats)
 	case event.TurnFailed:
-		e.over, e.outcome, e.code, e.reason, e.stats = true, p.Outcome, p.Code, p.Reason, p.Stats
+		e.over, e.outcome, e.code, e.reason, e.stats = true, p.Outcome, p.Code, p.Reason, cmp.Or(p.Stats, e.stats)
 		if p.Partial != "" || p.PartialRef != nil {
 			e.summary = belay.Content{Text: p.Partial, Ref: p.PartialRef}
 		}

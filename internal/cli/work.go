@@ -32,6 +32,7 @@ type work struct {
 	release   func() error                // gives the session back; nil when it isn't owned yet
 	founded   bool                        // the session begins with this turn, and nothing of it happened yet
 	single    bool                        // the turn is one call of a person
+	strict    bool                        // a denied call is an exit code of its own
 	queue     belay.QueueMode             // what becomes of the task if the session is busy; empty: it isn't
 	join      func(context.Context) error // tries to become the driver of a session that another process drives
 	guest     bool                        // another process drove the session when this one came

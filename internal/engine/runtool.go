@@ -134,7 +134,7 @@ func (v *drive) newCall(ctx context.Context, rules *thread.Rules, eff core.RunTo
 // result is the fact of a call that ended well: what the model is shown, and
 // where the rest is.
 func (v *drive) result(ctx context.Context, eff core.RunTool, spec belay.ToolSpec, r tool.Result) (event.ToolResult, error) {
-	p := event.ToolResult{Name: eff.Name, Attempt: eff.Attempt, Files: r.Files, Whole: r.Output}
+	p := event.ToolResult{Name: eff.Name, Attempt: eff.Attempt, Files: r.Files, Whole: r.Output, Exit: r.Exit}
 	text := v.e.c.Secrets.String(strings.ToValidUTF8(r.Text, "\uFFFD"))
 	p.Digest = belay.DigestOf([]byte(text))
 	shown, cut, err := v.e.shown(ctx, spec, text)

@@ -296,7 +296,11 @@ func saysTool(p event.Payload) (string, bool) {
 	case event.ToolArgs:
 		return join(", ", p.Name, "changed by "+p.By, "arguments "+p.Before.Short()+" became "+p.ArgsHash.Short(), changedTo(p, 100)), true
 	case event.ToolResult:
-		return join(", ", p.Name, fmt.Sprintf("attempt %d", p.Attempt), took(time.Duration(p.Millis)*time.Millisecond), quote(p.Output.Text)), true
+		exit := ""
+		if p.Exit != 0 {
+			exit = p.Outcome()
+		}
+		return join(", ", p.Name, exit, fmt.Sprintf("attempt %d", p.Attempt), took(time.Duration(p.Millis)*time.Millisecond), quote(p.Output.Text)), true
 	case event.ToolFailed:
 		return join(", ", p.Name, fmt.Sprintf("attempt %d", p.Attempt), problem(p.Problem), again(p.RetryAt)), true
 	case event.ArtifactChanged:

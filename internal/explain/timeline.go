@@ -295,7 +295,7 @@ func result(c *call) string {
 	if p, ok := c.failed(); ok {
 		return problem(p.Problem)
 	}
-	return "ok"
+	return c.outcome()
 }
 
 func (l *lines) ask(depth int, a *ask) {

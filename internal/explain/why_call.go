@@ -11,7 +11,10 @@ import (
 // did, and how it ended.
 func (c *call) why() Answer {
 	a := Answer{Kind: "call", ID: string(c.id)}
-	what := join(" ", c.name, cut(c.args, 100))
+	what, how := join(" ", c.name, cut(c.args, 100)), "well"
+	if o := c.outcome(); o != "ok" {
+		how = "with " + o
+	}
 	switch p, failed := c.failed(); {
 	case failed && p.Problem.Class == "denied":
 		a.head("%s was denied: %s", what, p.Problem.Message)
@@ -22,9 +25,9 @@ func (c *call) why() Answer {
 	case failed:
 		a.head("%s failed (%s): %s", what, join(", ", p.Problem.Class, p.Problem.Code), p.Problem.Message)
 	case c.over != nil && len(c.starts) > 1:
-		a.head("%s ran %d times and ended well.", what, len(c.starts))
+		a.head("%s ran %d times and ended %s.", what, len(c.starts), how)
 	case c.over != nil:
-		a.head("%s ended well.", what)
+		a.head("%s ended %s.", what, how)
 	case c.step.turn.ended != nil:
 		a.head("%s has no end in these facts; its turn is over.", what)
 	default:
@@ -40,6 +43,12 @@ func (c *call) why() Answer {
 	c.advise(&a)
 	c.rehearse(&a)
 	return a
+}
+
+// outcome is how a call ended that gave a result.
+func (c *call) outcome() string {
+	p, _ := payload(c.over).(event.ToolResult)
+	return p.Outcome()
 }
 
 // sayVerdict says what the gate said and by which rule.

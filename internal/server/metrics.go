@@ -214,7 +214,7 @@ func (c *figures) fold(ev event.Envelope) {
 		c.tokens[label("kind", "output")] += p.Usage.Output
 		c.tokens[label("kind", "cached")] += p.Usage.Cached
 	case event.ToolResult:
-		c.called(p.Name, "ok", p.Millis)
+		c.called(p.Name, p.Outcome(), p.Millis)
 	case event.ToolFailed:
 		if p.Final {
 			c.called(p.Name, p.Problem.Class, p.Millis)

@@ -41,6 +41,9 @@ func (f *Fold) work(t *Thread, e event.Envelope) {
 	case event.ToolResult:
 		c := turn.call(e.IDs.Call)
 		c.Status, c.Output = "completed", p.Whole
+		if p.Exit != 0 {
+			c.Code = p.Outcome()
+		}
 	case event.ToolFailed:
 		f.failed(t, turn.call(e.IDs.Call), e, p)
 	}

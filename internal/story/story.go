@@ -244,6 +244,9 @@ func (f *Fold) call(e event.Envelope) {
 			it.Content = p.Whole
 		}
 		it.done(e, string(belay.Completed))
+		if p.Exit != 0 {
+			it.Status = p.Outcome()
+		}
 	case event.ToolFailed:
 		it = f.item(e, ToolCall, string(e.IDs.Call), false)
 		it.Name, it.Detail, it.Status = p.Name, p.Problem.Message, p.Problem.Class

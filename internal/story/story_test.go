@@ -90,6 +90,16 @@ func TestATurnIsTold(t *testing.T) {
 	}
 }
 
+// TestACommandThatFailedSaysSo: the call gave a result, and its item the exit code.
+func TestACommandThatFailedSaysSo(t *testing.T) {
+	for exit, want := range map[int]string{0: "completed", 3: "exit 3"} {
+		items := told([]fact{{call, event.ToolStarted{Name: "exec", Attempt: 1}}, {call, event.ToolResult{Name: "exec", Attempt: 1, Exit: exit}}}, 0)
+		if it := items[0]; it.State != "completed" || it.Status != want {
+			t.Errorf("exit %d: %s %s, want %s", exit, it.State, it.Status, want)
+		}
+	}
+}
+
 // TestItemsKeepTheirIDs: whatever part of a history is told, an item has the id
 // it has in the whole, and is as far as it is there when the part goes to the end.
 func TestItemsKeepTheirIDs(t *testing.T) {

@@ -101,6 +101,7 @@ type Result struct {
 	Text   string
 	Output *belay.Ref       // the whole output, when the tool kept it itself; Text is then a preview
 	Files  []event.FileSeen // what the thread knows of files from now on
+	Exit   int              // of the command that the call ran to its end
 	Left   Running          // what goes on after the call; nil: nothing does
 }
 

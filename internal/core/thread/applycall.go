@@ -128,6 +128,7 @@ func (s *State) applyFailure(e event.Envelope, p event.ToolFailed) {
 	}
 	switch p.Problem.Class {
 	case "denied":
+		t.Denials++
 		t.track(c, "", p.Problem.Code, true)
 		return
 	case "cancelled", "skipped":

@@ -98,5 +98,5 @@ func (s *State) turnIDs() belay.IDs {
 }
 
 func (t *Turn) stats() event.TurnStats {
-	return event.TurnStats{Steps: t.Steps, Calls: t.Calls, ActiveMS: t.Active.Milliseconds(), Usage: t.Usage, Cost: t.cost()}
+	return event.TurnStats{Steps: t.Steps, Calls: t.Calls, Denied: t.Denials, ActiveMS: t.Active.Milliseconds(), Usage: t.Usage, Cost: t.cost()}
 }

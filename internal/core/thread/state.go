@@ -125,6 +125,7 @@ type Turn struct {
 	Tracked     []Tracked        `json:"tracked,omitempty"` // recent calls, oldest first
 	Failing     []string         `json:"failing,omitempty"` // different failures in a row
 	Denied      bool             `json:"denied,omitempty"`  // the last call was denied
+	Denials     int              `json:"denials,omitempty"` // calls that were denied
 	Stops       []Barred         `json:"stops,omitempty"`   // what boundaries stopped, and what was said of it
 	Ask         *Ask             `json:"ask,omitempty"`     // a question about the turn itself
 	GaveUp      bool             `json:"gaveUp,omitempty"`  // the answer to it was no

@@ -50,7 +50,7 @@ func (j *job) ended() (tool.Result, error) {
 		e.Text = text
 		return tool.Result{}, e
 	}
-	return tool.Result{Text: text, Output: ref}, nil
+	return tool.Result{Text: text, Output: ref, Exit: end.Code}, nil
 }
 
 // stopped is the failure of a command that was ended from outside. A
