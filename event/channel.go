@@ -44,6 +44,7 @@ type ChannelMessage struct {
 	Message   string    `json:"message,omitempty"`
 	Peer      *PeerTask `json:"peer,omitempty"` // the other side's task, when the message is about one
 	Hint      string    `json:"hint,omitempty"`
+	Count     int       `json:"count,omitempty"` // of an audit entry: requests that it stands for, those of a kind since the last one; absent is one
 
 	Acknowledged int64 `json:"acknowledged,omitempty"` // the peer has what is recorded up to this position
 }

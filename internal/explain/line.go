@@ -402,10 +402,18 @@ func saysInput(p event.ProcessInput) string {
 	return join(", ", what, when(p.By, "by %s"), when(p.Reason, `"%s"`), p.Error)
 }
 
+// times is of how many requests an entry is the record, if they are several.
+func times(n int) string {
+	if n < 2 {
+		return ""
+	}
+	return plural(n, "request")
+}
+
 func saysRuntime(p event.Payload) (string, bool) {
 	switch p := p.(type) {
 	case event.ChannelMessage:
-		return join(", ", join(" ", p.Kind, p.Command), when(p.Principal, "of %s"), join(": ", p.Code, p.Message)), true
+		return join(", ", join(" ", p.Kind, p.Command), when(p.Principal, "of %s"), join(": ", p.Code, p.Message), times(p.Count)), true
 	case event.RuntimeWarning:
 		return p.Code + ": " + p.Message, true
 	case event.RuntimeError:

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"slices"
 	"sync"
 	"time"
 
@@ -23,10 +24,11 @@ type auditor struct {
 	in     chan written
 	done   chan struct{}
 
-	mu       sync.Mutex
-	closed   bool
-	senders  sync.WaitGroup
-	refusals map[belay.Code]*tally
+	mu      sync.Mutex
+	closed  bool
+	senders sync.WaitGroup
+	refused refusals
+	now     func() time.Time
 }
 
 // entry is one line of the record.
@@ -37,6 +39,7 @@ type entry struct {
 	message   string
 	request   belay.CommandID
 	at        time.Time
+	count     int // requests that it stands for, if they are several
 
 	data event.Payload // instead of an audit entry: what happened to a channel
 	ids  belay.IDs     // of that
@@ -49,19 +52,12 @@ func (e *entry) fact() (belay.IDs, event.Payload) {
 	if e.data != nil {
 		return ids, e.data
 	}
-	return ids, event.ChannelMessage{Kind: "audit", Principal: e.principal, Command: event.CutText(e.command, 200), Code: string(e.code), Message: event.CutText(e.message, 500)}
+	return ids, event.ChannelMessage{Kind: "audit", Principal: e.principal, Command: event.CutText(e.command, 200), Code: string(e.code), Message: event.CutText(e.message, 500), Count: e.count}
 }
 
 type written struct {
 	entry
 	ack chan error
-}
-
-// tally counts refusals of strangers of one kind: each may cost them nothing, so
-// only one in a second is recorded, with how many there were since.
-type tally struct {
-	last  time.Time
-	since int
 }
 
 // accepted is the code of a command that was done.
@@ -72,40 +68,74 @@ const (
 	auditBatch = 200
 )
 
-func newAuditor(st store.Store, log *slog.Logger) *auditor {
+func newAuditor(st store.Store, now func() time.Time, log *slog.Logger) *auditor {
 	owner := store.ThisProcess()
-	a := &auditor{st: st, owner: owner, stream: belay.StreamID(belay.KindProcess + "/" + owner.ID), log: log,
-		in: make(chan written, auditBatch), done: make(chan struct{}), refusals: map[belay.Code]*tally{}}
-	return a
+	return &auditor{st: st, owner: owner, stream: belay.StreamID(belay.KindProcess + "/" + owner.ID), log: log,
+		in: make(chan written, auditBatch), done: make(chan struct{}), refused: newRefusals(), now: now}
 }
 
 // run writes until close is called, and what came before that.
 func (a *auditor) run(ctx context.Context) {
 	defer close(a.done)
 	w := &auditWriter{auditor: a}
-	for first := range a.in {
-		batch := []written{first}
-	more:
-		for len(batch) < auditBatch {
-			select {
-			case e, ok := <-a.in:
-				if !ok {
-					break more
-				}
-				batch = append(batch, e)
-			default:
-				break more
+	var over <-chan time.Time // of an interval in which refusals are added up
+	for {
+		select {
+		case first, ok := <-a.in:
+			if !ok {
+				w.sums(ctx, true)
+				w.release(ctx)
+				return
 			}
+			w.group(ctx, first)
+			continue
+		case <-a.refused.begun:
+		case <-over:
+			w.sums(ctx, false)
 		}
-		err := w.write(ctx, batch)
-		if err != nil {
-			a.log.Error("audit", "error", err.Error(), "entries", len(batch))
-		}
-		for _, e := range batch {
-			e.ack <- err
+		over = nil
+		if next := a.refused.next(); !next.IsZero() {
+			over = time.After(max(next.Sub(a.now()), strangersEvery))
 		}
 	}
-	w.release(ctx)
+}
+
+// group writes an entry with what waits behind it.
+func (w *auditWriter) group(ctx context.Context, first written) {
+	batch := []written{first}
+	for more := true; more && len(batch) < auditBatch; {
+		select {
+		case e, ok := <-w.in:
+			if more = ok; ok {
+				batch = append(batch, e)
+			}
+		default:
+			more = false
+		}
+	}
+	entries := make([]entry, len(batch))
+	for i, e := range batch {
+		entries[i] = e.entry
+	}
+	err := w.write(ctx, entries)
+	for _, e := range batch {
+		e.ack <- err
+	}
+}
+
+// sums writes the refusals that were added up in intervals that are over, or in
+// all. What can't be written is kept for the next time.
+func (w *auditWriter) sums(ctx context.Context, all bool) {
+	due := w.refused.due(w.now(), all)
+	for part := range slices.Chunk(due, auditBatch) {
+		entries := make([]entry, len(part))
+		for i := range part {
+			entries[i] = part[i].entry()
+		}
+		if w.write(ctx, entries) != nil {
+			w.refused.back(part)
+		}
+	}
 }
 
 // close waits until everything is written.
@@ -145,31 +175,6 @@ func (a *auditor) record(ctx context.Context, e entry) error {
 	}
 }
 
-// refusal records that somebody was turned away. It doesn't fail: who was turned
-// away learns nothing of the record.
-func (a *auditor) refusal(ctx context.Context, e entry) {
-	a.mu.Lock()
-	t := a.refusals[e.code]
-	if t == nil {
-		t = &tally{}
-		a.refusals[e.code] = t
-	}
-	if e.at.Sub(t.last) < time.Second {
-		t.since++
-		a.mu.Unlock()
-		return
-	}
-	since := t.since
-	*t = tally{last: e.at}
-	a.mu.Unlock()
-	if since > 0 {
-		e.message = plural(since, "more request") + " refused with this code since the last entry"
-	}
-	if err := a.record(ctx, e); err != nil {
-		a.log.Warn("audit", "error", err.Error())
-	}
-}
-
 // auditWriter is the auditor's hold on its stream.
 type auditWriter struct {
 	*auditor
@@ -178,9 +183,14 @@ type auditWriter struct {
 	claimed time.Time
 }
 
-func (w *auditWriter) write(ctx context.Context, batch []written) error {
+func (w *auditWriter) write(ctx context.Context, batch []entry) (err error) {
+	defer func() {
+		if err != nil {
+			w.log.Error("audit", "error", err.Error(), "entries", len(batch))
+		}
+	}()
 	ctx = context.WithoutCancel(ctx)
-	err := w.try(ctx, batch)
+	err = w.try(ctx, batch)
 	if errors.Is(err, store.ErrStale) {
 		w.claimed = time.Time{}
 		err = w.try(ctx, batch)
@@ -188,7 +198,7 @@ func (w *auditWriter) write(ctx context.Context, batch []written) error {
 	return err
 }
 
-func (w *auditWriter) try(ctx context.Context, batch []written) error {
+func (w *auditWriter) try(ctx context.Context, batch []entry) error {
 	if time.Since(w.claimed) > auditLease/3 {
 		epoch, err := w.st.Claim(ctx, belay.SessionID(w.stream), w.owner, auditLease)
 		if err != nil {

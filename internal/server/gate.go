@@ -120,7 +120,7 @@ func bearer(r *http.Request) (string, error) {
 // refuse answers a request that wasn't let in, and records that it came.
 func (s *Server) refuse(w http.ResponseWriter, r *http.Request, err error) {
 	s.metrics.refused(string(belay.CodeOf(err)))
-	s.audit.refusal(r.Context(), entry{principal: "address:" + addressOf(r), command: r.Method + " " + problem.Shown(r.URL.Path), code: belay.CodeOf(err), at: s.c.Now()})
+	s.audit.stranger(r.Context(), entry{principal: "address:" + addressOf(r), command: r.Method + " " + problem.Shown(r.URL.Path), code: belay.CodeOf(err), at: s.c.Now()})
 	problem.Write(w, r, err)
 }
 
@@ -206,13 +206,16 @@ func (s *Server) scoped(scope auth.Scope, h http.HandlerFunc) http.HandlerFunc {
 	}
 }
 
-// turnAway answers somebody who is known and may not do this.
+// turnAway answers somebody who is known and may not do this. Each command is
+// recorded by itself, reads of a kind together.
 func (s *Server) turnAway(w http.ResponseWriter, r *http.Request, err error) {
 	p, _ := auth.From(r.Context())
 	s.metrics.refused(string(belay.CodeOf(err)))
 	e := entry{principal: p.String(), command: r.Method + " " + problem.Shown(r.URL.Path), code: problem.Of(err).Code, at: s.c.Now()}
 	if t, terr := s.tenant(r.Context(), p.Tenant); terr != nil {
 		s.c.Log.Warn("audit", "error", terr.Error())
+	} else if class := readOf(r); class != "" {
+		t.audit.reader(r.Context(), e, class)
 	} else if aerr := t.audit.record(r.Context(), e); aerr != nil {
 		s.c.Log.Warn("audit", "error", aerr.Error())
 	}

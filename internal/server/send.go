@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"slices"
-	"strconv"
 	"strings"
 	"unicode/utf8"
 
@@ -101,13 +100,6 @@ func (r *request) end(ctx context.Context, t *Told) (err error) {
 		t.Position, err = r.Store.End(ctx)
 	}
 	return err
-}
-
-func plural(n int, what string) string {
-	if n == 1 {
-		return "1 " + what
-	}
-	return strconv.Itoa(n) + " " + what + "s"
 }
 
 // cut shortens a text to so many characters, in one line.

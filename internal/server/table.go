@@ -229,6 +229,10 @@ func (s *Server) do(w http.ResponseWriter, r *http.Request, c *Command, change f
 		return req, out, nil
 	}
 	e := entry{principal: p.String(), command: c.Name, code: codeOf(err), at: s.c.Now()}
+	if !c.Mutates {
+		t.audit.reader(r.Context(), e, c.Name)
+		return req, nil, err
+	}
 	if told, ok := out.(*Told); ok && err == nil {
 		e.request, e.message = told.Command, string(told.Session)
 	}

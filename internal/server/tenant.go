@@ -256,7 +256,7 @@ func (s *Server) tenant(ctx context.Context, name string) (*tenant, error) {
 		return nil, err
 	}
 	t := &tenant{House: house, name: name, front: s.front, now: s.c.Now, log: s.c.Log.With("tenant", name)}
-	t.audit = newAuditor(house.Store, t.log)
+	t.audit = newAuditor(house.Store, t.now, t.log)
 	t.drives = newDrives(house.Store, s.slots, s.c.PerTenant, s.c.Now, t.log)
 	t.drives.run, t.drives.busy = t.drive, house.Engine.Brings
 	loop, stop := context.WithCancel(s.life)
