@@ -140,7 +140,11 @@ func (s *start) prefix() outcome {
 			s.finish()
 			return stays(s.sc.dirs)
 		case s.name == "exec" && strings.HasSuffix(w.text, "a"):
-			words = words[1:]
+			if words = words[1:]; len(words) > 0 && words[0].several() {
+				s.raise(Unparsable, "which command this is only shows when it runs")
+				s.finish()
+				return outcome{}
+			}
 		}
 		if words = words[min(1, len(words)):]; w.text == "--" {
 			break
@@ -177,6 +181,9 @@ func (s *start) trap() {
 	words := s.args
 	for len(words) > 0 && words[0].lit && oneOf(words[0].text, "-p", "-l", "--", "-P") {
 		words = words[1:]
+	}
+	if slices.ContainsFunc(words, word.several) {
+		s.raise(Unparsable, "trap runs what only shows when it runs")
 	}
 	if len(words) < 2 || words[0].lit && words[0].text == "-" {
 		return
@@ -258,6 +265,15 @@ func (s *start) subscripted(w word) bool {
 // naming judges builtins that assign to the variables that their words name.
 func (s *start) naming() {
 	words := s.args
+	first := words
+	if s.name == "printf" && len(words) > 0 && (words[0].option() || !words[0].lit) || s.name == "getopts" {
+		first = words[:min(2, len(words))]
+	} else if s.name == "printf" {
+		first = nil // behind the format nothing is a name
+	}
+	if i := slices.IndexFunc(first, func(w word) bool { return w.several() && w.option() }); i >= 0 {
+		s.raise(Unparsable, clip(first[i].src)+" may become several words, and among them names whose subscripts run commands")
+	}
 	if s.name == "printf" {
 		if len(words) < 2 || !words[0].option() || words[0].lit && !strings.HasPrefix(words[0].text, "-v") {
 			return

@@ -24,7 +24,10 @@
 //	a path to a program, inside the workspace        write-workspace at least
 //	a path to a program, elsewhere                   destructive
 //	an option that the program's row doesn't name    destructive
-//	a word that isn't literal and may be an option   destructive, where some option does harm
+//	a word of unknown number, or that may begin
+//	with a dash (a pattern, $X, "$@", what xargs
+//	appends, a response file @x)                     counts as every option and operand that the program has:
+//	                                                 destructive where some option does harm; behind -- every operand
 //	a command word that isn't literal                unparsable
 //	a subcommand that no row names                   destructive; of git unparsable: an alias runs anything
 //	a wrapper (env, xargs, find -exec, sh -c …)      what it starts, and what it adds
@@ -42,7 +45,7 @@
 //	control, invisible or misleading characters      unparsable
 //	more than a bound                                unparsable
 //
-// Tables are data: a row of rows_*.go says what a program is without options,
+// Tables are data: a row of rows.go says what a program is without options,
 // what each option does besides, and what its operands are. Options are looked
 // up exactly as written; an abbreviation isn't known.
 //

@@ -86,6 +86,11 @@ func subscript(x syntax.ArithmExpr) string {
 // counted are parameters whose value is always a number.
 var counted = [...]string{"#", "?", "$", "!", "RANDOM", "SECONDS", "LINENO", "BASHPID", "EPOCHSECONDS", "UID", "EUID", "PPID", "SHLVL", "OPTIND"}
 
+// counter reports whether a parameter is a number, or empty, in every shell.
+func counter(p *syntax.ParamExp) bool {
+	return p.Param != nil && oneOf(p.Param.Value, "#", "?", "$", "!") && !p.Excl && p.Index == nil && p.Slice == nil && p.Repl == nil && p.Exp == nil
+}
+
 // arithm judges an arithmetic expression. A shell evaluates the value of a name
 // in it as an expression too, and an expression may hold a subscript that runs
 // commands; so only names that are certain to hold numbers pass.

@@ -164,7 +164,7 @@ func digits(w *syntax.Word) bool {
 	case *syntax.ArithmExp:
 		return true
 	case *syntax.ParamExp:
-		return p.Length
+		return p.Length || counter(p)
 	case *syntax.CmdSubst:
 		return counts(p)
 	case *syntax.Lit:

@@ -50,7 +50,7 @@ func (s *start) find() {
 			continue
 		}
 		if i++; i < len(words) {
-			if v := words[i]; !v.lit && v.split && (!v.glob || strings.Trim(v.text, "*?") == "") {
+			if v := words[i]; v.several() && v.option() && !(v.glob && strings.Contains(v.text, ".")) { // no primary has a dot
 				s.raise(Destructive, clip(v.src)+" may become any primary of find")
 			}
 			s.effect(o, w.text, words[i])
@@ -89,7 +89,7 @@ func (s *start) findExec(words, roots []word, there bool) int {
 		end++
 	}
 	found := s.found(roots)
-	one := word{src: "{}", text: found[0].text, glob: found[0].glob, split: true}
+	one := word{src: "{}", text: found[0].text, glob: found[0].glob, split: words[min(end, len(words)-1)].text == "+"}
 	if len(found) > 1 {
 		one = word{src: "{}", text: commonRoot(found)}
 	}

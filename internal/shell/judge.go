@@ -5,7 +5,7 @@ import "strings"
 // judge holds words against a row: options, then subcommand or operands.
 func (s *start) judge(p *program, words []word) {
 	operands := s.options(p, words)
-	if s.version && (len(s.args) == 1 || !p.table().any) { // else it may be what another option takes
+	if s.version && !s.several && (len(s.args) == 1 || !p.table().any) { // else it may be what another option takes
 		return
 	}
 	if p.sub && len(operands) > 0 {
@@ -98,10 +98,10 @@ func (s *start) operands(kind string, words []word) {
 	if s.inplace {
 		kind = strings.NewReplacer("r", "w").Replace(kind)
 	}
-	rest := words
+	rest := append(words, s.spilt...)
 	if strings.HasPrefix(kind, "p") {
 		kind = kind[1:]
-		if !s.pattern && len(rest) > 0 {
+		if !s.pattern && len(rest) > 0 && !rest[0].several() {
 			rest = rest[1:]
 		}
 	}
@@ -151,12 +151,9 @@ func (s *start) operands(kind string, words []word) {
 // or moved away.
 func (s *start) pair(kind string, words []word) {
 	for i, w := range words {
-		switch last := i == len(words)-1 && i > 0 && !s.target; {
-		case last:
+		if kind == "mv" || i == len(words)-1 && (i > 0 || w.several()) && !s.target {
 			s.writes(w)
-		case kind == "mv":
-			s.writes(w)
-		default:
+		} else {
 			s.r.reads(&s.touched, w, s.sc)
 		}
 	}
@@ -209,7 +206,7 @@ func (s *start) effect(o option, name string, w word) {
 	case 'v':
 		s.version = true
 	case 'm':
-		s.mode += name
+		s.mode += name + " "
 	case 'i':
 		s.inplace = true
 		if strings.Contains(w.text, "/") || w.src != "" && !w.lit {

@@ -12,13 +12,16 @@ type program struct {
 	// for an option with an argument "=" (in the same or the next word) or "?"
 	// (only in the same word), then a letter of effect. A flag has ":" before
 	// its letter; "-[abc]" are the flags -a, -b and -c. "*" means that options
-	// beyond the table change nothing that the class doesn't cover.
+	// beyond the table change nothing that the class doesn't cover; "@" that a
+	// word @FILE stands for the words in the file. A row without "*" that is
+	// read-only has every option that runs, writes, loads or connects.
 	opts  string
 	args  string // what operands are, see operands
 	class Class  // what the program is without options; "" is ReadOnly
 	why   string // a reason for the class
 	style string // how options are written: see the constants
 	sub   bool   // the first operand is a subcommand with a row of its own
+	code  bool   // it runs code that it is given: a file of the workspace is a script, anything else Unparsable
 	some  bool   // some of its subcommands have rows, or start programs
 	read  lazy[table]
 }
@@ -45,51 +48,81 @@ func (s *start) options(p *program, words []word) (operands []word) {
 	t := p.table()
 	for i := 0; i < len(words); i++ {
 		w := words[i]
+		if t.files && strings.HasPrefix(w.text, "@") {
+			w = opaque(w.src) // the file holds words
+		}
 		switch {
 		case s.stop, p.style == plain0:
 			return append(operands, words[i:]...)
+		case w.lit && w.text == "--" && (p.style == single || p.style == assign): // not all of them know it
 		case w.lit && w.text == "--":
-			s.ended = true
 			return append(operands, words[i+1:]...)
 		case p.style == assign && !w.option() && s.assigned(t, w):
 		case p.style == bundle && i == 0 && w.lit && w.text != "" && w.text[0] != '-':
-			i += s.letters(p, t, w, words[i+1:], 0)
-		case !w.option():
-			if operands = append(operands, w); p.style == posix || p.sub {
-				return append(operands, words[i+1:]...)
-			}
-		case s.valued(p, w):
-		case !w.lit && !strings.HasPrefix(w.text, "--"):
-			if t.sharp {
-				s.raise(Destructive, clip(w.src)+" may be an option, and nobody can tell which")
-			}
-			if operands = append(operands, w); p.style == posix || p.sub {
-				return append(operands, words[i+1:]...)
-			}
-		case strings.HasPrefix(w.text, "--") || p.style == single || t.has(w):
+			i += s.letters(t, w, words[i+1:], 0)
+		case w.lit && w.option() && (strings.HasPrefix(w.text, "--") || p.style == single || t.has(w)):
 			i += s.long(t, w, words[i+1:])
+		case w.lit && w.option():
+			i += s.letters(t, w, words[i+1:], 1)
+		case s.valued(p, t, w):
 		default:
-			i += s.letters(p, t, w, words[i+1:], 1)
+			s.any(t, w)
+			if operands = append(operands, w); p.style == posix || p.sub {
+				return append(operands, words[i+1:]...)
+			}
 		}
 	}
 	return operands
 }
 
-// has tells whether a table names a word as a whole, such as -version.
+// any takes a word that isn't literal: one of unknown number, or that may begin
+// with a dash, counts as every option that the program has.
+func (s *start) any(t *table, w word) {
+	s.several = s.several || w.several() && w.option()
+	switch {
+	case w.lit || !w.option():
+	case t.sharp:
+		s.raise(Destructive, clip(w.src)+" may be any option, and some do harm")
+	case t.any:
+		s.raise(WriteWorkspace, clip(w.src)+" may be any option, and not all are known")
+	}
+}
+
+// argument takes the word behind an option: if it may become several words, those
+// behind the first are anything.
+func (s *start) argument(t *table, o option, name string, w word) {
+	if w.several() {
+		s.any(t, w)
+		s.spilt = append(s.spilt, w)
+	}
+	s.effect(o, name, w)
+}
+
+// has reports whether a table names a word as a whole, such as -version.
 func (t *table) has(w word) bool {
 	_, ok := t.options[w.text]
 	return ok && len(w.text) > 2
 }
 
-// valued takes a short option whose argument, in the same word, isn't literal,
-// such as -f"$FILE"; false is a word that may be something else besides.
-func (s *start) valued(p *program, w word) bool {
-	if w.lit || len(w.text) < 2 || w.text[0] != '-' || w.text[1] == '-' || p.style == single {
+// valued takes an option whose argument, in the same word, isn't literal, such as
+// -f"$FILE" and --file="$FILE"; false is a word that may be something else.
+func (s *start) valued(p *program, t *table, w word) bool {
+	if w.lit || len(w.text) < 2 || w.text[0] != '-' {
 		return false
 	}
-	t, name := p.table(), w.text[:2]
+	one := !w.several() || w.glob
+	name, _, long := strings.Cut(w.text, "=")
+	if long && (strings.HasPrefix(name, "--") || p.style == single) {
+		if o, ok := t.options[name]; ok && o.arg != 0 {
+			s.effect(o, name, w.from(len(name)+1))
+		} else {
+			s.strange(t, w)
+		}
+		return one
+	}
+	name = w.text[:2]
 	o, ok := t.options[name]
-	if !ok || o.arg != '=' {
+	if !ok || o.arg != '=' || p.style == single {
 		return false
 	}
 	sorted := t.names()
@@ -98,86 +131,46 @@ func (s *start) valued(p *program, w word) bool {
 		return false // it may be a longer one with a single dash
 	}
 	s.effect(o, name, w.from(2))
-	return !w.split
+	return one
 }
 
-// long takes a long option; it returns how many of the next words belong to it.
-func (s *start) long(t *table, w word, next []word) int {
+// long takes a long option; it returns how many of the next words belong to it. One
+// that is the beginning of others does what any of them does.
+func (s *start) long(t *table, w word, next []word) (used int) {
 	name, _, joined := strings.Cut(w.text, "=")
-	o, ok := t.options[name]
-	if !ok && joined && w.lit { // a table may name one value of an option
-		if v, known := t.options[w.text]; known {
-			s.effect(v, name, word{})
-			return 0
-		}
-	}
-	if !ok && w.lit && strings.HasPrefix(name, "--") && len(name) > 2 {
-		return s.abbreviated(t, w, next)
-	}
-	if !ok {
-		s.strange(t, w)
+	if v, ok := t.options[w.text]; ok && joined { // a table may name one value of an option
+		s.effect(v, name, word{})
 		return 0
 	}
-	if !w.lit && !joined {
-		s.raise(Destructive, clip(w.src)+" is an option that nobody can tell")
-		return 0
-	}
-	switch {
-	case joined:
-		if o.arg == 0 {
-			s.strange(t, w)
-			return 0
-		}
-		s.effect(o, name, w.from(len(name)+1))
-	case o.arg == '=' && len(next) > 0:
-		s.loose(t, next[0])
-		s.effect(o, name, next[0])
-		return 1
-	default:
-		s.effect(o, name, word{})
-	}
-	return 0
-}
-
-// loose judges the argument of an option that may become several words: those
-// behind the first may be options too.
-func (s *start) loose(t *table, w word) {
-	if !w.lit && w.split && t.sharp {
-		s.raise(Destructive, clip(w.src)+" may become several words, and among them options")
-	}
-}
-
-// abbreviated takes a long option that is the beginning of others: it does what
-// any of them does.
-func (s *start) abbreviated(t *table, w word, next []word) int {
-	name, _, joined := strings.Cut(w.text, "=")
-	used := 0
-	sorted := t.names()
-	from, _ := slices.BinarySearch(sorted, name)
-	to := from
-	for ; to < len(sorted) && strings.HasPrefix(sorted[to], name); to++ {
-		full := sorted[to]
-		o := t.options[full]
+	full := []string{name}
+	if _, ok := t.options[name]; !ok && strings.HasPrefix(name, "--") {
 		s.raise(WriteWorkspace, "option "+clip(name)+" is an abbreviation")
+		full = t.begin(name)
+	}
+	known := false
+	for _, name := range full {
+		o, ok := t.options[name]
 		switch {
+		case !ok || joined && o.arg == 0:
+			continue
 		case joined:
-			s.effect(o, full, w.from(len(name)+1))
+			s.effect(o, name, w.from(strings.IndexByte(w.text, '=')+1))
 		case o.arg == '=' && len(next) > 0:
-			s.effect(o, full, next[0])
+			s.argument(t, o, name, next[0])
 			used = 1
 		default:
-			s.effect(o, full, word{})
+			s.effect(o, name, word{})
 		}
+		known = true
 	}
-	if to == from {
+	if !known {
 		s.strange(t, w)
 	}
 	return used
 }
 
 // letters takes short options that share a word, from byte at on.
-func (s *start) letters(p *program, t *table, w word, next []word, at int) int {
-	used := 0
+func (s *start) letters(t *table, w word, next []word, at int) (used int) {
 	if o, ok := t.options["-#"]; ok && wholeNumber(w.text[1:]) { // -20
 		s.effect(o, "-#", w.from(1))
 		return 0
@@ -191,20 +184,14 @@ func (s *start) letters(p *program, t *table, w word, next []word, at int) int {
 			return used
 		case o.arg == 0:
 			s.effect(o, name, word{})
-		case at == 0: // tar cf FILE: arguments follow in order
-			if used < len(next) {
-				s.effect(o, name, next[used])
-				used++
-			}
-		case i+1 < len(w.text) || o.arg == '?' || !w.lit:
+		case at > 0 && (i+1 < len(w.text) || o.arg == '?'):
 			s.effect(o, name, w.from(i+1))
 			return used
-		case len(next) > 0:
-			s.loose(t, next[0])
-			s.effect(o, name, next[0])
-			return 1
-		default:
-			return used
+		case used < len(next): // of tar cf FILE arguments follow in order
+			s.argument(t, o, name, next[used])
+			if used++; at > 0 {
+				return used
+			}
 		}
 	}
 	return used
@@ -216,12 +203,11 @@ func (s *start) assigned(t *table, w word) bool {
 	if !ok {
 		return false
 	}
-	o, known := t.options[name]
-	if !known {
+	if o, known := t.options[name]; known {
+		s.effect(o, name, w.from(len(name)+1))
+	} else {
 		s.strange(t, w)
-		return true
 	}
-	s.effect(o, name, w.from(len(name)+1))
 	return true
 }
 

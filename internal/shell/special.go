@@ -44,7 +44,7 @@ func (s *start) special(base string, p *program) bool {
 		s.options(p, s.args)
 		s.raise(Network, connects)
 		s.remoteOperands()
-	case s.runsCode(p):
+	case p.code:
 		s.interpreter(p)
 	default:
 		return false
@@ -58,9 +58,15 @@ func (s *start) tar(p *program) {
 	if s.version {
 		return
 	}
-	lists := strings.ContainsAny(s.mode, "t") && !strings.ContainsAny(s.mode, "cruxA") || oneOf(s.mode, "-d", "--diff", "--compare")
-	reads := lists || oneOf(s.mode, "-x", "--extract", "--get")
+	lists, reads := s.mode != "", s.mode != ""
+	for mode := range strings.FieldsSeq(s.mode) {
+		looks := oneOf(mode, "-t", "--list", "-d", "--diff", "--compare")
+		lists, reads = lists && looks, reads && (looks || oneOf(mode, "-x", "--extract", "--get"))
+	}
 	for _, w := range s.archives {
+		if !w.lit && !strings.Contains(w.text, "/") {
+			s.raise(Network, clip(w.src)+" may be on another machine")
+		}
 		if hostname, _, remote := strings.Cut(w.text, ":"); remote && !strings.Contains(hostname, "/") {
 			s.raise(Unparsable, "tar runs a remote shell for "+clip(w.src))
 		}
@@ -105,7 +111,7 @@ func (s *start) pager(p *program) {
 // remote judges rsync: a place may be on another machine.
 func (s *start) remote(p *program) {
 	operands := s.options(p, s.args)
-	if len(operands) == 1 {
+	if len(operands) == 1 && !operands[0].several() {
 		s.r.reads(&s.touched, operands[0], s.sc)
 		return
 	}
@@ -262,15 +268,6 @@ func (s *start) links(p *program) {
 	}
 }
 
-func (s *start) runsCode(p *program) bool {
-	for i := range codePrograms {
-		if &codePrograms[i] == p {
-			return p.class == ""
-		}
-	}
-	return false
-}
-
 // interpreter judges a program that runs code.
 func (s *start) interpreter(p *program) {
 	before := s.class
@@ -291,8 +288,8 @@ var pythonModules = []struct {
 	name  string
 	class Class
 }{
-	{"json.tool,ast,tokenize,dis,calendar,this,platform,sysconfig,base64,pyclbr,symtable,locale", ReadOnly},
-	{"pytest,unittest,doctest,venv,virtualenv,compileall,py_compile,build,black,isort,ruff,flake8,pylint,mypy,coverage,tox,nox,inspect,site,cProfile,profile,trace,zipapp,ensurepip,mkdocs,sphinx,pre_commit", WriteWorkspace},
+	{"json.tool,ast,tokenize,dis,calendar,this,platform,base64,pyclbr,symtable,locale", ReadOnly},
+	{"pytest,unittest,doctest,venv,virtualenv,compileall,py_compile,build,black,isort,ruff,flake8,pylint,mypy,coverage,tox,nox,inspect,site,cProfile,profile,trace,sysconfig,zipapp,ensurepip,mkdocs,sphinx,pre_commit", WriteWorkspace},
 	{"timeit,code,pdb,idlelib,runpy", Unparsable},
 	{"pip,http.server,http.client,urllib.request,smtplib,ftplib,telnetlib,uv,poetry,pipx,twine,wget,webbrowser,smtpd,nntplib", Network},
 }
@@ -326,6 +323,9 @@ func (s *start) moduleWrites(name string) bool {
 	for _, w := range s.args {
 		if !w.option() && !(w.lit && w.text == name) {
 			operands++
+		}
+		if w.several() {
+			operands += 2
 		}
 	}
 	return name == "json.tool" && operands > 1

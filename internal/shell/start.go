@@ -24,7 +24,8 @@ type start struct {
 	recorded bool   // the command is in the report
 	name     string // as written
 	args     []word
-	ended    bool   // a "--" has ended the options
+	several  bool   // a word may become several options
+	spilt    []word // words behind an option that may become several
 	pattern  bool   // an option has brought what the first operand would be
 	inplace  bool   // operands are written instead of read
 	target   bool   // an option has named the place that is written

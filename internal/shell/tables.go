@@ -41,11 +41,9 @@ func makeIndex() *map[string]entry {
 			all[name] = entry{wrapping: &wrappers[i]}
 		}
 	}
-	for _, family := range families {
-		for i := range family {
-			for name := range strings.SplitSeq(family[i].name, ",") {
-				all[name] = entry{&family[i], all[name].wrapping}
-			}
+	for i := range rows {
+		for name := range strings.SplitSeq(rows[i].name, ",") {
+			all[name] = entry{&rows[i], all[name].wrapping}
 		}
 	}
 	return &all
@@ -61,6 +59,7 @@ func lookup(name string) *program { return entryOf(name).program }
 type table struct {
 	options map[string]option
 	any     bool           // options beyond the table change nothing
+	files   bool           // @FILE stands for the words in a file
 	sharp   bool           // some option does more than the program without options
 	sorted  lazy[[]string] // their names, for abbreviations
 }
@@ -69,8 +68,8 @@ type table struct {
 func readTable(opts string) *table {
 	t := &table{options: map[string]option{}}
 	for f := range strings.FieldsSeq(opts) {
-		if f == "*" {
-			t.any = true
+		if f == "*" || f == "@" {
+			t.any, t.files = t.any || f == "*", t.files || f == "@"
 			continue
 		}
 		name, o := f, option{}
@@ -103,6 +102,17 @@ func (p *program) table() *table {
 // names are those of all options, sorted.
 func (t *table) names() []string {
 	return *t.sorted.get(func() *[]string { list := slices.Sorted(maps.Keys(t.options)); return &list })
+}
+
+// begin are the options that begin with a text.
+func (t *table) begin(text string) []string {
+	sorted := t.names()
+	from, _ := slices.BinarySearch(sorted, text)
+	to := from
+	for to < len(sorted) && strings.HasPrefix(sorted[to], text) {
+		to++
+	}
+	return sorted[from:to]
 }
 
 // names tells whether a list separated by commas has a name.

@@ -18,7 +18,7 @@ type word struct {
 	split bool         // may become several words, or none
 	node  *syntax.Word // of one that isn't lit, where it stands in a source
 	skip  int          // how much of what it says has been taken
-	named bool         // what it says are names that git gives: no dash begins one
+	named bool         // what it says are names that git gives, or numbers: no dash begins one
 }
 
 func literal(s string) word { return word{text: s, src: s, lit: true} }
@@ -33,6 +33,9 @@ func (w word) option() bool {
 	}
 	return !w.named && (w.split && !w.glob || w.text == "" || w.text[0] == '-' || strings.IndexByte("*?[", w.text[0]) >= 0 && w.glob)
 }
+
+// several reports whether a word may become several words, or none.
+func (w word) several() bool { return !w.lit && w.split }
 
 // from is what is left of a word after n bytes of its text.
 func (w word) from(n int) word {
@@ -88,11 +91,24 @@ func (r *reader) word(w *syntax.Word, sc *scope) word {
 	r.spells(text)
 	switch {
 	case b.open || b.brace > 0:
-		return word{text: text, src: src, split: b.split || b.brace > 0, node: w, named: namesCommit(w, sc)}
+		return word{text: text, src: src, split: b.split || b.brace > 0, node: w, named: namesCommit(w, sc) || r.numeral(w, sc)}
 	case b.glob:
 		return word{text: text, src: src, glob: true, split: true, node: w}
 	}
 	return literal(text)
+}
+
+// numeral reports whether a word is a parameter that holds a number.
+func (r *reader) numeral(w *syntax.Word, sc *scope) bool {
+	parts := w.Parts
+	if q, ok := parts[0].(*syntax.DblQuoted); ok && len(parts) == 1 {
+		parts = q.Parts
+	}
+	if len(parts) != 1 {
+		return false
+	}
+	p, ok := parts[0].(*syntax.ParamExp)
+	return ok && (counter(p) || p.Param != nil && !p.Excl && p.Index == nil && p.Slice == nil && p.Repl == nil && p.Exp == nil && r.facts.numeric[p.Param.Value] && sc.sums[p.Param.Value])
 }
 
 // namesCommit tells whether a word is the names of commits that git prints, such

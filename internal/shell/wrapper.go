@@ -40,7 +40,6 @@ var wrappers = []wrapping{
 	{name: "stdbuf", opts: "-i= -o= -e= --input= --output= --error="},
 	{name: "timeout,gtimeout", skip: 1, opts: "-k= -s= -v --kill-after= --signal= --foreground --preserve-status --verbose"},
 	{name: "xargs,gxargs", input: true, opts: "-0 -o -p -r -t -x -a=r -d= -E= -e? -I=I -i?I -L= -l? -n= -P= -s= --null --arg-file=r --delimiter= --eof? --replace?I --max-lines? --max-args= --max-procs= --max-chars= --interactive --no-run-if-empty --verbose --exit --open-tty --show-limits --process-slot-var="},
-	{name: "parallel,rush", input: true, joins: true, opts: "-0 -k -u -X -m -j= -P= -n= -N= -L= -I=I -a=r -d= --jobs= --dry-run --keep-order --will-cite --halt= --bar --eta --progress --no-notice --colsep= --delay= --timeout= --line-buffer --lb --ungroup --tag --group --null --max-args= --arg-file=r --max-procs= --citation"},
 	{name: "watch", joins: true, opts: "-b -c -d? -e -g -n= -p -t -x -w -q= -r --beep --color --differences? --errexit --chgexit --interval= --precise --no-title --exec --no-wrap --equexit="},
 	{name: "strace,ltrace", opts: "-c -C -d -D -f -F -h -i -k -q -r -t -T -u= -v -V -w -x -y -z -Z -a= -b= -e= -E= -I= -o=w -O= -p=D -P=r -s= -S= -U= -X= -tt -ttt -ff -yy -n=", class: WriteWorkspace, why: "it can change what the program meets"},
 	{name: "setarch,linux32,linux64,i386,x86_64,uname26", opts: "-R -3 -v -B -F -I -L -S -T -X -Z --addr-no-randomize --verbose"},
@@ -105,9 +104,6 @@ func (s *start) wrap(p *wrapping, words []word) {
 	}
 	s.oddly(p, words, rest)
 	if len(rest) == 0 {
-		if p.joins && p.input {
-			s.raise(Unparsable, "it runs what it reads, which only shows then")
-		}
 		s.finish()
 		return
 	}
@@ -115,8 +111,7 @@ func (s *start) wrap(p *wrapping, words []word) {
 }
 
 // oddly judges what some wrappers take for more than it looks: strace pipes to
-// what -o names behind a sign, parallel without a command runs its values, uv
-// fetches a script.
+// what -o names behind a sign, uv fetches a script.
 func (s *start) oddly(p *wrapping, words, rest []word) {
 	if strings.HasPrefix(p.name, "strace") {
 		for _, w := range words[:max(0, len(words)-len(rest))] {
@@ -125,13 +120,7 @@ func (s *start) oddly(p *wrapping, words, rest []word) {
 			}
 		}
 	}
-	if len(rest) == 0 {
-		return
-	}
-	if p.joins && p.input && (!rest[0].lit || strings.HasPrefix(rest[0].text, ":::")) {
-		s.raise(Unparsable, "it runs its values as commands")
-	}
-	if strings.HasPrefix(p.name, "uv ") && strings.Contains(rest[0].text, "://") {
+	if len(rest) > 0 && strings.HasPrefix(p.name, "uv ") && strings.Contains(rest[0].text, "://") {
 		s.raise(Destructive, "it downloads "+clip(rest[0].src)+", and nothing is known about what it runs")
 	}
 }
@@ -149,19 +138,13 @@ func (s *start) certain(words []word) {
 
 // inside judges the command that a wrapper starts.
 func (s *start) inside(p *wrapping, rest []word) {
-	mark := s.replace
-	if p.input {
-		if mark == "" && p.joins {
-			mark = "{}"
-		}
-		rest = replaced(rest, mark)
-	}
-	if p.joins {
-		rest = cutInputs(p, rest)
+	switch {
+	case p.joins:
 		s.joined(rest)
 		return
-	}
-	if p.input && s.replace == "" {
+	case p.input && s.replace != "":
+		rest = replaced(rest, s.replace)
+	case p.input:
 		rest = append(rest[:len(rest):len(rest)], opaque("{}"))
 	}
 	s.r.run(rest, s.within(), s.inner())
@@ -174,9 +157,6 @@ func (s *start) inner() call {
 
 // replaced makes words open in which a mark stands for what isn't known.
 func replaced(words []word, mark string) []word {
-	if mark == "" {
-		return words
-	}
 	out := make([]word, len(words))
 	for i, w := range words {
 		if at := strings.Index(w.text, mark); w.lit && at >= 0 {
@@ -187,38 +167,15 @@ func replaced(words []word, mark string) []word {
 	return out
 }
 
-// cutInputs leaves out what parallel takes as values, not as a command.
-func cutInputs(p *wrapping, words []word) []word {
-	if !p.input {
-		return words
-	}
-	for i, w := range words {
-		if w.lit && strings.HasPrefix(w.text, ":::") {
-			return words[:i]
-		}
-	}
-	return words
-}
-
 // joined judges words that a wrapper joins into a source for a shell.
 func (s *start) joined(words []word) {
-	if len(words) == 1 && words[0].lit {
-		s.finish()
-		s.source(words[0], s.name)
-		return
-	}
 	list, ok := texts(words)
-	if !ok && strings.HasPrefix(s.name, "parallel") && len(words) > 1 {
-		s.r.run(words, s.within(), s.inner())
-		return
-	}
 	if !ok {
 		s.raise(Unparsable, s.name+" hands a shell what only shows when it runs")
-		s.finish()
-		return
 	}
-	s.finish()
-	s.source(literal(strings.Join(list, " ")), s.name)
+	if s.finish(); ok {
+		s.source(literal(strings.Join(list, " ")), s.name)
+	}
 }
 
 // environment takes NAME=value before a command.
