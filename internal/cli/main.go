@@ -25,6 +25,7 @@ import (
 
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/internal/model"
+	"github.com/belay-run/belay/internal/process"
 	"github.com/belay-run/belay/internal/secret"
 	"github.com/belay-run/belay/internal/store"
 	"github.com/belay-run/belay/internal/tool"
@@ -132,6 +133,7 @@ type app struct {
 
 // Main runs the program and returns its exit code.
 func Main(ctx context.Context, args []string, sys Sys) int {
+	process.KeepInherited()
 	a := &app{Sys: sys}
 	return a.main(ctx, args)
 }

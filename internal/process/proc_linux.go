@@ -7,6 +7,8 @@ import (
 	"strconv"
 	"strings"
 	"syscall"
+
+	"golang.org/x/sys/unix"
 )
 
 // StartTime is when a process started, as the system tells it: clock ticks
@@ -105,4 +107,9 @@ func written(s *os.ProcessState) int64 {
 		return r.Oublock << 9
 	}
 	return 0
+}
+
+// closeOnExec marks every descriptor but the standard three at once.
+func closeOnExec() error {
+	return unix.CloseRange(firstInherited, ^uint(0)>>1, unix.CLOSE_RANGE_CLOEXEC)
 }

@@ -91,6 +91,7 @@ type Process struct {
 	out           *os.File      // where its output comes from: a pipe, or a terminal
 	in            *os.File      // where its input goes; nil: nowhere
 	pty           bool          // out and in are one terminal
+	apart         bool          // it is a helper that isn't in the guard's group
 	read          chan struct{} // closed when the output has ended
 	bytes         int64         // owned by the reader until read is closed
 	outErr        error         // as bytes
@@ -137,6 +138,7 @@ func Start(c Command) (*Process, error) {
 		return nil, err
 	}
 	p.PID = cmd.Process.Pid
+	p.apart = c.Box != nil && cmd.SysProcAttr.Setsid
 	if p.pty {
 		g.watch(p.PID)
 	}

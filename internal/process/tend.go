@@ -92,8 +92,11 @@ func (p *Process) tend() {
 // signal reaches the group and whatever carries the mark outside of it. KILL
 // is repeated until a look finds nobody new, because a tree may grow meanwhile.
 func (p *Process) signal(s syscall.Signal) {
-	if p.pty {
+	switch {
+	case p.pty:
 		syscall.Kill(-p.PID, s) //nolint:errcheck // nobody left is fine
+	case p.apart:
+		p.cmd.Process.Signal(s) //nolint:errcheck // as above
 	}
 	syscall.Kill(-p.guard.pgid, s) //nolint:errcheck // as above
 	for range 16 {

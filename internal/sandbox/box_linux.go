@@ -183,19 +183,21 @@ func (b *Box) Prepare(cmd *exec.Cmd) (process.Hold, error) {
 // what a call started.
 const markPrefix = "BELAY_PROCESS_MARK="
 
-// marked takes the mark from the program, where the helper is the one to be
-// found: a signal to it reaches everybody, once.
+// marked is the mark of what a call started, for the helper. Where the helper
+// ends everybody with it there is none, and the program has none either: a signal
+// goes to the helper, whose environment not everybody can read, and reaches
+// everybody, once.
 func marked(p *inside.Profile) (mark string) {
 	p.Env = slices.Clone(p.Env)
 	i := slices.IndexFunc(p.Env, func(e string) bool { return strings.HasPrefix(e, markPrefix) })
 	if i < 0 {
 		return ""
 	}
-	mark = p.Env[i]
-	if p.Try[LayerPID] {
-		p.Env = slices.Delete(p.Env, i, i+1)
+	if mark = p.Env[i]; !p.Try[LayerPID] {
+		return mark
 	}
-	return mark
+	p.Env = slices.Delete(p.Env, i, i+1)
+	return ""
 }
 
 // helperEnv is the helper's environment: nothing of the program's steers it.

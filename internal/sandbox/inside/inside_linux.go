@@ -41,6 +41,9 @@ func help(profileFD, lineFD int) int {
 		return failed
 	}
 	l := &line{fd: lineFD}
+	if err := unreadable(); err != nil {
+		return l.broken("keep itself to itself", err)
+	}
 	p, err := unsealed(profileFD)
 	if err != nil {
 		return l.broken("read the profile", err)
@@ -57,6 +60,20 @@ func help(profileFD, lineFD int) int {
 		return failed // nothing was executed
 	}
 	return h.run()
+}
+
+// unreadable takes the helper out of the program's reach: of a process that can't
+// be dumped nobody without capabilities reads or follows the descriptors, the
+// memory and the environment, also not as the same user. The program starts anew
+// with its own execution.
+func unreadable() error {
+	if err := unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0); err != nil {
+		return err
+	}
+	if is, err := unix.PrctlRetInt(unix.PR_GET_DUMPABLE, 0, 0, 0, 0); err != nil || is != 0 {
+		return errors.New("it can be dumped still")
+	}
+	return nil
 }
 
 // line is the helper's end of the connection to the runtime.
