@@ -73,35 +73,6 @@ func Cost(m Model, u belay.Usage, at time.Time) (microUSD int64, ok bool) {
 	return s.dollars()
 }
 
-// Bound is the most that a request with so many tokens of input can cost, in
-// millionths of a US dollar: nothing of it is read from a cache, all of it is
-// written to one if that is dearer, and the answer is as long as it may be.
-// output is the request's own limit, 0 for none. It is not ok where the price or
-// every limit of the answer is unknown.
-func Bound(m Model, input, output int64, at time.Time) (microUSD int64, ok bool) {
-	p := m.Prices.At(at)
-	if p == nil || input < 0 || output < 0 {
-		return 0, false
-	}
-	switch {
-	case m.Output > 0 && (output == 0 || output > m.Output):
-		output = m.Output
-	case output == 0 && m.Context > 0:
-		output = max(0, m.Context-input)
-	case output == 0:
-		return 0, false
-	}
-	r := p.rates(input)
-	dearest := r.Input
-	if r.CacheWrite != nil {
-		dearest = max(dearest, *r.CacheWrite)
-	}
-	var s sum
-	s.add(input, dearest)
-	s.add(output, r.Output)
-	return s.dollars()
-}
-
 // sum adds tokens times rates without overflow: in 128 bits.
 type sum struct{ hi, lo uint64 }
 

@@ -47,7 +47,7 @@ func question(c *Call, args []byte) string {
 	return in.Question
 }
 
-// Completion is what complete_task says. The engine has checked its form.
+// Completion is what complete_task says. It was held against the tool's schema.
 type Completion struct {
 	Summary   string          `json:"summary"`
 	Artifacts []string        `json:"artifacts,omitempty"`

@@ -1,7 +1,8 @@
 // Package plan holds the tools by which an agent steers its own turn: ending it,
 // asking a person and keeping a plan. Ending and asking do nothing themselves:
-// the turn's decider answers them, and takes from here what a valid call is. The
-// plan is a fact, so it outlives a crash.
+// their arguments are held against the schemas made here, as every tool's are,
+// and the turn's decider answers them. The plan is a fact, so it outlives a
+// crash.
 package plan
 
 import (
@@ -27,6 +28,18 @@ var (
 	//go:embed ask_user.md
 	askDoc string
 )
+
+type completeArgs struct {
+	Summary   string   `json:"summary" jsonschema:"what was done, and what was not"`
+	Artifacts []string `json:"artifacts,omitempty" jsonschema:"what was made"`
+	NextSteps string   `json:"nextSteps,omitempty" jsonschema:"what is left"`
+	Output    any      `json:"output,omitempty" jsonschema:"data, if it was asked for"`
+}
+
+type askArgs struct {
+	Question string   `json:"question" jsonschema:"the question"`
+	Options  []string `json:"options,omitempty" jsonschema:"to choose from"`
+}
 
 // Tools lists the tools of this package.
 func Tools() []tool.Tool { return []tool.Tool{CompleteTool(), AskTool(), TodoTool()} }
