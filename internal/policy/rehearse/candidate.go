@@ -1,6 +1,7 @@
 package rehearse
 
 import (
+	"encoding/json"
 	"fmt"
 	"path"
 	"slices"
@@ -28,11 +29,13 @@ func Candidates(set *policy.Set, r policy.Request, want policy.Decision) []polic
 	if want == policy.Allow && slices.Contains(v.Tags, "taint") {
 		return nil // what content from outside could have wished for is a person's to answer, each time
 	}
-	rules := drafts(v, r, want)
-	if len(rules) == 0 || len(rules) > maxDrafts {
+	all := drafts(v, r, want)
+	if len(all) == 0 || len(all) > maxDrafts {
 		return nil
 	}
-	for i := range rules {
+	rules := make([]policy.Rule, len(all))
+	for i := range all {
+		rules[i] = all[i].rule()
 		proven(&rules[i])
 		rules[i].ID = fresh(set, rules[:i], rules[i].ID)
 	}
@@ -53,24 +56,50 @@ func Add(set *policy.Set, rules ...policy.Rule) (*policy.Set, error) {
 	return policy.Compile(d)
 }
 
+// draft is a rule in the making. One that allows speaks of nothing but what was
+// asked: its expression holds for these values alone.
+type draft struct {
+	policy.Rule
+	on   string   // what the values are of; empty: the rule needs no expression
+	is   []string // the values, as they are written in an expression
+	also string   // what must hold besides
+}
+
+// rule is the draft as a rule.
+func (d *draft) rule() policy.Rule {
+	r := d.Rule
+	switch {
+	case d.on == "":
+	case len(d.is) == 1:
+		r.If = d.on + " == " + d.is[0] + d.also
+	default:
+		r.If = d.on + " in [" + strings.Join(d.is, ", ") + "]" + d.also
+	}
+	return r
+}
+
 // drafts are rules for what of a call has another verdict than is wanted.
-func drafts(v policy.Verdict, r policy.Request, want policy.Decision) []policy.Rule {
+func drafts(v policy.Verdict, r policy.Request, want policy.Decision) []draft {
 	if r.Tool.Command == nil {
-		return []policy.Rule{draftOfCall(r, want)}
+		return draftsOfCall(r, want)
 	}
 	if len(v.Commands) != len(r.Commands) {
 		return nil
 	}
-	var out []policy.Rule
+	var out []draft
 	for i, j := range v.Commands {
 		if j.Decision == want {
 			continue
 		}
-		d, ok := draftOfCommand(r.Tool.Name, r.Commands[i], want)
+		rule, ok := draftOfCommand(r.Tool.Name, r.Commands[i], want)
+		d := draft{Rule: rule}
+		if ok && want == policy.Allow {
+			ok = d.exactly(r)
+		}
 		if !ok {
 			return nil
 		}
-		if !slices.ContainsFunc(out, func(o policy.Rule) bool { return o.ID == d.ID }) {
+		if !slices.ContainsFunc(out, func(o draft) bool { return o.ID == d.ID }) {
 			out = append(out, d)
 		}
 		if want != policy.Allow {
@@ -78,6 +107,63 @@ func drafts(v policy.Verdict, r policy.Request, want policy.Decision) []policy.R
 		}
 	}
 	return out
+}
+
+// exactly holds a draft to the arguments of a call: another file, script, folder
+// or option may read or run something else. How long a command may take doesn't
+// matter. It is false where the arguments can't be written down.
+func (d *draft) exactly(r policy.Request) bool {
+	var args map[string]any
+	if json.Unmarshal(r.Args, &args) != nil {
+		return false
+	}
+	for i := range d.Examples.Match {
+		d.Examples.Match[i].Args = r.Args
+	}
+	c := r.Tool.Command
+	if c == nil {
+		d.on = "args"
+		return d.value(args)
+	}
+	for _, name := range []string{c.Line, c.Argv, c.Dir, c.Env, c.Boundary} {
+		switch value, given := args[name]; {
+		case name == "" || !given && !argument.Get().MatchString(name):
+		case !given:
+			d.also += " && !has(args." + name + ")"
+		case !argument.Get().MatchString(name):
+			return false
+		case d.on == "":
+			d.on = "args." + name
+			if !d.value(value) {
+				return false
+			}
+		default:
+			literal, ok := written(value)
+			if !ok {
+				return false
+			}
+			d.also += " && args." + name + " == " + literal
+		}
+	}
+	return d.on != ""
+}
+
+// argument is a name that an expression can select.
+var argument = pattern.New(`^[a-zA-Z_][a-zA-Z0-9_]*$`)
+
+func (d *draft) value(v any) bool {
+	literal, ok := written(v)
+	d.is = []string{literal}
+	return ok
+}
+
+// written is a value as expressions write it, which is as JSON does.
+func written(v any) (string, bool) {
+	var b strings.Builder
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	err := e.Encode(v)
+	return strings.TrimSuffix(b.String(), "\n"), err == nil
 }
 
 // word is what a subcommand looks like: no file, no option, no value.
@@ -110,23 +196,26 @@ func draftOfCommand(tool string, c policy.Command, want policy.Decision) (policy
 
 var programName = pattern.New(`^[A-Za-z0-9][A-Za-z0-9._+-]{0,63}$`)
 
-// draftOfCall is a rule for a tool and the folder, or the hosts, of a call.
-func draftOfCall(r policy.Request, want policy.Decision) policy.Rule {
+// draftsOfCall are the rule for a call that runs no command line. Files that it
+// does nothing but write it may write in the same folders; anything else must be
+// the same call.
+func draftsOfCall(r policy.Request, want policy.Decision) []draft {
 	tool := r.Tool.Name
-	d := policy.Rule{ID: slug(string(want), tool), Tier: policy.TierUser, Verdict: want, Match: policy.Match{Tool: []string{tool}}, Reason: reasonOf(want, tool)}
+	d := draft{Rule: policy.Rule{ID: slug(string(want), tool), Tier: policy.TierUser, Verdict: want, Match: policy.Match{Tool: []string{tool}}, Reason: reasonOf(want, tool)}}
+	writes := r.Tool.Access == belay.Write && !r.Tool.Destructive && len(r.Tool.Capabilities) == 0
 	globs, ids := folders(r.Paths)
-	switch {
-	case len(globs) > 0:
+	if len(globs) > 0 && (writes || want != policy.Allow) {
 		d.Path = &policy.PathMatch{Match: globs, Where: "inside"}
 		d.ID = slug(slices.Concat([]string{string(want), tool}, ids)...)
 		d.Reason = reasonOf(want, tool+" in "+strings.Join(globs, ", "))
-		for _, p := range r.Paths[:1] {
-			d.Examples.Match = append(d.Examples.Match, policy.Example{Path: p, Access: string(r.Tool.Access)})
-		}
-	default:
-		d.Examples.Match = []policy.Example{{Tool: tool}}
+		d.Examples.Match = []policy.Example{{Path: r.Paths[0], Access: string(r.Tool.Access)}}
+		return []draft{d}
 	}
-	return d
+	d.Examples.Match = []policy.Example{{Tool: tool}}
+	if want == policy.Allow && !d.exactly(r) {
+		return nil
+	}
+	return []draft{d}
 }
 
 // folders are globs for the folders of files inside the workspace; none if one
@@ -137,7 +226,7 @@ func folders(paths []string) (globs, ids []string) {
 			return nil, nil
 		}
 		dir := path.Dir(path.Clean(p))
-		glob, id := dir+"/**", dir
+		glob, id := dir+"/*", dir
 		if dir == "." {
 			glob, id = path.Clean(p), path.Clean(p)
 		}

@@ -24,13 +24,14 @@ const (
 	LostForeign   = "foreign"   // another build recorded it, in a form this one can't read
 	LostTool      = "tool"      // the turn had no such tool: no rule decides that
 	LostChecker   = "checker"   // a checker decided, and its answer isn't repeated
+	LostStopped   = "stopped"   // it was about a wider boundary for a call that one stopped: no rule decides that
 )
 
 // LostWords says the reasons for people.
 var LostWords = map[string]string{
 	LostRules: "the rules of the turn are gone", LostArguments: "the arguments were kept by reference and are gone", LostCall: "the facts before the call are gone",
 	LostForeign: "another build recorded the decision, in a form that this one can't read", LostTool: "the turn had no such tool, which no rule decides",
-	LostChecker: "a checker decided, and its answer isn't repeated",
+	LostChecker: "a checker decided, and its answer isn't repeated", LostStopped: "a boundary had stopped the call, and no rule decides about a wider one",
 }
 
 // Case is one recorded decision and the question it answered.
@@ -105,6 +106,9 @@ func (r *Reader) asked(d *thread.Decider, e event.Envelope, p event.PermissionEv
 		return c, nil
 	case p.Rule == "builtin/unknown-tool":
 		c.Lost = LostTool
+		return c, nil
+	case call.Blocked != nil:
+		c.Lost = LostStopped
 		return c, nil
 	case p.Source == "checker":
 		c.Lost = LostChecker

@@ -174,12 +174,12 @@ func TestARuleIsOfferedForWhatWasAsked(t *testing.T) {
 		args string
 		want string
 	}{
-		{exec, `{"command":"npm test"}`, `allow-npm-test {"tool":["exec"],"command":{"program":["npm"],"class":["write-workspace"],"prefix":["test"]}} [{command: npm test}]`},
-		{exec, `{"command":"git push origin main"}`, `allow-git-push {"tool":["exec"],"command":{"program":["git"],"class":["network"],"prefix":["push"]}} [{command: git push origin main}]`},
+		{exec, `{"command":"npm test"}`, `allow-npm-test {"tool":["exec"],"command":{"program":["npm"],"class":["write-workspace"],"prefix":["test"]},"if":"args.command == \"npm test\""} [{command: npm test}]`},
+		{exec, `{"command":"git push origin main"}`, `allow-git-push {"tool":["exec"],"command":{"program":["git"],"class":["network"],"prefix":["push"]},"if":"args.command == \"git push origin main\""} [{command: git push origin main}]`},
 		{exec, `{"command":"$X"}`, ""},
 		{exec, `{"command":""}`, ""},
 		{exec, `[]`, ""},
-		{write, `{"path":"docs/a/b.md"}`, `allow-write-docs-a {"tool":["write"],"path":{"match":["docs/a/**"],"where":"inside"}} [{path: docs/a/b.md}]`},
+		{write, `{"path":"docs/a/b.md"}`, `allow-write-docs-a {"tool":["write"],"path":{"match":["docs/a/*"],"where":"inside"}} [{path: docs/a/b.md}]`},
 		{write, `{"path":"b.md"}`, `allow-write-b.md {"tool":["write"],"path":{"match":["b.md"],"where":"inside"}} [{path: b.md}]`},
 	} {
 		r := policy.Request{Tool: c.tool, Args: json.RawMessage(c.args), Mode: belay.ModeDefault, Workspace: "/w", Level: "L0", Network: "full", Commands: policy.CommandsOf(c.tool, []byte(c.args), policy.Place{Workspace: "/w"})}

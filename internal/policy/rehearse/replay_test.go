@@ -140,6 +140,22 @@ func TestTheRulesOfTheDayChangeNothing(t *testing.T) {
 	}
 }
 
+// TestAWiderBoundaryIsNoChangeOfTheRules: what is decided about a call that a
+// boundary stopped comes of no rule, so the rules of the day are said to agree.
+func TestAWiderBoundaryIsNoChangeOfTheRules(t *testing.T) {
+	l := newLog(nil, belay.Settings{Mode: belay.ModeDefault})
+	l.call(policy.Builtin(), "exec", `{"command":"git log"}`, nil)
+	l.facts = l.facts[:len(l.facts)-1] // it has no result: its boundary stopped it
+	ids := belay.IDs{Step: "step_1", Call: "call_1"}
+	l.add(ids, event.SandboxViolation{Layer: "landlock", Op: "write", Target: "/etc/x"})
+	l.add(ids, event.ToolFailed{Name: "exec", Attempt: 1, Problem: event.Problem{Class: "denied", Code: thread.CodeViolation}})
+	l.add(ids, event.PermissionEvaluated{Tool: "exec", Decision: "ask", Source: "rule", Rule: "builtin/escalation", Tier: policy.TierDefault, ReasonCode: thread.CodeViolation})
+	sum, changes := l.replay(t, policy.Builtin())
+	if sum.Decisions != 2 || sum.Same != 1 || sum.Lost[LostStopped] != 1 || len(changes) > 0 {
+		t.Errorf("got %+v, %+v", sum, changes)
+	}
+}
+
 func TestEveryChangedVerdictIsListed(t *testing.T) {
 	l := newLog(nil, belay.Settings{Mode: belay.ModeDefault})
 	for _, c := range calls {

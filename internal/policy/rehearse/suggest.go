@@ -64,7 +64,7 @@ type Asks struct {
 }
 
 type wish struct {
-	rule  policy.Rule
+	draft
 	count int
 }
 
@@ -92,7 +92,7 @@ func (a *Asks) Take(c *Case, set *policy.Set) {
 	}
 	a.Asked++
 	why := unfit(v, &r)
-	var rules []policy.Rule
+	var rules []draft
 	if why == "" {
 		if rules = drafts(v, r, policy.Allow); len(rules) == 0 || len(rules) > maxDrafts {
 			why = UnfitOther
@@ -110,8 +110,8 @@ func (a *Asks) Take(c *Case, set *policy.Set) {
 	}
 }
 
-func (a *Asks) wish(rule policy.Rule) {
-	key, err := json.Marshal(rule.Match)
+func (a *Asks) wish(d draft) {
+	key, err := json.Marshal([]any{d.Match, d.on, d.also})
 	if err != nil {
 		return // a draft holds nothing that JSON can't
 	}
@@ -124,16 +124,29 @@ func (a *Asks) wish(rule policy.Rule) {
 		a.Others++
 		return
 	case w == nil:
-		w = &wish{rule: rule}
+		w = &wish{draft: d}
 		a.wishes[string(key)] = w
 	}
+	if d.on != "" && !slices.Contains(w.is, d.is[0]) {
+		if size := len(strings.Join(w.is, "")) + len(d.is[0]); len(w.is) >= maxValues || size > maxWritten {
+			a.Others++
+			return
+		}
+		w.is = append(w.is, d.is[0])
+	}
 	w.count++
-	for _, e := range rule.Examples.Match {
-		if ex := &w.rule.Examples; len(ex.Match) < maxShown && !slices.ContainsFunc(ex.Match, func(o policy.Example) bool { return o.String() == e.String() }) {
+	for _, e := range d.Examples.Match {
+		if ex := &w.Examples; len(ex.Match) < maxShown && !slices.ContainsFunc(ex.Match, func(o policy.Example) bool { return o.String() == e.String() }) {
 			ex.Match = append(ex.Match, e)
 		}
 	}
 }
+
+// Bounds of the calls that a suggested rule names: how many, and their bytes.
+const (
+	maxValues  = 20
+	maxWritten = 1_500
+)
 
 // maxShown is how many examples a suggested rule has at most.
 const maxShown = 3
@@ -176,12 +189,12 @@ func (a *Asks) Suggest(set *policy.Set, least, most int) []*Suggestion {
 		}
 	}
 	slices.SortFunc(often, func(x, y *wish) int {
-		return cmp.Or(cmp.Compare(y.count, x.count), strings.Compare(x.rule.ID, y.rule.ID), strings.Compare(x.rule.Reason, y.rule.Reason))
+		return cmp.Or(cmp.Compare(y.count, x.count), strings.Compare(x.ID, y.ID), strings.Compare(x.Reason, y.Reason), slices.Compare(x.is, y.is))
 	})
 	var out []*Suggestion
 	var taken []policy.Rule
 	for _, w := range often[:min(len(often), 2*most)] {
-		rule := w.rule
+		rule := w.rule()
 		rule.ID = fresh(set, taken, rule.ID)
 		proven(&rule)
 		with, err := Add(set, rule)
