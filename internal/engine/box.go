@@ -130,9 +130,9 @@ func (h *recordingHold) Evidence() process.Evidence {
 // maxWhy bounds what a fact says of one layer.
 const maxWhy = 300
 
-// stopped tells what the boundary stopped of a program. A limit that was counted
-// is known also of a program that ended well; the rest is told of one that
-// didn't.
+// stopped tells what the boundary stopped of a program, also of one that ended
+// well. Of the limits only those that were counted are known of such a one: what
+// it printed about others may be any text.
 func (b *recording) stopped(end process.Exit, said, dir string) *event.SandboxViolation {
 	v := event.SandboxViolation{Boundary: b.bound.Name}
 	saw, limits := end.Evidence, b.bound.Is.Limits
@@ -144,7 +144,7 @@ func (b *recording) stopped(end process.Exit, said, dir string) *event.SandboxVi
 	case saw.Limit != "":
 		v.Layer, v.Op, v.Target, v.Reason = saw.Layer, policy.OpLimit, saw.Limit, event.CutText(saw.Reason, maxWhy)
 		return &v
-	case end.How != process.Exited || end.Code == 0:
+	case end.How != process.Exited:
 		return nil
 	case end.Signal == "SIGSYS":
 		v.Layer, v.Op, v.Reason = "seccomp", policy.OpCall, "the system ended it for a system call that the boundary forbids"
@@ -156,6 +156,9 @@ func (b *recording) stopped(end process.Exit, said, dir string) *event.SandboxVi
 	is := b.bound.Is
 	if saw.Counted {
 		is.Limits.Processes = 0 // else it would have been seen
+	}
+	if end.Code == 0 {
+		is.Limits = belay.ProcessLimits{}
 	}
 	op, target, ok := policy.Told(said, b.workspace, dir, is, outside)
 	if !ok {

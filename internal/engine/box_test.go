@@ -197,6 +197,27 @@ func TestACountIsBelievedOverWhatAProgramSays(t *testing.T) {
 	}
 }
 
+// TestAProgramThatGoesOnWasStoppedToo: what a boundary stopped is on record also of
+// a program that ended well, whose result stands. What it prints of limits may be
+// any text.
+func TestAProgramThatGoesOnWasStoppedToo(t *testing.T) {
+	for said, want := range map[string]int{
+		"sh: 1: cannot create /srv/out/a: Read-only file system": 1,
+		"sh: 1: Cannot fork": 0,
+		"all is well":        0,
+	} {
+		b := boxed(t, "steps:\n  - calls: [{tool: exec, args: {command: 'echo "+said+"'}}]\n"+done, belay.ModeDefault, "L3")
+		log := b.run()
+		stopped, results := find[event.SandboxViolation](log), find[event.ToolResult](log)
+		if len(stopped) != want || len(find[event.ToolFailed](log)) != 0 || len(results) == 0 {
+			t.Errorf("%s: %+v, results %+v", said, stopped, results)
+		}
+		if want > 0 && len(stopped) > 0 && (stopped[0].Op != policy.OpWrite || stopped[0].Target != "/srv/out/a") {
+			t.Errorf("%s: stopped is %+v", said, stopped)
+		}
+	}
+}
+
 // TestABoundaryThatNobodyVerifiedIsTriedWithoutALevel: programs run in it where
 // somebody wants that, and what was applied is as little as the machine promises.
 func TestABoundaryThatNobodyVerifiedIsTriedWithoutALevel(t *testing.T) {

@@ -114,7 +114,7 @@ func (f *fileLine) told() (op, target string, ok bool) {
 	if !strict && !denied && !missing && !held {
 		return "", "", false
 	}
-	for _, p := range pathsIn(f.line) {
+	for _, p := range pathsIn(message(f.line)) {
 		if !path.IsAbs(p) {
 			p = path.Join(f.dir, p)
 		}
@@ -137,6 +137,33 @@ func (f *fileLine) told() (op, target string, ok bool) {
 	}
 	return "", "", false
 }
+
+// message is a line without the program that says it, and where that is in its
+// script: "/bin/sh: 1: cannot create /x: …" and "bash: line 1: /x: …" are about
+// /x. A word that the error itself follows is the file: "/x: Permission denied",
+// "/x: Cannot open: Permission denied".
+func message(line string) string {
+	speaker, rest, ok := strings.Cut(line, ": ")
+	if !ok || strings.ContainsAny(speaker, " \t'\"‘`") {
+		return line
+	}
+	what, after, more := strings.Cut(rest, ": ")
+	if more && isNumber(strings.TrimPrefix(what, "line ")) {
+		return strings.TrimPrefix(after, speaker+": ")
+	}
+	low := strings.ToLower(rest)
+	if more && strings.HasPrefix(low, "cannot ") && strings.Count(what, " ") == 1 {
+		return line
+	}
+	for _, texts := range [][]string{readOnlyTexts, heldTexts, deniedTexts, missingTexts} {
+		if slices.ContainsFunc(texts, func(text string) bool { return strings.HasPrefix(low, text) }) {
+			return line
+		}
+	}
+	return rest
+}
+
+func isNumber(s string) bool { return s != "" && strings.Trim(s, "0123456789") == "" }
 
 // hidden is what was meant with a path that the program didn't find: to read a
 // file that is there outside, or to write one into a folder that is. Empty: it is
@@ -170,7 +197,7 @@ func stops(op, p, workspace string, b belay.Boundary) bool {
 }
 
 // readWords are how programs say that they meant to read.
-var readWords = []string{"cannot open directory", "cannot access", "for reading", "cat: ", "ls: ", "head: ", "tail: ", "grep: ", "find: ", "scandir", "could not read", "cannot read", "can't read", "error reading", "fopen"}
+var readWords = []string{"cannot open directory", "cannot open /", "cannot access", "for reading", "cat: ", "ls: ", "head: ", "tail: ", "grep: ", "find: ", "scandir", "could not read", "cannot read", "can't read", "error reading", "fopen"}
 
 // writeWords are how they say that they meant to write.
 var writeWords = []string{"cannot create", "can't create", "cannot touch", "directory nonexistent", "mkdir", "for writing", "could not create", "unable to create", "cannot write"}
@@ -186,7 +213,7 @@ var (
 		return regexp.MustCompile(`(?:^|[\s:(=])(/[^\s:'"‘’]+|\.\.?/[^\s:'"‘’]+)`)
 	}}
 	blamed = lazy[regexp.Regexp]{make: func() *regexp.Regexp {
-		return regexp.MustCompile(`(?i)([^\s:'"‘’]+): (?:read-only file system|device or resource busy)`)
+		return regexp.MustCompile(`(?i)([^\s:'"‘’]+): (?:read-only file system|device or resource busy|permission denied|operation not permitted)`)
 	}}
 )
 
@@ -197,8 +224,11 @@ func pathsIn(line string) (out []string) {
 			out = append(out, p)
 		}
 	}
-	for _, m := range append(bare.get().FindAllStringSubmatch(line, 8), blamed.get().FindAllStringSubmatch(line, 8)...) {
-		out = append(out, strings.TrimRight(m[1], ".,;)"))
+	for _, m := range append(bare.get().FindAllStringSubmatchIndex(line, 8), blamed.get().FindAllStringSubmatchIndex(line, 8)...) {
+		if more := line[m[3]:]; len(more) > 1 && more[0] == ':' && more[1] >= '0' && more[1] <= '9' {
+			continue // a line of a program's source
+		}
+		out = append(out, strings.TrimRight(line[m[2]:m[3]], ".,;)"))
 	}
 	return out
 }

@@ -15,6 +15,31 @@ func TestWhatABoundaryStoppedIsReadFromWhatProgramsSay(t *testing.T) {
 		{"sh: 1: cannot create /srv/out/a: Read-only file system", "write", "/srv/out/a"},
 		{"sh: 1: cannot create /srv/out/a: Permission denied", "write", "/srv/out/a"},
 		{"bash: line 1: /etc/x: Permission denied", "write", "/etc/x"},
+		{"/bin/sh: 1: cannot create /etc/x: Permission denied", "write", "/etc/x"},
+		{"/bin/sh: 1: cannot create /etc/x: Read-only file system", "write", "/etc/x"},
+		{"/bin/bash: line 1: /etc/x: Permission denied", "write", "/etc/x"},
+		{"/usr/bin/bash: line 12: /etc/x: Read-only file system", "write", "/etc/x"},
+		{"/usr/bin/bash: /etc/x: Permission denied", "write", "/etc/x"},
+		{"/opt/jobs/run.sh: 3: cannot create /etc/x: Permission denied", "write", "/etc/x"},
+		{"/opt/jobs/run.sh: 3: /opt/jobs/run.sh: cannot create /etc/x: Permission denied", "write", "/etc/x"},
+		{"/opt/jobs/run.sh: line 3: /etc/x: Permission denied", "write", "/etc/x"},
+		{"/bin/sh: can't create /etc/x: Permission denied", "write", "/etc/x"}, // busybox
+		{"/bin/zsh:1: permission denied: /etc/x", "write", "/etc/x"},
+		{"zsh:1: permission denied: /etc/x", "write", "/etc/x"},
+		{"/usr/bin/tee: /etc/x: Permission denied", "write", "/etc/x"},
+		{"/bin/tar: /etc/x.tar: Cannot open: Permission denied", "write", "/etc/x.tar"},
+		{"/etc/x.tar: Cannot open: Permission denied", "write", "/etc/x.tar"},
+		{"/usr/bin/ld: cannot open output file /etc/x: Permission denied", "write", "/etc/x"},
+		{"/bin/sed: couldn't open temporary file /etc/sedAb3: Permission denied", "write", "/etc/sedAb3"},
+		{"/bin/cp: cannot create regular file '/etc/x': Read-only file system", "write", "/etc/x"},
+		{"mv: cannot move 'a' to '/etc/a': Read-only file system", "write", "/etc/a"},
+		{"/usr/lib/ruby/3.1/x.rb:12:in `initialize': Permission denied @ rb_sysopen - /etc/x (Errno::EACCES)", "write", "/etc/x"},
+		{"java.io.FileNotFoundException: /etc/x (Permission denied)", "write", "/etc/x"},
+		{"npm error Error: EACCES: permission denied, mkdir '/usr/lib/node_modules/x'", "write", "/usr/lib/node_modules/x"},
+		{"/usr/bin/git: fatal: could not create work tree dir '/opt/x': Permission denied", "write", "/opt/x"},
+		{"/etc/x: Permission denied", "write", "/etc/x"},
+		{"/bin/sh: 1: cannot open /root/x: Permission denied", "read", "/root/x"},
+		{"/bin/sh: 1: cannot create a: Permission denied", "", ""}, // the boundary allows that
 		{"touch: cannot touch '/etc/a b': Read-only file system", "write", "/etc/a b"},
 		{"mkdir: cannot create directory ‘/opt/x’: Read-only file system", "write", "/opt/x"},
 		{"touch: cannot touch '../up': Read-only file system", "write", "/home/ann/up"},
@@ -63,6 +88,9 @@ func TestWhatABoundaryStoppedIsReadFromWhatProgramsSay(t *testing.T) {
 	readOnly := belay.Boundary{Name: belay.BoundaryReadOnly, Network: belay.NetworkFull}
 	if op, target, _ := Told("touch: cannot touch 'a': Read-only file system", "/ws", "/ws/sub", readOnly, there); op != OpWrite || target != "/ws/sub/a" {
 		t.Errorf("in a read-only workspace: %s %s", op, target)
+	}
+	if op, target, _ := Told("/bin/sh: 1: cannot create a: Permission denied", "/ws", "/ws/sub", readOnly, there); op != OpWrite || target != "/ws/sub/a" {
+		t.Errorf("in a read-only workspace at L2: %s %s", op, target)
 	}
 	if _, _, ok := Told("curl: (6) Could not resolve host: example.com", "/ws", "/ws", readOnly, there); ok {
 		t.Error("the network is allowed, so the boundary didn't stop it")

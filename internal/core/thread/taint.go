@@ -54,6 +54,7 @@ func (s *State) brings(r *Rules, spec belay.ToolSpec, c *Call) (out []string) {
 		out = append(out, tainted("web", spec.Name))
 	case spec.Untrusted:
 		out = append(out, tainted("tool", spec.Name))
+	case s.shutIn(r, c): // whatever it tries, nothing from outside gets to it
 	case c.has(string(policy.Network)) || c.has(string(policy.EscapeAttempt)) || c.has(string(policy.Unparsable)):
 		out = append(out, tainted("web", spec.Name)) // a command that can have fetched something
 	}
@@ -68,6 +69,13 @@ func (s *State) brings(r *Rules, spec belay.ToolSpec, c *Call) (out []string) {
 		out = append(out, tainted(policy.TaintWorkspace, r.Workspace))
 	}
 	return out
+}
+
+// shutIn reports whether the programs of a call run where they reach no network
+// and none of the folders that boundaries open to be read: what they print is the
+// workspace's, the system's or their own.
+func (s *State) shutIn(r *Rules, c *Call) bool {
+	return s.confines(r, c) && belay.Level(r.Boundary.Level).AtLeast(belay.L2) && c.Bound.Is.Network == belay.NetworkNone && len(c.Bound.Is.Read) == 0
 }
 
 // has tells whether the gate saw a risk in the call.
