@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/internal/engine"
 	"github.com/belay-run/belay/internal/explain"
 	"github.com/belay-run/belay/internal/store"
 	"github.com/belay-run/belay/internal/view"
@@ -87,8 +88,12 @@ func (a *app) respond(ctx context.Context, id string, c belay.RespondAction, edi
 			return 0, unknownAction(err, id)
 		}
 		c.Action = at.ID
+		var other *store.Writer
 		if c.Decision == "allow" {
 			if err := a.sees(ctx, r.store, at.Stream, &c, edits); err != nil {
+				return 0, err
+			}
+			if other, err = engine.OtherWriter(ctx, r.store, at.Stream, at.ID, repositoryOf); err != nil {
 				return 0, err
 			}
 		}
@@ -96,7 +101,7 @@ func (a *app) respond(ctx context.Context, id string, c belay.RespondAction, edi
 		if c.Args != nil {
 			what += " with other arguments"
 		}
-		exit, err := a.bring(ctx, r, at.Session, at.Stream, c, what)
+		exit, err := a.bringBeside(ctx, r, at.Session, at.Stream, c, what, other)
 		if belay.CodeOf(err) == belay.CodeConflict {
 			a.showAgain(ctx, r.store, at.Stream, at.ID)
 		}

@@ -71,11 +71,26 @@ func (a *app) ordering(ctx context.Context, f func(*runtime) (int, error)) (int,
 // bring gives a command to a session's stream, wherever it is driven, and prints
 // what became of it. what is said of a success.
 func (a *app) bring(ctx context.Context, r *runtime, id belay.SessionID, to belay.StreamID, c belay.Command, what string) (int, error) {
+	return a.bringBeside(ctx, r, id, to, c, what, nil)
+}
+
+// bringBeside is bring of an answer that another session stands in the way of, if
+// it isn't nil.
+func (a *app) bringBeside(ctx context.Context, r *runtime, id belay.SessionID, to belay.StreamID, c belay.Command, what string, other *store.Writer) (int, error) {
 	ans, err := r.engine.Submit(ctx, a.order(id, to, c))
 	if err != nil {
 		return 0, err
 	}
-	return a.accepted(ctx, r, id, to, what, ans.Pending)
+	t := told{Session: id, Result: what, Pending: ans.Pending}
+	if other != nil {
+		t.Writer = other.Session
+	}
+	if err := a.accepted(ctx, r, to, t); err != nil || a.JSON || other == nil {
+		return belay.ExitOK, err
+	}
+	_, err = fmt.Fprintf(a.Stdout, "session %s (process %d on %s) writes in %s: the call is denied with OTHER_WRITER unless that session has ended when this one goes on\n"+
+		"belay sessions interrupt %s%s ends it\n", other.Session, other.Owner.PID, other.Owner.Host, line(other.Path), other.Session, a.storeFlag())
+	return belay.ExitOK, err
 }
 
 // say prints what a command did: as JSON, or as a line.
@@ -130,27 +145,27 @@ type told struct {
 	Pending bool            `json:"pending,omitempty"` // accepted, and not handled yet
 	Resume  string          `json:"resume,omitempty"`  // nobody drives the session, and nobody will by themselves
 	Server  string          `json:"server,omitempty"`  // nobody drives the session, and this server will
+	Writer  belay.SessionID `json:"writer,omitempty"`  // another session, which writes in the workspace, so what was allowed isn't done
 }
 
 // accepted says what became of a command for another process's session.
-func (a *app) accepted(ctx context.Context, r *runtime, id belay.SessionID, to belay.StreamID, what string, pending bool) (int, error) {
-	owner, err := r.store.OwnerOf(ctx, id)
+func (a *app) accepted(ctx context.Context, r *runtime, to belay.StreamID, t told) error {
+	owner, err := r.store.OwnerOf(ctx, t.Session)
 	if err != nil {
-		return 0, err
+		return err
 	}
-	t := told{Session: id, Result: what, Pending: pending}
 	if owner == nil && unfinished(ctx, r.store, to) {
 		if t.Server = a.serverURL(); t.Server == "" {
-			t.Resume = "belay sessions resume " + string(id) + a.storeFlag()
+			t.Resume = "belay sessions resume " + string(t.Session) + a.storeFlag()
 		}
 	}
 	switch {
 	case a.JSON:
 		a.printJSON(t)
-	case pending:
+	case t.Pending:
 		fmt.Fprintln(a.Stdout, "accepted, not yet handled")
 	default:
-		fmt.Fprintln(a.Stdout, what)
+		fmt.Fprintln(a.Stdout, t.Result)
 	}
 	switch {
 	case a.JSON:
@@ -159,7 +174,7 @@ func (a *app) accepted(ctx context.Context, r *runtime, id belay.SessionID, to b
 	case t.Server != "":
 		fmt.Fprintf(a.Stdout, "the server at %s goes on with it\n", t.Server)
 	}
-	return belay.ExitOK, nil
+	return nil
 }
 
 // unfinished tells whether a thread has a turn that hasn't ended.

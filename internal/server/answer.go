@@ -11,6 +11,7 @@ import (
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/event"
 	"github.com/belay-run/belay/internal/core/thread"
+	"github.com/belay-run/belay/internal/engine"
 	"github.com/belay-run/belay/internal/explain"
 	"github.com/belay-run/belay/internal/problem"
 	"github.com/belay-run/belay/internal/view"
@@ -145,11 +146,19 @@ func (r *request) decide(ctx context.Context, kind string, in RespondAction) (*T
 	if !in.Until.IsZero() && !in.Until.After(r.now()) {
 		return nil, problem.At("until", belay.Errorf(belay.CodeBadCommand, "%s has passed", in.Until.UTC().Format(time.RFC3339)).WithHint("name a time to come"))
 	}
+	var other *OtherWriter
+	if in.Decision == "allow" {
+		if other, err = r.otherWriter(ctx, at.Stream, in.Action); err != nil {
+			return nil, err
+		}
+	}
 	told, err := r.send(ctx, at.Session, at.Stream, belay.RespondAction{Action: in.Action, Decision: in.Decision, Scope: in.Scope, Message: in.Message, Clear: in.Clear,
 		Prefix: in.Prefix, Count: in.Count, Until: in.Until, Seen: in.Version, Args: in.changed()})
+	if err == nil {
+		told.Action, told.Writer = in.Action, other
+		return with(told, nil, at.Thread, at.Turn)
+	}
 	switch belay.CodeOf(err) {
-	case "":
-		told.Action = in.Action
 	case belay.CodeBadArguments:
 		err = problem.At("args", err)
 	case belay.CodeConflict:
@@ -159,7 +168,25 @@ func (r *request) decide(ctx context.Context, kind string, in RespondAction) (*T
 	case belay.CodeBadCommand:
 		err = in.blame(err)
 	}
-	return with(told, err, at.Thread, at.Turn)
+	return nil, err
+}
+
+// OtherWriter is a session that became the writer of the workspace while the
+// question waited.
+type OtherWriter struct {
+	Session belay.SessionID `json:"sessionId"`
+	Path    string          `json:"path"` // where it writes
+	Next    string          `json:"next"` // what becomes of the call that was allowed
+}
+
+// otherWriter is who keeps the call of a question from what it would change, or nil.
+func (r *request) otherWriter(ctx context.Context, s belay.StreamID, action belay.ActionID) (*OtherWriter, error) {
+	w, err := engine.OtherWriter(ctx, r.Store, s, action, r.Wiring.Root)
+	if w == nil || err != nil {
+		return nil, err
+	}
+	return &OtherWriter{Session: w.Session, Path: w.Path, Next: "the call is denied with OTHER_WRITER, and the session only reads, unless " + string(w.Session) +
+		" has ended by the time it goes on; submit_turn then makes it the writer"}, nil
 }
 
 // blame says which field the thread didn't like.

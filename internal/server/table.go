@@ -47,6 +47,7 @@ type Told struct {
 	Task     belay.TaskID    `json:"taskId,omitempty"`
 	Run      belay.RunID     `json:"runId,omitempty"`
 	Action   belay.ActionID  `json:"actionId,omitempty"`
+	Writer   *OtherWriter    `json:"writer,omitempty"` // of an answer that allows a call: another session writes in the workspace, so the call won't
 }
 
 // Words of Told.Status.

@@ -123,6 +123,13 @@ func (r *Rules) MayChange(more []policy.Grant) bool {
 	})
 }
 
+// Changes reports whether calls of a tool may change something, as far as the rules
+// know it.
+func (r *Rules) Changes(name string) bool {
+	t, ok := r.tool(name)
+	return !ok || policy.Changes(t)
+}
+
 func (r *Rules) tool(name string) (belay.ToolSpec, bool) {
 	if r != nil {
 		for _, t := range r.Tools {
