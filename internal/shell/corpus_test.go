@@ -12,11 +12,12 @@ import (
 // judged is a line of a corpus: a command and the class that a person gives it.
 // Ruled says why the classifier's own class is right where it is weaker.
 type judged struct {
-	Cmd   string `json:"cmd"`
-	Class Class  `json:"class"` // weaker is a miss
-	Most  Class  `json:"most"`  // stricter asks too much; Class where it isn't given
-	Why   string `json:"why"`
-	Ruled string `json:"ruled"`
+	Cmd    string `json:"cmd"`
+	Class  Class  `json:"class"` // weaker is a miss
+	Most   Class  `json:"most"`  // stricter asks too much; Class where it isn't given
+	Why    string `json:"why"`
+	Ruled  string `json:"ruled"`
+	Source string `json:"source"` // package and version, or session, it is taken from
 }
 
 // corpus reads testdata/NAME.
@@ -81,5 +82,25 @@ func TestTheCorpusIsJudgedAsPeopleDo(t *testing.T) {
 		if asked*20 > controls {
 			t.Errorf("%s: %d of %d commands that only read are judged stricter", c.name, asked, controls)
 		}
+	}
+}
+
+// TestHarmlessCommandsAskNothing judges commands that only read, as agents ran
+// them and as packages of Go and npm have them in their scripts and documents: all
+// of each that were found, before any was judged.
+func TestHarmlessCommandsAskNothing(t *testing.T) {
+	list, asked := corpus(t, "harmless.jsonl"), 0
+	for _, j := range list {
+		if j.Source == "" {
+			t.Errorf("%q has no source", j.Cmd)
+		}
+		if r := Classify(j.Cmd, here); r.Class != ReadOnly {
+			asked++
+			t.Logf("%q (%s) is %s: %s", j.Cmd, j.Source, r.Class, r.Reason)
+		}
+	}
+	t.Logf("%d of %d harmless commands are judged read-only: %.1f %%", len(list)-asked, len(list), 100*float64(len(list)-asked)/float64(len(list)))
+	if len(list) < 200 || asked*100 > 3*len(list) {
+		t.Errorf("of %d harmless commands %d aren't judged read-only; 200 at least, and 3 %% at most", len(list), asked)
 	}
 }

@@ -10,7 +10,7 @@ func TestAWordOfUnknownNumberIsEveryOptionAndOperand(t *testing.T) {
 		"tar tf *", "tar tf $A", "tar -t -f *", "tar tvf [ab]* -C sub", "tar -tf a.tar *", "tar --list --file *", "tar tf \"$@\"", "sort -k * b", "sort -t \"$@\"", "find . -name *", "find . -name [-d]*", "find . -name ?delete", "find . -maxdepth $N -name x", "du -X * b; sort -k [ab] x",
 		"git log -n $N", "git diff -U $N", "git -C $DIR status", "rg -e $X", "file -m * x", "less -t *", "man -s * ls", "gofmt -r $X",
 		// the second operand is written
-		"uniq [ab]", "uniq *", "uniq $x", "uniq \"$@\"", "uniq -c $x", "uniq -f *", "uniq -- *", "uniq a $x", "uniq a* ", "uniq $(cat list)", "ls a b | xargs uniq", "ls | xargs -n 2 uniq -c", "find . -exec uniq {} +", "xxd [ab]", "xxd -- $x", "xxd -r $x", "find . -name x -exec xxd {} +", "echo a b | xargs xxd", "uniq {a,b}", "xxd src/*", "uniq ${x[@]}", "uniq -c -- \"${a[@]}\"", "python3 -I -m json.tool $x", "python3 -I -m json.tool a*",
+		"uniq [ab]", "uniq *", "uniq $x", "uniq \"$@\"", "uniq -c $x", "uniq -f *", "uniq -- *", "uniq a $x", "uniq a* ", "uniq $(cat list)", "ls a b | xargs uniq", "ls | xargs -n 2 uniq -c", "find . -exec uniq {} +", "xxd [ab]", "xxd -- $x", "xxd -r $x", "find . -name x -exec xxd {} +", "echo a b | xargs xxd", "uniq {a,b}", "sort {a,b}", "sort a{b,$x}", "sort -{n,oP}", "sort {-oP,a}", "sort *{a,b}", "sort ''{-oP,a}", "uniq a{b,c}", "xxd src/*", "uniq ${x[@]}", "uniq -c -- \"${a[@]}\"", "python3 -I -m json.tool $x", "python3 -I -m json.tool a*",
 		// a response file
 		"nm @x", "objdump -d @x", "size @opts", "nm a.o @x", "readelf -a @x", "gcc @x", "cc -c a.c @x", "ld @x", "as @x", "ar @x", "javac @x", "strip @x", "java @x", "nm @*", "clang @x", "rustc @x", "tsc @x", "javap @x", "dwarfdump -O file=x a",
 		// files of names that hold options
@@ -34,7 +34,7 @@ func TestAWordOfUnknownNumberIsEveryOptionAndOperand(t *testing.T) {
 		"ls *", "cat *", "cat $x", "wc -l *", "head -n 5 *", "tail -n $N f", "grep -n x *", "grep -rn $X src", "diff $a $b", "stat *", "du -sh *", "md5sum *", "nl $x", "cut -d: -f1 *", "echo $x *", "printf '%s\\n' *", "basename $x", "dirname \"$@\"", "ls | xargs cat", "ls | xargs grep -l x", "ls | xargs -n1 basename", "git ls-files | xargs wc -l", "find . -name '*.go' -exec grep -l x {} +", "find . -type f -exec wc -l {} +",
 		"uniq a", "uniq \"$x\"", "uniq -c", "sort a | uniq -c | sort -rn", "ls | xargs -I{} uniq {}", "find . -exec uniq {} \\;", "xxd a", "xxd \"$f\" | head", "find . -name *.go", "find src -exec stat {} \\;",
 		"tar tf a.tar", "tar -tzf \"dist/$f\" | head", "find . -type f -exec tar tf {} +", "tar tvf src/a.tar x y", "nm a.out", "nm ./a.out | grep x", "strings @x", "size a.o", "objdump -d a.o | head",
-		"sort src/*", "sort ./*", "sort -- *", "git log -- *.go", "git diff -- $x", "rg x -- *", "git log -n \"$N\"", "git blame src/*.go", "awk '{print}' *", "sed -n p src/*", "file ./*", "git diff src/*",
+		"sort src/*", "sort src/{a,b}", "git diff docs/{a,b}.md", "sort ./*", "sort -- *", "git log -- *.go", "git diff -- $x", "rg x -- *", "git log -n \"$N\"", "git blame src/*.go", "awk '{print}' *", "sed -n p src/*", "file ./*", "git diff src/*",
 		"wait", "wait $!", "cmd=1; printf '%s' $cmd", "kill -0 $$", "test -f \"$x\"", "read -r x", "zcat *.gz", "jq . *.json",
 	} {
 		if r := Classify(src, here); r.Class != ReadOnly {

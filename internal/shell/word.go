@@ -16,6 +16,7 @@ type word struct {
 	lit   bool         // the value is known
 	glob  bool         // not lit, but only names of existing files: text is the pattern
 	split bool         // may become several words, or none
+	brace bool         // several only because of braces: text begins each of them
 	node  *syntax.Word // of one that isn't lit, where it stands in a source
 	skip  int          // how much of what it says has been taken
 	named bool         // what it says are names that git gives, or numbers: no dash begins one
@@ -31,7 +32,7 @@ func (w word) option() bool {
 	if w.lit {
 		return len(w.text) > 1 && w.text[0] == '-'
 	}
-	return !w.named && (w.split && !w.glob || w.text == "" || w.text[0] == '-' || strings.IndexByte("*?[", w.text[0]) >= 0 && w.glob)
+	return !w.named && (w.split && !w.glob && !w.brace || w.text == "" || w.text[0] == '-' || strings.IndexByte("*?[{", w.text[0]) >= 0 && w.split)
 }
 
 // several reports whether a word may become several words, or none.
@@ -91,7 +92,7 @@ func (r *reader) word(w *syntax.Word, sc *scope) word {
 	r.spells(text)
 	switch {
 	case b.open || b.brace > 0:
-		return word{text: text, src: src, split: b.split || b.brace > 0, node: w, named: namesCommit(w, sc) || r.numeral(w, sc)}
+		return word{text: text, src: src, split: b.split || b.brace > 0, brace: !b.split, node: w, named: namesCommit(w, sc) || r.numeral(w, sc)}
 	case b.glob:
 		return word{text: text, src: src, glob: true, split: true, node: w}
 	}
