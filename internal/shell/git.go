@@ -25,13 +25,10 @@ func (s *start) gitSetting(w word) {
 	low := strings.ToLower(name)
 	switch {
 	case harmlessSetting(name) && (w.lit || strings.Contains(w.text, "=")):
-	case w.lit && (low == "core.pager" || strings.HasPrefix(low, "pager.") || low == "core.editor" || low == "sequence.editor" || low == "core.sshcommand"):
+	case w.lit && (oneOf(low, "core.pager", "core.editor", "sequence.editor", "core.sshcommand") || strings.HasPrefix(low, "pager.")):
 		if value != "" && !oneOf(value, "true", "false") {
 			s.source(literal(value), "git -c "+name)
 		}
-	case w.lit && strings.HasPrefix(low, "alias.") && strings.HasPrefix(value, "!"):
-		s.source(literal(value[1:]), "git -c "+name)
-		s.raise(Unparsable, "an alias of git runs a command")
 	default:
 		s.raise(Unparsable, "git -c "+clip(w.src)+" may hold a command")
 	}
@@ -58,41 +55,37 @@ func (s *start) specialSub(name string, p *program, words []word) bool {
 		return s.otherSub(name, p, words)
 	}
 	s.gitElsewhere()
-	s.gitFiles(sub, words)
-	first := ""
-	if len(words) > 0 && words[0].lit {
-		first = words[0].text
-	}
 	switch sub {
 	case "config":
 		s.gitConfig(words)
-	case "branch", "tag", "remote", "stash", "worktree", "notes", "submodule", "bisect", "symbolic-ref", "lfs", "sparse-checkout", "bundle", "maintenance", "replace", "rerere", "reflog":
-		return s.gitList(sub, first, words)
-	case "init":
-		for _, w := range words {
-			if !w.option() {
-				s.writes(w)
-			}
+		return true
+	case "reflog":
+		if hasWord(words, "expire", "delete", "drop", "write") {
+			s.raise(Destructive, "what it throws away isn't kept")
 		}
-		return false
 	case "rm":
-		for _, w := range words {
-			if w.lit && w.text == "--cached" {
-				s.raise(WriteWorkspace, "it changes the index")
-				return true
-			}
+		if hasWord(words, "--cached") {
+			s.raise(WriteWorkspace, "it changes the index")
+			return true
 		}
-		return false
 	case "checkout":
-		return s.gitCheckout(words)
+		s.gitCheckout(words)
 	case "clone", "fetch", "pull", "push", "ls-remote":
 		s.gitRemote(sub, p, words)
-	case "grep", "log", "show", "diff":
-		s.judge(p, words)
-	default:
-		return false
+		return true
+	case "diff", "grep": // they read what is in no repository, too
+		for _, w := range words {
+			if strings.HasPrefix(w.text, "/") || strings.Contains(w.text, "../") || !s.sc.dirs.known {
+				s.r.reads(&s.touched, w, s.sc)
+			}
+		}
 	}
-	return true
+	return false
+}
+
+// hasWord reports whether one of the words is one of a list.
+func hasWord(words []word, list ...string) bool {
+	return slices.ContainsFunc(words, func(w word) bool { return w.lit && oneOf(w.text, list...) })
 }
 
 // gitElsewhere judges git in another folder than that of the workspace:
@@ -110,18 +103,6 @@ func (s *start) gitElsewhere() {
 	}
 	if !d.known {
 		s.raise(WriteWorkspace, "settings found where it runs may hold commands")
-	}
-}
-
-// gitFiles notes what git diff and git grep read that is in no repository.
-func (s *start) gitFiles(sub string, words []word) {
-	if !oneOf(sub, "diff", "grep") {
-		return
-	}
-	for _, w := range words {
-		if strings.HasPrefix(w.text, "/") || strings.Contains(w.text, "../") || !s.sc.dirs.known {
-			s.r.reads(&s.touched, w, s.sc)
-		}
 	}
 }
 
@@ -159,145 +140,21 @@ func (s *start) gitConfig(words []word) {
 	}
 }
 
-// gitLists are subcommands of git's subcommands, by what they do. What isn't
-// there is judged by the row.
-var gitLists = []struct {
-	name  string // "" is without words
-	class Class
-}{
-	{"stash list,stash show,worktree list,submodule status,submodule summary,notes show,notes list,bisect log,bisect visualize-none,remote -v,remote --verbose,remote get-url,reflog show,reflog list,reflog exists,sparse-checkout list,lfs ls-files,lfs status,lfs env,bundle verify,bundle list-heads,rerere status,rerere diff,tag -l,tag --list,tag -n,tag --contains,tag --points-at,tag --merged,tag --sort,branch -a,branch -r,branch -v,branch -vv,branch -l,branch --list,branch --all,branch --show-current,branch --contains,branch --merged,branch --no-merged,branch --sort,branch --format,branch --remotes,branch --points-at", ReadOnly},
-	{"stash drop,stash clear,branch -D,branch -d,branch --delete,branch -f,branch --force,branch -M,branch -C,tag -d,tag --delete,tag -f,tag --force,worktree remove,worktree prune,reflog expire,reflog delete,submodule deinit,notes remove,notes prune,remote rm,remote remove,remote prune,replace -d,symbolic-ref -d", Destructive},
-	{"remote update,remote show,submodule update,submodule add,submodule init,lfs fetch,lfs pull,lfs push,lfs clone,maintenance run", Network},
-	{"remote add,remote set-url,remote rename,remote set-head,remote set-branches,submodule set-url,submodule sync,lfs install,maintenance start,maintenance register", EscapeAttempt},
-	{"submodule foreach,bisect run", Unparsable},
-}
-
-// gitList judges a subcommand that lists or changes by its first word. It is
-// read-only only if every option is one that lists.
-func (s *start) gitList(sub, first string, words []word) bool {
-	if sub == "reflog" && !oneOf(first, "expire", "delete", "drop", "show", "list", "exists", "write") {
-		return false // it is a log
-	}
-	if name, _, ok := strings.Cut(first, "="); ok && strings.HasPrefix(first, "--") {
-		first = name
-	}
-	class := WriteWorkspace
-	switch {
-	case len(words) == 0 && sub != "stash":
-		class = ReadOnly
-	case (sub == "worktree" && first == "add" || sub == "bundle" && first == "create") && len(words) > 1:
-		s.creates(words[1:])
-	case sub == "bisect" && first == "run":
-		s.r.run(words[1:], s.within(), s.inner())
-	case sub == "submodule" && first == "foreach":
-		s.foreach(words[1:])
-	default:
-		for _, l := range gitLists {
-			if first != "" && names(l.name, sub+" "+first) {
-				class = l.class
-			}
-		}
-	}
-	if class == ReadOnly {
-		class = s.onlyLists(sub, words)
-	} else {
-		for _, w := range words { // a later option may do more than the first
-			for _, l := range gitLists {
-				if w.lit && names(l.name, sub+" "+w.text) {
-					class = Join(class, l.class)
-				}
-			}
-			if !w.lit {
-				class = Join(class, Destructive)
-			}
-		}
-	}
-	if class == Unparsable && (sub == "bisect" || sub == "submodule") {
-		class = WriteWorkspace // what it runs is judged by itself
-	}
-	s.raise(class, "git "+sub+" "+clip(first)+" changes the repository")
-	return true
-}
-
-// creates judges what git worktree add and git bundle create write: the first
-// operand, wherever it stands among the options.
-func (s *start) creates(words []word) {
-	s.writes(literal("."))
-	for i := 0; i < len(words); i++ {
-		switch w := words[i]; {
-		case w.lit && oneOf(w.text, "-b", "-B", "--reason"):
-			i++
-		case !w.option():
-			s.writes(w)
-			return
-		}
-	}
-}
-
-// onlyLists looks at all words of a subcommand that seems to list.
-func (s *start) onlyLists(sub string, words []word) Class {
-	for _, w := range words {
-		switch {
-		case !w.lit:
-			return Destructive
-		case strings.HasPrefix(w.text, "-"):
-			name, _, _ := strings.Cut(w.text, "=")
-			if names(gitLists[0].name, sub+" "+name) || oneOf(name, "--color", "--no-color", "--column", "--no-column", "--abbrev", "--no-abbrev", "--ignore-case", "-i", "--porcelain", "-z", "-p", "--stat", "--name-only", "--name-status", "--patch", "-q", "--cached", "--recursive", "--all", "--push") || strings.HasPrefix(name, "-n") || oneOf(name, "-av", "-avv", "-rv", "-ra", "-vva", "-va") {
-				continue
-			}
-			return Destructive
-		case groups(sub) && strings.HasPrefix(words[0].text, "-"):
-			return Destructive // an option before the subcommand hides it
-		case !groups(sub) && !slices.ContainsFunc(words, listing):
-			return WriteWorkspace // with a name it makes one
-		}
-	}
-	return ReadOnly
-}
-
-// groups tells whether a subcommand of git has subcommands of its own.
-func groups(sub string) bool {
-	return !oneOf(sub, "branch", "tag", "symbolic-ref", "replace")
-}
-
-// listing tells whether an option makes git branch and git tag take names for
-// patterns.
-func listing(w word) bool {
-	name, _, _ := strings.Cut(w.text, "=")
-	return w.lit && (oneOf(name, "--list", "-l", "--contains", "--no-contains", "--merged", "--no-merged", "--points-at") || strings.HasPrefix(name, "-n"))
-}
-
-// foreach judges git submodule foreach, whose words a shell reads.
-func (s *start) foreach(words []word) {
-	for len(words) > 0 && words[0].lit && oneOf(words[0].text, "--recursive", "--quiet") {
-		words = words[1:]
-	}
-	list, ok := texts(words)
-	if !ok {
-		s.raise(Unparsable, "it hands a shell what only shows when it runs")
-		return
-	}
-	in := s.within()
-	in.dirs = dirs{}
-	s.r.script(strings.Join(list, " "), in, s.wrappedIn())
-}
-
 // gitCheckout judges git checkout: going to a branch keeps changes, naming
 // files throws them away.
-func (s *start) gitCheckout(words []word) bool {
+func (s *start) gitCheckout(words []word) {
 	for i, w := range words {
 		switch {
 		case !w.lit:
 			s.raise(Destructive, clip(w.src)+" may throw changes away")
 		case oneOf(w.text, "-b", "--orphan", "--track", "-t"):
-			return false
+			return
 		case oneOf(w.text, "--", ".", "-f", "--force", "-B", "--ours", "--theirs", "-p", "--patch") || i > 0 && !strings.HasPrefix(w.text, "-"):
 			s.raise(Destructive, "what git checkout throws away isn't kept")
 		case strings.Contains(w.text, "/") && strings.Contains(w.text, "."), strings.ContainsAny(w.text, "*?"):
 			s.raise(Destructive, clip(w.text)+" may be a file whose changes are thrown away")
 		}
 	}
-	return false
 }
 
 // gitRemote judges what speaks to another repository.

@@ -12,10 +12,10 @@ func (s *start) judge(p *program, words []word) {
 		s.subcommand(p, operands)
 		return
 	}
-	if p.sub { // it says how it is used, but for one
-		if s.name == "yarn" {
-			s.raise(Network, "it fetches what the workspace names")
-		}
+	if p.sub && s.name == "yarn" {
+		s.raise(Network, "it fetches what the workspace names")
+	}
+	if p.sub && p.why == "" { // it says how it is used
 		return
 	}
 	if p.class != "" {
@@ -131,6 +131,14 @@ func (s *start) operands(kind string, words []word) {
 	case "h":
 		for _, w := range rest {
 			s.host(w)
+		}
+	case "new": // names of what is made, unless an option has taken them for patterns
+		if len(rest) > 0 && !s.pattern {
+			s.raise(WriteWorkspace, "it makes "+clip(rest[0].src))
+		}
+	case "w1":
+		for _, w := range rest[:min(1, len(rest))] {
+			s.writes(w)
 		}
 	case "+":
 		for _, w := range rest {

@@ -188,7 +188,7 @@ func TestEveryRowIsSound(t *testing.T) {
 				t.Errorf("the row of %q gives no reason", p.name)
 			}
 			soundOptions(t, p.name, p.table())
-			if !slices.Contains([]string{"", "r", "l", "w", "d", "pr", "pw", "pd", "cp", "mv", "rw", "ln", "h", "+", "none"}, p.args) {
+			if !slices.Contains([]string{"", "r", "l", "w", "d", "pr", "pw", "pd", "cp", "mv", "rw", "ln", "h", "+", "none", "new", "w1"}, p.args) {
 				t.Errorf("%q has operands %q, which mean nothing", p.name, p.args)
 			}
 		}

@@ -47,6 +47,8 @@ var wrappers = []wrapping{
 	{name: "uv run,poetry run,pipenv run,rye run,hatch run,pdm run,bundle exec,conda run", class: WriteWorkspace, why: "it prepares an environment of the workspace", opts: "--frozen --no-sync --locked --quiet -q --offline --active --no-dev --all-extras --with=N --python= -p= --project=C --directory=C -n= --env-file=r -m:U"},
 	{name: "docker exec,podman exec,nerdctl exec,docker compose exec,docker-compose exec,podman compose exec", skip: 1, away: true, class: Destructive, why: "it runs in a container, with the rights that it has", opts: "-d -i -t -T -e= -u= -w= --detach --interactive --tty --env= --env-file=r --user= --workdir= --privileged:E --detach-keys= --index="},
 	{name: "kubectl exec,oc exec", skip: 1, away: true, class: Destructive, why: "it runs in a cluster", opts: "-i -t -q -c= -n= --container= --namespace= --stdin --tty --quiet --context= --kubeconfig=r"},
+	{name: "git bisect run", class: WriteWorkspace, why: "it changes the repository", opts: ""},
+	{name: "git submodule foreach", class: WriteWorkspace, why: "it runs in other repositories", away: true, joins: true, opts: "--recursive --quiet -q"},
 	{name: "busybox,toybox", opts: ""},
 	{name: "ssh", skip: 1, away: true, joins: true, class: Network, why: "it connects to another machine", opts: "-4 -6 -a -C -f -g -K -k -M -N -n -q -s -T -t -V -v -x -X -Y -y -A:D -b= -c= -e= -i=r -l= -m= -p= -P= -Q= -B= -I=U -E=w -F=U -J=h -D=D -L=D -R=D -S= -W=h -w=D -O= -o=o"},
 	{name: "dash,sh,bash,rbash,ash,ksh,mksh,zsh", opts: ""},
