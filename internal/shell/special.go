@@ -22,7 +22,7 @@ func (s *start) special(base string, p *program) bool {
 		s.tar(p)
 	case strings.HasPrefix(p.name, "less,"):
 		s.pager(p)
-	case strings.HasPrefix(p.name, "rsync"):
+	case base == "rsync" || base == "scp":
 		s.remote(p)
 	case strings.HasPrefix(p.name, "make,"):
 		s.make(p)
@@ -30,20 +30,12 @@ func (s *start) special(base string, p *program) bool {
 		s.jq(p)
 	case strings.HasPrefix(p.name, "psql,"):
 		s.database(p)
-	case strings.HasPrefix(p.name, "vi,"):
-		s.editor(p)
 	case base == "getent":
 		s.getent(p)
 	case names("ln,gln,link", base):
 		s.links(p)
-	case base == "split" || base == "csplit":
-		s.pieces(p)
 	case base == "wget" || base == "curl":
 		s.fetch(p)
-	case base == "scp":
-		s.options(p, s.args)
-		s.raise(Network, connects)
-		s.remoteOperands()
 	case p.code:
 		s.interpreter(p)
 	default:
@@ -108,23 +100,25 @@ func (s *start) pager(p *program) {
 	}
 }
 
-// remote judges rsync: a place may be on another machine.
+// remote judges rsync and scp: a place may be on another machine.
 func (s *start) remote(p *program) {
 	operands := s.options(p, s.args)
-	if len(operands) == 1 && !operands[0].several() {
-		s.r.reads(&s.touched, operands[0], s.sc)
-		return
+	if p.class == Network {
+		s.raise(p.class, p.why)
 	}
 	for i, w := range operands {
-		switch last := i == len(operands)-1; {
+		last := i == len(operands)-1 && (i > 0 || w.several())
+		switch {
 		case isRemote(w):
 			s.host(w)
-		case !w.lit && !w.glob && !strings.HasPrefix(w.text, "/") && !strings.HasPrefix(w.text, "./"):
+			continue
+		case !w.lit && !w.glob && !strings.HasPrefix(w.text, "/") && !strings.HasPrefix(w.text, "./") && len(operands) > 1:
 			s.raise(Network, clip(w.src)+" may be on another machine")
+			last = true
+		}
+		if last {
 			s.writes(w)
-		case last:
-			s.writes(w)
-		default:
+		} else {
 			s.r.reads(&s.touched, w, s.sc)
 		}
 	}
@@ -134,23 +128,6 @@ func (s *start) remote(p *program) {
 func isRemote(w word) bool {
 	before, _, ok := strings.Cut(w.text, ":")
 	return ok && !strings.Contains(before, "/") || strings.Contains(w.text, "://")
-}
-
-// remoteOperands judges the places of scp.
-func (s *start) remoteOperands() {
-	row := lookup("scp")
-	scratch := &start{r: s.r, sc: s.sc, name: s.name}
-	operands := scratch.options(row, s.args)
-	for i, w := range operands {
-		switch {
-		case isRemote(w):
-			s.host(w)
-		case i == len(operands)-1 && i > 0:
-			s.writes(w)
-		default:
-			s.r.reads(&s.touched, w, s.sc)
-		}
-	}
 }
 
 // make judges make and its kin: variables on the command line can be commands.
@@ -167,8 +144,8 @@ func (s *start) make(p *program) {
 	}
 }
 
-// loading finds operators of yq that read a file.
-var loading = pattern.New(`(^|[^.\w"])(\w*_)?load(_\w+)?\s*\(`)
+// loading finds operators of yq that read a file or a variable, or run a program.
+var loading = pattern.New(`(^|[^.\w"])(\w*_)?load(_\w+)?\s*\(|env\(|system`)
 
 // jq judges the filters of jq and yq: those that load, write or tell secrets.
 func (s *start) jq(p *program) {
@@ -185,28 +162,9 @@ func (s *start) jq(p *program) {
 	}
 	s.judge(p, words)
 	for _, w := range s.args {
-		for _, bad := range [...]string{"system", "load_str(", "load(", "env(", "strenv(", "import ", "include "} {
-			if strings.Contains(w.text, bad) && strings.HasPrefix(p.name, "yq") || w.lit && (bad == "import " || bad == "include ") && strings.Contains(w.text, bad) {
-				s.raise(Destructive, "the filter uses "+strings.TrimSpace(bad))
-			}
+		if strings.Contains(w.text, "import ") || strings.Contains(w.text, "include ") || p.name == "yq" && loading.Get().MatchString(w.text) {
+			s.raise(Destructive, "the filter reads other files or runs programs")
 		}
-		if strings.HasPrefix(p.name, "yq") && loading.Get().MatchString(w.text) {
-			s.raise(Destructive, "the filter reads another file")
-		}
-	}
-}
-
-// pieces judges split and csplit, which write files named after their last word.
-func (s *start) pieces(p *program) {
-	operands := s.options(p, s.args)
-	s.raise(WriteWorkspace, p.why)
-	if s.name == "split" && len(operands) > 1 {
-		s.writes(operands[1])
-	} else {
-		s.writes(literal("."))
-	}
-	if len(operands) > 0 {
-		s.r.reads(&s.touched, operands[0], s.sc)
 	}
 }
 
@@ -224,16 +182,6 @@ func (s *start) database(p *program) {
 	}
 	if operands == 0 && !s.version {
 		s.raise(Unparsable, "it runs what it reads, which only shows then")
-	}
-}
-
-// editor judges vi and its kin, whose +COMMAND does anything they can.
-func (s *start) editor(p *program) {
-	s.judge(p, s.args)
-	for _, w := range s.args {
-		if strings.HasPrefix(w.text, "+") && strings.Trim(w.text, "+0123456789") != "" && !strings.HasPrefix(w.text, "+/") {
-			s.raise(Unparsable, clip(w.src)+" is a command of the editor")
-		}
 	}
 }
 
@@ -377,4 +325,32 @@ func (s *start) otherSub(name string, p *program, words []word) bool {
 		}
 	}
 	return false
+}
+
+// fetch judges curl and wget, which may write where they run.
+func (s *start) fetch(p *program) {
+	s.judge(p, s.args)
+	here := strings.HasPrefix(p.name, "wget") && !slices.ContainsFunc(s.args, func(w word) bool { return w.lit && w.text == "--spider" })
+	for _, w := range s.args {
+		here = here || w.lit && (oneOf(w.text, "--remote-name", "--remote-name-all") || strings.HasPrefix(w.text, "-") && !strings.HasPrefix(w.text, "--") && strings.Contains(w.text, "O"))
+	}
+	if here && !s.version && len(s.touched.writes) == 0 {
+		s.worksHere()
+	}
+}
+
+// fromFile takes the argument of options such as curl's -d, where @ names a
+// file that is sent.
+func (s *start) fromFile(w word) {
+	if strings.HasPrefix(w.text, "@") {
+		s.r.reads(&s.touched, w.from(1), s.sc)
+		return
+	}
+	for _, sign := range [...]string{"=@", "=<", "@"} { // a form's file, its text, --data-urlencode NAME@FILE
+		if _, file, ok := strings.Cut(w.text, sign); ok {
+			file, _, _ = strings.Cut(file, ";")
+			s.r.reads(&s.touched, literal(file), s.sc)
+			return
+		}
+	}
 }
