@@ -22,12 +22,12 @@ RUN ?= .
 PURE = $(shell grep -oE '^	"internal/[^"]+": .*deny: impure' imports_test.go | cut -d'"' -f2)
 ALONE = . ./event/... ./cmd/... ./script/... $(PURE:%=./%)
 
-.PHONY: help check fmt vet lint test rules race conformance openapi apifuzz shellfuzz mutants kill killserver hostile faults bench soak fuzz docs demo eval boundary full
+.PHONY: help check fmt vet lint dead test rules race conformance openapi apifuzz shellfuzz mutants kill killserver hostile faults bench soak fuzz docs demo eval boundary full
 
 help: ## list the targets
 	@grep -E '^[a-z]+:.*## ' Makefile | sed -E 's/^([a-z]+):.*## /\1\t/' | expand -t 10
 
-check: fmt vet lint test ## what must hold before a commit: format, vet, staticcheck, tests
+check: fmt vet lint dead test ## what must hold before a commit: format, vet, staticcheck, no dead code, tests
 
 fmt: ## files that gofmt would change
 	@files=$$(gofmt -l .); if [ -n "$$files" ]; then echo "gofmt -w these:"; echo "$$files"; exit 1; fi
@@ -37,6 +37,9 @@ vet: ## go vet
 
 lint: ## staticcheck, pinned in tools/go.mod
 	go tool -modfile=tools/go.mod staticcheck ./...
+
+dead: ## code that the program can't reach, beyond what tools/dead.txt lists
+	tools/dead
 
 test: ## all tests, each package once; under the race detector where goroutines can be
 	@list=$$(mktemp); trap 'rm -f "$$list"' EXIT; go list $(ALONE) | sort >"$$list"; \

@@ -26,7 +26,7 @@ func TestGuaranteesAreShown(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	problems, verified := checkGuarantees(string(doc), tree{root: ".", packages: map[string]*testPackage{}})
+	problems, verified := checkGuarantees(string(doc), tree{root: ".", packages: map[string]*testPackage{}, dead: listedDead(t)})
 	for _, p := range problems {
 		t.Errorf("docs/guarantees.md:%s", p)
 	}
@@ -67,6 +67,8 @@ func checkGuarantees(doc string, in tree) (problems []string, verified int) {
 		for _, m := range tests {
 			if err := in.has(m[1]); err != nil {
 				bad("%v", err)
+			} else if dead := in.standsOnDead(m[1]); dead != "" && p.state == "verified" {
+				bad("%s stands on %s alone, which the program can't reach (tools/dead.txt)", m[1], dead)
 			}
 		}
 	}
@@ -106,12 +108,16 @@ func promises(doc string) (all []promise) {
 type tree struct {
 	root     string
 	packages map[string]*testPackage
+	dead     []string // functions that the program can't reach, as tools/dead.txt has them
 }
 
 // testPackage is what a directory's Go files declare and say.
 type testPackage struct {
 	tests   []string // functions of test files
 	strings []string // texts that stand in any file
+
+	code []string                // functions of the other files
+	uses map[string]map[ref]bool // names in each function of test files
 }
 
 const storeLaw = "storetest: "
@@ -167,21 +173,30 @@ func (in tree) read(dir string) (*testPackage, error) {
 	if err != nil || len(files) == 0 {
 		return nil, fmt.Errorf("there is no package %s", dir)
 	}
-	p := &testPackage{}
+	p := &testPackage{uses: map[string]map[ref]bool{}}
 	for _, file := range files {
 		f, err := parser.ParseFile(token.NewFileSet(), file, nil, parser.SkipObjectResolution)
 		if err != nil {
 			return nil, err
 		}
-		p.take(f, strings.HasSuffix(file, "_test.go"))
+		p.take(f, dir, strings.HasSuffix(file, "_test.go"))
 	}
 	in.packages[dir] = p
 	return p, nil
 }
 
-func (p *testPackage) take(f *ast.File, test bool) {
+func (p *testPackage) take(f *ast.File, dir string, test bool) {
 	for _, d := range f.Decls {
-		if fn, ok := d.(*ast.FuncDecl); ok && test && fn.Recv == nil && strings.HasPrefix(fn.Name.Name, "Test") {
+		fn, ok := d.(*ast.FuncDecl)
+		if !ok {
+			continue
+		}
+		if !test {
+			p.code = append(p.code, named(fn))
+			continue
+		}
+		p.uses[fn.Name.Name] = mentions(f, dir, fn)
+		if fn.Recv == nil && strings.HasPrefix(fn.Name.Name, "Test") {
 			p.tests = append(p.tests, fn.Name.Name)
 		}
 	}

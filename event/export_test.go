@@ -1,6 +1,9 @@
 package event
 
-import "reflect"
+import (
+	"reflect"
+	"strings"
+)
 
 // What the documents and the filler look at from outside.
 var WireType = reflect.TypeFor[wire]()
@@ -23,3 +26,6 @@ func LibraryJSON(e Envelope) ([]byte, error) {
 		PayloadVersion: v, Requires: e.Requires, Payload: raw, Refs: e.Refs, Promoted: promoted(e.Data),
 	})
 }
+
+// Family is the part of a type's name before the first dot.
+func (t Type) Family() string { f, _, _ := strings.Cut(t.Name, "."); return f }

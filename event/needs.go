@@ -1,11 +1,6 @@
 package event
 
-import (
-	"fmt"
-	"strings"
-
-	"github.com/belay-run/belay"
-)
+import "strings"
 
 // need says what the facts of some types must carry.
 type need struct {
@@ -48,75 +43,4 @@ func needsOf(name string) []string {
 		}
 	}
 	return all
-}
-
-// Lacks names what a fact's type needs and the fact hasn't got, by JSON name.
-// It looks at what a decider gives: runtime, session and place come later.
-func Lacks(p Payload, ids belay.IDs, refs map[string]belay.Ref) []string {
-	t := byName[TypeOf(p)]
-	if t == nil {
-		return nil
-	}
-	var missing []string
-	for _, n := range t.Needs {
-		if !carries(n, p, ids, refs) {
-			missing = append(missing, n)
-		}
-	}
-	return missing
-}
-
-func carries(need string, p Payload, ids belay.IDs, refs map[string]belay.Ref) bool {
-	switch need {
-	case "threadId":
-		return ids.Thread != ""
-	case "turnId":
-		return ids.Turn != ""
-	case "taskId":
-		return ids.Task != ""
-	case "runId":
-		return ids.Run != ""
-	case "stepId":
-		return ids.Step != ""
-	case "toolCallId":
-		return ids.Call != ""
-	case "actionId":
-		return ids.Action != ""
-	case "subagentId":
-		return ids.Subagent != ""
-	case "evidenceId":
-		return ids.Evidence != ""
-	case "refs":
-		return len(refs) > 0
-	case "benchmark":
-		return promoted(p).Benchmark != nil
-	case "comparison":
-		return promoted(p).Comparison != nil
-	}
-	return false
-}
-
-// Check tells whether a fact can stand in a log: it has a type, a place, a time
-// and every id that its type needs. The error names all that is missing.
-func Check(e Envelope) error {
-	name := e.Type()
-	if name == "" {
-		return fmt.Errorf("a fact with payload %T has no type", e.Data)
-	}
-	var missing []string
-	lacks := func(absent bool, what string) {
-		if absent {
-			missing = append(missing, what)
-		}
-	}
-	lacks(e.Stream == "", "stream")
-	lacks(e.Seq < 1, "sequence")
-	lacks(e.Time.IsZero(), "timestamp")
-	lacks(e.Runtime == "", "runtimeId")
-	lacks(e.IDs.Session == "", "sessionId")
-	missing = append(missing, Lacks(e.Data, e.IDs, e.Refs)...)
-	if len(missing) > 0 {
-		return fmt.Errorf("%s lacks %s", name, strings.Join(missing, ", "))
-	}
-	return nil
 }

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"reflect"
 	"slices"
-	"strings"
 )
 
 // Type is a line of the table: a name of the standard and what it carries.
@@ -73,9 +72,6 @@ func (t *Type) read(version int, raw []byte) (Payload, error) {
 	}
 	return p, nil
 }
-
-// Family is the part of the name before the first dot.
-func (t Type) Family() string { f, _, _ := strings.Cut(t.Name, "."); return f }
 
 // Types lists the table in the standard's order.
 func Types() []Type { return slices.Clone(table) }

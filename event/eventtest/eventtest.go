@@ -126,7 +126,7 @@ func Emitted(t testing.TB, e event.Envelope) {
 	if ty, ok := event.Lookup(e.Type()); !ok || !ty.Stable {
 		t.Errorf("%s at %s#%d is not a stable type: it must not be emitted", e.Type(), e.Stream, e.Seq)
 	}
-	if err := event.Check(e); err != nil {
+	if err := Check(e); err != nil {
 		t.Errorf("at %s#%d: %v", e.Stream, e.Seq, err)
 	}
 	b, err := json.Marshal(e)

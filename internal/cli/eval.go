@@ -164,11 +164,3 @@ func (a *app) summed(s eval.Summary) {
 	}
 	fmt.Fprintf(a.Stdout, "%d of %s passed, %d failed, in %s\n", s.Passed, plural(s.Total, "scenario"), s.Failed, millis(s.MS))
 }
-
-// ToolNames are the names of the tools of an agent that has all of them.
-func ToolNames() (names []string) {
-	for _, t := range new(app).builtin() {
-		names = append(names, t.Spec().Name)
-	}
-	return names
-}

@@ -18,6 +18,7 @@ import (
 
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/event"
+	"github.com/belay-run/belay/event/eventtest"
 	"github.com/belay-run/belay/internal/core/task"
 	"github.com/belay-run/belay/internal/core/thread"
 	"github.com/belay-run/belay/internal/engine"
@@ -377,7 +378,7 @@ func (m *machine) checkStream(ctx context.Context, h store.Store, stream belay.S
 			m.t.Errorf("%v: %s: sequence %d where %d should be", what, stream, e.Seq, next)
 		}
 		next++
-		if err := event.Check(e); err != nil {
+		if err := eventtest.Check(e); err != nil {
 			m.t.Errorf("%v: %v", what, err)
 		}
 		if c, ok := e.Data.(event.TurnCompleted); ok {

@@ -1,7 +1,6 @@
 package eval
 
 import (
-	"reflect"
 	"slices"
 	"strings"
 
@@ -316,12 +315,4 @@ func (r *reader) bound(at []any, f boundFile) Bound {
 		r.fail(at, "no number is at least %d and at most %d", b.Least, b.Most)
 	}
 	return b
-}
-
-// Kinds lists what an expectation can be about, as a file writes it.
-func Kinds() (names []string) {
-	for f := range reflect.TypeFor[expectFile]().Fields() {
-		names = append(names, f.Tag.Get("yaml"))
-	}
-	return names
 }

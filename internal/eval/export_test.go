@@ -2,6 +2,7 @@ package eval
 
 import (
 	"os"
+	"reflect"
 	"regexp"
 	"strings"
 	"testing"
@@ -35,4 +36,12 @@ func Documented(t *testing.T) (all []*Scenario) {
 		t.Fatal("the reference has no example")
 	}
 	return all
+}
+
+// Kinds lists what an expectation can be about, as a file writes it.
+func Kinds() (names []string) {
+	for f := range reflect.TypeFor[expectFile]().Fields() {
+		names = append(names, f.Tag.Get("yaml"))
+	}
+	return names
 }

@@ -1,6 +1,8 @@
 package eval_test
 
 import (
+	"bytes"
+	"regexp"
 	"slices"
 	"testing"
 
@@ -76,10 +78,18 @@ func TestTheSuiteCovers(t *testing.T) {
 			}
 		}
 	}
-	for _, name := range cli.ToolNames() {
-		if !tools[name] {
-			t.Errorf("no scenario is about %s", name)
+	var out bytes.Buffer
+	if code := player(t).Program(t.Context(), eval.Command{Args: []string{"--json", "tool", "list"}, Dir: t.TempDir(), Env: []string{"HOME=" + t.TempDir()}, Stdout: &out, Stderr: t.Output()}); code != 0 {
+		t.Fatal("tool list ended with", code)
+	}
+	listed := regexp.MustCompile(`(?m)^\{"name":"([^"]+)"`).FindAllStringSubmatch(out.String(), -1)
+	for _, m := range listed {
+		if !tools[m[1]] {
+			t.Errorf("no scenario is about %s", m[1])
 		}
+	}
+	if len(listed) < 10 {
+		t.Errorf("%d tools are listed: %s", len(listed), &out)
 	}
 	never := []belay.Outcome{belay.OverBudget, belay.Lost} // no budgets yet; a lost turn needs a damaged store
 	for _, o := range belay.Outcomes {

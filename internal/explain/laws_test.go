@@ -122,7 +122,7 @@ func TestNoPayloadReachesTheTextUnescaped(t *testing.T) {
 	facts := evilFacts(t)
 	var texts []string
 	for _, e := range facts {
-		texts = append(texts, Line(e), LineSince(time.Unix(0, 0), e))
+		texts = append(texts, Line(e))
 		a, err := Why(facts, string(e.ID()))
 		if err != nil {
 			t.Fatal(err)

@@ -11,15 +11,8 @@ import (
 
 // Line is a fact on one line: its time of day, its place in the stream, its
 // type, what it is about and what it says.
-func Line(e event.Envelope) string { return line(e, e.Time.UTC().Format("15:04:05.000")) }
-
-// LineSince is Line with the time that has gone by since start.
-func LineSince(start time.Time, e event.Envelope) string {
-	return line(e, "+"+took(e.Time.Sub(start)))
-}
-
-func line(e event.Envelope, at string) string {
-	s := fmt.Sprintf("%-9s #%-4d %-22s", at, e.Seq, e.Type())
+func Line(e event.Envelope) string {
+	s := fmt.Sprintf("%-9s #%-4d %-22s", e.Time.UTC().Format("15:04:05.000"), e.Seq, e.Type())
 	return Clean(strings.TrimRight(s+" "+join("  ", about(e), says(e)), " "))
 }
 

@@ -88,7 +88,7 @@ var policyMutants = []mutant{
 		edits:  []edit{{"internal/engine/past.go", "b.Taint = thread.TaintNames(d.State().Taint, maxForkTaint)", "_ = maxForkTaint"}},
 		caught: []suite{{"./internal/engine", "ForkInheritsTaint"}}},
 	{breaks: "a checker's allow silences an ask",
-		edits:  []edit{{"internal/policy/checker.go", "if rank(d) > rank(v.Decision) {", "if d != v.Decision {"}},
+		edits:  []edit{{"internal/policy/checker.go", "if Join(v.Decision, d) != v.Decision {", "if d != v.Decision {"}},
 		caught: []suite{{"./internal/core/thread", "Scenarios/checkers"}}},
 	{breaks: "a checker without a verdict is ignored",
 		edits:  []edit{{"internal/policy/checker.go", "case r.Checks[i].Failed:", "case r.Checks[i].Failed && false:"}},

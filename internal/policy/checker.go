@@ -250,7 +250,7 @@ func (s *Set) checks(t belay.ToolSpec) bool {
 func (v *Verdict) join(c Checker, d Decision, code, reason string) {
 	hit := Hit{Rule: "checker/" + c.ID, Tier: cmp.Or(c.Tier, TierDefault), Decision: d}
 	v.Matched = append(slices.Clone(v.Matched), hit)
-	if rank(d) > rank(v.Decision) {
+	if Join(v.Decision, d) != v.Decision {
 		v.Decision, v.Source, v.Rule, v.Tier, v.Priority = d, "checker", hit.Rule, hit.Tier, 0
 		v.ReasonCode, v.Reason, v.Hint = cmp.Or(code, "CHECKER"), reason, ""
 		v.Tags = union(v.Tags, []string{"safety:" + c.ID})

@@ -21,9 +21,6 @@ type Entry struct {
 	Core bool
 }
 
-// Names is the list. It must not be changed.
-func Names() []Entry { return entries }
-
 // Of is the entry that protects a path, read as text: relative to a workspace, or
 // absolute. Case doesn't matter, nor do characters that nobody sees or that some
 // file systems drop. The folders that a workspace lies in aren't part of it, so

@@ -42,7 +42,7 @@ func TestCoreNamesAreFoundBehindOthers(t *testing.T) {
 // A name that can't be found by itself protects nothing.
 func TestEachEntryProtectsItself(t *testing.T) {
 	seen := map[string]bool{}
-	for _, e := range Names() {
+	for _, e := range entries {
 		switch p := strings.ReplaceAll(strings.ReplaceAll(e.Name, "**/", ""), "*", "x"); {
 		case seen[e.Name], e.Why == "", e.Name != strings.ToLower(e.Name), strings.HasPrefix(e.Name, "/"):
 			t.Errorf("%+v: twice, without a reason, not in lower case or absolute", e)
@@ -56,7 +56,7 @@ func TestEachEntryProtectsItself(t *testing.T) {
 }
 
 func FuzzOf(f *testing.F) {
-	for _, e := range Names() {
+	for _, e := range entries {
 		f.Add(e.Name)
 	}
 	f.Add(strings.Repeat(".git/", 1000) + "x")

@@ -9,6 +9,7 @@ import (
 
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/event"
+	"github.com/belay-run/belay/event/eventtest"
 	"github.com/belay-run/belay/internal/store"
 	"github.com/belay-run/belay/internal/store/memory"
 	"github.com/belay-run/belay/internal/trust"
@@ -80,8 +81,8 @@ func TestSayingItAgainIsNoFact(t *testing.T) {
 		t.Errorf("got %+v, %v", h, err)
 	}
 	for e, err := range st.Read(t.Context(), trust.Stream, 0) {
-		if err != nil || event.Check(e) != nil {
-			t.Errorf("%v, %v", err, event.Check(e))
+		if err != nil || eventtest.Check(e) != nil {
+			t.Errorf("%v, %v", err, eventtest.Check(e))
 		}
 	}
 }

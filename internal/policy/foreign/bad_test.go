@@ -135,3 +135,13 @@ func FuzzRead(f *testing.F) {
 		}
 	})
 }
+
+// Count is how many items are kept so.
+func (r *Result) Count(k Kept) (n int) {
+	for _, i := range r.Items {
+		if i.Kept == k {
+			n++
+		}
+	}
+	return n
+}

@@ -72,16 +72,6 @@ type Result struct {
 	Items    []Item
 }
 
-// Count is how many items are kept so.
-func (r *Result) Count(k Kept) (n int) {
-	for _, i := range r.Items {
-		if i.Kept == k {
-			n++
-		}
-	}
-	return n
-}
-
 // Read reads a file. What comes out has been compiled, with the examples of its
 // rules. An error is a *belay.Error with its place.
 func Read(f Format, content []byte, o Options) (*Result, error) {

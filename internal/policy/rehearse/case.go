@@ -69,9 +69,6 @@ func NewReader(get Content) *Reader {
 	return &Reader{get: get, threads: map[belay.StreamID]*thread.Decider{}, rules: map[belay.Digest]*thread.Rules{}, sets: map[belay.Digest]*policy.Set{}}
 }
 
-// Forget drops what is remembered of a stream: nothing more of it will come.
-func (r *Reader) Forget(s belay.StreamID) { delete(r.threads, s) }
-
 // maxDecoded bounds the rules that are kept decoded.
 const maxDecoded = 16
 

@@ -99,6 +99,3 @@ func Named(from, pass []string, set map[string]string, dir string) []string {
 	}
 	return env
 }
-
-// VariableName tells whether a name can be a variable's.
-func VariableName(name string) bool { return validName(name) }
