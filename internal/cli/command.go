@@ -5,11 +5,14 @@ import (
 	"fmt"
 	"io"
 	"strings"
+	"sync"
 	"text/tabwriter"
 
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/internal/core/thread"
 	"github.com/belay-run/belay/internal/engine"
+	"github.com/belay-run/belay/internal/process"
+	"github.com/belay-run/belay/internal/sandbox"
 	"github.com/belay-run/belay/internal/store"
 )
 
@@ -32,11 +35,16 @@ type (
 // do runs a node of the grammar; one that only holds others is refused under the
 // path that was typed.
 func (a *app) do(ctx context.Context, node any, path string) (int, error) {
+	sandbox.Clear()
+	if c, ok := node.(reader); ok {
+		return a.reading(ctx, func(st store.Store) (int, error) { return c.read(ctx, a, st) })
+	}
+	var strays sync.WaitGroup
+	defer strays.Wait()
+	strays.Go(func() { process.EndStrays() }) // what a killed runtime left; it takes a few milliseconds
 	switch c := node.(type) {
 	case command:
 		return c.run(ctx, a)
-	case reader:
-		return a.reading(ctx, func(st store.Store) (int, error) { return c.read(ctx, a, st) })
 	case orderer:
 		return a.ordering(ctx, func(r *runtime) (int, error) { return c.order(ctx, a, r) })
 	}

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"errors"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -79,16 +80,32 @@ func checkWorkspace(dir string) (string, error) {
 	return ws, nil
 }
 
-// repositoryOf is the root of the git repository that dir is in, else dir.
+// repositoryOf is the root of the git repository that dir is in, else dir. An
+// empty folder .git makes no repository: it may stand in for one that isn't there
+// while programs run.
 func repositoryOf(dir string) string {
 	for at := dir; ; at = filepath.Dir(at) {
-		if _, err := os.Lstat(filepath.Join(at, ".git")); err == nil {
+		if isGit(filepath.Join(at, ".git")) {
 			return at
 		}
 		if at == filepath.Dir(at) {
 			return dir
 		}
 	}
+}
+
+// isGit reports whether there is a file, or a folder with something in it.
+func isGit(path string) bool {
+	if info, err := os.Lstat(path); err != nil || !info.IsDir() {
+		return err == nil
+	}
+	dir, err := os.Open(path)
+	if err != nil {
+		return true // somebody else's
+	}
+	defer dir.Close()
+	_, err = dir.Readdirnames(1)
+	return err != io.EOF
 }
 
 // apart refuses a store and a workspace one of which contains the other: an

@@ -23,7 +23,13 @@ func StartTime(pid int) (string, error) {
 }
 
 // marked finds nobody: this system shows no process another's environment.
-func marked(line, since string) []int { return nil }
+func marked(mark, since string) []int { return nil }
+
+// strays finds nobody, as marked.
+func strays() []int { return nil }
+
+// pidNamespace is that of every process here.
+func pidNamespace() string { return "0" }
 
 // startOfChild is the start time of a child that may have ended already; then
 // nobody knows it here.

@@ -3,6 +3,7 @@ package process
 import (
 	"bytes"
 	"fmt"
+	"iter"
 	"os"
 	"strconv"
 	"strings"
@@ -58,25 +59,11 @@ func parseStat(b []byte) (state byte, start string, ok bool) {
 	return f[0][0], f[19], true
 }
 
-// marked lists living processes whose environment has the line, of those that
+// marked lists living processes whose environment has the mark, of those that
 // did not start before since.
-func marked(line, since string) []int {
-	dir, err := os.Open("/proc")
-	if err != nil {
-		return nil
-	}
-	defer dir.Close()
-	names, err := dir.Readdirnames(-1)
-	if err != nil {
-		return nil
-	}
+func marked(mark, since string) (found []int) {
 	from, _ := strconv.ParseUint(since, 10, 64)
-	var found []int
-	for _, name := range names {
-		pid, err := strconv.Atoi(name)
-		if err != nil {
-			continue
-		}
+	for pid := range pids() {
 		start, err := StartTime(pid)
 		if err != nil {
 			continue
@@ -84,12 +71,74 @@ func marked(line, since string) []int {
 		if ticks, _ := strconv.ParseUint(start, 10, 64); ticks < from {
 			continue
 		}
-		env, err := os.ReadFile("/proc/" + name + "/environ")
-		if err == nil && bytes.Contains(append(env, 0), []byte(line+"\x00")) {
+		if markIn(pid) == mark {
 			found = append(found, pid)
 		}
 	}
 	return found
+}
+
+// strays ends the processes of this user that a killed runtime left, and lists
+// them. What is ended is what was looked at: a number that goes to another
+// process meanwhile hits nobody.
+func strays() (ended []int) {
+	self := os.Geteuid()
+	for pid := range pids() {
+		var st unix.Stat_t
+		if unix.Stat("/proc/"+strconv.Itoa(pid), &st) != nil || int(st.Uid) != self || pid == os.Getpid() || !left(markIn(pid)) {
+			continue
+		}
+		fd, err := unix.PidfdOpen(pid, 0)
+		if err != nil {
+			continue
+		}
+		if _, err := StartTime(pid); err == nil && left(markIn(pid)) && unix.PidfdSendSignal(fd, unix.SIGKILL, nil, 0) == nil {
+			ended = append(ended, pid)
+		}
+		unix.Close(fd)
+	}
+	return ended
+}
+
+// pids are the processes that can be seen.
+func pids() iter.Seq[int] {
+	return func(yield func(int) bool) {
+		dir, err := os.Open("/proc")
+		if err != nil {
+			return
+		}
+		defer dir.Close()
+		names, _ := dir.Readdirnames(-1) // what was read is better than nothing
+		for _, name := range names {
+			if pid, err := strconv.Atoi(name); err == nil && !yield(pid) {
+				return
+			}
+		}
+	}
+}
+
+// markIn is the mark in the environment of a process; empty is none, or one that
+// can't be read.
+func markIn(pid int) string {
+	env, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/environ")
+	if err != nil {
+		return ""
+	}
+	for line := range bytes.SplitSeq(env, []byte{0}) {
+		if mark, ok := bytes.CutPrefix(line, []byte(markName+"=")); ok {
+			return string(mark)
+		}
+	}
+	return ""
+}
+
+// pidNamespace is the namespace in which this process has its pid.
+func pidNamespace() string {
+	name, err := os.Readlink("/proc/self/ns/pid")
+	if err != nil {
+		return ""
+	}
+	return strings.Trim(strings.TrimPrefix(name, "pid:"), "[]")
 }
 
 // peak is the most memory that a process or one of its children had.

@@ -11,8 +11,9 @@
 // nothing but wait on a pipe to the runtime, and kills the group when the pipe
 // closes. While the guard isn't reaped the group's number can't go to
 // anybody else, so signals to it never hit a stranger. A program that leaves
-// the group is found by a mark in its environment. One that leaves the group
-// and clears its environment is beyond this package: that takes a sandbox.
+// the group is found by a mark in its environment, after the runtime was killed
+// by whichever runtime comes next. One that leaves the group and clears its
+// environment is beyond this package: that takes a sandbox.
 //
 // On a terminal the program leads a session, as terminals want it, so its group
 // is one of its own; the guard is told of it.
@@ -34,9 +35,6 @@ const (
 	DefaultGrace  = 5 * time.Second        // from TERM to KILL
 	DefaultLinger = 500 * time.Millisecond // what is left may finish after the program exited
 )
-
-// markName is the environment variable that marks everything a call started.
-const markName = "BELAY_PROCESS_MARK"
 
 // Command says what to run.
 type Command struct {
@@ -112,7 +110,7 @@ func Start(c Command) (*Process, error) {
 	if err != nil {
 		return nil, err
 	}
-	mark := rand.Text()
+	mark := thisOwner().mark(rand.Text())
 	cmd := &exec.Cmd{
 		Path: c.Path, Args: c.Argv, Dir: c.Dir,
 		Env:         append(c.Env[:len(c.Env):len(c.Env)], markName+"="+mark),

@@ -99,8 +99,8 @@ func (p *Process) signal(s syscall.Signal) {
 		p.cmd.Process.Signal(s) //nolint:errcheck // as above
 	}
 	syscall.Kill(-p.guard.pgid, s) //nolint:errcheck // as above
-	for range 16 {
-		strays := marked(markName+"="+p.mark, p.Start)
+	for range endRounds {
+		strays := marked(p.mark, p.Start)
 		for _, pid := range strays {
 			syscall.Kill(pid, s) //nolint:errcheck // as above
 		}

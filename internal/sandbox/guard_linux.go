@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"hash/fnv"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -47,19 +48,25 @@ func (b *Box) guard(p *inside.Profile) (*stubs, error) {
 }
 
 // stubs are empty folders in the place of missing names. Every process that
-// needs them shares a lock, and who can have it alone removes them. Within a
-// process they stay for a moment after the last program: removing them takes
-// longer than all else that a boundary costs.
+// needs them shares a lock on a file that names the workspace, and who can have
+// it alone removes them: the last of these processes, or after a crash whichever
+// comes next, wherever it works. Within a process they stay for a moment after
+// the last program: removing them takes longer than all else that a boundary
+// costs.
 type stubs struct {
 	root  string
-	list  []string // names that this or an earlier process made
 	lock  *os.File
 	users int
 	over  *time.Timer // removes them
 }
 
-// stubMode marks a stub: nobody makes an empty folder that nobody may write.
+// stubMode marks a stub, with its emptiness: nobody makes an empty folder that
+// nobody may write.
 const stubMode = 0o555
+
+// isStub reports whether a file may be a stub. A mask of the person's may have
+// taken more rights away.
+func isStub(info fs.FileInfo) bool { return info.IsDir() && info.Mode().Perm()&0o222 == 0 }
 
 // stubLinger is how long stubs stay after the last program.
 const stubLinger = 3 * time.Second
@@ -84,6 +91,31 @@ func Settle() {
 // leaving counts the groups that are being given back.
 var leaving sync.WaitGroup
 
+// Clear removes the stubs that processes left which were killed, in every
+// workspace. Whoever begins calls it.
+func Clear() {
+	dir := lockFolder()
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return // no program ran yet
+	}
+	for _, e := range entries {
+		if info, err := e.Info(); err != nil || !info.Mode().IsRegular() || info.Size() == 0 {
+			continue // nothing stands there
+		}
+		f, err := os.OpenFile(filepath.Join(dir, e.Name()), os.O_RDWR|unix.O_NOFOLLOW, 0)
+		if err != nil {
+			continue
+		}
+		if unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB) == nil { // else a living process sees to them
+			if root, err := io.ReadAll(io.LimitReader(f, unix.PathMax)); err == nil {
+				removeStubs(string(root), f)
+			}
+		}
+		f.Close()
+	}
+}
+
 func makeStubs(root string, names []string) (*stubs, error) {
 	kept.Lock()
 	defer kept.Unlock()
@@ -107,8 +139,11 @@ func makeStubs(root string, names []string) (*stubs, error) {
 	return s, s.stand(names)
 }
 
-// stand makes the folders that aren't there.
+// stand makes the folders that aren't there, once it is written down where.
 func (s *stubs) stand(names []string) error {
+	if _, err := s.lock.WriteAt([]byte(s.root), 0); err != nil {
+		return fmt.Errorf("write down which workspace it is: %w", err)
+	}
 	dir, err := os.OpenRoot(s.root)
 	if err != nil {
 		return err
@@ -116,28 +151,30 @@ func (s *stubs) stand(names []string) error {
 	defer dir.Close()
 	for _, n := range names {
 		if up := filepath.Dir(n); up != "." {
-			if info, err := dir.Lstat(up); err != nil || !info.IsDir() || info.Mode().Perm() == stubMode {
+			if info, err := dir.Lstat(up); err != nil || !info.IsDir() || isStub(info) {
 				continue // the stub above covers it
 			}
 		}
-		err := dir.Mkdir(n, stubMode)
-		if err != nil && !errors.Is(err, fs.ErrExist) {
+		if err := dir.Mkdir(n, stubMode); err != nil && !errors.Is(err, fs.ErrExist) {
 			return err
-		}
-		if info, serr := dir.Lstat(n); serr == nil && info.IsDir() && info.Mode().Perm() == stubMode && !slices.Contains(s.list, n) {
-			s.list = append(s.list, n)
 		}
 	}
 	return nil
 }
 
-// lockFor opens the file that processes lock for a workspace.
-func lockFor(root string) (*os.File, error) {
+// lockFolder has a file for each workspace in which programs ran.
+func lockFolder() string {
 	base, err := os.UserCacheDir()
 	if err != nil {
 		base = filepath.Join(os.TempDir(), fmt.Sprintf("belay-%d", os.Geteuid()))
 	}
-	dir := filepath.Join(base, "belay", "sandbox-locks")
+	return filepath.Join(base, "belay", "sandbox-locks")
+}
+
+// lockFor opens the file that processes lock for a workspace. It names the
+// workspace while stubs may stand there.
+func lockFor(root string) (*os.File, error) {
+	dir := lockFolder()
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, err
 	}
@@ -162,25 +199,29 @@ func (s *stubs) release() {
 	}
 }
 
-// settle removes the stubs if nobody needs them, in this process or another. One
-// that isn't empty stays: it isn't a stub.
+// settle removes the stubs if nobody needs them, in this process or another.
 func (s *stubs) settle() {
 	if s.users > 0 || kept.at[s.root] != s {
 		return
 	}
 	delete(kept.at, s.root)
 	defer s.lock.Close()
-	if unix.Flock(int(s.lock.Fd()), unix.LOCK_EX|unix.LOCK_NB) != nil {
-		return
+	if unix.Flock(int(s.lock.Fd()), unix.LOCK_EX|unix.LOCK_NB) == nil {
+		removeStubs(s.root, s.lock)
 	}
-	dir, err := os.OpenRoot(s.root)
-	if err != nil {
-		return
-	}
-	defer dir.Close()
-	for _, n := range s.list {
-		if info, err := dir.Lstat(n); err == nil && info.IsDir() {
-			dir.Remove(n) //nolint:errcheck // it isn't empty
+}
+
+// removeStubs removes the stubs of a workspace, and then the note that they
+// stand there, in a file that is locked alone. What isn't empty is no stub.
+func removeStubs(root string, note *os.File) {
+	dir, err := os.OpenRoot(root)
+	if err == nil {
+		defer dir.Close()
+		for _, n := range slices.Backward(stubNames) { // what lies in another one first
+			if info, err := dir.Lstat(n); err == nil && isStub(info) {
+				dir.Remove(n) //nolint:errcheck // it isn't empty
+			}
 		}
 	}
+	note.Truncate(0) //nolint:errcheck // the next one looks once more
 }

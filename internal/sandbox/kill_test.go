@@ -61,7 +61,7 @@ func cut(t *testing.T, f *os.File) {
 // runtimeToKill is a runtime that starts a held program in a workspace, and
 // releases it if it is told to.
 func runtimeToKill(dir string) int {
-	o := sandbox.Options{Workspace: dir, Home: filepath.Dir(dir)}
+	o := sandbox.Options{Workspace: dir, Home: filepath.Dir(dir), Protected: isProtected}
 	if os.Getenv("BELAY_TEST_LEVEL") == "L2" {
 		o.Disabled = []string{sandbox.LayerMounts}
 	}

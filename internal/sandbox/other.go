@@ -20,6 +20,9 @@ func Main() {}
 // Settle does nothing here: nothing is left.
 func Settle() {}
 
+// Clear does nothing here: nothing is left.
+func Clear() {}
+
 // Machine is what this machine can do, layer by layer.
 type Machine struct {
 	Layers []belay.Layer

@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/belay-run/belay"
@@ -207,6 +208,59 @@ func TestProtectedStubsAreGoneAfterTheLastProgram(t *testing.T) {
 	h.Close()
 	sandbox.Settle()
 	if got := listing(t, s.o.Workspace); !slices.Equal(got, []string{" d---------", "/.idea d---------"}) {
+		t.Errorf("the workspace has %q", got)
+	}
+}
+
+// TestProtectedStubsOfAKilledRuntimeAreCleared: whoever comes next removes them,
+// wherever it works, and none that a living runtime needs.
+func TestProtectedStubsOfAKilledRuntimeAreCleared(t *testing.T) {
+	confined(t)
+	t.Setenv("XDG_CACHE_HOME", t.TempDir())
+	killed, living := newSpace(t), newSpace(t)
+	for _, s := range []*space{killed, living} {
+		if err := os.Mkdir(filepath.Join(s.o.Workspace, ".idea"), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	f := tether(t, killed)
+	killedRuntime(t, killed, "ready", "BELAY_TEST_RELEASE=1")
+	cut(t, f)
+	cmd := living.command("/bin/sh", "-c", "read x")
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	h := living.start(cmd)
+	if got := len(listing(t, killed.o.Workspace)); got < 20 {
+		t.Fatalf("the killed runtime left %d names: nothing is to be cleared", got)
+	}
+	sandbox.Clear()
+	if got := listing(t, killed.o.Workspace); !slices.Equal(got, []string{" d---------", "/.idea d---------", "/ran ---------- ran\n", "/tether p---------"}) {
+		t.Errorf("the workspace has %q", got)
+	}
+	if _, err := os.Stat(filepath.Join(living.o.Workspace, ".belay")); err != nil {
+		t.Error("a stub that somebody needs is gone")
+	}
+	if err := h.Release(); err != nil {
+		t.Fatal(err)
+	}
+	in.Close()
+	cmd.Wait()
+	h.Close()
+	sandbox.Settle()
+	if got := listing(t, living.o.Workspace); len(got) != 2 {
+		t.Errorf("the other workspace has %q", got)
+	}
+}
+
+func TestProtectedStubsAreGoneWhateverTheMask(t *testing.T) {
+	confined(t)
+	defer syscall.Umask(syscall.Umask(0o077))
+	s := newSpace(t)
+	s.sh("true")
+	sandbox.Settle()
+	if got := listing(t, s.o.Workspace); len(got) != 1 {
 		t.Errorf("the workspace has %q", got)
 	}
 }

@@ -1,0 +1,109 @@
+package kill
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/internal/needs"
+	"github.com/belay-run/belay/internal/sandbox"
+)
+
+// leaves is a session in whose middle the process is killed: its program says that
+// it is there, and leaves another one in a session of its own.
+const leaves = `steps:
+  - calls: [{tool: exec, args: {command: "sh leaves.sh"}}]
+  - calls: [{tool: complete_task, args: {summary: done}}]
+`
+
+// TestKilledProgramsLeaveNothing: what a killed process leaves besides facts is
+// gone once any command was started: folders that stood in for protected names,
+// and programs that left their group. It is no matter where that command works and
+// whether it starts a program.
+func TestKilledProgramsLeaveNothing(t *testing.T) {
+	m := sandbox.Probe()
+	needs.Facility(t, "sandbox", m.Level.AtLeast(belay.L3), "level "+string(m.Level)+": "+m.Why)
+	next := map[string][]string{
+		"doctor":        {"doctor"},
+		"sessions list": {"sessions", "list"},
+		"config":        {"config"},
+		"run":           {"run", "--script", "../done.yaml", "go"},
+	}
+	for _, boundary := range []string{"workspace-write", "full"} {
+		for name, args := range next {
+			t.Run(boundary+" then "+name, func(t *testing.T) {
+				if boundary == "full" && name == "sessions list" {
+					args = []string{"sessions", "resume", "--last"} // what only reads ends nothing
+				}
+				killedThen(t, boundary, args)
+			})
+		}
+	}
+}
+
+func killedThen(t *testing.T, boundary string, args []string) {
+	l := newMachine(t)
+	defer l.discard()
+	err := syscall.Mkfifo(filepath.Join(l.ws, "tether"), 0o600)
+	for name, text := range map[string]string{
+		"ws/leaves.sh": "exec 3>tether\nsetsid sh -c 'trap \"\" TERM HUP; sleep 600' &\necho up >up\nsleep 600\n",
+		"leaves.yaml":  leaves, "done.yaml": "steps:\n  - calls: [{tool: complete_task, args: {summary: done}}]\n",
+	} {
+		if err == nil {
+			err = os.WriteFile(filepath.Join(l.dir, name), []byte(text), 0o644)
+		}
+	}
+	tether, oerr := syscall.Open(filepath.Join(l.ws, "tether"), syscall.O_RDONLY|syscall.O_NONBLOCK|syscall.O_CLOEXEC, 0)
+	if err != nil || oerr != nil {
+		t.Fatal(err, oerr)
+	}
+	defer syscall.Close(tether)
+	before := names(t, l.ws)
+	e := l.runWith(func(p *os.Process) {
+		go func() {
+			for begun := time.Now(); time.Since(begun) < patience; time.Sleep(2 * time.Millisecond) {
+				if _, err := os.Stat(filepath.Join(l.ws, "up")); err == nil {
+					break
+				}
+			}
+			p.Kill()
+		}()
+	}, nil, "run", "--script", "../leaves.yaml", "--mode", "default", "--allow", "exec", "--boundary", boundary, "go")
+	if !e.killed || !slices.Contains(names(t, l.ws), "up") {
+		t.Fatalf("it wasn't killed with its program there: exit %d\n%s", e.exit, e.out)
+	}
+	if left := names(t, l.ws); boundary != "full" && len(left) < len(before)+20 {
+		t.Fatalf("the kill left no stand-ins: %q", left)
+	}
+	if e := l.run(nil, args...); e.killed {
+		t.Fatalf("%q: %s", args, e.out)
+	}
+	for begun := time.Now(); ; time.Sleep(2 * time.Millisecond) {
+		if n, err := syscall.Read(tether, make([]byte, 1)); n == 0 && err == nil {
+			break
+		} else if time.Since(begun) > patience {
+			t.Fatalf("after %q somebody is left", args)
+		}
+	}
+	if left := slices.DeleteFunc(names(t, l.ws), func(n string) bool { return n == "up" }); !slices.Equal(left, before) {
+		t.Errorf("after %q there is %s, and was %s", args, strings.Join(left, " "), strings.Join(before, " "))
+	}
+}
+
+// names are what is in a folder.
+func names(t *testing.T, dir string) (all []string) {
+	t.Helper()
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range entries {
+		all = append(all, e.Name())
+	}
+	return all
+}
