@@ -134,7 +134,7 @@ type SandboxApplied struct {
 type SandboxViolation struct {
 	fact
 	Layer    string `json:"layer"`
-	Op       string `json:"op,omitempty"`     // read, write, connect, call, limit
+	Op       string `json:"op,omitempty"`     // read, write, connect, call, limit, obeyed: left for another program to obey, and moved aside
 	Target   string `json:"target,omitempty"` // a path, a host, a system call, a limit
 	Reason   string `json:"reason"`           // how it is known
 	Boundary string `json:"boundary,omitempty"`

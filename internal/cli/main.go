@@ -24,6 +24,7 @@ import (
 	"github.com/alecthomas/kong"
 
 	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/internal/gitsafe"
 	"github.com/belay-run/belay/internal/model"
 	"github.com/belay-run/belay/internal/process"
 	"github.com/belay-run/belay/internal/secret"
@@ -120,6 +121,8 @@ type app struct {
 	usable  map[string][]configFile // of a server: as they were when they last could be used
 	looked  lookedFor
 	early   early
+
+	watches map[string]*gitsafe.Watch // by workspace: use inspect
 
 	hiding sync.Once
 	hidden *secret.Scrubber // use secrets()

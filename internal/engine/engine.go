@@ -48,6 +48,7 @@ type Config struct {
 	Stall    time.Duration                    // how long an effect whose time is up may hold its thread; 0 is DefaultStall
 	Keeper   Snapshots                        // keeps whole workspaces; nil can't
 	Confine  Confine                          // confines what calls start; nil can't, which refuses what must be confined
+	Inspect  Inspect                          // looks at what they leave; nil: nobody does
 
 	// Price is what an answer cost in millionths of a US dollar; false: nobody knows.
 	Price func(s belay.Settings, u belay.Usage) (int64, bool)

@@ -18,14 +18,16 @@ type left struct {
 	stream belay.StreamID
 	ids    belay.IDs
 	kept   bool // its effect runs
+
+	workspace string
 }
 
 // leaves takes a process over from the call that started it.
-func (v *drive) leaves(ids belay.IDs, r tool.Running) {
+func (v *drive) leaves(ids belay.IDs, workspace string, r tool.Running) {
 	ids.Process = r.ID()
 	v.e.mu.Lock()
 	defer v.e.mu.Unlock()
-	v.e.left = append(v.e.left, left{Running: r, stream: v.stream, ids: ids})
+	v.e.left = append(v.e.left, left{Running: r, stream: v.stream, ids: ids, workspace: workspace})
 }
 
 // take is the first process of the stream that the function accepts, and marks
@@ -56,10 +58,11 @@ func (v *drive) keepProcess(ctx context.Context, eff core.KeepProcess, leaving f
 		return tool.Cancelled
 	}
 	end := r.Keep(ctx, why)
+	facts := v.leftBehind(ctx, eff.IDs)
 	v.e.mu.Lock()
 	v.e.left = slices.DeleteFunc(v.e.left, func(l left) bool { return l.stream == v.stream && l.ID() == id })
 	v.e.mu.Unlock()
-	return []core.Fact{{IDs: eff.IDs, Data: end}}
+	return append(facts, core.Fact{IDs: eff.IDs, Data: end})
 }
 
 // Attachable is a program in the background that this process runs; false: it

@@ -26,9 +26,6 @@ func (v *drive) runTool(ctx context.Context, eff core.RunTool, leaving func() bo
 	keep := context.WithoutCancel(ctx)
 	if err == nil {
 		var p event.ToolResult
-		if r.Left != nil {
-			v.leaves(eff.IDs, r.Left)
-		}
 		if p, err = v.result(keep, eff, spec, r); err == nil {
 			p.Millis = ms
 			return []core.Fact{{IDs: eff.IDs, Data: p}}
@@ -78,7 +75,10 @@ func (v *drive) execute(ctx context.Context, eff core.RunTool) (tool.Result, bel
 	if err := v.e.standsNoMore(ctx, rules, eff, call.Args); err != nil {
 		return tool.Result{}, spec, err
 	}
-	r, err := t.Run(ctx, call)
+	r, err := v.inspected(ctx, spec, call, func() (tool.Result, error) { return t.Run(ctx, call) })
+	if r.Left != nil {
+		v.leaves(eff.IDs, rules.Workspace, r.Left)
+	}
 	if err != nil && errors.Is(context.Cause(ctx), errToolTime) {
 		if _, told := errors.AsType[*tool.Error](err); !told {
 			err = &tool.Error{Problem: event.Problem{Class: tool.Timeout, Code: "TIMEOUT", Message: fmt.Sprintf("%s took longer than %s", eff.Name, limit)}}

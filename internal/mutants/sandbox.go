@@ -3,6 +3,12 @@ package main
 func boxed(run string) []suite { return []suite{{"./internal/sandbox", run}} }
 
 var sandboxMutants = []mutant{
+	{breaks: "a repository that a program made in a sub-folder isn't looked at",
+		edits:  []edit{{"internal/gitsafe/watch.go", "l.found(filepath.Join(path, name))", "_ = name"}},
+		caught: []suite{{"./internal/gitsafe", "MovedAside"}}},
+	{breaks: "a setting of git that nobody knows counts as harmless",
+		edits:  []edit{{"internal/gitsafe/keys.go", "return slices.Contains(whole, section) || slices.Contains(plain[section], name)", "return plain[section] == nil || slices.Contains(whole, section) || slices.Contains(plain[section], name)"}},
+		caught: []suite{{"./internal/gitsafe", "MovedAside"}}},
 	{breaks: "a program in a sandbox runs before it is released",
 		edits:  []edit{{"internal/sandbox/inside/inside_linux.go", "if !l.released() {", "if false {"}},
 		caught: boxed("TestHeld")},

@@ -14,8 +14,9 @@ const (
 	OpRead    = "read"
 	OpWrite   = "write"
 	OpConnect = "connect"
-	OpCall    = "call"  // a system call
-	OpLimit   = "limit" // of memory, processes, time, sizes
+	OpCall    = "call"   // a system call
+	OpLimit   = "limit"  // of memory, processes, time, sizes
+	OpObeyed  = "obeyed" // a file that another program obeys, outside of every boundary
 )
 
 // Widen is the least boundary that would have let an operation pass. why says
@@ -48,6 +49,8 @@ func Widen(b Bound, op, target, workspace string) (wider Bound, why string) {
 			wider.Is.Read = outermost(append(wider.Is.Read, clean))
 			wider.Name = b.Name + ", read " + clean
 		}
+	case OpObeyed:
+		return b, "it makes another program run something, outside of every boundary"
 	case OpLimit:
 		return b, "it is a limit of the boundary"
 	default:

@@ -1,0 +1,49 @@
+package cli
+
+import (
+	"context"
+	"path/filepath"
+
+	"github.com/belay-run/belay/internal/engine"
+	"github.com/belay-run/belay/internal/gitsafe"
+)
+
+// inspect looks after what programs leave in a workspace that git obeys. What is
+// moved aside lies in the store's folder.
+func (a *app) inspect(ctx context.Context, workspace string, at engine.Moment) (all []engine.Leftover) {
+	w := a.watch(workspace)
+	if w == nil {
+		return nil
+	}
+	var moved []gitsafe.Moved
+	if at == engine.ProgramBegins {
+		moved = w.Begin(ctx)
+	} else {
+		moved = w.Look(ctx, at == engine.ProgramEnded)
+	}
+	for _, m := range moved {
+		all = append(all, engine.Leftover(m))
+	}
+	return all
+}
+
+var _ engine.Inspect = (*app)(nil).inspect
+
+// watch is this process's look at a workspace; nil where there is no store.
+func (a *app) watch(workspace string) *gitsafe.Watch {
+	dir, err := a.storeDir()
+	if err != nil {
+		return nil
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.watches == nil {
+		a.watches = map[string]*gitsafe.Watch{}
+	}
+	w := a.watches[workspace]
+	if w == nil {
+		w = gitsafe.Git{Environ: a.Env}.NewWatch(workspace, filepath.Join(realAncestor(dir), "aside"))
+		a.watches[workspace] = w
+	}
+	return w
+}

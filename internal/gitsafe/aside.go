@@ -1,0 +1,73 @@
+//go:build unix
+
+package gitsafe
+
+import (
+	"crypto/rand"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+// asideMark is in the name of a file that was moved aside without leaving its
+// folder.
+const asideMark = ".aside-"
+
+// maxWhy bounds what is said of one file.
+const maxWhy = 400
+
+// move moves a file aside, and puts back what stood there before. It works in
+// the folder that was opened, so a link that takes the folder's place meanwhile
+// leads nowhere.
+func (l *looking) move(path string, why []string, known *item) {
+	m := Moved{Path: path, Why: strings.Join(why, "; ")}
+	m.Why = strings.ToValidUTF8(m.Why[:min(len(m.Why), maxWhy)], "")
+	name := filepath.Base(path)
+	fd, err := unix.Open(filepath.Dir(path), unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
+	if err == nil {
+		defer unix.Close(fd)
+		m.To = l.asidePath(path)
+		if err = os.MkdirAll(filepath.Dir(m.To), 0o700); err == nil {
+			err = unix.Renameat(fd, name, unix.AT_FDCWD, m.To)
+		}
+		if err != nil { // another file system: it stays beside its place, under a name that means nothing to git
+			m.To = path + asideMark + strings.ToLower(rand.Text()[:8])
+			err = unix.Renameat(fd, name, fd, filepath.Base(m.To))
+		}
+	}
+	if err != nil {
+		m.To, m.Why = "", m.Why+"; and it can't be moved: "+err.Error()
+	} else if known != nil && known.content != nil {
+		m.Restored = restore(fd, name, known)
+	}
+	if delete(l.w.items, path); m.Restored {
+		known.stamp = stampOf(path)
+		l.w.items[path] = known
+	}
+	l.moved = append(l.moved, m)
+}
+
+// asidePath is a new place for a file: its path in the workspace is the end of it.
+func (l *looking) asidePath(path string) string {
+	rel := strings.TrimPrefix(strings.TrimPrefix(path, l.w.root), "/")
+	return filepath.Join(l.w.aside, strings.ToLower(rand.Text()[:12]), rel)
+}
+
+// restore writes a file as it was.
+func restore(dir int, name string, known *item) bool {
+	fd, err := unix.Openat(dir, name, unix.O_WRONLY|unix.O_CREAT|unix.O_EXCL|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0o600)
+	if err != nil {
+		return false
+	}
+	f := os.NewFile(uintptr(fd), name)
+	_, err = f.Write(known.content)
+	if cerr := f.Chmod(os.FileMode(known.stamp.mode & 0o777)); err == nil {
+		err = cerr
+	}
+	if cerr := f.Close(); err == nil {
+		err = cerr
+	}
+	return err == nil
+}

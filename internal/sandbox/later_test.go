@@ -1,0 +1,138 @@
+//go:build linux
+
+package sandbox_test
+
+import (
+	"cmp"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/internal/gitsafe"
+	"github.com/belay-run/belay/internal/needs"
+)
+
+// later are ways to make what a person does next run a program of the workspace,
+// evil, and what the person does: in addition to git status, diff, log -p, add
+// and commit. A program plants, and the person's git runs outside of every boundary.
+var later = []struct {
+	name, plant, then string
+	setting           bool // of another program than git, which only the view of L3 holds
+}{
+	{"commondir", `cp -r .git e; git config -f e/config core.fsmonitor $E; echo ../e >.git/commondir`, ``, false},
+	{"configuration of the worktree", `git config extensions.worktreeConfig true; git config -f .git/config.worktree core.fsmonitor $E`, ``, false},
+	{"monitor", `git config core.fsmonitor $E`, ``, false},
+	{"configuration by a file in its place", `cp .git/config c; git config -f c core.fsmonitor $E; mv -f c .git/config`, ``, false},
+	{"hooks in another folder", `mkdir e; cp evil e/pre-commit; git config core.hooksPath e`, ``, false},
+	{"hook", `mkdir -p .git/hooks; cp evil .git/hooks/pre-commit`, ``, false},
+	{"hook of the index", `mkdir -p .git/hooks; cp evil .git/hooks/post-index-change`, ``, false},
+	{"hook of names", `mkdir -p .git/hooks; cp evil .git/hooks/reference-transaction`, ``, false},
+	{"hook of a checkout", `mkdir -p .git/hooks; cp evil .git/hooks/post-checkout`, `git checkout -q -b x`, false},
+	{"hooks by a link", `mkdir e; cp evil e/pre-commit; rm -rf .git/hooks; ln -s ../e .git/hooks`, ``, false},
+	{"hook that was there", `cat evil >.git/hooks/post-commit`, ``, false},
+	{"included file", `git config -f e core.fsmonitor $E; git config include.path ../e`, ``, false},
+	{"included on a condition", `git config -f e core.fsmonitor $E; git config includeIf.onbranch:main.path ../e`, ``, false},
+	{"filter", `git config filter.x.clean "$E"; echo '*.txt filter=x' >.gitattributes`, `touch a.txt`, false},
+	{"filter's process", `git config filter.x.process "$E"; mkdir -p .git/info; echo '*.txt filter=x' >.git/info/attributes`, `touch a.txt`, false},
+	{"text conversion", `git config diff.x.textconv $E; echo '*.txt diff=x' >.gitattributes`, ``, false},
+	{"driver of differences", `git config diff.x.command $E; echo '*.txt diff=x' >.gitattributes`, ``, false},
+	{"external diff", `git config diff.external $E`, ``, false},
+	{"driver of merges", `git config merge.x.driver $E; echo '*.txt merge=x' >.gitattributes`, `git checkout -q .; git merge -q other`, false},
+	{"pager", `git config core.pager $E`, `script -qc 'git log' /dev/null`, false},
+	{"pager of one command", `git config pager.status $E`, `script -qc 'git status' /dev/null`, false},
+	{"editor", `git config core.editor $E`, `git commit -q --allow-empty`, false},
+	{"signing", `git config gpg.program $E; git config commit.gpgSign true`, ``, false},
+	{"secure shell", `git config core.sshCommand $E; git config remote.origin.url ssh://localhost/a; git config branch.main.remote origin`, `git fetch`, false},
+	{"helper of an address", `git config protocol.ext.allow always; git config remote.origin.url "ext::$E"`, `git fetch`, false},
+	{"rewritten address", `git config protocol.ext.allow always; git config "url.ext::$E .insteadOf" https://; git config remote.origin.url https://x/`, `git fetch`, false},
+	{"other end's program", `git config remote.origin.url .; git config remote.origin.uploadpack $E`, `git fetch`, false},
+	{"credentials", `git config credential.helper "!$E"`, `printf 'protocol=https\nhost=x\n\n' | git credential fill`, false},
+	{"another name for a command", `git config alias.st "!$E"`, `git st`, false},
+	{"filter of hunks", `git config interactive.diffFilter $E`, `printf 'q\n' | script -qc 'git add -p' /dev/null`, false},
+	{"trailer", `git config trailer.x.command $E`, `echo | git interpret-trailers --trailer x=1`, false},
+	{"submodule's update", `printf '[submodule "s"]\n\tpath = s\n\turl = ./old\n' >.gitmodules; git config submodule.s.url ./old; git config submodule.s.update "!$E"; git update-index --add --cacheinfo 160000,$(git -C old rev-parse HEAD),s; mkdir s`, `git -c protocol.file.allow=always submodule update`, false},
+	{"step of a rebase", `mkdir .git/rebase-merge; for f in onto orig-head head-name; do git rev-parse HEAD >.git/rebase-merge/$f; done; echo refs/heads/main >.git/rebase-merge/head-name; : >.git/rebase-merge/interactive; echo "exec $E" >.git/rebase-merge/git-rebase-todo; : >.git/rebase-merge/done; echo 0 >.git/rebase-merge/msgnum; echo 1 >.git/rebase-merge/end`, `git checkout -q .; git rebase --continue`, false},
+	{"repository inside, asked by status", `git init -q sub; git -C sub commit -q --allow-empty -m x; git add sub; git -C sub config core.fsmonitor $E`, ``, false},
+	{"repository inside, with a filter", `git init -q sub; echo a >sub/a; git -C sub add a; git -C sub commit -q -m x; git add sub; git -C sub config filter.x.clean $E; echo '* filter=x' >sub/.gitattributes; touch -d @1 sub/a`, ``, false},
+	{"repository deep inside", `mkdir -p node_modules/a; git init -q node_modules/a/b; git -C node_modules/a/b config core.fsmonitor $E`, `git -C node_modules/a/b status`, false},
+	{"repository inside, with a hook", `git init -q sub; mkdir -p sub/.git/hooks; cp evil sub/.git/hooks/pre-commit`, `git -C sub commit -q --allow-empty -m x`, false},
+	{"repository that was inside", `git -C old config core.fsmonitor $E`, `git -C old status`, false},
+	{"repository under another name, renamed", `git init -q sub; git -C sub config core.fsmonitor $E; mv sub/.git sub/g; mv sub/g sub/.git`, `git -C sub status`, false},
+	{"folder that is a repository", `git init -q --bare b; git -C b config core.bare false; git -C b config core.worktree .; git -C b config core.fsmonitor $E`, `git -C b status`, false},
+	{"half a repository", `mkdir b; cp .git/HEAD b/; cp -r .git e; git config -f e/config core.pager $E; echo ../e >b/commondir`, `script -qc 'git -C b log' /dev/null`, false},
+	{"file that leads to a folder", `git init -q --bare e; git -C e config core.bare false; git -C e config core.fsmonitor $E; mkdir s; echo 'gitdir: ../e' >s/.git`, `git -C s status`, false},
+	{"link to a folder", `git init -q --bare e; git -C e config core.bare false; git -C e config core.fsmonitor $E; mkdir s; ln -s ../e s/.git`, `git -C s status`, false},
+	{"worktree's commondir", `git worktree add -q w; cp -r .git e; git config -f e/config core.fsmonitor $E; echo ../../../e >.git/worktrees/w/commondir`, `git -C w status`, false},
+	{"submodule's git folder", `git init -q --bare .git/modules/m; git config -f .git/modules/m/config core.bare false; git config -f .git/modules/m/config core.fsmonitor $E; mkdir m; echo 'gitdir: ../.git/modules/m' >m/.git`, `git -C m status`, false},
+	{"task of an editor", `mkdir -p .vscode; cp evil .vscode/tasks.json`, `test ! -x .vscode/tasks.json || .vscode/tasks.json`, true},
+	{"hook of a package manager", `mkdir -p .husky; cp evil .husky/pre-commit; git config core.hooksPath .husky`, ``, false},
+}
+
+// everyday is what a person does after each way.
+const everyday = `git status; echo y >>a.txt; git diff; git log -p; %THEN%; git add -A; git commit -q -m more; bash -i -c 'git status' </dev/null; true`
+
+// TestProtectedFromWhatGitObeys plants what makes a person's later git run a
+// program, at L3, at L2 and without a boundary, and lets the real git run.
+func TestProtectedFromWhatGitObeys(t *testing.T) {
+	confined(t)
+	needs.Program(t, "git")
+	needs.Program(t, "script")
+	first := laterSpace(t)
+	for _, at := range []string{"no look", "L3", "L2", "full"} {
+		if at != "L3" && os.Getenv(asUser) != "" {
+			continue // without rights what differs is the boundary
+		}
+		worked := 0
+		for _, c := range later {
+			s := newSpace(t)
+			s.env = gitAuthor
+			switch at {
+			case "L2":
+				s.at(belay.L2)
+			case "full", "no look":
+				s.b = belay.Boundary{Name: belay.BoundaryFull, Network: belay.NetworkFull}
+			}
+			if out, err := exec.Command("cp", "-a", first+"/.", s.o.Workspace).CombinedOutput(); err != nil {
+				t.Fatalf("%v: %s", err, out)
+			}
+			s.file("evil", "#!/bin/sh\ntouch "+s.home+"/ran\nexit 1\n")
+			os.Chmod(filepath.Join(s.o.Workspace, "evil"), 0o755)
+			w := gitsafe.Git{Environ: s.command("x").Env}.NewWatch(s.o.Workspace, filepath.Join(s.home, "aside"))
+			w.Begin(t.Context())
+			planted := s.sh(`E=` + s.o.Workspace + `/evil; exec 2>&1; ` + c.plant)
+			if at != "no look" {
+				w.Look(t.Context(), true)
+			}
+			os.Remove(filepath.Join(s.home, "ran"))
+			person := s.command("timeout", "-k1", "10", "/bin/sh", "-c", strings.ReplaceAll(everyday, "%THEN%", cmp.Or(c.then, ":")))
+			person.Env = append(person.Env, "VISUAL=true", "TERM=xterm", "GIT_TERMINAL_PROMPT=0")
+			out, _ := person.CombinedOutput()
+			_, err := os.Stat(filepath.Join(s.home, "ran"))
+			if err == nil {
+				worked++
+			}
+			if want := at == "no look" || at != "L3" && c.setting; (err == nil) != want {
+				t.Errorf("%s, %s: ran %v\nplanted: %s\nlater: %s", at, c.name, err == nil, planted.out, out)
+			}
+		}
+		t.Logf("%s: %d ways, %d worked", at, len(later), worked)
+	}
+}
+
+var gitAuthor = []string{"GIT_AUTHOR_NAME=a", "GIT_AUTHOR_EMAIL=a@b", "GIT_COMMITTER_NAME=a", "GIT_COMMITTER_EMAIL=a@b"}
+
+// laterSpace is a workspace as a person has it.
+func laterSpace(t *testing.T) string {
+	t.Helper()
+	dir := t.TempDir()
+	cmd := exec.Command("/bin/sh", "-ec", `git init -q -b main; echo a >a.txt; git add a.txt; git commit -qm one; git checkout -q -b other; echo o >a.txt; git commit -qam other; git checkout -q main
+echo m >a.txt; git commit -qam two; mkdir -p old .git/hooks; git init -q old; git -C old commit -q --allow-empty -m one; printf 'old\n' >.git/info/exclude; printf '#!/bin/sh\n' >.git/hooks/post-commit; chmod 755 .git/hooks/post-commit`)
+	cmd.Dir, cmd.Env = dir, append([]string{"PATH=" + os.Getenv("PATH"), "HOME=" + dir}, gitAuthor...)
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	return dir
+}
