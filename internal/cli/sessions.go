@@ -213,8 +213,11 @@ func (a *app) show(s view.Session, owner *store.Owner, waits []*request) {
 
 // showWork prints what a session took and what came of it.
 func (a *app) showWork(s view.Session) {
-	a.row("used", "%s, %s, %s of active time, %s tokens read, %s written", plural(s.Counts.Steps, "step"), plural(s.Counts.Calls, "call"),
-		s.Active.String(), count(s.Usage.Input), count(s.Usage.Output))
+	used := "tokens unknown: no provider reported any"
+	if s.Usage.Reported {
+		used = fmt.Sprintf("%s tokens read, %s written", count(s.Usage.Input), count(s.Usage.Output))
+	}
+	a.row("used", "%s, %s, %s of active time, %s", plural(s.Counts.Steps, "step"), plural(s.Counts.Calls, "call"), s.Active.String(), used)
 	if p := s.Programs; p.Ended > 0 {
 		a.row("programs", "%s", took(p))
 	}

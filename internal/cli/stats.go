@@ -115,8 +115,8 @@ func (a *app) printStats(s stats.Stats) {
 	row("sessions", "%s", count(int64(s.Sessions)))
 	row("turns", "%s ended%s, %d not", count(int64(s.Turns)), split(s.Outcomes), s.Running)
 	row("steps", "%s in %s of active time", count(int64(s.Steps)), millis(s.ActiveMS))
-	if s.Usage.Reported {
-		row("tokens", "%s read (%s from a cache), %s written", count(s.Usage.Input), count(s.Usage.Cached), count(s.Usage.Output))
+	if n := s.UnknownUsage(); s.Usage.Reported {
+		row("tokens", "%s read (%s from a cache), %s written", tokens(s.Usage.Input, s.Usage, n), count(s.Usage.Cached), tokens(s.Usage.Output, s.Usage, n))
 	} else {
 		row("tokens", "unknown: no provider reported any")
 	}
@@ -132,18 +132,29 @@ func (a *app) printStats(s stats.Stats) {
 		fmt.Fprintln(t, "\nTOOL\tCALLS\tOK\tRETRIED\tHELPED\tMEAN\tMAX\tFAILURES")
 		for _, x := range s.Tools {
 			fmt.Fprintf(t, "%s\t%d\t%s\t%d\t%d\t%s\t%s\t%s\n", line(x.Name), x.Calls, percent(ratio(x.OK, x.Calls)), x.Retried, x.Helped,
-				millis(x.MS/int64(max(1, x.Calls))), millis(x.MaxMS), strings.Trim(split(x.Classes), " ()"))
+				millis(x.MS/int64(max(1, x.Ran))), millis(x.MaxMS), strings.Trim(split(x.Classes), " ()"))
 		}
 	}
 	if len(s.Models) > 0 {
 		fmt.Fprintln(t, "\nMODEL\tREQUESTS\tANSWERED\tRETRIED\tREAD\tWRITTEN\tCOST\tFIRST\tMEAN\tFAILURES")
 		for _, m := range s.Models {
 			fmt.Fprintf(t, "%s\t%d\t%s\t%d\t%s\t%s\t%s\t%s\t%s\t%s\n", line(strings.TrimSpace(m.Provider+" "+m.Model)), m.Requests, percent(ratio(m.Answers, m.Requests)),
-				m.Retried, count(m.Usage.Input), count(m.Usage.Output), money(m.Cost),
+				m.Retried, tokens(m.Usage.Input, m.Usage, m.Unknown), tokens(m.Usage.Output, m.Usage, m.Unknown), money(m.Cost),
 				millis(m.FirstMS/int64(max(1, m.Answers))), millis(m.TookMS/int64(max(1, m.Answers))), strings.Trim(split(m.Failures), " ()"))
 		}
 	}
 	t.Flush() //nolint:errcheck // nobody is left to tell
+}
+
+// tokens is how many tokens a usage has of a kind; some answers may have reported none.
+func tokens(n int64, u belay.Usage, unknown int) string {
+	switch {
+	case !u.Reported:
+		return "unknown"
+	case unknown > 0:
+		return "at least " + count(n)
+	}
+	return count(n)
 }
 
 // unpriced says how much of a cost isn't known.

@@ -18,6 +18,7 @@ type Stats struct {
 	Turns    int                   `json:"turns"`   // that ended
 	Running  int                   `json:"running"` // that have not
 	Outcomes map[belay.Outcome]int `json:"outcomes,omitempty"`
+	Silent   int                   `json:"silent"` // turns whose model just stopped, though nothing made it
 	Steps    int                   `json:"steps"`
 	ActiveMS int64                 `json:"activeMs"`
 	Usage    belay.Usage           `json:"usage,omitzero"`
@@ -31,16 +32,17 @@ type Stats struct {
 	sessions map[belay.SessionID]bool
 	tools    map[string]*Tool
 	models   map[[2]string]*Model
-	step     map[belay.StepID][2]string // whose answer a running step waits for
-	asks     map[belay.ActionID]bool    // questions of the gate that wait
+	asked    map[belay.TurnID]*asked // the models that the turn's step asked
+	asks     map[belay.ActionID]bool // questions of the gate that wait
 }
 
 // Tool is how the calls of a tool ended. Every ended call counts once.
 type Tool struct {
 	Name    string         `json:"name"`
 	Calls   int            `json:"calls"`
+	Ran     int            `json:"ran"` // calls that were started
 	OK      int            `json:"ok"`
-	Classes map[string]int `json:"classes,omitempty"` // failures by class
+	Classes map[string]int `json:"classes,omitempty"` // failures by class, and commands by an exit code that isn't 0
 	Retried int            `json:"retried"`           // calls that had more than one attempt
 	Helped  int            `json:"helped"`            // those of them that ended well
 	MS      int64          `json:"ms"`                // of all ended calls that ran
@@ -51,11 +53,12 @@ type Tool struct {
 type Model struct {
 	Provider string         `json:"provider"`
 	Model    string         `json:"model,omitempty"`
-	Requests int            `json:"requests"` // steps that were asked for
+	Requests int            `json:"requests"` // steps that it was asked for
 	Answers  int            `json:"answers"`
 	Failures map[string]int `json:"failures,omitempty"` // attempts without an answer, by class
-	Retried  int            `json:"retried"`            // answers that took more than one attempt
+	Retried  int            `json:"retried"`            // answers that took more than one of its attempts
 	Usage    belay.Usage    `json:"usage,omitzero"`
+	Unknown  int            `json:"unknownUsage,omitempty"` // answers for which no usage was reported
 	Cost     event.CostSum  `json:"cost,omitzero"`
 	FirstMS  int64          `json:"firstMs,omitempty"` // of all answers, from the request to their first piece
 	TookMS   int64          `json:"tookMs,omitempty"`  // to their end
@@ -75,7 +78,7 @@ func New() *Stats {
 	return &Stats{
 		Outcomes: map[belay.Outcome]int{}, Gate: Gate{Decisions: map[string]int{}},
 		open: map[belay.TurnID]bool{}, sessions: map[belay.SessionID]bool{}, tools: map[string]*Tool{},
-		models: map[[2]string]*Model{}, step: map[belay.StepID][2]string{}, asks: map[belay.ActionID]bool{},
+		models: map[[2]string]*Model{}, asked: map[belay.TurnID]*asked{}, asks: map[belay.ActionID]bool{},
 	}
 }
 
@@ -91,10 +94,13 @@ func (s *Stats) Apply(e event.Envelope) {
 		s.ended(e, belay.Completed, p.Stats)
 	case event.TurnFailed:
 		s.ended(e, p.Outcome, p.Stats)
+		if p.Outcome == belay.NoCompletion && p.Code == noCompletion {
+			s.Silent++
+		}
 	case event.ModelRequested, event.ModelCompleted, event.ModelFailed, event.CostRecorded:
 		s.modelFact(e)
 	case event.ToolResult:
-		s.tool(p.Name).end("", p.Attempt, p.Millis)
+		s.tool(p.Name).end(p.Outcome(), p.Attempt, p.Millis)
 	case event.ToolFailed:
 		if p.Final {
 			s.tool(p.Name).end(cmp.Or(p.Problem.Class, "internal"), p.Attempt, p.Millis)
@@ -111,8 +117,13 @@ func (s *Stats) Apply(e event.Envelope) {
 	}
 }
 
+// noCompletion is the code of a turn whose model stopped; a loop and the limits
+// of steps and calls have the same outcome and codes of their own.
+const noCompletion = "NO_COMPLETION"
+
 func (s *Stats) ended(e event.Envelope, o belay.Outcome, st event.TurnStats) {
 	delete(s.open, e.IDs.Turn)
+	delete(s.asked, e.IDs.Turn)
 	s.Turns++
 	s.Outcomes[o]++
 	s.Steps += st.Steps
@@ -135,24 +146,44 @@ func (s *Stats) answered(id belay.ActionID, p event.ActionResolved) {
 	}
 }
 
+// asked are the models that one step asked, and how often each.
+type asked struct {
+	step     belay.StepID
+	last     [2]string // whose answer it waits for
+	attempts map[[2]string]int
+}
+
+// of is what the running step of a fact's turn has asked.
+func (s *Stats) of(ids belay.IDs) *asked {
+	a := s.asked[ids.Turn]
+	if a == nil || a.step != ids.Step {
+		a = &asked{step: ids.Step, attempts: map[[2]string]int{}}
+		s.asked[ids.Turn] = a
+	}
+	return a
+}
+
 func (s *Stats) modelFact(e event.Envelope) {
 	switch p := e.Data.(type) {
 	case event.ModelRequested:
-		key := [2]string{p.Provider, p.Model}
-		s.step[e.IDs.Step] = key
-		if p.Attempt == 1 {
+		key, a := [2]string{p.Provider, p.Model}, s.of(e.IDs)
+		a.last = key
+		if a.attempts[key]++; a.attempts[key] == 1 {
 			s.model(key).Requests++
 		}
 	case event.ModelCompleted:
-		m := s.model(s.step[e.IDs.Step])
-		delete(s.step, e.IDs.Step)
+		a := s.of(e.IDs)
+		m := s.model(a.last)
 		m.Answers++
+		if !p.Usage.Reported {
+			m.Unknown++
+		}
 		m.Usage = m.Usage.Add(p.Usage)
 		m.FirstMS += p.FirstMS
 		m.TookMS += p.TookMS
 		m.Cost.Unpriced++ // until its price is recorded
 		s.Cost.Unpriced++
-		if p.Attempt > 1 {
+		if a.attempts[a.last] > 1 {
 			m.Retried++
 		}
 	case event.CostRecorded:
@@ -164,11 +195,7 @@ func (s *Stats) modelFact(e event.Envelope) {
 		m := s.model([2]string{p.Provider, p.Model})
 		m.Cost = m.Cost.Add(c)
 	case event.ModelFailed:
-		m := s.model(s.step[e.IDs.Step])
-		m.Failures[cmp.Or(p.Problem.Class, "internal")]++
-		if p.RetryAt.IsZero() {
-			delete(s.step, e.IDs.Step)
-		}
+		s.model(s.of(e.IDs).last).Failures[cmp.Or(p.Problem.Class, "internal")]++
 	}
 }
 
@@ -186,16 +213,19 @@ func (s *Stats) model(key [2]string) *Model {
 	return s.models[key]
 }
 
-// end counts a call; an empty class is a good end.
-func (t *Tool) end(class string, attempt int, ms int64) {
+// end counts a call by how it ended: ok, or what was wrong.
+func (t *Tool) end(how string, attempt int, ms int64) {
 	t.Calls++
+	if attempt > 0 {
+		t.Ran++
+	}
 	t.MS += ms
 	t.MaxMS = max(t.MaxMS, ms)
 	if attempt > 1 {
 		t.Retried++
 	}
-	if class != "" {
-		t.Classes[class]++
+	if how != "ok" {
+		t.Classes[how]++
 		return
 	}
 	t.OK++
@@ -218,10 +248,17 @@ func (s *Stats) Sum() Stats {
 	return out
 }
 
-// SilentStops is the share of ended turns that stopped without completing,
-// failing or being stopped; ok is false when none has ended.
-func (s Stats) SilentStops() (share float64, ok bool) {
-	return ratio(s.Outcomes[belay.NoCompletion], s.Turns)
+// SilentStops is the share of ended turns whose model just stopped: no limit, loop
+// or failure ended them. ok is false when none has ended.
+func (s Stats) SilentStops() (share float64, ok bool) { return ratio(s.Silent, s.Turns) }
+
+// UnknownUsage is how many answers have no usage: what all used is more than the
+// sum says.
+func (s Stats) UnknownUsage() (n int) {
+	for _, m := range s.Models {
+		n += m.Unknown
+	}
+	return n
 }
 
 // RetriesHelped is the share of retried calls that ended well.

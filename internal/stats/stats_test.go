@@ -41,15 +41,15 @@ func TestWhatIsCounted(t *testing.T) {
 	say(s, belay.IDs{Turn: "turn_1", Call: "call_2"}, event.ToolFailed{Name: "exec", Attempt: 0, Final: true, Problem: event.Problem{Class: "denied"}})
 	say(s, belay.IDs{Turn: "turn_1", Action: "act_2"}, event.ActionResolved{Decision: "answer"})
 	say(s, belay.IDs{Turn: "turn_1"}, event.TurnCompleted{Stats: event.TurnStats{Steps: 1, ActiveMS: 30, Usage: belay.Usage{Input: 10, Output: 2, Reported: true}}})
-	say(s, belay.IDs{Turn: "turn_2"}, event.TurnStarted{}, event.TurnFailed{Outcome: belay.NoCompletion, Stats: event.TurnStats{Steps: 2}})
+	say(s, belay.IDs{Turn: "turn_2"}, event.TurnStarted{}, event.TurnFailed{Outcome: belay.NoCompletion, Code: "NO_COMPLETION", Stats: event.TurnStats{Steps: 2}})
 	say(s, belay.IDs{Turn: "turn_3"}, event.TurnStarted{})
 
 	want := Stats{
-		Sessions: 1, Turns: 2, Running: 1, Outcomes: map[belay.Outcome]int{belay.Completed: 1, belay.NoCompletion: 1}, Steps: 3, ActiveMS: 30,
+		Sessions: 1, Turns: 2, Running: 1, Silent: 1, Outcomes: map[belay.Outcome]int{belay.Completed: 1, belay.NoCompletion: 1}, Steps: 3, ActiveMS: 30,
 		Usage: belay.Usage{Input: 10, Output: 2, Reported: true}, Cost: event.CostSum{MicroUSD: 700, Priced: 1, Unpriced: 1},
-		Tools: []Tool{{Name: "exec", Calls: 1, Classes: map[string]int{"denied": 1}}, {Name: "read", Calls: 1, OK: 1, Classes: map[string]int{}, Retried: 1, Helped: 1, MS: 7, MaxMS: 7}},
+		Tools: []Tool{{Name: "exec", Calls: 1, Classes: map[string]int{"denied": 1}}, {Name: "read", Calls: 1, Ran: 1, OK: 1, Classes: map[string]int{}, Retried: 1, Helped: 1, MS: 7, MaxMS: 7}},
 		Models: []Model{{Provider: "p", Model: "m", Requests: 2, Answers: 2, Failures: map[string]int{"rate_limited": 1}, Retried: 1,
-			Usage: belay.Usage{Input: 10, Output: 2, Reported: true}, Cost: event.CostSum{MicroUSD: 700, Priced: 1, Unpriced: 1}, FirstMS: 6, TookMS: 10}},
+			Usage: belay.Usage{Input: 10, Output: 2, Reported: true}, Unknown: 1, Cost: event.CostSum{MicroUSD: 700, Priced: 1, Unpriced: 1}, FirstMS: 6, TookMS: 10}},
 		Gate: Gate{Decisions: map[string]int{"allow": 1, "ask": 1}, Reasoned: 2, Expired: 1},
 	}
 	got := s.Sum()
@@ -63,6 +63,35 @@ func TestWhatIsCounted(t *testing.T) {
 		if v, ok := c.share(); !ok || v != c.want {
 			t.Errorf("%s: %v %v", name, v, ok)
 		}
+	}
+}
+
+// TestFiguresThatMisled: a fallback that answers what another model was asked, a
+// loop and limits, commands that failed, and answers without usage.
+func TestFiguresThatMisled(t *testing.T) {
+	s := New()
+	turn, step := belay.IDs{Turn: "turn_1"}, belay.IDs{Turn: "turn_1", Step: "step_1"}
+	say(s, turn, event.TurnStarted{})
+	say(s, step, event.ModelRequested{Attempt: 1, Provider: "p"}, event.ModelFailed{Attempt: 1}, event.ModelRequested{Attempt: 2, Provider: "q"}, event.ModelFailed{Attempt: 2, RetryAt: at},
+		event.ModelRequested{Attempt: 3, Provider: "q"}, event.ModelCompleted{Attempt: 3})
+	step.Step = "step_2"
+	say(s, step, event.ModelRequested{Attempt: 1, Provider: "q"}, event.ModelCompleted{Attempt: 1, Usage: belay.Usage{Reported: true}})
+	say(s, step, event.ToolResult{Name: "exec", Attempt: 1, Exit: 3}, event.ToolResult{Name: "exec", Attempt: 2}, event.ToolFailed{Name: "exec", Problem: event.Problem{Class: "denied"}, Final: true})
+	say(s, turn, event.TurnFailed{Outcome: belay.NoCompletion, Code: "LOOP"})
+	for _, code := range []string{"STEP_LIMIT", "CALL_LIMIT"} {
+		say(s, turn, event.TurnFailed{Outcome: belay.NoCompletion, Code: code})
+	}
+	got := s.Sum()
+	want := []Model{{Provider: "p", Requests: 1, Failures: map[string]int{"internal": 1}},
+		{Provider: "q", Requests: 2, Answers: 2, Failures: map[string]int{"internal": 1}, Retried: 1, Unknown: 1, Usage: belay.Usage{Reported: true}, Cost: event.CostSum{Unpriced: 2}}}
+	if d := cmp.Diff(want, got.Models); d != "" {
+		t.Error(d)
+	}
+	if d := cmp.Diff([]Tool{{Name: "exec", Calls: 3, Ran: 2, OK: 1, Classes: map[string]int{"exit 3": 1, "denied": 1}, Retried: 1, Helped: 1}}, got.Tools); d != "" {
+		t.Error(d)
+	}
+	if share, ok := got.SilentStops(); share != 0 || !ok || got.Outcomes[belay.NoCompletion] != 3 {
+		t.Errorf("silent stops %v, outcomes %v", share, got.Outcomes)
 	}
 }
 
@@ -83,7 +112,7 @@ func TestNothingOfAnEndedTurnIsKept(t *testing.T) {
 			event.TurnStarted{}, event.ModelRequested{Attempt: 1}, event.ModelCompleted{Attempt: 1}, event.PermissionRequested{},
 			event.ActionResolved{Decision: "allow"}, event.TurnCompleted{})
 	}
-	for _, m := range []any{s.open, s.step, s.asks} {
+	for _, m := range []any{s.open, s.asked, s.asks} {
 		if n := reflect.ValueOf(m).Len(); n != 0 {
 			t.Errorf("%T keeps %d", m, n)
 		}

@@ -1,0 +1,88 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/rogpeppe/go-internal/testscript"
+
+	"github.com/belay-run/belay/internal/cli"
+	"github.com/belay-run/belay/internal/sandbox"
+)
+
+func TestMain(m *testing.M) {
+	sandbox.Main()
+	testscript.Main(m, map[string]func(){
+		"recount": main,
+		"belay": func() {
+			code := cli.Main(context.Background(), os.Args[1:], cli.Process())
+			sandbox.Settle()
+			os.Exit(code)
+		},
+	})
+}
+
+// TestAnOutsideRecountAgrees plays turns that end in every way, and holds every
+// figure of belay stats --json against those that this program finds in what
+// belay events --json prints.
+func TestAnOutsideRecountAgrees(t *testing.T) {
+	testscript.Run(t, testscript.Params{
+		Dir:                 ".",
+		RequireExplicitExec: true,
+		Setup: func(e *testscript.Env) error {
+			e.Setenv("HOME", filepath.Join(e.WorkDir, "home"))
+			e.Setenv("USER", "tester")
+			for _, kv := range os.Environ() {
+				if name, _, _ := strings.Cut(kv, "="); strings.HasPrefix(name, "BELAY_") || strings.HasPrefix(name, "XDG_") {
+					e.Setenv(name, "")
+				}
+			}
+			return nil
+		},
+		Cmds: map[string]func(*testscript.TestScript, bool, []string){"same": same, "far": far},
+	})
+}
+
+// far starts a server that speaks Chat Completions to whoever has the right key.
+func far(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 1 {
+		ts.Fatalf("usage: far NAME")
+	}
+	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Header.Get("Authorization") != "Bearer sk-right" {
+			w.WriteHeader(http.StatusUnauthorized)
+			return
+		}
+		w.Header().Set("Content-Type", "text/event-stream")
+		for _, e := range []string{
+			`{"choices":[{"index":0,"delta":{"tool_calls":[{"index":0,"id":"c","type":"function","function":{"name":"complete_task","arguments":"{\"summary\":\"done\"}"}}]}}]}`,
+			`{"choices":[{"index":0,"delta":{},"finish_reason":"tool_calls"}]}`,
+			`{"choices":[],"usage":{"prompt_tokens":100,"completion_tokens":7}}`, `[DONE]`,
+		} {
+			io.WriteString(w, "data: "+e+"\n\n") //nolint:errcheck // the client may have left
+		}
+	}))
+	ts.Defer(srv.Close)
+	ts.Setenv(args[0], srv.URL+"/v1")
+}
+
+// same compares two files of JSON, figure by figure.
+func same(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 2 {
+		ts.Fatalf("usage: same FILE FILE")
+	}
+	var a, b map[string]any
+	ts.Check(json.Unmarshal([]byte(ts.ReadFile(args[0])), &a))
+	ts.Check(json.Unmarshal([]byte(ts.ReadFile(args[1])), &b))
+	if d := cmp.Diff(a, b); d != "" {
+		ts.Fatalf("the figures differ:\n%s", d)
+	}
+}
