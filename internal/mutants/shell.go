@@ -10,7 +10,7 @@ var shellMutants = []mutant{
 		edits:  []edit{{"internal/shell/options.go", "case !t.any:", "case false:"}},
 		caught: []suite{corpora}},
 	{breaks: "what env starts isn't looked at",
-		edits:  []edit{{"internal/shell/wrapper.go", "\tcase \"su\", \"runuser\":\n", "\tcase \"env\":\n\t\ts.finish()\n\tcase \"su\", \"runuser\":\n"}},
+		edits:  []edit{{"internal/shell/wrapper.go", "\tdefault:\n\t\ts.r.run(rest,", "\tcase true:\n\t\ts.finish()\n\tdefault:\n\t\ts.r.run(rest,"}},
 		caught: []suite{corpora}},
 	{breaks: "a substitution's commands don't count",
 		edits:  []edit{{"internal/shell/walk.go", "\tr.list(c.Stmts, sc.inner())\n}\n\n// knotted tells", "}\n\n// knotted tells"}},
@@ -55,7 +55,7 @@ var shellMutants = []mutant{
 		edits:  []edit{{"internal/shell/wrapper.go", "\ts.certain(words[:max(0, len(words)-len(rest))])\n", ""}},
 		caught: []suite{{"./internal/shell", "MovesTheCommand"}}},
 	{breaks: "what a shell is handed may be any text",
-		edits: []edit{{"internal/shell/wrapper.go", "case command && !rest[0].lit:", "case command && !rest[0].lit && rest[0].text == \"\":"},
+		edits: []edit{{"internal/shell/wrapper.go", "case s.string && !rest[0].lit:", "case s.string && !rest[0].lit && rest[0].text == \"\":"},
 			{"internal/shell/judge.go", "\t\ts.r.raise(Unparsable, why) // also where the command itself isn't recorded any more\n", ""}},
 		caught: []suite{disguises}},
 }

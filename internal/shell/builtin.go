@@ -39,7 +39,11 @@ func (s *start) builtin() outcome {
 	case "set":
 		s.set()
 	case "shopt":
-		s.shopt()
+		if !hasWord(s.args[:min(1, len(s.args))], "-p", "-q") || slices.ContainsFunc(s.args, func(w word) bool { return !w.lit || w.option() && !oneOf(w.text, "-p", "-q") }) {
+			s.forbid(func(w word) bool {
+				return !w.lit || !oneOf(w.text, "-p", "-q", "-s", "-u", "nullglob", "failglob", "nocasematch", "globstar", "inherit_errexit")
+			}, "shopt changes how the rest is read")
+		}
 	case "test", "[":
 		s.testBuiltin()
 	case "printf", "read", "mapfile", "readarray", "unset", "getopts", "wait":
@@ -49,7 +53,7 @@ func (s *start) builtin() outcome {
 	case "kill":
 		s.judge(lookup("kill"), s.args)
 	case "jobs":
-		s.jobs()
+		s.forbid(func(w word) bool { return !w.lit || w.option() && strings.Contains(w.text, "x") }, "jobs -x runs a command")
 	case "let":
 		s.raise(Unparsable, "arithmetic in a word that is quoted")
 	case "enable", "bind", "complete", "compopt", "compgen", "fc", "history", "hash":
@@ -207,10 +211,7 @@ func (s *start) set() {
 		name := strings.TrimLeft(w.text, "-+")
 		if strings.HasSuffix(name, "o") && i+1 < len(s.args) {
 			i++
-			if !s.args[i].lit || !oneOf(s.args[i].text, "pipefail", "errexit", "nounset", "xtrace", "noglob", "noclobber", "verbose", "errtrace", "functrace") {
-				s.raise(Unparsable, "set -o "+clip(s.args[i].src)+" changes how the rest is read")
-			}
-			name = name[:len(name)-1]
+			s.shellOption(s.args[i])
 		}
 		if !w.lit || strings.Trim(name, "euxvfCbhETo") != "" {
 			s.raise(Unparsable, "set "+clip(w.src)+" changes how the rest is read")
@@ -218,25 +219,11 @@ func (s *start) set() {
 	}
 }
 
-// jobs lists, but with -x runs its words.
-func (s *start) jobs() {
-	for _, w := range s.args {
-		if !w.lit || w.option() && strings.Contains(w.text, "x") {
-			s.raise(Unparsable, "jobs -x runs a command")
-			return
-		}
+// shellOption judges what set -o and the -o of a shell name.
+func (s *start) shellOption(w word) {
+	if !w.lit || !oneOf(w.text, "pipefail", "errexit", "nounset", "xtrace", "noglob", "noclobber", "verbose", "errtrace", "functrace") {
+		s.raise(Unparsable, "option "+clip(w.src)+" of a shell changes how it reads")
 	}
-}
-
-func (s *start) shopt() {
-	if len(s.args) > 0 && !slices.ContainsFunc(s.args, func(w word) bool { return !w.lit || w.option() && !oneOf(w.text, "-p", "-q") }) {
-		if oneOf(s.args[0].text, "-p", "-q") {
-			return
-		}
-	}
-	s.forbid(func(w word) bool {
-		return !w.lit || !oneOf(w.text, "-p", "-q", "-s", "-u", "nullglob", "failglob", "nocasematch", "globstar", "inherit_errexit")
-	}, "shopt changes how the rest is read")
 }
 
 // testBuiltin judges test and [, which look into a subscript after -v.
@@ -264,58 +251,19 @@ func (s *start) subscripted(w word) bool {
 
 // naming judges builtins that assign to the variables that their words name.
 func (s *start) naming() {
-	words := s.args
-	first := words
-	if s.name == "printf" && len(words) > 0 && (words[0].option() || !words[0].lit) || s.name == "getopts" {
-		first = words[:min(2, len(words))]
-	} else if s.name == "printf" {
-		first = nil // behind the format nothing is a name
+	if s.name == "printf" && len(s.args) == 1 && !s.args[0].several() {
+		return // it is the format
 	}
-	if i := slices.IndexFunc(first, func(w word) bool { return w.several() && w.option() }); i >= 0 {
-		s.raise(Unparsable, clip(first[i].src)+" may become several words, and among them names whose subscripts run commands")
+	operands := s.options(lookup("builtin "+s.name), s.args)
+	switch s.name {
+	case "printf", "wait":
+		return
+	case "getopts":
+		operands = operands[min(1, len(operands)):min(2, len(operands))]
 	}
-	if s.name == "printf" {
-		if len(words) < 2 || !words[0].option() || words[0].lit && !strings.HasPrefix(words[0].text, "-v") {
-			return
-		}
-		if words = words[1:2]; s.args[0].text != "-v" {
-			words = []word{s.args[0].from(min(2, len(s.args[0].text)))}
-		}
+	for _, w := range operands {
+		s.named(w)
 	}
-	if s.name == "getopts" {
-		words = words[min(1, len(words)):min(2, len(words))]
-	}
-	for i := 0; i < len(words); i++ {
-		w := words[i]
-		if !w.lit || !w.option() {
-			if s.name != "wait" {
-				s.named(w)
-			}
-			continue
-		}
-		last := w.text[len(w.text)-1]
-		if strings.Contains(w.text, "C") && strings.HasPrefix(s.name, "m") || strings.Contains(w.text, "C") && s.name == "readarray" {
-			s.raise(Unparsable, s.name+" -C runs a command for each line")
-		}
-		if strings.IndexByte(valuedLetters(s.name), last) >= 0 && i+1 < len(words) {
-			if i++; last == 'a' || last == 'p' && s.name == "wait" {
-				s.named(words[i])
-			}
-		}
-	}
-}
-
-// valuedLetters are the options of a builtin that take the next word.
-func valuedLetters(builtin string) string {
-	switch builtin {
-	case "read":
-		return "adinNptu"
-	case "mapfile", "readarray":
-		return "dnOsuCc"
-	case "wait":
-		return "p"
-	}
-	return ""
 }
 
 // named judges a variable that a builtin sets to what nobody knows.

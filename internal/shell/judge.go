@@ -1,6 +1,9 @@
 package shell
 
-import "strings"
+import (
+	"path"
+	"strings"
+)
 
 // judge holds words against a row: options, then subcommand or operands.
 func (s *start) judge(p *program, words []word) {
@@ -41,15 +44,18 @@ func (s *start) worksHere() {
 // subcommand finds the row of a program's subcommand. One that has none may be
 // anything: a plugin, an alias.
 func (s *start) subcommand(p *program, operands []word) {
-	base := s.group
-	if base == "" {
-		base, _, _ = strings.Cut(p.name, ",")
-	}
 	if !operands[0].lit {
 		s.raise(Unparsable, "which subcommand this is only shows when it runs")
 		return
 	}
+	base := s.group
+	if base == "" {
+		base = path.Base(s.name)
+	}
 	name := base + " " + operands[0].text
+	if first, _, _ := strings.Cut(p.name, ","); s.group == "" && p.why == "" && entryOf(name) == (entry{}) {
+		name = first + " " + operands[0].text
+	}
 	if w := entryOf(name).wrapping; w != nil {
 		s.name, s.done = name, true
 		s.wrap(w, operands[1:])
@@ -64,33 +70,6 @@ func (s *start) subcommand(p *program, operands []word) {
 	if !s.specialSub(name, q, operands[1:]) {
 		s.judge(q, operands[1:])
 	}
-}
-
-// starts judges a program with few subcommands that anything is known of, such
-// as poetry show: the first word is one, or one of the words is one that starts
-// a program. False is a program that its row has to tell.
-func (s *start) starts(base string, p *program) bool {
-	if p == nil || !p.some {
-		return false
-	}
-	for i, w := range s.args {
-		e := entryOf(base + " " + w.text)
-		switch {
-		case !w.lit:
-		case e.wrapping != nil:
-			if i > 0 {
-				s.raise(p.class, p.why) // what stands before it isn't known
-			}
-			s.name = base + " " + w.text
-			s.wrap(e.wrapping, s.args[i+1:])
-			return true
-		case e.program != nil && i == 0:
-			s.judge(e.program, s.args[1:])
-			s.finish()
-			return true
-		}
-	}
-	return false
 }
 
 // operands judges what is left after the options, by what a row calls them.
@@ -262,7 +241,8 @@ func (s *start) placeEffect(letter byte, w word) {
 // codeEffect is that of options whose argument runs or says what runs: a source
 // for a shell (x), a program (e), a file of code (f), code of the program's own
 // language (s), what stands for the first operand (p), a module (M), a setting
-// of git (g) or of ssh (o), a format of curl (O), words to be split (S), a mark to be replaced (I).
+// of git (g) or of ssh (o), a format of curl (O), words to be split (S), a mark to be replaced (I), the name
+// of a variable (V); of a shell an option (q), that it runs a string (c) or its input (k).
 func (s *start) codeEffect(letter byte, name string, w word) {
 	switch letter {
 	case 'x':
@@ -288,6 +268,14 @@ func (s *start) codeEffect(letter byte, name string, w word) {
 		}
 	case 'S':
 		s.splitString(w)
+	case 'V':
+		s.named(w)
+	case 'c':
+		s.string = true
+	case 'k':
+		s.stdin = true
+	case 'q':
+		s.shellOption(w)
 	case 'I':
 		if s.replace = "{}"; w.lit && w.text != "" {
 			s.replace = w.text

@@ -22,7 +22,6 @@ type program struct {
 	style string // how options are written: see the constants
 	sub   bool   // the first operand is a subcommand with a row of its own
 	code  bool   // it runs code that it is given: a file of the workspace is a script, anything else Unparsable
-	some  bool   // some of its subcommands have rows, or start programs
 	read  lazy[table]
 }
 
@@ -213,6 +212,7 @@ func (s *start) assigned(t *table, w word) bool {
 
 // strange is an option that no table has.
 func (s *start) strange(t *table, w word) {
+	s.odd = true
 	switch {
 	case !t.any:
 		s.raise(Destructive, "option "+clip(w.src)+" isn't known")

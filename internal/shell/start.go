@@ -25,6 +25,7 @@ type start struct {
 	name     string // as written
 	args     []word
 	several  bool   // a word may become several options
+	odd      bool   // an option isn't known
 	spilt    []word // words behind an option that may become several
 	pattern  bool   // an option has brought what the first operand would be
 	inplace  bool   // operands are written instead of read
@@ -34,6 +35,8 @@ type start struct {
 	replace  string // what xargs replaces
 	split    []word // what env -S splits
 	archives []word // what tar works on
+	string   bool   // a shell runs a string
+	stdin    bool   // a shell runs its input
 	module   bool   // the program is a module that an option has named
 	stop     bool   // what follows are words of something else
 	done     bool   // it is on record already
@@ -155,16 +158,14 @@ func (s *start) program() {
 		s.finish()
 		return
 	}
-	if s.wrapper(base) {
+	if w := entryOf(base).wrapping; w != nil {
+		s.wrap(w, s.args)
 		return
 	}
 	if base == "bun" && len(s.args) > 0 && !(s.args[0].lit && strings.HasPrefix(s.args[0].text, "-")) {
 		s.raise(WriteWorkspace, "a script of the workspace may have that name")
 	}
 	p := lookup(base)
-	if s.starts(base, p) {
-		return
-	}
 	if names("yarn,pnpm,mvn,bazel,bazelisk,rails,cargo,rustc,rustdoc,rustfmt", base) {
 		s.raise(WriteWorkspace, "a file of the workspace may say which "+base+" runs, even for --version")
 	}

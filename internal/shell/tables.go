@@ -115,19 +115,7 @@ func (t *table) begin(text string) []string {
 	return sorted[from:to]
 }
 
-// names tells whether a list separated by commas has a name.
+// names reports whether a list separated by commas has a name.
 func names(list, name string) bool {
-	for from := 0; name != ""; {
-		i := strings.Index(list[from:], name)
-		if i < 0 {
-			return false
-		}
-		i += from
-		end := i + len(name)
-		if (i == 0 || list[i-1] == ',') && (end == len(list) || list[end] == ',') {
-			return true
-		}
-		from = i + 1
-	}
-	return false
+	return name != "" && strings.Contains(","+list+",", ","+name+",")
 }

@@ -13,6 +13,8 @@ type wrapping struct {
 	input bool // words that nobody knows are appended, or replace {}
 	away  bool // the command runs elsewhere: directories mean nothing there
 	joins bool // the words are joined and read by a shell
+	locks bool // the operand before the command is a file that is locked, and -c may stand before a source
+	shell bool // what is started is a source or a file of commands
 	made  lazy[program]
 }
 
@@ -35,13 +37,14 @@ var wrappers = []wrapping{
 	{name: "ionice", opts: "-c= -n= -t -p=D --class= --classdata= --ignore --pid=D"},
 	{name: "chrt", skip: 1, opts: "-a -b -f -i -o -r -R -m -v -p:D -T= -P= -D="},
 	{name: "taskset", skip: 1, opts: "-a -c -p:D --all-tasks --cpu-list --pid:D"},
+	{name: "flock", skip: 1, locks: true, opts: "-e -x -s -u -n -F -o -v -w= -E= --exclusive --shared --unlock --nonblock --close --no-fork --verbose --timeout= --wait= --conflict-exit-code="},
+	{name: "dash,sh,bash,rbash,ash,ksh,mksh,zsh", shell: true, opts: "-[elxuvfCbhmn] -c:c -s:k -o=q --login --norc --noprofile --posix --verbose --restricted --version:v --help:v"},
 	{name: "nohup", opts: ""},
 	{name: "setsid", opts: "-c -f -w --ctty --fork --wait"},
 	{name: "stdbuf", opts: "-i= -o= -e= --input= --output= --error="},
 	{name: "timeout,gtimeout", skip: 1, opts: "-k= -s= -v --kill-after= --signal= --foreground --preserve-status --verbose"},
 	{name: "xargs,gxargs", input: true, opts: "-0 -o -p -r -t -x -a=r -d= -E= -e? -I=I -i?I -L= -l? -n= -P= -s= --null --arg-file=r --delimiter= --eof? --replace?I --max-lines? --max-args= --max-procs= --max-chars= --interactive --no-run-if-empty --verbose --exit --open-tty --show-limits --process-slot-var="},
 	{name: "watch", joins: true, opts: "-b -c -d? -e -g -n= -p -t -x -w -q= -r --beep --color --differences? --errexit --chgexit --interval= --precise --no-title --exec --no-wrap --equexit="},
-	{name: "strace,ltrace", opts: "-c -C -d -D -f -F -h -i -k -q -r -t -T -u= -v -V -w -x -y -z -Z -a= -b= -e= -E= -I= -o=w -O= -p=D -P=r -s= -S= -U= -X= -tt -ttt -ff -yy -n=", class: WriteWorkspace, why: "it can change what the program meets"},
 	{name: "setarch,linux32,linux64,i386,x86_64,uname26", opts: "-R -3 -v -B -F -I -L -S -T -X -Z --addr-no-randomize --verbose"},
 	{name: "fakeroot,unbuffer,catchsegv,dbus-run-session,xvfb-run,caffeinate,chronic,torsocks,tsocks,proxychains,proxychains4", class: WriteWorkspace, why: "it changes what the program meets", opts: "-q -a -n= -s= -d -i -m -u -t= -f=r -p"},
 	{name: "uv run,poetry run,pipenv run,rye run,hatch run,pdm run,bundle exec,conda run", class: WriteWorkspace, why: "it prepares an environment of the workspace", opts: "--frozen --no-sync --locked --quiet -q --offline --active --no-dev --all-extras --with=N --python= -p= --project=C --directory=C -n= --env-file=r -m:U"},
@@ -51,31 +54,6 @@ var wrappers = []wrapping{
 	{name: "git submodule foreach", class: WriteWorkspace, why: "it runs in other repositories", away: true, joins: true, opts: "--recursive --quiet -q"},
 	{name: "busybox,toybox", opts: ""},
 	{name: "ssh", skip: 1, away: true, joins: true, class: Network, why: "it connects to another machine", opts: "-4 -6 -a -C -f -g -K -k -M -N -n -q -s -T -t -V -v -x -X -Y -y -A:D -b= -c= -e= -i=r -l= -m= -p= -P= -Q= -B= -I=U -E=w -F=U -J=h -D=D -L=D -R=D -S= -W=h -w=D -O= -o=o"},
-	{name: "dash,sh,bash,rbash,ash,ksh,mksh,zsh", opts: ""},
-	{name: "flock", opts: ""},
-	{name: "script", opts: ""},
-	{name: "su,runuser", opts: ""},
-}
-
-// wrapper judges a program that starts another; false is one that doesn't.
-func (s *start) wrapper(base string) bool {
-	p := entryOf(base).wrapping
-	if p == nil {
-		return false
-	}
-	switch base {
-	case "sh", "bash", "rbash", "dash", "ash", "ksh", "mksh", "zsh":
-		s.shell()
-	case "flock":
-		s.flock()
-	case "script":
-		s.script()
-	case "su", "runuser":
-		s.su()
-	default:
-		s.wrap(p, s.args)
-	}
-	return true
 }
 
 // wrap takes a wrapper's options and judges what it starts.
@@ -84,18 +62,23 @@ func (s *start) wrap(p *wrapping, words []word) {
 		s.raise(p.class, p.why)
 	}
 	rest := s.options(p.row(), words)
+	if p.shell {
+		s.shell(rest)
+		return
+	}
 	if rest = append(s.split, rest...); p.env {
 		rest = s.environment(rest)
 	}
-	for range p.skip {
-		if len(rest) > 0 {
-			if p.name == "ssh" {
-				s.host(rest[0])
-			}
-			rest = rest[1:]
+	for range min(p.skip, len(rest)) {
+		if p.name == "ssh" {
+			s.host(rest[0])
 		}
+		if p.locks && !(rest[0].lit && wholeNumber(rest[0].text)) {
+			s.writes(rest[0])
+		}
+		rest = rest[1:]
 	}
-	if len(rest) > 0 && rest[0].lit && rest[0].text == "--" {
+	if hasWord(rest[:min(1, len(rest))], "--") {
 		rest = rest[1:]
 	}
 	s.certain(words[:max(0, len(words)-len(rest))])
@@ -104,26 +87,22 @@ func (s *start) wrap(p *wrapping, words []word) {
 		in.dirs = dirs{}
 		s.sc = in
 	}
-	s.oddly(p, words, rest)
-	if len(rest) == 0 {
-		s.finish()
-		return
-	}
-	s.inside(p, rest)
-}
-
-// oddly judges what some wrappers take for more than it looks: strace pipes to
-// what -o names behind a sign, uv fetches a script.
-func (s *start) oddly(p *wrapping, words, rest []word) {
-	if strings.HasPrefix(p.name, "strace") {
-		for _, w := range words[:max(0, len(words)-len(rest))] {
-			if strings.ContainsAny(w.text, "|!") || !w.lit {
-				s.raise(Unparsable, clip(w.src)+" may be a command that it writes to")
-			}
-		}
-	}
 	if len(rest) > 0 && strings.HasPrefix(p.name, "uv ") && strings.Contains(rest[0].text, "://") {
 		s.raise(Destructive, "it downloads "+clip(rest[0].src)+", and nothing is known about what it runs")
+	}
+	switch {
+	case len(rest) == 0:
+		s.finish()
+	case p.locks && hasWord(rest[:1], "-c", "--command") && len(rest) > 1:
+		s.joined(rest[1:2])
+	case p.joins:
+		s.joined(rest)
+	case p.input && s.replace != "":
+		s.r.run(replaced(rest, s.replace), s.within(), s.inner())
+	case p.input:
+		s.r.run(append(rest[:len(rest):len(rest)], opaque("{}")), s.within(), s.inner())
+	default:
+		s.r.run(rest, s.within(), s.inner())
 	}
 }
 
@@ -136,20 +115,6 @@ func (s *start) certain(words []word) {
 			s.raise(Unparsable, clip(w.src)+" decides where the command begins, and only shows when it runs")
 		}
 	}
-}
-
-// inside judges the command that a wrapper starts.
-func (s *start) inside(p *wrapping, rest []word) {
-	switch {
-	case p.joins:
-		s.joined(rest)
-		return
-	case p.input && s.replace != "":
-		rest = replaced(rest, s.replace)
-	case p.input:
-		rest = append(rest[:len(rest):len(rest)], opaque("{}"))
-	}
-	s.r.run(rest, s.within(), s.inner())
 }
 
 // inner is how a command inside this one is reached.
@@ -221,63 +186,26 @@ func (s *start) sshOption(w word) {
 	}
 }
 
-// shell judges a shell that is started by name.
-func (s *start) shell() {
-	var command, stdin bool
-	i := 0
-	for ; i < len(s.args); i++ {
-		w := s.args[i]
-		if !w.option() && !(w.lit && strings.HasPrefix(w.text, "+")) {
-			break
-		}
-		if !w.lit {
-			s.unknown(clip(w.src) + " may be any option of a shell")
-			return
-		}
-		if w.text == "--" {
-			i++
-			break
-		}
-		switch {
-		case strings.HasPrefix(w.text, "--"):
-			switch w.text {
-			case "--login", "--norc", "--noprofile", "--posix", "--verbose", "--restricted":
-			case "--version", "--help":
-				s.finish()
-				return
-			default:
-				s.unknown("option " + clip(w.text) + " of a shell isn't known")
-				return
-			}
-		default:
-			letters := w.text[1:]
-			if strings.Trim(letters, "cslexuvfCbhmno") != "" {
-				s.unknown("option " + clip(w.text) + " of a shell changes how it reads")
-				return
-			}
-			command = command || strings.Contains(letters, "c")
-			stdin = stdin || strings.Contains(letters, "s")
-			if strings.Contains(letters, "o") {
-				if i++; i >= len(s.args) || !s.args[i].lit || !oneOf(s.args[i].text, "pipefail", "errexit", "nounset", "xtrace") {
-					s.unknown("an option of a shell changes how it reads")
-					return
-				}
-			}
-		}
+// shell judges a shell that is started by name: it reads a string, a file, or its
+// input.
+func (s *start) shell(rest []word) {
+	if hasWord(rest[:min(1, len(rest))], "-") {
+		rest = rest[1:]
 	}
-	s.shellCode(s.args[i:], command, stdin)
-}
-
-// shellCode judges what a shell reads: a string, a file, or its input.
-func (s *start) shellCode(rest []word, command, stdin bool) {
 	switch {
-	case command && len(rest) == 0:
+	case s.odd:
+		s.unknown("an option changes how the shell reads")
+	case s.version && len(s.args) == 1:
 		s.finish()
-	case command && !rest[0].lit:
+	case len(rest) > 0 && strings.HasPrefix(rest[0].text, "+"):
+		s.unknown("option " + clip(rest[0].src) + " changes how the shell reads")
+	case s.string && len(rest) == 0:
+		s.finish()
+	case s.string && !rest[0].lit:
 		s.unknown("it runs " + clip(rest[0].src) + ", which only shows when it runs")
-	case command:
+	case s.string:
 		s.code(rest[0].text)
-	case len(rest) > 0 && !stdin && !(rest[0].lit && rest[0].text == "-"):
+	case len(rest) > 0 && !s.stdin:
 		s.runsFile(rest[0])
 		s.finish()
 	case s.call.in.known:
@@ -308,55 +236,5 @@ func (s *start) finishTouched() {
 // unknown records a command of which nobody can tell what it runs.
 func (s *start) unknown(why string) {
 	s.raise(Unparsable, why)
-	s.finish()
-}
-
-var flockRow = program{name: "wrapper flock", style: posix, opts: "-e -x -s -u -n -F -o -v -w= -E= --exclusive --shared --unlock --nonblock --close --no-fork --verbose --timeout= --wait= --conflict-exit-code="}
-
-// flock judges flock FILE COMMAND, flock FILE -c STRING and flock NUMBER.
-func (s *start) flock() {
-	rest := s.options(&flockRow, s.args)
-	if len(rest) > 0 && !(rest[0].lit && wholeNumber(rest[0].text)) {
-		s.writes(rest[0])
-	}
-	switch {
-	case len(rest) < 2:
-		s.finish()
-	case rest[1].lit && (rest[1].text == "-c" || rest[1].text == "--command"):
-		s.finish()
-		if len(rest) > 2 {
-			s.source(rest[2], "flock -c")
-		}
-	default:
-		s.r.run(rest[1:], s.within(), s.inner())
-	}
-}
-
-var scriptRow = program{name: "wrapper script", opts: "-a -e -f -q -c=x -E= -I=w -O=w -B=w -T=w -m= -o= -t?w --append --return --flush --quiet --command=x --log-in=w --log-out=w --log-io=w --log-timing=w --output-limit= --echo= --logging-format="}
-
-// script judges script(1), which writes what a shell or a command prints.
-func (s *start) script() {
-	rest := s.options(&scriptRow, s.args)
-	if len(rest) == 0 {
-		rest = []word{literal("typescript")}
-	}
-	for _, w := range rest {
-		s.writes(w)
-	}
-	for _, w := range s.args {
-		if !w.lit || strings.HasPrefix(w.text, "--command") || w.option() && w.text[1] != '-' && strings.HasSuffix(w.text, "c") || w.text == "-c" {
-			s.finish()
-			return
-		}
-	}
-	s.unknown("it starts a shell that reads its input")
-}
-
-var suRow = program{name: "wrapper su", opts: "- -c=x -l -m -p -P -f -s= -g= -G= -w= -u= --command=x --login --shell= --user= --group= --preserve-environment --pty --session-command=x"}
-
-// su judges su and runuser, which start a shell as somebody else.
-func (s *start) su() {
-	s.raise(EscapeAttempt, "it asks for other rights")
-	s.options(&suRow, s.args)
 	s.finish()
 }
