@@ -88,39 +88,30 @@ func (s *start) findExec(words, roots []word, there bool) int {
 	for end < len(words) && !(words[end].lit && (words[end].text == ";" || words[end].text == "+" && end > 0 && words[end-1].src == "{}")) {
 		end++
 	}
-	found := s.found(roots)
-	one := word{src: "{}", text: found[0].text, glob: found[0].glob, split: words[min(end, len(words)-1)].text == "+"}
-	if len(found) > 1 {
-		one = word{src: "{}", text: commonRoot(found)}
+	sc, found := s.within(), s.found(roots)
+	one := found[0]
+	if len(found) > 1 { // only whether it may be an option is known
+		one = word{src: "{}", text: "/"}
+		if slices.ContainsFunc(found, word.option) {
+			one.text = ""
+		}
 	}
-	sc := s.within()
 	if there {
-		sc.dirs = dirs{}
-		one = word{src: "{}", text: "./"}
+		sc.dirs, one = dirs{}, word{src: "{}", text: "./"}
+	}
+	if one.split = end == len(words) || words[end].text == "+"; !one.glob {
+		one.brace = one.split
 	}
 	command := make([]word, end)
 	for i, w := range words[:end] {
-		switch {
-		case w.lit && w.text == "{}" && i > 0:
-			w = one
-		case w.lit && strings.Contains(w.text, "{}"):
-			w = word{text: w.text[:strings.Index(w.text, "{}")], src: w.text}
+		if command[i] = w; w.lit && w.text == "{}" && i > 0 {
+			command[i] = one
+		} else if w.lit && strings.Contains(w.text, "{}") {
+			command[i] = word{text: w.text[:strings.Index(w.text, "{}")], src: w.text}
 		}
-		command[i] = w
 	}
-	if len(command) == 0 {
-		return end + 1
+	if len(command) > 0 {
+		s.r.run(command, sc, call{direct: true, wrapped: s.wrappedIn()})
 	}
-	s.r.run(command, sc, call{direct: true, wrapped: s.wrappedIn()})
 	return end + 1
-}
-
-// commonRoot is a text that says only whether what is found may be an option.
-func commonRoot(found []word) string {
-	for _, w := range found {
-		if w.option() {
-			return ""
-		}
-	}
-	return "/"
 }

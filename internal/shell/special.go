@@ -168,19 +168,15 @@ func (s *start) jq(p *program) {
 	}
 }
 
+// clientCommand finds what clients of databases take for a command of their own.
+var clientCommand = pattern.New(`(?i)^\s*\.|\\|program|load_extension`)
+
 // database judges clients of databases, whose own commands run programs.
 func (s *start) database(p *program) {
 	s.judge(p, s.args)
-	operands := 0
-	for _, w := range s.args {
-		if !w.option() {
-			operands++
-		}
-		if !w.lit || strings.HasPrefix(strings.TrimSpace(w.text), ".") || strings.Contains(w.text, "\\") || strings.Contains(strings.ToLower(w.text), "program") || strings.Contains(strings.ToLower(w.text), "load_extension") {
-			s.raise(Unparsable, clip(w.src)+" may be a command of the client")
-		}
-	}
-	if operands == 0 && !s.version {
+	if i := slices.IndexFunc(s.args, func(w word) bool { return !w.lit || clientCommand.Get().MatchString(w.text) }); i >= 0 {
+		s.raise(Unparsable, clip(s.args[i].src)+" may be a command of the client")
+	} else if !s.version && !slices.ContainsFunc(s.args, func(w word) bool { return !w.option() }) {
 		s.raise(Unparsable, "it runs what it reads, which only shows then")
 	}
 }
@@ -231,14 +227,13 @@ func (s *start) interpreter(p *program) {
 	}
 }
 
-// pythonModules are modules that python runs by name.
+// pythonModules are modules that python runs by name. A file of the folder that
+// python is started in may stand for each.
 var pythonModules = []struct {
-	name  string
+	names string
 	class Class
 }{
-	{"json.tool,ast,tokenize,dis,calendar,this,platform,base64,pyclbr,symtable,locale", ReadOnly},
-	{"pytest,unittest,doctest,venv,virtualenv,compileall,py_compile,build,black,isort,ruff,flake8,pylint,mypy,coverage,tox,nox,inspect,site,cProfile,profile,trace,sysconfig,zipapp,ensurepip,mkdocs,sphinx,pre_commit", WriteWorkspace},
-	{"timeit,code,pdb,idlelib,runpy", Unparsable},
+	{"json.tool,ast,tokenize,dis,calendar,this,platform,base64,pyclbr,symtable,locale,pytest,unittest,doctest,venv,virtualenv,compileall,py_compile,build,black,isort,ruff,flake8,pylint,mypy,coverage,tox,nox,inspect,site,cProfile,profile,trace,sysconfig,zipapp,ensurepip,mkdocs,sphinx,pre_commit", WriteWorkspace},
 	{"pip,http.server,http.client,urllib.request,smtplib,ftplib,telnetlib,uv,poetry,pipx,twine,wget,webbrowser,smtpd,nntplib", Network},
 }
 
@@ -250,33 +245,12 @@ func (s *start) pythonModule(w word) {
 		return
 	}
 	for _, m := range pythonModules {
-		if names(m.name, w.text) {
-			if m.class == ReadOnly && !slices.ContainsFunc(s.args, func(o word) bool { return o.lit && oneOf(o.text, "-I", "-P") }) {
-				s.raise(WriteWorkspace, "a file of the folder it is started in may stand for a module; -I leaves them out")
-			}
-			if m.class == ReadOnly && s.moduleWrites(w.text) {
-				s.raise(WriteWorkspace, "its second operand is written")
-				return
-			}
+		if names(m.names, w.text) {
 			s.raise(m.class, "it runs the module "+w.text)
 			return
 		}
 	}
-	s.raise(Destructive, "nothing is known about the module "+clip(w.text))
-}
-
-// moduleWrites tells whether json.tool has an operand that it writes.
-func (s *start) moduleWrites(name string) bool {
-	operands := 0
-	for _, w := range s.args {
-		if !w.option() && !(w.lit && w.text == name) {
-			operands++
-		}
-		if w.several() {
-			operands += 2
-		}
-	}
-	return name == "json.tool" && operands > 1
+	s.raise(Unparsable, "nothing is known about the module "+clip(w.text))
 }
 
 // helper judges an option that names a program, which gets words that nobody
