@@ -251,7 +251,7 @@ func (s *start) subscripted(w word) bool {
 
 // naming judges builtins that assign to the variables that their words name.
 func (s *start) naming() {
-	if s.name == "printf" && len(s.args) == 1 && !s.args[0].several() {
+	if s.name == "printf" && len(s.args) > 0 && (len(s.args) == 1 && !s.args[0].several() || s.args[0].lit && !strings.HasPrefix(s.args[0].text, "-v")) {
 		return // it is the format
 	}
 	operands := s.options(lookup("builtin "+s.name), s.args)

@@ -31,7 +31,7 @@ func TestAWordOfUnknownNumberIsEveryOptionAndOperand(t *testing.T) {
 		}
 	}
 	for _, src := range []string{
-		"ls *", "cat *", "cat $x", "wc -l *", "head -n 5 *", "tail -n $N f", "grep -n x *", "grep -rn $X src", "diff $a $b", "stat *", "du -sh *", "md5sum *", "nl $x", "cut -d: -f1 *", "echo $x *", "printf '%s\\n' *", "basename $x", "dirname \"$@\"", "ls | xargs cat", "ls | xargs grep -l x", "ls | xargs -n1 basename", "git ls-files | xargs wc -l", "find . -name '*.go' -exec grep -l x {} +", "find . -type f -exec wc -l {} +",
+		"ls *", "cat *", "cat $x", "wc -l *", "head -n 5 *", "tail -n $N f", "grep -n x *", "grep -rn $X src", "diff $a $b", "stat *", "du -sh *", "md5sum *", "nl $x", "cut -d: -f1 *", "echo $x *", "printf '%s\\n' *", "printf '--- %s ---\\n' $x", "printf \"$x\"", "read -rp 'name: ' x", "basename $x", "dirname \"$@\"", "ls | xargs cat", "ls | xargs grep -l x", "ls | xargs -n1 basename", "git ls-files | xargs wc -l", "find . -name '*.go' -exec grep -l x {} +", "find . -type f -exec wc -l {} +",
 		"uniq a", "uniq \"$x\"", "uniq -c", "sort a | uniq -c | sort -rn", "ls | xargs -I{} uniq {}", "find . -exec uniq {} \\;", "xxd a", "xxd \"$f\" | head", "find . -name *.go", "find src -exec stat {} \\;",
 		"tar tf a.tar", "tar -tzf \"dist/$f\" | head", "find . -type f -exec tar tf {} +", "tar tvf src/a.tar x y", "nm a.out", "nm ./a.out | grep x", "strings @x", "size a.o", "objdump -d a.o | head",
 		"sort src/*", "sort src/{a,b}", "git diff docs/{a,b}.md", "sort ./*", "sort -- *", "git log -- *.go", "git diff -- $x", "rg x -- *", "git log -n \"$N\"", "git blame src/*.go", "awk '{print}' *", "sed -n p src/*", "file ./*", "git diff src/*",

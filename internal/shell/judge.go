@@ -62,6 +62,10 @@ func (s *start) subcommand(p *program, operands []word) {
 		return
 	}
 	q := lookup(name)
+	if q == nil && p.why != "" && len(operands) == len(s.args) {
+		s.raise(p.class, p.why)
+		return
+	}
 	if q == nil {
 		s.raise(Join(p.class, Destructive), "nothing is known about "+base+" "+clip(operands[0].text))
 		return
