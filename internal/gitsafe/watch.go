@@ -24,12 +24,13 @@ type Watch struct {
 	root  string
 	aside string // a folder, which is made when something is moved there
 
-	mu     sync.Mutex
-	active int // programs that run
-	tree   *folder
-	over   string // the git folder of the repository that the workspace lies in; empty: none
-	items  map[string]*item
-	sees   map[string]bool // of this look: items that are there
+	mu      sync.Mutex
+	active  int      // programs that run
+	pending *os.File // says so to who comes after a kill
+	tree    *folder
+	over    string // the git folder of the repository that the workspace lies in; empty: none
+	items   map[string]*item
+	sees    map[string]bool // of this look: items that are there
 }
 
 // Moved is a file that was moved aside.
@@ -54,7 +55,9 @@ func (w *Watch) Begin(ctx context.Context) []Moved {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	moved := w.look(ctx, w.active == 0)
-	w.active++
+	if w.active++; w.active == 1 {
+		w.save()
+	}
 	return moved
 }
 
@@ -66,7 +69,11 @@ func (w *Watch) Look(ctx context.Context, ended bool) []Moved {
 	if ended {
 		w.active--
 	}
-	return w.look(ctx, false)
+	moved := w.look(ctx, false)
+	if w.active <= 0 {
+		w.settle()
+	}
+	return moved
 }
 
 // folder is one of the workspace, as it was seen last.
@@ -121,6 +128,7 @@ func (w *Watch) look(ctx context.Context, accept bool) []Moved {
 	if w.tree == nil {
 		w.tree = &folder{}
 		w.above()
+		accept = !w.recall() && accept
 	}
 	w.sees = map[string]bool{}
 	l := &looking{w: w, ctx: ctx, accept: accept, repos: map[string]bool{}}

@@ -193,3 +193,30 @@ func TestWhatGitMakesStays(t *testing.T) {
 		})
 	}
 }
+
+// TestWhatIsLeftIsFoundAfterAKill: who looks next knows what stood there when the
+// program began, and takes neither the person's settings for the program's nor the
+// program's for the person's.
+func TestWhatIsLeftIsFoundAfterAKill(t *testing.T) {
+	dir, run, w := space(t)
+	w.Begin(t.Context())
+	run(`git config core.pager evil; git init -q sub; git -C sub config core.pager evil`)
+	second := w.Again()
+	if moved := second.Begin(t.Context()); len(moved) != 0 {
+		t.Errorf("the first runtime lives, and this one moved %+v", moved)
+	}
+	second.Look(t.Context(), true)
+	w.Kill()
+	third := w.Again()
+	if moved := third.Begin(t.Context()); len(moved) != 2 {
+		t.Errorf("moved %+v", moved)
+	}
+	if b, _ := os.ReadFile(filepath.Join(dir, ".git/config")); !strings.Contains(string(b), "vim") || strings.Contains(string(b), "evil") {
+		t.Errorf("the person's configuration is %q", b)
+	}
+	third.Look(t.Context(), true)
+	run(`git config core.pager less`)
+	if moved := w.Again().Begin(t.Context()); len(moved) != 0 {
+		t.Errorf("after all ended: moved %+v", moved)
+	}
+}

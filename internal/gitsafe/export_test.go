@@ -1,0 +1,9 @@
+//go:build unix
+
+package gitsafe
+
+// Again is the watch of another process.
+func (w *Watch) Again() *Watch { return w.git.NewWatch(w.root, w.aside) }
+
+// Kill is what the end of the process does to it.
+func (w *Watch) Kill() { w.pending.Close() }
