@@ -94,7 +94,7 @@ var layers = map[string]layer{
 	"internal/tool/artifact":     {own: []string{".", "event", "internal/tool", "internal/tool/file"}},
 	"internal/tool/command":      {own: []string{".", "internal/manifest", "internal/process", "internal/tool", "internal/tool/shell"}},
 	"internal/tool/plan":         {own: []string{".", "event", "internal/tool"}},
-	"internal/tool/search":       {own: []string{".", "internal/tool", "internal/tool/file", "internal/walk"}, moves: true},
+	"internal/tool/search":       {own: []string{".", "internal/protected", "internal/tool", "internal/tool/file", "internal/walk"}, moves: true},
 	"internal/shadow":            {own: []string{".", "internal/gitsafe"}},
 	"internal/gitsafe":           {own: []string{".", "internal/protected"}, modules: []string{"golang.org/x/sys/unix"}},
 	"internal/process":           {own: []string{"."}, modules: []string{"golang.org/x/sys/unix"}, moves: true},

@@ -136,7 +136,7 @@ func (c *policyExplainCmd) request(a *app, set *tool.Set, spec belay.ToolSpec, w
 		x.Notes = append(x.Notes, "the tool would refuse these arguments whatever the gate says: "+problem.Message)
 	}
 	level := cmp.Or(c.Level, a.boundary().Level)
-	paths, at := tool.Paths(spec, args), policy.Place{Workspace: ws, Home: a.env("HOME"), Shadowed: shadowed(a.env("PATH"), ws)}
+	paths, at := tool.Paths(spec, args), policy.Place{Workspace: ws, Home: a.env("HOME"), Shadowed: shadowed(a.env("PATH"), ws), Bare: policy.Bare(level, c.Boundary)}
 	for i, p := range paths {
 		paths[i] = file.Within(ws, p)
 	}

@@ -14,6 +14,7 @@ import (
 	"io/fs"
 	"os"
 	"path"
+	"path/filepath"
 	"slices"
 	"strings"
 	"syscall"
@@ -24,9 +25,11 @@ import (
 
 // Bounds of one look.
 const (
-	maxLinks   = 40     // on the way of one path, as the system has it
-	maxEntries = 20_000 // of folders that patterns are held against
-	maxLooks   = 50_000 // names that are asked about
+	maxLinks   = 40      // on the way of one path, as the system has it
+	maxEntries = 20_000  // of folders that patterns are held against
+	maxLooks   = 50_000  // names that are asked about
+	maxSwept   = 100_000 // files below a folder that are looked at
+	maxSecrets = 3       // of those that are named
 )
 
 // Of are the links of a call: on the paths that it names, and on where its
@@ -37,16 +40,17 @@ func Of(t belay.ToolSpec, args json.RawMessage, paths []string, at policy.Place)
 	}
 	at.Links = nil
 	if dir := policy.Folder(t, args, at); dir != at.Workspace {
-		at.Links = Look(at.Workspace, []string{dir}, false)
+		at.Links = Look(at.Workspace, []string{dir}, false, false)
 	}
-	return append(at.Links, Look(at.Workspace, policy.Lookups(t, args, paths, at), t.Command != nil)...)
+	return append(at.Links, Look(at.Workspace, policy.Lookups(t, args, paths, at), t.Command != nil, at.Bare)...)
 }
 
 // Look says where absolute paths lead, as far as that isn't what their text says,
 // in the order of the paths. What lies in the workspace is given as a path below
 // it, as the workspace is spelled. Where patterns count, a path may be one, and
-// the links are those of the names that fit it.
-func Look(workspace string, paths []string, patterns bool) (out []policy.Link) {
+// the links are those of the names that fit it; bare, files that usually hold a
+// secret are named too, whether they are links or not.
+func Look(workspace string, paths []string, patterns, bare bool) (out []policy.Link) {
 	l := looker{seen: map[string]string{}}
 	if len(paths) > 0 && !strings.ContainsAny(paths[0], "*?[") {
 		l.plain(paths[0]) // before the workspace: what lies on its way is plain, too
@@ -57,10 +61,15 @@ func Look(workspace string, paths []string, patterns bool) (out []policy.Link) {
 	}
 	for _, p := range paths {
 		var ends []end
-		if patterns && strings.ContainsAny(p, "*?[") {
-			ends = l.matches(p)
+		folder, swept := strings.CutSuffix(p, policy.Swept)
+		switch {
+		case swept && bare:
+			ends = l.secrets(folder)
+		case patterns && strings.ContainsAny(p, "*?["):
+			ends = append(l.matches(p), end{path: p})
+		default:
+			ends = []end{{path: p}}
 		}
-		ends = append(ends, end{path: p})
 		for _, e := range ends {
 			text, real := path.Clean(e.path), ""
 			if !e.unknown {
@@ -69,7 +78,8 @@ func Look(workspace string, paths []string, patterns bool) (out []policy.Link) {
 				}
 			}
 			link := policy.Link{Path: p, Real: real}
-			if (e.unknown || real != text && respelled(text, home, workspace) != real) && !slices.Contains(out, link) {
+			secret := bare && text != p && real != "" && policy.Secret(real)
+			if (e.unknown || secret || real != text && respelled(text, home, workspace) != real) && !slices.Contains(out, link) {
 				out = append(out, link)
 			}
 		}
@@ -210,6 +220,35 @@ func (l *looker) matches(pattern string) (out []end) {
 	}
 	for _, p := range at {
 		out = append(out, end{path: p})
+	}
+	return out
+}
+
+// secrets are the files below a folder that usually hold a secret, the first few.
+// What version control and package managers keep there isn't looked through.
+func (l *looker) secrets(folder string) (out []end) {
+	if policy.Secret(folder) {
+		return []end{{path: folder}}
+	}
+	names := 0
+	err := filepath.WalkDir(folder, func(p string, d fs.DirEntry, err error) error {
+		names++
+		switch {
+		case err != nil:
+			return nil //nolint:nilerr // a program can't read it either
+		case names > maxSwept:
+			return errLooks
+		case d.IsDir() && p != folder && (d.Name() == ".git" || d.Name() == "node_modules"):
+			return fs.SkipDir
+		case !d.IsDir() && policy.Secret(p):
+			if out = append(out, end{path: p}); len(out) == maxSecrets {
+				return fs.SkipAll
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		out = append(out, end{unknown: true})
 	}
 	return out
 }

@@ -57,7 +57,7 @@ func TestWherePathsLead(t *testing.T) {
 		"../out/back/x": ws + "/.git/hooks/x", "../out/secret": "",
 	} {
 		text := ws + "/" + p
-		got := links.Look(ws, []string{text}, false)
+		got := links.Look(ws, []string{text}, false, false)
 		switch {
 		case want == "" && got == nil:
 		case want == "" || len(got) != 1 || got[0].Path != text || got[0].Real != strings.TrimPrefix(want, "?"):
@@ -72,7 +72,7 @@ func TestAWorkspaceBehindALink(t *testing.T) {
 	alias := filepath.Join(filepath.Dir(ws), "alias")
 	must(t, os.Symlink("ws", alias))
 	for p, want := range map[string]string{alias + "/a": "", ws + "/a": "", alias + "/file": out + "/secret", alias + "/insidedir/n": alias + "/sub/n", ws + "/insidedir/n": alias + "/sub/n"} {
-		got := links.Look(alias, []string{p}, false)
+		got := links.Look(alias, []string{p}, false, false)
 		if want == "" && got != nil || want != "" && (len(got) != 1 || got[0].Real != want) {
 			t.Errorf("%s: %v, want %q", p, got, want)
 		}
@@ -82,7 +82,7 @@ func TestAWorkspaceBehindALink(t *testing.T) {
 func TestPatternsAreLookedThrough(t *testing.T) {
 	ws, out := tree(t)
 	reals := func(p string, patterns bool) (all []string) {
-		for _, l := range links.Look(ws, []string{ws + "/" + p}, patterns) {
+		for _, l := range links.Look(ws, []string{ws + "/" + p}, patterns, false) {
 			all = append(all, l.Real)
 		}
 		slices.Sort(all)
@@ -191,11 +191,54 @@ func FuzzLook(f *testing.F) {
 			return
 		}
 		got := filepath.Clean(text)
-		if l := links.Look(ws, []string{text}, false); len(l) > 0 {
+		if l := links.Look(ws, []string{text}, false, false); len(l) > 0 {
 			got = l[0].Real
 		}
 		if got != want && !strings.HasPrefix(want, "/proc") && !strings.HasPrefix(want, "/dev") {
 			t.Errorf("%q leads to %s, and is said to lead to %s", p, want, got)
 		}
 	})
+}
+
+// Where nothing hides secrets, a command that only reads is asked about if it
+// could show one that lies there, and only then.
+func TestASweepOverASecretAsks(t *testing.T) {
+	exec := belay.ToolSpec{Name: "exec", Access: belay.Write, Destructive: true, Capabilities: []string{"process"}, Command: &belay.CommandArgs{Line: "command", Argv: "argv", Dir: "dir"}}
+	for _, secret := range []string{"", "sub/deep/.env", "sub/server.key"} {
+		ws := t.TempDir()
+		must(t, os.MkdirAll(ws+"/sub/deep", 0o700))
+		must(t, os.MkdirAll(ws+"/other", 0o700))
+		must(t, os.WriteFile(ws+"/sub/a.txt", nil, 0o600))
+		must(t, os.WriteFile(ws+"/other/.env.example", nil, 0o600))
+		if secret != "" {
+			must(t, os.WriteFile(ws+"/"+secret, nil, 0o600))
+		}
+		judge := func(line string, bare bool) policy.Decision {
+			raw, err := json.Marshal(map[string]any{"command": line})
+			must(t, err)
+			at := policy.Place{Workspace: ws, Home: "/home/nobody", Bare: bare}
+			at.Links = links.Of(exec, raw, nil, at)
+			return policy.Evaluate(policy.Builtin(), &policy.Request{Tool: exec, Args: raw, Commands: policy.CommandsOf(exec, raw, at), Links: at.Links, Mode: belay.ModeDefault, Workspace: ws, Level: "L0", Network: "full"}).Decision
+		}
+		for _, line := range []string{"grep -r KEY .", "grep -rn KEY sub", "rg KEY", "rg KEY sub", "ag KEY", "grep --recursive KEY", "find . -type f | xargs cat", "find . -type f -exec head -3 {} +", "cat $(find . -type f)", "for f in $(ls -A); do cat \"$f\"; done", "ls -A | while read f; do cat $f; done", "git grep KEY", "diff -r sub other", "cd sub && grep -r KEY", "cat \"$x\"", "grep -R KEY ./sub | head"} {
+			want := policy.Allow
+			if secret != "" {
+				want = policy.Ask
+			}
+			if got := judge(line, true); got != want {
+				t.Errorf("%q with secret %q: %s", line, secret, got)
+			}
+			if got := judge(line, false); got != policy.Allow {
+				t.Errorf("%q with secret %q in a view that hides it: %s", line, secret, got)
+			}
+		}
+		for _, line := range []string{"ls", "ls -laR", "ls sub/*", "find . -name '*.go'", "grep -r KEY other", "cat sub/a.txt", "cat sub/*.txt", "wc -l sub/a*", "git status", "grep KEY sub/a.txt", "cat other/* sub/a.txt"} {
+			if got := judge(line, true); got != policy.Allow {
+				t.Errorf("%q with secret %q: %s", line, secret, got)
+			}
+		}
+		if got := judge("cat sub/*", true); (got == policy.Ask) != (secret == "sub/server.key") {
+			t.Errorf("cat sub/* with secret %q: %s", secret, got)
+		}
+	}
 }

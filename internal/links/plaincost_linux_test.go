@@ -16,7 +16,7 @@ func TestAPlainPathIsOneQuestion(t *testing.T) {
 	ws, _ := tree(t)
 	paths := []string{ws + "/sub/deep"}
 	if n := testing.AllocsPerRun(100, func() {
-		if got := links.Look(ws, paths, false); got != nil {
+		if got := links.Look(ws, paths, false, false); got != nil {
 			t.Errorf("%v", got)
 		}
 	}); n > 6 {

@@ -92,6 +92,12 @@ func (s *Set) Boundaries() []string {
 	return names
 }
 
+// Bare reports whether nothing hides secrets from programs: the machine can't
+// give them a view of their own, or the turn's boundary is none.
+func Bare(level, boundary string) bool {
+	return !belay.Level(level).AtLeast(belay.L3) || boundary == belay.BoundaryFull
+}
+
 // Unbounded tells whether nothing is confined.
 func (b Bound) Unbounded() bool { return b.Is.Name == belay.BoundaryFull }
 

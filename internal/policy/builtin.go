@@ -131,6 +131,10 @@ func commands() []Rule {
 // protectedRule asks before a protected name is written. What it says is which.
 const protectedRule = "protected-name"
 
+// secretFile is the flow of a file tool that names a file which usually holds a
+// secret, and the rule that asks about it. Commands that do have a class for it.
+const secretFile = "secret-file"
+
 // guarding are rules that no other allow silences.
 func guarding() []Rule {
 	return []Rule{
@@ -140,6 +144,8 @@ func guarding() []Rule {
 			Code: "TAINTED_EGRESS", Reason: "content from outside is in the conversation, and the call can send data out", Tags: []string{"taint"}},
 		{ID: "tainted-secret", Priority: 600, Match: Match{Mode: belay.Modes, Flow: []string{"secret"}, Taint: []string{"any", TaintWorkspace}}, Verdict: Ask,
 			Code: "TAINTED_SECRET", Reason: "content of others is in the conversation, and the call reads a secret", Tags: []string{"taint"}},
+		{ID: secretFile, Priority: 590, Match: Match{Mode: belay.Modes, Flow: []string{secretFile}}, Verdict: Ask,
+			Code: "SECRET_FILE", Reason: "it names a file that usually holds a secret"},
 		{ID: "tainted-leak", Match: Match{Mode: belay.Modes, Flow: []string{"egress"}, Taint: []string{"secret"}}, Verdict: Ask, Firm: true,
 			Code: "TAINTED_LEAK", Reason: "a secret was read and content of others is in the conversation: what the call sends could be that secret", Tags: []string{"taint"}},
 	}

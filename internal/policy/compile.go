@@ -111,7 +111,7 @@ func (s *Set) words(c *rule) *belay.Error {
 		known []string
 	}{
 		{"does", m.Does, []string{"reads", "edits", "changes", "runs", "completes", "asks"}},
-		{"mode", modes, known}, {"flow", m.Flow, []string{"egress", "secret", "protected"}},
+		{"mode", modes, known}, {"flow", m.Flow, []string{"egress", "secret", secretFile, "protected"}},
 		{"effect", m.Effect, []string{string(belay.Pure), string(belay.Idempotent), string(belay.Recoverable), string(belay.AtMostOnce)}},
 		{"level", optional(m.Level), []string{"L1", "L2", "L3"}},
 	} {
@@ -274,7 +274,7 @@ func short(s string) string {
 
 func seesOf(r *Rule) (s sees) {
 	if slices.Contains(r.Mode, belay.ModeBypass) && r.Tier == TierAdmin {
-		return sees{true, true, true, true}
+		return sees{true, true, true, true, true}
 	}
 	if r.Command != nil {
 		s.unparsable = slices.Contains(r.Command.Class, string(Unparsable))
@@ -282,5 +282,6 @@ func seesOf(r *Rule) (s sees) {
 	}
 	s.secret = len(r.Taint) > 0 && !slices.Equal(r.Taint, []string{"none"})
 	s.egress = s.secret || len(r.Host) > 0
+	s.keys = s.secret || slices.Contains(r.Flow, secretFile) || r.Path != nil && len(r.Path.Match) > 0 && !slices.ContainsFunc(r.Path.Match, func(p string) bool { return !isSecret(p) })
 	return s
 }

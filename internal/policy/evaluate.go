@@ -202,8 +202,11 @@ func (s *Set) one(r *Request, sub *subject) Verdict {
 		t.grant(g, r.Rerun)
 	}
 	v := t.verdict()
-	if v.Rule == "builtin/"+protectedRule {
+	switch v.Rule {
+	case "builtin/" + protectedRule:
 		v.Reason = sub.guards
+	case "builtin/" + secretFile:
+		v.Reason = sub.keys
 	}
 	v.Tags = sub.tags(v.Tags, r)
 	lose(&v)
@@ -331,6 +334,9 @@ func (c sees) covers(r *Request, sub *subject) bool {
 	case sub.class == Unparsable && !c.unparsable, sub.class == EscapeAttempt && !c.escape:
 		return false
 	case sub.egress && !c.egress && tainted(r.Taint):
+		return false
+	}
+	if sub.keys != "" && !c.keys {
 		return false
 	}
 	return !sub.secret || c.secret || !tainted(r.Taint) && !strange(r.Taint)

@@ -41,9 +41,14 @@ func spelled(workspace, p string) string {
 	return workspace + "/" + p
 }
 
+// Swept ends a path that stands for every file below a folder. It leads to those
+// that usually hold a secret.
+const Swept = "/**"
+
 // Lookups are the paths that a call names, absolute and as they are spelled, each
 // once: whoever knows the file system says with a Link where one leads that
-// doesn't lead where its text says. A path of a command may be a pattern.
+// doesn't lead where its text says. A path of a command may be a pattern. Where
+// nothing hides secrets, folders are named too that a command goes through.
 func Lookups(t belay.ToolSpec, args json.RawMessage, paths []string, at Place) (out []string) {
 	seen := map[string]bool{}
 	add := func(p string) {
@@ -63,6 +68,29 @@ func Lookups(t belay.ToolSpec, args json.RawMessage, paths []string, at Place) (
 			for _, p := range list {
 				add(p)
 			}
+		}
+		for _, p := range at.swept(&c, Folder(t, args, at)) {
+			add(p)
+		}
+	}
+	return out
+}
+
+// swept are the folders that a command may show any file of, each with Swept.
+func (at *Place) swept(c *Command, folder string) (out []string) {
+	if !at.Bare {
+		return nil
+	}
+	folders, here := c.Sweeps()
+	switch {
+	case here && len(c.Dirs) == 0:
+		folders = append(slices.Clip(folders), folder)
+	case here:
+		folders = slices.Concat(folders, c.Dirs)
+	}
+	for _, p := range folders {
+		if !strings.ContainsAny(p, "*?[") {
+			out = append(out, path.Clean(p)+Swept)
 		}
 	}
 	return out
@@ -102,7 +130,12 @@ func (f *following) command(c *Command) {
 		dirs = f.led([]string{f.folder})
 	}
 	changes := c.Class.Rank() >= WriteWorkspace.Rank()
-	for _, l := range slices.Concat(reads, dirs, through) {
+	bare := *f.at
+	bare.Bare = true // what was looked up counts
+	for _, l := range slices.Concat(reads, dirs, through, f.led(bare.swept(c, f.folder))) {
+		if c.OnlyNames() && strings.ContainsAny(l.Path, "*?[") && l.Real != "" && Inside(accessTo(f.at.Workspace, l.Real, false).path) {
+			continue // names that fit a pattern
+		}
 		if l.Real != "" {
 			c.Reads = append(slices.Clip(c.Reads), l.Real)
 		}

@@ -61,7 +61,7 @@ func (c *rule) standing(r *Request, sub *subject) bool {
 
 func (c *rule) flows(sub *subject) bool {
 	for _, w := range c.Flow {
-		if w == "egress" && sub.egress || w == "secret" && sub.secret || w == "protected" && sub.guards != "" {
+		if w == "egress" && sub.egress || w == "secret" && sub.secret || w == "protected" && sub.guards != "" || w == secretFile && sub.keys != "" {
 			return true
 		}
 	}

@@ -4,27 +4,12 @@ import (
 	"path"
 	"slices"
 	"strings"
+
+	"github.com/belay-run/belay/internal/shell"
 )
 
 // Places that rules know by name. They are compared without regard to case:
 // many file systems are.
-
-// secretPlaces are files that usually hold secrets. Source: the default paths
-// of the programs that keep them.
-var secretPlaces = lazy[[]glob]{make: func() *[]glob {
-	return globs(
-		".env", ".env.*", "*.env", "*.pem", "*.key", "*.p12", "*.pfx", "*.jks", "*.keystore", "*.kdbx", "id_rsa*", "id_dsa*", "id_ecdsa*", "id_ed25519*",
-		"**/.ssh/**", "**/.gnupg/**", "**/.aws/**", "**/.azure/**", "**/.config/gcloud/**", "**/.kube/**", "**/.docker/config.json",
-		".netrc", "_netrc", ".npmrc", ".pypirc", ".git-credentials", ".pgpass", ".my.cnf", ".vault-token", "credentials", "credentials.json", "credentials.toml",
-		"secrets.*", "*.secret", "*.secrets", "service-account*.json", "**/.config/gh/hosts.yml", "*.tfstate", "*.tfvars",
-		"/etc/shadow", "/etc/gshadow", "/etc/sudoers", "/proc/*/environ", "/proc/*/mem", "/run/secrets/**", "/var/run/secrets/**",
-	)
-}}
-
-// notSecret are examples of such files, which are written to be read.
-var notSecret = lazy[[]glob]{make: func() *[]glob {
-	return globs(".env.example", ".env.sample", ".env.template", ".env.dist", "*.pub", "known_hosts")
-}}
 
 // harmlessPlaces may be read by anybody: the system's programs and devices.
 var harmlessPlaces = []string{"/usr/", "/bin/", "/sbin/", "/lib/", "/lib64/", "/opt/"}
@@ -32,13 +17,8 @@ var harmlessPlaces = []string{"/usr/", "/bin/", "/sbin/", "/lib/", "/lib64/", "/
 var harmlessFiles = []string{"/dev/null", "/dev/zero", "/dev/stdin", "/dev/stdout", "/dev/stderr", "/dev/tty", "-", "/etc/os-release", "/etc/hostname",
 	"/proc/cpuinfo", "/proc/meminfo", "/proc/version", "/proc/uptime", "/proc/loadavg", "/usr", "/bin", "/lib", "/"}
 
-func globs(patterns ...string) *[]glob {
-	out := make([]glob, len(patterns))
-	for i, p := range patterns {
-		out[i] = newGlob(p, true)
-	}
-	return &out
-}
+// Secret reports whether a path is one that usually holds a secret.
+func Secret(p string) bool { return isSecret(p) }
 
 func isSecret(p string) bool {
 	if p == "" || len(p) > 4096 {
@@ -48,11 +28,7 @@ func isSecret(p string) bool {
 		p = p[i+1:]
 	}
 	p = strings.TrimPrefix(p, "@") // curl -d @.env
-	names := strings.Split(strings.ToLower(path.Clean(p)), "/")
-	known := func(list []glob) bool {
-		return slices.ContainsFunc(list, func(g glob) bool { return matchParts(g.parts, names) })
-	}
-	return known(*secretPlaces.get()) && !known(*notSecret.get())
+	return shell.Secret(path.Clean(p)) != ""
 }
 
 // maybeSecret is isSecret for a path of a command, which may be a pattern: one

@@ -94,7 +94,7 @@ type Match struct {
 	Path       *PathMatch    `json:"path,omitempty"`
 	Host       []string      `json:"host,omitempty"`  // names, or *.NAME for what is below
 	Taint      []string      `json:"taint,omitempty"` // none, any, secret, or kinds
-	Flow       []string      `json:"flow,omitempty"`  // egress: it can send data out; secret: it reads one; protected: it writes a protected name
+	Flow       []string      `json:"flow,omitempty"`  // egress: it can send data out; secret: it reads one; secret-file: a file tool names one; protected: it writes a protected name
 	Level      string        `json:"level,omitempty"` // the least boundary: L1, L2, L3
 	Rerun      bool          `json:"rerun,omitempty"` // the same call was lost before
 	If         string        `json:"if,omitempty"`    // a CEL expression

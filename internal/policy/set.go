@@ -48,7 +48,7 @@ type rule struct {
 }
 
 // sees is which of the things that a plain allow doesn't cover a rule names.
-type sees struct{ unparsable, escape, egress, secret bool }
+type sees struct{ unparsable, escape, egress, secret, keys bool }
 
 // Compile checks a document and makes it ready. An error is a *belay.Error with
 // the rule's place.

@@ -9,6 +9,7 @@ import (
 
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/internal/protected"
+	"github.com/belay-run/belay/internal/shell"
 )
 
 // subject is what rules are held against: a call, or one simple command of it.
@@ -21,6 +22,7 @@ type subject struct {
 	hosts  []string
 	egress bool   // it can send data out
 	secret bool   // it reads a secret
+	keys   string // the file that usually holds a secret which a file tool names, and why; of commands the class says so
 	guards string // the protected name that it writes, and why it is one; empty: none
 	steers bool   // the thread answers it; no tool runs
 	args   *arguments
@@ -92,7 +94,8 @@ func (sub *subject) of(r *Request) {
 	}
 	sub.egress = has(t.Capabilities, capNetwork) || has(t.Capabilities, capSend) || has(t.Capabilities, capProcess) && Changes(*t) && r.Network != "none"
 	sub.guards = guarded(sub.paths)
-	sub.secret = has(t.Capabilities, capSecrets) || slices.ContainsFunc(sub.paths, func(a access) bool { return isSecret(a.path) })
+	sub.keys = keysIn(sub.paths)
+	sub.secret = has(t.Capabilities, capSecrets) || sub.keys != ""
 }
 
 func (sub *subject) ofCommand(r *Request, c *Command) {
@@ -168,6 +171,16 @@ func guarded(paths []access) string {
 		}
 		if e, ok := protected.Of(a.path); ok {
 			return a.path + " is protected: " + e.Why
+		}
+	}
+	return ""
+}
+
+// keysIn is the first file that usually holds a secret, and why it is one.
+func keysIn(paths []access) string {
+	for _, a := range paths {
+		if why := shell.Secret(a.path); why != "" {
+			return why
 		}
 	}
 	return ""

@@ -55,6 +55,7 @@ func (s *start) specialSub(name string, p *program, words []word) bool {
 		return s.otherSub(name, p, words)
 	}
 	s.gitElsewhere()
+	s.gitSecrets(sub, words)
 	switch sub {
 	case "config":
 		s.gitConfig(words)

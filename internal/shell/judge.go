@@ -91,6 +91,7 @@ func (s *start) operands(kind string, words []word) {
 	switch kind {
 	case "", "*":
 	case "l":
+		s.names = true
 		for _, w := range rest { // names, not contents
 			s.r.through(&s.touched, w, s.sc)
 			if list, known := s.r.places(w, s.sc); known {
@@ -142,9 +143,11 @@ func (s *start) operands(kind string, words []word) {
 // or moved away.
 func (s *start) pair(kind string, words []word) {
 	for i, w := range words {
-		if kind == "mv" || i == len(words)-1 && (i > 0 || w.several()) && !s.target {
+		last := i == len(words)-1 && (i > 0 || w.several()) && !s.target
+		if kind == "mv" || last {
 			s.writes(w)
-		} else {
+		}
+		if !last { // what is moved is read, under another name
 			s.r.reads(&s.touched, w, s.sc)
 		}
 	}

@@ -193,12 +193,6 @@ func whyProtected(p, rel string) string {
 	return p + " is protected: " + e.Why
 }
 
-// secretNames are where keys are kept, as the end or a part of a path.
-var secretNames = [...]string{
-	"/.ssh", "/.aws", "/.gnupg", "/.kube/config", "/.docker/config.json", "/.netrc", "/.git-credentials", "/.pypirc", "/.npmrc", "/.config/gcloud", "/.config/gh", "/.azure", "/.password-store",
-	"/.vault-token", "/.pgpass", "/.my.cnf", "/.terraform.d/credentials.tfrc.json", "/.cargo/credentials", "/.cargo/credentials.toml", "/.bash_history", "/.zsh_history", "/.local/share/keyrings", "/.mozilla", "/.config/google-chrome",
-}
-
 // secretPattern says why reading what a word that isn't literal may name isn't
 // harmless, as far as it is written down.
 func (r *analysis) secretPattern(w word) string {
@@ -208,21 +202,35 @@ func (r *analysis) secretPattern(w word) string {
 	if !w.glob {
 		return ""
 	}
-	parts := strings.Split(w.text, "/")
-	for _, name := range secretNames {
-		want := strings.Split(name[1:], "/")
+	if fitsSecret(w.text) {
+		return clip(w.src) + " may name a place where keys are kept"
+	}
+	return ""
+}
+
+// fitsSecret tells whether a pattern can match the name of a place where secrets
+// are kept that begins with a dot. What other names fit only the file system knows.
+func fitsSecret(pattern string) bool {
+	parts := strings.Split(pattern, "/")
+	for _, name := range protected.SecretNames() {
+		want := strings.Split(name, "/")
 		for i := 0; i+len(want) <= len(parts); i++ {
 			hit := true
 			for j, part := range want {
 				ok, err := path.Match(parts[i+j], part)
-				hit = hit && ok && err == nil && (part[0] != '.' || parts[i+j][0] == '.')
+				hit = hit && ok && err == nil && (part[0] != '.' || parts[i+j] != "" && strings.IndexByte(".[", parts[i+j][0]) >= 0)
 			}
 			if hit {
-				return clip(w.src) + " may name a place where keys are kept"
+				return true
 			}
 		}
 	}
-	return ""
+	return false
+}
+
+// fitsOne tells whether a pattern can match one of the names.
+func fitsOne(pattern string, names ...string) bool {
+	return slices.ContainsFunc(names, func(n string) bool { ok, err := path.Match(pattern, n); return ok || err != nil })
 }
 
 // secretPlace says why reading a path isn't harmless, or nothing.
@@ -230,6 +238,8 @@ func (r *analysis) secretPlace(p string) string {
 	switch {
 	case p == "/etc/shadow" || p == "/etc/gshadow" || p == "/etc/sudoers" || strings.HasPrefix(p, "/etc/sudoers.d") || strings.HasPrefix(p, "/etc/ssh/ssh_host"):
 		return p + " holds the system's secrets"
+	case strings.HasPrefix(p, "/proc/") && strings.ContainsAny(path.Base(p), "*?[") && fitsOne(path.Base(p), "environ", "mem"):
+		return p + " may show the variables of a process"
 	case strings.HasPrefix(p, "/proc/") && (strings.HasSuffix(p, "/environ") || strings.HasSuffix(p, "/mem") || strings.Contains(p, "/root") || strings.Contains(p, "/cwd/")):
 		return p + " shows what belongs to a process"
 	case strings.HasPrefix(p, "/dev/sd") || strings.HasPrefix(p, "/dev/nvme") || strings.HasPrefix(p, "/dev/vd") || p == "/dev/mem" || p == "/dev/kmem" || p == "/proc/kcore":
@@ -237,20 +247,8 @@ func (r *analysis) secretPlace(p string) string {
 	case strings.HasPrefix(p, "/var/run/secrets") || strings.HasPrefix(p, "/run/secrets") || p == "/var/run/docker.sock" || p == "/run/docker.sock":
 		return p + " is where keys are kept"
 	}
-	low := strings.ToLower(p)
-	if oneOf(low[strings.LastIndexByte(low, '/')+1:], "id_rsa", "id_dsa", "id_ecdsa", "id_ed25519") {
-		return p + " is a key"
-	}
-	for _, name := range secretNames {
-		for from := 0; ; {
-			i := strings.Index(low[from:], name)
-			if i < 0 {
-				break
-			}
-			if from += i + len(name); from == len(low) || low[from] == '/' {
-				return p + " is where keys are kept"
-			}
-		}
+	if why := protected.Secret(p); why != "" {
+		return p + " " + why
 	}
 	return ""
 }

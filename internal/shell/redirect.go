@@ -14,6 +14,7 @@ type touched struct {
 	through       []string
 	hosts         []string
 	unsure        bool // it reads files that nobody can tell
+	names         bool // it shows their names, not what is in them
 }
 
 func (t *touched) touched() bool {
@@ -34,7 +35,7 @@ func (t *touched) command(name string) Command {
 	if t.class == "" {
 		t.class = ReadOnly
 	}
-	return Command{Name: name, Class: t.class, Reason: t.reason, Reads: t.reads, Writes: t.writes, Through: t.through, Hosts: t.hosts, unsure: t.unsure}
+	return Command{Name: name, Class: t.class, Reason: t.reason, Reads: t.reads, Writes: t.writes, Through: t.through, Hosts: t.hosts, unsure: t.unsure, names: t.names}
 }
 
 // redirects judges the redirections of a statement and finds the text that it

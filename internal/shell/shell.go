@@ -71,6 +71,7 @@ type Command struct {
 	Dirs    []string `json:"dirs,omitempty"`    // where it may run, if that isn't Options.Dir
 	Astray  bool     `json:"astray,omitempty"`  // the shell has gone to where nobody can tell
 	unsure  bool     // it reads files that nobody can tell
+	names   bool     // it shows names of files, not what is in them
 }
 
 // Literal tells whether the argument at i is known word for word.

@@ -30,6 +30,8 @@ func (s *start) special(base string, p *program) bool {
 		s.jq(p)
 	case strings.HasPrefix(p.name, "psql,"):
 		s.database(p)
+	case base == "ps":
+		s.processes(p)
 	case base == "getent":
 		s.getent(p)
 	case names("ln,gln,link", base):

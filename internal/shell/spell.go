@@ -6,6 +6,8 @@ import (
 	"strings"
 
 	"mvdan.cc/sh/v3/syntax"
+
+	"github.com/belay-run/belay/internal/protected"
 )
 
 // unknown stands in a spelling for what nobody can tell. No source has it:
@@ -37,8 +39,12 @@ func (r *reader) hidden(w word, sc *scope) string {
 			s = s[min(w.skip, len(s)):]
 		}
 		for _, p := range rooted(s, sc) {
-			if why := r.secretPlace(strings.ReplaceAll(path.Clean(p), unknown, "*")); why != "" {
+			pattern := strings.ReplaceAll(path.Clean(p), unknown, "*")
+			if why := r.secretPlace(pattern); why != "" {
 				return why
+			}
+			if pattern != path.Clean(p) && fitsSecret(pattern) {
+				return clip(w.src) + " may name a place where keys are kept"
 			}
 			if (sc.dirs.known || strings.HasPrefix(s, "/")) && r.leads(p) {
 				return clip(w.src) + " may lead to where keys are kept"
@@ -70,8 +76,8 @@ func (r *analysis) leads(p string) bool {
 		return false // it leads elsewhere
 	}
 	parts := strings.Split(clean[1:], "/")
-	return slices.ContainsFunc(secretNames[:], func(name string) bool {
-		return mayBe(parts, strings.Split(r.o.Home[1:]+name, "/"))
+	return slices.ContainsFunc(protected.SecretNames(), func(name string) bool {
+		return mayBe(parts, strings.Split(r.o.Home[1:]+"/"+name, "/"))
 	})
 }
 

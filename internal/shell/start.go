@@ -213,6 +213,9 @@ func (s *start) runsFile(w word) {
 			s.raise(Unparsable, "it runs what "+p+" brings, which only shows then")
 		}
 		s.reads = append(s.reads, p)
+		if why := s.r.secretPlace(p); why != "" {
+			s.raise(EscapeAttempt, why)
+		}
 		if s.r.o.Workspace != "" && within(p, s.r.o.Workspace) {
 			s.raise(WriteWorkspace, "it runs "+p+" of the workspace")
 		} else {

@@ -73,7 +73,7 @@ func (r *Rules) Govern(ref belay.Ref, set *policy.Set) { r.Policy, r.set = &ref,
 
 // Place is what is known of where commands run.
 func (r *Rules) Place() policy.Place {
-	return policy.Place{Workspace: r.Workspace, Home: r.Home, Shadowed: r.Shadowed}
+	return policy.Place{Workspace: r.Workspace, Home: r.Home, Shadowed: r.Shadowed, Bare: policy.Bare(r.Boundary.Level, r.Settings.Boundary)}
 }
 
 // args are a call's arguments, wherever they are.

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/belay-run/belay/internal/protected"
 	"github.com/belay-run/belay/internal/tool"
 	"github.com/belay-run/belay/internal/tool/file"
 	"github.com/belay-run/belay/internal/walk"
@@ -56,9 +57,14 @@ func grep(ctx context.Context, c tool.Call, in grepArgs) (r tool.Result, err err
 	}
 	p.walk.Enter = func(dir string) bool { return wanted.below(p.under(dir)) }
 	g := &gathered{order: o, limit: in.Limit}
+	asked := protected.Secret(p.start) != "" // the gate asks about a name, not about what lies in a folder
 	report, err := tree(ctx, o, func(visit func(walk.Entry) error) (walk.Report, error) {
 		return walk.Walk(ctx, c.Root, p.start, p.walk, func(e walk.Entry) error {
 			if !e.Type.IsRegular() || e.Path != p.start && !wanted.match(p.under(e.Path)) {
+				return nil
+			}
+			if !asked && protected.Secret(e.Path) != "" {
+				g.secret.add(e.Path)
 				return nil
 			}
 			return visit(e)
@@ -131,6 +137,7 @@ type gathered struct {
 	cut      string // why the search ended early
 	binary   names
 	failed   names
+	secret   names // left out
 	long     names
 }
 
@@ -229,5 +236,6 @@ func (g *gathered) text(p place, report walk.Report) string {
 		said = plural(g.matches, "match", "matches") + " in " + plural(g.files, "file", "files")
 	}
 	return strings.TrimSuffix(g.out.String()+notes(said, g.binary.note("binary files, not searched"), g.failed.note("files that can't be read"),
+		g.secret.note("not searched, because they usually hold secrets; name one as path to search it"),
 		g.long.note("lines too long to be searched to their end"), unread(report)), "\n")
 }

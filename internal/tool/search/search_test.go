@@ -218,3 +218,38 @@ func TestASearchEndsWithAllItStarted(t *testing.T) {
 }
 
 func must2[T any](_ T, err error) error { return err }
+
+// A search through folders shows nothing of files that usually hold secrets, however
+// they are meant, and says so; one that is named is the gate's business.
+func TestASearchLeavesSecretsOut(t *testing.T) {
+	b := tooltest.NewBench(t)
+	secrets := []string{".env", ".env.local", "app/.env.production", "config/prod.env", "deploy/server.key", "deploy/ca.pem", "id_rsa", ".netrc", ".npmrc", ".pypirc", "secrets/db_password", "infra/terraform.tfstate", "credentials.json", ".docker/config.json", ".aws/credentials", "service-account.json", "x.kdbx"}
+	for _, name := range secrets {
+		b.Put(name, "KEY=hunter2\n")
+	}
+	for _, name := range []string{".env.example", "id_rsa.pub", "src/secrets/index.ts", "main.go"} {
+		b.Put(name, "KEY=public\n")
+	}
+	for _, a := range []args{
+		{"pattern": "KEY", "hidden": true, "ignored": true}, {"pattern": "KEY", "include": []string{".env*", "*.key", "**/*.pem"}}, {"pattern": "hunter", "mode": "count", "hidden": true}, {"pattern": "KEY", "mode": "files", "hidden": true, "limit": 2000},
+		{"pattern": "KEY", "path": "deploy"}, {"pattern": "KEY", "path": "secrets"}, {"pattern": "KEY", "path": ".docker", "hidden": true}, {"pattern": "KEY", "include": []string{"**"}, "hidden": true, "before": 3},
+	} {
+		r, err := b.Run(t.Context(), search.Grep(), a)
+		if err != nil || strings.Contains(r.Text, "hunter2") || !strings.Contains(r.Text, "not searched, because they usually hold secrets") {
+			t.Errorf("%v: %v\n%s", a, err, r.Text)
+		}
+		for _, name := range secrets {
+			if strings.Contains(r.Text, name+"\n1:") || strings.Contains(r.Text, name+": 1") {
+				t.Errorf("%v: %s was searched", a, name)
+			}
+		}
+	}
+	if r, err := b.Run(t.Context(), search.Grep(), args{"pattern": "KEY", "hidden": true}); err != nil || strings.Count(r.Text, "KEY=public") != 4 {
+		t.Errorf("%v: the rest is searched: %s", err, r.Text)
+	}
+	for _, name := range []string{".env", "deploy/server.key"} {
+		if r, err := b.Run(t.Context(), search.Grep(), args{"pattern": "KEY", "path": name}); err != nil || !strings.Contains(r.Text, "hunter2") {
+			t.Errorf("%s by its name: %v %s", name, err, r.Text)
+		}
+	}
+}
