@@ -63,6 +63,8 @@ func (a *app) confine(b belay.Boundary, ws string) (process.Box, error) {
 	o := sandbox.Options{Workspace: ws, Home: a.env("HOME"), Cache: a.cacheFor(ws), Protected: func(p string) bool {
 		_, is := protected.Of(p)
 		return is
+	}, Secret: func(p string, folder bool) bool {
+		return folder && protected.SecretPlace(p) || !folder && protected.Secret(p) != ""
 	}}
 	store, err := a.storeDir()
 	if err != nil {

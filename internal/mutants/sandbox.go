@@ -44,7 +44,7 @@ var sandboxMutants = []mutant{
 		edits:  []edit{{"internal/sandbox/guard_linux.go", "if b.o.Protected(\"/\" + n) {", "if false {"}},
 		caught: boxed("TestProtectedNamesAreHeld")},
 	{breaks: "what protected names lie in can be moved away in a sandbox",
-		edits:  []edit{{"internal/sandbox/guard_linux.go", "p.Pinned = pins(p.Guarded, p.Writable)", "p.Pinned = nil"}},
+		edits:  []edit{{"internal/sandbox/guard_linux.go", "p.Pinned = pins(slices.Concat(p.Guarded, p.Sealed), p.Writable)", "p.Pinned = nil"}},
 		caught: boxed("TestProtectedNamesAreHeld")},
 	{breaks: "a program in a sandbox can raise its limits",
 		edits:  []edit{{"internal/sandbox/inside/rlimits_linux.go", "&unix.Rlimit{Cur: r.max, Max: last}, nil)", "&unix.Rlimit{Cur: r.max, Max: max(last, 1 << 20)}, nil)"}},

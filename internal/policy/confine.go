@@ -4,8 +4,10 @@ import (
 	"cmp"
 	"path"
 	"slices"
+	"strings"
 
 	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/internal/protected"
 )
 
 // Wish is a boundary that a call asks for itself, and why.
@@ -50,6 +52,7 @@ func (s *Set) confine(v *Verdict, r *Request) {
 	if v.Decision == Ask && !wider {
 		bound = needed(bound, r)
 	}
+	bound = shown(bound, v, r)
 	v.Bound, v.Boundary, v.BoundBy = &bound, bound.Name, by
 	if v.Least = bound.Is.Least; !bound.Unbounded() {
 		if least := ModeLeast(r.Mode); least.AtLeast(v.Least) {
@@ -99,6 +102,26 @@ func needed(b Bound, r *Request) Bound {
 		}
 		if c.Class == Network && n <= maxNeeded {
 			widen(OpConnect, "")
+		}
+	}
+	return b
+}
+
+// shown is a boundary with the secrets that a command line names, where a person is
+// asked or has written a rule that allows it. From what the mode allows because it
+// is confined they stay hidden.
+func shown(b Bound, v *Verdict, r *Request) Bound {
+	n := 0
+	for i, c := range r.Commands {
+		if v.Decision != Ask && (len(v.parts) != len(r.Commands) || !v.parts[i].named) {
+			continue
+		}
+		for _, p := range c.Reads {
+			if b.Unbounded() || !path.IsAbs(p) || strings.ContainsAny(p, "*?[") || len(p) > maxTarget || protected.Secret(p) == "" || slices.Contains(b.Is.Read, p) || n == maxNeeded {
+				continue
+			}
+			n++
+			b.Is.Read, b.Name = append(slices.Clone(b.Is.Read), p), b.Name+", read "+p
 		}
 	}
 	return b

@@ -2,6 +2,7 @@ package policy
 
 import (
 	"encoding/json"
+	"slices"
 	"testing"
 
 	"github.com/belay-run/belay"
@@ -54,6 +55,32 @@ func TestAFirstReadOfASecretAsks(t *testing.T) {
 					t.Errorf("%s at %s: read %s: %s by %s", mode, level, p, v.Decision, v.Rule)
 				}
 			}
+		}
+	}
+}
+
+// A yes to a command that names a secret shows it that one; what a mode allows
+// because it is confined sees none.
+func TestASecretThatIsAllowedIsShown(t *testing.T) {
+	rule := Rule{ID: "mine", Tier: TierUser, Verdict: Allow, Match: Match{Command: &CommandMatch{Class: []string{string(ReadOnly), string(EscapeAttempt)}}}}
+	for name, c := range map[string]struct {
+		set  *Set
+		mode belay.Mode
+		line string
+		want []string
+	}{
+		"a person is asked":   {Builtin(), belay.ModeAuto, "ls; cat .env config/prod.env", []string{"/ws/.env", "/ws/config/prod.env"}},
+		"a rule":              {compiled(t, rule), belay.ModeDefault, "ls; cat .env", []string{"/ws/.env"}},
+		"the mode":            {Builtin(), belay.ModeOnFailure, "ls; cat .env", nil},
+		"nothing is named":    {Builtin(), belay.ModeAuto, "rm -rf src", nil},
+		"a pattern":           {Builtin(), belay.ModeAuto, "cat *.pem", nil},
+		"variables of others": {Builtin(), belay.ModeAuto, "cat /proc/1/environ", nil},
+	} {
+		r := runLine(c.line)
+		r.Mode, r.Level, r.Confine = c.mode, "L3", true
+		v := verdictOf(c.set, r)
+		if v.Bound == nil || !slices.Equal(v.Bound.Is.Read, c.want) {
+			t.Errorf("%s: %s by %s in %+v, want it to show %q", name, v.Decision, v.Rule, v.Bound, c.want)
 		}
 	}
 }

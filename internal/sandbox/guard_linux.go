@@ -43,7 +43,7 @@ func (b *Box) guard(p *inside.Profile) (*stubs, error) {
 		p.Guarded = append(p.Guarded, guarded...)
 	}
 	p.Guarded = topmost(p.Guarded)
-	p.Pinned = pins(p.Guarded, p.Writable)
+	p.Pinned = pins(slices.Concat(p.Guarded, p.Sealed), p.Writable)
 	return s, nil
 }
 

@@ -46,15 +46,16 @@ var Layers = []string{LayerCgroup, LayerUser, LayerPID, LayerIPC, LayerNet, Laye
 
 // Options say where and around what a boundary stands.
 type Options struct {
-	Workspace string                 // absolute
-	Home      string                 // of the person; hidden, but for its tool chains
-	Cache     string                 // a folder that stands for the home's .cache, so that builds stay fast; empty is none that lasts
-	Hidden    []string               // absolute paths that are shown empty whatever else holds: the store, keys
-	Protected func(path string) bool // tells whether a path in the workspace, from its root, is one that can't be changed; nil is none
-	Disabled  []string               // layers that somebody decided against
-	Linger    time.Duration          // what the program left may finish after it; 0 is half a second
-	Seatbelt  bool                   // try macOS's sandbox, which nobody has verified; elsewhere it means nothing
-	Grace     time.Duration          // from TERM to KILL when Limits.Wall is over; 0 is five seconds
+	Workspace string                              // absolute
+	Home      string                              // of the person; hidden, but for its tool chains
+	Cache     string                              // a folder that stands for the home's .cache, so that builds stay fast; empty is none that lasts
+	Hidden    []string                            // absolute paths that are shown empty whatever else holds: the store, keys
+	Protected func(path string) bool              // tells whether a path in the workspace, from its root, is one that can't be changed; nil is none
+	Secret    func(path string, folder bool) bool // tells whether a path in a folder, from its root, usually holds a secret, or is a folder of them: programs can't read those that no boundary names; nil is none
+	Disabled  []string                            // layers that somebody decided against
+	Linger    time.Duration                       // what the program left may finish after it; 0 is half a second
+	Seatbelt  bool                                // try macOS's sandbox, which nobody has verified; elsewhere it means nothing
+	Grace     time.Duration                       // from TERM to KILL when Limits.Wall is over; 0 is five seconds
 }
 
 // Ending is how a program ended, as its helper saw it.

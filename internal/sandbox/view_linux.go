@@ -129,6 +129,9 @@ func (b *Box) files(p *inside.Profile) error {
 			p.Readable = append(p.Readable, real)
 		}
 	}
+	if b.o.Secret != nil && p.Try[LayerMounts] {
+		p.Sealed = b.sealed(p)
+	}
 	p.Hidden = slices.Clone(b.o.Hidden)
 	if b.o.Home != "" {
 		for _, t := range toolchains {
@@ -146,6 +149,18 @@ func (b *Box) files(p *inside.Profile) error {
 		p.Hidden = append(p.Hidden, keys...)
 	}
 	return b.cache(p)
+}
+
+// sealed are the secrets in what a program sees of other folders than its own,
+// but for those that the boundary names.
+func (b *Box) sealed(p *inside.Profile) []string {
+	roots := topmost(slices.Concat([]string{b.o.Workspace}, p.Writable, p.Readable))
+	shown := func(path string) bool {
+		return slices.ContainsFunc(p.Readable, func(r string) bool {
+			return within(path, r) && (b.o.Secret(r, false) || b.o.Secret(r, true))
+		})
+	}
+	return secretsIn(roots, b.o.Secret, shown)
 }
 
 // cache makes the folder that stands for the home's .cache.

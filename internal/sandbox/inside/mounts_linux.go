@@ -60,7 +60,10 @@ func (h *helper) mountView() (string, error) {
 			return "", err
 		}
 	}
-	return "", h.hide()
+	if err := h.hide(); err != nil {
+		return "", err
+	}
+	return h.seal()
 }
 
 // take takes out what must be seen as it is, before the rest is covered.
@@ -261,6 +264,39 @@ func (h *helper) hide() error {
 		}
 	}
 	return nil
+}
+
+// seal covers files and folders with what nobody can open. That they are there
+// can be seen: what doesn't find its settings says so, and version control doesn't
+// take an empty file for a change.
+func (h *helper) seal() (string, error) {
+	if len(h.p.Sealed) == 0 {
+		return "", nil
+	}
+	file, dir := "/dev/.sealed", "/dev/.sealed.d"
+	if err := os.WriteFile(file, nil, 0); err != nil {
+		return "", fmt.Errorf("hide secrets: %w", err)
+	}
+	if err := os.Mkdir(dir, 0); err != nil {
+		return "", fmt.Errorf("hide secrets: %w", err)
+	}
+	for _, p := range h.p.Sealed {
+		info, err := os.Lstat(p)
+		if errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		cover := file
+		if err == nil && info.IsDir() {
+			cover = dir
+		}
+		if err == nil {
+			err = bindReadOnly(cover, p)
+		}
+		if err != nil {
+			return "", fmt.Errorf("hide %s: %w", p, err)
+		}
+	}
+	return strconv.Itoa(len(h.p.Sealed)) + " secrets hidden", nil
 }
 
 func bindReadOnly(from, to string) error {

@@ -27,6 +27,7 @@ type Profile struct {
 	Home      string            `json:"home"`     // below one of them
 	Cache     string            `json:"cache"`    // folder that is the home's .cache; empty is none
 	Hidden    []string          `json:"hidden"`   // files and folders that are shown empty
+	Sealed    []string          `json:"sealed"`   // files and folders that nobody can open
 	Pinned    []string          `json:"pinned"`   // folders that can't be moved away
 	Guarded   []string          `json:"guarded"`  // that can't be changed
 	Network   string            `json:"network"`

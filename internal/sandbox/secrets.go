@@ -1,0 +1,90 @@
+package sandbox
+
+import (
+	"bytes"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+)
+
+// maxSwept is how many entries of a folder that programs see are looked at for
+// secrets, nearest to its root first.
+const maxSwept = 50_000
+
+// secretsIn lists what lies in folders and below that usually holds a secret and
+// that nobody shows: files, and whole folders of keys. A link's end counts, where
+// it is in one of the folders. Version control's own files and installed packages
+// aren't looked through.
+func secretsIn(roots []string, secret func(path string, folder bool) bool, shown func(path string) bool) (found []string) {
+	hide := func(p string) {
+		if !shown(p) && !slices.Contains(found, p) {
+			found = append(found, p)
+		}
+	}
+	for _, root := range roots {
+		seen := 0
+		for level := []string{root}; len(level) > 0 && seen <= maxSwept; {
+			var next []string
+			for _, dir := range level {
+				entries, err := os.ReadDir(dir)
+				if err != nil {
+					continue // a program can't read it either
+				}
+				for _, e := range entries {
+					switch p := filepath.Join(dir, e.Name()); {
+					case e.IsDir() && secret(p[len(root):], true):
+						hide(p)
+					case e.IsDir():
+						if n := e.Name(); n != ".git" && n != "node_modules" {
+							next = append(next, p)
+						}
+					case !secret(p[len(root):], false):
+					case e.Type()&fs.ModeSymlink != 0:
+						if real, err := filepath.EvalSymlinks(p); err == nil && slices.ContainsFunc(roots, func(r string) bool { return within(real, r) && real != r }) && regular(real) {
+							hide(real)
+						}
+					case e.Type().IsRegular() && holdsSecret(p):
+						hide(p)
+					}
+				}
+				seen += len(entries)
+			}
+			level = next
+		}
+	}
+	slices.Sort(found)
+	return topmost(found)
+}
+
+func regular(p string) bool {
+	info, err := os.Lstat(p)
+	return err == nil && info.Mode().IsRegular()
+}
+
+// maxTold is how much of a file is read to find out whether it holds a secret.
+const maxTold = 256 << 10
+
+// holdsSecret tells whether a file that may hold a secret does. Certificates and
+// settings of npm are told by what is in them: builds need those that hold none.
+func holdsSecret(p string) bool {
+	var marks []string
+	switch name := strings.ToLower(filepath.Base(p)); {
+	case strings.HasSuffix(name, ".pem"):
+		marks = []string{"PRIVATE KEY"}
+	case name == ".npmrc":
+		marks = []string{"_auth", "_password", "Token", "//"}
+	default:
+		return true
+	}
+	f, err := os.OpenFile(p, os.O_RDONLY|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0)
+	if err != nil {
+		return true
+	}
+	defer f.Close()
+	b, err := io.ReadAll(io.LimitReader(f, maxTold))
+	return err != nil || len(b) == maxTold || slices.ContainsFunc(marks, func(m string) bool { return bytes.Contains(b, []byte(m)) })
+}
