@@ -35,20 +35,25 @@ type (
 // do runs a node of the grammar; one that only holds others is refused under the
 // path that was typed.
 func (a *app) do(ctx context.Context, node any, path string) (int, error) {
-	sandbox.Clear()
-	if c, ok := node.(reader); ok {
-		return a.reading(ctx, func(st store.Store) (int, error) { return c.read(ctx, a, st) })
-	}
-	var strays sync.WaitGroup
-	defer strays.Wait()
-	strays.Go(func() { process.EndStrays() }) // what a killed runtime left; it takes a few milliseconds
 	switch c := node.(type) {
 	case command:
 		return c.run(ctx, a)
+	case reader:
+		return a.reading(ctx, func(st store.Store) (int, error) { return c.read(ctx, a, st) })
 	case orderer:
 		return a.ordering(ctx, func(r *runtime) (int, error) { return c.order(ctx, a, r) })
 	}
 	return 0, belay.Errorf(belay.CodeUsage, "%s needs a command", path).WithHint("%s --help", path)
+}
+
+// tidy removes what processes left that were killed: folders that stood in for
+// protected names at once, and programs while the command runs, because looking at
+// all processes takes a few milliseconds. The function that it returns waits.
+func tidy() (wait func()) {
+	sandbox.Clear()
+	var strays sync.WaitGroup
+	strays.Go(func() { process.EndStrays() })
+	return strays.Wait
 }
 
 // reading opens the store that is there for as long as f looks into it.

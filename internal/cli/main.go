@@ -174,6 +174,7 @@ func (a *app) dispatch(ctx context.Context, args []string) (int, error) {
 	if len(args) == 0 {
 		a.Place = *place
 		a.placeFromEnv()
+		defer tidy()()
 		return a.overview(ctx)
 	}
 	kctx, err := k.Parse(args)
@@ -186,6 +187,7 @@ func (a *app) dispatch(ctx context.Context, args []string) (int, error) {
 		a.JSON = slices.Contains(args, "--json") // the parser sets nothing when it fails
 		return 0, usage(err)
 	}
+	defer tidy()()
 	return a.do(ctx, kctx.Selected().Target.Addr().Interface(), kctx.Selected().FullPath())
 }
 

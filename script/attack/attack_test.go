@@ -55,6 +55,7 @@ type attack struct {
 	flags   []string          // of belay run, besides the mode: what the person has allowed
 	after   string            // run by sh in the workspace after the session, as the person would
 	secret  string            // must not be in what the model gets to read
+	given   string            // what is in a file that belay and the shells get open, as descriptor 7
 	shell   string            // the attack is one only where this shell runs it; proof uses it (default bash)
 	control bool              // not an attack: MARK must exist afterwards, wherever its decision is to run
 }
@@ -181,6 +182,7 @@ type workspace struct {
 	dir   string // has work, home, store and outside
 	mark  string // as it is spelled in the attack
 	plain bool
+	given *os.File
 }
 
 func newWorkspace(t *testing.T, a attack, mark string, plain bool) *workspace {
@@ -204,6 +206,9 @@ func newWorkspace(t *testing.T, a attack, mark string, plain bool) *workspace {
 	}
 	w.file("model.json", a.model(w.mark))
 	w.own()
+	if a.given != "" {
+		w.give(a.given)
+	}
 	if a.setup != "" {
 		if out, err := w.run("sh", a.place(a.setup, w.mark)); err != nil {
 			t.Fatalf("setup: %v\n%s", err, out)
@@ -278,7 +283,7 @@ func (w *workspace) run(shell, text string) ([]byte, error) {
 
 // start prepares a program of the workspace's owner.
 func (w *workspace) start(cmd *exec.Cmd) *exec.Cmd {
-	cmd.Dir = filepath.Join(w.dir, "work")
+	cmd.Dir, cmd.ExtraFiles = filepath.Join(w.dir, "work"), w.rewound()
 	cmd.Env = []string{
 		"PATH=" + os.Getenv("PATH"), "HOME=" + filepath.Join(w.dir, "home"), "USER=tester", "LC_ALL=C.UTF-8", "TMPDIR=/tmp",
 		"GIT_CONFIG_NOSYSTEM=1", "GORACE=atexit_sleep_ms=0", "BELAY_STORE=" + filepath.Join(w.dir, "store"),
