@@ -3,7 +3,6 @@ package cli
 import (
 	"bytes"
 	"context"
-	"encoding/hex"
 	"fmt"
 
 	"github.com/belay-run/belay"
@@ -26,25 +25,9 @@ type verdict struct {
 	Problems    []sqlite.Problem `json:"problems,omitempty"`
 	More        int              `json:"more,omitempty"` // problems beyond those
 	Differences []sqlite.Problem `json:"differences,omitempty"`
-	Anchors     []anchored       `json:"anchors,omitempty"` // where streams begin whose first facts were let go
 	Deleted     []sqlite.Problem `json:"deleted,omitempty"` // heads whose facts were deleted
 	Warnings    []sqlite.Problem `json:"warnings,omitempty"`
 	Expired     int              `json:"expired,omitempty"` // outputs that were let go, as facts say
-}
-
-// anchored is where a stream begins whose first facts were let go.
-type anchored struct {
-	Stream belay.StreamID `json:"stream"`
-	Seq    int64          `json:"sequence"`
-	Hash   string         `json:"hash"`
-	State  belay.Digest   `json:"state"`
-}
-
-func anchorsOf(r sqlite.Report) (all []anchored) {
-	for _, x := range r.Anchors {
-		all = append(all, anchored{x.Stream, x.Seq, hex.EncodeToString(x.Hash[:]), x.State.Digest})
-	}
-	return all
 }
 
 func (c *verifyCmd) run(ctx context.Context, a *app) (int, error) {
@@ -104,7 +87,7 @@ func verdictExit(r sqlite.Report) int {
 
 func (a *app) printVerdict(r sqlite.Report, compared bool) {
 	if a.JSON {
-		a.printJSON(verdict{r.OK(), r.Events, r.Streams, r.Blobs, r.Compared, r.Problems, r.More, r.Differences, anchorsOf(r), r.Deleted, r.Warnings, r.Expired})
+		a.printJSON(verdict{r.OK(), r.Events, r.Streams, r.Blobs, r.Compared, r.Problems, r.More, r.Differences, r.Deleted, r.Warnings, r.Expired})
 		return
 	}
 	list := func(what string, all []sqlite.Problem) {
@@ -117,9 +100,6 @@ func (a *app) printVerdict(r sqlite.Report, compared bool) {
 		fmt.Fprintf(a.Stdout, "and %s more\n", plural(r.More, "problem"))
 	}
 	list("different", r.Differences)
-	for _, x := range anchorsOf(r) {
-		fmt.Fprintf(a.Stdout, "anchor: %s begins after fact %d with hash %s and state %s\n", x.Stream, x.Seq, x.Hash, x.State)
-	}
 	list("deleted", r.Deleted)
 	list("warning", r.Warnings)
 	if !r.OK() {

@@ -198,10 +198,8 @@ func load(ctx context.Context, st store.Store, s belay.StreamID) (at standing, e
 			return standing{}, belay.Errorf(belay.CodeRequires, "event %d needs a newer belay (level %d, this one knows %d)", ev.Seq, ev.Requires, requiresKnown).
 				At(string(s)).WithHint("update belay; nothing was changed")
 		}
-		if ev.Seq > seq+1 { // what is between was let go
-			if d, seq, err = fromAnchor(ctx, st, s, ev.Seq-1); err != nil {
-				return standing{}, err
-			}
+		if ev.Seq > seq+1 {
+			return standing{}, store.Damaged(store.RowName(s, seq+1), "facts are not there")
 		}
 		if ev.Seq > seq {
 			d.Apply(ev)
@@ -209,32 +207,6 @@ func load(ctx context.Context, st store.Store, s belay.StreamID) (at standing, e
 		seq, last = max(seq, ev.Seq), ev.Time
 	}
 	return standing{d: d, vers: version, seq: seq, last: last, saved: saved}, nil
-}
-
-// fromAnchor is a stream folded up to its anchor, which must stand at a
-// sequence. Its state is read whatever build wrote it: like facts, states of
-// streams that are anchored only get new fields.
-func fromAnchor(ctx context.Context, st store.Store, s belay.StreamID, seq int64) (core.Decider, int64, error) {
-	d, _, err := NewDecider(s)
-	if err != nil {
-		return nil, 0, err
-	}
-	a, err := st.AnchorOf(ctx, s)
-	if err != nil {
-		return nil, 0, err
-	}
-	if a == nil || a.Seq != seq {
-		return nil, 0, store.Damaged(store.RowName(s, seq), "facts are not there")
-	}
-	data, err := st.Get(ctx, a.State.Digest)
-	if err == nil {
-		err = d.Load(data)
-	}
-	if err != nil {
-		return nil, 0, belay.Errorf(belay.CodeRequires, "the state at its anchor can't be read").At(string(s)).
-			WithHint("use the program that set the anchor, or a newer one").Wrap(err)
-	}
-	return d, a.Seq, nil
 }
 
 // requiresKnown is the newest level of Envelope.Requires this build can act on.

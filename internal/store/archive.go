@@ -21,8 +21,7 @@ type Stored struct {
 // Archive moves whole sessions from store to store, byte for byte.
 type Archive interface {
 	// Stored yields the facts of a session up to a position, in the order in
-	// which they were appended. Each is checked against its stream's chain. A
-	// session with an anchored stream is CodeBadState: it isn't whole any more.
+	// which they were appended. Each is checked against its stream's chain.
 	Stored(ctx context.Context, session belay.SessionID, upTo Position) iter.Seq2[Stored, error]
 	// Restore makes a session with facts that another store kept. It is one
 	// transaction: everything is there after it, or nothing. It is refused with
@@ -40,12 +39,6 @@ type Restoration struct {
 	Lanes   map[belay.StreamID]Lane     // what folding the facts says
 	Inbox   []belay.Order               // accepted commands that no fact answers yet
 	Keep    func(context.Context) error // puts the content that the facts name; called when an earlier deletion of the session is over. May be nil
-}
-
-// Shortened is the error of Stored for a session that isn't whole any more.
-func Shortened(s belay.StreamID) *belay.Error {
-	return belay.Errorf(belay.CodeBadState, "its first facts were let go, so the session can't be taken out whole").At(string(s)).
-		WithHint("belay store backup keeps what is left")
 }
 
 // Exists is the error of Restore for a session that is here already.

@@ -32,17 +32,6 @@ type Deleted struct {
 	Left     int // contents that only it named and that are left to collection
 }
 
-// Anchor is where the facts of a stream begin that are still kept.
-type Anchor struct {
-	Session belay.SessionID
-	Stream  belay.StreamID
-	Seq     int64     // of the last fact that is gone
-	Hash    [32]byte  // of the chain after it
-	Time    time.Time // when it was set; by the writer
-	State   belay.Ref // what folding the facts up to Seq gave
-	Version string    // of that state
-}
-
 // Copy shares nothing with t.
 func (t *Tombstone) Copy() Tombstone {
 	c := *t

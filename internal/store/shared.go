@@ -273,12 +273,6 @@ func (s *Shared) Tombstones(ctx context.Context, after Position) ([]Tombstone, e
 	return gone, err
 }
 
-// SetAnchor lets facts of a stream go, and those that are kept here.
-func (s *Shared) SetAnchor(ctx context.Context, a Anchor, epoch int64) error {
-	defer s.forget()
-	return s.Store.SetAnchor(ctx, a, epoch)
-}
-
 // sizeOf is about what a kept fact holds: its payload twice, and what is around it.
 func sizeOf(r *Record) int {
 	raw, _ := r.Event.Encoded() // it is kept

@@ -101,8 +101,7 @@ type Log interface {
 	// belay.Error with a store code; a fact over MaxEvent is CodeTooLarge. A context that ends while the write is
 	// queued may still see it committed: the caller must reload.
 	Append(ctx context.Context, b Batch) (Position, error)
-	// Read yields the events of a stream with sequence > after, in order. Behind
-	// an anchor the first one's Seq shows that those before it are gone.
+	// Read yields the events of a stream with sequence > after, in order.
 	Read(ctx context.Context, s belay.StreamID, after int64) iter.Seq2[event.Envelope, error]
 	// Head is the stream's end; ErrNotFound when it has no event.
 	Head(ctx context.Context, s belay.StreamID) (Head, error)
@@ -238,20 +237,6 @@ type Deletion interface {
 	Tombstones(ctx context.Context, after Position) ([]Tombstone, error)
 }
 
-// Anchors shorten streams that grow for ever. The facts before an anchor are
-// gone; the chain and the fold go on from it.
-type Anchors interface {
-	// SetAnchor lets the facts of a stream up to a.Seq go. The caller owns the
-	// stream's session and answers for it that nothing reads those facts again:
-	// a.State, content that was put, is what folding them gives. The last fact
-	// of a stream stays. Errors: ErrStale, ErrNotFound for the stream or the
-	// content, ErrConflict when the chain after a.Seq isn't a.Hash or an anchor
-	// stands behind it. Repeated, it finishes what a crash cut short.
-	SetAnchor(ctx context.Context, a Anchor, epoch int64) error
-	// AnchorOf is a stream's anchor, or nil.
-	AnchorOf(ctx context.Context, s belay.StreamID) (*Anchor, error)
-}
-
 // Store is everything a driver gives.
 type Store interface {
 	Runtime() belay.RuntimeID
@@ -266,7 +251,6 @@ type Store interface {
 	Writers
 	Archive
 	Deletion
-	Anchors
 	// Close waits for what was accepted and gives back what this process owns.
 	Close() error
 }

@@ -27,11 +27,6 @@ func (s *Store) Stored(ctx context.Context, session belay.SessionID, upTo store.
 				continue
 			}
 			s.d.mu.Lock()
-			if p.stream.anchor != nil {
-				s.d.mu.Unlock()
-				yield(store.Stored{}, store.Shortened(p.stream.id))
-				return
-			}
 			row := *p.stream.fact(p.seq)
 			s.d.mu.Unlock()
 			if !yield(store.Stored{Stream: p.stream.id, Row: row}, nil) {

@@ -183,9 +183,6 @@ func (d *Data) namedBy(st *stream, each func(belay.Digest)) {
 	for i := range st.rows {
 		st.rows[i].Named(func(raw [32]byte) { each(store.DigestFrom(raw[:])) })
 	}
-	if st.anchor != nil {
-		each(st.anchor.State.Digest)
-	}
 	if st.state != nil {
 		names(st.state.Data, each)
 	}

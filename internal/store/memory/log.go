@@ -88,6 +88,11 @@ func (s *Store) append(ctx context.Context, b *store.Batch, rows []store.Row, se
 	return pos, nil
 }
 
+// seq is the last fact's.
+func (st *stream) seq() int64 { return int64(len(st.rows)) }
+
+func (st *stream) fact(seq int64) *store.Row { return &st.rows[seq-1] }
+
 func inSession(st *stream, session belay.SessionID) error {
 	if st != nil && st.session != session {
 		return belay.Errorf(belay.CodeBadState, "the stream belongs to session %s, not to %s", st.session, session).At(string(st.id))
@@ -156,7 +161,7 @@ func (s *Store) Read(ctx context.Context, id belay.StreamID, after int64) iter.S
 		st := s.d.streams[id]
 		var rows []store.Row
 		if st != nil && after < st.seq() {
-			rows = st.rows[max(after-st.gone(), 0):] // rows are only ever added, or left behind an anchor
+			rows = st.rows[max(after, 0):] // rows are only ever added
 		}
 		s.d.mu.Unlock()
 		for i := range rows {

@@ -47,8 +47,7 @@ type position struct {
 type stream struct {
 	id      belay.StreamID
 	session belay.SessionID
-	rows    []store.Row // of the facts behind the anchor
-	anchor  *store.Anchor
+	rows    []store.Row
 	at      []store.Position
 	hash    [32]byte
 	lane    store.Lane

@@ -47,13 +47,6 @@ type archived struct {
 // rows are read in order and those of other sessions left out: sorting a long
 // session by position for each portion would cost more.
 func (a *archived) bounds(ctx context.Context, session belay.SessionID, upTo int64) (last int64, err error) {
-	shortened, err := a.db.anchors(ctx, "s.session=?", string(session))
-	if err != nil {
-		return 0, err
-	}
-	for _, r := range shortened {
-		return 0, store.Shortened(r.Stream)
-	}
 	const end = "(SELECT pos FROM events WHERE stream=s.id ORDER BY seq"
 	err = a.db.query(ctx, "SELECT min("+end+" LIMIT 1)), max("+end+" DESC LIMIT 1)) FROM streams s WHERE session=?", []any{string(session)},
 		func(rows *sql.Rows) error {

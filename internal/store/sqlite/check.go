@@ -146,18 +146,6 @@ func (db *DB) checkLink(ctx context.Context, e *eventRow, buf []byte) ([]byte, e
 			return buf, err
 		}
 	}
-	if !found {
-		anchors, err := db.anchors(ctx, "a.stream=? AND a.seq>=?", e.stream, e.row.Seq-1)
-		if err != nil {
-			return buf, err
-		}
-		for _, a := range anchors {
-			if a.Seq >= e.row.Seq {
-				return buf, nil // it is just going
-			}
-			prev, found = a.Hash, true
-		}
-	}
 	hash, buf := store.Link(prev, &e.row, buf)
 	if !found || string(hash[:]) != string(e.hash) {
 		return buf, store.Damaged(store.RowName(n.stream, e.row.Seq), "a fact isn't what was written")

@@ -41,11 +41,6 @@ func (db *DB) Compact(ctx context.Context, dry bool) (c Compacted, err error) {
 			return c, err
 		}
 	}
-	if !dry {
-		if err := db.finishAnchors(ctx); err != nil {
-			return c, err
-		}
-	}
 	if err := db.collect(ctx, dry, &c); err != nil || dry {
 		c.After = c.Before
 		return c, err

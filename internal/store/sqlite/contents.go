@@ -33,7 +33,6 @@ func (db *DB) namedByStreams(ctx context.Context, streams []int64) (contents, er
 			"SELECT seq, refs, data FROM events WHERE stream=? AND seq>? ORDER BY seq LIMIT 512",
 			"SELECT seq, NULL, data FROM states WHERE stream=? AND seq>?",
 			"SELECT num, NULL, body FROM inbox WHERE stream=? AND num>? ORDER BY num LIMIT 512",
-			"SELECT seq, NULL, state FROM anchors WHERE stream=? AND seq>?",
 		} {
 			if err := db.named(ctx, query, []any{stream}, nil, found.add); err != nil {
 				return nil, err
@@ -170,7 +169,6 @@ func (db *DB) census(ctx context.Context, c contents) (s seen, err error) {
 		"SELECT pos, refs, data, stream FROM events WHERE pos>? ORDER BY pos LIMIT 512",
 		"SELECT stream, NULL, data, stream FROM states WHERE stream>? ORDER BY stream LIMIT 512",
 		"SELECT num, NULL, body, stream FROM inbox WHERE num>? ORDER BY num LIMIT 512",
-		"SELECT stream, NULL, state, stream FROM anchors WHERE stream>? ORDER BY stream LIMIT 512",
 		"SELECT rowid, NULL, data, -1 FROM view_rows WHERE rowid>? ORDER BY rowid LIMIT 512",
 	} {
 		if err := db.named(ctx, query, nil, s.gone, c.keep); err != nil {

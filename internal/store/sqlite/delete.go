@@ -217,7 +217,6 @@ func (p *purgeOp) apply(w *writer) (refused, broken error) {
 			"DELETE FROM keys WHERE stream=?1 AND key IN (SELECT key FROM keys WHERE stream=?1 LIMIT ?2)",
 			"DELETE FROM inbox WHERE num IN (SELECT num FROM inbox WHERE stream=? LIMIT ?)",
 			"DELETE FROM states WHERE stream IN (SELECT stream FROM states WHERE stream=? LIMIT ?)",
-			"DELETE FROM anchors WHERE stream IN (SELECT stream FROM anchors WHERE stream=? LIMIT ?)",
 		} {
 			n, err := w.count(query, stream, left)
 			if err != nil {

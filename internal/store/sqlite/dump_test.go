@@ -27,7 +27,6 @@ var dumped = []struct{ name, query string }{
 	{"command", "SELECT id, sum FROM commands ORDER BY id"},
 	{"key", "SELECT s.name, k.key, k.pos FROM keys k LEFT JOIN streams s ON s.id=k.stream ORDER BY s.name, k.key"},
 	{"epoch", "SELECT key, epoch FROM owners ORDER BY key"},
-	{"anchor", "SELECT s.name, a.seq, a.hash, a.time, a.state, a.version FROM anchors a LEFT JOIN streams s ON s.id=a.stream ORDER BY s.name"},
 	{"tombstone", "SELECT session, pos, time, principal, facts, epoch, restored, heads, pending FROM tombstones ORDER BY pos"},
 	{"blob", "SELECT digest, data FROM blobs ORDER BY digest"},
 }

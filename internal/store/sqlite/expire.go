@@ -169,7 +169,6 @@ func (db *DB) outputCensus(ctx context.Context, c contents, covered func(naming)
 	}
 	for _, query := range []string{
 		"SELECT num, body, stream FROM inbox WHERE num>? ORDER BY num LIMIT 512",
-		"SELECT stream, state, stream FROM anchors WHERE stream>? ORDER BY stream LIMIT 512",
 	} {
 		err := db.portions(ctx, query, func(rows *sql.Rows) (number int64, err error) {
 			var stream int64

@@ -119,7 +119,7 @@ func (db *DB) events(ctx context.Context, query string, args ...any) (part []eve
 }
 
 // Read yields a stream's facts after a sequence. Each is checked against the
-// hash chain: the fact before the first one is the anchor.
+// hash chain, the first one against the fact before it.
 func (db *DB) Read(ctx context.Context, s belay.StreamID, after int64) iter.Seq2[event.Envelope, error] {
 	return func(yield func(event.Envelope, error) bool) {
 		r := reader{db: db, stream: s, after: max(after, 0)}
@@ -168,21 +168,14 @@ func (r *reader) portion(ctx context.Context) (part []eventRow, more bool, err e
 
 // start finds the stream and the hash that the first fact follows.
 func (r *reader) start(ctx context.Context) (found bool, err error) {
-	anchored := false
-	err = r.db.query(ctx, "SELECT s.id, s.session, a.stream IS NOT NULL FROM streams s LEFT JOIN anchors a ON a.stream=s.id WHERE s.name=?",
-		[]any{string(r.stream)}, func(rows *sql.Rows) error {
-			found = true
-			return rows.Scan(&r.number, &r.session, &anchored)
-		})
+	err = r.db.query(ctx, "SELECT id, session FROM streams WHERE name=?", []any{string(r.stream)}, func(rows *sql.Rows) error {
+		found = true
+		return rows.Scan(&r.number, &r.session)
+	})
 	if err != nil || !found {
 		return false, err
 	}
 	r.hash, r.ready = store.Genesis(r.session, r.stream), true
-	if anchored {
-		if moved, err := r.toAnchor(ctx); moved || err != nil {
-			return true, err
-		}
-	}
 	if r.after == 0 {
 		return true, nil
 	}
@@ -194,26 +187,10 @@ func (r *reader) start(ctx context.Context) (found bool, err error) {
 	})
 }
 
-// toAnchor goes to the stream's anchor if that is further on.
-func (r *reader) toAnchor(ctx context.Context) (moved bool, err error) {
-	all, err := r.db.anchors(ctx, "a.stream=?", r.number)
-	for _, a := range all {
-		if r.after <= a.Seq {
-			r.after, r.hash, moved = a.Seq, a.Hash, true
-		}
-	}
-	return moved, err
-}
-
 func (r *reader) check(ctx context.Context, e *eventRow) (event.Envelope, error) {
 	var err error
 	if e.row.Type, err = r.db.typeName(ctx, e.typ); err != nil {
 		return event.Envelope{}, err
-	}
-	if e.row.Seq > r.after+1 { // an anchor may have been set since
-		if _, err := r.toAnchor(ctx); err != nil {
-			return event.Envelope{}, err
-		}
 	}
 	r.hash, r.buf = store.Link(r.hash, &e.row, r.buf)
 	r.after++

@@ -20,7 +20,8 @@ type migration string
 // facts were deleted, and so do the numbers of streams, which processes
 // remember. A stream's row is its scheduling row besides. A tombstone has a
 // position of its own; pending are the numbers of streams whose rows a deletion
-// hasn't removed yet.
+// hasn't removed yet. Nothing writes or reads anchors: other versions of the
+// program expect the table.
 var migrations = []migration{`
 CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
 CREATE TABLE types (id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE);

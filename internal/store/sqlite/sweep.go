@@ -115,7 +115,6 @@ func (o *sweepOp) since(w *writer, c contents) error {
 		{"SELECT refs, data, stream FROM events WHERE pos>?", []any{o.fact}},
 		{"SELECT NULL, data, stream FROM states WHERE stream IN (SELECT stream FROM events WHERE pos>?)", []any{o.fact}},
 		{"SELECT NULL, body, stream FROM inbox", nil},
-		{"SELECT NULL, state, stream FROM anchors", nil},
 		{"SELECT NULL, CASE WHEN substr(data,1,1) IN (x'7b', x'5b') THEN data END, -1 FROM blobs WHERE id>?", []any{o.content}},
 	} {
 		rows, err := w.conn.QueryContext(w.db.life, q.query, q.args...)

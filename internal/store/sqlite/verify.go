@@ -43,15 +43,14 @@ type Report struct {
 	Position    store.Position // of the last fact or deletion
 	Streams     int            // that have facts
 	Events      int
-	Blobs       int            // contents, small and large
-	Compared    int            // heads of Against that were found again
-	Problems    []Problem      // damage, the first hundred
-	More        int            // problems beyond those
-	Differences []Problem      // streams that aren't what Against says
-	Anchors     []store.Anchor // where streams begin whose first facts were let go
-	Deleted     []Problem      // heads of Against whose facts were deleted
-	Expired     int            // outputs that aren't there any more, as facts say
-	Warnings    []Problem      // damage of what can be made anew, and marks that were left
+	Blobs       int       // contents, small and large
+	Compared    int       // heads of Against that were found again
+	Problems    []Problem // damage, the first hundred
+	More        int       // problems beyond those
+	Differences []Problem // streams that aren't what Against says
+	Deleted     []Problem // heads of Against whose facts were deleted
+	Expired     int       // outputs that aren't there any more, as facts say
+	Warnings    []Problem // damage of what can be made anew, and marks that were left
 	Heads       []store.Head
 }
 

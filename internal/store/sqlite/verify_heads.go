@@ -82,13 +82,6 @@ func (v *verification) against(ctx context.Context) error {
 			v.Deleted = append(v.Deleted, Problem{string(want.Stream), gone})
 			continue
 		}
-		if before := v.before(&want); before != "" {
-			v.Deleted = append(v.Deleted, Problem{string(want.Stream), before})
-			continue
-		}
-		if at := v.at(&want); at != nil {
-			hash = at
-		}
 		what := ""
 		switch {
 		case length == 0:

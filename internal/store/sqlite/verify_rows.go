@@ -100,7 +100,7 @@ func (v *verification) streams(ctx context.Context) error {
 // orphans looks for what belongs to no stream, and for positions and numbers
 // that would be given twice.
 func (v *verification) orphans(ctx context.Context) error {
-	for _, table := range []string{"events", "keys", "inbox", "states", "anchors"} {
+	for _, table := range []string{"events", "keys", "inbox", "states"} {
 		err := v.each(ctx, "SELECT DISTINCT stream FROM "+table+" WHERE stream NOT IN (SELECT id FROM streams) LIMIT 10000", nil, func(rows *sql.Rows) error {
 			var id int64
 			err := rows.Scan(&id)

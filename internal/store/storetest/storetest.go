@@ -80,7 +80,7 @@ func Run(t *testing.T, c Config) {
 		laws []law
 	}{
 		{"log", logLaws}, {"window", windowLaws}, {"inbox", inboxLaws}, {"owners", ownerLaws}, {"founding", foundingLaws}, {"telling", tellLaws}, {"writers", writerLaws}, {"blobs", blobLaws}, {"rest", restLaws}, {"archive", archiveLaws},
-		{"deletion", deletionLaws}, {"anchors", anchorLaws},
+		{"deletion", deletionLaws},
 		{"append", appendLaws},
 	} {
 		t.Run(group.name, func(t *testing.T) {

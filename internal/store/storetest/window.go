@@ -50,8 +50,8 @@ func placed(r store.Record) string {
 	return fmt.Sprint(r.Position, " ", r.Event.Stream, " ", r.Event.Seq)
 }
 
-// windows asks for parts of a log in which the streams of sessions alternate,
-// one has an anchor and one session was deleted.
+// windows asks for parts of a log in which the streams of sessions alternate and
+// one session was deleted.
 func windows(l *lab) {
 	random := rand.New(rand.NewPCG(1, 2))
 	var streams []*store.Batch
@@ -67,7 +67,6 @@ func windows(l *lab) {
 		b := streams[random.IntN(len(streams))]
 		l.put(b, slices.Repeat([]string{"x"}, 1+random.IntN(8))...)
 	}
-	l.must(l.SetAnchor(l.Context(), l.anchorAt(streams[1], streams[1].After/2), streams[1].Epoch))
 	gone := streams[len(streams)-1]
 	l.must(l.Release(l.Context(), gone.Session, gone.Epoch))
 	l.remove(l, gone.Session)
