@@ -25,9 +25,11 @@ func (l *looking) move(path string, why []string, known *item) {
 	m := Moved{Path: path, Why: strings.Join(why, "; ")}
 	m.Why = strings.ToValidUTF8(m.Why[:min(len(m.Why), maxWhy)], "")
 	name := filepath.Base(path)
-	fd, err := unix.Open(filepath.Dir(path), unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
+	dir, err := l.w.open(filepath.Dir(path), unix.O_DIRECTORY)
+	fd := -1
 	if err == nil {
-		defer unix.Close(fd)
+		defer dir.Close()
+		fd = int(dir.Fd())
 		m.To = l.asidePath(path)
 		if err = os.MkdirAll(filepath.Dir(m.To), 0o700); err == nil {
 			err = unix.Renameat(fd, name, unix.AT_FDCWD, m.To)
@@ -47,6 +49,25 @@ func (l *looking) move(path string, why []string, known *item) {
 		l.w.items[path] = known
 	}
 	l.moved = append(l.moved, m)
+}
+
+// open opens what is in the workspace, by no link that leads out of it: one may
+// take the place of a folder at any time.
+func (w *Watch) open(path string, flags int) (*os.File, error) {
+	flags |= unix.O_NOFOLLOW | unix.O_NONBLOCK | unix.O_NOCTTY
+	if !within(path, w.root) {
+		return os.OpenFile(path, flags, 0)
+	}
+	root, err := os.OpenRoot(w.root)
+	if err != nil {
+		return nil, err
+	}
+	defer root.Close()
+	rel, err := filepath.Rel(w.root, path)
+	if err != nil {
+		return nil, err
+	}
+	return root.OpenFile(rel, flags, 0)
 }
 
 // asidePath is a new place for a file: its path in the workspace is the end of it.

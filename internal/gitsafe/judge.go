@@ -151,7 +151,11 @@ func (l *looking) item(repo, path string, k kind) {
 // judge reads a file and says what it makes git run or load.
 func (l *looking) judge(repo, path string, k kind, now stamp) *item {
 	is := &item{stamp: now}
-	b, err := readPlain(path)
+	var b []byte
+	f, err := l.w.open(path, os.O_RDONLY)
+	if err == nil {
+		b, err = readAll(f)
+	}
 	switch {
 	case now.kind() == unix.S_IFLNK && k != hook:
 		to, _ := os.Readlink(path)
@@ -211,9 +215,16 @@ func (l *looking) judge(repo, path string, k kind, now stamp) *item {
 	return is
 }
 
+// maxReads bounds how many configurations one look reads.
+const maxReads = 1000
+
 // configured judges configuration.
 func (l *looking) configured(is *item, repo, path string) {
 	is.unread = false
+	if l.reads++; l.reads > maxReads {
+		is.risks = []string{"there are too many to be read"}
+		return
+	}
 	settings, err := l.w.git.list(l.ctx, is.content)
 	if err != nil {
 		is.risks = []string{"nobody can tell what it sets: " + err.Error()}

@@ -146,7 +146,11 @@ func readPlain(path string) ([]byte, error) {
 	if err != nil {
 		return nil, &os.PathError{Op: "open", Path: path, Err: err}
 	}
-	f := os.NewFile(uintptr(fd), path)
+	return readAll(os.NewFile(uintptr(fd), path))
+}
+
+// readAll reads a small ordinary file, and closes it.
+func readAll(f *os.File) ([]byte, error) {
 	defer f.Close()
 	if info, err := f.Stat(); err != nil || !info.Mode().IsRegular() {
 		return nil, errors.New("it isn't an ordinary file")

@@ -235,6 +235,7 @@ type looking struct {
 	repos  map[string]bool // found in this look
 	todo   []string        // of those, not looked at yet
 	moved  []Moved
+	reads  int // of configuration
 }
 
 // found takes note of a git folder, or of a file in its place.
