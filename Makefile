@@ -14,6 +14,7 @@ endif
 FUZZTIME ?= 30s
 APIFUZZTIME ?= $(if $(filter file,$(origin FUZZTIME)),60s,$(FUZZTIME))
 SOAKTIME ?= 8h
+SHELLFUZZ ?= 100000
 RUN ?= .
 
 # Packages that can have no goroutine: the import table says that they are pure,
@@ -97,8 +98,8 @@ blocked: ## what a thread whose model hangs costs a thousand others: five pairs,
 bench: ## benchmarks with memory; RUN=regexp picks some
 	go test -run '^$$' -bench '$(RUN)' -benchmem ./...
 
-shellfuzz: ## 100,000 sources that bash runs among shims, against what is said of them
-	BELAY_SHELLFUZZ=$${BELAY_SHELLFUZZ:-100000} $(TEST) -count=1 -timeout 60m -run BashStarts/bash ./internal/shell $(SUM)
+shellfuzz: ## lines that bash, dash and busybox run among shims, against what is said of them; SHELLFUZZ=20s is a while of each
+	BELAY_SHELLFUZZ=$(SHELLFUZZ) $(TEST) -count=1 -timeout 180m -run ShellsStart ./internal/shell $(SUM)
 
 full: race shellfuzz boundary hostile killserver kill faults mutants ## every long check, whole; some hours
 

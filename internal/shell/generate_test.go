@@ -9,7 +9,8 @@ import (
 // ones, so that this parser and bash may come to differ.
 type generator struct {
 	*rand.Rand
-	left int // constructs that may still nest
+	left  int  // constructs that may still nest
+	plain bool // this source is to have little that POSIX doesn't
 }
 
 func newGenerator(seed uint64) *generator {
@@ -20,12 +21,19 @@ func pick[T any](g *generator, list ...T) T { return list[g.IntN(len(list))] }
 
 // source is one text.
 func (g *generator) source() string {
-	g.left = 3 + g.IntN(9)
+	g.left, g.plain = 3+g.IntN(9), g.IntN(2) == 0
 	s := g.list()
-	for g.IntN(3) == 0 {
+	for g.IntN(3+3*bit(g.plain)) == 0 {
 		s = g.damaged(s)
 	}
 	return s
+}
+
+func bit(b bool) int {
+	if b {
+		return 1
+	}
+	return 0
 }
 
 // damaged is a text with a piece put in, taken out, doubled or moved.
@@ -44,7 +52,7 @@ func (g *generator) damaged(s string) string {
 		k := g.IntN(len(s))
 		return s[:k] + s[i:j] + s[k:]
 	}
-	return s[:i] + pick(g, "'", "\"", "\\", "$", "`", "(", ")", "{", "}", ";", "&", "|", "<", ">", "#", " ", "\n", "\t", "=", "!", "*", "?", "[", "]", "~", "$(", "${", "$((", "((", "))", "<<", "<<E\n", "\nE\n", "<(", ">(", "&&", "||", "|&", "&>", ">|", ";;", "\\\n", "$'", "$\"", ",", "..", "@(", "do ", "done ", "fi ", "then ", "in ", "esac ", "time ", "! ", "function ", "coproc ", "2>", "<<<", "{fd}>", "[[ ", " ]]", "%", ":=", "@P", ":-") + s[i:]
+	return s[:i] + pick(g, "'", "\"", "\\", "$", "`", "(", ")", "{", "}", ";", "&", "|", "<", ">", "#", " ", "\n", "\t", "=", "!", "*", "?", "[", "]", "~", "$(", "${", "$((", "((", "))", "<<", "<<E\n", "\nE\n", "<(", ">(", "&&", "||", "|&", "&>", ">|", ";;", "\\\n", "$'", "$\"", ",", "..", "@(", "do ", "done ", "fi ", "then ", "in ", "esac ", "time ", "! ", "function ", "coproc ", "2>", "<<<", "{fd}>", "[[ ", " ]]", "%", ":=", "@P", ":-", ";& ", "let ", "select ", "&>>", ">&", "\\\nE\n", "=~ ") + s[i:]
 }
 
 func (g *generator) list() string {
@@ -62,7 +70,10 @@ func (g *generator) command() string {
 	if g.left--; g.left < 0 || g.IntN(3) > 0 {
 		return g.simple()
 	}
-	switch g.IntN(16) {
+	if g.plain {
+		return g.posix()
+	}
+	switch g.IntN(21) {
 	case 0:
 		return "(" + g.list() + ")" + g.redirect()
 	case 1:
@@ -81,12 +92,19 @@ func (g *generator) command() string {
 		return pick(g, "f", "g") + "() { " + g.list() + "; }; " + pick(g, "f", "g", "f a")
 	case 8:
 		return "function h { " + g.list() + "; }; h"
-	case 9:
-		return "[[ " + pick(g, "-n "+g.word(), g.word()+" == "+g.word(), "! -f x", "a && "+g.word(), g.word()+" =~ a.*", g.arith()+" -eq 1", "-v "+g.word()) + " ]]"
+	case 9, 16, 17:
+		return "[[ " + pick(g, "-n "+g.word(), g.word()+" == "+g.word(), "! -f x", "a && "+g.word(), g.word()+" =~ "+g.regexp(), g.arith()+" -eq 1", "-v "+g.word(), "a || "+g.word(),
+			"a > "+g.word(), "a < "+g.word(), "( a )", g.word()+" == "+pick(g, "@(a|ls)", "!(ls)", "*(a|b)"), "a -nt "+g.word()) + pick(g, " ]]", "]]", " ]", " ]] ", "\n]]")
 	case 10:
 		return "(( " + g.arith() + " ))"
 	case 11:
 		return pick(g, "! ", "time ", "time -p ", "coproc ") + g.simple()
+	case 18:
+		return "select v in " + g.words() + "; do " + g.list() + "; break; done" + g.redirect()
+	case 19:
+		return pick(g, "function h", "function h()", "coproc", "coproc X", "time -p", "let", "((1>2));", "((a));", "((1)) ||", "for v; do") + " " + pick(g, "{ "+g.list()+"; }", "("+g.list()+")", g.simple(), "i=1")
+	case 20, 15:
+		return g.document()
 	case 12:
 		return g.simple() + " <<" + pick(g, "E\n"+g.word()+" $("+g.simple()+")\nE", "'E'\n$("+g.simple()+")\nE", "-E\n\t`"+g.simple()+"`\n\tE", "\"E\"\n`a`\nE", "\\E\n$(a)\nE") + "\n"
 	case 13:
@@ -95,6 +113,48 @@ func (g *generator) command() string {
 		return "trap " + quoted(g.simple()) + " EXIT"
 	}
 	return pick(g, "bash -c ", "sh -c ", "env bash -c ") + quoted(g.list())
+}
+
+// posix is a construct that every shell has.
+func (g *generator) posix() string {
+	switch g.IntN(12) {
+	case 0:
+		return "(" + g.list() + ")" + g.redirect()
+	case 1:
+		return "{ " + g.list() + "; }" + g.redirect()
+	case 2:
+		return "if " + g.list() + "; then " + g.list() + pick(g, "", "; else "+g.list(), "; elif "+g.simple()+"; then "+g.simple()) + "; fi"
+	case 3:
+		return pick(g, "while false", "until true", "until "+g.simple()) + "; do " + g.list() + "; break; done" + g.redirect()
+	case 4:
+		return "for v in " + g.words() + "; do " + g.list() + "; done"
+	case 5:
+		return "case " + g.word() + " in " + pick(g, "*", g.word(), "(a", "a|b") + ") " + g.list() + ";; x) " + g.simple() + " ;; esac"
+	case 6:
+		return pick(g, "f", "g") + "() { " + g.list() + "; }; " + pick(g, "f", "g", "f a")
+	case 7:
+		return pick(g, "! ", "export A=", "readonly B=", "A=b ") + g.simple()
+	case 8:
+		return pick(g, "eval ", "eval ", "sh -c ") + quoted(g.list())
+	case 9:
+		return "trap " + quoted(g.simple()) + " EXIT"
+	}
+	return g.document()
+}
+
+// document is a command with a here-document, its delimiter in every quoting.
+func (g *generator) document() string {
+	d := pick(g, "E", "'E'", "\"E\"", "\\E", "E", "'E'", "$'E'", "$\"E\"", "E''", "'E'F", "$E", "${E}", "`E`", "$(E)", "'E F'", "\"$E\"", "E\\\nF", "E*", "E{a,b}", "'E\nF'", "\"E\\\"\"", "'$E'", "\"\"", "$'E\\x41'", "~", "E#", "<(a)")
+	end := pick(g, "E", "E", "E", "E", "$E", "EF", "E F", "", "\tE", "E ", "E)", "`E`", "EA", "\\E", "'E'")
+	body := pick(g, "a", "$("+g.simple()+")", "`"+g.simple()+"`", "${x:-$("+g.simple()+")}", "\\$(alpha)", "\\\\$(alpha)", "a \\", "E\\", "$((1+1))", g.command(), "'", "\"", "E \nE", "$x")
+	s := g.simple() + pick(g, " <<", " <<", " <<-", " 3<<", "<<") + pick(g, "", "", " ") + d + pick(g, "", "", " a", " | "+g.simple(), "; "+g.simple(), " && "+g.simple(), " <<F", " $(\nalpha\n)", " \\\n", " # note", " &")
+	s += "\n" + body + "\n" + end + "\n" + pick(g, "", g.simple()+"\nE\n", g.simple(), "F\n", "E\n"+g.simple())
+	return pick(g, s, s, s, s, "echo $("+s+")", "echo \"$("+s+")\"", "{ "+s+"\n}", "("+s+")", "echo `"+s+"`")
+}
+
+// regexp is the right side of =~.
+func (g *generator) regexp() string {
+	return pick(g, "a.*", "b|alpha", "b|touch${IFS}P", "(a|beta)", "(a b)", "^a$", "[a b]", "a;alpha", "a&alpha", "a&&b", "a|(b|$(gamma))", "$x", "\"a|b\"", "a\\ b", "[[:alpha:]]", "a>o", "a<b", "(a", "a)", "{1,2}", "'a b'|alpha", "`beta`", "a #b", "(a;alpha)", "(a&alpha)", "$(id)", "!(a)", "a|\nalpha", g.word())
 }
 
 func quoted(s string) string { return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'" }

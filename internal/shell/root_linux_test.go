@@ -4,8 +4,10 @@ import (
 	"bufio"
 	"debug/elf"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"os/exec"
 	"os/signal"
@@ -28,14 +30,14 @@ type root struct {
 	wait    func() error
 }
 
-func newRoot(t *testing.T, shell string) (*root, error) {
+func newRoot(t *testing.T, shell, argv0 string) (*root, error) {
 	self, err := os.Executable()
 	if err != nil {
 		return nil, err
 	}
 	cmd := exec.Command(self)
 	cmd.Args = []string{helperName, t.TempDir()}
-	cmd.Env = []string{"BELAY_SHELL=" + shell, "PATH=" + os.Getenv("PATH")}
+	cmd.Env = []string{"BELAY_SHELL=" + shell, "BELAY_SHELL_NAME=" + argv0, "PATH=" + os.Getenv("PATH")}
 	cmd.SysProcAttr = &syscall.SysProcAttr{
 		Cloneflags:  syscall.CLONE_NEWUSER | syscall.CLONE_NEWNS | syscall.CLONE_NEWPID | syscall.CLONE_NEWNET | syscall.CLONE_NEWIPC,
 		UidMappings: []syscall.SysProcIDMap{{HostID: os.Getuid(), Size: 1}},
@@ -84,6 +86,10 @@ func helper(dir string) error {
 	signal.Notify(make(chan os.Signal, 1))                                      // sources may send any to the first process
 	unix.Setrlimit(unix.RLIMIT_FSIZE, &unix.Rlimit{Cur: 1 << 20, Max: 1 << 20}) //nolint:errcheck // the file system is bounded too
 	in, out := json.NewDecoder(os.Stdin), json.NewEncoder(os.Stdout)
+	before, err := furnish()
+	if err != nil {
+		return err
+	}
 	for {
 		var src string
 		if err := in.Decode(&src); err == io.EOF {
@@ -95,10 +101,62 @@ func helper(dir string) error {
 		if err != nil {
 			return err
 		}
+		if s.Changed = changed(before); len(s.Changed) > 0 {
+			if before, err = furnish(); err != nil {
+				return err
+			}
+		}
 		if err := out.Encode(s); err != nil {
 			return err
 		}
 	}
+}
+
+// furnish makes the folder that sources run in as it is at first.
+func furnish() (map[string]string, error) {
+	entries, err := os.ReadDir("/w")
+	for _, e := range entries {
+		if err == nil {
+			err = os.RemoveAll("/w/" + e.Name())
+		}
+	}
+	for _, name := range []string{"a", "b", "1", "2", "file", "home/x"} {
+		if err == nil {
+			err = errors.Join(os.MkdirAll(filepath.Dir("/w/"+name), 0o755), os.WriteFile("/w/"+name, []byte("evil\n"), 0o644))
+		}
+	}
+	return contents(), err
+}
+
+// contents are the files of the folder that sources run in.
+func contents() map[string]string {
+	files := map[string]string{}
+	filepath.WalkDir("/w", func(name string, d fs.DirEntry, err error) error { //nolint:errcheck // what can't be read is another content
+		text := "folder"
+		if d == nil || !d.IsDir() {
+			b, err := os.ReadFile(name)
+			text = fmt.Sprintf("%q %v", b, err)
+		}
+		files[name] = text
+		return nil
+	})
+	return files
+}
+
+// changed are the files that aren't as they were.
+func changed(before map[string]string) (names []string) {
+	after := contents()
+	for name, text := range after {
+		if was, ok := before[name]; !ok || was != text {
+			names = append(names, name)
+		}
+	}
+	for name := range before {
+		if _, ok := after[name]; !ok {
+			names = append(names, name)
+		}
+	}
+	return names
 }
 
 // shellRun starts the shell with a source and waits until it and all that it started
@@ -118,7 +176,7 @@ func shellRun(src string) (started, error) {
 	files := make([]*os.File, recordFd+1)
 	files[0], files[1], files[2], files[recordFd] = null, null, null, w
 	env := []string{"PATH=/usr/bin", "HOME=/w/home", "X=beta evil", "N=evil", "Z=a[$(evil)]", "x=$(evil)", "n=a[$(evil)]", "i=a[$(evil)]", "v=evil", "LC_ALL=C"}
-	p, err := os.StartProcess(shellInRoot, []string{filepath.Base(os.Getenv("BELAY_SHELL")), "-c", src}, &os.ProcAttr{Dir: "/w", Env: env, Files: files, Sys: &syscall.SysProcAttr{Setsid: true}})
+	p, err := os.StartProcess(shellInRoot, []string{os.Getenv("BELAY_SHELL_NAME"), "-c", src}, &os.ProcAttr{Dir: "/w", Env: env, Files: files, Sys: &syscall.SysProcAttr{Setsid: true}})
 	w.Close()
 	if err != nil {
 		return s, err
@@ -133,7 +191,10 @@ func shellRun(src string) (started, error) {
 	}
 	s.Late = !late.Stop()
 	for line := range strings.Lines(string(text)) {
-		s.Programs = append(s.Programs, strings.TrimSpace(line))
+		var p []string
+		if json.Unmarshal([]byte(line), &p) == nil { // a shell may write there too
+			s.Programs = append(s.Programs, p)
+		}
 	}
 	return s, err
 }
