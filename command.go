@@ -63,6 +63,14 @@ type Settings struct {
 	Effort       string `json:"effort,omitempty"`       // how much a model reasons: low, medium, high; empty is the provider's default
 
 	Queue Queueing `json:"queue,omitzero"` // how its threads take turns while one runs
+
+	Shell *Shell `json:"shell,omitempty"` // what runs its command lines, decided when it was created; none: /bin/sh
+}
+
+// Shell is what runs the command lines of a session.
+type Shell struct {
+	Path    string `json:"path"`    // absolute
+	Dialect string `json:"dialect"` // bash, sh
 }
 
 // Duration is a time.Duration that is text in JSON ("24h0m0s").

@@ -151,6 +151,7 @@ type PolicyChanged struct {
 	Prefix   string       `json:"prefix,omitempty"`   // or the start of the arguments it covers
 	Tier     string       `json:"tier,omitempty"`
 	Scope    string       `json:"scope,omitempty"`
+	Dialect  string       `json:"dialect,omitempty"` // of the shell whose command lines a grant covers; empty: sh
 	By       string       `json:"by,omitempty"`
 	Digest   *belay.Ref   `json:"digest,omitempty"` // of the rules, or the content that is trusted
 

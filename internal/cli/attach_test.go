@@ -46,7 +46,7 @@ func TestTheKeysThatDetachAreNobodysElse(t *testing.T) {
 const typedOn = `
 steps:
   - calls:
-      - {tool: exec, args: {command: "trap 'echo interrupted; stty size' INT WINCH; while :; do read x && echo got $x; done", background_after: 0, tty: true}}
+      - {tool: exec, args: {argv: [sh, -c, "trap 'echo interrupted; stty size' INT WINCH; while :; do read x && echo got $x; done"], background_after: 0, tty: true}}
   - calls:
       - {tool: ask_user, args: {question: Enough?}}
   - calls:

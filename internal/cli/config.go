@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/internal/tool/shell"
 )
 
 // Config is what a person may set for a session's turns. Everything is text as
@@ -91,7 +92,7 @@ type checked struct {
 
 // defaults are the settings of a session for which nobody said otherwise.
 func (a *app) defaults() belay.Settings {
-	s := belay.Settings{Mode: belay.ModeDefault, Approvals: belay.ApprovalsDeny, Completion: belay.CompletionRequired, Limits: belay.DefaultLimits}
+	s := belay.Settings{Mode: belay.ModeDefault, Approvals: belay.ApprovalsDeny, Completion: belay.CompletionRequired, Limits: belay.DefaultLimits, Shell: shell.OfSession()}
 	if a.interactive() {
 		s.Approvals = belay.ApprovalsAsk
 	}

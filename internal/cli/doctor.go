@@ -13,6 +13,7 @@ import (
 
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/internal/store/sqlite"
+	"github.com/belay-run/belay/internal/tool/shell"
 )
 
 type versionCmd struct{}
@@ -106,6 +107,11 @@ func (a *app) machine() []finding {
 		}
 		all = append(all, f)
 	}
+	runs := finding{Name: "shell", State: "ok", What: "command lines of a new session run in " + shell.OfSession().Path}
+	if !strings.HasSuffix(runs.What, "bash") {
+		runs.State, runs.What, runs.Try = "note", runs.What+": what only bash reads is asked about", "install bash where only root can write, such as /usr/bin"
+	}
+	all = append(all, runs)
 	t := finding{Name: "terminal", State: "ok", What: "yes: questions are asked here"}
 	if !a.interactive() {
 		t.State, t.What, t.Try = "note", "no: what would ask is denied", "--approvals=wait keeps the process until somebody answers"

@@ -13,6 +13,7 @@ import (
 
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/internal/shell"
+	exec "github.com/belay-run/belay/internal/tool/shell"
 )
 
 type policyCmd struct {
@@ -29,6 +30,7 @@ type policyClassifyCmd struct {
 	Command string `arg:"" optional:"" help:"The command, as a shell gets it; without it JSON lines {\"id\",\"cmd\"} are read from stdin."`
 	Cwd     string `placeholder:"DIR" help:"Where the command would run; the workspace."`
 	Home    string `placeholder:"DIR" help:"The value of HOME that it would see. [$$HOME]"`
+	Shell   string `enum:"bash,sh," default:"" placeholder:"NAME" help:"The shell that would run it: bash or sh. By default the one that a new session has here."`
 }
 
 // classified is one answer of policy classify.
@@ -65,7 +67,7 @@ func (c *policyClassifyCmd) run(_ context.Context, a *app) (int, error) {
 // options are the places that a command is judged by. They are text: none of
 // them needs to exist here, so commands of another machine can be judged.
 func (c *policyClassifyCmd) options(a *app) (shell.Options, error) {
-	o := shell.Options{Workspace: a.Workspace, Dir: c.Cwd, Home: cmp.Or(c.Home, a.env("HOME"))}
+	o := shell.Options{Workspace: a.Workspace, Dir: c.Cwd, Home: cmp.Or(c.Home, a.env("HOME")), Dialect: shell.Dialect(cmp.Or(c.Shell, exec.OfSession().Dialect))}
 	if o.Workspace == "" {
 		ws, err := a.workspace()
 		if err != nil {

@@ -18,20 +18,22 @@ import (
 	"github.com/belay-run/belay/internal/store"
 	"github.com/belay-run/belay/internal/tool"
 	"github.com/belay-run/belay/internal/tool/file"
+	"github.com/belay-run/belay/internal/tool/shell"
 )
 
 type policyExplainCmd struct {
-	ID       string   `arg:"" optional:"" help:"A recorded call, or the event of its decision, or the beginning of its id; it is explained by the rules of its day."`
-	Now      bool     `help:"Judge the recorded call by the rules that count now."`
-	Tool     string   `short:"t" placeholder:"NAME" help:"Without an id: the tool that would be called."`
-	Args     string   `placeholder:"JSON" default:"{}" help:"Its arguments, as a JSON object."`
-	Mode     string   `default:"default" help:"The mode of the turn."`
-	Agent    string   `placeholder:"NAME" help:"Whose turn it is."`
-	Allow    []string `placeholder:"TOOL" sep:"none" help:"As belay run --allow."`
-	Taint    []string `placeholder:"KIND" sep:"none" help:"What taints the conversation: web, mcp, message, tool, …, secret; KIND:ORIGIN names where from."`
-	Level    string   `enum:",L0,L1,L2,L3" default:"" help:"How much of a boundary the machine can apply; this one's."`
-	Boundary string   `placeholder:"NAME" help:"As belay run --boundary."`
-	Alone    bool     `help:"Nobody can be asked."`
+	ID       string       `arg:"" optional:"" help:"A recorded call, or the event of its decision, or the beginning of its id; it is explained by the rules of its day."`
+	Now      bool         `help:"Judge the recorded call by the rules that count now."`
+	Tool     string       `short:"t" placeholder:"NAME" help:"Without an id: the tool that would be called."`
+	Args     string       `placeholder:"JSON" default:"{}" help:"Its arguments, as a JSON object."`
+	Mode     string       `default:"default" help:"The mode of the turn."`
+	Agent    string       `placeholder:"NAME" help:"Whose turn it is."`
+	Allow    []string     `placeholder:"TOOL" sep:"none" help:"As belay run --allow."`
+	Taint    []string     `placeholder:"KIND" sep:"none" help:"What taints the conversation: web, mcp, message, tool, …, secret; KIND:ORIGIN names where from."`
+	Level    string       `enum:",L0,L1,L2,L3" default:"" help:"How much of a boundary the machine can apply; this one's."`
+	Boundary string       `placeholder:"NAME" help:"As belay run --boundary."`
+	Alone    bool         `help:"Nobody can be asked."`
+	shell    *belay.Shell // that would run it; nil: that of a new session here
 	ruleFiles
 }
 
@@ -136,15 +138,15 @@ func (c *policyExplainCmd) request(a *app, set *tool.Set, spec belay.ToolSpec, w
 		x.Notes = append(x.Notes, "the tool would refuse these arguments whatever the gate says: "+problem.Message)
 	}
 	level := cmp.Or(c.Level, a.boundary().Level)
-	paths, at := tool.Paths(spec, args), policy.Place{Workspace: ws, Home: a.env("HOME"), Shadowed: shadowed(a.env("PATH"), ws), Bare: policy.Bare(level, c.Boundary)}
+	paths, at := tool.Paths(spec, args), policy.Place{Workspace: ws, Home: a.env("HOME"), Dialect: policy.DialectOf(cmp.Or(c.shell, shell.OfSession())), Shadowed: shadowed(a.env("PATH"), ws), Bare: policy.Bare(level, c.Boundary)}
 	for i, p := range paths {
 		paths[i] = file.Within(ws, p)
 	}
 	at.Links = links.Of(spec, args, paths, at)
-	r := policy.Request{Tool: spec, Args: args, Paths: paths, Links: at.Links, Mode: belay.Mode(c.Mode), Agent: c.Agent, Headless: c.Alone, Workspace: ws, Level: level, Network: belay.NetworkFull, Confine: true, Boundary: c.Boundary,
+	r := policy.Request{Tool: spec, Args: args, Paths: paths, Links: at.Links, Mode: belay.Mode(c.Mode), Agent: c.Agent, Headless: c.Alone, Workspace: ws, Dialect: at.Dialect, Level: level, Network: belay.NetworkFull, Confine: true, Boundary: c.Boundary,
 		Commands: policy.CommandsOf(spec, args, at)}
 	for _, name := range c.Allow {
-		r.Grants = append(r.Grants, policy.Grant{Tool: name, Tier: policy.TierUser, Kind: "rule", By: a.principal()})
+		r.Grants = append(r.Grants, policy.Grant{Tool: name, Tier: policy.TierUser, Kind: "rule", By: a.principal(), Dialect: at.Dialect})
 	}
 	for _, t := range c.Taint {
 		kind, origin, _ := strings.Cut(t, ":")

@@ -146,7 +146,11 @@ func (c *showCmd) read(ctx context.Context, a *app, st store.Store) (int, error)
 			return 0, err
 		}
 	}
-	a.show(s, owner, waits)
+	state, err := sessionState(ctx, st, s.ID)
+	if err != nil {
+		return 0, err
+	}
+	a.show(s, cmp.Or(state.Settings.Shell, &belay.Shell{Path: "/bin/sh"}), owner, waits)
 	return belay.ExitOK, a.showTurns(turns)
 }
 
@@ -169,7 +173,7 @@ func (a *app) showTurns(turns []engine.PastTurn) error {
 }
 
 // show prints a session. Of a call that waits for an answer nothing is left out.
-func (a *app) show(s view.Session, owner *store.Owner, waits []*request) {
+func (a *app) show(s view.Session, shell *belay.Shell, owner *store.Owner, waits []*request) {
 	a.row("session", "%s", s.ID)
 	a.row("title", "%s", s.Title)
 	if len(s.Tags) > 0 {
@@ -185,6 +189,7 @@ func (a *app) show(s view.Session, owner *store.Owner, waits []*request) {
 		a.row("imported", "from %s %s", i.Format, i.Name)
 	}
 	a.row("workspace", "%s", s.Workspace)
+	a.row("shell", "%s", shell.Path)
 	a.row("model", "%s %s, mode %s", s.Provider, s.Model, s.Mode)
 	a.row("status", "%s", statusOf(s))
 	if t := s.Turn(); t != nil {

@@ -190,7 +190,7 @@ func (w *wiring) Explain(ctx context.Context, ws string, s belay.Settings, q ser
 	if err := w.look(ctx, ws); err != nil {
 		return none, nil, err
 	}
-	c := policyExplainCmd{Tool: q.Tool, Args: string(q.Args), Mode: string(s.Mode), Boundary: s.Boundary, Alone: s.Approvals != belay.ApprovalsWait}
+	c := policyExplainCmd{Tool: q.Tool, Args: string(q.Args), Mode: string(s.Mode), Boundary: s.Boundary, Alone: s.Approvals != belay.ApprovalsWait, shell: cmp.Or(s.Shell, &belay.Shell{})}
 	x := &explained{}
 	set, r, err := c.asked(ctx, w.a, x)
 	if err != nil {

@@ -164,7 +164,7 @@ func (r *runtime) draft(ctx context.Context, a *app, c checked, ws string) (*thr
 	askOutput(rules)
 	by := a.principal()
 	for _, name := range c.Allow {
-		rules.Grants = append(rules.Grants, policy.Grant{Tool: name, Tier: policy.TierUser, Kind: "rule", By: by})
+		rules.Grants = append(rules.Grants, policy.Grant{Tool: name, Tier: policy.TierUser, Kind: "rule", By: by, Dialect: policy.DialectOf(c.Shell)})
 	}
 	return rules, g, nil
 }

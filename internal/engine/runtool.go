@@ -128,7 +128,7 @@ func (v *drive) newCall(ctx context.Context, rules *thread.Rules, eff core.RunTo
 	s := &sink{v: v, ctx: ctx, ids: eff.IDs, attempt: eff.Attempt}
 	box, err := v.box(eff, rules.Workspace, s)
 	return tool.Call{ID: eff.IDs.Call, Attempt: eff.Attempt, Args: args, Dir: rules.Workspace, Root: root,
-		Expect: eff.Expect, Published: eff.Known, Box: box, Process: s.process(), Processes: processes{v}, Sink: s}, err
+		Expect: eff.Expect, Published: eff.Known, Shell: rules.Settings.Shell, Box: box, Process: s.process(), Processes: processes{v}, Sink: s}, err
 }
 
 // result is the fact of a call that ended well: what the model is shown, and

@@ -82,7 +82,7 @@ func (e *Engine) stands(ctx context.Context, r *thread.Rules, name string, args 
 			names = append(names, c.Name)
 		}
 	}
-	start, err := starter.Starts(ctx, tool.Call{Args: args, Dir: r.Workspace, Root: root}, names)
+	start, err := starter.Starts(ctx, tool.Call{Args: args, Dir: r.Workspace, Root: root, Shell: r.Settings.Shell}, names)
 	if err != nil { // it would fail; should it not by then, it is another call
 		return s
 	}

@@ -53,7 +53,11 @@ func says(e event.Envelope) string {
 func saysSession(p event.Payload) (string, bool) {
 	switch p := p.(type) {
 	case event.SessionCreated:
-		return join(", ", when(p.Title, `"%s"`), "in "+p.Workspace, "mode "+string(p.Settings.Mode), join("/", p.Settings.Provider, p.Settings.Model)), true
+		shell := ""
+		if p.Settings.Shell != nil {
+			shell = "commands by " + p.Settings.Shell.Path
+		}
+		return join(", ", when(p.Title, `"%s"`), "in "+p.Workspace, "mode "+string(p.Settings.Mode), join("/", p.Settings.Provider, p.Settings.Model), shell), true
 	case event.SessionUpdated:
 		settings := ""
 		if p.Settings != nil {

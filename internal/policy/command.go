@@ -14,6 +14,7 @@ import (
 // Place is what is known of where commands run.
 type Place struct {
 	Workspace string // absolute
+	Dialect   Dialect
 	Home      string // the value of HOME; empty: nobody knows
 	Bare      bool   // no view of the files hides secrets from programs
 	Shadowed  bool   // programs are looked for in folders that the workspace can change
@@ -27,7 +28,7 @@ func CommandsOf(t belay.ToolSpec, args json.RawMessage, at Place) []Command {
 	if t.Command == nil {
 		return nil
 	}
-	o := shell.Options{Workspace: at.Workspace, Dir: at.Workspace, Home: at.Home}
+	o := shell.Options{Workspace: at.Workspace, Dir: at.Workspace, Home: at.Home, Dialect: at.Dialect}
 	given := &arguments{raw: args}
 	folder := folderOf(t, given, at)
 	if o.Dir = path.Clean(folder); folder == at.Workspace {
@@ -61,7 +62,7 @@ func CommandsOf(t belay.ToolSpec, args json.RawMessage, at Place) []Command {
 
 // commandsOf are the simple commands of a line.
 func commandsOf(line string, at Place) []Command {
-	return whole(shell.Classify(line, shell.Options{Workspace: at.Workspace, Dir: at.Workspace, Home: at.Home}))
+	return whole(shell.Classify(line, shell.Options{Workspace: at.Workspace, Dir: at.Workspace, Home: at.Home, Dialect: at.Dialect}))
 }
 
 // whole is a report as commands: what is said of the whole and of no command of

@@ -74,7 +74,7 @@ func reachesOut(r *Request) bool {
 // that asks.
 func (s *Set) grantHelps(r *Request) bool {
 	given := *r
-	given.Grants = append(slices.Clone(r.Grants), Grant{Tool: r.Tool.Name, Tier: TierUser, Kind: "rule"})
+	given.Grants = append(slices.Clone(r.Grants), Grant{Tool: r.Tool.Name, Tier: TierUser, Kind: "rule", Dialect: r.Dialect})
 	return s.settled(&given).Decision == Allow
 }
 

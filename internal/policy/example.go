@@ -86,7 +86,7 @@ func (e *Example) request(c *rule) Request {
 	}
 	if e.Command != "" {
 		r.Tool.Command = &belay.CommandArgs{Line: "command"}
-		r.Commands = commandsOf(e.Command, Place{Workspace: "/workspace", Home: "/home/user"})
+		r.Commands = commandsOf(e.Command, Place{Workspace: "/workspace", Home: "/home/user", Dialect: bash})
 	}
 	return r
 }

@@ -11,7 +11,7 @@ import (
 // reaches tells whether a grant covers a call, or one simple command of it.
 func (g *Grant) reaches(r *Request, sub *subject) bool {
 	switch {
-	case g.Tool != r.Tool.Name:
+	case g.Tool != r.Tool.Name, r.Tool.Command != nil && g.Dialect != r.Dialect:
 		return false
 	case g.Bound != "":
 		return g.Bound == r.Binding
@@ -52,7 +52,7 @@ func allBelow(files []access, folder string) bool {
 // Prefixed is a grant of everything that begins as a call does. It is an error
 // if the call can't have such a grant, or isn't covered by it itself.
 func Prefixed(r Request, prefix string) (Grant, error) {
-	g := Grant{Tool: r.Tool.Name, Tier: TierUser, Kind: "answer", Scope: "prefix", Prefix: strings.Join(strings.Fields(prefix), " ")}
+	g := Grant{Tool: r.Tool.Name, Tier: TierUser, Kind: "answer", Scope: "prefix", Prefix: strings.Join(strings.Fields(prefix), " "), Dialect: r.Dialect}
 	subjects := subjectsOf(&r)
 	switch {
 	case r.Tool.Command == nil && r.Tool.PathArg == "":

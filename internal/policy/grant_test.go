@@ -53,6 +53,33 @@ func TestAPrefixCoversWhatBeginsSo(t *testing.T) {
 	}
 }
 
+// TestAGrantIsForOneDialect: what was allowed for command lines of one shell isn't
+// of another, by whatever grant; a tool without command lines has no dialect.
+func TestAGrantIsForOneDialect(t *testing.T) {
+	exec := belay.ToolSpec{Name: "exec", Effect: belay.AtMostOnce, Access: belay.Write, Destructive: true, Command: &belay.CommandArgs{Line: "command"}}
+	edit := belay.ToolSpec{Name: "exec", Effect: belay.Idempotent, Access: belay.Write}
+	args := json.RawMessage(`{"command":"make test"}`)
+	for _, c := range []struct {
+		tool        belay.ToolSpec
+		given, runs Dialect
+		want        Decision
+	}{
+		{exec, "", "", Allow}, {exec, bash, bash, Allow}, {exec, "", bash, Ask}, {exec, bash, "", Ask}, {edit, "", bash, Allow},
+	} {
+		for _, g := range []Grant{{}, {Prefix: "make", Worst: Unparsable}, {Bound: belay.DigestOf(nil)}} {
+			if c.tool.Command == nil && g.Prefix != "" {
+				continue
+			}
+			g.Tool, g.Tier, g.Kind, g.Dialect = "exec", TierUser, "answer", c.given
+			r := Request{Tool: c.tool, Args: args, Commands: CommandsOf(c.tool, args, Place{Workspace: "/ws", Dialect: c.runs}), Mode: belay.ModeDefault, Workspace: "/ws",
+				Level: "L0", Dialect: c.runs, Binding: belay.DigestOf(nil), Grants: []Grant{g}}
+			if v := verdictOf(Builtin(), r); v.Decision != c.want {
+				t.Errorf("%+v in %q: %s, want %s", g, c.runs, v.Decision, c.want)
+			}
+		}
+	}
+}
+
 // TestAPrefixOfFilesIsAFolder gives a grant for a folder and asks about files.
 func TestAPrefixOfFilesIsAFolder(t *testing.T) {
 	write := belay.ToolSpec{Name: "write", Effect: belay.Idempotent, PathArg: "path", Access: belay.Write}

@@ -89,6 +89,7 @@ type Request struct {
 	Guest     bool // the turn is somebody else's than the session's owner's
 	Use       belay.WorkspaceUse
 	Workspace string
+	Dialect   Dialect // of the shell that runs command lines
 	Level     string  // of the boundary that processes get: L0 … L3
 	Network   string  // none, proxied, full; empty is full
 	Taint     []Taint // of the thread
@@ -112,6 +113,21 @@ type Check struct {
 
 // Command is one simple command of a command line, as package shell reads it.
 type Command = shell.Command
+
+// Dialect is the language of the shell that runs a command line; empty is sh.
+type Dialect = shell.Dialect
+
+// bash is the dialect that examples of rules are written in.
+const bash = shell.Bash
+
+// DialectOf is the dialect of a session's shell. Sh has no name here, as in what
+// was recorded before there was another one.
+func DialectOf(s *belay.Shell) Dialect {
+	if s != nil && s.Dialect == string(shell.Bash) {
+		return shell.Bash
+	}
+	return ""
+}
 
 // Class says what the worst is that a command can do, as far as its text tells.
 type Class = shell.Class
@@ -147,6 +163,8 @@ type Grant struct {
 	Tier string `json:"tier"`
 	Kind string `json:"kind"` // rule: given beforehand; answer: given when a call asked
 	By   string `json:"by,omitempty"`
+
+	Dialect Dialect `json:"dialect,omitempty"` // of the shell whose command lines it covers
 
 	ID     belay.EventID `json:"id,omitempty"`     // the fact that gave it
 	Scope  string        `json:"scope,omitempty"`  // session, prefix, count, until

@@ -74,7 +74,7 @@ func evaluatePermission(ctx context.Context, r *request, in *EvaluatePermission)
 	}
 	q := Question{Tool: in.Tool, Args: in.Args.JSON()}
 	for _, name := range settings.Allow {
-		q.Grants = append(q.Grants, policy.Grant{Tool: name, Tier: policy.TierUser, Kind: "rule"})
+		q.Grants = append(q.Grants, policy.Grant{Tool: name, Tier: policy.TierUser, Kind: "rule", Dialect: policy.DialectOf(settings.Shell)})
 	}
 	if in.Session != "" {
 		if err := r.knows(ctx, in, &q); err != nil {

@@ -9,7 +9,7 @@ import (
 // Where a command runs, and what its paths are made of, is on record where links
 // could make something else of it.
 func TestWhereACommandRunsIsKept(t *testing.T) {
-	at := Options{Workspace: "/ws", Dir: "/ws", Home: "/home/u"}
+	at := Options{Workspace: "/ws", Dir: "/ws", Home: "/home/u", Dialect: Bash}
 	for src, want := range map[string]string{ // of the last command: dirs; through; astray
 		"ls": ";;", "cd sub && ls": "/ws/sub;;", "cd sub; ls": "/ws /ws/sub;;", "cd /etc && ls": "/etc;;", "cd && ls": "/home/u;;", "(cd sub); ls": ";;", "cd .. && ls": "/;;",
 		"cd sub && cat ../x": "/ws/sub;/ws/sub/../x;", "cat l/../x": ";/ws/l/../x;", "cat /a/l/../x": ";/a/l/../x;", "ls l/..": ";/ws/l/..;", "cat ..x": ";;", "cat < l/../x": ";/ws/l/../x;",
@@ -32,7 +32,7 @@ func TestWhereACommandRunsIsKept(t *testing.T) {
 
 // Of a path that isn't literal the folder is known that is written down.
 func TestTheFolderOfAnOpenPathIsRead(t *testing.T) {
-	at := Options{Workspace: "/ws", Dir: "/ws", Home: "/home/u"}
+	at := Options{Workspace: "/ws", Dir: "/ws", Home: "/home/u", Dialect: Bash}
 	for src, want := range map[string]string{
 		"cat /etc/$X": "/etc", "cat ../$X": "/", "cat sub/$X": "/ws/sub", "cat $X": "", "ls /var/log/$X": "/var/log", "wc -l < /etc/$X/y": "/etc", "cat \"$X/y\"": "", "cat pre$X": "",
 	} {

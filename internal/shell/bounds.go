@@ -25,6 +25,9 @@ func readable(src string) string {
 	if why := oddText(src); why != "" {
 		return why
 	}
+	if strings.HasSuffix(src, "\\") {
+		return "it ends in a backslash, and readers differ in what that means"
+	}
 	if strings.Contains(src, "\\\n") {
 		if commentGoesOn(src) {
 			return "a comment, or what looks like one, ends in a backslash, and readers differ in what that means"

@@ -23,6 +23,9 @@ func isBuiltin(name string) bool {
 
 // builtin judges a command of the shell itself.
 func (s *start) builtin() outcome {
+	if s.r.dialect != Bash && (onlyBash(s.name) || s.name == "exec" && len(s.args) > 0 && s.args[0].option()) {
+		s.raise(Unparsable, "sh may run a program of that name, or do something else")
+	}
 	switch s.name {
 	case "cd", "pushd", "popd":
 		return s.cd()
@@ -121,7 +124,7 @@ func (s *start) eval() outcome {
 	if s.touched.touched() || len(list) == 0 {
 		s.finish()
 	}
-	s.r.script(strings.Join(list, " "), s.sc, s.wrappedIn())
+	s.r.script(strings.Join(list, " "), s.r.dialect, s.sc, s.wrappedIn())
 	return stays(s.sc.dirs)
 }
 
@@ -169,7 +172,7 @@ func (s *start) prefix() outcome {
 func (s *start) sourced() outcome {
 	if len(s.args) > 0 && s.call.in.known && s.args[0].lit && oneOf(s.args[0].text, "/dev/stdin", "/dev/fd/0") {
 		s.finishTouched()
-		s.r.script(s.call.in.text, s.sc, s.wrappedIn())
+		s.r.script(s.call.in.text, s.r.dialect, s.sc, s.wrappedIn())
 		return stays(s.sc.dirs)
 	}
 	if len(s.args) > 0 {
@@ -198,7 +201,7 @@ func (s *start) trap() {
 		s.raise(Unparsable, "trap runs what only shows when it runs")
 		return
 	}
-	s.r.script(words[0].text, in, s.wrappedIn())
+	s.r.script(words[0].text, s.r.dialect, in, s.wrappedIn())
 }
 
 // set allows the options that don't change how the rest is read.
@@ -334,6 +337,9 @@ func (r *reader) declare(c *syntax.DeclClause, sc *scope) {
 				continue
 			}
 			sc.keeps(as)
+			if r.dialect != Bash && r.word(as.Value, sc).split {
+				s.raise(Unparsable, "some shells make several assignments of a value that isn't quoted")
+			}
 			r.assignment(as, sc, &s.touched, s.name == "export" || s.name == "declare" || s.name == "typeset")
 			continue
 		}

@@ -36,39 +36,7 @@ func (r *reader) binaryTest(x *syntax.BinaryTest, sc *scope) {
 			}
 		}
 		return
-	case syntax.OrTest:
-		r.otherwise(x.Y, sc)
-	case syntax.TsBefore, syntax.TsAfter: // a POSIX shell redirects there
-		if w, ok := x.Y.(*syntax.Word); ok {
-			t := touched{}
-			v := r.word(w, sc)
-			if x.Op == syntax.TsAfter {
-				r.writes(&t, v, sc)
-			}
-			if t.touched() {
-				r.add(t.command("[["))
-			}
-			r.test(x.X, sc)
-			return
-		}
 	}
 	r.test(x.X, sc)
 	r.test(x.Y, sc)
-}
-
-// otherwise judges what stands behind || in [[ … ]]: a POSIX shell doesn't know
-// [[, so it fails there and takes what follows for a command.
-func (r *reader) otherwise(y syntax.TestExpr, sc *scope) {
-	for {
-		b, ok := y.(*syntax.BinaryTest)
-		if !ok {
-			break
-		}
-		y = b.X
-	}
-	if w, ok := y.(*syntax.Word); ok {
-		if v := r.word(w, sc); v.text == "" || v.text[0] != '-' {
-			r.raise(Unparsable, "another shell runs what stands after || in [[ ]]")
-		}
-	}
 }

@@ -45,7 +45,7 @@ func corpus(t testing.TB, name string) []judged {
 }
 
 // there is where the commands of the blind corpus would run.
-var there = Options{Dir: "/home/dev/project", Workspace: "/home/dev/project", Home: "/home/dev"}
+var there = Options{Dir: "/home/dev/project", Workspace: "/home/dev/project", Home: "/home/dev", Dialect: Bash}
 
 // TestTheCorpusIsJudgedAsPeopleDo holds the classifier against commands that
 // were judged by hand, of which those of blind.jsonl by somebody who hadn't seen

@@ -42,6 +42,7 @@
 //	                                               it to keys, or names a place of keys at all
 //	a file removed                                   destructive, escape-attempt outside or protected
 //	a change of directory                            later paths are read from every place it can lead to
+//	what the shell that runs it may read otherwise   unparsable
 //	control, invisible or misleading characters      unparsable
 //	more than a bound                                unparsable
 //
@@ -49,6 +50,7 @@
 // what each option does besides, and what its operands are. Options are looked
 // up exactly as written; an abbreviation isn't known.
 //
-// Where bash and a POSIX shell read a text differently, and it matters, the
-// stricter reading counts: both may be behind /bin/sh.
+// A source is read as the shell reads that runs it. In bash it is what bash does;
+// in sh, which may be any of several shells, what POSIX doesn't have, or shells
+// read in different ways, is Unparsable.
 package shell

@@ -312,7 +312,7 @@ func (s *start) source(w word, what string) {
 		s.r.raise(Unparsable, why) // also where the command itself isn't recorded any more
 		return
 	}
-	s.r.script(w.text, s.within(), append(s.call.wrapped[:len(s.call.wrapped):len(s.call.wrapped)], s.name))
+	s.r.script(w.text, Sh, s.within(), append(s.call.wrapped[:len(s.call.wrapped):len(s.call.wrapped)], s.name))
 }
 
 // within is the scope of what a program starts: a shell's functions aren't there.

@@ -46,7 +46,7 @@ func Join(a, b Class) Class {
 	return a
 }
 
-// Options says where a command would run. All three are absolute paths, read as
+// Options says where a command would run. The paths are absolute, and read as
 // text: whoever passes them has resolved the links. A field that is empty or
 // not absolute isn't known, which makes every judgement of a path that needs it
 // stricter. An unknown Dir is the Workspace.
@@ -54,6 +54,8 @@ type Options struct {
 	Dir       string // the working directory
 	Workspace string // the tree that may be changed
 	Home      string // the value of HOME
+
+	Dialect Dialect // of the shell that runs it; Sh unless it is Bash
 }
 
 // Command is one program or builtin that the shell would start.
@@ -84,12 +86,11 @@ type Report struct {
 	Reason   string    `json:"reason"`   // of what made the class
 }
 
-// Classify judges a string that a shell would run with -c. It reads the string
-// as bash does; where a POSIX shell would read it otherwise the stricter reading
-// counts. It never fails: what can't be read is Unparsable.
+// Classify judges a string that a shell would run with -c, as the shell of its
+// dialect reads it. It never fails: what can't be read is Unparsable.
 func Classify(src string, o Options) Report {
 	a := newAnalysis(o)
-	a.script(src, a.scope(), nil)
+	a.script(src, o.Dialect, a.scope(), nil)
 	return a.report()
 }
 

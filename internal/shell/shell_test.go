@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-var here = Options{Dir: "/srv/proj", Workspace: "/srv/proj", Home: "/home/ada"}
+var here = Options{Dir: "/srv/proj", Workspace: "/srv/proj", Home: "/home/ada", Dialect: Bash}
 
 // names are the commands of a report as "wrapper>wrapper>name".
 func commandNames(r Report) []string {
@@ -41,6 +41,7 @@ func TestEveryCommandIsFoundWhereverItStands(t *testing.T) {
 		"env -i X=1 nice -n 5 a":                   "env>nice>a",
 		"sudo -u x timeout 5 a":                    "sudo>timeout>a",
 		"find . -exec a {} + -o -execdir b \\;":    "find>a find>b find",
+		"find . -exec":                             "find",
 		"sh -c 'a; bash -c \"b\"'":                 "sh>a sh>bash>b",
 		"eval 'a | b'":                             "eval>a eval>b",
 		"xargs -n1 -I{} a {}":                      "xargs>a",

@@ -104,6 +104,6 @@ func (r *reader) commandIn(t *touched, name string, value word, sc *scope) {
 	case value.text != "":
 		in := sc.inner()
 		in.funcs = nil
-		r.script(value.text, in, []string{name})
+		r.script(value.text, Sh, in, []string{name})
 	}
 }

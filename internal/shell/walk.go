@@ -10,13 +10,14 @@ import (
 // reader judges one source text.
 type reader struct {
 	*analysis
-	src   string
-	facts facts
+	dialect Dialect
+	src     string
+	facts   facts
 }
 
-// script reads a source that runs in a scope, with the words of its positional
-// parameters unknown. wrapped names what it was found in.
-func (a *analysis) script(src string, sc *scope, wrapped []string) {
+// script reads a source that a shell runs in a scope, with the words of its
+// positional parameters unknown. wrapped names what it was found in.
+func (a *analysis) script(src string, d Dialect, sc *scope, wrapped []string) {
 	if a.level++; a.level > maxLevels {
 		a.raise(Unparsable, "sources within sources, deeper than anybody reads")
 		return
@@ -26,12 +27,12 @@ func (a *analysis) script(src string, sc *scope, wrapped []string) {
 		a.raise(Unparsable, why)
 		return
 	}
-	f, err := syntax.NewParser(syntax.Variant(syntax.LangBash)).Parse(strings.NewReader(src), "")
-	if err != nil {
-		a.raise(Unparsable, "it can't be parsed: "+clip(err.Error()))
+	f, why := parse(src, d)
+	if why != "" {
+		a.raise(Unparsable, why)
 		return
 	}
-	r := &reader{analysis: a, src: src, facts: look(f)}
+	r := &reader{analysis: a, dialect: d, src: src, facts: look(f)}
 	if r.facts.deep {
 		a.raise(Unparsable, "it is nested deeper than anybody reads")
 		return
@@ -129,7 +130,7 @@ func (r *reader) command(c syntax.Command, sc *scope, in input, paths touched) o
 	case *syntax.TestClause:
 		r.test(c.X, sc)
 	case *syntax.ArithmCmd:
-		r.arithmCommand(c, sc)
+		r.arithm(c.X, sc)
 	case *syntax.LetClause:
 		for _, x := range c.Exprs {
 			r.arithm(x, sc)
@@ -311,7 +312,7 @@ func knotted(src string) bool {
 		return true
 	}
 	src = src[1 : len(src)-1]
-	return strings.Contains(src, "`") || strings.Contains(src, `\$`) || strings.Contains(src, `\\`)
+	return strings.Contains(src, "`") || strings.Contains(src, `\$`) || strings.Contains(src, `\\`) || strings.Contains(src, "\\\n")
 }
 
 // function judges a body where it is defined: what it does counts even when
@@ -333,14 +334,4 @@ func (r *reader) function(f *syntax.FuncDecl, sc *scope) {
 	}
 	sc.funcs[f.Name.Value] = true
 	sc.keep(in)
-}
-
-// arithmCommand judges ((…)), which a POSIX shell takes for nested subshells.
-func (r *reader) arithmCommand(c *syntax.ArithmCmd, sc *scope) {
-	inside := strings.Trim(r.source(c), "() \t\n")
-	name, _, _ := strings.Cut(inside, " ")
-	if lookup(name) != nil {
-		r.raise(Unparsable, "another shell runs "+clip(name)+" where this one counts")
-	}
-	r.arithm(c.X, sc)
 }

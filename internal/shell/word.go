@@ -89,6 +89,9 @@ func (r *reader) word(w *syntax.Word, sc *scope) word {
 		b.part(p, i == 0)
 	}
 	src, text := r.source(w), b.text.String()
+	if b.brace == 0 && braces(w) {
+		b.brace, text = 1, ""
+	}
 	r.spells(text)
 	switch {
 	case b.open || b.brace > 0:
@@ -273,9 +276,6 @@ func (b *builder) single(q *syntax.SglQuoted) {
 	if !q.Dollar {
 		b.put(q.Value)
 		return
-	}
-	if strings.Contains(q.Value, `\'`) { // a POSIX shell ends the quote there
-		b.r.raise(Unparsable, `$'…' with \' ends elsewhere in other shells`)
 	}
 	s, ok := ansi(q.Value)
 	if !ok || s == "" {

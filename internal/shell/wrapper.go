@@ -193,6 +193,8 @@ func (s *start) shell(rest []word) {
 		rest = rest[1:]
 	}
 	switch {
+	case strings.HasSuffix(s.name, "zsh"):
+		s.unknown("zsh reads a source by rules of its own")
 	case s.odd:
 		s.unknown("an option changes how the shell reads")
 	case s.version && len(s.args) == 1:
@@ -220,7 +222,7 @@ func (s *start) shell(rest []word) {
 func (s *start) code(src string) {
 	s.finishTouched()
 	before := len(s.r.commands)
-	s.r.script(src, s.within(), s.wrappedIn())
+	s.r.script(src, dialectOf(s.name, s.args), s.within(), s.wrappedIn())
 	if len(s.r.commands) == before {
 		s.finish()
 	}

@@ -33,7 +33,8 @@ type Call struct {
 	// Published is what this thread has published so far, by name. Only tools
 	// with CapPublish get it.
 	Published map[string]Published
-	Box       *Box // that its programs must run in; nil: in none
+	Shell     *belay.Shell // that its command lines are for; nil: /bin/sh
+	Box       *Box         // that its programs must run in; nil: in none
 	// Process is the id that a program of this attempt is recorded under.
 	Process belay.ProcessID
 	// Processes are those of the thread. Only tools with CapProcesses and those

@@ -98,17 +98,17 @@ func (d *Decider) create(o belay.Order, c belay.CreateSession) ([]core.Fact, []c
 	if c.Thread != "" {
 		sends = append(sends, core.Send{To: c.Thread.Stream(), Command: belay.OpenThread{Workspace: c.Workspace, Begin: c.Begin, Queue: c.Settings.Queue}})
 	}
-	return append(facts, granted(ids, nil, c.Settings.Allow, o.Principal)...), sends, nil
+	return append(facts, granted(ids, nil, c.Settings, o.Principal)...), sends, nil
 }
 
 // granted are the facts of allow rules that a person gave and that aren't there yet.
-func granted(ids belay.IDs, have []policy.Grant, allow []string, by string) []core.Fact {
+func granted(ids belay.IDs, have []policy.Grant, set belay.Settings, by string) []core.Fact {
 	var facts []core.Fact
-	for _, tool := range allow {
+	for _, tool := range set.Allow {
 		if slices.ContainsFunc(have, func(g policy.Grant) bool { return g.Tool == tool }) {
 			continue
 		}
-		facts = append(facts, core.Fact{IDs: ids, Data: event.PolicyChanged{Kind: "grant", Op: "granted", Tool: tool, Tier: policy.TierUser, Scope: "session", By: by}})
+		facts = append(facts, core.Fact{IDs: ids, Data: event.PolicyChanged{Kind: "grant", Op: "granted", Tool: tool, Tier: policy.TierUser, Scope: "session", By: by, Dialect: string(policy.DialectOf(set.Shell))}})
 	}
 	return facts
 }
@@ -143,6 +143,7 @@ func (d *Decider) update(o belay.Order, c belay.UpdateSession) ([]core.Fact, []c
 	if s.Session == "" {
 		return nil, nil, belay.Errorf(belay.CodeNotFound, "no such session")
 	}
+	c.Settings.Shell = s.Settings.Shell // what its grants were given for, and what its threads know
 	facts := []core.Fact{{IDs: s.ids(), Data: event.SessionUpdated{Settings: &c.Settings}}}
 	var sends []core.Send
 	if c.Settings.Queue != s.Settings.Queue {
@@ -150,7 +151,7 @@ func (d *Decider) update(o belay.Order, c belay.UpdateSession) ([]core.Fact, []c
 			sends = append(sends, core.Send{To: thread.Stream(), Command: belay.ConfigureQueue{Queue: c.Settings.Queue}})
 		}
 	}
-	return append(facts, granted(s.ids(), s.Grants, c.Settings.Allow, o.Principal)...), sends, nil
+	return append(facts, granted(s.ids(), s.Grants, c.Settings, o.Principal)...), sends, nil
 }
 
 // revoke takes back an allowance of the settings: they lose it, and the threads,
@@ -215,7 +216,7 @@ func (d *Decider) Apply(e event.Envelope) {
 	case event.PolicyChanged:
 		switch {
 		case p.Kind == "grant" && p.Op == "granted":
-			s.Grants = append(s.Grants, policy.Grant{Tool: p.Tool, Tier: p.Tier, Kind: "rule", By: p.By, ID: e.ID(), Scope: "session"})
+			s.Grants = append(s.Grants, policy.Grant{Tool: p.Tool, Tier: p.Tier, Kind: "rule", By: p.By, ID: e.ID(), Scope: "session", Dialect: policy.Dialect(p.Dialect)})
 		case p.Kind == "grant" && p.Op == "revoked":
 			s.Grants = slices.DeleteFunc(s.Grants, func(g policy.Grant) bool { return g.ID == p.Grant })
 		}

@@ -89,6 +89,26 @@ func TestASessionBeginsWithItsSettingsAndGrants(t *testing.T) {
 	}
 }
 
+// TestASessionKeepsItsShell: it is decided once, and what is allowed for it says
+// its dialect.
+func TestASessionKeepsItsShell(t *testing.T) {
+	for _, had := range []*belay.Shell{nil, {Path: "/bin/bash", Dialect: "bash"}} {
+		b := newBench(t)
+		b.do(belay.CreateSession{Workspace: "/ws", Settings: belay.Settings{Shell: had}})
+		facts, _ := b.do(belay.UpdateSession{Settings: belay.Settings{Allow: []string{"exec"}, Shell: &belay.Shell{Path: "/opt/sh", Dialect: "sh"}}})
+		want, g := belay.Settings{Allow: []string{"exec"}, Shell: had}, gives("exec")
+		if had != nil {
+			g.Dialect = "bash"
+		}
+		if d := cmp.Diff([]event.Payload{event.SessionUpdated{Settings: &want}, g}, facts, values); d != "" {
+			t.Errorf("facts (-want +got):\n%s", d)
+		}
+		if got := b.d.s.Grants[0].Dialect; string(got) != g.Dialect {
+			t.Errorf("the grant is for %q", got)
+		}
+	}
+}
+
 func TestASettingChangesAndAGrantIsGivenOnce(t *testing.T) {
 	b := newBench(t)
 	b.create("exec")

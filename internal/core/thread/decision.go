@@ -39,7 +39,7 @@ func (s *State) asked(r *Rules, spec belay.ToolSpec, c *Call, at time.Time) poli
 	return policy.Request{
 		Tool: spec, Args: args, Paths: c.paths(), Commands: policy.CommandsOf(spec, args, place), Links: place.Links, Mode: r.Settings.Mode, Agent: r.Agent,
 		Grants: grants, Binding: exact, Headless: r.headless() && !c.Ask.answered(), Rerun: slices.Contains(s.LostKeys, c.key()),
-		Guest: r.Guest, Use: s.Use, Workspace: r.Workspace, Level: r.Boundary.Level, Network: r.Boundary.Network, Taint: s.Taint, Checks: checks,
+		Guest: r.Guest, Use: s.Use, Workspace: r.Workspace, Dialect: place.Dialect, Level: r.Boundary.Level, Network: r.Boundary.Network, Taint: s.Taint, Checks: checks,
 		Confine: r.Boundary.Decides, Boundary: r.Settings.Boundary, Wish: wish(spec, args), Widened: s.given(c),
 	}
 }

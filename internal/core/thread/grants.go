@@ -49,7 +49,7 @@ func (s *State) gives(r *Rules, call *Call, ask *Ask, o belay.Order, c belay.Res
 	case len(s.Grants) >= maxGrants:
 		return nil, belay.Errorf(belay.CodeTooMany, "the thread has %d grants already", len(s.Grants)).WithHint("belay grants list %s, then belay grants revoke ID", s.Session)
 	}
-	p := event.PolicyChanged{Kind: "grant", Op: "granted", Tool: call.Name, Tier: policy.TierUser, Scope: c.Scope, By: o.Principal, Until: c.Until}
+	p := event.PolicyChanged{Kind: "grant", Op: "granted", Tool: call.Name, Tier: policy.TierUser, Scope: c.Scope, By: o.Principal, Until: c.Until, Dialect: string(policy.DialectOf(r.Settings.Shell))}
 	if c.Count == 1 { // the call that asks is the one
 		return nil, nil
 	}
@@ -75,13 +75,15 @@ func (s *State) gives(r *Rules, call *Call, ask *Ask, o belay.Order, c belay.Res
 }
 
 // binding names an exact call: the tool and what defines it, the arguments, which
-// hold argv, folder and environment, and the workspace that they are seen from.
+// hold argv, folder and environment, the workspace that they are seen from, and
+// the shell.
 func binding(r *Rules, spec belay.ToolSpec, c *Call) belay.Digest {
 	b, err := json.Marshal(struct {
 		Tool      belay.ToolSpec
 		Args      belay.Digest
 		Workspace string
-	}{spec, c.ArgsHash, r.Workspace})
+		Shell     *belay.Shell `json:",omitempty"`
+	}{spec, c.ArgsHash, r.Workspace, r.Settings.Shell})
 	if err != nil {
 		panic("thread: " + err.Error()) // plain data
 	}
@@ -186,7 +188,7 @@ func (s *State) applyGrant(e event.Envelope, p event.PolicyChanged) {
 		s.wider(e.ID(), p)
 	case p.Op == "granted":
 		s.grant(policy.Grant{Tool: p.Tool, Tier: p.Tier, Kind: "answer", By: p.By, ID: e.ID(), Scope: p.Scope, Prefix: p.Prefix, Worst: policy.Class(p.Worst),
-			Bound: p.Bound, Within: p.Within, Left: p.Count, Until: p.Until, Stands: p.Stands})
+			Dialect: policy.Dialect(p.Dialect), Bound: p.Bound, Within: p.Within, Left: p.Count, Until: p.Until, Stands: p.Stands})
 		if s.Turn != nil {
 			s.Turn.forgetDenials()
 		}
@@ -201,7 +203,9 @@ func (s *State) applyGrant(e event.Envelope, p event.PolicyChanged) {
 
 // grant adds what isn't there yet: a tool is allowed for the session once.
 func (s *State) grant(g policy.Grant) {
-	whole := func(o policy.Grant) bool { return o.Tool == g.Tool && o.Prefix == "" && o.Bound == "" }
+	whole := func(o policy.Grant) bool {
+		return o.Tool == g.Tool && o.Prefix == "" && o.Bound == "" && o.Dialect == g.Dialect
+	}
 	if !whole(g) || !slices.ContainsFunc(s.Grants, whole) {
 		s.Grants = append(s.Grants, g)
 	}

@@ -73,7 +73,7 @@ func (r *Rules) Govern(ref belay.Ref, set *policy.Set) { r.Policy, r.set = &ref,
 
 // Place is what is known of where commands run.
 func (r *Rules) Place() policy.Place {
-	return policy.Place{Workspace: r.Workspace, Home: r.Home, Shadowed: r.Shadowed, Bare: policy.Bare(r.Boundary.Level, r.Settings.Boundary)}
+	return policy.Place{Workspace: r.Workspace, Home: r.Home, Dialect: policy.DialectOf(r.Settings.Shell), Shadowed: r.Shadowed, Bare: policy.Bare(r.Boundary.Level, r.Settings.Boundary)}
 }
 
 // args are a call's arguments, wherever they are.
@@ -119,7 +119,7 @@ func (r *Rules) headless() bool { return r.Settings.Approvals == belay.Approvals
 func (r *Rules) MayChange(more []policy.Grant) bool {
 	grants := append(slices.Clone(r.Grants), more...)
 	return slices.ContainsFunc(r.Tools, func(t belay.ToolSpec) bool {
-		return r.Gate().MayChange(&policy.Request{Tool: t, Mode: r.Settings.Mode, Agent: r.Agent, Grants: grants, Headless: r.headless(), Level: r.Boundary.Level, Confine: r.Boundary.Decides, Boundary: r.Settings.Boundary})
+		return r.Gate().MayChange(&policy.Request{Tool: t, Mode: r.Settings.Mode, Agent: r.Agent, Grants: grants, Headless: r.headless(), Level: r.Boundary.Level, Confine: r.Boundary.Decides, Boundary: r.Settings.Boundary, Dialect: policy.DialectOf(r.Settings.Shell)})
 	})
 }
 

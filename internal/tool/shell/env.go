@@ -71,7 +71,7 @@ func refused(name string) string {
 		return "it changes which code runs"
 	}
 	switch n {
-	case "BASH_ENV", "ENV", "SHELLOPTS", "BASHOPTS", "PROMPT_COMMAND", "PS4", "IFS", "PERL5OPT", "PERL5DB", "RUBYOPT",
+	case "BASH_ENV", "ENV", "SHELLOPTS", "BASHOPTS", "BASH_COMPAT", "POSIXLY_CORRECT", "BASH_LOADABLES_PATH", "BASH_XTRACEFD", "EXECIGNORE", "GLOBIGNORE", "PROMPT_COMMAND", "PS0", "PS4", "IFS", "PERL5OPT", "PERL5DB", "RUBYOPT",
 		"PYTHONSTARTUP", "PYTHONHOME", "GCONV_PATH", "EDITOR", "VISUAL", "PAGER", "MANPAGER", "LESSOPEN", "LESSCLOSE":
 		return "it changes which code runs"
 	}

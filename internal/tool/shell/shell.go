@@ -65,7 +65,7 @@ type Config struct {
 }
 
 type execArgs struct {
-	Command string            `json:"command,omitempty" jsonschema:"for /bin/sh -c"`
+	Command string            `json:"command,omitempty" jsonschema:"for the shell"`
 	Argv    []string          `json:"argv,omitempty" jsonschema:"no shell"`
 	Dir     string            `json:"dir,omitempty" jsonschema:"folder"`
 	Timeout float64           `json:"timeout_seconds,omitempty" jsonschema:"default 120; background 3600"`
@@ -157,7 +157,7 @@ func prepare(cfg Config, c tool.Call, in execArgs) (p Program, err error) {
 		p.Env = terminal(p.Env)
 	}
 	if in.Command != "" {
-		p.Argv = []string{"/bin/sh", "-c", in.Command}
+		p.Argv = commandLine(c.Shell, in.Command)
 	}
 	return p, nil
 }

@@ -16,6 +16,7 @@ import (
 
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/event"
+	"github.com/belay-run/belay/internal/needs"
 	"github.com/belay-run/belay/internal/process"
 	"github.com/belay-run/belay/internal/tool"
 	"github.com/belay-run/belay/internal/tool/file"
@@ -222,6 +223,48 @@ func gone(t *testing.T, b *tooltest.Bench) {
 	p := b.Sink.Facts()[0].(event.ProcessStarted)
 	if p.PID <= 0 || p.StartTime == "" || process.Alive(p.PID, p.StartTime) {
 		t.Errorf("process %d of %s is alive or unknown", p.PID, p.StartTime)
+	}
+}
+
+// TestASessionsShellRunsItsLines: the line runs in the recorded shell, which reads
+// nothing before it and takes over no function or option.
+func TestASessionsShellRunsItsLines(t *testing.T) {
+	needs.Program(t, "bash")
+	b := tooltest.NewBench(t)
+	home := t.TempDir()
+	for _, name := range []string{".bashrc", ".bash_profile", ".profile", "env"} {
+		if err := os.WriteFile(filepath.Join(home, name), []byte("touch "+b.Dir+"/planted\n"), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	cfg := config()
+	cfg.Environ = append(cfg.Environ, "HOME="+home, "BASH_ENV="+home+"/env", "ENV="+home+"/env", "SHELLOPTS=xtrace", "BASHOPTS=extglob",
+		"PS4=$(touch "+b.Dir+"/planted)", "BASH_FUNC_ls%%=() { touch "+b.Dir+"/planted; }", "POSIXLY_CORRECT=1", "BASH_COMPAT=3.2")
+	line := `[[ a =~ b|touch${IFS}planted ]] || echo no; ls; set -o | grep -c 'posix.*on'; shopt -q extglob || echo "${BASH_VERSION:+bash} $-"`
+	for _, c := range []struct {
+		shell *belay.Shell
+		want  string
+	}{
+		{&belay.Shell{Path: "/bin/bash", Dialect: "bash"}, "no\n0\nbash hBc\nexit 0"},
+		{&belay.Shell{Path: "/bin/sh", Dialect: "sh"}, ""},
+		{nil, ""},
+	} {
+		b.Shell = c.shell
+		got, err := b.Run(t.Context(), shell.Exec(cfg), args{"command": line})
+		if err != nil || c.want != "" && strings.TrimSpace(got.Text) != c.want {
+			t.Errorf("%v: %q, %v; want %q", c.shell, got.Text, err, c.want)
+		}
+		if c.want == "" { // as POSIX has it that line is another one
+			continue
+		}
+		if _, err := os.Stat(filepath.Join(b.Dir, "planted")); err == nil {
+			t.Errorf("%v: something else ran first", c.shell)
+		}
+	}
+	for _, name := range []string{"BASH_ENV", "ENV", "SHELLOPTS", "BASHOPTS", "PS4", "BASH_FUNC_ls%%", "POSIXLY_CORRECT", "BASH_COMPAT"} {
+		if _, err := b.Run(t.Context(), shell.Exec(cfg), args{"command": "true", "env": args{name: "1"}}); err == nil {
+			t.Errorf("a call may set %s", name)
+		}
 	}
 }
 

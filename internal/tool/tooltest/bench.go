@@ -21,6 +21,7 @@ type Bench struct {
 	Sink   *Sink
 	Expect map[string]string
 	ID     belay.CallID
+	Shell  *belay.Shell
 }
 
 // NewBench makes an empty workspace.
@@ -79,7 +80,7 @@ func (b *Bench) Call(args any) tool.Call {
 	if err != nil {
 		b.T.Fatal(err)
 	}
-	return tool.Call{ID: b.ID, Attempt: 1, Args: raw, Dir: b.Dir, Root: b.Root, Expect: b.Expect, Process: "proc_bench", Sink: b.Sink}
+	return tool.Call{ID: b.ID, Attempt: 1, Args: raw, Dir: b.Dir, Root: b.Root, Expect: b.Expect, Shell: b.Shell, Process: "proc_bench", Sink: b.Sink}
 }
 
 // Run runs a tool and remembers what it says of files, as the core does.
