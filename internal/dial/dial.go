@@ -11,6 +11,7 @@ import (
 	"net"
 	"net/http"
 	"net/netip"
+	"slices"
 	"syscall"
 	"time"
 
@@ -43,11 +44,11 @@ func Dialer(r Rules) *net.Dialer {
 	return &net.Dialer{Timeout: connectTimeout, KeepAlive: 30 * time.Second, ControlContext: r.control}
 }
 
-// Transport is what a Client sends with.
+// Transport is what a Client sends with. It asks no proxy: one from the environment
+// would decide what is reached.
 func Transport(r Rules) *http.Transport {
 	d := Dialer(r)
 	return &http.Transport{
-		Proxy: http.ProxyFromEnvironment,
 		DialContext: func(ctx context.Context, network, address string) (net.Conn, error) {
 			c, err := d.DialContext(ctx, network, address)
 			if err != nil {
@@ -79,9 +80,33 @@ func (r Rules) control(_ context.Context, network, address string, _ syscall.Raw
 
 var shared = netip.MustParsePrefix("100.64.0.0/10") // carriers' address translation, RFC 6598
 
+// reserved are addresses of nobody: the registries of special addresses of IANA,
+// and the one by which a cloud's machines reach their host.
+var reserved = prefixes("0.0.0.0/8", "192.0.0.0/24", "192.0.2.0/24", "192.88.99.0/24", "198.18.0.0/15", "198.51.100.0/24", "203.0.113.0/24", "240.0.0.0/4", "168.63.129.16/32",
+	"::/96", "::ffff:0:0:0/96", "100::/64", "2001::/32", "2001:db8::/32", "fec0::/10", "64:ff9b:1::/48")
+
+func prefixes(all ...string) (out []netip.Prefix) {
+	for _, p := range all {
+		out = append(out, netip.MustParsePrefix(p))
+	}
+	return out
+}
+
+// carried are the prefixes of addresses that hold one of IPv4, which is what is
+// reached by them, and where in them it begins.
+var carried = []struct {
+	prefix netip.Prefix
+	at     int
+}{{netip.MustParsePrefix("64:ff9b::/96"), 12}, {netip.MustParsePrefix("2002::/16"), 2}}
+
 // refuses tells why an address may not be reached; empty: it may.
 func (r Rules) refuses(a netip.Addr) string {
-	a = a.Unmap()
+	a = a.WithZone("").Unmap()
+	for _, c := range carried {
+		if b := a.As16(); c.prefix.Contains(a) {
+			return r.refuses(netip.AddrFrom4([4]byte(b[c.at : c.at+4])))
+		}
+	}
 	switch {
 	case !a.IsValid() || a.IsUnspecified():
 		return "it is nobody's"
@@ -91,6 +116,8 @@ func (r Rules) refuses(a netip.Addr) string {
 		return "it is an address of this link"
 	case a.IsLoopback() && !r.Loopback:
 		return "it is this machine"
+	case !a.IsLoopback() && slices.ContainsFunc(reserved, func(p netip.Prefix) bool { return p.Contains(a) }):
+		return "it is kept for special uses"
 	case (a.IsPrivate() || shared.Contains(a)) && !r.Private:
 		return "it is in a private network"
 	}

@@ -20,6 +20,9 @@ func TestAddressesThatMayBeReached(t *testing.T) {
 		"8.8.8.8": {true, true}, "2001:4860:4860::8888": {true, true},
 		"127.0.0.1": {false, true}, "::1": {false, true}, "::ffff:127.0.0.1": {false, true}, "127.8.9.1": {false, true},
 		"10.1.2.3": {false, true}, "172.16.0.1": {false, true}, "192.168.1.1": {false, true}, "100.64.0.1": {false, true}, "fd00::1": {false, true},
+		"64:ff9b::8.8.8.8": {true, true}, "64:ff9b::127.0.0.1": {false, true}, "64:ff9b::a01:203": {false, true}, "64:ff9b::169.254.169.254": {}, "2002:808:808::1": {true, true}, "2002:7f00:1::": {false, true}, "2002:a9fe:a9fe::": {}, "2002:0a01:0203::1": {false, true},
+		"0.1.2.3": {}, "192.0.0.8": {}, "192.0.0.192": {}, "168.63.129.16": {}, "198.18.0.1": {}, "198.19.255.255": {}, "240.0.0.1": {}, "250.1.2.3": {}, "192.88.99.1": {}, "100::1": {}, "2001:db8::1": {}, "fec0::1": {}, "::127.0.0.2": {}, "::8.8.8.8": {},
+		"::ffff:0:7f00:1": {}, "::ffff:0:808:808": {}, "2001::1": {}, "2001:0:7f00:1::": {}, "64:ff9b:1::7f00:1": {}, "64:ff9b:1::808:808": {}, "192.0.2.1": {}, "192.0.1.1": {true, true}, "168.63.129.17": {true, true}, "2001:4860::1": {true, true},
 		"169.254.169.254": {}, "::ffff:169.254.169.254": {}, "fe80::1": {}, "0.0.0.0": {}, "::": {}, "224.0.0.1": {}, "ff02::1": {}, "255.255.255.255": {},
 	} {
 		a := netip.MustParseAddr(addr)
@@ -96,5 +99,22 @@ func TestABodyGoesOutThroughLentRoom(t *testing.T) {
 	}
 	if n := (after.TotalAlloc - before.TotalAlloc) / bodies; n > 26<<10 { // the race detector has a pool lose a quarter of what it is given
 		t.Errorf("a body allocated %d bytes", n)
+	}
+}
+
+// A proxy from the environment would decide what is reached: none is asked.
+func TestNoProxyOfTheEnvironmentIsAsked(t *testing.T) {
+	asked := false
+	proxy := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { asked = true }))
+	defer proxy.Close()
+	for _, name := range []string{"HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "http_proxy", "https_proxy", "all_proxy"} {
+		t.Setenv(name, proxy.URL)
+	}
+	if Transport(Rules{}).Proxy != nil {
+		t.Error("the transport has a proxy")
+	}
+	_, err := Client(Rules{}).Get("http://169.254.169.254/latest/meta-data")
+	if err == nil || belay.CodeOf(err) != belay.CodeAddress || asked {
+		t.Errorf("%v, the proxy was asked: %v", err, asked)
 	}
 }

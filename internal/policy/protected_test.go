@@ -27,7 +27,7 @@ func TestProtectedNamesAreAskedAboutWhateverIsAllowed(t *testing.T) {
 		case belay.ModeBypass:
 			want = Allow
 		}
-		for _, p := range []string{".envrc", ".claude/settings.json", "sub/.VSCODE/tasks.json", ".cargo/config.toml", ".yarnrc.yml", ".mvn/jvm.config", "tools/bazel", ".pnpmfile.cjs", ".git/hooks/x", "/ws/.npmrc", "AGENTS.md"} {
+		for _, p := range []string{".envrc", ".claude/settings.json", "sub/.VSCODE/tasks.json", ".cargo/config.toml", ".yarnrc.yml", ".mvn/jvm.config", "tools/bazel", ".pnpmfile.cjs", ".git/hooks/x", "/ws/.npmrc", "AGENTS.md", ".github/workflows/ci.yml", "a/b/.gitlab-ci.yml", "x/.gitattributes", "deep/er/CLAUDE.md", "pkg/.bashrc", "lib/sitecustomize.py"} {
 			v := verdictOf(set, Request{Tool: write, Paths: []string{"ok", p}, Mode: mode, Workspace: "/ws", Grants: grants, Level: "L0"})
 			if v.Decision != want || want == Ask && (v.ReasonCode != "PROTECTED_NAME" || v.Reason == "") {
 				t.Errorf("%s: write %s: %s by %s (%s)", mode, p, v.Decision, v.Rule, v.Reason)
@@ -42,6 +42,26 @@ func TestProtectedNamesAreAskedAboutWhateverIsAllowed(t *testing.T) {
 		read := verdictOf(set, Request{Tool: belay.ToolSpec{Name: "read", PathArg: "path", Access: belay.Read, ReadOnly: true}, Paths: []string{".envrc"}, Mode: mode, Workspace: "/ws"})
 		if read.Decision != Allow {
 			t.Errorf("%s: reading is %s", mode, read.Decision)
+		}
+	}
+}
+
+// What tests of the project run is asked about only once content from outside is
+// in the conversation.
+func TestCodeThatRunsUnaskedIsProtectedWhereTainted(t *testing.T) {
+	write := belay.ToolSpec{Name: "write", PathArg: "path", Access: belay.Write}
+	for _, p := range []string{"conftest.py", "tests/conftest.py"} {
+		r := Request{Tool: write, Paths: []string{p}, Mode: belay.ModeAuto, Workspace: "/ws", Level: "L3"}
+		c := runLine("echo x > " + p)
+		c.Mode, c.Level, c.Network = belay.ModeAuto, "L3", "none"
+		for _, call := range []Request{r, c} {
+			if v := verdictOf(Builtin(), call); v.Decision != Allow {
+				t.Errorf("%s %s: %s by %s", call.Tool.Name, p, v.Decision, v.Rule)
+			}
+			call.Taint = []Taint{{Kind: "web", Origin: "x", Seq: 1}}
+			if v := verdictOf(Builtin(), call); v.Decision != Ask || v.ReasonCode != "PROTECTED_NAME" {
+				t.Errorf("%s %s, tainted: %s %s by %s", call.Tool.Name, p, v.Decision, v.ReasonCode, v.Rule)
+			}
 		}
 	}
 }

@@ -93,7 +93,7 @@ func (sub *subject) of(r *Request) {
 		sub.does = []string{"changes"}
 	}
 	sub.egress = has(t.Capabilities, capNetwork) || has(t.Capabilities, capSend) || has(t.Capabilities, capProcess) && Changes(*t) && r.Network != "none"
-	sub.guards = guarded(sub.paths)
+	sub.guards = guarded(sub.paths, tainted(r.Taint))
 	sub.keys = keysIn(sub.paths)
 	sub.secret = has(t.Capabilities, capSecrets) || sub.keys != ""
 }
@@ -121,7 +121,7 @@ func (sub *subject) ofCommand(r *Request, c *Command) {
 	if sub.class != ReadOnly {
 		sub.does = []string{"runs", "changes"}
 	}
-	sub.guards = guarded(sub.paths)
+	sub.guards = guarded(sub.paths, tainted(r.Taint))
 	sub.egress = sub.class != ReadOnly && r.Network != "none"
 	sub.secret = slices.ContainsFunc(sub.paths, func(a access) bool { return maybeSecret(a.path) }) ||
 		namesSecret(c, tainted(r.Taint)) || showsSecrets(c)
@@ -163,13 +163,17 @@ func accessTo(workspace, p string, write bool) access {
 }
 
 // guarded is the first protected name among the files that are written, and why
-// it is one.
-func guarded(paths []access) string {
+// it is one; lured tells whether content from outside is in the conversation.
+func guarded(paths []access, lured bool) string {
 	for _, a := range paths {
 		if !a.write {
 			continue
 		}
-		if e, ok := protected.Of(a.path); ok {
+		e, ok := protected.Of(a.path)
+		if !ok && lured {
+			e, ok = protected.Lured(a.path)
+		}
+		if ok {
 			return a.path + " is protected: " + e.Why
 		}
 	}

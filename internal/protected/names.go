@@ -6,7 +6,7 @@ import "slices"
 // the programs, and advisories about agents that were made to write such a file.
 var entries = slices.Concat(core, of(
 	"git or another version control runs or obeys it",
-	".git/info", ".git/modules", ".git/worktrees", ".git/commondir", ".git/gitdir", ".gitmodules", ".gitconfig", ".config/git", ".hg/hgrc", ".husky", ".pre-commit-config.yaml", "lefthook.y*", ".lefthook.y*",
+	".git/info", ".git/modules", ".git/worktrees", ".git/commondir", ".git/gitdir", ".gitmodules", ".gitattributes", ".gitconfig", ".config/git", ".hg/hgrc", ".husky", ".pre-commit-config.yaml", "lefthook.y*", ".lefthook.y*",
 ), of(
 	"a shell or the login runs it",
 	".bashrc", ".bash_profile", ".bash_login", ".bash_logout", ".bash_aliases", ".profile", ".zshrc", ".zshenv", ".zprofile", ".zlogin", ".zlogout", ".kshrc", ".cshrc", ".tcshrc", ".login",
@@ -30,12 +30,19 @@ var entries = slices.Concat(core, of(
 	"a build tool runs or obeys it before anything else",
 	".cargo/config", ".cargo/config.toml", ".mvn", ".bazelrc", "tools/bazel", ".bazeliskrc", ".bazelversion", ".gradle/init.gradle", ".gradle/init.d", ".gradle/gradle.properties", ".buckconfig", ".config/go",
 ), of(
+	"a server that builds the project runs it, with its keys",
+	".github/workflows", ".github/actions", ".gitlab-ci.yml", ".circleci", ".travis.yml", ".buildkite", "azure-pipelines.yml", "bitbucket-pipelines.yml", "jenkinsfile",
+), of(
 	"a program runs or obeys it wherever it is started",
 	".gdbinit", ".lldbinit", ".pdbrc", ".irbrc", ".pryrc", ".rprofile", ".ghci", ".psqlrc", ".sqliterc", ".curlrc", ".wgetrc", ".screenrc", ".tmux.conf", ".nanorc", "sitecustomize.py", "usercustomize.py",
 ), of(
 	"keys and the names of trusted machines are kept there",
 	".ssh", ".aws", ".gnupg", ".kube", ".docker", ".netrc", ".git-credentials",
 ))
+
+// lured are names of code of the project that runs unasked. Agents write them all
+// the time, so they count only where somebody else may have told them to.
+var lured = of("it runs whenever tests or tools of the project are started", "conftest.py", "setup.cfg", "tox.ini", "noxfile.py")
 
 // core are what the file tools write for nobody.
 var core = []Entry{

@@ -27,6 +27,10 @@ type Entry struct {
 // whoever has an absolute path below one cuts them off.
 func Of(p string) (Entry, bool) { return find(p, entries) }
 
+// Lured is the entry of a name that counts once content from outside is in the
+// conversation.
+func Lured(p string) (Entry, bool) { return find(p, lured) }
+
 // Core tells whether a core name protects a path.
 func Core(p string) bool {
 	_, ok := find(p, core)

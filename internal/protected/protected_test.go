@@ -11,6 +11,7 @@ func TestProtectedNamesAreFoundHoweverTheyAreSpelled(t *testing.T) {
 		".cargo/config.toml", "crates/a/.cargo/config", ".yarnrc.yml", ".mvn/jvm.config", ".mvn/extensions.xml", "tools/bazel", "a/tools//bazel", ".pnpmfile.cjs", ".npmrc",
 		".git", "sub/.git", ".git/", ".git/hooks", ".git/hooks/pre-commit", ".git/config", ".git/config.worktree", ".git/modules/m/hooks/x", ".git/worktrees/w/config", ".git/info/attributes",
 		"AGENTS.md", "docs/claude.md", "GEMINI.MD", ".mcp.json", ".cursor/mcp.json", ".belay", ".belay/policy.yaml", "a/.Belay/x", ".g\u200cit/config", ".g\u0131t/config", "x.code-workspace",
+		".github/workflows/ci.yml", "sub/.GitHub/Workflows/x.yaml", ".gitlab-ci.yml", "a/.gitattributes", ".gitmodules", "x/sitecustomize.py", ".bashrc", "a/b/.tool-versions", ".bazelrc", ".idea/x.iml", "pkg/AGENTS.md", "a/.codex/config.toml", ".gemini/settings.json",
 		".github/copilot-instructions.md", ".pre-commit-config.yaml", "lefthook.yaml",
 	} {
 		e, ok := Of(p)
@@ -19,7 +20,7 @@ func TestProtectedNamesAreFoundHoweverTheyAreSpelled(t *testing.T) {
 		}
 	}
 	for _, p := range []string{
-		"", ".", "/", "README.md", ".gitignore", ".github/workflows/ci.yml", ".git/description", ".git/index", "git/config", "hooks/x", "envrc", "tools/bazel.md", "cargo/config.toml",
+		"", ".", "/", "README.md", ".gitignore", ".github/dependabot.yml", "conftest.py", ".git/description", ".git/index", "git/config", "hooks/x", "envrc", "tools/bazel.md", "cargo/config.toml",
 		".cargo/registry", "claude.mdx", "my-agents.md", ".belayrc", "a.vscode", ".yarn/cache/x", "src/config", "toolsbazel", "tools", "code-workspace",
 	} {
 		if e, ok := Of(p); ok {

@@ -13,7 +13,6 @@ import (
 	"crypto/hmac"
 	"crypto/sha256"
 	"encoding/hex"
-	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -54,14 +53,35 @@ func (s *Scrubber) Add(name, value string) bool {
 	mark := "[redacted:" + showable(name) + "]"
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for _, text := range spellings(value) {
-		known := slices.ContainsFunc(s.forms, func(f form) bool { return f.text == text })
-		if len(text) >= MinLength && !known {
-			s.forms = append(s.forms, form{text, mark, value})
+	known := make(map[string]bool, len(s.forms))
+	for _, f := range s.forms {
+		known[f.text] = true
+	}
+	for _, part := range parts(value) {
+		for _, text := range spellings(part) {
+			if len(text) >= MinLength && !known[text] {
+				known[text] = true
+				s.forms = append(s.forms, form{text, mark, part})
+			}
 		}
 	}
 	s.search.Store(newSearch(s.forms))
 	return true
+}
+
+// minLine is the shortest line of a value that is taken out by itself.
+const minLine = 16
+
+// parts are a value, and each of its lines that is long enough, because programs
+// print a key line by line and indent it. The marks of PEM hold nothing.
+func parts(value string) []string {
+	all := []string{value}
+	for line := range strings.Lines(value) {
+		if line = strings.TrimSpace(line); len(line) >= minLine && line != value && !strings.HasPrefix(line, "-----") {
+			all = append(all, line)
+		}
+	}
+	return all
 }
 
 // showable keeps of a name what can't break the text around the mark.

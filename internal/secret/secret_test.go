@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"html"
+	"io"
 	"net/url"
 	"strings"
 	"testing"
@@ -260,4 +261,41 @@ func TestJSONStaysJSON(t *testing.T) {
 			t.Fatalf("%s becomes %s", text, got)
 		}
 	})
+}
+
+// A key of several lines is taken out also where a program prints it line by line,
+// indents it, leaves some lines out, or where a write ends within a line.
+func TestTheLinesOfAValueAreTakenOut(t *testing.T) {
+	lines := []string{"MIIEvQIBADANBgkqhkiG9w0BAQEFAASC", "q83vEjRWeJq83vEjRWeJq83vEjRWeJq8", "Zm9vYmFyYmF6cXV4Zm9vYmFyYmF6", "tooShortForIt"}
+	var s secret.Scrubber
+	if !s.Add("KEY", "-----BEGIN PRIVATE KEY-----\r\n"+strings.Join(lines, "\r\n")+"\r\n-----END PRIVATE KEY-----\n") {
+		t.Fatal("not registered")
+	}
+	for _, text := range []string{
+		strings.Join(lines[:3], "\n"), "    " + lines[0] + "\n\t" + lines[1] + "\n", "1: " + lines[2], "x" + lines[1] + "y", lines[2] + lines[0], `{"key":["` + lines[0] + `","` + lines[1] + `"]}`, "+" + lines[0] + "\n-" + lines[1],
+		strings.Join(lines, "\n"), base64.StdEncoding.EncodeToString([]byte(lines[0])), hex.EncodeToString([]byte(lines[1])), "-----BEGIN PRIVATE KEY-----\r\n" + strings.Join(lines, "\r\n"), "> " + strings.Join(lines[1:3], "\n> "), url.QueryEscape(lines[2]), lines[0] + "\n" + lines[0], "\x1b[1m" + lines[2] + "\x1b[0m",
+	} {
+		want := s.String(text)
+		for cut := range text {
+			var out bytes.Buffer
+			w := s.Writer(&out)
+			io.WriteString(w, text[:cut]) //nolint:errcheck // into memory
+			io.WriteString(w, text[cut:]) //nolint:errcheck // into memory
+			if err := w.Close(); err != nil || out.String() != want {
+				t.Fatalf("%q cut at %d: %q, want %q", text, cut, out.String(), want)
+			}
+		}
+		for _, line := range lines[:3] {
+			for i := range len(line) - 15 {
+				if strings.Contains(want, line[i:i+16]) || strings.Contains(want, hex.EncodeToString([]byte(line))) {
+					t.Fatalf("%q: %q is left", text, want)
+				}
+			}
+		}
+	}
+	for _, text := range []string{"-----BEGIN PRIVATE KEY-----", lines[3]} {
+		if s.String(text) != text {
+			t.Errorf("%q was taken out", text)
+		}
+	}
 }
