@@ -20,6 +20,7 @@ const maxSeen = 4096
 var stubNames = []string{
 	".belay", ".git", ".git/hooks", ".vscode", ".idea", ".zed", ".cursor", ".cursorrules", ".claude", ".claude.json", ".codex", ".gemini", ".mcp.json", ".windsurf",
 	".continue", ".clinerules", ".agents", ".openclaw", ".opencode", ".husky", ".devcontainer", "AGENTS.md", "CLAUDE.md", "GEMINI.md",
+	".envrc", ".bashrc", ".profile", ".zshrc", ".exrc", ".vimrc", ".nvimrc", ".gitlab-ci.yml", ".github/workflows", "sitecustomize.py", "usercustomize.py",
 }
 
 // protectedIn lists the protected names in a folder and below, breadth first.

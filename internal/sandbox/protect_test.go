@@ -29,6 +29,8 @@ func repository(t *testing.T, s *space) {
 	s.file("CLAUDE.md", "be kind\n")
 	s.file("deep/er/.cursor/rules", "x\n")
 	s.file("plain/file", "x\n")
+	s.file("deep/.github/workflows/ci.yml", "x\n")
+	s.file("deep/er/.npmrc", "x\n")
 	s.env = append(s.env, "GIT_AUTHOR_NAME=a", "GIT_AUTHOR_EMAIL=a@b", "GIT_COMMITTER_NAME=a", "GIT_COMMITTER_EMAIL=a@b")
 }
 
@@ -74,6 +76,13 @@ var tries = []struct{ name, line string }{
 	{"missing, linked", `ln -sT plain .idea`},
 	{"missing, removed first", `rmdir .idea && mkdir .idea`},
 	{"missing, by mode", `chmod 755 .idea && echo x > .idea/w.xml`},
+	{"missing settings of direnv", `echo x > .envrc`},
+	{"missing start of a shell", `cp plain/file .bashrc`},
+	{"missing settings of an editor", `echo x > .exrc`},
+	{"missing module of Python", `python3 -c 'open("sitecustomize.py", "w").write("x")'`},
+	{"missing work of a build server", `printf x > .gitlab-ci.yml`},
+	{"deep workflows", `echo x > deep/.github/workflows/ci.yml`},
+	{"deep settings of a package manager", `echo x > deep/er/.npmrc`},
 	{"missing, by tar", `mkdir -p t/.claude && echo x > t/.claude/settings.json && tar -C t -cf - .claude | tar xf -`},
 }
 
