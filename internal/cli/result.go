@@ -9,6 +9,7 @@ import (
 
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/event"
+	"github.com/belay-run/belay/internal/engine"
 	"github.com/belay-run/belay/internal/view"
 )
 
@@ -104,7 +105,11 @@ func (w *work) over(ctx context.Context, r result, e ending) (int, error) {
 	}
 	if e.outcome != belay.Completed {
 		fmt.Fprintf(w.a.Stderr, "%s: %s (%s)\n", e.outcome, line(e.reason), e.code)
-		fmt.Fprintf(w.a.Stderr, "try: %s, or belay why %s%s\n", r.Resume, w.session, w.a.storeFlag())
+		more := ""
+		if e.code == engine.CodeContextExceeded { // the same request would end the same way
+			more = fmt.Sprintf(" --model NAME that reads more, belay fork %s --turn N", w.session)
+		}
+		fmt.Fprintf(w.a.Stderr, "try: %s%s, or belay why %s%s\n", r.Resume, more, w.session, w.a.storeFlag())
 	}
 	return r.Exit, nil
 }

@@ -9,8 +9,10 @@ import (
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/event"
 	"github.com/belay-run/belay/internal/catalog"
+	"github.com/belay-run/belay/internal/model"
 	"github.com/belay-run/belay/internal/model/direct"
 	"github.com/belay-run/belay/internal/route"
+	"github.com/belay-run/belay/internal/tokens"
 )
 
 // maxFallbacks bounds the models that follow a session's own.
@@ -71,16 +73,26 @@ func (a *app) candidate(s belay.Settings) route.Candidate {
 	if c.Known = ok; ok {
 		c.Context = m.Context
 		for _, x := range m.Abilities {
-			c.Capabilities = append(c.Capabilities, string(x))
+			if x != catalog.Images && x != catalog.Files {
+				c.Capabilities = append(c.Capabilities, string(x))
+			}
 		}
 		if p := m.Prices.At(a.Now()); p != nil {
 			c.InputPrice, c.OutputPrice = p.Input, p.Output
 		}
 	}
-	if _, err := a.provider(s); err != nil {
+	p, err := a.provider(s)
+	switch can := model.AbilitiesOf(p, s.Model); {
+	case belay.CodeOf(err) == belay.CodeNoKey:
 		c.Lacks = "credential"
-		if belay.CodeOf(err) != belay.CodeNoKey {
-			c.Lacks = "network"
+	case err != nil:
+		c.Lacks = "network"
+	default: // what it is sent, not what it could take at its vendor's
+		if can.Images {
+			c.Capabilities = append(c.Capabilities, route.Images)
+		}
+		if can.Files {
+			c.Capabilities = append(c.Capabilities, route.Files)
 		}
 	}
 	return c
@@ -147,6 +159,12 @@ func (m *models) catalog(a *app) *catalog.Catalog {
 		}
 	}
 	return m.cat
+}
+
+// counts is how a session's model counts tokens.
+func (a *app) counts(s belay.Settings) tokens.Profile {
+	m, _ := a.known(s)
+	return tokens.Profile{Model: s.Provider + "/" + s.Model, Vocabulary: m.Vocabulary, Factor: m.Factor, Pictures: m.Pictures}
 }
 
 // price is what an answer cost.

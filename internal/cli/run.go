@@ -2,11 +2,12 @@ package cli
 
 import (
 	"context"
+	"slices"
 	"strings"
 
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/internal/core/session"
-	"github.com/belay-run/belay/internal/model"
+	"github.com/belay-run/belay/internal/route"
 )
 
 type runCmd struct {
@@ -79,16 +80,12 @@ func (a *app) given(c *runCmd, ws string, settings checked) (task, error) {
 		if f.text() {
 			continue
 		}
-		p, err := a.provider(settings.Settings)
-		if err != nil {
-			return t, err
+		need, what := route.Files, "document"
+		if f.image() {
+			need, what = route.Images, "image"
 		}
-		can := model.AbilitiesOf(p, settings.Model)
-		switch {
-		case f.image() && !can.Images:
-			return t, belay.Errorf(belay.CodeUsage, "%s takes no images", settings.Provider).At(f.name).WithHint("leave the image out, or name a model that takes images")
-		case !f.image() && !can.Files:
-			return t, belay.Errorf(belay.CodeUsage, "%s takes no documents", settings.Provider).At(f.name).WithHint("leave the document out, or name a model that takes documents")
+		if !slices.ContainsFunc(a.routes(settings.Settings), func(c route.Candidate) bool { return c.Lacks == "" && slices.Contains(c.Capabilities, need) }) {
+			return t, belay.Errorf(belay.CodeUsage, "%s takes no %ss", settings.Provider, what).At(f.name).WithHint("leave the %s out, or name a model that takes %ss, as the session's or its --fallback", what, what)
 		}
 	}
 	return t, nil

@@ -116,7 +116,7 @@ func (a *app) printStats(s stats.Stats) {
 	row("turns", "%s ended%s, %d not", count(int64(s.Turns)), split(s.Outcomes), s.Running)
 	row("steps", "%s in %s of active time", count(int64(s.Steps)), millis(s.ActiveMS))
 	if n := s.UnknownUsage(); s.Usage.Reported {
-		row("tokens", "%s read (%s from a cache), %s written", tokens(s.Usage.Input, s.Usage, n), count(s.Usage.Cached), tokens(s.Usage.Output, s.Usage, n))
+		row("tokens", "%s read (%s from a cache), %s written", tokenText(s.Usage.Input, s.Usage, n), count(s.Usage.Cached), tokenText(s.Usage.Output, s.Usage, n))
 	} else {
 		row("tokens", "unknown: no provider reported any")
 	}
@@ -139,15 +139,15 @@ func (a *app) printStats(s stats.Stats) {
 		fmt.Fprintln(t, "\nMODEL\tREQUESTS\tANSWERED\tRETRIED\tREAD\tWRITTEN\tCOST\tFIRST\tMEAN\tFAILURES")
 		for _, m := range s.Models {
 			fmt.Fprintf(t, "%s\t%d\t%s\t%d\t%s\t%s\t%s\t%s\t%s\t%s\n", line(strings.TrimSpace(m.Provider+" "+m.Model)), m.Requests, percent(ratio(m.Answers, m.Requests)),
-				m.Retried, tokens(m.Usage.Input, m.Usage, m.Unknown), tokens(m.Usage.Output, m.Usage, m.Unknown), money(m.Cost),
+				m.Retried, tokenText(m.Usage.Input, m.Usage, m.Unknown), tokenText(m.Usage.Output, m.Usage, m.Unknown), money(m.Cost),
 				millis(m.FirstMS/int64(max(1, m.Answers))), millis(m.TookMS/int64(max(1, m.Answers))), strings.Trim(split(m.Failures), " ()"))
 		}
 	}
 	t.Flush() //nolint:errcheck // nobody is left to tell
 }
 
-// tokens is how many tokens a usage has of a kind; some answers may have reported none.
-func tokens(n int64, u belay.Usage, unknown int) string {
+// tokenText is how many tokens a usage has of a kind; some answers may have reported none.
+func tokenText(n int64, u belay.Usage, unknown int) string {
 	switch {
 	case !u.Reported:
 		return "unknown"

@@ -118,7 +118,7 @@ func (a *app) runtimeTelling(st store.Store, show func(engine.Live), recorded en
 		return nil, err
 	}
 	e, err := engine.New(engine.Config{
-		ArgsKey: key, Store: st, Owner: store.ThisProcess(), Provider: a.served, Tools: set, ToolsIn: a.toolsIn, Secrets: secrets, Now: a.Now, Live: show, Recorded: recorded, Point: a.Point, Keeper: a.keeper(), Confine: a.confine, Inspect: a.inspect, Check: a.checkers().Ask, Price: a.price,
+		ArgsKey: key, Store: st, Owner: store.ThisProcess(), Provider: a.served, Tools: set, ToolsIn: a.toolsIn, Secrets: secrets, Now: a.Now, Live: show, Recorded: recorded, Point: a.Point, Keeper: a.keeper(), Confine: a.confine, Inspect: a.inspect, Check: a.checkers().Ask, Price: a.price, Counts: a.counts,
 	})
 	return &runtime{store: st, engine: e, tools: set, scrub: secrets.Bytes}, err
 }

@@ -75,6 +75,7 @@ type CallModel struct {
 	ForceTool string // the tool that must be called, where a provider can force it
 
 	Provider, Model, BaseURL string // whom it goes to; empty: what the settings say
+	Context                  int64  // tokens that it reads at most; 0: nobody knows
 }
 
 // Timer wants nothing but another look at the time: a retry is due then.

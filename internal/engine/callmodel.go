@@ -18,6 +18,7 @@ import (
 	"github.com/belay-run/belay/internal/model"
 	"github.com/belay-run/belay/internal/secret"
 	"github.com/belay-run/belay/internal/store"
+	"github.com/belay-run/belay/internal/tokens"
 )
 
 // Sizes of what an event holds itself; what is longer goes to a blob.
@@ -112,7 +113,11 @@ func (v *drive) read(ctx context.Context, a *answer) error {
 	if err := c.upTo(ctx, v.e.c.Store, a.eff.To); err != nil {
 		return err
 	}
-	return a.listen(ctx, prov.Stream(ctx, a.request(c.shown(model.AbilitiesOf(prov, a.settings.Model)))))
+	r := a.request(c.shown(model.AbilitiesOf(prov, a.settings.Model)))
+	if err := v.fits(a, c, r); err != nil {
+		return err
+	}
+	return a.listen(ctx, prov.Stream(ctx, r))
 }
 
 // whom is who is asked, under the rules and with the settings of the attempt.
@@ -188,7 +193,8 @@ type answer struct {
 	began time.Time
 	first time.Time // the first piece came
 
-	settings belay.Settings // of this attempt: it may go to another model than the session's
+	settings belay.Settings  // of this attempt: it may go to another model than the session's
+	estimate tokens.Estimate // of the request; zero if nobody counted it
 
 	text  strings.Builder
 	clean *secret.Writer // in front of text: a secret may come in pieces
@@ -282,6 +288,7 @@ func (a *answer) whole(ctx context.Context) ([]core.Fact, error) {
 	if err != nil {
 		return nil, err
 	}
+	a.v.e.corrections.Learn(a.settings.Provider+"/"+a.settings.Model, a.estimate.Raw, a.usage)
 	facts = append(append(facts, pictures...), core.Fact{IDs: a.eff.IDs, Data: p})
 	return append(facts, a.cost(p.Usage)...), nil
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/belay-run/belay/event"
 	"github.com/belay-run/belay/internal/model"
 	"github.com/belay-run/belay/internal/store"
+	"github.com/belay-run/belay/internal/tokens"
 )
 
 // convBudget bounds the conversations kept in memory, in bytes over all threads.
@@ -33,6 +34,9 @@ type conv struct {
 	light  bool            // the base is left out of msgs: only where its turns are is kept
 	told   []belay.Message // msgs as far as they were made for a model that takes not all media
 	can    model.Abilities // of that model
+
+	counts    tokens.Profile    // how the model counts that was asked last
+	estimator *tokens.Estimator // and what it has counted
 
 	texts   map[belay.TurnID]belay.Content // accepted turns that haven't begun
 	dropped int                            // calls of it that were not taken

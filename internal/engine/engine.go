@@ -25,6 +25,7 @@ import (
 	"github.com/belay-run/belay/internal/policy"
 	"github.com/belay-run/belay/internal/secret"
 	"github.com/belay-run/belay/internal/store"
+	"github.com/belay-run/belay/internal/tokens"
 	"github.com/belay-run/belay/internal/tool"
 )
 
@@ -52,6 +53,9 @@ type Config struct {
 
 	// Price is what an answer cost in millionths of a US dollar; false: nobody knows.
 	Price func(s belay.Settings, u belay.Usage) (int64, bool)
+
+	// Counts is how a model counts tokens; nil: requests aren't counted.
+	Counts func(s belay.Settings) tokens.Profile
 }
 
 // Check asks a checker about a call of a workspace. It returns soon after ctx
@@ -78,6 +82,8 @@ type Live struct {
 type Engine struct {
 	c     Config
 	convs *convCache
+
+	corrections tokens.Corrections // of how models count, from what they reported
 
 	stuck atomic.Int64 // effects that were given up
 

@@ -37,6 +37,9 @@ var logs = []struct {
 		}
 		return l.ends(belay.Failed, "MODEL_FAILED", "503 service unavailable").taskEnds(1, belay.Failed, "503 service unavailable")
 	}},
+	{"too_long", "", func() *log {
+		return newLog().turn(1, required).ask("normal", "").failed(1, "overflow", "the request has about 5196 tokens and m reads 1500; it was not sent", false).ends(belay.Failed, "CONTEXT_EXCEEDED", "the request has about 5196 tokens and m reads 1500; it was not sent")
+	}},
 	{"retry_budget", "", func() *log {
 		return newLog().turn(1, required).ask("normal", "").failed(1, "transient", "503", true).ends(belay.Failed, "RETRY_BUDGET", "20 requests of this turn have failed; the last: 503")
 	}},

@@ -108,6 +108,7 @@ type ending struct {
 func endingOf(code string) (ending, bool) {
 	e, ok := map[string]ending{
 		"MODEL_FAILED":         {"The provider gave no answer: its failure was not one to retry, or four attempts of one request had failed.", modelFailed},
+		"CONTEXT_EXCEEDED":     {"The conversation is longer than what the model reads, and no fallback is known to read more. A request that is counted as too long isn't sent.", tooLong},
 		"NO_ROUTE":             {"No model that is set can do what the turn needs, or none has what it takes to be asked. Nothing was sent.", noRoute},
 		"RETRY_BUDGET":         {"So many requests of this turn failed that it isn't a passing fault; it stopped before it asked for more.", modelFailed},
 		"NO_COMPLETION":        {"The model stopped without calling the completion tool, was reminded (nudge), stopped again, and did not complete in its last step (grace).", noCompletion},
@@ -128,6 +129,11 @@ func endingOf(code string) (ending, bool) {
 		"RULES_MISSING":        {"The rules the turn was decided by are not in the store any more, and without them nothing may be decided.", rulesMissing},
 	}[code]
 	return e, ok
+}
+
+func tooLong(a *Answer, t *turn) {
+	modelFailed(a, t)
+	a.next("goes on in a new session from before the turn that made it long", "belay fork %s --turn N", t.ids.Session)
 }
 
 func modelFailed(a *Answer, t *turn) {

@@ -26,6 +26,26 @@ type Profile struct {
 	Needs  []string `json:"needs,omitempty"` // abilities: tools, images, files, structured_output, reasoning
 }
 
+// Abilities that attachments need. A model is sent none that it isn't known to take,
+// so one of which nothing is known hasn't got them.
+const (
+	Images = "images"
+	Files  = "files"
+)
+
+// With is the profile with the needs of what was sent along, as far as one of the
+// candidates meets them: where none does, the model is told what it doesn't see.
+func (p Profile) With(needs []string, all []Candidate) Profile {
+	p.Needs = slices.Clone(p.Needs)
+	for _, n := range needs {
+		able := slices.ContainsFunc(all, func(c Candidate) bool { return c.Lacks == "" && len(c.missing(append(p.Needs, n))) == 0 })
+		if able && !slices.Contains(p.Needs, n) {
+			p.Needs = append(p.Needs, n)
+		}
+	}
+	return p
+}
+
 // Decision is what came of it. Chosen is nil when nobody can.
 type Decision struct {
 	Chosen   *Candidate
@@ -67,12 +87,9 @@ func Decide(p Profile, all []Candidate) Decision {
 
 // missing are the needs that the candidate doesn't meet.
 func (c *Candidate) missing(needs []string) []string {
-	if !c.Known {
-		return nil
-	}
 	var out []string
 	for _, n := range needs {
-		if !slices.Contains(c.Capabilities, n) {
+		if (c.Known || n == Images || n == Files) && !slices.Contains(c.Capabilities, n) {
 			out = append(out, n)
 		}
 	}

@@ -26,7 +26,8 @@ type Queued struct {
 	At    time.Time       `json:"at,omitzero"`     // collect: when it came
 	Line  string          `json:"line,omitempty"`  // what is left of it if it is dropped
 
-	Since int64 `json:"since,omitempty"` // the fact that brought the rules
+	Since int64    `json:"since,omitempty"` // the fact that brought the rules
+	Needs []string `json:"needs,omitempty"` // what its attachments need of a model
 }
 
 // Dropped is what the model is told, before the next turn, of those that didn't
@@ -259,6 +260,11 @@ func (s *State) enqueue(e event.Envelope, p event.TurnSubmitted) {
 	}
 	if p.Queue == belay.QueueCollect {
 		q.At = e.Time
+	}
+	for _, a := range p.Text.Attached {
+		if n := needed(a); n != "" && !slices.Contains(q.Needs, n) {
+			q.Needs = append(q.Needs, n)
+		}
 	}
 	at := s.placeOf(p.Queue, p.Place)
 	s.Queue = slices.Insert(s.Queue, at, q)

@@ -84,7 +84,7 @@ func (s *State) again(r *Rules, rd *core.Ready) {
 func (s *State) call(r *Rules) core.CallModel {
 	st := s.Turn.Step
 	to := s.to(r)
-	e := core.CallModel{Provider: to.Provider, Model: to.Model, BaseURL: to.BaseURL, Step: st.ID, IDs: s.ids(), Attempt: st.Attempt, Failures: st.Failures, From: st.From, To: st.To, Kind: st.Kind, Note: st.Note, Rules: s.Turn.Rules}
+	e := core.CallModel{Provider: to.Provider, Model: to.Model, BaseURL: to.BaseURL, Context: to.Context, Step: st.ID, IDs: s.ids(), Attempt: st.Attempt, Failures: st.Failures, From: st.From, To: st.To, Kind: st.Kind, Note: st.Note, Rules: s.Turn.Rules}
 	if st.Kind == KindGrace || st.Kind == KindFinal {
 		e.ForceTool = r.completionTool()
 	}

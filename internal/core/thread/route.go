@@ -2,6 +2,7 @@ package thread
 
 import (
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/belay-run/belay"
@@ -34,14 +35,35 @@ func choose(s *State, r *Rules, _ time.Time, rd *core.Ready) bool {
 		s.fail(rd, belay.Failed, "NO_ROUTE", t.NoRoute)
 		return true
 	case t.Route.Provider == "" && len(r.Routes) > 0:
-		rd.Decided = append(rd.Decided, r.routing(s.ids(), t.Task)...)
+		rd.Decided = append(rd.Decided, r.routing(s.ids(), t.Task, t.needs())...)
 		return true
 	}
 	return false
 }
 
+// needs are the abilities that what was sent along with a turn needs of a model.
+func (t *Turn) needs() []string { return needsOf(append([]Queued{t.Queued}, t.Joined...)) }
+
+func needsOf(turns []Queued) (needs []string) {
+	for _, q := range turns {
+		needs = append(needs, q.Needs...)
+	}
+	return needs
+}
+
+// needed is the ability that an attachment needs; text is read by every model.
+func needed(a belay.Attachment) string {
+	switch {
+	case strings.HasPrefix(a.Ref.Media, "image/"):
+		return route.Images
+	case a.Ref.Media != "" && !strings.HasPrefix(a.Ref.Media, "text/"):
+		return route.Files
+	}
+	return ""
+}
+
 // routing are the facts of the choice among the rules' candidates.
-func (r *Rules) routing(ids belay.IDs, task belay.TaskID) []core.Fact {
+func (r *Rules) routing(ids belay.IDs, task belay.TaskID, needs []string) []core.Fact {
 	if len(r.Routes) == 0 {
 		return nil
 	}
@@ -50,7 +72,8 @@ func (r *Rules) routing(ids belay.IDs, task belay.TaskID) []core.Fact {
 		mode = "fixed"
 	}
 	var out []core.Fact
-	for _, p := range route.Decide(r.Profile, r.Routes).Facts(r.Profile, r.Routes, mode, "user") {
+	profile := r.Profile.With(needs, r.Routes)
+	for _, p := range route.Decide(profile, r.Routes).Facts(profile, r.Routes, mode, "user") {
 		f := core.Fact{IDs: ids, Data: p}
 		if _, ofTask := p.(event.TaskProfileResolved); ofTask {
 			if task == "" {
@@ -103,7 +126,7 @@ func (s *State) fallback(r *Rules, rd *core.Ready) bool {
 		return false
 	}
 	from := t.Route
-	to, left, ok := route.Next(r.Profile, r.Routes, append(t.Tried[:len(t.Tried):len(t.Tried)], from), p.Class == classOverflow)
+	to, left, ok := route.Next(r.Profile.With(t.needs(), r.Routes), r.Routes, append(t.Tried[:len(t.Tried):len(t.Tried)], from), p.Class == classOverflow)
 	if !ok {
 		return false
 	}
@@ -117,6 +140,10 @@ func (s *State) failedForGood(rd *core.Ready) {
 	st := s.Turn.Step
 	if st.Problem.Retryable && s.Turn.spent() {
 		s.fail(rd, belay.Failed, "RETRY_BUDGET", fmt.Sprintf("%d requests of this turn have failed; the last: %s", s.Turn.Failed, st.Problem.Message))
+		return
+	}
+	if st.Problem.Class == classOverflow {
+		s.fail(rd, belay.Failed, "CONTEXT_EXCEEDED", st.Problem.Message)
 		return
 	}
 	s.fail(rd, belay.Failed, "MODEL_FAILED", st.Problem.Message)

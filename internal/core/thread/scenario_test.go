@@ -128,8 +128,13 @@ func (w *world) do(line string) {
 	case "submit":
 		rest, at, _ := strings.Cut(rest, " place=")
 		place, _ := strconv.ParseInt(at, 10, 64)
+		rest, media, _ := strings.Cut(rest, " attach=")
 		turn, mode, _ := strings.Cut(rest, " queue=")
-		w.handle(belay.SubmitTurn{Turn: belay.TurnID(turn), Kind: belay.TurnUser, Task: "task_1", Run: "run_1", Text: belay.Content{Text: "do " + turn}, Rules: w.keepRules(), Queue: belay.QueueMode(mode), Place: place})
+		text := belay.Content{Text: "do " + turn}
+		if media != "" {
+			text.Attached = []belay.Attachment{{Name: "it", Ref: belay.Ref{Digest: "digest", Media: media}}}
+		}
+		w.handle(belay.SubmitTurn{Turn: belay.TurnID(turn), Kind: belay.TurnUser, Task: "task_1", Run: "run_1", Text: text, Rules: w.keepRules(), Queue: belay.QueueMode(mode), Place: place})
 	case "queue":
 		w.queue(strings.Fields(rest))
 	case "undone":

@@ -28,7 +28,7 @@ func (s *State) start(r *Rules, gone bool, rd *core.Ready) {
 	}
 	catalog := len(rd.Decided)
 	rd.Decided = append(rd.Decided, core.Fact{IDs: ids, Data: event.ToolCatalogResolved{Tools: names, Digest: r.toolsDigest()}})
-	rd.Decided = append(rd.Decided, r.routing(ids, q.Task)...)
+	rd.Decided = append(rd.Decided, r.routing(ids, q.Task, needsOf(s.Queue[:s.collected()]))...)
 	if len(r.Context)+len(r.LeftOut) > 0 {
 		ids.Task, ids.Run = q.Task, q.Run
 		rd.Decided = append(rd.Decided, core.Fact{IDs: ids, Data: event.ContextResolved{Items: r.Context, Omitted: r.LeftOut}})

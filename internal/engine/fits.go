@@ -1,0 +1,39 @@
+package engine
+
+import (
+	"fmt"
+
+	"github.com/belay-run/belay/internal/model"
+	"github.com/belay-run/belay/internal/tokens"
+)
+
+// CodeContextExceeded is the code of a request that wasn't sent, because it is
+// larger than what its model reads.
+const CodeContextExceeded = "CONTEXT_EXCEEDED"
+
+// nearly is the part of a context, in percent, from which a rough count isn't
+// enough: then the vocabulary is worth loading.
+const nearly = 60
+
+// fits counts a request and refuses one that is larger than what its model is
+// known to read: it would be cut or refused, and be paid for.
+func (v *drive) fits(a *answer, c *conv, r model.Request) error {
+	most := a.eff.Context
+	if most <= 0 || v.e.c.Counts == nil {
+		return nil
+	}
+	p := v.e.c.Counts(a.settings)
+	if c.counts != p || c.estimator == nil {
+		c.counts, c.estimator = p, tokens.NewEstimator(p, &v.e.corrections, nil)
+	}
+	a.estimate = c.estimator.Estimate(r)
+	if !a.estimate.Exact && a.estimate.Input > most/100*nearly {
+		tokens.Load(p.Vocabulary)
+		a.estimate = c.estimator.Estimate(r)
+	}
+	if a.estimate.Input <= most {
+		return nil
+	}
+	return &model.Error{Class: "overflow", Code: CodeContextExceeded,
+		Message: fmt.Sprintf("the request has about %d tokens and %s reads %d; it was not sent", a.estimate.Input, a.settings.Model, most)}
+}
