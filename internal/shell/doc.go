@@ -32,7 +32,7 @@
 //	a subcommand that no row names                   destructive; of git unparsable: an alias runs anything
 //	a wrapper (env, xargs, find -exec, sh -c …)      what it starts, and what it adds
 //	code of another language in an option or stdin   unparsable
-//	code of sed and awk                              read: what it writes, runs, connects to
+//	code of sed and awk                              read: what it writes and reads; unparsable where it runs
 //	${x@P} ${x:=…} ${!x}, arithmetic on values       unparsable
 //	git in another folder than the workspace       write-workspace: settings there may hold commands
 //	PATH, IFS, LD_*, GIT_* and the like set          unparsable; PAGER and the like: the command in them
