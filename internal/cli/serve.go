@@ -271,7 +271,7 @@ func (a *app) house(ctx context.Context, tenant, ws string, roots []string) (ser
 	if err != nil {
 		return server.House{}, err
 	}
-	st, err := sqlite.Open(ctx, dir, sqlite.Options{Now: a.Now, Tenant: tenant})
+	st, err := sqlite.Open(ctx, dir, sqlite.Options{Now: a.Now, Tenant: tenant, OrRead: true})
 	if err != nil {
 		return server.House{}, err
 	}

@@ -48,7 +48,8 @@ func (a *app) specs() []belay.ToolSpec {
 	return specs
 }
 
-// open opens the store; make says whether it may be made.
+// open opens the store; make says whether it may be made. One that need not be made
+// is opened to be read where it can't be written: each write is refused then.
 func (a *app) open(ctx context.Context, make bool) (store.Store, error) {
 	dir, err := a.storeDir()
 	if err != nil {
@@ -58,8 +59,8 @@ func (a *app) open(ctx context.Context, make bool) (store.Store, error) {
 		return nil, belay.Errorf(belay.CodeNotFound, "there is no store yet").At(dir).WithHint("belay run TEXT makes it; --store DIR names another")
 	}
 	st, ok, err := a.early.store(dir)
-	if !ok {
-		st, err = sqlite.Open(ctx, dir, sqlite.Options{Now: a.Now})
+	if !ok || err != nil && !make {
+		st, err = sqlite.Open(ctx, dir, sqlite.Options{Now: a.Now, OrRead: !make})
 	}
 	if err != nil {
 		return nil, err

@@ -302,7 +302,7 @@ func killedOnce(t *testing.T) (dir string, old []byte) {
 	if err := os.CopyFS(dir, os.DirFS(from)); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.Remove(Path(dir) + "-shm"); err != nil {
+	if err := os.Rename(Path(dir)+"-shm", Path(dir)+"-index"); err != nil { // without it no damage is told by it alone
 		t.Fatal(err)
 	}
 	if old, err = os.ReadFile(oldLog); err != nil {

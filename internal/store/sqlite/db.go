@@ -11,11 +11,9 @@ import (
 	"context"
 	"database/sql"
 	"errors"
-	"net/url"
 	"os"
 	"path/filepath"
 	"runtime"
-	"strconv"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -38,6 +36,7 @@ type Options struct {
 	BusyTimeout  time.Duration           // how long a write waits for another process; 5 s
 	Readers      int                     // connections that read; 4
 	ReadOnly     bool                    // open without a writer: every write is CodeStoreReadOnly
+	OrRead       bool                    // where it can't be written, open it without a writer: every write is refused with the reason
 	Tenant       string                  // whose database of the directory; "default". The caller has checked the name
 
 	// Migrated is told about each migration of an existing store.
@@ -98,7 +97,11 @@ type DB struct {
 	reading sync.RWMutex // held for reading while a query runs, for writing by Close
 	stmts   statements   // of readers
 
-	writer *writer               // nil when opened read-only
+	writer *writer   // nil when opened read-only
+	why    error     // there is no writer; nil: nobody wanted one
+	way    way       // to read without a writer
+	copy   *snapshot // that is read; nil: the store itself
+	kept   keptViews
 	told   func([]store.Written) // nil: nobody is
 	watch  watch
 	names  names
@@ -124,7 +127,9 @@ func BlobDir(dir string) string { return filepath.Join(dir, "tenants", "default"
 // Open opens the store in a directory and makes it if it isn't there. A store
 // of a newer program, on a network file system, damaged, or not writable is an
 // error with the code that says so.
-func Open(ctx context.Context, dir string, o Options) (*DB, error) {
+func Open(ctx context.Context, dir string, o Options) (*DB, error) { return openOrRead(ctx, dir, o) }
+
+func open(ctx context.Context, dir string, o Options) (*DB, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
@@ -138,6 +143,9 @@ func Open(ctx context.Context, dir string, o Options) (*DB, error) {
 		life: context.WithoutCancel(ctx), stop: make(chan struct{})}
 	db.names.init()
 	db.watch.init()
+	if err := db.refuseForeign(); err != nil {
+		return nil, err
+	}
 	if err := db.prepareDirectory(dir); err != nil {
 		return nil, err
 	}
@@ -201,10 +209,9 @@ func (db *DB) syncLog() <-chan error {
 
 // release gives connections back when Open gives up.
 func (db *DB) release() error {
-	var errs []error
-	if db.readers != nil {
-		db.stmts.close()
-		errs = append(errs, db.readers.Close())
+	errs := []error{db.disconnectReaders()}
+	if db.copy != nil {
+		errs = append(errs, db.copy.remove())
 	}
 	if db.writer != nil {
 		errs = append(errs, db.writer.disconnect())
@@ -213,25 +220,10 @@ func (db *DB) release() error {
 }
 
 func (db *DB) openReaders() error {
-	readers, err := sql.Open("sqlite", db.dsn("ro", url.Values{
-		"_pragma": {"busy_timeout(" + strconv.FormatInt(db.o.BusyTimeout.Milliseconds(), 10) + ")", "query_only(1)", "cache_size(-1024)"},
-	}))
-	if err != nil {
-		return db.wrap(err, "open")
-	}
-	readers.SetMaxOpenConns(db.o.Readers + 1) // one is the watcher's
-	readers.SetMaxIdleConns(db.o.Readers + 1)
-	db.readers, db.stmts.db = readers, readers
 	if db.o.ReadOnly {
-		version, err := db.version()
-		if err != nil {
-			return err
-		}
-		if newest := len(db.o.migrations); version > newest {
-			return db.newer(version, newest)
-		}
+		return db.openToRead()
 	}
-	return nil
+	return db.connectReaders()
 }
 
 func (db *DB) version() (v int, err error) {
@@ -246,30 +238,6 @@ func (db *DB) readRuntime(from interface {
 	err := from.QueryRowContext(db.life, "SELECT value FROM meta WHERE key='runtime'").Scan(&id)
 	db.runtime = belay.RuntimeID(id)
 	return db.wrap(err, "read the store's id")
-}
-
-// dsn names the database for the driver. The path is escaped as in a URL, so
-// that a question mark in a directory's name isn't read as the query.
-func (db *DB) dsn(mode string, query url.Values) string {
-	if query == nil {
-		query = url.Values{}
-	}
-	query.Set("mode", mode)
-	if mode == "ro" && db.unwritable() {
-		// Without a place for the shared-memory file SQLite reads only a file
-		// that it is told nobody changes.
-		query.Set("immutable", "1")
-	}
-	return (&url.URL{Scheme: "file", Path: db.path, RawQuery: query.Encode()}).String()
-}
-
-// unwritable tells whether nobody here can write beside the database and there is no log to read.
-func (db *DB) unwritable() bool {
-	if !db.o.ReadOnly || writable(db.tenant) == nil {
-		return false
-	}
-	info, err := os.Stat(db.path + "-wal")
-	return err != nil || info.Size() == 0
 }
 
 // Runtime is the store's id, made with it.
@@ -295,6 +263,9 @@ func (db *DB) Close() error {
 		db.err = db.readers.Close()
 		if db.writer != nil {
 			db.err = errors.Join(db.writer.finish(), db.err)
+		}
+		if db.copy != nil {
+			db.err = errors.Join(db.err, db.copy.remove())
 		}
 	})
 	return db.err

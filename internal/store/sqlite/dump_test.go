@@ -35,7 +35,7 @@ var dumped = []struct{ name, query string }{
 // known command, key, epoch and content. Equal dumps mean equal stores; caches
 // and views aren't in it. Like Verify it works on a copy.
 func Dump(ctx context.Context, dir string, w io.Writer) (err error) {
-	snap, err := newSnapshot(ctx, dir, "")
+	snap, err := newSnapshot(ctx, Path(dir), "")
 	if err != nil {
 		return err
 	}

@@ -1,6 +1,7 @@
 package sqlite
 
 import (
+	"database/sql"
 	"os"
 	"path/filepath"
 	"slices"
@@ -145,6 +146,49 @@ func TestAnotherProgramsDatabaseIsRefused(t *testing.T) {
 	}
 	_, err = Open(t.Context(), dir, Options{})
 	wantCode(t, err, belay.CodeStoreDamaged)
+}
+
+// TestAForeignDatabaseIsNotTouched holds bytes, times and the files beside it of
+// databases that other programs made.
+func TestAForeignDatabaseIsNotTouched(t *testing.T) {
+	for name, statements := range map[string][]string{
+		"with a journal":             {"CREATE TABLE notes (x)", "INSERT INTO notes VALUES (1)"},
+		"with a version of ours":     {"CREATE TABLE meta (key, value)", "PRAGMA user_version=1"},
+		"with a version of nobody's": {"CREATE TABLE notes (x)", "PRAGMA user_version=77"},
+		"with a log":                 {"PRAGMA journal_mode=WAL", "CREATE TABLE notes (x)", "INSERT INTO notes VALUES (1)"},
+	} {
+		for _, open := range []bool{false, true} { // by its own program
+			dir := t.TempDir()
+			if err := os.MkdirAll(filepath.Dir(Path(dir)), 0o755); err != nil {
+				t.Fatal(err)
+			}
+			own, err := sql.Open("sqlite", Path(dir))
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer own.Close()
+			own.SetMaxOpenConns(1)
+			for _, s := range statements {
+				if _, err := own.Exec(s); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if !open {
+				own.Close()
+			}
+			before := listing(t, dir)
+			for _, o := range []Options{{}, {OrRead: true}, {ReadOnly: true}} {
+				_, err = Open(t.Context(), dir, o)
+				wantCode(t, err, belay.CodeStoreDamaged)
+				if !strings.Contains(err.Error(), "belongs to another program") {
+					t.Errorf("%s: %v", name, err)
+				}
+			}
+			if after := listing(t, dir); !slices.Equal(before, after) {
+				t.Errorf("%s, open %v: there was %q, and is %q", name, open, before, after)
+			}
+		}
+	}
 }
 
 func TestMigrationsGoForwardAndKeepTheOldFile(t *testing.T) {

@@ -206,8 +206,7 @@ func (w *writer) change(from int) error {
 			return err
 		}
 		if tables > 0 {
-			return belay.Errorf(belay.CodeStoreDamaged, "the database file belongs to another program").At(w.db.path).
-				WithHint("choose another directory with --store")
+			return w.db.foreign()
 		}
 	}
 	if err := w.script(string(w.db.o.migrations[from])); err != nil {

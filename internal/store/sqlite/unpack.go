@@ -95,7 +95,7 @@ func (u *unpacking) holdsSomething(ctx context.Context) (full bool, err error) {
 	if _, err := os.Stat(Path(u.dir)); errors.Is(err, fs.ErrNotExist) {
 		return false, nil
 	}
-	snap, err := newSnapshot(ctx, u.dir, "")
+	snap, err := newSnapshot(ctx, Path(u.dir), "")
 	if err != nil {
 		return false, err
 	}

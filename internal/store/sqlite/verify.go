@@ -35,7 +35,14 @@ func (p Problem) String() string { return p.Place + ": " + p.What }
 // Everything before it is there. Heads that were kept tell the two apart.
 func (p Problem) Tail() bool { return strings.HasPrefix(p.What, tornTail) }
 
-const tornTail = "tail: torn or damaged: "
+const (
+	tornTail       = "tail: torn or damaged: "
+	unfinishedTail = "tail: a write that wasn't finished, behind the last commit: "
+)
+
+// unfinished tells that what is behind the last commit was being written when its
+// process ended, or when the disk was full. Nothing that was committed is missing.
+func (p Problem) unfinished() bool { return strings.HasPrefix(p.What, unfinishedTail) }
 
 // Report is what Verify found.
 type Report struct {
@@ -77,7 +84,7 @@ func (r *Report) problem(place, format string, args ...any) {
 // the same store open: closing a file drops the locks that SQLite holds on it.
 func Verify(ctx context.Context, dir string, o VerifyOptions) (Report, error) {
 	v := verification{dir: dir, o: o, known: map[[32]byte]int64{}, let: map[mark]int64{}, expired: map[[32]byte]bool{}}
-	snap, err := newSnapshot(ctx, dir, o.Temp)
+	snap, err := newSnapshot(ctx, Path(dir), o.Temp)
 	if err != nil {
 		return v.Report, err
 	}
@@ -110,6 +117,10 @@ type verification struct {
 
 func (v *verification) all(ctx context.Context) error {
 	for _, p := range v.snap.wal.problems {
+		if p.unfinished() {
+			v.Warnings = append(v.Warnings, p)
+			continue
+		}
 		v.problem(p.Place, "%s", p.What)
 	}
 	version, err := v.header()

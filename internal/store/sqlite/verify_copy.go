@@ -33,7 +33,7 @@ const copies = 8
 
 // newSnapshot copies a store. Its files are read as files: nothing is locked
 // and nothing written there.
-func newSnapshot(ctx context.Context, dir, temp string) (s *snapshot, err error) {
+func newSnapshot(ctx context.Context, database, temp string) (s *snapshot, err error) {
 	to, err := os.MkdirTemp(temp, "belay-verify-")
 	if err != nil {
 		return nil, unreadable(temp, err)
@@ -45,7 +45,7 @@ func newSnapshot(ctx context.Context, dir, temp string) (s *snapshot, err error)
 			time.Sleep(time.Duration(n) * 10 * time.Millisecond) // a writer needs no longer for one commit
 		}
 		var whole bool
-		if whole, err = s.take(ctx, Path(dir)); err != nil {
+		if whole, err = s.take(ctx, database); err != nil {
 			break
 		}
 		// A frame that looks torn may be one that was just being written, so
@@ -55,7 +55,7 @@ func newSnapshot(ctx context.Context, dir, temp string) (s *snapshot, err error)
 			break
 		}
 		before = found
-		err = belay.Errorf(belay.CodeStoreBusy, "the store is written faster than it can be copied").At(Path(dir)).
+		err = belay.Errorf(belay.CodeStoreBusy, "the store is written faster than it can be copied").At(database).
 			WithHint("repeat the command when less is going on")
 	}
 	if err != nil {
@@ -121,8 +121,12 @@ func (s *snapshot) take(ctx context.Context, path string) (whole bool, err error
 		return false, err
 	}
 	s.wal = walReport{}
+	index, known := readIndex(path + "-shm") // before the log, which a commit writes first
 	_, err = copyTo(ctx, s.path+"-wal", path+"-wal", func(r io.Reader) (err error) {
-		s.wal, err = scanWAL(r, filepath.Base(path)+"-wal")
+		name := filepath.Base(path) + "-wal"
+		if s.wal, err = scanWAL(r, name); known {
+			s.wal.against(index, name)
+		}
 		return err
 	})
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {

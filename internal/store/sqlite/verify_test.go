@@ -240,6 +240,66 @@ func TestTheLogIsReadBeyondWhatSQLiteTakes(t *testing.T) {
 	})
 }
 
+// TestWhatWasNeverCommittedIsNoDamage puts behind a killed process's log what one
+// leaves that is killed, or has no space, in the middle of a write; and then takes
+// away what was committed.
+func TestWhatWasNeverCommittedIsNoDamage(t *testing.T) {
+	var dir, log string
+	var intact []byte
+	var scan walReport
+	for range 20 { // until one was killed between a commit and the next write
+		dir, _ = killed(t)
+		log = Path(dir) + "-wal"
+		var err error
+		if intact, err = os.ReadFile(log); err != nil {
+			t.Fatal(err)
+		}
+		scan, _ = scanWAL(bytes.NewReader(intact), "log")
+		if x, ok := readIndex(Path(dir) + "-index"); ok && x.salts == scan.salts && x.frames == scan.frames {
+			break
+		}
+	}
+	const frame = 4096 + walFrameBytes
+	end := walHeaderBytes + int(scan.frames)*frame
+	facts := verified(t, dir).Events
+	begun := slices.Clone(intact[end-frame : end]) // of the last commit, so its checksum doesn't follow
+	page := slices.Concat(begun[:4], make([]byte, 4), begun[8:])
+	for _, c := range []struct {
+		name string
+		tail []byte
+	}{
+		{"nothing", nil},
+		{"half a frame", page[:1000]},
+		{"half of a frame that would commit", begun[:1000]},
+		{"a frame's header", page[:walFrameBytes]},
+		{"ten bytes", page[:10]},
+		{"a frame and a half", slices.Concat(page, page[:1000])},
+		{"space", make([]byte, 3*frame)},
+	} {
+		patched(t, log, func(b []byte) []byte { return append(b[:end:end], c.tail...) }, func() {
+			r := verified(t, dir)
+			if !r.OK() || r.Events != facts || (len(r.Warnings) == 0) != (c.tail == nil) {
+				t.Errorf("%s: %d facts of %d, %v, %v", c.name, r.Events, facts, r.Problems, r.Warnings)
+			}
+		})
+	}
+	if err := os.Rename(Path(dir)+"-index", Path(dir)+"-shm"); err != nil { // it says what was committed
+		t.Fatal(err)
+	}
+	patched(t, log, func(b []byte) []byte { return append(b[:end:end], begun[:1000]...) }, func() {
+		if r := verified(t, dir); !r.OK() || len(r.Warnings) != 1 {
+			t.Errorf("half a frame, beside the index: %v, %v", r.Problems, r.Warnings)
+		}
+	})
+	for _, cut := range []int{end - 1000, end - frame, end - 3*frame + 100} {
+		patched(t, log, func(b []byte) []byte { return b[:cut] }, func() {
+			if r := verified(t, dir); len(r.Problems) == 0 || !strings.Contains(r.Problems[len(r.Problems)-1].What, "were committed and can't be read") {
+				t.Errorf("%d bytes of committed frames are gone: %v", end-cut, r.Problems)
+			}
+		})
+	}
+}
+
 func FuzzLog(f *testing.F) {
 	f.Add([]byte("7\x7f\x06\x82\x00\x2d\xe2\x18\x00\x00\x02\x00\x00\x00\x00\x00saltsalt\x00\x00\x00\x00\x00\x00\x00\x00"))
 	f.Fuzz(func(t *testing.T, log []byte) {

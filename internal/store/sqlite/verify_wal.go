@@ -21,7 +21,8 @@ const (
 
 // walReport is what a log holds.
 type walReport struct {
-	frames   int64  // up to the last commit: SQLite sees these
+	frames   int64 // up to the last commit: SQLite sees these
+	salts    [8]byte
 	first    []byte // page 1 as of the last commit; nil when the log doesn't have it
 	problems []Problem
 }
@@ -34,7 +35,6 @@ type walScan struct {
 	name  string
 	order binary.ByteOrder
 	page  int
-	salts [8]byte
 	sum   [2]uint32 // of everything up to the last frame that counts
 
 	waiting []byte // page 1 in a transaction without a commit so far
@@ -173,7 +173,7 @@ func (s *walScan) part(number int64, b []byte) {
 
 // finish tells what the first frame that doesn't count means. What wasn't
 // synced may be torn by a power failure, so in the last transaction nobody can
-// tell that from damage.
+// tell that from damage. Without a whole frame that ends it, it never was one.
 func (s *walScan) finish() {
 	if s.why == "" && s.later > 0 {
 		s.why = "it is of another log"
@@ -183,10 +183,13 @@ func (s *walScan) finish() {
 	}
 	offset := walHeaderBytes + (s.end-1)*int64(walFrameBytes+s.page)
 	what := s.why
-	if s.synced {
+	switch {
+	case s.synced:
 		what += fmt.Sprintf(": SQLite would leave out %d frames from here on", s.later+1)
-	} else {
+	case s.commit:
 		what = tornTail + what
+	default:
+		what = unfinishedTail + what
 	}
 	s.problem(fmt.Sprintf("%s: frame %d, byte %d", s.name, s.end, offset), what)
 }

@@ -14,11 +14,7 @@ type viewOp struct {
 	view     string
 	from, to store.Position
 	rows     map[string][]byte
-}
-
-// SaveView moves a view and writes its rows together.
-func (db *DB) SaveView(ctx context.Context, view string, from, to store.Position, rows map[string][]byte) error {
-	return db.do(ctx, &viewOp{view, from, to, rows})
+	drop     bool // what the view had before goes
 }
 
 func (v *viewOp) apply(w *writer) (refused, broken error) {
@@ -39,8 +35,11 @@ func (v *viewOp) apply(w *writer) (refused, broken error) {
 	if err != nil {
 		return nil, err
 	}
-	if v.to == 0 {
-		return nil, w.exec("DELETE FROM view_rows WHERE view=?", id)
+	if v.to == 0 || v.drop {
+		err = w.exec("DELETE FROM view_rows WHERE view=?", id)
+	}
+	if v.to == 0 || err != nil {
+		return nil, err
 	}
 	return nil, v.write(w, id)
 }
@@ -64,6 +63,13 @@ func (v *viewOp) write(w *writer, id int64) (err error) {
 
 // ViewPosition is how far a view is folded.
 func (db *DB) ViewPosition(ctx context.Context, view string) (at store.Position, err error) {
+	if v, err := db.keptOf(ctx, view); v != nil || err != nil {
+		return v.position(), err
+	}
+	return db.savedPosition(ctx, view)
+}
+
+func (db *DB) savedPosition(ctx context.Context, view string) (at store.Position, err error) {
 	err = db.query(ctx, "SELECT pos FROM views WHERE name=?", []any{view},
 		func(rows *sql.Rows) error { return rows.Scan(&at) })
 	return at, err
@@ -71,6 +77,15 @@ func (db *DB) ViewPosition(ctx context.Context, view string) (at store.Position,
 
 // ViewRow is one row of a view, or nil.
 func (db *DB) ViewRow(ctx context.Context, view, key string) (data []byte, err error) {
+	v, err := db.keptOf(ctx, view)
+	if err != nil {
+		return nil, err
+	}
+	if v != nil {
+		if data, changed := v.rows[key]; changed || v.whole {
+			return data, nil
+		}
+	}
 	err = db.query(ctx, "SELECT r.data FROM views v JOIN view_rows r ON r.view=v.id WHERE v.name=? AND r.key=?", []any{view, key},
 		func(rows *sql.Rows) error {
 			err := rows.Scan(&data)
@@ -87,6 +102,19 @@ type viewRow struct {
 
 // ViewRows yields a view's rows in key order, read in portions.
 func (db *DB) ViewRows(ctx context.Context, view string) iter.Seq2[string, []byte] {
+	return func(yield func(string, []byte) bool) {
+		v, err := db.keptOf(ctx, view)
+		switch {
+		case err != nil: // as below
+		case v == nil:
+			db.savedRows(ctx, view)(yield)
+		default:
+			v.over(db.savedRows(ctx, view))(yield)
+		}
+	}
+}
+
+func (db *DB) savedRows(ctx context.Context, view string) iter.Seq2[string, []byte] {
 	return func(yield func(string, []byte) bool) {
 		for from := ""; ; {
 			var part []viewRow

@@ -11,7 +11,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/internal/store"
 )
 
@@ -96,7 +95,7 @@ func (db *DB) do(ctx context.Context, op operation) error {
 		return err
 	}
 	if db.writer == nil {
-		return belay.Errorf(belay.CodeStoreReadOnly, "the store is open for reading only").At(db.path)
+		return db.refusal()
 	}
 	r := &request{op: op, done: make(chan error, 1)}
 	if ctx.Done() == nil && db.writer.alone(r) {

@@ -1,0 +1,58 @@
+package sqlite
+
+import (
+	"database/sql"
+	"encoding/binary"
+	"errors"
+	"net/url"
+	"os"
+
+	"github.com/belay-run/belay"
+)
+
+// refuseForeign refuses a database of another program before anything is done to
+// it: to connect as usual would switch it to a write-ahead log, or fold its log. It
+// is read through SQLite, but as a file that nobody changes, so that no file appears
+// beside it and no lock of this process is lost.
+func (db *DB) refuseForeign() (err error) {
+	if info, err := os.Stat(db.path); err != nil || info.Size() == 0 {
+		return nil // whoever opens it finds out
+	}
+	probe, err := sql.Open("sqlite", (&url.URL{Scheme: "file", Path: db.path, RawQuery: "mode=ro&immutable=1"}).String())
+	if err != nil {
+		return db.wrap(err, "open")
+	}
+	defer func() { err = errors.Join(err, db.wrap(probe.Close(), "close")) }()
+	var objects, own int
+	err = probe.QueryRowContext(db.life, "SELECT count(*), count(*) FILTER (WHERE type='table' AND name IN ('meta','streams','events')) FROM sqlite_schema").Scan(&objects, &own)
+	switch {
+	case resultCode(err) == codeNotADB:
+		return db.wrap(err, "open")
+	case err != nil:
+		return nil // damage is told by who opens it
+	case own == 3, objects == 0 && !db.foreignLog():
+		return nil
+	}
+	return db.foreign()
+}
+
+// foreignLog reports whether a database that is empty but for its log has tables
+// there that a store hasn't: a store's come with its version.
+func (db *DB) foreignLog() bool {
+	f, err := os.Open(db.path + "-wal")
+	if err != nil {
+		return false
+	}
+	defer f.Close()
+	log, err := scanWAL(f, "")
+	if err != nil || len(log.first) < 108 {
+		return false
+	}
+	version, rows := binary.BigEndian.Uint32(log.first[60:]), binary.BigEndian.Uint16(log.first[103:])
+	return version == 0 && rows > 0
+}
+
+func (db *DB) foreign() error {
+	return belay.Errorf(belay.CodeStoreDamaged, "the database file belongs to another program").At(db.path).
+		WithHint("choose another directory with --store")
+}

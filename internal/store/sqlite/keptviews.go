@@ -1,0 +1,170 @@
+package sqlite
+
+import (
+	"bytes"
+	"context"
+	"maps"
+	"slices"
+	"sync"
+	"sync/atomic"
+
+	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/internal/store"
+)
+
+// maxKept bounds what views may take in memory, in bytes.
+const maxKept = 32 << 20
+
+// keptViews are views that were folded further than the store could be written: on
+// a full or read-only disk reads go on with them. They are written with the next
+// save that succeeds, and are nothing that the facts don't have.
+type keptViews struct {
+	any    atomic.Bool // there are some; without them nobody needs the lock
+	mu     sync.Mutex
+	byName map[string]*keptView
+	size   int
+}
+
+// keptView is a view from where the database has it.
+type keptView struct {
+	base  store.Position    // of the database's
+	at    store.Position    // of this one
+	rows  map[string][]byte // that changed since; nil is one that is gone
+	whole bool              // nothing of the database's counts any more
+}
+
+// unwritten reports whether a save failed because nothing can be written now.
+func unwritten(err error) bool {
+	return err != nil && (cannotWrite(err) || belay.CodeOf(err) == belay.CodeStoreFailed)
+}
+
+// SaveView moves a view and writes its rows together. Where they can't be written
+// they are kept in memory.
+func (db *DB) SaveView(ctx context.Context, view string, from, to store.Position, rows map[string][]byte) error {
+	k := &db.kept
+	var err error
+	if !k.any.Load() {
+		if err = db.do(ctx, &viewOp{view: view, from: from, to: to, rows: rows}); !unwritten(err) {
+			return err
+		}
+	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	v := k.byName[view]
+	if v == nil {
+		at, failed := db.savedPosition(ctx, view)
+		if failed != nil {
+			return failed
+		}
+		v = &keptView{base: at, at: at, rows: map[string][]byte{}}
+	}
+	if v.at != from {
+		return store.ErrConflict
+	}
+	if err := k.keep(view, v, to, rows); err != nil {
+		return err
+	}
+	if err != nil { // just now
+		return nil
+	}
+	err = db.do(ctx, &viewOp{view: view, from: v.base, to: to, rows: maps.Clone(v.rows), drop: v.whole})
+	if unwritten(err) {
+		return nil
+	}
+	k.forget(view) // it is written, or another process has moved it
+	return err
+}
+
+// keep adds rows to a view in memory, if there is room.
+func (k *keptViews) keep(view string, v *keptView, to store.Position, rows map[string][]byte) error {
+	size := 0
+	for key, data := range rows {
+		size += len(key) + len(data)
+	}
+	if k.size+size > maxKept {
+		return belay.Errorf(belay.CodeStoreFull, "what the view %s has gained can't be written, and doesn't fit into memory", view).WithHint("free some space, or make the store writable")
+	}
+	k.size += size
+	if to == 0 {
+		v.whole = true
+		clear(v.rows)
+	}
+	for key, data := range rows {
+		v.rows[key] = bytes.Clone(data)
+	}
+	if v.at = to; k.byName == nil {
+		k.byName = map[string]*keptView{}
+	}
+	k.byName[view] = v
+	k.any.Store(true)
+	return nil
+}
+
+func (k *keptViews) forget(view string) {
+	delete(k.byName, view)
+	if len(k.byName) == 0 {
+		k.size = 0
+		k.any.Store(false)
+	}
+}
+
+// keptOf is a view in memory, or nil: then the database's counts, because it is as it
+// is, or because another process has moved it.
+func (db *DB) keptOf(ctx context.Context, view string) (*keptView, error) {
+	k := &db.kept
+	if !k.any.Load() {
+		return nil, nil
+	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	v := k.byName[view]
+	if v == nil {
+		return nil, nil
+	}
+	at, err := db.savedPosition(ctx, view)
+	if err == nil && at != v.base {
+		k.forget(view)
+		v = nil
+	}
+	if v == nil || err != nil {
+		return nil, err
+	}
+	held := *v // rows are replaced, not changed
+	held.rows = maps.Clone(v.rows)
+	return &held, nil
+}
+
+func (v *keptView) position() store.Position {
+	if v == nil {
+		return 0
+	}
+	return v.at
+}
+
+// over puts the rows of a view in memory over those of the database, in key order.
+func (v *keptView) over(saved func(yield func(string, []byte) bool)) func(yield func(string, []byte) bool) {
+	return func(yield func(string, []byte) bool) {
+		keys := slices.Sorted(maps.Keys(v.rows))
+		give := func(upTo string, all bool) bool {
+			for len(keys) > 0 && (all || keys[0] < upTo) {
+				key := keys[0]
+				keys = keys[1:]
+				if data := v.rows[key]; data != nil && !yield(key, data) {
+					return false
+				}
+			}
+			return true
+		}
+		if !v.whole {
+			for key, data := range saved {
+				if !give(key, false) {
+					return
+				}
+				if _, changed := v.rows[key]; !changed && !yield(key, data) {
+					return
+				}
+			}
+		}
+		give("", true)
+	}
+}

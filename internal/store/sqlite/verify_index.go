@@ -1,0 +1,52 @@
+package sqlite
+
+import (
+	"encoding/binary"
+	"fmt"
+	"io"
+	"os"
+)
+
+// The shared-memory file begins with two equal headers, in the machine's order of
+// bytes. A commit writes them when its frames are on the disk, so they say how far
+// the log must reach, also after the process was killed. After a power failure they
+// may be older, or nothing.
+const (
+	indexHeaderBytes = 48
+	indexVersion     = 3007000
+)
+
+// walIndex is what the shared-memory file says of the log.
+type walIndex struct {
+	frames int64 // up to the last commit
+	salts  [8]byte
+}
+
+// readIndex reads a shared-memory file. One that isn't there, or isn't whole, says
+// nothing.
+func readIndex(path string) (x walIndex, ok bool) {
+	f, err := os.Open(path)
+	if err != nil {
+		return x, false
+	}
+	defer f.Close()
+	b := make([]byte, 2*indexHeaderBytes)
+	if _, err := io.ReadFull(f, b); err != nil || string(b[:indexHeaderBytes]) != string(b[indexHeaderBytes:]) {
+		return x, false
+	}
+	order := binary.NativeEndian
+	sum := walSum(order, [2]uint32{}, b[:40])
+	if order.Uint32(b) != indexVersion || sum != [2]uint32{order.Uint32(b[40:]), order.Uint32(b[44:])} {
+		return x, false
+	}
+	x.frames = int64(order.Uint32(b[16:]))
+	copy(x.salts[:], b[32:40])
+	return x, true
+}
+
+// against notes that the log lacks frames which were committed.
+func (r *walReport) against(x walIndex, name string) {
+	if x.salts == r.salts && x.frames > r.frames {
+		r.problems = append(r.problems, Problem{fmt.Sprintf("%s: frame %d", name, r.frames+1), fmt.Sprintf("%d frames were committed and can't be read from here on", x.frames-r.frames)})
+	}
+}
