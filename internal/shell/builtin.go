@@ -146,7 +146,11 @@ func (s *start) prefix() outcome {
 		case s.name == "command" && strings.ContainsAny(w.text, "vV"):
 			s.finish()
 			return stays(s.sc.dirs)
-		case s.name == "exec" && strings.HasSuffix(w.text, "a"):
+		case s.name == "exec" && !oneOf(w.text, "-a", "-c", "-l", "-cl", "-lc", "--"):
+			s.raise(Unparsable, "which command this is only shows when it runs")
+			s.finish()
+			return outcome{}
+		case s.name == "exec" && w.text == "-a":
 			if words = words[1:]; len(words) > 0 && words[0].several() {
 				s.raise(Unparsable, "which command this is only shows when it runs")
 				s.finish()

@@ -157,7 +157,7 @@ func (c *checker) document(n *syntax.Redirect) {
 		switch {
 		case begins && strings.ContainsAny(rest, ")`"): // bash takes it for the end within a substitution
 			c.why = "a here-document has a line that may be its end"
-		case !quoted && strings.HasSuffix(line, "\\") && c.joins(name):
+		case !quoted && strings.HasSuffix(line, "\\") && (n.Hdoc != nil && n.Hdoc.Lit() == "" || c.joins(name)): // within a substitution quotes don't keep it
 			c.why = "a line of a here-document ends in a backslash where its end may be"
 		}
 	}

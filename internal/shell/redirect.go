@@ -71,6 +71,9 @@ func (r *reader) redirects(list []*syntax.Redirect, sc *scope, in *input) touche
 			r.socket(&t, w)
 		case syntax.DplOut:
 			if !descriptor(w) {
+				if !w.lit || strings.ContainsAny(w.text, "$`\\'\"~*?[{<>(") {
+					t.raise(Unparsable, "bash expands what stands behind >& twice")
+				}
 				r.writes(&t, w, sc)
 			}
 		default:

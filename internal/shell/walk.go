@@ -175,6 +175,9 @@ func assigning(c syntax.Command) bool {
 // places and a program in others.
 func (r *reader) timed(s *syntax.Stmt, sc *scope, in input) outcome {
 	before := len(r.commands)
+	if c, ok := s.Cmd.(*syntax.CallExpr); ok && len(c.Assigns) > 0 {
+		r.raise(Unparsable, "behind a pipe time runs an assignment as a command")
+	}
 	out := r.stmt(s, sc, in)
 	if r.wrapped(before, []string{"time"}); len(r.commands) == before {
 		r.add(Command{Name: "time", Class: ReadOnly})
