@@ -231,7 +231,11 @@ func TestAModelThatKeepsFailingEndsTheTurn(t *testing.T) {
 			b := newBench(t, "name: t\nsteps:\n  - text: x\n    fault: {kind: "+kind+", attempts: 100, message: it broke}\n", nil)
 			log := b.run()
 			ends := find[event.TurnFailed](log)
-			if len(ends) != 1 || ends[0].Outcome != belay.Failed || ends[0].Code != "MODEL_FAILED" || len(find[event.ModelFailed](log)) != attempts {
+			code := "MODEL_FAILED"
+			if kind == "overflow" {
+				code = engine.CodeContextExceeded
+			}
+			if len(ends) != 1 || ends[0].Outcome != belay.Failed || ends[0].Code != code || len(find[event.ModelFailed](log)) != attempts {
 				t.Errorf("%s: %+v after %d failures", kind, ends, len(find[event.ModelFailed](log)))
 			}
 		})
