@@ -61,6 +61,7 @@ var dialects = []struct {
 	{"ls | time -p A=1 touch P", Unparsable, Unparsable},
 	{"exec -a-a touch P ls", Unparsable, Unparsable},
 	{"cat <<E\n$(ls 'a\\\nb')\nE", Unparsable, Unparsable},
+	{`rm ~""/x`, EscapeAttempt, EscapeAttempt},
 	{"ls 10>P", WriteWorkspace, Unparsable},
 	{"ls {fd}>P", WriteWorkspace, Unparsable},
 	{"case a in a) ls ;& b) touch P ;; esac", WriteWorkspace, Unparsable},
