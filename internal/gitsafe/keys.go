@@ -2,9 +2,10 @@ package gitsafe
 
 import (
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
+
+	"github.com/belay-run/belay/internal/pattern"
 )
 
 // setting is one value of git's configuration. The key's section and name are
@@ -89,17 +90,17 @@ func harmless(s setting, inside func(string) bool) bool {
 }
 
 var (
-	helper = regexp.MustCompile(`^[A-Za-z0-9+.-]*::`)
-	scheme = regexp.MustCompile(`^([A-Za-z0-9+.-]+)://(.*)$`)
+	helper = pattern.New(`^[A-Za-z0-9+.-]*::`)
+	scheme = pattern.New(`^([A-Za-z0-9+.-]+)://(.*)$`)
 )
 
 // address reports whether a remote's address is reached by git's own means: no
 // helper program is named by it, and nothing in it is taken for an option.
 func address(url string) bool {
-	if strings.HasPrefix(url, "-") || helper.MatchString(url) {
+	if strings.HasPrefix(url, "-") || helper.Get().MatchString(url) {
 		return false
 	}
-	m := scheme.FindStringSubmatch(url)
+	m := scheme.Get().FindStringSubmatch(url)
 	if m == nil {
 		return true // a path, or host:path
 	}

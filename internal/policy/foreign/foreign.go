@@ -172,6 +172,7 @@ type draft struct {
 	items  []Item
 	taken  map[string]int // how often an id was wanted
 
+	settings []setting       // what is known of settings of the format
 	wrappers map[string]bool // programs that were looked at: whether they run others
 }
 
