@@ -197,7 +197,7 @@ func TestPlacesOfSeatbelt(t *testing.T) {
 			t.Errorf("%s isn't guarded: %q", want, s.guarded)
 		}
 	}
-	if slices.Contains(s.guarded, ws+"/.git") || !slices.Equal(s.pinned, []string{ws + "/.git", ws + "/a"}) {
+	if slices.Contains(s.guarded, ws+"/.git") || !slices.Equal(s.pinned, []string{ws + "/.git", ws + "/.github", ws + "/a"}) {
 		t.Errorf("guarded are %q, pinned %q", s.guarded, s.pinned)
 	}
 	if !slices.Contains(s.read, home+"/.cargo") || !slices.Equal(s.hidden, []string{home + "/keys", home + "/.cargo/credentials"}) || !slices.Contains(s.private, home) {
