@@ -18,7 +18,7 @@ func DigestOf(b []byte) Digest {
 	return Digest("sha256:" + hex.EncodeToString(h[:]))
 }
 
-// Valid tells whether d has the form of a digest.
+// Valid reports whether d has the form of a digest.
 func (d Digest) Valid() bool {
 	h, ok := strings.CutPrefix(string(d), "sha256:")
 	if !ok || len(h) != 64 {
@@ -63,10 +63,10 @@ type TemplateRef struct {
 	Digest  Digest `json:"digest"` // of the template's file
 }
 
-// Image tells whether the attachment is a picture, by its media type.
+// Image reports whether the attachment is a picture, by its media type.
 func (a Attachment) Image() bool { return strings.HasPrefix(a.Ref.Media, "image/") }
 
-// Document tells whether it is a document that isn't text.
+// Document reports whether it is a document that isn't text.
 func (a Attachment) Document() bool { return a.Ref.Media == MediaPDF }
 
 // MediaPDF is the media type of the documents that can be sent along.

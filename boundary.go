@@ -18,7 +18,7 @@ const (
 // Levels lists the levels, the weakest first.
 var Levels = []Level{L0, L1, L2, L3}
 
-// AtLeast tells whether the level holds as much as want. A level that nobody
+// AtLeast reports whether the level holds as much as want. A level that nobody
 // knows holds nothing, and one that is wanted but unknown is never reached; an
 // empty want is L0.
 func (l Level) AtLeast(want Level) bool {
@@ -84,7 +84,7 @@ type ProcessLimits struct {
 	SessionTime    Duration `json:"sessionTime,omitempty"`
 }
 
-// OfSession tells whether programs of other threads count.
+// OfSession reports whether programs of other threads count.
 func (l ProcessLimits) OfSession() bool {
 	return l.SessionCPU > 0 || l.SessionWritten > 0 || l.SessionTime > 0
 }

@@ -128,7 +128,7 @@ type (
 	}
 
 	// UseWorkspace records how a session uses its workspace from now on, and
-	// what became of the worktree that was made for it.
+	// the outcome of the worktree that was made for it.
 	UseWorkspace struct {
 		cmd
 		Use      *WorkspaceUse `json:"use,omitempty"`
@@ -222,7 +222,7 @@ type (
 		Queued bool   `json:"queued,omitempty"` // only if it hasn't begun
 	}
 
-	// ResumeThread goes on with an unfinished turn under new rules, if Rules is set.
+	// ResumeThread continues with an unfinished turn under new rules, if Rules is set.
 	ResumeThread struct {
 		cmd
 		Rules  Ref     `json:"rules,omitzero"`

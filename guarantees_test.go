@@ -122,7 +122,7 @@ type testPackage struct {
 
 const storeLaw = "storetest: "
 
-// has tells whether the tree has what a promise names.
+// has reports whether the tree has what a promise names.
 func (in tree) has(name string) error {
 	if claim, ok := strings.CutPrefix(name, storeLaw); ok {
 		return in.says("internal/store/storetest", name, claim)

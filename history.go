@@ -29,7 +29,7 @@ type Said struct {
 	Message
 }
 
-// Fork says which turn of which thread a thread goes on from.
+// Fork says which turn of which thread a thread continues from.
 type Fork struct {
 	Session  SessionID `json:"session"`
 	Thread   ThreadID  `json:"thread"`

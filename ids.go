@@ -125,7 +125,7 @@ func formatUUID(b [16]byte) string {
 	return string(out[:])
 }
 
-// CheckID tells whether a caller may bring this id: 1 to 128 characters of
+// CheckID reports whether a caller may bring this id: 1 to 128 characters of
 // letters, digits, dot, underscore, colon and hyphen.
 func CheckID(what, id string) error {
 	if len(id) < 1 || len(id) > 128 {

@@ -34,7 +34,7 @@ func (s slow) Append(ctx context.Context, b store.Batch) (store.Position, error)
 	return s.Store.Append(ctx, b)
 }
 
-// announced tells whether a stream's log holds a fact.
+// announced reports whether a stream's log holds a fact.
 func announced(t *testing.T, st store.Store, is func(event.Envelope) bool) bool {
 	for e, err := range st.Read(context.Background(), loopThread.Stream(), 0) {
 		if err != nil {

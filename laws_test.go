@@ -162,7 +162,7 @@ func (l *loop) turn() *thread.Turn {
 	return turn
 }
 
-// lost tells whether the log says that a call's outcome is unknown, and how
+// lost reports whether the log says that a call's outcome is unknown, and how
 // often a call was started.
 func (l *loop) lost() (lost bool, starts int) {
 	for _, e := range l.log {

@@ -20,7 +20,7 @@ type ProgramSeen struct {
 	Digest Digest `json:"digest,omitempty"` // of its content, or of what the file system says of a large one
 }
 
-// Same tells whether a call would run as it stood.
+// Same reports whether a call would run as it stood.
 func (s *Stands) Same(o *Stands) bool {
 	return s.Folder == o.Folder && s.FolderID == o.FolderID && s.Env == o.Env && s.More == o.More && slices.Equal(s.Programs, o.Programs)
 }

@@ -313,7 +313,7 @@ func (t *Terminal) ask(ctx context.Context, q attachAsk) error {
 	return t.send(ctx, websocket.MessageText, data)
 }
 
-// Close detaches. The program goes on.
+// Close detaches. The program continues.
 func (t *Terminal) Close() error {
 	t.mu.Lock()
 	conn := t.conn

@@ -86,7 +86,7 @@ func (c *Client) post(ctx context.Context, path, key string, in, out any) error 
 	}
 }
 
-// once sends a body; again tells whether it may be sent again.
+// once sends a body; again reports whether it may be sent again.
 func (c *Client) once(ctx context.Context, path, key string, body []byte, out any) (again bool, err error) {
 	r, err := c.request(ctx, http.MethodPost, path, nil, bytes.NewReader(body))
 	if err != nil {

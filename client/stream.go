@@ -26,7 +26,7 @@ const (
 // Event is one event of a stream.
 type Event struct {
 	Type   string          // a type of the standard, or one of the types above
-	Cursor string          // a stream that begins here goes on behind this event
+	Cursor string          // a stream that begins here continues behind this event
 	Data   json.RawMessage // the fact in the standard's form
 }
 
@@ -117,7 +117,7 @@ func (c *Client) Stream(ctx context.Context, path string, o StreamOptions) iter.
 	}
 }
 
-// permanent tells whether asking again is no use.
+// permanent reports whether asking again is no use.
 func permanent(err error) bool {
 	switch belay.CodeOf(err) {
 	case belay.CodeUnreachable, belay.CodeDraining, belay.CodeTooMany, belay.CodeStoreBusy, belay.CodeInternal:

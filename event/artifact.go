@@ -42,7 +42,7 @@ const (
 	PlanCancelled  = "cancelled"
 )
 
-// Open tells whether something is left to do about the item.
+// Open reports whether something is left to do about the item.
 func (i PlanItem) Open() bool { return i.Status == PlanPending || i.Status == PlanInProgress }
 
 // EvidenceChanged says that proof was exported, or why there is none.

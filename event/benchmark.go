@@ -55,7 +55,7 @@ type Benchmark struct {
 	ChangedVariable string        `json:"singleChangedVariable,omitempty"`
 }
 
-// ExportStatus says what became of a trajectory.
+// ExportStatus says the outcome of a trajectory.
 type ExportStatus string
 
 const (

@@ -26,7 +26,7 @@ type ChannelDisconnected struct {
 	LastSeen time.Time `json:"lastSeen,omitzero"`
 }
 
-// ChannelResumed says that a peer is back and where it goes on.
+// ChannelResumed says that a peer is back and where it continues.
 type ChannelResumed struct {
 	fact
 	After int64 `json:"after"`         // the last position it has acknowledged

@@ -72,7 +72,7 @@ type Again struct {
 	Reason string `json:"reason"`
 }
 
-// PermissionResolved is what became of it.
+// PermissionResolved is its outcome.
 type PermissionResolved struct {
 	fact
 	Decision string       `json:"decision"` // allow, deny

@@ -41,7 +41,7 @@ func TestNamingNamesWhatExists(t *testing.T) {
 	}
 }
 
-// hasPath tells whether a struct has a JSON field, or one inside it.
+// hasPath reports whether a struct has a JSON field, or one inside it.
 func hasPath(t reflect.Type, path []string) bool {
 	for t.Kind() == reflect.Pointer || t.Kind() == reflect.Slice {
 		t = t.Elem()

@@ -59,7 +59,7 @@ var outputTypes = map[string]bool{
 	"process.output": true, "process.completed": true, "process.terminated": true,
 }
 
-// NamesOutputs tells whether facts of a type can name outputs.
+// NamesOutputs reports whether facts of a type can name outputs.
 func NamesOutputs(name string) bool { return outputTypes[name] }
 
 // WithoutOutputs lists the outputs that a fact names, and returns the payload

@@ -25,7 +25,7 @@ type ProcessOutput struct {
 }
 
 // ProcessInput is what was sent to a process: input, or a signal. Asked says that
-// somebody wants it sent; the same number without it says what became of that.
+// somebody wants it sent; the same number without it says the outcome of that.
 type ProcessInput struct {
 	fact
 	Bytes  int64  `json:"bytes"`            // that the process took; that it is to take, when asked

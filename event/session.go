@@ -45,7 +45,7 @@ type ThreadStarted struct {
 	Queue belay.Queueing `json:"queue,omitzero"` // how it takes turns while one runs
 }
 
-// ThreadUpdated names the rules a thread goes on under.
+// ThreadUpdated names the rules a thread continues under.
 type ThreadUpdated struct {
 	fact
 	Rules  *belay.Ref    `json:"rules,omitempty"`

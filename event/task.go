@@ -136,7 +136,7 @@ type Checkpoint struct {
 	Versions map[string]int64     `json:"versions,omitempty"` // of those channels
 }
 
-// TaskWaiting says what has to come before the task goes on.
+// TaskWaiting says what has to come before the task continues.
 type TaskWaiting struct {
 	fact
 	Status     string    `json:"status"` // waiting_input, waiting_permission, waiting_resource

@@ -8,7 +8,7 @@ import (
 	"github.com/belay-run/belay/event"
 )
 
-// Check tells whether a fact can stand in a log: it has a type, a place, a time
+// Check reports whether a fact can stand in a log: it has a type, a place, a time
 // and everything that its type needs. The error names all that is missing.
 func Check(e event.Envelope) error {
 	name := e.Type()

@@ -37,7 +37,7 @@ const (
 // Scopes lists the scopes.
 var Scopes = []Scope{Read, Work, Answer, Admin}
 
-// May tells whether a role has a scope.
+// May reports whether a role has a scope.
 func (r Role) May(s Scope) bool {
 	switch s {
 	case Read:
@@ -81,7 +81,7 @@ func From(ctx context.Context) (Principal, bool) {
 	return p, ok
 }
 
-// Check tells whether the context's principal has a scope: unauthorized when
+// Check reports whether the context's principal has a scope: unauthorized when
 // there is no principal, forbidden when it hasn't.
 func Check(ctx context.Context, s Scope) error {
 	p, ok := From(ctx)

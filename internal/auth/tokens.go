@@ -71,7 +71,7 @@ func OpenTokens(dir string, now func() time.Time) *Tokens {
 	return &Tokens{path: filepath.Join(dir, "tokens.json"), now: now}
 }
 
-// CheckTenant tells whether a name can be a tenant's: it is a folder's name.
+// CheckTenant reports whether a name can be a tenant's: it is a folder's name.
 func CheckTenant(name string) error {
 	ok := len(name) >= 1 && len(name) <= 64
 	for i, r := range name {

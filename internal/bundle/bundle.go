@@ -28,7 +28,7 @@ type Bundle struct {
 // place is where a piece of content is in the file.
 type place struct{ at, size int64 }
 
-// Is tells whether a file begins as a bundle does.
+// Is reports whether a file begins as a bundle does.
 func Is(start []byte) bool {
 	return len(start) >= 263 && bytes.HasPrefix(start, []byte(manifestName+"\x00")) && string(start[257:262]) == "ustar"
 }

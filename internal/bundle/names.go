@@ -54,7 +54,7 @@ func (n *names) fact(where string, e *event.Envelope, data []byte) error {
 	return nil
 }
 
-// gone tells whether content is an output that expired and that nothing else needs.
+// gone reports whether content is an output that expired and that nothing else needs.
 func (n *names) gone(d belay.Digest) bool { return n.expired[d] && !n.needed[d] }
 
 func (n *names) allGone() (all []Content) {

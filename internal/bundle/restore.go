@@ -73,7 +73,7 @@ func (b *Bundle) Compare(ctx context.Context, t Target) (Standing, error) {
 	return standing, nil
 }
 
-// here tells whether the store has anything of the session.
+// here reports whether the store has anything of the session.
 func (b *Bundle) here(ctx context.Context, t Target) (bool, error) {
 	streams := []belay.StreamID{b.Manifest.Session.Stream()}
 	for _, h := range b.heads {

@@ -60,7 +60,7 @@ type Model struct {
 	From map[string]string `json:"from,omitempty"`
 }
 
-// Can tells whether a model is known to have an ability.
+// Can reports whether a model is known to have an ability.
 func (m Model) Can(a Ability) bool { return slices.Contains(m.Abilities, a) }
 
 // Catalog is a set of models. It doesn't change, so it can be shared.

@@ -127,7 +127,7 @@ func (c *Catalog) named(provider, name string) *Model {
 	return nil
 }
 
-// dated tells whether the end of a name is a date or version as vendors write
+// dated reports whether the end of a name is a date or version as vendors write
 // them: 20251001, 2025-08-07, 001, latest, preview-05-06, preview-05-2026.
 func dated(s string) bool {
 	if s == "latest" {

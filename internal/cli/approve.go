@@ -114,7 +114,7 @@ func (a *app) respond(ctx context.Context, id string, c belay.RespondAction, edi
 func (a *app) sees(ctx context.Context, st store.Store, stream belay.StreamID, c *belay.RespondAction, edits bool) error {
 	req, err := requestOf(ctx, st, stream, c.Action)
 	if req == nil || err != nil {
-		return err // it doesn't wait any more: the thread says what became of it
+		return err // it doesn't wait any more: the thread says its outcome
 	}
 	if c.Seen != "" && c.Seen != req.version {
 		req.show(a)

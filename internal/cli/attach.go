@@ -44,7 +44,7 @@ func (c *attachCmd) run(ctx context.Context, a *app) (int, error) {
 		return 0, err
 	}
 	err = s.sit(ctx)
-	s.t.Close() //nolint:errcheck // the program goes on, or has ended
+	s.t.Close() //nolint:errcheck // the program continues, or has ended
 	return c.over(a, s.t, err)
 }
 

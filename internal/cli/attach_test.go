@@ -99,7 +99,7 @@ func TestSomebodyAttachesAtATerminal(t *testing.T) {
 	if shown := x.exit(0); !strings.Contains(shown, "detached; it goes on: belay attach "+id+" --offset ") {
 		t.Errorf("it isn't said how to come back:\n%s", shown)
 	}
-	// The terminal is as it was, and the program goes on.
+	// The terminal is as it was, and the program continues.
 	again := onTerminalIn(t, dir, "attach", id, "--read-only")
 	again.see("got hello")
 	again.press(ctrlC) // nothing of it is the program's

@@ -92,7 +92,7 @@ func (w *work) drive(ctx context.Context) error {
 	return w.engine.Session(ctx, w.session, w.keep(ctx))
 }
 
-// over tells whether a turn was given to a thread and is no more there: it ended
+// over reports whether a turn was given to a thread and is no more there: it ended
 // by itself, as part of another, or without having begun.
 func over(t *thread.State, turn belay.TurnID) bool {
 	is := func(q thread.Queued) bool { return q.Turn == turn }

@@ -18,7 +18,7 @@ import (
 // be confined is asked about then, or denied.
 const sandboxEnv = "BELAY_SANDBOX"
 
-// sandboxed tells whether this process confines programs, and why it doesn't.
+// sandboxed reports whether this process confines programs, and why it doesn't.
 func (a *app) sandboxed() (bool, string) {
 	if v := a.env(sandboxEnv); v == "off" || v == "0" || v == "none" {
 		return false, sandboxEnv + "=" + v
@@ -26,7 +26,7 @@ func (a *app) sandboxed() (bool, string) {
 	return true, ""
 }
 
-// tries tells whether somebody wants macOS's sandbox tried, which nobody has
+// tries reports whether somebody wants macOS's sandbox tried, which nobody has
 // verified: programs run in it, and no level is said of them.
 func (a *app) tries() bool { return a.env(sandboxEnv) == "seatbelt" && sandbox.Seatbelt() }
 
@@ -115,7 +115,7 @@ func (g *governance) knownBoundary(name, from string) error {
 		WithHint("the boundaries are %s; boundaries: of a policy.yaml declares more", strings.Join(g.set.Boundaries(), ", "))
 }
 
-// narrowsBoundary tells whether a boundary that a stranger's file names allows no
+// narrowsBoundary reports whether a boundary that a stranger's file names allows no
 // more than what is set without it, by its name alone.
 func narrowsBoundary(name, have string) bool {
 	return name == belay.BoundaryReadOnly || name == belay.BoundaryWorkspace && have == belay.BoundaryFull

@@ -82,7 +82,7 @@ func (a *app) ordering(ctx context.Context, f func(*runtime) (int, error)) (int,
 }
 
 // bring gives a command to a session's stream, wherever it is driven, and prints
-// what became of it. what is said of a success.
+// its outcome. what is said of a success.
 func (a *app) bring(ctx context.Context, r *runtime, id belay.SessionID, to belay.StreamID, c belay.Command, what string) (int, error) {
 	return a.bringBeside(ctx, r, id, to, c, what, nil)
 }
@@ -151,7 +151,7 @@ func writeTable[T any](to io.Writer, rows []T, heads string, cells func(T) []any
 	return t.Flush()
 }
 
-// told is what became of a command, as JSON.
+// told is the outcome of a command, as JSON.
 type told struct {
 	Session belay.SessionID `json:"session"`
 	Result  string          `json:"result"`
@@ -161,7 +161,7 @@ type told struct {
 	Writer  belay.SessionID `json:"writer,omitempty"`  // another session, which writes in the workspace, so what was allowed isn't done
 }
 
-// accepted says what became of a command for another process's session.
+// accepted says the outcome of a command for another process's session.
 func (a *app) accepted(ctx context.Context, r *runtime, to belay.StreamID, t told) error {
 	owner, err := r.store.OwnerOf(ctx, t.Session)
 	if err != nil {
@@ -190,7 +190,7 @@ func (a *app) accepted(ctx context.Context, r *runtime, to belay.StreamID, t tol
 	return nil
 }
 
-// unfinished tells whether a thread has a turn that hasn't ended.
+// unfinished reports whether a thread has a turn that hasn't ended.
 func unfinished(ctx context.Context, st store.Store, s belay.StreamID) bool {
 	d, _, _, err := engine.Load(ctx, st, s)
 	if err != nil {

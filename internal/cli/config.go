@@ -99,7 +99,7 @@ func (a *app) defaults() belay.Settings {
 	return s
 }
 
-// interactive tells whether a person can be asked here.
+// interactive reports whether a person can be asked here.
 func (a *app) interactive() bool {
 	return !a.JSON && a.Stdin != nil && a.IsTerminal(a.Stdin) && a.IsTerminal(a.Stderr)
 }

@@ -248,7 +248,7 @@ func (s *show) untilExec(ctx context.Context, st store.Store) error {
 	}
 }
 
-// ended tells whether the log says how the command ended.
+// ended reports whether the log says how the command ended.
 func (s *show) ended(ctx context.Context, st store.Store) (bool, error) {
 	for r, err := range st.Scan(ctx, 0) {
 		if err != nil {

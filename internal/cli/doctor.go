@@ -70,7 +70,7 @@ func (doctorCmd) run(ctx context.Context, a *app) (int, error) {
 	return a.printFindings(all), nil
 }
 
-// printFindings prints what was found; the exit code says whether something failed.
+// printFindings prints what was found; the exit code reports whether something failed.
 func (a *app) printFindings(all []finding) int {
 	exit := belay.ExitOK
 	for _, f := range all {

@@ -33,7 +33,7 @@ type early struct {
 	err   error
 }
 
-// drives tells whether the arguments look as if a turn will come of them.
+// drives reports whether the arguments look as if a turn will come of them.
 func drives(args []string) bool {
 	switch {
 	case len(args) == 0:
@@ -45,7 +45,7 @@ func drives(args []string) bool {
 }
 
 // begin begins with what depends on nothing, if it hasn't; fresh tells that a
-// session may begin, which writes facts that one that goes on doesn't. It is
+// session may begin, which writes facts that one that continues doesn't. It is
 // joined by end, which must be called.
 func (h *early) begin(a *app, fresh bool) {
 	if h.begun {

@@ -83,7 +83,7 @@ func position(s string) (store.Position, error) {
 
 func ofType(ev event.Envelope, name string) bool { return inFamily(ev.Type(), name) }
 
-// inFamily tells whether a type is the one that is named, or of its family.
+// inFamily reports whether a type is the one that is named, or of its family.
 func inFamily(t, name string) bool {
 	return name == "" || t == name || len(t) > len(name) && t[:len(name)] == name && t[len(name)] == '.'
 }

@@ -26,7 +26,7 @@ type importCmd struct {
 	Files  []string `arg:"" help:"Files that belay export wrote, or transcripts of other agents; - is standard input."`
 }
 
-// imported is what became of a file, as JSON.
+// imported is the outcome of a file, as JSON.
 type imported struct {
 	File      string          `json:"file"`
 	Format    string          `json:"format"`
@@ -38,7 +38,7 @@ type imported struct {
 	Missing   int             `json:"missing,omitempty"`
 	Expired   int             `json:"expired,omitempty"`  // outputs that were let go before, as facts say
 	Repaired  int             `json:"repaired,omitempty"` // content that the store lacked
-	Resume    string          `json:"resume,omitempty"`   // how its work goes on
+	Resume    string          `json:"resume,omitempty"`   // how its work continues
 
 	Messages int               `json:"messages,omitempty"` // of a transcript
 	Turns    int               `json:"turns,omitempty"`

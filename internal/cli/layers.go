@@ -305,7 +305,7 @@ func (l *layers) narrows(s manifest.Setting) string {
 	return untrusted
 }
 
-// fewer tells whether a limit is at most another; 0 is none.
+// fewer reports whether a limit is at most another; 0 is none.
 func fewer(a, b string) bool {
 	x, errA := strconv.Atoi(a)
 	y, errB := strconv.Atoi(b)

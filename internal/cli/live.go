@@ -117,7 +117,7 @@ const maxDoing = 40
 
 func (l *live) start(doing string, at time.Time) { l.doing, l.since = doing, at }
 
-// knows tells whether a step was shown to begin: its text comes after that.
+// knows reports whether a step was shown to begin: its text comes after that.
 func (l *live) knows(s belay.StepID) bool { return l.steps[s] > 0 }
 
 // flow shows text as it streams. What isn't a terminal gets the step's number

@@ -92,7 +92,7 @@ type outputsExpireCmd struct {
 	DryRun    bool     `help:"Only say what would go."`
 }
 
-// expiry is what became of outputs that were to go, as JSON.
+// expiry is the outcome of outputs that were to go, as JSON.
 type expiry struct {
 	DryRun   bool    `json:"dryRun,omitempty"`
 	Outputs  []letGo `json:"outputs"`

@@ -36,7 +36,7 @@ func (a *app) storeDir() (string, error) {
 	return "", belay.Errorf(belay.CodeUsage, "there is no home directory to keep sessions in").At("HOME").WithHint("--store DIR")
 }
 
-// hasStore tells whether something was kept there before. Where nobody can look
+// hasStore reports whether something was kept there before. Where nobody can look
 // there may be a store: to open it says what is wrong.
 func hasStore(dir string) bool {
 	_, err := os.Stat(sqlite.Path(dir))
@@ -121,7 +121,7 @@ func apart(ws, store string) error {
 	return nil
 }
 
-// within tells whether dir is parent or lies below it.
+// within reports whether dir is parent or lies below it.
 func within(parent, dir string) bool {
 	rel, err := filepath.Rel(parent, dir)
 	return err == nil && rel != ".." && !strings.HasPrefix(rel, ".."+string(filepath.Separator))

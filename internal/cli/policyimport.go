@@ -26,7 +26,7 @@ type policyImportCmd struct {
 	File    string `arg:"" help:"The file."`
 }
 
-// importedRules is what became of a file of rules, as JSON.
+// importedRules is the outcome of a file of rules, as JSON.
 type importedRules struct {
 	File     string          `json:"file"`
 	Format   foreign.Format  `json:"format"`
@@ -159,7 +159,7 @@ func (c *policyImportCmd) write(a *app, x *importedRules) error {
 	return err
 }
 
-// reportImport says what became of each rule.
+// reportImport says the outcome of each rule.
 func (a *app) reportImport(x *importedRules) {
 	for _, i := range x.Items {
 		text := fmt.Sprintf("%-8s  %s: %s", i.Kept, i.Where, i.Source)

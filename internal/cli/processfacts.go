@@ -36,7 +36,7 @@ func processFacts(ctx context.Context, st store.Store, id string) ([]event.Envel
 	return nil, nowhere
 }
 
-// ranSome tells whether a session has run programs, or may be running one.
+// ranSome reports whether a session has run programs, or may be running one.
 func ranSome(s *view.Session) bool {
 	return s.Programs.Ended > 0 || slices.ContainsFunc(s.Threads, func(t view.Thread) bool { return t.Turn != nil && t.Turn.Status != view.Ended })
 }

@@ -276,7 +276,7 @@ func (a *app) endpoint(v service, baseURL string) (wire.Endpoint, error) {
 	return e, nil
 }
 
-// belongs tells whether a provider's key may go to a host: it is the one that
+// belongs reports whether a provider's key may go to a host: it is the one that
 // its description names, or the person named the two together in this process,
 // by flag, environment or an own file. A recorded session may come from
 // somebody else, so the address in it gets no key.

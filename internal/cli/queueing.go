@@ -69,7 +69,7 @@ func saidQueueing(q belay.Queueing) string {
 	return s
 }
 
-// narrowsQueue tells whether a workspace's file may set this about turns that
+// narrowsQueue reports whether a workspace's file may set this about turns that
 // wait: what refuses more of those that come. What would end, join or take back
 // a turn that was accepted isn't for a stranger to choose.
 func (l *layers) narrowsQueue(name, value string) bool {

@@ -153,7 +153,7 @@ func at(err error, where string) error {
 }
 
 // reloading reads again with each SIGHUP until the function that it returns is
-// called. What became of it is in the log and on record.
+// called. Its outcome is in the log and on record.
 func reloading(ctx context.Context, s *server.Server, again func(context.Context) error) (stop func()) {
 	hangups := make(chan os.Signal, 1)
 	signal.Notify(hangups, syscall.SIGHUP)

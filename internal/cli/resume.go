@@ -122,7 +122,7 @@ func (w *work) free(ctx context.Context, sid belay.SessionID) error {
 	}
 }
 
-// waiting tells whether a session was accepted and nothing of it was handled yet.
+// waiting reports whether a session was accepted and nothing of it was handled yet.
 func waiting(ctx context.Context, st store.Store, id belay.SessionID) bool {
 	orders, err := st.Inbox(ctx, id.Stream())
 	return err == nil && len(orders) > 0
@@ -157,7 +157,7 @@ func sessionState(ctx context.Context, st store.Store, id belay.SessionID) (*ses
 	return s, nil
 }
 
-// goOn brings the thread to where driving it goes on: with the unfinished
+// goOn brings the thread to where driving it continues: with the unfinished
 // turn, or with another attempt of a task that ended without success.
 func (w *work) goOn(ctx context.Context, s *session.State, c checked) error {
 	t, err := w.state(ctx)
@@ -198,7 +198,7 @@ func (w *work) goOn(ctx context.Context, s *session.State, c checked) error {
 	return w.retry(ctx, s, c)
 }
 
-// worksWait tells whether work was given to the session that wasn't handled.
+// worksWait reports whether work was given to the session that wasn't handled.
 func (w *work) worksWait(ctx context.Context) bool {
 	rows, err := w.store.Lanes(ctx, w.session)
 	if err != nil {
@@ -220,7 +220,7 @@ func (w *work) worksWait(ctx context.Context) bool {
 	return false
 }
 
-// newest tells whether no work was given to the session after this turn. A
+// newest reports whether no work was given to the session after this turn. A
 // turn that the session didn't submit is another attempt of its newest task.
 func newest(s *session.State, turn belay.TurnID) bool {
 	i := slices.Index(s.Turns, turn)

@@ -74,7 +74,7 @@ func (p *printing) prints(session belay.SessionID) belay.Digest {
 	return ref.Digest
 }
 
-// expired tells whether a session let an output go.
+// expired reports whether a session let an output go.
 func (p *printing) expired(session belay.SessionID) (said []event.OutputExpired) {
 	p.Helper()
 	for e, err := range p.Read(p.T.Context(), session.Stream(), 0) {

@@ -211,7 +211,7 @@ func (g *goingBack) showStays(plan *engine.Rollback) {
 	}
 }
 
-// restoring tells whether a rollback was accepted and isn't over.
+// restoring reports whether a rollback was accepted and isn't over.
 func (w *work) restoring(ctx context.Context) bool {
 	if t, err := w.state(ctx); err == nil && t != nil && t.Restore != nil {
 		return true
@@ -228,7 +228,7 @@ func (w *work) restoring(ctx context.Context) bool {
 	return false
 }
 
-// wentBack is what became of a rollback, as JSON.
+// wentBack is the outcome of a rollback, as JSON.
 type wentBack struct {
 	Session belay.SessionID `json:"session"`
 	event.HistoryRollbackCompleted

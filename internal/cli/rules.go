@@ -175,7 +175,7 @@ func (a *app) sayRulesIgnored(ignored []rulefile.Ignored) {
 	}
 }
 
-// trustsFolder tells whether a person trusts the files of a folder, or of one
+// trustsFolder reports whether a person trusts the files of a folder, or of one
 // above it. A worktree is worth what it was made of.
 func (a *app) trustsFolder(globs []string, ws string) bool {
 	for _, g := range globs {
@@ -245,7 +245,7 @@ func (a *app) shadowed(ws string) bool {
 	return was.shadowed
 }
 
-// shadowed tells whether programs are looked for in a folder that is the
+// shadowed reports whether programs are looked for in a folder that is the
 // workspace's own, or is another one wherever a program runs.
 func shadowed(path, ws string) bool {
 	return slices.ContainsFunc(filepath.SplitList(path), func(dir string) bool {

@@ -44,7 +44,7 @@ type attached struct {
 
 func (f attached) image() bool { return strings.HasPrefix(f.media, "image/") }
 
-// text tells whether it is text, which every model takes.
+// text reports whether it is text, which every model takes.
 func (f attached) text() bool { return strings.HasPrefix(f.media, "text/") }
 
 // Sources says what is sent along with a text.
@@ -173,7 +173,7 @@ func (a *app) mentioned(root *os.Root, ws, word string) (name string, is bool) {
 	return "", false
 }
 
-// meansFile tells whether a word after @ was probably meant as a file: it says
+// meansFile reports whether a word after @ was probably meant as a file: it says
 // where from, lies in a folder that is there, is a folder itself, or ends as files
 // of text do. People, decorators (@app.get, @Override) and packages (@types/node)
 // are words.

@@ -163,7 +163,7 @@ func (a *app) fill(c Filled, ws string) (string, *belay.TemplateRef, error) {
 	return rendered, &belay.TemplateRef{Name: t.Name, Version: t.Version, Origin: t.Origin, Digest: t.Digest}, nil
 }
 
-// inWorkspace tells whether a path names a file of the workspace.
+// inWorkspace reports whether a path names a file of the workspace.
 func inWorkspace(ws string) func(string) bool {
 	return func(path string) bool {
 		root, err := os.OpenRoot(ws)

@@ -8,7 +8,7 @@ import (
 )
 
 // TestWhoAsksTogetherSharesAnAnswer: of those who ask while another question is
-// looked up, one looks for all; who asks while that goes on gets a newer answer.
+// looked up, one looks for all; who asks while that continues gets a newer answer.
 func TestWhoAsksTogetherSharesAnAnswer(t *testing.T) {
 	var tg together[int64]
 	var lock sync.Mutex

@@ -179,7 +179,7 @@ func put(t *testing.T, path, content string) {
 	}
 }
 
-// hasPieces tells whether one line of out has the pieces between … in order.
+// hasPieces reports whether one line of out has the pieces between … in order.
 func hasPieces(out, want string) bool {
 	for line := range strings.Lines(out) {
 		found := true

@@ -83,7 +83,7 @@ func (c *topCmd) run(ctx context.Context, a *app) (int, error) {
 	}
 }
 
-// pause waits, and tells whether somebody wants the program to end.
+// pause waits, and reports whether somebody wants the program to end.
 func (a *app) pause(ctx context.Context, d time.Duration) (done bool) {
 	t := time.NewTimer(d)
 	defer t.Stop()

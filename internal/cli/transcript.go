@@ -168,7 +168,7 @@ func (b *bringing) choose() error {
 	return nil
 }
 
-// fit tells whether a picture is one that models take.
+// fit reports whether a picture is one that models take.
 func fit(p *transcript.Image) bool {
 	c, format, err := image.DecodeConfig(bytes.NewReader(p.Data))
 	return err == nil && "image/"+format == p.Media && len(p.Data) <= maxImage && max(c.Width, c.Height) <= maxSide

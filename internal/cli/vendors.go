@@ -23,7 +23,7 @@ type protocol struct {
 	make func(e wire.Endpoint, p *wire.Prefixes, can able) model.Provider
 }
 
-// able tells whether the catalogue knows that a model has an ability.
+// able reports whether the catalogue knows that a model has an ability.
 type able func(model string, x catalog.Ability) bool
 
 // protocols are those that this build speaks.

@@ -83,7 +83,7 @@ func (a *app) about(ctx context.Context, st store.Store, id string) ([]event.Env
 	return events, nil
 }
 
-// names tells whether a fact carries an id, or one that begins so, with or
+// names reports whether a fact carries an id, or one that begins so, with or
 // without its prefix.
 func names(e event.Envelope, id string) bool {
 	ids := e.IDs

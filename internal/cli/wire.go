@@ -48,7 +48,7 @@ func (a *app) specs() []belay.ToolSpec {
 	return specs
 }
 
-// open opens the store; make says whether it may be made. One that need not be made
+// open opens the store; make reports whether it may be made. One that need not be made
 // is opened to be read where it can't be written: each write is refused then.
 func (a *app) open(ctx context.Context, make bool) (store.Store, error) {
 	dir, err := a.storeDir()

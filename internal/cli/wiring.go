@@ -150,7 +150,7 @@ func (w *wiring) rules(ctx context.Context, by, ws string, s belay.Settings) (be
 	return ref, settingError(err)
 }
 
-// MayChange tells whether a session may change its workspace, which is made ready.
+// MayChange reports whether a session may change its workspace, which is made ready.
 func (w *wiring) MayChange(ctx context.Context, s *session.State, more []policy.Grant) (bool, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

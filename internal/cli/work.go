@@ -225,7 +225,7 @@ type folded struct {
 }
 
 // state is the thread as its facts say, or nil when it isn't open. It is folded
-// again when there is a new fact: who goes on with a session asks three times.
+// again when there is a new fact: who continues with a session asks three times.
 func (w *work) state(ctx context.Context) (*thread.State, error) {
 	if w.thread == "" {
 		return nil, nil
@@ -247,7 +247,7 @@ func (w *work) state(ctx context.Context) (*thread.State, error) {
 	return w.folded.state, nil
 }
 
-// unfinished tells whether a turn of the thread hasn't ended, or work waits.
+// unfinished reports whether a turn of the thread hasn't ended, or work waits.
 func (w *work) unfinished(ctx context.Context) bool {
 	if rows, err := w.store.Lanes(ctx, w.session); err == nil {
 		for _, r := range rows {
@@ -296,7 +296,7 @@ func (w *work) see(ctx context.Context) (int, error) {
 				stop(errTerminated)
 			case interrupted:
 				// At once: whatever runs is killed with this process, and the next
-				// one finds out what became of it.
+				// one finds out its outcome.
 				w.abandoned = true
 				fmt.Fprintf(w.a.Stderr, "\nleft at once; go on with: %s\n", w.resumeCommand())
 				return belay.ExitCancelled, nil
@@ -309,7 +309,7 @@ func (w *work) see(ctx context.Context) (int, error) {
 }
 
 // interrupt asks the turn to end; its partial text is kept. Behind another turn it
-// is taken out, and that one goes on.
+// is taken out, and that one continues.
 func (w *work) interrupt(ctx context.Context, sig os.Signal) {
 	w.watch.note("interrupting; again to leave at once")
 	c := belay.InterruptTurn{Reason: "interrupted at the terminal (" + sig.String() + ")"}

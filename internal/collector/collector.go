@@ -57,7 +57,7 @@ func set() {
 	debug.SetGCPercent(p)
 }
 
-// fixed tells whether somebody has said when garbage is collected.
+// fixed reports whether somebody has said when garbage is collected.
 var fixed = sync.OnceValue(func() bool { return os.Getenv("GOGC") != "" })
 
 // Late makes the first collection of a process come late, and the others as
@@ -80,7 +80,7 @@ func usually(p int) {
 	set()
 }
 
-// afterCollection goes on after the next collection, which is the n-th.
+// afterCollection continues after the next collection, which is the n-th.
 func afterCollection(n int, after func()) {
 	runtime.AddCleanup(new(collected), func(n int) {
 		if n == 1 {
@@ -97,7 +97,7 @@ func afterCollection(n int, after func()) {
 	}, n)
 }
 
-// grown tells whether the process isn't small.
+// grown reports whether the process isn't small.
 func grown() bool {
 	has := inUse()
 	if room.Load() != nil {

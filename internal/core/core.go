@@ -52,7 +52,7 @@ type Decider interface {
 	// Save and Load are the state as bytes: load(save(s)) folds on like s.
 	Save() ([]byte, error)
 	Load(data []byte) error
-	// InFlight tells whether facts say that effects run: a new driver then
+	// InFlight reports whether facts say that effects run: a new driver then
 	// sends TakeOver first.
 	InFlight() bool
 }
@@ -132,7 +132,7 @@ type TakeSnapshot struct {
 
 func (e TakeSnapshot) Key() string { return "snapshot/" + string(e.IDs.Turn) + "/" + e.When }
 
-// KeepProcess sees a process to its end that goes on after its call, and ends
+// KeepProcess sees a process to its end that continues after its call, and ends
 // it when it isn't wanted any more.
 type KeepProcess struct {
 	IDs belay.IDs // Process is set

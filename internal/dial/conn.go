@@ -35,7 +35,7 @@ func (c *conn) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// headAlone tells whether p is the whole head of a request whose body must follow
+// headAlone reports whether p is the whole head of a request whose body must follow
 // without an answer in between, and nothing of the body. Encrypted bytes are none.
 func headAlone(p []byte) bool {
 	if !bytes.HasPrefix(p, []byte("POST ")) || bytes.Index(p, []byte("\r\n\r\n")) != len(p)-4 || bytes.Contains(p, []byte("\r\nExpect:")) {

@@ -64,7 +64,7 @@ func discard(sys FS, temp string) error {
 	return belay.Errorf(belay.CodeInternal, "the unfinished file can't be removed").At(temp).WithHint("remove it").Wrap(err)
 }
 
-// failed says what became of a file, unless somebody has said so already.
+// failed says the outcome of a file, unless somebody has said so already.
 func failed(path string, err error) error {
 	if err == nil {
 		return nil

@@ -145,7 +145,7 @@ func TestBackupUnderLoadRestoreVerifyResume(t *testing.T) {
 	}
 	resumed, last := 0, store.Position(0)
 	for i := range backups {
-		for at := last; at == last; { // something goes on between two backups
+		for at := last; at == last; { // something continues between two backups
 			changed, err := s.db.Changed(t.Context()), error(nil)
 			if at, err = s.db.End(t.Context()); err != nil {
 				t.Fatal(err)

@@ -61,7 +61,7 @@ func lanesOf(t *testing.T, r *rig, who string) string {
 }
 
 // TestABeginningIsAsTheLongWay: what Begin writes is what the store would have
-// when the commands had been brought, and the session goes on in the same way.
+// when the commands had been brought, and the session continues in the same way.
 func TestABeginningIsAsTheLongWay(t *testing.T) {
 	r := newRig(t, 2)
 	ans, begun, err := r.e.Begin(t.Context(), r.first("AA")...)

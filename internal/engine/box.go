@@ -174,7 +174,7 @@ func (b *recording) stopped(end process.Exit, said, dir string) *event.SandboxVi
 	return &v
 }
 
-// outside tells whether a path is there, outside of every boundary.
+// outside reports whether a path is there, outside of every boundary.
 func outside(p string) bool {
 	_, err := os.Lstat(p)
 	return err == nil

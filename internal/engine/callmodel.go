@@ -79,8 +79,8 @@ func (a *answer) gaveNothing(ctx context.Context, err error) []core.Fact {
 // stopCut ends an answer whose stream broke off after whole calls.
 const stopCut = "cut"
 
-// usable tells whether an answer that broke off has calls to go on with: what
-// came whole is kept, and the model goes on from its results. Asking again would
+// usable reports whether an answer that broke off has calls to go on with: what
+// came whole is kept, and the model continues from its results. Asking again would
 // pay for the same calls twice.
 func (a *answer) usable(ctx context.Context, err error) bool {
 	if ctx.Err() != nil || len(a.calls) == 0 || model.AsError(err).Class != "transient" {

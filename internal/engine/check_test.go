@@ -58,7 +58,7 @@ func TestRulesOfPeopleAreThereAgainForTheNextProcess(t *testing.T) {
 	}
 }
 
-// What is unfinished goes on by itself in the next process, which has to ask
+// What is unfinished continues by itself in the next process, which has to ask
 // for the rules, and then for those that they name, before anything else happens.
 func TestATurnUnderPeoplesRulesGoesOnInTheNextProcess(t *testing.T) {
 	ctx, leave := context.WithCancel(t.Context())

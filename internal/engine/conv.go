@@ -162,7 +162,7 @@ func (v *conv) upTo(ctx context.Context, st store.Store, to int64) error {
 	return nil
 }
 
-// silent tells whether a fact surely adds no message. A conversation up to a
+// silent reports whether a fact surely adds no message. A conversation up to a
 // request takes the silent facts that follow, so that it stands at the end of
 // the log when the answer comes.
 func silent(p event.Payload) bool {

@@ -10,7 +10,7 @@ import (
 // TestAStepCosts counts what a step of a running turn asks of the store: two
 // transactions, a bounded number of statements in them, and not one query. It
 // looks from one request to another in the middle of a turn, where nothing but
-// the turn goes on.
+// the turn continues.
 func TestAStepCosts(t *testing.T) {
 	const from, to = 20, 220
 	const steps = to - from

@@ -457,7 +457,7 @@ func TestCrashAtEveryPairOfPoints(t *testing.T) {
 }
 
 // TestInterruptAtEveryPoint: a second process interrupts at any moment; the turn
-// ends cancelled, and a new turn goes on to the same answer.
+// ends cancelled, and a new turn continues to the same answer.
 func TestInterruptAtEveryPoint(t *testing.T) {
 	cancelled := 0
 	for at := 1; at < 200; at++ {

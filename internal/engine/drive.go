@@ -50,7 +50,7 @@ type standing struct {
 }
 
 // landing is an effect that ended. No facts means that its driver was told to
-// leave and the next one decides what became of it.
+// leave and the next one decides its outcome.
 type landing struct {
 	key   string
 	facts []core.Fact

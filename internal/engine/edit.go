@@ -85,7 +85,7 @@ func badArguments(p *event.Problem) error {
 	return err
 }
 
-// holdsSecret tells whether a registered secret is among what a person gives a
+// holdsSecret reports whether a registered secret is among what a person gives a
 // call. It would be taken out, and the call would run with what stands for it.
 func (e *Engine) holdsSecret(args []byte) bool { return !bytes.Equal(e.c.Secrets.JSON(args), args) }
 

@@ -37,7 +37,7 @@ func (v *conv) begin(ctx context.Context, st store.Store, base []belay.Ref) erro
 	return nil
 }
 
-// hasBase tells whether a fact begins a thread with a history.
+// hasBase reports whether a fact begins a thread with a history.
 func hasBase(p event.Payload) bool {
 	t, ok := p.(event.ThreadStarted)
 	return ok && len(t.Base) > 0

@@ -166,7 +166,7 @@ func obeys(t *testing.T, name string, first demand, granted bool, mode belay.Mod
 	return asked
 }
 
-// A fork goes on from content that its parent read, so it is tainted as that is.
+// A fork continues from content that its parent read, so it is tainted as that is.
 func TestAForkInheritsTaint(t *testing.T) {
 	look := pure("look", func(context.Context, tool.Call) (tool.Result, error) { return tool.Result{Text: "text"}, nil })
 	look.spec.Untrusted = true

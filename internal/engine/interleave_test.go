@@ -126,7 +126,7 @@ func (a *agent) Stream(_ context.Context, r model.Request) iter.Seq2[model.Chunk
 	}
 }
 
-// learn takes in what became of the last call.
+// learn takes in the outcome of the last call.
 func (a *agent) learn(m belay.Message) {
 	for _, p := range m.Parts {
 		r := p.Result

@@ -54,7 +54,7 @@ func (k *keptTurns) turn(id belay.TurnID) {
 	}
 }
 
-// whole tells whether there is a snapshot before and after each turn.
+// whole reports whether there is a snapshot before and after each turn.
 func (k *keptTurns) whole() bool {
 	for _, t := range k.turns {
 		if t.before == "" || t.after == "" {

@@ -10,7 +10,7 @@ import (
 	"github.com/belay-run/belay/internal/tool"
 )
 
-// CheckSchema tells whether a JSON Schema that a user brought can be used.
+// CheckSchema reports whether a JSON Schema that a user brought can be used.
 func CheckSchema(schema []byte) error {
 	if _, err := tool.ReadSchema(schema); err != nil {
 		return belay.Errorf(belay.CodeUsage, "the output schema can't be used").Wrap(err)

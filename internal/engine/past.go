@@ -125,7 +125,7 @@ func (p *Past) BeforeLast(n int) (PastTurn, error) {
 // forkNote tells the model where a copy of an unfinished turn stops.
 const forkNote = "The conversation was copied in the middle of that turn, after its last whole step. What the turn did afterwards is not known here."
 
-// Fork is how a thread begins that goes on after a turn: what was said up to
+// Fork is how a thread begins that continues after a turn: what was said up to
 // its end, kept as content. Of a turn that hasn't ended the steps that have
 // are copied; calls and their answers stay together.
 func (p *Past) Fork(ctx context.Context, t PastTurn) (belay.Beginning, error) {

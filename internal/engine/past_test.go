@@ -133,7 +133,7 @@ func TestAForkSaysWhatItsParentSaid(t *testing.T) {
 	})
 }
 
-// paired tells whether every call is answered by the message after it.
+// paired reports whether every call is answered by the message after it.
 func paired(t *testing.T, msgs []belay.Message) {
 	t.Helper()
 	for i, m := range msgs {

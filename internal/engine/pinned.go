@@ -12,7 +12,7 @@ import (
 
 // pinned is what a turn found when it first asked for it. A configuration that is
 // read again while the turn runs counts for the next one, and for this one when
-// it goes on after a rest.
+// it continues after a rest.
 type pinned struct {
 	mu        sync.Mutex
 	turn      belay.TurnID

@@ -101,7 +101,7 @@ func (e *Engine) notify(id belay.SessionID, s belay.StreamID) {
 	}
 }
 
-// looks tells whether the lanes are to be read, and forgets it.
+// looks reports whether the lanes are to be read, and forgets it.
 func (e *Engine) looks(own *ownership) (look bool) {
 	e.mu.Lock()
 	defer e.mu.Unlock()

@@ -11,7 +11,7 @@ import (
 	"github.com/belay-run/belay/internal/tool"
 )
 
-// left is a process that goes on after its call: the thread keeps it by an
+// left is a process that continues after its call: the thread keeps it by an
 // effect of its own, and what becomes of it is a fact like any effect's.
 type left struct {
 	tool.Running
@@ -79,7 +79,7 @@ func (e *Engine) Attachable(id belay.ProcessID) (tool.Attachable, bool) {
 }
 
 // strand ends a process that was handed over to a drive that leaves before it
-// could keep it. It tells whether there was one.
+// could keep it. It reports whether there was one.
 func (v *drive) strand(ctx context.Context) bool {
 	r, ok := v.take(true, func(l left) bool { return !l.kept })
 	if !ok {

@@ -29,7 +29,7 @@ func programs(t *testing.T, script string) *bench {
 	return newBench(t, "name: t\nsteps:\n"+script, func(s *belay.Settings) { s.Completion = belay.CompletionConversational }, shell.Tools(c)...)
 }
 
-// allEnded tells whether every process of the log has one end, and is gone.
+// allEnded reports whether every process of the log has one end, and is gone.
 func (b *bench) allEnded() (ends []event.Payload) {
 	b.t.Helper()
 	started := map[belay.ProcessID]event.ProcessStarted{}
@@ -164,7 +164,7 @@ func TestBackgroundProcessesAreTerminatedByCommand(t *testing.T) {
 }
 
 // Wherever the driver leaves, nothing runs on, every process has one end in the
-// log, and the next driver goes on.
+// log, and the next driver continues.
 func TestBackgroundProcessesAtEveryPointOfLeaving(t *testing.T) {
 	script := "  - calls: [{tool: exec, args: {command: 'echo one; exec sleep 300', background_after: 0}}, {tool: process, args: {}}]\n" +
 		"  - calls: [{tool: process, args: {}}]\n  - text: it runs\n"

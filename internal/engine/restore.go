@@ -36,7 +36,7 @@ func digestOf(r *belay.Ref) string {
 
 // restoreFiles makes the files of a plan what they were. Each is recorded after
 // it changed; an attempt that finds one changed and not recorded records it.
-// No facts means that the process is told to leave: the next one goes on.
+// No facts means that the process is told to leave: the next one continues.
 func (v *drive) restoreFiles(ctx context.Context, eff core.RestoreFiles) []core.Fact {
 	end := eff.Event
 	plan, root, err := v.plan(ctx, eff)

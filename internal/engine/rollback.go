@@ -161,7 +161,7 @@ func content(r *belay.Ref, none bool) string {
 	return digestOf(r)
 }
 
-// follows tells whether a change began with what the one before it left.
+// follows reports whether a change began with what the one before it left.
 func follows(a, b event.ArtifactChanged) bool {
 	switch {
 	case b.Op == "created":

@@ -114,7 +114,7 @@ func (l *lanes) turn(first bool) (wake time.Time, done bool, err error) {
 // errRests is why drives leave that only processes of the background keep.
 var errRests = errors.New("the session rests")
 
-// rests tells whether nothing goes on but processes of the background, and
+// rests reports whether nothing continues but processes of the background, and
 // nothing waits to be handled.
 func (l *lanes) rests(rows []store.LaneRow) bool {
 	for _, v := range l.running {
@@ -125,7 +125,7 @@ func (l *lanes) rests(rows []store.LaneRow) bool {
 	return len(l.running) == 0 || !slices.ContainsFunc(rows, func(r store.LaneRow) bool { return r.Inbox > 0 })
 }
 
-// begins tells whether the row is that of the session's own stream before its
+// begins reports whether the row is that of the session's own stream before its
 // first fact. If nobody owned the session before, no stream has facts then.
 func (l *lanes) begins(row store.LaneRow) bool { return row.Stream == l.id.Stream() && row.Seq == 0 }
 

@@ -58,7 +58,7 @@ func (g *ground) told() string {
 	return strings.ReplaceAll(strings.TrimSpace(string(b)), "\n", " ")
 }
 
-// otherwise drives the session with other variables, as a process that goes on
+// otherwise drives the session with other variables, as a process that continues
 // with it may have them.
 func (g *ground) otherwise(env ...string) {
 	g.t.Helper()

@@ -13,7 +13,7 @@ import (
 	"github.com/belay-run/belay/internal/store"
 )
 
-// Answer is what became of a command.
+// Answer is the outcome of a command.
 type Answer struct {
 	Events   []event.Envelope // the facts it caused
 	Position store.Position   // of the last of them; 0 is none
@@ -79,7 +79,7 @@ func (e *Engine) comes(id belay.SessionID) (ended func()) {
 	}
 }
 
-// Brings tells whether Submit is at work for a session: what it brings may be in
+// Brings reports whether Submit is at work for a session: what it brings may be in
 // the inbox, and needs nobody to drive the session for it.
 func (e *Engine) Brings(id belay.SessionID) bool {
 	e.mu.Lock()
@@ -282,7 +282,7 @@ func (e *Engine) answer(ctx context.Context, from store.Position, o belay.Order)
 	}
 }
 
-// waits tells whether the command is still in its inbox.
+// waits reports whether the command is still in its inbox.
 func (e *Engine) waits(ctx context.Context, o belay.Order) bool {
 	orders, err := e.c.Store.Inbox(ctx, o.Stream)
 	if err != nil {

@@ -27,7 +27,7 @@ const (
 
 // flight is an effect that is out. A tool, a provider or a checker that doesn't
 // end when its time is up holds its thread, the session's lane and a place of the
-// server. So it is told to end, and then given up: its thread goes on with a
+// server. So it is told to end, and then given up: its thread continues with a
 // typed end, and what it says after that nobody hears.
 type flight struct {
 	eff    core.Effect

@@ -31,7 +31,7 @@ func deaf(let chan struct{}, late *atomic.Int64, effect belay.EffectClass) tool.
 const callsDeaf = "steps:\n  - calls:\n      - {tool: deaf, args: {}}\n  - calls:\n      - {tool: complete_task, args: {summary: Done without it.}}\n"
 
 // TestAStuckEffectIsGivenUp: a tool that ignores that its time is up costs its
-// thread a minute more and no longer. It ends typed, the thread goes on, and what
+// thread a minute more and no longer. It ends typed, the thread continues, and what
 // it says later nobody hears.
 func TestAStuckEffectIsGivenUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -62,7 +62,7 @@ func TestAStuckEffectIsGivenUp(t *testing.T) {
 }
 
 // TestAStuckEffectDoesntKeepItsProcess: a drive that has to leave waits for a
-// stuck effect half a minute; what became of it the next one decides.
+// stuck effect half a minute; its outcome the next one decides.
 func TestAStuckEffectDoesntKeepItsProcess(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		let, late := make(chan struct{}), &atomic.Int64{}

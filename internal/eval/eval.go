@@ -63,7 +63,7 @@ type Settings struct {
 // Then is a command that follows the first run.
 type Then struct {
 	Prompt   string   // gives the session more to do
-	Resume   bool     // goes on with it
+	Resume   bool     // continues with it
 	Belay    []string // or any command line; ${session} and ${action} are the last ones, ${dir} the place
 	By       string   // who gives it; eval if empty
 	Settings Settings // of Prompt and Resume; what is empty stays as it was

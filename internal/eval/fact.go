@@ -56,7 +56,7 @@ func plain(v any) any {
 	return out
 }
 
-// Holds tells whether a fact meets the condition.
+// Holds reports whether a fact meets the condition.
 func (f Fact) Holds(e event.Envelope) bool {
 	if e.Type() != f.Type {
 		return false
@@ -72,7 +72,7 @@ func (f Fact) Holds(e event.Envelope) bool {
 	return json.Unmarshal(raw, &have) == nil && has(have, f.Where)
 }
 
-// has tells whether a value has all that is wanted: of objects the fields that
+// has reports whether a value has all that is wanted: of objects the fields that
 // are named, of lists each element. What isn't there is zero: facts leave out
 // what is empty.
 func has(have, want any) bool {

@@ -171,7 +171,7 @@ func (s *stage) missed() (conditions []Fact) {
 	return conditions
 }
 
-// died tells whether the process died since the last time.
+// died reports whether the process died since the last time.
 func (s *stage) died() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -27,7 +27,7 @@ type Player struct {
 	Temp    string // where places are made; the system's place for such if empty
 }
 
-// Result is what became of a scenario.
+// Result is the outcome of a scenario.
 type Result struct {
 	Scenario *Scenario
 	Failures []string // what was expected and not seen; none is a pass
@@ -35,7 +35,7 @@ type Result struct {
 	Kept     *Where // when its place was left
 }
 
-// Passed tells whether everything was as expected.
+// Passed reports whether everything was as expected.
 func (r Result) Passed() bool { return len(r.Failures) == 0 }
 
 // died is the exit code of a process that a scenario let die: that of SIGKILL.

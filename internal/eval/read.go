@@ -95,7 +95,7 @@ func (r *reader) fail(at []any, format string, args ...any) *belay.Error {
 	return err
 }
 
-// isID tells whether a text can be an id: it stands in names of files and tests.
+// isID reports whether a text can be an id: it stands in names of files and tests.
 func isID(s string) bool {
 	for i, c := range s {
 		letter := c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9'
@@ -190,7 +190,7 @@ func (r *reader) setup(f setupFile) {
 	}
 }
 
-// inside tells whether a path, as it is written, names a file below the workspace.
+// inside reports whether a path, as it is written, names a file below the workspace.
 func inside(p string) bool {
 	return p != "" && p != "." && p == path.Clean(p) && !path.IsAbs(p) && p != ".." && !strings.HasPrefix(p, "../") && !strings.ContainsRune(p, 0)
 }

@@ -30,7 +30,7 @@ type Seen struct {
 	play *play
 }
 
-// Call is a call that the model asked for, and what became of it.
+// Call is a call that the model asked for, and its outcome.
 type Call struct {
 	ID       belay.CallID
 	Tool     string
@@ -123,7 +123,7 @@ func (s *Seen) Count(f Fact) (n int) {
 	return n
 }
 
-// File is a file of the workspace; there tells whether it exists.
+// File is a file of the workspace; there reports whether it exists.
 func (s *Seen) File(name string) (content string, there bool, err error) {
 	b, err := os.ReadFile(filepath.Join(s.Workspace, filepath.FromSlash(name)))
 	if errors.Is(err, fs.ErrNotExist) {

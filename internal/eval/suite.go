@@ -66,7 +66,7 @@ func (t *Tally) add(r Result) {
 	}
 }
 
-// Summary is what became of all scenarios.
+// Summary is the outcome of all scenarios.
 type Summary struct {
 	Tally
 	MS         int64             `json:"ms"`

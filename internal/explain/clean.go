@@ -62,7 +62,7 @@ const (
 	noLetter = maxMarks
 )
 
-// selects tells whether r chooses another look of the character before it.
+// selects reports whether r chooses another look of the character before it.
 func selects(r rune) bool {
 	return r >= 0xfe00 && r <= 0xfe0f || r >= 0x180b && r <= 0x180f || r >= 0xe0100 && r <= 0xe01ef
 }
@@ -96,7 +96,7 @@ func clean(s, keep string) string {
 	return b.String()
 }
 
-// hidden tells whether r does something else than show itself: C0, C1 and DEL;
+// hidden reports whether r does something else than show itself: C0, C1 and DEL;
 // format characters, which are the bidirectional controls, the zero-width ones
 // and tags; line and paragraph separators; fillers and selectors that print
 // nothing and can carry a message.

@@ -33,7 +33,7 @@ func misleads(s string) string {
 	return ""
 }
 
-// whole tells whether a text is another one with some of its characters, or
+// whole reports whether a text is another one with some of its characters, or
 // bytes, written out, in order and without a gap.
 func whole(shown, s string) bool {
 	for len(s) > 0 {

@@ -326,7 +326,7 @@ func (t *turn) ask(e *event.Envelope) *ask {
 	return a
 }
 
-// begun tells whether the turn left the queue, as far as the facts reach.
+// begun reports whether the turn left the queue, as far as the facts reach.
 func (t *turn) begun() bool { return t.started != nil || len(t.steps) > 0 || t.submitted == nil }
 
 // calls are all calls of a turn, in order.

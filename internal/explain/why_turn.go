@@ -91,7 +91,7 @@ func (s *story) whyFailed(a *Answer, t *turn, p event.TurnFailed) {
 	}
 }
 
-// resume is the command that goes on with the session of a turn, with a flag
+// resume is the command that continues with the session of a turn, with a flag
 // and its value if there are some.
 func resume(a *Answer, t *turn, effect, flag string, value ...any) {
 	words := append([]any{t.ids.Session}, value...)

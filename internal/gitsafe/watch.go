@@ -61,7 +61,7 @@ func (w *Watch) Begin(ctx context.Context) []Moved {
 	return moved
 }
 
-// Look is called when a program has ended, or goes on while its caller doesn't
+// Look is called when a program has ended, or continues while its caller doesn't
 // wait any more.
 func (w *Watch) Look(ctx context.Context, ended bool) []Moved {
 	w.mu.Lock()

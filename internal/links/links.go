@@ -111,7 +111,7 @@ type looker struct {
 	without string // a path that has no links
 }
 
-// plain tells whether a path is there and has no links, by one question to a
+// plain reports whether a path is there and has no links, by one question to a
 // system that answers it. False is no answer.
 func (l *looker) plain(p string) bool {
 	if !path.IsAbs(p) || path.Clean(p) != p {

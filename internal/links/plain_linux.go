@@ -2,7 +2,7 @@ package links
 
 import "golang.org/x/sys/unix"
 
-// withoutLinks tells whether a clean absolute path is there and no part of it is
+// withoutLinks reports whether a clean absolute path is there and no part of it is
 // a link. The path is looked up, nothing is opened. Old kernels don't know the
 // question, and some boundaries forbid it: then each part is asked about.
 func withoutLinks(p string) bool {

@@ -23,7 +23,7 @@ type Scope struct {
 	Turn    belay.TurnID    // with Run: its turn
 }
 
-// has tells whether a fact, or text, with these identities belongs to the scope.
+// has reports whether a fact, or text, with these identities belongs to the scope.
 func (s *Scope) has(stream belay.StreamID, ids *belay.IDs) bool {
 	if s.Session != "" && ids.Session != s.Session || s.Stream != "" && stream != s.Stream {
 		return false
@@ -31,7 +31,7 @@ func (s *Scope) has(stream belay.StreamID, ids *belay.IDs) bool {
 	return s.Run == "" || ids.Run == s.Run || s.Turn != "" && ids.Turn == s.Turn && ids.Thread == s.Thread
 }
 
-// ends tells whether a fact is the last one of the scope: only a run has one.
+// ends reports whether a fact is the last one of the scope: only a run has one.
 func (s *Scope) ends(ids *belay.IDs, kind string) bool {
 	return s.Run != "" && ids.Run == s.Run && (kind == "task.attempt.completed" || kind == "task.attempt.failed")
 }

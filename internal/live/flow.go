@@ -66,7 +66,7 @@ func (t *tail) add(offset int64, text string) {
 	}
 }
 
-// hole tells whether a piece is missing that no checkpoint has, for a reader who
+// hole reports whether a piece is missing that no checkpoint has, for a reader who
 // has the facts and the text up to an offset. It ends with the next checkpoint.
 func (t *tail) hole(had int64) bool { return had < t.base && t.durable < t.base }
 

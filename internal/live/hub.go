@@ -1,7 +1,7 @@
 // Package live brings what happens to those who follow it: the facts of one
 // store in their order, and between them the text that flows in this process.
 // It promises that a reader gets each fact behind its cursor once and in order,
-// or is told where it goes on; that text is never shown before the request it
+// or is told where it continues; that text is never shown before the request it
 // answers nor after the answer; and that a reader who stops reading holds
 // nothing but its place. It decides nothing and writes nothing.
 package live
@@ -95,7 +95,7 @@ func New(ctx context.Context, st store.Store, o Options) (*Hub, error) {
 	return h, nil
 }
 
-// Has tells whether facts of a session are known without asking the store. Its
+// Has reports whether facts of a session are known without asking the store. Its
 // no says nothing.
 func (h *Hub) Has(session belay.SessionID) bool {
 	if h.recent == nil {

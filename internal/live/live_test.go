@@ -199,7 +199,7 @@ func TestALongTextIsHeldInPart(t *testing.T) {
 }
 
 // TestASlowReaderIsTold: one that stops reading holds nothing, gets a resync
-// with a snapshot, and goes on behind it without a gap.
+// with a snapshot, and continues behind it without a gap.
 func TestASlowReaderIsTold(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var b *bench

@@ -17,7 +17,7 @@ import (
 // Types of messages that are no facts.
 const (
 	TypeText    = "text"    // text that flows; without a cursor
-	TypeResync  = "resync"  // the reader was too slow, or the store was put back: it goes on at the cursor, and what is before it is in the snapshot
+	TypeResync  = "resync"  // the reader was too slow, or the store was put back: it continues at the cursor, and what is before it is in the snapshot
 	TypeDeleted = "deleted" // the session is gone; nothing follows
 	TypeEnd     = "end"     // the run is over; nothing follows
 	TypeBeat    = ""        // nothing has happened for a while
@@ -26,7 +26,7 @@ const (
 // Message is one thing that a reader gets.
 type Message struct {
 	Type   string // of the fact, or one of the types above
-	Cursor string // where a reader goes on that has this; empty: unchanged
+	Cursor string // where a reader continues that has this; empty: unchanged
 	Data   []byte // JSON
 }
 
@@ -55,7 +55,7 @@ func NewFilter(list string) (Filter, error) {
 	return f, nil
 }
 
-// Takes tells whether a type is chosen.
+// Takes reports whether a type is chosen.
 func (f Filter) Takes(kind string) bool {
 	if len(f) == 0 {
 		return true
@@ -116,7 +116,7 @@ func (h *Hub) Reader(ctx context.Context, s Scope, f Filter, since string) (*Rea
 	return r, nil
 }
 
-// ended tells whether the last fact of a scope is at or before a position.
+// ended reports whether the last fact of a scope is at or before a position.
 func (h *Hub) ended(ctx context.Context, s Scope, at store.Position) (bool, error) {
 	if s.Run == "" || at == 0 {
 		return false, nil
@@ -183,7 +183,7 @@ func Place(ctx context.Context, st store.Store, s Scope, text string) (store.Pos
 	return p.position, nil
 }
 
-// plain tells whether a place is a position as a number, which says nothing of
+// plain reports whether a place is a position as a number, which says nothing of
 // the store that it is of.
 func plain(text string) bool {
 	n, err := strconv.ParseInt(text, 10, 64)

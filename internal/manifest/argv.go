@@ -145,7 +145,7 @@ func textOf(x any) (string, bool) {
 	return "", false
 }
 
-// has tells whether an argument was given.
+// has reports whether an argument was given.
 func (v Values) has(name string) bool {
 	_, ok := v.list[name]
 	return ok || name == all
@@ -237,7 +237,7 @@ func (t Text) fill(v Values, list string, i int) (string, error) {
 // its items on lines of their own.
 func (t Text) Fill(v Values) (string, error) { return t.fill(v, "", 0) }
 
-// Given tells whether every argument of the text was given.
+// Given reports whether every argument of the text was given.
 func (t Text) Given(v Values) bool {
 	return !slices.ContainsFunc(t.args(), func(n string) bool { return !v.has(n) })
 }

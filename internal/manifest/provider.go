@@ -99,7 +99,7 @@ func provider(t source.Text, v *ast.MappingValueNode, known Protocols) (Provider
 	return p, nil
 }
 
-// providerName tells whether a name can stand in settings.
+// providerName reports whether a name can stand in settings.
 func providerName(s string) bool {
 	for i, c := range s {
 		plain := c >= 'a' && c <= 'z' || c >= '0' && c <= '9'
@@ -206,7 +206,7 @@ func header(t source.Text, v *ast.MappingValueNode) (h Header, err error) {
 	return h, nil
 }
 
-// fieldName tells whether a name is a token of RFC 9110, section 5.6.2.
+// fieldName reports whether a name is a token of RFC 9110, section 5.6.2.
 func fieldName(s string) bool {
 	for _, c := range s {
 		if c > '~' || c <= ' ' || strings.ContainsRune(`"(),/:;<=>?@[\]{}`, c) {
@@ -216,7 +216,7 @@ func fieldName(s string) bool {
 	return s != ""
 }
 
-// secretHeader tells whether a field of this name holds a secret by convention.
+// secretHeader reports whether a field of this name holds a secret by convention.
 func secretHeader(name string) bool {
 	n := strings.ReplaceAll(strings.ToUpper(name), "-", "_")
 	return secret.IsName(n) || secret.IsName("X_"+n) || strings.Contains(n, "AUTH") || strings.Contains(n, "COOKIE") || strings.HasSuffix(n, "KEY")

@@ -103,7 +103,7 @@ type Error struct {
 
 func (e *Error) Error() string { return e.Class + ": " + e.Message }
 
-// Retryable tells whether the same request may succeed later.
+// Retryable reports whether the same request may succeed later.
 func (e *Error) Retryable() bool { return e.Class == "transient" || e.Class == "rate_limited" }
 
 // AsError is err as an *Error: unknown errors are transient, except the

@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-// What became of a mutant. Only a caught one is as it should be.
+// The outcome of a mutant. Only a caught one is as it should be.
 const (
 	caught   = "caught"
 	survived = "SURVIVED"
@@ -69,7 +69,7 @@ func (l lab) sound(ctx context.Context, all []mutant) map[suite]string {
 	return unsound
 }
 
-// ran tells whether a test as deep as the pattern began.
+// ran reports whether a test as deep as the pattern began.
 func ran(out, pattern string) bool {
 	deep := strings.Repeat(`[^\n/]+/`, strings.Count(pattern, "/"))
 	return regexp.MustCompile(`(?m)^=== RUN +` + deep + `\S`).MatchString(out)

@@ -28,7 +28,7 @@ var shellMutants = []mutant{
 		edits:  []edit{{"internal/shell/wrapper.go", "\tdefault:\n\t\ts.r.run(rest,", "\tcase true:\n\t\ts.finish()\n\tdefault:\n\t\ts.r.run(rest,"}},
 		caught: []suite{corpora}},
 	{breaks: "a substitution's commands don't count",
-		edits:  []edit{{"internal/shell/walk.go", "\tr.list(c.Stmts, sc.inner())\n}\n\n// knotted tells", "}\n\n// knotted tells"}},
+		edits:  []edit{{"internal/shell/walk.go", "\tr.list(c.Stmts, sc.inner())\n}\n\n// knotted reports", "}\n\n// knotted reports"}},
 		caught: []suite{{"./internal/shell", "EveryCommandIsFound"}}},
 	{breaks: "arithmetic on any name passes",
 		edits:  []edit{{"internal/shell/expansion.go", "return r.facts.numeric[s] && sc.sums[s]", "return true"}},

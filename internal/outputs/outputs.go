@@ -45,7 +45,7 @@ type Expired struct {
 	By     string    `json:"by,omitempty"`
 }
 
-// Gone tells whether every session that names the output has let it go.
+// Gone reports whether every session that names the output has let it go.
 func (o *Output) Gone() bool {
 	return !slices.ContainsFunc(o.Named, func(n Naming) bool { return n.Expired == nil })
 }

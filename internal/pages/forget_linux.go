@@ -33,7 +33,7 @@ func Forget() {
 	}
 }
 
-// traced tells whether a debugger is at work, or might be.
+// traced reports whether a debugger is at work, or might be.
 func traced() bool {
 	status := begin("/proc/self/status", make([]byte, 512))
 	_, rest, ok := bytes.Cut(status, []byte("\nTracerPid:\t"))

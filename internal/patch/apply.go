@@ -117,7 +117,7 @@ func (a *applier) file(f *File) error {
 	return nil
 }
 
-// settle writes down what became of the file.
+// settle writes down the outcome of the file.
 func (a *applier) settle(f *File, from, to *state, content string) {
 	if f.Mode != "" {
 		a.remarks = append(a.remarks, fmt.Sprintf("%s: its mode was not changed to %s", f.Name(), f.Mode))

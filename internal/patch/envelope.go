@@ -2,7 +2,7 @@ package patch
 
 import "strings"
 
-// envelope tells whether the patch is in the form with "***" marks.
+// envelope reports whether the patch is in the form with "***" marks.
 func (r *reader) envelope() bool {
 	for i := r.at; i < len(r.lines); i++ {
 		s := strings.TrimSpace(r.lines[i])
@@ -89,7 +89,7 @@ func (r *reader) added(f File) error {
 	return r.add(f)
 }
 
-// mark tells whether the next line begins or ends something in this form.
+// mark reports whether the next line begins or ends something in this form.
 func (r *reader) mark() bool { return strings.HasPrefix(r.line(), "*** ") }
 
 const (

@@ -101,7 +101,7 @@ func (h *Hunk) lineOf(n int) int {
 	return h.Line
 }
 
-// applied tells whether what the hunk makes stands in the file.
+// applied reports whether what the hunk makes stands in the file.
 func (p *placer) applied(h *Hunk) bool {
 	var after []old
 	added := false

@@ -139,7 +139,7 @@ func (h *Hunk) trim() {
 	}
 }
 
-// changes tells whether a hunk does anything.
+// changes reports whether a hunk does anything.
 func (h *Hunk) changes() bool {
 	for _, l := range h.Body {
 		if l.Kind != ' ' {

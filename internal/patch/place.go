@@ -91,7 +91,7 @@ func (h *Hunk) context() (lead, trail int) {
 	return lead, trail
 }
 
-// telling tells whether lines say enough to find a place by a part of a hunk.
+// telling reports whether lines say enough to find a place by a part of a hunk.
 func telling(part []old) bool {
 	n := 0
 	for _, l := range part {
@@ -301,7 +301,7 @@ func (p *placer) insert(n int) {
 	p.after = at
 }
 
-// numbered tells whether a header said where lines are added: after line 0 is
+// numbered reports whether a header said where lines are added: after line 0 is
 // the beginning of a file that has lines.
 func (h *Hunk) numbered() bool { return h.Start > 0 || h.atStart }
 
@@ -345,7 +345,7 @@ func (p *placer) merge() (string, *Problem) {
 	return p.text.join(out, p.opened(kept)), nil
 }
 
-// opened tells whether nothing ends the last line of the result. Without a word
+// opened reports whether nothing ends the last line of the result. Without a word
 // about it the end stays as it was, unless the last line went and none came.
 func (p *placer) opened(kept bool) bool {
 	switch {

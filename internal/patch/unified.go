@@ -45,12 +45,12 @@ func (r *reader) plainFile() error {
 	return r.hunks(&f)
 }
 
-// plainHeader tells whether the next two lines name a file.
+// plainHeader reports whether the next two lines name a file.
 func (r *reader) plainHeader() bool {
 	return strings.HasPrefix(r.line(), "--- ") && strings.HasPrefix(r.peek(1), "+++ ")
 }
 
-// names reads --- and +++. git says whether a header of git stands above, which
+// names reads --- and +++. git reports whether a header of git stands above, which
 // has the last word on the names that are there.
 func (r *reader) names(f *File, git bool) {
 	before, after := fileName(r.line()[4:]), fileName(r.peek(1)[4:])
@@ -287,7 +287,7 @@ func span(s string, sign byte) (start, count int, ok bool) {
 	return start, count, true
 }
 
-// counted reads as many lines as the header says, and tells whether that is
+// counted reads as many lines as the header says, and reports whether that is
 // where the hunk ends.
 func (r *reader) counted(h *Hunk, before, after int) bool {
 	for before > 0 || after > 0 {
@@ -327,7 +327,7 @@ func (r *reader) counted(h *Hunk, before, after int) bool {
 	return (c == "" || strings.IndexByte(" +-", c[0]) < 0) && h.changes()
 }
 
-// boundary tells whether the next line can't belong to a hunk.
+// boundary reports whether the next line can't belong to a hunk.
 func (r *reader) boundary() bool {
 	s := r.line()
 	switch {

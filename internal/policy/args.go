@@ -60,7 +60,7 @@ func instructions(text string) (int, error) {
 	return len(prog.Inst), nil
 }
 
-// holds tells whether an argument is what the rule asks for. What isn't there or
+// holds reports whether an argument is what the rule asks for. What isn't there or
 // has another type holds for nothing.
 func (a *argument) holds(args *arguments) bool {
 	v, ok := args.at(a.path)
@@ -185,7 +185,7 @@ func scalarOf(raw string) scalar {
 	return s
 }
 
-// is tells whether a value is the same: texts by what they say, numbers by their
+// is reports whether a value is the same: texts by what they say, numbers by their
 // value.
 func (s *scalar) is(v json.RawMessage) bool {
 	v = bytes.TrimSpace(v)

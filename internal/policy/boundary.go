@@ -98,7 +98,7 @@ func Bare(level, boundary string) bool {
 	return !belay.Level(level).AtLeast(belay.L3) || boundary == belay.BoundaryFull
 }
 
-// Unbounded tells whether nothing is confined.
+// Unbounded reports whether nothing is confined.
 func (b Bound) Unbounded() bool { return b.Is.Name == belay.BoundaryFull }
 
 // Meet is what both boundaries allow.
@@ -141,10 +141,10 @@ func Meet(a, b Bound) Bound {
 	return out
 }
 
-// Within tells whether a boundary allows nothing that another doesn't.
+// Within reports whether a boundary allows nothing that another doesn't.
 func (b Bound) Within(o Bound) bool { return Meet(b, o).as(b) }
 
-// as tells whether two boundaries allow the same.
+// as reports whether two boundaries allow the same.
 func (b Bound) as(o Bound) bool {
 	if b.Unbounded() || o.Unbounded() {
 		return b.Unbounded() && o.Unbounded()
@@ -155,7 +155,7 @@ func (b Bound) as(o Bound) bool {
 
 func (b Bound) reads() []string { return outermost(slices.Concat(b.Is.Read, b.Is.Write)) }
 
-// alike tells whether two lists of places mean the same.
+// alike reports whether two lists of places mean the same.
 func alike(a, b []string) bool { return slices.Equal(outermost(a), outermost(b)) }
 
 // outermost leaves out the places that lie below another.
@@ -181,7 +181,7 @@ func both(a, b []string) (out []string) {
 	return outermost(out)
 }
 
-// below tells whether a path is another or lies below it.
+// below reports whether a path is another or lies below it.
 func below(p, folder string) bool {
 	return p == folder || folder == "/" || strings.HasPrefix(p, strings.TrimSuffix(folder, "/")+"/")
 }

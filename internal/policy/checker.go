@@ -103,7 +103,7 @@ func (s *Set) asks(r *Request) []Checker {
 	return out
 }
 
-// speaksOfAny tells whether a rule speaks of one of a call's subjects.
+// speaksOfAny reports whether a rule speaks of one of a call's subjects.
 func speaksOfAny(c *rule, r *Request, subjects []subject) bool {
 	for i := range subjects {
 		if c.speaks(r, &subjects[i]) {
@@ -113,7 +113,7 @@ func speaksOfAny(c *rule, r *Request, subjects []subject) bool {
 	return false
 }
 
-// HasCheckers tells whether any checker may have to be asked about a call.
+// HasCheckers reports whether any checker may have to be asked about a call.
 func (s *Set) HasCheckers() bool { return s != nil && len(s.checkers) > 0 }
 
 // Wants are the checkers that have to be asked about a call before it has its
@@ -241,7 +241,7 @@ func ReadAnswer(raw []byte) (Answer, error) {
 	return a, nil
 }
 
-// checks tells whether a checker may judge calls of a tool.
+// checks reports whether a checker may judge calls of a tool.
 func (s *Set) checks(t belay.ToolSpec) bool {
 	return t.Handled == "" && slices.ContainsFunc(s.checkers, func(c checker) bool { return c.when.forTool(strings.ToLower(t.Name)) })
 }

@@ -69,7 +69,7 @@ func (e *conditions) compile(text string) (*condition, *belay.Error) {
 	return e.made[text], nil
 }
 
-// plain tells whether an expression looks at each value a bounded number of
+// plain reports whether an expression looks at each value a bounded number of
 // times: it has no loop, makes no text and asks no regular expression. What it
 // costs needn't be counted then, which is two thirds of the time of asking.
 func plain(x ast.Expr) bool {

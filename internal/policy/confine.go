@@ -31,7 +31,7 @@ type part struct {
 	degrades bool
 }
 
-// confines tells whether a boundary is decided for a call: its tool starts
+// confines reports whether a boundary is decided for a call: its tool starts
 // programs, and whoever asks wants one decided.
 func (r *Request) confines() bool { return r.Confine && has(r.Tool.Capabilities, capProcess) }
 
@@ -198,7 +198,7 @@ func (s *Set) boundOf(v *Verdict, r *Request) (out Bound, by string, named bool)
 	return out, by, named
 }
 
-// degrades tells whether the rules that decided every part of a call accept
+// degrades reports whether the rules that decided every part of a call accept
 // less than the level that must be.
 func (v *Verdict) degrades() bool {
 	return len(v.parts) > 0 && !slices.ContainsFunc(v.parts, func(c part) bool { return !c.degrades })

@@ -89,7 +89,7 @@ func (s *Set) RuleOf(name string) *Rule {
 // Name is the rule as facts call it.
 func (r *Rule) Name() string { return r.name() }
 
-// Speaks tells whether a rule of the set speaks of a call: of a command line, an
+// Speaks reports whether a rule of the set speaks of a call: of a command line, an
 // allow of each simple command and another verdict of one.
 func (s *Set) Speaks(name string, r *Request) bool {
 	for i := range s.rules {
@@ -118,7 +118,7 @@ type Tried struct {
 	Speaks  bool   // it does
 }
 
-// OK tells whether the example holds.
+// OK reports whether the example holds.
 func (t Tried) OK() bool { return t.Want == t.Speaks }
 
 // Try holds every rule of a document against its examples, also behind one that
@@ -141,6 +141,6 @@ func Try(d Document) ([]Tried, error) {
 	return out, nil
 }
 
-// Like tells whether a name, or another pattern, fits a pattern in which * stands
+// Like reports whether a name, or another pattern, fits a pattern in which * stands
 // for anything, as rules compare names.
 func Like(pattern, name string) bool { return like(pattern, name) }

@@ -63,13 +63,13 @@ func Evaluate(s *Set, r *Request) Verdict {
 // no allowance does, because the tool reaches none.
 const staysInside = "name a file of the workspace: whatever is allowed, its tools reach no other; for another folder run with --workspace DIR"
 
-// reachesOut tells whether a call names a file that lies outside of the
+// reachesOut reports whether a call names a file that lies outside of the
 // workspace, other than in a command line.
 func reachesOut(r *Request) bool {
 	return r.Tool.Command == nil && r.Tool.PathArg != "" && slices.ContainsFunc(subjectsOf(r)[0].paths, func(a access) bool { return !a.inside })
 }
 
-// grantHelps tells whether a call would be allowed if its tool had been allowed
+// grantHelps reports whether a call would be allowed if its tool had been allowed
 // beforehand: that doesn't cover every class of commands, nor settle every rule
 // that asks.
 func (s *Set) grantHelps(r *Request) bool {
@@ -162,7 +162,7 @@ func (s *Set) judge(r *Request) Verdict {
 	return v
 }
 
-// lose marks the rules that said something else than what became of it.
+// lose marks the rules that said something else than its outcome.
 func lose(v *Verdict) {
 	for i := range v.Matched {
 		v.Matched[i].Lost = v.Matched[i].Decision != v.Decision
@@ -328,7 +328,7 @@ func grantFor(r *Request, sub *subject) (*Grant, bool) {
 	return found, found != nil
 }
 
-// covers tells whether an allow that names these things reaches a call.
+// covers reports whether an allow that names these things reaches a call.
 func (c sees) covers(r *Request, sub *subject) bool {
 	switch {
 	case sub.class == Unparsable && !c.unparsable, sub.class == EscapeAttempt && !c.escape:

@@ -31,7 +31,7 @@ func (s *Set) try(c *rule) error {
 	return nil
 }
 
-// meets tells whether a rule speaks of an example: of a command line, whether it
+// meets reports whether a rule speaks of an example: of a command line, whether it
 // speaks of one of its commands, or for an allow of all of them.
 func (c *rule) meets(e Example) bool {
 	r := e.request(c)

@@ -27,7 +27,7 @@ func newGlob(pattern string, fold bool) glob {
 	return glob{strings.Split(pattern, "/"), fold}
 }
 
-// Glob tells whether a pattern fits a path: ? is one character, * any number of
+// Glob reports whether a pattern fits a path: ? is one character, * any number of
 // them within a name, ** any number of folders.
 func Glob(pattern, p string) bool { return newGlob(pattern, false).matches(p) }
 

@@ -8,7 +8,7 @@ import (
 	"github.com/belay-run/belay"
 )
 
-// reaches tells whether a grant covers a call, or one simple command of it.
+// reaches reports whether a grant covers a call, or one simple command of it.
 func (g *Grant) reaches(r *Request, sub *subject) bool {
 	switch {
 	case g.Tool != r.Tool.Name, r.Tool.Command != nil && g.Dialect != r.Dialect:
@@ -23,7 +23,7 @@ func (g *Grant) reaches(r *Request, sub *subject) bool {
 	return allBelow(sub.paths, g.Prefix)
 }
 
-// begins tells whether a command, which no other program runs, begins with words
+// begins reports whether a command, which no other program runs, begins with words
 // that stand there literally.
 func begins(c *Command, words []string) bool {
 	if len(words) == 0 || len(c.Wrapped) > 0 || len(c.Args) < len(words)-1 || c.Name != words[0] {
@@ -37,7 +37,7 @@ func begins(c *Command, words []string) bool {
 	return true
 }
 
-// allBelow tells whether all files lie in a folder of the workspace.
+// allBelow reports whether all files lie in a folder of the workspace.
 func allBelow(files []access, folder string) bool {
 	folder = path.Clean(folder)
 	for _, f := range files {

@@ -96,7 +96,7 @@ func (at *Place) swept(c *Command, folder string) (out []string) {
 	return out
 }
 
-// harmlessDevice tells whether a path means the same wherever one looks.
+// harmlessDevice reports whether a path means the same wherever one looks.
 func harmlessDevice(p string) bool {
 	return sink(p) || p == "-" || strings.HasPrefix(p, "/dev/") || strings.HasPrefix(p, "/proc/")
 }

@@ -9,7 +9,7 @@ import (
 	"github.com/belay-run/belay"
 )
 
-// speaks tells whether a rule is about a call. Cheap questions come first; an
+// speaks reports whether a rule is about a call. Cheap questions come first; an
 // expression is asked only when everything else holds.
 func (c *rule) speaks(r *Request, sub *subject) bool {
 	if !c.forTool(sub.tool) || !c.standing(r, sub) {
@@ -182,7 +182,7 @@ func (c *rule) reaches(sub *subject) bool {
 	return slices.ContainsFunc(sub.hosts, fits)
 }
 
-// MayChange tells whether some call of a tool could change something: whether
+// MayChange reports whether some call of a tool could change something: whether
 // anything but a deny could come of it. Arguments that nobody has seen yet are
 // taken to be those that a rule asks for.
 func (s *Set) MayChange(r *Request) bool {

@@ -44,7 +44,7 @@ func maybeSecret(p string) bool {
 	return isSecret(p)
 }
 
-// namesSecret tells whether an argument of a command may be a secret's path. One
+// namesSecret reports whether an argument of a command may be a secret's path. One
 // that isn't literal may be any, which counts where somebody could want that.
 func namesSecret(c *Command, careful bool) bool {
 	for i, a := range c.Args {
@@ -60,13 +60,13 @@ func namesSecret(c *Command, careful bool) bool {
 	return false
 }
 
-// harmless tells whether reading a file says nothing about its user.
+// harmless reports whether reading a file says nothing about its user.
 func harmless(p string) bool {
 	p = path.Clean(p)
 	return slices.Contains(harmlessFiles, p) || slices.ContainsFunc(harmlessPlaces, func(d string) bool { return strings.HasPrefix(p, d) })
 }
 
-// sink tells whether writing there changes nothing.
+// sink reports whether writing there changes nothing.
 func sink(p string) bool {
 	switch path.Clean(p) {
 	case "/dev/null", "/dev/stdout", "/dev/stderr", "/dev/tty", "/dev/full":
@@ -75,7 +75,7 @@ func sink(p string) bool {
 	return false
 }
 
-// showsSecrets tells whether a command prints variables or keys that it isn't
+// showsSecrets reports whether a command prints variables or keys that it isn't
 // told by name as a file.
 func showsSecrets(c *Command) bool {
 	switch path.Base(c.Name) {

@@ -201,7 +201,7 @@ type Verdict struct {
 	Grant belay.EventID // of what a person gave that allows it, or a part of it
 }
 
-// Hit is a rule that matched. Lost: it said something else than what became of it.
+// Hit is a rule that matched. Lost: it said something else than its outcome.
 type Hit struct {
 	Rule     string   `json:"rule"`
 	Tier     Tier     `json:"tier"`
@@ -218,7 +218,7 @@ type Judged struct {
 	Rule     string   `json:"rule"`
 }
 
-// Inside tells whether a path, read as text, stays below the workspace. The
+// Inside reports whether a path, read as text, stays below the workspace. The
 // file tools hold it against the file system; the gate only needs to know what
 // the call asks for.
 func Inside(p string) bool {

@@ -151,11 +151,11 @@ func (s *Set) index() {
 	}
 }
 
-// Permits tells whether a mode has rules: bypass only has if an administrator
+// Permits reports whether a mode has rules: bypass only has if an administrator
 // permits it.
 func (s *Set) Permits(m belay.Mode) bool { return s.modes[m] }
 
-// NeedsArgs tells whether judging a call of a tool looks at its arguments.
+// NeedsArgs reports whether judging a call of a tool looks at its arguments.
 func (s *Set) NeedsArgs(t belay.ToolSpec) bool {
 	if t.Command != nil || t.HostArg != "" {
 		return true
@@ -189,7 +189,7 @@ func (s *Set) candidates(tool string) func(yield func(int) bool) {
 	}
 }
 
-// forTool tells whether a rule speaks of a tool, in lower case.
+// forTool reports whether a rule speaks of a tool, in lower case.
 func (c *rule) forTool(tool string) bool {
 	if c.not != nil && slices.ContainsFunc(c.not, func(p string) bool { return like(p, tool) }) {
 		return false

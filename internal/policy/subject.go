@@ -63,7 +63,7 @@ func subjectsOf(r *Request) []subject {
 	return out
 }
 
-// Changes tells whether a tool can change things, by what it says of itself.
+// Changes reports whether a tool can change things, by what it says of itself.
 func Changes(t belay.ToolSpec) bool { return t.Handled == "" && !t.ReadOnly }
 
 func (sub *subject) of(r *Request) {
@@ -163,7 +163,7 @@ func accessTo(workspace, p string, write bool) access {
 }
 
 // guarded is the first protected name among the files that are written, and why
-// it is one; lured tells whether content from outside is in the conversation.
+// it is one; lured reports whether content from outside is in the conversation.
 func guarded(paths []access, lured bool) string {
 	for _, a := range paths {
 		if !a.write {
@@ -231,18 +231,18 @@ func hostName(h string) string {
 	return h
 }
 
-// tainted tells whether content from outside is in a thread.
+// tainted reports whether content from outside is in a thread.
 func tainted(taint []Taint) bool {
 	return slices.ContainsFunc(taint, func(t Taint) bool { return t.Kind != TaintWorkspace && t.Kind != TaintSecret })
 }
 
-// strange tells whether files of a workspace that nobody trusts are in a thread.
+// strange reports whether files of a workspace that nobody trusts are in a thread.
 // They count for secrets only.
 func strange(taint []Taint) bool {
 	return slices.ContainsFunc(taint, func(t Taint) bool { return t.Kind == TaintWorkspace })
 }
 
-// leaks tells whether a thread has content from somewhere and a secret: what it
+// leaks reports whether a thread has content from somewhere and a secret: what it
 // sends out could be that secret, for somebody who wrote that content.
 func leaks(taint []Taint) bool {
 	secret := slices.ContainsFunc(taint, func(t Taint) bool { return t.Kind == TaintSecret })

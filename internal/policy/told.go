@@ -12,7 +12,7 @@ import (
 // Told is what a program that failed says a boundary stopped: an operation and
 // its target. A program can say anything, so what it says is a reason to ask
 // about, never one to allow; and what the boundary allows it didn't stop. exists
-// tells whether a path is there outside of the boundary: one that is, and that
+// reports whether a path is there outside of the boundary: one that is, and that
 // the program didn't find, is hidden by it.
 func Told(said, workspace, dir string, b belay.Boundary, exists func(string) bool) (op, target string, ok bool) {
 	if b.Name == belay.BoundaryFull {
@@ -178,7 +178,7 @@ func (f *fileLine) hidden(p string) string {
 	return ""
 }
 
-// stops tells whether a boundary doesn't allow an operation on a path.
+// stops reports whether a boundary doesn't allow an operation on a path.
 func stops(op, p, workspace string, b belay.Boundary) bool {
 	within := func(places []string) bool {
 		return slices.ContainsFunc(places, func(q string) bool { return below(p, q) })

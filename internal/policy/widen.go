@@ -62,7 +62,7 @@ func Widen(b Bound, op, target, workspace string) (wider Bound, why string) {
 	return wider, ""
 }
 
-// obeyed tells whether a path is one that something else runs or obeys. The
+// obeyed reports whether a path is one that something else runs or obeys. The
 // folders that a workspace lies in aren't part of what it is in there.
 func obeyed(clean, workspace string) bool {
 	if workspace != "" && below(clean, workspace) {

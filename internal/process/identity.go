@@ -9,7 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Alive tells whether the process that had this pid and start time still runs.
+// Alive reports whether the process that had this pid and start time still runs.
 // A zombie doesn't. An empty start stands for one nobody knows: then any
 // process with the pid counts.
 func Alive(pid int, start string) bool {

@@ -145,7 +145,7 @@ func PlainText(b []byte) []byte {
 // fewBytes are too few to tell.
 const fewBytes = 32
 
-// Binary tells whether the beginning of an output is no text: more than a tenth
+// Binary reports whether the beginning of an output is no text: more than a tenth
 // of it are bytes that text doesn't have.
 func Binary(b []byte) bool {
 	odd := 0

@@ -9,7 +9,7 @@ type Preview struct {
 
 	head []byte
 	tail []byte // ring once it is full
-	next int    // where the ring goes on
+	next int    // where the ring continues
 	n    int64
 }
 
@@ -40,7 +40,7 @@ func (p *Preview) Write(b []byte) (int, error) {
 // Len is how many bytes were written.
 func (p *Preview) Len() int64 { return p.n }
 
-// Whole tells whether nothing is left out.
+// Whole reports whether nothing is left out.
 func (p *Preview) Whole() bool { return p.n <= int64(len(p.head)+len(p.tail)) }
 
 // Parts are the head, how many bytes are left out, and the tail. Head and tail

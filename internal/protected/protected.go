@@ -31,7 +31,7 @@ func Of(p string) (Entry, bool) { return find(p, entries) }
 // conversation.
 func Lured(p string) (Entry, bool) { return find(p, lured) }
 
-// Core tells whether a core name protects a path.
+// Core reports whether a core name protects a path.
 func Core(p string) bool {
 	_, ok := find(p, core)
 	return ok

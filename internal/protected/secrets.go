@@ -86,14 +86,14 @@ func named(name string, among []Entry) (Entry, bool) {
 	return among[i], true
 }
 
-// dotEnv tells whether a name is .env, or that with an ending of its own, such as
+// dotEnv reports whether a name is .env, or that with an ending of its own, such as
 // .env.local or .env~. The settings of direnv, .envrc, are a protected name.
 func dotEnv(name string) bool {
 	rest, ok := strings.CutPrefix(name, ".env")
 	return ok && (rest == "" || strings.ContainsAny(rest[:1], ".-_~*?[ ")) && !code(name)
 }
 
-// template tells whether a name says that the file shows what another one looks
+// template reports whether a name says that the file shows what another one looks
 // like.
 func template(name string) bool {
 	for _, word := range []string{"example", "sample", "template", "tmpl", "tpl", "dist", "defaults", "schema"} {
@@ -104,7 +104,7 @@ func template(name string) bool {
 	return false
 }
 
-// below tells whether a path lies in a folder of one of the names.
+// below reports whether a path lies in a folder of one of the names.
 func below(p string, names ...string) bool {
 	parts := strings.Split(path.Dir(path.Clean(p)), "/")
 	return slices.ContainsFunc(parts, func(part string) bool { return slices.Contains(names, fold(part)) })
@@ -116,7 +116,7 @@ var codeEndings = []string{
 	".hs", ".ml", ".lua", ".dart", ".zig", ".sh", ".bash", ".fish", ".ps1", ".sql", ".proto", ".graphql", ".tf", ".md", ".mdx", ".rst", ".adoc", ".html", ".css", ".scss", ".svg", ".png", ".gitignore", ".gitkeep",
 }
 
-// code tells whether a file of a name is code or prose.
+// code reports whether a file of a name is code or prose.
 func code(name string) bool {
 	return slices.ContainsFunc(codeEndings, func(end string) bool { return strings.HasSuffix(name, end) })
 }

@@ -25,7 +25,7 @@ const (
 )
 
 // Page is a window of a history, the oldest fact first. Older and Newer are
-// cursors for the pages beside it; a stream that begins at Newer goes on where
+// cursors for the pages beside it; a stream that begins at Newer continues where
 // the page ends.
 type Page struct {
 	Fresh

@@ -75,7 +75,7 @@ func filter(q url.Values) (live.Filter, error) {
 	return f, nil
 }
 
-// known tells whether facts can have a type, or be of a family.
+// known reports whether facts can have a type, or be of a family.
 func known(name string) bool {
 	if _, ok := event.Lookup(name); ok {
 		return true

@@ -107,7 +107,7 @@ func (v *Reads) ofRun(r *http.Request) (live.Scope, error) {
 	return live.Scope{Session: run.Session, Run: run.ID, Task: run.Task, Thread: run.Thread, Turn: run.Turn}, err
 }
 
-// there tells whether a session has facts, or at least a command that waits.
+// there reports whether a session has facts, or at least a command that waits.
 func (v *Reads) there(ctx context.Context, id belay.SessionID) error {
 	if v.Hub != nil && v.Hub.Has(id) {
 		return nil

@@ -110,7 +110,7 @@ func newFollowing(t testing.TB) *following {
 	return &following{t: t, shown: map[client.Answer]string{}, whole: map[client.Answer]string{}}
 }
 
-// take checks one event and tells whether it was the last.
+// take checks one event and reports whether it was the last.
 func (f *following) take(e client.Event) (last bool) {
 	of, grew, err := f.texts.Take(e)
 	if err != nil {

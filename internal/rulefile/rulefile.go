@@ -49,7 +49,7 @@ type Ignored struct {
 	Where string // file:line:column
 }
 
-// Add lays a file over those before it. trusted says whether a file of the tiers
+// Add lays a file over those before it. trusted reports whether a file of the tiers
 // agent and workspace may widen rights; others always may.
 func (l *Layers) Add(path string, content []byte, tier policy.Tier, trusted bool) error {
 	if slices.Contains(l.open, path) {
@@ -240,7 +240,7 @@ func (r *reading) checkers(f *form) error {
 	return nil
 }
 
-// Empty tells whether no file was added.
+// Empty reports whether no file was added.
 func (l *Layers) Empty() bool { return len(l.files) == 0 }
 
 // Files are those that were read, in order.

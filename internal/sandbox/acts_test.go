@@ -102,7 +102,7 @@ func act(level string) int {
 	return code
 }
 
-// reached tells whether an error is of a kernel that looked at the arguments: no
+// reached reports whether an error is of a kernel that looked at the arguments: no
 // filter stood before it.
 func reached(err error) bool {
 	return errors.Is(err, unix.EINVAL) || errors.Is(err, unix.EBADF) || errors.Is(err, unix.EFAULT)

@@ -93,7 +93,7 @@ func reaches(want string, layers []belay.Layer) string {
 
 func (b *Box) full() bool { return b.b.Name == belay.BoundaryFull }
 
-// writes tells whether the workspace can be written.
+// writes reports whether the workspace can be written.
 func (b *Box) writes() bool { return b.b.Name != belay.BoundaryReadOnly && b.b.Name != "" }
 
 // intended lists every layer: applied if it is to be tried.

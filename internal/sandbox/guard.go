@@ -58,14 +58,14 @@ func protectedIn(root string, protected func(string) bool) ([]string, error) {
 	return found, nil
 }
 
-// full tells whether a folder .git is a repository, which git must be able to
+// full reports whether a folder .git is a repository, which git must be able to
 // write but for what it obeys.
 func full(path string) bool {
 	_, err := os.Lstat(filepath.Join(path, "HEAD"))
 	return err == nil
 }
 
-// inGit tells whether a folder is git's own, where only its first level has
+// inGit reports whether a folder is git's own, where only its first level has
 // names that count.
 func inGit(path string) bool {
 	return strings.Contains(path, "/.git/")

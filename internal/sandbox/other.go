@@ -44,7 +44,7 @@ func Probe() Machine {
 // Recall is Probe: there is nothing to remember.
 func Recall(string) Machine { return Probe() }
 
-// Seatbelt tells whether there is a sandbox that can be tried, though nobody has
+// Seatbelt reports whether there is a sandbox that can be tried, though nobody has
 // verified it.
 func Seatbelt() bool { return runtime.GOOS == "darwin" }
 

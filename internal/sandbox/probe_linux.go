@@ -150,5 +150,5 @@ func look(p *inside.Profile) {
 	}
 }
 
-// isRoot tells whether files of user 0 are the runtime's own.
+// isRoot reports whether files of user 0 are the runtime's own.
 func isRoot() bool { return os.Geteuid() == 0 }

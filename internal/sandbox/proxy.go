@@ -47,7 +47,7 @@ func hostRules(b belay.Boundary) ([]hostRule, error) {
 	return all, nil
 }
 
-// plainName tells whether a host's name has only the characters that names and
+// plainName reports whether a host's name has only the characters that names and
 // addresses have. It is compared as these bytes; nothing reads it another way.
 func plainName(name string) bool {
 	if name == "" || len(name) > 253 || strings.HasPrefix(name, ".") || strings.HasSuffix(name, ".") {

@@ -107,7 +107,7 @@ func recalled(file, key string) (Machine, bool) {
 	return m, m.Level == belay.L3 && named(m.Layers) && groupsAsBefore(m.Layers)
 }
 
-// named tells whether every layer is there, in its place.
+// named reports whether every layer is there, in its place.
 func named(all []belay.Layer) bool {
 	return slices.EqualFunc(all, Layers, func(l belay.Layer, name string) bool { return l.Name == name })
 }
@@ -181,7 +181,7 @@ func circumstances() string {
 	return hex.EncodeToString(h.Sum(nil))
 }
 
-// isAdmin tells whether the runtime has the rights that namespaces want.
+// isAdmin reports whether the runtime has the rights that namespaces want.
 func isAdmin() bool {
 	set, err := inside.Capabilities()
 	return err == nil && set.Has(unix.CAP_SYS_ADMIN)

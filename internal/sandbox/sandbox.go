@@ -50,8 +50,8 @@ type Options struct {
 	Home      string                              // of the person; hidden, but for its tool chains
 	Cache     string                              // a folder that stands for the home's .cache, so that builds stay fast; empty is none that lasts
 	Hidden    []string                            // absolute paths that are shown empty whatever else holds: the store, keys
-	Protected func(path string) bool              // tells whether a path in the workspace, from its root, is one that can't be changed; nil is none
-	Secret    func(path string, folder bool) bool // tells whether a path in a folder, from its root, usually holds a secret, or is a folder of them: programs can't read those that no boundary names; nil is none
+	Protected func(path string) bool              // reports whether a path in the workspace, from its root, is one that can't be changed; nil is none
+	Secret    func(path string, folder bool) bool // reports whether a path in a folder, from its root, usually holds a secret, or is a folder of them: programs can't read those that no boundary names; nil is none
 	Disabled  []string                            // layers that somebody decided against
 	Linger    time.Duration                       // what the program left may finish after it; 0 is half a second
 	Seatbelt  bool                                // try macOS's sandbox, which nobody has verified; elsewhere it means nothing
@@ -137,7 +137,7 @@ func orElse(s, other string) string {
 	return s
 }
 
-// within tells whether a path is a folder or below it.
+// within reports whether a path is a folder or below it.
 func within(path, dir string) bool {
 	return path == dir || dir == "/" || strings.HasPrefix(path, dir) && path[len(dir)] == '/'
 }

@@ -68,7 +68,7 @@ func regular(p string) bool {
 // maxTold is how much of a file is read to find out whether it holds a secret.
 const maxTold = 256 << 10
 
-// holdsSecret tells whether a file that may hold a secret does. Certificates and
+// holdsSecret reports whether a file that may hold a secret does. Certificates and
 // settings of npm are told by what is in them: builds need those that hold none.
 func holdsSecret(p string) bool {
 	var marks []string

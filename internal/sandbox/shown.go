@@ -21,7 +21,7 @@ func exists(path string) bool {
 	return err == nil
 }
 
-// demanded tells whether somebody set a limit that a group holds. Those that
+// demanded reports whether somebody set a limit that a group holds. Those that
 // boundaries have by default hold where they can.
 func demanded(l belay.ProcessLimits) bool {
 	byDefault := belay.DefaultProcessLimits
@@ -34,7 +34,7 @@ func demanded(l belay.ProcessLimits) bool {
 	return grouped(l)
 }
 
-// grouped tells whether there is a limit that a group holds.
+// grouped reports whether there is a limit that a group holds.
 func grouped(l belay.ProcessLimits) bool {
 	return l.Memory > 0 || l.MemoryShare > 0 || l.Processes > 0 || l.CPUQuota > 0
 }

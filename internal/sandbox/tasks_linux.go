@@ -10,7 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// countsByNamespace tells whether the kernel counts the processes of a user in
+// countsByNamespace reports whether the kernel counts the processes of a user in
 // each user namespace apart, as it does since 5.14. Before, those of all the
 // machine count.
 var countsByNamespace = sync.OnceValue(func() bool {

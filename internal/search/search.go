@@ -130,7 +130,7 @@ func (f Fold) UpTo(ctx context.Context, end store.Position) error {
 }
 
 // Step folds one chunk, which is bounded by the facts and by the text in it, and
-// tells whether there may be more.
+// reports whether there may be more.
 func (f Fold) Step(ctx context.Context) (more bool, err error) {
 	from, err := f.At(ctx)
 	if err != nil {
@@ -272,7 +272,7 @@ func Sessions(ctx context.Context, st store.Store, question string) (map[belay.S
 	return found, ctx.Err()
 }
 
-// has tells whether a number is in a sorted row.
+// has reports whether a number is in a sorted row.
 func has(row []byte, n uint32) bool {
 	low, high := 0, len(row)/4
 	for low < high {

@@ -14,7 +14,7 @@ func FromEnviron(environ []string) *Scrubber {
 	return s
 }
 
-// IsName tells whether a variable of this name holds a secret by convention.
+// IsName reports whether a variable of this name holds a secret by convention.
 func IsName(name string) bool {
 	n := strings.ToUpper(name)
 	for _, end := range [...]string{"_API_KEY", "_APIKEY", "_TOKEN", "_SECRET", "_PASSWORD", "_PASSWD",

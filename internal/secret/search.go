@@ -65,7 +65,7 @@ func (t *search) next(b []byte, from int) (int, *form) {
 }
 
 // open is where the end of b, from on, may be the beginning of a text that
-// goes on after b; len(b) when it can't be.
+// continues after b; len(b) when it can't be.
 func (t *search) open(b []byte, from int) int {
 	for at := max(from, len(b)-len(t.forms[0].text)+1); at < len(b); at++ {
 		for _, n := range t.first[b[at]] {

@@ -43,7 +43,7 @@ func (f *form) sign(key []byte) string {
 	return strings.TrimSuffix(f.mark, "]") + ":" + hex.EncodeToString(m.Sum(nil)[:8]) + "]"
 }
 
-// Add registers a value under a name that may be shown. It tells whether the
+// Add registers a value under a name that may be shown. It reports whether the
 // value is long enough.
 func (s *Scrubber) Add(name, value string) bool {
 	value = strings.TrimSpace(value)

@@ -69,7 +69,7 @@ func TestKnownFormsDoNotPass(t *testing.T) {
 	}
 }
 
-// leaks tells whether a text still has the value or most of an encoding of it.
+// leaks reports whether a text still has the value or most of an encoding of it.
 func leaks(s string) bool {
 	e := base64.StdEncoding.EncodeToString([]byte(value))
 	h := hex.EncodeToString([]byte(value))

@@ -44,7 +44,7 @@ type pace struct {
 
 var usualPace = pace{beat: 15 * time.Second, idle: time.Hour, stall: 30 * time.Second, close: 2 * time.Second, taken: 10 * time.Second}
 
-// upgrades tells whether a request asks for WebSocket.
+// upgrades reports whether a request asks for WebSocket.
 func upgrades(r *http.Request) bool {
 	return r.Method == http.MethodGet && strings.EqualFold(r.Header.Get("Upgrade"), "websocket")
 }
@@ -234,7 +234,7 @@ func (a *attachment) begun(ctx context.Context) (bool, error) {
 	return false, nil
 }
 
-// checked tells whether the client's token is still good for what it does.
+// checked reports whether the client's token is still good for what it does.
 func (a *attachment) checked() error {
 	p, err := a.server.c.Tokens.Principal(a.token)
 	if err == nil && p != a.by {

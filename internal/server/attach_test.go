@@ -80,7 +80,7 @@ done`)
 }
 
 // TestTwoHundredCutsLoseAndRepeatNothing cuts a connection at random places and
-// goes on at the byte behind the last one that came.
+// continues at the byte behind the last one that came.
 func TestTwoHundredCutsLoseAndRepeatNothing(t *testing.T) {
 	x := newProgram(t, false, "while read n; do seq 1 $n; done")
 	rnd := rand.New(rand.NewPCG(7, uint64(time.Now().UnixNano())))

@@ -194,7 +194,7 @@ type typedInput struct {
 	bytes   int64
 }
 
-// outcome looks for the fact that says what became of an input.
+// outcome looks for the fact that says the outcome of an input.
 func (a *attachment) outcome(ctx context.Context, w *typedInput) (done bool, err error) {
 	for rec, err := range a.Store.Window(ctx, store.Window{Stream: a.stream, After: w.at}) {
 		if err != nil {

@@ -13,7 +13,7 @@ import (
 	"github.com/belay-run/belay/internal/store"
 )
 
-// auditor records in a store who asked the server for what, and what became of
+// auditor records in a store who asked the server for what, and the outcome of
 // it. The facts are in a stream of this process in the system session; what
 // comes at the same time is written together.
 type auditor struct {

@@ -43,14 +43,14 @@ type ReconnectChannel struct {
 	Capabilities []string        `json:"capabilities,omitempty" jsonschema:"of a new channel: streaming, resume, permissions, files, artifacts, task_delegation"`
 }
 
-// ChannelTold is what a channel begins with, or goes on with.
+// ChannelTold is what a channel begins with, or continues with.
 type ChannelTold struct {
 	Position store.Position  `json:"position"` // of the last fact that it caused
 	Channel  string          `json:"channelId"`
 	Repeated bool            `json:"repeated,omitempty"`    // it was told before
 	Resume   string          `json:"resumeToken,omitempty"` // for coming back; shown when it is made
 	Stream   string          `json:"stream"`                // the route to follow, with this channel's id as Belay-Channel
-	Since    store.Position  `json:"since"`                 // where it goes on: what the peer has
+	Since    store.Position  `json:"since"`                 // where it continues: what the peer has
 	Gap      bool            `json:"gap,omitempty"`         // what lies before since can't be told again: the snapshot stands for it
 	Snapshot json.RawMessage `json:"snapshot,omitempty"`    // the shell of the session that it follows
 	Seen     store.Position  `json:"snapshotPosition,omitempty"`
@@ -189,7 +189,7 @@ func (r *request) resume(ctx context.Context, in *ReconnectChannel, row view.Cha
 	return told, err
 }
 
-// start is what a peer goes on with that has everything up to a position. One
+// start is what a peer continues with that has everything up to a position. One
 // that the log doesn't have (any more) leaves a gap, and begins at the log's end.
 func (r *request) start(ctx context.Context, row view.Channel, last store.Position) (*ChannelTold, error) {
 	end, err := r.Store.End(ctx)

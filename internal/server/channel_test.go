@@ -105,7 +105,7 @@ func (r *rig) listen(path, token, channel, until string) (close func()) {
 	return nil
 }
 
-// TestAChannelComesBackWhereItWas: it is told a snapshot, and goes on behind what
+// TestAChannelComesBackWhereItWas: it is told a snapshot, and continues behind what
 // it acknowledged; that it left and came back are facts.
 func TestAChannelComesBackWhereItWas(t *testing.T) {
 	r := newRig(t, once)

@@ -120,7 +120,7 @@ func valued(t *testing.T, c Command, values map[string]string) json.RawMessage {
 	return json.RawMessage("{" + strings.Join(parts, ",") + "}")
 }
 
-// same tells whether an answer is one of its type, and nothing of it is lost in
+// same reports whether an answer is one of its type, and nothing of it is lost in
 // the type.
 func same(raw json.RawMessage, of reflect.Type) error {
 	v := reflect.New(of).Interface()

@@ -89,7 +89,7 @@ func (o Object) JSON() json.RawMessage {
 
 var textual = reflect.TypeFor[encoding.TextUnmarshaler]()
 
-// fits tells whether a value has the shape of a type.
+// fits reports whether a value has the shape of a type.
 func fits(raw json.RawMessage, t reflect.Type, path string) error {
 	raw = bytes.TrimSpace(raw)
 	for t.Kind() == reflect.Pointer {

@@ -19,7 +19,7 @@ type front struct {
 	calm chan struct{} // closed while there is no crowd
 	wide bool          // garbage is collected seldom
 
-	file chan struct{} // holds one: the session that goes on next
+	file chan struct{} // holds one: the session that continues next
 	next time.Time     // when it may; whoever holds the file has it
 }
 
@@ -85,7 +85,7 @@ func (f *front) opening() (opened func()) {
 	}
 }
 
-// is tells whether there is a crowd, and what is closed when there is none.
+// is reports whether there is a crowd, and what is closed when there is none.
 func (f *front) is() (crowded bool, calm <-chan struct{}) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

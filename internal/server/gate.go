@@ -165,7 +165,7 @@ func names(addr net.Addr, tls bool, hosts, origins []string) (h, o []string) {
 	return h, o
 }
 
-// CheckOrigin tells whether a text names the origin of pages: scheme and host,
+// CheckOrigin reports whether a text names the origin of pages: scheme and host,
 // nothing else.
 func CheckOrigin(s string) error {
 	u, err := url.Parse(s)
@@ -175,7 +175,7 @@ func CheckOrigin(s string) error {
 	return nil
 }
 
-// CheckHost tells whether a text is what requests name as their host: a name or an
+// CheckHost reports whether a text is what requests name as their host: a name or an
 // address, with a port or, where it is the usual one, without.
 func CheckHost(s string) error {
 	u, err := url.Parse("http://" + s)

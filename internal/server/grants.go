@@ -113,7 +113,7 @@ func revokeGrant(ctx context.Context, r *request, in *RevokeGrant) (*Told, error
 	return told, nil
 }
 
-// gave tells whether a fact of a stream is the grant with an id. A grant's fact
+// gave reports whether a fact of a stream is the grant with an id. A grant's fact
 // that a thread got from its session isn't one.
 func (r *request) gave(ctx context.Context, stream belay.StreamID, id belay.EventID) (bool, error) {
 	for ev, err := range r.Store.Read(ctx, stream, 0) {

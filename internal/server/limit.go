@@ -29,7 +29,7 @@ func newRates(perSecond, burst int) *rates {
 	return &rates{perSecond: float64(perSecond), burst: float64(burst), buckets: map[string]*bucket{}}
 }
 
-// take tells whether the caller may do one more thing now.
+// take reports whether the caller may do one more thing now.
 func (l *rates) take(who string, now time.Time) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()

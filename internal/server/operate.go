@@ -22,7 +22,7 @@ func (s *Server) healthz(w http.ResponseWriter, _ *http.Request) {
 	writeJSON(w, http.StatusOK, Health{Status: "ok"})
 }
 
-// readyz tells whether the server takes work: it isn't about to end, and its
+// readyz reports whether the server takes work: it isn't about to end, and its
 // store answers.
 func (s *Server) readyz(w http.ResponseWriter, r *http.Request) {
 	if s.draining() {

@@ -33,7 +33,7 @@ type peer struct {
 
 type peerKey struct{}
 
-// enter counts a stream of a channel; it tells whether it is the first.
+// enter counts a stream of a channel; it reports whether it is the first.
 func (p *peers) enter(row *view.Channel) (first bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -51,7 +51,7 @@ func (p *peers) enter(row *view.Channel) (first bool) {
 	return true
 }
 
-// leave is the inverse of enter; it tells whether it was the last.
+// leave is the inverse of enter; it reports whether it was the last.
 func (p *peers) leave(id string) (last bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

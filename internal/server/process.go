@@ -78,7 +78,7 @@ func (r *request) toProcess(ctx context.Context, sid belay.SessionID, id belay.P
 	return nil, problem.At("processId", belay.Errorf(belay.CodeNotFound, "no process %s is or was in the session", id).At(string(sid)).WithHint("get_thread_read lists what runs in a thread"))
 }
 
-// ranIn tells whether a program ran in a thread.
+// ranIn reports whether a program ran in a thread.
 func (r *request) ranIn(ctx context.Context, th belay.ThreadID, id belay.ProcessID) (bool, error) {
 	for ev, err := range r.Store.Read(ctx, th.Stream(), 0) {
 		if err != nil {

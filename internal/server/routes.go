@@ -113,7 +113,7 @@ func methods(mux *http.ServeMux) http.Handler {
 	})
 }
 
-// plain tells whether a path has no empty parts and no dots for parts.
+// plain reports whether a path has no empty parts and no dots for parts.
 func plain(p string) bool {
 	clean := path.Clean(p)
 	return p == clean || p == clean+"/"

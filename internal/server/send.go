@@ -53,7 +53,7 @@ func (r *request) send(ctx context.Context, session belay.SessionID, stream bela
 	return t, r.end(ctx, t)
 }
 
-// answered finds what became of a command that was told before: its refusal is
+// answered finds the outcome of a command that was told before: its refusal is
 // its answer again.
 func (r *request) answered(ctx context.Context, s belay.StreamID, id belay.CommandID) (bool, error) {
 	for ev, err := range r.Store.Read(ctx, s, 0) {

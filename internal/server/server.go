@@ -105,7 +105,7 @@ const (
 
 // Run serves on a listener until ctx ends, then lets running sessions finish or
 // parks them, and returns when everything it started has ended. ready is called
-// once requests are answered and unfinished work goes on.
+// once requests are answered and unfinished work continues.
 func (s *Server) Run(ctx context.Context, l net.Listener, ready func()) (err error) {
 	s.started = s.c.Now()
 	s.hosts, s.origins = names(l.Addr(), s.c.TLS != nil, s.c.Hosts, s.c.Origins)
@@ -165,7 +165,7 @@ func protocols() *http.Protocols {
 	return p
 }
 
-// others opens the tenants that tokens name, so that their work goes on too.
+// others opens the tenants that tokens name, so that their work continues too.
 func (s *Server) others(ctx context.Context) error {
 	all, err := s.c.Tokens.List()
 	if err != nil {
@@ -214,7 +214,7 @@ func (s *Server) drain(ctx context.Context) {
 	wg.Wait()
 }
 
-// draining tells whether the server is about to end.
+// draining reports whether the server is about to end.
 func (s *Server) draining() bool {
 	select {
 	case <-s.hold:
@@ -258,7 +258,7 @@ func (s *Server) working() error {
 	return nil
 }
 
-// Park stops running sessions where they stand; the next server goes on with them.
+// Park stops running sessions where they stand; the next server continues with them.
 func (s *Server) Park() {
 	s.mu.Lock()
 	park := s.park

@@ -52,7 +52,7 @@ type Wiring interface {
 	Settings(ctx context.Context, workspace string, have *belay.Settings, c Choices) (belay.Settings, error)
 	// Rules keeps, as content, what a turn under these settings is decided by.
 	Rules(ctx context.Context, by, workspace string, s belay.Settings) (belay.Ref, error)
-	// MayChange tells whether a session's rules allow changes of its workspace,
+	// MayChange reports whether a session's rules allow changes of its workspace,
 	// and makes the workspace's tools known. more are allowances given by answers.
 	MayChange(ctx context.Context, s *session.State, more []policy.Grant) (bool, error)
 	// Tools are the tools of a workspace under the settings.
@@ -124,8 +124,8 @@ func (t *tenant) drive(ctx context.Context, id belay.SessionID) (err error) {
 	return t.Engine.Session(ctx, id, func([]store.LaneRow) bool { return t.programsWait(context.WithoutCancel(ctx), s.Session) })
 }
 
-// programsWait tells whether a turn that waits for somebody has programs in the
-// background: they end with the drive, so it goes on. It costs a place to run.
+// programsWait reports whether a turn that waits for somebody has programs in the
+// background: they end with the drive, so it continues. It costs a place to run.
 func (t *tenant) programsWait(ctx context.Context, id belay.SessionID) bool {
 	s, err := t.session(ctx, id)
 	if err != nil {

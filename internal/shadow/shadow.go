@@ -33,7 +33,7 @@ type repository struct {
 	git gitsafe.Git
 }
 
-// Check tells whether a workspace can be kept: a usage error when it is in no
+// Check reports whether a workspace can be kept: a usage error when it is in no
 // repository, or git is missing.
 func (g Git) Check(ctx context.Context, workspace string) error {
 	_, err := g.find(ctx, workspace)

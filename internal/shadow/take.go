@@ -100,7 +100,7 @@ func (p *private) forgetRepositories(ctx context.Context, workspace string) erro
 	return err
 }
 
-// left tells whether git added what it could and left out what it can't keep:
+// left reports whether git added what it could and left out what it can't keep:
 // unreadable files, repositories inside without a commit.
 func left(out []byte) bool {
 	return bytes.Contains(out, []byte("unable to index file")) || bytes.Contains(out, []byte("adding files failed")) || bytes.Contains(out, []byte("does not have a commit checked out"))

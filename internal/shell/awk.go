@@ -64,7 +64,7 @@ func (p *awkProgram) token() bool {
 	case c == '>' && p.print:
 		p.redirect()
 		return true
-	case c == ';' || c == '{' || c == '}' || c == '\n' && !oneOf(p.last, ",", "&", "||"): // behind these a line goes on
+	case c == ';' || c == '{' || c == '}' || c == '\n' && !oneOf(p.last, ",", "&", "||"): // behind these a line continues
 		p.print = false
 	}
 	p.rest, p.last = p.rest[len(token):], token

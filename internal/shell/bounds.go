@@ -39,7 +39,7 @@ func readable(src string) string {
 	return tooDeep(src)
 }
 
-// signGoesOn tells whether a line that ends in a backslash, joined with the
+// signGoesOn reports whether a line that ends in a backslash, joined with the
 // next, makes one sign of two, such as (( or $(, or puts a sharp into a word.
 func signGoesOn(src string) bool {
 	const signs = "(){}[]<>&|;"
@@ -66,7 +66,7 @@ func signGoesOn(src string) bool {
 	}
 }
 
-// commentGoesOn tells whether a line with a sharp in it ends in a backslash.
+// commentGoesOn reports whether a line with a sharp in it ends in a backslash.
 func commentGoesOn(src string) bool {
 	for line := range strings.Lines(src) {
 		if strings.HasSuffix(line, "\\\n") && strings.Contains(line, "#") {
@@ -129,7 +129,7 @@ func code(c rune) string {
 	return "U+" + strings.Repeat("0", max(0, 4-len(s))) + s
 }
 
-// ascii tells whether a text has only characters that look like no others.
+// ascii reports whether a text has only characters that look like no others.
 func ascii(s string) bool {
 	for i := 0; i < len(s); i++ {
 		if s[i] >= utf8.RuneSelf {

@@ -7,7 +7,7 @@ import (
 	"mvdan.cc/sh/v3/syntax"
 )
 
-// isBuiltin tells whether a name is a command of the shell itself.
+// isBuiltin reports whether a name is a command of the shell itself.
 func isBuiltin(name string) bool {
 	switch name {
 	case ":", ".", "[", "alias", "bg", "bind", "break", "builtin", "caller", "cd", "command", "compgen",
@@ -247,7 +247,7 @@ func (s *start) testBuiltin() {
 	}
 }
 
-// subscripted tells whether a word of a test may be the name of a variable with
+// subscripted reports whether a word of a test may be the name of a variable with
 // a subscript.
 func (s *start) subscripted(w word) bool {
 	if !w.lit {
@@ -282,7 +282,7 @@ func (s *start) named(w word) {
 	s.r.variable(&s.touched, w.text, word{src: "what is read"}, s.sc, false)
 }
 
-// variableName tells whether a word is a plain name.
+// variableName reports whether a word is a plain name.
 func variableName(w word) bool {
 	if !w.lit || w.text == "" || w.text[0] >= '0' && w.text[0] <= '9' {
 		return false
@@ -314,7 +314,7 @@ func (s *start) declared() {
 	}
 }
 
-// plainAttributes tells whether the options of declare change nothing but who
+// plainAttributes reports whether the options of declare change nothing but who
 // sees a variable: not -i, which evaluates values, nor -n, which points away.
 func plainAttributes(opts string) bool {
 	return strings.Trim(opts[1:], "xrgaAfFpult") == ""

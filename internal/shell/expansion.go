@@ -70,7 +70,7 @@ func (r *reader) expansion(p *syntax.ParamExp, sc *scope) {
 	r.word(p.Exp.Word, sc)
 }
 
-// keys tells whether ${!name[@]} lists the keys of an array.
+// keys reports whether ${!name[@]} lists the keys of an array.
 func keys(p *syntax.ParamExp) bool { return p.Index != nil && subscript(p.Index) != "" }
 
 // subscript is "@" or "*" for a subscript that means all elements.
@@ -144,7 +144,7 @@ func (r *reader) operand(w *syntax.Word, sc *scope) {
 	}
 }
 
-// number tells whether a text is a number, or a name that can only hold one.
+// number reports whether a text is a number, or a name that can only hold one.
 func (r *reader) number(s string, sc *scope) bool {
 	if s == "" {
 		return false
@@ -160,7 +160,7 @@ func (r *reader) number(s string, sc *scope) bool {
 	return r.facts.numeric[s] && sc.sums[s]
 }
 
-// counts tells whether a substitution prints a number whatever happens: wc
+// counts reports whether a substitution prints a number whatever happens: wc
 // without names, or a clock or counter of the system.
 func counts(c *syntax.CmdSubst) bool {
 	if len(c.Stmts) != 1 {

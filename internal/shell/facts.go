@@ -73,7 +73,7 @@ func look(f *syntax.File) facts {
 	return out
 }
 
-// chain tells whether a node is a link of a list such as a | b | c, whose tree
+// chain reports whether a node is a link of a list such as a | b | c, whose tree
 // is deep without being nested.
 func chain(n syntax.Node) bool {
 	switch n.(type) {
@@ -154,7 +154,7 @@ func note(values map[string]bool, name *syntax.Lit, number bool) {
 	values[name.Value] = number && (before || !seen)
 }
 
-// digits tells whether a word is a whole number, or an arithmetic expansion,
+// digits reports whether a word is a whole number, or an arithmetic expansion,
 // whose value is one.
 func digits(w *syntax.Word) bool {
 	if w == nil || len(w.Parts) != 1 {
@@ -182,7 +182,7 @@ func wholeNumber(s string) bool {
 	return s != "" && len(s) < 18
 }
 
-// sequence tells whether a word is {1..9}.
+// sequence reports whether a word is {1..9}.
 func sequence(s string) bool {
 	if len(s) < 6 || s[0] != '{' || s[len(s)-1] != '}' {
 		return false

@@ -131,7 +131,7 @@ func (r *reader) through(t *touched, w word, sc *scope) {
 	}
 }
 
-// crosses tells whether a path goes down and up again: where that leads depends
+// crosses reports whether a path goes down and up again: where that leads depends
 // on links.
 func crosses(p string) bool {
 	down := false
@@ -144,7 +144,7 @@ func crosses(p string) bool {
 	return false
 }
 
-// climbs tells whether a part of a pattern could match "..", or a protected
+// climbs reports whether a part of a pattern could match "..", or a protected
 // name that it doesn't spell out.
 func climbs(pattern string) bool {
 	for part := range strings.SplitSeq(pattern, "/") {
@@ -173,7 +173,7 @@ var devices = [...]string{"/dev/null", "/dev/stdout", "/dev/stderr", "/dev/tty",
 
 func harmlessDevice(p string) bool { return slices.Contains(devices[:], p) }
 
-// within tells whether a path is a directory or below it.
+// within reports whether a path is a directory or below it.
 func within(p, dir string) bool {
 	return p == dir || strings.HasPrefix(p, dir) && (dir == "/" || p[len(dir)] == '/')
 }
@@ -182,7 +182,7 @@ func within(p, dir string) bool {
 // kept.
 func Secret(p string) string { return (*analysis)(nil).secretPlace(p) }
 
-// isProtected tells whether a path below the workspace must not change unasked.
+// isProtected reports whether a path below the workspace must not change unasked.
 func isProtected(rel string) bool {
 	_, ok := protected.Of(rel)
 	return ok
@@ -208,7 +208,7 @@ func (r *analysis) secretPattern(w word) string {
 	return ""
 }
 
-// fitsSecret tells whether a pattern can match the name of a place where secrets
+// fitsSecret reports whether a pattern can match the name of a place where secrets
 // are kept that begins with a dot. What other names fit only the file system knows.
 func fitsSecret(pattern string) bool {
 	parts := strings.Split(pattern, "/")
@@ -228,7 +228,7 @@ func fitsSecret(pattern string) bool {
 	return false
 }
 
-// fitsOne tells whether a pattern can match one of the names.
+// fitsOne reports whether a pattern can match one of the names.
 func fitsOne(pattern string, names ...string) bool {
 	return slices.ContainsFunc(names, func(n string) bool { ok, err := path.Match(pattern, n); return ok || err != nil })
 }

@@ -81,7 +81,7 @@ func disguises(src string) map[string]string {
 	return out
 }
 
-// plainName tells whether a word is a program's name that may be written in
+// plainName reports whether a word is a program's name that may be written in
 // other ways: not a word of the grammar, not a builtin, which only the shell has.
 func plainName(name string) bool {
 	for i := range len(name) {
@@ -119,7 +119,7 @@ func FuzzClassify(f *testing.F) {
 	})
 }
 
-// changesWhatFollows tells whether the first of two sources may rightly make
+// changesWhatFollows reports whether the first of two sources may rightly make
 // the second milder: by going elsewhere, by giving variables numbers, by
 // defining functions, or by not ending where the text does.
 func changesWhatFollows(a string) bool {

@@ -103,14 +103,14 @@ func (r *reader) heredoc(d *syntax.Redirect, sc *scope, in *input) {
 	r.spells(in.text)
 }
 
-// spelledPlain tells whether the delimiter of a here-document is quoted, so
+// spelledPlain reports whether the delimiter of a here-document is quoted, so
 // that the document stands for itself.
 func spelledPlain(w *syntax.Word) (string, bool) {
 	s := w.Lit()
 	return s, s == "" || strings.Contains(s, "\\")
 }
 
-// descriptor tells whether a word after >& or <& is the number of an open file.
+// descriptor reports whether a word after >& or <& is the number of an open file.
 func descriptor(w word) bool {
 	if !w.lit {
 		return false

@@ -70,7 +70,7 @@ func (p *sedScript) command(c byte) bool {
 	case ':', 'b', 't', 'T':
 		p.skip(" \t")
 		p.rest = strings.TrimLeftFunc(p.rest, func(r rune) bool { return !strings.ContainsRune("; \t\r\v\f\n}", r) }) // a blank ends it too: what follows is the next command
-	case 'a', 'i', 'c': // the text goes on behind a line that ends in a backslash; two of them are one that means itself
+	case 'a', 'i', 'c': // the text continues behind a line that ends in a backslash; two of them are one that means itself
 		for l := p.line(); (len(l)-len(strings.TrimRight(l, "\\")))%2 != 0 && p.rest != ""; {
 			l = p.line()
 		}

@@ -76,7 +76,7 @@ type Command struct {
 	names   bool     // it shows names of files, not what is in them
 }
 
-// Literal tells whether the argument at i is known word for word.
+// Literal reports whether the argument at i is known word for word.
 func (c Command) Literal(i int) bool { return !slices.Contains(c.Open, i) }
 
 // Report is the judgement of a whole command.

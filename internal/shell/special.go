@@ -126,7 +126,7 @@ func (s *start) remote(p *program) {
 	}
 }
 
-// isRemote tells whether a place is written host:path or as a URL.
+// isRemote reports whether a place is written host:path or as a URL.
 func isRemote(w word) bool {
 	before, _, ok := strings.Cut(w.text, ":")
 	return ok && !strings.Contains(before, "/") || strings.Contains(w.text, "://")

@@ -67,7 +67,7 @@ func rooted(s string, sc *scope) []string {
 	return out
 }
 
-// leads tells whether a path of which a part is unknown may be one of the places
+// leads reports whether a path of which a part is unknown may be one of the places
 // in the home directory where keys are kept, or lie in it.
 func (r *analysis) leads(p string) bool {
 	home, clean := r.o.Home+"/", path.Clean(p)
@@ -81,7 +81,7 @@ func (r *analysis) leads(p string) bool {
 	})
 }
 
-// mayBe tells whether the parts of a path may be those of a place, or lie below.
+// mayBe reports whether the parts of a path may be those of a place, or lie below.
 func mayBe(parts, place []string) bool {
 	for i, name := range place {
 		if i == len(parts) {

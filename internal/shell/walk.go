@@ -151,7 +151,7 @@ func (r *reader) command(c syntax.Command, sc *scope, in input, paths touched) o
 	return stays(sc.dirs)
 }
 
-// construct tells whether a command is one that coproc may give a name to.
+// construct reports whether a command is one that coproc may give a name to.
 func construct(c syntax.Command) bool {
 	switch c.(type) {
 	case *syntax.Block, *syntax.Subshell, *syntax.IfClause, *syntax.WhileClause, *syntax.ForClause, *syntax.CaseClause, *syntax.ArithmCmd, *syntax.TestClause:
@@ -160,7 +160,7 @@ func construct(c syntax.Command) bool {
 	return false
 }
 
-// assigning tells whether a simple command begins with what may be an
+// assigning reports whether a simple command begins with what may be an
 // assignment: behind coproc the parser takes it for a name.
 func assigning(c syntax.Command) bool {
 	call, ok := c.(*syntax.CallExpr)
@@ -308,7 +308,7 @@ func (r *reader) substitution(c *syntax.CmdSubst, sc *scope) {
 	r.list(c.Stmts, sc.inner())
 }
 
-// knotted tells whether what stands between backquotes has backquotes of its
+// knotted reports whether what stands between backquotes has backquotes of its
 // own, or backslashes that a shell takes away before it reads the rest.
 func knotted(src string) bool {
 	if len(src) < 2 {

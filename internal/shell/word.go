@@ -27,7 +27,7 @@ func literal(s string) word { return word{text: s, src: s, lit: true} }
 // opaque is a word of which nothing is known.
 func opaque(src string) word { return word{src: src, split: true} }
 
-// option tells whether a word may be taken as an option.
+// option reports whether a word may be taken as an option.
 func (w word) option() bool {
 	if w.lit {
 		return len(w.text) > 1 && w.text[0] == '-'
@@ -118,8 +118,8 @@ func (r *reader) numeral(w *syntax.Word, sc *scope) bool {
 	return ok && (counter(p) || p.Param != nil && !p.Excl && p.Index == nil && p.Slice == nil && p.Repl == nil && p.Exp == nil && r.facts.numeric[p.Param.Value] && sc.sums[p.Param.Value])
 }
 
-// namesCommit tells whether a word is the names of commits that git prints, such
-// as $(git merge-base main HEAD), quoted or not, or begins with one and goes on
+// namesCommit reports whether a word is the names of commits that git prints, such
+// as $(git merge-base main HEAD), quoted or not, or begins with one and continues
 // with what is no option.
 func namesCommit(w *syntax.Word, sc *scope) bool {
 	parts := w.Parts
@@ -155,7 +155,7 @@ func (a *analysis) spells(text string) {
 	}
 }
 
-// plain tells whether an unquoted literal stands for itself.
+// plain reports whether an unquoted literal stands for itself.
 func plain(s string) bool {
 	return s == "[" || s == "]" || s == "{}" || !strings.ContainsAny(s, "\\*?[]{}~<>(")
 }

@@ -37,7 +37,7 @@ type Output struct {
 // maxOutputs bounds the outputs that are shown.
 const maxOutputs = 200
 
-// output folds what became of large outputs.
+// output folds the outcome of large outputs.
 func (f *Fold) output(e event.Envelope) {
 	all := &f.s.Outputs
 	switch p := e.Data.(type) {

@@ -134,7 +134,7 @@ func TestLargeOutputsAreTold(t *testing.T) {
 	}
 }
 
-// TestPermissionsAreTold: verdicts, what became of questions, grants until they
+// TestPermissionsAreTold: verdicts, the outcome of questions, grants until they
 // are taken back or used up, boundaries and what they stopped.
 func TestPermissionsAreTold(t *testing.T) {
 	w := newTold(t)

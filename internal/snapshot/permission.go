@@ -46,7 +46,7 @@ type Verdict struct {
 	Source   string         `json:"source"`
 	Rule     string         `json:"rule,omitempty"`
 	Code     string         `json:"reasonCode,omitempty"`
-	Resolved string         `json:"resolved,omitempty"` // allow, deny: what became of a question
+	Resolved string         `json:"resolved,omitempty"` // allow, deny: the outcome of a question
 	By       string         `json:"resolvedBy,omitempty"`
 	At       time.Time      `json:"at"`
 }

@@ -29,7 +29,7 @@ func (f *Fold) Save() ([]byte, error) {
 	return json.Marshal(saved{f.s, f.dropped, f.cost, joined})
 }
 
-// Load goes on with a fold that was saved. What Save of another build wrote may
+// Load continues with a fold that was saved. What Save of another build wrote may
 // be read or refused; whoever keeps it names its shape.
 func Load(data []byte) (*Fold, error) {
 	var in saved

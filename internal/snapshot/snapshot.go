@@ -63,7 +63,7 @@ type Session struct {
 	Evidence  []string  `json:"evidenceRefs"`
 }
 
-// Cursor is where a reader of events goes on.
+// Cursor is where a reader of events continues.
 type Cursor struct {
 	Stream   belay.StreamID `json:"stream"`
 	Sequence int64          `json:"sequence"`
@@ -208,7 +208,7 @@ func (f *Fold) settings(b belay.Settings) {
 	f.s.Routing.Provider, f.s.Routing.Model = b.Provider, b.Model
 }
 
-// Done is the snapshot of what was folded. driven tells whether somebody drives
+// Done is the snapshot of what was folded. driven reports whether somebody drives
 // the session now; without a driver, what looks as if it ran is stale.
 func (f *Fold) Done(driven bool) *Session {
 	s := f.s

@@ -208,7 +208,7 @@ func TestASavedFoldGoesOn(t *testing.T) {
 }
 
 // TestATurnThatNeverBegan: it is taken out while another one runs, and that one
-// stays the newest, with what it goes on to do.
+// stays the newest, with what it continues to do.
 func TestATurnThatNeverBegan(t *testing.T) {
 	f := snapshot.New("rt_1", "sess_1")
 	seq := int64(0)

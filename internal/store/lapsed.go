@@ -7,7 +7,7 @@ import "context"
 // between, for facts that the store has no more, is known as one for ever.
 const Apart Position = 1 << 24
 
-// Lapsed tells whether the store has given a position for something that it has
+// Lapsed reports whether the store has given a position for something that it has
 // no more because it was put back to an earlier state, or hasn't come so far. What
 // was only deleted isn't lapsed.
 func Lapsed(ctx context.Context, st interface {

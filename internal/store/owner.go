@@ -21,7 +21,7 @@ func ThisProcess() Owner {
 	return Owner{ID: belay.NewID("own"), Host: host, PID: pid, Start: processStart(pid)}
 }
 
-// Alive tells whether an owner's process may still run. On this host it looks
+// Alive reports whether an owner's process may still run. On this host it looks
 // for the process and compares start times, because numbers are used again; a
 // process of another host can't be seen and counts as alive, so that only the
 // end of its lease frees what it owns.

@@ -37,7 +37,7 @@ type Writers interface {
 	Writers(ctx context.Context, path string) ([]Writer, error)
 }
 
-// Overlap tells whether two workspaces are the same or one contains the other.
+// Overlap reports whether two workspaces are the same or one contains the other.
 func Overlap(a, b string) bool { return a == "" || b == "" || inside(a, b) || inside(b, a) }
 
 func inside(parent, dir string) bool {

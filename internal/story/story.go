@@ -39,7 +39,7 @@ type Item struct {
 	ID      string         `json:"itemId"` // stable: of the turn, step, call, question or fact that it is
 	Kind    string         `json:"kind"`
 	State   string         `json:"state"`            // started, updated, completed
-	Status  string         `json:"status,omitempty"` // what became of it: a word of the standard, or a code
+	Status  string         `json:"status,omitempty"` // its outcome: a word of the standard, or a code
 	Thread  belay.ThreadID `json:"threadId,omitempty"`
 	Turn    belay.TurnID   `json:"turnId,omitempty"`
 	Step    belay.StepID   `json:"stepId,omitempty"`
@@ -223,7 +223,7 @@ func (f *Fold) wanted(e event.Envelope, p event.ModelCompleted) {
 	}
 }
 
-// call tells what became of a call.
+// call tells the outcome of a call.
 func (f *Fold) call(e event.Envelope) {
 	var it *Item
 	switch p := e.Data.(type) {

@@ -14,7 +14,7 @@ import (
 // maxValue bounds one value, in bytes.
 const maxValue = 256 << 10
 
-// Render fills the template. exists tells whether a path names a file of the
+// Render fills the template. exists reports whether a path names a file of the
 // workspace; nil takes every path. A missing, unknown or unfit value is a
 // belay.Error with CodeUsage whose Where is the variable.
 func (t *Template) Render(given map[string]string, exists func(path string) bool) (string, error) {

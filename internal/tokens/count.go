@@ -59,7 +59,7 @@ func (v *vocabulary) load() *codec.Codec {
 // for does it then. An unknown name is Default.
 func Load(vocab string) { named(vocab).load() }
 
-// Loaded tells whether Count would answer without loading first.
+// Loaded reports whether Count would answer without loading first.
 func Loaded(vocab string) bool { return named(vocab).is.Load() != nil }
 
 // Count is the number of tokens of a text. It loads the vocabulary if it must.

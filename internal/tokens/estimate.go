@@ -131,7 +131,7 @@ func (e *Estimator) messages(ms []belay.Message) {
 	}
 }
 
-// alike tells whether two messages are the same one. Texts that are the same
+// alike reports whether two messages are the same one. Texts that are the same
 // memory are compared at once.
 func alike(a, b belay.Message) bool {
 	return a.Role == b.Role && slices.EqualFunc(a.Parts, b.Parts, func(p, q belay.Part) bool {

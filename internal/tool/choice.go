@@ -114,7 +114,7 @@ func anyCovers(terms []string, s Spec) bool {
 	return slices.ContainsFunc(terms, func(t string) bool { return covers(t, s, true) })
 }
 
-// covers tells whether a term, in lower case, names a tool.
+// covers reports whether a term, in lower case, names a tool.
 func covers(term string, s Spec, sets bool) bool {
 	if i := slices.IndexFunc(toolSets, func(t ToolSet) bool { return t.Name == term }); sets && i >= 0 {
 		return anyCovers(toolSets[i].Terms, s)
@@ -230,7 +230,7 @@ func GroupsOf(s Spec) []string {
 	return out
 }
 
-// Narrows tells whether one choice allows no more than another, of the tools
+// Narrows reports whether one choice allows no more than another, of the tools
 // that are known and of any that a manifest may bring.
 func Narrows(terms, than []string) bool {
 	specs := []Spec{{Name: "a-declared-tool", Group: CommandsGroup}}

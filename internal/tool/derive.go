@@ -137,7 +137,7 @@ func described(out json.RawMessage, doc string) json.RawMessage {
 	return append(append(append(out, `,"description":"`...), doc...), '"')
 }
 
-// verbatim tells whether a text stands in JSON as it is, and isn't what the library
+// verbatim reports whether a text stands in JSON as it is, and isn't what the library
 // refuses as a description.
 func verbatim(s string) bool {
 	return !strings.ContainsFunc(s, func(c rune) bool {
@@ -150,7 +150,7 @@ var (
 	textForm = reflect.TypeFor[interface{ MarshalText() ([]byte, error) }]()
 )
 
-// hasForm tells whether values of a type say themselves how they are written.
+// hasForm reports whether values of a type say themselves how they are written.
 func hasForm(t reflect.Type) bool {
 	p := reflect.PointerTo(t)
 	return p.Implements(jsonForm) || p.Implements(textForm)

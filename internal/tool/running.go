@@ -7,7 +7,7 @@ import (
 	"github.com/belay-run/belay/event"
 )
 
-// Running is a program that goes on after the call that started it. What it
+// Running is a program that continues after the call that started it. What it
 // does is recorded through that call's sink, which stays usable until Keep has
 // returned.
 type Running interface {
@@ -53,7 +53,7 @@ type Attachable interface {
 	Grown() <-chan struct{}
 	// Over is closed when it has ended and all that it printed is there.
 	Over() <-chan struct{}
-	// TakesInput tells whether it can be given more.
+	// TakesInput reports whether it can be given more.
 	TakesInput() bool
 	// Terminal is the size of its terminal; 0, 0: it has none.
 	Terminal() (rows, cols int)

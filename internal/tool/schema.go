@@ -136,7 +136,7 @@ func unknownArgument(s *jsonschema.Schema, name string, at []string) string {
 	return text
 }
 
-// nothing tells whether a schema is false: the library writes that as not {}.
+// nothing reports whether a schema is false: the library writes that as not {}.
 func nothing(s *jsonschema.Schema) bool {
 	return s != nil && s.Not != nil && reflect.ValueOf(*s.Not).IsZero()
 }

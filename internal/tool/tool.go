@@ -103,7 +103,7 @@ type Result struct {
 	Output *belay.Ref       // the whole output, when the tool kept it itself; Text is then a preview
 	Files  []event.FileSeen // what the thread knows of files from now on
 	Exit   int              // of the command that the call ran to its end
-	Left   Running          // what goes on after the call; nil: nothing does
+	Left   Running          // what continues after the call; nil: nothing does
 }
 
 // Error is a call's bad end: data for the model, not an error of the runtime.

@@ -116,7 +116,7 @@ func (b *builder) result(id, text string, failed bool, line int) {
 	b.left.add("result of no call", line)
 }
 
-// answered tells whether every call of the open answer has its result.
+// answered reports whether every call of the open answer has its result.
 func (b *builder) answered() bool { return len(b.results) == len(b.answer.calls) }
 
 // flush ends the open answer: its calls, a result for each, and what was held.

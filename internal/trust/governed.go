@@ -10,7 +10,7 @@ import (
 // relative to it.
 var governed = []string{".belay/belay.yaml", ".belay/policy.yaml", ".belay/tools/*.yaml", ".belay/tools/*.yml"}
 
-// Governs tells whether a path of a workspace is such a file's.
+// Governs reports whether a path of a workspace is such a file's.
 func Governs(rel string) bool {
 	return slices.ContainsFunc(governed, func(p string) bool { ok, err := path.Match(p, rel); return ok && err == nil })
 }

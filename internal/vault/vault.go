@@ -109,7 +109,7 @@ func CheckValue(value string) error {
 	return nil
 }
 
-// Exists tells whether anything was ever kept.
+// Exists reports whether anything was ever kept.
 func (v Vault) Exists() bool {
 	_, err := os.Stat(v.path())
 	return err == nil

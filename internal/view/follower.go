@@ -13,7 +13,7 @@ type Fold interface {
 	At(ctx context.Context) (store.Position, error)
 	// UpTo folds until the view has come as far as end.
 	UpTo(ctx context.Context, end store.Position) error
-	// Step folds what is folded between two saves, and tells whether there is more.
+	// Step folds what is folded between two saves, and reports whether there is more.
 	Step(ctx context.Context) (more bool, err error)
 }
 
@@ -113,7 +113,7 @@ func (f *Follower) Run(ctx context.Context, pass func(context.Context)) error {
 	}
 }
 
-// round folds what Run folds before it rests, and tells whether there is more.
+// round folds what Run folds before it rests, and reports whether there is more.
 func (f *Follower) round(ctx context.Context) (more bool, err error) {
 	if !f.gentle {
 		return false, f.Catchup(ctx)

@@ -84,7 +84,7 @@ func (p Projector) UpTo(ctx context.Context, end store.Position) error {
 	}
 }
 
-// Step folds one chunk, and tells whether there may be more.
+// Step folds one chunk, and reports whether there may be more.
 func (p Projector) Step(ctx context.Context) (more bool, err error) {
 	from, err := p.Store.ViewPosition(ctx, name)
 	if err != nil {

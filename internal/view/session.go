@@ -134,7 +134,7 @@ type Action struct {
 	Stream belay.StreamID `json:"stream"` // takes the answer
 }
 
-// File is a file of the workspace and what became of it in this session.
+// File is a file of the workspace and its outcome in this session.
 type File struct {
 	Path string    `json:"path"`
 	Op   string    `json:"op"` // created, changed, removed

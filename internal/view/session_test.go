@@ -125,7 +125,7 @@ func TestAnEndClosesWhatWasAsked(t *testing.T) {
 	}
 }
 
-// A turn that never began ends beside the running one, which goes on and waits on.
+// A turn that never began ends beside the running one, which continues and waits on.
 func TestATurnThatNeverBeganLeavesTheRunningOneAlone(t *testing.T) {
 	row := after(t, "action.required")
 	asked, running := len(row.Actions), row.Turn().ID

@@ -118,7 +118,7 @@ func (s *Session) thread(id belay.ThreadID) *Thread {
 	return &s.Threads[len(s.Threads)-1]
 }
 
-// rests tells whether nothing of the thread is left to do.
+// rests reports whether nothing of the thread is left to do.
 func (th Thread) rests() bool {
 	return len(th.Queue) == 0 && (th.Turn == nil || th.Turn.Status == Ended)
 }

@@ -40,17 +40,17 @@ func NewGlob(pattern string) (*Glob, error) {
 // String is the pattern as it was given.
 func (g *Glob) String() string { return g.text }
 
-// Match tells whether a path fits; it is relative to where the pattern counts from.
+// Match reports whether a path fits; it is relative to where the pattern counts from.
 func (g *Glob) Match(p string) bool {
 	return slices.ContainsFunc(g.any, func(one pathPattern) bool { return one.match(p) })
 }
 
-// Below tells whether something below a folder may fit.
+// Below reports whether something below a folder may fit.
 func (g *Glob) Below(folder string) bool {
 	return slices.ContainsFunc(g.any, func(one pathPattern) bool { return one.below(folder) })
 }
 
-// Hidden tells whether the pattern asks for names that begin with a dot.
+// Hidden reports whether the pattern asks for names that begin with a dot.
 func (g *Glob) Hidden() bool {
 	for _, one := range g.any {
 		if strings.HasPrefix(one.text, ".") || strings.Contains(one.text, "/.") {

@@ -33,7 +33,7 @@ type rule struct {
 	pattern pathPattern
 }
 
-// ignored tells whether a path is excluded: the last rule that fits decides,
+// ignored reports whether a path is excluded: the last rule that fits decides,
 // and a file further down speaks before one above.
 func (r *rules) ignored(full, name string, dir bool) bool {
 	for ; r != nil; r = r.above {

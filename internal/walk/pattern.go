@@ -290,7 +290,7 @@ func (p *pathPattern) match(path string) bool {
 	return matchParts(p.parts, path, false)
 }
 
-// below tells whether a path below a folder may match.
+// below reports whether a path below a folder may match.
 func (p *pathPattern) below(folder string) bool {
 	return p.base || matchParts(p.parts, folder, true)
 }

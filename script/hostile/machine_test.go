@@ -322,7 +322,7 @@ func confined(t *testing.T) {
 	needs.Facility(t, "sandbox", m.Level.AtLeast(belay.L3), "level "+string(m.Level)+": "+m.Why)
 }
 
-// grouped tells whether who runs the test can make groups.
+// grouped reports whether who runs the test can make groups.
 func grouped() bool {
 	return slices.ContainsFunc(sandbox.Probe().Layers, func(l belay.Layer) bool {
 		return l.Name == sandbox.LayerCgroup && l.State == belay.LayerApplied

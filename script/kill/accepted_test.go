@@ -8,7 +8,7 @@ import (
 
 // TestAnAcceptedSessionIsListed: a process that dies before its session began
 // leaves nothing; one that dies right after leaves a session that lists show, and
-// that goes on.
+// that continues.
 func TestAnAcceptedSessionIsListed(t *testing.T) {
 	m := newMachine(t)
 	defer m.discard()

@@ -167,7 +167,7 @@ func (c *crowd) caller(ctx context.Context, who string, dials *atomic.Int64, f f
 	f(ctx, k)
 }
 
-// passing tells whether an error is one that goes by: the server is away.
+// passing reports whether an error is one that goes by: the server is away.
 func passing(err error) bool {
 	switch belay.CodeOf(err) {
 	case belay.CodeUnreachable, belay.CodeDraining, belay.CodeStoreBusy:

@@ -21,7 +21,7 @@ import (
 
 // TestKilledSessionsTravel: a session whose process was killed anywhere is
 // exported, deleted and imported, by processes that are killed as well. It is
-// the session it was, to the byte, and goes on to its end.
+// the session it was, to the byte, and continues to its end.
 func TestKilledSessionsTravel(t *testing.T) {
 	first, step := stride(t)
 	seed := rand.Uint64()

@@ -33,7 +33,7 @@ func stride(t *testing.T) (first, step int) {
 }
 
 // life plays the scenario with a kill in each of the first processes, and then
-// to its end. hit tells whether the last kill came before the end.
+// to its end. hit reports whether the last kill came before the end.
 func life(t *testing.T, kills ...int) (hit, lost bool) {
 	t.Helper()
 	m := newMachine(t)
@@ -110,7 +110,7 @@ func TestKilledAndInterruptedByAnotherProcess(t *testing.T) {
 	seed := rand.Uint64()
 	r := rand.New(rand.NewPCG(seed, 3))
 	cancelled, tried := 0, 0
-	// An interrupt can come too late for its turn; a sample goes on until one didn't.
+	// An interrupt can come too late for its turn; a sample continues until one didn't.
 	for ; tried < n || cancelled == 0 && tried < 40; tried++ {
 		if interrupted(t, accepted+r.IntN(56)) {
 			cancelled++

@@ -166,7 +166,7 @@ func (m *machine) runWith(begun func(*os.Process), env []string, args ...string)
 	return e
 }
 
-// start gives the agent its work; resume goes on with it.
+// start gives the agent its work; resume continues with it.
 func (m *machine) start(env ...string) end {
 	return m.answering(func() end {
 		return m.run(env, "run", "--script", m.script, "--mode", "accept_edits", "--approvals", "wait", "go")
@@ -252,7 +252,7 @@ func (m *machine) streams() (out []belay.StreamID) {
 	return out
 }
 
-// check holds the laws against the machine at rest. It tells whether the
+// check holds the laws against the machine at rest. It reports whether the
 // at-most-once call was lost.
 func (m *machine) check(what string) (lost bool) {
 	m.t.Helper()

@@ -68,7 +68,7 @@ func TestALongQueue(t *testing.T) {
 	s.stop()
 }
 
-// ordered tells whether the turns of a session wait in the order in which they came.
+// ordered reports whether the turns of a session wait in the order in which they came.
 func (s *server) ordered(ctx context.Context, session string, behind int) error {
 	r, err := s.thread(ctx, session)
 	if err != nil {

@@ -56,7 +56,7 @@ func (d *Decider) label(c belay.LabelSession) ([]core.Fact, []core.Send, error) 
 	return []core.Fact{{IDs: s.ids(), Data: p}}, nil, nil
 }
 
-// checkTag tells whether a text can be a tag: one word.
+// checkTag reports whether a text can be a tag: one word.
 func checkTag(tag string) error {
 	if tag == "" || len(tag) > maxTag || strings.HasPrefix(tag, "-") ||
 		strings.ContainsFunc(tag, func(r rune) bool { return r <= ' ' || r == ',' || r == '#' || r == 0x7f || r == utf8.RuneError }) {

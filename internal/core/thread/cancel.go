@@ -24,7 +24,7 @@ func cancel(s *State, r *Rules, now time.Time, rd *core.Ready) bool {
 
 // settleAll closes every call of the step that isn't over: questions are
 // cancelled, calls that didn't start are skipped, orphans are settled by their
-// effect class. It tells whether nothing is left in flight.
+// effect class. It reports whether nothing is left in flight.
 func (s *State) settleAll(r *Rules, rd *core.Ready, class, code, why string) bool {
 	t := s.Turn
 	if t.Ask != nil && t.Ask.Open {

@@ -21,7 +21,7 @@ type Checked struct {
 const checkerPrefix = "checker/"
 
 // checks gets the verdicts of the checkers that judge a call: each is announced,
-// then asked. It tells whether one is still to answer.
+// then asked. It reports whether one is still to answer.
 func (s *State) checks(r *Rules, rd *core.Ready, c *Call, q *policy.Request) (waits bool) {
 	for _, k := range r.Gate().Wants(q) {
 		question, _ := json.Marshal(policy.Question{Version: 1, Checker: k.ID, Call: string(c.ID), Tool: c.Name, Args: q.Args, Paths: q.Paths,
@@ -43,7 +43,7 @@ func (s *State) checks(r *Rules, rd *core.Ready, c *Call, q *policy.Request) (wa
 	return waits
 }
 
-// check folds what became of a checker.
+// check folds the outcome of a checker.
 func (s *State) check(e event.Envelope, hook string, done func(*Checked)) {
 	id, ok := strings.CutPrefix(hook, checkerPrefix)
 	c := s.Turn.call(e.IDs.Call)

@@ -17,7 +17,7 @@ type Held struct {
 	Granted bool `json:"granted,omitempty"`
 }
 
-// changes tells whether a call changes the workspace, and whether all of it
+// changes reports whether a call changes the workspace, and whether all of it
 // may be meant.
 func changes(spec belay.ToolSpec, c *Call) (changes, whole bool) {
 	t := touches(spec, c.paths())
@@ -93,7 +93,7 @@ func (s *State) applyHold(p event.HoldChange) {
 	}
 }
 
-// waitsForHold tells whether a call has to wait for the session's word, and
+// waitsForHold reports whether a call has to wait for the session's word, and
 // asks for it once. A call whose boundary has limits of the session asks too: what
 // the others used comes with the word.
 func (s *State) waitsForHold(rd *core.Ready, spec belay.ToolSpec, c *Call) bool {

@@ -131,7 +131,7 @@ func (s *State) quietAt() time.Time {
 	return earlier(s.Queue[n-1].At.Add(quiet), s.Queue[0].At.Add(maxQuiets*quiet))
 }
 
-// waitsForQuiet tells whether the first turn may not begin yet, and when it may.
+// waitsForQuiet reports whether the first turn may not begin yet, and when it may.
 func (s *State) waitsForQuiet(now time.Time, rd *core.Ready) bool {
 	at := s.quietAt()
 	if !now.Before(at) {

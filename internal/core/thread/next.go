@@ -28,7 +28,7 @@ func (d *Decider) Next(now time.Time) (rd core.Ready) {
 	return rd
 }
 
-// outside derives what is wanted besides a running turn, and before it goes on.
+// outside derives what is wanted besides a running turn, and before it continues.
 // done: that comes first, or no turn runs.
 func (d *Decider) outside(now time.Time, rd *core.Ready) (done bool) {
 	s := &d.s
@@ -73,7 +73,7 @@ func (d *Decider) within(now time.Time, rd *core.Ready) {
 	onlyFacts(rd)
 }
 
-// lacks tells whether the rules, or the gate's part of them, can't be had.
+// lacks reports whether the rules, or the gate's part of them, can't be had.
 func (d *Decider) lacks(r *Rules, ref belay.Ref) bool {
 	return r == nil && d.gone[ref.Digest] || r != nil && r.Policy != nil && d.gone[r.Policy.Digest]
 }
@@ -173,7 +173,7 @@ func (d *Decider) Supply(ref belay.Ref, content []byte) error {
 	return nil
 }
 
-// MissesRules tells whether content that Missing named is rules.
+// MissesRules reports whether content that Missing named is rules.
 func (d *Decider) MissesRules(ref belay.Ref) bool {
 	t := d.s.Turn
 	return t != nil && t.Rules.Digest == ref.Digest || t == nil && len(d.s.Queue) > 0 && d.s.Queue[0].Rules.Digest == ref.Digest
@@ -200,7 +200,7 @@ func (d *Decider) Rules() *Rules {
 func (d *Decider) Save() ([]byte, error)  { return json.Marshal(&d.s) }
 func (d *Decider) Load(data []byte) error { return json.Unmarshal(data, &d.s) }
 
-// InFlight tells whether facts say that something runs.
+// InFlight reports whether facts say that something runs.
 func (d *Decider) InFlight() bool { return d.s.driven() || len(d.s.Procs) > 0 }
 
 // wakeAt keeps the earliest wake time.

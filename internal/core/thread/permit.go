@@ -133,7 +133,7 @@ func (s *State) reconsider(rd *core.Ready, c *Call, v *policy.Verdict, refused b
 	}
 }
 
-// answered tells whether a person allowed or denied the call, or the deadline did.
+// answered reports whether a person allowed or denied the call, or the deadline did.
 func (a *Ask) answered() bool {
 	return a != nil && !a.Open && a.Kind == "permission" && a.Decision != "cancelled"
 }

@@ -43,12 +43,12 @@ const (
 	maxDroppedLines = 20
 )
 
-// urgent tells whether the turn stands in front of those that wait.
+// urgent reports whether the turn stands in front of those that wait.
 func urgent(m belay.QueueMode) bool {
 	return m == belay.QueueInterrupt || m == belay.QueueRollback
 }
 
-// occupied tells whether another turn comes before one that is submitted now.
+// occupied reports whether another turn comes before one that is submitted now.
 func (s *State) occupied() bool { return s.Turn != nil || len(s.Queue) > 0 }
 
 func (s *State) submit(o belay.Order, c belay.SubmitTurn) ([]core.Fact, []core.Send, error) {
@@ -116,7 +116,7 @@ func (s *State) stops(mode belay.QueueMode) *event.RunStatus {
 // phaseRollback marks a wish to end the turn and to take it back.
 const phaseRollback = "rollback"
 
-// Takes tells whether a turn that is submitted in a mode now is taken: a busy
+// Takes reports whether a turn that is submitted in a mode now is taken: a busy
 // error says why it isn't. Who submits for a task asks before; what comes at the
 // same moment is settled by submitting.
 func (s *State) Takes(mode belay.QueueMode) error {
@@ -129,7 +129,7 @@ func (s *State) Takes(mode belay.QueueMode) error {
 	return nil
 }
 
-// full tells whether no more turns may wait.
+// full reports whether no more turns may wait.
 func (s *State) full() bool {
 	return s.occupied() && len(s.Queue) >= cmp.Or(s.Line.Cap, belay.MaxQueued)
 }

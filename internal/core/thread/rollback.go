@@ -62,7 +62,7 @@ func Rollback(ids belay.IDs, p event.HistoryRollbackStarted) []core.Fact {
 	return facts
 }
 
-// completed is how a rollback ends, but for what became of the files.
+// completed is how a rollback ends, but for the outcome of the files.
 func completed(p event.HistoryRollbackStarted) event.HistoryRollbackCompleted {
 	return event.HistoryRollbackCompleted{Scope: p.Scope, Target: p.Target, To: p.To, Turns: p.Turns, Count: p.Count, Kept: p.Kept}
 }

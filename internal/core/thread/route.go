@@ -27,7 +27,7 @@ const (
 )
 
 // choose sends the turn to a model, where there are several, and when a turn
-// goes on under other rules.
+// continues under other rules.
 func choose(s *State, r *Rules, _ time.Time, rd *core.Ready) bool {
 	t := s.Turn
 	switch {
@@ -104,7 +104,7 @@ func (t *Turn) applyRoute(p event.Payload) {
 	}
 }
 
-// givesUp tells whether the route of a request that failed is of no more use.
+// givesUp reports whether the route of a request that failed is of no more use.
 func (s *State) givesUp(now time.Time) bool {
 	t := s.Turn
 	p := t.Step.Problem
@@ -114,7 +114,7 @@ func (s *State) givesUp(now time.Time) bool {
 	return p.Code == circuitOpen || p.Class == classRateLimited && t.Step.RetryAt.Sub(now) > longWait
 }
 
-// spent tells whether the turn's budget of failed requests is used up.
+// spent reports whether the turn's budget of failed requests is used up.
 func (t *Turn) spent() bool { return t.Failed >= failuresFree+t.Steps/stepsPerFailure }
 
 // fallback sends a request that failed to the next model of the chain, if one

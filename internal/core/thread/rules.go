@@ -114,7 +114,7 @@ func (r *Rules) Answer() json.RawMessage {
 
 func (r *Rules) headless() bool { return r.Settings.Approvals == belay.ApprovalsDeny }
 
-// MayChange tells whether the gate lets any tool change something, at once or
+// MayChange reports whether the gate lets any tool change something, at once or
 // when a person is asked. more are allowances given by answers.
 func (r *Rules) MayChange(more []policy.Grant) bool {
 	grants := append(slices.Clone(r.Grants), more...)
@@ -189,7 +189,7 @@ func (r resource) conflicts(o resource) bool {
 	return false
 }
 
-// contains tells whether a path is another or lies below it.
+// contains reports whether a path is another or lies below it.
 func contains(folder, p string) bool {
 	return folder == p || folder == "." || strings.HasPrefix(p, folder+"/")
 }

@@ -51,7 +51,7 @@ func earlier(a, b time.Time) time.Time {
 	return a
 }
 
-// held tells whether a call has to wait for another of the same answer: for
+// held reports whether a call has to wait for another of the same answer: for
 // every earlier one that isn't over, and for a later one only if it is already
 // running, which other rules can bring about.
 func (s *State) held(r *Rules, i int) bool {
@@ -96,7 +96,7 @@ func (s *State) begins(r *Rules, rd *core.Ready, c *Call, recover bool) {
 	}})
 }
 
-// confines tells whether the programs of a call run in a boundary at all.
+// confines reports whether the programs of a call run in a boundary at all.
 func (s *State) confines(r *Rules, c *Call) bool {
 	return c.Bound != nil && !c.Bound.Unbounded() && (r.Boundary.Tries || belay.Level(r.Boundary.Level).AtLeast(belay.L1))
 }
@@ -135,7 +135,7 @@ func (s *State) lostBy(r *Rules, rd *core.Ready, c *Call) bool {
 	return true
 }
 
-// onlyReads tells whether a tool changes things while another session is the
+// onlyReads reports whether a tool changes things while another session is the
 // workspace's writer.
 func (s *State) onlyReads(t belay.ToolSpec) bool {
 	return s.Use.Use == belay.UseReader && !t.ReadOnly && t.Handled == ""
@@ -205,7 +205,7 @@ func (s *State) effect(r *Rules, c *Call) core.RunTool {
 	return e
 }
 
-// ToolRetryAt tells whether a failed attempt is run again, and when: transient
+// ToolRetryAt reports whether a failed attempt is run again, and when: transient
 // failures of tools whose repetition is harmless, twice, after 1 and 2 seconds.
 func ToolRetryAt(now time.Time, spec belay.ToolSpec, attempt int, p event.Problem) (time.Time, bool) {
 	harmless := spec.Effect == belay.Pure || spec.Effect == belay.Idempotent

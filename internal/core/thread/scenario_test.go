@@ -508,7 +508,7 @@ func (w *world) settle() {
 	w.t.Fatal("the decider decides without end")
 }
 
-// edited tells whether a call has other arguments than the model gave.
+// edited reports whether a call has other arguments than the model gave.
 func (w *world) edited(id belay.CallID) bool {
 	return slices.ContainsFunc(w.log, func(e event.Envelope) bool {
 		_, ok := e.Data.(event.ToolArgs)

@@ -176,7 +176,7 @@ func (w *world) another(f []string) {
 
 // process is "start N" for one that call N starts, "exit N CODE" and "ended N" for
 // the n-th of them, "write N TEXT" and "eof N" for what a command brings,
-// "wrote N NUMBER" for what became of it, and "kill N".
+// "wrote N NUMBER" for its outcome, and "kill N".
 func (w *world) process(f []string) {
 	n, _ := strconv.Atoi(f[1])
 	if f[0] == "start" {

@@ -19,7 +19,7 @@ const (
 // codeBoundaryChanged is the same of a call that would get another boundary.
 const codeBoundaryChanged = "BOUNDARY_CHANGED"
 
-// standsNoMore tells whether a failure says that a call isn't any more what a
+// standsNoMore reports whether a failure says that a call isn't any more what a
 // person allowed.
 func standsNoMore(code string) bool {
 	return code == CodeFolderChanged || code == CodeProgramChanged || code == CodeEnvironmentChanged

@@ -256,7 +256,7 @@ func (s *State) derive(prefix string, n, ordinal int) string {
 	return belay.DeriveID(prefix, s.Stream, s.Seq+1+int64(n), ordinal)
 }
 
-// driven tells whether the turn's clock runs: something is in flight that no
+// driven reports whether the turn's clock runs: something is in flight that no
 // person is needed for.
 func (s *State) driven() bool {
 	t := s.Turn
@@ -282,7 +282,7 @@ func (s *State) active(now time.Time) time.Duration {
 	return s.Turn.Active + now.Sub(s.Last)
 }
 
-// settled tells whether the step was answered and all its calls are over.
+// settled reports whether the step was answered and all its calls are over.
 func (st *Step) settled() bool {
 	if !st.Answered {
 		return false

@@ -78,7 +78,7 @@ func (s *State) shutIn(r *Rules, c *Call) bool {
 	return s.confines(r, c) && belay.Level(r.Boundary.Level).AtLeast(belay.L2) && c.Bound.Is.Network == belay.NetworkNone && len(c.Bound.Is.Read) == 0
 }
 
-// has tells whether the gate saw a risk in the call.
+// has reports whether the gate saw a risk in the call.
 func (c *Call) has(tag string) bool { return slices.Contains(c.Tags, tag) }
 
 // tainted is a taint as facts say it.

@@ -35,7 +35,7 @@ func (s *State) reports(rd *core.Ready) {
 }
 
 // usedUp refuses a call that starts programs when those before it have used up
-// what its boundary gives the thread, or the session, and tells whether it did.
+// what its boundary gives the thread, or the session, and reports whether it did.
 func (s *State) usedUp(rd *core.Ready, spec belay.ToolSpec, c *Call) bool {
 	if c.Bound == nil || !hasProcess(spec) {
 		return false

@@ -146,7 +146,7 @@ func answer(v any) (tool.Result, error) {
 	return tool.Result{Text: string(b)}, err
 }
 
-// contains tells whether b lies in a and is smaller.
+// contains reports whether b lies in a and is smaller.
 func (a box) contains(b box) bool {
 	return a != b && b.X >= a.X && b.Y >= a.Y && b.X+b.Width <= a.X+a.Width && b.Y+b.Height <= a.Y+a.Height
 }

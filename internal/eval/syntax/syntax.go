@@ -1,4 +1,4 @@
-// Package syntax tells whether a file can be parsed, by a real parser of its
+// Package syntax reports whether a file can be parsed, by a real parser of its
 // language. It runs nothing and resolves no imports.
 package syntax
 
@@ -24,7 +24,7 @@ func Kinds() []string {
 	return []string{".ts", ".tsx", ".mts", ".cts", ".js", ".jsx", ".mjs", ".cjs", ".json", ".css", ".go"}
 }
 
-// Knows tells whether there is a parser for a file of this name.
+// Knows reports whether there is a parser for a file of this name.
 func Knows(name string) bool {
 	ext := path.Ext(name)
 	_, ok := loaders[ext]

@@ -105,7 +105,7 @@ func (d *decoder) read(r io.Reader) {
 	d.finish()
 }
 
-// event takes one event; it tells whether it was the last.
+// event takes one event; it reports whether it was the last.
 func (d *decoder) event(data []byte) (over bool) {
 	var e event
 	if err := json.Unmarshal(data, &e); err != nil {

@@ -200,7 +200,7 @@ func (e *encoder) reasoning(r model.Request, t traits, limit int64) (*reason, st
 	return nil, ""
 }
 
-// thought tells whether the last answer has the thinking that its calls need.
+// thought reports whether the last answer has the thinking that its calls need.
 func (e *encoder) thought() bool {
 	for i := len(e.msgs) - 1; i >= 0; i-- {
 		m := &e.msgs[i]

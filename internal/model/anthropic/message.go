@@ -17,7 +17,7 @@ import (
 
 // encoder writes a conversation's messages. The protocol has two roles that take
 // turns, so messages of one role that follow each other become one: each is
-// written up to its last block, and what follows it goes on or closes it. So a
+// written up to its last block, and what follows it continues or closes it. So a
 // note after the messages has the same bytes as the message that it later is.
 type encoder struct {
 	ctx     context.Context
@@ -79,7 +79,7 @@ func (e *encoder) before(i int) string {
 	return ""
 }
 
-// says tells whether a message has something that is sent. A text of spaces isn't:
+// says reports whether a message has something that is sent. A text of spaces isn't:
 // the vendor refuses it.
 func says(m *belay.Message) bool {
 	return slices.ContainsFunc(m.Parts, func(p belay.Part) bool {

@@ -69,11 +69,11 @@ func generation(name string) (family string, version int) {
 	return family, version
 }
 
-// TakesImages tells whether a model of the vendor is known to take pictures:
+// TakesImages reports whether a model of the vendor is known to take pictures:
 // those since Claude 3 do.
 func TakesImages(name string) bool { return since(name, 30) }
 
-// TakesFiles tells whether a model of the vendor is known to take PDF documents:
+// TakesFiles reports whether a model of the vendor is known to take PDF documents:
 // those since Claude 3.5 do.
 // Source: https://platform.claude.com/docs/en/build-with-claude/pdf-support, November 2026.
 func TakesFiles(name string) bool { return since(name, 35) }

@@ -23,7 +23,7 @@ type shape struct {
 	Default     json.RawMessage   `json:"default"`
 }
 
-// strict tells whether a schema is of that kind: every object is closed, and no
+// strict reports whether a schema is of that kind: every object is closed, and no
 // other keyword is used. For others the model is told in words.
 func strict(schema json.RawMessage) bool {
 	d := json.NewDecoder(bytes.NewReader(schema))

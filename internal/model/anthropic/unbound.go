@@ -50,7 +50,7 @@ func (u *unbound) messages(msgs []belay.Message) int {
 	return u.until[headPart(msgs)]
 }
 
-// refusesThinking tells whether the vendor doesn't take thinking back.
+// refusesThinking reports whether the vendor doesn't take thinking back.
 // Source: https://platform.claude.com/docs/en/build-with-claude/thinking-troubleshooting, November 2026.
 func refusesThinking(err error) bool {
 	f, ok := errors.AsType[*model.Error](err)

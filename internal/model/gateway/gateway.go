@@ -211,7 +211,7 @@ func (w *watch) over() {
 	w.p.line.leave(w.p.g.now(), w.usage.Input+w.usage.Output)
 }
 
-// broken tells whether a failure says that the provider doesn't work.
+// broken reports whether a failure says that the provider doesn't work.
 func broken(err error) bool {
 	e := model.AsError(err)
 	return e.Class == "transient" || e.Class == "internal"

@@ -54,7 +54,7 @@ func (l *line) enter(ctx context.Context, now func() time.Time) error {
 	}
 }
 
-// next tells whether the waiter may go, else how long it waits at most; zero is
+// next reports whether the waiter may go, else how long it waits at most; zero is
 // until it is woken.
 func (l *line) next(w *waiter, now time.Time) (time.Duration, bool) {
 	if l.waiting[0] != w || l.limits.Concurrent > 0 && l.out >= l.limits.Concurrent {

@@ -25,7 +25,7 @@ func generation(name string) int {
 	return n*10 + m
 }
 
-// signs tells whether a model wants each first call of an answer signed.
+// signs reports whether a model wants each first call of an answer signed.
 // Source: https://ai.google.dev/gemini-api/docs/thought-signatures, November 2026.
 func signs(name string) bool { return generation(name) >= 30 }
 
@@ -54,15 +54,15 @@ func thinkingOf(name, effort string) *thinking {
 	return &thinking{Thoughts: true, Level: strings.ToUpper(effort)}
 }
 
-// formats tells whether a model can be held to a JSON Schema, and whether it can
+// formats reports whether a model can be held to a JSON Schema, and whether it can
 // while it has tools.
 func formats(name string) (alone, withTools bool) {
 	v := generation(name)
 	return v >= 25, v >= 30
 }
 
-// TakesImages tells whether a model is known to take pictures: all of the family do.
+// TakesImages reports whether a model is known to take pictures: all of the family do.
 func TakesImages(name string) bool { return generation(name) > 0 }
 
-// TakesFiles tells whether a model is known to take documents: all of the family do.
+// TakesFiles reports whether a model is known to take documents: all of the family do.
 func TakesFiles(name string) bool { return generation(name) > 0 }

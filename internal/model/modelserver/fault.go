@@ -103,7 +103,7 @@ func (f Fault) send(ctx context.Context, w http.ResponseWriter, frames [][]byte)
 	}
 }
 
-// strike does what the fault is; it tells whether the stream goes on, with what
+// strike does what the fault is; it reports whether the stream continues, with what
 // it left in frame.
 func (f Fault) strike(ctx context.Context, out *drip, frame *[]byte) bool {
 	switch f.Kind {

@@ -49,7 +49,7 @@ type Asked struct {
 // Protocol is how a vendor's server hears and speaks.
 type Protocol struct {
 	Name string
-	// Path tells whether a request is of this protocol.
+	// Path reports whether a request is of this protocol.
 	Path func(r *http.Request) bool
 	// Read takes a request apart; an error is one that the vendor would refuse.
 	Read func(r *http.Request, body []byte) (Asked, error)

@@ -26,7 +26,7 @@ type Conversation struct {
 	Messages []belay.Message
 }
 
-// Run goes on until complete_task is called, whose arguments it returns, or an
+// Run continues until complete_task is called, whose arguments it returns, or an
 // answer has no calls, where it returns nil.
 func (c *Conversation) Run(ctx context.Context) (json.RawMessage, error) {
 	limit := c.Limit

@@ -121,7 +121,7 @@ func listen(ctx context.Context, p model.Provider, r model.Request) heard {
 	return h
 }
 
-// soon runs f and tells whether it returned within the bound.
+// soon runs f and reports whether it returned within the bound.
 func soon(bound time.Duration, f func()) bool {
 	done := make(chan struct{})
 	go func() { defer close(done); f() }()

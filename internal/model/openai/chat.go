@@ -41,12 +41,12 @@ func (p *Chat) Abilities(name string) model.Abilities {
 // Source: https://platform.openai.com/docs/models, November 2026.
 var imageModels = [...]string{"gpt-4o", "gpt-4.1", "gpt-5", "o1", "o3", "o4-mini", "chatgpt-4o"}
 
-// TakesImages tells whether a model of the vendor is known to take pictures.
+// TakesImages reports whether a model of the vendor is known to take pictures.
 func TakesImages(name string) bool {
 	return slices.ContainsFunc(imageModels[:], func(p string) bool { return strings.HasPrefix(name, p) })
 }
 
-// TakesFiles tells whether a model of the vendor is known to take PDF documents.
+// TakesFiles reports whether a model of the vendor is known to take PDF documents.
 // It shows their pages as pictures, so those are the models that take pictures.
 // Source: https://platform.openai.com/docs/guides/pdf-files, November 2026.
 func TakesFiles(name string) bool { return TakesImages(name) }

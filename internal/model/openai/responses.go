@@ -79,7 +79,7 @@ func authorized(key string) http.Header {
 // the reasoning that it encrypted itself.
 func dialect(name string) string { return "openai/" + name }
 
-// reasons tells whether a model may reason. Those known not to refuse every
+// reasons reports whether a model may reason. Those known not to refuse every
 // word about reasoning in a request.
 func reasons(name string) bool {
 	name = name[strings.LastIndexByte(name, '/')+1:]

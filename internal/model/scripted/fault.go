@@ -30,7 +30,7 @@ var faultKinds = map[string]string{
 	"cut":          "",
 }
 
-// strikes tells whether the fault happens on an attempt.
+// strikes reports whether the fault happens on an attempt.
 func (f *fault) strikes(attempt int) bool {
 	return f != nil && (f.attempts == 0 || attempt <= f.attempts)
 }

@@ -48,7 +48,7 @@ type step struct {
 
 // Values of step.jump besides a place.
 const (
-	jumpNone = -1 // a main step goes on with the next one, a branch stays
+	jumpNone = -1 // a main step continues with the next one, a branch stays
 	jumpNext = -2 // a branch skips what the main line would have said
 )
 
@@ -63,11 +63,11 @@ type when struct {
 	forced   string
 }
 
-// unrecorded tells whether a part of the condition is about the request
+// unrecorded reports whether a part of the condition is about the request
 // itself: of an answer in the past the conversation doesn't show it.
 func (w *when) unrecorded() bool { return w.note != nil || w.attempt != 0 || w.forced != "" }
 
-// aboutInput tells whether a part of the condition is about what was said since the last answer.
+// aboutInput reports whether a part of the condition is about what was said since the last answer.
 func (w *when) aboutInput() bool {
 	return w.contains != "" || w.matches != nil || w.tool != "" || w.err != nil
 }

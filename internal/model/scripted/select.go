@@ -69,7 +69,7 @@ func (w *walk) past(messages []belay.Message, from, at int) {
 	}
 }
 
-// open tells whether a branch may be taken once more.
+// open reports whether a branch may be taken once more.
 func (w *walk) open(b *step) bool { return b.times == 0 || w.taken[b] < b.times }
 
 // move goes where an answer leads. A jump of a repeated step waits for its
@@ -83,7 +83,7 @@ func (w *walk) move(st *step, last bool) {
 	}
 }
 
-// says tells whether a message is what a step says: the same text and calls of
+// says reports whether a message is what a step says: the same text and calls of
 // the same tools.
 func (st *step) says(m belay.Message, n int) bool {
 	var text strings.Builder
@@ -123,7 +123,7 @@ func toolOf(answer belay.Message, id belay.CallID) string {
 	return ""
 }
 
-// input tells whether one and the same text or result meets the condition.
+// input reports whether one and the same text or result meets the condition.
 func (w *when) input(h heard) bool {
 	if !w.aboutInput() {
 		return true
@@ -157,7 +157,7 @@ func (w *when) text(s string) bool {
 	return strings.Contains(s, w.contains) && (w.matches == nil || w.matches.MatchString(s))
 }
 
-// request tells whether the request itself meets the condition.
+// request reports whether the request itself meets the condition.
 func (w *when) request(r model.Request) bool {
 	switch {
 	case w.note != nil && (r.Note == "" || !w.note.MatchString(r.Note)),

@@ -14,7 +14,7 @@ type Out struct {
 	Over  bool // nothing more is handed over
 }
 
-// Say hands a chunk over, and tells whether more may follow.
+// Say hands a chunk over, and reports whether more may follow.
 func (o *Out) Say(c model.Chunk) bool {
 	o.Over = o.Over || !o.Yield(c, nil)
 	return !o.Over

@@ -262,7 +262,7 @@ func classOf(status int, code, text string) string {
 // badKey is what Google calls a key that isn't one; the status is 400.
 const badKey = "API_KEY_INVALID"
 
-// Overflowed tells whether a failure says that the conversation is too long for
+// Overflowed reports whether a failure says that the conversation is too long for
 // the model; vendors have no common code for it.
 func Overflowed(code, text string) bool {
 	if code == "context_length_exceeded" || code == "exceed_context_size_error" {

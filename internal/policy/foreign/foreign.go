@@ -2,7 +2,7 @@
 // here. It promises three things: an allow is carried over only if every call
 // that it then covers was allowed there too; a deny or an ask keeps its calls,
 // or takes in more, or is named as lost; and every rule and setting of the
-// source is named with what became of it, as lost if nothing is known of it.
+// source is named with its outcome, as lost if nothing is known of it.
 //
 // Commands are compared by their words, not by their spelling: an allow of
 // git status covers "git" status as well, which is the same command. An allow
@@ -54,7 +54,7 @@ const (
 	Lost     Kept = "lost"     // it denies or asks, and isn't carried over
 )
 
-// Item is what became of one rule or setting of the source.
+// Item is the outcome of one rule or setting of the source.
 type Item struct {
 	Source string          `json:"source"` // the rule in the source's words
 	Where  string          `json:"where"`  // file:line
@@ -217,7 +217,7 @@ func (s *source) strange(tool string) {
 	s.lost = append(s.lost, "nothing is known of "+short(tool, 80)+" here: only a tool of that very name is meant")
 }
 
-// done names what became of a source.
+// done names the outcome of a source.
 func (d *draft) done(s *source) {
 	kept := Same
 	switch {

@@ -374,7 +374,7 @@ func (r *geminiSource) tools() (tools, strange []string) {
 	return slices.Compact(tools), strange
 }
 
-// oneServer tells whether a rule names the tools of one server so that they can
+// oneServer reports whether a rule names the tools of one server so that they can
 // be told from others' here, where case doesn't matter.
 func (r *geminiSource) oneServer() bool {
 	return r.server != nil && !strings.Contains(r.server.text, "*") && !slices.ContainsFunc(r.names, func(n string) bool {

@@ -111,7 +111,7 @@ func absolute(p string, allow bool) files {
 
 const topOnly = `paths.all(p, p.matches(r'^(\./)*[^/]+$'))`
 
-// over carries a rule over files. commands says whether it is about commands
+// over carries a rule over files. commands reports whether it is about commands
 // that name them, too.
 func (d *draft) over(s *source, tools []string, access string, f files, commands bool) {
 	if s.says != policy.Allow && commands {

@@ -133,7 +133,7 @@ var (
 
 func base(program string) string { return program[strings.LastIndexByte(program, '/')+1:] }
 
-// hidden tells whether a program is seen through: its commands are judged, and
+// hidden reports whether a program is seen through: its commands are judged, and
 // no command of its name may be among them.
 func (d *draft) hidden(program string) bool {
 	known, ok := d.wrappers[program]
@@ -225,7 +225,7 @@ func regexpOf(text string) string {
 	return ""
 }
 
-// alternates tells whether a regular expression has a | outside of groups.
+// alternates reports whether a regular expression has a | outside of groups.
 func alternates(text string) bool {
 	depth, class := 0, false
 	for i := 0; i < len(text); i++ {

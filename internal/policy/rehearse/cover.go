@@ -9,7 +9,7 @@ import (
 	"github.com/belay-run/belay/internal/policy"
 )
 
-// covers tells whether a speaks of every call that b speaks of. It says no
+// covers reports whether a speaks of every call that b speaks of. It says no
 // whenever it isn't sure.
 func covers(a, b *linted) bool {
 	if a.Verdict == policy.Allow && (b.Verdict != policy.Allow || !seesAs(a.Rule, b.Rule)) {
@@ -33,7 +33,7 @@ func asksForAll(a, b *linted) bool {
 	return commandCovers(x.Command, y.Command) && pathCovers(x.Path, y.Path) && argsCover(x.Args, y.Args)
 }
 
-// seesAs tells whether an allow names all that another one names of what a plain
+// seesAs reports whether an allow names all that another one names of what a plain
 // allow doesn't cover.
 func seesAs(a, b *policy.Rule) bool {
 	names := func(r *policy.Rule, c policy.Class) bool {
@@ -61,7 +61,7 @@ func modes(m *policy.Match) []string {
 	return out
 }
 
-// within tells whether all that fits b's words fits a's. nil fits anything.
+// within reports whether all that fits b's words fits a's. nil fits anything.
 func within(a, b []string) bool {
 	if a == nil {
 		return true
@@ -74,7 +74,7 @@ func within(a, b []string) bool {
 	return len(b) > 0
 }
 
-// wider tells whether a pattern fits all that another one fits.
+// wider reports whether a pattern fits all that another one fits.
 func wider(p, w string) bool {
 	if p == w {
 		return true
@@ -85,7 +85,7 @@ func wider(p, w string) bool {
 	return policy.Like(p, w)
 }
 
-// excludes tells whether nothing that a excludes is meant by b.
+// excludes reports whether nothing that a excludes is meant by b.
 func excludes(a, bNot, bTools []string) bool {
 	for _, p := range a {
 		if slices.ContainsFunc(bNot, func(q string) bool { return wider(q, p) }) {

@@ -174,7 +174,7 @@ func fate(set *policy.Set, v policy.Verdict, h policy.Hit, parts []int) string {
 	return "a rule of its tier with a higher priority silences it"
 }
 
-// elsewhere tells whether a rule spoke of none of the commands that the verdict
+// elsewhere reports whether a rule spoke of none of the commands that the verdict
 // is due to.
 func elsewhere(v policy.Verdict, parts []int) bool {
 	if len(v.Commands) < 2 {

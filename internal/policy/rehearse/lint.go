@@ -161,7 +161,7 @@ func (l *linter) beside(i int) {
 	}
 }
 
-// couldBeat tells whether a rule that covers another makes it pointless. Of two
+// couldBeat reports whether a rule that covers another makes it pointless. Of two
 // that say the same of the same calls only the later one is pointless.
 func (l *linter) couldBeat(a, b *linted, k, i int) bool {
 	switch {
@@ -280,7 +280,7 @@ func (l *linter) tools(r *linted) {
 	}
 }
 
-// means tells whether a rule speaks of a tool at all.
+// means reports whether a rule speaks of a tool at all.
 func means(r *linted, k *kit) bool {
 	name := strings.ToLower(k.spec.Name)
 	if k.spec.Handled != "" && !slices.Contains(r.tools, name) {

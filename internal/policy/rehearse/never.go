@@ -81,7 +81,7 @@ func apart(a, b *policy.ArgMatch) string {
 	return ""
 }
 
-// silent tells whether a regular expression fits no text at all, as far as its
+// silent reports whether a regular expression fits no text at all, as far as its
 // form shows.
 func silent(expr string) bool {
 	if expr == "" {

@@ -33,7 +33,7 @@ type Counted struct {
 	Count int `json:"count"`
 }
 
-// Tally is what became of recorded decisions under other rules. Decisions is the
+// Tally is the outcome of recorded decisions under other rules. Decisions is the
 // sum of Same, OtherRule, Changed and Lost.
 type Tally struct {
 	Decisions int            `json:"decisions"`
@@ -107,7 +107,7 @@ func (t *Tally) Rows() []Counted {
 	return out
 }
 
-// Needed tells whether facts of a type say anything about what the gate is
+// Needed reports whether facts of a type say anything about what the gate is
 // asked. What isn't known is needed.
 func Needed(factType string) bool {
 	switch factType {

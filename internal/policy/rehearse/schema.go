@@ -71,7 +71,7 @@ func (s *schema) open() bool {
 	return s == nil || len(s.Ref)+len(s.AnyOf)+len(s.OneOf)+len(s.AllOf)+len(s.If)+len(s.Pattern) > 0
 }
 
-// is tells whether a value of one of these types may stand there.
+// is reports whether a value of one of these types may stand there.
 func (s *schema) is(types ...string) bool {
 	return len(s.Type) == 0 || slices.ContainsFunc(types, func(t string) bool { return slices.Contains(s.Type, t) })
 }

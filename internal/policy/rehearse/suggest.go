@@ -248,7 +248,7 @@ func (s *Suggestion) withOf(set *policy.Set) *policy.Set {
 	return with
 }
 
-// part tells whether the rule speaks of a command of a line, not of all.
+// part reports whether the rule speaks of a command of a line, not of all.
 func (s *Suggestion) part(with *policy.Set, r policy.Request) bool {
 	return len(r.Commands) > 1 && slices.ContainsFunc(with.Consider(&r), func(c policy.Considered) bool { return c.Rule == s.name && c.Misses == "" })
 }

@@ -55,7 +55,7 @@ func (h *helper) dropCaps() (string, error) {
 // CapSets is the three sets of a thread, 32 capabilities in each entry.
 type CapSets [2]unix.CapUserData
 
-// Has tells whether a capability can be used now.
+// Has reports whether a capability can be used now.
 func (c CapSets) Has(n int) bool { return c[n/32].Effective&(1<<(n%32)) != 0 }
 
 // Capabilities are those of the calling thread.

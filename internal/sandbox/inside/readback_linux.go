@@ -90,12 +90,12 @@ func (h *helper) covered() error {
 	return nil
 }
 
-// mayWrite tells whether a path is the program's to write.
+// mayWrite reports whether a path is the program's to write.
 func (h *helper) mayWrite(path string) bool {
 	return slices.ContainsFunc(slices.Concat(h.p.Writable, h.mine), func(w string) bool { return Within(path, w) })
 }
 
-// Within tells whether a path is a folder or below it.
+// Within reports whether a path is a folder or below it.
 func Within(path, dir string) bool {
 	return path == dir || dir == "/" || strings.HasPrefix(path, dir) && path[len(dir)] == '/'
 }

@@ -77,7 +77,7 @@ func threads() int {
 	return len(e) + 2 // it may need another one or two
 }
 
-// forBoth tells whether the helper can live within a limit: it leaves no core and
+// forBoth reports whether the helper can live within a limit: it leaves no core and
 // writes no file once the program runs.
 func (r rlimit) forBoth() bool { return r.what == unix.RLIMIT_CORE || r.what == unix.RLIMIT_FSIZE }
 

@@ -73,7 +73,7 @@ func (f *filter) ret(what uint32) {
 	*f = append(*f, unix.SockFilter{Code: unix.BPF_RET | unix.BPF_K, K: what})
 }
 
-// when runs what body writes if the loaded word equals k, and goes on behind
+// when runs what body writes if the loaded word equals k, and continues behind
 // it if not.
 func (f *filter) when(k uint32, body func(*filter)) { f.jump(unix.BPF_JEQ, k, true, body) }
 

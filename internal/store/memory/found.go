@@ -65,7 +65,7 @@ func (s *Store) found(ctx context.Context, f *store.Founding, orders []order, ba
 	return pos, nil
 }
 
-// knows tells whether something is known of what is to be founded.
+// knows reports whether something is known of what is to be founded.
 func (d *Data) knows(f *store.Founding, orders []order) bool {
 	if d.owners[f.Session] != nil || d.grave(f.Session) != nil {
 		return true

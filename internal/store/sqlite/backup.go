@@ -105,7 +105,7 @@ func (db *DB) holdContents(ctx context.Context) (release func() error, err error
 	return func() error { return db.Release(context.WithoutCancel(ctx), backupKey, epoch) }, nil
 }
 
-// held tells whether a backup keeps content from being removed.
+// held reports whether a backup keeps content from being removed.
 func (w *writer) held() (refused, broken error) {
 	var r ownerRow
 	if _, err := w.row("SELECT "+ownerColumns+" FROM owners WHERE key=?", []any{string(backupKey)}, r.into()...); err != nil {

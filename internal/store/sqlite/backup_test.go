@@ -136,7 +136,7 @@ func TestADamagedBackupIsRefusedAndNothingChanges(t *testing.T) {
 	}
 }
 
-// padding tells whether a byte is in what tar fills up with zeros: nobody reads it.
+// padding reports whether a byte is in what tar fills up with zeros: nobody reads it.
 func padding(b []byte, at int) bool {
 	block := b[at/512*512:][:512]
 	zeros := bytes.Count(block[at%512+1:], []byte{0})

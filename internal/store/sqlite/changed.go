@@ -92,7 +92,7 @@ type poller struct {
 	version int64
 }
 
-// changed tells whether the database has changed since the last call. Not
+// changed reports whether the database has changed since the last call. Not
 // knowing counts as a change, so the first call is always one.
 func (p *poller) changed(db *DB) bool {
 	db.reading.RLock()

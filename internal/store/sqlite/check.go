@@ -46,7 +46,7 @@ func (db *DB) recover() error {
 	return nil
 }
 
-// Check tells whether the database is whole as far as it can be seen from
+// Check reports whether the database is whole as far as it can be seen from
 // inside: SQLite's own structure, every stream's row against its last fact,
 // and the hash chains of the last facts. It reads and changes nothing.
 func (db *DB) Check(ctx context.Context) error {
@@ -153,7 +153,7 @@ func (db *DB) checkLink(ctx context.Context, e *eventRow, buf []byte) ([]byte, e
 	return buf, nil
 }
 
-// Marked tells whether a store was left after a failed write and hasn't been
+// Marked reports whether a store was left after a failed write and hasn't been
 // checked since.
 func Marked(dir string) bool {
 	_, err := os.Stat(Path(dir) + "-check")

@@ -68,7 +68,7 @@ func dumpOf(ctx context.Context, dir string) ([]byte, error) {
 	return b.Bytes(), err
 }
 
-// tally counts what became of damages.
+// tally counts the outcome of damages.
 type tally struct{ told, tail, differs, harmless, gaveUp, warned int }
 
 func (c *tally) String() string {

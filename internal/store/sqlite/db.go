@@ -192,7 +192,7 @@ func (db *DB) open() error {
 
 // syncLog makes the name of the write-ahead log durable, which SQLite has made by
 // now. SQLite syncs the directory with the first commit, but takes no notice when
-// that fails. The disk is at work while Open goes on.
+// that fails. The disk is at work while Open continues.
 func (db *DB) syncLog() <-chan error {
 	synced := make(chan error, 1)
 	sync := func() { synced <- (Disk{}).SyncDir(db.tenant) }

@@ -11,7 +11,7 @@ import (
 // tombstone takes the place of its streams, so that nobody reads or writes them
 // any more; then the content goes that only they name, then their rows, a
 // portion at a time; last the tombstone says that nothing is left. After a
-// crash the same call goes on where the steps ended, and so does Compact.
+// crash the same call continues where the steps ended, and so does Compact.
 func (db *DB) DeleteSession(ctx context.Context, session belay.SessionID, by string) (store.Deleted, error) {
 	if err := store.MayDelete(session); err != nil {
 		return store.Deleted{}, err

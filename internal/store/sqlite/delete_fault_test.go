@@ -16,7 +16,7 @@ import (
 	"github.com/belay-run/belay/internal/needs"
 )
 
-// roleDelete deletes a session and compacts, and says what became of it.
+// roleDelete deletes a session and compacts, and says its outcome.
 func roleDelete(ctx context.Context, args []string) error {
 	runtime.LockOSThread()
 	db, err := openStubbornly(ctx, args[0])
@@ -37,7 +37,7 @@ func roleDelete(ctx context.Context, args []string) error {
 }
 
 // TestFaultADeletionOnAFailingDisk fails single calls that write or sync while
-// a session is deleted: the other session is whole, and the deletion goes on.
+// a session is deleted: the other session is whole, and the deletion continues.
 // BELAY_FAULTS=full tries all.
 func TestFaultADeletionOnAFailingDisk(t *testing.T) {
 	needs.Program(t, "strace")

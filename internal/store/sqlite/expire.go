@@ -20,7 +20,7 @@ type Expired struct {
 
 // DropExpired removes the outputs of which facts say that they have expired, and
 // that nothing else needs. It takes nothing but those facts for an order, so a
-// removal that was cut short goes on with the next call, and content goes never
+// removal that was cut short continues with the next call, and content goes never
 // before the fact that lets it go.
 //
 // Something needs content when a fact names it in any other way than as an

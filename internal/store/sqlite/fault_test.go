@@ -35,7 +35,7 @@ const (
 
 // roleFaults appends in several goroutines and says what it was told: a line
 // for each fact that is durable, for each refusal, and at the end whether the
-// store is closed for writing. It goes on after a full disk and stops after a
+// store is closed for writing. It continues after a full disk and stops after a
 // failed one.
 func roleFaults(ctx context.Context, args []string) error {
 	runtime.LockOSThread() // opening and closing happen on this thread
@@ -149,7 +149,7 @@ func faultWorker(ctx context.Context, db *DB, number int, failed *atomic.Bool) (
 	return err
 }
 
-// fate is what became of a process under faults.
+// fate is the outcome of a process under faults.
 type fate struct {
 	dir          string
 	out          []byte // its lines

@@ -70,7 +70,7 @@ func (o *foundOp) apply(w *writer) (refused, broken error) {
 	return nil, nil
 }
 
-// known tells whether the store has something of the session, its streams or
+// known reports whether the store has something of the session, its streams or
 // its commands. It is one statement, because it is asked for every new session.
 func (o *foundOp) known(w *writer) (bool, error) {
 	session := string(o.f.Session)

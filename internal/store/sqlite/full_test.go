@@ -21,7 +21,7 @@ import (
 	"github.com/belay-run/belay/internal/store"
 )
 
-// roleFull appends until the disk is full, says so, and goes on when it is
+// roleFull appends until the disk is full, says so, and continues when it is
 // told that there is space again.
 func roleFull(ctx context.Context, args []string) error {
 	db, err := Open(ctx, args[0], Options{})

@@ -12,7 +12,7 @@ const gatherTime = 2 * time.Millisecond
 // gather takes into the open transaction what was queued while it ran, because
 // a transaction that waits for its sync anyway can take it along. In a crowd it
 // lets others come first, once for each time that nothing is queued: those who
-// are about to write. It waits for nobody: with nothing else to run it goes on
+// are about to write. It waits for nobody: with nothing else to run it continues
 // at once.
 func (w *writer) gather(group []*request, blobs []smallBlob) ([]*request, []smallBlob, error) {
 	until, yielded := w.now().Add(gatherTime), false
@@ -57,7 +57,7 @@ func (a *appenders) add(stream int64) {
 	a.next = (a.next + 1) % len(a.streams)
 }
 
-// crowd tells whether there are more streams than a session has that runs one
+// crowd reports whether there are more streams than a session has that runs one
 // thread: its own, a task's and the thread's.
 func (a *appenders) crowd() bool {
 	different := 0

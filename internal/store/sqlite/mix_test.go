@@ -16,7 +16,7 @@ import (
 
 // mix writes a bit of everything into a store: streams of several sessions
 // with lanes, keys, states and references, small and large content, commands
-// that wait and that were answered, views. It goes on where it left off.
+// that wait and that were answered, views. It continues where it left off.
 type mix struct {
 	db    *DB
 	works []*store.Batch

@@ -23,7 +23,7 @@ func (r *ownerRow) into() []any {
 	return []any{&r.o.ID, &r.o.Host, &r.o.PID, &r.o.Start, &r.since, &r.o.Epoch, &r.lease}
 }
 
-// live tells whether the owner keeps what it claimed. Its process is looked
+// live reports whether the owner keeps what it claimed. Its process is looked
 // for last, because that costs most.
 func (r *ownerRow) live(now time.Time, alive func(store.Owner) bool) bool {
 	return r.o.ID != "" && r.lease > store.Micros(now) && alive(r.o)

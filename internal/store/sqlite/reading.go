@@ -100,7 +100,7 @@ func (db *DB) dsn(mode string, query url.Values) string {
 	return (&url.URL{Scheme: "file", Path: path, RawQuery: query.Encode()}).String()
 }
 
-// unwritable tells whether nobody here can write beside the database and there is no log to read.
+// unwritable reports whether nobody here can write beside the database and there is no log to read.
 func (db *DB) unwritable() bool { return writable(db.tenant) != nil && !db.hasLog() }
 
 func (db *DB) hasLog() bool {

@@ -169,7 +169,7 @@ func keepsAView(t *testing.T, db *DB) {
 	}
 }
 
-// TestViewsInMemoryAreWrittenWhenThereIsSpaceAgain goes on with a store whose disk
+// TestViewsInMemoryAreWrittenWhenThereIsSpaceAgain continues with a store whose disk
 // was full.
 func TestViewsInMemoryAreWrittenWhenThereIsSpaceAgain(t *testing.T) {
 	dir := smallDisk(t, "size=8m")

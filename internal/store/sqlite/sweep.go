@@ -139,7 +139,7 @@ func (o *sweepOp) since(w *writer, c contents) error {
 	return nil
 }
 
-// othersRun tells whether any session has a live owner.
+// othersRun reports whether any session has a live owner.
 func (w *writer) othersRun() (bool, error) {
 	rows, err := w.conn.QueryContext(w.db.life, "SELECT "+ownerColumns+" FROM owners WHERE owner<>''")
 	if err != nil {

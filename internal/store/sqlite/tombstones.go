@@ -171,7 +171,7 @@ func (db *DB) graves(ctx context.Context, where string, args ...any) (all []grav
 	return all, nil
 }
 
-// isGone tells whether a fact that was read belongs to a deletion that goes on,
+// isGone reports whether a fact that was read belongs to a deletion that continues,
 // or was over before its stream's name was looked up.
 func (db *DB) isGone(ctx context.Context, e *eventRow) (gone bool, err error) {
 	unfinished, err := db.graves(ctx, "pending<>x''")

@@ -90,7 +90,7 @@ type unpacking struct {
 	heads []store.Head
 }
 
-// holdsSomething tells whether there is a store with more than its tables.
+// holdsSomething reports whether there is a store with more than its tables.
 func (u *unpacking) holdsSomething(ctx context.Context) (full bool, err error) {
 	if _, err := os.Stat(Path(u.dir)); errors.Is(err, fs.ErrNotExist) {
 		return false, nil
@@ -305,7 +305,7 @@ func (u *unpacking) takePlace(ctx context.Context, keep bool) (aside string, err
 	return aside, nil
 }
 
-// walAgain undoes what alone did to a database that goes on.
+// walAgain undoes what alone did to a database that continues.
 const walAgain = "PRAGMA journal_mode=WAL"
 
 // alone runs a change of a database's place while no process has it open. What

@@ -167,7 +167,7 @@ func (v *verification) withoutExpired(ctx context.Context, refs []namedRef, n na
 	return refs, nil
 }
 
-// settle tells what is wrong with the last fact. follows says whether what
+// settle tells what is wrong with the last fact. follows reports whether what
 // comes next follows from a hash; it does from the one that was written.
 // The result says that it followed from the last fact's bytes.
 func (v *verification) settle(c *chain, follows func(prev [32]byte) bool) bool {
@@ -211,7 +211,7 @@ func (v *verification) end(c *chain) {
 	}
 }
 
-// quotes tells whether a JSON text names content.
+// quotes reports whether a JSON text names content.
 func quotes(text []byte, d [32]byte) (named bool) {
 	store.Quoted(text, func(other [32]byte) { named = named || other == d })
 	return named

@@ -106,7 +106,7 @@ func (s *walScan) header(b []byte) (what string) {
 	return ""
 }
 
-// walSum goes on with a checksum over b, whose length is a multiple of eight.
+// walSum continues with a checksum over b, whose length is a multiple of eight.
 func walSum(order binary.ByteOrder, sum [2]uint32, b []byte) [2]uint32 {
 	for ; len(b) >= 8; b = b[8:] {
 		sum[0] += order.Uint32(b) + sum[1]

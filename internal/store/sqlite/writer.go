@@ -213,7 +213,7 @@ func (w *writer) next() (group []*request, open bool) {
 // commit writes a group, with what joins it meanwhile, and answers the callers.
 func (w *writer) commit(group []*request) { w.write(group, true) }
 
-// write is commit; open tells whether others may join.
+// write is commit; open reports whether others may join.
 func (w *writer) write(group []*request, open bool) {
 	group, blobs, err := w.attempt(group, open)
 	if err != nil && len(group) > 1 && ownFault(err) {
@@ -310,7 +310,7 @@ func (w *writer) rollback() {
 	w.fresh = w.fresh[:0]
 }
 
-// ownFault tells whether an error may be about one operation of a group, so
+// ownFault reports whether an error may be about one operation of a group, so
 // that the others deserve a transaction without it.
 func ownFault(err error) bool {
 	switch resultCode(err) {
@@ -344,7 +344,7 @@ func (w *writer) closedForWriting() error {
 	return w.failed
 }
 
-// due tells whether the log may have grown so much that it should be looked at.
+// due reports whether the log may have grown so much that it should be looked at.
 func (w *writer) due() bool { return w.quiet >= lookGroups || w.grown >= lookBytes }
 
 // look folds the log into the database when it has grown.

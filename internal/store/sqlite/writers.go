@@ -84,7 +84,7 @@ type writerClaim struct {
 	path  string
 }
 
-// readClaims makes the claims known, and tells whether it had to.
+// readClaims makes the claims known, and reports whether it had to.
 func (w *writer) readClaims() (read bool, err error) {
 	if w.known.claims != nil {
 		return false, nil

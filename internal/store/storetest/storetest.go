@@ -53,7 +53,7 @@ func (e *Env) Pass(d time.Duration) {
 	e.now = e.now.Add(d)
 }
 
-// Alive tells whether an owner's process lives.
+// Alive reports whether an owner's process lives.
 func (e *Env) Alive(o store.Owner) bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -130,7 +130,7 @@ func (l *lab) again() store.Store {
 	return open(l.t, l.c.Again(l.t, l.env, l.Store))
 }
 
-// reopen closes the store and goes on with a new handle.
+// reopen closes the store and continues with a new handle.
 func (l *lab) reopen() {
 	l.Helper()
 	l.must(l.Store.Close())

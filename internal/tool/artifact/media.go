@@ -38,7 +38,7 @@ func mediaOf(name, given string, content []byte) (string, error) {
 	return defaultBinary, nil
 }
 
-// token tells whether s is one of the words a media type is made of.
+// token reports whether s is one of the words a media type is made of.
 func token(s string) bool {
 	for _, c := range s {
 		if (c < 'a' || c > 'z') && (c < '0' || c > '9') && !strings.ContainsRune("!#$&-^_.+", c) {

@@ -47,7 +47,7 @@ func open(c tool.Call, p *place) (*change, error) {
 	return ch, ch.known()
 }
 
-// writable tells whether the file itself may be written: replacing it asks only
+// writable reports whether the file itself may be written: replacing it asks only
 // for its folder, and root may do anything.
 func (p *place) writable() error {
 	if p.info.Mode().Perm()&0o222 == 0 {

@@ -97,7 +97,7 @@ func (in editArgs) apply(before []byte) (edited, error) {
 	return edited{[]byte(after), lines, count}, nil
 }
 
-// crlf tells whether every line of a text ends in CR LF.
+// crlf reports whether every line of a text ends in CR LF.
 func crlf(s string) bool {
 	n := strings.Count(s, "\n")
 	return n > 0 && n == strings.Count(s, "\r\n")

@@ -78,7 +78,7 @@ func show(name string) string {
 	}, name)
 }
 
-// isProtected tells whether a path, free of links, is nobody's to write: what
+// isProtected reports whether a path, free of links, is nobody's to write: what
 // git runs or obeys, and the runtime's own folder, at any depth and in any
 // case. Whether it exists doesn't matter. Other protected names are the gate's
 // business: a person may allow them.

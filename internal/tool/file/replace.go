@@ -192,7 +192,7 @@ func (p *place) writeTemp(temp string, content []byte, l look) error {
 	return f.Close()
 }
 
-// unchanged tells whether the place is still as it was when it was read. The
+// unchanged reports whether the place is still as it was when it was read. The
 // file that was read is still open, so no other one can have its number. What a
 // stranger does between this look and the rename nobody can exclude; other file
 // tools wait, see locked.

@@ -66,7 +66,7 @@ func newMatcher(pattern string, literal, fold bool) (*matcher, error) {
 		WithHint("look-around and back-references don't exist here; set literal to search for plain text")
 }
 
-// acrossLines tells whether a pattern asks for a line break.
+// acrossLines reports whether a pattern asks for a line break.
 func acrossLines(re *syntax.Regexp) bool {
 	return re.Op == syntax.OpLiteral && slices.Contains(re.Rune, '\n') || slices.ContainsFunc(re.Sub, acrossLines)
 }

@@ -21,7 +21,7 @@ func (j *job) Grown() <-chan struct{} { return j.out.next() }
 // Over is closed when its end is told.
 func (j *job) Over() <-chan struct{} { return j.over }
 
-// TakesInput tells whether it can be given more.
+// TakesInput reports whether it can be given more.
 func (j *job) TakesInput() bool {
 	select {
 	case <-j.proc.Done():

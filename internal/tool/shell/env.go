@@ -41,7 +41,7 @@ func environment(from []string, declared map[string]string, dir string) ([]strin
 	return env, nil
 }
 
-// allowed tells whether the runtime's own variable is passed on.
+// allowed reports whether the runtime's own variable is passed on.
 func allowed(name string) bool {
 	switch name {
 	case "PATH", "HOME", "LANG", "TERM", "TMPDIR":

@@ -86,7 +86,7 @@ func (j *job) checkpoint() {
 	}
 }
 
-// leave is the result of a call whose program goes on.
+// leave is the result of a call whose program continues.
 func (j *job) leave() tool.Result {
 	b, total, err := j.pieces.window(0, head+tail)
 	text := closed(display(process.PlainText(b)))

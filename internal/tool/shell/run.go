@@ -51,10 +51,10 @@ func (p Program) mayPrint(box *tool.Box) int64 {
 	return most
 }
 
-// Left is how a program ends that goes on after its call: not yet.
+// Left is how a program ends that continues after its call: not yet.
 const Left = "left"
 
-// Run runs the program to its end, or until it goes on in the background. Its
+// Run runs the program to its end, or until it continues in the background. Its
 // failure is a result: the exit code is the last line of the text.
 func (p Program) Run(ctx context.Context, c tool.Call) (tool.Result, process.Exit, error) {
 	j, err := p.start(ctx, c)
