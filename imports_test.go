@@ -97,7 +97,7 @@ var layers = map[string]layer{
 	"internal/tool/search":       {own: []string{".", "internal/protected", "internal/tool", "internal/tool/file", "internal/walk"}, moves: true},
 	"internal/shadow":            {own: []string{".", "internal/gitsafe"}},
 	"internal/gitsafe":           {own: []string{".", "internal/pattern", "internal/protected"}, modules: []string{"golang.org/x/sys/unix"}},
-	"internal/process":           {own: []string{"."}, modules: []string{"golang.org/x/sys/unix"}, moves: true},
+	"internal/process":           {own: []string{"."}, modules: []string{"github.com/creack/pty", "golang.org/x/sys/unix"}, moves: true},
 	"internal/sandbox":           {own: []string{".", "internal/dial", "internal/process", "internal/sandbox/inside"}, modules: []string{"golang.org/x/sys/unix"}, moves: true},
 	"internal/sandbox/inside":    {modules: []string{"golang.org/x/sys/unix"}, moves: true, deny: []string{"net", "net/http", "os/exec"}}, // it runs before all others are initialized
 	"internal/collector":         {},
