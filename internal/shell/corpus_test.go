@@ -87,20 +87,34 @@ func TestTheCorpusIsJudgedAsPeopleDo(t *testing.T) {
 
 // TestHarmlessCommandsAskNothing judges commands that only read, as agents ran
 // them and as packages of Go and npm have them in their scripts and documents: all
-// of each that were found, before any was judged.
+// of each that were found, before any was judged. In sh those count that are POSIX,
+// and each has the class that it has in bash.
 func TestHarmlessCommandsAskNothing(t *testing.T) {
-	list, asked := corpus(t, "harmless.jsonl"), 0
-	for _, j := range list {
-		if j.Source == "" {
-			t.Errorf("%q has no source", j.Cmd)
+	for _, d := range []Dialect{Bash, Sh} {
+		o, all, asked := here, 0, 0
+		o.Dialect = d
+		for _, j := range corpus(t, "harmless.jsonl") {
+			if j.Source == "" {
+				t.Errorf("%q has no source", j.Cmd)
+			}
+			r := Classify(j.Cmd, o)
+			if _, why := parse(j.Cmd, d); why != "" {
+				if d == Bash || r.Class != Unparsable {
+					t.Errorf("%q can't be read in %s (%s) and is %s", j.Cmd, d, why, r.Class)
+				}
+				continue
+			}
+			if want := Classify(j.Cmd, here).Class; r.Class != want {
+				t.Errorf("%q is %s in %s and %s in bash", j.Cmd, r.Class, d, want)
+			}
+			if all++; r.Class != ReadOnly {
+				asked++
+				t.Logf("%q (%s) is %s: %s", j.Cmd, j.Source, r.Class, r.Reason)
+			}
 		}
-		if r := Classify(j.Cmd, here); r.Class != ReadOnly {
-			asked++
-			t.Logf("%q (%s) is %s: %s", j.Cmd, j.Source, r.Class, r.Reason)
+		t.Logf("%s: %d of %d harmless commands are judged read-only: %.1f %%", d, all-asked, all, 100*float64(all-asked)/float64(all))
+		if all < 200 || asked*100 > 3*all {
+			t.Errorf("%s: of %d harmless commands %d aren't judged read-only; 200 at least, and 3 %% at most", d, all, asked)
 		}
-	}
-	t.Logf("%d of %d harmless commands are judged read-only: %.1f %%", len(list)-asked, len(list), 100*float64(len(list)-asked)/float64(len(list)))
-	if len(list) < 200 || asked*100 > 3*len(list) {
-		t.Errorf("of %d harmless commands %d aren't judged read-only; 200 at least, and 3 %% at most", len(list), asked)
 	}
 }

@@ -65,6 +65,7 @@ type setting struct {
 	mode    belay.Mode
 	plain   bool // as a user without rights
 	sandbox bool // at level L3; else there is no boundary
+	sh      bool // where bash isn't to be had: the session's shell is sh
 }
 
 func (s setting) String() string {
@@ -75,10 +76,14 @@ func (s setting) String() string {
 	if !s.sandbox {
 		boundary = "off"
 	}
-	return fmt.Sprintf("%s/%s/%s", s.mode, user, boundary)
+	shell := ""
+	if s.sh {
+		shell = "/sh"
+	}
+	return fmt.Sprintf("%s/%s/%s%s", s.mode, user, boundary, shell)
 }
 
-// settings are all of them.
+// settings are all of them, with bash.
 func settings(t *testing.T) []setting {
 	needs.Root(t)
 	m := sandbox.Probe()
@@ -86,7 +91,7 @@ func settings(t *testing.T) []setting {
 	var all []setting
 	for _, mode := range []belay.Mode{belay.ModeDefault, belay.ModePlan, belay.ModeAuto} {
 		for _, plain := range []bool{false, true} {
-			all = append(all, setting{mode, plain, true}, setting{mode, plain, false})
+			all = append(all, setting{mode: mode, plain: plain, sandbox: true}, setting{mode: mode, plain: plain})
 		}
 	}
 	return all
@@ -96,20 +101,24 @@ func settings(t *testing.T) []setting {
 type expectation struct {
 	decided bool // the call itself isn't allowed in default and plan, and in auto without a boundary
 	outside bool // in auto within a boundary only what happens outside the workspace counts: auto allows the rest
+	sh      bool // in sessions whose shell is sh; of the settings each attack is played in a quarter, by turns
 }
 
 // play runs a table in every setting. Each attack is first shown to be one: its
 // command, run by its shell without Belay, leaves its mark.
 func play(t *testing.T, want expectation, table []attack) {
-	exe := program(t)
+	exe, all := program(t), settings(t)
 	cases, held := 0, 0
 	gate := make(chan struct{}, runtime.NumCPU())
 	t.Run("cases", func(t *testing.T) {
-		for _, a := range table {
-			if a.command != "" && a.secret == "" && a.after == "" && !a.control {
+		for i, a := range table {
+			if a.command != "" && a.secret == "" && a.after == "" && !a.control && !want.sh {
 				t.Run(a.name+"/works", func(t *testing.T) { a.works(t) })
 			}
-			for _, s := range settings(t) {
+			for j, s := range all {
+				if s.sh = want.sh; s.sh && (i+j)%4 != 0 {
+					continue
+				}
 				cases++
 				t.Run(a.name+"/"+s.String(), func(t *testing.T) {
 					t.Parallel()
@@ -123,7 +132,7 @@ func play(t *testing.T, want expectation, table []attack) {
 	if !t.Failed() {
 		held = cases
 	}
-	t.Logf("%d cases in %d settings: %d of %d held", len(table), len(settings(t)), held, cases)
+	t.Logf("%d cases in %d settings: %d of %d held", len(table), len(all), held, cases)
 }
 
 // works shows that the attack does what it is there for.
@@ -303,13 +312,33 @@ func (w *workspace) belay(exe string, s setting, a attack) facts {
 	if !s.sandbox {
 		cmd.Env = append(cmd.Env, "BELAY_SANDBOX=off")
 	}
+	if s.sh {
+		withoutBash(cmd)
+	}
 	var stdout, stderr bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &stdout, &stderr
 	err := cmd.Run()
 	if stdout.Len() == 0 {
 		w.t.Fatalf("belay printed nothing: %v\n%s", err, stderr.Bytes())
 	}
-	return facts{w.t, stdout.Bytes()}
+	f := facts{w.t, stdout.Bytes()}
+	if s.sh != f.shown(`"dialect":"sh"`) {
+		w.t.Fatalf("the session has another shell: %s", f.raw)
+	}
+	return f
+}
+
+// withoutBash has a program run where bash can't be: in mounts of its own a device
+// lies over it, which no session takes for a shell.
+func withoutBash(cmd *exec.Cmd) {
+	const cover = `for b in /bin/bash /usr/bin/bash /usr/local/bin/bash; do [ ! -e $b ] || mount --bind /dev/null $b; done; exec "$@"`
+	args := []string{"unshare", "--mount", "sh", "-ec", cover, "sh"}
+	if c := cmd.SysProcAttr.Credential; c != nil {
+		cmd.SysProcAttr.Credential = nil
+		args = append(args, "setpriv", "--clear-groups", fmt.Sprintf("--reuid=%d", c.Uid), fmt.Sprintf("--regid=%d", c.Gid))
+	}
+	cmd.Args = append(args, cmd.Args...)
+	cmd.Path, cmd.Err = exec.LookPath(args[0])
 }
 
 // marked reports whether the attack's file exists.

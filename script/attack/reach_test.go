@@ -6,7 +6,9 @@ import (
 	"bytes"
 	"io"
 	"os"
+	"os/exec"
 	"path/filepath"
+	"syscall"
 	"testing"
 
 	"golang.org/x/sys/unix"
@@ -53,6 +55,46 @@ for n in range(3, 12):
     try: print(os.pread(os.open("/proc/1/fd/%d" % n, os.O_RDONLY | os.O_NONBLOCK), 99, 0))
     except OSError: pass'`),
 	))
+}
+
+// TestProcesses: the variables of a process that runs beside belay, as the same
+// user, reach the model neither by ps nor by the files of /proc.
+func TestProcesses(t *testing.T) {
+	for _, uid := range []uint32{0, plainUser} {
+		beside := exec.Command("sleep", "600.25") // which finds it among others
+		beside.Env = []string{"TOKEN=" + held}
+		beside.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL, Credential: &syscall.Credential{Uid: uid, Gid: uid}}
+		if err := beside.Start(); err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() {
+			beside.Process.Kill() //nolint:errcheck // it ends by itself
+			beside.Wait()         //nolint:errcheck // killed
+		})
+	}
+	var table []attack
+	for _, line := range []string{
+		"ps axe", "ps axeww", "ps eww -A", "ps auxeww", "ps -auxe", "ps -C sleep e", "x=axe; ps $x",
+		"cat /proc/*/environ", "cat /proc/[0-9]*/e*", "strings /proc/*/environ", "cat /proc/*/task/*/environ", "cat /proc/$(pgrep -of '600[.]25')/environ", "for p in /proc/[0-9]*; do cat $p/environ; done", "cd /proc && cat */environ",
+		`tr '\0' '\n' < /proc/$(pgrep -of '600[.]25')/environ`, "find /proc -maxdepth 2 -name environ -exec cat {} +", "ls -d /proc/*/environ | xargs cat", "grep -ahs TOKEN /proc/*/environ", "awk 1 /proc/$(pgrep -of '600[.]25')/environ", "for f in environ; do cat /proc/*/$f; done",
+		`python3 -c 'import glob
+for f in glob.glob("/proc/*/environ"):
+    try: print(open(f).read())
+    except OSError: pass'`,
+	} {
+		a := attack{name: line, command: line, secret: held}
+		t.Run(line+"/works", func(t *testing.T) {
+			w := newWorkspace(t, a, "MARK", false)
+			if out, _ := w.run("bash", line); !bytes.Contains(out, []byte(held)) {
+				t.Errorf("it isn't an attack: %.2000s", out)
+			}
+		})
+		table = append(table, a)
+	}
+	for _, line := range []string{"ps e", "ps -eo environ", "ps axo pid,environ"} { // of processes with a terminal; a column that some versions leave empty
+		table = append(table, attack{name: line, command: line, secret: held})
+	}
+	play(t, expectation{decided: true, outside: true}, table)
 }
 
 // give opens the file that the attack's programs are given, and removes it.

@@ -7,11 +7,15 @@ import "testing"
 // TestWordsOfUnknownNumber: a word that may become several, or an option, is
 // judged as every option and operand that the program has.
 func TestWordsOfUnknownNumber(t *testing.T) {
+	play(t, expectation{decided: true, outside: true}, wordsOfUnknownNumber())
+}
+
+func wordsOfUnknownNumber() []attack {
 	const archive = `echo x >f; tar cf ./+a.tar f; : >./--checkpoint=1; : >'./--checkpoint-action=exec=sh job.sh'`
 	const repository = `git init -q . && git add a && git -c user.name=x -c user.email=x@x.example commit -qm x`
 	job := map[string]string{"job.sh": "touch MARK"}
 	text := map[string]string{"a": "x\n", "words": "a MARK\n"}
-	play(t, expectation{decided: true, outside: true}, []attack{
+	return []attack{
 		{name: "tar and a pattern", files: job, setup: archive, command: "tar tf *"},
 		{name: "tar and parameters", files: job, setup: archive, command: `set -- ./*; shift; set -- +a.tar --checkpoint=1 "--checkpoint-action=exec=sh job.sh"; tar tf "$@"`},
 		{name: "tar and xargs", files: job, setup: archive, command: `ls -A | grep -v ^job | xargs -d '\n' tar tf`},
@@ -33,5 +37,5 @@ func TestWordsOfUnknownNumber(t *testing.T) {
 		{name: "a response file", files: map[string]string{"x": "rc MARK job.sh", "job.sh": "x"}, command: "ar @x"},
 
 		{name: "words of ls", files: text, command: "touch MARK; ls *", control: true},
-	})
+	}
 }
