@@ -16,10 +16,23 @@ type stage func(s *State, r *Rules, now time.Time, rd *core.Ready) (done bool)
 // The stages in reading order. A new rule of the loop is a file and a line here.
 var stages = []stage{taint, govern, cancel, limits, snapshot, choose, steer, request, permit, run, finish}
 
+// A stage of the thread looks at what comes before the running turn continues, or
+// without one. done means that nothing after it may act now.
+type threadStage func(d *Decider, now time.Time, rd *core.Ready) (done bool)
+
+// Those stages in reading order: files are restored and kept before a turn uses
+// them, what was cancelled is undone before the next turn begins.
+var threadStages = []threadStage{
+	func(d *Decider, _ time.Time, rd *core.Ready) bool { d.s.lostProcs(rd); return false },
+	func(d *Decider, _ time.Time, rd *core.Ready) bool { d.s.returnUnused(rd); return false },
+	func(d *Decider, _ time.Time, rd *core.Ready) bool { return d.s.changeFiles(rd) },
+	(*Decider).startNext,
+}
+
 // Next derives what is wanted from the state. Facts first: while there is
 // something to decide there are no effects, because the log comes before the world.
 func (d *Decider) Next(now time.Time) (rd core.Ready) {
-	if !d.outside(now, &rd) {
+	if !d.betweenTurns(now, &rd) && d.s.Turn != nil {
 		d.within(now, &rd)
 	}
 	if len(rd.Decided) == 0 {
@@ -28,30 +41,47 @@ func (d *Decider) Next(now time.Time) (rd core.Ready) {
 	return rd
 }
 
-// outside derives what is wanted besides a running turn, and before it continues.
-// done: that comes first, or no turn runs.
-func (d *Decider) outside(now time.Time, rd *core.Ready) (done bool) {
-	s := &d.s
-	if s.lostProcs(rd); len(rd.Decided) > 0 {
-		return true
+// betweenTurns runs the stages of the thread and reports whether the turn has to wait.
+func (d *Decider) betweenTurns(now time.Time, rd *core.Ready) bool {
+	for _, st := range threadStages {
+		if st(d, now, rd) || len(rd.Decided) > 0 {
+			return true
+		}
 	}
-	s.reports(rd) // before what lets others go on
+	return false
+}
+
+// returnUnused reports what programs used and releases the holds of calls that
+// are over, in one decision: the report comes before what lets others continue.
+func (s *State) returnUnused(rd *core.Ready) {
+	s.reports(rd)
 	s.givesBack(rd)
+}
+
+// changeFiles wants the effect on files that is due: restoring them, keeping the
+// workspace as the last turn left it, or undoing what was cancelled.
+func (s *State) changeFiles(rd *core.Ready) bool {
 	switch {
-	case len(rd.Decided) > 0:
-	case s.Restore != nil: // nothing begins before the files are what they were
+	case s.Restore != nil:
 		rd.Effects = append(rd.Effects, s.restore())
-	case s.Keep != nil: // and nothing before the workspace is kept as the last turn left it
+	case s.Keep != nil:
 		rd.Effects = append(rd.Effects, *s.Keep)
-	case s.Undo != "": // and nothing before what was cancelled is taken back
+	case s.Undo != "":
 		rd.Effects = append(rd.Effects, s.goesBack())
-	case s.Turn != nil:
+	default:
 		return false
-	case len(s.Queue) > 0 && !s.waitsForQuiet(now, rd):
+	}
+	return true
+}
+
+// startNext starts the next queued turn when none runs.
+func (d *Decider) startNext(now time.Time, rd *core.Ready) bool {
+	s := &d.s
+	if s.Turn == nil && len(s.Queue) > 0 && !s.waitsForQuiet(now, rd) {
 		dg := s.Queue[0].Rules.Digest
 		s.start(d.rules[dg], d.gone[dg], rd)
 	}
-	return true
+	return s.Turn == nil
 }
 
 // within derives what the running turn wants.
