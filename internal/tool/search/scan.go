@@ -51,8 +51,7 @@ type result struct {
 // scanner searches files one after the other. One goroutine owns it.
 type scanner struct {
 	order
-	seek *seeker
-	buf  []byte
+	buf []byte
 
 	// Of the file that is being searched:
 	res      *result
@@ -66,7 +65,7 @@ type scanner struct {
 }
 
 func newScanner(o order) *scanner {
-	return &scanner{order: o, seek: newSeeker(o.m), buf: make([]byte, window)}
+	return &scanner{order: o, buf: make([]byte, window)}
 }
 
 // file searches one file.
@@ -169,9 +168,8 @@ var newline = []byte{'\n'}
 // region searches whole lines from start to stop; false ends the file.
 func (s *scanner) region(stop int) bool {
 	text := s.buf[:stop]
-	s.seek.begin(text)
 	for at := s.start; at < stop; {
-		hit := s.seek.seek(text, at)
+		hit := s.m.seek(text, at)
 		if hit >= stop {
 			break
 		}
@@ -180,9 +178,8 @@ func (s *scanner) region(stop int) bool {
 		if n := bytes.IndexByte(text[hit:], '\n'); n >= 0 {
 			end = hit + n
 		}
-		line := trimCR(text[begin:end])
-		if s.seek.sure || s.m.re.Match(line) {
-			if s.res.matches++; !s.matched(begin, end, hit-begin) {
+		if s.m.re.Match(trimCR(text[begin:end])) {
+			if s.res.matches++; !s.matched(begin, end) {
 				return false
 			}
 		}
@@ -201,7 +198,7 @@ func trimCR(line []byte) []byte {
 }
 
 // matched shows a line that matches, with its context; false ends the file.
-func (s *scanner) matched(begin, end, at int) bool {
+func (s *scanner) matched(begin, end int) bool {
 	switch s.mode {
 	case modeFiles:
 		return false
@@ -224,8 +221,9 @@ func (s *scanner) matched(begin, end, at int) bool {
 	for from < begin {
 		from = s.show(from, '-', -1)
 	}
-	if end-begin > lineSize && (s.seek.line || !s.m.plain) {
-		if loc := s.m.re.FindIndex(s.buf[begin:end]); loc != nil {
+	at := 0
+	if end-begin > lineSize {
+		if loc := s.m.re.FindIndex(trimCR(s.buf[begin:end])); loc != nil {
 			at = loc[0]
 		}
 	}
