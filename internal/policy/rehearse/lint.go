@@ -34,18 +34,17 @@ type Finding struct {
 const maxPairs = 2_000_000
 
 // Lint looks for rules that can never decide, that contradict each other, that
-// ask for what no tool of specs can have, or that have no example. What it calls
+// ask for what no tool of specs declares, or that have no example. What it calls
 // an error follows from the rules alone; it may miss some. Findings stand in the
 // order of the document.
 func Lint(d policy.Document, specs []belay.ToolSpec) []Finding {
-	l := &linter{doc: &d, groups: map[string][]string{}}
+	l := &linter{doc: &d, specs: specs, groups: map[string][]string{}}
 	for _, g := range d.Groups {
 		name := strings.ToLower(g.Name)
 		for _, t := range g.Tools {
 			l.groups[name] = append(l.groups[name], strings.ToLower(strings.TrimSpace(t)))
 		}
 	}
-	l.kits = kitsOf(specs)
 	for i := range d.Rules {
 		l.rules = append(l.rules, l.ready(&d.Rules[i]))
 	}
@@ -69,7 +68,7 @@ func Lint(d policy.Document, specs []belay.ToolSpec) []Finding {
 type linter struct {
 	doc     *policy.Document
 	groups  map[string][]string
-	kits    []kit
+	specs   []belay.ToolSpec
 	rules   []linted
 	exact   map[string][]int // rules that name a tool, by it
 	general []int            // the others
@@ -207,8 +206,8 @@ func (l *linter) alone(r *linted) {
 	if len(r.Examples.Match)+len(r.Examples.NoMatch) == 0 {
 		l.find(r, LintNote, "example", "it has no example; one would be tried whenever the file is read")
 	}
-	if why := contradiction(r.Rule); why != "" {
-		l.find(r, LintError, "never", "it can never match: %s", why)
+	if p := r.Path; p != nil && len(p.Match) > 0 && !slices.ContainsFunc(p.Match, func(g string) bool { return !strings.HasPrefix(g, "~") }) {
+		l.find(r, LintError, "never", "it can never match: path.match: ~ stands for nothing in a path; write the folder out")
 		return
 	}
 	for _, k := range r.Taint {
@@ -227,8 +226,8 @@ var taintWords = []string{"none", "any", "web", "mcp", "message", "tool", "child
 // meant suggests the tool that rules with a mistake in its name probably mean.
 func (l *linter) meant(names []string) string {
 	var there []string
-	for i := range l.kits {
-		there = append(there, l.kits[i].spec.Name)
+	for i := range l.specs {
+		there = append(there, l.specs[i].Name)
 	}
 	for _, n := range names {
 		if near := spelling.Nearest(n, there); near != "" && !strings.ContainsAny(n, "*:") {
@@ -252,24 +251,24 @@ func narrow(m *policy.Match) int {
 func (l *linter) tools(r *linted) {
 	var why []string
 	named := 0
-	for i := range l.kits {
-		k := &l.kits[i]
-		if !means(r, k) {
+	for i := range l.specs {
+		t := &l.specs[i]
+		if !means(r, t) {
 			continue
 		}
 		named++
-		reason := k.never(r.Rule)
+		reason := never(t, r.Rule)
 		if reason == "" {
 			return
 		}
-		why = append(why, k.spec.Name+": "+reason)
+		why = append(why, t.Name+": "+reason)
 	}
 	switch {
 	case named == 0 && r.tools != nil && len(r.tools) == 0:
 		l.find(r, LintError, "no_tool", "it means no tool: the groups that it names are empty")
 	case named == 0 && r.not != nil:
 		l.find(r, LintError, "no_tool", "not_tool excludes every tool that it could mean")
-	case named == 0 && len(l.kits) > 0:
+	case named == 0 && len(l.specs) > 0:
 		l.find(r, LintWarning, "no_tool", "no tool of this workspace has such a name: %s%s", strings.Join(r.Tool, ", "), l.meant(r.Tool))
 	case named > 0:
 		text := why[0]
@@ -281,9 +280,9 @@ func (l *linter) tools(r *linted) {
 }
 
 // means reports whether a rule speaks of a tool at all.
-func means(r *linted, k *kit) bool {
-	name := strings.ToLower(k.spec.Name)
-	if k.spec.Handled != "" && !slices.Contains(r.tools, name) {
+func means(r *linted, t *belay.ToolSpec) bool {
+	name := strings.ToLower(t.Name)
+	if t.Handled != "" && !slices.Contains(r.tools, name) {
 		return false // what steers the turn is meant only by who names it
 	}
 	if slices.ContainsFunc(r.not, func(p string) bool { return policy.Like(p, name) }) {
