@@ -41,21 +41,21 @@ type Ref struct {
 	Media  string `json:"media,omitempty"` // media type; empty is unknown
 }
 
-// Content is text that is either here or, when it is long, in a blob. With a
-// Ref, Text is a preview: the head, a line that says what is left out, the tail.
+// Content is text, stored here or, when long, in a blob. With a Ref, Text is a
+// preview: the head, a line that says what is left out, the tail.
 type Content struct {
 	Text     string       `json:"text,omitempty"`
 	Ref      *Ref         `json:"ref,omitempty"`
-	Attached []Attachment `json:"attached,omitempty"` // what a person sent along with the text
+	Attached []Attachment `json:"attached,omitempty"` // files sent along with the text
 }
 
-// Attachment is a file sent along with a text: UTF-8 text or an image.
+// Attachment is a file sent with a text: UTF-8 text, an image or a document.
 type Attachment struct {
 	Name string `json:"name"` // as the person named it
 	Ref  Ref    `json:"ref"`
 }
 
-// TemplateRef says from which template a text was made.
+// TemplateRef names the template a text was made from.
 type TemplateRef struct {
 	Name    string `json:"name"`
 	Version string `json:"version"`
@@ -170,8 +170,8 @@ func (o Outcome) ExitCode() int {
 	return ExitFailed
 }
 
-// Usage is what a model call used. Zero means none or not reported; Reported
-// tells the two apart.
+// Usage is what a model call used. Zero means none, or unknown when Reported
+// is false.
 type Usage struct {
 	Input    int64 `json:"input,omitempty"`  // tokens in the request
 	Output   int64 `json:"output,omitempty"` // tokens in the answer

@@ -47,38 +47,39 @@ const (
 // as can be.
 type Boundary struct {
 	Name    string        `json:"name"`              // read-only, workspace-write, full, or one's own
-	Write   []string      `json:"write,omitempty"`   // absolute paths that can be written besides the workspace
-	Read    []string      `json:"read,omitempty"`    // absolute paths that can be read though they would be hidden, as a person's home is
+	Write   []string      `json:"write,omitempty"`   // absolute paths writable besides the workspace
+	Read    []string      `json:"read,omitempty"`    // absolute paths readable although hidden by default, such as in a home
 	Network string        `json:"network,omitempty"` // none (default), hosts, full
 	Hosts   []string      `json:"hosts,omitempty"`   // of network hosts: host:port, the host exact or ".suffix"
 	Limits  ProcessLimits `json:"limits,omitzero"`
-	Least   Level         `json:"least,omitempty"` // without which nothing runs; empty is L0
+	Least   Level         `json:"least,omitempty"` // minimum sandbox level; empty is L0
 }
 
-// ProcessLimits bound what a program and all it starts use up. Zero is no limit.
+// ProcessLimits bounds the resources of a program and all it starts. Zero is
+// no limit.
 type ProcessLimits struct {
-	Memory    int64    `json:"memory,omitempty"`    // bytes, of all processes together where the machine can count that, else of each
+	Memory    int64    `json:"memory,omitempty"`    // bytes: of all processes together if the machine counts that, else of each
 	FileSize  int64    `json:"fileSize,omitempty"`  // bytes of a file that is written
-	Output    int64    `json:"output,omitempty"`    // bytes of standard output and error; who prints more is ended
-	Disk      int64    `json:"disk,omitempty"`      // bytes of what is written outside the workspace: the private /tmp
+	Output    int64    `json:"output,omitempty"`    // bytes of standard output and error; more ends the program
+	Disk      int64    `json:"disk,omitempty"`      // bytes written outside the workspace (private /tmp)
 	CPU       Duration `json:"cpu,omitempty"`       // processor time of a process, in whole seconds
 	Wall      Duration `json:"wall,omitempty"`      // from start to end
 	CPUQuota  int      `json:"cpuQuota,omitempty"`  // percent of one processor
 	Processes int      `json:"processes,omitempty"` // and threads at a time
 	OpenFiles int      `json:"openFiles,omitempty"` // of a process
 
-	// Percent of the machine's memory, of all processes together. It holds where
-	// the machine can count that; elsewhere nothing does: of each process it would
-	// stop programs that reserve much and use little.
+	// Percent of the machine's memory for all processes together. Not applied where
+	// the machine can't count that: per process it would stop programs that
+	// reserve much and use little.
 	MemoryShare int `json:"memoryShare,omitempty"`
 
-	// Of all programs of a thread together, from its beginning. What has ended is
-	// counted; who used it up starts no other.
+	// For all programs of a thread since its beginning, ended ones included. Once
+	// used up, no further program starts.
 	TotalCPU     Duration `json:"totalCpu,omitempty"`
 	TotalWritten int64    `json:"totalWritten,omitempty"` // bytes to disks
 	TotalTime    Duration `json:"totalTime,omitempty"`    // from their starts to their ends
 
-	// Of all programs of all threads of a session together, likewise.
+	// The same for all threads of a session.
 	SessionCPU     Duration `json:"sessionCpu,omitempty"`
 	SessionWritten int64    `json:"sessionWritten,omitempty"`
 	SessionTime    Duration `json:"sessionTime,omitempty"`
@@ -89,11 +90,10 @@ func (l ProcessLimits) OfSession() bool {
 	return l.SessionCPU > 0 || l.SessionWritten > 0 || l.SessionTime > 0
 }
 
-// ProgramUse is what programs that have ended took of the machine together, as far
-// as the system told.
+// ProgramUse is what ended programs used, as far as the system reports it.
 type ProgramUse struct {
-	Ended   int      `json:"ended,omitempty"`   // how many they are
-	CPU     Duration `json:"cpu,omitempty"`     // of processors
+	Ended   int      `json:"ended,omitempty"`   // number of programs
+	CPU     Duration `json:"cpu,omitempty"`     // processor time
 	Time    Duration `json:"time,omitempty"`    // from their starts to their ends
 	Written int64    `json:"written,omitempty"` // bytes to disks
 }

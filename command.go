@@ -47,24 +47,24 @@ type Settings struct {
 	Provider   string     `json:"provider"`
 	Model      string     `json:"model,omitempty"`
 	BaseURL    string     `json:"baseUrl,omitempty"`  // where the provider is reached; empty: its vendor's address
-	Fallback   []string   `json:"fallback,omitempty"` // PROVIDER/MODEL, in order: who is asked when the model gives no answer
+	Fallback   []string   `json:"fallback,omitempty"` // PROVIDER/MODEL, in order: tried when the model gives no answer
 	Mode       Mode       `json:"mode"`
 	Approvals  Approvals  `json:"approvals"`
 	Completion Completion `json:"completion"`
 	Limits     Limits     `json:"limits"`
 	Allow      []string   `json:"allow,omitempty"` // tools that the user allowed for this session
 	AskTimeout Duration   `json:"askTimeout,omitempty"`
-	Share      bool       `json:"share,omitempty"` // write also where another session does
-	Tools      []string   `json:"tools,omitempty"` // which tools there are: sets, groups, names; empty is the default set
+	Share      bool       `json:"share,omitempty"` // share the workspace with other writers
+	Tools      []string   `json:"tools,omitempty"` // tool sets, groups and names; empty is the default set
 
-	Snapshot     string `json:"snapshot,omitempty"`     // git: the workspace is kept before and after each turn, as a hidden commit
+	Snapshot     string `json:"snapshot,omitempty"`     // git: a hidden commit of the workspace before and after each turn
 	Instructions string `json:"instructions,omitempty"` // none: AGENTS.md and CLAUDE.md are not read
-	Boundary     string `json:"boundary,omitempty"`     // by its name, that programs run in; empty: the mode's
-	Effort       string `json:"effort,omitempty"`       // how much a model reasons: low, medium, high; empty is the provider's default
+	Boundary     string `json:"boundary,omitempty"`     // name of the programs' boundary; empty: the mode's
+	Effort       string `json:"effort,omitempty"`       // reasoning effort: low, medium, high; empty is the provider's default
 
-	Queue Queueing `json:"queue,omitzero"` // how its threads take turns while one runs
+	Queue Queueing `json:"queue,omitzero"` // how its threads queue turns
 
-	Shell *Shell `json:"shell,omitempty"` // what runs its command lines, decided when it was created; none: /bin/sh
+	Shell *Shell `json:"shell,omitempty"` // runs its command lines, chosen at creation; empty: /bin/sh
 }
 
 // Shell is what runs the command lines of a session.

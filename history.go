@@ -4,14 +4,14 @@ package belay
 // copied from elsewhere, and where that was. The copy is whole: nothing of the
 // thread it came from is needed any more.
 type Beginning struct {
-	// Base is the conversation: content of JSON lines, each a Said, one after the other.
+	// Base is the copied conversation: content of JSON lines, each a Said.
 	Base         []Ref      `json:"base,omitempty"`
-	Images       []Ref      `json:"images,omitempty"` // pictures and documents that it shows
+	Images       []Ref      `json:"images,omitempty"` // pictures and documents in it
 	ForkedFrom   *Fork      `json:"forkedFrom,omitempty"`
 	ImportedFrom *Import    `json:"importedFrom,omitempty"`
-	Files        []FileSeen `json:"files,omitempty"` // what the thread knows of files
-	Taint        []string   `json:"taint,omitempty"` // what the conversation has from where nobody vouches for it, as kind:origin
-	Lost         []string   `json:"lost,omitempty"`  // calls whose outcome nobody knows: tool and hash of the arguments
+	Files        []FileSeen `json:"files,omitempty"` // file versions the thread has seen
+	Taint        []string   `json:"taint,omitempty"` // untrusted origins in the conversation, as kind:origin
+	Lost         []string   `json:"lost,omitempty"`  // calls with unknown outcome: tool and hash of the arguments
 }
 
 // Bounds of a beginning, so that it fits into a fact.
@@ -29,7 +29,7 @@ type Said struct {
 	Message
 }
 
-// Fork says which turn of which thread a thread continues from.
+// Fork names the turn of a thread that another thread continues from.
 type Fork struct {
 	Session  SessionID `json:"session"`
 	Thread   ThreadID  `json:"thread"`
@@ -37,7 +37,7 @@ type Fork struct {
 	Sequence int64     `json:"sequence,omitempty"` // of the last fact that counts; 0 when the turn was a copy there already
 }
 
-// Import says what a thread's history was made of.
+// Import is the source of an imported history.
 type Import struct {
 	Format  string    `json:"format"`            // bundle, transcript, claude-code, openclaw-v1, …
 	Name    string    `json:"name,omitempty"`    // of the file

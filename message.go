@@ -62,7 +62,7 @@ type ToolCall struct {
 	Echo *Echo           `json:"echo,omitempty"`
 }
 
-// ToolResult answers one call.
+// ToolResult is the successful end of a call.
 type ToolResult struct {
 	ID    CallID `json:"id"`
 	Name  string `json:"name,omitempty"`

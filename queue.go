@@ -36,13 +36,13 @@ const (
 // QueueDrops are all of them, the default first.
 var QueueDrops = []QueueDrop{DropNew, DropOld, DropSummarise}
 
-// Queueing is how a thread takes turns while another one runs. What is zero is
-// the default.
+// Queueing is how a thread queues turns while one runs. Zero values are the
+// defaults.
 type Queueing struct {
 	Mode  QueueMode `json:"mode,omitempty"`  // enqueue
-	Cap   int       `json:"cap,omitempty"`   // turns that may wait, 1 to 100; 100
+	Cap   int       `json:"cap,omitempty"`   // turns that may wait, 1 to 100 (default 100)
 	Drop  QueueDrop `json:"drop,omitempty"`  // new
-	Quiet Duration  `json:"quiet,omitempty"` // of collect: how long nothing must come, at most a minute; 500 ms
+	Quiet Duration  `json:"quiet,omitempty"` // of collect: quiet time before it starts, at most 1m (default 500ms)
 }
 
 // Bounds of Queueing.

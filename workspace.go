@@ -10,12 +10,12 @@ const (
 	UseReader  Use = "reader" // another session is the writer: changes are denied
 )
 
-// WorkspaceUse is how a session uses its workspace, as settled when a process
-// began to drive it.
+// WorkspaceUse is how a session uses its workspace, settled when a process
+// begins to drive it.
 type WorkspaceUse struct {
 	Use    Use       `json:"use"`
-	Writer SessionID `json:"writer,omitempty"` // a reader's: the session that writes
-	Path   string    `json:"path,omitempty"`   // and where it does
+	Writer SessionID `json:"writer,omitempty"` // for a reader: the session that writes
+	Path   string    `json:"path,omitempty"`   // the writer's path
 }
 
 // Hold is a call that changes things in a workspace that several threads of a
@@ -25,11 +25,11 @@ type Hold struct {
 	Whole bool   `json:"whole,omitempty"` // nobody else may change anything meanwhile
 }
 
-// Worktree is a git worktree that was made for a session.
+// Worktree is a git worktree made for a session.
 type Worktree struct {
 	Repository string `json:"repository"`        // the root of the repository it belongs to
 	Path       string `json:"path"`              // its own root
 	Branch     string `json:"branch"`            // made with it
 	Base       string `json:"base"`              // the commit that both began at
-	Removed    bool   `json:"removed,omitempty"` // it is gone; the branch is if nothing was committed to it
+	Removed    bool   `json:"removed,omitempty"` // removed, and its branch too if it has no commits
 }

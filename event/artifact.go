@@ -7,8 +7,8 @@ import (
 	"github.com/belay-run/belay"
 )
 
-// ArtifactChanged says that something with content changed: a file, a memory,
-// a definition, the plan of a thread, a published artifact.
+// ArtifactChanged reports that content changed: a file, a memory, a
+// definition, a plan, a published artifact.
 type ArtifactChanged struct {
 	fact
 	Kind    string       `json:"kind"` // file, memory, rules, snapshot, flow, agent, playbook, schedule, plan, artifact
@@ -24,7 +24,7 @@ type ArtifactChanged struct {
 	Scope   string       `json:"scope,omitempty"`   // of a memory: session, workspace, user
 	Origin  string       `json:"origin,omitempty"`  // where a memory comes from
 	Note    string       `json:"note,omitempty"`
-	Plan    []PlanItem   `json:"plan,omitempty"` // the whole plan from now on
+	Plan    []PlanItem   `json:"plan,omitempty"` // the whole plan
 }
 
 // PlanItem is one thing to do.

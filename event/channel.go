@@ -33,8 +33,8 @@ type ChannelResumed struct {
 	Gap   bool  `json:"gap,omitempty"` // what follows can't be replayed; a snapshot fills in
 }
 
-// ChannelMessage is something a channel brought that is not a turn: an audit
-// entry (a refused command, a login), a message of a peer.
+// ChannelMessage is input of a channel that is not a turn: an audit entry (a
+// refused command, a login) or a peer's message.
 type ChannelMessage struct {
 	fact
 	Kind      string    `json:"kind"` // audit, task, notice, ack
@@ -44,9 +44,9 @@ type ChannelMessage struct {
 	Message   string    `json:"message,omitempty"`
 	Peer      *PeerTask `json:"peer,omitempty"` // the other side's task, when the message is about one
 	Hint      string    `json:"hint,omitempty"`
-	Count     int       `json:"count,omitempty"` // of an audit entry: requests that it stands for, those of a kind since the last one; absent is one
+	Count     int       `json:"count,omitempty"` // of an audit entry: number of like requests it stands for (default 1)
 
-	Acknowledged int64 `json:"acknowledged,omitempty"` // the peer has what is recorded up to this position
+	Acknowledged int64 `json:"acknowledged,omitempty"` // the peer has everything up to this position
 }
 
 // PeerTask names a task at a peer. It never replaces the task's own id.

@@ -6,14 +6,14 @@ import (
 	"github.com/belay-run/belay"
 )
 
-// ContextResolved says what a model is given besides the conversation, and
+// ContextResolved lists what a model is given besides the conversation, and
 // what was left out.
 type ContextResolved struct {
 	fact
 	Items   []ContextItem     `json:"items,omitempty"`
 	Omitted []ContextOmission `json:"omitted,omitempty"`
 	Tokens  int64             `json:"tokens,omitempty"` // estimate of all items
-	Taint   []string          `json:"taint,omitempty"`  // what is in the conversation from now on, as kind:origin, and nobody vouches for; secret: a secret was read
+	Taint   []string          `json:"taint,omitempty"`  // untrusted origins now in the conversation, as kind:origin; secret: a secret was read
 }
 
 // ContextItem is one piece of context.
@@ -26,7 +26,7 @@ type ContextItem struct {
 	Tokens int64      `json:"tokens,omitempty"`
 }
 
-// ContextOmission is a piece of context that was wanted and isn't there.
+// ContextOmission is a wanted piece of context that is missing, and why.
 type ContextOmission struct {
 	Kind   string `json:"kind"`
 	Name   string `json:"name"`

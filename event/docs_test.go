@@ -123,11 +123,12 @@ func change(t *testing.T, fact []byte, name string, value json.RawMessage) []byt
 }
 
 func TestEventDocumentIsCurrent(t *testing.T) {
-	d := &document{docs: readComments(t), shapes: map[string]reflect.Type{}}
+	d := &document{docs: readComments(t), shapes: map[string]reflect.Type{}, shown: map[reflect.Type]string{}}
 	d.head()
 	d.families()
 	d.sharedShapes()
 	d.names()
+	d.drafts()
 	golden(t, "events.md", d.Bytes())
 }
 
@@ -136,16 +137,26 @@ func TestEventDocumentNamesEveryType(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	stable := map[string]bool{}
 	for _, ty := range event.Types() {
-		if !strings.Contains(string(b), "### `"+ty.Name+"`\n") {
-			t.Errorf("docs/events.md has no section on %s", ty.Name)
+		stable[ty.Name] = ty.Stable
+		if want := entry(ty); !strings.Contains(string(b), want) {
+			t.Errorf("docs/events.md lacks %q", want)
 		}
 	}
 	for _, n := range event.Namings() {
-		if !strings.Contains(string(b), "| "+n.Fact+" | ") {
+		if stable[n.Type] && !strings.Contains(string(b), "| "+n.Fact+" | ") {
 			t.Errorf("docs/events.md doesn't say where %q is recorded", n.Fact)
 		}
 	}
+}
+
+// entry is how the line of a type begins: a heading, or a row of the drafts.
+func entry(ty event.Type) string {
+	if ty.Stable {
+		return "\n### `" + ty.Name + "`\n"
+	}
+	return "\n| `" + ty.Name + "` | "
 }
 
 // document renders docs/events.md.
@@ -153,6 +164,7 @@ type document struct {
 	bytes.Buffer
 	docs   comments
 	shapes map[string]reflect.Type // structs that payloads share, by name
+	shown  map[reflect.Type]string // the type of fact whose section lists the fields
 }
 
 func (d *document) line(format string, args ...any) { fmt.Fprintf(d, format+"\n", args...) }
@@ -166,33 +178,41 @@ func (d *document) head() {
 	}
 	d.line("# Events\n")
 	d.line("<!-- Generated from package event: go test ./event -update -->\n")
-	d.line("Every step of the runtime is a fact in a log. The names are those of the Agent Runtime")
-	d.line("standard, v0.4.0: %d types, of which %d are **stable** (recorded; fields are only added)", len(event.Types()), stable)
-	d.line("and the others **draft** (not recorded yet; fields may change). A **checkpoint** is")
-	d.line("written while something flows, every 2 seconds or 4 KB. [event.schema.json](event.schema.json)")
-	d.line("says the same to a program.\n")
-	d.line("A field marked `?` is left out when it is empty or zero. Sizes are bytes, `ms` is")
-	d.line("milliseconds, times are RFC 3339 in UTC.\n")
+	d.line("The log holds one fact for each step of the runtime. `belay events ID` prints those of a session,")
+	d.line("`belay events --json ID` as JSON lines; [event.schema.json](event.schema.json) is their schema.\n")
+	d.line("Names come from the Agent Runtime standard, v0.4.0: %d types. %d are **stable**: recorded, and", len(event.Types()), stable)
+	d.line("fields are only added. The others are [drafts](#drafts): not recorded yet, fields may change.\n")
+	d.line("A field is a string unless its type is given; `?` marks one that is left out when empty or zero.")
+	d.line("Sizes are bytes, times RFC 3339 in UTC. `taint` entries read `kind:origin`.\n")
 	d.line("## Envelope\n")
-	d.line("Every fact has `sessionId`; which other ids it must have is said with its type.\n")
-	d.table(event.WireType)
+	d.line("Every fact has `sessionId`. Each section names the other ids that its facts must have.\n")
+	d.fields(event.WireType)
 }
 
-func (d *document) table(t reflect.Type) {
-	fields := fieldsOf(t)
-	if len(fields) == 0 {
-		d.line("No fields.\n")
-		return
-	}
-	d.line("| field | type | |\n| --- | --- | --- |")
-	for _, f := range fields {
-		mark := ""
+// fields lists the fields of a struct: those without a comment in one line,
+// the others in a line each.
+func (d *document) fields(t reflect.Type) {
+	var plain, about []string
+	for _, f := range fieldsOf(t) {
+		name := "`" + f.JSON + "`"
 		if f.Optional {
-			mark = "?"
+			name += "?"
 		}
-		d.line("| `%s`%s | %s | %s |", f.JSON, mark, d.typeName(f.Type), cell(d.docs[f.Go]))
+		if typ := d.typeName(f.Type); typ != "string" {
+			name += " " + typ
+		}
+		if doc := d.docs[f.Go]; doc != "" {
+			about = append(about, "- "+name+": "+doc)
+		} else {
+			plain = append(plain, name)
+		}
 	}
-	d.line("")
+	if len(plain) > 0 {
+		about = append([]string{"- " + strings.Join(plain, ", ")}, about...)
+	}
+	if len(about) > 0 {
+		d.line("%s\n", strings.Join(about, "\n"))
+	}
 }
 
 func cell(s string) string { return strings.ReplaceAll(s, "|", `\|`) }
@@ -209,7 +229,10 @@ func (d *document) typeName(t reflect.Type) string {
 	case reflect.Pointer:
 		return d.typeName(t.Elem())
 	case reflect.Slice:
-		return "list of " + d.typeName(t.Elem())
+		if of := d.typeName(t.Elem()); of != "string" {
+			return "list of " + of
+		}
+		return "list"
 	case reflect.Map:
 		return "map to " + d.typeName(t.Elem())
 	case reflect.Struct:
@@ -228,32 +251,11 @@ func (d *document) typeName(t reflect.Type) string {
 	return "string"
 }
 
+// families renders the stable types, in the order of the table.
 func (d *document) families() {
 	d.line("## Types\n")
-	families := map[string][]event.Type{}
-	var order []string
 	for _, ty := range event.Types() {
-		f := ty.Family()
-		if families[f] == nil {
-			order = append(order, f)
-		}
-		families[f] = append(families[f], ty)
-	}
-	d.line("| family | types |\n| --- | --- |")
-	for _, f := range order {
-		var links []string
-		for _, ty := range families[f] {
-			link := fmt.Sprintf("[%s](#%s)", ty.Name, strings.ReplaceAll(ty.Name, ".", ""))
-			if !ty.Stable {
-				link = "*" + link + "*"
-			}
-			links = append(links, link)
-		}
-		d.line("| %s | %s |", f, strings.Join(links, ", "))
-	}
-	d.line("\nNames in italics are drafts.\n")
-	for _, f := range order {
-		for _, ty := range families[f] {
+		if ty.Stable {
 			d.section(ty)
 		}
 	}
@@ -261,25 +263,61 @@ func (d *document) families() {
 
 func (d *document) section(ty event.Type) {
 	d.line("### `%s`\n", ty.Name)
-	marks := "draft"
-	if ty.Stable {
-		marks = "stable"
-	}
+	text := d.about(ty)
 	if ty.Checkpoint {
-		marks += ", checkpoint"
+		text += " Written every 2 seconds or 4 KB."
 	}
 	if ty.Version > 1 {
-		marks += fmt.Sprintf(", payloadVersion %d", ty.Version)
+		text += fmt.Sprintf(" `payloadVersion` %d.", ty.Version)
 	}
 	if len(ty.Needs) > 0 {
-		marks += "; needs `" + strings.Join(ty.Needs, "`, `") + "`"
+		text += " Needs `" + strings.Join(ty.Needs, "`, `") + "`."
 	}
-	doc := d.docs[event.GoType(ty).Name()]
+	t := event.GoType(ty)
+	if same := d.shown[t]; same != "" {
+		d.line("%s Fields as in `%s`.\n", text, same)
+		return
+	}
+	d.line("%s\n", text)
+	if len(fieldsOf(t)) > 0 {
+		d.shown[t] = ty.Name
+	}
+	d.fields(t)
+}
+
+// about is the sentence on a type of fact.
+func (d *document) about(ty event.Type) string {
+	if doc := d.doc(event.GoType(ty).Name()); doc != "" {
+		return doc
+	}
+	return strings.ToUpper(ty.Doc[:1]) + ty.Doc[1:] + "."
+}
+
+// doc is a type's comment without the Go name that it begins with.
+func (d *document) doc(name string) string {
+	doc := strings.TrimPrefix(d.docs[name], name+" ")
+	for _, verb := range []string{"is ", "says that ", "says ", "reports that ", "records that ", "are "} {
+		if rest, ok := strings.CutPrefix(doc, verb); ok {
+			doc = rest
+			break
+		}
+	}
 	if doc == "" {
-		doc = strings.ToUpper(ty.Doc[:1]) + ty.Doc[1:] + "."
+		return ""
 	}
-	d.line("%s (%s)\n", doc, marks)
-	d.table(event.GoType(ty))
+	return strings.ToUpper(doc[:1]) + doc[1:]
+}
+
+// drafts lists the types that no build records yet.
+func (d *document) drafts() {
+	d.line("\n## Drafts\n")
+	d.line("Their fields are in [event.schema.json](event.schema.json).\n")
+	d.line("| type | |\n| --- | --- |")
+	for _, ty := range event.Types() {
+		if !ty.Stable {
+			d.line("| `%s` | %s |", ty.Name, cell(ty.Doc))
+		}
+	}
 }
 
 // sharedShapes renders the structs that fields refer to, and those that they
@@ -294,10 +332,10 @@ func (d *document) sharedShapes() {
 			}
 			part := &document{docs: d.docs, shapes: d.shapes}
 			part.line("### `%s`\n", name)
-			if doc := d.docs[name]; doc != "" {
+			if doc := d.doc(name); doc != "" {
 				part.line("%s\n", doc)
 			}
-			part.table(t)
+			part.fields(t)
 			done[name] = part.String()
 		}
 	}
@@ -314,8 +352,14 @@ func (d *document) sharedShapes() {
 func (d *document) names() {
 	d.line("## Facts without a type of their own\n")
 	d.line("The standard's list is closed. These facts are recorded under its nearest name.\n")
-	d.line("| fact | type | told apart by |\n| --- | --- | --- |")
+	d.line("| fact | type | recognised by |\n| --- | --- | --- |")
+	stable := map[string]bool{}
+	for _, ty := range event.Types() {
+		stable[ty.Name] = ty.Stable
+	}
 	for _, n := range event.Namings() {
-		d.line("| %s | `%s` | %s |", n.Fact, n.Type, cell(n.Note))
+		if stable[n.Type] {
+			d.line("| %s | `%s` | %s |", n.Fact, n.Type, cell(n.Note))
+		}
 	}
 }

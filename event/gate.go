@@ -18,26 +18,26 @@ type PermissionEvaluated struct {
 	Tool       string       `json:"tool"`
 	ArgsHash   belay.Digest `json:"argsHash"`
 	Hint       string       `json:"hint,omitempty"`  // what would change the verdict
-	Where      string       `json:"where,omitempty"` // of the rule: file:line:column, as the file was when it was read; none: it is built in
+	Where      string       `json:"where,omitempty"` // of the rule: file:line:column when read; empty for a built-in rule
 
 	Priority int             `json:"priority,omitempty"` // of the deciding rule in its tier
 	Mode     string          `json:"mode,omitempty"`
 	Tags     []string        `json:"tags,omitempty"`     // of risk
-	Taint    []string        `json:"taint,omitempty"`    // what the thread was tainted by, as kind:origin
-	Boundary string          `json:"boundary,omitempty"` // that the deciding rule wants
-	Matched  []RuleMatched   `json:"matched,omitempty"`  // other rules that spoke of the call, the strongest voice first
+	Taint    []string        `json:"taint,omitempty"`    // untrusted origins in the thread, as kind:origin
+	Boundary string          `json:"boundary,omitempty"` // the deciding rule's boundary
+	Matched  []RuleMatched   `json:"matched,omitempty"`  // other rules that matched, strongest first
 	Commands []CommandJudged `json:"commands,omitempty"` // of a command line
-	Omitted  int             `json:"omitted,omitempty"`  // how many of matched and commands aren't here
+	Omitted  int             `json:"omitted,omitempty"`  // number of matched and commands left out
 
-	Bounds     *belay.Boundary `json:"bounds,omitempty"`     // what the boundary allows that the call gets; only of a call that starts programs
-	BoundaryBy string          `json:"boundaryBy,omitempty"` // who named it: a mode, settings, a rule, the call, a grant, a violation
-	Least      string          `json:"least,omitempty"`      // the level without which it isn't run
+	Bounds     *belay.Boundary `json:"bounds,omitempty"`     // the call's boundary, if it starts programs
+	BoundaryBy string          `json:"boundaryBy,omitempty"` // its source: a mode, settings, a rule, the call, a grant, a violation
+	Least      string          `json:"least,omitempty"`      // minimum sandbox level
 
-	Grant belay.EventID `json:"grant,omitempty"` // that allowed it, or a part of it
+	Grant belay.EventID `json:"grant,omitempty"` // the grant that allowed all or part of it
 }
 
-// RuleMatched is a rule that spoke of a call. Lost says that something else
-// became of it.
+// RuleMatched is a rule that matched a call. Lost reports that another rule
+// overrode it.
 type RuleMatched struct {
 	Rule     string `json:"rule"`
 	Tier     string `json:"tier"`
@@ -46,7 +46,7 @@ type RuleMatched struct {
 	Lost     bool   `json:"lost,omitempty"`
 }
 
-// CommandJudged is what was said of one simple command of a command line.
+// CommandJudged is the verdict on one simple command of a command line.
 type CommandJudged struct {
 	Name     string `json:"name"`
 	Class    string `json:"class"` // read-only, write-workspace, network, destructive, escape-attempt, unparsable
@@ -54,7 +54,7 @@ type CommandJudged struct {
 	Rule     string `json:"rule"`
 }
 
-// PermissionRequested says that a decision of a person is needed.
+// PermissionRequested reports that a person must decide.
 type PermissionRequested struct {
 	fact
 	Tool     string        `json:"tool"`
@@ -62,17 +62,17 @@ type PermissionRequested struct {
 	Rule     string        `json:"rule"`
 	Until    time.Time     `json:"until"`
 	Again    *Again        `json:"again,omitempty"`  // why, when the call was allowed before
-	Stands   *belay.Stands `json:"stands,omitempty"` // what the answer is for besides arguments and boundary
+	Stands   *belay.Stands `json:"stands,omitempty"` // context the answer is bound to
 }
 
-// Again is why a person is asked once more about a call that was allowed: what
-// was allowed isn't what would run.
+// Again is why an allowed call is asked about again: what would run isn't what
+// was allowed.
 type Again struct {
 	Code   string `json:"code"` // BOUNDARY_CHANGED, FOLDER_CHANGED, PROGRAM_CHANGED, ENVIRONMENT_CHANGED
 	Reason string `json:"reason"`
 }
 
-// PermissionResolved is its outcome.
+// PermissionResolved is the person's decision, or its deadline.
 type PermissionResolved struct {
 	fact
 	Decision string       `json:"decision"` // allow, deny
@@ -82,8 +82,8 @@ type PermissionResolved struct {
 	Message  string       `json:"message,omitempty"`
 }
 
-// ActionRequired waits for a person. It never hangs: Until and Default say
-// what happens when nobody answers.
+// ActionRequired asks a person. The fields until and default say what happens
+// without an answer.
 type ActionRequired struct {
 	fact
 	Kind      string        `json:"kind"` // permission, question
@@ -95,10 +95,10 @@ type ActionRequired struct {
 	Tool      string        `json:"tool,omitempty"`
 	ArgsHash  belay.Digest  `json:"argsHash,omitempty"`
 
-	Boundary string          `json:"boundary,omitempty"` // that the call gets when it is allowed
-	Bounds   *belay.Boundary `json:"bounds,omitempty"`   // what that allows
-	Stopped  *Stopped        `json:"stopped,omitempty"`  // what a boundary stopped: the answer is whether the call runs again in this wider one
-	Again    *Again          `json:"again,omitempty"`    // why it is asked once more
+	Boundary string          `json:"boundary,omitempty"` // the call's boundary if allowed
+	Bounds   *belay.Boundary `json:"bounds,omitempty"`   // its contents
+	Stopped  *Stopped        `json:"stopped,omitempty"`  // what a boundary stopped; allow runs the call again in this wider one
+	Again    *Again          `json:"again,omitempty"`    // why it is asked again
 }
 
 // Stopped is what a boundary stopped.
@@ -119,7 +119,7 @@ type ActionResolved struct {
 	Taint    []string      `json:"taint,omitempty"` // what the decision clears
 }
 
-// SandboxApplied says which boundary an execution really got.
+// SandboxApplied records the boundary an execution really got.
 type SandboxApplied struct {
 	fact
 	Level    string            `json:"level"` // L0 … L3
@@ -130,13 +130,13 @@ type SandboxApplied struct {
 	Boundary string            `json:"boundary,omitempty"` // by its name
 }
 
-// SandboxViolation says what a boundary stopped.
+// SandboxViolation records what a boundary stopped.
 type SandboxViolation struct {
 	fact
 	Layer    string `json:"layer"`
 	Op       string `json:"op,omitempty"`     // read, write, connect, call, limit, obeyed: left for another program to obey, and moved aside
 	Target   string `json:"target,omitempty"` // a path, a host, a system call, a limit
-	Reason   string `json:"reason"`           // how it is known
+	Reason   string `json:"reason"`           // evidence
 	Boundary string `json:"boundary,omitempty"`
 }
 
@@ -145,9 +145,9 @@ type PolicyChanged struct {
 	fact
 	Kind     string       `json:"kind"`           // grant, rules, trust
 	Op       string       `json:"op"`             // granted, revoked, used_up, loaded
-	Path     string       `json:"path,omitempty"` // of a file that is trusted, or is no more
+	Path     string       `json:"path,omitempty"` // file whose trust changed
 	Tool     string       `json:"tool,omitempty"`
-	ArgsHash belay.Digest `json:"argsHash,omitempty"` // the one call a grant is bound to
+	ArgsHash belay.Digest `json:"argsHash,omitempty"` // the one call a grant covers
 	Prefix   string       `json:"prefix,omitempty"`   // or the start of the arguments it covers
 	Tier     string       `json:"tier,omitempty"`
 	Scope    string       `json:"scope,omitempty"`
@@ -155,16 +155,16 @@ type PolicyChanged struct {
 	By       string       `json:"by,omitempty"`
 	Digest   *belay.Ref   `json:"digest,omitempty"` // of the rules, or the content that is trusted
 
-	Boundary string          `json:"boundary,omitempty"` // that a grant gives the one call
+	Boundary string          `json:"boundary,omitempty"` // boundary a grant gives the one call
 	Bounds   *belay.Boundary `json:"bounds,omitempty"`
 
-	Grant  belay.EventID `json:"grant,omitempty"`  // which one was revoked or used up: the fact that gave it
+	Grant  belay.EventID `json:"grant,omitempty"`  // the grant revoked or used up: its fact
 	Bound  belay.Digest  `json:"bound,omitempty"`  // of the exact call: tool and its definition, arguments, folder
 	Within belay.Digest  `json:"within,omitempty"` // of the boundary that it was allowed in
-	Worst  string        `json:"worst,omitempty"`  // class that commands of a prefix may have at most
-	Count  int           `json:"count,omitempty"`  // how many calls it covers
-	Until  time.Time     `json:"until,omitzero"`   // it covers none from then on
+	Worst  string        `json:"worst,omitempty"`  // highest command class a prefix may have
+	Count  int           `json:"count,omitempty"`  // number of calls it covers
+	Until  time.Time     `json:"until,omitzero"`   // when it ends
 	Reason string        `json:"reason,omitempty"`
 
-	Stands *belay.Stands `json:"stands,omitempty"` // what a grant of one call is for besides arguments and boundary
+	Stands *belay.Stands `json:"stands,omitempty"` // context a grant of one call is bound to
 }

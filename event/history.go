@@ -21,24 +21,24 @@ type HistoryReconstructed struct {
 	Degraded string   `json:"degraded,omitempty"`
 }
 
-// HistoryRollbackStarted says that files, and with scope thread the
-// conversation too, are about to be as they were.
+// HistoryRollbackStarted begins to restore files and, with scope thread, the
+// conversation.
 type HistoryRollbackStarted struct {
 	fact
 	Scope  string         `json:"scope"`           // thread, files
 	Target int64          `json:"target"`          // the last sequence that stays in force
 	To     belay.TurnID   `json:"to,omitempty"`    // the turn it ends; empty: before the first
-	Turns  []belay.TurnID `json:"turns,omitempty"` // that are taken back, the oldest first, as many as fit
-	Count  int            `json:"count,omitempty"` // how many they are
+	Turns  []belay.TurnID `json:"turns,omitempty"` // turns taken back, oldest first, as many as fit
+	Count  int            `json:"count,omitempty"` // number of turns
 	Plan   *belay.Ref     `json:"plan,omitempty"`  // content: which file becomes what
-	Files  int            `json:"files,omitempty"` // how many they are
-	Kept   []string       `json:"kept,omitempty"`  // effects that stay in the world, as far as they are known
+	Files  int            `json:"files,omitempty"` // number of files
+	Kept   []string       `json:"kept,omitempty"`  // known effects that can't be taken back
 	By     string         `json:"by,omitempty"`
 	Reason string         `json:"reason,omitempty"`
 }
 
-// HistoryRollbackCompleted says what went back and what could not. With scope
-// thread the conversation is from here on what it was at the target.
+// HistoryRollbackCompleted lists what was restored and what could not be. With
+// scope thread the conversation continues from the target.
 type HistoryRollbackCompleted struct {
 	fact
 	Scope     string             `json:"scope"` // thread, files
@@ -46,9 +46,9 @@ type HistoryRollbackCompleted struct {
 	To        belay.TurnID       `json:"to,omitempty"`
 	Turns     []belay.TurnID     `json:"turns,omitempty"`
 	Count     int                `json:"count,omitempty"`
-	Artifacts []string           `json:"artifacts,omitempty"` // files that were restored, as many as fit
-	Restored  int                `json:"restored,omitempty"`  // how many they are
-	Kept      []string           `json:"kept,omitempty"`      // effects that stay in the world, as far as they are known
+	Artifacts []string           `json:"artifacts,omitempty"` // restored files, as many as fit
+	Restored  int                `json:"restored,omitempty"`  // number of files
+	Kept      []string           `json:"kept,omitempty"`      // known effects that can't be taken back
 	Subagents []belay.SubagentID `json:"subagents,omitempty"`
 	Jobs      []belay.JobID      `json:"jobs,omitempty"`
 }

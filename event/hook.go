@@ -32,7 +32,7 @@ type HookCompleted struct {
 	Usage    belay.Usage `json:"usage,omitzero"` // of a model that was asked
 }
 
-// HookFailed is a hook without an answer, and what that means.
+// HookFailed is a hook without an answer, and the consequence.
 type HookFailed struct {
 	fact
 	Hook    string      `json:"hook"`
@@ -40,5 +40,5 @@ type HookFailed struct {
 	Problem Problem     `json:"problem"`
 	Fails   string      `json:"fails"` // open: things go on; closed: what it guards is denied
 	Millis  int64       `json:"ms,omitempty"`
-	Usage   belay.Usage `json:"usage,omitzero"` // of a model that was asked, as far as it is known
+	Usage   belay.Usage `json:"usage,omitzero"` // of a model that was asked, if known
 }

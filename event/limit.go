@@ -31,8 +31,8 @@ type Cost struct {
 	GrantID  string      `json:"grantId,omitempty"`
 }
 
-// CostSum is what answers cost together, as far as it is known. It is empty
-// when no price is: that is unknown, and not nothing.
+// CostSum is the known cost of answers. It is empty when no price is known,
+// which isn't zero.
 type CostSum struct {
 	MicroUSD int64 `json:"microUsd,omitempty"` // millionths of a US dollar
 	Priced   int   `json:"priced,omitempty"`   // answers whose price is known
@@ -55,20 +55,20 @@ func (c CostSum) State() string {
 	return "known"
 }
 
-// CostEstimated reserves: a request may cost this much.
+// CostEstimated reserves the likely cost of a request.
 type CostEstimated struct {
 	fact
 	Cost
 }
 
-// CostRecorded charges: the request did cost this much.
+// CostRecorded is what a request cost.
 type CostRecorded struct {
 	fact
 	Cost
 	Source string `json:"source"` // reported, computed, estimated
 }
 
-// RateLimitHit says that a provider wants fewer requests.
+// RateLimitHit records that a provider refused a request for its rate limit.
 type RateLimitHit struct {
 	fact
 	Provider string    `json:"provider"`

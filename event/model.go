@@ -7,8 +7,8 @@ import (
 	"github.com/belay-run/belay"
 )
 
-// ModelRequested is recorded before a request leaves. The messages aren't in
-// it: From and To name the range of this stream they are built from.
+// ModelRequested is recorded before a request is sent. From and To name the
+// range of this stream that the messages are built from.
 type ModelRequested struct {
 	fact
 	Attempt  int    `json:"attempt"`
@@ -18,11 +18,11 @@ type ModelRequested struct {
 	Model    string `json:"model,omitempty"`
 	From     int64  `json:"from"`           // first sequence of the range
 	To       int64  `json:"to"`             // last sequence of the range
-	Note     string `json:"note,omitempty"` // what the runtime tells the model after the range
+	Note     string `json:"note,omitempty"` // the runtime's message to the model, after the range
 }
 
-// ModelDelta is a checkpoint of text that is still flowing: what came since
-// the checkpoint before.
+// ModelDelta is a checkpoint of streaming text: the text since the last
+// checkpoint.
 type ModelDelta struct {
 	fact
 	Attempt int    `json:"attempt"`
@@ -36,16 +36,16 @@ type ModelCompleted struct {
 	Attempt int           `json:"attempt"`
 	Text    belay.Content `json:"text,omitzero"`
 	Calls   []ModelCall   `json:"calls,omitempty"`
-	Dropped int           `json:"dropped,omitempty"` // calls of the answer that were too many to take
+	Dropped int           `json:"dropped,omitempty"` // calls over the limit, not taken
 	Stop    string        `json:"stop,omitempty"`    // stop, tool_calls, length, refused; cut: the stream broke off after whole calls
 	Usage   belay.Usage   `json:"usage,omitzero"`
-	Echo    belay.Content `json:"echo,omitzero"` // what the vendor wants back: a JSON list of ModelEcho
+	Echo    belay.Content `json:"echo,omitzero"` // to send back to the vendor: a JSON list of ModelEcho
 
-	FirstMS int64 `json:"firstMs,omitempty"` // from the request to the first piece of the answer, in milliseconds
-	TookMS  int64 `json:"tookMs,omitempty"`  // to its end
+	FirstMS int64 `json:"firstMs,omitempty"` // milliseconds from the request to the first piece of the answer
+	TookMS  int64 `json:"tookMs,omitempty"`  // milliseconds from the request to the end
 
 	Misfit string             `json:"misfit,omitempty"` // why the text isn't the output that the turn asks for
-	Images []belay.Attachment `json:"images,omitempty"` // pictures of the answer; each is published beside it
+	Images []belay.Attachment `json:"images,omitempty"` // pictures in the answer, each also published
 }
 
 // ModelEcho is something that a vendor gave with an answer and gets back with it.
@@ -64,15 +64,14 @@ type ModelCall struct {
 	ArgsHash   belay.Digest    `json:"argsHash"`
 	Path       string          `json:"path,omitempty"`    // the file the call names, by its tool's spec
 	Paths      []string        `json:"paths,omitempty"`   // the files, for a tool that names several at once
-	Links      []LinkSeen      `json:"links,omitempty"`   // where paths of the call led, as far as that isn't what their text says
-	Problem    *Problem        `json:"problem,omitempty"` // why it can't run: unknown tool, bad arguments
+	Links      []LinkSeen      `json:"links,omitempty"`   // where its paths led, if not where their text says
+	Problem    *Problem        `json:"problem,omitempty"` // why it can't run, such as unknown tool, bad arguments
 }
 
-// LinkSeen says where a path led when it was looked up, because of a link in the
-// file system.
+// LinkSeen says where a path led through symbolic links.
 type LinkSeen struct {
-	Path string `json:"path"`           // absolute, as the call spells it; it may be a pattern
-	Real string `json:"real,omitempty"` // absolute, without links; none: nobody could tell
+	Path string `json:"path"`           // absolute, as written in the call; may be a pattern
+	Real string `json:"real,omitempty"` // absolute, without links; empty if unknown
 }
 
 // Problem is why something went wrong: for a program (Class, Code), for the

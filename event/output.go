@@ -6,7 +6,8 @@ import (
 	"github.com/belay-run/belay"
 )
 
-// OutputSpilled says that an output was too large for the log and where it went.
+// OutputSpilled reports that an output was too large for the log, and where it
+// is.
 type OutputSpilled struct {
 	fact
 	Owner string     `json:"owner"` // tool, process, model, hook
@@ -14,11 +15,11 @@ type OutputSpilled struct {
 	Ref   *belay.Ref `json:"ref,omitempty"`
 }
 
-// OutputTruncated says how much of a large output the model was shown.
+// OutputTruncated reports how much of a large output the model was shown.
 type OutputTruncated struct {
 	fact
 	Bytes int64      `json:"bytes"`
-	Shown int64      `json:"shown"` // bytes of it that the model reads
+	Shown int64      `json:"shown"` // bytes the model was shown
 	Ref   *belay.Ref `json:"ref,omitempty"`
 }
 
@@ -31,19 +32,18 @@ type OutputRedacted struct {
 	Ref   *belay.Ref `json:"ref,omitempty"`   // what is left
 }
 
-// OutputExpired says that an output which was kept beside the log is let go. It
-// is about what the session's facts before it name: nobody reads that any more,
-// and its bytes are removed after this fact, once nothing else needs them. What a
-// model was shown of it stays in the facts that showed it.
+// OutputExpired records that a stored output is given up. Nothing reads it any
+// more and its bytes are removed once nothing else needs them; the part that a
+// model was shown stays.
 type OutputExpired struct {
 	fact
 	Digest belay.Digest `json:"digest"`
 	Bytes  int64        `json:"bytes"`
 	Owner  string       `json:"owner,omitempty"` // tool, process
 	Reason string       `json:"reason"`          // retention, asked
-	Why    string       `json:"why,omitempty"`   // which limit of retention, or a person's words
-	By     string       `json:"by,omitempty"`    // who wanted it; empty: retention
-	Since  time.Time    `json:"since,omitzero"`  // when it was recorded, last
+	Why    string       `json:"why,omitempty"`   // the retention limit, or a person's reason
+	By     string       `json:"by,omitempty"`    // principal; empty: retention
+	Since  time.Time    `json:"since,omitzero"`  // when it was last recorded
 }
 
 // Reasons for which an output expires.

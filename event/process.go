@@ -6,16 +6,15 @@ import "github.com/belay-run/belay"
 type ProcessStarted struct {
 	fact
 	PID       int      `json:"pid"`
-	StartTime string   `json:"startTime,omitempty"` // tells a recycled pid from the process
+	StartTime string   `json:"startTime,omitempty"` // tells it from another process with the same pid
 	Argv      []string `json:"argv"`
 	Cwd       string   `json:"cwd,omitempty"`
 	TTY       bool     `json:"tty,omitempty"` // it has a terminal
 }
 
-// ProcessOutput is a piece of the output of a process. The pieces of one that may
-// outlive its call follow one another without a gap: together they are its whole
-// output. Of one that ends with its call they are what was recorded meanwhile:
-// of a flood only the last of it, and its end names the whole.
+// ProcessOutput is a piece of a process's output. For a process that may
+// outlive its call the pieces are the whole output, without gaps; otherwise
+// they are a sample taken while it ran, and its end names the whole.
 type ProcessOutput struct {
 	fact
 	Name   string     `json:"stream"`           // stdout, stderr; both when it is one stream
@@ -24,19 +23,19 @@ type ProcessOutput struct {
 	Ref    *belay.Ref `json:"ref,omitempty"`    // the piece, when it is not
 }
 
-// ProcessInput is what was sent to a process: input, or a signal. Asked says that
-// somebody wants it sent; the same number without it says the outcome of that.
+// ProcessInput is input or a signal for a process. With Asked it is requested;
+// the fact with the same number and without Asked is its outcome.
 type ProcessInput struct {
 	fact
-	Bytes  int64  `json:"bytes"`            // that the process took; that it is to take, when asked
-	Asked  bool   `json:"asked,omitempty"`  // it isn't sent yet
-	Number int    `json:"number,omitempty"` // of what commands ask for; what a tool sends has none
-	Text   string `json:"text,omitempty"`   // what is to be sent, when asked
-	End    bool   `json:"end,omitempty"`    // and no more input comes
-	Signal string `json:"signal,omitempty"` // SIGTERM: it is to end
-	By     string `json:"by,omitempty"`     // who asks
+	Bytes  int64  `json:"bytes"`            // taken by the process; when asked, to be sent
+	Asked  bool   `json:"asked,omitempty"`  // not sent yet
+	Number int    `json:"number,omitempty"` // number of a requested input; a tool's input has none
+	Text   string `json:"text,omitempty"`   // text to send, when asked
+	End    bool   `json:"end,omitempty"`    // no more input follows
+	Signal string `json:"signal,omitempty"` // SIGTERM asks it to end
+	By     string `json:"by,omitempty"`     // principal
 	Reason string `json:"reason,omitempty"`
-	Error  string `json:"error,omitempty"` // why not all of it was taken
+	Error  string `json:"error,omitempty"` // why part of it was not taken
 }
 
 // ProcessCompleted is a process that exited by itself.
@@ -52,14 +51,14 @@ type ProcessCompleted struct {
 // ProcessUse is what a process and its children took of the machine, as far as
 // the system tells.
 type ProcessUse struct {
-	CPU  int64 `json:"cpuMs,omitempty"`     // milliseconds of processors
-	Peak int64 `json:"peakBytes,omitempty"` // memory of the largest of them
+	CPU  int64 `json:"cpuMs,omitempty"`     // processor time
+	Peak int64 `json:"peakBytes,omitempty"` // peak memory of the largest process
 
-	Written   int64  `json:"writtenBytes,omitempty"`  // to disks; what only memory holds isn't counted
-	Together  int64  `json:"togetherBytes,omitempty"` // memory of all of them at most, where a boundary's limits make the system count it
-	Processes int    `json:"processes,omitempty"`     // and threads at a time, at most; counted as that
-	Throttled int64  `json:"throttledMs,omitempty"`   // milliseconds that they waited because their share of the processors was used up
-	Limit     string `json:"limit,omitempty"`         // of the boundary, that they met: memory, processes, cpu, wall, file_size, open_files, output, disk, inodes, lease
+	Written   int64  `json:"writtenBytes,omitempty"`  // written to disks
+	Together  int64  `json:"togetherBytes,omitempty"` // peak memory of all processes, if a boundary makes the system count it
+	Processes int    `json:"processes,omitempty"`     // peak number of processes and threads, likewise
+	Throttled int64  `json:"throttledMs,omitempty"`   // time waited for processor quota
+	Limit     string `json:"limit,omitempty"`         // boundary limit reached: memory, processes, cpu, wall, file_size, open_files, output, disk, inodes, lease
 }
 
 // UseOf is what a process took that ended by this fact; ms is how long it ran.
@@ -74,7 +73,8 @@ func UseOf(p Payload) (use ProcessUse, ms int64, ok bool) {
 	return use, 0, false
 }
 
-// ProcessFailed is a process that could not be started or whose end nobody saw.
+// ProcessFailed is a process that could not be started, or whose end is
+// unknown.
 type ProcessFailed struct {
 	fact
 	Class  string `json:"class"` // not_found, denied, lost, internal

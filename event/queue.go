@@ -2,9 +2,9 @@ package event
 
 import "github.com/belay-run/belay"
 
-// QueueChanged says how the row of waiting turns changed, but for those that
-// began, which turn.started says. A turn that was removed or dropped has a
-// turn.failed beside this.
+// QueueChanged records a change to a thread's waiting turns. A turn that
+// begins has turn.started instead; one that is removed or dropped has a
+// turn.failed too.
 type QueueChanged struct {
 	fact
 	Op       string          `json:"op"`                 // added, promoted, reordered, removed, dropped, joined, told, policy
@@ -12,10 +12,10 @@ type QueueChanged struct {
 	Mode     belay.QueueMode `json:"mode,omitempty"`     // of a turn that was added
 	Position int             `json:"position,omitempty"` // of the turn afterwards, from 1
 	Length   int             `json:"length,omitempty"`   // turns waiting afterwards
-	Into     belay.TurnID    `json:"into,omitempty"`     // joined: the turn that its text is part of now
+	Into     belay.TurnID    `json:"into,omitempty"`     // joined: the turn that took its text
 	Order    []belay.TurnID  `json:"order,omitempty"`    // reordered: all that wait
-	Note     string          `json:"note,omitempty"`     // dropped: what is left of it; told: what the model is told of those
-	Policy   *belay.Queueing `json:"policy,omitempty"`   // policy: how the thread queues from now on
+	Note     string          `json:"note,omitempty"`     // dropped: its summary; told: the summary given to the model
+	Policy   *belay.Queueing `json:"policy,omitempty"`   // policy: the new one
 	By       string          `json:"by,omitempty"`
 }
 

@@ -10,11 +10,11 @@ type ReasoningDelta struct {
 	Text    string `json:"text"`
 }
 
-// ReasoningSummary is what a provider tells of its reasoning. It is appended
-// together with the answer that the reasoning led to.
+// ReasoningSummary is the provider's summary of its reasoning, appended
+// together with the answer it led to.
 type ReasoningSummary struct {
 	fact
 	Attempt int           `json:"attempt"`
 	Text    belay.Content `json:"text,omitzero"`
-	Tokens  int64         `json:"tokens,omitempty"` // as the provider counts them; 0: it didn't say
+	Tokens  int64         `json:"tokens,omitempty"` // as the provider counts them; 0 if unknown
 }

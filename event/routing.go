@@ -1,6 +1,6 @@
 package event
 
-// TaskProfileResolved says what a task wants of a model.
+// TaskProfileResolved lists what a task needs from a model.
 type TaskProfileResolved struct {
 	fact
 	Kind         string   `json:"kind"`
@@ -17,7 +17,7 @@ type Route struct {
 	Model    string `json:"model"`
 }
 
-// Candidate is a model that could do it.
+// Candidate is a model that can serve the request.
 type Candidate struct {
 	Route
 	Capabilities []string `json:"capabilities,omitempty"`
@@ -26,33 +26,33 @@ type Candidate struct {
 	OutputPrice  int64    `json:"outputPrice,omitempty"` // micro-USD per million tokens
 }
 
-// Excluded is a model that can't, and why.
+// Excluded is a model that can't serve the request, and why.
 type Excluded struct {
 	Route
 	Reason string `json:"reason"` // capability, credential, quota, network, policy, price
 }
 
-// RoutingCandidatesResolved lists what a request may be sent to.
+// RoutingCandidatesResolved lists the models a request may be sent to.
 type RoutingCandidatesResolved struct {
 	fact
 	Candidates []Candidate `json:"candidates,omitempty"`
 	Excluded   []Excluded  `json:"excluded,omitempty"`
 }
 
-// RoutingDecided names the model and why it is that one.
+// RoutingDecided names the chosen model and why.
 type RoutingDecided struct {
 	fact
 	Route
 	Mode          string  `json:"mode"`   // fixed, preferred, automatic
 	Source        string  `json:"source"` // user, agent, policy, router
 	Reason        string  `json:"reason"`
-	Requested     *Route  `json:"requested,omitempty"` // what was asked for, if it is another
-	Fallbacks     []Route `json:"fallbacks,omitempty"` // what follows if it fails, in order
+	Requested     *Route  `json:"requested,omitempty"` // the route asked for, if different
+	Fallbacks     []Route `json:"fallbacks,omitempty"` // next routes, in order
 	CapabilityGap string  `json:"capabilityGap,omitempty"`
 	NeedsOverride bool    `json:"needsOverride,omitempty"` // a person has to agree first
 }
 
-// RoutingFallbackApplied says that the next of the fallbacks is tried.
+// RoutingFallbackApplied reports that the next fallback is tried.
 type RoutingFallbackApplied struct {
 	fact
 	From   Route  `json:"from"`
@@ -61,15 +61,15 @@ type RoutingFallbackApplied struct {
 	Left   int    `json:"left,omitempty"` // fallbacks that remain
 }
 
-// RoutingNotPossible says that no model can do it.
+// RoutingNotPossible reports that no model can serve the request.
 type RoutingNotPossible struct {
 	fact
 	Reason   string     `json:"reason"`
-	Gap      []string   `json:"gap,omitempty"` // capabilities nobody has
+	Gap      []string   `json:"gap,omitempty"` // capabilities no model has
 	Excluded []Excluded `json:"excluded,omitempty"`
 }
 
-// RoutingSingleCandidate says that there was nothing to choose.
+// RoutingSingleCandidate reports that there was only one candidate.
 type RoutingSingleCandidate struct {
 	fact
 	Candidate

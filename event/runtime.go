@@ -1,6 +1,6 @@
 package event
 
-// RuntimeWarning is something odd that stopped nothing.
+// RuntimeWarning is an anomaly that stopped nothing.
 type RuntimeWarning struct {
 	fact
 	Code    string `json:"code"`

@@ -11,26 +11,26 @@ type SessionCreated struct {
 	Thread    belay.ThreadID `json:"thread,omitempty"` // opened with it, with a history
 }
 
-// SessionUpdated replaces the session's settings, title or use of its
-// workspace, gives it work, or moves it in the lists.
+// SessionUpdated changes the session's settings, title, tags, archive state or
+// use of its workspace, or gives it work.
 type SessionUpdated struct {
 	fact
 	Title    string          `json:"title,omitempty"`
-	Tag      []string        `json:"tag,omitempty"`      // it has these from now on
-	Untag    []string        `json:"untag,omitempty"`    // and these no more
-	Archived *bool           `json:"archived,omitempty"` // whether lists leave it out
+	Tag      []string        `json:"tag,omitempty"`      // tags added
+	Untag    []string        `json:"untag,omitempty"`    // tags removed
+	Archived *bool           `json:"archived,omitempty"` // left out of lists
 	Settings *belay.Settings `json:"settings,omitempty"`
-	Thread   belay.ThreadID  `json:"thread,omitempty"` // new work: the thread that does it
+	Thread   belay.ThreadID  `json:"thread,omitempty"` // new work: its thread
 	Task     belay.TaskID    `json:"task,omitempty"`   // its task
 	Turn     belay.TurnID    `json:"turn,omitempty"`   // the turn it submits
 
 	Hold     *HoldChange         `json:"hold,omitempty"`     // of the workspace, among its threads
-	Use      *belay.WorkspaceUse `json:"use,omitempty"`      // how it uses its workspace from now on
-	Worktree *belay.Worktree     `json:"worktree,omitempty"` // the one that is made for it, or was removed
-	Used     *ThreadUse          `json:"used,omitempty"`     // what the programs of a thread took, where several threads have programs
+	Use      *belay.WorkspaceUse `json:"use,omitempty"`      // how it uses its workspace
+	Worktree *belay.Worktree     `json:"worktree,omitempty"` // made for it, or removed
+	Used     *ThreadUse          `json:"used,omitempty"`     // what a thread's programs used, if several threads have programs
 }
 
-// ThreadUse is what the programs of a thread took, from its beginning.
+// ThreadUse is what the programs of a thread used since its beginning.
 type ThreadUse struct {
 	Thread belay.ThreadID `json:"thread"`
 	belay.ProgramUse
@@ -42,7 +42,7 @@ type ThreadStarted struct {
 	Kind      string `json:"kind"` // main, child, flow
 	Workspace string `json:"workspace,omitempty"`
 	belay.Beginning
-	Queue belay.Queueing `json:"queue,omitzero"` // how it takes turns while one runs
+	Queue belay.Queueing `json:"queue,omitzero"` // how it queues turns
 }
 
 // ThreadUpdated names the rules a thread continues under.
@@ -52,21 +52,21 @@ type ThreadUpdated struct {
 	Limits *belay.Limits `json:"limits,omitempty"`
 	Reason string        `json:"reason,omitempty"`
 
-	Use  *belay.WorkspaceUse `json:"use,omitempty"`  // how the session uses the workspace from now on
+	Use  *belay.WorkspaceUse `json:"use,omitempty"`  // how the session uses the workspace
 	Hold *HoldChange         `json:"hold,omitempty"` // of the workspace, by a call of this thread
 
-	Reported *belay.ProgramUse `json:"reported,omitempty"` // what its programs took, as the session is told
+	Reported *belay.ProgramUse `json:"reported,omitempty"` // what its programs used
 }
 
-// HoldChange is what becomes of a call's hold on a workspace that several
-// threads of a session change.
+// HoldChange is a change of a call's hold on a workspace that several threads
+// of a session write.
 type HoldChange struct {
 	Op     string         `json:"op"` // shared: the thread is not alone; asked, granted, released
 	Thread belay.ThreadID `json:"thread,omitempty"`
 	Call   belay.CallID   `json:"call,omitempty"`
-	Whole  bool           `json:"whole,omitempty"` // nobody else changes anything meanwhile
+	Whole  bool           `json:"whole,omitempty"` // exclusive: no other call changes anything
 
-	Others *belay.ProgramUse `json:"others,omitempty"` // granted: what programs of the session's other threads took up to then
+	Others *belay.ProgramUse `json:"others,omitempty"` // granted: what programs of the session's other threads had used
 }
 
 // Ops of a HoldChange.

@@ -11,8 +11,7 @@ type SnapshotUpdated struct {
 	Ref      *belay.Ref   `json:"ref,omitempty"`
 }
 
-// SnapshotRepaired says that a read model was made anew because it, or the
-// stream a reader follows, had a gap.
+// SnapshotRepaired records that a read model was rebuilt after a gap.
 type SnapshotRepaired struct {
 	fact
 	View   string `json:"view"`

@@ -15,7 +15,7 @@ type TaskCreated struct {
 	Thread    belay.ThreadID     `json:"assignedThread,omitempty"`
 	By        string             `json:"by,omitempty"`
 	Title     string             `json:"title,omitempty"`
-	Node      string             `json:"node,omitempty"`      // the flow's node that a task of kind node stands for
+	Node      string             `json:"node,omitempty"`      // for kind node: the flow's node
 	Iteration int                `json:"iteration,omitempty"` // of that node, from 1
 }
 
@@ -30,7 +30,7 @@ type TaskRetrying struct {
 	Reason string `json:"reason,omitempty"`
 }
 
-// TaskCancelRequested is the wish to stop, before anything has stopped.
+// TaskCancelRequested is a request to stop the task; nothing has stopped yet.
 type TaskCancelRequested struct {
 	fact
 	By     string `json:"by,omitempty"`

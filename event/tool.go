@@ -22,24 +22,24 @@ type ToolStarted struct {
 	Attempt  int          `json:"attempt"`
 	Effect   string       `json:"effect"` // pure, idempotent, recoverable, at_most_once
 	ArgsHash belay.Digest `json:"argsHash"`
-	Expect   string       `json:"expect,omitempty"`   // digest the target file must still have; "absent"
-	Expects  []FileSeen   `json:"expects,omitempty"`  // the same of every file, when the call names several
-	Boundary string       `json:"boundary,omitempty"` // what confines it
+	Expect   string       `json:"expect,omitempty"`   // digest the target file must still have, or "absent"
+	Expects  []FileSeen   `json:"expects,omitempty"`  // the same for each file, if the call names several
+	Boundary string       `json:"boundary,omitempty"` // its boundary
 	ReadOnly bool         `json:"readOnly,omitempty"`
 	Polling  bool         `json:"polling,omitempty"`
-	Taint    []string     `json:"taint,omitempty"`   // what its result brings into the conversation, as kind:origin
-	Recover  bool         `json:"recover,omitempty"` // the attempt only finds out what the one before did
+	Taint    []string     `json:"taint,omitempty"`   // untrusted origin of its result, as kind:origin
+	Recover  bool         `json:"recover,omitempty"` // the attempt only checks what the one before did
 }
 
-// ToolResult is the good end of a call.
+// ToolResult is the successful end of a call.
 type ToolResult struct {
 	fact
 	Name    string        `json:"name"`
 	Attempt int           `json:"attempt"`
 	Output  belay.Content `json:"output,omitzero"`
-	Whole   *belay.Ref    `json:"whole,omitempty"` // everything, where Output shows head and tail
+	Whole   *belay.Ref    `json:"whole,omitempty"` // the whole output, where output shows head and tail
 	Digest  belay.Digest  `json:"digest"`          // of the whole output, for loop detection
-	Files   []FileSeen    `json:"files,omitempty"` // what the thread knows of files after it
+	Files   []FileSeen    `json:"files,omitempty"` // file versions the thread has seen after it
 	Millis  int64         `json:"ms,omitempty"`
 	Exit    int           `json:"exit,omitempty"` // of the command that it ran to its end; 0 is success, or no command
 }
@@ -63,7 +63,7 @@ type ToolFailed struct {
 	Name    string        `json:"name"`
 	Attempt int           `json:"attempt"`
 	Problem Problem       `json:"problem"`
-	Output  belay.Content `json:"output,omitzero"` // what it had produced
+	Output  belay.Content `json:"output,omitzero"` // output before the failure
 	Whole   *belay.Ref    `json:"whole,omitempty"`
 	Files   []FileSeen    `json:"files,omitempty"`
 	Final   bool          `json:"final,omitempty"` // no further attempt follows
@@ -71,7 +71,7 @@ type ToolFailed struct {
 	Millis  int64         `json:"ms,omitempty"`
 }
 
-// ToolArgs says that a call runs with other arguments than the model gave.
+// ToolArgs records that a call runs with changed arguments.
 type ToolArgs struct {
 	fact
 	Name     string          `json:"name"`
@@ -82,9 +82,9 @@ type ToolArgs struct {
 	Before   belay.Digest    `json:"before"`          // hash of the arguments they replace
 	Path     string          `json:"path,omitempty"`  // the file it names then, by its tool's spec
 	Paths    []string        `json:"paths,omitempty"` // or the files
-	Links    []LinkSeen      `json:"links,omitempty"` // where its paths led, as far as that isn't what their text says
+	Links    []LinkSeen      `json:"links,omitempty"` // where its paths led, if not where their text says
 
-	Stands *belay.Stands `json:"stands,omitempty"` // what the answer is for besides arguments and boundary
+	Stands *belay.Stands `json:"stands,omitempty"` // context the answer is bound to
 }
 
 // ToolProgress is a checkpoint of what a running call tells about itself.

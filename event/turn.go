@@ -6,7 +6,7 @@ import (
 	"github.com/belay-run/belay"
 )
 
-// TurnSubmitted is accepted input: from here on it ends or waits.
+// TurnSubmitted is an accepted input: from here on it ends or waits.
 type TurnSubmitted struct {
 	fact
 	Kind  belay.TurnKind `json:"kind"`
@@ -14,8 +14,8 @@ type TurnSubmitted struct {
 	By    string         `json:"by,omitempty"`
 	Rules belay.Ref      `json:"rules"`
 
-	Queue belay.QueueMode `json:"queue,omitempty"` // what was asked for, other than to wait
-	Place int64           `json:"place,omitempty"` // in the order in which the session accepted turns
+	Queue belay.QueueMode `json:"queue,omitempty"` // how it was queued, unless it waits
+	Place int64           `json:"place,omitempty"` // place in the session's order of accepted turns
 }
 
 // TurnStarted names the rules the turn is decided under and its limits.
@@ -37,7 +37,7 @@ type TurnCompleted struct {
 	Stats     TurnStats      `json:"stats,omitzero"`
 }
 
-// TurnFailed ends a turn in any other way; Outcome says which.
+// TurnFailed ends a turn in any other way; the field outcome says how.
 type TurnFailed struct {
 	fact
 	Outcome    belay.Outcome `json:"outcome"`
@@ -58,8 +58,8 @@ type TurnStats struct {
 	Cost     CostSum     `json:"cost,omitzero"`
 }
 
-// RunStatus says that a turn waits, resumes or is driven by another process.
-// Status is one of the standard's words.
+// RunStatus reports that a turn waits, resumes or was taken over by another
+// process.
 type RunStatus struct {
 	fact
 	Status     string    `json:"status"`               // waiting_permission, waiting_input, running, …
@@ -69,5 +69,5 @@ type RunStatus struct {
 	Epoch      int64     `json:"epoch,omitempty"`
 	PriorEpoch int64     `json:"priorEpoch,omitempty"`
 	Reason     string    `json:"reason,omitempty"`
-	By         string    `json:"by,omitempty"` // the principal who wanted it
+	By         string    `json:"by,omitempty"` // the principal who asked for it
 }
