@@ -120,6 +120,7 @@ fuzz: ## every fuzz target for FUZZTIME (30s)
 	done
 
 docs: ## write the documents that are made from code
+	go test -count=1 . -run GuaranteesAreShown -update
 	go test -count=1 ./event -update
 	go test -count=1 ./internal/cli -run ToolDocument -update
 	go test -count=1 ./internal/server -run CheckedIn -update

@@ -4,7 +4,6 @@ import (
 	"go/ast"
 	"os"
 	"path"
-	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -64,12 +63,7 @@ func named(fn *ast.FuncDecl) string {
 // if the test calls such functions and no others of the program's, itself or by
 // other functions of its package's test files. Methods are told by their names
 // alone: one that anything reachable has counts as reachable.
-func (in tree) standsOnDead(name string) string {
-	dir, test, _ := strings.Cut(name, ".Test")
-	if dir == "belay" {
-		dir = "."
-	}
-	test, _, _ = strings.Cut("Test"+test, "/")
+func (in tree) standsOnDead(dir, test string) string {
 	p, err := in.read(dir)
 	if err != nil {
 		return ""
@@ -134,36 +128,33 @@ func listedDead(t *testing.T) (out []string) {
 // code is deleted or on the list, and a test of nothing else is no test of it.
 func TestAGuaranteeOnDeadCodeIsNoticed(t *testing.T) {
 	root := t.TempDir()
-	for name, text := range map[string]string{
+	writeTree(t, root, map[string]string{
 		"price/price.go": "package price\n\nfunc Bound() int { return sum() }\nfunc Cost() int { return sum() }\nfunc sum() int { return 1 }\ntype T struct{}\nfunc (*T) Most() int { return 1 }\n",
 		"price/price_test.go": "package price\n\nfunc TestBound(t *testing.T) { bounded() }\nfunc bounded() { Bound() }\nfunc TestCost(t *testing.T) { Cost() }\n" +
 			"func TestCostIsWithinItsBound(t *testing.T) { Cost(); bounded() }\nfunc TestMost(t *testing.T) { new(T).Most() }\n",
 		"other/other_test.go": "package other_test\n\nimport p \"" + module + "/price\"\n\nfunc TestElsewhere(t *testing.T) { p.Bound() }\nfunc TestNothing(t *testing.T) { println() }\n",
-	} {
-		if err := os.MkdirAll(filepath.Join(root, filepath.Dir(name)), 0o755); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(filepath.Join(root, name), []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
+	})
 	for test, want := range map[string]string{
-		"price.TestBound":                "stands on price.Bound alone",
-		"price.TestBound/a case":         "nothing in price is called that", // and not checked further
+		"price.TestBound":                "price.Bound",
 		"price.TestCost":                 "",
 		"price.TestCostIsWithinItsBound": "",
-		"price.TestMost":                 "stands on price.T.Most alone",
-		"other.TestElsewhere":            "stands on price.Bound alone",
+		"price.TestMost":                 "price.T.Most",
+		"other.TestElsewhere":            "price.Bound",
 		"other.TestNothing":              "",
 	} {
-		row := "| M2 | no call costs more than was said | verified | `" + test + "` |"
-		problems, _ := checkGuarantees(row, tree{root: root, packages: map[string]*testPackage{}, dead: []string{"price.Bound", "price.T.*"}})
-		if got := strings.Join(problems, "\n"); want == "" && got != "" || !strings.Contains(got, want) {
+		dir, name, _ := strings.Cut(test, ".")
+		in := tree{root: root, packages: map[string]*testPackage{}, dead: []string{"price.Bound", "price.T.*"}}
+		if got := in.standsOnDead(dir, name); got != want {
 			t.Errorf("%s: got %q, want %q", test, got, want)
 		}
-		problems, _ = checkGuarantees(row, tree{root: root, packages: map[string]*testPackage{}})
-		if got := strings.Join(problems, "\n"); strings.Contains(got, "alone") {
+		in.dead = nil
+		if got := in.standsOnDead(dir, name); got != "" {
 			t.Errorf("%s: with nothing dead: %q", test, got)
 		}
+	}
+	writeTree(t, root, map[string]string{"price/mark_test.go": "package price\n\n// Guarantee: M2.\nfunc TestMark(t *testing.T) { Bound() }\n"})
+	in := tree{root: root, packages: map[string]*testPackage{}, dead: []string{"price.Bound"}}
+	if _, problems := in.check("**M2** No call costs more than was said.\n"); len(problems) != 1 || !strings.Contains(problems[0], "stands on price.Bound alone") {
+		t.Errorf("got %q", problems)
 	}
 }

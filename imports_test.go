@@ -126,6 +126,7 @@ var layers = map[string]layer{
 
 // TestImportRules holds every package to its line of the table: direct imports
 // and goroutines of files that aren't tests.
+// Guarantee: X7.
 func TestImportRules(t *testing.T) {
 	seen := map[string]bool{}
 	err := filepath.WalkDir(".", func(p string, d fs.DirEntry, err error) error {

@@ -168,6 +168,7 @@ func (r reading) Run(ctx context.Context, c tool.Call) (tool.Result, error) {
 const completes = "  - calls: [{tool: complete_task, args: {summary: done}}]\n"
 
 // When a request leaves or a tool runs, the fact that says so is in the log.
+// Guarantee: O1.
 func announcedBeforeItIsDone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var s *system
@@ -197,6 +198,7 @@ func announcedBeforeItIsDone(t *testing.T) {
 
 // A clock that jumps back changes neither the order of times nor what folding
 // the log says.
+// Guarantee: O10.
 func timeNeverGoesBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var mu sync.Mutex
@@ -233,6 +235,7 @@ func timeNeverGoesBack(t *testing.T) {
 	})
 }
 
+// Guarantee: E14.
 func resultsComeInOrder(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		after := func(name string, d time.Duration) tool.Tool {
@@ -258,6 +261,7 @@ func resultsComeInOrder(t *testing.T) {
 	})
 }
 
+// Guarantee: E14.
 func toldHowTheTurnBeforeEnded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newSystem(t, systemConfig{script: "name: law\nsteps:\n" + strings.Repeat("  - text: hm\n", 2) + strings.Repeat(completes, 3)})
@@ -277,6 +281,7 @@ func toldHowTheTurnBeforeEnded(t *testing.T) {
 
 // A process that only brings a command lets the streams handle it and leaves
 // what follows to whoever drives the session.
+// Guarantee: S8.
 func bringingACommandStartsNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newSystem(t, systemConfig{script: "name: law\nsteps:\n" + completes})
@@ -302,6 +307,7 @@ func bringingACommandStartsNothing(t *testing.T) {
 }
 
 // A command waits in the inbox as long as another process owns the session.
+// Guarantee: X1.
 func commandsWaitWithoutSecrets(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const value = "s3cr3t-value"
@@ -352,6 +358,7 @@ func idsFollowFromTheirPlace(t *testing.T) {
 	})
 }
 
+// Guarantee: O11.
 func newerFactsStopAnOlderProgram(t *testing.T) {
 	st := memory.Open(memory.Options{})
 	defer st.Close()

@@ -41,6 +41,7 @@ func TestLaw(t *testing.T) {
 	}
 }
 
+// Guarantee: G1.
 func denyBeatsAskBeatsAllow(t *testing.T) {
 	order := []policy.Decision{"", policy.Allow, policy.Ask, policy.Deny}
 	for i, a := range order {
@@ -177,6 +178,7 @@ func (l *loop) lost() (lost bool, starts int) {
 }
 
 // A tool whose spec names no effect class may do anything.
+// Guarantee: E2.
 func silentToolsAreAtMostOnce(t *testing.T) {
 	l := newLoop(t, belay.Settings{Mode: belay.ModeDefault}, belay.ToolSpec{Name: "look", ReadOnly: true})
 	l.asked("look")
@@ -188,6 +190,7 @@ func silentToolsAreAtMostOnce(t *testing.T) {
 	}
 }
 
+// Guarantee: E10.
 func downtimeCostsNoTime(t *testing.T) {
 	l := newLoop(t, belay.Settings{Mode: belay.ModeDefault, Limits: belay.Limits{Time: belay.Duration(time.Minute)}},
 		belay.ToolSpec{Name: "look", ReadOnly: true, Effect: belay.Pure})
@@ -202,6 +205,7 @@ func downtimeCostsNoTime(t *testing.T) {
 }
 
 // The decider may see an answer before it looked at the clock itself.
+// Guarantee: G8.
 func lateAnswersDontCount(t *testing.T) {
 	l := newLoop(t, belay.Settings{Mode: belay.ModeDefault, Approvals: belay.ApprovalsWait, AskTimeout: belay.Duration(time.Hour)}, belay.ToolSpec{Name: "change"})
 	l.asked("change")
@@ -221,6 +225,7 @@ func lateAnswersDontCount(t *testing.T) {
 	}
 }
 
+// Guarantee: E3.
 func interruptingHidesNoLostCall(t *testing.T) {
 	l := newLoop(t, belay.Settings{Mode: belay.ModeDefault}, belay.ToolSpec{Name: "send", ReadOnly: true, Effect: belay.AtMostOnce})
 	l.asked("send")
@@ -237,6 +242,7 @@ func interruptingHidesNoLostCall(t *testing.T) {
 }
 
 // A call that takes the runtime down with it each time isn't started for ever.
+// Guarantee: E18.
 func crashLoopsEnd(t *testing.T) {
 	l := newLoop(t, belay.Settings{Mode: belay.ModeDefault}, belay.ToolSpec{Name: "look", ReadOnly: true, Effect: belay.Pure})
 	l.asked("look")
@@ -254,6 +260,7 @@ func crashLoopsEnd(t *testing.T) {
 	}
 }
 
+// Guarantee: E9.
 func callsOfOneAnswerCount(t *testing.T) {
 	l := newLoop(t, belay.Settings{Mode: belay.ModeDefault, Limits: belay.Limits{Calls: 1}},
 		belay.ToolSpec{Name: "look", ReadOnly: true, Effect: belay.Pure}, belay.ToolSpec{Name: "see", ReadOnly: true, Effect: belay.Pure})
@@ -265,6 +272,7 @@ func callsOfOneAnswerCount(t *testing.T) {
 }
 
 // The second call waits for the first, so it hasn't begun when the rules change.
+// Guarantee: G16.
 func stricterRulesHold(t *testing.T) {
 	tools := []belay.ToolSpec{{Name: "look", ReadOnly: true, Effect: belay.Pure, Exclusive: true}, {Name: "change"}}
 	l := newLoopUnder(t, thread.Rules{Settings: belay.Settings{Mode: belay.ModeDefault}, Tools: tools, Grants: []policy.Grant{{Tool: "change", Kind: "rule"}}})
@@ -282,6 +290,7 @@ func stricterRulesHold(t *testing.T) {
 }
 
 // An interrupt that comes late must not end the turn after the one it was for.
+// Guarantee: E19.
 func anInterruptMeetsItsTurn(t *testing.T) {
 	l := newLoop(t, belay.Settings{Mode: belay.ModeDefault})
 	l.settle()

@@ -173,6 +173,7 @@ var scenes = map[string]modelserver.Scene{
 	"kept alive":          {Scene: modeltest.Scene{Text: "so", Stop: "stop"}, Fault: modelserver.Fault{At: 1, Kind: modelserver.Comments}},
 }
 
+// Guarantee: M12.
 func TestLibrariesReadWhatTheServerSaysAsTheAdaptersDo(t *testing.T) {
 	for _, o := range oracles {
 		for name, s := range scenes {
@@ -211,6 +212,7 @@ func spoken(texts []string) []string {
 	return slices.DeleteFunc(slices.Clone(texts), func(s string) bool { return s == "" })
 }
 
+// Guarantee: M12.
 func TestTheServerReadsTheLibrariesAsItReadsTheAdapters(t *testing.T) {
 	for _, o := range oracles {
 		t.Run(o.name, func(t *testing.T) {
@@ -234,6 +236,7 @@ func TestTheServerReadsTheLibrariesAsItReadsTheAdapters(t *testing.T) {
 }
 
 // What the library's types don't know is lost when they write it again.
+// Guarantee: M12.
 func TestLibrariesKnowAllThatTheAdaptersSend(t *testing.T) {
 	for _, o := range oracles {
 		for name, change := range map[string]func(*model.Request){

@@ -74,6 +74,7 @@ func TestEveryPayloadHasOneLine(t *testing.T) {
 	}
 }
 
+// Guarantee: O14.
 func TestEveryTypeIsValidUnderBothSchemas(t *testing.T) {
 	eachType(t, func(t *testing.T, ty event.Type) {
 		e := sample(ty)
@@ -145,6 +146,7 @@ func TestEveryTypeSurvivesTheRoundTrip(t *testing.T) {
 	})
 }
 
+// Guarantee: O15.
 func TestUnknownIsCarriedByteForByte(t *testing.T) {
 	tests := []struct {
 		name, typ string

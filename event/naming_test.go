@@ -60,6 +60,7 @@ func hasPath(t reflect.Type, path []string) bool {
 	return false
 }
 
+// Guarantee: O5.
 func TestEveryEndOfATurnHasAName(t *testing.T) {
 	for _, o := range belay.Outcomes {
 		if o == belay.Completed {

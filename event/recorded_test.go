@@ -50,6 +50,7 @@ func made(t *testing.T) map[string]string {
 
 // TestStableTypesAreThoseThatAreRecorded: no program text makes a draft, and of
 // every other type some does.
+// Guarantee: O18.
 func TestStableTypesAreThoseThatAreRecorded(t *testing.T) {
 	found := made(t)
 	for _, k := range event.Types() {

@@ -72,6 +72,7 @@ func TestAVersionThatCantBeLiftedIsAnError(t *testing.T) {
 	}
 }
 
+// Guarantee: O13.
 func TestTheTableReadsEveryVersionItHad(t *testing.T) {
 	for _, ty := range table {
 		for v := 1; v < ty.Version; v++ {

@@ -48,6 +48,7 @@ var scenarios = []scenario{
 }
 
 // TestAcceptance plays those of the standard's scenarios over HTTP that can be.
+// Guarantee: X43, X41, V14, V31.
 func TestAcceptance(t *testing.T) {
 	p := params()
 	p.Dir = "accept"
@@ -56,6 +57,7 @@ func TestAcceptance(t *testing.T) {
 
 // TestEveryAcceptanceScenarioIsPlayedOrWaits holds the table against the stories,
 // and what waits against what the program can do: nothing waits for what is there.
+// Guarantee: V31.
 func TestEveryAcceptanceScenarioIsPlayedOrWaits(t *testing.T) {
 	files, err := filepath.Glob("accept/*.txtar")
 	if err != nil {

@@ -14,6 +14,7 @@ import (
 
 // TestTheExamplesOfTheAPIAreTrue runs the examples of docs/api.md in order, in
 // one shell against one server, and looks for what they are said to print.
+// Guarantee: V12.
 func TestTheExamplesOfTheAPIAreTrue(t *testing.T) {
 	needs.Program(t, "curl")
 	needs.Program(t, "bash")

@@ -17,6 +17,7 @@ import (
 // TestDisk plays the stories of disk/ with the store on a small disk of its own,
 // which BELAY_STORE names. The command disk fills it, makes it read-only, or makes
 // it usable again.
+// Guarantee: S70.
 func TestDisk(t *testing.T) {
 	needs.Root(t)
 	p := params()

@@ -30,6 +30,7 @@ const maxAllocs = 4300
 // initialization: the shortest of as many starts as it takes, so that a busy
 // machine doesn't count. The test's binary has the program's packages and a few
 // more; one that looks for races is so much slower.
+// Guarantee: T55.
 func TestPackagesBeginQuickly(t *testing.T) {
 	least, most := map[string]time.Duration{}, maxInit*slower
 	allocs := 0

@@ -12,6 +12,7 @@ import (
 	"github.com/belay-run/belay/internal/store/memory"
 )
 
+// Guarantee: S38.
 func TestEachDeletionIsRecordedOnce(t *testing.T) {
 	st := memory.Open(memory.Options{})
 	var all []store.Tombstone

@@ -12,6 +12,7 @@ import (
 	"github.com/belay-run/belay"
 )
 
+// Guarantee: V1.
 func TestATokenIsGoodByItsValueUntilItIsRevokedOrExpires(t *testing.T) {
 	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	dir := t.TempDir()
@@ -43,6 +44,7 @@ func TestATokenIsGoodByItsValueUntilItIsRevokedOrExpires(t *testing.T) {
 	}
 }
 
+// Guarantee: V4.
 func TestTheFileOfTokensHoldsNoToken(t *testing.T) {
 	dir := t.TempDir()
 	text, _, err := OpenTokens(dir, nil).First(DefaultTenant)
@@ -68,6 +70,7 @@ func TestTheFileOfTokensHoldsNoToken(t *testing.T) {
 	}
 }
 
+// Guarantee: V4.
 func TestADamagedFileLetsNobodyIn(t *testing.T) {
 	dir := t.TempDir()
 	text, _, err := OpenTokens(dir, nil).First(DefaultTenant)

@@ -112,6 +112,7 @@ func restore(ctx context.Context, raw []byte, st store.Store) error {
 
 // TestASessionSurvivesTheWay: from each kind of store into each kind, and back,
 // the session is the same, to the byte.
+// Guarantee: S40, S43.
 func TestASessionSurvivesTheWay(t *testing.T) {
 	kinds := map[string]func(testing.TB) store.Store{
 		"memory": func(t testing.TB) store.Store { return memory.Open(memory.Options{}) },
@@ -224,6 +225,7 @@ func TestTheManifestSaysWhatIsInABundle(t *testing.T) {
 
 // TestImportTwice: again is no change, an older file is no change, another
 // history is a conflict.
+// Guarantee: S42.
 func TestImportTwice(t *testing.T) {
 	st, raw := memorySource(t)
 	to := memory.Open(memory.Options{})
@@ -274,6 +276,7 @@ func TestImportTwice(t *testing.T) {
 
 // TestContentThatGotLostComesBack: the store lacks a piece; the import of the
 // same bundle brings it.
+// Guarantee: S42.
 func TestContentThatGotLostComesBack(t *testing.T) {
 	_, raw := memorySource(t)
 	b, err := open(t, raw)
@@ -306,6 +309,7 @@ func places(raw []byte) (at []int) {
 }
 
 // TestEveryChangedByteIsNoticed changes each byte of a bundle.
+// Guarantee: S41.
 func TestEveryChangedByteIsNoticed(t *testing.T) {
 	t.Parallel()
 	_, raw := memorySource(t)
@@ -321,6 +325,7 @@ func TestEveryChangedByteIsNoticed(t *testing.T) {
 }
 
 // TestEveryCutIsNoticed cuts a bundle at every length, and appends to it.
+// Guarantee: S41.
 func TestEveryCutIsNoticed(t *testing.T) {
 	t.Parallel()
 	_, raw := memorySource(t)
@@ -337,6 +342,7 @@ func TestEveryCutIsNoticed(t *testing.T) {
 }
 
 // TestMadeUpBundlesAreRefused: archives that are archives, and no bundles.
+// Guarantee: S41.
 func TestMadeUpBundlesAreRefused(t *testing.T) {
 	_, raw := memorySource(t)
 	for what, change := range map[string]func(h *tar.Header, content []byte) (*tar.Header, []byte){
@@ -461,6 +467,7 @@ func rebuilt(t testing.TB, raw []byte, change func(*tar.Header, []byte) (*tar.He
 }
 
 // TestNoSecretComesIn: a registered value anywhere in a bundle refuses it.
+// Guarantee: X21.
 func TestNoSecretComesIn(t *testing.T) {
 	_, raw := memorySource(t)
 	for _, value := range []string{"another way", "small content", "large content large", "sess_a", "waits until", `"rules"`, "quack quack"} {
@@ -477,6 +484,7 @@ func TestNoSecretComesIn(t *testing.T) {
 }
 
 // TestExportIsThereWholeOrNotAtAll fails each operation of writing a bundle.
+// Guarantee: S43.
 func TestExportIsThereWholeOrNotAtAll(t *testing.T) {
 	st, raw := memorySource(t)
 	p, err := bundle.Take(t.Context(), st, session)
@@ -508,6 +516,7 @@ func TestExportIsThereWholeOrNotAtAll(t *testing.T) {
 
 // TestImportIsThereWholeOrNotAtAll lets the process die before and after the
 // transaction of an import; the next one brings the session in.
+// Guarantee: S42.
 func TestImportIsThereWholeOrNotAtAll(t *testing.T) {
 	_, raw := memorySource(t)
 	for _, point := range []string{memory.BeforeAppend, memory.AfterAppend} {

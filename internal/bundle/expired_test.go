@@ -41,6 +41,7 @@ func printing(t *testing.T, st store.Store, after func(one, two belay.Ref) []eve
 	return one, two
 }
 
+// Guarantee: S52.
 func TestOutputsThatExpiredStayBehind(t *testing.T) {
 	for _, c := range []struct {
 		name    string
@@ -89,6 +90,7 @@ func TestOutputsThatExpiredStayBehind(t *testing.T) {
 	}
 }
 
+// Guarantee: S52.
 func TestABundleDoesntCallMissingContentExpired(t *testing.T) {
 	from := memory.Open(memory.Options{})
 	defer from.Close()

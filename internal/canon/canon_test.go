@@ -12,6 +12,7 @@ import (
 	"github.com/belay-run/belay/internal/canon"
 )
 
+// Guarantee: G10.
 func TestSpelling(t *testing.T) {
 	for _, c := range []struct{ name, in, want string }{
 		{"the structure example of RFC 8785, 3.2.2",
@@ -63,6 +64,7 @@ func TestNumbers(t *testing.T) {
 	}
 }
 
+// Guarantee: G10.
 func TestRefusals(t *testing.T) {
 	deep := strings.Repeat("[", 65) + strings.Repeat("]", 65)
 	for _, c := range []struct {

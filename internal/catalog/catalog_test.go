@@ -88,6 +88,7 @@ func TestEmbeddedModelsAreWhole(t *testing.T) {
 	}
 }
 
+// Guarantee: M1.
 func TestAModelIsFoundByTheNamesItHas(t *testing.T) {
 	c := open(t, `
 models:

@@ -14,6 +14,7 @@ var day = time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
 
 func rate(v int64) *int64 { return &v }
 
+// Guarantee: M1.
 func TestCost(t *testing.T) {
 	m := Model{Name: "m", Context: 1000, Prices: &Prices{
 		Rates: Rates{Input: 2_000_000, Output: 10_000_000, CacheRead: rate(100_000), CacheWrite: rate(2_500_000)},
@@ -59,6 +60,7 @@ func TestCost(t *testing.T) {
 }
 
 // What a request costs is what big numbers say, rounded up.
+// Guarantee: M6.
 func TestCostIsExact(t *testing.T) {
 	c := open(t)
 	var priced []Model
@@ -94,6 +96,7 @@ func TestCostIsExact(t *testing.T) {
 	})
 }
 
+// Guarantee: M6.
 func TestCostDoesNotOverflow(t *testing.T) {
 	huge := int64(1) << 62
 	m := Model{Output: huge, Prices: &Prices{Rates: Rates{Input: maxUSD * perMillion, Output: maxUSD * perMillion, CacheRead: rate(maxUSD * perMillion)}}}

@@ -19,6 +19,7 @@ import (
 	"github.com/belay-run/belay/internal/policy"
 )
 
+// Guarantee: G26.
 func TestProgramsAnswer(t *testing.T) {
 	dir := t.TempDir()
 	if err := os.WriteFile(filepath.Join(dir, "mine"), []byte("#!/bin/sh\necho '{\"decision\":\"ask\"}'\n"), 0o755); err != nil {
@@ -55,6 +56,7 @@ func TestProgramsAnswer(t *testing.T) {
 	}
 }
 
+// Guarantee: G26.
 func TestServersAnswer(t *testing.T) {
 	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, q *http.Request) {
 		body, _ := io.ReadAll(q.Body)

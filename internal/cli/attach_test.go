@@ -13,6 +13,7 @@ import (
 	"github.com/belay-run/belay/client"
 )
 
+// Guarantee: V44.
 func TestTheKeysThatDetachAreNobodysElse(t *testing.T) {
 	const p, q = "\x10", "\x11"
 	for typed, want := range map[string]string{
@@ -55,6 +56,7 @@ steps:
 
 // TestSomebodyAttachesAtATerminal has a server run a program, and types on it
 // from a terminal whose size changes.
+// Guarantee: V44.
 func TestSomebodyAttachesAtATerminal(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

@@ -14,6 +14,7 @@ import (
 
 // TestWhatASessionFromOutsideCouldDo: each way to act without asking is a
 // reason to ask a person first.
+// Guarantee: X20.
 func TestWhatASessionFromOutsideCouldDo(t *testing.T) {
 	const s, th = belay.StreamID("session/sess_1"), belay.StreamID("thread/thr_1")
 	created := func(b belay.Settings) event.Payload { return event.SessionCreated{Workspace: "/w", Settings: b} }

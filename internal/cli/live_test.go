@@ -76,6 +76,7 @@ func (w *watched) until(s string) string {
 
 // TestTextIsShownAsItComes: in plain mode on standard error, and with --json
 // the facts, before the answer ends.
+// Guarantee: X15.
 func TestTextIsShownAsItComes(t *testing.T) {
 	for name, c := range map[string]struct {
 		args []string
@@ -131,6 +132,7 @@ func TestTextIsShownAsItComes(t *testing.T) {
 }
 
 // TestATerminalShowsTextAsItComes: the same, on a terminal.
+// Guarantee: X15.
 func TestATerminalShowsTextAsItComes(t *testing.T) {
 	t.Parallel()
 	far := newSlow(t)

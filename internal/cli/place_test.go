@@ -8,6 +8,7 @@ import (
 
 // TestARepositoryIsNoEmptyFolder: what stands in for a missing .git while programs
 // run, or was left by a kill, makes no folder a workspace.
+// Guarantee: T111.
 func TestARepositoryIsNoEmptyFolder(t *testing.T) {
 	outer := t.TempDir()
 	dir := filepath.Join(outer, "project", "deep")

@@ -163,6 +163,7 @@ var faults = map[string]func(n int, dump string) modelserver.Fault{
 // and tell whatever they were sent, with a model and tools that repeat it, and
 // looks for the keys in everything that is left and printed. What was planted
 // beside them is there, so the search can find.
+// Guarantee: X13.
 func TestPlantedKeysAreFoundNowhere(t *testing.T) {
 	for _, p := range protocols {
 		t.Run(p.name, func(t *testing.T) {

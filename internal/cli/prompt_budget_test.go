@@ -15,6 +15,7 @@ const fixedPrompt = 8 << 10
 
 // What every request carries stays small: the instructions, and of each tool
 // its name, its text and its schema as a model is sent them.
+// Guarantee: T30.
 func TestTheFixedPromptIsUnderEightKilobytes(t *testing.T) {
 	set, err := tool.NewSet((&app{}).builtin()...)
 	if err != nil {

@@ -32,6 +32,7 @@ func threeCalls(a modelserver.Asked) modelserver.Scene {
 // TestTheSameCommandLineSpeaksEveryProtocol: a run with three calls, two of them
 // at once, over a real server, its provider, address and model given by flags
 // and by the environment.
+// Guarantee: X14.
 func TestTheSameCommandLineSpeaksEveryProtocol(t *testing.T) {
 	for _, p := range protocols {
 		i := slices.IndexFunc(vendors, func(v vendor) bool { return v.name == p.name })
@@ -78,6 +79,7 @@ func TestTheSameCommandLineSpeaksEveryProtocol(t *testing.T) {
 
 // TestEffortAndOutputReachTheRequest: and an answer ends the turn only when it
 // fits the schema.
+// Guarantee: E8.
 func TestEffortAndOutputReachTheRequest(t *testing.T) {
 	for _, name := range []string{openaiResponses, openaiChat} {
 		t.Run(name, func(t *testing.T) {

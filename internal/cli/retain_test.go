@@ -104,6 +104,7 @@ func (p *printing) round(r *retainer, want server.Retained) {
 // TestAServerLetsOutputsGoThatAreNotRetained as the setting says, with a fact for
 // each before a byte goes; nothing without a setting, nothing of a session that is
 // driven, and no more in a round than it has room for.
+// Guarantee: S53.
 func TestAServerLetsOutputsGoThatAreNotRetained(t *testing.T) {
 	p := newPrinting(t)
 	ctx := t.Context()
@@ -144,6 +145,7 @@ func TestAServerLetsOutputsGoThatAreNotRetained(t *testing.T) {
 
 // TestAServerFinishesAnExpiryThatWasCutShort: facts let outputs go, and the process
 // ended before their bytes went. The next server's first round removes them.
+// Guarantee: S53.
 func TestAServerFinishesAnExpiryThatWasCutShort(t *testing.T) {
 	p := newPrinting(t)
 	digest := p.prints("sess_1")

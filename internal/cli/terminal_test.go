@@ -284,6 +284,7 @@ func TestQuestionsAreAskedOnTheTerminal(t *testing.T) {
 
 // TestWhatIsAllowedAtATerminalIsShownWhole asks about a call that is longer than a
 // fact holds: its end is there before anybody can say yes.
+// Guarantee: X43.
 func TestWhatIsAllowedAtATerminalIsShownWhole(t *testing.T) {
 	t.Parallel()
 	x := onTerminal(t, "steps:\n  - calls:\n      - {tool: write, args: {path: long.txt, content: \""+strings.Repeat("x", 20_000)+"\\u202etheend\"}}\n  - calls:\n      - {tool: complete_task, args: {summary: Left.}}\n", "run", "go")
@@ -380,6 +381,7 @@ func TestChangesOfAFileAreOne(t *testing.T) {
 
 // At the terminal a call is changed in the person's editor, which has the terminal
 // to itself, shown again as it is then, and allowed so.
+// Guarantee: G60.
 func TestACallIsChangedAtATerminal(t *testing.T) {
 	t.Parallel()
 	editor := filepath.Join(t.TempDir(), "editor")

@@ -72,6 +72,7 @@ func TestAModelIsLookedUpOnce(t *testing.T) {
 
 // TestEachVendorIsReachedWithItsOwnKey: with the keys of all vendors in the
 // environment, each host gets its own.
+// Guarantee: X9.
 func TestEachVendorIsReachedWithItsOwnKey(t *testing.T) {
 	a := &app{}
 	for _, v := range vendors {
@@ -97,6 +98,7 @@ func TestEachVendorIsReachedWithItsOwnKey(t *testing.T) {
 
 // TestAKeyStaysWithItsHost: it goes to the host of its provider, and to another
 // one only if the person named that for this provider in this process.
+// Guarantee: X9.
 func TestAKeyStaysWithItsHost(t *testing.T) {
 	v := serviceOf(manifest.Provider{Name: "work", Protocol: openaiChat, BaseURL: "https://work.example/v1", Key: manifest.Reference{Kind: "env", Name: "K"},
 		Headers: []manifest.Header{{Name: "X-Gate", Ref: manifest.Reference{Kind: "env", Name: "G"}}}})
@@ -201,6 +203,7 @@ func TestAFileSaysWhatAModelCanDo(t *testing.T) {
 
 // TestAnAccountIsAPlaceAndAKey: what tells two keys, places or header fields apart
 // tells accounts apart, and nothing of a key can be read in one.
+// Guarantee: M21.
 func TestAnAccountIsAPlaceAndAKey(t *testing.T) {
 	at := func(base, key string, header http.Header) gateway.Account {
 		u, err := url.Parse(base)

@@ -51,6 +51,7 @@ func TestTheAddressBehindANameCounts(t *testing.T) {
 	resp.Body.Close()
 }
 
+// Guarantee: E53.
 func TestARedirectIsAnAnswer(t *testing.T) {
 	var reached bool
 	far := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { reached = true }))

@@ -18,6 +18,7 @@ import (
 
 // TestWholeOrNotAtAll fails each operation of a write once: the name stands for
 // the old content or for the new, and nothing else is left beside it.
+// Guarantee: S43.
 func TestWholeOrNotAtAll(t *testing.T) {
 	old, fresh := []byte("what was there"), bytes.Repeat([]byte("new content "), 20_000)
 	for _, problem := range []error{syscall.ENOSPC, syscall.EIO} {

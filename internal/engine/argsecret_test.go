@@ -32,6 +32,7 @@ func (b *bench) rewire(change func(*engine.Config)) {
 
 // Calls that differ in a secret only are different calls in every fact, and what
 // tells them apart is nothing but a digest under the store's key.
+// Guarantee: X31.
 func TestCallsThatDifferInASecretAreDifferentCalls(t *testing.T) {
 	script := "steps:\n  - calls: [{tool: put, args: {path: a-s3cr3t-value}}, {tool: put, args: {path: a-other-v4lue}}, {tool: put, args: {path: a-s3cr3t-value}}]\n" + done
 	hashes := func(key []byte) (out []belay.Digest) {
@@ -64,6 +65,7 @@ func TestCallsThatDifferInASecretAreDifferentCalls(t *testing.T) {
 }
 
 // An answer is for the call that was shown: one that differs in a secret asks anew.
+// Guarantee: X31.
 func TestAnAnswerCoversTheSecretThatWasShown(t *testing.T) {
 	put := fn{spec: tool.Spec{Name: "put", Doc: "d", Input: noArgs, Effect: belay.AtMostOnce}, run: func(context.Context, tool.Call) (tool.Result, error) { return tool.Result{Text: "ok"}, nil }}
 	b := newBench(t, "steps:\n  - calls: [{tool: put, args: {path: s3cr3t-value}}]\n  - calls: [{tool: put, args: {path: other-v4lue}}]\n"+done, func(s *belay.Settings) { s.Approvals = belay.ApprovalsWait }, put)
@@ -85,6 +87,7 @@ func TestAnAnswerCoversTheSecretThatWasShown(t *testing.T) {
 
 // A registered secret in an argument, a path, a command, where a link leads, and
 // what a checker says is in no fact of a decision, nor in any other.
+// Guarantee: X31.
 func TestNoDecisionHoldsASecret(t *testing.T) {
 	const value = "s3cr3t-value"
 	var ran []string

@@ -125,6 +125,7 @@ func (s *station) ends(t *testing.T) (accepted, completed int) {
 
 // TestBackupUnderLoadRestoreVerifyResume backs a store up again and again while
 // sessions run. Each backup becomes a store in which all of them go on to their end.
+// Guarantee: S24.
 func TestBackupUnderLoadRestoreVerifyResume(t *testing.T) {
 	const backups, drivers = 6, 4
 	s, temp := newStation(t, t.TempDir()), t.TempDir()

@@ -62,6 +62,7 @@ func lanesOf(t *testing.T, r *rig, who string) string {
 
 // TestABeginningIsAsTheLongWay: what Begin writes is what the store would have
 // when the commands had been brought, and the session continues in the same way.
+// Guarantee: S46.
 func TestABeginningIsAsTheLongWay(t *testing.T) {
 	r := newRig(t, 2)
 	ans, begun, err := r.e.Begin(t.Context(), r.first("AA")...)
@@ -149,6 +150,7 @@ func TestABeginningCosts(t *testing.T) {
 // TestWhatIsKnownDoesntBegin: a session that there is, one that is being
 // claimed, and commands that are refused go the ordinary way, and nothing of
 // them is written.
+// Guarantee: S46.
 func TestWhatIsKnownDoesntBegin(t *testing.T) {
 	r := newRig(t, 1)
 	if _, begun, err := r.e.Begin(t.Context(), r.first("AA")...); !begun || err != nil {

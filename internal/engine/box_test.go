@@ -133,6 +133,7 @@ func told(log []event.Envelope) (out []string) {
 	return out
 }
 
+// Guarantee: T11.
 func TestWhatABoundaryStoppedRunsAgainInAWiderOne(t *testing.T) {
 	outside := filepath.Join(t.TempDir(), "out")
 	if err := os.Mkdir(outside, 0o755); err != nil {
@@ -180,6 +181,7 @@ func (b *bench) answer(log []event.Envelope, c belay.RespondAction) {
 
 // TestACountIsBelievedOverWhatAProgramSays: where the system counts processes that
 // were refused, a program that only says so failed like any other.
+// Guarantee: T70.
 func TestACountIsBelievedOverWhatAProgramSays(t *testing.T) {
 	for counted, want := range map[bool]int{true: 0, false: 1} {
 		b := boxed(t, "steps:\n  - calls: [{tool: exec, args: {command: 'echo sh: 1: Cannot fork; exit 2'}}]\n"+done, belay.ModeDefault, "L3")
@@ -200,6 +202,7 @@ func TestACountIsBelievedOverWhatAProgramSays(t *testing.T) {
 // TestAProgramThatGoesOnWasStoppedToo: what a boundary stopped is on record also of
 // a program that ended well, whose result stands. What it prints of limits may be
 // any text.
+// Guarantee: G70.
 func TestAProgramThatGoesOnWasStoppedToo(t *testing.T) {
 	for said, want := range map[string]int{
 		"sh: 1: cannot create /srv/out/a: Read-only file system": 1,
@@ -220,6 +223,7 @@ func TestAProgramThatGoesOnWasStoppedToo(t *testing.T) {
 
 // TestABoundaryThatNobodyVerifiedIsTriedWithoutALevel: programs run in it where
 // somebody wants that, and what was applied is as little as the machine promises.
+// Guarantee: T71.
 func TestABoundaryThatNobodyVerifiedIsTriedWithoutALevel(t *testing.T) {
 	for tries, want := range map[bool][]string{
 		false: {"allow in workspace-write", "applied L0 of workspace-write", "attempt 1", "process", "result"}, // nobody is asked for a box
@@ -235,6 +239,7 @@ func TestABoundaryThatNobodyVerifiedIsTriedWithoutALevel(t *testing.T) {
 	}
 }
 
+// Guarantee: G53.
 func TestANoToAWiderBoundaryIsToldToTheModel(t *testing.T) {
 	b := boxed(t, "steps:\n  - calls: [{tool: exec, args: {command: 'echo hi >/srv/out/a'}}]\n"+done, belay.ModeDefault, "L3")
 	b.answer(b.run(), belay.RespondAction{Decision: "deny", Message: "use the workspace"})

@@ -37,6 +37,7 @@ func (b *bench) govern(doc policy.Document) {
 }
 
 // A process that takes a thread over needs its rules, and what those name.
+// Guarantee: G27.
 func TestRulesOfPeopleAreThereAgainForTheNextProcess(t *testing.T) {
 	ran := 0
 	put := fn{spec: tool.Spec{Name: "put", Doc: "d", Input: noArgs, Effect: belay.AtMostOnce}, run: func(context.Context, tool.Call) (tool.Result, error) { ran++; return tool.Result{Text: "ok"}, nil }}
@@ -86,6 +87,7 @@ func TestATurnUnderPeoplesRulesGoesOnInTheNextProcess(t *testing.T) {
 }
 
 // Rules that can't be had end the turn instead of leaving it to others.
+// Guarantee: G27.
 func TestPeoplesRulesThatAreGoneEndTheTurn(t *testing.T) {
 	b := newBench(t, "steps:\n"+done, nil)
 	b.changeRules(func(r *thread.Rules) { r.Policy = &belay.Ref{Digest: belay.DigestOf([]byte("gone")), Size: 4} })
@@ -98,6 +100,7 @@ func TestPeoplesRulesThatAreGoneEndTheTurn(t *testing.T) {
 
 // A checker is announced before it is asked, is told of the call, and its verdict
 // counts; without a verdict its rule for that does.
+// Guarantee: G26.
 func TestCheckersAreAskedBeforeACallRuns(t *testing.T) {
 	for _, c := range []struct {
 		name    string

@@ -411,6 +411,7 @@ func one(t *testing.T, crashes ...int) (points int, hit, lost bool) {
 
 // TestCrashAtEveryPoint lets the process die before and after every append and
 // at the start and end of every effect, once per run.
+// Guarantee: O1, O3, O7, E1.
 func TestCrashAtEveryPoint(t *testing.T) {
 	points, losses := 0, 0
 	for ; ; points++ {
@@ -429,6 +430,7 @@ func TestCrashAtEveryPoint(t *testing.T) {
 }
 
 // TestCrashAtEveryPairOfPoints lets the process that resumes die as well.
+// Guarantee: O4.
 func TestCrashAtEveryPairOfPoints(t *testing.T) {
 	total, _, _ := one(t)
 	if raceEnabled {
@@ -458,6 +460,7 @@ func TestCrashAtEveryPairOfPoints(t *testing.T) {
 
 // TestInterruptAtEveryPoint: a second process interrupts at any moment; the turn
 // ends cancelled, and a new turn continues to the same answer.
+// Guarantee: O6.
 func TestInterruptAtEveryPoint(t *testing.T) {
 	cancelled := 0
 	for at := 1; at < 200; at++ {

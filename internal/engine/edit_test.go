@@ -48,6 +48,7 @@ func (b *bench) brings(log []event.Envelope, c belay.RespondAction) error {
 	return err
 }
 
+// Guarantee: G60.
 func TestAnEditedCallRunsAsItWasEditedAndTheModelIsTold(t *testing.T) {
 	var ran []string
 	b := newBench(t, putting, waits, noting(&ran))
@@ -141,6 +142,7 @@ func TestALongEditIsKeptBesideTheLog(t *testing.T) {
 
 // Where the paths of the changed call lead is looked up as for any call: a link to
 // a protected place isn't followed because a person typed its name.
+// Guarantee: G60.
 func TestAnEditIsJudgedByWhereItsPathsLead(t *testing.T) {
 	var ran []string
 	b := newBench(t, putting, waits, noting(&ran))
@@ -169,6 +171,7 @@ func TestAnEditIsJudgedByWhereItsPathsLead(t *testing.T) {
 
 // Wherever the process dies between the answer and the end, the model's arguments
 // never run, the person's at most once, and what happened is known.
+// Guarantee: G60.
 func TestAnEditIsWholeWhereverTheProcessDies(t *testing.T) {
 	script, err := scripted.Parse("put.yaml", []byte(putting))
 	if err != nil {

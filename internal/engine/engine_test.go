@@ -207,6 +207,7 @@ func pure(name string, run func(context.Context, tool.Call) (tool.Result, error)
 	return fn{tool.Spec{Name: name, Doc: name, Input: noArgs, Effect: belay.Pure, ReadOnly: true}, run}
 }
 
+// Guarantee: E12.
 func TestFaultsOfAModelAreFactsAndRetried(t *testing.T) {
 	for _, kind := range []string{"transient", "rate_limited", "cut"} {
 		t.Run(kind, func(t *testing.T) {
@@ -225,6 +226,7 @@ func TestFaultsOfAModelAreFactsAndRetried(t *testing.T) {
 	}
 }
 
+// Guarantee: E12.
 func TestAModelThatKeepsFailingEndsTheTurn(t *testing.T) {
 	for kind, attempts := range map[string]int{"transient": 4, "auth": 1, "bad_request": 1, "overflow": 1} {
 		synctest.Test(t, func(t *testing.T) {
@@ -264,6 +266,7 @@ func TestALongWaitEndsTheTurn(t *testing.T) {
 	}
 }
 
+// Guarantee: O6.
 func TestTextIsCheckpointedAndKeptWhenInterrupted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		text := strings.Repeat("word ", 2000)
@@ -298,6 +301,7 @@ func TestTextIsCheckpointedAndKeptWhenInterrupted(t *testing.T) {
 	})
 }
 
+// Guarantee: X1.
 func TestARegisteredSecretNeverReachesTheStore(t *testing.T) {
 	const secret = "s3cr3t-value"
 	synctest.Test(t, func(t *testing.T) {
@@ -359,6 +363,7 @@ func refsIn(raw []byte) (out []belay.Digest) {
 	}
 }
 
+// Guarantee: S19.
 func TestALargeOutputIsShownInPartAndKeptWhole(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		big := strings.Repeat("0123456789\n", 100_000)
@@ -376,6 +381,7 @@ func TestALargeOutputIsShownInPartAndKeptWhole(t *testing.T) {
 	})
 }
 
+// Guarantee: E9.
 func TestAHangingToolMeetsItsTimeoutAndTheTurnsTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		hang := func(ctx context.Context, _ tool.Call) (tool.Result, error) {
@@ -422,6 +428,7 @@ func TestTransientFailuresOfPureToolsAreRetried(t *testing.T) {
 	})
 }
 
+// Guarantee: E13.
 func TestReadsRunTogetherAndWritesAlone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var now, readers, overlap atomic.Int32
@@ -452,6 +459,7 @@ func TestReadsRunTogetherAndWritesAlone(t *testing.T) {
 	})
 }
 
+// Guarantee: S3.
 func TestAnEngineThatLostItsSessionStopsAndWritesNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ended := make(chan struct{})
@@ -490,6 +498,7 @@ func TestAnEngineThatLostItsSessionStopsAndWritesNothing(t *testing.T) {
 	})
 }
 
+// Guarantee: E15.
 func TestLeavingRecordsWhatIsKnownAndTheNextGoesOn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		first := true
@@ -552,6 +561,7 @@ func TestManySessionsOnOneEngine(t *testing.T) {
 	})
 }
 
+// Guarantee: E8.
 func TestAnOutputSchemaIsHeldBeforeCompletion(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t, `name: t
@@ -574,6 +584,7 @@ steps:
 	})
 }
 
+// Guarantee: T10.
 func TestSchemasOpenNothing(t *testing.T) {
 	for _, s := range []string{`{"$ref":"http://127.0.0.1/x.json"}`, `{"$ref":"file:///etc/passwd"}`, `{"type":3}`, `{`} {
 		if err := engine.CheckSchema([]byte(s)); belay.CodeOf(err) != belay.CodeUsage {

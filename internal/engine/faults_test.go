@@ -28,6 +28,7 @@ import (
 // it, as facts, is in testdata/faults, where protocols with the same facts stand
 // together. After the turn the thread gets another one, so that the last request
 // shows what is left of the answer in the conversation.
+// Guarantee: E50, E51, E53.
 func TestFaultsOfProviders(t *testing.T) {
 	for _, f := range faults {
 		t.Run(f.name, func(t *testing.T) {

@@ -15,6 +15,7 @@ import (
 // A server that sends a gigabyte costs a bounded amount of memory: as a line
 // without an end, packed or not, as text that never stops, as a call whose
 // arguments never do. The attempt has failed, and the next one is as any other.
+// Guarantee: E52.
 func TestAGigabyteIsNotKept(t *testing.T) {
 	const limit = 192 << 20
 	long := answer(strings.Repeat("text ", 20<<10), "stop")

@@ -31,6 +31,7 @@ func each(facts []store.Stored) iter.Seq2[store.Stored, error] {
 
 // TestFoldSaysWhatDrivingLeavesBehind: after a crash at any commit the lanes
 // that folding gives are those in the store.
+// Guarantee: S40.
 func TestFoldSaysWhatDrivingLeavesBehind(t *testing.T) {
 	n := 0
 	for at := 1; ; at += 3 {
@@ -93,6 +94,7 @@ func theSession(t *testing.T, h *memory.Store) (id belay.SessionID, facts []stor
 
 // TestFoldingWhatNobodyRecorded: facts in any order, doubled, missing or empty
 // are folded without a panic, and so is the question what they want.
+// Guarantee: S41.
 func TestFoldingWhatNobodyRecorded(t *testing.T) {
 	raw, err := os.ReadFile("testdata/golden/0.1.jsonl")
 	if err != nil {

@@ -13,6 +13,7 @@ import (
 // TestAFoundedSessionGoesOn: a session that is begun and kept writes what one
 // writes whose commands came through the inbox, and is driven without asking the
 // store what its streams are.
+// Guarantee: S46.
 func TestAFoundedSessionGoesOn(t *testing.T) {
 	r := newRig(t, 2)
 	if _, err := r.e.SubmitAll(t.Context(), r.first("BB")...); err != nil { // names of types, rules
@@ -63,6 +64,7 @@ func TestAFoundedSessionGoesOn(t *testing.T) {
 
 // TestAFoundedSessionSeesWhatComes: what is brought between its begin and its
 // drive, here or by another process, isn't missed and isn't written over.
+// Guarantee: S46.
 func TestAFoundedSessionSeesWhatComes(t *testing.T) {
 	for name, bring := range map[string]func(r *rig, o belay.Order) error{
 		"handled here": func(r *rig, o belay.Order) error {
@@ -103,6 +105,7 @@ func TestAFoundedSessionSeesWhatComes(t *testing.T) {
 
 // TestWhatIsKnownIsntFounded: nothing is written of it, nor for a workspace that
 // another session changes, and who comes next isn't in its way.
+// Guarantee: S46.
 func TestWhatIsKnownIsntFounded(t *testing.T) {
 	r := newRig(t, 1)
 	first, err := r.e.Found(t.Context(), "/ws", false, r.first("AA")...)

@@ -24,6 +24,7 @@ var newGolden = flag.String("golden", "", "record a golden log under this name; 
 
 // TestGoldenLogs folds the log that each release left behind: a later build
 // must come to the same states, or it would read old sessions differently.
+// Guarantee: O13.
 func TestGoldenLogs(t *testing.T) {
 	if *newGolden != "" {
 		record(t, *newGolden)
@@ -127,6 +128,7 @@ func record(t *testing.T, name string) {
 
 // TestFactsAreValidUnderTheStandard holds every fact of the crash scenario
 // against the standard's two event schemas.
+// Guarantee: O14, S44.
 func TestFactsAreValidUnderTheStandard(t *testing.T) {
 	n := 0
 	for at := 1; at <= 60; at += 7 {

@@ -106,6 +106,7 @@ func injectedWorld(injection string) (tools []tool.Tool, ran func() []string) {
 // A model that obeys what it reads gets nothing out and reads no secret without
 // a person: not by tool results or memories although every tool was allowed
 // beforehand, not by files of the workspace in any mode that asks.
+// Guarantee: G15.
 func TestInjectedInstructionsMeetThePerson(t *testing.T) {
 	if len(injections) != 30 {
 		t.Fatal(len(injections), "injections")
@@ -167,6 +168,7 @@ func obeys(t *testing.T, name string, first demand, granted bool, mode belay.Mod
 }
 
 // A fork continues from content that its parent read, so it is tainted as that is.
+// Guarantee: G25.
 func TestAForkInheritsTaint(t *testing.T) {
 	look := pure("look", func(context.Context, tool.Call) (tool.Result, error) { return tool.Result{Text: "text"}, nil })
 	look.spec.Untrusted = true

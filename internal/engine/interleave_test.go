@@ -354,6 +354,7 @@ func again(t *testing.T, seed uint64) {
 // Two sessions, each of another process, and two threads of each change two
 // files with the real tools, step by step in random order. The files are the
 // witness: no change is lost unless its thread was told of a conflict.
+// Guarantee: T20.
 func TestNoUpdateIsLostWithoutAConflict(t *testing.T) {
 	made, conflicts, n := 0, 0, *interleavings
 	if raceEnabled {
@@ -399,6 +400,7 @@ func (t appender) Run(_ context.Context, c tool.Call) (tool.Result, error) {
 
 // Threads of one session: a program that one of them runs, and that knows
 // nothing of digests, holds the workspace against the changes of the others.
+// Guarantee: E22.
 func TestAProgramHoldsTheWorkspaceInItsSession(t *testing.T) {
 	made, n := 0, *interleavings/4
 	if raceEnabled {
@@ -431,6 +433,7 @@ func (c *crowd) until(rng *rand.Rand, so func() bool) {
 
 // A process dies while one of its threads runs a program and has the workspace.
 // The next one calls that lost, and the other threads go on.
+// Guarantee: E22.
 func TestAHoldOfALostCallIsFreeAfterATakeover(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g, rng := &gate{}, rand.New(rand.NewPCG(1, 0))

@@ -55,6 +55,7 @@ func catAndRelink(ran *[]string) []tool.Tool {
 // A link that a call of the same answer makes isn't followed unjudged: the call
 // behind it isn't run, and made again it is judged by where the link leads, which
 // is on record.
+// Guarantee: G58.
 func TestALinkMadeByAnEarlierCallIsNotFollowedUnjudged(t *testing.T) {
 	var ran []string
 	b := newBench(t, `steps:
@@ -95,6 +96,7 @@ func TestALinkMadeByAnEarlierCallIsNotFollowedUnjudged(t *testing.T) {
 
 // A file tool is judged by where its path leads too: a rule about a folder counts
 // behind a link.
+// Guarantee: G58.
 func TestAFileToolIsJudgedByWhereItsPathLeads(t *testing.T) {
 	ran := 0
 	put := fn{spec: tool.Spec{Name: "put", Doc: "d", Input: noArgs, Effect: belay.AtMostOnce, PathArg: "path", Access: belay.Write}, run: func(context.Context, tool.Call) (tool.Result, error) {

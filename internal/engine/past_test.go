@@ -102,6 +102,7 @@ func (b *bench) said(id belay.ThreadID) []belay.Message {
 // TestAForkSaysWhatItsParentSaid: the conversation of a fork at any turn is the
 // parent's up to that turn's end, also for a fork of a fork, and no call is
 // without its answer.
+// Guarantee: E40.
 func TestAForkSaysWhatItsParentSaid(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := talk(t)
@@ -159,6 +160,7 @@ func answers(m belay.Message, id belay.CallID) bool {
 
 // A fork needs nothing of its parent: its history is whole in what it names,
 // and copying on makes no second copy.
+// Guarantee: E40.
 func TestAForkNamesItsWholeHistory(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := talk(t)
@@ -211,6 +213,7 @@ func (b *bench) begin(id belay.ThreadID) belay.Beginning {
 
 // TestAForkInTheMiddleKeepsWholeSteps: of a turn that waits for a person only
 // the steps that ended are copied, and the model is told.
+// Guarantee: E40.
 func TestAForkInTheMiddleKeepsWholeSteps(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		script := "name: t\nsteps:\n  - calls: [{tool: look, args: {n: 1}}]\n  - text: now\n    calls: [{tool: look, args: {n: 2}}, {tool: change, args: {}}]\n" + done

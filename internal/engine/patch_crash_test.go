@@ -39,6 +39,7 @@ steps:
 
 // Wherever the process dies while a patch is made, the next one ends with all of
 // its files changed, and a fact for each of them in the log.
+// Guarantee: T14.
 func TestAPatchIsWholeWhereverTheProcessDies(t *testing.T) {
 	script, err := scripted.Parse("patching", []byte(patching))
 	if err != nil {

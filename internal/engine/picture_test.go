@@ -45,6 +45,7 @@ func conversational(s *belay.Settings) { s.Completion = belay.CompletionConversa
 
 // Pictures are published in the append that completes their answer, and an
 // answer may have nothing else. The model reads later that it made them.
+// Guarantee: M60.
 func TestAModelsPicturesArePublishedWithItsAnswer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t, "name: t\nsteps:\n  - text: nothing\n  - text: nothing\n", conversational)
@@ -85,6 +86,7 @@ func TestAModelsPicturesArePublishedWithItsAnswer(t *testing.T) {
 }
 
 // What can't be kept makes the attempt fail, and nothing is published.
+// Guarantee: M60.
 func TestPicturesAreBounded(t *testing.T) {
 	many := slices.Repeat([]model.Chunk{{Image: &model.Image{Media: "image/png", Data: []byte("x")}}}, 9)
 	large := []model.Chunk{{Image: &model.Image{Media: "image/png", Data: make([]byte, 32<<20+1)}}}
@@ -107,6 +109,7 @@ func TestPicturesAreBounded(t *testing.T) {
 // What a provider tells of its reasoning is a fact of the same append as the
 // answer, without secrets, however they are cut; nothing is kept of an attempt
 // that fails, and the model is never sent it.
+// Guarantee: X2, M60.
 func TestReasoningIsAFact(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t, "name: t\nsteps:\n  - text: the answer\n    fault: {kind: transient, attempts: 1}\n    usage: {input: 5, output: 9}\n  - text: again\n", conversational)

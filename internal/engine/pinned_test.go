@@ -26,6 +26,7 @@ func (c counting) Stream(ctx context.Context, r model.Request) iter.Seq2[model.C
 
 // TestATurnKeepsWhatItBeganWith: a provider and a tool that are replaced while a
 // turn runs count for the next turn, though the same drive runs it.
+// Guarantee: L24.
 func TestATurnKeepsWhatItBeganWith(t *testing.T) {
 	var asked, ran [2]atomic.Int32 // before and after the change
 	var changed atomic.Int32       // 0 or 1

@@ -31,6 +31,7 @@ steps:
 // TestPlanAndArtifactsSurviveACrashAtEveryPoint: the plan is what the model set
 // last, and each content that was published is one version, however often the
 // call had to be run.
+// Guarantee: E30, E31.
 func TestPlanAndArtifactsSurviveACrashAtEveryPoint(t *testing.T) {
 	script, err := scripted.Parse("plan", []byte(planScript))
 	if err != nil {

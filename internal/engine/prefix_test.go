@@ -30,6 +30,7 @@ import (
 // failure and a second turn. The messages of each request begin with the bytes
 // of those before it, which is what a provider's cache goes by; and a process
 // that has nothing in memory sends the same bytes.
+// Guarantee: M11.
 func TestEachRequestBeginsWithTheOneBefore(t *testing.T) {
 	for _, p := range protocols(t) {
 		var kept [][]byte

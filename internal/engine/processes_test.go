@@ -55,6 +55,7 @@ func (b *bench) allEnded() (ends []event.Payload) {
 
 const server = "  - calls: [{tool: exec, args: {command: 'echo up; exec sleep 300', background_after: 0}}]\n  - text: it runs\n"
 
+// Guarantee: T60.
 func TestBackgroundProcessesEndWhenTheirSessionRests(t *testing.T) {
 	b := programs(t, server)
 	log := b.run()
@@ -74,6 +75,7 @@ func TestBackgroundProcessesEndWhenTheirSessionRests(t *testing.T) {
 }
 
 // A session whose driver stays keeps what runs, and commands reach it.
+// Guarantee: T63.
 func TestBackgroundProcessesHearCommands(t *testing.T) {
 	b := programs(t, "  - calls: [{tool: exec, args: {command: 'read x; echo got $x; read y; echo $y', background_after: 0}}]\n  - text: it runs\n")
 	b.submit(1, "go")
@@ -136,6 +138,7 @@ func TestBackgroundProcessesHearCommands(t *testing.T) {
 	}
 }
 
+// Guarantee: T63.
 func TestBackgroundProcessesAreTerminatedByCommand(t *testing.T) {
 	b := programs(t, server)
 	b.submit(1, "go")
@@ -165,6 +168,7 @@ func TestBackgroundProcessesAreTerminatedByCommand(t *testing.T) {
 
 // Wherever the driver leaves, nothing runs on, every process has one end in the
 // log, and the next driver continues.
+// Guarantee: T60.
 func TestBackgroundProcessesAtEveryPointOfLeaving(t *testing.T) {
 	script := "  - calls: [{tool: exec, args: {command: 'echo one; exec sleep 300', background_after: 0}}, {tool: process, args: {}}]\n" +
 		"  - calls: [{tool: process, args: {}}]\n  - text: it runs\n"
@@ -242,6 +246,7 @@ func TestBackgroundProcessesOfACallThatEndsWhileTheDriveLeaves(t *testing.T) {
 // TestCrashWithProgramsAtEveryPoint lets the process die at each point while a
 // program runs in the background and another for a call: nothing of them is
 // alive then, what had no end is lost, and the next process ends the turn.
+// Guarantee: T61.
 func TestCrashWithProgramsAtEveryPoint(t *testing.T) {
 	at, points := make(chan int), atomic.Int64{}
 	var over atomic.Bool

@@ -233,6 +233,7 @@ func (m *rowMachine) checkTasks(h store.Store, at int, ends []string) {
 
 // TestTurnsThatWaitSurviveACrashAtEveryPoint: whatever becomes of turns while
 // another one runs, a process that dies anywhere changes nothing about it.
+// Guarantee: V22.
 func TestTurnsThatWaitSurviveACrashAtEveryPoint(t *testing.T) {
 	script, err := scripted.Parse("row", []byte(rowScript))
 	if err != nil {

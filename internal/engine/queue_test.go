@@ -45,6 +45,7 @@ func (b *bench) texts() (out []string) {
 
 // TestASteeringMessageReachesTheRunningTurn: it is in the next request, behind
 // the results of the calls, and its task ends with the turn.
+// Guarantee: V21.
 func TestASteeringMessageReachesTheRunningTurn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		begun, let := make(chan struct{}), make(chan struct{})
@@ -89,6 +90,7 @@ func TestASteeringMessageReachesTheRunningTurn(t *testing.T) {
 
 // TestCollectedMessagesAreOneTurn: what came together is asked together, once it
 // is quiet; nobody need be there while it waits.
+// Guarantee: V22.
 func TestCollectedMessagesAreOneTurn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t, "steps:\n  - calls:\n      - {tool: complete_task, args: {summary: One.}}\n  - calls:\n      - {tool: complete_task, args: {summary: Two.}}\n", nil)
@@ -114,6 +116,7 @@ func TestCollectedMessagesAreOneTurn(t *testing.T) {
 }
 
 // TestTheModelIsToldWhatWasDropped: the list stands before the next turn.
+// Guarantee: V22.
 func TestTheModelIsToldWhatWasDropped(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		begun, let := make(chan struct{}), make(chan struct{})
@@ -143,6 +146,7 @@ func TestTheModelIsToldWhatWasDropped(t *testing.T) {
 // TestATurnInPlaceOfAnotherFindsWhatWasBefore: the file and the conversation are
 // what they were before the cancelled turn when the other one begins, wherever
 // the process dies in between.
+// Guarantee: V23.
 func TestATurnInPlaceOfAnotherFindsWhatWasBefore(t *testing.T) {
 	for _, dies := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {

@@ -21,6 +21,7 @@ func (b *bench) queued(n int) belay.Order {
 
 // What an engine remembers of a session at rest is what the log says, whoever
 // writes to it in between: another process, or a drive of its own.
+// Guarantee: L16.
 func TestASessionAtRestIsWhatTheLogSays(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ran := 0

@@ -45,6 +45,7 @@ func (b *bench) back(turn string) {
 // TestBackIsAsIfNothingWasSaidSince: after going back to a turn the
 // conversation is the parent's up to there, and what is asked next is what a
 // fork of that turn asks.
+// Guarantee: E41.
 func TestBackIsAsIfNothingWasSaidSince(t *testing.T) {
 	for n := range 5 {
 		t.Run(fmt.Sprint("turn ", n), func(t *testing.T) {
@@ -97,6 +98,7 @@ func strip(raw string) string {
 }
 
 // An undo leaves the conversation and tells the model.
+// Guarantee: E44.
 func TestTheModelIsToldOfAnUndo(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := talk(t)
@@ -238,6 +240,7 @@ steps:
 // TestCrashAtEveryPointOfARollback: the process dies before and after every
 // append and at the start and end of the effect, alone and in pairs: files,
 // facts, state and conversation are in the end what they are without a crash.
+// Guarantee: E42.
 func TestCrashAtEveryPointOfARollback(t *testing.T) {
 	var want string
 	life := func(crashes ...int) (points int, hit bool) {

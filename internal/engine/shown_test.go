@@ -10,6 +10,7 @@ import (
 
 // What a model can't take is withheld from it, in messages that stay the same
 // from request to request: each is looked at once, and encoded once.
+// Guarantee: M61.
 func TestWhatAModelCantTakeIsWithheldOnce(t *testing.T) {
 	v := newConv("thread/t")
 	picture := belay.Message{Role: belay.RoleUser, Parts: []belay.Part{{Text: "see"}, {Image: &belay.Attachment{Name: "a.png"}}, {File: &belay.Attachment{Name: "a.pdf"}}}}

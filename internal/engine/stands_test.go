@@ -73,6 +73,7 @@ const telling = "steps:\n  - calls: [{tool: exec, args: {argv: [tell], dir: sub}
 
 // What a person allowed isn't run once it would be another call, and they are
 // asked about that one, with the reason.
+// Guarantee: G62.
 func TestAYesIsForWhatWasSeenAndNotForWhatTookItsPlace(t *testing.T) {
 	for name, c := range map[string]struct {
 		script string
@@ -144,6 +145,7 @@ func (g *ground) must(errs ...error) {
 
 // What isn't part of the call doesn't ask again: the terminal's name, a program
 // that isn't started, time that passes.
+// Guarantee: G62.
 func TestAYesStandsWhereNothingOfTheCallChanged(t *testing.T) {
 	g := onGround(t, telling+done)
 	log := g.run()
@@ -171,6 +173,7 @@ func TestAYesStandsWhereNothingOfTheCallChanged(t *testing.T) {
 
 // A grant of exactly this call covers the call that was allowed. Another program
 // under its name is asked about, and the grant isn't taken for it.
+// Guarantee: G62.
 func TestAGrantOfACallIsForItsPrograms(t *testing.T) {
 	g := onGround(t, telling+strings.TrimPrefix(telling, "steps:\n")+strings.TrimPrefix(telling, "steps:\n")+done)
 	log := g.run()

@@ -45,6 +45,7 @@ func askingBench(t *testing.T, ran *int) *bench {
 	return b
 }
 
+// Guarantee: S8.
 func TestAnAnswerFromAProcessThatDrivesNothingStartsNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ran := 0
@@ -108,6 +109,7 @@ func TestAnInterruptWithoutADriverEndsTheTurn(t *testing.T) {
 
 // A call that an interrupt stops is still in flight until its end is recorded. If
 // the process dies between the two, who looks for work must find the stream.
+// Guarantee: O17.
 func TestALaneIsRunnableUntilAllIsRecorded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ended := make(chan struct{})
@@ -148,6 +150,7 @@ func TestALaneIsRunnableUntilAllIsRecorded(t *testing.T) {
 	})
 }
 
+// Guarantee: G9.
 func TestACommandForALiveOwnerGoesThroughItsInbox(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ran := 0
@@ -177,6 +180,7 @@ func TestACommandForALiveOwnerGoesThroughItsInbox(t *testing.T) {
 	})
 }
 
+// Guarantee: X6.
 func TestASessionOfALiveProcessIsRefusedByName(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ran := 0
@@ -247,6 +251,7 @@ func (c *crossing) Window(ctx context.Context, w store.Window) iter.Seq2[store.R
 
 // A refusal that is recorded after the facts were read, and before the inbox is
 // looked at, isn't taken for a success.
+// Guarantee: G9.
 func TestARefusalThatCrossesTheQuestionIsToldAsOne(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ran := 0

@@ -11,6 +11,7 @@ import (
 )
 
 // A person allowed, and the gate judged, the tool as the turn's rules have it.
+// Guarantee: T43.
 func TestACallRunsWithTheDefinitionItsTurnBeganWithOrNotAtAll(t *testing.T) {
 	for began, runs := range map[belay.Digest]int{"sha256:now": 1, "sha256:before": 0, "": 0} {
 		ran := 0

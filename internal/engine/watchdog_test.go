@@ -33,6 +33,7 @@ const callsDeaf = "steps:\n  - calls:\n      - {tool: deaf, args: {}}\n  - calls
 // TestAStuckEffectIsGivenUp: a tool that ignores that its time is up costs its
 // thread a minute more and no longer. It ends typed, the thread continues, and what
 // it says later nobody hears.
+// Guarantee: V24.
 func TestAStuckEffectIsGivenUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		let, late := make(chan struct{}), &atomic.Int64{}
@@ -63,6 +64,7 @@ func TestAStuckEffectIsGivenUp(t *testing.T) {
 
 // TestAStuckEffectDoesntKeepItsProcess: a drive that has to leave waits for a
 // stuck effect half a minute; its outcome the next one decides.
+// Guarantee: V24.
 func TestAStuckEffectDoesntKeepItsProcess(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		let, late := make(chan struct{}), &atomic.Int64{}
@@ -106,6 +108,7 @@ func (m silent) Stream(ctx context.Context, r model.Request) iter.Seq2[model.Chu
 
 // TestAStuckRequestIsAskedAgain: a provider that neither answers nor ends is
 // given up, and the request is made again.
+// Guarantee: V24.
 func TestAStuckRequestIsAskedAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		let, asked := make(chan struct{}), &atomic.Int64{}

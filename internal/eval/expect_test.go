@@ -82,6 +82,7 @@ var claims = []struct {
 	{"store", "whole", "", ""},
 }
 
+// Guarantee: X30.
 func TestWrongExpectationsFail(t *testing.T) {
 	covered := map[string]bool{}
 	var right strings.Builder
@@ -168,6 +169,7 @@ func damage(t *testing.T, dir string) {
 	t.Fatal("nothing to damage was found")
 }
 
+// Guarantee: X30.
 func TestAScenarioPassesOnlyWithAllItExpects(t *testing.T) {
 	s := parse(t, base+"  - outcome: completed\n  - exit: 0\n  - steps: {count: 3}\n")[0]
 	for i := range len(s.Expect) + 1 {

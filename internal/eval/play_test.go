@@ -15,6 +15,7 @@ import (
 	"github.com/belay-run/belay/internal/eval"
 )
 
+// Guarantee: X39.
 func TestNothingIsLeftBehindUnlessItIsKept(t *testing.T) {
 	s := parse(t, least)[0]
 	s.Commands = [][]string{{"sh", "-c", "mkdir d && touch d/f && chmod 500 d"}}
@@ -39,6 +40,7 @@ func TestNothingIsLeftBehindUnlessItIsKept(t *testing.T) {
 }
 
 // A scenario gets nothing of the person who runs it but where programs are.
+// Guarantee: X39.
 func TestAScenarioSeesNoSettingsOfAPerson(t *testing.T) {
 	var envs []string
 	p := player(t)

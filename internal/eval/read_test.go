@@ -65,6 +65,7 @@ func TestWhatIsMissingOrWrongIsToldWithItsPlace(t *testing.T) {
 }
 
 // What can't fail is refused: it would look like a check and be none.
+// Guarantee: X30.
 func TestExpectationsThatCantFailAreRefused(t *testing.T) {
 	for _, e := range []string{
 		"reason: {}", "printed: {contains: ''}", "assistant: {matches: ''}", "file: {path: a.txt}", "file: {path: a.txt, unchanged: true}",

@@ -138,6 +138,7 @@ func TestTheReferenceKnowsEveryRefusal(t *testing.T) {
 }
 
 // Every cause of an end has an explanation of its own, and advice.
+// Guarantee: O5.
 func TestEveryEndingIsExplained(t *testing.T) {
 	for code, o := range ends(t) {
 		e, ok := endingOf(code)

@@ -66,6 +66,7 @@ func whole(shown, s string) bool {
 }
 
 // Every character that there can be is shown as itself or written out.
+// Guarantee: X43.
 func TestWhatAPersonAllowsIsShownExactly(t *testing.T) {
 	kept := 0
 	for r := rune(0); r <= unicode.MaxRune; r++ {

@@ -15,6 +15,7 @@ import (
 
 const evil = "\x1b[31m\x00\a\b\r\n\t\x7f\u0085\u009b\u00ad\u200b\u200d\u200e\u202e\u2066\u2069\u2028\u2029\u3164\ufeff\U000e0041\U000e0101\xff\xc3"
 
+// Guarantee: X4.
 func TestCleanTextCanOnlyBeRead(t *testing.T) {
 	for in, want := range map[string]string{
 		"":                       "",
@@ -118,6 +119,7 @@ func evilFacts(t *testing.T) []event.Envelope {
 	return append(out, event.Envelope{Stream: "thread/" + evil, Seq: 1, Data: event.Unknown{Type: "new." + evil, Raw: []byte(`{"x":"` + evil + `"}`)}})
 }
 
+// Guarantee: X4.
 func TestNoPayloadReachesTheTextUnescaped(t *testing.T) {
 	facts := evilFacts(t)
 	var texts []string
@@ -163,6 +165,7 @@ func TestACommandHasOnlyNamesForWords(t *testing.T) {
 
 // Every id of every log can be asked about, and the answer stands on facts that
 // are in the log; also when the log is only a window of a longer one.
+// Guarantee: G12.
 func TestEveryAnswerStandsOnFacts(t *testing.T) {
 	for _, c := range logs {
 		events := c.log().events

@@ -259,6 +259,7 @@ func asked() *log {
 		judge(1, "exec", "ask", "rule", "builtin/ask", "CHANGES_THINGS", "it can change things").question(1, "permission", "exec", `exec {"command":"make"}`)
 }
 
+// Guarantee: G12.
 func TestAnswers(t *testing.T) {
 	for _, c := range logs {
 		t.Run(c.name, func(t *testing.T) {

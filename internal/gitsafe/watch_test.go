@@ -143,6 +143,7 @@ func there(path string) bool {
 	return err == nil
 }
 
+// Guarantee: T91.
 func TestWhatMakesGitRunSomethingIsMovedAside(t *testing.T) {
 	for _, c := range ways {
 		t.Run(c.name, func(t *testing.T) {
@@ -171,6 +172,7 @@ func TestWhatMakesGitRunSomethingIsMovedAside(t *testing.T) {
 	}
 }
 
+// Guarantee: T91.
 func TestWhatGitMakesStays(t *testing.T) {
 	for _, c := range kept {
 		t.Run(c.name, func(t *testing.T) {
@@ -197,6 +199,7 @@ func TestWhatGitMakesStays(t *testing.T) {
 // TestWhatIsLeftIsFoundAfterAKill: who looks next knows what stood there when the
 // program began, and takes neither the person's settings for the program's nor the
 // program's for the person's.
+// Guarantee: T91.
 func TestWhatIsLeftIsFoundAfterAKill(t *testing.T) {
 	dir, run, w := space(t)
 	w.Begin(t.Context())

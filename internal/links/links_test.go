@@ -46,6 +46,7 @@ func must(t *testing.T, err error) {
 	}
 }
 
+// Guarantee: G58.
 func TestWherePathsLead(t *testing.T) {
 	ws, out := tree(t)
 	for p, want := range map[string]string{ // relative to ws; empty: as the text says
@@ -79,6 +80,7 @@ func TestAWorkspaceBehindALink(t *testing.T) {
 	}
 }
 
+// Guarantee: G58.
 func TestPatternsAreLookedThrough(t *testing.T) {
 	ws, out := tree(t)
 	reals := func(p string, patterns bool) (all []string) {
@@ -124,6 +126,7 @@ func TestPatternsAreLookedThrough(t *testing.T) {
 
 // What links of a workspace lead to decides, in the default mode: nothing outside
 // is read and nothing protected written without an ask.
+// Guarantee: G58.
 func TestALinkOutIsAnAccessOutside(t *testing.T) {
 	ws, out := tree(t)
 	exec := belay.ToolSpec{Name: "exec", Access: belay.Write, Destructive: true, Capabilities: []string{"process"}, Command: &belay.CommandArgs{Line: "command", Argv: "argv", Dir: "dir"}}
@@ -202,6 +205,7 @@ func FuzzLook(f *testing.F) {
 
 // Where nothing hides secrets, a command that only reads is asked about if it
 // could show one that lies there, and only then.
+// Guarantee: G72.
 func TestASweepOverASecretAsks(t *testing.T) {
 	exec := belay.ToolSpec{Name: "exec", Access: belay.Write, Destructive: true, Capabilities: []string{"process"}, Command: &belay.CommandArgs{Line: "command", Argv: "argv", Dir: "dir"}}
 	for _, secret := range []string{"", "sub/deep/.env", "sub/server.key"} {

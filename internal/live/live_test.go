@@ -28,6 +28,7 @@ func all(event.Envelope) bool { return true }
 
 // TestReadersGetEachFactOnce lets two sessions work while readers of every
 // scope break off at random and come back with the cursor they had.
+// Guarantee: L1.
 func TestReadersGetEachFactOnce(t *testing.T) {
 	seed := uint64(time.Now().UnixNano())
 	t.Logf("seed %d", seed)
@@ -95,6 +96,7 @@ func (s *seen) last() string {
 
 // TestTextIsABeginningOfTheAnswer: whoever comes whenever gets the text so far,
 // then what flows, and in the end the answer.
+// Guarantee: L2.
 func TestTextIsABeginningOfTheAnswer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t, memory.Open(memory.Options{}), live.Options{})
@@ -172,6 +174,7 @@ func TestTextThatOutrunsTheFactsHasNoHole(t *testing.T) {
 }
 
 // A long text is kept in part; its beginning is in the log's checkpoints.
+// Guarantee: L2.
 func TestALongTextIsHeldInPart(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t, memory.Open(memory.Options{}), live.Options{})
@@ -200,6 +203,7 @@ func TestALongTextIsHeldInPart(t *testing.T) {
 
 // TestASlowReaderIsTold: one that stops reading holds nothing, gets a resync
 // with a snapshot, and continues behind it without a gap.
+// Guarantee: L3.
 func TestASlowReaderIsTold(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var b *bench
@@ -268,6 +272,7 @@ func TestASlowReaderIsTold(t *testing.T) {
 
 // TestALateReaderOfAQuietSession: what others write lets the ring go on without
 // a reader. It misses little itself, and gets that instead of a snapshot.
+// Guarantee: L10.
 func TestALateReaderOfAQuietSession(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t, memory.Open(memory.Options{}), live.Options{Ring: 64 << 10})
@@ -325,6 +330,7 @@ func TestALateReaderOfAQuietSession(t *testing.T) {
 }
 
 // TestStalledReadersHoldNothing measures what 50 readers hold that stopped.
+// Guarantee: L4.
 func TestStalledReadersHoldNothing(t *testing.T) { synctest.Test(t, stalledReaders) }
 
 func stalledReaders(t *testing.T) {
@@ -372,6 +378,7 @@ func stalledReaders(t *testing.T) {
 	}
 }
 
+// Guarantee: L5.
 func TestCursorsAreOfOneScopeOfOneStore(t *testing.T) {
 	st := memory.Open(memory.Options{})
 	b := newBench(t, st, live.Options{})
@@ -428,6 +435,7 @@ func TestCursorsAreOfOneScopeOfOneStore(t *testing.T) {
 // TestACursorOfAHistoryThatIsGoneIsResynced: a reader that has facts which the
 // store has no more, or others at their place, gets a snapshot first, and then
 // only what comes behind it.
+// Guarantee: L22.
 func TestACursorOfAHistoryThatIsGoneIsResynced(t *testing.T) {
 	st := memory.Open(memory.Options{})
 	b := newBench(t, st, live.Options{Snapshot: func(context.Context, live.Scope) (json.RawMessage, store.Position, error) {
@@ -514,6 +522,7 @@ func TestAReaderOfADeletedSessionEnds(t *testing.T) {
 }
 
 // TestAnotherProcessIsFollowed appends through another handle on the same file.
+// Guarantee: L6.
 func TestAnotherProcessIsFollowed(t *testing.T) {
 	dir := t.TempDir()
 	open := func() store.Store {

@@ -35,6 +35,7 @@ func one(t *testing.T, text string) manifest.Command {
 	return all[0]
 }
 
+// Guarantee: T40.
 func TestArgvIsATemplateWithoutAShell(t *testing.T) {
 	for _, c := range []struct{ argv, args, want string }{
 		{`[p, a, b]`, `{}`, `p|a|b`},
@@ -86,6 +87,7 @@ func TestArgvIsATemplateWithoutAShell(t *testing.T) {
 
 // Argument injection: a value in the place of an argument must not become an
 // option of the program.
+// Guarantee: T40.
 func TestAValueNeverBecomesAnOption(t *testing.T) {
 	for _, c := range []struct{ argv, args, dash string }{
 		{`[p, "{a}"]`, `{"a":"--output=/etc/passwd"}`, ""},
@@ -119,6 +121,7 @@ func TestAValueNeverBecomesAnOption(t *testing.T) {
 	}
 }
 
+// Guarantee: T40.
 func TestMistakesNameTheirPlace(t *testing.T) {
 	good := func(more string) string {
 		return "name: t\ndescription: d\nargs: {type: object, properties: {a: {type: string}, o: {type: object}, l: {type: array, items: {type: string}}, k: {type: array, items: {type: string}}}}\nstdin: \"{*}\"\n" + more
@@ -189,6 +192,7 @@ func TestMistakesNameTheirPlace(t *testing.T) {
 	}
 }
 
+// Guarantee: T41.
 func TestWhatAManifestLeavesOutIsTheCarefulChoice(t *testing.T) {
 	m := one(t, "name: t\ndescription: d\nargv: [p]\n")
 	s := m.Spec

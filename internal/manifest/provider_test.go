@@ -43,6 +43,7 @@ func TestProvidersAreRead(t *testing.T) {
 
 // TestAKeyInAFileIsRefused: what may be a secret is refused where it stands,
 // and the error doesn't say it again.
+// Guarantee: X11.
 func TestAKeyInAFileIsRefused(t *testing.T) {
 	const planted = "sk-planted-0123456789"
 	for text, want := range map[string]string{

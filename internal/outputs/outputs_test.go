@@ -141,6 +141,7 @@ func TestOutputsAreListedWithWhereTheyComeFrom(t *testing.T) {
 	}
 }
 
+// Guarantee: S50.
 func TestAnOutputExpiresInEverySessionByAFactAndThenItsBytesGo(t *testing.T) {
 	b := newBench(t)
 	one := b.prints("a", "one")
@@ -182,6 +183,7 @@ func TestAnOutputExpiresInEverySessionByAFactAndThenItsBytesGo(t *testing.T) {
 	}
 }
 
+// Guarantee: S51.
 func TestOutputsThatAreNeededOrDrivenStay(t *testing.T) {
 	b := newBench(t)
 	handed := b.prints("a", "handed over")
@@ -235,6 +237,7 @@ func (d *dying) Claim(ctx context.Context, s belay.SessionID, o store.Owner, ttl
 
 // TestACrashLeavesAnOutputOrTheFactThatItIsGone lets a process die at every point
 // between the first fact and the removal; the next one ends it right.
+// Guarantee: S50.
 func TestACrashLeavesAnOutputOrTheFactThatItIsGone(t *testing.T) {
 	for stop := 0; ; stop++ {
 		b := newBench(t)
@@ -281,6 +284,7 @@ func TestACrashLeavesAnOutputOrTheFactThatItIsGone(t *testing.T) {
 
 // TestWhatIsMoreThanGoesAtOnceWaits: those that stay for another reason don't take
 // the place of those that can go.
+// Guarantee: S53.
 func TestWhatIsMoreThanGoesAtOnceWaits(t *testing.T) {
 	b := newBench(t)
 	for _, name := range []string{"a", "b", "c"} {
@@ -320,6 +324,7 @@ func (s slow) Scan(ctx context.Context, _ store.Position) iter.Seq2[store.Record
 
 // TestALookWithTimeLeavesTheMachineToOthers nine parts of ten, misses nothing, and
 // ends with its context.
+// Guarantee: S53.
 func TestALookWithTimeLeavesTheMachineToOthers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		begun, n := time.Now(), 0

@@ -16,6 +16,7 @@ import (
 
 // What git makes of two trees as a patch makes the one of the other here too:
 // contents, moves, copies, new and removed files, ends without a newline.
+// Guarantee: T15.
 func TestAPatchOfGitMakesTheSameTree(t *testing.T) {
 	needs.Program(t, "git")
 	rounds := 40
@@ -44,6 +45,7 @@ func TestAPatchOfGitMakesTheSameTree(t *testing.T) {
 
 // Where git applies a patch to a tree that has changed elsewhere meanwhile,
 // this does the same or refuses.
+// Guarantee: T15.
 func TestAPatchThatMovedGoesWhereGitPutsItOrNowhere(t *testing.T) {
 	needs.Program(t, "git")
 	rounds := 30

@@ -51,6 +51,7 @@ func lines(words string) string { return strings.ReplaceAll(words, " ", "\n") + 
 
 const ten = "1 2 3 4 5 6 7 8 9 10"
 
+// Guarantee: T15.
 func TestPatchesApply(t *testing.T) {
 	for _, c := range []struct {
 		name, patch   string
@@ -168,6 +169,7 @@ func many(n int) (all []string) {
 	return all
 }
 
+// Guarantee: T15.
 func TestPatchesThatDoNotFit(t *testing.T) {
 	for _, c := range []struct{ name, patch, code, says string }{
 		{"another line", "--- a/f\n+++ b/f\n@@ -2,3 +2,3 @@\n 2\n-three\n+x\n 4\n", patch.CodeNoMatch,

@@ -64,6 +64,7 @@ func TestCommandLinesInModeDefault(t *testing.T) {
 
 // What a rule or a person allowed is the program that was meant, each time it is
 // one of several, and nothing that only looks like it.
+// Guarantee: G18.
 func TestAnAllowedProgramIsTheOneThatIsMeant(t *testing.T) {
 	set := compiled(t, Rule{ID: "go-test", Tier: TierUser, Verdict: Allow, Match: Match{Tool: []string{"exec"}, Command: &CommandMatch{Program: []string{"go"}, Subcommand: []string{"test", "vet"}}}},
 		Rule{ID: "push", Tier: TierUser, Verdict: Deny, Match: Match{Tool: []string{"exec"}, Command: &CommandMatch{Program: []string{"git"}, Subcommand: []string{"push"}}}})
@@ -79,6 +80,7 @@ func TestAnAllowedProgramIsTheOneThatIsMeant(t *testing.T) {
 }
 
 // A grant of the whole tool covers commands that can be read and stay inside.
+// Guarantee: G20.
 func TestAGrantCoversOnlyWhatItCanSee(t *testing.T) {
 	for text, want := range map[string]Decision{"touch a": Allow, "curl https://a.example": Allow, "rm -rf src": Allow, "$X": Ask, "sudo ls": Ask, "echo x > /etc/hosts": Ask} {
 		r := runLine(text)
@@ -104,6 +106,7 @@ func TestAProgramOfTheWorkspaceIsNoKnownOne(t *testing.T) {
 }
 
 // Bad input of any size has a verdict, and never one that allows.
+// Guarantee: G20.
 func TestOddCommandsAreNeverAllowed(t *testing.T) {
 	for name, text := range map[string]string{
 		"1 MB": "echo " + strings.Repeat("x", 1<<20), "NUL": "ls\x00", "CR": "ls\rrm", "next line": "ls\u0085rm x", "line separator": "ls\u2028rm x", "bidi": "ls \u202exr mr",

@@ -30,6 +30,7 @@ func confinedAs(t *testing.T, line string, ask func(*Request), rules ...Rule) Ve
 	return verdictOf(s, r)
 }
 
+// Guarantee: G51.
 func TestEveryModeNamesItsBoundaryAndTheLeastLevel(t *testing.T) {
 	for _, c := range []struct {
 		mode     belay.Mode
@@ -60,6 +61,7 @@ func TestEveryModeNamesItsBoundaryAndTheLeastLevel(t *testing.T) {
 	}
 }
 
+// Guarantee: G52.
 func TestAWeakerLevelIsNeverTakenSilently(t *testing.T) {
 	weak := func(r *Request) { r.Mode, r.Level = belay.ModeAuto, "L1" }
 	v := confinedAs(t, "touch a", weak)
@@ -93,6 +95,7 @@ func TestAWeakerLevelIsNeverTakenSilently(t *testing.T) {
 	}
 }
 
+// Guarantee: G51.
 func TestRulesNameBoundariesAndOnlyTrustedOnesWiden(t *testing.T) {
 	rule := func(tier Tier, boundary string, narrows bool) Rule {
 		return Rule{ID: "b", Tier: tier, Match: Match{Tool: []string{"exec"}}, Verdict: Ask, Boundary: boundary, Narrows: narrows}
@@ -121,6 +124,7 @@ func TestRulesNameBoundariesAndOnlyTrustedOnesWiden(t *testing.T) {
 	}
 }
 
+// Guarantee: G55.
 func TestACallMayAskForAnotherBoundary(t *testing.T) {
 	wish := func(mode belay.Mode, b string) func(*Request) {
 		return func(r *Request) { r.Mode, r.Wish = mode, Wish{b, "the tests need it"} }
@@ -192,6 +196,7 @@ func boundGen(t *rapid.T) Bound {
 }
 
 // TestMeetAllowsWhatBothAllow holds the laws of a meet over boundaries.
+// Guarantee: G51.
 func TestMeetAllowsWhatBothAllow(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		a, b, c := boundGen(t), boundGen(t), boundGen(t)
@@ -215,6 +220,7 @@ func TestMeetAllowsWhatBothAllow(t *testing.T) {
 
 // TestBuiltInBoundariesHaveLimits: what everybody runs in can't take the machine
 // with it; full, which confines nothing, limits nothing.
+// Guarantee: T70.
 func TestBuiltInBoundariesHaveLimits(t *testing.T) {
 	for name, want := range map[string]belay.ProcessLimits{
 		belay.BoundaryReadOnly: belay.DefaultProcessLimits, belay.BoundaryWorkspace: belay.DefaultProcessLimits, belay.BoundaryFull: {},

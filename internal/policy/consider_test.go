@@ -11,6 +11,7 @@ import (
 
 // What is said of a rule is what the gate does with it: it speaks here exactly
 // if it is among the rules that spoke there, and else a matcher is named.
+// Guarantee: G24.
 func TestConsideringIsJudging(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		set, r := compiled(t, anyRules(t)...), fullRequest(t)

@@ -9,6 +9,7 @@ import (
 
 // TestAPrefixCoversWhatBeginsSo gives a grant by the beginning of one command and
 // asks about others.
+// Guarantee: X41.
 func TestAPrefixCoversWhatBeginsSo(t *testing.T) {
 	exec := belay.ToolSpec{Name: "exec", Effect: belay.AtMostOnce, Access: belay.Write, Destructive: true, Command: &belay.CommandArgs{Line: "command"}}
 	of := func(command string) Request {
@@ -55,6 +56,7 @@ func TestAPrefixCoversWhatBeginsSo(t *testing.T) {
 
 // TestAGrantIsForOneDialect: what was allowed for command lines of one shell isn't
 // of another, by whatever grant; a tool without command lines has no dialect.
+// Guarantee: G87.
 func TestAGrantIsForOneDialect(t *testing.T) {
 	exec := belay.ToolSpec{Name: "exec", Effect: belay.AtMostOnce, Access: belay.Write, Destructive: true, Command: &belay.CommandArgs{Line: "command"}}
 	edit := belay.ToolSpec{Name: "exec", Effect: belay.Idempotent, Access: belay.Write}

@@ -18,6 +18,7 @@ var decisions = []Decision{"", Allow, Ask, Deny}
 
 // The verdicts form a join semilattice, so the order in which rules, hooks and
 // people speak doesn't matter.
+// Guarantee: G1.
 func TestJoinIsALattice(t *testing.T) {
 	for _, a := range decisions {
 		if Join(a, a) != a || Join(a, "") != a || Join(a, Deny) != Deny {
@@ -59,6 +60,7 @@ func anyRequest(t *rapid.T) Request {
 	return r
 }
 
+// Guarantee: G2.
 func TestEveryVerdictExplainsItself(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		r := anyRequest(t)
@@ -69,6 +71,7 @@ func TestEveryVerdictExplainsItself(t *testing.T) {
 	})
 }
 
+// Guarantee: G6.
 func TestNobodyIsAskedWhenNobodyCanAnswer(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		r := anyRequest(t)
@@ -82,6 +85,7 @@ func TestNobodyIsAskedWhenNobodyCanAnswer(t *testing.T) {
 	})
 }
 
+// Guarantee: G4.
 func TestPlanNeverAllowsAChange(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		r := anyRequest(t)
@@ -94,6 +98,7 @@ func TestPlanNeverAllowsAChange(t *testing.T) {
 
 // A call that names several files needs a person for all of them if one lies
 // outside, and also when nobody can tell which they are.
+// Guarantee: G5.
 func TestEachFileOfACallIsJudged(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		r := anyRequest(t)
@@ -115,6 +120,7 @@ func TestEachFileOfACallIsJudged(t *testing.T) {
 	}
 }
 
+// Guarantee: E21.
 func TestAReaderChangesNothing(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		r := anyRequest(t)
@@ -132,6 +138,7 @@ func TestAReaderChangesNothing(t *testing.T) {
 	})
 }
 
+// Guarantee: G3.
 func TestAnUnknownModeDenies(t *testing.T) {
 	r := Request{Tool: belay.ToolSpec{Name: "read", ReadOnly: true}, Mode: "bypass"}
 	if v := verdictOf(Builtin(), r); v.Decision != Deny || v.ReasonCode != "NO_POLICY" {
@@ -139,6 +146,7 @@ func TestAnUnknownModeDenies(t *testing.T) {
 	}
 }
 
+// Guarantee: E4.
 func TestALostCallRunsAgainOnlyByARule(t *testing.T) {
 	r := Request{Tool: belay.ToolSpec{Name: "exec"}, Mode: belay.ModeDefault, Rerun: true}
 	for kind, want := range map[string]Decision{"rule": Allow, "answer": Ask} {
@@ -149,6 +157,7 @@ func TestALostCallRunsAgainOnlyByARule(t *testing.T) {
 	}
 }
 
+// Guarantee: G5.
 func TestInside(t *testing.T) {
 	for p, want := range map[string]bool{
 		"a": true, "a/b": true, "./a": true, "a/../b": true, "..a": true,

@@ -10,6 +10,7 @@ import (
 
 // What something else runs or obeys is asked about in every mode but bypass,
 // whoever allowed the tool, a rule of a person included.
+// Guarantee: G50.
 func TestProtectedNamesAreAskedAboutWhateverIsAllowed(t *testing.T) {
 	write := belay.ToolSpec{Name: "write", PathArg: "path", Access: belay.Write}
 	mine := Rule{ID: "mine", Tier: TierUser, Priority: 999, Verdict: Allow, Match: Match{Tool: []string{"write", "exec"}}}

@@ -12,6 +12,7 @@ import (
 // mode but bypass, whoever allowed the tool: nothing else has to be in the
 // conversation. What a command allows itself inside a boundary that hides such
 // files is on_failure's.
+// Guarantee: G72.
 func TestAFirstReadOfASecretAsks(t *testing.T) {
 	read := belay.ToolSpec{Name: "read", PathArg: "path", Access: belay.Read, ReadOnly: true}
 	edit := belay.ToolSpec{Name: "edit", PathArg: "path", Access: belay.Write}
@@ -61,6 +62,7 @@ func TestAFirstReadOfASecretAsks(t *testing.T) {
 
 // A yes to a command that names a secret shows it that one; what a mode allows
 // because it is confined sees none.
+// Guarantee: G72.
 func TestASecretThatIsAllowedIsShown(t *testing.T) {
 	rule := Rule{ID: "mine", Tier: TierUser, Verdict: Allow, Match: Match{Command: &CommandMatch{Class: []string{string(ReadOnly), string(EscapeAttempt)}}}}
 	for name, c := range map[string]struct {

@@ -82,6 +82,7 @@ func fullRequest(t *rapid.T) Request {
 
 // Law: deny is final. Whatever rules there are, one more deny only makes
 // verdicts stricter, and if it speaks of the call the call is denied.
+// Guarantee: G1.
 func TestADenyNeverWeakensAndIsFinal(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		rules, r := anyRules(t), fullRequest(t)
@@ -98,6 +99,7 @@ func TestADenyNeverWeakensAndIsFinal(t *testing.T) {
 }
 
 // A workspace that nobody trusts can ask and deny: neither weakens anything.
+// Guarantee: G13.
 func TestWhatNarrowsNeverWeakens(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		rules, r := anyRules(t), fullRequest(t)
@@ -140,6 +142,7 @@ func TestTheOrderOfRulesDoesNotMatter(t *testing.T) {
 
 // A command line is what its strictest command is: every one must be allowed,
 // any can deny.
+// Guarantee: G18.
 func TestACommandLineIsItsStrictestCommand(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		rules, r := anyRules(t), fullRequest(t)
@@ -162,6 +165,7 @@ func TestACommandLineIsItsStrictestCommand(t *testing.T) {
 
 // What a tainted thread could leak needs a person or a rule that names it, and
 // once a secret is known nothing but a person lets it out.
+// Guarantee: G15.
 func TestTaintIsNotSilenced(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		rules, r := anyRules(t), fullRequest(t)
@@ -196,6 +200,7 @@ func TestTheBuiltInRulesHaveTheirDigest(t *testing.T) {
 
 // Bypass needs an administrator's rule; then nothing but deny and what would
 // leak a secret stops a call.
+// Guarantee: G19.
 func TestBypassNeedsAnAdministrator(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		r := fullRequest(t)
@@ -211,6 +216,7 @@ func TestBypassNeedsAnAdministrator(t *testing.T) {
 	})
 }
 
+// Guarantee: G1.
 func TestPrecedence(t *testing.T) {
 	exec := Request{Tool: belay.ToolSpec{Name: "exec"}, Mode: belay.ModeDefault}
 	rule := func(tier Tier, priority int, d Decision) Rule {
@@ -246,6 +252,7 @@ func TestPrecedence(t *testing.T) {
 }
 
 // Every mode has its meaning, for each kind of call.
+// Guarantee: G4.
 func TestModes(t *testing.T) {
 	command := func(class Class, reads ...string) Request {
 		return Request{Tool: belay.ToolSpec{Name: "exec", Command: line, Destructive: true, Capabilities: []string{"process"}}, Commands: []Command{{Name: "x", Class: class, Reads: reads}}}

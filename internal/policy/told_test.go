@@ -8,6 +8,7 @@ import (
 	"github.com/belay-run/belay"
 )
 
+// Guarantee: G70.
 func TestWhatABoundaryStoppedIsReadFromWhatProgramsSay(t *testing.T) {
 	none := belay.Boundary{Name: belay.BoundaryWorkspace, Network: belay.NetworkNone, Write: []string{"/srv/cache"}, Read: []string{"/data"}}
 	there := func(p string) bool { return slices.Contains([]string{"/home/ann/notes", "/home/ann", "/etc"}, p) }
@@ -100,6 +101,7 @@ func TestWhatABoundaryStoppedIsReadFromWhatProgramsSay(t *testing.T) {
 	}
 }
 
+// Guarantee: T56.
 func TestALimitThatAProgramMetIsReadFromWhatItSays(t *testing.T) {
 	all := belay.ProcessLimits{OpenFiles: 64, FileSize: 1 << 20, Disk: 1 << 20, Memory: 1 << 20, Processes: 64}
 	for said, want := range map[string]string{

@@ -79,6 +79,7 @@ func (h *gateHold) Close() error {
 	return nil
 }
 
+// Guarantee: T68.
 func TestAHeldProgramBeginsWithItsRelease(t *testing.T) {
 	mark := filepath.Join(t.TempDir(), "ran")
 	g := &gate{says: "ready"}
@@ -109,6 +110,7 @@ func TestAHeldProgramBeginsWithItsRelease(t *testing.T) {
 	}
 }
 
+// Guarantee: T68.
 func TestAProgramThatIsNotReleasedNeverRuns(t *testing.T) {
 	for says, want := range map[string]bool{"ready": true, "less": false} {
 		mark := filepath.Join(t.TempDir(), "ran")

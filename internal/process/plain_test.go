@@ -8,6 +8,7 @@ import (
 	"github.com/belay-run/belay/internal/process"
 )
 
+// Guarantee: T67.
 func TestWhatATerminalShowsAsText(t *testing.T) {
 	for in, want := range map[string]string{
 		"plain\ntext é\n":                                  "plain\ntext é\n",

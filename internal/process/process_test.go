@@ -141,6 +141,7 @@ func TestProgramThatCannotStart(t *testing.T) {
 	}
 }
 
+// Guarantee: T6.
 func TestDeadlineEndsTheTree(t *testing.T) {
 	h := newTether(t)
 	ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
@@ -176,6 +177,7 @@ func TestGraceLetsAProgramFinish(t *testing.T) {
 	}
 }
 
+// Guarantee: T6.
 func TestLeftoversNeitherHangNorStay(t *testing.T) {
 	setsid := `command -v setsid >/dev/null || exit 0; setsid sh -c 'trap "" TERM HUP; echo up >&3; sleep 300' & `
 	if runtime.GOOS != "linux" {
@@ -203,9 +205,11 @@ func TestLeftoversNeitherHangNorStay(t *testing.T) {
 	}
 }
 
+// Guarantee: T7.
 func TestTreeDiesWithTheRuntime(t *testing.T) { treeDies(t, "") }
 
 // A terminal that goes away sends HUP; who ignores that must go too.
+// Guarantee: T65.
 func TestTreeDiesWithTheRuntimeOnATerminal(t *testing.T) { treeDies(t, onTerminal+"=yes") }
 
 func treeDies(t *testing.T, env string) {
@@ -223,6 +227,7 @@ func treeDies(t *testing.T, env string) {
 	h.cut(t)
 }
 
+// Guarantee: T9.
 func TestOutputCostsNoMemory(t *testing.T) {
 	const size = 1 << 30
 	preview := &process.Preview{Head: 8 << 10, Tail: 8 << 10}

@@ -12,6 +12,7 @@ import (
 
 // TestWhatAKilledRuntimeLeftIsEnded: a program in a session of its own outlives a
 // kill of the runtime, and whichever runtime comes next ends it.
+// Guarantee: T112.
 func TestWhatAKilledRuntimeLeftIsEnded(t *testing.T) {
 	h := newTether(t)
 	runtime := exec.Command(os.Args[0])
@@ -32,6 +33,7 @@ func TestWhatAKilledRuntimeLeftIsEnded(t *testing.T) {
 
 // TestNobodyElseIsEnded: what a living runtime started, what isn't marked, and what
 // belongs to a runtime of another system that can be seen from here.
+// Guarantee: T112.
 func TestNobodyElseIsEnded(t *testing.T) {
 	var said bytes.Buffer
 	c := sh(`echo $BELAY_PROCESS_MARK`)

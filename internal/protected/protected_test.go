@@ -5,6 +5,7 @@ import (
 	"testing"
 )
 
+// Guarantee: G50.
 func TestProtectedNamesAreFoundHoweverTheyAreSpelled(t *testing.T) {
 	for _, p := range []string{
 		".envrc", "sub/.envrc", "./.envrc", "/.envrc", "/home/u/w/.ENVRC", ".claude/settings.json", ".claude", ".Claude//settings.json", ".vscode/tasks.json", ".vscode./tasks.json",
@@ -41,6 +42,7 @@ func TestCoreNamesAreFoundBehindOthers(t *testing.T) {
 }
 
 // A name that can't be found by itself protects nothing.
+// Guarantee: G50.
 func TestEachEntryProtectsItself(t *testing.T) {
 	seen := map[string]bool{}
 	for _, e := range entries {

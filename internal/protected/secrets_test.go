@@ -2,6 +2,7 @@ package protected
 
 import "testing"
 
+// Guarantee: G72.
 func TestSecretsAreKnownByTheirNames(t *testing.T) {
 	for _, p := range []string{
 		".env", "a/.env", ".ENV", ".env.local", ".env.production", ".env-prod", ".env~", ".env.bak", "config/prod.env", "/home/u/.ssh/id_rsa", "~/.AWS/credentials", "id_ed25519", "keys/id_rsa.old", "server.key", "a/b/tls.PEM",

@@ -68,6 +68,7 @@ func (c *cutting) SaveView(ctx context.Context, name string, from, to store.Posi
 // TestReadModelsFollowFromTheFacts: whoever reads between, whenever they are
 // killed while the views are saved, and when all views are made anew, the read
 // models are what a fold of all facts is, byte for byte.
+// Guarantee: L20.
 func TestReadModelsFollowFromTheFacts(t *testing.T) {
 	st := memory.Open(memory.Options{})
 	w := history(t, st, 3)

@@ -94,6 +94,7 @@ type page struct {
 }
 
 // TestPagesHaveEachFactOnce turns pages of random sizes from either end.
+// Guarantee: L7.
 func TestPagesHaveEachFactOnce(t *testing.T) {
 	st := memory.Open(memory.Options{})
 	history(t, st, 60)
@@ -150,6 +151,7 @@ func TestPagesHaveEachFactOnce(t *testing.T) {
 
 // TestAStreamGoesOnWhereAPageEnds: a page and what a stream brings behind it
 // are the whole session.
+// Guarantee: L7.
 func TestAStreamGoesOnWhereAPageEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		st := memory.Open(memory.Options{})
@@ -242,6 +244,7 @@ func (s *windows) Window(ctx context.Context, w store.Window) iter.Seq2[store.Re
 // TestASnapshotGoesOn: the first snapshot of a long session reads its history,
 // the next one what came since, and both are what a fold of everything is. What
 // was kept goes when the views are made anew.
+// Guarantee: L14.
 func TestASnapshotGoesOn(t *testing.T) {
 	st := &windows{Store: memory.Open(memory.Options{})}
 	w := history(t, st, 1200)
@@ -273,6 +276,7 @@ func TestASnapshotGoesOn(t *testing.T) {
 
 // TestAReadWaitsForAPosition: what was written is in the answer, and what
 // doesn't come in time is said.
+// Guarantee: L8.
 func TestAReadWaitsForAPosition(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		st := memory.Open(memory.Options{})

@@ -14,6 +14,7 @@ import (
 
 // TestASearchHasWhatItWasToldToWaitFor: a search that names a position finds the
 // words up to there, and says so when the log doesn't come so far in time.
+// Guarantee: L18.
 func TestASearchHasWhatItWasToldToWaitFor(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		st := memory.Open(memory.Options{})

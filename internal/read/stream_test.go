@@ -170,6 +170,7 @@ func (b *bench) story(seed uint64, answers int, pause time.Duration) {
 // TestAThousandDisconnects breaks the connections of 20 clients again and again
 // while models answer: of the facts none is missing and none comes twice, and
 // text is at each moment a beginning of the answer.
+// Guarantee: L1, L2.
 func TestAThousandDisconnects(t *testing.T) {
 	seed := uint64(time.Now().UnixNano())
 	t.Logf("seed %d", seed)
@@ -283,6 +284,7 @@ func (f readerFunc) Read(p []byte) (int, error) { return f(p) }
 // TestTenThousandCuts cuts a recorded stream at 10,000 places. What a client has
 // there, and what the server gives it behind its cursor, are together every fact
 // once; the text is a beginning of the answer.
+// Guarantee: L1, L2.
 func TestTenThousandCuts(t *testing.T) {
 	seed := uint64(time.Now().UnixNano())
 	t.Logf("seed %d", seed)
@@ -443,6 +445,7 @@ func TestRefusalsOfStreamsAreProblems(t *testing.T) {
 
 // TestAStalledReaderIsCutOff connects and reads nothing while much happens. The
 // server gives it up; it comes back and has every fact once.
+// Guarantee: L4.
 func TestAStalledReaderIsCutOff(t *testing.T) {
 	b := newBench(t, memory.Open(memory.Options{}), live.Options{Ring: 16 << 20}, 200*time.Millisecond)
 	ids := livetest.IDs("a")
@@ -487,6 +490,7 @@ func TestAStalledReaderIsCutOff(t *testing.T) {
 
 // TestASnapshotFitsItsCursor: a snapshot has the facts up to its position, each
 // once, while others are written.
+// Guarantee: L3.
 func TestASnapshotFitsItsCursor(t *testing.T) {
 	st := memory.Open(memory.Options{})
 	w := livetest.New(t, st, nil)

@@ -51,6 +51,7 @@ func TestWhatAPolicyLetsGo(t *testing.T) {
 	}
 }
 
+// Guarantee: S34.
 func TestWhatIsGoingOnIsNeverLetGo(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		var all []retention.Session

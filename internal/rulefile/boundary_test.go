@@ -68,6 +68,7 @@ func TestAMistakeInABoundaryHasItsPlace(t *testing.T) {
 
 // TestABoundaryHasTheLimitsThatItDoesNotLift: what it doesn't speak of is as in
 // the boundaries that are built in.
+// Guarantee: T70.
 func TestABoundaryHasTheLimitsThatItDoesNotLift(t *testing.T) {
 	l := &rulefile.Layers{}
 	add(t, l, "/u/policy.yaml", `version: 1
@@ -104,6 +105,7 @@ func TestARuleNamesABoundaryThatThereIs(t *testing.T) {
 
 // TestAStrangersFileNarrowsABoundary: what it declares doesn't count, and what
 // its rules name counts only where it narrows.
+// Guarantee: G51.
 func TestAStrangersFileNarrowsABoundary(t *testing.T) {
 	const file = `version: 1
 boundaries:

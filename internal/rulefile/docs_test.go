@@ -11,6 +11,7 @@ import (
 )
 
 // Every file that the document shows is one that loads, and its examples hold.
+// Guarantee: G59.
 func TestExamplesOfThePolicyDocumentLoad(t *testing.T) {
 	doc, err := os.ReadFile("../../docs/policy.md")
 	if err != nil {

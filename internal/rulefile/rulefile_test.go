@@ -93,6 +93,7 @@ func TestEveryFieldOfAFileIsRead(t *testing.T) {
 	}
 }
 
+// Guarantee: G17.
 func TestMistakesHaveAPlaceAndACode(t *testing.T) {
 	rule := func(lines string) string { return "version: 1\nrules:\n  - id: a\n" + lines }
 	for _, c := range []struct{ text, where, say string }{
@@ -148,6 +149,7 @@ func TestANewerFileIsRefusedBeforeItIsJudged(t *testing.T) {
 }
 
 // What is too much is refused whole and in bounded time.
+// Guarantee: G17.
 func TestBombsAreRefused(t *testing.T) {
 	var many strings.Builder
 	many.WriteString("version: 1\nrules:\n")
@@ -172,6 +174,7 @@ func TestBombsAreRefused(t *testing.T) {
 	}
 }
 
+// Guarantee: G17.
 func TestIncludesAreReadOnceAndNeverInACircle(t *testing.T) {
 	files := map[string]string{
 		"/u/a.yaml":   "version: 1\ninclude: [d/b.yaml, c.yaml]\nrules: [{id: a, verdict: deny}]",
@@ -223,6 +226,7 @@ checkers:
 `
 
 // What a stranger's file says can only make verdicts stricter.
+// Guarantee: G13.
 func TestAFileThatNobodyTrustsOnlyNarrows(t *testing.T) {
 	for _, trusted := range []bool{false, true} {
 		l := &rulefile.Layers{}

@@ -33,6 +33,7 @@ func TestGroupsAreJoinedWithoutStoppingTheMachine(t *testing.T) {
 
 // TestAShareOfTheMemoryIsOfWhatThereIs makes groups of the default limits and
 // reads what they hold: each a share, and all together less than there is.
+// Guarantee: T70.
 func TestAShareOfTheMemoryIsOfWhatThereIs(t *testing.T) {
 	group, err := newCgroup(belay.DefaultProcessLimits)
 	need.Facility(t, "cgroup", err == nil, "no groups can be made here")
@@ -71,6 +72,7 @@ func TestAShareOfTheMemoryIsOfWhatThereIs(t *testing.T) {
 // TestDefaultLimitsHoldWhereTheyCan: where a group can't be made a program whose
 // limits nobody set runs without, and its layer says so; one whose limits
 // somebody set doesn't run.
+// Guarantee: T70.
 func TestDefaultLimitsHoldWhereTheyCan(t *testing.T) {
 	home := t.TempDir()
 	found.mu.Lock()

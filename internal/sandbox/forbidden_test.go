@@ -91,6 +91,7 @@ func outside(t *testing.T, s *space) {
 	s.env = []string{"OUT=" + out, fmt.Sprintf("PID=%d", os.Getpid()), "PORT=" + port(tcp), "ABSTRACT=" + name}
 }
 
+// Guarantee: T12.
 func TestForbidden(t *testing.T) {
 	confined(t)
 	for _, p := range []string{"python3", "strace", "bash"} {
@@ -147,6 +148,7 @@ func untouched(t *testing.T, s *space) {
 
 // TestAllowed shows that the same lines fail because of the boundary: what is
 // inside can be done.
+// Guarantee: T12.
 func TestAllowed(t *testing.T) {
 	confined(t)
 	needs.Program(t, "python3")
@@ -182,6 +184,7 @@ func TestAllowed(t *testing.T) {
 	}
 }
 
+// Guarantee: T12.
 func TestReadOnlyBoundaryWritesNothingThatStays(t *testing.T) {
 	confined(t)
 	for _, level := range []belay.Level{belay.L3, belay.L2} {
@@ -198,6 +201,7 @@ func TestReadOnlyBoundaryWritesNothingThatStays(t *testing.T) {
 	}
 }
 
+// Guarantee: T13.
 func TestLevelsAreWhatWasApplied(t *testing.T) {
 	confined(t)
 	for _, c := range []struct {
@@ -227,6 +231,7 @@ func TestLevelsAreWhatWasApplied(t *testing.T) {
 	}
 }
 
+// Guarantee: T13.
 func TestLevelThatCannotBeHadIsRefused(t *testing.T) {
 	s := newSpace(t).at(belay.L2)
 	s.b.Least = belay.L3

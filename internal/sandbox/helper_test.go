@@ -56,6 +56,7 @@ for l in open('/proc/$HELPER/maps'):
 
 // TestForbiddenIsWhatTheHelperHolds: what the runtime inherited, and all that the
 // helper has, leads a confined program nowhere.
+// Guarantee: T110.
 func TestForbiddenIsWhatTheHelperHolds(t *testing.T) {
 	confined(t)
 	for _, level := range []belay.Level{belay.L3, belay.L2, belay.L1} {
@@ -96,6 +97,7 @@ func TestForbiddenIsWhatTheHelperHolds(t *testing.T) {
 
 // TestNobodyIsLeftWhenTheProgramIsStopped: the runtime reaches the helper, though
 // it can't look into it.
+// Guarantee: T110.
 func TestNobodyIsLeftWhenTheProgramIsStopped(t *testing.T) {
 	confined(t)
 	for _, level := range []belay.Level{belay.L3, belay.L2} {

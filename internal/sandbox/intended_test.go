@@ -20,6 +20,7 @@ const rounds = "BELAY_SANDBOX_ROUNDS"
 
 // TestIntendedIsApplied gives programs random boundaries and asks each what it
 // has. BELAY_SANDBOX_ROUNDS is how many, BELAY_SANDBOX_SEED which.
+// Guarantee: T13.
 func TestIntendedIsApplied(t *testing.T) {
 	confined(t)
 	n, seed := 100, uint64(time.Now().UnixNano())

@@ -124,6 +124,7 @@ func killedRuntime(t *testing.T, s *space, word string, env ...string) time.Dura
 	return time.Since(began)
 }
 
+// Guarantee: T51.
 func TestNobodyIsLeftWhenTheRuntimeIsKilled(t *testing.T) {
 	confined(t)
 	for _, level := range []string{"L3", "L2"} {
@@ -135,6 +136,7 @@ func TestNobodyIsLeftWhenTheRuntimeIsKilled(t *testing.T) {
 	}
 }
 
+// Guarantee: T50.
 func TestHeldProgramNeverRunsWhenTheRuntimeIsKilled(t *testing.T) {
 	confined(t)
 	for range 5 {
@@ -146,6 +148,7 @@ func TestHeldProgramNeverRunsWhenTheRuntimeIsKilled(t *testing.T) {
 	}
 }
 
+// Guarantee: T50.
 func TestHeldProgramNeverRunsWhenTheHoldIsClosed(t *testing.T) {
 	confined(t)
 	s := newSpace(t)
@@ -170,6 +173,7 @@ func TestHeldProgramNeverRunsWhenTheHoldIsClosed(t *testing.T) {
 	}
 }
 
+// Guarantee: T51.
 func TestNobodyIsLeftAfterTheProgram(t *testing.T) {
 	confined(t)
 	for _, level := range []belay.Level{belay.L3, belay.L2} {
@@ -183,6 +187,7 @@ func TestNobodyIsLeftAfterTheProgram(t *testing.T) {
 	}
 }
 
+// Guarantee: T51.
 func TestNobodyIsLeftWhenTheHelperIsKilled(t *testing.T) {
 	confined(t)
 	s := newSpace(t)
@@ -262,6 +267,7 @@ func TestExitAfterASignalToTheHelper(t *testing.T) {
 	}
 }
 
+// Guarantee: T57.
 func TestNobodyIsLeftWhenTheLeaseEnds(t *testing.T) {
 	confined(t)
 	for _, level := range []belay.Level{belay.L3, belay.L2} {

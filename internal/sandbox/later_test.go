@@ -77,6 +77,7 @@ const everyday = `git status; echo y >>a.txt; git diff; git log -p; %THEN%; git 
 // TestProtectedFromWhatGitObeys plants what makes a person's later git run a
 // program, at L3, at L2 and without a boundary, and lets the real git run.
 // It takes a while: each way has a workspace, a boundary and a dozen programs of its own.
+// Guarantee: T91.
 func TestProtectedFromWhatGitObeys(t *testing.T) {
 	confined(t)
 	needs.Program(t, "git")

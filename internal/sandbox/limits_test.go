@@ -17,6 +17,7 @@ import (
 
 const mib = 1 << 20
 
+// Guarantee: T53.
 func TestLimitsHold(t *testing.T) {
 	confined(t)
 	needs.Program(t, "python3")
@@ -70,6 +71,7 @@ sys.exit(1)'`,
 
 // TestLimitsHoldForEachProgram: two programs that run at once, each with nearly
 // as many processes as its boundary has.
+// Guarantee: T70.
 func TestLimitsHoldForEachProgram(t *testing.T) {
 	confined(t)
 	s := newSpace(t)
@@ -98,6 +100,7 @@ func TestLimitsHoldForEachProgram(t *testing.T) {
 
 // TestLimitsHoldBesideOthersOfTheUser: where the system counts all processes of a
 // user together, those of outside don't use up the boundary's.
+// Guarantee: T70.
 func TestLimitsHoldBesideOthersOfTheUser(t *testing.T) {
 	confined(t)
 	s := newSpace(t).at(belay.L2) // without a user namespace; this test has more threads than the limit
@@ -107,6 +110,7 @@ func TestLimitsHoldBesideOthersOfTheUser(t *testing.T) {
 	}
 }
 
+// Guarantee: T53.
 func TestLimitsOfAllTogether(t *testing.T) {
 	confined(t)
 	needs.Root(t)
@@ -129,6 +133,7 @@ print(time.process_time() - c < 0.6)'`)
 	}
 }
 
+// Guarantee: T56.
 func TestALimitThatWasMetIsNamed(t *testing.T) {
 	confined(t)
 	needs.Program(t, "python3")
@@ -161,6 +166,7 @@ func TestALimitThatWasMetIsNamed(t *testing.T) {
 	}
 }
 
+// Guarantee: T56.
 func TestWhatAProgramTookIsCounted(t *testing.T) {
 	confined(t)
 	needs.Program(t, "python3")

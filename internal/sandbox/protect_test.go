@@ -86,6 +86,7 @@ var tries = []struct{ name, line string }{
 	{"missing, by tar", `mkdir -p t/.claude && echo x > t/.claude/settings.json && tar -C t -cf - .claude | tar xf -`},
 }
 
+// Guarantee: T52.
 func TestProtectedNamesAreHeld(t *testing.T) {
 	confined(t)
 	needs.Program(t, "python3")
@@ -167,6 +168,7 @@ func listing(t *testing.T, dir string) (all []string) {
 	return all
 }
 
+// Guarantee: T52.
 func TestProtectedNamesLetTheRestBe(t *testing.T) {
 	confined(t)
 	s := newSpace(t)
@@ -184,6 +186,7 @@ func TestProtectedNamesLetTheRestBe(t *testing.T) {
 	}
 }
 
+// Guarantee: T52.
 func TestProtectedNamesAreNotEnforcedWithoutAView(t *testing.T) {
 	confined(t)
 	s := newSpace(t).at(belay.L2)
@@ -193,6 +196,7 @@ func TestProtectedNamesAreNotEnforcedWithoutAView(t *testing.T) {
 	}
 }
 
+// Guarantee: T52.
 func TestProtectedStubsAreGoneAfterTheLastProgram(t *testing.T) {
 	confined(t)
 	s := newSpace(t)
@@ -223,6 +227,7 @@ func TestProtectedStubsAreGoneAfterTheLastProgram(t *testing.T) {
 
 // TestProtectedStubsOfAKilledRuntimeAreCleared: whoever comes next removes them,
 // wherever it works, and none that a living runtime needs.
+// Guarantee: T111.
 func TestProtectedStubsOfAKilledRuntimeAreCleared(t *testing.T) {
 	confined(t)
 	t.Setenv("XDG_CACHE_HOME", t.TempDir())
@@ -263,6 +268,7 @@ func TestProtectedStubsOfAKilledRuntimeAreCleared(t *testing.T) {
 	}
 }
 
+// Guarantee: T111.
 func TestProtectedStubsAreGoneWhateverTheMask(t *testing.T) {
 	confined(t)
 	defer syscall.Umask(syscall.Umask(0o077))

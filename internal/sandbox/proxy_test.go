@@ -14,6 +14,7 @@ import (
 	"github.com/belay-run/belay/internal/sandbox"
 )
 
+// Guarantee: T54.
 func TestHostsAreReachedThroughTheProxyOnly(t *testing.T) {
 	confined(t)
 	needs.Program(t, "python3")
@@ -57,6 +58,7 @@ a = s.recv(100).decode(); print(a); exit(" 200 " not in a)'`, "HTTP/1.1 4", fals
 	}
 }
 
+// Guarantee: T54.
 func TestRefusedHostsAreNamed(t *testing.T) {
 	confined(t)
 	needs.Program(t, "python3")
@@ -77,6 +79,7 @@ func TestHostThatIsNone(t *testing.T) {
 	}
 }
 
+// Guarantee: T54.
 func TestNetworkThatNothingHolds(t *testing.T) {
 	confined(t)
 	for _, c := range []struct {

@@ -153,6 +153,7 @@ const narrowed = "BELAY_TEST_NARROWED"
 
 // TestAnAnswerThatPromisesTooMuch: what a machine has lost is tried again where
 // that shows; where it doesn't, the program is refused, and then it is.
+// Guarantee: T13.
 func TestAnAnswerThatPromisesTooMuch(t *testing.T) {
 	if dir := os.Getenv(narrowed); dir != "" {
 		promisedTooMuch(t, dir)

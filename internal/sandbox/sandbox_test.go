@@ -177,6 +177,7 @@ func state(layers []belay.Layer, name string) string {
 
 // TestAsAPlainUser runs every test of this package that says so once more, by
 // somebody without any rights.
+// Guarantee: T12, T110.
 func TestAsAPlainUser(t *testing.T) {
 	needs.Root(t)
 	if os.Getenv(asUser) != "" {

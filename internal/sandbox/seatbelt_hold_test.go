@@ -37,6 +37,7 @@ func strapIn(t *testing.T, closes string, argv ...string) (*strapped, *exec.Cmd,
 
 const closesIt = `rm "$6" && mkdir "$6"`
 
+// Guarantee: T71.
 func TestTheGateOfSeatbeltHoldsTheProgram(t *testing.T) {
 	mark := filepath.Join(t.TempDir(), "ran")
 	for _, release := range []bool{false, true} {
@@ -76,6 +77,7 @@ func TestTheGateOfSeatbeltHoldsTheProgram(t *testing.T) {
 	}
 }
 
+// Guarantee: T71.
 func TestAProfileWithoutEffectRunsNothing(t *testing.T) {
 	mark := filepath.Join(t.TempDir(), "ran")
 	for closes, want := range map[string]string{":": "without effect", "exit 65": "didn't take the profile"} {

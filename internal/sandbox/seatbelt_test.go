@@ -14,6 +14,7 @@ import (
 	"github.com/belay-run/belay/internal/protected"
 )
 
+// Guarantee: T71.
 func TestProfilesOfSeatbelt(t *testing.T) {
 	places := seatbelt{
 		write: []string{"/private/tmp/s", "/Users/ann/my \"work\"", "/Users/ann/back\\slash"}, private: []string{"/Users"}, read: []string{"/Users/ann/my \"work\"", "/Users/ann/.cargo"},
@@ -34,6 +35,7 @@ func TestProfilesOfSeatbelt(t *testing.T) {
 	}
 }
 
+// Guarantee: T71.
 func TestWhatSeatbeltCannotHoldIsRefused(t *testing.T) {
 	work := func(paths ...string) seatbelt { return seatbelt{write: paths} }
 	for name, c := range map[string]struct {
@@ -69,6 +71,7 @@ func TestWhatSeatbeltCannotHoldIsRefused(t *testing.T) {
 
 // TestProfilesMeanWhatTheBoundarySays reads profiles of random places back, as
 // their language is read, and asks them about random paths.
+// Guarantee: T71.
 func TestProfilesMeanWhatTheBoundarySays(t *testing.T) {
 	part := rapid.StringMatching(`[a-b "\\();#|']{1,3}`).Filter(func(s string) bool { return s != "." && s != ".." })
 	place := rapid.Custom(func(t *rapid.T) string {

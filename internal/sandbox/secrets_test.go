@@ -41,6 +41,7 @@ func withSecrets(s *space) {
 // TestIntendedSecretsAreHidden reads what usually holds secrets in many ways, of
 // which none names it to the gate: none shows a word of it, in a boundary that
 // writes and in one that only reads.
+// Guarantee: G72.
 func TestIntendedSecretsAreHidden(t *testing.T) {
 	confined(t)
 	needs.Program(t, "python3")
@@ -84,6 +85,7 @@ func TestIntendedASecretThatABoundaryNamesIsShown(t *testing.T) {
 
 // Version control doesn't take a secret that it knows, and that is hidden from it,
 // for one that was emptied.
+// Guarantee: G72.
 func TestAHiddenSecretIsNotCommittedEmpty(t *testing.T) {
 	confined(t)
 	s := newSpace(t)

@@ -69,6 +69,7 @@ func TestUp(t *testing.T) {
 `,
 }
 
+// Guarantee: T12.
 func TestToolchainsWorkInside(t *testing.T) {
 	confined(t)
 	s := newSpace(t)
@@ -96,6 +97,7 @@ func home(s *space) string {
 
 // A module is built and tested inside. The build cache of who runs the tests is
 // lent, because making the standard library anew takes longer than all else.
+// Guarantee: T12.
 func TestGoWorksInside(t *testing.T) {
 	confined(t)
 	needs.Program(t, "go")

@@ -32,6 +32,7 @@ func ask(t *testing.T, st store.Store, question string) string {
 	return strings.Join(all, " ")
 }
 
+// Guarantee: L9.
 func TestSessionsAreFoundByTheirWords(t *testing.T) {
 	st := memory.Open(memory.Options{})
 	w := livetest.New(t, st, nil)
@@ -76,6 +77,7 @@ func TestSessionsAreFoundByTheirWords(t *testing.T) {
 
 // TestWhatIsKeptFollowsFromTheFacts: folded in one go, step by step, or again
 // from the beginning, the rows are the same; with a session its row is gone.
+// Guarantee: L9.
 func TestWhatIsKeptFollowsFromTheFacts(t *testing.T) {
 	st := memory.Open(memory.Options{})
 	w := livetest.New(t, st, nil)
@@ -115,6 +117,7 @@ func TestWhatIsKeptFollowsFromTheFacts(t *testing.T) {
 
 // TestAChunkIsBoundedByItsText: what is looked at between two saves doesn't grow
 // with how long the texts are, and no fact is left out.
+// Guarantee: L18.
 func TestAChunkIsBoundedByItsText(t *testing.T) {
 	st := memory.Open(memory.Options{})
 	w := livetest.New(t, st, nil)
@@ -160,6 +163,7 @@ func (l *late) Tombstones(ctx context.Context, after store.Position) ([]store.To
 	return l.Store.Tombstones(ctx, after)
 }
 
+// Guarantee: L17.
 func TestASessionThatIsDeletedMeanwhileStaysAway(t *testing.T) {
 	st := memory.Open(memory.Options{})
 	w := livetest.New(t, st, nil)

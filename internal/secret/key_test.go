@@ -18,6 +18,7 @@ var signed = regexp.MustCompile(`^\{"k":"\[redacted:TOKEN:[0-9a-f]{16}\]"\}$`)
 
 // What stands for a secret in arguments tells values of one name apart, is the
 // same for every spelling of one, and means nothing under another key.
+// Guarantee: X31.
 func TestArgumentsTellSecretsApart(t *testing.T) {
 	var s secret.Scrubber
 	s.Add("TOKEN", "first-value-1")
@@ -48,6 +49,7 @@ func TestArgumentsTellSecretsApart(t *testing.T) {
 	}
 }
 
+// Guarantee: X31.
 func TestTheKeyOfAStoreIsMadeOnce(t *testing.T) {
 	dir := t.TempDir()
 	keys := make([][]byte, 8)

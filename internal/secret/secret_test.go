@@ -19,6 +19,7 @@ import (
 
 const value = `p<ss/w"rd+\näé&%`
 
+// Guarantee: X1.
 func TestKnownFormsDoNotPass(t *testing.T) {
 	var s secret.Scrubber
 	if !s.Add("DB_PASSWORD", value) {
@@ -136,6 +137,7 @@ func TestNameCannotBreakTheText(t *testing.T) {
 	}
 }
 
+// Guarantee: X3.
 func TestEnvironment(t *testing.T) {
 	s := secret.FromEnviron([]string{
 		"OPENAI_API_KEY=sk-aaaaaaaa", "gh_token=ghp_bbbbbbbb", "AWS_SECRET_ACCESS_KEY=cccccccc", "PGPASSWORD=dddddddd",
@@ -150,6 +152,7 @@ func TestEnvironment(t *testing.T) {
 }
 
 // Values over a small alphabet overlap and repeat in every way.
+// Guarantee: X2.
 func TestWriterEqualsBytesHoweverItIsCut(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var s secret.Scrubber
@@ -216,6 +219,7 @@ func BenchmarkNoHit(b *testing.B) {
 	}
 }
 
+// Guarantee: X1.
 func TestJSONIsScrubbedAsWhatItMeans(t *testing.T) {
 	var s secret.Scrubber
 	s.Add("K", `sk-"a/b"-\c`)
@@ -265,6 +269,7 @@ func TestJSONStaysJSON(t *testing.T) {
 
 // A key of several lines is taken out also where a program prints it line by line,
 // indents it, leaves some lines out, or where a write ends within a line.
+// Guarantee: X1.
 func TestTheLinesOfAValueAreTakenOut(t *testing.T) {
 	lines := []string{"MIIEvQIBADANBgkqhkiG9w0BAQEFAASC", "q83vEjRWeJq83vEjRWeJq83vEjRWeJq8", "Zm9vYmFyYmF6cXV4Zm9vYmFyYmF6", "tooShortForIt"}
 	var s secret.Scrubber

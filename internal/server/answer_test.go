@@ -23,6 +23,7 @@ func question(t *testing.T, r *rig, owner string) (Told, Action) {
 	return told, all.Actions[0]
 }
 
+// Guarantee: G61, X8.
 func TestOnlyTheSeenVersionIsAnswered(t *testing.T) {
 	r := newRig(t, asks)
 	owner, approver := r.token(auth.Owner, auth.DefaultTenant), r.token(auth.Approver, auth.DefaultTenant)
@@ -52,6 +53,7 @@ func TestOnlyTheSeenVersionIsAnswered(t *testing.T) {
 }
 
 // TestARefusalIsRefusedAgain tells a refused command again under its key.
+// Guarantee: V6.
 func TestARefusalIsRefusedAgain(t *testing.T) {
 	r := newRig(t, asks)
 	owner := r.token(auth.Owner, auth.DefaultTenant)
@@ -69,6 +71,7 @@ func TestARefusalIsRefusedAgain(t *testing.T) {
 	}
 }
 
+// Guarantee: X8.
 func TestOnlyWhoMayAnswerMayWiden(t *testing.T) {
 	r := newRig(t, once)
 	operator, owner := r.token(auth.Operator, auth.DefaultTenant), r.token(auth.Owner, auth.DefaultTenant)
@@ -99,6 +102,7 @@ func TestOnlyWhoMayAnswerMayWiden(t *testing.T) {
 
 // TestWhatIsAskedOfTheServerIsWrittenDown looks for the record of what was done,
 // what was refused, and of strangers, of whom one in a second is enough.
+// Guarantee: V9.
 func TestWhatIsAskedOfTheServerIsWrittenDown(t *testing.T) {
 	r := newRig(t, once)
 	owner, viewer := r.token(auth.Owner, auth.DefaultTenant), r.token(auth.Viewer, auth.DefaultTenant)

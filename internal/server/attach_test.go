@@ -17,6 +17,7 @@ import (
 )
 
 // TestSomebodyTypesOnAProgramsTerminal goes through what a person does there.
+// Guarantee: V41.
 func TestSomebodyTypesOnAProgramsTerminal(t *testing.T) {
 	x := newProgram(t, true, `trap 'echo interrupted' INT
 while read line; do
@@ -81,6 +82,7 @@ done`)
 
 // TestTwoHundredCutsLoseAndRepeatNothing cuts a connection at random places and
 // continues at the byte behind the last one that came.
+// Guarantee: V40.
 func TestTwoHundredCutsLoseAndRepeatNothing(t *testing.T) {
 	x := newProgram(t, false, "while read n; do seq 1 $n; done")
 	rnd := rand.New(rand.NewPCG(7, uint64(time.Now().UnixNano())))
@@ -115,6 +117,7 @@ func TestTwoHundredCutsLoseAndRepeatNothing(t *testing.T) {
 }
 
 // TestAnAttachmentRefusesWithACode asks for what can't be.
+// Guarantee: V41.
 func TestAnAttachmentRefusesWithACode(t *testing.T) {
 	x := newProgram(t, false, "while read x; do echo heard $x; done; echo over; sleep 600")
 	at := x.attach(x.owner, "")
@@ -164,6 +167,7 @@ func TestAnAttachmentRefusesWithACode(t *testing.T) {
 }
 
 // TestWhoMayBeAttached tries every role, both tenants and what a browser sends.
+// Guarantee: V42.
 func TestWhoMayBeAttached(t *testing.T) {
 	x := newProgram(t, false, "cat", func(c *Config) { c.Origins = []string{"https://console.example.org"} })
 	theirs := x.token(auth.Owner, "other")
@@ -240,6 +244,7 @@ func TestWhoMayBeAttached(t *testing.T) {
 }
 
 // TestAnAttachmentEndsWithItsToken revokes the token of one who is attached.
+// Guarantee: V41.
 func TestAnAttachmentEndsWithItsToken(t *testing.T) {
 	x := newProgram(t, false, "cat")
 	x.s.pace.beat = 50 * time.Millisecond

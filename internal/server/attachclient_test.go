@@ -56,6 +56,7 @@ func (c *cutConn) Read(p []byte) (int, error) {
 
 // TestTheClientGoesOnAfterCuts reads with the Go client over a connection that
 // breaks again and again, in the middle of frames too.
+// Guarantee: V40.
 func TestTheClientGoesOnAfterCuts(t *testing.T) {
 	x := newProgram(t, false, "while read n; do seq 1 $n; done; exit 3")
 	d := &cutting{most: 40_000, rnd: rand.New(rand.NewPCG(3, uint64(time.Now().UnixNano())))}

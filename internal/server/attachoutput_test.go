@@ -19,6 +19,7 @@ import (
 )
 
 // TestAStalledClientHoldsLittle lets clients stop reading while a program prints.
+// Guarantee: V43.
 func TestAStalledClientHoldsLittle(t *testing.T) {
 	x := newProgram(t, false, "while read n; do head -c $n /dev/zero | tr '\\0' x; echo; done")
 	reads := x.attach(x.owner, "")
@@ -63,6 +64,7 @@ func TestAStalledClientHoldsLittle(t *testing.T) {
 
 // TestAProgramOfAnotherProcessIsFollowed attaches through a server that doesn't
 // run the program.
+// Guarantee: V40.
 func TestAProgramOfAnotherProcessIsFollowed(t *testing.T) {
 	x := newProgram(t, false, "echo up; while read line; do echo heard $line; done; echo down")
 	other := &programRig{rig: x.world.serve(t, once), process: x.process}
@@ -97,6 +99,7 @@ func (h hiding) Open(ctx context.Context, d belay.Digest) (io.ReadCloser, error)
 
 // TestWhatIsntKeptIsSaid attaches to a program that has ended and of whose output
 // a part is gone.
+// Guarantee: V40.
 func TestWhatIsntKeptIsSaid(t *testing.T) {
 	x := newProgram(t, false, "read x; head -c 2500000 /dev/zero | tr '\\0' x; echo last")
 	first := x.attach(x.owner, "")
@@ -134,6 +137,7 @@ func TestWhatIsntKeptIsSaid(t *testing.T) {
 }
 
 // TestWhoMayTypeIsWrittenDown looks for the facts of attachments.
+// Guarantee: V41.
 func TestWhoMayTypeIsWrittenDown(t *testing.T) {
 	x := newProgram(t, false, "cat")
 	viewer, owner := x.attach(x.token(auth.Viewer, auth.DefaultTenant), ""), x.attach(x.owner, "")

@@ -107,6 +107,7 @@ func (r *rig) listen(path, token, channel, until string) (close func()) {
 
 // TestAChannelComesBackWhereItWas: it is told a snapshot, and continues behind what
 // it acknowledged; that it left and came back are facts.
+// Guarantee: V14.
 func TestAChannelComesBackWhereItWas(t *testing.T) {
 	r := newRig(t, once)
 	owner := r.token(auth.Owner, auth.DefaultTenant)
@@ -155,6 +156,7 @@ func TestAChannelComesBackWhereItWas(t *testing.T) {
 
 // TestAChannelDoesntOutliveItsServer: the next one says that it is gone, until it
 // comes back.
+// Guarantee: V14.
 func TestAChannelDoesntOutliveItsServer(t *testing.T) {
 	w := newWorld(t)
 	r := w.serve(t, once)
@@ -169,6 +171,7 @@ func TestAChannelDoesntOutliveItsServer(t *testing.T) {
 
 // TestAChannelIsItsOwners: nobody else comes back as it, follows or answers
 // through it; who has its token makes it theirs.
+// Guarantee: V14.
 func TestAChannelIsItsOwners(t *testing.T) {
 	r := newRig(t, once)
 	ann, bob := r.token(auth.Owner, auth.DefaultTenant), r.token(auth.Viewer, auth.DefaultTenant)
@@ -212,6 +215,7 @@ const gated = "steps:\n  - calls:\n      - {tool: ring, args: {}}\n  - calls:\n 
 
 // TestAQuestionGoesThroughAChannelAndBack: that it went out and what came back are
 // facts, also what was refused; and a question goes out once.
+// Guarantee: V15.
 func TestAQuestionGoesThroughAChannelAndBack(t *testing.T) {
 	r := newRig(t, gated)
 	owner := r.token(auth.Owner, auth.DefaultTenant)

@@ -27,6 +27,7 @@ var refusedHere = map[string]belay.Code{
 // client, with a value for each field that it must have: what it answers is all
 // there, what it refuses is the error that HTTP has, and told again under its key
 // it is not done again.
+// Guarantee: V32.
 func TestTheClientRoundTripsEveryCommand(t *testing.T) {
 	var reads *rig
 	var told Told

@@ -18,6 +18,7 @@ import (
 // that never end their header, and that never send the body which they announce.
 // Meanwhile others are answered; who hasn't sent a header in time is cut off; and
 // the server ends while the rest is open.
+// Guarantee: V33.
 func TestAThousandIdleConnectionsKeepNobodyOut(t *testing.T) {
 	r := newRig(t, once)
 	owner := r.token(auth.Owner, auth.DefaultTenant)

@@ -54,6 +54,7 @@ func body(fields []field, other map[string]string) string {
 // TestEveryFieldOfEveryCommandIsHeldToItsType sends, over HTTP, each command
 // with each field missing, of a wrong type, misspelt and twice; and each body
 // that isn't JSON with one meaning.
+// Guarantee: V5.
 func TestEveryFieldOfEveryCommandIsHeldToItsType(t *testing.T) {
 	r := newRig(t, once)
 	owner := r.token(auth.Owner, auth.DefaultTenant)
@@ -99,6 +100,7 @@ func comma(want bool) string {
 	return ""
 }
 
+// Guarantee: V5.
 func TestABodyIsBounded(t *testing.T) {
 	r := newRig(t, once)
 	owner := r.token(auth.Owner, auth.DefaultTenant)

@@ -84,6 +84,7 @@ func (ts *turnstile) start(t *testing.T) {
 	}
 }
 
+// Guarantee: V8.
 func TestSessionsRunInOrderAndNeverMoreThanThePoolHas(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ts := newTurnstile(3, 1)
@@ -125,6 +126,7 @@ func TestSessionsRunInOrderAndNeverMoreThanThePoolHas(t *testing.T) {
 	}
 }
 
+// Guarantee: V8.
 func TestATenantLeavesRoomForOthers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		one, two := newTurnstile(2, 2), newTurnstile(2, 2)
@@ -188,6 +190,7 @@ func TestSessionsWakeAtTheirTimeAndAreTriedAgainLaterWhenTheyFail(t *testing.T) 
 
 // TestWorkGoesOnByItselfAfterARestart stops a server while sessions run and
 // starts the next one on the same stores.
+// Guarantee: V7.
 func TestWorkGoesOnByItselfAfterARestart(t *testing.T) {
 	w := newWorld(t)
 	r := w.serve(t, "steps:\n  - calls:\n      - {tool: complete_task, args: {summary: Done.}}\n    delay: 1h\n", func(c *Config) { c.Drain = time.Millisecond })
@@ -208,6 +211,7 @@ func TestWorkGoesOnByItselfAfterARestart(t *testing.T) {
 
 // TestATurnToldTwiceIsOneTurn sends the same submission many times at once, by
 // turn id and by key, and again after a restart.
+// Guarantee: V6.
 func TestATurnToldTwiceIsOneTurn(t *testing.T) {
 	w := newWorld(t)
 	r := w.serve(t, once)

@@ -11,6 +11,7 @@ import (
 // A session that is about to run lets a crowd of commands pass, but no longer
 // than a second, and not at all when there is none. Those that have waited go on
 // one after the other.
+// Guarantee: L12.
 func TestACrowdGoesFirst(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFront()

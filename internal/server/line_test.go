@@ -13,6 +13,7 @@ import (
 
 // TestALineIsTheSortedList holds the line against a list that is sorted anew for
 // each question: by time, then by who came first, and nobody is lost.
+// Guarantee: V8.
 func TestALineIsTheSortedList(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		type waiter struct {
@@ -66,6 +67,7 @@ func TestALineIsTheSortedList(t *testing.T) {
 }
 
 // TestNobodyWaitsForEverBehindWhatIsUrgent lets urgent work come all the time.
+// Guarantee: V8.
 func TestNobodyWaitsForEverBehindWhatIsUrgent(t *testing.T) {
 	now := time.Unix(1_700_000_000, 0)
 	ts := newTurnstile(1, 1)

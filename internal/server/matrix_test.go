@@ -28,6 +28,7 @@ var notHere = map[string]string{
 
 // TestWhatIsUnavailableIsListed holds the list against what the server answers:
 // in both directions.
+// Guarantee: V10.
 func TestWhatIsUnavailableIsListed(t *testing.T) {
 	r := newRig(t, once)
 	owner := r.token(auth.Owner, auth.DefaultTenant)
@@ -123,6 +124,7 @@ func targets() []target {
 
 // TestEveryCommandAndReadNeedsTheScope asks for everything with every role, in
 // both tenants, with every kind of token.
+// Guarantee: X8, V1, V2.
 func TestEveryCommandAndReadNeedsTheScope(t *testing.T) {
 	r := newRig(t, once, func(c *Config) { c.Rate = 1_000_000 })
 	r.s.strangers = newRates(1_000_000, 1_000_000)
@@ -154,6 +156,7 @@ func TestEveryCommandAndReadNeedsTheScope(t *testing.T) {
 	}
 }
 
+// Guarantee: V1.
 func TestATokenThatWasGoodIsNotAnyMore(t *testing.T) {
 	r := newRig(t, once)
 	text, made, err := r.tokens.Create("", auth.Owner, auth.DefaultTenant, time.Time{})
@@ -179,6 +182,7 @@ func TestATokenThatWasGoodIsNotAnyMore(t *testing.T) {
 }
 
 // TestNoTenantSeesAnother gives each tenant a session and asks the other for it.
+// Guarantee: V2.
 func TestNoTenantSeesAnother(t *testing.T) {
 	r := newRig(t, asks)
 	mine, theirs := r.token(auth.Owner, auth.DefaultTenant), r.token(auth.Owner, "other")
@@ -211,6 +215,7 @@ func TestNoTenantSeesAnother(t *testing.T) {
 
 // TestPagesOfOtherSitesAreRefused sends what a browser sends for a page that
 // isn't this server's, with a good token.
+// Guarantee: V3, V42.
 func TestPagesOfOtherSitesAreRefused(t *testing.T) {
 	r := newRig(t, once, func(c *Config) {
 		c.Origins, c.Hosts = []string{"https://console.example.org"}, []string{"belay.example.org:443"}

@@ -48,6 +48,7 @@ func about(m Model, told Told) string {
 
 // TestReadModelsAreListed holds the list against what the server answers, in both
 // directions, and against the documentation.
+// Guarantee: L19.
 func TestReadModelsAreListed(t *testing.T) {
 	r, owner, told := asking(t)
 	doc, err := os.ReadFile("../../docs/api.md")
@@ -93,6 +94,7 @@ func TestReadModelsAreListed(t *testing.T) {
 // TestReadModelsAreWhatIsDescribed: each answers with a document of the schema
 // that the description names, of the session asked for, as far as it was told to
 // wait for; an unknown session is not found, and a position is a number.
+// Guarantee: L19.
 func TestReadModelsAreWhatIsDescribed(t *testing.T) {
 	r, owner, told := asking(t)
 	raw, err := OpenAPI()
@@ -142,6 +144,7 @@ func TestReadModelsAreWhatIsDescribed(t *testing.T) {
 
 // TestReadModelsTellTheTruth: what waits for a person is blocked and asked in
 // each of them, and is not once it is answered.
+// Guarantee: L21.
 func TestReadModelsTellTheTruth(t *testing.T) {
 	r, owner, told := asking(t)
 	c, err := client.New(r.url, client.Options{Token: owner, HTTP: r.client})

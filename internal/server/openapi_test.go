@@ -26,6 +26,7 @@ var update = flag.Bool("update", false, "write the description that is checked i
 // describedFile is the file that is checked in.
 var describedFile = filepath.Join("..", "..", "docs", "openapi.json")
 
+// Guarantee: V11.
 func TestTheDescriptionThatIsCheckedInIsCurrent(t *testing.T) {
 	doc, err := OpenAPI()
 	if err != nil {
@@ -45,6 +46,7 @@ func TestTheDescriptionThatIsCheckedInIsCurrent(t *testing.T) {
 // TestTheDescriptionIsWhole holds the description against the table, and against
 // itself: every reference leads somewhere, every schema is one, every operation
 // has its own id and says what it answers.
+// Guarantee: V11.
 func TestTheDescriptionIsWhole(t *testing.T) {
 	raw, err := OpenAPI()
 	if err != nil {
@@ -212,6 +214,7 @@ func TestNamesOfSchemasAreOfOneTypeEach(t *testing.T) {
 
 // TestWhatCommandsTakeIsWhatIsDescribed gives bodies to the decoder and to the
 // schema of the description: they agree.
+// Guarantee: V11.
 func TestWhatCommandsTakeIsWhatIsDescribed(t *testing.T) {
 	raw, err := OpenAPI()
 	if err != nil {

@@ -36,6 +36,7 @@ func refusalsIn(t *testing.T, st store.Store) (facts, requests map[string]int) {
 
 // TestRefusedReadsAreAddedUp polls what a token may not read, and what isn't
 // there: each is counted, few are recorded, and of commands each.
+// Guarantee: V18.
 func TestRefusedReadsAreAddedUp(t *testing.T) {
 	w := newWorld(t)
 	r := w.serve(t, once)
@@ -79,6 +80,7 @@ func (f *failing) Append(ctx context.Context, b store.Batch) (store.Position, er
 
 // TestNoRefusalIsForgotten polls for a minute and a half as the clock goes, with
 // more kinds than are added up at a time, and with a disk that is full meanwhile.
+// Guarantee: V18.
 func TestNoRefusalIsForgotten(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		st := &failing{Store: memory.New().Open(memory.Options{})}

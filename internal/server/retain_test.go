@@ -13,6 +13,7 @@ import (
 // TestRetentionComesCalmly: first when the server has started long since, then once
 // an hour; sooner only where a round had no room for all. What fails is tried again
 // in the next round, and nothing is logged of a round that found nothing.
+// Guarantee: S53.
 func TestRetentionComesCalmly(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var log strings.Builder

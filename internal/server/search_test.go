@@ -13,6 +13,7 @@ import (
 
 // TestWordsAreFollowed: what a turn says is folded for searches before anybody
 // searches, and found.
+// Guarantee: L18.
 func TestWordsAreFollowed(t *testing.T) {
 	r := newRig(t, once)
 	owner := r.token(auth.Owner, auth.DefaultTenant)

@@ -72,6 +72,7 @@ func take(t *testing.T, g shadow.Git, dir, ref string) string {
 // TestASnapshotKeepsContentsAndNothingElse: bytes as they are, and neither the
 // person's index, HEAD, configuration and branches change nor is anything run
 // that the repository configures.
+// Guarantee: E47.
 func TestASnapshotKeepsContentsAndNothingElse(t *testing.T) {
 	dir, g := repo(t)
 	put(t, dir, "staged", "staged")
@@ -164,6 +165,7 @@ func TestNamesOfSnapshotsAreNamesForGit(t *testing.T) {
 }
 
 // A repository inside the workspace is kept as what it is at, and isn't asked.
+// Guarantee: T90.
 func TestARepositoryInsideRunsNothing(t *testing.T) {
 	dir, g := repo(t)
 	sub := filepath.Join(dir, "sub")

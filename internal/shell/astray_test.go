@@ -8,6 +8,7 @@ import (
 
 // Where a command runs, and what its paths are made of, is on record where links
 // could make something else of it.
+// Guarantee: G58.
 func TestWhereACommandRunsIsKept(t *testing.T) {
 	at := Options{Workspace: "/ws", Dir: "/ws", Home: "/home/u", Dialect: Bash}
 	for src, want := range map[string]string{ // of the last command: dirs; through; astray

@@ -93,6 +93,7 @@ var shells = []struct {
 // in a root where every program is a shim, the programs that a shell starts, with
 // their arguments, are among those that the classifier lists, and what it calls
 // read-only changes no file; unless it says that nobody can tell.
+// Guarantee: G22.
 func TestShellsStartNothingThatIsntListed(t *testing.T) {
 	for _, s := range shells {
 		t.Run(s.name, func(t *testing.T) {

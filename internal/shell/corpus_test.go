@@ -50,6 +50,7 @@ var there = Options{Dir: "/home/dev/project", Workspace: "/home/dev/project", Ho
 // TestTheCorpusIsJudgedAsPeopleDo holds the classifier against commands that
 // were judged by hand, of which those of blind.jsonl by somebody who hadn't seen
 // it: nothing is weaker, and of what only reads at most 5 % is stricter.
+// Guarantee: G21, G56.
 func TestTheCorpusIsJudgedAsPeopleDo(t *testing.T) {
 	for _, c := range []struct {
 		name  string
@@ -89,6 +90,7 @@ func TestTheCorpusIsJudgedAsPeopleDo(t *testing.T) {
 // them and as packages of Go and npm have them in their scripts and documents: all
 // of each that were found, before any was judged. In sh those count that are POSIX,
 // and each has the class that it has in bash.
+// Guarantee: G73.
 func TestHarmlessCommandsAskNothing(t *testing.T) {
 	for _, d := range []Dialect{Bash, Sh} {
 		o, all, asked := here, 0, 0

@@ -4,6 +4,7 @@ import "testing"
 
 // A word of which nobody knows how many words it becomes, or what it begins
 // with, counts as every option and every operand that the program has.
+// Guarantee: G73.
 func TestAWordOfUnknownNumberIsEveryOptionAndOperand(t *testing.T) {
 	for _, src := range []string{
 		// an option letter takes the first of the words, and the rest are options

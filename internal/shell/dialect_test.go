@@ -114,6 +114,7 @@ var dialects = []struct {
 	{"find . -name '*.{a,b}' -print", ReadOnly, ReadOnly},
 }
 
+// Guarantee: G86.
 func TestASourceIsReadAsItsShellReadsIt(t *testing.T) {
 	for _, c := range dialects {
 		for d, want := range map[Dialect]Class{Bash: c.bash, Sh: c.sh, "": c.sh} {

@@ -28,6 +28,7 @@ var starters = []string{"sh -c ", "bash -ec ", "env sh -c ", "sudo bash -c ", "n
 // TestHidingACommandNeverWeakensIt wraps, quotes and splits every command of
 // both corpora: whatever is done to a command, it is judged as strictly as
 // before, or more so.
+// Guarantee: G21.
 func TestHidingACommandNeverWeakensIt(t *testing.T) {
 	for _, c := range []struct {
 		name  string

@@ -4,6 +4,7 @@ import "testing"
 
 // What shows a secret asks whichever way the command names it; what shows names
 // only, or looks like one, doesn't.
+// Guarantee: G72.
 func TestCommandsThatReadSecretsAreEscapes(t *testing.T) {
 	o := Options{Workspace: "/ws", Home: "/home/u"}
 	for _, line := range []string{

@@ -18,6 +18,7 @@ func commandNames(r Report) []string {
 	return out
 }
 
+// Guarantee: G21.
 func TestEveryCommandIsFoundWhereverItStands(t *testing.T) {
 	for src, want := range map[string]string{
 		"a | b |& c":                               "a b c",
@@ -128,6 +129,7 @@ func TestAnOpenWordIsNeverTakenForALiteralOne(t *testing.T) {
 	}
 }
 
+// Guarantee: G23.
 func TestBadInputIsUnparsableAndQuick(t *testing.T) {
 	for name, src := range map[string]string{
 		"too long":        "echo " + strings.Repeat("a", 1<<20),
@@ -184,6 +186,7 @@ func TestALongSourceIsReadOnce(t *testing.T) {
 	}
 }
 
+// Guarantee: G23.
 func TestLongListsAreReadWhole(t *testing.T) {
 	for _, op := range []string{" | ", " && ", "; ", " || ", "\n"} {
 		src := strings.Repeat("cat"+op, 10000) + "rm x"
@@ -217,6 +220,7 @@ func TestANumberCountsFromWhereItIsGiven(t *testing.T) {
 	}
 }
 
+// Guarantee: G23.
 func TestWhatMovesTheCommandOfAWrapperIsUnparsable(t *testing.T) {
 	for _, src := range []string{"timeout $T ls", "timeout \"$T\" ls", "nice $N ls", "env $E ls", "xargs $N ls", "nice -n $N ls", "sudo $X ls", "nohup * ls", "ssh $H ls"} {
 		if r := Classify(src, here); r.Class != Unparsable {
@@ -273,6 +277,7 @@ func TestAFunctionHidesNothingThatGoesByItsName(t *testing.T) {
 }
 
 // TestAWayToKeysIsFollowed reads keys by every way that the source spells out.
+// Guarantee: G56.
 func TestAWayToKeysIsFollowed(t *testing.T) {
 	for _, key := range []struct{ dir, name, file string }{
 		{"", ".ssh", "config"}, {"", ".aws", "credentials"}, {"", ".gnupg", "pubring.kbx"}, {".config/", "gh", "hosts.yml"}, {".config/", "gcloud", "x.db"},

@@ -78,6 +78,7 @@ func must(b []byte, err error) []byte {
 
 // TestWhatAModelIsGivenIsTold: items, omissions and taint of the newest turn, what
 // a person cleared, compactions and rollbacks.
+// Guarantee: L21.
 func TestWhatAModelIsGivenIsTold(t *testing.T) {
 	w := newTold(t)
 	s := w.add(of(""), event.ThreadStarted{Kind: "main", Beginning: belay.Beginning{ImportedFrom: &belay.Import{Format: "claude"}}})
@@ -136,6 +137,7 @@ func TestLargeOutputsAreTold(t *testing.T) {
 
 // TestPermissionsAreTold: verdicts, the outcome of questions, grants until they
 // are taken back or used up, boundaries and what they stopped.
+// Guarantee: L21.
 func TestPermissionsAreTold(t *testing.T) {
 	w := newTold(t)
 	w.add(belay.IDs{}, event.SessionCreated{Workspace: "/w", Settings: belay.Settings{Mode: belay.ModeDefault, Limits: belay.Limits{Steps: 7}}},
@@ -168,6 +170,7 @@ func TestPermissionsAreTold(t *testing.T) {
 
 // TestProgramsThatOutliveTheirTurn are listed until they end, and their end
 // needs no turn.
+// Guarantee: L21.
 func TestProgramsThatOutliveTheirTurn(t *testing.T) {
 	w := newTold(t)
 	w.add(belay.IDs{}, event.SessionCreated{Workspace: "/w"})
@@ -190,6 +193,7 @@ func TestProgramsThatOutliveTheirTurn(t *testing.T) {
 
 // TestATurnThatJoinedIsKept: a fold that is saved while a turn is part of the
 // running one ends as one that wasn't.
+// Guarantee: L20.
 func TestATurnThatJoinedIsKept(t *testing.T) {
 	w := newTold(t)
 	second := of("")

@@ -68,6 +68,7 @@ func TestWhatIsCounted(t *testing.T) {
 
 // TestFiguresThatMisled: a fallback that answers what another model was asked, a
 // loop and limits, commands that failed, and answers without usage.
+// Guarantee: M62.
 func TestFiguresThatMisled(t *testing.T) {
 	s := New()
 	turn, step := belay.IDs{Turn: "turn_1"}, belay.IDs{Turn: "turn_1", Step: "step_1"}

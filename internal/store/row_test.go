@@ -20,6 +20,7 @@ func testRow(t *testing.T) Row {
 	return r
 }
 
+// Guarantee: S12.
 func TestTheChainCoversEveryField(t *testing.T) {
 	row := testRow(t)
 	start := Genesis(testSession, testThread)

@@ -14,6 +14,7 @@ import (
 
 var loadedAtStart = Loaded("o200k_base") || Loaded("cl100k_base")
 
+// Guarantee: M4.
 func TestNothingIsLoadedBeforeItIsAskedFor(t *testing.T) {
 	if loadedAtStart {
 		t.Error("starting a program loads a vocabulary")
@@ -93,6 +94,7 @@ func TestPiecesCountAsTheWhole(t *testing.T) {
 	}
 }
 
+// Guarantee: M4.
 func TestALongTextCostsAsMuchAsAShortOne(t *testing.T) {
 	unit := "The quick brown fox jumps over 13 lazy dogs.\n"
 	one := Count(Default, strings.Repeat(unit, 1000))

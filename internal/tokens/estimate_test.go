@@ -27,6 +27,7 @@ func answer(i int) []belay.Message {
 
 // However a conversation grows, shrinks and changes at its ends, the estimate is
 // the one that counting everything gives.
+// Guarantee: M5.
 func TestWhatIsRememberedIsWhatCountingGives(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		e := NewEstimator(Profile{Model: "m"}, new(Corrections), nil)
@@ -58,6 +59,7 @@ func TestWhatIsRememberedIsWhatCountingGives(t *testing.T) {
 
 // What was counted isn't looked at again: a message in the middle that is another
 // one, which never happens, goes unnoticed.
+// Guarantee: M4.
 func TestAStepCostsWhatIsNewInIt(t *testing.T) {
 	e := NewEstimator(Profile{Model: "m"}, new(Corrections), nil)
 	var ms []belay.Message

@@ -23,6 +23,7 @@ func specs(names ...string) []tool.Spec {
 
 var all = specs("artifact_publish", "ask_user", "complete_task", "Deploy/ops", "edit", "exec", "flow_get", "gadget", "lint/commands", "patch", "read", "todo", "web_fetch", "web_search", "write")
 
+// Guarantee: E32.
 func TestChoose(t *testing.T) {
 	for terms, want := range map[string]string{
 		"":                       "artifact_publish ask_user complete_task Deploy edit exec gadget lint patch read todo web_fetch web_search write",
@@ -53,6 +54,7 @@ func TestChoose(t *testing.T) {
 	}
 }
 
+// Guarantee: E32.
 func TestAChoiceOfAChoiceOnlyNarrows(t *testing.T) {
 	small := tool.Choose([]string{"minimal"}, all)
 	again := tool.Choose([]string{"full"}, small)
@@ -88,6 +90,7 @@ func TestExpandNamesTools(t *testing.T) {
 	}
 }
 
+// Guarantee: T45.
 func TestWhatNarrows(t *testing.T) {
 	for _, c := range []struct {
 		terms, than string

@@ -95,6 +95,7 @@ func TestSetRefusesSchemasThatDoNotStandAlone(t *testing.T) {
 	}
 }
 
+// Guarantee: T10.
 func TestCheckTellsTheModelWhatIsWrong(t *testing.T) {
 	s := newSet(t, "read", "write_file")
 	for _, c := range []struct{ name, args, code, says, hint string }{
@@ -144,6 +145,7 @@ func TestManyMistakesMakeABoundedProblem(t *testing.T) {
 	}
 }
 
+// Guarantee: G10.
 func TestSameCallHasTheSameHash(t *testing.T) {
 	s := newSet(t, "read")
 	args, hash, p := s.Check("read", ` {"lines": 1e1, "path" : "\u0061"} `)

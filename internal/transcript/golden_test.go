@@ -60,6 +60,7 @@ func told(c *transcript.Conversation, all []transcript.Message) string {
 }
 
 // TestSamples reads a sample of each format and compares what came of it.
+// Guarantee: S45.
 func TestSamples(t *testing.T) {
 	files, err := filepath.Glob("testdata/*.jsonl")
 	if err != nil || len(files) == 0 {

@@ -41,6 +41,7 @@ func written(t testing.TB, all []transcript.Message) []byte {
 
 // TestATranscriptReadsItsOwnOutput: every sample, written as a transcript of
 // ours, reads the same.
+// Guarantee: S45.
 func TestATranscriptReadsItsOwnOutput(t *testing.T) {
 	files, _ := filepath.Glob("testdata/*.jsonl")
 	for _, file := range files {
@@ -98,6 +99,7 @@ func TestMessagesCanBeReadTwice(t *testing.T) {
 }
 
 // TestWhatCannotBeReadIsTold with its line and what to do.
+// Guarantee: S45.
 func TestWhatCannotBeReadIsTold(t *testing.T) {
 	for _, c := range []struct {
 		what, file string
@@ -133,6 +135,7 @@ func TestWhatCannotBeReadIsTold(t *testing.T) {
 }
 
 // TestALineHasALimit: a file that is one endless line isn't read into memory.
+// Guarantee: S45.
 func TestALineHasALimit(t *testing.T) {
 	long := bytes.Repeat([]byte(" "), 65<<20)
 	copy(long, `{"type":"user","uuid":"u","sessionId":"s"`)
@@ -168,6 +171,7 @@ func TestAFileOfASubAgentIsItsConversation(t *testing.T) {
 
 // TestLinesThatNameNoParentAreReadInTheirOrder: whether the field is absent,
 // null in every line, or absent in a few lines of a file whose other lines have it.
+// Guarantee: S45.
 func TestLinesThatNameNoParentAreReadInTheirOrder(t *testing.T) {
 	claude := func(parents ...string) string {
 		var b strings.Builder

@@ -26,6 +26,7 @@ func book(t *testing.T, st store.Store) *trust.Book {
 	return b
 }
 
+// Guarantee: T42.
 func TestTrustIsAPathWithItsContent(t *testing.T) {
 	st := memory.Open(memory.Options{})
 	w := trust.Writer{Store: st, Owner: owner("one"), By: "user:ann"}
@@ -105,6 +106,7 @@ func TestFilesAreListedByPath(t *testing.T) {
 }
 
 // A fold takes what it doesn't know, and what is half there trusts nothing.
+// Guarantee: T42.
 func TestOddFactsTrustNothing(t *testing.T) {
 	b := &trust.Book{}
 	ref := belay.Ref{Digest: belay.DigestOf([]byte("x")), Size: 1}
@@ -122,6 +124,7 @@ func TestOddFactsTrustNothing(t *testing.T) {
 	}
 }
 
+// Guarantee: T42.
 func TestWritersAtTheSameTimeLoseNothing(t *testing.T) {
 	data := memory.New()
 	var wg sync.WaitGroup

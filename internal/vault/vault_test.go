@@ -62,6 +62,7 @@ func TestWhatIsSetIsThereUntilItIsRemoved(t *testing.T) {
 
 // TestNothingIsOnDiskInTheClear: the files are the owner's alone, and the value
 // is in none of them.
+// Guarantee: X12.
 func TestNothingIsOnDiskInTheClear(t *testing.T) {
 	v := filled(t)
 	files, err := os.ReadDir(v.Dir)
@@ -106,6 +107,7 @@ func TestAgeItselfOpensIt(t *testing.T) {
 }
 
 // TestSettingAtOnceLosesNothing: each process reads what the one before wrote.
+// Guarantee: X12.
 func TestSettingAtOnceLosesNothing(t *testing.T) {
 	v := Vault{Dir: t.TempDir()}
 	const n = 24
@@ -156,6 +158,7 @@ func TestTheIdentityMayBeElsewhere(t *testing.T) {
 
 // TestAFileThatCannotBeTrustedIsRefused: each with its reason, and none is
 // replaced by a change.
+// Guarantee: X12.
 func TestAFileThatCannotBeTrustedIsRefused(t *testing.T) {
 	other, err := age.GenerateX25519Identity()
 	if err != nil {

@@ -26,6 +26,7 @@ func (c *counted) SaveView(ctx context.Context, name string, from, to store.Posi
 }
 
 // Many who want the view at once cost one of them the folding.
+// Guarantee: L11.
 func TestManyReadersFoldOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		st := &counted{Store: memory.Open(memory.Options{})}
@@ -50,6 +51,7 @@ func TestManyReadersFoldOnce(t *testing.T) {
 }
 
 // The view follows the log without being asked, and stops when it is told to.
+// Guarantee: L11.
 func TestTheViewFollowsByItself(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		st := memory.Open(memory.Options{})
@@ -126,6 +128,7 @@ func (f *fake) Step(context.Context) (bool, error) {
 
 // A gentle follower works a tenth of the time, however much there is to do, and
 // whoever asks doesn't wait for that.
+// Guarantee: L18.
 func TestAGentleFollowerLeavesTimeForOthers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		st := memory.Open(memory.Options{})

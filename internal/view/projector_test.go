@@ -54,6 +54,7 @@ func anyFact(rt *rapid.T) fact {
 	return f
 }
 
+// Guarantee: O9.
 func TestRebuildEqualsIncremental(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		st := memory.Open(memory.Options{})
@@ -85,6 +86,7 @@ func TestRebuildEqualsIncremental(t *testing.T) {
 
 // At every cut the row is stored and read back, as a projector does that is
 // killed there.
+// Guarantee: O9.
 func TestFoldAtEveryCutEquals(t *testing.T) {
 	st := memory.Open(memory.Options{})
 	w := newWriter(t, st)
@@ -322,6 +324,7 @@ func (c *crossed) Tombstones(ctx context.Context, after store.Position) ([]store
 
 // TestADeletionHidesNoFactsBeforeIt: a fact of one session and the deletion of
 // another come after the facts were read and before the deletions are.
+// Guarantee: L17.
 func TestADeletionHidesNoFactsBeforeIt(t *testing.T) {
 	st := memory.Open(memory.Options{})
 	w := newWriter(t, st)

@@ -93,6 +93,7 @@ func TestAFactTwiceCountsOnce(t *testing.T) {
 
 // Every type of the table, also those with nothing in them and out of any order,
 // leaves a row that only knows more.
+// Guarantee: O8.
 func TestEveryFactCanBeFolded(t *testing.T) {
 	for _, full := range []bool{false, true} {
 		var row view.Session
@@ -223,6 +224,7 @@ func TestTheTurnToSpeakOf(t *testing.T) {
 	}
 }
 
+// Guarantee: T58.
 func TestWhatProgramsTookIsCounted(t *testing.T) {
 	var row view.Session
 	for i, p := range []event.Payload{

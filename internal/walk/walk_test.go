@@ -98,6 +98,7 @@ func TestWalkVisitsInOrder(t *testing.T) {
 	}
 }
 
+// Guarantee: T16.
 func TestWalkFollowsNoLink(t *testing.T) {
 	dir, root := tree(t, map[string]string{"real/f": "x", "g": "y"})
 	out := t.TempDir()
@@ -204,6 +205,7 @@ func TestHeldEntriesOutliveTheirFolder(t *testing.T) {
 
 // A hundred thousand files cost no more memory than a few thousand, in many
 // folders or in one, and come in order.
+// Guarantee: T18.
 func TestAHundredThousandFilesCostLittleMemory(t *testing.T) {
 	const many = 100_000
 	base := ""
@@ -260,6 +262,7 @@ func fill(t *testing.T, dir string, many, perFolder int) {
 }
 
 // What isn't ignored is what git lists, for random trees and ignore files.
+// Guarantee: T17.
 func TestIgnoringIsAsGitDoesIt(t *testing.T) {
 	needs.Program(t, "git")
 	rounds := 40

@@ -95,6 +95,7 @@ func TestAWorktreeComesAndGoesWithItsBranch(t *testing.T) {
 	}
 }
 
+// Guarantee: E21.
 func TestNothingThatSomebodyMadeIsRemoved(t *testing.T) {
 	dir := repository(t)
 	g := worktree.New(env(t))
@@ -159,6 +160,7 @@ func TestWhatHasNoWorktreeSaysWhatElseThereIs(t *testing.T) {
 // TestWhatARepositoryConfiguresIsntRun plants programs in everything that the
 // calls of a worktree's life read, also through includes and a submodule, and
 // indirections that git didn't make.
+// Guarantee: T90.
 func TestWhatARepositoryConfiguresIsntRun(t *testing.T) {
 	dir := repository(t)
 	g := worktree.New(env(t))

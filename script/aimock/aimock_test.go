@@ -137,6 +137,7 @@ func sent(t *testing.T, url string) string {
 // protocols are the providers with the path that their servers have.
 var protocols = map[string]string{"openai": "/v1", "openai-chat": "/v1", "anthropic": "/v1", "google": "/v1beta"}
 
+// Guarantee: E55.
 func TestEveryProtocolOfAimock(t *testing.T) {
 	main := installed(t)
 	for name, path := range protocols {

@@ -8,6 +8,7 @@ import (
 )
 
 // TestDialects: what the classifier parses is what the session's shell runs.
+// Guarantee: G86.
 func TestDialects(t *testing.T) { play(t, expectation{decided: true, outside: true}, dialects) }
 
 var dialects = []attack{

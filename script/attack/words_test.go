@@ -6,6 +6,7 @@ import "testing"
 
 // TestWordsOfUnknownNumber: a word that may become several, or an option, is
 // judged as every option and operand that the program has.
+// Guarantee: G73.
 func TestWordsOfUnknownNumber(t *testing.T) {
 	play(t, expectation{decided: true, outside: true}, wordsOfUnknownNumber())
 }

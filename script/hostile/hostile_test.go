@@ -65,6 +65,7 @@ for _ in range(20):
 // TestHostilePrograms is a row for each of what a program can use up, as root
 // and as a plain user: the runtime answers meanwhile, it stays small, nobody is
 // left, and the log says which limit it was.
+// Guarantee: T70, T56.
 func TestHostilePrograms(t *testing.T) {
 	confined(t)
 	needs.Program(t, "python3")
@@ -141,6 +142,7 @@ func ends(t *testing.T, log []fact) (use event.ProcessUse, stopped event.Sandbox
 // TestHostileStop stops the runtime without ending it: nobody renews its hold on
 // the session then, so what it runs must be gone when that ends. Going on, the
 // runtime says why.
+// Guarantee: T57.
 func TestHostileStop(t *testing.T) {
 	confined(t)
 	t.Parallel()
@@ -167,6 +169,7 @@ func TestHostileStop(t *testing.T) {
 // TestHostileQuota lets a program loop that has a fifth of a processor: what it
 // used is counted against the time that it ran. Where there are no groups the log
 // says that nothing holds the quota.
+// Guarantee: T58.
 func TestHostileQuota(t *testing.T) {
 	confined(t)
 	needs.Program(t, "python3")

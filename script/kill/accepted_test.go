@@ -9,6 +9,7 @@ import (
 // TestAnAcceptedSessionIsListed: a process that dies before its session began
 // leaves nothing; one that dies right after leaves a session that lists show, and
 // that continues.
+// Guarantee: E45, S46.
 func TestAnAcceptedSessionIsListed(t *testing.T) {
 	m := newMachine(t)
 	defer m.discard()

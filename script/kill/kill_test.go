@@ -61,6 +61,7 @@ func life(t *testing.T, kills ...int) (hit, lost bool) {
 }
 
 // TestKillAtEveryPoint kills the process at each point once.
+// Guarantee: O3, E1.
 func TestKillAtEveryPoint(t *testing.T) {
 	first, step := stride(t)
 	begun := time.Now()
@@ -82,6 +83,7 @@ func TestKillAtEveryPoint(t *testing.T) {
 }
 
 // TestKillAtPairsOfPoints kills the process that resumes as well.
+// Guarantee: O4.
 func TestKillAtPairsOfPoints(t *testing.T) {
 	n := 300
 	if !full {

@@ -25,6 +25,7 @@ const leaves = `steps:
 // gone once any command was started: folders that stood in for protected names,
 // and programs that left their group. It is no matter where that command works and
 // whether it starts a program.
+// Guarantee: T111, T112.
 func TestKilledProgramsLeaveNothing(t *testing.T) {
 	m := sandbox.Probe()
 	needs.Facility(t, "sandbox", m.Level.AtLeast(belay.L3), "level "+string(m.Level)+": "+m.Why)

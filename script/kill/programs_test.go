@@ -349,6 +349,7 @@ func (l *programs) settled(what string) {
 // in a boundary: to their end, in the background, and on a terminal. Everything
 // of them is dead then, what is left of them is lost and can be read, and a
 // resume comes to the answer.
+// Guarantee: T7, T61, T50.
 func TestKillWithPrograms(t *testing.T) {
 	m := sandbox.Probe()
 	needs.Facility(t, "sandbox", m.Level.AtLeast(belay.L3), "level "+string(m.Level)+": "+m.Why)

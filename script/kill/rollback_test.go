@@ -147,6 +147,7 @@ func (m *machine) folded(s belay.StreamID) string {
 
 // TestKillWhileGoingBack kills fork, rollback and undo at each of their points;
 // the same command again, or a resume, leads to what comes without a kill.
+// Guarantee: E42.
 func TestKillWhileGoingBack(t *testing.T) {
 	base := begun(t)
 	defer base.discard()
@@ -204,6 +205,7 @@ func TestKillWhileGoingBack(t *testing.T) {
 }
 
 // TestKillWhileForking: a fork that is killed is either not there or whole.
+// Guarantee: E40.
 func TestKillWhileForking(t *testing.T) {
 	base := begun(t)
 	defer base.discard()
@@ -276,6 +278,7 @@ func restoreTo(t *testing.T, dir string, files map[string][]byte) {
 
 // TestKillWhileKeeping kills a turn that keeps its workspace by hidden commits:
 // after a resume what its command did can be taken back.
+// Guarantee: E46.
 func TestKillWhileKeeping(t *testing.T) {
 	needs.Program(t, "git")
 	first, step := stride(t)

@@ -209,6 +209,7 @@ const fewPoints = 300
 // TestKillServer lets a server die while twenty clients submit, approve, interrupt
 // and follow. Each life has two deaths: one at a point of the whole range, and one
 // of the process that takes over.
+// Guarantee: O17, V13.
 func TestKillServer(t *testing.T) {
 	seed := rand.Uint64()
 	r := rand.New(rand.NewPCG(seed, 6))

@@ -102,6 +102,7 @@ func (s *streaming) process(first bool, after int, env ...string) end {
 // each of the program's points and at random bytes of the stream, over every
 // protocol. What was recorded of the answer is a beginning of it; the next
 // process asks again, as a new attempt, and only its answer counts.
+// Guarantee: E54.
 func TestKillWhileStreaming(t *testing.T) {
 	t.Run("points", func(t *testing.T) {
 		points := 0

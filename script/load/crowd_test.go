@@ -22,6 +22,7 @@ const fiveSteps = `steps:
 
 // TestACrowd: a thousand clients come at the same moment, each with a session of
 // five steps, and follow it to its end.
+// Guarantee: L12.
 func TestACrowd(t *testing.T) {
 	n := of(1000, 40)
 	s := newPlace(t, fiveSteps).start("--sessions", fmt.Sprint(n))

@@ -31,6 +31,7 @@ func (s *server) thread(ctx context.Context, session string) (read, error) {
 
 // TestALongQueue: turns wait behind those that ask a person, as many as a thread
 // takes, in the order in which they came, also after the server was killed.
+// Guarantee: L15.
 func TestALongQueue(t *testing.T) {
 	threads, behind := of(100, 4), of(100, 10)
 	p := newPlace(t, asking)

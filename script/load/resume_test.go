@@ -54,6 +54,7 @@ func (f *far) hear(ctx context.Context, n int) ([]time.Time, error) {
 
 // TestWorkGoesOnAlone: a server is killed while sessions wait for their model.
 // The next one asks for them again, without being told.
+// Guarantee: L15.
 func TestWorkGoesOnAlone(t *testing.T) {
 	one := resume(t, 1)
 	figure(t, "one session: from the start to its request", quantile(one, 0.5), "45ms")

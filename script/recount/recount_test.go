@@ -33,6 +33,7 @@ func TestMain(m *testing.M) {
 // TestAnOutsideRecountAgrees plays turns that end in every way, and holds every
 // figure of belay stats --json against those that this program finds in what
 // belay events --json prints.
+// Guarantee: M62.
 func TestAnOutsideRecountAgrees(t *testing.T) {
 	testscript.Run(t, testscript.Params{
 		Dir:                 ".",

@@ -91,6 +91,7 @@ func TestASessionBeginsWithItsSettingsAndGrants(t *testing.T) {
 
 // TestASessionKeepsItsShell: it is decided once, and what is allowed for it says
 // its dialect.
+// Guarantee: G86.
 func TestASessionKeepsItsShell(t *testing.T) {
 	for _, had := range []*belay.Shell{nil, {Path: "/bin/bash", Dialect: "bash"}} {
 		b := newBench(t)
@@ -146,6 +147,7 @@ func TestWorkOpensTheThreadAndCreatesTheTask(t *testing.T) {
 }
 
 // Threads learn whether they may write before they are given work.
+// Guarantee: E21.
 func TestAThreadOfAReaderKnowsItFirst(t *testing.T) {
 	b := newBench(t)
 	b.create()
@@ -271,6 +273,7 @@ func (b *bench) asks(thread belay.ThreadID, call belay.CallID, whole bool) {
 	b.do(belay.HoldWorkspace{Thread: thread, Calls: []belay.Hold{{Call: call, Whole: whole}}})
 }
 
+// Guarantee: E22.
 func TestHoldsAreGrantedInTheOrderTheyWereAskedFor(t *testing.T) {
 	b := order(t)
 	want := func(what string, calls ...belay.CallID) {

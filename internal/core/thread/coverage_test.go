@@ -159,6 +159,7 @@ func (m *many) work() {
 // Every call has a decision with everything that explains it, no call runs
 // without one that allows it, for exactly its arguments, and every tainting
 // result is on record before the next request.
+// Guarantee: G2, G25.
 func TestEveryCallHasItsDecision(t *testing.T) {
 	seed := uint64(time.Now().UnixNano())
 	t.Logf("seed %d", seed)

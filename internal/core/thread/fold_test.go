@@ -77,6 +77,7 @@ func answerOf(d *Decider, step int) event.ModelCompleted {
 }
 
 // What a thread keeps doesn't grow with its history.
+// Guarantee: O12.
 func TestTheStateOfAMillionEventsIsSmall(t *testing.T) {
 	n := 1_000_000
 	if raceEnabled {
@@ -94,6 +95,7 @@ func TestTheStateOfAMillionEventsIsSmall(t *testing.T) {
 }
 
 // fold(all) = fold(snapshot + tail), wherever the snapshot is taken.
+// Guarantee: O7.
 func TestFoldFromEveryCut(t *testing.T) {
 	n := 1000
 	if raceEnabled {
@@ -105,6 +107,7 @@ func TestFoldFromEveryCut(t *testing.T) {
 }
 
 // Every type of the vocabulary can come along, in any state: folding is total.
+// Guarantee: O8.
 func TestFoldIsTotal(t *testing.T) {
 	for _, typ := range event.Types() {
 		p, err := event.Decode(typ.Name, typ.Version, []byte(`{}`))

@@ -14,6 +14,7 @@ import (
 	"github.com/belay-run/belay/internal/core"
 )
 
+// Guarantee: E20.
 func TestWidthFollowsLatencyAndFailures(t *testing.T) {
 	for _, c := range []struct {
 		what               string
@@ -95,6 +96,7 @@ type schedule struct {
 	started map[belay.CallID]bool
 }
 
+// Guarantee: E20.
 func TestScheduling(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		w := newWorld(t)

@@ -25,6 +25,7 @@ import (
 
 // TestScenarios plays testdata/*.txt. A line that begins with "> " is a command;
 // what follows is what the decider says then: facts, sends, effects, wake time.
+// Guarantee: O2.
 func TestScenarios(t *testing.T) {
 	files, err := filepath.Glob("testdata/*.txt")
 	if err != nil || len(files) == 0 {

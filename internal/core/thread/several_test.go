@@ -44,6 +44,7 @@ func (w *world) flying() (n []int) {
 	return n
 }
 
+// Guarantee: E13.
 func TestACallOfSeveralFilesWaitsForEachOfThem(t *testing.T) {
 	w := withPatch(t)
 	w.answer(w.edit("a"), w.several("b", "./dir/c"), w.edit("d"), w.several("d", "e"), w.edit("dir/c"), w.edit("dir"))
@@ -72,6 +73,7 @@ func TestACallOfSeveralFilesCarriesWhatWasSeenOfEach(t *testing.T) {
 	}
 }
 
+// Guarantee: G5.
 func TestACallOfSeveralFilesAsksWhenOneIsOutside(t *testing.T) {
 	w := withPatch(t)
 	w.answer(w.several("a", "../b"))

@@ -12,6 +12,7 @@ import (
 	"github.com/belay-run/belay/internal/policy"
 )
 
+// Guarantee: T58.
 func TestProgramsThatUsedUpWhatAThreadHasStartNoOther(t *testing.T) {
 	spec := belay.ToolSpec{Name: "exec", Capabilities: []string{capProcess}}
 	var s State
@@ -182,6 +183,7 @@ func (g *together) hears(s belay.StreamID, call belay.CallID) belay.ProgramUse {
 	return d.s.Others
 }
 
+// Guarantee: T58.
 func TestThreadsOfASessionKnowWhatTheOthersUsed(t *testing.T) {
 	g := newTogether(t)
 	a := g.work("thr_a")

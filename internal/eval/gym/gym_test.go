@@ -26,6 +26,7 @@ func play(t *testing.T, s *eval.Scenario) eval.Result {
 	return r
 }
 
+// Guarantee: X32.
 func TestTheSamplesPass(t *testing.T) {
 	all, err := eval.Load([]string{"testdata/gym"}, gym.Read)
 	if err != nil {
@@ -45,6 +46,7 @@ func TestTheSamplesPass(t *testing.T) {
 }
 
 // Each sample with its expectation turned must fail: what passes means something.
+// Guarantee: X32.
 func TestTheSamplesCanFail(t *testing.T) {
 	files, err := filepath.Glob("testdata/gym/*.yaml")
 	if err != nil || len(files) != 9 {
@@ -161,6 +163,7 @@ func TestWrongGymExpectationsFail(t *testing.T) {
 
 // The rule list of bash:execute: the operators, what quotes hide, and the order
 // in which a command is judged.
+// Guarantee: X32.
 func TestOperators(t *testing.T) {
 	for command, want := range map[string]string{
 		"echo a": "", "echo 'a && b; c | d > e < f `g` $(h) & i'": "", `echo "a && b; c | d > e < f & i"`: "", `echo "a ` + "`b`" + `"`: "",

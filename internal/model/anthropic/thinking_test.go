@@ -108,6 +108,7 @@ func converse(t *testing.T, p *Messages, r model.Request) (belay.Message, error)
 	return m, err
 }
 
+// Guarantee: M10.
 func TestThinkingGoesBackAsItCame(t *testing.T) {
 	srv := modelserver.New(func(modelserver.Asked) modelserver.Scene {
 		return modelserver.Scene{Scene: modeltest.Scene{Reasoning: "hm", Text: "I look.", Calls: []model.Call{{Name: "read", Args: `{}`}, {Name: "read", Args: `{"k":1}`}}, Stop: "tool_calls"}}
@@ -188,6 +189,7 @@ func TestThinkingThatIsBoundElsewhereStaysAway(t *testing.T) {
 }
 
 // Thinking may stand between pieces of text and between calls.
+// Guarantee: M10.
 func TestThinkingKeepsItsPlace(t *testing.T) {
 	thought := func(i int, s string) []string {
 		return []string{begun(i, `{"type":"thinking","thinking":"`+s+`"}`), piece(i, `{"type":"signature_delta","signature":"sig `+s+`"}`), ended(i)}

@@ -24,6 +24,7 @@ func ask(t *testing.T, ctx context.Context, msgs ...belay.Message) (calls []mode
 	return calls, text, stop, nil
 }
 
+// Guarantee: T44.
 func TestTheCallIsAskedForAsItWasWritten(t *testing.T) {
 	for _, args := range []string{`{"path": "a"}`, `{"path":`, "", "{}\n"} {
 		text, err := direct.Request{Tool: "read", Args: args}.Text()

@@ -69,6 +69,7 @@ func code(err error) string { return model.AsError(err).Code }
 // TestAnAccountThatFailsHoldsNoOtherBack: what two workspaces call by one name may
 // be two servers, or one with two keys. Neither waits for the other's failures or
 // limits, and a provider made anew for the same account finds what there was.
+// Guarantee: M21.
 func TestAnAccountThatFailsHoldsNoOtherBack(t *testing.T) {
 	one := Account{Provider: "corp", Endpoint: "https://one.example.org/v1", Credential: [32]byte{1}}
 	place, key, name := one, one, one
@@ -94,6 +95,7 @@ func TestAnAccountThatFailsHoldsNoOtherBack(t *testing.T) {
 	})
 }
 
+// Guarantee: M21.
 func TestAModelThatKeepsFailingIsLeftAlone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := &far{says: func(r model.Request) error {
@@ -162,6 +164,7 @@ func TestWhatIsNoFaultOpensNothing(t *testing.T) {
 	})
 }
 
+// Guarantee: M21.
 func TestRetriesStayAPartOfAllRequests(t *testing.T) {
 	f := &far{says: func(r model.Request) error { return &model.Error{Class: "rate_limited", Message: "no"} }}
 	p := New(time.Now).Wrap(Account{Provider: "far"}, f, Limits{})
@@ -179,6 +182,7 @@ func TestRetriesStayAPartOfAllRequests(t *testing.T) {
 	}
 }
 
+// Guarantee: M22.
 func TestNoMoreThanTheLimitsAllowIsOut(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := &far{takes: time.Second}
@@ -203,6 +207,7 @@ func TestNoMoreThanTheLimitsAllowIsOut(t *testing.T) {
 	})
 }
 
+// Guarantee: M22.
 func TestRequestsWaitInOrderAndKeepToTheRate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := &far{}
@@ -245,6 +250,7 @@ func TestTokensAreADebt(t *testing.T) {
 	})
 }
 
+// Guarantee: M22.
 func TestAWaitEndsWithItsContext(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := &far{takes: time.Minute}
@@ -267,6 +273,7 @@ func TestAWaitEndsWithItsContext(t *testing.T) {
 	})
 }
 
+// Guarantee: M22.
 func TestAnAnswerThatTakesTooLongIsAFailure(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := &far{takes: time.Hour}

@@ -198,6 +198,7 @@ func TestPath(t *testing.T) {
 
 // The messages of each request begin with those of the one before it, also where
 // a note of the one is a message of the next.
+// Guarantee: M11.
 func TestPrefixBytes(t *testing.T) {
 	var bodies [][]byte
 	p := far(t, func(w http.ResponseWriter, r *http.Request) {

@@ -89,6 +89,7 @@ func converse(t *testing.T, p *Gemini, r model.Request) belay.Message {
 	return m
 }
 
+// Guarantee: M10.
 func TestSignaturesGoBackAsTheyCame(t *testing.T) {
 	calls := []model.Call{{Name: "read", Args: `{}`}, {Name: "list", Args: `{"k":1}`}}
 	srv := modelserver.New(func(a modelserver.Asked) modelserver.Scene {
@@ -127,6 +128,7 @@ func TestSignaturesGoBackAsTheyCame(t *testing.T) {
 	}
 }
 
+// Guarantee: M10.
 func TestSignedTextKeepsItsPlace(t *testing.T) {
 	events := []string{said("", `{"text":"Über "}`), said("", `{"text":"Nacht","thoughtSignature":"A"}`), said("", `{"text":"hm","thought":true,"thoughtSignature":"B"}`), said("STOP", `{"text":" da","thoughtSignature":"C"}`, `{"text":"","thoughtSignature":"D"}`)}
 	p := far(t, func(w http.ResponseWriter, r *http.Request) { stream(w, events...) })

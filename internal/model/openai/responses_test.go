@@ -83,6 +83,7 @@ const (
 	completed    = `{"type":"response.completed","response":{"status":"completed"}}`
 )
 
+// Guarantee: M10.
 func TestWhatAnAnswerOfResponsesSays(t *testing.T) {
 	for name, c := range map[string]struct {
 		events []string
@@ -152,6 +153,7 @@ func TestArgumentsOfResponsesAreBounded(t *testing.T) {
 }
 
 // The request, as bytes: what one conversation sends in two steps.
+// Guarantee: M10.
 func TestTheRequestOfResponses(t *testing.T) {
 	var bodies [][]byte
 	p := responses(t, func(w http.ResponseWriter, r *http.Request) {

@@ -109,6 +109,7 @@ func TestTheKillLoopScenarioEnds(t *testing.T) {
 	}
 }
 
+// Guarantee: E16.
 func TestAnotherProcessGetsTheSameAnswers(t *testing.T) {
 	s, err := scripted.Load("testdata/killloop.yaml")
 	if err != nil {

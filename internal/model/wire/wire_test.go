@@ -346,6 +346,7 @@ func TestDeadlines(t *testing.T) {
 }
 
 // TestHalfAKeyIsTakenOutToo: what must not be told goes before a text is cut.
+// Guarantee: X13.
 func TestHalfAKeyIsTakenOutToo(t *testing.T) {
 	const key = "sk-0123456789-0123456789"
 	e := Endpoint{Name: "p", Key: key, Scrub: strings.NewReplacer("c2stMDEyMzQ1Njc4OS0", "[hidden]").Replace}

@@ -78,6 +78,7 @@ func TestAFormatIsGuessedOnlyIfItIsClear(t *testing.T) {
 	}
 }
 
+// Guarantee: G46.
 func TestOnlyWhatIsNewWidens(t *testing.T) {
 	r, err := Read(Claude, []byte(`{"permissions":{"allow":["Bash(npm test:*)","WebSearch"],"deny":["Bash(curl:*)"]}}`), Options{Name: "F"})
 	if err != nil {

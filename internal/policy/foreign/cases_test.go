@@ -48,6 +48,7 @@ func whole(f Format, in string) string {
 	return in
 }
 
+// Guarantee: G46.
 func TestEachFormatByItsTable(t *testing.T) {
 	least := map[Format]int{Gemini: 25, Claude: 25, OpenClaw: 12, Cowork: 12}
 	for _, f := range Formats {

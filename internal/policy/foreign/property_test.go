@@ -155,6 +155,7 @@ func (m geminiModel) judge(c call) (d policy.Decision, ruled, mine bool) {
 	return d, ruled, mine
 }
 
+// Guarantee: G46.
 func TestGeminiNeverWidens(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var m geminiModel
@@ -255,6 +256,7 @@ func ignored(pattern, p string) bool {
 	return regexp.MustCompile(`^` + regexp.QuoteMeta(anchor) + re + `(?:/.*)?$`).MatchString(whole)
 }
 
+// Guarantee: G46.
 func TestClaudeNeverWidens(t *testing.T) {
 	rules := []string{"Bash", "Read", "Edit", "Write", "WebFetch", "WebFetch(domain:x.example)", "Bash(git push origin main)", "Bash(npm run build)", "Read(.env)", "Read(./secrets/**)", "Read(//w/p/src/**)",
 		"Read(//etc/**)", "Read(~/.ssh/**)", "Edit(src/**)", "Edit(/a.md)", "Edit(*.md)", "Write(docs/*)", "Edit(//w/**)", "Read(**/key.pem)", "Edit(**)", "Edit(*)", "Edit(**/*.md)", "Write(./a.md)"}
@@ -313,6 +315,7 @@ func TestClaudeNeverWidens(t *testing.T) {
 }
 
 // Cowork's way: rules with an exact action before those with *, in their order.
+// Guarantee: G46.
 func TestCoworkNeverWidens(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		type rule struct{ action, decision, when string }
@@ -354,6 +357,7 @@ func TestCoworkNeverWidens(t *testing.T) {
 
 // OpenClaw's way: a profile, a list of what there is and one of what there isn't,
 // for everybody and then for an agent; each layer only narrows.
+// Guarantee: G46.
 func TestOpenClawNeverWidens(t *testing.T) {
 	terms := []string{"read", "write", "exec", "process", "proc*", "group:fs", "group:runtime", "group:web", "web_*", "*", "bash", "apply_patch", "Message"}
 	members := func(l []string) (out []string) {

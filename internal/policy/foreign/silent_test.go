@@ -92,6 +92,7 @@ func denials(r *Result) (out []string) {
 // TestNothingOfASourceIsSilent: a name that nothing here knows, of whatever value
 // and at whatever level, is named; and no deny that stood there before is gone or
 // narrower without a word.
+// Guarantee: G46.
 func TestNothingOfASourceIsSilent(t *testing.T) {
 	values := []any{true, false, nil, 1.0, "deny", "", []any{}, []any{"Bash"}, map[string]any{}, map[string]any{"deny": []any{"*"}}, map[string]any{"x": map[string]any{"y": 1.0}}}
 	rapid.Check(t, func(t *rapid.T) {
@@ -140,6 +141,7 @@ func TestNothingOfASourceIsSilent(t *testing.T) {
 }
 
 // TestADenyOfWhatIsNotKnownIsLost: the rule is there, and says that it may mean less.
+// Guarantee: G46.
 func TestADenyOfWhatIsNotKnownIsLost(t *testing.T) {
 	for f, in := range map[Format]string{
 		Claude:   `{"permissions":{"deny":["%s"]}}`,
@@ -158,6 +160,7 @@ func TestADenyOfWhatIsNotKnownIsLost(t *testing.T) {
 
 // TestADenyOfEverythingMeansEveryToolHere: what runs programs, touches files,
 // reaches the network or speaks to somebody is denied with what does it there.
+// Guarantee: G46.
 func TestADenyOfEverythingMeansEveryToolHere(t *testing.T) {
 	list := func(names []string) string {
 		slices.Sort(names)

@@ -100,6 +100,7 @@ func anyRequest(t *rapid.T) policy.Request {
 
 // An explanation says what the gate does, gives every rule that spoke its fate,
 // and ends with something that would change the verdict.
+// Guarantee: G24.
 func TestAnExplanationIsTheVerdict(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		set, r := compiled(t, anyRules(t, 0)...), anyRequest(t)
@@ -127,6 +128,7 @@ func TestAnExplanationIsTheVerdict(t *testing.T) {
 
 // A rule that is offered does what is said, speaks of its example, and never
 // allows what content from outside made the gate ask about.
+// Guarantee: G24.
 func TestAnOfferedRuleDoesWhatIsSaid(t *testing.T) {
 	offered := 0
 	rapid.Check(t, func(t *rapid.T) {

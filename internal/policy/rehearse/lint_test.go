@@ -21,6 +21,7 @@ func texts(found []Finding) string {
 	return strings.Join(out, "\n")
 }
 
+// Guarantee: G31.
 func TestWhatLintFinds(t *testing.T) {
 	type m = policy.Match
 	git := &policy.CommandMatch{Program: []string{"git"}}
@@ -76,6 +77,7 @@ func TestWhatLintFinds(t *testing.T) {
 
 // What lint calls an error is one: such a rule never decides a call, and one
 // that can never match never does.
+// Guarantee: G31.
 func TestWhatLintCallsAnErrorNeverDecides(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		d := numbered(anyRules(t, 1))
@@ -108,6 +110,7 @@ func TestWhatLintCallsAnErrorNeverDecides(t *testing.T) {
 
 // Of a file of as many rules as there may be, all about one tool, a bounded
 // number of pairs is compared, and it is said that not all were.
+// Guarantee: G31.
 func TestTheLargestFileIsLintedInPart(t *testing.T) {
 	var rules []policy.Rule
 	for i := range policy.MaxRules - len(policy.BuiltinRules()) {

@@ -122,6 +122,7 @@ var calls = []struct{ tool, args string }{
 	{"write", `{"path":"src/a.go"}`}, {"write", `{"path":"/etc/passwd"}`}, {"fetch", `{"url":"https://x.org"}`}, {"complete_task", `{}`}, {"exec", `[1]`}, {"exec", `"ls"`},
 }
 
+// Guarantee: G32.
 func TestTheRulesOfTheDayChangeNothing(t *testing.T) {
 	day := compiled(t, policy.Rule{ID: "push", Verdict: policy.Deny, Match: policy.Match{Command: &policy.CommandMatch{Program: []string{"git"}, Subcommand: []string{"push"}}}})
 	for _, set := range []*policy.Set{nil, day} {
@@ -156,6 +157,7 @@ func TestAWiderBoundaryIsNoChangeOfTheRules(t *testing.T) {
 	}
 }
 
+// Guarantee: G32.
 func TestEveryChangedVerdictIsListed(t *testing.T) {
 	l := newLog(nil, belay.Settings{Mode: belay.ModeDefault})
 	for _, c := range calls {
@@ -179,6 +181,7 @@ func TestEveryChangedVerdictIsListed(t *testing.T) {
 }
 
 // What can't be judged again is counted by its reason, and never as unchanged.
+// Guarantee: G32.
 func TestWhatIsLostIsNeverUnchanged(t *testing.T) {
 	l := newLog(nil, belay.Settings{Mode: belay.ModeDefault})
 	gate := policy.Builtin()

@@ -80,6 +80,7 @@ func TestFrequentQuestionsBecomeRules(t *testing.T) {
 
 // Taint, destructive commands, attempts to escape, what nobody can read, secrets
 // and files outside stay questions, however often they are asked.
+// Guarantee: G33.
 func TestNothingDangerousIsSuggested(t *testing.T) {
 	l := newLog(nil, belay.Settings{Mode: belay.ModeDefault})
 	for range 5 {
@@ -169,6 +170,7 @@ func asked(spec belay.ToolSpec, args string) policy.Request {
 // TestASuggestionReachesNoFurtherThanWhatWasAsked holds each suggestion, and each
 // rule that is offered for a call, against calls that differ from what was
 // recorded in a file, a script, a folder, an option or anything around it.
+// Guarantee: G33.
 func TestASuggestionReachesNoFurtherThanWhatWasAsked(t *testing.T) {
 	run, put := exec, write
 	run.Command = &belay.CommandArgs{Line: "command", Argv: "argv", Dir: "dir", Env: "env", Boundary: "boundary"}
@@ -233,6 +235,7 @@ func TestASuggestionReachesNoFurtherThanWhatWasAsked(t *testing.T) {
 
 // No suggestion, whatever the rules, allows one of the calls that were recorded
 // for which a person must be asked, and each does what it says.
+// Guarantee: G33.
 func TestASuggestionIsWhatItSays(t *testing.T) {
 	found := 0
 	rapid.Check(t, func(t *rapid.T) {

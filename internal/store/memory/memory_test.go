@@ -16,6 +16,7 @@ func options(env *storetest.Env) memory.Options {
 	return memory.Options{Now: env.Now, Alive: env.Alive}
 }
 
+// Guarantee: S21.
 func TestLaws(t *testing.T) {
 	storetest.Run(t, storetest.Config{
 		Open: func(t *testing.T, env *storetest.Env) store.Store { return memory.Open(options(env)) },
@@ -29,6 +30,7 @@ var errStop = errors.New("stop here")
 
 // TestACrashAroundAnAppend stops a process before and after each of its
 // commits; the next one finds all or nothing of a batch.
+// Guarantee: S1.
 func TestACrashAroundAnAppend(t *testing.T) {
 	const batches = 3
 	for stop := 1; stop <= 2*batches; stop++ {

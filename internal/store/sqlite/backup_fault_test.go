@@ -55,6 +55,7 @@ func TestFaultABackupIsThereWholeOrNotAtAll(t *testing.T) {
 // TestFaultARestoreLeavesOneOfBothStores fails each operation of the disk once
 // while a store is replaced: what is there is the old or the new one, whole, and
 // the old one isn't lost.
+// Guarantee: S35.
 func TestFaultARestoreLeavesOneOfBothStores(t *testing.T) {
 	db := openStore(t, t.TempDir(), Options{})
 	newWork(t, db, "new").append(t, db, "new")

@@ -67,6 +67,7 @@ func TestABackupIsTheStoreAtOnePosition(t *testing.T) {
 	}
 }
 
+// Guarantee: S24.
 func TestBackupsUnderLoadAreWhole(t *testing.T) {
 	db, m := stored(t)
 	ctx, stop := context.WithCancel(t.Context())
@@ -98,6 +99,7 @@ func TestBackupsUnderLoadAreWhole(t *testing.T) {
 	wg.Wait()
 }
 
+// Guarantee: S35.
 func TestADamagedBackupIsRefusedAndNothingChanges(t *testing.T) {
 	db, _ := stored(t)
 	file, dir := filepath.Join(t.TempDir(), "backup"), whole(t)
@@ -143,6 +145,7 @@ func padding(b []byte, at int) bool {
 	return zeros == 511-at%512 || bytes.HasPrefix(block[257:], []byte("ustar"))
 }
 
+// Guarantee: S35.
 func TestRestoreKeepsWhatItReplacesAside(t *testing.T) {
 	db, _ := stored(t)
 	file, dir := filepath.Join(t.TempDir(), "backup"), whole(t)
@@ -218,6 +221,7 @@ func TestPositionsGoOnBehindTheStoreThatIsReplaced(t *testing.T) {
 	}
 }
 
+// Guarantee: S24.
 func TestNothingIsRemovedWhileABackupIsMade(t *testing.T) {
 	db, m := stored(t)
 	release, err := db.holdContents(t.Context())
@@ -255,6 +259,7 @@ func TestADamagedStoreIsNotBackedUp(t *testing.T) {
 // TestPositionsBeforeARestoreAreKnown: what a store gave after its backup is
 // neither given again by the store that is restored, nor by another one of the
 // same backup, and is known as lapsed; what is in the backup isn't.
+// Guarantee: L22.
 func TestPositionsBeforeARestoreAreKnown(t *testing.T) {
 	dir := t.TempDir()
 	db := openStore(t, dir, Options{})

@@ -272,6 +272,7 @@ func (f diaryFile) Sync() error {
 	return f.File.Sync()
 }
 
+// Guarantee: S10.
 func TestLargeContentIsSyncedBeforeItHasItsNameAndTheNameAfter(t *testing.T) {
 	dir := t.TempDir()
 	disk := &diary{root: BlobDir(dir)}

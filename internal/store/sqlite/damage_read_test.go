@@ -35,6 +35,7 @@ func damaged(t *testing.T) (db *DB, small, large belay.Ref) {
 	return db, small, large
 }
 
+// Guarantee: S12.
 func TestChangedRowsAreNoticedByWhoReadsThem(t *testing.T) {
 	const stream = belay.StreamID("thread/thr_a")
 	read := func(db *DB) (err error) {
@@ -79,6 +80,7 @@ func TestChangedRowsAreNoticedByWhoReadsThem(t *testing.T) {
 	}
 }
 
+// Guarantee: S11.
 func TestChangedContentIsNoticed(t *testing.T) {
 	db, small, large := damaged(t)
 	sqlExec(t, db, "UPDATE blobs SET data=CAST('small Content' AS BLOB)")

@@ -39,6 +39,7 @@ func roleDelete(ctx context.Context, args []string) error {
 // TestFaultADeletionOnAFailingDisk fails single calls that write or sync while
 // a session is deleted: the other session is whole, and the deletion continues.
 // BELAY_FAULTS=full tries all.
+// Guarantee: S32.
 func TestFaultADeletionOnAFailingDisk(t *testing.T) {
 	needs.Program(t, "strace")
 	positions := []int{1, 5, 14}

@@ -18,6 +18,7 @@ import (
 
 // TestADeletionGoesOnWhereItWasCutShort lets a process die before each of a
 // deletion's commits.
+// Guarantee: S32.
 func TestADeletionGoesOnWhereItWasCutShort(t *testing.T) {
 	errDead := errors.New("the process died")
 	for stop := 1; ; stop++ {
@@ -70,6 +71,7 @@ func TestADeletionGoesOnWhereItWasCutShort(t *testing.T) {
 	}
 }
 
+// Guarantee: S34.
 func TestRetentionTakesNoSessionInWhichSomethingIsWanted(t *testing.T) {
 	db := openStore(t, t.TempDir(), Options{})
 	works := []*work{newWork(t, db, "rests"), newWork(t, db, "wakes"), newWork(t, db, "runs"), newWork(t, db, "waits"), newWork(t, db, "owned")}
@@ -145,6 +147,7 @@ func saying(t *testing.T, dir string) (files []string) {
 	return files
 }
 
+// Guarantee: S33.
 func TestDeletedContentIsInNoFile(t *testing.T) {
 	dir := t.TempDir()
 	db := openStore(t, dir, Options{})
@@ -180,6 +183,7 @@ func TestDeletedContentIsInNoFile(t *testing.T) {
 	}
 }
 
+// Guarantee: S31.
 func TestContentIsCollectedWhenNothingHasNamedItForADay(t *testing.T) {
 	now := time.Date(2026, 5, 1, 12, 0, 0, 0, time.UTC)
 	db := openStore(t, t.TempDir(), Options{Now: func() time.Time { return now }})
@@ -237,6 +241,7 @@ func TestContentIsCollectedWhenNothingHasNamedItForADay(t *testing.T) {
 }
 
 // Content may be named, or put again, while it is looked for.
+// Guarantee: S31.
 func TestContentThatIsNamedMeanwhileIsNotCollected(t *testing.T) {
 	now := time.Now()
 	db := openStore(t, t.TempDir(), Options{Now: func() time.Time { return now }})

@@ -69,6 +69,7 @@ func drop(t *testing.T, db *DB) Expired {
 
 var printed = strings.Repeat("a long line of output\n", 4000)
 
+// Guarantee: S50.
 func TestAnOutputGoesOnlyAfterTheFactThatLetsItGo(t *testing.T) {
 	db := openStore(t, t.TempDir(), Options{})
 	w := newWork(t, db, "a")
@@ -116,6 +117,7 @@ func again(t *testing.T, db *DB, w *work) *work {
 	return w
 }
 
+// Guarantee: S51.
 func TestAnOutputThatSomethingElseNeedsStays(t *testing.T) {
 	document := func(db *DB, ref belay.Ref) error {
 		list, err := db.Put(t.Context(), fmt.Appendf(nil, `[{"file":%q}]`, ref.Digest), "application/json")
@@ -200,6 +202,7 @@ func TestAnOutputThatSomethingElseNeedsStays(t *testing.T) {
 	}
 }
 
+// Guarantee: S51.
 func TestWhatIsNeededBesidesIsKnownBefore(t *testing.T) {
 	db := openStore(t, t.TempDir(), Options{})
 	a := newWork(t, db, "a")
@@ -213,6 +216,7 @@ func TestWhatIsNeededBesidesIsKnownBefore(t *testing.T) {
 
 // TestARemovalThatWasCutShortGoesOn lets a process die before each commit, and at
 // each step on a file, of a removal.
+// Guarantee: S50.
 func TestARemovalThatWasCutShortGoesOn(t *testing.T) {
 	errDead := errors.New("the process died")
 	for stop := 1; ; stop++ {

@@ -286,6 +286,7 @@ func (f *fate) judge(t *testing.T, call, problem string, n int) {
 // TestFaultEveryCallThatWritesOrSyncs fails each call of a writing process
 // once, by its number, until a run ends without reaching that number.
 // BELAY_FAULTS=full tries all numbers, otherwise a few are tried.
+// Guarantee: S25.
 func TestFaultEveryCallThatWritesOrSyncs(t *testing.T) {
 	needs.Program(t, "strace")
 	for _, call := range []string{"pwrite64", "fdatasync", "fsync", "ftruncate"} {

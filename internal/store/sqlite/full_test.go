@@ -65,6 +65,7 @@ func roleFull(ctx context.Context, args []string) error {
 	return db.Close()
 }
 
+// Guarantee: S15.
 func TestFaultAFullDiskLosesNothingAndTheProcessGoesOn(t *testing.T) {
 	needs.Root(t)
 	dir := t.TempDir()

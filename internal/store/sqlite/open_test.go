@@ -47,6 +47,7 @@ func sqlExec(t *testing.T, db *DB, statement string, args ...any) {
 	}
 }
 
+// Guarantee: S20.
 func TestAStoreIsADirectoryForItsUserAlone(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "a?b #c%20'd'", "store")
 	db := openStore(t, dir, Options{})
@@ -116,6 +117,7 @@ func TestAStoreIsMadeInPlaceWhereItCannotBeLinked(t *testing.T) {
 	newWork(t, openStore(t, dir, Options{}), "a").append(t, openStore(t, dir, Options{}), "x")
 }
 
+// Guarantee: S18.
 func TestAStoreOfANewerProgramIsRefused(t *testing.T) {
 	dir := t.TempDir()
 	db := openStore(t, dir, Options{})
@@ -150,6 +152,7 @@ func TestAnotherProgramsDatabaseIsRefused(t *testing.T) {
 
 // TestAForeignDatabaseIsNotTouched holds bytes, times and the files beside it of
 // databases that other programs made.
+// Guarantee: S71.
 func TestAForeignDatabaseIsNotTouched(t *testing.T) {
 	for name, statements := range map[string][]string{
 		"with a journal":             {"CREATE TABLE notes (x)", "INSERT INTO notes VALUES (1)"},
@@ -191,6 +194,7 @@ func TestAForeignDatabaseIsNotTouched(t *testing.T) {
 	}
 }
 
+// Guarantee: S18.
 func TestMigrationsGoForwardAndKeepTheOldFile(t *testing.T) {
 	dir := t.TempDir()
 	old := openStore(t, dir, Options{})
@@ -225,6 +229,7 @@ func TestAFailedMigrationChangesNothing(t *testing.T) {
 	newWork(t, db, "a").append(t, db, "works")
 }
 
+// Guarantee: S17.
 func TestNetworkFileSystemsAreRefusedByName(t *testing.T) {
 	for _, name := range []string{"nfs", "cifs", "9p", "fuse.sshfs"} {
 		dir := t.TempDir()

@@ -17,6 +17,7 @@ import (
 	"github.com/belay-run/belay/internal/store"
 )
 
+// Guarantee: S17.
 func TestProcessesShareAFile(t *testing.T) {
 	const processes, facts = 4, 100
 	dir := t.TempDir()
@@ -51,6 +52,7 @@ func TestProcessesShareAFile(t *testing.T) {
 	}
 }
 
+// Guarantee: S4.
 func TestAKilledProcessLosesItsSessionsAtOnce(t *testing.T) {
 	dir := t.TempDir()
 	cmd := process(t, "hold", dir)
@@ -78,6 +80,7 @@ func TestAKilledProcessLosesItsSessionsAtOnce(t *testing.T) {
 	}
 }
 
+// Guarantee: S14.
 func TestWhatAKilledProcessWasToldIsThere(t *testing.T) {
 	for _, after := range []int64{1, 3, 40} {
 		dir := t.TempDir()

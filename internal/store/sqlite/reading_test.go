@@ -75,6 +75,7 @@ func copyStore(t *testing.T, from, to string) {
 
 // TestAStoreThatCannotBeWrittenCanBeRead opens stores as they are left on disks that
 // are full or read-only: every fact is there, and writes are refused with the reason.
+// Guarantee: S70.
 func TestAStoreThatCannotBeWrittenCanBeRead(t *testing.T) {
 	for _, state := range []struct {
 		name string
@@ -171,6 +172,7 @@ func keepsAView(t *testing.T, db *DB) {
 
 // TestViewsInMemoryAreWrittenWhenThereIsSpaceAgain continues with a store whose disk
 // was full.
+// Guarantee: S70.
 func TestViewsInMemoryAreWrittenWhenThereIsSpaceAgain(t *testing.T) {
 	dir := smallDisk(t, "size=8m")
 	db := openStore(t, dir, Options{})

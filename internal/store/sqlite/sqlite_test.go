@@ -10,6 +10,7 @@ import (
 
 func options(env *storetest.Env) Options { return Options{Now: env.Now, Alive: env.Alive} }
 
+// Guarantee: S21.
 func TestLaws(t *testing.T) {
 	open := func(t *testing.T, env *storetest.Env, dir string) store.Store {
 		t.Helper()

@@ -243,6 +243,7 @@ func TestTheLogIsReadBeyondWhatSQLiteTakes(t *testing.T) {
 // TestWhatWasNeverCommittedIsNoDamage puts behind a killed process's log what one
 // leaves that is killed, or has no space, in the middle of a write; and then takes
 // away what was committed.
+// Guarantee: S72.
 func TestWhatWasNeverCommittedIsNoDamage(t *testing.T) {
 	var dir, log string
 	var intact []byte

@@ -132,6 +132,7 @@ func (brokenOp) apply(w *writer) (refused, broken error) {
 	return nil, w.exec("INSERT INTO meta (key, value) VALUES ('runtime', 'second')")
 }
 
+// Guarantee: S15.
 func TestAFullDiskLosesNothingAndTheStoreGoesOn(t *testing.T) {
 	db := openStore(t, t.TempDir(), Options{})
 	w := newWork(t, db, "a")
@@ -182,6 +183,7 @@ func (p pragmaOp) apply(w *writer) (refused, broken error) {
 
 func storeDir(db *DB) string { return db.Dir() + "/../.." }
 
+// Guarantee: S16.
 func TestAFailedSyncClosesTheStoreForWritingUntilItWasChecked(t *testing.T) {
 	dir := t.TempDir()
 	var f fault
@@ -210,6 +212,7 @@ func TestAFailedSyncClosesTheStoreForWritingUntilItWasChecked(t *testing.T) {
 	w.append(t, db, "after")
 }
 
+// Guarantee: S16.
 func TestAMarkedStoreThatIsDamagedIsNotWritten(t *testing.T) {
 	for what, statement := range map[string]string{
 		"a fact":     "UPDATE events SET data=CAST('{\"text\":\"forged\"}' AS BLOB) WHERE pos=2",

@@ -12,6 +12,7 @@ import (
 
 // appendLaws are what an append writes, and when it writes nothing.
 var appendLaws = []law{
+	// Guarantee: S2.
 	{"a stale append writes nothing", func(l *lab) {
 		b := l.session("a")
 		l.put(b, "one", "two")
@@ -47,6 +48,7 @@ var appendLaws = []law{
 			l.Fatalf("the log has %v", all)
 		}
 	}},
+	// Guarantee: S6.
 	{"a key that is present makes an append a no-op with the old position", func(l *lab) {
 		b := l.session("a")
 		first := *b
@@ -85,6 +87,7 @@ var appendLaws = []law{
 			l.Fatalf("lane: got %+v", got)
 		}
 	}},
+	// Guarantee: S1.
 	{"consumed commands leave and sent ones arrive with the facts", func(l *lab) {
 		b, other := l.session("a"), l.session("b")
 		l.must(l.Enqueue(l.Context(), l.order("c1", b, "x")))
@@ -94,6 +97,7 @@ var appendLaws = []law{
 		same(l, "inbox", l.waiting(b.Stream), []belay.CommandID{"c2"})
 		same(l, "sent", l.waiting(other.Stream), []belay.CommandID{"s1"})
 	}},
+	// Guarantee: S1.
 	{"a refused append consumes and sends nothing", func(l *lab) {
 		b, other := l.session("a"), l.session("b")
 		l.must(l.Enqueue(l.Context(), l.order("c1", b, "x")))
@@ -127,6 +131,7 @@ var appendLaws = []law{
 		o.Session = other.Session
 		l.code(l.Enqueue(l.Context(), o), belay.CodeBadState)
 	}},
+	// Guarantee: O10.
 	{"times of a stream never go back, and a missing time is now", func(l *lab) {
 		b := l.session("a")
 		start := l.env.Now()
@@ -145,6 +150,7 @@ var appendLaws = []law{
 			}
 		}
 	}},
+	// Guarantee: S19.
 	{"a fact that is too large is refused with its whole batch", func(l *lab) {
 		b := l.session("a")
 		b.Events = []event.Envelope{l.fact(b, "small"), l.fact(b, strings.Repeat("x", store.MaxEvent))}

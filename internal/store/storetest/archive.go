@@ -32,6 +32,7 @@ var archiveLaws = []law{
 			l.Fatalf("%d facts of no session", n)
 		}
 	}},
+	// Guarantee: S40.
 	{"a restored session is what was stored", func(l *lab) {
 		r, to := l.moved()
 		l.must(to.Restore(l.Context(), r))
@@ -48,6 +49,7 @@ var archiveLaws = []law{
 			same(l, "facts read", textsOf(l, to, h.Stream), textsOf(l, l, h.Stream))
 		}
 	}},
+	// Guarantee: S40.
 	{"a restored session has its lanes and its waiting commands", func(l *lab) {
 		r, to := l.moved()
 		wake := l.env.Now().Add(time.Hour)
@@ -69,6 +71,7 @@ var archiveLaws = []law{
 		})
 		l.code(to.Enqueue(l.Context(), l.order("c1", &b, "other")), belay.CodeIDConflict)
 	}},
+	// Guarantee: S40.
 	{"a restored session takes facts", func(l *lab) {
 		r, to := l.moved()
 		l.must(to.Restore(l.Context(), r))
@@ -80,6 +83,7 @@ var archiveLaws = []law{
 		l.must(err)
 		same(l, "texts", textsOf(l, to, b.Stream), []string{"1", "3", "4", "goes on"})
 	}},
+	// Guarantee: S42.
 	{"a session is restored once", func(l *lab) {
 		r, to := l.moved()
 		l.must(to.Restore(l.Context(), r))
@@ -90,6 +94,7 @@ var archiveLaws = []law{
 			l.Fatalf("the log went from %d to %d, %v", end, now, err)
 		}
 	}},
+	// Guarantee: S41.
 	{"a session that can't be restored whole leaves nothing", func(l *lab) {
 		good, to := l.moved()
 		for what, spoil := range map[string]func(*store.Restoration){
@@ -121,6 +126,7 @@ var archiveLaws = []law{
 		good.Inbox = []belay.Order{l.order("c1", &store.Batch{Session: good.Session, Stream: "thread/thr_a"}, "waits")}
 		l.must(to.Restore(l.Context(), good))
 	}},
+	// Guarantee: S41.
 	{"a restored session takes no other session's stream", func(l *lab) {
 		r, to := l.moved()
 		other := &lab{tester: l.tester, t: l.t, Store: to, env: l.env, c: l.c}

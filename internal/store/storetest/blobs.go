@@ -71,6 +71,7 @@ var blobLaws = []law{
 			l.is(err, store.ErrNotFound)
 		}
 	}},
+	// Guarantee: S10.
 	{"content put before an append is durable with it", func(l *lab) {
 		b := l.session("a")
 		for _, size := range sizes {
@@ -83,6 +84,7 @@ var blobLaws = []law{
 			l.has(other, content(size))
 		}
 	}},
+	// Guarantee: S10.
 	{"large content is durable at once", func(l *lab) {
 		_, err := l.Put(l.Context(), content(100<<10), "")
 		l.must(err)

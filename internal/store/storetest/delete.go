@@ -44,6 +44,7 @@ func (l *lab) lacks(s store.Blobs, content []byte) {
 }
 
 var deletionLaws = []law{
+	// Guarantee: S23.
 	{"of a deleted session a tombstone is left, and nothing else", func(l *lab) {
 		b, other := l.session("a"), l.session("b")
 		b.State, b.Lane = &store.State{Seq: 2, Version: "v1", Data: []byte("state")}, store.Lane{Runnable: true}
@@ -81,6 +82,7 @@ var deletionLaws = []law{
 			}
 		}
 	}},
+	// Guarantee: S30.
 	{"a session of a live process isn't deleted", func(l *lab) {
 		b := l.session("a")
 		l.put(b, "one")
@@ -111,6 +113,7 @@ var deletionLaws = []law{
 		_, err = l.DeleteSession(l.Context(), belay.SystemSession, "user:ada")
 		l.code(err, belay.CodeBadState)
 	}},
+	// Guarantee: S30.
 	{"a deleted session takes no commands and no owner", func(l *lab) {
 		b, other := l.session("a"), l.session("b")
 		l.put(b, "one")
@@ -124,6 +127,7 @@ var deletionLaws = []law{
 		same(l, "inbox", l.waiting(b.Stream), nil)
 		same(l, "inbox", l.waiting(other.Stream), []belay.CommandID{"c3"})
 	}},
+	// Guarantee: S23.
 	{"cursors of followers stay valid", func(l *lab) {
 		b, other := l.session("a"), l.session("b")
 		l.put(b, "a1")
@@ -148,6 +152,7 @@ var deletionLaws = []law{
 			}
 		}
 	}},
+	// Guarantee: S23.
 	{"content that only a deleted session named is gone", func(l *lab) {
 		b, other := l.session("a"), l.session("b")
 		for _, size := range sizes {

@@ -76,6 +76,7 @@ func (l *lab) alike(a, b store.Founding) {
 }
 
 var foundingLaws = []law{
+	// Guarantee: S46.
 	{"a founded session is as one that was told, claimed and given back", func(l *lab) {
 		short, long := l.founding("a"), l.founding("b")
 		end, err := l.Found(l.Context(), short)
@@ -100,6 +101,7 @@ var foundingLaws = []law{
 			l.code(l.Enqueue(l.Context(), o), belay.CodeIDConflict)
 		}
 	}},
+	// Guarantee: S46.
 	{"what is known isn't founded, and nothing is written", func(l *lab) {
 		for name, know := range map[string]func(f *store.Founding){
 			"claimed": func(f *store.Founding) { l.claim(l, f.Session, owner("two")) },
@@ -143,6 +145,7 @@ var foundingLaws = []law{
 			}
 		}
 	}},
+	// Guarantee: S46.
 	{"of several who found a session one does", func(l *lab) {
 		other := l.again()
 		var wg sync.WaitGroup
@@ -175,6 +178,7 @@ var foundingLaws = []law{
 			l.Fatalf("another process reads %q", got)
 		}
 	}},
+	// Guarantee: S46.
 	{"a founded session that is kept is its owner's", func(l *lab) {
 		f := l.founding("a")
 		f.Keep = ttl
@@ -212,6 +216,7 @@ var foundingLaws = []law{
 			}
 		}
 	}},
+	// Guarantee: S46.
 	{"a founded session is a writer, or isn't founded where another is one", func(l *lab) {
 		first, second, third := l.founding("a"), l.founding("b"), l.founding("c")
 		for _, f := range []*store.Founding{&first, &second, &third} {

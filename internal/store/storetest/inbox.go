@@ -7,6 +7,7 @@ import (
 )
 
 var inboxLaws = []law{
+	// Guarantee: S7.
 	{"commands come out as they went in, first in first out", func(l *lab) {
 		b := l.session("a")
 		var want []belay.Order
@@ -52,6 +53,7 @@ var inboxLaws = []law{
 		l.must(l.again().Enqueue(l.Context(), o))
 		same(l, "inbox", l.waiting(b.Stream), []belay.CommandID{"c1"})
 	}},
+	// Guarantee: S7.
 	{"a consumed command doesn't come back", func(l *lab) {
 		b := l.session("a")
 		o := l.order("c1", b, "x")
@@ -63,6 +65,7 @@ var inboxLaws = []law{
 		l.put(b, "sent again")
 		same(l, "inbox", l.waiting(b.Stream), nil)
 	}},
+	// Guarantee: S7.
 	{"an id with another body is refused, also after the first was consumed", func(l *lab) {
 		b, other := l.session("a"), l.session("b")
 		l.must(l.Enqueue(l.Context(), l.order("c1", b, "x")))

@@ -87,6 +87,7 @@ var logLaws = []law{
 			l.Fatalf("head: got %+v, want hash %x", head, hash)
 		}
 	}},
+	// Guarantee: S9.
 	{"a follower sees every fact once, in order, and none behind its cursor", follow},
 	{"positions grow with the log's end", func(l *lab) {
 		b := l.session("a")
@@ -132,6 +133,7 @@ var logLaws = []law{
 			l.Fatalf("scanned %d facts, want 1300", got)
 		}
 	}},
+	// Guarantee: L6.
 	{"commits wake those who wait, also through another handle", func(l *lab) {
 		b := l.session("a")
 		for _, s := range []store.Store{l.Store, l.again()} {

@@ -30,6 +30,7 @@ func (l *lab) claim(s store.Owners, session belay.SessionID, o store.Owner) int6
 }
 
 var ownerLaws = []law{
+	// Guarantee: S3.
 	{"two owners never hold a session together", func(l *lab) {
 		other := l.again()
 		l.claim(l, "sess_a", owner("one"))
@@ -79,6 +80,7 @@ var ownerLaws = []law{
 			l.Fatalf("%d owners", won.Load())
 		}
 	}},
+	// Guarantee: S4.
 	{"an owner whose lease has ended loses the session", func(l *lab) {
 		l.claim(l, "sess_a", owner("one"))
 		l.env.Pass(ttl - time.Second)
@@ -100,6 +102,7 @@ var ownerLaws = []law{
 		}
 		l.claim(l, "sess_c", owner("two"))
 	}},
+	// Guarantee: S4.
 	{"a dead process loses its sessions at once", func(l *lab) {
 		l.claim(l, "sess_a", owner("one"))
 		l.env.Dies(owner("one"))
@@ -110,6 +113,7 @@ var ownerLaws = []law{
 		}
 		l.claim(l.again(), "sess_a", owner("two"))
 	}},
+	// Guarantee: S5.
 	{"epochs grow with each claim, across release and reopening", func(l *lab) {
 		last := int64(0)
 		for i := range 6 {
@@ -127,6 +131,7 @@ var ownerLaws = []law{
 			}
 		}
 	}},
+	// Guarantee: S3.
 	{"an owner that lost the session writes nothing", func(l *lab) {
 		old := l.session("a")
 		l.put(old, "mine")

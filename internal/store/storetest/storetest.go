@@ -92,6 +92,7 @@ func Run(t *testing.T, c Config) {
 			}
 		})
 	}
+	// Guarantee: S21.
 	t.Run("it answers as a plain model does", func(t *testing.T) { model(t, c) })
 }
 

@@ -10,6 +10,7 @@ import (
 )
 
 var windowLaws = []law{
+	// Guarantee: L7.
 	{"a window is what a scan of the log has of it", windows},
 	{"a window of what isn't there is empty", func(l *lab) {
 		l.put(l.session("a"), "one")

@@ -30,6 +30,7 @@ var writerLaws = []law{
 		l.must(l.writes(l, "sess_b", owner("one"), "/other"))
 		l.writtenBy(l.writes(l.again(), "sess_c", owner("two"), "/w"), "sess_a", "/w")
 	}},
+	// Guarantee: S26.
 	{"of many that claim a workspace at once one gets it", func(l *lab) {
 		handles := []store.Store{l.Store, l.again()}
 		var won atomic.Int32
@@ -56,6 +57,7 @@ var writerLaws = []law{
 			l.Fatalf("%d writers", won.Load())
 		}
 	}},
+	// Guarantee: S26.
 	{"a workspace inside another is the same, one beside it isn't", func(l *lab) {
 		l.must(l.writes(l, "sess_a", owner("one"), "/w/in"))
 		l.writtenBy(l.writes(l, "sess_b", owner("two"), "/w"), "sess_a", "/w/in")
@@ -70,6 +72,7 @@ var writerLaws = []law{
 		l.must(l.Release(l.Context(), "sess_a", 1))
 		l.writtenBy(l.writes(l, "sess_c", owner("three"), "/w"), "sess_b", "/w")
 	}},
+	// Guarantee: S26.
 	{"a writer's claim ends with its ownership", func(l *lab) {
 		other := l.again()
 		l.must(l.writes(l, "sess_a", owner("one"), "/w"))

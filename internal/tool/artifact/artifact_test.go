@@ -53,6 +53,7 @@ func TestPublish(t *testing.T) {
 	}
 }
 
+// Guarantee: E31.
 func TestVersionsCountUpAndTheSameIsNoNewOne(t *testing.T) {
 	b := tooltest.NewBench(t)
 	call := b.Call(args{"text": "two", "name": "a.txt"})

@@ -62,6 +62,7 @@ func TestValuesReachTheProgramAsTheyAre(t *testing.T) {
 	}
 }
 
+// Guarantee: T40.
 func TestAValueThatWouldBeAnOptionStartsNothing(t *testing.T) {
 	b := tooltest.NewBench(t)
 	tl := declared(t, "name: show\ndescription: d\nargs: {type: object, properties: {path: {type: string}}}\nargv: [cat, \"{path}\"]\n")
@@ -71,6 +72,7 @@ func TestAValueThatWouldBeAnOptionStartsNothing(t *testing.T) {
 	}
 }
 
+// Guarantee: T41.
 func TestOnlyNamedVariablesPass(t *testing.T) {
 	b := tooltest.NewBench(t)
 	tl := declared(t, `

@@ -78,6 +78,7 @@ func noLitter(t *testing.T, b *tooltest.Bench) {
 	})
 }
 
+// Guarantee: T2.
 func TestWhoDoesNotKnowAFileDoesNotChangeIt(t *testing.T) {
 	for _, c := range []struct {
 		name   string
@@ -125,6 +126,7 @@ func TestWhoDoesNotKnowAFileDoesNotChangeIt(t *testing.T) {
 	}
 }
 
+// Guarantee: T2, T20.
 func TestConflictShowsWhatChanged(t *testing.T) {
 	b := tooltest.NewBench(t)
 	b.Know("f", "one\ntwo\nthree\n")
@@ -178,6 +180,7 @@ func TestHardLinkIsBroken(t *testing.T) {
 	}
 }
 
+// Guarantee: T5.
 func TestNothingChangesWhenContentCannotBeKept(t *testing.T) {
 	b := tooltest.NewBench(t)
 	b.Know("f", "old")
@@ -312,6 +315,7 @@ func FuzzEdit(f *testing.F) {
 	})
 }
 
+// Guarantee: T4.
 func TestReadersSeeTheOldOrTheNewContent(t *testing.T) {
 	b := tooltest.NewBench(t)
 	contents := []string{strings.Repeat("a", 300_000), strings.Repeat("b", 200_000)}
@@ -345,6 +349,7 @@ func TestReadersSeeTheOldOrTheNewContent(t *testing.T) {
 
 // Content with a secret in it must not reach the store, and must not keep a
 // person from changing the file.
+// Guarantee: T5.
 func TestAChangeOfAFileWithASecretIsMadeAndNotKept(t *testing.T) {
 	b := tooltest.NewBench(t)
 	b.Put("env", "KEY=old\n")

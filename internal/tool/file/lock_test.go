@@ -17,6 +17,7 @@ import (
 
 // Many that know a file change it at once: each change that is said to be made
 // is in the file, and all others are conflicts.
+// Guarantee: T20.
 func TestChangesAtOnceLoseNothing(t *testing.T) {
 	shared := tooltest.NewBench(t)
 	shared.Put("a", "END\n")

@@ -120,6 +120,7 @@ func TestPatchMakesExecutableFiles(t *testing.T) {
 }
 
 // Whatever is wrong with one file, no file changes.
+// Guarantee: T14.
 func TestAPatchThatCanNotBeMadeChangesNothing(t *testing.T) {
 	good := "*** Update File: f\n@@\n-2\n+two\n"
 	for _, c := range []struct{ name, patch, code, class, says string }{
@@ -194,6 +195,7 @@ func outage(n int) (steps func(string) error, count *int) {
 
 // The power goes off at each operation on disk, and again at each while the
 // attempt is looked up: in the end all files are as after the patch.
+// Guarantee: T14.
 func TestAPatchSurvivesACrashAtEveryOperation(t *testing.T) {
 	steps, count := outage(0)
 	b := knowing(t, beforeAll)
@@ -280,6 +282,7 @@ func touched(b *tooltest.Bench) (names []string) {
 	return slices.Compact(names)
 }
 
+// Guarantee: T14.
 func TestAPatchThatSomebodyElseCrossedIsLost(t *testing.T) {
 	for name, meddle := range map[string]func(b *tooltest.Bench){
 		"a file that was to change": func(b *tooltest.Bench) { b.Put("f", "mine\n") },
@@ -343,6 +346,7 @@ func TestTheFactsOfALargePatchFit(t *testing.T) {
 }
 
 // When a name can't be changed, those before it are taken back.
+// Guarantee: T14.
 func TestAPatchThatFailsInTheMiddleIsTakenBack(t *testing.T) {
 	steps, count := outage(0)
 	b := knowing(t, beforeAll)

@@ -81,6 +81,7 @@ func tried(t *testing.T, b *tooltest.Bench, path string) map[string]string {
 	return codes
 }
 
+// Guarantee: T1.
 func TestNothingLeadsOut(t *testing.T) {
 	b := hostile(t)
 	for _, path := range []string{
@@ -129,6 +130,7 @@ func TestPathsThatAreNone(t *testing.T) {
 	}
 }
 
+// Guarantee: T1.
 func TestCleanPaths(t *testing.T) {
 	for in, want := range map[string]string{
 		"a": "a", "./a": "a", "a//b/": "a/b", "a/../b": "b", ".": ".", "a/.": "a", "...": "...", "..a": "..a", "a/..": ".", "ä b": "ä b",
@@ -200,6 +202,7 @@ func TestOnlyRegularFilesAreOpened(t *testing.T) {
 	}
 }
 
+// Guarantee: T3.
 func TestProtectedNamesAreNobodysToWrite(t *testing.T) {
 	b := tooltest.NewBench(t)
 	b.Know(".git/config", "x\n")
@@ -233,6 +236,7 @@ func TestProtectedNamesAreNobodysToWrite(t *testing.T) {
 
 // A name flips between a file inside and a link to one outside, and a folder
 // between itself and a link to one outside.
+// Guarantee: T1.
 func TestSwappedPathsNeverEscape(t *testing.T) {
 	b := hostile(t)
 	b.Put("flip/f", "inside\n")

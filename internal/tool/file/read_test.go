@@ -220,6 +220,7 @@ func TestListIsBounded(t *testing.T) {
 }
 
 // However many files there are, listing them costs the same memory.
+// Guarantee: T18.
 func TestListOfAHundredThousandFilesCostsLittleMemory(t *testing.T) {
 	const many = 100_000
 	if fi, err := os.Stat("/dev/shm"); err == nil && fi.IsDir() {

@@ -12,6 +12,7 @@ import (
 	"github.com/belay-run/belay/internal/tool/tooltest"
 )
 
+// Guarantee: E5.
 func TestRecover(t *testing.T) {
 	write := args{"path": "f", "content": "new\n"}
 	edit := args{"path": "f", "old": "old", "new": "new"}
@@ -76,6 +77,7 @@ func TestRecover(t *testing.T) {
 }
 
 // What a run did, recovering it finds; and recovering changes nothing.
+// Guarantee: E5.
 func TestRecoverAgreesWithRun(t *testing.T) {
 	b := tooltest.NewBench(t)
 	b.Know("f", "a\r\nold\r\n")

@@ -15,6 +15,7 @@ import (
 
 // TestRestore: a file becomes what it was if it is as it must be; what is
 // neither that nor already restored is somebody's and stays, byte for byte.
+// Guarantee: E43.
 func TestRestore(t *testing.T) {
 	const old, agent, mine = "old\n", "agent\n", "mine\n"
 	for _, c := range []struct {

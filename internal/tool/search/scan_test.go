@@ -71,6 +71,7 @@ func anyLines(r *rand.Rand, most int) string {
 
 // Whatever is looked for first, and however a file is cut into windows, the
 // lines found are those that match one by one.
+// Guarantee: T19.
 func TestScanningFindsWhatLineByLineFinds(t *testing.T) {
 	seed := rand.Uint64()
 	r := rand.New(rand.NewPCG(seed, 1))
@@ -97,6 +98,7 @@ func TestScanningFindsWhatLineByLineFinds(t *testing.T) {
 	}
 }
 
+// Guarantee: T19.
 func TestLongFilesAndLines(t *testing.T) {
 	var b strings.Builder
 	for i := range 200_000 {

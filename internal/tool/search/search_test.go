@@ -111,6 +111,7 @@ func TestGrep(t *testing.T) {
 	}
 }
 
+// Guarantee: T16.
 func TestSearchesThatCanNotBe(t *testing.T) {
 	glob, grep := search.Glob(), search.Grep()
 	b := project(t)
@@ -155,6 +156,7 @@ func TestSearchesThatCanNotBe(t *testing.T) {
 	}
 }
 
+// Guarantee: T16.
 func TestAnswersAreBoundedAndAlwaysTheSame(t *testing.T) {
 	b := tooltest.NewBench(t)
 	for i := range 300 {
@@ -221,6 +223,7 @@ func must2[T any](_ T, err error) error { return err }
 
 // A search through folders shows nothing of files that usually hold secrets, however
 // they are meant, and says so; one that is named is the gate's business.
+// Guarantee: G72.
 func TestASearchLeavesSecretsOut(t *testing.T) {
 	b := tooltest.NewBench(t)
 	secrets := []string{".env", ".env.local", "app/.env.production", "config/prod.env", "deploy/server.key", "deploy/ca.pem", "id_rsa", ".netrc", ".npmrc", ".pypirc", "secrets/db_password", "infra/terraform.tfstate", "credentials.json", ".docker/config.json", ".aws/credentials", "service-account.json", "x.kdbx"}

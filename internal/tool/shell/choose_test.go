@@ -13,6 +13,7 @@ import (
 
 // TestAShellIsTakenOnlyWhereItsOwnerPutIt lays a program out in several ways below
 // a folder.
+// Guarantee: G86.
 func TestAShellIsTakenOnlyWhereItsOwnerPutIt(t *testing.T) {
 	me := uint32(os.Getuid())
 	for _, c := range []struct {

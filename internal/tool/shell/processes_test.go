@@ -210,6 +210,7 @@ func TestWhatRunsEndsWithItsSession(t *testing.T) {
 	gone(t, th.Bench)
 }
 
+// Guarantee: T65.
 func TestATerminal(t *testing.T) {
 	th := newThread(t)
 	text := th.ok(shell.Exec(config()), args{"command": `stty size; test -t 0 -a -t 1 -a -t 2 && echo all; trap 'stty size' WINCH; echo $TERM; while :; do read x; echo "<$x>"; done`, "background_after": 0, "tty": true})
@@ -228,6 +229,7 @@ func TestATerminal(t *testing.T) {
 	gone(t, th.Bench)
 }
 
+// Guarantee: T66.
 func TestLimitsOfABackgroundProcess(t *testing.T) {
 	for want, a := range map[string]args{
 		"timeout": {"command": "while :; do echo x; sleep 0.1; done", "timeout_seconds": 1.5, "background_after": 0},
@@ -249,6 +251,7 @@ func TestLimitsOfABackgroundProcess(t *testing.T) {
 	}
 }
 
+// Guarantee: T66.
 func TestTooMuchOutputEndsTheProgram(t *testing.T) {
 	b := tooltest.NewBench(t)
 	sink := &counting{Sink: b.Sink}
@@ -261,6 +264,7 @@ func TestTooMuchOutputEndsTheProgram(t *testing.T) {
 	}
 }
 
+// Guarantee: T64.
 func TestPiecesAreTheWholeOutput(t *testing.T) {
 	th := newThread(t)
 	script := `i=0; while [ $i -lt 20000 ]; do echo "line $i of the output, é and more of it to make it long"; i=$((i+1)); done; printf '\377end'`
@@ -363,6 +367,7 @@ func (i idle) Keep(ctx context.Context, _ func() string) event.Payload {
 	return event.ProcessCompleted{}
 }
 
+// Guarantee: T67.
 func TestOutputIsShownAsATerminalWould(t *testing.T) {
 	b := tooltest.NewBench(t)
 	r, err := b.Run(t.Context(), shell.Exec(config()), args{"command": `printf '\033[32mok\033[0m\n1%%\r50%%\r100%%\n'`})
@@ -376,6 +381,7 @@ func TestOutputIsShownAsATerminalWould(t *testing.T) {
 	}
 }
 
+// Guarantee: T67.
 func TestBinaryOutputIsNamedNotShown(t *testing.T) {
 	b := tooltest.NewBench(t)
 	png := append([]byte("\x89PNG\r\n\x1a\n"), bytes.Repeat([]byte{0, 1, 2, 0xff}, 500)...)

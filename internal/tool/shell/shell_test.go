@@ -83,6 +83,7 @@ func TestExec(t *testing.T) {
 	}
 }
 
+// Guarantee: T8.
 func TestExecRefuses(t *testing.T) {
 	b := tooltest.NewBench(t)
 	b.Put("plain", "text")
@@ -130,6 +131,7 @@ func TestExecRefuses(t *testing.T) {
 	}
 }
 
+// Guarantee: T8.
 func TestEnvironmentIsAnAllowList(t *testing.T) {
 	b := tooltest.NewBench(t)
 	r, err := b.Run(t.Context(), shell.Exec(config()), args{"argv": []string{"env"}, "env": args{"MINE": "x", "HOME": "/mine"}})
@@ -156,6 +158,7 @@ func TestEnvironmentIsAnAllowList(t *testing.T) {
 	}
 }
 
+// Guarantee: T9.
 func TestLargeOutputIsKeptWholeAndShownInPart(t *testing.T) {
 	b := tooltest.NewBench(t)
 	r, err := b.Run(t.Context(), shell.Exec(config()), args{"command": `echo first; i=0; while [ $i -lt 2000 ]; do echo "line $i é"; i=$((i+1)); done; printf '\377'; echo last`})
@@ -228,6 +231,7 @@ func gone(t *testing.T, b *tooltest.Bench) {
 
 // TestASessionsShellRunsItsLines: the line runs in the recorded shell, which reads
 // nothing before it and takes over no function or option.
+// Guarantee: G86.
 func TestASessionsShellRunsItsLines(t *testing.T) {
 	needs.Program(t, "bash")
 	b := tooltest.NewBench(t)
@@ -265,6 +269,7 @@ func TestASessionsShellRunsItsLines(t *testing.T) {
 	}
 }
 
+// Guarantee: T6.
 func TestCancellingEndsEverything(t *testing.T) {
 	b := tooltest.NewBench(t)
 	ctx, cancel := context.WithCancel(t.Context())
@@ -299,6 +304,7 @@ func TestOutputThatCannotBeKeptIsSaid(t *testing.T) {
 	}
 }
 
+// Guarantee: T9.
 func TestGigabyteOfOutputCostsNoMemory(t *testing.T) {
 	b := tooltest.NewBench(t)
 	sink := &counting{Sink: b.Sink}

@@ -16,6 +16,7 @@ import (
 
 // A program that its call waits for leaves a trail: what a killed runtime can't
 // have kept whole is there in part, and where nothing is the reader is told.
+// Guarantee: T100.
 func TestATrailHasTheLastOfAnOutput(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		sink := &tooltest.Sink{}
@@ -75,6 +76,7 @@ func recordedAs(facts ...event.Payload) (all []event.Envelope) {
 	return all
 }
 
+// Guarantee: S52.
 func TestAnOutputThatExpiredSaysSoAndWhatIsPrintedAgainIsThere(t *testing.T) {
 	sink := &tooltest.Sink{}
 	ref, err := sink.Keep([]byte("0123456789"), "text/plain")
