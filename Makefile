@@ -81,8 +81,8 @@ hostile: ## programs that want the machine for themselves, with the figures as t
 killserver: ## a server under twenty clients, killed at every point; half an hour
 	BELAY_KILL_SERVER=all $(TEST) -count=1 -timeout 90m -run KillServer ./script/kill $(SUM)
 
-boundary: ## 1,000 random boundaries, each held against what a program finds; as root also as a user without rights
-	BELAY_SANDBOX_ROUNDS=$${BELAY_SANDBOX_ROUNDS:-1000} $(TEST) -count=1 -timeout 30m -run 'IntendedIsApplied|AsAPlainUser' ./internal/sandbox $(SUM)
+boundary: ## 1,000 random boundaries, each held against what a program finds, and all that a later git would run; as root also as a user without rights
+	BELAY_SANDBOX_ROUNDS=$${BELAY_SANDBOX_ROUNDS:-1000} $(TEST) -count=1 -timeout 30m -run 'IntendedIsApplied|WhatGitObeys|AsAPlainUser' ./internal/sandbox $(SUM)
 
 faults: ## disks and system calls that fail
 	BELAY_FAULTS=full $(TEST) -count=1 -timeout 30m -run Fault ./internal/store/sqlite $(SUM)

@@ -18,19 +18,28 @@ import (
 // runs the tests and by a user without rights.
 const rounds = "BELAY_SANDBOX_ROUNDS"
 
+// seed returns what chance begins with, so that a failure can be repeated with
+// BELAY_SANDBOX_SEED.
+func seed(t *testing.T) uint64 {
+	t.Helper()
+	n := uint64(time.Now().UnixNano())
+	if given, err := strconv.ParseUint(os.Getenv("BELAY_SANDBOX_SEED"), 10, 64); err == nil {
+		n = given
+	}
+	t.Logf("BELAY_SANDBOX_SEED=%d", n)
+	return n
+}
+
 // TestIntendedIsApplied gives programs random boundaries and asks each what it
 // has. BELAY_SANDBOX_ROUNDS is how many, BELAY_SANDBOX_SEED which.
 // Guarantee: T13.
 func TestIntendedIsApplied(t *testing.T) {
 	confined(t)
-	n, seed := 100, uint64(time.Now().UnixNano())
+	n, seed := 40, seed(t)
 	if given, err := strconv.Atoi(os.Getenv(rounds)); err == nil {
 		n = given
 	} else if os.Getenv(asUser) != "" {
 		n = 20
-	}
-	if given, err := strconv.ParseUint(os.Getenv("BELAY_SANDBOX_SEED"), 10, 64); err == nil {
-		seed = given
 	}
 	rnd := rand.New(rand.NewPCG(seed, 1))
 	s := newSpace(t)

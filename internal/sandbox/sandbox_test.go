@@ -193,7 +193,7 @@ func TestAsAPlainUser(t *testing.T) {
 	}
 	which := forUsers
 	if os.Getenv(rounds) != "" { // somebody wants just these
-		which = "^TestIntended"
+		which = "^(TestIntended|TestProtectedFromWhatGitObeys)"
 	}
 	args := []string{"-test.run=" + which, "-test.timeout=500s"}
 	if testing.Verbose() {
