@@ -59,7 +59,7 @@ func toolReference(specs []tool.Spec) string {
 	for _, s := range tool.ToolSets() {
 		fmt.Fprintf(&b, "| `%s` | %s | `%s` |\n", s.Name, s.Doc, strings.Join(s.Terms, "`, `"))
 	}
-	b.WriteString("\n## Groups\n\nTools that this build has; a group may name more.\n\n| group | about | tools |\n| --- | --- | --- |\n")
+	b.WriteString("\n## Groups\n\nThe tools of this build.\n\n| group | about | tools |\n| --- | --- | --- |\n")
 	for _, g := range tool.Groups() {
 		var names []string
 		for _, n := range tool.Expand("group:"+g.Name, specs) {
@@ -67,7 +67,7 @@ func toolReference(specs []tool.Spec) string {
 		}
 		fmt.Fprintf(&b, "| `group:%s` | %s | %s |\n", g.Name, g.Doc, strings.Join(names, ", "))
 	}
-	b.WriteString("\n## Built-in tools\n")
+	b.WriteString("\n## Built-in tools\n\nThe text of each is the one that the model reads. Arguments are strings unless a type is given; `?` marks optional ones.\n")
 	for _, s := range specs {
 		writeTool(&b, s)
 	}
@@ -80,7 +80,7 @@ func writeTool(b *strings.Builder, s tool.Spec) {
 	if s.PathArg != "" {
 		facts = append(facts, "touches the file in `"+s.PathArg+"`")
 	}
-	fmt.Fprintf(b, "%s.\n\n| argument | type | |\n| --- | --- | --- |\n", strings.ToUpper(facts[0][:1])+strings.Join(facts, "; ")[1:])
+	fmt.Fprintf(b, "%s.\n\n", strings.ToUpper(facts[0][:1])+strings.Join(facts, "; ")[1:])
 	var schema struct {
 		Properties map[string]json.RawMessage `json:"properties"`
 		Required   []string                   `json:"required"`
@@ -94,7 +94,10 @@ func writeTool(b *strings.Builder, s tool.Spec) {
 			opt = ""
 		}
 		typ, about := typeOfProperty(schema.Properties[name])
-		fmt.Fprintf(b, "| `%s`%s | %s | %s |\n", name, opt, typ, about)
+		if typ != "string" {
+			about = strings.TrimSuffix("("+typ+") "+about, " ")
+		}
+		fmt.Fprintf(b, "- `%s`%s: %s\n", name, opt, about)
 	}
 }
 
@@ -123,7 +126,7 @@ func typeOfProperty(raw json.RawMessage) (typ, about string) {
 	default:
 		typ = p.Type
 	}
-	return typ, strings.ReplaceAll(p.Description, "|", "\\|")
+	return typ, p.Description
 }
 
 var codeBlock = regexp.MustCompile("(?ms)^```(yaml|console)\n(.*?)^```$")
