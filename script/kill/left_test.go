@@ -32,6 +32,7 @@ func TestKilledProgramsLeaveNothing(t *testing.T) {
 	next := map[string][]string{
 		"doctor":        {"doctor"},
 		"sessions list": {"sessions", "list"},
+		"serve":         {"serve", "--listen", "127.0.0.1:0"},
 		"no command":    {},
 		"run":           {"run", "--script", "../done.yaml", "go"},
 	}
@@ -76,18 +77,37 @@ func killedThen(t *testing.T, boundary string, args []string) {
 	if left := names(t, l.ws); boundary != "full" && len(left) < len(before)+20 {
 		t.Fatalf("the kill left no stand-ins: %q", left)
 	}
-	if e := l.run(nil, args...); e.killed {
+	before = append(before, "up")
+	slices.Sort(before)
+	// left says what is left once patience is over; empty as soon as nothing is.
+	left := func() (what string) {
+		for begun := time.Now(); time.Since(begun) < patience; time.Sleep(2 * time.Millisecond) {
+			what = ""
+			if n, err := syscall.Read(tether, make([]byte, 1)); n != 0 || err != nil {
+				what = "a program"
+			}
+			if now := names(t, l.ws); !slices.Equal(now, before) {
+				what += " " + strings.Join(now, " ")
+			}
+			if what == "" {
+				break
+			}
+		}
+		return what
+	}
+	e = l.runWith(func(p *os.Process) {
+		if len(args) > 0 && args[0] == "serve" {
+			go func() {
+				left()
+				p.Signal(syscall.SIGTERM)
+			}()
+		}
+	}, nil, args...)
+	if e.killed {
 		t.Fatalf("%q: %s", args, e.out)
 	}
-	for begun := time.Now(); ; time.Sleep(2 * time.Millisecond) {
-		if n, err := syscall.Read(tether, make([]byte, 1)); n == 0 && err == nil {
-			break
-		} else if time.Since(begun) > patience {
-			t.Fatalf("after %q somebody is left", args)
-		}
-	}
-	if left := slices.DeleteFunc(names(t, l.ws), func(n string) bool { return n == "up" }); !slices.Equal(left, before) {
-		t.Errorf("after %q there is %s, and was %s", args, strings.Join(left, " "), strings.Join(before, " "))
+	if what := left(); what != "" {
+		t.Errorf("after %q there is %s, and was %s", args, what, strings.Join(before, " "))
 	}
 }
 
