@@ -127,7 +127,6 @@ func TestEventDocumentIsCurrent(t *testing.T) {
 	d.head()
 	d.families()
 	d.sharedShapes()
-	d.names()
 	d.drafts()
 	golden(t, "events.md", d.Bytes())
 }
@@ -145,18 +144,18 @@ func TestEventDocumentNamesEveryType(t *testing.T) {
 		}
 	}
 	for _, n := range event.Namings() {
-		if stable[n.Type] && !strings.Contains(string(b), "| "+n.Fact+" | ") {
+		if stable[n.Type] && !strings.Contains(string(b), "\n- "+n.Fact+": ") {
 			t.Errorf("docs/events.md doesn't say where %q is recorded", n.Fact)
 		}
 	}
 }
 
-// entry is how the line of a type begins: a heading, or a row of the drafts.
+// entry is a type's heading, or its name in the list of drafts.
 func entry(ty event.Type) string {
 	if ty.Stable {
 		return "\n### `" + ty.Name + "`\n"
 	}
-	return "\n| `" + ty.Name + "` | "
+	return "`" + ty.Name + "`"
 }
 
 // document renders docs/events.md.
@@ -181,7 +180,8 @@ func (d *document) head() {
 	d.line("The log holds one fact for each step of the runtime. `belay events ID` prints those of a session,")
 	d.line("`belay events --json ID` as JSON lines; [event.schema.json](event.schema.json) is their schema.\n")
 	d.line("Names come from the Agent Runtime standard, v0.4.0: %d types. %d are **stable**: recorded, and", len(event.Types()), stable)
-	d.line("fields are only added. The others are [drafts](#drafts): not recorded yet, fields may change.\n")
+	d.line("fields are only added. The others are [drafts](#drafts): not recorded yet, fields may change. Facts that the")
+	d.line("standard has no name for are recorded under the nearest type, which lists them with what tells them apart.\n")
 	d.line("A field is a string unless its type is given; `?` marks one that is left out when empty or zero.")
 	d.line("Sizes are bytes, times RFC 3339 in UTC. `taint` entries read `kind:origin`.\n")
 	d.line("## Envelope\n")
@@ -214,8 +214,6 @@ func (d *document) fields(t reflect.Type) {
 		d.line("%s\n", strings.Join(about, "\n"))
 	}
 }
-
-func cell(s string) string { return strings.ReplaceAll(s, "|", `\|`) }
 
 // typeName is a type as a reader of JSON sees it.
 func (d *document) typeName(t reflect.Type) string {
@@ -283,6 +281,25 @@ func (d *document) section(ty event.Type) {
 		d.shown[t] = ty.Name
 	}
 	d.fields(t)
+	d.names(ty.Name)
+}
+
+// names lists the facts that the standard has no type for and this one records.
+func (d *document) names(name string) {
+	some := false
+	for _, n := range event.Namings() {
+		if n.Type != name {
+			continue
+		}
+		if !some {
+			d.line("Records:\n")
+		}
+		some = true
+		d.line("- %s: %s", n.Fact, n.Note)
+	}
+	if some {
+		d.line("")
+	}
 }
 
 // about is the sentence on a type of fact.
@@ -310,14 +327,15 @@ func (d *document) doc(name string) string {
 
 // drafts lists the types that no build records yet.
 func (d *document) drafts() {
-	d.line("\n## Drafts\n")
-	d.line("Their fields are in [event.schema.json](event.schema.json).\n")
-	d.line("| type | |\n| --- | --- |")
+	var names []string
 	for _, ty := range event.Types() {
 		if !ty.Stable {
-			d.line("| `%s` | %s |", ty.Name, cell(ty.Doc))
+			names = append(names, "`"+ty.Name+"`")
 		}
 	}
+	d.line("## Drafts\n")
+	d.line("Their fields are in [event.schema.json](event.schema.json).\n")
+	d.line("%s.", strings.Join(names, ", "))
 }
 
 // sharedShapes renders the structs that fields refer to, and those that they
@@ -346,20 +364,5 @@ func (d *document) sharedShapes() {
 	slices.Sort(names)
 	for _, name := range names {
 		d.WriteString(done[name])
-	}
-}
-
-func (d *document) names() {
-	d.line("## Facts without a type of their own\n")
-	d.line("The standard's list is closed. These facts are recorded under its nearest name.\n")
-	d.line("| fact | type | recognised by |\n| --- | --- | --- |")
-	stable := map[string]bool{}
-	for _, ty := range event.Types() {
-		stable[ty.Name] = ty.Stable
-	}
-	for _, n := range event.Namings() {
-		if stable[n.Type] {
-			d.line("| %s | `%s` | %s |", n.Fact, n.Type, cell(n.Note))
-		}
 	}
 }
