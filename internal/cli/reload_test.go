@@ -18,7 +18,7 @@ import (
 
 // TestACertificateIsReadAgain: the new one counts from then on, and files that
 // can't be used change nothing.
-// Guarantee: V17, L23.
+// Guarantee: L23.
 func TestACertificateIsReadAgain(t *testing.T) {
 	c := &certificate{cert: filepath.Join(t.TempDir(), "cert.pem"), key: filepath.Join(t.TempDir(), "key.pem")}
 	shown := func() string {

@@ -87,7 +87,7 @@ func TestAnAnswerCoversTheSecretThatWasShown(t *testing.T) {
 
 // A registered secret in an argument, a path, a command, where a link leads, and
 // what a checker says is in no fact of a decision, nor in any other.
-// Guarantee: X31.
+// Guarantee: X1.
 func TestNoDecisionHoldsASecret(t *testing.T) {
 	const value = "s3cr3t-value"
 	var ran []string

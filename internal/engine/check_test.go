@@ -37,7 +37,7 @@ func (b *bench) govern(doc policy.Document) {
 }
 
 // A process that takes a thread over needs its rules, and what those name.
-// Guarantee: G27.
+// Guarantee: G11.
 func TestRulesOfPeopleAreThereAgainForTheNextProcess(t *testing.T) {
 	ran := 0
 	put := fn{spec: tool.Spec{Name: "put", Doc: "d", Input: noArgs, Effect: belay.AtMostOnce}, run: func(context.Context, tool.Call) (tool.Result, error) { ran++; return tool.Result{Text: "ok"}, nil }}
@@ -87,7 +87,7 @@ func TestATurnUnderPeoplesRulesGoesOnInTheNextProcess(t *testing.T) {
 }
 
 // Rules that can't be had end the turn instead of leaving it to others.
-// Guarantee: G27.
+// Guarantee: G11.
 func TestPeoplesRulesThatAreGoneEndTheTurn(t *testing.T) {
 	b := newBench(t, "steps:\n"+done, nil)
 	b.changeRules(func(r *thread.Rules) { r.Policy = &belay.Ref{Digest: belay.DigestOf([]byte("gone")), Size: 4} })

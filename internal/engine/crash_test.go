@@ -430,7 +430,7 @@ func TestCrashAtEveryPoint(t *testing.T) {
 }
 
 // TestCrashAtEveryPairOfPoints lets the process that resumes die as well.
-// Guarantee: O4.
+// Guarantee: O3.
 func TestCrashAtEveryPairOfPoints(t *testing.T) {
 	total, _, _ := one(t)
 	if raceEnabled {

@@ -128,7 +128,7 @@ func record(t *testing.T, name string) {
 
 // TestFactsAreValidUnderTheStandard holds every fact of the crash scenario
 // against the standard's two event schemas.
-// Guarantee: O14, S44.
+// Guarantee: O14.
 func TestFactsAreValidUnderTheStandard(t *testing.T) {
 	n := 0
 	for at := 1; at <= 60; at += 7 {

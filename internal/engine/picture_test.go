@@ -109,7 +109,7 @@ func TestPicturesAreBounded(t *testing.T) {
 // What a provider tells of its reasoning is a fact of the same append as the
 // answer, without secrets, however they are cut; nothing is kept of an attempt
 // that fails, and the model is never sent it.
-// Guarantee: X2, M60.
+// Guarantee: X1, M60.
 func TestReasoningIsAFact(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t, "name: t\nsteps:\n  - text: the answer\n    fault: {kind: transient, attempts: 1}\n    usage: {input: 5, output: 9}\n  - text: again\n", conversational)

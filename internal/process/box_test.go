@@ -79,7 +79,7 @@ func (h *gateHold) Close() error {
 	return nil
 }
 
-// Guarantee: T68.
+// Guarantee: T50.
 func TestAHeldProgramBeginsWithItsRelease(t *testing.T) {
 	mark := filepath.Join(t.TempDir(), "ran")
 	g := &gate{says: "ready"}
@@ -110,7 +110,7 @@ func TestAHeldProgramBeginsWithItsRelease(t *testing.T) {
 	}
 }
 
-// Guarantee: T68.
+// Guarantee: T50.
 func TestAProgramThatIsNotReleasedNeverRuns(t *testing.T) {
 	for says, want := range map[string]bool{"ready": true, "less": false} {
 		mark := filepath.Join(t.TempDir(), "ran")

@@ -244,7 +244,7 @@ func (s *windows) Window(ctx context.Context, w store.Window) iter.Seq2[store.Re
 // TestASnapshotGoesOn: the first snapshot of a long session reads its history,
 // the next one what came since, and both are what a fold of everything is. What
 // was kept goes when the views are made anew.
-// Guarantee: L14.
+// Guarantee: L20.
 func TestASnapshotGoesOn(t *testing.T) {
 	st := &windows{Store: memory.Open(memory.Options{})}
 	w := history(t, st, 1200)

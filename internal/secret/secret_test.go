@@ -152,7 +152,7 @@ func TestEnvironment(t *testing.T) {
 }
 
 // Values over a small alphabet overlap and repeat in every way.
-// Guarantee: X2.
+// Guarantee: X1.
 func TestWriterEqualsBytesHoweverItIsCut(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var s secret.Scrubber

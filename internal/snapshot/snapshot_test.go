@@ -30,7 +30,7 @@ func encoded(t *testing.T, s *snapshot.Session) []byte {
 
 // TestSnapshotsAreValidUnderTheStandard: after each fact of a session the
 // snapshot is one of the standard, under both schemas.
-// Guarantee: S44.
+// Guarantee: O14.
 func TestSnapshotsAreValidUnderTheStandard(t *testing.T) {
 	n := 0
 	for _, log := range golden(t) {
@@ -176,7 +176,7 @@ func TestEveryFactCanBeFolded(t *testing.T) {
 
 // TestASavedFoldGoesOn: a fold that is saved and loaded after any fact comes to the
 // snapshot that a fold of all facts comes to.
-// Guarantee: L14, L20.
+// Guarantee: L20.
 func TestASavedFoldGoesOn(t *testing.T) {
 	n := 0
 	for _, log := range golden(t) {

@@ -22,7 +22,7 @@ import (
 // TestKilledSessionsTravel: a session whose process was killed anywhere is
 // exported, deleted and imported, by processes that are killed as well. It is
 // the session it was, to the byte, and continues to its end.
-// Guarantee: S40, S42, S44.
+// Guarantee: S40, S42, O14.
 func TestKilledSessionsTravel(t *testing.T) {
 	first, step := stride(t)
 	seed := rand.Uint64()

@@ -83,7 +83,7 @@ func TestKillAtEveryPoint(t *testing.T) {
 }
 
 // TestKillAtPairsOfPoints kills the process that resumes as well.
-// Guarantee: O4.
+// Guarantee: O3.
 func TestKillAtPairsOfPoints(t *testing.T) {
 	n := 300
 	if !full {
