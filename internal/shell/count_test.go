@@ -43,3 +43,25 @@ func TestAWordOfUnknownNumberIsEveryOptionAndOperand(t *testing.T) {
 		}
 	}
 }
+
+// Code of sed and awk that can do more than print isn't read any further; what only
+// looks like it is let pass.
+func TestCodeThatOnlyPrintsIsRead(t *testing.T) {
+	for _, src := range []string{
+		"sed 'w f'", "sed 's/a/b/w f'", "sed 'r f'", "sed '1R f'", "sed '$!{W f\n}'", "sed '1,/x/e'", "sed 's,a,b,2ge'", "sed 's/[/]/w/;p'", "sed 's/x/\ne touch P #/'", "sed 's/a", "sed '/a'", "sed ':a e touch P'", "sed 'a x\\\\\ne touch P'",
+		`awk '{print > "f"}'`, `awk '{print a || b > "f"}'`, "awk '{print a ||\nb > \"f\"}'", "awk 'BEGIN{print 1,\n2 > \"f\"}'", `awk '{printf "x" | "sh"}'`, `awk '{ "x" |& getline }'`, `awk '{ f = "system"; @f("x") }'`, `awk 'BEGIN { ARGV[1] = ".env"; ARGC = 2 } 1'`,
+		`awk '{print /"/ > "f" } # "'`, `awk '{print ";" > "f"}'`, `awk '{print > "/dev/null" "x"}'`, "awk -e '{print 1,' -e '2 > \"f\"}'", "awk '{pri\\\nnt > \"f\"}'",
+	} {
+		if r := Classify(src, here); r.Class.Rank() < Destructive.Rank() {
+			t.Errorf("%s is %s (%s)", src, r.Class, r.Reason)
+		}
+	}
+	for _, src := range []string{
+		"sed -n '/a/,/b/{p;q}' f", `sed '\,x,d;s|a|b|g' f`, "sed 's/[^/]*$//' f", "sed '1!G;h;$!d' f", "sed 'y/abc/xyz/;p' f", "sed -e '/x/a\\\nwritten' f",
+		`awk '{print "->", $1}' f`, `awk '/a|b/ {print $1/$2 "%"}' f`, `awk '{print > "/dev/stderr"}' f`, `awk '{print "a|b"; if ($1 > 2) n++} END {print n || 0}' f`,
+	} {
+		if r := Classify(src, here); r.Class != ReadOnly {
+			t.Errorf("%s is %s (%s)", src, r.Class, r.Reason)
+		}
+	}
+}

@@ -81,7 +81,7 @@ var dialects = []struct {
 	// reserved words and builtins that only some shells have
 	{"function f { ls; }; f", ReadOnly, Unparsable},
 	{"select x in a; do ls; done", ReadOnly, Unparsable},
-	{"coproc ls", ReadOnly, Unparsable},
+	{"coproc ls", Unparsable, Unparsable},
 	{"time ls", ReadOnly, Unparsable},
 	{"let 1", ReadOnly, Unparsable},
 	{"declare a=1", WriteWorkspace, Unparsable},

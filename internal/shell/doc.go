@@ -32,7 +32,7 @@
 //	a subcommand that no row names                   destructive; of git unparsable: an alias runs anything
 //	a wrapper (env, xargs, find -exec, sh -c …)      what it starts, and what it adds
 //	code of another language in an option or stdin   unparsable
-//	code of sed and awk                              read: what it writes and reads; unparsable where it runs
+//	code of sed and awk                              unparsable where it runs, writes or reads anything
 //	${x@P} ${x:=…} ${!x}, arithmetic on values       unparsable
 //	git in another folder than the workspace       write-workspace: settings there may hold commands
 //	PATH, IFS, LD_*, GIT_* and the like set          unparsable; PAGER and the like: the command in them
@@ -47,7 +47,8 @@
 //	more than a bound                                unparsable
 //
 // Tables are data: a row of rows.go says what a program is without options,
-// what each option does besides, and what its operands are. Options are looked
+// what each option does besides, and what its operands are, also where those
+// begin a command. Options are looked
 // up exactly as written; an abbreviation isn't known.
 //
 // A source is read as the shell reads that runs it. In bash it is what bash does;

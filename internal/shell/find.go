@@ -5,65 +5,31 @@ import (
 	"strings"
 )
 
-// findPrimaries is find's expression language: a word, how many arguments it
-// takes, and an effect as in an option table.
-const findPrimaries = "( ) ! -not -a -and -o -or , -true -false -depth -d -follow -daystart -mount -xdev -noleaf -ignore_readdir_race -noignore_readdir_race -warn -nowarn -empty -executable -readable -writable -nouser -nogroup -print -print0 -ls -prune -quit -X -x -s -E -H -L -P " +
-	"-name= -iname= -path= -ipath= -wholename= -iwholename= -lname= -ilname= -regex= -iregex= -regextype= -type= -xtype= -size= -mtime= -atime= -ctime= -mmin= -amin= -cmin= -newer=r -anewer=r -cnewer=r -newermt= -newerat= -newerct= -newermm=r -samefile=r -perm= -user= -group= -uid= -gid= -links= -inum= -fstype= -used= -context= -maxdepth= -mindepth= -printf= -files0-from=r " +
-	"-delete:D -fprint=w -fprint0=w -fls=w -fprintf=w"
-
-var findTable lazy[table]
-
 // find judges find: where it looks, what it does with what it finds.
-func (s *start) find() {
-	t := findTable.get(func() *table { return readTable(findPrimaries) })
-	words := s.args
-	for len(words) > 0 && words[0].lit && (oneOf(words[0].text, "-H", "-L", "-P") || strings.HasPrefix(words[0].text, "-O") || words[0].text == "-D") {
-		if words[0].text == "-D" {
-			words = words[1:]
-		}
-		words = words[min(1, len(words)):]
+func (s *start) find(p *program) {
+	roots := slices.DeleteFunc(s.options(p, s.args), func(w word) bool { return w.lit && oneOf(w.text, "(", ")", "!", ",") })
+	s.operands(p.args, roots)
+	if s.pattern { // a file says where it looks
+		roots = []word{opaque("{}")}
 	}
-	var roots []word
-	for len(words) > 0 && !words[0].option() && !(words[0].lit && oneOf(words[0].text, "(", "!", ")")) {
-		s.r.reads(&s.touched, words[0], s.sc)
-		roots = append(roots, words[0])
-		words = words[1:]
+	for _, words := range s.commands {
+		s.findExec(words[1:], roots, strings.HasSuffix(words[0].text, "dir"))
 	}
-	deletes := false
-	if slices.ContainsFunc(words, func(w word) bool { return w.lit && strings.HasPrefix(w.text, "-files0-from") }) {
-		roots = []word{opaque("{}")} // a file says where it looks
-	}
-	for i := 0; i < len(words); i++ {
-		w := words[i]
-		if w.lit && oneOf(w.text, "-exec", "-execdir", "-ok", "-okdir") {
-			i += s.findExec(words[i+1:], roots, strings.HasSuffix(w.text, "dir"))
-			continue
-		}
-		o, ok := t.options[w.text]
-		if !w.lit || !ok {
-			s.raise(Destructive, clip(w.src)+" isn't known to find, or may be anything")
-			continue
-		}
-		deletes = deletes || w.text == "-delete"
-		if o.arg == 0 {
-			s.effect(o, w.text, word{})
-			continue
-		}
-		if i++; i < len(words) {
-			if v := words[i]; v.several() && v.option() && !(v.glob && strings.Contains(v.text, ".")) { // no primary has a dot
-				s.raise(Destructive, clip(v.src)+" may become any primary of find")
-			}
-			s.effect(o, w.text, words[i])
-		}
-		if w.text == "-fprintf" {
-			i++
-		}
-	}
-	if deletes {
-		for _, w := range s.found(roots) {
+	for _, w := range s.found(roots) {
+		if s.mode != "" {
 			s.r.removes(&s.touched, w, s.sc)
 		}
 	}
+}
+
+// findEnd is how many words stand before the end of the command behind -exec.
+func findEnd(words []word) int {
+	for i, w := range words {
+		if w.lit && (w.text == ";" || w.text == "+" && i > 0 && words[i-1].src == "{}") {
+			return i
+		}
+	}
+	return len(words)
 }
 
 // found are the words that {} may become, as far as that is known: names below
@@ -82,12 +48,9 @@ func (s *start) found(roots []word) []word {
 	return out
 }
 
-// findExec judges the command behind -exec; it returns how many words it has.
-func (s *start) findExec(words, roots []word, there bool) int {
-	end := 0
-	for end < len(words) && !(words[end].lit && (words[end].text == ";" || words[end].text == "+" && end > 0 && words[end-1].src == "{}")) {
-		end++
-	}
+// findExec judges the command behind -exec.
+func (s *start) findExec(words, roots []word, there bool) {
+	end := findEnd(words)
 	sc, found := s.within(), s.found(roots)
 	one := found[0]
 	if len(found) > 1 { // only whether it may be an option is known
@@ -113,5 +76,4 @@ func (s *start) findExec(words, roots []word, there bool) int {
 	if len(command) > 0 {
 		s.r.run(command, sc, call{direct: true, wrapped: s.wrappedIn()})
 	}
-	return end + 1
 }

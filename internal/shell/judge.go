@@ -53,15 +53,15 @@ func (s *start) subcommand(p *program, operands []word) {
 		base = path.Base(s.name)
 	}
 	name := base + " " + operands[0].text
-	if first, _, _ := strings.Cut(p.name, ","); s.group == "" && p.why == "" && entryOf(name) == (entry{}) {
+	if first, _, _ := strings.Cut(p.name, ","); s.group == "" && p.why == "" && lookup(name) == nil {
 		name = first + " " + operands[0].text
 	}
-	if w := entryOf(name).wrapping; w != nil {
+	q := lookup(name)
+	if q != nil && q.starts != "" {
 		s.name, s.done = name, true
-		s.wrap(w, operands[1:])
+		s.wrap(q, operands[1:])
 		return
 	}
-	q := lookup(name)
 	if q == nil && p.why != "" && len(operands) == len(s.args) {
 		s.raise(p.class, p.why)
 		return
@@ -259,6 +259,9 @@ func (s *start) codeEffect(letter byte, name string, w word) {
 	case 'f':
 		s.scriptFile(w)
 	case 's':
+		if s.pattern && !strings.HasSuffix(s.name, "sed") {
+			s.raise(Unparsable, "the code of awk is in several parts")
+		}
 		s.pattern = true
 		s.inline(w)
 	case 'p':

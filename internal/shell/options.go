@@ -13,7 +13,8 @@ type program struct {
 	// (only in the same word), then a letter of effect. A flag has ":" before
 	// its letter; "-[abc]" are the flags -a, -b and -c. "*" means that options
 	// beyond the table change nothing that the class doesn't cover; "@" that a
-	// word @FILE stands for the words in the file. A row without "*" that is
+	// word @FILE stands for the words in the file; "." that no option has a dot,
+	// nor an argument in the same word. A row without "*" that is
 	// read-only has every option that runs, writes, loads or connects.
 	opts  string
 	args  string // what operands are, see operands
@@ -21,8 +22,11 @@ type program struct {
 	why   string // a reason for the class
 	style string // how options are written: see the constants
 	sub   bool   // the first operand is a subcommand with a row of its own
-	code  bool   // it runs code that it is given: a file of the workspace is a script, anything else Unparsable
-	read  lazy[table]
+	// starts is of a program whose first operand begins a command: which words
+	// stand before it, and how it runs, see wrap. Options end at that operand.
+	starts string
+	code   bool // it runs code that it is given: a file of the workspace is a script, anything else Unparsable
+	read   lazy[table]
 }
 
 // How a program takes its options. The zero style is that of GNU: options may
@@ -66,7 +70,7 @@ func (s *start) options(p *program, words []word) (operands []word) {
 		case s.valued(p, t, w):
 		default:
 			s.any(t, w)
-			if operands = append(operands, w); p.style == posix || p.sub {
+			if operands = append(operands, w); p.style == posix || p.sub || p.starts != "" {
 				return append(operands, words[i+1:]...)
 			}
 		}
@@ -79,7 +83,7 @@ func (s *start) options(p *program, words []word) (operands []word) {
 func (s *start) any(t *table, w word) {
 	s.several = s.several || w.several() && w.option()
 	switch {
-	case w.lit || !w.option():
+	case w.lit || !w.option(), t.dotless && w.glob && strings.Contains(w.text, "."):
 	case t.sharp:
 		s.raise(Destructive, clip(w.src)+" may be any option, and some do harm")
 	case t.any:
@@ -152,6 +156,9 @@ func (s *start) long(t *table, w word, next []word) (used int) {
 		switch {
 		case !ok || joined && o.arg == 0:
 			continue
+		case o.effect == 'X':
+			s.commands = append(s.commands, append([]word{w}, next...))
+			used = min(findEnd(next)+1, len(next))
 		case joined:
 			s.effect(o, name, w.from(strings.IndexByte(w.text, '=')+1))
 		case o.arg == '=' && len(next) > 0:

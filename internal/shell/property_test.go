@@ -163,7 +163,7 @@ func TestGeneratedSourcesKeepTheProperties(t *testing.T) {
 
 func TestEveryRowIsSound(t *testing.T) {
 	seen := map[string]string{}
-	take := func(list, kind string) {
+	take := func(list string) {
 		for name := range strings.SplitSeq(list, ",") {
 			if other, ok := seen[name]; ok {
 				t.Errorf("%q is in the rows of %q and of %q", name, other, list)
@@ -173,7 +173,7 @@ func TestEveryRowIsSound(t *testing.T) {
 			if !ok || parent == "builtin" { // the shell itself looks those up
 				continue
 			}
-			if kind == "program" && seen[parent] == "" {
+			if seen[parent] == "" {
 				t.Errorf("%q has no row for %q before it", name, parent)
 			}
 			if p := lookup(parent); p == nil || !p.sub {
@@ -184,7 +184,7 @@ func TestEveryRowIsSound(t *testing.T) {
 	{
 		for i := range rows {
 			p := &rows[i]
-			take(p.name, "program")
+			take(p.name)
 			if p.class != "" && p.class != ReadOnly && p.why == "" && !p.sub {
 				t.Errorf("the row of %q gives no reason", p.name)
 			}
@@ -194,20 +194,15 @@ func TestEveryRowIsSound(t *testing.T) {
 			}
 		}
 	}
-	for i := range wrappers {
-		take(wrappers[i].name, "wrapper")
-		soundOptions(t, wrappers[i].name, wrappers[i].row().table())
-	}
 	if n := len(*index.get(makeIndex)); n != len(seen) || n > indexed {
 		t.Errorf("the index has %d names, the rows have %d, and there is room for %d", n, len(seen), indexed)
 	}
 	for name, row := range seen {
-		e := entryOf(name)
-		if (e.program == nil || e.program.name != row) && (e.wrapping == nil || e.wrapping.name != row) {
+		if p := lookup(name); p == nil || p.name != row {
 			t.Errorf("%q isn't found in its row", name)
 		}
 		for _, part := range []string{name[1:], name[:len(name)-1], name + "x"} {
-			if e := entryOf(part); e != (entry{}) && seen[part] == "" {
+			if lookup(part) != nil && seen[part] == "" {
 				t.Errorf("%q is found in a row that doesn't name it", part)
 			}
 		}
@@ -221,18 +216,12 @@ func TestTablesAreReadOnce(t *testing.T) {
 			t.Errorf("the options of %s are read again for each command", name)
 		}
 	}
-	for i := range wrappers {
-		p := &wrappers[i]
-		if first, again := p.row(), p.row(); first != again {
-			t.Errorf("the options of %s are read again for each command", p.name)
-		}
-	}
 }
 
 func soundOptions(t *testing.T, name string, read *table) {
 	t.Helper()
 	for opt, o := range read.options {
-		if o.effect != 0 && !strings.ContainsRune("rwTdWDNhEUxCipsvmISoOefP@FgGMVqkc", rune(o.effect)) {
+		if o.effect != 0 && !strings.ContainsRune("rwTdWDNhEUxCipsvmISoOefP@FgGMVqkcX", rune(o.effect)) {
 			t.Errorf("%q: option %s has effect %q, which means nothing", name, opt, o.effect)
 		}
 	}

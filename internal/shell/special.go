@@ -13,7 +13,7 @@ import (
 func (s *start) special(base string, p *program) bool {
 	switch {
 	case names("find,gfind", base):
-		s.find()
+		s.find(p)
 	case names("sed,gsed,ssed", base):
 		s.sed(p)
 	case strings.HasPrefix(p.name, "awk,"):

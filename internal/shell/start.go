@@ -24,24 +24,25 @@ type start struct {
 	recorded bool   // the command is in the report
 	name     string // as written
 	args     []word
-	several  bool   // a word may become several options
-	odd      bool   // an option isn't known
-	spilt    []word // words behind an option that may become several
-	pattern  bool   // an option has brought what the first operand would be
-	inplace  bool   // operands are written instead of read
-	target   bool   // an option has named the place that is written
-	version  bool   // it only says what it is
-	mode     string // of programs whose options choose what they do
-	replace  string // what xargs replaces
-	split    []word // what env -S splits
-	archives []word // what tar works on
-	string   bool   // a shell runs a string
-	stdin    bool   // a shell runs its input
-	module   bool   // the program is a module that an option has named
-	stop     bool   // what follows are words of something else
-	done     bool   // it is on record already
-	group    string // the program and subcommands so far
-	exports  bool   // it shows variables to programs
+	several  bool     // a word may become several options
+	odd      bool     // an option isn't known
+	spilt    []word   // words behind an option that may become several
+	pattern  bool     // an option has brought what the first operand would be
+	inplace  bool     // operands are written instead of read
+	target   bool     // an option has named the place that is written
+	version  bool     // it only says what it is
+	mode     string   // of programs whose options choose what they do
+	replace  string   // what xargs replaces
+	split    []word   // what env -S splits
+	archives []word   // what tar works on
+	commands [][]word // of find, each behind its -exec
+	string   bool     // a shell runs a string
+	stdin    bool     // a shell runs its input
+	module   bool     // the program is a module that an option has named
+	stop     bool     // what follows are words of something else
+	done     bool     // it is on record already
+	group    string   // the program and subcommands so far
+	exports  bool     // it shows variables to programs
 }
 
 // simple judges a simple command.
@@ -115,12 +116,11 @@ func (s *start) function() outcome {
 	if !s.sc.funcs[s.name] {
 		s.raise(Destructive, "it starts itself again and again")
 	}
-	e := entryOf(s.name)
 	switch {
 	case isBuiltin(s.name):
 		s.builtin()
 		return outcome{anywhere, anywhere}
-	case s.r.facts.takesBack || e.program != nil || e.wrapping != nil:
+	case s.r.facts.takesBack || lookup(s.name) != nil:
 		s.program()
 	default:
 		s.finish()
@@ -158,14 +158,14 @@ func (s *start) program() {
 		s.finish()
 		return
 	}
-	if w := entryOf(base).wrapping; w != nil {
-		s.wrap(w, s.args)
+	p := lookup(base)
+	if p != nil && p.starts != "" {
+		s.wrap(p, s.args)
 		return
 	}
 	if base == "bun" && len(s.args) > 0 && !(s.args[0].lit && strings.HasPrefix(s.args[0].text, "-")) {
 		s.raise(WriteWorkspace, "a script of the workspace may have that name")
 	}
-	p := lookup(base)
 	if names("yarn,pnpm,mvn,bazel,bazelisk,rails,cargo,rustc,rustdoc,rustfmt", base) {
 		s.raise(WriteWorkspace, "a file of the workspace may say which "+base+" runs, even for --version")
 	}

@@ -21,45 +21,31 @@ func (l *lazy[T]) get(make func() *T) *T {
 	return v
 }
 
-// entry is what the tables say of a name: of a program, of a wrapper, of both
-// nothing.
-type entry struct {
-	program  *program
-	wrapping *wrapping
-}
+// index has the row of every name.
+var index lazy[map[string]*program]
 
-// index has what the tables say of every name that they have.
-var index lazy[map[string]entry]
-
-// indexed is how many names the tables have, or a few more.
+// indexed is how many names the rows have, or a few more.
 const indexed = 2200
 
-func makeIndex() *map[string]entry {
-	all := make(map[string]entry, indexed)
-	for i := range wrappers {
-		for name := range strings.SplitSeq(wrappers[i].name, ",") {
-			all[name] = entry{wrapping: &wrappers[i]}
-		}
-	}
+func makeIndex() *map[string]*program {
+	all := make(map[string]*program, indexed)
 	for i := range rows {
 		for name := range strings.SplitSeq(rows[i].name, ",") {
-			all[name] = entry{&rows[i], all[name].wrapping}
+			all[name] = &rows[i]
 		}
 	}
 	return &all
 }
 
-// entryOf is what the tables say of a name.
-func entryOf(name string) entry { return (*index.get(makeIndex))[name] }
-
 // lookup finds the row of a program, or nothing.
-func lookup(name string) *program { return entryOf(name).program }
+func lookup(name string) *program { return (*index.get(makeIndex))[name] }
 
 // table is an option table, read.
 type table struct {
 	options map[string]option
 	any     bool           // options beyond the table change nothing
 	files   bool           // @FILE stands for the words in a file
+	dotless bool           // no option has a dot
 	sharp   bool           // some option does more than the program without options
 	sorted  lazy[[]string] // their names, for abbreviations
 }
@@ -68,8 +54,15 @@ type table struct {
 func readTable(opts string) *table {
 	t := &table{options: map[string]option{}}
 	for f := range strings.FieldsSeq(opts) {
-		if f == "*" || f == "@" {
-			t.any, t.files = t.any || f == "*", t.files || f == "@"
+		switch f {
+		case "*":
+			t.any = true
+			continue
+		case "@":
+			t.files = true
+			continue
+		case ".":
+			t.dotless = true
 			continue
 		}
 		name, o := f, option{}

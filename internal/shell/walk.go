@@ -140,35 +140,10 @@ func (r *reader) command(c syntax.Command, sc *scope, in input, paths touched) o
 			return r.timed(c.Stmt, sc, in)
 		}
 		r.add(Command{Name: "time", Class: ReadOnly}) // behind a pipe it is the program
-	case *syntax.CoprocClause:
-		if c.Name != nil && !construct(c.Stmt.Cmd) || assigning(c.Stmt.Cmd) {
-			r.raise(Unparsable, "what follows coproc may be a name or a command")
-		}
-		r.stmt(c.Stmt, sc.inner(), in)
 	default:
 		return r.compound(c, sc)
 	}
 	return stays(sc.dirs)
-}
-
-// construct reports whether a command is one that coproc may give a name to.
-func construct(c syntax.Command) bool {
-	switch c.(type) {
-	case *syntax.Block, *syntax.Subshell, *syntax.IfClause, *syntax.WhileClause, *syntax.ForClause, *syntax.CaseClause, *syntax.ArithmCmd, *syntax.TestClause:
-		return true
-	}
-	return false
-}
-
-// assigning reports whether a simple command begins with what may be an
-// assignment: behind coproc the parser takes it for a name.
-func assigning(c syntax.Command) bool {
-	call, ok := c.(*syntax.CallExpr)
-	if !ok || len(call.Args) == 0 {
-		return false
-	}
-	name, ok := spelled(call.Args[0])
-	return !ok || strings.ContainsAny(name, "=[")
 }
 
 // timed judges what stands behind time, which is a word of the shell in some
