@@ -1,9 +1,10 @@
 // Command mutants breaks each law on purpose, one at a time, and expects the
 // tests that show the law to notice. A mutant is a change of a few characters
-// that a tired person could make; it is laid over the tree with the overlay of
-// the go command, so no file is touched. The command ends with 1 when a mutant
-// survives, no longer fits its file or doesn't compile, and when the tests fail
-// without any mutant.
+// that a tired person could make. All of them are woven into one program, where
+// at most one is on, with the overlay of the go command: no file is touched, and
+// a package's tests are compiled once. The command ends with 1 when a mutant
+// survives and when its tests fail without it, with 2 when one doesn't fit the
+// tree or doesn't compile.
 package main
 
 import (
@@ -16,7 +17,6 @@ import (
 	"runtime"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 )
 
@@ -24,18 +24,23 @@ import (
 type mutant struct {
 	breaks string // what no longer holds, as a claim about the broken program
 	edits  []edit
-	caught []suite // at least one of them must fail
+	caught string // where a test must fail: the end of a package's path, and a pattern of tests
 }
-
-// edit replaces a text that stands exactly once in a file.
-type edit struct{ file, old, new string }
 
 // suite is some tests of a package.
 type suite struct{ pkg, run string }
 
+func (m mutant) suite() suite {
+	pkg, run, _ := strings.Cut(m.caught, " ")
+	return suite{pkg, run}
+}
+
+// most is how many mutants there are at most: one for a family of guarantees.
+const most = 120
+
 // mutants lists all of them by layer.
 func mutants() []mutant {
-	return slices.Concat(policyMutants, threadMutants, engineMutants, storeMutants, toolMutants, nounMutants, historyMutants, travelMutants, evalMutants, modelMutants, keyMutants, faultMutants, shellMutants, serverMutants, readerMutants, sandboxMutants)
+	return slices.Concat(gateMutants(), loopMutants(), storeMutants(), toolMutants(), serverMutants())
 }
 
 func main() {
@@ -50,18 +55,7 @@ func main() {
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
-	all := slices.DeleteFunc(mutants(), func(m mutant) bool { return !pick.MatchString(m.breaks) })
-	if *some {
-		changed, commits, err := lately(ctx, ".")
-		if err != nil {
-			fmt.Fprintln(os.Stderr, "mutants:", err)
-			os.Exit(2)
-		}
-		whole := len(all)
-		all = sample(all, changed, commits)
-		fmt.Printf("%d of %d mutants; round %d of %d\n", len(all), whole, commits%parts, parts)
-	}
-	bad, err := run(ctx, all, *verbose)
+	bad, err := run(ctx, pick, *some, *verbose)
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "mutants:", err)
 		os.Exit(2)
@@ -71,34 +65,61 @@ func main() {
 	}
 }
 
-// run tries the mutants and returns how many were not caught. They are named
-// once more at the end.
-func run(ctx context.Context, all []mutant, verbose bool) (bad int, err error) {
+// run tries the mutants that are picked and returns how many were not caught.
+// They are named once more at the end.
+func run(ctx context.Context, pick *regexp.Regexp, some, verbose bool) (bad int, err error) {
+	began := time.Now()
+	t, err := newTree(".")
+	if err != nil {
+		return 0, err
+	}
+	all := mutants()
+	var chosen []int
+	for i, m := range all {
+		if pick.MatchString(m.breaks) {
+			chosen = append(chosen, i)
+		}
+	}
+	if some {
+		changed, commits, err := lately(ctx, ".")
+		if err != nil {
+			return 0, err
+		}
+		whole := len(chosen)
+		chosen = sample(t, all, chosen, changed, commits)
+		fmt.Printf("%d of %d mutants; round %d of %d\n", len(chosen), whole, commits%parts, parts)
+	}
 	dir, err := os.MkdirTemp("", "belay-mutants-")
 	if err != nil {
 		return 0, err
 	}
 	defer os.RemoveAll(dir)
-	l := lab{root: ".", dir: dir}
-	began := time.Now()
-	l.unsound = l.sound(ctx, all)
-	verdicts := make([]chan verdict, len(all))
-	var wg sync.WaitGroup
-	defer wg.Wait()
-	turns := make(chan struct{}, runtime.NumCPU())
-	for i, m := range all {
-		verdicts[i] = make(chan verdict, 1)
-		wg.Go(func() {
-			turns <- struct{}{}
-			defer func() { <-turns }()
-			verdicts[i] <- l.try(ctx, i, m)
-		})
+	if err := os.Chmod(dir, 0o755); err != nil { // some tests go on as another user
+		return 0, err
 	}
+	l := &lab{tree: t, dir: dir}
+	var suites []suite
+	for _, i := range chosen {
+		if s := all[i].suite(); !slices.Contains(suites, s) {
+			suites = append(suites, s)
+		}
+	}
+	if err := l.build(ctx, all, suites); err != nil {
+		return 0, err
+	}
+	built := time.Since(began)
+	unsound := l.unsound(ctx, suites)
+	verdicts := eachOf(chosen, func(i int) verdict {
+		if why := unsound[all[i].suite()]; why != "" {
+			return verdict{what: misfit, output: why}
+		}
+		return l.try(ctx, i, all[i].suite())
+	})
 	var not strings.Builder
 	late := 0 // caught by the second run only
-	for i, m := range all {
-		v := <-verdicts[i]
-		fmt.Printf("%-9s %5.1fs  %s%s%s\n", v.what, v.took.Seconds(), m.breaks, v.by, strings.Repeat("  by a second run", v.again))
+	for n, i := range chosen {
+		v, m := <-verdicts[n], all[i]
+		fmt.Printf("%-9s %5.1fs  %s  (%s)%s\n", v.what, v.took.Seconds(), m.breaks, m.caught, strings.Repeat("  by a second run", v.again))
 		late += v.again
 		if verbose || v.what != caught {
 			fmt.Print(v.output)
@@ -112,6 +133,33 @@ func run(ctx context.Context, all []mutant, verbose bool) (bad int, err error) {
 		return bad, err
 	}
 	fmt.Print(not.String())
-	fmt.Printf("%d mutants: %d caught, %d of them by a second run, %d not, in %.0fs\n", len(all), len(all)-bad, late, bad, time.Since(began).Seconds())
+	fmt.Printf("%d mutants: %d caught, %d of them by a second run, %d not, in %.0fs, of which %.0fs to build\n", len(chosen), len(chosen)-bad, late, bad, time.Since(began).Seconds(), built.Seconds())
 	return bad, nil
+}
+
+// unsound returns the suites that can't tell anything, and why.
+func (l *lab) unsound(ctx context.Context, suites []suite) map[suite]string {
+	whys := eachOf(suites, func(s suite) string { return l.sound(ctx, s) })
+	unsound := map[suite]string{}
+	for i, s := range suites {
+		if why := <-whys[i]; why != "" {
+			unsound[s] = why
+		}
+	}
+	return unsound
+}
+
+// eachOf does something with each, as many at once as there are processors.
+func eachOf[T, R any](all []T, do func(T) R) []chan R {
+	results := make([]chan R, len(all))
+	turns := make(chan struct{}, runtime.NumCPU())
+	for i, x := range all {
+		results[i] = make(chan R, 1)
+		go func() {
+			turns <- struct{}{}
+			defer func() { <-turns }()
+			results[i] <- do(x)
+		}()
+	}
+	return results
 }

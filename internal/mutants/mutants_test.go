@@ -1,87 +1,176 @@
 package main
 
 import (
+	"go/ast"
 	"os"
 	"path/filepath"
+	"regexp"
+	"strings"
 	"testing"
 )
 
-const root = "../.."
-
-// A change of the program that moves what a mutant breaks is noticed here, not
-// when all of them are run.
-func TestEveryMutantFitsItsFile(t *testing.T) {
+// A change of the program that moves what a mutant breaks, or the test that
+// catches it, is noticed here, not when all of them are run.
+func TestEveryMutantFitsItsPlace(t *testing.T) {
+	in, err := newTree("../..")
+	if err != nil {
+		t.Fatal(err)
+	}
+	all := mutants()
+	if len(all) > most {
+		t.Errorf("%d mutants; at most %d: one for a family of guarantees", len(all), most)
+	}
 	seen := map[string]bool{}
-	for _, m := range mutants() {
+	for i, m := range all {
 		if m.breaks == "" || seen[m.breaks] {
 			t.Errorf("%q: a mutant needs a claim of its own", m.breaks)
 		}
 		seen[m.breaks] = true
-		if len(m.edits) == 0 || len(m.caught) == 0 {
-			t.Errorf("%s: %d edits, %d suites; it needs both", m.breaks, len(m.edits), len(m.caught))
+		if len(m.edits) == 0 {
+			t.Errorf("%s: it changes nothing", m.breaks)
 		}
-		texts := map[string]string{}
 		for _, e := range m.edits {
-			if texts[e.file] == "" {
-				b, err := os.ReadFile(filepath.Join(root, e.file))
-				if err != nil {
-					t.Errorf("%s: %v", m.breaks, err)
-					continue
-				}
-				texts[e.file] = string(b)
-			}
-			var err error
-			if texts[e.file], err = e.apply(texts[e.file]); err != nil {
+			if _, err := in.apply(e, idOf(i)); err != nil {
 				t.Errorf("%s: %v", m.breaks, err)
 			}
 		}
+		if !in.tests(t, m.suite()) {
+			t.Errorf("%s: no test is called %s", m.breaks, m.caught)
+		}
 	}
 }
 
-// module is a little module with one law and a test of it.
-func module(t *testing.T) lab {
+// tests reports whether a package has a test that a suite's pattern may name.
+func (t *tree) tests(tt *testing.T, s suite) bool {
+	dir, err := t.find(s.pkg)
+	if err != nil {
+		tt.Error(err)
+		return false
+	}
+	files, err := t.parsed(dir, true)
+	if err != nil {
+		tt.Error(err)
+		return false
+	}
+	first, _, _ := strings.Cut(s.run, "/")
+	for _, f := range files {
+		for _, d := range f.ast.Decls {
+			fn, ok := d.(*ast.FuncDecl)
+			if ok && strings.HasPrefix(fn.Name.Name, "Test") && regexp.MustCompile(first).MatchString(fn.Name.Name) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// module is a little module with a law and tests of it.
+func module(t *testing.T) *lab {
 	t.Helper()
-	dir := t.TempDir()
+	root := t.TempDir()
 	for name, text := range map[string]string{
-		"go.mod":      "module little\n\ngo 1.26\n",
-		"law.go":      "package little\n\nfunc Double(n int) int { return n + n }\n\nfunc Loop() bool { return true }\n",
-		"law_test.go": "package little\n\nimport \"testing\"\n\nfunc TestDouble(t *testing.T) {\n\tif Double(2) != 4 {\n\t\tt.Fatal(Double(2))\n\t}\n}\n\nfunc TestRed(t *testing.T) { t.Fail() }\n",
+		"go.mod":              "module example.org/little\n\ngo 1.26\n",
+		"sums/law.go":         law,
+		"sums/law_test.go":    "package sums\n\nimport \"testing\"\n\nfunc TestDouble(t *testing.T) {\n\tif (T{}).Double(2) != 4 {\n\t\tt.Fatal((T{}).Double(2))\n\t}\n}\n\nfunc TestRed(t *testing.T) { t.Fail() }\n",
+		"a/same/same_test.go": "package same\n\nimport (\n\t\"testing\"\n\n\t\"example.org/little/sums\"\n)\n\nfunc TestFromElsewhere(t *testing.T) {\n\tif (sums.T{}).Double(3) != 6 {\n\t\tt.Fail()\n\t}\n}\n",
+		"b/same/same_test.go": "package same\n\nimport \"testing\"\n\nfunc TestNothing(t *testing.T) {}\n",
 	} {
-		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+		if err := os.MkdirAll(filepath.Join(root, filepath.Dir(name)), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(root, name), []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
 	}
-	return lab{root: dir, dir: t.TempDir()}
+	in, err := newTree(root)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &lab{tree: in, dir: t.TempDir()}
 }
 
+const law = `package sums
+
+var step = 2
+
+type T struct{}
+
+func (T) Double(n int) int {
+	m := n + n
+	if loop() && m > 0 {
+		m -= step
+		m += step
+	}
+	return m
+}
+
+func loop() bool { return true }
+`
+
 func TestAVerdictSaysWhatBecameOfTheMutant(t *testing.T) {
-	double := []suite{{".", "TestDouble"}}
+	const double, elsewhere = "sums Double", "a/same FromElsewhere"
+	l := module(t)
+	var all []mutant
+	var suites []suite
+	var wants []string
 	for _, c := range []struct {
-		what, old, new string
-		caught         []suite
-		want           string
+		what  string
+		edits []edit
+		by    string
+		want  string
 	}{
-		{"a law that is broken", "n + n", "n + 1", double, caught},
-		{"a law that nobody watches", "return true", "return false", double, survived},
-		{"a change that means the same", "n + n", "2 * n", double, survived},
-		{"a change that doesn't compile", "n + n", "n + m", double, misfit},
-		{"a text that isn't there", "n - n", "n", double, misfit},
-		{"a text that is there twice", "return", "panic(1); return", double, misfit},
-		{"a suite that fails anyway", "n + n", "n + 1", []suite{{".", "TestRed"}}, misfit},
-		{"a suite that runs nothing", "n + n", "n + 1", []suite{{".", "TestNone"}}, misfit},
+		{"the value of a declaration", swap("sums.Double", "n + n", "n + 1 + n"), double, caught},
+		{"a condition", never("sums.Double", "loop()"), double, survived},
+		{"a part of a condition", swap("sums.Double", "m > 0", "m < 0"), double, survived},
+		{"a statement", drop("sums.Double", "m -="), double, caught},
+		{"two places", append(drop("sums.Double", "m -="), drop("sums.Double", "m +=")...), double, survived},
+		{"a part of a statement", swap("sums.Double", "+= step", "+= 7"), double, caught},
+		{"the end of a function", swap("sums.Double", "return m", "return m + 1"), elsewhere, caught},
+		{"a variable", swap("sums.step", "2", "3"), double, survived},
+		{"a change that only others see", swap("sums.loop", "return true", "return false"), elsewhere, survived},
+		{"a suite that looks elsewhere", drop("sums.Double", "m -="), "b/same Nothing", survived},
+		{"a suite that fails anyway", drop("sums.Double", "m -="), "sums Red", misfit},
+		{"a suite that runs nothing", drop("sums.Double", "m -="), "sums None", misfit},
 	} {
-		t.Run(c.what, func(t *testing.T) {
-			l := module(t)
-			m := mutant{breaks: c.what, edits: []edit{{"law.go", c.old, c.new}}, caught: c.caught}
-			before, _ := os.ReadFile(filepath.Join(l.root, "law.go"))
-			l.unsound = l.sound(t.Context(), []mutant{m})
-			if v := l.try(t.Context(), 0, m); v.what != c.want {
-				t.Errorf("got %s, want %s\n%s", v.what, c.want, v.output)
-			}
-			if after, _ := os.ReadFile(filepath.Join(l.root, "law.go")); string(after) != string(before) {
-				t.Error("the tree was changed")
-			}
-		})
+		m := mutant{c.what, c.edits, c.by}
+		all, suites, wants = append(all, m), append(suites, m.suite()), append(wants, c.want)
+	}
+	if err := l.build(t.Context(), all, suites); err != nil {
+		t.Fatal(err)
+	}
+	for i, m := range all {
+		v := verdict{what: misfit, output: l.sound(t.Context(), m.suite())}
+		if v.output == "" {
+			v = l.try(t.Context(), i, m.suite())
+		}
+		if v.what != wants[i] {
+			t.Errorf("%s: got %s, want %s\n%s", m.breaks, v.what, wants[i], v.output)
+		}
+	}
+	if after, _ := os.ReadFile(filepath.Join(l.root, "sums/law.go")); string(after) != law {
+		t.Error("the tree was changed")
+	}
+	bad := mutant{"a change that doesn't compile", swap("sums.Double", "n + n", "n + nothing"), double}
+	if err := l.build(t.Context(), []mutant{bad}, []suite{bad.suite()}); err == nil || !strings.Contains(err.Error(), "nothing") {
+		t.Errorf("%s: got %v", bad.breaks, err)
+	}
+}
+
+func TestAnEditHasOnePlace(t *testing.T) {
+	l := module(t)
+	for want, edits := range map[string][]edit{
+		"2 packages end with same":    drop("same.Double", "m"),
+		"0 packages end with nowhere": drop("nowhere.Double", "m"),
+		"nothing is called that":      drop("sums.Treble", "m"),
+		"0 times":                     drop("sums.Double", "n * n"),
+		"2 times":                     drop("sums.Double", "step"),
+		"changes nothing":             swap("sums.Double", "n + n", "n + n"),
+		"there is no condition":       never("sums.Double", "m +="),
+		"no condition, statement":     drop("sums.Double", "n + n"),
+	} {
+		if _, err := l.apply(edits[0], idOf(0)); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%+v: got %v, want %s", edits[0], err, want)
+		}
 	}
 }
 
@@ -94,33 +183,37 @@ func TestASuiteRunsWhatItNames(t *testing.T) {
 	}
 }
 
-// TestSampleTakesWhatChanged: mutants of changed packages are always tried, each
-// of the others in one round of eight, and never more than the limit.
+// TestSampleTakesWhatChanged: mutants of changed packages are always tried, and
+// each of the others in one round of eight.
 func TestSampleTakesWhatChanged(t *testing.T) {
+	in, err := newTree("../..")
+	if err != nil {
+		t.Fatal(err)
+	}
 	all := mutants()
-	tried := map[string]int{}
-	changed := map[string]bool{"internal/canon": true, "internal/dial": true}
+	chosen := make([]int, len(all))
+	for i := range all {
+		chosen[i] = i
+	}
+	tried := map[int]int{}
+	changed := map[string]bool{"internal/canon": true, "internal/store/sqlite": true}
 	for round := range parts {
-		for _, m := range sample(all, changed, round) {
-			tried[m.breaks]++
+		for _, i := range sample(in, all, chosen, changed, round) {
+			tried[i]++
 		}
 	}
-	for _, m := range all {
+	touched := 0
+	for i, m := range all {
 		want := 1
-		if m.touches(changed) {
+		if m.touches(in, changed) {
 			want = parts
+			touched++
 		}
-		if tried[m.breaks] != want {
-			t.Errorf("%s: tried %d times in %d rounds, want %d", m.breaks, tried[m.breaks], parts, want)
-		}
-	}
-	everything := map[string]bool{}
-	for _, m := range all {
-		for _, e := range m.edits {
-			everything[filepath.Dir(e.file)] = true
+		if tried[i] != want {
+			t.Errorf("%s: tried %d times in %d rounds, want %d", m.breaks, tried[i], parts, want)
 		}
 	}
-	if n := len(sample(all, everything, 3)); n != most {
-		t.Errorf("%d mutants when everything has changed, want %d", n, most)
+	if touched == 0 {
+		t.Error("no mutant is of a changed package")
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os/exec"
 	"path"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -15,36 +16,25 @@ import (
 const (
 	parts  = 8              // of the mutants whose package didn't change, one part of so many
 	recent = 24 * time.Hour // a package has changed if a commit so long before the last one changed it
-	most   = 120            // mutants of a sample
 )
 
-// sample returns the mutants that a run of every commit tries, in the order of
-// all. changed has the directories of changed packages; round picks the part.
-func sample(all []mutant, changed map[string]bool, round int) []mutant {
-	var some []mutant
-	for i, m := range all {
-		if m.touches(changed) || i%parts == round%parts {
-			some = append(some, m)
+// sample returns those of the chosen mutants that a run of every commit tries.
+// changed has the directories of changed packages; round picks the part.
+func sample(t *tree, all []mutant, chosen []int, changed map[string]bool, round int) (some []int) {
+	for _, i := range chosen {
+		if all[i].touches(t, changed) || i%parts == round%parts {
+			some = append(some, i)
 		}
 	}
-	if len(some) <= most {
-		return some
-	}
-	every := make([]mutant, most) // evenly spread, beginning elsewhere in each round
-	for i := range every {
-		every[i] = some[(round+i*len(some)/most)%len(some)]
-	}
-	return every
+	return some
 }
 
-// touches reports whether the mutant changes a file of one of the directories.
-func (m mutant) touches(dirs map[string]bool) bool {
-	for _, e := range m.edits {
-		if dirs[path.Dir(e.file)] {
-			return true
-		}
-	}
-	return false
+// touches reports whether the mutant changes a package of one of the directories.
+func (m mutant) touches(t *tree, dirs map[string]bool) bool {
+	return slices.ContainsFunc(m.edits, func(e edit) bool {
+		dir, err := t.find(e.at[:max(strings.LastIndex(e.at, "."), 0)])
+		return err == nil && dirs[dir]
+	})
 }
 
 // lately returns the directories that the last commits changed, and how many
