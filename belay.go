@@ -95,8 +95,8 @@ type Approvals string
 
 const (
 	ApprovalsAsk  Approvals = "ask"  // prompt on this terminal
-	ApprovalsWait Approvals = "wait" // keep the process until somebody answers or the deadline passes
-	ApprovalsDeny Approvals = "deny" // nobody can be told: deny at once
+	ApprovalsWait Approvals = "wait" // keep the process until an answer comes or the deadline passes
+	ApprovalsDeny Approvals = "deny" // there is no way to ask: deny at once
 )
 
 // TurnKind says who a turn is for.

@@ -18,9 +18,8 @@ const (
 // Levels lists the levels, the weakest first.
 var Levels = []Level{L0, L1, L2, L3}
 
-// AtLeast reports whether the level holds as much as want. A level that nobody
-// knows holds nothing, and one that is wanted but unknown is never reached; an
-// empty want is L0.
+// AtLeast reports whether the level is at least want. An unknown level is below
+// every other, and an unknown want is never met; an empty want is L0.
 func (l Level) AtLeast(want Level) bool {
 	w := 0
 	if want != "" {
@@ -103,10 +102,10 @@ func (u ProgramUse) Plus(o ProgramUse) ProgramUse {
 	return ProgramUse{Ended: u.Ended + o.Ended, CPU: u.CPU + o.CPU, Time: u.Time + o.Time, Written: u.Written + o.Written}
 }
 
-// DefaultProcessLimits are those of a confined boundary for which nobody said
-// otherwise. They don't slow down work, they end what would take the machine with
-// it: a build of 64 jobs with 30 threads each fits, a fork bomb doesn't; and what
-// is left of the memory is enough for the runtime and the system.
+// DefaultProcessLimits apply to a confined boundary that sets none. They don't
+// slow down normal work but stop what would exhaust the machine: a build of 64
+// jobs with 30 threads each fits, a fork bomb doesn't; and the memory left over
+// is enough for the runtime and the system.
 var DefaultProcessLimits = ProcessLimits{Processes: 2048, MemoryShare: 75}
 
 // Limits that a program can meet, as facts and policies name them.
@@ -134,7 +133,7 @@ const (
 const (
 	LayerApplied     = "applied"
 	LayerUnavailable = "unavailable" // the machine lacks it
-	LayerDisabled    = "disabled"    // somebody decided so
+	LayerDisabled    = "disabled"    // a file, flag or person said so
 )
 
 // Layer is one part of a boundary, as it came out.

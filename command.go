@@ -36,10 +36,10 @@ type Limits struct {
 	Calls int      `json:"calls,omitempty"`
 }
 
-// DefaultLimits are the limits of a turn for which nobody said otherwise.
+// DefaultLimits are the limits of a turn that sets none.
 var DefaultLimits = Limits{Steps: 200, Time: Duration(time.Hour), Calls: 1000}
 
-// DefaultAskTimeout is how long a question waits when nobody said otherwise.
+// DefaultAskTimeout is how long a question waits by default.
 const DefaultAskTimeout = Duration(24 * time.Hour)
 
 // Settings are what a session decides for its turns.

@@ -44,7 +44,7 @@ const (
 	CodeBadPolicy       Code = "bad_policy"
 	CodePolicyNewer     Code = "policy_newer"
 	CodeNotGoverned     Code = "not_governed" // trust means nothing to the file
-	CodeConflict        Code = "conflict"     // somebody else changed it meanwhile
+	CodeConflict        Code = "conflict"     // it changed since it was read
 	CodeBadTemplate     Code = "bad_template"
 	CodeDiskFull        Code = "disk_full"   // of a file outside the store
 	CodeNotWritten      Code = "not_written" // a file outside the store

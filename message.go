@@ -28,8 +28,8 @@ type Part struct {
 }
 
 // Echo is what a vendor gave with an answer and wants back unchanged, such as
-// reasoning that it signed or encrypted. Nobody else can read it: a request to
-// another dialect leaves it out.
+// reasoning that it signed or encrypted. Only that vendor can read it: a request
+// to another API leaves it out.
 type Echo struct {
 	By   string          `json:"by"` // the dialect that understands it: protocol and model
 	Data json.RawMessage `json:"data"`

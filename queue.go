@@ -30,7 +30,7 @@ type QueueDrop string
 const (
 	DropNew       QueueDrop = "new"       // the one that comes is refused as busy
 	DropOld       QueueDrop = "old"       // the one that waits longest ends, cancelled
-	DropSummarise QueueDrop = "summarise" // the same, and its first line is told to the model before the next turn
+	DropSummarise QueueDrop = "summarise" // the same, and its first line is shown to the model before the next turn
 )
 
 // QueueDrops are all of them, the default first.

@@ -2,9 +2,10 @@ package belay
 
 import "slices"
 
-// Stands is what a call stands on besides its arguments and its boundary, as it
-// was when a person was asked: the answer is for that. A part that nobody could
-// tell is empty, which is a state like others.
+// Stands is the context of an approval besides the call's arguments and its
+// boundary, as it was when a person was asked: the approval holds only in that
+// context. A part that couldn't be determined is empty, which is a value like
+// others.
 type Stands struct {
 	Folder   string        `json:"folder,omitempty"`   // working directory, absolute and without links
 	FolderID string        `json:"folderId,omitempty"` // identity of that folder

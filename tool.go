@@ -52,7 +52,7 @@ type ToolSpec struct {
 	Handled      string          `json:"handled,omitempty"`     // complete or ask: the core answers the call, no tool runs
 }
 
-// CommandArgs names the arguments of a tool that runs what it is told. The gate
+// CommandArgs names the arguments of a tool that runs command lines. The gate
 // reads them; empty names mean that the tool has no such argument.
 type CommandArgs struct {
 	Line string `json:"line,omitempty"` // text for a shell

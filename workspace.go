@@ -22,7 +22,7 @@ type WorkspaceUse struct {
 // session work on.
 type Hold struct {
 	Call  CallID `json:"call"`
-	Whole bool   `json:"whole,omitempty"` // nobody else may change anything meanwhile
+	Whole bool   `json:"whole,omitempty"` // no other session may change anything meanwhile
 }
 
 // Worktree is a git worktree made for a session.

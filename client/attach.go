@@ -273,8 +273,8 @@ func (t *Terminal) send(ctx context.Context, kind websocket.MessageType, data []
 	return nil
 }
 
-// Write types on the program. That it returns doesn't say that the program took
-// it: what it didn't take, Refused is told.
+// Write types on the program. It returns before the program has read the input:
+// what the program didn't take is reported to Refused.
 func (t *Terminal) Write(ctx context.Context, p []byte) (n int, err error) {
 	for n < len(p) {
 		piece := p[n:min(len(p), n+maxTypedAtOnce)]

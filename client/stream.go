@@ -84,10 +84,10 @@ const silence = 45 * time.Second
 
 // Stream follows a route such as /v1/sessions/ID/stream. When the connection
 // breaks it connects again behind the last event that was handed over, so that
-// there is neither gap nor repetition of facts; text that flows is told again
-// from its beginning. It ends when the context does, with its error; when the
-// server refuses, with a *belay.Error; and without an error when there is nothing
-// to come any more.
+// there is neither gap nor repetition of facts; streamed text is repeated from
+// its beginning. It ends when the context does, with its error; when the server
+// refuses, with a *belay.Error; and without an error when the stream is
+// complete.
 func (c *Client) Stream(ctx context.Context, path string, o StreamOptions) iter.Seq2[Event, error] {
 	return func(yield func(Event, error) bool) {
 		s := follower{c: c, path: path, o: o, yield: yield}

@@ -56,5 +56,5 @@ type HistoryRollbackCompleted struct {
 // Scopes of a rollback.
 const (
 	ScopeThread = "thread" // conversation and files
-	ScopeFiles  = "files"  // files; the conversation stays, and the model is told
+	ScopeFiles  = "files"  // files; the conversation stays, and the model gets a note
 )

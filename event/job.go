@@ -88,7 +88,7 @@ type JobFailed struct {
 	Reason string `json:"reason"`
 }
 
-// JobCancelled says that somebody stopped the job.
+// JobCancelled says that the job was stopped on request.
 type JobCancelled struct {
 	fact
 	JobEnd

@@ -95,7 +95,7 @@ type TaskAttemptFailed struct {
 	Reason  string        `json:"reason"`
 }
 
-// TaskAccepted says that somebody answers for the task.
+// TaskAccepted says that an owner takes responsibility for the task.
 type TaskAccepted struct {
 	fact
 	By string `json:"by,omitempty"`

@@ -75,7 +75,8 @@ func With(ctx context.Context, p Principal) context.Context {
 	return context.WithValue(ctx, key{}, p)
 }
 
-// From is the context's principal; false when nobody was authenticated.
+// From returns the context's principal; false when the request was not
+// authenticated.
 func From(ctx context.Context) (Principal, bool) {
 	p, ok := ctx.Value(key{}).(Principal)
 	return p, ok

@@ -153,8 +153,8 @@ func (t *Tokens) Revoke(id string) (Token, error) {
 	return gone, err
 }
 
-// Drop takes a token out of the file, one that was made for a moment and is
-// nobody's to look up later. One that isn't there is no error.
+// Drop removes a token from the file: one that was made for a single use and
+// needs no record. A token that doesn't exist is no error.
 func (t *Tokens) Drop(id string) error {
 	return t.change(func(all []Token) ([]Token, error) {
 		return slices.DeleteFunc(all, func(x Token) bool { return x.ID == id }), nil

@@ -96,7 +96,7 @@ func (b *Bundle) here(ctx context.Context, t Target) (bool, error) {
 
 // Restore brings the session into a store that doesn't have it: its content
 // first, then everything else in one transaction. A process that dies before
-// that leaves content that nobody names, which the store collects.
+// that leaves unreferenced content, which the store collects.
 func (b *Bundle) Restore(ctx context.Context, t Target, lanes map[belay.StreamID]store.Lane) error {
 	err := t.Restore(ctx, store.Restoration{Session: b.Manifest.Session, Heads: b.heads, Facts: b.read(ctx), Lanes: lanes, Inbox: b.orders,
 		Keep: func(ctx context.Context) error {
@@ -114,9 +114,9 @@ func (b *Bundle) Restore(ctx context.Context, t Target, lanes map[belay.StreamID
 	return err
 }
 
-// Repair brings content back that a store with the session lacks, and tells how
-// many pieces. Content that nobody named yet may have been collected while the
-// session was on its way, by somebody who deleted another one.
+// Repair restores content that a store with the session lacks, and returns how
+// many pieces. Content that wasn't referenced yet may have been collected during
+// the transfer, when another session was deleted.
 func (b *Bundle) Repair(ctx context.Context, t Target) (pieces int, err error) {
 	for _, c := range b.Manifest.Content {
 		r, err := t.Open(ctx, c.Digest)

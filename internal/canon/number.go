@@ -14,7 +14,7 @@ type decimal struct {
 	point  int
 }
 
-// maxExponent bounds an exponent; beyond it nobody means a number.
+// maxExponent bounds an exponent; no real number needs a larger one.
 const maxExponent = 1_000_000
 
 func (p *parser) number(dst []byte) ([]byte, error) {

@@ -18,7 +18,7 @@ type action struct {
 	Fact    event.ActionRequired
 }
 
-// openActions are the questions of a thread that nobody has answered.
+// openActions returns the unanswered questions of a thread.
 func openActions(ctx context.Context, st store.Store, thread belay.ThreadID) ([]action, error) {
 	var open []action
 	for ev, err := range st.Read(ctx, thread.Stream(), 0) {

@@ -29,7 +29,7 @@ type attachCmd struct {
 	Session  string `placeholder:"ID" help:"The program's session, for --server."`
 }
 
-// errDetached is why somebody stops looking: they said so.
+// errDetached means that the user pressed the detach keys.
 var errDetached = errors.New("detached")
 
 func (c *attachCmd) run(ctx context.Context, a *app) (int, error) {
@@ -111,8 +111,8 @@ func (c *attachCmd) server(ctx context.Context, a *app) (cl *client.Client, sess
 	return cl, session, done, err
 }
 
-// token makes a token for as long as somebody is attached: who may open the store
-// may make any. It is in no file, only what tells that it is one.
+// token makes a token that is valid while the client is attached: whoever may
+// open the store may make one. The file holds only its hash.
 func (c *attachCmd) token(a *app) (text string, done func(), err error) {
 	tokens, err := a.serverTokens(false)
 	if err != nil {
@@ -157,8 +157,8 @@ type seat struct {
 	saying sync.Mutex
 }
 
-// sit shows what the program prints and gives it what is typed, until it ends or
-// somebody detaches.
+// sit shows what the program prints and gives it what is typed, until the
+// program ends or the user detaches.
 func (s *seat) sit(ctx context.Context) error {
 	at := s.t.Attached()
 	in, _ := s.a.Stdin.(*os.File)
@@ -220,7 +220,7 @@ func (s *seat) show(ctx context.Context, whole bool) error {
 	}
 }
 
-// signals detaches when somebody wants this program to end.
+// signals detaches when this process gets a signal to end.
 func (s *seat) signals(ctx context.Context, end context.CancelCauseFunc) {
 	select {
 	case <-s.a.Signals:

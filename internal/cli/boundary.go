@@ -26,8 +26,8 @@ func (a *app) sandboxed() (bool, string) {
 	return true, ""
 }
 
-// tries reports whether somebody wants macOS's sandbox tried, which nobody has
-// verified: programs run in it, and no level is said of them.
+// tries reports whether macOS's sandbox is to be tried. It isn't verified:
+// programs run in it, but it claims no level.
 func (a *app) tries() bool { return a.env(sandboxEnv) == "seatbelt" && sandbox.Seatbelt() }
 
 // boundary is what this machine can confine a turn's processes with.

@@ -156,8 +156,8 @@ type told struct {
 	Session belay.SessionID `json:"session"`
 	Result  string          `json:"result"`
 	Pending bool            `json:"pending,omitempty"` // accepted, and not handled yet
-	Resume  string          `json:"resume,omitempty"`  // nobody drives the session, and nobody will by themselves
-	Server  string          `json:"server,omitempty"`  // nobody drives the session, and this server will
+	Resume  string          `json:"resume,omitempty"`  // no process drives the session, and none will unless asked
+	Server  string          `json:"server,omitempty"`  // no process drives the session, and this server will
 	Writer  belay.SessionID `json:"writer,omitempty"`  // another session, which writes in the workspace, so what was allowed isn't done
 }
 

@@ -90,7 +90,7 @@ type checked struct {
 	baseFrom string // the variable that names the address; empty: none does
 }
 
-// defaults are the settings of a session for which nobody said otherwise.
+// defaults returns the settings of a session that sets none.
 func (a *app) defaults() belay.Settings {
 	s := belay.Settings{Mode: belay.ModeDefault, Approvals: belay.ApprovalsDeny, Completion: belay.CompletionRequired, Limits: belay.DefaultLimits, Shell: shell.OfSession()}
 	if a.interactive() {

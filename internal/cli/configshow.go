@@ -77,7 +77,7 @@ func (a *app) nameIgnored(l *layers) {
 	}
 }
 
-// effective lists every setting, those that nobody set with their defaults.
+// effective lists every setting; those that aren't set have their defaults.
 func (l *layers) effective(c checked) []effective {
 	asks := c.AskTimeout
 	if asks == 0 {

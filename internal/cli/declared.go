@@ -27,7 +27,7 @@ type workshop struct {
 	ignored  []strange
 }
 
-// strange is a file of a workspace that nobody trusts as it is.
+// strange is an untrusted file of a workspace.
 type strange struct {
 	path     string
 	standing trust.Standing
@@ -171,7 +171,7 @@ func (a *app) ofPerson(w *workshop) error {
 	return nil
 }
 
-// ofWorkspace reads the manifests of a workspace that somebody trusts as they are.
+// ofWorkspace reads the manifests of a trusted workspace.
 func (a *app) ofWorkspace(ctx context.Context, w *workshop, ws string) error {
 	root, err := os.OpenRoot(ws)
 	if err != nil {

@@ -77,7 +77,7 @@ func (c *demoCmd) run(ctx context.Context, a *app) (exit int, err error) {
 	return belay.ExitOK, nil
 }
 
-// untilSignal ends a context when the process is told to stop.
+// untilSignal ends a context when the process gets a signal to stop.
 func (a *app) untilSignal(ctx context.Context) (context.Context, func()) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	done := make(chan struct{})

@@ -24,9 +24,9 @@ const (
 	maxInstructions = 64 << 10 // bytes of all
 )
 
-// instructions collects what agents are told about this place: the person's
-// own file first, then those of the workspace from its root down to where the
-// person stands, so that the nearest has the last word.
+// instructions collects the instructions that agents get in a folder: the user's
+// own file first, then those of the workspace from its root down to the current
+// folder, so that the nearest one takes precedence.
 type instructions struct {
 	r     *runtime
 	rules *thread.Rules

@@ -123,9 +123,10 @@ func (a *app) keyFile(r manifest.Reference) string {
 	return filepath.Join(filepath.Dir(from+".yaml"), r.Name)
 }
 
-// hide registers a key before it is used. One that couldn't be sent in a header
-// field is refused. One that is too short to be taken out of a text is no secret
-// but a stand-in, which many local servers want and nobody needs to hide.
+// hide registers a key before it is used. A key that couldn't be sent in a
+// header field is refused. One that is too short to be removed from texts is
+// taken for a placeholder, which many local servers want and which needs no
+// hiding.
 func (a *app) hide(name, value, where string) error {
 	if strings.ContainsFunc(value, func(c rune) bool { return c < ' ' || c > '~' }) {
 		return belay.Errorf(belay.CodeNoKey, "a key is one line of plain characters").At(where).WithHint("copy it again from the vendor's page")

@@ -37,7 +37,7 @@ type given struct {
 type configFile struct {
 	manifest.File
 	path   string
-	counts bool // all of it: it is the person's or the machine's, or somebody trusts it as it is
+	counts bool // all of it: it is the user's or the machine's, or is trusted at its current content
 }
 
 // configFiles reads the configuration files of a workspace, the weakest first.
@@ -128,10 +128,10 @@ func parseConfig(path string, content []byte) (manifest.File, error) {
 	return manifest.ReadConfig(path, content, known)
 }
 
-// layers are the settings of a place by name, the first that is set: flag,
-// environment, workspace, person, machine. A workspace's file is a stranger's
-// until somebody trusts it: it may narrow what the layers below it say, and what
-// would widen or redirect is ignored and named.
+// layers are the settings of a place by name; the first that is set wins: flag,
+// environment, workspace, user, machine. A workspace's file is untrusted until
+// its content is confirmed: before that it may only narrow what the layers below
+// it say; what would widen or redirect is ignored and reported.
 type layers struct {
 	set       map[string]given
 	ignored   []given // value is what is ignored, list the reason
@@ -187,8 +187,8 @@ func (l *layers) file(f configFile) {
 }
 
 // another is called when a layer names a provider: the model and the address
-// that weaker layers name belong to theirs. A key must not follow to the
-// address of somebody else.
+// that weaker layers name belong to theirs. A key must not be sent to another
+// provider's address.
 func (l *layers) another(provider string) {
 	if have := l.set["provider"].value; have != "" && have != provider {
 		delete(l.set, "model")

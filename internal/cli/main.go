@@ -1,8 +1,8 @@
-// Package cli is the program: it reads arguments and environment, wires a
-// store, an engine, tools and a model, runs one command and prints what became
-// of it. It promises an exit code by kind of end, an error that names the next
-// command, and that nothing a model or a tool said reaches a terminal unescaped,
-// but a program's terminal that somebody is attached to.
+// Package cli is the program: it reads arguments and environment, wires a store,
+// an engine, tools and a model, runs one command and prints the result. It
+// promises an exit code by kind of end, an error that names the next command,
+// and that no text of a model or a tool reaches a terminal unescaped; the only
+// exception is the terminal of a program that the user is attached to.
 // It decides nothing about turns: that is the deciders' work.
 //
 // main.go has the grammar, config.go the settings, wire.go what exists; each

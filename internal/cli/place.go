@@ -36,8 +36,8 @@ func (a *app) storeDir() (string, error) {
 	return "", belay.Errorf(belay.CodeUsage, "there is no home directory to keep sessions in").At("HOME").WithHint("--store DIR")
 }
 
-// hasStore reports whether something was kept there before. Where nobody can look
-// there may be a store: to open it says what is wrong.
+// hasStore reports whether the folder holds a store. A folder that can't be read
+// counts as one: opening it reports the error.
 func hasStore(dir string) bool {
 	_, err := os.Stat(sqlite.Path(dir))
 	return !errors.Is(err, fs.ErrNotExist)
@@ -101,7 +101,7 @@ func isGit(path string) bool {
 	}
 	dir, err := os.Open(path)
 	if err != nil {
-		return true // somebody else's
+		return true // it can't be read: taken for one
 	}
 	defer dir.Close()
 	_, err = dir.Readdirnames(1)

@@ -106,7 +106,8 @@ func (c *policyImportCmd) read(ctx context.Context, a *app, content []byte) (*im
 	return x, nil
 }
 
-// may refuses what nobody has agreed to.
+// may refuses an import that loses rules or widens permissions without the flag
+// that accepts it.
 func (c *policyImportCmd) may(x *importedRules) error {
 	if n := x.Counts[string(foreign.Lost)]; n > 0 && !c.Partial {
 		var first foreign.Item

@@ -111,7 +111,7 @@ func (a *app) printSuggestion(s *rehearse.Suggestion) {
 		say("    … and %d more", s.More)
 	}
 	say("policy test: %s", map[bool]string{true: plural(s.Examples, "example") + ", 0 failed", false: "no example; add one"}[s.Examples > 0])
-	_, _ = io.WriteString(a.Stdout, explain.CleanLines(strings.TrimRight(rulefile.WriteRules([]policy.Rule{s.Rule}), "\n"))+"\n") // nobody is left to tell
+	_, _ = io.WriteString(a.Stdout, explain.CleanLines(strings.TrimRight(rulefile.WriteRules([]policy.Rule{s.Rule}), "\n"))+"\n") // standard output is gone: there is nowhere to report it
 }
 
 // unfitWords says why no rule is suggested.

@@ -18,7 +18,7 @@ type ruleFiles struct {
 	As    string   `enum:"user,workspace,admin" default:"user" help:"Whose files --rules replaces: user, workspace or admin."`
 }
 
-// addNamed takes files that somebody named, and that must be there.
+// addNamed adds the files that were named explicitly; each must exist.
 func (a *app) addNamed(l *rulefile.Layers, f ruleFiles) error {
 	for _, name := range f.Rules {
 		path := a.abs(name)

@@ -30,7 +30,7 @@ type ran struct {
 	Session belay.SessionID `json:"session"`
 	Thread  belay.ThreadID  `json:"thread"`
 	PID     int             `json:"pid"`
-	Status  string          `json:"status"` // running: its call waits; background; lost: it is gone, and nobody drives the session
+	Status  string          `json:"status"` // running: its call waits; background; lost: its record is open, but no process drives the session
 	Since   time.Time       `json:"since"`
 	Command string          `json:"command"`
 
@@ -124,7 +124,7 @@ func (c *processOutputCmd) read(ctx context.Context, a *app, st store.Store) (in
 		to = min(to, from+c.Bytes)
 	}
 	out := io.Writer(a.Stdout)
-	if a.IsTerminal(a.Stdout) { // what a program prints must not steer somebody's terminal
+	if a.IsTerminal(a.Stdout) { // what a program prints must not control the user's terminal
 		plain := &process.Plain{Dst: a.Stdout}
 		defer plain.Flush() //nolint:errcheck // the terminal is gone, then
 		out = plain

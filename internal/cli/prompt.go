@@ -51,7 +51,7 @@ func (u *watch) asked(ctx context.Context, id belay.ActionID, p event.ActionRequ
 		return
 	}
 	seen, err := requestOf(ctx, u.w.store, u.w.thread.Stream(), id)
-	if err != nil { // nobody allows what they can't see
+	if err != nil { // a question that can't be shown must not be answered
 		u.live.println("a question can't be shown, and stays open: " + line(err.Error()))
 		return
 	}
@@ -78,7 +78,7 @@ func howToAnswer(id belay.ActionID, kind string) []string {
 	return []string{"belay approve " + string(id), "belay deny " + string(id)}
 }
 
-// resolved drops a question that somebody answered, here or elsewhere.
+// resolved drops a question that was answered, here or elsewhere.
 func (u *watch) resolved(id belay.ActionID) {
 	if u.ask != nil && u.ask.id == id {
 		u.ask = nil
@@ -139,8 +139,8 @@ func (u *watch) offer() {
 	}
 }
 
-// edits lets the person change the call in their editor. The terminal is the
-// editor's meanwhile: nobody else reads it, and nothing is shown.
+// edits opens the call in the user's editor. Meanwhile the terminal belongs to
+// the editor: nothing else reads it, and nothing is shown.
 func (u *watch) edits(ctx context.Context) {
 	args := u.ask.seen.args
 	if u.ask.args != nil {

@@ -52,8 +52,8 @@ type offer struct {
 	broken   error              // of reading those files
 }
 
-// describe takes the providers that the files of a place describe. A mistake in
-// them is told when a provider is wanted.
+// describe reads the providers that the files of a place describe. Errors in
+// them are reported when a provider is used.
 func (a *app) describe(ctx context.Context, ws string) {
 	a.models.mu.Lock()
 	o, known := a.models.offers[ws]
@@ -276,10 +276,10 @@ func (a *app) endpoint(v service, baseURL string) (wire.Endpoint, error) {
 	return e, nil
 }
 
-// belongs reports whether a provider's key may go to a host: it is the one that
-// its description names, or the person named the two together in this process,
-// by flag, environment or an own file. A recorded session may come from
-// somebody else, so the address in it gets no key.
+// belongs reports whether a provider's key may be sent to a host: the host is
+// the one that its description names, or the user named the two together in this
+// process, by flag, environment or their own file. A recorded session may come
+// from another user, so the address in it gets no key.
 func (m *models) belongs(v service, base *url.URL) bool {
 	return sameOrigin(v.base, base.String()) || m.said[v.name+" "+origin(base)]
 }

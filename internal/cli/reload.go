@@ -17,7 +17,7 @@ import (
 	"github.com/belay-run/belay/internal/server"
 )
 
-// certificate is what a server shows who it is by, read again when it is told to.
+// certificate is the server's TLS certificate, read again on SIGHUP.
 type certificate struct {
 	cert, key string // PEM files; empty: there is none
 	now       atomic.Pointer[tls.Certificate]

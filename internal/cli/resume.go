@@ -48,8 +48,8 @@ func (c *resumeCmd) run(ctx context.Context, a *app) (int, error) {
 	return w.see(ctx)
 }
 
-// openSession finds a session that nobody drives, or driven also one that
-// somebody does, and wires this process for it.
+// openSession finds a session that isn't driven (with driven, also one that is)
+// and wires this process for it.
 func (a *app) openSession(ctx context.Context, id string, last, driven bool) (*work, *session.State, error) {
 	st, err := a.open(ctx, false)
 	if err != nil {

@@ -194,7 +194,7 @@ func (g *goingBack) showPlan(plan *engine.Rollback, back []engine.PastTurn) {
 	}
 }
 
-// showStays says what nobody can take back, before anything happens.
+// showStays lists what can't be undone, before anything happens.
 func (g *goingBack) showStays(plan *engine.Rollback) {
 	w := g.a.Stdout
 	for _, r := range plan.Ran {

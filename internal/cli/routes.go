@@ -53,7 +53,7 @@ func routeOf(s string) (event.Route, bool) {
 	return event.Route{Provider: provider, Model: name}, ok && provider != "" && name != ""
 }
 
-// routes are whom the requests of a turn may go to, the session's own model
+// routes are the models that a turn's requests may go to, the session's own
 // first, with what the catalogue knows of each.
 func (a *app) routes(s belay.Settings) []route.Candidate {
 	all := []route.Candidate{a.candidate(s)}

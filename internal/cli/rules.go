@@ -36,8 +36,8 @@ const (
 // they were read.
 type governance struct {
 	set     *policy.Set
-	raw     []byte // the set as it is kept; nil: nobody wrote rules
-	strange bool   // nobody trusts the files of the workspace
+	raw     []byte // the stored set; nil: there are no rules
+	strange bool   // the workspace's files are untrusted
 }
 
 // ref names the set as content.
@@ -45,7 +45,7 @@ func (g *governance) ref() belay.Ref {
 	return belay.Ref{Digest: g.set.Digest(), Size: int64(len(g.raw)), Media: "application/json"}
 }
 
-// permits refuses a mode that needs somebody's leave and hasn't got it.
+// permits refuses a mode that needs a permission which wasn't given.
 func (g *governance) permits(m belay.Mode) error {
 	if m != belay.ModeBypass || g.set.Permits(m) {
 		return nil
@@ -136,8 +136,8 @@ func (a *app) rulesOfPerson(l *rulefile.Layers) error {
 	return nil
 }
 
-// rulesOfWorkspace takes the workspace's own file: what narrows counts at once,
-// the rest when somebody trusts the file as it is.
+// rulesOfWorkspace reads the workspace's own file: rules that narrow count at
+// once, the rest only if the file is trusted at its current content.
 func (a *app) rulesOfWorkspace(ctx context.Context, l *rulefile.Layers, ws string) error {
 	root, err := os.OpenRoot(ws)
 	if err != nil {

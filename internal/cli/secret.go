@@ -56,7 +56,7 @@ func (c *secretSetCmd) run(ctx context.Context, a *app) (int, error) {
 	if err := vault.CheckName(c.Name); err != nil {
 		return 0, err
 	}
-	if _, err := v.List(); err != nil { // before somebody types a key for nothing
+	if _, err := v.List(); err != nil { // before a key is typed in vain
 		return 0, err
 	}
 	value, err := a.readSecret(ctx, c.Name)

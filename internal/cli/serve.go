@@ -229,7 +229,8 @@ func (a *app) roots(ws string, more []string) ([]string, error) {
 	return out, nil
 }
 
-// serverOf is the server of a store, or nil: none runs, or nobody knows of it.
+// serverOf returns the server of a store, or nil if none runs or none is
+// registered.
 func serverOf(dir string) *running {
 	b, err := os.ReadFile(filepath.Join(dir, "server.json"))
 	if err != nil {

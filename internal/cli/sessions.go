@@ -287,8 +287,8 @@ func (c *interruptCmd) order(ctx context.Context, a *app, r *runtime) (int, erro
 	return a.bring(ctx, r, id, to, belay.InterruptTurn{Reason: c.Reason}, "interrupted")
 }
 
-// serverURL is where the store's server is; empty when none runs. It takes up by
-// itself what nobody drives.
+// serverURL is the address of the store's server; empty when none runs. The
+// server continues sessions that no process drives.
 func (a *app) serverURL() string {
 	dir, err := a.storeDir()
 	if err != nil {

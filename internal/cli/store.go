@@ -312,8 +312,8 @@ func (a *app) compactOutputs(ctx context.Context, db *sqlite.DB, p retention.Out
 	return &done, err
 }
 
-// retire deletes a session that retention lets go. One that somebody has just
-// taken up stays.
+// retire deletes a session that has passed its retention time. One that was
+// claimed in the meantime stays.
 func retire(ctx context.Context, db *sqlite.DB, id belay.SessionID) (kept string, err error) {
 	err = db.Retire(ctx, id, "retention")
 	_, owned := errors.AsType[*store.OwnedError](err)

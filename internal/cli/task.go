@@ -139,10 +139,10 @@ func (a *app) spoken(words []string, ws string) (task, error) {
 // mention is a word that begins with @.
 var mention = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`(?:^|\s)@([^\s@]\S*)`) })
 
-// mentioned is the file of the workspace that a word after @ names, from where
-// the person stands. A word that names none stays what it is, a word, and its
-// name is empty unless a file was meant; of one that names a file outside, the
-// person is told how to send it.
+// mentioned returns the file of the workspace that a word after @ names,
+// relative to the current folder. For a word that names none, name is empty,
+// unless it was clearly meant as a file; for a file outside the workspace, the
+// error says how to send it.
 func (a *app) mentioned(root *os.Root, ws, word string) (name string, is bool) {
 	dir, err := filepath.EvalSymlinks(a.Dir)
 	if err != nil {
@@ -246,7 +246,7 @@ func readAttached(name string, open func() (*os.File, error)) (attached, error) 
 	return attached{name, "text/plain", b}, nil
 }
 
-// readTask reads standard input; implied says that nobody wrote the -.
+// readTask reads standard input; implied means that it was read without "-".
 func (a *app) readTask(implied bool) (string, error) {
 	const hint = "belay run TEXT, or belay run - <FILE"
 	if a.Stdin == nil || implied && a.IsTerminal(a.Stdin) {

@@ -18,7 +18,7 @@ type topCmd struct {
 	Every time.Duration `default:"1s" placeholder:"TIME" help:"How often it looks; 1s."`
 }
 
-// topRow is a session that somebody drives or that has programs, as JSON.
+// topRow is a session that is driven or has programs, as JSON.
 type topRow struct {
 	Session belay.SessionID `json:"session"`
 	Title   string          `json:"title,omitempty"`
@@ -83,7 +83,7 @@ func (c *topCmd) run(ctx context.Context, a *app) (int, error) {
 	}
 }
 
-// pause waits, and reports whether somebody wants the program to end.
+// pause waits, and reports whether the program is to end.
 func (a *app) pause(ctx context.Context, d time.Duration) (done bool) {
 	t := time.NewTimer(d)
 	defer t.Stop()

@@ -174,8 +174,8 @@ func fit(p *transcript.Image) bool {
 	return err == nil && "image/"+format == p.Media && len(p.Data) <= maxImage && max(c.Width, c.Height) <= maxSide
 }
 
-// saying is the messages as the store keeps them, and what the model is told
-// about them at their end.
+// saying returns the messages as the store keeps them, followed by the note
+// about them for the model.
 func (b *bringing) saying(ctx context.Context, from *belay.Import) iter.Seq2[belay.Said, error] {
 	return func(yield func(belay.Said, error) bool) {
 		var turn belay.TurnID

@@ -66,8 +66,8 @@ const (
 	openaiChat      = "openai-chat" // most servers imitate it
 )
 
-// vendor is a provider that is known by name: how it is spoken to, and where it
-// and its key are unless somebody says otherwise.
+// vendor is a provider that is known by name: its API, and the default places of
+// its address and key.
 type vendor struct {
 	name     string
 	protocol string
@@ -102,7 +102,7 @@ var vendors = []vendor{
 // file says of it, or all of it from a file.
 type service struct {
 	vendor
-	model   string // when nobody names one
+	model   string // the default
 	key     manifest.Reference
 	headers []manifest.Header
 	limits  manifest.Limits
@@ -135,9 +135,9 @@ func (v vendor) address(env []string) (base, from string) {
 	return "", ""
 }
 
-// ollamaBase is the base URL that OLLAMA_HOST means. The variable also tells
-// the server where to listen, so it may be a host, a port or an address of
-// nobody. Source: github.com/ollama/ollama, envconfig, November 2026.
+// ollamaBase is the base URL that OLLAMA_HOST means. The variable also tells the
+// server where to listen, so it may be a host, a port or an unspecified address
+// such as 0.0.0.0. Source: github.com/ollama/ollama, envconfig, November 2026.
 func ollamaBase(s string) string {
 	s = strings.Trim(strings.TrimSpace(s), `"'`)
 	scheme, rest, found := strings.Cut(s, "://")

@@ -291,10 +291,10 @@ func (u *watch) flush() {
 	}
 }
 
-// read starts to read one line that the person types, if nobody does yet. No more
-// than that is read, so that an editor has the terminal to itself. The goroutine
-// ends with the input, or with the process: a read from a terminal can't be taken
-// back.
+// read starts to read one line of input, if no read is pending. It reads no more
+// than that, so that an editor has the terminal to itself. The goroutine ends
+// with the input, or with the process: a read from a terminal can't be
+// cancelled.
 func (u *watch) read() {
 	if u.reading {
 		return

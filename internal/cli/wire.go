@@ -88,8 +88,7 @@ func (a *app) set() (*tool.Set, error) {
 	return tool.NewSet(a.builtin()...)
 }
 
-// argsKey is the key of the store's folder by which secrets in arguments are told
-// apart.
+// argsKey is the key of the store's folder for digests of secrets in arguments.
 func (a *app) argsKey() ([]byte, error) {
 	dir, err := a.storeDir()
 	if err != nil {
@@ -107,7 +106,7 @@ func (a *app) runtime(st store.Store, show func(engine.Live)) (*runtime, error) 
 	return a.runtimeTelling(st, show, nil)
 }
 
-// runtimeTelling is runtime with somebody who is told what the engine records.
+// runtimeTelling is runtime with a callback for what the engine records.
 func (a *app) runtimeTelling(st store.Store, show func(engine.Live), recorded engine.Recorded) (*runtime, error) {
 	set, err := a.set()
 	if err != nil {

@@ -266,8 +266,8 @@ var (
 	errNobody     = errors.New("nobody is left to answer")
 )
 
-// see drives the session until its turn has ended or waits for somebody who
-// isn't here, shows what happens, and says how it ended.
+// see drives the session until its turn has ended or waits for an answer that
+// can't be given here, shows what happens, and returns the exit code.
 func (w *work) see(ctx context.Context) (int, error) {
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)

@@ -98,8 +98,8 @@ func (c *worktreeRemoveCmd) order(ctx context.Context, a *app, r *runtime) (int,
 	return belay.ExitOK, nil
 }
 
-// removeWorktree takes a session's worktree away and records it. A session that
-// somebody drives keeps its own.
+// removeWorktree removes a session's worktree and records it. A session that is
+// driven keeps its worktree.
 func (a *app) removeWorktree(ctx context.Context, r *runtime, id belay.SessionID, force bool) (t belay.Worktree, kept bool, err error) {
 	s, err := sessionState(ctx, r.store, id)
 	if err != nil {
@@ -131,7 +131,7 @@ func (a *app) deleteWorktree(ctx context.Context, st store.Store, s view.Session
 		return nil
 	}
 	if owner, err := st.OwnerOf(ctx, s.ID); err != nil || owner != nil {
-		return err // a session that somebody drives isn't deleted
+		return err // a driven session isn't deleted
 	}
 	if _, err := worktree.New(a.Env).Remove(ctx, *s.Worktree, false); err != nil {
 		if e, ok := errors.AsType[*belay.Error](err); ok {

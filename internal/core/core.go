@@ -74,8 +74,8 @@ type CallModel struct {
 	Rules     belay.Ref
 	ForceTool string // the tool that must be called, where a provider can force it
 
-	Provider, Model, BaseURL string // whom it goes to; empty: what the settings say
-	Context                  int64  // tokens that it reads at most; 0: nobody knows
+	Provider, Model, BaseURL string // the model asked; empty: what the settings say
+	Context                  int64  // the largest context in tokens; 0: unknown
 }
 
 // Timer wants nothing but another look at the time: a retry is due then.
@@ -100,7 +100,7 @@ type RunTool struct {
 	Known   map[string]belay.Published // artifacts by name, for tools that publish
 	Recover bool                       // find out what the attempt before did, don't just run
 	Rules   belay.Ref
-	Stands  *belay.Stands // what a person allowed it on; nil: nobody was asked
+	Stands  *belay.Stands // what a person allowed it on; nil: there was no question
 	Bound   *Bound        // what its programs run in; nil: in nothing
 }
 
@@ -143,7 +143,7 @@ func (e KeepProcess) Key() string { return ProcessKey(e.IDs.Process) }
 // ProcessKey is the key of the effect that keeps a process.
 func ProcessKey(id belay.ProcessID) string { return "process/" + string(id) }
 
-// SendInput gives a process the input that somebody asked for.
+// SendInput gives a process input, on request.
 type SendInput struct {
 	IDs    belay.IDs // Process is set
 	Number int

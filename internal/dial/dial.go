@@ -18,9 +18,9 @@ import (
 	"github.com/belay-run/belay"
 )
 
-// Rules say which addresses may be reached besides public ones. Addresses of
-// this link (where clouds keep their machines' credentials), of groups and of
-// nobody are never reached.
+// Rules say which addresses may be reached besides public ones. Link-local
+// (where clouds serve their machines' credentials), multicast and reserved
+// addresses are never reached.
 type Rules struct {
 	Loopback bool // this machine
 	Private  bool // the private networks it is in
@@ -80,8 +80,8 @@ func (r Rules) control(_ context.Context, network, address string, _ syscall.Raw
 
 var shared = netip.MustParsePrefix("100.64.0.0/10") // carriers' address translation, RFC 6598
 
-// reserved are addresses of nobody: the registries of special addresses of IANA,
-// and the one by which a cloud's machines reach their host.
+// reserved are addresses for special use: those of IANA's registries, and the
+// one by which a cloud's machines reach their host.
 var reserved = prefixes("0.0.0.0/8", "192.0.0.0/24", "192.0.2.0/24", "192.88.99.0/24", "198.18.0.0/15", "198.51.100.0/24", "203.0.113.0/24", "240.0.0.0/4", "168.63.129.16/32",
 	"::/96", "::ffff:0:0:0/96", "100::/64", "2001::/32", "2001:db8::/32", "fec0::/10", "64:ff9b:1::/48")
 

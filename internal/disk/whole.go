@@ -64,7 +64,8 @@ func discard(sys FS, temp string) error {
 	return belay.Errorf(belay.CodeInternal, "the unfinished file can't be removed").At(temp).WithHint("remove it").Wrap(err)
 }
 
-// failed says the outcome of a file, unless somebody has said so already.
+// failed gives an error that has no code yet the one of a file that can't be
+// written.
 func failed(path string, err error) error {
 	if err == nil {
 		return nil

@@ -246,7 +246,7 @@ func (v *drive) append(ctx context.Context, b *batch, rd core.Ready) error {
 }
 
 func trying(ctx context.Context, write func(context.Context) (store.Position, error)) (store.Position, error) {
-	// What is known must be recorded even while the process is told to leave.
+	// A known result must be recorded even while the process shuts down.
 	ctx = context.WithoutCancel(ctx)
 	for try := 0; ; try++ {
 		end, err := write(ctx)

@@ -12,11 +12,11 @@ import (
 	"github.com/belay-run/belay/internal/store"
 )
 
-// Begin brings the first commands of a session that nobody knows yet. Its
-// streams handle them, and those that they send one another, before anything is
-// written; then all of it becomes durable at once. What follows is left to who
-// drives the session. false: the session, a stream or a command of it is known,
-// or a command was refused. Nothing was written then, and SubmitAll is the way.
+// Begin handles the first commands of a new session. Its streams handle them,
+// and those that they send one another, before anything is written; then all of
+// it becomes durable at once. What follows is left to the session's driver.
+// false: the session, a stream or a command of it exists already, or a command
+// was refused. Nothing was written then, and SubmitAll is the way.
 func (e *Engine) Begin(ctx context.Context, orders ...belay.Order) (Answer, bool, error) {
 	clean := e.cleaned(orders)
 	id := clean[0].Session
@@ -68,7 +68,8 @@ func (e *Engine) Found(ctx context.Context, workspace string, shared bool, order
 	}}, nil
 }
 
-// reserve keeps others here from a session that begins; nil: somebody has it.
+// reserve claims a session that begins, against others in this process; nil: it
+// is claimed.
 func (e *Engine) reserve(id belay.SessionID) *ownership {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -257,8 +258,8 @@ func (b *beginning) stays() {
 // longAgo is when something was due that is due at once, whatever the clock says.
 var longAgo = time.Unix(0, 0)
 
-// goesOn is what is known of the streams of a session that began here and was
-// touched by nobody since. nil: the store has to be asked.
+// goesOn returns the stream states of a session that began here and wasn't
+// changed since. nil: the store has to be read.
 func (e *Engine) goesOn(own *ownership) map[belay.StreamID]*standing {
 	e.mu.Lock()
 	defer e.mu.Unlock()

@@ -27,7 +27,7 @@ const (
 	inlineArgs  = 2 << 10 // bytes of one call's arguments
 	inlineCalls = 6 << 10 // bytes of all arguments of an answer
 	previewText = 200     // bytes of a text that is elsewhere
-	maxCalls    = 48      // calls of one answer; more are dropped, and the model is told
+	maxCalls    = 48      // calls of one answer; more are dropped, with a note to the model
 	maxAnswer   = 8 << 20 // bytes of an answer; a longer one has failed
 )
 
@@ -120,7 +120,8 @@ func (v *drive) read(ctx context.Context, a *answer) error {
 	return a.listen(ctx, prov.Stream(ctx, r))
 }
 
-// whom is who is asked, under the rules and with the settings of the attempt.
+// whom returns the provider to ask, under the rules and with the settings of the
+// attempt.
 func (v *drive) whom(ctx context.Context, a *answer) (model.Provider, error) {
 	rules, err := v.rules(ctx, a.eff.Rules)
 	if err != nil {
@@ -194,7 +195,7 @@ type answer struct {
 	first time.Time // the first piece came
 
 	settings belay.Settings  // of this attempt: it may go to another model than the session's
-	estimate tokens.Estimate // of the request; zero if nobody counted it
+	estimate tokens.Estimate // of the request; zero if it wasn't counted
 
 	text  strings.Builder
 	clean *secret.Writer // in front of text: a secret may come in pieces
@@ -322,8 +323,7 @@ func (a *answer) completed(ctx context.Context, pictures []belay.Attachment) (ev
 }
 
 // fit makes an answer fit into a fact: its text goes to a blob, problems are
-// said in short, and at last the calls at the end are dropped, which the model
-// is told.
+// shortened, and finally calls at the end are dropped, with a note to the model.
 func (a *answer) fit(ctx context.Context, p *event.ModelCompleted) error {
 	for n := 0; ; n++ {
 		raw, err := event.Encode(*p)

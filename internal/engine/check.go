@@ -11,9 +11,9 @@ import (
 	"github.com/belay-run/belay/internal/policy"
 )
 
-// checkCall asks a checker about a call. A checker without an answer is a fact
-// too; what that means the rules say. A process that is told to leave records
-// nothing: the next one asks again.
+// checkCall asks a checker about a call. A checker that doesn't answer is a fact
+// too; the rules say what follows. When the process shuts down nothing is
+// recorded: the next one asks again.
 func (v *drive) checkCall(ctx context.Context, eff core.CheckCall, leaving func() bool) []core.Fact {
 	begun := v.e.c.Now()
 	var c policy.Checker

@@ -42,7 +42,7 @@ type conv struct {
 	dropped int                            // calls of it that were not taken
 	calls   []event.ModelCall              // of the last answer, not all answered
 	got     map[belay.CallID]belay.ToolResult
-	changed map[belay.CallID]string // what the model is told of calls that ran with other arguments
+	changed map[belay.CallID]string // notes to the model about calls that ran with other arguments
 }
 
 // span is where a turn stands in a conversation.
@@ -260,8 +260,8 @@ func (v *conv) apply(ctx context.Context, st store.Store, ev event.Envelope) err
 	return nil
 }
 
-// queueChanged adds the text of a turn that is part of the running one now, and
-// what the model is told of those that were dropped.
+// queueChanged adds the text of a turn that became part of the running one, and
+// a note to the model about those that were dropped.
 func (v *conv) queueChanged(ctx context.Context, st store.Store, p event.QueueChanged) error {
 	switch p.Op {
 	case event.QueueJoined:

@@ -59,7 +59,7 @@ type landing struct {
 // emission is a fact that an effect records while it runs.
 type emission struct {
 	facts []core.Fact // one
-	ack   chan error  // nil: nobody waits
+	ack   chan error  // nil: the emitter doesn't wait
 }
 
 func (e *Engine) newDrive(own *ownership, stream belay.StreamID) *drive {

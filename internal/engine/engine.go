@@ -40,18 +40,19 @@ type Config struct {
 	Tools    *tool.Set
 	ToolsIn  func(workspace string) *tool.Set // those of a workspace; nil is Tools everywhere
 	Secrets  *secret.Scrubber                 // values that never reach the store; nil knows none
-	ArgsKey  []byte                           // by which secrets in arguments are told apart; none: by their names alone
+	ArgsKey  []byte                           // key of the digests that distinguish secrets in arguments; none: only their names do
 	Now      func() time.Time                 // nil is time.Now
-	Live     func(Live)                       // what flows between facts; nil shows it to nobody. Must return at once
-	Recorded Recorded                         // what this engine has recorded; nil tells nobody. Must return at once
+	Live     func(Live)                       // receives text between facts; may be nil. Must return at once
+	Recorded Recorded                         // receives what this engine has recorded; may be nil. Must return at once
 	Point    func(kind string)                // called before and after every append and effect; for crash tests
 	Check    Check                            // asks checkers about calls; nil can't, which is what their failure means
 	Stall    time.Duration                    // how long an effect whose time is up may hold its thread; 0 is DefaultStall
 	Keeper   Snapshots                        // keeps whole workspaces; nil can't
 	Confine  Confine                          // confines what calls start; nil can't, which refuses what must be confined
-	Inspect  Inspect                          // looks at what they leave; nil: nobody does
+	Inspect  Inspect                          // looks at the files that they leave; may be nil
 
-	// Price is what an answer cost in millionths of a US dollar; false: nobody knows.
+	// Price returns the cost of an answer in millionths of a US dollar; false:
+	// unknown.
 	Price func(s belay.Settings, u belay.Usage) (int64, bool)
 
 	// Counts is how a model counts tokens; nil: requests aren't counted.
@@ -62,9 +63,9 @@ type Config struct {
 // ends; any error means that the checker gave no verdict.
 type Check func(ctx context.Context, c policy.Checker, workspace string, question []byte) (policy.Answer, error)
 
-// Recorded is told of facts that are durable now: of one append, in their order,
-// without a gap between their positions, the last of which is end. Their payloads
-// are shared and must not be changed.
+// Recorded receives facts that are durable now: of one append, in their order,
+// without a gap between their positions, the last of which is end. Their
+// payloads are shared and must not be changed.
 type Recorded func(end store.Position, facts []event.Envelope)
 
 // Live is something that happens between facts: text as it streams, progress.

@@ -9,10 +9,10 @@ import (
 	"github.com/belay-run/belay/internal/core/thread"
 )
 
-// goBack looks what it means to take back a turn that was cancelled so that
-// another one runs in its place, and announces that. Files that somebody else
-// changed since stay as they are; the conversation goes back in any case. No
-// facts means that the process is told to leave: the next one looks again.
+// goBack finds out what has to be undone so that another turn can run in place
+// of a cancelled one, and announces that. Files that were changed by others
+// since stay as they are; the conversation goes back in any case. No facts mean
+// that the process shuts down: the next one does it again.
 func (v *drive) goBack(ctx context.Context, eff core.GoBack) []core.Fact {
 	p := event.HistoryRollbackStarted{Scope: event.ScopeThread, Target: eff.Target, To: eff.To, Turns: []belay.TurnID{eff.Turn}, Count: 1, By: "runtime",
 		Reason: "another turn was submitted in its place"}

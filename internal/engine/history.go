@@ -75,8 +75,8 @@ func (v *conv) back(target int64) {
 	}
 }
 
-// backNote is what the model is told of a rollback. Of one that took back all
-// it hears nothing: nothing is left of what it doesn't know.
+// backNote is the note to the model about a rollback. A rollback of everything
+// has none: the model knows nothing of what is gone.
 func backNote(p event.HistoryRollbackCompleted) string {
 	var b strings.Builder
 	switch {

@@ -36,10 +36,10 @@ func input(ctx context.Context, st store.Store, c belay.Content) (belay.Message,
 	return m, err
 }
 
-// shown are the messages for a model that can do so much: of pictures and
-// documents that it can't take it is told that it doesn't see them. They are
-// kept with the conversation, so that a request looks at what is new only, and
-// the messages of one begin with those of the one before.
+// shown returns the messages for a model with these abilities: pictures and
+// documents that it can't take are replaced by a note. They are kept with the
+// conversation, so that a request looks only at what is new, and each request's
+// messages begin with those of the one before.
 func (v *conv) shown(can model.Abilities) []belay.Message {
 	if can.Images && can.Files || !v.media {
 		return v.msgs

@@ -12,7 +12,7 @@ import (
 // sessions then.
 type leased struct {
 	mu    sync.Mutex
-	kept  time.Time // when the leases were renewed last; zero: nobody keeps them
+	kept  time.Time // when the leases were renewed last; zero: they aren't renewed
 	holds map[process.Lessee]bool
 }
 

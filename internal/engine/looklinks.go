@@ -12,8 +12,8 @@ import (
 	"github.com/belay-run/belay/internal/tool/file"
 )
 
-// linked puts where the paths of a call lead into its fact: the gate judges by
-// that. What doesn't fit is said to lead nobody knows where, which is stricter.
+// linked records in its fact where the paths of a call lead: the gate decides by
+// that. Paths that don't fit are recorded as unknown, which is stricter.
 func (a *answer) linked(mc *event.ModelCall, spec belay.ToolSpec, args []byte, paths []string, budget *int) {
 	seen := a.v.e.links(a.rules, spec, args, paths)
 	size := 0
@@ -44,8 +44,9 @@ func (e *Engine) links(r *thread.Rules, spec belay.ToolSpec, args []byte, paths 
 	return out
 }
 
-// moved is why a call isn't run: a path of it leads elsewhere than when the gate
-// judged it, because a call before it, or somebody else, made or changed a link.
+// moved returns why a call isn't run: a path of it leads elsewhere than when the
+// gate decided, because an earlier call, or another process, made or changed a
+// link.
 func (e *Engine) moved(r *thread.Rules, spec belay.ToolSpec, eff core.RunTool, args []byte) error {
 	now := e.links(r, spec, args, tool.Paths(spec, args))
 	if slices.Equal(now, eff.Links) || len(eff.Links) == 1 && eff.Links[0].Real == "" {

@@ -18,7 +18,7 @@ type ownership struct {
 	epoch   int64                        // 0: the claim is being made or given back
 	kick    chan struct{}                // capacity 1: there is post, for a stream without a drive
 	post    sorting                      // of streams without a drive
-	founded map[belay.StreamID]*standing // of a session that began here: its streams, until somebody handles more
+	founded map[belay.StreamID]*standing // of a session that began here: its streams, until other commands are handled
 }
 
 func (o *ownership) poke() {
@@ -67,9 +67,9 @@ func (e *Engine) Own(ctx context.Context, id belay.SessionID) (epoch int64, rele
 type purpose int
 
 const (
-	hold   purpose = iota // to be there first; somebody may drive
+	hold   purpose = iota // to be there first; it may be driven by another
 	drives                // to run the streams: one at a time
-	bring                 // to handle commands, while nobody drives; who holds it may
+	bring                 // to handle commands while the session isn't driven; holding it is no obstacle
 )
 
 // claim makes the session this engine's, or joins who has it here already.

@@ -237,16 +237,16 @@ func (p *Past) said(to int, note string) iter.Seq2[belay.Said, error] {
 	}
 }
 
-// Sizes of what a thread that begins with a history is told besides, in bytes.
+// Sizes of the notes that a thread which begins with a history gets, in bytes.
 const (
 	roomForFiles = 5 << 10
 	roomForLost  = 5 << 10
 	maxForkTaint = 16 // origins
 )
 
-// remember adds what the thread knew of files at a fact, the ones seen last as
-// far as they fit, and the calls whose outcome nobody knows now: the world is
-// the same.
+// remember adds what the thread knew of files at a fact, the most recent as far
+// as they fit, and the calls whose outcome is unknown now: files were not rolled
+// back.
 func (p *Past) remember(ctx context.Context, b *belay.Beginning, at int64) error {
 	d := thread.New(p.Thread.Stream())
 	for ev, err := range p.st.Read(ctx, p.Thread.Stream(), 0) {

@@ -19,7 +19,7 @@ type post struct {
 	look bool          // the inbox may have more
 }
 
-// sorting is the post of a session's streams that nobody drives now.
+// sorting is the mailbox of a session's streams that have no drive.
 type sorting struct {
 	look bool // the lanes may have more than this process knows
 	mail map[belay.StreamID][]belay.Order

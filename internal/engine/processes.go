@@ -65,8 +65,8 @@ func (v *drive) keepProcess(ctx context.Context, eff core.KeepProcess, leaving f
 	return append(facts, core.Fact{IDs: eff.IDs, Data: end})
 }
 
-// Attachable is a program in the background that this process runs; false: it
-// runs none of this id, or one that nobody can be attached to.
+// Attachable returns a background program of this process; false: there is none
+// with this id, or it can't be attached to.
 func (e *Engine) Attachable(id belay.ProcessID) (tool.Attachable, bool) {
 	e.mu.Lock()
 	defer e.mu.Unlock()

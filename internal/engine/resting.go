@@ -14,10 +14,10 @@ import (
 // command that was handled for them left them.
 const maxResting = 128
 
-// resting are sessions at rest to which commands came. Nobody writes to a
-// session without claiming it, and each claim has the next epoch: what is
-// remembered holds if the next claim of the session is this engine's too. The
-// engine's lock guards it.
+// resting are sessions at rest to which commands came. A session is written only
+// under a claim, and each claim has the next epoch: the remembered state is
+// current if the next claim of the session is this engine's too. The engine's
+// lock guards it.
 type resting struct {
 	at    map[belay.SessionID]*rested
 	clock int64

@@ -22,7 +22,7 @@ type FileChange struct {
 	Have *belay.Ref `json:"have,omitempty"`
 	Want *belay.Ref `json:"want,omitempty"`
 	Mode string     `json:"mode,omitempty"` // permission bits of a file that comes back
-	// Forced: somebody else changed it, and a person wants it back all the same.
+	// Forced: it was changed by others, and a person wants it back all the same.
 	Forced bool `json:"forced,omitempty"`
 }
 
@@ -35,8 +35,8 @@ func digestOf(r *belay.Ref) string {
 }
 
 // restoreFiles makes the files of a plan what they were. Each is recorded after
-// it changed; an attempt that finds one changed and not recorded records it.
-// No facts means that the process is told to leave: the next one continues.
+// it changed; an attempt that finds one changed and not recorded records it. No
+// facts mean that the process shuts down: the next one continues.
 func (v *drive) restoreFiles(ctx context.Context, eff core.RestoreFiles) []core.Fact {
 	end := eff.Event
 	plan, root, err := v.plan(ctx, eff)

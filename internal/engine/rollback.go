@@ -20,8 +20,8 @@ import (
 type Rollback struct {
 	To      PastTurn     `json:"-"` // the last turn that stays; without id: none does
 	Files   []FileChange `json:"files,omitempty"`
-	Foreign []Refusal    `json:"foreign,omitempty"` // somebody else changed them since; they stay unless that is forced
-	Lost    []Refusal    `json:"lost,omitempty"`    // nobody can bring them back
+	Foreign []Refusal    `json:"foreign,omitempty"` // changed by others since; they stay unless that is forced
+	Lost    []Refusal    `json:"lost,omitempty"`    // can't be restored
 	Ran     []Ran        `json:"ran,omitempty"`     // calls whose changes to files are not known
 	After   int64        `json:"-"`                 // the thread's last fact
 }
@@ -32,7 +32,7 @@ type Refusal struct {
 	Why  string `json:"why"`
 }
 
-// Ran is a call that started programs: what they did to files nobody recorded.
+// Ran is a call that started programs: what they did to files isn't recorded.
 type Ran struct {
 	Turn int          `json:"turn,omitempty"` // its number; 0: it was taken back before
 	Call belay.CallID `json:"call"`
@@ -55,7 +55,7 @@ type Looking struct {
 	Root   *os.Root                                 // the workspace
 	Dir    string                                   // its path
 	Keeper Snapshots                                // what turns kept of it; nil: nothing can be read
-	Force  bool                                     // also what somebody else changed since
+	Force  bool                                     // also what others changed since
 	Keep   func(content []byte) (*belay.Ref, error) // keeps what is there before it is overwritten; nil: nothing is overwritten
 }
 
@@ -103,8 +103,8 @@ type aftermath struct {
 	kept  keptTurns
 }
 
-// changed is a file's first and last recorded change. broken says that what is
-// there now was made on top of a change of somebody else.
+// changed is a file's first and last recorded change. broken means that the
+// current content was made on top of an unrecorded change.
 type changed struct {
 	first, last event.ArtifactChanged
 	broken      bool

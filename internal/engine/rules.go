@@ -20,7 +20,7 @@ const (
 	maxShared = 64
 )
 
-// offer is a set of tools: as rules have it, and as a model is told it.
+// offer is a set of tools: as rules have it, and as a model gets it.
 type offer struct {
 	json   []byte // in rules
 	specs  []belay.ToolSpec
@@ -256,8 +256,8 @@ func toolDefs(specs []belay.ToolSpec) []model.ToolDef {
 	return defs
 }
 
-// defs are the tools of rules as a model is told them, the very same for every
-// request with the same tools: providers keep them encoded.
+// defs returns the tools of rules in the form for models, the same slice for
+// every request with the same tools: providers keep them encoded.
 func (e *Engine) defs(rules *thread.Rules) []model.ToolDef {
 	if len(rules.Tools) == 0 {
 		return nil

@@ -93,7 +93,8 @@ var errGivenUp = errors.New("the call was given up")
 var errToolTime = errors.New("the tool's time is up")
 
 // toolChanged is the failure of a call whose tool isn't the one that the gate
-// judged. After a crash nobody can ask what the attempt before did.
+// approved. After a crash there is no tool left that could say what the first
+// attempt did.
 func toolChanged(eff core.RunTool) error {
 	if eff.Attempt > 1 {
 		return tool.Failf(tool.Lost, "TOOL_CHANGED", "the definition of %s changed while its call was running; nobody knows whether it did its work", eff.Name).
@@ -168,8 +169,8 @@ func (e *Engine) shown(ctx context.Context, spec belay.ToolSpec, text string) (s
 	return fmt.Sprintf("%s\n[… %d bytes left out …]\n%s", head, len(text)-len(head)-len(tail), tail), &ref, nil
 }
 
-// failure is the fact of a call that ended badly. known is false when the
-// process is told to leave and the call may simply be run again by the next.
+// failure is the fact of a call that failed. known is false when the process
+// shuts down and the next one may simply run the call again.
 func (v *drive) failure(ctx context.Context, eff core.RunTool, spec belay.ToolSpec, err error, leaving func() bool) (p event.ToolFailed, known bool) {
 	p = event.ToolFailed{Name: eff.Name, Attempt: eff.Attempt, Final: true}
 	te, isTool := errors.AsType[*tool.Error](err)

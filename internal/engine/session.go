@@ -39,10 +39,10 @@ func (e *Engine) newLanes(ctx context.Context, own *ownership, keep func([]store
 	}
 }
 
-// lanes runs a drive for every stream of a session that has something to do.
-// One goroutine owns it: the one in run. The store is asked for the lanes at
-// the beginning, when somebody else may have brought a command, and once more
-// when everything rests; in between this process knows them.
+// lanes runs a drive for every stream of a session that has something to do. It
+// belongs to one goroutine: the one in run. The lanes are read from the store at
+// the beginning, when another process may have submitted a command, and once
+// more when everything rests; in between this process knows them.
 type lanes struct {
 	e       *Engine
 	id      belay.SessionID
@@ -126,7 +126,7 @@ func (l *lanes) rests(rows []store.LaneRow) bool {
 }
 
 // begins reports whether the row is that of the session's own stream before its
-// first fact. If nobody owned the session before, no stream has facts then.
+// first fact. If the session was never claimed before, no stream has facts then.
 func (l *lanes) begins(row store.LaneRow) bool { return row.Stream == l.id.Stream() && row.Seq == 0 }
 
 // look reads the lanes when more may be in them than this process knows.

@@ -25,12 +25,13 @@ import (
 // Bounds of what is looked at.
 const (
 	maxPrograms = 16       // that a fact names; of the others it has a digest
-	maxWholly   = 32 << 20 // bytes of a program that is read; a larger one is told by what the file system says of it
+	maxWholly   = 32 << 20 // bytes of a program that is read; a larger one is identified by its file attributes
 	maxNamed    = 200      // bytes of a name in a fact
 )
 
-// asksFor looks at what the calls stand on that a person is about to be asked
-// about, and puts it into the questions. It costs nothing where nobody is asked.
+// asksFor captures the approval context of the calls that a person is about to
+// be asked about, and puts it into the questions. It costs nothing where there
+// is no question.
 func (v *drive) asksFor(ctx context.Context, facts []core.Fact) error {
 	for i := range facts {
 		p, ok := facts[i].Data.(event.PermissionRequested)
@@ -58,9 +59,9 @@ func (v *drive) asksFor(ctx context.Context, facts []core.Fact) error {
 	return nil
 }
 
-// stands is what a call stands on now, besides its arguments and its boundary:
-// the folder it works in, and of what starts programs the environment that they
-// get and the files that they are.
+// stands returns the approval context of a call, besides its arguments and its
+// boundary: its working folder, and for tools that start programs their
+// environment and the identity of the program files.
 func (e *Engine) stands(ctx context.Context, r *thread.Rules, name string, args []byte) *belay.Stands {
 	s := &belay.Stands{}
 	s.Folder, s.FolderID = folderOf(r.Workspace)
@@ -109,9 +110,9 @@ func folderOf(dir string) (real, id string) {
 	return event.CutText(real, maxNamed), id
 }
 
-// environment is a digest of variables under the engine's key, so that nobody can
-// try values; without one only the names count. What names a terminal or the
-// folder, which is looked at itself, doesn't.
+// environment returns a keyed digest of variables, so that values can't be
+// guessed without the engine's key; without a key only the names count. Names of
+// terminals and the working folder, which is looked at itself, are left out.
 func (e *Engine) environment(env []string) belay.Digest {
 	mac := hmac.New(sha256.New, e.c.ArgsKey)
 	for _, kv := range slices.Sorted(slices.Values(env)) {

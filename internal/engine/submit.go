@@ -79,19 +79,20 @@ func (e *Engine) comes(id belay.SessionID) (ended func()) {
 	}
 }
 
-// Brings reports whether Submit is at work for a session: what it brings may be in
-// the inbox, and needs nobody to drive the session for it.
+// Brings reports whether Submit is at work for a session: its command may be in
+// the inbox already, and doesn't need the session to be driven.
 func (e *Engine) Brings(id belay.SessionID) bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	return e.coming[id] > 0
 }
 
-// push makes somebody look at the command: the session's drive in this process,
-// or this process itself when nobody else has the session. A live owner finds
-// it by itself, unless it is just giving the session back: so it is tried again.
+// push has the command looked at: by the session's drive in this process, or by
+// this process itself when the session isn't claimed elsewhere. A live owner
+// finds it by itself, unless it is just giving the session back: so it is tried
+// again.
 //
-// What this process made of it is the answer, nil if that isn't known.
+// It returns this process's answer, nil if that isn't known.
 func (e *Engine) push(ctx context.Context, o belay.Order) (*Answer, error) {
 	e.mu.Lock()
 	mine := e.owned[o.Session] != nil
@@ -144,7 +145,8 @@ func refusedBy(ev event.Envelope) error {
 }
 
 // handleHere claims a session, lets its streams handle their commands without
-// starting effects, and gives it back. Somebody may wait for the answer to one.
+// starting effects, and gives it back. to is the reply that a caller waits for,
+// if any.
 func (e *Engine) handleHere(ctx context.Context, id belay.SessionID, to *reply) (err error) {
 	own, err := e.claim(ctx, id, bring)
 	if err != nil {
@@ -173,7 +175,7 @@ func (e *Engine) handleHere(ctx context.Context, id belay.SessionID, to *reply) 
 type handling struct {
 	e     *Engine
 	own   *ownership
-	to    *reply // nil: nobody waits
+	to    *reply // nil: no caller waits
 	known map[belay.StreamID]standing
 	mail  map[belay.StreamID][]belay.Order // durable, and not handled yet
 	fresh bool                             // the session is new: a stream that isn't known has no facts
@@ -230,8 +232,8 @@ func (h *handling) stream(ctx context.Context, s belay.StreamID, empty bool, p p
 	return err
 }
 
-// Settle lets a session that nobody drives handle the commands that wait for
-// it, without starting effects.
+// Settle lets a session that isn't driven handle its waiting commands, without
+// starting effects.
 func (e *Engine) Settle(ctx context.Context, id belay.SessionID) error {
 	err := e.handleHere(ctx, id, nil)
 	if _, live := errors.AsType[*store.OwnedError](err); live {

@@ -25,10 +25,10 @@ const (
 	checkerSilence = 5 * time.Minute
 )
 
-// flight is an effect that is out. A tool, a provider or a checker that doesn't
-// end when its time is up holds its thread, the session's lane and a place of the
-// server. So it is told to end, and then given up: its thread continues with a
-// typed end, and what it says after that nobody hears.
+// flight is a running effect. A tool, a provider or a checker that doesn't end
+// when its time is up holds its thread, the session's lane and a place of the
+// server. So it is cancelled, and then given up: its thread continues with a
+// typed end, and what it returns after that is ignored.
 type flight struct {
 	eff    core.Effect
 	cancel context.CancelFunc
@@ -83,8 +83,8 @@ func flightOf(ctx context.Context) *flight {
 	return f
 }
 
-// emit hands a fact of a running effect to the drive. It is false when the
-// effect was given up: nobody takes its facts any more.
+// emit hands a fact of a running effect to the drive. It returns false when the
+// effect was given up: its facts aren't taken any more.
 func (v *drive) emit(ctx context.Context, m *emission) bool {
 	f := flightOf(ctx)
 	if f == nil {
@@ -100,8 +100,8 @@ func (v *drive) emit(ctx context.Context, m *emission) bool {
 	}
 }
 
-// stalls is half of what an effect gets after its time: it is told to end after
-// the first half, and given up after the second.
+// stalls is half of the time an effect gets after its deadline: it is cancelled
+// after the first half, and given up after the second.
 func (v *drive) stalls() time.Duration {
 	if v.e.c.Stall > 0 {
 		return v.e.c.Stall / 2

@@ -47,7 +47,7 @@ type Scenario struct {
 const DefaultLimit = time.Minute
 
 // Settings are flags of a run. What is empty is the default of an evaluation:
-// edits are accepted, exec is allowed, nobody can be asked.
+// edits are accepted, exec is allowed, questions are denied.
 type Settings struct {
 	Mode       string
 	Allow      []string // nil is exec
@@ -92,7 +92,7 @@ type Command struct {
 // reference is where the format is described.
 const reference = "docs/eval.md describes the format"
 
-// textOf says how mistakes in a file of scenarios are told.
+// textOf says how errors in a file of scenarios are reported.
 func textOf(name string) source.Text {
 	return source.Text{Name: name, Noun: "scenario", Code: belay.CodeBadScenario, Hint: reference}
 }

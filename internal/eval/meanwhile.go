@@ -20,10 +20,10 @@ type Meanwhile struct {
 	Before bool
 	Nth    int // which of the facts that meet the condition, from 1
 
-	Write     map[string]string // somebody changes files of the workspace
+	Write     map[string]string // files of the workspace change from outside
 	Remove    []string          // or removes them
-	Answer    *Answer           // somebody answers the question that the fact asks
-	Interrupt bool              // somebody interrupts the turn
+	Answer    *Answer           // the question that the fact asks is answered
+	Interrupt bool              // the turn is interrupted
 	Crash     bool              // the process dies
 }
 

@@ -16,11 +16,11 @@ type Answer struct {
 	Head  string   `json:"head"`            // the answer in a sentence
 	Says  []string `json:"says,omitempty"`  // how it came to that, in order
 	Costs []Cost   `json:"costs,omitempty"` // what each step used
-	Facts []Fact   `json:"facts"`           // what the answer stands on
+	Facts []Fact   `json:"facts"`           // the facts that support the answer
 	Next  []Next   `json:"next,omitempty"`  // what would change it
 }
 
-// Fact is a fact that an answer stands on.
+// Fact is a fact that supports an answer.
 type Fact struct {
 	Event  belay.EventID  `json:"event"`
 	Stream belay.StreamID `json:"stream"`
@@ -99,7 +99,7 @@ func (a Answer) writeCosts(b *strings.Builder) {
 	}
 }
 
-// money is a sum for people; of one that nobody knows it is empty.
+// money is a sum for people; of an unknown one it is empty.
 func money(c event.CostSum) string {
 	s := fmt.Sprintf("$%.4f", float64(c.MicroUSD)/1e6)
 	switch c.State() {
@@ -151,8 +151,8 @@ func (a *Answer) stands(events ...*event.Envelope) {
 	}
 }
 
-// next adds a command. Somebody may copy it into a shell, and its words come
-// from the log, so a word that is more than a name is left for them to write.
+// next adds a command. It may be pasted into a shell, and its words come from
+// the log, so a word that is more than a name is left for the reader to write.
 func (a *Answer) next(effect, format string, words ...any) {
 	for i, w := range words {
 		if s := fmt.Sprint(w); belay.CheckID("word", s) != nil || s[0] == '-' {

@@ -144,5 +144,5 @@ func cut(s string, n int) string {
 	return s
 }
 
-// quote is the beginning of what somebody said.
+// quote returns the beginning of a quoted text.
 func quote(s string) string { return `"` + cut(strings.TrimSpace(s), 100) + `"` }

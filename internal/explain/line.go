@@ -329,7 +329,7 @@ func changedTo(p event.ToolArgs, n int) string {
 	return cut(string(p.Args), n)
 }
 
-// given names what the model is told besides the conversation.
+// given names what the model gets besides the conversation.
 func given(p event.ContextResolved) string {
 	var have, not []string
 	for _, i := range p.Items {

@@ -2,9 +2,9 @@
 
 // Package links looks up where the paths of a call lead. It promises that every
 // path that leads elsewhere than its text says is named, whatever links are on
-// the way and whether the end exists or not; that it reads no file; and that
-// what would take too long to look up is said to lead nobody knows where. What
-// somebody changes after it has looked it can't know.
+// the way and whether the end exists or not; that it reads no file; and that a
+// path which would take too long to look up is reported as unknown. Changes
+// after the look aren't seen.
 package links
 
 import (
@@ -98,7 +98,7 @@ func respelled(p, home, workspace string) string {
 	return p
 }
 
-// end is a name that fits a pattern; unknown: nobody has looked through all.
+// end is a path that fits a pattern; unknown: not all of them were looked at.
 type end struct {
 	path    string
 	unknown bool
@@ -262,7 +262,7 @@ func (l *looker) list(dir string) ([]string, error) {
 	defer f.Close()
 	names, err := f.Readdirnames(maxEntries - l.entries + 1)
 	if l.entries += len(names); l.entries > maxEntries || err != nil && !errors.Is(err, io.EOF) {
-		return nil, errLooks // nobody has looked through all
+		return nil, errLooks // not all of them were looked at
 	}
 	slices.Sort(names)
 	return names, nil

@@ -1,7 +1,7 @@
 // Package live brings what happens to those who follow it: the facts of one
-// store in their order, and between them the text that flows in this process.
-// It promises that a reader gets each fact behind its cursor once and in order,
-// or is told where it continues; that text is never shown before the request it
+// store in their order, and between them the text that flows in this process. It
+// promises that a reader gets each fact behind its cursor once and in order, or
+// learns where it continues; that text is never shown before the request it
 // answers nor after the answer; and that a reader who stops reading holds
 // nothing but its place. It decides nothing and writes nothing.
 package live
@@ -40,8 +40,8 @@ func (o *Options) defaults() {
 	}
 }
 
-// Hub follows the log of one store for all its readers. Nobody reading costs no
-// more than looking at each new fact.
+// Hub follows the log of one store for all its readers. Without readers it only
+// looks at each new fact.
 type Hub struct {
 	st     store.Store
 	recent recent // nil: the store keeps nothing
@@ -50,7 +50,7 @@ type Hub struct {
 	mu     sync.Mutex
 	err    error          // why it ended
 	head   store.Position // facts up to here were seen
-	ring   []*entry       // the newest that somebody may want, in order
+	ring   []*entry       // the newest facts that a reader may still want, in order
 	size   int            // bytes in ring
 	topics map[belay.SessionID]*topic
 	flows  flows

@@ -76,7 +76,7 @@ func ReadConfig(name string, data []byte, k Known) (File, error) {
 	return f, nil
 }
 
-// scalar is a value that stands on one line, as it is written.
+// scalar is a value on one line, as it is written.
 func scalar(t source.Text, n ast.Node) (string, error) {
 	switch n.(type) {
 	case *ast.StringNode, *ast.IntegerNode, *ast.FloatNode, *ast.BoolNode, *ast.LiteralNode:

@@ -20,7 +20,7 @@ type Provider struct {
 	Where    string // file:line:column
 	Protocol string // empty: the vendor's
 	BaseURL  string
-	Model    string // the one that is used when nobody names one
+	Model    string // the one that is used by default
 	Key      Reference
 	Headers  []Header
 	Limits   Limits

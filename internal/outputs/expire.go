@@ -32,7 +32,7 @@ type Choice struct {
 	Kept string // why it stays after all; empty: every session that names it has let it go
 }
 
-// Wish says for whom outputs expire.
+// Wish says whose wish it is that outputs expire.
 type Wish struct {
 	Reason string // retention, asked
 	By     string // who wants it; empty: retention
@@ -66,10 +66,10 @@ const (
 	most  = 100 // facts in an append
 )
 
-// Expire writes the facts that let outputs go, and says of each whether it could.
-// The bytes are the store's to remove then. An output that something else needs
-// stays, and so does one of a session that a live process drives: nobody else may
-// write there.
+// Expire writes the facts that let outputs go, and says of each whether it
+// could. The bytes are the store's to remove then. An output that something else
+// needs stays, and so does one of a session that a live process drives: only
+// that process may write there.
 func Expire(ctx context.Context, k Keeper, w Wish, chosen []Choice) ([]Choice, error) {
 	chosen = slices.Clone(chosen)
 	if err := needed(ctx, k, chosen); err != nil {
@@ -142,7 +142,7 @@ func needed(ctx context.Context, k Keeper, chosen []Choice) error {
 	return err
 }
 
-// driven finds the outputs of sessions that somebody drives.
+// driven finds the outputs of sessions that are driven.
 func driven(ctx context.Context, k Keeper, chosen []Choice) error {
 	known := map[belay.SessionID]bool{}
 	for i := range chosen {
@@ -209,8 +209,8 @@ func record(ctx context.Context, k Keeper, w Wish, s belay.SessionID, all []even
 	return "", nil
 }
 
-// Find are the outputs that somebody names: by digest or its beginning, by the
-// process that printed it, or by the call.
+// Find returns the outputs with a name: a digest or its beginning, the process
+// that printed it, or the call.
 func Find(all []Output, name string) (found []Output) {
 	for _, o := range all {
 		d := strings.TrimPrefix(string(o.Digest), "sha256:")

@@ -31,8 +31,8 @@ var BuiltinBoundaries = []string{belay.BoundaryReadOnly, belay.BoundaryWorkspace
 // confinedName is what rules of earlier builds called the boundary of a workspace.
 const confinedName = "confined"
 
-// ModeBoundary is the boundary of a mode for which nobody named one. No mode
-// leaves the boundary by itself: mode and boundary are two switches.
+// ModeBoundary is the default boundary of a mode. No mode leaves the boundary by
+// itself: mode and boundary are two switches.
 func ModeBoundary(m belay.Mode) string {
 	if m == belay.ModePlan {
 		return belay.BoundaryReadOnly
@@ -205,8 +205,8 @@ func less[N int | int64 | belay.Duration](a, b N) N {
 	return a
 }
 
-// LimitsText is a boundary's limits in the words of files. Those that are there
-// though nobody said so are marked as defaults.
+// LimitsText is a boundary's limits in the words of files. Default ones are
+// marked.
 func LimitsText(l belay.ProcessLimits) string {
 	d := belay.DefaultProcessLimits
 	var parts []string

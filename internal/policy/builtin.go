@@ -11,7 +11,7 @@ import (
 // builtin is the set of the built-in rules alone.
 var builtin = lazy[Set]{make: func() *Set {
 	d := Document{Version: FormatVersion, Rules: BuiltinRules()}
-	digest := lazy[belay.Digest]{make: func() *belay.Digest { // a turn names it only if somebody wrote rules
+	digest := lazy[belay.Digest]{make: func() *belay.Digest { // a turn names it only if there are rules of files
 		raw, err := json.Marshal(d)
 		if err != nil {
 			panic("policy: " + err.Error())
@@ -29,7 +29,7 @@ var builtin = lazy[Set]{make: func() *Set {
 	return s
 }}
 
-// Builtin is the set of a turn for which nobody wrote rules.
+// Builtin is the set of a turn without rules of files.
 func Builtin() *Set { return builtin.get() }
 
 // lazy is a value that is made when it is first asked for: a start that judges

@@ -193,7 +193,7 @@ func hiddenText(r *Request) (Decision, string) {
 	return Allow, ""
 }
 
-// Question is what a checker outside of the runtime is told of a call, as JSON.
+// Question is what a checker outside of the runtime gets about a call, as JSON.
 // It answers with an Answer.
 type Question struct {
 	Version   int             `json:"version"` // 1

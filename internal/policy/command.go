@@ -15,7 +15,7 @@ import (
 type Place struct {
 	Workspace string // absolute
 	Dialect   Dialect
-	Home      string // the value of HOME; empty: nobody knows
+	Home      string // the value of HOME; empty: unknown
 	Bare      bool   // no view of the files hides secrets from programs
 	Shadowed  bool   // programs are looked for in folders that the workspace can change
 	Links     []Link // where paths lead that don't lead where their text says

@@ -159,10 +159,10 @@ func (s *Set) asConfined(r *Request) *Request {
 	return &c
 }
 
-// boundOf is the boundary that mode, settings and rules give a call, who named
-// it, and whether anybody did. Of a command line each simple command's rule has
-// a say, and the line gets what all of them allow. A rule of a file that
-// nobody trusts only narrows; a built-in one says that there must be a boundary.
+// boundOf returns the boundary that mode, settings and rules give a call, what
+// named it, and whether anything did. In a command line each simple command's
+// rule counts, and the line gets what all of them allow. A rule of an untrusted
+// file only narrows; a built-in one says that there must be a boundary.
 func (s *Set) boundOf(v *Verdict, r *Request) (out Bound, by string, named bool) {
 	base, ok := s.Bound(r.Boundary)
 	by, named = "settings", ok

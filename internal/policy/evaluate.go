@@ -98,7 +98,8 @@ func noPolicy(m belay.Mode) Verdict {
 }
 
 // reader is the verdict on a change while another session writes in the
-// workspace. No grant reaches it: nobody who gave one knew of the other.
+// workspace. No grant covers it: it was given without knowing of the other
+// session.
 func reader(u belay.WorkspaceUse) Verdict {
 	return Verdict{Decision: Deny, Source: "rule", Rule: "builtin/one-writer", Tier: TierDefault, ReasonCode: "OTHER_WRITER",
 		Reason: "session " + string(u.Writer) + " writes in " + u.Path + ", so this one only reads",

@@ -47,8 +47,8 @@ func (c *rule) meets(e Example) bool {
 	return n == len(subjects) || n > 0 && c.Verdict != Allow
 }
 
-// widen lets an example of a tool that nobody described be whatever a rule asks
-// for by what a tool does.
+// widen lets an example of an undeclared tool have whatever effects a rule asks
+// for.
 func (sub *subject) widen(r *Request) {
 	if sub.cmd == nil && len(r.Tool.Capabilities) == 0 {
 		sub.does = []string{"reads", "edits", "changes"}

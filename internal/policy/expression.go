@@ -132,7 +132,7 @@ func (p *program) ask(names interpreter.Activation) (value ref.Val, err error) {
 	}
 	defer frame.Close()
 	defer func() {
-		if r := recover(); r != nil { // that it costs too much is told like this
+		if r := recover(); r != nil { // exceeding the cost limit is reported like this
 			value, err = nil, fmt.Errorf("the expression gave up: %v", r)
 		}
 	}()

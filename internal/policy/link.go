@@ -15,7 +15,7 @@ import (
 // the file system. The gate looks at no file system: whoever asks it has looked.
 type Link struct {
 	Path string `json:"path"`           // one that Lookups named
-	Real string `json:"real,omitempty"` // absolute and without links, in the workspace's own spelling; empty: nobody can tell
+	Real string `json:"real,omitempty"` // absolute and without links, in the workspace's own spelling; empty: unknown
 }
 
 // Folder is where the commands of a call begin, as it is spelled: absolute, not

@@ -183,8 +183,8 @@ func (c *rule) reaches(sub *subject) bool {
 }
 
 // MayChange reports whether some call of a tool could change something: whether
-// anything but a deny could come of it. Arguments that nobody has seen yet are
-// taken to be those that a rule asks for.
+// any verdict but a deny is possible. Arguments that aren't known yet are taken
+// to be those that a rule asks for.
 func (s *Set) MayChange(r *Request) bool {
 	if s == nil || !s.Permits(r.Mode) || !Changes(r.Tool) {
 		return false

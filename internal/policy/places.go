@@ -44,8 +44,8 @@ func maybeSecret(p string) bool {
 	return isSecret(p)
 }
 
-// namesSecret reports whether an argument of a command may be a secret's path. One
-// that isn't literal may be any, which counts where somebody could want that.
+// namesSecret reports whether an argument of a command may be a secret's path.
+// One that isn't literal may be any path; with careful it counts as a secret's.
 func namesSecret(c *Command, careful bool) bool {
 	for i, a := range c.Args {
 		switch {

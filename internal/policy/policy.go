@@ -84,9 +84,9 @@ type Request struct {
 	Mode      belay.Mode
 	Agent     string
 	Grants    []Grant
-	Headless  bool // nobody can be asked
+	Headless  bool // questions can't be answered
 	Rerun     bool // the same call was lost before: its first outcome is unknown
-	Guest     bool // the turn is somebody else's than the session's owner's
+	Guest     bool // the turn was submitted by another account than the session's owner
 	Use       belay.WorkspaceUse
 	Workspace string
 	Dialect   Dialect // of the shell that runs command lines
@@ -97,7 +97,7 @@ type Request struct {
 
 	Binding  belay.Digest // names the exact call: tool and its definition, arguments, folder; may be missing where no grant is of one call
 	Confine  bool         // a boundary is decided for what the tool starts
-	Boundary string       // of the turn, as somebody named it; empty: the mode's
+	Boundary string       // of the turn, as configured; empty: the mode's
 	Wish     Wish         // what the call asks for itself
 	Widened  *Bound       // what a person gave exactly this call
 }
@@ -153,7 +153,7 @@ type Taint struct {
 
 // Kinds of taint that have a meaning of their own.
 const (
-	TaintWorkspace = "workspace" // files of a workspace that nobody trusts: counts only together with a secret
+	TaintWorkspace = "workspace" // files of an untrusted workspace: counts only together with a secret
 	TaintSecret    = "secret"    // no content from outside, but a secret was read
 )
 

@@ -66,13 +66,13 @@ type Rule struct {
 	Priority int      `json:"priority,omitempty"` // 0–999; within a tier the highest that matches speaks
 	Match             // all that is given must hold
 	Verdict  Decision `json:"verdict"`
-	Reason   string   `json:"reason,omitempty"`   // what people and the model are told
+	Reason   string   `json:"reason,omitempty"`   // shown to people and to the model
 	Code     string   `json:"code,omitempty"`     // stable name of the reason; empty: RULE
 	Hint     string   `json:"hint,omitempty"`     // what would change the verdict
 	Tags     []string `json:"tags,omitempty"`     // risk tags
 	Boundary string   `json:"boundary,omitempty"` // by its name: what the calls that it decides run in
 	Degrade  Decision `json:"degrade,omitempty"`  // allow: they may run where the machine can't confine as much as must be
-	Narrows  bool     `json:"narrows,omitempty"`  // nobody trusts its file: its boundary counts where it narrows
+	Narrows  bool     `json:"narrows,omitempty"`  // its file is untrusted: its boundary counts where it narrows
 	Firm     bool     `json:"firm,omitempty"`     // of the default tier only: other tiers don't silence it
 	Examples Examples `json:"examples,omitzero"`
 	Where    string   `json:"where,omitempty"` // file:line:column

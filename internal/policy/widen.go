@@ -20,8 +20,9 @@ const (
 )
 
 // Widen is the least boundary that would have let an operation pass. why says
-// why there is none that can be asked for: protected names and secrets are
-// given by nobody's yes to a single call, and limits are for who sets them.
+// why there is none that can be asked for: an approval of a single call can't
+// open protected names and secrets, and limits are changed only where they are
+// set.
 func Widen(b Bound, op, target, workspace string) (wider Bound, why string) {
 	wider = b
 	wider.Is.Write, wider.Is.Read = slices.Clone(b.Is.Write), slices.Clone(b.Is.Read)
@@ -72,5 +73,5 @@ func obeyed(clean, workspace string) bool {
 	return ok
 }
 
-// maxTarget is how long a path may be that somebody is asked about.
+// maxTarget is the longest path that a question may show.
 const maxTarget = 512

@@ -1,7 +1,7 @@
-// Package problem writes errors as HTTP answers of type
-// application/problem+json (RFC 9457). It promises that a client may depend on
-// the code and the field, that the status follows from the code alone, and that
-// the text of an error nobody gave a code is not shown to anyone.
+// Package problem writes errors as HTTP answers of type application/problem+json
+// (RFC 9457). It promises that a client may depend on the code and the field,
+// that the status follows from the code alone, and that the text of an error
+// without a code is never shown.
 package problem
 
 import (

@@ -29,10 +29,9 @@ type Hold interface {
 	Close() error
 }
 
-// Lessee is a Hold whose helper ends the program, and all it started, when it
-// isn't told in time that there still is somebody to run it for. Extend says how
-// long that is from now; the last word counts. It may be called from Release to
-// Close and doesn't wait.
+// Lessee is a Hold whose helper ends the program, and all it started, unless its
+// lease is renewed in time. Extend says how long the lease is from now; the last
+// call counts. It may be called from Release to Close and doesn't wait.
 type Lessee interface{ Extend(d time.Duration) error }
 
 // Witness is a Hold that saw how its program ended. It is asked once all of it

@@ -10,8 +10,8 @@ import (
 )
 
 // Alive reports whether the process that had this pid and start time still runs.
-// A zombie doesn't. An empty start stands for one nobody knows: then any
-// process with the pid counts.
+// A zombie doesn't. An empty start means unknown: then any process with the pid
+// counts.
 func Alive(pid int, start string) bool {
 	if pid <= 0 {
 		return false

@@ -88,7 +88,7 @@ func (p *Plain) control(c byte) {
 	case inString:
 		if c == esc {
 			p.state = inStringEscape
-		} else if c == bel || c == '\n' { // one that nobody ends must not swallow everything
+		} else if c == bel || c == '\n' { // an unterminated string must not swallow everything
 			p.state = inText
 		}
 		return

@@ -22,17 +22,17 @@ func StartTime(pid int) (string, error) {
 	return fmt.Sprintf("%d.%06d", k.Proc.P_starttime.Sec, k.Proc.P_starttime.Usec), nil
 }
 
-// marked finds nobody: this system shows no process another's environment.
+// marked finds no process: on this system a process can't read another's
+// environment.
 func marked(mark, since string) []int { return nil }
 
-// strays finds nobody, as marked.
+// strays finds none, as marked.
 func strays() []int { return nil }
 
 // pidNamespace is that of every process here.
 func pidNamespace() string { return "0" }
 
-// startOfChild is the start time of a child that may have ended already; then
-// nobody knows it here.
+// startOfChild is the start time of a child; empty if it has ended already.
 func startOfChild(pid int) string {
 	start, err := StartTime(pid)
 	if err != nil {

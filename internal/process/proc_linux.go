@@ -79,8 +79,8 @@ func marked(mark, since string) (found []int) {
 }
 
 // strays ends the processes of this user that a killed runtime left, and lists
-// them. What is ended is what was looked at: a number that goes to another
-// process meanwhile hits nobody.
+// them. The process ended is the one that was examined: a pid that is reused
+// meanwhile is not signalled.
 func strays() (ended []int) {
 	self := os.Geteuid()
 	for pid := range pids() {

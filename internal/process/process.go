@@ -1,22 +1,22 @@
 //go:build unix
 
 // Package process runs a program of the operating system with everything that
-// comes out of it, and ends all of it. It promises: the program's tree ends
-// with the call, whether it exits, runs out of time or is cancelled; the tree
-// is killed when the runtime itself dies, however it dies; output of any size
-// costs constant memory; a program that leaves something behind that holds its
-// output open hangs nobody. It knows nothing of tools, policy or the log.
+// comes out of it, and ends all of it. It promises: the program's tree ends with
+// the call, whether it exits, runs out of time or is cancelled; the tree is
+// killed when the runtime itself dies, however it dies; output of any size costs
+// constant memory; a call doesn't hang when its program leaves something behind
+// that holds the output open. It knows nothing of tools, policy or the log.
 //
 // Each program runs in a process group that a guard leads: a shell that does
 // nothing but wait on a pipe to the runtime, and kills the group when the pipe
-// closes. While the guard isn't reaped the group's number can't go to
-// anybody else, so signals to it never hit a stranger. A program that leaves
-// the group is found by a mark in its environment, after the runtime was killed
-// by whichever runtime comes next. One that leaves the group and clears its
-// environment is beyond this package: that takes a sandbox.
+// closes. While the guard isn't reaped the group's number can't be reused, so
+// signals never reach another group. A program that leaves the group is found by
+// a mark in its environment, after the runtime was killed by whichever runtime
+// comes next. One that leaves the group and clears its environment is beyond
+// this package: that takes a sandbox.
 //
 // On a terminal the program leads a session, as terminals want it, so its group
-// is one of its own; the guard is told of it.
+// is one of its own; the guard gets its number.
 package process
 
 import (
@@ -69,7 +69,7 @@ type Exit struct {
 	Bytes     int64  // of output
 	Duration  time.Duration
 	OutputErr error         // Output failed first with this; what came after it was dropped
-	CPU       time.Duration // that it and those of its children took for which somebody waited
+	CPU       time.Duration // of the program and those of its children that were waited for
 	Peak      int64         // bytes of memory of the largest of them; 0 is unknown
 	Written   int64         // bytes that they wrote to disks; what only memory holds isn't counted; 0 is unknown
 	Evidence  Evidence      // what its boundary saw
@@ -188,7 +188,8 @@ func (p *Process) disconnect() {
 }
 
 // input is a file without a name that holds what the program can read. A pipe
-// would need somebody to fill it, and would keep what the program leaves.
+// would need a goroutine to fill it, and would keep what the program doesn't
+// read.
 func input(content []byte) (*os.File, error) {
 	if len(content) == 0 {
 		return nil, nil

@@ -44,10 +44,9 @@ func ownerOf(mark string) (o owner, ok bool) {
 	return owner{f[0], f[2], pid}, err == nil && pid > 0
 }
 
-// left reports whether something with a mark was left by a runtime that was
-// killed: one of this system, as far as it can be seen from here. What bears the
-// mark of the process that asks, because somebody works in what a call started,
-// isn't.
+// left reports whether a process with a mark was left by a runtime that was
+// killed: one of this system, as far as that is visible. A process with the mark
+// of the process that asks isn't left: the user works in what a call started.
 func left(mark string) bool {
 	o, ok := ownerOf(mark)
 	return ok && o.namespace == thisOwner().namespace && mark != os.Getenv(markName) && !Alive(o.pid, o.start)
@@ -66,5 +65,5 @@ func EndStrays() (n int) {
 	return n
 }
 
-// endRounds is how often somebody looks whether a tree has grown meanwhile.
+// endRounds is how often the tree is checked for new processes.
 const endRounds = 16

@@ -69,7 +69,7 @@ func (p *Process) tend() {
 	<-exited
 	e.Duration = time.Since(p.began)
 	if !after(p.linger, p.read) {
-		// Somebody beyond our reach holds the pipe.
+		// A process that we can't reach holds the pipe.
 		p.out.SetReadDeadline(time.Now()) //nolint:errcheck // pipes and terminals have deadlines
 		<-p.read
 	}
@@ -89,8 +89,8 @@ func (p *Process) tend() {
 	p.exit = e
 }
 
-// signal reaches the group and whatever carries the mark outside of it. KILL
-// is repeated until a look finds nobody new, because a tree may grow meanwhile.
+// signal reaches the group and whatever carries the mark outside of it. KILL is
+// repeated until no new process is found, because a tree may grow meanwhile.
 func (p *Process) signal(s syscall.Signal) {
 	switch {
 	case p.pty:

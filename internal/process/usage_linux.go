@@ -72,7 +72,7 @@ type Use struct {
 }
 
 // Tree is the use of a process and all below it; false: it isn't there. An empty
-// start stands for one nobody knows.
+// start means unknown.
 func (l Look) Tree(pid int, start string) (u Use, there bool) {
 	p, ok := l.procs[pid]
 	if !ok || start != "" && p.start != start {

@@ -40,11 +40,11 @@ var entries = slices.Concat(core, of(
 	".ssh", ".aws", ".gnupg", ".kube", ".docker", ".netrc", ".git-credentials",
 ))
 
-// lured are names of code of the project that runs unasked. Agents write them all
-// the time, so they count only where somebody else may have told them to.
+// lured are names of project code that runs unasked. Agents write them all the
+// time, so they count only where untrusted content may have asked for it.
 var lured = of("it runs whenever tests or tools of the project are started", "conftest.py", "setup.cfg", "tox.ini", "noxfile.py")
 
-// core are what the file tools write for nobody.
+// core are the names that file tools never write.
 var core = []Entry{
 	{Name: ".belay", Why: "the runtime obeys it", Core: true},
 	{Name: ".git", Why: "a file of this name sends git elsewhere", Core: true},

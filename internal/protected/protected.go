@@ -17,14 +17,14 @@ type Entry struct {
 	Name string
 	// Why says who runs or obeys it.
 	Why string
-	// Core names are nobody's to write with a file tool, whoever allows it.
+	// Core names can't be written by a file tool, whatever is allowed.
 	Core bool
 }
 
-// Of is the entry that protects a path, read as text: relative to a workspace, or
-// absolute. Case doesn't matter, nor do characters that nobody sees or that some
-// file systems drop. The folders that a workspace lies in aren't part of it, so
-// whoever has an absolute path below one cuts them off.
+// Of is the entry that protects a path, read as text: relative to a workspace,
+// or absolute. Case doesn't matter, nor do characters that are invisible or that
+// some file systems drop. The folders that a workspace lies in aren't part of
+// it, so whoever has an absolute path below one cuts them off.
 func Of(p string) (Entry, bool) { return find(p, entries) }
 
 // Lured is the entry of a name that counts once content from outside is in the
@@ -91,8 +91,8 @@ func like(want, name string) bool {
 	return want == name
 }
 
-// fold is a name as a file system that ignores case, and characters nobody
-// sees, would compare it.
+// fold is a name as a file system that ignores case and invisible characters
+// would compare it.
 func fold(part string) string {
 	part = strings.Map(func(r rune) rune {
 		switch {

@@ -118,7 +118,7 @@ type QueueSnapshot struct {
 // ThreadQueue are the turns of a thread that wait.
 type ThreadQueue struct {
 	Thread belay.ThreadID `json:"threadId"`
-	Status string         `json:"status"` // of the thread; stale: nobody drives it, and it continues when somebody does
+	Status string         `json:"status"` // of the thread; stale: it isn't driven now, and continues when it is
 	Active belay.TurnID   `json:"activeTurnId,omitempty"`
 	Policy belay.Queueing `json:"policy"` // what is left out is the default
 	Queued []WaitingTurn  `json:"queued"` // in the order in which they will begin

@@ -111,7 +111,7 @@ func Forget(ctx context.Context, st store.Store) error {
 		return err
 	}
 	if err = st.SaveView(ctx, standings, at, 0, nil); errors.Is(err, store.ErrConflict) {
-		err = nil // somebody else has dropped them
+		err = nil // another process has dropped them
 	}
 	return err
 }

@@ -27,10 +27,11 @@ type Reads struct {
 	Words *view.Follower // of search.Fold of the store; only searches need it
 	Stall time.Duration  // a reader of a stream that takes nothing for so long is cut off; 0 is 30 s
 
-	// Given, if it isn't nil, is told of each event that was written to a stream's client.
+	// Given, if set, is called with each event that was written to a stream's
+	// client.
 	Given func(ctx context.Context, kind string, data []byte)
-	// Opening, if it isn't nil, is told of a stream that begins; what it returns is
-	// called when its client was given something, or is gone.
+	// Opening, if set, is called when a stream begins; what it returns is called
+	// when its client has received something, or is gone.
 	Opening func() (opened func())
 }
 
@@ -171,7 +172,7 @@ func (v *Reads) stream(of scoped, since string) http.HandlerFunc {
 				return err
 			}
 		}
-		_ = reader.Follow(r.Context(), give) // who isn't there any more is told nothing
+		_ = reader.Follow(r.Context(), give) // the client may be gone
 		_ = out.send()                       // neither is who was told nothing
 	}
 }

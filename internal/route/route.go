@@ -33,8 +33,8 @@ const (
 	Files  = "files"
 )
 
-// With is the profile with the needs of what was sent along, as far as one of the
-// candidates meets them: where none does, the model is told what it doesn't see.
+// With is the profile with the needs of the attachments, as far as one of the
+// candidates meets them: where none does, the model gets a note instead.
 func (p Profile) With(needs []string, all []Candidate) Profile {
 	p.Needs = slices.Clone(p.Needs)
 	for _, n := range needs {
@@ -46,12 +46,12 @@ func (p Profile) With(needs []string, all []Candidate) Profile {
 	return p
 }
 
-// Decision is what came of it. Chosen is nil when nobody can.
+// Decision is the result. Chosen is nil when no candidate qualifies.
 type Decision struct {
 	Chosen   *Candidate
 	Rest     []Candidate // that follow if it fails
 	Excluded []event.Excluded
-	Gap      []string // needs that nobody meets
+	Gap      []string // needs that no candidate meets
 }
 
 // Decide takes the first candidate that has what is needed.

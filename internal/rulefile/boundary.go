@@ -32,8 +32,8 @@ var boundaryName = pattern.New(`^[a-z0-9][a-z0-9._-]{0,63}$`)
 // maxBoundaries is how many boundaries one file declares.
 const maxBoundaries = 100
 
-// boundaries takes what a file declares. Of a file that nobody trusts they don't
-// count: a name that others use would mean what a stranger says.
+// boundaries reads what a file declares. Those of an untrusted file don't count:
+// it could redefine a name that others use.
 func (r *reading) boundaries(f *form) error {
 	if len(f.Boundaries) > maxBoundaries {
 		return r.wrong(fmt.Errorf("there are %d boundaries; %d are the most", len(f.Boundaries), maxBoundaries), "boundaries")
@@ -182,8 +182,8 @@ func count(text string) (int, error) {
 	return n, nil
 }
 
-// bounded takes a rule of a file that nobody trusts: its boundary counts where
-// it narrows, if others know it.
+// bounded takes a rule of an untrusted file: its boundary counts where it
+// narrows, if other files know it.
 func (r *reading) bounded(rule *policy.Rule, f *form, i int) {
 	if !r.narrows || rule.Boundary == "" {
 		return

@@ -1,9 +1,8 @@
 // Package rulefile reads the files in which people write rules, and lays them
 // over one another. It promises that a file is read strictly and in bounded
 // time, that every mistake has its place, that a file which can't be read whole
-// isn't read at all, and that a file which nobody trusts can only narrow: its
-// allows, its checkers, its boundaries and what it trusts don't count and are
-// named.
+// isn't read at all, and that an untrusted file can only narrow: its allows, its
+// checkers, its boundaries and what it trusts don't count and are named.
 //
 // What the rules mean is package policy's business.
 package rulefile
@@ -43,7 +42,7 @@ type Layers struct {
 	open    []string        // the files that are being read, outermost first
 }
 
-// Ignored is something that doesn't count, because nobody trusts its file.
+// Ignored is something that doesn't count, because its file is untrusted.
 type Ignored struct {
 	What  string // rule ID, checker ID, trusted
 	Where string // file:line:column

@@ -137,7 +137,7 @@ func (f Fold) Step(ctx context.Context) (more bool, err error) {
 		return false, err
 	}
 	more, err = fold(ctx, f.Store, from)
-	if errors.Is(err, store.ErrConflict) { // somebody else has folded it
+	if errors.Is(err, store.ErrConflict) { // another process has folded it
 		return true, nil
 	}
 	return more, err

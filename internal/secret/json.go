@@ -12,8 +12,8 @@ func (s *Scrubber) JSON(b []byte) []byte { return s.Args(b, nil) }
 
 // Args is JSON for the arguments of a call: what stands for a value has a digest
 // of it, [redacted:NAME:DIGEST], 16 hexadecimal digits of HMAC-SHA256 under the
-// key. So two calls with different values are different calls, and nobody without
-// the key can try values. Without a key there is no digest.
+// key. So two calls with different values are different calls, and values can't
+// be guessed without the key. Without a key there is no digest.
 func (s *Scrubber) Args(b, key []byte) []byte {
 	if s.search.Load() == nil {
 		return b

@@ -42,8 +42,8 @@ func StoreKey(dir string) ([]byte, error) {
 	return nil, fmt.Errorf("%s keeps disappearing", path)
 }
 
-// makeKey writes a new key beside its place and gives it its name, unless somebody
-// else was first: a half-written key is never seen.
+// makeKey writes a new key beside its place and gives it its name, unless
+// another process was first: a half-written key is never seen.
 func makeKey(dir, path string) error {
 	key := make([]byte, keyBytes)
 	_, _ = rand.Read(key) // never fails

@@ -1,10 +1,10 @@
-// Package secret takes known secret values out of what leaves the runtime:
-// logs, outputs, facts. It promises that a registered value doesn't pass, in
-// the forms in which programs usually print one: as it is, escaped for JSON,
-// JSON inside JSON, a URL or HTML, in base64, also in the middle of something
-// longer, in hexadecimal, and with each byte escaped. It does not guess: what
-// nobody registered it doesn't know. JSON stays JSON when its strings are
-// scrubbed before they are encoded.
+// Package secret takes known secret values out of what leaves the runtime: logs,
+// outputs, facts. It promises that a registered value doesn't pass, in the forms
+// in which programs usually print one: as it is, escaped for JSON, JSON inside
+// JSON, a URL or HTML, in base64, also in the middle of something longer, in
+// hexadecimal, and with each byte escaped. It does not guess: a value that isn't
+// registered passes. JSON stays JSON when its strings are scrubbed before they
+// are encoded.
 //
 // spellings.go lists the forms.
 package secret

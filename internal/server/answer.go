@@ -248,8 +248,8 @@ func (in *RespondAction) changed() json.RawMessage {
 	return in.Args.JSON()
 }
 
-// seen refuses an answer to a request that isn't the one it was given for. What
-// is allowed must have been looked at; to deny nobody needs to look.
+// seen refuses an answer to a request that isn't the one it was given for. An
+// approval must name what was looked at; a denial needn't.
 func (in *RespondAction) seen(open *Action) error {
 	switch {
 	case in.Version == "" && in.Decision == "allow":

@@ -128,7 +128,7 @@ func (s *Server) attaching() (leave func(), err error) {
 	}, nil
 }
 
-// note records that somebody who may type came or left.
+// note records that a client that may type came or left.
 func (a *attachment) note(ctx context.Context, command, message string) error {
 	a.server.c.Log.Info("command", "tenant", a.name, "principal", a.by.String(), "command", command, "session", string(a.sid), "process", string(a.id))
 	err := a.audit.record(ctx, entry{principal: a.by.String(), command: command, code: accepted, message: message, at: a.server.c.Now()})
@@ -243,7 +243,7 @@ func (a *attachment) checked() error {
 	return err
 }
 
-// Why an attachment ends, besides the errors that its client is told.
+// Why an attachment ends, besides the errors that its client gets.
 var (
 	errOver   = errors.New("the program has ended")
 	errGone   = errors.New("the client has gone")

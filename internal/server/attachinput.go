@@ -16,7 +16,7 @@ type typed struct {
 	mu    sync.Mutex
 	text  []byte
 	end   bool          // no more comes
-	over  bool          // nobody takes it any more
+	over  bool          // no longer read
 	more  chan struct{} // holds one: there is something
 	space chan struct{} // closed and replaced when something was taken
 }
@@ -85,7 +85,7 @@ func (t *typed) room() {
 	t.space = make(chan struct{})
 }
 
-// drop forgets what waits; over says that nobody takes any more.
+// drop forgets what waits; over means that nothing more will be read.
 func (t *typed) drop(over bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -121,8 +121,8 @@ func sendable(b []byte, last bool) (int, error) {
 	return n, nil
 }
 
-// give brings what is typed to the program, a command at a time, until ctx ends.
-// What couldn't be given is told, and what waits behind it is dropped.
+// give sends what is typed to the program, a command at a time, until ctx ends.
+// A failure is reported to the client, and what waits behind it is dropped.
 func (a *attachment) give(ctx context.Context) {
 	defer a.typed.drop(true)
 	for {
@@ -160,7 +160,7 @@ func (a *attachment) bring(ctx context.Context, text string, end bool) error {
 	if err != nil {
 		return err
 	}
-	// A client that goes meanwhile leaves no command of which nobody knows.
+	// Even if the client goes meanwhile, the command is completed and recorded.
 	sending, cancel := context.WithTimeout(context.WithoutCancel(ctx), a.pace.taken)
 	defer cancel()
 	a.server.front.enter()

@@ -182,7 +182,7 @@ func (r *request) resume(ctx context.Context, in *ReconnectChannel, row view.Cha
 	if err != nil {
 		return nil, err
 	}
-	if in.Resume == "" || row.Account != r.by.String() { // its token got lost, or it is somebody else's now
+	if in.Resume == "" || row.Account != r.by.String() { // its token got lost, or it belongs to another account now
 		return r.connect(ctx, told, row)
 	}
 	told.Position, err = r.Store.End(ctx)

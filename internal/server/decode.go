@@ -71,7 +71,7 @@ var mendings = map[canon.Kind]string{
 // describedThere is the hint where nothing better can be said.
 const describedThere = "GET /v1/openapi.json describes what is taken"
 
-// Object is a JSON object whose fields are somebody else's: the arguments of a
+// Object is a JSON object whose fields are defined elsewhere: the arguments of a
 // tool. Every value stays as it was written.
 type Object map[string]json.RawMessage
 

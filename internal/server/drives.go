@@ -21,11 +21,11 @@ type drives struct {
 	st   store.Store
 	pool *pool
 	run  func(ctx context.Context, id belay.SessionID) error
-	busy func(id belay.SessionID) bool // somebody brings it something just now, and says when it is to run
+	busy func(id belay.SessionID) bool // a command for the session is being handled; its handler says when to run
 	now  func() time.Time
 	log  *slog.Logger
 
-	passed bool          // the last scan left somebody to those who are busy; the loop's
+	passed bool          // the last scan left sessions to busy handlers; the loop's
 	kicked chan struct{} // capacity 1
 	over   chan struct{} // closed when the loop has ended: nothing begins any more
 	wg     sync.WaitGroup
@@ -48,8 +48,8 @@ type pool struct {
 	mine int
 }
 
-// scanEvery is how often the lanes of all sessions are read: what other
-// processes did to sessions that nobody drives is seen then.
+// scanEvery is how often the lanes of all sessions are read: that finds what
+// other processes did to sessions that aren't driven.
 const scanEvery = 2 * time.Second
 
 func newDrives(st store.Store, all chan struct{}, mine int, now func() time.Time, log *slog.Logger) *drives {
@@ -138,8 +138,8 @@ func (d *drives) wait() {
 	d.wg.Wait()
 }
 
-// next is who is to run: who came first, priority counted. Nobody is, while the
-// tenant has all it may have.
+// next is the session to run: the first in line, priority counted. There is none
+// while the tenant has all its places in use.
 func (d *drives) next() belay.SessionID {
 	d.mu.Lock()
 	defer d.mu.Unlock()

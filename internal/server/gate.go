@@ -206,8 +206,8 @@ func (s *Server) scoped(scope auth.Scope, h http.HandlerFunc) http.HandlerFunc {
 	}
 }
 
-// turnAway answers somebody who is known and may not do this. Each command is
-// recorded by itself, reads of a kind together.
+// turnAway refuses a request of an authenticated account that isn't allowed to
+// make it. Each command is recorded by itself, reads of a kind together.
 func (s *Server) turnAway(w http.ResponseWriter, r *http.Request, err error) {
 	p, _ := auth.From(r.Context())
 	s.metrics.refused(string(belay.CodeOf(err)))

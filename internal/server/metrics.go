@@ -20,8 +20,8 @@ import (
 	"github.com/belay-run/belay/internal/store"
 )
 
-// metrics are figures since the server's start, of all tenants. What facts say is
-// counted when somebody asks, from where the last count ended.
+// metrics are figures since the server's start, of all tenants. Facts are
+// counted when the metrics are read, from where the last count ended.
 type metrics struct {
 	mu       sync.Mutex
 	commands map[labels]int64
@@ -235,7 +235,7 @@ func (c *figures) waited(ev event.Envelope) {
 	}
 }
 
-// maxTools bounds the pairs of tools and results that are told apart.
+// maxTools bounds the pairs of tools and results that are counted apart.
 const maxTools = 500
 
 func (c *figures) called(tool, result string, millis int64) {

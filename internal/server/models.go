@@ -20,7 +20,7 @@ import (
 type Model struct {
 	Name  string // in the standard
 	Of    string // whose: sessions, threads
-	View  string // what it is read from: the views that fold it, or whom it is asked of
+	View  string // what it is read from: the views that fold it, or the source that answers
 	Later string // what it waits for; empty: it is served
 	Doc   string
 

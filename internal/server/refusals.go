@@ -11,8 +11,8 @@ import (
 	"github.com/belay-run/belay"
 )
 
-// How long requests that are turned away are added up before that is recorded: of
-// somebody without a good token, and of somebody who is known.
+// How long refused requests are added up before they are recorded: those without
+// a good token, and those of known accounts.
 const (
 	strangersEvery = time.Second
 	readersEvery   = time.Minute
@@ -137,8 +137,8 @@ func (r *refusals) next() (at time.Time) {
 	return at
 }
 
-// refusal records that somebody was turned away, perhaps together with others. It
-// doesn't fail: who was turned away learns nothing of the record.
+// refusal records that a request was refused, perhaps together with others. It
+// doesn't fail: the client learns nothing of the record.
 func (a *auditor) refusal(ctx context.Context, e entry, k kind, every time.Duration) {
 	for _, e := range a.refused.take(e, k, every) {
 		if err := a.record(ctx, e); err != nil {
@@ -147,12 +147,12 @@ func (a *auditor) refusal(ctx context.Context, e entry, k kind, every time.Durat
 	}
 }
 
-// stranger is refusal for somebody without a good token.
+// stranger is refusal for a request without a good token.
 func (a *auditor) stranger(ctx context.Context, e entry) {
 	a.refusal(ctx, e, kind{code: e.code}, strangersEvery)
 }
 
-// reader is refusal for somebody who is known and reads a class of things.
+// reader is refusal for a known account that reads a class of things.
 func (a *auditor) reader(ctx context.Context, e entry, class string) {
 	a.refusal(ctx, e, kind{e.principal, class, e.code}, readersEvery)
 }

@@ -119,7 +119,7 @@ func plain(p string) bool {
 	return p == clean || p == clean+"/"
 }
 
-// statusOnly takes an answer that nobody sees.
+// statusOnly takes an answer that isn't sent.
 type statusOnly struct {
 	header http.Header
 	status int
@@ -311,7 +311,7 @@ func (s *Server) listActions(r *http.Request) (*ActionsShown, error) {
 	if err != nil {
 		return nil, err
 	}
-	if session != "" { // of one that isn't there nobody should read that nothing is asked
+	if session != "" { // an unknown session must be an error, not an empty list of questions
 		s, err := req.session(r.Context(), belay.SessionID(session))
 		if err == nil && s.Session == "" {
 			err = noSession(belay.SessionID(session))

@@ -77,8 +77,9 @@ type ResumeThread struct {
 	Settings *Choices        `json:"settings,omitempty" jsonschema:"settings from now on, for the unfinished turn too"`
 }
 
-// resumeThread continues with an unfinished turn. One that nobody drives is driven
-// by the server anyway; with settings the turn continues under other rules.
+// resumeThread continues with an unfinished turn. One that isn't driven is
+// driven by the server anyway; with settings the turn continues under other
+// rules.
 func resumeThread(ctx context.Context, r *request, in *ResumeThread) (*Told, error) {
 	th, err := r.steered(ctx, in.Session, in.Thread, "", "")
 	if err != nil {

@@ -138,13 +138,13 @@ func (r *request) mint(in *SubmitTurn) {
 	}
 }
 
-// firstThread is a session's thread when nobody named one.
+// firstThread is a session's default thread.
 func firstThread(id belay.SessionID) belay.ThreadID {
 	return belay.ThreadID(belay.DeriveID(belay.PrefixThread, id.Stream(), 0, 0))
 }
 
-// begin is the short way for a session that there isn't yet. nil: there is one
-// now, or an id is somebody else's; the ordinary way says which.
+// begin is the short way for a new session. nil: it exists now, or an id belongs
+// to another session; the ordinary way says which.
 func (s *submission) begin(ctx context.Context) (*Told, error) {
 	named := s.in.Thread
 	if named == "" {
@@ -236,8 +236,8 @@ func (s *submission) staysWhereItIs(ctx context.Context) error {
 	return problem.At("workspace", err)
 }
 
-// mayWiden refuses settings by which fewer things would be asked, of somebody who
-// may not answer what is asked.
+// mayWiden refuses settings that would lead to fewer questions, if the caller
+// may not answer questions.
 func (r *request) mayWiden(ctx context.Context, c Choices, s *session.State) error {
 	if r.by.Role.May(auth.Answer) {
 		return nil

@@ -244,8 +244,8 @@ func (s *Server) do(w http.ResponseWriter, r *http.Request, c *Command, change f
 	return req, out, err
 }
 
-// remedied is a refusal that says what to do: where nobody said so before, to look
-// at what the command takes.
+// remedied adds a hint to a refusal that has none: to look at what the command
+// takes.
 func (c *Command) remedied(err error) error {
 	e, ok := errors.AsType[*belay.Error](err)
 	p := problem.Of(err)

@@ -66,7 +66,7 @@ type Wiring interface {
 	Clean(text string) string
 }
 
-// Question is a call that nobody makes, as evaluate_permission asks about it.
+// Question is a hypothetical call, as evaluate_permission asks about it.
 type Question struct {
 	Tool   string
 	Args   json.RawMessage // an object
@@ -124,8 +124,9 @@ func (t *tenant) drive(ctx context.Context, id belay.SessionID) (err error) {
 	return t.Engine.Session(ctx, id, func([]store.LaneRow) bool { return t.programsWait(context.WithoutCancel(ctx), s.Session) })
 }
 
-// programsWait reports whether a turn that waits for somebody has programs in the
-// background: they end with the drive, so it continues. It costs a place to run.
+// programsWait reports whether a turn that waits for an answer has programs in
+// the background: they end with the drive, so it continues. It costs a place to
+// run.
 func (t *tenant) programsWait(ctx context.Context, id belay.SessionID) bool {
 	s, err := t.session(ctx, id)
 	if err != nil {
@@ -149,7 +150,7 @@ func (t *tenant) stir(ctx context.Context, id belay.SessionID, priority int) {
 }
 
 // settleUse makes the session its workspace's writer, if its rules allow changes
-// and nobody else is one; its threads know before they are driven.
+// and there is no other writer; its threads know before they are driven.
 func (t *tenant) settleUse(ctx context.Context, s *session.State, epoch int64) error {
 	var more []policy.Grant
 	for _, th := range s.Threads {

@@ -17,7 +17,7 @@ type Context struct {
 	Items      []event.ContextItem     `json:"items"`
 	Omitted    []event.ContextOmission `json:"omitted"`
 	Tokens     int64                   `json:"tokens,omitempty"` // estimate of all items, where there is one
-	Taint      []string                `json:"taint"`            // content that nobody vouches for, as kind:origin
+	Taint      []string                `json:"taint"`            // untrusted content, as kind:origin
 	Tools      int                     `json:"tools"`            // in the turn's inventory
 	Compaction Compaction              `json:"compaction"`
 	Rollbacks  int                     `json:"rollbacks"`

@@ -20,7 +20,7 @@ type Environment struct {
 type Programs struct {
 	Started int `json:"started"`
 	Running int `json:"running"` // as facts say; threads list them
-	Failed  int `json:"failed"`  // that could not start, or whose end nobody knows
+	Failed  int `json:"failed"`  // that could not start, or whose end is unknown
 	Limited int `json:"limited"` // that met a limit
 }
 

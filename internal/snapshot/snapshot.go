@@ -208,8 +208,8 @@ func (f *Fold) settings(b belay.Settings) {
 	f.s.Routing.Provider, f.s.Routing.Model = b.Provider, b.Model
 }
 
-// Done is the snapshot of what was folded. driven reports whether somebody drives
-// the session now; without a driver, what looks as if it ran is stale.
+// Done is the snapshot of what was folded. driven reports whether the session is
+// driven now; if not, what looks as if it ran is stale.
 func (f *Fold) Done(driven bool) *Session {
 	s := f.s
 	s.Permission.Pending, s.Environment.Programs.Running = 0, 0

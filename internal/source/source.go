@@ -1,6 +1,6 @@
 // Package source reads what people write by hand, as YAML or JSON: strictly, in
-// bounded time, and so that every mistake is told with its place. What a text
-// means is its reader's business.
+// bounded time, and with the place of every error. What a text means is its
+// reader's business.
 package source
 
 import (
@@ -26,8 +26,8 @@ const (
 	maxNesting = 100
 )
 
-// Text says how the mistakes of a text are told. A mistake is a belay.Error
-// whose Where is Name:line:column.
+// Text says how errors in a text are reported: each is a belay.Error whose Where
+// is Name:line:column.
 type Text struct {
 	Name  string     // stands for the file
 	Noun  string     // what the text is: script, scenario

@@ -70,7 +70,7 @@ type Gate struct {
 	Reasoned  int            `json:"reasoned"`            // those with a rule and a reason code
 	Allowed   int            `json:"allowed"`             // questions that were answered with yes
 	Denied    int            `json:"denied"`              // with no
-	Expired   int            `json:"expired"`             // that nobody answered in time
+	Expired   int            `json:"expired"`             // that weren't answered in time
 }
 
 // New counts nothing yet.

@@ -58,12 +58,13 @@ func IsDeleted(session belay.SessionID) error {
 }
 
 // Named calls each with every digest in stored bytes, wherever "sha256:" and 64
-// digits stand: whatever the bytes are, content that they name isn't lost on
-// somebody who doesn't understand them.
+// digits stand: so content that they name is found without understanding the
+// bytes.
 func Named(b []byte, each func(digest [32]byte)) { digests(b, "sha256:", "", each) }
 
 // Quoted calls each with every digest that is a whole string of a JSON text. A
-// text that only mentions one, as what a model is told does, names nothing by it.
+// text that only mentions one, as a message to a model does, names nothing by
+// it.
 func Quoted(b []byte, each func(digest [32]byte)) { digests(b, `"sha256:`, `"`, each) }
 
 // digests calls each with every 64 digits that stand between mark and end.
@@ -115,7 +116,7 @@ func (r *Row) Named(each func(digest [32]byte)) {
 	Named(r.Data, each)
 	refs, err := readRefs(r.Refs)
 	if err != nil {
-		return // a damaged row is told by whoever reads it
+		return // a damaged row is reported by its reader
 	}
 	for _, ref := range refs {
 		if raw, ok := RawDigest(ref.Digest); ok {

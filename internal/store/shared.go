@@ -28,11 +28,11 @@ type Teller interface {
 }
 
 // Shared is a store whose newest facts are read and decoded once for all who
-// follow it with Scan: who comes a moment later gets the same facts again. They
-// are shared, so nobody may change what they hold. Of a Teller they aren't even
-// read, but for what other processes write. A fact that another process
-// deletes while it is kept here may still be scanned by who hasn't come as far as
-// the deletion, as if it had read a little earlier.
+// follow it with Scan: a reader that comes a moment later gets the same facts
+// again. They are shared, so they must not be changed. Those of a Teller aren't
+// even read, except what other processes write. A fact that another process
+// deletes while it is kept here may still be scanned by a reader that hasn't
+// reached the deletion, as if it had read a little earlier.
 type Shared struct {
 	Store
 
@@ -50,15 +50,15 @@ type Shared struct {
 	fresh fresh
 }
 
-// fresh are facts that a Teller has told and nobody has wanted yet.
+// fresh are facts that a Teller has announced and that weren't read yet.
 type fresh struct {
 	mu    sync.Mutex
 	facts []Written
 	size  int
 }
 
-// told takes facts from a store that has just written them. When nobody wants
-// any they don't pile up: who comes later reads them.
+// told takes facts from a store that has just written them. Without readers they
+// don't pile up: a later reader reads them from the store.
 func (f *fresh) told(facts []Written) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -263,8 +263,8 @@ func (s *Shared) DeleteSession(ctx context.Context, session belay.SessionID, by 
 	return s.Store.DeleteSession(ctx, session, by)
 }
 
-// Tombstones lists deletions. What another process deleted isn't kept any longer
-// than until somebody learns of it.
+// Tombstones lists deletions. What another process deleted is kept only until
+// the deletion is noticed.
 func (s *Shared) Tombstones(ctx context.Context, after Position) ([]Tombstone, error) {
 	gone, err := s.Store.Tombstones(ctx, after)
 	if len(gone) > 0 {

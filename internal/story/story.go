@@ -115,7 +115,8 @@ func (it *Item) done(e event.Envelope, status string) {
 
 func (it *Item) say(c belay.Content) { it.Text, it.Content = c.Text, c.Ref }
 
-// Apply tells one more fact. It takes any fact; what nobody reads adds nothing.
+// Apply adds one more fact. It takes any fact; those that aren't shown add
+// nothing.
 func (f *Fold) Apply(e event.Envelope) {
 	switch p := e.Data.(type) {
 	case event.TurnSubmitted:

@@ -74,9 +74,9 @@ func NewEstimator(p Profile, c *Corrections, size func(belay.Attachment) (width,
 }
 
 // Estimate is how many tokens a request will have. It loads no vocabulary: until
-// somebody called Load, or Count, texts are counted roughly, and everything is
-// counted again once it is there. Messages are taken as unchanged where the first
-// and the last one of those known are the same.
+// Load or Count was called, texts are counted roughly, and everything is counted
+// again once it is there. Messages are taken as unchanged where the first and
+// the last one of those known are the same.
 func (e *Estimator) Estimate(r model.Request) Estimate {
 	if exact := Loaded(e.p.Vocabulary); exact != e.exact {
 		*e = Estimator{p: e.p, c: e.c, size: e.size, exact: exact}
@@ -173,5 +173,5 @@ func (e *Estimator) message(m belay.Message) float64 {
 	return n
 }
 
-// sealed is what an echo adds: nobody can read it, so its length must do.
+// sealed is what an echo adds: it can't be read, so its length must do.
 func sealed(e *belay.Echo) float64 { return float64(e.Size()) / 4 }

@@ -32,14 +32,14 @@ type Processes interface {
 	Recorded(ctx context.Context, id belay.ProcessID) ([]event.Envelope, error)
 }
 
-// Why a program was ended that nobody had given a limit.
+// Why a program without a limit was ended.
 const (
-	Cancelled = "cancelled" // somebody wanted it to end
+	Cancelled = "cancelled" // on request
 	Shutdown  = "shutdown"  // the runtime left, or the session rests
 )
 
-// Attachable is a Running that somebody can be attached to: what it prints is
-// there as it comes, before it is recorded. Its methods may be called at the
+// Attachable is a Running that a client can be attached to: what it prints is
+// available at once, before it is recorded. Its methods may be called at the
 // same time.
 type Attachable interface {
 	Running

@@ -92,7 +92,7 @@ func (s *Set) Specs() []Spec {
 const maxChoices = 64
 
 // Choose is Choose of the set's tools. The same terms get the very same specs
-// again, so nobody changes them.
+// again, so they must not be changed.
 func (s *Set) Choose(terms []string) []Spec {
 	key := strings.Join(terms, "\x00")
 	s.mu.Lock()

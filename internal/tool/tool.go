@@ -80,7 +80,7 @@ type Sink interface {
 	// Kept reads content back; an error when it isn't kept.
 	Kept(d belay.Digest) ([]byte, error)
 	// Part reads up to n bytes of kept content from an offset on; fewer at its
-	// end. An error when it isn't there: what expired is told by facts.
+	// end. An error when it isn't there: expiry is recorded in facts.
 	Part(d belay.Digest, offset, n int64) ([]byte, error)
 	// Progress shows text to whoever watches; it is not recorded.
 	Progress(text string)
@@ -126,7 +126,7 @@ const CapProcesses = "processes"
 // CapNetwork marks tools that wait for others on the network.
 const CapNetwork = "network"
 
-// CapPublish marks tools that publish artifacts: they are told what was
+// CapPublish marks tools that publish artifacts: they get the list of what was
 // published before.
 const CapPublish = "publish"
 
@@ -153,10 +153,10 @@ type Tool interface {
 	Run(ctx context.Context, c Call) (Result, error)
 }
 
-// Recoverer is a tool whose effect can be looked up after a crash: Recover
-// finds out what an attempt with the same arguments did. done means that its
-// effect is there and r its result; not done means that nothing happened and
-// it may run. An error of class lost means that nobody can tell.
+// Recoverer is a tool whose effect can be looked up after a crash: Recover finds
+// out what an attempt with the same arguments did. done means that its effect is
+// there and r its result; not done means that nothing happened and it may run.
+// An error of class lost means that this can't be known.
 type Recoverer interface {
 	Recover(ctx context.Context, c Call) (r Result, done bool, err error)
 }

@@ -65,7 +65,7 @@ func (l *Left) add(what string, line int) {
 	}
 }
 
-// maxKinds bounds how many kinds of losses are told apart.
+// maxKinds bounds how many kinds of losses are listed.
 const maxKinds = 60
 
 func (l *Left) list() []Loss {

@@ -89,8 +89,8 @@ func (l *lines) read(s span, v any) error {
 	return nil
 }
 
-// Detect says whose transcript a file is by its first lines; empty when it is
-// nobody's.
+// Detect recognizes the format of a transcript by its first lines; empty when it
+// is none.
 func Detect(ctx context.Context, file io.ReaderAt, size int64) Format {
 	l := &lines{ctx: ctx, file: file, size: size}
 	found := Format("")

@@ -135,7 +135,8 @@ func text(raw json.RawMessage) (string, bool) {
 	return s, err == nil
 }
 
-// when is a time that a file may have written in another way: then nobody knows it.
+// when is a time that a file may have written in another format: then it is
+// unknown.
 type when struct{ time.Time }
 
 func (w *when) UnmarshalJSON(b []byte) error {

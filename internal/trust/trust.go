@@ -30,7 +30,7 @@ type Standing string
 
 const (
 	Trusted Standing = "trusted"
-	Unknown Standing = "unknown" // nobody ever trusted the path, or it was revoked
+	Unknown Standing = "unknown" // the path was never trusted, or it was revoked
 	Changed Standing = "changed" // another content of the path is trusted
 )
 
@@ -66,7 +66,8 @@ func (b *Book) Apply(e event.Envelope) {
 	}
 }
 
-// Check is what a content at a path is worth. The book of nobody trusts nothing.
+// Check returns how far a content at a path is trusted. A nil book trusts
+// nothing.
 func (b *Book) Check(path string, content []byte) Standing {
 	if b == nil {
 		return Unknown

@@ -346,7 +346,7 @@ func (v Vault) newIdentity() (*age.X25519Identity, error) {
 	return id, put(v.identityPath(), []byte(text))
 }
 
-// private reads a file that nobody else may read.
+// private reads a file that only its owner may read.
 func private(path string, limit int64) ([]byte, error) {
 	f, err := os.Open(path)
 	if errors.Is(err, fs.ErrNotExist) {

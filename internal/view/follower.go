@@ -24,7 +24,7 @@ type Follower struct {
 	st     store.Store
 	fold   Fold
 	gentle bool
-	turn   chan struct{} // holds one: somebody folds
+	turn   chan struct{} // full while one of its users folds
 }
 
 // followed is how many facts a follower folds between two saves. A row that

@@ -69,7 +69,7 @@ type Counts struct {
 // Status of a turn.
 const (
 	Queued  = "queued"  // accepted, not begun
-	Running = "running" // whether somebody drives it is the owner's to say
+	Running = "running" // whether it is driven now, the owner knows
 	Waiting = "waiting" // for a person
 	Ended   = "ended"
 )

@@ -90,7 +90,7 @@ func (s *Session) over(th *Thread, e event.Envelope) {
 }
 
 // tick adds the time since the thread's last fact while something was out. The
-// time before a takeover counts for nothing: nobody knows when the driver went.
+// time before a takeover isn't counted: when the driver went is unknown.
 func (s *Session) tick(th *Thread, e event.Envelope) {
 	p, ok := e.Data.(event.RunStatus)
 	takeover := ok && p.Phase == "takeover"
@@ -133,7 +133,8 @@ func (th *Thread) begin(e event.Envelope) {
 	th.Turn, th.Flying = &t, nil
 }
 
-// end closes a turn and every question it has left open: nobody can answer them.
+// end closes a turn and every question it has left open: they can't be answered
+// any more.
 func (s *Session) end(th *Thread, e event.Envelope, o belay.Outcome, code, reason, summary string) {
 	if i := slices.Index(th.Joined, e.IDs.Turn); i >= 0 { // it ended with the one that it was part of
 		th.Joined = slices.Delete(th.Joined, i, i+1)

@@ -98,7 +98,7 @@ func (e Entry) Open() (*os.File, fs.FileInfo, error) {
 	return f, info, nil
 }
 
-// folder is an open folder. It is closed when nobody holds it.
+// folder is an open folder. It is closed when its last user releases it.
 type folder struct {
 	root  *os.Root
 	path  string // of the folder; "." is the root

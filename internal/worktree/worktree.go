@@ -1,8 +1,8 @@
-// Package worktree makes and removes the git worktrees that sessions work in,
-// by the git program of the machine. It promises: nothing that the repository
-// configures is run, what somebody changed in a worktree is never removed unless
-// that is demanded, and making one that is there already changes nothing. It
-// knows nothing of sessions.
+// Package worktree makes and removes the git worktrees that sessions work in, by
+// the git program of the machine. It promises: nothing that the repository
+// configures is run, changes in a worktree are never removed unless that is
+// demanded, and making one that exists already changes nothing. It knows nothing
+// of sessions.
 package worktree
 
 import (

@@ -80,7 +80,7 @@ func (s *State) applyHold(p event.HoldChange) {
 // the whole is not overtaken by whoever asks later.
 func (d *Decider) Next(time.Time) (rd core.Ready) {
 	s := &d.s
-	if len(s.Awaited) > 0 { // nobody knows yet what they are doing
+	if len(s.Awaited) > 0 { // it isn't known yet whether they still write
 		return rd
 	}
 	some, whole := false, false // holds that are given

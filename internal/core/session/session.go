@@ -154,8 +154,8 @@ func (d *Decider) update(o belay.Order, c belay.UpdateSession) ([]core.Fact, []c
 	return append(facts, granted(s.ids(), s.Grants, c.Settings, o.Principal)...), sends, nil
 }
 
-// revoke takes back an allowance of the settings: they lose it, and the threads,
-// whose turns have rules that name it, are told.
+// revoke removes an allowance from the settings and sends the change to the
+// threads, whose turns have rules that name it.
 func (d *Decider) revoke(o belay.Order, c belay.RevokeGrant) ([]core.Fact, []core.Send, error) {
 	s := &d.s
 	i := slices.IndexFunc(s.Grants, func(g policy.Grant) bool { return string(g.ID) == c.Grant })

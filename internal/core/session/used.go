@@ -8,8 +8,8 @@ import (
 	"github.com/belay-run/belay/internal/core"
 )
 
-// report takes what the programs of a thread took. A thread tells its total, so
-// what is told twice counts once.
+// report records what the programs of a thread used. A thread reports its total,
+// so a repeated report counts once.
 func (s *State) report(c belay.ReportUse) []core.Fact {
 	if i := s.usedBy(c.Thread); i >= 0 && s.Used[i].ProgramUse == c.Used {
 		return nil

@@ -1,6 +1,6 @@
 // Package task is the decider of an objective: its attempts on a thread and how
 // it ended. Attempts are kept, never replaced. A task doesn't know how work is
-// done: it sends a turn to a thread and is told the outcome.
+// done: it sends a turn to a thread and receives the outcome.
 package task
 
 import (

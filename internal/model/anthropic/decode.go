@@ -214,7 +214,7 @@ func (d *decoder) whole(p *part) {
 		raw, err = wire.JSON(thinking{Type: p.kind, Thinking: p.text.String(), Signature: p.signature.String()})
 	case p.kind == "redacted_thinking":
 		raw, err = wire.JSON(redacted{Type: p.kind, Data: p.data})
-	default: // text, and thinking that nobody signed
+	default: // text, and thinking without a signature
 		return
 	}
 	switch {

@@ -242,7 +242,7 @@ func (e *encoder) spoken(m *belay.Message, text string, bare bool) ([][]byte, er
 	return out, piece(len(text))
 }
 
-// own is an echo of this dialect; another one's is nobody's business here.
+// own returns an echo of this API; those of other APIs are left out.
 func (e *encoder) own(b *belay.Echo) *echo {
 	if b == nil || b.By != e.by {
 		return nil

@@ -10,12 +10,12 @@ import (
 	"github.com/belay-run/belay/internal/model/wire"
 )
 
-// Messages speaks the Messages API.
-// Source: https://platform.claude.com/docs/en/api/messages, November 2026.
+// Messages speaks the Messages API. Source:
+// https://platform.claude.com/docs/en/api/messages, November 2026.
 //
 // Thinking blocks go back as they came, at their place. A tool can't be forced
 // while the model thinks: a request that forces one doesn't think, and a model
-// that always thinks, or refuses to be forced, is told in words instead.
+// that always thinks, or refuses to be forced, is asked in words instead.
 //
 // Newer models bind their thinking to the conversation before it. Where that is
 // another one since, because a turn was taken back, instructions changed or the

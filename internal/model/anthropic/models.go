@@ -8,11 +8,11 @@ import (
 // traits are what the adapter has to know of a model before it asks it.
 type traits struct {
 	adaptive bool  // thinks as it sees fit, led by an effort
-	unasked  bool  // thinks unless it is told not to
+	unasked  bool  // thinks unless it is disabled
 	manual   bool  // thinks within a budget of tokens
 	forced   bool  // can be made to call a tool
 	formats  bool  // can be held to a JSON Schema
-	output   int64 // tokens of an answer when nobody says how many
+	output   int64 // tokens of an answer by default
 }
 
 // traitsOf are a model's traits by its name. A name that isn't the vendor's is a

@@ -23,8 +23,8 @@ type shape struct {
 	Default     json.RawMessage   `json:"default"`
 }
 
-// strict reports whether a schema is of that kind: every object is closed, and no
-// other keyword is used. For others the model is told in words.
+// strict reports whether a schema is of that kind: every object is closed, and
+// no other keyword is used. For others the model gets the schema in words.
 func strict(schema json.RawMessage) bool {
 	d := json.NewDecoder(bytes.NewReader(schema))
 	d.DisallowUnknownFields()

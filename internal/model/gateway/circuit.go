@@ -67,7 +67,7 @@ func (b *budget) take(failures int) bool {
 		return true
 	}
 	if b.left < 1 {
-		b.left += budgetEarn // nobody is locked out for good
+		b.left += budgetEarn // so that even a provider that keeps failing is tried again
 		return false
 	}
 	b.left--

@@ -32,9 +32,9 @@ type Limits struct {
 // defaultTotal bounds a request whose limits don't.
 const defaultTotal = 30 * time.Minute
 
-// Account is whose limits and failures a provider's requests count to: who sends
-// to the same place with the same key is held back together, and nobody else is.
-// Two workspaces may well mean different servers by one name.
+// Account is the unit that limits and failures count for: requests to the same
+// address with the same key are held back together, and no others are. Two
+// workspaces may well mean different servers by one name.
 type Account struct {
 	Provider   string   // its name, for messages
 	Endpoint   string   // where requests go

@@ -350,7 +350,7 @@ func (e *encoder) spoken(m *belay.Message, s string) []partOut {
 
 func boundary(s string, i int) bool { return i == len(s) || utf8.RuneStart(s[i]) }
 
-// own is an echo of this dialect; another one's is nobody's business here.
+// own returns an echo of this API; those of other APIs are left out.
 func (e *encoder) own(b *belay.Echo) *echo {
 	if b == nil || b.By != e.by {
 		return nil

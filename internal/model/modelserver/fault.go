@@ -165,7 +165,8 @@ func (d *drip) write(b []byte) bool {
 	return true
 }
 
-// giant writes pieces until there is a gigabyte of them or nobody reads them any more.
+// giant writes pieces until there is a gigabyte of them or the client stops
+// reading.
 func (d *drip) giant(piece func(i int) []byte) bool {
 	for i, sent := 0, 0; sent < giant; i++ {
 		b := piece(i)
@@ -196,7 +197,7 @@ func renumbered(frame []byte) func(int) []byte {
 func stranger(w http.ResponseWriter) {
 	conn, _, err := w.(http.Hijacker).Hijack()
 	if err != nil {
-		panic(err) // only HTTP/2 can't, and nobody asks for it there
+		panic(err) // only HTTP/2 can't, and no test asks for it there
 	}
 	io.WriteString(conn, "220 mail.example ESMTP\r\n") //nolint:errcheck // the client may have left
 	conn.Close()                                       //nolint:errcheck // likewise

@@ -1,7 +1,7 @@
 // Package modelserver is the far end of providers, for tests: a server that
-// speaks the vendors' protocols, says what it is told to say and fails how it is
-// told to fail. It knows the protocols from the vendors' descriptions and shares
-// no code with the adapters that it tests.
+// speaks the vendors' protocols, answers as scripted and fails as scripted. It
+// follows the vendors' descriptions of the protocols and shares no code with the
+// adapters that it tests.
 package modelserver
 
 import (

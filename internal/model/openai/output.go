@@ -270,7 +270,7 @@ func picture(media, data string) (*model.Image, error) {
 	return &model.Image{Media: media, Data: b}, nil
 }
 
-// ended takes the last event. Items that nobody said were done are done now.
+// ended takes the last event. Items whose end wasn't announced end now.
 func (d *decoder) ended(h *happening) {
 	var e endOf
 	if err := json.Unmarshal(h.Response, &e); err != nil {

@@ -28,8 +28,8 @@ func (o *Out) Fail(err error) {
 	}
 }
 
-// Stream sends a request with post when somebody ranges over it, and has read
-// hand over what comes of the answer.
+// Stream sends a request with post when its result is ranged over, and lets read
+// turn the answer into events.
 func Stream(ctx context.Context, r model.Request, post func(context.Context, model.Request) (*Answer, error), read func(*Answer, Out)) iter.Seq2[model.Chunk, error] {
 	return func(yield func(model.Chunk, error) bool) {
 		if err := ctx.Err(); err != nil {

@@ -40,7 +40,7 @@ const maxBytes = 4 << 20
 // Options say what a file can't.
 type Options struct {
 	Name     string // stands for the file in places
-	Home     string // what ~ means; empty: nobody knows
+	Home     string // what ~ means; empty: unknown
 	OfPerson bool   // of claude: the file is a person's own, not a project's
 }
 
@@ -126,8 +126,7 @@ func spelled(r *policy.Rule) string {
 	return string(raw)
 }
 
-// Guess tells whose rules a file holds; false when it could be several's or
-// nobody's.
+// Guess returns the format of a file; false when it could be several or none.
 func Guess(content []byte) (Format, bool) {
 	if len(content) > maxBytes {
 		return "", false

@@ -360,7 +360,7 @@ func (r *geminiSource) tools() (tools, strange []string) {
 		case n == "*":
 			tools = append(tools, "*")
 		case mcp && r.says != policy.Allow:
-			// Where the server's name ends nobody can tell.
+			// Where the server's name ends can't be told.
 			tools = append(tools, strings.ReplaceAll("mcp_*"+strings.ReplaceAll(server, "_", "_*"), "**", "*"))
 		case mcp && r.oneServer():
 			tools = append(tools, "mcp__"+r.server.text+"__"+strings.TrimPrefix(server, r.server.text+"_"))

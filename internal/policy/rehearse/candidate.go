@@ -46,7 +46,7 @@ func Candidates(set *policy.Set, r policy.Request, want policy.Decision) []polic
 	return rules
 }
 
-// maxDrafts is how many rules somebody would write for one call.
+// maxDrafts is how many rules are drafted for one call.
 const maxDrafts = 5
 
 // Add is a set with more rules.

@@ -20,7 +20,7 @@ type Content func(belay.Digest) ([]byte, error)
 const (
 	LostRules     = "rules"     // the rules of its turn are gone
 	LostArguments = "arguments" // its arguments are kept by reference, and gone
-	LostCall      = "call"      // the facts before it are gone: nobody knows what it was
+	LostCall      = "call"      // the facts before it are gone, so what it was is unknown
 	LostForeign   = "foreign"   // another build recorded it, in a form this one can't read
 	LostTool      = "tool"      // the turn had no such tool: no rule decides that
 	LostChecker   = "checker"   // a checker decided, and its answer isn't repeated

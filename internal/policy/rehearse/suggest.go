@@ -15,7 +15,7 @@ const (
 	UnfitTaint       = "taint"          // content from outside is in the conversation
 	UnfitDestructive = "destructive"    // it can destroy something
 	UnfitEscape      = "escape-attempt" // it could leave its boundary
-	UnfitUnparsable  = "unparsable"     // nobody can tell what it does
+	UnfitUnparsable  = "unparsable"     // what it does can't be determined
 	UnfitSecret      = "secret"         // it reads a secret
 	UnfitOutside     = "outside"        // it touches files outside the workspace
 	UnfitRerun       = "rerun"          // the same call was lost before

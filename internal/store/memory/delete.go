@@ -147,7 +147,7 @@ func (s *Store) drop(gone map[*stream]bool) (dropped, left int) {
 	return dropped, left
 }
 
-// othersRun reports whether somebody may be about to name content.
+// othersRun reports whether another process may be about to name content.
 func (s *Store) othersRun() bool {
 	for _, o := range s.d.owners {
 		if s.live(o) {

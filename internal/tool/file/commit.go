@@ -158,7 +158,7 @@ func (st *staged) takeBack(prefix string) error {
 		return err
 	}
 	if st.Is && (err != nil || st.mine == nil || !bytes.Equal(stamp(now), stamp(st.mine))) || !st.Is && err == nil {
-		return errChanged // somebody else was there meanwhile
+		return errChanged // it was changed meanwhile
 	}
 	if !st.Was {
 		if err := st.p.step("take back"); err != nil {
@@ -188,7 +188,7 @@ func stamp(info fs.FileInfo) []byte {
 	return fmt.Appendf(nil, "%d %d %d", inode(info), info.Size(), info.ModTime().UnixNano())
 }
 
-// torn is the end nobody wants: a part was made and can't be taken back.
+// torn is the worst end: a part was changed and can't be taken back.
 func (s *patchSet) torn(err error, left []*staged) error {
 	names := make([]string, len(left))
 	e := tool.Failf(tool.Lost, CodeUnknownEffect, "")

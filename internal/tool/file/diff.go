@@ -16,7 +16,7 @@ const (
 	maxDiff      = 4 << 10 // bytes of a diff that are shown
 )
 
-// conflictDiff shows what somebody else did to a file, as far as it is text.
+// conflictDiff shows how a file was changed from outside, as far as it is text.
 func conflictDiff(name string, old, now []byte) string {
 	if len(old) > maxDiffInput || len(now) > maxDiffInput || !isText(old) || !isText(now) {
 		return ""

@@ -1,16 +1,16 @@
 //go:build unix
 
 // Package file holds the tools that read and change files: read, write, edit,
-// patch and list. They promise: nothing outside the workspace is opened, whatever
-// links point there and whoever swaps them meanwhile; only regular files are
-// opened, and nothing waits for a pipe; a change replaces the whole file or
-// nothing, on disk too; what a file was before is kept; and a file is changed
-// only by who knows what is in it. They know nothing of policy, except that
-// some names are nobody's to write.
+// patch and list. They promise: nothing outside the workspace is opened,
+// whatever links point there, even if they are swapped meanwhile; only regular
+// files are opened, and nothing waits for a pipe; a change replaces the whole
+// file or nothing, on disk too; what a file was before is kept; and a file is
+// changed only by a thread that knows its content. They know nothing of policy,
+// except that some names can't be written.
 //
-// A write replaces a name. A file with several hard links is not changed
-// through its other names: the link is broken, and the result says so.
-// Permission bits are kept; extended attributes are not.
+// A write replaces a name. A file with several hard links is not changed through
+// its other names: the link is broken, and the result says so. Permission bits
+// are kept; extended attributes are not.
 package file
 
 import (

@@ -102,7 +102,7 @@ func unreadable(err error) error {
 	return tool.Failf(tool.BadArguments, p.Code, "%s", p.Error()).WithHint("%s", p.Hint)
 }
 
-// maxProblems is how many problems of one patch are told.
+// maxProblems is how many problems of one patch are reported.
 const maxProblems = 6
 
 // unfit is what the model reads of a patch that doesn't fit. Nothing was changed.

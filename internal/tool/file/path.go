@@ -78,8 +78,8 @@ func show(name string) string {
 	}, name)
 }
 
-// isProtected reports whether a path, free of links, is nobody's to write: what
-// git runs or obeys, and the runtime's own folder, at any depth and in any
-// case. Whether it exists doesn't matter. Other protected names are the gate's
+// isProtected reports whether a path, free of links, must never be written: what
+// git runs or obeys, and the runtime's own folder, at any depth and in any case.
+// Whether it exists doesn't matter. Other protected names are the gate's
 // business: a person may allow them.
 func isProtected(real string) bool { return protected.Core(real) }

@@ -17,7 +17,7 @@ import (
 
 const maxLinks = 40
 
-// errChanged says that somebody swapped a component while we were walking.
+// errChanged says that a component of the path was swapped during the walk.
 var errChanged = errors.New("changed while it was being opened")
 
 // place is where a path leads after all links: the open directory that holds

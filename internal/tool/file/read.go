@@ -127,7 +127,7 @@ const (
 
 func (w *window) scan(ctx context.Context, f io.Reader, p *place) error {
 	room := min(p.info.Size()+1, scanBytes)
-	if room == 1 { // it is empty, or a file of the system whose size nobody knows
+	if room == 1 { // it is empty, or a file of the system without a known size
 		room = binaryBytes
 	}
 	buf := make([]byte, room)

@@ -152,7 +152,7 @@ func (p *place) unmakeFolders() {
 func (p *place) writeTemp(temp string, content []byte, l look) error {
 	perm := l.perm // less the umask
 	if l.of != nil || l.exact {
-		perm = 0o600 // nobody reads it before it has the mode of the old one
+		perm = 0o600 // it can't be read before it has the mode of the old one
 	}
 	if err := p.step("create"); err != nil {
 		return err
@@ -193,9 +193,9 @@ func (p *place) writeTemp(temp string, content []byte, l look) error {
 }
 
 // unchanged reports whether the place is still as it was when it was read. The
-// file that was read is still open, so no other one can have its number. What a
-// stranger does between this look and the rename nobody can exclude; other file
-// tools wait, see locked.
+// file that was read is still open, so no other one can have its number. A
+// change by another program between this look and the rename can't be excluded;
+// other file tools wait, see locked.
 func (p *place) unchanged() error {
 	now, err := p.dir.Lstat(p.base)
 	if p.info == nil {

@@ -49,7 +49,7 @@ func (p *place) standing() (Standing, error) {
 // Restoration is a file that becomes what it was.
 type Restoration struct {
 	Path   string
-	Have   string                 // digest of what must be there: anything else is somebody's and stays
+	Have   string                 // digest of what must be there: any other content stays
 	Want   string                 // digest of what it becomes; Absent: it is removed
 	Mode   string                 // permission bits in octal, of a file that comes back; empty: the usual ones
 	Mark   string                 // the same in every attempt: temporary files are found by it

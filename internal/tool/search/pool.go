@@ -108,7 +108,7 @@ func (j *job) release() {
 	}
 }
 
-// run searches the files; a job that nobody wants any more only gives them back.
+// run searches the files; a job that was abandoned only gives them back.
 func (j *job) run(ctx context.Context, s *scanner) {
 	defer close(j.done)
 	defer j.release()

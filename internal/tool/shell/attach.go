@@ -18,7 +18,7 @@ func (j *job) Printed(offset int64, n int) ([]byte, int64, error) { return j.pie
 // Grown is closed when it prints more.
 func (j *job) Grown() <-chan struct{} { return j.out.next() }
 
-// Over is closed when its end is told.
+// Over is closed when its end is recorded.
 func (j *job) Over() <-chan struct{} { return j.over }
 
 // TakesInput reports whether it can be given more.

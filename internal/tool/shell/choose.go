@@ -23,9 +23,9 @@ func OfSession() *belay.Shell {
 	return &belay.Shell{Path: "/bin/sh", Dialect: "sh"}
 }
 
-// ownedBy is where a path below a folder leads, if it leads to a program, and
-// nobody but an owner can change it, or a folder or link on the way. The folder
-// itself is trusted.
+// ownedBy returns where a path below a folder leads, if it leads to a program,
+// and only an owner can change the program, or a folder or link on the way. The
+// folder itself is trusted.
 func ownedBy(owner uint32, base, path string) (real string, ok bool) {
 	real = base
 	todo := strings.Split(path, "/")

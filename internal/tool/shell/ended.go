@@ -53,8 +53,8 @@ func (j *job) ended() (tool.Result, error) {
 	return tool.Result{Text: text, Output: ref, Exit: end.Code}, nil
 }
 
-// stopped is the failure of a command that was ended from outside. A
-// cancelled call is of class timeout too: somebody's patience ended.
+// stopped is the failure of a command that was ended from outside. A cancelled
+// call is of class timeout too.
 func (j *job) stopped(text string, ref *belay.Ref) error {
 	end := j.proc.Exit()
 	e := tool.Failf(tool.Timeout, CodeCancelled, "the command was cancelled after %s and ended with all it started", end.Duration.Round(time.Millisecond))

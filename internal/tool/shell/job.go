@@ -24,7 +24,7 @@ type job struct {
 	pieces *pieces // nil: it ends with its call
 	began  time.Time
 	full   <-chan struct{}              // it printed more than it may
-	over   chan struct{}                // closed when its end is told
+	over   chan struct{}                // closed when its end is recorded
 	seen   atomic.Int64                 // bytes that the model has read
 	size   atomic.Pointer[process.Size] // of its terminal; nil: it has none
 	shut   atomic.Bool                  // no more input comes
@@ -36,7 +36,7 @@ const (
 	endOutput = tool.EndOutput
 )
 
-// checkEvery is how often somebody looks whether a job's output is to be kept,
+// checkEvery is how often a job is checked: whether its output is to be kept,
 // and whether there still is any.
 const checkEvery = 500 * time.Millisecond
 

@@ -51,7 +51,7 @@ type keeper interface {
 	close()
 }
 
-// Somebody who watches sees everything at first; of a flood, samples.
+// A live view gets everything at first; of a flood, samples.
 const (
 	progressFree  = 64 << 10
 	progressPause = 100 * time.Millisecond

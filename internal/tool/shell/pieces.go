@@ -134,7 +134,8 @@ func (p *pieces) put() error {
 	return nil
 }
 
-// expired is the failure of reading what retention, or somebody, let go.
+// expired is the failure of reading output that was deleted, by retention or on
+// request.
 func (p *piece) expired() error {
 	why := cmp.Or(p.let.Why, p.let.Reason)
 	if p.let.By != "" {

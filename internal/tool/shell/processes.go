@@ -287,7 +287,7 @@ func Sender() tool.Tool {
 	})
 }
 
-// kill ends the job and waits until its end is told.
+// kill ends the job and waits until its end is recorded.
 func (j *job) kill(ctx context.Context) (tool.Result, error) {
 	j.proc.Stop(tool.Cancelled)
 	select {

@@ -36,7 +36,7 @@ type Program struct {
 	PTY   *process.Size // it gets a terminal of this size; nil: none
 }
 
-// MaxOutput is how many bytes a program may print when nobody said otherwise.
+// MaxOutput is how many bytes a program may print by default.
 const MaxOutput = 4 << 30
 
 // mayPrint is how many bytes the program may print: no more than its boundary says.

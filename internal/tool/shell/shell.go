@@ -51,7 +51,7 @@ const (
 	backTimeout    = time.Hour // of what may go on in the background
 	maxBackTimeout = 24 * time.Hour
 	maxYield       = time.Minute
-	atOnce         = 300 * time.Millisecond // what fails at once is told at once
+	atOnce         = 300 * time.Millisecond // what fails this fast is reported with the start
 	maxLeft        = 16                     // processes of a thread in the background
 )
 
