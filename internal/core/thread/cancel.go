@@ -1,8 +1,6 @@
 package thread
 
 import (
-	"time"
-
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/event"
 	"github.com/belay-run/belay/internal/core"
@@ -11,13 +9,13 @@ import (
 // cancel ends a turn that somebody wants to stop. It wants no effects any more
 // (the driver cancels what flies), closes what waits, and ends the turn once
 // nothing is in flight.
-func cancel(s *State, r *Rules, now time.Time, rd *core.Ready) bool {
-	t := s.Turn
+func cancel(d *decision) bool {
+	t := d.Turn
 	if t.Stop == nil {
 		return false
 	}
-	if s.settleAll(r, rd, "cancelled", "INTERRUPTED", "the turn was interrupted") {
-		s.fail(rd, belay.Cancelled, "INTERRUPTED", stopReason(t.Stop.By, t.Stop.Reason))
+	if d.settleAll("cancelled", "INTERRUPTED", "the turn was interrupted") {
+		d.fail(belay.Cancelled, "INTERRUPTED", stopReason(t.Stop.By, t.Stop.Reason))
 	}
 	return true
 }
@@ -25,10 +23,10 @@ func cancel(s *State, r *Rules, now time.Time, rd *core.Ready) bool {
 // settleAll closes every call of the step that isn't over: questions are
 // cancelled, calls that didn't start are skipped, orphans are settled by their
 // effect class. It reports whether nothing is left in flight.
-func (s *State) settleAll(r *Rules, rd *core.Ready, class, code, why string) bool {
-	t := s.Turn
+func (d *decision) settleAll(class, code, why string) bool {
+	t := d.Turn
 	if t.Ask != nil && t.Ask.Open {
-		rd.Decided = append(rd.Decided, s.resolve(t.Ask, nil, "cancelled", "turn", "", why)...)
+		d.record(d.resolve(t.Ask, nil, "cancelled", "turn", "", why)...)
 	}
 	st := t.Step
 	if st == nil {
@@ -41,20 +39,20 @@ func (s *State) settleAll(r *Rules, rd *core.Ready, class, code, why string) boo
 			continue
 		}
 		if c.Flying && !c.Orphan {
-			if spec, ok := r.tool(c.Name); ok && spec.Interrupt == "finish" {
-				rd.Effects = append(rd.Effects, s.effect(r, c))
+			if spec, ok := d.rules.tool(c.Name); ok && spec.Interrupt == "finish" {
+				d.want(d.effect(c))
 			}
 			quiet = false
 			continue
 		}
 		if c.Ask != nil && c.Ask.Open {
-			rd.Decided = append(rd.Decided, s.resolve(c.Ask, c, "cancelled", "turn", "", why)...)
+			d.record(d.resolve(c.Ask, c, "cancelled", "turn", "", why)...)
 		}
 		p := event.Problem{Class: class, Code: code, Message: why}
-		if c.Orphan && (s.classOf(r, c) == belay.AtMostOnce || s.classOf(r, c) == belay.Recoverable) {
+		if c.Orphan && (d.classOf(c) == belay.AtMostOnce || d.classOf(c) == belay.Recoverable) {
 			p = lostProblem(c)
 		}
-		rd.Decided = append(rd.Decided, s.failed(c, p))
+		d.record(d.failed(c, p))
 	}
 	return quiet
 }
@@ -64,29 +62,29 @@ func (s *State) failed(c *Call, p event.Problem) core.Fact {
 }
 
 // fail ends the turn in any other way than well.
-func (s *State) fail(rd *core.Ready, o belay.Outcome, code, reason string) {
-	t := s.Turn
+func (d *decision) fail(o belay.Outcome, code, reason string) {
+	t := d.Turn
 	stats := t.stats()
-	for _, f := range rd.Decided {
+	for _, f := range d.ready.Decided {
 		if _, closed := f.Data.(event.ToolFailed); closed {
 			stats.Calls++
 		}
 	}
 	reason = event.CutText(reason, maxSaid)
-	rd.Decided = append(rd.Decided, core.Fact{IDs: s.turnIDs(), Data: event.TurnFailed{
+	d.record(core.Fact{IDs: d.turnIDs(), Data: event.TurnFailed{
 		Outcome: o, Code: code, Reason: reason, PartialRef: t.Partial, Partial: t.PartialText, Stats: stats,
 	}})
-	s.report(rd, o, belay.Content{}, reason)
+	d.report(o, belay.Content{}, reason)
 }
 
 // report tells the task how its attempt ended, and ends what is part of the turn.
-func (s *State) report(rd *core.Ready, o belay.Outcome, summary belay.Content, reason string) {
-	t := s.Turn
-	defer s.reportJoined(rd, o, summary, reason)
+func (d *decision) report(o belay.Outcome, summary belay.Content, reason string) {
+	t := d.Turn
+	defer d.reportJoined(o, summary, reason)
 	if t.Task == "" {
 		return
 	}
-	rd.Sends = append(rd.Sends, core.Send{To: t.Task.Stream(), Command: belay.EndAttempt{
+	d.send(core.Send{To: t.Task.Stream(), Command: belay.EndAttempt{
 		Run: t.Run, Turn: t.Turn, Outcome: o, Summary: summary, Reason: reason,
 	}})
 }

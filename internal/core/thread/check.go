@@ -22,21 +22,21 @@ const checkerPrefix = "checker/"
 
 // checks gets the verdicts of the checkers that judge a call: each is announced,
 // then asked. It reports whether one is still to answer.
-func (s *State) checks(r *Rules, rd *core.Ready, c *Call, q *policy.Request) (waits bool) {
-	for _, k := range r.Gate().Wants(q) {
+func (d *decision) checks(c *Call, q *policy.Request) (waits bool) {
+	for _, k := range d.rules.Gate().Wants(q) {
 		question, _ := json.Marshal(policy.Question{Version: 1, Checker: k.ID, Call: string(c.ID), Tool: c.Name, Args: q.Args, Paths: q.Paths,
 			Commands: q.Commands, Links: q.Links, Mode: q.Mode, Agent: q.Agent, Workspace: q.Workspace, Taint: q.Taint}) // plain data: can't fail
 		i := slices.IndexFunc(c.Checks, func(o Checked) bool { return o.ID == k.ID })
 		switch {
 		case i < 0:
-			rd.Decided = append(rd.Decided, core.Fact{IDs: s.callIDs(c), Data: event.HookStarted{
+			d.record(core.Fact{IDs: d.callIDs(c), Data: event.HookStarted{
 				Hook: checkerPrefix + k.ID, Point: "permission_request", Tier: k.Tier, InputHash: belay.DigestOf(question), Timeout: belay.Duration(k.Limit()), Provider: k.Provider, Model: k.Model,
 			}})
 		case c.Checks[i].Done:
 			continue
 		default:
 			spec, _ := json.Marshal(k)
-			rd.Effects = append(rd.Effects, core.CheckCall{IDs: s.callIDs(c), Checker: k.ID, Spec: spec, Dir: r.Workspace, Question: question})
+			d.want(core.CheckCall{IDs: d.callIDs(c), Checker: k.ID, Spec: spec, Dir: d.rules.Workspace, Question: question})
 		}
 		waits = true
 	}

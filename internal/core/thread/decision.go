@@ -45,19 +45,19 @@ func (s *State) asked(r *Rules, spec belay.ToolSpec, c *Call, at time.Time) poli
 }
 
 // recorded is the fact of a verdict: what decided, and what else spoke.
-func (s *State) recorded(r *Rules, c *Call, v *policy.Verdict) event.PermissionEvaluated {
+func (d *decision) recorded(c *Call, v *policy.Verdict) event.PermissionEvaluated {
 	p := event.PermissionEvaluated{
 		Decision: string(v.Decision), Source: v.Source, Rule: v.Rule, Tier: v.Tier, ReasonCode: v.ReasonCode,
 		Reason: event.CutText(v.Reason, maxSaid), Tool: c.Name, ArgsHash: c.ArgsHash, Hint: event.CutText(v.Hint, maxSaid),
-		Priority: v.Priority, Grant: v.Grant, Mode: string(r.Settings.Mode), Tags: v.Tags, Boundary: v.Boundary,
+		Priority: v.Priority, Grant: v.Grant, Mode: string(d.rules.Settings.Mode), Tags: v.Tags, Boundary: v.Boundary,
 	}
-	if rule := r.Gate().RuleOf(v.Rule); rule != nil {
+	if rule := d.rules.Gate().RuleOf(v.Rule); rule != nil {
 		p.Where = event.CutText(rule.Where, maxWhere)
 	}
 	if v.Bound != nil {
 		p.Bounds, p.BoundaryBy, p.Least = &v.Bound.Is, v.BoundBy, string(v.Least)
 	}
-	p.Taint = TaintNames(s.Taint, maxTaint)
+	p.Taint = TaintNames(d.Taint, maxTaint)
 	for _, h := range v.Matched {
 		if h.Rule == v.Rule {
 			continue

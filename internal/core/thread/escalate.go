@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"encoding/json"
 	"slices"
-	"time"
 
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/event"
@@ -113,39 +112,39 @@ func (t *Turn) barred(key string) *Barred {
 // escalate decides what comes of an attempt that a boundary stopped: a wider
 // boundary that a person is asked for, the answer that another call like it got,
 // or the end. Nothing is run again before that is on record.
-func (s *State) escalate(r *Rules, rd *core.Ready, c *Call, now time.Time) {
-	v := s.rung(r, c)
+func (d *decision) escalate(c *Call) {
+	v := d.rung(c)
 	if v.Decision == "" {
 		return // another call asks the same
 	}
-	rd.Decided = append(rd.Decided, core.Fact{IDs: s.callIDs(c), Data: s.recorded(r, c, &v)})
+	d.record(core.Fact{IDs: d.callIDs(c), Data: d.recorded(c, &v)})
 	if v.Decision == policy.Ask {
-		s.askPerson(r, rd, c, "permission", now, v.Rule, belay.Content{})
-		s.asksFor(rd, &v, c.Stopped)
+		d.askPerson(c, "permission", v.Rule, belay.Content{})
+		d.asksFor(&v, c.Stopped)
 	}
 }
 
 // asksFor says in a question, which was decided last, what a yes gives the call.
-func (s *State) asksFor(rd *core.Ready, v *policy.Verdict, stopped *event.Stopped) {
-	for i := range rd.Decided {
-		if p, ok := rd.Decided[i].Data.(event.ActionRequired); ok && v.Bound != nil && i == len(rd.Decided)-2 {
+func (d *decision) asksFor(v *policy.Verdict, stopped *event.Stopped) {
+	for i := range d.ready.Decided {
+		if p, ok := d.ready.Decided[i].Data.(event.ActionRequired); ok && v.Bound != nil && i == len(d.ready.Decided)-2 {
 			p.Boundary, p.Bounds, p.Stopped = v.Boundary, &v.Bound.Is, stopped
-			rd.Decided[i].Data = p
+			d.ready.Decided[i].Data = p
 		}
 	}
 }
 
 // rung is the decision about one violation. No decision means that a question
 // about one like it is open.
-func (s *State) rung(r *Rules, c *Call) policy.Verdict {
+func (d *decision) rung(c *Call) policy.Verdict {
 	v := policy.Verdict{Decision: policy.Deny, Source: "rule", Rule: "builtin/escalation", Tier: policy.TierDefault, ReasonCode: CodeViolation, BoundBy: "violation", Least: c.Least}
 	what := describe(c.Stopped)
 	wider, why := policy.Bound{}, "no boundary was decided for it"
 	if c.Bound != nil {
-		wider, why = policy.Widen(*c.Bound, c.Stopped.Op, c.Stopped.Target, r.Workspace)
+		wider, why = policy.Widen(*c.Bound, c.Stopped.Op, c.Stopped.Target, d.rules.Workspace)
 		v.Boundary = c.Bound.Name
 	}
-	known := s.Turn.barred(c.barKey())
+	known := d.Turn.barred(c.barKey())
 	switch {
 	case why != "":
 		v.Reason = what + "; " + why
@@ -160,14 +159,14 @@ func (s *State) rung(r *Rules, c *Call) policy.Verdict {
 		} else if v.Reason += " with no"; known.Message != "" {
 			v.Reason += ": " + known.Message
 		}
-	case r.Settings.Mode == belay.ModePlan:
+	case d.rules.Settings.Mode == belay.ModePlan:
 		v.Reason, v.Hint = what+"; mode plan only reads", "run with --mode on_failure"
-	case r.Settings.Mode == belay.ModeNever:
+	case d.rules.Settings.Mode == belay.ModeNever:
 		v.Source, v.Rule, v.ReasonCode = "mode", "builtin/never-asks", "MODE_NEVER_ASKS"
 		v.Reason, v.Hint = what+"; mode never asks nobody for a wider one", "run with --mode on_failure"
-	case r.Settings.Mode == belay.ModeOnRequest:
+	case d.rules.Settings.Mode == belay.ModeOnRequest:
 		v.Reason, v.Hint = what, "do without it; if it must be, repeat the call and ask for a wider boundary, with the reason"
-	case r.headless():
+	case d.rules.headless():
 		v.Source, v.ReasonCode = "headless", "NO_PERSON"
 		v.Reason, v.Hint = what+"; boundary "+wider.Name+" would be asked for, and no person can be asked", "give it beforehand: a boundary of your own in policy.yaml, or --boundary full with --allow "+c.Name+"; or wait for an answer: --approvals=wait"
 	default:

@@ -154,13 +154,13 @@ func evaluate(r *Rules, q *policy.Request) policy.Verdict {
 }
 
 // usesUp says that the last call of a grant was just allowed.
-func (s *State) usesUp(rd *core.Ready, v *policy.Verdict) {
-	i := slices.IndexFunc(s.Grants, func(g policy.Grant) bool { return v.Grant != "" && g.ID == v.Grant })
-	if i < 0 || s.Grants[i].Left == 0 || s.Grants[i].Left > uses(rd, v.Grant) {
+func (d *decision) usesUp(v *policy.Verdict) {
+	i := slices.IndexFunc(d.Grants, func(g policy.Grant) bool { return v.Grant != "" && g.ID == v.Grant })
+	if i < 0 || d.Grants[i].Left == 0 || d.Grants[i].Left > uses(d.ready, v.Grant) {
 		return
 	}
-	g := s.Grants[i]
-	rd.Decided = append(rd.Decided, s.fact(event.PolicyChanged{Kind: "grant", Op: "used_up", Grant: g.ID, Tool: g.Tool, Tier: g.Tier, Scope: g.Scope, By: g.By}))
+	g := d.Grants[i]
+	d.record(d.fact(event.PolicyChanged{Kind: "grant", Op: "used_up", Grant: g.ID, Tool: g.Tool, Tier: g.Tier, Scope: g.Scope, By: g.By}))
 }
 
 // revoke takes back a grant of this thread, or one of the session's that the

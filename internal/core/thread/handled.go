@@ -5,7 +5,6 @@ import (
 	"path"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/event"
@@ -15,21 +14,21 @@ import (
 func cleanPath(p string) string { return path.Clean(p) }
 
 // handled answers a call that no tool runs: the completion and the question.
-func (s *State) handled(r *Rules, rd *core.Ready, spec belay.ToolSpec, c *Call, args []byte, now time.Time) {
+func (d *decision) handled(spec belay.ToolSpec, c *Call, args []byte) {
 	switch {
 	case spec.Handled == "complete":
-		s.complete(rd, c, args)
-	case c.Ask == nil && r.headless():
-		rd.Decided = append(rd.Decided, s.failed(c, event.Problem{Class: "denied", Code: "NO_PERSON", Message: "no person available", Hint: "go on without an answer, or complete and say what is open"}))
+		d.complete(c, args)
+	case c.Ask == nil && d.rules.headless():
+		d.record(d.failed(c, event.Problem{Class: "denied", Code: "NO_PERSON", Message: "no person available", Hint: "go on without an answer, or complete and say what is open"}))
 	case c.Ask == nil:
-		s.askPerson(r, rd, c, "question", now, "", belay.Content{Text: event.CutText(question(c, args), maxSaid), Ref: c.ArgsRef})
+		d.askPerson(c, "question", "", belay.Content{Text: event.CutText(question(c, args), maxSaid), Ref: c.ArgsRef})
 	case c.Ask.Open:
 	case c.Ask.Decision == "answer":
-		rd.Decided = append(rd.Decided, core.Fact{IDs: s.callIDs(c), Data: event.ToolResult{
+		d.record(core.Fact{IDs: d.callIDs(c), Data: event.ToolResult{
 			Name: c.Name, Attempt: 1, Output: belay.Content{Text: c.Ask.Message}, Digest: belay.DigestOf([]byte(c.Ask.Message)),
 		}})
 	default:
-		rd.Decided = append(rd.Decided, s.failed(c, event.Problem{Class: "denied", Code: "NO_ANSWER", Message: "the question was not answered", Hint: "go on without an answer, or complete and say what is open"}))
+		d.record(d.failed(c, event.Problem{Class: "denied", Code: "NO_ANSWER", Message: "the question was not answered", Hint: "go on without an answer, or complete and say what is open"}))
 	}
 }
 
@@ -56,30 +55,30 @@ type Completion struct {
 }
 
 // complete ends the turn well: the call's result and the end are one decision.
-func (s *State) complete(rd *core.Ready, c *Call, args []byte) {
-	ids := s.callIDs(c)
+func (d *decision) complete(c *Call, args []byte) {
+	ids := d.callIDs(c)
 	var in Completion
 	if err := json.Unmarshal(args, &in); err != nil || strings.TrimSpace(in.Summary) == "" {
-		rd.Decided = append(rd.Decided, s.failed(c, event.Problem{Class: "bad_arguments", Code: "BAD_ARGUMENTS", Message: "summary is missing"}))
+		d.record(d.failed(c, event.Problem{Class: "bad_arguments", Code: "BAD_ARGUMENTS", Message: "summary is missing"}))
 		return
 	}
-	if p := s.busy(); p != nil {
-		rd.Decided = append(rd.Decided, s.failed(c, *p))
+	if p := d.busy(); p != nil {
+		d.record(d.failed(c, *p))
 		return
 	}
 	summary := short(strings.TrimSpace(in.Summary), c.ArgsRef)
-	done := event.TurnCompleted{Summary: summary, Artifacts: tidy(in.Artifacts), NextSteps: event.CutText(strings.TrimSpace(in.NextSteps), maxSaid), Stats: s.Turn.stats()}
+	done := event.TurnCompleted{Summary: summary, Artifacts: tidy(in.Artifacts), NextSteps: event.CutText(strings.TrimSpace(in.NextSteps), maxSaid), Stats: d.Turn.stats()}
 	done.Stats.Calls++
 	if len(in.Output) > 0 {
 		out := short(string(in.Output), c.ArgsRef)
 		done.Output = &out
 	}
 	const said = "accepted"
-	rd.Decided = append(rd.Decided,
+	d.record(
 		core.Fact{IDs: ids, Data: event.ToolStarted{Name: c.Name, Attempt: 1, Effect: string(belay.Pure), ArgsHash: c.ArgsHash, Boundary: "none", ReadOnly: true}},
 		core.Fact{IDs: ids, Data: event.ToolResult{Name: c.Name, Attempt: 1, Output: belay.Content{Text: said}, Digest: belay.DigestOf([]byte(said))}},
-		core.Fact{IDs: s.turnIDs(), Data: done})
-	s.report(rd, belay.Completed, summary, "")
+		core.Fact{IDs: d.turnIDs(), Data: done})
+	d.report(belay.Completed, summary, "")
 }
 
 // short is text that fits into an event; longer text is cut, and the blob of

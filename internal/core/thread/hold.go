@@ -96,30 +96,30 @@ func (s *State) applyHold(p event.HoldChange) {
 // waitsForHold reports whether a call has to wait for the session's word, and
 // asks for it once. A call whose boundary has limits of the session asks too: what
 // the others used comes with the word.
-func (s *State) waitsForHold(rd *core.Ready, spec belay.ToolSpec, c *Call) bool {
+func (d *decision) waitsForHold(spec belay.ToolSpec, c *Call) bool {
 	writes, whole := changes(spec, c)
 	if !writes {
 		writes, whole = c.Bound != nil && hasProcess(spec) && c.Bound.Is.Limits.OfSession(), false
 	}
-	if !s.Shared || !writes {
+	if !d.Shared || !writes {
 		return false
 	}
-	i := s.hold(c.ID)
+	i := d.hold(c.ID)
 	if i < 0 {
 		h := belay.Hold{Call: c.ID, Whole: whole}
-		rd.Decided = append(rd.Decided, s.holdFact(event.HoldAsked, h))
-		rd.Sends = append(rd.Sends, core.Send{To: s.Session.Stream(), Command: belay.HoldWorkspace{Thread: s.Thread, Calls: []belay.Hold{h}}})
+		d.record(d.holdFact(event.HoldAsked, h))
+		d.send(core.Send{To: d.Session.Stream(), Command: belay.HoldWorkspace{Thread: d.Thread, Calls: []belay.Hold{h}}})
 	}
-	return i < 0 || !s.Holds[i].Granted
+	return i < 0 || !d.Holds[i].Granted
 }
 
 // givesBack returns the holds of calls that are over.
-func (s *State) givesBack(rd *core.Ready) {
-	for _, h := range s.Holds {
-		if c := s.Turn.call(h.Call); c != nil && !c.Over && c.Blocked == nil && c.Again == nil {
+func (d *decision) givesBack() {
+	for _, h := range d.Holds {
+		if c := d.Turn.call(h.Call); c != nil && !c.Over && c.Blocked == nil && c.Again == nil {
 			continue
 		}
-		rd.Decided = append(rd.Decided, s.holdFact(event.HoldReleased, h.Hold))
-		rd.Sends = append(rd.Sends, core.Send{To: s.Session.Stream(), Command: belay.ReleaseWorkspace{Thread: s.Thread, Call: h.Call}})
+		d.record(d.holdFact(event.HoldReleased, h.Hold))
+		d.send(core.Send{To: d.Session.Stream(), Command: belay.ReleaseWorkspace{Thread: d.Thread, Call: h.Call}})
 	}
 }

@@ -37,18 +37,18 @@ func (s *State) joins(turns []Queued, into belay.TurnID, left int) (facts []core
 }
 
 // reportJoined ends the turns that are part of the one that has just ended.
-func (s *State) reportJoined(rd *core.Ready, o belay.Outcome, summary belay.Content, reason string) {
-	t := s.Turn
+func (d *decision) reportJoined(o belay.Outcome, summary belay.Content, reason string) {
+	t := d.Turn
 	for _, q := range t.Joined {
-		ids := belay.IDs{Session: s.Session, Thread: s.Thread, Turn: q.Turn, Task: q.Task, Run: q.Run}
+		ids := belay.IDs{Session: d.Session, Thread: d.Thread, Turn: q.Turn, Task: q.Task, Run: q.Run}
 		if o == belay.Completed {
-			rd.Decided = append(rd.Decided, core.Fact{IDs: ids, Data: event.TurnCompleted{Summary: summary}})
+			d.record(core.Fact{IDs: ids, Data: event.TurnCompleted{Summary: summary}})
 		} else {
 			reason := event.CutText("it was part of turn "+string(t.Turn)+": "+reason, maxSaid)
-			rd.Decided = append(rd.Decided, core.Fact{IDs: ids, Data: event.TurnFailed{Outcome: o, Code: "JOINED", Reason: reason}})
+			d.record(core.Fact{IDs: ids, Data: event.TurnFailed{Outcome: o, Code: "JOINED", Reason: reason}})
 		}
 		if q.Task != "" {
-			rd.Sends = append(rd.Sends, core.Send{To: q.Task.Stream(), Command: belay.EndAttempt{Run: q.Run, Turn: q.Turn, Outcome: o, Summary: summary, Reason: reason}})
+			d.send(core.Send{To: q.Task.Stream(), Command: belay.EndAttempt{Run: q.Run, Turn: q.Turn, Outcome: o, Summary: summary, Reason: reason}})
 		}
 	}
 }
@@ -57,22 +57,22 @@ func (s *State) reportJoined(rd *core.Ready, o belay.Outcome, summary belay.Cont
 // boundary: before its first request, or when an answer's calls are over. Calls
 // that haven't begun by then don't: the model decides anew. A turn that has used
 // up its limits takes none; they run after it.
-func steer(s *State, r *Rules, now time.Time, rd *core.Ready) bool {
-	t := s.Turn
-	msgs := s.steering()
-	if len(msgs) == 0 || s.exhausted() != "" || t.GaveUp || t.Ask != nil && t.Ask.Open {
+func steer(d *decision) bool {
+	t := d.Turn
+	msgs := d.steering()
+	if len(msgs) == 0 || d.exhausted() != "" || t.GaveUp || t.Ask != nil && t.Ask.Open {
 		return false
 	}
 	switch st := t.Step; {
 	case st == nil:
-		rd.Decided = append(rd.Decided, s.joins(msgs, t.Turn, len(s.Queue))...)
+		d.record(d.joins(msgs, t.Turn, len(d.Queue))...)
 	case !st.Answered:
 		return false
 	case !st.settled():
-		s.skipRest(rd)
+		d.skipRest()
 	default:
-		rd.Decided = append(rd.Decided, s.joins(msgs, t.Turn, len(s.Queue))...)
-		s.ask(r, rd, KindNormal)
+		d.record(d.joins(msgs, t.Turn, len(d.Queue))...)
+		d.ask(KindNormal)
 	}
 	return false
 }
@@ -89,9 +89,9 @@ func (s *State) steering() (msgs []Queued) {
 
 // skipRest ends the calls of the answer that aren't in flight. What runs is
 // waited for; what a crash cut short is settled as always.
-func (s *State) skipRest(rd *core.Ready) {
-	for i := range s.Turn.Step.Calls {
-		c := &s.Turn.Step.Calls[i]
+func (d *decision) skipRest() {
+	for i := range d.Turn.Step.Calls {
+		c := &d.Turn.Step.Calls[i]
 		if c.Over || c.Flying {
 			continue
 		}
@@ -100,9 +100,9 @@ func (s *State) skipRest(rd *core.Ready) {
 			p.Class, p.Message = "cancelled", c.Name+" was not run again: a message came in the meantime, and it follows"
 		}
 		if c.Ask != nil && c.Ask.Open {
-			rd.Decided = append(rd.Decided, s.resolve(c.Ask, c, "cancelled", "turn", "", "a message came in the meantime")...)
+			d.record(d.resolve(c.Ask, c, "cancelled", "turn", "", "a message came in the meantime")...)
 		}
-		rd.Decided = append(rd.Decided, s.failed(c, p))
+		d.record(d.failed(c, p))
 	}
 }
 
@@ -132,13 +132,13 @@ func (s *State) quietAt() time.Time {
 }
 
 // waitsForQuiet reports whether the first turn may not begin yet, and when it may.
-func (s *State) waitsForQuiet(now time.Time, rd *core.Ready) bool {
-	at := s.quietAt()
-	if !now.Before(at) {
+func (d *decision) waitsForQuiet() bool {
+	at := d.quietAt()
+	if !d.now.Before(at) {
 		return false
 	}
-	rd.Effects = append(rd.Effects, core.Timer{Name: "quiet/" + string(s.Queue[0].Turn), At: at})
-	wakeAt(rd, at)
+	d.want(core.Timer{Name: "quiet/" + string(d.Queue[0].Turn), At: at})
+	d.wakeAt(at)
 	return true
 }
 

@@ -6,7 +6,6 @@ import (
 
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/event"
-	"github.com/belay-run/belay/internal/core"
 )
 
 // finalTime is how much active time the final-warning step gets.
@@ -14,18 +13,18 @@ const finalTime = time.Minute
 
 // limits watches active time. When it is used up, what runs is no longer
 // wanted; once nothing is in flight the model gets one final step.
-func limits(s *State, r *Rules, now time.Time, rd *core.Ready) bool {
-	t := s.Turn
-	used := s.active(now)
-	if st := t.Step; st != nil && st.Kind == KindFinal && s.exhausted() != "" {
+func limits(d *decision) bool {
+	t := d.Turn
+	used := d.active()
+	if st := t.Step; st != nil && st.Kind == KindFinal && d.exhausted() != "" {
 		if left := st.Begun + finalTime - used; left > 0 {
-			if s.driven() {
-				wakeAt(rd, now.Add(left))
+			if d.driven() {
+				d.wakeAt(d.now.Add(left))
 			}
 			return false
 		}
-		if s.settleAll(r, rd, "cancelled", "TIME_IS_UP", "the final step took too long") {
-			s.endFinal(rd)
+		if d.settleAll("cancelled", "TIME_IS_UP", "the final step took too long") {
+			d.endFinal()
 		}
 		return true
 	}
@@ -33,13 +32,13 @@ func limits(s *State, r *Rules, now time.Time, rd *core.Ready) bool {
 		return false
 	}
 	if left := time.Duration(t.Limits.Time) - used; left > 0 {
-		if s.driven() {
-			wakeAt(rd, now.Add(left))
+		if d.driven() {
+			d.wakeAt(d.now.Add(left))
 		}
 		return false
 	}
-	if s.settleAll(r, rd, "cancelled", "TIME_IS_UP", "the turn's time is up") && len(rd.Decided) == 0 {
-		s.ask(r, rd, KindFinal)
+	if d.settleAll("cancelled", "TIME_IS_UP", "the turn's time is up") && len(d.ready.Decided) == 0 {
+		d.ask(KindFinal)
 	}
 	return true
 }
@@ -61,17 +60,17 @@ func (s *State) exhausted() string {
 }
 
 // endFinal ends a turn whose final-warning step brought no completion.
-func (s *State) endFinal(rd *core.Ready) {
-	l := s.Turn.Limits
-	switch s.Turn.Step.Limit {
+func (d *decision) endFinal() {
+	l := d.Turn.Limits
+	switch d.Turn.Step.Limit {
 	case "time":
-		s.fail(rd, belay.TimedOut, "TIME_LIMIT", fmt.Sprintf("%s of active time are used up", l.Time))
+		d.fail(belay.TimedOut, "TIME_LIMIT", fmt.Sprintf("%s of active time are used up", l.Time))
 	case "steps":
-		s.fail(rd, belay.NoCompletion, "STEP_LIMIT", fmt.Sprintf("%d steps are used up", l.Steps))
+		d.fail(belay.NoCompletion, "STEP_LIMIT", fmt.Sprintf("%d steps are used up", l.Steps))
 	case "calls":
-		s.fail(rd, belay.NoCompletion, "CALL_LIMIT", fmt.Sprintf("%d calls are used up", l.Calls))
+		d.fail(belay.NoCompletion, "CALL_LIMIT", fmt.Sprintf("%d calls are used up", l.Calls))
 	default:
-		s.fail(rd, belay.NoCompletion, "LOOP", s.Turn.looped())
+		d.fail(belay.NoCompletion, "LOOP", d.Turn.looped())
 	}
 }
 
@@ -86,10 +85,10 @@ func (t *Turn) looped() string {
 }
 
 // limitNote is what the model is told in the final-warning step.
-func (s *State) limitNote(r *Rules) string {
-	l := s.Turn.Limits
+func (d *decision) limitNote() string {
+	l := d.Turn.Limits
 	var why string
-	switch s.exhausted() {
+	switch d.exhausted() {
 	case "time":
 		why = fmt.Sprintf("The time for this turn (%s) is used up.", l.Time)
 	case "steps":
@@ -97,9 +96,9 @@ func (s *State) limitNote(r *Rules) string {
 	case "calls":
 		why = fmt.Sprintf("All %d tool calls of this turn are used up.", l.Calls)
 	default:
-		why = s.Turn.looped() + "."
+		why = d.Turn.looped() + "."
 	}
-	return why + " This is your last step: call " + r.completionTool() + " now and say what is done and what is not. Any other call is refused."
+	return why + " This is your last step: call " + d.rules.completionTool() + " now and say what is done and what is not. Any other call is refused."
 }
 
 func refusedFinal(name string) event.Problem {

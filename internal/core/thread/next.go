@@ -9,110 +9,118 @@ import (
 	"github.com/belay-run/belay/internal/policy"
 )
 
-// A stage looks at one concern of the running turn. It adds facts, effects and
-// wake times to rd; done means that the stages after it must not act now.
-type stage func(s *State, r *Rules, now time.Time, rd *core.Ready) (done bool)
+// A stage looks at one concern. It adds facts, effects and wake times; done means
+// that the stages after it must not act now.
+type stage func(d *decision) (done bool)
 
 // The stages in reading order. A new rule of the loop is a file and a line here.
-var stages = []stage{taint, govern, cancel, limits, snapshot, choose, steer, request, permit, run, finish}
+var (
+	// before the running turn continues, or without one: files are restored and
+	// kept before a turn uses them, and a cancelled turn is undone before the next begins
+	threadStages = []stage{lostPrograms, returnUnused, changeFiles, startTurn}
 
-// A stage of the thread looks at what comes before the running turn continues, or
-// without one. done means that nothing after it may act now.
-type threadStage func(d *Decider, now time.Time, rd *core.Ready) (done bool)
+	turnStages = []stage{needRules, taint, govern, cancel, limits, snapshot, choose, steer, request, permit, run, finish}
+)
 
-// Those stages in reading order: files are restored and kept before a turn uses
-// them, what was cancelled is undone before the next turn begins.
-var threadStages = []threadStage{
-	func(d *Decider, _ time.Time, rd *core.Ready) bool { d.s.lostProcs(rd); return false },
-	func(d *Decider, _ time.Time, rd *core.Ready) bool { d.s.returnUnused(rd); return false },
-	func(d *Decider, _ time.Time, rd *core.Ready) bool { return d.s.changeFiles(rd) },
-	(*Decider).startNext,
+// decision derives once what is wanted: the state, the rules of the running or
+// the next turn, the time, and what is wanted so far.
+type decision struct {
+	*State
+	rules *Rules // nil while they aren't loaded, and when they are lost
+	lost  bool   // they aren't in the store any more, or the gate's part of them isn't
+	now   time.Time
+	ready *core.Ready
+}
+
+func (d *decision) record(facts ...core.Fact) { d.ready.Decided = append(d.ready.Decided, facts...) }
+func (d *decision) want(effects ...core.Effect) {
+	d.ready.Effects = append(d.ready.Effects, effects...)
+}
+func (d *decision) send(sends ...core.Send) { d.ready.Sends = append(d.ready.Sends, sends...) }
+
+// wakeAt keeps the earliest wake time.
+func (d *decision) wakeAt(at time.Time) {
+	if d.ready.Wake.IsZero() || at.Before(d.ready.Wake) {
+		d.ready.Wake = at
+	}
 }
 
 // Next derives what is wanted from the state. Facts first: while there is
 // something to decide there are no effects, because the log comes before the world.
 func (d *Decider) Next(now time.Time) (rd core.Ready) {
-	if !d.betweenTurns(now, &rd) && d.s.Turn != nil {
-		d.within(now, &rd)
+	w := d.decision(now, &rd)
+	if !w.pass(threadStages) {
+		w.pass(turnStages)
 	}
-	if len(rd.Decided) == 0 {
+	if len(rd.Decided) > 0 {
+		rd.Effects, rd.Wake = nil, time.Time{}
+	} else {
 		rd.Effects = append(rd.Effects, d.s.procs()...)
 	}
 	return rd
 }
 
-// betweenTurns runs the stages of the thread and reports whether the turn has to wait.
-func (d *Decider) betweenTurns(now time.Time, rd *core.Ready) bool {
-	for _, st := range threadStages {
-		if st(d, now, rd) || len(rd.Decided) > 0 {
+// decision begins one, with the rules that it depends on.
+func (d *Decider) decision(now time.Time, rd *core.Ready) *decision {
+	w := &decision{State: &d.s, now: now, ready: rd}
+	var ref belay.Ref
+	switch {
+	case w.Turn != nil:
+		ref = w.Turn.Rules
+	case len(w.Queue) > 0:
+		ref = w.Queue[0].Rules
+	default:
+		return w
+	}
+	w.rules = d.rules[ref.Digest]
+	w.lost = w.rules == nil && d.gone[ref.Digest] || w.rules != nil && w.rules.Policy != nil && d.gone[w.rules.Policy.Digest]
+	return w
+}
+
+// pass runs stages and reports whether those after them have to wait.
+func (d *decision) pass(stages []stage) bool {
+	for _, st := range stages {
+		if st(d) || len(d.ready.Decided) > 0 {
 			return true
 		}
 	}
 	return false
 }
 
-// returnUnused reports what programs used and releases the holds of calls that
-// are over, in one decision: the report comes before what lets others continue.
-func (s *State) returnUnused(rd *core.Ready) {
-	s.reports(rd)
-	s.givesBack(rd)
-}
-
-// changeFiles wants the effect on files that is due: restoring them, keeping the
-// workspace as the last turn left it, or undoing what was cancelled.
-func (s *State) changeFiles(rd *core.Ready) bool {
-	switch {
-	case s.Restore != nil:
-		rd.Effects = append(rd.Effects, s.restore())
-	case s.Keep != nil:
-		rd.Effects = append(rd.Effects, *s.Keep)
-	case s.Undo != "":
-		rd.Effects = append(rd.Effects, s.goesBack())
-	default:
+// needRules holds a turn until its rules are there, and ends it when they are lost.
+func needRules(d *decision) bool {
+	if d.rules != nil && d.rules.Gate() != nil {
 		return false
+	}
+	d.rules = nil
+	if d.lost && d.settleAll("cancelled", "RULES_MISSING", "the turn can't be continued") {
+		d.fail(belay.Lost, "RULES_MISSING", "the turn's rules are not in the store any more, so it can't be continued")
 	}
 	return true
 }
 
-// startNext starts the next queued turn when none runs.
-func (d *Decider) startNext(now time.Time, rd *core.Ready) bool {
-	s := &d.s
-	if s.Turn == nil && len(s.Queue) > 0 && !s.waitsForQuiet(now, rd) {
-		dg := s.Queue[0].Rules.Digest
-		s.start(d.rules[dg], d.gone[dg], rd)
-	}
-	return s.Turn == nil
+// returnUnused reports what programs used and releases the holds of calls that
+// are over, in one decision: the report comes before what lets others continue.
+func returnUnused(d *decision) bool {
+	d.reports()
+	d.givesBack()
+	return false
 }
 
-// within derives what the running turn wants.
-func (d *Decider) within(now time.Time, rd *core.Ready) {
-	s := &d.s
-	r := d.rules[s.Turn.Rules.Digest]
-	if r == nil || r.Gate() == nil {
-		if d.lacks(r, s.Turn.Rules) && s.settleAll(nil, rd, "cancelled", "RULES_MISSING", "the turn can't be continued") {
-			s.fail(rd, belay.Lost, "RULES_MISSING", "the turn's rules are not in the store any more, so it can't be continued")
-		}
-		onlyFacts(rd)
-		return
+// changeFiles wants the effect on files that is due: restoring them, keeping the
+// workspace as the last turn left it, or undoing what was cancelled.
+func changeFiles(d *decision) bool {
+	switch {
+	case d.Restore != nil:
+		d.want(d.restore())
+	case d.Keep != nil:
+		d.want(*d.Keep)
+	case d.Undo != "":
+		d.want(d.goesBack())
+	default:
+		return false
 	}
-	for _, st := range stages {
-		if st(s, r, now, rd) || len(rd.Decided) > 0 {
-			break
-		}
-	}
-	onlyFacts(rd)
-}
-
-// lacks reports whether the rules, or the gate's part of them, can't be had.
-func (d *Decider) lacks(r *Rules, ref belay.Ref) bool {
-	return r == nil && d.gone[ref.Digest] || r != nil && r.Policy != nil && d.gone[r.Policy.Digest]
-}
-
-// onlyFacts holds back effects while there are facts: the log comes first.
-func onlyFacts(rd *core.Ready) {
-	if len(rd.Decided) > 0 {
-		rd.Effects, rd.Wake = nil, time.Time{}
-	}
+	return true
 }
 
 // Decider is the thread's decider. Rules and long arguments are handed in by
@@ -232,10 +240,3 @@ func (d *Decider) Load(data []byte) error { return json.Unmarshal(data, &d.s) }
 
 // InFlight reports whether facts say that something runs.
 func (d *Decider) InFlight() bool { return d.s.driven() || len(d.s.Procs) > 0 }
-
-// wakeAt keeps the earliest wake time.
-func wakeAt(rd *core.Ready, at time.Time) {
-	if rd.Wake.IsZero() || at.Before(rd.Wake) {
-		rd.Wake = at
-	}
-}

@@ -86,19 +86,19 @@ func (s *State) paced(tool string, millis int64, p *event.Problem) {
 // the tools that the step's calls need: wide while attempts are short and go
 // well, narrower for slow ones and after failures, never over the base and
 // never none.
-func (s *State) widths(r *Rules) (w [kinds]int64) {
+func (d *decision) widths() (w [kinds]int64) {
 	var sum, n, worst [kinds]int64
-	calls := s.Turn.Step.Calls
+	calls := d.Turn.Step.Calls
 	for i := range calls {
-		spec, ok := r.tool(calls[i].Name)
-		j := slices.IndexFunc(s.Pace, func(o Paced) bool { return o.Tool == calls[i].Name })
+		spec, ok := d.rules.tool(calls[i].Name)
+		j := slices.IndexFunc(d.Pace, func(o Paced) bool { return o.Tool == calls[i].Name })
 		if calls[i].Over || !ok || j < 0 {
 			continue
 		}
 		k := kindOf(spec)
-		sum[k] += s.Pace[j].Micros
+		sum[k] += d.Pace[j].Micros
 		n[k]++
-		worst[k] = max(worst[k], s.Pace[j].Score)
+		worst[k] = max(worst[k], d.Pace[j].Score)
 	}
 	for k := range w {
 		scale := int64(maxScale)
@@ -119,11 +119,11 @@ func width(base, scale, score int64) int64 {
 // slots are how many more calls of each kind may start.
 type slots [kinds]int64
 
-func (s *State) slots(r *Rules) slots {
-	free := slots(s.widths(r))
-	for i := range s.Turn.Step.Calls {
-		if c := &s.Turn.Step.Calls[i]; c.Flying && !c.Orphan {
-			spec, _ := r.tool(c.Name)
+func (d *decision) slots() slots {
+	free := slots(d.widths())
+	for i := range d.Turn.Step.Calls {
+		if c := &d.Turn.Step.Calls[i]; c.Flying && !c.Orphan {
+			spec, _ := d.rules.tool(c.Name)
 			free[kindOf(spec)]--
 		}
 	}

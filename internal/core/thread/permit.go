@@ -14,58 +14,58 @@ import (
 // permit judges the calls of an answer in order. Every call gets its recorded
 // verdict, also one that can't run anyway; what is asked waits for a person and
 // for its deadline.
-func permit(s *State, r *Rules, now time.Time, rd *core.Ready) bool {
-	st := s.Turn.Step
+func permit(d *decision) bool {
+	st := d.Turn.Step
 	for i := range st.Calls {
 		c := &st.Calls[i]
 		switch {
 		case c.Over:
 		case !c.Judged:
-			s.judge(r, rd, c, now)
+			d.judge(c)
 		default:
-			s.abide(r, rd, c, now)
+			d.abide(c)
 		}
 	}
 	return false
 }
 
 // abide does what follows from the verdict on a call, or waits for an answer.
-func (s *State) abide(r *Rules, rd *core.Ready, c *Call, now time.Time) {
+func (d *decision) abide(c *Call) {
 	switch {
-	case c.Ask != nil && c.Ask.Open && !now.Before(c.Ask.Until):
-		rd.Decided = append(rd.Decided, s.resolve(c.Ask, c, "deny", "deadline", "once", "nobody answered in time")...)
+	case c.Ask != nil && c.Ask.Open && !d.now.Before(c.Ask.Until):
+		d.record(d.resolve(c.Ask, c, "deny", "deadline", "once", "nobody answered in time")...)
 	case c.Ask != nil && c.Ask.Open:
-		wakeAt(rd, c.Ask.Until)
+		d.wakeAt(c.Ask.Until)
 	case c.Verdict == policy.Deny && c.Blocked != nil:
-		rd.Decided = append(rd.Decided, s.bars(c))
+		d.record(d.bars(c))
 	case c.Blocked != nil:
-		s.escalate(r, rd, c, now)
+		d.escalate(c)
 	case c.Verdict == policy.Deny:
-		rd.Decided = append(rd.Decided, s.failed(c, event.Problem{Class: "denied", Code: "DENIED", Message: "not allowed: " + c.Reason, Hint: c.Hint}))
+		d.record(d.failed(c, event.Problem{Class: "denied", Code: "DENIED", Message: "not allowed: " + c.Reason, Hint: c.Hint}))
 	}
 }
 
 // judge asks the gate about one call and records what it says. A call that
 // can't run, or that this step doesn't take, is refused right after.
-func (s *State) judge(r *Rules, rd *core.Ready, c *Call, now time.Time) {
-	if v, refusal, waits := s.verdict(r, rd, c, now); !waits {
-		s.rule(r, rd, c, now, &v, refusal)
+func (d *decision) judge(c *Call) {
+	if v, refusal, waits := d.verdict(c); !waits {
+		d.rule(c, &v, refusal)
 	}
 }
 
 // verdict is what the gate says of a call, and why it can't run. waits: it is
 // judged when checkers have answered.
-func (s *State) verdict(r *Rules, rd *core.Ready, c *Call, now time.Time) (v policy.Verdict, refusal *event.Problem, waits bool) {
-	spec, known := r.tool(c.Name)
+func (d *decision) verdict(c *Call) (v policy.Verdict, refusal *event.Problem, waits bool) {
+	spec, known := d.rules.tool(c.Name)
 	v = policy.Verdict{Decision: policy.Deny, Source: "rule", Rule: "builtin/unknown-tool", Tier: policy.TierDefault, ReasonCode: "UNKNOWN_TOOL", Reason: "no such tool in this turn"}
-	refusal = s.refusal(r, spec, known, c)
+	refusal = d.refusal(spec, known, c)
 	if known {
-		q := s.asked(r, spec, c, now)
-		q.Grants = unspent(q.Grants, rd)
-		if refusal == nil && r.Gate().HasCheckers() && s.checks(r, rd, c, &q) {
+		q := d.asked(d.rules, spec, c, d.now)
+		q.Grants = unspent(q.Grants, d.ready)
+		if refusal == nil && d.rules.Gate().HasCheckers() && d.checks(c, &q) {
 			return v, refusal, true
 		}
-		v = evaluate(r, &q)
+		v = evaluate(d.rules, &q)
 	}
 	if refusal != nil && v.Decision == policy.Ask {
 		// Nobody is asked about a call that won't run.
@@ -76,18 +76,18 @@ func (s *State) verdict(r *Rules, rd *core.Ready, c *Call, now time.Time) (v pol
 
 // rule records a verdict, after what a person answered before, and asks one if
 // it says so.
-func (s *State) rule(r *Rules, rd *core.Ready, c *Call, now time.Time, v *policy.Verdict, refusal *event.Problem) {
-	s.reconsider(rd, c, v, refusal != nil)
-	rd.Decided = append(rd.Decided, core.Fact{IDs: s.callIDs(c), Data: s.recorded(r, c, v)})
-	s.usesUp(rd, v)
+func (d *decision) rule(c *Call, v *policy.Verdict, refusal *event.Problem) {
+	d.reconsider(c, v, refusal != nil)
+	d.record(core.Fact{IDs: d.callIDs(c), Data: d.recorded(c, v)})
+	d.usesUp(v)
 	if refusal != nil {
-		rd.Decided = append(rd.Decided, s.failed(c, *refusal))
+		d.record(d.failed(c, *refusal))
 		return
 	}
 	if v.Decision == policy.Ask && (c.Ask == nil || !c.Ask.Open) {
-		s.askPerson(r, rd, c, "permission", now, v.Rule, belay.Content{})
-		s.asksFor(rd, v, nil)
-		asksAgain(rd, c.again(v))
+		d.askPerson(c, "permission", v.Rule, belay.Content{})
+		d.asksFor(v, nil)
+		asksAgain(d.ready, c.again(v))
 	}
 }
 
@@ -118,11 +118,11 @@ func boundaryName(name string) string {
 
 // reconsider joins a verdict under new rules with what a person was asked
 // before: an answer stands, and an open question that is no longer one is closed.
-func (s *State) reconsider(rd *core.Ready, c *Call, v *policy.Verdict, refused bool) {
+func (d *decision) reconsider(c *Call, v *policy.Verdict, refused bool) {
 	switch {
 	case c.Ask == nil:
 	case c.Ask.Open && (refused || c.Ask.Kind == "permission" && v.Decision != policy.Ask):
-		rd.Decided = append(rd.Decided, s.resolve(c.Ask, c, "cancelled", "rules", "", "other rules decide it now")...)
+		d.record(d.resolve(c.Ask, c, "cancelled", "rules", "", "other rules decide it now")...)
 	case !refused && c.Ask.answered() && v.Decision == policy.Ask && c.Ask.Decision == "allow" && c.Ask.Within != within(v.Bound):
 		v.ReasonCode, v.Reason = codeBoundaryChanged, "the call was allowed in "+boundaryName(c.Ask.Boundary)+" and would get "+boundaryName(v.Boundary)+" now: "+v.Reason
 	case !refused && c.Ask.answered() && v.Decision == policy.Ask:
@@ -139,12 +139,12 @@ func (a *Ask) answered() bool {
 }
 
 // refusal is why a call isn't run whatever the gate says; nil when it may run.
-func (s *State) refusal(r *Rules, spec belay.ToolSpec, known bool, c *Call) *event.Problem {
-	st := s.Turn.Step
+func (d *decision) refusal(spec belay.ToolSpec, known bool, c *Call) *event.Problem {
+	st := d.Turn.Step
 	last := st.Kind == KindFinal || st.Kind == KindGrace
 	switch {
 	case c.Problem != nil:
-		if p := s.sameFailure(c); p != nil {
+		if p := d.sameFailure(c); p != nil {
 			return p
 		}
 		return c.Problem
@@ -155,13 +155,13 @@ func (s *State) refusal(r *Rules, spec belay.ToolSpec, known bool, c *Call) *eve
 	case last && spec.Handled != "complete":
 		p := refusedFinal(c.Name)
 		return &p
-	case s.Turn.Limits.Calls > 0 && s.Turn.Calls+s.before(c) >= s.Turn.Limits.Calls && spec.Handled != "complete":
-		return &event.Problem{Class: "skipped", Code: "CALL_LIMIT", Message: fmt.Sprintf("all %d calls of this turn are used up", s.Turn.Limits.Calls)}
+	case d.Turn.Limits.Calls > 0 && d.Turn.Calls+d.before(c) >= d.Turn.Limits.Calls && spec.Handled != "complete":
+		return &event.Problem{Class: "skipped", Code: "CALL_LIMIT", Message: fmt.Sprintf("all %d calls of this turn are used up", d.Turn.Limits.Calls)}
 	}
-	if calls, capped := r.Gate().CapOf(c.Name); capped && s.used(c) >= calls {
+	if calls, capped := d.rules.Gate().CapOf(c.Name); capped && d.used(c) >= calls {
 		return &event.Problem{Class: "skipped", Code: "CALL_CAP", Message: fmt.Sprintf("%s may be called %d times in a turn, and was", c.Name, calls), Hint: "go on without it"}
 	}
-	return s.sameFailure(c)
+	return d.sameFailure(c)
 }
 
 // sameFailure refuses a call that failed again and again in the same way.
@@ -210,17 +210,17 @@ const (
 )
 
 // askPerson makes a question of a call. It always has a deadline and a default.
-func (s *State) askPerson(r *Rules, rd *core.Ready, c *Call, kind string, now time.Time, rule string, prompt belay.Content) {
-	until := now.Add(askTimeout(r))
-	ids := s.callIDs(c)
-	ids.Action = belay.ActionID(s.derive(belay.PrefixAction, len(rd.Decided), 0))
+func (d *decision) askPerson(c *Call, kind string, rule string, prompt belay.Content) {
+	until := d.now.Add(askTimeout(d.rules))
+	ids := d.callIDs(c)
+	ids.Action = belay.ActionID(d.derive(belay.PrefixAction, len(d.ready.Decided), 0))
 	status := "waiting_input"
 	if kind == "permission" {
 		status = "waiting_permission"
 		prompt = belay.Content{Text: event.CutText(c.Name+" "+preview(c), 2*maxSaid), Ref: c.ArgsRef}
-		rd.Decided = append(rd.Decided, core.Fact{IDs: ids, Data: event.PermissionRequested{Tool: c.Name, ArgsHash: c.ArgsHash, Rule: rule, Until: until}})
+		d.record(core.Fact{IDs: ids, Data: event.PermissionRequested{Tool: c.Name, ArgsHash: c.ArgsHash, Rule: rule, Until: until}})
 	}
-	rd.Decided = append(rd.Decided,
+	d.record(
 		core.Fact{IDs: ids, Data: event.ActionRequired{
 			Kind: kind, Prompt: prompt, Decisions: decisions(kind), Default: "deny", Owner: "approver",
 			Until: until, Tool: c.Name, ArgsHash: c.ArgsHash,

@@ -146,15 +146,16 @@ func (s *State) endProcs() {
 	}
 }
 
-// lostProcs settles what ran when the runtime stopped: it ended with it, and
+// lostPrograms settles what ran when the runtime stopped: it ended with it, and
 // nobody saw how.
-func (s *State) lostProcs(rd *core.Ready) {
-	for _, o := range s.Procs {
+func lostPrograms(d *decision) bool {
+	for _, o := range d.Procs {
 		if o.Orphan {
-			rd.Decided = append(rd.Decided, core.Fact{IDs: o.IDs, Data: event.ProcessFailed{Class: "lost",
+			d.record(core.Fact{IDs: o.IDs, Data: event.ProcessFailed{Class: "lost",
 				Reason: "the runtime stopped while it was running; it was ended then, and nobody saw how far it had come"}})
 		}
 	}
+	return false
 }
 
 // procs are the effects that processes of the background want.

@@ -26,86 +26,86 @@ const maxModelFailures = 4
 
 // request gets an answer for the running step: the first request of a turn, an
 // attempt in flight, a retry after a failure, another attempt after a crash.
-func request(s *State, r *Rules, now time.Time, rd *core.Ready) bool {
-	t := s.Turn
+func request(d *decision) bool {
+	t := d.Turn
 	st := t.Step
 	switch {
 	case st == nil:
 		kind := KindNormal
-		if s.exhausted() != "" {
+		if d.exhausted() != "" {
 			kind = KindFinal
 		}
-		s.ask(r, rd, kind)
+		d.ask(kind)
 	case st.Answered:
 		return false
 	case st.Flying && !st.Orphan:
-		rd.Effects = append(rd.Effects, s.call(r))
+		d.want(d.call())
 	case st.Problem != nil && !st.Orphan && st.Problem.Class == "lost":
-		s.fail(rd, belay.Lost, "CONTENT_MISSING", st.Problem.Message)
-	case st.Problem != nil && !st.Orphan && s.givesUp(now) && s.fallback(r, rd):
+		d.fail(belay.Lost, "CONTENT_MISSING", st.Problem.Message)
+	case st.Problem != nil && !st.Orphan && d.givesUp() && d.fallback():
 	case st.Problem != nil && !st.Orphan && (!st.Problem.Retryable || st.Failures >= maxModelFailures || t.spent()):
-		s.failedForGood(rd)
+		d.failedForGood()
 	case st.Attempt-st.Failed >= maxAttempts:
-		s.fail(rd, belay.Failed, "CRASH_LOOP", "the runtime stopped again and again while the model was asked")
-	case st.Problem != nil && !st.Orphan && now.Before(st.RetryAt):
-		rd.Effects = append(rd.Effects, core.Timer{Name: "model/" + string(st.ID), At: st.RetryAt})
-		wakeAt(rd, st.RetryAt)
+		d.fail(belay.Failed, "CRASH_LOOP", "the runtime stopped again and again while the model was asked")
+	case st.Problem != nil && !st.Orphan && d.now.Before(st.RetryAt):
+		d.want(core.Timer{Name: "model/" + string(st.ID), At: st.RetryAt})
+		d.wakeAt(st.RetryAt)
 	default:
-		s.again(r, rd)
+		d.again()
 	}
 	return true
 }
 
 // ask decides a new step's request.
-func (s *State) ask(r *Rules, rd *core.Ready, kind string) {
-	ids := s.ids()
-	ids.Step = belay.StepID(s.derive(belay.PrefixStep, len(rd.Decided), 0))
+func (d *decision) ask(kind string) {
+	ids := d.ids()
+	ids.Step = belay.StepID(d.derive(belay.PrefixStep, len(d.ready.Decided), 0))
 	limit := ""
 	if kind == KindFinal {
-		limit = s.exhausted()
+		limit = d.exhausted()
 	}
-	to := s.to(r)
-	rd.Decided = append(rd.Decided, core.Fact{IDs: ids, Data: event.ModelRequested{
+	to := d.to()
+	d.record(core.Fact{IDs: ids, Data: event.ModelRequested{
 		Attempt: 1, Kind: kind, Limit: limit, Provider: to.Provider, Model: to.Model,
-		From: 1, To: s.Seq + int64(len(rd.Decided)), Note: joinNotes(s.planNote(), s.goneNote(), s.note(r, kind)),
+		From: 1, To: d.Seq + int64(len(d.ready.Decided)), Note: joinNotes(d.planNote(), d.goneNote(), d.note(kind)),
 	}})
 }
 
 // again decides another attempt of the running step's request.
-func (s *State) again(r *Rules, rd *core.Ready) {
-	st := s.Turn.Step
-	to := s.to(r)
-	rd.Decided = append(rd.Decided, s.fact(event.ModelRequested{
+func (d *decision) again() {
+	st := d.Turn.Step
+	to := d.to()
+	d.record(d.fact(event.ModelRequested{
 		Attempt: st.Attempt + 1, Kind: st.Kind, Limit: st.Limit, Provider: to.Provider, Model: to.Model,
 		From: st.From, To: st.To, Note: st.Note,
 	}))
 }
 
-func (s *State) call(r *Rules) core.CallModel {
-	st := s.Turn.Step
-	to := s.to(r)
-	e := core.CallModel{Provider: to.Provider, Model: to.Model, BaseURL: to.BaseURL, Context: to.Context, Step: st.ID, IDs: s.ids(), Attempt: st.Attempt, Failures: st.Failures, From: st.From, To: st.To, Kind: st.Kind, Note: st.Note, Rules: s.Turn.Rules}
+func (d *decision) call() core.CallModel {
+	st := d.Turn.Step
+	to := d.to()
+	e := core.CallModel{Provider: to.Provider, Model: to.Model, BaseURL: to.BaseURL, Context: to.Context, Step: st.ID, IDs: d.ids(), Attempt: st.Attempt, Failures: st.Failures, From: st.From, To: st.To, Kind: st.Kind, Note: st.Note, Rules: d.Turn.Rules}
 	if st.Kind == KindGrace || st.Kind == KindFinal {
-		e.ForceTool = r.completionTool()
+		e.ForceTool = d.rules.completionTool()
 	}
 	return e
 }
 
-func (s *State) note(r *Rules, kind string) string {
-	tool := r.completionTool()
+func (d *decision) note(kind string) string {
+	tool := d.rules.completionTool()
 	switch kind {
 	case KindNudge:
-		if s.Turn.Step != nil && s.Turn.Step.Stop == stopLength {
+		if d.Turn.Step != nil && d.Turn.Step.Stop == stopLength {
 			return "Your answer was cut off because it was too long. Go on from where it stopped."
 		}
-		if s.Turn.Step != nil && s.Turn.Step.Misfit != "" {
-			return "Your answer must be one value of JSON that fits the schema you were given, and nothing else. What is wrong: " + s.Turn.Step.Misfit
+		if d.Turn.Step != nil && d.Turn.Step.Misfit != "" {
+			return "Your answer must be one value of JSON that fits the schema you were given, and nothing else. What is wrong: " + d.Turn.Step.Misfit
 		}
 		return "You stopped without calling " + tool + ". If the task is done, call " + tool + " with a summary. If it is not, go on."
 	case KindGrace:
 		return "You stopped again without calling " + tool + ". This is your last step: call " + tool + " now. Any other call is refused."
 	case KindFinal:
-		return s.limitNote(r)
+		return d.limitNote()
 	}
 	return ""
 }

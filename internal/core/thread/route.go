@@ -28,14 +28,14 @@ const (
 
 // choose sends the turn to a model, where there are several, and when a turn
 // continues under other rules.
-func choose(s *State, r *Rules, _ time.Time, rd *core.Ready) bool {
-	t := s.Turn
+func choose(d *decision) bool {
+	t := d.Turn
 	switch {
 	case t.NoRoute != "":
-		s.fail(rd, belay.Failed, "NO_ROUTE", t.NoRoute)
+		d.fail(belay.Failed, "NO_ROUTE", t.NoRoute)
 		return true
-	case t.Route.Provider == "" && len(r.Routes) > 0:
-		rd.Decided = append(rd.Decided, r.routing(s.ids(), t.Task, t.needs())...)
+	case t.Route.Provider == "" && len(d.rules.Routes) > 0:
+		d.record(d.rules.routing(d.ids(), t.Task, t.needs())...)
 		return true
 	}
 	return false
@@ -105,13 +105,13 @@ func (t *Turn) applyRoute(p event.Payload) {
 }
 
 // givesUp reports whether the route of a request that failed is of no more use.
-func (s *State) givesUp(now time.Time) bool {
-	t := s.Turn
+func (d *decision) givesUp() bool {
+	t := d.Turn
 	p := t.Step.Problem
 	if !p.Retryable || t.Step.Failures >= maxModelFailures || t.spent() {
 		return true
 	}
-	return p.Code == circuitOpen || p.Class == classRateLimited && t.Step.RetryAt.Sub(now) > longWait
+	return p.Code == circuitOpen || p.Class == classRateLimited && t.Step.RetryAt.Sub(d.now) > longWait
 }
 
 // spent reports whether the turn's budget of failed requests is used up.
@@ -119,34 +119,34 @@ func (t *Turn) spent() bool { return t.Failed >= failuresFree+t.Steps/stepsPerFa
 
 // fallback sends a request that failed to the next model of the chain, if one
 // could do better. What a model refuses isn't taken to another one.
-func (s *State) fallback(r *Rules, rd *core.Ready) bool {
-	t := s.Turn
+func (d *decision) fallback() bool {
+	t := d.Turn
 	p := t.Step.Problem
-	if len(r.Routes) < 2 || p.Class == classRefused || t.spent() {
+	if len(d.rules.Routes) < 2 || p.Class == classRefused || t.spent() {
 		return false
 	}
 	from := t.Route
-	to, left, ok := route.Next(r.Profile.With(t.needs(), r.Routes), r.Routes, append(t.Tried[:len(t.Tried):len(t.Tried)], from), p.Class == classOverflow)
+	to, left, ok := route.Next(d.rules.Profile.With(t.needs(), d.rules.Routes), d.rules.Routes, append(t.Tried[:len(t.Tried):len(t.Tried)], from), p.Class == classOverflow)
 	if !ok {
 		return false
 	}
-	rd.Decided = append(rd.Decided, s.fact(event.RoutingFallbackApplied{From: from, To: to.Route, Left: left,
+	d.record(d.fact(event.RoutingFallbackApplied{From: from, To: to.Route, Left: left,
 		Reason: fmt.Sprintf("%s: %s", p.Code, event.CutText(p.Message, 300))}))
 	return true
 }
 
 // failedForGood ends a turn whose request nobody answers.
-func (s *State) failedForGood(rd *core.Ready) {
-	st := s.Turn.Step
-	if st.Problem.Retryable && s.Turn.spent() {
-		s.fail(rd, belay.Failed, "RETRY_BUDGET", fmt.Sprintf("%d requests of this turn have failed; the last: %s", s.Turn.Failed, st.Problem.Message))
+func (d *decision) failedForGood() {
+	st := d.Turn.Step
+	if st.Problem.Retryable && d.Turn.spent() {
+		d.fail(belay.Failed, "RETRY_BUDGET", fmt.Sprintf("%d requests of this turn have failed; the last: %s", d.Turn.Failed, st.Problem.Message))
 		return
 	}
 	if st.Problem.Class == classOverflow {
-		s.fail(rd, belay.Failed, "CONTEXT_EXCEEDED", st.Problem.Message)
+		d.fail(belay.Failed, "CONTEXT_EXCEEDED", st.Problem.Message)
 		return
 	}
-	s.fail(rd, belay.Failed, "MODEL_FAILED", st.Problem.Message)
+	d.fail(belay.Failed, "MODEL_FAILED", st.Problem.Message)
 }
 
 // cost is what the turn's answers cost so far; empty when no price is known.
@@ -159,9 +159,9 @@ func (t *Turn) cost() event.CostSum {
 }
 
 // to is where the turn's requests go.
-func (s *State) to(r *Rules) route.Candidate {
-	if s.Turn.Route.Provider == "" {
-		return route.Candidate{Candidate: event.Candidate{Route: event.Route{Provider: r.Settings.Provider, Model: r.Settings.Model}}, BaseURL: r.Settings.BaseURL}
+func (d *decision) to() route.Candidate {
+	if d.Turn.Route.Provider == "" {
+		return route.Candidate{Candidate: event.Candidate{Route: event.Route{Provider: d.rules.Settings.Provider, Model: d.rules.Settings.Model}}, BaseURL: d.rules.Settings.BaseURL}
 	}
-	return route.Find(r.Routes, s.Turn.Route)
+	return route.Find(d.rules.Routes, d.Turn.Route)
 }

@@ -13,34 +13,34 @@ import (
 // start is the lock. Reads run together as far as the width goes, writes to one
 // resource run in the order of the answer, an exclusive call runs alone; calls
 // get their slots in the order of the answer, so that none waits for ever.
-func run(s *State, r *Rules, now time.Time, rd *core.Ready) bool {
-	st := s.Turn.Step
-	effects, wake, free := rd.Effects, rd.Wake, s.slots(r)
+func run(d *decision) bool {
+	st := d.Turn.Step
+	effects, wake, free := d.ready.Effects, d.ready.Wake, d.slots()
 	for i := range st.Calls {
 		c := &st.Calls[i]
 		if c.Over {
 			continue
 		}
-		spec, _ := r.tool(c.Name)
+		spec, _ := d.rules.tool(c.Name)
 		switch {
 		case c.Flying && !c.Orphan:
-			effects = append(effects, s.effect(r, c))
-		case c.Orphan && s.lostBy(r, rd, c):
-		case !c.Orphan && (!c.Judged || c.Verdict != policy.Allow || c.Blocked != nil || s.held(r, i)):
+			effects = append(effects, d.effect(c))
+		case c.Orphan && d.lostBy(c):
+		case !c.Orphan && (!c.Judged || c.Verdict != policy.Allow || c.Blocked != nil || d.held(i)):
 		case spec.Handled != "":
-			s.handled(r, rd, spec, c, r.args(c), now)
-		case !c.Orphan && now.Before(c.RetryAt):
+			d.handled(spec, c, d.rules.args(c))
+		case !c.Orphan && d.now.Before(c.RetryAt):
 			effects = append(effects, core.Timer{Name: "tool/" + string(c.ID), At: c.RetryAt})
 			wake = earlier(wake, c.RetryAt)
-		case s.onlyReads(spec): // another attempt of what was allowed once
-			rd.Decided = append(rd.Decided, s.failed(c, event.Problem{Class: "denied", Code: "OTHER_WRITER", Message: "not run again: session " + string(s.Use.Writer) + " writes in the workspace now"}))
-		case !c.Orphan && s.usedUp(rd, spec, c):
-		case s.waitsForHold(rd, spec, c):
+		case d.onlyReads(spec): // another attempt of what was allowed once
+			d.record(d.failed(c, event.Problem{Class: "denied", Code: "OTHER_WRITER", Message: "not run again: session " + string(d.Use.Writer) + " writes in the workspace now"}))
+		case !c.Orphan && d.usedUp(spec, c):
+		case d.waitsForHold(spec, c):
 		case free.take(spec):
-			s.begins(r, rd, c, c.Orphan && s.classOf(r, c) == belay.Recoverable)
+			d.begins(c, c.Orphan && d.classOf(c) == belay.Recoverable)
 		}
 	}
-	rd.Effects, rd.Wake = effects, wake
+	d.ready.Effects, d.ready.Wake = effects, wake
 	return !st.settled()
 }
 
@@ -54,16 +54,16 @@ func earlier(a, b time.Time) time.Time {
 // held reports whether a call has to wait for another of the same answer: for
 // every earlier one that isn't over, and for a later one only if it is already
 // running, which other rules can bring about.
-func (s *State) held(r *Rules, i int) bool {
-	calls := s.Turn.Step.Calls
-	spec, _ := r.tool(calls[i].Name)
+func (d *decision) held(i int) bool {
+	calls := d.Turn.Step.Calls
+	spec, _ := d.rules.tool(calls[i].Name)
 	mine := touches(spec, calls[i].paths())
 	for j := range calls {
 		c := &calls[j]
 		if c.Over || j == i || j > i && !c.Flying {
 			continue
 		}
-		o, _ := r.tool(c.Name)
+		o, _ := d.rules.tool(c.Name)
 		if spec.Exclusive || o.Exclusive || mine.conflicts(touches(o, c.paths())) {
 			return true
 		}
@@ -72,33 +72,33 @@ func (s *State) held(r *Rules, i int) bool {
 }
 
 // begins records that an attempt is about to run, with the boundary it gets.
-func (s *State) begins(r *Rules, rd *core.Ready, c *Call, recover bool) {
-	spec, _ := r.tool(c.Name)
+func (d *decision) begins(c *Call, recover bool) {
+	spec, _ := d.rules.tool(c.Name)
 	boundary := "workspace"
 	switch {
 	case !hasProcess(spec):
-	case c.Bound != nil && !s.confines(r, c):
+	case c.Bound != nil && !d.confines(c):
 		boundary = c.Bound.Name
-		rd.Decided = append(rd.Decided, core.Fact{IDs: s.callIDs(c), Data: event.SandboxApplied{
-			Level: string(belay.L0), Why: unconfined(r, c), Cwd: r.Workspace, Network: belay.NetworkFull, Boundary: boundary,
+		d.record(core.Fact{IDs: d.callIDs(c), Data: event.SandboxApplied{
+			Level: string(belay.L0), Why: unconfined(d.rules, c), Cwd: d.rules.Workspace, Network: belay.NetworkFull, Boundary: boundary,
 		}})
 	case c.Bound != nil: // whoever starts a program records what it really got
 		boundary = c.Bound.Name
 	default:
-		boundary = r.Boundary.Level
-		rd.Decided = append(rd.Decided, core.Fact{IDs: s.callIDs(c), Data: event.SandboxApplied{
-			Level: r.Boundary.Level, Why: r.Boundary.Why, Cwd: r.Workspace, Network: r.Boundary.Network,
+		boundary = d.rules.Boundary.Level
+		d.record(core.Fact{IDs: d.callIDs(c), Data: event.SandboxApplied{
+			Level: d.rules.Boundary.Level, Why: d.rules.Boundary.Why, Cwd: d.rules.Workspace, Network: d.rules.Boundary.Network,
 		}})
 	}
-	rd.Decided = append(rd.Decided, core.Fact{IDs: s.callIDs(c), Data: event.ToolStarted{
-		Name: c.Name, Attempt: c.Attempt + 1, Effect: string(s.classOf(r, c)), ArgsHash: c.ArgsHash, Expect: s.expect(c), Expects: s.expects(c),
-		Boundary: boundary, ReadOnly: spec.ReadOnly, Polling: spec.Polling, Recover: recover, Taint: s.brings(r, spec, c),
+	d.record(core.Fact{IDs: d.callIDs(c), Data: event.ToolStarted{
+		Name: c.Name, Attempt: c.Attempt + 1, Effect: string(d.classOf(c)), ArgsHash: c.ArgsHash, Expect: d.expect(c), Expects: d.expects(c),
+		Boundary: boundary, ReadOnly: spec.ReadOnly, Polling: spec.Polling, Recover: recover, Taint: d.brings(spec, c),
 	}})
 }
 
 // confines reports whether the programs of a call run in a boundary at all.
-func (s *State) confines(r *Rules, c *Call) bool {
-	return c.Bound != nil && !c.Bound.Unbounded() && (r.Boundary.Tries || belay.Level(r.Boundary.Level).AtLeast(belay.L1))
+func (d *decision) confines(c *Call) bool {
+	return c.Bound != nil && !c.Bound.Unbounded() && (d.rules.Boundary.Tries || belay.Level(d.rules.Boundary.Level).AtLeast(belay.L1))
 }
 
 // unconfined is why they don't.
@@ -120,17 +120,17 @@ func hasProcess(spec belay.ToolSpec) bool {
 
 // lostBy settles a call whose driver is gone, if it won't run again. Whether it
 // may is what its tool promises.
-func (s *State) lostBy(r *Rules, rd *core.Ready, c *Call) bool {
-	spec, _ := r.tool(c.Name)
-	switch class := s.classOf(r, c); {
+func (d *decision) lostBy(c *Call) bool {
+	spec, _ := d.rules.tool(c.Name)
+	switch class := d.classOf(c); {
 	case c.Attempt >= maxAttempts:
-		rd.Decided = append(rd.Decided, s.failed(c, event.Problem{Class: "internal", Code: "CRASH_LOOP", Message: "the runtime stopped again and again while " + c.Name + " was running"}))
-	case s.onlyReads(spec):
-		rd.Decided = append(rd.Decided, s.failed(c, lostProblem(c)))
+		d.record(d.failed(c, event.Problem{Class: "internal", Code: "CRASH_LOOP", Message: "the runtime stopped again and again while " + c.Name + " was running"}))
+	case d.onlyReads(spec):
+		d.record(d.failed(c, lostProblem(c)))
 	case class == belay.Pure || class == belay.Idempotent || class == belay.Recoverable:
 		return false
 	default:
-		rd.Decided = append(rd.Decided, s.failed(c, lostProblem(c)))
+		d.record(d.failed(c, lostProblem(c)))
 	}
 	return true
 }
@@ -147,8 +147,8 @@ func lostProblem(c *Call) event.Problem {
 		Hint:    "look at what is there before you decide to run it again"}
 }
 
-func (s *State) classOf(r *Rules, c *Call) belay.EffectClass {
-	spec, ok := r.tool(c.Name)
+func (d *decision) classOf(c *Call) belay.EffectClass {
+	spec, ok := d.rules.tool(c.Name)
 	if !ok || spec.Effect == "" {
 		return belay.AtMostOnce
 	}
@@ -182,13 +182,13 @@ func (s *State) expects(c *Call) (known []event.FileSeen) {
 	return known
 }
 
-func (s *State) effect(r *Rules, c *Call) core.RunTool {
-	e := core.RunTool{IDs: s.callIDs(c), Attempt: c.Attempt, Name: c.Name, Args: c.Args, ArgsRef: c.ArgsRef, Links: c.Links, Recover: c.Recover, Rules: s.Turn.Rules, Stands: c.Stands}
-	if spec, ok := r.tool(c.Name); ok {
-		e.Known = s.knows(spec)
-		if hasProcess(spec) && s.confines(r, c) {
+func (d *decision) effect(c *Call) core.RunTool {
+	e := core.RunTool{IDs: d.callIDs(c), Attempt: c.Attempt, Name: c.Name, Args: c.Args, ArgsRef: c.ArgsRef, Links: c.Links, Recover: c.Recover, Rules: d.Turn.Rules, Stands: c.Stands}
+	if spec, ok := d.rules.tool(c.Name); ok {
+		e.Known = d.knows(spec)
+		if hasProcess(spec) && d.confines(c) {
 			e.Bound = &core.Bound{Name: c.Bound.Name, Is: c.Bound.Is, Least: c.Least}
-			if have := belay.Level(r.Boundary.Level); !have.AtLeast(c.Least) { // a person said yes to what there is
+			if have := belay.Level(d.rules.Boundary.Level); !have.AtLeast(c.Least) { // a person said yes to what there is
 				e.Bound.Least = have
 			}
 		}

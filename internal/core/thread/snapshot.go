@@ -1,8 +1,6 @@
 package thread
 
 import (
-	"time"
-
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/event"
 	"github.com/belay-run/belay/internal/core"
@@ -10,15 +8,15 @@ import (
 
 // snapshot keeps the workspace before the first step of a turn whose rules ask
 // for it. What was asked for and can't be had ends the turn: a person relies on it.
-func snapshot(s *State, r *Rules, now time.Time, rd *core.Ready) bool {
-	t := s.Turn
+func snapshot(d *decision) bool {
+	t := d.Turn
 	switch {
-	case r.Settings.Snapshot == "" || t.Kept != "" || t.Step != nil:
+	case d.rules.Settings.Snapshot == "" || t.Kept != "" || t.Step != nil:
 		return false
 	case t.KeptNot != "":
-		s.fail(rd, belay.Failed, "SNAPSHOT_FAILED", "the workspace could not be kept before the turn: "+t.KeptNot)
+		d.fail(belay.Failed, "SNAPSHOT_FAILED", "the workspace could not be kept before the turn: "+t.KeptNot)
 	default:
-		rd.Effects = append(rd.Effects, *s.keep(r.Settings.Snapshot, "before"))
+		d.want(*d.keep(d.rules.Settings.Snapshot, "before"))
 	}
 	return true
 }

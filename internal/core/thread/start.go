@@ -6,37 +6,42 @@ import (
 	"github.com/belay-run/belay/internal/core"
 )
 
-// start begins the next queued turn: its rules, limits and inventory are fixed
-// here and recorded.
-func (s *State) start(r *Rules, gone bool, rd *core.Ready) {
-	if r == nil && !gone {
-		return // Missing names them
+// startTurn begins the next queued turn when none runs: its rules, limits and
+// inventory are fixed here and recorded.
+func startTurn(d *decision) bool {
+	switch {
+	case d.Turn != nil:
+		return false
+	case len(d.Queue) == 0 || d.waitsForQuiet():
+		return true
+	case d.rules == nil && !d.lost:
+		return true // Missing names them
+	case d.rules == nil: // the turn begins only to be lost
+		d.rules = &Rules{}
 	}
-	q := s.Queue[0]
-	if gone { // the turn begins only to be lost
-		r = &Rules{}
-	}
-	ids := belay.IDs{Session: s.Session, Thread: s.Thread, Turn: q.Turn, Task: q.Task, Run: q.Run}
-	rd.Decided = append(rd.Decided, s.tell()...)
-	rd.Decided = append(rd.Decided, core.Fact{IDs: ids, Data: event.TurnStarted{
-		Kind: q.Kind, Rules: q.Rules, Completion: r.Completion(), Limits: r.Settings.Limits,
+	q := d.Queue[0]
+	ids := belay.IDs{Session: d.Session, Thread: d.Thread, Turn: q.Turn, Task: q.Task, Run: q.Run}
+	d.record(d.tell()...)
+	d.record(core.Fact{IDs: ids, Data: event.TurnStarted{
+		Kind: q.Kind, Rules: q.Rules, Completion: d.rules.Completion(), Limits: d.rules.Settings.Limits,
 	}})
 	ids.Task, ids.Run = "", ""
-	names := make([]string, len(r.Tools))
-	for i, t := range r.Tools {
+	names := make([]string, len(d.rules.Tools))
+	for i, t := range d.rules.Tools {
 		names[i] = t.Name
 	}
-	catalog := len(rd.Decided)
-	rd.Decided = append(rd.Decided, core.Fact{IDs: ids, Data: event.ToolCatalogResolved{Tools: names, Digest: r.toolsDigest()}})
-	rd.Decided = append(rd.Decided, r.routing(ids, q.Task, needsOf(s.Queue[:s.collected()]))...)
-	if len(r.Context)+len(r.LeftOut) > 0 {
+	catalog := len(d.ready.Decided)
+	d.record(core.Fact{IDs: ids, Data: event.ToolCatalogResolved{Tools: names, Digest: d.rules.toolsDigest()}})
+	d.record(d.rules.routing(ids, q.Task, needsOf(d.Queue[:d.collected()]))...)
+	if len(d.rules.Context)+len(d.rules.LeftOut) > 0 {
 		ids.Task, ids.Run = q.Task, q.Run
-		rd.Decided = append(rd.Decided, core.Fact{IDs: ids, Data: event.ContextResolved{Items: r.Context, Omitted: r.LeftOut}})
+		d.record(core.Fact{IDs: ids, Data: event.ContextResolved{Items: d.rules.Context, Omitted: d.rules.LeftOut}})
 	}
-	if n := s.collected(); n > 1 {
-		rd.Decided = append(rd.Decided, s.joins(s.Queue[1:n], q.Turn, len(s.Queue)-1)...)
+	if n := d.collected(); n > 1 {
+		d.record(d.joins(d.Queue[1:n], q.Turn, len(d.Queue)-1)...)
 	}
-	of := &rd.Decided[catalog].IDs
-	of.Step = belay.StepID(s.derive(belay.PrefixStep, len(rd.Decided), 0)) // the step it precedes
-	of.Call = belay.CallID(s.derive(belay.PrefixCall, catalog, 0))
+	of := &d.ready.Decided[catalog].IDs
+	of.Step = belay.StepID(d.derive(belay.PrefixStep, len(d.ready.Decided), 0)) // the step it precedes
+	of.Call = belay.CallID(d.derive(belay.PrefixCall, catalog, 0))
+	return true
 }

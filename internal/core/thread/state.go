@@ -275,11 +275,11 @@ func (s *State) driven() bool {
 }
 
 // active is the turn's driven time as of now.
-func (s *State) active(now time.Time) time.Duration {
-	if !s.driven() || now.Before(s.Last) {
-		return s.Turn.Active
+func (d *decision) active() time.Duration {
+	if !d.driven() || d.now.Before(d.Last) {
+		return d.Turn.Active
 	}
-	return s.Turn.Active + now.Sub(s.Last)
+	return d.Turn.Active + d.now.Sub(d.Last)
 }
 
 // settled reports whether the step was answered and all its calls are over.

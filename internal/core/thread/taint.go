@@ -3,7 +3,6 @@ package thread
 import (
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/event"
@@ -21,15 +20,15 @@ const (
 // taint records, before the model reads a result, that content from outside is
 // now in the conversation, or a secret. It comes before everything else of a
 // turn, so that no end of it can get in between.
-func taint(s *State, r *Rules, now time.Time, rd *core.Ready) bool {
-	st := s.Turn.Step
+func taint(d *decision) bool {
+	st := d.Turn.Step
 	if st == nil {
-		if len(r.Context) > 0 && r.Strange { // instructions of a stranger are in the first request
-			if more := s.unknown([]string{tainted(policy.TaintWorkspace, r.Workspace)}); more != nil {
-				rd.Decided = append(rd.Decided, s.fact(event.ContextResolved{Taint: more}))
+		if len(d.rules.Context) > 0 && d.rules.Strange { // instructions of a stranger are in the first request
+			if more := d.unknown([]string{tainted(policy.TaintWorkspace, d.rules.Workspace)}); more != nil {
+				d.record(d.fact(event.ContextResolved{Taint: more}))
 			}
 		}
-		return len(rd.Decided) > 0
+		return len(d.ready.Decided) > 0
 	}
 	told := []string{}
 	for i := range st.Calls {
@@ -37,24 +36,24 @@ func taint(s *State, r *Rules, now time.Time, rd *core.Ready) bool {
 		if !c.Over || len(c.Taint) == 0 {
 			continue
 		}
-		more := slices.DeleteFunc(s.unknown(c.Taint), func(t string) bool { return slices.Contains(told, t) })
+		more := slices.DeleteFunc(d.unknown(c.Taint), func(t string) bool { return slices.Contains(told, t) })
 		if len(more) == 0 {
 			continue
 		}
 		told = append(told, more...)
-		rd.Decided = append(rd.Decided, core.Fact{IDs: s.callIDs(c), Data: event.ContextResolved{Taint: more}})
+		d.record(core.Fact{IDs: d.callIDs(c), Data: event.ContextResolved{Taint: more}})
 	}
-	return len(rd.Decided) > 0
+	return len(d.ready.Decided) > 0
 }
 
 // brings is what a call's result brings into the conversation, as kind:origin.
-func (s *State) brings(r *Rules, spec belay.ToolSpec, c *Call) (out []string) {
+func (d *decision) brings(spec belay.ToolSpec, c *Call) (out []string) {
 	switch {
 	case spec.Untrusted && slices.Contains(spec.Capabilities, capNetwork):
 		out = append(out, tainted("web", spec.Name))
 	case spec.Untrusted:
 		out = append(out, tainted("tool", spec.Name))
-	case s.shutIn(r, c): // whatever it tries, nothing from outside gets to it
+	case d.shutIn(c): // whatever it tries, nothing from outside gets to it
 	case c.has(string(policy.Network)) || c.has(string(policy.EscapeAttempt)) || c.has(string(policy.Unparsable)):
 		out = append(out, tainted("web", spec.Name)) // a command that can have fetched something
 	}
@@ -65,8 +64,8 @@ func (s *State) brings(r *Rules, spec belay.ToolSpec, c *Call) (out []string) {
 		}
 		out = append(out, tainted(policy.TaintSecret, origin))
 	}
-	if r.Strange && (spec.Access != "" || hasProcess(spec)) {
-		out = append(out, tainted(policy.TaintWorkspace, r.Workspace))
+	if d.rules.Strange && (spec.Access != "" || hasProcess(spec)) {
+		out = append(out, tainted(policy.TaintWorkspace, d.rules.Workspace))
 	}
 	return out
 }
@@ -74,8 +73,8 @@ func (s *State) brings(r *Rules, spec belay.ToolSpec, c *Call) (out []string) {
 // shutIn reports whether the programs of a call run where they reach no network
 // and none of the folders that boundaries open to be read: what they print is the
 // workspace's, the system's or their own.
-func (s *State) shutIn(r *Rules, c *Call) bool {
-	return s.confines(r, c) && belay.Level(r.Boundary.Level).AtLeast(belay.L2) && c.Bound.Is.Network == belay.NetworkNone && len(c.Bound.Is.Read) == 0
+func (d *decision) shutIn(c *Call) bool {
+	return d.confines(c) && belay.Level(d.rules.Boundary.Level).AtLeast(belay.L2) && c.Bound.Is.Network == belay.NetworkNone && len(c.Bound.Is.Read) == 0
 }
 
 // has reports whether the gate saw a risk in the call.

@@ -26,23 +26,23 @@ func millis(n int64) belay.Duration { return belay.Duration(time.Duration(n) * t
 
 // reports tells the session what the programs of this thread took, where it isn't
 // the only one: the others are told with what the session grants them.
-func (s *State) reports(rd *core.Ready) {
-	if s.Shared && s.Took != s.Reported {
-		used := s.Took
-		rd.Decided = append(rd.Decided, core.Fact{IDs: belay.IDs{Session: s.Session, Thread: s.Thread}, Data: event.ThreadUpdated{Reported: &used}})
-		rd.Sends = append(rd.Sends, core.Send{To: s.Session.Stream(), Command: belay.ReportUse{Thread: s.Thread, Used: used}})
+func (d *decision) reports() {
+	if d.Shared && d.Took != d.Reported {
+		used := d.Took
+		d.record(core.Fact{IDs: belay.IDs{Session: d.Session, Thread: d.Thread}, Data: event.ThreadUpdated{Reported: &used}})
+		d.send(core.Send{To: d.Session.Stream(), Command: belay.ReportUse{Thread: d.Thread, Used: used}})
 	}
 }
 
 // usedUp refuses a call that starts programs when those before it have used up
 // what its boundary gives the thread, or the session, and reports whether it did.
-func (s *State) usedUp(rd *core.Ready, spec belay.ToolSpec, c *Call) bool {
+func (d *decision) usedUp(spec belay.ToolSpec, c *Call) bool {
 	if c.Bound == nil || !hasProcess(spec) {
 		return false
 	}
-	l, all := c.Bound.Is.Limits, s.Took.Plus(s.Others)
+	l, all := c.Bound.Is.Limits, d.Took.Plus(d.Others)
 	layer := "thread"
-	limit, what := exceeded(s.Took, l.TotalCPU, l.TotalWritten, l.TotalTime, belay.LimitTotalCPU, belay.LimitTotalDisk, belay.LimitTotalTime)
+	limit, what := exceeded(d.Took, l.TotalCPU, l.TotalWritten, l.TotalTime, belay.LimitTotalCPU, belay.LimitTotalDisk, belay.LimitTotalTime)
 	if limit == "" {
 		layer = "session"
 		limit, what = exceeded(all, l.SessionCPU, l.SessionWritten, l.SessionTime, belay.LimitSessionCPU, belay.LimitSessionDisk, belay.LimitSessionTime)
@@ -50,9 +50,9 @@ func (s *State) usedUp(rd *core.Ready, spec belay.ToolSpec, c *Call) bool {
 	if limit == "" {
 		return false
 	}
-	rd.Decided = append(rd.Decided,
-		core.Fact{IDs: s.callIDs(c), Data: event.SandboxViolation{Layer: layer, Op: policy.OpLimit, Target: limit, Boundary: c.Bound.Name, Reason: "the programs of this " + layer + " " + what}},
-		s.failed(c, event.Problem{Class: "denied", Code: CodeUsedUp, Message: "not run: the programs of this " + layer + " " + what + " that boundary " + c.Bound.Name + " gives them",
+	d.record(
+		core.Fact{IDs: d.callIDs(c), Data: event.SandboxViolation{Layer: layer, Op: policy.OpLimit, Target: limit, Boundary: c.Bound.Name, Reason: "the programs of this " + layer + " " + what}},
+		d.failed(c, event.Problem{Class: "denied", Code: CodeUsedUp, Message: "not run: the programs of this " + layer + " " + what + " that boundary " + c.Bound.Name + " gives them",
 			Hint: "go on without programs, or tell the person; " + limit + " of the boundary sets it"}))
 	return true
 }

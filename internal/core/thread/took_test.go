@@ -47,7 +47,7 @@ func TestProgramsThatUsedUpWhatAThreadHasStartNoOther(t *testing.T) {
 	} {
 		var rd core.Ready
 		call := &Call{Name: c.spec.Name, Bound: &policy.Bound{Name: "mine", Is: belay.Boundary{Limits: c.limits}}}
-		refused := s.usedUp(&rd, c.spec, call)
+		refused := (&decision{State: &s, ready: &rd}).usedUp(c.spec, call)
 		if refused != (c.want != "") || refused != (len(rd.Decided) == 2) {
 			t.Errorf("%+v: refused %v with %d facts", c.limits, refused, len(rd.Decided))
 			continue
@@ -157,7 +157,7 @@ func (g *together) hears(s belay.StreamID, call belay.CallID) belay.ProgramUse {
 	var rd core.Ready
 	c := &Call{ID: call, Name: "look", Bound: &policy.Bound{Name: "mine", Is: belay.Boundary{Limits: belay.ProcessLimits{SessionCPU: 1}}}}
 	look := belay.ToolSpec{Name: "look", ReadOnly: true, Capabilities: []string{capProcess}}
-	if !d.s.waitsForHold(&rd, look, c) {
+	if !d.decision(time.Time{}, &rd).waitsForHold(look, c) {
 		g.t.Fatal("it doesn't ask")
 	}
 	g.apply(s, rd.Decided...)
@@ -177,7 +177,7 @@ func (g *together) hears(s belay.StreamID, call belay.CallID) belay.ProgramUse {
 		}
 		g.apply(x.To, facts...)
 	}
-	if d.s.waitsForHold(&rd, look, c) {
+	if d.decision(time.Time{}, &rd).waitsForHold(look, c) {
 		g.t.Fatal("the session doesn't answer")
 	}
 	return d.s.Others
