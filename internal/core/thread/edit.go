@@ -65,7 +65,7 @@ func (o Open) Version() string {
 //
 // An edited call is allowed once: what else a grant would cover is said of the
 // arguments that were asked about, and the gate hasn't spoken of others yet.
-func (s *State) edits(ask *Ask, call *Call, c belay.RespondAction, edit *Edited, by string) ([]core.Fact, *Call, error) {
+func (h *handler) edits(ask *Ask, call *Call, c belay.RespondAction, edit *Edited, by string) ([]core.Fact, *Call, error) {
 	if edit == nil && len(c.Args) == 0 {
 		return nil, call, nil
 	}
@@ -88,7 +88,7 @@ func (s *State) edits(ask *Ask, call *Call, c belay.RespondAction, edit *Edited,
 	}
 	runs, to := *call, &edit.Call
 	runs.ArgsHash = to.ArgsHash
-	return []core.Fact{{IDs: s.callIDs(call), Data: event.ToolArgs{Name: call.Name, By: by, Args: to.Args, ArgsRef: to.ArgsRef, ArgsHash: to.ArgsHash, Before: call.ArgsHash,
+	return []core.Fact{{IDs: h.callIDs(call), Data: event.ToolArgs{Name: call.Name, By: by, Args: to.Args, ArgsRef: to.ArgsRef, ArgsHash: to.ArgsHash, Before: call.ArgsHash,
 		Path: to.Path, Paths: to.Paths, Links: to.Links, Stands: edit.Stands}}}, &runs, nil
 }
 

@@ -26,7 +26,7 @@ const (
 )
 
 // gives are the facts of an answer that allows more than the call that asks.
-func (s *State) gives(r *Rules, call *Call, ask *Ask, o belay.Order, c belay.RespondAction, now time.Time) ([]core.Fact, error) {
+func (h *handler) gives(call *Call, ask *Ask, c belay.RespondAction) ([]core.Fact, error) {
 	bad := func(format string, args ...any) ([]core.Fact, error) {
 		return nil, belay.Errorf(belay.CodeBadCommand, format, args...).At(string(c.Action))
 	}
@@ -39,39 +39,39 @@ func (s *State) gives(r *Rules, call *Call, ask *Ask, o belay.Order, c belay.Res
 	case c.Scope != "session" && ask.Wider != nil:
 		return bad("a wider boundary is given once, or for the session")
 	case ask.Wider != nil:
-		return []core.Fact{s.givesWider(call, ask, o.Principal)}, nil
+		return []core.Fact{h.givesWider(call, ask, h.order.Principal)}, nil
 	case c.Scope == "prefix" && (c.Prefix == "" || len(c.Prefix) > maxPrefix), c.Scope != "prefix" && c.Prefix != "":
 		return bad("a prefix of at most %d bytes goes with the scope prefix, and only with it", maxPrefix)
 	case c.Scope == "count" && c.Count == 0, c.Count < 0, c.Count > maxGrantCount, c.Scope == "session" && c.Count > 0:
 		return bad("a count is one of 1 to %d, and not of a scope of session", maxGrantCount)
-	case c.Scope == "until" && c.Until.IsZero(), !c.Until.IsZero() && !now.Before(c.Until), c.Scope == "session" && !c.Until.IsZero():
+	case c.Scope == "until" && c.Until.IsZero(), !c.Until.IsZero() && !h.now.Before(c.Until), c.Scope == "session" && !c.Until.IsZero():
 		return bad("the time must be one to come, and not of a scope of session")
-	case len(s.Grants) >= maxGrants:
-		return nil, belay.Errorf(belay.CodeTooMany, "the thread has %d grants already", len(s.Grants)).WithHint("belay grants list %s, then belay grants revoke ID", s.Session)
+	case len(h.Grants) >= maxGrants:
+		return nil, belay.Errorf(belay.CodeTooMany, "the thread has %d grants already", len(h.Grants)).WithHint("belay grants list %s, then belay grants revoke ID", h.Session)
 	}
-	p := event.PolicyChanged{Kind: "grant", Op: "granted", Tool: call.Name, Tier: policy.TierUser, Scope: c.Scope, By: o.Principal, Until: c.Until, Dialect: string(policy.DialectOf(r.Settings.Shell))}
+	p := event.PolicyChanged{Kind: "grant", Op: "granted", Tool: call.Name, Tier: policy.TierUser, Scope: c.Scope, By: h.order.Principal, Until: c.Until, Dialect: string(policy.DialectOf(h.rules.Settings.Shell))}
 	if c.Count == 1 { // the call that asks is the one
 		return nil, nil
 	}
 	p.Count = max(0, c.Count-1)
-	spec, known := r.tool(call.Name)
+	spec, known := h.rules.tool(call.Name)
 	if !known && c.Scope != "session" {
 		return bad("the turn has no tool %s any more", call.Name)
 	}
 	switch c.Scope {
 	case "session":
 	case "prefix":
-		g, err := policy.Prefixed(s.asked(r, spec, call, now), c.Prefix)
+		g, err := policy.Prefixed(h.asked(h.rules, spec, call, h.now), c.Prefix)
 		if err != nil {
 			return nil, err
 		}
 		p.Prefix, p.Worst = g.Prefix, string(g.Worst)
 	case "count", "until":
-		p.ArgsHash, p.Bound, p.Within, p.Stands = call.ArgsHash, binding(r, spec, call), within(call.Bound), call.Stands
+		p.ArgsHash, p.Bound, p.Within, p.Stands = call.ArgsHash, binding(h.rules, spec, call), within(call.Bound), call.Stands
 	default:
 		return bad("%q is none of once, session, prefix, count, until", c.Scope)
 	}
-	return []core.Fact{s.fact(p)}, nil
+	return []core.Fact{h.fact(p)}, nil
 }
 
 // binding names an exact call: the tool and what defines it, the arguments, which
@@ -165,18 +165,18 @@ func (d *decision) usesUp(v *policy.Verdict) {
 
 // revoke takes back a grant of this thread, or one of the session's that the
 // rules of turns name.
-func (s *State) revoke(o belay.Order, c belay.RevokeGrant) ([]core.Fact, error) {
-	ids := belay.IDs{Session: s.Session, Thread: s.Thread}
-	p := event.PolicyChanged{Kind: "grant", Op: "revoked", Grant: belay.EventID(c.Grant), Tool: c.Tool, Tier: policy.TierUser, Scope: "session", By: o.Principal, Reason: event.CutText(c.Reason, maxSaid)}
+func (h *handler) revoke(c belay.RevokeGrant) ([]core.Fact, error) {
+	ids := belay.IDs{Session: h.Session, Thread: h.Thread}
+	p := event.PolicyChanged{Kind: "grant", Op: "revoked", Grant: belay.EventID(c.Grant), Tool: c.Tool, Tier: policy.TierUser, Scope: "session", By: h.order.Principal, Reason: event.CutText(c.Reason, maxSaid)}
 	if c.Tool != "" {
 		return []core.Fact{{IDs: ids, Data: p}}, nil
 	}
-	if i := slices.IndexFunc(s.Grants, func(g policy.Grant) bool { return g.ID == p.Grant }); i >= 0 {
-		p.Tool, p.Scope = s.Grants[i].Tool, s.Grants[i].Scope
-	} else if i := slices.IndexFunc(s.Wider, func(g WiderGrant) bool { return g.ID == p.Grant }); i >= 0 {
-		p.Tool, p.Boundary = s.Wider[i].Tool, s.Wider[i].Bound.Name
+	if i := slices.IndexFunc(h.Grants, func(g policy.Grant) bool { return g.ID == p.Grant }); i >= 0 {
+		p.Tool, p.Scope = h.Grants[i].Tool, h.Grants[i].Scope
+	} else if i := slices.IndexFunc(h.Wider, func(g WiderGrant) bool { return g.ID == p.Grant }); i >= 0 {
+		p.Tool, p.Boundary = h.Wider[i].Tool, h.Wider[i].Bound.Name
 	} else {
-		return nil, belay.Errorf(belay.CodeNotFound, "the thread has no such grant").At(c.Grant).WithHint("belay grants list %s", s.Session)
+		return nil, belay.Errorf(belay.CodeNotFound, "the thread has no such grant").At(c.Grant).WithHint("belay grants list %s", h.Session)
 	}
 	return []core.Fact{{IDs: ids, Data: p}}, nil
 }

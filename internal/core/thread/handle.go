@@ -9,59 +9,67 @@ import (
 	"github.com/belay-run/belay/internal/core"
 )
 
+// handler answers one command.
+type handler struct {
+	*State
+	order belay.Order
+	rules *Rules // of the running turn; nil: none runs, or they aren't loaded
+	now   time.Time
+}
+
 // Handle answers a command with facts. A command repeated after it took effect
 // gives none.
 func (d *Decider) Handle(o belay.Order, now time.Time) ([]core.Fact, []core.Send, error) {
-	s := &d.s
+	h := &handler{State: &d.s, order: o, rules: d.Rules(), now: now}
 	var fs []core.Fact
 	var sends []core.Send
 	var err error
 	switch c := o.Command.(type) {
 	case belay.OpenThread:
-		fs = s.open(o, c)
+		fs = h.open(c)
 	case belay.SubmitTurn:
-		fs, sends, err = s.submit(o, c)
+		fs, sends, err = h.submit(c)
 	case belay.InterruptTurn:
-		fs, sends, err = s.interrupt(o, c)
+		fs, sends, err = h.interrupt(c)
 	case belay.ConfigureQueue:
-		fs, err = s.configure(o, c)
+		fs, err = h.configure(c)
 	case belay.PromoteTurn:
-		fs, err = s.promote(o, c)
+		fs, err = h.promote(c)
 	case belay.ReorderTurns:
-		fs, err = s.reorder(o, c)
+		fs, err = h.reorder(c)
 	case belay.UseWorkspace:
-		fs = s.use(o, c)
+		fs = h.use(c)
 	case belay.ShareWorkspace:
-		fs, sends = s.share(o, d.Rules())
+		fs, sends = h.share()
 	case belay.GrantWorkspace:
-		fs = s.grantHold(c)
+		fs = h.grantHold(c)
 	case belay.ResumeThread:
-		fs, err = s.resume(c)
+		fs, err = h.resume(c)
 	case belay.RollBack:
-		fs, err = s.rollBack(o, c)
+		fs, err = h.rollBack(c)
 	case belay.RevokeGrant:
-		fs, err = s.revoke(o, c)
+		fs, err = h.revoke(c)
 	case belay.RespondAction:
-		fs, err = s.respond(d.Rules(), o, c, nil, now)
+		fs, err = h.respond(c, nil)
 	case Edited:
-		fs, err = s.respond(d.Rules(), o, c.RespondAction, &c, now)
+		fs, err = h.respond(c.RespondAction, &c)
 	case belay.WriteProcessStdin:
-		fs, err = s.writeStdin(o, c)
+		fs, err = h.writeStdin(c)
 	case belay.TerminateProcess:
-		fs, err = s.terminate(o, c)
+		fs, err = h.terminate(c)
 	case belay.TakeOver:
-		fs = s.takeOver(c)
+		fs = h.takeOver(c)
 	default:
 		err = belay.Errorf(belay.CodeBadCommand, "a thread doesn't take %s", belay.CommandName(c))
 	}
 	return fs, sends, err
 }
 
-func (s *State) open(o belay.Order, c belay.OpenThread) []core.Fact {
-	if s.Open {
+func (h *handler) open(c belay.OpenThread) []core.Fact {
+	if h.Open {
 		return nil
 	}
-	ids := belay.IDs{Session: o.Session, Thread: belay.ThreadID(o.Stream.ID())}
+	ids := belay.IDs{Session: h.order.Session, Thread: belay.ThreadID(h.order.Stream.ID())}
 	started := event.ThreadStarted{Kind: "main", Workspace: c.Workspace, Queue: c.Queue}
 	if c.Begin != nil {
 		started.Beginning = *c.Begin
@@ -71,29 +79,29 @@ func (s *State) open(o belay.Order, c belay.OpenThread) []core.Fact {
 
 // use records how the session uses the workspace from now on; calls that
 // haven't begun are judged by it. It may come before the thread is open.
-func (s *State) use(o belay.Order, c belay.UseWorkspace) []core.Fact {
-	if c.Use == nil || *c.Use == s.Use {
+func (h *handler) use(c belay.UseWorkspace) []core.Fact {
+	if c.Use == nil || *c.Use == h.Use {
 		return nil
 	}
-	ids := belay.IDs{Session: o.Session, Thread: belay.ThreadID(o.Stream.ID())}
+	ids := belay.IDs{Session: h.order.Session, Thread: belay.ThreadID(h.order.Stream.ID())}
 	return []core.Fact{{IDs: ids, Data: event.ThreadUpdated{Use: c.Use, Reason: "the workspace's use was settled"}}}
 }
 
 // repeated answers a turn id that the thread knows: the same turn told again
 // changes nothing; another attempt under a used id is told that it won't run.
-func (s *State) repeated(c belay.SubmitTurn) ([]core.Fact, []core.Send, error) {
-	if c.Task == "" || slices.ContainsFunc(s.Known, func(k Known) bool { return k.Turn == c.Turn && k.Run == c.Run }) {
+func (h *handler) repeated(c belay.SubmitTurn) ([]core.Fact, []core.Send, error) {
+	if c.Task == "" || slices.ContainsFunc(h.Known, func(k Known) bool { return k.Turn == c.Turn && k.Run == c.Run }) {
 		return nil, nil, nil
 	}
 	reason := "the turn id " + string(c.Turn) + " was used before in this thread"
-	ids := belay.IDs{Session: s.Session, Thread: s.Thread, Turn: c.Turn}
+	ids := belay.IDs{Session: h.Session, Thread: h.Thread, Turn: c.Turn}
 	return []core.Fact{{IDs: ids, Data: event.RuntimeWarning{Code: "TURN_ID_USED", Message: reason}}},
 		[]core.Send{{To: c.Task.Stream(), Command: belay.EndAttempt{Run: c.Run, Turn: c.Turn, Outcome: belay.Failed, Reason: reason}}}, nil
 }
 
 // endQueued ends a turn that never began.
-func (s *State) endQueued(q Queued, o belay.Outcome, code, reason string) (core.Fact, []core.Send) {
-	ids := belay.IDs{Session: s.Session, Thread: s.Thread, Turn: q.Turn, Task: q.Task, Run: q.Run}
+func (h *handler) endQueued(q Queued, o belay.Outcome, code, reason string) (core.Fact, []core.Send) {
+	ids := belay.IDs{Session: h.Session, Thread: h.Thread, Turn: q.Turn, Task: q.Task, Run: q.Run}
 	reason = event.CutText(reason, maxSaid)
 	f := core.Fact{IDs: ids, Data: event.TurnFailed{Outcome: o, Code: code, Reason: reason}}
 	if q.Task == "" {
@@ -102,25 +110,25 @@ func (s *State) endQueued(q Queued, o belay.Outcome, code, reason string) (core.
 	return f, []core.Send{{To: q.Task.Stream(), Command: belay.EndAttempt{Run: q.Run, Turn: q.Turn, Outcome: o, Reason: reason}}}
 }
 
-func (s *State) interrupt(o belay.Order, c belay.InterruptTurn) ([]core.Fact, []core.Send, error) {
-	if i := slices.IndexFunc(s.Queue, func(q Queued) bool { return q.Turn == c.Turn }); i >= 0 {
-		f, send := s.endQueued(s.Queue[i], belay.Cancelled, "INTERRUPTED", stopReason(o.Principal, c.Reason))
-		return []core.Fact{f, s.queueFact(event.QueueChanged{Op: event.QueueRemoved, Turn: c.Turn, Length: len(s.Queue) - 1, By: o.Principal})}, send, nil
+func (h *handler) interrupt(c belay.InterruptTurn) ([]core.Fact, []core.Send, error) {
+	if i := slices.IndexFunc(h.Queue, func(q Queued) bool { return q.Turn == c.Turn }); i >= 0 {
+		f, send := h.endQueued(h.Queue[i], belay.Cancelled, "INTERRUPTED", stopReason(h.order.Principal, c.Reason))
+		return []core.Fact{f, h.queueFact(event.QueueChanged{Op: event.QueueRemoved, Turn: c.Turn, Length: len(h.Queue) - 1, By: h.order.Principal})}, send, nil
 	}
-	joined := s.Turn != nil && slices.ContainsFunc(s.Turn.Joined, func(q Queued) bool { return q.Turn == c.Turn })
+	joined := h.Turn != nil && slices.ContainsFunc(h.Turn.Joined, func(q Queued) bool { return q.Turn == c.Turn })
 	if c.Queued && joined {
-		return nil, nil, belay.Errorf(belay.CodeBadState, "turn %s is part of turn %s now", c.Turn, s.Turn.Turn).WithHint("interrupt that one")
+		return nil, nil, belay.Errorf(belay.CodeBadState, "turn %s is part of turn %s now", c.Turn, h.Turn.Turn).WithHint("interrupt that one")
 	}
 	if c.Queued {
-		return nil, nil, belay.Errorf(belay.CodeBadState, "turn %s doesn't wait in %s", c.Turn, s.Thread)
+		return nil, nil, belay.Errorf(belay.CodeBadState, "turn %s doesn't wait in %s", c.Turn, h.Thread)
 	}
-	if s.Turn == nil || c.Turn != "" && c.Turn != s.Turn.Turn && !joined {
-		return nil, nil, belay.Errorf(belay.CodeBadState, "no such turn is running in %s", s.Thread)
+	if h.Turn == nil || c.Turn != "" && c.Turn != h.Turn.Turn && !joined {
+		return nil, nil, belay.Errorf(belay.CodeBadState, "no such turn is running in %s", h.Thread)
 	}
-	if s.Turn.Stop != nil {
+	if h.Turn.Stop != nil {
 		return nil, nil, nil
 	}
-	return []core.Fact{s.fact(event.RunStatus{Status: "cancelling", Reason: c.Reason, By: o.Principal})}, nil, nil
+	return []core.Fact{h.fact(event.RunStatus{Status: "cancelling", Reason: c.Reason, By: h.order.Principal})}, nil, nil
 }
 
 func stopReason(by, reason string) string {
@@ -130,34 +138,34 @@ func stopReason(by, reason string) string {
 	return reason
 }
 
-func (s *State) resume(c belay.ResumeThread) ([]core.Fact, error) {
-	if s.Turn == nil {
-		return nil, belay.Errorf(belay.CodeBadState, "no unfinished turn in %s", s.Thread)
+func (h *handler) resume(c belay.ResumeThread) ([]core.Fact, error) {
+	if h.Turn == nil {
+		return nil, belay.Errorf(belay.CodeBadState, "no unfinished turn in %s", h.Thread)
 	}
-	if c.Rules.Digest == "" || c.Rules.Digest == s.Turn.Rules.Digest {
+	if c.Rules.Digest == "" || c.Rules.Digest == h.Turn.Rules.Digest {
 		return nil, nil
 	}
-	return []core.Fact{{IDs: belay.IDs{Session: s.Session, Thread: s.Thread}, Data: event.ThreadUpdated{Rules: &c.Rules, Limits: c.Limits, Reason: "resumed with other settings"}}}, nil
+	return []core.Fact{{IDs: belay.IDs{Session: h.Session, Thread: h.Thread}, Data: event.ThreadUpdated{Rules: &c.Rules, Limits: c.Limits, Reason: "resumed with other settings"}}}, nil
 }
 
 // respond answers a question. edit is the call as the answer changes it, or nil.
-func (s *State) respond(r *Rules, o belay.Order, c belay.RespondAction, edit *Edited, now time.Time) ([]core.Fact, error) {
-	for _, a := range s.Answers {
+func (h *handler) respond(c belay.RespondAction, edit *Edited) ([]core.Fact, error) {
+	for _, a := range h.Answers {
 		if a.Action == c.Action {
 			return nil, belay.Errorf(belay.CodeAlreadyAnswered, "%s was answered with %s by %s at %s", c.Action, a.Decision, a.By, a.At.UTC().Format(time.RFC3339))
 		}
 	}
-	ask, call := s.openAsk(c.Action)
+	ask, call := h.openAsk(c.Action)
 	if ask == nil {
-		return nil, belay.Errorf(belay.CodeUnknownAction, "%s doesn't wait for an answer in %s", c.Action, s.Thread).WithHint("belay sessions show %s lists what waits", s.Session)
+		return nil, belay.Errorf(belay.CodeUnknownAction, "%s doesn't wait for an answer in %s", c.Action, h.Thread).WithHint("belay sessions show %s lists what waits", h.Session)
 	}
 	if is := (Open{ask, call}).Version(); c.Seen != "" && c.Seen != is {
-		return nil, belay.Errorf(belay.CodeConflict, "the request has changed since version %s: it is version %s now", event.CutText(c.Seen, maxWord), is).WithHint("belay sessions show %s shows it as it is", s.Session)
+		return nil, belay.Errorf(belay.CodeConflict, "the request has changed since version %s: it is version %s now", event.CutText(c.Seen, maxWord), is).WithHint("belay sessions show %s shows it as it is", h.Session)
 	}
 	if !slices.Contains(decisions(ask.Kind), c.Decision) {
 		return nil, belay.Errorf(belay.CodeBadCommand, "%s can't be answered with %q", c.Action, c.Decision).WithHint("%s", howToAnswer(ask))
 	}
-	if !now.Before(ask.Until) {
+	if !h.now.Before(ask.Until) {
 		return nil, belay.Errorf(belay.CodeAlreadyAnswered, "the deadline of %s passed at %s", c.Action, ask.Until.UTC().Format(time.RFC3339))
 	}
 	if event.TextLen(c.Message) > maxMessage {
@@ -170,35 +178,35 @@ func (s *State) respond(r *Rules, o belay.Order, c belay.RespondAction, edit *Ed
 	if c.Clear && c.Decision != "allow" {
 		return nil, belay.Errorf(belay.CodeBadCommand, "only who allows a call can vouch for the conversation").WithHint("belay approve %s --clear-taint", c.Action)
 	}
-	changed, runs, err := s.edits(ask, call, c, edit, o.Principal)
+	changed, runs, err := h.edits(ask, call, c, edit, h.order.Principal)
 	if err != nil {
 		return nil, err
 	}
-	answer := s.resolve(ask, runs, c.Decision, o.Principal, scope, c.Message)
+	answer := h.resolve(ask, runs, c.Decision, h.order.Principal, scope, c.Message)
 	if c.Clear {
-		s.clearTaint(answer)
+		h.clearTaint(answer)
 	}
 	fs := append(changed, answer...)
 	if c.Decision != "allow" || scope == "once" {
 		return fs, nil
 	}
-	given, err := s.gives(r, call, ask, o, c, now)
+	given, err := h.gives(call, ask, c)
 	if err != nil {
 		return nil, err
 	}
 	fs = append(fs, given...)
 	if scope == "session" && ask.Wider == nil && ask.Kind == "permission" {
-		fs = append(fs, s.coveredBy(call, o.Principal)...)
+		fs = append(fs, h.coveredBy(call, h.order.Principal)...)
 	}
 	return fs, nil
 }
 
 // coveredBy answers the other open questions that a grant for the session covers.
-func (s *State) coveredBy(granted *Call, by string) (fs []core.Fact) {
-	for i := range s.Turn.Step.Calls {
-		c := &s.Turn.Step.Calls[i]
-		if c != granted && c.Name == granted.Name && c.Ask != nil && c.Ask.Open && c.Ask.Kind == "permission" && !slices.Contains(s.LostKeys, c.key()) {
-			fs = append(fs, s.resolve(c.Ask, c, "allow", by, "session", "")...)
+func (h *handler) coveredBy(granted *Call, by string) (fs []core.Fact) {
+	for i := range h.Turn.Step.Calls {
+		c := &h.Turn.Step.Calls[i]
+		if c != granted && c.Name == granted.Name && c.Ask != nil && c.Ask.Open && c.Ask.Kind == "permission" && !slices.Contains(h.LostKeys, c.key()) {
+			fs = append(fs, h.resolve(c.Ask, c, "allow", by, "session", "")...)
 		}
 	}
 	return fs
@@ -260,6 +268,6 @@ func (s *State) resolve(a *Ask, c *Call, decision, by, scope, message string) []
 	return fs
 }
 
-func (s *State) takeOver(c belay.TakeOver) []core.Fact {
-	return []core.Fact{s.fact(event.RunStatus{Status: "running", Phase: "takeover", Epoch: c.Epoch, Reason: "another process drives the thread now; what was in flight is not any more"})}
+func (h *handler) takeOver(c belay.TakeOver) []core.Fact {
+	return []core.Fact{h.fact(event.RunStatus{Status: "running", Phase: "takeover", Epoch: c.Epoch, Reason: "another process drives the thread now; what was in flight is not any more"})}
 }

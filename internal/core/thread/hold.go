@@ -26,44 +26,44 @@ func changes(spec belay.ToolSpec, c *Call) (changes, whole bool) {
 
 // share begins to ask before changing something, and tells the session what
 // runs already. A thread that runs nothing has no rules to know.
-func (s *State) share(o belay.Order, r *Rules) ([]core.Fact, []core.Send) {
-	if s.Shared {
+func (h *handler) share() ([]core.Fact, []core.Send) {
+	if h.Shared {
 		return nil, nil
 	}
-	join := belay.HoldWorkspace{Thread: belay.ThreadID(o.Stream.ID()), Joined: true}
-	ids := belay.IDs{Session: o.Session, Thread: join.Thread}
+	join := belay.HoldWorkspace{Thread: belay.ThreadID(h.order.Stream.ID()), Joined: true}
+	ids := belay.IDs{Session: h.order.Session, Thread: join.Thread}
 	facts := []core.Fact{{IDs: ids, Data: event.ThreadUpdated{Hold: &event.HoldChange{Op: event.HoldShared}}}}
-	if s.Turn != nil && s.Turn.Step != nil {
-		for i := range s.Turn.Step.Calls {
-			c := &s.Turn.Step.Calls[i]
+	if h.Turn != nil && h.Turn.Step != nil {
+		for i := range h.Turn.Step.Calls {
+			c := &h.Turn.Step.Calls[i]
 			if c.Over || c.Attempt == 0 || !c.Changes {
 				continue
 			}
-			h := belay.Hold{Call: c.ID, Whole: true} // without the rules nobody knows better
-			if spec, ok := r.tool(c.Name); ok {
+			held := belay.Hold{Call: c.ID, Whole: true} // without the rules nobody knows better
+			if spec, ok := h.rules.tool(c.Name); ok {
 				var writes bool
-				if writes, h.Whole = changes(spec, c); !writes {
+				if writes, held.Whole = changes(spec, c); !writes {
 					continue
 				}
 			}
-			join.Calls = append(join.Calls, h)
-			facts = append(facts, s.holdFact(event.HoldGranted, h))
+			join.Calls = append(join.Calls, held)
+			facts = append(facts, h.holdFact(event.HoldGranted, held))
 		}
 	}
 	var sends []core.Send
-	if used := s.Took; used != s.Reported { // before the session grants anything
+	if used := h.Took; used != h.Reported { // before the session grants anything
 		facts = append(facts, core.Fact{IDs: ids, Data: event.ThreadUpdated{Reported: &used}})
-		sends = append(sends, core.Send{To: o.Session.Stream(), Command: belay.ReportUse{Thread: join.Thread, Used: used}})
+		sends = append(sends, core.Send{To: h.order.Session.Stream(), Command: belay.ReportUse{Thread: join.Thread, Used: used}})
 	}
-	return facts, append(sends, core.Send{To: o.Session.Stream(), Command: join})
+	return facts, append(sends, core.Send{To: h.order.Session.Stream(), Command: join})
 }
 
-func (s *State) grantHold(c belay.GrantWorkspace) []core.Fact {
-	i := s.hold(c.Call)
-	if i < 0 || s.Holds[i].Granted {
+func (h *handler) grantHold(c belay.GrantWorkspace) []core.Fact {
+	i := h.hold(c.Call)
+	if i < 0 || h.Holds[i].Granted {
 		return nil
 	}
-	f := s.holdFact(event.HoldGranted, s.Holds[i].Hold)
+	f := h.holdFact(event.HoldGranted, h.Holds[i].Hold)
 	f.Data.(event.ThreadUpdated).Hold.Others = c.Others
 	return []core.Fact{f}
 }

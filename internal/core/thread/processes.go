@@ -209,8 +209,8 @@ func (s *State) running(id belay.ProcessID) (*Proc, error) {
 	return o, nil
 }
 
-func (s *State) writeStdin(o belay.Order, c belay.WriteProcessStdin) ([]core.Fact, error) {
-	to, err := s.running(c.Process)
+func (h *handler) writeStdin(c belay.WriteProcessStdin) ([]core.Fact, error) {
+	to, err := h.running(c.Process)
 	if err != nil {
 		return nil, err
 	}
@@ -222,16 +222,16 @@ func (s *State) writeStdin(o belay.Order, c belay.WriteProcessStdin) ([]core.Fac
 	case len(to.Inputs) >= maxInputs:
 		return nil, belay.Errorf(belay.CodeBusy, "%d inputs wait already for %s", len(to.Inputs), c.Process)
 	}
-	return []core.Fact{{IDs: to.IDs, Data: event.ProcessInput{Asked: true, Number: to.Asked + 1, Bytes: int64(len(c.Input)), Text: c.Input, End: c.End, By: o.Principal}}}, nil
+	return []core.Fact{{IDs: to.IDs, Data: event.ProcessInput{Asked: true, Number: to.Asked + 1, Bytes: int64(len(c.Input)), Text: c.Input, End: c.End, By: h.order.Principal}}}, nil
 }
 
-func (s *State) terminate(o belay.Order, c belay.TerminateProcess) ([]core.Fact, error) {
-	to, err := s.running(c.Process)
+func (h *handler) terminate(c belay.TerminateProcess) ([]core.Fact, error) {
+	to, err := h.running(c.Process)
 	if err != nil {
 		return nil, err
 	}
 	if to.Over {
 		return nil, nil
 	}
-	return []core.Fact{{IDs: to.IDs, Data: event.ProcessInput{Asked: true, Signal: "SIGTERM", By: o.Principal, Reason: event.CutText(c.Reason, maxSaid)}}}, nil
+	return []core.Fact{{IDs: to.IDs, Data: event.ProcessInput{Asked: true, Signal: "SIGTERM", By: h.order.Principal, Reason: event.CutText(c.Reason, maxSaid)}}}, nil
 }

@@ -51,63 +51,63 @@ func urgent(m belay.QueueMode) bool {
 // occupied reports whether another turn comes before one that is submitted now.
 func (s *State) occupied() bool { return s.Turn != nil || len(s.Queue) > 0 }
 
-func (s *State) submit(o belay.Order, c belay.SubmitTurn) ([]core.Fact, []core.Send, error) {
-	if !s.Open {
+func (h *handler) submit(c belay.SubmitTurn) ([]core.Fact, []core.Send, error) {
+	if !h.Open {
 		return nil, nil, belay.Errorf(belay.CodeBadState, "the thread isn't open")
 	}
-	if slices.ContainsFunc(s.Known, func(k Known) bool { return k.Turn == c.Turn }) {
-		return s.repeated(c)
+	if slices.ContainsFunc(h.Known, func(k Known) bool { return k.Turn == c.Turn }) {
+		return h.repeated(c)
 	}
 	if err := (belay.Queueing{Mode: c.Queue}).Check(); err != nil {
 		return nil, nil, err
 	}
-	mode, busy := cmp.Or(c.Queue, s.Line.Mode, belay.QueueEnqueue), s.occupied()
+	mode, busy := cmp.Or(c.Queue, h.Line.Mode, belay.QueueEnqueue), h.occupied()
 	if busy && mode == belay.QueueReject {
-		return s.refused(o, c, "a turn of the thread hasn't ended")
+		return h.refused(c, "a turn of the thread hasn't ended")
 	}
-	submitted := event.TurnSubmitted{Kind: c.Kind, Text: c.Text, By: o.Principal, Rules: c.Rules, Place: c.Place}
+	submitted := event.TurnSubmitted{Kind: c.Kind, Text: c.Text, By: h.order.Principal, Rules: c.Rules, Place: c.Place}
 	if mode == belay.QueueCollect || busy && mode != belay.QueueEnqueue {
 		submitted.Queue = mode
 	}
-	ids := belay.IDs{Session: s.Session, Thread: s.Thread, Turn: c.Turn, Task: c.Task, Run: c.Run}
+	ids := belay.IDs{Session: h.Session, Thread: h.Thread, Turn: c.Turn, Task: c.Task, Run: c.Run}
 	var facts []core.Fact
 	var sends []core.Send
 	dropped := 0
-	if s.full() {
-		i := s.victim()
+	if h.full() {
+		i := h.victim()
 		switch {
 		case i < 0:
-			return s.refused(o, c, fmt.Sprintf("%d turns wait already", len(s.Queue)))
-		case !urgent(mode) && s.placeOf(mode, c.Place) <= i:
+			return h.refused(c, fmt.Sprintf("%d turns wait already", len(h.Queue)))
+		case !urgent(mode) && h.placeOf(mode, c.Place) <= i:
 			// It was overtaken on its way here by one that was accepted later.
-			facts, sends = s.makeRoom(o, Queued{Turn: c.Turn, Task: c.Task, Run: c.Run, Line: line(c.Text.Text)}, len(s.Queue))
+			facts, sends = h.makeRoom(Queued{Turn: c.Turn, Task: c.Task, Run: c.Run, Line: line(c.Text.Text)}, len(h.Queue))
 			return append([]core.Fact{{IDs: ids, Data: submitted}}, facts...), sends, nil
 		}
-		facts, sends = s.makeRoom(o, s.Queue[i], len(s.Queue)-1)
+		facts, sends = h.makeRoom(h.Queue[i], len(h.Queue)-1)
 		dropped = 1
 	}
 	facts = append(facts, core.Fact{IDs: ids, Data: submitted})
 	if !busy {
 		return facts, sends, nil
 	}
-	n := len(s.Queue) - dropped + 1
-	at := max(s.placeOf(mode, c.Place)+1-dropped, 1)
-	facts = append(facts, s.queueFact(event.QueueChanged{Op: event.QueueAdded, Turn: c.Turn, Mode: mode, Position: at, Length: n, By: o.Principal}))
-	if stops := s.stops(mode); stops != nil {
-		stops.By, stops.Reason = o.Principal, "turn "+string(c.Turn)+" was submitted in its place"
-		facts = append(facts, s.fact(*stops))
+	n := len(h.Queue) - dropped + 1
+	at := max(h.placeOf(mode, c.Place)+1-dropped, 1)
+	facts = append(facts, h.queueFact(event.QueueChanged{Op: event.QueueAdded, Turn: c.Turn, Mode: mode, Position: at, Length: n, By: h.order.Principal}))
+	if stops := h.stops(mode); stops != nil {
+		stops.By, stops.Reason = h.order.Principal, "turn "+string(c.Turn)+" was submitted in its place"
+		facts = append(facts, h.fact(*stops))
 	}
 	return facts, sends, nil
 }
 
 // stops is the wish to end the running turn that a mode brings with it, or nil.
-func (s *State) stops(mode belay.QueueMode) *event.RunStatus {
+func (h *handler) stops(mode belay.QueueMode) *event.RunStatus {
 	switch {
-	case s.Turn == nil || !urgent(mode):
+	case h.Turn == nil || !urgent(mode):
 		return nil
-	case mode == belay.QueueRollback && (s.Turn.Stop == nil || !s.Turn.Stop.Back):
+	case mode == belay.QueueRollback && (h.Turn.Stop == nil || !h.Turn.Stop.Back):
 		return &event.RunStatus{Status: "cancelling", Phase: phaseRollback}
-	case s.Turn.Stop == nil:
+	case h.Turn.Stop == nil:
 		return &event.RunStatus{Status: "cancelling"}
 	}
 	return nil
@@ -143,26 +143,26 @@ func (s *State) victim() int {
 }
 
 // refused turns away a turn that can't wait. A task that waits for its end gets one.
-func (s *State) refused(o belay.Order, c belay.SubmitTurn, why string) ([]core.Fact, []core.Send, error) {
+func (h *handler) refused(c belay.SubmitTurn, why string) ([]core.Fact, []core.Send, error) {
 	if c.Task == "" {
 		return nil, nil, belay.Errorf(belay.CodeBusy, "%s", why).WithHint("wait for one to end, or interrupt")
 	}
 	q := Queued{Turn: c.Turn, Task: c.Task, Run: c.Run}
-	ids := belay.IDs{Session: s.Session, Thread: s.Thread, Turn: c.Turn, Task: c.Task, Run: c.Run}
-	f, send := s.endQueued(q, belay.Failed, "BUSY", why)
-	return []core.Fact{{IDs: ids, Data: event.TurnSubmitted{Kind: c.Kind, Text: c.Text, By: o.Principal, Rules: c.Rules}}, f}, send, nil
+	ids := belay.IDs{Session: h.Session, Thread: h.Thread, Turn: c.Turn, Task: c.Task, Run: c.Run}
+	f, send := h.endQueued(q, belay.Failed, "BUSY", why)
+	return []core.Fact{{IDs: ids, Data: event.TurnSubmitted{Kind: c.Kind, Text: c.Text, By: h.order.Principal, Rules: c.Rules}}, f}, send, nil
 }
 
 // makeRoom ends the turn that waits longest because no more may wait; left do.
-func (s *State) makeRoom(o belay.Order, q Queued, left int) ([]core.Fact, []core.Send) {
+func (h *handler) makeRoom(q Queued, left int) ([]core.Fact, []core.Send) {
 	why := "too many turns wait: it made room for another one"
-	changed := event.QueueChanged{Op: event.QueueDropped, Turn: q.Turn, Length: left, By: o.Principal}
-	if s.Line.Drop == belay.DropSummarise {
+	changed := event.QueueChanged{Op: event.QueueDropped, Turn: q.Turn, Length: left, By: h.order.Principal}
+	if h.Line.Drop == belay.DropSummarise {
 		changed.Note = cmp.Or(q.Line, "(a turn without text)")
 		why += "; the next turn is told of it"
 	}
-	f, sends := s.endQueued(q, belay.Cancelled, "QUEUE_DROPPED", why)
-	return []core.Fact{f, s.queueFact(changed)}, sends
+	f, sends := h.endQueued(q, belay.Cancelled, "QUEUE_DROPPED", why)
+	return []core.Fact{f, h.queueFact(changed)}, sends
 }
 
 func (s *State) queueFact(p event.QueueChanged) core.Fact {
@@ -183,26 +183,26 @@ func (s *State) waits(turn belay.TurnID) (int, error) {
 	return i, nil
 }
 
-func (s *State) promote(o belay.Order, c belay.PromoteTurn) ([]core.Fact, error) {
-	i, err := s.waits(c.Turn)
+func (h *handler) promote(c belay.PromoteTurn) ([]core.Fact, error) {
+	i, err := h.waits(c.Turn)
 	if err != nil {
 		return nil, err
 	}
 	to := cmp.Or(c.Position, 1)
-	if to < 1 || to > len(s.Queue) {
-		return nil, belay.Errorf(belay.CodeBadCommand, "there is no place %d: %d turns wait", to, len(s.Queue)).At("position")
+	if to < 1 || to > len(h.Queue) {
+		return nil, belay.Errorf(belay.CodeBadCommand, "there is no place %d: %d turns wait", to, len(h.Queue)).At("position")
 	}
 	if to == i+1 {
 		return nil, nil
 	}
-	return []core.Fact{s.queueFact(event.QueueChanged{Op: event.QueuePromoted, Turn: c.Turn, Position: to, Length: len(s.Queue), By: o.Principal})}, nil
+	return []core.Fact{h.queueFact(event.QueueChanged{Op: event.QueuePromoted, Turn: c.Turn, Position: to, Length: len(h.Queue), By: h.order.Principal})}, nil
 }
 
 // reorder takes an order of exactly the turns that wait: one that was made when
 // others did is refused.
-func (s *State) reorder(o belay.Order, c belay.ReorderTurns) ([]core.Fact, error) {
-	have := make([]belay.TurnID, len(s.Queue))
-	for i, q := range s.Queue {
+func (h *handler) reorder(c belay.ReorderTurns) ([]core.Fact, error) {
+	have := make([]belay.TurnID, len(h.Queue))
+	for i, q := range h.Queue {
 		have[i] = q.Turn
 	}
 	if slices.Equal(have, c.Order) {
@@ -211,20 +211,20 @@ func (s *State) reorder(o belay.Order, c belay.ReorderTurns) ([]core.Fact, error
 	if want := slices.Sorted(slices.Values(c.Order)); !slices.Equal(slices.Sorted(slices.Values(have)), want) {
 		return nil, belay.Errorf(belay.CodeConflict, "the order must name each turn that waits once; %d wait now", len(have)).At("order").WithHint("get_thread_read lists them; repeat the command")
 	}
-	return []core.Fact{s.queueFact(event.QueueChanged{Op: event.QueueReordered, Order: c.Order, Length: len(c.Order), By: o.Principal})}, nil
+	return []core.Fact{h.queueFact(event.QueueChanged{Op: event.QueueReordered, Order: c.Order, Length: len(c.Order), By: h.order.Principal})}, nil
 }
 
-func (s *State) configure(o belay.Order, c belay.ConfigureQueue) ([]core.Fact, error) {
-	if !s.Open {
+func (h *handler) configure(c belay.ConfigureQueue) ([]core.Fact, error) {
+	if !h.Open {
 		return nil, belay.Errorf(belay.CodeBadState, "the thread isn't open")
 	}
 	if err := c.Queue.Check(); err != nil {
 		return nil, err
 	}
-	if c.Queue == s.Line {
+	if c.Queue == h.Line {
 		return nil, nil
 	}
-	return []core.Fact{s.queueFact(event.QueueChanged{Op: event.QueuePolicy, Policy: &c.Queue, Length: len(s.Queue), By: o.Principal})}, nil
+	return []core.Fact{h.queueFact(event.QueueChanged{Op: event.QueuePolicy, Policy: &c.Queue, Length: len(h.Queue), By: h.order.Principal})}, nil
 }
 
 // placeOf is where a turn is put into the row. Turns come by way of their tasks,
