@@ -77,7 +77,7 @@ func (s *State) tick(e event.Envelope) {
 	if p, ok := e.Data.(event.RunStatus); ok && p.Phase == "takeover" {
 		return
 	}
-	if s.Turn != nil && s.driven() && e.Time.After(s.Last) {
+	if s.Turn.driven() && e.Time.After(s.Last) {
 		s.Turn.Active += e.Time.Sub(s.Last)
 	}
 }
@@ -130,19 +130,19 @@ func (s *State) applyTurn(e event.Envelope) {
 	case event.PermissionEvaluated:
 		s.applyVerdict(e, p)
 	case event.HookStarted:
-		s.check(e, p.Hook, nil)
+		s.Turn.check(e, p.Hook, nil)
 	case event.HookCompleted:
 		t.Usage = t.Usage.Add(p.Usage)
-		s.check(e, p.Hook, func(k *Checked) { k.Decision, k.Code, k.Reason = policy.Decision(p.Decision), p.Code, p.Reason })
+		s.Turn.check(e, p.Hook, func(k *Checked) { k.Decision, k.Code, k.Reason = policy.Decision(p.Decision), p.Code, p.Reason })
 	case event.HookFailed:
 		t.Usage = t.Usage.Add(p.Usage)
-		s.check(e, p.Hook, func(k *Checked) { k.Failed, k.Reason = true, p.Problem.Message })
+		s.Turn.check(e, p.Hook, func(k *Checked) { k.Failed, k.Reason = true, p.Problem.Message })
 	case event.PermissionRequested:
 		if c := t.call(e.IDs.Call); c != nil {
 			c.Stands = p.Stands
 		}
 	case event.ActionRequired:
-		s.applyAsk(e, p)
+		s.Turn.applyAsk(e, p)
 	case event.ActionResolved:
 		s.applyAnswer(e, p)
 	case event.ToolArgs:

@@ -34,32 +34,32 @@ func (c *Call) started(p event.ToolStarted) {
 	c.Changes, c.Polls, c.Expect, c.Expects = !p.ReadOnly, p.Polling, p.Expect, p.Expects
 }
 
-func (s *State) applyAsk(e event.Envelope, p event.ActionRequired) {
+func (t *Turn) applyAsk(e event.Envelope, p event.ActionRequired) {
 	a := &Ask{Action: e.IDs.Action, Kind: p.Kind, Until: p.Until, Open: true, Again: p.Again}
-	if c := s.Turn.call(e.IDs.Call); c != nil {
+	if c := t.call(e.IDs.Call); c != nil {
 		if p.Kind == "permission" {
 			a.bounded(p.Boundary, p.Bounds)
 		}
 		c.Ask = a
-		s.askedWider(c, a, p)
+		t.askedWider(c, a, p)
 		return
 	}
 	if p.Kind == "permission" { // for a call that isn't there: nothing would wait for the answer
 		return
 	}
-	s.Turn.Ask = a
+	t.Ask = a
 }
 
 func (s *State) applyAnswer(e event.Envelope, p event.ActionResolved) {
 	s.Answers = keep(append(s.Answers, Answer{e.IDs.Action, p.Decision, p.By, e.Time}), maxAnswers)
-	ask, c := s.openAsk(e.IDs.Action)
+	ask, c := s.Turn.openAsk(e.IDs.Action)
 	if ask == nil {
 		return
 	}
 	ask.Open, ask.Decision, ask.Message = false, p.Decision, p.Message.Text
 	switch ask.Kind {
 	case "permission":
-		s.answeredWider(c, ask, p)
+		s.Turn.answeredWider(c, ask, p)
 		c.Again = nil
 		c.Verdict = policy.Deny
 		if p.Decision == "allow" {

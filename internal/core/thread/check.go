@@ -44,9 +44,9 @@ func (d *decision) checks(c *Call, q *policy.Request) (waits bool) {
 }
 
 // check folds the outcome of a checker.
-func (s *State) check(e event.Envelope, hook string, done func(*Checked)) {
+func (t *Turn) check(e event.Envelope, hook string, done func(*Checked)) {
 	id, ok := strings.CutPrefix(hook, checkerPrefix)
-	c := s.Turn.call(e.IDs.Call)
+	c := t.call(e.IDs.Call)
 	if !ok || c == nil {
 		return
 	}

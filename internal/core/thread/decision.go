@@ -80,14 +80,14 @@ func (d *decision) recorded(c *Call, v *policy.Verdict) event.PermissionEvaluate
 
 // used counts the calls of a tool in this turn: those that ran, and those before
 // this one in its answer that may still.
-func (s *State) used(c *Call) (n int) {
-	for _, u := range s.Turn.Used {
+func (t *Turn) used(c *Call) (n int) {
+	for _, u := range t.Used {
 		if u.Tool == c.Name {
 			n = u.Calls
 		}
 	}
-	for i := range s.Turn.Step.Calls {
-		o := &s.Turn.Step.Calls[i]
+	for i := range t.Step.Calls {
+		o := &t.Step.Calls[i]
 		if o == c {
 			break
 		}

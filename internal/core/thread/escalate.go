@@ -68,13 +68,13 @@ func wish(spec belay.ToolSpec, args []byte) (w policy.Wish) {
 }
 
 // given is the boundary that a person gave exactly this call.
-func (s *State) given(c *Call) *policy.Bound {
+func (g *gateState) given(c *Call) *policy.Bound {
 	if c.Again != nil { // it was given to another one
 		return nil
 	}
-	for i := range s.Wider {
-		if s.Wider[i].Key == c.key() {
-			return &s.Wider[i].Bound
+	for i := range g.Wider {
+		if g.Wider[i].Key == c.key() {
+			return &g.Wider[i].Bound
 		}
 	}
 	return nil
@@ -210,21 +210,21 @@ func (c *Call) bounded(p event.PermissionEvaluated) {
 }
 
 // askedWider folds the question about a wider boundary.
-func (s *State) askedWider(c *Call, a *Ask, p event.ActionRequired) {
+func (t *Turn) askedWider(c *Call, a *Ask, p event.ActionRequired) {
 	if p.Stopped == nil || p.Bounds == nil {
 		return
 	}
 	a.Wider = &policy.Bound{Name: p.Boundary, Is: *p.Bounds}
-	s.Turn.Stops = keep(append(s.Turn.Stops, Barred{Key: c.barKey(), Action: a.Action}), maxBarred)
+	t.Stops = keep(append(t.Stops, Barred{Key: c.barKey(), Action: a.Action}), maxBarred)
 }
 
 // answeredWider folds the answer to it.
-func (s *State) answeredWider(c *Call, a *Ask, p event.ActionResolved) {
+func (t *Turn) answeredWider(c *Call, a *Ask, p event.ActionResolved) {
 	if a.Wider == nil {
 		return
 	}
-	if i := slices.IndexFunc(s.Turn.Stops, func(b Barred) bool { return b.Action == a.Action }); i >= 0 {
-		b := &s.Turn.Stops[i]
+	if i := slices.IndexFunc(t.Stops, func(b Barred) bool { return b.Action == a.Action }); i >= 0 {
+		b := &t.Stops[i]
 		b.Decision, b.By, b.Message = p.Decision, p.By, event.CutText(p.Message.Text, maxTarget)
 		if p.By == "deadline" {
 			b.By = "nobody, in time,"
@@ -253,8 +253,8 @@ func (s *State) givesWider(c *Call, a *Ask, by string) core.Fact {
 }
 
 // wider folds such a grant.
-func (s *State) wider(id belay.EventID, p event.PolicyChanged) {
+func (gs *gateState) wider(id belay.EventID, p event.PolicyChanged) {
 	g := WiderGrant{Key: p.Tool + " " + string(p.ArgsHash), Bound: policy.Bound{Name: p.Boundary, Is: *p.Bounds}, ID: id, Tool: p.Tool, By: p.By, Stands: p.Stands}
-	s.Wider = slices.DeleteFunc(s.Wider, func(o WiderGrant) bool { return o.Key == g.Key })
-	s.Wider = keep(append(s.Wider, g), maxWider)
+	gs.Wider = slices.DeleteFunc(gs.Wider, func(o WiderGrant) bool { return o.Key == g.Key })
+	gs.Wider = keep(append(gs.Wider, g), maxWider)
 }

@@ -16,7 +16,7 @@ func finish(d *decision) bool {
 	t := d.Turn
 	st := t.Step
 	stopped := len(st.Calls) == 0
-	last := st.Kind == KindFinal && d.exhausted() != "" // a resume can have raised the limit
+	last := st.Kind == KindFinal && d.Turn.exhausted() != "" // a resume can have raised the limit
 	switch {
 	case stopped && t.Completion == belay.CompletionConversational && st.Stop == stopRefused:
 		d.fail(belay.Failed, "MODEL_REFUSED", "the model refused to answer")
@@ -36,7 +36,7 @@ func finish(d *decision) bool {
 		d.endSilent("the model stopped without a valid call of " + d.rules.completionTool() + ", also after a nudge and a grace step")
 	case t.GaveUp:
 		d.fail(belay.Blocked, "FAILURES", "three different failures in a row ("+strings.Join(t.Failing, ", ")+") and nobody wanted to go on")
-	case d.exhausted() != "":
+	case d.Turn.exhausted() != "":
 		d.ask(KindFinal)
 	case stopped && !t.Nudged:
 		d.ask(KindNudge)

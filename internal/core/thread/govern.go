@@ -20,9 +20,9 @@ func govern(d *decision) bool {
 }
 
 // governed folds that rules took effect.
-func (s *State) governed(p event.PolicyChanged) {
-	s.Policy = ""
+func (g *gateState) governed(p event.PolicyChanged) {
+	g.Policy = ""
 	if p.Digest != nil {
-		s.Policy = p.Digest.Digest
+		g.Policy = p.Digest.Digest
 	}
 }

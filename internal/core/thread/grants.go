@@ -202,19 +202,19 @@ func (s *State) applyGrant(e event.Envelope, p event.PolicyChanged) {
 }
 
 // grant adds what isn't there yet: a tool is allowed for the session once.
-func (s *State) grant(g policy.Grant) {
+func (gs *gateState) grant(g policy.Grant) {
 	whole := func(o policy.Grant) bool {
 		return o.Tool == g.Tool && o.Prefix == "" && o.Bound == "" && o.Dialect == g.Dialect
 	}
-	if !whole(g) || !slices.ContainsFunc(s.Grants, whole) {
-		s.Grants = append(s.Grants, g)
+	if !whole(g) || !slices.ContainsFunc(gs.Grants, whole) {
+		gs.Grants = append(gs.Grants, g)
 	}
 }
 
 // usedGrant counts a call that was allowed.
-func (s *State) usedGrant(p event.PermissionEvaluated) {
-	for i := range s.Grants {
-		if g := &s.Grants[i]; p.Grant != "" && g.ID == p.Grant && g.Left > 1 {
+func (gs *gateState) usedGrant(p event.PermissionEvaluated) {
+	for i := range gs.Grants {
+		if g := &gs.Grants[i]; p.Grant != "" && g.ID == p.Grant && g.Left > 1 {
 			g.Left--
 		}
 	}

@@ -155,7 +155,7 @@ func (h *handler) respond(c belay.RespondAction, edit *Edited) ([]core.Fact, err
 			return nil, belay.Errorf(belay.CodeAlreadyAnswered, "%s was answered with %s by %s at %s", c.Action, a.Decision, a.By, a.At.UTC().Format(time.RFC3339))
 		}
 	}
-	ask, call := h.openAsk(c.Action)
+	ask, call := h.Turn.openAsk(c.Action)
 	if ask == nil {
 		return nil, belay.Errorf(belay.CodeUnknownAction, "%s doesn't wait for an answer in %s", c.Action, h.Thread).WithHint("belay sessions show %s lists what waits", h.Session)
 	}
@@ -227,18 +227,18 @@ func decisions(kind string) []string {
 }
 
 // openAsk finds a question that waits, and the call it is about if there is one.
-func (s *State) openAsk(id belay.ActionID) (*Ask, *Call) {
-	if s.Turn == nil {
+func (t *Turn) openAsk(id belay.ActionID) (*Ask, *Call) {
+	if t == nil {
 		return nil, nil
 	}
-	if a := s.Turn.Ask; a != nil && a.Open && a.Action == id {
+	if a := t.Ask; a != nil && a.Open && a.Action == id {
 		return a, nil
 	}
-	if s.Turn.Step == nil {
+	if t.Step == nil {
 		return nil, nil
 	}
-	for i := range s.Turn.Step.Calls {
-		c := &s.Turn.Step.Calls[i]
+	for i := range t.Step.Calls {
+		c := &t.Step.Calls[i]
 		if c.Ask != nil && c.Ask.Open && c.Ask.Action == id {
 			return c.Ask, c
 		}

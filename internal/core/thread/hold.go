@@ -68,8 +68,8 @@ func (h *handler) grantHold(c belay.GrantWorkspace) []core.Fact {
 	return []core.Fact{f}
 }
 
-func (s *State) hold(call belay.CallID) int {
-	return slices.IndexFunc(s.Holds, func(h Held) bool { return h.Call == call })
+func (p *programState) hold(call belay.CallID) int {
+	return slices.IndexFunc(p.Holds, func(h Held) bool { return h.Call == call })
 }
 
 func (s *State) holdFact(op string, h belay.Hold) core.Fact {
@@ -77,19 +77,19 @@ func (s *State) holdFact(op string, h belay.Hold) core.Fact {
 	return core.Fact{IDs: ids, Data: event.ThreadUpdated{Hold: &event.HoldChange{Op: op, Call: h.Call, Whole: h.Whole}}}
 }
 
-func (s *State) applyHold(p event.HoldChange) {
-	i := s.hold(p.Call)
+func (ps *programState) applyHold(p event.HoldChange) {
+	i := ps.hold(p.Call)
 	switch {
 	case p.Op == event.HoldShared:
-		s.Shared = true
+		ps.Shared = true
 	case p.Op == event.HoldReleased && i >= 0:
-		s.Holds = slices.Delete(s.Holds, i, i+1)
+		ps.Holds = slices.Delete(ps.Holds, i, i+1)
 	case p.Op == event.HoldGranted && i >= 0:
-		if s.Holds[i].Granted = true; p.Others != nil {
-			s.Others = *p.Others
+		if ps.Holds[i].Granted = true; p.Others != nil {
+			ps.Others = *p.Others
 		}
 	case p.Op != event.HoldReleased && i < 0:
-		s.Holds = append(s.Holds, Held{belay.Hold{Call: p.Call, Whole: p.Whole}, p.Op == event.HoldGranted})
+		ps.Holds = append(ps.Holds, Held{belay.Hold{Call: p.Call, Whole: p.Whole}, p.Op == event.HoldGranted})
 	}
 }
 

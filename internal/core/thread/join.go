@@ -60,7 +60,7 @@ func (d *decision) reportJoined(o belay.Outcome, summary belay.Content, reason s
 func steer(d *decision) bool {
 	t := d.Turn
 	msgs := d.steering()
-	if len(msgs) == 0 || d.exhausted() != "" || t.GaveUp || t.Ask != nil && t.Ask.Open {
+	if len(msgs) == 0 || d.Turn.exhausted() != "" || t.GaveUp || t.Ask != nil && t.Ask.Open {
 		return false
 	}
 	switch st := t.Step; {
@@ -110,11 +110,11 @@ const codeSteered = "STEERED"
 
 // collected are the turns behind the first one that begin together with it:
 // those that were asked to be collected under the same rules.
-func (s *State) collected() int {
-	first := s.Queue[0]
+func (q *queueState) collected() int {
+	first := q.Queue[0]
 	n := 1
-	for n < len(s.Queue) && first.Mode == belay.QueueCollect && s.Queue[n].Mode == belay.QueueCollect &&
-		s.Queue[n].Kind == first.Kind && s.Queue[n].Rules.Digest == first.Rules.Digest {
+	for n < len(q.Queue) && first.Mode == belay.QueueCollect && q.Queue[n].Mode == belay.QueueCollect &&
+		q.Queue[n].Kind == first.Kind && q.Queue[n].Rules.Digest == first.Rules.Digest {
 		n++
 	}
 	return n
@@ -122,13 +122,13 @@ func (s *State) collected() int {
 
 // quietAt is when the first turn may begin: once nothing more came for a while
 // that could be part of it, but not for ever.
-func (s *State) quietAt() time.Time {
-	n := s.collected()
-	if s.Queue[0].Mode != belay.QueueCollect || n < len(s.Queue) {
+func (q *queueState) quietAt() time.Time {
+	n := q.collected()
+	if q.Queue[0].Mode != belay.QueueCollect || n < len(q.Queue) {
 		return time.Time{}
 	}
-	quiet := time.Duration(cmp.Or(s.Line.Quiet, belay.DefaultQuiet))
-	return earlier(s.Queue[n-1].At.Add(quiet), s.Queue[0].At.Add(maxQuiets*quiet))
+	quiet := time.Duration(cmp.Or(q.Line.Quiet, belay.DefaultQuiet))
+	return earlier(q.Queue[n-1].At.Add(quiet), q.Queue[0].At.Add(maxQuiets*quiet))
 }
 
 // waitsForQuiet reports whether the first turn may not begin yet, and when it may.

@@ -16,9 +16,9 @@ const finalTime = time.Minute
 func limits(d *decision) bool {
 	t := d.Turn
 	used := d.active()
-	if st := t.Step; st != nil && st.Kind == KindFinal && d.exhausted() != "" {
+	if st := t.Step; st != nil && st.Kind == KindFinal && d.Turn.exhausted() != "" {
 		if left := st.Begun + finalTime - used; left > 0 {
-			if d.driven() {
+			if d.Turn.driven() {
 				d.wakeAt(d.now.Add(left))
 			}
 			return false
@@ -32,7 +32,7 @@ func limits(d *decision) bool {
 		return false
 	}
 	if left := time.Duration(t.Limits.Time) - used; left > 0 {
-		if d.driven() {
+		if d.Turn.driven() {
 			d.wakeAt(d.now.Add(left))
 		}
 		return false
@@ -44,8 +44,7 @@ func limits(d *decision) bool {
 }
 
 // exhausted names the limit that the turn has reached; empty when none is.
-func (s *State) exhausted() string {
-	t := s.Turn
+func (t *Turn) exhausted() string {
 	switch {
 	case t.Limits.Time > 0 && t.Active >= time.Duration(t.Limits.Time):
 		return "time"
@@ -88,7 +87,7 @@ func (t *Turn) looped() string {
 func (d *decision) limitNote() string {
 	l := d.Turn.Limits
 	var why string
-	switch d.exhausted() {
+	switch d.Turn.exhausted() {
 	case "time":
 		why = fmt.Sprintf("The time for this turn (%s) is used up.", l.Time)
 	case "steps":

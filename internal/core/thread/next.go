@@ -239,4 +239,4 @@ func (d *Decider) Save() ([]byte, error)  { return json.Marshal(&d.s) }
 func (d *Decider) Load(data []byte) error { return json.Unmarshal(data, &d.s) }
 
 // InFlight reports whether facts say that something runs.
-func (d *Decider) InFlight() bool { return d.s.driven() || len(d.s.Procs) > 0 }
+func (d *Decider) InFlight() bool { return d.s.Turn.driven() || len(d.s.Procs) > 0 }

@@ -59,7 +59,7 @@ const (
 
 // paced folds one attempt that ran: how long it took and, unless it went well,
 // how it failed. What says nothing about the load doesn't count against a tool.
-func (s *State) paced(tool string, millis int64, p *event.Problem) {
+func (ps *programState) paced(tool string, millis int64, p *event.Problem) {
 	cost := int64(0)
 	if p != nil {
 		switch {
@@ -73,13 +73,13 @@ func (s *State) paced(tool string, millis int64, p *event.Problem) {
 	}
 	took := min(max(millis, shortest), longest) * 1000
 	k := Paced{Tool: tool, Micros: took}
-	if i := slices.IndexFunc(s.Pace, func(o Paced) bool { return o.Tool == tool }); i >= 0 {
-		k = s.Pace[i]
+	if i := slices.IndexFunc(ps.Pace, func(o Paced) bool { return o.Tool == tool }); i >= 0 {
+		k = ps.Pace[i]
 		k.Micros = (4*k.Micros + took) / 5
-		s.Pace = slices.Delete(s.Pace, i, i+1)
+		ps.Pace = slices.Delete(ps.Pace, i, i+1)
 	}
 	k.Score = min(k.Score*85/100+cost, 1000)
-	s.Pace = keep(append(s.Pace, k), maxPaced)
+	ps.Pace = keep(append(ps.Pace, k), maxPaced)
 }
 
 // widths are how many calls of each kind may run at once now, from the pace of

@@ -144,7 +144,7 @@ func (d *decision) refusal(spec belay.ToolSpec, known bool, c *Call) *event.Prob
 	last := st.Kind == KindFinal || st.Kind == KindGrace
 	switch {
 	case c.Problem != nil:
-		if p := d.sameFailure(c); p != nil {
+		if p := d.Turn.sameFailure(c); p != nil {
 			return p
 		}
 		return c.Problem
@@ -155,19 +155,19 @@ func (d *decision) refusal(spec belay.ToolSpec, known bool, c *Call) *event.Prob
 	case last && spec.Handled != "complete":
 		p := refusedFinal(c.Name)
 		return &p
-	case d.Turn.Limits.Calls > 0 && d.Turn.Calls+d.before(c) >= d.Turn.Limits.Calls && spec.Handled != "complete":
+	case d.Turn.Limits.Calls > 0 && d.Turn.Calls+d.Turn.before(c) >= d.Turn.Limits.Calls && spec.Handled != "complete":
 		return &event.Problem{Class: "skipped", Code: "CALL_LIMIT", Message: fmt.Sprintf("all %d calls of this turn are used up", d.Turn.Limits.Calls)}
 	}
-	if calls, capped := d.rules.Gate().CapOf(c.Name); capped && d.used(c) >= calls {
+	if calls, capped := d.rules.Gate().CapOf(c.Name); capped && d.Turn.used(c) >= calls {
 		return &event.Problem{Class: "skipped", Code: "CALL_CAP", Message: fmt.Sprintf("%s may be called %d times in a turn, and was", c.Name, calls), Hint: "go on without it"}
 	}
-	return d.sameFailure(c)
+	return d.Turn.sameFailure(c)
 }
 
 // sameFailure refuses a call that failed again and again in the same way.
-func (s *State) sameFailure(c *Call) *event.Problem {
+func (t *Turn) sameFailure(c *Call) *event.Problem {
 	key := c.key()
-	for _, k := range s.Turn.Tracked {
+	for _, k := range t.Tracked {
 		if k.Key != key || k.Fails < sameFailures {
 			continue
 		}
@@ -181,10 +181,10 @@ func (s *State) sameFailure(c *Call) *event.Problem {
 
 // before corrects the count of calls that are over for the order of the answer:
 // the calls before c count also while they aren't over, those after it never.
-func (s *State) before(c *Call) (n int) {
+func (t *Turn) before(c *Call) (n int) {
 	first := true
-	for i := range s.Turn.Step.Calls {
-		o := &s.Turn.Step.Calls[i]
+	for i := range t.Step.Calls {
+		o := &t.Step.Calls[i]
 		switch {
 		case o == c:
 			first = false

@@ -37,24 +37,24 @@ func (s *State) applyArtifact(e event.Envelope, p event.ArtifactChanged) {
 
 // recall makes the next step remind the model of its plan, if something of it
 // is left: it was written before a crash or by a turn that is over.
-func (s *State) recall() {
-	s.Recall = slices.ContainsFunc(s.Plan, event.PlanItem.Open)
+func (f *fileState) recall() {
+	f.Recall = slices.ContainsFunc(f.Plan, event.PlanItem.Open)
 }
 
 // planNote is the reminder.
-func (s *State) planNote() string {
-	if !s.Recall {
+func (f *fileState) planNote() string {
+	if !f.Recall {
 		return ""
 	}
-	return "The plan as you left it; go on with it, or replace it if it no longer fits:\n" + event.PlanText(s.Plan)
+	return "The plan as you left it; go on with it, or replace it if it no longer fits:\n" + event.PlanText(f.Plan)
 }
 
 // knows is what a publishing tool is told. A copy: effects outlive the state.
-func (s *State) knows(spec belay.ToolSpec) map[string]belay.Published {
-	if len(s.Published) == 0 || !slices.Contains(spec.Capabilities, capPublish) {
+func (f *fileState) knows(spec belay.ToolSpec) map[string]belay.Published {
+	if len(f.Published) == 0 || !slices.Contains(spec.Capabilities, capPublish) {
 		return nil
 	}
-	return maps.Clone(s.Published)
+	return maps.Clone(f.Published)
 }
 
 // capPublish is the capability of tools that publish (tool.CapPublish).

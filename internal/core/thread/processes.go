@@ -51,78 +51,78 @@ type Gone struct {
 	Turn    belay.TurnID    `json:"turn,omitempty"` // that started it
 }
 
-func (s *State) proc(id belay.ProcessID) *Proc {
-	if i := slices.IndexFunc(s.Procs, func(p Proc) bool { return p.IDs.Process == id }); i >= 0 {
-		return &s.Procs[i]
+func (ps *programState) proc(id belay.ProcessID) *Proc {
+	if i := slices.IndexFunc(ps.Procs, func(p Proc) bool { return p.IDs.Process == id }); i >= 0 {
+		return &ps.Procs[i]
 	}
 	return nil
 }
 
 // applyProcess folds what is told of processes.
-func (s *State) applyProcess(e event.Envelope) {
-	s.Took = s.Took.Plus(tookOf(e.Data))
+func (ps *programState) applyProcess(e event.Envelope) {
+	ps.Took = ps.Took.Plus(tookOf(e.Data))
 	switch p := e.Data.(type) {
 	case event.ProcessStarted:
 		ids := e.IDs
 		ids.Request = ""
-		s.Procs = append(s.Procs, Proc{IDs: ids, What: event.CutText(strings.Join(p.Argv, " "), maxWhat), PID: p.PID, Start: p.StartTime, Since: e.Time})
+		ps.Procs = append(ps.Procs, Proc{IDs: ids, What: event.CutText(strings.Join(p.Argv, " "), maxWhat), PID: p.PID, Start: p.StartTime, Since: e.Time})
 	case event.ProcessCompleted:
-		s.gone(e.IDs.Process, "exit "+strconv.Itoa(p.Exit))
+		ps.gone(e.IDs.Process, "exit "+strconv.Itoa(p.Exit))
 	case event.ProcessFailed:
-		s.gone(e.IDs.Process, p.Class)
+		ps.gone(e.IDs.Process, p.Class)
 	case event.ProcessTerminated:
-		s.gone(e.IDs.Process, "ended from outside ("+p.Reason+")")
+		ps.gone(e.IDs.Process, "ended from outside ("+p.Reason+")")
 	case event.ModelRequested:
 		if p.Attempt <= 1 { // it says so; another attempt says again what the first one did
-			s.Gone = nil
+			ps.Gone = nil
 		}
 	case event.ProcessInput:
-		if o := s.proc(e.IDs.Process); o != nil {
+		if o := ps.proc(e.IDs.Process); o != nil {
 			o.sent(p)
 		}
 	case event.ToolResult:
-		s.leaves(e.IDs.Call)
+		ps.leaves(e.IDs.Call)
 	case event.ToolFailed:
 		if p.Final {
-			s.leaves(e.IDs.Call)
+			ps.leaves(e.IDs.Call)
 		}
 	case event.RunStatus:
-		for i := range s.Procs {
-			s.Procs[i].Orphan = s.Procs[i].Orphan || p.Phase == "takeover"
+		for i := range ps.Procs {
+			ps.Procs[i].Orphan = ps.Procs[i].Orphan || p.Phase == "takeover"
 		}
 	}
 }
 
 // gone forgets a process that has ended. One that its call had left running ended
 // without the model, and so did one that a crash took: the next step is told.
-func (s *State) gone(id belay.ProcessID, how string) {
-	o := s.proc(id)
+func (p *programState) gone(id belay.ProcessID, how string) {
+	o := p.proc(id)
 	if o == nil {
 		return
 	}
 	if o.Left || o.Orphan { // what a crash took of a call can still be read
-		s.Gone = keep(append(s.Gone, Gone{Process: id, What: event.CutText(strings.Join(strings.Fields(o.What), " "), maxTold), How: event.CutText(how, maxTold), Turn: o.IDs.Turn}), maxGone)
+		p.Gone = keep(append(p.Gone, Gone{Process: id, What: event.CutText(strings.Join(strings.Fields(o.What), " "), maxTold), How: event.CutText(how, maxTold), Turn: o.IDs.Turn}), maxGone)
 	}
-	s.Procs = slices.DeleteFunc(s.Procs, func(o Proc) bool { return o.IDs.Process == id })
+	p.Procs = slices.DeleteFunc(p.Procs, func(o Proc) bool { return o.IDs.Process == id })
 }
 
 // goneNote is what a step is told of processes that ended since the one before.
-func (s *State) goneNote() string {
-	if len(s.Gone) == 0 {
+func (p *programState) goneNote() string {
+	if len(p.Gone) == 0 {
 		return ""
 	}
 	lines := []string{"Programs that ended since your last step; process reads what they printed:"}
-	for _, g := range s.Gone {
+	for _, g := range p.Gone {
 		lines = append(lines, string(g.Process)+" ("+g.What+"): "+g.How)
 	}
 	return strings.Join(lines, "\n")
 }
 
 // leaves hands what a call left running over to the thread.
-func (s *State) leaves(call belay.CallID) {
-	for i := range s.Procs {
-		if s.Procs[i].IDs.Call == call {
-			s.Procs[i].Left = true
+func (p *programState) leaves(call belay.CallID) {
+	for i := range p.Procs {
+		if p.Procs[i].IDs.Call == call {
+			p.Procs[i].Left = true
 		}
 	}
 }
@@ -140,9 +140,9 @@ func (o *Proc) sent(p event.ProcessInput) {
 }
 
 // endProcs gives up what still runs when a turn ends.
-func (s *State) endProcs() {
-	for i := range s.Procs {
-		s.Procs[i].Over = true
+func (p *programState) endProcs() {
+	for i := range p.Procs {
+		p.Procs[i].Over = true
 	}
 }
 
@@ -159,8 +159,8 @@ func lostPrograms(d *decision) bool {
 }
 
 // procs are the effects that processes of the background want.
-func (s *State) procs() (effects []core.Effect) {
-	for _, o := range s.Procs {
+func (p *programState) procs() (effects []core.Effect) {
+	for _, o := range p.Procs {
 		if !o.Left || o.Over {
 			continue
 		}
@@ -174,9 +174,9 @@ func (s *State) procs() (effects []core.Effect) {
 }
 
 // background names the processes that run in the background.
-func (s *State) background() string {
+func (p *programState) background() string {
 	var names []string
-	for _, o := range s.Procs {
+	for _, o := range p.Procs {
 		if o.Left && !o.Over {
 			names = append(names, string(o.IDs.Process)+" ("+o.What+")")
 		}

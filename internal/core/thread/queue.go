@@ -135,11 +135,11 @@ func (s *State) full() bool {
 }
 
 // victim is the place of the turn that makes room, or -1.
-func (s *State) victim() int {
-	if cmp.Or(s.Line.Drop, belay.DropNew) == belay.DropNew {
+func (qs *queueState) victim() int {
+	if cmp.Or(qs.Line.Drop, belay.DropNew) == belay.DropNew {
 		return -1
 	}
-	return slices.IndexFunc(s.Queue, func(q Queued) bool { return !urgent(q.Mode) })
+	return slices.IndexFunc(qs.Queue, func(q Queued) bool { return !urgent(q.Mode) })
 }
 
 // refused turns away a turn that can't wait. A task that waits for its end gets one.
@@ -230,12 +230,12 @@ func (h *handler) configure(c belay.ConfigureQueue) ([]core.Fact, error) {
 // placeOf is where a turn is put into the row. Turns come by way of their tasks,
 // which may overtake each other: so those that the session accepted later, and
 // that nobody has moved, stand behind.
-func (s *State) placeOf(mode belay.QueueMode, place int64) int {
+func (q *queueState) placeOf(mode belay.QueueMode, place int64) int {
 	if urgent(mode) {
 		return 0
 	}
-	at := len(s.Queue)
-	for place > 0 && at > 0 && s.Queue[at-1].Place > place {
+	at := len(q.Queue)
+	for place > 0 && at > 0 && q.Queue[at-1].Place > place {
 		at--
 	}
 	return at
@@ -243,9 +243,9 @@ func (s *State) placeOf(mode belay.QueueMode, place int64) int {
 
 // moved makes the row what a person says it is: where turns come from counts no
 // more.
-func (s *State) moved() {
-	for i := range s.Queue {
-		s.Queue[i].Place = 0
+func (q *queueState) moved() {
+	for i := range q.Queue {
+		q.Queue[i].Place = 0
 	}
 }
 
@@ -302,18 +302,18 @@ func (s *State) applyQueue(e event.Envelope, p event.QueueChanged) {
 }
 
 // drop keeps what is left of a turn that made room.
-func (s *State) drop(note string) {
+func (q *queueState) drop(note string) {
 	if note == "" {
 		return
 	}
-	if s.Dropped == nil {
-		s.Dropped = &Dropped{}
+	if q.Dropped == nil {
+		q.Dropped = &Dropped{}
 	}
-	if len(s.Dropped.Lines) == maxDroppedLines {
-		s.Dropped.More++
+	if len(q.Dropped.Lines) == maxDroppedLines {
+		q.Dropped.More++
 		return
 	}
-	s.Dropped.Lines = append(s.Dropped.Lines, note)
+	q.Dropped.Lines = append(q.Dropped.Lines, note)
 }
 
 // tell is the list of what was dropped, for the turn that begins now.

@@ -32,7 +32,7 @@ func request(d *decision) bool {
 	switch {
 	case st == nil:
 		kind := KindNormal
-		if d.exhausted() != "" {
+		if d.Turn.exhausted() != "" {
 			kind = KindFinal
 		}
 		d.ask(kind)
@@ -62,7 +62,7 @@ func (d *decision) ask(kind string) {
 	ids.Step = belay.StepID(d.derive(belay.PrefixStep, len(d.ready.Decided), 0))
 	limit := ""
 	if kind == KindFinal {
-		limit = d.exhausted()
+		limit = d.Turn.exhausted()
 	}
 	to := d.to()
 	d.record(core.Fact{IDs: ids, Data: event.ModelRequested{

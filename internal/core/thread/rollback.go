@@ -68,9 +68,9 @@ func completed(p event.HistoryRollbackStarted) event.HistoryRollbackCompleted {
 }
 
 // after are the turns in force that ended after a fact, as many as fit.
-func (s *State) after(target int64) (turns []belay.TurnID, count int) {
+func (q *queueState) after(target int64) (turns []belay.TurnID, count int) {
 	room := roomForTurns
-	for _, k := range s.Known {
+	for _, k := range q.Known {
 		if k.Start == 0 || k.End <= target || k.Back {
 			continue
 		}
@@ -136,10 +136,10 @@ func (s *State) wentBack(p event.HistoryRollbackCompleted) {
 }
 
 // known is a turn that was submitted, or nil.
-func (s *State) known(id belay.TurnID) *Known {
-	i := slices.IndexFunc(s.Known, func(k Known) bool { return k.Turn == id })
+func (q *queueState) known(id belay.TurnID) *Known {
+	i := slices.IndexFunc(q.Known, func(k Known) bool { return k.Turn == id })
 	if i < 0 {
 		return nil
 	}
-	return &s.Known[i]
+	return &q.Known[i]
 }

@@ -137,8 +137,8 @@ func (d *decision) lostBy(c *Call) bool {
 
 // onlyReads reports whether a tool changes things while another session is the
 // workspace's writer.
-func (s *State) onlyReads(t belay.ToolSpec) bool {
-	return s.Use.Use == belay.UseReader && !t.ReadOnly && t.Handled == ""
+func (p *programState) onlyReads(t belay.ToolSpec) bool {
+	return p.Use.Use == belay.UseReader && !t.ReadOnly && t.Handled == ""
 }
 
 func lostProblem(c *Call) event.Problem {
@@ -164,18 +164,18 @@ func (c *Call) paths() []string {
 }
 
 // expect is the digest that the thread last saw of the file a call names.
-func (s *State) expect(c *Call) string {
+func (f *fileState) expect(c *Call) string {
 	if c.Path == "" {
 		return ""
 	}
-	return s.Files.digest(cleanPath(c.Path))
+	return f.Files.digest(cleanPath(c.Path))
 }
 
 // expects is expect for a call that names several files; those that the thread
 // never saw are left out.
-func (s *State) expects(c *Call) (known []event.FileSeen) {
+func (f *fileState) expects(c *Call) (known []event.FileSeen) {
 	for _, name := range c.Paths {
-		if d := s.Files.digest(cleanPath(name)); d != "" {
+		if d := f.Files.digest(cleanPath(name)); d != "" {
 			known = append(known, event.FileSeen{Path: cleanPath(name), Digest: d})
 		}
 	}

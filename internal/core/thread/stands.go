@@ -34,17 +34,17 @@ func (c *Call) unallowed(p event.Problem) {
 
 // standsOn folds what a verdict holds the call to, when a grant of exactly this
 // call gave it, or its boundary.
-func (s *State) standsOn(c *Call, p event.PermissionEvaluated) {
+func (gs *gateState) standsOn(c *Call, p event.PermissionEvaluated) {
 	if p.Decision != string(policy.Allow) {
 		return
 	}
 	c.Again = nil
-	if i := slices.IndexFunc(s.Grants, func(g policy.Grant) bool { return p.Grant != "" && g.ID == p.Grant && g.Bound != "" }); i >= 0 {
-		c.Stands = s.Grants[i].Stands
+	if i := slices.IndexFunc(gs.Grants, func(g policy.Grant) bool { return p.Grant != "" && g.ID == p.Grant && g.Bound != "" }); i >= 0 {
+		c.Stands = gs.Grants[i].Stands
 		return
 	}
-	if i := slices.IndexFunc(s.Wider, func(g WiderGrant) bool { return g.Key == c.key() }); i >= 0 && p.BoundaryBy == "grant" {
-		c.Stands = s.Wider[i].Stands
+	if i := slices.IndexFunc(gs.Wider, func(g WiderGrant) bool { return g.Key == c.key() }); i >= 0 && p.BoundaryBy == "grant" {
+		c.Stands = gs.Wider[i].Stands
 	}
 }
 

@@ -27,7 +27,8 @@ const (
 	maxTracked = 64      // calls tracked for loops and repeated failures
 )
 
-// State is everything the loop knows.
+// State is everything the thread knows, in five parts: which thread it is and the
+// turn that runs, and four that have their functions beside them.
 type State struct {
 	Stream    belay.StreamID  `json:"stream"`
 	Session   belay.SessionID `json:"session"`
@@ -37,40 +38,57 @@ type State struct {
 	Seq       int64           `json:"seq"`
 	Last      time.Time       `json:"last"`
 
-	Queue    []Queued           `json:"queue,omitempty"`
-	Line     belay.Queueing     `json:"line,omitzero"`     // how turns are taken while one runs
-	Dropped  *Dropped           `json:"dropped,omitempty"` // what made room, as far as the model is told of it
-	Undo     belay.TurnID       `json:"undo,omitempty"`    // the turn that ended and is taken back before the next begins
-	Turn     *Turn              `json:"turn,omitempty"`
-	Prev     *Ended             `json:"prev,omitempty"` // the turn that ended last, of those in force
-	Restore  *Restore           `json:"restore,omitempty"`
-	Keep     *core.TakeSnapshot `json:"keep,omitempty"` // the workspace after the turn that ended last
-	Back     bool               `json:"back,omitempty"` // the conversation went back and nothing was said since
-	Known    []Known            `json:"known,omitempty"`
-	Grants   []policy.Grant     `json:"grants,omitempty"` // given by answers
-	Policy   belay.Digest       `json:"policy,omitempty"` // of the rules that people wrote, as they took effect last
-	Taint    []policy.Taint     `json:"taint,omitempty"`  // what of the conversation comes from where nobody vouches for it
-	Files    seen               `json:"files,omitzero"`
-	Answers  []Answer           `json:"answers,omitempty"`
-	LostKeys []string           `json:"lostKeys,omitempty"` // calls whose outcome nobody knows
-	Pace     []Paced            `json:"pace,omitempty"`     // of the tools, the latest last
-	Revoked  []Revoked          `json:"revoked,omitempty"`  // allowances of the rules that a person took back
-	Wider    []WiderGrant       `json:"wider,omitempty"`    // boundaries that answers gave single calls
-	Took     belay.ProgramUse   `json:"took,omitzero"`      // by programs
-	Reported belay.ProgramUse   `json:"reported,omitzero"`  // of that, to the session
-	Others   belay.ProgramUse   `json:"others,omitzero"`    // what programs of the session's other threads took, when it granted last
+	queueState
+	Turn *Turn `json:"turn,omitempty"`
+	gateState
+	programState
+	fileState
+}
 
+// queueState is the turns: those that wait, and what is known of those before.
+type queueState struct {
+	Queue   []Queued       `json:"queue,omitempty"`
+	Line    belay.Queueing `json:"line,omitzero"`     // how turns are taken while one runs
+	Dropped *Dropped       `json:"dropped,omitempty"` // what made room, as far as the model is told of it
+	Undo    belay.TurnID   `json:"undo,omitempty"`    // the turn that ended and is taken back before the next begins
+	Prev    *Ended         `json:"prev,omitempty"`    // the turn that ended last, of those in force
+	Back    bool           `json:"back,omitempty"`    // the conversation went back and nothing was said since
+	Known   []Known        `json:"known,omitempty"`
+}
+
+// gateState is what calls are decided by besides the rules.
+type gateState struct {
+	Grants   []policy.Grant `json:"grants,omitempty"` // given by answers
+	Policy   belay.Digest   `json:"policy,omitempty"` // of the rules that people wrote, as they took effect last
+	Taint    []policy.Taint `json:"taint,omitempty"`  // untrusted origins of what is in the conversation
+	Answers  []Answer       `json:"answers,omitempty"`
+	LostKeys []string       `json:"lostKeys,omitempty"` // calls whose outcome is unknown
+	Revoked  []Revoked      `json:"revoked,omitempty"`  // allowances of the rules that a person took back
+	Wider    []WiderGrant   `json:"wider,omitempty"`    // boundaries that answers gave single calls
+}
+
+// programState is what runs, what it used, and what of the workspace it holds.
+type programState struct {
+	Pace     []Paced            `json:"pace,omitempty"`    // of the tools, the latest last
+	Took     belay.ProgramUse   `json:"took,omitzero"`     // by programs
+	Reported belay.ProgramUse   `json:"reported,omitzero"` // of that, to the session
+	Others   belay.ProgramUse   `json:"others,omitzero"`   // by programs of the session's other threads, when it granted last
+	Use      belay.WorkspaceUse `json:"use,omitzero"`      // how the session uses the workspace
+	Shared   bool               `json:"shared,omitempty"`  // by other threads of the session too
+	Holds    []Held             `json:"holds,omitempty"`   // what its calls have of it, or asked for
+	Procs    []Proc             `json:"procs,omitempty"`   // that run
+	Gone     []Gone             `json:"gone,omitempty"`    // that ended, and the model doesn't know yet
+}
+
+// fileState is what the thread knows of files, of the plan and of artifacts.
+type fileState struct {
+	Files     seen                       `json:"files,omitzero"`
+	Restore   *Restore                   `json:"restore,omitempty"`
+	Keep      *core.TakeSnapshot         `json:"keep,omitempty"` // the workspace after the turn that ended last
 	Plan      []event.PlanItem           `json:"plan,omitempty"`
 	PlanAt    int64                      `json:"planAt,omitempty"` // the fact that says so
 	Recall    bool                       `json:"recall,omitempty"` // the next step is reminded of the plan
 	Published map[string]belay.Published `json:"published,omitempty"`
-
-	Use    belay.WorkspaceUse `json:"use,omitzero"`     // how the session uses the workspace
-	Shared bool               `json:"shared,omitempty"` // by other threads of the session too
-	Holds  []Held             `json:"holds,omitempty"`  // what its calls have of it, or asked for
-
-	Procs []Proc `json:"procs,omitempty"` // that run
-	Gone  []Gone `json:"gone,omitempty"`  // that ended, and the model wasn't told
 }
 
 // Known is a turn that was submitted, and for which attempt.
@@ -258,8 +276,7 @@ func (s *State) derive(prefix string, n, ordinal int) string {
 
 // driven reports whether the turn's clock runs: something is in flight that no
 // person is needed for.
-func (s *State) driven() bool {
-	t := s.Turn
+func (t *Turn) driven() bool {
 	if t == nil || t.Step == nil {
 		return false
 	}
@@ -276,7 +293,7 @@ func (s *State) driven() bool {
 
 // active is the turn's driven time as of now.
 func (d *decision) active() time.Duration {
-	if !d.driven() || d.now.Before(d.Last) {
+	if !d.Turn.driven() || d.now.Before(d.Last) {
 		return d.Turn.Active
 	}
 	return d.Turn.Active + d.now.Sub(d.Last)

@@ -84,11 +84,11 @@ func (c *Call) has(tag string) bool { return slices.Contains(c.Tags, tag) }
 func tainted(kind, origin string) string { return kind + ":" + event.CutText(origin, maxOrigin) }
 
 // unknown are the taints that the thread doesn't have yet and has room for.
-func (s *State) unknown(taints []string) (out []string) {
+func (g *gateState) unknown(taints []string) (out []string) {
 	for _, t := range taints {
 		kind, origin, _ := strings.Cut(t, ":")
-		same := slices.ContainsFunc(s.Taint, func(h policy.Taint) bool { return h.Kind == kind && h.Origin == origin })
-		full := len(s.Taint)+len(out) >= maxTaints && slices.ContainsFunc(s.Taint, func(h policy.Taint) bool { return h.Kind == kind })
+		same := slices.ContainsFunc(g.Taint, func(h policy.Taint) bool { return h.Kind == kind && h.Origin == origin })
+		full := len(g.Taint)+len(out) >= maxTaints && slices.ContainsFunc(g.Taint, func(h policy.Taint) bool { return h.Kind == kind })
 		if !same && !full && !slices.Contains(out, t) {
 			out = append(out, t)
 		}
@@ -97,18 +97,18 @@ func (s *State) unknown(taints []string) (out []string) {
 }
 
 // taintedBy folds that content of these origins is in the conversation.
-func (s *State) taintedBy(taints []string, seq int64) {
-	for _, t := range s.unknown(taints) {
+func (g *gateState) taintedBy(taints []string, seq int64) {
+	for _, t := range g.unknown(taints) {
 		kind, origin, _ := strings.Cut(t, ":")
-		s.Taint = append(s.Taint, policy.Taint{Kind: kind, Origin: origin, Seq: seq})
+		g.Taint = append(g.Taint, policy.Taint{Kind: kind, Origin: origin, Seq: seq})
 	}
 }
 
 // cleared folds that a person looked and took taint away. What came since stays.
-func (s *State) cleared(taints []string) {
-	s.Taint = slices.DeleteFunc(s.Taint, func(h policy.Taint) bool { return slices.Contains(taints, tainted(h.Kind, h.Origin)) })
-	if len(s.Taint) == 0 {
-		s.Taint = nil
+func (g *gateState) cleared(taints []string) {
+	g.Taint = slices.DeleteFunc(g.Taint, func(h policy.Taint) bool { return slices.Contains(taints, tainted(h.Kind, h.Origin)) })
+	if len(g.Taint) == 0 {
+		g.Taint = nil
 	}
 }
 
@@ -125,10 +125,10 @@ func TaintNames(taints []policy.Taint, n int) (out []string) {
 }
 
 // clearTaint makes an answer one that clears all taint there is.
-func (s *State) clearTaint(answer []core.Fact) {
+func (g *gateState) clearTaint(answer []core.Fact) {
 	for i, f := range answer {
 		if p, ok := f.Data.(event.ActionResolved); ok {
-			p.Taint = TaintNames(s.Taint, maxTaints)
+			p.Taint = TaintNames(g.Taint, maxTaints)
 			answer[i].Data = p
 		}
 	}
