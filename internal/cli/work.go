@@ -344,7 +344,7 @@ func openAsks(s *thread.State) []thread.Ask {
 	}
 	if s.Turn.Step != nil {
 		for _, c := range s.Turn.Step.Calls {
-			if c.Ask != nil && c.Ask.Open && !c.Over {
+			if c.Ask != nil && c.Ask.Open && c.Phase != thread.CallOver {
 				asks = append(asks, *c.Ask)
 			}
 		}

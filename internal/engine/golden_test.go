@@ -78,6 +78,13 @@ func digests(t *testing.T, log string) map[belay.StreamID]belay.Digest {
 		if err != nil {
 			t.Fatal(err)
 		}
+		var sorted any // the order of fields doesn't matter
+		if err := json.Unmarshal(state, &sorted); err != nil {
+			t.Fatal(err)
+		}
+		if state, err = json.Marshal(sorted); err != nil {
+			t.Fatal(err)
+		}
 		out[s] = belay.DigestOf(state)
 	}
 	return out

@@ -20,6 +20,7 @@ import (
 
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/event"
+	"github.com/belay-run/belay/internal/core/thread"
 	"github.com/belay-run/belay/internal/model"
 	"github.com/belay-run/belay/internal/model/modelserver"
 	"github.com/belay-run/belay/internal/model/modeltest"
@@ -153,7 +154,7 @@ func (l *programs) endsWhatIsWaitedFor() {
 		return
 	}
 	for _, c := range s.Turn.Step.Calls {
-		if !c.Flying || !strings.Contains(string(c.Args), `"wait_seconds":99`) {
+		if c.Phase != thread.CallRunning || !strings.Contains(string(c.Args), `"wait_seconds":99`) {
 			continue
 		}
 		for _, p := range s.Procs {

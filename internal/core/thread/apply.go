@@ -184,10 +184,9 @@ func (t *Turn) changeRules(p event.ThreadUpdated) {
 	}
 	for i := range t.Step.Calls {
 		c := &t.Step.Calls[i]
-		if c.Attempt > 0 && c.Again == nil || c.Over || c.Verdict == policy.Deny {
-			continue
+		if c.Phase == CallJudged && c.Verdict != policy.Deny && (c.Attempt == 0 || c.Again != nil) {
+			c.Phase = CallProposed
 		}
-		c.Judged = false
 	}
 }
 
@@ -207,9 +206,13 @@ func (s *State) applyStatus(p event.RunStatus) {
 	if p.Phase != "takeover" || t.Step == nil {
 		return
 	}
-	t.Step.Orphan = t.Step.Flying
+	if t.Step.Phase == StepRequested {
+		t.Step.Phase = StepOrphaned
+	}
 	for i := range t.Step.Calls {
-		t.Step.Calls[i].Orphan = t.Step.Calls[i].Flying
+		if c := &t.Step.Calls[i]; c.Phase == CallRunning {
+			c.Phase = CallOrphaned
+		}
 	}
 }
 
@@ -220,7 +223,7 @@ func (t *Turn) request(e event.Envelope, p event.ModelRequested) {
 		t.Nudged = t.Nudged || p.Kind == KindNudge
 	}
 	st := t.Step
-	st.Attempt, st.Flying, st.Orphan, st.Problem = p.Attempt, true, false, nil
+	st.Attempt, st.Phase, st.Problem = p.Attempt, StepRequested, nil
 }
 
 func (t *Turn) answered(p event.ModelCompleted) {
@@ -228,7 +231,7 @@ func (t *Turn) answered(p event.ModelCompleted) {
 	if st == nil {
 		return
 	}
-	st.Flying, st.Orphan, st.Answered, st.Stop, st.Misfit = false, false, true, p.Stop, p.Misfit
+	st.Phase, st.Stop, st.Misfit = StepAnswered, p.Stop, p.Misfit
 	t.Partial, t.PartialText = nil, ""
 	t.Answers++
 	t.Usage = t.Usage.Add(p.Usage)
@@ -245,7 +248,7 @@ func (t *Turn) modelFailed(p event.ModelFailed) {
 	if st == nil {
 		return
 	}
-	st.Flying, st.Orphan = false, false
+	st.Phase = StepOpen
 	t.Partial, t.PartialText = p.PartialRef, p.Partial
 	if p.Problem.Class == "cancelled" {
 		return
@@ -253,7 +256,7 @@ func (t *Turn) modelFailed(p event.ModelFailed) {
 	t.Failed++
 	st.Failures++
 	st.Failed++
-	st.Problem = &p.Problem
+	st.Phase, st.Problem = StepFailed, &p.Problem
 	st.RetryAt = p.RetryAt
 }
 
@@ -271,7 +274,7 @@ func (s *State) end(e event.Envelope, o belay.Outcome, reason string) {
 	}
 	if s.Turn.Step != nil {
 		for i := range s.Turn.Step.Calls { // the turn ended before the taint stage could say so
-			if c := &s.Turn.Step.Calls[i]; c.Over {
+			if c := &s.Turn.Step.Calls[i]; c.Phase == CallOver {
 				s.taintedBy(c.Taint, e.Seq)
 			}
 		}

@@ -17,9 +17,11 @@ func (t *Turn) call(id belay.CallID) *Call {
 
 func (s *State) applyVerdict(e event.Envelope, p event.PermissionEvaluated) {
 	if c := s.Turn.call(e.IDs.Call); c != nil {
-		c.Judged, c.Verdict = true, policy.Decision(p.Decision)
-		c.Reason, c.Hint = p.Reason, p.Hint
-		if c.Blocked == nil {
+		if c.Phase == CallProposed {
+			c.Phase = CallJudged
+		}
+		c.Verdict, c.Reason, c.Hint = policy.Decision(p.Decision), p.Reason, p.Hint
+		if c.Phase != CallRan {
 			c.Tags = p.Tags
 		}
 		c.decided(p)
@@ -29,7 +31,7 @@ func (s *State) applyVerdict(e event.Envelope, p event.PermissionEvaluated) {
 }
 
 func (c *Call) started(p event.ToolStarted) {
-	c.Attempt, c.Flying, c.Orphan, c.Recover = p.Attempt, true, false, p.Recover
+	c.Attempt, c.Phase, c.Recover = p.Attempt, CallRunning, p.Recover
 	c.Taint = p.Taint
 	c.Changes, c.Polls, c.Expect, c.Expects = !p.ReadOnly, p.Polling, p.Expect, p.Expects
 }
@@ -85,10 +87,10 @@ func (s *State) applyResult(e event.Envelope, p event.ToolResult) {
 	if c == nil {
 		return
 	}
-	if c.Flying {
+	if c.inFlight() {
 		s.paced(c.Name, p.Millis, nil)
 	}
-	c.Flying, c.Orphan, c.Over = false, false, true
+	c.Phase = CallOver
 	t.Calls++
 	t.ran(c)
 	t.Failing, t.Denied = nil, false
@@ -103,10 +105,12 @@ func (s *State) applyFailure(e event.Envelope, p event.ToolFailed) {
 	if c == nil {
 		return
 	}
-	if c.Flying && !standsNoMore(p.Problem.Code) {
-		s.paced(c.Name, p.Millis, &p.Problem)
+	if c.inFlight() {
+		if !standsNoMore(p.Problem.Code) {
+			s.paced(c.Name, p.Millis, &p.Problem)
+		}
+		c.Phase = CallJudged
 	}
-	c.Flying, c.Orphan = false, false
 	s.Files.saw(e.Seq, p.Files)
 	if !p.Final {
 		switch c.RetryAt = p.RetryAt; {
@@ -117,7 +121,7 @@ func (s *State) applyFailure(e event.Envelope, p event.ToolFailed) {
 		}
 		return
 	}
-	c.Over = true
+	c.Phase = CallOver
 	t.Calls++
 	t.ran(c)
 	if p.Problem.Class != "skipped" {

@@ -82,7 +82,7 @@ func TestNoFactIsTooLong(t *testing.T) {
 		"an answer": func(w *world) {
 			w.do(`model ask_user{"question":"which?"}`)
 			w.do("answer act1 " + heavy(3000))
-			if w.d.s.Turn.Step.Calls[0].Over {
+			if w.d.s.Turn.Step.Calls[0].Phase == CallOver {
 				w.t.Error("an answer that is too long is taken")
 			}
 			w.do("answer act1 " + heavy(600))

@@ -32,13 +32,13 @@ func (d *decision) settleAll(class, code, why string) bool {
 	if st == nil {
 		return true
 	}
-	quiet := !st.Flying || st.Orphan
+	quiet := st.Phase != StepRequested
 	for i := range st.Calls {
 		c := &st.Calls[i]
-		if c.Over {
+		if c.Phase == CallOver {
 			continue
 		}
-		if c.Flying && !c.Orphan {
+		if c.Phase == CallRunning {
 			if spec, ok := d.rules.tool(c.Name); ok && spec.Interrupt == "finish" {
 				d.want(d.effect(c))
 			}
@@ -49,7 +49,7 @@ func (d *decision) settleAll(class, code, why string) bool {
 			d.record(d.resolve(c.Ask, c, "cancelled", "turn", "", why)...)
 		}
 		p := event.Problem{Class: class, Code: code, Message: why}
-		if c.Orphan && (d.classOf(c) == belay.AtMostOnce || d.classOf(c) == belay.Recoverable) {
+		if c.Phase == CallOrphaned && (d.classOf(c) == belay.AtMostOnce || d.classOf(c) == belay.Recoverable) {
 			p = lostProblem(c)
 		}
 		d.record(d.failed(c, p))

@@ -121,7 +121,7 @@ func (m *many) answer() {
 
 // work lets the step end: what is asked is answered, what runs has a result.
 func (m *many) work() {
-	for m.d.s.Turn != nil && m.d.s.Turn.Step != nil && m.d.s.Turn.Step.Answered && !m.d.s.Turn.Step.settled() {
+	for m.d.s.Turn != nil && m.d.s.Turn.Step != nil && m.d.s.Turn.Step.Phase == StepAnswered && !m.d.s.Turn.Step.settled() {
 		did := false
 		for i := range m.d.s.Turn.Step.Calls {
 			c := &m.d.s.Turn.Step.Calls[i]
@@ -138,7 +138,7 @@ func (m *many) work() {
 					scope = "session"
 				}
 				m.command(belay.RespondAction{Action: c.Ask.Action, Decision: d, Scope: scope, Message: "m"})
-			case c.Flying:
+			case c.inFlight():
 				m.add([]core.Fact{{IDs: m.d.s.callIDs(c), Data: event.ToolResult{Name: c.Name, Attempt: c.Attempt, Output: belay.Content{Text: "x"}, Digest: belay.DigestOf([]byte(fmt.Sprint(m.calls, i)))}}})
 				m.settle()
 			default:

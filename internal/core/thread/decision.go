@@ -91,7 +91,7 @@ func (t *Turn) used(c *Call) (n int) {
 		if o == c {
 			break
 		}
-		if o.Name == c.Name && !o.Over {
+		if o.Name == c.Name && o.Phase != CallOver {
 			n++
 		}
 	}

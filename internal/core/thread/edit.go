@@ -34,7 +34,7 @@ func (s *State) Opens() (all []Open) {
 		all = append(all, Open{a, nil})
 	}
 	for i := 0; s.Turn.Step != nil && i < len(s.Turn.Step.Calls); i++ {
-		if c := &s.Turn.Step.Calls[i]; c.Ask != nil && c.Ask.Open && !c.Over {
+		if c := &s.Turn.Step.Calls[i]; c.Ask != nil && c.Ask.Open && c.Phase != CallOver {
 			all = append(all, Open{c.Ask, c})
 		}
 	}
@@ -97,7 +97,7 @@ func (h *handler) edits(ask *Ask, call *Call, c belay.RespondAction, edit *Edite
 func (c *Call) edited(p event.ToolArgs) {
 	c.Args, c.ArgsRef, c.ArgsHash = p.Args, p.ArgsRef, p.ArgsHash
 	c.Path, c.Paths, c.Links = p.Path, p.Paths, p.Links
-	c.Judged, c.Verdict, c.Reason, c.Hint, c.Tags, c.Checks = false, "", "", "", nil, nil
+	c.Phase, c.Verdict, c.Reason, c.Hint, c.Tags, c.Checks = CallProposed, "", "", "", nil, nil
 	c.Bound, c.Least, c.Stands = nil, "", p.Stands
 }
 

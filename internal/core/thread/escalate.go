@@ -91,6 +91,7 @@ func (c *Call) violated(p event.SandboxViolation) {
 
 // blocked folds that an attempt ended by that.
 func (c *Call) blocked(p event.ToolFailed) {
+	c.Phase = CallRan
 	c.Blocked = &Blocked{Problem: p.Problem, Output: p.Output, Whole: p.Whole}
 	if c.Stopped == nil { // nobody could say what it was
 		c.Stopped = &event.Stopped{Layer: "unknown"}
@@ -195,15 +196,15 @@ func (c *Call) decided(p event.PermissionEvaluated) {
 	if c.Ask != nil && c.Ask.Open && c.Ask.Kind == "permission" { // other rules say another one while the question stands
 		c.Ask.bounded(p.Boundary, p.Bounds)
 	}
-	if c.bounded(p); c.Blocked != nil && p.Decision == string(policy.Allow) {
-		c.Blocked = nil
+	if c.bounded(p); c.Phase == CallRan && p.Decision == string(policy.Allow) {
+		c.Phase, c.Blocked = CallJudged, nil
 		c.Widened++
 	}
 }
 
 // bounded folds the boundary that a decision gives a call.
 func (c *Call) bounded(p event.PermissionEvaluated) {
-	if p.Bounds == nil || c.Blocked != nil && p.Decision != string(policy.Allow) {
+	if p.Bounds == nil || c.Phase == CallRan && p.Decision != string(policy.Allow) {
 		return
 	}
 	c.Bound, c.Least = &policy.Bound{Name: p.Boundary, Is: *p.Bounds}, belay.Level(p.Least)
@@ -231,7 +232,7 @@ func (t *Turn) answeredWider(c *Call, a *Ask, p event.ActionResolved) {
 		}
 	}
 	if p.Decision == "allow" {
-		c.Bound, c.Blocked = a.Wider, nil
+		c.Bound, c.Phase, c.Blocked = a.Wider, CallJudged, nil
 		c.Widened++
 	}
 }

@@ -36,7 +36,7 @@ func (h *handler) share() ([]core.Fact, []core.Send) {
 	if h.Turn != nil && h.Turn.Step != nil {
 		for i := range h.Turn.Step.Calls {
 			c := &h.Turn.Step.Calls[i]
-			if c.Over || c.Attempt == 0 || !c.Changes {
+			if c.Phase == CallOver || c.Attempt == 0 || !c.Changes {
 				continue
 			}
 			held := belay.Hold{Call: c.ID, Whole: true} // without the rules nobody knows better
@@ -116,7 +116,7 @@ func (d *decision) waitsForHold(spec belay.ToolSpec, c *Call) bool {
 // givesBack returns the holds of calls that are over.
 func (d *decision) givesBack() {
 	for _, h := range d.Holds {
-		if c := d.Turn.call(h.Call); c != nil && !c.Over && c.Blocked == nil && c.Again == nil {
+		if c := d.Turn.call(h.Call); c != nil && c.Phase != CallOver && c.Phase != CallRan && c.Again == nil {
 			continue
 		}
 		d.record(d.holdFact(event.HoldReleased, h.Hold))

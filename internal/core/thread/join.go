@@ -66,7 +66,7 @@ func steer(d *decision) bool {
 	switch st := t.Step; {
 	case st == nil:
 		d.record(d.joins(msgs, t.Turn, len(d.Queue))...)
-	case !st.Answered:
+	case st.Phase != StepAnswered:
 		return false
 	case !st.settled():
 		d.skipRest()
@@ -92,7 +92,7 @@ func (s *State) steering() (msgs []Queued) {
 func (d *decision) skipRest() {
 	for i := range d.Turn.Step.Calls {
 		c := &d.Turn.Step.Calls[i]
-		if c.Over || c.Flying {
+		if c.Phase == CallOver || c.inFlight() {
 			continue
 		}
 		p := event.Problem{Class: "skipped", Code: codeSteered, Message: c.Name + " was not run: a message came in the meantime, and it follows", Hint: "call it again if it is still needed"}

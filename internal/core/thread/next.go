@@ -141,7 +141,7 @@ func New(stream belay.StreamID) *Decider {
 
 // Version names what folding and deciding depend on besides the facts. It
 // changes when the shape or meaning of State changes.
-const Version = "thread/18"
+const Version = "thread/19"
 
 // State is a look at the state; the caller must not change it.
 func (d *Decider) State() *State { return &d.s }
@@ -172,10 +172,10 @@ func (d *Decider) Missing() []belay.Ref {
 	for i := 0; t.Step != nil && i < len(t.Step.Calls); i++ {
 		c := &t.Step.Calls[i]
 		spec, ok := r.tool(c.Name)
-		if !ok || c.ArgsRef == nil || c.Over {
+		if !ok || c.ArgsRef == nil || c.Phase == CallOver {
 			continue
 		}
-		if spec.Handled != "" || !c.Judged && r.Gate() != nil && r.Gate().NeedsArgs(spec) {
+		if spec.Handled != "" || c.Phase == CallProposed && r.Gate() != nil && r.Gate().NeedsArgs(spec) {
 			need(*c.ArgsRef)
 		}
 	}

@@ -92,7 +92,7 @@ func (d *decision) widths() (w [kinds]int64) {
 	for i := range calls {
 		spec, ok := d.rules.tool(calls[i].Name)
 		j := slices.IndexFunc(d.Pace, func(o Paced) bool { return o.Tool == calls[i].Name })
-		if calls[i].Over || !ok || j < 0 {
+		if calls[i].Phase == CallOver || !ok || j < 0 {
 			continue
 		}
 		k := kindOf(spec)
@@ -122,7 +122,7 @@ type slots [kinds]int64
 func (d *decision) slots() slots {
 	free := slots(d.widths())
 	for i := range d.Turn.Step.Calls {
-		if c := &d.Turn.Step.Calls[i]; c.Flying && !c.Orphan {
+		if c := &d.Turn.Step.Calls[i]; c.Phase == CallRunning {
 			spec, _ := d.rules.tool(c.Name)
 			free[kindOf(spec)]--
 		}

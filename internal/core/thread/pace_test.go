@@ -113,7 +113,7 @@ func TestScheduling(t *testing.T) {
 			}
 		}
 		for range rapid.IntRange(1, 3).Draw(rt, "steps") {
-			if turn := w.d.s.Turn; turn == nil || turn.Step.Answered {
+			if turn := w.d.s.Turn; turn == nil || turn.Step.Phase == StepAnswered {
 				break // too many failures: the turn has ended, or a person is asked
 			}
 			p.started = map[belay.CallID]bool{}
@@ -160,7 +160,7 @@ func (p *schedule) holds() (flying []int) {
 	calls := p.w.d.s.Turn.Step.Calls
 	count := map[kind]int{}
 	for i := range calls {
-		if !calls[i].Flying {
+		if !calls[i].inFlight() {
 			continue
 		}
 		a := p.specs[calls[i].Name]
@@ -174,7 +174,7 @@ func (p *schedule) holds() (flying []int) {
 		}
 		p.started[calls[i].ID] = true
 		flying = append(flying, i)
-		if !calls[i].Orphan { // its process is gone: it takes no room until it is begun again
+		if calls[i].Phase != CallOrphaned { // its process is gone: it takes no room until it is begun again
 			count[kindOf(a)]++
 		}
 	}
@@ -188,7 +188,7 @@ func (p *schedule) holds() (flying []int) {
 func (p *schedule) inOrder(i int) {
 	calls := p.w.d.s.Turn.Step.Calls
 	for j := range i {
-		if !calls[j].Over && clash(p.specs[calls[i].Name], p.specs[calls[j].Name], cleanPath(calls[i].Path), cleanPath(calls[j].Path)) {
+		if calls[j].Phase != CallOver && clash(p.specs[calls[i].Name], p.specs[calls[j].Name], cleanPath(calls[i].Path), cleanPath(calls[j].Path)) {
 			p.Fatalf("%s (%d) began before %s (%d) was over", calls[i].Name, i, calls[j].Name, j)
 		}
 	}

@@ -19,8 +19,8 @@ func permit(d *decision) bool {
 	for i := range st.Calls {
 		c := &st.Calls[i]
 		switch {
-		case c.Over:
-		case !c.Judged:
+		case c.Phase == CallOver:
+		case c.Phase == CallProposed:
 			d.judge(c)
 		default:
 			d.abide(c)
@@ -36,9 +36,9 @@ func (d *decision) abide(c *Call) {
 		d.record(d.resolve(c.Ask, c, "deny", "deadline", "once", "nobody answered in time")...)
 	case c.Ask != nil && c.Ask.Open:
 		d.wakeAt(c.Ask.Until)
-	case c.Verdict == policy.Deny && c.Blocked != nil:
+	case c.Verdict == policy.Deny && c.Phase == CallRan:
 		d.record(d.bars(c))
-	case c.Blocked != nil:
+	case c.Phase == CallRan:
 		d.escalate(c)
 	case c.Verdict == policy.Deny:
 		d.record(d.failed(c, event.Problem{Class: "denied", Code: "DENIED", Message: "not allowed: " + c.Reason, Hint: c.Hint}))
@@ -188,9 +188,9 @@ func (t *Turn) before(c *Call) (n int) {
 		switch {
 		case o == c:
 			first = false
-		case first && !o.Over:
+		case first && o.Phase != CallOver:
 			n++
-		case !first && o.Over:
+		case !first && o.Phase == CallOver:
 			n--
 		}
 	}

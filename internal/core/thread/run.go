@@ -18,26 +18,26 @@ func run(d *decision) bool {
 	effects, wake, free := d.ready.Effects, d.ready.Wake, d.slots()
 	for i := range st.Calls {
 		c := &st.Calls[i]
-		if c.Over {
+		if c.Phase == CallOver {
 			continue
 		}
 		spec, _ := d.rules.tool(c.Name)
 		switch {
-		case c.Flying && !c.Orphan:
+		case c.Phase == CallRunning:
 			effects = append(effects, d.effect(c))
-		case c.Orphan && d.lostBy(c):
-		case !c.Orphan && (!c.Judged || c.Verdict != policy.Allow || c.Blocked != nil || d.held(i)):
+		case c.Phase == CallOrphaned && d.lostBy(c):
+		case c.Phase != CallOrphaned && (c.Phase != CallJudged || c.Verdict != policy.Allow || d.held(i)):
 		case spec.Handled != "":
 			d.handled(spec, c, d.rules.args(c))
-		case !c.Orphan && d.now.Before(c.RetryAt):
+		case c.Phase != CallOrphaned && d.now.Before(c.RetryAt):
 			effects = append(effects, core.Timer{Name: "tool/" + string(c.ID), At: c.RetryAt})
 			wake = earlier(wake, c.RetryAt)
 		case d.onlyReads(spec): // another attempt of what was allowed once
 			d.record(d.failed(c, event.Problem{Class: "denied", Code: "OTHER_WRITER", Message: "not run again: session " + string(d.Use.Writer) + " writes in the workspace now"}))
-		case !c.Orphan && d.usedUp(spec, c):
+		case c.Phase != CallOrphaned && d.usedUp(spec, c):
 		case d.waitsForHold(spec, c):
 		case free.take(spec):
-			d.begins(c, c.Orphan && d.classOf(c) == belay.Recoverable)
+			d.begins(c, c.Phase == CallOrphaned && d.classOf(c) == belay.Recoverable)
 		}
 	}
 	d.ready.Effects, d.ready.Wake = effects, wake
@@ -60,7 +60,7 @@ func (d *decision) held(i int) bool {
 	mine := touches(spec, calls[i].paths())
 	for j := range calls {
 		c := &calls[j]
-		if c.Over || j == i || j > i && !c.Flying {
+		if c.Phase == CallOver || j == i || j > i && !c.inFlight() {
 			continue
 		}
 		o, _ := d.rules.tool(c.Name)

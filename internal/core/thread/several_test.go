@@ -37,7 +37,7 @@ func withPatch(t *testing.T) *world {
 // flying are the calls of the step that run, by their place in the answer.
 func (w *world) flying() (n []int) {
 	for i, c := range w.d.s.Turn.Step.Calls {
-		if c.Flying {
+		if c.inFlight() {
 			n = append(n, i)
 		}
 	}

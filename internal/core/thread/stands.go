@@ -28,7 +28,7 @@ func standsNoMore(code string) bool {
 // unallowed folds that: what was decided about the call doesn't count any more.
 func (c *Call) unallowed(p event.Problem) {
 	c.Again = &event.Again{Code: p.Code, Reason: event.CutText(p.Message, maxSaid)}
-	c.Judged, c.Verdict, c.Reason, c.Hint, c.Checks = false, "", "", "", nil
+	c.Phase, c.Verdict, c.Reason, c.Hint, c.Checks = CallProposed, "", "", "", nil
 	c.Ask, c.Stands, c.Bound, c.Least = nil, nil, nil, ""
 }
 

@@ -119,36 +119,51 @@ type Answer struct {
 // Turn is the running turn.
 type Turn struct {
 	Queued
-	Joined      []Queued         `json:"joined,omitempty"` // turns that are part of it
-	Begun       bool             `json:"begun"`            // turn.started is in the log
-	Completion  belay.Completion `json:"completion,omitempty"`
-	Limits      belay.Limits     `json:"limits"`
-	Active      time.Duration    `json:"active"` // driven time up to the last fact
-	Steps       int              `json:"steps"`
-	Calls       int              `json:"calls"`
-	Used        []Used           `json:"used,omitempty"` // calls by tool
-	Usage       belay.Usage      `json:"usage"`
-	Failed      int              `json:"failed,omitempty"`  // requests that failed
-	Answers     int              `json:"answers,omitempty"` // requests that were answered
-	Cost        event.CostSum    `json:"cost,omitzero"`
-	Route       event.Route      `json:"route,omitzero"`    // whom requests go to; none: the settings name it
-	Tried       []event.Route    `json:"tried,omitempty"`   // that were given up
-	NoRoute     string           `json:"noRoute,omitempty"` // why nobody can be asked
-	Nudged      bool             `json:"nudged,omitempty"`
-	Kept        string           `json:"kept,omitempty"`    // how the workspace was kept before it
-	KeptNot     string           `json:"keptNot,omitempty"` // why it was not
-	Step        *Step            `json:"step,omitempty"`
-	Stop        *Stop            `json:"stop,omitempty"`    // somebody wants it to end
-	Loop        string           `json:"loop,omitempty"`    // the call that repeats itself
-	Tracked     []Tracked        `json:"tracked,omitempty"` // recent calls, oldest first
-	Failing     []string         `json:"failing,omitempty"` // different failures in a row
-	Denied      bool             `json:"denied,omitempty"`  // the last call was denied
-	Denials     int              `json:"denials,omitempty"` // calls that were denied
-	Stops       []Barred         `json:"stops,omitempty"`   // what boundaries stopped, and what was said of it
-	Ask         *Ask             `json:"ask,omitempty"`     // a question about the turn itself
-	GaveUp      bool             `json:"gaveUp,omitempty"`  // the answer to it was no
-	Partial     *belay.Ref       `json:"partial,omitempty"` // text that was cut
-	PartialText string           `json:"partialText,omitempty"`
+	Joined     []Queued         `json:"joined,omitempty"` // turns that are part of it
+	Begun      bool             `json:"begun"`            // turn.started is in the log
+	Completion belay.Completion `json:"completion,omitempty"`
+	Limits     belay.Limits     `json:"limits"`
+	turnUse
+	turnRoute
+	Nudged  bool   `json:"nudged,omitempty"`
+	Kept    string `json:"kept,omitempty"`    // how the workspace was kept before it
+	KeptNot string `json:"keptNot,omitempty"` // why it was not
+	Step    *Step  `json:"step,omitempty"`
+	Stop    *Stop  `json:"stop,omitempty"` // somebody wants it to end
+	trouble
+	Stops       []Barred   `json:"stops,omitempty"`   // what boundaries stopped, and what was said of it
+	Ask         *Ask       `json:"ask,omitempty"`     // a question about the turn itself
+	GaveUp      bool       `json:"gaveUp,omitempty"`  // the answer to it was no
+	Partial     *belay.Ref `json:"partial,omitempty"` // text that was cut
+	PartialText string     `json:"partialText,omitempty"`
+}
+
+// turnUse is what a turn has used.
+type turnUse struct {
+	Active  time.Duration `json:"active"` // driven time up to the last fact
+	Steps   int           `json:"steps"`
+	Calls   int           `json:"calls"`
+	Used    []Used        `json:"used,omitempty"` // calls by tool
+	Usage   belay.Usage   `json:"usage"`
+	Failed  int           `json:"failed,omitempty"`  // requests that failed
+	Answers int           `json:"answers,omitempty"` // requests that were answered
+	Cost    event.CostSum `json:"cost,omitzero"`
+}
+
+// turnRoute is the model that requests are sent to.
+type turnRoute struct {
+	Route   event.Route   `json:"route,omitzero"`    // none: the settings name it
+	Tried   []event.Route `json:"tried,omitempty"`   // that were given up
+	NoRoute string        `json:"noRoute,omitempty"` // why no model can be asked
+}
+
+// trouble is what a turn keeps running into.
+type trouble struct {
+	Loop    string    `json:"loop,omitempty"`    // the call that repeats itself
+	Tracked []Tracked `json:"tracked,omitempty"` // recent calls, oldest first
+	Failing []string  `json:"failing,omitempty"` // different failures in a row
+	Denied  bool      `json:"denied,omitempty"`  // the last call was denied
+	Denials int       `json:"denials,omitempty"` // calls that were denied
 }
 
 // Stop is the wish to end a turn.
@@ -169,9 +184,22 @@ type Tracked struct {
 	Step   int          `json:"step,omitempty"`   // the step it was seen in last
 }
 
+// StepPhase is how far a step's request has come.
+type StepPhase string
+
+// The phases of a step.
+const (
+	StepOpen      StepPhase = ""          // no request is out: none was sent, or it was cancelled
+	StepRequested StepPhase = "requested" // one is out
+	StepOrphaned  StepPhase = "orphaned"  // one was out when its driver ended
+	StepFailed    StepPhase = "failed"    // the last one failed
+	StepAnswered  StepPhase = "answered"  // its calls are open until they are over
+)
+
 // Step is one request and what follows from its answer.
 type Step struct {
 	ID       belay.StepID   `json:"id"`
+	Phase    StepPhase      `json:"phase,omitempty"`
 	Kind     string         `json:"kind"`
 	Note     string         `json:"note,omitempty"`
 	Limit    string         `json:"limit,omitempty"` // why it is final: time, steps, calls, loop
@@ -180,11 +208,8 @@ type Step struct {
 	Attempt  int            `json:"attempt"`
 	Failures int            `json:"failures,omitempty"` // attempts with this route that failed, crashes not counted
 	Failed   int            `json:"failed,omitempty"`   // attempts that failed, with any
-	Flying   bool           `json:"flying,omitempty"`   // a request is out
-	Orphan   bool           `json:"orphan,omitempty"`   // its driver is gone
 	Problem  *event.Problem `json:"problem,omitempty"`
 	RetryAt  time.Time      `json:"retryAt,omitzero"`
-	Answered bool           `json:"answered,omitempty"`
 	Stop     string         `json:"stop,omitempty"`   // why the answer ended
 	Misfit   string         `json:"misfit,omitempty"` // why its text isn't the output that is asked for
 	Text     belay.Content  `json:"text,omitzero"`    // kept only when no call follows
@@ -192,9 +217,23 @@ type Step struct {
 	Calls    []Call         `json:"calls,omitempty"`
 }
 
+// CallPhase is how far a call has come.
+type CallPhase string
+
+// The phases of a call. A question about it can be open in each but the last.
+const (
+	CallProposed CallPhase = ""         // the gate hasn't judged it, or has to again
+	CallJudged   CallPhase = "judged"   // it has a verdict; an allowed one begins, or is tried again, when there is room
+	CallRunning  CallPhase = "running"  // an attempt is in flight
+	CallOrphaned CallPhase = "orphaned" // one was when its driver ended
+	CallRan      CallPhase = "ran"      // an attempt ended and the call isn't closed: what comes of it is decided
+	CallOver     CallPhase = "over"
+)
+
 // Call is one tool call of the running step.
 type Call struct {
 	ID       belay.CallID     `json:"id"`
+	Phase    CallPhase        `json:"phase,omitempty"`
 	Name     string           `json:"name"`
 	Args     json.RawMessage  `json:"args,omitempty"`
 	ArgsRef  *belay.Ref       `json:"argsRef,omitempty"`
@@ -203,32 +242,46 @@ type Call struct {
 	Paths    []string         `json:"paths,omitempty"` // or the files
 	Links    []event.LinkSeen `json:"links,omitempty"` // where paths of it led
 	Problem  *event.Problem   `json:"problem,omitempty"`
-	Judged   bool             `json:"judged,omitempty"`
-	Verdict  policy.Decision  `json:"verdict,omitempty"` // after an answer: allow or deny
-	Reason   string           `json:"reason,omitempty"`  // of a denial
-	Hint     string           `json:"hint,omitempty"`
-	Tags     []string         `json:"tags,omitempty"` // risks that the gate saw in it
-	Checks   []Checked        `json:"checks,omitempty"`
-	Taint    []string         `json:"taint,omitempty"` // what its result brings into the conversation
 	Ask      *Ask             `json:"ask,omitempty"`
-	Attempt  int              `json:"attempt,omitempty"`
-	Flying   bool             `json:"flying,omitempty"`
-	Orphan   bool             `json:"orphan,omitempty"`
-	Recover  bool             `json:"recover,omitempty"`
-	RetryAt  time.Time        `json:"retryAt,omitzero"`
-	Expect   string           `json:"expect,omitempty"`  // digest its file must still have
-	Expects  []event.FileSeen `json:"expects,omitempty"` // of several files
-	Changes  bool             `json:"changes,omitempty"` // it can change things
-	Polls    bool             `json:"polls,omitempty"`   // repeating it is its purpose
-	Bound    *policy.Bound    `json:"bound,omitempty"`   // what its programs run in
-	Least    belay.Level      `json:"least,omitempty"`   // without which they don't
-	Stopped  *event.Stopped   `json:"stopped,omitempty"` // what a boundary stopped last
-	Blocked  *Blocked         `json:"blocked,omitempty"` // an attempt ended by that, until something is decided
-	Widened  int              `json:"widened,omitempty"` // times that it got a wider boundary
-	Over     bool             `json:"over,omitempty"`
-	Stands   *belay.Stands    `json:"stands,omitempty"` // what a person's answer is for
-	Again    *event.Again     `json:"again,omitempty"`  // why the answer that it had doesn't count any more
+	Bound    *policy.Bound    `json:"bound,omitempty"` // what its programs run in
+	judgement
+	attempt
+	violation
 }
+
+// judgement is what the gate and people said of a call.
+type judgement struct {
+	Verdict policy.Decision `json:"verdict,omitempty"` // after an answer: allow or deny
+	Reason  string          `json:"reason,omitempty"`  // of a denial
+	Hint    string          `json:"hint,omitempty"`
+	Tags    []string        `json:"tags,omitempty"` // risks that the gate saw in it
+	Checks  []Checked       `json:"checks,omitempty"`
+	Least   belay.Level     `json:"least,omitempty"`  // the boundary's level without which it doesn't run
+	Stands  *belay.Stands   `json:"stands,omitempty"` // what a person's answer is for
+	Again   *event.Again    `json:"again,omitempty"`  // why the answer that it had doesn't count any more
+}
+
+// attempt is the last start of a call.
+type attempt struct {
+	Attempt int              `json:"attempt,omitempty"`
+	Recover bool             `json:"recover,omitempty"`
+	RetryAt time.Time        `json:"retryAt,omitzero"`
+	Expect  string           `json:"expect,omitempty"`  // digest its file must still have
+	Expects []event.FileSeen `json:"expects,omitempty"` // of several files
+	Changes bool             `json:"changes,omitempty"` // it can change things
+	Polls   bool             `json:"polls,omitempty"`   // repeating it is its purpose
+	Taint   []string         `json:"taint,omitempty"`   // what its result brings into the conversation
+}
+
+// violation is what a boundary stopped of a call.
+type violation struct {
+	Stopped *event.Stopped `json:"stopped,omitempty"` // last
+	Blocked *Blocked       `json:"blocked,omitempty"` // an attempt ended by that, until something is decided
+	Widened int            `json:"widened,omitempty"` // times that it got a wider boundary
+}
+
+// inFlight reports whether an attempt began and nothing says how it ended.
+func (c *Call) inFlight() bool { return c.Phase == CallRunning || c.Phase == CallOrphaned }
 
 // Ask is a question that waits for a person.
 type Ask struct {
@@ -280,11 +333,11 @@ func (t *Turn) driven() bool {
 	if t == nil || t.Step == nil {
 		return false
 	}
-	if t.Step.Flying && !t.Step.Orphan {
+	if t.Step.Phase == StepRequested {
 		return true
 	}
 	for i := range t.Step.Calls {
-		if t.Step.Calls[i].Flying && !t.Step.Calls[i].Orphan {
+		if t.Step.Calls[i].Phase == CallRunning {
 			return true
 		}
 	}
@@ -301,11 +354,11 @@ func (d *decision) active() time.Duration {
 
 // settled reports whether the step was answered and all its calls are over.
 func (st *Step) settled() bool {
-	if !st.Answered {
+	if st.Phase != StepAnswered {
 		return false
 	}
 	for i := range st.Calls {
-		if !st.Calls[i].Over {
+		if st.Calls[i].Phase != CallOver {
 			return false
 		}
 	}

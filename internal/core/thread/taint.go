@@ -33,7 +33,7 @@ func taint(d *decision) bool {
 	told := []string{}
 	for i := range st.Calls {
 		c := &st.Calls[i]
-		if !c.Over || len(c.Taint) == 0 {
+		if c.Phase != CallOver || len(c.Taint) == 0 {
 			continue
 		}
 		more := slices.DeleteFunc(d.unknown(c.Taint), func(t string) bool { return slices.Contains(told, t) })
