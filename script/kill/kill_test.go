@@ -203,10 +203,7 @@ func (m *machine) follow() *follower {
 
 // saw waits until the follower has printed as much as there is, and ends it.
 func (f *follower) saw(all string) string {
-	for range 400 {
-		if len(f.out.String()) >= len(all) {
-			break
-		}
+	for begun := time.Now(); len(f.out.String()) < len(all) && time.Since(begun) < patience; {
 		time.Sleep(5 * time.Millisecond)
 	}
 	f.cmd.Process.Kill()
