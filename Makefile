@@ -23,7 +23,7 @@ RUN ?= .
 PURE = $(shell grep -oE '^	"internal/[^"]+": .*deny: impure' imports_test.go | cut -d'"' -f2)
 ALONE = . ./event/... ./cmd/... ./script/... $(PURE:%=./%)
 
-.PHONY: help check fmt vet lint dead test rules race conformance openapi apifuzz shellfuzz mutants kill killserver hostile faults bench soak fuzz docs demo eval boundary full
+.PHONY: help check fmt vet lint dead test rules race conformance openapi apifuzz shellfuzz mutants loops kill killserver hostile faults bench soak fuzz docs demo eval boundary full
 
 help: ## list the targets
 	@grep -E '^[a-z]+:.*## ' Makefile | sed -E 's/^([a-z]+):.*## /\1\t/' | expand -t 10
@@ -72,8 +72,11 @@ apifuzz: ## fuzz bodies, cursors and streams side by side for FUZZTIME (60s); 10
 mutants: ## break every law on purpose; each must be noticed. RUN=regexp picks some, SAMPLE=1 those of changed packages and an eighth of the others
 	go run ./internal/mutants -run '$(RUN)' $(if $(SAMPLE),-sample)
 
+loops: ## crash loops, interleavings and damage at their full size, which the race detector makes smaller
+	$(TEST) -count=1 -timeout 60m ./internal/engine ./internal/read ./internal/store/sqlite $(SUM)
+
 kill: ## a real process, really killed at every point
-	BELAY_KILL=full $(TEST) -count=1 -timeout 30m -run Kill ./internal/cli ./script/kill $(SUM)
+	BELAY_KILL=full $(TEST) -count=1 -timeout 30m -run Kill ./script/kill $(SUM)
 
 hostile: ## programs that want the machine for themselves, with the figures as they are promised
 	BELAY_HOSTILE=full $(TEST) -count=1 -timeout 10m -run Hostile ./script/hostile $(SUM)
@@ -101,13 +104,13 @@ bench: ## benchmarks with memory; RUN=regexp picks some
 shellfuzz: ## lines that bash, dash and busybox run among shims, against what is said of them; SHELLFUZZ=20s is a while of each
 	BELAY_SHELLFUZZ=$(SHELLFUZZ) $(TEST) -count=1 -timeout 180m -run ShellsStart ./internal/shell $(SUM)
 
-full: race shellfuzz boundary hostile killserver kill faults mutants ## every long check, whole; some hours
+full: race loops shellfuzz boundary hostile killserver kill faults mutants ## every long check, whole; some hours
 
 soak: ## crash loops again and again for SOAKTIME (8h)
 	@end=$$(( $$(date +%s) + $$(echo $(SOAKTIME) | sed -E 's/h$$/*3600/; s/m$$/*60/; s/s$$//') )); n=0; \
 	while [ $$(date +%s) -lt $$end ]; do \
 		go test -count=1 -timeout 30m -run 'Crash|Interrupt' ./internal/engine; \
-		BELAY_KILL=full go test -count=1 -timeout 30m -run Kill ./internal/cli ./script/kill; \
+		BELAY_KILL=full go test -count=1 -timeout 30m -run Kill ./script/kill; \
 		n=$$((n+1)); echo "$$n rounds at $$(git rev-parse --short HEAD), $$(date -u +%FT%TZ)"; \
 	done
 
