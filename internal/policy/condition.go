@@ -3,11 +3,9 @@ package policy
 import (
 	"slices"
 
+	"cel.dev/cel-go/cel"
 	"cel.dev/cel-go/common/ast"
-	"cel.dev/cel-go/common/decls"
 	"cel.dev/cel-go/common/operators"
-	"cel.dev/cel-go/common/types"
-	"cel.dev/cel-go/interpreter"
 
 	"github.com/belay-run/belay"
 )
@@ -22,13 +20,13 @@ const (
 // conditions compiles expressions. What that needs is made with the first one:
 // rules without expressions pay nothing for it.
 type conditions struct {
-	cel  *language
+	env  *cel.Env
 	made map[string]*condition // by text: many rules have the same
 }
 
 // condition is an expression made ready.
 type condition struct {
-	program *program
+	program cel.Program
 	value   func(any) any // a value as expressions have it
 }
 
@@ -36,36 +34,36 @@ func (e *conditions) compile(text string) (*condition, *belay.Error) {
 	if len(text) > maxText {
 		return nil, bad("the expression has %d bytes; %d are the most", len(text), maxText)
 	}
-	if e.cel == nil {
-		var names []*decls.VariableDecl
+	if e.env == nil {
+		options := []cel.EnvOption{cel.ParserRecursionLimit(maxDepth), cel.ParserExpressionSizeLimit(maxText)}
 		for _, name := range variables {
-			names = append(names, decls.NewVariable(name, typeOf(name)))
+			options = append(options, cel.Variable(name, typeOf(name)))
 		}
-		l, err := newLanguage(names...)
+		env, err := cel.NewEnv(options...)
 		if err != nil {
 			return nil, bad("expressions can't be used: %v", err)
 		}
-		e.cel, e.made = l, map[string]*condition{}
+		e.env, e.made = env, map[string]*condition{}
 	}
 	if c := e.made[text]; c != nil {
 		return c, nil
 	}
-	tree, err := e.cel.read(text)
-	if err != nil {
+	tree, issues := e.env.Compile(text)
+	if err := issues.Err(); err != nil {
 		return nil, bad("the expression can't be read: %v", err).WithHint("it is CEL; docs/policy.md lists what it can name")
 	}
-	if t := tree.GetType(tree.Expr().ID()); !t.IsExactType(types.BoolType) && !t.IsExactType(types.DynType) {
+	if t := tree.OutputType(); !t.IsExactType(cel.BoolType) && !t.IsExactType(cel.DynType) {
 		return nil, bad("the expression says %s, not true or false", t)
 	}
-	var limit uint64
-	if !plain(tree.Expr()) {
-		limit = maxCost
+	options := []cel.ProgramOption{cel.EvalOptions(cel.OptOptimize)}
+	if !plain(tree.NativeRep().Expr()) {
+		options = append(options, cel.CostLimit(maxCost))
 	}
-	p, err := e.cel.program(tree, limit)
+	p, err := e.env.Program(tree, options...)
 	if err != nil {
 		return nil, bad("the expression can't be used: %v", err)
 	}
-	e.made[text] = &condition{p, func(x any) any { return e.cel.values.NativeToValue(x) }}
+	e.made[text] = &condition{p, func(x any) any { return e.env.CELTypeAdapter().NativeToValue(x) }}
 	return e.made[text], nil
 }
 
@@ -98,7 +96,7 @@ func (c *condition) holds(r *Request, sub *subject) (holds, ok bool) {
 	if sub.vars == nil {
 		sub.vars = &vars{r: r, sub: sub, value: c.value}
 	}
-	v, err := c.program.ask(sub.vars)
+	v, _, err := c.program.Eval(sub.vars)
 	if err != nil {
 		return false, false
 	}
@@ -119,17 +117,17 @@ type vars struct {
 var variables = [...]string{"tool", "args", "mode", "agent", "workspace", "level", "paths", "hosts", "taint", "program", "argv", "class", "wrapped"}
 
 // typeOf is the type of a name.
-func typeOf(name string) *types.Type {
+func typeOf(name string) *cel.Type {
 	switch name {
 	case "args":
-		return types.DynType
+		return cel.DynType
 	case "paths", "hosts", "taint", "argv", "wrapped":
-		return types.NewListType(types.StringType)
+		return cel.ListType(cel.StringType)
 	}
-	return types.StringType
+	return cel.StringType
 }
 
-func (v *vars) Parent() interpreter.Activation { return nil }
+func (v *vars) Parent() cel.Activation { return nil }
 
 func (v *vars) ResolveName(name string) (any, bool) {
 	i := slices.Index(variables[:], name)
