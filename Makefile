@@ -55,8 +55,9 @@ rules: ## what a package may import, and whether every promise has its test
 race: ## all tests under the race detector; crash loops are smaller there
 	go test -race -timeout 60m $(if $(JSON),-json) ./... $(SUM)
 
-conformance: ## the vendors' own libraries as judges of the adapters; a module of its own, slow to build
-	cd conformance && $(TEST) -count=1 . $(if $(JSON),| go run github.com/belay-run/belay/internal/testsum)
+conformance: ## the vendors' own libraries as judges of the adapters, and the gym's scenarios; a module of its own, slow to build
+	cd conformance && go run ./belay eval gym/testdata/gym | sed '/^pass /d'
+	cd conformance && $(TEST) -count=1 ./... $(if $(JSON),| go run github.com/belay-run/belay/internal/testsum)
 
 openapi: ## docs/openapi.json against public linters, which npm installs at the first time
 	tools/openapi/check
@@ -131,5 +132,5 @@ docs: ## write the documents that are made from code
 demo: ## a session, killed and resumed, in a throw-away place
 	go run ./cmd/belay demo
 
-eval: ## the scenarios of evals and of the gym, by the program itself; RUN=regexp picks some
-	go run ./cmd/belay eval --run '$(RUN)' evals internal/eval/gym/testdata/gym | sed '/^pass /d'
+eval: ## the scenarios of evals, by the program itself; RUN=regexp picks some
+	go run ./cmd/belay eval --run '$(RUN)' evals | sed '/^pass /d'

@@ -116,12 +116,14 @@ var layers = map[string]layer{
 	"internal/mutants":           {moves: true},
 	"internal/worktree":          {own: []string{".", "internal/gitsafe"}},
 	"internal/demo":              {},
-	"internal/eval":              {own: []string{".", "event", "internal/eval/syntax", "internal/model/scripted", "internal/source", "internal/store", "internal/tool"}, modules: []string{"github.com/aymanbagabas/go-udiff", "github.com/goccy/go-yaml/ast"}, moves: true},
-	"internal/eval/gym":          {own: []string{".", "event", "internal/eval", "internal/eval/syntax", "internal/patch", "internal/source", "internal/tool", "internal/tool/file", "internal/tool/shell"}},
-	"internal/eval/syntax":       {modules: []string{"github.com/evanw/esbuild/pkg/api"}},
+	"internal/eval":              {own: []string{".", "event", "internal/model/scripted", "internal/source", "internal/store", "internal/tool"}, modules: []string{"github.com/aymanbagabas/go-udiff", "github.com/goccy/go-yaml/ast"}, moves: true},
 	"internal/engine":            {own: []string{".", "event", "internal/core/…", "internal/links", "internal/policy", "internal/store", "internal/tokens", "internal/model", "internal/process", "internal/tool", "internal/secret", "internal/tool/file"}, moves: true},
 	"internal/cli":               {own: []string{".", "client", "event", "internal/…"}, modules: []string{"github.com/alecthomas/kong", "github.com/aymanbagabas/go-udiff", "golang.org/x/term", "golang.org/x/sys/unix"}, moves: true},
 	"cmd/belay":                  {own: []string{"internal/cli", "internal/collector", "internal/pages", "internal/sandbox"}},
+
+	// the conformance module: other people's libraries and scenarios
+	"conformance/gym":   {own: []string{".", "event", "internal/eval", "internal/patch", "internal/source", "internal/tool", "internal/tool/file", "internal/tool/shell"}, modules: []string{"github.com/evanw/esbuild/pkg/api"}},
+	"conformance/belay": {own: []string{"conformance/gym", "internal/cli", "internal/eval", "internal/sandbox"}},
 }
 
 // TestImportRules holds every package to its line of the table: direct imports

@@ -13,7 +13,6 @@ import (
 
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/internal/eval"
-	"github.com/belay-run/belay/internal/eval/gym"
 	"github.com/belay-run/belay/internal/store"
 	"github.com/belay-run/belay/internal/store/sqlite"
 )
@@ -94,7 +93,7 @@ func (c *evalCmd) scenarios(a *app) ([]*eval.Scenario, error) {
 	for _, p := range c.Paths {
 		paths = append(paths, a.abs(p))
 	}
-	all, err := eval.Load(paths, gym.Read)
+	all, err := eval.Load(paths, a.Formats...)
 	if err != nil {
 		return nil, err
 	}

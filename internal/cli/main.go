@@ -24,6 +24,7 @@ import (
 	"github.com/alecthomas/kong"
 
 	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/internal/eval"
 	"github.com/belay-run/belay/internal/gitsafe"
 	"github.com/belay-run/belay/internal/model"
 	"github.com/belay-run/belay/internal/process"
@@ -44,6 +45,7 @@ type Sys struct {
 	Signals    <-chan os.Signal      // interrupt and terminate; nil brings none
 	IsTerminal func(stream any) bool // of one of the three streams; nil says no
 	Point      func(kind string)     // passed to the engine; for crash tests
+	Formats    []eval.Format         // of scenarios, besides our own
 	Forget     func()                // called when the first request to a model is written: much of what was needed so far isn't any more. Nil is nothing
 }
 

@@ -11,8 +11,6 @@ import (
 	"time"
 
 	"github.com/aymanbagabas/go-udiff"
-
-	"github.com/belay-run/belay/internal/eval/syntax"
 )
 
 // Expectation is one thing that must have come of a scenario. Check says what
@@ -99,21 +97,6 @@ func (e Took) Check(_ context.Context, s *Seen) (failures []string) {
 		failures = append(failures, fmt.Sprintf("time: expected at most %s, got %s", e.Most, s.Took.Round(time.Millisecond)))
 	}
 	return failures
-}
-
-// Syntax is a file that must be without syntax errors.
-type Syntax string
-
-// Check parses the file.
-func (e Syntax) Check(_ context.Context, s *Seen) []string {
-	content, failure := s.need(string(e))
-	if failure != nil {
-		return failure
-	}
-	if mistakes := syntax.Check(string(e), content); len(mistakes) > 0 {
-		return []string{"syntax of " + string(e) + ": expected no errors, got:\n" + indent(strings.Join(mistakes, "\n"))}
-	}
-	return nil
 }
 
 // need is a file that must exist.

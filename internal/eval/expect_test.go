@@ -15,14 +15,14 @@ const base = `
 id: base
 category: c
 prompt: Do it.
-setup: {files: {a.txt: "one\n", bad.ts: "let a = ;\n", good.ts: "let a: number = 1;\n"}}
+setup: {files: {a.txt: "one\n", bad.go: "package a\nvar a = ;\n", good.go: "package a\n"}}
 then: [{belay: [verify]}]
 script:
   steps:
     - text: I look.
       calls:
         - {tool: read, args: {path: a.txt}}
-        - {tool: read, args: {path: good.ts}}
+        - {tool: read, args: {path: good.go}}
         - {tool: read, args: {path: nowhere}}
     - text: I write.
       calls: [{tool: write, args: {path: b.txt, content: "two\n"}}, {tool: nothing, args: {}}]
@@ -51,8 +51,8 @@ var claims = []struct {
 	{"file", `{path: b.txt, lacks: one}`, `{path: b.txt, lacks: two}`, "expected not to contain"},
 	{"file", `{path: b.txt, matches: '^t.o$'}`, `{path: b.txt, matches: '^o$'}`, "expected to match"},
 	{"file", `{path: c.txt, absent: true}`, `{path: b.txt, absent: true}`, "file b.txt: expected to be absent, got:"},
-	{"file", `{path: a.txt, unchanged: true}`, `{path: c.txt, contains: x}`, "file c.txt: expected to exist; the files are a.txt, b.txt, bad.ts, good.ts"},
-	{"files", "[b.txt, a.txt, bad.ts, good.ts]", "[a.txt, bad.ts, good.ts]", "+b.txt"},
+	{"file", `{path: a.txt, unchanged: true}`, `{path: c.txt, contains: x}`, "file c.txt: expected to exist; the files are a.txt, b.txt, bad.go, good.go"},
+	{"files", "[b.txt, a.txt, bad.go, good.go]", "[a.txt, bad.go, good.go]", "+b.txt"},
 	{"called", "{tool: read}", "{tool: edit}", "a call of edit: expected at least once, got 0 times; the calls:"},
 	{"called", "{tool: read, times: 3}", "{tool: read, times: 2}", "expected 2 times, got 3 times"},
 	{"called", "{tool: read, times: 1, args: {path: a.txt}}", "{tool: read, args: {path: b.txt}}", `with {"path":"b.txt"}`},
@@ -69,12 +69,12 @@ var claims = []struct {
 	{"fact", "{type: turn.completed}", "{type: turn.failed}", "facts turn.failed: expected at least 1, got 0"},
 	{"fact", "{type: tool.started, where: {name: read}, count: 3}", "{type: tool.started, where: {name: read}, most: 2}", `facts tool.started with name "read": expected at most 2, got 3; all tool.started:`},
 	{"fact", "{type: tool.failed, where: {problem: {class: not_found}}, least: 2}", "{type: tool.failed, where: {problem: {class: denied}}}", "expected at least 1, got 0"},
-	{"fact", "{type: model.completed, where: {calls: [{name: read}, {name: read, path: good.ts}, {name: read}]}, count: 1}", "{type: model.completed, where: {calls: [{name: read}]}}", "expected at least 1, got 0"},
+	{"fact", "{type: model.completed, where: {calls: [{name: read}, {name: read, path: good.go}, {name: read}]}, count: 1}", "{type: model.completed, where: {calls: [{name: read}]}}", "expected at least 1, got 0"},
 	{"fact", "{type: turn.completed, where: {nextSteps: ''}}", "{type: turn.completed, where: {nextSteps: x}}", "expected at least 1, got 0"},
 	{"order", "[{fact: tool.result}, {fact: turn.completed}]", "[{fact: turn.completed}, {fact: tool.result}]", "there is no tool.result after turn.completed"},
 	{"order", "[{fact: turn.started}]", "[{fact: turn.failed}]", "there is no turn.failed at all"},
-	{"syntax", "good.ts", "bad.ts", "syntax of bad.ts: expected no errors, got:\n  1:9: Unexpected"},
-	{"syntax", "good.ts", "missing.ts", "file missing.ts: expected to exist"},
+	{"syntax", "good.go", "bad.go", "syntax of bad.go: expected no errors, got:\n  2:9: expected operand"},
+	{"syntax", "good.go", "missing.json", "file missing.json: expected to exist"},
 	{"steps", "{count: 3}", "{most: 2}", "steps: expected at most 2, got 3"},
 	{"calls", "{count: 6}", "{least: 7}", "calls: expected at least 7, got 6"},
 	{"took", "{most: 1m}", "{least: 5m}", "time: expected at least 5m0s, got"},

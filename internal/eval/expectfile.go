@@ -5,7 +5,6 @@ import (
 	"strings"
 
 	"github.com/belay-run/belay"
-	"github.com/belay-run/belay/internal/eval/syntax"
 )
 
 // An expectation is an object with one field, which says what it is about.
@@ -147,8 +146,8 @@ func (r *reader) ofFiles(at []any, f expectFile, s *Scenario) (found []Expectati
 	}
 	if f.Syntax != nil {
 		r.filePath(under(at, "syntax"), *f.Syntax)
-		if !syntax.Knows(*f.Syntax) {
-			r.fail(under(at, "syntax"), "there is no parser for %s", *f.Syntax).WithHint("known are %s", strings.Join(syntax.Kinds(), " "))
+		if !canParse(*f.Syntax) {
+			r.fail(under(at, "syntax"), "there is no parser for %s", *f.Syntax).WithHint("known are .go and .json")
 		}
 		found = append(found, Syntax(*f.Syntax))
 	}

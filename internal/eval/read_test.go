@@ -72,7 +72,7 @@ func TestExpectationsThatCantFailAreRefused(t *testing.T) {
 		"file: {path: a.txt, absent: true, equals: x}", "file: {path: ../a.txt, equals: x}", "file: {equals: x}", "called: {}", "called: {tool: read, times: -1}",
 		"failed: {code: X}", "result: {tool: read}", "together: {tool: read}", "together: {tool: read, least: 0}", "fact: {}", "fact: {type: no.such}",
 		"fact: {type: turn.started, least: 0}", "fact: {type: turn.started, least: 2, most: 1}", "fact: {type: turn.started, count: 1, most: 2}",
-		"order: []", "order: [{where: {}}]", "syntax: a.txt", "syntax: ../a.ts", "steps: {}", "steps: {most: -1}", "calls: {count: -1}",
+		"order: []", "order: [{where: {}}]", "syntax: a.txt", "syntax: ../a.go", "steps: {}", "steps: {most: -1}", "calls: {count: -1}",
 		"took: {}", "took: {most: fast}", "store: full", "code: ''", "exits: [0, 0]", "assistant: {matches: '('}",
 	} {
 		_, err := eval.Parse("a.yaml", []byte(strings.Replace(least, "outcome: completed", e, 1)))

@@ -11,7 +11,6 @@ import (
 
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/internal/eval"
-	"github.com/belay-run/belay/internal/eval/gym"
 )
 
 // seed adds the documents of files.
@@ -52,14 +51,5 @@ func FuzzParse(f *testing.F) {
 	f.Fuzz(func(t *testing.T, data []byte) {
 		all, err := eval.Parse("a.yaml", data)
 		check(t, data, all, err)
-	})
-}
-
-func FuzzGym(f *testing.F) {
-	seed(f, "../gym/testdata/gym/*.yaml")
-	f.Fuzz(func(t *testing.T, data []byte) {
-		if all, ok, err := gym.Read("a.yaml", data); ok {
-			check(t, data, all, err)
-		}
 	})
 }

@@ -9,9 +9,9 @@ import (
 	"testing"
 
 	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/conformance/gym"
 	"github.com/belay-run/belay/internal/cli"
 	"github.com/belay-run/belay/internal/eval"
-	"github.com/belay-run/belay/internal/eval/gym"
 )
 
 // play plays a scenario in a place of its own.

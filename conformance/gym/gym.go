@@ -16,7 +16,6 @@ import (
 
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/internal/eval"
-	"github.com/belay-run/belay/internal/eval/syntax"
 	"github.com/belay-run/belay/internal/patch"
 	"github.com/belay-run/belay/internal/source"
 	"github.com/belay-run/belay/internal/tool"
@@ -194,10 +193,10 @@ func (r *reader) expect(i int, e expectation) eval.Expectation {
 	case "file_regex":
 		return eval.File{Path: file(), Text: eval.Text{Matches: r.pattern(i, e.Pattern)}}
 	case "no_syntax_errors":
-		if !syntax.Knows(e.Path) {
+		if _, ok := loader(e.Path); !ok {
 			r.fail([]any{"expectations", i, "path"}, "there is no parser for %s", e.Path)
 		}
-		return eval.Syntax(file())
+		return parsed(file())
 	case "tool_called":
 		return eval.Called{Tool: toolName(e.Name)}
 	case "tool_result_error":
