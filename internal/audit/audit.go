@@ -26,7 +26,7 @@ const (
 )
 
 // Deletions records deleted sessions. Those that are recorded already are left out.
-func Deletions(ctx context.Context, st store.Store, owner store.Owner, all []store.Tombstone) error {
+func Deletions(ctx context.Context, st store.Run, owner store.Owner, all []store.Tombstone) error {
 	if len(all) == 0 {
 		return nil
 	}
@@ -43,7 +43,7 @@ func Deletions(ctx context.Context, st store.Store, owner store.Owner, all []sto
 	return nil
 }
 
-func claim(ctx context.Context, st store.Store, owner store.Owner) (int64, error) {
+func claim(ctx context.Context, st store.Run, owner store.Owner) (int64, error) {
 	for try := 0; ; try++ {
 		epoch, err := st.Claim(ctx, belay.SessionID(Stream), owner, lease)
 		if _, owned := errors.AsType[*store.OwnedError](err); !owned || try == tries {
@@ -57,7 +57,7 @@ func claim(ctx context.Context, st store.Store, owner store.Owner) (int64, error
 	}
 }
 
-func write(ctx context.Context, st store.Store, epoch int64, t store.Tombstone) error {
+func write(ctx context.Context, st store.Run, epoch int64, t store.Tombstone) error {
 	head, err := st.Head(ctx, Stream)
 	if err != nil && !errors.Is(err, store.ErrNotFound) {
 		return err

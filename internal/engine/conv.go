@@ -99,14 +99,14 @@ func newConv(s belay.StreamID) *conv {
 
 // give puts it back with what was appended meanwhile; the ones not used for
 // longest make room.
-func (c *convCache) give(ctx context.Context, st store.Store, v *conv) {
+func (c *convCache) give(ctx context.Context, st store.Run, v *conv) {
 	for c.catchUp(ctx, st, v) {
 	}
 }
 
 // catchUp folds what a conversation in use has missed. When it has missed
 // nothing more it is put back, under the same lock.
-func (c *convCache) catchUp(ctx context.Context, st store.Store, v *conv) (again bool) {
+func (c *convCache) catchUp(ctx context.Context, st store.Run, v *conv) (again bool) {
 	c.mu.Lock()
 	missed := c.missed[v.stream]
 	c.missed[v.stream] = nil
@@ -138,7 +138,7 @@ func (c *convCache) keep(v *conv) {
 }
 
 // upTo folds the conversation up to a sequence.
-func (v *conv) upTo(ctx context.Context, st store.Store, to int64) error {
+func (v *conv) upTo(ctx context.Context, st store.Run, to int64) error {
 	if v.said > to { // an earlier point than the cached one: start again
 		*v = *newConv(v.stream)
 	}
@@ -178,7 +178,7 @@ func silent(p event.Payload) bool {
 // feed folds facts that were just appended, so that the next request needs no
 // look into the store. A stream's first facts begin its conversation. One that
 // isn't right before the facts is left alone.
-func (c *convCache) feed(ctx context.Context, st store.Store, s belay.StreamID, events []event.Envelope) {
+func (c *convCache) feed(ctx context.Context, st store.Run, s belay.StreamID, events []event.Envelope) {
 	if s.Kind() != belay.KindThread || len(events) == 0 {
 		return
 	}
@@ -208,7 +208,7 @@ func (c *convCache) toFeed(s belay.StreamID, events []event.Envelope) *conv {
 	return v
 }
 
-func (v *conv) apply(ctx context.Context, st store.Store, ev event.Envelope) error {
+func (v *conv) apply(ctx context.Context, st store.Run, ev event.Envelope) error {
 	v.seq = ev.Seq
 	switch p := ev.Data.(type) {
 	case event.ThreadStarted:
@@ -262,7 +262,7 @@ func (v *conv) apply(ctx context.Context, st store.Store, ev event.Envelope) err
 
 // queueChanged adds the text of a turn that became part of the running one, and
 // a note to the model about those that were dropped.
-func (v *conv) queueChanged(ctx context.Context, st store.Store, p event.QueueChanged) error {
+func (v *conv) queueChanged(ctx context.Context, st store.Run, p event.QueueChanged) error {
 	switch p.Op {
 	case event.QueueJoined:
 		m, err := input(ctx, st, v.texts[p.Turn])
@@ -309,7 +309,7 @@ func (v *conv) weigh(m belay.Message) {
 	}
 }
 
-func (v *conv) answer(ctx context.Context, st store.Store, p event.ModelCompleted) error {
+func (v *conv) answer(ctx context.Context, st store.Run, p event.ModelCompleted) error {
 	m := belay.Message{Role: belay.RoleAssistant}
 	text, err := whole(ctx, st, p.Text)
 	if err != nil {
@@ -368,7 +368,7 @@ func (v *conv) result(r belay.ToolResult) {
 }
 
 // whole is the full text of a content.
-func whole(ctx context.Context, st store.Store, c belay.Content) (string, error) {
+func whole(ctx context.Context, st store.Run, c belay.Content) (string, error) {
 	if c.Ref == nil {
 		return c.Text, nil
 	}

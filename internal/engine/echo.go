@@ -33,7 +33,7 @@ func (e *Engine) keepEcho(ctx context.Context, list []event.ModelEcho) (belay.Co
 
 // echoes puts what the vendor wants back into the message of its answer: what
 // stands before the answer as parts, the rest with its calls.
-func echoes(ctx context.Context, st store.Store, c belay.Content, m *belay.Message) error {
+func echoes(ctx context.Context, st store.Run, c belay.Content, m *belay.Message) error {
 	text, err := whole(ctx, st, c)
 	if err != nil || text == "" {
 		return err

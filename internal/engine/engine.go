@@ -34,7 +34,7 @@ const Lease = 15 * time.Second
 
 // Config is what an engine is made of. Store, Owner and Tools must be set.
 type Config struct {
-	Store    store.Store
+	Store    store.Run
 	Owner    store.Owner
 	Provider func(ctx context.Context, workspace string, s belay.Settings) (model.Provider, error) // that these settings name in a workspace
 	Tools    *tool.Set
@@ -173,13 +173,13 @@ func NewDecider(s belay.StreamID) (core.Decider, string, error) {
 }
 
 // Load folds a stream: the cached state and what came after it.
-func Load(ctx context.Context, st store.Store, s belay.StreamID) (core.Decider, int64, time.Time, error) {
+func Load(ctx context.Context, st store.Run, s belay.StreamID) (core.Decider, int64, time.Time, error) {
 	at, err := load(ctx, st, s)
 	return at.d, at.seq, at.last, err
 }
 
 // load is a stream as its facts say it is.
-func load(ctx context.Context, st store.Store, s belay.StreamID) (at standing, err error) {
+func load(ctx context.Context, st store.Run, s belay.StreamID) (at standing, err error) {
 	d, version, err := NewDecider(s)
 	if err != nil {
 		return standing{}, err

@@ -16,7 +16,7 @@ import (
 )
 
 // begin takes up the conversation that a thread begins with.
-func (v *conv) begin(ctx context.Context, st store.Store, base []belay.Ref) error {
+func (v *conv) begin(ctx context.Context, st store.Run, base []belay.Ref) error {
 	n := 0
 	defer func() { v.based = len(v.msgs) }()
 	for s, err := range ReadBase(ctx, st, base) {

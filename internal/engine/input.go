@@ -14,7 +14,7 @@ import (
 // input is what a person said, as a model sees it: the text, then what came
 // with it, each under its name. A picture or a document stays a reference until
 // a provider encodes it.
-func input(ctx context.Context, st store.Store, c belay.Content) (belay.Message, error) {
+func input(ctx context.Context, st store.Run, c belay.Content) (belay.Message, error) {
 	text, err := whole(ctx, st, c)
 	m := belay.Text(belay.RoleUser, text)
 	for _, a := range c.Attached {

@@ -21,7 +21,7 @@ type Past struct {
 	Turns   []PastTurn // in order; a turn's number is its place, from 1
 	Seq     int64      // of the thread's last fact
 
-	st    store.Store
+	st    store.Run
 	begin belay.Beginning // what it began with
 	conv  *conv           // what was said after that
 }
@@ -42,7 +42,7 @@ type PastTurn struct {
 
 // ReadPast folds a thread's conversation. What the thread began with is not
 // held in memory.
-func ReadPast(ctx context.Context, st store.Store, id belay.ThreadID) (*Past, error) {
+func ReadPast(ctx context.Context, st store.Run, id belay.ThreadID) (*Past, error) {
 	p := &Past{Thread: id, st: st, conv: newConv(id.Stream())}
 	p.conv.light = true
 	for ev, err := range st.Read(ctx, id.Stream(), 0) {
@@ -65,7 +65,7 @@ func ReadPast(ctx context.Context, st store.Store, id belay.ThreadID) (*Past, er
 
 // Conversation folds a thread's conversation up to a fact, as a model is given
 // it there. Calls that aren't all answered are left out.
-func Conversation(ctx context.Context, st store.Store, s belay.StreamID, to int64) ([]belay.Message, error) {
+func Conversation(ctx context.Context, st store.Run, s belay.StreamID, to int64) ([]belay.Message, error) {
 	c := newConv(s)
 	err := c.upTo(ctx, st, to)
 	return c.msgs[:c.settled()], err

@@ -173,7 +173,7 @@ func follows(a, b event.ArtifactChanged) bool {
 }
 
 // look decides what becomes of one file.
-func (rb *Rollback) look(ctx context.Context, st store.Store, l Looking, path string, c *changed) error {
+func (rb *Rollback) look(ctx context.Context, st store.Run, l Looking, path string, c *changed) error {
 	lost := func(why string) error {
 		rb.Lost = append(rb.Lost, Refusal{path, why})
 		return nil
@@ -234,7 +234,7 @@ func (rb *Rollback) look(ctx context.Context, st store.Store, l Looking, path st
 	return nil
 }
 
-func there(ctx context.Context, st store.Store, ref belay.Ref) error {
+func there(ctx context.Context, st store.Run, ref belay.Ref) error {
 	r, err := st.Open(ctx, ref.Digest)
 	if err != nil {
 		return err
@@ -261,7 +261,7 @@ func (e *Engine) Keep(ctx context.Context) func([]byte) (*belay.Ref, error) {
 }
 
 // Command is the rollback as a wish, its plan kept as content.
-func (rb *Rollback) Command(ctx context.Context, st store.Store, scope, reason string) (belay.RollBack, error) {
+func (rb *Rollback) Command(ctx context.Context, st store.Run, scope, reason string) (belay.RollBack, error) {
 	c := belay.RollBack{Scope: scope, To: rb.To.ID, After: rb.After, Files: len(rb.Files), Reason: reason}
 	for _, r := range rb.Ran {
 		c.Kept = append(c.Kept, event.CutText(r.String(), 400))

@@ -20,7 +20,7 @@ type Spoken struct {
 // Transcript yields a thread's conversation as a model is given it, holding
 // one message at a time. Calls that have no answer yet are in it, with the
 // answers that others of their message have.
-func Transcript(ctx context.Context, st store.Store, id belay.ThreadID) iter.Seq2[Spoken, error] {
+func Transcript(ctx context.Context, st store.Run, id belay.ThreadID) iter.Seq2[Spoken, error] {
 	return func(yield func(Spoken, error) bool) {
 		v := newConv(id.Stream())
 		v.light = true
@@ -49,7 +49,7 @@ func Transcript(ctx context.Context, st store.Store, id belay.ThreadID) iter.Seq
 }
 
 // copied yields what a thread began with.
-func copied(ctx context.Context, st store.Store, base []belay.Ref, yield func(Spoken, error) bool) bool {
+func copied(ctx context.Context, st store.Run, base []belay.Ref, yield func(Spoken, error) bool) bool {
 	for s, err := range ReadBase(ctx, st, base) {
 		if !yield(Spoken{Said: s}, err) || err != nil {
 			return false

@@ -15,7 +15,7 @@ import (
 // for a person, so another one may have become the writer since the question: as
 // long as it writes, the gate denies the call, whatever the person says. root is
 // where a workspace is claimed.
-func OtherWriter(ctx context.Context, st store.Store, stream belay.StreamID, action belay.ActionID, root func(workspace string) string) (*store.Writer, error) {
+func OtherWriter(ctx context.Context, st store.Run, stream belay.StreamID, action belay.ActionID, root func(workspace string) string) (*store.Writer, error) {
 	asks, err := load(ctx, st, stream)
 	if err != nil {
 		return nil, err
@@ -45,7 +45,7 @@ func OtherWriter(ctx context.Context, st store.Store, stream belay.StreamID, act
 
 // changesFor reports whether an open question is about a call that may change
 // something.
-func changesFor(ctx context.Context, st store.Store, d *thread.Decider, action belay.ActionID) (bool, error) {
+func changesFor(ctx context.Context, st store.Run, d *thread.Decider, action belay.ActionID) (bool, error) {
 	opens := d.State().Opens()
 	i := slices.IndexFunc(opens, func(o thread.Open) bool { return o.Action == action })
 	if i < 0 || opens[i].Call == nil {

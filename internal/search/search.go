@@ -91,7 +91,7 @@ func texts(e event.Envelope) []belay.Content {
 
 // whole is a content's text, as far as it is looked at. Content that is gone
 // has its beginning in the fact.
-func whole(ctx context.Context, st store.Store, c belay.Content) (string, error) {
+func whole(ctx context.Context, st store.ReadModels, c belay.Content) (string, error) {
 	if c.Ref == nil || !strings.HasPrefix(c.Ref.Media, "text/") {
 		return c.Text, nil
 	}
@@ -108,7 +108,7 @@ func whole(ctx context.Context, st store.Store, c belay.Content) (string, error)
 }
 
 // Fold is the view of the words in a store's sessions.
-type Fold struct{ Store store.Store }
+type Fold struct{ Store store.ReadModels }
 
 // At is the position up to which the view is folded.
 func (f Fold) At(ctx context.Context) (store.Position, error) {
@@ -145,7 +145,7 @@ func (f Fold) Step(ctx context.Context) (more bool, err error) {
 
 // Catchup folds what the view hasn't seen, up to the end that the log has at the
 // call.
-func Catchup(ctx context.Context, st store.Store) error {
+func Catchup(ctx context.Context, st store.ReadModels) error {
 	end, err := st.End(ctx)
 	if err != nil {
 		return err
@@ -154,7 +154,7 @@ func Catchup(ctx context.Context, st store.Store) error {
 }
 
 // Rebuild drops what was folded and folds the log again.
-func Rebuild(ctx context.Context, st store.Store) error {
+func Rebuild(ctx context.Context, st store.ReadModels) error {
 	for {
 		at, err := st.ViewPosition(ctx, name)
 		if err != nil {
@@ -171,7 +171,7 @@ func Rebuild(ctx context.Context, st store.Store) error {
 }
 
 // fold takes one chunk of the log.
-func fold(ctx context.Context, st store.Store, from store.Position) (more bool, err error) {
+func fold(ctx context.Context, st store.ReadModels, from store.Position) (more bool, err error) {
 	end, err := st.End(ctx) // before the facts: all up to here are among those that are read
 	if err != nil || end <= from {
 		return false, err
@@ -211,7 +211,7 @@ func fold(ctx context.Context, st store.Store, from store.Position) (more bool, 
 }
 
 // words are those of the first n facts, by session: as many as a chunk has text for.
-func words(ctx context.Context, st store.Store, recs []store.Record) (n int, sets map[belay.SessionID]map[uint32]bool, err error) {
+func words(ctx context.Context, st store.ReadModels, recs []store.Record) (n int, sets map[belay.SessionID]map[uint32]bool, err error) {
 	sets = map[belay.SessionID]map[uint32]bool{}
 	for size := 0; n < len(recs) && size <= maxChunk; n++ {
 		id := recs[n].Event.IDs.Session
@@ -233,7 +233,7 @@ func words(ctx context.Context, st store.Store, recs []store.Record) (n int, set
 }
 
 // merged are the rows of sessions with more words.
-func merged(ctx context.Context, st store.Store, sets map[belay.SessionID]map[uint32]bool) (map[string][]byte, error) {
+func merged(ctx context.Context, st store.ReadModels, sets map[belay.SessionID]map[uint32]bool) (map[string][]byte, error) {
 	rows := map[string][]byte{}
 	for id, set := range sets {
 		row, err := st.ViewRow(ctx, name, rowKey(id))
@@ -258,7 +258,7 @@ func merged(ctx context.Context, st store.Store, sets map[belay.SessionID]map[ui
 }
 
 // Sessions are the sessions whose texts have all words of a question.
-func Sessions(ctx context.Context, st store.Store, question string) (map[belay.SessionID]bool, error) {
+func Sessions(ctx context.Context, st store.ReadModels, question string) (map[belay.SessionID]bool, error) {
 	words := Words(question)
 	if len(words) == 0 {
 		return nil, belay.Errorf(belay.CodeUsage, "there is no word to look for").WithHint("a word has two letters or digits at least")
@@ -299,7 +299,7 @@ type Hit struct {
 
 // Excerpt looks for the newest fact of a session that has one of the words; nil
 // when none is among the newest facts.
-func Excerpt(ctx context.Context, st store.Store, id belay.SessionID, question string) (*Hit, error) {
+func Excerpt(ctx context.Context, st store.ReadModels, id belay.SessionID, question string) (*Hit, error) {
 	words := Words(question)
 	n := 0
 	for rec, err := range st.Window(ctx, store.Window{Session: id, Newest: true}) {

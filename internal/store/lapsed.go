@@ -12,7 +12,7 @@ const Apart Position = 1 << 24
 // was only deleted isn't lapsed.
 func Lapsed(ctx context.Context, st interface {
 	Log
-	Deletion
+	Tombstones
 }, at Position) (bool, error) {
 	end, err := st.End(ctx)
 	if err != nil || at > end {

@@ -233,12 +233,16 @@ type Deletion interface {
 	// Content that another running session may be about to name stays until it
 	// is collected; Deleted counts it.
 	DeleteSession(ctx context.Context, session belay.SessionID, by string) (Deleted, error)
+}
+
+// Tombstones lists what is left of deleted sessions.
+type Tombstones interface {
 	// Tombstones lists the sessions that were deleted after a position, in order.
 	Tombstones(ctx context.Context, after Position) ([]Tombstone, error)
 }
 
-// Store is everything a driver gives.
-type Store interface {
+// Run is what driving sessions needs.
+type Run interface {
 	Runtime() belay.RuntimeID
 	Log
 	Inbox
@@ -247,10 +251,28 @@ type Store interface {
 	Blobs
 	Lanes
 	States
-	Views
 	Writers
+}
+
+// ReadModels is what folding the log into read models needs.
+type ReadModels interface {
+	Log
+	Blobs
+	Views
+	Tombstones
+}
+
+// Admin is what takes sessions out of a store and brings them in.
+type Admin interface {
 	Archive
 	Deletion
+}
+
+// Store is everything a driver gives.
+type Store interface {
+	Run
+	ReadModels
+	Admin
 	// Close waits for what was accepted and gives back what this process owns.
 	Close() error
 }
