@@ -50,6 +50,8 @@ type Boundary struct {
 	Read    []string      `json:"read,omitempty"`    // absolute paths readable although hidden by default, such as in a home
 	Network string        `json:"network,omitempty"` // none (default), hosts, full
 	Hosts   []string      `json:"hosts,omitempty"`   // of network hosts: host:port, the host exact or ".suffix"
+	Leave   []string      `json:"leave,omitempty"`   // absolute paths of protected names that can be changed, and stay when the program has ended
+	History bool          `json:"history,omitempty"` // what git brings from elsewhere counts as history that was there before
 	Limits  ProcessLimits `json:"limits,omitzero"`
 	Least   Level         `json:"least,omitempty"` // minimum sandbox level; empty is L0
 }
@@ -171,7 +173,7 @@ func (b Boundary) Check() error {
 	if (len(b.Hosts) > 0) != (b.Network == NetworkHosts) {
 		return Errorf(CodeBadBoundary, "boundary %q has network %q and %d hosts", b.Name, b.Network, len(b.Hosts)).WithHint("network hosts wants a list of hosts, the others have none")
 	}
-	for _, p := range slices.Concat(b.Write, b.Read) {
+	for _, p := range slices.Concat(b.Write, b.Read, b.Leave) {
 		if !strings.HasPrefix(p, "/") || strings.ContainsRune(p, 0) {
 			return Errorf(CodeBadBoundary, "path %q of boundary %q isn't absolute", p, b.Name).WithHint("write it from the root: /srv/data")
 		}

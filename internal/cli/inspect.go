@@ -4,22 +4,27 @@ import (
 	"context"
 	"path/filepath"
 
+	"github.com/belay-run/belay/internal/core"
 	"github.com/belay-run/belay/internal/engine"
 	"github.com/belay-run/belay/internal/gitsafe"
 )
 
-// inspect looks after what programs leave in a workspace that git obeys. What is
-// moved aside lies in the store's folder.
-func (a *app) inspect(ctx context.Context, workspace string, at engine.Moment) (all []engine.Leftover) {
+// inspect looks after what programs leave in a workspace that git or another
+// program obeys. What is moved aside lies in the store's folder.
+func (a *app) inspect(ctx context.Context, workspace string, at engine.Moment, may core.May) (all []engine.Leftover) {
 	w := a.watch(workspace)
 	if w == nil {
 		return nil
 	}
+	p := gitsafe.Program(may)
 	var moved []gitsafe.Moved
-	if at == engine.ProgramBegins {
-		moved = w.Begin(ctx)
-	} else {
-		moved = w.Look(ctx, at == engine.ProgramEnded)
+	switch at {
+	case engine.ProgramBegins:
+		moved = w.Begin(ctx, p)
+	case engine.FilesWritten:
+		w.Wrote(may.Leave...)
+	default:
+		moved = w.Look(ctx, p, at == engine.ProgramEnded)
 	}
 	for _, m := range moved {
 		all = append(all, engine.Leftover(m))

@@ -8,6 +8,7 @@ import (
 	"github.com/belay-run/belay/internal/core/thread"
 	"github.com/belay-run/belay/internal/engine"
 	"github.com/belay-run/belay/internal/explain"
+	"github.com/belay-run/belay/internal/policy"
 	"github.com/belay-run/belay/internal/store"
 )
 
@@ -73,6 +74,8 @@ func (r *request) gives() (said []string) {
 	case r.Boundary == "":
 	case r.Wider == nil || r.Call == nil || r.Call.Stopped == nil:
 		said = append(said, "in boundary "+line(r.Boundary))
+	case r.Call.Stopped.Op == policy.OpObeyed:
+		said = append(said, line("it left "+r.Call.Stopped.Target+", which another program runs or obeys, and that was moved aside; a yes runs it again and lets it leave that"))
 	default:
 		stopped := r.Call.Stopped
 		what := "it"

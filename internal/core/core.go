@@ -102,6 +102,14 @@ type RunTool struct {
 	Rules   belay.Ref
 	Stands  *belay.Stands // what a person allowed it on; nil: there was no question
 	Bound   *Bound        // what its programs run in; nil: in nothing
+	May     May           // what they may leave in the workspace
+}
+
+// May is what programs may leave in a workspace of what other programs obey.
+type May struct {
+	Leave   []string // absolute paths of protected names
+	History bool     // what git brings from elsewhere, as if it had been history before
+	Held    bool     // their boundary holds the protected names that exist
 }
 
 // Bound is a boundary that programs run in, and the level without which they don't.

@@ -3,6 +3,7 @@ package engine
 import (
 	"context"
 	"errors"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -15,8 +16,9 @@ import (
 
 // Inspect looks after what programs leave in a workspace that other programs
 // obey, outside of every boundary. What is new and makes them run something is
-// moved aside. It is called before a program begins and when it is over.
-type Inspect func(ctx context.Context, workspace string, at Moment) []Leftover
+// moved aside, unless the program may leave it. It is called before a program
+// begins and when it is over.
+type Inspect func(ctx context.Context, workspace string, at Moment, may core.May) []Leftover
 
 // Moment is when a workspace is looked at.
 type Moment int
@@ -26,10 +28,12 @@ const (
 	ProgramBegins Moment = iota
 	ProgramGoesOn        // and nobody waits for it
 	ProgramEnded
+	FilesWritten // by a tool, as was allowed: those that may be left
 )
 
 // Leftover is a file that was moved aside.
 type Leftover struct {
+	Layer    string // who looks at such files: git, protected
 	Path     string // absolute
 	To       string // where it is now; empty: it couldn't be moved
 	Why      string // what it would make run
@@ -42,22 +46,33 @@ const maxLeftovers = 16
 // inspected runs a call, and looks at the workspace around it if it can start
 // programs. A call that left something is stopped like one that its boundary
 // stopped: the thread decides what comes of it.
-func (v *drive) inspected(ctx context.Context, spec belay.ToolSpec, c tool.Call, run func() (tool.Result, error)) (tool.Result, error) {
+func (v *drive) inspected(ctx context.Context, spec belay.ToolSpec, may core.May, c tool.Call, run func() (tool.Result, error)) (tool.Result, error) {
 	begins := slices.Contains(spec.Capabilities, tool.CapProcess)
-	if v.e.c.Inspect == nil || !begins && !slices.Contains(spec.Capabilities, tool.CapProcesses) {
-		return run()
-	}
 	keep := context.WithoutCancel(ctx) // what a cancelled call left is looked at as well
+	switch {
+	case v.e.c.Inspect == nil:
+		return run()
+	case !begins && !slices.Contains(spec.Capabilities, tool.CapProcesses):
+		r, err := run()
+		if spec.Access == belay.Write && len(r.Files) > 0 { // a program that runs didn't leave that
+			may = core.May{}
+			for _, f := range r.Files {
+				may.Leave = append(may.Leave, filepath.Join(c.Dir, f.Path))
+			}
+			v.e.c.Inspect(keep, c.Dir, FilesWritten, may)
+		}
+		return r, err
+	}
 	var left []Leftover
 	if begins {
-		left = v.e.c.Inspect(keep, c.Dir, ProgramBegins)
+		left = v.e.c.Inspect(keep, c.Dir, ProgramBegins, may)
 	}
 	r, err := run()
 	at := ProgramEnded
 	if !begins || r.Left != nil {
 		at = ProgramGoesOn
 	}
-	left = append(left, v.e.c.Inspect(keep, c.Dir, at)...)
+	left = append(left, v.e.c.Inspect(keep, c.Dir, at, may)...)
 	if len(left) == 0 {
 		return r, err
 	}
@@ -72,7 +87,7 @@ func (v *drive) inspected(ctx context.Context, spec belay.ToolSpec, c tool.Call,
 	if r.Text = lines(r.Text, said); err != nil || r.Left != nil {
 		return r, err
 	}
-	e := tool.Failf(tool.Denied, tool.CodeViolation, "it left what makes git run or load something: %s", left[0].Path).
+	e := tool.Failf(tool.Denied, tool.CodeViolation, "it left what another program runs or obeys: %s", left[0].Path).
 		WithHint("do without it; a person can look at what was moved aside, and put it back")
 	e.Text, e.Output, e.Files = r.Text, r.Output, r.Files
 	return tool.Result{}, e
@@ -88,7 +103,7 @@ func lines(text, more string) string {
 // violations are the facts of what was moved aside.
 func violations(left []Leftover) (all []event.Payload) {
 	for _, m := range left[:min(len(left), maxLeftovers)] {
-		all = append(all, event.SandboxViolation{Layer: "git", Op: policy.OpObeyed, Target: event.CutText(m.Path, maxPath), Reason: event.CutText(m.what(), maxPath)})
+		all = append(all, event.SandboxViolation{Layer: m.Layer, Op: policy.OpObeyed, Target: event.CutText(m.Path, maxPath), Reason: event.CutText(m.what(), maxPath)})
 	}
 	return all
 }
@@ -120,18 +135,11 @@ func (v *drive) leftBehind(ctx context.Context, ids belay.IDs) (all []core.Fact)
 	if v.e.c.Inspect == nil {
 		return nil
 	}
-	root := ""
-	v.e.mu.Lock()
-	for _, l := range v.e.left {
-		if l.stream == v.stream && l.ID() == ids.Process {
-			root = l.workspace
-		}
-	}
-	v.e.mu.Unlock()
-	if root == "" {
+	l, ok := v.take(false, func(l left) bool { return l.ID() == ids.Process })
+	if !ok || l.workspace == "" {
 		return nil
 	}
-	for _, p := range violations(v.e.c.Inspect(context.WithoutCancel(ctx), root, ProgramEnded)) {
+	for _, p := range violations(v.e.c.Inspect(context.WithoutCancel(ctx), l.workspace, ProgramEnded, l.may)) {
 		all = append(all, core.Fact{IDs: ids, Data: p})
 	}
 	return all

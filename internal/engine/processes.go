@@ -20,14 +20,15 @@ type left struct {
 	kept   bool // its effect runs
 
 	workspace string
+	may       core.May
 }
 
 // leaves takes a process over from the call that started it.
-func (v *drive) leaves(ids belay.IDs, workspace string, r tool.Running) {
+func (v *drive) leaves(ids belay.IDs, workspace string, may core.May, r tool.Running) {
 	ids.Process = r.ID()
 	v.e.mu.Lock()
 	defer v.e.mu.Unlock()
-	v.e.left = append(v.e.left, left{Running: r, stream: v.stream, ids: ids, workspace: workspace})
+	v.e.left = append(v.e.left, left{Running: r, stream: v.stream, ids: ids, workspace: workspace, may: may})
 }
 
 // take is the first process of the stream that the function accepts, and marks

@@ -75,9 +75,9 @@ func (v *drive) execute(ctx context.Context, eff core.RunTool) (tool.Result, bel
 	if err := v.e.standsNoMore(ctx, rules, eff, call.Args); err != nil {
 		return tool.Result{}, spec, err
 	}
-	r, err := v.inspected(ctx, spec, call, func() (tool.Result, error) { return t.Run(ctx, call) })
+	r, err := v.inspected(ctx, spec, eff.May, call, func() (tool.Result, error) { return t.Run(ctx, call) })
 	if r.Left != nil {
-		v.leaves(eff.IDs, rules.Workspace, r.Left)
+		v.leaves(eff.IDs, rules.Workspace, eff.May, r.Left)
 	}
 	if err != nil && errors.Is(context.Cause(ctx), errToolTime) {
 		if _, told := errors.AsType[*tool.Error](err); !told {

@@ -279,6 +279,9 @@ func (k *ask) why() Answer {
 		about = "A person was asked to allow " + p.Tool
 		if p.Stopped != nil {
 			about = "A person was asked to run " + p.Tool + " again in a wider boundary"
+			if p.Stopped.Op == "obeyed" {
+				about = "A person was asked to run " + p.Tool + " again and let it leave " + p.Stopped.Target
+			}
 		}
 	case "question":
 		about = "The model asked a person"

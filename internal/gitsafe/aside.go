@@ -15,14 +15,20 @@ import (
 // folder.
 const asideMark = ".aside-"
 
+// wasMoved reports whether a name is one of those.
+func wasMoved(name string) bool {
+	i := len(name) - len(asideMark) - 8
+	return i >= 0 && strings.HasPrefix(name[i:], asideMark)
+}
+
 // maxWhy bounds what is said of one file.
 const maxWhy = 400
 
 // move moves a file aside, and puts back what stood there before. It works in
 // the folder that was opened, so a link that takes the folder's place meanwhile
 // leads nowhere.
-func (l *looking) move(path string, why []string, known *item) {
-	m := Moved{Path: path, Why: strings.Join(why, "; ")}
+func (l *looking) move(layer, path string, why []string, known *item) {
+	m := Moved{Layer: layer, Path: path, Why: strings.Join(why, "; ")}
 	m.Why = strings.ToValidUTF8(m.Why[:min(len(m.Why), maxWhy)], "")
 	name := filepath.Base(path)
 	dir, err := l.w.open(filepath.Dir(path), unix.O_DIRECTORY)
@@ -76,8 +82,11 @@ func (l *looking) asidePath(path string) string {
 	return filepath.Join(l.w.aside, strings.ToLower(rand.Text()[:12]), rel)
 }
 
-// restore writes a file as it was.
+// restore writes a file as it was, or a link.
 func restore(dir int, name string, known *item) bool {
+	if known.stamp.kind() == unix.S_IFLNK {
+		return unix.Symlinkat(string(known.content), dir, name) == nil
+	}
 	fd, err := unix.Openat(dir, name, unix.O_WRONLY|unix.O_CREAT|unix.O_EXCL|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0o600)
 	if err != nil {
 		return false

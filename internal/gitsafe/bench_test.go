@@ -32,17 +32,17 @@ func BenchmarkLook(b *testing.B) {
 		g := gitsafe.Git{Environ: os.Environ()}
 		b.Run(fmt.Sprintf("first/%d", n), func(b *testing.B) {
 			for b.Loop() {
-				g.NewWatch(dir, dir).Begin(b.Context())
+				g.NewWatch(dir, dir).Begin(b.Context(), gitsafe.Program{})
 			}
 		})
 		b.Run(fmt.Sprintf("both/%d", n), func(b *testing.B) {
 			w := g.NewWatch(dir, dir)
-			w.Begin(b.Context())
-			w.Look(b.Context(), true)
+			w.Begin(b.Context(), gitsafe.Program{})
+			w.Look(b.Context(), gitsafe.Program{}, true)
 			cpu := used()
 			for b.Loop() {
-				w.Begin(b.Context())
-				w.Look(b.Context(), true)
+				w.Begin(b.Context(), gitsafe.Program{})
+				w.Look(b.Context(), gitsafe.Program{}, true)
 			}
 			b.ReportMetric(float64(used()-cpu)/float64(b.N)/1e3, "cpu-ms/op")
 		})

@@ -66,6 +66,7 @@ func (l *looking) repository(dir string) {
 		l.item(dir, dir, gitFile)
 		return
 	}
+	l.refers(dir)
 	for _, name := range linkless {
 		if at := filepath.Join(dir, name); stampOf(at).kind() == unix.S_IFLNK {
 			l.item(dir, at, link)
@@ -130,8 +131,8 @@ func (l *looking) item(repo, path string, k kind) {
 			had = known.risks
 		}
 		more := slices.DeleteFunc(slices.Clone(is.risks), func(r string) bool { return slices.Contains(had, r) })
-		if len(more) > 0 && !l.accept {
-			l.move(path, more, known)
+		if len(more) > 0 && !l.accept && !l.may(path) {
+			l.move("git", path, more, known)
 			return
 		}
 		l.w.items[path], known = is, is

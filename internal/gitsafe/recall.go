@@ -23,6 +23,12 @@ type saved struct {
 	Unread  bool     `json:"unread,omitempty"`
 }
 
+// saves is the file of a workspace.
+type saves struct {
+	Items   map[string]saved `json:"items"`
+	History []string         `json:"history,omitempty"` // commits that count
+}
+
 // lookEnd is the end of such a file's name; its beginning says which workspace it is of.
 const lookEnd = ".look"
 
@@ -33,9 +39,9 @@ func (w *Watch) begin() string {
 // save writes what is known, in a file that is locked as long as this process
 // has it. Without it a program is looked after as long as the runtime lives.
 func (w *Watch) save() {
-	all := map[string]saved{}
+	all := saves{Items: map[string]saved{}, History: w.counted()}
 	for path, i := range w.items {
-		all[path] = saved{i.risks, i.content, i.stamp.mode, i.unread}
+		all.Items[path] = saved{i.risks, i.content, i.stamp.mode, i.unread}
 	}
 	b, err := json.Marshal(all)
 	if err != nil || os.MkdirAll(w.aside, 0o700) != nil {
@@ -71,9 +77,12 @@ func (w *Watch) recall() (found bool) {
 		if err != nil {
 			continue
 		}
-		all := map[string]saved{}
+		var all saves
 		if unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB) == nil && json.NewDecoder(f).Decode(&all) == nil {
-			for path, s := range all {
+			for _, id := range all.History {
+				w.history[id] = true
+			}
+			for path, s := range all.Items {
 				w.items[path] = &item{stamp: stamp{mode: s.Mode}, risks: s.Risks, content: s.Content, unread: s.Unread}
 			}
 			found = true

@@ -6,6 +6,7 @@ import (
 	"context"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -15,26 +16,37 @@ import (
 	"github.com/belay-run/belay/internal/protected"
 )
 
-// Watch looks after the files of one workspace that git obeys: what is there
-// when a program begins may stay, and what it left that makes git run or load
-// more than that is moved aside. It knows a folder again by its change time,
-// which no confined program can set, so what didn't change isn't read twice.
+// Watch looks after the files of one workspace that git or another program obeys:
+// what is there when a program begins may stay, and what it left that makes git
+// run or load more than that, or has a protected name, is moved aside. It knows a
+// folder again by its change time, which no confined program can set, so what
+// didn't change isn't read twice.
 type Watch struct {
 	git   Git
 	root  string
 	aside string // a folder, which is made when something is moved there
 
 	mu      sync.Mutex
-	active  int      // programs that run
+	running []Program
 	pending *os.File // says so to who comes after a kill
 	tree    *folder
 	over    string // the git folder of the repository that the workspace lies in; empty: none
 	items   map[string]*item
 	sees    map[string]bool // of this look: items that are there
+	refs    map[string]refs
+	history map[string]bool // commits that refs name, and whether they count
+}
+
+// Program is what one program may leave.
+type Program struct {
+	Leave   []string // absolute paths of protected names
+	History bool     // what its git fetches counts as history
+	Held    bool     // its boundary holds the protected names that exist
 }
 
 // Moved is a file that was moved aside.
 type Moved struct {
+	Layer    string // git, or protected for a name that other programs obey
 	Path     string // absolute
 	To       string // where it is now
 	Why      string // what git would do
@@ -46,16 +58,18 @@ func (g Git) NewWatch(workspace, aside string) *Watch {
 	if real, err := filepath.EvalSymlinks(workspace); err == nil {
 		workspace = real
 	}
-	return &Watch{git: g, root: workspace, aside: aside, items: map[string]*item{}}
+	return &Watch{git: g, root: workspace, aside: aside, items: map[string]*item{}, refs: map[string]refs{}, history: map[string]bool{}}
 }
 
 // Begin is called before a program begins. What others changed while none ran
 // is taken as it is; what was left by one that still runs is moved aside.
-func (w *Watch) Begin(ctx context.Context) []Moved {
+func (w *Watch) Begin(ctx context.Context, p Program) []Moved {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	moved := w.look(ctx, w.active == 0)
-	if w.active++; w.active == 1 {
+	accept := len(w.running) == 0
+	w.running = append(w.running, p)
+	moved := w.look(ctx, accept)
+	if len(w.running) == 1 {
 		w.save()
 	}
 	return moved
@@ -63,17 +77,46 @@ func (w *Watch) Begin(ctx context.Context) []Moved {
 
 // Look is called when a program has ended, or continues while its caller doesn't
 // wait any more.
-func (w *Watch) Look(ctx context.Context, ended bool) []Moved {
+func (w *Watch) Look(ctx context.Context, p Program, ended bool) []Moved {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if ended {
-		w.active--
+	if len(w.running) == 0 {
+		return nil // whatever is new, no program made it
 	}
 	moved := w.look(ctx, false)
-	if w.active <= 0 {
-		w.settle()
+	if ended {
+		w.ends(p)
 	}
 	return moved
+}
+
+// Wrote is called when somebody else than a program wrote files that were allowed.
+func (w *Watch) Wrote(paths ...string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	l := &looking{w: w}
+	wrote := false
+	for _, path := range paths {
+		if _, ok := protected.Of(w.relative(path)); ok && len(w.running) > 0 {
+			w.items[path], wrote = l.kept(path, stampOf(path)), true
+		}
+	}
+	if wrote {
+		w.settle()
+		w.save()
+	}
+}
+
+// ends takes a program off the list, and any with the same rights is as good.
+func (w *Watch) ends(p Program) {
+	i := slices.IndexFunc(w.running, func(r Program) bool {
+		return slices.Equal(r.Leave, p.Leave) && r.History == p.History && r.Held == p.Held
+	})
+	w.running = slices.Delete(w.running, max(i, 0), max(i, 0)+1)
+	w.settle()
+	if len(w.running) > 0 { // what may stay now
+		w.save()
+	}
 }
 
 // folder is one of the workspace, as it was seen last.
@@ -81,7 +124,35 @@ type folder struct {
 	stamp stamp
 	kids  map[string]*folder
 	gits  []string // names in it that git takes for a repository's
+	names []string // protected names in it that are no folders
 	bare  bool     // it is one itself
+	place place
+}
+
+// place is what the folders above make of one.
+type place int
+
+const (
+	usual    place = iota
+	packaged       // of installed packages: what is in there isn't the workspace's
+	guarded        // a protected name, or below one
+)
+
+// packages are the folders that package managers fill.
+var packages = []string{"node_modules", "bower_components", "site-packages", "vendor"}
+
+// of is the place of a name in a folder that is in this place.
+func (p place) of(folder, name string) place {
+	switch {
+	case p == packaged, slices.Contains(packages, name), wasMoved(name):
+		return packaged
+	case p == guarded:
+		return guarded
+	}
+	if _, ok := protected.In(folder, name); ok {
+		return guarded
+	}
+	return usual
 }
 
 // stamp is what changes when a file or the list of a folder's files does.
@@ -125,22 +196,26 @@ func (s stamp) is(before stamp) bool {
 // look walks the workspace. It accepts what it finds, or moves aside what is new
 // and makes git run or load something.
 func (w *Watch) look(ctx context.Context, accept bool) []Moved {
+	held := !slices.ContainsFunc(w.running, func(p Program) bool { return !p.Held })
 	if w.tree == nil {
 		w.tree = &folder{}
 		w.above()
-		accept = !w.recall() && accept
+		if w.recall() {
+			accept, held = false, false
+		}
 	}
 	w.sees = map[string]bool{}
-	l := &looking{w: w, ctx: ctx, accept: accept, repos: map[string]bool{}}
+	l := &looking{w: w, ctx: ctx, accept: accept, held: held, repos: map[string]bool{}, rooted: map[string]bool{}}
 	if w.over != "" {
 		l.found(w.over)
 	}
-	w.visit(l, w.tree, w.root)
+	w.visit(l, w.tree, w.root, "")
 	for len(l.todo) > 0 {
 		dir := l.todo[0]
 		l.todo = l.todo[1:]
 		l.repository(dir)
 	}
+	l.names()
 	for path := range w.items {
 		if !w.sees[path] {
 			delete(w.items, path)
@@ -166,18 +241,26 @@ func within(path, dir string) bool {
 }
 
 // visit looks at a folder and those below. One that hasn't changed isn't read.
-func (w *Watch) visit(l *looking, f *folder, path string) {
+// within is the folder with a protected name that it lies in, if it does.
+func (w *Watch) visit(l *looking, f *folder, path, within string) {
 	now := stampOf(path)
 	if !now.isThere || now.kind() != unix.S_IFDIR {
-		*f = folder{}
+		*f = folder{place: f.place}
 		return
+	}
+	if f.place == guarded && within == "" {
+		within = path
 	}
 	if !now.is(f.stamp) {
 		if now.ino != f.stamp.ino {
 			f.kids = nil // another folder
 		}
 		f.stamp = now
-		f.read(path)
+		base := filepath.Base(path)
+		if f == w.tree {
+			base = "" // the folders that a workspace lies in don't count
+		}
+		f.read(path, base)
 	}
 	for _, name := range f.gits {
 		l.found(filepath.Join(path, name))
@@ -185,29 +268,35 @@ func (w *Watch) visit(l *looking, f *folder, path string) {
 	if f.bare {
 		l.found(path)
 	}
+	for _, name := range f.names {
+		l.name(path+"/"+name, within)
+	}
 	for name, kid := range f.kids {
-		w.visit(l, kid, path+"/"+name)
+		w.visit(l, kid, path+"/"+name, within)
 	}
 }
 
 // read lists a folder again.
-func (f *folder) read(path string) {
+func (f *folder) read(path, base string) {
 	entries, err := os.ReadDir(path)
 	f.stamp.unreadable = err != nil
 	kids, names := map[string]*folder{}, map[string]bool{}
-	f.gits = nil
+	f.gits, f.names = nil, nil
 	for _, e := range entries {
 		switch name := e.Name(); {
 		case isGitName(name):
 			f.gits = append(f.gits, name)
 		case e.IsDir():
 			if kids[name] = f.kids[name]; kids[name] == nil {
-				kids[name] = &folder{}
+				kids[name] = &folder{place: f.place.of(base, name)}
 			}
 			fallthrough
 		default:
 			if name == "HEAD" || name == "objects" || name == "refs" || name == "commondir" {
 				names[name] = true
+			}
+			if !e.IsDir() && f.place.of(base, name) == guarded {
+				f.names = append(f.names, name)
 			}
 		}
 	}
@@ -232,10 +321,13 @@ type looking struct {
 	w      *Watch
 	ctx    context.Context
 	accept bool
+	held   bool            // nothing that runs can change protected names that exist
 	repos  map[string]bool // found in this look
 	todo   []string        // of those, not looked at yet
 	moved  []Moved
-	reads  int // of configuration
+	reads  int             // of configuration
+	fresh  []fresh         // protected names that are new, or other than before
+	rooted map[string]bool // folders with a protected name in which something may stay
 }
 
 // found takes note of a git folder, or of a file in its place.

@@ -150,11 +150,11 @@ func TestWhatMakesGitRunSomethingIsMovedAside(t *testing.T) {
 			t.Parallel()
 			dir, run, w := space(t)
 			before, err := os.ReadFile(filepath.Join(dir, c.moved))
-			if moved := w.Begin(t.Context()); len(moved) > 0 {
+			if moved := w.Begin(t.Context(), gitsafe.Program{}); len(moved) > 0 {
 				t.Fatalf("before it began: %+v", moved)
 			}
 			run(c.line)
-			moved := w.Look(t.Context(), true)
+			moved := w.Look(t.Context(), gitsafe.Program{}, true)
 			if len(moved) != 1 || moved[0].Path != filepath.Join(dir, c.moved) || moved[0].Why == "" {
 				t.Fatalf("moved %+v", moved)
 			}
@@ -164,8 +164,8 @@ func TestWhatMakesGitRunSomethingIsMovedAside(t *testing.T) {
 			if after, _ := os.ReadFile(filepath.Join(dir, c.moved)); string(after) != string(before) || moved[0].Restored != (err == nil) {
 				t.Errorf("there is %q, and was %q; %+v", after, before, moved[0])
 			}
-			w.Begin(t.Context())
-			if again := w.Look(t.Context(), true); len(again) > 0 {
+			w.Begin(t.Context(), gitsafe.Program{})
+			if again := w.Look(t.Context(), gitsafe.Program{}, true); len(again) > 0 {
 				t.Errorf("moved again: %+v", again)
 			}
 		})
@@ -179,14 +179,14 @@ func TestWhatGitMakesStays(t *testing.T) {
 			t.Parallel()
 			dir, run, w := space(t)
 			run(`printf '[core]\n\tpager = less\n' >>old/.git/config`) // a person's, before
-			w.Begin(t.Context())
+			w.Begin(t.Context(), gitsafe.Program{})
 			run(c.line)
-			if moved := w.Look(t.Context(), true); len(moved) > 0 {
+			if moved := w.Look(t.Context(), gitsafe.Program{}, true); len(moved) > 0 {
 				t.Errorf("moved %+v", moved)
 			}
 			run(`git config core.pager less`) // a person's, between
-			w.Begin(t.Context())
-			if moved := w.Look(t.Context(), true); len(moved) > 0 {
+			w.Begin(t.Context(), gitsafe.Program{})
+			if moved := w.Look(t.Context(), gitsafe.Program{}, true); len(moved) > 0 {
 				t.Errorf("moved %+v", moved)
 			}
 			if b, _ := os.ReadFile(filepath.Join(dir, ".git/config")); !strings.Contains(string(b), "vim") {
@@ -202,24 +202,24 @@ func TestWhatGitMakesStays(t *testing.T) {
 // Guarantee: T91.
 func TestWhatIsLeftIsFoundAfterAKill(t *testing.T) {
 	dir, run, w := space(t)
-	w.Begin(t.Context())
+	w.Begin(t.Context(), gitsafe.Program{})
 	run(`git config core.pager evil; git init -q sub; git -C sub config core.pager evil`)
 	second := w.Again()
-	if moved := second.Begin(t.Context()); len(moved) != 0 {
+	if moved := second.Begin(t.Context(), gitsafe.Program{}); len(moved) != 0 {
 		t.Errorf("the first runtime lives, and this one moved %+v", moved)
 	}
-	second.Look(t.Context(), true)
+	second.Look(t.Context(), gitsafe.Program{}, true)
 	w.Kill()
 	third := w.Again()
-	if moved := third.Begin(t.Context()); len(moved) != 2 {
+	if moved := third.Begin(t.Context(), gitsafe.Program{}); len(moved) != 2 {
 		t.Errorf("moved %+v", moved)
 	}
 	if b, _ := os.ReadFile(filepath.Join(dir, ".git/config")); !strings.Contains(string(b), "vim") || strings.Contains(string(b), "evil") {
 		t.Errorf("the person's configuration is %q", b)
 	}
-	third.Look(t.Context(), true)
+	third.Look(t.Context(), gitsafe.Program{}, true)
 	run(`git config core.pager less`)
-	if moved := w.Again().Begin(t.Context()); len(moved) != 0 {
+	if moved := w.Again().Begin(t.Context(), gitsafe.Program{}); len(moved) != 0 {
 		t.Errorf("after all ended: moved %+v", moved)
 	}
 }

@@ -103,13 +103,16 @@ func (b Bound) Unbounded() bool { return b.Is.Name == belay.BoundaryFull }
 
 // Meet is what both boundaries allow.
 func Meet(a, b Bound) Bound {
+	leave, history := both(a.Is.Leave, b.Is.Leave), a.Is.History && b.Is.History // nothing confines that, so no boundary is without
 	switch {
 	case a.Unbounded():
+		b.Is.Leave, b.Is.History = leave, history
 		return b
 	case b.Unbounded():
+		a.Is.Leave, a.Is.History = leave, history
 		return a
 	}
-	out := Bound{Is: belay.Boundary{Name: belay.BoundaryWorkspace, Network: belay.NetworkNone, Limits: tighter(a.Is.Limits, b.Is.Limits), Least: a.Is.Least}}
+	out := Bound{Is: belay.Boundary{Name: belay.BoundaryWorkspace, Network: belay.NetworkNone, Limits: tighter(a.Is.Limits, b.Is.Limits), Least: a.Is.Least, Leave: leave, History: history}}
 	if a.Is.Name != belay.BoundaryWorkspace || b.Is.Name != belay.BoundaryWorkspace {
 		out.Is.Name = belay.BoundaryReadOnly
 	}
@@ -146,6 +149,9 @@ func (b Bound) Within(o Bound) bool { return Meet(b, o).as(b) }
 
 // as reports whether two boundaries allow the same.
 func (b Bound) as(o Bound) bool {
+	if !alike(b.Is.Leave, o.Is.Leave) || b.Is.History != o.Is.History {
+		return false
+	}
 	if b.Unbounded() || o.Unbounded() {
 		return b.Unbounded() && o.Unbounded()
 	}

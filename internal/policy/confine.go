@@ -52,7 +52,7 @@ func (s *Set) confine(v *Verdict, r *Request) {
 	if v.Decision == Ask && !wider {
 		bound = needed(bound, r)
 	}
-	bound = shown(bound, v, r)
+	bound = leaving(shown(bound, v, r), v, r)
 	v.Bound, v.Boundary, v.BoundBy = &bound, bound.Name, by
 	if v.Least = bound.Is.Least; !bound.Unbounded() {
 		if least := ModeLeast(r.Mode); least.AtLeast(v.Least) {
@@ -126,6 +126,45 @@ func shown(b Bound, v *Verdict, r *Request) Bound {
 	}
 	return b
 }
+
+// leaving is a boundary with the protected names that a command line says it writes:
+// who allows the line allows that, since in every mode but bypass they are asked
+// about. And what a line of git alone fetches is history, where no mode by itself
+// allowed it.
+func leaving(b Bound, v *Verdict, r *Request) Bound {
+	if v.Decision == Deny {
+		return b
+	}
+	n, fetches, alone := 0, false, len(r.Commands) > 0
+	for i := range r.Commands {
+		c := &r.Commands[i]
+		for _, p := range c.Writes {
+			if strings.ContainsAny(path.Base(p), "*?[") {
+				p = path.Dir(p)
+			}
+			if path.IsAbs(p) && below(p, r.Workspace) && obeyed(p, r.Workspace) && n < maxNeeded {
+				if wider, why := Widen(b, OpObeyed, p, r.Workspace); why == "" {
+					b = wider
+					n++
+				}
+			}
+		}
+		git := c.Name == "git" && len(c.Args) > 0 && c.Literal(0) && slices.Contains(historic, c.Args[0])
+		alone = alone && (git || c.Class == ReadOnly)
+		if git && c.Class == Network {
+			fetches = v.Decision == Ask || len(v.parts) == len(r.Commands) && !strings.HasPrefix(v.parts[i].rule, "builtin/")
+			alone = alone && fetches
+		}
+	}
+	if fetches && alone {
+		b.Is.History = true
+	}
+	return b
+}
+
+// historic are the commands of git that fetch history, or bring files out of it and
+// from nowhere else.
+var historic = []string{"clone", "fetch", "pull", "submodule", "checkout", "switch", "restore", "reset", "merge", "rebase", "stash", "worktree"}
 
 // maxNeeded is how many things of a command line are looked at for it.
 const maxNeeded = 8

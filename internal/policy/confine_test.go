@@ -161,7 +161,9 @@ func TestAYesCoversWhatACommandSaysItNeeds(t *testing.T) {
 		{"touch /srv/out/a /srv/out/b && cp x /opt/y/z", "workspace-write, write /srv/out, write /opt/y"},
 		{"curl http://x.test", "workspace-write, network"},
 		{"touch a", "workspace-write"},
-		{"touch /ws/.git/hooks/a", "workspace-write"},
+		{"touch /ws/.git/hooks/a", "workspace-write, may leave .git/hooks/a"},
+		{"echo x >sub/.envrc && sed -i s/a/b/ .github/workflows/*.yml", "workspace-write, may leave sub/.envrc, may leave .github/workflows"},
+		{"touch /ws/.belay/belay.yaml", "workspace-write"},
 		{"touch /home/ann/.ssh/config", "workspace-write"},
 		{"touch /a", "workspace-write"},
 	} {
@@ -179,6 +181,8 @@ func boundGen(t *rapid.T) Bound {
 	var b Bound
 	b.Is.Name = rapid.SampledFrom(BuiltinBoundaries).Draw(t, "base")
 	b.Name = b.Is.Name
+	b.Is.Leave = rapid.SliceOfN(rapid.SampledFrom([]string{"/ws/.envrc", "/ws/.vscode", "/ws/.vscode/x"}), 0, 2).Draw(t, "leave")
+	b.Is.History = rapid.Bool().Draw(t, "history")
 	if b.Unbounded() {
 		b.Is.Network = belay.NetworkFull
 		return b

@@ -20,9 +20,9 @@ const (
 )
 
 // Widen is the least boundary that would have let an operation pass. why says
-// why there is none that can be asked for: an approval of a single call can't
-// open protected names and secrets, and limits are changed only where they are
-// set.
+// why there is none that can be asked for: a protected name that a boundary holds
+// is changed by a command that names it, an approval of a single call can't open
+// secrets, and limits are changed only where they are set.
 func Widen(b Bound, op, target, workspace string) (wider Bound, why string) {
 	wider = b
 	wider.Is.Write, wider.Is.Read = slices.Clone(b.Is.Write), slices.Clone(b.Is.Read)
@@ -51,7 +51,16 @@ func Widen(b Bound, op, target, workspace string) (wider Bound, why string) {
 			wider.Name = b.Name + ", read " + clean
 		}
 	case OpObeyed:
-		return b, "it makes another program run something, outside of every boundary"
+		clean := path.Clean(target)
+		e, _ := protected.Of(relative(clean, workspace))
+		switch {
+		case !path.IsAbs(target) || len(target) > maxTarget || strings.ContainsRune(target, 0):
+			return b, "nobody can tell which file it was"
+		case e.Name == ".belay":
+			return b, clean + " is for the person alone: " + e.Why
+		}
+		wider.Is.Leave = outermost(append(slices.Clone(b.Is.Leave), clean))
+		wider.Name = b.Name + ", may leave " + strings.TrimPrefix(relative(clean, workspace), "/")
 	case OpLimit:
 		return b, "it is a limit of the boundary"
 	default:
@@ -66,11 +75,16 @@ func Widen(b Bound, op, target, workspace string) (wider Bound, why string) {
 // obeyed reports whether a path is one that something else runs or obeys. The
 // folders that a workspace lies in aren't part of what it is in there.
 func obeyed(clean, workspace string) bool {
-	if workspace != "" && below(clean, workspace) {
-		clean = strings.TrimPrefix(clean, workspace)
-	}
-	_, ok := protected.Of(clean)
+	_, ok := protected.Of(relative(clean, workspace))
 	return ok
+}
+
+// relative is a path as it is called in a workspace, if it lies there.
+func relative(clean, workspace string) string {
+	if workspace != "" && below(clean, workspace) {
+		return strings.TrimPrefix(clean, workspace)
+	}
+	return clean
 }
 
 // maxTarget is the longest path that a question may show.

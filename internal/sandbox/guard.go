@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"github.com/belay-run/belay"
 )
 
 // maxSeen is how many entries of a writable folder are looked at for protected
@@ -25,8 +27,8 @@ var stubNames = []string{
 
 // protectedIn lists the protected names in a folder and below, breadth first.
 // It follows no links and doesn't look into what is protected already, nor
-// into installed packages.
-func protectedIn(root string, protected func(string) bool) ([]string, error) {
+// into installed packages. What is left to the program isn't listed.
+func protectedIn(root string, protected, left func(string) bool) ([]string, error) {
 	var found []string
 	seen := 0
 	for level := []string{root}; len(level) > 0; {
@@ -43,7 +45,7 @@ func protectedIn(root string, protected func(string) bool) ([]string, error) {
 				path := filepath.Join(dir, e.Name())
 				switch {
 				case e.Type()&fs.ModeSymlink != 0:
-				case protected(path[len(root):]) && !(e.IsDir() && e.Name() == ".git" && full(path)):
+				case protected(path[len(root):]) && !left(path) && !(e.IsDir() && e.Name() == ".git" && full(path)):
 					found = append(found, path)
 				case e.IsDir() && e.Name() != "node_modules" && !inGit(path):
 					next = append(next, path)
@@ -56,6 +58,14 @@ func protectedIn(root string, protected func(string) bool) ([]string, error) {
 		level = next
 	}
 	return found, nil
+}
+
+// leftBy tells of a path whether a boundary leaves it to the program, or something
+// in it.
+func leftBy(b belay.Boundary) func(path string) bool {
+	return func(path string) bool {
+		return slices.ContainsFunc(b.Leave, func(l string) bool { return within(path, l) || within(l, path) })
+	}
 }
 
 // full reports whether a folder .git is a repository, which git must be able to

@@ -23,20 +23,24 @@ func (b *Box) guard(p *inside.Profile) (*stubs, error) {
 		return nil, nil
 	}
 	var s *stubs
+	left := leftBy(b.b)
 	if b.writes() {
-		var names []string
+		var names, open []string
 		for _, n := range stubNames {
-			if b.o.Protected("/" + n) {
+			switch {
+			case left(filepath.Join(b.o.Workspace, n)):
+				open = append(open, n)
+			case b.o.Protected("/" + n):
 				names = append(names, n)
 			}
 		}
 		var err error
-		if s, err = makeStubs(b.o.Workspace, names); err != nil {
+		if s, err = makeStubs(b.o.Workspace, names, open); err != nil {
 			return s, belay.Errorf(belay.CodeNotConfined, "protected names that are missing can't be kept so").At(b.o.Workspace).Wrap(err)
 		}
 	}
 	for _, w := range p.Writable {
-		guarded, err := protectedIn(w, b.o.Protected)
+		guarded, err := protectedIn(w, b.o.Protected, left)
 		if err != nil {
 			return s, fmt.Errorf("look for protected names: %w", err)
 		}
@@ -116,7 +120,7 @@ func Clear() {
 	}
 }
 
-func makeStubs(root string, names []string) (*stubs, error) {
+func makeStubs(root string, names, open []string) (*stubs, error) {
 	kept.Lock()
 	defer kept.Unlock()
 	s := kept.at[root]
@@ -136,11 +140,13 @@ func makeStubs(root string, names []string) (*stubs, error) {
 	if s.over != nil {
 		s.over.Stop()
 	}
-	return s, s.stand(names)
+	return s, s.stand(names, open)
 }
 
-// stand makes the folders that aren't there, once it is written down where.
-func (s *stubs) stand(names []string) error {
+// stand makes the folders that aren't there, once it is written down where. What
+// is to be open stands for none: a program may make it. Others that run can then,
+// too, and what they leave there is found.
+func (s *stubs) stand(names, open []string) error {
 	if _, err := s.lock.WriteAt([]byte(s.root), 0); err != nil {
 		return fmt.Errorf("write down which workspace it is: %w", err)
 	}
@@ -149,6 +155,7 @@ func (s *stubs) stand(names []string) error {
 		return err
 	}
 	defer dir.Close()
+	removeFrom(dir, open)
 	for _, n := range names {
 		if up := filepath.Dir(n); up != "." {
 			if info, err := dir.Lstat(up); err != nil || !info.IsDir() || isStub(info) {
@@ -217,11 +224,15 @@ func removeStubs(root string, note *os.File) {
 	dir, err := os.OpenRoot(root)
 	if err == nil {
 		defer dir.Close()
-		for _, n := range slices.Backward(stubNames) { // what lies in another one first
-			if info, err := dir.Lstat(n); err == nil && isStub(info) {
-				dir.Remove(n) //nolint:errcheck // it isn't empty
-			}
-		}
+		removeFrom(dir, stubNames)
 	}
 	note.Truncate(0) //nolint:errcheck // the next one looks once more
+}
+
+func removeFrom(dir *os.Root, names []string) {
+	for _, n := range slices.Backward(names) { // what lies in another one first
+		if info, err := dir.Lstat(n); err == nil && isStub(info) {
+			dir.Remove(n) //nolint:errcheck // it isn't empty
+		}
+	}
 }

@@ -52,13 +52,14 @@ func seatbeltOf(b belay.Boundary, o Options, scratch string) (s seatbelt, err er
 	if o.Protected == nil {
 		return s, nil
 	}
+	left := leftBy(b)
 	for _, n := range stubNames { // the missing ones too: a profile speaks of names
-		if full := filepath.Join(o.Workspace, n); o.Protected("/"+n) && !(filepath.Base(n) == ".git" && exists(filepath.Join(full, "HEAD"))) {
+		if full := filepath.Join(o.Workspace, n); o.Protected("/"+n) && !left(full) && !(filepath.Base(n) == ".git" && exists(filepath.Join(full, "HEAD"))) {
 			s.guarded = append(s.guarded, full)
 		}
 	}
 	for _, w := range s.write {
-		found, err := protectedIn(w, o.Protected)
+		found, err := protectedIn(w, o.Protected, left)
 		if err != nil {
 			return s, err
 		}

@@ -9,6 +9,7 @@ package attack
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -54,6 +55,7 @@ type attack struct {
 	args    string            // and its arguments, a JSON object
 	flags   []string          // of belay run, besides the mode: what the person has allowed
 	after   string            // run by sh in the workspace after the session, as the person would
+	mark    string            // the file that is the mark, wherever it is looked for; empty: MARK
 	secret  string            // must not be in what the model gets to read
 	given   string            // what is in a file that belay and the shells get open, as descriptor 7
 	shell   string            // the attack is one only where this shell runs it; proof uses it (default bash)
@@ -137,7 +139,7 @@ func play(t *testing.T, want expectation, table []attack) {
 
 // works shows that the attack does what it is there for.
 func (a attack) works(t *testing.T) {
-	w := newWorkspace(t, a, "MARK", false)
+	w := newWorkspace(t, a, cmp.Or(a.mark, "MARK"), false)
 	shell := a.shell
 	if shell == "" {
 		shell = "bash"
@@ -150,7 +152,7 @@ func (a attack) works(t *testing.T) {
 
 // try plays the attack in one setting.
 func (a attack) try(t *testing.T, exe string, s setting, want expectation) {
-	mark := "MARK"
+	mark := cmp.Or(a.mark, "MARK")
 	inside := s.mode == belay.ModeAuto && s.sandbox && want.outside && !a.control
 	if inside {
 		mark = "../outside/MARK" // the workspace is auto's to write

@@ -165,13 +165,19 @@ func (d *decision) rung(c *Call) policy.Verdict {
 	case d.rules.Settings.Mode == belay.ModeNever:
 		v.Source, v.Rule, v.ReasonCode = "mode", "builtin/never-asks", "MODE_NEVER_ASKS"
 		v.Reason, v.Hint = what+"; mode never asks nobody for a wider one", "run with --mode on_failure"
-	case d.rules.Settings.Mode == belay.ModeOnRequest:
+	case d.rules.Settings.Mode == belay.ModeOnRequest && c.Stopped.Op != policy.OpObeyed: // no boundary that it can ask for lets that stay
 		v.Reason, v.Hint = what, "do without it; if it must be, repeat the call and ask for a wider boundary, with the reason"
 	case d.rules.headless():
 		v.Source, v.ReasonCode = "headless", "NO_PERSON"
 		v.Reason, v.Hint = what+"; boundary "+wider.Name+" would be asked for, and no person can be asked", "give it beforehand: a boundary of your own in policy.yaml, or --boundary full with --allow "+c.Name+"; or wait for an answer: --approvals=wait"
+		if c.Stopped.Op == policy.OpObeyed {
+			v.Hint = "do without it; a person can put it back from where it was moved, or wait for an answer: --approvals=wait"
+		}
 	default:
 		v.Decision, v.Reason = policy.Ask, what+"; boundary "+wider.Name+" would let it pass"
+		if c.Stopped.Op == policy.OpObeyed {
+			v.Reason = what + "; a yes runs it again and lets it leave that"
+		}
 	}
 	if v.Decision != policy.Deny {
 		v.Bound, v.Boundary = &wider, wider.Name
@@ -183,6 +189,8 @@ func (d *decision) rung(c *Call) policy.Verdict {
 func describe(p *event.Stopped) string {
 	said := "boundary " + cmp.Or(p.Boundary, "of the call") + " stopped "
 	switch {
+	case p.Op == policy.OpObeyed:
+		return "it left " + p.Target + ", which another program runs or obeys, and that was moved aside"
 	case p.Op == "" && p.Target == "":
 		return said + "it"
 	case p.Target == "":

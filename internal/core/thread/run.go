@@ -186,6 +186,9 @@ func (d *decision) effect(c *Call) core.RunTool {
 	e := core.RunTool{IDs: d.callIDs(c), Attempt: c.Attempt, Name: c.Name, Args: c.Args, ArgsRef: c.ArgsRef, Links: c.Links, Recover: c.Recover, Rules: d.Turn.Rules, Stands: c.Stands}
 	if spec, ok := d.rules.tool(c.Name); ok {
 		e.Known = d.knows(spec)
+		if hasProcess(spec) && c.Bound != nil {
+			e.May = core.May{Leave: c.Bound.Is.Leave, History: c.Bound.Is.History, Held: d.confines(c) && belay.Level(d.rules.Boundary.Level).AtLeast(belay.L3)}
+		}
 		if hasProcess(spec) && d.confines(c) {
 			e.Bound = &core.Bound{Name: c.Bound.Name, Is: c.Bound.Is, Least: c.Least}
 			if have := belay.Level(d.rules.Boundary.Level); !have.AtLeast(c.Least) { // a person said yes to what there is
