@@ -7,17 +7,13 @@ import (
 
 	"github.com/belay-run/belay/internal/cli"
 	"github.com/belay-run/belay/internal/collector"
-	"github.com/belay-run/belay/internal/pages"
 	"github.com/belay-run/belay/internal/sandbox"
 )
 
 func main() {
 	sandbox.Main()
-	pages.Deepen()
-	collector.Late(pages.Forget)
-	sys := cli.Process()
-	sys.Forget = pages.Forget
-	exit := cli.Main(context.Background(), os.Args[1:], sys)
+	collector.Late(func() {})
+	exit := cli.Main(context.Background(), os.Args[1:], cli.Process())
 	sandbox.Settle()
 	os.Exit(exit)
 }

@@ -14,7 +14,6 @@ import (
 	"github.com/belay-run/belay/event"
 	"github.com/belay-run/belay/internal/core/thread"
 	"github.com/belay-run/belay/internal/engine"
-	"github.com/belay-run/belay/internal/pages"
 	"github.com/belay-run/belay/internal/policy"
 	"github.com/belay-run/belay/internal/store"
 	"github.com/belay-run/belay/internal/store/sqlite"
@@ -56,7 +55,6 @@ func (h *early) begin(a *app, fresh bool) {
 		return
 	}
 	h.wg.Go(func() {
-		pages.Deepen()
 		a.builtin()
 		policy.Builtin()
 		a.recall()
@@ -92,7 +90,6 @@ func (h *early) open(ctx context.Context, a *app) {
 	}
 	h.dir, h.come = dir, make(chan struct{})
 	h.wg.Go(func() {
-		pages.Deepen()
 		defer close(h.come)
 		h.db, h.err = sqlite.Open(ctx, dir, sqlite.Options{Now: a.Now})
 	})

@@ -46,7 +46,6 @@ type Sys struct {
 	IsTerminal func(stream any) bool // of one of the three streams; nil says no
 	Point      func(kind string)     // passed to the engine; for crash tests
 	Formats    []eval.Format         // of scenarios, besides our own
-	Forget     func()                // called when the first request to a model is written: much of what was needed so far isn't any more. Nil is nothing
 }
 
 // grammar is the command line.

@@ -38,7 +38,6 @@ type models struct {
 	cat      *catalog.Catalog
 	looked   bool // for the catalogue
 	entries  map[sought]entryOf
-	first    sync.Once       // of all requests
 	said     map[string]bool // provider and host that the person named together, in this process
 
 	offer
@@ -255,7 +254,7 @@ func (a *app) endpoint(v service, baseURL string) (wire.Endpoint, error) {
 	e := wire.Endpoint{Name: v.name, Base: base, First: v.limits.First, Idle: v.limits.Idle, Scrub: a.secrets().String,
 		// Whoever names a server of this machine or network means it: the name
 		// comes from the person, never from a model or an untrusted workspace.
-		Client: a.models.announces(dial.Client(dial.Rules{Loopback: true, Private: true}), a.Forget)}
+		Client: dial.Client(dial.Rules{Loopback: true, Private: true})}
 	if !a.models.belongs(v, base) {
 		return e, nil
 	}
