@@ -66,7 +66,7 @@ var layers = map[string]layer{
 	"internal/audit":             {own: []string{".", "event", "internal/store"}},
 	"internal/auth":              {own: []string{".", "internal/disk"}},
 	"internal/problem":           {own: []string{".", "internal/store"}},
-	"internal/server":            {own: []string{".", "event", "internal/auth", "internal/canon", "internal/collector", "internal/core/…", "internal/engine", "internal/explain", "internal/policy/…", "internal/problem", "internal/read", "internal/spelling", "internal/store", "internal/tool", "internal/view"}, modules: []string{"github.com/coder/websocket", "github.com/google/jsonschema-go/jsonschema"}, moves: true},
+	"internal/server":            {own: []string{".", "event", "internal/auth", "internal/canon", "internal/core/…", "internal/engine", "internal/explain", "internal/policy/…", "internal/problem", "internal/read", "internal/spelling", "internal/store", "internal/tool", "internal/view"}, modules: []string{"github.com/coder/websocket", "github.com/google/jsonschema-go/jsonschema"}, moves: true},
 	"internal/outputs":           {own: []string{".", "event", "internal/retention", "internal/store"}},
 	"internal/retention":         {own: []string{"."}, deny: impure},
 	"internal/store":             {own: []string{".", "event"}},
@@ -118,15 +118,11 @@ var layers = map[string]layer{
 	"internal/eval":              {own: []string{".", "event", "internal/model/scripted", "internal/source", "internal/store", "internal/tool"}, modules: []string{"github.com/aymanbagabas/go-udiff", "github.com/goccy/go-yaml/ast"}, moves: true},
 	"internal/engine":            {own: []string{".", "event", "internal/core/…", "internal/links", "internal/policy", "internal/store", "internal/tokens", "internal/model", "internal/process", "internal/tool", "internal/secret", "internal/tool/file"}, moves: true},
 	"internal/cli":               {own: []string{".", "client", "event", "internal/…"}, modules: []string{"github.com/alecthomas/kong", "github.com/aymanbagabas/go-udiff", "golang.org/x/term", "golang.org/x/sys/unix"}, moves: true},
-<<<<<<< HEAD
-	"cmd/belay":                  {own: []string{"internal/cli", "internal/collector", "internal/pages", "internal/sandbox"}},
+	"cmd/belay":                  {own: []string{"internal/cli", "internal/collector", "internal/sandbox"}},
 
 	// the conformance module: other people's libraries and scenarios
 	"conformance/gym":   {own: []string{".", "event", "internal/eval", "internal/patch", "internal/source", "internal/tool", "internal/tool/file", "internal/tool/shell"}, modules: []string{"github.com/evanw/esbuild/pkg/api"}},
 	"conformance/belay": {own: []string{"conformance/gym", "internal/cli", "internal/eval", "internal/sandbox"}},
-=======
-	"cmd/belay":                  {own: []string{"internal/cli", "internal/collector", "internal/sandbox"}},
->>>>>>> b893c1c (pages: deleted)
 }
 
 // TestImportRules holds every package to its line of the table: direct imports

@@ -30,9 +30,6 @@ type Reads struct {
 	// Given, if set, is called with each event that was written to a stream's
 	// client.
 	Given func(ctx context.Context, kind string, data []byte)
-	// Opening, if set, is called when a stream begins; what it returns is called
-	// when its client has received something, or is gone.
-	Opening func() (opened func())
 }
 
 // stall is how long a reader of a stream may take nothing.
@@ -138,11 +135,6 @@ func unknown(what, id string) error {
 // stream follows a scope. since is where a request begins that doesn't say.
 func (v *Reads) stream(of scoped, since string) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
-		opened := func() {}
-		if v.Opening != nil {
-			opened = v.Opening()
-		}
-		defer opened()
 		reader, err := v.reader(of, since, r)
 		if err != nil {
 			problem.Write(w, r, err)
@@ -157,15 +149,10 @@ func (v *Reads) stream(of scoped, since string) http.HandlerFunc {
 			out.stall = stall
 		}
 		out.begin()
-		give := func(ms []live.Message) error {
-			err := out.give(ms)
-			opened()
-			return err
-		}
+		give := out.give
 		if v.Given != nil {
 			give = func(ms []live.Message) error {
 				err := out.give(ms)
-				opened()
 				for i := 0; i < len(ms) && err == nil; i++ {
 					v.Given(r.Context(), ms[i].Type, ms[i].Data)
 				}

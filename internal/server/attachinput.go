@@ -163,9 +163,7 @@ func (a *attachment) bring(ctx context.Context, text string, end bool) error {
 	// Even if the client goes meanwhile, the command is completed and recorded.
 	sending, cancel := context.WithTimeout(context.WithoutCancel(ctx), a.pace.taken)
 	defer cancel()
-	a.server.front.enter()
 	told, err := a.send(sending, a.sid, a.stream, belay.WriteProcessStdin{Process: a.id, Input: text, End: end})
-	a.server.front.leave()
 	if err != nil {
 		return err
 	}

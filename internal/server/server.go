@@ -48,7 +48,6 @@ type Server struct {
 	callers   *rates
 	strangers *rates
 	slots     chan struct{}
-	front     *front
 	metrics   *metrics
 	audit     *auditor // of the default tenant: who isn't anybody's
 	started   time.Time
@@ -89,7 +88,7 @@ func New(c Config) (*Server, error) {
 	if c.Drain <= 0 {
 		c.Drain = 10 * time.Second
 	}
-	return &Server{c: c, callers: newRates(c.Rate, 2*c.Rate), strangers: newRates(10, 50), slots: make(chan struct{}, c.Sessions), front: newFront(),
+	return &Server{c: c, callers: newRates(c.Rate, 2*c.Rate), strangers: newRates(10, 50), slots: make(chan struct{}, c.Sessions),
 		metrics: newMetrics(), hold: make(chan struct{}), pace: usualPace, tenants: map[string]*tenant{}}, nil
 }
 

@@ -208,8 +208,6 @@ func (s *Server) do(w http.ResponseWriter, r *http.Request, c *Command, change f
 		if err := s.working(); err != nil {
 			return nil, nil, err
 		}
-		s.front.enter()
-		defer s.front.leave()
 	}
 	t, err := s.tenant(r.Context(), p.Tenant)
 	if err != nil {

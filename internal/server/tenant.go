@@ -90,7 +90,6 @@ type tenant struct {
 	House
 	name   string
 	drives *drives
-	front  *front
 	audit  *auditor
 	peers  peers
 	now    func() time.Time
@@ -102,7 +101,6 @@ type tenant struct {
 // drive runs a session until it rests: it claims it, settles how it uses its
 // workspace, and gives it back.
 func (t *tenant) drive(ctx context.Context, id belay.SessionID) (err error) {
-	t.front.pass(ctx)
 	epoch, release, err := t.Engine.Own(ctx, id)
 	if err != nil {
 		return err
@@ -256,7 +254,7 @@ func (s *Server) tenant(ctx context.Context, name string) (*tenant, error) {
 	if err != nil {
 		return nil, err
 	}
-	t := &tenant{House: house, name: name, front: s.front, now: s.c.Now, log: s.c.Log.With("tenant", name)}
+	t := &tenant{House: house, name: name, now: s.c.Now, log: s.c.Log.With("tenant", name)}
 	t.audit = newAuditor(house.Store, t.now, t.log)
 	t.drives = newDrives(house.Store, s.slots, s.c.PerTenant, s.c.Now, t.log)
 	t.drives.run, t.drives.busy = t.drive, house.Engine.Brings
@@ -273,7 +271,7 @@ func (s *Server) tenant(ctx context.Context, name string) (*tenant, error) {
 	t.wg.Go(func() { t.keepUp(loop, house.Reads.Words) })
 	t.wg.Go(func() { t.forget(loop) })
 	t.wg.Go(func() { t.retain(loop) })
-	house.Reads.Given, house.Reads.Opening = t.given, s.front.opening
+	house.Reads.Given = t.given
 	s.tenants[name] = t
 	return t, nil
 }
@@ -292,7 +290,7 @@ func (t *tenant) keepUp(ctx context.Context, view *view.Follower) {
 		case <-ctx.Done():
 			return
 		}
-		if err := view.Run(ctx, t.front.calmed); err != nil && ctx.Err() == nil {
+		if err := view.Run(ctx); err != nil && ctx.Err() == nil {
 			t.log.Error("views", "error", err.Error())
 		}
 		again.Reset(viewsAgain)

@@ -79,9 +79,8 @@ func (f *Follower) take(ctx context.Context) error {
 func (f *Follower) give() { <-f.turn }
 
 // Run folds what comes until ctx ends, and returns the context's error, or the
-// store's. Before it folds it calls pass, unless that is nil, which may let
-// others go first.
-func (f *Follower) Run(ctx context.Context, pass func(context.Context)) error {
+// store's.
+func (f *Follower) Run(ctx context.Context) error {
 	rest := time.NewTimer(0)
 	defer rest.Stop()
 	if f.gentle {
@@ -92,9 +91,6 @@ func (f *Follower) Run(ctx context.Context, pass func(context.Context)) error {
 	}
 	for {
 		changed := f.st.Changed(ctx)
-		if pass != nil {
-			pass(ctx)
-		}
 		begun := time.Now()
 		more, err := f.round(ctx)
 		if err != nil {

@@ -59,43 +59,13 @@ func TestTheViewFollowsByItself(t *testing.T) {
 		f := view.NewFollower(st)
 		ctx, cancel := context.WithCancel(t.Context())
 		ended := make(chan error, 1)
-		go func() { ended <- f.Run(ctx, nil) }()
+		go func() { ended <- f.Run(ctx) }()
 		for i, fact := range story() {
 			w.add(fact)
 			time.Sleep(time.Second)
 			if lag, err := f.Lag(t.Context()); err != nil || lag != 0 {
 				t.Fatalf("behind by %d a second after fact %d, %v", lag, i, err)
 			}
-		}
-		cancel()
-		if err := <-ended; !errors.Is(err, context.Canceled) {
-			t.Errorf("it ended with %v", err)
-		}
-	})
-}
-
-// Run folds nothing before others were let pass; who asks doesn't wait for them.
-func TestAFollowerLetsOthersPass(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		st := memory.Open(memory.Options{})
-		w, facts := newWriter(t, st), story()
-		w.add(facts[:3]...)
-		f := view.NewFollower(st)
-		ctx, cancel := context.WithCancel(t.Context())
-		ended, gone := make(chan error, 1), make(chan struct{})
-		go func() { ended <- f.Run(ctx, func(context.Context) { <-gone }) }()
-		synctest.Wait()
-		if lag, err := f.Lag(t.Context()); lag == 0 || err != nil {
-			t.Errorf("it went first: %d behind, %v", lag, err)
-		}
-		if err := f.Catchup(t.Context()); err != nil {
-			t.Fatal(err)
-		}
-		w.add(facts[3:]...)
-		close(gone)
-		time.Sleep(time.Second)
-		if lag, err := f.Lag(t.Context()); lag != 0 || err != nil {
-			t.Errorf("the others are gone, and it is %d behind, %v", lag, err)
 		}
 		cancel()
 		if err := <-ended; !errors.Is(err, context.Canceled) {
@@ -138,7 +108,7 @@ func TestAGentleFollowerLeavesTimeForOthers(t *testing.T) {
 		f := view.Gently(st, fold)
 		ctx, cancel := context.WithCancel(t.Context())
 		ended := make(chan error, 1)
-		go func() { ended <- f.Run(ctx, nil) }()
+		go func() { ended <- f.Run(ctx) }()
 		time.Sleep(200 * time.Millisecond)
 		if n := fold.steps.Load(); n != 0 {
 			t.Errorf("it began at once: %d steps", n)
