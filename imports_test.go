@@ -100,7 +100,6 @@ var layers = map[string]layer{
 	"internal/process":           {own: []string{"."}, modules: []string{"github.com/creack/pty", "golang.org/x/sys/unix"}, moves: true},
 	"internal/sandbox":           {own: []string{".", "internal/dial", "internal/process", "internal/sandbox/inside"}, modules: []string{"golang.org/x/sys/unix"}, moves: true},
 	"internal/sandbox/inside":    {modules: []string{"golang.org/x/sys/unix"}, moves: true, deny: []string{"net", "net/http", "os/exec"}}, // it runs before all others are initialized
-	"internal/collector":         {},
 	"internal/secret":            {own: []string{"."}},
 	"internal/search":            {own: []string{".", "event", "internal/store"}},
 	"internal/needs":             {},
@@ -118,7 +117,7 @@ var layers = map[string]layer{
 	"internal/eval":              {own: []string{".", "event", "internal/model/scripted", "internal/source", "internal/store", "internal/tool"}, modules: []string{"github.com/aymanbagabas/go-udiff", "github.com/goccy/go-yaml/ast"}, moves: true},
 	"internal/engine":            {own: []string{".", "event", "internal/core/…", "internal/links", "internal/policy", "internal/store", "internal/tokens", "internal/model", "internal/process", "internal/tool", "internal/secret", "internal/tool/file"}, moves: true},
 	"internal/cli":               {own: []string{".", "client", "event", "internal/…"}, modules: []string{"github.com/alecthomas/kong", "github.com/aymanbagabas/go-udiff", "golang.org/x/term", "golang.org/x/sys/unix"}, moves: true},
-	"cmd/belay":                  {own: []string{"internal/cli", "internal/collector", "internal/sandbox"}},
+	"cmd/belay":                  {own: []string{"internal/cli", "internal/sandbox"}},
 
 	// the conformance module: other people's libraries and scenarios
 	"conformance/gym":   {own: []string{".", "event", "internal/eval", "internal/patch", "internal/source", "internal/tool", "internal/tool/file", "internal/tool/shell"}, modules: []string{"github.com/evanw/esbuild/pkg/api"}},

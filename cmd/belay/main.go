@@ -6,13 +6,11 @@ import (
 	"os"
 
 	"github.com/belay-run/belay/internal/cli"
-	"github.com/belay-run/belay/internal/collector"
 	"github.com/belay-run/belay/internal/sandbox"
 )
 
 func main() {
 	sandbox.Main()
-	collector.Late(func() {})
 	exit := cli.Main(context.Background(), os.Args[1:], cli.Process())
 	sandbox.Settle()
 	os.Exit(exit)

@@ -69,8 +69,6 @@ func (m *metronome) gaps(who string) (out []time.Duration) {
 }
 
 type rig struct {
-	headroom []byte // as the program has it: see internal/collector
-
 	db  *sqlite.DB
 	e   *engine.Engine
 	m   *metronome
@@ -84,7 +82,7 @@ func newRigIn(b testing.TB, dir string, steps int) *rig { return newRigTelling(b
 
 func newRigTelling(b testing.TB, dir string, steps int, recorded engine.Recorded) *rig {
 	b.Helper()
-	r := &rig{headroom: make([]byte, 2<<20), dir: dir, m: &metronome{steps: steps, asked: map[string][]time.Time{}, ended: map[string][]time.Time{}, tools: map[*model.ToolDef]int{}}}
+	r := &rig{dir: dir, m: &metronome{steps: steps, asked: map[string][]time.Time{}, ended: map[string][]time.Time{}, tools: map[*model.ToolDef]int{}}}
 	look := pure("look", func(_ context.Context, c tool.Call) (tool.Result, error) {
 		return tool.Result{Text: "seen " + string(c.Args) + " and some text of what there is to see in it, as a small file or the answer of a search would have"}, nil
 	})
