@@ -1,11 +1,54 @@
 package cli
 
 import (
+	"bytes"
+	"context"
+	"os"
+	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/belay-run/belay/internal/store/sqlite"
 )
+
+// starting is a place to begin sessions in.
+type starting struct {
+	t     *testing.T
+	home  string
+	store string
+	sys   Sys
+	out   bytes.Buffer
+	errs  bytes.Buffer
+}
+
+func newStarting(t *testing.T) *starting {
+	dir := t.TempDir()
+	x := &starting{t: t, home: dir, store: filepath.Join(dir, "store")}
+	ws := filepath.Join(dir, "ws")
+	if err := os.Mkdir(ws, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	script := filepath.Join(dir, "script.yaml")
+	if err := os.WriteFile(script, []byte("steps:\n  - calls: [{tool: complete_task, args: {summary: done}}]\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	x.sys = Sys{Stdin: strings.NewReader(""), Stdout: &x.out, Stderr: &x.errs, Dir: ws, Env: []string{"HOME=" + dir, "USER=tester", "BELAY_SCRIPT=" + script, "PATH=" + os.Getenv("PATH")}}
+	return x
+}
+
+// main runs the program.
+func (x *starting) main(want int, args ...string) string {
+	x.t.Helper()
+	x.out.Reset()
+	x.errs.Reset()
+	ctx, stop := context.WithTimeout(x.t.Context(), time.Minute)
+	defer stop()
+	if got := Main(ctx, append([]string{"--store", x.store}, args...), x.sys); got != want {
+		x.t.Fatalf("%s: exit code %d, want %d:\n%s", args, got, want, x.errs.String())
+	}
+	return x.out.String()
+}
 
 // TestAThreadIsFoldedAgainForANewFact, and only then.
 func TestAThreadIsFoldedAgainForANewFact(t *testing.T) {

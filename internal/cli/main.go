@@ -121,7 +121,6 @@ type app struct {
 	held    bool                    // of a server: what was read counts until it is read again
 	usable  map[string][]configFile // of a server: as they were when they last could be used
 	looked  lookedFor
-	early   early
 
 	watches map[string]*gitsafe.Watch // by workspace: use inspect
 
@@ -157,11 +156,6 @@ func (a *app) main(ctx context.Context, args []string) int {
 }
 
 func (a *app) dispatch(ctx context.Context, args []string) (int, error) {
-	defer a.early.end()
-	if drives(args) {
-		a.early.begin(a, args[0] != "sessions")
-		a.early.guess(ctx, a, args)
-	}
 	root, place := grammarOf(args)
 	helped := false
 	k, err := newParser(root, a.Sys, func(int) { helped = true })

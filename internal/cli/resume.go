@@ -24,8 +24,6 @@ func (c *resumeCmd) run(ctx context.Context, a *app) (int, error) {
 	if c.ID != "" && c.Last {
 		return 0, belay.Errorf(belay.CodeUsage, "an id names one session, --last another").At("--last").WithHint("leave one of them out")
 	}
-	a.early.begin(a, false)
-	a.early.open(ctx, a)
 	w, s, err := a.openSession(ctx, c.ID, c.Last || c.ID == "", false)
 	if err != nil {
 		return 0, err

@@ -28,8 +28,6 @@ func (c *runCmd) run(ctx context.Context, a *app) (int, error) {
 	if c.Worktree && (c.Session != "" || c.Continue) {
 		return 0, belay.Errorf(belay.CodeUsage, "a session that exists keeps its workspace").At("--worktree").WithHint("leave --worktree out, or begin a new session")
 	}
-	a.early.begin(a, true)
-	a.early.open(ctx, a)
 	if c.Session != "" || c.Continue {
 		return c.again(ctx, a)
 	}

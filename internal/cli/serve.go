@@ -61,7 +61,6 @@ type running struct {
 }
 
 func (c *serveCmd) run(ctx context.Context, a *app) (int, error) {
-	a.early.begin(a, true)
 	ws, err := a.checkedWorkspace()
 	if err != nil {
 		return 0, err

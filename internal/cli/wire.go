@@ -58,10 +58,7 @@ func (a *app) open(ctx context.Context, make bool) (store.Store, error) {
 	if !make && !hasStore(dir) {
 		return nil, belay.Errorf(belay.CodeNotFound, "there is no store yet").At(dir).WithHint("belay run TEXT makes it; --store DIR names another")
 	}
-	st, ok, err := a.early.store(dir)
-	if !ok || err != nil && !make {
-		st, err = sqlite.Open(ctx, dir, sqlite.Options{Now: a.Now, OrRead: !make})
-	}
+	st, err := sqlite.Open(ctx, dir, sqlite.Options{Now: a.Now, OrRead: !make})
 	if err != nil {
 		return nil, err
 	}
