@@ -37,21 +37,12 @@ const (
 	deltaEvery = 2 * time.Second
 )
 
-// answerTo begins the answer to one attempt of a request; nil: the effect is none.
-func (v *drive) answerTo(ctx context.Context, eff core.Effect) *answer {
-	request, ok := eff.(core.CallModel)
-	if !ok {
-		return nil
-	}
-	a := &answer{v: v, ctx: ctx, eff: request, began: v.e.c.Now()}
+// callModel performs one attempt of a request.
+func (v *drive) callModel(ctx context.Context, eff core.CallModel) []core.Fact {
+	a := &answer{v: v, ctx: ctx, eff: eff, began: v.e.c.Now()}
 	a.since = a.began
 	a.clean = v.e.c.Secrets.Writer(&a.text)
 	a.thoughts.clean = v.e.c.Secrets.Writer(&a.thoughts.text)
-	return a
-}
-
-// callModel performs one attempt of a request.
-func (v *drive) callModel(ctx context.Context, a *answer) []core.Fact {
 	err := v.read(ctx, a)
 	_ = a.clean.Close() // into memory: can't fail
 	if err != nil && a.usable(ctx, err) {

@@ -2,7 +2,6 @@ package engine
 
 import (
 	"context"
-	"runtime"
 	"time"
 
 	"github.com/belay-run/belay/internal/core"
@@ -46,7 +45,6 @@ func (v *drive) start(ctx context.Context, key string, eff core.Effect) {
 	v.noteRules()
 	go func() {
 		defer f.ended()
-		roomy()
 		v.e.c.Point("effect/start")
 		facts := v.perform(mine, eff, leaving)
 		v.e.c.Point("effect/end")
@@ -57,29 +55,11 @@ func (v *drive) start(ctx context.Context, key string, eff core.Effect) {
 	}()
 }
 
-// roomy makes the stack of a new goroutine as large as an effect needs it, at
-// once: it would be made so in four steps, and copied in each.
-//
-//go:noinline
-func roomy() {
-	var room [effectStack]byte
-	runtime.KeepAlive(&room)
-}
-
-// effectStack is more than half of what is wanted, for stacks double.
-const effectStack = 9 << 10
-
+// perform makes one attempt of an effect and returns what came of it.
 func (v *drive) perform(ctx context.Context, eff core.Effect, leaving func() bool) []core.Fact {
-	if a := v.answerTo(ctx, eff); a != nil {
-		return v.callModel(ctx, a)
-	}
-	return v.act(ctx, eff, leaving)
-}
-
-// act performs what isn't a request to a model. Who waits for a model has none of
-// this on the stack: there may be thousands.
-func (v *drive) act(ctx context.Context, eff core.Effect, leaving func() bool) []core.Fact {
 	switch eff := eff.(type) {
+	case core.CallModel:
+		return v.callModel(ctx, eff)
 	case core.RunTool:
 		return v.runTool(ctx, eff, leaving)
 	case core.CheckCall:
