@@ -235,7 +235,6 @@ func (o *appendOp) write(w *writer, s *streamRow, fresh []packedOrder) error {
 	if err := w.save(s); err != nil {
 		return err
 	}
-	w.recent.add(s.id)
 	w.links = o.chain(s.id, w.links[:0])
 	var err error
 	if o.pos, err = w.insertEvents(w.links); err != nil {

@@ -13,7 +13,6 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
-	"runtime"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -43,7 +42,6 @@ type Options struct {
 	Migrated func(from, to int, took time.Duration)
 
 	fault      func(point string) error // tests: the result of a point instead of what SQLite says
-	yield      func()                   // tests: instead of letting other goroutines run
 	oneThread  bool                     // tests: all is written in one thread, so that its system calls can be counted
 	migrations []migration              // tests: instead of the package's
 }
@@ -75,9 +73,6 @@ func (o Options) withDefaults() Options {
 	}
 	if o.fault == nil {
 		o.fault = func(string) error { return nil }
-	}
-	if o.yield == nil {
-		o.yield = runtime.Gosched
 	}
 	if o.migrations == nil {
 		o.migrations = migrations

@@ -121,7 +121,6 @@ func (o *foundOp) writeParts(w *writer) error {
 	}
 	w.links = w.links[:0]
 	for i, p := range o.parts {
-		w.recent.add(streams[i].id)
 		w.links = p.chain(streams[i].id, w.links)
 	}
 	var err error

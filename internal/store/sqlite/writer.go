@@ -31,13 +31,11 @@ type request struct {
 	done chan error // holds one answer
 }
 
-// writer owns the connection that writes. Everything below failed belongs to
-// who has the pen: its goroutine, or a caller that found nobody writing; and to
-// Open and Close before and after.
+// writer owns the connection that writes. Everything below failed belongs to its
+// goroutine, and to Open and Close before and after.
 type writer struct {
 	db   *DB
 	wake chan struct{} // holds one: something is in the queue, or closing
-	pen  sync.Mutex
 
 	mu      sync.Mutex
 	queue   []*request
@@ -57,10 +55,9 @@ type writer struct {
 	args    []any
 	named   []driver.NamedValue // of the statement that runs
 	values  []driver.Value
-	putting []smallBlob // that this transaction writes before its operations
-	grown   int         // bytes written since the log's size was last looked at
-	quiet   int         // groups since then
-	recent  appenders
+	putting []smallBlob     // that this transaction writes before its operations
+	grown   int             // bytes written since the log's size was last looked at
+	quiet   int             // groups since then
 	links   []link          // of the append that is written
 	written []store.Written // by the transaction that was just committed, for db.told
 }
@@ -98,9 +95,6 @@ func (db *DB) do(ctx context.Context, op operation) error {
 		return db.refusal()
 	}
 	r := &request{op: op, done: make(chan error, 1)}
-	if ctx.Done() == nil && db.writer.alone(r) {
-		return <-r.done
-	}
 	if err := db.writer.submit(r); err != nil {
 		return err
 	}
@@ -110,31 +104,6 @@ func (db *DB) do(ctx context.Context, op operation) error {
 	case <-ctx.Done():
 		return ctx.Err()
 	}
-}
-
-// alone commits a write in its caller's goroutine, if nobody writes, nothing
-// waits and there is no crowd, whose writes go together: handing it over and
-// waiting for the answer would cost a lone session more than the statements do. A
-// caller that may be called off doesn't come here.
-func (w *writer) alone(r *request) bool {
-	if w.db.o.oneThread || !w.pen.TryLock() {
-		return false
-	}
-	defer w.pen.Unlock()
-	if w.recent.crowd() || !w.free() {
-		return false
-	}
-	w.commit([]*request{r})
-	if w.due() {
-		w.signal() // the caller doesn't wait for that
-	}
-	return true
-}
-
-func (w *writer) free() bool {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return len(w.queue) == 0 && !w.closing && w.failed == nil
 }
 
 func (w *writer) submit(r *request) error {
@@ -186,8 +155,6 @@ func (w *writer) run() {
 
 // turn commits what is queued.
 func (w *writer) turn() (wrote, open bool) {
-	w.pen.Lock()
-	defer w.pen.Unlock()
 	group, open := w.next()
 	if len(group) > 0 {
 		w.commit(group)
