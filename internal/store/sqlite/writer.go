@@ -44,8 +44,6 @@ type writer struct {
 
 	pool    *sql.DB
 	conn    *sql.Conn
-	line    driver.Conn // conn without the layer of database/sql, for what every write does
-	lines   map[string]driver.Stmt
 	stmts   map[string]*sql.Stmt
 	known   known
 	types   map[string]int64 // numbers of type names
@@ -53,8 +51,6 @@ type writer struct {
 	claims  map[string]int64 // epochs of what was claimed through this store, for Close
 	buf     []byte
 	args    []any
-	named   []driver.NamedValue // of the statement that runs
-	values  []driver.Value
 	putting []smallBlob     // that this transaction writes before its operations
 	grown   int             // bytes written since the log's size was last looked at
 	quiet   int             // groups since then
@@ -72,17 +68,19 @@ const (
 )
 
 func newWriter(db *DB) (*writer, error) {
-	line := &line{dsn: db.dsn("rwc", url.Values{
+	pool, err := sql.Open("sqlite", db.dsn("rwc", url.Values{
 		"_pragma": {"busy_timeout(" + strconv.FormatInt(db.o.BusyTimeout.Milliseconds(), 10) + ")"},
-	})}
-	pool := sql.OpenDB(line)
+	}))
+	if err != nil {
+		return nil, db.wrap(err, "open")
+	}
 	pool.SetMaxOpenConns(1)
 	conn, err := pool.Conn(db.life)
 	if err != nil {
 		return nil, errors.Join(db.wrap(err, "open"), pool.Close())
 	}
-	return &writer{db: db, wake: make(chan struct{}, 1), pool: pool, conn: conn, line: line.conn,
-		stmts: map[string]*sql.Stmt{}, lines: map[string]driver.Stmt{}, types: map[string]int64{}, claims: map[string]int64{}}, nil
+	return &writer{db: db, wake: make(chan struct{}, 1), pool: pool, conn: conn,
+		stmts: map[string]*sql.Stmt{}, types: map[string]int64{}, claims: map[string]int64{}}, nil
 }
 
 // do queues a write and waits for its answer. When ctx ends first the write
@@ -377,14 +375,47 @@ func (w *writer) disconnect() error {
 	for _, s := range w.stmts {
 		_ = s.Close()
 	}
-	for _, s := range w.lines {
-		_ = s.Close()
-	}
 	err := errors.Join(w.conn.Close(), w.pool.Close())
 	return w.db.wrap(err, "close")
 }
 
-// prepared is a statement for more than one row.
+// exec runs a prepared statement.
+func (w *writer) exec(query string, args ...any) error {
+	_, err := w.execute(query, args)
+	return err
+}
+
+// insert runs a prepared INSERT and returns the new row's number.
+func (w *writer) insert(query string, args ...any) (int64, error) {
+	result, err := w.execute(query, args)
+	if err != nil {
+		return 0, err
+	}
+	return result.LastInsertId()
+}
+
+func (w *writer) execute(query string, args []any) (sql.Result, error) {
+	s, err := w.prepared(query)
+	if err != nil {
+		return nil, err
+	}
+	return s.ExecContext(w.db.life, args...)
+}
+
+// row reads the one row of a prepared query.
+func (w *writer) row(query string, args []any, into ...any) (found bool, err error) {
+	s, err := w.prepared(query)
+	if err != nil {
+		return false, err
+	}
+	err = s.QueryRowContext(w.db.life, args...).Scan(into...)
+	if errors.Is(err, sql.ErrNoRows) {
+		return false, nil
+	}
+	return err == nil, err
+}
+
+// prepared is a statement that is prepared when it is first used.
 func (w *writer) prepared(query string) (*sql.Stmt, error) {
 	w.db.stats.statements.Add(1)
 	if s, ok := w.stmts[query]; ok {
