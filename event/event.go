@@ -94,6 +94,24 @@ func (e Envelope) version() int {
 	return VersionOf(e.Data)
 }
 
+// MarshalJSON writes the standard's form. A known payload is written in the
+// table's version whatever Version says, an unknown one as it was recorded.
+func (e Envelope) MarshalJSON() ([]byte, error) {
+	payload, err := e.Encoded()
+	if err != nil {
+		return nil, err
+	}
+	v := e.version()
+	if v == 1 {
+		v = 0 // the default is left out
+	}
+	return marshal(wire{
+		Type: e.Type(), EventID: e.ID(), Timestamp: e.Time.UTC(), Sequence: e.Seq, Stream: e.Stream,
+		SchemaVersion: SchemaVersion, RuntimeID: e.Runtime, IDs: e.IDs,
+		PayloadVersion: v, Requires: e.Requires, Payload: payload, Refs: e.Refs, Promoted: promoted(e.Data),
+	})
+}
+
 // UnmarshalJSON reads the standard's form. An event id that does not follow
 // from stream and sequence is an error.
 func (e *Envelope) UnmarshalJSON(b []byte) error {
