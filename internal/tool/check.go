@@ -25,7 +25,7 @@ func (e *entry) check(args []byte) *event.Problem {
 		return &Failf(BadArguments, CodeBrokenJSON, "arguments of %s are not JSON: %v", e.spec.Name, err).Problem
 	}
 	said := withNUL(value, nil, bytes.Contains(args, []byte(`\u0000`)))
-	said = append(said, e.schema().Complaints(value)...)
+	said = append(said, e.schema.Complaints(value)...)
 	if len(said) == 0 {
 		return nil
 	}
@@ -43,7 +43,7 @@ func (e *entry) check(args []byte) *event.Problem {
 
 // arguments lists the names the schema knows, sorted.
 func (e *entry) arguments() []string {
-	return slices.Sorted(maps.Keys(e.schema().root.Properties))
+	return slices.Sorted(maps.Keys(e.schema.root.Properties))
 }
 
 // withNUL names the strings that contain the character no file name, no

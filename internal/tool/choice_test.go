@@ -110,7 +110,7 @@ func TestWhatNarrows(t *testing.T) {
 // TestASetChoosesOnce: the same terms get the very same specs, which are those
 // that Choose picks, and other terms others.
 func TestASetChoosesOnce(t *testing.T) {
-	set, err := tool.NewSet(tool.NewFixed[struct{}](tool.Spec{Name: "one"}, nil), tool.NewFixed[struct{}](tool.Spec{Name: "two"}, nil))
+	set, err := tool.NewSet(tool.New[struct{}](tool.Spec{Name: "one"}, nil), tool.New[struct{}](tool.Spec{Name: "two"}, nil))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -11,46 +11,10 @@ import (
 // json and jsonschema tags, unless the spec brings one. A type that has no
 // schema is a bug and panics.
 func New[In any](spec Spec, run func(ctx context.Context, c Call, in In) (Result, error)) Tool {
-	derived := len(spec.Input) == 0
-	if derived {
+	if len(spec.Input) == 0 {
 		spec.Input = schemaOf[In](spec.Name)
 	}
-	return &typed[In]{spec: spec, run: run, derived: derived, certain: derived}
-}
-
-// NewFixed is New for a tool whose schema the spec brings as a constant of the
-// program. As one that New derived it is read when the tool is called first; if it
-// is none, that is a bug and panics.
-func NewFixed[In any](spec Spec, run func(ctx context.Context, c Call, in In) (Result, error)) Tool {
-	return &typed[In]{spec: spec, run: run, certain: true}
-}
-
-// Derivation is the schema of a tool's arguments as the library for JSON Schema
-// derives it from their type; nil for a tool that brings its schema. The tests of
-// tools hold it against the schema that New made.
-func Derivation(t Tool) (json.RawMessage, error) {
-	if d, ok := wrapped(t).(interface {
-		derivation() (json.RawMessage, error)
-	}); ok {
-		return d.derivation()
-	}
-	return nil, nil
-}
-
-// Wrapper is a tool that can do more than another, with the same spec.
-type Wrapper interface {
-	Tool
-	Wrapped() Tool // the other one
-}
-
-func wrapped(t Tool) Tool {
-	for {
-		w, ok := t.(Wrapper)
-		if !ok {
-			return t
-		}
-		t = w.Wrapped()
-	}
+	return &typed[In]{spec: spec, run: run}
 }
 
 // NewRecoverable is New for a tool that can find out what an attempt before did.
@@ -60,22 +24,11 @@ func NewRecoverable[In any](spec Spec, run func(ctx context.Context, c Call, in 
 }
 
 type typed[In any] struct {
-	spec    Spec
-	run     func(context.Context, Call, In) (Result, error)
-	derived bool // the schema is that of In
-	certain bool // the schema is one
+	spec Spec
+	run  func(context.Context, Call, In) (Result, error)
 }
 
 func (t *typed[In]) Spec() Spec { return t.spec }
-
-func (t *typed[In]) schemaCertain() bool { return t.certain }
-
-func (t *typed[In]) derivation() (json.RawMessage, error) {
-	if !t.derived {
-		return nil, nil
-	}
-	return deriveByLibrary[In]()
-}
 
 func (t *typed[In]) Run(ctx context.Context, c Call) (Result, error) {
 	if err := ctx.Err(); err != nil {

@@ -3,7 +3,6 @@ package tool
 import (
 	"cmp"
 	"errors"
-	"fmt"
 	"slices"
 	"strings"
 	"sync"
@@ -25,12 +24,11 @@ type Set struct {
 type entry struct {
 	spec   Spec
 	tool   Tool
-	schema func() *Schema // read once
+	schema *Schema
 }
 
 // NewSet makes a set. Two tools of one name, a name a model can't say, and a
-// schema that is none are errors. A schema that New derived, or NewFixed was given,
-// is one, so it is read when the tool is called first: a start needs none of them.
+// schema that is none are errors.
 func NewSet(tools ...Tool) (*Set, error) {
 	s := &Set{entries: make([]entry, 0, len(tools))}
 	for _, t := range tools {
@@ -39,7 +37,7 @@ func NewSet(tools ...Tool) (*Set, error) {
 			return nil, belay.Errorf(belay.CodeUsage, "%q is not a name for a tool", spec.Name).
 				WithHint("use 1 to 64 letters, digits, _ and -")
 		}
-		schema, err := schemaOfTool(t, spec)
+		schema, err := ReadSchema(spec.Input)
 		if err != nil {
 			return nil, belay.Errorf(belay.CodeUsage, "the input schema is not usable").At("tool " + spec.Name).Wrap(err)
 		}
@@ -52,22 +50,6 @@ func NewSet(tools ...Tool) (*Set, error) {
 		}
 	}
 	return s, nil
-}
-
-// schemaOfTool is the schema of a tool's arguments, read now or, if nothing can
-// be wrong with it, later.
-func schemaOfTool(t Tool, spec Spec) (func() *Schema, error) {
-	if d, ok := wrapped(t).(interface{ schemaCertain() bool }); ok && d.schemaCertain() {
-		return sync.OnceValue(func() *Schema {
-			s, err := ReadSchema(spec.Input)
-			if err != nil {
-				panic(fmt.Sprintf("tool %s: its schema is none: %v", spec.Name, err))
-			}
-			return s
-		}), nil
-	}
-	s, err := ReadSchema(spec.Input)
-	return func() *Schema { return s }, err
 }
 
 func validName(name string) bool {

@@ -49,7 +49,7 @@ type todoItem struct {
 func TodoTool() tool.Tool {
 	spec := tool.Spec{Name: TodoName, Doc: strings.TrimSpace(todoDoc), Input: []byte(todoSchema), Effect: belay.Idempotent, ReadOnly: true, Access: belay.Read,
 		Exclusive: true, OutputLimit: maxItems * (maxText + 64)}
-	return tool.NewFixed(spec, func(ctx context.Context, c tool.Call, in todoArgs) (tool.Result, error) {
+	return tool.New(spec, func(ctx context.Context, c tool.Call, in todoArgs) (tool.Result, error) {
 		items, err := planOf(in.Items)
 		if err != nil {
 			return tool.Result{}, err

@@ -113,13 +113,7 @@ type exec struct {
 	cfg Config
 }
 
-var (
-	_ tool.Starter = exec{}
-	_ tool.Wrapper = exec{}
-)
-
-// Wrapped is tool.Wrapper's.
-func (e exec) Wrapped() tool.Tool { return e.Tool }
+var _ tool.Starter = exec{}
 
 // Starts is tool.Starter's.
 func (e exec) Starts(_ context.Context, c tool.Call, names []string) (tool.Start, error) {
