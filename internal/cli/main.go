@@ -156,9 +156,9 @@ func (a *app) main(ctx context.Context, args []string) int {
 }
 
 func (a *app) dispatch(ctx context.Context, args []string) (int, error) {
-	root, place := grammarOf(args)
+	g := new(grammar)
 	helped := false
-	k, err := newParser(root, a.Sys, func(int) { helped = true })
+	k, err := newParser(g, a.Sys, func(int) { helped = true })
 	if err != nil {
 		return 0, err
 	}
@@ -167,7 +167,7 @@ func (a *app) dispatch(ctx context.Context, args []string) (int, error) {
 		return 0, err
 	}
 	if len(args) == 0 {
-		a.Place = *place
+		a.Place = g.Place
 		a.placeFromEnv()
 		defer tidy()()
 		return a.overview(ctx)
@@ -176,7 +176,7 @@ func (a *app) dispatch(ctx context.Context, args []string) (int, error) {
 	if helped {
 		return belay.ExitOK, nil
 	}
-	a.Place = *place
+	a.Place = g.Place
 	a.placeFromEnv()
 	if err != nil {
 		a.JSON = slices.Contains(args, "--json") // the parser sets nothing when it fails
@@ -184,6 +184,17 @@ func (a *app) dispatch(ctx context.Context, args []string) (int, error) {
 	}
 	defer tidy()()
 	return a.do(ctx, kctx.Selected().Target.Addr().Interface(), kctx.Selected().FullPath())
+}
+
+func newParser(g *grammar, sys Sys, exit func(int)) (*kong.Kong, error) {
+	return kong.New(g,
+		kong.Name("belay"),
+		kong.Description("Runs agents: every step is recorded before it happens, every action is governed, nothing accepted is lost.\n\n"+
+			"Exit codes: 0 completed, 1 failed, 2 usage, 3 waits for a person, 4 denied, 5 budget, 6 timed out, 7 lost, 8 store, 130 cancelled."),
+		kong.Writers(sys.Stdout, sys.Stderr),
+		kong.Exit(exit),
+		kong.ConfigureHelp(kong.HelpOptions{Compact: true, WrapUpperBound: 100}),
+	)
 }
 
 // checkArgs refuses what no command can mean: it would be recorded.
