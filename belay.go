@@ -72,7 +72,7 @@ func (a Attachment) Document() bool { return a.Ref.Media == MediaPDF }
 // MediaPDF is the media type of the documents that can be sent along.
 const MediaPDF = "application/pdf"
 
-// Mode says how far the gate lets an agent go without asking.
+// Mode is how much an agent may do without asking.
 type Mode string
 
 const (
@@ -90,7 +90,7 @@ const (
 // Modes lists the modes, in the order help prints them.
 var Modes = []Mode{ModeDefault, ModePlan, ModeAcceptEdits, ModeAuto, ModeOnRequest, ModeOnFailure, ModeUntrusted, ModeNever, ModeBypass}
 
-// Approvals says what happens to an ask.
+// Approvals is how a question of the gate is treated.
 type Approvals string
 
 const (
@@ -99,7 +99,7 @@ const (
 	ApprovalsDeny Approvals = "deny" // there is no way to ask: deny at once
 )
 
-// TurnKind says who a turn is for.
+// TurnKind is the origin of a turn.
 type TurnKind string
 
 const (
@@ -107,7 +107,7 @@ const (
 	TurnSystem TurnKind = "system" // session start, idle hooks, manual compaction
 )
 
-// Completion says what ends a turn well.
+// Completion is what counts as the successful end of a turn.
 type Completion string
 
 const (

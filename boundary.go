@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// Level says how much of a boundary holds. A higher one holds more.
+// Level is how much of a boundary is enforced; a higher one enforces more.
 type Level string
 
 const (
@@ -162,7 +162,7 @@ type Applied struct {
 	Layers  []Layer `json:"layers,omitempty"`
 }
 
-// Check tells what is wrong with a boundary, if anything.
+// Check returns an error if the boundary is invalid.
 func (b Boundary) Check() error {
 	if b.Least != "" && !slices.Contains(Levels, b.Least) {
 		return Errorf(CodeBadBoundary, "level %q of boundary %q doesn't exist", b.Least, b.Name).WithHint("L0, L1, L2 or L3")

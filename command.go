@@ -18,8 +18,8 @@ type cmd struct{}
 
 func (cmd) command() {}
 
-// Order is a command on its way: who asks, when, and under which id. The same
-// id may be delivered again safely; with another body it is id_conflict.
+// Order is a submitted command: its sender, time and id. The same id may be
+// delivered again safely; with another body it is id_conflict.
 type Order struct {
 	ID        CommandID
 	Principal string // "user:NAME", "stream:ID", "runtime"

@@ -54,7 +54,7 @@ const (
 	CodeBadTranscript   Code = "bad_transcript"
 	CodeUntrusted       Code = "untrusted"       // a person must say that they trust it
 	CodeDeleted         Code = "session_deleted" // and not restored
-	CodeExpired         Code = "output_expired"  // it was kept, and let go
+	CodeExpired         Code = "output_expired"  // it was kept, and has expired
 
 	// What only a server says.
 	CodeUnauthorized Code = "unauthorized"   // no token, or one that isn't good
@@ -64,7 +64,7 @@ const (
 	CodeMethod       Code = "method_refused" // the route takes another method
 	CodeMedia        Code = "media_refused"  // the body is of a type that isn't taken
 	CodeTooMany      Code = "too_many"       // more than the server takes from one caller
-	CodeUnavailable  Code = "unavailable"    // this build can't do it, or what it is about is gone for good
+	CodeUnavailable  Code = "unavailable"    // this build can't do it, or its object no longer exists
 	CodeDraining     Code = "draining"       // the server is about to end
 	CodeBadCursor    Code = "bad_cursor"     // of another store or stream, from the future, or no cursor
 	CodeUnreachable  Code = "unreachable"    // the server a client speaks to doesn't answer

@@ -143,7 +143,7 @@ func CheckID(what, id string) error {
 	return nil
 }
 
-// IDs says which identities a fact is about: the standard's hierarchy, all
+// IDs are the identities that a fact refers to: the standard's hierarchy, all
 // optional here; the table in package event says which a type must carry.
 type IDs struct {
 	Session    SessionID  `json:"sessionId,omitempty"`

@@ -2,7 +2,7 @@ package belay
 
 import "encoding/json"
 
-// Role says who speaks in a message.
+// Role is the speaker of a message.
 type Role string
 
 const (

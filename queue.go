@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// QueueMode says what becomes of a turn that is submitted while another one of
-// its thread runs. To a thread that rests all of them mean the same: it begins.
+// QueueMode is how a turn is treated that is submitted while another one of its
+// thread runs. In an idle thread it begins at once, whatever the mode.
 type QueueMode string
 
 // Queue modes.
@@ -23,7 +23,7 @@ const (
 // QueueModes are all of them, the default first.
 var QueueModes = []QueueMode{QueueEnqueue, QueueSteer, QueueCollect, QueueInterrupt, QueueRollback, QueueReject}
 
-// QueueDrop says which turn doesn't run when too many wait.
+// QueueDrop chooses the turn to drop when too many wait.
 type QueueDrop string
 
 // Drop policies.

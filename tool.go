@@ -2,7 +2,7 @@ package belay
 
 import "encoding/json"
 
-// EffectClass says what a crash in the middle of a call means.
+// EffectClass is whether a call can be run again after a crash in the middle.
 type EffectClass string
 
 const (
@@ -26,7 +26,7 @@ const (
 	Write Access = "write"
 )
 
-// ToolSpec says what a tool is and how it may be run. It is data: the rules of a
+// ToolSpec describes a tool and how it may be run. It is data: the rules of a
 // turn carry it, and the scheduler and the gate decide by it.
 type ToolSpec struct {
 	Name         string          `json:"name"`

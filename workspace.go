@@ -1,6 +1,6 @@
 package belay
 
-// Use says what a session may do in its workspace besides reading.
+// Use is what a session may do in its workspace besides reading.
 type Use string
 
 const (

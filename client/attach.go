@@ -17,7 +17,8 @@ import (
 	"github.com/belay-run/belay"
 )
 
-// AttachTo says which program, from where on, and who hears of what isn't output.
+// AttachTo names the program, the offset to start from, and callbacks for what
+// isn't output.
 type AttachTo struct {
 	Session  belay.SessionID
 	Process  belay.ProcessID
@@ -29,7 +30,7 @@ type AttachTo struct {
 	Refused func(error)          // the server didn't do what was asked for: a *belay.Error with its code
 }
 
-// Attached is what the server says when a client is attached.
+// Attached is the server's greeting to an attached client.
 type Attached struct {
 	Argv   []string `json:"argv"`
 	PID    int      `json:"pid"`
@@ -60,7 +61,7 @@ type Terminal struct {
 	left   []byte // of those, the ones that Read hasn't given yet
 	hello  Attached
 	exit   *Exit
-	last   error // that the server told
+	last   error // reported by the server
 	failed int   // connections in a row that brought nothing
 
 	mu     sync.Mutex
@@ -75,7 +76,7 @@ const (
 	maxShownAtOnce = 1 << 20
 )
 
-// Codes with which the server closes for good.
+// Close codes after which reconnecting is useless.
 const (
 	closeToken websocket.StatusCode = 4401
 	closeIdle  websocket.StatusCode = 4408
@@ -105,11 +106,11 @@ func (t *Terminal) Offset() int64 { return t.at - int64(len(t.left)) }
 // Exit is how the program ended, once Read has returned io.EOF; else nil.
 func (t *Terminal) Exit() *Exit { return t.exit }
 
-// Read gives what the program printed, in order and without a gap that Missing
-// wasn't told of. When the connection breaks it is made again behind the last
-// byte that came. It returns io.EOF when the program has ended and all of its
-// output was given, a *belay.Error when the server refuses, and the context's
-// error; after the latter it may be called again.
+// Read returns what the program printed, in order; gaps are reported to Missing.
+// When the connection breaks it is made again behind the last byte that came. It
+// returns io.EOF when the program has ended and all of its output was given, a
+// *belay.Error when the server refuses, and the context's error; after the
+// latter it may be called again.
 func (t *Terminal) Read(ctx context.Context, p []byte) (int, error) {
 	for len(t.left) == 0 {
 		if t.exit != nil {
@@ -151,7 +152,7 @@ func (t *Terminal) connect(ctx context.Context) error {
 		conn.CloseNow() //nolint:errcheck // nobody wants it
 		return belay.Errorf(belay.CodeBadState, "the terminal is closed")
 	}
-	quiet = time.AfterFunc(silence, func() { conn.CloseNow() }) //nolint:errcheck // who reads learns of it
+	quiet = time.AfterFunc(silence, func() { conn.CloseNow() }) //nolint:errcheck // reads return it
 	t.conn, t.quiet = conn, quiet
 	return nil
 }
@@ -302,7 +303,7 @@ func (t *Terminal) Resize(ctx context.Context, cols, rows int) error {
 	return t.ask(ctx, attachAsk{Resize: &attachSize{cols, rows}})
 }
 
-// CloseInput says that no more input comes; on a terminal it is Ctrl-D.
+// CloseInput ends the input; on a terminal it is Ctrl-D.
 func (t *Terminal) CloseInput(ctx context.Context) error { return t.ask(ctx, attachAsk{EOF: true}) }
 
 func (t *Terminal) ask(ctx context.Context, q attachAsk) error {

@@ -221,7 +221,7 @@ func (r *reader) content(i int, e expectation) string {
 	return e.Content
 }
 
-// parses is a patch that must be one. It stands in the scenario itself.
+// parses is a patch that must be valid. It is part of the scenario itself.
 type parses string
 
 // Check parses the patch.

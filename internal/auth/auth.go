@@ -1,6 +1,6 @@
-// Package auth says who asks and what they may do: principals, their roles and
-// tenants, and the scopes that commands and reads need. It promises that a role
-// or a scope it doesn't know may do nothing.
+// Package auth identifies callers and what they may do: principals, their roles
+// and tenants, and the scopes that commands and reads need. It promises that a
+// role or a scope it doesn't know may do nothing.
 package auth
 
 import (
@@ -52,7 +52,7 @@ func (r Role) May(s Scope) bool {
 	return false
 }
 
-// Principal is who asks, as the token says.
+// Principal is the caller that a token identifies.
 type Principal struct {
 	Tenant  string // whose store: nothing of another one can be seen
 	Role    Role

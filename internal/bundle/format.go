@@ -59,7 +59,7 @@ const (
 	maxCommand  = 4 << 20
 )
 
-// Manifest says what is in a bundle.
+// Manifest lists the content of a bundle.
 type Manifest struct {
 	Format  string          `json:"format"`
 	Version int             `json:"version"`
@@ -70,7 +70,7 @@ type Manifest struct {
 	Inbox   Lines           `json:"inbox"`
 	Content []Content       `json:"content"`           // in the order of the digests
 	Missing []Content       `json:"missing,omitempty"` // named by a fact, and kept no more
-	Expired []Content       `json:"expired,omitempty"` // outputs that facts let go; a bundle without any has version 1
+	Expired []Content       `json:"expired,omitempty"` // outputs that expired by facts; a bundle without any has version 1
 }
 
 // Head is where a stream ends: the last fact's sequence and time, and the hash
@@ -176,7 +176,7 @@ func (l *inboxLine) order(session belay.SessionID) (belay.Order, error) {
 	return belay.Order{ID: l.ID, Principal: l.Principal, Time: store.FromMicros(l.Time), Session: session, Stream: l.Stream, Command: c}, err
 }
 
-// sumOf is what stands in the archive about the manifest.
+// sumOf is the archive's checksum of the manifest.
 func sumOf(manifest []byte) []byte {
 	sum := sha256.Sum256(manifest)
 	return []byte(hex.EncodeToString(sum[:]) + "  " + manifestName + "\n")

@@ -9,7 +9,7 @@ import (
 	"github.com/belay-run/belay/internal/store"
 )
 
-// Standing says how a bundle's session stands in a store.
+// Standing is how a bundle's session compares with a store.
 type Standing string
 
 const (
@@ -29,7 +29,7 @@ type Target interface {
 	store.Archive
 }
 
-// Compare finds out how the session stands in a store.
+// Compare compares the session with a store.
 func (b *Bundle) Compare(ctx context.Context, t Target) (Standing, error) {
 	here, err := b.here(ctx, t)
 	if err != nil || !here {

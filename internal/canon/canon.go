@@ -17,7 +17,7 @@ import (
 // MaxDepth is how many arrays and objects may stand inside each other.
 const MaxDepth = 64
 
-// Kind tells what is wrong with a text.
+// Kind is a kind of error in a text.
 type Kind string
 
 const (
@@ -27,7 +27,7 @@ const (
 	Limit     Kind = "limit"     // it is JSON, but beyond what we carry
 )
 
-// Error says what is wrong and where.
+// Error is an error in a text and its place.
 type Error struct {
 	Kind   Kind
 	Path   string // of the value: $, $.name, $.list[3]
@@ -190,7 +190,7 @@ func (p *parser) array(dst []byte) ([]byte, error) {
 	}
 }
 
-// member is one member of an object: its key and where its spelling stands in
+// member is one member of an object: its key and the place of its spelling in
 // the output.
 type member struct {
 	key      string

@@ -2,8 +2,8 @@
 // what they cost. It is data that the program carries, and files that people
 // write over it. It promises that every value names where it comes from, that
 // what isn't known is absent and never guessed, and that a mistake in a file
-// names its line and column. It reads no file and reaches no network: who calls
-// it brings the text.
+// names its line and column. It reads no file and reaches no network: the caller
+// supplies the text.
 //
 // read.go reads files, lookup.go finds a model by the names it has, price.go
 // says what a request costs.
@@ -38,8 +38,8 @@ var (
 	pictureRules = []string{"patches32", "tiles512", "tiles512_mini", "patches28", "patches28_large", "flat1120", "tiles768"}
 )
 
-// Open is the provider of models whose weights are published. Whoever runs a
-// server serves them; they have no price.
+// Open is the provider of models whose weights are published. Any server may
+// offer them; they have no price.
 const Open = "open"
 
 // Model is what is known of a model. A zero field is not known.
@@ -55,7 +55,7 @@ type Model struct {
 	Pictures   string    `json:"images,omitempty"`     // the rule by which pictures are counted
 	Prices     *Prices   `json:"prices,omitempty"`     // nil: what it costs is not known
 
-	// From says where each field comes from, by its name above: "embedded", with the
+	// From is the origin of each field, by its name above: "embedded", with the
 	// date of the data, or file:line:column.
 	From map[string]string `json:"from,omitempty"`
 }
@@ -71,7 +71,7 @@ type Catalog struct {
 
 // File is a text that adds models or replaces fields of those there are.
 type File struct {
-	Name string // stands for it in errors and in Model.From
+	Name string // names it in errors and in Model.From
 	Data []byte
 }
 

@@ -76,8 +76,8 @@ func (c *answerCmd) run(ctx context.Context, a *app) (int, error) {
 	return a.respond(ctx, c.ID, belay.RespondAction{Decision: "answer", Message: text}, false)
 }
 
-// respond brings an answer to the thread that asked, wherever it is driven. edits
-// says that the person changes the call before.
+// respond sends an answer to the thread that asked, wherever it is driven. With
+// edits the call is changed first.
 func (a *app) respond(ctx context.Context, id string, c belay.RespondAction, edits bool) (int, error) {
 	return a.ordering(ctx, func(r *runtime) (int, error) {
 		if err := view.Catchup(ctx, r.store); err != nil {

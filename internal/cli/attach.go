@@ -48,7 +48,7 @@ func (c *attachCmd) run(ctx context.Context, a *app) (int, error) {
 	return c.over(a, s.t, err)
 }
 
-// over says how it ended.
+// over prints how it ended and returns the exit code.
 func (c *attachCmd) over(a *app, t *client.Terminal, err error) (int, error) {
 	switch {
 	case errors.Is(err, errDetached):
@@ -111,8 +111,8 @@ func (c *attachCmd) server(ctx context.Context, a *app) (cl *client.Client, sess
 	return cl, session, done, err
 }
 
-// token makes a token that is valid while the client is attached: whoever may
-// open the store may make one. The file holds only its hash.
+// token makes a token that is valid while the client is attached: access to the
+// store is enough to make one. The file holds only its hash.
 func (c *attachCmd) token(a *app) (text string, done func(), err error) {
 	tokens, err := a.serverTokens(false)
 	if err != nil {
@@ -133,7 +133,7 @@ func (c *attachCmd) token(a *app) (text string, done func(), err error) {
 	}, nil
 }
 
-// without says what to do where no server is.
+// without is the error for a store without a server.
 func (c *attachCmd) without(ctx context.Context, a *app, st store.Store, id belay.SessionID) error {
 	owner, err := st.OwnerOf(ctx, id)
 	if err != nil {

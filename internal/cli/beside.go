@@ -21,8 +21,8 @@ func (w *work) beside(ctx context.Context, s *session.State, c checked, t task) 
 	return w.submit(ctx, c, t)
 }
 
-// behind gives a session work that may find it busy: mode says what becomes of it
-// then. One that would be refused isn't recorded.
+// behind submits a turn to a session that may be busy; mode is how it is treated
+// then. A turn that would be refused isn't recorded.
 func (w *work) behind(ctx context.Context, s *session.State, c checked, t task, mode belay.QueueMode) error {
 	w.queue = mode
 	if err := w.alongside(ctx, s, c, "this task"); err != nil {
@@ -92,8 +92,8 @@ func (w *work) drive(ctx context.Context) error {
 	return w.engine.Session(ctx, w.session, w.keep(ctx))
 }
 
-// over reports whether a turn was given to a thread and is no more there: it ended
-// by itself, as part of another, or without having begun.
+// over reports whether a turn was submitted to a thread and has ended: alone, as
+// part of another turn, or without having begun.
 func over(t *thread.State, turn belay.TurnID) bool {
 	is := func(q thread.Queued) bool { return q.Turn == turn }
 	if slices.ContainsFunc(t.Queue, is) || !slices.ContainsFunc(t.Known, func(k thread.Known) bool { return k.Turn == turn }) {

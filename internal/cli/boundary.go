@@ -82,8 +82,8 @@ func (a *app) confine(b belay.Boundary, ws string) (process.Box, error) {
 
 var _ engine.Confine = (*app)(nil).confine
 
-// cacheFor is the folder that stands for the person's cache in a boundary: one of
-// each workspace, so that what one builds is nothing another runs. Empty is none.
+// cacheFor is the folder that replaces the user's cache in a boundary: one per
+// workspace, so that nothing built in one is run in another. Empty is none.
 func (a *app) cacheFor(ws string) string {
 	base := a.cacheDir()
 	if base == "" {
@@ -115,8 +115,8 @@ func (g *governance) knownBoundary(name, from string) error {
 		WithHint("the boundaries are %s; boundaries: of a policy.yaml declares more", strings.Join(g.set.Boundaries(), ", "))
 }
 
-// narrowsBoundary reports whether a boundary that a stranger's file names allows no
-// more than what is set without it, by its name alone.
+// narrowsBoundary reports whether a boundary that an untrusted file names allows
+// no more than what is set without it, by its name alone.
 func narrowsBoundary(name, have string) bool {
 	return name == belay.BoundaryReadOnly || name == belay.BoundaryWorkspace && have == belay.BoundaryFull
 }

@@ -18,7 +18,7 @@ import (
 
 // What a node of the grammar needs to be run is said by its method.
 type (
-	// command opens by itself what it needs, or needs no store.
+	// command opens what it needs itself, or needs no store.
 	command interface {
 		run(ctx context.Context, a *app) (exit int, err error)
 	}
@@ -87,8 +87,8 @@ func (a *app) bring(ctx context.Context, r *runtime, id belay.SessionID, to bela
 	return a.bringBeside(ctx, r, id, to, c, what, nil)
 }
 
-// bringBeside is bring of an answer that another session stands in the way of, if
-// it isn't nil.
+// bringBeside is bring, for an answer that another session blocks; that one may
+// be nil.
 func (a *app) bringBeside(ctx context.Context, r *runtime, id belay.SessionID, to belay.StreamID, c belay.Command, what string, other *store.Writer) (int, error) {
 	ans, err := r.engine.Submit(ctx, a.order(id, to, c))
 	if err != nil {
@@ -151,7 +151,7 @@ func writeTable[T any](to io.Writer, rows []T, heads string, cells func(T) []any
 	return t.Flush()
 }
 
-// told is the outcome of a command, as JSON.
+// told is the result of a command, as JSON.
 type told struct {
 	Session belay.SessionID `json:"session"`
 	Result  string          `json:"result"`

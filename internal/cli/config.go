@@ -215,7 +215,7 @@ func readUpTo(file string, limit int64) ([]byte, error) {
 	return b, err
 }
 
-// abs is a path as the person meant it: from the working directory.
+// abs makes a path absolute, relative to the working directory.
 func (a *app) abs(path string) string {
 	if filepath.IsAbs(path) {
 		return filepath.Clean(path)

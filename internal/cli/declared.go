@@ -104,7 +104,7 @@ func (a *app) workshop(ctx context.Context, ws string) (*workshop, error) {
 	return w, nil
 }
 
-// standsFor says that a workspace is a worktree of another: what is trusted
+// standsFor records that a workspace is a worktree of another: what is trusted
 // there is trusted here, as long as its content is the same.
 func (a *app) standsFor(worktree, ws string) {
 	if a.origin == nil {
@@ -122,7 +122,8 @@ func (a *app) inRepository(s *session.State) {
 	}
 }
 
-// worth is what a file of a workspace is worth, there or where it comes from.
+// worth returns how far a file of a workspace is trusted, there or in the
+// workspace that it was copied from.
 func (a *app) worth(book *trust.Book, ws, rel string, content []byte) trust.Standing {
 	s := book.Check(filepath.Join(ws, filepath.FromSlash(rel)), content)
 	if from := a.origin[ws]; s != trust.Trusted && from != "" {

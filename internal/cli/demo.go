@@ -152,7 +152,7 @@ func (s *show) environ() []string {
 	return append(env, "XDG_CONFIG_HOME="+filepath.Join(filepath.Dir(s.project), "config"))
 }
 
-// test runs the project's test, as anybody would.
+// test runs the project's test.
 func (s *show) test(ctx context.Context) (string, error) {
 	cmd := exec.CommandContext(ctx, "/bin/sh", "test.sh")
 	cmd.Dir = s.project
@@ -248,7 +248,7 @@ func (s *show) untilExec(ctx context.Context, st store.Store) error {
 	}
 }
 
-// ended reports whether the log says how the command ended.
+// ended reports whether the log has the end of the command.
 func (s *show) ended(ctx context.Context, st store.Store) (bool, error) {
 	for r, err := range st.Scan(ctx, 0) {
 		if err != nil {

@@ -18,7 +18,7 @@ import (
 
 type versionCmd struct{}
 
-// versions says which build this is.
+// versions identifies this build.
 type versions struct {
 	Version string `json:"version"`
 	Commit  string `json:"commit,omitempty"`
@@ -185,7 +185,7 @@ func (a *app) workspaceFinding() finding {
 	return f
 }
 
-// keptFindings says which secrets are kept, if any ever was.
+// keptFindings lists the stored secrets, if there ever was one.
 func (a *app) keptFindings() (all []finding, names []string) {
 	v, err := a.vault("")
 	if err != nil || !v.Exists() {

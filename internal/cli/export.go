@@ -35,7 +35,7 @@ type exported struct {
 	Content int             `json:"content,omitempty"` // pieces
 	Waiting int64           `json:"waiting,omitempty"` // commands that no fact answers yet
 	Missing int             `json:"missing,omitempty"` // content that is kept no more
-	Expired int             `json:"expired,omitempty"` // outputs that were let go, as facts say
+	Expired int             `json:"expired,omitempty"` // outputs that expired, according to facts
 }
 
 // writing is an export that knows everything it needs.
@@ -133,7 +133,7 @@ func (a *app) printExported(e exported) {
 	}
 }
 
-// counter counts what passes and tells of it, for crash tests.
+// counter counts what passes and reports it, for crash tests.
 type counter struct {
 	n     int64
 	point func(string)

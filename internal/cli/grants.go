@@ -48,7 +48,7 @@ func (c *grantsListCmd) read(ctx context.Context, a *app, st store.Store) (int, 
 	})
 }
 
-// covers says what a grant covers.
+// covers describes what a grant covers.
 func (g grantRow) covers() string {
 	s := "every call"
 	switch {

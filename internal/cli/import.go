@@ -36,7 +36,7 @@ type imported struct {
 	Facts     int64           `json:"facts,omitempty"`
 	Waiting   int             `json:"waiting,omitempty"`
 	Missing   int             `json:"missing,omitempty"`
-	Expired   int             `json:"expired,omitempty"`  // outputs that were let go before, as facts say
+	Expired   int             `json:"expired,omitempty"`  // outputs that expired before, according to facts
 	Repaired  int             `json:"repaired,omitempty"` // content that the store lacked
 	Resume    string          `json:"resume,omitempty"`   // how its work continues
 
@@ -132,7 +132,7 @@ func (c *importCmd) bundle(ctx context.Context, a *app, f *importFile) (imported
 	return done, b.Restore(ctx, restoring{st, a.Point}, lanes)
 }
 
-// restoring is a store that tells of its steps, for crash tests.
+// restoring is a store that reports its steps, for crash tests.
 type restoring struct {
 	store.Store
 	point func(string)
@@ -294,7 +294,7 @@ func (f *importFile) close() error {
 	return err
 }
 
-// format is what the file is, as told or as it begins.
+// format is the file's format, from the flag or from its first lines.
 func (f *importFile) format(ctx context.Context, told string) (string, error) {
 	start := make([]byte, 512)
 	n, err := f.file.ReadAt(start, 0)

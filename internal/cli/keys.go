@@ -12,8 +12,8 @@ import (
 // maxKey bounds a key, in bytes.
 const maxKey = 16 << 10
 
-// secrets takes what must not be told out of everything that leaves: the
-// environment's secrets from the start, keys as they are loaded.
+// secrets removes secret values from everything that leaves: the environment's
+// secrets from the start, keys as they are loaded.
 func (a *app) secrets() *secret.Scrubber {
 	a.hiding.Do(func() { a.hidden = secret.FromEnviron(a.Env) })
 	return a.hidden

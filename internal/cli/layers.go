@@ -143,7 +143,7 @@ func (a *app) layered(ctx context.Context, c Config) (*layers, error) {
 	l := &layers{set: map[string]given{}}
 	ws, err := a.workspace()
 	if err != nil {
-		ws = "" // whoever needs one says so
+		ws = "" // a command that needs one reports it
 	}
 	files, err := a.configFiles(ctx, ws)
 	if err != nil {
@@ -196,8 +196,8 @@ func (l *layers) another(provider string) {
 	}
 }
 
-// environment takes the variables. A script given as a flag stands for a
-// provider: the environment has no say then, nor have files.
+// environment takes the variables. A script given as a flag replaces the
+// provider: environment and files don't count then.
 func (l *layers) environment(a *app, c Config) {
 	if v := a.env("BELAY_PROVIDER"); v != "" && c.Script == "" && c.Provider == "" {
 		l.another(v)
@@ -268,7 +268,7 @@ var wider = map[belay.Mode][]belay.Mode{
 // untrusted is why a value of a workspace's file doesn't count.
 const untrusted = "it would widen or redirect what others set, and nobody trusts the file as it is (belay trust)"
 
-// narrows tells why a value of a workspace's file doesn't count; empty: it
+// narrows returns why a value of a workspace's file doesn't count; empty: it
 // narrows what is set without it.
 func (l *layers) narrows(s manifest.Setting) string {
 	narrower := false

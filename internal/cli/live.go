@@ -14,7 +14,7 @@ import (
 )
 
 // live shows a running session: the text of answers as it streams, a line for
-// each step and call, and on a terminal a line that tells what runs. It writes to
+// each step and call, and on a terminal a line with what runs. It writes to
 // standard error; standard output is for the answer.
 type live struct {
 	out     io.Writer

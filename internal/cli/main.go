@@ -92,7 +92,7 @@ type grammar struct {
 	Completion completionCmd `cmd:"" help:"Print a completion script for a shell."`
 }
 
-// Place says where to work and how to print; every command takes it.
+// Place is where to work and how to print; every command takes it.
 type Place struct {
 	Store     string `placeholder:"DIR" help:"Where sessions are kept. [$$BELAY_STORE]"`
 	Workspace string `placeholder:"DIR" help:"What to work on; the root of the git repository, else the current directory. [$$BELAY_WORKSPACE]"`
@@ -127,7 +127,7 @@ type app struct {
 	hiding sync.Once
 	hidden *secret.Scrubber // use secrets()
 
-	extra   []tool.Tool                         // tools besides the built-in ones; an evaluation brings them
+	extra   []tool.Tool                         // tools besides the built-in ones; an evaluation adds them
 	around  func(model.Provider) model.Provider // stands between the engine and a provider; nil is nothing
 	between func(store.Store) store.Store       // stands between the program and its store; nil is nothing
 

@@ -110,7 +110,7 @@ func (a *app) try(ctx context.Context, p model.Provider, name string) (t trial) 
 	return t
 }
 
-// judge says what works, in the order in which things have to.
+// judge lists what works, each finding after those that it depends on.
 func (a *app) judge(c checked, t trial) []finding {
 	where := c.BaseURL
 	if s, err := a.service(c.Provider); err == nil && where == "" {

@@ -163,7 +163,7 @@ func outputPolicy(olderThan, maxSize string) (p retention.Outputs, err error) {
 }
 
 // expireOutputs writes the facts first, and then lets the store remove what they
-// let go: also what an earlier call didn't come to.
+// expire, including what an earlier call didn't get to.
 func expireOutputs(ctx context.Context, db *sqlite.DB, w outputs.Wish, chosen []outputs.Choice) (done expiry, err error) {
 	done = expiry{DryRun: w.DryRun, Outputs: []letGo{}}
 	if len(chosen) > 0 {

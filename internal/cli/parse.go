@@ -94,8 +94,8 @@ func (p *parse) tools(specs []belay.ToolSpec, list string) []string {
 	return terms
 }
 
-// allow adds tools to those allowed; each must exist. A group or a pattern
-// stands for the tools it names now, not for those to come.
+// allow adds tools to those allowed; each must exist. A group or a pattern means
+// the tools that it matches now, not later ones.
 func (p *parse) allow(specs []belay.ToolSpec, have, more []string) []string {
 	out := slices.Clone(have)
 	specs = slices.DeleteFunc(slices.Clone(specs), func(s belay.ToolSpec) bool { return s.Handled != "" })
@@ -151,7 +151,7 @@ func (p *parse) provider(a *app, r *checked, c Config) {
 	p.server(a, r, c)
 }
 
-// candidates are the providers that could be meant when none is named. None is
+// candidates are the providers that could be used when none is named. None is
 // taken unasked: it costs money.
 func (a *app) candidates() (names, hint string) {
 	hint = "belay run --script FILE TEXT, or belay demo"

@@ -68,7 +68,7 @@ func checkWorkspace(dir string) (string, error) {
 	if err != nil {
 		return "", bad("the workspace can't be used: %s", reason(err))
 	}
-	f, err := os.Open(ws) // who may open a folder may list it, and listing a large one takes its time
+	f, err := os.Open(ws) // a folder that can be opened can be listed, and listing a large one takes its time
 	if err != nil {
 		return "", bad("the workspace can't be read: %s", reason(err))
 	}
@@ -81,8 +81,8 @@ func checkWorkspace(dir string) (string, error) {
 }
 
 // repositoryOf is the root of the git repository that dir is in, else dir. An
-// empty folder .git makes no repository: it may stand in for one that isn't there
-// while programs run.
+// empty folder .git makes no repository: a sandbox may have put it there while
+// programs run.
 func repositoryOf(dir string) string {
 	for at := dir; ; at = filepath.Dir(at) {
 		if isGit(filepath.Join(at, ".git")) {

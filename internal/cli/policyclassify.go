@@ -83,7 +83,7 @@ func (c *policyClassifyCmd) options(a *app) (shell.Options, error) {
 }
 
 // lines answers each line of stdin. The first that can't be read ends it: what
-// stands behind it may be out of step.
+// follows may be out of step.
 func (c *policyClassifyCmd) lines(a *app, o shell.Options) error {
 	in := bufio.NewScanner(a.Stdin)
 	in.Buffer(make([]byte, 0, 64<<10), maxClassifyLine)

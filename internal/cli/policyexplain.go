@@ -194,7 +194,7 @@ func (c *policyExplainCmd) recorded(ctx context.Context, a *app) (*explained, er
 	return x, nil
 }
 
-// became says what the record has besides what the rules say.
+// became returns notes on what was recorded besides the verdict of the rules.
 func became(k *rehearse.Case, ofItsDay bool, e rehearse.Explanation) (notes []string) {
 	p := k.Recorded
 	said, rule := k.Said()

@@ -19,7 +19,7 @@ import (
 	"github.com/belay-run/belay/internal/view"
 )
 
-// recordedCalls says which recorded calls a command looks at.
+// recordedCalls selects the recorded calls of a command.
 type recordedCalls struct {
 	Of  string `arg:"" optional:"" name:"session" help:"A session, the beginning of its id, or a bundle that belay export wrote; without it, the sessions of this workspace."`
 	All bool   `short:"a" help:"Every session of the store."`
@@ -216,7 +216,7 @@ func ahead(ctx context.Context, runtime belay.RuntimeID, id belay.SessionID, fac
 	return func(yield func(event.Envelope, error) bool) {
 		ctx, stop := context.WithCancel(ctx)
 		parts := make(chan unpacked, partsWait)
-		defer func() { // whoever reads has gone before this returns
+		defer func() { // the reader is gone before this returns
 			stop()
 			for range parts { //nolint:revive // it is only emptied
 			}

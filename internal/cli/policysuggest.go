@@ -114,7 +114,7 @@ func (a *app) printSuggestion(s *rehearse.Suggestion) {
 	_, _ = io.WriteString(a.Stdout, explain.CleanLines(strings.TrimRight(rulefile.WriteRules([]policy.Rule{s.Rule}), "\n"))+"\n") // standard output is gone: there is nowhere to report it
 }
 
-// unfitWords says why no rule is suggested.
+// unfitWords are the reasons for which no rule is suggested.
 var unfitWords = map[string]string{
 	rehearse.UnfitTaint: "content from outside was in the conversation", rehearse.UnfitDestructive: "they can destroy something", rehearse.UnfitEscape: "they could leave their boundary",
 	rehearse.UnfitUnparsable: "nobody can tell what they do", rehearse.UnfitSecret: "they read a secret", rehearse.UnfitOutside: "they touch files outside the workspace",

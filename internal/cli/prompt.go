@@ -44,7 +44,7 @@ func (u *watch) standing(ctx context.Context) error {
 	return nil
 }
 
-// asked notes a question, and says who can answer when it isn't asked here.
+// asked notes a question, and prints how to answer it when it isn't asked here.
 func (u *watch) asked(ctx context.Context, id belay.ActionID, p event.ActionRequired) {
 	here := u.w.approvals == belay.ApprovalsAsk && u.a.interactive()
 	if !here && (u.a.JSON || u.w.approvals != belay.ApprovalsWait) {

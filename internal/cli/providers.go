@@ -234,8 +234,8 @@ func accountOf(provider string, e wire.Endpoint) gateway.Account {
 	return gateway.Account{Provider: provider, Endpoint: e.Base.String(), Credential: [sha256.Size]byte(h.Sum(nil))}
 }
 
-// able asks the catalogue, which is read when something is asked for the first
-// time. One that can't be read knows nothing; belay models list says why.
+// able looks a model up in the catalogue, which is read on first use. A
+// catalogue that can't be read is empty; belay models list reports the error.
 func (a *app) able(provider string, base *url.URL) able {
 	return func(name string, x catalog.Ability) bool {
 		m, ok := a.models.entry(a, sought{provider, base.Hostname(), name})

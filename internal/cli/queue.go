@@ -32,7 +32,7 @@ type queuedRow struct {
 	Task      belay.TaskID    `json:"task,omitempty"`
 	Run       belay.RunID     `json:"run,omitempty"`
 	Mode      belay.QueueMode `json:"mode"`
-	Into      belay.TurnID    `json:"into,omitempty"` // steer: the turn that it is meant for
+	Into      belay.TurnID    `json:"into,omitempty"` // steer: the turn to steer
 	Submitted time.Time       `json:"submitted,omitzero"`
 	Text      string          `json:"text,omitempty"` // its beginning, in one line
 }

@@ -70,8 +70,8 @@ func saidQueueing(q belay.Queueing) string {
 }
 
 // narrowsQueue reports whether a workspace's file may set this about turns that
-// wait: what refuses more of those that come. What would end, join or take back
-// a turn that was accepted isn't for a stranger to choose.
+// wait: what refuses more of those that come. An untrusted file can't choose to
+// end, join or take back a turn that was accepted.
 func (l *layers) narrowsQueue(name, value string) bool {
 	drop := cmp.Or(l.set["queue-drop"].value, string(belay.DropNew))
 	switch name {

@@ -58,7 +58,8 @@ func (r *request) asks(text string) string {
 	return line(text)
 }
 
-// gives says what a yes gives the call, and why it is asked for once more.
+// gives lists what an approval gives the call, and why it is asked for once
+// more.
 func (r *request) gives() (said []string) {
 	if r.Again != nil {
 		said = append(said, line("asked once more: "+r.Again.Reason+" ("+r.Again.Code+")"))

@@ -35,7 +35,8 @@ type result struct {
 	Resume    string           `json:"resume,omitempty"`
 }
 
-// conclude says how it ended and what can be done next.
+// conclude prints how the turn ended and what can be done next, and returns the
+// exit code.
 func (w *work) conclude(ctx context.Context, err error) (int, error) {
 	ctx = context.WithoutCancel(ctx)
 	left := errors.Is(err, errTerminated)

@@ -21,7 +21,7 @@ type retainer struct {
 	clean bool // nothing that expired is left to be removed
 }
 
-// retainedAtOnce is how many outputs a round lets go at most.
+// retainedAtOnce is how many outputs expire in a round at most.
 const retainedAtOnce = 1000
 
 // round does what belay store compact does for outputs: facts first, then bytes.

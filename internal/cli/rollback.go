@@ -234,8 +234,7 @@ type wentBack struct {
 	event.HistoryRollbackCompleted
 }
 
-// restored drives the session until its rollback is over, and says what became
-// of it.
+// restored drives the session until its rollback is over, and prints the result.
 func (w *work) restored(ctx context.Context) (int, error) {
 	if err := w.engine.Session(ctx, w.session, nil); err != nil {
 		return 0, err

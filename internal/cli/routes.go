@@ -99,7 +99,7 @@ func (a *app) candidate(s belay.Settings) route.Candidate {
 }
 
 // known is what the catalogue knows of a session's model. A catalogue that can't
-// be read knows nothing; belay models says why.
+// be read is empty; belay models reports the error.
 func (a *app) known(s belay.Settings) (catalog.Model, bool) {
 	if s.Provider == direct.Name || strings.HasPrefix(s.Provider, scriptedPrefix) {
 		return catalog.Model{}, false

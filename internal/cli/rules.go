@@ -176,7 +176,7 @@ func (a *app) sayRulesIgnored(ignored []rulefile.Ignored) {
 }
 
 // trustsFolder reports whether a person trusts the files of a folder, or of one
-// above it. A worktree is worth what it was made of.
+// above it. A worktree is trusted like the workspace that it was made from.
 func (a *app) trustsFolder(globs []string, ws string) bool {
 	for _, g := range globs {
 		if rest, ok := strings.CutPrefix(g, "~/"); ok {

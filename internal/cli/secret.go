@@ -93,7 +93,7 @@ func (a *app) readSecret(ctx context.Context, name string) (string, error) {
 	return string(bytes.TrimSuffix(bytes.TrimSuffix(b, []byte("\n")), []byte("\r"))), nil
 }
 
-// errInterrupted says that a person didn't type a secret after all.
+// errInterrupted means that typing a secret was cancelled.
 var errInterrupted = errors.New("interrupted at the terminal")
 
 // typeSecret reads a line that the terminal doesn't show. An interrupt gives

@@ -101,7 +101,7 @@ func (c *serveCmd) run(ctx context.Context, a *app) (int, error) {
 		url = "https://" + l.Addr().String()
 	}
 	file := filepath.Join(dir, "server.json")
-	defer os.Remove(file) //nolint:errcheck // whoever reads it asks whether the process lives
+	defer os.Remove(file) //nolint:errcheck // readers check whether the process lives
 	ctx, stop := c.untilSignals(ctx, a, s)
 	defer stop()
 	var settle func()
@@ -185,7 +185,7 @@ func (c *serveCmd) config(a *app) (server.Config, error) {
 	return cfg, nil
 }
 
-// check refuses flags that mean nothing: what was meant by them would be guessed.
+// check refuses flags without an effect rather than guess their purpose.
 func (c *serveCmd) check() error {
 	for _, o := range c.Origin {
 		if err := server.CheckOrigin(o); err != nil {

@@ -112,7 +112,7 @@ type showCmd struct {
 	Turns bool   `short:"t" help:"Its turns, numbered."`
 }
 
-// shown is a session and who drives it, as JSON.
+// shown is a session and its driver, as JSON.
 type shown struct {
 	view.Session
 	Owner *store.Owner      `json:"owner,omitempty"`

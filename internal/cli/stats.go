@@ -67,7 +67,7 @@ func (c *statsCmd) run(ctx context.Context, a *app) (int, error) {
 	return belay.ExitOK, nil
 }
 
-// wanted tells which sessions count.
+// wanted returns the filter for the sessions that count.
 func (c *statsCmd) wanted(ctx context.Context, a *app, st store.Store) (func(belay.SessionID) bool, error) {
 	if c.ID != "" {
 		id, err := a.sessionID(ctx, st, c.ID, false)
@@ -157,7 +157,7 @@ func tokenText(n int64, u belay.Usage, unknown int) string {
 	return count(n)
 }
 
-// unpriced says how much of a cost isn't known.
+// unpriced returns how much of a cost isn't known.
 func unpriced(c event.CostSum) string {
 	if c.Unpriced == 0 {
 		return ""

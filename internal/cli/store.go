@@ -328,7 +328,7 @@ func retire(ctx context.Context, db *sqlite.DB, id belay.SessionID) (kept string
 	return "", err
 }
 
-// chosen are the sessions that a policy lets go now.
+// chosen are the sessions to delete now under a policy.
 func (a *app) chosen(ctx context.Context, db *sqlite.DB, p retention.Policy) ([]retention.Choice, error) {
 	if p.None() {
 		return nil, nil

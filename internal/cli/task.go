@@ -47,7 +47,7 @@ func (f attached) image() bool { return strings.HasPrefix(f.media, "image/") }
 // text reports whether it is text, which every model takes.
 func (f attached) text() bool { return strings.HasPrefix(f.media, "text/") }
 
-// Sources says what is sent along with a text.
+// Sources are what is sent along with a text.
 type Sources struct {
 	Filled
 	Attach []string `placeholder:"FILE" sep:"none" help:"Send a text file, an image (PNG, JPEG) or a PDF along; may be repeated. @FILE in the text does so for files of the workspace."`
@@ -91,8 +91,8 @@ func (a *app) task(words []string, src Sources, ws string) (task, error) {
 	return t, nil
 }
 
-// spoken takes the task from the arguments. Only they can name files: text
-// from a pipe may be a stranger's.
+// spoken takes the task from the arguments. Only they can name files: text from
+// a pipe may be untrusted.
 func (a *app) spoken(words []string, ws string) (task, error) {
 	var t task
 	var said []string
@@ -173,10 +173,10 @@ func (a *app) mentioned(root *os.Root, ws, word string) (name string, is bool) {
 	return "", false
 }
 
-// meansFile reports whether a word after @ was probably meant as a file: it says
-// where from, lies in a folder that is there, is a folder itself, or ends as files
-// of text do. People, decorators (@app.get, @Override) and packages (@types/node)
-// are words.
+// meansFile reports whether a word after @ was probably meant as a file: it
+// begins like a path, lies in an existing folder, is a folder itself, or ends as
+// files of text do. People, decorators (@app.get, @Override) and packages
+// (@types/node) are words.
 func meansFile(dir, word string) bool {
 	if strings.ContainsAny(word, "@(){}<>\"'`=,") || strings.Contains(word, "://") {
 		return false

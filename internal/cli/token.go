@@ -44,7 +44,7 @@ func shownToken(t auth.Token) tokenShown {
 	return tokenShown{t.ID, t.Name, t.Role, t.Tenant, t.Created, t.Until, t.Revoked}
 }
 
-// tokens are the tokens of the store directory, which is made if make says so.
+// tokens are the tokens of the store directory, which is created if make is set.
 func (a *app) serverTokens(make bool) (*auth.Tokens, error) {
 	dir, err := a.storeDir()
 	if err != nil {

@@ -236,8 +236,8 @@ func (c *toolCallCmd) text(a *app) (string, error) {
 	return direct.Request{Tool: c.Name, Args: strings.ToValidUTF8(args, "\uFFFD")}.Text()
 }
 
-// beginCall makes a session whose thread has one turn, of the system: no task
-// stands behind it.
+// beginCall makes a session whose thread has one turn, of the system: it belongs
+// to no task.
 func (w *work) beginCall(ctx context.Context, ws, title string, c checked, t task) error {
 	w.session = belay.SessionID(belay.NewID(belay.PrefixSession))
 	w.thread = belay.ThreadID(belay.NewID(belay.PrefixThread))

@@ -178,7 +178,7 @@ func paint(to *bytes.Buffer, rows []topRow, now time.Time) error {
 	return writeTable(to, programs, ranHeads, func(r ran) []any { return r.cells(now) })
 }
 
-// paintLimits says how much of a limit sessions and their agents have used.
+// paintLimits shows how much of a limit sessions and their agents have used.
 func paintLimits(to *bytes.Buffer, rows []topRow) {
 	for _, r := range rows {
 		if l := ofLimit(r.Took); l != "" {

@@ -57,7 +57,7 @@ type governedFile struct {
 
 func (f governedFile) path() string { return filepath.Join(f.ws, filepath.FromSlash(f.rel)) }
 
-// paths are the files that are meant: those given, or all of this workspace.
+// paths are the files to trust: those given, or all of this workspace.
 func (c *trustCmd) paths(a *app) (out []governedFile, err error) {
 	for _, p := range c.Paths {
 		f, err := locate(a.abs(p))
@@ -98,7 +98,7 @@ func locate(path string) (governedFile, error) {
 	}
 }
 
-// trust records one file as it is now, and says what that allows.
+// trust records the current content of a file, and prints what that allows.
 func (a *app) trust(ctx context.Context, w trust.Writer, f governedFile) error {
 	root, err := os.OpenRoot(f.ws)
 	if err != nil {
@@ -177,7 +177,7 @@ func (a *app) revoke(ctx context.Context, w trust.Writer, f governedFile) error 
 	return nil
 }
 
-// trustedFile is a trusted file and what it is worth now, as JSON.
+// trustedFile is a trusted file and its current state, as JSON.
 type trustedFile struct {
 	trust.File
 	Now string `json:"now"` // trusted, changed, gone

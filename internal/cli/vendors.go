@@ -121,8 +121,8 @@ func serviceOf(p manifest.Provider) service {
 	return s
 }
 
-// address is where the environment says that a provider is reached, and the
-// variable that says so.
+// address is a provider's address from the environment, and the variable that
+// sets it.
 func (v vendor) address(env []string) (base, from string) {
 	for _, name := range v.bases {
 		if s := getenv(env, name); s != "" {

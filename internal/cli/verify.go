@@ -27,7 +27,7 @@ type verdict struct {
 	Differences []sqlite.Problem `json:"differences,omitempty"`
 	Deleted     []sqlite.Problem `json:"deleted,omitempty"` // heads whose facts were deleted
 	Warnings    []sqlite.Problem `json:"warnings,omitempty"`
-	Expired     int              `json:"expired,omitempty"` // outputs that were let go, as facts say
+	Expired     int              `json:"expired,omitempty"` // outputs that expired, according to facts
 }
 
 func (c *verifyCmd) run(ctx context.Context, a *app) (int, error) {

@@ -201,7 +201,7 @@ func (u *watch) fact(ctx context.Context, ev event.Envelope) {
 
 func (u *watch) took(ctx context.Context, ev event.Envelope) {
 	if u.w.guest && ev.IDs.Thread != "" && ev.IDs.Thread != u.w.thread {
-		return // it belongs to who drives the session
+		return // it belongs to the session's driver
 	}
 	if u.a.JSON {
 		u.a.printJSON(ev)

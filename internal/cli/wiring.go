@@ -61,7 +61,7 @@ func (w *wiring) Workspace(_ context.Context, dir string) (string, error) {
 		return "", outside
 	}
 	ws, err := checkWorkspace(dir)
-	if e, ok := errors.AsType[*belay.Error](err); ok { // who asks over HTTP has no flags
+	if e, ok := errors.AsType[*belay.Error](err); ok { // requests over HTTP have no flags
 		return "", belay.Errorf(e.Code, "%s", e.Message).At(dir).WithHint("name a folder that is there, and that the server can read")
 	}
 	if err != nil {
@@ -104,13 +104,13 @@ func (w *wiring) settings(ctx context.Context, ws string, have *belay.Settings, 
 	if have != nil {
 		got, err = w.a.over(cfg, *have)
 	} else if got, err = w.a.fresh(ctx, cfg); err == nil {
-		got.Approvals = belay.ApprovalsWait // whoever may approve can be told: the owner's token exists
+		got.Approvals = belay.ApprovalsWait // there is a way to ask: the owner's token exists
 		err = w.a.keepable(ctx, ws, got)
 	}
 	return got.Settings, settingError(err)
 }
 
-// settingError says which setting a mistake is in.
+// settingError adds the setting to an error.
 func settingError(err error) error {
 	e, ok := errors.AsType[*belay.Error](err)
 	if !ok {
@@ -182,7 +182,7 @@ func (w *wiring) Tools(ctx context.Context, ws string, s belay.Settings) ([]bela
 	return set.Choose(s.Tools), nil
 }
 
-// Explain says what the rules that count now make of a call.
+// Explain returns the verdict of the current rules on a call, and the reasons.
 func (w *wiring) Explain(ctx context.Context, ws string, s belay.Settings, q server.Question) (rehearse.Explanation, []string, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -65,8 +65,8 @@ func (a *app) newWork(st store.Store) (*work, error) {
 }
 
 // begin makes a session and gives it its first task, in a worktree of its own if
-// apart is set. Both are accepted before anything is driven; whoever drives the
-// session handles them in order.
+// apart is set. Both are accepted before anything is driven; the session's
+// driver handles them in order.
 func (w *work) begin(ctx context.Context, ws, title string, c checked, t task, apart bool) error {
 	w.session = belay.SessionID(belay.NewID(belay.PrefixSession))
 	w.thread = belay.ThreadID(belay.NewID(belay.PrefixThread))

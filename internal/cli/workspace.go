@@ -49,7 +49,8 @@ func mayChange(c checked) belay.WorkspaceUse {
 	return belay.WorkspaceUse{Use: belay.UseWriter}
 }
 
-// readsOnly is the use of a session beside a writer, and says what else could be done.
+// readsOnly makes a session beside a writer read-only, and prints the
+// alternatives.
 func (w *work) readsOnly(other *store.WriterError) belay.WorkspaceUse {
 	w.say("reads only: session %s (process %d on %s) writes in %s", other.Writer.Session, other.Writer.Owner.PID, other.Writer.Owner.Host, other.Writer.Path)
 	w.say("to write: belay run --worktree, or --share; or belay run --session %s TEXT%s when that one has ended", w.session, w.a.storeFlag())

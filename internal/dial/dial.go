@@ -99,7 +99,7 @@ var carried = []struct {
 	at     int
 }{{netip.MustParsePrefix("64:ff9b::/96"), 12}, {netip.MustParsePrefix("2002::/16"), 2}}
 
-// refuses tells why an address may not be reached; empty: it may.
+// refuses returns the reason why an address may not be reached; empty: it may.
 func (r Rules) refuses(a netip.Addr) string {
 	a = a.WithZone("").Unmap()
 	for _, c := range carried {

@@ -1,5 +1,5 @@
 // Package disk is how files are written that must be there whole or not at all.
-// It promises that a name never stands for half a file, whenever the process or
+// It promises that a name never refers to half a file, whenever the process or
 // the disk fails, and that the caller learns of every failure.
 package disk
 

@@ -17,8 +17,8 @@ import (
 const Unfinished = ".belay-unfinished-"
 
 // WriteWhole lets write fill a new file, and gives it its name when it is
-// durable. Until then the name stands for what it stood for before; after an
-// error too, unless only the name itself couldn't be made durable.
+// durable. Until then the name keeps its old content; after an error too, unless
+// only the rename couldn't be made durable.
 func WriteWhole(sys FS, path string, write func(io.Writer) error) (err error) {
 	dir := filepath.Dir(path)
 	temp := filepath.Join(dir, Unfinished+rand.Text())

@@ -40,12 +40,12 @@ type Founded struct {
 	Release func() error   // ends the claim, as that of Own
 }
 
-// Found is Begin for who drives the session next: the session stays this engine's
-// until Release is called, as after Own, and becomes a writer of a workspace if
-// one is named. What the streams are after their first commands is known when
-// the session is driven. nil: nothing was written, and Own and the inbox are the
-// way. *store.WriterError: nothing was written, because another session is a
-// writer there.
+// Found is Begin for a caller that drives the session next: the session stays
+// this engine's until Release is called, as after Own, and becomes a writer of a
+// workspace if one is named. What the streams are after their first commands is
+// known when the session is driven. nil: nothing was written, and Own and the
+// inbox are the way. *store.WriterError: nothing was written, because another
+// session is a writer there.
 func (e *Engine) Found(ctx context.Context, workspace string, shared bool, orders ...belay.Order) (*Founded, error) {
 	clean := e.cleaned(orders)
 	id := clean[0].Session
@@ -190,8 +190,8 @@ func (b *beginning) stream(s belay.StreamID, post []belay.Order) (sent []belay.O
 }
 
 // founded are the batches. A stream that decides something next, or wants
-// content for that, is runnable: whoever drives it decides that again. Rules
-// that are at hand it has from here on, however many sessions begin meanwhile.
+// content for that, is runnable: its drive decides that again. It keeps the
+// cached rules, however many sessions begin meanwhile.
 func (b *beginning) founded() []store.Batch {
 	out := make([]store.Batch, len(b.streams))
 	for i, v := range b.streams {

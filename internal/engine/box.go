@@ -21,7 +21,7 @@ import (
 type Confine func(b belay.Boundary, workspace string) (process.Box, error)
 
 // Confined is the hold of a program that a boundary confines. After Await it
-// says what was really applied.
+// reports what was really applied.
 type Confined interface {
 	process.Hold
 	Applied() belay.Applied
@@ -119,7 +119,7 @@ func (h *recordingHold) Close() error {
 	return h.Hold.Close()
 }
 
-// Evidence is what the boundary saw of the program's end, if it says so.
+// Evidence is what the boundary recorded about the program's end, if anything.
 func (h *recordingHold) Evidence() process.Evidence {
 	if w, ok := h.Hold.(process.Witness); ok {
 		return w.Evidence()
@@ -130,9 +130,9 @@ func (h *recordingHold) Evidence() process.Evidence {
 // maxWhy bounds what a fact says of one layer.
 const maxWhy = 300
 
-// stopped tells what the boundary stopped of a program, also of one that ended
-// well. Of the limits only those that were counted are known of such a one: what
-// it printed about others may be any text.
+// stopped returns what the boundary denied a program, even one that succeeded.
+// For such a program only counted limits are known: its output about others may
+// be any text.
 func (b *recording) stopped(end process.Exit, said, dir string) *event.SandboxViolation {
 	v := event.SandboxViolation{Boundary: b.bound.Name}
 	saw, limits := end.Evidence, b.bound.Is.Limits
@@ -181,7 +181,7 @@ func outside(p string) bool {
 }
 
 // blocked is the failure of a call that its boundary stopped, or that isn't any
-// more what a person allowed: what comes of it is the thread's to decide.
+// more what a person allowed: the thread decides what follows.
 func blocked(p *event.ToolFailed) {
 	switch p.Problem.Code {
 	case thread.CodeViolation, thread.CodeFolderChanged, thread.CodeProgramChanged, thread.CodeEnvironmentChanged:

@@ -172,8 +172,8 @@ func (e *Engine) provider(ctx context.Context, workspace string, s belay.Setting
 	return e.c.Provider(ctx, workspace, s)
 }
 
-// maxRetryAfter is how long a turn waits for a provider that says when to come
-// back. A longer wait ends it: a new turn can go on later.
+// maxRetryAfter is the longest Retry-After that a turn waits for. A longer one
+// ends it: a new turn can continue later.
 const maxRetryAfter = 10 * time.Minute
 
 // answer collects the chunks of one attempt.
@@ -265,8 +265,8 @@ func (a *answer) checkpoint() {
 	a.since = now
 }
 
-// whole are the facts of a whole answer, for one append: what the provider told
-// of its reasoning, the pictures, the answer, and its cost.
+// whole returns the facts of a whole answer, for one append: what the provider
+// showed of its reasoning, the pictures, the answer, and its cost.
 func (a *answer) whole(ctx context.Context) ([]core.Fact, error) {
 	facts, err := a.reasoned(ctx)
 	if err != nil {

@@ -45,7 +45,7 @@ type conv struct {
 	changed map[belay.CallID]string // notes to the model about calls that ran with other arguments
 }
 
-// span is where a turn stands in a conversation.
+// span is the place of a turn in a conversation.
 type span struct {
 	turn     belay.TurnID
 	from, to int   // messages; to is where it ended so far

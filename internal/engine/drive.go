@@ -49,8 +49,8 @@ type standing struct {
 	wake  time.Time // when something may be wanted next; zero is never
 }
 
-// landing is an effect that ended. No facts means that its driver was told to
-// leave and the next one decides its outcome.
+// landing is an effect that ended. No facts mean that its driver shut down and
+// the next one decides its outcome.
 type landing struct {
 	key   string
 	facts []core.Fact
@@ -219,7 +219,7 @@ func (v *drive) leave(ctx context.Context, b *batch, cause error) error {
 		return cause
 	}
 	rd := v.d.Next(v.now())
-	if len(rd.Decided) > 0 || len(v.d.Missing()) > 0 { // something follows: whoever drives next decides it
+	if len(rd.Decided) > 0 || len(v.d.Missing()) > 0 { // something follows: the next drive decides it
 		rd.Effects = append(rd.Effects, core.Timer{})
 	}
 	return errors.Join(cause, v.append(ctx, b, rd))

@@ -27,7 +27,7 @@ func (v *drive) respond(ctx context.Context, b *batch, o belay.Order, c belay.Re
 	}
 	call := d.State().OpenAsk(c.Action).Call
 	rules := d.Rules()
-	if call == nil || rules == nil { // the thread says what is wrong with it
+	if call == nil || rules == nil { // the thread reports the error
 		v.handle(b, o)
 		return nil
 	}
@@ -86,7 +86,7 @@ func badArguments(p *event.Problem) error {
 }
 
 // holdsSecret reports whether a registered secret is among what a person gives a
-// call. It would be taken out, and the call would run with what stands for it.
+// call. It would be redacted, and the call would run with the placeholder.
 func (e *Engine) holdsSecret(args []byte) bool { return !bytes.Equal(e.c.Secrets.JSON(args), args) }
 
 func errSecretArgs() error {

@@ -50,8 +50,8 @@ func Fold(session belay.SessionID, facts iter.Seq2[store.Stored, error], get fun
 	return all, nil
 }
 
-// laneOf is a stream's lane by what its state wants now. Whoever drives it next
-// decides what there is to decide.
+// laneOf is a stream's lane by what its state wants now. Its next drive decides
+// what there is to decide.
 func laneOf(d core.Decider, get func(belay.Digest) ([]byte, error), now time.Time) (store.Lane, error) {
 	if err := supply(d, get, nil); err != nil {
 		return store.Lane{}, err

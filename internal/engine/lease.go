@@ -16,7 +16,7 @@ type leased struct {
 	holds map[process.Lessee]bool
 }
 
-// renewed says that the leases were renewed at a time.
+// renewed records when the leases were renewed.
 func (l *leased) renewed(at time.Time) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

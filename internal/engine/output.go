@@ -48,7 +48,7 @@ func complaints(schema, value []byte) (string, error) {
 	return strings.ReplaceAll(strings.Join(s.Complaints(v), "; "), "argument", "field"), nil
 }
 
-// misfit tells why a plain answer isn't the output that the turn asks for: one
+// misfit returns why a plain answer isn't the output that the turn asks for: one
 // value of JSON that fits the schema, and nothing else. Empty: it is, or the turn
 // asks for none, or the answer is no end of the turn anyway.
 func (a *answer) misfit() string {

@@ -72,7 +72,7 @@ const (
 	bring                 // to handle commands while the session isn't driven; holding it is no obstacle
 )
 
-// claim makes the session this engine's, or joins who has it here already.
+// claim makes the session this engine's, or joins the claim it has already.
 func (e *Engine) claim(ctx context.Context, id belay.SessionID, to purpose) (*ownership, error) {
 	own, first := e.join(id, to)
 	if own == nil {

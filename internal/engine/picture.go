@@ -68,7 +68,7 @@ func artifactID(thread belay.ThreadID, name string) string {
 	return belay.DeriveID(belay.PrefixArtifact, belay.StreamID(string(thread)+"/"+name), 0, 0)
 }
 
-// pictureNote stands in an answer for a picture, as the model reads it later.
+// pictureNote replaces a picture of an answer when the model reads it later.
 func pictureNote(a belay.Attachment) string {
 	return noteText(fmt.Sprintf("you made the picture %s (%s, %d bytes), which is published", a.Name, a.Ref.Media, a.Ref.Size))
 }

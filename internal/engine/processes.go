@@ -11,8 +11,8 @@ import (
 	"github.com/belay-run/belay/internal/tool"
 )
 
-// left is a process that continues after its call: the thread keeps it by an
-// effect of its own, and what becomes of it is a fact like any effect's.
+// left is a process that continues after its call: it has an effect of its own
+// in the thread, and its end is a fact like any effect's.
 type left struct {
 	tool.Running
 	stream belay.StreamID
@@ -134,9 +134,8 @@ func (p processes) Left() (all []tool.Running) {
 	return all
 }
 
-// Recorded reads the thread and the session's own stream together, in the order of
-// the log: what was let go was let go after it was printed, and may be printed
-// again.
+// Recorded reads the thread and the session's own stream together, in the order
+// of the log: output that expired may be printed again later.
 func (p processes) Recorded(ctx context.Context, id belay.ProcessID) (facts []event.Envelope, err error) {
 	own := p.v.session.Stream()
 	for r, err := range p.v.e.c.Store.Window(ctx, store.Window{Session: p.v.session}) {

@@ -12,7 +12,7 @@ import (
 // maxReasoning bounds what is kept of one answer's reasoning, in bytes.
 const maxReasoning = 256 << 10
 
-// thoughts collects what a provider tells of its reasoning. Of an attempt that
+// thoughts collects what a provider shows of its reasoning. Of an attempt that
 // fails nothing is kept: the next one reasons anew.
 type thoughts struct {
 	text  strings.Builder
@@ -36,7 +36,7 @@ func (a *answer) think(piece string) {
 }
 
 // reasoned is the fact of the reasoning behind an answer; none if nothing was
-// told.
+// shown.
 func (a *answer) reasoned(ctx context.Context) ([]core.Fact, error) {
 	_ = a.thoughts.clean.Close() // into memory: can't fail
 	text := strings.TrimSpace(a.thoughts.text.String())

@@ -34,8 +34,8 @@ func newResting() resting { return resting{at: map[belay.SessionID]*rested{}} }
 
 func (r *resting) forget(id belay.SessionID) { delete(r.at, id) }
 
-// recall takes what is remembered of a session that was claimed. It isn't there
-// for anybody else until it is remembered again.
+// recall takes what is remembered of a session that was claimed. It is removed
+// until it is remembered again.
 func (e *Engine) recall(own *ownership) map[belay.StreamID]standing {
 	e.mu.Lock()
 	defer e.mu.Unlock()

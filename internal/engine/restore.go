@@ -49,7 +49,7 @@ func (v *drive) restoreFiles(ctx context.Context, eff core.RestoreFiles) []core.
 	}
 	recorded, err := v.recorded(ctx, eff.Started)
 	if err != nil {
-		return nil // the log can't be read: whoever drives next tries again
+		return nil // the log can't be read: the next drive tries again
 	}
 	room := roomForArtifacts
 	for _, f := range plan {
@@ -74,7 +74,7 @@ func (v *drive) restoreFiles(ctx context.Context, eff core.RestoreFiles) []core.
 // roomForArtifacts bounds the files, and the reasons, that a fact names, in bytes.
 const roomForArtifacts = 5 << 10
 
-// errNotRecorded says that a file was changed and its fact was not taken.
+// errNotRecorded means that a file was changed and its fact wasn't recorded.
 var errNotRecorded = errors.New("the fact was not recorded")
 
 func (v *drive) plan(ctx context.Context, eff core.RestoreFiles) ([]FileChange, *os.Root, error) {

@@ -59,8 +59,7 @@ type Looking struct {
 	Keep   func(content []byte) (*belay.Ref, error) // keeps what is there before it is overwritten; nil: nothing is overwritten
 }
 
-// PlanRollback says which files become what when everything after a turn is
-// taken back.
+// PlanRollback returns the file changes that undo everything after a turn.
 func (p *Past) PlanRollback(ctx context.Context, to PastTurn, l Looking) (*Rollback, error) {
 	rb := &Rollback{To: to, After: p.Seq}
 	f := &aftermath{turns: map[belay.TurnID]int{}, calls: map[belay.CallID]Ran{}, files: map[string]*changed{}}

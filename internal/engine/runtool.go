@@ -87,7 +87,7 @@ func (v *drive) execute(ctx context.Context, eff core.RunTool) (tool.Result, bel
 	return r, spec, err
 }
 
-// errGivenUp says that a call was given up: its facts are taken no more.
+// errGivenUp means that a call was given up: its facts are taken no more.
 var errGivenUp = errors.New("the call was given up")
 
 var errToolTime = errors.New("the tool's time is up")

@@ -80,7 +80,7 @@ func (l *lanes) run() error {
 }
 
 // turn begins what is due. done: nothing runs, and there is nothing to wait for;
-// else it says when the next stream is due.
+// else it returns when the next stream is due.
 func (l *lanes) turn(first bool) (wake time.Time, done bool, err error) {
 	rows, looked, err := l.look()
 	if err != nil {
@@ -174,7 +174,7 @@ func (l *lanes) start(rows []store.LaneRow) (wake time.Time) {
 	return wake
 }
 
-// drive begins to drive a stream; look tells that its inbox has something.
+// drive begins to drive a stream; look means that its inbox has something.
 func (l *lanes) drive(s belay.StreamID, look bool) {
 	v := l.e.newDrive(l.own, s)
 	if at := l.known[s]; at != nil {

@@ -36,7 +36,7 @@ func (v *drive) takeSnapshot(ctx context.Context, eff core.TakeSnapshot) []core.
 	}
 	p.Version, p.Path, err = v.e.c.Keeper.Take(ctx, eff.Dir, eff)
 	if ctx.Err() != nil {
-		return nil // whoever drives next takes it
+		return nil // the next drive takes it
 	}
 	if err != nil {
 		p.Op, p.Note = "failed", event.CutText(err.Error(), 500)

@@ -34,7 +34,7 @@ type flight struct {
 	cancel context.CancelFunc
 	limit  time.Duration // how long it may be silent; 0: as long as it likes
 	sign   atomic.Int64  // when it gave a sign of life last
-	told   time.Time     // when it was told to end
+	told   time.Time     // when it was cancelled
 	gone   chan struct{} // closed when it is given up
 	ended  func()        // once: the drive waits for it no more
 }
@@ -45,8 +45,8 @@ func (v *drive) newFlight(eff core.Effect, cancel context.CancelFunc) *flight {
 	return f
 }
 
-// silence is how long an effect may give no sign of life. What the runtime does
-// by itself, on this machine, has no bound.
+// silence is how long an effect may give no sign of life. The runtime's own work
+// on this machine has no bound.
 func (v *drive) silence(eff core.Effect) time.Duration {
 	switch eff := eff.(type) {
 	case core.RunTool:
@@ -130,8 +130,8 @@ func (v *drive) watchAt() (at time.Time) {
 	return at
 }
 
-// watch tells effects to end whose time is long up, and gives up those that were
-// told and didn't.
+// watch cancels effects whose time is long up, and gives up those that were
+// cancelled and didn't end.
 func (v *drive) watch(b *batch) {
 	now, half := v.e.c.Now(), v.stalls()
 	for key, f := range v.flying {
@@ -146,7 +146,7 @@ func (v *drive) watch(b *batch) {
 	}
 }
 
-// giveUp lets go of an effect and returns how it ended as far as anybody knows.
+// giveUp abandons an effect and returns its end, as far as that is known.
 func (v *drive) giveUp(key string, f *flight) []core.Fact {
 	close(f.gone)
 	f.cancel()

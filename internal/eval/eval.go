@@ -1,9 +1,9 @@
-// Package eval runs scenarios: a workspace, a script that stands for the model,
-// and what must have come of it. Each runs in a fresh workspace and a store
-// beside it, through the program itself: a command line, the store, the gate
-// and the tools of every other run. It promises that a scenario passes only if
-// everything it expects was seen, that one which expects nothing is refused, and
-// that nothing of it stays behind unless it is asked to.
+// Package eval runs scenarios: a workspace, a script in place of the model, and
+// the expected results. Each runs in a fresh workspace and a store beside it,
+// through the program itself: a command line, the store, the gate and the tools
+// of every other run. It promises that a scenario passes only if everything it
+// expects was seen, that one which expects nothing is refused, and that nothing
+// of it stays behind unless it is asked to.
 //
 // read.go has the format, play.go how a scenario is played, meanwhile.go what
 // happens while it runs, expect.go and its neighbours what can be expected.
@@ -92,7 +92,7 @@ type Command struct {
 // reference is where the format is described.
 const reference = "docs/eval.md describes the format"
 
-// textOf says how errors in a file of scenarios are reported.
+// textOf is how errors in a file of scenarios are reported.
 func textOf(name string) source.Text {
 	return source.Text{Name: name, Noun: "scenario", Code: belay.CodeBadScenario, Hint: reference}
 }

@@ -13,8 +13,8 @@ import (
 	"github.com/aymanbagabas/go-udiff"
 )
 
-// Expectation is one thing that must have come of a scenario. Check says what
-// was expected and what was there instead; nothing when it holds.
+// Expectation is one expected result of a scenario. Check returns what was
+// expected and what was there instead; empty when it holds.
 type Expectation interface {
 	Check(ctx context.Context, s *Seen) []string
 }
@@ -131,7 +131,7 @@ func (c Call) args() any {
 	return v
 }
 
-// ended tells how a call ended, in short.
+// ended returns how a call ended, in short.
 func (c Call) ended() string {
 	switch {
 	case c.Problem != nil:

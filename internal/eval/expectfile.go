@@ -7,7 +7,7 @@ import (
 	"github.com/belay-run/belay"
 )
 
-// An expectation is an object with one field, which says what it is about.
+// An expectation is an object with one field, whose name is the kind.
 type (
 	expectFile struct {
 		Outcome   *string        `yaml:"outcome"`

@@ -59,8 +59,9 @@ type (
 )
 
 // Parse reads the scenarios of a file, YAML or JSON; several are documents of
-// their own. Name stands for the file in errors: a mistake is a belay.Error with
-// CodeBadScenario, or CodeBadScript in a script, whose Where is name:line:column.
+// their own. Name is the file's name in errors: a mistake is a belay.Error with
+// CodeBadScenario, or CodeBadScript in a script, whose Where is
+// name:line:column.
 func Parse(name string, data []byte) ([]*Scenario, error) {
 	t := textOf(name)
 	docs, err := t.Documents(data)
@@ -95,7 +96,8 @@ func (r *reader) fail(at []any, format string, args ...any) *belay.Error {
 	return err
 }
 
-// isID reports whether a text can be an id: it stands in names of files and tests.
+// isID reports whether a text can be an id: it is used in names of files and
+// tests.
 func isID(s string) bool {
 	for i, c := range s {
 		letter := c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9'

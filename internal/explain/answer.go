@@ -9,7 +9,7 @@ import (
 	"github.com/belay-run/belay/event"
 )
 
-// Answer says why. Everything in it follows from the facts it names.
+// Answer is an explanation. Everything in it follows from the facts it names.
 type Answer struct {
 	Kind  string   `json:"kind"` // turn, step, call, action, task, run, session, command, event
 	ID    string   `json:"id"`

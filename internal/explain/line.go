@@ -88,7 +88,7 @@ func saysSession(p event.Payload) (string, bool) {
 	return "", false
 }
 
-// programUse says what programs took.
+// programUse returns what programs took.
 func programUse(u belay.ProgramUse) string {
 	return fmt.Sprintf("%s of processors and %d bytes to disks in %s: %s", u.CPU, u.Written, u.Time, plural(u.Ended, "program"))
 }

@@ -322,7 +322,7 @@ func requiredOf(a *ask) (event.ActionRequired, bool) {
 	return p, ok
 }
 
-// whyAgain says why the n-th attempt after the first was made.
+// whyAgain returns why the n-th attempt after the first was made.
 func whyAgain(c *call, n int) string {
 	p, _ := c.starts[n].Data.(event.ToolStarted)
 	before := c.starts[n-1]

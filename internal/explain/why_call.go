@@ -180,7 +180,7 @@ func (c *call) sayEnd(a *Answer) {
 	}
 }
 
-// refusal says what a refusal by the turn itself means.
+// refusal returns what a refusal by the turn itself means.
 func refusal(code string) string {
 	switch code {
 	case "NOT_ALONE":

@@ -104,7 +104,7 @@ type ending struct {
 	details func(a *Answer, t *turn)
 }
 
-// endingOf says what is known of a cause; false for one of another build.
+// endingOf describes a cause; false for a cause of another build.
 func endingOf(code string) (ending, bool) {
 	e, ok := map[string]ending{
 		"MODEL_FAILED":         {"The provider gave no answer: its failure was not one to retry, or four attempts of one request had failed.", modelFailed},
@@ -408,7 +408,7 @@ func (s *story) whyUnfinished(a *Answer, t *turn) {
 	resume(a, t, "goes on with it, if no process drives the session", "")
 }
 
-// sayAt says what a step is at.
+// sayAt adds what a step is doing.
 func (st *step) sayAt(a *Answer) {
 	if st.answer == nil {
 		if n := len(st.failures); n > 0 && n >= len(st.requests) {

@@ -45,7 +45,7 @@ func Of(t belay.ToolSpec, args json.RawMessage, paths []string, at policy.Place)
 	return append(at.Links, Look(at.Workspace, policy.Lookups(t, args, paths, at), t.Command != nil, at.Bare)...)
 }
 
-// Look says where absolute paths lead, as far as that isn't what their text says,
+// Look returns where absolute paths lead, as far as that isn't what their text says,
 // in the order of the paths. What lies in the workspace is given as a path below
 // it, as the workspace is spelled. Where patterns count, a path may be one, and
 // the links are those of the names that fit it; bare, files that usually hold a

@@ -33,7 +33,7 @@ type state struct {
 	exec        bool
 }
 
-// Apply says what the patch makes of a tree. When something doesn't fit the
+// Apply returns what the patch makes of a tree. When something doesn't fit the
 // error is Problems, all of them, and nothing is to be changed.
 func (p *Patch) Apply(tree Tree) (Applied, error) {
 	a := &applier{tree: tree, files: map[string]*state{}}

@@ -198,7 +198,7 @@ func (l Link) String() string {
 // maxLinksSaid is how many links a reason names.
 const maxLinksSaid = 3
 
-// led says where the links of a call lead, for a reason.
+// led returns where the links of a call lead, for a reason.
 func led(links []Link) string {
 	var out strings.Builder
 	for i, l := range links {

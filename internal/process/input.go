@@ -10,11 +10,11 @@ import (
 	"time"
 )
 
-// ErrNoInput says that a program can't be written to: it was started without
+// ErrNoInput means that a program can't be written to: it was started without
 // that, its input was closed, or it has ended.
 var ErrNoInput = errors.New("the program takes no input")
 
-// ErrFull says that a program didn't read what it was given in time.
+// ErrFull means that a program didn't read what it was given in time.
 var ErrFull = errors.New("the program doesn't read its input")
 
 // endOfText is what a person types to end the input of a terminal.

@@ -40,7 +40,7 @@ var spelledOut = func() []string {
 // pattern against them. They must not be changed.
 func SecretNames() []string { return spelledOut }
 
-// Secret says why a path is one that usually holds a secret, or nothing. Like Of
+// Secret returns why a path is one that usually holds a secret, or nothing. Like Of
 // it reads the path as text and without regard to case. What is written to be
 // read, such as .env.example and public keys, files of code and prose, and the
 // keys in folders of test data are none.

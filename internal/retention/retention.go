@@ -66,7 +66,7 @@ type Output struct {
 	Bytes    int64
 }
 
-// Choose tells which outputs a policy lets go and why: one text for each, empty
+// Choose returns which outputs a policy lets go and why: one text for each, empty
 // for those that stay. The oldest are let go first.
 func (p Outputs) Choose(now time.Time, outputs []Output) []string {
 	why := make([]string, len(outputs))

@@ -130,7 +130,7 @@ func fallbackWord(candidates []Candidate) string {
 	return "same_provider"
 }
 
-// reason says why the chosen one is it.
+// reason returns why the chosen one is it.
 func (d Decision) reason(candidates []Candidate) string {
 	if candidates[0].Route == d.Chosen.Route {
 		return "it is the first that was named"

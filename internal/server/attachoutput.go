@@ -43,7 +43,7 @@ func (a *attachment) follow(ctx context.Context) error {
 	}
 }
 
-// hello says what the client is attached to and where it begins.
+// hello returns what the client is attached to and where it begins.
 func (a *attachment) hello(ctx context.Context) error {
 	h := attachHello{Process: a.id, Session: a.sid, Argv: a.started.Argv, PID: a.started.PID, Input: "closed"}
 	var err error

@@ -215,7 +215,7 @@ func mismatch(raw []byte, path, what string) error {
 	return problem.At(path, belay.Errorf(belay.CodeBadCommand, "%s stands where %s is wanted", kindOf(raw), what).WithHint("send %s", what))
 }
 
-// whatIs says what a field of a type is, as mismatch does.
+// whatIs returns what a field of a type is, as mismatch does.
 func whatIs(t reflect.Type) string {
 	for t.Kind() == reflect.Pointer {
 		t = t.Elem()

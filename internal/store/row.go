@@ -66,7 +66,7 @@ func (r *Row) Unpack(runtime belay.RuntimeID, session belay.SessionID, stream be
 	return e, nil
 }
 
-// RowName says where a fact stands, for error texts.
+// RowName returns where a fact stands, for error texts.
 func RowName(stream belay.StreamID, seq int64) string {
 	return string(binaryDecimal(append([]byte(stream), '#'), seq))
 }

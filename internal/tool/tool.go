@@ -86,7 +86,7 @@ type Sink interface {
 	Progress(text string)
 }
 
-// ErrHoldsSecret says that content wasn't kept because a registered secret is in it.
+// ErrHoldsSecret means that content wasn't kept because a registered secret is in it.
 var ErrHoldsSecret = errors.New("the content holds a registered secret")
 
 // OutputWriter streams content of unknown size into the store.

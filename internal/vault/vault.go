@@ -76,7 +76,7 @@ type entry struct {
 // version of the content.
 const version = 1
 
-// CheckName tells what is wrong with a secret's name.
+// CheckName returns what is wrong with a secret's name.
 func CheckName(name string) error {
 	for i, c := range name {
 		plain := c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || c == '_'
@@ -91,7 +91,7 @@ func CheckName(name string) error {
 	return nil
 }
 
-// CheckValue tells what is wrong with a value. It never repeats it.
+// CheckValue returns what is wrong with a value. It never repeats it.
 func CheckValue(value string) error {
 	bad := func(format string, args ...any) error {
 		return belay.Errorf(belay.CodeUsage, format, args...).WithHint("give the key and nothing else, such as: belay secret set NAME <FILE")
@@ -140,7 +140,7 @@ func missing(name string) error {
 	return belay.Errorf(belay.CodeNotFound, "there is no secret %q", name).WithHint("belay secret set %s", name)
 }
 
-// List says which secrets there are, by name.
+// List returns which secrets there are, by name.
 func (v Vault) List() ([]Entry, error) {
 	k, _, err := v.open()
 	if err != nil {
@@ -260,7 +260,7 @@ func unseal(sealed []byte, id age.Identity) ([]byte, error) {
 	return io.ReadAll(io.LimitReader(r, maxFile))
 }
 
-// refused says why the file can't be read.
+// refused returns why the file can't be read.
 func (v Vault) refused(err error) error {
 	if _, ok := errors.AsType[*age.NoIdentityMatchError](err); ok {
 		return belay.Errorf(belay.CodeBadSecrets, "it was encrypted for another identity than the one here").At(v.path()).
@@ -296,7 +296,7 @@ func put(path string, content []byte) error {
 	})
 }
 
-// errNoIdentity says that no identity was ever made here.
+// errNoIdentity means that no identity was ever made here.
 var errNoIdentity = errors.New("there is no identity")
 
 // identity is what the file is encrypted for.

@@ -78,7 +78,7 @@ func (e Entry) Info() (fs.FileInfo, error) { return e.dir.root.Lstat(e.Name()) }
 // Link is where a link leads.
 func (e Entry) Link() (string, error) { return e.dir.root.Readlink(e.Name()) }
 
-// ErrNotRegular says that what is to be opened is no regular file any more.
+// ErrNotRegular means that what is to be opened is no regular file any more.
 var ErrNotRegular = errors.New("not a regular file")
 
 // Open opens a regular file. It waits for nothing, whatever took its name.

@@ -75,9 +75,9 @@ func (s *State) applyHold(p event.HoldChange) {
 	}
 }
 
-// Next grants holds in the order in which they were asked for: changes of
-// single files together, a change of the whole workspace alone. Who asked for
-// the whole is not overtaken by whoever asks later.
+// Next grants holds in the order in which they were asked for: changes of single
+// files together, a change of the whole workspace alone. Later requests don't
+// overtake one for the whole workspace.
 func (d *Decider) Next(time.Time) (rd core.Ready) {
 	s := &d.s
 	if len(s.Awaited) > 0 { // it isn't known yet whether they still write

@@ -38,7 +38,7 @@ type State struct {
 	Holds   []Held           `json:"holds,omitempty"`   // in the order they were asked for
 	Awaited []belay.ThreadID `json:"awaited,omitempty"` // threads that haven't said yet what they are changing
 
-	Used []event.ThreadUse `json:"used,omitempty"` // by programs, of each thread that told
+	Used []event.ThreadUse `json:"used,omitempty"` // by programs, of each thread that reported
 
 	Use      belay.WorkspaceUse `json:"use,omitzero"`
 	Worktree *belay.Worktree    `json:"worktree,omitempty"`

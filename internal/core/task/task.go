@@ -125,7 +125,7 @@ func (d *Decider) endAttempt(c belay.EndAttempt) ([]core.Fact, []core.Send, erro
 	s := &d.s
 	a := s.running()
 	if a == nil || a.Run != c.Run {
-		return nil, nil, nil // told before
+		return nil, nil, nil // reported before
 	}
 	ids := s.ids()
 	run := ids

@@ -19,7 +19,7 @@ type circuit struct {
 	trying   bool      // one request is out to see
 }
 
-// try tells how long a request has to wait; zero: it may leave.
+// try returns how long a request has to wait; zero: it may leave.
 func (c *circuit) try(now time.Time) time.Duration {
 	switch {
 	case c.until.IsZero():

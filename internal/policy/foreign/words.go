@@ -197,7 +197,7 @@ func (d *draft) pattern(s *source, joined, line string) {
 	d.done(s)
 }
 
-// unfit says why rules can't hold a match, or nothing.
+// unfit returns why rules can't hold a match, or nothing.
 func (d *draft) unfit(m policy.Match) string {
 	m.If = ""
 	_, err := policy.Compile(policy.Document{Version: policy.FormatVersion, Rules: []policy.Rule{{ID: "x", Match: m, Verdict: policy.Deny}}})

@@ -137,7 +137,7 @@ func (e *Explanation) hear(set *policy.Set, v policy.Verdict, considered []polic
 	}
 }
 
-// fate says why a rule that spoke decided, agreed or lost. parts are the simple
+// fate returns why a rule that spoke decided, agreed or lost. parts are the simple
 // commands it spoke of.
 func fate(set *policy.Set, v policy.Verdict, h policy.Hit, parts []int) string {
 	if h.Rule == v.Rule && !h.Lost {
@@ -214,7 +214,7 @@ var missing = map[string]string{
 	"cover": "an allow must name what this call could do: its class, its hosts, or taint", "args": "args: an argument doesn't fit", "if": "if: the expression doesn't hold",
 }
 
-// advise says what would change a verdict. A rule that it names was tried.
+// advise returns what would change a verdict. A rule that it names was tried.
 func advise(set *policy.Set, r policy.Request, v policy.Verdict) []Next {
 	var out []Next
 	wrote := set.RuleOf(v.Rule)

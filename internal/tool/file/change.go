@@ -172,7 +172,7 @@ func keep(c tool.Call, content []byte) (*belay.Ref, error) {
 	return &ref, nil
 }
 
-// note says what a replaced name means for the file's other names.
+// note returns what a replaced name means for the file's other names.
 func (ch *change) note() string {
 	if ch.p.info == nil {
 		return ""

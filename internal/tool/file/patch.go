@@ -256,7 +256,7 @@ func bounded(files []event.FileSeen, room int) []event.FileSeen {
 	return files
 }
 
-// text says what was done, a line for each file.
+// text returns what was done, a line for each file.
 func (s *patchSet) text(changes []patch.Change) string {
 	var b strings.Builder
 	moved := map[string]bool{}

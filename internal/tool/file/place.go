@@ -17,7 +17,7 @@ import (
 
 const maxLinks = 40
 
-// errChanged says that a component of the path was swapped during the walk.
+// errChanged means that a component of the path was swapped during the walk.
 var errChanged = errors.New("changed while it was being opened")
 
 // place is where a path leads after all links: the open directory that holds
@@ -201,7 +201,7 @@ func (p *place) file() (*os.File, error) {
 	return f, nil
 }
 
-// regular tells what is wrong with the place when it is no regular file.
+// regular returns what is wrong with the place when it is no regular file.
 func (p *place) regular() error {
 	switch {
 	case p.info == nil:

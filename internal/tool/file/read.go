@@ -219,7 +219,7 @@ func (w *window) lines() int {
 
 func (w *window) whole() bool { return w.ended && int64(len(w.out)) == w.total }
 
-// note says what is shown and how to go on.
+// note returns what is shown and how to go on.
 func (w *window) note(info os.FileInfo) string {
 	of := fmt.Sprintf("%d", w.lines())
 	if !w.ended {

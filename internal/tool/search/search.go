@@ -90,7 +90,7 @@ func failed(err error, start string) error {
 	return file.Problem(err, start)
 }
 
-// leftOut says which kinds of files weren't looked at.
+// leftOut returns which kinds of files weren't looked at.
 func (p place) leftOut() string {
 	switch {
 	case !p.walk.Hidden && !p.walk.Ignored:
@@ -103,7 +103,7 @@ func (p place) leftOut() string {
 	return ""
 }
 
-// unread says which folders couldn't be read.
+// unread returns which folders couldn't be read.
 func unread(r walk.Report) string {
 	if len(r.Unread) == 0 {
 		return ""

@@ -59,7 +59,7 @@ func validName(name string) bool {
 	return name != ""
 }
 
-// refused says why a variable may not be set, or nothing.
+// refused returns why a variable may not be set, or nothing.
 func refused(name string) string {
 	n := strings.ToUpper(name)
 	for _, begin := range [...]string{"LD_", "DYLD_", "GIT_", "BASH_FUNC_", "BELAY_"} {

@@ -51,7 +51,7 @@ func missing(name string) error {
 		WithHint("check the name; for shell syntax use command instead of argv")
 }
 
-// Starts tells what the program would be started with, and which files it and
+// Starts returns what the program would be started with, and which files it and
 // programs of other names are for it.
 func (p Program) Starts(names []string) tool.Start {
 	s := tool.Start{Dir: p.Dir, Env: p.Env}
