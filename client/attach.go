@@ -237,7 +237,7 @@ func (t *Terminal) ended(err error) error {
 		}
 		return belay.Errorf(belay.CodeUnauthorized, "the token isn't good any more")
 	case closeIdle:
-		return belay.Errorf(belay.CodeBadState, "nobody typed and nothing was printed for too long").WithHint("attach again")
+		return belay.Errorf(belay.CodeBadState, "there was no input or output for too long").WithHint("attach again")
 	case websocket.StatusMessageTooBig:
 		return belay.Errorf(belay.CodeTooLarge, "a frame was too large")
 	}

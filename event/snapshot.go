@@ -2,7 +2,7 @@ package event
 
 import "github.com/belay-run/belay"
 
-// SnapshotUpdated says that a read model stands at a position.
+// SnapshotUpdated says that a read model was brought up to a position.
 type SnapshotUpdated struct {
 	fact
 	View     string       `json:"view"`

@@ -262,7 +262,7 @@ func (t *Tokens) read() ([]Token, error) {
 }
 
 func (t *Tokens) broken(err error) error {
-	return belay.Errorf(belay.CodeBadConfig, "the tokens can't be read").At(t.path).WithHint("repair the file or move it away; nobody is let in without it").Wrap(err)
+	return belay.Errorf(belay.CodeBadConfig, "the tokens can't be read").At(t.path).WithHint("repair the file or move it away; without it every request is refused").Wrap(err)
 }
 
 // change lets one process at a time change the file.

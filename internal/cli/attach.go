@@ -52,7 +52,7 @@ func (c *attachCmd) run(ctx context.Context, a *app) (int, error) {
 func (c *attachCmd) over(a *app, t *client.Terminal, err error) (int, error) {
 	switch {
 	case errors.Is(err, errDetached):
-		fmt.Fprintf(a.Stderr, "detached; it goes on: belay attach %s --offset %d%s\n", c.ID, t.Offset(), a.storeFlag())
+		fmt.Fprintf(a.Stderr, "detached; the program keeps running: belay attach %s --offset %d%s\n", c.ID, t.Offset(), a.storeFlag())
 		return belay.ExitOK, nil
 	case err != nil:
 		return 0, err

@@ -98,14 +98,14 @@ func TestSomebodyAttachesAtATerminal(t *testing.T) {
 	x.see(`\^C`)
 	x.see("(?s)interrupted.*interrupted")
 	x.press("\x10\x11")
-	if shown := x.exit(0); !strings.Contains(shown, "detached; it goes on: belay attach "+id+" --offset ") {
+	if shown := x.exit(0); !strings.Contains(shown, "detached; the program keeps running: belay attach "+id+" --offset ") {
 		t.Errorf("it isn't said how to come back:\n%s", shown)
 	}
 	// The terminal is as it was, and the program continues.
 	again := onTerminalIn(t, dir, "attach", id, "--read-only")
 	again.see("got hello")
 	again.press(ctrlC) // nothing of it is the program's
-	if shown := again.exit(0); !strings.Contains(shown, "detached; it goes on") {
+	if shown := again.exit(0); !strings.Contains(shown, "detached; the program keeps running") {
 		t.Errorf("who looks on can't leave:\n%s", shown)
 	}
 }

@@ -37,7 +37,7 @@ const sessionMark = "{SESSION}"
 
 func (c *benchRunCmd) run(ctx context.Context, a *app) (int, error) {
 	if c.Sessions < 1 || c.Sessions > 100_000 {
-		return 0, belay.Errorf(belay.CodeUsage, "%d sessions are none or too many", c.Sessions).At("--sessions").WithHint("--sessions 100")
+		return 0, belay.Errorf(belay.CodeUsage, "%d sessions: must be between 1 and 100000", c.Sessions).At("--sessions").WithHint("--sessions 100")
 	}
 	ws, err := a.checkedWorkspace()
 	if err != nil {

@@ -147,7 +147,7 @@ func (a *app) sandboxFindings() []finding {
 		return all
 	}
 	if a.tries() {
-		all = append(all, finding{Name: "  seatbelt", State: "note", What: "tried because of " + sandboxEnv + "=seatbelt; nobody has verified it, so it counts for no level"})
+		all = append(all, finding{Name: "  seatbelt", State: "note", What: "tried because of " + sandboxEnv + "=seatbelt; it is unverified, so it counts for no level"})
 	}
 	for _, l := range sandbox.Probe().Layers {
 		lf := finding{Name: "  " + l.Name, State: "ok", What: l.String()}

@@ -101,7 +101,7 @@ func (a *app) bringBeside(ctx context.Context, r *runtime, id belay.SessionID, t
 	if err := a.accepted(ctx, r, to, t); err != nil || a.JSON || other == nil {
 		return belay.ExitOK, err
 	}
-	_, err = fmt.Fprintf(a.Stdout, "session %s (process %d on %s) writes in %s: the call is denied with OTHER_WRITER unless that session has ended when this one goes on\n"+
+	_, err = fmt.Fprintf(a.Stdout, "session %s (process %d on %s) writes in %s: the call is denied with OTHER_WRITER unless that session has ended when this one continues\n"+
 		"belay sessions interrupt %s%s ends it\n", other.Session, other.Owner.PID, other.Owner.Host, line(other.Path), other.Session, a.storeFlag())
 	return belay.ExitOK, err
 }
@@ -183,9 +183,9 @@ func (a *app) accepted(ctx context.Context, r *runtime, to belay.StreamID, t tol
 	switch {
 	case a.JSON:
 	case t.Resume != "":
-		fmt.Fprintf(a.Stdout, "nobody drives the session; go on with: %s\n", t.Resume)
+		fmt.Fprintf(a.Stdout, "the session isn't running; continue with: %s\n", t.Resume)
 	case t.Server != "":
-		fmt.Fprintf(a.Stdout, "the server at %s goes on with it\n", t.Server)
+		fmt.Fprintf(a.Stdout, "the server at %s continues it\n", t.Server)
 	}
 	return nil
 }

@@ -23,7 +23,7 @@ type Config struct {
 	Boundary     string   `placeholder:"NAME" help:"What programs run in: read-only, workspace-write, full (nothing confines them), or one of policy.yaml; the mode's. [$$BELAY_BOUNDARY]"`
 	Allow        []string `placeholder:"TOOL" sep:"none" help:"Allow a tool, or group:NAME, for the whole session; may be repeated. [$$BELAY_ALLOW, separated by commas]"`
 	Tools        string   `placeholder:"LIST" help:"Which tools there are: a set (minimal, coding, messaging, full), group:NAME, names with *; - before one takes it away. Separated by commas. [$$BELAY_TOOLS]"`
-	Approvals    string   `placeholder:"HOW" help:"What happens when it would ask: ask (on this terminal), wait (for somebody), deny. [$$BELAY_APPROVALS]"`
+	Approvals    string   `placeholder:"HOW" help:"What to do when a permission is needed: ask (on this terminal), wait (for an answer), deny. [$$BELAY_APPROVALS]"`
 	Provider     string   `placeholder:"NAME" help:"Who serves the model. [$$BELAY_PROVIDER]"`
 	Model        string   `placeholder:"NAME" help:"The model. [$$BELAY_MODEL]"`
 	BaseURL      string   `name:"base-url" placeholder:"URL" help:"Where the provider is reached, such as http://127.0.0.1:8080/v1. [$$BELAY_BASE_URL]"`
@@ -42,7 +42,7 @@ type Config struct {
 	AskTimeout   string   `placeholder:"TIME" help:"How long a question waits before it is denied; 24h. [$$BELAY_ASK_TIMEOUT]"`
 	Queue        string   `placeholder:"MODE" help:"What becomes of a task that comes while another one runs: enqueue, steer, collect, interrupt, rollback, reject. Given more to do (run --session), of this one task. [$$BELAY_QUEUE]"`
 	QueueCap     string   `placeholder:"N" help:"How many tasks may wait, 1 to 100; 100. [$$BELAY_QUEUE_CAP]"`
-	QueueDrop    string   `placeholder:"WHICH" help:"Which doesn't run when more come: new, old, summarise (old, and the model is told its first line). [$$BELAY_QUEUE_DROP]"`
+	QueueDrop    string   `placeholder:"WHICH" help:"Which turn to drop when the queue is full: new, old, summarise (old, with its first line kept for the model). [$$BELAY_QUEUE_DROP]"`
 	QueueQuiet   string   `placeholder:"TIME" help:"With collect: how long nothing must come before what came is one task; 500ms. [$$BELAY_QUEUE_QUIET]"`
 }
 

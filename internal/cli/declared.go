@@ -67,9 +67,9 @@ func (a *app) sayIgnored(s strange) {
 
 func why(s trust.Standing) string {
 	if s == trust.Changed {
-		return "it has changed since somebody trusted it"
+		return "it has changed since it was trusted"
 	}
-	return "nobody trusts it"
+	return "it isn't trusted"
 }
 
 // workshop collects the tools of a workspace, once per process.

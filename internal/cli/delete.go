@@ -86,7 +86,7 @@ func deletable(ctx context.Context, st store.Store, name string) (view.Session, 
 // confirmDelete asks the person at the terminal; without one it is an error.
 func (a *app) confirmDelete(all []view.Session) (bool, error) {
 	if !a.interactive() {
-		return false, belay.Errorf(belay.CodeUsage, "nobody is here to be asked whether to delete %s", plural(len(all), "session")).
+		return false, belay.Errorf(belay.CodeUsage, "deleting %s needs a confirmation, and there is no terminal", plural(len(all), "session")).
 			WithHint("belay sessions delete --yes %s", all[0].ID)
 	}
 	for _, s := range all {

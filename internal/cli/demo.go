@@ -55,7 +55,7 @@ func (c *demoCmd) run(ctx context.Context, a *app) (exit int, err error) {
 	s := &show{a: a, dir: dir, project: filepath.Join(dir, "project"), store: filepath.Join(dir, "store"), script: filepath.Join(dir, "demo.yaml")}
 	defer func() {
 		if c.Keep {
-			s.say("kept: %s; go on with: belay sessions list --all --store %s", dir, s.store)
+			s.say("kept: %s; continue with: belay sessions list --all --store %s", dir, s.store)
 			return
 		}
 		err = errors.Join(err, os.RemoveAll(dir))
@@ -218,7 +218,7 @@ func (s *show) killed(ctx context.Context) error {
 	if err != nil || ended {
 		return errors.Join(err, broke("the command had ended before the kill"))
 	}
-	s.say("   the log has its beginning and no end: nobody knows what it did")
+	s.say("   the log has its beginning and no end: what it did is unknown")
 	return nil
 }
 
@@ -267,7 +267,7 @@ func (s *show) ended(ctx context.Context, st store.Store) (bool, error) {
 // resumed lets another process go on, and holds the result against the log and
 // the project.
 func (s *show) resumed(ctx context.Context) error {
-	s.heading("Another process goes on where that one died")
+	s.heading("Another process continues where that one died")
 	lines := &indent{to: s.a.Stdout}
 	child, err := s.belay(ctx, lines, "sessions", "resume", string(s.session))
 	if err != nil {
@@ -317,7 +317,7 @@ func (s *show) audit(ctx context.Context, st store.Store) error {
 		return broke("the interrupted call was started %d times, recorded as lost %d times, and %d turns completed; each should be 1", runs, lost, completed)
 	}
 	s.say("   the log: the interrupted call was started once and recorded as lost; the runtime did not run it again.")
-	s.say("   The model was told, and decided to run the test once more. One turn, two processes, completed.")
+	s.say("   The model learned of it, and decided to run the test once more. One turn, two processes, completed.")
 	return nil
 }
 

@@ -114,7 +114,7 @@ func (a *app) machine() []finding {
 	all = append(all, runs)
 	t := finding{Name: "terminal", State: "ok", What: "yes: questions are asked here"}
 	if !a.interactive() {
-		t.State, t.What, t.Try = "note", "no: what would ask is denied", "--approvals=wait keeps the process until somebody answers"
+		t.State, t.What, t.Try = "note", "no: what would ask is denied", "--approvals=wait keeps the process until an answer comes"
 	}
 	return append(all, t)
 }

@@ -93,6 +93,6 @@ func (a *app) tellFork(f forked, past *engine.Past) {
 	if f.Turns > 0 {
 		from = fmt.Sprintf("after turn %d of %d", f.Turns, len(past.Turns))
 	}
-	fmt.Fprintf(a.Stdout, "%s goes on from %s, %s\n", f.Session, past.Session, from)
+	fmt.Fprintf(a.Stdout, "%s continues from %s, %s\n", f.Session, past.Session, from)
 	fmt.Fprintf(a.Stdout, "give it something to do: belay run --session %s%s TEXT\n", f.Session, a.storeFlag())
 }

@@ -22,7 +22,7 @@ import (
 
 type importCmd struct {
 	Format string   `enum:"auto,bundle,transcript,claude-code,openclaw" default:"auto" help:"What the files are; auto looks into them. openclaw is pi's format too."`
-	Trust  bool     `help:"Take a bundle whose session goes on by itself: with work that hasn't ended, or with tools that run without asking."`
+	Trust  bool     `help:"Accept a bundle whose session can act without a question: with unfinished work, or with tools that run without asking."`
 	Files  []string `arg:"" help:"Files that belay export wrote, or transcripts of other agents; - is standard input."`
 }
 
@@ -239,7 +239,7 @@ func (a *app) printImported(i imported) {
 		return
 	}
 	if i.Resume != "" {
-		fmt.Fprintf(a.Stderr, "its work hasn't ended; go on with: %s\n", i.Resume)
+		fmt.Fprintf(a.Stderr, "its work hasn't ended; continue with: %s\n", i.Resume)
 	}
 }
 

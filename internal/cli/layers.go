@@ -266,7 +266,7 @@ var wider = map[belay.Mode][]belay.Mode{
 }
 
 // untrusted is why a value of a workspace's file doesn't count.
-const untrusted = "it would widen or redirect what others set, and nobody trusts the file as it is (belay trust)"
+const untrusted = "it would widen or redirect settings, and the file isn't trusted (belay trust)"
 
 // narrows returns why a value of a workspace's file doesn't count; empty: it
 // narrows what is set without it.

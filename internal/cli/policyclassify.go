@@ -22,7 +22,7 @@ type policyCmd struct {
 	Lint     policyLintCmd     `cmd:"" help:"Find rules that can never decide, or that contradict each other."`
 	Replay   policyReplayCmd   `cmd:"" help:"Judge recorded calls by other rules, and list every verdict that changes."`
 	Suggest  policySuggestCmd  `cmd:"" help:"Suggest rules for what is asked about most, with what they would have allowed."`
-	Import   policyImportCmd   `cmd:"" help:"Turn the rules of another agent into a file of rules, and say what became of each."`
+	Import   policyImportCmd   `cmd:"" help:"Convert the rules of another agent into a rule file, and list what became of each."`
 	Classify policyClassifyCmd `cmd:"" help:"Say what a shell command may do, without running it."`
 }
 

@@ -32,7 +32,7 @@ type policyExplainCmd struct {
 	Taint    []string     `placeholder:"KIND" sep:"none" help:"What taints the conversation: web, mcp, message, tool, …, secret; KIND:ORIGIN names where from."`
 	Level    string       `enum:",L0,L1,L2,L3" default:"" help:"How much of a boundary the machine can apply; this one's."`
 	Boundary string       `placeholder:"NAME" help:"As belay run --boundary."`
-	Alone    bool         `help:"Nobody can be asked."`
+	Alone    bool         `help:"Questions can't be answered."`
 	shell    *belay.Shell // that would run it; nil: that of a new session here
 	ruleFiles
 }

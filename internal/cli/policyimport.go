@@ -80,7 +80,7 @@ func (c *policyImportCmd) read(ctx context.Context, a *app, content []byte) (*im
 	if c.From == "auto" {
 		var ok bool
 		if format, ok = foreign.Guess(content); !ok {
-			return nil, belay.Errorf(belay.CodeUsage, "nobody can tell whose rules these are").At(c.File).WithHint("--from gemini, claude, openclaw or cowork")
+			return nil, belay.Errorf(belay.CodeUsage, "the format of these rules isn't recognized").At(c.File).WithHint("--from gemini, claude, openclaw or cowork")
 		}
 	}
 	home := a.env("HOME")

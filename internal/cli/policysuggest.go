@@ -117,6 +117,6 @@ func (a *app) printSuggestion(s *rehearse.Suggestion) {
 // unfitWords are the reasons for which no rule is suggested.
 var unfitWords = map[string]string{
 	rehearse.UnfitTaint: "content from outside was in the conversation", rehearse.UnfitDestructive: "they can destroy something", rehearse.UnfitEscape: "they could leave their boundary",
-	rehearse.UnfitUnparsable: "nobody can tell what they do", rehearse.UnfitSecret: "they read a secret", rehearse.UnfitOutside: "they touch files outside the workspace",
+	rehearse.UnfitUnparsable: "what they do can't be determined", rehearse.UnfitSecret: "they read a secret", rehearse.UnfitOutside: "they touch files outside the workspace",
 	rehearse.UnfitRerun: "the same call was lost before", rehearse.UnfitOther: "no narrow rule can speak of them",
 }

@@ -128,7 +128,7 @@ func (o offer) service(name string) (service, error) {
 	case !ok && i >= 0:
 		return service{vendor: vendors[i]}, nil
 	case !ok && o.passed[name] != "":
-		return s, belay.Errorf(belay.CodeNoProvider, "%s describes a provider %q, but nobody trusts the file as it is", o.passed[name], name).WithHint("read the file, then: belay trust .belay/belay.yaml")
+		return s, belay.Errorf(belay.CodeNoProvider, "%s describes a provider %q, but the file isn't trusted", o.passed[name], name).WithHint("read the file, then: belay trust .belay/belay.yaml")
 	case !ok:
 		return s, belay.Errorf(belay.CodeNoProvider, "there is no provider %q; there are %s", name, strings.Join(o.names(), ", ")).
 			WithHint("describe it under providers in belay.yaml, or --script FILE")

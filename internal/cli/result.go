@@ -42,7 +42,7 @@ func (w *work) conclude(ctx context.Context, err error) (int, error) {
 	left := errors.Is(err, errTerminated)
 	if err != nil && !left && !errors.Is(err, errNobody) {
 		if !w.a.JSON {
-			fmt.Fprintf(w.a.Stderr, "nothing that was recorded is lost; go on with: %s\n", w.resumeCommand())
+			fmt.Fprintf(w.a.Stderr, "nothing that was recorded is lost; continue with: %s\n", w.resumeCommand())
 		}
 		return 0, err
 	}
@@ -52,7 +52,7 @@ func (w *work) conclude(ctx context.Context, err error) (int, error) {
 	case e.over:
 		return w.over(ctx, r, e)
 	case left:
-		r.Exit, r.Reason = belay.ExitCancelled, "the process was told to end"
+		r.Exit, r.Reason = belay.ExitCancelled, "the process was asked to end"
 	default:
 		return w.waits(ctx, r)
 	}
@@ -60,7 +60,7 @@ func (w *work) conclude(ctx context.Context, err error) (int, error) {
 	if w.a.JSON {
 		w.printResult(r)
 	} else {
-		fmt.Fprintf(w.a.Stderr, "left, as it was told to; go on with: %s\n", r.Resume)
+		fmt.Fprintf(w.a.Stderr, "stopped on request; continue with: %s\n", r.Resume)
 	}
 	return r.Exit, nil
 }

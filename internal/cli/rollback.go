@@ -15,7 +15,7 @@ type rollbackCmd struct {
 	ID     string `arg:"" optional:"" help:"The session, or the beginning of its id; the last one of this workspace."`
 	Turn   string `required:"" placeholder:"N|TURN" help:"The last turn that stays: its number or its id; 0: none does."`
 	DryRun bool   `help:"Say what would happen; change nothing."`
-	Force  bool   `help:"Also restore files that somebody else changed since."`
+	Force  bool   `help:"Also restore files that were changed by others since."`
 	Reason string `short:"m" placeholder:"TEXT" help:"Why."`
 }
 
@@ -23,7 +23,7 @@ type undoCmd struct {
 	Turns   int    `arg:"" optional:"" default:"1" help:"How many of the last turns."`
 	Session string `placeholder:"ID" help:"The session, or the beginning of its id; the last one of this workspace."`
 	DryRun  bool   `help:"Say what would happen; change nothing."`
-	Force   bool   `help:"Also restore files that somebody else changed since."`
+	Force   bool   `help:"Also restore files that were changed by others since."`
 	Reason  string `short:"m" placeholder:"TEXT" help:"Why."`
 }
 
@@ -115,7 +115,7 @@ func (g *goingBack) carryOut(ctx context.Context, past *engine.Past, plan *engin
 	case len(plan.Foreign) > 0 && !g.force:
 		e := belay.Errorf(belay.CodeConflict, "%s: %s", plan.Foreign[0].Path, plan.Foreign[0].Why)
 		if n := len(plan.Foreign); n > 1 {
-			e = belay.Errorf(belay.CodeConflict, "%d files were changed by somebody else, %s first", n, plan.Foreign[0].Path)
+			e = belay.Errorf(belay.CodeConflict, "%d files were changed by others, %s first", n, plan.Foreign[0].Path)
 		}
 		return 0, e.At(string(g.session)).WithHint("look at them; belay %s … --force restores them too, and keeps what is there now", g.verb)
 	case g.dry:
@@ -188,7 +188,7 @@ func (g *goingBack) showPlan(plan *engine.Rollback, back []engine.PastTurn) {
 			what = "brought back"
 		}
 		if f.Forced {
-			what += ", though somebody else changed it"
+			what += ", though it was changed by others"
 		}
 		fmt.Fprintf(w, "file %s %s%s\n", line(f.Path), would, what)
 	}
@@ -266,6 +266,6 @@ func (w *work) restored(ctx context.Context) (int, error) {
 	for _, k := range last.Kept {
 		fmt.Fprintf(w.a.Stdout, "stays: %s\n", line(k))
 	}
-	fmt.Fprintf(w.a.Stdout, "go on with: belay run --session %s%s TEXT\n", w.session, w.a.storeFlag())
+	fmt.Fprintf(w.a.Stdout, "continue with: belay run --session %s%s TEXT\n", w.session, w.a.storeFlag())
 	return belay.ExitOK, nil
 }

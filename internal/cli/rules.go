@@ -166,7 +166,7 @@ func (a *app) sayRulesIgnored(ignored []rulefile.Ignored) {
 		return
 	}
 	for _, i := range ignored {
-		text := fmt.Sprintf("%s: %s is ignored: it would widen what others set, and nobody trusts the file as it is (belay trust)", line(i.Where), line(i.What))
+		text := fmt.Sprintf("%s: %s is ignored: it would widen permissions, and the file isn't trusted (belay trust)", line(i.Where), line(i.What))
 		if slices.Contains(a.told, text) {
 			continue
 		}

@@ -209,7 +209,7 @@ func (a *app) show(s view.Session, shell *belay.Shell, owner *store.Owner, waits
 	}
 	if t := s.Turn(); owner == nil && t != nil && t.Outcome != belay.Completed {
 		if url := a.serverURL(); url != "" {
-			a.row("served", "%s goes on with it by itself", url)
+			a.row("served", "%s continues it by itself", url)
 		} else {
 			a.row("try", "belay sessions resume %s", s.ID)
 		}

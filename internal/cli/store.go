@@ -21,7 +21,7 @@ type storeCmd struct {
 	Stats   storeStatsCmd   `cmd:"" default:"1" help:"Say what the store holds and how large it is."`
 	Backup  storeBackupCmd  `cmd:"" help:"Write everything into one file, while others go on working."`
 	Restore storeRestoreCmd `cmd:"" help:"Make a store from a backup."`
-	Compact storeCompactCmd `cmd:"" help:"Remove what retention lets go and what nothing names, and give the space back."`
+	Compact storeCompactCmd `cmd:"" help:"Delete expired and unreferenced content, and free the space."`
 	Retain  storeRetainCmd  `cmd:"" help:"Say which sessions and outputs are kept: compact removes the others, a server other outputs."`
 }
 

@@ -212,7 +212,7 @@ func TestSecondInterruptLeavesAtOnce(t *testing.T) {
 	x.press(ctrlC)
 	x.see("interrupting; again to leave at once")
 	x.press(ctrlC)
-	if out := x.exit(130); !strings.Contains(out, "left at once; go on with: belay sessions resume sess_") {
+	if out := x.exit(130); !strings.Contains(out, "stopped at once; continue with: belay sessions resume sess_") {
 		t.Errorf("no way on was shown:\n%s", out)
 	}
 }
@@ -246,7 +246,7 @@ func TestTerminateLeavesTheTurnUnfinished(t *testing.T) {
 	if err := x.cmd.Process.Signal(syscall.SIGTERM); err != nil {
 		t.Fatal(err)
 	}
-	if out := x.exit(130); !strings.Contains(out, "left, as it was told to; go on with: belay sessions resume sess_") {
+	if out := x.exit(130); !strings.Contains(out, "stopped on request; continue with: belay sessions resume sess_") {
 		t.Errorf("no way on was shown:\n%s", out)
 	}
 }

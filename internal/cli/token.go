@@ -12,7 +12,7 @@ import (
 
 type tokenCmd struct {
 	Create tokenCreateCmd `cmd:"" help:"Make a token; it is printed once and kept nowhere."`
-	List   tokenListCmd   `cmd:"" default:"1" help:"List the tokens: who may do what."`
+	List   tokenListCmd   `cmd:"" default:"1" help:"List the tokens and what they allow."`
 	Revoke tokenRevokeCmd `cmd:"" help:"Make a token worthless, from the next request on."`
 }
 

@@ -203,7 +203,7 @@ func (c *toolCallCmd) run(ctx context.Context, a *app) (int, error) {
 // settings are those of a new session, but for who answers and what ends it.
 func (c *toolCallCmd) settings(ctx context.Context, a *app) (checked, error) {
 	if c.Script != "" || c.Provider != "" || c.Completion != "" {
-		return checked{}, belay.Errorf(belay.CodeUsage, "a call has no model: --script, --provider and --completion say nothing").At("belay tool call").WithHint("leave them out")
+		return checked{}, belay.Errorf(belay.CodeUsage, "a tool call takes no --script, --provider or --completion").At("belay tool call").WithHint("leave them out")
 	}
 	l, err := a.layered(ctx, c.Config)
 	if err != nil {

@@ -159,7 +159,7 @@ func paint(to *bytes.Buffer, rows []topRow, now time.Time) error {
 	self, _ := process.LookAround().Tree(os.Getpid(), "")
 	fmt.Fprintf(to, "%s  %d sessions, %d programs, CPU %d%%, %s, %d tokens (this command: %s)\n\n", now.Format(time.TimeOnly), len(rows), len(programs), percent, mega(memory), tokens, mega(self.Bytes))
 	if len(rows) == 0 {
-		fmt.Fprintln(to, "nobody drives a session here, and no programs run")
+		fmt.Fprintln(to, "no session is running here, and no programs")
 		return nil
 	}
 	const heads = "SESSION\tSTATUS\tBY\tSTEPS\tTOKENS IN\tOUT\tPROGRAMS\tCPU%\tCPU\tMEMORY\tENDED\tTOOK\tTITLE"

@@ -15,7 +15,7 @@ import (
 )
 
 type trustCmd struct {
-	List   bool     `short:"l" help:"List what is trusted, and what it is worth now."`
+	List   bool     `short:"l" help:"List trusted files, and whether they changed since."`
 	Revoke bool     `help:"Take trust back."`
 	Paths  []string `arg:"" optional:"" help:"Files of a workspace; all of this workspace that count only when trusted."`
 }

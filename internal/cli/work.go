@@ -262,8 +262,8 @@ func (w *work) unfinished(ctx context.Context) bool {
 
 // Ways in which a process stops driving before the turn has ended.
 var (
-	errTerminated = errors.New("the process was told to end")
-	errNobody     = errors.New("nobody is left to answer")
+	errTerminated = errors.New("the process was asked to end")
+	errNobody     = errors.New("no one is left to answer")
 )
 
 // see drives the session until its turn has ended or waits for an answer that
@@ -298,7 +298,7 @@ func (w *work) see(ctx context.Context) (int, error) {
 				// At once: whatever runs is killed with this process, and the next
 				// one finds out its outcome.
 				w.abandoned = true
-				fmt.Fprintf(w.a.Stderr, "\nleft at once; go on with: %s\n", w.resumeCommand())
+				fmt.Fprintf(w.a.Stderr, "\nstopped at once; continue with: %s\n", w.resumeCommand())
 				return belay.ExitCancelled, nil
 			default:
 				interrupted = true

@@ -89,7 +89,7 @@ func (h *recordingHold) Await(ctx context.Context) error {
 	}
 	c, ok := h.Hold.(Confined)
 	if !ok {
-		return notApplied(h.b.bound, errors.New("nobody says what was applied"))
+		return notApplied(h.b.bound, errors.New("what was applied is unknown"))
 	}
 	a := c.Applied()
 	if !a.Level.AtLeast(h.b.bound.Least) {

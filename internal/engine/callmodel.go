@@ -70,7 +70,7 @@ func (a *answer) gaveNothing(ctx context.Context, err error) []core.Fact {
 // stopCut ends an answer whose stream broke off after whole calls.
 const stopCut = "cut"
 
-// usable reports whether an answer that broke off has calls to go on with: what
+// usable reports whether an answer that broke off has calls to continue with: what
 // came whole is kept, and the model continues from its results. Asking again would
 // pay for the same calls twice.
 func (a *answer) usable(ctx context.Context, err error) bool {

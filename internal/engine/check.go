@@ -43,7 +43,7 @@ func (v *drive) checkCall(ctx context.Context, eff core.CheckCall, leaving func(
 	}
 	problem := event.Problem{Class: "internal", Code: "CHECKER_FAILED", Message: event.CutText(v.e.c.Secrets.String(err.Error()), 500)}
 	if ctx.Err() != nil {
-		problem = event.Problem{Class: "cancelled", Code: "CANCELLED", Message: "nobody wants the answer any more"}
+		problem = event.Problem{Class: "cancelled", Code: "CANCELLED", Message: "the answer is no longer needed"}
 	}
 	return append(v.e.reviewCost(eff, c, used), core.Fact{IDs: eff.IDs, Data: event.HookFailed{Hook: hook, Point: point, Problem: problem, Fails: fails, Millis: ms, Usage: used}})
 }

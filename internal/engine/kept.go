@@ -173,10 +173,10 @@ func (rb *Rollback) lookChange(ctx context.Context, l Looking, k *keptTurns, c K
 	switch {
 	case now.Digest != have:
 		f.Forced = true
-		rb.Foreign = append(rb.Foreign, Refusal{c.Path, "somebody else changed it since"})
+		rb.Foreign = append(rb.Foreign, Refusal{c.Path, "it was changed by others since"})
 	case others:
 		f.Forced = true
-		rb.Foreign = append(rb.Foreign, Refusal{c.Path, "somebody else changed it between the agent's changes"})
+		rb.Foreign = append(rb.Foreign, Refusal{c.Path, "it was changed by others between the agent's changes"})
 	}
 	if f.Forced && !l.Force {
 		return nil

@@ -198,11 +198,11 @@ func (rb *Rollback) look(ctx context.Context, st store.Run, l Looking, path stri
 	why := ""
 	switch {
 	case c.last.Op != "removed" && have == nil:
-		why = "what the agent wrote holds a secret and wasn't kept, so nobody can tell whether it was changed since"
+		why = "what the agent wrote holds a secret and wasn't kept, so whether it was changed since is unknown"
 	case now.Digest != digestOf(have):
-		why = "somebody else changed it since"
+		why = "it was changed by others since"
 	case c.broken:
-		why = "somebody else changed it between the agent's changes"
+		why = "it was changed by others between the agent's changes"
 	}
 	f := FileChange{Path: path, Have: have, Want: want, Mode: now.Mode, Forced: why != ""}
 	if now.Digest == file.Absent {

@@ -155,7 +155,7 @@ func (v *drive) giveUp(key string, f *flight) []core.Fact {
 	v.e.stuck.Add(1)
 	silent := v.e.c.Now().Sub(time.Unix(0, f.sign.Load())).Round(time.Second)
 	warning := func(ids belay.IDs, what string) core.Fact {
-		return core.Fact{IDs: ids, Data: event.RuntimeWarning{Code: CodeStuck, Message: fmt.Sprintf("%s gave no sign of life for %s and didn't end when it was told to; it was given up", what, silent)}}
+		return core.Fact{IDs: ids, Data: event.RuntimeWarning{Code: CodeStuck, Message: fmt.Sprintf("%s gave no sign of life for %s and didn't end when it was cancelled; it was given up", what, silent)}}
 	}
 	switch eff := f.eff.(type) {
 	case core.RunTool:

@@ -126,7 +126,7 @@ func (r *reader) scenario() (*Scenario, error) {
 	case s.Prompt == "":
 		r.fail([]any{"prompt"}, "a scenario needs a prompt").WithHint("write prompt: TEXT")
 	case len(f.Expect) == 0:
-		r.fail([]any{"expect"}, "a scenario that expects nothing can't fail").WithHint("write expect: with what must come of it; %s", reference)
+		r.fail([]any{"expect"}, "a scenario that expects nothing can't fail").WithHint("write expect: with the expected results; %s", reference)
 	}
 	r.setup(f.Setup)
 	s.Settings = r.settings([]any{"settings"}, f.Settings)

@@ -233,7 +233,7 @@ func (s *story) whyRefused(e *event.Envelope, p event.ChannelMessage) Answer {
 	a.head("The command %s of %s was refused (%s): %s", p.Command, p.Principal, p.Code, p.Message)
 	a.stands(e)
 	if p.Hint != "" {
-		a.say("Whoever gave it was told: %s", p.Hint)
+		a.say("The sender got the answer: %s", p.Hint)
 	}
 	a.next("shows what waits and what runs", "belay sessions show %s", e.IDs.Session)
 	return a

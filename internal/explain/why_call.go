@@ -132,7 +132,7 @@ func (c *call) sayEdit(a *Answer) {
 	if !ok {
 		return
 	}
-	a.say("%s changed it before allowing it. The model asked for %s (arguments %s); what was judged after that, and runs, is %s (arguments %s). The model is told so with the result.",
+	a.say("%s changed it before allowing it. The model asked for %s (arguments %s); what was judged after that, and runs, is %s (arguments %s). The result says so to the model.",
 		p.By, cut(c.args, 200), p.Before.Short(), changedTo(p, 200), p.ArgsHash.Short())
 	a.stands(c.edit)
 	if v, ok := payload(c.asked).(event.PermissionEvaluated); ok {
@@ -175,7 +175,7 @@ func (c *call) sayEnd(a *Answer) {
 			a.say("%s", m)
 		}
 		if p.Problem.Hint != "" {
-			a.say("The model was told: %s", p.Problem.Hint)
+			a.say("The model got: %s", p.Problem.Hint)
 		}
 	}
 }
@@ -206,7 +206,7 @@ func refusal(code string) string {
 	case "RULES_MISSING":
 		return "The turn's rules are not in the store any more, so nothing of it may be decided."
 	case "NO_PERSON":
-		return "The model asked a person, and the session has nobody who can be asked."
+		return "The model asked a person, and questions can't be answered in this session."
 	}
 	return ""
 }
@@ -222,13 +222,13 @@ func (c *call) advise(a *Answer) {
 		c.adviseAfterDenial(a)
 	case failed && p.Problem.Class == "lost":
 		a.next("shows what the call was about to do and what happened around it", "belay events %s", t.ids.Session)
-		resume(a, t, "goes on; the same call runs again only if a rule allows it or a person says so", "")
+		resume(a, t, "continues; the same call runs again only if a rule or a person allows it", "")
 	case failed && p.Problem.Code == "CALL_LIMIT":
 		callFlag(a, t)
 	case failed && p.Problem.Code == "TIME_IS_UP":
 		timeFlag(a, t)
 	case c.over == nil && t.ended == nil:
-		resume(a, t, "goes on with it, if no process drives the session", "")
+		resume(a, t, "continues it, if no process drives the session", "")
 	case c.wasAsked() && !failed:
 		resume(a, t, "doesn't ask for this tool again in the session", "allow", c.name)
 	default:
@@ -248,7 +248,7 @@ func (c *call) adviseAfterDenial(a *Answer) {
 	f, _ := c.failed()
 	switch {
 	case f.Problem.Code == "NO_PERSON" || f.Problem.Code == "NO_ANSWER":
-		resume(a, t, "keeps questions until somebody answers", "approvals", belay.ApprovalsWait)
+		resume(a, t, "keeps questions open until they are answered", "approvals", belay.ApprovalsWait)
 	case f.Problem.Code == codeViolation, f.Problem.Code == "BOUNDARY_NOT_APPLIED", v.ReasonCode == "BOUNDARY_UNAVAILABLE", strings.Contains(v.Rule, "least-level"):
 		resume(a, t, "runs programs in no boundary at all", "boundary", belay.BoundaryFull)
 		a.next("shows what this machine can confine", "belay doctor")
@@ -257,7 +257,7 @@ func (c *call) adviseAfterDenial(a *Answer) {
 	case v.ReasonCode == "NO_POLICY":
 		resume(a, t, "uses a mode that has rules", "mode", belay.ModeDefault)
 	case v.ReasonCode == "OTHER_WRITER" || f.Problem.Code == "OTHER_WRITER":
-		resume(a, t, "goes on as the writer if the other session has ended, and reads only while it lives", "")
+		resume(a, t, "continues as the writer if the other session has ended, and is read-only otherwise", "")
 		resume(a, t, "writes beside the other session", "share")
 	case v.ReasonCode == "LOST_RERUN", v.ReasonCode == "NO_PERSON" && strings.Contains(v.Rule, "lost-rerun"):
 		resume(a, t, "lets it run again although it may do its work twice", "allow", c.name)
@@ -286,7 +286,7 @@ func (k *ask) why() Answer {
 	case "question":
 		about = "The model asked a person"
 	case "continue":
-		about = "A person was asked whether the turn goes on after three different failures"
+		about = "A person was asked whether the turn continues after three different failures"
 	}
 	a.head("%s: %s", about, askResult(k))
 	a.say("%s", quote(p.Prompt.Text))
@@ -333,7 +333,7 @@ func askResult(k *ask) string {
 	if !ok {
 		r, _ := requiredOf(k)
 		if k.turn.ended != nil {
-			return "nobody answered before the turn ended."
+			return "there was no answer before the turn ended."
 		}
 		return "it waits until " + clock(r.Until) + ", then it counts as " + r.Default + "."
 	}

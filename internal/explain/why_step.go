@@ -150,7 +150,7 @@ func (st *step) advise(a *Answer, p event.ModelRequested) {
 	case (p.Kind == "nudge" || p.Kind == "grace") && t.ended != nil:
 		resume(a, t, "takes a plain answer as the end", "completion", belay.CompletionConversational)
 	case t.ended == nil:
-		resume(a, t, "goes on with it, if no process drives the session", "")
+		resume(a, t, "continues it, if no process drives the session", "")
 	default:
 		a.next("explains the turn it belongs to", "belay why %s", t.ids.Turn)
 	}

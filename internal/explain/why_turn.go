@@ -117,14 +117,14 @@ func endingOf(code string) (ending, bool) {
 		"CALL_LIMIT":           {"The limit of tool calls was reached and the final step brought no completion.", callLimit},
 		"TIME_LIMIT":           {"The limit of active time was reached: what ran was stopped, and the final step brought no completion. Waiting for a person doesn't count.", timeLimit},
 		"LOOP":                 {"One call came again and again with the same arguments and the same end while nothing changed in between, and the final step brought no completion.", looped},
-		"FAILURES":             {"Three different failures came in a row without one success, and nobody said to go on.", failures},
+		"FAILURES":             {"Three different failures came in a row without one success, and the turn was not continued.", failures},
 		"MODEL_REFUSED":        {"The model refused to answer, and in conversational mode an answer is all there is to wait for.", modelRefused},
 		"CRASH_LOOP":           {"Process after process stopped while the same request was out. After 20 attempts it is not made again, because the request may be what stops them.", crashLoop},
 		"SNAPSHOT_FAILED":      {"The workspace was to be kept before the turn's first step, so that what commands change can be taken back. It could not be, so nothing was run.", snapshotFailed},
 		"BUSY":                 {"Another turn ran and it was not to wait, or as many turns waited already as may. It never began; it ended so that its task has an end.", busy},
 		"QUEUE_DROPPED":        {"As many turns waited as may when another one came, and by the thread's drop policy the one that had waited longest made room. It never began.", busy},
 		"JOINED":               {"Its text was given to the model as a part of another turn, and it ended as that one did.", joined},
-		"INTERRUPTED":          {"Somebody wanted it to stop. Text that was there is kept.", interrupted},
+		"INTERRUPTED":          {"It was stopped on request. Text that was there is kept.", interrupted},
 		"CONTENT_MISSING":      {"A part of the conversation is not in the store any more, and a model that is shown the rest would take it for the whole.", contentMissing},
 		"RULES_MISSING":        {"The rules the turn was decided by are not in the store any more, and without them nothing may be decided.", rulesMissing},
 	}[code]
@@ -133,7 +133,7 @@ func endingOf(code string) (ending, bool) {
 
 func tooLong(a *Answer, t *turn) {
 	modelFailed(a, t)
-	a.next("goes on in a new session from before the turn that made it long", "belay fork %s --turn N", t.ids.Session)
+	a.next("continues in a new session from before the turn that made it long", "belay fork %s --turn N", t.ids.Session)
 }
 
 func modelFailed(a *Answer, t *turn) {
@@ -368,7 +368,7 @@ func interrupted(a *Answer, t *turn) {
 
 func snapshotFailed(a *Answer, t *turn) {
 	resume(a, t, "tries again", "")
-	resume(a, t, "goes on without keeping the workspace", "snapshot", "none")
+	resume(a, t, "continues without keeping the workspace", "snapshot", "none")
 }
 
 func rulesMissing(a *Answer, t *turn) {
@@ -396,7 +396,7 @@ func (s *story) whyUnfinished(a *Answer, t *turn) {
 		a.Says = append(a.Says, b.Says...)
 		a.stands(k.required)
 		a.Next = append(a.Next, b.Next...)
-		resume(a, t, "goes on after the answer, if no process drives the session", "")
+		resume(a, t, "continues after the answer, if no process drives the session", "")
 		return
 	default:
 		a.head("Turn %s hasn't ended.", id)
@@ -405,7 +405,7 @@ func (s *story) whyUnfinished(a *Answer, t *turn) {
 		t.steps[n-1].sayAt(a)
 	}
 	a.stands(t.last)
-	resume(a, t, "goes on with it, if no process drives the session", "")
+	resume(a, t, "continues it, if no process drives the session", "")
 }
 
 // sayAt adds what a step is doing.

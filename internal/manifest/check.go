@@ -122,7 +122,7 @@ func (r *reader) text(s string, whole bool, at ...any) (Text, error) {
 		case p.arg == "":
 		case p.arg == all && whole:
 		case p.arg == all:
-			return nil, r.bad("{*} is all arguments as JSON: it stands in stdin only").in(at...).fix(`stdin: "{*}"`)
+			return nil, r.bad("{*} is all arguments as JSON: it is allowed in stdin only").in(at...).fix(`stdin: "{*}"`)
 		case !known:
 			return nil, r.unknown(p.arg, at...)
 		case a.kind == "object" || a.kind == "array":

@@ -143,7 +143,7 @@ func TestMistakesNameTheirPlace(t *testing.T) {
 		{good("argv: [p, \"{a\"]\n"), "m.yaml:5:11", "begins no {argument}"},
 		{good("argv: [p, \"a}\"]\n"), "m.yaml:5:11", "a } without a {"},
 		{good("argv: [p, \"{o}\"]\n"), "m.yaml:5:11", "is an object"},
-		{good("argv: [p, \"{*}\"]\n"), "m.yaml:5:11", "stands in stdin only"},
+		{good("argv: [p, \"{*}\"]\n"), "m.yaml:5:11", "allowed in stdin only"},
 		{good("argv: [p, \"{l}{k}\"]\n"), "m.yaml:5:11", "two lists"},
 		{good("argv: [p, [\"{l}\", \"{k}\"]]\n"), "m.yaml:5:19", "two lists"},
 		{good("argv: [p, \"--{a}\"]\n"), "m.yaml:5:11", "would choose the option"},

@@ -142,7 +142,7 @@ func reference(t source.Text, n ast.Node) (Reference, error) {
 	}
 	r, ok := parseReference(s)
 	if !ok {
-		return r, t.Errorf(n.GetToken(), "a key doesn't stand in a file: name the place where it is").WithHint("%s", keyHint)
+		return r, t.Errorf(n.GetToken(), "a key must not be written in this file: name the place where it is").WithHint("%s", keyHint)
 	}
 	r.Where = whereOf(t, n)
 	return r, nil
@@ -196,7 +196,7 @@ func header(t source.Text, v *ast.MappingValueNode) (h Header, err error) {
 		return h, nil
 	}
 	if secretHeader(h.Name) {
-		return h, t.Errorf(v.Value.GetToken(), "%s holds a secret, which doesn't stand in a file: name the place where it is", h.Name).
+		return h, t.Errorf(v.Value.GetToken(), "%s holds a secret, which must not be written in this file: name the place where it is", h.Name).
 			WithHint("%s: env:NAME, file:PATH, or secret:NAME after `belay secret set NAME`", h.Name)
 	}
 	if strings.ContainsFunc(s, func(c rune) bool { return c < ' ' || c == 0x7f }) {

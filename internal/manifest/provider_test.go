@@ -47,9 +47,9 @@ func TestProvidersAreRead(t *testing.T) {
 func TestAKeyInAFileIsRefused(t *testing.T) {
 	const planted = "sk-planted-0123456789"
 	for text, want := range map[string]string{
-		"providers: {a: {key: " + planted + "}}\n":                                  "f:1:22: a key doesn't stand in a file",
-		"providers: {a: {key: env:" + planted + "}}\n":                              "f:1:22: a key doesn't stand in a file",
-		"providers: {a: {key: \"env: " + planted + "\"}}\n":                         "a key doesn't stand in a file",
+		"providers: {a: {key: " + planted + "}}\n":                                  "f:1:22: a key must not be written in this file",
+		"providers: {a: {key: env:" + planted + "}}\n":                              "f:1:22: a key must not be written in this file",
+		"providers: {a: {key: \"env: " + planted + "\"}}\n":                         "a key must not be written in this file",
 		"providers: {a: {key: {x: " + planted + "}}}\n":                             "want one value here",
 		"providers: {a: {headers: {Authorization: Bearer " + planted + "}}}\n":      "f:1:42: Authorization holds a secret",
 		"providers: {a: {headers: {x-api-key: " + planted + "}}}\n":                 "X-Api-Key holds a secret",

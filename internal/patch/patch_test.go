@@ -109,7 +109,7 @@ func TestPatchesApply(t *testing.T) {
 		{"only a move", "*** Begin Patch\n*** Update File: f\n*** Move to: g\n*** End Patch", files{"f": "1\n"}, files{"g": "1\n"}, ""},
 		{"an anchor", "*** Begin Patch\n*** Update File: f\n@@ func b\n-x\n+y\n*** End Patch", files{"f": "func a\nx\nfunc b\nx\n"}, files{"f": "func a\nx\nfunc b\ny\n"}, ""},
 		{"two anchors", "*** Begin Patch\n*** Update File: f\n@@ class B\n@@   def m\n-x\n+y\n*** End Patch", files{"f": "class A\n  def m\nx\nclass B\n  def m\nx\n"}, files{"f": "class A\n  def m\nx\nclass B\n  def m\ny\n"}, ""},
-		{"an anchor that isn't there", "*** Begin Patch\n*** Update File: f\n@@ nowhere\n-x\n+y\n*** End Patch", files{"f": lines("a x b")}, files{"f": lines("a y b")}, `f: the line "nowhere" after @@ was not found; the hunk stands in one place only`},
+		{"an anchor that isn't there", "*** Begin Patch\n*** Update File: f\n@@ nowhere\n-x\n+y\n*** End Patch", files{"f": lines("a x b")}, files{"f": lines("a y b")}, `f: the line "nowhere" after @@ was not found; the hunk fits in one place only`},
 		{"lines added after an anchor", "*** Begin Patch\n*** Update File: f\n@@ 2\n+x\n*** End Patch", files{"f": lines("1 2 3")}, files{"f": lines("1 2 x 3")}, ""},
 		{"lines added at the end", "*** Begin Patch\n*** Update File: f\n@@\n+x\n*** End Patch", files{"f": lines("1 2")}, files{"f": lines("1 2 x")}, ""},
 		{"the end of the file", "*** Begin Patch\n*** Update File: f\n@@\n-x\n+y\n*** End of File\n*** End Patch", files{"f": lines("x a x")}, files{"f": lines("x a y")}, ""},

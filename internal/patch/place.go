@@ -185,7 +185,7 @@ func (p *placer) anchored(h *Hunk, found []int) []int {
 	from := p.anchors(h)
 	if len(from) == 0 {
 		if len(found) == 1 {
-			p.remarks = append(p.remarks, fmt.Sprintf("%s: the line %q after @@ was not found; the hunk stands in one place only", p.file.Name(), cut(h.Anchors[len(h.Anchors)-1])))
+			p.remarks = append(p.remarks, fmt.Sprintf("%s: the line %q after @@ was not found; the hunk fits in one place only", p.file.Name(), cut(h.Anchors[len(h.Anchors)-1])))
 		}
 		return found
 	}

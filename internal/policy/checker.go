@@ -188,7 +188,7 @@ func hiddenText(r *Request) (Decision, string) {
 	if strings.ContainsFunc(text, func(c rune) bool {
 		return c == 0x7f || c >= 0x80 && c < 0xa0 || c >= 0x200b && c <= 0x200f || c >= 0x202a && c <= 0x202e || c >= 0x2060 && c <= 0x2069 || c == 0xfeff || c >= 0xe0000 && c <= 0xe007f
 	}) {
-		return Ask, "its arguments hold characters that nobody sees"
+		return Ask, "its arguments hold invisible characters"
 	}
 	return Allow, ""
 }

@@ -36,7 +36,7 @@ func Widen(b Bound, op, target, workspace string) (wider Bound, why string) {
 		clean := path.Clean(target)
 		switch folder := path.Dir(clean); {
 		case !path.IsAbs(target) || len(target) > maxTarget || strings.ContainsRune(target, 0):
-			return b, "nobody can tell which file it was"
+			return b, "which file it was is unknown"
 		case obeyed(clean, workspace) || isSecret(clean):
 			return b, clean + " is protected: no boundary is widened for it"
 		case op == OpWrite && below(clean, workspace) && b.Is.Name == belay.BoundaryReadOnly:
@@ -64,7 +64,7 @@ func Widen(b Bound, op, target, workspace string) (wider Bound, why string) {
 	case OpLimit:
 		return b, "it is a limit of the boundary"
 	default:
-		return b, "nobody can tell what it was"
+		return b, "what it was is unknown"
 	}
 	if wider.Within(b) {
 		return b, "the boundary allows that already, so something else is in the way"

@@ -16,7 +16,7 @@ var entries = slices.Concat(core, of(
 	".vscode", "*.code-workspace", ".idea", ".zed", ".fleet", ".vimrc", ".exrc", ".nvimrc", ".nvim.lua", ".vim", ".config/nvim", ".emacs", ".emacs.d", ".dir-locals.el", ".sublime-project",
 	".devcontainer", ".devcontainer.json",
 ), of(
-	"agents are told by it what to do, or what to run",
+	"it gives agents instructions, or programs to run",
 	".cursor", ".cursorrules", ".claude", ".claude.json", "claude.md", "claude.local.md", "agents.md", "agents.override.md", ".agents", "gemini.md", ".gemini", ".codex", ".openclaw", ".opencode", "opencode.json", "opencode.jsonc",
 	".windsurf", ".windsurfrules", ".continue", ".continuerules", ".clinerules", ".cline", ".roo", ".roorules", ".roomodes", ".kilocode", ".kiro", ".junie", ".goosehints", ".goose", ".amazonq", ".augment",
 	".trae", ".qwen", "qwen.md", ".crush.json", "crush.json", ".aider.conf.yml", ".github/copilot-instructions.md", ".github/instructions", ".github/chatmodes", ".github/prompts", ".github/agents",

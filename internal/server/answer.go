@@ -25,7 +25,7 @@ type RespondAction struct {
 	Allowance
 	Args    Object `json:"args,omitempty" jsonschema:"with allow: the arguments that the call runs with in place of the model's, whole, as a JSON object; it is judged again with them"`
 	Message string `json:"message,omitempty" jsonschema:"for the model: why it is denied, or the answer"`
-	Clear   bool   `json:"clearTaint,omitempty" jsonschema:"with allow: the person looked at what the conversation has from outside, and vouches for it"`
+	Clear   bool   `json:"clearTaint,omitempty" jsonschema:"with allow: the untrusted content of the conversation was reviewed; clears the taint"`
 }
 
 // ResolvePermission is what resolve_permission takes.
@@ -186,7 +186,7 @@ func (r *request) otherWriter(ctx context.Context, s belay.StreamID, action bela
 		return nil, err
 	}
 	return &OtherWriter{Session: w.Session, Path: w.Path, Next: "the call is denied with OTHER_WRITER, and the session only reads, unless " + string(w.Session) +
-		" has ended by the time it goes on; submit_turn then makes it the writer"}, nil
+		" has ended by the time it continues; submit_turn then makes it the writer"}, nil
 }
 
 // blame says which field the thread didn't like.

@@ -166,7 +166,7 @@ func (r *request) resume(ctx context.Context, in *ReconnectChannel, row view.Cha
 	case in.Resume != "" && belay.DigestOf([]byte(in.Resume)) != row.Resume:
 		return nil, problem.At("resumeToken", belay.Errorf(belay.CodeForbidden, "it isn't this channel's token").At(row.ID).WithHint("who registered the channel gets a new one: leave resumeToken out"))
 	case in.Resume == "" && row.Account != r.by.String():
-		return nil, problem.At("resumeToken", belay.Errorf(belay.CodeForbidden, "somebody else registered the channel").At(row.ID).WithHint("bring its resume token, or register a channel of your own"))
+		return nil, problem.At("resumeToken", belay.Errorf(belay.CodeForbidden, "the channel is registered by another account").At(row.ID).WithHint("bring its resume token, or register a channel of your own"))
 	}
 	if in.Last == 0 {
 		in.Last = int64(row.Acknowledged)
@@ -259,7 +259,7 @@ func ackEvents(ctx context.Context, r *request, in *AckEvents) (*ChannelTold, er
 func (r *request) mine(ctx context.Context, id string) (view.Channel, error) {
 	row, err := r.channelRow(ctx, id)
 	if err == nil && row.Account != r.by.String() {
-		err = belay.Errorf(belay.CodeForbidden, "somebody else registered the channel").At(id).WithHint("reconnect_channel with its resume token makes it yours")
+		err = belay.Errorf(belay.CodeForbidden, "the channel is registered by another account").At(id).WithHint("reconnect_channel with its resume token makes it yours")
 	}
 	return row, err
 }

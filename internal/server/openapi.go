@@ -170,7 +170,7 @@ func (b *apiBuilder) operation(id, tag, doc, scope string, out reflect.Type) (*a
 		return op, nil
 	}
 	good, err := b.media(out, "application/json")
-	op.Responses["200"] = &apiResponse{Description: "What became of it.", Content: good}
+	op.Responses["200"] = &apiResponse{Description: "The result.", Content: good}
 	return op, err
 }
 
@@ -289,7 +289,7 @@ func (b *apiBuilder) reads() error {
 			kind = "text/event-stream"
 			op.Parameters = append(op.Parameters,
 				apiParameter{Name: channelHeader, In: "header", Description: "The channel that follows; it needs not be one.", Schema: text},
-				apiParameter{Name: "Last-Event-ID", In: "header", Description: "The id of the last event that was seen; the stream goes on behind it.", Schema: text})
+				apiParameter{Name: "Last-Event-ID", In: "header", Description: "The id of the last event that was seen; the stream continues after it.", Schema: text})
 		}
 		op.Responses["200"] = &apiResponse{Description: "What there is to read.", Content: map[string]apiMedia{kind: {text}}}
 		b.doc.Paths[path] = &apiPath{Get: op}

@@ -66,7 +66,7 @@ type Server struct {
 }
 
 // errParked is why sessions stop when the server ends before they rest.
-var errParked = errors.New("the server ends; the session goes on with the next one")
+var errParked = errors.New("the server ends; the session continues with the next one")
 
 // New checks the configuration.
 func New(c Config) (*Server, error) {

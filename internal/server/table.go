@@ -119,7 +119,7 @@ var Commands = []Command{
 	later("create_job", auth.Work, true, "jobs", "Create a job."),
 	later("get_job", auth.Read, false, "jobs", "Show a job."),
 	later("cancel_job", auth.Work, true, "jobs", "Cancel a job."),
-	does("reconnect_channel", auth.Read, true, "Register a channel, or recover one: a snapshot, and where its stream goes on.", reconnectChannel),
+	does("reconnect_channel", auth.Read, true, "Register a channel, or recover one: a snapshot, and where its stream continues.", reconnectChannel),
 	does("ack_events", auth.Read, true, "Acknowledge what a channel has, up to a position.", ackEvents),
 	later("export_review", auth.Read, false, "evidence", "Export a review."),
 	later("start_benchmark_trial", auth.Work, true, "benchmarks", "Start a trial."),

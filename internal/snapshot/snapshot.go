@@ -229,7 +229,7 @@ func (f *Fold) Done(driven bool) *Session {
 	}
 	for _, t := range s.Tasks {
 		if !driven && t.Status == "running" {
-			t.Status, t.Reason = "stale", "nobody drives the session now"
+			t.Status, t.Reason = "stale", "the session isn't running now"
 		}
 		s.TaskSummary.ByStatus[t.Status]++
 	}

@@ -13,7 +13,7 @@ import (
 func Part(ctx context.Context, in Blobs, d belay.Digest, offset, n int64) ([]byte, error) {
 	r, err := in.Open(ctx, d)
 	if errors.Is(err, ErrNotFound) {
-		return nil, Damaged(string(d), "content that a fact names is not there")
+		return nil, Damaged(string(d), "content that a fact names is missing")
 	}
 	if err != nil {
 		return nil, err

@@ -342,7 +342,7 @@ func (v Vault) newIdentity() (*age.X25519Identity, error) {
 	if err != nil {
 		return nil, err
 	}
-	text := fmt.Sprintf("# opens %s beside it; whoever has both has the secrets\n# public key: %s\n%s\n", File, id.Recipient(), id)
+	text := fmt.Sprintf("# opens %s beside it; both together give the secrets\n# public key: %s\n%s\n", File, id.Recipient(), id)
 	return id, put(v.identityPath(), []byte(text))
 }
 

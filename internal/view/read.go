@@ -193,5 +193,5 @@ func missing(what, id string) error {
 
 func unreadable(key string, err error) error {
 	return belay.Errorf(belay.CodeStoreDamaged, "a row of the view can't be read").At(key[len(sessionKey):]).Wrap(err).
-		WithHint("the rows follow from the log: belay verify tells whether that is whole")
+		WithHint("the rows follow from the log: belay verify checks whether that is whole")
 }

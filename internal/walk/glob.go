@@ -30,7 +30,7 @@ func NewGlob(pattern string) (*Glob, error) {
 	for _, one := range all {
 		p, ok := readPattern(one, utf8.DecodeRuneInString)
 		if !ok {
-			return nil, fmt.Errorf("pattern %q: a [ isn't closed, or \\ stands at the end", pattern)
+			return nil, fmt.Errorf("pattern %q: a [ isn't closed, or \\ is at the end", pattern)
 		}
 		g.any = append(g.any, p)
 	}
@@ -60,7 +60,7 @@ func (g *Glob) Hidden() bool {
 	return false
 }
 
-var errBraces = errors.New("braces stand for too many alternatives")
+var errBraces = errors.New("braces have too many alternatives")
 
 // braces writes out what braces stand for. One that isn't closed means itself.
 func braces(s string) ([]string, error) {

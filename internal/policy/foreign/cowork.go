@@ -159,7 +159,7 @@ func (d *draft) coworkRule(r *coworkRule) {
 		return
 	}
 	if allow && (strings.HasPrefix(r.action, "network.") || strings.HasPrefix(r.action, "connector.")) {
-		d.drop(&r.source, "whom it may reach isn't in the file")
+		d.drop(&r.source, "the addresses that it may reach aren't in the file")
 		return
 	}
 	match, f, lacks, err := d.coworkWhen(r.when)

@@ -135,7 +135,7 @@ func (d *draft) openclawLayer(t *node, name string, agent []string) error {
 		return err
 	}
 	if len(allow) > 0 && len(also) > 0 {
-		return d.mistake(also[0].line, "allow and alsoAllow stand in one layer").WithHint("OpenClaw refuses that too; keep one of them")
+		return d.mistake(also[0].line, "allow and alsoAllow are in one layer").WithHint("OpenClaw refuses that too; keep one of them")
 	}
 	if err := d.openclawProfile(t, name, agent, also); err != nil {
 		return err

@@ -36,12 +36,12 @@ func (d *draft) gitignored(p string, allow bool) (f files, why string) {
 		anchored = path.Join("/", strings.TrimLeft(p, "/"))
 	case p == "~" || strings.HasPrefix(p, "~/"):
 		if d.o.Home == "" {
-			return f, "nobody knows what ~ is"
+			return f, "the meaning of ~ is unknown"
 		}
 		anchored = path.Join(d.o.Home, strings.TrimPrefix(p, "~"))
 	case strings.HasPrefix(p, "/") && d.o.OfPerson:
 		if d.o.Home == "" {
-			return f, "nobody knows where the settings are"
+			return f, "the place of the settings is unknown"
 		}
 		anchored = path.Join(d.o.Home, ".claude", p)
 	}

@@ -26,7 +26,7 @@ const (
 )
 
 // notAll is why an allow of every command is stricter.
-const notAll = "it covers no command that nobody can read or that could leave its boundary"
+const notAll = "it covers no command that can't be analysed or that could leave its boundary"
 
 // start is where in a line a command can begin, and what may stand before it.
 // It finds more places than there are: it is for asks and denies only.

@@ -144,7 +144,7 @@ func fate(set *policy.Set, v policy.Verdict, h policy.Hit, parts []int) string {
 		return "it decides"
 	}
 	if h.Rule == v.Rule {
-		return "it decides, and what it asks nobody can be asked"
+		return "it decides, and its question can't be answered here"
 	}
 	if elsewhere(v, parts) {
 		return "it spoke of another command of the line, and the strictest verdict counts"
@@ -155,7 +155,7 @@ func fate(set *policy.Set, v policy.Verdict, h policy.Hit, parts []int) string {
 	winner := set.RuleOf(v.Rule)
 	switch {
 	case v.Source == "mode", v.Source == "headless":
-		return "the verdict would be ask, and nobody is asked"
+		return "the verdict would be ask, and questions are denied"
 	case v.Decision == policy.Deny:
 		return "a deny is final"
 	case winner != nil && winner.Firm:

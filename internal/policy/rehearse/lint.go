@@ -207,7 +207,7 @@ func (l *linter) alone(r *linted) {
 		l.find(r, LintNote, "example", "it has no example; one would be tried whenever the file is read")
 	}
 	if p := r.Path; p != nil && len(p.Match) > 0 && !slices.ContainsFunc(p.Match, func(g string) bool { return !strings.HasPrefix(g, "~") }) {
-		l.find(r, LintError, "never", "it can never match: path.match: ~ stands for nothing in a path; write the folder out")
+		l.find(r, LintError, "never", "it can never match: path.match: ~ has no meaning in a path; write the folder out")
 		return
 	}
 	for _, k := range r.Taint {

@@ -58,7 +58,7 @@ func TestWhatLintFinds(t *testing.T) {
 		{"no argument", []policy.Rule{rule(ask, m{Tool: x, Args: []policy.ArgMatch{{Path: "cmd", Exists: &yes}}})}, "error never user/r0 f.yaml:1:5: it can never match: exec: args: it has no argument cmd"},
 		{"no argument, which is what it asks for", []policy.Rule{rule(ask, m{Tool: x, Args: []policy.ArgMatch{{Path: "cmd", Exists: &no}}})}, ""},
 		{"an open schema", []policy.Rule{rule(ask, m{Tool: []string{"write"}, Args: []policy.ArgMatch{{Path: "x.y", Exists: &yes}}})}, ""},
-		{"a tilde", []policy.Rule{rule(ask, m{Tool: []string{"read"}, Path: &policy.PathMatch{Match: []string{"~/.ssh/**"}}})}, "error never user/r0 f.yaml:1:5: it can never match: path.match: ~ stands for nothing in a path; write the folder out"},
+		{"a tilde", []policy.Rule{rule(ask, m{Tool: []string{"read"}, Path: &policy.PathMatch{Match: []string{"~/.ssh/**"}}})}, "error never user/r0 f.yaml:1:5: it can never match: path.match: ~ has no meaning in a path; write the folder out"},
 		{"a strange taint", []policy.Rule{rule(ask, m{Tool: x, Taint: []string{"internet"}})}, "warning never user/r0 f.yaml:1:5: taint: \"internet\" is no kind that anything brings; the kinds are none, any, web, mcp, message, tool, child, memory, import, workspace, secret"},
 		{"everything", []policy.Rule{rule(allow, m{})}, "warning broad user/r0 f.yaml:1:5: it allows every call of every tool"},
 		{"what steers is meant by name", []policy.Rule{rule(ask, m{Tool: []string{"complete_*"}})}, "warning no_tool user/r0 f.yaml:1:5: no tool of this workspace has such a name: complete_*"},

@@ -117,10 +117,10 @@ func (ch *change) known() error {
 	case want == digestOf(ch.before):
 		return nil
 	}
-	e := tool.Failf(tool.Conflict, CodeConflict, "%s was changed by somebody else since it was read", show(p.name)).
+	e := tool.Failf(tool.Conflict, CodeConflict, "%s was changed by others since it was read", show(p.name)).
 		WithHint("read %s again and make the change to what is there now", show(p.name))
 	if want == Absent {
-		e.Message = show(p.name) + " was made by somebody else meanwhile"
+		e.Message = show(p.name) + " was created by others meanwhile"
 	} else if old, err := ch.call.Sink.Kept(belay.Digest(want)); err == nil {
 		e.Text = conflictDiff(p.name, old, ch.before)
 	}

@@ -129,7 +129,7 @@ func TestAPatchThatCanNotBeMadeChangesNothing(t *testing.T) {
 		{"a hunk that doesn't fit", envelope(good + "*** Update File: g\n@@\n-x\n+y\n"), "HUNK_MISMATCH", tool.BadArguments, `g, hunk 1 (line 7 of the patch): line 8 of the patch expects "x", but line 1 of the file is "gee"`},
 		{"a file nobody read", envelope(good + "*** Update File: unread\n@@\n-u\n+v\n"), file.CodeNotRead, tool.Conflict, "unread exists and was not read"},
 		{"several files nobody read", envelope(good + "*** Update File: unread\n@@\n-u\n+v\n*** Delete File: unread2\n"), file.CodeNotRead, tool.Conflict, "unread exists and was not read; unread2 exists and was not read"},
-		{"a file changed since", envelope(good + "*** Update File: stale\n@@\n-s\n+S\n"), file.CodeConflict, tool.Conflict, "changed by somebody else"},
+		{"a file changed since", envelope(good + "*** Update File: stale\n@@\n-s\n+S\n"), file.CodeConflict, tool.Conflict, "changed by others"},
 		{"a file that isn't there", envelope(good + "*** Update File: none\n@@\n-x\n+y\n"), "NO_SUCH_FILE", tool.NotFound, "none does not exist"},
 		{"a new file that is there", envelope(good + "*** Add File: g\n+x\n"), "FILE_EXISTS", tool.Conflict, "g exists already"},
 		{"outside", envelope(good + "*** Add File: ../x\n+x\n"), file.CodeOutside, tool.Denied, "outside the workspace"},

@@ -70,7 +70,7 @@ func Restore(ctx context.Context, root *os.Root, r Restoration) (did bool, err e
 		case now.Digest == r.Want:
 			return nil
 		case now.Digest != r.Have:
-			return tool.Failf(tool.Conflict, CodeConflict, "%s was changed by somebody else", show(r.Path))
+			return tool.Failf(tool.Conflict, CodeConflict, "%s was changed by others", show(r.Path))
 		}
 		did = true
 		if r.Want == Absent {

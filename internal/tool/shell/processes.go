@@ -320,7 +320,7 @@ func (j *job) write(input string, end bool) (tool.Result, error) {
 	if err := j.told(err, CodeNoInput, fmt.Sprintf("it took %d of %d bytes", n, len(input))); err != nil {
 		return tool.Result{}, err
 	}
-	return tool.Result{Text: fmt.Sprintf("sent %d bytes; process reads what comes of it", n)}, nil
+	return tool.Result{Text: fmt.Sprintf("sent %d bytes; process reads the output", n)}, nil
 }
 
 // told is an error of the process as the model reads it.
