@@ -49,9 +49,9 @@ func (s Scope) name() string {
 	return ""
 }
 
-// Cursor is a place in what a scope has: behind a position. Event and Time, if
-// they are known, are of the fact that stands there, so that a store whose history
-// is another one is noticed.
+// Cursor is a place in the facts of a scope: after a position. Event and Time,
+// if they are known, are of the fact that stands there, so that a store whose
+// history is another one is noticed.
 type Cursor struct {
 	Position store.Position
 	Event    belay.EventID

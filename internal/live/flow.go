@@ -147,7 +147,7 @@ func (h *Hub) forget() {
 	}
 }
 
-// told is what a reader has of a stream's text.
+// told is how much of a stream's text a reader has.
 type told struct {
 	step            belay.StepID
 	attempt         int

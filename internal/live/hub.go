@@ -166,7 +166,7 @@ func (h *Hub) catchUp(ctx context.Context) error {
 	return nil
 }
 
-// take brings one fact to who wants it.
+// take passes a fact to the readers that want it.
 func (h *Hub) take(rec store.Record) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()

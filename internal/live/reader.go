@@ -74,8 +74,7 @@ const (
 	Now   = "now"   // only what comes
 )
 
-// Reader is one who follows. What it holds doesn't grow with what it has not
-// read.
+// Reader follows a scope. Its memory doesn't grow with what is still unread.
 type Reader struct {
 	hub    *Hub
 	scope  Scope
@@ -190,7 +189,8 @@ func plain(text string) bool {
 	return err == nil && n >= 0 && strconv.FormatInt(n, 10) == text
 }
 
-// errLapsed: a cursor was good, and what it stands behind is in the store no more.
+// errLapsed: the cursor was valid, but the fact that it follows is no longer in
+// the store.
 var errLapsed = errors.New("the store was put back")
 
 // Follow hands over what there is and then what comes, until ctx ends, give

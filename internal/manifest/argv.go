@@ -29,14 +29,14 @@ type element struct {
 // Text is a text with places for arguments.
 type Text []part
 
-// part is a piece of text, or the argument that stands there. The argument *
-// is all of them, as JSON.
+// part is a piece of text, or an argument in its place. The argument * is all of
+// them, as JSON.
 type part struct {
 	text string
 	arg  string
 }
 
-// all stands for every argument.
+// all means every argument.
 const all = "*"
 
 // parseText reads "a {b} c"; {{ and }} are the characters themselves.

@@ -35,7 +35,7 @@ type File struct {
 	Providers []Provider
 }
 
-// ReadConfig reads a configuration file. Name stands for the file in errors,
+// ReadConfig reads a configuration file. Name is the file's name in errors,
 // which are belay.Errors with CodeBadConfig and repeat no value that may be a
 // secret.
 func ReadConfig(name string, data []byte, k Known) (File, error) {

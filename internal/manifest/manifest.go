@@ -192,7 +192,8 @@ func (r *reader) identity(c *Command) error {
 	return nil
 }
 
-// schema reads the arguments' schema. It is closed to others unless it says so.
+// schema reads the arguments' schema. Additional properties are refused unless
+// it allows them.
 func (r *reader) schema(c *Command) error {
 	n := source.At(r.root, "args")
 	raw := []byte(`{"type":"object","properties":{},"additionalProperties":false}`)

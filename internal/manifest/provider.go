@@ -46,7 +46,7 @@ type Header struct {
 	Where string
 }
 
-// Reference says where a secret is found. The zero value says nothing.
+// Reference is the place of a secret. The zero value is none.
 type Reference struct {
 	Kind  string // env, file, secret
 	Name  string // of the variable, the file, the secret
@@ -99,7 +99,7 @@ func provider(t source.Text, v *ast.MappingValueNode, known Protocols) (Provider
 	return p, nil
 }
 
-// providerName reports whether a name can stand in settings.
+// providerName reports whether a name can be used in settings.
 func providerName(s string) bool {
 	for i, c := range s {
 		plain := c >= 'a' && c <= 'z' || c >= '0' && c <= '9'

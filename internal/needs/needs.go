@@ -1,7 +1,7 @@
-// Package needs is how a test says that it can't run without something the
-// machine may lack. A missing facility skips the test with "needs: NAME"; when
-// BELAY_REQUIRE lists the name the test fails instead, so that nothing is
-// passed over in silence where everything should be there.
+// Package needs lets a test declare what it can't run without and the machine
+// may lack. A missing facility skips the test with "needs: NAME"; when
+// BELAY_REQUIRE lists the name the test fails instead, so that nothing is passed
+// over in silence where everything should be there.
 package needs
 
 import (

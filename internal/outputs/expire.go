@@ -20,8 +20,8 @@ type Keeper interface {
 	store.Lanes
 	Append(ctx context.Context, b store.Batch) (store.Position, error)
 	Head(ctx context.Context, s belay.StreamID) (store.Head, error)
-	// NeededBesides tells which contents something names in another way than as
-	// an output.
+	// NeededBesides finds the contents that are referenced otherwise than as an
+	// output.
 	NeededBesides(ctx context.Context, digests []belay.Digest) (map[belay.Digest]bool, error)
 }
 
@@ -32,16 +32,16 @@ type Choice struct {
 	Kept string // why it stays after all; empty: every session that names it has let it go
 }
 
-// Wish says whose wish it is that outputs expire.
+// Wish is a request that outputs expire.
 type Wish struct {
 	Reason string // retention, asked
-	By     string // who wants it; empty: retention
+	By     string // the requester; empty: retention
 	Owner  store.Owner
 	DryRun bool // nothing is written
-	Most   int  // outputs that are let go at once, the first ones; 0: all
+	Most   int  // how many outputs expire at once, the first ones; 0: all
 }
 
-// Due are the outputs that a policy lets go, and why, the oldest first.
+// Due are the outputs that expire under a policy, and why, the oldest first.
 func Due(now time.Time, p retention.Outputs, all []Output) (due []Choice) {
 	var there []Output
 	var sizes []retention.Output

@@ -1,7 +1,7 @@
-// Package outputs says which outputs a store keeps beside its log, and lets them
-// go. It promises that an output goes by facts: one in each session that names it,
-// durable before a byte is removed. What a model was shown of an output is no
-// part of it and stays.
+// Package outputs lists the outputs that a store keeps beside its log, and
+// expires them. It promises that an output goes by facts: one in each session
+// that names it, durable before a byte is removed. What a model was shown of an
+// output is no part of it and stays.
 package outputs
 
 import (
@@ -25,8 +25,8 @@ type Output struct {
 	Named    []Naming     `json:"named"`    // by session, in the order of the log
 }
 
-// Naming is a session that names an output, with what it knows of where it comes
-// from.
+// Naming is a session that names an output, with what it knows of the output's
+// origin.
 type Naming struct {
 	Session  belay.SessionID `json:"session"`
 	Owner    string          `json:"owner"` // process, tool
@@ -37,7 +37,7 @@ type Naming struct {
 	Expired  *Expired        `json:"expired,omitempty"`
 }
 
-// Expired says that a session let an output go.
+// Expired means that an output expired in a session.
 type Expired struct {
 	When   time.Time `json:"when"`
 	Reason string    `json:"reason"` // retention, asked
@@ -78,8 +78,9 @@ func List(ctx context.Context, src Source, session belay.SessionID) ([]Output, e
 	return all, nil
 }
 
-// Gently is a source for who has time. Its Scan rests after each thousand facts,
-// nine times as long as they took, so it needs a tenth of a processor at most.
+// Gently is a source for readers without haste. Its Scan rests after each
+// thousand facts, nine times as long as they took, so it needs a tenth of a
+// processor at most.
 func Gently(src Source) Source { return gentle{src} }
 
 type gentle struct{ Source }

@@ -33,8 +33,8 @@ type state struct {
 	exec        bool
 }
 
-// Apply returns what the patch makes of a tree. When something doesn't fit the
-// error is Problems, all of them, and nothing is to be changed.
+// Apply returns the result of the patch on a tree. When something doesn't fit
+// the error is Problems, all of them, and nothing is to be changed.
 func (p *Patch) Apply(tree Tree) (Applied, error) {
 	a := &applier{tree: tree, files: map[string]*state{}}
 	a.remarks = slices.Clone(p.Remarks)

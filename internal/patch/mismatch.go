@@ -5,10 +5,11 @@ import (
 	"strings"
 )
 
-// maxTries bounds the comparisons that a message is worth.
+// maxTries bounds the comparisons for a message.
 const maxTries = 4_000_000
 
-// mismatch says which line of a hunk is where, and what stands there instead.
+// mismatch describes the line of a hunk that doesn't fit, and what is there
+// instead.
 func (p *placer) mismatch(n int, want []old) {
 	h := &p.file.Hunks[n]
 	if len(p.text.lines) == 0 {
@@ -101,7 +102,7 @@ func (h *Hunk) lineOf(n int) int {
 	return h.Line
 }
 
-// applied reports whether what the hunk makes stands in the file.
+// applied reports whether the file has the hunk's result already.
 func (p *placer) applied(h *Hunk) bool {
 	var after []old
 	added := false

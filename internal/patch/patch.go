@@ -29,7 +29,7 @@ const (
 	CodeNotAPatch   = "NOT_A_PATCH"   // nothing in the text is a change of a file
 	CodeBadPatch    = "BAD_PATCH"     // a part of it can't be read
 	CodeNoMatch     = "HUNK_MISMATCH" // the old lines of a hunk aren't in the file
-	CodeAmbiguous   = "AMBIGUOUS"     // they stand in several places
+	CodeAmbiguous   = "AMBIGUOUS"     // they are in several places
 	CodeOverlap     = "HUNKS_OVERLAP" // two hunks change the same lines
 	CodeMissing     = "NO_SUCH_FILE"  // a file to change isn't there
 	CodeExists      = "FILE_EXISTS"   // a file to make is there
@@ -107,7 +107,7 @@ type Problem struct {
 	At      int    // line of the patch; 0 when unknown
 	Line    int    // line of the file that was looked at; 0 when unknown
 	Want    string // what the patch expects there
-	Got     string // what stands there
+	Got     string // what is there
 	Hint    string
 }
 

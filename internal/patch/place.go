@@ -26,7 +26,7 @@ type edit struct {
 	hunk      int
 }
 
-// old is a line of a hunk that must stand in the file.
+// old is a line of a hunk that must be in the file.
 type old struct {
 	text  string
 	noEOL bool
@@ -250,7 +250,7 @@ func (p *placer) found(n, at, top, bottom, how int) {
 	p.after = at
 }
 
-// remarkPlace says what wasn't as the patch says.
+// remarkPlace reports what differed from the patch.
 func (p *placer) remarkPlace(n, at, fuzz, how int) {
 	h := &p.file.Hunks[n]
 	var said []string

@@ -40,9 +40,9 @@ func ModeBoundary(m belay.Mode) string {
 	return belay.BoundaryWorkspace
 }
 
-// ModeLeast is the least level that a mode accepts. Modes that run programs
+// ModeLeast is the lowest level that a mode accepts. Modes that run programs
 // without asking need one that confines files and network; where a person
-// answers for each program, the level is theirs to accept.
+// approves each program, that person may accept any level.
 func ModeLeast(m belay.Mode) belay.Level {
 	switch m {
 	case belay.ModeAuto, belay.ModeOnRequest, belay.ModeOnFailure, belay.ModeBypass:

@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// capabilityOf says what an agent that has a capability may use. A word that
+// capabilityOf returns what an agent with a capability may use. A word that
 // names no tool is about what a boundary or a rule grants.
 type capabilityOf struct {
 	tools    []string

@@ -32,7 +32,7 @@ type part struct {
 }
 
 // confines reports whether a boundary is decided for a call: its tool starts
-// programs, and whoever asks wants one decided.
+// programs, and the caller wants one decided.
 func (r *Request) confines() bool { return r.Confine && has(r.Tool.Capabilities, capProcess) }
 
 // confine settles the boundary of a call, and makes an allow an ask where the
@@ -81,9 +81,9 @@ func (s *Set) confine(v *Verdict, r *Request) {
 	}
 }
 
-// needed is a boundary with what a command line says of itself that it needs: a
-// person who is asked about it says yes to that, and isn't asked once more when
-// the boundary stops it. Mode plan has nothing to give.
+// needed is a boundary widened by what a command line visibly needs: a person
+// who approves it approves that too, and isn't asked again when the boundary
+// stops it. Mode plan has nothing to give.
 func needed(b Bound, r *Request) Bound {
 	if b.Unbounded() || r.Mode == belay.ModePlan {
 		return b

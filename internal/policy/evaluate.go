@@ -150,7 +150,7 @@ func (s *Set) judge(r *Request) Verdict {
 		}
 		tags, matched, parts := union(v.Tags, o.Tags), merge(v.Matched, o.Matched), append(v.parts, o.parts...)
 		if rank(o.Decision) > rank(v.Decision) || v.Decision == Allow && o.Decision == Allow && sub.class.Rank() > told.class.Rank() {
-			v, told = o, sub // of several that are allowed the one that does most says why
+			v, told = o, sub // of several that are allowed the one with the strongest effect gives the reason
 		}
 		v.Tags, v.Matched, v.parts = tags, matched, parts
 		grant = cmp.Or(grant, o.Grant)

@@ -53,9 +53,9 @@ func like(pattern, name string) bool {
 	return pattern == name || strings.Contains(pattern, "*") && matchName(pattern, name)
 }
 
-// wild walks a pattern and what it is held against. Of the places that stand for
-// anything only the last is tried again, which is enough: the time is bounded by
-// the product of the lengths.
+// wild walks a pattern and what it is held against. Of the wildcards only the
+// last is tried again, which is enough: the time is bounded by the product of
+// the lengths.
 func wild(patterns, names int, anything func(i int) bool, fits func(i, j int) bool) bool {
 	back, at := -1, 0
 	i, j := 0, 0

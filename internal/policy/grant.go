@@ -79,7 +79,7 @@ func Prefixed(r Request, prefix string) (Grant, error) {
 	return g, nil
 }
 
-// reason returns what a person allowed.
+// reason describes what a person allowed.
 func (g *Grant) reason() string {
 	by := cmp.Or(g.By, "the user")
 	switch g.Scope {

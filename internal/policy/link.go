@@ -12,7 +12,7 @@ import (
 )
 
 // Link is a path that leads elsewhere than its text says, because of a link in
-// the file system. The gate looks at no file system: whoever asks it has looked.
+// the file system. The gate doesn't read the file system: the caller has looked.
 type Link struct {
 	Path string `json:"path"`           // one that Lookups named
 	Real string `json:"real,omitempty"` // absolute and without links, in the workspace's own spelling; empty: unknown
@@ -45,10 +45,10 @@ func spelled(workspace, p string) string {
 // that usually hold a secret.
 const Swept = "/**"
 
-// Lookups are the paths that a call names, absolute and as they are spelled, each
-// once: whoever knows the file system says with a Link where one leads that
-// doesn't lead where its text says. A path of a command may be a pattern. Where
-// nothing hides secrets, folders are named too that a command goes through.
+// Lookups are the paths that a call names, absolute and as they are spelled,
+// each once: the caller looks at the file system and passes a Link for each that
+// leads elsewhere. A path of a command may be a pattern. Where nothing hides
+// secrets, folders are named too that a command goes through.
 func Lookups(t belay.ToolSpec, args json.RawMessage, paths []string, at Place) (out []string) {
 	seen := map[string]bool{}
 	add := func(p string) {
@@ -198,7 +198,7 @@ func (l Link) String() string {
 // maxLinksSaid is how many links a reason names.
 const maxLinksSaid = 3
 
-// led returns where the links of a call lead, for a reason.
+// led describes where the links of a call lead, for a reason text.
 func led(links []Link) string {
 	var out strings.Builder
 	for i, l := range links {

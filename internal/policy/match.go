@@ -42,7 +42,7 @@ func (c *rule) standing(r *Request, sub *subject) bool {
 	m := &c.Match
 	switch {
 	case sub.steers && c.tier > 0 && !slices.Contains(c.literal, sub.tool):
-		return false // what steers the turn is meant only by who names it
+		return false // tools that steer the turn match only by name
 	case len(m.Mode) > 0 && !slices.Contains(m.Mode, r.Mode):
 		return false
 	case len(m.Does) > 0 && !slices.ContainsFunc(m.Does, func(w string) bool { return slices.Contains(sub.does, w) }):

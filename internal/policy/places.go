@@ -11,7 +11,7 @@ import (
 // Places that rules know by name. They are compared without regard to case:
 // many file systems are.
 
-// harmlessPlaces may be read by anybody: the system's programs and devices.
+// harmlessPlaces may be read without asking: the system's programs and devices.
 var harmlessPlaces = []string{"/usr/", "/bin/", "/sbin/", "/lib/", "/lib64/", "/opt/"}
 
 var harmlessFiles = []string{"/dev/null", "/dev/zero", "/dev/stdin", "/dev/stdout", "/dev/stderr", "/dev/tty", "-", "/etc/os-release", "/etc/hostname",

@@ -129,7 +129,8 @@ func DialectOf(s *belay.Shell) Dialect {
 	return ""
 }
 
-// Class says what the worst is that a command can do, as far as its text tells.
+// Class is the strongest effect that a command can have, as far as its text
+// shows.
 type Class = shell.Class
 
 const (
@@ -144,7 +145,7 @@ const (
 // Classes in rising strictness.
 var Classes = []Class{ReadOnly, WriteWorkspace, Network, Destructive, EscapeAttempt, Unparsable}
 
-// Taint says that content from somewhere is in a thread.
+// Taint is the origin of untrusted content in a thread.
 type Taint struct {
 	Kind   string `json:"kind"`   // web, mcp, message, tool, child, memory, import, workspace; secret: a secret was read
 	Origin string `json:"origin"` // a host, a tool, a folder

@@ -83,7 +83,7 @@ type Rule struct {
 // allow speaks only if each fits; ask and deny speak if any does.
 type Match struct {
 	Tool       []string      `json:"tool,omitempty"`       // names, patterns with *, group:NAME; case doesn't matter
-	NotTool    []string      `json:"notTool,omitempty"`    // any tool but these; those that steer the turn are never meant
+	NotTool    []string      `json:"notTool,omitempty"`    // any tool but these; those that steer the turn never match
 	Does       []string      `json:"does,omitempty"`       // reads, edits, changes, runs, completes, asks
 	Mode       []belay.Mode  `json:"mode,omitempty"`       //
 	Agent      []string      `json:"agent,omitempty"`      // names or patterns

@@ -38,7 +38,7 @@ type rule struct {
 	tier     int
 	patterns []string // of tools, in lower case, groups written out; nil holds for every tool
 	literal  []string // of those the ones without *
-	not      []string // tools that are not meant, as patterns
+	not      []string // excluded tools, as patterns
 	args     []argument
 	program  *regexp.Regexp
 	globs    []glob

@@ -40,7 +40,7 @@ type Witness interface{ Evidence() Evidence }
 
 // Evidence is what a boundary saw of a program and of all it started.
 type Evidence struct {
-	Limit     string        // that they met, by its name in policies; empty: none that anybody counts
+	Limit     string        // that they met, by its name in policies; empty: none that is counted
 	Layer     string        // of the boundary, that counted it
 	Reason    string        // how that is known
 	Refused   []string      // hosts, with ports, that were asked for and aren't in the boundary

@@ -16,8 +16,8 @@ type guard struct {
 	pipe *os.File // closing it, also by dying, makes the guard kill the group
 }
 
-// guardScript ignores what is meant for the others, waits for the end of the
-// runtime or of the call, and takes the group with it, and those it was told of.
+// guardScript ignores signals for the others, waits for the end of the runtime
+// or of the call, and kills the group and those that were registered with it.
 const guardScript = `trap '' TERM INT HUP QUIT; while read -r g; do more="$more -$g"; done; kill -s KILL -- $more 0`
 
 func startGuard() (*guard, error) {
@@ -43,7 +43,7 @@ func (g *guard) watch(pgid int) {
 	fmt.Fprintln(g.pipe, pgid) //nolint:errcheck // a guard that is gone was killed, and the runtime will see to the group
 }
 
-// end kills the group, if anybody is left in it, and gives its number back.
+// end kills what is left of the group, and releases its number.
 func (g *guard) end() {
 	syscall.Kill(-g.pgid, syscall.SIGKILL) //nolint:errcheck // nobody left is fine
 	g.pipe.Close()

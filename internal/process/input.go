@@ -56,7 +56,7 @@ func (p *Process) Resize(s Size) error {
 	return told(resize(p.in, s))
 }
 
-// told is an error of the program's input as this package says it.
+// told converts an error of the program's input to one of this package.
 func told(err error) error {
 	switch {
 	case errors.Is(err, os.ErrDeadlineExceeded):

@@ -36,7 +36,7 @@ const (
 	DefaultLinger = 500 * time.Millisecond // what is left may finish after the program exited
 )
 
-// Command says what to run.
+// Command describes the program to run.
 type Command struct {
 	Path   string   // of the program; absolute
 	Argv   []string // Argv[0] is the program's name for itself

@@ -110,7 +110,8 @@ func (p *Process) signal(s syscall.Signal) {
 	}
 }
 
-// after waits until all channels are closed, or for d, and tells which.
+// after waits until all channels are closed, or for d, and reports whether they
+// were.
 func after(d time.Duration, chans ...chan struct{}) bool {
 	timer := time.NewTimer(d)
 	defer timer.Stop()

@@ -1,6 +1,6 @@
 // Package protected knows the names of files that something else runs or obeys:
 // version control, shells, package managers, build tools, editors, agents and
-// the runtime itself. Who writes one decides what runs later, outside of every
+// the runtime itself. Writing one decides what runs later, outside of every
 // boundary. The gate, the tools that change files, the reading of command lines
 // and the boundary of processes all ask this one list. It looks at names only;
 // whether a file exists doesn't matter.
@@ -15,7 +15,7 @@ type Entry struct {
 	// stands for any number of folders, and a * at the begin or end of one for any
 	// characters. The name .git alone is the file, not the folder's contents.
 	Name string
-	// Why says who runs or obeys it.
+	// Why names what runs or obeys it.
 	Why string
 	// Core names can't be written by a file tool, whatever is allowed.
 	Core bool
@@ -24,7 +24,7 @@ type Entry struct {
 // Of is the entry that protects a path, read as text: relative to a workspace,
 // or absolute. Case doesn't matter, nor do characters that are invisible or that
 // some file systems drop. The folders that a workspace lies in aren't part of
-// it, so whoever has an absolute path below one cuts them off.
+// it, so cut them off an absolute path first.
 func Of(p string) (Entry, bool) { return find(p, entries) }
 
 // In is the entry that protects a name in a folder which isn't protected itself.

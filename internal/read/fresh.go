@@ -12,7 +12,7 @@ import (
 	"github.com/belay-run/belay/internal/store"
 )
 
-// Fresh says how far an answer has seen the log.
+// Fresh is how far an answer has seen the log.
 type Fresh struct {
 	Position store.Position `json:"position"`        // everything up to here is in it
 	Stale    bool           `json:"stale,omitempty"` // the log didn't come as far as the request's after in time, or was put back since

@@ -105,8 +105,8 @@ func (v *Reads) events(of scoped) http.HandlerFunc {
 	})
 }
 
-// story is a page of facts, told as items. An item whose beginning lies before
-// the page says so; the page before has it under the same id.
+// story is a page of facts, as items. An item whose beginning lies before the
+// page says so; the page before has it under the same id.
 func (v *Reads) story(of scoped) http.HandlerFunc {
 	return answered(func(ctx context.Context, r *http.Request) (*Page, error) {
 		p, records, err := v.turn(ctx, r, of)

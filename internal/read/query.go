@@ -21,8 +21,8 @@ type Param struct {
 	Required bool
 }
 
-// Only refuses a query that could be meant in two ways, or isn't meant: one with
-// a parameter that isn't among params, or that is said twice.
+// Only refuses an ambiguous or mistaken query: one with a parameter that isn't
+// among params, or that is given twice.
 func Only(r *http.Request, params []Param) error {
 	if r.URL.RawQuery == "" {
 		return nil

@@ -38,8 +38,9 @@ var (
 		{Name: "behind", Doc: "Facts behind a cursor, with limit."}, limitParam}
 )
 
-// Routes are all paths that this package answers. Who mounts them lets only those
-// through who may read, and whose query says what Query has: Only.
+// Routes are all paths that this package answers. The caller that mounts them
+// checks that the request may read, and that its query is one of Query, with
+// Only.
 func (v *Reads) Routes() []Route {
 	return []Route{
 		{"GET /v1/stream", "What happens in the store, as it happens.", true, streamParams, v.stream(wholeStore, live.Now)},

@@ -72,7 +72,7 @@ func (v *Reads) kept(ctx context.Context, id belay.SessionID) (*snapshot.Fold, s
 	return snapshot.New(v.Store.Runtime(), id), 0, nil
 }
 
-// keep writes the row. Who comes second writes what is as good.
+// keep writes the row. A concurrent writer writes an equivalent one.
 func (v *Reads) keep(ctx context.Context, id belay.SessionID, f *snapshot.Fold, at store.Position) error {
 	fold, err := f.Save()
 	if err != nil {

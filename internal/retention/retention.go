@@ -1,5 +1,5 @@
-// Package retention says which sessions a store need not keep any longer. It
-// promises that a session in which something is going on or waits is never
+// Package retention chooses the sessions that a store need not keep any longer.
+// It promises that a session in which something is going on or waits is never
 // among them, and knows nothing of how sessions are removed.
 package retention
 
@@ -66,8 +66,8 @@ type Output struct {
 	Bytes    int64
 }
 
-// Choose returns which outputs a policy lets go and why: one text for each, empty
-// for those that stay. The oldest are let go first.
+// Choose returns why outputs expire under a policy: one text for each, empty for
+// those that stay. The oldest expire first.
 func (p Outputs) Choose(now time.Time, outputs []Output) []string {
 	why := make([]string, len(outputs))
 	oldest := make([]int, len(outputs))
@@ -106,7 +106,7 @@ type Choice struct {
 	Why string
 }
 
-// Choose lists the sessions that a policy lets go, the oldest first. Sessions
+// Choose lists the sessions to delete under a policy, the oldest first. Sessions
 // that don't rest count, and stay.
 func (p Policy) Choose(now time.Time, sessions []Session) []Choice {
 	oldest := slices.Clone(sessions)

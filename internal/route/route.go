@@ -1,5 +1,5 @@
 // Package route decides which model a turn is sent to. Every candidate is judged
-// by what the turn needs; who is left out is named with the reason. The same
+// by what the turn needs; excluded ones are listed with the reason. The same
 // profile and candidates give the same decision.
 package route
 
@@ -22,7 +22,7 @@ type Candidate struct {
 // Profile is what a turn needs of a model.
 type Profile struct {
 	Kind   string   `json:"kind"`            // what the turn is for: work, summary, review
-	Source string   `json:"source"`          // who says so: settings, agent, default
+	Source string   `json:"source"`          // its origin: settings, agent, default
 	Needs  []string `json:"needs,omitempty"` // abilities: tools, images, files, structured_output, reasoning
 }
 
@@ -130,7 +130,7 @@ func fallbackWord(candidates []Candidate) string {
 	return "same_provider"
 }
 
-// reason returns why the chosen one is it.
+// reason returns why the chosen one was chosen.
 func (d Decision) reason(candidates []Candidate) string {
 	if candidates[0].Route == d.Chosen.Route {
 		return "it is the first that was named"

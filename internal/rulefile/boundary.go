@@ -95,7 +95,7 @@ func hintOf(err error) string {
 	return ""
 }
 
-// lifted is how a file says that a limit which is there by default isn't.
+// lifted is how a file removes a default limit.
 const lifted = "none"
 
 // setLimit sets a limit by its name in files.

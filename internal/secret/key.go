@@ -18,9 +18,9 @@ const keyFile = "arguments.key"
 const keyBytes = 32
 
 // StoreKey is the key by which a store's digests of secrets are made, from the
-// store's folder. The first who asks makes it; it is readable by its user alone.
-// A key that was lost is made anew: digests before it can't be compared with
-// those after it.
+// store's folder. The first call makes it; it is readable by its user alone. A
+// key that was lost is made anew: digests before it can't be compared with those
+// after it.
 func StoreKey(dir string) ([]byte, error) {
 	path := filepath.Join(dir, keyFile)
 	for range 3 {

@@ -105,7 +105,7 @@ func respondAction(ctx context.Context, r *request, in *RespondAction) (*Told, e
 func (r *request) respond(ctx context.Context, kind string, in RespondAction) (*Told, error) {
 	told, err := r.decide(ctx, kind, in)
 	if noted := r.returned(ctx, &in, err); noted != nil && err == nil {
-		return nil, noted // it is done, and told again it answers the same
+		return nil, noted // it is done, and repeated it answers the same
 	}
 	return told, err
 }
@@ -189,7 +189,7 @@ func (r *request) otherWriter(ctx context.Context, s belay.StreamID, action bela
 		" has ended by the time it continues; submit_turn then makes it the writer"}, nil
 }
 
-// blame says which field the thread didn't like.
+// blame adds the field that the thread refused.
 func (in *RespondAction) blame(err error) error {
 	switch {
 	case in.Scope == "prefix" && in.Decision == "allow":

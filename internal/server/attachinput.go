@@ -55,8 +55,8 @@ func (t *typed) add(b []byte, end bool) error {
 	return nil
 }
 
-// take is what is to be sent next, at most one command's; an error says what
-// can't be sent, and drops all.
+// take is what is to be sent next, at most one command's; an error means that
+// something can't be sent, and drops all.
 func (t *typed) take() (text string, end bool, err error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

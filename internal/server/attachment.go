@@ -98,8 +98,8 @@ type attachSize struct {
 	Rows int `json:"rows"`
 }
 
-// serve speaks with the client until one of them, or the program, ends, and says
-// why it did.
+// serve speaks with the client until one of them, or the program, ends, and
+// returns why.
 func (a *attachment) serve(ctx context.Context) error {
 	a.conn.SetReadLimit(maxFrame)
 	a.hear()
@@ -143,7 +143,7 @@ func (a *attachment) part(err error) {
 		}
 		a.refused(err)
 	}
-	a.conn.Close(code, reason) //nolint:errcheck // who is gone needn't be told
+	a.conn.Close(code, reason) //nolint:errcheck // the client is gone
 }
 
 // watch looks after the client at every beat: whether its token is good, whether
@@ -258,7 +258,7 @@ func (a *attachment) refused(err error) {
 		a.log.Error("attach", "process", string(a.id), "error", err.Error())
 	}
 	p := problem.Of(err)
-	a.say(attachSays{Error: &attachError{p.Code, p.Detail, p.Field, p.Hint}}) //nolint:errcheck // who reads learns that the client is gone
+	a.say(attachSays{Error: &attachError{p.Code, p.Detail, p.Field, p.Hint}}) //nolint:errcheck // the reader learns that the client is gone
 }
 
 // say sends a text frame.

@@ -43,7 +43,7 @@ func (a *attachment) follow(ctx context.Context) error {
 	}
 }
 
-// hello returns what the client is attached to and where it begins.
+// hello sends what the client is attached to and where it begins.
 func (a *attachment) hello(ctx context.Context) error {
 	h := attachHello{Process: a.id, Session: a.sid, Argv: a.started.Argv, PID: a.started.PID, Input: "closed"}
 	var err error
@@ -313,7 +313,7 @@ func (a *attachment) show(ctx context.Context, b []byte) error {
 	return nil
 }
 
-// exit says how the program ended.
+// exit sends how the program ended.
 func (a *attachment) exit(rec *store.Record) error {
 	e := attachExit{Position: rec.Position}
 	switch p := rec.Event.Data.(type) {

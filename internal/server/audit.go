@@ -13,9 +13,9 @@ import (
 	"github.com/belay-run/belay/internal/store"
 )
 
-// auditor records in a store who asked the server for what, and the outcome of
-// it. The facts are in a stream of this process in the system session; what
-// comes at the same time is written together.
+// auditor records requests to the server in a store: the caller, the operation
+// and the outcome. The facts are in a stream of this process in the system
+// session; what comes at the same time is written together.
 type auditor struct {
 	st     store.Store
 	owner  store.Owner
@@ -39,7 +39,7 @@ type entry struct {
 	message   string
 	request   belay.CommandID
 	at        time.Time
-	count     int // requests that it stands for, if they are several
+	count     int // how many requests it counts for, if several
 
 	data event.Payload // instead of an audit entry: what happened to a channel
 	ids  belay.IDs     // of that

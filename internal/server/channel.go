@@ -47,11 +47,11 @@ type ReconnectChannel struct {
 type ChannelTold struct {
 	Position store.Position  `json:"position"` // of the last fact that it caused
 	Channel  string          `json:"channelId"`
-	Repeated bool            `json:"repeated,omitempty"`    // it was told before
+	Repeated bool            `json:"repeated,omitempty"`    // it is a repetition
 	Resume   string          `json:"resumeToken,omitempty"` // for coming back; shown when it is made
 	Stream   string          `json:"stream"`                // the route to follow, with this channel's id as Belay-Channel
 	Since    store.Position  `json:"since"`                 // where it continues: what the peer has
-	Gap      bool            `json:"gap,omitempty"`         // what lies before since can't be told again: the snapshot stands for it
+	Gap      bool            `json:"gap,omitempty"`         // what lies before since can't be sent again: the snapshot replaces it
 	Snapshot json.RawMessage `json:"snapshot,omitempty"`    // the shell of the session that it follows
 	Seen     store.Position  `json:"snapshotPosition,omitempty"`
 }
@@ -160,7 +160,8 @@ func (r *request) connect(ctx context.Context, told *ChannelTold, row view.Chann
 	return told, err
 }
 
-// resume takes a peer back: who registered the channel, and who has its token.
+// resume reconnects a peer: the account that registered the channel, or the
+// holder of its token.
 func (r *request) resume(ctx context.Context, in *ReconnectChannel, row view.Channel) (*ChannelTold, error) {
 	switch {
 	case in.Resume != "" && belay.DigestOf([]byte(in.Resume)) != row.Resume:
@@ -255,7 +256,7 @@ func ackEvents(ctx context.Context, r *request, in *AckEvents) (*ChannelTold, er
 	return told, err
 }
 
-// mine is a channel of whoever asks.
+// mine is a channel of the caller.
 func (r *request) mine(ctx context.Context, id string) (view.Channel, error) {
 	row, err := r.channelRow(ctx, id)
 	if err == nil && row.Account != r.by.String() {

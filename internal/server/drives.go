@@ -31,9 +31,9 @@ type drives struct {
 	wg     sync.WaitGroup
 
 	mu      sync.Mutex
-	ready   *line                    // who wants to run
+	ready   *line                    // sessions that want to run
 	running map[belay.SessionID]bool // true: look again when it has ended
-	wakes   *line                    // who wants to later, by when
+	wakes   *line                    // sessions that want to run later, by time
 	failed  map[belay.SessionID]int  // times in a row
 }
 
@@ -86,8 +86,8 @@ func (d *drives) add(id belay.SessionID, priority int) {
 	d.ready.put(id, now.Add(-time.Duration(priority)*ahead), now)
 }
 
-// loop chooses who runs until ctx ends. hold, when it is closed, keeps new ones
-// from starting. The sessions run under work, which ends later.
+// loop chooses the sessions to run until ctx ends. hold, when it is closed,
+// keeps new ones from starting. The sessions run under work, which ends later.
 func (d *drives) loop(ctx, work context.Context, hold <-chan struct{}) {
 	defer close(d.over)
 	scan := time.NewTicker(scanEvery)
@@ -201,7 +201,7 @@ func (d *drives) ended(ctx context.Context, id belay.SessionID, err error) {
 	}
 }
 
-// look takes from lanes who wants to run now, and when others wake.
+// look reads from lanes the sessions that want to run now, and when others wake.
 func (d *drives) look(rows []store.LaneRow) {
 	now := d.now()
 	for _, row := range rows {

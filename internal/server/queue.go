@@ -90,8 +90,8 @@ func configureQueue(ctx context.Context, r *request, in *ConfigureQueue) (*Told,
 	return with(told, err, th.Thread, "")
 }
 
-// queueError says which field a mistake of a policy is in; field is its name here
-// when it isn't the policy's.
+// queueError adds the field to an error of a policy; field is its name here when
+// it isn't the policy's.
 func queueError(field string, err error) error {
 	e, ok := errors.AsType[*belay.Error](err)
 	if !ok {
@@ -110,7 +110,7 @@ type QueuedShown struct {
 	Task belay.TaskID    `json:"taskId,omitempty"`
 	Run  belay.RunID     `json:"runId,omitempty"`
 	Mode belay.QueueMode `json:"mode"`
-	Into belay.TurnID    `json:"into,omitempty"` // steer: the turn that it is meant for
+	Into belay.TurnID    `json:"into,omitempty"` // steer: the turn to steer
 	Text string          `json:"text,omitempty"` // its first line
 }
 

@@ -14,7 +14,7 @@ import (
 	"github.com/belay-run/belay/internal/view"
 )
 
-// Fresh says how far a read has seen the log.
+// Fresh is how far a read has seen the log.
 type Fresh struct {
 	Position store.Position `json:"position"`
 	Stale    bool           `json:"stale,omitempty"` // the log didn't come as far as after in time, or was put back since
@@ -66,7 +66,7 @@ func noSession(id belay.SessionID) error {
 	return belay.Errorf(belay.CodeNotFound, "there is no session %s", id).WithHint("GET /v1/sessions lists them")
 }
 
-// SessionShown is a session and who drives it.
+// SessionShown is a session and its driver.
 type SessionShown struct {
 	Fresh
 	Session view.Session `json:"session"`

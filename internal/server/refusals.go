@@ -38,7 +38,7 @@ type tally struct {
 	since int       // that aren't recorded yet
 }
 
-// entry is what stands for everything that isn't recorded yet.
+// entry collects what isn't recorded yet.
 func (t *tally) entry() entry {
 	e := t.last
 	e.count = t.since

@@ -14,7 +14,7 @@ import (
 	"github.com/belay-run/belay/internal/store"
 )
 
-// before answers a submission that was told before, and refuses one that can't be.
+// before answers a repeated submission, and refuses one that can't be repeated.
 func (s *submission) before(ctx context.Context) (*Told, error) {
 	in, st := s.in, s.state
 	if n := len(st.Threads); in.Thread == "" && n > 0 {
@@ -23,7 +23,8 @@ func (s *submission) before(ctx context.Context) (*Told, error) {
 		in.Thread = firstThread(in.Session)
 	}
 	if err := s.foreign(ctx); err != nil {
-		// Perhaps it was told a moment before, and the session knows by now.
+		// Perhaps it was submitted a moment before, and the session knows by
+		// now.
 		if s.state, _ = s.session(ctx, in.Session); s.state == nil || !slices.Contains(s.state.Turns, in.Turn) {
 			return nil, err
 		}

@@ -25,7 +25,7 @@ type route struct {
 	open    bool // it needs no token
 	handle  func(*Server) http.HandlerFunc
 	query   []read.Param // what its query may say
-	any     bool         // it may say anything: who asks is a machine with habits of its own
+	any     bool         // it may have any parameters: scrapers add their own
 }
 
 // What the queries of these routes may say.

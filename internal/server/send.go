@@ -26,8 +26,8 @@ func (r *request) keyed(prefix string) string {
 	return belay.DeriveID(prefix, belay.StreamID("key/"+r.by.TokenID+"/"+r.command+"/"+r.key), 0, 0)
 }
 
-// send brings one command to its stream and waits for what becomes of it. Told
-// again under its Idempotency-Key it is answered as it was before.
+// send submits a command to its stream and waits for the result. Repeated under
+// its Idempotency-Key it gets the same answer.
 func (r *request) send(ctx context.Context, session belay.SessionID, stream belay.StreamID, c belay.Command) (*Told, error) {
 	id := belay.CommandID(belay.NewID(belay.PrefixCommand))
 	if r.key != "" {
@@ -53,8 +53,8 @@ func (r *request) send(ctx context.Context, session belay.SessionID, stream bela
 	return t, r.end(ctx, t)
 }
 
-// answered finds the outcome of a command that was told before: its refusal is
-// its answer again.
+// answered finds the outcome of a repeated command: its refusal is its answer
+// again.
 func (r *request) answered(ctx context.Context, s belay.StreamID, id belay.CommandID) (bool, error) {
 	for ev, err := range r.Store.Read(ctx, s, 0) {
 		if err != nil {

@@ -1,8 +1,8 @@
-// Package server is the runtime over HTTP: commands, reads and streams for
-// everybody who shares it. It promises that nothing is done for a request
-// without a token that may do it, that a command which was answered is durable,
-// that a command told twice is done once, and that it drives whatever has
-// something to do, after a restart too, without being asked.
+// Package server is the runtime over HTTP: commands, reads and streams for all
+// clients that share it. It promises that nothing is done for a request without
+// a token that may do it, that a command which was answered is durable, that a
+// repeated command is done once, and that it drives whatever has something to
+// do, after a restart too, without being asked.
 //
 // gate.go is what every request passes, table.go lists the commands, drives.go
 // chooses which sessions run.
@@ -49,7 +49,7 @@ type Server struct {
 	strangers *rates
 	slots     chan struct{}
 	metrics   *metrics
-	audit     *auditor // of the default tenant: who isn't anybody's
+	audit     *auditor // of the default tenant: sessions without another
 	started   time.Time
 
 	life context.Context // of everything; ends last
@@ -144,7 +144,7 @@ func (s *Server) Run(ctx context.Context, l net.Listener, ready func()) (err err
 	case err = <-failed:
 	}
 	s.drain(ctx)
-	cut() // streams end; whoever follows them comes back with a cursor
+	cut() // streams end; clients come back with a cursor
 	closing, stop := context.WithTimeout(s.life, time.Second)
 	if h.Shutdown(closing) != nil {
 		h.Close() //nolint:errcheck // what is left is cut

@@ -175,7 +175,7 @@ func retryTask(ctx context.Context, r *request, in *RetryTask) (*Told, error) {
 			in.Turn = belay.TurnID(r.keyed(belay.PrefixTurn))
 		}
 	}
-	if slices.ContainsFunc(t.Attempts, func(a task.Attempt) bool { return a.Turn == in.Turn }) && r.key != "" { // told before
+	if slices.ContainsFunc(t.Attempts, func(a task.Attempt) bool { return a.Turn == in.Turn }) && r.key != "" { // repeated
 		told := &Told{Status: done, Repeated: true, Session: in.Session, Task: in.Task, Thread: t.Thread, Turn: in.Turn}
 		return told, r.end(ctx, told)
 	}

@@ -105,7 +105,7 @@ func submitTurn(ctx context.Context, r *request, in *SubmitTurn) (*Told, error) 
 	return s.told(ctx, ans.Position, orders[len(orders)-1].ID, ans.Pending)
 }
 
-// conflict says which field an id's conflict is about.
+// conflict adds the field to an id's conflict.
 func (r *request) conflict(err error) error {
 	switch {
 	case belay.CodeOf(err) != belay.CodeIDConflict:
@@ -117,7 +117,7 @@ func (r *request) conflict(err error) error {
 }
 
 // mint gives the ids that the caller didn't bring. They follow from the
-// Idempotency-Key or the turn's id, so that the request told again means the same.
+// Idempotency-Key or the turn's id, so that the repeated request means the same.
 func (r *request) mint(in *SubmitTurn) {
 	derive := r.keyed
 	if r.key == "" {
@@ -180,7 +180,7 @@ func (s *submission) orders(ctx context.Context) ([]belay.Order, error) {
 	var out []belay.Order
 	add := func(kind string, c belay.Command) {
 		base := belay.StreamID(kind + "/" + string(in.Session) + "/" + string(in.Turn))
-		if s.key != "" { // it stands for one submission: with another session or turn it is in conflict
+		if s.key != "" { // it belongs to one submission: with another session or turn it is in conflict
 			base = belay.StreamID(kind + "/" + s.keyed(belay.PrefixCommand))
 		}
 		out = append(out, s.order(belay.CommandID(belay.DeriveID(belay.PrefixCommand, base, 0, 0)), in.Session, in.Session.Stream(), c))

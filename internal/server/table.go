@@ -18,7 +18,7 @@ type Command struct {
 	Name    string
 	Doc     string
 	Scope   auth.Scope
-	Mutates bool   // it is recorded, and told twice under one id it is done once
+	Mutates bool   // it is recorded, and repeated under one id it is done once
 	Later   string // what it waits for; empty: it works
 
 	in, out reflect.Type
@@ -35,12 +35,12 @@ type request struct {
 	channel string // the caller's Belay-Channel; empty is none
 }
 
-// Told is what every command that changes something answers.
+// Told is the answer of every command that changes something.
 type Told struct {
 	Position store.Position  `json:"position"`            // of the last fact that it caused; reads take it as after
 	Command  belay.CommandID `json:"commandId,omitempty"` // the facts carry it as requestId
 	Status   string          `json:"status"`              // done, or accepted: durable, and not handled yet
-	Repeated bool            `json:"repeated,omitempty"`  // it was told before; nothing was done again
+	Repeated bool            `json:"repeated,omitempty"`  // it is a repetition; nothing was done again
 	Session  belay.SessionID `json:"sessionId,omitempty"`
 	Thread   belay.ThreadID  `json:"threadId,omitempty"`
 	Turn     belay.TurnID    `json:"turnId,omitempty"`
@@ -237,7 +237,7 @@ func (s *Server) do(w http.ResponseWriter, r *http.Request, c *Command, change f
 	}
 	s.c.Log.Info("command", "tenant", p.Tenant, "principal", p.String(), "command", c.Name, "code", string(e.code), "request", string(e.request), "session", e.message)
 	if aerr := t.audit.record(r.Context(), e); aerr != nil && err == nil {
-		return req, nil, aerr // it is done, and told again it answers the same
+		return req, nil, aerr // it is done, and repeated it answers the same
 	}
 	return req, out, err
 }

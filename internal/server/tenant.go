@@ -57,8 +57,8 @@ type Wiring interface {
 	MayChange(ctx context.Context, s *session.State, more []policy.Grant) (bool, error)
 	// Tools are the tools of a workspace under the settings.
 	Tools(ctx context.Context, workspace string, s belay.Settings) ([]belay.ToolSpec, error)
-	// Explain says what the rules that count now in a workspace make of a call,
-	// and what else there is to say of it. Nothing is recorded.
+	// Explain returns the verdict of a workspace's current rules on a call, and
+	// notes on it. Nothing is recorded.
 	Explain(ctx context.Context, workspace string, s belay.Settings, q Question) (rehearse.Explanation, []string, error)
 	// Root is where claims of a workspace are made: its repository, or itself.
 	Root(workspace string) string

@@ -62,7 +62,7 @@ func (f *Founding) Check() error {
 	return nil
 }
 
-// Told is every command of a founding: those that came, and those that its
+// Told are all commands of a founding: those that came, and those that its
 // streams sent one another.
 func (f *Founding) Told() iter.Seq[*belay.Order] {
 	return func(yield func(*belay.Order) bool) {

@@ -50,7 +50,7 @@ func Pack(session belay.SessionID, stream belay.StreamID, e *event.Envelope) (Ro
 		IDs: ids, Refs: refs, Data: data}, nil
 }
 
-// Unpack is the inverse of Pack. An error says that the row is damaged.
+// Unpack is the inverse of Pack. An error means that the row is damaged.
 func (r *Row) Unpack(runtime belay.RuntimeID, session belay.SessionID, stream belay.StreamID) (event.Envelope, error) {
 	e := event.Envelope{Stream: stream, Seq: r.Seq, Time: FromMicros(r.Time), Runtime: runtime,
 		Version: int(r.Version), Requires: int(r.Requires)}
@@ -66,7 +66,7 @@ func (r *Row) Unpack(runtime belay.RuntimeID, session belay.SessionID, stream be
 	return e, nil
 }
 
-// RowName returns where a fact stands, for error texts.
+// RowName names the place of a fact, for error texts.
 func RowName(stream belay.StreamID, seq int64) string {
 	return string(binaryDecimal(append([]byte(stream), '#'), seq))
 }

@@ -17,8 +17,8 @@ type Written struct {
 	Row      Row
 }
 
-// Teller is a store that tells what it writes. What follows its log in the same
-// process needn't read from the disk what has only just been there.
+// Teller is a store that announces what it writes, so that a follower of its log
+// in the same process needn't read it from the disk.
 type Teller interface {
 	// Tell makes the store call told with the facts of each of its own commits, in
 	// order, before Changed tells of them and before Append or Found returns. told
@@ -140,7 +140,7 @@ func (s *Shared) Recent(session belay.SessionID, after Position) (recs []*Record
 	return recs, s.to, ok
 }
 
-// next is a part of what is after a position; more tells that there may be more.
+// next is a part of what is after a position; more means that there may be more.
 // What was read from the store after asked is all there was.
 func (s *Shared) next(ctx context.Context, after Position, asked int64) (recs []*Record, more bool, err error) {
 	s.mu.Lock()
@@ -175,7 +175,7 @@ func (s *Shared) read(ctx context.Context, after Position) (recs []*Record, err 
 		ev := &recs[i].Event
 		raw, err := ev.Encoded()
 		if err != nil {
-			return recs, nil // who wants to encode it meets the error
+			return recs, nil // encoding it returns the error
 		}
 		ev.Keep(raw)
 	}
@@ -185,8 +185,8 @@ func (s *Shared) read(ctx context.Context, after Position) (recs []*Record, err 
 	return recs, nil
 }
 
-// take keeps what was told and follows at once on what is kept. What doesn't is
-// behind something of another process, and is read with that.
+// take keeps announced facts that directly follow the kept ones. Others come
+// after facts of another process, and are read with those.
 func (s *Shared) take() {
 	facts := s.fresh.take()
 	recs := make([]*Record, 0, len(facts))
@@ -201,7 +201,7 @@ func (s *Shared) take() {
 		}
 		ev, err := f.Row.Unpack(s.Runtime(), f.Session, f.Stream)
 		if err != nil {
-			break // who reads it meets the error
+			break // reading it returns the error
 		}
 		ev.Keep(f.Row.Data)
 		recs = append(recs, &Record{f.Position, ev})

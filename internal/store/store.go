@@ -151,7 +151,7 @@ func (e *OwnedError) Error() string {
 	return "session " + string(e.Session) + " is owned by a running process"
 }
 
-// Owners says who may append to a session.
+// Owners decides which process may append to a session.
 type Owners interface {
 	// Claim makes o the owner of a session and returns its epoch, greater than
 	// every epoch before. An owner whose lease has ended, or whose process is

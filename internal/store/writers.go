@@ -12,7 +12,7 @@ import (
 type Writer struct {
 	Session belay.SessionID
 	Path    string // absolute, clean, without links
-	Owner   Owner  // who drives the session
+	Owner   Owner  // the session's owner
 }
 
 // WriterError is the error of ClaimWriter when another session writes there.
@@ -22,9 +22,9 @@ func (e *WriterError) Error() string {
 	return "session " + string(e.Writer.Session) + " may change " + e.Writer.Path
 }
 
-// Writers says which sessions may change which workspaces. A claim holds as
-// long as the ownership it was made under: it ends with a release, a takeover
-// or the owner's death, without anybody's doing.
+// Writers records which sessions may change which workspaces. A claim holds as
+// long as the ownership it was made under: it ends by itself with a release, a
+// takeover or the owner's death.
 type Writers interface {
 	// ClaimWriter makes a session a writer of a workspace in place of what it
 	// claimed before. A *WriterError while another session is one there, unless
@@ -32,8 +32,8 @@ type Writers interface {
 	// one contains the other are the same for this. Of several that claim at
 	// the same moment exactly one is first.
 	ClaimWriter(ctx context.Context, session belay.SessionID, epoch int64, path string, shared bool) error
-	// Writers lists who may change a workspace, or something in or around it;
-	// an empty path is every workspace.
+	// Writers lists the sessions that may change a workspace, or something in or
+	// around it; an empty path is every workspace.
 	Writers(ctx context.Context, path string) ([]Writer, error)
 }
 

@@ -58,7 +58,7 @@ type Item struct {
 	CompletedAt time.Time     `json:"completedAt,omitzero"`
 	First       belay.EventID `json:"firstEventId"`
 	Last        belay.EventID `json:"lastEventId"`
-	Begun       bool          `json:"begunBefore,omitempty"` // its first fact is not among those that were told
+	Begun       bool          `json:"begunBefore,omitempty"` // its first fact is not among those that were given
 }
 
 // Edit is what a call runs with in place of the model's arguments.
@@ -78,7 +78,7 @@ type Fold struct {
 // changed.
 func (f *Fold) Items() []*Item { return f.items }
 
-// item finds an item, or begins it. begins tells that the fact is its first.
+// item finds an item, or begins it. begins means that the fact is its first.
 func (f *Fold) item(e event.Envelope, kind, id string, begins bool) *Item {
 	key := kind + "/" + string(e.Stream) + "/" + id
 	it := f.by[key]
@@ -179,7 +179,7 @@ func (f *Fold) changed(e event.Envelope, p event.ArtifactChanged) {
 	}
 }
 
-// model tells what a model said and thought.
+// model adds what a model said and thought.
 func (f *Fold) model(e event.Envelope) {
 	id := string(e.IDs.Step)
 	var it *Item

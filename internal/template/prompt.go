@@ -4,8 +4,8 @@ import (
 	"strings"
 )
 
-// part is a piece of a prompt: text, a variable's value, or parts that stand
-// there only if a variable has a value that isn't false.
+// part is a piece of a prompt: text, a variable's value, or parts that are
+// included only if a variable has a value that isn't false.
 type part struct {
 	text string
 	name string // of a variable; empty: text

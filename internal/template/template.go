@@ -25,7 +25,7 @@ import (
 type Template struct {
 	Name        string
 	Version     string // three numbers: 1.0.2
-	Domain      string // what it is about: code, docs, operations
+	Domain      string // its subject: code, docs, operations
 	Kind        string // what is to be done: fix, review, test
 	Description string
 	Origin      string // builtin, user, workspace
@@ -103,7 +103,7 @@ const (
 	maxVariables = 50
 )
 
-// Parse reads a template. Name stands for the file in errors: a mistake is a
+// Parse reads a template. Name is the file's name in errors: a mistake is a
 // belay.Error with CodeBadTemplate whose Where is name:line:column.
 func Parse(name string, data []byte) (*Template, error) {
 	p := parser{Text: source.Text{Name: name, Noun: "template", Code: belay.CodeBadTemplate, Hint: reference}}

@@ -18,7 +18,7 @@ import (
 	"github.com/tiktoken-go/tokenizer/codec"
 )
 
-// Default is the vocabulary that stands for those that aren't public.
+// Default is the vocabulary used for models whose own isn't public.
 const Default = "o200k_base"
 
 // A text is counted in pieces, so that no text takes longer than its length; of

@@ -22,7 +22,7 @@ func Failf(class, code, format string, args ...any) *Error {
 	}}
 }
 
-// WithHint returns what to do next.
+// WithHint adds what to do next.
 func (e *Error) WithHint(format string, args ...any) *Error {
 	e.Hint = fmt.Sprintf(format, args...)
 	return e

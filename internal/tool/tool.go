@@ -17,7 +17,7 @@ import (
 	"github.com/belay-run/belay/internal/process"
 )
 
-// Spec says what a tool is and how it may be run.
+// Spec describes a tool and how it may be run.
 type Spec = belay.ToolSpec
 
 // Call is one attempt of a call.

@@ -25,7 +25,7 @@ import (
 // Stream holds the facts.
 const Stream = belay.StreamID(belay.KindSession + "/" + string(belay.SystemSession))
 
-// Standing is what a file's content is worth.
+// Standing is how far a file's content is trusted.
 type Standing string
 
 const (
@@ -115,7 +115,7 @@ func Read(ctx context.Context, log Log) (*Book, error) {
 	return b, nil
 }
 
-// Writer says what is trusted from now on.
+// Writer records trust and its revocation.
 type Writer struct {
 	Store store.Store
 	Owner store.Owner

@@ -52,11 +52,11 @@ type Vault struct {
 	IdentityPath string // of that file; empty: IdentityFile in Dir
 
 	// Loaded, if set, gets every secret that comes into memory, the identity
-	// too, before anybody can use it.
+	// too, before it can be used.
 	Loaded func(name, value string)
 }
 
-// Entry says that a secret is there.
+// Entry is a stored secret, without its value.
 type Entry struct {
 	Name string    `json:"name"`
 	At   time.Time `json:"at"` // when it was set
@@ -76,7 +76,7 @@ type entry struct {
 // version of the content.
 const version = 1
 
-// CheckName returns what is wrong with a secret's name.
+// CheckName returns an error if a secret's name is invalid.
 func CheckName(name string) error {
 	for i, c := range name {
 		plain := c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || c == '_'
@@ -91,7 +91,7 @@ func CheckName(name string) error {
 	return nil
 }
 
-// CheckValue returns what is wrong with a value. It never repeats it.
+// CheckValue returns an error if a value is invalid. The error never repeats it.
 func CheckValue(value string) error {
 	bad := func(format string, args ...any) error {
 		return belay.Errorf(belay.CodeUsage, format, args...).WithHint("give the key and nothing else, such as: belay secret set NAME <FILE")
@@ -140,7 +140,7 @@ func missing(name string) error {
 	return belay.Errorf(belay.CodeNotFound, "there is no secret %q", name).WithHint("belay secret set %s", name)
 }
 
-// List returns which secrets there are, by name.
+// List returns the secrets without their values, by name.
 func (v Vault) List() ([]Entry, error) {
 	k, _, err := v.open()
 	if err != nil {
@@ -260,7 +260,7 @@ func unseal(sealed []byte, id age.Identity) ([]byte, error) {
 	return io.ReadAll(io.LimitReader(r, maxFile))
 }
 
-// refused returns why the file can't be read.
+// refused explains an error of decrypting the file.
 func (v Vault) refused(err error) error {
 	if _, ok := errors.AsType[*age.NoIdentityMatchError](err); ok {
 		return belay.Errorf(belay.CodeBadSecrets, "it was encrypted for another identity than the one here").At(v.path()).

@@ -15,7 +15,7 @@ import (
 // process knows that it is connected to.
 type Channel struct {
 	ID           string          `json:"channelId"`
-	Connected    bool            `json:"connected"` // no fact says that it left
+	Connected    bool            `json:"connected"` // no fact records that it left
 	Transport    string          `json:"transport"`
 	Peer         string          `json:"peerRole"`
 	Protocol     string          `json:"nativeProtocol,omitempty"`

@@ -17,8 +17,8 @@ type Fold interface {
 	Step(ctx context.Context) (more bool, err error)
 }
 
-// Follower keeps a view of one store up for everybody in a process. One at a
-// time folds, and who comes meanwhile waits for that instead of folding the same
+// Follower keeps a view of one store up to date for all its users in a process.
+// One at a time folds, and others wait for that instead of folding the same
 // facts again.
 type Follower struct {
 	st     store.Store

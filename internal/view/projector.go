@@ -44,9 +44,9 @@ type place struct {
 // fact has at most store.MaxEvent bytes.
 const chunk = 512
 
-// Projector keeps the view of one store up with its log. Any number of them,
-// in any number of processes, may work on one store: each save names the
-// position it continues from, and who comes second begins again from there.
+// Projector keeps the view of one store up with its log. Any number of them, in
+// any number of processes, may work on one store: each save names the position
+// it continues from, and the loser of a race begins again from there.
 type Projector struct {
 	Store store.Store
 	Chunk int // facts between two saves; 0 is the default
@@ -59,7 +59,8 @@ func Catchup(ctx context.Context, st store.Store) error { return Projector{Store
 func Rebuild(ctx context.Context, st store.Store) error { return Projector{Store: st}.Rebuild(ctx) }
 
 // Catchup folds what the view hasn't seen, up to the end that the log has at the
-// call: who writes faster than this folds mustn't keep a reader waiting for ever.
+// call: a writer that is faster than this mustn't keep a reader waiting for
+// ever.
 func (p Projector) Catchup(ctx context.Context) error {
 	end, err := p.Store.End(ctx)
 	if err != nil {

@@ -96,7 +96,7 @@ func SessionByID(ctx context.Context, st store.Store, id string) (Session, error
 	return s, nil
 }
 
-// ActionAt says where an action belongs: its answer goes to Stream. It is found
+// ActionAt finds the place of an action: its answer goes to Stream. It is found
 // also after it was answered; Open tells.
 type ActionAt struct {
 	ID      belay.ActionID
@@ -129,7 +129,7 @@ func ActionByID(ctx context.Context, st store.Store, id string) (ActionAt, error
 	return a, nil
 }
 
-// RunAt says where a run belongs.
+// RunAt finds the place of a run.
 type RunAt struct {
 	ID      belay.RunID
 	Session belay.SessionID

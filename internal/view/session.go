@@ -1,8 +1,8 @@
-// Package view folds the log into what people look at: one row per session,
-// with its turns, tasks, open questions and figures. It promises that rows
-// follow from the facts alone: whoever folds, wherever they begin and however
-// often they are interrupted, the rows are the same. Rows run behind the log
-// and nothing is decided by them.
+// Package view folds the log into what people look at: one row per session, with
+// its turns, tasks, open questions and figures. It promises that rows follow
+// from the facts alone: the rows are the same in whichever process they are
+// folded, wherever it begins and however often it is interrupted. Rows run
+// behind the log and nothing is decided by them.
 package view
 
 import (

@@ -8,7 +8,7 @@ import (
 	"unicode/utf8"
 )
 
-// maxAlternatives bounds what braces may stand for.
+// maxAlternatives bounds the alternatives of braces.
 const maxAlternatives = 256
 
 // Glob is a pattern for paths: * and ? within a name, [a-z] and [!a-z], ** for
@@ -62,7 +62,8 @@ func (g *Glob) Hidden() bool {
 
 var errBraces = errors.New("braces have too many alternatives")
 
-// braces writes out what braces stand for. One that isn't closed means itself.
+// braces writes out the alternatives of braces. One that isn't closed means
+// itself.
 func braces(s string) ([]string, error) {
 	open, shut, commas := findBraces(s)
 	if shut < 0 {

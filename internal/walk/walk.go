@@ -247,7 +247,8 @@ func (w *walker) entry(dir *folder, e item, depth int) error {
 	return w.folder(sub, depth+1)
 }
 
-// isGit tells the name of git's own folder, or of the file that stands for it.
+// isGit reports whether a name is that of git's own folder, or of the file in
+// its place.
 func isGit(name string) bool { return strings.EqualFold(name, ".git") }
 
 // item is a name in a folder.

@@ -147,8 +147,8 @@ type gate struct {
 	Expired   int            `json:"expired"`
 }
 
-// ledger is every fact, sorted by what it is about; nothing is counted before all
-// are read.
+// ledger is every fact, sorted by subject; nothing is counted before all are
+// read.
 type ledger struct {
 	sessions map[string]bool
 	started  map[string]bool   // turns

@@ -1,6 +1,6 @@
 // Package direct is a provider without a model: it asks for the one call that
-// the person wrote down, and says what came of it. So a single call goes the way
-// of every other: decided, judged, recorded, resumed. It promises that the same
+// the user wrote down, and reports its result. So a single call goes the way of
+// every other: decided, judged, recorded, resumed. It promises that the same
 // conversation gets the same answer, in every process.
 package direct
 

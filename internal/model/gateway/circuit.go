@@ -35,7 +35,7 @@ func (c *circuit) try(now time.Time) time.Duration {
 
 func (c *circuit) worked() { *c = circuit{} }
 
-// gaveBack says that a request ended without telling anything.
+// gaveBack records that a request ended without a verdict on the provider.
 func (c *circuit) gaveBack() { c.trying = false }
 
 func (c *circuit) failed(now time.Time) {

@@ -139,7 +139,7 @@ func (p *guarded) meaning(ctx, in context.Context, err error, total time.Duratio
 	return err
 }
 
-// enter waits until the request may leave, or says why it may not.
+// enter waits until the request may leave, or returns why it may not.
 func (p *guarded) enter(ctx context.Context, r model.Request) error {
 	if err := p.admit(r); err != nil {
 		return err
@@ -211,7 +211,7 @@ func (w *watch) over() {
 	w.p.line.leave(w.p.g.now(), w.usage.Input+w.usage.Output)
 }
 
-// broken reports whether a failure says that the provider doesn't work.
+// broken reports whether a failure means that the provider doesn't work.
 func broken(err error) bool {
 	e := model.AsError(err)
 	return e.Class == "transient" || e.Class == "internal"

@@ -293,8 +293,8 @@ var (
 	files  = []string{"application/pdf", "text/plain"}
 )
 
-// unsigned stands for the signature of a call that this model didn't make.
-// Source: https://ai.google.dev/gemini-api/docs/thought-signatures, November 2026.
+// unsigned replaces the signature of a call that this model didn't make. Source:
+// https://ai.google.dev/gemini-api/docs/thought-signatures, November 2026.
 const unsigned = "skip_thought_signature_validator"
 
 // answer is an answer of the model, each signature with the part that it signs.

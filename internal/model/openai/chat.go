@@ -197,9 +197,9 @@ func (d *chatDecoder) event(ev wire.Event) {
 	}
 }
 
-// chatText is text that comes as such or, where reasoning stands beside it, as a
-// list of parts.
-// Source: https://docs.mistral.ai/capabilities/reasoning, November 2026.
+// chatText is text that comes as such or, where there is reasoning too, as a
+// list of parts. Source: https://docs.mistral.ai/capabilities/reasoning,
+// November 2026.
 type chatText struct{ text, thought string }
 
 // UnmarshalJSON reads both forms; what is neither has no text.

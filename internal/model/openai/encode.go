@@ -14,7 +14,7 @@ import (
 	"github.com/belay-run/belay/internal/model/wire"
 )
 
-// timeless stands for now where no date is read.
+// timeless is used for now where no date is read.
 var timeless time.Time
 
 // body is a request: what never changes in a conversation first, then the

@@ -84,8 +84,8 @@ type endOf struct {
 	} `json:"usage"`
 }
 
-// errorBody is what an error event says; servers differ in whether its fields
-// stand in an object of their own.
+// errorBody is the content of an error event; servers differ in whether its
+// fields are in an object of their own.
 func errorBody(h *happening) json.RawMessage {
 	if len(h.Error) > 0 && string(h.Error) != "null" {
 		return h.Error

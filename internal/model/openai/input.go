@@ -256,7 +256,7 @@ func appendEcho(dst []byte, e *belay.Echo, by string) []byte {
 	return append(append(dst, ','), items[1:len(items)-1]...)
 }
 
-// inputParts are what a person said; plain tells that it is text only.
+// inputParts are the parts of a user's message; plain means text only.
 func inputParts(ctx context.Context, m *belay.Message, content contents) (parts []inputPart, plain bool, err error) {
 	plain = true
 	for _, p := range m.Parts {

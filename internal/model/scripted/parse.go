@@ -24,7 +24,7 @@ func Load(path string) (*Script, error) {
 	return Parse(path, data)
 }
 
-// Parse reads a script, YAML or JSON. Name stands for the file in errors: a
+// Parse reads a script, YAML or JSON. Name is the file's name in errors: a
 // mistake is a belay.Error with CodeBadScript whose Where is name:line:column.
 func Parse(name string, data []byte) (*Script, error) {
 	t := newText(name)
@@ -38,7 +38,7 @@ func Parse(name string, data []byte) (*Script, error) {
 // Read is Parse for a script that is a part of another text; name is that one's.
 func Read(name string, part ast.Node) (*Script, error) { return newText(name).script(part) }
 
-// text is a script being read; it knows where things stand in it.
+// text is a script being read; it knows the places in it.
 type text struct {
 	source.Text
 	root ast.Node

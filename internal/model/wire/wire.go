@@ -31,7 +31,7 @@ type Endpoint struct {
 	Base   *url.URL
 	Key    string              // goes to Base's host only, and into no message
 	Header http.Header         // sent with every request besides the protocol's own
-	Scrub  func(string) string // takes what must not be told out of a text; nil knows only the key
+	Scrub  func(string) string // removes secrets from a text; nil knows only the key
 	Client *http.Client
 	First  time.Duration // until the answer begins; 0 is two minutes
 	Idle   time.Duration // between two pieces of it; 0 is one minute
@@ -177,8 +177,8 @@ func (e *Endpoint) Clean(s string) string {
 	return e.Excerpt(s, maxMessage)
 }
 
-// Excerpt is Clean with a bound of its own. What must not be told goes first:
-// half a key is a key as well.
+// Excerpt is Clean with a bound of its own. Secrets are removed first: half a
+// key is a key as well.
 func (e *Endpoint) Excerpt(s string, limit int) string {
 	if e.Scrub != nil {
 		s = e.Scrub(s)
@@ -262,8 +262,8 @@ func classOf(status int, code, text string) string {
 // badKey is what Google calls a key that isn't one; the status is 400.
 const badKey = "API_KEY_INVALID"
 
-// Overflowed reports whether a failure says that the conversation is too long for
-// the model; vendors have no common code for it.
+// Overflowed reports whether a failure means that the conversation is too long
+// for the model; vendors have no common code for it.
 func Overflowed(code, text string) bool {
 	if code == "context_length_exceeded" || code == "exceed_context_size_error" {
 		return true

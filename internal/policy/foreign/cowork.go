@@ -16,7 +16,8 @@ type coworkAction struct {
 	access string   // of commands that name files
 }
 
-// coworkActions are all of them. Who may write a file here may make it.
+// coworkActions are all of them. Permission to write a file includes creating
+// it.
 var coworkActions = []coworkAction{
 	{"file.read", []string{"read", "list", "glob", "grep"}, nil, "read"},
 	{"file.write", []string{"edit"}, []string{"write", "patch"}, "write"},

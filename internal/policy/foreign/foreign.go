@@ -1,13 +1,13 @@
-// Package foreign reads the rules of other agents and says what they become
-// here. It promises three things: an allow is carried over only if every call
-// that it then covers was allowed there too; a deny or an ask keeps its calls,
-// or takes in more, or is named as lost; and every rule and setting of the
-// source is named with its outcome, as lost if nothing is known of it.
+// Package foreign converts the rules of other agents. It promises three things:
+// an allow is carried over only if every call that it then covers was allowed
+// there too; a deny or an ask keeps its calls, or takes in more, or is named as
+// lost; and every rule and setting of the source is named with its outcome, as
+// lost if nothing is known of it.
 //
-// Commands are compared by their words, not by their spelling: an allow of
-// git status covers "git" status as well, which is the same command. An allow
-// doesn't reach through wrappers, substitutions, variables and redirections
-// that the source would ask about.
+// Commands are compared by their words, not by their spelling: an allow of git
+// status covers "git" status as well, which is the same command. An allow
+// doesn't reach through wrappers, substitutions, variables and redirections that
+// the source would ask about.
 package foreign
 
 import (
@@ -39,12 +39,12 @@ const maxBytes = 4 << 20
 
 // Options say what a file can't.
 type Options struct {
-	Name     string // stands for the file in places
+	Name     string // the file's name in places
 	Home     string // what ~ means; empty: unknown
 	OfPerson bool   // of claude: the file is a person's own, not a project's
 }
 
-// Kept says how much of a source's rule is left.
+// Kept is how much of a source's rule was carried over.
 type Kept string
 
 const (
@@ -228,7 +228,7 @@ func (d *draft) done(s *source) {
 	d.item(s, kept, strings.Join(slices.Compact(slices.Concat(s.lost, s.why)), "; "))
 }
 
-// drop says that a source isn't carried over.
+// drop records that a source isn't carried over.
 func (d *draft) drop(s *source, why string) {
 	kept := Left
 	if s.says == policy.Ask || s.says == policy.Deny {
@@ -237,7 +237,7 @@ func (d *draft) drop(s *source, why string) {
 	d.item(s, kept, why)
 }
 
-// idle says that a source never speaks, so that nothing is lost without it.
+// idle records that a source never matches, so that nothing is lost without it.
 func (d *draft) idle(s *source, why string) { d.item(s, Left, why) }
 
 func (d *draft) item(s *source, k Kept, why string) {

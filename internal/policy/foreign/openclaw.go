@@ -7,9 +7,9 @@ import (
 	"github.com/belay-run/belay/internal/policy"
 )
 
-// openclawTools are OpenClaw's tools and what stands for them here. Who may read
-// may list and search: both show the same. What works on a running program is
-// one tool there.
+// openclawTools are OpenClaw's tools and the corresponding ones here. Permission
+// to read includes list and search: they show the same. What works on a running
+// program is one tool there.
 var openclawTools = map[string][]string{
 	"exec": exec, "bash": exec, "process": {"process", "process_*"}, "code_execution": {"code_execution"},
 	"read": {"read", "list", "glob", "grep"}, "write": {"write"}, "edit": {"edit"}, "apply_patch": {"patch"},
@@ -206,7 +206,7 @@ func (d *draft) openclawOnly(s *source, agent, terms []string) {
 		return
 	}
 	if slices.Contains(names, "write") && !slices.Contains(names, "patch") {
-		names = append(names, "patch") // who may write may patch
+		names = append(names, "patch") // permission to write includes patch
 	}
 	slices.Sort(names)
 	if slices.Contains(names, "*") {

@@ -18,7 +18,7 @@ import (
 	"github.com/belay-run/belay/internal/policy"
 )
 
-// Explanation says why a call gets its verdict.
+// Explanation is a verdict on a call and how it came about.
 type Explanation struct {
 	Tool     string          `json:"tool"`
 	Mode     string          `json:"mode"`
@@ -85,7 +85,7 @@ type Next struct {
 // maxSilent bounds the rules that didn't speak; a file may have thousands.
 const maxSilent = 50
 
-// Explain judges a call as the gate does and says how it came to the verdict.
+// Explain judges a call as the gate does and explains the verdict.
 func Explain(set *policy.Set, r policy.Request) Explanation {
 	v := policy.Evaluate(set, &r)
 	e := Explanation{Tool: r.Tool.Name, Mode: string(r.Mode), Decision: v.Decision, Source: v.Source, Rule: v.Rule, Where: whereOf(set, v.Rule), Tier: v.Tier,

@@ -14,7 +14,7 @@ import (
 // Levels of findings.
 const (
 	LintError   = "error"   // the rule can't do what it is there for
-	LintWarning = "warning" // it may not do what was meant
+	LintWarning = "warning" // it may not have the intended effect
 	LintNote    = "note"
 )
 
@@ -35,7 +35,7 @@ const maxPairs = 2_000_000
 
 // Lint looks for rules that can never decide, that contradict each other, that
 // ask for what no tool of specs declares, or that have no example. What it calls
-// an error follows from the rules alone; it may miss some. Findings stand in the
+// an error follows from the rules alone; it may miss some. Findings are in the
 // order of the document.
 func Lint(d policy.Document, specs []belay.ToolSpec) []Finding {
 	l := &linter{doc: &d, specs: specs, groups: map[string][]string{}}
@@ -176,7 +176,7 @@ func (l *linter) couldBeat(a, b *linted, k, i int) bool {
 	return a.Verdict == b.Verdict && (a.Priority > b.Priority || a.Priority == b.Priority && k < i)
 }
 
-// judge says what it means that one rule covers another which it could beat.
+// judge adds the finding for a rule that covers another which it could beat.
 func (l *linter) judge(a, b *linted) bool {
 	at := after(" at ", a.Where)
 	switch {
@@ -201,7 +201,7 @@ func after(before, text string) string {
 	return before + text
 }
 
-// alone looks at a rule by itself.
+// alone checks a single rule.
 func (l *linter) alone(r *linted) {
 	if len(r.Examples.Match)+len(r.Examples.NoMatch) == 0 {
 		l.find(r, LintNote, "example", "it has no example; one would be tried whenever the file is read")
@@ -283,7 +283,7 @@ func (l *linter) tools(r *linted) {
 func means(r *linted, t *belay.ToolSpec) bool {
 	name := strings.ToLower(t.Name)
 	if t.Handled != "" && !slices.Contains(r.tools, name) {
-		return false // what steers the turn is meant only by who names it
+		return false // tools that steer the turn match only by name
 	}
 	if slices.ContainsFunc(r.not, func(p string) bool { return policy.Like(p, name) }) {
 		return false

@@ -49,8 +49,8 @@ type Tally struct {
 // beyond are in Changed and in Others.
 const maxRows = 10_000
 
-// Take judges a recorded decision under a set and counts what comes of it. It
-// returns the change, or nil.
+// Take judges a recorded decision under a set and counts the result. It returns
+// the change, or nil.
 func (t *Tally) Take(c *Case, set *policy.Set) *Change {
 	t.Decisions++
 	if c.Lost != "" {

@@ -180,7 +180,7 @@ const (
 
 // Suggest makes rules of the most frequent questions, at least least times each
 // and at most most of them. Each is to Take every decision again, which gives it
-// its blast radius; Sound then tells which are worth showing.
+// its blast radius; Sound then selects those to show.
 func (a *Asks) Suggest(set *policy.Set, least, most int) []*Suggestion {
 	var often []*wish
 	for _, w := range a.wishes {

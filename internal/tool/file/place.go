@@ -201,7 +201,7 @@ func (p *place) file() (*os.File, error) {
 	return f, nil
 }
 
-// regular returns what is wrong with the place when it is no regular file.
+// regular returns an error if the place is no regular file.
 func (p *place) regular() error {
 	switch {
 	case p.info == nil:

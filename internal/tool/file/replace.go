@@ -20,9 +20,9 @@ func tempPrefix(id belay.CallID) string {
 	return ".belay-" + belay.DigestOf([]byte(id)).Short() + "-"
 }
 
-// replace gives the place a new content: written beside it, synced, renamed,
-// and the folder synced. Whoever reads meanwhile sees the old or the new
-// content. Missing folders are made.
+// replace gives the place a new content: written beside it, synced, renamed, and
+// the folder synced. A concurrent reader sees the old or the new content.
+// Missing folders are made.
 func (p *place) replace(prefix string, content []byte) error {
 	temp, err := p.stage(prefix, content, p.look())
 	if err != nil {
@@ -38,7 +38,7 @@ func (p *place) replace(prefix string, content []byte) error {
 type look struct {
 	of    fs.FileInfo // the file whose mode and owner it takes over; nil for a new one
 	perm  fs.FileMode // of a new one, less the umask
-	exact bool        // perm is meant as it is
+	exact bool        // perm is used as it is
 }
 
 func (p *place) look() look { return look{of: p.info, perm: 0o666} }

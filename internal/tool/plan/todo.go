@@ -44,8 +44,8 @@ type todoItem struct {
 	Status string `json:"status"` // pending, if absent
 }
 
-// TodoTool replaces the thread's plan. Its only effect is the fact that says
-// so: running it again says the same again.
+// TodoTool replaces the thread's plan. Its only effect is a fact: running it
+// again records the same again.
 func TodoTool() tool.Tool {
 	spec := tool.Spec{Name: TodoName, Doc: strings.TrimSpace(todoDoc), Input: []byte(todoSchema), Effect: belay.Idempotent, ReadOnly: true, Access: belay.Read,
 		Exclusive: true, OutputLimit: maxItems * (maxText + 64)}

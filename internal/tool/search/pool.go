@@ -68,7 +68,7 @@ func tree(ctx context.Context, o order, files func(visit func(walk.Entry) error)
 // defaultWidth is how many files are searched at once on this machine.
 func defaultWidth() int { return runtime.GOMAXPROCS(0) }
 
-// hand cuts a walk into jobs and hands each on twice: to whoever is free, and to
+// hand cuts a walk into jobs and hands each on twice: to a free worker, and to
 // the line in which results are taken.
 func hand(ctx context.Context, files func(func(walk.Entry) error) (walk.Report, error), work, inOrder chan<- *job) (walk.Report, error) {
 	j := newJob()

@@ -58,7 +58,7 @@ const (
 //go:embed exec.md
 var execDoc string
 
-// Config says how programs are run. The zero value works.
+// Config is how programs are run. The zero value works.
 type Config struct {
 	Environ []string      // where the allowed variables come from; nil is the process's own
 	Grace   time.Duration // from TERM to KILL; 0 is the default of package process
@@ -74,7 +74,7 @@ type execArgs struct {
 	Idle    float64           `json:"idle_seconds,omitempty" jsonschema:"end if silent so long"`
 	TTY     bool              `json:"tty,omitempty" jsonschema:"a terminal"`
 
-	// The gate reads these: who asks for a wider boundary asks a person.
+	// The gate reads these: a wider boundary needs a person's approval.
 	Boundary string `json:"boundary,omitempty" jsonschema:"full asks"`
 	Reason   string `json:"reason,omitempty" jsonschema:"why"`
 }
