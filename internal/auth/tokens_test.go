@@ -71,7 +71,7 @@ func TestTheFileOfTokensHoldsNoToken(t *testing.T) {
 }
 
 // Guarantee: V4.
-func TestADamagedFileLetsNobodyIn(t *testing.T) {
+func TestADamagedTokenFileRefusesEveryRequest(t *testing.T) {
 	dir := t.TempDir()
 	text, _, err := OpenTokens(dir, nil).First(DefaultTenant)
 	if err != nil {

@@ -14,7 +14,7 @@ import (
 )
 
 // Guarantee: V44.
-func TestTheKeysThatDetachAreNobodysElse(t *testing.T) {
+func TestDetachKeysDoNotReachTheProgram(t *testing.T) {
 	const p, q = "\x10", "\x11"
 	for typed, want := range map[string]string{
 		"abc":         "abc",
@@ -54,10 +54,10 @@ steps:
       - {tool: complete_task, args: {summary: Done.}}
 `
 
-// TestSomebodyAttachesAtATerminal has a server run a program, and types on it
+// TestAttachAtATerminal has a server run a program, and types on it
 // from a terminal whose size changes.
 // Guarantee: V44.
-func TestSomebodyAttachesAtATerminal(t *testing.T) {
+func TestAttachAtATerminal(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	script := filepath.Join(dir, "script.yaml")

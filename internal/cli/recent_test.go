@@ -113,8 +113,8 @@ func TestFactsThatAreToldOutOfOrderAreShownInOrder(t *testing.T) {
 	}
 }
 
-// TestFactsThatNobodyShowsAreNotKept without end.
-func TestFactsThatNobodyShowsAreNotKept(t *testing.T) {
+// TestFactsThatAreNotShownAreNotKept without end.
+func TestFactsThatAreNotShownAreNotKept(t *testing.T) {
 	var r recent
 	for i := range 3 * maxRecent {
 		r.add(store.Position(i+1), []event.Envelope{note("x")})

@@ -7,9 +7,9 @@ import (
 	"testing"
 )
 
-// TestWhoAsksTogetherSharesAnAnswer: of those who ask while another question is
+// TestConcurrentReadsShareAnAnswer: of those who ask while another question is
 // looked up, one looks for all; who asks while that continues gets a newer answer.
-func TestWhoAsksTogetherSharesAnAnswer(t *testing.T) {
+func TestConcurrentReadsShareAnAnswer(t *testing.T) {
 	var tg together[int64]
 	var lock sync.Mutex
 	var looked atomic.Int64

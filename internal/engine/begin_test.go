@@ -147,11 +147,11 @@ func TestABeginningCosts(t *testing.T) {
 	}
 }
 
-// TestWhatIsKnownDoesntBegin: a session that there is, one that is being
+// TestBeginRefusesKnownSessions: a session that there is, one that is being
 // claimed, and commands that are refused go the ordinary way, and nothing of
 // them is written.
 // Guarantee: S46.
-func TestWhatIsKnownDoesntBegin(t *testing.T) {
+func TestBeginRefusesKnownSessions(t *testing.T) {
 	r := newRig(t, 1)
 	if _, begun, err := r.e.Begin(t.Context(), r.first("AA")...); !begun || err != nil {
 		t.Fatal(begun, err)

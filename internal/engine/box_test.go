@@ -221,10 +221,10 @@ func TestAProgramThatGoesOnWasStoppedToo(t *testing.T) {
 	}
 }
 
-// TestABoundaryThatNobodyVerifiedIsTriedWithoutALevel: programs run in it where
+// TestAnUnverifiedBoundaryIsTriedWithoutALevel: programs run in it where
 // somebody wants that, and what was applied is as little as the machine promises.
 // Guarantee: T71.
-func TestABoundaryThatNobodyVerifiedIsTriedWithoutALevel(t *testing.T) {
+func TestAnUnverifiedBoundaryIsTriedWithoutALevel(t *testing.T) {
 	for tries, want := range map[bool][]string{
 		false: {"allow in workspace-write", "applied L0 of workspace-write", "attempt 1", "process", "result"}, // nobody is asked for a box
 		true:  {"allow in workspace-write", "attempt 1", "applied L0 of workspace-write", "process", "result"},
@@ -240,7 +240,7 @@ func TestABoundaryThatNobodyVerifiedIsTriedWithoutALevel(t *testing.T) {
 }
 
 // Guarantee: G53.
-func TestANoToAWiderBoundaryIsToldToTheModel(t *testing.T) {
+func TestTheModelLearnsOfADeniedWiderBoundary(t *testing.T) {
 	b := boxed(t, "steps:\n  - calls: [{tool: exec, args: {command: 'echo hi >/srv/out/a'}}]\n"+done, belay.ModeDefault, "L3")
 	b.answer(b.run(), belay.RespondAction{Decision: "deny", Message: "use the workspace"})
 	ends := find[event.ToolFailed](b.log())

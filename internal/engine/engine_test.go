@@ -499,7 +499,7 @@ func TestAnEngineThatLostItsSessionStopsAndWritesNothing(t *testing.T) {
 }
 
 // Guarantee: E15.
-func TestLeavingRecordsWhatIsKnownAndTheNextGoesOn(t *testing.T) {
+func TestShutdownRecordsKnownResultsAndTheNextDriveContinues(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		first := true
 		hang := pure("look", func(ctx context.Context, _ tool.Call) (tool.Result, error) {

@@ -103,10 +103,10 @@ func TestAFoundedSessionSeesWhatComes(t *testing.T) {
 	}
 }
 
-// TestWhatIsKnownIsntFounded: nothing is written of it, nor for a workspace that
+// TestFoundRefusesKnownSessions: nothing is written of it, nor for a workspace that
 // another session changes, and who comes next isn't in its way.
 // Guarantee: S46.
-func TestWhatIsKnownIsntFounded(t *testing.T) {
+func TestFoundRefusesKnownSessions(t *testing.T) {
 	r := newRig(t, 1)
 	first, err := r.e.Found(t.Context(), "/ws", false, r.first("AA")...)
 	if first == nil || err != nil {

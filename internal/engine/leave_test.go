@@ -11,7 +11,7 @@ import (
 
 // An effect may hand in a fact in the very moment in which its drive has to
 // leave. It waits for the append, and the drive for it: one must be told.
-func TestWhoWaitsForAnAppendIsToldWhenTheDriveLeaves(t *testing.T) {
+func TestPendingAppendFailsWhenTheDriveLeaves(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		v := &drive{e: &Engine{c: Config{Now: time.Now}}, flying: map[string]*flight{"effect": {cancel: func() {}}}, landed: make(chan landing), facts: make(chan *emission)}
 		ack := make(chan error, 1)

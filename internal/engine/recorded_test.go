@@ -9,9 +9,9 @@ import (
 	"github.com/belay-run/belay/internal/store"
 )
 
-// TestWhatIsToldAsRecordedIsTheLog holds what an engine tells of its appends
+// TestRecordedCallbackSeesTheLog holds what an engine tells of its appends
 // against the log: every fact of it, at its position, with the same content.
-func TestWhatIsToldAsRecordedIsTheLog(t *testing.T) {
+func TestRecordedCallbackSeesTheLog(t *testing.T) {
 	var mu sync.Mutex
 	told := map[store.Position]event.Envelope{}
 	r := newRigTelling(t, t.TempDir(), 20, func(end store.Position, facts []event.Envelope) {

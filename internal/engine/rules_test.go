@@ -56,9 +56,9 @@ func TestRulesAreKeptAsTheyAre(t *testing.T) {
 	}
 }
 
-// TestKeptRulesAreReadByNobody: who keeps rules and drives their turn doesn't
+// TestCachedRulesAreNotReadAgain: who keeps rules and drives their turn doesn't
 // read them again.
-func TestKeptRulesAreReadByNobody(t *testing.T) {
+func TestCachedRulesAreNotReadAgain(t *testing.T) {
 	r := newRig(t, 1)
 	raw, err := r.db.Get(t.Context(), r.ref.Digest)
 	if err != nil {

@@ -74,7 +74,7 @@ const telling = "steps:\n  - calls: [{tool: exec, args: {argv: [tell], dir: sub}
 // What a person allowed isn't run once it would be another call, and they are
 // asked about that one, with the reason.
 // Guarantee: G62.
-func TestAYesIsForWhatWasSeenAndNotForWhatTookItsPlace(t *testing.T) {
+func TestApprovalInvalidatedByChangedContext(t *testing.T) {
 	for name, c := range map[string]struct {
 		script string
 		change func(g *ground)
@@ -146,7 +146,7 @@ func (g *ground) must(errs ...error) {
 // What isn't part of the call doesn't ask again: the terminal's name, a program
 // that isn't started, time that passes.
 // Guarantee: G62.
-func TestAYesStandsWhereNothingOfTheCallChanged(t *testing.T) {
+func TestApprovalHoldsInUnchangedContext(t *testing.T) {
 	g := onGround(t, telling+done)
 	log := g.run()
 	if err := g.brings(log, belay.RespondAction{Decision: "allow"}); err != nil {

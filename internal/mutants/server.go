@@ -29,9 +29,9 @@ func serverMutants() []mutant {
 			"server NeverMore"},
 		{"a refused command leaves no trace",
 			swap("server.do", "if aerr := t.audit.record(r.Context(), e);", "if err != nil { return req, nil, err }; if aerr := t.audit.record(r.Context(), e);"),
-			"server WrittenDown"},
+			"server RequestsAreAudited"},
 		{"who attaches in the middle of a piece sees all of it",
 			swap("server.pieces", "p.Text[a.offset-p.Offset:]", "p.Text"),
-			"server SomebodyTypes"},
+			"server InputReachesAProgramsTerminal"},
 	}
 }

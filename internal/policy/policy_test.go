@@ -72,7 +72,7 @@ func TestEveryVerdictExplainsItself(t *testing.T) {
 }
 
 // Guarantee: G6.
-func TestNobodyIsAskedWhenNobodyCanAnswer(t *testing.T) {
+func TestAsksAreDeniedWhenHeadless(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		r := anyRequest(t)
 		v := verdictOf(Builtin(), r)

@@ -253,7 +253,7 @@ type failing struct{ n int }
 
 func (f *failing) Write(p []byte) (int, error) { f.n++; return 0, io.ErrShortWrite }
 
-func TestFailingDestinationBlocksNobody(t *testing.T) {
+func TestFailingDestinationDoesNotBlockTheProgram(t *testing.T) {
 	f := &failing{}
 	cmd := sh("head -c 1000000 /dev/zero; exit 4")
 	cmd.Output = f

@@ -31,10 +31,10 @@ func TestWhatAKilledRuntimeLeftIsEnded(t *testing.T) {
 	h.cut(t)
 }
 
-// TestNobodyElseIsEnded: what a living runtime started, what isn't marked, and what
+// TestUnmarkedProcessesAreNotEnded: what a living runtime started, what isn't marked, and what
 // belongs to a runtime of another system that can be seen from here.
 // Guarantee: T112.
-func TestNobodyElseIsEnded(t *testing.T) {
+func TestUnmarkedProcessesAreNotEnded(t *testing.T) {
 	var said bytes.Buffer
 	c := sh(`echo $BELAY_PROCESS_MARK`)
 	c.Output = &said

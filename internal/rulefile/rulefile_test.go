@@ -227,7 +227,7 @@ checkers:
 
 // What a stranger's file says can only make verdicts stricter.
 // Guarantee: G13.
-func TestAFileThatNobodyTrustsOnlyNarrows(t *testing.T) {
+func TestAnUntrustedFileOnlyNarrows(t *testing.T) {
 	for _, trusted := range []bool{false, true} {
 		l := &rulefile.Layers{}
 		add(t, l, "/w/.belay/policy.yaml", stranger, policy.TierWorkspace, trusted)
@@ -265,7 +265,7 @@ func TestAFileThatNobodyTrustsOnlyNarrows(t *testing.T) {
 	}
 }
 
-func TestASetOutlivesItsJourney(t *testing.T) {
+func TestASetSurvivesEncodingAndDecoding(t *testing.T) {
 	l := &rulefile.Layers{}
 	add(t, l, "/u/policy.yaml", everything, policy.TierUser, true)
 	set, err := l.Set([]policy.Group{{Name: "files", Tools: []string{"read"}}})

@@ -100,10 +100,10 @@ func TestOnlyWhoMayAnswerMayWiden(t *testing.T) {
 	}
 }
 
-// TestWhatIsAskedOfTheServerIsWrittenDown looks for the record of what was done,
+// TestRequestsAreAudited looks for the record of what was done,
 // what was refused, and of strangers, of whom one in a second is enough.
 // Guarantee: V9.
-func TestWhatIsAskedOfTheServerIsWrittenDown(t *testing.T) {
+func TestRequestsAreAudited(t *testing.T) {
 	r := newRig(t, once)
 	owner, viewer := r.token(auth.Owner, auth.DefaultTenant), r.token(auth.Viewer, auth.DefaultTenant)
 	told := r.command("submit_turn", owner, `{"text":"my s3cr3t is out"}`).told(t)

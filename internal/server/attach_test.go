@@ -16,9 +16,9 @@ import (
 	"github.com/belay-run/belay/internal/auth"
 )
 
-// TestSomebodyTypesOnAProgramsTerminal goes through what a person does there.
+// TestInputReachesAProgramsTerminal goes through what a person does there.
 // Guarantee: V41.
-func TestSomebodyTypesOnAProgramsTerminal(t *testing.T) {
+func TestInputReachesAProgramsTerminal(t *testing.T) {
 	x := newProgram(t, true, `trap 'echo interrupted' INT
 while read line; do
 	case $line in

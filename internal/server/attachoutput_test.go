@@ -136,9 +136,9 @@ func TestWhatIsntKeptIsSaid(t *testing.T) {
 	}
 }
 
-// TestWhoMayTypeIsWrittenDown looks for the facts of attachments.
+// TestAttachmentsThatMayTypeAreRecorded looks for the facts of attachments.
 // Guarantee: V41.
-func TestWhoMayTypeIsWrittenDown(t *testing.T) {
+func TestAttachmentsThatMayTypeAreRecorded(t *testing.T) {
 	x := newProgram(t, false, "cat")
 	viewer, owner := x.attach(x.token(auth.Viewer, auth.DefaultTenant), ""), x.attach(x.owner, "")
 	owner.press("hello\n")

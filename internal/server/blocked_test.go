@@ -127,13 +127,13 @@ func began(t *testing.T, r *rig, n int) (waits []time.Duration) {
 	return waits
 }
 
-// TestABlockedThreadHoldsUpNobody: a thread whose model neither answers nor ends
+// TestABlockedThreadDoesNotDelayOthers: a thread whose model neither answers nor ends
 // costs the others nothing but its place. BELAY_BLOCKED=full measures it: five
 // pairs of a thousand sessions, without and with a blocked one. Which comes first
 // changes from pair to pair, and a run that doesn't count is before them all:
 // what a process costs more the longer it runs isn't counted as blocking then.
 // Guarantee: V25.
-func TestABlockedThreadHoldsUpNobody(t *testing.T) {
+func TestABlockedThreadDoesNotDelayOthers(t *testing.T) {
 	if os.Getenv("BELAY_BLOCKED") != "full" {
 		if waits := thousand(t, 40, true); len(waits) != 40 {
 			t.Errorf("%d of 40 turns began", len(waits))

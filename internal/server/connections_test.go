@@ -14,12 +14,12 @@ import (
 	"github.com/belay-run/belay/internal/auth"
 )
 
-// TestAThousandIdleConnectionsKeepNobodyOut opens connections that say nothing,
+// TestAThousandIdleConnectionsDoNotBlockOthers opens connections that say nothing,
 // that never end their header, and that never send the body which they announce.
 // Meanwhile others are answered; who hasn't sent a header in time is cut off; and
 // the server ends while the rest is open.
 // Guarantee: V33.
-func TestAThousandIdleConnectionsKeepNobodyOut(t *testing.T) {
+func TestAThousandIdleConnectionsDoNotBlockOthers(t *testing.T) {
 	r := newRig(t, once)
 	owner := r.token(auth.Owner, auth.DefaultTenant)
 	addr := strings.TrimPrefix(r.url, "http://")

@@ -66,9 +66,9 @@ func TestALineIsTheSortedList(t *testing.T) {
 	})
 }
 
-// TestNobodyWaitsForEverBehindWhatIsUrgent lets urgent work come all the time.
+// TestUrgentSessionsDoNotStarveOthers lets urgent work come all the time.
 // Guarantee: V8.
-func TestNobodyWaitsForEverBehindWhatIsUrgent(t *testing.T) {
+func TestUrgentSessionsDoNotStarveOthers(t *testing.T) {
 	now := time.Unix(1_700_000_000, 0)
 	ts := newTurnstile(1, 1)
 	defer ts.st.Close()

@@ -178,7 +178,7 @@ func (r *rival) SaveView(ctx context.Context, view string, from, to store.Positi
 	return err
 }
 
-func TestWhoComesSecondBeginsAgain(t *testing.T) {
+func TestTheLoserOfASaveBeginsAgain(t *testing.T) {
 	st := memory.Open(memory.Options{})
 	w := newWriter(t, st)
 	w.add(story()[:10]...)

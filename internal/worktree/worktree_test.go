@@ -96,7 +96,7 @@ func TestAWorktreeComesAndGoesWithItsBranch(t *testing.T) {
 }
 
 // Guarantee: E21.
-func TestNothingThatSomebodyMadeIsRemoved(t *testing.T) {
+func TestChangesInAWorktreeAreNotRemoved(t *testing.T) {
 	dir := repository(t)
 	g := worktree.New(env(t))
 	w := plan(t, g, dir)

@@ -139,9 +139,9 @@ type telling struct{ *counted }
 
 func (t telling) Tell(told func([]store.Written)) { t.Store.(store.Teller).Tell(told) }
 
-// TestWhatAStoreTellsIsntRead: followers of a store that tells get its facts without
+// TestAnnouncedFactsAreNotReadAgain: followers of a store that tells get its facts without
 // reading them, and those of other processes between them, each once and in order.
-func TestWhatAStoreTellsIsntRead(t *testing.T) {
+func TestAnnouncedFactsAreNotReadAgain(t *testing.T) {
 	d := memory.New()
 	c := &counted{Store: d.Open(memory.Options{})}
 	s, other := store.Share(telling{c}), d.Open(memory.Options{})

@@ -79,7 +79,7 @@ func noLitter(t *testing.T, b *tooltest.Bench) {
 }
 
 // Guarantee: T2.
-func TestWhoDoesNotKnowAFileDoesNotChangeIt(t *testing.T) {
+func TestAFileMustBeReadBeforeItIsChanged(t *testing.T) {
 	for _, c := range []struct {
 		name   string
 		expect string // what the thread last saw; empty: nothing

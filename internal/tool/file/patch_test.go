@@ -283,7 +283,7 @@ func touched(b *tooltest.Bench) (names []string) {
 }
 
 // Guarantee: T14.
-func TestAPatchThatSomebodyElseCrossedIsLost(t *testing.T) {
+func TestAPatchWithAChangeFromOutsideIsLost(t *testing.T) {
 	for name, meddle := range map[string]func(b *tooltest.Bench){
 		"a file that was to change": func(b *tooltest.Bench) { b.Put("f", "mine\n") },
 		"a file that was made":      func(b *tooltest.Bench) { b.Put("new/made", "mine\n") },

@@ -203,7 +203,7 @@ func TestOnlyRegularFilesAreOpened(t *testing.T) {
 }
 
 // Guarantee: T3.
-func TestProtectedNamesAreNobodysToWrite(t *testing.T) {
+func TestFileToolsNeverWriteCoreNames(t *testing.T) {
 	b := tooltest.NewBench(t)
 	b.Know(".git/config", "x\n")
 	b.Know("sub/.git/hooks/pre-commit", "x\n")
