@@ -273,7 +273,7 @@ func (s *start) naming() {
 	}
 }
 
-// named judges a variable that a builtin sets to what nobody knows.
+// named judges a variable that a builtin sets to an unknown value.
 func (s *start) named(w word) {
 	if !variableName(w) {
 		s.raise(Unparsable, "a variable whose name "+clip(w.src)+" isn't plain may run commands or change what they mean")

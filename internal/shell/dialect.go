@@ -36,7 +36,7 @@ func onlyBash(builtin string) bool {
 		"let", "local", "logout", "mapfile", "popd", "pushd", "readarray", "shopt", "source", "suspend", "typeset")
 }
 
-// parse reads a source in a dialect, or says why nobody can.
+// parse reads a source in a dialect, or returns why that isn't possible.
 func parse(src string, d Dialect) (f *syntax.File, why string) {
 	f, err := parseAs(syntax.LangBash, src)
 	if err != nil {

@@ -5,18 +5,18 @@
 //
 // # Classes
 //
-// Each command gets the strictest class that anything about it asks for, and
-// the whole gets the strictest of its commands.
+// Each command gets the strictest class that anything about it asks for, and the
+// whole gets the strictest of its commands.
 //
-//	read-only        changes nothing, reaches nobody
+//	read-only        changes nothing, sends nothing
 //	write-workspace  changes files of the workspace, or runs its programs
 //	network          may send something to another machine; asking a name server does
 //	destructive      removes or overwrites for good, changes the system, or may do
 //	                 anything because nothing is known about it
 //	escape-attempt   writes outside the workspace, to a protected name, or to a place
-//	                 that nobody can tell; reads where keys are kept; asks for other
+//	                 that is unknown; reads where keys are kept; asks for other
 //	                 rights; changes the boundary
-//	unparsable       nobody can tell what would run
+//	unparsable       what would run is unknown
 //
 // # What decides
 //
@@ -46,12 +46,12 @@
 //	control, invisible or misleading characters      unparsable
 //	more than a bound                                unparsable
 //
-// Tables are data: a row of rows.go says what a program is without options,
-// what each option does besides, and what its operands are, also where those
-// begin a command. Options are looked
-// up exactly as written; an abbreviation isn't known.
+// Tables are data: a row of rows.go says what a program is without options, what
+// each option does besides, and what its operands are, also where those begin a
+// command. Options are looked up exactly as written; an abbreviation isn't
+// known.
 //
-// A source is read as the shell reads that runs it. In bash it is what bash does;
-// in sh, which may be any of several shells, what POSIX doesn't have, or shells
-// read in different ways, is Unparsable.
+// A source is read as the shell reads that runs it. In bash it is what bash
+// does; in sh, which may be any of several shells, what POSIX doesn't have, or
+// shells read in different ways, is Unparsable.
 package shell

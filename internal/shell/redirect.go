@@ -13,7 +13,7 @@ type touched struct {
 	reads, writes []string
 	through       []string
 	hosts         []string
-	unsure        bool // it reads files that nobody can tell
+	unsure        bool // it reads unknown files
 	names         bool // it shows their names, not what is in them
 }
 

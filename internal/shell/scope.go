@@ -7,14 +7,14 @@ import (
 	"strings"
 )
 
-// dirs is where a command may run: any of a few directories, or nobody knows.
+// dirs is where a command may run: any of a few directories, or unknown.
 type dirs struct {
 	known  bool
 	list   []string
 	astray bool // not known because the shell went there, not because of what starts the command
 }
 
-// anywhere is where a shell is that went to what nobody can tell.
+// anywhere is the place of a shell that changed to an unknown directory.
 var anywhere = dirs{astray: true}
 
 const (

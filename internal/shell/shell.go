@@ -11,7 +11,7 @@ import (
 type Class string
 
 const (
-	// ReadOnly changes nothing and reaches nobody.
+	// ReadOnly changes nothing and sends nothing.
 	ReadOnly Class = "read-only"
 	// WriteWorkspace changes files inside the workspace, or runs its programs.
 	WriteWorkspace Class = "write-workspace"
@@ -23,7 +23,7 @@ const (
 	// EscapeAttempt reaches out of the boundary: writes outside the workspace or
 	// to protected names, reads where keys are kept, asks for other rights.
 	EscapeAttempt Class = "escape-attempt"
-	// Unparsable means that nobody can tell what would run.
+	// Unparsable means that what would run is unknown.
 	Unparsable Class = "unparsable"
 )
 
@@ -71,8 +71,8 @@ type Command struct {
 	Through []string `json:"through,omitempty"` // absolute paths that go up, as they are spelled: where they lead depends on links
 	Hosts   []string `json:"hosts,omitempty"`   // hosts or addresses, as written
 	Dirs    []string `json:"dirs,omitempty"`    // where it may run, if that isn't Options.Dir
-	Astray  bool     `json:"astray,omitempty"`  // the shell has gone to where nobody can tell
-	unsure  bool     // it reads files that nobody can tell
+	Astray  bool     `json:"astray,omitempty"`  // the shell has changed to an unknown directory
+	unsure  bool     // it reads unknown files
 	names   bool     // it shows names of files, not what is in them
 }
 
@@ -169,7 +169,7 @@ func (a *analysis) add(c Command) {
 }
 
 // report is the judgement, when everything has been read. A command that reads
-// what nobody can tell may read any file that the source names.
+// unknown files may read any file that the source names.
 func (a *analysis) report() Report {
 	if slices.ContainsFunc(a.commands, func(c Command) bool { return c.unsure }) {
 		if why := a.secretWords(); why != "" {

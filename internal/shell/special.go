@@ -255,8 +255,7 @@ func (s *start) pythonModule(w word) {
 	s.raise(Unparsable, "nothing is known about the module "+clip(w.text))
 }
 
-// helper judges an option that names a program, which gets words that nobody
-// knows yet.
+// helper judges an option that names a program, which gets unknown words.
 func (s *start) helper(w word, name string) {
 	if !w.lit || strings.ContainsAny(w.text, "\\$#'\"`;&|<>()*?[]{}~!\n") {
 		s.raise(Unparsable, "option "+name+" runs what can't be judged")

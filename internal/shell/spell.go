@@ -10,8 +10,8 @@ import (
 	"github.com/belay-run/belay/internal/protected"
 )
 
-// unknown stands in a spelling for what nobody can tell. No source has it:
-// control characters aren't read.
+// unknown replaces in a spelling what isn't known. No source has it: control
+// characters aren't read.
 const unknown = "\x00"
 
 // Bounds of spelling. Beyond them a word is unknown.
@@ -54,8 +54,8 @@ func (r *reader) hidden(w word, sc *scope) string {
 	return ""
 }
 
-// rooted are the paths that a spelling may name. Where nobody knows the directory
-// it is read as if it stood at the root, which only tells what lies below it.
+// rooted are the paths that a spelling may name. If the directory is unknown, it
+// is read as if it were the root, which only shows what lies below it.
 func rooted(s string, sc *scope) []string {
 	if strings.HasPrefix(s, "/") || !sc.dirs.known {
 		return []string{"/" + strings.TrimPrefix(s, "/")}

@@ -293,8 +293,8 @@ func knotted(src string) bool {
 	return strings.Contains(src, "`") || strings.Contains(src, `\$`) || strings.Contains(src, `\\`) || strings.Contains(src, "\\\n")
 }
 
-// function judges a body where it is defined: what it does counts even when
-// nobody calls it.
+// function judges a body where it is defined: what it does counts even if it is
+// never called.
 func (r *reader) function(f *syntax.FuncDecl, sc *scope) {
 	if f.Name == nil || len(f.Names) > 0 {
 		r.raise(Unparsable, "a function that only another shell knows")

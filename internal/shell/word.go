@@ -87,7 +87,7 @@ func (r *reader) word(w *syntax.Word, sc *scope) word {
 	b := builder{r: r, sc: sc}
 	for i, p := range w.Parts {
 		if l, ok := p.(*syntax.Lit); ok && i == 0 && len(w.Parts) > 1 && l.Value == "~" {
-			b.unknown(false) // what stands behind it is part of a user's name, or nobody's
+			b.unknown(false) // what follows is part of a user's name, or has no meaning
 		}
 		b.part(p, i == 0)
 	}

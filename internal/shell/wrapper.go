@@ -182,7 +182,7 @@ func (s *start) finishTouched() {
 	}
 }
 
-// unknown records a command of which nobody can tell what it runs.
+// unknown records a command that starts an unknown program.
 func (s *start) unknown(why string) {
 	s.raise(Unparsable, why)
 	s.finish()

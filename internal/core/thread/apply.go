@@ -71,8 +71,8 @@ func (d *Decider) Apply(e event.Envelope) {
 }
 
 // tick adds the time since the last fact to the turn's active time if it was
-// driven. A takeover says that the driver had gone: nobody knows when, so the
-// gap counts for nothing.
+// driven. A takeover means that the driver had gone at an unknown time, so the
+// gap isn't counted.
 func (s *State) tick(e event.Envelope) {
 	if p, ok := e.Data.(event.RunStatus); ok && p.Phase == "takeover" {
 		return

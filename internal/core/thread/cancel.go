@@ -6,8 +6,8 @@ import (
 	"github.com/belay-run/belay/internal/core"
 )
 
-// cancel ends a turn that somebody wants to stop. It wants no effects any more
-// (the driver cancels what flies), closes what waits, and ends the turn once
+// cancel ends a turn that is to be stopped. It wants no effects any more (the
+// driver cancels the running ones), closes what waits, and ends the turn once
 // nothing is in flight.
 func cancel(d *decision) bool {
 	t := d.Turn

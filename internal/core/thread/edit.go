@@ -25,7 +25,7 @@ type Open struct {
 	Call *Call
 }
 
-// Opens are the questions of the running turn that wait. Nobody may change them.
+// Opens are the open questions of the running turn. They must not be changed.
 func (s *State) Opens() (all []Open) {
 	if s.Turn == nil {
 		return nil

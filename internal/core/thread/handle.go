@@ -87,8 +87,8 @@ func (h *handler) use(c belay.UseWorkspace) []core.Fact {
 	return []core.Fact{{IDs: ids, Data: event.ThreadUpdated{Use: c.Use, Reason: "the workspace's use was settled"}}}
 }
 
-// repeated answers a turn id that the thread knows: the same turn told again
-// changes nothing; another attempt under a used id is told that it won't run.
+// repeated answers a turn id that the thread knows: the same turn again changes
+// nothing; another attempt under a used id gets the answer that it won't run.
 func (h *handler) repeated(c belay.SubmitTurn) ([]core.Fact, []core.Send, error) {
 	if c.Task == "" || slices.ContainsFunc(h.Known, func(k Known) bool { return k.Turn == c.Turn && k.Run == c.Run }) {
 		return nil, nil, nil

@@ -39,7 +39,7 @@ func (h *handler) share() ([]core.Fact, []core.Send) {
 			if c.Phase == CallOver || c.Attempt == 0 || !c.Changes {
 				continue
 			}
-			held := belay.Hold{Call: c.ID, Whole: true} // without the rules nobody knows better
+			held := belay.Hold{Call: c.ID, Whole: true} // without the rules it isn't known
 			if spec, ok := h.rules.tool(c.Name); ok {
 				var writes bool
 				if writes, held.Whole = changes(spec, c); !writes {

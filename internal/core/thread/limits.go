@@ -83,7 +83,7 @@ func (t *Turn) looped() string {
 	return fmt.Sprintf("%s was called %d times in a row with the same arguments and the same result", t.Loop, loopAt)
 }
 
-// limitNote is what the model is told in the final-warning step.
+// limitNote is the note to the model in the final-warning step.
 func (d *decision) limitNote() string {
 	l := d.Turn.Limits
 	var why string

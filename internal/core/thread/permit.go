@@ -68,7 +68,7 @@ func (d *decision) verdict(c *Call) (v policy.Verdict, refusal *event.Problem, w
 		v = evaluate(d.rules, &q)
 	}
 	if refusal != nil && v.Decision == policy.Ask {
-		// Nobody is asked about a call that won't run.
+		// There is no question about a call that won't run.
 		v.Decision, v.Source, v.ReasonCode, v.Reason = policy.Deny, "runtime", refusal.Code, refusal.Message
 	}
 	return v, refusal, false

@@ -49,7 +49,7 @@ func (f *fileState) planNote() string {
 	return "The plan as you left it; go on with it, or replace it if it no longer fits:\n" + event.PlanText(f.Plan)
 }
 
-// knows is what a publishing tool is told. A copy: effects outlive the state.
+// knows is what a publishing tool gets. A copy: effects outlive the state.
 func (f *fileState) knows(spec belay.ToolSpec) map[string]belay.Published {
 	if len(f.Published) == 0 || !slices.Contains(spec.Capabilities, capPublish) {
 		return nil
@@ -60,7 +60,7 @@ func (f *fileState) knows(spec belay.ToolSpec) map[string]belay.Published {
 // capPublish is the capability of tools that publish (tool.CapPublish).
 const capPublish = "publish"
 
-// joinNotes is what a request is told at its end.
+// joinNotes joins the notes at the end of a request.
 func joinNotes(notes ...string) string {
 	return strings.Join(slices.DeleteFunc(notes, func(n string) bool { return n == "" }), "\n\n")
 }

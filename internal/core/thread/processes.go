@@ -13,7 +13,7 @@ import (
 
 // Proc is a process that runs as far as facts say. One that is left when its
 // call is over belongs to the thread from then on: it is wanted until it ends,
-// until somebody ends it, or until its turn ends in another way than by an
+// until it is ended on request, or until its turn ends in another way than by an
 // answer that leaves the conversation open.
 type Proc struct {
 	IDs    belay.IDs `json:"ids"`  // of its first fact
@@ -23,12 +23,12 @@ type Proc struct {
 	Since  time.Time `json:"since,omitzero"`
 	Left   bool      `json:"left,omitempty"`
 	Orphan bool      `json:"orphan,omitempty"` // the runtime that started it is gone
-	Over   bool      `json:"over,omitempty"`   // nobody wants it any more
+	Over   bool      `json:"over,omitempty"`   // it is to be ended
 	Asked  int       `json:"asked,omitempty"`  // inputs that commands asked for
 	Inputs []Input   `json:"inputs,omitempty"` // those of them that wait
 }
 
-// Input is what somebody wants a process to read.
+// Input is what a process is to read.
 type Input struct {
 	Number int    `json:"number"`
 	Text   string `json:"text,omitempty"`
@@ -40,10 +40,10 @@ const (
 	maxInput  = 8 << 10 // bytes of an input, as a fact holds them
 	maxInputs = 16      // that wait for one process
 	maxGone   = 16      // processes whose end the model hasn't been told
-	maxTold   = 60      // bytes of a command line, and of its end, as the model is told
+	maxTold   = 60      // bytes of a command line, and of its end, as the model sees it
 )
 
-// Gone is a process of the background that has ended, as the next step is told.
+// Gone is a background process that has ended, for the note of the next step.
 type Gone struct {
 	Process belay.ProcessID `json:"process"`
 	What    string          `json:"what"`
@@ -58,7 +58,7 @@ func (ps *programState) proc(id belay.ProcessID) *Proc {
 	return nil
 }
 
-// applyProcess folds what is told of processes.
+// applyProcess folds the facts of processes.
 func (ps *programState) applyProcess(e event.Envelope) {
 	ps.Took = ps.Took.Plus(tookOf(e.Data))
 	switch p := e.Data.(type) {
@@ -93,8 +93,8 @@ func (ps *programState) applyProcess(e event.Envelope) {
 	}
 }
 
-// gone forgets a process that has ended. One that its call had left running ended
-// without the model, and so did one that a crash took: the next step is told.
+// gone forgets a process that has ended. If its call had left it running, or a
+// crash ended it, the next step gets a note.
 func (p *programState) gone(id belay.ProcessID, how string) {
 	o := p.proc(id)
 	if o == nil {
@@ -106,7 +106,8 @@ func (p *programState) gone(id belay.ProcessID, how string) {
 	p.Procs = slices.DeleteFunc(p.Procs, func(o Proc) bool { return o.IDs.Process == id })
 }
 
-// goneNote is what a step is told of processes that ended since the one before.
+// goneNote is the note to a step about processes that ended since the one
+// before.
 func (p *programState) goneNote() string {
 	if len(p.Gone) == 0 {
 		return ""
@@ -146,8 +147,8 @@ func (p *programState) endProcs() {
 	}
 }
 
-// lostPrograms settles what ran when the runtime stopped: it ended with it, and
-// nobody saw how.
+// lostPrograms settles what ran when the runtime stopped: it ended too, in an
+// unknown way.
 func lostPrograms(d *decision) bool {
 	for _, o := range d.Procs {
 		if o.Orphan {

@@ -30,8 +30,8 @@ type Queued struct {
 	Needs []string `json:"needs,omitempty"` // what its attachments need of a model
 }
 
-// Dropped is what the model is told, before the next turn, of those that didn't
-// run because too many waited.
+// Dropped is the note to the model, before the next turn, about turns that
+// didn't run because too many waited.
 type Dropped struct {
 	Lines []string `json:"lines"`
 	More  int      `json:"more,omitempty"` // that don't fit
@@ -227,9 +227,9 @@ func (h *handler) configure(c belay.ConfigureQueue) ([]core.Fact, error) {
 	return []core.Fact{h.queueFact(event.QueueChanged{Op: event.QueuePolicy, Policy: &c.Queue, Length: len(h.Queue), By: h.order.Principal})}, nil
 }
 
-// placeOf is where a turn is put into the row. Turns come by way of their tasks,
-// which may overtake each other: so those that the session accepted later, and
-// that nobody has moved, stand behind.
+// placeOf is where a turn is put into the queue. Turns come by way of their
+// tasks, which may overtake each other: so those that the session accepted
+// later, and that weren't moved, come after it.
 func (q *queueState) placeOf(mode belay.QueueMode, place int64) int {
 	if urgent(mode) {
 		return 0

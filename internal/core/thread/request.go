@@ -12,7 +12,7 @@ import (
 // Kinds of steps.
 const (
 	KindNormal = "normal"
-	KindNudge  = "nudge" // the model stopped without completing: it is told so
+	KindNudge  = "nudge" // the model stopped without completing: it gets a reminder
 	KindGrace  = "grace" // it did so again: only the completion tool is taken
 	KindFinal  = "final" // a limit is reached: only the completion tool is taken
 )

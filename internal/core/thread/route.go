@@ -77,7 +77,7 @@ func (r *Rules) routing(ids belay.IDs, task belay.TaskID, needs []string) []core
 		f := core.Fact{IDs: ids, Data: p}
 		if _, ofTask := p.(event.TaskProfileResolved); ofTask {
 			if task == "" {
-				continue // a turn of nobody's task has no profile to tell
+				continue // a turn without a task has no profile
 			}
 			f.IDs.Task = task
 		}
@@ -135,7 +135,7 @@ func (d *decision) fallback() bool {
 	return true
 }
 
-// failedForGood ends a turn whose request nobody answers.
+// failedForGood ends a turn whose request failed on every route.
 func (d *decision) failedForGood() {
 	st := d.Turn.Step
 	if st.Problem.Retryable && d.Turn.spent() {

@@ -25,12 +25,12 @@ type Rules struct {
 	Boundary  Boundary         `json:"boundary"`
 	Policy    *belay.Ref       `json:"policy,omitempty"`   // the gate's rules, as content; none: the built-in ones of this build
 	Agent     string           `json:"agent,omitempty"`    // whose turns these are
-	Guest     bool             `json:"guest,omitempty"`    // they are asked for by somebody else than the session's owner
-	Strange   bool             `json:"strange,omitempty"`  // nobody trusts the files of the workspace
+	Guest     bool             `json:"guest,omitempty"`    // the turn was submitted by another account than the session's owner
+	Strange   bool             `json:"strange,omitempty"`  // the workspace's files are untrusted
 	Home      string           `json:"home,omitempty"`     // of the user, for the paths in command lines
 	Shadowed  bool             `json:"shadowed,omitempty"` // programs are looked for where the workspace can put some
 
-	Routes  []route.Candidate `json:"routes,omitempty"` // whom requests may go to, the preferred one first; none: the settings name it
+	Routes  []route.Candidate `json:"routes,omitempty"` // models that requests may go to, the preferred one first; none: the settings name it
 	Profile route.Profile     `json:"profile,omitzero"` // what the turn needs of a model
 
 	Context []event.ContextItem     `json:"context,omitempty"` // what System holds besides the agent's own instructions
@@ -38,11 +38,11 @@ type Rules struct {
 
 	content map[belay.Digest][]byte // long arguments that were supplied
 	set     *policy.Set             // what Policy names
-	offered belay.Digest            // of Tools, if somebody knew it
+	offered belay.Digest            // of Tools, if it is known
 }
 
-// Offer gives the rules tools of which somebody knows the digest: that of their
-// JSON, which is long.
+// Offer gives the rules tools whose digest is known: that of their JSON, which
+// is long.
 func (r *Rules) Offer(tools []belay.ToolSpec, of belay.Digest) { r.Tools, r.offered = tools, of }
 
 // toolsDigest names the tools in facts.
@@ -59,8 +59,8 @@ func DigestOf(tools []belay.ToolSpec) belay.Digest {
 	return belay.DigestOf(raw)
 }
 
-// Gate are the rules that calls are judged by; nil as long as nobody supplied
-// those that Policy names, which denies.
+// Gate are the rules that calls are judged by; nil until those that Policy names
+// were supplied, which denies.
 func (r *Rules) Gate() *policy.Set {
 	if r.Policy == nil {
 		return policy.Builtin()
@@ -90,7 +90,7 @@ type Boundary struct {
 	Level   string `json:"level"` // L0 … L3: the best there is
 	Why     string `json:"why"`   // there is nothing better
 	Network string `json:"network"`
-	Tries   bool   `json:"tries,omitempty"`   // programs run in a boundary that nobody has verified, whatever the level
+	Tries   bool   `json:"tries,omitempty"`   // programs run in an unverified boundary, whatever the level
 	Decides bool   `json:"decides,omitempty"` // every call gets a boundary of its own; rules of earlier builds don't say
 }
 

@@ -8,7 +8,7 @@ import (
 )
 
 // Codes of a call that a person allowed and that wasn't run, because it would
-// have been another one by then. Nobody's failure: the call is judged again
+// have been another one by then. This is no failure: the call is judged again
 // without that answer, and asked about where the rules ask.
 const (
 	CodeFolderChanged      = "FOLDER_CHANGED"

@@ -49,7 +49,7 @@ type State struct {
 type queueState struct {
 	Queue   []Queued       `json:"queue,omitempty"`
 	Line    belay.Queueing `json:"line,omitzero"`     // how turns are taken while one runs
-	Dropped *Dropped       `json:"dropped,omitempty"` // what made room, as far as the model is told of it
+	Dropped *Dropped       `json:"dropped,omitempty"` // what made room, as far as the model knows of it
 	Undo    belay.TurnID   `json:"undo,omitempty"`    // the turn that ended and is taken back before the next begins
 	Prev    *Ended         `json:"prev,omitempty"`    // the turn that ended last, of those in force
 	Back    bool           `json:"back,omitempty"`    // the conversation went back and nothing was said since
@@ -129,7 +129,7 @@ type Turn struct {
 	Kept    string `json:"kept,omitempty"`    // how the workspace was kept before it
 	KeptNot string `json:"keptNot,omitempty"` // why it was not
 	Step    *Step  `json:"step,omitempty"`
-	Stop    *Stop  `json:"stop,omitempty"` // somebody wants it to end
+	Stop    *Stop  `json:"stop,omitempty"` // it is to be ended
 	trouble
 	Stops       []Barred   `json:"stops,omitempty"`   // what boundaries stopped, and what was said of it
 	Ask         *Ask       `json:"ask,omitempty"`     // a question about the turn itself

@@ -24,8 +24,8 @@ func tookOf(p event.Payload) (u belay.ProgramUse) {
 
 func millis(n int64) belay.Duration { return belay.Duration(time.Duration(n) * time.Millisecond) }
 
-// reports tells the session what the programs of this thread took, where it isn't
-// the only one: the others are told with what the session grants them.
+// reports sends the session what the programs of this thread used, unless it is
+// the only thread: the others get it with what the session grants them.
 func (d *decision) reports() {
 	if d.Shared && d.Took != d.Reported {
 		used := d.Took
