@@ -14,7 +14,7 @@ import (
 
 // failing matches a place where the thread ends a turn badly, also one that
 // never began.
-var failing = regexp.MustCompile(`s\.(?:fail\(&?rd|endQueued\(.*), belay\.(\w+), "([A-Z_]+)"`)
+var failing = regexp.MustCompile(`(?:d\.fail\(|h\.endQueued\(.*, )belay\.(\w+), "([A-Z_]+)"`)
 
 // ends are the outcomes and codes that the thread's source emits.
 func ends(t *testing.T) map[string]belay.Outcome {
@@ -35,7 +35,7 @@ func ends(t *testing.T) map[string]belay.Outcome {
 			t.Fatal(err)
 		}
 		found := failing.FindAllStringSubmatch(string(src), -1)
-		if n := strings.Count(string(src), "s.fail(") + strings.Count(string(src), "s.endQueued("); n != len(found) {
+		if n := strings.Count(string(src), "d.fail(") + strings.Count(string(src), "h.endQueued("); n != len(found) {
 			t.Errorf("%s ends turns at %d places, and %d of them name outcome and code in place", f, n, len(found))
 		}
 		for _, m := range found {
