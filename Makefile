@@ -1,12 +1,12 @@
 # What a newcomer types more than once. `make` or `make help` lists it.
-# With JSON=1 the tests are counted by internal/testsum instead of shown.
+# With JSON=1 the tests are counted by internal/testkit/testsum instead of shown.
 
 SHELL := bash
 .SHELLFLAGS := -euo pipefail -c
 
 ifdef JSON
 TEST = go test -json
-SUM = | go run ./internal/testsum
+SUM = | go run ./internal/testkit/testsum
 else
 TEST = go test -v
 endif
@@ -50,20 +50,20 @@ test: ## all tests, each package once; under the race detector where goroutines 
 	  exit $$red; } $(SUM)
 
 rules: ## what a package may import, and whether every promise has its test
-	$(TEST) -count=1 -run 'Import|Guarantee|Law|Mutant' . ./internal/mutants $(SUM)
+	$(TEST) -count=1 -run 'Import|Guarantee|Law|Mutant' . ./internal/testkit/mutants $(SUM)
 
 race: ## all tests under the race detector; crash loops are smaller there
 	go test -race -timeout 60m $(if $(JSON),-json) ./... $(SUM)
 
 conformance: ## the vendors' own libraries as judges of the adapters, and the gym's scenarios; a module of its own, slow to build
 	cd conformance && go run ./belay eval gym/testdata/gym | sed '/^pass /d'
-	cd conformance && $(TEST) -count=1 ./... $(if $(JSON),| go run github.com/belay-run/belay/internal/testsum)
+	cd conformance && $(TEST) -count=1 ./... $(if $(JSON),| go run github.com/belay-run/belay/internal/testkit/testsum)
 
 openapi: ## docs/openapi.json against public linters, which npm installs at the first time
 	tools/openapi/check
 
 # what reads bytes of strangers: the package and the target
-APIFUZZ = ./internal/server=FuzzDecode ./internal/live=FuzzCursor ./client=FuzzDecoder
+APIFUZZ = ./internal/server=FuzzDecode ./internal/view/feed=FuzzCursor ./client=FuzzDecoder
 
 apifuzz: ## fuzz bodies, cursors and streams side by side for FUZZTIME (60s); 10m is a good while
 	@pids=""; for f in $(APIFUZZ); do \
@@ -71,7 +71,7 @@ apifuzz: ## fuzz bodies, cursors and streams side by side for FUZZTIME (60s); 10
 	done; red=0; for p in $$pids; do wait $$p || red=1; done; exit $$red
 
 mutants: ## break every law on purpose; each must be noticed. RUN=regexp picks some, SAMPLE=1 those of changed packages and an eighth of the others
-	go run ./internal/mutants -run '$(RUN)' $(if $(SAMPLE),-sample)
+	go run ./internal/testkit/mutants -run '$(RUN)' $(if $(SAMPLE),-sample)
 
 loops: ## crash loops, interleavings and damage at their full size, which the race detector makes smaller
 	$(TEST) -count=1 -timeout 60m ./internal/engine ./internal/read ./internal/store/sqlite $(SUM)
@@ -103,7 +103,7 @@ bench: ## benchmarks with memory; RUN=regexp picks some
 	go test -run '^$$' -bench '$(RUN)' -benchmem ./...
 
 shellfuzz: ## lines that bash, dash and busybox run among shims, against what is said of them; SHELLFUZZ=20s is a while of each
-	BELAY_SHELLFUZZ=$(SHELLFUZZ) $(TEST) -count=1 -timeout 180m -run ShellsStart ./internal/shell $(SUM)
+	BELAY_SHELLFUZZ=$(SHELLFUZZ) $(TEST) -count=1 -timeout 180m -run ShellsStart ./internal/policy/shell $(SUM)
 
 full: race loops shellfuzz boundary hostile killserver kill faults mutants ## every long check, whole; some hours
 

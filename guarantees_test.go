@@ -14,7 +14,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/belay-run/belay/internal/golden"
+	"github.com/belay-run/belay/internal/testkit/golden"
 )
 
 // TestGuaranteesAreShown holds docs/guarantees.md against the tests that name its

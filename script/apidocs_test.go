@@ -9,7 +9,7 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 
-	"github.com/belay-run/belay/internal/needs"
+	"github.com/belay-run/belay/internal/testkit/needs"
 )
 
 // TestTheExamplesOfTheAPIAreTrue runs the examples of docs/api.md in order, in

@@ -11,7 +11,7 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 	"golang.org/x/sys/unix"
 
-	"github.com/belay-run/belay/internal/needs"
+	"github.com/belay-run/belay/internal/testkit/needs"
 )
 
 // TestDisk plays the stories of disk/ with the store on a small disk of its own,

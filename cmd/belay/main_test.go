@@ -54,7 +54,7 @@ func TestPackagesBeginQuickly(t *testing.T) {
 			if err != nil {
 				t.Fatalf("the trace has another form: %q", line)
 			}
-			if f[1] == "github.com/belay-run/belay/internal/sandbox/inside" {
+			if f[1] == "github.com/belay-run/belay/internal/sandbox/boxinit" {
 				before = n
 			}
 			if count, err := strconv.Atoi(f[9]); err == nil {

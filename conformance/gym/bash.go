@@ -12,7 +12,7 @@ import (
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/event"
 	"github.com/belay-run/belay/internal/tool"
-	"github.com/belay-run/belay/internal/tool/shell"
+	"github.com/belay-run/belay/internal/tool/exec"
 )
 
 // defaultTimeout bounds a command of the gym that says nothing.
@@ -45,9 +45,9 @@ func bash(ctx context.Context, c tool.Call, a args) (tool.Result, error) {
 	}
 	w := &watched{Sink: c.Sink}
 	c.Sink = w
-	r, err := ask(ctx, shell.Exec(shell.Config{}), c, toRun{command, dir, limit.Seconds()})
+	r, err := ask(ctx, exec.Exec(exec.Config{}), c, toRun{command, dir, limit.Seconds()})
 	if err != nil {
-		if e, ok := err.(*tool.Error); ok && e.Code == shell.CodeTimeout {
+		if e, ok := err.(*tool.Error); ok && e.Code == exec.CodeTimeout {
 			out := tool.Failf(tool.Timeout, codeTimeout, "Command timed out after %dms", limit.Milliseconds())
 			out.Text, out.Output = e.Text, e.Output
 			return tool.Result{}, out

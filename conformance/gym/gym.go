@@ -16,9 +16,9 @@ import (
 
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/internal/eval"
-	"github.com/belay-run/belay/internal/patch"
-	"github.com/belay-run/belay/internal/source"
+	"github.com/belay-run/belay/internal/lib/strictyaml"
 	"github.com/belay-run/belay/internal/tool"
+	"github.com/belay-run/belay/internal/tool/patch"
 )
 
 // The file as it is written. Fields that aren't here don't matter to a run.
@@ -104,7 +104,7 @@ func (r *reader) fail(field []any, format string, args ...any) {
 	if r.err != nil {
 		return
 	}
-	t := source.Text{Name: r.name, Noun: "scenario", Code: belay.CodeBadScenario}
+	t := strictyaml.Text{Name: r.name, Noun: "scenario", Code: belay.CodeBadScenario}
 	root, err := t.Document(r.data)
 	if err != nil {
 		r.err = r.at(0, format, args...)

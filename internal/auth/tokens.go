@@ -19,7 +19,7 @@ import (
 	"time"
 
 	"github.com/belay-run/belay"
-	"github.com/belay-run/belay/internal/disk"
+	"github.com/belay-run/belay/internal/lib/atomicfile"
 )
 
 // Token is what is kept of a token: never the token itself.
@@ -282,7 +282,7 @@ func (t *Tokens) change(how func([]Token) ([]Token, error)) error {
 	if all, err = how(all); err != nil {
 		return err
 	}
-	err = disk.WriteWhole(disk.System{}, t.path, func(w io.Writer) error {
+	err = atomicfile.WriteWhole(atomicfile.System{}, t.path, func(w io.Writer) error {
 		enc := json.NewEncoder(w)
 		enc.SetIndent("", "  ")
 		return enc.Encode(all)

@@ -10,8 +10,8 @@ import (
 	"github.com/belay-run/belay/internal/engine"
 	"github.com/belay-run/belay/internal/policy"
 	"github.com/belay-run/belay/internal/process"
-	"github.com/belay-run/belay/internal/protected"
 	"github.com/belay-run/belay/internal/sandbox"
+	"github.com/belay-run/belay/internal/workspace/protected"
 )
 
 // sandboxEnv turns the sandbox off for a process. It only takes away: what must

@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/belay-run/belay"
-	"github.com/belay-run/belay/internal/tool/shell"
+	"github.com/belay-run/belay/internal/tool/exec"
 )
 
 // Config is what a person may set for a session's turns. Everything is text as
@@ -92,7 +92,7 @@ type checked struct {
 
 // defaults returns the settings of a session that sets none.
 func (a *app) defaults() belay.Settings {
-	s := belay.Settings{Mode: belay.ModeDefault, Approvals: belay.ApprovalsDeny, Completion: belay.CompletionRequired, Limits: belay.DefaultLimits, Shell: shell.OfSession()}
+	s := belay.Settings{Mode: belay.ModeDefault, Approvals: belay.ApprovalsDeny, Completion: belay.CompletionRequired, Limits: belay.DefaultLimits, Shell: exec.OfSession()}
 	if a.interactive() {
 		s.Approvals = belay.ApprovalsAsk
 	}

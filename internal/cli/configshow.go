@@ -7,7 +7,7 @@ import (
 	"strings"
 
 	"github.com/belay-run/belay"
-	"github.com/belay-run/belay/internal/manifest"
+	"github.com/belay-run/belay/internal/config/manifest"
 	"github.com/belay-run/belay/internal/policy"
 	"github.com/belay-run/belay/internal/tool"
 )

@@ -11,12 +11,12 @@ import (
 	"strings"
 
 	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/internal/config/manifest"
+	"github.com/belay-run/belay/internal/config/trust"
 	"github.com/belay-run/belay/internal/core/session"
-	"github.com/belay-run/belay/internal/manifest"
 	"github.com/belay-run/belay/internal/tool"
 	commands "github.com/belay-run/belay/internal/tool/command"
 	"github.com/belay-run/belay/internal/tool/file"
-	"github.com/belay-run/belay/internal/trust"
 )
 
 // workshop is what there is to work with in one workspace: the built-in tools

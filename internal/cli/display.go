@@ -6,7 +6,7 @@ import (
 	"unicode/utf16"
 	"unicode/utf8"
 
-	"github.com/belay-run/belay/internal/explain"
+	"github.com/belay-run/belay/internal/view/explain"
 )
 
 // text is what a model, a tool or a file said as it may reach a terminal:

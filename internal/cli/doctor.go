@@ -13,7 +13,7 @@ import (
 
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/internal/store/sqlite"
-	"github.com/belay-run/belay/internal/tool/shell"
+	toolexec "github.com/belay-run/belay/internal/tool/exec"
 )
 
 type versionCmd struct{}
@@ -107,7 +107,7 @@ func (a *app) machine() []finding {
 		}
 		all = append(all, f)
 	}
-	runs := finding{Name: "shell", State: "ok", What: "command lines of a new session run in " + shell.OfSession().Path}
+	runs := finding{Name: "shell", State: "ok", What: "command lines of a new session run in " + toolexec.OfSession().Path}
 	if !strings.HasSuffix(runs.What, "bash") {
 		runs.State, runs.What, runs.Try = "note", runs.What+": what only bash reads is asked about", "install bash where only root can write, such as /usr/bin"
 	}

@@ -11,10 +11,10 @@ import (
 	"os"
 
 	"github.com/belay-run/belay"
-	"github.com/belay-run/belay/internal/bundle"
-	"github.com/belay-run/belay/internal/disk"
-	"github.com/belay-run/belay/internal/snapshot"
+	"github.com/belay-run/belay/internal/lib/atomicfile"
 	"github.com/belay-run/belay/internal/store"
+	"github.com/belay-run/belay/internal/transfer/bundle"
+	"github.com/belay-run/belay/internal/view/snapshot"
 )
 
 type exportCmd struct {
@@ -102,7 +102,7 @@ func (a *app) exportTo(ctx context.Context, w *writing, file string, force bool)
 		return belay.Errorf(belay.CodeExists, "the file is there already").At(file).WithHint("--force replaces it, -o FILE names another")
 	}
 	n := &counter{point: a.Point}
-	err := disk.WriteWhole(disk.System{}, path, func(out io.Writer) error { return w.to(ctx, io.MultiWriter(out, n)) })
+	err := atomicfile.WriteWhole(atomicfile.System{}, path, func(out io.Writer) error { return w.to(ctx, io.MultiWriter(out, n)) })
 	if err != nil {
 		return err
 	}

@@ -11,13 +11,13 @@ import (
 	"strings"
 
 	"github.com/belay-run/belay"
-	"github.com/belay-run/belay/internal/bundle"
 	"github.com/belay-run/belay/internal/core/session"
 	"github.com/belay-run/belay/internal/core/thread"
 	"github.com/belay-run/belay/internal/engine"
 	"github.com/belay-run/belay/internal/policy"
 	"github.com/belay-run/belay/internal/store"
-	"github.com/belay-run/belay/internal/transcript"
+	"github.com/belay-run/belay/internal/transfer/bundle"
+	"github.com/belay-run/belay/internal/transfer/transcript"
 )
 
 type importCmd struct {

@@ -6,7 +6,7 @@ import (
 
 	"github.com/belay-run/belay/internal/core"
 	"github.com/belay-run/belay/internal/engine"
-	"github.com/belay-run/belay/internal/gitsafe"
+	"github.com/belay-run/belay/internal/workspace/gitsafe"
 )
 
 // inspect looks after what programs leave in a workspace that git or another

@@ -12,9 +12,9 @@ import (
 	"time"
 
 	"github.com/belay-run/belay"
-	"github.com/belay-run/belay/internal/manifest"
+	"github.com/belay-run/belay/internal/config/manifest"
+	"github.com/belay-run/belay/internal/config/trust"
 	"github.com/belay-run/belay/internal/tool"
-	"github.com/belay-run/belay/internal/trust"
 )
 
 // systemConfig is the configuration of a machine.

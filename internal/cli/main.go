@@ -24,14 +24,14 @@ import (
 	"github.com/alecthomas/kong"
 
 	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/internal/config/trust"
 	"github.com/belay-run/belay/internal/eval"
-	"github.com/belay-run/belay/internal/gitsafe"
 	"github.com/belay-run/belay/internal/model"
 	"github.com/belay-run/belay/internal/process"
 	"github.com/belay-run/belay/internal/secret"
 	"github.com/belay-run/belay/internal/store"
 	"github.com/belay-run/belay/internal/tool"
-	"github.com/belay-run/belay/internal/trust"
+	"github.com/belay-run/belay/internal/workspace/gitsafe"
 )
 
 // Sys is what the program gets from the operating system.

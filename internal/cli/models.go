@@ -12,7 +12,7 @@ import (
 	"text/tabwriter"
 
 	"github.com/belay-run/belay"
-	"github.com/belay-run/belay/internal/catalog"
+	"github.com/belay-run/belay/internal/model/catalog"
 )
 
 type modelsCmd struct {

@@ -10,9 +10,9 @@ import (
 
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/internal/engine"
+	"github.com/belay-run/belay/internal/lib/spelling"
 	"github.com/belay-run/belay/internal/model/direct"
 	"github.com/belay-run/belay/internal/model/wire"
-	"github.com/belay-run/belay/internal/spelling"
 	"github.com/belay-run/belay/internal/tool"
 )
 

@@ -12,8 +12,8 @@ import (
 	"path/filepath"
 
 	"github.com/belay-run/belay"
-	"github.com/belay-run/belay/internal/shell"
-	exec "github.com/belay-run/belay/internal/tool/shell"
+	"github.com/belay-run/belay/internal/policy/shell"
+	"github.com/belay-run/belay/internal/tool/exec"
 )
 
 type policyCmd struct {

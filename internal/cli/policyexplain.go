@@ -10,15 +10,15 @@ import (
 
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/event"
-	"github.com/belay-run/belay/internal/explain"
-	"github.com/belay-run/belay/internal/links"
+	"github.com/belay-run/belay/internal/config/rulefile"
 	"github.com/belay-run/belay/internal/policy"
-	"github.com/belay-run/belay/internal/policy/rehearse"
-	"github.com/belay-run/belay/internal/rulefile"
+	"github.com/belay-run/belay/internal/policy/simulate"
+	"github.com/belay-run/belay/internal/policy/symlinks"
 	"github.com/belay-run/belay/internal/store"
 	"github.com/belay-run/belay/internal/tool"
+	"github.com/belay-run/belay/internal/tool/exec"
 	"github.com/belay-run/belay/internal/tool/file"
-	"github.com/belay-run/belay/internal/tool/shell"
+	"github.com/belay-run/belay/internal/view/explain"
 )
 
 type policyExplainCmd struct {
@@ -45,7 +45,7 @@ type explained struct {
 	Recorded *event.PermissionEvaluated `json:"recorded,omitempty"`
 	Lost     string                     `json:"lost,omitempty"` // why it can't be judged again
 	Notes    []string                   `json:"notes,omitempty"`
-	*rehearse.Explanation
+	*simulate.Explanation
 	YAML string `json:"yaml,omitempty"` // the rules of next, as a file
 }
 
@@ -82,7 +82,7 @@ func (c *policyExplainCmd) explain(ctx context.Context, a *app) (*explained, err
 	if err != nil {
 		return nil, err
 	}
-	e := rehearse.Explain(set, r)
+	e := simulate.Explain(set, r)
 	x.Explanation = &e
 	return x, nil
 }
@@ -138,11 +138,11 @@ func (c *policyExplainCmd) request(a *app, set *tool.Set, spec belay.ToolSpec, w
 		x.Notes = append(x.Notes, "the tool would refuse these arguments whatever the gate says: "+problem.Message)
 	}
 	level := cmp.Or(c.Level, a.boundary().Level)
-	paths, at := tool.Paths(spec, args), policy.Place{Workspace: ws, Home: a.env("HOME"), Dialect: policy.DialectOf(cmp.Or(c.shell, shell.OfSession())), Shadowed: shadowed(a.env("PATH"), ws), Bare: policy.Bare(level, c.Boundary)}
+	paths, at := tool.Paths(spec, args), policy.Place{Workspace: ws, Home: a.env("HOME"), Dialect: policy.DialectOf(cmp.Or(c.shell, exec.OfSession())), Shadowed: shadowed(a.env("PATH"), ws), Bare: policy.Bare(level, c.Boundary)}
 	for i, p := range paths {
 		paths[i] = file.Within(ws, p)
 	}
-	at.Links = links.Of(spec, args, paths, at)
+	at.Links = symlinks.Of(spec, args, paths, at)
 	r := policy.Request{Tool: spec, Args: args, Paths: paths, Links: at.Links, Mode: belay.Mode(c.Mode), Agent: c.Agent, Headless: c.Alone, Workspace: ws, Dialect: at.Dialect, Level: level, Network: belay.NetworkFull, Confine: true, Boundary: c.Boundary,
 		Commands: policy.CommandsOf(spec, args, at)}
 	for _, name := range c.Allow {
@@ -175,7 +175,7 @@ func (c *policyExplainCmd) recorded(ctx context.Context, a *app) (*explained, er
 	}
 	x := &explained{Call: k.IDs.Call, Session: k.IDs.Session, Event: k.Event, Recorded: &k.Recorded, Lost: k.Lost}
 	if k.Lost != "" {
-		x.Notes = append(x.Notes, "it can't be judged again: "+rehearse.LostWords[k.Lost]+"; what was recorded is shown")
+		x.Notes = append(x.Notes, "it can't be judged again: "+simulate.LostWords[k.Lost]+"; what was recorded is shown")
 		return x, nil
 	}
 	set := k.Gate
@@ -188,14 +188,14 @@ func (c *policyExplainCmd) recorded(ctx context.Context, a *app) (*explained, er
 			return nil, err
 		}
 	}
-	e := rehearse.Explain(set, k.Request)
+	e := simulate.Explain(set, k.Request)
 	x.Explanation = &e
 	x.Notes = append(x.Notes, became(k, set == k.Gate, e)...)
 	return x, nil
 }
 
 // became returns notes on what was recorded besides the verdict of the rules.
-func became(k *rehearse.Case, ofItsDay bool, e rehearse.Explanation) (notes []string) {
+func became(k *simulate.Case, ofItsDay bool, e simulate.Explanation) (notes []string) {
 	p := k.Recorded
 	said, rule := k.Said()
 	switch {
@@ -251,8 +251,8 @@ func decisionOf(ctx context.Context, st store.Store, id string) (event.Envelope,
 }
 
 // caseOf puts a decision together with its question.
-func caseOf(ctx context.Context, st store.Store, found event.Envelope) (*rehearse.Case, error) {
-	reader := rehearse.NewReader(contentOf(ctx, st))
+func caseOf(ctx context.Context, st store.Store, found event.Envelope) (*simulate.Case, error) {
+	reader := simulate.NewReader(contentOf(ctx, st))
 	for e, err := range st.Read(ctx, found.Stream, 0) {
 		if err != nil {
 			return nil, err
@@ -269,11 +269,11 @@ func caseOf(ctx context.Context, st store.Store, found event.Envelope) (*rehears
 }
 
 // contentOf reads content of a store.
-func contentOf(ctx context.Context, st store.Blobs) rehearse.Content {
+func contentOf(ctx context.Context, st store.Blobs) simulate.Content {
 	return func(d belay.Digest) ([]byte, error) {
 		b, err := st.Get(ctx, d)
 		if errors.Is(err, store.ErrNotFound) {
-			return nil, rehearse.ErrGone
+			return nil, simulate.ErrGone
 		}
 		return b, err
 	}
@@ -311,7 +311,7 @@ func (a *app) printExplained(x *explained) {
 	}
 }
 
-func (a *app) printExplanation(e *rehearse.Explanation) {
+func (a *app) printExplanation(e *simulate.Explanation) {
 	out := func(format string, args ...any) { fmt.Fprintf(a.Stdout, format+"\n", args...) }
 	out("%s: %s  (%s)", line(e.Tool), e.Decision, line(e.Code))
 	out("  %s", line(e.Reason))

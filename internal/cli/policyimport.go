@@ -11,10 +11,10 @@ import (
 	"strings"
 
 	"github.com/belay-run/belay"
-	"github.com/belay-run/belay/internal/disk"
+	"github.com/belay-run/belay/internal/config/rulefile"
+	"github.com/belay-run/belay/internal/lib/atomicfile"
 	"github.com/belay-run/belay/internal/policy"
-	"github.com/belay-run/belay/internal/policy/foreign"
-	"github.com/belay-run/belay/internal/rulefile"
+	"github.com/belay-run/belay/internal/policy/convert"
 )
 
 type policyImportCmd struct {
@@ -29,9 +29,9 @@ type policyImportCmd struct {
 // importedRules is the outcome of a file of rules, as JSON.
 type importedRules struct {
 	File     string          `json:"file"`
-	Format   foreign.Format  `json:"format"`
+	Format   convert.Format  `json:"format"`
 	Rules    int             `json:"rules"`
-	Items    []foreign.Item  `json:"items"`
+	Items    []convert.Item  `json:"items"`
 	Counts   map[string]int  `json:"counts"` // of items, by what is kept
 	Widens   []string        `json:"widens"` // ids of rules that allow what isn't allowed now
 	Written  string          `json:"written,omitempty"`
@@ -68,7 +68,7 @@ func (c *policyImportCmd) run(ctx context.Context, a *app) (int, error) {
 	if a.JSON {
 		a.printJSON(x)
 	}
-	if c.Strict && x.Counts[string(foreign.Left)]+x.Counts[string(foreign.Lost)] > 0 {
+	if c.Strict && x.Counts[string(convert.Left)]+x.Counts[string(convert.Lost)] > 0 {
 		return belay.ExitFailed, nil
 	}
 	return belay.ExitOK, nil
@@ -76,15 +76,15 @@ func (c *policyImportCmd) run(ctx context.Context, a *app) (int, error) {
 
 // read makes rules of a file and holds them against those in force.
 func (c *policyImportCmd) read(ctx context.Context, a *app, content []byte) (*importedRules, error) {
-	format := foreign.Format(c.From)
+	format := convert.Format(c.From)
 	if c.From == "auto" {
 		var ok bool
-		if format, ok = foreign.Guess(content); !ok {
+		if format, ok = convert.Guess(content); !ok {
 			return nil, belay.Errorf(belay.CodeUsage, "the format of these rules isn't recognized").At(c.File).WithHint("--from gemini, claude, openclaw or cowork")
 		}
 	}
 	home := a.env("HOME")
-	r, err := foreign.Read(format, content, foreign.Options{Name: c.File, Home: home, OfPerson: home != "" && filepath.Dir(a.abs(c.File)) == filepath.Join(home, ".claude")})
+	r, err := convert.Read(format, content, convert.Options{Name: c.File, Home: home, OfPerson: home != "" && filepath.Dir(a.abs(c.File)) == filepath.Join(home, ".claude")})
 	if err != nil {
 		return nil, err
 	}
@@ -109,10 +109,10 @@ func (c *policyImportCmd) read(ctx context.Context, a *app, content []byte) (*im
 // may refuses an import that loses rules or widens permissions without the flag
 // that accepts it.
 func (c *policyImportCmd) may(x *importedRules) error {
-	if n := x.Counts[string(foreign.Lost)]; n > 0 && !c.Partial {
-		var first foreign.Item
+	if n := x.Counts[string(convert.Lost)]; n > 0 && !c.Partial {
+		var first convert.Item
 		for _, i := range x.Items {
-			if i.Kept == foreign.Lost {
+			if i.Kept == convert.Lost {
 				first = i
 				break
 			}
@@ -150,7 +150,7 @@ func (c *policyImportCmd) write(a *app, x *importedRules) error {
 		return belay.Errorf(belay.CodeExists, "the file is there already").At(c.Output).WithHint("-o FILE names another")
 	}
 	x.Written = path
-	err := disk.WriteWhole(disk.System{}, path, func(w io.Writer) error {
+	err := atomicfile.WriteWhole(atomicfile.System{}, path, func(w io.Writer) error {
 		_, err := io.WriteString(w, text)
 		return err
 	})
@@ -176,5 +176,5 @@ func (a *app) reportImport(x *importedRules) {
 		fmt.Fprintln(a.Stderr, line(fmt.Sprintf("widens    %s: %s allows what isn't allowed now", r.Where, r.ID)))
 	}
 	fmt.Fprintf(a.Stderr, "%s: of %d entries %d the same, %d stricter, %d left out, %d lost\n", plural(x.Rules, "rule"), len(x.Items),
-		x.Counts[string(foreign.Same)], x.Counts[string(foreign.Stricter)], x.Counts[string(foreign.Left)], x.Counts[string(foreign.Lost)])
+		x.Counts[string(convert.Same)], x.Counts[string(convert.Stricter)], x.Counts[string(convert.Left)], x.Counts[string(convert.Lost)])
 }

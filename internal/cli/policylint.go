@@ -6,7 +6,7 @@ import (
 
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/internal/policy"
-	"github.com/belay-run/belay/internal/policy/rehearse"
+	"github.com/belay-run/belay/internal/policy/simulate"
 )
 
 type policyLintCmd struct {
@@ -38,12 +38,12 @@ func (c *policyLintCmd) run(ctx context.Context, a *app) (int, error) {
 			sum.Rules++
 		}
 	}
-	found := rehearse.Lint(doc, specs)
+	found := simulate.Lint(doc, specs)
 	for _, f := range found {
 		switch f.Level {
-		case rehearse.LintError:
+		case simulate.LintError:
 			sum.Errors++
-		case rehearse.LintWarning:
+		case simulate.LintWarning:
 			sum.Warnings++
 		default:
 			if sum.Notes++; c.Quiet {
@@ -57,13 +57,13 @@ func (c *policyLintCmd) run(ctx context.Context, a *app) (int, error) {
 	} else {
 		fmt.Fprintf(a.Stdout, "%s: %s, %s, %s\n", plural(sum.Rules, "rule"), plural(sum.Errors, "error"), plural(sum.Warnings, "warning"), plural(sum.Notes, "note"))
 	}
-	if rehearse.Worst(found) == rehearse.LintError {
+	if simulate.Worst(found) == simulate.LintError {
 		return belay.ExitFailed, nil
 	}
 	return belay.ExitOK, nil
 }
 
-func (a *app) printFound(f rehearse.Finding) {
+func (a *app) printFound(f simulate.Finding) {
 	if a.JSON {
 		a.printJSON(f)
 		return

@@ -12,10 +12,10 @@ import (
 
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/event"
-	"github.com/belay-run/belay/internal/bundle"
 	"github.com/belay-run/belay/internal/policy"
-	"github.com/belay-run/belay/internal/policy/rehearse"
+	"github.com/belay-run/belay/internal/policy/simulate"
 	"github.com/belay-run/belay/internal/store"
+	"github.com/belay-run/belay/internal/transfer/bundle"
 	"github.com/belay-run/belay/internal/view"
 )
 
@@ -36,15 +36,15 @@ type replayed struct {
 	Session belay.SessionID `json:"session"`
 	Call    belay.CallID    `json:"call"`
 	Event   belay.EventID   `json:"event"`
-	rehearse.Row
+	simulate.Row
 	Cause string `json:"cause"` // rules, or build
 	What  string `json:"what"`  // the call in a few words
 }
 
 // replaySum is what came of all, as JSON.
 type replaySum struct {
-	rehearse.Tally
-	Rows []rehearse.Counted `json:"rows"`
+	simulate.Tally
+	Rows []simulate.Counted `json:"rows"`
 }
 
 func (c *policyReplayCmd) run(ctx context.Context, a *app) (int, error) {
@@ -53,8 +53,8 @@ func (c *policyReplayCmd) run(ctx context.Context, a *app) (int, error) {
 		return 0, err
 	}
 	defer r.close()
-	var t rehearse.Tally
-	err = r.each(ctx, func(k *rehearse.Case) error {
+	var t simulate.Tally
+	err = r.each(ctx, func(k *simulate.Case) error {
 		set, err := r.rules(ctx, k)
 		if err != nil {
 			return err
@@ -152,7 +152,7 @@ func (r *rehearsal) sessions(ctx context.Context) ([]belay.SessionID, error) {
 }
 
 // each hands on every recorded decision, session by session.
-func (r *rehearsal) each(ctx context.Context, take func(*rehearse.Case) error) error {
+func (r *rehearsal) each(ctx context.Context, take func(*simulate.Case) error) error {
 	if r.from != nil {
 		get := func(d belay.Digest) ([]byte, error) { return orGone(r.from.Get(d)) }
 		return decisions(ctx, r.from.Manifest.Runtime, r.from.Manifest.Session, r.from.Facts(ctx), get, take)
@@ -172,14 +172,14 @@ func (r *rehearsal) each(ctx context.Context, take func(*rehearse.Case) error) e
 
 func orGone(b []byte, err error) ([]byte, error) {
 	if errors.Is(err, store.ErrNotFound) {
-		return nil, rehearse.ErrGone
+		return nil, simulate.ErrGone
 	}
 	return b, err
 }
 
 // decisions folds one session's facts.
-func decisions(ctx context.Context, runtime belay.RuntimeID, id belay.SessionID, facts iter.Seq2[store.Stored, error], get rehearse.Content, take func(*rehearse.Case) error) error {
-	reader := rehearse.NewReader(get)
+func decisions(ctx context.Context, runtime belay.RuntimeID, id belay.SessionID, facts iter.Seq2[store.Stored, error], get simulate.Content, take func(*simulate.Case) error) error {
+	reader := simulate.NewReader(get)
 	for e, err := range ahead(ctx, runtime, id, facts) {
 		if err != nil {
 			return err
@@ -256,7 +256,7 @@ func unpack(ctx context.Context, runtime belay.RuntimeID, id belay.SessionID, fa
 	for f, err := range facts {
 		var e event.Envelope
 		if err == nil {
-			if !strings.HasPrefix(string(f.Stream), "thread/") || !rehearse.Needed(f.Row.Type) {
+			if !strings.HasPrefix(string(f.Stream), "thread/") || !simulate.Needed(f.Row.Type) {
 				continue
 			}
 			e, err = f.Row.Unpack(runtime, id, f.Stream)
@@ -274,7 +274,7 @@ func unpack(ctx context.Context, runtime belay.RuntimeID, id belay.SessionID, fa
 
 // rules are those that a call is held against: of its workspace, as the files
 // are now.
-func (r *rehearsal) rules(ctx context.Context, k *rehearse.Case) (*policy.Set, error) {
+func (r *rehearsal) rules(ctx context.Context, k *simulate.Case) (*policy.Set, error) {
 	return r.a.setOf(ctx, r.sets, k.Request.Workspace, r.files)
 }
 
@@ -295,10 +295,10 @@ func (a *app) setOf(ctx context.Context, made map[string]*policy.Set, ws string,
 	return set, err
 }
 
-func (a *app) printChange(ch *rehearse.Change) {
+func (a *app) printChange(ch *simulate.Change) {
 	k := ch.Case
-	row := rehearse.Row{Tool: k.Recorded.Tool, Old: ch.Old, OldRule: ch.OldRule, New: ch.New, NewRule: ch.NewRule}
-	what := rehearse.About(k.Request)
+	row := simulate.Row{Tool: k.Recorded.Tool, Old: ch.Old, OldRule: ch.OldRule, New: ch.New, NewRule: ch.NewRule}
+	what := simulate.About(k.Request)
 	if a.JSON {
 		a.printJSON(replayed{Session: k.IDs.Session, Call: k.IDs.Call, Event: k.Event, Row: row, Cause: ch.Cause, What: what})
 		return
@@ -310,7 +310,7 @@ func (a *app) printChange(ch *rehearse.Change) {
 	fmt.Fprintf(a.Stdout, "%s → %s  %s %s  %s%s\n", ch.Old, ch.New, line(row.Tool), line(what), line(string(k.IDs.Call)), because)
 }
 
-func (a *app) printReplay(t *rehearse.Tally) {
+func (a *app) printReplay(t *simulate.Tally) {
 	if a.JSON {
 		a.printJSON(replaySum{*t, t.Rows()})
 		return
@@ -327,6 +327,6 @@ func (a *app) printReplay(t *rehearse.Tally) {
 	}
 	fmt.Fprintf(a.Stdout, "%s: %d changed, %d the same, %d the same by another rule, %d not judged again\n", plural(t.Decisions, "decision"), t.Changed, t.Same, t.OtherRule, t.Unjudged())
 	for _, why := range slices.Sorted(maps.Keys(t.Lost)) {
-		fmt.Fprintf(a.Stdout, "  %d not judged again: %s\n", t.Lost[why], rehearse.LostWords[why])
+		fmt.Fprintf(a.Stdout, "  %d not judged again: %s\n", t.Lost[why], simulate.LostWords[why])
 	}
 }

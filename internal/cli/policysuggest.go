@@ -9,10 +9,10 @@ import (
 	"strings"
 
 	"github.com/belay-run/belay"
-	"github.com/belay-run/belay/internal/explain"
+	"github.com/belay-run/belay/internal/config/rulefile"
 	"github.com/belay-run/belay/internal/policy"
-	"github.com/belay-run/belay/internal/policy/rehearse"
-	"github.com/belay-run/belay/internal/rulefile"
+	"github.com/belay-run/belay/internal/policy/simulate"
+	"github.com/belay-run/belay/internal/view/explain"
 )
 
 type policySuggestCmd struct {
@@ -23,7 +23,7 @@ type policySuggestCmd struct {
 
 // suggested is a rule that is suggested, as JSON.
 type suggested struct {
-	*rehearse.Suggestion
+	*simulate.Suggestion
 	YAML string `json:"yaml"` // to be pasted into the list of a file's rules
 }
 
@@ -36,7 +36,7 @@ func (c *policySuggestCmd) run(ctx context.Context, a *app) (int, error) {
 		return 0, err
 	}
 	defer r.close()
-	var asks rehearse.Asks
+	var asks simulate.Asks
 	if err := r.judged(ctx, asks.Take); err != nil {
 		return 0, err
 	}
@@ -49,7 +49,7 @@ func (c *policySuggestCmd) run(ctx context.Context, a *app) (int, error) {
 		return 0, err
 	}
 	all := asks.Suggest(base, c.Min, c.Most)
-	err = r.judged(ctx, func(k *rehearse.Case, set *policy.Set) {
+	err = r.judged(ctx, func(k *simulate.Case, set *policy.Set) {
 		for _, s := range all {
 			s.Take(k, set)
 		}
@@ -57,13 +57,13 @@ func (c *policySuggestCmd) run(ctx context.Context, a *app) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	a.printSuggested(&asks, rehearse.Sound(all, c.Min, c.Most))
+	a.printSuggested(&asks, simulate.Sound(all, c.Min, c.Most))
 	return belay.ExitOK, nil
 }
 
 // judged hands on every recorded decision with the rules that count now.
-func (r *rehearsal) judged(ctx context.Context, take func(*rehearse.Case, *policy.Set)) error {
-	return r.each(ctx, func(k *rehearse.Case) error {
+func (r *rehearsal) judged(ctx context.Context, take func(*simulate.Case, *policy.Set)) error {
+	return r.each(ctx, func(k *simulate.Case) error {
 		set, err := r.rules(ctx, k)
 		if err == nil {
 			take(k, set)
@@ -72,7 +72,7 @@ func (r *rehearsal) judged(ctx context.Context, take func(*rehearse.Case, *polic
 	})
 }
 
-func (a *app) printSuggested(asks *rehearse.Asks, sound []*rehearse.Suggestion) {
+func (a *app) printSuggested(asks *simulate.Asks, sound []*simulate.Suggestion) {
 	if a.JSON {
 		for _, s := range sound {
 			a.printJSON(suggested{s, rulefile.WriteRules([]policy.Rule{s.Rule})})
@@ -100,7 +100,7 @@ func (a *app) printSuggested(asks *rehearse.Asks, sound []*rehearse.Suggestion) 
 
 // printSuggestion writes a rule with its blast radius above it, so that what is
 // printed can be kept as a file.
-func (a *app) printSuggestion(s *rehearse.Suggestion) {
+func (a *app) printSuggestion(s *simulate.Suggestion) {
 	say := func(format string, args ...any) { fmt.Fprintf(a.Stdout, "  # "+format+"\n", args...) }
 	say("It would have spared %s.", plural(s.Spared, "question"))
 	say("It speaks of %s in %s: besides, %d allowed already, %d still asked about, %d denied as before.", plural(s.Matched, "recorded call"), plural(s.Sessions, "session"), s.Allowed, s.Asked, s.Denied)
@@ -116,7 +116,7 @@ func (a *app) printSuggestion(s *rehearse.Suggestion) {
 
 // unfitWords are the reasons for which no rule is suggested.
 var unfitWords = map[string]string{
-	rehearse.UnfitTaint: "content from outside was in the conversation", rehearse.UnfitDestructive: "they can destroy something", rehearse.UnfitEscape: "they could leave their boundary",
-	rehearse.UnfitUnparsable: "what they do can't be determined", rehearse.UnfitSecret: "they read a secret", rehearse.UnfitOutside: "they touch files outside the workspace",
-	rehearse.UnfitRerun: "the same call was lost before", rehearse.UnfitOther: "no narrow rule can speak of them",
+	simulate.UnfitTaint: "content from outside was in the conversation", simulate.UnfitDestructive: "they can destroy something", simulate.UnfitEscape: "they could leave their boundary",
+	simulate.UnfitUnparsable: "what they do can't be determined", simulate.UnfitSecret: "they read a secret", simulate.UnfitOutside: "they touch files outside the workspace",
+	simulate.UnfitRerun: "the same call was lost before", simulate.UnfitOther: "no narrow rule can speak of them",
 }

@@ -7,8 +7,8 @@ import (
 	"io/fs"
 
 	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/internal/config/rulefile"
 	"github.com/belay-run/belay/internal/policy"
-	"github.com/belay-run/belay/internal/rulefile"
 )
 
 // ruleFiles are files of rules that a command takes in place of those that

@@ -13,7 +13,7 @@ import (
 	"github.com/belay-run/belay/internal/process"
 	"github.com/belay-run/belay/internal/store"
 	"github.com/belay-run/belay/internal/tool"
-	"github.com/belay-run/belay/internal/tool/shell"
+	"github.com/belay-run/belay/internal/tool/exec"
 	"github.com/belay-run/belay/internal/view"
 )
 
@@ -114,7 +114,7 @@ func (c *processOutputCmd) read(ctx context.Context, a *app, st store.Store) (in
 	if err != nil {
 		return 0, err
 	}
-	k := shell.KeptOf(facts)
+	k := exec.KeptOf(facts)
 	from := c.Offset
 	if from < 0 {
 		from = max(0, k.Total+from)

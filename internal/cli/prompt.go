@@ -8,7 +8,7 @@ import (
 
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/event"
-	"github.com/belay-run/belay/internal/explain"
+	"github.com/belay-run/belay/internal/view/explain"
 )
 
 // prompt is a question that waits for the person at this terminal.

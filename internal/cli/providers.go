@@ -13,10 +13,10 @@ import (
 	"sync"
 
 	"github.com/belay-run/belay"
-	"github.com/belay-run/belay/internal/catalog"
-	"github.com/belay-run/belay/internal/dial"
-	"github.com/belay-run/belay/internal/manifest"
+	"github.com/belay-run/belay/internal/config/manifest"
+	"github.com/belay-run/belay/internal/lib/netdial"
 	"github.com/belay-run/belay/internal/model"
+	"github.com/belay-run/belay/internal/model/catalog"
 	"github.com/belay-run/belay/internal/model/direct"
 	"github.com/belay-run/belay/internal/model/gateway"
 	"github.com/belay-run/belay/internal/model/scripted"
@@ -254,7 +254,7 @@ func (a *app) endpoint(v service, baseURL string) (wire.Endpoint, error) {
 	e := wire.Endpoint{Name: v.name, Base: base, First: v.limits.First, Idle: v.limits.Idle, Scrub: a.secrets().String,
 		// Whoever names a server of this machine or network means it: the name
 		// comes from the person, never from a model or an untrusted workspace.
-		Client: dial.Client(dial.Rules{Loopback: true, Private: true})}
+		Client: netdial.Client(netdial.Rules{Loopback: true, Private: true})}
 	if !a.models.belongs(v, base) {
 		return e, nil
 	}

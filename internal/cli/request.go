@@ -7,9 +7,9 @@ import (
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/internal/core/thread"
 	"github.com/belay-run/belay/internal/engine"
-	"github.com/belay-run/belay/internal/explain"
 	"github.com/belay-run/belay/internal/policy"
 	"github.com/belay-run/belay/internal/store"
+	"github.com/belay-run/belay/internal/view/explain"
 )
 
 // request is a question that waits, as who answers it must see it: whole, with

@@ -5,10 +5,10 @@ import (
 	"time"
 
 	"github.com/belay-run/belay/event"
-	"github.com/belay-run/belay/internal/outputs"
-	"github.com/belay-run/belay/internal/retention"
 	"github.com/belay-run/belay/internal/server"
 	"github.com/belay-run/belay/internal/store"
+	"github.com/belay-run/belay/internal/store/outputs"
+	"github.com/belay-run/belay/internal/store/retention"
 	"github.com/belay-run/belay/internal/store/sqlite"
 )
 

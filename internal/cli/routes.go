@@ -8,11 +8,11 @@ import (
 
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/event"
-	"github.com/belay-run/belay/internal/catalog"
+	"github.com/belay-run/belay/internal/core/route"
 	"github.com/belay-run/belay/internal/model"
+	"github.com/belay-run/belay/internal/model/catalog"
 	"github.com/belay-run/belay/internal/model/direct"
-	"github.com/belay-run/belay/internal/route"
-	"github.com/belay-run/belay/internal/tokens"
+	"github.com/belay-run/belay/internal/model/tokens"
 )
 
 // maxFallbacks bounds the models that follow a session's own.

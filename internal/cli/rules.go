@@ -13,13 +13,13 @@ import (
 	"time"
 
 	"github.com/belay-run/belay"
-	"github.com/belay-run/belay/internal/checker"
-	"github.com/belay-run/belay/internal/dial"
+	"github.com/belay-run/belay/internal/config/rulefile"
+	"github.com/belay-run/belay/internal/config/trust"
+	"github.com/belay-run/belay/internal/hook"
+	"github.com/belay-run/belay/internal/lib/netdial"
 	"github.com/belay-run/belay/internal/policy"
-	"github.com/belay-run/belay/internal/rulefile"
 	"github.com/belay-run/belay/internal/tool"
 	"github.com/belay-run/belay/internal/tool/file"
-	"github.com/belay-run/belay/internal/trust"
 )
 
 // systemPolicy are the rules of a machine's administrator.
@@ -214,14 +214,14 @@ func groupsOf(specs []belay.ToolSpec) []policy.Group {
 
 // checkers asks what judges calls besides the rules. Who wrote a checker into the
 // rules may name a server of this machine.
-func (a *app) checkers() *checker.Runner {
+func (a *app) checkers() *hook.Runner {
 	env := []string{}
 	for _, name := range []string{"HOME", "LANG", "TMPDIR"} {
 		if v := a.env(name); v != "" {
 			env = append(env, name+"="+v)
 		}
 	}
-	return &checker.Runner{Env: env, Client: dial.Client(dial.Rules{Loopback: true, Private: true})}
+	return &hook.Runner{Env: env, Client: netdial.Client(netdial.Rules{Loopback: true, Private: true})}
 }
 
 // lookedFor is what shadowed said of a workspace, and when.

@@ -6,8 +6,8 @@ import (
 	"strings"
 
 	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/internal/core/route"
 	"github.com/belay-run/belay/internal/core/session"
-	"github.com/belay-run/belay/internal/route"
 )
 
 type runCmd struct {

@@ -11,7 +11,7 @@ import (
 	"golang.org/x/term"
 
 	"github.com/belay-run/belay"
-	"github.com/belay-run/belay/internal/vault"
+	"github.com/belay-run/belay/internal/secret/vault"
 )
 
 type secretCmd struct {

@@ -17,14 +17,14 @@ import (
 
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/internal/auth"
-	"github.com/belay-run/belay/internal/disk"
-	hubs "github.com/belay-run/belay/internal/live"
+	"github.com/belay-run/belay/internal/lib/atomicfile"
 	"github.com/belay-run/belay/internal/read"
-	"github.com/belay-run/belay/internal/search"
 	"github.com/belay-run/belay/internal/server"
 	"github.com/belay-run/belay/internal/store"
 	"github.com/belay-run/belay/internal/store/sqlite"
 	"github.com/belay-run/belay/internal/view"
+	hubs "github.com/belay-run/belay/internal/view/feed"
+	"github.com/belay-run/belay/internal/view/search"
 )
 
 type serveCmd struct {
@@ -252,7 +252,7 @@ func alone(dir string) error {
 }
 
 func writeRunning(file string, r running) error {
-	return disk.WriteWhole(disk.System{}, file, func(w io.Writer) error { return json.NewEncoder(w).Encode(r) })
+	return atomicfile.WriteWhole(atomicfile.System{}, file, func(w io.Writer) error { return json.NewEncoder(w).Encode(r) })
 }
 
 // scrubbed is where the log goes, without registered secrets.

@@ -5,7 +5,7 @@ import (
 
 	"github.com/belay-run/belay/internal/core"
 	"github.com/belay-run/belay/internal/engine"
-	"github.com/belay-run/belay/internal/shadow"
+	"github.com/belay-run/belay/internal/workspace/shadow"
 )
 
 // keeper keeps workspaces by hidden commits of their repositories.

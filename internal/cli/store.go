@@ -10,9 +10,9 @@ import (
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/event"
 	"github.com/belay-run/belay/internal/audit"
-	"github.com/belay-run/belay/internal/outputs"
-	"github.com/belay-run/belay/internal/retention"
 	"github.com/belay-run/belay/internal/store"
+	"github.com/belay-run/belay/internal/store/outputs"
+	"github.com/belay-run/belay/internal/store/retention"
 	"github.com/belay-run/belay/internal/store/sqlite"
 	"github.com/belay-run/belay/internal/view"
 )

@@ -8,7 +8,7 @@ import (
 	"strings"
 
 	"github.com/belay-run/belay"
-	"github.com/belay-run/belay/internal/template"
+	"github.com/belay-run/belay/internal/config/template"
 )
 
 type templatesCmd struct {

@@ -12,9 +12,9 @@ import (
 	"time"
 
 	"github.com/belay-run/belay"
-	"github.com/belay-run/belay/internal/manifest"
+	"github.com/belay-run/belay/internal/config/manifest"
+	"github.com/belay-run/belay/internal/lib/spelling"
 	"github.com/belay-run/belay/internal/model/direct"
-	"github.com/belay-run/belay/internal/spelling"
 	"github.com/belay-run/belay/internal/tool"
 )
 

@@ -17,7 +17,7 @@ import (
 	"github.com/belay-run/belay/event"
 	"github.com/belay-run/belay/internal/engine"
 	"github.com/belay-run/belay/internal/store"
-	"github.com/belay-run/belay/internal/transcript"
+	"github.com/belay-run/belay/internal/transfer/transcript"
 )
 
 // writeTranscript writes the messages of a session's newest thread.

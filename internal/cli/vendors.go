@@ -7,10 +7,10 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/belay-run/belay/internal/catalog"
-	"github.com/belay-run/belay/internal/manifest"
+	"github.com/belay-run/belay/internal/config/manifest"
 	"github.com/belay-run/belay/internal/model"
 	"github.com/belay-run/belay/internal/model/anthropic"
+	"github.com/belay-run/belay/internal/model/catalog"
 	"github.com/belay-run/belay/internal/model/google"
 	"github.com/belay-run/belay/internal/model/openai"
 	"github.com/belay-run/belay/internal/model/wire"

@@ -4,9 +4,9 @@ import (
 	"context"
 
 	"github.com/belay-run/belay/internal/read"
-	"github.com/belay-run/belay/internal/search"
 	"github.com/belay-run/belay/internal/store"
 	"github.com/belay-run/belay/internal/view"
+	"github.com/belay-run/belay/internal/view/search"
 )
 
 type viewsCmd struct {

@@ -16,10 +16,10 @@ import (
 	"github.com/belay-run/belay/internal/store/sqlite"
 	"github.com/belay-run/belay/internal/tool"
 	"github.com/belay-run/belay/internal/tool/artifact"
+	"github.com/belay-run/belay/internal/tool/exec"
 	"github.com/belay-run/belay/internal/tool/file"
 	"github.com/belay-run/belay/internal/tool/plan"
 	"github.com/belay-run/belay/internal/tool/search"
-	"github.com/belay-run/belay/internal/tool/shell"
 )
 
 //go:embed system.md
@@ -32,7 +32,7 @@ func (a *app) builtin() []tool.Tool {
 }
 
 func (a *app) makeTools() []tool.Tool {
-	return slices.Concat(file.Tools(), search.Tools(), shell.Tools(shell.Config{Environ: a.Env}), artifact.Tools(), plan.Tools(), a.extra)
+	return slices.Concat(file.Tools(), search.Tools(), exec.Tools(exec.Config{Environ: a.Env}), artifact.Tools(), plan.Tools(), a.extra)
 }
 
 // specs are the tools that a person can choose from.

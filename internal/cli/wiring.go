@@ -13,7 +13,7 @@ import (
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/internal/core/session"
 	"github.com/belay-run/belay/internal/policy"
-	"github.com/belay-run/belay/internal/policy/rehearse"
+	"github.com/belay-run/belay/internal/policy/simulate"
 	"github.com/belay-run/belay/internal/problem"
 	"github.com/belay-run/belay/internal/server"
 )
@@ -183,10 +183,10 @@ func (w *wiring) Tools(ctx context.Context, ws string, s belay.Settings) ([]bela
 }
 
 // Explain returns the verdict of the current rules on a call, and the reasons.
-func (w *wiring) Explain(ctx context.Context, ws string, s belay.Settings, q server.Question) (rehearse.Explanation, []string, error) {
+func (w *wiring) Explain(ctx context.Context, ws string, s belay.Settings, q server.Question) (simulate.Explanation, []string, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	var none rehearse.Explanation
+	var none simulate.Explanation
 	if err := w.look(ctx, ws); err != nil {
 		return none, nil, err
 	}
@@ -197,7 +197,7 @@ func (w *wiring) Explain(ctx context.Context, ws string, s belay.Settings, q ser
 		return none, nil, settingError(err)
 	}
 	r.Grants, r.Taint, r.Use = q.Grants, q.Taint, q.Use
-	return rehearse.Explain(set, r), x.Notes, nil
+	return simulate.Explain(set, r), x.Notes, nil
 }
 
 // Root is the workspace's repository, or itself.

@@ -13,7 +13,7 @@ import (
 	"github.com/belay-run/belay/internal/core/thread"
 	"github.com/belay-run/belay/internal/policy"
 	"github.com/belay-run/belay/internal/store"
-	"github.com/belay-run/belay/internal/worktree"
+	"github.com/belay-run/belay/internal/workspace/worktree"
 )
 
 // claim settles how the session uses its workspace, before anything of it runs:

@@ -8,7 +8,7 @@ import (
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/internal/store"
 	"github.com/belay-run/belay/internal/view"
-	"github.com/belay-run/belay/internal/worktree"
+	"github.com/belay-run/belay/internal/workspace/worktree"
 )
 
 type worktreeCmd struct {

@@ -14,7 +14,7 @@ import (
 	"github.com/belay-run/belay/internal/demo"
 	"github.com/belay-run/belay/internal/model/modeltest"
 	"github.com/belay-run/belay/internal/model/scripted"
-	"github.com/belay-run/belay/internal/needs"
+	"github.com/belay-run/belay/internal/testkit/needs"
 )
 
 // play runs the demo's script on a copy of its project. refuse, when it

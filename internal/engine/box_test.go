@@ -19,7 +19,7 @@ import (
 	"github.com/belay-run/belay/internal/policy"
 	proc "github.com/belay-run/belay/internal/process"
 	"github.com/belay-run/belay/internal/tool"
-	"github.com/belay-run/belay/internal/tool/shell"
+	toolexec "github.com/belay-run/belay/internal/tool/exec"
 )
 
 // shellBox is a boundary whose helper is a shell: it reports, waits for a line
@@ -87,7 +87,7 @@ func (h *shellHold) Close() error {
 
 // boxed is a bench whose programs are confined, on a machine of a level.
 func boxed(t *testing.T, script string, mode belay.Mode, applies belay.Level) *bench {
-	b := newBench(t, script, func(s *belay.Settings) { s.Mode, s.Approvals = mode, belay.ApprovalsWait }, shell.Exec(shell.Config{}))
+	b := newBench(t, script, func(s *belay.Settings) { s.Mode, s.Approvals = mode, belay.ApprovalsWait }, toolexec.Exec(toolexec.Config{}))
 	b.c.Confine = func(is belay.Boundary, _ string) (proc.Box, error) { return &shellBox{b: is, level: applies}, nil }
 	var err error
 	if b.e, err = engine.New(b.c); err != nil {

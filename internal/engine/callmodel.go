@@ -16,9 +16,9 @@ import (
 	"github.com/belay-run/belay/internal/core"
 	"github.com/belay-run/belay/internal/core/thread"
 	"github.com/belay-run/belay/internal/model"
+	"github.com/belay-run/belay/internal/model/tokens"
 	"github.com/belay-run/belay/internal/secret"
 	"github.com/belay-run/belay/internal/store"
-	"github.com/belay-run/belay/internal/tokens"
 )
 
 // Sizes of what an event holds itself; what is longer goes to a blob.

@@ -11,8 +11,8 @@ import (
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/event"
 	"github.com/belay-run/belay/internal/model"
+	"github.com/belay-run/belay/internal/model/tokens"
 	"github.com/belay-run/belay/internal/store"
-	"github.com/belay-run/belay/internal/tokens"
 )
 
 // convBudget bounds the conversations kept in memory, in bytes over all threads.

@@ -22,10 +22,10 @@ import (
 	"github.com/belay-run/belay/internal/core/task"
 	"github.com/belay-run/belay/internal/core/thread"
 	"github.com/belay-run/belay/internal/model"
+	"github.com/belay-run/belay/internal/model/tokens"
 	"github.com/belay-run/belay/internal/policy"
 	"github.com/belay-run/belay/internal/secret"
 	"github.com/belay-run/belay/internal/store"
-	"github.com/belay-run/belay/internal/tokens"
 	"github.com/belay-run/belay/internal/tool"
 )
 

@@ -15,7 +15,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/belay-run/belay/internal/dial"
+	"github.com/belay-run/belay/internal/lib/netdial"
 	"github.com/belay-run/belay/internal/model"
 	"github.com/belay-run/belay/internal/model/anthropic"
 	"github.com/belay-run/belay/internal/model/google"
@@ -110,7 +110,7 @@ var certified = sync.OnceValue(func() *httptest.Server { s := httptest.NewTLSSer
 
 // newFarEnd serves the two hosts, the vendor's over TLS if asked to.
 func newFarEnd(t testing.TB, vendor, stranger http.Handler, secure bool) *farEnd {
-	f := &farEnd{t: t, client: dial.Client(dial.Rules{}), hosts: map[string]*pipes{}}
+	f := &farEnd{t: t, client: netdial.Client(netdial.Rules{}), hosts: map[string]*pipes{}}
 	transport := f.client.Transport.(*http.Transport)
 	transport.Proxy = nil
 	transport.DialContext = f.dial

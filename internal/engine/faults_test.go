@@ -15,11 +15,11 @@ import (
 
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/event"
-	"github.com/belay-run/belay/internal/golden"
 	"github.com/belay-run/belay/internal/model"
 	"github.com/belay-run/belay/internal/model/gateway"
 	"github.com/belay-run/belay/internal/model/modelserver"
 	"github.com/belay-run/belay/internal/model/modeltest"
+	"github.com/belay-run/belay/internal/testkit/golden"
 	"github.com/belay-run/belay/internal/tool"
 )
 

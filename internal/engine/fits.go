@@ -4,7 +4,7 @@ import (
 	"fmt"
 
 	"github.com/belay-run/belay/internal/model"
-	"github.com/belay-run/belay/internal/tokens"
+	"github.com/belay-run/belay/internal/model/tokens"
 )
 
 // CodeContextExceeded is the code of a request that wasn't sent, because it is

@@ -7,7 +7,7 @@ import (
 	"github.com/belay-run/belay/event"
 	"github.com/belay-run/belay/internal/core"
 	"github.com/belay-run/belay/internal/core/thread"
-	"github.com/belay-run/belay/internal/links"
+	"github.com/belay-run/belay/internal/policy/symlinks"
 	"github.com/belay-run/belay/internal/tool"
 	"github.com/belay-run/belay/internal/tool/file"
 )
@@ -38,7 +38,7 @@ func (e *Engine) links(r *thread.Rules, spec belay.ToolSpec, args []byte, paths 
 	for i, p := range paths {
 		paths[i] = file.Within(r.Workspace, p)
 	}
-	for _, l := range links.Of(spec, args, paths, r.Place()) {
+	for _, l := range symlinks.Of(spec, args, paths, r.Place()) {
 		out = append(out, event.LinkSeen{Path: e.c.Secrets.String(l.Path), Real: e.c.Secrets.String(l.Real)})
 	}
 	return out

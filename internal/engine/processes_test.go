@@ -20,13 +20,13 @@ import (
 	"github.com/belay-run/belay/internal/store"
 	"github.com/belay-run/belay/internal/store/memory"
 	"github.com/belay-run/belay/internal/tool"
-	"github.com/belay-run/belay/internal/tool/shell"
+	"github.com/belay-run/belay/internal/tool/exec"
 )
 
 // programs is a bench whose tools run programs; its turns end with an answer.
 func programs(t *testing.T, script string) *bench {
-	c := shell.Config{Environ: []string{"PATH=/usr/bin:/bin"}, Grace: 500 * time.Millisecond}
-	return newBench(t, "name: t\nsteps:\n"+script, func(s *belay.Settings) { s.Completion = belay.CompletionConversational }, shell.Tools(c)...)
+	c := exec.Config{Environ: []string{"PATH=/usr/bin:/bin"}, Grace: 500 * time.Millisecond}
+	return newBench(t, "name: t\nsteps:\n"+script, func(s *belay.Settings) { s.Completion = belay.CompletionConversational }, exec.Tools(c)...)
 }
 
 // allEnded reports whether every process of the log has one end, and is gone.

@@ -12,8 +12,8 @@ import (
 	"github.com/belay-run/belay/internal/core/thread"
 	"github.com/belay-run/belay/internal/engine"
 	"github.com/belay-run/belay/internal/tool"
+	"github.com/belay-run/belay/internal/tool/exec"
 	"github.com/belay-run/belay/internal/tool/plan"
-	"github.com/belay-run/belay/internal/tool/shell"
 )
 
 // ground is a workspace, a folder of programs on PATH, and an environment.
@@ -38,7 +38,7 @@ func onGround(t *testing.T, script string) *ground {
 		}
 	}
 	g.env = []string{"PATH=" + root + "/late:" + g.bin + ":/usr/bin:/bin", "LANG=C", "TERM=xterm"}
-	g.bench = newBench(t, script, waits, shell.Exec(shell.Config{Environ: g.env}))
+	g.bench = newBench(t, script, waits, exec.Exec(exec.Config{Environ: g.env}))
 	g.changeRules(func(r *thread.Rules) { r.Workspace = g.ws })
 	g.dropGrants()
 	g.rewire(func(c *engine.Config) { c.ArgsKey = []byte("the key of this store") })
@@ -62,7 +62,7 @@ func (g *ground) told() string {
 // with it may have them.
 func (g *ground) otherwise(env ...string) {
 	g.t.Helper()
-	set, err := tool.NewSet(append(plan.Tools(), shell.Exec(shell.Config{Environ: append(slices.Clone(g.env), env...)}))...)
+	set, err := tool.NewSet(append(plan.Tools(), exec.Exec(exec.Config{Environ: append(slices.Clone(g.env), env...)}))...)
 	if err != nil {
 		g.t.Fatal(err)
 	}

@@ -15,7 +15,7 @@ import (
 	"time"
 
 	"github.com/belay-run/belay"
-	"github.com/belay-run/belay/internal/source"
+	"github.com/belay-run/belay/internal/lib/strictyaml"
 	"github.com/belay-run/belay/internal/store"
 	"github.com/belay-run/belay/internal/tool"
 )
@@ -93,6 +93,6 @@ type Command struct {
 const reference = "docs/eval.md describes the format"
 
 // textOf is how errors in a file of scenarios are reported.
-func textOf(name string) source.Text {
-	return source.Text{Name: name, Noun: "scenario", Code: belay.CodeBadScenario, Hint: reference}
+func textOf(name string) strictyaml.Text {
+	return strictyaml.Text{Name: name, Noun: "scenario", Code: belay.CodeBadScenario, Hint: reference}
 }

@@ -11,7 +11,7 @@ import (
 	"strings"
 
 	"github.com/belay-run/belay"
-	"github.com/belay-run/belay/internal/source"
+	"github.com/belay-run/belay/internal/lib/strictyaml"
 )
 
 // Format reads the scenarios of a file that is written in another format. ok is
@@ -52,8 +52,8 @@ func (s *Scenario) mistake(format string, args ...any) *belay.Error {
 
 func load(file string, others []Format) ([]*Scenario, error) {
 	info, err := os.Stat(file)
-	if err == nil && info.Size() > source.MaxBytes {
-		return nil, belay.Errorf(belay.CodeBadScenario, "the file has %d bytes; %d are the most", info.Size(), source.MaxBytes).At(file)
+	if err == nil && info.Size() > strictyaml.MaxBytes {
+		return nil, belay.Errorf(belay.CodeBadScenario, "the file has %d bytes; %d are the most", info.Size(), strictyaml.MaxBytes).At(file)
 	}
 	data, err := os.ReadFile(file)
 	if err != nil {

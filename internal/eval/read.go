@@ -12,8 +12,8 @@ import (
 	"github.com/goccy/go-yaml/ast"
 
 	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/internal/lib/strictyaml"
 	"github.com/belay-run/belay/internal/model/scripted"
-	"github.com/belay-run/belay/internal/source"
 )
 
 // The file as it is written.
@@ -82,7 +82,7 @@ func Parse(name string, data []byte) ([]*Scenario, error) {
 
 // reader reads one scenario; the first mistake stops it.
 type reader struct {
-	source.Text
+	strictyaml.Text
 	root ast.Node
 	err  *belay.Error
 }
@@ -116,7 +116,7 @@ func (r *reader) scenario() (*Scenario, error) {
 	if err := r.Decode(r.root, &f); err != nil {
 		return nil, err
 	}
-	s := &Scenario{File: r.Name, Line: source.Line(r.root), ID: f.ID, Title: f.Title, Category: f.Category, Tags: f.Tags,
+	s := &Scenario{File: r.Name, Line: strictyaml.Line(r.root), ID: f.ID, Title: f.Title, Category: f.Category, Tags: f.Tags,
 		Prompt: strings.TrimSpace(f.Prompt), Files: f.Setup.Files, Commands: f.Setup.Commands}
 	switch {
 	case !isID(f.ID):
@@ -154,7 +154,7 @@ func (r *reader) scenario() (*Scenario, error) {
 // script checks the model's side where it stands, so that mistakes have their
 // place, and keeps it as a file of its own.
 func (r *reader) script(s *Scenario, f scenarioFile) error {
-	part := source.At(r.root, "script")
+	part := strictyaml.At(r.root, "script")
 	if part == nil {
 		r.fail([]any{"script"}, "a scenario needs a script").WithHint("write script: with steps; docs/scripted.md describes them")
 		return nil

@@ -9,7 +9,7 @@ import (
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/internal/cli"
 	"github.com/belay-run/belay/internal/eval"
-	"github.com/belay-run/belay/internal/needs"
+	"github.com/belay-run/belay/internal/testkit/needs"
 )
 
 func player(t *testing.T) eval.Player {

@@ -8,7 +8,7 @@ import (
 	"strings"
 
 	"github.com/belay-run/belay"
-	"github.com/belay-run/belay/internal/shell"
+	"github.com/belay-run/belay/internal/policy/shell"
 )
 
 // Place is what is known of where commands run.

@@ -7,7 +7,7 @@ import (
 	"strings"
 
 	"github.com/belay-run/belay"
-	"github.com/belay-run/belay/internal/protected"
+	"github.com/belay-run/belay/internal/workspace/protected"
 )
 
 // Wish is a boundary that a call asks for itself, and why.

@@ -7,8 +7,8 @@ import (
 	"strings"
 
 	"github.com/belay-run/belay"
-	"github.com/belay-run/belay/internal/protected"
-	"github.com/belay-run/belay/internal/shell"
+	"github.com/belay-run/belay/internal/policy/shell"
+	"github.com/belay-run/belay/internal/workspace/protected"
 )
 
 // Link is a path that leads elsewhere than its text says, because of a link in

@@ -5,7 +5,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/belay-run/belay/internal/shell"
+	"github.com/belay-run/belay/internal/policy/shell"
 )
 
 // Places that rules know by name. They are compared without regard to case:

@@ -28,7 +28,7 @@ import (
 	"time"
 
 	"github.com/belay-run/belay"
-	"github.com/belay-run/belay/internal/shell"
+	"github.com/belay-run/belay/internal/policy/shell"
 )
 
 // Decision is what a rule or the gate says.

@@ -8,8 +8,8 @@ import (
 	"strings"
 
 	"github.com/belay-run/belay"
-	"github.com/belay-run/belay/internal/protected"
-	"github.com/belay-run/belay/internal/shell"
+	"github.com/belay-run/belay/internal/policy/shell"
+	"github.com/belay-run/belay/internal/workspace/protected"
 )
 
 // subject is what rules are held against: a call, or one simple command of it.

@@ -6,7 +6,7 @@ import (
 	"strings"
 
 	"github.com/belay-run/belay"
-	"github.com/belay-run/belay/internal/protected"
+	"github.com/belay-run/belay/internal/workspace/protected"
 )
 
 // Operations that a boundary stops.

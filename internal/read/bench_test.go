@@ -8,8 +8,8 @@ import (
 	"time"
 
 	"github.com/belay-run/belay/event"
-	"github.com/belay-run/belay/internal/live/livetest"
 	"github.com/belay-run/belay/internal/store/sqlite"
+	"github.com/belay-run/belay/internal/view/feed/feedtest"
 )
 
 // BenchmarkLongSession asks for the shell and the last window of a session with
@@ -21,8 +21,8 @@ func BenchmarkLongSession(b *testing.B) {
 		b.Fatal(err)
 	}
 	defer st.Close()
-	w := livetest.New(b, st, nil)
-	ids := livetest.IDs("a")
+	w := feedtest.New(b, st, nil)
+	ids := feedtest.IDs("a")
 	w.AddTo(ids.Session.Stream(), ids, event.SessionCreated{Workspace: "/ws"})
 	for i := 0; i < facts; i += batch {
 		all := make([]event.Payload, batch)

@@ -8,8 +8,8 @@ import (
 
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/internal/problem"
-	"github.com/belay-run/belay/internal/snapshot"
 	"github.com/belay-run/belay/internal/view"
+	"github.com/belay-run/belay/internal/view/snapshot"
 )
 
 // The standard's read models that follow from a session's facts. Each is a part

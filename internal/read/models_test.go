@@ -10,11 +10,11 @@ import (
 	"testing"
 
 	"github.com/belay-run/belay/event"
-	"github.com/belay-run/belay/internal/live/livetest"
 	"github.com/belay-run/belay/internal/read"
 	"github.com/belay-run/belay/internal/store"
 	"github.com/belay-run/belay/internal/store/memory"
 	"github.com/belay-run/belay/internal/view"
+	"github.com/belay-run/belay/internal/view/feed/feedtest"
 )
 
 // shown are the read models of the first session of a history, as JSON.
@@ -72,7 +72,7 @@ func (c *cutting) SaveView(ctx context.Context, name string, from, to store.Posi
 func TestReadModelsFollowFromTheFacts(t *testing.T) {
 	st := memory.Open(memory.Options{})
 	w := history(t, st, 3)
-	ids := livetest.IDs("a")
+	ids := feedtest.IDs("a")
 	killed := 0
 	for round := range 6 {
 		for i := range 400 { // enough that a fold is kept

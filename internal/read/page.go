@@ -9,10 +9,10 @@ import (
 
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/event"
-	"github.com/belay-run/belay/internal/live"
 	"github.com/belay-run/belay/internal/problem"
 	"github.com/belay-run/belay/internal/store"
-	"github.com/belay-run/belay/internal/story"
+	"github.com/belay-run/belay/internal/view/feed"
+	"github.com/belay-run/belay/internal/view/timeline"
 )
 
 // Bounds of a page.
@@ -31,7 +31,7 @@ type Page struct {
 	Fresh
 	Session   belay.SessionID  `json:"sessionId"`
 	Events    []event.Envelope `json:"events,omitempty"`
-	Items     []*story.Item    `json:"items,omitempty"`
+	Items     []*timeline.Item `json:"items,omitempty"`
 	Older     string           `json:"older"`
 	Newer     string           `json:"newer"`
 	MoreOlder bool             `json:"moreOlder"` // there are facts before the page
@@ -40,8 +40,8 @@ type Page struct {
 
 // wanted is which page a request asks for.
 type wanted struct {
-	scope  live.Scope
-	filter live.Filter
+	scope  feed.Scope
+	filter feed.Filter
 	most   int
 	window store.Window
 }
@@ -72,7 +72,7 @@ func (v *Reads) page(ctx context.Context, r *http.Request, of scoped) (*wanted, 
 			limit, w.window.Newest = name, name == "last"
 			continue
 		}
-		at, err := live.Place(ctx, v.Store, scope, q.Get(name))
+		at, err := feed.Place(ctx, v.Store, scope, q.Get(name))
 		if err != nil {
 			return nil, problem.At("query "+name, err)
 		}
@@ -113,11 +113,11 @@ func (v *Reads) story(of scoped) http.HandlerFunc {
 		if err != nil {
 			return nil, err
 		}
-		var f story.Fold
+		var f timeline.Fold
 		for i := range records {
 			f.Apply(records[i].Event)
 		}
-		p.Items = append([]*story.Item{}, f.Items()...)
+		p.Items = append([]*timeline.Item{}, f.Items()...)
 		return p, nil
 	})
 }
@@ -157,13 +157,13 @@ func (v *Reads) turn(ctx context.Context, r *http.Request, of scoped) (*Page, []
 	return p, records, nil
 }
 
-func (v *Reads) cursor(s live.Scope, at live.Cursor) string {
+func (v *Reads) cursor(s feed.Scope, at feed.Cursor) string {
 	return s.Text(v.Store.Runtime(), at)
 }
 
 // span is the places of the first and the last fact that were looked at, in the
 // order of reading.
-type span struct{ first, last live.Cursor }
+type span struct{ first, last feed.Cursor }
 
 // collect takes facts until the page is full.
 func (w *wanted) collect(facts iter.Seq2[store.Record, error]) (out []store.Record, looked span, more bool, err error) {
@@ -175,7 +175,7 @@ func (w *wanted) collect(facts iter.Seq2[store.Record, error]) (out []store.Reco
 		if len(out) >= w.most || size >= pageBytes || n >= pageLooked {
 			return out, looked, true, nil
 		}
-		looked.last = live.CursorOf(rec)
+		looked.last = feed.CursorOf(rec)
 		if n++; n == 1 {
 			looked.first = looked.last
 		}

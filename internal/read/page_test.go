@@ -18,20 +18,20 @@ import (
 	"github.com/belay-run/belay/event"
 	"github.com/belay-run/belay/event/eventtest"
 	"github.com/belay-run/belay/internal/engine"
-	"github.com/belay-run/belay/internal/live"
-	"github.com/belay-run/belay/internal/live/livetest"
 	"github.com/belay-run/belay/internal/read"
-	"github.com/belay-run/belay/internal/search"
 	"github.com/belay-run/belay/internal/store"
 	"github.com/belay-run/belay/internal/store/memory"
-	"github.com/belay-run/belay/internal/story"
 	"github.com/belay-run/belay/internal/view"
+	"github.com/belay-run/belay/internal/view/feed"
+	"github.com/belay-run/belay/internal/view/feed/feedtest"
+	"github.com/belay-run/belay/internal/view/search"
+	"github.com/belay-run/belay/internal/view/timeline"
 )
 
 // history is a session with two threads and a task, among others.
-func history(t testing.TB, st store.Store, answers int) *livetest.Writer {
-	w := livetest.New(t, st, func(engine.Live) {})
-	ids, second, other := livetest.IDs("a"), livetest.IDs("a"), livetest.IDs("b")
+func history(t testing.TB, st store.Store, answers int) *feedtest.Writer {
+	w := feedtest.New(t, st, func(engine.Live) {})
+	ids, second, other := feedtest.IDs("a"), feedtest.IDs("a"), feedtest.IDs("b")
 	second.Thread = "thr_second"
 	w.AddTo(ids.Session.Stream(), ids, event.SessionCreated{Workspace: "/ws", Title: "fix it"})
 	w.AddTo(ids.Task.Stream(), ids, event.TaskCreated{Objective: belay.Content{Text: "fix it"}, Kind: "agent", Thread: ids.Thread},
@@ -88,7 +88,7 @@ type page struct {
 	Position             int64
 	Stale                bool
 	Events               []event.Envelope
-	Items                []story.Item
+	Items                []timeline.Item
 	Older, Newer         string
 	MoreOlder, MoreNewer bool
 }
@@ -106,7 +106,7 @@ func TestPagesHaveEachFactOnce(t *testing.T) {
 		"/v1/threads/thr_b/events":     func(e event.Envelope) bool { return e.Stream == "thread/thr_b" },
 		"/v1/sessions/sess_a/events?t": func(e event.Envelope) bool { return e.IDs.Session == "sess_a" && e.Type() == "model.completed" },
 	} {
-		want := livetest.Log(t, st, keep)
+		want := feedtest.Log(t, st, keep)
 		path, types, _ := strings.Cut(path, "?")
 		if types != "" {
 			types = "&types=model.completed"
@@ -157,7 +157,7 @@ func TestAStreamGoesOnWhereAPageEnds(t *testing.T) {
 		st := memory.Open(memory.Options{})
 		history(t, st, 9)
 		get := reads(st)
-		hub, err := live.New(t.Context(), st, live.Options{})
+		hub, err := feed.New(t.Context(), st, feed.Options{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -167,14 +167,14 @@ func TestAStreamGoesOnWhereAPageEnds(t *testing.T) {
 				t.Fatal(code)
 			}
 			got := len(p.Events)
-			reader, err := hub.Reader(t.Context(), live.Scope{Session: "sess_a"}, nil, p.Newer)
+			reader, err := hub.Reader(t.Context(), feed.Scope{Session: "sess_a"}, nil, p.Newer)
 			if err != nil {
 				t.Fatal(err)
 			}
 			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
-			_ = reader.Follow(ctx, func(ms []live.Message) error { got += len(ms); return nil })
+			_ = reader.Follow(ctx, func(ms []feed.Message) error { got += len(ms); return nil })
 			cancel()
-			if want := len(livetest.Log(t, st, func(e event.Envelope) bool { return e.IDs.Session == "sess_a" })); got != want {
+			if want := len(feedtest.Log(t, st, func(e event.Envelope) bool { return e.IDs.Session == "sess_a" })); got != want {
 				t.Errorf("%s: %d facts of %d", query, got, want)
 			}
 		}
@@ -258,7 +258,7 @@ func TestASnapshotGoesOn(t *testing.T) {
 		return string(raw)
 	}
 	first := shown()
-	w.Add(livetest.IDs("a"), livetest.Note(1))
+	w.Add(feedtest.IDs("a"), feedtest.Note(1))
 	again := shown()
 	if len(st.after) != 2 || st.after[0] != 0 || st.after[1] == 0 {
 		t.Errorf("the windows began at %v", st.after)
@@ -286,10 +286,10 @@ func TestAReadWaitsForAPosition(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		w := livetest.New(t, st, nil)
+		w := feedtest.New(t, st, nil)
 		go func() {
 			time.Sleep(1900 * time.Millisecond)
-			w.Add(livetest.IDs("new"), livetest.Note(1))
+			w.Add(feedtest.IDs("new"), feedtest.Note(1))
 		}()
 		for _, late := range []bool{false, true} {
 			after := end + 1
@@ -339,5 +339,5 @@ func TestRefusalsOfReads(t *testing.T) {
 }
 
 func cursorOf(st store.Store, session belay.SessionID, at store.Position) string {
-	return live.Scope{Session: session}.Text(st.Runtime(), live.Cursor{Position: at})
+	return feed.Scope{Session: session}.Text(st.Runtime(), feed.Cursor{Position: at})
 }

@@ -8,8 +8,8 @@ import (
 
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/event"
-	"github.com/belay-run/belay/internal/live"
 	"github.com/belay-run/belay/internal/problem"
+	"github.com/belay-run/belay/internal/view/feed"
 )
 
 // Param is something that a query may say.
@@ -55,12 +55,12 @@ func paramsText(params []Param) string {
 }
 
 // besides are the types of what a stream has besides facts.
-var besides = []string{live.TypeText, live.TypeResync, live.TypeDeleted, live.TypeEnd}
+var besides = []string{feed.TypeText, feed.TypeResync, feed.TypeDeleted, feed.TypeEnd}
 
 // filter is what a request's types choose. A type that there isn't would never
 // come, so whoever misspelt it would wait for ever.
-func filter(q url.Values) (live.Filter, error) {
-	f, err := live.NewFilter(q.Get("types"))
+func filter(q url.Values) (feed.Filter, error) {
+	f, err := feed.NewFilter(q.Get("types"))
 	if err != nil {
 		return nil, problem.At("query types", err)
 	}

@@ -3,7 +3,7 @@ package read
 import (
 	"net/http"
 
-	"github.com/belay-run/belay/internal/live"
+	"github.com/belay-run/belay/internal/view/feed"
 )
 
 // Route is a path of the interface and who answers it.
@@ -43,10 +43,10 @@ var (
 // Only.
 func (v *Reads) Routes() []Route {
 	return []Route{
-		{"GET /v1/stream", "What happens in the store, as it happens.", true, streamParams, v.stream(wholeStore, live.Now)},
-		{"GET /v1/sessions/{id}/stream", "What happens in a session, from its first fact on.", true, streamParams, v.stream(v.ofSession, live.Start)},
-		{"GET /v1/threads/{id}/stream", "What happens in a thread, from its first fact on.", true, streamParams, v.stream(v.ofThread, live.Start)},
-		{"GET /v1/runs/{id}/stream", "What happens in a run, until it is over.", true, streamParams, v.stream(v.ofRun, live.Start)},
+		{"GET /v1/stream", "What happens in the store, as it happens.", true, streamParams, v.stream(wholeStore, feed.Now)},
+		{"GET /v1/sessions/{id}/stream", "What happens in a session, from its first fact on.", true, streamParams, v.stream(v.ofSession, feed.Start)},
+		{"GET /v1/threads/{id}/stream", "What happens in a thread, from its first fact on.", true, streamParams, v.stream(v.ofThread, feed.Start)},
+		{"GET /v1/runs/{id}/stream", "What happens in a run, until it is over.", true, streamParams, v.stream(v.ofRun, feed.Start)},
 		{"GET /v1/sessions", "Sessions, the one that changed last first.", false, listParams, answered(v.sessions)},
 		{"GET /v1/sessions/{id}", "A session's shell: everything but its history.", false, freshParams, answered(v.session)},
 		{"GET /v1/sessions/{id}/snapshot", "The standard's snapshot of a session.", false, freshParams, answered(v.snapshot)},

@@ -7,8 +7,8 @@ import (
 
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/internal/problem"
-	"github.com/belay-run/belay/internal/search"
 	"github.com/belay-run/belay/internal/view"
+	"github.com/belay-run/belay/internal/view/search"
 )
 
 // Found are sessions that have all words of a question, the one that changed

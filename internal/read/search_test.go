@@ -8,8 +8,8 @@ import (
 
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/event"
-	"github.com/belay-run/belay/internal/live/livetest"
 	"github.com/belay-run/belay/internal/store/memory"
+	"github.com/belay-run/belay/internal/view/feed/feedtest"
 )
 
 // TestASearchHasWhatItWasToldToWaitFor: a search that names a position finds the
@@ -26,7 +26,7 @@ func TestASearchHasWhatItWasToldToWaitFor(t *testing.T) {
 		}
 		go func() {
 			time.Sleep(time.Second)
-			w.Add(livetest.IDs("a"), event.TurnCompleted{Summary: belay.Content{Text: "the zebra is fed"}})
+			w.Add(feedtest.IDs("a"), event.TurnCompleted{Summary: belay.Content{Text: "the zebra is fed"}})
 		}()
 		var found struct {
 			Position int64

@@ -7,8 +7,8 @@ import (
 
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/internal/problem"
-	"github.com/belay-run/belay/internal/snapshot"
 	"github.com/belay-run/belay/internal/view"
+	"github.com/belay-run/belay/internal/view/snapshot"
 )
 
 // Sessions is a list of sessions, the one that changed last first.

@@ -6,8 +6,8 @@ import (
 	"errors"
 
 	"github.com/belay-run/belay"
-	"github.com/belay-run/belay/internal/snapshot"
 	"github.com/belay-run/belay/internal/store"
+	"github.com/belay-run/belay/internal/view/snapshot"
 )
 
 // standings is the view that keeps folded snapshots of sessions; its number

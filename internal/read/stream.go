@@ -13,16 +13,16 @@ import (
 	"time"
 
 	"github.com/belay-run/belay"
-	"github.com/belay-run/belay/internal/live"
 	"github.com/belay-run/belay/internal/problem"
 	"github.com/belay-run/belay/internal/store"
 	"github.com/belay-run/belay/internal/view"
+	"github.com/belay-run/belay/internal/view/feed"
 )
 
 // Reads answers for one store.
 type Reads struct {
 	Store store.Store
-	Hub   *live.Hub
+	Hub   *feed.Hub
 	Views *view.Follower // of the store; others that read it share it
 	Words *view.Follower // of search.Fold of the store; only searches need it
 	Stall time.Duration  // a reader of a stream that takes nothing for so long is cut off; 0 is 30 s
@@ -36,9 +36,9 @@ type Reads struct {
 const stall = 30 * time.Second
 
 // Snapshot is what a slow reader of a session begins with again: the session's
-// row. It is live.Options.Snapshot for the store's hub.
-func Snapshot(st store.Store, views *view.Follower) func(context.Context, live.Scope) (json.RawMessage, store.Position, error) {
-	return func(ctx context.Context, s live.Scope) (json.RawMessage, store.Position, error) {
+// row. It is feed.Options.Snapshot for the store's hub.
+func Snapshot(st store.Store, views *view.Follower) func(context.Context, feed.Scope) (json.RawMessage, store.Position, error) {
+	return func(ctx context.Context, s feed.Scope) (json.RawMessage, store.Position, error) {
 		if err := views.Catchup(ctx); err != nil {
 			return nil, 0, err
 		}
@@ -61,48 +61,48 @@ func Snapshot(st store.Store, views *view.Follower) func(context.Context, live.S
 // Shell is a session's shell as JSON and the position up to which it has
 // everything; nil when there is no such session.
 func (v *Reads) Shell(ctx context.Context, id belay.SessionID) (json.RawMessage, store.Position, error) {
-	return Snapshot(v.Store, v.Views)(ctx, live.Scope{Session: id})
+	return Snapshot(v.Store, v.Views)(ctx, feed.Scope{Session: id})
 }
 
 // scoped finds out what a request's stream is about.
-type scoped func(r *http.Request) (live.Scope, error)
+type scoped func(r *http.Request) (feed.Scope, error)
 
-func wholeStore(*http.Request) (live.Scope, error) { return live.Scope{}, nil }
+func wholeStore(*http.Request) (feed.Scope, error) { return feed.Scope{}, nil }
 
-func (v *Reads) ofSession(r *http.Request) (live.Scope, error) {
+func (v *Reads) ofSession(r *http.Request) (feed.Scope, error) {
 	id, err := pathID(r)
 	if err != nil {
-		return live.Scope{}, err
+		return feed.Scope{}, err
 	}
-	return live.Scope{Session: belay.SessionID(id)}, v.there(r.Context(), belay.SessionID(id))
+	return feed.Scope{Session: belay.SessionID(id)}, v.there(r.Context(), belay.SessionID(id))
 }
 
-func (v *Reads) ofThread(r *http.Request) (live.Scope, error) {
+func (v *Reads) ofThread(r *http.Request) (feed.Scope, error) {
 	id, err := pathID(r)
 	if err != nil {
-		return live.Scope{}, err
+		return feed.Scope{}, err
 	}
 	stream := belay.ThreadID(id).Stream()
 	head, err := v.Store.Head(r.Context(), stream)
 	if errors.Is(err, store.ErrNotFound) {
 		err = unknown("thread", id)
 	}
-	return live.Scope{Session: head.Session, Stream: stream}, err
+	return feed.Scope{Session: head.Session, Stream: stream}, err
 }
 
-func (v *Reads) ofRun(r *http.Request) (live.Scope, error) {
+func (v *Reads) ofRun(r *http.Request) (feed.Scope, error) {
 	id, err := pathID(r)
 	if err != nil {
-		return live.Scope{}, err
+		return feed.Scope{}, err
 	}
 	if err := v.Views.Catchup(r.Context()); err != nil {
-		return live.Scope{}, err
+		return feed.Scope{}, err
 	}
 	run, err := view.RunByID(r.Context(), v.Store, belay.RunID(id))
 	if belay.CodeOf(err) == belay.CodeNotFound {
 		err = unknown("run", id)
 	}
-	return live.Scope{Session: run.Session, Run: run.ID, Task: run.Task, Thread: run.Thread, Turn: run.Turn}, err
+	return feed.Scope{Session: run.Session, Run: run.ID, Task: run.Task, Thread: run.Thread, Turn: run.Turn}, err
 }
 
 // there reports whether a session has facts, or at least a command that waits.
@@ -151,7 +151,7 @@ func (v *Reads) stream(of scoped, since string) http.HandlerFunc {
 		out.begin()
 		give := out.give
 		if v.Given != nil {
-			give = func(ms []live.Message) error {
+			give = func(ms []feed.Message) error {
 				err := out.give(ms)
 				for i := 0; i < len(ms) && err == nil; i++ {
 					v.Given(r.Context(), ms[i].Type, ms[i].Data)
@@ -166,7 +166,7 @@ func (v *Reads) stream(of scoped, since string) http.HandlerFunc {
 
 // reader begins where a request wants: behind the last event that a client has
 // seen, else where it says, else at the route's default.
-func (v *Reads) reader(of scoped, since string, r *http.Request) (*live.Reader, error) {
+func (v *Reads) reader(of scoped, since string, r *http.Request) (*feed.Reader, error) {
 	scope, err := of(r)
 	if err != nil {
 		return nil, err
@@ -206,7 +206,7 @@ func (s *sink) begin() {
 
 // give writes one delivery. A client that doesn't take it in time is cut off:
 // it comes back with the cursor of what it has.
-func (s *sink) give(ms []live.Message) error {
+func (s *sink) give(ms []feed.Message) error {
 	for i := range ms {
 		writeEvent(&s.buf, &ms[i])
 	}
@@ -232,8 +232,8 @@ func (s *sink) send() error {
 }
 
 // writeEvent writes one event. Its data is JSON of one line.
-func writeEvent(b *bytes.Buffer, m *live.Message) {
-	if m.Type == live.TypeBeat {
+func writeEvent(b *bytes.Buffer, m *feed.Message) {
+	if m.Type == feed.TypeBeat {
 		b.WriteString(": beat\n\n")
 		return
 	}

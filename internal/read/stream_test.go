@@ -22,34 +22,34 @@ import (
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/client"
 	"github.com/belay-run/belay/event"
-	"github.com/belay-run/belay/internal/live"
-	"github.com/belay-run/belay/internal/live/livetest"
 	"github.com/belay-run/belay/internal/read"
 	"github.com/belay-run/belay/internal/store"
 	"github.com/belay-run/belay/internal/store/memory"
 	"github.com/belay-run/belay/internal/view"
+	"github.com/belay-run/belay/internal/view/feed"
+	"github.com/belay-run/belay/internal/view/feed/feedtest"
 )
 
 // bench is a server of reads on loopback, and somebody who writes.
 type bench struct {
 	*testing.T
-	*livetest.Writer
+	*feedtest.Writer
 	st   store.Store
-	hub  *live.Hub
+	hub  *feed.Hub
 	addr string
 	over atomic.Int64 // requests that were answered to their end
 }
 
-func newBench(t *testing.T, st store.Store, o live.Options, stall time.Duration) *bench {
+func newBench(t *testing.T, st store.Store, o feed.Options, stall time.Duration) *bench {
 	o.Snapshot = read.Snapshot(st, view.NewFollower(st))
-	hub, err := live.New(t.Context(), st, o)
+	hub, err := feed.New(t.Context(), st, o)
 	if err != nil {
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error, 1)
 	go func() { done <- hub.Run(ctx) }()
-	b := &bench{T: t, Writer: livetest.New(t, st, hub.Show), st: st, hub: hub}
+	b := &bench{T: t, Writer: feedtest.New(t, st, hub.Show), st: st, hub: hub}
 	mux := http.NewServeMux()
 	for _, r := range (&read.Reads{Store: st, Hub: hub, Views: view.NewFollower(st), Stall: stall}).Routes() {
 		mux.HandleFunc(r.Pattern, func(w http.ResponseWriter, q *http.Request) {
@@ -162,9 +162,9 @@ func (b *bench) story(seed uint64, answers int, pause time.Duration) {
 		for i := range pieces {
 			pieces[i] = strings.Repeat("ü%", 1+random.IntN(150))
 		}
-		b.Answer(livetest.IDs([]string{"a", "b"}[random.IntN(2)]), pieces...)
+		b.Answer(feedtest.IDs([]string{"a", "b"}[random.IntN(2)]), pieces...)
 	}
-	b.Add(livetest.IDs("a"), event.TurnCompleted{})
+	b.Add(feedtest.IDs("a"), event.TurnCompleted{})
 }
 
 // TestAThousandDisconnects breaks the connections of 20 clients again and again
@@ -174,8 +174,8 @@ func (b *bench) story(seed uint64, answers int, pause time.Duration) {
 func TestAThousandDisconnects(t *testing.T) {
 	seed := uint64(time.Now().UnixNano())
 	t.Logf("seed %d", seed)
-	b := newBench(t, memory.Open(memory.Options{}), live.Options{Pace: time.Millisecond}, 0)
-	b.Add(livetest.IDs("a"), livetest.Note(0))
+	b := newBench(t, memory.Open(memory.Options{}), feed.Options{Pace: time.Millisecond}, 0)
+	b.Add(feedtest.IDs("a"), feedtest.Note(0))
 	const clients = 20
 	want := int64(1000)
 	if raceEnabled {
@@ -220,15 +220,15 @@ func TestAThousandDisconnects(t *testing.T) {
 	}
 	for n := uint64(0); breaks.Load() < want+clients && gone.Load() < clients; n++ {
 		random := rand.New(rand.NewPCG(seed, n+100))
-		b.Answer(livetest.IDs([]string{"a", "b"}[random.IntN(2)]), slices.Repeat([]string{strings.Repeat("ü%", 1+random.IntN(60))}, random.IntN(9))...)
+		b.Answer(feedtest.IDs([]string{"a", "b"}[random.IntN(2)]), slices.Repeat([]string{strings.Repeat("ü%", 1+random.IntN(60))}, random.IntN(9))...)
 		for i := 0; i < 10 && breaks.Load() < int64(10*n); i++ { // what is written waits for who reads
 			<-time.After(2 * time.Millisecond)
 		}
 	}
-	b.Add(livetest.IDs("a"), event.TurnCompleted{})
+	b.Add(feedtest.IDs("a"), event.TurnCompleted{})
 	wg.Wait()
-	all := livetest.Log(t, b.st, allFacts)
-	ofA := livetest.Log(t, b.st, func(e event.Envelope) bool { return e.IDs.Session == "sess_a" })
+	all := feedtest.Log(t, b.st, allFacts)
+	ofA := feedtest.Log(t, b.st, func(e event.Envelope) bool { return e.IDs.Session == "sess_a" })
 	flew := 0
 	for i, f := range results {
 		log := ofA
@@ -288,13 +288,13 @@ func (f readerFunc) Read(p []byte) (int, error) { return f(p) }
 func TestTenThousandCuts(t *testing.T) {
 	seed := uint64(time.Now().UnixNano())
 	t.Logf("seed %d", seed)
-	b := newBench(t, memory.Open(memory.Options{}), live.Options{Pace: time.Millisecond}, 0)
-	b.Add(livetest.IDs("a"), livetest.Note(0))
+	b := newBench(t, memory.Open(memory.Options{}), feed.Options{Pace: time.Millisecond}, 0)
+	b.Add(feedtest.IDs("a"), feedtest.Note(0))
 	done := make(chan []byte, 1)
 	go func() { done <- b.recorded("/v1/sessions/sess_a/stream", "event: turn.completed") }()
 	b.story(seed, 60, 2*time.Millisecond)
 	stream := <-done
-	log := livetest.Log(t, b.st, func(e event.Envelope) bool { return e.IDs.Session == "sess_a" })
+	log := feedtest.Log(t, b.st, func(e event.Envelope) bool { return e.IDs.Session == "sess_a" })
 	whole, have := b.whole(stream)
 	rest := b.rests(t, have[len(whole)].cursor, len(log))
 	cuts := 10000
@@ -397,9 +397,9 @@ func (b *bench) rests(t *testing.T, last string, most int) func(cursor string) [
 }
 
 func TestRefusalsOfStreamsAreProblems(t *testing.T) {
-	b := newBench(t, memory.Open(memory.Options{}), live.Options{}, 0)
-	b.Add(livetest.IDs("a"), livetest.Note(0))
-	other := live.Scope{Session: "sess_a"}.Text("rt_other", live.Cursor{Position: 1})
+	b := newBench(t, memory.Open(memory.Options{}), feed.Options{}, 0)
+	b.Add(feedtest.IDs("a"), feedtest.Note(0))
+	other := feed.Scope{Session: "sess_a"}.Text("rt_other", feed.Cursor{Position: 1})
 	for _, c := range []struct {
 		path, last string
 		code       belay.Code
@@ -447,9 +447,9 @@ func TestRefusalsOfStreamsAreProblems(t *testing.T) {
 // server gives it up; it comes back and has every fact once.
 // Guarantee: L4.
 func TestAStalledReaderIsCutOff(t *testing.T) {
-	b := newBench(t, memory.Open(memory.Options{}), live.Options{Ring: 16 << 20}, 200*time.Millisecond)
-	ids := livetest.IDs("a")
-	b.Add(ids, livetest.Note(0))
+	b := newBench(t, memory.Open(memory.Options{}), feed.Options{Ring: 16 << 20}, 200*time.Millisecond)
+	ids := feedtest.IDs("a")
+	b.Add(ids, feedtest.Note(0))
 	conn, err := net.Dial("tcp", strings.TrimPrefix(b.addr, "http://"))
 	if err != nil {
 		t.Fatal(err)
@@ -483,7 +483,7 @@ func TestAStalledReaderIsCutOff(t *testing.T) {
 			break
 		}
 	}
-	if want := len(livetest.Log(t, b.st, allFacts)); got != want {
+	if want := len(feedtest.Log(t, b.st, allFacts)); got != want {
 		t.Errorf("it has %d facts of %d", got, want)
 	}
 }
@@ -493,8 +493,8 @@ func TestAStalledReaderIsCutOff(t *testing.T) {
 // Guarantee: L3.
 func TestASnapshotFitsItsCursor(t *testing.T) {
 	st := memory.Open(memory.Options{})
-	w := livetest.New(t, st, nil)
-	ids := livetest.IDs("a")
+	w := feedtest.New(t, st, nil)
+	ids := feedtest.IDs("a")
 	w.AddTo(ids.Session.Stream(), ids, event.SessionCreated{Workspace: "/ws"})
 	take := read.Snapshot(st, view.NewFollower(st))
 	stop := make(chan struct{})
@@ -505,7 +505,7 @@ func TestASnapshotFitsItsCursor(t *testing.T) {
 			case <-stop:
 				return
 			default:
-				w.Add(livetest.IDs([]string{"a", "b"}[i%2]), livetest.Note(i))
+				w.Add(feedtest.IDs([]string{"a", "b"}[i%2]), feedtest.Note(i))
 			}
 		}
 	})
@@ -515,7 +515,7 @@ func TestASnapshotFitsItsCursor(t *testing.T) {
 	}
 	var all []taken
 	for range 50 {
-		data, at, err := take(t.Context(), live.Scope{Session: ids.Session})
+		data, at, err := take(t.Context(), feed.Scope{Session: ids.Session})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -543,8 +543,8 @@ func TestASnapshotFitsItsCursor(t *testing.T) {
 
 // TestTheStreamOfARunEndsWithIt follows a run until its attempt is over.
 func TestTheStreamOfARunEndsWithIt(t *testing.T) {
-	b := newBench(t, memory.Open(memory.Options{}), live.Options{}, 0)
-	ids := livetest.IDs("a")
+	b := newBench(t, memory.Open(memory.Options{}), feed.Options{}, 0)
+	ids := feedtest.IDs("a")
 	task := ids.Task.Stream()
 	b.AddTo(task, ids, event.TaskAttemptStarted{Number: 1, Thread: ids.Thread, Turn: ids.Turn})
 	b.Answer(ids, "hello")
@@ -555,7 +555,7 @@ func TestTheStreamOfARunEndsWithIt(t *testing.T) {
 	within.Run = ""
 	b.Add(within, event.ToolStarted{Name: "x", Attempt: 1})
 	b.AddTo(task, ids, event.TaskAttemptCompleted{})
-	b.Add(ids, livetest.Note(2))
+	b.Add(ids, feedtest.Note(2))
 	var types []string
 	for e, err := range b.client(nil).Stream(t.Context(), "/v1/runs/run_a/stream", client.StreamOptions{Types: "task.*,model.*,tool.*"}) {
 		if err != nil {
@@ -563,7 +563,7 @@ func TestTheStreamOfARunEndsWithIt(t *testing.T) {
 		}
 		types = append(types, e.Type)
 	}
-	cursor := live.Scope{Session: ids.Session, Run: ids.Run}.Text(b.st.Runtime(), live.Cursor{Position: store.Position(len(livetest.Log(t, b.st, allFacts)))})
+	cursor := feed.Scope{Session: ids.Session, Run: ids.Run}.Text(b.st.Runtime(), feed.Cursor{Position: store.Position(len(feedtest.Log(t, b.st, allFacts)))})
 	for _, o := range []client.StreamOptions{{Types: "turn.*"}, {Since: cursor}} {
 		for e, err := range b.client(nil).Stream(t.Context(), "/v1/runs/run_a/stream", o) {
 			t.Errorf("%+v: %s %v", o, e.Type, err)

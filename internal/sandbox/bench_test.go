@@ -13,8 +13,8 @@ import (
 	"time"
 
 	"github.com/belay-run/belay"
-	"github.com/belay-run/belay/internal/needs"
 	"github.com/belay-run/belay/internal/sandbox"
+	"github.com/belay-run/belay/internal/testkit/needs"
 )
 
 // BenchmarkStart is what a boundary adds to a command: /bin/true from the start
@@ -126,7 +126,7 @@ func BenchmarkToolchains(b *testing.B) {
 	}
 	for _, c := range append(toolchains[:len(toolchains):len(toolchains)],
 		toolchain{"go build and test", "go", "go build ./... && go test -count=1 ./..."},
-		toolchain{"go test of this project", "go", "cd " + root + " && go test -count=1 ./internal/canon ./internal/patch ./internal/source"}) {
+		toolchain{"go test of this project", "go", "cd " + root + " && go test -count=1 ./internal/lib/jcs ./internal/tool/patch ./internal/lib/strictyaml"}) {
 		b.Run(c.name, func(b *testing.B) {
 			needs.Program(b, c.program)
 			s := newSpace(b)

@@ -14,7 +14,7 @@ import (
 
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/internal/process"
-	"github.com/belay-run/belay/internal/sandbox/inside"
+	"github.com/belay-run/belay/internal/sandbox/boxinit"
 )
 
 // Box starts programs within one boundary.
@@ -171,7 +171,7 @@ func (b *Box) Prepare(cmd *exec.Cmd) (process.Hold, error) {
 	first := 3 + len(cmd.ExtraFiles)
 	cmd.ExtraFiles = append(cmd.ExtraFiles, h.far...)
 	cmd.SysProcAttr, cmd.Path, cmd.Dir = attr, "/proc/self/exe", "/"
-	cmd.Args = []string{inside.Name, strconv.Itoa(first)}
+	cmd.Args = []string{boxinit.Name, strconv.Itoa(first)}
 	cmd.Env, cmd.Err = slices.Clone(helperEnv), nil
 	if mark := marked(p); mark != "" {
 		cmd.Env = append(cmd.Env, mark)
@@ -187,7 +187,7 @@ const markPrefix = "BELAY_PROCESS_MARK="
 // ends everybody with it there is none, and the program has none either: a signal
 // goes to the helper, whose environment not everybody can read, and reaches
 // everybody, once.
-func marked(p *inside.Profile) (mark string) {
+func marked(p *boxinit.Profile) (mark string) {
 	p.Env = slices.Clone(p.Env)
 	i := slices.IndexFunc(p.Env, func(e string) bool { return strings.HasPrefix(e, markPrefix) })
 	if i < 0 {
@@ -219,7 +219,7 @@ func enter(attr *syscall.SysProcAttr, try map[string]bool) {
 	if try[LayerUser] {
 		attr.UidMappings = []syscall.SysProcIDMap{{ContainerID: os.Geteuid(), HostID: os.Geteuid(), Size: 1}}
 		attr.GidMappings = []syscall.SysProcIDMap{{ContainerID: os.Getegid(), HostID: os.Getegid(), Size: 1}}
-		attr.AmbientCaps = inside.KeptCaps
+		attr.AmbientCaps = boxinit.KeptCaps
 	}
 }
 

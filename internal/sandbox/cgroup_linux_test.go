@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"github.com/belay-run/belay"
-	need "github.com/belay-run/belay/internal/needs"
+	need "github.com/belay-run/belay/internal/testkit/needs"
 	"golang.org/x/sys/unix"
 )
 

@@ -11,8 +11,8 @@ import (
 	"testing"
 
 	"github.com/belay-run/belay"
-	"github.com/belay-run/belay/internal/needs"
 	"github.com/belay-run/belay/internal/sandbox"
+	"github.com/belay-run/belay/internal/testkit/needs"
 )
 
 // forbidden are shell lines that must fail within a boundary. $OUT is a folder

@@ -13,12 +13,12 @@ import (
 	"time"
 
 	"github.com/belay-run/belay"
-	"github.com/belay-run/belay/internal/sandbox/inside"
+	"github.com/belay-run/belay/internal/sandbox/boxinit"
 	"golang.org/x/sys/unix"
 )
 
 // guard fills in which names are read-only, and makes the stubs.
-func (b *Box) guard(p *inside.Profile) (*stubs, error) {
+func (b *Box) guard(p *boxinit.Profile) (*stubs, error) {
 	if b.o.Protected == nil {
 		return nil, nil
 	}

@@ -15,7 +15,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/belay-run/belay"
-	"github.com/belay-run/belay/internal/sandbox/inside"
+	"github.com/belay-run/belay/internal/sandbox/boxinit"
 )
 
 // Hold is the helper of one program. It is a process.Hold.
@@ -35,8 +35,8 @@ type Hold struct {
 }
 
 // connect makes the helper's descriptors.
-func (h *Hold) connect(p *inside.Profile) error {
-	f, err := inside.Sealed(p)
+func (h *Hold) connect(p *boxinit.Profile) error {
+	f, err := boxinit.Sealed(p)
 	if err != nil {
 		return err
 	}
@@ -103,7 +103,7 @@ func (h *Hold) serve() error {
 }
 
 // layersOf are layers as the rest of the program knows them.
-func layersOf(said []inside.Layer) []belay.Layer {
+func layersOf(said []boxinit.Layer) []belay.Layer {
 	var all []belay.Layer
 	for _, l := range said {
 		all = append(all, belay.Layer(l))
@@ -149,7 +149,7 @@ func (h *Hold) Applied() belay.Applied { return h.applied }
 
 // Release lets the helper start the program.
 func (h *Hold) Release() error {
-	_, err := h.conn.Write([]byte{inside.Release})
+	_, err := h.conn.Write([]byte{boxinit.Release})
 	return err
 }
 
@@ -159,7 +159,7 @@ func (h *Hold) Extend(d time.Duration) error {
 	if err := h.conn.SetWriteDeadline(time.Now().Add(extendTime)); err != nil {
 		return err
 	}
-	_, err := h.conn.Write(inside.Extend(d))
+	_, err := h.conn.Write(boxinit.Extend(d))
 	return err
 }
 
@@ -168,7 +168,7 @@ func (h *Hold) Extend(d time.Duration) error {
 const extendTime = 100 * time.Millisecond
 
 // receive takes one message.
-func (h *Hold) receive() (m inside.Message, err error) {
+func (h *Hold) receive() (m boxinit.Message, err error) {
 	b, rights := make([]byte, 64<<10), make([]byte, unix.CmsgSpace(4))
 	n, rn, _, _, err := h.conn.ReadMsgUnix(b, rights)
 	if err == nil && n == 0 {
@@ -187,7 +187,7 @@ func (h *Hold) receive() (m inside.Message, err error) {
 }
 
 // said takes a message that has come already.
-func (h *Hold) said() (m inside.Message, err error) {
+func (h *Hold) said() (m boxinit.Message, err error) {
 	h.conn.SetReadDeadline(time.Time{}) //nolint:errcheck // a socket has deadlines
 	raw, err := h.conn.SyscallConn()
 	if err != nil {

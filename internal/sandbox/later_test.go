@@ -11,8 +11,8 @@ import (
 	"testing"
 
 	"github.com/belay-run/belay"
-	"github.com/belay-run/belay/internal/gitsafe"
-	"github.com/belay-run/belay/internal/needs"
+	"github.com/belay-run/belay/internal/testkit/needs"
+	"github.com/belay-run/belay/internal/workspace/gitsafe"
 )
 
 // later are ways to make what a person does next run a program of the workspace,

@@ -11,8 +11,8 @@ import (
 	"time"
 
 	"github.com/belay-run/belay"
-	"github.com/belay-run/belay/internal/needs"
 	"github.com/belay-run/belay/internal/sandbox"
+	"github.com/belay-run/belay/internal/testkit/needs"
 )
 
 const mib = 1 << 20

@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/belay-run/belay"
-	"github.com/belay-run/belay/internal/sandbox/inside"
+	"github.com/belay-run/belay/internal/sandbox/boxinit"
 )
 
 // Main ends a process that bears the helper's name and isn't one. Helpers
@@ -19,7 +19,7 @@ import (
 // is the first statement of main, and of TestMain where tests start programs
 // in a sandbox, so that the package is always part of the program.
 func Main() {
-	if len(os.Args) > 0 && os.Args[0] == inside.Name {
+	if len(os.Args) > 0 && os.Args[0] == boxinit.Name {
 		fmt.Fprintln(os.Stderr, "belay: this name is for the sandbox's helper, which the runtime starts")
 		os.Exit(belay.ExitUsage)
 	}
@@ -56,7 +56,7 @@ func probe() Machine {
 	group, err := newCgroup(trialLimits)
 	if err != nil {
 		try[LayerCgroup] = false
-		found[LayerCgroup] = belay.Layer{State: belay.LayerUnavailable, Detail: inside.Reason(err)}
+		found[LayerCgroup] = belay.Layer{State: belay.LayerUnavailable, Detail: boxinit.Reason(err)}
 	}
 	defer group.remove()
 	for _, l := range trial(ctx, try, found, group) {
@@ -89,7 +89,7 @@ func trial(ctx context.Context, try map[string]bool, found map[string]belay.Laye
 		alone := map[string]bool{layer: true, LayerUser: try[LayerUser]}
 		if _, err := attempt(ctx, alone, nil); err != nil {
 			try[layer] = false
-			found[layer] = belay.Layer{State: belay.LayerUnavailable, Detail: inside.Reason(err)}
+			found[layer] = belay.Layer{State: belay.LayerUnavailable, Detail: boxinit.Reason(err)}
 		}
 	}
 	if layers, err = attempt(ctx, try, group); err != nil {
@@ -102,7 +102,7 @@ func trial(ctx context.Context, try map[string]bool, found map[string]belay.Laye
 func attempt(ctx context.Context, try map[string]bool, group *cgroup) ([]belay.Layer, error) {
 	h := &Hold{}
 	defer h.Close() //nolint:errcheck // it never fails
-	p := &inside.Profile{Dir: "/", Try: try, Outside: outside(), Network: belay.NetworkNone, Private: privateFolders(""), Seen: map[string]inside.Place{}}
+	p := &boxinit.Profile{Dir: "/", Try: try, Outside: outside(), Network: belay.NetworkNone, Private: privateFolders(""), Seen: map[string]boxinit.Place{}}
 	if group != nil {
 		p.Cgroups = group.joins()
 		p.Groups = cgroupNames(p.Cgroups)
@@ -114,7 +114,7 @@ func attempt(ctx context.Context, try map[string]bool, group *cgroup) ([]belay.L
 	attr := &syscall.SysProcAttr{Setpgid: true}
 	enter(attr, try)
 	cmd := exec.CommandContext(ctx, "/proc/self/exe")
-	cmd.Args, cmd.Env, cmd.Dir, cmd.ExtraFiles, cmd.SysProcAttr = []string{inside.Name, "3"}, helperEnv, "/", h.far, attr
+	cmd.Args, cmd.Env, cmd.Dir, cmd.ExtraFiles, cmd.SysProcAttr = []string{boxinit.Name, "3"}, helperEnv, "/", h.far, attr
 	if err := cmd.Start(); err != nil {
 		return nil, err
 	}
@@ -134,7 +134,7 @@ func attempt(ctx context.Context, try map[string]bool, group *cgroup) ([]belay.L
 var outside = sync.OnceValue(func() map[string]uint64 {
 	all := map[string]uint64{}
 	for _, kind := range []string{"user", "pid", "ipc", "net", "mnt", "uts"} {
-		if at, err := inside.PlaceOf("/proc/self/ns/" + kind); err == nil {
+		if at, err := boxinit.PlaceOf("/proc/self/ns/" + kind); err == nil {
 			all[kind] = at.Ino
 		}
 	}
@@ -142,9 +142,9 @@ var outside = sync.OnceValue(func() map[string]uint64 {
 })
 
 // look notes what the private folders are outside.
-func look(p *inside.Profile) {
+func look(p *boxinit.Profile) {
 	for _, f := range p.Private {
-		if at, err := inside.PlaceOf(f); err == nil {
+		if at, err := boxinit.PlaceOf(f); err == nil {
 			p.Seen[f] = at
 		}
 	}

@@ -14,14 +14,14 @@ import (
 	"time"
 
 	"github.com/belay-run/belay"
-	"github.com/belay-run/belay/internal/dial"
+	"github.com/belay-run/belay/internal/lib/netdial"
 )
 
 // hostRule is a host that a boundary names.
 type hostRule struct {
 	name  string // in lower case; with a dot in front every name below it
 	port  string // empty: 80 and 443
-	rules dial.Rules
+	rules netdial.Rules
 }
 
 // hostRules reads a boundary's hosts: host:port or host, the host a name, a
@@ -39,7 +39,7 @@ func hostRules(b belay.Boundary) ([]hostRule, error) {
 			return nil, belay.Errorf(belay.CodeBadBoundary, "%q of boundary %q is no host", h, b.Name).WithHint("host:port, or .domain:port for every name below a domain")
 		}
 		if a, err := netip.ParseAddr(r.name); err == nil {
-			r.rules = dial.Rules{Loopback: a.IsLoopback(), Private: a.IsPrivate()}
+			r.rules = netdial.Rules{Loopback: a.IsLoopback(), Private: a.IsPrivate()}
 		}
 		r.rules.Loopback = r.rules.Loopback || r.name == "localhost"
 		all = append(all, r)
@@ -138,7 +138,7 @@ func (p *proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		p.tunnel(w, r, net.JoinHostPort(host, port), rule)
 		return
 	}
-	t := dial.Transport(rule.rules)
+	t := netdial.Transport(rule.rules)
 	t.DisableKeepAlives = true
 	pass := &httputil.ReverseProxy{Transport: t, Rewrite: func(pr *httputil.ProxyRequest) { pr.Out.Host = pr.In.URL.Host },
 		ErrorHandler: func(w http.ResponseWriter, _ *http.Request, err error) {
@@ -168,7 +168,7 @@ func (p *proxy) hosts() []string {
 
 // tunnel connects and moves bytes both ways until both are done.
 func (p *proxy) tunnel(w http.ResponseWriter, r *http.Request, target string, rule hostRule) {
-	far, err := dial.Dialer(rule.rules).DialContext(r.Context(), "tcp", target)
+	far, err := netdial.Dialer(rule.rules).DialContext(r.Context(), "tcp", target)
 	if err != nil {
 		http.Error(w, err.Error(), http.StatusBadGateway)
 		return

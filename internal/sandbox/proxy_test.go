@@ -10,8 +10,8 @@ import (
 	"testing"
 
 	"github.com/belay-run/belay"
-	"github.com/belay-run/belay/internal/needs"
 	"github.com/belay-run/belay/internal/sandbox"
+	"github.com/belay-run/belay/internal/testkit/needs"
 )
 
 // Guarantee: T54.

@@ -15,7 +15,7 @@ import (
 	"sync"
 
 	"github.com/belay-run/belay"
-	"github.com/belay-run/belay/internal/sandbox/inside"
+	"github.com/belay-run/belay/internal/sandbox/boxinit"
 	"golang.org/x/sys/unix"
 )
 
@@ -183,6 +183,6 @@ func circumstances() string {
 
 // isAdmin reports whether the runtime has the rights that namespaces want.
 func isAdmin() bool {
-	set, err := inside.Capabilities()
+	set, err := boxinit.Capabilities()
 	return err == nil && set.Has(unix.CAP_SYS_ADMIN)
 }

@@ -21,24 +21,24 @@ import (
 	"time"
 
 	"github.com/belay-run/belay"
-	"github.com/belay-run/belay/internal/sandbox/inside"
+	"github.com/belay-run/belay/internal/sandbox/boxinit"
 )
 
 // Layers, in the order they are applied.
 const (
-	LayerCgroup     = inside.Cgroup    // limits of all processes together
-	LayerUser       = inside.User      // a user namespace, where the runtime isn't root
-	LayerPID        = inside.PID       // sees and reaches its own processes only; all end with the first
-	LayerIPC        = inside.IPC       // its own shared memory, queues and host name
-	LayerNet        = inside.Net       // its own network: a loopback and nothing else
-	LayerMounts     = inside.Mounts    // its own view of the files, read-only but for what is listed
-	LayerProc       = inside.Proc      // /proc shows its own processes, read-only
-	LayerProtected  = inside.Protected // protected names of the workspace are read-only, the missing ones too
-	LayerLandlock   = inside.Landlock  // file access by a list, as a second wall
-	LayerCaps       = inside.Caps      // no capability, and none to be had
-	LayerPrivileges = inside.Privileges
-	LayerSeccomp    = inside.Seccomp // system calls that lead out
-	LayerRlimits    = inside.Rlimits // limits of each process
+	LayerCgroup     = boxinit.Cgroup    // limits of all processes together
+	LayerUser       = boxinit.User      // a user namespace, where the runtime isn't root
+	LayerPID        = boxinit.PID       // sees and reaches its own processes only; all end with the first
+	LayerIPC        = boxinit.IPC       // its own shared memory, queues and host name
+	LayerNet        = boxinit.Net       // its own network: a loopback and nothing else
+	LayerMounts     = boxinit.Mounts    // its own view of the files, read-only but for what is listed
+	LayerProc       = boxinit.Proc      // /proc shows its own processes, read-only
+	LayerProtected  = boxinit.Protected // protected names of the workspace are read-only, the missing ones too
+	LayerLandlock   = boxinit.Landlock  // file access by a list, as a second wall
+	LayerCaps       = boxinit.Caps      // no capability, and none to be had
+	LayerPrivileges = boxinit.Privileges
+	LayerSeccomp    = boxinit.Seccomp // system calls that lead out
+	LayerRlimits    = boxinit.Rlimits // limits of each process
 )
 
 // Layers lists the layers, in the order they are applied.
@@ -59,7 +59,7 @@ type Options struct {
 }
 
 // Ending is how a program ended, as its helper saw it.
-type Ending = inside.Ending
+type Ending = boxinit.Ending
 
 // Defaults of Options.
 const (

@@ -16,10 +16,10 @@ import (
 	"time"
 
 	"github.com/belay-run/belay"
-	"github.com/belay-run/belay/internal/needs"
 	"github.com/belay-run/belay/internal/process"
-	"github.com/belay-run/belay/internal/protected"
 	"github.com/belay-run/belay/internal/sandbox"
+	"github.com/belay-run/belay/internal/testkit/needs"
+	"github.com/belay-run/belay/internal/workspace/protected"
 )
 
 // Roles that this binary has besides being the test.

@@ -10,8 +10,8 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/belay-run/belay"
-	"github.com/belay-run/belay/internal/golden"
-	"github.com/belay-run/belay/internal/protected"
+	"github.com/belay-run/belay/internal/testkit/golden"
+	"github.com/belay-run/belay/internal/workspace/protected"
 )
 
 // Guarantee: T71.

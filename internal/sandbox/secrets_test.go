@@ -9,8 +9,8 @@ import (
 	"testing"
 
 	"github.com/belay-run/belay"
-	"github.com/belay-run/belay/internal/needs"
-	"github.com/belay-run/belay/internal/protected"
+	"github.com/belay-run/belay/internal/testkit/needs"
+	"github.com/belay-run/belay/internal/workspace/protected"
 )
 
 func isSecret(path string, folder bool) bool {

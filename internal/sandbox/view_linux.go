@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/belay-run/belay"
-	"github.com/belay-run/belay/internal/sandbox/inside"
+	"github.com/belay-run/belay/internal/sandbox/boxinit"
 )
 
 // places are folders that hold what is other people's, other programs' or
@@ -38,10 +38,10 @@ func privateFolders(home string) []string {
 var rootSecrets = []string{"/etc/shadow", "/etc/shadow-", "/etc/gshadow", "/etc/gshadow-", "/etc/sudoers", "/etc/sudoers.d", "/etc/ssl/private", "/etc/security/opasswd", "/var/spool/cron", "/var/lib/private"}
 
 // profile is what a helper is to do for cmd. What h holds belongs to it.
-func (b *Box) profile(cmd *exec.Cmd, h *Hold) (*inside.Profile, error) {
-	p := &inside.Profile{
+func (b *Box) profile(cmd *exec.Cmd, h *Hold) (*boxinit.Profile, error) {
+	p := &boxinit.Profile{
 		Path: cmd.Path, Argv: cmd.Args, Dir: orElse(cmd.Dir, b.o.Workspace), Env: cmd.Env, Try: map[string]bool{}, Workspace: b.o.Workspace,
-		Home: b.o.Home, Network: b.network(), Limits: limitsOf(b.b.Limits), Outside: outside(), Seen: map[string]inside.Place{}, Linger: b.o.Linger, Grace: b.o.Grace,
+		Home: b.o.Home, Network: b.network(), Limits: limitsOf(b.b.Limits), Outside: outside(), Seen: map[string]boxinit.Place{}, Linger: b.o.Linger, Grace: b.o.Grace,
 	}
 	if cmd.Env == nil {
 		p.Env = os.Environ()
@@ -76,7 +76,7 @@ func (b *Box) profile(cmd *exec.Cmd, h *Hold) (*inside.Profile, error) {
 // gather makes the group for the limits. Where nobody demands one of them the
 // program runs without a group that can't be had: its layer says why, and the
 // limit of processes is the user's then.
-func (b *Box) gather(p *inside.Profile, h *Hold) (err error) {
+func (b *Box) gather(p *boxinit.Profile, h *Hold) (err error) {
 	if h.group, err = b.group(b.b.Limits); err == nil {
 		p.Cgroups = h.group.joins()
 		p.Groups = cgroupNames(p.Cgroups)
@@ -86,14 +86,14 @@ func (b *Box) gather(p *inside.Profile, h *Hold) (err error) {
 		return belay.Errorf(belay.CodeNotConfined, "the group for the limits can't be made").Wrap(err)
 	}
 	i := slices.IndexFunc(h.intends, func(l belay.Layer) bool { return l.Name == LayerCgroup })
-	h.intends[i].State, h.intends[i].Detail = belay.LayerUnavailable, inside.Reason(err)
+	h.intends[i].State, h.intends[i].Detail = belay.LayerUnavailable, boxinit.Reason(err)
 	p.Try[LayerCgroup] = false
 	return nil
 }
 
 // lend gives a program a folder to write temporary files in, where it has no
 // view of its own. It is gone with the hold.
-func (h *Hold) lend(p *inside.Profile) (err error) {
+func (h *Hold) lend(p *boxinit.Profile) (err error) {
 	if h.scratch, err = os.MkdirTemp("", "belay-scratch-*"); err != nil {
 		return fmt.Errorf("folder for temporary files: %w", err)
 	}
@@ -107,7 +107,7 @@ func (h *Hold) lend(p *inside.Profile) (err error) {
 }
 
 // files fills in what can be seen and written.
-func (b *Box) files(p *inside.Profile) error {
+func (b *Box) files(p *boxinit.Profile) error {
 	p.Private = privateFolders(b.o.Home)
 	if b.writes() {
 		p.Writable = append(p.Writable, b.o.Workspace)
@@ -153,7 +153,7 @@ func (b *Box) files(p *inside.Profile) error {
 
 // sealed are the secrets in what a program sees of other folders than its own,
 // but for those that the boundary names.
-func (b *Box) sealed(p *inside.Profile) []string {
+func (b *Box) sealed(p *boxinit.Profile) []string {
 	roots := topmost(slices.Concat([]string{b.o.Workspace}, p.Writable, p.Readable))
 	shown := func(path string) bool {
 		return slices.ContainsFunc(p.Readable, func(r string) bool {
@@ -164,7 +164,7 @@ func (b *Box) sealed(p *inside.Profile) []string {
 }
 
 // cache makes the folder that stands for the home's .cache.
-func (b *Box) cache(p *inside.Profile) error {
+func (b *Box) cache(p *boxinit.Profile) error {
 	if b.o.Cache == "" || b.o.Home == "" || slices.ContainsFunc(p.Writable, func(w string) bool { return within(b.o.Home, w) }) {
 		return nil
 	}
@@ -176,6 +176,6 @@ func (b *Box) cache(p *inside.Profile) error {
 }
 
 // limitsOf are the limits that a helper applies.
-func limitsOf(l belay.ProcessLimits) inside.Limits {
-	return inside.Limits{Memory: l.Memory, FileSize: l.FileSize, Disk: l.Disk, CPU: time.Duration(l.CPU), Wall: time.Duration(l.Wall), Processes: l.Processes, OpenFiles: l.OpenFiles}
+func limitsOf(l belay.ProcessLimits) boxinit.Limits {
+	return boxinit.Limits{Memory: l.Memory, FileSize: l.FileSize, Disk: l.Disk, CPU: time.Duration(l.CPU), Wall: time.Duration(l.Wall), Processes: l.Processes, OpenFiles: l.OpenFiles}
 }

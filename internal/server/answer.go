@@ -12,9 +12,9 @@ import (
 	"github.com/belay-run/belay/event"
 	"github.com/belay-run/belay/internal/core/thread"
 	"github.com/belay-run/belay/internal/engine"
-	"github.com/belay-run/belay/internal/explain"
 	"github.com/belay-run/belay/internal/problem"
 	"github.com/belay-run/belay/internal/view"
+	"github.com/belay-run/belay/internal/view/explain"
 )
 
 // RespondAction is what respond_action takes.

@@ -17,10 +17,10 @@ import (
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/event"
 	"github.com/belay-run/belay/internal/auth"
-	"github.com/belay-run/belay/internal/needs"
 	"github.com/belay-run/belay/internal/problem"
 	"github.com/belay-run/belay/internal/store"
-	"github.com/belay-run/belay/internal/tool/shell"
+	"github.com/belay-run/belay/internal/testkit/needs"
+	"github.com/belay-run/belay/internal/tool/exec"
 )
 
 // programRig is a server whose session s1 runs a program in the background, while
@@ -41,7 +41,7 @@ func newProgram(t *testing.T, tty bool, command string, change ...func(*Config))
 		needs.Facility(t, "pty", err == nil, "no pseudo-terminal can be opened")
 	}
 	w := newWorld(t)
-	w.tools = shell.Tools(shell.Config{Environ: []string{"PATH=/usr/bin:/bin", "LC_ALL=C"}, Grace: 500 * time.Millisecond})
+	w.tools = exec.Tools(exec.Config{Environ: []string{"PATH=/usr/bin:/bin", "LC_ALL=C"}, Grace: 500 * time.Millisecond})
 	args, err := json.Marshal(struct {
 		Command string `json:"command"`
 		After   int    `json:"background_after"`
@@ -239,7 +239,7 @@ func (x *programRig) kept() []byte {
 	for _, rec := range x.facts() {
 		all = append(all, rec.Event)
 	}
-	k := shell.KeptOf(all)
+	k := exec.KeptOf(all)
 	var out []byte
 	for int64(len(out)) < k.Total {
 		b, at, err := k.Window(func(d belay.Digest, offset, n int64) ([]byte, error) {

@@ -17,7 +17,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/belay-run/belay"
-	"github.com/belay-run/belay/internal/canon"
+	"github.com/belay-run/belay/internal/lib/jcs"
 	"github.com/belay-run/belay/internal/problem"
 )
 
@@ -51,8 +51,8 @@ func unambiguous(body []byte) error {
 	if len(bytes.TrimSpace(body)) == 0 {
 		return belay.Errorf(belay.CodeBadCommand, "the body is empty").WithHint("send a JSON object, {} at least")
 	}
-	_, err := canon.JSON(body)
-	e, ok := errors.AsType[*canon.Error](err)
+	_, err := jcs.JSON(body)
+	e, ok := errors.AsType[*jcs.Error](err)
 	if !ok {
 		return err
 	}
@@ -61,11 +61,11 @@ func unambiguous(body []byte) error {
 }
 
 // mendings say what to do about a body that isn't JSON with one meaning.
-var mendings = map[canon.Kind]string{
-	canon.Syntax:    "send one JSON object; bytes count from 0",
-	canon.Duplicate: "keep one of the two: which one counts would depend on who reads it",
-	canon.Encoding:  `send UTF-8; what \u writes must be whole characters`,
-	canon.Limit:     "nest less deeply, and write numbers that others can hold",
+var mendings = map[jcs.Kind]string{
+	jcs.Syntax:    "send one JSON object; bytes count from 0",
+	jcs.Duplicate: "keep one of the two: which one counts would depend on who reads it",
+	jcs.Encoding:  `send UTF-8; what \u writes must be whole characters`,
+	jcs.Limit:     "nest less deeply, and write numbers that others can hold",
 }
 
 // describedThere is the hint where nothing better can be said.

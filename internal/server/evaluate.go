@@ -5,10 +5,10 @@ import (
 	"slices"
 
 	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/internal/lib/spelling"
 	"github.com/belay-run/belay/internal/policy"
-	"github.com/belay-run/belay/internal/policy/rehearse"
+	"github.com/belay-run/belay/internal/policy/simulate"
 	"github.com/belay-run/belay/internal/problem"
-	"github.com/belay-run/belay/internal/spelling"
 	"github.com/belay-run/belay/internal/store"
 	"github.com/belay-run/belay/internal/tool"
 )
@@ -40,8 +40,8 @@ type PermissionShown struct {
 	Boundary   string            `json:"boundary,omitempty"` // that its programs would run in
 	Tags       []string          `json:"tags,omitempty"`     // risks that the gate sees
 	Taint      []string          `json:"taint,omitempty"`    // what the conversation has from outside
-	Matched    []rehearse.Heard  `json:"matched"`            // every rule that spoke, the strongest voice first
-	Commands   []rehearse.Simple `json:"commands,omitempty"` // of a command line
+	Matched    []simulate.Heard  `json:"matched"`            // every rule that spoke, the strongest voice first
+	Commands   []simulate.Simple `json:"commands,omitempty"` // of a command line
 	Notes      []string          `json:"notes,omitempty"`
 }
 
@@ -87,7 +87,7 @@ func evaluatePermission(ctx context.Context, r *request, in *EvaluatePermission)
 	}
 	return &PermissionShown{Fresh: f, Tool: e.Tool, Decision: e.Decision, Source: e.Source, Rule: e.Rule, Where: e.Where, Tier: e.Tier, Priority: e.Priority,
 		ReasonCode: e.Code, Reason: e.Reason, Hint: e.Hint, Mode: e.Mode, Boundary: e.Boundary, Tags: e.Tags, Taint: e.Taint,
-		Matched: slices.Concat([]rehearse.Heard{}, e.Matched), Commands: e.Commands, Notes: notes}, nil
+		Matched: slices.Concat([]simulate.Heard{}, e.Matched), Commands: e.Commands, Notes: notes}, nil
 }
 
 // knows adds what a session and its thread know: grants, taint, the use of the

@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"github.com/belay-run/belay/internal/auth"
-	"github.com/belay-run/belay/internal/needs"
+	"github.com/belay-run/belay/internal/testkit/needs"
 )
 
 // TestPromtoolFindsNothing gives the figures of a server that has worked, waited

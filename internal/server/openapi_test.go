@@ -17,8 +17,8 @@ import (
 
 	"github.com/belay-run/belay/event"
 	"github.com/belay-run/belay/internal/read"
-	"github.com/belay-run/belay/internal/snapshot"
 	"github.com/belay-run/belay/internal/view"
+	"github.com/belay-run/belay/internal/view/snapshot"
 )
 
 var update = flag.Bool("update", false, "write the description that is checked in")

@@ -22,19 +22,19 @@ import (
 	"github.com/belay-run/belay/internal/core/session"
 	"github.com/belay-run/belay/internal/core/thread"
 	"github.com/belay-run/belay/internal/engine"
-	"github.com/belay-run/belay/internal/live"
 	"github.com/belay-run/belay/internal/model"
 	"github.com/belay-run/belay/internal/model/scripted"
 	"github.com/belay-run/belay/internal/policy"
-	"github.com/belay-run/belay/internal/policy/rehearse"
+	"github.com/belay-run/belay/internal/policy/simulate"
 	"github.com/belay-run/belay/internal/problem"
 	"github.com/belay-run/belay/internal/read"
-	"github.com/belay-run/belay/internal/search"
 	"github.com/belay-run/belay/internal/store"
 	"github.com/belay-run/belay/internal/store/memory"
 	"github.com/belay-run/belay/internal/tool"
 	"github.com/belay-run/belay/internal/tool/plan"
 	"github.com/belay-run/belay/internal/view"
+	"github.com/belay-run/belay/internal/view/feed"
+	"github.com/belay-run/belay/internal/view/search"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -106,7 +106,7 @@ func (w *world) serve(t *testing.T, script string, change ...func(*Config)) *rig
 		owner := store.ThisProcess()
 		st := data.Open(memory.Options{})
 		views := view.NewFollower(st)
-		hub, err := live.New(t.Context(), st, live.Options{Snapshot: read.Snapshot(st, views)})
+		hub, err := feed.New(t.Context(), st, feed.Options{Snapshot: read.Snapshot(st, views)})
 		if err != nil {
 			return House{}, err
 		}
@@ -306,9 +306,9 @@ func (w *plainWiring) Tools(context.Context, string, belay.Settings) ([]belay.To
 	return w.set.Specs(), nil
 }
 
-func (w *plainWiring) Explain(_ context.Context, ws string, s belay.Settings, q Question) (rehearse.Explanation, []string, error) {
+func (w *plainWiring) Explain(_ context.Context, ws string, s belay.Settings, q Question) (simulate.Explanation, []string, error) {
 	i := slices.IndexFunc(w.set.Specs(), func(t belay.ToolSpec) bool { return t.Name == q.Tool })
-	return rehearse.Explain(policy.Builtin(), policy.Request{Tool: w.set.Specs()[i], Args: q.Args, Mode: s.Mode, Grants: q.Grants, Taint: q.Taint, Workspace: ws, Level: "L0"}), nil, nil
+	return simulate.Explain(policy.Builtin(), policy.Request{Tool: w.set.Specs()[i], Args: q.Args, Mode: s.Mode, Grants: q.Grants, Taint: q.Taint, Workspace: ws, Level: "L0"}), nil, nil
 }
 
 func (w *plainWiring) Root(ws string) string { return ws }

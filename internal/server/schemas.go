@@ -81,7 +81,19 @@ func schemaName(t reflect.Type) string {
 		return t.Name()
 	}
 	of := t.PkgPath()[strings.LastIndexByte(t.PkgPath(), '/')+1:]
-	return strings.ToUpper(of[:1]) + of[1:] + t.Name()
+	return published(strings.ToUpper(of[:1]) + of[1:] + t.Name())
+}
+
+// published is the name under which a schema was published first: clients are
+// generated from it, so it stays when the type's name changes.
+func published(name string) string {
+	switch name {
+	case "SimulateHeard":
+		return "RehearseHeard"
+	case "SimulateSimple":
+		return "RehearseSimple"
+	}
+	return name
 }
 
 // structsIn are the structs that the fields of a struct have, those of what it

@@ -16,7 +16,7 @@ import (
 	"github.com/belay-run/belay/internal/core/thread"
 	"github.com/belay-run/belay/internal/engine"
 	"github.com/belay-run/belay/internal/policy"
-	"github.com/belay-run/belay/internal/policy/rehearse"
+	"github.com/belay-run/belay/internal/policy/simulate"
 	"github.com/belay-run/belay/internal/read"
 	"github.com/belay-run/belay/internal/store"
 	"github.com/belay-run/belay/internal/view"
@@ -59,7 +59,7 @@ type Wiring interface {
 	Tools(ctx context.Context, workspace string, s belay.Settings) ([]belay.ToolSpec, error)
 	// Explain returns the verdict of a workspace's current rules on a call, and
 	// notes on it. Nothing is recorded.
-	Explain(ctx context.Context, workspace string, s belay.Settings, q Question) (rehearse.Explanation, []string, error)
+	Explain(ctx context.Context, workspace string, s belay.Settings, q Question) (simulate.Explanation, []string, error)
 	// Root is where claims of a workspace are made: its repository, or itself.
 	Root(workspace string) string
 	// Clean takes registered secrets out of a text.

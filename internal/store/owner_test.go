@@ -1,7 +1,7 @@
 package store
 
 import (
-	"github.com/belay-run/belay/internal/needs"
+	"github.com/belay-run/belay/internal/testkit/needs"
 	"os/exec"
 	"testing"
 )

@@ -5,7 +5,7 @@ import (
 	"strings"
 
 	"github.com/belay-run/belay"
-	"github.com/belay-run/belay/internal/spelling"
+	"github.com/belay-run/belay/internal/lib/spelling"
 )
 
 // Group is a name for tools that belong together.

@@ -3,7 +3,7 @@ package tool
 import (
 	"encoding/json"
 
-	"github.com/belay-run/belay/internal/patch"
+	"github.com/belay-run/belay/internal/tool/patch"
 )
 
 // FormPatch is the PathForm of tools whose path argument is a patch.

@@ -15,7 +15,7 @@ import (
 
 	"github.com/google/jsonschema-go/jsonschema"
 
-	"github.com/belay-run/belay/internal/spelling"
+	"github.com/belay-run/belay/internal/lib/spelling"
 )
 
 // Schema is a JSON Schema (draft 2020-12 or draft-07) that stands alone: it

@@ -9,8 +9,8 @@ import (
 
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/event"
-	"github.com/belay-run/belay/internal/canon"
-	"github.com/belay-run/belay/internal/spelling"
+	"github.com/belay-run/belay/internal/lib/jcs"
+	"github.com/belay-run/belay/internal/lib/spelling"
 )
 
 // Set is the tools of a thread, ordered by name. It doesn't change once made.
@@ -119,7 +119,7 @@ func (s *Set) Check(name, rawArgs string) (canonicalArgs []byte, hash belay.Dige
 	if isBlank(rawArgs) {
 		rawArgs = "{}"
 	}
-	args, err := canon.JSON([]byte(rawArgs))
+	args, err := jcs.JSON([]byte(rawArgs))
 	if err != nil {
 		return nil, "", e.unreadable(err)
 	}
@@ -138,7 +138,7 @@ func (s *Set) unknown(name string) *event.Problem {
 
 // unreadable is the problem of arguments that have no canonical form.
 func (e *entry) unreadable(err error) *event.Problem {
-	if c, ok := errors.AsType[*canon.Error](err); ok && c.Kind != canon.Syntax {
+	if c, ok := errors.AsType[*jcs.Error](err); ok && c.Kind != jcs.Syntax {
 		return &Failf(BadArguments, CodeBadArguments, "arguments of %s: %v", e.spec.Name, err).Problem
 	}
 	return &Failf(BadArguments, CodeBrokenJSON, "arguments of %s are not JSON: %v", e.spec.Name, err).

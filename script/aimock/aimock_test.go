@@ -18,7 +18,7 @@ import (
 
 	"github.com/belay-run/belay/event"
 	"github.com/belay-run/belay/internal/cli"
-	"github.com/belay-run/belay/internal/needs"
+	"github.com/belay-run/belay/internal/testkit/needs"
 )
 
 // installed is where the package is, if it is.

@@ -26,8 +26,8 @@ import (
 
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/internal/cli"
-	"github.com/belay-run/belay/internal/needs"
 	"github.com/belay-run/belay/internal/sandbox"
+	"github.com/belay-run/belay/internal/testkit/needs"
 )
 
 func TestMain(m *testing.M) {

@@ -30,8 +30,8 @@ import (
 	"time"
 
 	"github.com/belay-run/belay/internal/cli"
-	"github.com/belay-run/belay/internal/needs"
 	"github.com/belay-run/belay/internal/sandbox"
+	"github.com/belay-run/belay/internal/testkit/needs"
 )
 
 // asProgram, set, makes the test binary the program.

@@ -8,7 +8,7 @@ import (
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/event"
 	"github.com/belay-run/belay/internal/core"
-	"github.com/belay-run/belay/internal/route"
+	"github.com/belay-run/belay/internal/core/route"
 )
 
 // longWait is a wait that another model is better than.

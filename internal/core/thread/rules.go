@@ -8,8 +8,8 @@ import (
 
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/event"
+	"github.com/belay-run/belay/internal/core/route"
 	"github.com/belay-run/belay/internal/policy"
-	"github.com/belay-run/belay/internal/route"
 )
 
 // Rules are everything a turn is decided by besides its facts. They are

@@ -18,9 +18,9 @@ import (
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/event"
 	"github.com/belay-run/belay/internal/core"
-	"github.com/belay-run/belay/internal/golden"
+	"github.com/belay-run/belay/internal/core/route"
 	"github.com/belay-run/belay/internal/policy"
-	"github.com/belay-run/belay/internal/route"
+	"github.com/belay-run/belay/internal/testkit/golden"
 )
 
 // TestScenarios plays testdata/*.txt. A line that begins with "> " is a command;

@@ -9,7 +9,7 @@ import (
 	"github.com/goccy/go-yaml/ast"
 
 	"github.com/belay-run/belay"
-	"github.com/belay-run/belay/internal/source"
+	"github.com/belay-run/belay/internal/lib/strictyaml"
 )
 
 const reference = "docs/scripted.md describes the format"
@@ -40,12 +40,12 @@ func Read(name string, part ast.Node) (*Script, error) { return newText(name).sc
 
 // text is a script being read; it knows the places in it.
 type text struct {
-	source.Text
+	strictyaml.Text
 	root ast.Node
 }
 
 func newText(name string) *text {
-	return &text{Text: source.Text{Name: name, Noun: "script", Code: belay.CodeBadScript, Hint: reference, Size: "use repeat for long loops",
+	return &text{Text: strictyaml.Text{Name: name, Noun: "script", Code: belay.CodeBadScript, Hint: reference, Size: "use repeat for long loops",
 		Empty: "give it steps; " + reference}}
 }
 

@@ -17,7 +17,7 @@ import (
 	"time"
 
 	"github.com/belay-run/belay"
-	"github.com/belay-run/belay/internal/disk"
+	"github.com/belay-run/belay/internal/lib/atomicfile"
 	"github.com/belay-run/belay/internal/store"
 )
 
@@ -70,8 +70,8 @@ func (db *DB) Backup(ctx context.Context, file string, replace bool) (m Manifest
 		return m, err
 	}
 	defer func() { err = errors.Join(err, release()) }()
-	sweep(filepath.Join(filepath.Dir(file), disk.Unfinished+"*"))
-	temp, err := os.MkdirTemp(filepath.Dir(file), disk.Unfinished)
+	sweep(filepath.Join(filepath.Dir(file), atomicfile.Unfinished+"*"))
+	temp, err := os.MkdirTemp(filepath.Dir(file), atomicfile.Unfinished)
 	if err != nil {
 		return m, outside(file, err)
 	}
@@ -86,7 +86,7 @@ func (db *DB) Backup(ctx context.Context, file string, replace bool) (m Manifest
 	if err := b.describe(ctx); err != nil {
 		return m, err
 	}
-	err = disk.WriteWhole(db.o.FS, file, func(w io.Writer) error { return b.write(ctx, w) })
+	err = atomicfile.WriteWhole(db.o.FS, file, func(w io.Writer) error { return b.write(ctx, w) })
 	return b.m, err
 }
 

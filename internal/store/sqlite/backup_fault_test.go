@@ -11,14 +11,14 @@ import (
 	"time"
 
 	"github.com/belay-run/belay"
-	"github.com/belay-run/belay/internal/disk/disktest"
+	"github.com/belay-run/belay/internal/lib/atomicfile/failfs"
 )
 
 // TestFaultABackupIsThereWholeOrNotAtAll fails each operation of the disk once.
 func TestFaultABackupIsThereWholeOrNotAtAll(t *testing.T) {
 	for _, problem := range []error{syscall.ENOSPC, syscall.EIO} {
 		for at := 1; ; at++ {
-			disk := &disktest.Failing{}
+			disk := &failfs.Failing{}
 			db := openStore(t, t.TempDir(), Options{FS: disk})
 			m, err := newMix(t.Context(), db, 2)
 			if err != nil {
@@ -81,7 +81,7 @@ func TestFaultARestoreLeavesOneOfBothStores(t *testing.T) {
 			if err := before.Close(); err != nil {
 				t.Fatal(err)
 			}
-			disk := &disktest.Failing{At: at, Err: problem}
+			disk := &failfs.Failing{At: at, Err: problem}
 			now := time.Date(2026, 3, 1, 0, 0, at, 0, time.UTC)
 			done, err := Restore(t.Context(), file, dir, RestoreOptions{Force: true, FS: disk, Now: func() time.Time { return now }})
 			what := fmt.Sprintf("%s %d, %v", disk.Op, at, problem)

@@ -24,8 +24,8 @@ import (
 
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/event"
-	"github.com/belay-run/belay/internal/needs"
 	"github.com/belay-run/belay/internal/store"
+	"github.com/belay-run/belay/internal/testkit/needs"
 )
 
 const (

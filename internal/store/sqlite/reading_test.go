@@ -12,8 +12,8 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/belay-run/belay"
-	"github.com/belay-run/belay/internal/needs"
 	"github.com/belay-run/belay/internal/store"
+	"github.com/belay-run/belay/internal/testkit/needs"
 )
 
 // smallDisk is a file system of the test's own.

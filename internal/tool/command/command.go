@@ -13,10 +13,10 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/belay-run/belay/internal/manifest"
+	"github.com/belay-run/belay/internal/config/manifest"
 	"github.com/belay-run/belay/internal/process"
 	"github.com/belay-run/belay/internal/tool"
-	"github.com/belay-run/belay/internal/tool/shell"
+	"github.com/belay-run/belay/internal/tool/exec"
 )
 
 // CodeUnknownEffect is the code of a recovery that brought no answer.
@@ -79,7 +79,7 @@ func (t *command) framed(text string) string {
 }
 
 // program is what runs for a call.
-func (t *command) program(ctx context.Context, c tool.Call, argv manifest.Template) (p shell.Program, err error) {
+func (t *command) program(ctx context.Context, c tool.Call, argv manifest.Template) (p exec.Program, err error) {
 	if err := ctx.Err(); err != nil {
 		return p, err
 	}
@@ -90,7 +90,7 @@ func (t *command) program(ctx context.Context, c tool.Call, argv manifest.Templa
 	if err != nil {
 		return p, err
 	}
-	p = shell.Program{Limit: t.c.Timeout, Output: t.c.Output, Hint: "ask for less at once; its manifest sets the time it may take"}
+	p = exec.Program{Limit: t.c.Timeout, Output: t.c.Output, Hint: "ask for less at once; its manifest sets the time it may take"}
 	if p.Argv, err = argv.Expand(v, t.c.Dash); err != nil {
 		return p, err
 	}
@@ -102,7 +102,7 @@ func (t *command) program(ctx context.Context, c tool.Call, argv manifest.Templa
 		return p, tool.Failf(tool.BadArguments, tool.CodeBadArguments, "%s would be given %d bytes to read; %d are the most", t.c.Spec.Name, len(stdin), maxStdin)
 	}
 	p.Stdin = []byte(stdin)
-	if p.Dir, err = shell.Folder(c, t.c.Dir); err != nil {
+	if p.Dir, err = exec.Folder(c, t.c.Dir); err != nil {
 		return p, err
 	}
 	set := map[string]string{}
@@ -117,7 +117,7 @@ func (t *command) program(ctx context.Context, c tool.Call, argv manifest.Templa
 			return p, tool.Failf(tool.BadArguments, tool.CodeBadArguments, "the value for %s contains a NUL character", name)
 		}
 	}
-	p.Env = shell.Named(t.environ, t.c.Pass, set, p.Dir)
+	p.Env = exec.Named(t.environ, t.c.Pass, set, p.Dir)
 	return p, nil
 }
 

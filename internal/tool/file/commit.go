@@ -10,8 +10,8 @@ import (
 	"strings"
 
 	"github.com/belay-run/belay/event"
-	"github.com/belay-run/belay/internal/patch"
 	"github.com/belay-run/belay/internal/tool"
+	"github.com/belay-run/belay/internal/tool/patch"
 )
 
 // staged is a change that only needs its name to be changed.

@@ -15,7 +15,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/belay-run/belay/internal/tool"
-	"github.com/belay-run/belay/internal/walk"
+	"github.com/belay-run/belay/internal/workspace/fswalk"
 )
 
 //go:embed list.md
@@ -73,8 +73,8 @@ func (p *place) list(ctx context.Context, in listArgs) (tool.Result, error) {
 	if l.limit == 0 {
 		l.limit = defaultEntries
 	}
-	all := walk.Options{Hidden: true, Ignored: true, Folders: true, Depth: max(in.Depth, 1)}
-	report, err := walk.Walk(ctx, dir, ".", all, func(e walk.Entry) error { return l.add(path.Join(p.name, e.Path), e) })
+	all := fswalk.Options{Hidden: true, Ignored: true, Folders: true, Depth: max(in.Depth, 1)}
+	report, err := fswalk.Walk(ctx, dir, ".", all, func(e fswalk.Entry) error { return l.add(path.Join(p.name, e.Path), e) })
 	if err != nil {
 		return tool.Result{}, err
 	}
@@ -95,10 +95,10 @@ type listing struct {
 }
 
 // add writes one entry if there is room.
-func (l *listing) add(full string, e walk.Entry) error {
+func (l *listing) add(full string, e fswalk.Entry) error {
 	if l.walked >= maxWalk {
 		l.more = true
-		return walk.SkipAll
+		return fswalk.SkipAll
 	}
 	l.walked++
 	if l.shown >= l.limit || l.out.Len() >= l.room {

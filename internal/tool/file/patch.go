@@ -12,8 +12,8 @@ import (
 	"strings"
 
 	"github.com/belay-run/belay/event"
-	"github.com/belay-run/belay/internal/patch"
 	"github.com/belay-run/belay/internal/tool"
+	"github.com/belay-run/belay/internal/tool/patch"
 )
 
 //go:embed patch.md

@@ -7,8 +7,8 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"github.com/belay-run/belay/internal/protected"
 	"github.com/belay-run/belay/internal/tool"
+	"github.com/belay-run/belay/internal/workspace/protected"
 )
 
 const (

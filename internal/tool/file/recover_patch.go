@@ -7,8 +7,8 @@ import (
 	"errors"
 	"strings"
 
-	"github.com/belay-run/belay/internal/patch"
 	"github.com/belay-run/belay/internal/tool"
+	"github.com/belay-run/belay/internal/tool/patch"
 )
 
 // recoverPatch finds out how far an attempt came: not at all, to the end, or

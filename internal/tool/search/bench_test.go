@@ -14,7 +14,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/belay-run/belay/internal/needs"
+	"github.com/belay-run/belay/internal/testkit/needs"
 	"github.com/belay-run/belay/internal/tool/search"
 )
 

@@ -9,7 +9,7 @@ import (
 	"os"
 	"testing/iotest"
 
-	"github.com/belay-run/belay/internal/walk"
+	"github.com/belay-run/belay/internal/workspace/fswalk"
 )
 
 // Scan shows every match in a text, read in pieces of some bytes; 0 is at once.
@@ -41,8 +41,8 @@ func Everything(ctx context.Context, dir, pattern string, fold bool, width int, 
 		return 0, err
 	}
 	o := order{m: m, mode: modeContent, most: 1 << 30, room: 1 << 40}
-	_, err = tree(ctx, o, func(visit func(walk.Entry) error) (walk.Report, error) {
-		return walk.Walk(ctx, root, ".", walk.Options{Hidden: true, Ignored: true}, func(e walk.Entry) error {
+	_, err = tree(ctx, o, func(visit func(fswalk.Entry) error) (fswalk.Report, error) {
+		return fswalk.Walk(ctx, root, ".", fswalk.Options{Hidden: true, Ignored: true}, func(e fswalk.Entry) error {
 			if !e.Type.IsRegular() {
 				return nil
 			}

@@ -10,7 +10,7 @@ import (
 
 	"github.com/belay-run/belay/internal/tool"
 	"github.com/belay-run/belay/internal/tool/file"
-	"github.com/belay-run/belay/internal/walk"
+	"github.com/belay-run/belay/internal/workspace/fswalk"
 )
 
 //go:embed glob.md
@@ -49,7 +49,7 @@ func glob(ctx context.Context, c tool.Call, in globArgs) (r tool.Result, err err
 	if f.limit == 0 {
 		f.limit = globDefault
 	}
-	report, err := walk.Walk(ctx, c.Root, p.start, p.walk, func(e walk.Entry) error {
+	report, err := fswalk.Walk(ctx, c.Root, p.start, p.walk, func(e fswalk.Entry) error {
 		if gs[0].Match(p.under(e.Path)) {
 			f.add(e.Path)
 		}
@@ -77,7 +77,7 @@ func (f *found) add(name string) {
 	}
 }
 
-func (f *found) text(p place, report walk.Report) string {
+func (f *found) text(p place, report fswalk.Report) string {
 	said := ""
 	switch {
 	case f.total == 0:

@@ -9,10 +9,10 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/belay-run/belay/internal/protected"
 	"github.com/belay-run/belay/internal/tool"
 	"github.com/belay-run/belay/internal/tool/file"
-	"github.com/belay-run/belay/internal/walk"
+	"github.com/belay-run/belay/internal/workspace/fswalk"
+	"github.com/belay-run/belay/internal/workspace/protected"
 )
 
 //go:embed grep.md
@@ -58,8 +58,8 @@ func grep(ctx context.Context, c tool.Call, in grepArgs) (r tool.Result, err err
 	p.walk.Enter = func(dir string) bool { return wanted.below(p.under(dir)) }
 	g := &gathered{order: o, limit: in.Limit}
 	asked := protected.Secret(p.start) != "" // the gate asks about a name, not about what lies in a folder
-	report, err := tree(ctx, o, func(visit func(walk.Entry) error) (walk.Report, error) {
-		return walk.Walk(ctx, c.Root, p.start, p.walk, func(e walk.Entry) error {
+	report, err := tree(ctx, o, func(visit func(fswalk.Entry) error) (fswalk.Report, error) {
+		return fswalk.Walk(ctx, c.Root, p.start, p.walk, func(e fswalk.Entry) error {
 			if !e.Type.IsRegular() || e.Path != p.start && !wanted.match(p.under(e.Path)) {
 				return nil
 			}
@@ -98,7 +98,7 @@ func (in *grepArgs) order() (o order, err error) {
 
 // choice is which files are searched: those that fit one of yes, if there are
 // any, and none of no.
-type choice struct{ yes, no []*walk.Glob }
+type choice struct{ yes, no []*fswalk.Glob }
 
 func (in *grepArgs) wanted() (w choice, err error) {
 	var yes, no []string
@@ -116,15 +116,15 @@ func (in *grepArgs) wanted() (w choice, err error) {
 }
 
 func (w choice) match(p string) bool {
-	fits := func(g *walk.Glob) bool { return g.Match(p) }
+	fits := func(g *fswalk.Glob) bool { return g.Match(p) }
 	return (len(w.yes) == 0 || slices.ContainsFunc(w.yes, fits)) && !slices.ContainsFunc(w.no, fits)
 }
 
 func (w choice) below(dir string) bool {
-	return len(w.yes) == 0 || slices.ContainsFunc(w.yes, func(g *walk.Glob) bool { return g.Below(dir) })
+	return len(w.yes) == 0 || slices.ContainsFunc(w.yes, func(g *fswalk.Glob) bool { return g.Below(dir) })
 }
 
-func (w choice) hidden() bool { return slices.ContainsFunc(w.yes, (*walk.Glob).Hidden) }
+func (w choice) hidden() bool { return slices.ContainsFunc(w.yes, (*fswalk.Glob).Hidden) }
 
 // gathered is an answer in the making.
 type gathered struct {
@@ -217,7 +217,7 @@ func (g *gathered) content(r result) bool {
 }
 
 // text is the answer with all that must be said about it.
-func (g *gathered) text(p place, report walk.Report) string {
+func (g *gathered) text(p place, report fswalk.Report) string {
 	said := ""
 	switch {
 	case g.cut != "":

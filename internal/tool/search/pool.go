@@ -9,7 +9,7 @@ import (
 	"runtime"
 	"sync"
 
-	"github.com/belay-run/belay/internal/walk"
+	"github.com/belay-run/belay/internal/workspace/fswalk"
 )
 
 const (
@@ -19,7 +19,7 @@ const (
 
 // job is some files in a row, and what came of them.
 type job struct {
-	files   []walk.Entry
+	files   []fswalk.Entry
 	results []result
 	done    chan struct{}
 }
@@ -27,11 +27,11 @@ type job struct {
 // tree searches the files of a tree, several at once, and gives the results to
 // take in the order of the walk. It stops when take says so, and returns when
 // all it started has ended.
-func tree(ctx context.Context, o order, files func(visit func(walk.Entry) error) (walk.Report, error), width int, take func(result) bool) (walk.Report, error) {
+func tree(ctx context.Context, o order, files func(visit func(fswalk.Entry) error) (fswalk.Report, error), width int, take func(result) bool) (fswalk.Report, error) {
 	ctx, stop := context.WithCancel(ctx)
 	width = max(1, min(width, maxWidth))
 	work, inOrder := make(chan *job), make(chan *job, 2*width)
-	var report walk.Report
+	var report fswalk.Report
 	var walked error
 	var wg sync.WaitGroup
 	defer wg.Wait()
@@ -70,7 +70,7 @@ func defaultWidth() int { return runtime.GOMAXPROCS(0) }
 
 // hand cuts a walk into jobs and hands each on twice: to a free worker, and to
 // the line in which results are taken.
-func hand(ctx context.Context, files func(func(walk.Entry) error) (walk.Report, error), work, inOrder chan<- *job) (walk.Report, error) {
+func hand(ctx context.Context, files func(func(fswalk.Entry) error) (fswalk.Report, error), work, inOrder chan<- *job) (fswalk.Report, error) {
 	j := newJob()
 	give := func() error {
 		next := j
@@ -84,7 +84,7 @@ func hand(ctx context.Context, files func(func(walk.Entry) error) (walk.Report, 
 		work <- next // those who take it end only when the line is closed
 		return nil
 	}
-	r, err := files(func(e walk.Entry) error {
+	r, err := files(func(e fswalk.Entry) error {
 		e.Hold()
 		if j.files = append(j.files, e); len(j.files) < perJob {
 			return nil
@@ -99,7 +99,7 @@ func hand(ctx context.Context, files func(func(walk.Entry) error) (walk.Report, 
 }
 
 func newJob() *job {
-	return &job{files: make([]walk.Entry, 0, perJob), done: make(chan struct{})}
+	return &job{files: make([]fswalk.Entry, 0, perJob), done: make(chan struct{})}
 }
 
 func (j *job) release() {
@@ -117,7 +117,7 @@ func (j *job) run(ctx context.Context, s *scanner) {
 			return
 		}
 		r := s.file(e)
-		if errors.Is(r.err, fs.ErrNotExist) || errors.Is(r.err, walk.ErrNotRegular) {
+		if errors.Is(r.err, fs.ErrNotExist) || errors.Is(r.err, fswalk.ErrNotRegular) {
 			continue // it was gone before it was looked at
 		}
 		j.results = append(j.results, r)

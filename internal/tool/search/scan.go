@@ -9,7 +9,7 @@ import (
 	"strconv"
 	"unicode/utf8"
 
-	"github.com/belay-run/belay/internal/walk"
+	"github.com/belay-run/belay/internal/workspace/fswalk"
 )
 
 const (
@@ -69,7 +69,7 @@ func newScanner(o order) *scanner {
 }
 
 // file searches one file.
-func (s *scanner) file(e walk.Entry) (r result) {
+func (s *scanner) file(e fswalk.Entry) (r result) {
 	r.path = e.Path
 	f, info, err := e.Open()
 	if err != nil {

@@ -16,7 +16,7 @@ import (
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/internal/tool"
 	"github.com/belay-run/belay/internal/tool/file"
-	"github.com/belay-run/belay/internal/walk"
+	"github.com/belay-run/belay/internal/workspace/fswalk"
 )
 
 // Codes of problems.
@@ -42,11 +42,11 @@ func spec(name, doc string) tool.Spec {
 // place is where a search begins.
 type place struct {
 	start string
-	walk  walk.Options
+	walk  fswalk.Options
 }
 
 func placeOf(name string, hidden, ignored bool) (place, error) {
-	p := place{start: ".", walk: walk.Options{Hidden: hidden, Ignored: ignored}}
+	p := place{start: ".", walk: fswalk.Options{Hidden: hidden, Ignored: ignored}}
 	if name == "" {
 		return p, nil
 	}
@@ -67,13 +67,13 @@ func (p place) under(full string) string {
 }
 
 // globs reads patterns.
-func globs(patterns []string) ([]*walk.Glob, error) {
-	all := make([]*walk.Glob, 0, len(patterns))
+func globs(patterns []string) ([]*fswalk.Glob, error) {
+	all := make([]*fswalk.Glob, 0, len(patterns))
 	for _, p := range patterns {
 		if p == "" {
 			return nil, tool.Failf(tool.BadArguments, CodeBadGlob, "the pattern is empty").WithHint("** is every file")
 		}
-		g, err := walk.NewGlob(strings.TrimPrefix(p, "./"))
+		g, err := fswalk.NewGlob(strings.TrimPrefix(p, "./"))
 		if err != nil {
 			return nil, tool.Failf(tool.BadArguments, CodeBadGlob, "%v", err).WithHint(`write \[ for a bracket that means itself`)
 		}
@@ -104,7 +104,7 @@ func (p place) leftOut() string {
 }
 
 // unread returns which folders couldn't be read.
-func unread(r walk.Report) string {
+func unread(r fswalk.Report) string {
 	if len(r.Unread) == 0 {
 		return ""
 	}

@@ -8,15 +8,15 @@ import (
 
 	"github.com/belay-run/belay/internal/tool"
 	"github.com/belay-run/belay/internal/tool/artifact"
+	"github.com/belay-run/belay/internal/tool/exec"
 	"github.com/belay-run/belay/internal/tool/file"
 	"github.com/belay-run/belay/internal/tool/plan"
 	"github.com/belay-run/belay/internal/tool/search"
-	"github.com/belay-run/belay/internal/tool/shell"
 	"github.com/belay-run/belay/internal/tool/tooltest"
 )
 
 func standard() []tool.Tool {
-	return slices.Concat(file.Tools(), search.Tools(), shell.Tools(shell.Config{}), artifact.Tools(), plan.Tools())
+	return slices.Concat(file.Tools(), search.Tools(), exec.Tools(exec.Config{}), artifact.Tools(), plan.Tools())
 }
 
 func TestStandardToolsKeepTheLaws(t *testing.T) {

@@ -1,0 +1,91 @@
+package manifest
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/goccy/go-yaml"
+	"github.com/goccy/go-yaml/ast"
+
+	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/internal/lib/strictyaml"
+)
+
+// Setting is one value of a configuration file, as text.
+type Setting struct {
+	Name  string
+	Value string   // of most settings
+	List  []string // of those that are lists
+	Where string   // file:line:column
+}
+
+const configReference = "docs/configuration.md lists the settings"
+
+// Known is what a configuration file may hold.
+type Known struct {
+	Names     []string  // of settings
+	Lists     []string  // of settings that are lists
+	Protocols Protocols // of providers
+}
+
+// File is what a configuration file says.
+type File struct {
+	Settings  []Setting
+	Providers []Provider
+}
+
+// ReadConfig reads a configuration file. Name is the file's name in errors,
+// which are belay.Errors with CodeBadConfig and repeat no value that may be a
+// secret.
+func ReadConfig(name string, data []byte, k Known) (File, error) {
+	t := strictyaml.Text{Name: name, Noun: "configuration", Code: belay.CodeBadConfig, Hint: configReference}
+	var f File
+	if strings.TrimSpace(string(data)) == "" {
+		return f, nil
+	}
+	root, err := t.Document(data)
+	if err != nil {
+		return f, err
+	}
+	m, ok := root.(*ast.MappingNode)
+	if !ok {
+		return f, t.ErrorAt(root, nil, "the configuration is not a list of names and values").WithHint("mode: default; %s", configReference)
+	}
+	for _, v := range m.Values {
+		key := v.Key.GetToken()
+		s := Setting{Name: key.Value, Where: fmt.Sprintf("%s:%d:%d", name, key.Position.Line, key.Position.Column)}
+		switch {
+		case s.Name == providersName:
+			if f.Providers, err = providers(t, v.Value, k.Protocols); err != nil {
+				return File{}, err
+			}
+			continue
+		case slices.Contains(k.Lists, s.Name):
+			err = t.Decode(v.Value, &s.List)
+		case slices.Contains(k.Names, s.Name):
+			s.Value, err = scalar(t, v.Value)
+		default:
+			err = t.Errorf(key, "there is no setting %q", s.Name).WithHint("one of %s", strings.Join(append(slices.Concat(k.Names, k.Lists), providersName), ", "))
+		}
+		if err != nil {
+			return File{}, err
+		}
+		f.Settings = append(f.Settings, s)
+	}
+	return f, nil
+}
+
+// scalar is a value on one line, as it is written.
+func scalar(t strictyaml.Text, n ast.Node) (string, error) {
+	switch n.(type) {
+	case *ast.StringNode, *ast.IntegerNode, *ast.FloatNode, *ast.BoolNode, *ast.LiteralNode:
+	default:
+		return "", t.Errorf(n.GetToken(), "want one value here").WithHint("%s", configReference)
+	}
+	var v any
+	if err := yaml.NodeToValue(n, &v); err != nil {
+		return "", t.Bad(err)
+	}
+	return strings.TrimSpace(fmt.Sprint(v)), nil
+}

@@ -1,0 +1,359 @@
+// Package manifest reads the files in which people describe what Belay shall be
+// and use: settings, and tools that are commands. It promises that a file is read strictly and in bounded time, that
+// every mistake names its line and column and what to do, and that a value a
+// model gives can become an argument of a program, never an option it didn't
+// ask for, a program, or code. It runs nothing and decides nothing: what may count
+// is its caller's business.
+//
+// config.go reads settings, provider.go the providers of models beside them. manifest.go has the form of a tool, argv.go the template of a command line,
+// check.go what a template may not do.
+package manifest
+
+import (
+	"encoding/json"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/goccy/go-yaml/ast"
+
+	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/internal/lib/strictyaml"
+	"github.com/belay-run/belay/internal/tool"
+)
+
+// Bounds of a manifest.
+const (
+	maxTools       = 50 // in a file
+	maxDescription = 2000
+	maxTimeout     = time.Hour
+	maxOutput      = 256 << 10
+	defaultTimeout = 2 * time.Minute
+	defaultOutput  = 16 << 10
+)
+
+const hint = "docs/tools.md describes the form"
+
+// Command is a tool that is a command.
+type Command struct {
+	Spec    belay.ToolSpec
+	Argv    Template
+	Stdin   Text
+	Pass    []string        // variables of the runtime's environment that pass
+	Set     map[string]Text // and those that are set
+	Dir     string          // relative to the workspace
+	Timeout time.Duration
+	Output  int
+	Dash    []string // arguments that may begin with a hyphen
+	Recover Template // finds out after a crash whether it was done; empty unless the effect is recoverable
+	Where   string   // file and line
+}
+
+// file is the YAML of one tool.
+type file struct {
+	Name         string   `yaml:"name"`
+	Description  string   `yaml:"description"`
+	Args         any      `yaml:"args"`
+	Argv         []any    `yaml:"argv"`
+	Stdin        string   `yaml:"stdin"`
+	Env          env      `yaml:"env"`
+	Cwd          string   `yaml:"cwd"`
+	Timeout      string   `yaml:"timeout"`
+	Effect       string   `yaml:"effect"`
+	ReadOnly     bool     `yaml:"read_only"`
+	Exclusive    bool     `yaml:"exclusive"`
+	Access       string   `yaml:"access"`
+	Path         string   `yaml:"path"`
+	Output       int      `yaml:"output_limit"`
+	Capabilities []string `yaml:"capabilities"`
+	Untrusted    bool     `yaml:"untrusted"`
+	Group        string   `yaml:"group"`
+	Dash         []string `yaml:"dash"`
+	Recover      *struct {
+		Argv []any `yaml:"argv"`
+	} `yaml:"recover"`
+}
+
+type env struct {
+	Pass []string          `yaml:"pass"`
+	Set  map[string]string `yaml:"set"`
+}
+
+// Parse reads a file: one tool, or several as documents of it.
+func Parse(name string, data []byte) ([]Command, error) {
+	t := strictyaml.Text{Name: name, Noun: "manifest", Code: belay.CodeBadManifest, Hint: hint}
+	docs, err := t.Documents(data)
+	if err != nil {
+		return nil, err
+	}
+	if len(docs) > maxTools {
+		return nil, t.Errorf(nil, "the file declares %d tools; %d are the most", len(docs), maxTools).WithHint("use several files")
+	}
+	digest := belay.DigestOf(data)
+	var out []Command
+	for _, d := range docs {
+		r := reader{t: t, root: d}
+		c, err := r.read()
+		if err != nil {
+			return nil, err
+		}
+		if slices.ContainsFunc(out, func(o Command) bool { return o.Spec.Name == c.Spec.Name }) {
+			return nil, r.bad("the file declares %s twice", c.Spec.Name).in("name").fix("rename one of them")
+		}
+		c.Spec.Definition = digest
+		c.Where = fmt.Sprintf("%s:%d", name, strictyaml.Line(d))
+		out = append(out, c)
+	}
+	return out, nil
+}
+
+// reader reads one document.
+type reader struct {
+	t     strictyaml.Text
+	root  ast.Node
+	f     file
+	types map[string]argument // of the schema's properties
+}
+
+// argument is what a schema says of one argument.
+type argument struct {
+	kind   string // string, number, integer, boolean, object, or empty
+	list   bool
+	closed bool // its values are listed
+}
+
+// mistake is an error that still looks for its place.
+type mistake struct {
+	r    *reader
+	text string
+}
+
+func (r *reader) bad(format string, args ...any) mistake {
+	return mistake{r, fmt.Sprintf(format, args...)}
+}
+
+// placed is a mistake with its place.
+type placed struct{ e *belay.Error }
+
+func (m mistake) in(path ...any) placed {
+	return placed{m.r.t.ErrorAt(m.r.root, path, "%s", m.text).WithHint(hint)}
+}
+
+func (p placed) fix(format string, args ...any) error { return p.e.WithHint(format, args...) }
+func (p placed) err() error                           { return p.e }
+
+var (
+	toolName   = pattern(`^[A-Za-z0-9_-]{1,64}$`)
+	simpleName = pattern(`^[a-z][a-z0-9_-]{0,31}$`)
+)
+
+// pattern is compiled when it is needed: most starts of the program read no manifest.
+func pattern(s string) func() *regexp.Regexp {
+	return sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(s) })
+}
+
+func (r *reader) read() (c Command, err error) {
+	if _, ok := r.root.(*ast.MappingNode); !ok {
+		return c, r.bad("a tool is an object with name, description, args and argv").in().err()
+	}
+	if err := r.t.Decode(r.root, &r.f); err != nil {
+		return c, err
+	}
+	for _, step := range []func(*Command) error{r.identity, r.schema, r.spec, r.behaviour, r.templates, r.environment, r.safety} {
+		if err := step(&c); err != nil {
+			return c, err
+		}
+	}
+	return c, nil
+}
+
+func (r *reader) identity(c *Command) error {
+	f := &r.f
+	doc := strings.TrimSpace(f.Description)
+	switch {
+	case f.Name == "":
+		return r.bad("the tool has no name").in().fix("name: lint")
+	case !toolName().MatchString(f.Name):
+		return r.bad("%q is not a name for a tool", f.Name).in("name").fix("use 1 to 64 letters, digits, _ and -")
+	case doc == "":
+		return r.bad("%s has no description: a model chooses by it", f.Name).in("description").fix("description: say what it does and when to use it")
+	case len(doc) > maxDescription:
+		return r.bad("the description has %d bytes; %d are the most", len(doc), maxDescription).in("description").fix("it is part of every request: shorten it")
+	case f.Group != "" && !simpleName().MatchString(f.Group):
+		return r.bad("%q is not a name for a group", f.Group).in("group").fix("use a to z, digits, _ and -")
+	}
+	c.Spec.Name, c.Spec.Doc, c.Spec.Group = f.Name, doc, f.Group
+	if c.Spec.Group == "" {
+		c.Spec.Group = tool.CommandsGroup
+	}
+	return nil
+}
+
+// schema reads the arguments' schema. Additional properties are refused unless
+// it allows them.
+func (r *reader) schema(c *Command) error {
+	n := strictyaml.At(r.root, "args")
+	raw := []byte(`{"type":"object","properties":{},"additionalProperties":false}`)
+	if n != nil {
+		var err error
+		if raw, err = nodeJSON(n); err != nil {
+			return r.bad("the schema has no form in JSON: %v", err).in("args").err()
+		}
+	}
+	var top struct {
+		Type       string                     `json:"type"`
+		Properties map[string]json.RawMessage `json:"properties"`
+		Required   []string                   `json:"required"`
+		Additional *json.RawMessage           `json:"additionalProperties"`
+	}
+	if err := json.Unmarshal(raw, &top); err != nil || top.Type != "object" {
+		return r.bad("args must be a JSON Schema of type object").in("args").fix("args: {type: object, properties: {path: {type: string}}, required: [path]}")
+	}
+	if top.Additional == nil {
+		raw = append(raw[:len(raw)-1:len(raw)-1], `,"additionalProperties":false}`...)
+	}
+	if _, err := tool.ReadSchema(raw); err != nil {
+		return r.bad("args is not a schema: %v", err).in("args").err()
+	}
+	r.types = map[string]argument{}
+	for name, p := range top.Properties {
+		r.types[name] = argumentOf(p)
+	}
+	for i, name := range top.Required {
+		if _, ok := r.types[name]; !ok {
+			return r.bad("%s is required and not among the properties", name).in("args", "required", i).err()
+		}
+	}
+	c.Spec.Input = raw
+	return nil
+}
+
+func argumentOf(raw json.RawMessage) argument {
+	var p struct {
+		Type  any             `json:"type"`
+		Enum  []any           `json:"enum"`
+		Items json.RawMessage `json:"items"`
+	}
+	if json.Unmarshal(raw, &p) != nil {
+		return argument{}
+	}
+	a := argument{closed: len(p.Enum) > 0}
+	a.kind, _ = p.Type.(string)
+	if a.kind == "array" {
+		a = argumentOf(p.Items)
+		a.list = true
+	}
+	return a
+}
+
+func (r *reader) spec(c *Command) error {
+	f, s := &r.f, &c.Spec
+	s.Effect, s.ReadOnly, s.Exclusive, s.Untrusted = belay.EffectClass(f.Effect), f.ReadOnly, f.Exclusive, f.Untrusted
+	if s.Effect == "" {
+		s.Effect = belay.AtMostOnce
+	}
+	if !slices.Contains([]belay.EffectClass{belay.Pure, belay.Idempotent, belay.Recoverable, belay.AtMostOnce}, s.Effect) {
+		return r.bad("effect %q is none of pure, idempotent, recoverable, at_most_once", f.Effect).in("effect").fix("leave it out: at_most_once is never run twice by itself")
+	}
+	if (s.Effect == belay.Recoverable) != (f.Recover != nil) {
+		return r.bad("effect recoverable and recover go together").in("effect").fix("recover: {argv: […]}, a command that exits with 0 if the work was done and with 1 if it was not")
+	}
+	s.Destructive, s.Access = !f.ReadOnly, belay.Write
+	if f.ReadOnly {
+		s.Access = belay.Read
+	}
+	switch f.Access {
+	case "":
+	case "read", "write":
+		s.Access = belay.Access(f.Access)
+	default:
+		return r.bad("access %q is neither read nor write", f.Access).in("access").err()
+	}
+	if f.ReadOnly && s.Access == belay.Write {
+		return r.bad("it is read_only, and writes").in("access").fix("leave access out")
+	}
+	if f.Path != "" {
+		if a, ok := r.types[f.Path]; !ok || a.list || a.kind != "string" {
+			return r.bad("path names no argument that is a string").in("path").fix("path: the argument that holds the file it touches")
+		}
+		s.PathArg = f.Path
+	}
+	s.Capabilities = []string{tool.CapProcess}
+	for i, name := range f.Capabilities {
+		if !simpleName().MatchString(name) || name == tool.CapPublish {
+			return r.bad("%q is not a capability a command can have", name).in("capabilities", i).err()
+		}
+		if !slices.Contains(s.Capabilities, name) {
+			s.Capabilities = append(s.Capabilities, name)
+		}
+	}
+	return nil
+}
+
+func (r *reader) behaviour(c *Command) error {
+	f := &r.f
+	c.Timeout, c.Output, c.Dir = defaultTimeout, defaultOutput, f.Cwd
+	if f.Timeout != "" {
+		d, err := time.ParseDuration(f.Timeout)
+		if err != nil || d < time.Second || d > maxTimeout {
+			return r.bad("timeout %q is not a length of time from 1s to %s", f.Timeout, maxTimeout).in("timeout").fix("timeout: 90s")
+		}
+		c.Timeout = d
+	}
+	if f.Output != 0 {
+		if f.Output < 256 || f.Output > maxOutput {
+			return r.bad("output_limit is from 256 to %d bytes", maxOutput).in("output_limit").fix("what is left out is kept; this is what the model is shown")
+		}
+		c.Output = f.Output
+	}
+	if strings.HasPrefix(f.Cwd, "/") || slices.Contains(strings.Split(f.Cwd, "/"), "..") || strings.ContainsAny(f.Cwd, "{}") {
+		return r.bad("cwd is a folder of the workspace, without .. and without arguments").in("cwd").fix("cwd: web")
+	}
+	c.Spec.Timeout = belay.Duration(c.Timeout + 45*time.Second) // the command's own limit comes first
+	c.Spec.OutputLimit = c.Output + 1<<10
+	return nil
+}
+
+// nodeJSON is a node as JSON, its keys in the order in which they are written.
+func nodeJSON(n ast.Node) ([]byte, error) {
+	switch n := n.(type) {
+	case *ast.MappingNode:
+		out := []byte{'{'}
+		for i, v := range n.Values {
+			if i > 0 {
+				out = append(out, ',')
+			}
+			key, err := json.Marshal(v.Key.GetToken().Value)
+			if err != nil {
+				return nil, err
+			}
+			val, err := nodeJSON(v.Value)
+			if err != nil {
+				return nil, err
+			}
+			out = append(append(append(out, key...), ':'), val...)
+		}
+		return append(out, '}'), nil
+	case *ast.SequenceNode:
+		out := []byte{'['}
+		for i, v := range n.Values {
+			if i > 0 {
+				out = append(out, ',')
+			}
+			val, err := nodeJSON(v)
+			if err != nil {
+				return nil, err
+			}
+			out = append(out, val...)
+		}
+		return append(out, ']'), nil
+	}
+	v, err := strictyaml.Value(n)
+	if err != nil {
+		return nil, err
+	}
+	return json.Marshal(v)
+}

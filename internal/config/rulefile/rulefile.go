@@ -1,0 +1,280 @@
+// Package rulefile reads the files in which people write rules, and lays them
+// over one another. It promises that a file is read strictly and in bounded
+// time, that every mistake has its place, that a file which can't be read whole
+// isn't read at all, and that an untrusted file can only narrow: its allows, its
+// checkers, its boundaries and what it trusts don't count and are named.
+//
+// What the rules mean is package policy's business.
+package rulefile
+
+import (
+	"fmt"
+	"maps"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/goccy/go-yaml/ast"
+
+	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/internal/lib/strictyaml"
+	"github.com/belay-run/belay/internal/policy"
+)
+
+// MaxBytes is how long a file may be.
+const MaxBytes = strictyaml.MaxBytes
+
+const (
+	maxInclude = 100
+	hint       = "docs/policy.md describes the form"
+)
+
+// Layers collects files. Read gets the content of one that another includes.
+// The zero value but for Read is ready.
+type Layers struct {
+	Read func(path string) ([]byte, error)
+
+	doc     policy.Document
+	files   []string
+	trusted []string
+	ignored []Ignored
+	without policy.Document // rules and checkers that don't count, which must be none the less right
+	open    []string        // the files that are being read, outermost first
+}
+
+// Ignored is something that doesn't count, because its file is untrusted.
+type Ignored struct {
+	What  string // rule ID, checker ID, trusted
+	Where string // file:line:column
+}
+
+// Add lays a file over those before it. trusted reports whether a file of the tiers
+// agent and workspace may widen rights; others always may.
+func (l *Layers) Add(path string, content []byte, tier policy.Tier, trusted bool) error {
+	if slices.Contains(l.open, path) {
+		return bad("the file includes itself: %s", strings.Join(append(l.open, path), " → ")).At(path).WithHint("remove one of the includes")
+	}
+	if slices.Contains(l.files, path) {
+		return nil // included twice: its rules are there
+	}
+	if l.files = append(l.files, path); len(l.files) > maxInclude {
+		return bad("there are more than %d files of rules", maxInclude).At(path).WithHint("put rules together")
+	}
+	l.open = append(l.open, path)
+	defer func() { l.open = l.open[:len(l.open)-1] }()
+	if strings.TrimSpace(string(content)) == "" {
+		return nil
+	}
+	t := strictyaml.Text{Name: path, Noun: "policy", Code: belay.CodeBadPolicy, Hint: hint, Size: "split it, and use groups and patterns"}
+	root, err := t.Document(content)
+	if err != nil {
+		return err
+	}
+	if _, ok := root.(*ast.MappingNode); !ok {
+		return t.ErrorAt(root, nil, "the policy is not a list of names and values").WithHint("version: 1, rules: […]; %s", hint)
+	}
+	var f form
+	if err := newer(t, root); err != nil {
+		return err
+	}
+	if n, ok := strictyaml.At(root, "rules").(*ast.SequenceNode); ok && len(n.Values) > policy.MaxRules {
+		return t.ErrorAt(root, []any{"rules"}, "there are %d rules; %d are the most", len(n.Values), policy.MaxRules).WithHint("use groups and patterns")
+	}
+	if err := t.Decode(root, &f); err != nil {
+		return err
+	}
+	narrows := !trusted && (tier == policy.TierWorkspace || tier == policy.TierAgent)
+	r := &reading{l: l, t: t, root: root, tier: tier, path: path, narrows: narrows}
+	return r.take(&f)
+}
+
+// newer refuses a file of a later form before anything of it is judged: what is
+// unknown to this build is no mistake there.
+func newer(t strictyaml.Text, root ast.Node) error {
+	var head struct {
+		Version int `yaml:"version"`
+	}
+	node := strictyaml.At(root, "version")
+	if node == nil {
+		return t.ErrorAt(root, nil, "the version is missing").WithHint("begin the file with: version: %d", policy.FormatVersion)
+	}
+	if err := t.Decode(node, &head.Version); err != nil {
+		return err
+	}
+	if head.Version < 1 {
+		return t.ErrorAt(root, []any{"version"}, "there is no version %d", head.Version).WithHint("version: %d", policy.FormatVersion)
+	}
+	if head.Version > policy.FormatVersion {
+		e := t.ErrorAt(root, []any{"version"}, "the policy is of version %d; this build reads %d", head.Version, policy.FormatVersion)
+		e.Code = belay.CodePolicyNewer
+		return e.WithHint("update belay")
+	}
+	return nil
+}
+
+func bad(format string, args ...any) *belay.Error {
+	return belay.Errorf(belay.CodeBadPolicy, format, args...).WithHint(hint)
+}
+
+// reading is one file on its way into the layers.
+type reading struct {
+	l       *Layers
+	t       strictyaml.Text
+	root    ast.Node
+	tier    policy.Tier
+	path    string
+	narrows bool
+}
+
+func (r *reading) at(path ...any) string { return r.t.ErrorAt(r.root, path, "").Where }
+
+func (r *reading) wrong(err error, path ...any) error {
+	return r.t.ErrorAt(r.root, path, "%v", err).WithHint(hint)
+}
+
+func (r *reading) take(f *form) error {
+	if err := r.include(f); err != nil {
+		return err
+	}
+	doc := &r.l.doc
+	for _, name := range slices.Sorted(maps.Keys(f.Groups)) {
+		doc.Groups = append(doc.Groups, policy.Group{Name: name, Tools: f.Groups[name], Tier: r.tier})
+	}
+	for _, tool := range slices.Sorted(maps.Keys(f.Caps)) {
+		if f.Caps[tool] < 0 {
+			return r.wrong(fmt.Errorf("a cap is 0 or more"), "caps", tool)
+		}
+		doc.Caps = append(doc.Caps, policy.Cap{Tool: tool, Calls: f.Caps[tool], Tier: r.tier})
+	}
+	doc.OwnerOnly = append(doc.OwnerOnly, f.OwnerOnly...)
+	if len(f.Trusted) > 0 {
+		if r.tier == policy.TierUser || r.tier == policy.TierAdmin {
+			r.l.trusted = append(r.l.trusted, f.Trusted...)
+		} else {
+			r.ignore("trusted", "trusted")
+		}
+	}
+	if err := r.boundaries(f); err != nil {
+		return err
+	}
+	if err := r.rules(f); err != nil {
+		return err
+	}
+	return r.checkers(f)
+}
+
+func (r *reading) ignore(what string, path ...any) {
+	r.l.ignored = append(r.l.ignored, Ignored{What: what, Where: r.at(path...)})
+}
+
+// include reads the files that this one names, which lie beside or below it.
+func (r *reading) include(f *form) error {
+	for i, name := range f.Include {
+		if r.tier == policy.TierWorkspace || r.l.Read == nil {
+			return r.wrong(fmt.Errorf("a policy of a workspace includes no other file"), "include", i)
+		}
+		if !filepath.IsLocal(name) {
+			return r.wrong(fmt.Errorf("%q lies outside of the folder of the file", name), "include", i)
+		}
+		path := filepath.Join(filepath.Dir(r.path), name)
+		content, err := r.l.Read(path)
+		if err != nil {
+			return r.wrong(fmt.Errorf("%s can't be read: %w", name, err), "include", i)
+		}
+		if err := r.l.Add(path, content, r.tier, !r.narrows); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (r *reading) rules(f *form) error {
+	if n := len(r.l.doc.Rules) + len(f.Rules); n > policy.MaxRules {
+		return r.wrong(fmt.Errorf("there are %d rules; %d are the most", n, policy.MaxRules), "rules")
+	}
+	nodes, _ := strictyaml.At(r.root, "rules").(*ast.SequenceNode)
+	for i := range f.Rules {
+		where := r.at("rules", i)
+		if nodes != nil && i < len(nodes.Values) {
+			where = r.t.ErrorAt(nodes.Values[i], nil, "").Where
+		}
+		rule, err := f.Rules[i].rule(r.tier, where)
+		if err != nil {
+			return r.wrong(err, "rules", i)
+		}
+		if r.narrows && rule.Verdict == policy.Allow {
+			r.l.ignored = append(r.l.ignored, Ignored{What: "rule " + rule.ID, Where: where})
+			r.l.without.Rules = append(r.l.without.Rules, rule)
+			continue
+		}
+		r.bounded(&rule, f, i)
+		r.l.doc.Rules = append(r.l.doc.Rules, rule)
+	}
+	if len(f.Capabilities) > 0 {
+		rules, err := policy.CapabilityRules(r.tier, f.Capabilities)
+		if err != nil {
+			return r.wrong(err, "capabilities")
+		}
+		for i := range rules {
+			rules[i].Where = r.at("capabilities")
+		}
+		r.l.doc.Rules = append(r.l.doc.Rules, rules...)
+	}
+	return nil
+}
+
+func (r *reading) checkers(f *form) error {
+	for i := range f.Checkers {
+		c, err := f.Checkers[i].checker(r.tier)
+		if err != nil {
+			return r.wrong(err, "checkers", i)
+		}
+		if r.narrows && c.Kind != "builtin" {
+			r.ignore("checker "+c.ID, "checkers", i)
+			r.l.without.Checkers = append(r.l.without.Checkers, c)
+			continue
+		}
+		r.l.doc.Checkers = append(r.l.doc.Checkers, c)
+	}
+	return nil
+}
+
+// Empty reports whether no file was added.
+func (l *Layers) Empty() bool { return len(l.files) == 0 }
+
+// Files are those that were read, in order.
+func (l *Layers) Files() []string { return l.files }
+
+// Trusted are the folders whose files a person trusts, as globs.
+func (l *Layers) Trusted() []string { return l.trusted }
+
+// Ignored is what doesn't count.
+func (l *Layers) Ignored() []Ignored { return l.ignored }
+
+// Document is the rules of all layers and the built-in ones. groups are the
+// groups of tools that there are besides those of the files.
+func (l *Layers) Document(groups []policy.Group) policy.Document {
+	doc := l.doc
+	doc.Version = policy.FormatVersion
+	doc.Rules = slices.Concat(policy.BuiltinRules(), l.doc.Rules)
+	doc.Groups = slices.Concat(groups, l.doc.Groups)
+	return doc
+}
+
+// Set is Document made ready. A mistake in what doesn't count is a mistake all the
+// same: who trusts the file later must not find out then.
+func (l *Layers) Set(groups []policy.Group) (*policy.Set, error) {
+	doc := l.Document(groups)
+	if len(l.without.Rules)+len(l.without.Checkers) > 0 {
+		all := doc
+		all.Rules, all.Checkers = slices.Concat(doc.Rules, l.without.Rules), slices.Concat(doc.Checkers, l.without.Checkers)
+		if _, err := policy.Compile(all); err != nil {
+			return nil, err
+		}
+	}
+	s, err := policy.Compile(doc)
+	if err != nil {
+		return nil, err
+	}
+	return s, l.known(s)
+}

@@ -1,0 +1,254 @@
+package convert
+
+import (
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/belay-run/belay/internal/lib/lazyregexp"
+	"github.com/belay-run/belay/internal/policy"
+)
+
+// claudeTools are the tools of Claude Code and those that do the same here.
+var claudeTools = map[string]counterpart{
+	"Bash": {allow: exec, more: []string{"process_send"}}, "PowerShell": {more: []string{"exec", "process_send"}}, "Monitor": {more: []string{"exec", "process"}},
+	"BashOutput": {allow: []string{"process"}}, "KillShell": {allow: []string{"process"}}, "KillBash": {allow: []string{"process"}}, "TaskOutput": {more: []string{"process"}}, "TaskStop": {more: []string{"process"}},
+	"Read": {allow: []string{"read"}, more: []string{"list", "glob", "grep"}}, "LS": {allow: []string{"list"}}, "Glob": {allow: []string{"glob"}}, "Grep": {allow: []string{"grep"}},
+	"Edit": {allow: []string{"edit"}, more: []string{"write", "patch"}}, "MultiEdit": {allow: []string{"edit"}, more: []string{"patch"}},
+	"Write": {allow: []string{"write"}, more: []string{"edit", "patch"}}, "NotebookEdit": {more: []string{"edit", "write", "patch"}},
+	"WebFetch": {allow: []string{"web_fetch"}}, "WebSearch": {allow: []string{"web_search"}},
+	"Task": {allow: []string{"sessions_spawn"}}, "Agent": {allow: []string{"sessions_spawn"}}, "TodoWrite": {allow: []string{"todo"}}, "AskUserQuestion": {allow: []string{"ask_user"}},
+	"TaskCreate": {more: []string{"task_create"}}, "TaskUpdate": {more: []string{"task_update"}}, "TaskGet": {more: []string{"task_list"}}, "TaskList": {more: []string{"task_list"}}, "SendMessage": {more: []string{"sessions_send", "sessions_input"}},
+	"CronCreate": {more: []string{"schedule_create"}}, "CronDelete": {more: []string{"schedule_delete"}}, "CronList": {more: []string{"schedule_list"}}, "NotebookRead": {more: []string{"read", "list", "glob", "grep"}}, "Artifact": {more: []string{"artifact_publish"}},
+	"Skill": none, "SlashCommand": none, "EnterPlanMode": none, "ExitPlanMode": none, "EnterWorktree": none, "ExitWorktree": none, "LSP": none, "ToolSearch": none, "ListMcpResourcesTool": none, "ReadMcpResourceTool": none,
+}
+
+// claudePaths are the tools whose rules can be about files.
+var claudePaths = []string{"Read", "Edit", "Write", "MultiEdit", "NotebookEdit", "Glob", "Grep", "LS"}
+
+var claudeModes = map[string]string{"default": "default", "manual": "default", "acceptEdits": "accept_edits", "plan": "plan", "auto": "auto", "dontAsk": "never", "bypassPermissions": "bypass"}
+
+// Priorities of the tier user: there an ask beats an allow, however they stand.
+const (
+	askPriority   = 500
+	allowPriority = 400
+)
+
+var claudeRule = lazyregexp.New(`(?s)^([A-Za-z_*][\w*.-]*)(?:\((.*)\))?$`)
+
+// claude reads the permissions of a settings file: denies come before asks, and
+// those before allows.
+func (d *draft) claude(content []byte) (*node, error) {
+	root, err := parseJSON(d.o.Name, content)
+	if err != nil {
+		return nil, err
+	}
+	if root.kind != object || root.at("permissions") == nil {
+		return nil, d.mistake(root.line, `there is no object "permissions" in it`)
+	}
+	p, err := d.want(root, "permissions", object)
+	if err != nil {
+		return nil, err
+	}
+	n := 0
+	for _, l := range []struct {
+		name     string
+		says     policy.Decision
+		priority int
+	}{{"deny", policy.Deny, 0}, {"ask", policy.Ask, askPriority}, {"allow", policy.Allow, allowPriority}} {
+		rules, err := d.texts(p, l.name)
+		if err != nil {
+			return nil, err
+		}
+		if n += len(rules); n > policy.MaxRules {
+			return nil, d.mistake(p.line, "there are %d rules; %d are the most", n, policy.MaxRules)
+		}
+		for _, r := range rules {
+			s := &source{text: l.name + " " + r.text, line: r.line, says: l.says, stem: l.name + " " + r.text, base: policy.Rule{Priority: l.priority}}
+			m := claudeRule.Get().FindStringSubmatch(strings.TrimSpace(r.text))
+			if m == nil {
+				return nil, d.mistake(r.line, "%q is no rule", short(r.text, 80)).WithHint("a rule is Tool or Tool(what it is about)")
+			}
+			d.claudeRule(s, m[1], strings.TrimSpace(m[2]))
+		}
+	}
+	return root, d.claudePermissions(p)
+}
+
+// claudePermissions names what permissions hold besides rules.
+func (d *draft) claudePermissions(p *node) error {
+	mode, err := d.word(p, "defaultMode")
+	if err != nil {
+		return err
+	}
+	if at := p.at("defaultMode"); at != nil {
+		if claudeModes[mode] == "" {
+			return d.mistake(at.line, "defaultMode is no mode that is known")
+		}
+		d.setting("defaultMode "+mode, at.line, Left, "a mode is chosen for a run: --mode "+claudeModes[mode])
+	}
+	dirs, err := d.texts(p, "additionalDirectories")
+	for _, dir := range dirs {
+		d.setting("additionalDirectories "+dir.text, dir.line, Left, "a workspace is one folder here; what lies outside is asked about")
+	}
+	return err
+}
+
+func (d *draft) claudeRule(s *source, name, spec string) {
+	paths := slices.Contains(claudePaths, name)
+	if (spec == "*" || spec == ":*") && !paths {
+		spec = ""
+	}
+	c, known := claudeTools[name]
+	switch {
+	case strings.Contains(name, "*"):
+		d.claudeWild(s, name, spec)
+	case strings.HasPrefix(name, "mcp__"):
+		d.claudeMCP(s, name, spec)
+	case spec == "" && known:
+		d.claudeWhole(s, c)
+	case name == "Bash":
+		d.claudeBash(s, spec)
+	case name == "WebFetch" && strings.HasPrefix(spec, "domain:"):
+		d.claudeHost(s, strings.TrimPrefix(spec, "domain:"))
+	case paths:
+		d.claudePath(s, name, c, spec)
+	case spec == "" && s.says != policy.Allow:
+		s.strange(name)
+		d.add(s, policy.Match{Tool: []string{strings.ToLower(name)}}, nil, nil)
+		d.done(s)
+	case known:
+		d.drop(s, "no rule here can ask for that of "+name)
+	default:
+		d.drop(s, "there is no such tool here")
+	}
+}
+
+func (d *draft) claudeWhole(s *source, c counterpart) {
+	tools := c.tools(s.says)
+	if len(tools) == 0 {
+		d.idle(s, "there is no such tool here")
+		return
+	}
+	if s.says == policy.Allow && slices.Contains(tools, "exec") {
+		s.why = append(s.why, notAll)
+	}
+	d.add(s, policy.Match{Tool: tools}, nil, nil)
+	d.done(s)
+}
+
+// claudeWild carries a rule over tools by pattern. There only asks and denies
+// can have one.
+func (d *draft) claudeWild(s *source, name, spec string) {
+	switch {
+	case s.says == policy.Allow && strings.HasPrefix(name, "mcp__"):
+		d.claudeMCP(s, name, spec)
+	case s.says == policy.Allow:
+		d.drop(s, "a pattern over all tools allows nothing there either")
+	case spec != "":
+		d.drop(s, "no rule here can ask for that of several tools")
+	default:
+		tools, known := []string{strings.ToLower(name)}, strings.HasPrefix(name, "mcp__")
+		for n, c := range claudeTools {
+			if policy.Like(name, n) {
+				tools, known = append(tools, c.tools(s.says)...), true
+			}
+		}
+		if !known {
+			s.strange(name)
+		}
+		slices.Sort(tools)
+		d.add(s, policy.Match{Tool: slices.Compact(tools)}, nil, nil)
+		d.done(s)
+	}
+}
+
+func (d *draft) claudeMCP(s *source, name, spec string) {
+	server, tool, whole := strings.Cut(strings.TrimPrefix(name, "mcp__"), "__")
+	lower := strings.ToLower(name)
+	switch {
+	case spec != "" && s.says != policy.Ask:
+		d.drop(s, "no rule here can ask for that of a server's tool")
+		return
+	case s.says == policy.Allow && (strings.Contains(server, "*") || server == ""):
+		d.drop(s, "an allow names a server")
+		return
+	case s.says == policy.Allow && lower != name:
+		d.drop(s, "names of tools are compared without case here: it could be another one")
+		return
+	case spec != "":
+		s.why = append(s.why, "it asks about every call of the tool")
+	}
+	if !whole || tool == "" {
+		lower = "mcp__" + strings.ToLower(server) + "__*"
+	}
+	d.add(s, policy.Match{Tool: []string{lower}}, nil, nil)
+	d.done(s)
+}
+
+// claudeBash carries a rule over commands.
+func (d *draft) claudeBash(s *source, spec string) {
+	line, begins := strings.CutSuffix(spec, ":*")
+	if rest, ok := strings.CutSuffix(line, " *"); !begins && ok {
+		line, begins = rest, true
+	}
+	switch {
+	case strings.Contains(line, `\`) && s.says == policy.Allow:
+		d.drop(s, "its words mean more to a shell than they say")
+	case strings.Contains(line, "*"):
+		d.claudeGlob(s, line, begins)
+	default:
+		if words, plain := plainWords(line); s.says == policy.Allow && (!plain || strings.Contains(words[0], "/") || d.hidden(words[0])) {
+			d.allowPrefix(s, words, plain, !begins)
+			return
+		}
+		n := len(s.ids)
+		d.prefix(s, line, !begins, begins)
+		if len(s.ids) > n {
+			d.done(s)
+		}
+	}
+}
+
+// claudeGlob carries a rule over commands in which * stands for anything.
+func (d *draft) claudeGlob(s *source, line string, begins bool) {
+	allow := s.says == policy.Allow
+	if first, _, _ := strings.Cut(line, " "); allow && (strings.Contains(first, "/") || strings.ContainsAny(line, `"'$<>|;&`+"`")) {
+		d.drop(s, "its words mean more to a shell than they say")
+		return
+	}
+	var joined, inLine strings.Builder
+	for i, part := range strings.Split(line, "*") {
+		if i > 0 {
+			joined.WriteString(".*")
+			inLine.WriteString(".*")
+		}
+		joined.WriteString(regexp.QuoteMeta(part))
+		inLine.WriteString(strings.ReplaceAll(regexp.QuoteMeta(part), " ", `\s+`))
+	}
+	switch {
+	case allow && begins:
+		d.pattern(s, "^"+joined.String()+"(?: .*)?$", "")
+	case allow:
+		d.pattern(s, "^"+joined.String()+"$", "")
+	case begins:
+		d.pattern(s, "(?s)^"+joined.String(), "(?s)"+start+inLine.String())
+	default:
+		d.pattern(s, "(?s)^"+joined.String()+"$", "(?s)"+start+inLine.String())
+	}
+}
+
+func (d *draft) claudeHost(s *source, host string) {
+	host = strings.ToLower(strings.TrimSpace(host))
+	if host == "" || strings.ContainsAny(host, "/: ") || strings.Contains(strings.TrimPrefix(host, "*."), "*") {
+		d.drop(s, "it names no host")
+		return
+	}
+	hosts := []string{host}
+	if s.says != policy.Allow && !strings.HasPrefix(host, "*.") {
+		hosts = append(hosts, "*."+host)
+	}
+	one := strings.Replace(host, "*.", "www.", 1)
+	d.add(s, policy.Match{Tool: []string{"web_fetch"}, Host: hosts}, []policy.Example{{Host: one}}, []policy.Example{{Host: "not-" + strings.TrimPrefix(one, "www.") + ".invalid"}})
+	d.done(s)
+}

@@ -1,0 +1,76 @@
+// Package boxinit is what a program runs in: the process that applies a boundary
+// to itself, and starts the program when it is told to. Package sandbox starts
+// it; nobody else has a use for it.
+//
+// Its package imports little, because it is decided here whether the process is
+// a helper, before packages that the rest of the program needs are initialized:
+// that takes longer than all the helper does.
+package boxinit
+
+import (
+	"syscall"
+	"time"
+)
+
+// Name is the first argument that makes the binary a helper.
+const Name = "belay-sandbox"
+
+// Layers of a boundary.
+const (
+	Cgroup     = "cgroup"
+	User       = "user"
+	PID        = "pid"
+	IPC        = "ipc"
+	Net        = "net"
+	Mounts     = "mounts"
+	Proc       = "proc"
+	Protected  = "protected"
+	Landlock   = "landlock"
+	Caps       = "caps"
+	Privileges = "no_new_privs"
+	Seccomp    = "seccomp"
+	Rlimits    = "rlimits"
+)
+
+// Layer is one layer as it came out; as in belay.Layer.
+type Layer struct {
+	Name   string `json:"name"`
+	State  string `json:"state"`
+	Detail string `json:"detail,omitempty"`
+}
+
+// States of a layer here: what isn't tried isn't reported.
+const (
+	applied     = "applied"
+	unavailable = "unavailable"
+)
+
+// Networks that a helper tells apart.
+const (
+	NetworkHosts = "hosts"
+	NetworkFull  = "full"
+)
+
+// Limits are those that a helper applies, each as in belay.ProcessLimits.
+type Limits struct {
+	Memory, FileSize, Disk int64
+	CPU, Wall              time.Duration
+	Processes, OpenFiles   int
+}
+
+// What private folders can have no more of; as in belay.LimitDisk and
+// belay.LimitInodes.
+const (
+	FullDisk   = "disk"
+	FullInodes = "inodes"
+)
+
+// Ending is how a program ended, as its helper saw it.
+type Ending struct {
+	Code   int            `json:"code"`             // exit code; 128 and the signal's number for a signal
+	Signal syscall.Signal `json:"signal,omitempty"` // that ended it
+	Limit  string         `json:"limit,omitempty"`  // that ended it: wall
+	Full   string         `json:"full,omitempty"`   // what its private folders have no more of: disk, inodes
+	CPU    time.Duration  `json:"cpu,omitempty"`    // of the program and what it waited for
+	Memory int64          `json:"memory,omitempty"` // bytes, the most that one process had
+}

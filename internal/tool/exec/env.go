@@ -1,0 +1,101 @@
+//go:build unix
+
+package exec
+
+import (
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/belay-run/belay/internal/secret"
+	"github.com/belay-run/belay/internal/tool"
+)
+
+const defaultPath = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+
+// environment is what a program gets: the allowed variables of the runtime and
+// those that the call declares, none of them refused. PWD is the folder it
+// runs in.
+func environment(from []string, declared map[string]string, dir string) ([]string, error) {
+	vars := map[string]string{"PATH": defaultPath}
+	for _, kv := range from {
+		if name, value, ok := strings.Cut(kv, "="); ok && allowed(name) {
+			vars[name] = value
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(declared)) {
+		if !validName(name) || strings.IndexByte(declared[name], 0) >= 0 {
+			return nil, tool.Failf(tool.BadArguments, tool.CodeBadArguments, "env: %q is not a variable that can be set", name)
+		}
+		if why := refused(name); why != "" {
+			return nil, tool.Failf(tool.Denied, CodeEnvRefused, "env: %s may not be set: %s", name, why).
+				WithHint("leave %s out", name)
+		}
+		vars[name] = declared[name]
+	}
+	vars["PWD"] = dir
+	env := make([]string, 0, len(vars))
+	for _, name := range slices.Sorted(maps.Keys(vars)) {
+		env = append(env, name+"="+vars[name])
+	}
+	return env, nil
+}
+
+// allowed reports whether the runtime's own variable is passed on.
+func allowed(name string) bool {
+	switch name {
+	case "PATH", "HOME", "LANG", "TERM", "TMPDIR":
+		return true
+	}
+	return strings.HasPrefix(name, "LC_")
+}
+
+func validName(name string) bool {
+	for i, c := range name {
+		if c != '_' && (c < 'a' || c > 'z') && (c < 'A' || c > 'Z') && (i == 0 || c < '0' || c > '9') {
+			return false
+		}
+	}
+	return name != ""
+}
+
+// refused returns why a variable may not be set, or nothing.
+func refused(name string) string {
+	n := strings.ToUpper(name)
+	for _, begin := range [...]string{"LD_", "DYLD_", "GIT_", "BASH_FUNC_", "BELAY_"} {
+		if strings.HasPrefix(n, begin) {
+			return "it changes which code runs"
+		}
+	}
+	if strings.HasSuffix(n, "_OPTIONS") || strings.HasSuffix(n, "_PRELOAD") {
+		return "it changes which code runs"
+	}
+	switch n {
+	case "BASH_ENV", "ENV", "SHELLOPTS", "BASHOPTS", "BASH_COMPAT", "POSIXLY_CORRECT", "BASH_LOADABLES_PATH", "BASH_XTRACEFD", "EXECIGNORE", "GLOBIGNORE", "PROMPT_COMMAND", "PS0", "PS4", "IFS", "PERL5OPT", "PERL5DB", "RUBYOPT",
+		"PYTHONSTARTUP", "PYTHONHOME", "GCONV_PATH", "EDITOR", "VISUAL", "PAGER", "MANPAGER", "LESSOPEN", "LESSCLOSE":
+		return "it changes which code runs"
+	}
+	if secret.IsName(name) {
+		return "it is the name of a secret, and arguments are recorded"
+	}
+	return ""
+}
+
+// Named is an environment of PATH, PWD, the runtime's variables that are named
+// and those that are set. It is for tools that a person declared, so nothing is
+// refused; what is not named doesn't pass.
+func Named(from, pass []string, set map[string]string, dir string) []string {
+	vars := map[string]string{"PATH": defaultPath}
+	for _, kv := range from {
+		if name, value, ok := strings.Cut(kv, "="); ok && (name == "PATH" || slices.Contains(pass, name)) {
+			vars[name] = value
+		}
+	}
+	maps.Copy(vars, set)
+	vars["PWD"] = dir
+	env := make([]string, 0, len(vars))
+	for _, name := range slices.Sorted(maps.Keys(vars)) {
+		env = append(env, name+"="+vars[name])
+	}
+	return env
+}

@@ -1,0 +1,262 @@
+// Package timeline tells facts as a person reads them: what was asked, said,
+// thought, called, changed and asked back, each an item that began, went on and
+// was completed. It promises that an item follows from the facts it was given
+// alone, keeps its id from its first fact to its last, and says when its
+// beginning lies before them.
+package timeline
+
+import (
+	"time"
+
+	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/event"
+)
+
+// Kinds of items.
+const (
+	UserMessage  = "user_message"
+	AgentMessage = "agent_message"
+	Reasoning    = "reasoning"
+	ToolCall     = "tool_call"
+	Question     = "question"
+	FileChange   = "file_change"
+	Artifact     = "artifact"
+	Plan         = "plan"
+	Notice       = "notice" // a warning, a takeover, a rollback
+	TurnEnd      = "turn_end"
+)
+
+// How far an item is.
+const (
+	Started   = "started"
+	Updated   = "updated" // and not over
+	Completed = "completed"
+)
+
+// Item is one thing that happened. The texts are what the facts hold; long ones
+// are cut there, and Content names the whole.
+type Item struct {
+	ID      string         `json:"itemId"` // stable: of the turn, step, call, question or fact that it is
+	Kind    string         `json:"kind"`
+	State   string         `json:"state"`            // started, updated, completed
+	Status  string         `json:"status,omitempty"` // its outcome: a word of the standard, or a code
+	Thread  belay.ThreadID `json:"threadId,omitempty"`
+	Turn    belay.TurnID   `json:"turnId,omitempty"`
+	Step    belay.StepID   `json:"stepId,omitempty"`
+	Call    belay.CallID   `json:"toolCallId,omitempty"`
+	Action  belay.ActionID `json:"actionId,omitempty"`
+	Name    string         `json:"name,omitempty"` // of a tool, a file, an artifact
+	Text    string         `json:"text,omitempty"`
+	Content *belay.Ref     `json:"content,omitempty"` // the whole text, where Text is its beginning
+	Args    string         `json:"args,omitempty"`    // of a call, as JSON
+	Detail  string         `json:"detail,omitempty"`  // why it failed, waits, was denied
+	Edit    *Edit          `json:"edit,omitempty"`    // of a call that runs with other arguments than the model gave, which Args has
+
+	Plan []event.PlanItem `json:"plan,omitempty"`
+
+	StartedAt   time.Time     `json:"startedAt,omitzero"`
+	CompletedAt time.Time     `json:"completedAt,omitzero"`
+	First       belay.EventID `json:"firstEventId"`
+	Last        belay.EventID `json:"lastEventId"`
+	Begun       bool          `json:"begunBefore,omitempty"` // its first fact is not among those that were given
+}
+
+// Edit is what a call runs with in place of the model's arguments.
+type Edit struct {
+	By      string     `json:"by"`
+	Args    string     `json:"args,omitempty"`    // as JSON
+	Content *belay.Ref `json:"content,omitempty"` // where they are, when they are long
+}
+
+// Fold tells facts of any number of threads, in the order of the log.
+type Fold struct {
+	items []*Item
+	by    map[string]*Item
+}
+
+// Items are the items so far, in the order in which they began. They must not be
+// changed.
+func (f *Fold) Items() []*Item { return f.items }
+
+// item finds an item, or begins it. begins means that the fact is its first.
+func (f *Fold) item(e event.Envelope, kind, id string, begins bool) *Item {
+	key := kind + "/" + string(e.Stream) + "/" + id
+	it := f.by[key]
+	if it == nil {
+		it = &Item{ID: id, Kind: kind, State: Started, Thread: e.IDs.Thread, Turn: e.IDs.Turn, First: e.ID(), Begun: !begins}
+		if begins {
+			it.StartedAt = e.Time
+		}
+		if f.by == nil {
+			f.by = map[string]*Item{}
+		}
+		f.by[key] = it
+		f.items = append(f.items, it)
+	} else if it.State == Started {
+		it.State = Updated
+	}
+	it.Last = e.ID()
+	return it
+}
+
+// once is an item of one fact.
+func (f *Fold) once(e event.Envelope, kind, id string) *Item {
+	it := f.item(e, kind, id, true)
+	it.done(e, "")
+	return it
+}
+
+func (it *Item) done(e event.Envelope, status string) {
+	it.State, it.CompletedAt = Completed, e.Time
+	if status != "" {
+		it.Status = status
+	}
+}
+
+func (it *Item) say(c belay.Content) { it.Text, it.Content = c.Text, c.Ref }
+
+// Apply adds one more fact. It takes any fact; those that aren't shown add
+// nothing.
+func (f *Fold) Apply(e event.Envelope) {
+	switch p := e.Data.(type) {
+	case event.TurnSubmitted:
+		f.once(e, UserMessage, string(e.IDs.Turn)).say(p.Text)
+	case event.TurnCompleted:
+		it := f.once(e, TurnEnd, string(e.IDs.Turn))
+		it.Status = string(belay.Completed)
+		it.say(p.Summary)
+	case event.TurnFailed:
+		it := f.once(e, TurnEnd, string(e.IDs.Turn))
+		it.Status, it.Detail, it.Text, it.Content = string(p.Outcome), p.Reason, p.Partial, p.PartialRef
+	case event.RunStatus:
+		if p.Phase == "takeover" {
+			f.notice(e, "takeover", p.Reason)
+		}
+	case event.RuntimeWarning:
+		f.notice(e, p.Code, p.Message)
+	case event.HistoryRollbackCompleted:
+		f.notice(e, "rollback", p.Scope)
+	case event.ActionRequired:
+		f.asked(e, p)
+	case event.ActionResolved:
+		it := f.item(e, Question, string(e.IDs.Action), false)
+		it.Action, it.Detail = e.IDs.Action, "by "+p.By
+		it.done(e, p.Decision)
+	case event.ArtifactChanged:
+		f.changed(e, p)
+	default:
+		f.model(e)
+		f.call(e)
+	}
+}
+
+func (f *Fold) notice(e event.Envelope, status, text string) {
+	it := f.once(e, Notice, string(e.ID()))
+	it.Status, it.Text = status, text
+}
+
+func (f *Fold) asked(e event.Envelope, p event.ActionRequired) {
+	it := f.item(e, Question, string(e.IDs.Action), true)
+	it.Action, it.Call, it.Name, it.Status = e.IDs.Action, e.IDs.Call, p.Tool, "waiting"
+	it.say(p.Prompt)
+	if e.IDs.Call != "" {
+		c := f.item(e, ToolCall, string(e.IDs.Call), false)
+		c.Call, c.Status = e.IDs.Call, "waiting"
+	}
+}
+
+func (f *Fold) changed(e event.Envelope, p event.ArtifactChanged) {
+	switch p.Kind {
+	case "plan":
+		it := f.once(e, Plan, string(e.ID()))
+		it.Plan = p.Plan
+	case "artifact":
+		it := f.once(e, Artifact, string(e.ID()))
+		it.Name, it.Status, it.Content, it.Detail = p.Name, p.Op, p.After, p.Note
+	case "file":
+		it := f.once(e, FileChange, string(e.ID()))
+		it.Name, it.Status, it.Call = p.Path, p.Op, e.IDs.Call
+	}
+}
+
+// model adds what a model said and thought.
+func (f *Fold) model(e event.Envelope) {
+	id := string(e.IDs.Step)
+	var it *Item
+	switch p := e.Data.(type) {
+	case event.ModelRequested:
+		it = f.item(e, AgentMessage, id, p.Attempt <= 1)
+		it.Status, it.Name, it.Text, it.Detail = "running", p.Model, "", "" // another attempt says it from the beginning
+	case event.ModelDelta:
+		it = f.item(e, AgentMessage, id, false)
+		if int64(len(it.Text)) == p.Offset || it.Begun && it.Text == "" {
+			it.Text += p.Text
+		}
+	case event.ModelCompleted:
+		it = f.item(e, AgentMessage, id, false)
+		it.say(p.Text)
+		it.Detail = ""
+		it.done(e, string(belay.Completed))
+		f.wanted(e, p)
+	case event.ModelFailed:
+		it = f.item(e, AgentMessage, id, false)
+		it.Status, it.Detail, it.Text, it.Content = "failed", p.Problem.Message, p.Partial, p.PartialRef
+		if p.RetryAt.IsZero() {
+			it.done(e, "")
+		}
+	case event.ReasoningSummary:
+		it = f.once(e, Reasoning, id)
+		it.say(p.Text)
+	default:
+		return
+	}
+	it.Step = e.IDs.Step
+}
+
+// wanted are the calls of an answer.
+func (f *Fold) wanted(e event.Envelope, p event.ModelCompleted) {
+	for _, c := range p.Calls {
+		it := f.item(e, ToolCall, string(c.ID), true)
+		it.Step, it.Call, it.Name, it.Args, it.Status = e.IDs.Step, c.ID, c.Name, string(c.Args), "requested"
+		if c.ArgsRef != nil {
+			it.Content = c.ArgsRef
+		}
+	}
+}
+
+// call tells the outcome of a call.
+func (f *Fold) call(e event.Envelope) {
+	var it *Item
+	switch p := e.Data.(type) {
+	case event.ToolArgs:
+		it = f.item(e, ToolCall, string(e.IDs.Call), false)
+		it.Name, it.Edit = p.Name, &Edit{By: p.By, Args: string(p.Args), Content: p.ArgsRef}
+	case event.ToolStarted:
+		it = f.item(e, ToolCall, string(e.IDs.Call), false)
+		it.Name, it.Status = p.Name, "running"
+	case event.ToolProgress:
+		it = f.item(e, ToolCall, string(e.IDs.Call), false)
+		it.Text = p.Text
+	case event.ToolResult:
+		it = f.item(e, ToolCall, string(e.IDs.Call), false)
+		it.Name = p.Name
+		it.say(p.Output)
+		if p.Whole != nil {
+			it.Content = p.Whole
+		}
+		it.done(e, string(belay.Completed))
+		if p.Exit != 0 {
+			it.Status = p.Outcome()
+		}
+	case event.ToolFailed:
+		it = f.item(e, ToolCall, string(e.IDs.Call), false)
+		it.Name, it.Detail, it.Status = p.Name, p.Problem.Message, p.Problem.Class
+		it.say(p.Output)
+		if p.Final {
+			it.done(e, "")
+		}
+	default:
+		return
+	}
+	it.Step, it.Call = e.IDs.Step, e.IDs.Call
+}

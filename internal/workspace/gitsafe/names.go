@@ -1,0 +1,137 @@
+//go:build unix
+
+package gitsafe
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/belay-run/belay/internal/workspace/protected"
+)
+
+// fresh is a protected name that is new after a program, or other than before.
+type fresh struct {
+	path  string
+	root  string // the folder with a protected name that it lies in; empty: none
+	now   stamp
+	known *item
+}
+
+// may reports whether a program that runs may leave a path.
+func (l *looking) may(path string) bool {
+	return slices.ContainsFunc(l.w.running, func(p Program) bool {
+		return slices.ContainsFunc(p.Leave, func(leave string) bool { return within(path, leave) })
+	})
+}
+
+// relative is a path as it is called in the workspace.
+func (w *Watch) relative(path string) string {
+	if within(path, w.root) {
+		return strings.TrimPrefix(path, w.root)
+	}
+	return path
+}
+
+// name looks at a file that has a protected name, or lies below one.
+func (l *looking) name(path, root string) {
+	now := stampOf(path)
+	if !now.isThere {
+		return
+	}
+	l.w.sees[path] = true
+	known := l.w.items[path]
+	switch {
+	case known != nil && now.is(known.stamp) && (l.held || !known.unread):
+	case l.accept, known != nil && (l.held || l.same(path, now, known)), l.may(path), l.modules(path):
+		l.w.items[path] = l.kept(path, now)
+	default:
+		l.fresh = append(l.fresh, fresh{path, root, now, known})
+		return
+	}
+	l.rooted[root] = true
+}
+
+// modules reports whether a file is a repository's list of submodules that makes git
+// run nothing: git writes it, and fetches what it names when it is told to.
+func (l *looking) modules(path string) bool {
+	if filepath.Base(path) != ".gitmodules" || !there(filepath.Join(filepath.Dir(path), ".git")) {
+		return false
+	}
+	is := &item{}
+	if f, err := l.w.open(path, os.O_RDONLY); err == nil {
+		is.content, _ = readAll(f)
+	}
+	l.configured(is, filepath.Dir(path), path)
+	return is.content != nil && len(is.risks) == 0
+}
+
+// kept is a file that may stay. What a boundary holds isn't read.
+func (l *looking) kept(path string, now stamp) *item {
+	is := &item{stamp: now, unread: l.held}
+	if !l.held {
+		is.content = l.text(path, now)
+	}
+	return is
+}
+
+// text is what is in a file, or where a link leads; nil if nobody can tell.
+func (l *looking) text(path string, now stamp) []byte {
+	if now.kind() == unix.S_IFLNK {
+		to, err := os.Readlink(path)
+		if err != nil {
+			return nil
+		}
+		return []byte(to)
+	}
+	f, err := l.w.open(path, os.O_RDONLY)
+	if err != nil {
+		return nil
+	}
+	b, err := readAll(f)
+	if err != nil {
+		return nil
+	}
+	return b
+}
+
+// same reports whether a file is what it was. One whose content nobody kept is
+// told by its times, and after a kill by nothing.
+func (l *looking) same(path string, now stamp, known *item) bool {
+	if known.content == nil {
+		before := known.stamp
+		before.unsettled = false
+		return before.ino == 0 || now.is(before)
+	}
+	b := l.text(path, now)
+	return b != nil && string(b) == string(known.content) && now.kind() == known.stamp.kind() && now.mode&0o111 == known.stamp.mode&0o111
+}
+
+// names moves aside what is new and in no history. A folder in which nothing was
+// before and nothing may stay is moved as a whole.
+func (l *looking) names() {
+	if len(l.fresh) == 0 {
+		return
+	}
+	historic := l.historic()
+	l.fresh = slices.DeleteFunc(l.fresh, func(f fresh) bool {
+		if historic[f.path] {
+			l.w.items[f.path] = l.kept(f.path, f.now)
+			l.rooted[f.root] = true
+		}
+		return historic[f.path]
+	})
+	for _, f := range l.fresh {
+		path := f.path
+		if f.root != "" && !l.rooted[f.root] {
+			if path = f.root; !there(path) {
+				continue // it went with another file
+			}
+		}
+		e, _ := protected.Of(l.w.relative(path))
+		l.move("protected", path, []string{e.Why}, f.known)
+	}
+}
