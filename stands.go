@@ -2,11 +2,11 @@ package belay
 
 import "slices"
 
-// Stands is the context of an approval besides the call's arguments and its
+// ApprovalContext is the context of an approval besides the call's arguments and its
 // boundary, as it was when a person was asked: the approval holds only in that
 // context. A part that couldn't be determined is empty, which is a value like
 // others.
-type Stands struct {
+type ApprovalContext struct {
 	Folder   string        `json:"folder,omitempty"`   // working directory, absolute and without links
 	FolderID string        `json:"folderId,omitempty"` // identity of that folder
 	Env      Digest        `json:"env,omitempty"`      // keyed digest of the programs' environment
@@ -22,6 +22,6 @@ type ProgramSeen struct {
 }
 
 // Same reports whether a call would run as it stood.
-func (s *Stands) Same(o *Stands) bool {
+func (s *ApprovalContext) Same(o *ApprovalContext) bool {
 	return s.Folder == o.Folder && s.FolderID == o.FolderID && s.Env == o.Env && s.More == o.More && slices.Equal(s.Programs, o.Programs)
 }

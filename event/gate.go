@@ -57,12 +57,12 @@ type CommandJudged struct {
 // PermissionRequested reports that a person must decide.
 type PermissionRequested struct {
 	fact
-	Tool     string        `json:"tool"`
-	ArgsHash belay.Digest  `json:"argsHash"`
-	Rule     string        `json:"rule"`
-	Until    time.Time     `json:"until"`
-	Again    *Again        `json:"again,omitempty"`  // why, when the call was allowed before
-	Stands   *belay.Stands `json:"stands,omitempty"` // context the answer is bound to
+	Tool     string                 `json:"tool"`
+	ArgsHash belay.Digest           `json:"argsHash"`
+	Rule     string                 `json:"rule"`
+	Until    time.Time              `json:"until"`
+	Again    *Again                 `json:"again,omitempty"`  // why, when the call was allowed before
+	Stands   *belay.ApprovalContext `json:"stands,omitempty"` // context the answer is bound to
 }
 
 // Again is why an allowed call is asked about again: what would run isn't what
@@ -166,5 +166,5 @@ type PolicyChanged struct {
 	Until  time.Time     `json:"until,omitzero"`   // when it ends
 	Reason string        `json:"reason,omitempty"`
 
-	Stands *belay.Stands `json:"stands,omitempty"` // context a grant of one call is bound to
+	Stands *belay.ApprovalContext `json:"stands,omitempty"` // context a grant of one call is bound to
 }

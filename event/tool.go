@@ -84,7 +84,7 @@ type ToolArgs struct {
 	Paths    []string        `json:"paths,omitempty"` // or the files
 	Links    []LinkSeen      `json:"links,omitempty"` // where its paths led, if not where their text says
 
-	Stands *belay.Stands `json:"stands,omitempty"` // context the answer is bound to
+	Stands *belay.ApprovalContext `json:"stands,omitempty"` // context the answer is bound to
 }
 
 // ToolProgress is a checkpoint of what a running call tells about itself.

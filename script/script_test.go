@@ -21,7 +21,7 @@ func TestMain(m *testing.M) {
 		"http": httpMain,
 		"belay": func() {
 			code := cli.Main(context.Background(), os.Args[1:], cli.Process())
-			sandbox.Settle()
+			sandbox.Cleanup()
 			os.Exit(code)
 		},
 	})

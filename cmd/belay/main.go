@@ -12,6 +12,6 @@ import (
 func main() {
 	sandbox.Main()
 	exit := cli.Main(context.Background(), os.Args[1:], cli.Process())
-	sandbox.Settle()
+	sandbox.Cleanup()
 	os.Exit(exit)
 }

@@ -17,6 +17,6 @@ func main() {
 	sys := cli.Process()
 	sys.Formats = []eval.Format{gym.Read}
 	exit := cli.Main(context.Background(), os.Args[1:], sys)
-	sandbox.Settle()
+	sandbox.Cleanup()
 	os.Exit(exit)
 }

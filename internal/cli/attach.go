@@ -38,12 +38,12 @@ func (c *attachCmd) run(ctx context.Context, a *app) (int, error) {
 		return 0, err
 	}
 	defer done()
-	s := &seat{a: a, eof: c.EOF}
+	s := &attachSession{a: a, eof: c.EOF}
 	to := client.AttachTo{Session: session, Process: belay.ProcessID(c.ID), Offset: c.Offset, ReadOnly: c.ReadOnly, Missing: s.missing, Refused: s.refused}
 	if s.t, err = cl.Attach(ctx, to); err != nil {
 		return 0, err
 	}
-	err = s.sit(ctx)
+	err = s.run(ctx)
 	s.t.Close() //nolint:errcheck // the program continues, or has ended
 	return c.over(a, s.t, err)
 }
@@ -147,8 +147,8 @@ func (c *attachCmd) without(ctx context.Context, a *app, st store.Store, id bela
 		WithHint("belay process output %s%s shows what it printed", c.ID, a.storeFlag())
 }
 
-// seat is a person, or a pipe, in front of a program.
-type seat struct {
+// attachSession is a person, or a pipe, in front of a program.
+type attachSession struct {
 	a   *app
 	t   *client.Terminal
 	eof bool // the end of the own input is the end of the program's
@@ -157,9 +157,9 @@ type seat struct {
 	saying sync.Mutex
 }
 
-// sit shows what the program prints and gives it what is typed, until the
+// run shows what the program prints and gives it what is typed, until the
 // program ends or the user detaches.
-func (s *seat) sit(ctx context.Context) error {
+func (s *attachSession) run(ctx context.Context) error {
 	at := s.t.Attached()
 	in, _ := s.a.Stdin.(*os.File)
 	both := s.a.IsTerminal(s.a.Stdin) && s.a.IsTerminal(s.a.Stdout)
@@ -198,10 +198,10 @@ const leftover = "\x1b[?1049l\x1b[?25h\x1b[0m\x1b[?1000l\x1b[?1002l\x1b[?1003l\x
 
 // show prints the output. What isn't from a terminal goes to one without
 // escape sequences.
-func (s *seat) show(ctx context.Context, whole bool) error {
+func (s *attachSession) show(ctx context.Context, whole bool) error {
 	out := s.a.Stdout
 	if s.a.IsTerminal(out) && !whole {
-		plain := &process.Plain{Dst: s.a.Stdout}
+		plain := &process.TerminalText{Dst: s.a.Stdout}
 		defer plain.Flush() //nolint:errcheck // the terminal is gone, then
 		out = plain
 	}
@@ -221,7 +221,7 @@ func (s *seat) show(ctx context.Context, whole bool) error {
 }
 
 // signals detaches when this process gets a signal to end.
-func (s *seat) signals(ctx context.Context, end context.CancelCauseFunc) {
+func (s *attachSession) signals(ctx context.Context, end context.CancelCauseFunc) {
 	select {
 	case <-s.a.Signals:
 		end(errDetached)
@@ -230,7 +230,7 @@ func (s *seat) signals(ctx context.Context, end context.CancelCauseFunc) {
 }
 
 // sizes gives the program's terminal the size of this one, now and when it changes.
-func (s *seat) sizes(ctx context.Context, in *os.File) {
+func (s *attachSession) sizes(ctx context.Context, in *os.File) {
 	changed := make(chan os.Signal, 1)
 	signal.Notify(changed, syscall.SIGWINCH)
 	defer signal.Stop(changed)
@@ -246,14 +246,14 @@ func (s *seat) sizes(ctx context.Context, in *os.File) {
 	}
 }
 
-func (s *seat) missing(from, to int64) {
+func (s *attachSession) missing(from, to int64) {
 	s.say(fmt.Sprintf("bytes %d to %d aren't kept", from, to))
 }
 
-func (s *seat) refused(err error) { s.say(line(err.Error())) }
+func (s *attachSession) refused(err error) { s.say(line(err.Error())) }
 
 // say tells the person something that isn't output.
-func (s *seat) say(what string) {
+func (s *attachSession) say(what string) {
 	s.saying.Lock()
 	defer s.saying.Unlock()
 	if s.raw {

@@ -42,7 +42,7 @@ func (d *detaching) take(keys []byte) (rest []byte, detach bool) {
 }
 
 // keys gives the program what is typed until ctx ends.
-func (s *seat) keys(ctx context.Context, in *os.File, end context.CancelCauseFunc) {
+func (s *attachSession) keys(ctx context.Context, in *os.File, end context.CancelCauseFunc) {
 	var d detaching
 	err := s.each(ctx, in, func(keys []byte) error {
 		detach := false
@@ -71,7 +71,7 @@ func (s *seat) keys(ctx context.Context, in *os.File, end context.CancelCauseFun
 
 // each hands over what comes from the standard input, until ctx ends: waiting for
 // a key mustn't outlive it.
-func (s *seat) each(ctx context.Context, in *os.File, give func([]byte) error) error {
+func (s *attachSession) each(ctx context.Context, in *os.File, give func([]byte) error) error {
 	buf := make([]byte, 4<<10)
 	if in == nil { // what is in memory is there at once
 		for ctx.Err() == nil {

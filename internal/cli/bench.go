@@ -88,7 +88,7 @@ func (a *app) throwAway() (func(), error) {
 type benchmark struct {
 	app      *app
 	ws       string
-	settings checked
+	settings resolved
 	text     string
 }
 
@@ -103,7 +103,7 @@ type pace struct {
 // benchRun is one session of many.
 type benchRun struct {
 	pace
-	work *work
+	work *turnRun
 	err  error
 }
 
@@ -159,7 +159,7 @@ func (b *benchmark) run(ctx context.Context, n int) (*benchReport, error) {
 	if err != nil {
 		return nil, err
 	}
-	b.app.around = func(p model.Provider) model.Provider { return metered{p} }
+	b.app.wrapProvider = func(p model.Provider) model.Provider { return metered{p} }
 	rt, err := b.app.runtime(st, nil)
 	if err != nil {
 		return nil, errors.Join(err, st.Close())
@@ -170,7 +170,7 @@ func (b *benchmark) run(ctx context.Context, n int) (*benchReport, error) {
 	commits, spent, begun := transactions(st), processorTime(), time.Now()
 	var wg sync.WaitGroup
 	for i := range runs {
-		runs[i].work = &work{runtime: rt, a: b.app}
+		runs[i].work = &turnRun{runtime: rt, a: b.app}
 		wg.Go(func() { runs[i].err = b.session(ctx, runs[i].work, i+1, &runs[i].pace) })
 	}
 	wg.Wait()
@@ -217,7 +217,7 @@ func (r *benchReport) count(ctx context.Context, b *benchRun) {
 }
 
 // session runs one session to its rest.
-func (b *benchmark) session(ctx context.Context, w *work, n int, p *pace) error {
+func (b *benchmark) session(ctx context.Context, w *turnRun, n int, p *pace) error {
 	if err := b.begin(ctx, w, "s"+strconv.Itoa(n)); err != nil {
 		return err
 	}
@@ -226,7 +226,7 @@ func (b *benchmark) session(ctx context.Context, w *work, n int, p *pace) error 
 }
 
 // begin begins the session that a number names.
-func (b *benchmark) begin(ctx context.Context, w *work, number string) error {
+func (b *benchmark) begin(ctx context.Context, w *turnRun, number string) error {
 	settings := b.settings
 	settings.Model = strings.ReplaceAll(settings.Model, sessionMark, number)
 	text := strings.ReplaceAll(b.text, sessionMark, number)
@@ -234,7 +234,7 @@ func (b *benchmark) begin(ctx context.Context, w *work, number string) error {
 }
 
 // outcome is how the session's turn ended; empty: it was completed.
-func (w *work) outcome(ctx context.Context) string {
+func (w *turnRun) outcome(ctx context.Context) string {
 	s, err := w.state(ctx)
 	switch {
 	case err != nil:

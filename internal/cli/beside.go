@@ -12,10 +12,10 @@ import (
 	"github.com/belay-run/belay/internal/store"
 )
 
-// beside gives a session work on a new thread.
-func (w *work) beside(ctx context.Context, s *session.State, c checked, t task) error {
+// submitOnNewThread gives a session work on a new thread.
+func (w *turnRun) submitOnNewThread(ctx context.Context, s *session.State, c resolved, t task) error {
 	w.thread = belay.ThreadID(belay.NewID(belay.PrefixThread))
-	if err := w.alongside(ctx, s, c, "this thread"); err != nil {
+	if err := w.driveOrFollow(ctx, s, c, "this thread"); err != nil {
 		return err
 	}
 	return w.submit(ctx, c, t)
@@ -23,9 +23,9 @@ func (w *work) beside(ctx context.Context, s *session.State, c checked, t task) 
 
 // behind submits a turn to a session that may be busy; mode is how it is treated
 // then. A turn that would be refused isn't recorded.
-func (w *work) behind(ctx context.Context, s *session.State, c checked, t task, mode belay.QueueMode) error {
+func (w *turnRun) behind(ctx context.Context, s *session.State, c resolved, t task, mode belay.QueueMode) error {
 	w.queue = mode
-	if err := w.alongside(ctx, s, c, "this task"); err != nil {
+	if err := w.driveOrFollow(ctx, s, c, "this task"); err != nil {
 		return err
 	}
 	th, err := w.state(ctx)
@@ -51,10 +51,10 @@ func refusedBusy(err error, id belay.SessionID) error {
 	return &said
 }
 
-// alongside makes this process the session's driver. When another process drives
+// driveOrFollow makes this process the session's driver. When another process drives
 // it that one does the work, what included; this one shows it, and drives on if
 // the other leaves.
-func (w *work) alongside(ctx context.Context, s *session.State, c checked, what string) error {
+func (w *turnRun) driveOrFollow(ctx context.Context, s *session.State, c resolved, what string) error {
 	err := w.reclaim(ctx, s, c)
 	if other, owned := errors.AsType[*store.OwnedError](err); owned {
 		w.say("process %d on %s drives the session, and %s too", other.Owner.PID, other.Owner.Host, what)
@@ -68,7 +68,7 @@ func (w *work) alongside(ctx context.Context, s *session.State, c checked, what 
 
 // drive drives the session, as soon as it is this process's to drive; it returns
 // when everything rests, or when another process has brought the turn to its end.
-func (w *work) drive(ctx context.Context) error {
+func (w *turnRun) drive(ctx context.Context) error {
 	for w.join != nil {
 		if t, err := w.state(ctx); err != nil || t != nil && over(t, w.turn) {
 			return err

@@ -50,7 +50,7 @@ func (a *app) boundary() thread.Boundary {
 // nothing has changed since.
 func (a *app) confinement() sandbox.Machine {
 	if dir := a.cacheDir(); dir != "" {
-		return sandbox.Recall(filepath.Join(dir, machineFile))
+		return sandbox.ProbeCached(filepath.Join(dir, machineFile))
 	}
 	return sandbox.Probe()
 }
@@ -107,7 +107,7 @@ func (a *app) cacheDir() string {
 
 // knownBoundary refuses the name of a boundary that there isn't; from is where
 // it is named.
-func (g *governance) knownBoundary(name, from string) error {
+func (g *ruleLayers) knownBoundary(name, from string) error {
 	if _, ok := g.set.Bound(name); ok || name == "" {
 		return nil
 	}

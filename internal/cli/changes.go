@@ -24,7 +24,7 @@ type changedFile struct {
 }
 
 // note takes a change of a file. A file that was made and removed is no change.
-func (e *ending) note(p event.ArtifactChanged) {
+func (e *turnEnd) note(p event.ArtifactChanged) {
 	for i := range e.files {
 		f := &e.files[i]
 		if f.Path != p.Path {
@@ -45,7 +45,7 @@ func (e *ending) note(p event.ArtifactChanged) {
 }
 
 // counted are the changed files with the lines that came and went.
-func (w *work) counted(ctx context.Context, files []changedFile) []changedFile {
+func (w *turnRun) counted(ctx context.Context, files []changedFile) []changedFile {
 	for i := range files {
 		f := &files[i]
 		edits, _, why := linesOf(ctx, w.store, f.Op, f.before, f.after)
@@ -112,7 +112,7 @@ func linesOf(ctx context.Context, st store.Blobs, op string, before, after *bela
 
 // diff shows what a call changed in a file. A terminal gets the lines, a log
 // only how many they are.
-func (l *live) diff(ctx context.Context, st store.Blobs, p event.ArtifactChanged) {
+func (l *renderer) diff(ctx context.Context, st store.Blobs, p event.ArtifactChanged) {
 	if l.quiet {
 		return
 	}
@@ -147,7 +147,7 @@ func (l *live) diff(ctx context.Context, st store.Blobs, p event.ArtifactChanged
 	}
 }
 
-func (l *live) diffLine(e udiff.Line) string {
+func (l *renderer) diffLine(e udiff.Line) string {
 	mark, colour := " ", ""
 	switch e.Kind {
 	case udiff.Insert:
@@ -160,7 +160,7 @@ func (l *live) diffLine(e udiff.Line) string {
 }
 
 // paintLine colours a line where colours are wanted.
-func (l *live) paintLine(colour, s string) string {
+func (l *renderer) paintLine(colour, s string) string {
 	if !l.colours || colour == "" {
 		return s
 	}

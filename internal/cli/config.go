@@ -83,8 +83,8 @@ func (c *Config) settings() []setting {
 	}
 }
 
-// checked is a Config after it was held against what is possible.
-type checked struct {
+// resolved is a Config after it was held against what is possible.
+type resolved struct {
 	belay.Settings
 	Schema   []byte // of the output; nil is none
 	baseFrom string // the variable that names the address; empty: none does
@@ -105,10 +105,10 @@ func (a *app) interactive() bool {
 }
 
 // fresh are the settings of a new session.
-func (a *app) fresh(ctx context.Context, c Config) (checked, error) {
+func (a *app) fresh(ctx context.Context, c Config) (resolved, error) {
 	l, err := a.layered(ctx, c)
 	if err != nil {
-		return checked{}, err
+		return resolved{}, err
 	}
 	a.nameIgnored(l)
 	cfg, origin := l.config()
@@ -129,13 +129,13 @@ func (a *app) fresh(ctx context.Context, c Config) (checked, error) {
 }
 
 // over are a session's settings with what was given now over them.
-func (a *app) over(c Config, have belay.Settings) (checked, error) {
+func (a *app) over(c Config, have belay.Settings) (resolved, error) {
 	return a.check(c, have, nil)
 }
 
 // check is the one place where settings are validated.
-func (a *app) check(c Config, base belay.Settings, origin map[string]string) (checked, error) {
-	r := checked{Settings: base}
+func (a *app) check(c Config, base belay.Settings, origin map[string]string) (resolved, error) {
+	r := resolved{Settings: base}
 	p := parse{origin: origin}
 	if c.Mode != "" {
 		r.Mode = p.mode(c.Mode)

@@ -28,8 +28,8 @@ type effective struct {
 	From   string `json:"from,omitempty"`
 }
 
-// passedOver is a value that doesn't count, as JSON.
-type passedOver struct {
+// overridden is a value that doesn't count, as JSON.
+type overridden struct {
 	Ignored string `json:"ignored"`
 	From    string `json:"from"`
 	Reason  string `json:"reason"`
@@ -61,7 +61,7 @@ func (c *configShowCmd) run(ctx context.Context, a *app) (int, error) {
 	}
 	for _, g := range l.ignored {
 		if a.JSON {
-			a.printJSON(passedOver{g.value, g.from, g.list[0]})
+			a.printJSON(overridden{g.value, g.from, g.list[0]})
 		}
 	}
 	a.nameIgnored(l)
@@ -78,7 +78,7 @@ func (a *app) nameIgnored(l *layers) {
 }
 
 // effective lists every setting; those that aren't set have their defaults.
-func (l *layers) effective(c checked) []effective {
+func (l *layers) effective(c resolved) []effective {
 	asks := c.AskTimeout
 	if asks == 0 {
 		asks = belay.DefaultAskTimeout

@@ -19,16 +19,16 @@ import (
 	"github.com/belay-run/belay/internal/tool/file"
 )
 
-// workshop is what there is to work with in one workspace: the built-in tools
+// workspaceTools is what there is to work with in one workspace: the built-in tools
 // and those that the person and the workspace declare.
-type workshop struct {
+type workspaceTools struct {
 	set      *tool.Set
 	declared []manifest.Command
-	ignored  []strange
+	ignored  []untrustedFile
 }
 
-// strange is an untrusted file of a workspace.
-type strange struct {
+// untrustedFile is an untrusted file of a workspace.
+type untrustedFile struct {
 	path     string
 	standing trust.Standing
 }
@@ -43,7 +43,7 @@ const maxManifest = 256 << 10
 // enter makes a workspace's tools and providers those of this process, and names
 // once which tools are ignored.
 func (a *app) enter(ctx context.Context, ws string) error {
-	w, err := a.workshop(ctx, ws)
+	w, err := a.loadWorkspaceTools(ctx, ws)
 	if err != nil {
 		return err
 	}
@@ -59,7 +59,7 @@ func (a *app) enter(ctx context.Context, ws string) error {
 	return nil
 }
 
-func (a *app) sayIgnored(s strange) {
+func (a *app) sayIgnored(s untrustedFile) {
 	if !a.JSON {
 		fmt.Fprintf(a.Stderr, "%s is ignored: %s; belay trust %s%s\n", line(s.path), why(s.standing), quoted(s.path), a.storeFlag())
 	}
@@ -72,15 +72,15 @@ func why(s trust.Standing) string {
 	return "it isn't trusted"
 }
 
-// workshop collects the tools of a workspace, once per process.
-func (a *app) workshop(ctx context.Context, ws string) (*workshop, error) {
+// loadWorkspaceTools collects the tools of a workspace, once per process.
+func (a *app) loadWorkspaceTools(ctx context.Context, ws string) (*workspaceTools, error) {
 	a.mu.Lock()
 	w := a.shops[ws]
 	a.mu.Unlock()
 	if w != nil {
 		return w, nil
 	}
-	w = &workshop{}
+	w = &workspaceTools{}
 	if err := a.ofPerson(w); err != nil {
 		return nil, err
 	}
@@ -98,33 +98,33 @@ func (a *app) workshop(ctx context.Context, ws string) (*workshop, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if a.shops == nil {
-		a.shops = map[string]*workshop{}
+		a.shops = map[string]*workspaceTools{}
 	}
 	a.shops[ws] = w
 	return w, nil
 }
 
-// standsFor records that a workspace is a worktree of another: what is trusted
+// trustAsOrigin records that a workspace is a worktree of another: what is trusted
 // there is trusted here, as long as its content is the same.
-func (a *app) standsFor(worktree, ws string) {
+func (a *app) trustAsOrigin(worktree, ws string) {
 	if a.origin == nil {
 		a.origin = map[string]string{}
 	}
 	a.origin[worktree] = ws
 }
 
-// inRepository is standsFor for a session that exists.
+// inRepository is trustAsOrigin for a session that exists.
 func (a *app) inRepository(s *session.State) {
 	if t := s.Worktree; t != nil {
 		if inside, err := filepath.Rel(t.Path, s.Workspace); err == nil {
-			a.standsFor(s.Workspace, filepath.Join(t.Repository, inside))
+			a.trustAsOrigin(s.Workspace, filepath.Join(t.Repository, inside))
 		}
 	}
 }
 
-// worth returns how far a file of a workspace is trusted, there or in the
+// trustOf returns how far a file of a workspace is trusted, there or in the
 // workspace that it was copied from.
-func (a *app) worth(book *trust.Book, ws, rel string, content []byte) trust.Standing {
+func (a *app) trustOf(book *trust.Book, ws, rel string, content []byte) trust.Standing {
 	s := book.Check(filepath.Join(ws, filepath.FromSlash(rel)), content)
 	if from := a.origin[ws]; s != trust.Trusted && from != "" {
 		return book.Check(filepath.Join(from, filepath.FromSlash(rel)), content)
@@ -143,7 +143,7 @@ func (a *app) toolsIn(ws string) *tool.Set {
 }
 
 // ofPerson reads the manifests in the person's folder: they always count.
-func (a *app) ofPerson(w *workshop) error {
+func (a *app) ofPerson(w *workspaceTools) error {
 	dir := a.configDir()
 	if dir == "" {
 		return nil
@@ -173,7 +173,7 @@ func (a *app) ofPerson(w *workshop) error {
 }
 
 // ofWorkspace reads the manifests of a trusted workspace.
-func (a *app) ofWorkspace(ctx context.Context, w *workshop, ws string) error {
+func (a *app) ofWorkspace(ctx context.Context, w *workspaceTools, ws string) error {
 	root, err := os.OpenRoot(ws)
 	if err != nil {
 		return nil // the run says it better
@@ -192,8 +192,8 @@ func (a *app) ofWorkspace(ctx context.Context, w *workshop, ws string) error {
 		if err != nil {
 			return err
 		}
-		if s := a.worth(book, ws, rel, content); s != trust.Trusted {
-			w.ignored = append(w.ignored, strange{path, s})
+		if s := a.trustOf(book, ws, rel, content); s != trust.Trusted {
+			w.ignored = append(w.ignored, untrustedFile{path, s})
 			continue
 		}
 		if err := w.add(path, content); err != nil {
@@ -203,7 +203,7 @@ func (a *app) ofWorkspace(ctx context.Context, w *workshop, ws string) error {
 	return nil
 }
 
-func (w *workshop) add(path string, content []byte) error {
+func (w *workspaceTools) add(path string, content []byte) error {
 	some, err := manifest.Parse(path, content)
 	if err != nil {
 		return err
@@ -213,7 +213,7 @@ func (w *workshop) add(path string, content []byte) error {
 }
 
 // names refuses a declared tool whose name is taken.
-func (w *workshop) names(builtin []tool.Tool) error {
+func (w *workspaceTools) names(builtin []tool.Tool) error {
 	taken := map[string]string{}
 	for _, t := range builtin {
 		taken[t.Spec().Name] = "the program itself"

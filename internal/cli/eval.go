@@ -31,7 +31,7 @@ type evalCmd struct {
 func Player() eval.Player {
 	return eval.Player{
 		Program: func(ctx context.Context, c eval.Command) int {
-			a := &app{Sys: Sys{Stdout: c.Stdout, Stderr: c.Stderr, Env: c.Env, Dir: c.Dir}, extra: c.Tools, between: c.Store}
+			a := &app{Sys: Sys{Stdout: c.Stdout, Stderr: c.Stderr, Env: c.Env, Dir: c.Dir}, extra: c.Tools, wrapStore: c.Store}
 			return a.main(ctx, c.Args)
 		},
 		Open: func(ctx context.Context, dir string) (store.Store, error) {

@@ -125,7 +125,7 @@ func (c *importCmd) bundle(ctx context.Context, a *app, f *importFile) (imported
 	if !rests {
 		done.Resume = "belay sessions resume " + string(m.Session) + a.storeFlag()
 	}
-	if why := doubts(folded, rests); len(why) > 0 && !c.Trust {
+	if why := importRisks(folded, rests); len(why) > 0 && !c.Trust {
 		return done, belay.Errorf(belay.CodeUntrusted, "the session %s. What was allowed there would count here", strings.Join(why, ", and ")).
 			WithHint("if you know who made the file: belay import --trust FILE")
 	}
@@ -164,9 +164,9 @@ func (r restoring) Restore(ctx context.Context, s store.Restoration) error {
 	return err
 }
 
-// doubts are the reasons to ask a person before a session from outside is
+// importRisks are the reasons to ask a person before a session from outside is
 // kept: what it would do here without asking again.
-func doubts(folded map[belay.StreamID]engine.Folded, rests bool) (why []string) {
+func importRisks(folded map[belay.StreamID]engine.Folded, rests bool) (why []string) {
 	if !rests {
 		why = append(why, "has work that hasn't ended")
 	}

@@ -94,7 +94,7 @@ func (a *app) readConfigs(ctx context.Context, ws string) (files []configFile, e
 			if err != nil {
 				return nil, err
 			}
-			f.counts = a.worth(book, ws, ".belay/"+configName, content) == trust.Trusted
+			f.counts = a.trustOf(book, ws, ".belay/"+configName, content) == trust.Trusted
 		}
 		files = append(files, f)
 	}

@@ -13,10 +13,10 @@ import (
 	"github.com/belay-run/belay/internal/engine"
 )
 
-// live shows a running session: the text of answers as it streams, a line for
+// renderer shows a running session: the text of answers as it streams, a line for
 // each step and call, and on a terminal a line with what runs. It writes to
 // standard error; standard output is for the answer.
-type live struct {
+type renderer struct {
 	out     io.Writer
 	quiet   bool // JSON goes to standard output instead
 	moving  bool // a terminal: lines can be drawn over
@@ -36,13 +36,13 @@ type live struct {
 	asking   string       // the question behind which the cursor stands
 }
 
-func newLive(a *app) *live {
+func newLive(a *app) *renderer {
 	moving := a.IsTerminal(a.Stderr) && !a.JSON
-	return &live{out: a.Stderr, quiet: a.JSON, moving: moving, colours: moving && a.env("NO_COLOR") == "" && a.env("TERM") != "dumb", now: a.Now, calls: map[belay.CallID]string{}, steps: map[belay.StepID]int{}}
+	return &renderer{out: a.Stderr, quiet: a.JSON, moving: moving, colours: moving && a.env("NO_COLOR") == "" && a.env("TERM") != "dumb", now: a.Now, calls: map[belay.CallID]string{}, steps: map[belay.StepID]int{}}
 }
 
 // goOn takes up a turn where another process left it.
-func (l *live) goOn(s *thread.State) {
+func (l *renderer) goOn(s *thread.State) {
 	if s.Turn == nil {
 		return
 	}
@@ -57,14 +57,14 @@ func (l *live) goOn(s *thread.State) {
 	}
 }
 
-func (l *live) write(s string) {
+func (l *renderer) write(s string) {
 	if !l.quiet {
 		io.WriteString(l.out, s) //nolint:errcheck // nobody is left to tell
 	}
 }
 
 // println writes a line of its own. The caller has made it safe to show.
-func (l *live) println(s string) {
+func (l *renderer) println(s string) {
 	l.fresh()
 	l.write(s + "\n")
 	if l.asking != "" {
@@ -73,7 +73,7 @@ func (l *live) println(s string) {
 }
 
 // fresh brings the cursor to the beginning of an empty line.
-func (l *live) fresh() {
+func (l *renderer) fresh() {
 	switch {
 	case l.drawn, l.asking != "" && l.moving:
 		l.write("\r\x1b[K")
@@ -83,24 +83,24 @@ func (l *live) fresh() {
 	l.drawn, l.open = false, false
 }
 
-func (l *live) clear() {
+func (l *renderer) clear() {
 	if l.drawn || l.open {
 		l.fresh()
 	}
 }
 
 // ask leaves the cursor behind a question; an empty one takes it away.
-func (l *live) ask(q string) {
+func (l *renderer) ask(q string) {
 	l.fresh()
 	l.asking = q
 	l.write(q)
 }
 
 // answered is called when the person has pressed enter.
-func (l *live) answered() { l.asking = "" }
+func (l *renderer) answered() { l.asking = "" }
 
 // paint draws what runs and for how long.
-func (l *live) paint(now time.Time) {
+func (l *renderer) paint(now time.Time) {
 	if !l.moving || l.open || l.asking != "" || l.doing == "" {
 		return
 	}
@@ -115,14 +115,14 @@ func (l *live) paint(now time.Time) {
 // maxDoing is how many characters of the progress line say what runs.
 const maxDoing = 40
 
-func (l *live) start(doing string, at time.Time) { l.doing, l.since = doing, at }
+func (l *renderer) start(doing string, at time.Time) { l.doing, l.since = doing, at }
 
 // knows reports whether a step was shown to begin: its text comes after that.
-func (l *live) knows(s belay.StepID) bool { return l.steps[s] > 0 }
+func (l *renderer) knows(s belay.StepID) bool { return l.steps[s] > 0 }
 
 // flow shows text as it streams. What isn't a terminal gets the step's number
 // before it, as each of its lines has.
-func (l *live) flow(f engine.Live) {
+func (l *renderer) flow(f engine.Live) {
 	if l.moving && f.Kind == "reasoning" && l.asking == "" {
 		l.thinks(f.Text)
 	}
@@ -142,14 +142,14 @@ func (l *live) flow(f engine.Live) {
 }
 
 // thinks shows the end of the reasoning so far in place of what runs.
-func (l *live) thinks(s string) {
+func (l *renderer) thinks(s string) {
 	r := []rune(line(l.thought + s))
 	l.thought = string(r[max(0, len(r)-maxDoing):])
 	l.doing = l.thought
 }
 
 // fact shows one fact, if it is one that a person follows.
-func (l *live) fact(ev event.Envelope) {
+func (l *renderer) fact(ev event.Envelope) {
 	switch p := ev.Data.(type) {
 	case event.ModelRequested:
 		l.requested(ev, p)
@@ -192,7 +192,7 @@ func (l *live) fact(ev event.Envelope) {
 	}
 }
 
-func (l *live) requested(ev event.Envelope, p event.ModelRequested) {
+func (l *renderer) requested(ev event.Envelope, p event.ModelRequested) {
 	if p.Attempt == 1 {
 		l.step++
 	} else if l.step == 0 {
@@ -206,7 +206,7 @@ func (l *live) requested(ev event.Envelope, p event.ModelRequested) {
 	}
 }
 
-func (l *live) completed(ev event.Envelope, p event.ModelCompleted) {
+func (l *renderer) completed(ev event.Envelope, p event.ModelCompleted) {
 	l.tokens += p.Usage.Input + p.Usage.Output
 	for _, c := range p.Calls {
 		l.calls[c.ID] = preview(c)
@@ -228,7 +228,7 @@ func (l *live) completed(ev event.Envelope, p event.ModelCompleted) {
 	l.println(fmt.Sprintf("step %d: %s", l.step, said))
 }
 
-func (l *live) name(ev event.Envelope, tool string) string {
+func (l *renderer) name(ev event.Envelope, tool string) string {
 	if s := l.calls[ev.IDs.Call]; s != "" {
 		return s
 	}

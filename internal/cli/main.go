@@ -109,10 +109,10 @@ type app struct {
 	tools  []tool.Tool // made once: use builtin()
 
 	mu      sync.Mutex
-	shops   map[string]*workshop // by workspace
-	here    *workshop            // of the workspace this process works in; nil: none is entered
-	opened  store.Store          // the open store
-	as      string               // who gives commands; empty: the person at this terminal
+	shops   map[string]*workspaceTools // by workspace
+	here    *workspaceTools            // of the workspace this process works in; nil: none is entered
+	opened  store.Store                // the open store
+	as      string                     // who gives commands; empty: the person at this terminal
 	bookMu  sync.Mutex
 	trusted *trust.Book       // as it was read first
 	told    []string          // what was said of files that don't count
@@ -127,9 +127,9 @@ type app struct {
 	hiding sync.Once
 	hidden *secret.Scrubber // use secrets()
 
-	extra   []tool.Tool                         // tools besides the built-in ones; an evaluation adds them
-	around  func(model.Provider) model.Provider // stands between the engine and a provider; nil is nothing
-	between func(store.Store) store.Store       // stands between the program and its store; nil is nothing
+	extra        []tool.Tool                         // tools besides the built-in ones; an evaluation adds them
+	wrapProvider func(model.Provider) model.Provider // stands between the engine and a provider; nil is nothing
+	wrapStore    func(store.Store) store.Store       // stands between the program and its store; nil is nothing
 
 	houses []*wiring // of the tenants of a server
 }

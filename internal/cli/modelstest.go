@@ -111,7 +111,7 @@ func (a *app) try(ctx context.Context, p model.Provider, name string) (t trial) 
 }
 
 // judge lists what works, each finding after those that it depends on.
-func (a *app) judge(c checked, t trial) []finding {
+func (a *app) judge(c resolved, t trial) []finding {
 	where := c.BaseURL
 	if s, err := a.service(c.Provider); err == nil && where == "" {
 		where = s.base
@@ -148,7 +148,7 @@ func (a *app) judge(c checked, t trial) []finding {
 }
 
 // unanswered is what doesn't work when no answer came, and what to do.
-func (a *app) unanswered(c checked, err error) (name, try string) {
+func (a *app) unanswered(c resolved, err error) (name, try string) {
 	if errors.Is(err, context.DeadlineExceeded) {
 		return "reachable", "is the server up, and does it load the model? try again"
 	}

@@ -94,14 +94,14 @@ type outputsExpireCmd struct {
 
 // expiry is the outcome of outputs that were to go, as JSON.
 type expiry struct {
-	DryRun   bool    `json:"dryRun,omitempty"`
-	Outputs  []letGo `json:"outputs"`
-	Contents int     `json:"contents"`       // that were removed
-	Bytes    int64   `json:"contentBytes"`   // of them
-	Left     int     `json:"left,omitempty"` // that expired, and are removed by a later call
+	DryRun   bool             `json:"dryRun,omitempty"`
+	Outputs  []deletedOutputs `json:"outputs"`
+	Contents int              `json:"contents"`       // that were removed
+	Bytes    int64            `json:"contentBytes"`   // of them
+	Left     int              `json:"left,omitempty"` // that expired, and are removed by a later call
 }
 
-type letGo struct {
+type deletedOutputs struct {
 	Digest belay.Digest `json:"digest"`
 	Bytes  int64        `json:"bytes"`
 	Why    string       `json:"why"`
@@ -140,7 +140,7 @@ func (c *outputsExpireCmd) run(ctx context.Context, a *app) (int, error) {
 			}
 		}
 	}
-	done, err := expireOutputs(ctx, db, outputs.Wish{Reason: event.ExpiredAsked, By: a.principal(), Owner: store.ThisProcess(), DryRun: c.DryRun}, chosen)
+	done, err := expireOutputs(ctx, db, outputs.ExpiryTarget{Reason: event.ExpiredAsked, By: a.principal(), Owner: store.ThisProcess(), DryRun: c.DryRun}, chosen)
 	if err != nil {
 		return 0, err
 	}
@@ -164,15 +164,15 @@ func outputPolicy(olderThan, maxSize string) (p retention.Outputs, err error) {
 
 // expireOutputs writes the facts first, and then lets the store remove what they
 // expire, including what an earlier call didn't get to.
-func expireOutputs(ctx context.Context, db *sqlite.DB, w outputs.Wish, chosen []outputs.Choice) (done expiry, err error) {
-	done = expiry{DryRun: w.DryRun, Outputs: []letGo{}}
+func expireOutputs(ctx context.Context, db *sqlite.DB, w outputs.ExpiryTarget, chosen []outputs.Choice) (done expiry, err error) {
+	done = expiry{DryRun: w.DryRun, Outputs: []deletedOutputs{}}
 	if len(chosen) > 0 {
 		if chosen, err = outputs.Expire(ctx, db, w, chosen); err != nil {
 			return done, err
 		}
 	}
 	for _, c := range chosen {
-		done.Outputs = append(done.Outputs, letGo{c.Digest, c.Bytes, cmp.Or(c.Why, w.Reason), c.Kept})
+		done.Outputs = append(done.Outputs, deletedOutputs{c.Digest, c.Bytes, cmp.Or(c.Why, w.Reason), c.Kept})
 	}
 	if w.DryRun {
 		return done, nil

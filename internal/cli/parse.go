@@ -122,7 +122,7 @@ func (p *parse) allow(specs []belay.ToolSpec, have, more []string) []string {
 
 // provider settles who serves the model. A script is named by its absolute
 // path, so that a resume from anywhere finds it.
-func (p *parse) provider(a *app, r *checked, c Config) {
+func (p *parse) provider(a *app, r *resolved, c Config) {
 	if c.Script != "" && c.Provider != "" {
 		p.bad("--script", belay.CodeUsage, "leave --provider out", "a script is a provider of its own; --provider %s names another", c.Provider)
 		return
@@ -168,7 +168,7 @@ func (a *app) candidates() (names, hint string) {
 
 // server settles where a provider is reached and which model it serves. A model
 // and an address that were given for another provider don't count.
-func (p *parse) server(a *app, r *checked, c Config) {
+func (p *parse) server(a *app, r *resolved, c Config) {
 	if p.err != nil {
 		return
 	}

@@ -180,7 +180,7 @@ func (c *policyExplainCmd) recorded(ctx context.Context, a *app) (*explained, er
 	}
 	set := k.Gate
 	if c.Now || len(c.Rules) > 0 {
-		w, err := a.workshop(ctx, k.Request.Workspace)
+		w, err := a.loadWorkspaceTools(ctx, k.Request.Workspace)
 		if err != nil {
 			return nil, err
 		}
@@ -197,7 +197,7 @@ func (c *policyExplainCmd) recorded(ctx context.Context, a *app) (*explained, er
 // became returns notes on what was recorded besides the verdict of the rules.
 func became(k *simulate.Case, ofItsDay bool, e simulate.Explanation) (notes []string) {
 	p := k.Recorded
-	said, rule := k.Said()
+	said, rule := k.RecordedDecision()
 	switch {
 	case p.Source == "person" || p.Source == "runtime":
 		notes = append(notes, fmt.Sprintf("recorded: %s (%s), because %s", p.Decision, p.ReasonCode, p.Reason))

@@ -48,7 +48,7 @@ type replaySum struct {
 }
 
 func (c *policyReplayCmd) run(ctx context.Context, a *app) (int, error) {
-	r, err := a.rehearsal(ctx, c.recordedCalls, c.ruleFiles)
+	r, err := a.newReplay(ctx, c.recordedCalls, c.ruleFiles)
 	if err != nil {
 		return 0, err
 	}
@@ -71,8 +71,8 @@ func (c *policyReplayCmd) run(ctx context.Context, a *app) (int, error) {
 	return belay.ExitOK, nil
 }
 
-// rehearsal reads recorded calls, and knows the rules that they are held against.
-type rehearsal struct {
+// replay reads recorded calls, and knows the rules that they are held against.
+type replay struct {
 	a     *app
 	of    recordedCalls
 	files ruleFiles
@@ -83,12 +83,12 @@ type rehearsal struct {
 	ids   []belay.SessionID
 }
 
-// rehearsal opens what calls are read from.
-func (a *app) rehearsal(ctx context.Context, of recordedCalls, files ruleFiles) (*rehearsal, error) {
+// newReplay opens what calls are read from.
+func (a *app) newReplay(ctx context.Context, of recordedCalls, files ruleFiles) (*replay, error) {
 	if of.Of != "" && of.All {
 		return nil, belay.Errorf(belay.CodeUsage, "--all takes every session, and one is named").At(line(of.Of)).WithHint("leave one of them out")
 	}
-	r := &rehearsal{a: a, of: of, files: files, sets: map[string]*policy.Set{}}
+	r := &replay{a: a, of: of, files: files, sets: map[string]*policy.Set{}}
 	if _, err := a.setOf(ctx, r.sets, "", files); err != nil { // files that can't be read are said before anything else is done
 		return nil, err
 	}
@@ -107,7 +107,7 @@ func (a *app) rehearsal(ctx context.Context, of recordedCalls, files ruleFiles) 
 	return r, nil
 }
 
-func (r *rehearsal) bundle(ctx context.Context) (err error) {
+func (r *replay) bundle(ctx context.Context) (err error) {
 	if r.file, err = r.a.openImport(r.of.Of); err != nil {
 		return err
 	}
@@ -117,7 +117,7 @@ func (r *rehearsal) bundle(ctx context.Context) (err error) {
 	return nil
 }
 
-func (r *rehearsal) close() {
+func (r *replay) close() {
 	if r.file != nil {
 		_ = r.file.close() // it was only read
 	}
@@ -127,7 +127,7 @@ func (r *rehearsal) close() {
 }
 
 // sessions are those that are looked at, oldest first.
-func (r *rehearsal) sessions(ctx context.Context) ([]belay.SessionID, error) {
+func (r *replay) sessions(ctx context.Context) ([]belay.SessionID, error) {
 	if r.of.Of != "" {
 		id, err := r.a.sessionID(ctx, r.store, r.of.Of, false)
 		return []belay.SessionID{id}, err
@@ -152,7 +152,7 @@ func (r *rehearsal) sessions(ctx context.Context) ([]belay.SessionID, error) {
 }
 
 // each hands on every recorded decision, session by session.
-func (r *rehearsal) each(ctx context.Context, take func(*simulate.Case) error) error {
+func (r *replay) each(ctx context.Context, take func(*simulate.Case) error) error {
 	if r.from != nil {
 		get := func(d belay.Digest) ([]byte, error) { return orGone(r.from.Get(d)) }
 		return decisions(ctx, r.from.Manifest.Runtime, r.from.Manifest.Session, r.from.Facts(ctx), get, take)
@@ -274,7 +274,7 @@ func unpack(ctx context.Context, runtime belay.RuntimeID, id belay.SessionID, fa
 
 // rules are those that a call is held against: of its workspace, as the files
 // are now.
-func (r *rehearsal) rules(ctx context.Context, k *simulate.Case) (*policy.Set, error) {
+func (r *replay) rules(ctx context.Context, k *simulate.Case) (*policy.Set, error) {
 	return r.a.setOf(ctx, r.sets, k.Request.Workspace, r.files)
 }
 
@@ -284,7 +284,7 @@ func (a *app) setOf(ctx context.Context, made map[string]*policy.Set, ws string,
 	if set := made[ws]; set != nil {
 		return set, nil
 	}
-	w, err := a.workshop(ctx, ws)
+	w, err := a.loadWorkspaceTools(ctx, ws)
 	if err != nil {
 		return nil, err
 	}

@@ -31,12 +31,12 @@ func (c *policySuggestCmd) run(ctx context.Context, a *app) (int, error) {
 	if c.Min < 1 || c.Most < 1 || c.Most > 100 {
 		return 0, belay.Errorf(belay.CodeUsage, "--min is at least 1, and --most from 1 to 100").WithHint("belay policy suggest --min 3 --most 5")
 	}
-	r, err := a.rehearsal(ctx, c.recordedCalls, ruleFiles{})
+	r, err := a.newReplay(ctx, c.recordedCalls, ruleFiles{})
 	if err != nil {
 		return 0, err
 	}
 	defer r.close()
-	var asks simulate.Asks
+	var asks simulate.AskStats
 	if err := r.judged(ctx, asks.Take); err != nil {
 		return 0, err
 	}
@@ -62,7 +62,7 @@ func (c *policySuggestCmd) run(ctx context.Context, a *app) (int, error) {
 }
 
 // judged hands on every recorded decision with the rules that count now.
-func (r *rehearsal) judged(ctx context.Context, take func(*simulate.Case, *policy.Set)) error {
+func (r *replay) judged(ctx context.Context, take func(*simulate.Case, *policy.Set)) error {
 	return r.each(ctx, func(k *simulate.Case) error {
 		set, err := r.rules(ctx, k)
 		if err == nil {
@@ -72,7 +72,7 @@ func (r *rehearsal) judged(ctx context.Context, take func(*simulate.Case, *polic
 	})
 }
 
-func (a *app) printSuggested(asks *simulate.Asks, sound []*simulate.Suggestion) {
+func (a *app) printSuggested(asks *simulate.AskStats, sound []*simulate.Suggestion) {
 	if a.JSON {
 		for _, s := range sound {
 			a.printJSON(suggested{s, rulefile.WriteRules([]policy.Rule{s.Rule})})

@@ -120,7 +120,7 @@ func (c *policyTestCmd) run(ctx context.Context, a *app) (int, error) {
 	return belay.ExitOK, nil
 }
 
-func (a *app) printTried(t policy.Tried) {
+func (a *app) printTried(t policy.ExampleResult) {
 	x := triedExample{Rule: t.Rule, Where: t.Where, Example: t.Example, Want: "match", OK: t.OK()}
 	if !t.Want {
 		x.Want = "no match"

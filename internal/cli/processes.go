@@ -24,8 +24,8 @@ type processCmd struct {
 	Kill   processKillCmd   `cmd:"" help:"End a program in the background, with all it started."`
 }
 
-// ran is a program that a session runs, as JSON.
-type ran struct {
+// processRow is a program that a session runs, as JSON.
+type processRow struct {
 	Process belay.ProcessID `json:"process"`
 	Session belay.SessionID `json:"session"`
 	Thread  belay.ThreadID  `json:"thread"`
@@ -48,12 +48,12 @@ func (c *processListCmd) read(ctx context.Context, a *app, st store.Store) (int,
 	if err != nil {
 		return 0, err
 	}
-	return printRows(a, all, "no programs run", ranHeads, func(r ran) []any { return r.cells(a.Now()) })
+	return printRows(a, all, "no programs run", ranHeads, func(r processRow) []any { return r.cells(a.Now()) })
 }
 
 const ranHeads = "PROCESS\tSTATUS\tPID\tFOR\tCPU\tMEMORY\tSESSION\tCOMMAND"
 
-func (r ran) cells(now time.Time) []any {
+func (r processRow) cells(now time.Time) []any {
 	return []any{r.Process, r.Status, r.PID, now.Sub(r.Since).Round(time.Second),
 		(time.Duration(r.CPU) * time.Millisecond).Round(10 * time.Millisecond), mega(r.Memory), r.Session, line(short(r.Command, 60))}
 }
@@ -67,12 +67,12 @@ func mega(n int64) string {
 }
 
 // runs lists what runs in all sessions, or in one.
-func runs(ctx context.Context, st store.Store, session string) (all []ran, err error) {
+func runs(ctx context.Context, st store.Store, session string) (all []processRow, err error) {
 	sessions, err := allOr(ctx, st, session)
 	if err != nil {
 		return nil, err
 	}
-	look := process.LookAround()
+	look := process.ReadProcessTable()
 	for _, s := range sessions {
 		for _, th := range s.Threads {
 			state, err := threadState(ctx, st, th.ID)
@@ -87,8 +87,8 @@ func runs(ctx context.Context, st store.Store, session string) (all []ran, err e
 	return all, nil
 }
 
-func ranNow(p thread.Proc, look process.Look) ran {
-	r := ran{Process: p.IDs.Process, Session: p.IDs.Session, Thread: p.IDs.Thread, PID: p.PID, Status: "running", Since: p.Since, Command: p.What}
+func ranNow(p thread.Proc, look process.ProcessTable) processRow {
+	r := processRow{Process: p.IDs.Process, Session: p.IDs.Session, Thread: p.IDs.Thread, PID: p.PID, Status: "running", Since: p.Since, Command: p.What}
 	if p.Left {
 		r.Status = "background"
 	}
@@ -125,7 +125,7 @@ func (c *processOutputCmd) read(ctx context.Context, a *app, st store.Store) (in
 	}
 	out := io.Writer(a.Stdout)
 	if a.IsTerminal(a.Stdout) { // what a program prints must not control the user's terminal
-		plain := &process.Plain{Dst: a.Stdout}
+		plain := &process.TerminalText{Dst: a.Stdout}
 		defer plain.Flush() //nolint:errcheck // the terminal is gone, then
 		out = plain
 	}

@@ -25,7 +25,7 @@ type prompt struct {
 
 // standing finds what stood before this process began: how far the turn was,
 // and the questions that wait.
-func (u *watch) standing(ctx context.Context) error {
+func (u *follower) standing(ctx context.Context) error {
 	s, err := u.w.state(ctx)
 	if err != nil || s == nil {
 		return err
@@ -45,7 +45,7 @@ func (u *watch) standing(ctx context.Context) error {
 }
 
 // asked notes a question, and prints how to answer it when it isn't asked here.
-func (u *watch) asked(ctx context.Context, id belay.ActionID, p event.ActionRequired) {
+func (u *follower) asked(ctx context.Context, id belay.ActionID, p event.ActionRequired) {
 	here := u.w.approvals == belay.ApprovalsAsk && u.a.interactive()
 	if !here && (u.a.JSON || u.w.approvals != belay.ApprovalsWait) {
 		return
@@ -79,7 +79,7 @@ func howToAnswer(id belay.ActionID, kind string) []string {
 }
 
 // resolved drops a question that was answered, here or elsewhere.
-func (u *watch) resolved(id belay.ActionID) {
+func (u *follower) resolved(id belay.ActionID) {
 	if u.ask != nil && u.ask.id == id {
 		u.ask = nil
 		u.live.ask("")
@@ -93,7 +93,7 @@ func (u *watch) resolved(id belay.ActionID) {
 }
 
 // prompt shows the question whose turn it is.
-func (u *watch) prompt() {
+func (u *follower) prompt() {
 	if u.ask == nil && len(u.next) > 0 {
 		u.ask, u.next = &u.next[0], u.next[1:]
 	}
@@ -119,7 +119,7 @@ func (u *watch) prompt() {
 }
 
 // offer shows a call, whole, and asks whether it may run.
-func (u *watch) offer() {
+func (u *follower) offer() {
 	if u.ask.args != nil {
 		u.live.println("changed to: " + explain.Call(u.ask.seen.tool, u.ask.args))
 		u.live.ask("allow it so? [y]es, [e]dit again, [n]o: ")
@@ -141,7 +141,7 @@ func (u *watch) offer() {
 
 // edits opens the call in the user's editor. Meanwhile the terminal belongs to
 // the editor: nothing else reads it, and nothing is shown.
-func (u *watch) edits(ctx context.Context) {
+func (u *follower) edits(ctx context.Context) {
 	args := u.ask.seen.args
 	if u.ask.args != nil {
 		args = u.ask.args
@@ -156,7 +156,7 @@ func (u *watch) edits(ctx context.Context) {
 }
 
 // typed takes a line of the person; not ok is the end of the input.
-func (u *watch) typed(ctx context.Context, l string, ok bool) {
+func (u *follower) typed(ctx context.Context, l string, ok bool) {
 	u.reading = false
 	if !ok {
 		u.lines = nil

@@ -37,7 +37,7 @@ type models struct {
 	gateway  *gateway.Gateway
 	cat      *catalog.Catalog
 	looked   bool // for the catalogue
-	entries  map[sought]entryOf
+	entries  map[modelRef]entryOf
 	said     map[string]bool // provider and host that the person named together, in this process
 
 	offer
@@ -187,10 +187,10 @@ func (a *app) served(ctx context.Context, ws string, s belay.Settings) (model.Pr
 	a.models.mu.Lock()
 	p, err := a.providerOf(o, s)
 	a.models.mu.Unlock()
-	if err != nil || a.around == nil {
+	if err != nil || a.wrapProvider == nil {
 		return p, err
 	}
-	return a.around(p), nil
+	return a.wrapProvider(p), nil
 }
 
 func (a *app) makeProvider(o offer, s belay.Settings) (model.Provider, error) {
@@ -238,7 +238,7 @@ func accountOf(provider string, e wire.Endpoint) gateway.Account {
 // catalogue that can't be read is empty; belay models list reports the error.
 func (a *app) able(provider string, base *url.URL) able {
 	return func(name string, x catalog.Ability) bool {
-		m, ok := a.models.entry(a, sought{provider, base.Hostname(), name})
+		m, ok := a.models.entry(a, modelRef{provider, base.Hostname(), name})
 		return ok && m.Can(x)
 	}
 }

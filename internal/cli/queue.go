@@ -37,20 +37,20 @@ type queuedRow struct {
 	Text      string          `json:"text,omitempty"` // its beginning, in one line
 }
 
-// row is what waits in a session.
-type row struct {
+// queueView is what waits in a session.
+type queueView struct {
 	session belay.SessionID
 	threads []*thread.State // in the order in which they were opened
 	turns   []queuedRow
 }
 
-// rowOf reads what waits in a session.
-func (a *app) rowOf(ctx context.Context, st store.Store, id string) (*row, error) {
+// loadQueue reads what waits in a session.
+func (a *app) loadQueue(ctx context.Context, st store.Store, id string) (*queueView, error) {
 	s, err := findSession(ctx, st, id)
 	if err != nil {
 		return nil, err
 	}
-	r := &row{session: s.ID}
+	r := &queueView{session: s.ID}
 	for _, th := range s.Threads {
 		t, err := threadState(ctx, st, th.ID)
 		if err != nil {
@@ -70,7 +70,7 @@ func (a *app) rowOf(ctx context.Context, st store.Store, id string) (*row, error
 }
 
 // turn is a turn that waits, by its id or the beginning of it.
-func (r *row) turn(id string) (queuedRow, error) {
+func (r *queueView) turn(id string) (queuedRow, error) {
 	var found []queuedRow
 	for _, q := range r.turns {
 		if string(q.Turn) == id {
@@ -89,10 +89,10 @@ func (r *row) turn(id string) (queuedRow, error) {
 	return queuedRow{}, belay.Errorf(belay.CodeUsage, "%d turns that wait begin with this", len(found)).At(line(id)).WithHint("give more of the id; %s", r.howToList())
 }
 
-func (r *row) howToList() string { return "belay queue list " + string(r.session) }
+func (r *queueView) howToList() string { return "belay queue list " + string(r.session) }
 
 // refusal names the command that shows what waits now.
-func (r *row) refusal(err error) error {
+func (r *queueView) refusal(err error) error {
 	e, ok := errors.AsType[*belay.Error](err)
 	if !ok || e.Code != belay.CodeBadState && e.Code != belay.CodeConflict && e.Code != belay.CodeBadCommand {
 		return err
@@ -107,7 +107,7 @@ type queueListCmd struct {
 }
 
 func (c *queueListCmd) read(ctx context.Context, a *app, st store.Store) (int, error) {
-	r, err := a.rowOf(ctx, st, c.ID)
+	r, err := a.loadQueue(ctx, st, c.ID)
 	if err != nil {
 		return 0, err
 	}
@@ -130,7 +130,7 @@ func (c *queuePromoteCmd) run(ctx context.Context, a *app) (int, error) {
 	if c.Position < 1 {
 		return 0, belay.Errorf(belay.CodeUsage, "places count from 1").At("--position").WithHint("--position 1")
 	}
-	return a.changeRow(ctx, c.ID, fmt.Sprintf("moved to place %d", c.Position), func(r *row) (belay.ThreadID, belay.Command, error) {
+	return a.updateQueue(ctx, c.ID, fmt.Sprintf("moved to place %d", c.Position), func(r *queueView) (belay.ThreadID, belay.Command, error) {
 		q, err := r.turn(c.Turn)
 		return q.Thread, belay.PromoteTurn{Turn: q.Turn, Position: c.Position}, err
 	})
@@ -143,7 +143,7 @@ type queueRemoveCmd struct {
 }
 
 func (c *queueRemoveCmd) run(ctx context.Context, a *app) (int, error) {
-	return a.changeRow(ctx, c.ID, "removed", func(r *row) (belay.ThreadID, belay.Command, error) {
+	return a.updateQueue(ctx, c.ID, "removed", func(r *queueView) (belay.ThreadID, belay.Command, error) {
 		q, err := r.turn(c.Turn)
 		return q.Thread, belay.InterruptTurn{Turn: q.Turn, Reason: c.Reason, Queued: true}, err
 	})
@@ -155,7 +155,7 @@ type queueReorderCmd struct {
 }
 
 func (c *queueReorderCmd) run(ctx context.Context, a *app) (int, error) {
-	return a.changeRow(ctx, c.ID, "reordered", func(r *row) (belay.ThreadID, belay.Command, error) {
+	return a.updateQueue(ctx, c.ID, "reordered", func(r *queueView) (belay.ThreadID, belay.Command, error) {
 		var order []belay.TurnID
 		var in belay.ThreadID
 		for _, id := range c.Turns {
@@ -172,11 +172,11 @@ func (c *queueReorderCmd) run(ctx context.Context, a *app) (int, error) {
 	})
 }
 
-// changeRow brings a command about waiting turns to their thread, wherever it is
+// updateQueue brings a command about waiting turns to their thread, wherever it is
 // driven. what is said of a success.
-func (a *app) changeRow(ctx context.Context, session, what string, command func(*row) (belay.ThreadID, belay.Command, error)) (int, error) {
+func (a *app) updateQueue(ctx context.Context, session, what string, command func(*queueView) (belay.ThreadID, belay.Command, error)) (int, error) {
 	return a.ordering(ctx, func(r *runtime) (int, error) {
-		have, err := a.rowOf(ctx, r.store, session)
+		have, err := a.loadQueue(ctx, r.store, session)
 		if err != nil {
 			return 0, err
 		}

@@ -45,7 +45,7 @@ func (c *queueSetCmd) over(q belay.Queueing) (belay.Queueing, error) {
 }
 
 func (c *queueSetCmd) order(ctx context.Context, a *app, r *runtime) (int, error) {
-	have, err := a.rowOf(ctx, r.store, c.ID)
+	have, err := a.loadQueue(ctx, r.store, c.ID)
 	if err != nil {
 		return 0, err
 	}
@@ -77,7 +77,7 @@ func (c *queueSetCmd) order(ctx context.Context, a *app, r *runtime) (int, error
 }
 
 // thread is one by its id, or the newest.
-func (r *row) thread(id string) (*thread.State, error) {
+func (r *queueView) thread(id string) (*thread.State, error) {
 	open := slices.DeleteFunc(slices.Clone(r.threads), func(t *thread.State) bool { return !t.Open || id != "" && string(t.Thread) != id })
 	if len(open) == 0 {
 		return nil, belay.Errorf(belay.CodeNotFound, "it has no such thread").At(string(r.session)).WithHint("belay sessions show %s", r.session)

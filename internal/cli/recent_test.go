@@ -36,7 +36,7 @@ func (c *counted) Scan(_ context.Context, after store.Position) iter.Seq2[store.
 }
 
 // add makes notes durable, and tells u of them if this process wrote them.
-func (c *counted) add(u *watch, notes ...string) {
+func (c *counted) add(u *follower, notes ...string) {
 	c.notes = append(c.notes, notes...)
 	if u != nil {
 		var facts []event.Envelope
@@ -47,13 +47,13 @@ func (c *counted) add(u *watch, notes ...string) {
 	}
 }
 
-func counting(json bool) (*counted, *watch, *bytes.Buffer) {
+func counting(json bool) (*counted, *follower, *bytes.Buffer) {
 	var out bytes.Buffer
 	a := &app{}
 	a.JSON = json
 	st := &counted{}
-	u := newWatch(a, &work{runtime: &runtime{store: st}, session: "sess_1"})
-	u.live = &live{out: &out, calls: map[belay.CallID]string{}, steps: map[belay.StepID]int{}}
+	u := newWatch(a, &turnRun{runtime: &runtime{store: st}, session: "sess_1"})
+	u.live = &renderer{out: &out, calls: map[belay.CallID]string{}, steps: map[belay.StepID]int{}}
 	return st, u, &out
 }
 

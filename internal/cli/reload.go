@@ -87,7 +87,7 @@ func (w *wiring) again(ctx context.Context) (use func(), err error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	old := w.a
-	n := &app{Sys: old.Sys, Place: old.Place, kong: old.kong, opened: old.opened, around: old.around, extra: old.extra, tools: old.tools, origin: old.origin, held: true}
+	n := &app{Sys: old.Sys, Place: old.Place, kong: old.kong, opened: old.opened, wrapProvider: old.wrapProvider, extra: old.extra, tools: old.tools, origin: old.origin, held: true}
 	n.hiding.Do(func() { n.hidden = old.secrets() })
 	old.mu.Lock()
 	places := slices.Sorted(maps.Keys(old.shops))
@@ -117,7 +117,7 @@ func (w *wiring) again(ctx context.Context) (use func(), err error) {
 // whole reads everything that turns in a workspace are decided by, and says the
 // first mistake in it: manifests, configuration, rules.
 func (a *app) whole(ctx context.Context, ws string) error {
-	shop, err := a.workshop(ctx, ws)
+	shop, err := a.loadWorkspaceTools(ctx, ws)
 	if err != nil {
 		return err
 	}

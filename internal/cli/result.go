@@ -37,7 +37,7 @@ type result struct {
 
 // conclude prints how the turn ended and what can be done next, and returns the
 // exit code.
-func (w *work) conclude(ctx context.Context, err error) (int, error) {
+func (w *turnRun) conclude(ctx context.Context, err error) (int, error) {
 	ctx = context.WithoutCancel(ctx)
 	left := errors.Is(err, errTerminated)
 	if err != nil && !left && !errors.Is(err, errNobody) {
@@ -66,7 +66,7 @@ func (w *work) conclude(ctx context.Context, err error) (int, error) {
 }
 
 // over prints the end of a turn.
-func (w *work) over(ctx context.Context, r result, e ending) (int, error) {
+func (w *turnRun) over(ctx context.Context, r result, e turnEnd) (int, error) {
 	r.Outcome, r.Exit, r.Code, r.Reason, r.NextSteps = e.outcome, e.outcome.ExitCode(), e.code, e.reason, e.next
 	r.Artifacts, r.Published, r.Stats = e.artifacts, e.published, &e.stats
 	if w.strict && e.outcome == belay.Completed && e.stats.Denied > 0 {
@@ -141,7 +141,7 @@ func money(c event.CostSum) string {
 }
 
 // numbers is the last line: what it took.
-func numbers(e ending, r result) string {
+func numbers(e turnEnd, r result) string {
 	s := fmt.Sprintf("%s in %s: %s, %s", e.outcome, millis(e.stats.ActiveMS), plural(e.stats.Steps, "step"), plural(e.stats.Calls, "call"))
 	if n := e.stats.Denied; n > 0 {
 		s += fmt.Sprintf(", %d denied", n)
@@ -160,7 +160,7 @@ func numbers(e ending, r result) string {
 }
 
 // waits prints what a process leaves behind that waits for a person.
-func (w *work) waits(ctx context.Context, r result) (int, error) {
+func (w *turnRun) waits(ctx context.Context, r result) (int, error) {
 	open, err := openActions(ctx, w.store, w.thread)
 	if err != nil {
 		return 0, err
@@ -199,7 +199,7 @@ func (w *work) waits(ctx context.Context, r result) (int, error) {
 	return r.Exit, nil
 }
 
-func (w *work) printResult(r result) {
+func (w *turnRun) printResult(r result) {
 	w.a.printJSON(struct {
 		Result result `json:"result"`
 	}{r})
@@ -207,7 +207,7 @@ func (w *work) printResult(r result) {
 
 // whole is the full text of a content. What a fact cuts is in the arguments of
 // the completion, under the field's name.
-func (w *work) whole(ctx context.Context, c belay.Content, field string) string {
+func (w *turnRun) whole(ctx context.Context, c belay.Content, field string) string {
 	if c.Ref == nil {
 		return c.Text
 	}

@@ -48,7 +48,7 @@ func (c *resumeCmd) run(ctx context.Context, a *app) (int, error) {
 
 // openSession finds a session that isn't driven (with driven, also one that is)
 // and wires this process for it.
-func (a *app) openSession(ctx context.Context, id string, last, driven bool) (*work, *session.State, error) {
+func (a *app) openSession(ctx context.Context, id string, last, driven bool) (*turnRun, *session.State, error) {
 	st, err := a.open(ctx, false)
 	if err != nil {
 		return nil, nil, err
@@ -69,7 +69,7 @@ func (a *app) openSession(ctx context.Context, id string, last, driven bool) (*w
 	return w, s, nil
 }
 
-func (w *work) find(ctx context.Context, id string, last, driven bool) (*session.State, error) {
+func (w *turnRun) find(ctx context.Context, id string, last, driven bool) (*session.State, error) {
 	sid, err := w.a.sessionID(ctx, w.store, id, last)
 	if err != nil {
 		return nil, err
@@ -103,7 +103,7 @@ func (w *work) find(ctx context.Context, id string, last, driven bool) (*session
 
 // free waits a moment for a process that only brings the session a command; one
 // that drives it keeps it.
-func (w *work) free(ctx context.Context, sid belay.SessionID) error {
+func (w *turnRun) free(ctx context.Context, sid belay.SessionID) error {
 	for try := 0; ; try++ {
 		owner, err := w.store.OwnerOf(ctx, sid)
 		if owner == nil || err != nil {
@@ -157,7 +157,7 @@ func sessionState(ctx context.Context, st store.Store, id belay.SessionID) (*ses
 
 // goOn brings the thread to where driving it continues: with the unfinished
 // turn, or with another attempt of a task that ended without success.
-func (w *work) goOn(ctx context.Context, s *session.State, c checked) error {
+func (w *turnRun) goOn(ctx context.Context, s *session.State, c resolved) error {
 	t, err := w.state(ctx)
 	if err != nil {
 		return err
@@ -197,7 +197,7 @@ func (w *work) goOn(ctx context.Context, s *session.State, c checked) error {
 }
 
 // worksWait reports whether work was given to the session that wasn't handled.
-func (w *work) worksWait(ctx context.Context) bool {
+func (w *turnRun) worksWait(ctx context.Context) bool {
 	rows, err := w.store.Lanes(ctx, w.session)
 	if err != nil {
 		return true
@@ -226,7 +226,7 @@ func newest(s *session.State, turn belay.TurnID) bool {
 }
 
 // ended makes the end of a turn known that came before this process.
-func (w *work) ended(ctx context.Context, turn belay.TurnID) error {
+func (w *turnRun) ended(ctx context.Context, turn belay.TurnID) error {
 	w.turn = turn
 	for ev, err := range w.store.Read(ctx, w.thread.Stream(), 0) {
 		if err != nil {
@@ -240,7 +240,7 @@ func (w *work) ended(ctx context.Context, turn belay.TurnID) error {
 }
 
 // retry starts another attempt of the session's newest task on the same thread.
-func (w *work) retry(ctx context.Context, s *session.State, c checked) error {
+func (w *turnRun) retry(ctx context.Context, s *session.State, c resolved) error {
 	if s.Task == "" {
 		return belay.Errorf(belay.CodeBadState, "it was one call of a person, and it is over").At(string(w.session)).WithHint("belay tool call makes another")
 	}
@@ -257,7 +257,7 @@ func (w *work) retry(ctx context.Context, s *session.State, c checked) error {
 }
 
 // lastRules are the rules of the thread's newest turn.
-func (w *work) lastRules(ctx context.Context) (belay.Ref, error) {
+func (w *turnRun) lastRules(ctx context.Context) (belay.Ref, error) {
 	var last belay.Ref
 	for ev, err := range w.store.Read(ctx, w.thread.Stream(), 0) {
 		if err != nil {
@@ -277,7 +277,7 @@ func (w *work) lastRules(ctx context.Context) (belay.Ref, error) {
 
 // nextRules are rules for settings now; the output's schema stays unless
 // another one was given.
-func (w *work) nextRules(ctx context.Context, c checked, before belay.Ref) (belay.Ref, error) {
+func (w *turnRun) nextRules(ctx context.Context, c resolved, before belay.Ref) (belay.Ref, error) {
 	if c.Schema == nil && before.Digest != "" {
 		if raw, err := w.store.Get(ctx, before.Digest); err == nil {
 			var r thread.Rules

@@ -36,7 +36,7 @@ func (r *retainer) round(ctx context.Context) (did server.Retained, err error) {
 	if err != nil {
 		return did, err
 	}
-	wish := outputs.Wish{Reason: event.ExpiredByRetention, Owner: store.ThisProcess(), Most: r.most}
+	wish := outputs.ExpiryTarget{Reason: event.ExpiredByRetention, Owner: store.ThisProcess(), Most: r.most}
 	chosen, err := outputs.Expire(ctx, r.db, wish, outputs.Due(r.now(), p.Outputs, all))
 	for _, c := range chosen {
 		switch c.Kept {

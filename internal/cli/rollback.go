@@ -27,9 +27,9 @@ type undoCmd struct {
 	Reason  string `short:"m" placeholder:"TEXT" help:"Why."`
 }
 
-// goingBack is a rollback or an undo on its way.
-type goingBack struct {
-	*work
+// rollback is a rollback or an undo on its way.
+type rollback struct {
+	*turnRun
 	scope, verb string
 	dry, force  bool
 	reason      string
@@ -41,7 +41,7 @@ func (c *rollbackCmd) run(ctx context.Context, a *app) (int, error) {
 		return 0, err
 	}
 	defer w.close()
-	g := &goingBack{work: w, scope: event.ScopeThread, verb: "rollback", dry: c.DryRun, force: c.Force, reason: c.Reason}
+	g := &rollback{turnRun: w, scope: event.ScopeThread, verb: "rollback", dry: c.DryRun, force: c.Force, reason: c.Reason}
 	return g.run(ctx, s, func(p *engine.Past) (engine.PastTurn, error) { return p.Find(c.Turn) })
 }
 
@@ -54,12 +54,12 @@ func (c *undoCmd) run(ctx context.Context, a *app) (int, error) {
 		return 0, err
 	}
 	defer w.close()
-	g := &goingBack{work: w, scope: event.ScopeFiles, verb: "undo", dry: c.DryRun, force: c.Force, reason: c.Reason}
+	g := &rollback{turnRun: w, scope: event.ScopeFiles, verb: "undo", dry: c.DryRun, force: c.Force, reason: c.Reason}
 	return g.run(ctx, s, func(p *engine.Past) (engine.PastTurn, error) { return p.BeforeLast(c.Turns) })
 }
 
 // run finishes a rollback that was begun, makes a plan, shows it and carries it out.
-func (g *goingBack) run(ctx context.Context, s *session.State, target func(*engine.Past) (engine.PastTurn, error)) (int, error) {
+func (g *rollback) run(ctx context.Context, s *session.State, target func(*engine.Past) (engine.PastTurn, error)) (int, error) {
 	if g.restoring(ctx) && !g.dry {
 		if _, err := g.restored(ctx); err != nil {
 			return 0, err
@@ -89,7 +89,7 @@ func (g *goingBack) run(ctx context.Context, s *session.State, target func(*engi
 		return 0, belay.Errorf(belay.CodeWorkspace, "it can't be opened: %s", reason(err)).At(g.workspace).WithHint("the workspace must be there to take back what was done to it")
 	}
 	defer root.Close() //nolint:errcheck // it was only read
-	look := engine.Looking{Root: root, Dir: g.workspace, Keeper: g.a.keeper(), Force: g.force}
+	look := engine.Planner{Root: root, Dir: g.workspace, Keeper: g.a.keeper(), Force: g.force}
 	if !g.dry {
 		look.Keep = g.engine.Keep(ctx)
 	}
@@ -101,7 +101,7 @@ func (g *goingBack) run(ctx context.Context, s *session.State, target func(*engi
 }
 
 // carryOut shows the plan, and does it unless that isn't wanted or not allowed.
-func (g *goingBack) carryOut(ctx context.Context, past *engine.Past, plan *engine.Rollback) (int, error) {
+func (g *rollback) carryOut(ctx context.Context, past *engine.Past, plan *engine.Rollback) (int, error) {
 	back := g.takenBack(past, plan)
 	if len(back) == 0 && len(plan.Files) == 0 && len(plan.Foreign) == 0 {
 		return g.nothing(plan)
@@ -135,7 +135,7 @@ func (g *goingBack) carryOut(ctx context.Context, past *engine.Past, plan *engin
 }
 
 // takenBack are the turns that go, the oldest first.
-func (g *goingBack) takenBack(past *engine.Past, plan *engine.Rollback) []engine.PastTurn {
+func (g *rollback) takenBack(past *engine.Past, plan *engine.Rollback) []engine.PastTurn {
 	var back []engine.PastTurn
 	for _, t := range past.Turns {
 		if !t.Copied && t.End > plan.To.End {
@@ -148,7 +148,7 @@ func (g *goingBack) takenBack(past *engine.Past, plan *engine.Rollback) []engine
 	return back
 }
 
-func (g *goingBack) nothing(plan *engine.Rollback) (int, error) {
+func (g *rollback) nothing(plan *engine.Rollback) (int, error) {
 	if g.a.JSON {
 		g.a.printJSON(planned{Session: g.session, Scope: g.scope, To: plan.To.ID, Rollback: plan})
 		return belay.ExitOK, nil
@@ -167,7 +167,7 @@ type planned struct {
 	*engine.Rollback
 }
 
-func (g *goingBack) showPlan(plan *engine.Rollback, back []engine.PastTurn) {
+func (g *rollback) showPlan(plan *engine.Rollback, back []engine.PastTurn) {
 	w := g.a.Stdout
 	would := "will be "
 	if g.dry || len(plan.Foreign) > 0 && !g.force {
@@ -195,7 +195,7 @@ func (g *goingBack) showPlan(plan *engine.Rollback, back []engine.PastTurn) {
 }
 
 // showStays lists what can't be undone, before anything happens.
-func (g *goingBack) showStays(plan *engine.Rollback) {
+func (g *rollback) showStays(plan *engine.Rollback) {
 	w := g.a.Stdout
 	for _, r := range plan.Ran {
 		fmt.Fprintf(w, "not restorable: %s\n", line(r.String()))
@@ -212,7 +212,7 @@ func (g *goingBack) showStays(plan *engine.Rollback) {
 }
 
 // restoring reports whether a rollback was accepted and isn't over.
-func (w *work) restoring(ctx context.Context) bool {
+func (w *turnRun) restoring(ctx context.Context) bool {
 	if t, err := w.state(ctx); err == nil && t != nil && t.Restore != nil {
 		return true
 	}
@@ -235,7 +235,7 @@ type wentBack struct {
 }
 
 // restored drives the session until its rollback is over, and prints the result.
-func (w *work) restored(ctx context.Context) (int, error) {
+func (w *turnRun) restored(ctx context.Context) (int, error) {
 	if err := w.engine.Session(ctx, w.session, nil); err != nil {
 		return 0, err
 	}

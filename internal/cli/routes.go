@@ -112,11 +112,11 @@ func (a *app) known(s belay.Settings) (catalog.Model, bool) {
 	if err != nil {
 		return catalog.Model{}, false
 	}
-	return a.models.entry(a, sought{s.Provider, base.Hostname(), s.Model})
+	return a.models.entry(a, modelRef{s.Provider, base.Hostname(), s.Model})
 }
 
-// sought is a model at a host, by the names that a person gave provider and model.
-type sought struct{ provider, host, model string }
+// modelRef is a model at a host, by the names that a person gave provider and model.
+type modelRef struct{ provider, host, model string }
 
 // entryOf is what the catalogue has of a model.
 type entryOf struct {
@@ -129,7 +129,7 @@ const maxEntries = 256
 
 // entry looks a model up in the catalogue, once: each request and each answer
 // asks, and the catalogue stays what it is until it is read again.
-func (m *models) entry(a *app, s sought) (catalog.Model, bool) {
+func (m *models) entry(a *app, s modelRef) (catalog.Model, bool) {
 	cat := m.catalog(a)
 	if cat == nil {
 		return catalog.Model{}, false
@@ -139,7 +139,7 @@ func (m *models) entry(a *app, s sought) (catalog.Model, bool) {
 	e, found := m.entries[s]
 	if !found {
 		if m.entries == nil || len(m.entries) >= maxEntries {
-			m.entries = map[sought]entryOf{}
+			m.entries = map[modelRef]entryOf{}
 		}
 		if e.model, e.ok = cat.Lookup(s.model, catalog.Servers(s.provider, s.host)...); m.cat == cat { // it wasn't read again meanwhile
 			m.entries[s] = e

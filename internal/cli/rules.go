@@ -32,21 +32,21 @@ const (
 	policyDir  = "policy.d"
 )
 
-// governance are the rules that count in a workspace, as the files were when
+// ruleLayers are the rules that count in a workspace, as the files were when
 // they were read.
-type governance struct {
+type ruleLayers struct {
 	set     *policy.Set
 	raw     []byte // the stored set; nil: there are no rules
 	strange bool   // the workspace's files are untrusted
 }
 
 // ref names the set as content.
-func (g *governance) ref() belay.Ref {
+func (g *ruleLayers) ref() belay.Ref {
 	return belay.Ref{Digest: g.set.Digest(), Size: int64(len(g.raw)), Media: "application/json"}
 }
 
 // permits refuses a mode that needs a permission which wasn't given.
-func (g *governance) permits(m belay.Mode) error {
+func (g *ruleLayers) permits(m belay.Mode) error {
 	if m != belay.ModeBypass || g.set.Permits(m) {
 		return nil
 	}
@@ -57,12 +57,12 @@ func (g *governance) permits(m belay.Mode) error {
 // governs reads the rules of a workspace: of the machine, of the person and of
 // the workspace itself. It reads them each time, so that a turn begins under what
 // the files say then.
-func (a *app) governs(ctx context.Context, ws string, specs []belay.ToolSpec) (*governance, error) {
+func (a *app) governs(ctx context.Context, ws string, specs []belay.ToolSpec) (*ruleLayers, error) {
 	l, err := a.layers(ctx, ws, ruleFiles{})
 	if err != nil {
 		return nil, err
 	}
-	g := &governance{set: policy.Builtin(), strange: !a.trustsFolder(l.Trusted(), ws)}
+	g := &ruleLayers{set: policy.Builtin(), strange: !a.trustsFolder(l.Trusted(), ws)}
 	a.sayRulesIgnored(l.Ignored())
 	if l.Empty() {
 		return g, nil
@@ -157,7 +157,7 @@ func (a *app) rulesOfWorkspace(ctx context.Context, l *rulefile.Layers, ws strin
 	if err != nil {
 		return err
 	}
-	return l.Add(path, content, policy.TierWorkspace, a.worth(book, ws, rel, content) == trust.Trusted)
+	return l.Add(path, content, policy.TierWorkspace, a.trustOf(book, ws, rel, content) == trust.Trusted)
 }
 
 // sayRulesIgnored names, once per process, what doesn't count.

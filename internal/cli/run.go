@@ -69,7 +69,7 @@ func (c *runCmd) run(ctx context.Context, a *app) (int, error) {
 }
 
 // given is the task, if the model can take it.
-func (a *app) given(c *runCmd, ws string, settings checked) (task, error) {
+func (a *app) given(c *runCmd, ws string, settings resolved) (task, error) {
 	t, err := a.task(c.Text, c.Sources, ws)
 	if err != nil {
 		return t, err
@@ -142,7 +142,7 @@ func (c *runCmd) again(ctx context.Context, a *app) (int, error) {
 	}
 	switch {
 	case c.NewThread:
-		err = w.beside(ctx, s, settings, task)
+		err = w.submitOnNewThread(ctx, s, settings, task)
 	case mode != "":
 		err = w.behind(ctx, s, settings, task, mode)
 	default:
@@ -164,7 +164,7 @@ func (c *runCmd) taskMode() (belay.QueueMode, error) {
 }
 
 // after gives a session work whose turns have all ended.
-func (w *work) after(ctx context.Context, s *session.State, c checked, t task) error {
+func (w *turnRun) after(ctx context.Context, s *session.State, c resolved, t task) error {
 	if err := w.engine.Settle(ctx, w.session); err != nil {
 		return err
 	}

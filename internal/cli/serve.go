@@ -83,7 +83,9 @@ func (c *serveCmd) run(ctx context.Context, a *app) (int, error) {
 	if err := alone(dir); err != nil {
 		return 0, err
 	}
-	cfg.Open = func(ctx context.Context, tenant string) (server.House, error) { return a.house(ctx, tenant, ws, roots) }
+	cfg.Open = func(ctx context.Context, tenant string) (server.TenantConfig, error) {
+		return a.house(ctx, tenant, ws, roots)
+	}
 	token, _, err := cfg.Tokens.First(auth.DefaultTenant)
 	if err != nil {
 		return 0, err
@@ -129,7 +131,7 @@ func (c *serveCmd) untilSignals(ctx context.Context, a *app, s *server.Server) (
 			select {
 			case sig := <-a.Signals:
 				if ctx.Err() != nil {
-					s.Park()
+					s.Suspend()
 				}
 				cancel(fmt.Errorf("signal: %s", sig))
 			case <-done:
@@ -266,33 +268,33 @@ func (s scrubbed) Write(b []byte) (int, error) {
 }
 
 // house opens a tenant's store and wires an engine onto it.
-func (a *app) house(ctx context.Context, tenant, ws string, roots []string) (server.House, error) {
+func (a *app) house(ctx context.Context, tenant, ws string, roots []string) (server.TenantConfig, error) {
 	dir, err := a.storeDir()
 	if err != nil {
-		return server.House{}, err
+		return server.TenantConfig{}, err
 	}
 	st, err := sqlite.Open(ctx, dir, sqlite.Options{Now: a.Now, Tenant: tenant, OrRead: true})
 	if err != nil {
-		return server.House{}, err
+		return server.TenantConfig{}, err
 	}
-	b := &app{Sys: a.Sys, Place: Place{Store: a.Store, Workspace: ws, JSON: true}, kong: a.kong, opened: st, around: a.around, extra: a.extra, held: true}
+	b := &app{Sys: a.Sys, Place: Place{Store: a.Store, Workspace: ws, JSON: true}, kong: a.kong, opened: st, wrapProvider: a.wrapProvider, extra: a.extra, held: true}
 	if err := b.enter(ctx, ws); err != nil {
-		return server.House{}, errors.Join(err, st.Close())
+		return server.TenantConfig{}, errors.Join(err, st.Close())
 	}
 	followed := store.Share(st)
 	views := view.NewFollower(followed)
 	hub, err := hubs.New(ctx, followed, hubs.Options{Snapshot: read.Snapshot(st, views)})
 	if err != nil {
-		return server.House{}, errors.Join(err, st.Close())
+		return server.TenantConfig{}, errors.Join(err, st.Close())
 	}
 	r, err := b.runtime(st, hub.Show)
 	if err != nil {
-		return server.House{}, errors.Join(err, st.Close())
+		return server.TenantConfig{}, errors.Join(err, st.Close())
 	}
 	w := &wiring{a: b, r: r, own: ws, roots: roots, dir: dir}
 	a.mu.Lock()
 	a.houses = append(a.houses, w)
 	a.mu.Unlock()
-	return server.House{Store: followed, Engine: r.engine, Reads: &read.Reads{Store: followed, Hub: hub, Views: views, Words: view.Gently(followed, search.Fold{Store: followed})}, Wiring: w, Close: r.close,
+	return server.TenantConfig{Store: followed, Engine: r.engine, Reads: &read.Reads{Store: followed, Hub: hub, Views: views, Words: view.NewLazyFollower(followed, search.Fold{Store: followed})}, Wiring: w, Close: r.close,
 		Retain: (&retainer{db: st, now: a.Now, most: retainedAtOnce}).round}, nil
 }

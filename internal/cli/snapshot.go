@@ -41,7 +41,7 @@ func keptFile(e *shadow.Entry) *engine.KeptFile {
 
 // keepable refuses a workspace that a session's settings want kept and that
 // can't be.
-func (a *app) keepable(ctx context.Context, workspace string, c checked) error {
+func (a *app) keepable(ctx context.Context, workspace string, c resolved) error {
 	if c.Snapshot != "git" {
 		return nil
 	}

@@ -46,7 +46,7 @@ func (c *storeStatsCmd) run(ctx context.Context, a *app) (int, error) {
 		return 0, err
 	}
 	defer db.Close() //nolint:errcheck // nothing was written
-	h, err := db.Holdings(ctx)
+	h, err := db.Inventory(ctx)
 	if err != nil {
 		return 0, err
 	}
@@ -56,7 +56,7 @@ func (c *storeStatsCmd) run(ctx context.Context, a *app) (int, error) {
 	}
 	if a.JSON {
 		a.printJSON(struct {
-			sqlite.Holdings
+			sqlite.Inventory
 			Retain retention.Policy `json:"retain,omitzero"`
 		}{h, p})
 		return belay.ExitOK, nil
@@ -305,7 +305,7 @@ func (a *app) compactOutputs(ctx context.Context, db *sqlite.DB, p retention.Out
 		}
 		due = outputs.Due(a.Now(), p, all)
 	}
-	done, err := expireOutputs(ctx, db, outputs.Wish{Reason: event.ExpiredByRetention, Owner: store.ThisProcess(), DryRun: dry}, due)
+	done, err := expireOutputs(ctx, db, outputs.ExpiryTarget{Reason: event.ExpiredByRetention, Owner: store.ThisProcess(), DryRun: dry}, due)
 	if len(done.Outputs) == 0 && done.Contents+done.Left == 0 {
 		return nil, err
 	}
@@ -315,7 +315,7 @@ func (a *app) compactOutputs(ctx context.Context, db *sqlite.DB, p retention.Out
 // retire deletes a session that has passed its retention time. One that was
 // claimed in the meantime stays.
 func retire(ctx context.Context, db *sqlite.DB, id belay.SessionID) (kept string, err error) {
-	err = db.Retire(ctx, id, "retention")
+	err = db.DeleteIdle(ctx, id, "retention")
 	_, owned := errors.AsType[*store.OwnedError](err)
 	switch {
 	case owned:

@@ -365,7 +365,7 @@ func TestChangesOfAFileAreOne(t *testing.T) {
 		"removed and made is changed":    {[]event.ArtifactChanged{{Path: "f", Op: "removed", Before: a}, {Path: "f", Op: "created", After: b}}, "changed"},
 		"changed and removed is removed": {[]event.ArtifactChanged{{Path: "f", Op: "changed", Before: a, After: b}, {Path: "f", Op: "removed", Before: b}}, "removed"},
 	} {
-		var e ending
+		var e turnEnd
 		for _, f := range c.facts {
 			e.note(f)
 		}

@@ -59,7 +59,7 @@ func (c *toolListCmd) run(ctx context.Context, a *app) (int, error) {
 }
 
 // workshopHere is the workshop of this workspace.
-func (a *app) workshopHere(ctx context.Context) (*workshop, error) {
+func (a *app) workshopHere(ctx context.Context) (*workspaceTools, error) {
 	ws, err := a.workspace()
 	if err != nil {
 		return nil, err
@@ -70,7 +70,7 @@ func (a *app) workshopHere(ctx context.Context) (*workshop, error) {
 	return a.here, nil
 }
 
-func (w *workshop) describe(s belay.ToolSpec) described {
+func (w *workspaceTools) describe(s belay.ToolSpec) described {
 	d := described{ToolSpec: s, Groups: tool.GroupsOf(s)}
 	if i := slices.IndexFunc(w.declared, func(c manifest.Command) bool { return c.Spec.Name == s.Name }); i >= 0 {
 		d.Where, d.Argv = w.declared[i].Where, w.declared[i].Argv.String()
@@ -122,7 +122,7 @@ func (c *toolShowCmd) run(ctx context.Context, a *app) (int, error) {
 }
 
 // find is a tool by its name.
-func (w *workshop) find(name string) (belay.ToolSpec, error) {
+func (w *workspaceTools) find(name string) (belay.ToolSpec, error) {
 	specs := w.set.Specs()
 	if i := slices.IndexFunc(specs, func(s belay.ToolSpec) bool { return s.Name == name }); i >= 0 {
 		return specs[i], nil
@@ -201,13 +201,13 @@ func (c *toolCallCmd) run(ctx context.Context, a *app) (int, error) {
 }
 
 // settings are those of a new session, but for who answers and what ends it.
-func (c *toolCallCmd) settings(ctx context.Context, a *app) (checked, error) {
+func (c *toolCallCmd) settings(ctx context.Context, a *app) (resolved, error) {
 	if c.Script != "" || c.Provider != "" || c.Completion != "" {
-		return checked{}, belay.Errorf(belay.CodeUsage, "a tool call takes no --script, --provider or --completion").At("belay tool call").WithHint("leave them out")
+		return resolved{}, belay.Errorf(belay.CodeUsage, "a tool call takes no --script, --provider or --completion").At("belay tool call").WithHint("leave them out")
 	}
 	l, err := a.layered(ctx, c.Config)
 	if err != nil {
-		return checked{}, err
+		return resolved{}, err
 	}
 	a.nameIgnored(l)
 	cfg, origin := l.config()
@@ -238,7 +238,7 @@ func (c *toolCallCmd) text(a *app) (string, error) {
 
 // beginCall makes a session whose thread has one turn, of the system: it belongs
 // to no task.
-func (w *work) beginCall(ctx context.Context, ws, title string, c checked, t task) error {
+func (w *turnRun) beginCall(ctx context.Context, ws, title string, c resolved, t task) error {
 	w.session = belay.SessionID(belay.NewID(belay.PrefixSession))
 	w.thread = belay.ThreadID(belay.NewID(belay.PrefixThread))
 	w.turn = belay.TurnID(belay.NewID(belay.PrefixTurn))

@@ -31,10 +31,10 @@ type topRow struct {
 	Took   view.Programs `json:"took,omitzero"`    // by its programs that have ended
 	Agents []agentUse    `json:"agents,omitempty"` // the same of its threads that had programs
 
-	CPU     int64 `json:"cpuMs"`       // of its programs, so far
-	Memory  int64 `json:"memoryBytes"` // of its programs now
-	Percent int   `json:"cpuPercent"`  // of one processor, since the look before
-	Runs    []ran `json:"runs,omitempty"`
+	CPU     int64        `json:"cpuMs"`       // of its programs, so far
+	Memory  int64        `json:"memoryBytes"` // of its programs now
+	Percent int          `json:"cpuPercent"`  // of one processor, since the look before
+	Runs    []processRow `json:"runs,omitempty"`
 }
 
 // agentUse is what the programs of a thread took, which is one agent's.
@@ -149,14 +149,14 @@ func busy(ctx context.Context, st store.Store, before map[belay.ProcessID]int64,
 
 func paint(to *bytes.Buffer, rows []topRow, now time.Time) error {
 	var cpu, memory int64
-	var programs []ran
+	var programs []processRow
 	percent, tokens := 0, int64(0)
 	for _, r := range rows {
 		cpu, memory, percent = cpu+r.CPU, memory+r.Memory, percent+r.Percent
 		tokens += r.Usage.Input + r.Usage.Output
 		programs = append(programs, r.Runs...)
 	}
-	self, _ := process.LookAround().Tree(os.Getpid(), "")
+	self, _ := process.ReadProcessTable().Tree(os.Getpid(), "")
 	fmt.Fprintf(to, "%s  %d sessions, %d programs, CPU %d%%, %s, %d tokens (this command: %s)\n\n", now.Format(time.TimeOnly), len(rows), len(programs), percent, mega(memory), tokens, mega(self.Bytes))
 	if len(rows) == 0 {
 		fmt.Fprintln(to, "no session is running here, and no programs")
@@ -175,7 +175,7 @@ func paint(to *bytes.Buffer, rows []topRow, now time.Time) error {
 		return nil
 	}
 	fmt.Fprintln(to)
-	return writeTable(to, programs, ranHeads, func(r ran) []any { return r.cells(now) })
+	return writeTable(to, programs, ranHeads, func(r processRow) []any { return r.cells(now) })
 }
 
 // paintLimits shows how much of a limit sessions and their agents have used.

@@ -48,7 +48,7 @@ func TestAModelIsLookedUpOnce(t *testing.T) {
 	}
 	a := &app{}
 	a.models.cat, a.models.looked = cat, true
-	here, there := sought{"openai", "api.openai.com", "gpt-5-2025-08-07"}, sought{"openai", "elsewhere.example", "gpt-5-2025-08-07"}
+	here, there := modelRef{"openai", "api.openai.com", "gpt-5-2025-08-07"}, modelRef{"openai", "elsewhere.example", "gpt-5-2025-08-07"}
 	for range 2 {
 		m, ok := a.models.entry(a, here)
 		if !ok || m.Prices == nil {
@@ -63,7 +63,7 @@ func TestAModelIsLookedUpOnce(t *testing.T) {
 		t.Error("it was looked up again")
 	}
 	for i := range 3 * maxEntries {
-		a.models.entry(a, sought{"openai", "api.openai.com", strconv.Itoa(i)})
+		a.models.entry(a, modelRef{"openai", "api.openai.com", strconv.Itoa(i)})
 	}
 	if n := len(a.models.entries); n > maxEntries {
 		t.Errorf("%d models are remembered", n)

@@ -16,17 +16,17 @@ import (
 	"github.com/belay-run/belay/internal/view"
 )
 
-// watch follows the log of one session and shows it. Its goroutine is the only
+// follower follows the log of one session and shows it. Its goroutine is the only
 // one that writes to the terminal while a session runs; the others hand it what
 // flows and what they have to say.
-type watch struct {
+type follower struct {
 	a    *app
-	w    *work
+	w    *turnRun
 	stop context.CancelCauseFunc
-	live *live
+	live *renderer
 	ask  *prompt // what is being asked here; nil when nothing is
 	next []prompt
-	end  ending
+	end  turnEnd
 	told *belay.Error // why a command was refused
 	into belay.TurnID // the turn that this one became part of
 
@@ -43,8 +43,8 @@ type watch struct {
 	notes []string
 }
 
-// ending is how the turn ended, as its facts say.
-type ending struct {
+// turnEnd is how the turn ended, as its facts say.
+type turnEnd struct {
 	over      bool
 	outcome   belay.Outcome
 	code      string
@@ -59,12 +59,12 @@ type ending struct {
 	call      *called // the last one
 }
 
-func newWatch(a *app, w *work) *watch {
-	return &watch{a: a, w: w, kicked: make(chan struct{}, 1)}
+func newWatch(a *app, w *turnRun) *follower {
+	return &follower{a: a, w: w, kicked: make(chan struct{}, 1)}
 }
 
 // begin is called when the session is known, before anything runs.
-func (u *watch) begin(stop context.CancelCauseFunc) {
+func (u *follower) begin(stop context.CancelCauseFunc) {
 	u.stop = stop
 	u.live = newLive(u.a)
 	u.live.println("session " + string(u.w.session) + " in " + u.w.workspace)
@@ -74,7 +74,7 @@ func (u *watch) begin(stop context.CancelCauseFunc) {
 }
 
 // flow takes what happens between facts; it must return at once.
-func (u *watch) flow(l engine.Live) {
+func (u *follower) flow(l engine.Live) {
 	u.mu.Lock()
 	u.flows = append(u.flows, l)
 	u.mu.Unlock()
@@ -82,21 +82,21 @@ func (u *watch) flow(l engine.Live) {
 }
 
 // recorded takes facts of this process; it must return at once.
-func (u *watch) recorded(end store.Position, facts []event.Envelope) {
+func (u *follower) recorded(end store.Position, facts []event.Envelope) {
 	if !u.a.JSON { // there the log itself is shown
 		u.recent.add(end, facts)
 	}
 }
 
 // note says something between the lines.
-func (u *watch) note(s string) {
+func (u *follower) note(s string) {
 	u.mu.Lock()
 	u.notes = append(u.notes, s)
 	u.mu.Unlock()
 	u.kick()
 }
 
-func (u *watch) kick() {
+func (u *follower) kick() {
 	select {
 	case u.kicked <- struct{}{}:
 	default:
@@ -104,7 +104,7 @@ func (u *watch) kick() {
 }
 
 // run shows the session until ended is closed, and then what is left.
-func (u *watch) run(ctx context.Context, ended <-chan struct{}) error {
+func (u *follower) run(ctx context.Context, ended <-chan struct{}) error {
 	var tick <-chan time.Time
 	if u.live.moving {
 		t := time.NewTicker(200 * time.Millisecond)
@@ -132,7 +132,7 @@ const portion = 25 * time.Millisecond
 
 // until shows what flows until there may be new facts, and some time has passed
 // since the last ones. True is the end.
-func (u *watch) until(ctx context.Context, changed <-chan struct{}, tick <-chan time.Time, ended <-chan struct{}) bool {
+func (u *follower) until(ctx context.Context, changed <-chan struct{}, tick <-chan time.Time, ended <-chan struct{}) bool {
 	var due <-chan struct{}
 	paced := time.After(portion)
 	for {
@@ -158,7 +158,7 @@ func (u *watch) until(ctx context.Context, changed <-chan struct{}, tick <-chan 
 
 // facts shows what was recorded since the last look: what this process has
 // recorded, or, where that isn't what follows, what the log has.
-func (u *watch) facts(ctx context.Context) error {
+func (u *follower) facts(ctx context.Context) error {
 	u.behind = false
 	for {
 		facts, end := u.recent.after(u.w.from)
@@ -177,7 +177,7 @@ func (u *watch) facts(ctx context.Context) error {
 }
 
 // log shows what the log has since the last look.
-func (u *watch) log(ctx context.Context) error {
+func (u *follower) log(ctx context.Context) error {
 	for r, err := range u.w.store.Scan(ctx, u.w.from) {
 		if err != nil {
 			return err
@@ -188,7 +188,7 @@ func (u *watch) log(ctx context.Context) error {
 	return nil
 }
 
-func (u *watch) fact(ctx context.Context, ev event.Envelope) {
+func (u *follower) fact(ctx context.Context, ev event.Envelope) {
 	if ev.IDs.Session != u.w.session {
 		return
 	}
@@ -199,7 +199,7 @@ func (u *watch) fact(ctx context.Context, ev event.Envelope) {
 	u.took(ctx, ev)
 }
 
-func (u *watch) took(ctx context.Context, ev event.Envelope) {
+func (u *follower) took(ctx context.Context, ev event.Envelope) {
 	if u.w.guest && ev.IDs.Thread != "" && ev.IDs.Thread != u.w.thread {
 		return // it belongs to the session's driver
 	}
@@ -238,7 +238,7 @@ func (u *watch) took(ctx context.Context, ev event.Envelope) {
 }
 
 // fold takes what a fact says about how the turn ends.
-func (e *ending) fold(ev event.Envelope) {
+func (e *turnEnd) fold(ev event.Envelope) {
 	switch p := ev.Data.(type) {
 	case event.ArtifactChanged:
 		if p.Kind == "file" {
@@ -266,7 +266,7 @@ const maxFlows = 4096
 
 // flush shows what flowed and what was said since the last look. Text whose
 // request wasn't shown yet waits for that.
-func (u *watch) flush() {
+func (u *follower) flush() {
 	u.mu.Lock()
 	flows, notes := u.flows, u.notes
 	u.flows, u.notes = nil, nil
@@ -295,7 +295,7 @@ func (u *watch) flush() {
 // than that, so that an editor has the terminal to itself. The goroutine ends
 // with the input, or with the process: a read from a terminal can't be
 // cancelled.
-func (u *watch) read() {
+func (u *follower) read() {
 	if u.reading {
 		return
 	}

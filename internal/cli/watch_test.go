@@ -11,8 +11,8 @@ import (
 // wait.
 func TestFactsOfAStormAreShownInPortions(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		u := newWatch(&app{}, &work{})
-		u.live = &live{}
+		u := newWatch(&app{}, &turnRun{})
+		u.live = &renderer{}
 		now := make(chan struct{})
 		close(now)
 		took := func(changed, ended <-chan struct{}) (time.Duration, bool) {

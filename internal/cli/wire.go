@@ -63,8 +63,8 @@ func (a *app) open(ctx context.Context, make bool) (store.Store, error) {
 		return nil, err
 	}
 	a.opened = st
-	if a.between != nil {
-		a.opened = a.between(st)
+	if a.wrapStore != nil {
+		a.opened = a.wrapStore(st)
 	}
 	return a.opened, nil
 }
@@ -124,8 +124,8 @@ func (a *app) runtimeTelling(st store.Store, show func(engine.Live), recorded en
 func (r *runtime) close() error { return errors.Join(r.engine.Close(), r.store.Close()) }
 
 // rules are what a turn is decided by, kept as content.
-func (r *runtime) rules(ctx context.Context, a *app, c checked, ws string) (belay.Ref, error) {
-	if _, err := a.workshop(ctx, ws); err != nil {
+func (r *runtime) rules(ctx context.Context, a *app, c resolved, ws string) (belay.Ref, error) {
+	if _, err := a.loadWorkspaceTools(ctx, ws); err != nil {
 		return belay.Ref{}, err
 	}
 	rules, g, err := r.draft(ctx, a, c, ws)
@@ -136,7 +136,7 @@ func (r *runtime) rules(ctx context.Context, a *app, c checked, ws string) (bela
 }
 
 // keepRules completes a draft and keeps it as content.
-func (r *runtime) keepRules(ctx context.Context, a *app, c checked, d drafted) (belay.Ref, error) {
+func (r *runtime) keepRules(ctx context.Context, a *app, c resolved, d drafted) (belay.Ref, error) {
 	if d.g.raw != nil {
 		if _, err := r.store.Put(ctx, d.g.raw, "application/json"); err != nil {
 			return belay.Ref{}, err

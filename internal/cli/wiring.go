@@ -74,7 +74,7 @@ func (w *wiring) Workspace(_ context.Context, dir string) (string, error) {
 }
 
 // Settings are those of a session, or of a new one, with the choices over them.
-func (w *wiring) Settings(ctx context.Context, ws string, have *belay.Settings, c server.Choices) (belay.Settings, error) {
+func (w *wiring) Settings(ctx context.Context, ws string, have *belay.Settings, c server.SettingsInput) (belay.Settings, error) {
 	if have != nil {
 		w.mu.Lock()
 		defer w.mu.Unlock()
@@ -90,7 +90,7 @@ func (w *wiring) Settings(ctx context.Context, ws string, have *belay.Settings, 
 }
 
 // settings is Settings under the lock.
-func (w *wiring) settings(ctx context.Context, ws string, have *belay.Settings, c server.Choices) (belay.Settings, error) {
+func (w *wiring) settings(ctx context.Context, ws string, have *belay.Settings, c server.SettingsInput) (belay.Settings, error) {
 	if err := w.look(ctx, ws); err != nil {
 		return belay.Settings{}, err
 	}
@@ -99,7 +99,7 @@ func (w *wiring) settings(ctx context.Context, ws string, have *belay.Settings, 
 	}
 	cfg := Config{Mode: c.Mode, Allow: c.Allow, Tools: c.Tools, Provider: c.Provider, Model: c.Model, Fallback: c.Fallback, MaxSteps: c.MaxSteps, MaxTime: c.MaxTime,
 		MaxCalls: c.MaxCalls, Completion: c.Completion, Share: c.Share, Effort: c.Effort, AskTimeout: c.AskTimeout}
-	var got checked
+	var got resolved
 	var err error
 	if have != nil {
 		got, err = w.a.over(cfg, *have)
@@ -146,7 +146,7 @@ func (w *wiring) rules(ctx context.Context, by, ws string, s belay.Settings) (be
 		return belay.Ref{}, err
 	}
 	w.a.as = by
-	ref, err := w.r.rules(ctx, w.a, checked{Settings: s}, ws)
+	ref, err := w.r.rules(ctx, w.a, resolved{Settings: s}, ws)
 	return ref, settingError(err)
 }
 
@@ -155,7 +155,7 @@ func (w *wiring) MayChange(ctx context.Context, s *session.State, more []policy.
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.a.inRepository(s)
-	if err := (&work{a: w.a}).thereAgain(ctx, s); err != nil {
+	if err := (&turnRun{a: w.a}).thereAgain(ctx, s); err != nil {
 		return false, err
 	}
 	if _, err := checkWorkspace(s.Workspace); err != nil {
@@ -164,7 +164,7 @@ func (w *wiring) MayChange(ctx context.Context, s *session.State, more []policy.
 	if err := w.look(ctx, s.Workspace); err != nil {
 		return false, err
 	}
-	rules, _, err := w.r.draft(ctx, w.a, checked{Settings: s.Settings}, s.Workspace)
+	rules, _, err := w.r.draft(ctx, w.a, resolved{Settings: s.Settings}, s.Workspace)
 	if err != nil {
 		return false, err
 	}

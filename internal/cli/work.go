@@ -17,8 +17,8 @@ import (
 	"github.com/belay-run/belay/internal/store"
 )
 
-// work is one turn of a session that this process sees through.
-type work struct {
+// turnRun is one turn of a session that this process sees through.
+type turnRun struct {
 	*runtime
 	a         *app
 	session   belay.SessionID
@@ -27,7 +27,7 @@ type work struct {
 	workspace string
 	approvals belay.Approvals
 	from      store.Position // what was there before
-	watch     *watch
+	watch     *follower
 	said      []string                    // what is shown first
 	release   func() error                // gives the session back; nil when it isn't owned yet
 	founded   bool                        // the session begins with this turn, and nothing of it happened yet
@@ -42,7 +42,7 @@ type work struct {
 
 // close gives back what the process has; a process that leaves at once is
 // given back by the system.
-func (w *work) close() {
+func (w *turnRun) close() {
 	if w.abandoned {
 		return
 	}
@@ -53,8 +53,8 @@ func (w *work) close() {
 }
 
 // newWork wires a process that will drive one session.
-func (a *app) newWork(st store.Store) (*work, error) {
-	w := &work{a: a}
+func (a *app) newWork(st store.Store) (*turnRun, error) {
+	w := &turnRun{a: a}
 	w.watch = newWatch(a, w)
 	r, err := a.runtimeTelling(st, w.watch.flow, w.watch.recorded)
 	if err != nil {
@@ -67,7 +67,7 @@ func (a *app) newWork(st store.Store) (*work, error) {
 // begin makes a session and gives it its first task, in a worktree of its own if
 // apart is set. Both are accepted before anything is driven; the session's
 // driver handles them in order.
-func (w *work) begin(ctx context.Context, ws, title string, c checked, t task, apart bool) error {
+func (w *turnRun) begin(ctx context.Context, ws, title string, c resolved, t task, apart bool) error {
 	w.session = belay.SessionID(belay.NewID(belay.PrefixSession))
 	w.thread = belay.ThreadID(belay.NewID(belay.PrefixThread))
 	w.workspace = ws
@@ -88,7 +88,7 @@ func (w *work) begin(ctx context.Context, ws, title string, c checked, t task, a
 		}
 		before = nil
 	}
-	if _, err := w.a.workshop(ctx, w.workspace); err != nil {
+	if _, err := w.a.loadWorkspaceTools(ctx, w.workspace); err != nil {
 		return err
 	}
 	use, draft, err := w.claim(ctx, c, nil)
@@ -105,8 +105,8 @@ func (w *work) begin(ctx context.Context, ws, title string, c checked, t task, a
 
 // found is begin in one transaction, with the claim. false: that can't be, and
 // nothing was written.
-func (w *work) found(ctx context.Context, create belay.CreateSession, c checked, t task) (bool, error) {
-	if _, err := w.a.workshop(ctx, w.workspace); err != nil {
+func (w *turnRun) found(ctx context.Context, create belay.CreateSession, c resolved, t task) (bool, error) {
+	if _, err := w.a.loadWorkspaceTools(ctx, w.workspace); err != nil {
 		return false, err
 	}
 	rules, g, err := w.draft(ctx, w.a, c, w.workspace)
@@ -142,7 +142,7 @@ func (w *work) found(ctx context.Context, create belay.CreateSession, c checked,
 }
 
 // submit puts a task into the inbox of a session that there is.
-func (w *work) submit(ctx context.Context, c checked, t task) error {
+func (w *turnRun) submit(ctx context.Context, c resolved, t task) error {
 	rules, err := w.rules(ctx, w.a, c, w.workspace)
 	if err != nil {
 		return err
@@ -151,7 +151,7 @@ func (w *work) submit(ctx context.Context, c checked, t task) error {
 }
 
 // enqueue puts a task into the session's inbox, after the orders given.
-func (w *work) enqueue(ctx context.Context, c checked, t task, rules belay.Ref, before []belay.Order) error {
+func (w *turnRun) enqueue(ctx context.Context, c resolved, t task, rules belay.Ref, before []belay.Order) error {
 	submit, err := w.submission(ctx, c, t, rules)
 	if err != nil {
 		return err
@@ -160,7 +160,7 @@ func (w *work) enqueue(ctx context.Context, c checked, t task, rules belay.Ref, 
 }
 
 // submission is the command that gives the session a task.
-func (w *work) submission(ctx context.Context, c checked, t task, rules belay.Ref) (belay.SubmitWork, error) {
+func (w *turnRun) submission(ctx context.Context, c resolved, t task, rules belay.Ref) (belay.SubmitWork, error) {
 	w.turn = belay.TurnID(belay.NewID(belay.PrefixTurn))
 	w.approvals = c.Approvals
 	content, err := w.content(ctx, t)
@@ -174,7 +174,7 @@ const maxInline = 4 << 10
 
 // content is a task without secrets: in a blob when it is long, and what is
 // attached always. What isn't text is kept as it is.
-func (w *work) content(ctx context.Context, t task) (belay.Content, error) {
+func (w *turnRun) content(ctx context.Context, t task) (belay.Content, error) {
 	clean := w.scrub([]byte(t.text))
 	c := belay.Content{Text: string(clean)}
 	if len(clean) > maxInline {
@@ -202,7 +202,7 @@ func (w *work) content(ctx context.Context, t task) (belay.Content, error) {
 const maxName = 200
 
 // update records settings that differ from the session's.
-func (w *work) update(ctx context.Context, s *session.State, c checked) error {
+func (w *turnRun) update(ctx context.Context, s *session.State, c resolved) error {
 	if same(s.Settings, c.Settings) {
 		return nil
 	}
@@ -226,7 +226,7 @@ type folded struct {
 
 // state is the thread as its facts say, or nil when it isn't open. It is folded
 // again when there is a new fact: who continues with a session asks three times.
-func (w *work) state(ctx context.Context) (*thread.State, error) {
+func (w *turnRun) state(ctx context.Context) (*thread.State, error) {
 	if w.thread == "" {
 		return nil, nil
 	}
@@ -248,7 +248,7 @@ func (w *work) state(ctx context.Context) (*thread.State, error) {
 }
 
 // unfinished reports whether a turn of the thread hasn't ended, or work waits.
-func (w *work) unfinished(ctx context.Context) bool {
+func (w *turnRun) unfinished(ctx context.Context) bool {
 	if rows, err := w.store.Lanes(ctx, w.session); err == nil {
 		for _, r := range rows {
 			if r.Inbox > 0 || r.Runnable {
@@ -268,7 +268,7 @@ var (
 
 // see drives the session until its turn has ended or waits for an answer that
 // can't be given here, shows what happens, and returns the exit code.
-func (w *work) see(ctx context.Context) (int, error) {
+func (w *turnRun) see(ctx context.Context) (int, error) {
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
 	w.watch.begin(stop)
@@ -310,7 +310,7 @@ func (w *work) see(ctx context.Context) (int, error) {
 
 // interrupt asks the turn to end; its partial text is kept. Behind another turn it
 // is taken out, and that one continues.
-func (w *work) interrupt(ctx context.Context, sig os.Signal) {
+func (w *turnRun) interrupt(ctx context.Context, sig os.Signal) {
 	w.watch.note("interrupting; again to leave at once")
 	c := belay.InterruptTurn{Reason: "interrupted at the terminal (" + sig.String() + ")"}
 	if w.queue != "" {
@@ -323,7 +323,7 @@ func (w *work) interrupt(ctx context.Context, sig os.Signal) {
 }
 
 // keep tells, when everything rests, whether to wait for an answer.
-func (w *work) keep(ctx context.Context) func([]store.LaneRow) bool {
+func (w *turnRun) keep(ctx context.Context) func([]store.LaneRow) bool {
 	return func([]store.LaneRow) bool {
 		if w.approvals != belay.ApprovalsWait && !(w.approvals == belay.ApprovalsAsk && w.a.interactive()) {
 			return false
@@ -352,7 +352,7 @@ func openAsks(s *thread.State) []thread.Ask {
 	return asks
 }
 
-func (w *work) resumeCommand() string {
+func (w *turnRun) resumeCommand() string {
 	return "belay sessions resume " + string(w.session) + w.a.storeFlag()
 }
 

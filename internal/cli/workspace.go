@@ -20,7 +20,7 @@ import (
 // this process becomes its owner, and the session the workspace's writer if its
 // rules allow changes and no other session is one. more are allowances that
 // were given by answers. The draft is what it went by.
-func (w *work) claim(ctx context.Context, c checked, more []policy.Grant) (use belay.WorkspaceUse, d drafted, err error) {
+func (w *turnRun) claim(ctx context.Context, c resolved, more []policy.Grant) (use belay.WorkspaceUse, d drafted, err error) {
 	epoch, release, err := w.engine.Own(ctx, w.session)
 	if err != nil {
 		return use, d, err
@@ -42,7 +42,7 @@ func (w *work) claim(ctx context.Context, c checked, more []policy.Grant) (use b
 }
 
 // mayChange is the use of a session that is the workspace's writer, or one of them.
-func mayChange(c checked) belay.WorkspaceUse {
+func mayChange(c resolved) belay.WorkspaceUse {
 	if c.Share {
 		return belay.WorkspaceUse{Use: belay.UseShared}
 	}
@@ -51,18 +51,20 @@ func mayChange(c checked) belay.WorkspaceUse {
 
 // readsOnly makes a session beside a writer read-only, and prints the
 // alternatives.
-func (w *work) readsOnly(other *store.WriterError) belay.WorkspaceUse {
+func (w *turnRun) readsOnly(other *store.WriterError) belay.WorkspaceUse {
 	w.say("reads only: session %s (process %d on %s) writes in %s", other.Writer.Session, other.Writer.Owner.PID, other.Writer.Owner.Host, other.Writer.Path)
 	w.say("to write: belay run --worktree, or --share; or belay run --session %s TEXT%s when that one has ended", w.session, w.a.storeFlag())
 	return belay.WorkspaceUse{Use: belay.UseReader, Writer: other.Writer.Session, Path: other.Writer.Path}
 }
 
 // say keeps a line for the beginning of what is shown.
-func (w *work) say(format string, args ...any) { w.said = append(w.said, fmt.Sprintf(format, args...)) }
+func (w *turnRun) say(format string, args ...any) {
+	w.said = append(w.said, fmt.Sprintf(format, args...))
+}
 
 // reclaim is claim for a session that exists. Its threads know the use before
 // one of them is driven.
-func (w *work) reclaim(ctx context.Context, s *session.State, c checked) error {
+func (w *turnRun) reclaim(ctx context.Context, s *session.State, c resolved) error {
 	var more []policy.Grant
 	if t, err := w.state(ctx); err != nil {
 		return err
@@ -83,7 +85,7 @@ func (w *work) reclaim(ctx context.Context, s *session.State, c checked) error {
 
 // inWorktree makes a session in a worktree of its own: first the session, whose
 // facts name the worktree, then that.
-func (w *work) inWorktree(ctx context.Context, ws string, create belay.CreateSession) error {
+func (w *turnRun) inWorktree(ctx context.Context, ws string, create belay.CreateSession) error {
 	git := worktree.New(w.a.Env)
 	root, base, err := git.Base(ctx, ws)
 	if err != nil {
@@ -115,14 +117,14 @@ func (w *work) inWorktree(ctx context.Context, ws string, create belay.CreateSes
 	}
 	w.say("in a worktree of %s, on branch %s", root, t.Branch)
 	w.workspace = create.Workspace
-	w.a.standsFor(w.workspace, ws)
-	_, err = w.a.workshop(ctx, w.workspace)
+	w.a.trustAsOrigin(w.workspace, ws)
+	_, err = w.a.loadWorkspaceTools(ctx, w.workspace)
 	return err
 }
 
 // thereAgain makes a session's worktree again when its folder has gone; one
 // that was removed stays so.
-func (w *work) thereAgain(ctx context.Context, s *session.State) error {
+func (w *turnRun) thereAgain(ctx context.Context, s *session.State) error {
 	t := s.Worktree
 	if t == nil {
 		return nil
@@ -139,12 +141,12 @@ func (w *work) thereAgain(ctx context.Context, s *session.State) error {
 // drafted is a draft and what it was made under.
 type drafted struct {
 	rules *thread.Rules
-	g     *governance
+	g     *ruleLayers
 }
 
 // draft is what a turn's rules say of tools and allowances, under the rules that
 // the files hold now. The set is not kept yet.
-func (r *runtime) draft(ctx context.Context, a *app, c checked, ws string) (*thread.Rules, *governance, error) {
+func (r *runtime) draft(ctx context.Context, a *app, c resolved, ws string) (*thread.Rules, *ruleLayers, error) {
 	set := a.toolsIn(ws)
 	if set == nil {
 		set = r.tools
@@ -158,7 +160,7 @@ func (r *runtime) draft(ctx context.Context, a *app, c checked, ws string) (*thr
 		return nil, nil, err
 	}
 	rules := &thread.Rules{Settings: c.Settings, Tools: set.Choose(c.Tools), System: systemPrompt, Workspace: ws, Output: c.Schema, Boundary: a.boundary(),
-		Strange: g.strange, Home: a.env("HOME"), Shadowed: a.shadowed(ws), Routes: a.routes(c.Settings)}
+		UntrustedWorkspace: g.strange, Home: a.env("HOME"), Shadowed: a.shadowed(ws), Routes: a.routes(c.Settings)}
 	if g.raw != nil {
 		rules.Govern(g.ref(), g.set)
 	}

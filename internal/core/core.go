@@ -100,9 +100,9 @@ type RunTool struct {
 	Known   map[string]belay.Published // artifacts by name, for tools that publish
 	Recover bool                       // find out what the attempt before did, don't just run
 	Rules   belay.Ref
-	Stands  *belay.Stands // what a person allowed it on; nil: there was no question
-	Bound   *Bound        // what its programs run in; nil: in nothing
-	May     May           // what they may leave in the workspace
+	Stands  *belay.ApprovalContext // what a person allowed it on; nil: there was no question
+	Bound   *Bound                 // what its programs run in; nil: in nothing
+	May     May                    // what they may leave in the workspace
 }
 
 // May is what programs may leave in a workspace of what other programs obey.

@@ -87,7 +87,7 @@ func (v *drive) decide(ctx context.Context, b *batch) (core.Ready, error) {
 		}
 		rd := v.d.Next(v.now())
 		if len(rd.Decided) > 0 {
-			if err := v.asksFor(ctx, rd.Decided); err != nil {
+			if err := v.captureContext(ctx, rd.Decided); err != nil {
 				return core.Ready{}, err
 			}
 			if v.passive && before == nil {
@@ -223,7 +223,7 @@ func (v *drive) append(ctx context.Context, b *batch, rd core.Ready) error {
 		v.saved = v.seq
 	}
 	v.e.c.Point("append/before")
-	end, err := trying(ctx, func(ctx context.Context) (store.Position, error) { return v.e.c.Store.Append(ctx, sb) })
+	end, err := retryAppend(ctx, func(ctx context.Context) (store.Position, error) { return v.e.c.Store.Append(ctx, sb) })
 	for _, a := range b.acks {
 		a <- err
 	}
@@ -233,7 +233,7 @@ func (v *drive) append(ctx context.Context, b *batch, rd core.Ready) error {
 	}
 	v.e.c.Point("append/after")
 	v.e.convs.feed(context.WithoutCancel(ctx), v.e.c.Store, v.stream, b.events)
-	v.e.hand(b.sends)
+	v.e.deliverLocal(b.sends)
 	if v.e.c.Recorded != nil && len(b.events) > 0 {
 		v.e.c.Recorded(end, slices.Clone(b.events))
 	}
@@ -245,7 +245,7 @@ func (v *drive) append(ctx context.Context, b *batch, rd core.Ready) error {
 	return nil
 }
 
-func trying(ctx context.Context, write func(context.Context) (store.Position, error)) (store.Position, error) {
+func retryAppend(ctx context.Context, write func(context.Context) (store.Position, error)) (store.Position, error) {
 	// A known result must be recorded even while the process shuts down.
 	ctx = context.WithoutCancel(ctx)
 	for try := 0; ; try++ {

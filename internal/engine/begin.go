@@ -20,18 +20,18 @@ import (
 func (e *Engine) Begin(ctx context.Context, orders ...belay.Order) (Answer, bool, error) {
 	clean := e.cleaned(orders)
 	id := clean[0].Session
-	defer e.comes(id)()
+	defer e.trackSubmit(id)()
 	own := e.reserve(id)
 	if own == nil {
 		return Answer{}, false, nil
 	}
 	defer e.disown(own)
-	b := &beginning{e: e, own: own, drives: map[belay.StreamID]*drive{}}
-	end, begun, err := b.found(ctx, store.Founding{Session: id, Owner: e.c.Owner, Orders: clean})
+	b := &newSession{e: e, own: own, drives: map[belay.StreamID]*drive{}}
+	end, begun, err := b.found(ctx, store.NewSession{Session: id, Owner: e.c.Owner, Orders: clean})
 	if !begun {
 		return Answer{}, false, err
 	}
-	return b.begun(clean[len(clean)-1].ID, end), true, nil
+	return b.result(clean[len(clean)-1].ID, end), true, nil
 }
 
 // Founded is a session that began and is still this engine's.
@@ -53,17 +53,17 @@ func (e *Engine) Found(ctx context.Context, workspace string, shared bool, order
 	if own == nil {
 		return nil, nil
 	}
-	k := e.keep(ctx) // what others bring from now on is seen
-	b := &beginning{e: e, own: own, drives: map[belay.StreamID]*drive{}}
-	end, begun, err := b.found(ctx, store.Founding{Session: id, Owner: e.c.Owner, Orders: clean, Keep: Lease, Writes: workspace, Shared: shared && workspace != ""})
+	k := e.acquireLease(ctx) // what others bring from now on is seen
+	b := &newSession{e: e, own: own, drives: map[belay.StreamID]*drive{}}
+	end, begun, err := b.found(ctx, store.NewSession{Session: id, Owner: e.c.Owner, Orders: clean, Keep: Lease, Writes: workspace, Shared: shared && workspace != ""})
 	if !begun {
 		e.disown(own)
-		e.unkeep(k)
+		e.releaseLease(k)
 		return nil, err
 	}
-	b.stays()
+	b.retain()
 	return &Founded{From: end - store.Position(b.count()), Release: func() error {
-		e.unkeep(k)
+		e.releaseLease(k)
 		return e.release(context.WithoutCancel(ctx), own, hold)
 	}}, nil
 }
@@ -88,8 +88,8 @@ func (e *Engine) disown(own *ownership) {
 	delete(e.owned, own.session)
 }
 
-// beginning is a session whose first commands are handled in memory.
-type beginning struct {
+// newSession is a session whose first commands are handled in memory.
+type newSession struct {
 	e       *Engine
 	own     *ownership
 	drives  map[belay.StreamID]*drive
@@ -99,13 +99,13 @@ type beginning struct {
 
 // found lets the streams handle the commands and makes it durable. false, without
 // an error: that isn't possible, and nothing was written.
-func (b *beginning) found(ctx context.Context, f store.Founding) (end store.Position, begun bool, err error) {
+func (b *newSession) found(ctx context.Context, f store.NewSession) (end store.Position, begun bool, err error) {
 	if !b.handle(f.Orders) {
 		return 0, false, nil
 	}
-	f.Batches = b.founded()
+	f.Batches = b.storeBatches()
 	b.e.c.Point("append/before")
-	end, err = trying(ctx, func(ctx context.Context) (store.Position, error) { return b.e.c.Store.Found(ctx, f) })
+	end, err = retryAppend(ctx, func(ctx context.Context) (store.Position, error) { return b.e.c.Store.Found(ctx, f) })
 	if err != nil {
 		if errors.Is(err, store.ErrConflict) {
 			err = nil
@@ -123,7 +123,7 @@ func (b *beginning) found(ctx context.Context, f store.Founding) (end store.Posi
 }
 
 // count is how many facts the streams have.
-func (b *beginning) count() (n int) {
+func (b *newSession) count() (n int) {
 	for _, of := range b.batches {
 		n += len(of.events)
 	}
@@ -131,7 +131,7 @@ func (b *beginning) count() (n int) {
 }
 
 // facts are those of all streams, in the order of the log.
-func (b *beginning) facts() []event.Envelope {
+func (b *newSession) facts() []event.Envelope {
 	all := make([]event.Envelope, 0, b.count())
 	for _, of := range b.batches {
 		all = append(all, of.events...)
@@ -141,7 +141,7 @@ func (b *beginning) facts() []event.Envelope {
 
 // handle lets the streams handle the commands and what they send, each stream
 // once. false: that isn't enough, or something was refused.
-func (b *beginning) handle(orders []belay.Order) bool {
+func (b *newSession) handle(orders []belay.Order) bool {
 	mail := map[belay.StreamID][]belay.Order{}
 	put := func(orders []belay.Order) {
 		for _, o := range orders {
@@ -166,7 +166,7 @@ func (b *beginning) handle(orders []belay.Order) bool {
 const firstFacts = 3
 
 // stream lets a stream, which has no facts yet, handle its commands.
-func (b *beginning) stream(s belay.StreamID, post []belay.Order) (sent []belay.Order, ok bool) {
+func (b *newSession) stream(s belay.StreamID, post []belay.Order) (sent []belay.Order, ok bool) {
 	if b.drives[s] != nil || post[0].Session != b.own.session {
 		return nil, false
 	}
@@ -189,10 +189,10 @@ func (b *beginning) stream(s belay.StreamID, post []belay.Order) (sent []belay.O
 	return facts.sends, true
 }
 
-// founded are the batches. A stream that decides something next, or wants
+// storeBatches are the batches. A stream that decides something next, or wants
 // content for that, is runnable: its drive decides that again. It keeps the
 // cached rules, however many sessions begin meanwhile.
-func (b *beginning) founded() []store.Batch {
+func (b *newSession) storeBatches() []store.Batch {
 	out := make([]store.Batch, len(b.streams))
 	for i, v := range b.streams {
 		out[i] = store.Batch{Session: v.session, Stream: v.stream, Events: b.batches[i].events, Sends: b.batches[i].sends}
@@ -211,18 +211,18 @@ func (b *beginning) founded() []store.Batch {
 	return out
 }
 
-// begun notes what was made durable, up to a position, and is the answer to one
+// result notes what was made durable, up to a position, and is the answer to one
 // of the commands.
-func (b *beginning) begun(order belay.CommandID, end store.Position) Answer {
+func (b *newSession) result(order belay.CommandID, end store.Position) Answer {
 	to := &reply{order: order}
-	known := map[belay.StreamID]standing{}
+	known := map[belay.StreamID]streamState{}
 	wants := false
 	end -= store.Position(b.count())
 	for i, v := range b.streams {
 		facts := b.batches[i]
 		end += store.Position(len(facts.events))
 		to.take(facts, end)
-		known[v.stream] = v.standing
+		known[v.stream] = v.streamState
 		wants = wants || v.wants
 	}
 	if to.answer == nil {
@@ -239,14 +239,14 @@ func (b *beginning) begun(order belay.CommandID, end store.Position) Answer {
 	return *to.answer
 }
 
-// stays lets the session be driven from where its streams stand. Those that
+// retain lets the session be driven from where its streams stand. Those that
 // decide something next are due at once.
-func (b *beginning) stays() {
-	known := map[belay.StreamID]*standing{}
+func (b *newSession) retain() {
+	known := map[belay.StreamID]*streamState{}
 	for _, v := range b.streams {
-		at := v.standing
+		at := v.streamState
 		if v.wants {
-			at.wake = longAgo
+			at.wake = alreadyDue
 		}
 		known[v.stream] = &at
 	}
@@ -255,12 +255,12 @@ func (b *beginning) stays() {
 	b.own.epoch, b.own.passive, b.own.founded = 1, false, known
 }
 
-// longAgo is when something was due that is due at once, whatever the clock says.
-var longAgo = time.Unix(0, 0)
+// alreadyDue is when something was due that is due at once, whatever the clock says.
+var alreadyDue = time.Unix(0, 0)
 
-// goesOn returns the stream states of a session that began here and wasn't
+// takeInitialStates returns the stream states of a session that began here and wasn't
 // changed since. nil: the store has to be read.
-func (e *Engine) goesOn(own *ownership) map[belay.StreamID]*standing {
+func (e *Engine) takeInitialStates(own *ownership) map[belay.StreamID]*streamState {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	known := own.founded

@@ -105,7 +105,7 @@ func (h *recordingHold) Await(ctx context.Context) error {
 // Release lets the program begin, for as long as the leases last.
 func (h *recordingHold) Release() error {
 	err := h.Hold.Release()
-	if l, ok := h.Hold.(process.Lessee); ok && err == nil {
+	if l, ok := h.Hold.(process.LeasedHold); ok && err == nil {
 		h.b.leased.add(l)
 	}
 	return err
@@ -113,7 +113,7 @@ func (h *recordingHold) Release() error {
 
 // Close gives back what the hold has.
 func (h *recordingHold) Close() error {
-	if l, ok := h.Hold.(process.Lessee); ok {
+	if l, ok := h.Hold.(process.LeasedHold); ok {
 		h.b.leased.remove(l)
 	}
 	return h.Hold.Close()
@@ -121,7 +121,7 @@ func (h *recordingHold) Close() error {
 
 // Evidence is what the boundary recorded about the program's end, if anything.
 func (h *recordingHold) Evidence() process.Evidence {
-	if w, ok := h.Hold.(process.Witness); ok {
+	if w, ok := h.Hold.(process.EvidenceHold); ok {
 		return w.Evidence()
 	}
 	return process.Evidence{}
@@ -160,7 +160,7 @@ func (b *recording) stopped(end process.Exit, said, dir string) *event.SandboxVi
 	if end.Code == 0 {
 		is.Limits = belay.ProcessLimits{}
 	}
-	op, target, ok := policy.Told(said, b.workspace, dir, is, outside)
+	op, target, ok := policy.ParseViolation(said, b.workspace, dir, is, outside)
 	if !ok {
 		return nil
 	}

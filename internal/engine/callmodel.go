@@ -54,11 +54,11 @@ func (v *drive) callModel(ctx context.Context, eff core.CallModel) []core.Fact {
 			return facts
 		}
 	}
-	return a.gaveNothing(ctx, err)
+	return a.failureFacts(ctx, err)
 }
 
-// gaveNothing are the facts of an attempt without an answer.
-func (a *answer) gaveNothing(ctx context.Context, err error) []core.Fact {
+// failureFacts are the facts of an attempt without an answer.
+func (a *answer) failureFacts(ctx context.Context, err error) []core.Fact {
 	eff, p := a.eff, a.failed(ctx, err)
 	if p.Problem.Class != "rate_limited" {
 		return []core.Fact{{IDs: eff.IDs, Data: p}}
@@ -95,7 +95,7 @@ func (a *answer) cost(u belay.Usage) []core.Fact {
 
 // read takes the provider's chunks into a.
 func (v *drive) read(ctx context.Context, a *answer) error {
-	prov, err := v.whom(ctx, a)
+	prov, err := v.resolveProvider(ctx, a)
 	if err != nil {
 		return err
 	}
@@ -111,9 +111,9 @@ func (v *drive) read(ctx context.Context, a *answer) error {
 	return a.listen(ctx, prov.Stream(ctx, r))
 }
 
-// whom returns the provider to ask, under the rules and with the settings of the
+// resolveProvider returns the provider to ask, under the rules and with the settings of the
 // attempt.
-func (v *drive) whom(ctx context.Context, a *answer) (model.Provider, error) {
+func (v *drive) resolveProvider(ctx context.Context, a *answer) (model.Provider, error) {
 	rules, err := v.rules(ctx, a.eff.Rules)
 	if err != nil {
 		return nil, err
@@ -152,7 +152,7 @@ func (a *answer) listen(ctx context.Context, chunks iter.Seq2[model.Chunk, error
 		if a.size > maxAnswer {
 			return &model.Error{Class: "transient", Code: "TOO_LARGE", Message: fmt.Sprintf("the answer has more than %d MB", maxAnswer>>20)}
 		}
-		if err := a.crowded(); err != nil {
+		if err := a.checkPictureCount(); err != nil {
 			return err
 		}
 		if chunk.Stop != "" {
@@ -199,7 +199,7 @@ type answer struct {
 	usage belay.Usage
 	stop  string
 
-	thoughts     thoughts
+	thoughts     reasoning
 	pictures     []*model.Image
 	pictureBytes int
 }
@@ -258,7 +258,7 @@ func (a *answer) checkpoint() {
 	rest := a.text.String()[a.saved:]
 	for rest != "" {
 		piece := event.CutText(rest, 2*deltaBytes)
-		a.v.emit(a.ctx, &emission{facts: []core.Fact{{IDs: a.eff.IDs, Data: event.ModelDelta{Attempt: a.eff.Attempt, Offset: int64(a.saved), Text: piece}}}})
+		a.v.emit(a.ctx, &effectFact{facts: []core.Fact{{IDs: a.eff.IDs, Data: event.ModelDelta{Attempt: a.eff.Attempt, Offset: int64(a.saved), Text: piece}}}})
 		a.saved += len(piece)
 		rest = rest[len(piece):]
 	}
@@ -298,7 +298,7 @@ func (a *answer) completed(ctx context.Context, pictures []belay.Attachment) (ev
 	if p.Text, err = a.v.e.content(ctx, a.text.String(), "text/plain"); err != nil {
 		return p, err
 	}
-	p.Misfit = a.misfit()
+	p.Misfit = a.outputError()
 	if p.Echo, err = a.v.e.keepEcho(ctx, a.echo); err != nil {
 		return p, err
 	}

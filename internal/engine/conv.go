@@ -18,10 +18,10 @@ import (
 // convBudget bounds the conversations kept in memory, in bytes over all threads.
 const convBudget = 64 << 20
 
-// conv is a thread's conversation as a model sees it, folded from the facts up
+// conversation is a thread's conversation as a model sees it, folded from the facts up
 // to a sequence. It is fed with every append, so that a request reads nothing
 // that this process wrote.
-type conv struct {
+type conversation struct {
 	stream belay.StreamID
 	seq    int64  // folded up to here
 	said   int64  // the last fact that added a message
@@ -71,7 +71,7 @@ func newConvCache(budget int) *convCache {
 }
 
 // take removes a conversation from the cache for its only user.
-func (c *convCache) take(s belay.StreamID) *conv {
+func (c *convCache) take(s belay.StreamID) *conversation {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	v := c.remove(s)
@@ -82,31 +82,31 @@ func (c *convCache) take(s belay.StreamID) *conv {
 	return v
 }
 
-func (c *convCache) remove(s belay.StreamID) *conv {
+func (c *convCache) remove(s belay.StreamID) *conversation {
 	el := c.byID[s]
 	if el == nil {
 		return nil
 	}
-	v := c.order.Remove(el).(*conv)
+	v := c.order.Remove(el).(*conversation)
 	delete(c.byID, s)
 	c.size -= v.size
 	return v
 }
 
-func newConv(s belay.StreamID) *conv {
-	return &conv{stream: s, texts: map[belay.TurnID]belay.Content{}, got: map[belay.CallID]belay.ToolResult{}}
+func newConv(s belay.StreamID) *conversation {
+	return &conversation{stream: s, texts: map[belay.TurnID]belay.Content{}, got: map[belay.CallID]belay.ToolResult{}}
 }
 
 // give puts it back with what was appended meanwhile; the ones not used for
 // longest make room.
-func (c *convCache) give(ctx context.Context, st store.Run, v *conv) {
+func (c *convCache) give(ctx context.Context, st store.Run, v *conversation) {
 	for c.catchUp(ctx, st, v) {
 	}
 }
 
 // catchUp folds what a conversation in use has missed. When it has missed
 // nothing more it is put back, under the same lock.
-func (c *convCache) catchUp(ctx context.Context, st store.Run, v *conv) (again bool) {
+func (c *convCache) catchUp(ctx context.Context, st store.Run, v *conversation) (again bool) {
 	c.mu.Lock()
 	missed := c.missed[v.stream]
 	c.missed[v.stream] = nil
@@ -126,19 +126,19 @@ func (c *convCache) catchUp(ctx context.Context, st store.Run, v *conv) (again b
 	return true
 }
 
-func (c *convCache) keep(v *conv) {
+func (c *convCache) keep(v *conversation) {
 	c.remove(v.stream) // a request that was given up may have put it back too
 	c.byID[v.stream] = c.order.PushFront(v)
 	c.size += v.size
 	for c.size > c.budget && c.order.Len() > 1 {
-		old := c.order.Remove(c.order.Back()).(*conv)
+		old := c.order.Remove(c.order.Back()).(*conversation)
 		delete(c.byID, old.stream)
 		c.size -= old.size
 	}
 }
 
 // upTo folds the conversation up to a sequence.
-func (v *conv) upTo(ctx context.Context, st store.Run, to int64) error {
+func (v *conversation) upTo(ctx context.Context, st store.Run, to int64) error {
 	if v.said > to { // an earlier point than the cached one: start again
 		*v = *newConv(v.stream)
 	}
@@ -189,15 +189,15 @@ func (c *convCache) feed(ctx context.Context, st store.Run, s belay.StreamID, ev
 
 // toFeed takes the conversation that the facts follow, with them as missed. A
 // conversation in use gets them from its user.
-func (c *convCache) toFeed(s belay.StreamID, events []event.Envelope) *conv {
+func (c *convCache) toFeed(s belay.StreamID, events []event.Envelope) *conversation {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if missed, inUse := c.missed[s]; inUse {
 		c.missed[s] = append(missed, events...)
 		return nil
 	}
-	var v *conv
-	if el := c.byID[s]; el != nil && el.Value.(*conv).seq == events[0].Seq-1 {
+	var v *conversation
+	if el := c.byID[s]; el != nil && el.Value.(*conversation).seq == events[0].Seq-1 {
 		v = c.remove(s)
 	} else if el == nil && events[0].Seq == 1 && !hasBase(events[0].Data) {
 		v = newConv(s)
@@ -208,7 +208,7 @@ func (c *convCache) toFeed(s belay.StreamID, events []event.Envelope) *conv {
 	return v
 }
 
-func (v *conv) apply(ctx context.Context, st store.Run, ev event.Envelope) error {
+func (v *conversation) apply(ctx context.Context, st store.Run, ev event.Envelope) error {
 	v.seq = ev.Seq
 	switch p := ev.Data.(type) {
 	case event.ThreadStarted:
@@ -262,7 +262,7 @@ func (v *conv) apply(ctx context.Context, st store.Run, ev event.Envelope) error
 
 // queueChanged adds the text of a turn that became part of the running one, and
 // a note to the model about those that were dropped.
-func (v *conv) queueChanged(ctx context.Context, st store.Run, p event.QueueChanged) error {
+func (v *conversation) queueChanged(ctx context.Context, st store.Run, p event.QueueChanged) error {
 	switch p.Op {
 	case event.QueueJoined:
 		m, err := input(ctx, st, v.texts[p.Turn])
@@ -288,14 +288,14 @@ func endText(p event.TurnFailed, partial string) string {
 	return text
 }
 
-func (v *conv) push(m belay.Message) {
+func (v *conversation) push(m belay.Message) {
 	v.said = v.seq
 	v.msgs = append(v.msgs, m)
 	v.weigh(m)
 }
 
 // weigh counts what a message holds.
-func (v *conv) weigh(m belay.Message) {
+func (v *conversation) weigh(m belay.Message) {
 	for _, p := range m.Parts {
 		v.size += len(p.Text) + 64
 		v.media = v.media || p.Image != nil || p.File != nil
@@ -309,7 +309,7 @@ func (v *conv) weigh(m belay.Message) {
 	}
 }
 
-func (v *conv) answer(ctx context.Context, st store.Run, p event.ModelCompleted) error {
+func (v *conversation) answer(ctx context.Context, st store.Run, p event.ModelCompleted) error {
 	m := belay.Message{Role: belay.RoleAssistant}
 	text, err := whole(ctx, st, p.Text)
 	if err != nil {
@@ -345,7 +345,7 @@ func (v *conv) answer(ctx context.Context, st store.Run, p event.ModelCompleted)
 
 // result keeps a call's answer; the message of all answers follows once the
 // last one is there, in the order of the calls.
-func (v *conv) result(r belay.ToolResult) {
+func (v *conversation) result(r belay.ToolResult) {
 	if note := v.changed[r.ID]; note != "" {
 		r.Text = note + "\n" + r.Text
 		delete(v.changed, r.ID)

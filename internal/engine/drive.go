@@ -22,25 +22,25 @@ type drive struct {
 	stream  belay.StreamID
 	passive bool // handle commands, start no effects
 
-	standing
+	streamState
 
-	flying map[string]*flight
-	wg     sync.WaitGroup
-	landed chan landing
-	facts  chan *emission
-	room   []event.Envelope // for the next decision's facts
-	post   post
-	nudge  chan struct{}                      // capacity 1: there is post
-	lone   atomic.Bool                        // nothing is wanted but that processes of the background go on
-	wrote  func(b *batch, end store.Position) // of a passive drive: the batch is durable
-	wants  bool                               // of a passive drive: something follows now
+	flying         map[string]*flight
+	wg             sync.WaitGroup
+	landed         chan effectResult
+	facts          chan *effectFact
+	room           []event.Envelope // for the next decision's facts
+	post           post
+	nudge          chan struct{}                      // capacity 1: there is post
+	onlyBackground atomic.Bool                        // nothing is wanted but that processes of the background go on
+	wrote          func(b *batch, end store.Position) // of a passive drive: the batch is durable
+	wants          bool                               // of a passive drive: something follows now
 
-	inForce atomic.Pointer[ruling] // for the effects
-	pins    pinned                 // for the effects
+	inForce atomic.Pointer[rulesInForce] // for the effects
+	pins    pinned                       // for the effects
 }
 
-// standing is a stream as its last driver left it.
-type standing struct {
+// streamState is a stream as its last driver left it.
+type streamState struct {
 	d     core.Decider // nil: to be loaded
 	vers  string
 	seq   int64
@@ -49,22 +49,22 @@ type standing struct {
 	wake  time.Time // when something may be wanted next; zero is never
 }
 
-// landing is an effect that ended. No facts mean that its driver shut down and
+// effectResult is an effect that ended. No facts mean that its driver shut down and
 // the next one decides its outcome.
-type landing struct {
+type effectResult struct {
 	key   string
 	facts []core.Fact
 }
 
-// emission is a fact that an effect records while it runs.
-type emission struct {
+// effectFact is a fact that an effect records while it runs.
+type effectFact struct {
 	facts []core.Fact // one
 	ack   chan error  // nil: the emitter doesn't wait
 }
 
 func (e *Engine) newDrive(own *ownership, stream belay.StreamID) *drive {
 	return &drive{e: e, own: own, session: own.session, stream: stream, passive: own.passive,
-		flying: map[string]*flight{}, landed: make(chan landing), facts: make(chan *emission),
+		flying: map[string]*flight{}, landed: make(chan effectResult), facts: make(chan *effectFact),
 		nudge: make(chan struct{}, 1)}
 }
 
@@ -74,7 +74,7 @@ func (v *drive) run(ctx context.Context) error {
 	var err error
 	b := &batch{}
 	if v.d == nil {
-		if v.standing, err = load(ctx, v.e.c.Store, v.stream); err != nil {
+		if v.streamState, err = load(ctx, v.e.c.Store, v.stream); err != nil {
 			return err
 		}
 		if v.d.InFlight() {
@@ -101,7 +101,7 @@ func (v *drive) run(ctx context.Context) error {
 			return nil
 		}
 		timer := v.reconcile(ctx, rd)
-		v.linger(rd)
+		v.updateIdle(rd)
 		if len(v.flying) == 0 && timer.IsZero() {
 			return nil
 		}
@@ -181,13 +181,13 @@ func earliest(a, b time.Time) time.Time {
 	return a
 }
 
-func (v *drive) land(b *batch, l landing) {
+func (v *drive) land(b *batch, l effectResult) {
 	v.flying[l.key].cancel()
 	delete(v.flying, l.key)
 	v.add(b, l.facts, nil, "")
 }
 
-func (v *drive) emitted(b *batch, f *emission) {
+func (v *drive) emitted(b *batch, f *effectFact) {
 	v.add(b, f.facts, nil, "")
 	if f.ack != nil {
 		b.acks = append(b.acks, f.ack)
@@ -201,7 +201,7 @@ func (v *drive) leave(ctx context.Context, b *batch, cause error) error {
 		f.stop(v.e.c.Now())
 	}
 	b.refuse(cause) // what came in the same moment waits for an append, too
-	for len(v.flying) > 0 || v.strand(ctx) {
+	for len(v.flying) > 0 || v.adoptOrphans(ctx) {
 		look, stop := v.due(v.watchAt())
 		select {
 		case l := <-v.landed:

@@ -95,7 +95,7 @@ func errSecretArgs() error {
 
 // edited notes that a call runs with other arguments than the model gave: its
 // result says so, or the model would take it for the result of its own.
-func (v *conv) edited(ctx context.Context, st store.Run, id belay.CallID, p event.ToolArgs) error {
+func (v *conversation) edited(ctx context.Context, st store.Run, id belay.CallID, p event.ToolArgs) error {
 	args := []byte(p.Args)
 	if p.ArgsRef != nil {
 		var err error

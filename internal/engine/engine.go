@@ -92,11 +92,11 @@ type Engine struct {
 	drives  map[belay.StreamID]*drive // running drives
 	owned   map[belay.SessionID]*ownership
 	roots   map[string]*os.Root
-	kept    kept
-	keeper  *keeper // while a session runs
+	kept    rulesCache
+	keeper  *leaseRenewer // while a session runs
 	leased  leased
-	left    []left // processes that outlived their calls, the oldest first
-	resting resting
+	left    []backgroundProcess // processes that outlived their calls, the oldest first
+	resting stateCache
 	coming  map[belay.SessionID]int // commands that Submit is about to bring
 }
 
@@ -179,41 +179,41 @@ func Load(ctx context.Context, st store.Run, s belay.StreamID) (core.Decider, in
 }
 
 // load is a stream as its facts say it is.
-func load(ctx context.Context, st store.Run, s belay.StreamID) (at standing, err error) {
+func load(ctx context.Context, st store.Run, s belay.StreamID) (at streamState, err error) {
 	d, version, err := NewDecider(s)
 	if err != nil {
-		return standing{}, err
+		return streamState{}, err
 	}
 	var seq, saved int64
 	cached, err := st.LoadState(ctx, s, version)
 	if err != nil {
-		return standing{}, err
+		return streamState{}, err
 	}
 	if cached != nil {
 		if d.Load(cached.Data) == nil {
 			seq, saved = cached.Seq, cached.Seq
 		} else if d, _, err = NewDecider(s); err != nil { // an unreadable cache is no cache
-			return standing{}, err
+			return streamState{}, err
 		}
 	}
 	var last time.Time
 	for ev, err := range st.Read(ctx, s, max(seq-1, 0)) {
 		if err != nil {
-			return standing{}, err
+			return streamState{}, err
 		}
 		if ev.Requires > requiresKnown {
-			return standing{}, belay.Errorf(belay.CodeRequires, "event %d needs a newer belay (level %d, this one knows %d)", ev.Seq, ev.Requires, requiresKnown).
+			return streamState{}, belay.Errorf(belay.CodeRequires, "event %d needs a newer belay (level %d, this one knows %d)", ev.Seq, ev.Requires, requiresKnown).
 				At(string(s)).WithHint("update belay; nothing was changed")
 		}
 		if ev.Seq > seq+1 {
-			return standing{}, store.Damaged(store.RowName(s, seq+1), "facts are not there")
+			return streamState{}, store.Damaged(store.RowName(s, seq+1), "facts are not there")
 		}
 		if ev.Seq > seq {
 			d.Apply(ev)
 		}
 		seq, last = max(seq, ev.Seq), ev.Time
 	}
-	return standing{d: d, vers: version, seq: seq, last: last, saved: saved}, nil
+	return streamState{d: d, vers: version, seq: seq, last: last, saved: saved}, nil
 }
 
 // requiresKnown is the newest level of Envelope.Requires this build can act on.

@@ -9,14 +9,14 @@ import (
 	"github.com/belay-run/belay/internal/core/thread"
 )
 
-// goBack finds out what has to be undone so that another turn can run in place
+// rollBackTurn finds out what has to be undone so that another turn can run in place
 // of a cancelled one, and announces that. Files that were changed by others
 // since stay as they are; the conversation goes back in any case. No facts mean
 // that the process shuts down: the next one does it again.
-func (v *drive) goBack(ctx context.Context, eff core.GoBack) []core.Fact {
+func (v *drive) rollBackTurn(ctx context.Context, eff core.GoBack) []core.Fact {
 	p := event.HistoryRollbackStarted{Scope: event.ScopeThread, Target: eff.Target, To: eff.To, Turns: []belay.TurnID{eff.Turn}, Count: 1, By: "runtime",
 		Reason: "another turn was submitted in its place"}
-	err := v.lookBack(ctx, eff, &p)
+	err := v.planRollback(ctx, eff, &p)
 	if ctx.Err() != nil {
 		return nil
 	}
@@ -27,8 +27,8 @@ func (v *drive) goBack(ctx context.Context, eff core.GoBack) []core.Fact {
 	return thread.Rollback(eff.IDs, p)
 }
 
-// lookBack plans what becomes of the files that were changed since the turn before.
-func (v *drive) lookBack(ctx context.Context, eff core.GoBack, p *event.HistoryRollbackStarted) error {
+// planRollback plans what becomes of the files that were changed since the turn before.
+func (v *drive) planRollback(ctx context.Context, eff core.GoBack, p *event.HistoryRollbackStarted) error {
 	past, err := ReadPast(ctx, v.e.c.Store, belay.ThreadID(v.stream.ID()))
 	if err != nil {
 		return err
@@ -43,7 +43,7 @@ func (v *drive) lookBack(ctx context.Context, eff core.GoBack, p *event.HistoryR
 	if err != nil {
 		return err
 	}
-	plan, err := past.PlanRollback(ctx, to, Looking{Root: root, Dir: eff.Dir, Keeper: v.e.c.Keeper, Keep: v.e.Keep(ctx)})
+	plan, err := past.PlanRollback(ctx, to, Planner{Root: root, Dir: eff.Dir, Keeper: v.e.c.Keeper, Keep: v.e.Keep(ctx)})
 	if err != nil {
 		return err
 	}

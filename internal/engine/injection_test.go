@@ -144,7 +144,7 @@ func obeys(t *testing.T, name string, first demand, granted bool, mode belay.Mod
 	}, tools...)
 	b.wrap = func(model.Provider) model.Provider { return obedient{first} }
 	b.changeRules(func(r *thread.Rules) {
-		r.Strange, r.Boundary = true, thread.Boundary{Level: "L0", Why: "test", Network: "full"}
+		r.UntrustedWorkspace, r.Boundary = true, thread.Boundary{Level: "L0", Why: "test", Network: "full"}
 		if !granted {
 			r.Grants = nil
 		}

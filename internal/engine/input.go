@@ -40,7 +40,7 @@ func input(ctx context.Context, st store.Run, c belay.Content) (belay.Message, e
 // documents that it can't take are replaced by a note. They are kept with the
 // conversation, so that a request looks only at what is new, and each request's
 // messages begin with those of the one before.
-func (v *conv) shown(can model.Abilities) []belay.Message {
+func (v *conversation) shown(can model.Abilities) []belay.Message {
 	if can.Images && can.Files || !v.media {
 		return v.msgs
 	}

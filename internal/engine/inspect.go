@@ -135,7 +135,7 @@ func (v *drive) leftBehind(ctx context.Context, ids belay.IDs) (all []core.Fact)
 	if v.e.c.Inspect == nil {
 		return nil
 	}
-	l, ok := v.take(false, func(l left) bool { return l.ID() == ids.Process })
+	l, ok := v.take(false, func(l backgroundProcess) bool { return l.ID() == ids.Process })
 	if !ok || l.workspace == "" {
 		return nil
 	}

@@ -16,14 +16,14 @@ type keptTurn struct {
 	before, after string
 }
 
-// keptTurns are the snapshots of the turns after a rollback's target, and what
+// turnSnapshots are the snapshots of the turns after a rollback's target, and what
 // was restored between them.
-type keptTurns struct {
+type turnSnapshots struct {
 	turns    []keptTurn
 	restored []map[string]event.ArtifactChanged // by the number of turns before it, by path
 }
 
-func (k *keptTurns) fold(ev event.Envelope) {
+func (k *turnSnapshots) fold(ev event.Envelope) {
 	switch p := ev.Data.(type) {
 	case event.ModelRequested: // a turn without a step changed nothing
 		k.turn(ev.IDs.Turn)
@@ -48,14 +48,14 @@ func (k *keptTurns) fold(ev event.Envelope) {
 }
 
 // turn takes up a turn.
-func (k *keptTurns) turn(id belay.TurnID) {
+func (k *turnSnapshots) turn(id belay.TurnID) {
 	if n := len(k.turns); n == 0 || k.turns[n-1].id != id {
 		k.turns = append(k.turns, keptTurn{id: id})
 	}
 }
 
 // whole reports whether there is a snapshot before and after each turn.
-func (k *keptTurns) whole() bool {
+func (k *turnSnapshots) whole() bool {
 	for _, t := range k.turns {
 		if t.before == "" || t.after == "" {
 			return false
@@ -65,7 +65,7 @@ func (k *keptTurns) whole() bool {
 }
 
 // since is what was restored of a file after n turns, if anything was.
-func (k *keptTurns) since(n int, path string) (event.ArtifactChanged, bool) {
+func (k *turnSnapshots) since(n int, path string) (event.ArtifactChanged, bool) {
 	if n >= len(k.restored) {
 		return event.ArtifactChanged{}, false
 	}
@@ -75,7 +75,7 @@ func (k *keptTurns) since(n int, path string) (event.ArtifactChanged, bool) {
 
 // lookKept plans the files that git keeps: all that turns changed, by whatever
 // means. It returns them, so that they aren't planned by their facts again.
-func (rb *Rollback) lookKept(ctx context.Context, p *Past, l Looking, k *keptTurns) (done map[string]bool, err error) {
+func (rb *Rollback) lookKept(ctx context.Context, p *Past, l Planner, k *turnSnapshots) (done map[string]bool, err error) {
 	done = map[string]bool{}
 	if l.Keeper == nil || !k.whole() {
 		return done, nil
@@ -99,7 +99,7 @@ func (rb *Rollback) lookKept(ctx context.Context, p *Past, l Looking, k *keptTur
 }
 
 // others are the files that changed between turns, and mine those that turns changed.
-func (k *keptTurns) others(ctx context.Context, l Looking, mine map[string]bool) (others map[string]bool, err error) {
+func (k *turnSnapshots) others(ctx context.Context, l Planner, mine map[string]bool) (others map[string]bool, err error) {
 	others = map[string]bool{}
 	for i, t := range k.turns {
 		if i > 0 {
@@ -130,7 +130,7 @@ func (k *keptTurns) others(ctx context.Context, l Looking, mine map[string]bool)
 }
 
 // digestIn is the digest of a kept file.
-func digestIn(ctx context.Context, l Looking, f *KeptFile) (string, error) {
+func digestIn(ctx context.Context, l Planner, f *KeptFile) (string, error) {
 	if f == nil {
 		return file.Absent, nil
 	}
@@ -139,7 +139,7 @@ func digestIn(ctx context.Context, l Looking, f *KeptFile) (string, error) {
 }
 
 // lookChange decides what becomes of a file that git keeps.
-func (rb *Rollback) lookChange(ctx context.Context, l Looking, k *keptTurns, c KeptChange, others bool) error {
+func (rb *Rollback) lookChange(ctx context.Context, l Planner, k *turnSnapshots, c KeptChange, others bool) error {
 	lost := func(why string) error {
 		rb.Lost = append(rb.Lost, Refusal{c.Path, why})
 		return nil
@@ -210,7 +210,7 @@ func notKept(err error, lost func(string) error, why string) error {
 }
 
 // keep keeps content, or only names it when nothing will be done.
-func (l Looking) keep(content []byte) (*belay.Ref, error) {
+func (l Planner) keep(content []byte) (*belay.Ref, error) {
 	if l.Keep == nil {
 		return &belay.Ref{Digest: belay.DigestOf(content), Size: int64(len(content))}, nil
 	}

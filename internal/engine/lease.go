@@ -13,7 +13,7 @@ import (
 type leased struct {
 	mu    sync.Mutex
 	kept  time.Time // when the leases were renewed last; zero: they aren't renewed
-	holds map[process.Lessee]bool
+	holds map[process.LeasedHold]bool
 }
 
 // renewed records when the leases were renewed.
@@ -27,23 +27,23 @@ func (l *leased) renewed(at time.Time) {
 }
 
 // add gives a program as long as the leases last, and again with each renewal.
-func (l *leased) add(h process.Lessee) {
+func (l *leased) add(h process.LeasedHold) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.holds == nil {
-		l.holds = map[process.Lessee]bool{}
+		l.holds = map[process.LeasedHold]bool{}
 	}
 	l.holds[h] = true
 	l.extend(h)
 }
 
-func (l *leased) extend(h process.Lessee) {
+func (l *leased) extend(h process.LeasedHold) {
 	if !l.kept.IsZero() {
 		h.Extend(Lease - time.Since(l.kept)) //nolint:errcheck // who doesn't hear it has ended
 	}
 }
 
-func (l *leased) remove(h process.Lessee) {
+func (l *leased) remove(h process.LeasedHold) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	delete(l.holds, h)

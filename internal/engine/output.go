@@ -48,10 +48,10 @@ func complaints(schema, value []byte) (string, error) {
 	return strings.ReplaceAll(strings.Join(s.Complaints(v), "; "), "argument", "field"), nil
 }
 
-// misfit returns why a plain answer isn't the output that the turn asks for: one
+// outputError returns why a plain answer isn't the output that the turn asks for: one
 // value of JSON that fits the schema, and nothing else. Empty: it is, or the turn
 // asks for none, or the answer is no end of the turn anyway.
-func (a *answer) misfit() string {
+func (a *answer) outputError() string {
 	schema := a.rules.Answer()
 	if len(schema) == 0 || len(a.calls) > 0 || a.stop != "stop" {
 		return ""

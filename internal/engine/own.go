@@ -14,14 +14,14 @@ type ownership struct {
 	session belay.SessionID
 	passive bool // only to handle commands
 	users   int
-	driven  bool                         // one of them drives
-	epoch   int64                        // 0: the claim is being made or given back
-	kick    chan struct{}                // capacity 1: there is post, for a stream without a drive
-	post    sorting                      // of streams without a drive
-	founded map[belay.StreamID]*standing // of a session that began here: its streams, until other commands are handled
+	driven  bool                            // one of them drives
+	epoch   int64                           // 0: the claim is being made or given back
+	kick    chan struct{}                   // capacity 1: there is post, for a stream without a drive
+	post    mailbox                         // of streams without a drive
+	founded map[belay.StreamID]*streamState // of a session that began here: its streams, until other commands are handled
 }
 
-func (o *ownership) poke() {
+func (o *ownership) notify() {
 	select {
 	case o.kick <- struct{}{}:
 	default:
@@ -56,9 +56,9 @@ func (e *Engine) Own(ctx context.Context, id belay.SessionID) (epoch int64, rele
 	if err != nil {
 		return 0, nil, err
 	}
-	k := e.keep(ctx)
+	k := e.acquireLease(ctx)
 	return own.epoch, func() error {
-		e.unkeep(k)
+		e.releaseLease(k)
 		return e.release(context.WithoutCancel(ctx), own, hold)
 	}, nil
 }
@@ -142,9 +142,9 @@ func (e *Engine) release(ctx context.Context, own *ownership, from purpose) erro
 	return e.c.Store.Release(ctx, own.session, epoch)
 }
 
-// keeper does what all sessions of an engine share while any runs: it renews
+// leaseRenewer does what all sessions of an engine share while any runs: it renews
 // the leases and looks for commands that other processes bring.
-type keeper struct {
+type leaseRenewer struct {
 	users int
 	ctx   context.Context // ends, with its cause, when the sessions can't be kept
 	stop  context.CancelCauseFunc
@@ -155,26 +155,26 @@ type keeper struct {
 // that may be another process's.
 const watchEvery = 100 * time.Millisecond
 
-// keep joins a session to the keeper, starting it for the first.
-func (e *Engine) keep(ctx context.Context) *keeper {
+// acquireLease joins a session to the keeper, starting it for the first.
+func (e *Engine) acquireLease(ctx context.Context) *leaseRenewer {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if e.keeper == nil {
-		k := &keeper{done: make(chan struct{})}
+		k := &leaseRenewer{done: make(chan struct{})}
 		k.ctx, k.stop = context.WithCancelCause(context.WithoutCancel(ctx))
 		e.keeper = k
 		changed := e.c.Store.Changed(k.ctx) // before the session looks for itself: what comes after that is seen
 		go func() {
 			defer close(k.done)
-			e.tend(k, changed)
+			e.renew(k, changed)
 		}()
 	}
 	e.keeper.users++
 	return e.keeper
 }
 
-// unkeep leaves the keeper and ends it with the last session.
-func (e *Engine) unkeep(k *keeper) {
+// releaseLease leaves the keeper and ends it with the last session.
+func (e *Engine) releaseLease(k *leaseRenewer) {
 	e.mu.Lock()
 	k.users--
 	last := k.users == 0
@@ -188,9 +188,9 @@ func (e *Engine) unkeep(k *keeper) {
 	}
 }
 
-// tend renews and watches. When the leases can't be kept for most of their
+// renew renews and watches. When the leases can't be kept for most of their
 // time, another process may take the sessions, so everything here stops.
-func (e *Engine) tend(k *keeper, changed <-chan struct{}) {
+func (e *Engine) renew(k *leaseRenewer, changed <-chan struct{}) {
 	renew := time.NewTicker(Lease / 3)
 	defer renew.Stop()
 	look := time.NewTimer(watchEvery)

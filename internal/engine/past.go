@@ -23,7 +23,7 @@ type Past struct {
 
 	st    store.Run
 	begin belay.Beginning // what it began with
-	conv  *conv           // what was said after that
+	conv  *conversation   // what was said after that
 }
 
 // PastTurn is a turn of the past. The last one may not have ended.

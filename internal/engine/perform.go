@@ -49,7 +49,7 @@ func (v *drive) start(ctx context.Context, key string, eff core.Effect) {
 		facts := v.perform(mine, eff, leaving)
 		v.e.c.Point("effect/end")
 		select {
-		case v.landed <- landing{key, facts}:
+		case v.landed <- effectResult{key, facts}:
 		case <-f.gone:
 		}
 	}()
@@ -67,7 +67,7 @@ func (v *drive) perform(ctx context.Context, eff core.Effect, leaving func() boo
 	case core.TakeSnapshot:
 		return v.takeSnapshot(ctx, eff)
 	case core.GoBack:
-		return v.goBack(ctx, eff)
+		return v.rollBackTurn(ctx, eff)
 	case core.RestoreFiles:
 		return v.restoreFiles(ctx, eff)
 	case core.KeepProcess:

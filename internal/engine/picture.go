@@ -24,8 +24,8 @@ func (a *answer) draw(p *model.Image) {
 	a.pictureBytes += len(p.Data)
 }
 
-// crowded is the failure of an answer with more pictures than are kept.
-func (a *answer) crowded() error {
+// checkPictureCount is the failure of an answer with more pictures than are kept.
+func (a *answer) checkPictureCount() error {
 	if len(a.pictures) <= maxPictures && a.pictureBytes <= maxPictureBytes {
 		return nil
 	}

@@ -19,15 +19,15 @@ type post struct {
 	look bool          // the inbox may have more
 }
 
-// sorting is the mailbox of a session's streams that have no drive.
-type sorting struct {
+// mailbox is the mailbox of a session's streams that have no drive.
+type mailbox struct {
 	look bool // the lanes may have more than this process knows
 	mail map[belay.StreamID][]belay.Order
 	read map[belay.CommandID]bool // taken from an inbox before it was handed over
 }
 
-// poke makes a drive look at its post.
-func (v *drive) poke() {
+// notify makes a drive look at its post.
+func (v *drive) notify() {
 	select {
 	case v.nudge <- struct{}{}:
 	default:
@@ -54,15 +54,15 @@ func (e *Engine) end(v *drive) {
 	v.own.post.look = v.own.post.look || v.post.look
 }
 
-func (p *sorting) put(s belay.StreamID, orders ...belay.Order) {
+func (p *mailbox) put(s belay.StreamID, orders ...belay.Order) {
 	if p.mail == nil {
 		p.mail = map[belay.StreamID][]belay.Order{}
 	}
 	p.mail[s] = append(p.mail[s], orders...)
 }
 
-// hand gives durable commands to the streams of this engine that they are for.
-func (e *Engine) hand(orders []belay.Order) {
+// deliverLocal gives durable commands to the streams of this engine that they are for.
+func (e *Engine) deliverLocal(orders []belay.Order) {
 	if len(orders) == 0 {
 		return
 	}
@@ -79,10 +79,10 @@ func (e *Engine) hand(orders []belay.Order) {
 		}
 		if v := e.drives[o.Stream]; v != nil {
 			v.post.mail = append(v.post.mail, o)
-			v.poke()
+			v.notify()
 		} else {
 			own.post.put(o.Stream, o)
-			own.poke()
+			own.notify()
 		}
 	}
 }
@@ -94,23 +94,23 @@ func (e *Engine) notify(id belay.SessionID, s belay.StreamID) {
 	defer e.mu.Unlock()
 	if v := e.drives[s]; v != nil {
 		v.post.look = true
-		v.poke()
+		v.notify()
 	} else if own := e.owned[id]; own != nil {
 		own.post.look = true
-		own.poke()
+		own.notify()
 	}
 }
 
-// looks reports whether the lanes are to be read, and forgets it.
-func (e *Engine) looks(own *ownership) (look bool) {
+// takeDirty reports whether the lanes are to be read, and forgets it.
+func (e *Engine) takeDirty(own *ownership) (look bool) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	look, own.post.look = own.post.look, false
 	return look
 }
 
-// addressees are the streams without a drive that have mail, in a fixed order.
-func (e *Engine) addressees(own *ownership) (streams []belay.StreamID) {
+// streamsWithMail are the streams without a drive that have mail, in a fixed order.
+func (e *Engine) streamsWithMail(own *ownership) (streams []belay.StreamID) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	for s := range own.post.mail {
@@ -149,7 +149,7 @@ func (e *Engine) collect(ctx context.Context, v *drive) ([]belay.Order, error) {
 
 // expect notes a command that may still be handed over. One that a process
 // before this sent never will be, so not all notes are used up.
-func (p *sorting) expect(id belay.CommandID) {
+func (p *mailbox) expect(id belay.CommandID) {
 	if p.read == nil {
 		p.read = map[belay.CommandID]bool{}
 	}

@@ -35,16 +35,16 @@ func TestACommandIsTakenOnce(t *testing.T) {
 		when func(e *Engine, v *drive, m *meddling, take func())
 	}{
 		{"handed over only", func(e *Engine, v *drive, m *meddling, take func()) {
-			e.hand([]belay.Order{order})
+			e.deliverLocal([]belay.Order{order})
 			take()
 		}},
 		{"handed over, then read", func(e *Engine, v *drive, m *meddling, take func()) {
-			e.hand([]belay.Order{order})
+			e.deliverLocal([]belay.Order{order})
 			e.notify(sess, to)
 			take()
 		}},
 		{"handed over while it is read", func(e *Engine, v *drive, m *meddling, take func()) {
-			m.during = func() { e.hand([]belay.Order{order}) }
+			m.during = func() { e.deliverLocal([]belay.Order{order}) }
 			e.notify(sess, to)
 			take()
 			m.during = nil
@@ -52,22 +52,22 @@ func TestACommandIsTakenOnce(t *testing.T) {
 		{"read, then handed over", func(e *Engine, v *drive, m *meddling, take func()) {
 			e.notify(sess, to)
 			take()
-			e.hand([]belay.Order{order})
+			e.deliverLocal([]belay.Order{order})
 		}},
 		{"read, then handed over when nobody drives the stream any more", func(e *Engine, v *drive, m *meddling, take func()) {
 			e.notify(sess, to)
 			take()
 			e.end(v)
-			e.hand([]belay.Order{order})
+			e.deliverLocal([]belay.Order{order})
 			e.begin(v, false)
 		}},
 		{"handed over while nobody drives the stream", func(e *Engine, v *drive, m *meddling, take func()) {
 			e.end(v)
-			e.hand([]belay.Order{order})
+			e.deliverLocal([]belay.Order{order})
 			e.begin(v, false)
 		}},
 		{"handed over to a drive that just ends", func(e *Engine, v *drive, m *meddling, take func()) {
-			e.hand([]belay.Order{order})
+			e.deliverLocal([]belay.Order{order})
 			e.end(v)
 			e.begin(v, true)
 		}},

@@ -11,9 +11,9 @@ import (
 	"github.com/belay-run/belay/internal/tool"
 )
 
-// left is a process that continues after its call: it has an effect of its own
+// backgroundProcess is a process that continues after its call: it has an effect of its own
 // in the thread, and its end is a fact like any effect's.
-type left struct {
+type backgroundProcess struct {
 	tool.Running
 	stream belay.StreamID
 	ids    belay.IDs
@@ -23,17 +23,17 @@ type left struct {
 	may       core.May
 }
 
-// leaves takes a process over from the call that started it.
-func (v *drive) leaves(ids belay.IDs, workspace string, may core.May, r tool.Running) {
+// handOff takes a process over from the call that started it.
+func (v *drive) handOff(ids belay.IDs, workspace string, may core.May, r tool.Running) {
 	ids.Process = r.ID()
 	v.e.mu.Lock()
 	defer v.e.mu.Unlock()
-	v.e.left = append(v.e.left, left{Running: r, stream: v.stream, ids: ids, workspace: workspace, may: may})
+	v.e.left = append(v.e.left, backgroundProcess{Running: r, stream: v.stream, ids: ids, workspace: workspace, may: may})
 }
 
 // take is the first process of the stream that the function accepts, and marks
 // it as kept if keep is set.
-func (v *drive) take(keep bool, ok func(left) bool) (left, bool) {
+func (v *drive) take(keep bool, ok func(backgroundProcess) bool) (backgroundProcess, bool) {
 	v.e.mu.Lock()
 	defer v.e.mu.Unlock()
 	for i, l := range v.e.left {
@@ -42,13 +42,13 @@ func (v *drive) take(keep bool, ok func(left) bool) (left, bool) {
 			return l, true
 		}
 	}
-	return left{}, false
+	return backgroundProcess{}, false
 }
 
 // keepProcess sees a process to its end.
 func (v *drive) keepProcess(ctx context.Context, eff core.KeepProcess, leaving func() bool) []core.Fact {
 	id := eff.IDs.Process
-	r, ok := v.take(true, func(l left) bool { return l.ID() == id })
+	r, ok := v.take(true, func(l backgroundProcess) bool { return l.ID() == id })
 	if !ok {
 		return []core.Fact{{IDs: eff.IDs, Data: event.ProcessFailed{Class: tool.Lost, Reason: "this runtime doesn't have it"}}}
 	}
@@ -61,7 +61,7 @@ func (v *drive) keepProcess(ctx context.Context, eff core.KeepProcess, leaving f
 	end := r.Keep(ctx, why)
 	facts := v.leftBehind(ctx, eff.IDs)
 	v.e.mu.Lock()
-	v.e.left = slices.DeleteFunc(v.e.left, func(l left) bool { return l.stream == v.stream && l.ID() == id })
+	v.e.left = slices.DeleteFunc(v.e.left, func(l backgroundProcess) bool { return l.stream == v.stream && l.ID() == id })
 	v.e.mu.Unlock()
 	return append(facts, core.Fact{IDs: eff.IDs, Data: end})
 }
@@ -71,7 +71,7 @@ func (v *drive) keepProcess(ctx context.Context, eff core.KeepProcess, leaving f
 func (e *Engine) Attachable(id belay.ProcessID) (tool.Attachable, bool) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	i := slices.IndexFunc(e.left, func(l left) bool { return l.ID() == id })
+	i := slices.IndexFunc(e.left, func(l backgroundProcess) bool { return l.ID() == id })
 	if i < 0 {
 		return nil, false
 	}
@@ -79,10 +79,10 @@ func (e *Engine) Attachable(id belay.ProcessID) (tool.Attachable, bool) {
 	return a, ok
 }
 
-// strand ends a process that was handed over to a drive that leaves before it
+// adoptOrphans ends a process that was handed over to a drive that leaves before it
 // could keep it. It reports whether there was one.
-func (v *drive) strand(ctx context.Context) bool {
-	r, ok := v.take(true, func(l left) bool { return !l.kept })
+func (v *drive) adoptOrphans(ctx context.Context) bool {
+	r, ok := v.take(true, func(l backgroundProcess) bool { return !l.kept })
 	if !ok {
 		return false
 	}
@@ -95,7 +95,7 @@ func (v *drive) strand(ctx context.Context) bool {
 // sendInput gives a process what a command brought.
 func (v *drive) sendInput(eff core.SendInput) []core.Fact {
 	p := event.ProcessInput{Number: eff.Number, End: eff.End}
-	r, ok := v.take(false, func(l left) bool { return l.ID() == eff.IDs.Process })
+	r, ok := v.take(false, func(l backgroundProcess) bool { return l.ID() == eff.IDs.Process })
 	if !ok {
 		p.Error = "the process has ended"
 		return []core.Fact{{IDs: eff.IDs, Data: p}}
@@ -107,16 +107,16 @@ func (v *drive) sendInput(eff core.SendInput) []core.Fact {
 	return []core.Fact{{IDs: eff.IDs, Data: p}}
 }
 
-// linger tells the session when only processes of the background keep the drive.
-func (v *drive) linger(rd core.Ready) {
+// updateIdle tells the session when only processes of the background keep the drive.
+func (v *drive) updateIdle(rd core.Ready) {
 	lone := len(rd.Effects) > 0
 	for _, eff := range rd.Effects {
 		if _, ok := eff.(core.KeepProcess); !ok {
 			lone = false
 		}
 	}
-	if lone != v.lone.Swap(lone) && lone {
-		v.own.poke()
+	if lone != v.onlyBackground.Swap(lone) && lone {
+		v.own.notify()
 	}
 }
 

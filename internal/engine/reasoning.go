@@ -12,9 +12,9 @@ import (
 // maxReasoning bounds what is kept of one answer's reasoning, in bytes.
 const maxReasoning = 256 << 10
 
-// thoughts collects what a provider shows of its reasoning. Of an attempt that
+// reasoning collects what a provider shows of its reasoning. Of an attempt that
 // fails nothing is kept: the next one reasons anew.
-type thoughts struct {
+type reasoning struct {
 	text  strings.Builder
 	clean *secret.Writer // in front of text: a secret may come in pieces
 	shown int            // bytes of text that were shown live

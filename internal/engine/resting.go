@@ -14,11 +14,11 @@ import (
 // command that was handled for them left them.
 const maxResting = 128
 
-// resting are sessions at rest to which commands came. A session is written only
+// stateCache are sessions at rest to which commands came. A session is written only
 // under a claim, and each claim has the next epoch: the remembered state is
 // current if the next claim of the session is this engine's too. The engine's
 // lock guards it.
-type resting struct {
+type stateCache struct {
 	at    map[belay.SessionID]*rested
 	clock int64
 }
@@ -27,30 +27,30 @@ type resting struct {
 type rested struct {
 	epoch int64
 	used  int64
-	known map[belay.StreamID]standing
+	known map[belay.StreamID]streamState
 }
 
-func newResting() resting { return resting{at: map[belay.SessionID]*rested{}} }
+func newResting() stateCache { return stateCache{at: map[belay.SessionID]*rested{}} }
 
-func (r *resting) forget(id belay.SessionID) { delete(r.at, id) }
+func (r *stateCache) forget(id belay.SessionID) { delete(r.at, id) }
 
 // recall takes what is remembered of a session that was claimed. It is removed
 // until it is remembered again.
-func (e *Engine) recall(own *ownership) map[belay.StreamID]standing {
+func (e *Engine) recall(own *ownership) map[belay.StreamID]streamState {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	was := e.resting.at[own.session]
 	e.resting.forget(own.session)
 	if was == nil || was.epoch+1 != own.epoch {
-		return map[belay.StreamID]standing{}
+		return map[belay.StreamID]streamState{}
 	}
 	return was.known
 }
 
 // remember keeps the session's own stream and its threads; tasks are many, and
 // get one command. A stream in which something runs is taken over by each claim.
-func (e *Engine) remember(own *ownership, known map[belay.StreamID]standing) {
-	maps.DeleteFunc(known, func(s belay.StreamID, at standing) bool {
+func (e *Engine) remember(own *ownership, known map[belay.StreamID]streamState) {
+	maps.DeleteFunc(known, func(s belay.StreamID, at streamState) bool {
 		return at.d == nil || at.d.InFlight() || s.Kind() == belay.KindTask
 	})
 	e.mu.Lock()

@@ -124,7 +124,7 @@ func (v *drive) restoreFile(ctx context.Context, root *os.Root, eff core.Restore
 		p.Op = "removed"
 	}
 	ack := make(chan error, 1)
-	if !v.emit(ctx, &emission{facts: []core.Fact{{IDs: eff.IDs, Data: p}}, ack: ack}) {
+	if !v.emit(ctx, &effectFact{facts: []core.Fact{{IDs: eff.IDs, Data: p}}, ack: ack}) {
 		return errNotRecorded
 	}
 	if err := <-ack; err != nil {

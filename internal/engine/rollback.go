@@ -18,12 +18,12 @@ import (
 // Rollback is what going back to the end of a turn means for the files of the
 // workspace. Looking changes nothing.
 type Rollback struct {
-	To      PastTurn     `json:"-"` // the last turn that stays; without id: none does
-	Files   []FileChange `json:"files,omitempty"`
-	Foreign []Refusal    `json:"foreign,omitempty"` // changed by others since; they stay unless that is forced
-	Lost    []Refusal    `json:"lost,omitempty"`    // can't be restored
-	Ran     []Ran        `json:"ran,omitempty"`     // calls whose changes to files are not known
-	After   int64        `json:"-"`                 // the thread's last fact
+	To      PastTurn        `json:"-"` // the last turn that stays; without id: none does
+	Files   []FileChange    `json:"files,omitempty"`
+	Foreign []Refusal       `json:"foreign,omitempty"` // changed by others since; they stay unless that is forced
+	Lost    []Refusal       `json:"lost,omitempty"`    // can't be restored
+	Ran     []UntrackedCall `json:"ran,omitempty"`     // calls whose changes to files are not known
+	After   int64           `json:"-"`                 // the thread's last fact
 }
 
 // Refusal is a file that stays as it is, and why.
@@ -32,8 +32,8 @@ type Refusal struct {
 	Why  string `json:"why"`
 }
 
-// Ran is a call that started programs: what they did to files isn't recorded.
-type Ran struct {
+// UntrackedCall is a call that started programs: what they did to files isn't recorded.
+type UntrackedCall struct {
 	Turn int          `json:"turn,omitempty"` // its number; 0: it was taken back before
 	Call belay.CallID `json:"call"`
 	Tool string       `json:"tool"`
@@ -42,7 +42,7 @@ type Ran struct {
 }
 
 // String names the call for a person and for a model.
-func (r Ran) String() string {
+func (r UntrackedCall) String() string {
 	where := ""
 	if r.Kept {
 		where = " that git ignores"
@@ -50,8 +50,8 @@ func (r Ran) String() string {
 	return fmt.Sprintf("%s %s: what it changed in files%s is not recorded", r.Tool, r.What, where)
 }
 
-// Looking is how a plan is made.
-type Looking struct {
+// Planner is how a plan is made.
+type Planner struct {
 	Root   *os.Root                                 // the workspace
 	Dir    string                                   // its path
 	Keeper Snapshots                                // what turns kept of it; nil: nothing can be read
@@ -60,9 +60,9 @@ type Looking struct {
 }
 
 // PlanRollback returns the file changes that undo everything after a turn.
-func (p *Past) PlanRollback(ctx context.Context, to PastTurn, l Looking) (*Rollback, error) {
+func (p *Past) PlanRollback(ctx context.Context, to PastTurn, l Planner) (*Rollback, error) {
 	rb := &Rollback{To: to, After: p.Seq}
-	f := &aftermath{turns: map[belay.TurnID]int{}, calls: map[belay.CallID]Ran{}, files: map[string]*changed{}}
+	f := &laterChanges{turns: map[belay.TurnID]int{}, calls: map[belay.CallID]UntrackedCall{}, files: map[string]*changed{}}
 	for _, t := range p.Turns {
 		f.turns[t.ID] = t.Number
 	}
@@ -92,14 +92,14 @@ func (p *Past) PlanRollback(ctx context.Context, to PastTurn, l Looking) (*Rollb
 	return rb, nil
 }
 
-// aftermath is what happened to files after a turn.
-type aftermath struct {
+// laterChanges is what happened to files after a turn.
+type laterChanges struct {
 	turns map[belay.TurnID]int
-	calls map[belay.CallID]Ran
-	ran   []Ran
+	calls map[belay.CallID]UntrackedCall
+	ran   []UntrackedCall
 	files map[string]*changed
 	paths []string // in the order of their first change
-	kept  keptTurns
+	kept  turnSnapshots
 }
 
 // changed is a file's first and last recorded change. broken means that the
@@ -125,12 +125,12 @@ func (c *changed) then(p event.ArtifactChanged, restored bool) {
 	}
 }
 
-func (f *aftermath) fold(ev event.Envelope) {
+func (f *laterChanges) fold(ev event.Envelope) {
 	switch p := ev.Data.(type) {
 	case event.ModelCompleted:
 		clear(f.calls)
 		for _, c := range p.Calls {
-			f.calls[c.ID] = Ran{Turn: f.turns[ev.IDs.Turn], Call: c.ID, Tool: c.Name, What: event.CutText(string(c.Args), previewText)}
+			f.calls[c.ID] = UntrackedCall{Turn: f.turns[ev.IDs.Turn], Call: c.ID, Tool: c.Name, What: event.CutText(string(c.Args), previewText)}
 		}
 	case event.SandboxApplied:
 		if r, ok := f.calls[ev.IDs.Call]; ok && ev.IDs.Call != "" {
@@ -172,7 +172,7 @@ func follows(a, b event.ArtifactChanged) bool {
 }
 
 // look decides what becomes of one file.
-func (rb *Rollback) look(ctx context.Context, st store.Run, l Looking, path string, c *changed) error {
+func (rb *Rollback) look(ctx context.Context, st store.Run, l Planner, path string, c *changed) error {
 	lost := func(why string) error {
 		rb.Lost = append(rb.Lost, Refusal{path, why})
 		return nil

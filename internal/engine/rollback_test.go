@@ -150,7 +150,7 @@ func (m *machine) planBack(p *process) {
 	if err != nil {
 		m.t.Fatal(err)
 	}
-	plan, err := past.PlanRollback(p.ctx, to, engine.Looking{Root: root, Keep: p.e.Keep(p.ctx)})
+	plan, err := past.PlanRollback(p.ctx, to, engine.Planner{Root: root, Keep: p.e.Keep(p.ctx)})
 	if err != nil || len(plan.Files) == 0 || len(plan.Foreign)+len(plan.Lost) > 0 || len(plan.Ran) != 1 {
 		m.t.Fatalf("plan %+v, %v", plan, err)
 	}

@@ -28,9 +28,9 @@ type offer struct {
 	defs   []model.ToolDef
 }
 
-// ruling is the rules that a thread's decider has, and their name. The decider
+// rulesInForce is the rules that a thread's decider has, and their name. The decider
 // never changes what it was supplied with.
-type ruling struct {
+type rulesInForce struct {
 	of    belay.Digest
 	rules *thread.Rules
 }
@@ -44,7 +44,7 @@ func (v *drive) noteRules() {
 	}
 	of := d.State().Turn.Rules.Digest
 	if have := v.inForce.Load(); have == nil || have.of != of {
-		v.inForce.Store(&ruling{of, d.Rules()})
+		v.inForce.Store(&rulesInForce{of, d.Rules()})
 	}
 }
 
@@ -166,8 +166,8 @@ func (e *Engine) supplyRules(to core.Decider, ref belay.Ref, content []byte) boo
 	return true
 }
 
-// kept is what rules are decoded to, shared by those who have the same.
-type kept struct {
+// rulesCache is what rules are decoded to, shared by those who have the same.
+type rulesCache struct {
 	rules  map[belay.Digest]*thread.Rules
 	offers map[belay.Digest]*offer    // by the tools' JSON
 	defs   map[*belay.ToolSpec]*offer // by the first tool's place
@@ -175,8 +175,8 @@ type kept struct {
 	texts  map[string]string          // instructions
 }
 
-func newKept() kept {
-	return kept{rules: map[belay.Digest]*thread.Rules{}, offers: map[belay.Digest]*offer{}, defs: map[*belay.ToolSpec]*offer{}, given: map[*belay.ToolSpec]*offer{}, texts: map[string]string{}}
+func newKept() rulesCache {
+	return rulesCache{rules: map[belay.Digest]*thread.Rules{}, offers: map[belay.Digest]*offer{}, defs: map[*belay.ToolSpec]*offer{}, given: map[*belay.ToolSpec]*offer{}, texts: map[string]string{}}
 }
 
 // room takes entries out of a full cache, any of them: most are of sessions

@@ -23,7 +23,7 @@ func TestRulesAreKeptAsTheyAre(t *testing.T) {
 		"tools":      {System: "alone", Workspace: "/ws", Tools: specs},
 		"one fewer":  {System: "alone", Workspace: "/ws", Tools: specs[:1]},
 		"again":      {System: `"tools":[]}`, Workspace: "/w", Tools: specs, Settings: belay.Settings{Tools: []string{"full"}, Model: "<m>"}},
-		"everything": {System: "s", Workspace: "/w", Tools: specs, Output: json.RawMessage(`{"type":"string"}`), Grants: []policy.Grant{{Tool: "a", Tier: policy.TierUser, Kind: "rule"}}, Agent: "x", Guest: true, Strange: true, Home: "/h", Shadowed: true},
+		"everything": {System: "s", Workspace: "/w", Tools: specs, Output: json.RawMessage(`{"type":"string"}`), Grants: []policy.Grant{{Tool: "a", Tier: policy.TierUser, Kind: "rule"}}, Agent: "x", ByOther: true, UntrustedWorkspace: true, Home: "/h", Shadowed: true},
 	} {
 		ref, err := r.e.KeepRules(t.Context(), rules)
 		if err != nil {

@@ -72,12 +72,12 @@ func (v *drive) execute(ctx context.Context, eff core.RunTool) (tool.Result, bel
 	if err := v.e.moved(rules, spec, eff, call.Args); err != nil {
 		return tool.Result{}, spec, err
 	}
-	if err := v.e.standsNoMore(ctx, rules, eff, call.Args); err != nil {
+	if err := v.e.contextChanged(ctx, rules, eff, call.Args); err != nil {
 		return tool.Result{}, spec, err
 	}
 	r, err := v.inspected(ctx, spec, eff.May, call, func() (tool.Result, error) { return t.Run(ctx, call) })
 	if r.Left != nil {
-		v.leaves(eff.IDs, rules.Workspace, eff.May, r.Left)
+		v.handOff(eff.IDs, rules.Workspace, eff.May, r.Left)
 	}
 	if err != nil && errors.Is(context.Cause(ctx), errToolTime) {
 		if _, told := errors.AsType[*tool.Error](err); !told {
@@ -236,11 +236,11 @@ func (s *sink) process() belay.ProcessID {
 	return belay.ProcessID(belay.DeriveID(belay.PrefixProcess, belay.StreamID(s.ids.Call), int64(s.attempt), max(s.procs, 1)))
 }
 
-func (s *sink) Fact(p event.Payload) { s.v.emit(s.ctx, &emission{facts: []core.Fact{s.fact(p)}}) }
+func (s *sink) Fact(p event.Payload) { s.v.emit(s.ctx, &effectFact{facts: []core.Fact{s.fact(p)}}) }
 
 func (s *sink) Durable(p event.Payload) error {
 	ack := make(chan error, 1)
-	if !s.v.emit(s.ctx, &emission{facts: []core.Fact{s.fact(p)}, ack: ack}) {
+	if !s.v.emit(s.ctx, &effectFact{facts: []core.Fact{s.fact(p)}, ack: ack}) {
 		return errGivenUp
 	}
 	return <-ack

@@ -26,24 +26,24 @@ func (e *Engine) Session(ctx context.Context, id belay.SessionID, keep func(rows
 
 // newLanes are the lanes of a session that is owned, until its keeper can't keep
 // it. end gives it back, with what it ended with.
-func (e *Engine) newLanes(ctx context.Context, own *ownership, keep func([]store.LaneRow) bool) (l *lanes, end func(error) error) {
-	k := e.keep(ctx)
-	l = &lanes{e: e, id: own.session, own: own, keep: keep, running: map[belay.StreamID]*drive{}, known: map[belay.StreamID]*standing{}, ended: make(chan ended)}
+func (e *Engine) newLanes(ctx context.Context, own *ownership, keep func([]store.LaneRow) bool) (l *sessionLoop, end func(error) error) {
+	k := e.acquireLease(ctx)
+	l = &sessionLoop{e: e, id: own.session, own: own, keep: keep, running: map[belay.StreamID]*drive{}, known: map[belay.StreamID]*streamState{}, ended: make(chan ended)}
 	l.ctx, l.cancel = context.WithCancelCause(ctx)
 	release := context.AfterFunc(k.ctx, func() { l.cancel(context.Cause(k.ctx)) })
 	return l, func(err error) error {
 		release()
 		l.cancel(nil)
-		e.unkeep(k)
+		e.releaseLease(k)
 		return errors.Join(err, e.release(context.WithoutCancel(ctx), own, drives))
 	}
 }
 
-// lanes runs a drive for every stream of a session that has something to do. It
+// sessionLoop runs a drive for every stream of a session that has something to do. It
 // belongs to one goroutine: the one in run. The lanes are read from the store at
 // the beginning, when another process may have submitted a command, and once
 // more when everything rests; in between this process knows them.
-type lanes struct {
+type sessionLoop struct {
 	e       *Engine
 	id      belay.SessionID
 	own     *ownership
@@ -51,8 +51,8 @@ type lanes struct {
 	ctx     context.Context // of the drives
 	cancel  context.CancelCauseFunc
 	running map[belay.StreamID]*drive
-	known   map[belay.StreamID]*standing // streams that have facts
-	fresh   bool                         // a stream that isn't known has none
+	known   map[belay.StreamID]*streamState // streams that have facts
+	fresh   bool                            // a stream that isn't known has none
 	ended   chan ended
 	wg      sync.WaitGroup
 	failed  error // the first error; everything stops after it
@@ -63,9 +63,9 @@ type ended struct {
 	err error
 }
 
-func (l *lanes) run() error {
+func (l *sessionLoop) run() error {
 	defer l.wg.Wait()
-	if founded := l.e.goesOn(l.own); founded != nil {
+	if founded := l.e.takeInitialStates(l.own); founded != nil {
 		l.known, l.fresh = founded, true
 	} else {
 		l.e.notify(l.id, "")
@@ -81,7 +81,7 @@ func (l *lanes) run() error {
 
 // turn begins what is due. done: nothing runs, and there is nothing to wait for;
 // else it returns when the next stream is due.
-func (l *lanes) turn(first bool) (wake time.Time, done bool, err error) {
+func (l *sessionLoop) turn(first bool) (wake time.Time, done bool, err error) {
 	rows, looked, err := l.look()
 	if err != nil {
 		l.fail(err)
@@ -116,9 +116,9 @@ var errRests = errors.New("the session rests")
 
 // rests reports whether nothing continues but processes of the background, and
 // nothing waits to be handled.
-func (l *lanes) rests(rows []store.LaneRow) bool {
+func (l *sessionLoop) rests(rows []store.LaneRow) bool {
 	for _, v := range l.running {
-		if !v.lone.Load() {
+		if !v.onlyBackground.Load() {
 			return false
 		}
 	}
@@ -127,11 +127,13 @@ func (l *lanes) rests(rows []store.LaneRow) bool {
 
 // begins reports whether the row is that of the session's own stream before its
 // first fact. If the session was never claimed before, no stream has facts then.
-func (l *lanes) begins(row store.LaneRow) bool { return row.Stream == l.id.Stream() && row.Seq == 0 }
+func (l *sessionLoop) begins(row store.LaneRow) bool {
+	return row.Stream == l.id.Stream() && row.Seq == 0
+}
 
 // look reads the lanes when more may be in them than this process knows.
-func (l *lanes) look() (rows []store.LaneRow, looked bool, err error) {
-	if looked = l.e.looks(l.own); looked {
+func (l *sessionLoop) look() (rows []store.LaneRow, looked bool, err error) {
+	if looked = l.e.takeDirty(l.own); looked {
 		rows, err = l.e.c.Store.Lanes(context.WithoutCancel(l.ctx), l.id)
 	}
 	return rows, looked, err
@@ -139,13 +141,13 @@ func (l *lanes) look() (rows []store.LaneRow, looked bool, err error) {
 
 // start begins the drives that are due, tells running ones of new commands,
 // and returns when the next stream is due.
-func (l *lanes) start(rows []store.LaneRow) (wake time.Time) {
+func (l *sessionLoop) start(rows []store.LaneRow) (wake time.Time) {
 	if l.ctx.Err() != nil {
 		return time.Time{}
 	}
 	for _, row := range rows {
 		if l.known[row.Stream] == nil && row.Seq > 0 {
-			l.known[row.Stream] = &standing{}
+			l.known[row.Stream] = &streamState{}
 		}
 		switch running := l.running[row.Stream] != nil; {
 		case running && row.Inbox > 0:
@@ -156,7 +158,7 @@ func (l *lanes) start(rows []store.LaneRow) (wake time.Time) {
 			l.known[row.Stream].wake = row.Wake
 		}
 	}
-	for _, s := range l.e.addressees(l.own) {
+	for _, s := range l.e.streamsWithMail(l.own) {
 		if l.running[s] == nil { // else it is just ending
 			l.drive(s, false)
 		}
@@ -175,10 +177,10 @@ func (l *lanes) start(rows []store.LaneRow) (wake time.Time) {
 }
 
 // drive begins to drive a stream; look means that its inbox has something.
-func (l *lanes) drive(s belay.StreamID, look bool) {
+func (l *sessionLoop) drive(s belay.StreamID, look bool) {
 	v := l.e.newDrive(l.own, s)
 	if at := l.known[s]; at != nil {
-		v.standing, at.d = *at, nil
+		v.streamState, at.d = *at, nil
 	} else if l.fresh {
 		v.d, v.vers, _ = NewDecider(s)
 	}
@@ -195,11 +197,11 @@ func (l *lanes) drive(s belay.StreamID, look bool) {
 const maxStanding = 16
 
 // rest keeps a stream as it was left.
-func (l *lanes) rest(v *drive, err error) {
+func (l *sessionLoop) rest(v *drive, err error) {
 	delete(l.running, v.stream)
-	at := v.standing
+	at := v.streamState
 	if err != nil { // it isn't what the log says
-		at = standing{}
+		at = streamState{}
 	}
 	l.known[v.stream] = &at
 	if len(l.known)-len(l.running) <= maxStanding {
@@ -214,7 +216,7 @@ func (l *lanes) rest(v *drive, err error) {
 }
 
 // wait blocks until a drive ended, a command came, or a stream is due.
-func (l *lanes) wait(wake time.Time) {
+func (l *sessionLoop) wait(wake time.Time) {
 	stop := l.ctx.Done()
 	if l.ctx.Err() != nil && len(l.running) > 0 {
 		stop = nil // only the ends of drives count now; without any there is nothing to wait for
@@ -235,14 +237,14 @@ func (l *lanes) wait(wake time.Time) {
 }
 
 // over takes a drive that ended.
-func (l *lanes) over(d ended) {
+func (l *sessionLoop) over(d ended) {
 	l.rest(d.v, d.err)
 	if d.err != nil && !(l.ctx.Err() != nil && errors.Is(d.err, context.Cause(l.ctx))) {
 		l.fail(d.err)
 	}
 }
 
-func (l *lanes) fail(err error) {
+func (l *sessionLoop) fail(err error) {
 	if l.failed == nil {
 		l.failed = err
 	}

@@ -29,10 +29,10 @@ const (
 	maxNamed    = 200      // bytes of a name in a fact
 )
 
-// asksFor captures the approval context of the calls that a person is about to
+// captureContext captures the approval context of the calls that a person is about to
 // be asked about, and puts it into the questions. It costs nothing where there
 // is no question.
-func (v *drive) asksFor(ctx context.Context, facts []core.Fact) error {
+func (v *drive) captureContext(ctx context.Context, facts []core.Fact) error {
 	for i := range facts {
 		p, ok := facts[i].Data.(event.PermissionRequested)
 		if !ok {
@@ -62,14 +62,14 @@ func (v *drive) asksFor(ctx context.Context, facts []core.Fact) error {
 // stands returns the approval context of a call, besides its arguments and its
 // boundary: its working folder, and for tools that start programs their
 // environment and the identity of the program files.
-func (e *Engine) stands(ctx context.Context, r *thread.Rules, name string, args []byte) *belay.Stands {
-	s := &belay.Stands{}
+func (e *Engine) stands(ctx context.Context, r *thread.Rules, name string, args []byte) *belay.ApprovalContext {
+	s := &belay.ApprovalContext{}
 	s.Folder, s.FolderID = folderOf(r.Workspace)
 	t, ok := e.tools(r).Get(name)
 	if !ok {
 		return s
 	}
-	starter, ok := t.(tool.Starter)
+	starter, ok := t.(tool.ProgramLister)
 	if !ok {
 		return s
 	}
@@ -129,7 +129,7 @@ func (e *Engine) environment(env []string) belay.Digest {
 }
 
 // programs are programs as their names lead to files now.
-func (e *Engine) programs(found []tool.Found) (seen []belay.ProgramSeen, more belay.Digest) {
+func (e *Engine) programs(found []tool.FoundProgram) (seen []belay.ProgramSeen, more belay.Digest) {
 	var rest strings.Builder
 	for _, f := range found {
 		p := belay.ProgramSeen{Name: f.Name}
@@ -181,10 +181,10 @@ func whichFile(path string) belay.Digest {
 	return belay.DigestOf([]byte(id))
 }
 
-// standsNoMore is why a call isn't run that a person allowed: it would be another
+// contextChanged is why a call isn't run that a person allowed: it would be another
 // one than they were asked about. What is exchanged after this look only a
 // boundary can keep.
-func (e *Engine) standsNoMore(ctx context.Context, r *thread.Rules, eff core.RunTool, args []byte) error {
+func (e *Engine) contextChanged(ctx context.Context, r *thread.Rules, eff core.RunTool, args []byte) error {
 	if eff.Stands == nil {
 		return nil
 	}

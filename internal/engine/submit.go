@@ -42,7 +42,7 @@ func (e *Engine) Submit(ctx context.Context, o belay.Order) (Answer, error) {
 // waits for the facts that answer the last one.
 func (e *Engine) SubmitAll(ctx context.Context, orders ...belay.Order) (Answer, error) {
 	clean := e.cleaned(orders)
-	defer e.comes(clean[0].Session)()
+	defer e.trackSubmit(clean[0].Session)()
 	from, err := e.c.Store.End(ctx)
 	if err != nil {
 		return Answer{}, err
@@ -65,8 +65,8 @@ func (e *Engine) cleaned(orders []belay.Order) []belay.Order {
 	return clean
 }
 
-// comes notes that Submit brings something to a session, until it is called.
-func (e *Engine) comes(id belay.SessionID) (ended func()) {
+// trackSubmit notes that Submit brings something to a session, until it is called.
+func (e *Engine) trackSubmit(id belay.SessionID) (ended func()) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.coming[id]++
@@ -79,9 +79,9 @@ func (e *Engine) comes(id belay.SessionID) (ended func()) {
 	}
 }
 
-// Brings reports whether Submit is at work for a session: its command may be in
+// HasPendingSubmit reports whether Submit is at work for a session: its command may be in
 // the inbox already, and doesn't need the session to be driven.
-func (e *Engine) Brings(id belay.SessionID) bool {
+func (e *Engine) HasPendingSubmit(id belay.SessionID) bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	return e.coming[id] > 0
@@ -154,7 +154,7 @@ func (e *Engine) handleHere(ctx context.Context, id belay.SessionID, to *reply) 
 	}
 	defer func() { err = errors.Join(err, e.release(context.WithoutCancel(ctx), own, bring)) }()
 	h := &handling{e: e, own: own, to: to, known: e.recall(own), mail: map[belay.StreamID][]belay.Order{}}
-	for more := true; more; more = e.looks(own) { // commands came meanwhile
+	for more := true; more; more = e.takeDirty(own) { // commands came meanwhile
 		rows, err := e.c.Store.Lanes(ctx, id)
 		if err != nil {
 			return err
@@ -176,7 +176,7 @@ type handling struct {
 	e     *Engine
 	own   *ownership
 	to    *reply // nil: no caller waits
-	known map[belay.StreamID]standing
+	known map[belay.StreamID]streamState
 	mail  map[belay.StreamID][]belay.Order // durable, and not handled yet
 	fresh bool                             // the session is new: a stream that isn't known has no facts
 	wants bool                             // a stream that was looked at isn't at rest
@@ -210,7 +210,7 @@ func (h *handling) round(ctx context.Context, rows []store.LaneRow) error {
 // stream lets one stream handle its post. One without facts has nothing to load.
 func (h *handling) stream(ctx context.Context, s belay.StreamID, empty bool, p post) (err error) {
 	v := h.e.newDrive(h.own, s)
-	v.post, v.standing = p, h.known[s]
+	v.post, v.streamState = p, h.known[s]
 	if v.d == nil && empty {
 		if v.d, v.vers, err = NewDecider(s); err != nil {
 			return err
@@ -227,7 +227,7 @@ func (h *handling) stream(ctx context.Context, s belay.StreamID, empty bool, p p
 		}
 	}
 	err = v.run(ctx)
-	h.known[s] = v.standing
+	h.known[s] = v.streamState
 	h.wants, h.wake = h.wants || v.wants, earliest(h.wake, v.wake)
 	return err
 }

@@ -59,7 +59,7 @@ func copied(ctx context.Context, st store.Run, base []belay.Ref, yield func(Spok
 }
 
 // speaking is the turn that the newest message belongs to.
-func (v *conv) speaking() belay.TurnID {
+func (v *conversation) speaking() belay.TurnID {
 	if n := len(v.turns); n > 0 {
 		return v.turns[n-1].turn
 	}
@@ -67,7 +67,7 @@ func (v *conv) speaking() belay.TurnID {
 }
 
 // pending is the answers that are there while others are still awaited.
-func (v *conv) pending() belay.Message {
+func (v *conversation) pending() belay.Message {
 	m := belay.Message{Role: belay.RoleTool}
 	for _, c := range v.calls {
 		if r, ok := v.got[c.ID]; ok {

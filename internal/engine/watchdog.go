@@ -40,14 +40,14 @@ type flight struct {
 }
 
 func (v *drive) newFlight(eff core.Effect, cancel context.CancelFunc) *flight {
-	f := &flight{eff: eff, cancel: cancel, limit: v.silence(eff), gone: make(chan struct{}), ended: sync.OnceFunc(v.wg.Done)}
+	f := &flight{eff: eff, cancel: cancel, limit: v.effectTimeout(eff), gone: make(chan struct{}), ended: sync.OnceFunc(v.wg.Done)}
 	f.alive(v.e.c.Now())
 	return f
 }
 
-// silence is how long an effect may give no sign of life. The runtime's own work
+// effectTimeout is how long an effect may give no sign of life. The runtime's own work
 // on this machine has no bound.
-func (v *drive) silence(eff core.Effect) time.Duration {
+func (v *drive) effectTimeout(eff core.Effect) time.Duration {
 	switch eff := eff.(type) {
 	case core.RunTool:
 		limit := tool.DefaultTimeout
@@ -85,7 +85,7 @@ func flightOf(ctx context.Context) *flight {
 
 // emit hands a fact of a running effect to the drive. It returns false when the
 // effect was given up: its facts aren't taken any more.
-func (v *drive) emit(ctx context.Context, m *emission) bool {
+func (v *drive) emit(ctx context.Context, m *effectFact) bool {
 	f := flightOf(ctx)
 	if f == nil {
 		v.facts <- m
@@ -100,9 +100,9 @@ func (v *drive) emit(ctx context.Context, m *emission) bool {
 	}
 }
 
-// stalls is half of the time an effect gets after its deadline: it is cancelled
+// stallLimit is half of the time an effect gets after its deadline: it is cancelled
 // after the first half, and given up after the second.
-func (v *drive) stalls() time.Duration {
+func (v *drive) stallLimit() time.Duration {
 	if v.e.c.Stall > 0 {
 		return v.e.c.Stall / 2
 	}
@@ -123,7 +123,7 @@ func (f *flight) next(half time.Duration) time.Time {
 // watchAt is when the watchdog has to look; zero is never.
 func (v *drive) watchAt() (at time.Time) {
 	for _, f := range v.flying {
-		if next := f.next(v.stalls()); !next.IsZero() && (at.IsZero() || next.Before(at)) {
+		if next := f.next(v.stallLimit()); !next.IsZero() && (at.IsZero() || next.Before(at)) {
 			at = next
 		}
 	}
@@ -133,7 +133,7 @@ func (v *drive) watchAt() (at time.Time) {
 // watch cancels effects whose time is long up, and gives up those that were
 // cancelled and didn't end.
 func (v *drive) watch(b *batch) {
-	now, half := v.e.c.Now(), v.stalls()
+	now, half := v.e.c.Now(), v.stallLimit()
 	for key, f := range v.flying {
 		at := f.next(half)
 		switch {

@@ -278,7 +278,7 @@ func (s *staged) Append(ctx context.Context, b store.Batch) (store.Position, err
 	return pos, s.stage.at(ctx, s.Store, b, false)
 }
 
-func (s *staged) Found(ctx context.Context, f store.Founding) (store.Position, error) {
+func (s *staged) Found(ctx context.Context, f store.NewSession) (store.Position, error) {
 	for _, b := range f.Batches {
 		if err := s.stage.at(ctx, s.Store, b, true); err != nil {
 			return 0, err

@@ -255,7 +255,7 @@ func (v *Verdict) join(c Checker, d Decision, code, reason string) {
 		v.ReasonCode, v.Reason, v.Hint = cmp.Or(code, "CHECKER"), reason, ""
 		v.Tags = union(v.Tags, []string{"safety:" + c.ID})
 	}
-	lose(v)
+	markOverridden(v)
 }
 
 func quoted(s string) string {

@@ -10,8 +10,8 @@ import (
 	"github.com/belay-run/belay/internal/workspace/protected"
 )
 
-// Wish is a boundary that a call asks for itself, and why.
-type Wish struct {
+// RequestedBoundary is a boundary that a call asks for itself, and why.
+type RequestedBoundary struct {
 	Boundary string
 	Reason   string
 }
@@ -54,30 +54,30 @@ func (s *Set) confine(v *Verdict, r *Request) {
 	}
 	bound = leaving(shown(bound, v, r), v, r)
 	v.Bound, v.Boundary, v.BoundBy = &bound, bound.Name, by
-	if v.Least = bound.Is.Least; !bound.Unbounded() {
-		if least := ModeLeast(r.Mode); least.AtLeast(v.Least) {
-			v.Least = least
+	if v.MinLevel = bound.Is.Least; !bound.Unbounded() {
+		if least := ModeLeast(r.Mode); least.AtLeast(v.MinLevel) {
+			v.MinLevel = least
 		}
-		if named && belay.L2.AtLeast(v.Least) {
-			v.Least = belay.L2
+		if named && belay.L2.AtLeast(v.MinLevel) {
+			v.MinLevel = belay.L2
 		}
 	}
 	if wider {
 		widerAsked(v, r)
 	}
-	if belay.Level(r.Level).AtLeast(v.Least) {
+	if belay.Level(r.Level).AtLeast(v.MinLevel) {
 		return
 	}
 	if v.degrades() {
-		v.Least = belay.Level(r.Level)
+		v.MinLevel = belay.Level(r.Level)
 		return
 	}
 	v.weak = true
 	v.Hint = "run without a boundary: --boundary full, with --allow " + r.Tool.Name + " where that asks; or accept less by a rule: degrade: allow"
-	v.Reason = "boundary " + v.Boundary + " wants level " + string(v.Least) + ", and this machine gives " + cmp.Or(r.Level, "L0") + "; " + v.Reason
+	v.Reason = "boundary " + v.Boundary + " wants level " + string(v.MinLevel) + ", and this machine gives " + cmp.Or(r.Level, "L0") + "; " + v.Reason
 	if v.Decision == Allow {
 		v.Decision, v.Source, v.Rule, v.Tier, v.Priority, v.ReasonCode = Ask, "rule", "builtin/least-level", TierDefault, 0, CodeBoundaryWeak
-		lose(v)
+		markOverridden(v)
 	}
 }
 
@@ -184,7 +184,7 @@ func widerAsked(v *Verdict, r *Request) {
 	if r.Mode == belay.ModePlan {
 		v.Decision, v.Hint = Deny, "mode plan only reads; run with --mode on_request"
 	}
-	lose(v)
+	markOverridden(v)
 }
 
 // asConfined is a call as rules that ask for a level see it: where the turn's

@@ -55,8 +55,8 @@ func TestEveryModeNamesItsBoundaryAndTheLeastLevel(t *testing.T) {
 		{belay.ModeOnFailure, "rm -r b", "L0", Ask, "workspace-write", "L2"},
 	} {
 		v := confinedAs(t, c.line, func(r *Request) { r.Mode, r.Level = c.mode, c.level })
-		if v.Decision != c.decision || v.Boundary != c.boundary || v.Bound == nil || v.Least != c.least && !(c.least == "L0" && v.Least == "") {
-			t.Errorf("%s at %s, %s: %s in %s, at least %s (%s); want %s in %s, at least %s", c.mode, c.level, c.line, v.Decision, v.Boundary, v.Least, v.Reason, c.decision, c.boundary, c.least)
+		if v.Decision != c.decision || v.Boundary != c.boundary || v.Bound == nil || v.MinLevel != c.least && !(c.least == "L0" && v.MinLevel == "") {
+			t.Errorf("%s at %s, %s: %s in %s, at least %s (%s); want %s in %s, at least %s", c.mode, c.level, c.line, v.Decision, v.Boundary, v.MinLevel, v.Reason, c.decision, c.boundary, c.least)
 		}
 	}
 }
@@ -77,12 +77,12 @@ func TestAWeakerLevelIsNeverTakenSilently(t *testing.T) {
 		t.Errorf("who names boundary full demands nothing: %s %s", v.Decision, v.Boundary)
 	}
 	named := func(r *Request) { r.Level, r.Boundary = "L1", "workspace-write" }
-	if v = confinedAs(t, "ls", named); v.Decision != Ask || v.Least != belay.L2 {
-		t.Errorf("a boundary that somebody named is demanded: %s at least %s", v.Decision, v.Least)
+	if v = confinedAs(t, "ls", named); v.Decision != Ask || v.MinLevel != belay.L2 {
+		t.Errorf("a boundary that somebody named is demanded: %s at least %s", v.Decision, v.MinLevel)
 	}
 	degrade := Rule{ID: "weak-ok", Tier: TierUser, Match: Match{Tool: []string{"exec"}}, Verdict: Allow, Degrade: Allow}
-	if v = confinedAs(t, "touch a", weak, degrade); v.Decision != Allow || v.Least != belay.L1 {
-		t.Errorf("a user's rule accepts less: %s at least %s (%s)", v.Decision, v.Least, v.Reason)
+	if v = confinedAs(t, "touch a", weak, degrade); v.Decision != Allow || v.MinLevel != belay.L1 {
+		t.Errorf("a user's rule accepts less: %s at least %s (%s)", v.Decision, v.MinLevel, v.Reason)
 	}
 	for _, bad := range []Rule{
 		{ID: "r", Tier: TierWorkspace, Verdict: Allow, Degrade: Allow},
@@ -127,7 +127,7 @@ func TestRulesNameBoundariesAndOnlyTrustedOnesWiden(t *testing.T) {
 // Guarantee: G55.
 func TestACallMayAskForAnotherBoundary(t *testing.T) {
 	wish := func(mode belay.Mode, b string) func(*Request) {
-		return func(r *Request) { r.Mode, r.Wish = mode, Wish{b, "the tests need it"} }
+		return func(r *Request) { r.Mode, r.Wish = mode, RequestedBoundary{b, "the tests need it"} }
 	}
 	v := confinedAs(t, "touch a", wish(belay.ModeOnRequest, "full"))
 	if v.Decision != Ask || v.ReasonCode != CodeWider || v.Boundary != "full" || !strings.Contains(v.Reason, "asks for boundary full: the tests need it") {

@@ -2,9 +2,9 @@ package policy
 
 import "slices"
 
-// Considered is a rule that was held against a call, or against one simple
+// RuleTrace is a rule that was held against a call, or against one simple
 // command of it.
-type Considered struct {
+type RuleTrace struct {
 	Rule   string // as facts call it
 	Part   int    // which simple command, from 0
 	Misses string // the matcher that didn't hold; empty: the rule speaks
@@ -13,11 +13,11 @@ type Considered struct {
 // Consider holds every rule that could speak of a tool against a call, and says
 // of those that don't which of their matchers didn't hold first. It answers as
 // Evaluate judges: a rule speaks here exactly if it does there.
-func (s *Set) Consider(r *Request) []Considered {
+func (s *Set) Consider(r *Request) []RuleTrace {
 	if s == nil {
 		return nil
 	}
-	var out []Considered
+	var out []RuleTrace
 	r = s.asConfined(r)
 	subjects := subjectsOf(r)
 	for part := range subjects {
@@ -25,7 +25,7 @@ func (s *Set) Consider(r *Request) []Considered {
 		for i := range s.candidates(sub.tool) {
 			c := &s.rules[i]
 			if c.forTool(sub.tool) {
-				out = append(out, Considered{Rule: c.name, Part: part, Misses: c.misses(r, sub)})
+				out = append(out, RuleTrace{Rule: c.name, Part: part, Misses: c.misses(r, sub)})
 			}
 		}
 	}
@@ -109,8 +109,8 @@ func (s *Set) Speaks(name string, r *Request) bool {
 	return false
 }
 
-// Tried is one example of a rule, and what came of it.
-type Tried struct {
+// ExampleResult is one example of a rule, and what came of it.
+type ExampleResult struct {
 	Rule    string // as facts call it
 	Where   string // of the rule
 	Example string // in a few words
@@ -119,23 +119,23 @@ type Tried struct {
 }
 
 // OK reports whether the example holds.
-func (t Tried) OK() bool { return t.Want == t.Speaks }
+func (t ExampleResult) OK() bool { return t.Want == t.Speaks }
 
 // Try holds every rule of a document against its examples, also behind one that
 // fails. An error is a document that can't be made ready for another reason.
-func Try(d Document) ([]Tried, error) {
+func Try(d Document) ([]ExampleResult, error) {
 	s, err := prepare(d)
 	if err != nil {
 		return nil, err
 	}
-	var out []Tried
+	var out []ExampleResult
 	for i := range s.rules {
 		c := &s.rules[i]
 		for _, e := range c.Examples.Match {
-			out = append(out, Tried{c.name, c.Where, e.String(), true, c.meets(e)})
+			out = append(out, ExampleResult{c.name, c.Where, e.String(), true, c.meets(e)})
 		}
 		for _, e := range c.Examples.NoMatch {
-			out = append(out, Tried{c.name, c.Where, e.String(), false, c.meets(e)})
+			out = append(out, ExampleResult{c.name, c.Where, e.String(), false, c.meets(e)})
 		}
 	}
 	return out, nil

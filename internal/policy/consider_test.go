@@ -50,7 +50,7 @@ func TestWhatMissesIsNamed(t *testing.T) {
 		spec := belay.ToolSpec{Name: "exec", Command: line, Destructive: true, Capabilities: []string{"process"}}
 		args := []byte(`{"command":"git push"}`)
 		got := set.Consider(&Request{Tool: spec, Args: args, Commands: CommandsOf(spec, args, Place{Workspace: "/w"}), Mode: "default", Workspace: "/w", Level: "L0"})
-		i := slices.IndexFunc(got, func(k Considered) bool { return k.Rule == "user/r" })
+		i := slices.IndexFunc(got, func(k RuleTrace) bool { return k.Rule == "user/r" })
 		if i < 0 || got[i].Misses != c.want {
 			t.Errorf("%+v: %+v, want %q", c.match, got, c.want)
 		}

@@ -22,7 +22,7 @@ func Evaluate(s *Set, r *Request) Verdict {
 	}
 	v := s.settled(r)
 	if v.Decision != Allow {
-		v.Reason += led(r.Links)
+		v.Reason += describeLinks(r.Links)
 	}
 	if v.Decision != Ask {
 		return v
@@ -55,7 +55,7 @@ func Evaluate(s *Set, r *Request) Verdict {
 	default:
 		return v
 	}
-	lose(&v)
+	markOverridden(&v)
 	return v
 }
 
@@ -159,12 +159,12 @@ func (s *Set) judge(r *Request) Verdict {
 	if v.Decision == Allow {
 		v.Grant = grant
 	}
-	lose(&v)
+	markOverridden(&v)
 	return v
 }
 
-// lose marks the rules that said something else than its outcome.
-func lose(v *Verdict) {
+// markOverridden marks the rules that said something else than its outcome.
+func markOverridden(v *Verdict) {
 	for i := range v.Matched {
 		v.Matched[i].Lost = v.Matched[i].Decision != v.Decision
 	}
@@ -192,11 +192,11 @@ const grantPriority = 1000
 
 // one is the verdict on a call, or on one simple command of it.
 func (s *Set) one(r *Request, sub *subject) Verdict {
-	t := tally{set: s, tiers: [5]voice{}}
+	t := evaluation{set: s, tiers: [5]tierVerdict{}}
 	for i := range s.candidates(sub.tool) {
 		c := &s.rules[i]
 		if c.speaks(r, sub) {
-			t.hear(c)
+			t.addMatch(c)
 		}
 	}
 	if g, ok := grantFor(r, sub); ok {
@@ -210,30 +210,30 @@ func (s *Set) one(r *Request, sub *subject) Verdict {
 		v.Reason = sub.keys
 	}
 	v.Tags = sub.tags(v.Tags, r)
-	lose(&v)
+	markOverridden(&v)
 	return v
 }
 
-// voice is what one tier says: the rules of its highest priority.
-type voice struct {
+// tierVerdict is what one tier says: the rules of its highest priority.
+type tierVerdict struct {
 	rule     *rule
 	priority int
 	decision Decision
 }
 
-// tally collects what the rules say of a call.
-type tally struct {
+// evaluation collects what the rules say of a call.
+type evaluation struct {
 	set   *Set
 	hits  []Hit
 	deny  *rule
 	firm  *rule
-	tiers [5]voice
+	tiers [5]tierVerdict
 	given *Grant
 	rerun bool
 }
 
-// hear takes a rule that matches; they come with the strongest voice first.
-func (t *tally) hear(c *rule) {
+// addMatch takes a rule that matches; they come with the strongest voice first.
+func (t *evaluation) addMatch(c *rule) {
 	t.hits = append(t.hits, Hit{Rule: c.name, Tier: cmp.Or(c.Tier, TierDefault), Priority: c.Priority, Decision: c.Verdict})
 	switch {
 	case c.Verdict == Deny:
@@ -249,29 +249,29 @@ func (t *tally) hear(c *rule) {
 	}
 	v := &t.tiers[c.tier]
 	if v.rule == nil || c.Priority == v.priority && rank(c.Verdict) > rank(v.decision) {
-		*v = voice{c, c.Priority, c.Verdict}
+		*v = tierVerdict{c, c.Priority, c.Verdict}
 	}
 }
 
 // grant takes what a person gave. An answer settles what was asked up to the
 // person's own tier; what was given beforehand is one more allow of that tier.
-func (t *tally) grant(g *Grant, rerun bool) {
+func (t *evaluation) grant(g *Grant, rerun bool) {
 	t.given, t.rerun = g, rerun
 	t.hits = append([]Hit{{Rule: "grant/" + g.Tool, Tier: g.Tier, Priority: grantPriority, Decision: Allow}}, t.hits...)
 	user := slices.Index(Tiers, TierUser)
-	t.tiers[user] = voice{nil, grantPriority, Allow}
+	t.tiers[user] = tierVerdict{nil, grantPriority, Allow}
 	for i := range user {
 		if i > 0 && g.Kind == "answer" && t.tiers[i].decision == Ask {
-			t.tiers[i] = voice{}
+			t.tiers[i] = tierVerdict{}
 		}
 	}
 }
 
-func (t *tally) verdict() Verdict {
+func (t *evaluation) verdict() Verdict {
 	if t.deny != nil {
 		return t.of(t.deny)
 	}
-	var won *voice
+	var won *tierVerdict
 	for i := len(t.tiers) - 1; i > 0; i-- {
 		if v := &t.tiers[i]; v.decision != "" && (won == nil || rank(v.decision) > rank(won.decision)) {
 			won = v
@@ -297,7 +297,7 @@ func (t *tally) verdict() Verdict {
 		Reason: t.given.reason(), Matched: t.hits, parts: []part{{}}, Grant: t.given.ID}
 }
 
-func (t *tally) of(c *rule) Verdict {
+func (t *evaluation) of(c *rule) Verdict {
 	reason := c.Reason
 	if reason == "" {
 		reason = "rule " + c.name + " says so"
@@ -340,5 +340,5 @@ func (c sees) covers(r *Request, sub *subject) bool {
 	if sub.keys != "" && !c.keys {
 		return false
 	}
-	return !sub.secret || c.secret || !tainted(r.Taint) && !strange(r.Taint)
+	return !sub.secret || c.secret || !tainted(r.Taint) && !untrustedWorkspace(r.Taint)
 }

@@ -124,15 +124,15 @@ type following struct {
 }
 
 func (f *following) command(c *Command) {
-	reads, writes := f.led(c.Reads), f.led(c.Writes)
-	dirs, through := f.led(c.Dirs), f.led(c.Through)
+	reads, writes := f.describe(c.Reads), f.describe(c.Writes)
+	dirs, through := f.describe(c.Dirs), f.describe(c.Through)
 	if len(c.Dirs) == 0 {
-		dirs = f.led([]string{f.folder})
+		dirs = f.describe([]string{f.folder})
 	}
 	changes := c.Class.Rank() >= WriteWorkspace.Rank()
 	bare := *f.at
 	bare.Bare = true // what was looked up counts
-	for _, l := range slices.Concat(reads, dirs, through, f.led(bare.swept(c, f.folder))) {
+	for _, l := range slices.Concat(reads, dirs, through, f.describe(bare.swept(c, f.folder))) {
 		if c.OnlyNames() && strings.ContainsAny(l.Path, "*?[") && l.Real != "" && Inside(accessTo(f.at.Workspace, l.Real, false).path) {
 			continue // names that fit a pattern
 		}
@@ -156,7 +156,7 @@ func (f *following) command(c *Command) {
 	}
 }
 
-func (f *following) led(paths []string) (out []Link) {
+func (f *following) describe(paths []string) (out []Link) {
 	for _, p := range paths {
 		for _, real := range f.real[p] {
 			out = append(out, Link{p, real})
@@ -198,8 +198,8 @@ func (l Link) String() string {
 // maxLinksSaid is how many links a reason names.
 const maxLinksSaid = 3
 
-// led describes where the links of a call lead, for a reason text.
-func led(links []Link) string {
+// describeLinks describes where the links of a call lead, for a reason text.
+func describeLinks(links []Link) string {
 	var out strings.Builder
 	for i, l := range links {
 		if i == maxLinksSaid {

@@ -80,7 +80,7 @@ func (c *rule) taints(taint []Taint) bool {
 				return true
 			}
 		case "secret":
-			if leaks(taint) {
+			if mayLeakSecret(taint) {
 				return true
 			}
 		default:

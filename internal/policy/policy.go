@@ -95,11 +95,11 @@ type Request struct {
 	Taint     []Taint // of the thread
 	Checks    []Check // what checkers said of the call
 
-	Binding  belay.Digest // names the exact call: tool and its definition, arguments, folder; may be missing where no grant is of one call
-	Confine  bool         // a boundary is decided for what the tool starts
-	Boundary string       // of the turn, as configured; empty: the mode's
-	Wish     Wish         // what the call asks for itself
-	Widened  *Bound       // what a person gave exactly this call
+	Binding  belay.Digest      // names the exact call: tool and its definition, arguments, folder; may be missing where no grant is of one call
+	Confine  bool              // a boundary is decided for what the tool starts
+	Boundary string            // of the turn, as configured; empty: the mode's
+	Wish     RequestedBoundary // what the call asks for itself
+	Widened  *Bound            // what a person gave exactly this call
 }
 
 // Check is what one checker said.
@@ -176,7 +176,7 @@ type Grant struct {
 	Left   int           `json:"left,omitempty"`   // calls that it covers yet; 0 counts none
 	Until  time.Time     `json:"until,omitzero"`   // it covers nothing from then on
 
-	Stands *belay.Stands `json:"stands,omitempty"` // of a grant of one call: what it was allowed on; whoever starts it holds it to that
+	Stands *belay.ApprovalContext `json:"stands,omitempty"` // of a grant of one call: what it was allowed on; whoever starts it holds it to that
 }
 
 // Verdict is the gate's answer with everything needed to explain it.
@@ -193,7 +193,7 @@ type Verdict struct {
 	Boundary   string   // by its name: that the deciding rule wants, or that the call gets
 	Bound      *Bound   // that the call gets, if one was decided
 	BoundBy    string   // who named it
-	Least      belay.Level
+	MinLevel   belay.Level
 	Matched    []Hit    // every rule that spoke of the call, the strongest voice first
 	Commands   []Judged // of a command line, in its order
 

@@ -236,15 +236,15 @@ func tainted(taint []Taint) bool {
 	return slices.ContainsFunc(taint, func(t Taint) bool { return t.Kind != TaintWorkspace && t.Kind != TaintSecret })
 }
 
-// strange reports whether a thread contains files of an untrusted workspace.
+// untrustedWorkspace reports whether a thread contains files of an untrusted workspace.
 // They count for secrets only.
-func strange(taint []Taint) bool {
+func untrustedWorkspace(taint []Taint) bool {
 	return slices.ContainsFunc(taint, func(t Taint) bool { return t.Kind == TaintWorkspace })
 }
 
-// leaks reports whether a thread has outside content and a secret: what it sends
+// mayLeakSecret reports whether a thread has outside content and a secret: what it sends
 // out could be that secret, on behalf of the content's author.
-func leaks(taint []Taint) bool {
+func mayLeakSecret(taint []Taint) bool {
 	secret := slices.ContainsFunc(taint, func(t Taint) bool { return t.Kind == TaintSecret })
 	return secret && slices.ContainsFunc(taint, func(t Taint) bool { return t.Kind != TaintSecret })
 }

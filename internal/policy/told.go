@@ -9,12 +9,12 @@ import (
 	"github.com/belay-run/belay"
 )
 
-// Told is what a program that failed says a boundary stopped: an operation and
+// ParseViolation is what a program that failed says a boundary stopped: an operation and
 // its target. A program can say anything, so what it says is a reason to ask
 // about, never one to allow; and what the boundary allows it didn't stop. exists
 // reports whether a path is there outside of the boundary: one that is, and that
 // the program didn't find, is hidden by it.
-func Told(said, workspace, dir string, b belay.Boundary, exists func(string) bool) (op, target string, ok bool) {
+func ParseViolation(said, workspace, dir string, b belay.Boundary, exists func(string) bool) (op, target string, ok bool) {
 	if b.Name == belay.BoundaryFull {
 		return "", "", false
 	}

@@ -81,22 +81,22 @@ func TestWhatABoundaryStoppedIsReadFromWhatProgramsSay(t *testing.T) {
 		{"sh: 1: cannot create /dev/x: Permission denied", "", ""},
 		{strings.Repeat("x", maxLine) + " /etc/x: Permission denied", "", ""},
 	} {
-		op, target, ok := Told(c.said, "/home/ann/ws", "/home/ann/ws", none, there)
+		op, target, ok := ParseViolation(c.said, "/home/ann/ws", "/home/ann/ws", none, there)
 		if op != c.op || target != c.target || ok != (c.op != "") {
 			t.Errorf("%s: %v %s %q, want %s %q", c.said, ok, op, target, c.op, c.target)
 		}
 	}
 	readOnly := belay.Boundary{Name: belay.BoundaryReadOnly, Network: belay.NetworkFull}
-	if op, target, _ := Told("touch: cannot touch 'a': Read-only file system", "/ws", "/ws/sub", readOnly, there); op != OpWrite || target != "/ws/sub/a" {
+	if op, target, _ := ParseViolation("touch: cannot touch 'a': Read-only file system", "/ws", "/ws/sub", readOnly, there); op != OpWrite || target != "/ws/sub/a" {
 		t.Errorf("in a read-only workspace: %s %s", op, target)
 	}
-	if op, target, _ := Told("/bin/sh: 1: cannot create a: Permission denied", "/ws", "/ws/sub", readOnly, there); op != OpWrite || target != "/ws/sub/a" {
+	if op, target, _ := ParseViolation("/bin/sh: 1: cannot create a: Permission denied", "/ws", "/ws/sub", readOnly, there); op != OpWrite || target != "/ws/sub/a" {
 		t.Errorf("in a read-only workspace at L2: %s %s", op, target)
 	}
-	if _, _, ok := Told("curl: (6) Could not resolve host: example.com", "/ws", "/ws", readOnly, there); ok {
+	if _, _, ok := ParseViolation("curl: (6) Could not resolve host: example.com", "/ws", "/ws", readOnly, there); ok {
 		t.Error("the network is allowed, so the boundary didn't stop it")
 	}
-	if _, _, ok := Told("cat: /root/x: Permission denied", "/ws", "/ws", belay.Boundary{Name: belay.BoundaryFull}, there); ok {
+	if _, _, ok := ParseViolation("cat: /root/x: Permission denied", "/ws", "/ws", belay.Boundary{Name: belay.BoundaryFull}, there); ok {
 		t.Error("nothing is stopped by boundary full")
 	}
 }
@@ -122,12 +122,12 @@ func TestALimitThatAProgramMetIsReadFromWhatItSays(t *testing.T) {
 		"all is well": "",
 	} {
 		b := belay.Boundary{Name: belay.BoundaryWorkspace, Limits: all}
-		op, target, ok := Told(said, "/ws", "/ws", b, func(string) bool { return false })
+		op, target, ok := ParseViolation(said, "/ws", "/ws", b, func(string) bool { return false })
 		if ok != (want != "") || target != want || ok && op != OpLimit {
 			t.Errorf("%s: %s %q %v, want %q", said, op, target, ok, want)
 		}
 		b.Limits = belay.ProcessLimits{} // what the boundary doesn't limit it didn't stop
-		if _, target, ok := Told(said, "/ws", "/ws", b, func(string) bool { return false }); ok {
+		if _, target, ok := ParseViolation(said, "/ws", "/ws", b, func(string) bool { return false }); ok {
 			t.Errorf("%s: %q without a limit", said, target)
 		}
 	}

@@ -29,14 +29,14 @@ type Hold interface {
 	Close() error
 }
 
-// Lessee is a Hold whose helper ends the program, and all it started, unless its
+// LeasedHold is a Hold whose helper ends the program, and all it started, unless its
 // lease is renewed in time. Extend says how long the lease is from now; the last
 // call counts. It may be called from Release to Close and doesn't wait.
-type Lessee interface{ Extend(d time.Duration) error }
+type LeasedHold interface{ Extend(d time.Duration) error }
 
-// Witness is a Hold that saw how its program ended. It is asked once all of it
+// EvidenceHold is a Hold that saw how its program ended. It is asked once all of it
 // has ended, before Close.
-type Witness interface{ Evidence() Evidence }
+type EvidenceHold interface{ Evidence() Evidence }
 
 // Evidence is what a boundary saw of a program and of all it started.
 type Evidence struct {
@@ -91,7 +91,7 @@ func (p *Process) evidence() Evidence {
 	p.mu.Lock()
 	hold := p.hold
 	p.mu.Unlock()
-	if w, ok := hold.(Witness); ok {
+	if w, ok := hold.(EvidenceHold); ok {
 		return w.Evidence()
 	}
 	return Evidence{}

@@ -9,11 +9,11 @@ import (
 // maxLine bounds how far back a carriage return reaches.
 const maxLine = 32 << 10
 
-// Plain passes on what a terminal would show of what is written to it, as
+// TerminalText passes on what a terminal would show of what is written to it, as
 // text: escape sequences and control characters are dropped, and of a line that
 // is written again and again, like a progress bar, only the last form is left.
 // It holds back the line that isn't finished; Flush passes that on.
-type Plain struct {
+type TerminalText struct {
 	Dst io.Writer
 
 	line  []byte
@@ -35,7 +35,7 @@ const (
 const esc, bel, del = 0x1b, 0x07, 0x7f
 
 // Write takes all of b or fails for good.
-func (p *Plain) Write(b []byte) (int, error) {
+func (p *TerminalText) Write(b []byte) (int, error) {
 	n := len(b)
 	for len(b) > 0 && p.err == nil {
 		if p.state == inText {
@@ -64,7 +64,7 @@ func plainText(b []byte) int {
 	return len(b)
 }
 
-func (p *Plain) text(b []byte) {
+func (p *TerminalText) text(b []byte) {
 	if p.back {
 		p.line, p.back = p.line[:0], false
 	}
@@ -73,7 +73,7 @@ func (p *Plain) text(b []byte) {
 	}
 }
 
-func (p *Plain) control(c byte) {
+func (p *TerminalText) control(c byte) {
 	switch p.state {
 	case inEscape:
 		p.state = afterEscape(c)
@@ -125,7 +125,7 @@ func afterEscape(c byte) byte {
 }
 
 // Flush passes on the line that isn't finished.
-func (p *Plain) Flush() error {
+func (p *TerminalText) Flush() error {
 	if p.err == nil && len(p.line) > 0 {
 		_, p.err = p.Dst.Write(p.line)
 	}
@@ -136,7 +136,7 @@ func (p *Plain) Flush() error {
 // PlainText is b as Plain passes it on.
 func PlainText(b []byte) []byte {
 	var out bytes.Buffer
-	p := Plain{Dst: &out}
+	p := TerminalText{Dst: &out}
 	p.Write(b) //nolint:errcheck // a buffer takes everything
 	p.Flush()  //nolint:errcheck // as above
 	return out.Bytes()

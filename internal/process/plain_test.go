@@ -32,7 +32,7 @@ func TestWhatATerminalShowsAsText(t *testing.T) {
 			t.Errorf("%.60q: got %.80q, want %q", in, got, want)
 		}
 		var out bytes.Buffer
-		p := process.Plain{Dst: &out}
+		p := process.TerminalText{Dst: &out}
 		for i := range len(in) {
 			p.Write([]byte{in[i]})
 		}
@@ -45,7 +45,7 @@ func TestWhatATerminalShowsAsText(t *testing.T) {
 
 func TestALineWithoutEndCostsNoMemory(t *testing.T) {
 	n := 0
-	p := process.Plain{Dst: writer(func(b []byte) { n += len(b) })}
+	p := process.TerminalText{Dst: writer(func(b []byte) { n += len(b) })}
 	block := bytes.Repeat([]byte("x"), 1<<20)
 	got := testing.AllocsPerRun(5, func() { p.Write(block) })
 	if p.Flush(); n != 6<<20 {

@@ -142,7 +142,7 @@ func Start(c Command) (*Process, error) {
 	}
 	p.Start = startOfChild(p.PID)
 	go p.pump(c.Output)
-	go p.tend()
+	go p.supervise()
 	return p, nil
 }
 

@@ -47,8 +47,8 @@ func (p *Process) Wait(ctx context.Context) Exit {
 	return p.exit
 }
 
-// tend sees the program to its end.
-func (p *Process) tend() {
+// supervise sees the program to its end.
+func (p *Process) supervise() {
 	defer close(p.done)
 	exited := make(chan struct{})
 	go func() {

@@ -2,15 +2,15 @@ package process
 
 import "time"
 
-// Look is what the system says of all its processes at one moment. Here it says
+// ProcessTable is what the system says of all its processes at one moment. Here it says
 // only whether they are there.
-type Look struct{}
+type ProcessTable struct{}
 
-// LookAround reads them all.
-func LookAround() Look { return Look{} }
+// ReadProcessTable reads them all.
+func ReadProcessTable() ProcessTable { return ProcessTable{} }
 
-// Use is what a process and all below it take.
-type Use struct {
+// Usage is what a process and all below it take.
+type Usage struct {
 	Processes int
 	CPU       time.Duration // so far, with those below it that have ended
 	Bytes     int64         // of memory that they have now; shared pages count for each
@@ -18,6 +18,6 @@ type Use struct {
 
 // Tree is the use of a process and all below it; false: it isn't there. An empty
 // start means unknown.
-func (l Look) Tree(pid int, start string) (u Use, there bool) {
-	return Use{Processes: 1}, Alive(pid, start)
+func (l ProcessTable) Tree(pid int, start string) (u Usage, there bool) {
+	return Usage{Processes: 1}, Alive(pid, start)
 }

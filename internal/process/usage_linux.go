@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// Look is what the system says of all its processes at one moment.
-type Look struct {
+// ProcessTable is what the system says of all its processes at one moment.
+type ProcessTable struct {
 	procs    map[int]proc
 	children map[int][]int
 }
@@ -23,9 +23,9 @@ type proc struct {
 // of a second whatever it counts in.
 const tick = 10 * time.Millisecond
 
-// LookAround reads them all.
-func LookAround() Look {
-	l := Look{procs: map[int]proc{}, children: map[int][]int{}}
+// ReadProcessTable reads them all.
+func ReadProcessTable() ProcessTable {
+	l := ProcessTable{procs: map[int]proc{}, children: map[int][]int{}}
 	dir, err := os.Open("/proc")
 	if err != nil {
 		return l
@@ -64,8 +64,8 @@ func LookAround() Look {
 	return l
 }
 
-// Use is what a process and all below it take.
-type Use struct {
+// Usage is what a process and all below it take.
+type Usage struct {
 	Processes int
 	CPU       time.Duration // so far, with those below it that have ended
 	Bytes     int64         // of memory that they have now; shared pages count for each
@@ -73,12 +73,12 @@ type Use struct {
 
 // Tree is the use of a process and all below it; false: it isn't there. An empty
 // start means unknown.
-func (l Look) Tree(pid int, start string) (u Use, there bool) {
+func (l ProcessTable) Tree(pid int, start string) (u Usage, there bool) {
 	p, ok := l.procs[pid]
 	if !ok || start != "" && p.start != start {
 		return u, false
 	}
-	u = Use{Processes: 1, CPU: p.cpu, Bytes: p.bytes}
+	u = Usage{Processes: 1, CPU: p.cpu, Bytes: p.bytes}
 	for _, child := range l.children[pid] {
 		if below, ok := l.Tree(child, ""); ok {
 			u.Processes += below.Processes

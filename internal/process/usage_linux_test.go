@@ -16,11 +16,11 @@ func TestWhatATreeUses(t *testing.T) {
 		t.Fatal(err)
 	}
 	h.line(t)
-	use, there := process.LookAround().Tree(p.PID, p.Start)
+	use, there := process.ReadProcessTable().Tree(p.PID, p.Start)
 	if !there || use.Processes < 4 || use.CPU < 10*time.Millisecond || use.Bytes < 1<<20 {
 		t.Errorf("got %+v, %v", use, there)
 	}
-	if _, there := process.LookAround().Tree(p.PID, p.Start+"1"); there {
+	if _, there := process.ReadProcessTable().Tree(p.PID, p.Start+"1"); there {
 		t.Error("another start time is taken for this process")
 	}
 	p.Stop(process.Cancelled)
@@ -28,10 +28,10 @@ func TestWhatATreeUses(t *testing.T) {
 	if e := p.Exit(); e.CPU < 10*time.Millisecond || e.Peak < 1<<18 {
 		t.Errorf("the exit says %+v", e)
 	}
-	if _, there := process.LookAround().Tree(p.PID, p.Start); there {
+	if _, there := process.ReadProcessTable().Tree(p.PID, p.Start); there {
 		t.Error("it has ended and is there")
 	}
-	if use, there := process.LookAround().Tree(os.Getpid(), ""); !there || use.Bytes < 1<<20 {
+	if use, there := process.ReadProcessTable().Tree(os.Getpid(), ""); !there || use.Bytes < 1<<20 {
 		t.Errorf("this process uses %+v, %v", use, there)
 	}
 }

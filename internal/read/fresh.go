@@ -40,8 +40,8 @@ func (v *Reads) fresh(r *http.Request) (Fresh, error) {
 		}
 		if at >= store.Position(after) {
 			f := Fresh{Position: at}
-			if at-store.Position(after) >= store.Apart { // it may be of a time before the store was put back
-				f.Stale, err = store.Lapsed(r.Context(), v.Store, store.Position(after))
+			if at-store.Position(after) >= store.RestoreGap { // it may be of a time before the store was put back
+				f.Stale, err = store.RolledBack(r.Context(), v.Store, store.Position(after))
 			}
 			return f, err
 		}

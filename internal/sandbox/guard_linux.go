@@ -18,11 +18,11 @@ import (
 )
 
 // guard fills in which names are read-only, and makes the stubs.
-func (b *Box) guard(p *boxinit.Profile) (*stubs, error) {
+func (b *Box) guard(p *boxinit.Profile) (*placeholders, error) {
 	if b.o.Protected == nil {
 		return nil, nil
 	}
-	var s *stubs
+	var s *placeholders
 	left := leftBy(b.b)
 	if b.writes() {
 		var names, open []string
@@ -51,13 +51,13 @@ func (b *Box) guard(p *boxinit.Profile) (*stubs, error) {
 	return s, nil
 }
 
-// stubs are empty folders in the place of missing names. Every process that
+// placeholders are empty folders in the place of missing names. Every process that
 // needs them shares a lock on a file that names the workspace, and who can have
 // it alone removes them: the last of these processes, or after a crash whichever
 // comes next, wherever it works. Within a process they stay for a moment after
 // the last program: removing them takes longer than all else that a boundary
 // costs.
-type stubs struct {
+type placeholders struct {
 	root  string
 	lock  *os.File
 	users int
@@ -78,12 +78,12 @@ const stubLinger = 3 * time.Second
 // kept are the stubs of this process, by the root of their workspace.
 var kept = struct {
 	sync.Mutex
-	at map[string]*stubs
-}{at: map[string]*stubs{}}
+	at map[string]*placeholders
+}{at: map[string]*placeholders{}}
 
-// Settle removes at once what would be removed in a moment, and waits for what
+// Cleanup removes at once what would be removed in a moment, and waits for what
 // is being removed. Whoever ends the process calls it.
-func Settle() {
+func Cleanup() {
 	kept.Lock()
 	for _, s := range kept.at {
 		s.settle()
@@ -120,12 +120,12 @@ func Clear() {
 	}
 }
 
-func makeStubs(root string, names, open []string) (*stubs, error) {
+func makeStubs(root string, names, open []string) (*placeholders, error) {
 	kept.Lock()
 	defer kept.Unlock()
 	s := kept.at[root]
 	if s == nil {
-		s = &stubs{root: root}
+		s = &placeholders{root: root}
 		var err error
 		if s.lock, err = lockFor(root); err != nil {
 			return nil, err
@@ -146,7 +146,7 @@ func makeStubs(root string, names, open []string) (*stubs, error) {
 // stand makes the folders that aren't there, once it is written down where. What
 // is to be open stands for none: a program may make it. Others that run can then,
 // too, and what they leave there is found.
-func (s *stubs) stand(names, open []string) error {
+func (s *placeholders) stand(names, open []string) error {
 	if _, err := s.lock.WriteAt([]byte(s.root), 0); err != nil {
 		return fmt.Errorf("write down which workspace it is: %w", err)
 	}
@@ -191,7 +191,7 @@ func lockFor(root string) (*os.File, error) {
 }
 
 // release says that one program less needs the stubs.
-func (s *stubs) release() {
+func (s *placeholders) release() {
 	if s == nil {
 		return
 	}
@@ -207,7 +207,7 @@ func (s *stubs) release() {
 }
 
 // settle removes the stubs if nobody needs them, in this process or another.
-func (s *stubs) settle() {
+func (s *placeholders) settle() {
 	if s.users > 0 || kept.at[s.root] != s {
 		return
 	}

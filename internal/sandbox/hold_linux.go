@@ -27,7 +27,7 @@ type Hold struct {
 	applied belay.Applied
 	stands  bool // the boundary is what was intended
 	group   *cgroup
-	stubs   *stubs
+	stubs   *placeholders
 	scratch string   // a folder that was lent
 	socket  *os.File // the proxy's
 	proxy   *proxy
@@ -56,8 +56,8 @@ func (h *Hold) connect(p *boxinit.Profile) error {
 	return nil
 }
 
-// letFar closes the helper's ends, so that its end is heard.
-func (h *Hold) letFar() {
+// closeChildEnds closes the helper's ends, so that its end is heard.
+func (h *Hold) closeChildEnds() {
 	for _, f := range h.far {
 		f.Close()
 	}
@@ -66,7 +66,7 @@ func (h *Hold) letFar() {
 
 // Await waits for the helper's report and holds it against what was intended.
 func (h *Hold) Await(ctx context.Context) error {
-	h.letFar()
+	h.closeChildEnds()
 	stop := context.AfterFunc(ctx, func() { h.conn.SetReadDeadline(past) }) //nolint:errcheck // a socket has deadlines
 	defer stop()
 	m, err := h.receive()
@@ -229,9 +229,9 @@ func (h *Hold) Refused() []string { return h.proxy.hosts() }
 // Close gives back what the hold has. A helper that still runs ends, and all
 // that it started.
 func (h *Hold) Close() error {
-	h.letFar()
+	h.closeChildEnds()
 	if !h.stands && h.box != nil {
-		found.doubt()
+		found.invalidate()
 	}
 	h.Ended()
 	if h.conn != nil {

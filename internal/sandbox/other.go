@@ -17,8 +17,8 @@ import (
 // Main does nothing here: there is no helper.
 func Main() {}
 
-// Settle does nothing here: nothing is left.
-func Settle() {}
+// Cleanup does nothing here: nothing is left.
+func Cleanup() {}
 
 // Clear does nothing here: nothing is left.
 func Clear() {}
@@ -41,8 +41,8 @@ func Probe() Machine {
 	return m
 }
 
-// Recall is Probe: there is nothing to remember.
-func Recall(string) Machine { return Probe() }
+// ProbeCached is Probe: there is nothing to remember.
+func ProbeCached(string) Machine { return Probe() }
 
 // Seatbelt reports whether there is a sandbox that can be tried, though nobody has
 // verified it.
@@ -90,7 +90,7 @@ func (b *Box) Prepare(cmd *exec.Cmd) (process.Hold, error) {
 	if err != nil {
 		return nil, err
 	}
-	h := &strapped{layers: a.Layers}
+	h := &seatbeltHold{layers: a.Layers}
 	if err := b.strap(cmd, h); err != nil {
 		h.Close() //nolint:errcheck // the first error counts
 		return nil, belay.Errorf(belay.CodeNotConfined, "seatbelt can't be tried").Wrap(err)
@@ -101,7 +101,7 @@ func (b *Box) Prepare(cmd *exec.Cmd) (process.Hold, error) {
 // seatbeltExe applies a profile to itself and executes a program.
 const seatbeltExe = "/usr/bin/sandbox-exec"
 
-func (b *Box) strap(cmd *exec.Cmd, h *strapped) (err error) {
+func (b *Box) strap(cmd *exec.Cmd, h *seatbeltHold) (err error) {
 	if h.scratch, err = os.MkdirTemp("", "belay-scratch-*"); err != nil {
 		return err
 	}

@@ -118,7 +118,7 @@ func attempt(ctx context.Context, try map[string]bool, group *cgroup) ([]belay.L
 	if err := cmd.Start(); err != nil {
 		return nil, err
 	}
-	h.letFar()
+	h.closeChildEnds()
 	stop := context.AfterFunc(ctx, func() { h.conn.SetReadDeadline(past) }) //nolint:errcheck // a socket has deadlines
 	defer stop()
 	said, err := h.receive()

@@ -219,7 +219,7 @@ func TestProtectedStubsAreGoneAfterTheLastProgram(t *testing.T) {
 	in.Close()
 	cmd.Wait()
 	h.Close()
-	sandbox.Settle()
+	sandbox.Cleanup()
 	if got := listing(t, s.o.Workspace); !slices.Equal(got, []string{" d---------", "/.idea d---------"}) {
 		t.Errorf("the workspace has %q", got)
 	}
@@ -262,7 +262,7 @@ func TestProtectedStubsOfAKilledRuntimeAreCleared(t *testing.T) {
 	in.Close()
 	cmd.Wait()
 	h.Close()
-	sandbox.Settle()
+	sandbox.Cleanup()
 	if got := listing(t, living.o.Workspace); len(got) != 2 {
 		t.Errorf("the other workspace has %q", got)
 	}
@@ -274,7 +274,7 @@ func TestProtectedStubsAreGoneWhateverTheMask(t *testing.T) {
 	defer syscall.Umask(syscall.Umask(0o077))
 	s := newSpace(t)
 	s.sh("true")
-	sandbox.Settle()
+	sandbox.Cleanup()
 	if got := listing(t, s.o.Workspace); len(got) != 1 {
 		t.Errorf("the workspace has %q", got)
 	}

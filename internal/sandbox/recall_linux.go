@@ -22,7 +22,7 @@ import (
 // Probe tries every layer, once in a process, with a helper that runs nothing.
 func Probe() Machine { return found.get("", probe) }
 
-// Recall is Probe, but takes from a file what an earlier process found, and
+// ProbeCached is Probe, but takes from a file what an earlier process found, and
 // leaves there what this one does. A trial takes as long as a start; what it
 // finds changes with the machine's start, the kernel, the program, the rights
 // of the process and the kernel's settings, and with any of these it counts no
@@ -32,7 +32,7 @@ func Probe() Machine { return found.get("", probe) }
 // too much, never too little, and a promise isn't believed: each program's
 // layers are read back before it begins. Then it doesn't run, and the machine
 // is tried anew.
-func Recall(file string) Machine { return found.get(file, probe) }
+func ProbeCached(file string) Machine { return found.get(file, probe) }
 
 // found is what this process knows of the machine.
 var found finding
@@ -66,8 +66,8 @@ func (f *finding) get(file string, try func() Machine) Machine {
 	return f.m
 }
 
-// doubt forgets what a file said, because a boundary didn't come to stand.
-func (f *finding) doubt() {
+// invalidate forgets what a file said, because a boundary didn't come to stand.
+func (f *finding) invalidate() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.from != "" {

@@ -182,7 +182,7 @@ func promisedTooMuch(t *testing.T, dir string) {
 		t.Fatalf("without networks of its own the machine has %+v", m)
 	}
 	keep(file, answer{circumstances(), strong().Layers}) // now nothing shows it
-	if m := Recall(file); m.Level != belay.L3 {
+	if m := ProbeCached(file); m.Level != belay.L3 {
 		t.Fatalf("the lie wasn't read: %+v", m)
 	}
 	ws := filepath.Join(dir, "project")

@@ -40,7 +40,7 @@ func TestMain(m *testing.M) {
 		os.Exit(runtimeToKill(dir))
 	}
 	code := m.Run()
-	sandbox.Settle()
+	sandbox.Cleanup()
 	if actorDir != "" {
 		os.RemoveAll(actorDir)
 	}

@@ -30,9 +30,9 @@ read -r word <&"$hear" || exit 125
 eval "exec $say>&- $hear<&-"
 exec "$@"`
 
-// strapped is the hold of one program under a profile of macOS. It is a
+// seatbeltHold is the hold of one program under a profile of macOS. It is a
 // process.Hold.
-type strapped struct {
+type seatbeltHold struct {
 	say, let *os.File
 	far      []*os.File // the gate's ends, until it has them
 	closed   string     // the file that the gate tries
@@ -41,7 +41,7 @@ type strapped struct {
 }
 
 // strap makes cmd start its program with exe under a profile, held at the gate.
-func (h *strapped) strap(cmd *exec.Cmd, exe, profile string) error {
+func (h *seatbeltHold) strap(cmd *exec.Cmd, exe, profile string) error {
 	f, err := os.CreateTemp("", "belay-closed-*")
 	if err != nil {
 		return err
@@ -66,8 +66,8 @@ func (h *strapped) strap(cmd *exec.Cmd, exe, profile string) error {
 }
 
 // Await waits until the gate says that the profile stands.
-func (h *strapped) Await(ctx context.Context) error {
-	h.letFar()
+func (h *seatbeltHold) Await(ctx context.Context) error {
+	h.closeChildEnds()
 	stop := context.AfterFunc(ctx, func() { h.say.SetReadDeadline(past) }) //nolint:errcheck // a pipe has deadlines
 	defer stop()
 	said, err := bufio.NewReader(io.LimitReader(h.say, 64)).ReadString('\n')
@@ -83,21 +83,21 @@ func (h *strapped) Await(ctx context.Context) error {
 }
 
 // Applied is what the program got: nothing that anybody could promise.
-func (h *strapped) Applied() belay.Applied {
+func (h *seatbeltHold) Applied() belay.Applied {
 	a := belay.Applied{Network: belay.NetworkFull, Layers: h.layers}
 	a.Level, a.Why = LevelOf(a.Layers)
 	return a
 }
 
 // Release lets the program begin.
-func (h *strapped) Release() error {
+func (h *seatbeltHold) Release() error {
 	_, err := h.let.WriteString("go\n")
 	return err
 }
 
 // Close gives back what the hold has.
-func (h *strapped) Close() error {
-	h.letFar()
+func (h *seatbeltHold) Close() error {
+	h.closeChildEnds()
 	for _, f := range []*os.File{h.say, h.let} {
 		if f != nil {
 			f.Close()
@@ -113,7 +113,7 @@ func (h *strapped) Close() error {
 	return errors.Join(gone, closed)
 }
 
-func (h *strapped) letFar() {
+func (h *seatbeltHold) closeChildEnds() {
 	for _, f := range h.far {
 		f.Close()
 	}

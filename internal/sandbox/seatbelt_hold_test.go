@@ -16,7 +16,7 @@ import (
 // strapIn starts a program behind the gate, with a script in the place of the
 // system's program. closes is what the script does to the file that is to be
 // closed, which is its sixth argument after the profile.
-func strapIn(t *testing.T, closes string, argv ...string) (*strapped, *exec.Cmd, *bytes.Buffer) {
+func strapIn(t *testing.T, closes string, argv ...string) (*seatbeltHold, *exec.Cmd, *bytes.Buffer) {
 	t.Helper()
 	exe := filepath.Join(t.TempDir(), "sandbox-exec")
 	if err := os.WriteFile(exe, []byte("#!/bin/sh\ntest \"$1 $2\" = '-p (version 1)' || exit 65\nshift 2\n"+closes+"\nexec \"$@\"\n"), 0o700); err != nil {
@@ -25,7 +25,7 @@ func strapIn(t *testing.T, closes string, argv ...string) (*strapped, *exec.Cmd,
 	cmd := exec.Command(argv[0], argv[1:]...)
 	out := &bytes.Buffer{}
 	cmd.Stdout, cmd.Stderr = out, out
-	h := &strapped{layers: []belay.Layer{{Name: layerSeatbelt, State: belay.LayerApplied, Detail: unverified}}}
+	h := &seatbeltHold{layers: []belay.Layer{{Name: layerSeatbelt, State: belay.LayerApplied, Detail: unverified}}}
 	if err := h.strap(cmd, exe, "(version 1)"); err != nil {
 		t.Fatal(err)
 	}

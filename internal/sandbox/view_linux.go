@@ -55,7 +55,7 @@ func (b *Box) profile(cmd *exec.Cmd, h *Hold) (*boxinit.Profile, error) {
 	look(p)
 	var err error
 	if !p.Try[LayerMounts] && !b.full() {
-		if err := h.lend(p); err != nil {
+		if err := h.addTempDir(p); err != nil {
 			return nil, err
 		}
 	}
@@ -91,9 +91,9 @@ func (b *Box) gather(p *boxinit.Profile, h *Hold) (err error) {
 	return nil
 }
 
-// lend gives a program a folder to write temporary files in, where it has no
+// addTempDir gives a program a folder to write temporary files in, where it has no
 // view of its own. It is gone with the hold.
-func (h *Hold) lend(p *boxinit.Profile) (err error) {
+func (h *Hold) addTempDir(p *boxinit.Profile) (err error) {
 	if h.scratch, err = os.MkdirTemp("", "belay-scratch-*"); err != nil {
 		return fmt.Errorf("folder for temporary files: %w", err)
 	}

@@ -67,42 +67,42 @@ func (a *Allowance) check() error {
 
 // Action is an open question as who answers it must see it: whole.
 type Action struct {
-	ID       belay.ActionID  `json:"actionId"`
-	Version  string          `json:"version"` // changes when the request does
-	Kind     string          `json:"kind"`    // permission, question, continue
-	Session  belay.SessionID `json:"sessionId"`
-	Thread   belay.ThreadID  `json:"threadId"`
-	Turn     belay.TurnID    `json:"turnId,omitempty"`
-	Call     belay.CallID    `json:"callId,omitempty"`
-	Tool     string          `json:"tool,omitempty"`
-	Args     json.RawMessage `json:"args,omitempty"`     // of the call, exactly
-	ArgsRef  *belay.Ref      `json:"argsRef,omitempty"`  // content that has them, when they are long
-	ArgsHash belay.Digest    `json:"argsHash,omitempty"` // what an answer is bound to
-	Shown    string          `json:"shown,omitempty"`    // the call, whole, on one line: what doesn't show itself is written out
-	Again    *event.Again    `json:"again,omitempty"`    // why it is asked once more after it was allowed
-	Boundary string          `json:"boundary,omitempty"` // that its programs run in, if it is allowed
-	Stands   *belay.Stands   `json:"stands,omitempty"`   // what an answer is bound to besides: the folder, the variables, the programs
-	Tags     []string        `json:"tags,omitempty"`     // risks that the gate saw
-	Taint    []string        `json:"taint,omitempty"`    // what the conversation has from outside
-	Prompt   string          `json:"prompt,omitempty"`
-	Asked    time.Time       `json:"asked,omitzero"`
-	Until    time.Time       `json:"until"` // then it is denied
+	ID       belay.ActionID         `json:"actionId"`
+	Version  string                 `json:"version"` // changes when the request does
+	Kind     string                 `json:"kind"`    // permission, question, continue
+	Session  belay.SessionID        `json:"sessionId"`
+	Thread   belay.ThreadID         `json:"threadId"`
+	Turn     belay.TurnID           `json:"turnId,omitempty"`
+	Call     belay.CallID           `json:"callId,omitempty"`
+	Tool     string                 `json:"tool,omitempty"`
+	Args     json.RawMessage        `json:"args,omitempty"`     // of the call, exactly
+	ArgsRef  *belay.Ref             `json:"argsRef,omitempty"`  // content that has them, when they are long
+	ArgsHash belay.Digest           `json:"argsHash,omitempty"` // what an answer is bound to
+	Shown    string                 `json:"shown,omitempty"`    // the call, whole, on one line: what doesn't show itself is written out
+	Again    *event.Again           `json:"again,omitempty"`    // why it is asked once more after it was allowed
+	Boundary string                 `json:"boundary,omitempty"` // that its programs run in, if it is allowed
+	Stands   *belay.ApprovalContext `json:"stands,omitempty"`   // what an answer is bound to besides: the folder, the variables, the programs
+	Tags     []string               `json:"tags,omitempty"`     // risks that the gate saw
+	Taint    []string               `json:"taint,omitempty"`    // what the conversation has from outside
+	Prompt   string                 `json:"prompt,omitempty"`
+	Asked    time.Time              `json:"asked,omitzero"`
+	Until    time.Time              `json:"until"` // then it is denied
 }
 
-func resolvePermission(ctx context.Context, r *request, in *ResolvePermission) (*Told, error) {
+func resolvePermission(ctx context.Context, r *request, in *ResolvePermission) (*CommandResult, error) {
 	if in.Decision != "allow" && in.Decision != "deny" {
 		return nil, problem.At("decision", belay.Errorf(belay.CodeBadCommand, "%q is none of allow, deny", problem.Shown(in.Decision)).WithHint("respond_action answers questions, too"))
 	}
 	return r.respond(ctx, "permission", RespondAction{Action: in.Action, Decision: in.Decision, Version: in.Version, Allowance: in.Allowance, Args: in.Args, Message: in.Message})
 }
 
-func respondAction(ctx context.Context, r *request, in *RespondAction) (*Told, error) {
+func respondAction(ctx context.Context, r *request, in *RespondAction) (*CommandResult, error) {
 	return r.respond(ctx, "", *in)
 }
 
 // respond brings an answer to the thread that asked; what came through a channel
 // is recorded as that, too.
-func (r *request) respond(ctx context.Context, kind string, in RespondAction) (*Told, error) {
+func (r *request) respond(ctx context.Context, kind string, in RespondAction) (*CommandResult, error) {
 	told, err := r.decide(ctx, kind, in)
 	if noted := r.returned(ctx, &in, err); noted != nil && err == nil {
 		return nil, noted // it is done, and repeated it answers the same
@@ -112,7 +112,7 @@ func (r *request) respond(ctx context.Context, kind string, in RespondAction) (*
 
 // decide brings an answer to the thread that asked, if the question is still the
 // one that was seen.
-func (r *request) decide(ctx context.Context, kind string, in RespondAction) (*Told, error) {
+func (r *request) decide(ctx context.Context, kind string, in RespondAction) (*CommandResult, error) {
 	if err := in.check(); err != nil {
 		return nil, err
 	}

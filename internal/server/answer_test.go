@@ -12,7 +12,7 @@ import (
 )
 
 // question submits work that asks and returns the question.
-func question(t *testing.T, r *rig, owner string) (Told, Action) {
+func question(t *testing.T, r *rig, owner string) (CommandResult, Action) {
 	t.Helper()
 	told := r.command("submit_turn", owner, `{"text":"go","sessionId":"s1","turnId":"t1"}`).told(t)
 	r.until(owner, told.Run, "waiting")

@@ -33,8 +33,8 @@ const (
 	maxAttached    = 256        // at once, of all tenants
 )
 
-// pace is how an attachment spends its time.
-type pace struct {
+// attachTimings is how an attachment spends its time.
+type attachTimings struct {
 	beat  time.Duration // between two looks whether the client lives and its token is good
 	idle  time.Duration // without a byte from or to the program, after which it ends
 	stall time.Duration // that a client may take nothing
@@ -42,7 +42,7 @@ type pace struct {
 	taken time.Duration // that a program has to take an input
 }
 
-var usualPace = pace{beat: 15 * time.Second, idle: time.Hour, stall: 30 * time.Second, close: 2 * time.Second, taken: 10 * time.Second}
+var usualPace = attachTimings{beat: 15 * time.Second, idle: time.Hour, stall: 30 * time.Second, close: 2 * time.Second, taken: 10 * time.Second}
 
 // upgrades reports whether a request asks for WebSocket.
 func upgrades(r *http.Request) bool {
@@ -83,7 +83,7 @@ func offered(r *http.Request) (token string, err error) {
 func (s *Server) attach(w http.ResponseWriter, r *http.Request) {
 	leave, err := s.attaching()
 	if err != nil {
-		s.turnAway(w, r, err)
+		s.forbid(w, r, err)
 		return
 	}
 	defer leave()
@@ -92,7 +92,7 @@ func (s *Server) attach(w http.ResponseWriter, r *http.Request) {
 		err = a.note(r.Context(), "attach", fmt.Sprintf("%s of %s%s", a.id, a.sid, a.tokenName()))
 	}
 	if err != nil {
-		s.turnAway(w, r, err)
+		s.forbid(w, r, err)
 		return
 	}
 	// The gate has looked at the origin: pages that were named with --origin are

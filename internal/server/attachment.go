@@ -23,7 +23,7 @@ type attachment struct {
 	request
 	conn    *websocket.Conn
 	token   string
-	pace    pace
+	pace    attachTimings
 	sid     belay.SessionID
 	stream  belay.StreamID
 	id      belay.ProcessID

@@ -114,7 +114,7 @@ func TestWhatIsntKeptIsSaid(t *testing.T) {
 	x.stop()
 	r := x.world.serve(t, once, func(c *Config) {
 		open := c.Open
-		c.Open = func(ctx context.Context, tenant string) (House, error) {
+		c.Open = func(ctx context.Context, tenant string) (TenantConfig, error) {
 			h, err := open(ctx, tenant)
 			if err == nil {
 				h.Store = hiding{h.Store, gone.Ref.Digest}

@@ -68,12 +68,12 @@ func thousand(t *testing.T, n int, blocked bool) (waits []time.Duration) {
 }
 
 // stubbornly opens houses whose engine has the stubborn provider.
-func stubbornly(t *testing.T, open func(context.Context, string) (House, error), let chan struct{}) func(context.Context, string) (House, error) {
+func stubbornly(t *testing.T, open func(context.Context, string) (TenantConfig, error), let chan struct{}) func(context.Context, string) (TenantConfig, error) {
 	set, err := tool.NewSet(plan.Tools()...)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return func(ctx context.Context, tenant string) (House, error) {
+	return func(ctx context.Context, tenant string) (TenantConfig, error) {
 		h, err := open(ctx, tenant)
 		if err != nil {
 			return h, err

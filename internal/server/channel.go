@@ -198,7 +198,7 @@ func (r *request) start(ctx context.Context, row view.Channel, last store.Positi
 		return nil, err
 	}
 	told := &ChannelTold{Channel: row.ID, Stream: streamOf(row), Since: last}
-	lapsed, err := store.Lapsed(ctx, r.Store, last)
+	lapsed, err := store.RolledBack(ctx, r.Store, last)
 	if err != nil {
 		return nil, err
 	}
@@ -239,7 +239,7 @@ func ackEvents(ctx context.Context, r *request, in *AckEvents) (*ChannelTold, er
 	if err != nil {
 		return nil, problem.At("channelId", err)
 	}
-	lapsed, err := store.Lapsed(ctx, r.Store, store.Position(in.Position))
+	lapsed, err := store.RolledBack(ctx, r.Store, store.Position(in.Position))
 	if err != nil {
 		return nil, err
 	}

@@ -30,7 +30,7 @@ var refusedHere = map[string]belay.Code{
 // Guarantee: V32.
 func TestTheClientRoundTripsEveryCommand(t *testing.T) {
 	var reads *rig
-	var told Told
+	var told CommandResult
 	var q Action
 	begin := func() *rig {
 		r := newRig(t, asks)
@@ -84,7 +84,7 @@ func TestTheClientRoundTripsEveryCommand(t *testing.T) {
 		if !c.Mutates {
 			continue
 		}
-		var again Told
+		var again CommandResult
 		if err := cl.Command(t.Context(), c.Name, "round-trip", in, &again); err != nil || !idle[c.Name] && !again.Repeated {
 			t.Errorf("%s again under its key: %+v, %v", c.Name, again, err)
 		}

@@ -12,12 +12,12 @@ import (
 	"github.com/belay-run/belay/internal/store"
 )
 
-// drives runs the sessions of one tenant that have something to do, so many at
+// Dispatcher runs the sessions of one tenant that have something to do, so many at
 // once, and takes over those whose owner is gone. A session at rest costs its
 // row in the store and nothing here but the time at which it wakes.
 //
 // One goroutine chooses; each session that runs has one more.
-type drives struct {
+type Dispatcher struct {
 	st   store.Store
 	pool *pool
 	run  func(ctx context.Context, id belay.SessionID) error
@@ -52,20 +52,20 @@ type pool struct {
 // other processes did to sessions that aren't driven.
 const scanEvery = 2 * time.Second
 
-func newDrives(st store.Store, all chan struct{}, mine int, now func() time.Time, log *slog.Logger) *drives {
-	return &drives{st: st, busy: func(belay.SessionID) bool { return false }, pool: &pool{all: all, mine: mine}, now: now, log: log, kicked: make(chan struct{}, 1), over: make(chan struct{}),
+func newDrives(st store.Store, all chan struct{}, mine int, now func() time.Time, log *slog.Logger) *Dispatcher {
+	return &Dispatcher{st: st, busy: func(belay.SessionID) bool { return false }, pool: &pool{all: all, mine: mine}, now: now, log: log, kicked: make(chan struct{}, 1), over: make(chan struct{}),
 		ready: newLine(), running: map[belay.SessionID]bool{}, wakes: newLine(), failed: map[belay.SessionID]int{}}
 }
 
-func (d *drives) kick() {
+func (d *Dispatcher) kick() {
 	select {
 	case d.kicked <- struct{}{}:
 	default:
 	}
 }
 
-// want makes a session run soon. The priority counts among those that wait now.
-func (d *drives) want(id belay.SessionID, priority int) {
+// enqueue makes a session run soon. The priority counts among those that wait now.
+func (d *Dispatcher) enqueue(id belay.SessionID, priority int) {
 	d.mu.Lock()
 	d.add(id, priority)
 	d.mu.Unlock()
@@ -73,7 +73,7 @@ func (d *drives) want(id belay.SessionID, priority int) {
 }
 
 // add is want under the lock.
-func (d *drives) add(id belay.SessionID, priority int) {
+func (d *Dispatcher) add(id belay.SessionID, priority int) {
 	d.wakes.remove(id)
 	if id == belay.SystemSession {
 		return
@@ -88,7 +88,7 @@ func (d *drives) add(id belay.SessionID, priority int) {
 
 // loop chooses the sessions to run until ctx ends. hold, when it is closed,
 // keeps new ones from starting. The sessions run under work, which ends later.
-func (d *drives) loop(ctx, work context.Context, hold <-chan struct{}) {
+func (d *Dispatcher) loop(ctx, work context.Context, hold <-chan struct{}) {
 	defer close(d.over)
 	scan := time.NewTicker(scanEvery)
 	defer scan.Stop()
@@ -133,20 +133,20 @@ func (d *drives) loop(ctx, work context.Context, hold <-chan struct{}) {
 }
 
 // wait returns when the loop and everything that it began have ended.
-func (d *drives) wait() {
+func (d *Dispatcher) wait() {
 	<-d.over
 	d.wg.Wait()
 }
 
 // next is the session to run: the first in line, priority counted. There is none
 // while the tenant has all its places in use.
-func (d *drives) next() belay.SessionID {
+func (d *Dispatcher) next() belay.SessionID {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return d.choose()
 }
 
-func (d *drives) choose() belay.SessionID {
+func (d *Dispatcher) choose() belay.SessionID {
 	if first := d.ready.first(); first != nil && len(d.running) < d.pool.mine {
 		return first.id
 	}
@@ -154,7 +154,7 @@ func (d *drives) choose() belay.SessionID {
 }
 
 // start runs the next session in a slot that was taken for it.
-func (d *drives) start(ctx context.Context) bool {
+func (d *Dispatcher) start(ctx context.Context) bool {
 	d.mu.Lock()
 	id := d.choose()
 	if id == "" {
@@ -174,7 +174,7 @@ func (d *drives) start(ctx context.Context) bool {
 }
 
 // ended looks at what a session wants next.
-func (d *drives) ended(ctx context.Context, id belay.SessionID, err error) {
+func (d *Dispatcher) ended(ctx context.Context, id belay.SessionID, err error) {
 	rows, lerr := d.st.Lanes(context.WithoutCancel(ctx), id)
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -202,7 +202,7 @@ func (d *drives) ended(ctx context.Context, id belay.SessionID, err error) {
 }
 
 // look reads from lanes the sessions that want to run now, and when others wake.
-func (d *drives) look(rows []store.LaneRow) {
+func (d *Dispatcher) look(rows []store.LaneRow) {
 	now := d.now()
 	for _, row := range rows {
 		switch {
@@ -217,8 +217,8 @@ func (d *drives) look(rows []store.LaneRow) {
 	}
 }
 
-// learn is look for lanes that were just read.
-func (d *drives) learn(rows []store.LaneRow) {
+// applyLanes is look for lanes that were just read.
+func (d *Dispatcher) applyLanes(rows []store.LaneRow) {
 	d.mu.Lock()
 	d.look(rows)
 	d.mu.Unlock()
@@ -226,14 +226,14 @@ func (d *drives) learn(rows []store.LaneRow) {
 }
 
 // sleep lets a session wake at a time and not before.
-func (d *drives) sleep(id belay.SessionID, at time.Time) {
+func (d *Dispatcher) sleep(id belay.SessionID, at time.Time) {
 	d.wakes.remove(id)
 	d.wakes.put(id, at, d.now())
 }
 
 // scan looks at the lanes of all sessions, and says when it may do so again: it
 // takes at most a twentieth of the time, however many want something.
-func (d *drives) scan(ctx context.Context) time.Time {
+func (d *Dispatcher) scan(ctx context.Context) time.Time {
 	begun := d.now()
 	rows, err := d.st.Lanes(ctx, "")
 	if err != nil {
@@ -251,7 +251,7 @@ func (d *drives) scan(ctx context.Context) time.Time {
 }
 
 // wake makes those ready whose time has come.
-func (d *drives) wake() {
+func (d *Dispatcher) wake() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	now := d.now()
@@ -261,7 +261,7 @@ func (d *drives) wake() {
 }
 
 // due fires when the next session wakes.
-func (d *drives) due() (<-chan time.Time, func()) {
+func (d *Dispatcher) due() (<-chan time.Time, func()) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	first := d.wakes.first()
@@ -273,7 +273,7 @@ func (d *drives) due() (<-chan time.Time, func()) {
 }
 
 // counts are figures for those who watch the server.
-func (d *drives) counts() (ready, running, asleep int, oldest time.Duration) {
+func (d *Dispatcher) counts() (ready, running, asleep int, oldest time.Duration) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	now := d.now()
@@ -284,7 +284,7 @@ func (d *drives) counts() (ready, running, asleep int, oldest time.Duration) {
 }
 
 // sessions are those that run, in order.
-func (d *drives) sessions() []belay.SessionID {
+func (d *Dispatcher) sessions() []belay.SessionID {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	out := make([]belay.SessionID, 0, len(d.running))

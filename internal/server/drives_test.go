@@ -39,7 +39,7 @@ func (l *lanesOf) set(rows ...store.LaneRow) {
 
 // turnstile is a pool of sessions that run until they are let go.
 type turnstile struct {
-	*drives
+	*Dispatcher
 	st   *lanesOf
 	stop func()
 
@@ -53,7 +53,7 @@ type turnstile struct {
 
 func newTurnstile(all, mine int) *turnstile {
 	ts := &turnstile{st: &lanesOf{Store: memory.Open(memory.Options{})}, let: make(chan struct{}), failed: map[belay.SessionID]error{}}
-	ts.drives = newDrives(ts.st, make(chan struct{}, all), mine, time.Now, slog.New(slog.NewTextHandler(io.Discard, nil)))
+	ts.Dispatcher = newDrives(ts.st, make(chan struct{}, all), mine, time.Now, slog.New(slog.NewTextHandler(io.Discard, nil)))
 	ts.run = func(ctx context.Context, id belay.SessionID) error {
 		ts.mu.Lock()
 		ts.began = append(ts.began, id)
@@ -89,11 +89,11 @@ func TestSessionsRunInOrderAndNeverMoreThanThePoolHas(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ts := newTurnstile(3, 1)
 		for i := range 5 {
-			ts.want(belay.SessionID(fmt.Sprint("s", i)), 0)
+			ts.enqueue(belay.SessionID(fmt.Sprint("s", i)), 0)
 		}
-		ts.want("urgent", 1)
-		ts.want("whenever", -1)
-		ts.want("s4", 0) // told twice, it runs once
+		ts.enqueue("urgent", 1)
+		ts.enqueue("whenever", -1)
+		ts.enqueue("s4", 0) // told twice, it runs once
 		ts.start(t)
 		for range 7 {
 			synctest.Wait()
@@ -112,7 +112,7 @@ func TestSessionsRunInOrderAndNeverMoreThanThePoolHas(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			ts := newTurnstile(c.all, c.mine)
 			for i := range 20 {
-				ts.want(belay.SessionID(fmt.Sprint("s", i)), 0)
+				ts.enqueue(belay.SessionID(fmt.Sprint("s", i)), 0)
 			}
 			ts.start(t)
 			synctest.Wait()
@@ -132,11 +132,11 @@ func TestATenantLeavesRoomForOthers(t *testing.T) {
 		one, two := newTurnstile(2, 2), newTurnstile(2, 2)
 		two.pool = &pool{all: one.pool.all, mine: 2}
 		for i := range 10 {
-			one.want(belay.SessionID(fmt.Sprint("s", i)), 0)
+			one.enqueue(belay.SessionID(fmt.Sprint("s", i)), 0)
 		}
 		one.start(t)
 		synctest.Wait()
-		two.want("late", 0)
+		two.enqueue("late", 0)
 		two.start(t)
 		synctest.Wait()
 		for range 2 { // each place that gets free is given to whoever waits longest for one
@@ -216,7 +216,7 @@ func TestATurnToldTwiceIsOneTurn(t *testing.T) {
 	w := newWorld(t)
 	r := w.serve(t, once)
 	owner := r.token(auth.Owner, auth.DefaultTenant)
-	send := func(r *rig) Told {
+	send := func(r *rig) CommandResult {
 		return r.command("submit_turn", owner, `{"text":"go"}`, "Idempotency-Key", "one").told(t)
 	}
 	var mu sync.Mutex

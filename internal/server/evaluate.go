@@ -26,23 +26,23 @@ type EvaluatePermission struct {
 // PermissionShown is what the rules make of a call.
 type PermissionShown struct {
 	Fresh
-	Tool       string            `json:"tool"`
-	Decision   policy.Decision   `json:"decision"` // allow, ask, deny
-	Source     string            `json:"source"`   // rule, grant, mode, headless
-	Rule       string            `json:"rule"`
-	Where      string            `json:"where,omitempty"` // file:line:column of the rule; left out: it is built in
-	Tier       policy.Tier       `json:"tier"`
-	Priority   int               `json:"priority"`
-	ReasonCode string            `json:"reasonCode"`
-	Reason     string            `json:"reason"`
-	Hint       string            `json:"hint,omitempty"`
-	Mode       string            `json:"mode"`
-	Boundary   string            `json:"boundary,omitempty"` // that its programs would run in
-	Tags       []string          `json:"tags,omitempty"`     // risks that the gate sees
-	Taint      []string          `json:"taint,omitempty"`    // what the conversation has from outside
-	Matched    []simulate.Heard  `json:"matched"`            // every rule that spoke, the strongest voice first
-	Commands   []simulate.Simple `json:"commands,omitempty"` // of a command line
-	Notes      []string          `json:"notes,omitempty"`
+	Tool       string             `json:"tool"`
+	Decision   policy.Decision    `json:"decision"` // allow, ask, deny
+	Source     string             `json:"source"`   // rule, grant, mode, headless
+	Rule       string             `json:"rule"`
+	Where      string             `json:"where,omitempty"` // file:line:column of the rule; left out: it is built in
+	Tier       policy.Tier        `json:"tier"`
+	Priority   int                `json:"priority"`
+	ReasonCode string             `json:"reasonCode"`
+	Reason     string             `json:"reason"`
+	Hint       string             `json:"hint,omitempty"`
+	Mode       string             `json:"mode"`
+	Boundary   string             `json:"boundary,omitempty"` // that its programs would run in
+	Tags       []string           `json:"tags,omitempty"`     // risks that the gate sees
+	Taint      []string           `json:"taint,omitempty"`    // what the conversation has from outside
+	Matched    []simulate.Matched `json:"matched"`            // every rule that spoke, the strongest voice first
+	Commands   []simulate.Simple  `json:"commands,omitempty"` // of a command line
+	Notes      []string           `json:"notes,omitempty"`
 }
 
 func evaluatePermission(ctx context.Context, r *request, in *EvaluatePermission) (*PermissionShown, error) {
@@ -87,7 +87,7 @@ func evaluatePermission(ctx context.Context, r *request, in *EvaluatePermission)
 	}
 	return &PermissionShown{Fresh: f, Tool: e.Tool, Decision: e.Decision, Source: e.Source, Rule: e.Rule, Where: e.Where, Tier: e.Tier, Priority: e.Priority,
 		ReasonCode: e.Code, Reason: e.Reason, Hint: e.Hint, Mode: e.Mode, Boundary: e.Boundary, Tags: e.Tags, Taint: e.Taint,
-		Matched: slices.Concat([]simulate.Heard{}, e.Matched), Commands: e.Commands, Notes: notes}, nil
+		Matched: slices.Concat([]simulate.Matched{}, e.Matched), Commands: e.Commands, Notes: notes}, nil
 }
 
 // knows adds what a session and its thread know: grants, taint, the use of the

@@ -199,16 +199,16 @@ func within(d time.Duration, h http.HandlerFunc) http.HandlerFunc {
 func (s *Server) scoped(scope auth.Scope, h http.HandlerFunc) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		if err := auth.Check(r.Context(), scope); err != nil {
-			s.turnAway(w, r, err)
+			s.forbid(w, r, err)
 			return
 		}
 		h(w, r)
 	}
 }
 
-// turnAway refuses a request of an authenticated account that isn't allowed to
+// forbid refuses a request of an authenticated account that isn't allowed to
 // make it. Each command is recorded by itself, reads of a kind together.
-func (s *Server) turnAway(w http.ResponseWriter, r *http.Request, err error) {
+func (s *Server) forbid(w http.ResponseWriter, r *http.Request, err error) {
 	p, _ := auth.From(r.Context())
 	s.metrics.refused(string(belay.CodeOf(err)))
 	e := entry{principal: p.String(), command: r.Method + " " + problem.Shown(r.URL.Path), code: problem.Of(err).Code, at: s.c.Now()}

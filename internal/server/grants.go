@@ -76,7 +76,7 @@ type RevokeGrant struct {
 
 // revokeGrant takes back what a person allowed. Told again it finds the stream
 // also when the grant is gone.
-func revokeGrant(ctx context.Context, r *request, in *RevokeGrant) (*Told, error) {
+func revokeGrant(ctx context.Context, r *request, in *RevokeGrant) (*CommandResult, error) {
 	for _, err := range []error{named("grantId", string(in.Grant)), text("reason", in.Reason, maxReason)} {
 		if err != nil {
 			return nil, err

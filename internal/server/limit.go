@@ -6,9 +6,9 @@ import (
 	"time"
 )
 
-// rates lets each caller do so many things in a second, and as many more at
+// rateLimiter lets each caller do so many things in a second, and as many more at
 // once after a pause.
-type rates struct {
+type rateLimiter struct {
 	perSecond float64
 	burst     float64
 
@@ -25,12 +25,12 @@ type bucket struct {
 // forgotten first; forgetting gives them a full bucket, which they had anyway.
 const maxBuckets = 10_000
 
-func newRates(perSecond, burst int) *rates {
-	return &rates{perSecond: float64(perSecond), burst: float64(burst), buckets: map[string]*bucket{}}
+func newRates(perSecond, burst int) *rateLimiter {
+	return &rateLimiter{perSecond: float64(perSecond), burst: float64(burst), buckets: map[string]*bucket{}}
 }
 
 // take reports whether the caller may do one more thing now.
-func (l *rates) take(who string, now time.Time) bool {
+func (l *rateLimiter) take(who string, now time.Time) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	b := l.buckets[who]
@@ -55,7 +55,7 @@ func (l *rates) take(who string, now time.Time) bool {
 }
 
 // forget drops callers whose bucket is full again.
-func (l *rates) forget(now time.Time) {
+func (l *rateLimiter) forget(now time.Time) {
 	for who, b := range l.buckets {
 		if b.left+now.Sub(b.at).Seconds()*l.perSecond >= l.burst {
 			delete(l.buckets, who)

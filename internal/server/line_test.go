@@ -73,16 +73,16 @@ func TestUrgentSessionsDoNotStarveOthers(t *testing.T) {
 	ts := newTurnstile(1, 1)
 	defer ts.st.Close()
 	ts.now = func() time.Time { return now }
-	ts.want("usual", 0)
-	ts.want("whenever", -1)
+	ts.enqueue("usual", 0)
+	ts.enqueue("whenever", -1)
 	var ran []belay.SessionID
 	for i := range 70 {
-		ts.want(belay.SessionID(fmt.Sprint("urgent", i)), 1)
+		ts.enqueue(belay.SessionID(fmt.Sprint("urgent", i)), 1)
 		ts.mu.Lock()
 		id := ts.choose()
-		ts.drives.mu.Lock()
+		ts.Dispatcher.mu.Lock()
 		ts.ready.remove(id)
-		ts.drives.mu.Unlock()
+		ts.Dispatcher.mu.Unlock()
 		ts.mu.Unlock()
 		ran = append(ran, id)
 		now = now.Add(time.Second)

@@ -29,7 +29,7 @@ var standardModels = []string{
 var notShown = map[string]string{"evidence_summary": "evidence", "subagent_job_summary": "sub-agents and jobs", "benchmark_summary": "benchmarks"}
 
 // asking is a rig whose only session waits for a person.
-func asking(t *testing.T) (r *rig, owner string, told Told) {
+func asking(t *testing.T) (r *rig, owner string, told CommandResult) {
 	r = newRig(t, asks)
 	owner = r.token(auth.Owner, auth.DefaultTenant)
 	told = r.command("submit_turn", owner, `{"text":"go","sessionId":"s1","turnId":"t1"}`).told(t)
@@ -38,7 +38,7 @@ func asking(t *testing.T) (r *rig, owner string, told Told) {
 }
 
 // about is the path of a read model of a session, or of its thread.
-func about(m Model, told Told) string {
+func about(m Model, told CommandResult) string {
 	id := string(told.Session)
 	if m.Of == "threads" {
 		id = string(told.Thread)
@@ -198,7 +198,7 @@ func TestReadModelsTellTheTruth(t *testing.T) {
 	if tasks.Summary.Total != 2 || tasks.Graph.Status != "unavailable" {
 		t.Errorf("tasks: %+v", tasks)
 	}
-	var answered Told
+	var answered CommandResult
 	if err := c.Command(t.Context(), "respond_action", "", map[string]string{"actionId": string(allowed.Pending[0].ActionID), "decision": "answer", "message": "blue"}, &answered); err != nil {
 		t.Fatal(err)
 	}

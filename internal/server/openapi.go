@@ -208,7 +208,7 @@ func (b *apiBuilder) plain() error {
 		parameters                []apiParameter
 		kind                      string
 	}{
-		{"/v1/runs", "createRun", "runs", "Give a session that a key names something to do.", "work", reflect.TypeFor[CreateRun](), reflect.TypeFor[Told](), []apiParameter{keyParameter}, ""},
+		{"/v1/runs", "createRun", "runs", "Give a session that a key names something to do.", "work", reflect.TypeFor[CreateRun](), reflect.TypeFor[CommandResult](), []apiParameter{keyParameter}, ""},
 		{"/v1/runs/{id}", "getRun", "runs", "Show a run: how far it is, and how it ended.", "read", nil, reflect.TypeFor[RunShown](),
 			[]apiParameter{{Name: "id", In: "path", Required: true, Description: "The run.", Schema: &jsonschema.Schema{Type: "string"}}, after}, ""},
 		{"/v1/actions", "listActions", "approvals", "List the questions that wait for a person.", "read", nil, reflect.TypeFor[ActionsShown](),

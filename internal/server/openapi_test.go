@@ -183,7 +183,7 @@ func TestEveryStructIsANamedSchema(t *testing.T) {
 // TestNamesOfSchemasAreOfOneTypeEach gives types that would take another's name,
 // or have none.
 func TestNamesOfSchemasAreOfOneTypeEach(t *testing.T) {
-	type outer = Told
+	type outer = CommandResult
 	type Told struct{ Again bool }
 	type generic[T any] struct{ Of T }
 	type nameless struct{ In struct{ A int } }

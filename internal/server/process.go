@@ -28,7 +28,7 @@ type TerminateProcess struct {
 	Reason  string          `json:"reason,omitempty"`
 }
 
-func writeProcessStdin(ctx context.Context, r *request, in *WriteProcessStdin) (*Told, error) {
+func writeProcessStdin(ctx context.Context, r *request, in *WriteProcessStdin) (*CommandResult, error) {
 	if err := text("input", in.Input, maxInput); err != nil {
 		return nil, err
 	}
@@ -38,7 +38,7 @@ func writeProcessStdin(ctx context.Context, r *request, in *WriteProcessStdin) (
 	return r.toProcess(ctx, in.Session, in.Process, belay.WriteProcessStdin{Process: in.Process, Input: in.Input, End: in.End})
 }
 
-func terminateProcess(ctx context.Context, r *request, in *TerminateProcess) (*Told, error) {
+func terminateProcess(ctx context.Context, r *request, in *TerminateProcess) (*CommandResult, error) {
 	if err := text("reason", in.Reason, maxReason); err != nil {
 		return nil, err
 	}
@@ -48,7 +48,7 @@ func terminateProcess(ctx context.Context, r *request, in *TerminateProcess) (*T
 // toProcess brings a command to the thread whose program it is about, also when
 // the program has ended: then the thread refuses it, which is a fact there, and
 // told again under its key it is answered as before.
-func (r *request) toProcess(ctx context.Context, sid belay.SessionID, id belay.ProcessID, c belay.Command) (*Told, error) {
+func (r *request) toProcess(ctx context.Context, sid belay.SessionID, id belay.ProcessID, c belay.Command) (*CommandResult, error) {
 	if err := named("processId", string(id)); err != nil {
 		return nil, err
 	}

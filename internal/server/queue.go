@@ -18,7 +18,7 @@ type PromoteQueuedTurn struct {
 	Position int             `json:"position,omitempty" jsonschema:"its place in the row, from 1; the front when it is left out"`
 }
 
-func promoteQueuedTurn(ctx context.Context, r *request, in *PromoteQueuedTurn) (*Told, error) {
+func promoteQueuedTurn(ctx context.Context, r *request, in *PromoteQueuedTurn) (*CommandResult, error) {
 	if err := named("queuedTurnId", string(in.Turn)); err != nil {
 		return nil, err
 	}
@@ -40,7 +40,7 @@ type ReorderQueuedTurns struct {
 	Turns   []belay.TurnID  `json:"queuedTurnIds" jsonschema:"all turns that wait, in the order they are to run"`
 }
 
-func reorderQueuedTurns(ctx context.Context, r *request, in *ReorderQueuedTurns) (*Told, error) {
+func reorderQueuedTurns(ctx context.Context, r *request, in *ReorderQueuedTurns) (*CommandResult, error) {
 	if len(in.Turns) == 0 || len(in.Turns) > belay.MaxQueued {
 		return nil, problem.At("queuedTurnIds", belay.Errorf(belay.CodeBadCommand, "%d turns are named; from 1 to %d can be", len(in.Turns), belay.MaxQueued).WithHint("get_thread_read lists those that wait: name them all"))
 	}
@@ -70,7 +70,7 @@ type ConfigureQueue struct {
 	Quiet   string          `json:"quiet,omitempty" jsonschema:"of collect: how long nothing must come, such as 2s; 500ms"`
 }
 
-func configureQueue(ctx context.Context, r *request, in *ConfigureQueue) (*Told, error) {
+func configureQueue(ctx context.Context, r *request, in *ConfigureQueue) (*CommandResult, error) {
 	q := belay.Queueing{Mode: belay.QueueMode(in.Mode), Cap: in.Cap, Drop: belay.QueueDrop(in.Drop)}
 	if in.Quiet != "" {
 		quiet, err := time.ParseDuration(in.Quiet)

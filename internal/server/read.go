@@ -38,8 +38,8 @@ func (r *request) fresh(ctx context.Context, after store.Position) (Fresh, error
 		}
 		f := Fresh{Position: end, Stale: end < after}
 		if !f.Stale {
-			if end-after >= store.Apart { // it may be of a time before the store was put back
-				if f.Stale, err = store.Lapsed(ctx, r.Store, after); err != nil {
+			if end-after >= store.RestoreGap { // it may be of a time before the store was put back
+				if f.Stale, err = store.RolledBack(ctx, r.Store, after); err != nil {
 					return f, err
 				}
 			}
@@ -276,7 +276,7 @@ func (r *request) placeOf(ctx context.Context, sid belay.SessionID, workspace st
 	if err != nil {
 		return "", belay.Settings{}, problem.At("workspace", err)
 	}
-	settings, err := r.Wiring.Settings(ctx, ws, nil, Choices{})
+	settings, err := r.Wiring.Settings(ctx, ws, nil, SettingsInput{})
 	return ws, settings, err
 }
 

@@ -15,7 +15,7 @@ import (
 )
 
 // before answers a repeated submission, and refuses one that can't be repeated.
-func (s *submission) before(ctx context.Context) (*Told, error) {
+func (s *submission) before(ctx context.Context) (*CommandResult, error) {
 	in, st := s.in, s.state
 	if n := len(st.Threads); in.Thread == "" && n > 0 {
 		in.Thread = st.Threads[n-1]
@@ -74,7 +74,7 @@ func (s *submission) foreign(ctx context.Context) error {
 
 // repeated answers a turn that the session knows: it must be the same one. The
 // thread may learn of it a moment after the session.
-func (s *submission) repeated(ctx context.Context) (*Told, error) {
+func (s *submission) repeated(ctx context.Context) (*CommandResult, error) {
 	soon, cancel := context.WithTimeout(ctx, staleAfter)
 	defer cancel()
 	for {
@@ -92,7 +92,7 @@ func (s *submission) repeated(ctx context.Context) (*Told, error) {
 }
 
 // submitted answers a turn that a thread of the session knows; nil: none does.
-func (s *submission) submitted(ctx context.Context) (*Told, error) {
+func (s *submission) submitted(ctx context.Context) (*CommandResult, error) {
 	in := s.in
 	threads := append([]belay.ThreadID{in.Thread}, s.state.Threads...)
 	for _, th := range threads {

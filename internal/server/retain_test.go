@@ -19,7 +19,7 @@ func TestRetentionComesCalmly(t *testing.T) {
 		var log strings.Builder
 		begun, rounds := time.Now(), []time.Duration(nil)
 		tells := []Retained{{}, {Outputs: 2, Contents: 1, Bytes: 7, More: true}, {Contents: 1}, {}}
-		house := House{Retain: func(context.Context) (Retained, error) {
+		house := TenantConfig{Retain: func(context.Context) (Retained, error) {
 			rounds = append(rounds, time.Since(begun))
 			n := len(rounds)
 			if n > len(tells) {
@@ -31,7 +31,7 @@ func TestRetentionComesCalmly(t *testing.T) {
 		ended := make(chan struct{})
 		go func() {
 			defer close(ended)
-			(&tenant{House: house, log: slog.New(slog.NewTextHandler(&log, nil))}).retain(ctx)
+			(&tenant{TenantConfig: house, log: slog.New(slog.NewTextHandler(&log, nil))}).retain(ctx)
 		}()
 		time.Sleep(retainFirst + 3*retainEvery + retainMore + time.Second)
 		stop()

@@ -98,26 +98,26 @@ func (w *world) serve(t *testing.T, script string, change ...func(*Config)) *rig
 	}
 	r := &rig{t: t, tokens: auth.OpenTokens(w.dir, nil), stores: w.stores, opened: map[string]store.Store{}}
 	c := Config{Tokens: r.tokens, Log: slog.New(slog.NewTextHandler(io.Discard, nil)), Drain: 5 * time.Second, Rate: 100_000}
-	c.Open = func(_ context.Context, tenant string) (House, error) {
+	c.Open = func(_ context.Context, tenant string) (TenantConfig, error) {
 		data := w.stores[tenant]
 		if data == nil {
-			return House{}, belay.Errorf(belay.CodeNotFound, "no such tenant")
+			return TenantConfig{}, belay.Errorf(belay.CodeNotFound, "no such tenant")
 		}
 		owner := store.ThisProcess()
 		st := data.Open(memory.Options{})
 		views := view.NewFollower(st)
 		hub, err := feed.New(t.Context(), st, feed.Options{Snapshot: read.Snapshot(st, views)})
 		if err != nil {
-			return House{}, err
+			return TenantConfig{}, err
 		}
 		e, err := engine.New(engine.Config{Store: st, Owner: owner, Tools: set, Live: hub.Show, Provider: func(context.Context, string, belay.Settings) (model.Provider, error) { return scripted.New(sc), nil }})
 		if err != nil {
-			return House{}, err
+			return TenantConfig{}, err
 		}
 		r.mu.Lock()
 		r.opened[tenant] = st
 		r.mu.Unlock()
-		return House{Store: st, Engine: e, Wiring: &plainWiring{st: st, set: set, ws: w.dir}, Reads: &read.Reads{Store: st, Hub: hub, Views: views, Words: view.Gently(st, search.Fold{Store: st})}, Close: func() error { e.Close(); return st.Close() }}, nil
+		return TenantConfig{Store: st, Engine: e, Wiring: &plainWiring{st: st, set: set, ws: w.dir}, Reads: &read.Reads{Store: st, Hub: hub, Views: views, Words: view.NewLazyFollower(st, search.Fold{Store: st})}, Close: func() error { e.Close(); return st.Close() }}, nil
 	}
 	for _, f := range change {
 		f(&c)
@@ -171,9 +171,9 @@ type answer struct {
 	problem.Problem
 }
 
-func (a answer) told(t *testing.T) Told {
+func (a answer) told(t *testing.T) CommandResult {
 	t.Helper()
-	var out Told
+	var out CommandResult
 	if err := json.Unmarshal(a.body, &out); err != nil || a.status != http.StatusOK {
 		t.Fatalf("status %d: %s (%v)", a.status, a.body, err)
 	}
@@ -273,7 +273,7 @@ func (w *plainWiring) Workspace(_ context.Context, dir string) (string, error) {
 	return "", belay.Errorf(belay.CodeForbidden, "not there")
 }
 
-func (w *plainWiring) Settings(_ context.Context, _ string, have *belay.Settings, c Choices) (belay.Settings, error) {
+func (w *plainWiring) Settings(_ context.Context, _ string, have *belay.Settings, c SettingsInput) (belay.Settings, error) {
 	s := belay.Settings{Provider: "scripted", Mode: belay.ModeDefault, Approvals: belay.ApprovalsWait, Completion: belay.CompletionRequired, Limits: belay.DefaultLimits}
 	if have != nil {
 		s = *have

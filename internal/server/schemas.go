@@ -38,7 +38,7 @@ var leaves = map[reflect.Type]*jsonschema.Schema{
 // unprefixed are the packages whose types keep their names: those that speak to
 // clients. A type of another one has the package's name in front.
 var unprefixed = []string{
-	reflect.TypeFor[Told]().PkgPath(), reflect.TypeFor[read.ThreadRead]().PkgPath(), reflect.TypeFor[problem.Problem]().PkgPath(),
+	reflect.TypeFor[CommandResult]().PkgPath(), reflect.TypeFor[read.ThreadRead]().PkgPath(), reflect.TypeFor[problem.Problem]().PkgPath(),
 	reflect.TypeFor[belay.Ref]().PkgPath(), reflect.TypeFor[event.PlanItem]().PkgPath(),
 }
 
@@ -77,18 +77,25 @@ func (s *schemas) ref(t reflect.Type) (*jsonschema.Schema, error) {
 
 // schemaName is what a type is called in the description.
 func schemaName(t reflect.Type) string {
-	if slices.Contains(unprefixed, t.PkgPath()) {
-		return t.Name()
+	name := t.Name()
+	if !slices.Contains(unprefixed, t.PkgPath()) {
+		of := t.PkgPath()[strings.LastIndexByte(t.PkgPath(), '/')+1:]
+		name = strings.ToUpper(of[:1]) + of[1:] + name
 	}
-	of := t.PkgPath()[strings.LastIndexByte(t.PkgPath(), '/')+1:]
-	return published(strings.ToUpper(of[:1]) + of[1:] + t.Name())
+	return published(name)
 }
 
 // published is the name under which a schema was published first: clients are
 // generated from it, so it stays when the type's name changes.
 func published(name string) string {
 	switch name {
-	case "SimulateHeard":
+	case "ApprovalContext":
+		return "Stands"
+	case "CommandResult":
+		return "Told"
+	case "SettingsInput":
+		return "Choices"
+	case "SimulateMatched":
 		return "RehearseHeard"
 	case "SimulateSimple":
 		return "RehearseSimple"

@@ -28,7 +28,7 @@ func (r *request) keyed(prefix string) string {
 
 // send submits a command to its stream and waits for the result. Repeated under
 // its Idempotency-Key it gets the same answer.
-func (r *request) send(ctx context.Context, session belay.SessionID, stream belay.StreamID, c belay.Command) (*Told, error) {
+func (r *request) send(ctx context.Context, session belay.SessionID, stream belay.StreamID, c belay.Command) (*CommandResult, error) {
 	id := belay.CommandID(belay.NewID(belay.PrefixCommand))
 	if r.key != "" {
 		id = belay.CommandID(r.keyed(belay.PrefixCommand))
@@ -40,8 +40,8 @@ func (r *request) send(ctx context.Context, session belay.SessionID, stream bela
 	if err != nil {
 		return nil, err
 	}
-	r.drives.want(session, 0)
-	t := &Told{Position: ans.Position, Command: id, Status: done, Session: session}
+	r.drives.enqueue(session, 0)
+	t := &CommandResult{Position: ans.Position, Command: id, Status: done, Session: session}
 	switch {
 	case ans.Pending:
 		t.Status = notYet
@@ -95,7 +95,7 @@ func (r *request) threadOf(ctx context.Context, s *session.State, id belay.Threa
 }
 
 // end gives an answer that caused no fact the end of the log as its position.
-func (r *request) end(ctx context.Context, t *Told) (err error) {
+func (r *request) end(ctx context.Context, t *CommandResult) (err error) {
 	if t.Position == 0 {
 		t.Position, err = r.Store.End(ctx)
 	}

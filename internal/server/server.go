@@ -24,7 +24,7 @@ import (
 
 // Config is what a server is made of. Open, Tokens and Log must be set.
 type Config struct {
-	Open    func(ctx context.Context, tenant string) (House, error) // called once for each tenant
+	Open    func(ctx context.Context, tenant string) (TenantConfig, error) // called once for each tenant
 	Tokens  *auth.Tokens
 	Log     *slog.Logger
 	Now     func() time.Time // nil is time.Now
@@ -45,8 +45,8 @@ type Server struct {
 	c         Config
 	hosts     []string
 	origins   []string
-	callers   *rates
-	strangers *rates
+	callers   *rateLimiter
+	strangers *rateLimiter
 	slots     chan struct{}
 	metrics   *metrics
 	audit     *auditor // of the default tenant: sessions without another
@@ -57,7 +57,7 @@ type Server struct {
 	park context.CancelCauseFunc
 	hold chan struct{} // closed: no session begins any more
 
-	pace     pace // of attachments
+	pace     attachTimings // of attachments
 	attached sync.WaitGroup
 
 	mu          sync.Mutex
@@ -243,7 +243,7 @@ func (s *Server) shut() {
 		t.drives.wait()
 		t.audit.close()
 		t.wg.Wait()
-		if err := t.House.Close(); err != nil {
+		if err := t.TenantConfig.Close(); err != nil {
 			s.c.Log.Error("close", "tenant", t.name, "error", err.Error())
 		}
 	}
@@ -257,8 +257,8 @@ func (s *Server) working() error {
 	return nil
 }
 
-// Park stops running sessions where they stand; the next server continues with them.
-func (s *Server) Park() {
+// Suspend stops running sessions where they stand; the next server continues with them.
+func (s *Server) Suspend() {
 	s.mu.Lock()
 	park := s.park
 	s.mu.Unlock()

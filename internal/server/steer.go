@@ -19,7 +19,7 @@ type InterruptTurn struct {
 	Reason  string          `json:"reason,omitempty"`
 }
 
-func interruptTurn(ctx context.Context, r *request, in *InterruptTurn) (*Told, error) {
+func interruptTurn(ctx context.Context, r *request, in *InterruptTurn) (*CommandResult, error) {
 	th, err := r.steered(ctx, in.Session, in.Thread, in.Turn, in.Reason)
 	if err != nil {
 		return nil, err
@@ -42,7 +42,7 @@ func (r *request) steered(ctx context.Context, sid belay.SessionID, tid belay.Th
 	return r.threadOf(ctx, s, tid)
 }
 
-func with(told *Told, err error, th belay.ThreadID, turn belay.TurnID) (*Told, error) {
+func with(told *CommandResult, err error, th belay.ThreadID, turn belay.TurnID) (*CommandResult, error) {
 	if err != nil {
 		return nil, err
 	}
@@ -58,7 +58,7 @@ type RemoveQueuedTurn struct {
 	Reason  string          `json:"reason,omitempty"`
 }
 
-func removeQueuedTurn(ctx context.Context, r *request, in *RemoveQueuedTurn) (*Told, error) {
+func removeQueuedTurn(ctx context.Context, r *request, in *RemoveQueuedTurn) (*CommandResult, error) {
 	if err := named("queuedTurnId", string(in.Turn)); err != nil {
 		return nil, err
 	}
@@ -74,13 +74,13 @@ func removeQueuedTurn(ctx context.Context, r *request, in *RemoveQueuedTurn) (*T
 type ResumeThread struct {
 	Session  belay.SessionID `json:"sessionId"`
 	Thread   belay.ThreadID  `json:"threadId,omitempty" jsonschema:"the session's newest when it is left out"`
-	Settings *Choices        `json:"settings,omitempty" jsonschema:"settings from now on, for the unfinished turn too"`
+	Settings *SettingsInput  `json:"settings,omitempty" jsonschema:"settings from now on, for the unfinished turn too"`
 }
 
 // resumeThread continues with an unfinished turn. One that isn't driven is
 // driven by the server anyway; with settings the turn continues under other
 // rules.
-func resumeThread(ctx context.Context, r *request, in *ResumeThread) (*Told, error) {
+func resumeThread(ctx context.Context, r *request, in *ResumeThread) (*CommandResult, error) {
 	th, err := r.steered(ctx, in.Session, in.Thread, "", "")
 	if err != nil {
 		return nil, err
@@ -89,8 +89,8 @@ func resumeThread(ctx context.Context, r *request, in *ResumeThread) (*Told, err
 		return nil, belay.Errorf(belay.CodeBadState, "the thread has no turn to go on with").At(string(th.Thread)).WithHint("retry_task makes another attempt, submit_turn gives it something else to do")
 	}
 	if in.Settings == nil {
-		r.drives.want(in.Session, 0)
-		told := &Told{Status: done, Session: in.Session, Thread: th.Thread, Turn: turnOf(th)}
+		r.drives.enqueue(in.Session, 0)
+		told := &CommandResult{Status: done, Session: in.Session, Thread: th.Thread, Turn: turnOf(th)}
 		return told, r.end(ctx, told)
 	}
 	s, err := r.known(ctx, in.Session)
@@ -133,7 +133,7 @@ type CancelTask struct {
 	Reason  string          `json:"reason,omitempty"`
 }
 
-func cancelTask(ctx context.Context, r *request, in *CancelTask) (*Told, error) {
+func cancelTask(ctx context.Context, r *request, in *CancelTask) (*CommandResult, error) {
 	if err := text("reason", in.Reason, maxReason); err != nil {
 		return nil, err
 	}
@@ -155,7 +155,7 @@ type RetryTask struct {
 	Reason  string          `json:"reason,omitempty"`
 }
 
-func retryTask(ctx context.Context, r *request, in *RetryTask) (*Told, error) {
+func retryTask(ctx context.Context, r *request, in *RetryTask) (*CommandResult, error) {
 	for _, err := range []error{id("turnId", string(in.Turn)), text("reason", in.Reason, maxReason)} {
 		if err != nil {
 			return nil, err
@@ -176,7 +176,7 @@ func retryTask(ctx context.Context, r *request, in *RetryTask) (*Told, error) {
 		}
 	}
 	if slices.ContainsFunc(t.Attempts, func(a task.Attempt) bool { return a.Turn == in.Turn }) && r.key != "" { // repeated
-		told := &Told{Status: done, Repeated: true, Session: in.Session, Task: in.Task, Thread: t.Thread, Turn: in.Turn}
+		told := &CommandResult{Status: done, Repeated: true, Session: in.Session, Task: in.Task, Thread: t.Thread, Turn: in.Turn}
 		return told, r.end(ctx, told)
 	}
 	rules, err := r.Wiring.Rules(ctx, r.by.String(), s.Workspace, s.Settings)

@@ -21,7 +21,7 @@ type SubmitTurn struct {
 	Text      string          `json:"text" jsonschema:"what to do"`
 	Workspace string          `json:"workspace,omitempty" jsonschema:"folder of a new session; the server's own when it is left out. A session that exists keeps its own"`
 	Title     string          `json:"title,omitempty" jsonschema:"what lists call the session; a new one the first line of the text when it is left out"`
-	Settings  *Choices        `json:"settings,omitempty" jsonschema:"settings of the session from now on"`
+	Settings  *SettingsInput  `json:"settings,omitempty" jsonschema:"settings of the session from now on"`
 	Queue     string          `json:"queue,omitempty" jsonschema:"while another turn runs: enqueue, steer, collect, interrupt, rollback, reject; as the thread is set when it is left out"`
 	Priority  string          `json:"priority,omitempty" jsonschema:"among sessions that wait for a place to run: low, normal, high"`
 }
@@ -61,7 +61,7 @@ type submission struct {
 	state *session.State // of the session as it is; its Session is empty for a new one
 }
 
-func submitTurn(ctx context.Context, r *request, in *SubmitTurn) (*Told, error) {
+func submitTurn(ctx context.Context, r *request, in *SubmitTurn) (*CommandResult, error) {
 	if err := in.check(); err != nil {
 		return nil, err
 	}
@@ -96,11 +96,11 @@ func submitTurn(ctx context.Context, r *request, in *SubmitTurn) (*Told, error) 
 	}
 	switch {
 	case ans.Wants:
-		r.drives.want(in.Session, priorities[in.Priority])
+		r.drives.enqueue(in.Session, priorities[in.Priority])
 	case !ans.Rests:
-		r.stir(ctx, in.Session, priorities[in.Priority])
+		r.wakeSession(ctx, in.Session, priorities[in.Priority])
 	case !ans.Wake.IsZero(): // else it waits behind another that asks a person, say
-		r.drives.learn([]store.LaneRow{{Session: in.Session, Lane: store.Lane{Wake: ans.Wake}}})
+		r.drives.applyLanes([]store.LaneRow{{Session: in.Session, Lane: store.Lane{Wake: ans.Wake}}})
 	}
 	return s.told(ctx, ans.Position, orders[len(orders)-1].ID, ans.Pending)
 }
@@ -145,7 +145,7 @@ func firstThread(id belay.SessionID) belay.ThreadID {
 
 // begin is the short way for a new session. nil: it exists now, or an id belongs
 // to another session; the ordinary way says which.
-func (s *submission) begin(ctx context.Context) (*Told, error) {
+func (s *submission) begin(ctx context.Context) (*CommandResult, error) {
 	named := s.in.Thread
 	if named == "" {
 		s.in.Thread = firstThread(s.in.Session)
@@ -162,7 +162,7 @@ func (s *submission) begin(ctx context.Context) (*Told, error) {
 		s.in.Thread = named
 		return nil, nil
 	}
-	s.drives.want(s.in.Session, priorities[s.in.Priority])
+	s.drives.enqueue(s.in.Session, priorities[s.in.Priority])
 	return s.told(ctx, ans.Position, orders[len(orders)-1].ID, false)
 }
 
@@ -199,7 +199,7 @@ func (s *submission) orders(ctx context.Context) ([]belay.Order, error) {
 }
 
 func (s *submission) settings(ctx context.Context) (ws string, settings belay.Settings, changed bool, err error) {
-	var c Choices
+	var c SettingsInput
 	if s.in.Settings != nil {
 		c = *s.in.Settings
 	}
@@ -207,7 +207,7 @@ func (s *submission) settings(ctx context.Context) (ws string, settings belay.Se
 		return "", settings, false, err
 	}
 	if st := s.state; st.Session != "" {
-		if err := s.staysWhereItIs(ctx); err != nil {
+		if err := s.checkSameWorkspace(ctx); err != nil {
 			return "", settings, false, err
 		}
 		if s.in.Settings == nil {
@@ -223,8 +223,8 @@ func (s *submission) settings(ctx context.Context) (ws string, settings belay.Se
 	return ws, settings, false, problem.At("settings", err)
 }
 
-// staysWhereItIs refuses another folder for a session that exists.
-func (s *submission) staysWhereItIs(ctx context.Context) error {
+// checkSameWorkspace refuses another folder for a session that exists.
+func (s *submission) checkSameWorkspace(ctx context.Context) error {
 	if s.in.Workspace == "" || s.in.Workspace == s.state.Workspace {
 		return nil
 	}
@@ -238,7 +238,7 @@ func (s *submission) staysWhereItIs(ctx context.Context) error {
 
 // mayWiden refuses settings that would lead to fewer questions, if the caller
 // may not answer questions.
-func (r *request) mayWiden(ctx context.Context, c Choices, s *session.State) error {
+func (r *request) mayWiden(ctx context.Context, c SettingsInput, s *session.State) error {
 	if r.by.Role.May(auth.Answer) {
 		return nil
 	}
@@ -257,7 +257,7 @@ func (r *request) mayWiden(ctx context.Context, c Choices, s *session.State) err
 		if err != nil {
 			return err
 		}
-		usual, err := r.Wiring.Settings(ctx, ws, nil, Choices{})
+		usual, err := r.Wiring.Settings(ctx, ws, nil, SettingsInput{})
 		if err != nil || belay.Mode(c.Mode) == usual.Mode {
 			return err
 		}
@@ -274,9 +274,9 @@ func (s *submission) title() string {
 }
 
 // told is the answer: where the turn is, and under which run.
-func (s *submission) told(ctx context.Context, pos store.Position, cmd belay.CommandID, pending bool) (*Told, error) {
+func (s *submission) told(ctx context.Context, pos store.Position, cmd belay.CommandID, pending bool) (*CommandResult, error) {
 	in := s.in
-	t := &Told{Position: pos, Command: cmd, Status: done, Session: in.Session, Thread: in.Thread, Turn: in.Turn, Task: in.Task, Run: firstRun(in.Task)}
+	t := &CommandResult{Position: pos, Command: cmd, Status: done, Session: in.Session, Thread: in.Thread, Turn: in.Turn, Task: in.Task, Run: firstRun(in.Task)}
 	if pending {
 		t.Status = notYet
 	}

@@ -35,8 +35,8 @@ type request struct {
 	channel string // the caller's Belay-Channel; empty is none
 }
 
-// Told is the answer of every command that changes something.
-type Told struct {
+// CommandResult is the answer of every command that changes something.
+type CommandResult struct {
 	Position store.Position  `json:"position"`            // of the last fact that it caused; reads take it as after
 	Command  belay.CommandID `json:"commandId,omitempty"` // the facts carry it as requestId
 	Status   string          `json:"status"`              // done, or accepted: durable, and not handled yet
@@ -61,8 +61,8 @@ const (
 	maxKeyBytes = 128
 )
 
-// does makes a line of a function with typed input and output.
-func does[I, O any](name string, scope auth.Scope, mutates bool, doc string, f func(context.Context, *request, *I) (*O, error)) Command {
+// define makes a line of a function with typed input and output.
+func define[I, O any](name string, scope auth.Scope, mutates bool, doc string, f func(context.Context, *request, *I) (*O, error)) Command {
 	return Command{Name: name, Doc: doc, Scope: scope, Mutates: mutates, in: reflect.TypeFor[I](), out: reflect.TypeFor[O](),
 		call: func(ctx context.Context, r *request, body []byte) (any, error) {
 			in := new(I)
@@ -73,67 +73,67 @@ func does[I, O any](name string, scope auth.Scope, mutates bool, doc string, f f
 		}}
 }
 
-// later makes a line of a command whose subsystem isn't here yet.
-func later(name string, scope auth.Scope, mutates bool, subsystem, doc string) Command {
+// planned makes a line of a command whose subsystem isn't here yet.
+func planned(name string, scope auth.Scope, mutates bool, subsystem, doc string) Command {
 	return Command{Name: name, Doc: doc, Scope: scope, Mutates: mutates, Later: subsystem}
 }
 
 // Commands are the standard's, those of its contract first and then the two that
 // only its specification names, and the runtime's own.
 var Commands = []Command{
-	does("submit_turn", auth.Work, true, "Give a session, a new one if need be, something to do.", submitTurn),
-	does("interrupt_turn", auth.Work, true, "End the running turn, or one that waits; its partial text is kept.", interruptTurn),
-	does("resume_thread", auth.Work, true, "Go on with an unfinished turn, under other settings perhaps.", resumeThread),
-	later("create_task", auth.Work, true, "tasks", "Create a task without starting it."),
-	later("update_task", auth.Work, true, "tasks", "Change a task's objective or constraints."),
-	later("start_task", auth.Work, true, "tasks", "Start a task that was created."),
-	later("append_task_progress", auth.Work, true, "tasks", "Record progress of a task."),
-	later("pause_task", auth.Work, true, "tasks", "Pause a task."),
-	later("resume_task", auth.Work, true, "tasks", "Go on with a paused task."),
-	does("cancel_task", auth.Work, true, "Record the wish to stop a task and interrupt its thread.", cancelTask),
-	does("retry_task", auth.Work, true, "Start another attempt of a task that ended without success.", retryTask),
-	later("complete_task", auth.Work, true, "tasks", "Reconcile a task as completed."),
-	later("fail_task", auth.Work, true, "tasks", "Reconcile a task as failed."),
-	does("list_tasks", auth.Read, false, "List the tasks of a session.", listTasks),
-	does("get_task", auth.Read, false, "Show a task and its attempts.", getTask),
-	later("link_tasks", auth.Work, true, "task graphs", "Add an edge between tasks."),
-	later("unlink_tasks", auth.Work, true, "task graphs", "Remove an edge between tasks."),
-	does("respond_action", auth.Answer, true, "Answer what an agent asks: allow, deny, or answer.", respondAction),
-	does("remove_queued_turn", auth.Work, true, "Remove a turn that waits.", removeQueuedTurn),
-	does("promote_queued_turn", auth.Work, true, "Move a waiting turn to the front, or to another place.", promoteQueuedTurn),
-	does("get_session", auth.Read, false, "Show a session: its threads, tasks, open questions and figures.", getSession),
-	does("get_thread_read", auth.Read, false, "Show a thread: its turn, what waits behind it, what it asks.", getThreadRead),
-	does("get_tool_inventory", auth.Read, false, "List the tools of a session, or of a workspace.", getToolInventory),
-	later("spawn_subagent", auth.Work, true, "sub-agents", "Start a child."),
-	later("send_subagent_input", auth.Work, true, "sub-agents", "Send a child input."),
-	later("wait_subagents", auth.Read, false, "sub-agents", "Wait for children."),
-	later("close_subagent", auth.Work, true, "sub-agents", "End a child."),
-	later("export_evidence", auth.Read, false, "evidence", "Export an evidence pack."),
-	later("export_replay", auth.Read, false, "replay", "Export a replay case."),
-	does("evaluate_permission", auth.Read, false, "Say what the rules that count now make of a call, and why; nothing is recorded.", evaluatePermission),
-	does("resolve_permission", auth.Answer, true, "Answer a question of the gate: allow or deny.", resolvePermission),
-	does("get_execution_environment", auth.Read, false, "Show a session's workspace and the boundary of its processes.", getExecutionEnvironment),
-	does("write_process_stdin", auth.Work, true, "Give a program in the background input.", writeProcessStdin),
-	does("terminate_process", auth.Work, true, "End a program in the background, with all it started.", terminateProcess),
-	later("list_subagents", auth.Read, false, "sub-agents", "List children."),
-	later("create_job", auth.Work, true, "jobs", "Create a job."),
-	later("get_job", auth.Read, false, "jobs", "Show a job."),
-	later("cancel_job", auth.Work, true, "jobs", "Cancel a job."),
-	does("reconnect_channel", auth.Read, true, "Register a channel, or recover one: a snapshot, and where its stream continues.", reconnectChannel),
-	does("ack_events", auth.Read, true, "Acknowledge what a channel has, up to a position.", ackEvents),
-	later("export_review", auth.Read, false, "evidence", "Export a review."),
-	later("start_benchmark_trial", auth.Work, true, "benchmarks", "Start a trial."),
-	later("record_benchmark_reward", auth.Work, true, "benchmarks", "Record a reward."),
-	later("export_benchmark_trial", auth.Read, false, "benchmarks", "Export a trial."),
-	later("compare_benchmark_runs", auth.Read, false, "benchmarks", "Compare trials."),
-	later("resume_subagent", auth.Work, true, "sub-agents", "Go on with a child."),
-	later("list_jobs", auth.Read, false, "jobs", "List jobs."),
+	define("submit_turn", auth.Work, true, "Give a session, a new one if need be, something to do.", submitTurn),
+	define("interrupt_turn", auth.Work, true, "End the running turn, or one that waits; its partial text is kept.", interruptTurn),
+	define("resume_thread", auth.Work, true, "Go on with an unfinished turn, under other settings perhaps.", resumeThread),
+	planned("create_task", auth.Work, true, "tasks", "Create a task without starting it."),
+	planned("update_task", auth.Work, true, "tasks", "Change a task's objective or constraints."),
+	planned("start_task", auth.Work, true, "tasks", "Start a task that was created."),
+	planned("append_task_progress", auth.Work, true, "tasks", "Record progress of a task."),
+	planned("pause_task", auth.Work, true, "tasks", "Pause a task."),
+	planned("resume_task", auth.Work, true, "tasks", "Go on with a paused task."),
+	define("cancel_task", auth.Work, true, "Record the wish to stop a task and interrupt its thread.", cancelTask),
+	define("retry_task", auth.Work, true, "Start another attempt of a task that ended without success.", retryTask),
+	planned("complete_task", auth.Work, true, "tasks", "Reconcile a task as completed."),
+	planned("fail_task", auth.Work, true, "tasks", "Reconcile a task as failed."),
+	define("list_tasks", auth.Read, false, "List the tasks of a session.", listTasks),
+	define("get_task", auth.Read, false, "Show a task and its attempts.", getTask),
+	planned("link_tasks", auth.Work, true, "task graphs", "Add an edge between tasks."),
+	planned("unlink_tasks", auth.Work, true, "task graphs", "Remove an edge between tasks."),
+	define("respond_action", auth.Answer, true, "Answer what an agent asks: allow, deny, or answer.", respondAction),
+	define("remove_queued_turn", auth.Work, true, "Remove a turn that waits.", removeQueuedTurn),
+	define("promote_queued_turn", auth.Work, true, "Move a waiting turn to the front, or to another place.", promoteQueuedTurn),
+	define("get_session", auth.Read, false, "Show a session: its threads, tasks, open questions and figures.", getSession),
+	define("get_thread_read", auth.Read, false, "Show a thread: its turn, what waits behind it, what it asks.", getThreadRead),
+	define("get_tool_inventory", auth.Read, false, "List the tools of a session, or of a workspace.", getToolInventory),
+	planned("spawn_subagent", auth.Work, true, "sub-agents", "Start a child."),
+	planned("send_subagent_input", auth.Work, true, "sub-agents", "Send a child input."),
+	planned("wait_subagents", auth.Read, false, "sub-agents", "Wait for children."),
+	planned("close_subagent", auth.Work, true, "sub-agents", "End a child."),
+	planned("export_evidence", auth.Read, false, "evidence", "Export an evidence pack."),
+	planned("export_replay", auth.Read, false, "replay", "Export a replay case."),
+	define("evaluate_permission", auth.Read, false, "Say what the rules that count now make of a call, and why; nothing is recorded.", evaluatePermission),
+	define("resolve_permission", auth.Answer, true, "Answer a question of the gate: allow or deny.", resolvePermission),
+	define("get_execution_environment", auth.Read, false, "Show a session's workspace and the boundary of its processes.", getExecutionEnvironment),
+	define("write_process_stdin", auth.Work, true, "Give a program in the background input.", writeProcessStdin),
+	define("terminate_process", auth.Work, true, "End a program in the background, with all it started.", terminateProcess),
+	planned("list_subagents", auth.Read, false, "sub-agents", "List children."),
+	planned("create_job", auth.Work, true, "jobs", "Create a job."),
+	planned("get_job", auth.Read, false, "jobs", "Show a job."),
+	planned("cancel_job", auth.Work, true, "jobs", "Cancel a job."),
+	define("reconnect_channel", auth.Read, true, "Register a channel, or recover one: a snapshot, and where its stream continues.", reconnectChannel),
+	define("ack_events", auth.Read, true, "Acknowledge what a channel has, up to a position.", ackEvents),
+	planned("export_review", auth.Read, false, "evidence", "Export a review."),
+	planned("start_benchmark_trial", auth.Work, true, "benchmarks", "Start a trial."),
+	planned("record_benchmark_reward", auth.Work, true, "benchmarks", "Record a reward."),
+	planned("export_benchmark_trial", auth.Read, false, "benchmarks", "Export a trial."),
+	planned("compare_benchmark_runs", auth.Read, false, "benchmarks", "Compare trials."),
+	planned("resume_subagent", auth.Work, true, "sub-agents", "Go on with a child."),
+	planned("list_jobs", auth.Read, false, "jobs", "List jobs."),
 
 	// The runtime's own.
-	does("reorder_queued_turns", auth.Work, true, "Put the turns that wait into another order.", reorderQueuedTurns),
-	does("configure_queue", auth.Work, true, "Set how a thread takes turns while one runs.", configureQueue),
-	does("list_grants", auth.Read, false, "List what people allowed in a session and that counts yet.", listGrants),
-	does("revoke_grant", auth.Answer, true, "Take back what a person allowed; it counts from the next call that is judged.", revokeGrant),
+	define("reorder_queued_turns", auth.Work, true, "Put the turns that wait into another order.", reorderQueuedTurns),
+	define("configure_queue", auth.Work, true, "Set how a thread takes turns while one runs.", configureQueue),
+	define("list_grants", auth.Read, false, "List what people allowed in a session and that counts yet.", listGrants),
+	define("revoke_grant", auth.Answer, true, "Take back what a person allowed; it counts from the next call that is judged.", revokeGrant),
 }
 
 // Own is how many commands at the end of the table aren't the standard's.
@@ -152,7 +152,7 @@ func find(name string) *Command {
 func (s *Server) command(w http.ResponseWriter, r *http.Request) {
 	c := find(r.PathValue("name"))
 	if c == nil {
-		s.turnAway(w, r, problem.At("path name", belay.Errorf(belay.CodeNotFound, "there is no command %q", problem.Shown(r.PathValue("name"))).WithHint("GET /v1/openapi.json lists them")))
+		s.forbid(w, r, problem.At("path name", belay.Errorf(belay.CodeNotFound, "there is no command %q", problem.Shown(r.PathValue("name"))).WithHint("GET /v1/openapi.json lists them")))
 		return
 	}
 	s.perform(w, r, c, nil)
@@ -162,7 +162,7 @@ func (s *Server) command(w http.ResponseWriter, r *http.Request) {
 // answers. change, if it isn't nil, makes the command's body of another one.
 func (s *Server) perform(w http.ResponseWriter, r *http.Request, c *Command, change func([]byte) ([]byte, error)) {
 	if err := auth.Check(r.Context(), c.Scope); err != nil {
-		s.turnAway(w, r, err)
+		s.forbid(w, r, err)
 		return
 	}
 	begun := s.c.Now()
@@ -176,7 +176,7 @@ func (s *Server) perform(w http.ResponseWriter, r *http.Request, c *Command, cha
 		s.c.Log.Error("command", "command", c.Name, "error", err.Error())
 	}
 	if req == nil { // it didn't come as far as a tenant
-		s.turnAway(w, r, err)
+		s.forbid(w, r, err)
 		return
 	}
 	problem.Write(w, r, err)
@@ -215,14 +215,14 @@ func (s *Server) do(w http.ResponseWriter, r *http.Request, c *Command, change f
 	}
 	req := &request{tenant: t, by: p, command: c.Name, key: key, server: s, channel: r.Header.Get(channelHeader)}
 	if err := req.ofChannel(r.Context()); err != nil {
-		return nil, nil, c.remedied(err)
+		return nil, nil, c.withHint(err)
 	}
 	var out any
 	if c.Later != "" {
 		err = unavailable(c, body)
 	} else {
 		out, err = c.call(r.Context(), req, body)
-		err = c.remedied(err)
+		err = c.withHint(err)
 	}
 	if !c.Mutates && err == nil {
 		return req, out, nil
@@ -232,7 +232,7 @@ func (s *Server) do(w http.ResponseWriter, r *http.Request, c *Command, change f
 		t.audit.reader(r.Context(), e, c.Name)
 		return req, nil, err
 	}
-	if told, ok := out.(*Told); ok && err == nil {
+	if told, ok := out.(*CommandResult); ok && err == nil {
 		e.request, e.message = told.Command, string(told.Session)
 	}
 	s.c.Log.Info("command", "tenant", p.Tenant, "principal", p.String(), "command", c.Name, "code", string(e.code), "request", string(e.request), "session", e.message)
@@ -242,9 +242,9 @@ func (s *Server) do(w http.ResponseWriter, r *http.Request, c *Command, change f
 	return req, out, err
 }
 
-// remedied adds a hint to a refusal that has none: to look at what the command
+// withHint adds a hint to a refusal that has none: to look at what the command
 // takes.
-func (c *Command) remedied(err error) error {
+func (c *Command) withHint(err error) error {
 	e, ok := errors.AsType[*belay.Error](err)
 	p := problem.Of(err)
 	if !ok || p.Hint != "" || p.Status >= http.StatusInternalServerError || p.RetryAfter > 0 {

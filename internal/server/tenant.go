@@ -22,9 +22,9 @@ import (
 	"github.com/belay-run/belay/internal/view"
 )
 
-// Choices are what a caller may set for a session's turns; what is empty stays
+// SettingsInput are what a caller may set for a session's turns; what is empty stays
 // what it is, or becomes what the server's settings say.
-type Choices struct {
+type SettingsInput struct {
 	Mode       string   `json:"mode,omitempty" jsonschema:"how far it may go without asking: default, plan, accept_edits, auto, on_request, on_failure, untrusted, never, bypass"`
 	Allow      []string `json:"allow,omitempty" jsonschema:"tools that need no question in this session"`
 	Tools      string   `json:"tools,omitempty" jsonschema:"which tools there are: sets, group:NAME, names, separated by commas"`
@@ -49,7 +49,7 @@ type Wiring interface {
 	Workspace(ctx context.Context, dir string) (string, error)
 	// Settings are a session's settings: have with the choices over them, or,
 	// when have is nil, those of a new session in a workspace.
-	Settings(ctx context.Context, workspace string, have *belay.Settings, c Choices) (belay.Settings, error)
+	Settings(ctx context.Context, workspace string, have *belay.Settings, c SettingsInput) (belay.Settings, error)
 	// Rules keeps, as content, what a turn under these settings is decided by.
 	Rules(ctx context.Context, by, workspace string, s belay.Settings) (belay.Ref, error)
 	// MayChange reports whether a session's rules allow changes of its workspace,
@@ -75,8 +75,8 @@ type Question struct {
 	Use    belay.WorkspaceUse
 }
 
-// House is what a tenant has: a store and what drives its sessions.
-type House struct {
+// TenantConfig is what a tenant has: a store and what drives its sessions.
+type TenantConfig struct {
 	Store  store.Store
 	Engine *engine.Engine
 	Wiring Wiring
@@ -87,9 +87,9 @@ type House struct {
 
 // tenant is a house that is in use.
 type tenant struct {
-	House
+	TenantConfig
 	name   string
-	drives *drives
+	drives *Dispatcher
 	audit  *auditor
 	peers  peers
 	now    func() time.Time
@@ -116,7 +116,7 @@ func (t *tenant) drive(ctx context.Context, id belay.SessionID) (err error) {
 	if s.Session == "" { // refused commands of a session that never was
 		return nil
 	}
-	if err := t.settleUse(ctx, s, epoch); err != nil {
+	if err := t.claimWriter(ctx, s, epoch); err != nil {
 		return err
 	}
 	return t.Engine.Session(ctx, id, func([]store.LaneRow) bool { return t.programsWait(context.WithoutCancel(ctx), s.Session) })
@@ -136,20 +136,20 @@ func (t *tenant) programsWait(ctx context.Context, id belay.SessionID) bool {
 	})
 }
 
-// stir makes a session run soon if it has something to do, as far as its lanes
+// wakeSession makes a session run soon if it has something to do, as far as its lanes
 // tell.
-func (t *tenant) stir(ctx context.Context, id belay.SessionID, priority int) {
+func (t *tenant) wakeSession(ctx context.Context, id belay.SessionID, priority int) {
 	rows, err := t.Store.Lanes(ctx, id)
 	if err == nil && !slices.ContainsFunc(rows, func(r store.LaneRow) bool { return r.Runnable || r.Inbox > 0 }) {
-		t.drives.learn(rows)
+		t.drives.applyLanes(rows)
 		return
 	}
-	t.drives.want(id, priority)
+	t.drives.enqueue(id, priority)
 }
 
-// settleUse makes the session its workspace's writer, if its rules allow changes
+// claimWriter makes the session its workspace's writer, if its rules allow changes
 // and there is no other writer; its threads know before they are driven.
-func (t *tenant) settleUse(ctx context.Context, s *session.State, epoch int64) error {
+func (t *tenant) claimWriter(ctx context.Context, s *session.State, epoch int64) error {
 	var more []policy.Grant
 	for _, th := range s.Threads {
 		state, err := t.thread(ctx, th)
@@ -254,10 +254,10 @@ func (s *Server) tenant(ctx context.Context, name string) (*tenant, error) {
 	if err != nil {
 		return nil, err
 	}
-	t := &tenant{House: house, name: name, now: s.c.Now, log: s.c.Log.With("tenant", name)}
+	t := &tenant{TenantConfig: house, name: name, now: s.c.Now, log: s.c.Log.With("tenant", name)}
 	t.audit = newAuditor(house.Store, t.now, t.log)
 	t.drives = newDrives(house.Store, s.slots, s.c.PerTenant, s.c.Now, t.log)
-	t.drives.run, t.drives.busy = t.drive, house.Engine.Brings
+	t.drives.run, t.drives.busy = t.drive, house.Engine.HasPendingSubmit
 	loop, stop := context.WithCancel(s.life)
 	t.stop = stop
 	t.wg.Go(func() { t.audit.run(s.life) })

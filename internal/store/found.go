@@ -8,8 +8,8 @@ import (
 	"github.com/belay-run/belay"
 )
 
-// Founding is a session that begins with what was decided for its first commands.
-type Founding struct {
+// NewSession is a session that begins with what was decided for its first commands.
+type NewSession struct {
 	Session belay.SessionID
 	Owner   Owner         // who decided
 	Orders  []belay.Order // the commands, in the order in which they came
@@ -33,11 +33,11 @@ type Founder interface {
 	// also if the session was deleted. Nothing is written then; Enqueue and Claim
 	// say what is the matter. *WriterError: another session is a writer of the
 	// workspace. Nothing is written then either.
-	Found(ctx context.Context, f Founding) (Position, error)
+	Found(ctx context.Context, f NewSession) (Position, error)
 }
 
 // Check refuses a founding that isn't one of a new session.
-func (f *Founding) Check() error {
+func (f *NewSession) Check() error {
 	if f.Session == "" || f.Session == belay.SystemSession || f.Owner.ID == "" || len(f.Batches) == 0 {
 		return belay.Errorf(belay.CodeInternal, "a founding needs a session, an owner and facts").At(string(f.Session))
 	}
@@ -64,7 +64,7 @@ func (f *Founding) Check() error {
 
 // Told are all commands of a founding: those that came, and those that its
 // streams sent one another.
-func (f *Founding) Told() iter.Seq[*belay.Order] {
+func (f *NewSession) Told() iter.Seq[*belay.Order] {
 	return func(yield func(*belay.Order) bool) {
 		for i := range f.Orders {
 			if !yield(&f.Orders[i]) {
@@ -83,7 +83,7 @@ func (f *Founding) Told() iter.Seq[*belay.Order] {
 
 // Fresh is a batch as a founding writes it: its stream's first, which consumes
 // and sends nothing.
-func (f *Founding) Fresh(i int) *Batch {
+func (f *NewSession) Fresh(i int) *Batch {
 	b := &f.Batches[i]
 	return &Batch{Session: b.Session, Stream: b.Stream, Epoch: 1, Events: b.Events, Lane: b.Lane, State: b.State}
 }

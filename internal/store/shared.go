@@ -17,14 +17,14 @@ type Written struct {
 	Row      Row
 }
 
-// Teller is a store that announces what it writes, so that a follower of its log
+// CommitNotifier is a store that announces what it writes, so that a follower of its log
 // in the same process needn't read it from the disk.
-type Teller interface {
-	// Tell makes the store call told with the facts of each of its own commits, in
+type CommitNotifier interface {
+	// OnCommit makes the store call told with the facts of each of its own commits, in
 	// order, before Changed tells of them and before Append or Found returns. told
 	// returns at once; it may keep the facts, though not the slice that they are in,
 	// and changes nothing of them. Tell is called once, before the first write.
-	Tell(told func(facts []Written))
+	OnCommit(told func(facts []Written))
 }
 
 // Shared is a store whose newest facts are read and decoded once for all who
@@ -47,11 +47,11 @@ type Shared struct {
 	filled int64 // the last one that came to s.to, or found nothing behind it, …
 	full   bool  // … after which there was more
 
-	fresh fresh
+	fresh pendingFacts
 }
 
-// fresh are facts that a Teller has announced and that weren't read yet.
-type fresh struct {
+// pendingFacts are facts that a Teller has announced and that weren't read yet.
+type pendingFacts struct {
 	mu    sync.Mutex
 	facts []Written
 	size  int
@@ -59,7 +59,7 @@ type fresh struct {
 
 // told takes facts from a store that has just written them. Without readers they
 // don't pile up: a later reader reads them from the store.
-func (f *fresh) told(facts []Written) {
+func (f *pendingFacts) told(facts []Written) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for i := range facts {
@@ -71,7 +71,7 @@ func (f *fresh) told(facts []Written) {
 }
 
 // take gives them away.
-func (f *fresh) take() []Written {
+func (f *pendingFacts) take() []Written {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	facts := f.facts
@@ -91,8 +91,8 @@ const sharedAtOnce = 2048
 // Share makes a shared store of one, without anything kept.
 func Share(st Store) *Shared {
 	s := &Shared{Store: st}
-	if t, ok := st.(Teller); ok {
-		t.Tell(s.fresh.told)
+	if t, ok := st.(CommitNotifier); ok {
+		t.OnCommit(s.fresh.told)
 	}
 	return s
 }

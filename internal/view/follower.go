@@ -43,10 +43,10 @@ func NewFollower(st store.Store) *Follower {
 	return &Follower{st: st, fold: Projector{Store: st, Chunk: followed}, turn: make(chan struct{}, 1)}
 }
 
-// Gently makes a follower of a view that is wanted seldom and costs more: Run
+// NewLazyFollower makes a follower of a view that is wanted seldom and costs more: Run
 // folds a step at a time and rests nine times as long as that took, and 250 ms
 // at least, so a log that grows fast leaves it behind. Catchup brings it up.
-func Gently(st store.Store, fold Fold) *Follower {
+func NewLazyFollower(st store.Store, fold Fold) *Follower {
 	return &Follower{st: st, fold: fold, gentle: true, turn: make(chan struct{}, 1)}
 }
 

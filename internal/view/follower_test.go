@@ -105,7 +105,7 @@ func TestAGentleFollowerLeavesTimeForOthers(t *testing.T) {
 		newWriter(t, st).add(story()...)
 		fold := &fake{took: 100 * time.Millisecond}
 		fold.end.Store(1 << 40)
-		f := view.Gently(st, fold)
+		f := view.NewLazyFollower(st, fold)
 		ctx, cancel := context.WithCancel(t.Context())
 		ended := make(chan error, 1)
 		go func() { ended <- f.Run(ctx) }()

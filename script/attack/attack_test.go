@@ -35,7 +35,7 @@ func TestMain(m *testing.M) {
 	testscript.Main(m, map[string]func(){
 		"belay": func() {
 			code := cli.Main(context.Background(), os.Args[1:], cli.Process())
-			sandbox.Settle()
+			sandbox.Cleanup()
 			os.Exit(code)
 		},
 	})

@@ -41,7 +41,7 @@ func TestMain(m *testing.M) {
 		os.Exit(m.Run())
 	}
 	code := cli.Main(context.Background(), os.Args[1:], cli.Process())
-	sandbox.Settle()
+	sandbox.Cleanup()
 	os.Exit(code)
 }
 

@@ -72,7 +72,7 @@ func program() int {
 		}
 	}
 	code := cli.Main(context.Background(), os.Args[1:], sys)
-	sandbox.Settle()
+	sandbox.Cleanup()
 	if path := os.Getenv(countIn); path != "" {
 		mu.Lock()
 		defer mu.Unlock()

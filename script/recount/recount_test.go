@@ -24,7 +24,7 @@ func TestMain(m *testing.M) {
 		"recount": main,
 		"belay": func() {
 			code := cli.Main(context.Background(), os.Args[1:], cli.Process())
-			sandbox.Settle()
+			sandbox.Cleanup()
 			os.Exit(code)
 		},
 	})

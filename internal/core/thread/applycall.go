@@ -25,7 +25,7 @@ func (s *State) applyVerdict(e event.Envelope, p event.PermissionEvaluated) {
 			c.Tags = p.Tags
 		}
 		c.decided(p)
-		s.standsOn(c, p)
+		s.approvalContext(c, p)
 	}
 	s.usedGrant(p)
 }
@@ -117,7 +117,7 @@ func (s *State) applyFailure(e event.Envelope, p event.ToolFailed) {
 		case p.Problem.Code == CodeViolation:
 			c.blocked(p)
 		case standsNoMore(p.Problem.Code):
-			c.unallowed(p.Problem)
+			c.invalidateApproval(p.Problem)
 		}
 		return
 	}

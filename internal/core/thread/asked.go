@@ -31,5 +31,5 @@ func (s *State) Asked(r *Rules, id belay.CallID, args []byte, at time.Time) (pol
 	if whole.ArgsRef != nil {
 		whole.Args, whole.ArgsRef = args, nil
 	}
-	return s.asked(r, spec, &whole, at), true
+	return s.policyRequest(r, spec, &whole, at), true
 }

@@ -80,7 +80,7 @@ func (m *many) keep(n int) belay.Ref {
 	raw, _ := set.Encode()
 	rules := Rules{Workspace: "/ws", Boundary: Boundary{Level: "L0", Why: "none", Network: "full"}, Tools: append(testTools(), moreTools["fetch"], moreTools["mail"],
 		belay.ToolSpec{Name: "run", Effect: belay.AtMostOnce, Access: belay.Write, Destructive: true, Capabilities: []string{"process"}, Command: &belay.CommandArgs{Line: "command"}}),
-		Settings: belay.Settings{Provider: "scripted", Mode: belay.Modes[n%len(belay.Modes)], Approvals: belay.ApprovalsWait}, Strange: n%2 == 0}
+		Settings: belay.Settings{Provider: "scripted", Mode: belay.Modes[n%len(belay.Modes)], Approvals: belay.ApprovalsWait}, UntrustedWorkspace: n%2 == 0}
 	if m.rng.IntN(2) == 0 {
 		rules.Grants = []policy.Grant{{Tool: pick("exec", "run", "fetch"), Tier: policy.TierUser, Kind: "rule", By: "user:ann"}}
 	}

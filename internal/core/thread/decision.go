@@ -18,8 +18,8 @@ const (
 	maxWhere    = 512 // bytes of a rule's place
 )
 
-// asked is a call as the gate sees it.
-func (s *State) asked(r *Rules, spec belay.ToolSpec, c *Call, at time.Time) policy.Request {
+// policyRequest is a call as the gate sees it.
+func (s *State) policyRequest(r *Rules, spec belay.ToolSpec, c *Call, at time.Time) policy.Request {
 	args := r.args(c)
 	var checks []policy.Check
 	for _, k := range c.Checks {
@@ -39,7 +39,7 @@ func (s *State) asked(r *Rules, spec belay.ToolSpec, c *Call, at time.Time) poli
 	return policy.Request{
 		Tool: spec, Args: args, Paths: c.paths(), Commands: policy.CommandsOf(spec, args, place), Links: place.Links, Mode: r.Settings.Mode, Agent: r.Agent,
 		Grants: grants, Binding: exact, Headless: r.headless() && !c.Ask.answered(), Rerun: slices.Contains(s.LostKeys, c.key()),
-		Guest: r.Guest, Use: s.Use, Workspace: r.Workspace, Dialect: place.Dialect, Level: r.Boundary.Level, Network: r.Boundary.Network, Taint: s.Taint, Checks: checks,
+		Guest: r.ByOther, Use: s.Use, Workspace: r.Workspace, Dialect: place.Dialect, Level: r.Boundary.Level, Network: r.Boundary.Network, Taint: s.Taint, Checks: checks,
 		Confine: r.Boundary.Decides, Boundary: r.Settings.Boundary, Wish: wish(spec, args), Widened: s.given(c),
 	}
 }
@@ -55,7 +55,7 @@ func (d *decision) recorded(c *Call, v *policy.Verdict) event.PermissionEvaluate
 		p.Where = event.CutText(rule.Where, maxWhere)
 	}
 	if v.Bound != nil {
-		p.Bounds, p.BoundaryBy, p.Least = &v.Bound.Is, v.BoundBy, string(v.Least)
+		p.Bounds, p.BoundaryBy, p.Least = &v.Bound.Is, v.BoundBy, string(v.MinLevel)
 	}
 	p.Taint = TaintNames(d.Taint, maxTaint)
 	for _, h := range v.Matched {

@@ -15,7 +15,7 @@ import (
 type Edited struct {
 	belay.RespondAction
 	Call   event.ModelCall
-	Stands *belay.Stands // as it is when the answer comes
+	Stands *belay.ApprovalContext // as it is when the answer comes
 }
 
 // Open is a question that waits, and the call it is about; none is about the turn

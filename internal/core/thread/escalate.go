@@ -30,9 +30,9 @@ type Blocked struct {
 	Whole   *belay.Ref    `json:"whole,omitempty"`
 }
 
-// Barred is a violation, and what a person said of it. Others like it in the
+// Violation is a violation, and what a person said of it. Others like it in the
 // turn get the same answer: a storm of them is one question.
-type Barred struct {
+type Violation struct {
 	Key      string         `json:"key"` // tool, operation, target
 	Action   belay.ActionID `json:"action"`
 	Decision string         `json:"decision,omitempty"` // once it is answered
@@ -49,11 +49,11 @@ type WiderGrant struct {
 	Tool string        `json:"tool,omitempty"`
 	By   string        `json:"by,omitempty"`
 
-	Stands *belay.Stands `json:"stands,omitempty"` // what it was given for besides the arguments
+	Stands *belay.ApprovalContext `json:"stands,omitempty"` // what it was given for besides the arguments
 }
 
 // wish is the boundary that a call's arguments ask for.
-func wish(spec belay.ToolSpec, args []byte) (w policy.Wish) {
+func wish(spec belay.ToolSpec, args []byte) (w policy.RequestedBoundary) {
 	if spec.Command == nil || spec.Command.Boundary == "" {
 		return w
 	}
@@ -98,10 +98,10 @@ func (c *Call) blocked(p event.ToolFailed) {
 	}
 }
 
-// barKey names a violation: what is alike has one answer.
-func (c *Call) barKey() string { return c.Name + " " + c.Stopped.Op + " " + c.Stopped.Target }
+// violationKey names a violation: what is alike has one answer.
+func (c *Call) violationKey() string { return c.Name + " " + c.Stopped.Op + " " + c.Stopped.Target }
 
-func (t *Turn) barred(key string) *Barred {
+func (t *Turn) barred(key string) *Violation {
 	for i := range t.Stops {
 		if t.Stops[i].Key == key {
 			return &t.Stops[i]
@@ -114,7 +114,7 @@ func (t *Turn) barred(key string) *Barred {
 // boundary that a person is asked for, the answer that another call like it got,
 // or the end. Nothing is run again before that is on record.
 func (d *decision) escalate(c *Call) {
-	v := d.rung(c)
+	v := d.decideEscalation(c)
 	if v.Decision == "" {
 		return // another call asks the same
 	}
@@ -135,17 +135,17 @@ func (d *decision) asksFor(v *policy.Verdict, stopped *event.Stopped) {
 	}
 }
 
-// rung is the decision about one violation. No decision means that a question
+// decideEscalation is the decision about one violation. No decision means that a question
 // about one like it is open.
-func (d *decision) rung(c *Call) policy.Verdict {
-	v := policy.Verdict{Decision: policy.Deny, Source: "rule", Rule: "builtin/escalation", Tier: policy.TierDefault, ReasonCode: CodeViolation, BoundBy: "violation", Least: c.Least}
+func (d *decision) decideEscalation(c *Call) policy.Verdict {
+	v := policy.Verdict{Decision: policy.Deny, Source: "rule", Rule: "builtin/escalation", Tier: policy.TierDefault, ReasonCode: CodeViolation, BoundBy: "violation", MinLevel: c.Least}
 	what := describe(c.Stopped)
 	wider, why := policy.Bound{}, "no boundary was decided for it"
 	if c.Bound != nil {
 		wider, why = policy.Widen(*c.Bound, c.Stopped.Op, c.Stopped.Target, d.rules.Workspace)
 		v.Boundary = c.Bound.Name
 	}
-	known := d.Turn.barred(c.barKey())
+	known := d.Turn.barred(c.violationKey())
 	switch {
 	case why != "":
 		v.Reason = what + "; " + why
@@ -224,7 +224,7 @@ func (t *Turn) askedWider(c *Call, a *Ask, p event.ActionRequired) {
 		return
 	}
 	a.Wider = &policy.Bound{Name: p.Boundary, Is: *p.Bounds}
-	t.Stops = keep(append(t.Stops, Barred{Key: c.barKey(), Action: a.Action}), maxBarred)
+	t.Stops = keep(append(t.Stops, Violation{Key: c.violationKey(), Action: a.Action}), maxBarred)
 }
 
 // answeredWider folds the answer to it.
@@ -232,7 +232,7 @@ func (t *Turn) answeredWider(c *Call, a *Ask, p event.ActionResolved) {
 	if a.Wider == nil {
 		return
 	}
-	if i := slices.IndexFunc(t.Stops, func(b Barred) bool { return b.Action == a.Action }); i >= 0 {
+	if i := slices.IndexFunc(t.Stops, func(b Violation) bool { return b.Action == a.Action }); i >= 0 {
 		b := &t.Stops[i]
 		b.Decision, b.By, b.Message = p.Decision, p.By, event.CutText(p.Message.Text, maxTarget)
 		if p.By == "deadline" {
@@ -245,9 +245,9 @@ func (t *Turn) answeredWider(c *Call, a *Ask, p event.ActionResolved) {
 	}
 }
 
-// bars is the end of a call that its boundary stopped, with what it said. It is
+// denyViolation is the end of a call that its boundary stopped, with what it said. It is
 // a denial with a name, never a failure of the tool.
-func (s *State) bars(c *Call) core.Fact {
+func (s *State) denyViolation(c *Call) core.Fact {
 	f := s.failed(c, event.Problem{Class: "denied", Code: CodeViolation, Message: "not allowed: " + c.Reason, Hint: cmp.Or(c.Hint, c.Blocked.Problem.Hint)})
 	p := f.Data.(event.ToolFailed)
 	p.Output, p.Whole = c.Blocked.Output, c.Blocked.Whole

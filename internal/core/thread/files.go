@@ -10,12 +10,12 @@ import (
 	"github.com/belay-run/belay/event"
 )
 
-// seen is the files that the thread read or wrote, as it saw them last, and
+// knownFiles is the files that the thread read or wrote, as it saw them last, and
 // where in the log that was. It forgets those seen longest ago. Saved, it is a
 // list, oldest first.
-type seen struct{ files map[string]sight }
+type knownFiles struct{ files map[string]fileVersion }
 
-type sight struct {
+type fileVersion struct {
 	digest string
 	at     int64 // the fact that says so
 }
@@ -27,15 +27,15 @@ type saved struct {
 }
 
 // digest is what the thread last saw of a file; empty when it never did.
-func (s *seen) digest(path string) string { return s.files[path].digest }
+func (s *knownFiles) digest(path string) string { return s.files[path].digest }
 
 // saw remembers what a fact says of files.
-func (s *seen) saw(at int64, files []event.FileSeen) {
+func (s *knownFiles) saw(at int64, files []event.FileSeen) {
 	if s.files == nil && len(files) > 0 {
-		s.files = map[string]sight{}
+		s.files = map[string]fileVersion{}
 	}
 	for _, f := range files {
-		s.files[f.Path] = sight{f.Digest, at}
+		s.files[f.Path] = fileVersion{f.Digest, at}
 		if len(s.files) >= maxFiles+maxFiles/4 { // rarely, because it looks at them all
 			s.forget(maxFiles / 4)
 		}
@@ -43,18 +43,18 @@ func (s *seen) saw(at int64, files []event.FileSeen) {
 }
 
 // forget drops the n files that were seen longest ago.
-func (s *seen) forget(n int) {
+func (s *knownFiles) forget(n int) {
 	for _, f := range s.list()[:n] {
 		delete(s.files, f.Path)
 	}
 }
 
 // back forgets what was seen after a fact: those files must be read again.
-func (s *seen) back(target int64) {
-	maps.DeleteFunc(s.files, func(_ string, f sight) bool { return f.at > target })
+func (s *knownFiles) back(target int64) {
+	maps.DeleteFunc(s.files, func(_ string, f fileVersion) bool { return f.at > target })
 }
 
-func (s *seen) list() []saved {
+func (s *knownFiles) list() []saved {
 	out := make([]saved, 0, len(s.files))
 	for path, f := range s.files {
 		out = append(out, saved{event.FileSeen{Path: path, Digest: f.digest}, f.at})
@@ -66,7 +66,7 @@ func (s *seen) list() []saved {
 }
 
 // List is the files, the one seen last at the end.
-func (s *seen) List() []event.FileSeen {
+func (s *knownFiles) List() []event.FileSeen {
 	var out []event.FileSeen
 	for _, f := range s.list() {
 		out = append(out, f.FileSeen)
@@ -75,14 +75,14 @@ func (s *seen) List() []event.FileSeen {
 }
 
 // IsZero, MarshalJSON and UnmarshalJSON are the list.
-func (s seen) IsZero() bool                 { return len(s.files) == 0 }
-func (s seen) MarshalJSON() ([]byte, error) { return json.Marshal(s.list()) }
-func (s *seen) UnmarshalJSON(b []byte) error {
+func (s knownFiles) IsZero() bool                 { return len(s.files) == 0 }
+func (s knownFiles) MarshalJSON() ([]byte, error) { return json.Marshal(s.list()) }
+func (s *knownFiles) UnmarshalJSON(b []byte) error {
 	var files []saved
 	if err := json.Unmarshal(b, &files); err != nil {
 		return err
 	}
-	*s = seen{}
+	*s = knownFiles{}
 	for _, f := range files {
 		s.saw(f.At, []event.FileSeen{f.FileSeen})
 	}

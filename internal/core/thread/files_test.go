@@ -11,7 +11,7 @@ import (
 // The files seen last are known, however many there were, and a file that is
 // seen again is new again.
 func TestTheFilesSeenLastAreKnown(t *testing.T) {
-	var s seen
+	var s knownFiles
 	const n = 10 * maxFiles
 	for i := range n {
 		s.saw(int64(i+1), []event.FileSeen{{Path: "often", Digest: fmt.Sprint("v", i)}, {Path: fmt.Sprint("file-", i), Digest: "d"}})
@@ -31,7 +31,7 @@ func TestTheFilesSeenLastAreKnown(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var again seen
+	var again knownFiles
 	if err := json.Unmarshal(raw, &again); err != nil {
 		t.Fatal(err)
 	}
@@ -49,7 +49,7 @@ func TestTheFilesSeenLastAreKnown(t *testing.T) {
 // What was seen after a fact is forgotten when the thread goes back to it, and
 // nothing else.
 func TestFilesSeenAfterTheTargetAreForgotten(t *testing.T) {
-	var s seen
+	var s knownFiles
 	s.saw(3, []event.FileSeen{{Path: "a", Digest: "old"}, {Path: "b", Digest: "old"}})
 	s.saw(7, []event.FileSeen{{Path: "b", Digest: "new"}, {Path: "c", Digest: "new"}})
 	s.back(6)

@@ -43,7 +43,7 @@ func finish(d *decision) bool {
 	case stopped:
 		d.ask(KindGrace)
 	case len(t.Failing) >= maxFailing:
-		d.troubled()
+		d.askAfterFailures()
 	default:
 		d.ask(KindNormal)
 	}
@@ -66,9 +66,9 @@ func (d *decision) endSilent(reason string) {
 	d.fail(belay.NoCompletion, "NO_COMPLETION", reason)
 }
 
-// troubled asks a person whether to go on after different failures in a row;
+// askAfterFailures asks a person whether to go on after different failures in a row;
 // without a person the turn is blocked.
-func (d *decision) troubled() {
+func (d *decision) askAfterFailures() {
 	t := d.Turn
 	what := strings.Join(t.Failing, ", ")
 	switch {

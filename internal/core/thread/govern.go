@@ -5,9 +5,9 @@ import (
 	"github.com/belay-run/belay/event"
 )
 
-// govern records, before anything else of a turn, that other rules took effect
+// recordRuleChange records, before anything else of a turn, that other rules took effect
 // than those the thread knows. Rules of people are named; none are the built-in.
-func govern(d *decision) bool {
+func recordRuleChange(d *decision) bool {
 	var digest belay.Digest
 	if d.rules.Policy != nil {
 		digest = d.rules.Policy.Digest

@@ -61,7 +61,7 @@ func (h *handler) gives(call *Call, ask *Ask, c belay.RespondAction) ([]core.Fac
 	switch c.Scope {
 	case "session":
 	case "prefix":
-		g, err := policy.Prefixed(h.asked(h.rules, spec, call, h.now), c.Prefix)
+		g, err := policy.Prefixed(h.policyRequest(h.rules, spec, call, h.now), c.Prefix)
 		if err != nil {
 			return nil, err
 		}

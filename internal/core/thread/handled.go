@@ -13,8 +13,8 @@ import (
 
 func cleanPath(p string) string { return path.Clean(p) }
 
-// handled answers a call that no tool runs: the completion and the question.
-func (d *decision) handled(spec belay.ToolSpec, c *Call, args []byte) {
+// answerInternally answers a call that no tool runs: the completion and the question.
+func (d *decision) answerInternally(spec belay.ToolSpec, c *Call, args []byte) {
 	switch {
 	case spec.Handled == "complete":
 		d.complete(c, args)

@@ -120,9 +120,9 @@ func (q *queueState) collected() int {
 	return n
 }
 
-// quietAt is when the first turn may begin: once nothing more came for a while
+// collectUntil is when the first turn may begin: once nothing more came for a while
 // that could be part of it, but not for ever.
-func (q *queueState) quietAt() time.Time {
+func (q *queueState) collectUntil() time.Time {
 	n := q.collected()
 	if q.Queue[0].Mode != belay.QueueCollect || n < len(q.Queue) {
 		return time.Time{}
@@ -133,7 +133,7 @@ func (q *queueState) quietAt() time.Time {
 
 // waitsForQuiet reports whether the first turn may not begin yet, and when it may.
 func (d *decision) waitsForQuiet() bool {
-	at := d.quietAt()
+	at := d.collectUntil()
 	if !d.now.Before(at) {
 		return false
 	}

@@ -19,7 +19,7 @@ var (
 	// kept before a turn uses them, and a cancelled turn is undone before the next begins
 	threadStages = []stage{lostPrograms, returnUnused, changeFiles, startTurn}
 
-	turnStages = []stage{needRules, taint, govern, cancel, limits, snapshot, choose, steer, request, permit, run, finish}
+	turnStages = []stage{needRules, taint, recordRuleChange, cancel, limits, snapshot, choose, steer, request, permit, run, finish}
 )
 
 // decision derives once what is wanted: the state, the rules of the running or
@@ -102,7 +102,7 @@ func needRules(d *decision) bool {
 // returnUnused reports what programs used and releases the holds of calls that
 // are over, in one decision: the report comes before what lets others continue.
 func returnUnused(d *decision) bool {
-	d.reports()
+	d.reportUsage()
 	d.givesBack()
 	return false
 }

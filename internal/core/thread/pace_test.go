@@ -43,7 +43,7 @@ func TestPaceIsBoundedAndWhole(t *testing.T) {
 		s.paced(fmt.Sprint("tool", i), 1<<62, nil)
 		s.paced(fmt.Sprint("tool", i), -1, &event.Problem{Class: "timeout"})
 	}
-	if len(s.Pace) != maxPaced || s.Pace[maxPaced-1] != (Paced{Tool: fmt.Sprint("tool", 3*maxPaced-1), Micros: (4*longest*1000 + shortest*1000) / 5, Score: loadCosts}) {
+	if len(s.Pace) != maxPaced || s.Pace[maxPaced-1] != (Throughput{Tool: fmt.Sprint("tool", 3*maxPaced-1), Micros: (4*longest*1000 + shortest*1000) / 5, Score: loadCosts}) {
 		t.Errorf("%d tools, the last %+v", len(s.Pace), s.Pace[len(s.Pace)-1])
 	}
 	s = State{}

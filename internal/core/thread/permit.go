@@ -23,21 +23,21 @@ func permit(d *decision) bool {
 		case c.Phase == CallProposed:
 			d.judge(c)
 		default:
-			d.abide(c)
+			d.applyVerdict(c)
 		}
 	}
 	return false
 }
 
-// abide does what follows from the verdict on a call, or waits for an answer.
-func (d *decision) abide(c *Call) {
+// applyVerdict does what follows from the verdict on a call, or waits for an answer.
+func (d *decision) applyVerdict(c *Call) {
 	switch {
 	case c.Ask != nil && c.Ask.Open && !d.now.Before(c.Ask.Until):
 		d.record(d.resolve(c.Ask, c, "deny", "deadline", "once", "nobody answered in time")...)
 	case c.Ask != nil && c.Ask.Open:
 		d.wakeAt(c.Ask.Until)
 	case c.Verdict == policy.Deny && c.Phase == CallRan:
-		d.record(d.bars(c))
+		d.record(d.denyViolation(c))
 	case c.Phase == CallRan:
 		d.escalate(c)
 	case c.Verdict == policy.Deny:
@@ -60,7 +60,7 @@ func (d *decision) verdict(c *Call) (v policy.Verdict, refusal *event.Problem, w
 	v = policy.Verdict{Decision: policy.Deny, Source: "rule", Rule: "builtin/unknown-tool", Tier: policy.TierDefault, ReasonCode: "UNKNOWN_TOOL", Reason: "no such tool in this turn"}
 	refusal = d.refusal(spec, known, c)
 	if known {
-		q := d.asked(d.rules, spec, c, d.now)
+		q := d.policyRequest(d.rules, spec, c, d.now)
 		q.Grants = unspent(q.Grants, d.ready)
 		if refusal == nil && d.rules.Gate().HasCheckers() && d.checks(c, &q) {
 			return v, refusal, true

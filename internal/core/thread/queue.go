@@ -74,7 +74,7 @@ func (h *handler) submit(c belay.SubmitTurn) ([]core.Fact, []core.Send, error) {
 	var sends []core.Send
 	dropped := 0
 	if h.full() {
-		i := h.victim()
+		i := h.evictionIndex()
 		switch {
 		case i < 0:
 			return h.refused(c, fmt.Sprintf("%d turns wait already", len(h.Queue)))
@@ -123,7 +123,7 @@ func (s *State) Takes(mode belay.QueueMode) error {
 	switch mode = cmp.Or(mode, s.Line.Mode); {
 	case s.occupied() && mode == belay.QueueReject:
 		return belay.Errorf(belay.CodeBusy, "a turn of the thread hasn't ended").At(string(s.Thread)).WithHint("queue enqueue lets it wait")
-	case s.full() && s.victim() < 0:
+	case s.full() && s.evictionIndex() < 0:
 		return belay.Errorf(belay.CodeBusy, "%d turns wait already", len(s.Queue)).At(string(s.Thread)).WithHint("wait for one to end, or interrupt")
 	}
 	return nil
@@ -134,8 +134,8 @@ func (s *State) full() bool {
 	return s.occupied() && len(s.Queue) >= cmp.Or(s.Line.Cap, belay.MaxQueued)
 }
 
-// victim is the place of the turn that makes room, or -1.
-func (qs *queueState) victim() int {
+// evictionIndex is the place of the turn that makes room, or -1.
+func (qs *queueState) evictionIndex() int {
 	if cmp.Or(qs.Line.Drop, belay.DropNew) == belay.DropNew {
 		return -1
 	}

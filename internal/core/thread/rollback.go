@@ -128,7 +128,7 @@ func (s *State) wentBack(p event.HistoryRollbackCompleted) {
 		switch {
 		case k.End > p.Target:
 			k.Back = true
-			s.Gone = slices.DeleteFunc(s.Gone, func(g Gone) bool { return g.Turn == k.Turn })
+			s.Gone = slices.DeleteFunc(s.Gone, func(g EndedProcess) bool { return g.Turn == k.Turn })
 		case k.End > 0 && !k.Back:
 			s.Prev = &Ended{Turn: k.Turn, Outcome: k.Outcome}
 		}

@@ -16,19 +16,19 @@ import (
 // immutable, kept as a blob and named by digest in turn.started, so an old log
 // can be explained by the rules of its day.
 type Rules struct {
-	Settings  belay.Settings   `json:"settings"`
-	Grants    []policy.Grant   `json:"grants,omitempty"`
-	Tools     []belay.ToolSpec `json:"tools"`
-	System    string           `json:"system"` // instructions of the agent
-	Workspace string           `json:"workspace"`
-	Output    json.RawMessage  `json:"output,omitempty"` // JSON Schema of complete_task's output, and of a plain answer that ends a turn
-	Boundary  Boundary         `json:"boundary"`
-	Policy    *belay.Ref       `json:"policy,omitempty"`   // the gate's rules, as content; none: the built-in ones of this build
-	Agent     string           `json:"agent,omitempty"`    // whose turns these are
-	Guest     bool             `json:"guest,omitempty"`    // the turn was submitted by another account than the session's owner
-	Strange   bool             `json:"strange,omitempty"`  // the workspace's files are untrusted
-	Home      string           `json:"home,omitempty"`     // of the user, for the paths in command lines
-	Shadowed  bool             `json:"shadowed,omitempty"` // programs are looked for where the workspace can put some
+	Settings           belay.Settings   `json:"settings"`
+	Grants             []policy.Grant   `json:"grants,omitempty"`
+	Tools              []belay.ToolSpec `json:"tools"`
+	System             string           `json:"system"` // instructions of the agent
+	Workspace          string           `json:"workspace"`
+	Output             json.RawMessage  `json:"output,omitempty"` // JSON Schema of complete_task's output, and of a plain answer that ends a turn
+	Boundary           Boundary         `json:"boundary"`
+	Policy             *belay.Ref       `json:"policy,omitempty"`   // the gate's rules, as content; none: the built-in ones of this build
+	Agent              string           `json:"agent,omitempty"`    // whose turns these are
+	ByOther            bool             `json:"guest,omitempty"`    // the turn was submitted by another account than the session's owner
+	UntrustedWorkspace bool             `json:"strange,omitempty"`  // the workspace's files are untrusted
+	Home               string           `json:"home,omitempty"`     // of the user, for the paths in command lines
+	Shadowed           bool             `json:"shadowed,omitempty"` // programs are looked for where the workspace can put some
 
 	Routes  []route.Candidate `json:"routes,omitempty"` // models that requests may go to, the preferred one first; none: the settings name it
 	Profile route.Profile     `json:"profile,omitzero"` // what the turn needs of a model

@@ -28,13 +28,13 @@ func run(d *decision) bool {
 		case c.Phase == CallOrphaned && d.lostBy(c):
 		case c.Phase != CallOrphaned && (c.Phase != CallJudged || c.Verdict != policy.Allow || d.held(i)):
 		case spec.Handled != "":
-			d.handled(spec, c, d.rules.args(c))
+			d.answerInternally(spec, c, d.rules.args(c))
 		case c.Phase != CallOrphaned && d.now.Before(c.RetryAt):
 			effects = append(effects, core.Timer{Name: "tool/" + string(c.ID), At: c.RetryAt})
 			wake = earlier(wake, c.RetryAt)
 		case d.onlyReads(spec): // another attempt of what was allowed once
 			d.record(d.failed(c, event.Problem{Class: "denied", Code: "OTHER_WRITER", Message: "not run again: session " + string(d.Use.Writer) + " writes in the workspace now"}))
-		case c.Phase != CallOrphaned && d.usedUp(spec, c):
+		case c.Phase != CallOrphaned && d.refuseOverLimit(spec, c):
 		case d.waitsForHold(spec, c):
 		case free.take(spec):
 			d.begins(c, c.Phase == CallOrphaned && d.classOf(c) == belay.Recoverable)
@@ -92,7 +92,7 @@ func (d *decision) begins(c *Call, recover bool) {
 	}
 	d.record(core.Fact{IDs: d.callIDs(c), Data: event.ToolStarted{
 		Name: c.Name, Attempt: c.Attempt + 1, Effect: string(d.classOf(c)), ArgsHash: c.ArgsHash, Expect: d.expect(c), Expects: d.expects(c),
-		Boundary: boundary, ReadOnly: spec.ReadOnly, Polling: spec.Polling, Recover: recover, Taint: d.brings(spec, c),
+		Boundary: boundary, ReadOnly: spec.ReadOnly, Polling: spec.Polling, Recover: recover, Taint: d.resultTaint(spec, c),
 	}})
 }
 

@@ -249,7 +249,7 @@ func (w *world) setRule(kv string) {
 	case "allow":
 		w.rules.Grants = append(w.rules.Grants, policy.Grant{Tool: v, Tier: policy.TierUser, Kind: "rule", By: "user:ann"})
 	case "strange":
-		w.rules.Strange = true
+		w.rules.UntrustedWorkspace = true
 	case "level":
 		w.rules.Boundary = Boundary{Level: v, Why: "the probe says so", Network: "full", Decides: true}
 	case "boundary":

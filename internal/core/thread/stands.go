@@ -25,16 +25,16 @@ func standsNoMore(code string) bool {
 	return code == CodeFolderChanged || code == CodeProgramChanged || code == CodeEnvironmentChanged
 }
 
-// unallowed folds that: what was decided about the call doesn't count any more.
-func (c *Call) unallowed(p event.Problem) {
+// invalidateApproval folds that: what was decided about the call doesn't count any more.
+func (c *Call) invalidateApproval(p event.Problem) {
 	c.Again = &event.Again{Code: p.Code, Reason: event.CutText(p.Message, maxSaid)}
 	c.Phase, c.Verdict, c.Reason, c.Hint, c.Checks = CallProposed, "", "", "", nil
 	c.Ask, c.Stands, c.Bound, c.Least = nil, nil, nil, ""
 }
 
-// standsOn folds what a verdict holds the call to, when a grant of exactly this
+// approvalContext folds what a verdict holds the call to, when a grant of exactly this
 // call gave it, or its boundary.
-func (gs *gateState) standsOn(c *Call, p event.PermissionEvaluated) {
+func (gs *gateState) approvalContext(c *Call, p event.PermissionEvaluated) {
 	if p.Decision != string(policy.Allow) {
 		return
 	}

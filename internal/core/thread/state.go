@@ -69,7 +69,7 @@ type gateState struct {
 
 // programState is what runs, what it used, and what of the workspace it holds.
 type programState struct {
-	Pace     []Paced            `json:"pace,omitempty"`    // of the tools, the latest last
+	Pace     []Throughput       `json:"pace,omitempty"`    // of the tools, the latest last
 	Took     belay.ProgramUse   `json:"took,omitzero"`     // by programs
 	Reported belay.ProgramUse   `json:"reported,omitzero"` // of that, to the session
 	Others   belay.ProgramUse   `json:"others,omitzero"`   // by programs of the session's other threads, when it granted last
@@ -77,12 +77,12 @@ type programState struct {
 	Shared   bool               `json:"shared,omitempty"`  // by other threads of the session too
 	Holds    []Held             `json:"holds,omitempty"`   // what its calls have of it, or asked for
 	Procs    []Proc             `json:"procs,omitempty"`   // that run
-	Gone     []Gone             `json:"gone,omitempty"`    // that ended, and the model doesn't know yet
+	Gone     []EndedProcess     `json:"gone,omitempty"`    // that ended, and the model doesn't know yet
 }
 
 // fileState is what the thread knows of files, of the plan and of artifacts.
 type fileState struct {
-	Files     seen                       `json:"files,omitzero"`
+	Files     knownFiles                 `json:"files,omitzero"`
 	Restore   *Restore                   `json:"restore,omitempty"`
 	Keep      *core.TakeSnapshot         `json:"keep,omitempty"` // the workspace after the turn that ended last
 	Plan      []event.PlanItem           `json:"plan,omitempty"`
@@ -131,11 +131,11 @@ type Turn struct {
 	Step    *Step  `json:"step,omitempty"`
 	Stop    *Stop  `json:"stop,omitempty"` // it is to be ended
 	trouble
-	Stops       []Barred   `json:"stops,omitempty"`   // what boundaries stopped, and what was said of it
-	Ask         *Ask       `json:"ask,omitempty"`     // a question about the turn itself
-	GaveUp      bool       `json:"gaveUp,omitempty"`  // the answer to it was no
-	Partial     *belay.Ref `json:"partial,omitempty"` // text that was cut
-	PartialText string     `json:"partialText,omitempty"`
+	Stops       []Violation `json:"stops,omitempty"`   // what boundaries stopped, and what was said of it
+	Ask         *Ask        `json:"ask,omitempty"`     // a question about the turn itself
+	GaveUp      bool        `json:"gaveUp,omitempty"`  // the answer to it was no
+	Partial     *belay.Ref  `json:"partial,omitempty"` // text that was cut
+	PartialText string      `json:"partialText,omitempty"`
 }
 
 // turnUse is what a turn has used.
@@ -251,14 +251,14 @@ type Call struct {
 
 // judgement is what the gate and people said of a call.
 type judgement struct {
-	Verdict policy.Decision `json:"verdict,omitempty"` // after an answer: allow or deny
-	Reason  string          `json:"reason,omitempty"`  // of a denial
-	Hint    string          `json:"hint,omitempty"`
-	Tags    []string        `json:"tags,omitempty"` // risks that the gate saw in it
-	Checks  []Checked       `json:"checks,omitempty"`
-	Least   belay.Level     `json:"least,omitempty"`  // the boundary's level without which it doesn't run
-	Stands  *belay.Stands   `json:"stands,omitempty"` // what a person's answer is for
-	Again   *event.Again    `json:"again,omitempty"`  // why the answer that it had doesn't count any more
+	Verdict policy.Decision        `json:"verdict,omitempty"` // after an answer: allow or deny
+	Reason  string                 `json:"reason,omitempty"`  // of a denial
+	Hint    string                 `json:"hint,omitempty"`
+	Tags    []string               `json:"tags,omitempty"` // risks that the gate saw in it
+	Checks  []Checked              `json:"checks,omitempty"`
+	Least   belay.Level            `json:"least,omitempty"`  // the boundary's level without which it doesn't run
+	Stands  *belay.ApprovalContext `json:"stands,omitempty"` // what a person's answer is for
+	Again   *event.Again           `json:"again,omitempty"`  // why the answer that it had doesn't count any more
 }
 
 // attempt is the last start of a call.

@@ -23,7 +23,7 @@ const (
 func taint(d *decision) bool {
 	st := d.Turn.Step
 	if st == nil {
-		if len(d.rules.Context) > 0 && d.rules.Strange { // instructions of a stranger are in the first request
+		if len(d.rules.Context) > 0 && d.rules.UntrustedWorkspace { // instructions of a stranger are in the first request
 			if more := d.unknown([]string{tainted(policy.TaintWorkspace, d.rules.Workspace)}); more != nil {
 				d.record(d.fact(event.ContextResolved{Taint: more}))
 			}
@@ -46,8 +46,8 @@ func taint(d *decision) bool {
 	return len(d.ready.Decided) > 0
 }
 
-// brings is what a call's result brings into the conversation, as kind:origin.
-func (d *decision) brings(spec belay.ToolSpec, c *Call) (out []string) {
+// resultTaint is what a call's result brings into the conversation, as kind:origin.
+func (d *decision) resultTaint(spec belay.ToolSpec, c *Call) (out []string) {
 	switch {
 	case spec.Untrusted && slices.Contains(spec.Capabilities, capNetwork):
 		out = append(out, tainted("web", spec.Name))
@@ -64,7 +64,7 @@ func (d *decision) brings(spec belay.ToolSpec, c *Call) (out []string) {
 		}
 		out = append(out, tainted(policy.TaintSecret, origin))
 	}
-	if d.rules.Strange && (spec.Access != "" || hasProcess(spec)) {
+	if d.rules.UntrustedWorkspace && (spec.Access != "" || hasProcess(spec)) {
 		out = append(out, tainted(policy.TaintWorkspace, d.rules.Workspace))
 	}
 	return out

@@ -14,8 +14,8 @@ import (
 // boundary lets a thread have. Nothing ran.
 const CodeUsedUp = "PROGRAMS_USED_UP"
 
-// tookOf is what a program took that ended by a fact.
-func tookOf(p event.Payload) (u belay.ProgramUse) {
+// programUsage is what a program took that ended by a fact.
+func programUsage(p event.Payload) (u belay.ProgramUse) {
 	if use, ms, ok := event.UseOf(p); ok {
 		u = belay.ProgramUse{Ended: 1, CPU: millis(use.CPU), Time: millis(ms), Written: use.Written}
 	}
@@ -24,9 +24,9 @@ func tookOf(p event.Payload) (u belay.ProgramUse) {
 
 func millis(n int64) belay.Duration { return belay.Duration(time.Duration(n) * time.Millisecond) }
 
-// reports sends the session what the programs of this thread used, unless it is
+// reportUsage sends the session what the programs of this thread used, unless it is
 // the only thread: the others get it with what the session grants them.
-func (d *decision) reports() {
+func (d *decision) reportUsage() {
 	if d.Shared && d.Took != d.Reported {
 		used := d.Took
 		d.record(core.Fact{IDs: belay.IDs{Session: d.Session, Thread: d.Thread}, Data: event.ThreadUpdated{Reported: &used}})
@@ -34,9 +34,9 @@ func (d *decision) reports() {
 	}
 }
 
-// usedUp refuses a call that starts programs when those before it have used up
+// refuseOverLimit refuses a call that starts programs when those before it have used up
 // what its boundary gives the thread, or the session, and reports whether it did.
-func (d *decision) usedUp(spec belay.ToolSpec, c *Call) bool {
+func (d *decision) refuseOverLimit(spec belay.ToolSpec, c *Call) bool {
 	if c.Bound == nil || !hasProcess(spec) {
 		return false
 	}

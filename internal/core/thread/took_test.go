@@ -47,7 +47,7 @@ func TestProgramsThatUsedUpWhatAThreadHasStartNoOther(t *testing.T) {
 	} {
 		var rd core.Ready
 		call := &Call{Name: c.spec.Name, Bound: &policy.Bound{Name: "mine", Is: belay.Boundary{Limits: c.limits}}}
-		refused := (&decision{State: &s, ready: &rd}).usedUp(c.spec, call)
+		refused := (&decision{State: &s, ready: &rd}).refuseOverLimit(c.spec, call)
 		if refused != (c.want != "") || refused != (len(rd.Decided) == 2) {
 			t.Errorf("%+v: refused %v with %d facts", c.limits, refused, len(rd.Decided))
 			continue

@@ -138,7 +138,7 @@ func FuzzRead(f *testing.F) {
 }
 
 // Count is how many items are kept so.
-func (r *Result) Count(k Kept) (n int) {
+func (r *Result) Count(k Fidelity) (n int) {
 	for _, i := range r.Items {
 		if i.Kept == k {
 			n++

@@ -127,7 +127,7 @@ func (d *draft) claudeRule(s *source, name, spec string) {
 func (d *draft) claudeWhole(s *source, c counterpart) {
 	tools := c.tools(s.says)
 	if len(tools) == 0 {
-		d.idle(s, "there is no such tool here")
+		d.noEffect(s, "there is no such tool here")
 		return
 	}
 	if s.says == policy.Allow && slices.Contains(tools, "exec") {

@@ -337,7 +337,7 @@ func (d *draft) coworkRest(s *source, action string, open, grant, full bool) {
 	m := policy.Match{Tool: tools}
 	switch {
 	case full:
-		d.idle(s, "it never speaks: a rule decides all its calls")
+		d.noEffect(s, "it never speaks: a rule decides all its calls")
 		return
 	case s.says == policy.Ask:
 		// An ask of the lowest priority is what is left when no rule speaks.

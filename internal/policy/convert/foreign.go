@@ -44,14 +44,14 @@ type Options struct {
 	OfPerson bool   // of claude: the file is a person's own, not a project's
 }
 
-// Kept is how much of a source's rule was carried over.
-type Kept string
+// Fidelity is how much of a source's rule was carried over.
+type Fidelity string
 
 const (
-	Same     Kept = "same"
-	Stricter Kept = "stricter" // it asks about or denies more than there
-	Left     Kept = "left"     // not carried over, which widens nothing
-	Lost     Kept = "lost"     // it denies or asks, and isn't carried over
+	Same     Fidelity = "same"
+	Stricter Fidelity = "stricter" // it asks about or denies more than there
+	Left     Fidelity = "left"     // not carried over, which widens nothing
+	Lost     Fidelity = "lost"     // it denies or asks, and isn't carried over
 )
 
 // Item is the outcome of one rule or setting of the source.
@@ -59,7 +59,7 @@ type Item struct {
 	Source string          `json:"source"` // the rule in the source's words
 	Where  string          `json:"where"`  // file:line
 	Says   policy.Decision `json:"says,omitempty"`
-	Kept   Kept            `json:"kept"`
+	Kept   Fidelity        `json:"kept"`
 	Rules  []string        `json:"rules,omitempty"` // ids of the rules that it became
 	Why    string          `json:"why,omitempty"`   // it isn't the same
 }
@@ -237,15 +237,15 @@ func (d *draft) drop(s *source, why string) {
 	d.item(s, kept, why)
 }
 
-// idle records that a source never matches, so that nothing is lost without it.
-func (d *draft) idle(s *source, why string) { d.item(s, Left, why) }
+// noEffect records that a source never matches, so that nothing is lost without it.
+func (d *draft) noEffect(s *source, why string) { d.item(s, Left, why) }
 
-func (d *draft) item(s *source, k Kept, why string) {
+func (d *draft) item(s *source, k Fidelity, why string) {
 	d.items = append(d.items, Item{Source: short(s.text, 200), Where: d.where(s.line), Says: s.says, Kept: k, Rules: s.ids, Why: why})
 }
 
 // setting names something that is no rule.
-func (d *draft) setting(name string, line int, k Kept, why string) {
+func (d *draft) setting(name string, line int, k Fidelity, why string) {
 	d.items = append(d.items, Item{Source: short(name, 200), Where: d.where(line), Kept: k, Why: why})
 }
 

@@ -237,7 +237,7 @@ func (d *draft) geminiRule(r *geminiSource) {
 		return
 	}
 	if len(r.names) == 0 {
-		d.idle(&r.source, "it never speaks: a rule before it decides all its calls")
+		d.noEffect(&r.source, "it never speaks: a rule before it decides all its calls")
 		return
 	}
 	switch {

@@ -154,7 +154,7 @@ func (d *draft) openclawLayer(t *node, name string, agent []string) error {
 			s.strange(t)
 		}
 		if strings.TrimSpace(e.text) == "" {
-			d.idle(s, "it names no tool")
+			d.noEffect(s, "it names no tool")
 			continue
 		}
 		if len(terms) > 0 {
@@ -180,7 +180,7 @@ func (d *draft) openclawProfile(t *node, name string, agent []string, also []*no
 	case !known:
 		return d.mistake(line, "there is no profile %q", short(profile, 80)).WithHint("minimal, coding, messaging, full")
 	case profile == "full":
-		d.idle(s, "it restricts nothing")
+		d.noEffect(s, "it restricts nothing")
 		return nil
 	}
 	if agent != nil {
@@ -210,7 +210,7 @@ func (d *draft) openclawOnly(s *source, agent, terms []string) {
 	}
 	slices.Sort(names)
 	if slices.Contains(names, "*") {
-		d.idle(s, "it restricts nothing")
+		d.noEffect(s, "it restricts nothing")
 		return
 	}
 	d.add(s, policy.Match{NotTool: slices.Compact(names)}, []policy.Example{{Tool: "no-tool-of-that-layer"}}, []policy.Example{{Tool: strings.ReplaceAll(names[0], "*", "")}})
@@ -341,7 +341,7 @@ func (d *draft) openclawExec(t *node, name string, agent []string) error {
 		s.says = policy.Deny
 		s.why = append(s.why, "it denies every program: the list of those that may run is in another file")
 	default:
-		d.idle(s, "programs are asked about here unless rules allow them; allow those you mean")
+		d.noEffect(s, "programs are asked about here unless rules allow them; allow those you mean")
 		return nil
 	}
 	d.add(s, policy.Match{Tool: exec}, example("ls"), nil)

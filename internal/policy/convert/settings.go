@@ -11,7 +11,7 @@ import (
 // setting is what becomes of settings of the source that are no rules.
 type setting struct {
 	name string // its place, as tools.exec.host; a * stands for anything
-	kept Kept
+	kept Fidelity
 	why  string
 }
 

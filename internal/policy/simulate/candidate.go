@@ -262,7 +262,7 @@ var plain = lazyregexp.New(`^[A-Za-z0-9_@%+=:,./-]+$`)
 // another folder, or with another home.
 func proven(r *policy.Rule) {
 	tried, err := policy.Try(policy.Document{Version: policy.FormatVersion, Rules: []policy.Rule{*r}})
-	if err != nil || slices.ContainsFunc(tried, func(t policy.Tried) bool { return !t.OK() }) {
+	if err != nil || slices.ContainsFunc(tried, func(t policy.ExampleResult) bool { return !t.OK() }) {
 		r.Examples = policy.Examples{}
 	}
 }

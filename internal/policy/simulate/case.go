@@ -44,9 +44,9 @@ type Case struct {
 	Lost     string      // why it can't be judged again; empty: it can
 }
 
-// Said is the decision of the rules of its day, and the rule. What a person, or
+// RecordedDecision is the decision of the rules of its day, and the rule. What a person, or
 // the end of a turn, made of an ask is still an ask here.
-func (c *Case) Said() (policy.Decision, string) {
+func (c *Case) RecordedDecision() (policy.Decision, string) {
 	switch c.Recorded.Source {
 	case "person", "runtime":
 		return policy.Ask, c.Recorded.Rule

@@ -38,15 +38,15 @@ type Explanation struct {
 	Limits     string      `json:"limits,omitempty"`     // of the boundary, in the words of files
 	Tags       []string    `json:"tags,omitempty"`
 	Taint      []string    `json:"taint,omitempty"`    // as kind:origin
-	Matched    []Heard     `json:"matched,omitempty"`  // every rule that spoke, the strongest voice first
-	Silent     []Silent    `json:"silent,omitempty"`   // rules that people wrote for the tool and that didn't speak
+	Matched    []Matched   `json:"matched,omitempty"`  // every rule that spoke, the strongest voice first
+	Silent     []Unmatched `json:"silent,omitempty"`   // rules that people wrote for the tool and that didn't speak
 	Omitted    int         `json:"omitted,omitempty"`  // silent rules that aren't here
 	Commands   []Simple    `json:"commands,omitempty"` // of a command line
 	Next       []Next      `json:"next"`               // what would change it
 }
 
-// Heard is a rule that spoke of the call.
-type Heard struct {
+// Matched is a rule that spoke of the call.
+type Matched struct {
 	Rule     string          `json:"rule"`
 	Where    string          `json:"where,omitempty"`
 	Tier     policy.Tier     `json:"tier"`
@@ -56,9 +56,9 @@ type Heard struct {
 	Why      string          `json:"why"` // it decided, agreed or lost
 }
 
-// Silent is a rule that could have spoken of the call, and the first of its
+// Unmatched is a rule that could have spoken of the call, and the first of its
 // matchers that didn't hold.
-type Silent struct {
+type Unmatched struct {
 	Rule   string `json:"rule"`
 	Where  string `json:"where,omitempty"`
 	Misses string `json:"misses"`
@@ -89,7 +89,7 @@ const maxSilent = 50
 func Explain(set *policy.Set, r policy.Request) Explanation {
 	v := policy.Evaluate(set, &r)
 	e := Explanation{Tool: r.Tool.Name, Mode: string(r.Mode), Decision: v.Decision, Source: v.Source, Rule: v.Rule, Where: whereOf(set, v.Rule), Tier: v.Tier,
-		Priority: v.Priority, Code: v.ReasonCode, Reason: v.Reason, Hint: v.Hint, Boundary: v.Boundary, BoundaryBy: v.BoundBy, Least: v.Least, Tags: v.Tags}
+		Priority: v.Priority, Code: v.ReasonCode, Reason: v.Reason, Hint: v.Hint, Boundary: v.Boundary, BoundaryBy: v.BoundBy, Least: v.MinLevel, Tags: v.Tags}
 	if v.Bound != nil {
 		e.Limits = policy.LimitsText(v.Bound.Is.Limits)
 	}
@@ -123,7 +123,7 @@ func (e *Explanation) commands(r policy.Request, v policy.Verdict) {
 }
 
 // hear lists who spoke, and why who lost did.
-func (e *Explanation) hear(set *policy.Set, v policy.Verdict, considered []policy.Considered) {
+func (e *Explanation) hear(set *policy.Set, v policy.Verdict, considered []policy.RuleTrace) {
 	parts := map[string][]int{}
 	for _, c := range considered {
 		if c.Misses == "" {
@@ -131,7 +131,7 @@ func (e *Explanation) hear(set *policy.Set, v policy.Verdict, considered []polic
 		}
 	}
 	for _, h := range v.Matched {
-		x := Heard{Rule: h.Rule, Where: whereOf(set, h.Rule), Tier: h.Tier, Priority: h.Priority, Decision: h.Decision, Lost: h.Lost}
+		x := Matched{Rule: h.Rule, Where: whereOf(set, h.Rule), Tier: h.Tier, Priority: h.Priority, Decision: h.Decision, Lost: h.Lost}
 		x.Why = fate(set, v, h, parts[h.Rule])
 		e.Matched = append(e.Matched, x)
 	}
@@ -184,7 +184,7 @@ func elsewhere(v policy.Verdict, parts []int) bool {
 }
 
 // silence lists the rules of people that didn't speak at all.
-func (e *Explanation) silence(set *policy.Set, considered []policy.Considered) {
+func (e *Explanation) silence(set *policy.Set, considered []policy.RuleTrace) {
 	spoke, seen := map[string]bool{}, map[string]bool{}
 	for _, c := range considered {
 		if c.Misses == "" {
@@ -201,7 +201,7 @@ func (e *Explanation) silence(set *policy.Set, considered []policy.Considered) {
 			e.Omitted++
 			continue
 		}
-		e.Silent = append(e.Silent, Silent{Rule: c.Rule, Where: where, Misses: cmp.Or(missing[c.Misses], c.Misses)})
+		e.Silent = append(e.Silent, Unmatched{Rule: c.Rule, Where: where, Misses: cmp.Or(missing[c.Misses], c.Misses)})
 	}
 }
 

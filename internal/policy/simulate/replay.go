@@ -60,7 +60,7 @@ func (t *Tally) Take(c *Case, set *policy.Set) *Change {
 		t.Lost[c.Lost]++
 		return nil
 	}
-	old, oldRule := c.Said()
+	old, oldRule := c.RecordedDecision()
 	v := policy.Evaluate(set, &c.Request)
 	switch {
 	case v.Decision == old && v.Rule == oldRule:

@@ -52,9 +52,9 @@ func unfit(v policy.Verdict, r *policy.Request) string {
 	return worst
 }
 
-// Asks counts the recorded calls that a set asks about, by the rule that would
+// AskStats counts the recorded calls that a set asks about, by the rule that would
 // spare the question. Take every decision, then Suggest.
-type Asks struct {
+type AskStats struct {
 	Decisions int            `json:"decisions"`
 	Asked     int            `json:"asked"`           // by the set, as of now
 	Unfit     map[string]int `json:"unfit,omitempty"` // asks for which nothing is suggested, by reason
@@ -79,7 +79,7 @@ func now(c *Case) policy.Request {
 }
 
 // Take counts a recorded decision.
-func (a *Asks) Take(c *Case, set *policy.Set) {
+func (a *AskStats) Take(c *Case, set *policy.Set) {
 	a.Decisions++
 	if c.Lost != "" {
 		a.Lost++
@@ -110,7 +110,7 @@ func (a *Asks) Take(c *Case, set *policy.Set) {
 	}
 }
 
-func (a *Asks) wish(d draft) {
+func (a *AskStats) wish(d draft) {
 	key, err := json.Marshal([]any{d.Match, d.on, d.also})
 	if err != nil {
 		return // a draft holds nothing that JSON can't
@@ -181,7 +181,7 @@ const (
 // Suggest makes rules of the most frequent questions, at least least times each
 // and at most most of them. Each is to Take every decision again, which gives it
 // its blast radius; Sound then selects those to show.
-func (a *Asks) Suggest(set *policy.Set, least, most int) []*Suggestion {
+func (a *AskStats) Suggest(set *policy.Set, least, most int) []*Suggestion {
 	var often []*wish
 	for _, w := range a.wishes {
 		if w.count >= least {
@@ -250,7 +250,7 @@ func (s *Suggestion) withOf(set *policy.Set) *policy.Set {
 
 // part reports whether the rule speaks of a command of a line, not of all.
 func (s *Suggestion) part(with *policy.Set, r policy.Request) bool {
-	return len(r.Commands) > 1 && slices.ContainsFunc(with.Consider(&r), func(c policy.Considered) bool { return c.Rule == s.name && c.Misses == "" })
+	return len(r.Commands) > 1 && slices.ContainsFunc(with.Consider(&r), func(c policy.RuleTrace) bool { return c.Rule == s.name && c.Misses == "" })
 }
 
 func (s *Suggestion) remember(c *Case) {

@@ -18,7 +18,7 @@ import (
 )
 
 // suggest is what is suggested for a log.
-func (l *log) suggest(t interface{ Fatal(...any) }, set *policy.Set, least, most int) (*Asks, []*Suggestion) {
+func (l *log) suggest(t interface{ Fatal(...any) }, set *policy.Set, least, most int) (*AskStats, []*Suggestion) {
 	var cases []*Case
 	r := NewReader(l.get)
 	for _, e := range l.facts {
@@ -30,7 +30,7 @@ func (l *log) suggest(t interface{ Fatal(...any) }, set *policy.Set, least, most
 			cases = append(cases, c)
 		}
 	}
-	var asks Asks
+	var asks AskStats
 	for _, c := range cases {
 		asks.Take(c, set)
 	}
@@ -214,7 +214,7 @@ func TestASuggestionReachesNoFurtherThanWhatWasAsked(t *testing.T) {
 				hold("what is offered for "+string(c.Args), rules...)
 			}
 		}
-		var recorded Asks
+		var recorded AskStats
 		for i := range calls {
 			recorded.Take(&Case{Request: calls[i]}, set)
 		}

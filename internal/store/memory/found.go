@@ -8,7 +8,7 @@ import (
 )
 
 // Found begins a session.
-func (s *Store) Found(ctx context.Context, f store.Founding) (store.Position, error) {
+func (s *Store) Found(ctx context.Context, f store.NewSession) (store.Position, error) {
 	if err := f.Check(); err != nil {
 		return 0, err
 	}
@@ -37,7 +37,7 @@ func (s *Store) Found(ctx context.Context, f store.Founding) (store.Position, er
 	return pos, s.o.Hook(AfterAppend)
 }
 
-func (s *Store) found(ctx context.Context, f *store.Founding, orders []order, batches []*store.Batch, rows [][]store.Row) (pos store.Position, err error) {
+func (s *Store) found(ctx context.Context, f *store.NewSession, orders []order, batches []*store.Batch, rows [][]store.Row) (pos store.Position, err error) {
 	if err := s.lock(ctx); err != nil {
 		return 0, err
 	}
@@ -66,7 +66,7 @@ func (s *Store) found(ctx context.Context, f *store.Founding, orders []order, ba
 }
 
 // knows reports whether something is known of what is to be founded.
-func (d *Data) knows(f *store.Founding, orders []order) bool {
+func (d *Data) knows(f *store.NewSession, orders []order) bool {
 	if d.owners[f.Session] != nil || d.grave(f.Session) != nil {
 		return true
 	}

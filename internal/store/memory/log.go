@@ -10,8 +10,8 @@ import (
 	"github.com/belay-run/belay/internal/store"
 )
 
-// Tell makes the store tell of what it writes, with the store locked.
-func (s *Store) Tell(told func(facts []store.Written)) { s.told = told }
+// OnCommit makes the store tell of what it writes, with the store locked.
+func (s *Store) OnCommit(told func(facts []store.Written)) { s.told = told }
 
 // Append writes a batch.
 func (s *Store) Append(ctx context.Context, b store.Batch) (store.Position, error) {

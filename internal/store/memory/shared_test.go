@@ -137,7 +137,7 @@ func TestFollowersReadTheLogOnce(t *testing.T) {
 // telling is a counted store that tells what it writes.
 type telling struct{ *counted }
 
-func (t telling) Tell(told func([]store.Written)) { t.Store.(store.Teller).Tell(told) }
+func (t telling) OnCommit(told func([]store.Written)) { t.Store.(store.CommitNotifier).OnCommit(told) }
 
 // TestAnnouncedFactsAreNotReadAgain: followers of a store that tells get its facts without
 // reading them, and those of other processes between them, each once and in order.
@@ -151,7 +151,7 @@ func TestAnnouncedFactsAreNotReadAgain(t *testing.T) {
 		id := belay.SessionID("sess_" + strconv.Itoa(n))
 		b := store.Batch{Session: id, Stream: id.Stream(), Events: []event.Envelope{
 			{IDs: belay.IDs{Session: id}, Data: event.SessionCreated{Workspace: "/ws"}}, {IDs: belay.IDs{Session: id}, Data: event.SessionUpdated{Title: title}}}}
-		if _, err := st.Found(t.Context(), store.Founding{Session: id, Owner: store.Owner{ID: "one"}, Batches: []store.Batch{b}}); err != nil {
+		if _, err := st.Found(t.Context(), store.NewSession{Session: id, Owner: store.Owner{ID: "one"}, Batches: []store.Batch{b}}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -204,7 +204,7 @@ func TestASessionThatJustBeganIsKnown(t *testing.T) {
 		id := belay.SessionID("sess_" + name)
 		b := store.Batch{Session: id, Stream: id.Stream(), Events: []event.Envelope{
 			{IDs: belay.IDs{Session: id}, Data: event.SessionCreated{Workspace: "/ws"}}, {IDs: belay.IDs{Session: id}, Data: event.SessionUpdated{Title: name}}}}
-		if _, err := s.Found(t.Context(), store.Founding{Session: id, Owner: store.Owner{ID: "one"}, Batches: []store.Batch{b}}); err != nil {
+		if _, err := s.Found(t.Context(), store.NewSession{Session: id, Owner: store.Owner{ID: "one"}, Batches: []store.Batch{b}}); err != nil {
 			t.Fatal(err)
 		}
 	}

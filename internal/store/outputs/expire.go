@@ -32,8 +32,8 @@ type Choice struct {
 	Kept string // why it stays after all; empty: every session that names it has let it go
 }
 
-// Wish is a request that outputs expire.
-type Wish struct {
+// ExpiryTarget is a request that outputs expire.
+type ExpiryTarget struct {
 	Reason string // retention, asked
 	By     string // the requester; empty: retention
 	Owner  store.Owner
@@ -70,7 +70,7 @@ const (
 // could. The bytes are the store's to remove then. An output that something else
 // needs stays, and so does one of a session that a live process drives: only
 // that process may write there.
-func Expire(ctx context.Context, k Keeper, w Wish, chosen []Choice) ([]Choice, error) {
+func Expire(ctx context.Context, k Keeper, w ExpiryTarget, chosen []Choice) ([]Choice, error) {
 	chosen = slices.Clone(chosen)
 	if err := needed(ctx, k, chosen); err != nil {
 		return nil, err
@@ -115,7 +115,7 @@ func Expire(ctx context.Context, k Keeper, w Wish, chosen []Choice) ([]Choice, e
 
 // bound leaves what is more than goes at once. Those that stay anyway don't count,
 // or the same ones would stand before all others for ever.
-func (w Wish) bound(chosen []Choice) {
+func (w ExpiryTarget) bound(chosen []Choice) {
 	n := 0
 	for i := range chosen {
 		if chosen[i].Kept != "" || w.Most == 0 {
@@ -168,7 +168,7 @@ func drives(s belay.SessionID) string { return "a process drives " + string(s) }
 
 // record appends facts to a session's stream. What is wanted in it doesn't change
 // by them, so its lane stays as it is.
-func record(ctx context.Context, k Keeper, w Wish, s belay.SessionID, all []event.OutputExpired) (kept string, err error) {
+func record(ctx context.Context, k Keeper, w ExpiryTarget, s belay.SessionID, all []event.OutputExpired) (kept string, err error) {
 	epoch, err := k.Claim(ctx, s, w.Owner, lease)
 	if _, owned := errors.AsType[*store.OwnedError](err); owned {
 		return drives(s), nil

@@ -90,7 +90,7 @@ func (b *bench) list() []outputs.Output {
 	return all
 }
 
-func (b *bench) expire(w outputs.Wish, all ...outputs.Output) []outputs.Choice {
+func (b *bench) expire(w outputs.ExpiryTarget, all ...outputs.Output) []outputs.Choice {
 	b.Helper()
 	var chosen []outputs.Choice
 	for _, o := range all {
@@ -148,10 +148,10 @@ func TestAnOutputExpiresInEverySessionByAFactAndThenItsBytesGo(t *testing.T) {
 	b.prints("b", "one")
 	before, err := b.Lanes(t.Context(), "")
 	b.must(err)
-	if done := b.expire(outputs.Wish{Reason: event.ExpiredAsked, DryRun: true}, b.list()...); len(done) != 1 || done[0].Kept != "" || len(b.expirations("sess_a")) > 0 {
+	if done := b.expire(outputs.ExpiryTarget{Reason: event.ExpiredAsked, DryRun: true}, b.list()...); len(done) != 1 || done[0].Kept != "" || len(b.expirations("sess_a")) > 0 {
 		t.Fatalf("a dry run: %+v", done)
 	}
-	done := b.expire(outputs.Wish{Reason: event.ExpiredAsked, By: "user:mia"}, b.list()...)
+	done := b.expire(outputs.ExpiryTarget{Reason: event.ExpiredAsked, By: "user:mia"}, b.list()...)
 	if len(done) != 1 || done[0].Kept != "" {
 		t.Fatalf("%+v", done)
 	}
@@ -192,7 +192,7 @@ func TestOutputsThatAreNeededOrDrivenStay(t *testing.T) {
 	b.prints("c", "driven")
 	_, err := b.Claim(t.Context(), "sess_b", store.Owner{ID: "own_other", Host: "elsewhere"}, time.Hour)
 	b.must(err)
-	done := b.expire(outputs.Wish{Reason: event.ExpiredByRetention}, b.list()...)
+	done := b.expire(outputs.ExpiryTarget{Reason: event.ExpiredByRetention}, b.list()...)
 	for _, c := range done {
 		if want := map[belay.Digest]string{handed.Digest: "something else needs", driven.Digest: "a process drives sess_b"}[c.Digest]; !strings.HasPrefix(c.Kept, want) || want == "" {
 			t.Errorf("%s: %q, want %q", c.Digest.Short(), c.Kept, want)
@@ -247,7 +247,7 @@ func TestACrashLeavesAnOutputOrTheFactThatItIsGone(t *testing.T) {
 		for _, o := range b.list() {
 			chosen = append(chosen, outputs.Choice{Output: o})
 		}
-		w := outputs.Wish{Reason: event.ExpiredByRetention, Owner: store.Owner{ID: "own_dies", Host: "here", PID: os.Getpid()}}
+		w := outputs.ExpiryTarget{Reason: event.ExpiredByRetention, Owner: store.Owner{ID: "own_dies", Host: "here", PID: os.Getpid()}}
 		_, err := outputs.Expire(t.Context(), &dying{b.DB, stop}, w, chosen)
 		if stop%2 == 0 { // the next one may come before the removal or after
 			_, e := b.DropExpired(t.Context())
@@ -295,7 +295,7 @@ func TestWhatIsMoreThanGoesAtOnceWaits(t *testing.T) {
 	b.must(err)
 	defer b.Release(t.Context(), "sess_a", epoch) //nolint:errcheck // the store goes with the test
 	for _, dry := range []bool{true, false} {
-		done := b.expire(outputs.Wish{Reason: event.ExpiredByRetention, Most: 1, DryRun: dry}, b.list()...)
+		done := b.expire(outputs.ExpiryTarget{Reason: event.ExpiredByRetention, Most: 1, DryRun: dry}, b.list()...)
 		if len(done) != 3 || done[0].Kept != "a process drives sess_a" || done[1].Kept != "" || done[2].Kept != outputs.Later {
 			t.Errorf("dry %t: %+v", dry, done)
 		}

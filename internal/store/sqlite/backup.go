@@ -105,8 +105,8 @@ func (db *DB) holdContents(ctx context.Context) (release func() error, err error
 	return func() error { return db.Release(context.WithoutCancel(ctx), backupKey, epoch) }, nil
 }
 
-// held reports whether a backup keeps content from being removed.
-func (w *writer) held() (refused, broken error) {
+// contentPinned reports whether a backup keeps content from being removed.
+func (w *writer) contentPinned() (refused, broken error) {
 	var r ownerRow
 	if _, err := w.row("SELECT "+ownerColumns+" FROM owners WHERE key=?", []any{string(backupKey)}, r.into()...); err != nil {
 		return nil, err
@@ -219,7 +219,7 @@ func partOf(ctx context.Context, path string) (p Part, err error) {
 	}
 	defer f.Close()
 	sum := sha256.New()
-	if p.Size, err = io.Copy(sum, stoppable{ctx, f}); err != nil {
+	if p.Size, err = io.Copy(sum, contextReader{ctx, f}); err != nil {
 		return p, unreadable(path, err)
 	}
 	p.Digest = store.DigestFrom(sum.Sum(nil))
@@ -272,7 +272,7 @@ func (b *backup) member(ctx context.Context, out *tar.Writer, name string, size 
 	if err != nil {
 		return err
 	}
-	n, err := io.Copy(out, stoppable{ctx, r})
+	n, err := io.Copy(out, contextReader{ctx, r})
 	if err == nil && n != size {
 		err = belay.Errorf(belay.CodeStoreBusy, "%s became shorter while it was copied", name).At(b.file).WithHint("repeat the command")
 	}

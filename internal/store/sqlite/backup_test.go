@@ -292,7 +292,7 @@ func TestPositionsBeforeARestoreAreKnown(t *testing.T) {
 		lapses(t, again, map[store.Position]bool{kept: false, kept + 1: true, lost: true})
 		newWork(t, again, "b").append(t, again, "after")
 		end, err := again.End(t.Context())
-		if err != nil || end < lost+store.Apart || given[end] || end >= 1<<53 {
+		if err != nil || end < lost+store.RestoreGap || given[end] || end >= 1<<53 {
 			t.Errorf("the restored store goes on at %d, %v", end, err)
 		}
 		given[end] = true
@@ -306,7 +306,7 @@ func TestPositionsBeforeARestoreAreKnown(t *testing.T) {
 func lapses(t *testing.T, db *DB, want map[store.Position]bool) {
 	t.Helper()
 	for at, is := range want {
-		if got, err := store.Lapsed(t.Context(), db, at); got != is || err != nil {
+		if got, err := store.RolledBack(t.Context(), db, at); got != is || err != nil {
 			t.Errorf("position %d: lapsed %v, want %v, %v", at, got, is, err)
 		}
 	}

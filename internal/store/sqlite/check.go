@@ -153,9 +153,9 @@ func (db *DB) checkLink(ctx context.Context, e *eventRow, buf []byte) ([]byte, e
 	return buf, nil
 }
 
-// Marked reports whether a store was left after a failed write and hasn't been
+// NeedsCheck reports whether a store was left after a failed write and hasn't been
 // checked since.
-func Marked(dir string) bool {
+func NeedsCheck(dir string) bool {
 	_, err := os.Stat(Path(dir) + "-check")
 	return err == nil
 }

@@ -64,7 +64,7 @@ func (db *DB) collect(ctx context.Context, dry bool, c *Compacted) error {
 		return err
 	}
 	if dry {
-		if _, err := db.census(ctx, old); err != nil {
+		if _, err := db.markReachable(ctx, old); err != nil {
 			return err
 		}
 	} else if c.Contents, _, err = db.dropContents(ctx, old, true); err != nil {
@@ -88,7 +88,7 @@ func (db *DB) oldContents(ctx context.Context) (old contents, sizes map[[32]byte
 	old, sizes = contents{}, map[[32]byte]int64{}
 	before := store.Micros(db.o.Now().Add(-contentAge - touchAfter))
 	var digest sql.RawBytes
-	for last, n := int64(-1), portion; n == portion; {
+	for last, n := int64(-1), pageSize; n == pageSize; {
 		n = 0
 		err := db.query(ctx, "SELECT id, digest, at, length(data) FROM blobs WHERE id>? ORDER BY id LIMIT 512", []any{last}, func(rows *sql.Rows) error {
 			var at, size int64
@@ -165,8 +165,8 @@ func (db *DB) size() (total int64, err error) {
 	return total, err
 }
 
-// Holdings is what a store holds.
-type Holdings struct {
+// Inventory is what a store holds.
+type Inventory struct {
 	Runtime    belay.RuntimeID `json:"runtime"`
 	Path       string          `json:"path"`
 	Sessions   int             `json:"sessions"`
@@ -186,8 +186,8 @@ type Holdings struct {
 	FileBytes  int64           `json:"fileBytes"`
 }
 
-// Holdings counts what is in the store.
-func (db *DB) Holdings(ctx context.Context) (h Holdings, err error) {
+// Inventory counts what is in the store.
+func (db *DB) Inventory(ctx context.Context) (h Inventory, err error) {
 	h.Runtime, h.Path = db.runtime, db.path
 	var first, last sql.NullInt64
 	var pages, free int64

@@ -39,7 +39,7 @@ func (db *DB) namedByStreams(ctx context.Context, streams []int64) (contents, er
 			}
 		}
 	}
-	return found, db.throughDocuments(ctx, found, store.Named, func(d [32]byte, next func([32]byte)) {
+	return found, db.followRefs(ctx, found, store.Named, func(d [32]byte, next func([32]byte)) {
 		if _, known := found[d]; !known {
 			found.add(d)
 			next(d)
@@ -58,7 +58,7 @@ func (db *DB) named(ctx context.Context, query string, args []any, skip map[int6
 	if skip != nil {
 		into = append(into, &stream)
 	}
-	for last, n := int64(-1), portion; n == portion; {
+	for last, n := int64(-1), pageSize; n == pageSize; {
 		n = 0
 		err := db.query(ctx, query, append(args[:len(args):len(args)], last), func(rows *sql.Rows) error {
 			if err := rows.Scan(into...); err != nil {
@@ -82,9 +82,9 @@ func (db *DB) named(ctx context.Context, query string, args []any, skip map[int6
 	return nil
 }
 
-// throughDocuments looks into the documents among contents, and into what name
+// followRefs looks into the documents among contents, and into what name
 // finds in them and hands to next, and so on.
-func (db *DB) throughDocuments(ctx context.Context, in contents, find finder, name func(d [32]byte, next func([32]byte))) error {
+func (db *DB) followRefs(ctx context.Context, in contents, find finder, name func(d [32]byte, next func([32]byte))) error {
 	var queue [][32]byte
 	for d := range in {
 		queue = append(queue, d)
@@ -160,8 +160,8 @@ func (db *DB) look(ctx context.Context) (s seen, err error) {
 	return s, err
 }
 
-// census finds the candidates that something else in the store names.
-func (db *DB) census(ctx context.Context, c contents) (s seen, err error) {
+// markReachable finds the candidates that something else in the store names.
+func (db *DB) markReachable(ctx context.Context, c contents) (s seen, err error) {
 	if s, err = db.look(ctx); err != nil {
 		return s, err
 	}
@@ -201,7 +201,7 @@ func (db *DB) documents(ctx context.Context, c contents, find finder) error {
 // otherDocuments looks into all documents that aren't candidates themselves.
 func (db *DB) otherDocuments(ctx context.Context, c contents, find finder) error {
 	var digest, data sql.RawBytes
-	for last, n := int64(-1), portion; n == portion; {
+	for last, n := int64(-1), pageSize; n == pageSize; {
 		n = 0
 		err := db.query(ctx, "SELECT id, digest, CASE WHEN substr(data,1,1) IN (x'7b', x'5b') THEN data END FROM blobs WHERE id>? ORDER BY id LIMIT 512", []any{last}, func(rows *sql.Rows) error {
 			before := last

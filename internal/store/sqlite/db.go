@@ -110,8 +110,8 @@ type DB struct {
 	err    error // of Close
 }
 
-// Tell makes the store tell of what it writes.
-func (db *DB) Tell(told func(facts []store.Written)) { db.told = told }
+// OnCommit makes the store tell of what it writes.
+func (db *DB) OnCommit(told func(facts []store.Written)) { db.told = told }
 
 // Path is the database file of the default tenant in a store directory.
 func Path(dir string) string { return filepath.Join(dir, "tenants", "default", "belay.db") }

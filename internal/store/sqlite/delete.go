@@ -28,10 +28,10 @@ func (db *DB) DeleteSession(ctx context.Context, session belay.SessionID, by str
 	return out, err
 }
 
-// Retire is DeleteSession for a session that nobody will miss: only one in
+// DeleteIdle is DeleteSession for a session that nobody will miss: only one in
 // which nothing is wanted or waits, which is belay.CodeBusy otherwise. What only
 // it named is left to Compact, which looks through the store once for all.
-func (db *DB) Retire(ctx context.Context, session belay.SessionID, by string) error {
+func (db *DB) DeleteIdle(ctx context.Context, session belay.SessionID, by string) error {
 	if err := store.MayDelete(session); err != nil {
 		return err
 	}
@@ -43,7 +43,7 @@ func (db *DB) Retire(ctx context.Context, session belay.SessionID, by string) er
 }
 
 // purge removes what a tombstone has pending.
-func (db *DB) purge(ctx context.Context, g *grave, out *store.Deleted) error {
+func (db *DB) purge(ctx context.Context, g *tombstoneRow, out *store.Deleted) error {
 	theirs, err := db.namedByStreams(ctx, g.pending)
 	if err != nil {
 		return err
@@ -54,7 +54,7 @@ func (db *DB) purge(ctx context.Context, g *grave, out *store.Deleted) error {
 	return db.purgeRows(ctx, g)
 }
 
-func (db *DB) purgeRows(ctx context.Context, g *grave) error {
+func (db *DB) purgeRows(ctx context.Context, g *tombstoneRow) error {
 	for p := (&purgeOp{g: g}); !p.done; {
 		if err := db.do(ctx, p); err != nil {
 			return err
@@ -74,8 +74,8 @@ func (*truncateOp) committed(w *writer)                   { w.truncate() }
 type buryOp struct {
 	session belay.SessionID
 	by      string
-	resting bool  // only if nothing is wanted or waits
-	g       grave // the answer
+	resting bool         // only if nothing is wanted or waits
+	g       tombstoneRow // the answer
 }
 
 func (b *buryOp) apply(w *writer) (refused, broken error) {
@@ -96,10 +96,10 @@ func (b *buryOp) apply(w *writer) (refused, broken error) {
 		owner.o.Since = store.FromMicros(owner.since)
 		return &store.OwnedError{Session: b.session, Owner: owner.o}, nil
 	}
-	if refused, broken := w.held(); refused != nil || broken != nil {
+	if refused, broken := w.contentPinned(); refused != nil || broken != nil {
 		return refused, broken
 	}
-	b.g = grave{Tombstone: store.Tombstone{Session: b.session, Time: store.FromMicros(store.Micros(w.now())), By: b.by,
+	b.g = tombstoneRow{Tombstone: store.Tombstone{Session: b.session, Time: store.FromMicros(store.Micros(w.now())), By: b.by,
 		Epoch: max(owner.o.Epoch, old.Epoch)}}
 	if refused, broken := b.heads(w); refused != nil || broken != nil {
 		return refused, broken
@@ -181,11 +181,11 @@ func (w *writer) nextPosition() (store.Position, error) {
 
 // thoroughly runs a statement that leaves nothing of what it deletes in the file.
 func (w *writer) thoroughly(query string, args ...any) error {
-	if err := w.exec(thoroughly); err != nil {
+	if err := w.exec(secureDeleteOn); err != nil {
 		return err
 	}
 	err := w.exec(query, args...)
-	return cmpErr(err, w.exec(lightly))
+	return cmpErr(err, w.exec(secureDeleteFast))
 }
 
 // purgePortion is how many rows a transaction of a deletion removes: others wait
@@ -194,7 +194,7 @@ const purgePortion = 500
 
 // purgeOp removes a portion of the rows of a tombstone's streams.
 type purgeOp struct {
-	g    *grave
+	g    *tombstoneRow
 	done bool // nothing was left
 }
 
@@ -207,7 +207,7 @@ func (p *purgeOp) apply(w *writer) (refused, broken error) {
 		p.done = true // another process finished it
 		return nil, nil
 	}
-	if err := w.exec(thoroughly); err != nil {
+	if err := w.exec(secureDeleteOn); err != nil {
 		return nil, err
 	}
 	left := int64(purgePortion)
@@ -224,13 +224,13 @@ func (p *purgeOp) apply(w *writer) (refused, broken error) {
 			}
 			w.grown += int(n) * 1024
 			if left -= n; left <= 0 {
-				return nil, w.exec(lightly)
+				return nil, w.exec(secureDeleteFast)
 			}
 		}
 	}
 	now.pending = nil
 	p.done = true
-	return nil, cmpErr(w.exec("UPDATE tombstones SET pending=x'', sum=? WHERE pos=?", now.sum(), int64(now.Position)), w.exec(lightly))
+	return nil, cmpErr(w.exec("UPDATE tombstones SET pending=x'', sum=? WHERE pos=?", now.sum(), int64(now.Position)), w.exec(secureDeleteFast))
 }
 
 // count runs a statement and tells how many rows it changed.

@@ -91,7 +91,7 @@ func TestRetentionTakesNoSessionInWhichSomethingIsWanted(t *testing.T) {
 		}
 	}
 	for i, w := range works {
-		err := db.Retire(t.Context(), w.b.Session, "retention")
+		err := db.DeleteIdle(t.Context(), w.b.Session, "retention")
 		_, owned := errors.AsType[*store.OwnedError](err)
 		if (err == nil) != (i == 0) || owned != (i == 4) || err != nil && !owned && belay.CodeOf(err) != belay.CodeBusy {
 			t.Errorf("%s: %v", w.b.Session, err)
@@ -166,7 +166,7 @@ func TestDeletedContentIsInNoFile(t *testing.T) {
 	if err != nil || d.Left > 0 || d.Contents < 100 {
 		t.Fatalf("%+v, %v", d, err)
 	}
-	before, err := db.Holdings(t.Context())
+	before, err := db.Inventory(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -174,7 +174,7 @@ func TestDeletedContentIsInNoFile(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	after, err := db.Holdings(t.Context())
+	after, err := db.Inventory(t.Context())
 	if err != nil || after.Free != 0 || before.Free == 0 || c.After >= c.Before || after.Log != 0 {
 		t.Errorf("%+v, then %+v, %v, %+v", before, after, err, c)
 	}
@@ -268,7 +268,7 @@ func TestContentThatIsNamedMeanwhileIsNotCollected(t *testing.T) {
 			files[raw], _ = os.Stat(path)
 		}
 	}
-	s, err := db.census(t.Context(), c)
+	s, err := db.markReachable(t.Context(), c)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -40,7 +40,7 @@ func Dump(ctx context.Context, dir string, w io.Writer) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, snap.remove()) }()
-	return guarded(func() (err error) {
+	return recoverPanic(func() (err error) {
 		pool, conn, err := snap.open(ctx)
 		if err != nil {
 			return err
@@ -106,7 +106,7 @@ func dumpFiles(ctx context.Context, root string, w io.Writer) error {
 		}
 		defer f.Close()
 		sum := sha256.New()
-		size, err := io.Copy(sum, stoppable{ctx, f})
+		size, err := io.Copy(sum, contextReader{ctx, f})
 		if err != nil {
 			return err
 		}

@@ -241,7 +241,7 @@ func (db *DB) outputTypes(ctx context.Context) (map[int64]string, error) {
 
 // portions runs a query whose rows begin with a number, in portions after it.
 func (db *DB) portions(ctx context.Context, query string, row func(*sql.Rows) (int64, error)) error {
-	for last, n := int64(-1), portion; n == portion; {
+	for last, n := int64(-1), pageSize; n == pageSize; {
 		n = 0
 		err := db.query(ctx, query, []any{last}, func(rows *sql.Rows) error {
 			number, err := row(rows)

@@ -10,7 +10,7 @@ import (
 
 // foundOp begins a session that nobody knows, with the facts of its streams.
 type foundOp struct {
-	f      *store.Founding
+	f      *store.NewSession
 	orders []packedOrder // those that the streams sent one another, too
 	parts  []*appendOp
 	claim  *claimWriterOp // nil: the session becomes no writer
@@ -22,7 +22,7 @@ func (*foundOp) keepsKnown() {}
 
 // Found begins a session. Everything that needs no transaction is done here, in
 // the caller's goroutine.
-func (db *DB) Found(ctx context.Context, f store.Founding) (store.Position, error) {
+func (db *DB) Found(ctx context.Context, f store.NewSession) (store.Position, error) {
 	if err := f.Check(); err != nil {
 		return 0, err
 	}

@@ -15,7 +15,7 @@ import (
 // A read takes at most this much per query, so that neither a read transaction
 // nor much memory is held while the consumer works.
 const (
-	portion      = 512
+	pageSize     = 512
 	portionBytes = 1 << 20
 )
 
@@ -115,7 +115,7 @@ func (db *DB) events(ctx context.Context, query string, args ...any) (part []eve
 		}
 		return nil
 	})
-	return part, more || len(part) == portion, err
+	return part, more || len(part) == pageSize, err
 }
 
 // Read yields a stream's facts after a sequence. Each is checked against the

@@ -132,7 +132,7 @@ func (w *writer) migrate() error {
 			return err
 		}
 	}
-	return w.script("PRAGMA synchronous=FULL", "PRAGMA wal_autocheckpoint=0", pagesKept, "PRAGMA temp_store=MEMORY", lightly)
+	return w.script("PRAGMA synchronous=FULL", "PRAGMA wal_autocheckpoint=0", pagesKept, "PRAGMA temp_store=MEMORY", secureDeleteFast)
 }
 
 // pagesKept bounds the pages that the writer keeps, in KiB. The system keeps
@@ -142,8 +142,8 @@ const pagesKept = "PRAGMA cache_size=-1024"
 // lightly makes SQLite overwrite what is deleted where that costs no write of
 // its own; thoroughly, everywhere.
 const (
-	lightly    = "PRAGMA secure_delete=FAST"
-	thoroughly = "PRAGMA secure_delete=ON"
+	secureDeleteFast = "PRAGMA secure_delete=FAST"
+	secureDeleteOn   = "PRAGMA secure_delete=ON"
 )
 
 func (db *DB) newer(version, known int) error {

@@ -24,7 +24,7 @@ const sweepContents = 100
 // a short while ago may be about to be named by whoever runs now: old leaves
 // all of it, otherwise it stays only while others run.
 func (db *DB) dropContents(ctx context.Context, c contents, old bool) (dropped, left int, err error) {
-	return db.dropUnless(ctx, c, old, db.census)
+	return db.dropUnless(ctx, c, old, db.markReachable)
 }
 
 // dropUnless removes the candidates that a census doesn't keep.
@@ -73,7 +73,7 @@ type sweepOp struct {
 
 func (o *sweepOp) apply(w *writer) (refused, broken error) {
 	o.dropped, o.left = 0, 0
-	if refused, broken := w.held(); refused != nil || broken != nil {
+	if refused, broken := w.contentPinned(); refused != nil || broken != nil {
 		return refused, broken
 	}
 	c := contents{}
@@ -92,7 +92,7 @@ func (o *sweepOp) apply(w *writer) (refused, broken error) {
 	} else if o.old || busy {
 		before = w.now().Add(-contentAge)
 	}
-	if err := w.exec(thoroughly); err != nil {
+	if err := w.exec(secureDeleteOn); err != nil {
 		return nil, err
 	}
 	for _, d := range o.of {
@@ -103,7 +103,7 @@ func (o *sweepOp) apply(w *writer) (refused, broken error) {
 			return nil, err
 		}
 	}
-	return nil, w.exec(lightly)
+	return nil, w.exec(secureDeleteFast)
 }
 
 // since looks at what came after the census.

@@ -13,8 +13,8 @@ import (
 	"github.com/belay-run/belay/internal/store"
 )
 
-// grave is a row of the tombstones.
-type grave struct {
+// tombstoneRow is a row of the tombstones.
+type tombstoneRow struct {
 	store.Tombstone
 	pending []int64 // numbers of streams whose rows are still to be removed
 }
@@ -22,7 +22,7 @@ type grave struct {
 const graveColumns = "pos, session, time, principal, facts, epoch, restored, heads, pending, sum"
 
 // scan reads a row of graveColumns and checks it.
-func (g *grave) scan(scan func(...any) error) error {
+func (g *tombstoneRow) scan(scan func(...any) error) error {
 	var at, sum int64
 	var heads, pending []byte
 	if err := scan(&g.Position, &g.Session, &at, &g.By, &g.Facts, &g.Epoch, &g.Restored, &heads, &pending, &sum); err != nil {
@@ -40,7 +40,7 @@ func (g *grave) scan(scan func(...any) error) error {
 }
 
 // values are the columns' values, in their order.
-func (g *grave) values() []any {
+func (g *tombstoneRow) values() []any {
 	restored := int64(0)
 	if g.Restored {
 		restored = 1
@@ -50,7 +50,7 @@ func (g *grave) values() []any {
 }
 
 // sum covers every column.
-func (g *grave) sum() int64 {
+func (g *tombstoneRow) sum() int64 {
 	b := append([]byte(g.Session), 0)
 	b = append(append(b, g.By...), 0)
 	for _, n := range [...]int64{int64(g.Position), store.Micros(g.Time), g.Facts, g.Epoch} {
@@ -119,7 +119,7 @@ func readNumbers(b []byte) (numbers []int64, whole bool) {
 }
 
 // grave reads a session's tombstone inside the transaction.
-func (w *writer) grave(session belay.SessionID) (g grave, found bool, refused, broken error) {
+func (w *writer) grave(session belay.SessionID) (g tombstoneRow, found bool, refused, broken error) {
 	s, err := w.prepared("SELECT " + graveColumns + " FROM tombstones WHERE session=?")
 	if err != nil {
 		return g, false, nil, err
@@ -158,9 +158,9 @@ func (db *DB) Tombstones(ctx context.Context, after store.Position) (all []store
 }
 
 // graves lists rows of the tombstones, in the order of their positions.
-func (db *DB) graves(ctx context.Context, where string, args ...any) (all []grave, err error) {
+func (db *DB) graves(ctx context.Context, where string, args ...any) (all []tombstoneRow, err error) {
 	err = db.query(ctx, "SELECT "+graveColumns+" FROM tombstones WHERE "+where+" ORDER BY pos", args, func(rows *sql.Rows) error {
-		var g grave
+		var g tombstoneRow
 		err := g.scan(rows.Scan)
 		all = append(all, g)
 		return err

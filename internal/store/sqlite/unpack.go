@@ -101,7 +101,7 @@ func (u *unpacking) holdsSomething(ctx context.Context) (full bool, err error) {
 	}
 	defer func() { err = errors.Join(err, snap.remove()) }()
 	full = true // what can't be read isn't empty
-	_ = guarded(func() error {
+	_ = recoverPanic(func() error {
 		pool, conn, err := snap.open(ctx)
 		if err != nil {
 			return err
@@ -127,7 +127,7 @@ func (u *unpacking) unpack(ctx context.Context) error {
 	if err := os.MkdirAll(BlobDir(u.temp), 0o700); err != nil {
 		return directoryError(u.temp, err)
 	}
-	in := tar.NewReader(stoppable{ctx, f})
+	in := tar.NewReader(contextReader{ctx, f})
 	var manifest, heads bytes.Buffer
 	if err := u.small(in, manifestMember, mostManifest, &manifest); err != nil {
 		return err
@@ -344,7 +344,7 @@ const ticks = 2048
 // that the store may have given since it was made: store.Lapsed knows them by that.
 func (u *unpacking) setApart(ctx context.Context) error {
 	base := strconv.FormatInt(u.o.Now().UnixMilli()*ticks, 10)
-	return onFile(ctx, Path(u.temp), "UPDATE sqlite_sequence SET seq=max(seq+"+strconv.FormatInt(2*int64(store.Apart), 10)+", "+base+") WHERE name='events'")
+	return onFile(ctx, Path(u.temp), "UPDATE sqlite_sequence SET seq=max(seq+"+strconv.FormatInt(2*int64(store.RestoreGap), 10)+", "+base+") WHERE name='events'")
 }
 
 // continueAfter makes positions go on behind those that the store which is

@@ -127,7 +127,7 @@ func (v *verification) all(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if Marked(v.dir) {
+	if NeedsCheck(v.dir) {
 		v.Warnings = append(v.Warnings, Problem{filepath.Base(Path(v.dir)) + "-check", "a write or a sync failed; the store is checked when it is opened next"})
 	}
 	if v.o.blobs == "" {
@@ -180,7 +180,7 @@ func (v *verification) step(ctx context.Context, place string, run func() error)
 	if v.ended || ctx.Err() != nil {
 		return
 	}
-	if err := guarded(run); err != nil {
+	if err := recoverPanic(run); err != nil {
 		v.problem(place, "it can't be read: %v", err)
 		_, v.ended = errors.AsType[*panicked](err)
 	}
@@ -191,7 +191,7 @@ type panicked struct{ value any }
 
 func (p *panicked) Error() string { return fmt.Sprintf("SQLite gave up: %v", p.value) }
 
-func guarded(run func() error) (err error) {
+func recoverPanic(run func() error) (err error) {
 	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
 	defer func() {
 		if r := recover(); r != nil {

@@ -154,7 +154,7 @@ func copyTo(ctx context.Context, to, from string, each func(io.Reader) error) (s
 	if err != nil {
 		return 0, unreadable(to, err)
 	}
-	both := io.TeeReader(stoppable{ctx, in}, counted{out, &size})
+	both := io.TeeReader(contextReader{ctx, in}, counted{out, &size})
 	if err = each(both); err == nil {
 		_, err = io.CopyBuffer(io.Discard, onlyReader{both}, make([]byte, 256<<10))
 	}
@@ -178,13 +178,13 @@ func (c counted) Write(p []byte) (int, error) {
 	return n, err
 }
 
-// stoppable reads until its context ends.
-type stoppable struct {
+// contextReader reads until its context ends.
+type contextReader struct {
 	ctx context.Context
 	r   io.Reader
 }
 
-func (s stoppable) Read(p []byte) (int, error) {
+func (s contextReader) Read(p []byte) (int, error) {
 	if err := s.ctx.Err(); err != nil {
 		return 0, err
 	}

@@ -54,7 +54,7 @@ func (v *verification) stream(ctx context.Context, s *streamRow) error {
 		if err != nil {
 			return err
 		}
-		more = len(part) == portion
+		more = len(part) == pageSize
 		for i := range part {
 			if err := v.fact(ctx, &c, &part[i]); err != nil {
 				return err

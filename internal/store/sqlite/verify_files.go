@@ -56,7 +56,7 @@ func (v *verification) file(ctx context.Context, path, place string, buf []byte)
 	}
 	defer f.Close()
 	sum := sha256.New()
-	size, err := io.CopyBuffer(sum, onlyReader{stoppable{ctx, f}}, buf)
+	size, err := io.CopyBuffer(sum, onlyReader{contextReader{ctx, f}}, buf)
 	var is [32]byte
 	sum.Sum(is[:0])
 	v.Blobs++

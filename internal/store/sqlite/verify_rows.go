@@ -140,7 +140,7 @@ func (v *verification) orphans(ctx context.Context) error {
 func (v *verification) inbox(ctx context.Context) error {
 	var refs []namedRef
 	err := v.pages(ctx, "SELECT i.num, coalesce(s.name,''), coalesce(s.session,''), i.id, i.principal, i.time, i.name, i.body, i.sum, "+
-		"EXISTS (SELECT 1 FROM commands c WHERE c.id=i.id), i.stream FROM inbox i LEFT JOIN streams s ON s.id=i.stream WHERE i.num>? ORDER BY i.num", portion,
+		"EXISTS (SELECT 1 FROM commands c WHERE c.id=i.id), i.stream FROM inbox i LEFT JOIN streams s ON s.id=i.stream WHERE i.num>? ORDER BY i.num", pageSize,
 		func(rows *sql.Rows) (num int64, err error) {
 			var o belay.Order
 			p := packedOrder{o: &o}

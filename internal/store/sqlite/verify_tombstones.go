@@ -15,7 +15,7 @@ import (
 func (v *verification) tombstones(ctx context.Context) error {
 	v.gonestreams = map[int64]bool{}
 	err := v.each(ctx, "SELECT "+graveColumns+" FROM tombstones ORDER BY pos", nil, func(rows *sql.Rows) error {
-		var g grave
+		var g tombstoneRow
 		switch err := g.scan(rows.Scan); {
 		case belay.CodeOf(err) == belay.CodeStoreDamaged:
 			v.problem("tombstones/"+strings.ToValidUTF8(string(g.Session), "?"), "a tombstone isn't what was written")

@@ -119,7 +119,7 @@ func (db *DB) savedRows(ctx context.Context, view string) iter.Seq2[string, []by
 		for from := ""; ; {
 			var part []viewRow
 			err := db.query(ctx, "SELECT r.key, r.data FROM views v JOIN view_rows r ON r.view=v.id "+
-				"WHERE v.name=? AND r.key>=? ORDER BY r.key LIMIT ?+0", []any{view, from, portion},
+				"WHERE v.name=? AND r.key>=? ORDER BY r.key LIMIT ?+0", []any{view, from, pageSize},
 				func(rows *sql.Rows) error {
 					var r viewRow
 					err := rows.Scan(&r.key, &r.data)
@@ -135,7 +135,7 @@ func (db *DB) savedRows(ctx context.Context, view string) iter.Seq2[string, []by
 				}
 				from = r.key + "\x00" // the next possible key
 			}
-			if len(part) < portion {
+			if len(part) < pageSize {
 				return
 			}
 		}

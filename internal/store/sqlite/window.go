@@ -176,7 +176,7 @@ func (s *merged) read(ctx context.Context, m *merge) error {
 	if n := len(part); n > 0 {
 		s.seq = part[n-1].row.Seq
 	}
-	s.size = min(2*s.size, portion)
+	s.size = min(2*s.size, pageSize)
 	return nil
 }
 

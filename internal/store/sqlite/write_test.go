@@ -199,12 +199,12 @@ func TestAFailedSyncClosesTheStoreForWritingUntilItWasChecked(t *testing.T) {
 	if end, err := db.End(t.Context()); end != 1 || err != nil {
 		t.Fatalf("reading on: %d, %v", end, err)
 	}
-	if !Marked(dir) {
+	if !NeedsCheck(dir) {
 		t.Fatal("no mark was left")
 	}
 	db.Close()
 	db = openStore(t, dir, Options{Alive: func(store.Owner) bool { return false }})
-	if Marked(dir) {
+	if NeedsCheck(dir) {
 		t.Fatal("the mark is there after the check")
 	}
 	w = newWork(t, db, "a")
@@ -230,7 +230,7 @@ func TestAMarkedStoreThatIsDamagedIsNotWritten(t *testing.T) {
 		db.Close()
 		_, err := Open(t.Context(), dir, Options{})
 		wantCode(t, err, belay.CodeStoreDamaged)
-		if !Marked(dir) {
+		if !NeedsCheck(dir) {
 			t.Errorf("%s: the mark is gone", what)
 		}
 		openStore(t, dir, Options{ReadOnly: true})

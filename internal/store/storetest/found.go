@@ -12,7 +12,7 @@ import (
 
 // founding is a session of two streams: its command c/NAME made two facts and
 // sent s/NAME to the other stream, where it made one.
-func (l *lab) founding(name string) store.Founding {
+func (l *lab) founding(name string) store.NewSession {
 	session := belay.SessionID("sess_" + name)
 	first := store.Batch{Session: session, Stream: session.Stream()}
 	second := store.Batch{Session: session, Stream: belay.ThreadID("thr_" + name).Stream(), Lane: store.Lane{Runnable: true}}
@@ -21,11 +21,11 @@ func (l *lab) founding(name string) store.Founding {
 	first.Sends = []belay.Order{l.order("s/"+name, &second, "y")}
 	second.Events = []event.Envelope{l.fact(&second, "three")}
 	second.State = &store.State{Seq: 1, Version: "v/1", Data: []byte(`{"three":3}`)}
-	return store.Founding{Session: session, Owner: owner("one"), Orders: []belay.Order{told}, Batches: []store.Batch{first, second}}
+	return store.NewSession{Session: session, Owner: owner("one"), Orders: []belay.Order{told}, Batches: []store.Batch{first, second}}
 }
 
 // longWay does with a founding what it says it is.
-func (l *lab) longWay(f store.Founding) (end store.Position) {
+func (l *lab) longWay(f store.NewSession) (end store.Position) {
 	l.must(l.Enqueue(l.Context(), f.Orders...))
 	epoch, err := l.Claim(l.Context(), f.Session, f.Owner, ttl)
 	l.must(err)
@@ -40,7 +40,7 @@ func (l *lab) longWay(f store.Founding) (end store.Position) {
 }
 
 // alike wants two sessions to be the same but for their names.
-func (l *lab) alike(a, b store.Founding) {
+func (l *lab) alike(a, b store.NewSession) {
 	l.Helper()
 	for i := range a.Batches {
 		one, other := a.Batches[i].Stream, b.Batches[i].Stream
@@ -103,25 +103,25 @@ var foundingLaws = []law{
 	}},
 	// Guarantee: S46.
 	{"what is known isn't founded, and nothing is written", func(l *lab) {
-		for name, know := range map[string]func(f *store.Founding){
-			"claimed": func(f *store.Founding) { l.claim(l, f.Session, owner("two")) },
-			"waiting": func(f *store.Founding) {
+		for name, know := range map[string]func(f *store.NewSession){
+			"claimed": func(f *store.NewSession) { l.claim(l, f.Session, owner("two")) },
+			"waiting": func(f *store.NewSession) {
 				b := &store.Batch{Session: f.Session, Stream: "thread/thr_other"}
 				l.must(l.Enqueue(l.Context(), l.order("w/"+string(f.Session), b, "x")))
 			},
-			"founded": func(f *store.Founding) {
+			"founded": func(f *store.NewSession) {
 				_, err := l.Found(l.Context(), *f)
 				l.must(err)
 			},
-			"deleted": func(f *store.Founding) {
+			"deleted": func(f *store.NewSession) {
 				_, err := l.Found(l.Context(), *f)
 				l.must(err)
 				_, err = l.DeleteSession(l.Context(), f.Session, "user:ada")
 				l.must(err)
 			},
-			"stream of another": func(f *store.Founding) { l.put(l.session(string(f.Session)[len("sess_"):]+"2"), "x") },
-			"command":           func(f *store.Founding) { l.must(l.Enqueue(l.Context(), f.Orders...)) },
-			"sent":              func(f *store.Founding) { l.must(l.Enqueue(l.Context(), f.Batches[0].Sends...)) },
+			"stream of another": func(f *store.NewSession) { l.put(l.session(string(f.Session)[len("sess_"):]+"2"), "x") },
+			"command":           func(f *store.NewSession) { l.must(l.Enqueue(l.Context(), f.Orders...)) },
+			"sent":              func(f *store.NewSession) { l.must(l.Enqueue(l.Context(), f.Batches[0].Sends...)) },
 		} {
 			f := l.founding(number("k", len(name)) + name[:1])
 			if name == "stream of another" {
@@ -219,7 +219,7 @@ var foundingLaws = []law{
 	// Guarantee: S46.
 	{"a founded session is a writer, or isn't founded where another is one", func(l *lab) {
 		first, second, third := l.founding("a"), l.founding("b"), l.founding("c")
-		for _, f := range []*store.Founding{&first, &second, &third} {
+		for _, f := range []*store.NewSession{&first, &second, &third} {
 			f.Keep, f.Writes = ttl, "/w"
 		}
 		third.Writes, third.Shared = "/w/in", true
@@ -248,7 +248,7 @@ var foundingLaws = []law{
 		twice.Batches = append(twice.Batches, twice.Batches[0])
 		foreign.Batches[1].Session = "sess_other"
 		again.Orders = append(again.Orders, again.Orders[0])
-		for _, f := range []store.Founding{empty, twice, foreign, again, writer} {
+		for _, f := range []store.NewSession{empty, twice, foreign, again, writer} {
 			_, err := l.Found(l.Context(), f)
 			l.code(err, belay.CodeInternal)
 		}

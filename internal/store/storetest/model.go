@@ -84,7 +84,7 @@ func (p *plain) found(l *lab, r *rapid.T, b *store.Batch) {
 	id := belay.CommandID(rapid.SampledFrom([]string{"c1", "c2", "c3", "c4"}).Draw(r, "id"))
 	b.Lane.Runnable = rapid.Bool().Draw(r, "runnable")
 	b.Events = []event.Envelope{l.fact(b, "first")}
-	_, err := l.Found(l.Context(), store.Founding{Session: b.Session, Owner: owner("x"), Orders: []belay.Order{l.order(string(id), b, "x")}, Batches: []store.Batch{*b}})
+	_, err := l.Found(l.Context(), store.NewSession{Session: b.Session, Owner: owner("x"), Orders: []belay.Order{l.order(string(id), b, "x")}, Batches: []store.Batch{*b}})
 	if p.known[b.Session] || p.bodies[id] != "" {
 		l.is(err, store.ErrConflict)
 		return

@@ -18,12 +18,12 @@ type listener struct {
 // listen makes a store tell; nil: it is one that tells nothing, and has no law of
 // these to hold.
 func (l *lab) listen() *listener {
-	t, ok := l.Store.(store.Teller)
+	t, ok := l.Store.(store.CommitNotifier)
 	if !ok {
 		return nil
 	}
 	heard := &listener{}
-	t.Tell(func(facts []store.Written) {
+	t.OnCommit(func(facts []store.Written) {
 		heard.mu.Lock()
 		defer heard.mu.Unlock()
 		heard.facts = append(heard.facts, facts...)

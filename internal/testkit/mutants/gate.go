@@ -46,7 +46,7 @@ func gateMutants() []mutant {
 			swap("policy.boundOf", "out = Meet(out, b)", "out = b"),
 			"policy RulesNameBoundariesAndOnlyTrustedOnesWiden"},
 		{"a weaker level is taken silently",
-			swap("policy.confine", "belay.Level(r.Level).AtLeast(v.Least)", "true"),
+			swap("policy.confine", "belay.Level(r.Level).AtLeast(v.MinLevel)", "true"),
 			"policy AWeakerLevelIsNeverTakenSilently"},
 		{"a yes opens protected names",
 			never("policy.Widen", "obeyed(clean, workspace) ||"),
@@ -73,7 +73,7 @@ func gateMutants() []mutant {
 			swap("internal/policy/shell.parse", "d == Bash", `d != ""`),
 			"internal/policy/shell ASourceIsRead"},
 		{"a program that took the place of another runs on an old yes",
-			swap("engine.standsNoMore", "was.Same(is)", "was.Folder == is.Folder && was.FolderID == is.FolderID && was.Env == is.Env"),
+			swap("engine.contextChanged", "was.Same(is)", "was.Folder == is.Folder && was.FolderID == is.FolderID && was.Env == is.Env"),
 			"engine ApprovalInvalidatedByChangedContext"},
 		{"a call that a person changed isn't judged again, so an edit gets past a deny",
 			swap("core/thread.edited", "c.Checks = CallProposed", "c.Checks = c.Phase"),
@@ -82,7 +82,7 @@ func gateMutants() []mutant {
 			swap("core/thread.respond", "c.Seen != is", `is == ""`),
 			"core/thread Scenarios"},
 		{"an ask outlives its deadline",
-			never("core/thread.abide", "!d.now.Before(c.Ask.Until)"),
+			never("core/thread.applyVerdict", "!d.now.Before(c.Ask.Until)"),
 			"core/thread Scenarios"},
 	}
 }

@@ -28,7 +28,7 @@ func toolMutants() []mutant {
 			swap("tool/exec.environment", "ok && allowed(name)", "ok"),
 			"tool/exec ."},
 		{"a program outlives its call",
-			append(drop("process.tend", "p.signal(syscall.SIGKILL)"), swap("process.end", "-g.pgid", "g.pgid")...),
+			append(drop("process.supervise", "p.signal(syscall.SIGKILL)"), swap("process.end", "-g.pgid", "g.pgid")...),
 			"process Leftovers|Deadline"},
 		{"arguments with a key twice have a meaning",
 			never("jcs.object", "members[i].key == members[i-1].key"),

@@ -59,7 +59,7 @@ func (t *command) Run(ctx context.Context, c tool.Call) (tool.Result, error) {
 	return r, err
 }
 
-var _ tool.Starter = (*command)(nil)
+var _ tool.ProgramLister = (*command)(nil)
 
 // Starts is tool.Starter's.
 func (t *command) Starts(ctx context.Context, c tool.Call, names []string) (tool.Start, error) {

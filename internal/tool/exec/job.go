@@ -21,7 +21,7 @@ type job struct {
 	p      Program
 	proc   *process.Process
 	out    *output
-	pieces *pieces // nil: it ends with its call
+	pieces *chunkedOutput // nil: it ends with its call
 	began  time.Time
 	full   <-chan struct{}              // it printed more than it may
 	over   chan struct{}                // closed when its end is recorded

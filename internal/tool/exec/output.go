@@ -22,9 +22,9 @@ type output struct {
 	most    int   // bytes of it that are shown
 	limit   int64 // bytes it may have; what ends the process is called then
 	enough  func()
-	keeps   keeper
+	keeps   outputSink
 	live    *process.Preview // of what is shown
-	plain   process.Plain
+	plain   process.TerminalText
 	start   []byte // how it begins, to tell what it is
 	rest    []byte // beginning of a character that progress hasn't shown yet
 	shown   int    // bytes of progress
@@ -37,9 +37,9 @@ type output struct {
 	err  error
 }
 
-// keeper keeps an output, in one of two ways: whole, for a process that ends
+// outputSink keeps an output, in one of two ways: whole, for a process that ends
 // with its call; in pieces, for one that may outlive it.
-type keeper interface {
+type outputSink interface {
 	// take keeps what came.
 	take(b []byte) error
 	// due records what came if enough time has passed since it last did.
@@ -168,17 +168,17 @@ func display(b []byte) string {
 	return strings.ReplaceAll(strings.ToValidUTF8(string(b), "\ufffd"), "\x00", "\ufffd")
 }
 
-// whole keeps an output as one content. As long as it can be shown whole it is
+// singleOutput keeps an output as one content. As long as it can be shown whole it is
 // held here; beyond that all of it flows into the store.
-type whole struct {
+type singleOutput struct {
 	sink  tool.Sink
 	most  int
 	early []byte // what came before there was a blob
 	blob  tool.OutputWriter
-	trail *pieces // what is recorded of it before it has ended
+	trail *chunkedOutput // what is recorded of it before it has ended
 }
 
-func (w *whole) take(b []byte) error {
+func (w *singleOutput) take(b []byte) error {
 	w.trail.take(b) //nolint:errcheck // a trail that fails takes nothing away
 	if w.blob == nil && len(w.early)+len(b) <= w.most {
 		w.early = append(w.early, b...)
@@ -192,13 +192,13 @@ func (w *whole) take(b []byte) error {
 }
 
 // due is for the trail, and no reason to fail: the whole is kept at the end.
-func (w *whole) due() error {
+func (w *singleOutput) due() error {
 	w.trail.due() //nolint:errcheck // as take says
 	return nil
 }
 
 // spill moves what is held here into the store.
-func (w *whole) spill(media string) (err error) {
+func (w *singleOutput) spill(media string) (err error) {
 	if w.blob != nil {
 		return nil
 	}
@@ -210,7 +210,7 @@ func (w *whole) spill(media string) (err error) {
 	return err
 }
 
-func (w *whole) finish(media string, shownWhole bool) (*belay.Ref, string, error) {
+func (w *singleOutput) finish(media string, shownWhole bool) (*belay.Ref, string, error) {
 	if w.blob == nil {
 		if shownWhole {
 			w.trail.rest()
@@ -227,7 +227,7 @@ func (w *whole) finish(media string, shownWhole bool) (*belay.Ref, string, error
 	return &ref, fmt.Sprintf("the whole output of %d bytes is %s", ref.Size, ref.Digest), nil
 }
 
-func (w *whole) close() {
+func (w *singleOutput) close() {
 	if w.blob != nil {
 		w.blob.Close() //nolint:errcheck // nothing is lost by it
 	}

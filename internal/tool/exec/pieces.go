@@ -15,9 +15,9 @@ import (
 	"github.com/belay-run/belay/internal/tool"
 )
 
-// pieces keeps an output piece by piece, each a fact, so that nothing of it is
+// chunkedOutput keeps an output piece by piece, each a fact, so that nothing of it is
 // lost when the runtime dies but what came after the last one.
-type pieces struct {
+type chunkedOutput struct {
 	sink  tool.Sink
 	id    belay.ProcessID
 	clean io.WriteCloser // in front of wait
@@ -53,27 +53,27 @@ const (
 
 // newTrail records an output that is kept whole when it has ended, so that
 // something of it is there when the runtime dies before.
-func newTrail(s tool.Sink, id belay.ProcessID) *pieces {
+func newTrail(s tool.Sink, id belay.ProcessID) *chunkedOutput {
 	p := newPieces(s, id)
 	p.room = trailRoom
 	return p
 }
 
-func newPieces(s tool.Sink, id belay.ProcessID) *pieces {
-	p := &pieces{sink: s, id: id, when: time.Now(), gap: firstGap}
+func newPieces(s tool.Sink, id belay.ProcessID) *chunkedOutput {
+	p := &chunkedOutput{sink: s, id: id, when: time.Now(), gap: firstGap}
 	p.clean = s.Scrub(waiting{p})
 	return p
 }
 
 // waiting is where scrubbed output goes; the lock is held.
-type waiting struct{ *pieces }
+type waiting struct{ *chunkedOutput }
 
 func (w waiting) Write(b []byte) (int, error) {
 	w.wait = append(w.wait, b...)
 	return len(b), nil
 }
 
-func (p *pieces) take(b []byte) error {
+func (p *chunkedOutput) take(b []byte) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if _, err := p.clean.Write(b); err != nil {
@@ -92,7 +92,7 @@ func (p *pieces) take(b []byte) error {
 }
 
 // cut leaves out what a trail has no room for.
-func (p *pieces) cut() {
+func (p *chunkedOutput) cut() {
 	if over := len(p.wait) - p.room; p.room > 0 && over > 0 {
 		p.wait = append(p.wait[:0], p.wait[over:]...)
 		p.at += int64(over)
@@ -101,7 +101,7 @@ func (p *pieces) cut() {
 
 // due makes a piece of what waits if it waited long enough. The gaps grow: a
 // process that prints for hours shall not fill the log.
-func (p *pieces) due() error {
+func (p *chunkedOutput) due() error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if len(p.wait) == 0 || time.Since(p.when) < p.gap && (p.room > 0 || len(p.wait) < shortPiece) {
@@ -112,7 +112,7 @@ func (p *pieces) due() error {
 }
 
 // put makes a piece of what waits.
-func (p *pieces) put() error {
+func (p *chunkedOutput) put() error {
 	p.when = time.Now()
 	if p.cut(); len(p.wait) == 0 {
 		return nil
@@ -153,7 +153,7 @@ func pieceOf(f event.ProcessOutput) piece {
 	return p
 }
 
-func (p *pieces) finish(string, bool) (*belay.Ref, string, error) {
+func (p *chunkedOutput) finish(string, bool) (*belay.Ref, string, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if err := p.clean.Close(); err != nil {
@@ -165,10 +165,10 @@ func (p *pieces) finish(string, bool) (*belay.Ref, string, error) {
 	return nil, fmt.Sprintf("process reads all %d bytes of %s by offset", p.at, p.id), nil
 }
 
-func (p *pieces) close() {}
+func (p *chunkedOutput) close() {}
 
 // rest makes what a trail has begun the whole output, when no content is.
-func (p *pieces) rest() {
+func (p *chunkedOutput) rest() {
 	p.mu.Lock()
 	begun := len(p.done) > 0
 	p.mu.Unlock()
@@ -179,7 +179,7 @@ func (p *pieces) rest() {
 
 // window is up to n bytes of the output from an offset on, and how many there
 // are so far.
-func (p *pieces) window(offset int64, n int) ([]byte, int64, error) {
+func (p *chunkedOutput) window(offset int64, n int) ([]byte, int64, error) {
 	p.mu.Lock()
 	done, at := p.done, p.at
 	total := at + int64(len(p.wait))

@@ -60,7 +60,7 @@ func (p Program) Starts(names []string) tool.Start {
 		if err != nil {
 			path = ""
 		}
-		s.Programs = append(s.Programs, tool.Found{Name: name, Path: path})
+		s.Programs = append(s.Programs, tool.FoundProgram{Name: name, Path: path})
 	}
 	return s
 }

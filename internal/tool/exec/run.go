@@ -92,7 +92,7 @@ func (p Program) start(ctx context.Context, c tool.Call) (*job, error) {
 		j.pieces = newPieces(c.Sink, c.Process)
 		j.out.keeps = j.pieces
 	} else {
-		j.out.keeps = &whole{sink: c.Sink, most: j.out.most, trail: newTrail(c.Sink, c.Process)}
+		j.out.keeps = &singleOutput{sink: c.Sink, most: j.out.most, trail: newTrail(c.Sink, c.Process)}
 	}
 	j.out.limit = p.mayPrint(c.Box)
 	full := make(chan struct{}, 1)

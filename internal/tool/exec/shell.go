@@ -113,7 +113,7 @@ type exec struct {
 	cfg Config
 }
 
-var _ tool.Starter = exec{}
+var _ tool.ProgramLister = exec{}
 
 // Starts is tool.Starter's.
 func (e exec) Starts(_ context.Context, c tool.Call, names []string) (tool.Start, error) {

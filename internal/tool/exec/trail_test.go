@@ -20,7 +20,7 @@ import (
 func TestATrailHasTheLastOfAnOutput(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		sink := &tooltest.Sink{}
-		p := &whole{sink: sink, most: 1 << 10, trail: newTrail(sink, "proc_1")}
+		p := &singleOutput{sink: sink, most: 1 << 10, trail: newTrail(sink, "proc_1")}
 		put := func(b []byte, after time.Duration) {
 			if err := p.take(b); err != nil {
 				t.Fatal(err)

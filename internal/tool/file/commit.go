@@ -14,8 +14,8 @@ import (
 	"github.com/belay-run/belay/internal/tool/patch"
 )
 
-// staged is a change that only needs its name to be changed.
-type staged struct {
+// pendingSwap is a change that only needs its name to be changed.
+type pendingSwap struct {
 	patch.Change
 	p    *place
 	temp string
@@ -28,13 +28,13 @@ type staged struct {
 // first; then the names change one by one, new contents before removals. When
 // one of them fails those before it are taken back.
 func (s *patchSet) commit(changes []patch.Change) (tool.Result, error) {
-	all := make([]*staged, 0, len(changes))
+	all := make([]*pendingSwap, 0, len(changes))
 	for _, c := range changes {
 		f, err := s.fact(c)
 		if err != nil {
 			return tool.Result{}, err
 		}
-		all = append(all, &staged{Change: c, p: s.places[c.Name], fact: f})
+		all = append(all, &pendingSwap{Change: c, p: s.places[c.Name], fact: f})
 	}
 	if err := s.stage(all); err != nil {
 		s.unstage(all)
@@ -61,7 +61,7 @@ func (s *patchSet) fact(c patch.Change) (event.ArtifactChanged, error) {
 }
 
 // stage writes the new contents beside the files.
-func (s *patchSet) stage(all []*staged) (err error) {
+func (s *patchSet) stage(all []*pendingSwap) (err error) {
 	for _, st := range all {
 		if !st.Is {
 			continue
@@ -79,7 +79,7 @@ func (s *patchSet) stage(all []*staged) (err error) {
 }
 
 // look is the mode of a new content: a moved or copied file keeps its own.
-func (s *patchSet) look(st *staged) look {
+func (s *patchSet) look(st *pendingSwap) look {
 	l := st.p.look()
 	if from := s.places[st.From]; st.From != "" && from != nil && l.of == nil {
 		l.of = from.info
@@ -91,7 +91,7 @@ func (s *patchSet) look(st *staged) look {
 }
 
 // unstage removes what stage left.
-func (s *patchSet) unstage(all []*staged) {
+func (s *patchSet) unstage(all []*pendingSwap) {
 	for i := len(all) - 1; i >= 0; i-- {
 		if all[i].temp != "" {
 			all[i].p.drop(all[i].temp)
@@ -101,7 +101,7 @@ func (s *patchSet) unstage(all []*staged) {
 }
 
 // swapAll changes the names.
-func (s *patchSet) swapAll(all []*staged) error {
+func (s *patchSet) swapAll(all []*pendingSwap) error {
 	for i, st := range all {
 		err := st.swap()
 		if err == nil {
@@ -118,7 +118,7 @@ func (s *patchSet) swapAll(all []*staged) error {
 }
 
 // swap changes one name.
-func (st *staged) swap() (err error) {
+func (st *pendingSwap) swap() (err error) {
 	if !st.Is {
 		if err = st.p.remove(); err != nil {
 			return err
@@ -140,7 +140,7 @@ func (st *staged) swap() (err error) {
 
 // takeBack puts back what was there before, last change first, and gives those
 // that can't be.
-func takeBack(all []*staged, prefix string) (left []*staged) {
+func takeBack(all []*pendingSwap, prefix string) (left []*pendingSwap) {
 	for i := len(all) - 1; i >= 0; i-- {
 		if !all[i].done {
 			continue
@@ -152,7 +152,7 @@ func takeBack(all []*staged, prefix string) (left []*staged) {
 	return left
 }
 
-func (st *staged) takeBack(prefix string) error {
+func (st *pendingSwap) takeBack(prefix string) error {
 	now, err := st.p.dir.Lstat(st.p.base)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
@@ -189,7 +189,7 @@ func stamp(info fs.FileInfo) []byte {
 }
 
 // torn is the worst end: a part was changed and can't be taken back.
-func (s *patchSet) torn(err error, left []*staged) error {
+func (s *patchSet) torn(err error, left []*pendingSwap) error {
 	names := make([]string, len(left))
 	e := tool.Failf(tool.Lost, CodeUnknownEffect, "")
 	for i, st := range left {

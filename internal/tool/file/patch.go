@@ -79,7 +79,7 @@ func atAll(ctx context.Context, root *os.Root, names []string, f func(places map
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		err := visit(ctx, root, names, func(ps []*place) error {
+		err := withPlaces(ctx, root, names, func(ps []*place) error {
 			places := make(map[string]*place, len(ps))
 			for _, p := range ps {
 				places[p.name] = p

@@ -49,7 +49,7 @@ func at(ctx context.Context, root *os.Root, name string, f func(p *place) error)
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		err := visit(ctx, root, []string{clean}, func(ps []*place) error { return f(ps[0]) })
+		err := withPlaces(ctx, root, []string{clean}, func(ps []*place) error { return f(ps[0]) })
 		if !errors.Is(err, errChanged) {
 			return problem(err, name)
 		}
@@ -57,8 +57,8 @@ func at(ctx context.Context, root *os.Root, name string, f func(p *place) error)
 	return tool.Failf(tool.Transient, CodeKeepsChanging, "%s keeps changing while it is being opened", show(name))
 }
 
-// visit walks to paths that are clean and calls f with their places.
-func visit(ctx context.Context, root *os.Root, names []string, f func(ps []*place) error) error {
+// withPlaces walks to paths that are clean and calls f with their places.
+func withPlaces(ctx context.Context, root *os.Root, names []string, f func(ps []*place) error) error {
 	var ps []*place
 	defer func() {
 		for _, p := range ps {

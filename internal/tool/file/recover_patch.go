@@ -59,7 +59,7 @@ func (s *patchSet) lookUp(p *patch.Patch) (*lookedUp, error) {
 			if content, err = pl.content(); errors.Is(err, errChanged) {
 				return nil, err
 			} else if err != nil {
-				return nil, lostHalf(err)
+				return nil, partialPatchError(err)
 			}
 			digest = digestOf(content)
 		}
@@ -133,14 +133,14 @@ func (s *patchSet) finish(l *lookedUp) (r tool.Result, done bool, err error) {
 		s.call.Sink.Fact(f)
 	}
 	if err != nil {
-		return r, false, lostHalf(err)
+		return r, false, partialPatchError(err)
 	}
 	r = tool.Result{Text: s.text(l.changes) + "\nA part of it, or all, was done before the interruption.", Files: s.seen(l.changes)}
 	return r, true, nil
 }
 
-// lostHalf is the failure to finish a patch that was begun.
-func lostHalf(err error) error {
+// partialPatchError is the failure to finish a patch that was begun.
+func partialPatchError(err error) error {
 	return tool.Failf(tool.Lost, CodeUnknownEffect, "a part of the patch was done before the interruption, and the rest could not be: %v", err).
 		WithHint("read the files of the patch to see what is there")
 }

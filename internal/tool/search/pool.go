@@ -39,7 +39,7 @@ func tree(ctx context.Context, o order, files func(visit func(fswalk.Entry) erro
 	wg.Go(func() {
 		defer close(inOrder)
 		defer close(work)
-		report, walked = hand(ctx, files, work, inOrder)
+		report, walked = distribute(ctx, files, work, inOrder)
 	})
 	for range width {
 		wg.Go(func() {
@@ -68,9 +68,9 @@ func tree(ctx context.Context, o order, files func(visit func(fswalk.Entry) erro
 // defaultWidth is how many files are searched at once on this machine.
 func defaultWidth() int { return runtime.GOMAXPROCS(0) }
 
-// hand cuts a walk into jobs and hands each on twice: to a free worker, and to
+// distribute cuts a walk into jobs and hands each on twice: to a free worker, and to
 // the line in which results are taken.
-func hand(ctx context.Context, files func(func(fswalk.Entry) error) (fswalk.Report, error), work, inOrder chan<- *job) (fswalk.Report, error) {
+func distribute(ctx context.Context, files func(func(fswalk.Entry) error) (fswalk.Report, error), work, inOrder chan<- *job) (fswalk.Report, error) {
 	j := newJob()
 	give := func() error {
 		next := j

@@ -161,7 +161,7 @@ func Place(ctx context.Context, st store.Store, s Scope, text string) (store.Pos
 	} else if p, err = s.read(st.Runtime(), text); err != nil {
 		return 0, err
 	}
-	lapsed, err := store.Lapsed(ctx, st, p.position)
+	lapsed, err := store.RolledBack(ctx, st, p.position)
 	switch {
 	case err != nil:
 		return 0, err
