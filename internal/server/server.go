@@ -4,8 +4,8 @@
 // repeated command is done once, and that it drives whatever has something to
 // do, after a restart too, without being asked.
 //
-// gate.go is what every request passes, table.go lists the commands, drives.go
-// chooses which sessions run.
+// middleware.go is what every request passes, table.go lists the commands,
+// dispatcher.go chooses which sessions run.
 package server
 
 import (
