@@ -210,3 +210,33 @@ func (l layer) refuses(name string) string {
 	}
 	return ""
 }
+
+// TestArchitectureNamesWhatExists holds the page that explains the tree against it.
+func TestArchitectureNamesWhatExists(t *testing.T) {
+	page, err := os.ReadFile("docs/architecture.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	named := 0
+	for i, part := range strings.Split(string(page), "`") {
+		if i%2 == 0 || !strings.Contains(part, "/") || strings.ContainsAny(part, " \n") {
+			continue
+		}
+		named++
+		if _, err := os.Stat(filepath.FromSlash(part)); err != nil {
+			t.Errorf("docs/architecture.md names %s: %v", part, err)
+		}
+	}
+	if named < 20 {
+		t.Errorf("the page names %d files; is it read as it is written?", named)
+	}
+	rooms, err := os.ReadDir("internal")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, room := range rooms {
+		if !strings.Contains(string(page), " "+room.Name()+"/") {
+			t.Errorf("docs/architecture.md doesn't show internal/%s", room.Name())
+		}
+	}
+}
