@@ -61,7 +61,7 @@ func storeMutants() []mutant {
 			swap("view/feed.take", "h.ring[i].position > r.at", "h.ring[i].position >= r.at"),
 			"view/feed Test"},
 		{"a page forgets the fact at its edge",
-			swap("read.turn", "p.Older, p.Newer = v", "older = live.Cursor{Position: older.Position - 1}; p.Older, p.Newer = v"),
+			swap("read.turn", "p.Older, p.Newer = v", "older = feed.Cursor{Position: older.Position - 1}; p.Older, p.Newer = v"),
 			"read (APage|Pages|AStream|TheStream|ASnapshot|AReadWaits|TenThousand)"},
 		{"a view passes over facts before a deletion that came while it read",
 			swap("view.Read", "if c.Deleted, err = st.Tombstones(ctx, from);", "c.Deleted, err = st.Tombstones(ctx, from); for _, d := range c.Deleted { c.To = max(c.To, d.Position) }; if"),
