@@ -107,14 +107,15 @@ type expectation struct {
 }
 
 // play runs a table in every setting. Each attack is first shown to be one: its
-// command, run by its shell without Belay, leaves its mark.
+// command, run by its shell without Belay, leaves its mark, after what a person
+// does next where that belongs to it.
 func play(t *testing.T, want expectation, table []attack) {
 	exe, all := program(t), settings(t)
 	cases, held := 0, 0
 	gate := make(chan struct{}, runtime.NumCPU())
 	t.Run("cases", func(t *testing.T) {
 		for i, a := range table {
-			if a.command != "" && a.secret == "" && a.after == "" && !a.control && !want.sh {
+			if a.command != "" && a.secret == "" && !a.control && !want.sh {
 				t.Run(a.name+"/works", func(t *testing.T) { a.works(t) })
 			}
 			for j, s := range all {
@@ -145,6 +146,9 @@ func (a attack) works(t *testing.T) {
 		shell = "bash"
 	}
 	w.run(shell, a.place(a.command, w.mark))
+	if a.after != "" {
+		w.run("sh", a.place(a.after, w.mark))
+	}
 	if !w.marked() {
 		t.Errorf("%s of %q leaves no mark: it isn't an attack", shell, a.command)
 	}
