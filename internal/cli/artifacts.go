@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/internal/lib/readfile"
 	"github.com/belay-run/belay/internal/store"
 	"github.com/belay-run/belay/internal/view"
 )
@@ -103,7 +104,7 @@ func (a *app) writeArtifact(ctx context.Context, st store.Store, it view.Artifac
 	}
 	f, err := os.OpenFile(a.abs(out), os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
 	if err != nil {
-		return belay.Errorf(belay.CodeUsage, "it can't be made: %s", reason(err)).At(out).WithHint("name a file that doesn't exist, in a folder that does")
+		return belay.Errorf(belay.CodeUsage, "it can't be made: %s", readfile.Reason(err)).At(out).WithHint("name a file that doesn't exist, in a folder that does")
 	}
 	n, err := io.Copy(f, r)
 	if cerr := f.Close(); err == nil {

@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/internal/lib/readfile"
 	"github.com/belay-run/belay/internal/model"
 	"github.com/belay-run/belay/internal/store"
 	"github.com/belay-run/belay/internal/store/sqlite"
@@ -78,7 +79,7 @@ func (a *app) throwAway() (func(), error) {
 	}
 	dir, err := os.MkdirTemp("", "belay-bench-")
 	if err != nil {
-		return nil, belay.Errorf(belay.CodeWorkspace, "there is no place for a store: %s", reason(err)).At(os.TempDir()).WithHint("--store DIR")
+		return nil, belay.Errorf(belay.CodeWorkspace, "there is no place for a store: %s", readfile.Reason(err)).At(os.TempDir()).WithHint("--store DIR")
 	}
 	a.Store = dir
 	return func() { os.RemoveAll(dir) }, nil //nolint:errcheck // it is in a folder that the system clears

@@ -3,9 +3,6 @@ package cli
 import (
 	"cmp"
 	"context"
-	"errors"
-	"io"
-	"os"
 	"path/filepath"
 	"strings"
 	"time"
@@ -192,27 +189,6 @@ func (a *app) check(c Config, base belay.Settings, origin map[string]string) (re
 		r.Schema = p.schema(a, c.OutputSchema)
 	}
 	return r, p.err
-}
-
-// reason is an error without the operation and the path, which are said already.
-func reason(err error) string {
-	if pe, ok := errors.AsType[*os.PathError](err); ok {
-		return pe.Err.Error()
-	}
-	return err.Error()
-}
-
-func readUpTo(file string, limit int64) ([]byte, error) {
-	f, err := os.Open(file)
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	b, err := io.ReadAll(io.LimitReader(f, limit+1))
-	if err == nil && int64(len(b)) > limit {
-		err = belay.Errorf(belay.CodeTooLarge, "it is larger than %d KiB", limit>>10)
-	}
-	return b, err
 }
 
 // abs makes a path absolute, relative to the working directory.

@@ -14,6 +14,7 @@ import (
 	"github.com/belay-run/belay/internal/config/manifest"
 	"github.com/belay-run/belay/internal/config/trust"
 	"github.com/belay-run/belay/internal/core/session"
+	"github.com/belay-run/belay/internal/lib/readfile"
 	"github.com/belay-run/belay/internal/tool"
 	commands "github.com/belay-run/belay/internal/tool/command"
 	"github.com/belay-run/belay/internal/tool/file"
@@ -154,16 +155,16 @@ func (a *app) ofPerson(w *workspaceTools) error {
 		return nil
 	}
 	if err != nil {
-		return belay.Errorf(belay.CodeBadManifest, "the folder can't be read: %s", reason(err)).At(dir).WithHint("repair the folder or move it away")
+		return belay.Errorf(belay.CodeBadManifest, "the folder can't be read: %s", readfile.Reason(err)).At(dir).WithHint("repair the folder or move it away")
 	}
 	for _, e := range entries {
 		if ext := filepath.Ext(e.Name()); ext != ".yaml" && ext != ".yml" || e.IsDir() {
 			continue
 		}
 		path := filepath.Join(dir, e.Name())
-		b, err := readUpTo(path, maxManifest)
+		b, err := readfile.UpTo(path, maxManifest)
 		if err != nil {
-			return belay.Errorf(belay.CodeBadManifest, "it can't be read: %s", reason(err)).At(path).WithHint("repair the file or move it away")
+			return belay.Errorf(belay.CodeBadManifest, "it can't be read: %s", readfile.Reason(err)).At(path).WithHint("repair the file or move it away")
 		}
 		if err := w.add(path, b); err != nil {
 			return err

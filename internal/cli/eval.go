@@ -13,6 +13,7 @@ import (
 
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/internal/eval"
+	"github.com/belay-run/belay/internal/lib/readfile"
 	"github.com/belay-run/belay/internal/store"
 	"github.com/belay-run/belay/internal/store/sqlite"
 )
@@ -134,7 +135,7 @@ func (c *evalCmd) junit(a *app, results []eval.Result) error {
 	}
 	f, err := os.Create(a.abs(c.JUnit))
 	if err != nil {
-		return belay.Errorf(belay.CodeUsage, "%s: %s", c.JUnit, reason(err)).At("--junit").WithHint("name a file that can be written")
+		return belay.Errorf(belay.CodeUsage, "%s: %s", c.JUnit, readfile.Reason(err)).At("--junit").WithHint("name a file that can be written")
 	}
 	return errors.Join(eval.JUnit(f, results), f.Close())
 }

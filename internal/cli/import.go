@@ -14,6 +14,7 @@ import (
 	"github.com/belay-run/belay/internal/core/session"
 	"github.com/belay-run/belay/internal/core/thread"
 	"github.com/belay-run/belay/internal/engine"
+	"github.com/belay-run/belay/internal/lib/readfile"
 	"github.com/belay-run/belay/internal/policy"
 	"github.com/belay-run/belay/internal/store"
 	"github.com/belay-run/belay/internal/transfer/bundle"
@@ -259,7 +260,7 @@ func (a *app) openImport(name string) (*importFile, error) {
 	}
 	f, err := os.Open(a.abs(name))
 	if err != nil {
-		return nil, belay.Errorf(belay.CodeUsage, "%s", reason(err)).At(name).WithHint("belay import FILE, a file that you can read")
+		return nil, belay.Errorf(belay.CodeUsage, "%s", readfile.Reason(err)).At(name).WithHint("belay import FILE, a file that you can read")
 	}
 	info, err := f.Stat()
 	if err == nil && !info.Mode().IsRegular() {
@@ -281,7 +282,7 @@ func (a *app) spool() (*importFile, error) {
 	}
 	f := &importFile{name: "standard input", file: t, temp: true}
 	if f.size, err = io.Copy(t, a.Stdin); err != nil {
-		return nil, errors.Join(belay.Errorf(belay.CodeUsage, "it can't be read: %s", reason(err)).At("standard input").WithHint("belay import FILE reads a file"), f.close())
+		return nil, errors.Join(belay.Errorf(belay.CodeUsage, "it can't be read: %s", readfile.Reason(err)).At("standard input").WithHint("belay import FILE reads a file"), f.close())
 	}
 	return f, nil
 }
@@ -299,7 +300,7 @@ func (f *importFile) format(ctx context.Context, told string) (string, error) {
 	start := make([]byte, 512)
 	n, err := f.file.ReadAt(start, 0)
 	if err != nil && err != io.EOF {
-		return "", belay.Errorf(belay.CodeUsage, "it can't be read: %s", reason(err)).At(f.name).WithHint("name a file that you can read")
+		return "", belay.Errorf(belay.CodeUsage, "it can't be read: %s", readfile.Reason(err)).At(f.name).WithHint("name a file that you can read")
 	}
 	start = start[:n]
 	if len(start) > 2 && start[0] == 0x1f && start[1] == 0x8b || len(start) > 4 && string(start[:4]) == "\x28\xb5\x2f\xfd" {

@@ -6,6 +6,7 @@ import (
 
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/internal/config/manifest"
+	"github.com/belay-run/belay/internal/lib/readfile"
 	"github.com/belay-run/belay/internal/secret"
 )
 
@@ -88,9 +89,9 @@ func (a *app) resolve(r manifest.Reference) (string, error) {
 			return "", bad("set "+r.Name+" in the environment", "the variable %s is not set", r.Name)
 		}
 	case "file":
-		b, err := readUpTo(a.keyFile(r), maxKey)
+		b, err := readfile.UpTo(a.keyFile(r), maxKey)
 		if err != nil {
-			return "", bad("name a file that holds the key and nothing else", "%s: %s", r.Name, reason(err))
+			return "", bad("name a file that holds the key and nothing else", "%s: %s", r.Name, readfile.Reason(err))
 		}
 		if v = strings.TrimSpace(string(b)); v == "" {
 			return "", bad("name a file that holds the key and nothing else", "%s is empty", r.Name)

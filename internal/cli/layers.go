@@ -14,6 +14,7 @@ import (
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/internal/config/manifest"
 	"github.com/belay-run/belay/internal/config/trust"
+	"github.com/belay-run/belay/internal/lib/readfile"
 	"github.com/belay-run/belay/internal/tool"
 )
 
@@ -103,12 +104,12 @@ func (a *app) readConfigs(ctx context.Context, ws string) (files []configFile, e
 
 // readConfig reads one file; one that isn't there has no path.
 func readConfig(path string) (configFile, []byte, error) {
-	b, err := readUpTo(path, maxConfig)
+	b, err := readfile.UpTo(path, maxConfig)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return configFile{}, nil, nil
 	case err != nil:
-		return configFile{}, nil, belay.Errorf(belay.CodeBadConfig, "it can't be read: %s", reason(err)).At(path).WithHint("repair the file or move it away")
+		return configFile{}, nil, belay.Errorf(belay.CodeBadConfig, "it can't be read: %s", readfile.Reason(err)).At(path).WithHint("repair the file or move it away")
 	}
 	f, err := parseConfig(path, b)
 	return configFile{File: f, path: path}, b, err

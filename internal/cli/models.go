@@ -12,6 +12,7 @@ import (
 	"text/tabwriter"
 
 	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/internal/lib/readfile"
 	"github.com/belay-run/belay/internal/model/catalog"
 )
 
@@ -37,12 +38,12 @@ func (a *app) catalog() (*catalog.Catalog, error) {
 	}
 	var files []catalog.File
 	for _, path := range paths {
-		b, err := readUpTo(path, maxConfig)
+		b, err := readfile.UpTo(path, maxConfig)
 		switch {
 		case errors.Is(err, fs.ErrNotExist):
 			continue
 		case err != nil:
-			return nil, belay.Errorf(belay.CodeBadConfig, "it can't be read: %s", reason(err)).At(path).WithHint("repair the file or move it away")
+			return nil, belay.Errorf(belay.CodeBadConfig, "it can't be read: %s", readfile.Reason(err)).At(path).WithHint("repair the file or move it away")
 		}
 		files = append(files, catalog.File{Name: path, Data: b})
 	}

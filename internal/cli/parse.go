@@ -10,9 +10,10 @@ import (
 
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/internal/engine"
+	"github.com/belay-run/belay/internal/lib/netdial"
+	"github.com/belay-run/belay/internal/lib/readfile"
 	"github.com/belay-run/belay/internal/lib/spelling"
 	"github.com/belay-run/belay/internal/model/direct"
-	"github.com/belay-run/belay/internal/model/wire"
 	"github.com/belay-run/belay/internal/tool"
 )
 
@@ -187,14 +188,14 @@ func (p *parse) server(a *app, r *resolved, c Config) {
 		a.says(s.name, c.BaseURL)
 		r.BaseURL = c.BaseURL
 	}
-	if _, err := wire.ParseBase(cmp.Or(r.BaseURL, s.base)); err != nil {
+	if _, err := netdial.ParseBase(cmp.Or(r.BaseURL, s.base)); err != nil {
 		switch {
 		case r.baseFrom != "":
 			p.fail(r.baseFrom, err)
 		case r.BaseURL == "":
 			p.fail(s.where, err)
 		default:
-			p.bad("--base-url", belay.CodeUsage, "--base-url http://127.0.0.1:8080/v1", "%s", reason(err))
+			p.bad("--base-url", belay.CodeUsage, "--base-url http://127.0.0.1:8080/v1", "%s", readfile.Reason(err))
 		}
 		return
 	}
@@ -227,12 +228,12 @@ func (p *parse) fail(where string, err error) {
 const maxSchema = 256 << 10
 
 func (p *parse) schema(a *app, file string) []byte {
-	b, err := readUpTo(a.abs(file), maxSchema)
+	b, err := readfile.UpTo(a.abs(file), maxSchema)
 	if err == nil {
 		err = engine.CheckSchema(b)
 	}
 	if err != nil {
-		p.bad("--output-schema", belay.CodeUsage, "name a JSON file with a JSON Schema", "%s: %s", file, reason(err))
+		p.bad("--output-schema", belay.CodeUsage, "name a JSON file with a JSON Schema", "%s: %s", file, readfile.Reason(err))
 	}
 	return b
 }

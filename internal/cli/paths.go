@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/internal/lib/readfile"
 	"github.com/belay-run/belay/internal/store/sqlite"
 )
 
@@ -66,11 +67,11 @@ func checkWorkspace(dir string) (string, error) {
 	}
 	ws, err := filepath.EvalSymlinks(dir)
 	if err != nil {
-		return "", bad("the workspace can't be used: %s", reason(err))
+		return "", bad("the workspace can't be used: %s", readfile.Reason(err))
 	}
 	f, err := os.Open(ws) // a folder that can be opened can be listed, and listing a large one takes its time
 	if err != nil {
-		return "", bad("the workspace can't be read: %s", reason(err))
+		return "", bad("the workspace can't be read: %s", readfile.Reason(err))
 	}
 	defer f.Close()
 	info, err := f.Stat()

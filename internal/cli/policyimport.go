@@ -13,6 +13,7 @@ import (
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/internal/config/rulefile"
 	"github.com/belay-run/belay/internal/lib/atomicfile"
+	"github.com/belay-run/belay/internal/lib/readfile"
 	"github.com/belay-run/belay/internal/policy"
 	"github.com/belay-run/belay/internal/policy/convert"
 )
@@ -45,12 +46,12 @@ type importedRules struct {
 const maxForeign = 16 << 20
 
 func (c *policyImportCmd) run(ctx context.Context, a *app) (int, error) {
-	content, err := readUpTo(a.abs(c.File), maxForeign)
+	content, err := readfile.UpTo(a.abs(c.File), maxForeign)
 	if errors.Is(err, fs.ErrNotExist) {
 		return 0, belay.Errorf(belay.CodeNotFound, "there is no such file").At(c.File).WithHint("name a file of rules of another agent")
 	}
 	if err != nil {
-		return 0, belay.Errorf(belay.CodeBadPolicy, "it can't be read: %s", reason(err)).At(c.File).WithHint("name a file of rules of another agent")
+		return 0, belay.Errorf(belay.CodeBadPolicy, "it can't be read: %s", readfile.Reason(err)).At(c.File).WithHint("name a file of rules of another agent")
 	}
 	x, err := c.read(ctx, a, content)
 	if err != nil {

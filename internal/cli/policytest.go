@@ -8,6 +8,7 @@ import (
 
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/internal/config/rulefile"
+	"github.com/belay-run/belay/internal/lib/readfile"
 	"github.com/belay-run/belay/internal/policy"
 )
 
@@ -22,12 +23,12 @@ type ruleFiles struct {
 func (a *app) addNamed(l *rulefile.Layers, f ruleFiles) error {
 	for _, name := range f.Rules {
 		path := a.abs(name)
-		b, err := readUpTo(path, rulefile.MaxBytes)
+		b, err := readfile.UpTo(path, rulefile.MaxBytes)
 		if errors.Is(err, fs.ErrNotExist) {
 			return belay.Errorf(belay.CodeNotFound, "there is no such file").At(name).WithHint("name a file of rules; docs/policy.md describes the form")
 		}
 		if err != nil {
-			return belay.Errorf(belay.CodeBadPolicy, "it can't be read: %s", reason(err)).At(name).WithHint("name a file of rules; docs/policy.md describes the form")
+			return belay.Errorf(belay.CodeBadPolicy, "it can't be read: %s", readfile.Reason(err)).At(name).WithHint("name a file of rules; docs/policy.md describes the form")
 		}
 		if err := l.Add(path, b, f.As, true); err != nil {
 			return err

@@ -246,7 +246,7 @@ func (a *app) able(provider string, base *url.URL) able {
 // endpoint is where a provider is reached, with what is sent along: its key and
 // header fields, if the host is one that they belong to.
 func (a *app) endpoint(v service, baseURL string) (wire.Endpoint, error) {
-	base, err := wire.ParseBase(cmp.Or(baseURL, v.base))
+	base, err := netdial.ParseBase(cmp.Or(baseURL, v.base))
 	if err != nil {
 		return wire.Endpoint{}, err
 	}
@@ -284,8 +284,8 @@ func (m *models) belongs(v service, base *url.URL) bool {
 }
 
 func sameOrigin(a, b string) bool {
-	x, errX := wire.ParseBase(a)
-	y, errY := wire.ParseBase(b)
+	x, errX := netdial.ParseBase(a)
+	y, errY := netdial.ParseBase(b)
 	return errX == nil && errY == nil && origin(x) == origin(y)
 }
 
@@ -293,7 +293,7 @@ func origin(u *url.URL) string { return u.Scheme + "://" + strings.ToLower(u.Hos
 
 // says notes a base URL that the person named for a provider in this process.
 func (a *app) says(provider, base string) {
-	u, err := wire.ParseBase(base)
+	u, err := netdial.ParseBase(base)
 	if err != nil {
 		return
 	}

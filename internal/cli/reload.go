@@ -13,7 +13,8 @@ import (
 	"syscall"
 
 	"github.com/belay-run/belay"
-	"github.com/belay-run/belay/internal/model/wire"
+	"github.com/belay-run/belay/internal/lib/netdial"
+	"github.com/belay-run/belay/internal/lib/readfile"
 	"github.com/belay-run/belay/internal/server"
 )
 
@@ -39,10 +40,10 @@ func (c *certificate) again() (use func(), err error) {
 	}
 	pair, err := tls.LoadX509KeyPair(c.cert, c.key)
 	if pe, ok := errors.AsType[*os.PathError](err); ok && pe.Path == c.key {
-		return nil, belay.Errorf(belay.CodeUsage, "the key can't be read: %s", reason(err)).At("--tls-key " + c.key).WithHint("name a PEM file that the server can read")
+		return nil, belay.Errorf(belay.CodeUsage, "the key can't be read: %s", readfile.Reason(err)).At("--tls-key " + c.key).WithHint("name a PEM file that the server can read")
 	}
 	if err != nil {
-		return nil, belay.Errorf(belay.CodeUsage, "the certificate and its key can't be used: %s", reason(err)).At("--tls-cert " + c.cert).WithHint("name two PEM files that belong together")
+		return nil, belay.Errorf(belay.CodeUsage, "the certificate and its key can't be used: %s", readfile.Reason(err)).At("--tls-cert " + c.cert).WithHint("name two PEM files that belong together")
 	}
 	return func() { c.now.Store(&pair) }, nil
 }
@@ -131,7 +132,7 @@ func (a *app) whole(ctx context.Context, ws string) error {
 	for _, name := range slices.Sorted(maps.Keys(o.services)) {
 		s, err := a.service(name)
 		if err == nil {
-			_, err = wire.ParseBase(s.base)
+			_, err = netdial.ParseBase(s.base)
 		}
 		if err != nil {
 			return at(err, s.where)

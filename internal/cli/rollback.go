@@ -9,6 +9,7 @@ import (
 	"github.com/belay-run/belay/event"
 	"github.com/belay-run/belay/internal/core/session"
 	"github.com/belay-run/belay/internal/engine"
+	"github.com/belay-run/belay/internal/lib/readfile"
 )
 
 type rollbackCmd struct {
@@ -86,7 +87,7 @@ func (g *rollback) run(ctx context.Context, s *session.State, target func(*engin
 	}
 	root, err := os.OpenRoot(g.workspace)
 	if err != nil {
-		return 0, belay.Errorf(belay.CodeWorkspace, "it can't be opened: %s", reason(err)).At(g.workspace).WithHint("the workspace must be there to take back what was done to it")
+		return 0, belay.Errorf(belay.CodeWorkspace, "it can't be opened: %s", readfile.Reason(err)).At(g.workspace).WithHint("the workspace must be there to take back what was done to it")
 	}
 	defer root.Close() //nolint:errcheck // it was only read
 	look := engine.Planner{Root: root, Dir: g.workspace, Keeper: g.a.keeper(), Force: g.force}

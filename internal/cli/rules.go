@@ -17,6 +17,7 @@ import (
 	"github.com/belay-run/belay/internal/config/trust"
 	"github.com/belay-run/belay/internal/hook"
 	"github.com/belay-run/belay/internal/lib/netdial"
+	"github.com/belay-run/belay/internal/lib/readfile"
 	"github.com/belay-run/belay/internal/policy"
 	"github.com/belay-run/belay/internal/tool"
 	"github.com/belay-run/belay/internal/tool/file"
@@ -98,17 +99,17 @@ func (a *app) layers(ctx context.Context, ws string, instead ruleFiles) (*rulefi
 }
 
 func newLayers() *rulefile.Layers {
-	return &rulefile.Layers{Read: func(path string) ([]byte, error) { return readUpTo(path, rulefile.MaxBytes) }}
+	return &rulefile.Layers{Read: func(path string) ([]byte, error) { return readfile.UpTo(path, rulefile.MaxBytes) }}
 }
 
 // addRules takes a file of rules, if there is one.
 func addRules(l *rulefile.Layers, path string, tier policy.Tier) error {
-	b, err := readUpTo(path, rulefile.MaxBytes)
+	b, err := readfile.UpTo(path, rulefile.MaxBytes)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return nil
 	case err != nil:
-		return belay.Errorf(belay.CodeBadPolicy, "it can't be read: %s", reason(err)).At(path).WithHint("repair the file or move it away; nothing runs without the rules")
+		return belay.Errorf(belay.CodeBadPolicy, "it can't be read: %s", readfile.Reason(err)).At(path).WithHint("repair the file or move it away; nothing runs without the rules")
 	}
 	return l.Add(path, b, tier, true)
 }
@@ -123,7 +124,7 @@ func (a *app) rulesOfPerson(l *rulefile.Layers) error {
 	}
 	more, err := os.ReadDir(filepath.Join(dir, policyDir))
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return belay.Errorf(belay.CodeBadPolicy, "the folder can't be read: %s", reason(err)).At(filepath.Join(dir, policyDir)).WithHint("repair the folder or move it away")
+		return belay.Errorf(belay.CodeBadPolicy, "the folder can't be read: %s", readfile.Reason(err)).At(filepath.Join(dir, policyDir)).WithHint("repair the folder or move it away")
 	}
 	for _, e := range more {
 		if ext := filepath.Ext(e.Name()); ext != ".yaml" && ext != ".yml" || e.IsDir() {

@@ -11,6 +11,7 @@ import (
 	"golang.org/x/term"
 
 	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/internal/lib/readfile"
 	"github.com/belay-run/belay/internal/secret/vault"
 )
 
@@ -88,7 +89,7 @@ func (a *app) readSecret(ctx context.Context, name string) (string, error) {
 	}
 	b, err := io.ReadAll(io.LimitReader(a.Stdin, vault.MaxValue+3))
 	if err != nil {
-		return "", belay.Errorf(belay.CodeUsage, "standard input can't be read: %s", reason(err)).WithHint("belay secret set %s <FILE", name)
+		return "", belay.Errorf(belay.CodeUsage, "standard input can't be read: %s", readfile.Reason(err)).WithHint("belay secret set %s <FILE", name)
 	}
 	return string(bytes.TrimSuffix(bytes.TrimSuffix(b, []byte("\n")), []byte("\r"))), nil
 }
@@ -105,7 +106,7 @@ func (a *app) typeSecret(ctx context.Context, f *os.File, name string) (string, 
 		err = noEcho(fd)
 	}
 	if err != nil {
-		return "", belay.Errorf(belay.CodeUsage, "the terminal can't be asked: %s", reason(err)).WithHint("belay secret set %s <FILE", name)
+		return "", belay.Errorf(belay.CodeUsage, "the terminal can't be asked: %s", readfile.Reason(err)).WithHint("belay secret set %s <FILE", name)
 	}
 	defer term.Restore(fd, was) //nolint:errcheck // there is nobody to tell
 	fmt.Fprintf(a.Stderr, "value of %s (not shown): ", line(name))

@@ -16,6 +16,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/internal/lib/readfile"
 )
 
 // Bounds of what may be given at once. Images are bounded as vendors do it.
@@ -111,7 +112,7 @@ func (a *app) spoken(words []string, ws string) (task, error) {
 	t.text = strings.TrimSpace(strings.Join(said, " "))
 	root, err := os.OpenRoot(ws)
 	if err != nil {
-		return t, belay.Errorf(belay.CodeWorkspace, "the workspace can't be read: %s", reason(err)).At(ws).WithHint("--workspace DIR")
+		return t, belay.Errorf(belay.CodeWorkspace, "the workspace can't be read: %s", readfile.Reason(err)).At(ws).WithHint("--workspace DIR")
 	}
 	defer root.Close()
 	seen := map[string]bool{}
@@ -215,12 +216,12 @@ func readAttached(name string, open func() (*os.File, error)) (attached, error) 
 	}
 	f, err := open()
 	if err != nil {
-		return bad(belay.CodeUsage, "attach a file that exists and can be read", "it can't be attached: %s", reason(err))
+		return bad(belay.CodeUsage, "attach a file that exists and can be read", "it can't be attached: %s", readfile.Reason(err))
 	}
 	defer f.Close()
 	b, err := io.ReadAll(io.LimitReader(f, maxDocument+1))
 	if err != nil {
-		return bad(belay.CodeUsage, "attach a file that can be read", "it can't be attached: %s", reason(err))
+		return bad(belay.CodeUsage, "attach a file that can be read", "it can't be attached: %s", readfile.Reason(err))
 	}
 	if bytes.HasPrefix(b, []byte("%PDF-")) {
 		if len(b) > maxDocument {
@@ -255,7 +256,7 @@ func (a *app) readTask(implied bool) (string, error) {
 	b, err := io.ReadAll(io.LimitReader(a.Stdin, maxTask+1))
 	switch {
 	case err != nil:
-		return "", belay.Errorf(belay.CodeUsage, "it can't be read: %s", reason(err)).At("standard input").WithHint(hint)
+		return "", belay.Errorf(belay.CodeUsage, "it can't be read: %s", readfile.Reason(err)).At("standard input").WithHint(hint)
 	case len(b) > maxTask:
 		return "", belay.Errorf(belay.CodeTooLarge, "it is larger than %d MiB", maxTask>>20).At("standard input").WithHint("put it into a file of the workspace and name the file")
 	case !utf8.Valid(b):

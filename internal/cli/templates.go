@@ -9,6 +9,7 @@ import (
 
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/internal/config/template"
+	"github.com/belay-run/belay/internal/lib/readfile"
 )
 
 type templatesCmd struct {
@@ -145,9 +146,9 @@ func (a *app) fill(c Filled, ws string) (string, *belay.TemplateRef, error) {
 			return "", nil, belay.Errorf(belay.CodeUsage, "%q has no value", s).At("--var").WithHint("--var NAME=VALUE")
 		}
 		if file, ok := strings.CutPrefix(value, "@"); ok {
-			b, err := readUpTo(a.abs(file), maxTextFile)
+			b, err := readfile.UpTo(a.abs(file), maxTextFile)
 			if err != nil {
-				return "", nil, belay.Errorf(belay.CodeUsage, "%s: %s", file, reason(err)).At("--var " + name).WithHint("name a text file, or write the value out")
+				return "", nil, belay.Errorf(belay.CodeUsage, "%s: %s", file, readfile.Reason(err)).At("--var " + name).WithHint("name a text file, or write the value out")
 			}
 			value = strings.TrimSuffix(string(b), "\n")
 		}

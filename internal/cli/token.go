@@ -8,6 +8,7 @@ import (
 
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/internal/auth"
+	"github.com/belay-run/belay/internal/lib/readfile"
 )
 
 type tokenCmd struct {
@@ -52,7 +53,7 @@ func (a *app) serverTokens(make bool) (*auth.Tokens, error) {
 	}
 	if make {
 		if err := os.MkdirAll(dir, 0o700); err != nil {
-			return nil, belay.Errorf(belay.CodeStoreReadOnly, "the store's folder can't be made: %s", reason(err)).At(dir).WithHint("--store DIR")
+			return nil, belay.Errorf(belay.CodeStoreReadOnly, "the store's folder can't be made: %s", readfile.Reason(err)).At(dir).WithHint("--store DIR")
 		}
 	}
 	return auth.OpenTokens(dir, a.Now), nil

@@ -10,6 +10,7 @@ import (
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/internal/config/manifest"
 	"github.com/belay-run/belay/internal/config/trust"
+	"github.com/belay-run/belay/internal/lib/readfile"
 	"github.com/belay-run/belay/internal/store"
 	"github.com/belay-run/belay/internal/tool/file"
 )
@@ -102,7 +103,7 @@ func locate(path string) (governedFile, error) {
 func (a *app) trust(ctx context.Context, w trust.Writer, f governedFile) error {
 	root, err := os.OpenRoot(f.ws)
 	if err != nil {
-		return belay.Errorf(belay.CodeWorkspace, "the workspace can't be opened: %s", reason(err)).At(f.ws).WithHint("belay trust PATH, a file of a workspace")
+		return belay.Errorf(belay.CodeWorkspace, "the workspace can't be opened: %s", readfile.Reason(err)).At(f.ws).WithHint("belay trust PATH, a file of a workspace")
 	}
 	defer root.Close()
 	content, err := file.Content(ctx, root, f.rel, maxManifest)
@@ -199,7 +200,7 @@ func (c *trustCmd) list(ctx context.Context, a *app) (int, error) {
 	var rows []trustedFile
 	for _, f := range files {
 		now := "gone"
-		if b, err := readUpTo(f.Path, maxManifest); err == nil {
+		if b, err := readfile.UpTo(f.Path, maxManifest); err == nil {
 			now = string(book.Check(f.Path, b))
 		}
 		rows = append(rows, trustedFile{f, now})

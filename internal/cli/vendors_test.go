@@ -14,6 +14,7 @@ import (
 
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/internal/config/manifest"
+	"github.com/belay-run/belay/internal/lib/netdial"
 	"github.com/belay-run/belay/internal/model"
 	"github.com/belay-run/belay/internal/model/catalog"
 	"github.com/belay-run/belay/internal/model/gateway"
@@ -28,7 +29,7 @@ func TestVendorsAreWhole(t *testing.T) {
 		if !slices.ContainsFunc(protocols, func(p protocol) bool { return p.name == v.protocol }) {
 			t.Errorf("%s: nobody speaks %q", v.name, v.protocol)
 		}
-		u, err := wire.ParseBase(v.base)
+		u, err := netdial.ParseBase(v.base)
 		if err != nil || u.Scheme != "https" && !v.open {
 			t.Errorf("%s: %q %v", v.name, v.base, err)
 		}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/internal/lib/readfile"
 	"github.com/belay-run/belay/internal/store"
 	"github.com/belay-run/belay/internal/store/sqlite"
 )
@@ -60,9 +61,9 @@ func (c *verifyCmd) run(ctx context.Context, a *app) (int, error) {
 // heads reads what an earlier verify printed.
 func (a *app) heads(file string) ([]store.Head, error) {
 	const hint = "belay verify --heads >HEADS makes such a file"
-	b, err := readUpTo(a.abs(file), 256<<20)
+	b, err := readfile.UpTo(a.abs(file), 256<<20)
 	if err != nil {
-		return nil, belay.Errorf(belay.CodeUsage, "%s", reason(err)).At("--against").WithHint(hint)
+		return nil, belay.Errorf(belay.CodeUsage, "%s", readfile.Reason(err)).At("--against").WithHint(hint)
 	}
 	heads, err := sqlite.ReadHeads(bytes.NewReader(b))
 	if err == nil && len(heads) == 0 {

@@ -168,7 +168,7 @@ func (c complaint) Write(b []byte) (int, error) {
 
 // endpoint is where adapters reach the vendor's host.
 func (f *farEnd) endpoint(t testing.TB, base string) wire.Endpoint {
-	u, err := wire.ParseBase(base)
+	u, err := netdial.ParseBase(base)
 	if err != nil {
 		t.Fatal(err)
 	}

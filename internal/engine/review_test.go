@@ -14,6 +14,7 @@ import (
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/event"
 	"github.com/belay-run/belay/internal/engine"
+	"github.com/belay-run/belay/internal/lib/netdial"
 	"github.com/belay-run/belay/internal/model"
 	"github.com/belay-run/belay/internal/model/modelserver"
 	"github.com/belay-run/belay/internal/model/modeltest"
@@ -174,7 +175,7 @@ func TestWhatAModelIsToldOfACall(t *testing.T) {
 
 func overHTTP(t *testing.T, s *httptest.Server) model.Provider {
 	t.Helper()
-	base, err := wire.ParseBase(s.URL + "/v1")
+	base, err := netdial.ParseBase(s.URL + "/v1")
 	if err != nil {
 		t.Fatal(err)
 	}

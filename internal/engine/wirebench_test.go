@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/internal/lib/netdial"
 	"github.com/belay-run/belay/internal/model"
 	"github.com/belay-run/belay/internal/model/modelserver"
 	"github.com/belay-run/belay/internal/model/modeltest"
@@ -31,7 +32,7 @@ func answering(b *testing.B, protocol string, s modeltest.Scene) model.Provider 
 	b.Helper()
 	server := httptest.NewServer(modelserver.New(func(modelserver.Asked) modelserver.Scene { return modelserver.Scene{Scene: s} }))
 	defer server.Close()
-	base, err := wire.ParseBase(server.URL + "/v1")
+	base, err := netdial.ParseBase(server.URL + "/v1")
 	if err != nil {
 		b.Fatal(err)
 	}

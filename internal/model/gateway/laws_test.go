@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/internal/lib/netdial"
 	"github.com/belay-run/belay/internal/model"
 	"github.com/belay-run/belay/internal/model/gateway"
 	"github.com/belay-run/belay/internal/model/modelserver"
@@ -21,7 +22,7 @@ func TestTheLawsOfProviders(t *testing.T) {
 		Stage: func(t *testing.T, s modeltest.Scene) (model.Provider, model.Request) {
 			srv := httptest.NewServer(modelserver.New(func(modelserver.Asked) modelserver.Scene { return modelserver.Scene{Scene: s} }))
 			t.Cleanup(srv.Close)
-			base, err := wire.ParseBase(srv.URL + "/v1")
+			base, err := netdial.ParseBase(srv.URL + "/v1")
 			if err != nil {
 				t.Fatal(err)
 			}

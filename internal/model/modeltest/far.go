@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/internal/lib/netdial"
 	"github.com/belay-run/belay/internal/model"
 	"github.com/belay-run/belay/internal/model/wire"
 )
@@ -20,7 +21,7 @@ func Far(t *testing.T, h http.HandlerFunc, path string) wire.Endpoint {
 	t.Helper()
 	srv := httptest.NewServer(h)
 	t.Cleanup(srv.Close)
-	base, err := wire.ParseBase(srv.URL + path)
+	base, err := netdial.ParseBase(srv.URL + path)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -42,19 +42,6 @@ const (
 	defaultIdle  = time.Minute
 )
 
-// ParseBase checks a base URL.
-func ParseBase(s string) (*url.URL, error) {
-	u, err := url.Parse(s)
-	switch {
-	case err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "":
-		return nil, belay.Errorf(belay.CodeUsage, "%q is no base URL", s).WithHint("such as https://host/v1")
-	case u.User != nil || u.RawQuery != "" || u.Fragment != "":
-		return nil, belay.Errorf(belay.CodeUsage, "a base URL has no user, query or fragment").WithHint("such as https://host/v1; a key has its own place")
-	}
-	u.Path = strings.TrimRight(u.Path, "/")
-	return u, nil
-}
-
 // Answer is a stream that has begun. Close ends it.
 type Answer struct {
 	Body io.Reader

@@ -1,0 +1,35 @@
+// Package readfile reads files of a bounded size. It promises that a file which is
+// larger than its reader expects is refused and not cut, and that the reason of
+// a failure doesn't repeat the path, which its reader names.
+package readfile
+
+import (
+	"errors"
+	"io"
+	"io/fs"
+	"os"
+
+	"github.com/belay-run/belay"
+)
+
+// UpTo returns what a file holds; more than limit bytes are belay.CodeTooLarge.
+func UpTo(path string, limit int64) ([]byte, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	b, err := io.ReadAll(io.LimitReader(f, limit+1))
+	if err == nil && int64(len(b)) > limit {
+		err = belay.Errorf(belay.CodeTooLarge, "it is larger than %d KiB", limit>>10)
+	}
+	return b, err
+}
+
+// Reason is an error without the operation and the path, which are said already.
+func Reason(err error) string {
+	if pe, ok := errors.AsType[*fs.PathError](err); ok {
+		return pe.Err.Error()
+	}
+	return err.Error()
+}
