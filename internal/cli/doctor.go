@@ -13,6 +13,7 @@ import (
 
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/internal/store/sqlite"
+	"github.com/belay-run/belay/internal/store/sqlite/layout"
 	toolexec "github.com/belay-run/belay/internal/tool/exec"
 )
 
@@ -158,7 +159,7 @@ func (a *app) storeFinding(ctx context.Context) finding {
 // schemaVersion is what the database's header says: SQLite keeps the number of
 // the schema in bytes 60 to 63.
 func schemaVersion(dir string) uint32 {
-	f, err := os.Open(sqlite.Path(dir))
+	f, err := os.Open(layout.Path(dir))
 	if err != nil {
 		return 0
 	}

@@ -10,7 +10,7 @@ import (
 
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/internal/lib/readfile"
-	"github.com/belay-run/belay/internal/store/sqlite"
+	"github.com/belay-run/belay/internal/store/sqlite/layout"
 )
 
 func (a *app) placeFromEnv() {
@@ -40,7 +40,7 @@ func (a *app) storeDir() (string, error) {
 // hasStore reports whether the folder holds a store. A folder that can't be read
 // counts as one: opening it reports the error.
 func hasStore(dir string) bool {
-	_, err := os.Stat(sqlite.Path(dir))
+	_, err := os.Stat(layout.Path(dir))
 	return !errors.Is(err, fs.ErrNotExist)
 }
 

@@ -3,75 +3,23 @@ package sqlite
 import (
 	"context"
 	"crypto/sha256"
-	"encoding/binary"
-	"hash/crc32"
+	"database/sql"
 	"slices"
 	"strings"
 
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/internal/store"
+	"github.com/belay-run/belay/internal/store/sqlite/layout"
 )
 
-// streamRow is a stream's end and its lane.
-type streamRow struct {
-	id             int64
-	name           belay.StreamID
-	session        belay.SessionID
-	seq            int64
-	time           int64
-	hash           [32]byte
-	runnable, wake int64
-}
-
-func newStream(name belay.StreamID, session belay.SessionID) streamRow {
-	return streamRow{name: name, session: session, hash: store.Genesis(session, name)}
-}
-
-// sum covers every column, so that a changed lane or head is noticed. It is
-// put together in room.
-func (s *streamRow) sum(room []byte) int64 {
-	b := append(append(room[:0], s.name...), 0)
-	b = append(append(b, s.session...), 0)
-	for _, n := range [...]int64{s.seq, s.time, s.runnable, s.wake} {
-		b = binary.BigEndian.AppendUint64(b, uint64(n))
-	}
-	return int64(crc32.Checksum(append(b, s.hash[:]...), castagnoli))
-}
-
-var castagnoli = crc32.MakeTable(crc32.Castagnoli)
-
-// sumOf is a checksum of a text and numbers that stand in one row.
-func sumOf(text string, numbers ...int64) int64 {
-	b := append(make([]byte, 0, 128), text...)
-	for _, n := range numbers {
-		b = binary.AppendVarint(append(b, 0), n)
-	}
-	return int64(crc32.Checksum(b, castagnoli))
-}
-
-const streamColumns = "id, session, seq, time, hash, runnable, wake, sum"
-
-// load takes a row's columns over and checks them.
-func (s *streamRow) load(hash []byte, sum int64) error {
-	if copy(s.hash[:], hash) != len(s.hash) || len(hash) != len(s.hash) || s.sum(make([]byte, 0, 256)) != sum {
-		return store.Damaged("streams/"+string(s.name), "a stream's row isn't what was written")
-	}
-	return nil
-}
-
 // stream reads a stream's row inside the transaction.
-func (w *writer) stream(name belay.StreamID) (s streamRow, found bool, refused, broken error) {
+func (w *writer) stream(name belay.StreamID) (s layout.Stream, found bool, refused, broken error) {
 	if s, found = w.known.streams[name]; found {
-		return s, s.id != 0, nil, nil
+		return s, s.ID != 0, nil, nil
 	}
-	var hash []byte
-	var sum int64
-	s.name = name
-	found, broken = w.row("SELECT "+streamColumns+" FROM streams WHERE name=?", []any{string(name)},
-		&s.id, &s.session, &s.seq, &s.time, &hash, &s.runnable, &s.wake, &sum)
-	if found && broken == nil {
-		refused = s.load(hash, sum)
-	}
+	s.Name = name
+	found, refused, broken = w.checked("SELECT "+layout.StreamColumns+" FROM streams WHERE name=?", string(name),
+		func(row *sql.Row) error { return s.Scan(row.Scan) })
 	if refused == nil && broken == nil {
 		w.known.setStream(s)
 	}
@@ -79,36 +27,29 @@ func (w *writer) stream(name belay.StreamID) (s streamRow, found bool, refused, 
 }
 
 // streamIn is stream, or a new row, and refuses another session.
-func (w *writer) streamIn(session belay.SessionID, name belay.StreamID) (s streamRow, found bool, refused, broken error) {
+func (w *writer) streamIn(session belay.SessionID, name belay.StreamID) (s layout.Stream, found bool, refused, broken error) {
 	s, found, refused, broken = w.stream(name)
 	if broken != nil || refused != nil {
 		return s, found, refused, broken
 	}
 	if !found {
-		return newStream(name, session), false, nil, nil
+		return layout.NewStream(name, session), false, nil, nil
 	}
-	return s, true, s.in(session), nil
-}
-
-func (s *streamRow) in(session belay.SessionID) error {
-	if s.session == session {
-		return nil
-	}
-	return belay.Errorf(belay.CodeBadState, "the stream belongs to session %s, not to %s", s.session, session).At(string(s.name))
+	return s, true, s.InSession(session), nil
 }
 
 // save writes a stream's row and gives a new one its number.
-func (w *writer) save(s *streamRow) (err error) {
-	sum := s.sum(w.buf)
-	if s.id == 0 {
-		s.id, err = w.insert(insertStreams[1],
-			string(s.name), string(s.session), s.seq, s.time, s.hash[:], s.runnable, s.wake, sum)
-	} else if old := w.known.streams[s.name]; old.id == s.id && old.runnable == s.runnable && old.wake == s.wake {
+func (w *writer) save(s *layout.Stream) (err error) {
+	sum := s.Sum(w.buf)
+	if s.ID == 0 {
+		s.ID, err = w.insert(insertStreams[1],
+			string(s.Name), string(s.Session), s.Seq, s.Time, s.Hash[:], s.Runnable, s.Wake, sum)
+	} else if old := w.known.streams[s.Name]; old.ID == s.ID && old.Runnable == s.Runnable && old.Wake == s.Wake {
 		// The index of lanes stays as it is: SQLite would write it anew for each column of it that is set.
-		err = w.exec("UPDATE streams SET seq=?, time=?, hash=?, sum=? WHERE id=?", s.seq, s.time, s.hash[:], sum, s.id)
+		err = w.exec("UPDATE streams SET seq=?, time=?, hash=?, sum=? WHERE id=?", s.Seq, s.Time, s.Hash[:], sum, s.ID)
 	} else {
 		err = w.exec("UPDATE streams SET seq=?, time=?, hash=?, runnable=?, wake=?, sum=? WHERE id=?",
-			s.seq, s.time, s.hash[:], s.runnable, s.wake, sum, s.id)
+			s.Seq, s.Time, s.Hash[:], s.Runnable, s.Wake, sum, s.ID)
 	}
 	if err == nil {
 		w.known.setStream(*s)
@@ -119,12 +60,12 @@ func (w *writer) save(s *streamRow) (err error) {
 var insertStreams = inserts("INSERT INTO streams (name, session, seq, time, hash, runnable, wake, sum)", "(?,?,?,?,?,?,?,?)")
 
 // saveNew writes the rows of new streams and gives them their numbers.
-func (w *writer) saveNew(streams []streamRow) error {
+func (w *writer) saveNew(streams []layout.Stream) error {
 	for part := range slices.Chunk(streams, rowsAtOnce) {
 		args := w.args[:0]
 		for i := range part {
 			s := &part[i]
-			args = append(args, string(s.name), string(s.session), s.seq, s.time, s.hash[:], s.runnable, s.wake, s.sum(w.buf))
+			args = append(args, string(s.Name), string(s.Session), s.Seq, s.Time, s.Hash[:], s.Runnable, s.Wake, s.Sum(w.buf))
 		}
 		w.args = args
 		last, err := w.insert(insertStreams[len(part)], args...)
@@ -132,7 +73,7 @@ func (w *writer) saveNew(streams []streamRow) error {
 			return err
 		}
 		for i := range part { // SQLite numbers rows one after the other
-			part[i].id = last - int64(len(part)-1-i)
+			part[i].ID = last - int64(len(part)-1-i)
 			w.known.setStream(part[i])
 		}
 	}
@@ -142,7 +83,7 @@ func (w *writer) saveNew(streams []streamRow) error {
 type appendOp struct {
 	b     *store.Batch
 	rows  []store.Row
-	sends []packedOrder
+	sends []layout.Order
 
 	hashes [][32]byte     // of the chain, after each row
 	pos    store.Position // the answer
@@ -174,7 +115,7 @@ func packAppend(b *store.Batch) (*appendOp, error) {
 		}
 		op.rows[i].Seq = b.After + 1 + int64(i)
 	}
-	op.sends, err = packOrders(b.Sends)
+	op.sends, err = layout.PackOrders(b.Sends)
 	return op, err
 }
 
@@ -188,7 +129,7 @@ func (o *appendOp) apply(w *writer) (refused, broken error) {
 		o.pos = f.pos
 		return nil, nil
 	}
-	if f.s.seq != o.b.After {
+	if f.s.Seq != o.b.After {
 		return store.ErrConflict, nil
 	}
 	fresh, refused, broken := w.checkSends(o.sends, true)
@@ -201,7 +142,7 @@ func (o *appendOp) apply(w *writer) (refused, broken error) {
 
 // fence is what an append must know before it writes.
 type fence struct {
-	s     streamRow
+	s     layout.Stream
 	again bool           // the batch's key is present
 	pos   store.Position // and that is its position
 }
@@ -225,17 +166,17 @@ func (w *writer) fence(b *store.Batch) (f fence, refused, broken error) {
 		return f, refused, broken
 	}
 	var pos int64
-	f.again, broken = w.row("SELECT pos FROM keys WHERE stream=? AND key=?", []any{f.s.id, shortKey(b.Key)}, &pos)
+	f.again, broken = w.row("SELECT pos FROM keys WHERE stream=? AND key=?", []any{f.s.ID, shortKey(b.Key)}, &pos)
 	f.pos = store.Position(pos)
 	return f, nil, broken
 }
 
-func (o *appendOp) write(w *writer, s *streamRow, fresh []packedOrder) error {
+func (o *appendOp) write(w *writer, s *layout.Stream, fresh []layout.Order) error {
 	o.link(w, s)
 	if err := w.save(s); err != nil {
 		return err
 	}
-	w.links = o.chain(s.id, w.links[:0])
+	w.links = o.chain(s.ID, w.links[:0])
 	var err error
 	if o.pos, err = w.insertEvents(w.links); err != nil {
 		return err
@@ -244,7 +185,7 @@ func (o *appendOp) write(w *writer, s *streamRow, fresh []packedOrder) error {
 }
 
 // link moves a stream's row behind the batch.
-func (o *appendOp) link(w *writer, s *streamRow) {
+func (o *appendOp) link(w *writer, s *layout.Stream) {
 	now := store.Micros(w.now())
 	o.hashes = make([][32]byte, len(o.rows))
 	for i := range o.rows {
@@ -252,16 +193,16 @@ func (o *appendOp) link(w *writer, s *streamRow) {
 		if r.Time == 0 {
 			r.Time = now
 		}
-		r.Time = max(r.Time, s.time)
-		s.time = r.Time
-		s.hash, w.buf = store.Link(s.hash, r, w.buf)
-		o.hashes[i] = s.hash
+		r.Time = max(r.Time, s.Time)
+		s.Time = r.Time
+		s.Hash, w.buf = store.Link(s.Hash, r, w.buf)
+		o.hashes[i] = s.Hash
 		w.grown += len(w.buf)
 	}
-	s.seq += int64(len(o.rows))
-	s.runnable, s.wake = 0, store.Micros(o.b.Lane.Wake)
+	s.Seq += int64(len(o.rows))
+	s.Runnable, s.Wake = 0, store.Micros(o.b.Lane.Wake)
 	if o.b.Lane.Runnable {
-		s.runnable = 1
+		s.Runnable = 1
 	}
 }
 
@@ -324,9 +265,9 @@ func blobOrNull(b []byte) any {
 	return b
 }
 
-func (o *appendOp) writeRest(w *writer, s *streamRow, fresh []packedOrder) error {
+func (o *appendOp) writeRest(w *writer, s *layout.Stream, fresh []layout.Order) error {
 	if o.b.Key != "" {
-		if err := w.saveKey(s.id, shortKey(o.b.Key), int64(o.pos)); err != nil {
+		if err := w.saveKey(s.ID, shortKey(o.b.Key), int64(o.pos)); err != nil {
 			return err
 		}
 	}
@@ -334,12 +275,12 @@ func (o *appendOp) writeRest(w *writer, s *streamRow, fresh []packedOrder) error
 		w.grown += len(st.Data)
 		if err := w.exec("INSERT INTO states (stream, seq, version, data, sum) VALUES (?,?,?,?,?) "+
 			"ON CONFLICT (stream) DO UPDATE SET seq=excluded.seq, version=excluded.version, data=excluded.data, sum=excluded.sum",
-			s.id, st.Seq, st.Version, notNil(st.Data), stateSum(s.name, st)); err != nil {
+			s.ID, st.Seq, st.Version, notNil(st.Data), layout.StateSum(s.Name, st)); err != nil {
 			return err
 		}
 	}
 	for _, id := range o.b.Consumed {
-		if err := w.exec("DELETE FROM inbox WHERE stream=? AND id=?", s.id, string(id)); err != nil {
+		if err := w.exec("DELETE FROM inbox WHERE stream=? AND id=?", s.ID, string(id)); err != nil {
 			return err
 		}
 	}
@@ -352,11 +293,8 @@ func (o *appendOp) writeRest(w *writer, s *streamRow, fresh []packedOrder) error
 }
 
 func (w *writer) saveKey(stream int64, key []byte, pos int64) error {
-	return w.exec("INSERT INTO keys (stream, key, pos, sum) VALUES (?,?,?,?)", stream, key, pos, keySum(stream, key, pos))
+	return w.exec("INSERT INTO keys (stream, key, pos, sum) VALUES (?,?,?,?)", stream, key, pos, layout.KeySum(stream, key, pos))
 }
-
-// keySum covers a key's row: a changed key would let a batch in twice.
-func keySum(stream int64, key []byte, pos int64) int64 { return sumOf(string(key), stream, pos) }
 
 func (o *appendOp) committed(w *writer) {
 	if o.wrote {

@@ -7,6 +7,7 @@ import (
 
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/internal/store"
+	"github.com/belay-run/belay/internal/store/sqlite/layout"
 )
 
 // Stored yields a session's facts in the order of the log.
@@ -19,7 +20,7 @@ func (db *DB) Stored(ctx context.Context, session belay.SessionID, upTo store.Po
 			return
 		}
 		for more := true; more; {
-			part, rest, err := db.events(ctx, "SELECT "+eventColumns+" FROM events WHERE pos>? AND pos<=? AND "+
+			part, rest, err := db.events(ctx, "SELECT "+layout.EventColumns+" FROM events WHERE pos>? AND pos<=? AND "+
 				"+stream IN (SELECT id FROM streams WHERE session=?) ORDER BY pos LIMIT 512", a.after, last, string(session))
 			if err != nil {
 				yield(store.Stored{}, err)
@@ -58,21 +59,21 @@ func (a *archived) bounds(ctx context.Context, session belay.SessionID, upTo int
 	return last, err
 }
 
-func (a *archived) next(ctx context.Context, e *eventRow) (f store.Stored, err error) {
-	if e.pos <= a.after {
+func (a *archived) next(ctx context.Context, e *layout.Event) (f store.Stored, err error) {
+	if e.Pos <= a.after {
 		return f, outOfOrder(a.db.path)
 	}
-	a.after = e.pos
-	if e.row.Type, err = a.db.typeName(ctx, e.typ); err != nil {
+	a.after = e.Pos
+	if e.Row.Type, err = a.db.typeName(ctx, e.TypeNumber); err != nil {
 		return f, err
 	}
-	n, err := a.db.streamName(ctx, e.stream)
+	n, err := a.db.streamName(ctx, e.Stream)
 	if err != nil {
 		return f, err
 	}
-	f = store.Stored{Stream: n.stream, Row: e.row}
+	f = store.Stored{Stream: n.stream, Row: e.Row}
 	head, err := a.chains.Add(&f)
-	if err == nil && string(head.Hash[:]) != string(e.hash) {
+	if err == nil && string(head.Hash[:]) != string(e.Hash) {
 		err = store.Damaged(store.RowName(f.Stream, f.Row.Seq), "a fact isn't what was written")
 	}
 	return f, err
@@ -80,10 +81,10 @@ func (a *archived) next(ctx context.Context, e *eventRow) (f store.Stored, err e
 
 // Restore makes a session of facts that another store kept.
 func (db *DB) Restore(ctx context.Context, r store.Restoration) error {
-	op := &restoreOp{r: &r, orders: make([]packedOrder, len(r.Inbox))}
+	op := &restoreOp{r: &r, orders: make([]layout.Order, len(r.Inbox))}
 	for i := range r.Inbox {
 		var err error
-		if op.orders[i], err = packOrder(&r.Inbox[i]); err != nil {
+		if op.orders[i], err = layout.PackOrder(&r.Inbox[i]); err != nil {
 			return err
 		}
 	}
@@ -100,7 +101,7 @@ func (db *DB) Restore(ctx context.Context, r store.Restoration) error {
 
 type restoreOp struct {
 	r      *store.Restoration
-	orders []packedOrder
+	orders []layout.Order
 	facts  int64
 }
 
@@ -147,14 +148,14 @@ func (o *restoreOp) write(w *writer) (refused, broken error) {
 }
 
 // streams makes the rows of the session's streams, none of which may exist.
-func (o *restoreOp) streams(w *writer) (streams map[belay.StreamID]*streamRow, refused, broken error) {
-	streams = map[belay.StreamID]*streamRow{}
+func (o *restoreOp) streams(w *writer) (streams map[belay.StreamID]*layout.Stream, refused, broken error) {
+	streams = map[belay.StreamID]*layout.Stream{}
 	names := make([]belay.StreamID, 0, len(o.r.Heads)+len(o.orders))
 	for _, h := range o.r.Heads {
 		names = append(names, h.Stream)
 	}
 	for _, p := range o.orders {
-		names = append(names, p.o.Stream)
+		names = append(names, p.Order.Stream)
 	}
 	for _, name := range names {
 		if streams[name] != nil {
@@ -167,11 +168,11 @@ func (o *restoreOp) streams(w *writer) (streams map[belay.StreamID]*streamRow, r
 		if refused != nil || broken != nil {
 			return nil, refused, broken
 		}
-		s := newStream(name, o.r.Session)
+		s := layout.NewStream(name, o.r.Session)
 		lane := o.r.Lanes[name]
-		s.wake = store.Micros(lane.Wake)
+		s.Wake = store.Micros(lane.Wake)
 		if lane.Runnable {
-			s.runnable = 1
+			s.Runnable = 1
 		}
 		if err := w.save(&s); err != nil {
 			return nil, nil, err
@@ -181,7 +182,7 @@ func (o *restoreOp) streams(w *writer) (streams map[belay.StreamID]*streamRow, r
 	return streams, nil, nil
 }
 
-func (o *restoreOp) writeFacts(w *writer, streams map[belay.StreamID]*streamRow) (refused, broken error) {
+func (o *restoreOp) writeFacts(w *writer, streams map[belay.StreamID]*layout.Stream) (refused, broken error) {
 	chains := store.NewChains(o.r.Session)
 	run := factRun{w: w}
 	o.facts = 0
@@ -197,8 +198,8 @@ func (o *restoreOp) writeFacts(w *writer, streams map[belay.StreamID]*streamRow)
 		if err != nil {
 			return err, nil
 		}
-		s.seq, s.time, s.hash = head.Seq, f.Row.Time, head.Hash
-		if err := run.add(s.id, &f.Row, head.Hash); err != nil {
+		s.Seq, s.Time, s.Hash = head.Seq, f.Row.Time, head.Hash
+		if err := run.add(s.ID, &f.Row, head.Hash); err != nil {
 			return nil, err
 		}
 		o.facts++
@@ -240,10 +241,10 @@ func (o *restoreOp) writeInbox(w *writer) (refused, broken error) {
 			return nil, err
 		}
 		if known != nil {
-			if string(known) != string(p.same) {
-				return belay.Errorf(belay.CodeIDConflict, "the command id is taken by another command").At(string(p.o.ID)), nil
+			if string(known) != string(p.Same) {
+				return belay.Errorf(belay.CodeIDConflict, "the command id is taken by another command").At(string(p.Order.ID)), nil
 			}
-			if err := w.exec("DELETE FROM commands WHERE id=?", string(p.o.ID)); err != nil {
+			if err := w.exec("DELETE FROM commands WHERE id=?", string(p.Order.ID)); err != nil {
 				return nil, err
 			}
 		}

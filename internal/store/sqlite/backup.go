@@ -16,9 +16,12 @@ import (
 	"path/filepath"
 	"time"
 
+	_ "modernc.org/sqlite"
+
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/internal/lib/atomicfile"
 	"github.com/belay-run/belay/internal/store"
+	"github.com/belay-run/belay/internal/store/sqlite/layout"
 )
 
 // Members of a backup, which is a tar file, in this order. What follows are the
@@ -70,7 +73,7 @@ func (db *DB) Backup(ctx context.Context, file string, replace bool) (m Manifest
 		return m, err
 	}
 	defer func() { err = errors.Join(err, release()) }()
-	sweep(filepath.Join(filepath.Dir(file), atomicfile.Unfinished+"*"))
+	layout.Sweep(filepath.Join(filepath.Dir(file), atomicfile.Unfinished+"*"))
 	temp, err := os.MkdirTemp(filepath.Dir(file), atomicfile.Unfinished)
 	if err != nil {
 		return m, outside(file, err)
@@ -127,20 +130,15 @@ type backup struct {
 	blobs []blobFile
 }
 
-type blobFile struct {
-	path, member string
-	size         int64
-}
-
 // snapshot copies the database as one read transaction sees it. Owners are of
 // this store: nobody owns anything in the copy.
 func (b *backup) snapshot(ctx context.Context) (err error) {
-	path := Path(b.dir)
+	path := layout.Path(b.dir)
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return outside(b.file, err)
 	}
 	for _, s := range []struct{ dsn, statement string }{
-		{b.db.dsn("ro", url.Values{"_pragma": {"busy_timeout(5000)"}}), "VACUUM INTO '" + quoted(path) + "'"},
+		{b.db.dsn("ro", url.Values{"_pragma": {"busy_timeout(5000)"}}), "VACUUM INTO '" + layout.Quote(path) + "'"},
 		{dsnOf(path), "PRAGMA synchronous=OFF"},
 		{dsnOf(path), "UPDATE owners SET owner='', lease=0"},
 		{dsnOf(path), "DELETE FROM owners WHERE key='" + string(backupKey) + "'"},
@@ -168,10 +166,10 @@ func (b *backup) exec(ctx context.Context, dsn, statement string) error {
 	switch {
 	case err == nil, ctx.Err() != nil:
 		return cmpErr(ctx.Err(), err)
-	case resultCode(err) == codeFull:
+	case layout.ResultCode(err) == layout.CodeFull:
 		return belay.Errorf(belay.CodeDiskFull, "there is no space left for a copy of the store").At(filepath.Dir(b.file)).
 			WithHint("free some space, or name another place").Wrap(err)
-	case resultCode(err) == codeIO, resultCode(err) == codeCantOpen:
+	case layout.ResultCode(err) == layout.CodeIO, layout.ResultCode(err) == layout.CodeCantOpen:
 		return belay.Errorf(belay.CodeNotWritten, "the store can't be copied").At(filepath.Dir(b.file)).WithHint("name another place, or look at the disks").Wrap(err)
 	}
 	return b.db.wrap(err, "copy the store")
@@ -179,7 +177,7 @@ func (b *backup) exec(ctx context.Context, dsn, statement string) error {
 
 // verify wants the copy to be whole, with everything that its facts name.
 func (b *backup) verify(ctx context.Context) error {
-	r, err := Verify(ctx, b.dir, VerifyOptions{Temp: b.dir, blobs: filepath.Join(b.db.tenant, "blobs")})
+	r, err := Verify(ctx, b.dir, VerifyOptions{Temp: b.dir, blobs: b.db.blobs})
 	if err != nil {
 		return err
 	}
@@ -195,14 +193,14 @@ func (b *backup) verify(ctx context.Context) error {
 // describe fills the manifest and lists the files of contents. None is removed
 // meanwhile, and one that was added later does no harm.
 func (b *backup) describe(ctx context.Context) (err error) {
-	if b.m.Database, err = partOf(ctx, Path(b.dir)); err != nil {
+	if b.m.Database, err = partOf(ctx, layout.Path(b.dir)); err != nil {
 		return err
 	}
 	b.m.Heads = Part{belay.DigestOf(b.heads.Bytes()), int64(b.heads.Len())}
 	return b.db.eachFile(ctx, func(_ [32]byte, path string) error {
 		info, err := os.Stat(path)
 		if err != nil {
-			return unreadable(path, err)
+			return layout.Unreadable(path, err)
 		}
 		member := blobsMember + filepath.Base(filepath.Dir(path)) + "/" + filepath.Base(path)
 		b.blobs = append(b.blobs, blobFile{path, member, info.Size()})
@@ -215,12 +213,12 @@ func (b *backup) describe(ctx context.Context) (err error) {
 func partOf(ctx context.Context, path string) (p Part, err error) {
 	f, err := os.Open(path)
 	if err != nil {
-		return p, unreadable(path, err)
+		return p, layout.Unreadable(path, err)
 	}
 	defer f.Close()
 	sum := sha256.New()
 	if p.Size, err = io.Copy(sum, contextReader{ctx, f}); err != nil {
-		return p, unreadable(path, err)
+		return p, layout.Unreadable(path, err)
 	}
 	p.Digest = store.DigestFrom(sum.Sum(nil))
 	return p, nil
@@ -238,7 +236,7 @@ func (b *backup) write(ctx context.Context, w io.Writer) error {
 	if err := b.member(ctx, out, headsMember, b.m.Heads.Size, bytes.NewReader(b.heads.Bytes())); err != nil {
 		return err
 	}
-	if err := b.copied(ctx, out, dbMember, Path(b.dir), b.m.Database.Size, b.m.Database.Digest); err != nil {
+	if err := b.copied(ctx, out, dbMember, layout.Path(b.dir), b.m.Database.Size, b.m.Database.Digest); err != nil {
 		return err
 	}
 	for _, f := range b.blobs {
@@ -254,7 +252,7 @@ func (b *backup) write(ctx context.Context, w io.Writer) error {
 func (b *backup) copied(ctx context.Context, out *tar.Writer, name, path string, size int64, want belay.Digest) error {
 	f, err := os.Open(path)
 	if err != nil {
-		return unreadable(path, err)
+		return layout.Unreadable(path, err)
 	}
 	defer f.Close()
 	sum := sha256.New()
@@ -284,8 +282,13 @@ func outside(path string, err error) error {
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return belay.Errorf(belay.CodeNotFound, "there is no such file or directory").At(path).WithHint("name another place").Wrap(err)
-	case belay.CodeOf(directoryError(path, err)) == belay.CodeStoreFull:
+	case belay.CodeOf(layout.DirectoryError(path, err)) == belay.CodeStoreFull:
 		return belay.Errorf(belay.CodeDiskFull, "there is no space left for the file").At(path).WithHint("free some space, or name another place").Wrap(err)
 	}
 	return belay.Errorf(belay.CodeNotWritten, "the file can't be written").At(path).WithHint("name another place").Wrap(err)
+}
+
+type blobFile struct {
+	path, member string
+	size         int64
 }

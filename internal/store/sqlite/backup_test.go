@@ -13,6 +13,7 @@ import (
 
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/internal/store"
+	"github.com/belay-run/belay/internal/store/sqlite/layout"
 )
 
 // stored is a store with something of everything, open.
@@ -181,7 +182,7 @@ func TestRestoreKeepsWhatItReplacesAside(t *testing.T) {
 	if err := os.MkdirAll(filepath.Join(place, "tenants"), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.Rename(done.Aside, filepath.Dir(Path(place))); err != nil {
+	if err := os.Rename(done.Aside, filepath.Dir(layout.Path(place))); err != nil {
 		t.Fatal(err)
 	}
 	if r := verified(t, place); !r.OK() || r.Events != old.Events+1 {
@@ -246,7 +247,7 @@ func TestNothingIsRemovedWhileABackupIsMade(t *testing.T) {
 
 func TestADamagedStoreIsNotBackedUp(t *testing.T) {
 	dir := whole(t)
-	sqlExec(t, &DB{o: Options{}.withDefaults(), path: Path(dir), life: t.Context()}, "UPDATE events SET time=time+1 WHERE stream=2 AND seq=3")
+	sqlExec(t, &DB{o: Options{}.withDefaults(), path: layout.Path(dir), life: t.Context()}, "UPDATE events SET time=time+1 WHERE stream=2 AND seq=3")
 	db := openStore(t, dir, Options{})
 	file := filepath.Join(t.TempDir(), "backup")
 	_, err := db.Backup(t.Context(), file, false)

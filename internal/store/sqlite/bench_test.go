@@ -15,6 +15,7 @@ import (
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/event"
 	"github.com/belay-run/belay/internal/store"
+	"github.com/belay-run/belay/internal/store/sqlite/layout"
 )
 
 func openBench(b testing.TB, dir string) *DB {
@@ -170,7 +171,7 @@ func BenchmarkBytes(b *testing.B) {
 		if err := db.Close(); err != nil {
 			b.Fatal(err)
 		}
-		info, err := os.Stat(Path(dir))
+		info, err := os.Stat(layout.Path(dir))
 		if err != nil {
 			b.Fatal(err)
 		}

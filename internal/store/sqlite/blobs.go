@@ -17,7 +17,9 @@ import (
 	"time"
 
 	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/internal/lib/atomicfile"
 	"github.com/belay-run/belay/internal/store"
+	"github.com/belay-run/belay/internal/store/sqlite/layout"
 )
 
 const (
@@ -170,7 +172,7 @@ type blobWriter struct {
 	hash  hash.Hash
 	size  int64
 	small []byte
-	file  File // nil while the content is small
+	file  atomicfile.File // nil while the content is small
 	temp  string
 	err   error // of an earlier Write: the content isn't whole
 	done  bool
@@ -189,12 +191,12 @@ func (w *blobWriter) Write(p []byte) (int, error) {
 			return w.count(p)
 		}
 		if err := w.spill(); err != nil {
-			w.err = fileError(w.temp, err)
+			w.err = layout.FileError(w.temp, err)
 			return 0, w.err
 		}
 	}
 	if n, err := w.file.Write(p); err != nil {
-		w.err = fileError(w.temp, err)
+		w.err = layout.FileError(w.temp, err)
 		return n, w.err
 	}
 	return w.count(p)
@@ -207,8 +209,8 @@ func (w *blobWriter) count(p []byte) (int, error) {
 }
 
 func (w *blobWriter) spill() (err error) {
-	dir := filepath.Join(w.db.tenant, "blobs")
-	w.temp = filepath.Join(dir, unfinished+rand.Text())
+	dir := w.db.blobs
+	w.temp = filepath.Join(dir, layout.Unfinished+rand.Text())
 	if w.file, err = w.db.o.FS.Create(w.temp); err != nil {
 		return err
 	}
@@ -241,7 +243,7 @@ func (w *blobWriter) Commit() (belay.Ref, error) {
 	w.done = true
 	if err != nil {
 		_ = w.db.o.FS.Remove(w.temp) // at worst an unnamed file stays
-		return belay.Ref{}, fileError(w.temp, err)
+		return belay.Ref{}, layout.FileError(w.temp, err)
 	}
 	return ref, nil
 }
@@ -249,7 +251,7 @@ func (w *blobWriter) Commit() (belay.Ref, error) {
 // place gives a synced file its name and makes the name durable. A file that
 // is there already is replaced by the same content: its age starts anew.
 func (w *blobWriter) place(ref belay.Ref) error {
-	path := w.db.blobPath(ref.Digest)
+	path := layout.ContentFile(w.db.blobs, ref.Digest)
 	dir := filepath.Dir(path)
 	if _, err := os.Stat(dir); err != nil {
 		if err := w.db.o.FS.Mkdir(dir); err != nil {
@@ -279,7 +281,7 @@ func (w *blobWriter) Close() error {
 		w.file = nil
 	}
 	if err := w.db.o.FS.Remove(w.temp); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return fileError(w.temp, err)
+		return layout.FileError(w.temp, err)
 	}
 	return nil
 }
@@ -293,19 +295,6 @@ func (db *DB) putLarge(ctx context.Context, content []byte, media string) (ref b
 		ref, err = w.Commit()
 	}
 	return ref, errors.Join(err, w.Close())
-}
-
-func fileError(path string, err error) error {
-	if _, ok := errors.AsType[*belay.Error](err); ok {
-		return err
-	}
-	return directoryError(path, err)
-}
-
-// blobPath is where a digest's file is: two digits of directory, the rest of name.
-func (db *DB) blobPath(d belay.Digest) string {
-	name := string(d[len("sha256:"):])
-	return filepath.Join(db.tenant, "blobs", name[:2], name[2:])
 }
 
 // Get returns the whole content.
@@ -343,12 +332,12 @@ func (db *DB) Open(ctx context.Context, d belay.Digest) (io.ReadCloser, error) {
 		}
 		return io.NopCloser(bytes.NewReader(data)), nil
 	}
-	f, err := os.Open(db.blobPath(d))
+	f, err := os.Open(layout.ContentFile(db.blobs, d))
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, store.ErrNotFound
 	}
 	if err != nil {
-		return nil, fileError(db.blobPath(d), err)
+		return nil, layout.FileError(layout.ContentFile(db.blobs, d), err)
 	}
 	return &blobReader{file: f, hash: sha256.New(), want: hex.EncodeToString(raw[:])}, nil
 }
@@ -367,7 +356,7 @@ func (r *blobReader) Read(p []byte) (int, error) {
 	case err == io.EOF && hex.EncodeToString(r.hash.Sum(nil)) != r.want:
 		return n, store.Damaged(r.file.Name(), "the content isn't what its digest names")
 	case err != nil && err != io.EOF:
-		return n, fileError(r.file.Name(), err)
+		return n, layout.FileError(r.file.Name(), err)
 	}
 	return n, err
 }

@@ -11,13 +11,15 @@ import (
 	"time"
 
 	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/internal/lib/atomicfile"
+	"github.com/belay-run/belay/internal/store/sqlite/layout"
 )
 
 var errDisk = errors.New("the disk says no")
 
 // failing is a disk whose n-th operation fails, and those after it if it is dead.
 type failing struct {
-	Disk
+	atomicfile.System
 	n    int
 	dead bool
 	done int
@@ -35,14 +37,14 @@ func (f *failing) Mkdir(path string) error {
 	if err := f.next(); err != nil {
 		return err
 	}
-	return f.Disk.Mkdir(path)
+	return f.System.Mkdir(path)
 }
 
-func (f *failing) Create(path string) (File, error) {
+func (f *failing) Create(path string) (atomicfile.File, error) {
 	if err := f.next(); err != nil {
 		return nil, err
 	}
-	file, err := f.Disk.Create(path)
+	file, err := f.System.Create(path)
 	return &failingFile{file, f}, err
 }
 
@@ -50,25 +52,25 @@ func (f *failing) Rename(from, to string) error {
 	if err := f.next(); err != nil {
 		return err
 	}
-	return f.Disk.Rename(from, to)
+	return f.System.Rename(from, to)
 }
 
 func (f *failing) Remove(path string) error {
 	if err := f.next(); err != nil {
 		return err
 	}
-	return f.Disk.Remove(path)
+	return f.System.Remove(path)
 }
 
 func (f *failing) SyncDir(path string) error {
 	if err := f.next(); err != nil {
 		return err
 	}
-	return f.Disk.SyncDir(path)
+	return f.System.SyncDir(path)
 }
 
 type failingFile struct {
-	File
+	atomicfile.File
 	fs *failing
 }
 
@@ -130,7 +132,7 @@ func TestLargeContentIsWholeOrNotThere(t *testing.T) {
 // leftovers wants no unfinished files.
 func leftovers(t *testing.T, dir string, n int) {
 	t.Helper()
-	names, err := filepath.Glob(filepath.Join(BlobDir(dir), unfinished+"*"))
+	names, err := filepath.Glob(filepath.Join(layout.BlobDir(dir), layout.Unfinished+"*"))
 	if err != nil || len(names) > 0 {
 		t.Errorf("operation %d left %v, %v", n, names, err)
 	}
@@ -145,7 +147,7 @@ func TestSmallContentThatCouldNotBeWrittenGoesBeforeTheNextAppend(t *testing.T) 
 	if err != nil {
 		t.Fatal(err)
 	}
-	f.set(result(codeFull))
+	f.set(result(layout.CodeFull))
 	wantCode(t, w.try(t.Context(), db, "x"), belay.CodeStoreFull)
 	if _, err := db.Get(t.Context(), ref.Digest); err != nil {
 		t.Fatalf("what waits can't be read: %v", err)
@@ -161,7 +163,7 @@ func TestSmallContentThatCouldNotBeWrittenGoesBeforeTheNextAppend(t *testing.T) 
 func TestWhatWaitsIsBounded(t *testing.T) {
 	var f fault
 	db := openStore(t, t.TempDir(), Options{fault: f.at})
-	f.set(result(codeFull))
+	f.set(result(layout.CodeFull))
 	var err error
 	n := 0
 	for content := make([]byte, smallBlobMax); err == nil && n < 2000; n++ {
@@ -206,7 +208,7 @@ func TestContentAsLongAsMemoryIsNotHeldThere(t *testing.T) {
 func TestUnfinishedFilesAreSweptAfterADay(t *testing.T) {
 	dir := t.TempDir()
 	openStore(t, dir, Options{}).Close()
-	old, young := filepath.Join(BlobDir(dir), unfinished+"old"), filepath.Join(BlobDir(dir), unfinished+"young")
+	old, young := filepath.Join(layout.BlobDir(dir), layout.Unfinished+"old"), filepath.Join(layout.BlobDir(dir), layout.Unfinished+"young")
 	for _, path := range []string{old, young} {
 		if err := os.WriteFile(path, []byte("half"), 0o600); err != nil {
 			t.Fatal(err)
@@ -227,14 +229,14 @@ func TestUnfinishedFilesAreSweptAfterADay(t *testing.T) {
 
 // diary is a disk that writes down what is asked of it.
 type diary struct {
-	Disk
+	atomicfile.System
 	root string
 	did  []string
 }
 
 func (d *diary) note(what, path string) {
 	name, _ := filepath.Rel(d.root, path)
-	if strings.HasPrefix(name, unfinished) {
+	if strings.HasPrefix(name, layout.Unfinished) {
 		name = "unfinished"
 	}
 	d.did = append(d.did, what+" "+name)
@@ -242,27 +244,27 @@ func (d *diary) note(what, path string) {
 
 func (d *diary) Mkdir(path string) error {
 	d.note("mkdir", path)
-	return d.Disk.Mkdir(path)
+	return d.System.Mkdir(path)
 }
 
-func (d *diary) Create(path string) (File, error) {
+func (d *diary) Create(path string) (atomicfile.File, error) {
 	d.note("create", path)
-	f, err := d.Disk.Create(path)
+	f, err := d.System.Create(path)
 	return diaryFile{f, d, path}, err
 }
 
 func (d *diary) Rename(from, to string) error {
 	d.note("rename", to)
-	return d.Disk.Rename(from, to)
+	return d.System.Rename(from, to)
 }
 
 func (d *diary) SyncDir(path string) error {
 	d.note("sync", path)
-	return d.Disk.SyncDir(path)
+	return d.System.SyncDir(path)
 }
 
 type diaryFile struct {
-	File
+	atomicfile.File
 	d    *diary
 	path string
 }
@@ -275,13 +277,13 @@ func (f diaryFile) Sync() error {
 // Guarantee: S10.
 func TestLargeContentIsSyncedBeforeItHasItsNameAndTheNameAfter(t *testing.T) {
 	dir := t.TempDir()
-	disk := &diary{root: BlobDir(dir)}
+	disk := &diary{root: layout.BlobDir(dir)}
 	db := openStore(t, dir, Options{FS: disk})
 	ref, err := db.Put(t.Context(), bytes.Repeat([]byte("x"), 100_000), "")
 	if err != nil {
 		t.Fatal(err)
 	}
-	name, err := filepath.Rel(BlobDir(dir), db.blobPath(ref.Digest))
+	name, err := filepath.Rel(layout.BlobDir(dir), layout.ContentFile(db.blobs, ref.Digest))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -8,18 +8,15 @@ import (
 	"strings"
 
 	"github.com/belay-run/belay/internal/store"
+	"github.com/belay-run/belay/internal/store/sqlite/layout"
 )
 
 // tail is how many of the last facts a check follows along their chains.
 const tail = 4096
 
-// mark is the file that says: a write or a sync failed here, check before
-// writing again.
-func (db *DB) mark() string { return db.path + "-check" }
-
 // leaveMark is best effort: the disk has just failed.
 func (db *DB) leaveMark() {
-	f, err := db.o.FS.Create(db.mark())
+	f, err := db.o.FS.Create(layout.CheckMark(db.path))
 	if err != nil {
 		return
 	}
@@ -31,7 +28,7 @@ func (db *DB) leaveMark() {
 // recover checks a store that was left after a failed write. The log is folded
 // into the database then, because pages whose sync failed may be in memory only.
 func (db *DB) recover() error {
-	if _, err := os.Stat(db.mark()); err != nil || db.o.ReadOnly {
+	if _, err := os.Stat(layout.CheckMark(db.path)); err != nil || db.o.ReadOnly {
 		return nil
 	}
 	if err := db.Check(db.life); err != nil {
@@ -40,8 +37,8 @@ func (db *DB) recover() error {
 	if _, _, err := db.writer.wal("TRUNCATE"); err != nil {
 		return db.wrap(err, "fold the log into the database")
 	}
-	if err := db.o.FS.Remove(db.mark()); err != nil {
-		return fileError(db.mark(), err)
+	if err := db.o.FS.Remove(layout.CheckMark(db.path)); err != nil {
+		return layout.FileError(layout.CheckMark(db.path), err)
 	}
 	return nil
 }
@@ -74,22 +71,19 @@ func (db *DB) checkStructure(ctx context.Context) error {
 }
 
 func (db *DB) checkHeads(ctx context.Context) error {
-	return db.query(ctx, "SELECT s.name, s.session, s.seq, s.time, s.hash, s.runnable, s.wake, s.sum, coalesce(e.hash, s.hash), "+
+	return db.query(ctx, "SELECT s."+strings.ReplaceAll(layout.StreamColumns, ", ", ", s.")+", coalesce(e.hash, s.hash), "+
 		"(SELECT count(*) FROM events x WHERE x.stream=s.id AND x.seq>s.seq), e.pos IS NOT NULL "+
 		"FROM streams s LEFT JOIN events e ON e.stream=s.id AND e.seq=s.seq", nil,
 		func(rows *sql.Rows) error {
-			var s streamRow
-			var hash, last []byte
-			var sum, beyond int64
+			var s layout.Stream
+			var last []byte
+			var beyond int64
 			var there bool
-			if err := rows.Scan(&s.name, &s.session, &s.seq, &s.time, &hash, &s.runnable, &s.wake, &sum, &last, &beyond, &there); err != nil {
+			if err := s.Scan(rows.Scan, &last, &beyond, &there); err != nil {
 				return err
 			}
-			if err := s.load(hash, sum); err != nil {
-				return err
-			}
-			if string(last) != string(hash) || beyond > 0 || there != (s.seq > 0) {
-				return store.Damaged(store.RowName(s.name, s.seq), "a stream's row and its last fact differ")
+			if string(last) != string(s.Hash[:]) || beyond > 0 || there != (s.Seq > 0) {
+				return store.Damaged(store.RowName(s.Name, s.Seq), "a stream's row and its last fact differ")
 			}
 			return nil
 		})
@@ -105,16 +99,16 @@ func (db *DB) checkTail(ctx context.Context) error {
 	after := int64(max(end-tail, 0))
 	var buf []byte
 	for more := true; more; {
-		var part []eventRow
-		part, more, err = db.events(ctx, "SELECT "+eventColumns+" FROM events WHERE pos>? ORDER BY pos LIMIT 512", after)
+		var part []layout.Event
+		part, more, err = db.events(ctx, "SELECT "+layout.EventColumns+" FROM events WHERE pos>? ORDER BY pos LIMIT 512", after)
 		if err != nil {
 			return err
 		}
 		for i := range part {
-			if part[i].pos <= after {
+			if part[i].Pos <= after {
 				return outOfOrder(db.path)
 			}
-			after = part[i].pos
+			after = part[i].Pos
 			if buf, err = db.checkLink(ctx, &part[i], buf); err == nil {
 				continue
 			}
@@ -126,17 +120,17 @@ func (db *DB) checkTail(ctx context.Context) error {
 	return nil
 }
 
-func (db *DB) checkLink(ctx context.Context, e *eventRow, buf []byte) ([]byte, error) {
-	n, err := db.streamName(ctx, e.stream)
+func (db *DB) checkLink(ctx context.Context, e *layout.Event, buf []byte) ([]byte, error) {
+	n, err := db.streamName(ctx, e.Stream)
 	if err != nil {
 		return buf, err
 	}
-	if e.row.Type, err = db.typeName(ctx, e.typ); err != nil {
+	if e.Row.Type, err = db.typeName(ctx, e.TypeNumber); err != nil {
 		return buf, err
 	}
-	prev, found := store.Genesis(n.session, n.stream), e.row.Seq == 1
+	prev, found := store.Genesis(n.session, n.stream), e.Row.Seq == 1
 	if !found {
-		err = db.query(ctx, "SELECT hash FROM events WHERE stream=? AND seq=?", []any{e.stream, e.row.Seq - 1}, func(rows *sql.Rows) error {
+		err = db.query(ctx, "SELECT hash FROM events WHERE stream=? AND seq=?", []any{e.Stream, e.Row.Seq - 1}, func(rows *sql.Rows) error {
 			var hash []byte
 			err := rows.Scan(&hash)
 			found = copy(prev[:], hash) == len(prev)
@@ -146,16 +140,9 @@ func (db *DB) checkLink(ctx context.Context, e *eventRow, buf []byte) ([]byte, e
 			return buf, err
 		}
 	}
-	hash, buf := store.Link(prev, &e.row, buf)
-	if !found || string(hash[:]) != string(e.hash) {
-		return buf, store.Damaged(store.RowName(n.stream, e.row.Seq), "a fact isn't what was written")
+	hash, buf := store.Link(prev, &e.Row, buf)
+	if !found || string(hash[:]) != string(e.Hash) {
+		return buf, store.Damaged(store.RowName(n.stream, e.Row.Seq), "a fact isn't what was written")
 	}
 	return buf, nil
-}
-
-// NeedsCheck reports whether a store was left after a failed write and hasn't been
-// checked since.
-func NeedsCheck(dir string) bool {
-	_, err := os.Stat(Path(dir) + "-check")
-	return err == nil
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/internal/store"
+	"github.com/belay-run/belay/internal/store/sqlite/layout"
 )
 
 // Compacted is what Compact did, or would do.
@@ -148,7 +149,7 @@ func (db *DB) size() (total int64, err error) {
 		if err == nil {
 			total += info.Size()
 		} else if !errors.Is(err, fs.ErrNotExist) {
-			return 0, unreadable(path, err)
+			return 0, layout.Unreadable(path, err)
 		}
 	}
 	err = db.eachFile(db.life, func(_ [32]byte, path string) error {
@@ -157,7 +158,7 @@ func (db *DB) size() (total int64, err error) {
 			return nil
 		}
 		if err != nil {
-			return unreadable(path, err)
+			return layout.Unreadable(path, err)
 		}
 		total += info.Size()
 		return nil

@@ -5,6 +5,9 @@ import (
 	"errors"
 	"io/fs"
 	"os"
+
+	"github.com/belay-run/belay/internal/lib/atomicfile"
+	"github.com/belay-run/belay/internal/store/sqlite/layout"
 )
 
 // create makes the database of a new store under another name, without a sync
@@ -16,24 +19,24 @@ func (db *DB) create() error {
 	if _, err := os.Stat(db.path); !errors.Is(err, fs.ErrNotExist) {
 		return nil // open finds out what is wrong with it
 	}
-	temp := db.path + "-" + unfinished + rand.Text()
+	temp := db.path + "-" + layout.Unfinished + rand.Text()
 	defer os.Remove(temp)
 	if err := db.build(temp); err != nil {
 		return err
 	}
 	f, err := os.Open(temp)
 	if err != nil {
-		return directoryError(temp, err)
+		return layout.DirectoryError(temp, err)
 	}
 	err = errors.Join(f.Sync(), f.Close())
 	if err != nil {
-		return directoryError(temp, err)
+		return layout.DirectoryError(temp, err)
 	}
 	if err := os.Link(temp, db.path); err != nil {
 		return nil // taken, or no links here
 	}
-	if err := (Disk{}).SyncDir(db.tenant); err != nil {
-		return directoryError(db.tenant, err)
+	if err := (atomicfile.System{}).SyncDir(db.tenant); err != nil {
+		return layout.DirectoryError(db.tenant, err)
 	}
 	return nil
 }

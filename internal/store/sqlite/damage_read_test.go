@@ -9,6 +9,7 @@ import (
 
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/internal/store"
+	"github.com/belay-run/belay/internal/store/sqlite/layout"
 )
 
 // damaged is a store with one of everything that readers check.
@@ -87,7 +88,7 @@ func TestChangedContentIsNoticed(t *testing.T) {
 	_, err := db.Get(t.Context(), small.Digest)
 	wantCode(t, err, belay.CodeStoreDamaged)
 
-	path := db.blobPath(large.Digest)
+	path := layout.ContentFile(db.blobs, large.Digest)
 	b, err := os.ReadFile(path)
 	if err != nil {
 		t.Fatal(err)

@@ -17,6 +17,7 @@ import (
 
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/internal/store"
+	"github.com/belay-run/belay/internal/store/sqlite/layout"
 )
 
 // sample is how often a damage test tries: fewer times under the race detector.
@@ -259,7 +260,7 @@ func TestDamageOfAClosedStoreIsToldOrChangesNothing(t *testing.T) {
 			t.Fatal(err)
 		}
 		if i == 0 {
-			if old, err = os.ReadFile(Path(dir)); err != nil {
+			if old, err = os.ReadFile(layout.Path(dir)); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -268,15 +269,15 @@ func TestDamageOfAClosedStoreIsToldOrChangesNothing(t *testing.T) {
 	files := damageFiles(t, dir)
 	t.Logf("%d facts, %d KB", s.events, len(files))
 	s.flips(t, rnd, sample(1000), files)
-	s.truncations(t, rnd, sample(100), Path(dir))
+	s.truncations(t, rnd, sample(100), layout.Path(dir))
 	blob := files[0]
 	for _, f := range files {
-		if strings.HasPrefix(f, BlobDir(dir)) {
+		if strings.HasPrefix(f, layout.BlobDir(dir)) {
 			blob = f
 		}
 	}
 	s.truncations(t, rnd, sample(100), blob)
-	s.torn(t, rnd, sample(64), Path(dir), old)
+	s.torn(t, rnd, sample(64), layout.Path(dir), old)
 }
 
 // killedOnce is a copy of the store of a process that was killed while it appended.
@@ -302,7 +303,7 @@ func killedOnce(t *testing.T) (dir string, old []byte) {
 	if err := os.CopyFS(dir, os.DirFS(from)); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.Rename(Path(dir)+"-shm", Path(dir)+"-index"); err != nil { // without it no damage is told by it alone
+	if err := os.Rename(layout.Path(dir)+"-shm", layout.Path(dir)+"-index"); err != nil { // without it no damage is told by it alone
 		t.Fatal(err)
 	}
 	if old, err = os.ReadFile(oldLog); err != nil {
@@ -333,14 +334,14 @@ func TestDamageOfAKilledProcesssLogIsToldOrChangesNothing(t *testing.T) {
 	rnd := seeded(t)
 	dir, old := killed(t)
 	s := newSubject(t, dir)
-	log := Path(dir) + "-wal"
+	log := layout.Path(dir) + "-wal"
 	info, err := os.Stat(log)
 	if err != nil || info.Size() < 100_000 {
 		t.Fatalf("the log: %v, %v", info, err)
 	}
 	t.Logf("%d facts, a log of %d KB", s.events, info.Size()>>10)
 	s.flips(t, rnd, sample(500), []string{log})
-	s.flips(t, rnd, sample(100), []string{Path(dir)})
+	s.flips(t, rnd, sample(100), []string{layout.Path(dir)})
 	s.truncations(t, rnd, sample(200), log)
 	s.torn(t, rnd, sample(64), log, old)
 }

@@ -17,11 +17,15 @@ import (
 	"sync/atomic"
 	"time"
 
-	_ "modernc.org/sqlite" // the driver, free of cgo
+	_ "modernc.org/sqlite"
 
 	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/internal/lib/atomicfile"
 	"github.com/belay-run/belay/internal/store"
+	"github.com/belay-run/belay/internal/store/sqlite/layout"
 )
+
+// the driver, free of cgo
 
 var _ store.Store = (*DB)(nil)
 
@@ -29,7 +33,7 @@ var _ store.Store = (*DB)(nil)
 type Options struct {
 	Now          func() time.Time        // for leases and for facts without a time; the system's clock
 	Alive        func(store.Owner) bool  // whether an owner's process may still run; store.Alive
-	FS           FS                      // writes blob files; the system's
+	FS           atomicfile.FS           // writes blob files; the system's
 	FileSystem   func(dir string) string // names the file system a directory is on; the system's mount table
 	PollInterval time.Duration           // how often other processes' commits are looked for; 100 ms
 	BusyTimeout  time.Duration           // how long a write waits for another process; 5 s
@@ -43,7 +47,7 @@ type Options struct {
 
 	fault      func(point string) error // tests: the result of a point instead of what SQLite says
 	oneThread  bool                     // tests: all is written in one thread, so that its system calls can be counted
-	migrations []migration              // tests: instead of the package's
+	migrations []layout.Migration       // tests: instead of the package's
 }
 
 func (o Options) withDefaults() Options {
@@ -57,10 +61,7 @@ func (o Options) withDefaults() Options {
 		o.Alive = store.Alive
 	}
 	if o.FS == nil {
-		o.FS = Disk{}
-	}
-	if o.FileSystem == nil {
-		o.FileSystem = fileSystem
+		o.FS = atomicfile.System{}
 	}
 	if o.PollInterval <= 0 {
 		o.PollInterval = 100 * time.Millisecond
@@ -75,7 +76,7 @@ func (o Options) withDefaults() Options {
 		o.fault = func(string) error { return nil }
 	}
 	if o.migrations == nil {
-		o.migrations = migrations
+		o.migrations = layout.Migrations
 	}
 	return o
 }
@@ -84,6 +85,7 @@ func (o Options) withDefaults() Options {
 type DB struct {
 	o       Options
 	tenant  string // the directory with the database and the blobs
+	blobs   string // the directory with the large blobs
 	path    string // of the database
 	runtime belay.RuntimeID
 	life    context.Context // never ends: closing is what stops the store
@@ -113,12 +115,6 @@ type DB struct {
 // OnCommit makes the store tell of what it writes.
 func (db *DB) OnCommit(told func(facts []store.Written)) { db.told = told }
 
-// Path is the database file of the default tenant in a store directory.
-func Path(dir string) string { return filepath.Join(dir, "tenants", "default", "belay.db") }
-
-// BlobDir is where the default tenant's large blobs are.
-func BlobDir(dir string) string { return filepath.Join(dir, "tenants", "default", "blobs") }
-
 // Open opens the store in a directory and makes it if it isn't there. A store
 // of a newer program, on a network file system, damaged, or not writable is an
 // error with the code that says so.
@@ -134,7 +130,7 @@ func open(ctx context.Context, dir string, o Options) (*DB, error) {
 	}
 	o = o.withDefaults()
 	tenant := filepath.Join(dir, "tenants", o.Tenant)
-	db := &DB{o: o, path: filepath.Join(tenant, "belay.db"), tenant: tenant,
+	db := &DB{o: o, path: filepath.Join(tenant, "belay.db"), tenant: tenant, blobs: filepath.Join(tenant, "blobs"),
 		life: context.WithoutCancel(ctx), stop: make(chan struct{})}
 	db.names.init()
 	db.watch.init()
@@ -177,7 +173,7 @@ func (db *DB) open() error {
 		err = db.readRuntime(db.writer.conn) // who only writes opens no reader
 	}
 	if failed := <-synced; failed != nil {
-		return directoryError(db.tenant, failed)
+		return layout.DirectoryError(db.tenant, failed)
 	}
 	if err != nil {
 		return err
@@ -190,7 +186,7 @@ func (db *DB) open() error {
 // that fails. The disk is at work while Open continues.
 func (db *DB) syncLog() <-chan error {
 	synced := make(chan error, 1)
-	sync := func() { synced <- (Disk{}).SyncDir(db.tenant) }
+	sync := func() { synced <- atomicfile.System{}.SyncDir(db.tenant) }
 	switch {
 	case db.o.ReadOnly:
 		synced <- nil

@@ -5,6 +5,7 @@ import (
 
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/internal/store"
+	"github.com/belay-run/belay/internal/store/sqlite/layout"
 )
 
 // DeleteSession removes a session in steps, each a transaction: first the
@@ -21,7 +22,7 @@ func (db *DB) DeleteSession(ctx context.Context, session belay.SessionID, by str
 		return store.Deleted{}, err
 	}
 	out := store.Deleted{Tombstone: b.g.Copy()}
-	if len(b.g.pending) == 0 {
+	if len(b.g.Pending) == 0 {
 		return out, nil
 	}
 	err := db.purge(ctx, &b.g, &out)
@@ -36,15 +37,15 @@ func (db *DB) DeleteIdle(ctx context.Context, session belay.SessionID, by string
 		return err
 	}
 	b := &buryOp{session: session, by: by, resting: true}
-	if err := db.do(ctx, b); err != nil || len(b.g.pending) == 0 {
+	if err := db.do(ctx, b); err != nil || len(b.g.Pending) == 0 {
 		return err
 	}
 	return db.purgeRows(ctx, &b.g)
 }
 
 // purge removes what a tombstone has pending.
-func (db *DB) purge(ctx context.Context, g *tombstoneRow, out *store.Deleted) error {
-	theirs, err := db.namedByStreams(ctx, g.pending)
+func (db *DB) purge(ctx context.Context, g *layout.Tombstone, out *store.Deleted) error {
+	theirs, err := db.namedByStreams(ctx, g.Pending)
 	if err != nil {
 		return err
 	}
@@ -54,7 +55,7 @@ func (db *DB) purge(ctx context.Context, g *tombstoneRow, out *store.Deleted) er
 	return db.purgeRows(ctx, g)
 }
 
-func (db *DB) purgeRows(ctx context.Context, g *tombstoneRow) error {
+func (db *DB) purgeRows(ctx context.Context, g *layout.Tombstone) error {
 	for p := (&purgeOp{g: g}); !p.done; {
 		if err := db.do(ctx, p); err != nil {
 			return err
@@ -74,8 +75,8 @@ func (*truncateOp) committed(w *writer)                   { w.truncate() }
 type buryOp struct {
 	session belay.SessionID
 	by      string
-	resting bool         // only if nothing is wanted or waits
-	g       tombstoneRow // the answer
+	resting bool             // only if nothing is wanted or waits
+	g       layout.Tombstone // the answer
 }
 
 func (b *buryOp) apply(w *writer) (refused, broken error) {
@@ -99,12 +100,12 @@ func (b *buryOp) apply(w *writer) (refused, broken error) {
 	if refused, broken := w.contentPinned(); refused != nil || broken != nil {
 		return refused, broken
 	}
-	b.g = tombstoneRow{Tombstone: store.Tombstone{Session: b.session, Time: store.FromMicros(store.Micros(w.now())), By: b.by,
+	b.g = layout.Tombstone{Tombstone: store.Tombstone{Session: b.session, Time: store.FromMicros(store.Micros(w.now())), By: b.by,
 		Epoch: max(owner.o.Epoch, old.Epoch)}}
 	if refused, broken := b.heads(w); refused != nil || broken != nil {
 		return refused, broken
 	}
-	if len(b.g.pending) == 0 && !owned && !found {
+	if len(b.g.Pending) == 0 && !owned && !found {
 		return store.ErrNotFound, nil
 	}
 	if b.resting {
@@ -118,25 +119,22 @@ func (b *buryOp) apply(w *writer) (refused, broken error) {
 
 // heads notes how the session's streams ended.
 func (b *buryOp) heads(w *writer) (refused, broken error) {
-	rows, err := w.conn.QueryContext(w.db.life, "SELECT "+streamColumns+", name FROM streams WHERE session=? ORDER BY name", string(b.session))
+	rows, err := w.conn.QueryContext(w.db.life, "SELECT "+layout.StreamColumns+" FROM streams WHERE session=? ORDER BY name", string(b.session))
 	if err != nil {
 		return nil, err
 	}
 	defer rows.Close()
 	for rows.Next() {
-		var s streamRow
-		var hash []byte
-		var sum int64
-		if err := rows.Scan(&s.id, &s.session, &s.seq, &s.time, &hash, &s.runnable, &s.wake, &sum, &s.name); err != nil {
+		var s layout.Stream
+		if err := s.Scan(rows.Scan); belay.CodeOf(err) == belay.CodeStoreDamaged {
+			return err, nil
+		} else if err != nil {
 			return nil, err
 		}
-		if refused := s.load(hash, sum); refused != nil {
-			return refused, nil
-		}
-		b.g.pending = append(b.g.pending, s.id)
-		if s.seq > 0 {
-			b.g.Facts += s.seq
-			b.g.Heads = append(b.g.Heads, store.Head{Stream: s.name, Session: s.session, Seq: s.seq, Hash: s.hash, Time: store.FromMicros(s.time)})
+		b.g.Pending = append(b.g.Pending, s.ID)
+		if s.Seq > 0 {
+			b.g.Facts += s.Seq
+			b.g.Heads = append(b.g.Heads, store.Head{Stream: s.Name, Session: s.Session, Seq: s.Seq, Hash: s.Hash, Time: store.FromMicros(s.Time)})
 		}
 	}
 	return nil, rows.Err()
@@ -156,7 +154,7 @@ func (b *buryOp) write(w *writer, owned, again bool) (err error) {
 		query string
 		args  []any
 	}{
-		{"INSERT INTO tombstones (" + graveColumns + ") VALUES (?,?,?,?,?,?,?,?,?,?)", b.g.values()},
+		{"INSERT INTO tombstones (" + layout.TombstoneColumns + ") VALUES (?,?,?,?,?,?,?,?,?,?)", b.g.Values()},
 		{"DELETE FROM streams WHERE session=?", []any{session}},
 		{"DELETE FROM owners WHERE key=?", []any{session}},
 		{"DELETE FROM writers WHERE session=?", []any{session}},
@@ -194,7 +192,7 @@ const purgePortion = 500
 
 // purgeOp removes a portion of the rows of a tombstone's streams.
 type purgeOp struct {
-	g    *tombstoneRow
+	g    *layout.Tombstone
 	done bool // nothing was left
 }
 
@@ -203,7 +201,7 @@ func (p *purgeOp) apply(w *writer) (refused, broken error) {
 	if refused != nil || broken != nil {
 		return refused, broken
 	}
-	if !found || now.Position != p.g.Position || len(now.pending) == 0 {
+	if !found || now.Position != p.g.Position || len(now.Pending) == 0 {
 		p.done = true // another process finished it
 		return nil, nil
 	}
@@ -211,7 +209,7 @@ func (p *purgeOp) apply(w *writer) (refused, broken error) {
 		return nil, err
 	}
 	left := int64(purgePortion)
-	for _, stream := range now.pending {
+	for _, stream := range now.Pending {
 		for _, query := range []string{
 			"DELETE FROM events WHERE pos IN (SELECT pos FROM events WHERE stream=? ORDER BY seq LIMIT ?)",
 			"DELETE FROM keys WHERE stream=?1 AND key IN (SELECT key FROM keys WHERE stream=?1 LIMIT ?2)",
@@ -228,9 +226,9 @@ func (p *purgeOp) apply(w *writer) (refused, broken error) {
 			}
 		}
 	}
-	now.pending = nil
+	now.Pending = nil
 	p.done = true
-	return nil, cmpErr(w.exec("UPDATE tombstones SET pending=x'', sum=? WHERE pos=?", now.sum(), int64(now.Position)), w.exec(secureDeleteFast))
+	return nil, cmpErr(w.exec("UPDATE tombstones SET pending=x'', sum=? WHERE pos=?", now.Sum(), int64(now.Position)), w.exec(secureDeleteFast))
 }
 
 // count runs a statement and tells how many rows it changed.
@@ -263,11 +261,11 @@ func (w *writer) lift(session belay.SessionID) (refused, broken error) {
 	switch {
 	case refused != nil || broken != nil || !found || g.Restored:
 		return refused, broken
-	case len(g.pending) > 0:
+	case len(g.Pending) > 0:
 		return belay.Errorf(belay.CodeBusy, "the session is just being deleted").At(string(session)).WithHint("repeat the command"), nil
 	}
 	g.Restored = true
-	return nil, w.exec("UPDATE tombstones SET restored=1, sum=? WHERE pos=?", g.sum(), int64(g.Position))
+	return nil, w.exec("UPDATE tombstones SET restored=1, sum=? WHERE pos=?", g.Sum(), int64(g.Position))
 }
 
 // unfinished are the streams of deletions that go on or were cut short.
@@ -275,7 +273,7 @@ func (db *DB) unfinished(ctx context.Context) (streams map[int64]bool, err error
 	streams = map[int64]bool{}
 	graves, err := db.graves(ctx, "pending<>x''")
 	for _, g := range graves {
-		for _, n := range g.pending {
+		for _, n := range g.Pending {
 			streams[n] = true
 		}
 	}

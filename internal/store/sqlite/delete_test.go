@@ -14,6 +14,7 @@ import (
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/event"
 	"github.com/belay-run/belay/internal/store"
+	"github.com/belay-run/belay/internal/store/sqlite/layout"
 )
 
 // TestADeletionGoesOnWhereItWasCutShort lets a process die before each of a
@@ -216,7 +217,7 @@ func TestContentIsCollectedWhenNothingHasNamedItForADay(t *testing.T) {
 	collect(false, 0) // it is too young
 	now = now.Add(30 * time.Hour)
 	for _, text := range []string{large + "unnamed", large + "named"} {
-		path := db.blobPath(belay.DigestOf([]byte(text)))
+		path := layout.ContentFile(db.blobs, belay.DigestOf([]byte(text)))
 		if err := os.Chtimes(path, time.Time{}, time.Now().Add(-30*time.Hour)); err != nil {
 			t.Fatal(err)
 		}
@@ -261,7 +262,7 @@ func TestContentThatIsNamedMeanwhileIsNotCollected(t *testing.T) {
 		raw, _ := store.RawDigest(ref.Digest)
 		c.add(raw)
 		if i > 1 {
-			path := db.blobPath(ref.Digest)
+			path := layout.ContentFile(db.blobs, ref.Digest)
 			if err := os.Chtimes(path, time.Time{}, time.Now().Add(-30*time.Hour)); err != nil {
 				t.Fatal(err)
 			}

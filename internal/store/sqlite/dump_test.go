@@ -13,6 +13,8 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+
+	"github.com/belay-run/belay/internal/store/sqlite/layout"
 )
 
 // dumped is what a dump has of the database, in this order. Numbers that only
@@ -35,7 +37,7 @@ var dumped = []struct{ name, query string }{
 // known command, key, epoch and content. Equal dumps mean equal stores; caches
 // and views aren't in it. Like Verify it works on a copy.
 func Dump(ctx context.Context, dir string, w io.Writer) (err error) {
-	snap, err := newSnapshot(ctx, Path(dir), "")
+	snap, err := newSnapshot(ctx, layout.Path(dir), "")
 	if err != nil {
 		return err
 	}
@@ -51,7 +53,7 @@ func Dump(ctx context.Context, dir string, w io.Writer) (err error) {
 				return fmt.Errorf("dump %s: %w", d.name, err)
 			}
 		}
-		return dumpFiles(ctx, BlobDir(dir), w)
+		return dumpFiles(ctx, layout.BlobDir(dir), w)
 	})
 }
 
@@ -97,7 +99,7 @@ func dumpRows(ctx context.Context, conn *sql.Conn, w io.Writer, name, query stri
 
 func dumpFiles(ctx context.Context, root string, w io.Writer) error {
 	return filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
-		if err != nil || d.IsDir() || strings.HasPrefix(d.Name(), unfinished) {
+		if err != nil || d.IsDir() || strings.HasPrefix(d.Name(), layout.Unfinished) {
 			return err
 		}
 		f, err := os.Open(path)

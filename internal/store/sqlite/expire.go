@@ -8,6 +8,7 @@ import (
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/event"
 	"github.com/belay-run/belay/internal/store"
+	"github.com/belay-run/belay/internal/store/sqlite/layout"
 )
 
 // Expired is what DropExpired did.
@@ -105,7 +106,7 @@ func (db *DB) expirations(ctx context.Context) (map[mark]int64, error) {
 		if err := rows.Scan(&f.pos, &f.stream, &data); err != nil {
 			return err
 		}
-		if d, ok := expiredDigest(data); ok {
+		if d, ok := layout.ExpiredDigest(data); ok {
 			f.digest = d
 			all = append(all, f)
 		}
@@ -132,15 +133,6 @@ func (db *DB) expirations(ctx context.Context) (map[mark]int64, error) {
 	return let, nil
 }
 
-// expiredDigest is what an output.expired lets go.
-func expiredDigest(data []byte) (d [32]byte, ok bool) {
-	p, err := event.Decode("output.expired", 1, data)
-	if err != nil {
-		return d, false
-	}
-	return store.RawDigest(p.(event.OutputExpired).Digest)
-}
-
 // sizeOf is the size of a content, if it is there.
 func (db *DB) sizeOf(ctx context.Context, d [32]byte) (size int64, there bool, err error) {
 	err = db.query(ctx, "SELECT length(data) FROM blobs WHERE digest=?", []any{d[:]}, func(rows *sql.Rows) error {
@@ -150,7 +142,7 @@ func (db *DB) sizeOf(ctx context.Context, d [32]byte) (size int64, there bool, e
 	if err != nil || there {
 		return size, there, err
 	}
-	info, err := os.Stat(db.blobPath(store.DigestFrom(d[:])))
+	info, err := os.Stat(layout.ContentFile(db.blobs, store.DigestFrom(d[:])))
 	if err != nil {
 		return 0, false, nil //nolint:nilerr // a file that can't be looked at isn't removed
 	}

@@ -11,7 +11,9 @@ import (
 
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/event"
+	"github.com/belay-run/belay/internal/lib/atomicfile"
 	"github.com/belay-run/belay/internal/store"
+	"github.com/belay-run/belay/internal/store/sqlite/layout"
 )
 
 func (w *work) fact(t *testing.T, db *DB, p event.Payload) {
@@ -98,7 +100,7 @@ func TestAnOutputGoesOnlyAfterTheFactThatLetsItGo(t *testing.T) {
 	if r := verified(t, dir); !r.OK() || r.Expired != 2 {
 		t.Errorf("%d expired, %v", r.Expired, r.Problems)
 	}
-	if err := os.Remove(db.blobPath(stays.Digest)); err != nil {
+	if err := os.Remove(layout.ContentFile(db.blobs, stays.Digest)); err != nil {
 		t.Fatal(err)
 	}
 	if r := verified(t, dir); r.Expired != 2 || len(r.Problems) != 1 || !strings.Contains(r.Problems[0].What, string(stays.Digest)) {
@@ -242,7 +244,7 @@ func TestARemovalThatWasCutShortGoesOn(t *testing.T) {
 			}
 			return nil
 		}
-		dying, err := Open(t.Context(), dir, Options{fault: die, FS: dyingFS{FS: Disk{}, die: die}})
+		dying, err := Open(t.Context(), dir, Options{fault: die, FS: dyingFS{FS: atomicfile.System{}, die: die}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -276,7 +278,7 @@ func TestARemovalThatWasCutShortGoesOn(t *testing.T) {
 
 // dyingFS does nothing more from a step on.
 type dyingFS struct {
-	FS
+	atomicfile.FS
 	die func(string) error
 }
 

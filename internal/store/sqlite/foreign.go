@@ -8,6 +8,7 @@ import (
 	"os"
 
 	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/internal/store/sqlite/layout"
 )
 
 // refuseForeign refuses a database of another program before anything is done to
@@ -26,7 +27,7 @@ func (db *DB) refuseForeign() (err error) {
 	var objects, own int
 	err = probe.QueryRowContext(db.life, "SELECT count(*), count(*) FILTER (WHERE type='table' AND name IN ('meta','streams','events')) FROM sqlite_schema").Scan(&objects, &own)
 	switch {
-	case resultCode(err) == codeNotADB:
+	case layout.ResultCode(err) == layout.CodeNotADB:
 		return db.wrap(err, "open")
 	case err != nil:
 		return nil // damage is told by who opens it

@@ -6,12 +6,13 @@ import (
 	"strings"
 
 	"github.com/belay-run/belay/internal/store"
+	"github.com/belay-run/belay/internal/store/sqlite/layout"
 )
 
 // foundOp begins a session that nobody knows, with the facts of its streams.
 type foundOp struct {
 	f      *store.NewSession
-	orders []packedOrder // those that the streams sent one another, too
+	orders []layout.Order // those that the streams sent one another, too
 	parts  []*appendOp
 	claim  *claimWriterOp // nil: the session becomes no writer
 	pos    store.Position // the answer
@@ -29,7 +30,7 @@ func (db *DB) Found(ctx context.Context, f store.NewSession) (store.Position, er
 	op := &foundOp{f: &f, parts: make([]*appendOp, len(f.Batches))}
 	var err error
 	for o := range f.Told() { // they are answered already and wait in no inbox
-		p, err := packOrder(o)
+		p, err := layout.PackOrder(o)
 		if err != nil {
 			return 0, err
 		}
@@ -83,7 +84,7 @@ func (o *foundOp) known(w *writer) (bool, error) {
 	}
 	for i := range o.orders {
 		q.WriteString(" UNION ALL SELECT 1 FROM commands WHERE id=?")
-		args = append(args, string(o.orders[i].o.ID))
+		args = append(args, string(o.orders[i].Order.ID))
 	}
 	w.args = args
 	var is int64
@@ -97,7 +98,7 @@ func (o *foundOp) write(w *writer) error {
 	for part := range slices.Chunk(o.orders, rowsAtOnce) {
 		args := w.args[:0]
 		for i := range part {
-			args = append(args, string(part[i].o.ID), part[i].same)
+			args = append(args, string(part[i].Order.ID), part[i].Same)
 		}
 		w.args = args
 		if err := w.exec(insertCommands[len(part)], args...); err != nil {
@@ -111,9 +112,9 @@ var insertCommands = inserts("INSERT INTO commands (id, sum)", "(?,?)")
 
 // writeParts writes what the streams begin with, those of all in few statements.
 func (o *foundOp) writeParts(w *writer) error {
-	streams := make([]streamRow, len(o.parts))
+	streams := make([]layout.Stream, len(o.parts))
 	for i, p := range o.parts {
-		streams[i] = newStream(p.b.Stream, p.b.Session)
+		streams[i] = layout.NewStream(p.b.Stream, p.b.Session)
 		p.link(w, &streams[i])
 	}
 	if err := w.saveNew(streams); err != nil {
@@ -121,7 +122,7 @@ func (o *foundOp) writeParts(w *writer) error {
 	}
 	w.links = w.links[:0]
 	for i, p := range o.parts {
-		w.links = p.chain(streams[i].id, w.links)
+		w.links = p.chain(streams[i].ID, w.links)
 	}
 	var err error
 	if o.pos, err = w.insertEvents(w.links); err != nil {
@@ -145,7 +146,7 @@ func (o *foundOp) writeOwner(w *writer) error {
 		id, lease = by.ID, store.Micros(now.Add(o.f.Keep))
 	}
 	if err := w.exec("INSERT INTO owners (key, "+ownerColumns+", sum) VALUES (?,?,?,?,?,?,1,?,?)",
-		session, id, by.Host, by.PID, by.Start, store.Micros(now), lease, epochSum(session, 1)); err != nil {
+		session, id, by.Host, by.PID, by.Start, store.Micros(now), lease, layout.EpochSum(session, 1)); err != nil {
 		return err
 	}
 	if o.f.Keep > 0 {

@@ -1,15 +1,18 @@
 package sqlite
 
-import "github.com/belay-run/belay"
+import (
+	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/internal/store/sqlite/layout"
+)
 
 // known is what the writer has read or written of the rows that every append
 // is held against. It is true as long as no other connection commits, which
 // SQLite tells at the beginning of a transaction, and nothing was rolled back.
 type known struct {
-	version int64                           // SQLite's count of other connections' commits
-	owners  map[string]int64                // epochs of those who own something now
-	streams map[belay.StreamID]streamRow    // without a number: there is no such stream
-	claims  map[belay.SessionID]writerClaim // on workspaces; nil: they weren't read
+	version int64                            // SQLite's count of other connections' commits
+	owners  map[string]int64                 // epochs of those who own something now
+	streams map[belay.StreamID]layout.Stream // without a number: there is no such stream
+	claims  map[belay.SessionID]writerClaim  // on workspaces; nil: they weren't read
 }
 
 // maxKnown bounds the streams that are known. One takes some 200 bytes.
@@ -41,11 +44,11 @@ func (k *known) setOwner(key string, epoch int64) {
 	k.owners[key] = epoch
 }
 
-func (k *known) setStream(s streamRow) {
+func (k *known) setStream(s layout.Stream) {
 	if k.streams == nil || len(k.streams) >= maxKnown {
-		k.streams = map[belay.StreamID]streamRow{}
+		k.streams = map[belay.StreamID]layout.Stream{}
 	}
-	k.streams[s.name] = s
+	k.streams[s.Name] = s
 }
 
 // refresh forgets what another connection may have changed. It runs inside a

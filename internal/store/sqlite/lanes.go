@@ -3,15 +3,14 @@ package sqlite
 import (
 	"context"
 	"database/sql"
-	"encoding/binary"
-	"hash/crc32"
 
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/internal/store"
+	"github.com/belay-run/belay/internal/store/sqlite/layout"
 )
 
 const (
-	laneColumns = "SELECT s.id, s.name, s.session, s.seq, s.time, s.hash, s.runnable, s.wake, s.sum, "
+	laneColumns = "SELECT " + layout.StreamColumns + ", "
 	laneInbox   = "(SELECT count(*) FROM inbox i WHERE i.stream=s.id)"
 	// The partial index holds just the streams that want something, so a store
 	// full of finished sessions costs nothing.
@@ -36,18 +35,13 @@ func (db *DB) Waiting(ctx context.Context) ([]store.LaneRow, error) {
 
 func (db *DB) lanes(ctx context.Context, query string, args ...any) (lanes []store.LaneRow, err error) {
 	err = db.query(ctx, query, args, func(rows *sql.Rows) error {
-		var s streamRow
-		var hash []byte
-		var sum int64
+		var s layout.Stream
 		var inbox int
-		if err := rows.Scan(&s.id, &s.name, &s.session, &s.seq, &s.time, &hash, &s.runnable, &s.wake, &sum, &inbox); err != nil {
+		if err := s.Scan(rows.Scan, &inbox); err != nil {
 			return err
 		}
-		if err := s.load(hash, sum); err != nil {
-			return err
-		}
-		lanes = append(lanes, store.LaneRow{Session: s.session, Stream: s.name, Seq: s.seq, Inbox: inbox,
-			Lane: store.Lane{Runnable: s.runnable != 0, Wake: store.FromMicros(s.wake)}})
+		lanes = append(lanes, store.LaneRow{Session: s.Session, Stream: s.Name, Seq: s.Seq, Inbox: inbox,
+			Lane: store.Lane{Runnable: s.Runnable != 0, Wake: store.FromMicros(s.Wake)}})
 		return nil
 	})
 	if err != nil {
@@ -67,19 +61,10 @@ func (db *DB) LoadState(ctx context.Context, name belay.StreamID, version string
 			if err := rows.Scan(&st.Seq, &st.Version, &st.Data, &sum); err != nil {
 				return err
 			}
-			if stateSum(name, &st) == sum {
+			if layout.StateSum(name, &st) == sum {
 				found = &st
 			}
 			return nil
 		})
 	return found, err
-}
-
-// stateSum covers the stream's name too: a row that changed its number would
-// be another stream's state.
-func stateSum(stream belay.StreamID, s *store.State) int64 {
-	b := append([]byte(stream), 0)
-	b = binary.AppendVarint(b, s.Seq)
-	b = append(append(b, s.Version...), 0)
-	return int64(crc32.Update(crc32.Checksum(b, castagnoli), castagnoli, s.Data))
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/event"
 	"github.com/belay-run/belay/internal/store"
+	"github.com/belay-run/belay/internal/store/sqlite/layout"
 )
 
 // A read takes at most this much per query, so that neither a read transaction
@@ -88,28 +89,16 @@ func (db *DB) query(ctx context.Context, query string, args []any, each func(*sq
 	return rows.Err()
 }
 
-// eventRow is a row of the events table.
-type eventRow struct {
-	pos    int64
-	stream int64
-	typ    int64
-	hash   []byte
-	row    store.Row
-}
-
-const eventColumns = "pos, stream, seq, time, type, version, requires, ids, refs, data, hash"
-
 // events runs a query that selects eventColumns and takes one portion of it.
-func (db *DB) events(ctx context.Context, query string, args ...any) (part []eventRow, more bool, err error) {
+func (db *DB) events(ctx context.Context, query string, args ...any) (part []layout.Event, more bool, err error) {
 	size := 0
 	err = db.query(ctx, query, args, func(rows *sql.Rows) error {
-		var e eventRow
-		if err := rows.Scan(&e.pos, &e.stream, &e.row.Seq, &e.row.Time, &e.typ, &e.row.Version, &e.row.Requires,
-			&e.row.IDs, &e.row.Refs, &e.row.Data, &e.hash); err != nil {
+		var e layout.Event
+		if err := e.Scan(rows.Scan); err != nil {
 			return err
 		}
 		part = append(part, e)
-		if size += len(e.row.Data) + 128; size >= portionBytes {
+		if size += len(e.Row.Data) + 128; size >= portionBytes {
 			more = true
 			return errEnough
 		}
@@ -124,7 +113,7 @@ func (db *DB) Read(ctx context.Context, s belay.StreamID, after int64) iter.Seq2
 	return func(yield func(event.Envelope, error) bool) {
 		r := reader{db: db, stream: s, after: max(after, 0)}
 		for more := true; more; {
-			var part []eventRow
+			var part []layout.Event
 			var err error
 			if part, more, err = r.portion(ctx); err != nil {
 				yield(event.Envelope{}, err)
@@ -157,13 +146,13 @@ type reader struct {
 	buf     []byte
 }
 
-func (r *reader) portion(ctx context.Context) (part []eventRow, more bool, err error) {
+func (r *reader) portion(ctx context.Context) (part []layout.Event, more bool, err error) {
 	if !r.ready {
 		if found, err := r.start(ctx); !found || err != nil {
 			return nil, false, err
 		}
 	}
-	return r.db.events(ctx, "SELECT "+eventColumns+" FROM events WHERE stream=? AND seq>? ORDER BY seq LIMIT 512", r.number, r.after)
+	return r.db.events(ctx, "SELECT "+layout.EventColumns+" FROM events WHERE stream=? AND seq>? ORDER BY seq LIMIT 512", r.number, r.after)
 }
 
 // start finds the stream and the hash that the first fact follows.
@@ -187,36 +176,36 @@ func (r *reader) start(ctx context.Context) (found bool, err error) {
 	})
 }
 
-func (r *reader) check(ctx context.Context, e *eventRow) (event.Envelope, error) {
+func (r *reader) check(ctx context.Context, e *layout.Event) (event.Envelope, error) {
 	var err error
-	if e.row.Type, err = r.db.typeName(ctx, e.typ); err != nil {
+	if e.Row.Type, err = r.db.typeName(ctx, e.TypeNumber); err != nil {
 		return event.Envelope{}, err
 	}
-	r.hash, r.buf = store.Link(r.hash, &e.row, r.buf)
+	r.hash, r.buf = store.Link(r.hash, &e.Row, r.buf)
 	r.after++
-	if string(r.hash[:]) != string(e.hash) || e.row.Seq != r.after {
+	if string(r.hash[:]) != string(e.Hash) || e.Row.Seq != r.after {
 		return event.Envelope{}, store.Damaged(store.RowName(r.stream, r.after), "a fact isn't what was written")
 	}
-	return e.row.Unpack(r.db.runtime, r.session, r.stream)
+	return e.Row.Unpack(r.db.runtime, r.session, r.stream)
 }
 
 // Scan yields the facts of all streams after a position.
 func (db *DB) Scan(ctx context.Context, after store.Position) iter.Seq2[store.Record, error] {
 	return func(yield func(store.Record, error) bool) {
 		for more := true; more; {
-			var part []eventRow
+			var part []layout.Event
 			var err error
-			part, more, err = db.events(ctx, "SELECT "+eventColumns+" FROM events WHERE pos>? ORDER BY pos LIMIT 512", int64(after))
+			part, more, err = db.events(ctx, "SELECT "+layout.EventColumns+" FROM events WHERE pos>? ORDER BY pos LIMIT 512", int64(after))
 			if err != nil {
 				yield(store.Record{}, err)
 				return
 			}
 			for i := range part {
-				if store.Position(part[i].pos) <= after { // it would never end
+				if store.Position(part[i].Pos) <= after { // it would never end
 					yield(store.Record{}, outOfOrder(db.path))
 					return
 				}
-				after = store.Position(part[i].pos)
+				after = store.Position(part[i].Pos)
 				rec, err := db.record(ctx, &part[i])
 				if belay.CodeOf(err) == belay.CodeStoreDamaged {
 					if gone, goneErr := db.isGone(ctx, &part[i]); gone && goneErr == nil {
@@ -233,39 +222,34 @@ func (db *DB) Scan(ctx context.Context, after store.Position) iter.Seq2[store.Re
 
 func outOfOrder(where string) error { return store.Damaged(where, "rows are out of order") }
 
-func (db *DB) record(ctx context.Context, e *eventRow) (rec store.Record, err error) {
-	rec.Position = store.Position(e.pos)
-	if e.row.Type, err = db.typeName(ctx, e.typ); err != nil {
+func (db *DB) record(ctx context.Context, e *layout.Event) (rec store.Record, err error) {
+	rec.Position = store.Position(e.Pos)
+	if e.Row.Type, err = db.typeName(ctx, e.TypeNumber); err != nil {
 		return rec, err
 	}
-	n, err := db.streamName(ctx, e.stream)
+	n, err := db.streamName(ctx, e.Stream)
 	if err != nil {
 		return rec, err
 	}
-	rec.Event, err = e.row.Unpack(db.runtime, n.session, n.stream)
+	rec.Event, err = e.Row.Unpack(db.runtime, n.session, n.stream)
 	return rec, err
 }
 
 // Head is a stream's end.
 func (db *DB) Head(ctx context.Context, name belay.StreamID) (store.Head, error) {
-	s := streamRow{name: name}
+	var s layout.Stream
 	found := false
-	err := db.query(ctx, "SELECT "+streamColumns+" FROM streams WHERE name=?", []any{string(name)}, func(rows *sql.Rows) error {
-		var hash []byte
-		var sum int64
+	err := db.query(ctx, "SELECT "+layout.StreamColumns+" FROM streams WHERE name=?", []any{string(name)}, func(rows *sql.Rows) error {
 		found = true
-		if err := rows.Scan(&s.id, &s.session, &s.seq, &s.time, &hash, &s.runnable, &s.wake, &sum); err != nil {
-			return err
-		}
-		return s.load(hash, sum)
+		return s.Scan(rows.Scan)
 	})
 	if err != nil {
 		return store.Head{}, err
 	}
-	if !found || s.seq == 0 {
+	if !found || s.Seq == 0 {
 		return store.Head{}, store.ErrNotFound
 	}
-	return store.Head{Stream: name, Session: s.session, Seq: s.seq, Hash: s.hash, Time: store.FromMicros(s.time)}, nil
+	return store.Head{Stream: name, Session: s.Session, Seq: s.Seq, Hash: s.Hash, Time: store.FromMicros(s.Time)}, nil
 }
 
 // End is the position of the last fact.

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/internal/store/sqlite/layout"
 )
 
 func openStore(t *testing.T, dir string, o Options) *DB {
@@ -71,10 +72,10 @@ func TestAStoreIsADirectoryForItsUserAlone(t *testing.T) {
 
 func TestAnEmptyFileBecomesAStore(t *testing.T) {
 	dir := t.TempDir()
-	if err := os.MkdirAll(filepath.Dir(Path(dir)), 0o700); err != nil {
+	if err := os.MkdirAll(filepath.Dir(layout.Path(dir)), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile(Path(dir), nil, 0o600); err != nil {
+	if err := os.WriteFile(layout.Path(dir), nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
 	db := openStore(t, dir, Options{})
@@ -102,10 +103,10 @@ func TestAStoreIsMadeInPlaceWhereItCannotBeLinked(t *testing.T) {
 	if err := db.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.Remove(Path(dir)); err != nil {
+	if err := os.Remove(layout.Path(dir)); err != nil {
 		t.Fatal(err)
 	}
-	db = &DB{o: Options{}.withDefaults(), path: Path(dir), tenant: filepath.Dir(Path(dir)), life: t.Context()}
+	db = &DB{o: Options{}.withDefaults(), path: layout.Path(dir), tenant: filepath.Dir(layout.Path(dir)), life: t.Context()}
 	w, err := newWriter(db) // without create, as where links are refused
 	if err != nil {
 		t.Fatal(err)
@@ -123,7 +124,7 @@ func TestAStoreOfANewerProgramIsRefused(t *testing.T) {
 	db := openStore(t, dir, Options{})
 	sqlExec(t, db, "PRAGMA user_version=2")
 	db.Close()
-	before, err := os.ReadFile(Path(dir))
+	before, err := os.ReadFile(layout.Path(dir))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -131,7 +132,7 @@ func TestAStoreOfANewerProgramIsRefused(t *testing.T) {
 	wantCode(t, err, belay.CodeStoreNewer)
 	_, err = Open(t.Context(), dir, Options{ReadOnly: true})
 	wantCode(t, err, belay.CodeStoreNewer)
-	if after, _ := os.ReadFile(Path(dir)); !slices.Equal(before, after) {
+	if after, _ := os.ReadFile(layout.Path(dir)); !slices.Equal(before, after) {
 		t.Fatal("the refused file was changed")
 	}
 }
@@ -143,7 +144,7 @@ func TestAnotherProgramsDatabaseIsRefused(t *testing.T) {
 	db.Close()
 	_, err := Open(t.Context(), dir, Options{})
 	wantCode(t, err, belay.CodeStoreDamaged)
-	if err := os.WriteFile(Path(dir), []byte(strings.Repeat("no database ", 1000)), 0o600); err != nil {
+	if err := os.WriteFile(layout.Path(dir), []byte(strings.Repeat("no database ", 1000)), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	_, err = Open(t.Context(), dir, Options{})
@@ -162,10 +163,10 @@ func TestAForeignDatabaseIsNotTouched(t *testing.T) {
 	} {
 		for _, open := range []bool{false, true} { // by its own program
 			dir := t.TempDir()
-			if err := os.MkdirAll(filepath.Dir(Path(dir)), 0o755); err != nil {
+			if err := os.MkdirAll(filepath.Dir(layout.Path(dir)), 0o755); err != nil {
 				t.Fatal(err)
 			}
-			own, err := sql.Open("sqlite", Path(dir))
+			own, err := sql.Open("sqlite", layout.Path(dir))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -203,7 +204,7 @@ func TestMigrationsGoForwardAndKeepTheOldFile(t *testing.T) {
 	old.Close()
 	var steps []int
 	next := Options{
-		migrations: append(slices.Clip(migrations), "CREATE TABLE two (x)", "CREATE TABLE three (x)"),
+		migrations: append(slices.Clip(layout.Migrations), "CREATE TABLE two (x)", "CREATE TABLE three (x)"),
 		Migrated:   func(from, to int, took time.Duration) { steps = append(steps, from, to) },
 	}
 	db := openStore(t, dir, next)
@@ -211,7 +212,7 @@ func TestMigrationsGoForwardAndKeepTheOldFile(t *testing.T) {
 		t.Fatalf("steps %v, runtime %s, want %s", steps, db.Runtime(), runtime)
 	}
 	db.Close()
-	if err := os.Rename(Path(dir)+".v1", Path(dir)); err != nil {
+	if err := os.Rename(layout.Path(dir)+".v1", layout.Path(dir)); err != nil {
 		t.Fatal(err)
 	}
 	db = openStore(t, dir, Options{})
@@ -223,7 +224,7 @@ func TestMigrationsGoForwardAndKeepTheOldFile(t *testing.T) {
 func TestAFailedMigrationChangesNothing(t *testing.T) {
 	dir := t.TempDir()
 	openStore(t, dir, Options{}).Close()
-	_, err := Open(t.Context(), dir, Options{migrations: append(slices.Clip(migrations), "CREATE TABLE two (x); CREATE TABLE two (x)")})
+	_, err := Open(t.Context(), dir, Options{migrations: append(slices.Clip(layout.Migrations), "CREATE TABLE two (x); CREATE TABLE two (x)")})
 	wantCode(t, err, belay.CodeStoreFailed)
 	db := openStore(t, dir, Options{})
 	newWork(t, db, "a").append(t, db, "works")
@@ -242,7 +243,7 @@ func TestNetworkFileSystemsAreRefusedByName(t *testing.T) {
 			t.Errorf("%v was made on %s", left, name)
 		}
 	}
-	if name := fileSystem(t.TempDir()); slices.Contains(networks, name) {
+	if name := layout.FileSystem(t.TempDir()); slices.Contains(layout.Networks, name) {
 		t.Errorf("the temporary directory counts as %s", name)
 	}
 }

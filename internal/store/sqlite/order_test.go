@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/internal/store/sqlite/layout"
 )
 
 // TestRowsOutOfOrderEndAReadInsteadOfRepeatingIt exchanges the pages of a
@@ -46,7 +47,7 @@ func TestRowsOutOfOrderEndAReadInsteadOfRepeatingIt(t *testing.T) {
 	}
 	for name, root := range roots {
 		for child := 1; child <= 12; child++ {
-			patched(t, Path(dir), func(b []byte) []byte { return exchanged(t, b, root, child) }, func() {
+			patched(t, layout.Path(dir), func(b []byte) []byte { return exchanged(t, b, root, child) }, func() {
 				readAll(t, dir, facts, fmt.Sprintf("%s: child %d", name, child))
 			})
 		}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/internal/store"
+	"github.com/belay-run/belay/internal/store/sqlite/layout"
 )
 
 // ownerRow is who owns a key: a session's id or, in the system session, a
@@ -68,11 +69,8 @@ func (c *claimOp) apply(w *writer) (refused, broken error) {
 	defer w.known.setOwner(string(c.session), c.epoch)
 	return nil, w.exec("INSERT INTO owners (key, "+ownerColumns+", sum) VALUES (?,?,?,?,?,?,?,?,?) ON CONFLICT (key) DO UPDATE SET "+
 		"owner=excluded.owner, host=excluded.host, pid=excluded.pid, start=excluded.start, since=excluded.since, epoch=excluded.epoch, lease=excluded.lease, sum=excluded.sum",
-		string(c.session), c.o.ID, c.o.Host, c.o.PID, c.o.Start, store.Micros(now), c.epoch, store.Micros(now.Add(c.ttl)), epochSum(string(c.session), c.epoch))
+		string(c.session), c.o.ID, c.o.Host, c.o.PID, c.o.Start, store.Micros(now), c.epoch, store.Micros(now.Add(c.ttl)), layout.EpochSum(string(c.session), c.epoch))
 }
-
-// epochSum covers what keeps a stale owner out.
-func epochSum(key string, epoch int64) int64 { return sumOf(key, epoch) }
 
 func (c *claimOp) committed(w *writer) { w.claims[string(c.session)] = c.epoch }
 

@@ -15,6 +15,7 @@ import (
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/event"
 	"github.com/belay-run/belay/internal/store"
+	"github.com/belay-run/belay/internal/store/sqlite/layout"
 )
 
 // Guarantee: S17.
@@ -135,12 +136,12 @@ func TestADirectoryThatCannotBeWrittenIsReadOnly(t *testing.T) {
 			}
 		}
 	}
-	for _, dir := range []string{empty, filepath.Join(used, "tenants"), filepath.Dir(Path(used))} {
+	for _, dir := range []string{empty, filepath.Join(used, "tenants"), filepath.Dir(layout.Path(used))} {
 		if err := os.Chmod(dir, 0o555); err != nil {
 			t.Fatal(err)
 		}
 	}
-	defer os.Chmod(filepath.Dir(Path(used)), 0o700)
+	defer os.Chmod(filepath.Dir(layout.Path(used)), 0o700)
 	defer os.Chmod(filepath.Join(used, "tenants"), 0o700)
 	if err := cmd.Run(); err != nil {
 		t.Fatal(err)

@@ -10,6 +10,7 @@ import (
 	"strconv"
 
 	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/internal/store/sqlite/layout"
 )
 
 // way is how a store is read that is open for reading only.
@@ -35,7 +36,7 @@ func (db *DB) openToRead() error {
 		db.way = asItIs
 	}
 	err := db.readVersion()
-	if err == nil || db.way == asItIs || !slices.Contains([]int{codeCantOpen, codeReadOnly, codeFull, codeIO}, resultCode(err)) {
+	if err == nil || db.way == asItIs || !slices.Contains([]int{layout.CodeCantOpen, layout.CodeReadOnly, layout.CodeFull, layout.CodeIO}, layout.ResultCode(err)) {
 		return err
 	}
 	if err := db.disconnectReaders(); err != nil {

@@ -13,6 +13,7 @@ import (
 
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/internal/store"
+	"github.com/belay-run/belay/internal/store/sqlite/layout"
 	"github.com/belay-run/belay/internal/testkit/needs"
 )
 
@@ -56,7 +57,7 @@ var left = []struct {
 	{"killed", func(t *testing.T, dir string) {
 		from, _ := killed(t)
 		copyStore(t, from, dir)
-		if err := os.Rename(Path(dir)+"-index", Path(dir)+"-shm"); err != nil {
+		if err := os.Rename(layout.Path(dir)+"-index", layout.Path(dir)+"-shm"); err != nil {
 			t.Fatal(err)
 		}
 	}},

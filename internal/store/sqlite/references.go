@@ -239,7 +239,7 @@ func pad(b []byte) []byte {
 
 // eachFile calls each with every file of content.
 func (db *DB) eachFile(ctx context.Context, each func(d [32]byte, path string) error) error {
-	root := filepath.Join(db.tenant, "blobs")
+	root := db.blobs
 	return filepath.WalkDir(root, func(path string, e fs.DirEntry, err error) error {
 		if errors.Is(err, fs.ErrNotExist) {
 			return nil // it went while we looked

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/belay-run/belay/internal/store"
+	"github.com/belay-run/belay/internal/store/sqlite/layout"
 )
 
 // contentAge is how old content must be before it goes because nothing names
@@ -34,7 +35,7 @@ func (db *DB) dropUnless(ctx context.Context, c contents, old bool, census func(
 	}
 	files := map[[32]byte]os.FileInfo{}
 	for d := range c {
-		if info, err := os.Stat(db.blobPath(store.DigestFrom(d[:]))); err == nil {
+		if info, err := os.Stat(layout.ContentFile(db.blobs, store.DigestFrom(d[:]))); err == nil {
 			files[d] = info
 		}
 	}
@@ -179,9 +180,9 @@ func (o *sweepOp) drop(w *writer, d [32]byte, before time.Time) error {
 	case !before.IsZero() && time.Since(info.ModTime()) < contentAge:
 		o.left++
 	default:
-		gone, err := w.db.removeFile(w.db.blobPath(store.DigestFrom(d[:])), info)
+		gone, err := w.db.removeFile(layout.ContentFile(w.db.blobs, store.DigestFrom(d[:])), info)
 		if err != nil {
-			return fileError(w.db.blobPath(store.DigestFrom(d[:])), err)
+			return layout.FileError(layout.ContentFile(w.db.blobs, store.DigestFrom(d[:])), err)
 		}
 		if gone {
 			o.dropped++
@@ -196,7 +197,7 @@ func (o *sweepOp) drop(w *writer, d [32]byte, before time.Time) error {
 // puts the same content meanwhile replaces it. It is taken aside first, because
 // between a look and a removal it could be replaced too.
 func (db *DB) removeFile(path string, was os.FileInfo) (gone bool, err error) {
-	aside := filepath.Join(db.tenant, "blobs", unfinished+rand.Text())
+	aside := filepath.Join(db.blobs, layout.Unfinished+rand.Text())
 	if err := db.o.FS.Rename(path, aside); err != nil {
 		if errors.Is(err, fs.ErrNotExist) {
 			return false, nil

@@ -20,13 +20,15 @@ import (
 	"time"
 
 	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/internal/lib/atomicfile"
 	"github.com/belay-run/belay/internal/store"
+	"github.com/belay-run/belay/internal/store/sqlite/layout"
 )
 
 // RestoreOptions of Restore. The zero value works.
 type RestoreOptions struct {
 	Force      bool                    // a store that is there is kept aside
-	FS         FS                      // writes the files; the system's
+	FS         atomicfile.FS           // writes the files; the system's
 	Now        func() time.Time        // names what is kept aside; the system's clock
 	FileSystem func(dir string) string // as of Options
 }
@@ -43,12 +45,12 @@ type Restored struct {
 // aside when that is forced, and never while a process has it open.
 func Restore(ctx context.Context, file, dir string, o RestoreOptions) (done Restored, err error) {
 	if o.FS == nil {
-		o.FS = Disk{}
+		o.FS = atomicfile.System{}
 	}
 	if o.Now == nil {
 		o.Now = time.Now
 	}
-	u := unpacking{o: o, file: file, dir: dir, temp: filepath.Join(dir, unfinished+rand.Text())}
+	u := unpacking{o: o, file: file, dir: dir, temp: filepath.Join(dir, layout.Unfinished+rand.Text())}
 	full, err := u.holdsSomething(ctx)
 	if err != nil {
 		return done, err
@@ -57,14 +59,13 @@ func Restore(ctx context.Context, file, dir string, o RestoreOptions) (done Rest
 		return done, belay.Errorf(belay.CodeExists, "there is a store, and it isn't empty").At(dir).
 			WithHint("--force keeps it aside, --store DIR names another place")
 	}
-	place := &DB{o: Options{FS: o.FS, FileSystem: o.FileSystem}.withDefaults()}
-	if err := makeDirectory(filepath.Join(dir, "tenants")); err != nil {
-		return done, directoryError(dir, err)
+	if err := layout.MakeDirectory(filepath.Join(dir, "tenants")); err != nil {
+		return done, layout.DirectoryError(dir, err)
 	}
-	if err := place.refuseNetwork(dir); err != nil {
+	if err := layout.RefuseNetwork(dir, o.FileSystem); err != nil {
 		return done, err
 	}
-	sweepAll(filepath.Join(dir, unfinished+"*"))
+	layout.Sweep(filepath.Join(dir, layout.Unfinished+"*"))
 	defer func() { err = errors.Join(err, os.RemoveAll(u.temp)) }()
 	if err := u.unpack(ctx); err != nil {
 		return done, err
@@ -73,7 +74,7 @@ func Restore(ctx context.Context, file, dir string, o RestoreOptions) (done Rest
 		return done, err
 	}
 	if err := u.setApart(ctx); err != nil {
-		return done, fileError(Path(u.temp), err)
+		return done, layout.FileError(layout.Path(u.temp), err)
 	}
 	done.Manifest = u.m
 	done.Aside, err = u.takePlace(ctx, full)
@@ -92,10 +93,10 @@ type unpacking struct {
 
 // holdsSomething reports whether there is a store with more than its tables.
 func (u *unpacking) holdsSomething(ctx context.Context) (full bool, err error) {
-	if _, err := os.Stat(Path(u.dir)); errors.Is(err, fs.ErrNotExist) {
+	if _, err := os.Stat(layout.Path(u.dir)); errors.Is(err, fs.ErrNotExist) {
 		return false, nil
 	}
-	snap, err := newSnapshot(ctx, Path(u.dir), "")
+	snap, err := newSnapshot(ctx, layout.Path(u.dir), "")
 	if err != nil {
 		return false, err
 	}
@@ -124,8 +125,8 @@ func (u *unpacking) unpack(ctx context.Context) error {
 		return outside(u.file, err)
 	}
 	defer f.Close()
-	if err := os.MkdirAll(BlobDir(u.temp), 0o700); err != nil {
-		return directoryError(u.temp, err)
+	if err := os.MkdirAll(layout.BlobDir(u.temp), 0o700); err != nil {
+		return layout.DirectoryError(u.temp, err)
 	}
 	in := tar.NewReader(contextReader{ctx, f})
 	var manifest, heads bytes.Buffer
@@ -135,7 +136,7 @@ func (u *unpacking) unpack(ctx context.Context) error {
 	if err := json.Unmarshal(manifest.Bytes(), &u.m); err != nil || u.m.Format < 1 {
 		return u.bad("it has no manifest that can be read")
 	}
-	if u.m.Format > backupFormat || u.m.Version > len(migrations) {
+	if u.m.Format > backupFormat || u.m.Version > len(layout.Migrations) {
 		return belay.Errorf(belay.CodeStoreNewer, "the backup was made by a newer program").At(u.file).WithHint("update belay; nothing was changed")
 	}
 	if err := u.small(in, headsMember, u.m.Heads.Size, &heads); err != nil {
@@ -151,7 +152,7 @@ func (u *unpacking) unpack(ctx context.Context) error {
 	if err != nil || h.Name != dbMember || h.Size != u.m.Database.Size {
 		return u.bad("it has no database, or is cut off")
 	}
-	if err := u.extract(in, Path(u.temp), u.m.Database.Digest, h.Size); err != nil {
+	if err := u.extract(in, layout.Path(u.temp), u.m.Database.Digest, h.Size); err != nil {
 		return err
 	}
 	return u.contents(in)
@@ -185,24 +186,24 @@ func (u *unpacking) contents(in *tar.Reader) error {
 		if _, valid := store.RawDigest(digest); !ok || !valid || len(first) != 2 || h.Typeflag != tar.TypeReg {
 			return u.bad("it has a member that belongs to no store: %q", h.Name)
 		}
-		dir := filepath.Join(BlobDir(u.temp), first)
+		dir := filepath.Join(layout.BlobDir(u.temp), first)
 		if err := u.o.FS.Mkdir(dir); err != nil {
-			return directoryError(dir, err)
+			return layout.DirectoryError(dir, err)
 		}
 		if err := u.extract(in, filepath.Join(dir, rest), digest, h.Size); err != nil {
 			return err
 		}
 		if err := u.o.FS.SyncDir(dir); err != nil {
-			return directoryError(dir, err)
+			return layout.DirectoryError(dir, err)
 		}
 		files, size = files+1, size+h.Size
 	}
 	if files != u.m.Files || size != u.m.Bytes {
 		return u.bad("it is cut off: it has %d of %d contents", files, u.m.Files)
 	}
-	for _, dir := range []string{BlobDir(u.temp), filepath.Dir(BlobDir(u.temp))} {
+	for _, dir := range []string{layout.BlobDir(u.temp), filepath.Dir(layout.BlobDir(u.temp))} {
 		if err := u.o.FS.SyncDir(dir); err != nil {
-			return directoryError(dir, err)
+			return layout.DirectoryError(dir, err)
 		}
 	}
 	return nil
@@ -212,7 +213,7 @@ func (u *unpacking) contents(in *tar.Reader) error {
 func (u *unpacking) extract(in io.Reader, path string, want belay.Digest, size int64) error {
 	f, err := u.o.FS.Create(path)
 	if err != nil {
-		return directoryError(path, err)
+		return layout.DirectoryError(path, err)
 	}
 	sum := sha256.New()
 	out := &watched{w: f}
@@ -227,7 +228,7 @@ func (u *unpacking) extract(in io.Reader, path string, want belay.Digest, size i
 		err = e
 	}
 	if err != nil {
-		return fileError(path, err)
+		return layout.FileError(path, err)
 	}
 	if n != size || hex.EncodeToString(sum.Sum(nil)) != string(want[min(len(want), len("sha256:")):]) {
 		return u.bad("%s isn't what was backed up", filepath.Base(path))
@@ -263,11 +264,11 @@ func (u *unpacking) verify(ctx context.Context) error {
 
 // takePlace gives the unpacked store the place of the one that is there.
 func (u *unpacking) takePlace(ctx context.Context, keep bool) (aside string, err error) {
-	fresh, place := filepath.Dir(Path(u.temp)), filepath.Dir(Path(u.dir))
+	fresh, place := filepath.Dir(layout.Path(u.temp)), filepath.Dir(layout.Path(u.dir))
 	tenants := filepath.Dir(place)
 	if _, err := os.Stat(place); errors.Is(err, fs.ErrNotExist) {
 		if err := u.o.FS.Rename(fresh, place); err != nil {
-			return "", directoryError(place, err)
+			return "", layout.DirectoryError(place, err)
 		}
 		return "", syncError(place, u.o.FS.SyncDir(tenants))
 	}
@@ -278,10 +279,10 @@ func (u *unpacking) takePlace(ctx context.Context, keep bool) (aside string, err
 		return "", belay.Errorf(belay.CodeExists, "another store was put aside in this second").At(aside).WithHint("repeat the command")
 	}
 	if err := u.o.FS.Rename(fresh, aside); err != nil {
-		return "", directoryError(aside, err)
+		return "", layout.DirectoryError(aside, err)
 	}
-	old, exchanged := filepath.Join(aside, filepath.Base(Path(u.dir))), false
-	err = alone(ctx, Path(u.dir), func(end int64) error {
+	old, exchanged := filepath.Join(aside, filepath.Base(layout.Path(u.dir))), false
+	err = alone(ctx, layout.Path(u.dir), func(end int64) error {
 		if err := continueAfter(ctx, old, end); err != nil {
 			return err
 		}
@@ -291,12 +292,12 @@ func (u *unpacking) takePlace(ctx context.Context, keep bool) (aside string, err
 	})
 	if !exchanged {
 		if belay.CodeOf(err) != belay.CodeStoreBusy {
-			_ = onFile(ctx, Path(u.dir), walAgain)
+			_ = onFile(ctx, layout.Path(u.dir), walAgain)
 		}
-		return "", errors.Join(fileError(place, err), os.RemoveAll(aside))
+		return "", errors.Join(layout.FileError(place, err), os.RemoveAll(aside))
 	}
 	if err := u.o.FS.SyncDir(tenants); err != nil {
-		return aside, directoryError(place, err)
+		return aside, layout.DirectoryError(place, err)
 	}
 	if !keep { // it was empty
 		return "", syncError(aside, os.RemoveAll(aside))
@@ -324,7 +325,7 @@ func alone(ctx context.Context, path string, change func(end int64) error) (err 
 	if err == nil && mode == "delete" {
 		_, err = pool.ExecContext(ctx, "BEGIN EXCLUSIVE")
 	}
-	if resultCode(err) == codeBusy || resultCode(err) == codeLocked || err == nil && mode != "delete" {
+	if layout.ResultCode(err) == layout.CodeBusy || layout.ResultCode(err) == layout.CodeLocked || err == nil && mode != "delete" {
 		return belay.Errorf(belay.CodeStoreBusy, "another process has the store open").At(path).WithHint("end it and repeat the command; nothing was changed").Wrap(err)
 	}
 	if err == nil {
@@ -344,7 +345,7 @@ const ticks = 2048
 // that the store may have given since it was made: store.Lapsed knows them by that.
 func (u *unpacking) setApart(ctx context.Context) error {
 	base := strconv.FormatInt(u.o.Now().UnixMilli()*ticks, 10)
-	return onFile(ctx, Path(u.temp), "UPDATE sqlite_sequence SET seq=max(seq+"+strconv.FormatInt(2*int64(store.RestoreGap), 10)+", "+base+") WHERE name='events'")
+	return onFile(ctx, layout.Path(u.temp), "UPDATE sqlite_sequence SET seq=max(seq+"+strconv.FormatInt(2*int64(store.RestoreGap), 10)+", "+base+") WHERE name='events'")
 }
 
 // continueAfter makes positions go on behind those that the store which is
@@ -367,15 +368,5 @@ func syncError(path string, err error) error {
 	if err == nil {
 		return nil
 	}
-	return directoryError(path, err)
-}
-
-// sweepAll is sweep for directories.
-func sweepAll(pattern string) {
-	left, _ := filepath.Glob(pattern) // an error is a bad pattern: a directory's name that reads as one
-	for _, path := range left {
-		if info, err := os.Stat(path); err == nil && time.Since(info.ModTime()) > 24*time.Hour {
-			_ = os.RemoveAll(path)
-		}
-	}
+	return layout.DirectoryError(path, err)
 }

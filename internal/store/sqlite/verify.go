@@ -12,6 +12,7 @@ import (
 
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/internal/store"
+	"github.com/belay-run/belay/internal/store/sqlite/layout"
 )
 
 // VerifyOptions of Verify. The zero value works.
@@ -84,7 +85,7 @@ func (r *Report) problem(place, format string, args ...any) {
 // the same store open: closing a file drops the locks that SQLite holds on it.
 func Verify(ctx context.Context, dir string, o VerifyOptions) (Report, error) {
 	v := verification{dir: dir, o: o, known: map[[32]byte]int64{}, let: map[mark]int64{}, expired: map[[32]byte]bool{}}
-	snap, err := newSnapshot(ctx, Path(dir), o.Temp)
+	snap, err := newSnapshot(ctx, layout.Path(dir), o.Temp)
 	if err != nil {
 		return v.Report, err
 	}
@@ -127,8 +128,8 @@ func (v *verification) all(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if NeedsCheck(v.dir) {
-		v.Warnings = append(v.Warnings, Problem{filepath.Base(Path(v.dir)) + "-check", "a write or a sync failed; the store is checked when it is opened next"})
+	if layout.NeedsCheck(v.dir) {
+		v.Warnings = append(v.Warnings, Problem{filepath.Base(layout.Path(v.dir)) + "-check", "a write or a sync failed; the store is checked when it is opened next"})
 	}
 	if v.o.blobs == "" {
 		v.files(ctx)

@@ -11,10 +11,10 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"syscall"
 	"time"
 
 	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/internal/store/sqlite/layout"
 )
 
 // snapshot is a copy of a store's database and log in a directory of its own,
@@ -36,7 +36,7 @@ const copies = 8
 func newSnapshot(ctx context.Context, database, temp string) (s *snapshot, err error) {
 	to, err := os.MkdirTemp(temp, "belay-verify-")
 	if err != nil {
-		return nil, unreadable(temp, err)
+		return nil, layout.Unreadable(temp, err)
 	}
 	s = &snapshot{dir: to, path: filepath.Join(to, "belay.db")}
 	var before []Problem
@@ -108,7 +108,7 @@ func (s *snapshot) take(ctx context.Context, path string) (whole bool, err error
 		return false, belay.Errorf(belay.CodeNotFound, "there is no store").At(path).Wrap(err)
 	}
 	if err != nil {
-		return false, unreadable(path, err)
+		return false, layout.Unreadable(path, err)
 	}
 	var head bytes.Buffer
 	if s.size, err = copyTo(ctx, s.path, path, func(r io.Reader) error {
@@ -137,7 +137,7 @@ func (s *snapshot) take(ctx context.Context, path string) (whole bool, err error
 	}
 	after, err := look(path)
 	if err != nil {
-		return false, unreadable(path, err)
+		return false, layout.Unreadable(path, err)
 	}
 	changed := before.header != after.header || before.log == 0 && before.time != after.time
 	return !changed && (len(s.wal.problems) == 0 || before == after), nil
@@ -147,12 +147,12 @@ func (s *snapshot) take(ctx context.Context, path string) (whole bool, err error
 func copyTo(ctx context.Context, to, from string, each func(io.Reader) error) (size int64, err error) {
 	in, err := os.Open(from)
 	if err != nil {
-		return 0, unreadable(from, err)
+		return 0, layout.Unreadable(from, err)
 	}
 	defer in.Close()
 	out, err := os.OpenFile(to, os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o600)
 	if err != nil {
-		return 0, unreadable(to, err)
+		return 0, layout.Unreadable(to, err)
 	}
 	both := io.TeeReader(contextReader{ctx, in}, counted{out, &size})
 	if err = each(both); err == nil {
@@ -161,7 +161,7 @@ func copyTo(ctx context.Context, to, from string, each func(io.Reader) error) (s
 	if e := out.Close(); err == nil {
 		err = e
 	}
-	return size, unreadable(from, err)
+	return size, layout.Unreadable(from, err)
 }
 
 // onlyReader hides everything else that a reader can do.
@@ -189,20 +189,6 @@ func (s contextReader) Read(p []byte) (int, error) {
 		return 0, err
 	}
 	return s.r.Read(p)
-}
-
-// unreadable is the error for a file of the store, or of the copy, that the
-// system doesn't let through.
-func unreadable(path string, err error) error {
-	switch {
-	case err == nil, errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
-		return err
-	case errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT):
-		return belay.Errorf(belay.CodeStoreFull, "there is no space for a copy of the store").At(path).
-			WithHint("set TMPDIR to a directory with more space").Wrap(err)
-	}
-	return belay.Errorf(belay.CodeStoreFailed, "the store can't be read").At(path).
-		WithHint("check the permissions and the disk").Wrap(err)
 }
 
 // open connects to the copy. Its schema isn't trusted to run anything.

@@ -15,11 +15,12 @@ import (
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/event"
 	"github.com/belay-run/belay/internal/store"
+	"github.com/belay-run/belay/internal/store/sqlite/layout"
 )
 
 // chain follows one stream's facts.
 type chain struct {
-	s    *streamRow
+	s    *layout.Stream
 	seq  int64    // of the last fact
 	pos  int64    // its position
 	time int64    // its time
@@ -38,14 +39,13 @@ type doubt struct {
 }
 
 // stream checks a stream's facts from the first to the end that its row has.
-func (v *verification) stream(ctx context.Context, s *streamRow) error {
-	c := chain{s: s, prev: store.Genesis(s.session, s.name)}
+func (v *verification) stream(ctx context.Context, s *layout.Stream) error {
+	c := chain{s: s, prev: store.Genesis(s.Session, s.Name)}
 	for more := true; more; {
-		var part []eventRow
-		err := v.each(ctx, "SELECT "+eventColumns+" FROM events WHERE stream=? AND seq>? ORDER BY seq LIMIT 512", []any{s.id, c.seq}, func(rows *sql.Rows) error {
-			var e eventRow
-			if err := rows.Scan(&e.pos, &e.stream, &e.row.Seq, &e.row.Time, &e.typ, &e.row.Version, &e.row.Requires,
-				&e.row.IDs, &e.row.Refs, &e.row.Data, &e.hash); err != nil {
+		var part []layout.Event
+		err := v.each(ctx, "SELECT "+layout.EventColumns+" FROM events WHERE stream=? AND seq>? ORDER BY seq LIMIT 512", []any{s.ID, c.seq}, func(rows *sql.Rows) error {
+			var e layout.Event
+			if err := e.Scan(rows.Scan); err != nil {
 				return fmt.Errorf("after fact %d: %w", c.seq+int64(len(part)), err)
 			}
 			part = append(part, e)
@@ -65,51 +65,51 @@ func (v *verification) stream(ctx context.Context, s *streamRow) error {
 	return nil
 }
 
-func (v *verification) fact(ctx context.Context, c *chain, e *eventRow) error {
-	place := store.RowName(c.s.name, e.row.Seq)
-	if e.row.Seq <= c.seq {
+func (v *verification) fact(ctx context.Context, c *chain, e *layout.Event) error {
+	place := store.RowName(c.s.Name, e.Row.Seq)
+	if e.Row.Seq <= c.seq {
 		return fmt.Errorf("after fact %d: %w", c.seq, errOrder)
 	}
-	if e.row.Seq != c.seq+1 {
+	if e.Row.Seq != c.seq+1 {
 		v.settle(c, nil)
-		v.problem(store.RowName(c.s.name, c.seq+1), "facts up to %d are not there", e.row.Seq-1)
+		v.problem(store.RowName(c.s.Name, c.seq+1), "facts up to %d are not there", e.Row.Seq-1)
 		c.lost = true
 	}
-	if e.pos <= c.pos {
-		v.problem(place, "its position %d isn't after the fact's before it, %d", e.pos, c.pos)
+	if e.Pos <= c.pos {
+		v.problem(place, "its position %d isn't after the fact's before it, %d", e.Pos, c.pos)
 	}
-	name, ok := v.types[e.typ]
+	name, ok := v.types[e.TypeNumber]
 	if !ok {
-		v.problem(place, "its type, number %d, has no name", e.typ)
+		v.problem(place, "its type, number %d, has no name", e.TypeNumber)
 	}
-	e.row.Type = name
+	e.Row.Type = name
 	var sum, is [32]byte
-	sum, v.buf = store.Link(c.prev, &e.row, v.buf)
-	if copy(is[:], e.hash); len(e.hash) != len(is) {
-		v.problem(place, "its hash has %d bytes", len(e.hash))
+	sum, v.buf = store.Link(c.prev, &e.Row, v.buf)
+	if copy(is[:], e.Hash); len(e.Hash) != len(is) {
+		v.problem(place, "its hash has %d bytes", len(e.Hash))
 	}
 	good := sum == is || c.lost
 	if v.settle(c, func(prev [32]byte) bool {
-		sum, v.buf = store.Link(prev, &e.row, v.buf)
+		sum, v.buf = store.Link(prev, &e.Row, v.buf)
 		return sum == is
 	}) {
 		good = true
 	}
 	if !good {
-		c.doubt = &doubt{row: e.row, before: c.prev, is: is, computed: sum}
+		c.doubt = &doubt{row: e.Row, before: c.prev, is: is, computed: sum}
 	}
-	c.seq, c.pos, c.time, c.prev, c.lost = e.row.Seq, e.pos, e.row.Time, is, false
+	c.seq, c.pos, c.time, c.prev, c.lost = e.Row.Seq, e.Pos, e.Row.Time, is, false
 	v.Events++
 	if !good {
 		return nil
 	}
-	return v.inside(ctx, c.s, &e.row, e.pos)
+	return v.inside(ctx, c.s, &e.Row, e.Pos)
 }
 
 // inside looks at what a fact says and names.
-func (v *verification) inside(ctx context.Context, s *streamRow, r *store.Row, pos int64) error {
-	place := store.RowName(s.name, r.Seq)
-	e, err := r.Unpack(v.Runtime, s.session, s.name)
+func (v *verification) inside(ctx context.Context, s *layout.Stream, r *store.Row, pos int64) error {
+	place := store.RowName(s.Name, r.Seq)
+	e, err := r.Unpack(v.Runtime, s.Session, s.Name)
 	if err != nil {
 		v.problem(place, "it is what was written and can't be read: %v", err)
 		return nil
@@ -119,7 +119,7 @@ func (v *verification) inside(ctx context.Context, s *streamRow, r *store.Row, p
 			return err
 		}
 	}
-	refs, err := v.withoutExpired(ctx, refsIn(nil, place, r.Data), naming{mark{session: s.session}, pos}, e.Data)
+	refs, err := v.withoutExpired(ctx, refsIn(nil, place, r.Data), naming{mark{session: s.Session}, pos}, e.Data)
 	return v.allRefs(ctx, refs, err)
 }
 
@@ -133,7 +133,7 @@ func (v *verification) expirations(ctx context.Context) error {
 			return err
 		}
 		var ok bool
-		if m.digest, ok = expiredDigest(data); ok {
+		if m.digest, ok = layout.ExpiredDigest(data); ok {
 			v.let[m] = pos
 		}
 		return nil
@@ -176,7 +176,7 @@ func (v *verification) settle(c *chain, follows func(prev [32]byte) bool) bool {
 		return false
 	}
 	c.doubt = nil
-	place := store.RowName(c.s.name, d.row.Seq)
+	place := store.RowName(c.s.Name, d.row.Seq)
 	switch {
 	case follows == nil:
 		v.problem(place, "its bytes or its hash were changed")
@@ -193,21 +193,21 @@ func (v *verification) settle(c *chain, follows func(prev [32]byte) bool) bool {
 
 // end compares the last fact with the stream's row.
 func (v *verification) end(c *chain) {
-	v.settle(c, func(prev [32]byte) bool { return prev == c.s.hash })
-	place := "streams/" + string(c.s.name)
+	v.settle(c, func(prev [32]byte) bool { return prev == c.s.Hash })
+	place := "streams/" + string(c.s.Name)
 	switch {
-	case c.seq < c.s.seq:
-		v.problem(store.RowName(c.s.name, c.seq+1), "facts up to %d are not there", c.s.seq)
-	case c.seq > c.s.seq:
-		v.problem(place, "it ends at fact %d, but its row says %d", c.seq, c.s.seq)
-	case c.prev != c.s.hash:
+	case c.seq < c.s.Seq:
+		v.problem(store.RowName(c.s.Name, c.seq+1), "facts up to %d are not there", c.s.Seq)
+	case c.seq > c.s.Seq:
+		v.problem(place, "it ends at fact %d, but its row says %d", c.seq, c.s.Seq)
+	case c.prev != c.s.Hash:
 		v.problem(place, "its row has another hash than its last fact")
-	case c.time != c.s.time:
+	case c.time != c.s.Time:
 		v.problem(place, "its row has another time than its last fact")
 	}
 	if c.seq > 0 {
 		v.Streams++
-		v.Heads = append(v.Heads, store.Head{Stream: c.s.name, Session: c.s.session, Seq: c.s.seq, Hash: c.s.hash, Time: store.FromMicros(c.s.time)})
+		v.Heads = append(v.Heads, store.Head{Stream: c.s.Name, Session: c.s.Session, Seq: c.s.Seq, Hash: c.s.Hash, Time: store.FromMicros(c.s.Time)})
 	}
 }
 

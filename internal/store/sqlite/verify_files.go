@@ -10,12 +10,14 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+
+	"github.com/belay-run/belay/internal/store/sqlite/layout"
 )
 
 // fileSize is the size of a large content's file.
 func (v *verification) fileSize(d [32]byte) (int64, bool) {
 	name := hex.EncodeToString(d[:])
-	info, err := os.Stat(filepath.Join(cmp.Or(v.o.blobs, BlobDir(v.dir)), name[:2], name[2:]))
+	info, err := os.Stat(filepath.Join(cmp.Or(v.o.blobs, layout.BlobDir(v.dir)), name[:2], name[2:]))
 	if err != nil || !info.Mode().IsRegular() {
 		return 0, false
 	}
@@ -24,7 +26,7 @@ func (v *verification) fileSize(d [32]byte) (int64, bool) {
 
 // files reads every file of content against the digest that is its name.
 func (v *verification) files(ctx context.Context) {
-	root := BlobDir(v.dir)
+	root := layout.BlobDir(v.dir)
 	buf := make([]byte, 64<<10)
 	_ = filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
 		if ctx.Err() != nil {
@@ -35,7 +37,7 @@ func (v *verification) files(ctx context.Context) {
 		case err != nil:
 			v.problem(place, "it can't be read: %v", err)
 			return nil
-		case d.IsDir() || strings.HasPrefix(d.Name(), unfinished):
+		case d.IsDir() || strings.HasPrefix(d.Name(), layout.Unfinished):
 			return nil
 		}
 		v.file(ctx, path, place, buf)

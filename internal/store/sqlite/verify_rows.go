@@ -12,6 +12,7 @@ import (
 
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/internal/store"
+	"github.com/belay-run/belay/internal/store/sqlite/layout"
 )
 
 func (v *verification) meta(ctx context.Context) error {
@@ -26,11 +27,11 @@ func (v *verification) meta(ctx context.Context) error {
 		return err
 	}
 	for key, raw := range values {
-		if !strings.HasPrefix(key, settingPrefix) {
+		if !strings.HasPrefix(key, layout.SettingPrefix) {
 			continue
 		}
 		delete(values, key)
-		if _, ok := opened(key, raw); !ok {
+		if _, ok := layout.OpenSetting(key, raw); !ok {
 			v.problem("meta/"+strings.ToValidUTF8(key, "?"), "a setting isn't what was written")
 		}
 	}
@@ -39,7 +40,7 @@ func (v *verification) meta(ctx context.Context) error {
 		v.problem("meta", "it holds %q", got)
 		return nil
 	}
-	if values["sum"] != metaSum(values["runtime"], values["created"]) {
+	if values["sum"] != layout.MetaSum(values["runtime"], values["created"]) {
 		v.problem("meta", "the store's id or date isn't what was written")
 	}
 	if _, err := time.Parse(time.RFC3339, values["created"]); err != nil {
@@ -63,20 +64,20 @@ func (v *verification) typeNames(ctx context.Context) error {
 func (v *verification) streams(ctx context.Context) error {
 	after := int64(-1 << 63)
 	for {
-		var part []streamRow
-		err := v.each(ctx, "SELECT "+streamColumns+", name FROM streams WHERE id>? ORDER BY id LIMIT 512", []any{after}, func(rows *sql.Rows) error {
-			var s streamRow
-			var hash []byte
-			var sum int64
-			if err := rows.Scan(&s.id, &s.session, &s.seq, &s.time, &hash, &s.runnable, &s.wake, &sum, &s.name); err != nil {
+		var part []layout.Stream
+		err := v.each(ctx, "SELECT "+layout.StreamColumns+" FROM streams WHERE id>? ORDER BY id LIMIT 512", []any{after}, func(rows *sql.Rows) error {
+			var s layout.Stream
+			err := s.Scan(rows.Scan)
+			damaged := belay.CodeOf(err) == belay.CodeStoreDamaged
+			if err != nil && !damaged {
 				return err
 			}
-			if s.id <= after {
+			if s.ID <= after {
 				return errOrder
 			}
-			after = s.id
-			if s.load(hash, sum) != nil {
-				v.problem("streams/"+string(s.name), "its row isn't what was written")
+			after = s.ID
+			if damaged {
+				v.problem("streams/"+string(s.Name), "its row isn't what was written")
 			}
 			part = append(part, s)
 			return nil
@@ -88,7 +89,7 @@ func (v *verification) streams(ctx context.Context) error {
 			if err := v.stream(ctx, &part[i]); ctx.Err() != nil {
 				return err
 			} else if err != nil { // the other streams may be whole
-				v.problem("streams/"+string(part[i].name), "it can't be read: %v", err)
+				v.problem("streams/"+string(part[i].Name), "it can't be read: %v", err)
 			}
 		}
 		if len(part) < 512 {
@@ -143,25 +144,25 @@ func (v *verification) inbox(ctx context.Context) error {
 		"EXISTS (SELECT 1 FROM commands c WHERE c.id=i.id), i.stream FROM inbox i LEFT JOIN streams s ON s.id=i.stream WHERE i.num>? ORDER BY i.num", pageSize,
 		func(rows *sql.Rows) (num int64, err error) {
 			var o belay.Order
-			p := packedOrder{o: &o}
+			p := layout.Order{Order: &o}
 			var known bool
 			var stream int64
 			var sum []byte
-			if err := rows.Scan(&num, &o.Stream, &o.Session, &o.ID, &o.Principal, &p.time, &p.name, &p.body, &sum, &known, &stream); err != nil || v.gonestreams[stream] {
+			if err := rows.Scan(&num, &o.Stream, &o.Session, &o.ID, &o.Principal, &p.Time, &p.Name, &p.Body, &sum, &known, &stream); err != nil || v.gonestreams[stream] {
 				return num, err
 			}
 			place := "inbox/" + string(o.ID)
-			if !bytes.Equal(sum, p.rowSum()) {
+			if !bytes.Equal(sum, p.RowSum()) {
 				v.problem(place, "a waiting command isn't what was written")
 				return num, nil
 			}
-			if _, err := belay.DecodeCommand(p.name, p.body); err != nil {
+			if _, err := belay.DecodeCommand(p.Name, p.Body); err != nil {
 				v.problem(place, "a waiting command can't be read: %v", err)
 			}
 			if !known {
 				v.problem(place, "a waiting command's id isn't among those that came in")
 			}
-			refs = refsIn(refs, place, p.body)
+			refs = refsIn(refs, place, p.Body)
 			return num, nil
 		})
 	return v.allRefs(ctx, refs, err)
@@ -172,7 +173,7 @@ func (v *verification) commands(ctx context.Context) error {
 		var id string
 		var sum []byte
 		err := rows.Scan(&id, &sum)
-		if err == nil && (len(sum) < 16 || !bytes.Equal(sum, commandSum(id, sum[:16]))) {
+		if err == nil && (len(sum) < 16 || !bytes.Equal(sum, layout.CommandSum(id, sum[:16]))) {
 			v.problem("commands/"+strings.ToValidUTF8(id, "?"), "a command's id or digest isn't what was written")
 		}
 		return err
@@ -184,7 +185,7 @@ func (v *verification) keys(ctx context.Context) error {
 		var stream, pos, sum int64
 		var key []byte
 		err := rows.Scan(&stream, &key, &pos, &sum)
-		if err == nil && sum != keySum(stream, key, pos) {
+		if err == nil && sum != layout.KeySum(stream, key, pos) {
 			v.problem(fmt.Sprintf("keys/%d/%x", stream, key), "a batch's key isn't what was written")
 		}
 		return err
@@ -198,7 +199,7 @@ func (v *verification) owners(ctx context.Context) error {
 		var key string
 		var epoch, sum int64
 		err := rows.Scan(&key, &epoch, &sum)
-		if err == nil && sum != epochSum(key, epoch) {
+		if err == nil && sum != layout.EpochSum(key, epoch) {
 			v.problem("owners/"+strings.ToValidUTF8(key, "?"), "an owner's key or epoch isn't what was written")
 		}
 		return err
@@ -215,7 +216,7 @@ func (v *verification) states(ctx context.Context) error {
 		if err := rows.Scan(&id, &name, &last, &st.Seq, &st.Version, &st.Data, &sum); err != nil || v.gonestreams[id] {
 			return id, err
 		}
-		if stateSum(name, &st) != sum || st.Seq > last {
+		if layout.StateSum(name, &st) != sum || st.Seq > last {
 			v.Warnings = append(v.Warnings, Problem{"states/" + string(name), "a cached state isn't what was written; it will be made anew"})
 		}
 		return id, nil

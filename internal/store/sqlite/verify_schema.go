@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/internal/store/sqlite/layout"
 )
 
 // fixed are the bytes of a database's header that never change in a store.
@@ -50,10 +51,10 @@ func (v *verification) header() (version int, err error) {
 	}
 	version = int(int32(be.Uint32(page[60:])))
 	switch {
-	case version > len(migrations) && len(v.Problems) == 0:
-		return version, belay.Errorf(belay.CodeStoreNewer, "the store has version %d, this program knows up to %d", version, len(migrations)).
-			At(Path(v.dir)).WithHint("use the program that last wrote it, or a newer one")
-	case version < 1 || version > len(migrations):
+	case version > len(layout.Migrations) && len(v.Problems) == 0:
+		return version, belay.Errorf(belay.CodeStoreNewer, "the store has version %d, this program knows up to %d", version, len(layout.Migrations)).
+			At(layout.Path(v.dir)).WithHint("use the program that last wrote it, or a newer one")
+	case version < 1 || version > len(layout.Migrations):
 		v.problem(name+": header, byte 60", "the store's version is %d", version)
 	}
 	return version, nil
@@ -96,12 +97,8 @@ func schemaOf(ctx context.Context, q interface {
 	return schema, rows.Err()
 }
 
-// schemas are the digests of what the migrations make, by version. They save
-// making it for each check; where one is missing it is made.
-var schemas = [...]string{"cc67b5394fe948a655e9f35c42cf46b8"}
-
 func digestOfSchema(schema []schemaRow) string {
-	return fmt.Sprintf("%x", digestOf(fmt.Sprintf("%q", schema)))
+	return fmt.Sprintf("%x", layout.ShortDigest(fmt.Sprintf("%q", schema)))
 }
 
 // expected is the schema that the migrations up to a version make.
@@ -112,7 +109,7 @@ func expected(ctx context.Context, version int) (schema []schemaRow, err error) 
 	}
 	defer func() { err = errors.Join(err, db.Close()) }()
 	db.SetMaxOpenConns(1)
-	for _, m := range migrations[:version] {
+	for _, m := range layout.Migrations[:version] {
 		if _, err := db.ExecContext(ctx, string(m)); err != nil {
 			return nil, err
 		}
@@ -121,14 +118,14 @@ func expected(ctx context.Context, version int) (schema []schemaRow, err error) 
 }
 
 func (v *verification) schema(ctx context.Context, version int) error {
-	if version < 1 || version > len(migrations) {
+	if version < 1 || version > len(layout.Migrations) {
 		return nil // told already
 	}
 	got, err := schemaOf(ctx, v.conn)
 	if err != nil {
 		return err
 	}
-	if version <= len(schemas) && digestOfSchema(got) == schemas[version-1] {
+	if version <= len(layout.SchemaDigests) && digestOfSchema(got) == layout.SchemaDigests[version-1] {
 		return nil
 	}
 	want, err := expected(ctx, version)
@@ -162,7 +159,7 @@ func (v *verification) columns(ctx context.Context) error {
 		if err := rows.Scan(&table, &column, &kind, &never); err != nil {
 			return err
 		}
-		test := "typeof(" + strconv.Quote(column) + ")<>'" + quoted(kind) + "'"
+		test := "typeof(" + strconv.Quote(column) + ")<>'" + layout.Quote(kind) + "'"
 		if !never && column == "refs" {
 			test = "(" + test + " AND refs IS NOT NULL)"
 		}

@@ -16,6 +16,7 @@ import (
 
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/internal/store"
+	"github.com/belay-run/belay/internal/store/sqlite/layout"
 )
 
 // whole is a closed store with something of everything.
@@ -86,13 +87,13 @@ func TestVerifySaysWhenItCannotCheck(t *testing.T) {
 	empty := t.TempDir()
 	_, err := Verify(t.Context(), empty, VerifyOptions{})
 	wantCode(t, err, belay.CodeNotFound)
-	if err := os.MkdirAll(Path(empty), 0o700); err != nil {
+	if err := os.MkdirAll(layout.Path(empty), 0o700); err != nil {
 		t.Fatal(err)
 	}
 	_, err = Verify(t.Context(), empty, VerifyOptions{}) // a directory in the file's place
 	wantCode(t, err, belay.CodeStoreFailed)
 	dir := whole(t)
-	sqlExec(t, &DB{o: Options{}.withDefaults(), path: Path(dir), life: t.Context()}, "PRAGMA user_version=2")
+	sqlExec(t, &DB{o: Options{}.withDefaults(), path: layout.Path(dir), life: t.Context()}, "PRAGMA user_version=2")
 	_, err = Verify(t.Context(), dir, VerifyOptions{})
 	wantCode(t, err, belay.CodeStoreNewer)
 }
@@ -127,7 +128,7 @@ func TestVerifyNamesWhatWasChanged(t *testing.T) {
 		{"CREATE TABLE more (x)", "belay.db: schema", `table "more" isn't one`},
 	} {
 		dir := whole(t)
-		sqlExec(t, &DB{o: Options{}.withDefaults(), path: Path(dir), life: t.Context()}, c.statement)
+		sqlExec(t, &DB{o: Options{}.withDefaults(), path: layout.Path(dir), life: t.Context()}, c.statement)
 		r := verified(t, dir)
 		if !slices.ContainsFunc(r.Problems, func(p Problem) bool { return p.Place == c.place && strings.Contains(p.What, c.what) }) {
 			t.Errorf("%s:\nwant %s: %s\ngot %q", c.statement, c.place, c.what, r.Problems)
@@ -137,7 +138,7 @@ func TestVerifyNamesWhatWasChanged(t *testing.T) {
 
 func TestVerifyOnlyWarnsOfWhatCanBeMadeAnew(t *testing.T) {
 	dir := whole(t)
-	db := &DB{o: Options{}.withDefaults(), path: Path(dir), tenant: filepath.Dir(Path(dir)), life: t.Context()}
+	db := &DB{o: Options{}.withDefaults(), path: layout.Path(dir), tenant: filepath.Dir(layout.Path(dir)), life: t.Context()}
 	sqlExec(t, db, "UPDATE states SET data=x'00'")
 	db.leaveMark()
 	r := verified(t, dir)
@@ -156,12 +157,12 @@ func TestVerifyChecksFilesOfContent(t *testing.T) {
 	w := newWork(t, db, "a")
 	w.b.Sends = []belay.Order{{ID: "c", Session: w.b.Session, Stream: w.b.Stream, Command: belay.ResumeThread{Rules: ref}}}
 	w.append(t, db, "x")
-	path := db.blobPath(ref.Digest)
+	path := layout.ContentFile(db.blobs, ref.Digest)
 	if err := db.Close(); err != nil {
 		t.Fatal(err)
 	}
-	name, _ := filepath.Rel(filepath.Dir(Path(dir)), path)
-	other := filepath.Join(BlobDir(dir), "readme")
+	name, _ := filepath.Rel(filepath.Dir(layout.Path(dir)), path)
+	other := filepath.Join(layout.BlobDir(dir), "readme")
 	for _, c := range []struct {
 		do          func() error
 		place, what string
@@ -203,7 +204,7 @@ func TestReferencesAreFoundWhereverTheyAre(t *testing.T) {
 
 func TestTheLogIsReadBeyondWhatSQLiteTakes(t *testing.T) {
 	dir, _ := killed(t)
-	log := Path(dir) + "-wal"
+	log := layout.Path(dir) + "-wal"
 	intact, err := os.ReadFile(log)
 	if err != nil {
 		t.Fatal(err)
@@ -250,13 +251,13 @@ func TestWhatWasNeverCommittedIsNoDamage(t *testing.T) {
 	var scan walReport
 	for range 20 { // until one was killed between a commit and the next write
 		dir, _ = killed(t)
-		log = Path(dir) + "-wal"
+		log = layout.Path(dir) + "-wal"
 		var err error
 		if intact, err = os.ReadFile(log); err != nil {
 			t.Fatal(err)
 		}
 		scan, _ = scanWAL(bytes.NewReader(intact), "log")
-		if x, ok := readIndex(Path(dir) + "-index"); ok && x.salts == scan.salts && x.frames == scan.frames {
+		if x, ok := readIndex(layout.Path(dir) + "-index"); ok && x.salts == scan.salts && x.frames == scan.frames {
 			break
 		}
 	}
@@ -284,7 +285,7 @@ func TestWhatWasNeverCommittedIsNoDamage(t *testing.T) {
 			}
 		})
 	}
-	if err := os.Rename(Path(dir)+"-index", Path(dir)+"-shm"); err != nil { // it says what was committed
+	if err := os.Rename(layout.Path(dir)+"-index", layout.Path(dir)+"-shm"); err != nil { // it says what was committed
 		t.Fatal(err)
 	}
 	patched(t, log, func(b []byte) []byte { return append(b[:end:end], begun[:1000]...) }, func() {
@@ -416,12 +417,12 @@ func TestDumpsAreEqualWhenStoresAre(t *testing.T) {
 }
 
 func TestTheSchemasDigestsAreThoseOfTheMigrations(t *testing.T) {
-	for version := 1; version <= len(migrations); version++ {
+	for version := 1; version <= len(layout.Migrations); version++ {
 		schema, err := expected(t.Context(), version)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := digestOfSchema(schema); version > len(schemas) || got != schemas[version-1] {
+		if got := digestOfSchema(schema); version > len(layout.SchemaDigests) || got != layout.SchemaDigests[version-1] {
 			t.Errorf("version %d: schemas must have %q", version, got)
 		}
 	}

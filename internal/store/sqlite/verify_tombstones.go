@@ -9,14 +9,15 @@ import (
 
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/internal/store"
+	"github.com/belay-run/belay/internal/store/sqlite/layout"
 )
 
 // tombstones checks what is left of deleted sessions, and that nothing else is.
 func (v *verification) tombstones(ctx context.Context) error {
 	v.gonestreams = map[int64]bool{}
-	err := v.each(ctx, "SELECT "+graveColumns+" FROM tombstones ORDER BY pos", nil, func(rows *sql.Rows) error {
-		var g tombstoneRow
-		switch err := g.scan(rows.Scan); {
+	err := v.each(ctx, "SELECT "+layout.TombstoneColumns+" FROM tombstones ORDER BY pos", nil, func(rows *sql.Rows) error {
+		var g layout.Tombstone
+		switch err := g.Scan(rows.Scan); {
 		case belay.CodeOf(err) == belay.CodeStoreDamaged:
 			v.problem("tombstones/"+strings.ToValidUTF8(string(g.Session), "?"), "a tombstone isn't what was written")
 			return nil
@@ -24,10 +25,10 @@ func (v *verification) tombstones(ctx context.Context) error {
 			return err
 		}
 		v.graves = append(v.graves, g.Tombstone)
-		for _, n := range g.pending {
+		for _, n := range g.Pending {
 			v.gonestreams[n] = true
 		}
-		if len(g.pending) > 0 {
+		if len(g.Pending) > 0 {
 			v.Warnings = append(v.Warnings, Problem{"tombstones/" + string(g.Session), "its deletion was cut short; deleting it again finishes it"})
 		}
 		return nil

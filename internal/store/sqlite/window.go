@@ -10,6 +10,7 @@ import (
 
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/internal/store"
+	"github.com/belay-run/belay/internal/store/sqlite/layout"
 )
 
 // Window yields facts of one session or stream. The streams of a session are
@@ -58,7 +59,7 @@ type merged struct {
 	next   int64 // position of the next fact; until one is read, a bound of it
 	seq    int64 // the fact before the next one, in the direction of reading
 	found  bool  // seq is known
-	ahead  []eventRow
+	ahead  []layout.Event
 	more   bool
 	size   int // rows of the next portion: a merge of many streams takes few of each
 }
@@ -115,7 +116,7 @@ func (m *merge) start(ctx context.Context, w store.Window) error {
 
 // step takes the next fact, or reads ahead where that is needed to know which
 // one it is; then it gives none.
-func (m *merge) step(ctx context.Context) (*eventRow, error) {
+func (m *merge) step(ctx context.Context) (*layout.Event, error) {
 	s := m.streams[0]
 	if len(s.ahead) == 0 {
 		if !s.more {
@@ -126,7 +127,7 @@ func (m *merge) step(ctx context.Context) (*eventRow, error) {
 			return nil, err
 		}
 		if len(s.ahead) > 0 {
-			s.next = s.ahead[0].pos
+			s.next = s.ahead[0].Pos
 			heap.Fix(m, 0)
 		}
 		return nil, nil
@@ -135,11 +136,11 @@ func (m *merge) step(ctx context.Context) (*eventRow, error) {
 	s.ahead = s.ahead[1:]
 	switch {
 	case len(s.ahead) > 0:
-		s.next = s.ahead[0].pos
+		s.next = s.ahead[0].Pos
 	case m.newest:
-		s.next = row.pos - 1
+		s.next = row.Pos - 1
 	default:
-		s.next = row.pos + 1
+		s.next = row.Pos + 1
 	}
 	heap.Fix(m, 0)
 	return &row, nil
@@ -148,8 +149,8 @@ func (m *merge) step(ctx context.Context) (*eventRow, error) {
 // A limit that is a parameter and nothing else makes SQLite prepare the statement
 // again for each value.
 const (
-	forward  = "SELECT " + eventColumns + " FROM events WHERE stream=? AND seq>? AND pos<? ORDER BY seq LIMIT ?+0"
-	backward = "SELECT " + eventColumns + " FROM events WHERE stream=? AND seq<? AND pos>? ORDER BY seq DESC LIMIT ?+0"
+	forward  = "SELECT " + layout.EventColumns + " FROM events WHERE stream=? AND seq>? AND pos<? ORDER BY seq LIMIT ?+0"
+	backward = "SELECT " + layout.EventColumns + " FROM events WHERE stream=? AND seq<? AND pos>? ORDER BY seq DESC LIMIT ?+0"
 )
 
 // read takes the next portion of the stream.
@@ -168,13 +169,13 @@ func (s *merged) read(ctx context.Context, m *merge) error {
 		return err
 	}
 	for i := range part {
-		if i > 0 && (part[i].pos < part[i-1].pos) != m.newest {
+		if i > 0 && (part[i].Pos < part[i-1].Pos) != m.newest {
 			return outOfOrder(m.db.path)
 		}
 	}
 	s.ahead, s.more = part, more || len(part) == s.size
 	if n := len(part); n > 0 {
-		s.seq = part[n-1].row.Seq
+		s.seq = part[n-1].Row.Seq
 	}
 	s.size = min(2*s.size, pageSize)
 	return nil

@@ -14,6 +14,7 @@ import (
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/event"
 	"github.com/belay-run/belay/internal/store"
+	"github.com/belay-run/belay/internal/store/sqlite/layout"
 )
 
 // work is a claimed session and the batch that comes next in it.
@@ -190,7 +191,7 @@ func TestAFailedSyncClosesTheStoreForWritingUntilItWasChecked(t *testing.T) {
 	db := openStore(t, dir, Options{fault: f.at})
 	w := newWork(t, db, "a")
 	w.append(t, db, "before")
-	f.set(result(codeIO | 4<<8))
+	f.set(result(layout.CodeIO | 4<<8))
 	wantCode(t, w.try(t.Context(), db, "lost"), belay.CodeStoreFailed)
 	f.set(nil)
 	wantCode(t, w.try(t.Context(), db, "still refused"), belay.CodeStoreFailed)
@@ -199,12 +200,12 @@ func TestAFailedSyncClosesTheStoreForWritingUntilItWasChecked(t *testing.T) {
 	if end, err := db.End(t.Context()); end != 1 || err != nil {
 		t.Fatalf("reading on: %d, %v", end, err)
 	}
-	if !NeedsCheck(dir) {
+	if !layout.NeedsCheck(dir) {
 		t.Fatal("no mark was left")
 	}
 	db.Close()
 	db = openStore(t, dir, Options{Alive: func(store.Owner) bool { return false }})
-	if NeedsCheck(dir) {
+	if layout.NeedsCheck(dir) {
 		t.Fatal("the mark is there after the check")
 	}
 	w = newWork(t, db, "a")
@@ -230,7 +231,7 @@ func TestAMarkedStoreThatIsDamagedIsNotWritten(t *testing.T) {
 		db.Close()
 		_, err := Open(t.Context(), dir, Options{})
 		wantCode(t, err, belay.CodeStoreDamaged)
-		if !NeedsCheck(dir) {
+		if !layout.NeedsCheck(dir) {
 			t.Errorf("%s: the mark is gone", what)
 		}
 		openStore(t, dir, Options{ReadOnly: true})
@@ -260,7 +261,7 @@ func TestARolledBackTypeNameIsForgotten(t *testing.T) {
 	var f fault
 	db := openStore(t, t.TempDir(), Options{fault: f.at})
 	w := newWork(t, db, "a")
-	f.set(result(codeFull))
+	f.set(result(layout.CodeFull))
 	wantCode(t, w.try(t.Context(), db, "x"), belay.CodeStoreFull)
 	f.set(nil)
 	w.append(t, db, "x")
@@ -285,7 +286,7 @@ func TestTheLogIsFoldedIntoTheDatabase(t *testing.T) {
 	if err := db.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if info, err := os.Stat(Path(dir) + "-wal"); err == nil && info.Size() > 0 {
+	if info, err := os.Stat(layout.Path(dir) + "-wal"); err == nil && info.Size() > 0 {
 		t.Fatalf("the log has %d bytes after closing", info.Size())
 	}
 }

@@ -11,7 +11,9 @@ import (
 	"sync"
 	"time"
 
+	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/internal/store"
+	"github.com/belay-run/belay/internal/store/sqlite/layout"
 )
 
 // operation is one write. apply reads what it needs, refuses, or writes; it may
@@ -278,8 +280,8 @@ func (w *writer) rollback() {
 // ownFault reports whether an error may be about one operation of a group, so
 // that the others deserve a transaction without it.
 func ownFault(err error) bool {
-	switch resultCode(err) {
-	case codeBusy, codeLocked, codeReadOnly, codeIO, codeCorrupt, codeFull, codeCantOpen, codeNotADB:
+	switch layout.ResultCode(err) {
+	case layout.CodeBusy, layout.CodeLocked, layout.CodeReadOnly, layout.CodeIO, layout.CodeCorrupt, layout.CodeFull, layout.CodeCantOpen, layout.CodeNotADB:
 		return false
 	}
 	return !errors.Is(err, driver.ErrBadConn)
@@ -289,9 +291,9 @@ func ownFault(err error) bool {
 // knows what the disk holds: the store closes for writing, and leaves a mark
 // for whoever opens it next.
 func (w *writer) failure(err error) error {
-	code := resultCode(err)
+	code := layout.ResultCode(err)
 	wrapped := w.db.wrap(err, "write")
-	if code != codeIO && code != codeCorrupt && code != codeNotADB {
+	if code != layout.CodeIO && code != layout.CodeCorrupt && code != layout.CodeNotADB {
 		return wrapped
 	}
 	w.mu.Lock()
@@ -330,7 +332,7 @@ func (w *writer) look() {
 // system may call pages clean that never reached the disk.
 func (w *writer) fold(kind string) (frames int64) {
 	frames, _, err := w.wal(kind)
-	if err != nil && extendedCode(err) != codeIOTruncate {
+	if err != nil && layout.ExtendedCode(err) != layout.CodeIOTruncate {
 		_ = w.failure(err) // nobody waits for it: the next write is told
 		return 0
 	}
@@ -413,6 +415,23 @@ func (w *writer) row(query string, args []any, into ...any) (found bool, err err
 		return false, nil
 	}
 	return err == nil, err
+}
+
+// checked reads the row of a name, whose scan refuses one that isn't what was written.
+func (w *writer) checked(query, name string, scan func(*sql.Row) error) (found bool, refused, broken error) {
+	s, err := w.prepared(query)
+	if err != nil {
+		return false, nil, err
+	}
+	switch err := scan(s.QueryRowContext(w.db.life, name)); {
+	case err == sql.ErrNoRows:
+		return false, nil, nil
+	case belay.CodeOf(err) == belay.CodeStoreDamaged:
+		return false, err, nil
+	case err != nil:
+		return false, nil, err
+	}
+	return true, nil, nil
 }
 
 // prepared is a statement that is prepared when it is first used.

@@ -4,7 +4,7 @@ package main
 func storeMutants() []mutant {
 	return []mutant{
 		{"sqlite: a stale append is taken",
-			never("store/sqlite.apply", "f.s.seq != o.b.After"),
+			never("store/sqlite.apply", "f.s.Seq != o.b.After"),
 			"store/sqlite Laws/(log|append)"},
 		{"sqlite: an old owner still writes",
 			swap("store/sqlite.fence", "epoch != b.Epoch", "epoch < 0"),
@@ -22,7 +22,7 @@ func storeMutants() []mutant {
 			never("store/sqlite.Open", "sha256.Sum256(data) != raw"),
 			"store/sqlite Changed"},
 		{"sqlite: a fact that was changed in the file is read as if it was written so",
-			never("store/sqlite.check", "string(r.hash[:]) != string(e.hash)"),
+			never("store/sqlite.check", "string(r.hash[:]) != string(e.Hash)"),
 			"store/sqlite Changed"},
 		{"sqlite: after a failed sync the store goes on writing",
 			drop("store/sqlite.failure", "w.failed = wrapped"),

@@ -1,4 +1,4 @@
-package sqlite
+package layout
 
 import (
 	"bufio"
@@ -9,9 +9,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// fileSystem is the name of the file system that a directory is on, as the
+// FileSystem is the name of the file system that a directory is on, as the
 // mount table has it; empty when that can't be found out.
-func fileSystem(dir string) string {
+func FileSystem(dir string) string {
 	var s unix.Statfs_t
 	if err := unix.Statfs(dir, &s); err != nil {
 		return ""

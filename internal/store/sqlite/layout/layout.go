@@ -1,0 +1,38 @@
+// Package layout is what the files of a SQLite store hold: where they are, their
+// tables, the rows with their columns and checksums, and the errors of the files.
+// The driver, its checks and its backups share it. It opens no database.
+package layout
+
+import (
+	"os"
+	"path/filepath"
+
+	"github.com/belay-run/belay"
+)
+
+// ContentFile is where the file of a content is below the directory of blobs: two
+// digits of directory, the rest of name.
+func ContentFile(blobs string, d belay.Digest) string {
+	name := string(d[len("sha256:"):])
+	return filepath.Join(blobs, name[:2], name[2:])
+}
+
+// CheckMark is the file beside a database that says: a write or a sync failed here,
+// check before writing again.
+func CheckMark(database string) string { return database + "-check" }
+
+// Path is the database file of the default tenant in a store directory.
+func Path(dir string) string { return filepath.Join(dir, "tenants", "default", "belay.db") }
+
+// BlobDir is where the default tenant's large blobs are.
+func BlobDir(dir string) string { return filepath.Join(dir, "tenants", "default", "blobs") }
+
+// Unfinished is how the names of files begin that have no digest yet.
+const Unfinished = "new-"
+
+// NeedsCheck reports whether a store was left after a failed write and hasn't been
+// checked since.
+func NeedsCheck(dir string) bool {
+	_, err := os.Stat(CheckMark(Path(dir)))
+	return err == nil
+}
