@@ -5,7 +5,7 @@ import (
 	"fmt"
 
 	"github.com/belay-run/belay"
-	"github.com/belay-run/belay/internal/engine"
+	"github.com/belay-run/belay/internal/effect/history"
 	"github.com/belay-run/belay/internal/store"
 )
 
@@ -59,7 +59,7 @@ func (c *forkCmd) order(ctx context.Context, a *app, r *runtime) (int, error) {
 }
 
 // turn is the turn to fork at.
-func (c *forkCmd) turn(past *engine.Past) (engine.PastTurn, error) {
+func (c *forkCmd) turn(past *history.Past) (history.PastTurn, error) {
 	if c.Turn != "" {
 		return past.Find(c.Turn)
 	}
@@ -72,19 +72,19 @@ func (c *forkCmd) turn(past *engine.Past) (engine.PastTurn, error) {
 }
 
 // pastOf is the history of a session's newest thread.
-func pastOf(ctx context.Context, st store.Store, id belay.SessionID, threads []belay.ThreadID) (*engine.Past, error) {
+func pastOf(ctx context.Context, st store.Store, id belay.SessionID, threads []belay.ThreadID) (*history.Past, error) {
 	none := belay.Errorf(belay.CodeBadState, "it has no turn yet").At(string(id)).WithHint("belay sessions resume %s", id)
 	if len(threads) == 0 {
 		return nil, none
 	}
-	p, err := engine.ReadPast(ctx, st, threads[len(threads)-1])
+	p, err := history.ReadPast(ctx, st, threads[len(threads)-1])
 	if err == nil && p.Seq == 0 {
 		return nil, none
 	}
 	return p, err
 }
 
-func (a *app) tellFork(f forked, past *engine.Past) {
+func (a *app) tellFork(f forked, past *history.Past) {
 	if a.JSON {
 		a.printJSON(f)
 		return

@@ -8,7 +8,7 @@ import (
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/event"
 	"github.com/belay-run/belay/internal/core/session"
-	"github.com/belay-run/belay/internal/engine"
+	"github.com/belay-run/belay/internal/effect/history"
 	"github.com/belay-run/belay/internal/lib/readfile"
 )
 
@@ -43,7 +43,7 @@ func (c *rollbackCmd) run(ctx context.Context, a *app) (int, error) {
 	}
 	defer w.close()
 	g := &rollback{turnRun: w, scope: event.ScopeThread, verb: "rollback", dry: c.DryRun, force: c.Force, reason: c.Reason}
-	return g.run(ctx, s, func(p *engine.Past) (engine.PastTurn, error) { return p.Find(c.Turn) })
+	return g.run(ctx, s, func(p *history.Past) (history.PastTurn, error) { return p.Find(c.Turn) })
 }
 
 func (c *undoCmd) run(ctx context.Context, a *app) (int, error) {
@@ -56,11 +56,11 @@ func (c *undoCmd) run(ctx context.Context, a *app) (int, error) {
 	}
 	defer w.close()
 	g := &rollback{turnRun: w, scope: event.ScopeFiles, verb: "undo", dry: c.DryRun, force: c.Force, reason: c.Reason}
-	return g.run(ctx, s, func(p *engine.Past) (engine.PastTurn, error) { return p.BeforeLast(c.Turns) })
+	return g.run(ctx, s, func(p *history.Past) (history.PastTurn, error) { return p.BeforeLast(c.Turns) })
 }
 
 // run finishes a rollback that was begun, makes a plan, shows it and carries it out.
-func (g *rollback) run(ctx context.Context, s *session.State, target func(*engine.Past) (engine.PastTurn, error)) (int, error) {
+func (g *rollback) run(ctx context.Context, s *session.State, target func(*history.Past) (history.PastTurn, error)) (int, error) {
 	if g.restoring(ctx) && !g.dry {
 		if _, err := g.restored(ctx); err != nil {
 			return 0, err
@@ -90,9 +90,9 @@ func (g *rollback) run(ctx context.Context, s *session.State, target func(*engin
 		return 0, belay.Errorf(belay.CodeWorkspace, "it can't be opened: %s", readfile.Reason(err)).At(g.workspace).WithHint("the workspace must be there to take back what was done to it")
 	}
 	defer root.Close() //nolint:errcheck // it was only read
-	look := engine.Planner{Root: root, Dir: g.workspace, Keeper: g.a.keeper(), Force: g.force}
+	look := history.Planner{Root: root, Dir: g.workspace, Keeper: g.a.keeper(), Force: g.force}
 	if !g.dry {
-		look.Keep = g.engine.Keep(ctx)
+		look.Secrets = g.a.secrets()
 	}
 	plan, err := past.PlanRollback(ctx, to, look)
 	if err != nil {
@@ -102,7 +102,7 @@ func (g *rollback) run(ctx context.Context, s *session.State, target func(*engin
 }
 
 // carryOut shows the plan, and does it unless that isn't wanted or not allowed.
-func (g *rollback) carryOut(ctx context.Context, past *engine.Past, plan *engine.Rollback) (int, error) {
+func (g *rollback) carryOut(ctx context.Context, past *history.Past, plan *history.Rollback) (int, error) {
 	back := g.takenBack(past, plan)
 	if len(back) == 0 && len(plan.Files) == 0 && len(plan.Foreign) == 0 {
 		return g.nothing(plan)
@@ -136,8 +136,8 @@ func (g *rollback) carryOut(ctx context.Context, past *engine.Past, plan *engine
 }
 
 // takenBack are the turns that go, the oldest first.
-func (g *rollback) takenBack(past *engine.Past, plan *engine.Rollback) []engine.PastTurn {
-	var back []engine.PastTurn
+func (g *rollback) takenBack(past *history.Past, plan *history.Rollback) []history.PastTurn {
+	var back []history.PastTurn
 	for _, t := range past.Turns {
 		if !t.Copied && t.End > plan.To.End {
 			back = append(back, t)
@@ -149,7 +149,7 @@ func (g *rollback) takenBack(past *engine.Past, plan *engine.Rollback) []engine.
 	return back
 }
 
-func (g *rollback) nothing(plan *engine.Rollback) (int, error) {
+func (g *rollback) nothing(plan *history.Rollback) (int, error) {
 	if g.a.JSON {
 		g.a.printJSON(planned{Session: g.session, Scope: g.scope, To: plan.To.ID, Rollback: plan})
 		return belay.ExitOK, nil
@@ -161,14 +161,14 @@ func (g *rollback) nothing(plan *engine.Rollback) (int, error) {
 
 // planned is a plan as JSON.
 type planned struct {
-	Session belay.SessionID   `json:"session"`
-	Scope   string            `json:"scope"`
-	To      belay.TurnID      `json:"to,omitempty"`
-	Turns   []engine.PastTurn `json:"turns,omitempty"`
-	*engine.Rollback
+	Session belay.SessionID    `json:"session"`
+	Scope   string             `json:"scope"`
+	To      belay.TurnID       `json:"to,omitempty"`
+	Turns   []history.PastTurn `json:"turns,omitempty"`
+	*history.Rollback
 }
 
-func (g *rollback) showPlan(plan *engine.Rollback, back []engine.PastTurn) {
+func (g *rollback) showPlan(plan *history.Rollback, back []history.PastTurn) {
 	w := g.a.Stdout
 	would := "will be "
 	if g.dry || len(plan.Foreign) > 0 && !g.force {
@@ -196,7 +196,7 @@ func (g *rollback) showPlan(plan *engine.Rollback, back []engine.PastTurn) {
 }
 
 // showStays lists what can't be undone, before anything happens.
-func (g *rollback) showStays(plan *engine.Rollback) {
+func (g *rollback) showStays(plan *history.Rollback) {
 	w := g.a.Stdout
 	for _, r := range plan.Ran {
 		fmt.Fprintf(w, "not restorable: %s\n", line(r.String()))

@@ -7,7 +7,7 @@ import (
 	"strings"
 
 	"github.com/belay-run/belay"
-	"github.com/belay-run/belay/internal/engine"
+	"github.com/belay-run/belay/internal/effect/history"
 	"github.com/belay-run/belay/internal/store"
 	"github.com/belay-run/belay/internal/view"
 )
@@ -115,8 +115,8 @@ type showCmd struct {
 // shown is a session and its driver, as JSON.
 type shown struct {
 	view.Session
-	Owner *store.Owner      `json:"owner,omitempty"`
-	Turns []engine.PastTurn `json:"turns,omitempty"` // asked for with --turns
+	Owner *store.Owner       `json:"owner,omitempty"`
+	Turns []history.PastTurn `json:"turns,omitempty"` // asked for with --turns
 }
 
 func (c *showCmd) read(ctx context.Context, a *app, st store.Store) (int, error) {
@@ -128,9 +128,9 @@ func (c *showCmd) read(ctx context.Context, a *app, st store.Store) (int, error)
 	if err != nil {
 		return 0, err
 	}
-	var turns []engine.PastTurn
+	var turns []history.PastTurn
 	if c.Turns && len(s.Threads) > 0 {
-		past, err := engine.ReadPast(ctx, st, s.Threads[len(s.Threads)-1].ID)
+		past, err := history.ReadPast(ctx, st, s.Threads[len(s.Threads)-1].ID)
 		if err != nil {
 			return 0, err
 		}
@@ -155,12 +155,12 @@ func (c *showCmd) read(ctx context.Context, a *app, st store.Store) (int, error)
 }
 
 // showTurns lists the turns that are in force.
-func (a *app) showTurns(turns []engine.PastTurn) error {
+func (a *app) showTurns(turns []history.PastTurn) error {
 	if len(turns) == 0 {
 		return nil
 	}
 	fmt.Fprintln(a.Stdout)
-	return writeTable(a.Stdout, turns, "TURN\tEND\tASKED\tID", func(p engine.PastTurn) []any {
+	return writeTable(a.Stdout, turns, "TURN\tEND\tASKED\tID", func(p history.PastTurn) []any {
 		end := string(p.Outcome)
 		switch {
 		case p.Copied:

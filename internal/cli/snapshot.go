@@ -4,12 +4,12 @@ import (
 	"context"
 
 	"github.com/belay-run/belay/internal/core"
-	"github.com/belay-run/belay/internal/engine"
+	"github.com/belay-run/belay/internal/effect/history"
 	"github.com/belay-run/belay/internal/workspace/shadow"
 )
 
 // keeper keeps workspaces by hidden commits of their repositories.
-func (a *app) keeper() engine.Snapshots { return gitKeeper{shadow.Git{Environ: a.Env}} }
+func (a *app) keeper() history.Snapshots { return gitKeeper{shadow.Git{Environ: a.Env}} }
 
 type gitKeeper struct{ git shadow.Git }
 
@@ -19,24 +19,24 @@ func (k gitKeeper) Take(ctx context.Context, workspace string, e core.TakeSnapsh
 	return id, name, err
 }
 
-func (k gitKeeper) Diff(ctx context.Context, workspace, from, to string) ([]engine.KeptChange, error) {
+func (k gitKeeper) Diff(ctx context.Context, workspace, from, to string) ([]history.KeptChange, error) {
 	changes, err := k.git.Diff(ctx, workspace, from, to)
-	out := make([]engine.KeptChange, len(changes))
+	out := make([]history.KeptChange, len(changes))
 	for i, c := range changes {
-		out[i] = engine.KeptChange{Path: c.Path, From: keptFile(c.From), To: keptFile(c.To)}
+		out[i] = history.KeptChange{Path: c.Path, From: keptFile(c.From), To: keptFile(c.To)}
 	}
 	return out, err
 }
 
-func (k gitKeeper) Read(ctx context.Context, workspace string, f *engine.KeptFile) ([]byte, error) {
+func (k gitKeeper) Read(ctx context.Context, workspace string, f *history.KeptFile) ([]byte, error) {
 	return k.git.Read(ctx, workspace, &shadow.Entry{ID: f.ID})
 }
 
-func keptFile(e *shadow.Entry) *engine.KeptFile {
+func keptFile(e *shadow.Entry) *history.KeptFile {
 	if e == nil {
 		return nil
 	}
-	return &engine.KeptFile{Kind: e.Kind, Mode: e.Mode, ID: e.ID}
+	return &history.KeptFile{Kind: e.Kind, Mode: e.Mode, ID: e.ID}
 }
 
 // keepable refuses a workspace that a session's settings want kept and that

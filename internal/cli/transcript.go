@@ -15,7 +15,7 @@ import (
 
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/event"
-	"github.com/belay-run/belay/internal/engine"
+	"github.com/belay-run/belay/internal/effect/history"
 	"github.com/belay-run/belay/internal/store"
 	"github.com/belay-run/belay/internal/transfer/transcript"
 )
@@ -34,7 +34,7 @@ func (a *app) writeTranscript(ctx context.Context, st store.Store, id belay.Sess
 	if err != nil {
 		return err
 	}
-	for m, err := range engine.Transcript(ctx, st, thread) {
+	for m, err := range history.Transcript(ctx, st, thread) {
 		if err != nil {
 			return err
 		}
@@ -118,7 +118,7 @@ func (b *transcriptImport) keep(ctx context.Context, f *importFile) (err error) 
 	from := &belay.Import{Format: about.Format, Name: b.short(filepath.Base(f.name), maxName), Digest: store.DigestFrom(digest.Sum(nil)),
 		Session: belay.SessionID(b.short(about.Session, 128))}
 	b.begin.ImportedFrom = from
-	if b.begin.Base, err = engine.WriteBase(ctx, b.r.store, b.saying(ctx, from)); err != nil {
+	if b.begin.Base, err = history.WriteBase(ctx, b.r.store, b.saying(ctx, from)); err != nil {
 		return err
 	}
 	if b.begin.Base == nil {

@@ -232,7 +232,7 @@ func (v *drive) append(ctx context.Context, b *batch, rd core.Ready) error {
 		return err
 	}
 	v.e.c.Point("append/after")
-	v.e.convs.feed(context.WithoutCancel(ctx), v.e.c.Store, v.stream, b.events)
+	v.e.convs.Feed(context.WithoutCancel(ctx), v.stream, b.events)
 	v.e.deliverLocal(b.sends)
 	if v.e.c.Recorded != nil && len(b.events) > 0 {
 		v.e.c.Recorded(end, slices.Clone(b.events))

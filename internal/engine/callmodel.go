@@ -15,6 +15,7 @@ import (
 	"github.com/belay-run/belay/event"
 	"github.com/belay-run/belay/internal/core"
 	"github.com/belay-run/belay/internal/core/thread"
+	"github.com/belay-run/belay/internal/effect/history"
 	"github.com/belay-run/belay/internal/model"
 	"github.com/belay-run/belay/internal/model/tokens"
 	"github.com/belay-run/belay/internal/secret"
@@ -26,7 +27,6 @@ const (
 	inlineText  = 4 << 10 // bytes of a text
 	inlineArgs  = 2 << 10 // bytes of one call's arguments
 	inlineCalls = 6 << 10 // bytes of all arguments of an answer
-	previewText = 200     // bytes of a text that is elsewhere
 	maxCalls    = 48      // calls of one answer; more are dropped, with a note to the model
 	maxAnswer   = 8 << 20 // bytes of an answer; a longer one has failed
 )
@@ -99,12 +99,12 @@ func (v *drive) read(ctx context.Context, a *answer) error {
 	if err != nil {
 		return err
 	}
-	c := v.e.convs.take(v.stream)
-	defer v.e.convs.give(context.WithoutCancel(ctx), v.e.c.Store, c)
-	if err := c.upTo(ctx, v.e.c.Store, a.eff.To); err != nil {
+	c := v.e.convs.Take(v.stream)
+	defer v.e.convs.Give(context.WithoutCancel(ctx), c)
+	if err := c.UpTo(ctx, v.e.c.Store, a.eff.To); err != nil {
 		return err
 	}
-	r := a.request(c.shown(model.AbilitiesOf(prov, a.settings.Model)))
+	r := a.request(c.Shown(model.AbilitiesOf(prov, a.settings.Model)))
 	if err := v.fits(a, c, r); err != nil {
 		return err
 	}
@@ -137,7 +137,7 @@ func (a *answer) request(messages []belay.Message) model.Request {
 		Content: a.v.e.c.Store.Get, Effort: a.rules.Settings.Effort, Output: a.rules.Answer(),
 	}
 	if a.eff.Note != "" {
-		r.Note = noteText(a.eff.Note)
+		r.Note = history.Note(a.eff.Note)
 	}
 	return r
 }
@@ -325,12 +325,12 @@ func (a *answer) fit(ctx context.Context, p *event.ModelCompleted) error {
 			break
 		}
 		switch {
-		case p.Text.Ref == nil && len(p.Text.Text) > previewText:
+		case p.Text.Ref == nil && len(p.Text.Text) > history.Preview:
 			ref, err := a.v.e.c.Store.Put(ctx, []byte(p.Text.Text), "text/plain")
 			if err != nil {
 				return err
 			}
-			p.Text = belay.Content{Text: event.CutText(p.Text.Text, previewText), Ref: &ref}
+			p.Text = belay.Content{Text: event.CutText(p.Text.Text, history.Preview), Ref: &ref}
 		case n < len(p.Calls):
 			if pr := p.Calls[n].Problem; pr != nil {
 				pr.Message, pr.Hint = event.CutText(pr.Message, 60), ""
@@ -384,5 +384,5 @@ func (e *Engine) content(ctx context.Context, text, media string) (belay.Content
 		return belay.Content{Text: text}, nil
 	}
 	ref, err := e.c.Store.Put(ctx, []byte(e.c.Secrets.String(text)), media)
-	return belay.Content{Text: event.CutText(text, previewText) + " …", Ref: &ref}, err
+	return belay.Content{Text: event.CutText(text, history.Preview) + " …", Ref: &ref}, err
 }

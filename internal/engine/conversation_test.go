@@ -8,7 +8,7 @@ import (
 	"testing/synctest"
 
 	"github.com/belay-run/belay/event"
-	"github.com/belay-run/belay/internal/engine"
+	"github.com/belay-run/belay/internal/effect/history"
 	"github.com/belay-run/belay/internal/tool"
 )
 
@@ -39,7 +39,7 @@ steps:
 			if !ok {
 				continue
 			}
-			msgs, err := engine.Conversation(t.Context(), b.h, thr.Stream(), p.To)
+			msgs, err := history.Messages(t.Context(), b.h, thr.Stream(), p.To)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -1,13 +1,11 @@
 package engine
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/event"
-	"github.com/belay-run/belay/internal/store"
 )
 
 // inlineEcho is how much a fact holds itself of what a vendor wants back.
@@ -21,7 +19,7 @@ func (e *Engine) keepEcho(ctx context.Context, list []event.ModelEcho) (belay.Co
 		return belay.Content{}, nil
 	}
 	b, err := json.Marshal(list)
-	if err != nil || !bytes.Equal(e.c.Secrets.Bytes(b), b) {
+	if err != nil || e.c.Secrets.Holds(b) {
 		return belay.Content{}, nil //nolint:nilerr // a vendor's data that is no JSON is left out as well
 	}
 	if len(b) <= inlineEcho && event.TextLen(string(b)) <= 2*inlineEcho {
@@ -29,29 +27,4 @@ func (e *Engine) keepEcho(ctx context.Context, list []event.ModelEcho) (belay.Co
 	}
 	ref, err := e.c.Store.Put(ctx, b, "application/json")
 	return belay.Content{Ref: &ref}, err
-}
-
-// echoes puts what the vendor wants back into the message of its answer: what
-// stands before the answer as parts, the rest with its calls.
-func echoes(ctx context.Context, st store.Run, c belay.Content, m *belay.Message) error {
-	text, err := whole(ctx, st, c)
-	if err != nil || text == "" {
-		return err
-	}
-	var list []event.ModelEcho
-	if err := json.Unmarshal([]byte(text), &list); err != nil {
-		return store.Damaged("echo", "what a vendor wants back can't be read")
-	}
-	var before []belay.Part
-	calls := m.Calls()
-	for i := range list {
-		switch n := list[i].Call; {
-		case n == 0:
-			before = append(before, belay.Part{Echo: &list[i].Echo})
-		case n <= len(calls):
-			calls[n-1].Echo = &list[i].Echo
-		}
-	}
-	m.Parts = append(before, m.Parts...)
-	return nil
 }

@@ -4,13 +4,11 @@ import (
 	"bytes"
 	"context"
 	"errors"
-	"fmt"
 
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/event"
 	"github.com/belay-run/belay/internal/core/thread"
 	"github.com/belay-run/belay/internal/model"
-	"github.com/belay-run/belay/internal/store"
 )
 
 // MaxEdit is how many bytes the arguments may have that a person gives a call.
@@ -92,32 +90,3 @@ func (e *Engine) holdsSecret(args []byte) bool { return !bytes.Equal(e.c.Secrets
 func errSecretArgs() error {
 	return belay.Errorf(belay.CodeBadArguments, "the arguments hold a registered secret, which would be recorded").WithHint("let the tool read it from its environment or from a file")
 }
-
-// edited notes that a call runs with other arguments than the model gave: its
-// result says so, or the model would take it for the result of its own.
-func (v *conversation) edited(ctx context.Context, st store.Run, id belay.CallID, p event.ToolArgs) error {
-	args := []byte(p.Args)
-	if p.ArgsRef != nil {
-		var err error
-		if args, err = st.Get(ctx, p.ArgsRef.Digest); err != nil {
-			return err
-		}
-	}
-	if v.changed == nil {
-		v.changed = map[belay.CallID]string{}
-	}
-	v.changed[id] = editText(p, string(args))
-	return nil
-}
-
-// editText is how a model reads that its call was changed.
-func editText(p event.ToolArgs, args string) string {
-	shown := event.CutText(args, maxEditShown)
-	if len(shown) < len(args) {
-		shown += fmt.Sprintf(" … (%d bytes in all)", len(args))
-	}
-	return noteText(fmt.Sprintf("A person (%s) changed this call before allowing it. %s got these arguments in place of yours: %s\nWhat follows is the result of that.", p.By, p.Name, shown))
-}
-
-// maxEditShown bounds what a model is shown of the arguments that it got instead.
-const maxEditShown = 8 << 10

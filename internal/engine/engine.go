@@ -21,6 +21,7 @@ import (
 	"github.com/belay-run/belay/internal/core/session"
 	"github.com/belay-run/belay/internal/core/task"
 	"github.com/belay-run/belay/internal/core/thread"
+	"github.com/belay-run/belay/internal/effect/history"
 	"github.com/belay-run/belay/internal/model"
 	"github.com/belay-run/belay/internal/model/tokens"
 	"github.com/belay-run/belay/internal/policy"
@@ -47,7 +48,7 @@ type Config struct {
 	Point    func(kind string)                // called before and after every append and effect; for crash tests
 	Check    Check                            // asks checkers about calls; nil can't, which is what their failure means
 	Stall    time.Duration                    // how long an effect whose time is up may hold its thread; 0 is DefaultStall
-	Keeper   Snapshots                        // keeps whole workspaces; nil can't
+	Keeper   history.Snapshots                // keeps whole workspaces; nil can't
 	Confine  Confine                          // confines what calls start; nil can't, which refuses what must be confined
 	Inspect  Inspect                          // looks at the files that they leave; may be nil
 
@@ -82,7 +83,7 @@ type Live struct {
 // Engine drives sessions of one store.
 type Engine struct {
 	c     Config
-	convs *convCache
+	convs *history.Cache
 
 	corrections tokens.Corrections // of how models count, from what they reported
 
@@ -117,7 +118,7 @@ func New(c Config) (*Engine, error) {
 	if c.Point == nil {
 		c.Point = func(string) {}
 	}
-	return &Engine{c: c, convs: newConvCache(convBudget), drives: map[belay.StreamID]*drive{},
+	return &Engine{c: c, convs: history.NewCache(c.Store), drives: map[belay.StreamID]*drive{},
 		owned: map[belay.SessionID]*ownership{}, roots: map[string]*os.Root{}, kept: newKept(), resting: newResting(), coming: map[belay.SessionID]int{}}, nil
 }
 

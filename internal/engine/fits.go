@@ -3,6 +3,7 @@ package engine
 import (
 	"fmt"
 
+	"github.com/belay-run/belay/internal/effect/history"
 	"github.com/belay-run/belay/internal/model"
 	"github.com/belay-run/belay/internal/model/tokens"
 )
@@ -17,19 +18,17 @@ const nearly = 60
 
 // fits counts a request and refuses one that is larger than what its model is
 // known to read: it would be cut or refused, and be paid for.
-func (v *drive) fits(a *answer, c *conversation, r model.Request) error {
+func (v *drive) fits(a *answer, c *history.Conversation, r model.Request) error {
 	most := a.eff.Context
 	if most <= 0 || v.e.c.Counts == nil {
 		return nil
 	}
 	p := v.e.c.Counts(a.settings)
-	if c.counts != p || c.estimator == nil {
-		c.counts, c.estimator = p, tokens.NewEstimator(p, &v.e.corrections, nil)
-	}
-	a.estimate = c.estimator.Estimate(r)
+	count := c.Estimator(p, &v.e.corrections)
+	a.estimate = count.Estimate(r)
 	if !a.estimate.Exact && a.estimate.Input > most/100*nearly {
 		tokens.Load(p.Vocabulary)
-		a.estimate = c.estimator.Estimate(r)
+		a.estimate = count.Estimate(r)
 	}
 	if a.estimate.Input <= most {
 		return nil

@@ -114,7 +114,7 @@ func (b *newSession) found(ctx context.Context, f store.NewSession) (end store.P
 	}
 	b.e.c.Point("append/after")
 	for i, v := range b.streams {
-		b.e.convs.feed(context.WithoutCancel(ctx), b.e.c.Store, v.stream, b.batches[i].events)
+		b.e.convs.Feed(context.WithoutCancel(ctx), v.stream, b.batches[i].events)
 	}
 	if b.e.c.Recorded != nil {
 		b.e.c.Recorded(end, b.facts())

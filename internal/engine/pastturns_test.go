@@ -14,7 +14,7 @@ import (
 
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/event"
-	"github.com/belay-run/belay/internal/engine"
+	"github.com/belay-run/belay/internal/effect/history"
 	"github.com/belay-run/belay/internal/tool"
 )
 
@@ -69,7 +69,7 @@ func talk(t *testing.T) *bench {
 // fork makes session n of a turn of a thread.
 func (b *bench) fork(n int, of belay.ThreadID, turn string) belay.ThreadID {
 	b.t.Helper()
-	past, err := engine.ReadPast(b.t.Context(), b.h, of)
+	past, err := history.ReadPast(b.t.Context(), b.h, of)
 	if err != nil {
 		b.t.Fatal(err)
 	}
@@ -92,7 +92,7 @@ func (b *bench) fork(n int, of belay.ThreadID, turn string) belay.ThreadID {
 // said is a thread's conversation as a model sees it now.
 func (b *bench) said(id belay.ThreadID) []belay.Message {
 	b.t.Helper()
-	msgs, err := engine.Conversation(b.t.Context(), b.h, id.Stream(), math.MaxInt64)
+	msgs, err := history.Messages(b.t.Context(), b.h, id.Stream(), math.MaxInt64)
 	if err != nil {
 		b.t.Fatal(err)
 	}
@@ -107,7 +107,7 @@ func TestAForkSaysWhatItsParentSaid(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := talk(t)
 		whole := b.said(thr)
-		past, err := engine.ReadPast(t.Context(), b.h, thr)
+		past, err := history.ReadPast(t.Context(), b.h, thr)
 		if err != nil || len(past.Turns) != 4 {
 			t.Fatalf("turns %+v, %v", past.Turns, err)
 		}
@@ -166,7 +166,7 @@ func TestAForkNamesItsWholeHistory(t *testing.T) {
 		b := talk(t)
 		one := b.fork(1, thr, "4")
 		var lines []belay.Said
-		for s, err := range engine.ReadBase(t.Context(), b.h, b.begin(one).Base) {
+		for s, err := range history.ReadBase(t.Context(), b.h, b.begin(one).Base) {
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -233,7 +233,7 @@ func TestAForkInTheMiddleKeepsWholeSteps(t *testing.T) {
 		b = newBench(t, "name: t\nsteps:\n  - calls: [{tool: change, args: {}}]\n"+done, func(s *belay.Settings) { s.Approvals = belay.ApprovalsWait }, change)
 		b.dropGrants()
 		b.run()
-		past, err := engine.ReadPast(t.Context(), b.h, thr)
+		past, err := history.ReadPast(t.Context(), b.h, thr)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -1,7 +1,6 @@
 package engine
 
 import (
-	"bytes"
 	"context"
 	"fmt"
 	"strings"
@@ -36,7 +35,7 @@ func (a *answer) checkPictureCount() error {
 // append that completes the answer, under a name that follows from what it shows.
 func (a *answer) drawn(ctx context.Context) (facts []core.Fact, list []belay.Attachment, err error) {
 	for _, p := range a.pictures {
-		if !bytes.Equal(a.v.e.c.Secrets.Bytes(p.Data), p.Data) {
+		if a.v.e.c.Secrets.Holds(p.Data) {
 			return nil, nil, &model.Error{Class: "transient", Message: "a picture of the answer holds a secret of this machine"}
 		}
 		media, ending := pictureMedia(p.Media)
@@ -66,9 +65,4 @@ func pictureMedia(media string) (kind, ending string) {
 // artifactID is the id of what a thread publishes under a name.
 func artifactID(thread belay.ThreadID, name string) string {
 	return belay.DeriveID(belay.PrefixArtifact, belay.StreamID(string(thread)+"/"+name), 0, 0)
-}
-
-// pictureNote replaces a picture of an answer when the model reads it later.
-func pictureNote(a belay.Attachment) string {
-	return noteText(fmt.Sprintf("you made the picture %s (%s, %d bytes), which is published", a.Name, a.Ref.Media, a.Ref.Size))
 }

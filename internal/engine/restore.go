@@ -6,33 +6,12 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"strings"
 
-	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/event"
 	"github.com/belay-run/belay/internal/core"
-	"github.com/belay-run/belay/internal/tool"
+	"github.com/belay-run/belay/internal/effect/history"
 	"github.com/belay-run/belay/internal/tool/file"
 )
-
-// FileChange is a file of a plan: what is there, and what it becomes. Nil is
-// nothing.
-type FileChange struct {
-	Path string     `json:"path"`
-	Have *belay.Ref `json:"have,omitempty"`
-	Want *belay.Ref `json:"want,omitempty"`
-	Mode string     `json:"mode,omitempty"` // permission bits of a file that comes back
-	// Forced: it was changed by others, and a person wants it back all the same.
-	Forced bool `json:"forced,omitempty"`
-}
-
-// digestOf is a content's digest as files are compared by it.
-func digestOf(r *belay.Ref) string {
-	if r == nil {
-		return file.Absent
-	}
-	return string(r.Digest)
-}
 
 // restoreFiles makes the files of a plan what they were. Each is recorded after
 // it changed; an attempt that finds one changed and not recorded records it. No
@@ -51,7 +30,7 @@ func (v *drive) restoreFiles(ctx context.Context, eff core.RestoreFiles) []core.
 	if err != nil {
 		return nil // the log can't be read: the next drive tries again
 	}
-	room := roomForArtifacts
+	room := history.RoomForArtifacts
 	for _, f := range plan {
 		if !recorded[f.Path] {
 			switch err := v.restoreFile(ctx, root, eff, f); {
@@ -67,22 +46,19 @@ func (v *drive) restoreFiles(ctx context.Context, eff core.RestoreFiles) []core.
 			end.Artifacts = append(end.Artifacts, f.Path)
 		}
 	}
-	end.Kept = fitting(end.Kept, roomForArtifacts)
+	end.Kept = history.Fitting(end.Kept, history.RoomForArtifacts)
 	return []core.Fact{{IDs: eff.IDs, Data: end}}
 }
-
-// roomForArtifacts bounds the files, and the reasons, that a fact names, in bytes.
-const roomForArtifacts = 5 << 10
 
 // errNotRecorded means that a file was changed and its fact wasn't recorded.
 var errNotRecorded = errors.New("the fact was not recorded")
 
-func (v *drive) plan(ctx context.Context, eff core.RestoreFiles) ([]FileChange, *os.Root, error) {
+func (v *drive) plan(ctx context.Context, eff core.RestoreFiles) ([]history.FileChange, *os.Root, error) {
 	raw, err := v.e.c.Store.Get(ctx, eff.Plan.Digest)
 	if err != nil {
 		return nil, nil, fmt.Errorf("its plan: %w", err)
 	}
-	var plan []FileChange
+	var plan []history.FileChange
 	if err := json.Unmarshal(raw, &plan); err != nil {
 		return nil, nil, fmt.Errorf("its plan: %w", err)
 	}
@@ -108,13 +84,13 @@ func (v *drive) recorded(ctx context.Context, since int64) (map[string]bool, err
 }
 
 // restoreFile makes one file what it was, and records it.
-func (v *drive) restoreFile(ctx context.Context, root *os.Root, eff core.RestoreFiles, f FileChange) error {
+func (v *drive) restoreFile(ctx context.Context, root *os.Root, eff core.RestoreFiles, f history.FileChange) error {
 	_, err := file.Restore(ctx, root, file.Restoration{
-		Path: f.Path, Have: digestOf(f.Have), Want: digestOf(f.Want), Mode: f.Mode, Mark: string(v.stream) + "/" + eff.Key(),
+		Path: f.Path, Have: history.Digest(f.Have), Want: history.Digest(f.Want), Mode: f.Mode, Mark: string(v.stream) + "/" + eff.Key(),
 		Before: func() ([]byte, error) { return v.e.c.Store.Get(ctx, f.Want.Digest) },
 	})
 	if err != nil {
-		return sayProblem(f.Path, err)
+		return history.Reason(f.Path, err)
 	}
 	p := event.ArtifactChanged{Kind: "file", Path: f.Path, Op: "changed", Before: f.Have, After: f.Want, Kept: true, Mode: f.Mode, Note: "restored"}
 	switch {
@@ -131,22 +107,4 @@ func (v *drive) restoreFile(ctx context.Context, root *os.Root, eff core.Restore
 		return errors.Join(errNotRecorded, err)
 	}
 	return nil
-}
-
-// sayProblem is why a file stays as it is, in a line.
-func sayProblem(path string, err error) error {
-	if e, ok := errors.AsType[*tool.Error](err); ok {
-		return errors.New(e.Message)
-	}
-	return errors.New(path + ": " + strings.ReplaceAll(err.Error(), "\n", " "))
-}
-
-// fitting are the first texts that fit into some bytes.
-func fitting(texts []string, room int) []string {
-	for i, t := range texts {
-		if room -= event.TextLen(t) + 3; room < 0 {
-			return texts[:i]
-		}
-	}
-	return texts
 }

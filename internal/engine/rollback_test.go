@@ -19,15 +19,17 @@ import (
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/event"
 	"github.com/belay-run/belay/internal/core/thread"
+	"github.com/belay-run/belay/internal/effect/history"
 	"github.com/belay-run/belay/internal/engine"
 	"github.com/belay-run/belay/internal/model/scripted"
+	"github.com/belay-run/belay/internal/secret"
 	"github.com/belay-run/belay/internal/store/memory"
 )
 
 // back takes session 1 back to a turn, without files.
 func (b *bench) back(turn string) {
 	b.t.Helper()
-	past, err := engine.ReadPast(b.t.Context(), b.h, thr)
+	past, err := history.ReadPast(b.t.Context(), b.h, thr)
 	if err != nil {
 		b.t.Fatal(err)
 	}
@@ -62,7 +64,7 @@ func TestBackIsAsIfNothingWasSaidSince(t *testing.T) {
 				if d := cmp.Diff(strip(want), strip(b.asked[len(b.asked)-1])); d != "" {
 					t.Errorf("what is asked next (-fork +back):\n%s", d)
 				}
-				past, err := engine.ReadPast(t.Context(), b.h, thr)
+				past, err := history.ReadPast(t.Context(), b.h, thr)
 				if err != nil || len(past.Turns) != n+1 || past.Turns[n].ID != "turn_9" {
 					t.Errorf("turns in force: %+v, %v", past.Turns, err)
 				}
@@ -103,7 +105,7 @@ func TestTheModelIsToldOfAnUndo(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := talk(t)
 		before := b.said(thr)
-		past, err := engine.ReadPast(t.Context(), b.h, thr)
+		past, err := history.ReadPast(t.Context(), b.h, thr)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -142,7 +144,7 @@ func (m *machine) planBack(p *process) {
 		m.t.Fatal(err)
 	}
 	defer root.Close()
-	past, err := engine.ReadPast(p.ctx, p.h, thr)
+	past, err := history.ReadPast(p.ctx, p.h, thr)
 	if err != nil {
 		m.t.Fatal(err)
 	}
@@ -150,7 +152,7 @@ func (m *machine) planBack(p *process) {
 	if err != nil {
 		m.t.Fatal(err)
 	}
-	plan, err := past.PlanRollback(p.ctx, to, engine.Planner{Root: root, Keep: p.e.Keep(p.ctx)})
+	plan, err := past.PlanRollback(p.ctx, to, history.Planner{Root: root, Secrets: &secret.Scrubber{}})
 	if err != nil || len(plan.Files) == 0 || len(plan.Foreign)+len(plan.Lost) > 0 || len(plan.Ran) != 1 {
 		m.t.Fatalf("plan %+v, %v", plan, err)
 	}
@@ -205,7 +207,7 @@ func (m *machine) undone() string {
 	if !bytes.Equal(a, b) {
 		m.t.Errorf("loading gives\n%s\nfolding gives\n%s", a, b)
 	}
-	msgs, err := engine.Conversation(m.t.Context(), h, thr.Stream(), 1<<40)
+	msgs, err := history.Messages(m.t.Context(), h, thr.Stream(), 1<<40)
 	if err != nil {
 		m.t.Fatal(err)
 	}

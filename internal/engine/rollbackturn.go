@@ -7,6 +7,7 @@ import (
 	"github.com/belay-run/belay/event"
 	"github.com/belay-run/belay/internal/core"
 	"github.com/belay-run/belay/internal/core/thread"
+	"github.com/belay-run/belay/internal/effect/history"
 )
 
 // rollBackTurn finds out what has to be undone so that another turn can run in place
@@ -29,11 +30,11 @@ func (v *drive) rollBackTurn(ctx context.Context, eff core.GoBack) []core.Fact {
 
 // planRollback plans what becomes of the files that were changed since the turn before.
 func (v *drive) planRollback(ctx context.Context, eff core.GoBack, p *event.HistoryRollbackStarted) error {
-	past, err := ReadPast(ctx, v.e.c.Store, belay.ThreadID(v.stream.ID()))
+	past, err := history.ReadPast(ctx, v.e.c.Store, belay.ThreadID(v.stream.ID()))
 	if err != nil {
 		return err
 	}
-	to := PastTurn{Ended: true}
+	to := history.PastTurn{Ended: true}
 	if eff.To != "" {
 		if to, err = past.Find(string(eff.To)); err != nil {
 			return err
@@ -43,12 +44,12 @@ func (v *drive) planRollback(ctx context.Context, eff core.GoBack, p *event.Hist
 	if err != nil {
 		return err
 	}
-	plan, err := past.PlanRollback(ctx, to, Planner{Root: root, Dir: eff.Dir, Keeper: v.e.c.Keeper, Keep: v.e.Keep(ctx)})
+	plan, err := past.PlanRollback(ctx, to, history.Planner{Root: root, Dir: eff.Dir, Keeper: v.e.c.Keeper, Secrets: v.e.c.Secrets})
 	if err != nil {
 		return err
 	}
 	c, err := plan.Command(ctx, v.e.c.Store, p.Scope, "")
-	p.Plan, p.Files, p.Kept = c.Plan, c.Files, fitting(c.Kept, roomForKept)
+	p.Plan, p.Files, p.Kept = c.Plan, c.Files, history.Fitting(c.Kept, roomForKept)
 	return err
 }
 

@@ -247,7 +247,7 @@ func (s *sink) Durable(p event.Payload) error {
 }
 
 func (s *sink) Keep(content []byte, media string) (belay.Ref, error) {
-	if clean := s.v.e.c.Secrets.Bytes(content); len(content) > 0 && &clean[0] != &content[0] {
+	if s.v.e.c.Secrets.Holds(content) {
 		return belay.Ref{}, tool.ErrHoldsSecret
 	}
 	return s.v.e.c.Store.Put(context.WithoutCancel(s.ctx), content, media)

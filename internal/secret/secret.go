@@ -116,6 +116,16 @@ func (s *Scrubber) replace(b, key []byte) []byte {
 	return append(out, b[from:]...)
 }
 
+// Holds reports whether a registered value is in b.
+func (s *Scrubber) Holds(b []byte) bool {
+	t := s.search.Load()
+	if t == nil {
+		return false
+	}
+	_, f := t.next(b, 0)
+	return f != nil
+}
+
 // String is Bytes for strings.
 func (s *Scrubber) String(v string) string { return s.text(v, nil) }
 

@@ -14,6 +14,7 @@ import (
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/event"
 	"github.com/belay-run/belay/internal/core/thread"
+	"github.com/belay-run/belay/internal/effect/history"
 	"github.com/belay-run/belay/internal/engine"
 	"github.com/belay-run/belay/internal/store/sqlite"
 	"github.com/belay-run/belay/internal/testkit/needs"
@@ -116,7 +117,7 @@ func (m *machine) folded(s belay.StreamID) string {
 	if err := json.Unmarshal(raw, &st); err != nil {
 		m.t.Fatal(err)
 	}
-	msgs, err := engine.Conversation(m.t.Context(), m.db, s, 1<<40)
+	msgs, err := history.Messages(m.t.Context(), m.db, s, 1<<40)
 	if err != nil {
 		m.t.Fatal(err)
 	}

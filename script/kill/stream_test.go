@@ -13,7 +13,7 @@ import (
 
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/event"
-	"github.com/belay-run/belay/internal/engine"
+	"github.com/belay-run/belay/internal/effect/history"
 	"github.com/belay-run/belay/internal/model"
 	"github.com/belay-run/belay/internal/model/modelserver"
 	"github.com/belay-run/belay/internal/model/modeltest"
@@ -241,7 +241,7 @@ func (s *streaming) told(what string) {
 		if stream.Kind() != belay.KindThread {
 			continue
 		}
-		for m, err := range engine.Transcript(s.t.Context(), s.db, belay.ThreadID(strings.TrimPrefix(string(stream), "thread/"))) {
+		for m, err := range history.Transcript(s.t.Context(), s.db, belay.ThreadID(strings.TrimPrefix(string(stream), "thread/"))) {
 			if err != nil {
 				s.t.Fatal(err)
 			}

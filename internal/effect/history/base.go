@@ -1,4 +1,4 @@
-package engine
+package history
 
 import (
 	"bufio"
@@ -16,7 +16,7 @@ import (
 )
 
 // begin takes up the conversation that a thread begins with.
-func (v *conversation) begin(ctx context.Context, st store.Run, base []belay.Ref) error {
+func (v *Conversation) begin(ctx context.Context, st store.Run, base []belay.Ref) error {
 	n := 0
 	defer func() { v.based = len(v.msgs) }()
 	for s, err := range ReadBase(ctx, st, base) {
@@ -45,17 +45,17 @@ func hasBase(p event.Payload) bool {
 
 // wentBack makes the conversation what it was at the target, or tells the
 // model which files aren't any more what it made of them.
-func (v *conversation) wentBack(p event.HistoryRollbackCompleted) {
+func (v *Conversation) wentBack(p event.HistoryRollbackCompleted) {
 	if p.Scope == event.ScopeThread {
 		v.back(p.Target)
 	}
 	if note := backNote(p); note != "" {
-		v.push(belay.Text(belay.RoleUser, noteText(note)))
+		v.push(belay.Text(belay.RoleUser, Note(note)))
 	}
 }
 
 // back leaves out the turns that ended after a fact, and what was noted since.
-func (v *conversation) back(target int64) {
+func (v *Conversation) back(target int64) {
 	n := v.based
 	var turns []span
 	for _, t := range v.turns {
@@ -110,18 +110,18 @@ func asked(m belay.Message) string {
 	if len(m.Parts) == 0 || m.Role != belay.RoleUser {
 		return ""
 	}
-	return event.CutText(m.Parts[0].Text, previewText)
+	return event.CutText(m.Parts[0].Text, Preview)
 }
 
 // ended closes the running turn's span.
-func (v *conversation) ended(ev event.Envelope, o belay.Outcome) {
+func (v *Conversation) ended(ev event.Envelope, o belay.Outcome) {
 	if t := v.running(); t != nil && t.turn == ev.IDs.Turn {
 		t.to, t.end, t.outcome = len(v.msgs), ev.Seq, o
 	}
 }
 
 // running is the turn that hasn't ended.
-func (v *conversation) running() *span {
+func (v *Conversation) running() *span {
 	if n := len(v.turns); n > 0 && v.turns[n-1].end == 0 {
 		return &v.turns[n-1]
 	}
@@ -130,7 +130,7 @@ func (v *conversation) running() *span {
 
 // settled is how many messages there are up to the last whole exchange: calls
 // without all their answers don't count.
-func (v *conversation) settled() int {
+func (v *Conversation) settled() int {
 	if len(v.calls) > 0 {
 		return len(v.msgs) - 1
 	}

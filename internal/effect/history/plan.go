@@ -1,4 +1,4 @@
-package engine
+package history
 
 import (
 	"context"
@@ -7,9 +7,11 @@ import (
 	"fmt"
 	"os"
 	"slices"
+	"strings"
 
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/event"
+	"github.com/belay-run/belay/internal/secret"
 	"github.com/belay-run/belay/internal/store"
 	"github.com/belay-run/belay/internal/tool"
 	"github.com/belay-run/belay/internal/tool/file"
@@ -24,6 +26,25 @@ type Rollback struct {
 	Lost    []Refusal       `json:"lost,omitempty"`    // can't be restored
 	Ran     []UntrackedCall `json:"ran,omitempty"`     // calls whose changes to files are not known
 	After   int64           `json:"-"`                 // the thread's last fact
+}
+
+// FileChange is a file of a plan: what is there, and what it becomes. Nil is
+// nothing.
+type FileChange struct {
+	Path string     `json:"path"`
+	Have *belay.Ref `json:"have,omitempty"`
+	Want *belay.Ref `json:"want,omitempty"`
+	Mode string     `json:"mode,omitempty"` // permission bits of a file that comes back
+	// Forced: it was changed by others, and a person wants it back all the same.
+	Forced bool `json:"forced,omitempty"`
+}
+
+// Digest is a content's digest as files are compared by it.
+func Digest(r *belay.Ref) string {
+	if r == nil {
+		return file.Absent
+	}
+	return string(r.Digest)
 }
 
 // Refusal is a file that stays as it is, and why.
@@ -52,11 +73,14 @@ func (r UntrackedCall) String() string {
 
 // Planner is how a plan is made.
 type Planner struct {
-	Root   *os.Root                                 // the workspace
-	Dir    string                                   // its path
-	Keeper Snapshots                                // what turns kept of it; nil: nothing can be read
-	Force  bool                                     // also what others changed since
-	Keep   func(content []byte) (*belay.Ref, error) // keeps what is there before it is overwritten; nil: nothing is overwritten
+	Root   *os.Root  // the workspace
+	Dir    string    // its path
+	Keeper Snapshots // what turns kept of it; nil: nothing can be read
+	Force  bool      // also what others changed since
+
+	// What is there is kept before it is overwritten, unless one of these secrets
+	// is in it; nil: nothing is overwritten, so nothing is kept.
+	Secrets *secret.Scrubber
 }
 
 // PlanRollback returns the file changes that undo everything after a turn.
@@ -130,7 +154,7 @@ func (f *laterChanges) fold(ev event.Envelope) {
 	case event.ModelCompleted:
 		clear(f.calls)
 		for _, c := range p.Calls {
-			f.calls[c.ID] = UntrackedCall{Turn: f.turns[ev.IDs.Turn], Call: c.ID, Tool: c.Name, What: event.CutText(string(c.Args), previewText)}
+			f.calls[c.ID] = UntrackedCall{Turn: f.turns[ev.IDs.Turn], Call: c.ID, Tool: c.Name, What: event.CutText(string(c.Args), Preview)}
 		}
 	case event.SandboxApplied:
 		if r, ok := f.calls[ev.IDs.Call]; ok && ev.IDs.Call != "" {
@@ -157,7 +181,7 @@ func content(r *belay.Ref, none bool) string {
 	if r == nil && !none {
 		return "not kept"
 	}
-	return digestOf(r)
+	return Digest(r)
 }
 
 // follows reports whether a change began with what the one before it left.
@@ -186,8 +210,8 @@ func (rb *Rollback) look(ctx context.Context, st store.Run, l Planner, path stri
 	case ctx.Err() != nil:
 		return ctx.Err()
 	case err != nil:
-		return lost(sayProblem(path, err).Error())
-	case now.Digest == digestOf(want):
+		return lost(Reason(path, err).Error())
+	case now.Digest == Digest(want):
 		return nil // it is so already
 	}
 	if want != nil {
@@ -199,7 +223,7 @@ func (rb *Rollback) look(ctx context.Context, st store.Run, l Planner, path stri
 	switch {
 	case c.last.Op != "removed" && have == nil:
 		why = "what the agent wrote holds a secret and wasn't kept, so whether it was changed since is unknown"
-	case now.Digest != digestOf(have):
+	case now.Digest != Digest(have):
 		why = "it was changed by others since"
 	case c.broken:
 		why = "it was changed by others between the agent's changes"
@@ -218,11 +242,7 @@ func (rb *Rollback) look(ctx context.Context, st store.Run, l Planner, path stri
 	}
 	f.Have = nil
 	if now.Digest != file.Absent {
-		f.Have = &belay.Ref{Digest: belay.Digest(now.Digest), Size: int64(len(now.Content))}
-		if l.Keep != nil {
-			f.Have, err = l.Keep(now.Content)
-		}
-		switch {
+		switch f.Have, err = l.keep(ctx, st, now.Content); {
 		case errors.Is(err, tool.ErrHoldsSecret):
 			return lost("what is there holds a secret and can't be kept, so it is not overwritten")
 		case err != nil:
@@ -248,17 +268,6 @@ func orElse(a, b string) string {
 	return b
 }
 
-// Keep keeps content that is about to be overwritten, unless a secret is in it.
-func (e *Engine) Keep(ctx context.Context) func([]byte) (*belay.Ref, error) {
-	return func(content []byte) (*belay.Ref, error) {
-		if clean := e.c.Secrets.Bytes(content); len(content) > 0 && &clean[0] != &content[0] {
-			return nil, tool.ErrHoldsSecret
-		}
-		ref, err := e.c.Store.Put(ctx, content, "")
-		return &ref, err
-	}
-}
-
 // Command is the rollback as a wish, its plan kept as content.
 func (rb *Rollback) Command(ctx context.Context, st store.Run, scope, reason string) (belay.RollBack, error) {
 	c := belay.RollBack{Scope: scope, To: rb.To.ID, After: rb.After, Files: len(rb.Files), Reason: reason}
@@ -268,7 +277,7 @@ func (rb *Rollback) Command(ctx context.Context, st store.Run, scope, reason str
 	for _, r := range slices.Concat(rb.unforced(), rb.Lost) {
 		c.Kept = append(c.Kept, event.CutText(r.Path+": "+r.Why, 400))
 	}
-	c.Kept = fitting(c.Kept, roomForArtifacts)
+	c.Kept = Fitting(c.Kept, RoomForArtifacts)
 	if len(rb.Files) == 0 {
 		return c, nil
 	}
@@ -286,4 +295,25 @@ func (rb *Rollback) unforced() []Refusal {
 	return slices.DeleteFunc(slices.Clone(rb.Foreign), func(r Refusal) bool {
 		return slices.ContainsFunc(rb.Files, func(f FileChange) bool { return f.Path == r.Path })
 	})
+}
+
+// RoomForArtifacts bounds the files, and the reasons, that a fact names, in bytes.
+const RoomForArtifacts = 5 << 10
+
+// Reason is why a file stays as it is, in a line.
+func Reason(path string, err error) error {
+	if e, ok := errors.AsType[*tool.Error](err); ok {
+		return errors.New(e.Message)
+	}
+	return errors.New(path + ": " + strings.ReplaceAll(err.Error(), "\n", " "))
+}
+
+// Fitting are the first texts that fit into some bytes.
+func Fitting(texts []string, room int) []string {
+	for i, t := range texts {
+		if room -= event.TextLen(t) + 3; room < 0 {
+			return texts[:i]
+		}
+	}
+	return texts
 }

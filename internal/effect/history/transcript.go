@@ -1,4 +1,4 @@
-package engine
+package history
 
 import (
 	"context"
@@ -22,7 +22,7 @@ type Spoken struct {
 // answers that others of their message have.
 func Transcript(ctx context.Context, st store.Run, id belay.ThreadID) iter.Seq2[Spoken, error] {
 	return func(yield func(Spoken, error) bool) {
-		v := newConv(id.Stream())
+		v := newConversation(id.Stream())
 		v.light = true
 		for ev, err := range st.Read(ctx, id.Stream(), 0) {
 			if err == nil {
@@ -59,7 +59,7 @@ func copied(ctx context.Context, st store.Run, base []belay.Ref, yield func(Spok
 }
 
 // speaking is the turn that the newest message belongs to.
-func (v *conversation) speaking() belay.TurnID {
+func (v *Conversation) speaking() belay.TurnID {
 	if n := len(v.turns); n > 0 {
 		return v.turns[n-1].turn
 	}
@@ -67,7 +67,7 @@ func (v *conversation) speaking() belay.TurnID {
 }
 
 // pending is the answers that are there while others are still awaited.
-func (v *conversation) pending() belay.Message {
+func (v *Conversation) pending() belay.Message {
 	m := belay.Message{Role: belay.RoleTool}
 	for _, c := range v.calls {
 		if r, ok := v.got[c.ID]; ok {

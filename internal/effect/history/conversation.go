@@ -1,12 +1,10 @@
-package engine
+package history
 
 import (
-	"container/list"
 	"context"
+	"encoding/json"
 	"fmt"
-	"slices"
 	"strings"
-	"sync"
 
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/event"
@@ -15,13 +13,10 @@ import (
 	"github.com/belay-run/belay/internal/store"
 )
 
-// convBudget bounds the conversations kept in memory, in bytes over all threads.
-const convBudget = 64 << 20
-
-// conversation is a thread's conversation as a model sees it, folded from the facts up
+// Conversation is a thread's conversation as a model sees it, folded from the facts up
 // to a sequence. It is fed with every append, so that a request reads nothing
 // that this process wrote.
-type conversation struct {
+type Conversation struct {
 	stream belay.StreamID
 	seq    int64  // folded up to here
 	said   int64  // the last fact that added a message
@@ -45,6 +40,9 @@ type conversation struct {
 	changed map[belay.CallID]string // notes to the model about calls that ran with other arguments
 }
 
+// Preview is how many bytes a fact has of a text that is elsewhere.
+const Preview = 200
+
 // span is the place of a turn in a conversation.
 type span struct {
 	turn     belay.TurnID
@@ -56,91 +54,14 @@ type span struct {
 	copied   bool   // it came with the base: from and to count the base's messages
 }
 
-// convCache keeps the conversations used last.
-type convCache struct {
-	mu     sync.Mutex
-	budget int
-	size   int
-	order  *list.List // of *conv, the one used last in front
-	byID   map[belay.StreamID]*list.Element
-	missed map[belay.StreamID][]event.Envelope // by conversation in use: appended meanwhile
+func newConversation(s belay.StreamID) *Conversation {
+	return &Conversation{stream: s, texts: map[belay.TurnID]belay.Content{}, got: map[belay.CallID]belay.ToolResult{}}
 }
 
-func newConvCache(budget int) *convCache {
-	return &convCache{budget: budget, order: list.New(), byID: map[belay.StreamID]*list.Element{}, missed: map[belay.StreamID][]event.Envelope{}}
-}
-
-// take removes a conversation from the cache for its only user.
-func (c *convCache) take(s belay.StreamID) *conversation {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	v := c.remove(s)
-	if v == nil {
-		v = newConv(s)
-	}
-	c.missed[s] = nil // in use
-	return v
-}
-
-func (c *convCache) remove(s belay.StreamID) *conversation {
-	el := c.byID[s]
-	if el == nil {
-		return nil
-	}
-	v := c.order.Remove(el).(*conversation)
-	delete(c.byID, s)
-	c.size -= v.size
-	return v
-}
-
-func newConv(s belay.StreamID) *conversation {
-	return &conversation{stream: s, texts: map[belay.TurnID]belay.Content{}, got: map[belay.CallID]belay.ToolResult{}}
-}
-
-// give puts it back with what was appended meanwhile; the ones not used for
-// longest make room.
-func (c *convCache) give(ctx context.Context, st store.Run, v *conversation) {
-	for c.catchUp(ctx, st, v) {
-	}
-}
-
-// catchUp folds what a conversation in use has missed. When it has missed
-// nothing more it is put back, under the same lock.
-func (c *convCache) catchUp(ctx context.Context, st store.Run, v *conversation) (again bool) {
-	c.mu.Lock()
-	missed := c.missed[v.stream]
-	c.missed[v.stream] = nil
-	if len(missed) == 0 {
-		delete(c.missed, v.stream)
-		c.keep(v)
-		c.mu.Unlock()
-		return false
-	}
-	c.mu.Unlock()
-	for _, ev := range missed {
-		if ev.Seq == v.seq+1 && v.apply(ctx, st, ev) != nil {
-			*v = *newConv(v.stream) // the next request folds anew and meets the error itself
-			break
-		}
-	}
-	return true
-}
-
-func (c *convCache) keep(v *conversation) {
-	c.remove(v.stream) // a request that was given up may have put it back too
-	c.byID[v.stream] = c.order.PushFront(v)
-	c.size += v.size
-	for c.size > c.budget && c.order.Len() > 1 {
-		old := c.order.Remove(c.order.Back()).(*conversation)
-		delete(c.byID, old.stream)
-		c.size -= old.size
-	}
-}
-
-// upTo folds the conversation up to a sequence.
-func (v *conversation) upTo(ctx context.Context, st store.Run, to int64) error {
+// UpTo folds the conversation up to a sequence.
+func (v *Conversation) UpTo(ctx context.Context, st store.Run, to int64) error {
 	if v.said > to { // an earlier point than the cached one: start again
-		*v = *newConv(v.stream)
+		*v = *newConversation(v.stream)
 	}
 	if v.seq >= to {
 		return nil
@@ -175,40 +96,7 @@ func silent(p event.Payload) bool {
 	return false
 }
 
-// feed folds facts that were just appended, so that the next request needs no
-// look into the store. A stream's first facts begin its conversation. One that
-// isn't right before the facts is left alone.
-func (c *convCache) feed(ctx context.Context, st store.Run, s belay.StreamID, events []event.Envelope) {
-	if s.Kind() != belay.KindThread || len(events) == 0 {
-		return
-	}
-	if v := c.toFeed(s, events); v != nil {
-		c.give(ctx, st, v)
-	}
-}
-
-// toFeed takes the conversation that the facts follow, with them as missed. A
-// conversation in use gets them from its user.
-func (c *convCache) toFeed(s belay.StreamID, events []event.Envelope) *conversation {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if missed, inUse := c.missed[s]; inUse {
-		c.missed[s] = append(missed, events...)
-		return nil
-	}
-	var v *conversation
-	if el := c.byID[s]; el != nil && el.Value.(*conversation).seq == events[0].Seq-1 {
-		v = c.remove(s)
-	} else if el == nil && events[0].Seq == 1 && !hasBase(events[0].Data) {
-		v = newConv(s)
-	} else {
-		return nil
-	}
-	c.missed[s] = slices.Clip(events)
-	return v
-}
-
-func (v *conversation) apply(ctx context.Context, st store.Run, ev event.Envelope) error {
+func (v *Conversation) apply(ctx context.Context, st store.Run, ev event.Envelope) error {
 	v.seq = ev.Seq
 	switch p := ev.Data.(type) {
 	case event.ThreadStarted:
@@ -253,7 +141,7 @@ func (v *conversation) apply(ctx context.Context, st store.Run, ev event.Envelop
 			return nil
 		}
 		text, err := whole(ctx, st, belay.Content{Text: p.Partial, Ref: p.PartialRef})
-		v.push(belay.Text(belay.RoleUser, noteText(endText(p, text))))
+		v.push(belay.Text(belay.RoleUser, Note(endText(p, text))))
 		v.ended(ev, p.Outcome)
 		return err
 	}
@@ -262,7 +150,7 @@ func (v *conversation) apply(ctx context.Context, st store.Run, ev event.Envelop
 
 // queueChanged adds the text of a turn that became part of the running one, and
 // a note to the model about those that were dropped.
-func (v *conversation) queueChanged(ctx context.Context, st store.Run, p event.QueueChanged) error {
+func (v *Conversation) queueChanged(ctx context.Context, st store.Run, p event.QueueChanged) error {
 	switch p.Op {
 	case event.QueueJoined:
 		m, err := input(ctx, st, v.texts[p.Turn])
@@ -270,13 +158,13 @@ func (v *conversation) queueChanged(ctx context.Context, st store.Run, p event.Q
 		v.push(m)
 		return err
 	case event.QueueTold:
-		v.push(belay.Text(belay.RoleUser, noteText(p.Note)))
+		v.push(belay.Text(belay.RoleUser, Note(p.Note)))
 	}
 	return nil
 }
 
-// noteText marks what the runtime says, so that it is not taken for the person.
-func noteText(note string) string { return "[belay] " + note }
+// Note marks what the runtime says, so that it is not taken for the person.
+func Note(note string) string { return "[belay] " + note }
 
 // endText tells the model how the turn before ended. Text that was cut stands
 // here and not as an answer of the model: it never finished it.
@@ -288,14 +176,23 @@ func endText(p event.TurnFailed, partial string) string {
 	return text
 }
 
-func (v *conversation) push(m belay.Message) {
+// Estimator counts requests over the conversation as a model does. It keeps what
+// it has counted.
+func (v *Conversation) Estimator(p tokens.Profile, c *tokens.Corrections) *tokens.Estimator {
+	if v.counts != p || v.estimator == nil {
+		v.counts, v.estimator = p, tokens.NewEstimator(p, c, nil)
+	}
+	return v.estimator
+}
+
+func (v *Conversation) push(m belay.Message) {
 	v.said = v.seq
 	v.msgs = append(v.msgs, m)
 	v.weigh(m)
 }
 
 // weigh counts what a message holds.
-func (v *conversation) weigh(m belay.Message) {
+func (v *Conversation) weigh(m belay.Message) {
 	for _, p := range m.Parts {
 		v.size += len(p.Text) + 64
 		v.media = v.media || p.Image != nil || p.File != nil
@@ -309,7 +206,7 @@ func (v *conversation) weigh(m belay.Message) {
 	}
 }
 
-func (v *conversation) answer(ctx context.Context, st store.Run, p event.ModelCompleted) error {
+func (v *Conversation) answer(ctx context.Context, st store.Run, p event.ModelCompleted) error {
 	m := belay.Message{Role: belay.RoleAssistant}
 	text, err := whole(ctx, st, p.Text)
 	if err != nil {
@@ -334,7 +231,7 @@ func (v *conversation) answer(ctx context.Context, st store.Run, p event.ModelCo
 		return err
 	}
 	if v.note != "" {
-		v.push(belay.Text(belay.RoleUser, noteText(v.note)))
+		v.push(belay.Text(belay.RoleUser, Note(v.note)))
 		v.note = ""
 	}
 	v.calls, v.dropped = p.Calls, p.Dropped
@@ -345,7 +242,7 @@ func (v *conversation) answer(ctx context.Context, st store.Run, p event.ModelCo
 
 // result keeps a call's answer; the message of all answers follows once the
 // last one is there, in the order of the calls.
-func (v *conversation) result(r belay.ToolResult) {
+func (v *Conversation) result(r belay.ToolResult) {
 	if note := v.changed[r.ID]; note != "" {
 		r.Text = note + "\n" + r.Text
 		delete(v.changed, r.ID)
@@ -360,7 +257,7 @@ func (v *conversation) result(r belay.ToolResult) {
 		m.Parts = append(m.Parts, belay.Part{Result: &r})
 	}
 	if v.dropped > 0 {
-		m.Parts = append(m.Parts, belay.Part{Text: noteText(fmt.Sprintf("%d more calls of your answer were dropped: it had too many. Make them now if they are still needed.", v.dropped))})
+		m.Parts = append(m.Parts, belay.Part{Text: Note(fmt.Sprintf("%d more calls of your answer were dropped: it had too many. Make them now if they are still needed.", v.dropped))})
 	}
 	v.calls, v.dropped = nil, 0
 	clear(v.got)
@@ -387,4 +284,63 @@ func problemText(p event.Problem, output string) string {
 		b.WriteString("\n" + output)
 	}
 	return b.String()
+}
+
+// edited notes that a call runs with other arguments than the model gave: its
+// result says so, or the model would take it for the result of its own.
+func (v *Conversation) edited(ctx context.Context, st store.Run, id belay.CallID, p event.ToolArgs) error {
+	args := []byte(p.Args)
+	if p.ArgsRef != nil {
+		var err error
+		if args, err = st.Get(ctx, p.ArgsRef.Digest); err != nil {
+			return err
+		}
+	}
+	if v.changed == nil {
+		v.changed = map[belay.CallID]string{}
+	}
+	v.changed[id] = editText(p, string(args))
+	return nil
+}
+
+// editText is how a model reads that its call was changed.
+func editText(p event.ToolArgs, args string) string {
+	shown := event.CutText(args, maxEditShown)
+	if len(shown) < len(args) {
+		shown += fmt.Sprintf(" … (%d bytes in all)", len(args))
+	}
+	return Note(fmt.Sprintf("A person (%s) changed this call before allowing it. %s got these arguments in place of yours: %s\nWhat follows is the result of that.", p.By, p.Name, shown))
+}
+
+// maxEditShown bounds what a model is shown of the arguments that it got instead.
+const maxEditShown = 8 << 10
+
+// echoes puts what the vendor wants back into the message of its answer: what
+// stands before the answer as parts, the rest with its calls.
+func echoes(ctx context.Context, st store.Run, c belay.Content, m *belay.Message) error {
+	text, err := whole(ctx, st, c)
+	if err != nil || text == "" {
+		return err
+	}
+	var list []event.ModelEcho
+	if err := json.Unmarshal([]byte(text), &list); err != nil {
+		return store.Damaged("echo", "what a vendor wants back can't be read")
+	}
+	var before []belay.Part
+	calls := m.Calls()
+	for i := range list {
+		switch n := list[i].Call; {
+		case n == 0:
+			before = append(before, belay.Part{Echo: &list[i].Echo})
+		case n <= len(calls):
+			calls[n-1].Echo = &list[i].Echo
+		}
+	}
+	m.Parts = append(before, m.Parts...)
+	return nil
+}
+
+// pictureNote replaces a picture of an answer when the model reads it later.
+func pictureNote(a belay.Attachment) string {
+	return Note(fmt.Sprintf("you made the picture %s (%s, %d bytes), which is published", a.Name, a.Ref.Media, a.Ref.Size))
 }

@@ -1,4 +1,4 @@
-package engine
+package history
 
 import (
 	"cmp"
@@ -23,7 +23,7 @@ type Past struct {
 
 	st    store.Run
 	begin belay.Beginning // what it began with
-	conv  *conversation   // what was said after that
+	conv  *Conversation   // what was said after that
 }
 
 // PastTurn is a turn of the past. The last one may not have ended.
@@ -43,7 +43,7 @@ type PastTurn struct {
 // ReadPast folds a thread's conversation. What the thread began with is not
 // held in memory.
 func ReadPast(ctx context.Context, st store.Run, id belay.ThreadID) (*Past, error) {
-	p := &Past{Thread: id, st: st, conv: newConv(id.Stream())}
+	p := &Past{Thread: id, st: st, conv: newConversation(id.Stream())}
 	p.conv.light = true
 	for ev, err := range st.Read(ctx, id.Stream(), 0) {
 		if err != nil {
@@ -63,11 +63,11 @@ func ReadPast(ctx context.Context, st store.Run, id belay.ThreadID) (*Past, erro
 	return p, nil
 }
 
-// Conversation folds a thread's conversation up to a fact, as a model is given
+// Messages folds a thread's conversation up to a fact, as a model is given
 // it there. Calls that aren't all answered are left out.
-func Conversation(ctx context.Context, st store.Run, s belay.StreamID, to int64) ([]belay.Message, error) {
-	c := newConv(s)
-	err := c.upTo(ctx, st, to)
+func Messages(ctx context.Context, st store.Run, s belay.StreamID, to int64) ([]belay.Message, error) {
+	c := newConversation(s)
+	err := c.UpTo(ctx, st, to)
 	return c.msgs[:c.settled()], err
 }
 
@@ -196,7 +196,7 @@ func showing(said iter.Seq2[belay.Said, error], shown []belay.Ref) iter.Seq2[bel
 		for s, err := range said {
 			for i, part := range s.Parts {
 				if a := cmp.Or(part.Image, part.File); a != nil && !slices.Contains(shown, a.Ref) {
-					s.Parts[i] = belay.Part{Text: noteText(a.Name + " isn't shown any more")}
+					s.Parts[i] = belay.Part{Text: Note(a.Name + " isn't shown any more")}
 				}
 			}
 			if !yield(s, err) {
@@ -232,7 +232,7 @@ func (p *Past) said(to int, note string) iter.Seq2[belay.Said, error] {
 			}
 		}
 		if note != "" {
-			yield(belay.Said{Turn: turn, Message: belay.Text(belay.RoleUser, noteText(note))}, nil)
+			yield(belay.Said{Turn: turn, Message: belay.Text(belay.RoleUser, Note(note))}, nil)
 		}
 	}
 }

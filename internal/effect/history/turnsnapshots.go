@@ -1,4 +1,4 @@
-package engine
+package history
 
 import (
 	"context"
@@ -6,9 +6,30 @@ import (
 
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/event"
+	"github.com/belay-run/belay/internal/core"
+	"github.com/belay-run/belay/internal/store"
 	"github.com/belay-run/belay/internal/tool"
 	"github.com/belay-run/belay/internal/tool/file"
 )
+
+// Snapshots keeps whole states of a workspace and compares them.
+type Snapshots interface {
+	// Take keeps the workspace as it is under a name; the same files are the same id.
+	Take(ctx context.Context, workspace string, e core.TakeSnapshot) (id, name string, err error)
+	// Diff lists the files that differ between two of them.
+	Diff(ctx context.Context, workspace, from, to string) ([]KeptChange, error)
+	// Read is the content of a kept file.
+	Read(ctx context.Context, workspace string, f *KeptFile) ([]byte, error)
+}
+
+// KeptFile is a file of a snapshot. Kind is file; others can't be restored.
+type KeptFile struct{ Kind, Mode, ID string }
+
+// KeptChange is a file that differs between two snapshots; nil is nothing there.
+type KeptChange struct {
+	Path     string
+	From, To *KeptFile
+}
 
 // keptTurn is a turn with the snapshots around it.
 type keptTurn struct {
@@ -90,7 +111,7 @@ func (rb *Rollback) lookKept(ctx context.Context, p *Past, l Planner, k *turnSna
 	}
 	for _, c := range net {
 		if done[c.Path] {
-			if err := rb.lookChange(ctx, l, k, c, others[c.Path]); err != nil {
+			if err := rb.lookChange(ctx, p, l, k, c, others[c.Path]); err != nil {
 				return nil, err
 			}
 		}
@@ -114,7 +135,7 @@ func (k *turnSnapshots) others(ctx context.Context, l Planner, mine map[string]b
 					if err != nil {
 						return nil, err
 					}
-					others[c.Path] = d != digestOf(r.After)
+					others[c.Path] = d != Digest(r.After)
 				}
 			}
 		}
@@ -139,7 +160,7 @@ func digestIn(ctx context.Context, l Planner, f *KeptFile) (string, error) {
 }
 
 // lookChange decides what becomes of a file that git keeps.
-func (rb *Rollback) lookChange(ctx context.Context, l Planner, k *turnSnapshots, c KeptChange, others bool) error {
+func (rb *Rollback) lookChange(ctx context.Context, p *Past, l Planner, k *turnSnapshots, c KeptChange, others bool) error {
 	lost := func(why string) error {
 		rb.Lost = append(rb.Lost, Refusal{c.Path, why})
 		return nil
@@ -149,7 +170,7 @@ func (rb *Rollback) lookChange(ctx context.Context, l Planner, k *turnSnapshots,
 	}
 	now, err := file.Look(ctx, l.Root, c.Path)
 	if err != nil {
-		return orCause(ctx, lost(sayProblem(c.Path, err).Error()))
+		return orCause(ctx, lost(Reason(c.Path, err).Error()))
 	}
 	var before []byte
 	want := file.Absent
@@ -167,7 +188,7 @@ func (rb *Rollback) lookChange(ctx context.Context, l Planner, k *turnSnapshots,
 		return err
 	}
 	if r, restored := k.since(len(k.turns), c.Path); restored {
-		have = digestOf(r.After)
+		have = Digest(r.After)
 	}
 	f := FileChange{Path: c.Path, Mode: now.Mode}
 	switch {
@@ -183,11 +204,11 @@ func (rb *Rollback) lookChange(ctx context.Context, l Planner, k *turnSnapshots,
 	}
 	if now.Digest == file.Absent {
 		f.Mode = c.From.Mode
-	} else if f.Have, err = l.keep(now.Content); err != nil {
+	} else if f.Have, err = l.keep(ctx, p.st, now.Content); err != nil {
 		return notKept(err, lost, "what is there holds a secret and can't be kept, so it is not overwritten")
 	}
 	if c.From != nil {
-		if f.Want, err = l.keep(before); err != nil {
+		if f.Want, err = l.keep(ctx, p.st, before); err != nil {
 			return notKept(err, lost, "the content before holds a secret and can't be kept; git has it")
 		}
 	}
@@ -210,9 +231,13 @@ func notKept(err error, lost func(string) error, why string) error {
 }
 
 // keep keeps content, or only names it when nothing will be done.
-func (l Planner) keep(content []byte) (*belay.Ref, error) {
-	if l.Keep == nil {
+func (l Planner) keep(ctx context.Context, st store.Blobs, content []byte) (*belay.Ref, error) {
+	switch {
+	case l.Secrets == nil:
 		return &belay.Ref{Digest: belay.DigestOf(content), Size: int64(len(content))}, nil
+	case l.Secrets.Holds(content):
+		return nil, tool.ErrHoldsSecret
 	}
-	return l.Keep(content)
+	ref, err := st.Put(ctx, content, "")
+	return &ref, err
 }

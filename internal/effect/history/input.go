@@ -1,4 +1,4 @@
-package engine
+package history
 
 import (
 	"context"
@@ -23,24 +23,24 @@ func input(ctx context.Context, st store.Run, c belay.Content) (belay.Message, e
 		}
 		switch {
 		case a.Image():
-			m.Parts = append(m.Parts, belay.Part{Text: noteText("attached: " + a.Name)}, belay.Part{Image: &a})
+			m.Parts = append(m.Parts, belay.Part{Text: Note("attached: " + a.Name)}, belay.Part{Image: &a})
 			continue
 		case a.Document():
-			m.Parts = append(m.Parts, belay.Part{Text: noteText("attached: " + a.Name)}, belay.Part{File: &a})
+			m.Parts = append(m.Parts, belay.Part{Text: Note("attached: " + a.Name)}, belay.Part{File: &a})
 			continue
 		}
 		var b []byte
 		b, err = st.Get(ctx, a.Ref.Digest)
-		m.Parts = append(m.Parts, belay.Part{Text: noteText(fmt.Sprintf("attached: %s, %d bytes:\n", a.Name, a.Ref.Size)) + strings.TrimSuffix(string(b), "\n")})
+		m.Parts = append(m.Parts, belay.Part{Text: Note(fmt.Sprintf("attached: %s, %d bytes:\n", a.Name, a.Ref.Size)) + strings.TrimSuffix(string(b), "\n")})
 	}
 	return m, err
 }
 
-// shown returns the messages for a model with these abilities: pictures and
+// Shown returns the messages for a model with these abilities: pictures and
 // documents that it can't take are replaced by a note. They are kept with the
 // conversation, so that a request looks only at what is new, and each request's
 // messages begin with those of the one before.
-func (v *conversation) shown(can model.Abilities) []belay.Message {
+func (v *Conversation) Shown(can model.Abilities) []belay.Message {
 	if can.Images && can.Files || !v.media {
 		return v.msgs
 	}
@@ -68,7 +68,7 @@ func withheld(m belay.Message, can model.Abilities) belay.Message {
 		if !own {
 			m.Parts, own = slices.Clone(m.Parts), true
 		}
-		m.Parts[i] = belay.Part{Text: noteText(fmt.Sprintf("%s (%s, %d bytes) isn't shown: this model takes no %s", a.Name, a.Ref.Media, a.Ref.Size, kind))}
+		m.Parts[i] = belay.Part{Text: Note(fmt.Sprintf("%s (%s, %d bytes) isn't shown: this model takes no %s", a.Name, a.Ref.Media, a.Ref.Size, kind))}
 	}
 	return m
 }
