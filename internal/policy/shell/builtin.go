@@ -21,8 +21,11 @@ func isBuiltin(name string) bool {
 	return false
 }
 
-// builtin judges a command of the shell itself.
-func (s *start) builtin() outcome {
+// builtin is a command of the shell itself.
+type builtin struct{ *start }
+
+// judge judges it by its name.
+func (s builtin) judge() outcome {
 	if s.r.dialect != Bash && (onlyBash(s.name) || s.name == "exec" && len(s.args) > 0 && s.args[0].option()) {
 		s.raise(Unparsable, "sh may run a program of that name, or do something else")
 	}
@@ -54,7 +57,7 @@ func (s *start) builtin() outcome {
 	case "declare", "export", "local", "readonly", "typeset":
 		s.declared()
 	case "kill":
-		s.judge(lookup("kill"), s.args)
+		s.start.judge(lookup("kill"), s.args)
 	case "jobs":
 		s.forbid(func(w word) bool { return !w.lit || w.option() && strings.Contains(w.text, "x") }, "jobs -x runs a command")
 	case "let":
@@ -69,16 +72,11 @@ func (s *start) builtin() outcome {
 }
 
 func oneOf(s string, list ...string) bool {
-	for _, t := range list {
-		if s == t {
-			return true
-		}
-	}
-	return false
+	return slices.Contains(list, s)
 }
 
 // forbid makes the command Unparsable when a word is one of those.
-func (s *start) forbid(bad func(word) bool, why string) {
+func (s builtin) forbid(bad func(word) bool, why string) {
 	for _, w := range s.args {
 		if bad(w) {
 			s.raise(Unparsable, why)
@@ -88,7 +86,7 @@ func (s *start) forbid(bad func(word) bool, why string) {
 }
 
 // cd follows a change of directory; when it fails the shell is where it was.
-func (s *start) cd() outcome {
+func (s builtin) cd() outcome {
 	before := s.sc.dirs
 	s.finish()
 	words := s.args
@@ -110,7 +108,7 @@ func (s *start) cd() outcome {
 }
 
 // eval reads its words as a source of the same shell.
-func (s *start) eval() outcome {
+func (s builtin) eval() outcome {
 	words := s.args
 	if len(words) > 0 && words[0].lit && words[0].text == "--" {
 		words = words[1:]
@@ -134,28 +132,23 @@ func (s *start) wrappedIn() []string {
 }
 
 // prefix judges exec, command and builtin, which run their words.
-func (s *start) prefix() outcome {
+func (s builtin) prefix() outcome {
 	words := s.args
 	for len(words) > 0 && words[0].option() {
 		w := words[0]
-		switch {
-		case !w.lit:
-			s.raise(Unparsable, "which command this is only shows when it runs")
-			s.finish()
-			return outcome{}
-		case s.name == "command" && strings.ContainsAny(w.text, "vV"):
+		if s.name == "command" && w.lit && strings.ContainsAny(w.text, "vV") {
 			s.finish()
 			return stays(s.sc.dirs)
-		case s.name == "exec" && !oneOf(w.text, "-a", "-c", "-l", "-cl", "-lc", "--"):
+		}
+		clear := w.lit && (s.name != "exec" || oneOf(w.text, "-a", "-c", "-l", "-cl", "-lc", "--"))
+		if clear && s.name == "exec" && w.text == "-a" {
+			words = words[1:]
+			clear = len(words) == 0 || !words[0].several()
+		}
+		if !clear {
 			s.raise(Unparsable, "which command this is only shows when it runs")
 			s.finish()
 			return outcome{}
-		case s.name == "exec" && w.text == "-a":
-			if words = words[1:]; len(words) > 0 && words[0].several() {
-				s.raise(Unparsable, "which command this is only shows when it runs")
-				s.finish()
-				return outcome{}
-			}
 		}
 		if words = words[min(1, len(words)):]; w.text == "--" {
 			break
@@ -173,7 +166,7 @@ func (s *start) prefix() outcome {
 }
 
 // sourced judges a file that the shell reads as if it stood here.
-func (s *start) sourced() outcome {
+func (s builtin) sourced() outcome {
 	if len(s.args) > 0 && s.call.in.known && s.args[0].lit && oneOf(s.args[0].text, "/dev/stdin", "/dev/fd/0") {
 		s.finishTouched()
 		s.r.script(s.call.in.text, s.r.dialect, s.sc, s.wrappedIn())
@@ -188,7 +181,7 @@ func (s *start) sourced() outcome {
 }
 
 // trap reads the command of a trap, which runs at any time.
-func (s *start) trap() {
+func (s builtin) trap() {
 	words := s.args
 	for len(words) > 0 && words[0].lit && oneOf(words[0].text, "-p", "-l", "--", "-P") {
 		words = words[1:]
@@ -209,7 +202,7 @@ func (s *start) trap() {
 }
 
 // set allows the options that don't change how the rest is read.
-func (s *start) set() {
+func (s builtin) set() {
 	for i := 0; i < len(s.args); i++ {
 		w := s.args[i]
 		if w.lit && w.text == "--" || !w.option() && !strings.HasPrefix(w.text, "+") {
@@ -234,12 +227,12 @@ func (s *start) shellOption(w word) {
 }
 
 // testBuiltin judges test and [, which look into a subscript after -v.
-func (s *start) testBuiltin() {
+func (s builtin) testBuiltin() {
 	for i, w := range s.args {
 		switch {
 		case !w.lit && w.split && !w.glob:
 			s.raise(Unparsable, clip(w.src)+" may become the words -v and a subscript that runs commands; quote it")
-		case !w.lit && w.option() && i+1 < len(s.args) && s.subscripted(s.args[i+1]):
+		case !w.lit && w.option() && i+1 < len(s.args) && subscripted(s.args[i+1]):
 			s.raise(Unparsable, clip(w.src)+" may be -v, and what follows a subscript that runs commands")
 		case w.lit && oneOf(w.text, "-v", "-R") && i+1 < len(s.args) && !variableName(s.args[i+1]):
 			s.raise(Unparsable, "a subscript may run commands")
@@ -249,7 +242,7 @@ func (s *start) testBuiltin() {
 
 // subscripted reports whether a word of a test may be the name of a variable with
 // a subscript.
-func (s *start) subscripted(w word) bool {
+func subscripted(w word) bool {
 	if !w.lit {
 		return true
 	}
@@ -257,7 +250,7 @@ func (s *start) subscripted(w word) bool {
 }
 
 // naming judges builtins that assign to the variables that their words name.
-func (s *start) naming() {
+func (s builtin) naming() {
 	if s.name == "printf" && len(s.args) > 0 && (len(s.args) == 1 && !s.args[0].several() || s.args[0].lit && !strings.HasPrefix(s.args[0].text, "-v")) {
 		return // it is the format
 	}
@@ -297,7 +290,7 @@ func variableName(w word) bool {
 
 // declared judges declare, export and the like where they are written so that
 // the parser takes them for any command.
-func (s *start) declared() {
+func (s builtin) declared() {
 	for _, w := range s.args {
 		name, value, ok := strings.Cut(w.text, "=")
 		switch {
@@ -322,14 +315,15 @@ func plainAttributes(opts string) bool {
 
 // shows judges export NAME: programs see the value that the variable has.
 func (s *start) shows(name string) {
-	if s.exports && !listed(quietVariables[:], name) && !listed(rulingVariables[:], name) && !listed(commandVariables[:], name) {
+	if !listed(quietVariables[:], name) && !listed(rulingVariables[:], name) && !listed(commandVariables[:], name) {
 		s.raise(WriteWorkspace, "programs see the variable "+clip(name)+", whatever it means to them")
 	}
 }
 
 // declare judges the clause that declare, export and the like are parsed as.
 func (r *reader) declare(c *syntax.DeclClause, sc *scope) {
-	s := &start{r: r, sc: sc, name: c.Variant.Value, exports: c.Variant.Value == "export"}
+	s := &start{r: r, sc: sc, name: c.Variant.Value}
+	exports := s.name == "export"
 	s.raise(ReadOnly, "")
 	for _, as := range c.Args {
 		if as.Name != nil {
@@ -337,7 +331,9 @@ func (r *reader) declare(c *syntax.DeclClause, sc *scope) {
 				if as.Index != nil {
 					r.arithm(as.Index, sc)
 				}
-				s.shows(as.Name.Value)
+				if exports {
+					s.shows(as.Name.Value)
+				}
 				continue
 			}
 			sc.keeps(as)
@@ -349,7 +345,7 @@ func (r *reader) declare(c *syntax.DeclClause, sc *scope) {
 		}
 		w := r.word(as.Value, sc)
 		s.args = append(s.args, w)
-		s.exports = s.exports || strings.Contains(w.text, "x")
+		exports = exports || strings.Contains(w.text, "x")
 		if !w.lit || !w.option() || !plainAttributes(w.text) {
 			s.raise(Unparsable, s.name+" "+clip(w.src)+" may run commands or change what they mean")
 		}

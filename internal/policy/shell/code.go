@@ -10,26 +10,17 @@ import (
 // file to read. What may is Unparsable, whatever it would do.
 
 // sed judges sed: its scripts, and the files that it reads or changes.
-func (s *start) sed(p *program) {
+func sed(s *start, p *program) {
 	operands := s.options(p, s.args)
 	if (!s.version || s.several) && !s.pattern && len(operands) > 0 {
-		s.sedCode(operands[0])
+		sedCode(s, operands[0])
 	}
 	s.operands(p.args, operands)
 }
 
-// inline judges code that an option brings.
-func (s *start) inline(w word) {
-	if strings.HasSuffix(s.name, "sed") {
-		s.sedCode(w)
-	} else {
-		s.awkCode(w)
-	}
-}
-
 // sedCode judges a script of sed. Versions differ in whether a delimiter between
 // brackets is text, so both readings count: one may fail, none may do harm.
-func (s *start) sedCode(w word) {
+func sedCode(s *start, w word) {
 	with, without := sedRest(w.text, true), sedRest(w.text, false)
 	harm := func(rest string) bool { return rest != "" && strings.IndexByte("rRwWe", rest[0]) >= 0 }
 	if !w.lit || harm(with) || harm(without) || with != "" && without != "" {
@@ -122,18 +113,18 @@ func sedUntil(p string, d byte, sets bool) (rest string, ok bool) {
 }
 
 // awk judges awk and its kin.
-func (s *start) awk(p *program) {
+func awk(s *start, p *program) {
 	operands := s.options(p, s.args)
 	if s.version && !s.several {
 		return
 	}
 	if !s.pattern && len(operands) > 0 {
-		s.awkCode(operands[0])
+		awkCode(s, operands[0])
 		operands = operands[1:]
 	}
 	for _, w := range operands {
 		if !strings.Contains(w.text, "=") {
-			s.r.reads(&s.touched, w, s.sc)
+			s.read(w)
 		}
 	}
 }
@@ -150,7 +141,7 @@ var (
 
 // awkCode judges a program of awk. Where no expression nor comment can hold a
 // quote it is certain what is a string, and where a statement ends.
-func (s *start) awkCode(w word) {
+func awkCode(s *start, w word) {
 	code, prints := awkQuiet.Get().ReplaceAllString(w.text, "&"), awkPrint
 	if bare := awkString.Get().ReplaceAllString(code, " "); !strings.ContainsAny(bare, `/#"`) {
 		code, prints = bare, awkStatement

@@ -152,12 +152,7 @@ func (r *reader) number(s string, sc *scope) bool {
 	if s[0] >= '0' && s[0] <= '9' {
 		return !strings.ContainsAny(s, "[]$`")
 	}
-	for _, c := range counted {
-		if s == c {
-			return true
-		}
-	}
-	return r.facts.numeric[s] && sc.sums[s]
+	return oneOf(s, counted[:]...) || r.facts.numeric[s] && sc.sums[s]
 }
 
 // counts reports whether a substitution prints a number whatever happens: wc

@@ -6,18 +6,18 @@ import (
 )
 
 // find judges find: where it looks, what it does with what it finds.
-func (s *start) find(p *program) {
+func find(s *start, p *program) {
 	roots := slices.DeleteFunc(s.options(p, s.args), func(w word) bool { return w.lit && oneOf(w.text, "(", ")", "!", ",") })
 	s.operands(p.args, roots)
 	if s.pattern { // a file says where it looks
 		roots = []word{opaque("{}")}
 	}
 	for _, words := range s.commands {
-		s.findExec(words[1:], roots, strings.HasSuffix(words[0].text, "dir"))
+		findExec(s, words[1:], roots, strings.HasSuffix(words[0].text, "dir"))
 	}
-	for _, w := range s.found(roots) {
-		if s.mode != "" {
-			s.r.removes(&s.touched, w, s.sc)
+	if s.mode != "" {
+		for _, w := range found(roots) {
+			s.remove(w)
 		}
 	}
 }
@@ -34,7 +34,7 @@ func findEnd(words []word) int {
 
 // found are the words that {} may become, as far as that is known: names below
 // the roots, which never look like options because a root stands before them.
-func (s *start) found(roots []word) []word {
+func found(roots []word) []word {
 	if len(roots) == 0 {
 		roots = []word{literal(".")}
 	}
@@ -49,13 +49,13 @@ func (s *start) found(roots []word) []word {
 }
 
 // findExec judges the command behind -exec.
-func (s *start) findExec(words, roots []word, there bool) {
+func findExec(s *start, words, roots []word, there bool) {
 	end := findEnd(words)
-	sc, found := s.within(), s.found(roots)
-	one := found[0]
-	if len(found) > 1 { // only whether it may be an option is known
+	sc, names := s.within(), found(roots)
+	one := names[0]
+	if len(names) > 1 { // only whether it may be an option is known
 		one = word{src: "{}", text: "/"}
-		if slices.ContainsFunc(found, word.option) {
+		if slices.ContainsFunc(names, word.option) {
 			one.text = ""
 		}
 	}

@@ -6,21 +6,14 @@ import (
 	"strings"
 )
 
-// gitSettings are settings that hold no command and lead nowhere.
-var gitSettings = [...]string{"color.", "user.name", "user.email", "advice.", "core.quotepath", "core.autocrlf", "core.eol", "core.filemode", "core.ignorecase", "core.precomposeunicode", "core.abbrev", "core.safecrlf", "core.whitespace", "init.defaultbranch", "log.", "diff.algorithm", "diff.noprefix", "diff.mnemonicprefix", "diff.renames", "diff.renamelimit", "diff.context", "diff.wserrorhighlight", "diff.colormoved", "merge.conflictstyle", "merge.ff", "pull.rebase", "pull.ff", "push.default", "push.autosetupremote", "fetch.prune", "rebase.autostash", "rebase.autosquash", "gc.auto", "commit.gpgsign", "tag.gpgsign", "commit.verbose", "status.", "column.", "grep.", "blame.", "rerere.enabled", "feature.", "index.", "pack.", "branch.autosetuprebase", "branch.autosetupmerge", "branch.sort", "tag.sort", "versionsort.", "format.pretty", "safe.directory", "i18n.", "help.autocorrect", "stash.", "protocol.version", "http.postbuffer", "submodule.recurse", "core.commentchar", "core.fscache", "core.longpaths", "core.compression"}
+// gitSettings are settings that hold no command and lead nowhere. A name that ends
+// in * is a prefix.
+var gitSettings = [...]string{"color.*", "user.name", "user.email", "advice.*", "core.quotepath", "core.autocrlf", "core.eol", "core.filemode", "core.ignorecase", "core.precomposeunicode", "core.abbrev", "core.safecrlf", "core.whitespace", "init.defaultbranch", "log.*", "diff.algorithm", "diff.noprefix", "diff.mnemonicprefix", "diff.renames", "diff.renamelimit", "diff.context", "diff.wserrorhighlight", "diff.colormoved", "merge.conflictstyle", "merge.ff", "pull.rebase", "pull.ff", "push.default", "push.autosetupremote", "fetch.prune", "rebase.autostash", "rebase.autosquash", "gc.auto", "commit.gpgsign", "tag.gpgsign", "commit.verbose", "status.*", "column.*", "grep.*", "blame.*", "rerere.enabled", "feature.*", "index.*", "pack.*", "branch.autosetuprebase", "branch.autosetupmerge", "branch.sort", "tag.sort", "versionsort.*", "format.pretty", "safe.directory", "i18n.*", "help.autocorrect", "stash.*", "protocol.version", "http.postbuffer", "submodule.recurse", "core.commentchar", "core.fscache", "core.longpaths", "core.compression"}
 
-func harmlessSetting(name string) bool {
-	name = strings.ToLower(name)
-	for _, p := range gitSettings {
-		if name == p || strings.HasSuffix(p, ".") && strings.HasPrefix(name, p) {
-			return true
-		}
-	}
-	return false
-}
+func harmlessSetting(name string) bool { return listed(gitSettings[:], strings.ToLower(name)) }
 
 // gitSetting judges git -c NAME=VALUE.
-func (s *start) gitSetting(w word) {
+func (s *optionReader) gitSetting(w word) {
 	name, value, _ := strings.Cut(w.text, "=")
 	low := strings.ToLower(name)
 	switch {
@@ -36,29 +29,24 @@ func (s *start) gitSetting(w word) {
 
 // gitPlace judges --git-dir and --work-tree: settings found there may hold
 // commands.
-func (s *start) gitPlace(w word) {
-	names, known := s.r.places(w, s.sc)
-	for _, p := range names {
-		known = known && s.r.o.Workspace != "" && within(p, s.r.o.Workspace)
-	}
-	if !known {
+func (s *optionReader) gitPlace(w word) {
+	if !s.inWorkspace(w) {
 		s.raise(EscapeAttempt, "the repository "+clip(w.src)+" is outside the workspace")
 	}
 	s.raise(WriteWorkspace, "settings found in "+clip(w.src)+" may hold commands")
 }
 
-// specialSub judges subcommands that a row can't tell; false is one that its
-// row is enough for.
-func (s *start) specialSub(name string, p *program, words []word) bool {
-	sub, ok := strings.CutPrefix(name, "git ")
-	if !ok {
-		return s.otherSub(name, p, words)
-	}
-	s.gitElsewhere()
-	s.gitSecrets(sub, words)
+// git is a command of git.
+type git struct{ *start }
+
+// subcommand judges what a row can't tell; false is a subcommand that its row is
+// enough for.
+func (s git) subcommand(sub string, p *program, words []word) bool {
+	s.elsewhere()
+	s.secrets(sub, words)
 	switch sub {
 	case "config":
-		s.gitConfig(words)
+		s.config(words)
 		return true
 	case "reflog":
 		if hasWord(words, "expire", "delete", "drop", "write") {
@@ -70,14 +58,14 @@ func (s *start) specialSub(name string, p *program, words []word) bool {
 			return true
 		}
 	case "checkout":
-		s.gitCheckout(words)
+		s.checkout(words)
 	case "clone", "fetch", "pull", "push", "ls-remote":
-		s.gitRemote(sub, p, words)
+		s.remote(sub, p, words)
 		return true
 	case "diff", "grep": // they read what is in no repository, too
 		for _, w := range words {
 			if strings.HasPrefix(w.text, "/") || strings.Contains(w.text, "../") || !s.sc.dirs.known {
-				s.r.reads(&s.touched, w, s.sc)
+				s.read(w)
 			}
 		}
 	}
@@ -89,10 +77,10 @@ func hasWord(words []word, list ...string) bool {
 	return slices.ContainsFunc(words, func(w word) bool { return w.lit && oneOf(w.text, list...) })
 }
 
-// gitElsewhere judges git in another folder than that of the workspace:
+// elsewhere judges git in another folder than that of the workspace:
 // it may hold a repository of its own, even one without .git, whose settings
 // hold commands.
-func (s *start) gitElsewhere() {
+func (s git) elsewhere() {
 	d, home := s.sc.dirs, cmp.Or(s.r.o.Workspace, s.r.o.Dir)
 	if home == "" {
 		return
@@ -107,8 +95,8 @@ func (s *start) gitElsewhere() {
 	}
 }
 
-// gitConfig judges git config: looking is harmless, changing isn't.
-func (s *start) gitConfig(words []word) {
+// config judges git config: looking is harmless, changing isn't.
+func (s git) config(words []word) {
 	var operands []string
 	asks, outside := false, false
 	for _, w := range words {
@@ -141,9 +129,9 @@ func (s *start) gitConfig(words []word) {
 	}
 }
 
-// gitCheckout judges git checkout: going to a branch keeps changes, naming
+// checkout judges git checkout: going to a branch keeps changes, naming
 // files throws them away.
-func (s *start) gitCheckout(words []word) {
+func (s git) checkout(words []word) {
 	for i, w := range words {
 		switch {
 		case !w.lit:
@@ -158,8 +146,8 @@ func (s *start) gitCheckout(words []word) {
 	}
 }
 
-// gitRemote judges what speaks to another repository.
-func (s *start) gitRemote(sub string, p *program, words []word) {
+// remote judges what speaks to another repository.
+func (s git) remote(sub string, p *program, words []word) {
 	operands := s.options(p, words)
 	s.raise(p.class, p.why)
 	for i, w := range operands {
@@ -173,10 +161,10 @@ func (s *start) gitRemote(sub string, p *program, words []word) {
 			s.raise(Destructive, "it overwrites or removes what others have")
 		}
 		if sub == "clone" && i == 1 {
-			s.writes(w)
+			s.write(w)
 		}
 	}
 	if sub == "clone" && len(operands) == 1 {
-		s.writes(literal("."))
+		s.write(literal("."))
 	}
 }

@@ -2,6 +2,7 @@ package shell
 
 import (
 	"path"
+	"slices"
 	"strings"
 )
 
@@ -30,13 +31,15 @@ func (s *start) judge(p *program, words []word) {
 	}
 }
 
+// inWorkspace reports whether every path that a word may name lies in the workspace.
+func (s *start) inWorkspace(w word) bool {
+	names, known := s.sc.places(w)
+	return known && s.r.o.Workspace != "" && !slices.ContainsFunc(names, func(p string) bool { return !within(p, s.r.o.Workspace) })
+}
+
 // worksHere judges a program that writes where it runs.
 func (s *start) worksHere() {
-	names, known := s.r.places(literal("."), s.sc)
-	for _, p := range names {
-		known = known && s.r.o.Workspace != "" && within(p, s.r.o.Workspace)
-	}
-	if !known {
+	if !s.inWorkspace(literal(".")) {
 		s.raise(EscapeAttempt, "it works outside the workspace, or nobody can tell where")
 	}
 }
@@ -59,7 +62,7 @@ func (s *start) subcommand(p *program, operands []word) {
 	q := lookup(name)
 	if q != nil && q.starts != "" {
 		s.name, s.done = name, true
-		s.wrap(q, operands[1:])
+		wrapper{s}.judge(q, operands[1:])
 		return
 	}
 	if q == nil && p.why != "" && len(operands) == len(s.args) {
@@ -71,7 +74,7 @@ func (s *start) subcommand(p *program, operands []word) {
 		return
 	}
 	s.group = name
-	if !s.specialSub(name, q, operands[1:]) {
+	if !specialSub(s, name, q, operands[1:]) {
 		s.judge(q, operands[1:])
 	}
 }
@@ -93,22 +96,33 @@ func (s *start) operands(kind string, words []word) {
 	case "l":
 		s.names = true
 		for _, w := range rest { // names, not contents
-			s.r.through(&s.touched, w, s.sc)
-			if list, known := s.r.places(w, s.sc); known {
+			s.sc.through(&s.touched, w)
+			if list, known := s.sc.places(w); known {
 				s.reads = append(s.reads, list...)
 			} else if !w.lit {
-				s.reads = append(s.reads, s.r.folder(w, s.sc)...)
+				s.reads = append(s.reads, s.sc.folder(w)...)
 			}
 		}
-	case "r", "w", "d":
+	case "r":
 		for _, w := range rest {
-			s.effect(option{effect: kind[0]}, "", w)
+			s.read(w)
+		}
+	case "w", "w1":
+		if kind == "w1" {
+			rest = rest[:min(1, len(rest))]
+		}
+		for _, w := range rest {
+			s.write(w)
+		}
+	case "d":
+		for _, w := range rest {
+			s.remove(w)
 		}
 	case "cp", "mv", "rw":
 		s.pair(kind, rest)
 	case "ln":
 		if len(rest) == 1 {
-			s.writes(literal("."))
+			s.write(literal("."))
 		} else {
 			s.pair("cp", rest)
 		}
@@ -119,10 +133,6 @@ func (s *start) operands(kind string, words []word) {
 	case "new": // names of what is made, unless an option has taken them for patterns
 		if len(rest) > 0 && !s.pattern {
 			s.raise(WriteWorkspace, "it makes "+clip(rest[0].src))
-		}
-	case "w1":
-		for _, w := range rest[:min(1, len(rest))] {
-			s.writes(w)
 		}
 	case "+":
 		for _, w := range rest {
@@ -145,21 +155,25 @@ func (s *start) pair(kind string, words []word) {
 	for i, w := range words {
 		last := i == len(words)-1 && (i > 0 || w.several()) && !s.target
 		if kind == "mv" || last {
-			s.writes(w)
+			s.write(w)
 		}
 		if !last { // what is moved is read, under another name
-			s.r.reads(&s.touched, w, s.sc)
+			s.read(w)
 		}
 	}
 }
 
-func (s *start) writes(w word) { s.r.writes(&s.touched, w, s.sc) }
+func (s *start) read(w word) { s.r.reads(&s.touched, w, s.sc) }
+
+func (s *start) write(w word) { s.r.writes(&s.touched, w, s.sc) }
+
+func (s *start) remove(w word) { s.r.removes(&s.touched, w, s.sc) }
 
 // host notes an address that is connected to.
 func (s *start) host(w word) {
 	s.raise(Network, "it may connect to "+clip(w.src))
 	if file, ok := strings.CutPrefix(strings.ToLower(w.text), "file://"); ok {
-		s.r.reads(&s.touched, literal(file), s.sc)
+		s.read(literal(file))
 	}
 	if h := hostOf(w.text); w.lit && h != "" {
 		s.hosts = append(s.hosts, h)
@@ -183,130 +197,6 @@ func hostOf(s string) string {
 	return s
 }
 
-// effect does what an option's letter says with its argument.
-func (s *start) effect(o option, name string, w word) {
-	switch o.effect {
-	case 0:
-	case 'W':
-		s.raise(WriteWorkspace, "option "+name+" writes")
-	case 'D':
-		s.raise(Destructive, "option "+name+" removes, overwrites or changes the system")
-	case 'N':
-		s.raise(Network, "option "+name+" connects")
-	case 'E':
-		s.raise(EscapeAttempt, "option "+name+" reaches out of the boundary")
-	case 'U':
-		s.raise(Unparsable, "option "+name+" runs or loads what can't be judged")
-	case 'v':
-		s.version = true
-	case 'm':
-		s.mode += name + " "
-	case 'i':
-		s.inplace = true
-		if strings.Contains(w.text, "/") || w.src != "" && !w.lit {
-			s.raise(EscapeAttempt, "option "+name+" keeps what was there at another place")
-		}
-		s.raise(WriteWorkspace, "option "+name+" changes files in place")
-	case 'r', 'w', 'T', 'd', 'C', 'F', 'G', 'P', '@', 'h':
-		s.placeEffect(o.effect, w)
-	default:
-		s.codeEffect(o.effect, name, w)
-	}
-}
-
-// placeEffect is that of options whose argument is a path or a host: it is read
-// (r), written (w), written instead of the last operand (T), removed (d), gone
-// to (C), an archive (F), a repository (G), read instead of the first operand
-// (P), sent (@), connected to (h).
-func (s *start) placeEffect(letter byte, w word) {
-	switch letter {
-	case 'r':
-		s.r.reads(&s.touched, w, s.sc)
-	case 'T':
-		s.target = true
-		s.writes(w)
-	case 'w':
-		s.writes(w)
-	case 'd':
-		s.r.removes(&s.touched, w, s.sc)
-	case 'C':
-		s.chdir(w)
-	case 'F':
-		s.archives = append(s.archives, w)
-	case 'G':
-		s.gitPlace(w)
-	case 'P':
-		s.pattern = true
-		s.r.reads(&s.touched, w, s.sc)
-	case '@':
-		s.fromFile(w)
-	case 'h':
-		s.host(w)
-	}
-}
-
-// codeEffect is that of options whose argument runs or says what runs: a source
-// for a shell (x), a program (e), a file of code (f), code of the program's own
-// language (s), what stands for the first operand (p), a module (M), a setting
-// of git (g) or of ssh (o), a format of curl (O), words to be split (S), a mark to be replaced (I), the name
-// of a variable (V); of a shell an option (q), that it runs a string (c) or its input (k).
-func (s *start) codeEffect(letter byte, name string, w word) {
-	switch letter {
-	case 'x':
-		s.source(w, name)
-	case 'e':
-		s.helper(w, name)
-	case 'f':
-		s.scriptFile(w)
-	case 's':
-		if s.pattern && !strings.HasSuffix(s.name, "sed") {
-			s.raise(Unparsable, "the code of awk is in several parts")
-		}
-		s.pattern = true
-		s.inline(w)
-	case 'p':
-		s.pattern = true
-	case 'M':
-		s.pythonModule(w)
-	case 'g':
-		s.gitSetting(w)
-	case 'o':
-		s.sshOption(w)
-	case 'O':
-		if !w.lit || strings.Contains(w.text, "%output{") || strings.HasPrefix(w.text, "@") {
-			s.raise(EscapeAttempt, "option "+name+" may write a file")
-		}
-	case 'S':
-		s.splitString(w)
-	case 'V':
-		s.named(w)
-	case 'c':
-		s.string = true
-	case 'k':
-		s.stdin = true
-	case 'q':
-		s.shellOption(w)
-	case 'I':
-		if s.replace = "{}"; w.lit && w.text != "" {
-			s.replace = w.text
-		}
-	default:
-		s.raise(Unparsable, "option "+name+" has no meaning here")
-	}
-}
-
-// chdir takes an option that names the directory the program works in.
-func (s *start) chdir(w word) {
-	in := s.sc.inner()
-	s.r.through(&s.touched, w, s.sc)
-	if w.lit {
-		in.dirs = in.dirs.to(w.text)
-	} else {
-		in.dirs = dirs{}
-	}
-	s.sc = in
-}
-
 // source judges the argument of an option, or an operand, that a shell runs.
 func (s *start) source(w word, what string) {
 	if !w.lit {
@@ -315,7 +205,7 @@ func (s *start) source(w word, what string) {
 		s.r.raise(Unparsable, why) // also where the command itself isn't recorded any more
 		return
 	}
-	s.r.script(w.text, Sh, s.within(), append(s.call.wrapped[:len(s.call.wrapped):len(s.call.wrapped)], s.name))
+	s.r.script(w.text, Sh, s.within(), s.wrappedIn())
 }
 
 // within is the scope of what a program starts: a shell's functions aren't there.

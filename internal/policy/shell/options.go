@@ -42,13 +42,24 @@ const (
 // option is one row of an option table.
 type option struct {
 	arg    byte // 0 for a flag, '=' or '?'
-	effect byte // see (*start).effect and what it calls; 0 is none
+	effect byte // see (*optionReader).effect and what it calls; 0 is none
 }
 
 // options goes through the words of a program: each option has its effect, what
 // is left are operands.
 func (s *start) options(p *program, words []word) (operands []word) {
-	t := p.table()
+	return (&optionReader{start: s, p: p, t: p.table()}).take(words)
+}
+
+// optionReader takes the options of one program, or subcommand, from its words.
+type optionReader struct {
+	*start
+	p *program
+	t *table
+}
+
+func (s *optionReader) take(words []word) (operands []word) {
+	p, t := s.p, s.t
 	for i := 0; i < len(words); i++ {
 		w := words[i]
 		if t.files && strings.HasPrefix(w.text, "@") {
@@ -60,16 +71,16 @@ func (s *start) options(p *program, words []word) (operands []word) {
 		case w.lit && w.text == "--" && (p.style == single || p.style == assign): // not all of them know it
 		case w.lit && w.text == "--":
 			return append(operands, words[i+1:]...)
-		case p.style == assign && !w.option() && s.assigned(t, w):
+		case p.style == assign && !w.option() && s.assigned(w):
 		case p.style == bundle && i == 0 && w.lit && w.text != "" && w.text[0] != '-':
-			i += s.letters(t, w, words[i+1:], 0)
+			i += s.letters(w, words[i+1:], 0)
 		case w.lit && w.option() && (strings.HasPrefix(w.text, "--") || p.style == single || t.has(w)):
-			i += s.long(t, w, words[i+1:])
+			i += s.long(w, words[i+1:])
 		case w.lit && w.option():
-			i += s.letters(t, w, words[i+1:], 1)
-		case s.valued(p, t, w):
+			i += s.letters(w, words[i+1:], 1)
+		case s.valued(w):
 		default:
-			s.any(t, w)
+			s.any(w)
 			if operands = append(operands, w); p.style == posix || p.sub || p.starts != "" {
 				return append(operands, words[i+1:]...)
 			}
@@ -80,22 +91,22 @@ func (s *start) options(p *program, words []word) (operands []word) {
 
 // any takes a word that isn't literal: one of unknown number, or that may begin
 // with a dash, counts as every option that the program has.
-func (s *start) any(t *table, w word) {
+func (s *optionReader) any(w word) {
 	s.several = s.several || w.several() && w.option()
 	switch {
-	case w.lit || !w.option(), t.dotless && w.glob && strings.Contains(w.text, "."):
-	case t.sharp:
+	case w.lit || !w.option(), s.t.dotless && w.glob && strings.Contains(w.text, "."):
+	case s.t.sharp:
 		s.raise(Destructive, clip(w.src)+" may be any option, and some do harm")
-	case t.any:
+	case s.t.any:
 		s.raise(WriteWorkspace, clip(w.src)+" may be any option, and not all are known")
 	}
 }
 
 // argument takes the word behind an option: if it may become several words, those
 // behind the first are anything.
-func (s *start) argument(t *table, o option, name string, w word) {
+func (s *optionReader) argument(o option, name string, w word) {
 	if w.several() {
-		s.any(t, w)
+		s.any(w)
 		s.spilt = append(s.spilt, w)
 	}
 	s.effect(o, name, w)
@@ -109,26 +120,26 @@ func (t *table) has(w word) bool {
 
 // valued takes an option whose argument, in the same word, isn't literal, such as
 // -f"$FILE" and --file="$FILE"; false is a word that may be something else.
-func (s *start) valued(p *program, t *table, w word) bool {
+func (s *optionReader) valued(w word) bool {
 	if w.lit || len(w.text) < 2 || w.text[0] != '-' {
 		return false
 	}
 	one := !w.several() || w.glob
 	name, _, long := strings.Cut(w.text, "=")
-	if long && (strings.HasPrefix(name, "--") || p.style == single) {
-		if o, ok := t.options[name]; ok && o.arg != 0 {
+	if long && (strings.HasPrefix(name, "--") || s.p.style == single) {
+		if o, ok := s.t.options[name]; ok && o.arg != 0 {
 			s.effect(o, name, w.from(len(name)+1))
 		} else {
-			s.strange(t, w)
+			s.strange(w)
 		}
 		return one
 	}
 	name = w.text[:2]
-	o, ok := t.options[name]
-	if !ok || o.arg != '=' || p.style == single {
+	o, ok := s.t.options[name]
+	if !ok || o.arg != '=' || s.p.style == single {
 		return false
 	}
-	sorted := t.names()
+	sorted := s.t.names()
 	next, _ := slices.BinarySearch(sorted, name+"\x00")
 	if next < len(sorted) && strings.HasPrefix(sorted[next], name) {
 		return false // it may be a longer one with a single dash
@@ -139,20 +150,20 @@ func (s *start) valued(p *program, t *table, w word) bool {
 
 // long takes a long option; it returns how many of the next words belong to it. One
 // that is the beginning of others does what any of them does.
-func (s *start) long(t *table, w word, next []word) (used int) {
+func (s *optionReader) long(w word, next []word) (used int) {
 	name, _, joined := strings.Cut(w.text, "=")
-	if v, ok := t.options[w.text]; ok && joined { // a table may name one value of an option
+	if v, ok := s.t.options[w.text]; ok && joined { // a table may name one value of an option
 		s.effect(v, name, word{})
 		return 0
 	}
 	full := []string{name}
-	if _, ok := t.options[name]; !ok && strings.HasPrefix(name, "--") {
+	if _, ok := s.t.options[name]; !ok && strings.HasPrefix(name, "--") {
 		s.raise(WriteWorkspace, "option "+clip(name)+" is an abbreviation")
-		full = t.begin(name)
+		full = s.t.begin(name)
 	}
 	known := false
 	for _, name := range full {
-		o, ok := t.options[name]
+		o, ok := s.t.options[name]
 		switch {
 		case !ok || joined && o.arg == 0:
 			continue
@@ -162,7 +173,7 @@ func (s *start) long(t *table, w word, next []word) (used int) {
 		case joined:
 			s.effect(o, name, w.from(strings.IndexByte(w.text, '=')+1))
 		case o.arg == '=' && len(next) > 0:
-			s.argument(t, o, name, next[0])
+			s.argument(o, name, next[0])
 			used = 1
 		default:
 			s.effect(o, name, word{})
@@ -170,23 +181,23 @@ func (s *start) long(t *table, w word, next []word) (used int) {
 		known = true
 	}
 	if !known {
-		s.strange(t, w)
+		s.strange(w)
 	}
 	return used
 }
 
 // letters takes short options that share a word, from byte at on.
-func (s *start) letters(t *table, w word, next []word, at int) (used int) {
-	if o, ok := t.options["-#"]; ok && wholeNumber(w.text[1:]) { // -20
+func (s *optionReader) letters(w word, next []word, at int) (used int) {
+	if o, ok := s.t.options["-#"]; ok && wholeNumber(w.text[1:]) { // -20
 		s.effect(o, "-#", w.from(1))
 		return 0
 	}
 	for i := at; i < len(w.text); i++ {
 		name := "-" + w.text[i:i+1]
-		o, ok := t.options[name]
+		o, ok := s.t.options[name]
 		switch {
 		case !ok:
-			s.strange(t, w)
+			s.strange(w)
 			return used
 		case o.arg == 0:
 			s.effect(o, name, word{})
@@ -194,7 +205,7 @@ func (s *start) letters(t *table, w word, next []word, at int) (used int) {
 			s.effect(o, name, w.from(i+1))
 			return used
 		case used < len(next): // of tar cf FILE arguments follow in order
-			s.argument(t, o, name, next[used])
+			s.argument(o, name, next[used])
 			if used++; at > 0 {
 				return used
 			}
@@ -204,24 +215,24 @@ func (s *start) letters(t *table, w word, next []word, at int) (used int) {
 }
 
 // assigned takes an operand such as of=FILE.
-func (s *start) assigned(t *table, w word) bool {
+func (s *optionReader) assigned(w word) bool {
 	name, _, ok := strings.Cut(w.text, "=")
 	if !ok {
 		return false
 	}
-	if o, known := t.options[name]; known {
+	if o, known := s.t.options[name]; known {
 		s.effect(o, name, w.from(len(name)+1))
 	} else {
-		s.strange(t, w)
+		s.strange(w)
 	}
 	return true
 }
 
 // strange is an option that no table has.
-func (s *start) strange(t *table, w word) {
+func (s *optionReader) strange(w word) {
 	s.odd = true
 	switch {
-	case !t.any:
+	case !s.t.any:
 		s.raise(Destructive, "option "+clip(w.src)+" isn't known")
 	case s.class == ReadOnly:
 		s.raise(WriteWorkspace, "option "+clip(w.src)+" isn't known")

@@ -18,35 +18,27 @@ func (r *reader) reads(t *touched, w word, sc *scope) {
 	if strings.Contains(w.text, "://") {
 		t.raise(Network, "it may connect to "+clip(w.src))
 	}
-	names, known := r.places(w, sc)
-	r.through(t, w, sc)
+	names, known := sc.places(w)
+	sc.through(t, w)
 	if !known && !w.lit {
-		names = r.folder(w, sc)
+		names = sc.folder(w)
 	}
 	if !known || w.glob {
-		if why := r.secretPattern(w); why != "" {
-			t.raise(EscapeAttempt, why)
-		}
+		t.escapes(secretPattern(w))
 	}
 	if !known {
 		t.unsure = true
-		if why := r.hidden(w, sc); why != "" {
-			t.raise(EscapeAttempt, why)
-		}
+		t.escapes(r.hidden(w, sc))
 	}
 	if !known && w.text == "" {
 		return
 	}
 	for _, p := range names {
 		t.reads = append(t.reads, p)
-		if why := r.secretPlace(p); why != "" {
-			t.raise(EscapeAttempt, why)
-		}
+		t.escapes(Secret(p))
 	}
 	if !known {
-		if why := r.secretPlace(path.Clean("/" + w.text)); why != "" {
-			t.raise(EscapeAttempt, why)
-		}
+		t.escapes(Secret(path.Clean("/" + w.text)))
 	}
 }
 
@@ -59,8 +51,8 @@ func (r *reader) removes(t *touched, w word, sc *scope) {
 }
 
 func (r *reader) changes(t *touched, w word, sc *scope, c Class, why string) {
-	names, known := r.places(w, sc)
-	r.through(t, w, sc)
+	names, known := sc.places(w)
+	sc.through(t, w)
 	if !known || crosses(w.text) {
 		t.raise(EscapeAttempt, "it writes to "+clip(w.src)+", and nobody can tell where that is")
 	}
@@ -87,7 +79,7 @@ func (r *reader) changes(t *touched, w word, sc *scope, c Class, why string) {
 // places are the paths that a word may name. A pattern stays in the directory
 // that it names as long as no part of it can match "..": the paths are the
 // pattern then. Not known is a path of which too little is written down.
-func (r *reader) places(w word, sc *scope) (list []string, known bool) {
+func (s *scope) places(w word) (list []string, known bool) {
 	if !w.lit && !w.glob || w.lit && w.text == "" {
 		return nil, false
 	}
@@ -97,28 +89,28 @@ func (r *reader) places(w word, sc *scope) (list []string, known bool) {
 	if strings.HasPrefix(w.text, "/") {
 		return []string{device(path.Clean(w.text))}, true
 	}
-	if !sc.dirs.known {
+	if !s.dirs.known {
 		return nil, false
 	}
-	for _, d := range sc.dirs.list {
+	for _, d := range s.dirs.list {
 		list = append(list, path.Join(d, w.text))
 	}
 	return list, true
 }
 
 // folder is the folder of a path of which only the beginning is written down.
-func (r *reader) folder(w word, sc *scope) []string {
+func (s *scope) folder(w word) []string {
 	i := strings.LastIndexByte(w.text, '/')
 	if i < 0 {
 		return nil
 	}
-	names, _ := r.places(literal(w.text[:i+1]), sc)
+	names, _ := s.places(literal(w.text[:i+1]))
 	return names
 }
 
 // through notes a path that goes up, as it is spelled. The system goes up from
 // where a link has led, and a text goes up from the link.
-func (r *reader) through(t *touched, w word, sc *scope) {
+func (s *scope) through(t *touched, w word) {
 	if !w.lit && !w.glob || !strings.Contains(w.text, "..") || !slices.Contains(strings.Split(w.text, "/"), "..") {
 		return
 	}
@@ -126,7 +118,7 @@ func (r *reader) through(t *touched, w word, sc *scope) {
 		t.through = append(t.through, w.text)
 		return
 	}
-	for _, d := range sc.dirs.list {
+	for _, d := range s.dirs.list {
 		t.through = append(t.through, d+"/"+w.text)
 	}
 }
@@ -178,10 +170,6 @@ func within(p, dir string) bool {
 	return p == dir || strings.HasPrefix(p, dir) && (dir == "/" || p[len(dir)] == '/')
 }
 
-// Secret says why reading a path isn't harmless, or nothing: it is where keys are
-// kept.
-func Secret(p string) string { return (*analysis)(nil).secretPlace(p) }
-
 // isProtected reports whether a path below the workspace must not change unasked.
 func isProtected(rel string) bool {
 	_, ok := protected.Of(rel)
@@ -195,14 +183,11 @@ func whyProtected(p, rel string) string {
 
 // secretPattern says why reading what a word that isn't literal may name isn't
 // harmless, as far as it is written down.
-func (r *analysis) secretPattern(w word) string {
-	if why := r.secretPlace(strings.Trim(w.src, `"`)); why != "" {
+func secretPattern(w word) string {
+	if why := Secret(strings.Trim(w.src, `"`)); why != "" {
 		return why
 	}
-	if !w.glob {
-		return ""
-	}
-	if fitsSecret(w.text) {
+	if w.glob && fitsSecret(w.text) {
 		return clip(w.src) + " may name a place where keys are kept"
 	}
 	return ""
@@ -233,8 +218,9 @@ func fitsOne(pattern string, names ...string) bool {
 	return slices.ContainsFunc(names, func(n string) bool { ok, err := path.Match(pattern, n); return ok || err != nil })
 }
 
-// secretPlace says why reading a path isn't harmless, or nothing.
-func (r *analysis) secretPlace(p string) string {
+// Secret says why reading a path isn't harmless, or nothing: it is where keys are
+// kept.
+func Secret(p string) string {
 	switch {
 	case p == "/etc/shadow" || p == "/etc/gshadow" || p == "/etc/sudoers" || strings.HasPrefix(p, "/etc/sudoers.d") || strings.HasPrefix(p, "/etc/ssh/ssh_host"):
 		return p + " holds the system's secrets"

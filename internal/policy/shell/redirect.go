@@ -31,6 +31,13 @@ func (t *touched) raise(c Class, reason string) {
 	}
 }
 
+// escapes makes it an attempt to escape, if there is a reason.
+func (t *touched) escapes(why string) {
+	if why != "" {
+		t.raise(EscapeAttempt, why)
+	}
+}
+
 func (t *touched) command(name string) Command {
 	if t.class == "" {
 		t.class = ReadOnly

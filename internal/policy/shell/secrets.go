@@ -47,8 +47,8 @@ func recursive(arg string) bool {
 	return strings.HasPrefix(arg, "-") && strings.ContainsAny(arg, "rRd")
 }
 
-// gitSecrets judges the files whose content git shows, now or of old.
-func (s *start) gitSecrets(sub string, words []word) {
+// secrets judges the files whose content git shows, now or of old.
+func (s git) secrets(sub string, words []word) {
 	if !oneOf(sub, "diff", "show", "log", "blame", "annotate", "cat-file", "archive", "grep", "reflog", "whatchanged", "diff-tree", "diff-files", "diff-index", "format-patch", "stash") {
 		return
 	}
@@ -71,7 +71,7 @@ func (s *start) gitSecrets(sub string, words []word) {
 // processes judges ps, which shows the variables of other processes when it is
 // asked to: by an e among letters without a dash, and among those with one that
 // it takes for such, or as a column.
-func (s *start) processes(p *program) {
+func processes(s *start, p *program) {
 	s.judge(p, s.args)
 	value := false // the next word is an option's
 	for _, w := range s.args {

@@ -8,46 +8,44 @@ import (
 	"github.com/belay-run/belay/internal/lib/lazyregexp"
 )
 
-// special judges programs whose words no table can tell; false is a program
-// that its row is enough for.
-func (s *start) special(base string, p *program) bool {
+// special is what judges a program whose words no table can tell, or nil where its
+// row is enough.
+func special(base string, p *program) func(*start, *program) {
 	switch {
 	case names("find,gfind", base):
-		s.find(p)
+		return find
 	case names("sed,gsed,ssed", base):
-		s.sed(p)
+		return sed
 	case strings.HasPrefix(p.name, "awk,"):
-		s.awk(p)
+		return awk
 	case strings.HasPrefix(p.name, "tar,"):
-		s.tar(p)
+		return tar
 	case strings.HasPrefix(p.name, "less,"):
-		s.pager(p)
+		return pager
 	case base == "rsync" || base == "scp":
-		s.remote(p)
+		return remote
 	case strings.HasPrefix(p.name, "make,"):
-		s.make(p)
+		return targets
 	case strings.HasPrefix(p.name, "yq"), strings.HasPrefix(p.name, "jq"):
-		s.jq(p)
+		return jq
 	case strings.HasPrefix(p.name, "psql,"):
-		s.database(p)
+		return database
 	case base == "ps":
-		s.processes(p)
+		return processes
 	case base == "getent":
-		s.getent(p)
+		return getent
 	case names("ln,gln,link", base):
-		s.links(p)
+		return links
 	case base == "wget" || base == "curl":
-		s.fetch(p)
+		return fetch
 	case p.code:
-		s.interpreter(p)
-	default:
-		return false
+		return interpreter
 	}
-	return true
+	return nil
 }
 
 // tar judges tar: what it does with its archive depends on its mode.
-func (s *start) tar(p *program) {
+func tar(s *start, p *program) {
 	operands := s.options(p, s.args)
 	if s.version {
 		return
@@ -65,27 +63,27 @@ func (s *start) tar(p *program) {
 			s.raise(Unparsable, "tar runs a remote shell for "+clip(w.src))
 		}
 		if reads {
-			s.r.reads(&s.touched, w, s.sc)
+			s.read(w)
 		} else {
-			s.writes(w)
+			s.write(w)
 		}
 	}
 	switch {
 	case lists:
 	case reads:
-		s.writes(literal("."))
+		s.write(literal("."))
 	case s.mode == "":
 		s.raise(Destructive, "its mode isn't known")
 	default:
 		s.raise(WriteWorkspace, "it writes an archive")
 		for _, w := range operands {
-			s.r.reads(&s.touched, w, s.sc)
+			s.read(w)
 		}
 	}
 }
 
 // pager judges less and its kin, whose +COMMAND does anything they can.
-func (s *start) pager(p *program) {
+func pager(s *start, p *program) {
 	operands := s.options(p, s.args)
 	for _, w := range s.args {
 		if len(w.text) > 2 && w.option() && strings.IndexByte("bhjxyz", w.text[1]) >= 0 && strings.Trim(w.text[2:], "0123456789.,-") != "" ||
@@ -98,12 +96,12 @@ func (s *start) pager(p *program) {
 			s.raise(Unparsable, clip(w.src)+" is a command of the pager")
 			continue
 		}
-		s.r.reads(&s.touched, w, s.sc)
+		s.read(w)
 	}
 }
 
 // remote judges rsync and scp: a place may be on another machine.
-func (s *start) remote(p *program) {
+func remote(s *start, p *program) {
 	operands := s.options(p, s.args)
 	if p.class == Network {
 		s.raise(p.class, p.why)
@@ -119,9 +117,9 @@ func (s *start) remote(p *program) {
 			last = true
 		}
 		if last {
-			s.writes(w)
+			s.write(w)
 		} else {
-			s.r.reads(&s.touched, w, s.sc)
+			s.read(w)
 		}
 	}
 }
@@ -132,8 +130,8 @@ func isRemote(w word) bool {
 	return ok && !strings.Contains(before, "/") || strings.Contains(w.text, "://")
 }
 
-// make judges make and its kin: variables on the command line can be commands.
-func (s *start) make(p *program) {
+// targets judges make and its kin: variables on the command line can be commands.
+func targets(s *start, p *program) {
 	s.judge(p, s.args)
 	for _, w := range s.args {
 		name, value, ok := strings.Cut(w.text, "=")
@@ -150,7 +148,7 @@ func (s *start) make(p *program) {
 var loading = lazyregexp.New(`(^|[^.\w"])(\w*_)?load(_\w+)?\s*\(|env\(|system`)
 
 // jq judges the filters of jq and yq: those that load, write or tell secrets.
-func (s *start) jq(p *program) {
+func jq(s *start, p *program) {
 	var words []word
 	for i := 0; i < len(s.args); i++ {
 		w := s.args[i]
@@ -158,7 +156,7 @@ func (s *start) jq(p *program) {
 		if w.lit && oneOf(w.text, "--arg", "--argjson", "--slurpfile", "--rawfile") && i+2 < len(s.args) { // a name and a value
 			words = append(words, s.args[i+1])
 			if i += 2; strings.HasSuffix(w.text, "file") {
-				s.r.reads(&s.touched, s.args[i], s.sc)
+				s.read(s.args[i])
 			}
 		}
 	}
@@ -174,7 +172,7 @@ func (s *start) jq(p *program) {
 var clientCommand = lazyregexp.New(`(?i)^\s*\.|\\|program|load_extension`)
 
 // database judges clients of databases, whose own commands run programs.
-func (s *start) database(p *program) {
+func database(s *start, p *program) {
 	s.judge(p, s.args)
 	if i := slices.IndexFunc(s.args, func(w word) bool { return !w.lit || clientCommand.Get().MatchString(w.text) }); i >= 0 {
 		s.raise(Unparsable, clip(s.args[i].src)+" may be a command of the client")
@@ -184,7 +182,7 @@ func (s *start) database(p *program) {
 }
 
 // getent judges getent, which asks name servers for some of its databases.
-func (s *start) getent(p *program) {
+func getent(s *start, p *program) {
 	operands := s.options(p, s.args)
 	if len(operands) == 0 || !operands[0].lit || !oneOf(operands[0].text, "passwd", "group", "services", "protocols", "ethers", "shadow", "gshadow", "aliases", "rpc", "initgroups", "netgroup") {
 		s.raise(Network, "it asks a name server, and the question carries data")
@@ -192,7 +190,7 @@ func (s *start) getent(p *program) {
 }
 
 // links judges ln: what is written through a link is written where it leads.
-func (s *start) links(p *program) {
+func links(s *start, p *program) {
 	operands := s.options(p, s.args)
 	s.raise(p.class, p.why)
 	s.operands(p.args, operands)
@@ -201,7 +199,7 @@ func (s *start) links(p *program) {
 		last = len(operands)
 	}
 	for _, w := range operands[:max(last, 0)] {
-		names, known := s.r.places(w, s.sc)
+		names, known := s.sc.places(w)
 		if strings.Contains(w.text, "..") {
 			known = false
 		}
@@ -215,7 +213,7 @@ func (s *start) links(p *program) {
 }
 
 // interpreter judges a program that runs code.
-func (s *start) interpreter(p *program) {
+func interpreter(s *start, p *program) {
 	before := s.class
 	operands := s.options(p, s.args)
 	switch {
@@ -240,7 +238,7 @@ var pythonModules = []struct {
 }
 
 // pythonModule judges python -m NAME.
-func (s *start) pythonModule(w word) {
+func (s *optionReader) pythonModule(w word) {
 	s.module, s.stop = true, true
 	if !w.lit {
 		s.raise(Unparsable, "which module runs only shows then")
@@ -256,7 +254,7 @@ func (s *start) pythonModule(w word) {
 }
 
 // helper judges an option that names a program, which gets unknown words.
-func (s *start) helper(w word, name string) {
+func (s *optionReader) helper(w word, name string) {
 	if !w.lit || strings.ContainsAny(w.text, "\\$#'\"`;&|<>()*?[]{}~!\n") {
 		s.raise(Unparsable, "option "+name+" runs what can't be judged")
 		return
@@ -271,7 +269,7 @@ func (s *start) helper(w word, name string) {
 }
 
 // scriptFile judges a file of code that an option names.
-func (s *start) scriptFile(w word) {
+func (s *optionReader) scriptFile(w word) {
 	s.pattern = true
 	if w.lit && oneOf(path.Clean(w.text), "-", "/dev/stdin") {
 		s.raise(Unparsable, "it runs what it reads, which only shows then")
@@ -280,10 +278,13 @@ func (s *start) scriptFile(w word) {
 	s.runsFile(w)
 }
 
-// otherSub judges subcommands of other programs than git.
-func (s *start) otherSub(name string, p *program, words []word) bool {
-	program, _, _ := strings.Cut(name, " ")
+// specialSub judges subcommands that a row can't tell; false is one that its row is
+// enough for.
+func specialSub(s *start, name string, p *program, words []word) bool {
+	program, sub, _ := strings.Cut(name, " ")
 	switch {
+	case program == "git":
+		return git{s}.subcommand(sub, p, words)
 	case program == "ip":
 		if len(words) > 0 && !(words[0].lit && oneOf(words[0].text, "show", "s", "sh", "list", "ls", "l", "get")) {
 			s.raise(EscapeAttempt, p.why)
@@ -303,7 +304,7 @@ func (s *start) otherSub(name string, p *program, words []word) bool {
 }
 
 // fetch judges curl and wget, which may write where they run.
-func (s *start) fetch(p *program) {
+func fetch(s *start, p *program) {
 	s.judge(p, s.args)
 	here := strings.HasPrefix(p.name, "wget") && !slices.ContainsFunc(s.args, func(w word) bool { return w.lit && w.text == "--spider" })
 	for _, w := range s.args {
@@ -316,15 +317,15 @@ func (s *start) fetch(p *program) {
 
 // fromFile takes the argument of options such as curl's -d, where @ names a
 // file that is sent.
-func (s *start) fromFile(w word) {
+func (s *optionReader) fromFile(w word) {
 	if strings.HasPrefix(w.text, "@") {
-		s.r.reads(&s.touched, w.from(1), s.sc)
+		s.read(w.from(1))
 		return
 	}
 	for _, sign := range [...]string{"=@", "=<", "@"} { // a form's file, its text, --data-urlencode NAME@FILE
 		if _, file, ok := strings.Cut(w.text, sign); ok {
 			file, _, _ = strings.Cut(file, ";")
-			s.r.reads(&s.touched, literal(file), s.sc)
+			s.read(literal(file))
 			return
 		}
 	}

@@ -40,7 +40,7 @@ func (r *reader) hidden(w word, sc *scope) string {
 		}
 		for _, p := range rooted(s, sc) {
 			pattern := strings.ReplaceAll(path.Clean(p), unknown, "*")
-			if why := r.secretPlace(pattern); why != "" {
+			if why := Secret(pattern); why != "" {
 				return why
 			}
 			if pattern != path.Clean(p) && fitsSecret(pattern) {
@@ -251,7 +251,7 @@ func (a *analysis) secretWords() string {
 			if f[0] != '/' && f[0] != '.' && !strings.Contains(f, "/.") && !strings.Contains(f, "id_") {
 				continue // nearly every word
 			}
-			if why := a.secretPlace(path.Clean("/" + f)); why != "" {
+			if why := Secret(path.Clean("/" + f)); why != "" {
 				return why
 			}
 		}

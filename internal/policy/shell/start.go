@@ -18,12 +18,19 @@ type call struct {
 // start is one program that is about to be started.
 type start struct {
 	touched
-	r        *reader
-	sc       *scope
-	call     call
+	r    *reader
+	sc   *scope
+	call call
+	said
 	recorded bool   // the command is in the report
 	name     string // as written
 	args     []word
+	done     bool   // it is on record already
+	group    string // the program and subcommands so far
+}
+
+// said is what the options of a program say of it and of its other words.
+type said struct {
 	several  bool     // a word may become several options
 	odd      bool     // an option isn't known
 	spilt    []word   // words behind an option that may become several
@@ -40,9 +47,6 @@ type start struct {
 	stdin    bool     // a shell runs its input
 	module   bool     // the program is a module that an option has named
 	stop     bool     // what follows are words of something else
-	done     bool     // it is on record already
-	group    string   // the program and subcommands so far
-	exports  bool     // it shows variables to programs
 }
 
 // simple judges a simple command.
@@ -91,7 +95,7 @@ func (r *reader) run(words []word, sc *scope, c call) outcome {
 	case sc.defines(name) && !c.direct:
 		return s.function()
 	case !c.direct && isBuiltin(name):
-		return s.builtin()
+		return builtin{s}.judge()
 	default:
 		s.program()
 		return stays(sc.dirs)
@@ -118,7 +122,7 @@ func (s *start) function() outcome {
 	}
 	switch {
 	case isBuiltin(s.name):
-		s.builtin()
+		builtin{s}.judge()
 		return outcome{anywhere, anywhere}
 	case s.r.facts.takesBack || lookup(s.name) != nil:
 		s.program()
@@ -160,7 +164,7 @@ func (s *start) program() {
 	}
 	p := lookup(base)
 	if p != nil && p.starts != "" {
-		s.wrap(p, s.args)
+		wrapper{s}.judge(p, s.args)
 		return
 	}
 	if base == "bun" && len(s.args) > 0 && !(s.args[0].lit && strings.HasPrefix(s.args[0].text, "-")) {
@@ -169,13 +173,14 @@ func (s *start) program() {
 	if names("yarn,pnpm,mvn,bazel,bazelisk,rails,cargo,rustc,rustdoc,rustfmt", base) {
 		s.raise(WriteWorkspace, "a file of the workspace may say which "+base+" runs, even for --version")
 	}
-	switch {
-	case p == nil:
+	if p == nil {
 		s.raise(Destructive, "nothing is known about this program")
-	case len(s.args) == 1 && s.args[0].lit && (s.args[0].text == "--version" || s.args[0].text == "--help"):
-	case s.special(base, p):
-	default:
-		s.judge(p, s.args)
+	} else if len(s.args) != 1 || !hasWord(s.args, "--version", "--help") {
+		if judge := special(base, p); judge != nil {
+			judge(s, p)
+		} else {
+			s.judge(p, s.args)
+		}
 	}
 	if !s.done {
 		s.finish()
@@ -202,8 +207,8 @@ func (s *start) known() (string, bool) {
 
 // runsFile judges a program or script by where it lies.
 func (s *start) runsFile(w word) {
-	names, known := s.r.places(w, s.sc)
-	s.r.through(&s.touched, w, s.sc)
+	names, known := s.sc.places(w)
+	s.sc.through(&s.touched, w)
 	if !known {
 		s.raise(Unparsable, "it runs a file, and nobody can tell which")
 		return
@@ -213,7 +218,7 @@ func (s *start) runsFile(w word) {
 			s.raise(Unparsable, "it runs what "+p+" brings, which only shows then")
 		}
 		s.reads = append(s.reads, p)
-		if why := s.r.secretPlace(p); why != "" {
+		if why := Secret(p); why != "" {
 			s.raise(EscapeAttempt, why)
 		}
 		if s.r.o.Workspace != "" && within(p, s.r.o.Workspace) {

@@ -68,9 +68,7 @@ func (s *scope) keeps(as *syntax.Assign) {
 // even if they didn't before.
 func (r *reader) variable(t *touched, name string, value word, sc *scope, seen bool) {
 	if value.lit && value.text != "" && value.text[0] == '/' {
-		if why := r.secretPlace(path.Clean(value.text)); why != "" {
-			t.raise(EscapeAttempt, why)
-		}
+		t.escapes(Secret(path.Clean(value.text)))
 	}
 	switch {
 	case listed(quietVariables[:], name):

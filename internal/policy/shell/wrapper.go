@@ -2,8 +2,11 @@ package shell
 
 import "strings"
 
-// wrap takes a wrapper's options and judges what it starts.
-func (s *start) wrap(p *program, words []word) {
+// wrapper is a program that starts the command that its operands are.
+type wrapper struct{ *start }
+
+// judge takes the wrapper's options and judges what it starts.
+func (s wrapper) judge(p *program, words []word) {
 	if p.class != "" {
 		s.raise(p.class, p.why)
 	}
@@ -21,7 +24,7 @@ func (s *start) wrap(p *program, words []word) {
 			s.host(rest[0])
 		}
 		if is("locks") && !(rest[0].lit && wholeNumber(rest[0].text)) {
-			s.writes(rest[0])
+			s.write(rest[0])
 		}
 		rest = rest[1:]
 	}
@@ -55,7 +58,7 @@ func (s *start) wrap(p *program, words []word) {
 
 // certain judges the words before the command that a wrapper starts: one that
 // may be an option, or several words, moves where the command begins.
-func (s *start) certain(words []word) {
+func (s wrapper) certain(words []word) {
 	for i, w := range words {
 		taken := i > 0 && words[i-1].lit && words[i-1].option() && !w.split
 		if !w.lit && (w.split || w.option() && !taken) {
@@ -65,7 +68,7 @@ func (s *start) certain(words []word) {
 }
 
 // inner is how a command inside this one is reached.
-func (s *start) inner() call {
+func (s wrapper) inner() call {
 	return call{direct: true, in: s.call.in, paths: s.touched, wrapped: s.wrappedIn()}
 }
 
@@ -82,7 +85,7 @@ func replaced(words []word, mark string) []word {
 }
 
 // joined judges words that a wrapper joins into a source for a shell.
-func (s *start) joined(words []word) {
+func (s wrapper) joined(words []word) {
 	list, ok := texts(words)
 	if !ok {
 		s.raise(Unparsable, s.name+" hands a shell what only shows when it runs")
@@ -93,7 +96,7 @@ func (s *start) joined(words []word) {
 }
 
 // environment takes NAME=value before a command.
-func (s *start) environment(words []word) []word {
+func (s wrapper) environment(words []word) []word {
 	for len(words) > 0 {
 		name, value, ok := strings.Cut(words[0].text, "=")
 		if !ok || words[0].option() && words[0].lit {
@@ -110,7 +113,7 @@ func (s *start) environment(words []word) []word {
 }
 
 // splitString takes env -S, which splits its argument much as a shell does.
-func (s *start) splitString(w word) {
+func (s *optionReader) splitString(w word) {
 	if !w.lit || strings.ContainsAny(w.text, "\\$#'\"`") {
 		s.raise(Unparsable, "env -S splits its words by rules of its own")
 		return
@@ -121,7 +124,7 @@ func (s *start) splitString(w word) {
 }
 
 // sshOption judges ssh -o NAME=value, where some names hold commands.
-func (s *start) sshOption(w word) {
+func (s *optionReader) sshOption(w word) {
 	name, value, _ := strings.Cut(w.text, "=")
 	switch {
 	case !w.lit:
@@ -135,7 +138,7 @@ func (s *start) sshOption(w word) {
 
 // shell judges a shell that is started by name: it reads a string, a file, or its
 // input.
-func (s *start) shell(rest []word) {
+func (s wrapper) shell(rest []word) {
 	if hasWord(rest[:min(1, len(rest))], "-") {
 		rest = rest[1:]
 	}
@@ -166,7 +169,7 @@ func (s *start) shell(rest []word) {
 
 // code judges what a shell runs, and records the shell itself only if nothing
 // else of it is.
-func (s *start) code(src string) {
+func (s wrapper) code(src string) {
 	s.finishTouched()
 	before := len(s.r.commands)
 	s.r.script(src, dialectOf(s.name, s.args), s.within(), s.wrappedIn())
@@ -183,7 +186,7 @@ func (s *start) finishTouched() {
 }
 
 // unknown records a command that starts an unknown program.
-func (s *start) unknown(why string) {
+func (s wrapper) unknown(why string) {
 	s.raise(Unparsable, why)
 	s.finish()
 }
