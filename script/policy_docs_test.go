@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/belay-run/belay/internal/cli"
+	"github.com/belay-run/belay/internal/cli/term"
 )
 
 // docsRun is a folder in which the examples of a document are typed.
@@ -37,7 +38,7 @@ func (r *docsRun) write(name, text string) {
 // belay runs the program and returns what it printed, and its exit code.
 func (r *docsRun) belay(args ...string) (string, int) {
 	var out, errs strings.Builder
-	exit := cli.Main(context.Background(), args, cli.Sys{Stdout: &out, Stderr: &errs, Env: r.env, Dir: r.dir})
+	exit := cli.Main(context.Background(), args, cli.Sys{Env: term.Env{Out: &out, Err: &errs, Environ: r.env}, Dir: r.dir})
 	return out.String() + errs.String(), exit
 }
 

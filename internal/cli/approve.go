@@ -132,7 +132,7 @@ func (a *app) sees(ctx context.Context, st store.Store, stream belay.StreamID, c
 		}
 	}
 	if c.Args != nil && !a.JSON && req.what != "" {
-		fmt.Fprintf(a.Stderr, "changed to: %s\n", explain.Call(req.tool, c.Args))
+		fmt.Fprintf(a.Err, "changed to: %s\n", explain.Call(req.tool, c.Args))
 	}
 	return nil
 }

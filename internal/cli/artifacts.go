@@ -72,7 +72,7 @@ func published(ctx context.Context, st store.Store, s view.Session) ([]view.Arti
 
 func (a *app) listArtifacts(all []view.Artifact) (int, error) {
 	if len(all) == 0 && !a.JSON {
-		fmt.Fprintln(a.Stderr, "nothing was published in this session")
+		fmt.Fprintln(a.Err, "nothing was published in this session")
 		return belay.ExitOK, nil
 	}
 	return printRows(a, all, "", "NAME\tVERSION\tBYTES\tMEDIA\tDIGEST\tDESCRIPTION", func(it view.Artifact) []any {
@@ -99,7 +99,7 @@ func (a *app) writeArtifact(ctx context.Context, st store.Store, it view.Artifac
 	}
 	defer r.Close()
 	if out == "" {
-		_, err := io.Copy(a.Stdout, r)
+		_, err := io.Copy(a.Out, r)
 		return err
 	}
 	f, err := os.OpenFile(a.abs(out), os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
@@ -113,7 +113,7 @@ func (a *app) writeArtifact(ctx context.Context, st store.Store, it view.Artifac
 	if err != nil {
 		return belay.Errorf(belay.CodeInternal, "it could not be written").At(out).Wrap(err)
 	}
-	fmt.Fprintf(a.Stderr, "wrote %d bytes to %s\n", n, line(out))
+	fmt.Fprintf(a.Err, "wrote %d bytes to %s\n", n, line(out))
 	return nil
 }
 

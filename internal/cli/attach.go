@@ -11,7 +11,7 @@ import (
 	"syscall"
 	"time"
 
-	"golang.org/x/term"
+	xterm "golang.org/x/term"
 
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/client"
@@ -52,7 +52,7 @@ func (c *attachCmd) run(ctx context.Context, a *app) (int, error) {
 func (c *attachCmd) over(a *app, t *client.Terminal, err error) (int, error) {
 	switch {
 	case errors.Is(err, errDetached):
-		fmt.Fprintf(a.Stderr, "detached; the program keeps running: belay attach %s --offset %d%s\n", c.ID, t.Offset(), a.storeFlag())
+		fmt.Fprintf(a.Err, "detached; the program keeps running: belay attach %s --offset %d%s\n", c.ID, t.Offset(), a.storeFlag())
 		return belay.ExitOK, nil
 	case err != nil:
 		return 0, err
@@ -60,11 +60,11 @@ func (c *attachCmd) over(a *app, t *client.Terminal, err error) (int, error) {
 	e := t.Exit()
 	switch {
 	case e.Limit != "":
-		fmt.Fprintf(a.Stderr, "%s has ended: it met the limit %s of its boundary\n", c.ID, line(e.Limit))
+		fmt.Fprintf(a.Err, "%s has ended: it met the limit %s of its boundary\n", c.ID, line(e.Limit))
 	case e.Reason == "exited":
-		fmt.Fprintf(a.Stderr, "%s has ended: exit %d\n", c.ID, e.Code)
+		fmt.Fprintf(a.Err, "%s has ended: exit %d\n", c.ID, e.Code)
 	default:
-		fmt.Fprintf(a.Stderr, "%s has ended: %s\n", c.ID, line(e.Reason))
+		fmt.Fprintf(a.Err, "%s has ended: %s\n", c.ID, line(e.Reason))
 	}
 	return belay.ExitOK, nil
 }
@@ -128,7 +128,7 @@ func (c *attachCmd) token(a *app) (text string, done func(), err error) {
 	}
 	return text, func() {
 		if err := tokens.Drop(made.ID); err != nil {
-			fmt.Fprintf(a.Stderr, "the token %s isn't taken back, and counts for a day: %v\n", made.ID, err)
+			fmt.Fprintf(a.Err, "the token %s isn't taken back, and counts for a day: %v\n", made.ID, err)
 		}
 	}, nil
 }
@@ -161,17 +161,17 @@ type attachSession struct {
 // program ends or the user detaches.
 func (s *attachSession) run(ctx context.Context) error {
 	at := s.t.Attached()
-	in, _ := s.a.Stdin.(*os.File)
-	both := s.a.IsTerminal(s.a.Stdin) && s.a.IsTerminal(s.a.Stdout)
+	in, _ := s.a.In.(*os.File)
+	both := s.a.IsTerminal(s.a.In) && s.a.IsTerminal(s.a.Out)
 	s.raw = both && at.Rows > 0 && at.Input == "open"
 	if s.raw {
-		was, err := term.MakeRaw(int(in.Fd()))
+		was, err := xterm.MakeRaw(int(in.Fd()))
 		if err != nil {
 			return belay.Errorf(belay.CodeUsage, "the terminal can't be set: %s", err).WithHint("pipe what is typed: echo TEXT | belay attach ID")
 		}
 		defer func() {
-			fmt.Fprint(s.a.Stdout, leftover)
-			term.Restore(int(in.Fd()), was) //nolint:errcheck // there is nobody to tell
+			fmt.Fprint(s.a.Out, leftover)
+			xterm.Restore(int(in.Fd()), was) //nolint:errcheck // there is nobody to tell
 		}()
 	}
 	ctx, end := context.WithCancelCause(ctx)
@@ -179,7 +179,7 @@ func (s *attachSession) run(ctx context.Context) error {
 	defer wg.Wait()
 	defer end(nil)
 	wg.Go(func() { s.signals(ctx, end) })
-	if at.Input == "open" && s.a.Stdin != nil {
+	if at.Input == "open" && s.a.In != nil {
 		wg.Go(func() { s.keys(ctx, in, end) })
 	}
 	if s.raw {
@@ -199,9 +199,9 @@ const leftover = "\x1b[?1049l\x1b[?25h\x1b[0m\x1b[?1000l\x1b[?1002l\x1b[?1003l\x
 // show prints the output. What isn't from a terminal goes to one without
 // escape sequences.
 func (s *attachSession) show(ctx context.Context, whole bool) error {
-	out := s.a.Stdout
+	out := s.a.Out
 	if s.a.IsTerminal(out) && !whole {
-		plain := &process.TerminalText{Dst: s.a.Stdout}
+		plain := &process.TerminalText{Dst: s.a.Out}
 		defer plain.Flush() //nolint:errcheck // the terminal is gone, then
 		out = plain
 	}
@@ -235,7 +235,7 @@ func (s *attachSession) sizes(ctx context.Context, in *os.File) {
 	signal.Notify(changed, syscall.SIGWINCH)
 	defer signal.Stop(changed)
 	for {
-		if cols, rows, err := term.GetSize(int(in.Fd())); err == nil && cols > 0 && rows > 0 {
+		if cols, rows, err := xterm.GetSize(int(in.Fd())); err == nil && cols > 0 && rows > 0 {
 			s.t.Resize(ctx, min(cols, 1000), min(rows, 1000)) //nolint:errcheck // the next one may be sent
 		}
 		select {
@@ -259,5 +259,5 @@ func (s *attachSession) say(what string) {
 	if s.raw {
 		what = "\r\n" + what + "\r"
 	}
-	fmt.Fprintf(s.a.Stderr, "%s\n", what)
+	fmt.Fprintf(s.a.Err, "%s\n", what)
 }

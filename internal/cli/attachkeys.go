@@ -62,7 +62,7 @@ func (s *attachSession) keys(ctx context.Context, in *os.File, end context.Cance
 	switch {
 	case errors.Is(err, errDetached):
 		end(err)
-	case errors.Is(err, io.EOF) && (s.eof || s.a.IsTerminal(s.a.Stdin)) && ctx.Err() == nil:
+	case errors.Is(err, io.EOF) && (s.eof || s.a.IsTerminal(s.a.In)) && ctx.Err() == nil:
 		if err := s.t.CloseInput(ctx); err != nil {
 			s.say(line(err.Error()))
 		}
@@ -75,7 +75,7 @@ func (s *attachSession) each(ctx context.Context, in *os.File, give func([]byte)
 	buf := make([]byte, 4<<10)
 	if in == nil { // what is in memory is there at once
 		for ctx.Err() == nil {
-			n, err := s.a.Stdin.Read(buf)
+			n, err := s.a.In.Read(buf)
 			if gerr := give(buf[:n]); gerr != nil || err != nil {
 				return errors.Join(gerr, err)
 			}

@@ -293,10 +293,10 @@ func (r *benchReport) print(a *app) {
 		a.printJSON(r)
 		return
 	}
-	fmt.Fprintf(a.Stdout, "%d of %s completed, %s in %.2f s: %.1f sessions/s, %.0f steps/s\n", r.Completed, plural(r.Sessions, "session"), plural(r.Steps, "step"), r.Seconds, r.PerSecond, r.StepsPerSec)
-	fmt.Fprintf(a.Stdout, "step p50 %.2f ms, p99 %.2f ms, from the end of an answer to the next request\n", r.StepP50, r.StepP99)
-	fmt.Fprintf(a.Stdout, "%.2f commits and %.2f ms of processor time per step, %d MB of memory at most\n", r.Commits, r.CPU, r.Memory>>20)
+	fmt.Fprintf(a.Out, "%d of %s completed, %s in %.2f s: %.1f sessions/s, %.0f steps/s\n", r.Completed, plural(r.Sessions, "session"), plural(r.Steps, "step"), r.Seconds, r.PerSecond, r.StepsPerSec)
+	fmt.Fprintf(a.Out, "step p50 %.2f ms, p99 %.2f ms, from the end of an answer to the next request\n", r.StepP50, r.StepP99)
+	fmt.Fprintf(a.Out, "%.2f commits and %.2f ms of processor time per step, %d MB of memory at most\n", r.Commits, r.CPU, r.Memory>>20)
 	for _, end := range slices.Sorted(maps.Keys(r.Ends)) {
-		fmt.Fprintf(a.Stdout, "%s: %d\n", line(end), r.Ends[end])
+		fmt.Fprintf(a.Out, "%s: %d\n", line(end), r.Ends[end])
 	}
 }

@@ -101,7 +101,7 @@ func (a *app) bringBeside(ctx context.Context, r *runtime, id belay.SessionID, t
 	if err := a.accepted(ctx, r, to, t); err != nil || a.JSON || other == nil {
 		return belay.ExitOK, err
 	}
-	_, err = fmt.Fprintf(a.Stdout, "session %s (process %d on %s) writes in %s: the call is denied with OTHER_WRITER unless that session has ended when this one continues\n"+
+	_, err = fmt.Fprintf(a.Out, "session %s (process %d on %s) writes in %s: the call is denied with OTHER_WRITER unless that session has ended when this one continues\n"+
 		"belay sessions interrupt %s%s ends it\n", other.Session, other.Owner.PID, other.Owner.Host, line(other.Path), other.Session, a.storeFlag())
 	return belay.ExitOK, err
 }
@@ -112,13 +112,13 @@ func (a *app) say(v any, format string, args ...any) (int, error) {
 		a.printJSON(v)
 		return belay.ExitOK, nil
 	}
-	_, err := fmt.Fprintf(a.Stdout, format+"\n", args...)
+	_, err := fmt.Fprintf(a.Out, format+"\n", args...)
 	return belay.ExitOK, err
 }
 
 // row prints one figure of what is shown, behind its name.
 func (a *app) row(name, format string, args ...any) {
-	fmt.Fprintf(a.Stdout, "%-10s %s\n", name, line(fmt.Sprintf(format, args...)))
+	fmt.Fprintf(a.Out, "%-10s %s\n", name, line(fmt.Sprintf(format, args...)))
 }
 
 // printRows prints rows: as JSON one in a line, else as a table. none, if it isn't
@@ -131,10 +131,10 @@ func printRows[T any](a *app, rows []T, none, heads string, cells func(T) []any)
 		return belay.ExitOK, nil
 	}
 	if len(rows) == 0 && none != "" {
-		_, err := fmt.Fprintln(a.Stdout, none)
+		_, err := fmt.Fprintln(a.Out, none)
 		return belay.ExitOK, err
 	}
-	return belay.ExitOK, writeTable(a.Stdout, rows, heads, cells)
+	return belay.ExitOK, writeTable(a.Out, rows, heads, cells)
 }
 
 // writeTable aligns the cells of rows below their heads, which are separated by
@@ -176,16 +176,16 @@ func (a *app) accepted(ctx context.Context, r *runtime, to belay.StreamID, t tol
 	case a.JSON:
 		a.printJSON(t)
 	case t.Pending:
-		fmt.Fprintln(a.Stdout, "accepted, not yet handled")
+		fmt.Fprintln(a.Out, "accepted, not yet handled")
 	default:
-		fmt.Fprintln(a.Stdout, t.Result)
+		fmt.Fprintln(a.Out, t.Result)
 	}
 	switch {
 	case a.JSON:
 	case t.Resume != "":
-		fmt.Fprintf(a.Stdout, "the session isn't running; continue with: %s\n", t.Resume)
+		fmt.Fprintf(a.Out, "the session isn't running; continue with: %s\n", t.Resume)
 	case t.Server != "":
-		fmt.Fprintf(a.Stdout, "the server at %s continues it\n", t.Server)
+		fmt.Fprintf(a.Out, "the server at %s continues it\n", t.Server)
 	}
 	return nil
 }

@@ -27,7 +27,7 @@ func (c *completionCmd) run(_ context.Context, a *app) (int, error) {
 	default:
 		return 0, belay.Errorf(belay.CodeUsage, "%q is none of bash, zsh, fish", c.Shell).At("SHELL").WithHint("belay completion bash")
 	}
-	fmt.Fprint(a.Stdout, script)
+	fmt.Fprint(a.Out, script)
 	return belay.ExitOK, nil
 }
 

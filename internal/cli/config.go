@@ -98,7 +98,7 @@ func (a *app) defaults() belay.Settings {
 
 // interactive reports whether a person can be asked here.
 func (a *app) interactive() bool {
-	return !a.JSON && a.Stdin != nil && a.IsTerminal(a.Stdin) && a.IsTerminal(a.Stderr)
+	return !a.JSON && a.In != nil && a.IsTerminal(a.In) && a.IsTerminal(a.Err)
 }
 
 // fresh are the settings of a new session.

@@ -72,7 +72,7 @@ func (c *configShowCmd) run(ctx context.Context, a *app) (int, error) {
 func (a *app) nameIgnored(l *layers) {
 	for _, g := range l.ignored {
 		if !a.JSON {
-			fmt.Fprintf(a.Stderr, "%s: %s is ignored: %s\n", line(g.from), line(g.value), g.list[0])
+			fmt.Fprintf(a.Err, "%s: %s is ignored: %s\n", line(g.from), line(g.value), g.list[0])
 		}
 	}
 }

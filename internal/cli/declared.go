@@ -62,7 +62,7 @@ func (a *app) enter(ctx context.Context, ws string) error {
 
 func (a *app) sayIgnored(s untrustedFile) {
 	if !a.JSON {
-		fmt.Fprintf(a.Stderr, "%s is ignored: %s; belay trust %s%s\n", line(s.path), why(s.standing), quoted(s.path), a.storeFlag())
+		fmt.Fprintf(a.Err, "%s is ignored: %s; belay trust %s%s\n", line(s.path), why(s.standing), quoted(s.path), a.storeFlag())
 	}
 }
 
@@ -93,7 +93,7 @@ func (a *app) loadWorkspaceTools(ctx context.Context, ws string) (*workspaceTool
 		return nil, err
 	}
 	var err error
-	if w.set, err = tool.NewSet(slices.Concat(builtin, commands.Tools(w.declared, a.Env))...); err != nil {
+	if w.set, err = tool.NewSet(slices.Concat(builtin, commands.Tools(w.declared, a.Environ))...); err != nil {
 		return nil, err
 	}
 	a.mu.Lock()

@@ -90,12 +90,12 @@ func (a *app) confirmDelete(all []view.Session) (bool, error) {
 			WithHint("belay sessions delete --yes %s", all[0].ID)
 	}
 	for _, s := range all {
-		fmt.Fprintf(a.Stderr, "%s  %s  %s\n", s.ID, plural(s.Counts.Events, "fact"), short(s.Title, 60))
+		fmt.Fprintf(a.Err, "%s  %s  %s\n", s.ID, plural(s.Counts.Events, "fact"), short(s.Title, 60))
 	}
-	fmt.Fprintf(a.Stderr, "delete %s for good? [y]es, [n]o: ", plural(len(all), "session"))
-	in := bufio.NewScanner(a.Stdin)
+	fmt.Fprintf(a.Err, "delete %s for good? [y]es, [n]o: ", plural(len(all), "session"))
+	in := bufio.NewScanner(a.In)
 	if !in.Scan() {
-		fmt.Fprintln(a.Stderr)
+		fmt.Fprintln(a.Err)
 		return false, in.Err()
 	}
 	word := strings.ToLower(strings.TrimSpace(in.Text()))
@@ -107,8 +107,8 @@ func (a *app) printDeleted(d store.Deleted) {
 		a.printJSON(deleted{d.Session, "deleted", d.Time, d.By, d.Facts, d.Contents, d.Left})
 		return
 	}
-	fmt.Fprintf(a.Stdout, "deleted %s: %s, %s\n", d.Session, plural(int(d.Facts), "fact"), plural(d.Contents, "content"))
+	fmt.Fprintf(a.Out, "deleted %s: %s, %s\n", d.Session, plural(int(d.Facts), "fact"), plural(d.Contents, "content"))
 	if d.Left > 0 {
-		fmt.Fprintf(a.Stderr, "%s may be about to be named by what runs now; belay store compact removes it a day from now\n", plural(d.Left, "content"))
+		fmt.Fprintf(a.Err, "%s may be about to be named by what runs now; belay store compact removes it a day from now\n", plural(d.Left, "content"))
 	}
 }

@@ -92,7 +92,7 @@ func (a *app) untilSignal(ctx context.Context) (context.Context, func()) {
 	return ctx, func() { cancel(nil); <-done }
 }
 
-func (s *show) say(format string, args ...any) { fmt.Fprintf(s.a.Stdout, format+"\n", args...) }
+func (s *show) say(format string, args ...any) { fmt.Fprintf(s.a.Out, format+"\n", args...) }
 
 func (s *show) heading(format string, args ...any) {
 	s.n++
@@ -144,7 +144,7 @@ func (s *show) repository(ctx context.Context) string {
 // itself, and without the person's tools and instructions.
 func (s *show) environ() []string {
 	var env []string
-	for _, kv := range s.a.Env {
+	for _, kv := range s.a.Environ {
 		if !strings.HasPrefix(kv, "BELAY_") || strings.HasPrefix(kv, sandboxEnv+"=") {
 			env = append(env, kv)
 		}
@@ -182,7 +182,7 @@ func (s *show) belay(ctx context.Context, out io.Writer, args ...string) (*exec.
 // program is this program on the demo's store, in this process.
 func (s *show) program(out io.Writer) *app {
 	sys := s.a.Sys
-	sys.Env, sys.Dir, sys.Stdout, sys.Stderr = s.environ(), s.project, out, io.Discard
+	sys.Environ, sys.Dir, sys.Out, sys.Err, sys.JSON = s.environ(), s.project, out, io.Discard, false
 	return &app{Sys: sys, Place: Place{Store: s.store, Workspace: s.project}}
 }
 
@@ -195,7 +195,7 @@ func (s *show) killed(ctx context.Context) error {
 		return err
 	}
 	defer st.Close()
-	lines := &indent{to: s.a.Stdout}
+	lines := &indent{to: s.a.Out}
 	child, err := s.belay(ctx, lines, "run", "--script", s.script, "--mode", "accept_edits", "--allow", "exec", "--approvals", "deny", demo.Objective)
 	if err != nil {
 		return err
@@ -268,7 +268,7 @@ func (s *show) ended(ctx context.Context, st store.Store) (bool, error) {
 // the project.
 func (s *show) resumed(ctx context.Context) error {
 	s.heading("Another process continues where that one died")
-	lines := &indent{to: s.a.Stdout}
+	lines := &indent{to: s.a.Out}
 	child, err := s.belay(ctx, lines, "sessions", "resume", string(s.session))
 	if err != nil {
 		return err

@@ -50,7 +50,7 @@ func (versionCmd) run(_ context.Context, a *app) (int, error) {
 		a.printJSON(v)
 		return belay.ExitOK, nil
 	}
-	fmt.Fprintf(a.Stdout, "belay %s %s %s\n", v.Version, v.Go, v.OS)
+	fmt.Fprintf(a.Out, "belay %s %s %s\n", v.Version, v.Go, v.OS)
 	return belay.ExitOK, nil
 }
 
@@ -82,9 +82,9 @@ func (a *app) printFindings(all []finding) int {
 			a.printJSON(f)
 			continue
 		}
-		fmt.Fprintf(a.Stdout, "%-8s %-10s %s\n", f.State, f.Name, line(f.What))
+		fmt.Fprintf(a.Out, "%-8s %-10s %s\n", f.State, f.Name, line(f.What))
 		if f.Try != "" {
-			fmt.Fprintf(a.Stdout, "%-8s %-10s try: %s\n", "", "", line(f.Try))
+			fmt.Fprintf(a.Out, "%-8s %-10s try: %s\n", "", "", line(f.Try))
 		}
 	}
 	return exit

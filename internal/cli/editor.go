@@ -12,7 +12,6 @@ import (
 	"strings"
 
 	"github.com/belay-run/belay"
-	"github.com/belay-run/belay/internal/engine"
 )
 
 // editor is the program that a person changes text with: $VISUAL, else $EDITOR,
@@ -49,12 +48,16 @@ func (a *app) edit(ctx context.Context, args []byte) (edited json.RawMessage, er
 		return nil, belay.Errorf(belay.CodeNotWritten, "no file can be made for the editor").WithHint("set TMPDIR to a folder with room, or say the arguments with --args").Wrap(err)
 	}
 	cmd := exec.CommandContext(ctx, argv[0], append(argv[1:len(argv):len(argv)], name)...)
-	cmd.Env, cmd.Stdin, cmd.Stdout, cmd.Stderr = a.Env, a.Stdin, a.Stderr, a.Stderr
+	cmd.Env, cmd.Stdin, cmd.Stdout, cmd.Stderr = a.Environ, a.In, a.Err, a.Err
 	if err := cmd.Run(); err != nil {
 		return nil, belay.Errorf(belay.CodeUsage, "the editor %s failed, so nothing was answered", argv[0]).WithHint("set EDITOR to one that works, or say the arguments with --args").Wrap(err)
 	}
 	return readEdited(name, before)
 }
+
+// maxEdited is how much of an edited file is read: more than a call's arguments may
+// have without their blanks.
+const maxEdited = 4 << 20
 
 // readEdited is what the editor left.
 func readEdited(name string, before []byte) (json.RawMessage, error) {
@@ -63,7 +66,7 @@ func readEdited(name string, before []byte) (json.RawMessage, error) {
 		return nil, belay.Errorf(belay.CodeUsage, "the edited arguments can't be read, so nothing was answered").WithHint("say them with --args").Wrap(err)
 	}
 	defer f.Close()
-	after, err := io.ReadAll(io.LimitReader(f, 4*engine.MaxEdit)) // blanks don't count yet
+	after, err := io.ReadAll(io.LimitReader(f, maxEdited))
 	switch {
 	case err != nil:
 		return nil, belay.Errorf(belay.CodeUsage, "the edited arguments can't be read, so nothing was answered").WithHint("say them with --args").Wrap(err)

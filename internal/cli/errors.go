@@ -29,23 +29,23 @@ type failure struct {
 	Exit  int          `json:"exit"`
 }
 
-// fail prints an error and returns the exit code for it.
-func (a *app) fail(err error) int {
-	e := a.explain(err)
+// fail prints an error that was explained and returns the exit code for it.
+func (a *app) fail(e *belay.Error) int {
 	exit := exitOf(e.Code)
 	if a.JSON {
 		a.printJSON(failure{e, exit})
 	}
-	fmt.Fprintf(a.Stderr, "error: %s\n", line(e.Error()))
-	fmt.Fprintf(a.Stderr, "code: %s\n", e.Code)
+	fmt.Fprintf(a.Err, "error: %s\n", line(e.Error()))
+	fmt.Fprintf(a.Err, "code: %s\n", e.Code)
 	if e.Hint != "" {
-		fmt.Fprintf(a.Stderr, "try: %s\n", line(e.Hint))
+		fmt.Fprintf(a.Err, "try: %s\n", line(e.Hint))
 	}
 	return exit
 }
 
-// explain makes every error one with a code and a next command.
-func (a *app) explain(err error) *belay.Error {
+// explain makes every error one with a code and a next command; clean takes
+// secrets out of what it says.
+func (a *app) explained(err error, clean func(string) string) *belay.Error {
 	if owned, ok := errors.AsType[*store.OwnedError](err); ok {
 		return a.ownedError(owned)
 	}
@@ -59,7 +59,7 @@ func (a *app) explain(err error) *belay.Error {
 		e.Message, e.Err = e.Message+": "+e.Err.Error(), nil
 	}
 	for _, s := range []*string{&e.Message, &e.Where, &e.Hint} {
-		*s = a.secrets().String(*s)
+		*s = clean(*s)
 	}
 	if errors.Is(err, store.ErrStale) {
 		e.Code, e.Message = belay.CodeOwned, "another process has taken the session over; this one has stopped everything"
@@ -118,5 +118,5 @@ func (a *app) printJSON(v any) {
 	if err != nil {
 		panic("cli: " + err.Error()) // everything printed is plain data
 	}
-	a.Stdout.Write(append(safeJSON(b), '\n')) //nolint:errcheck // nobody is left to tell
+	a.Out.Write(append(safeJSON(b), '\n')) //nolint:errcheck // nobody is left to tell
 }

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/internal/cli/term"
 	"github.com/belay-run/belay/internal/eval"
 	"github.com/belay-run/belay/internal/lib/readfile"
 	"github.com/belay-run/belay/internal/store"
@@ -32,7 +33,7 @@ type evalCmd struct {
 func Player() eval.Player {
 	return eval.Player{
 		Program: func(ctx context.Context, c eval.Command) int {
-			a := &app{Sys: Sys{Stdout: c.Stdout, Stderr: c.Stderr, Env: c.Env, Dir: c.Dir}, extra: c.Tools, wrapStore: c.Store}
+			a := &app{Sys: Sys{Env: term.Env{Out: c.Stdout, Err: c.Stderr, Environ: c.Env}, Dir: c.Dir}, extra: c.Tools, wrapStore: c.Store}
 			return a.main(ctx, c.Args)
 		},
 		Open: func(ctx context.Context, dir string) (store.Store, error) {
@@ -60,7 +61,7 @@ func (c *evalCmd) run(ctx context.Context, a *app) (int, error) {
 	var results []eval.Result
 	var sum eval.Summary
 	p := Player()
-	p.Env, p.Now, p.Keep = a.Env, a.Now, c.Keep
+	p.Env, p.Now, p.Keep = a.Environ, a.Now, c.Keep
 	err = p.All(ctx, some, parallel, func(r eval.Result) {
 		results = append(results, r)
 		sum.Add(r)
@@ -123,7 +124,7 @@ func (c *evalCmd) list(a *app, some []*eval.Scenario) int {
 			}{s.ID, s.Title, s.Category, s.Tags, s.File, s.Line})
 			continue
 		}
-		fmt.Fprintf(a.Stdout, "%s/%s  %s\n", s.Category, s.ID, line(s.Title))
+		fmt.Fprintf(a.Out, "%s/%s  %s\n", s.Category, s.ID, line(s.Title))
 	}
 	return belay.ExitOK
 }
@@ -146,12 +147,12 @@ func (a *app) evaluated(r eval.Result) {
 		a.printJSON(r.Line())
 		return
 	}
-	fmt.Fprintf(a.Stdout, "%s  %s/%s  %s\n", r.Status(), r.Scenario.Category, r.Scenario.ID, millis(r.Took.Milliseconds()))
+	fmt.Fprintf(a.Out, "%s  %s/%s  %s\n", r.Status(), r.Scenario.Category, r.Scenario.ID, millis(r.Took.Milliseconds()))
 	for _, f := range r.Failures {
-		fmt.Fprintln(a.Stdout, "      "+strings.ReplaceAll(text(f), "\n", "\n      "))
+		fmt.Fprintln(a.Out, "      "+strings.ReplaceAll(text(f), "\n", "\n      "))
 	}
 	if r.Kept != nil {
-		fmt.Fprintf(a.Stdout, "      kept: %s; belay sessions list --all --store %s\n", r.Kept.Workspace, r.Kept.Store)
+		fmt.Fprintf(a.Out, "      kept: %s; belay sessions list --all --store %s\n", r.Kept.Workspace, r.Kept.Store)
 	}
 }
 
@@ -162,5 +163,5 @@ func (a *app) summed(s eval.Summary) {
 		}{s})
 		return
 	}
-	fmt.Fprintf(a.Stdout, "%d of %s passed, %d failed, in %s\n", s.Passed, plural(s.Total, "scenario"), s.Failed, millis(s.MS))
+	fmt.Fprintf(a.Out, "%d of %s passed, %d failed, in %s\n", s.Passed, plural(s.Total, "scenario"), s.Failed, millis(s.MS))
 }

@@ -103,5 +103,5 @@ func (a *app) printFact(r store.Record) {
 		a.printJSON(r.Event)
 		return
 	}
-	fmt.Fprintf(a.Stdout, "%6d  %s\n", r.Position, explain.Line(r.Event))
+	fmt.Fprintf(a.Out, "%6d  %s\n", r.Position, explain.Line(r.Event))
 }

@@ -90,10 +90,10 @@ func (c *exportCmd) prepare(ctx context.Context, a *app, st store.Store, id bela
 
 // exportHere writes to standard output, but no archive to a terminal.
 func (a *app) exportHere(ctx context.Context, w *writing) error {
-	if w.what.Format == "bundle" && a.IsTerminal(a.Stdout) {
+	if w.what.Format == "bundle" && a.IsTerminal(a.Out) {
 		return belay.Errorf(belay.CodeUsage, "a bundle is no text for a terminal").At("--output").WithHint("-o FILE")
 	}
-	return w.to(ctx, a.Stdout)
+	return w.to(ctx, a.Out)
 }
 
 func (a *app) exportTo(ctx context.Context, w *writing, file string, force bool) error {
@@ -116,20 +116,20 @@ func (a *app) printExported(e exported) {
 		a.printJSON(e)
 		return
 	}
-	fmt.Fprintf(a.Stdout, "%s\n", line(e.File))
-	fmt.Fprintf(a.Stderr, "%s of %s, %s bytes", e.Format, e.Session, count(e.Size))
+	fmt.Fprintf(a.Out, "%s\n", line(e.File))
+	fmt.Fprintf(a.Err, "%s of %s, %s bytes", e.Format, e.Session, count(e.Size))
 	if e.Format == "bundle" {
-		fmt.Fprintf(a.Stderr, ": %s, %s of content", plural(int(e.Facts), "fact"), plural(e.Content, "piece"))
+		fmt.Fprintf(a.Err, ": %s, %s of content", plural(int(e.Facts), "fact"), plural(e.Content, "piece"))
 	}
-	fmt.Fprintln(a.Stderr)
+	fmt.Fprintln(a.Err)
 	if e.Waiting > 0 {
-		fmt.Fprintf(a.Stderr, "%s not handled yet, and in it\n", plural(int(e.Waiting), "command"))
+		fmt.Fprintf(a.Err, "%s not handled yet, and in it\n", plural(int(e.Waiting), "command"))
 	}
 	if e.Expired > 0 {
-		fmt.Fprintf(a.Stderr, "%s expired: not in it\n", plural(e.Expired, "output"))
+		fmt.Fprintf(a.Err, "%s expired: not in it\n", plural(e.Expired, "output"))
 	}
 	if e.Missing > 0 {
-		fmt.Fprintf(a.Stderr, "%s named by facts and kept no more: not in it\n", plural(e.Missing, "content"))
+		fmt.Fprintf(a.Err, "%s named by facts and kept no more: not in it\n", plural(e.Missing, "content"))
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/belay-run/belay/internal/cli/term"
 	"github.com/belay-run/belay/internal/store/sqlite"
 )
 
@@ -33,7 +34,7 @@ func newStarting(t *testing.T) *starting {
 	if err := os.WriteFile(script, []byte("steps:\n  - calls: [{tool: complete_task, args: {summary: done}}]\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	x.sys = Sys{Stdin: strings.NewReader(""), Stdout: &x.out, Stderr: &x.errs, Dir: ws, Env: []string{"HOME=" + dir, "USER=tester", "BELAY_SCRIPT=" + script, "PATH=" + os.Getenv("PATH")}}
+	x.sys = Sys{Env: term.Env{In: strings.NewReader(""), Out: &x.out, Err: &x.errs, Environ: []string{"HOME=" + dir, "USER=tester", "BELAY_SCRIPT=" + script, "PATH=" + os.Getenv("PATH")}}, Dir: ws}
 	return x
 }
 

@@ -302,7 +302,7 @@ func (u *follower) read() {
 	u.reading = true
 	if u.lines == nil {
 		u.lines, u.wants = make(chan string), make(chan struct{}, 1)
-		go readLines(u.a.Stdin, u.wants, u.lines)
+		go readLines(u.a.In, u.wants, u.lines)
 	}
 	u.wants <- struct{}{}
 }

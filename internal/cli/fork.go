@@ -93,6 +93,6 @@ func (a *app) tellFork(f forked, past *history.Past) {
 	if f.Turns > 0 {
 		from = fmt.Sprintf("after turn %d of %d", f.Turns, len(past.Turns))
 	}
-	fmt.Fprintf(a.Stdout, "%s continues from %s, %s\n", f.Session, past.Session, from)
-	fmt.Fprintf(a.Stdout, "give it something to do: belay run --session %s%s TEXT\n", f.Session, a.storeFlag())
+	fmt.Fprintf(a.Out, "%s continues from %s, %s\n", f.Session, past.Session, from)
+	fmt.Fprintf(a.Out, "give it something to do: belay run --session %s%s TEXT\n", f.Session, a.storeFlag())
 }

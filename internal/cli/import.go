@@ -217,30 +217,30 @@ func (a *app) printImported(i imported) {
 		a.printJSON(i)
 		return
 	}
-	fmt.Fprintf(a.Stdout, "%s: %s\n", i.Session, i.Result)
+	fmt.Fprintf(a.Out, "%s: %s\n", i.Session, i.Result)
 	if i.Result == "imported" && i.Facts > 0 {
-		fmt.Fprintf(a.Stderr, "%s, every hash follows from the one before; its workspace is %s\n", plural(int(i.Facts), "fact"), line(i.Workspace))
+		fmt.Fprintf(a.Err, "%s, every hash follows from the one before; its workspace is %s\n", plural(int(i.Facts), "fact"), line(i.Workspace))
 	}
 	if i.Waiting > 0 {
-		fmt.Fprintf(a.Stderr, "%s not handled yet\n", plural(i.Waiting, "command"))
+		fmt.Fprintf(a.Err, "%s not handled yet\n", plural(i.Waiting, "command"))
 	}
 	if i.Repaired > 0 {
-		fmt.Fprintf(a.Stderr, "%s that the store lacked came back\n", plural(i.Repaired, "content"))
+		fmt.Fprintf(a.Err, "%s that the store lacked came back\n", plural(i.Repaired, "content"))
 	}
 	if i.Expired > 0 {
-		fmt.Fprintf(a.Stderr, "%s had expired and was not in the bundle\n", plural(i.Expired, "output"))
+		fmt.Fprintf(a.Err, "%s had expired and was not in the bundle\n", plural(i.Expired, "output"))
 	}
 	if i.Missing > 0 {
-		fmt.Fprintf(a.Stderr, "%s named by facts was not in the bundle\n", plural(i.Missing, "content"))
+		fmt.Fprintf(a.Err, "%s named by facts was not in the bundle\n", plural(i.Missing, "content"))
 	}
 	if i.Format != "bundle" {
-		fmt.Fprintf(a.Stderr, "%s, %s, from %s\n", plural(i.Turns, "turn"), plural(i.Messages, "message"), i.Format)
+		fmt.Fprintf(a.Err, "%s, %s, from %s\n", plural(i.Turns, "turn"), plural(i.Messages, "message"), i.Format)
 		a.printLeft(i.Left)
-		fmt.Fprintf(a.Stderr, "give it something to do: %s\n", i.Resume)
+		fmt.Fprintf(a.Err, "give it something to do: %s\n", i.Resume)
 		return
 	}
 	if i.Resume != "" {
-		fmt.Fprintf(a.Stderr, "its work hasn't ended; continue with: %s\n", i.Resume)
+		fmt.Fprintf(a.Err, "its work hasn't ended; continue with: %s\n", i.Resume)
 	}
 }
 
@@ -273,7 +273,7 @@ func (a *app) openImport(name string) (*importFile, error) {
 }
 
 func (a *app) spool() (*importFile, error) {
-	if a.Stdin == nil || a.IsTerminal(a.Stdin) {
+	if a.In == nil || a.IsTerminal(a.In) {
 		return nil, belay.Errorf(belay.CodeUsage, "nothing is there to read").At("standard input").WithHint("belay import FILE")
 	}
 	t, err := os.CreateTemp("", "belay-import-")
@@ -281,7 +281,7 @@ func (a *app) spool() (*importFile, error) {
 		return nil, err
 	}
 	f := &importFile{name: "standard input", file: t, temp: true}
-	if f.size, err = io.Copy(t, a.Stdin); err != nil {
+	if f.size, err = io.Copy(t, a.In); err != nil {
 		return nil, errors.Join(belay.Errorf(belay.CodeUsage, "it can't be read: %s", readfile.Reason(err)).At("standard input").WithHint("belay import FILE reads a file"), f.close())
 	}
 	return f, nil

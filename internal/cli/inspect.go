@@ -47,7 +47,7 @@ func (a *app) watch(workspace string) *gitsafe.Watch {
 	}
 	w := a.watches[workspace]
 	if w == nil {
-		w = gitsafe.Git{Environ: a.Env}.NewWatch(workspace, filepath.Join(realAncestor(dir), "aside"))
+		w = gitsafe.Git{Environ: a.Environ}.NewWatch(workspace, filepath.Join(realAncestor(dir), "aside"))
 		a.watches[workspace] = w
 	}
 	return w

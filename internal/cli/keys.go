@@ -16,7 +16,7 @@ const maxKey = 16 << 10
 // secrets removes secret values from everything that leaves: the environment's
 // secrets from the start, keys as they are loaded.
 func (a *app) secrets() *secret.Scrubber {
-	a.hiding.Do(func() { a.hidden = secret.FromEnviron(a.Env) })
+	a.hiding.Do(func() { a.hidden = secret.FromEnviron(a.Environ) })
 	return a.hidden
 }
 

@@ -76,9 +76,9 @@ func (a *app) label(ctx context.Context, names []string, c belay.LabelSession, d
 			case a.JSON:
 				a.printJSON(told{Session: id, Result: done, Pending: ans.Pending})
 			case ans.Pending:
-				fmt.Fprintf(a.Stdout, "%s: accepted, not yet handled\n", id)
+				fmt.Fprintf(a.Out, "%s: accepted, not yet handled\n", id)
 			default:
-				fmt.Fprintf(a.Stdout, "%s %s\n", done, id)
+				fmt.Fprintf(a.Out, "%s %s\n", done, id)
 			}
 		}
 		return belay.ExitOK, nil

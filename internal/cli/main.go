@@ -13,8 +13,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
-	"os"
 	"slices"
 	"strings"
 	"sync"
@@ -24,6 +22,7 @@ import (
 	"github.com/alecthomas/kong"
 
 	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/internal/cli/term"
 	"github.com/belay-run/belay/internal/config/trust"
 	"github.com/belay-run/belay/internal/eval"
 	"github.com/belay-run/belay/internal/model"
@@ -36,21 +35,16 @@ import (
 
 // Sys is what the program gets from the operating system.
 type Sys struct {
-	Stdin      io.Reader // nil is closed
-	Stdout     io.Writer
-	Stderr     io.Writer
-	Env        []string // NAME=value
-	Dir        string   // the working directory
-	Now        func() time.Time
-	Signals    <-chan os.Signal      // interrupt and terminate; nil brings none
-	IsTerminal func(stream any) bool // of one of the three streams; nil says no
-	Point      func(kind string)     // passed to the engine; for crash tests
-	Formats    []eval.Format         // of scenarios, besides our own
+	term.Env
+	Dir     string            // the working directory
+	Point   func(kind string) // passed to the engine; for crash tests
+	Formats []eval.Format     // of scenarios, besides our own
 }
 
 // grammar is the command line.
 type grammar struct {
 	Place
+	JSON bool `name:"json" help:"Print JSON, one object in a line."`
 
 	Run        runCmd        `cmd:"" help:"Give an agent something to do and see it through."`
 	Sessions   sessionsCmd   `cmd:"" help:"List, show, resume and interrupt sessions."`
@@ -92,11 +86,10 @@ type grammar struct {
 	Completion completionCmd `cmd:"" help:"Print a completion script for a shell."`
 }
 
-// Place is where to work and how to print; every command takes it.
+// Place is where to work; every command takes it.
 type Place struct {
 	Store     string `placeholder:"DIR" help:"Where sessions are kept. [$$BELAY_STORE]"`
 	Workspace string `placeholder:"DIR" help:"What to work on; the root of the git repository, else the current directory. [$$BELAY_WORKSPACE]"`
-	JSON      bool   `name:"json" help:"Print JSON, one object in a line."`
 }
 
 // app is one run of the program.
@@ -150,10 +143,13 @@ func (a *app) main(ctx context.Context, args []string) int {
 	}
 	exit, err := a.dispatch(ctx, args)
 	if err != nil {
-		exit = a.fail(err)
+		exit = a.fail(a.explain(err))
 	}
 	return exit
 }
+
+// explain makes every error one with a code and a next command, without secrets.
+func (a *app) explain(err error) *belay.Error { return a.explained(err, a.secrets().String) }
 
 func (a *app) dispatch(ctx context.Context, args []string) (int, error) {
 	g := new(grammar)
@@ -167,7 +163,7 @@ func (a *app) dispatch(ctx context.Context, args []string) (int, error) {
 		return 0, err
 	}
 	if len(args) == 0 {
-		a.Place = g.Place
+		a.Place, a.JSON = g.Place, g.JSON
 		a.placeFromEnv()
 		defer tidy()()
 		return a.overview(ctx)
@@ -176,7 +172,7 @@ func (a *app) dispatch(ctx context.Context, args []string) (int, error) {
 	if helped {
 		return belay.ExitOK, nil
 	}
-	a.Place = g.Place
+	a.Place, a.JSON = g.Place, g.JSON
 	a.placeFromEnv()
 	if err != nil {
 		a.JSON = slices.Contains(args, "--json") // the parser sets nothing when it fails
@@ -191,7 +187,7 @@ func newParser(g *grammar, sys Sys, exit func(int)) (*kong.Kong, error) {
 		kong.Name("belay"),
 		kong.Description("Runs agents: every step is recorded before it happens, every action is governed, nothing accepted is lost.\n\n"+
 			"Exit codes: 0 completed, 1 failed, 2 usage, 3 waits for a person, 4 denied, 5 budget, 6 timed out, 7 lost, 8 store, 130 cancelled."),
-		kong.Writers(sys.Stdout, sys.Stderr),
+		kong.Writers(sys.Out, sys.Err),
 		kong.Exit(exit),
 		kong.ConfigureHelp(kong.HelpOptions{Compact: true, WrapUpperBound: 100}),
 	)
@@ -221,7 +217,7 @@ func usage(err error) error {
 }
 
 // env is the value of a variable.
-func (a *app) env(name string) string { return getenv(a.Env, name) }
+func (a *app) env(name string) string { return getenv(a.Environ, name) }
 
 func getenv(env []string, name string) string {
 	value := ""

@@ -95,8 +95,8 @@ func (c *modelsShowCmd) run(_ context.Context, a *app) (int, error) {
 		a.printJSON(m)
 		return belay.ExitOK, nil
 	}
-	fmt.Fprintf(a.Stdout, "%s of %s\n", line(m.Name), line(m.Provider))
-	t := tabwriter.NewWriter(a.Stdout, 0, 0, 2, ' ', 0)
+	fmt.Fprintf(a.Out, "%s of %s\n", line(m.Name), line(m.Provider))
+	t := tabwriter.NewWriter(a.Out, 0, 0, 2, ' ', 0)
 	row := func(name, field, value string) {
 		fmt.Fprintf(t, "  %s\t%s\t%s\n", name, value, line(cmp.Or(m.From[field], "-")))
 	}

@@ -33,7 +33,7 @@ func (c *outputsListCmd) read(ctx context.Context, a *app, st store.Store) (int,
 	if err != nil {
 		return 0, err
 	}
-	t := tabwriter.NewWriter(a.Stdout, 0, 0, 2, ' ', 0)
+	t := tabwriter.NewWriter(a.Out, 0, 0, 2, ' ', 0)
 	rows := 0
 	for _, o := range all {
 		if o.Gone() && !c.All {
@@ -51,7 +51,7 @@ func (c *outputsListCmd) read(ctx context.Context, a *app, st store.Store) (int,
 		}
 	}
 	if rows == 0 && !a.JSON {
-		fmt.Fprintln(a.Stdout, "no outputs are kept")
+		fmt.Fprintln(a.Out, "no outputs are kept")
 	}
 	return belay.ExitOK, t.Flush()
 }
@@ -189,7 +189,7 @@ func (a *app) printExpiry(done expiry) {
 	}
 	a.printLetGo(done)
 	if !done.DryRun {
-		fmt.Fprintf(a.Stdout, "removed %s of outputs, %s\n", plural(done.Contents, "content"), retention.Size(done.Bytes))
+		fmt.Fprintf(a.Out, "removed %s of outputs, %s\n", plural(done.Contents, "content"), retention.Size(done.Bytes))
 	}
 }
 
@@ -200,12 +200,12 @@ func (a *app) printLetGo(done expiry) {
 	}
 	for _, o := range done.Outputs {
 		if o.Kept != "" {
-			fmt.Fprintf(a.Stdout, "kept %s: %s\n", o.Digest.Short(), line(o.Kept))
+			fmt.Fprintf(a.Out, "kept %s: %s\n", o.Digest.Short(), line(o.Kept))
 			continue
 		}
-		fmt.Fprintf(a.Stdout, "%s %s, %s: %s\n", verb, o.Digest.Short(), retention.Size(o.Bytes), line(o.Why))
+		fmt.Fprintf(a.Out, "%s %s, %s: %s\n", verb, o.Digest.Short(), retention.Size(o.Bytes), line(o.Why))
 	}
 	if done.Left > 0 {
-		fmt.Fprintf(a.Stdout, "%s of expired outputs to be removed later: new, and sessions run\n", plural(done.Left, "content"))
+		fmt.Fprintf(a.Out, "%s of expired outputs to be removed later: new, and sessions run\n", plural(done.Left, "content"))
 	}
 }

@@ -9,7 +9,7 @@ import (
 
 // overview is belay without arguments: what is there, and what to do next.
 func (a *app) overview(ctx context.Context) (int, error) {
-	w := a.Stderr
+	w := a.Err
 	v := buildVersions()
 	fmt.Fprintf(w, "belay %s runs agents: every step is recorded before it happens.\n\n", v.Version)
 	for _, f := range a.providerFindings(ctx, nil) {

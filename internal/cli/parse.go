@@ -178,7 +178,7 @@ func (p *parse) server(a *app, r *resolved, c Config) {
 		p.fail("--provider", err)
 		return
 	}
-	if v, from := s.address(a.Env); v != "" {
+	if v, from := s.address(a.Environ); v != "" {
 		a.says(s.name, v)
 		if c.BaseURL == "" && r.BaseURL == "" {
 			r.BaseURL, r.baseFrom = v, from

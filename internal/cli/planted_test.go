@@ -21,6 +21,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/belay-run/belay/internal/cli/term"
 	"github.com/belay-run/belay/internal/model"
 	"github.com/belay-run/belay/internal/model/modelserver"
 	"github.com/belay-run/belay/internal/model/modeltest"
@@ -234,7 +235,7 @@ func (x *planting) main(want int, stdin string, args ...string) string {
 	var out, errs bytes.Buffer
 	ctx, stop := context.WithTimeout(x.t.Context(), time.Minute)
 	defer stop()
-	got := Main(ctx, append([]string{"--store", x.store}, args...), Sys{Stdin: strings.NewReader(stdin), Stdout: &out, Stderr: &errs, Env: x.env, Dir: x.ws})
+	got := Main(ctx, append([]string{"--store", x.store}, args...), Sys{Env: term.Env{In: strings.NewReader(stdin), Out: &out, Err: &errs, Environ: x.env}, Dir: x.ws})
 	if got != want {
 		x.t.Errorf("%s: exit code %d, want %d:\n%.3000s", args[0], got, want, errs.String())
 	}

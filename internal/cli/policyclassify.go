@@ -58,7 +58,7 @@ func (c *policyClassifyCmd) run(_ context.Context, a *app) (int, error) {
 		a.printJSON(classified{Report: shell.Classify(c.Command, o)})
 		return belay.ExitOK, nil
 	}
-	if a.Stdin == nil || a.IsTerminal(a.Stdin) {
+	if a.In == nil || a.IsTerminal(a.In) {
 		return 0, belay.Errorf(belay.CodeUsage, "no command is named, and stdin has none").WithHint("belay policy classify 'ls | wc -l'")
 	}
 	return belay.ExitOK, c.lines(a, o)
@@ -85,7 +85,7 @@ func (c *policyClassifyCmd) options(a *app) (shell.Options, error) {
 // lines answers each line of stdin. The first that can't be read ends it: what
 // follows may be out of step.
 func (c *policyClassifyCmd) lines(a *app, o shell.Options) error {
-	in := bufio.NewScanner(a.Stdin)
+	in := bufio.NewScanner(a.In)
 	in.Buffer(make([]byte, 0, 64<<10), maxClassifyLine)
 	n := 0
 	for in.Scan() {

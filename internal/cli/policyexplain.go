@@ -280,7 +280,7 @@ func contentOf(ctx context.Context, st store.Blobs) simulate.Content {
 }
 
 func (a *app) printExplained(x *explained) {
-	out := func(format string, args ...any) { fmt.Fprintf(a.Stdout, format+"\n", args...) }
+	out := func(format string, args ...any) { fmt.Fprintf(a.Out, format+"\n", args...) }
 	if x.Call != "" {
 		out("%s  of %s", line(string(x.Call)), line(string(x.Session)))
 	}
@@ -312,7 +312,7 @@ func (a *app) printExplained(x *explained) {
 }
 
 func (a *app) printExplanation(e *simulate.Explanation) {
-	out := func(format string, args ...any) { fmt.Fprintf(a.Stdout, format+"\n", args...) }
+	out := func(format string, args ...any) { fmt.Fprintf(a.Out, format+"\n", args...) }
 	out("%s: %s  (%s)", line(e.Tool), e.Decision, line(e.Code))
 	out("  %s", line(e.Reason))
 	out("  rule %s%s, tier %s, priority %d, mode %s", line(e.Rule), line(after(" at ", e.Where)), line(e.Tier), e.Priority, line(e.Mode))

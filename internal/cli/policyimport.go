@@ -143,7 +143,7 @@ func (c *policyImportCmd) write(a *app, x *importedRules) error {
 		x.YAML = text
 		return nil
 	case c.Output == "":
-		_, err := io.WriteString(a.Stdout, text)
+		_, err := io.WriteString(a.Out, text)
 		return err
 	}
 	path := a.abs(c.Output)
@@ -156,7 +156,7 @@ func (c *policyImportCmd) write(a *app, x *importedRules) error {
 		return err
 	})
 	if err == nil && !a.JSON {
-		fmt.Fprintln(a.Stdout, line(path))
+		fmt.Fprintln(a.Out, line(path))
 	}
 	return err
 }
@@ -171,11 +171,11 @@ func (a *app) reportImport(x *importedRules) {
 		if i.Why != "" {
 			text += " (" + i.Why + ")"
 		}
-		fmt.Fprintln(a.Stderr, line(text))
+		fmt.Fprintln(a.Err, line(text))
 	}
 	for _, r := range x.allowing {
-		fmt.Fprintln(a.Stderr, line(fmt.Sprintf("widens    %s: %s allows what isn't allowed now", r.Where, r.ID)))
+		fmt.Fprintln(a.Err, line(fmt.Sprintf("widens    %s: %s allows what isn't allowed now", r.Where, r.ID)))
 	}
-	fmt.Fprintf(a.Stderr, "%s: of %d entries %d the same, %d stricter, %d left out, %d lost\n", plural(x.Rules, "rule"), len(x.Items),
+	fmt.Fprintf(a.Err, "%s: of %d entries %d the same, %d stricter, %d left out, %d lost\n", plural(x.Rules, "rule"), len(x.Items),
 		x.Counts[string(convert.Same)], x.Counts[string(convert.Stricter)], x.Counts[string(convert.Left)], x.Counts[string(convert.Lost)])
 }

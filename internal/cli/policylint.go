@@ -55,7 +55,7 @@ func (c *policyLintCmd) run(ctx context.Context, a *app) (int, error) {
 	if a.JSON {
 		a.printJSON(sum)
 	} else {
-		fmt.Fprintf(a.Stdout, "%s: %s, %s, %s\n", plural(sum.Rules, "rule"), plural(sum.Errors, "error"), plural(sum.Warnings, "warning"), plural(sum.Notes, "note"))
+		fmt.Fprintf(a.Out, "%s: %s, %s, %s\n", plural(sum.Rules, "rule"), plural(sum.Errors, "error"), plural(sum.Warnings, "warning"), plural(sum.Notes, "note"))
 	}
 	if simulate.Worst(found) == simulate.LintError {
 		return belay.ExitFailed, nil
@@ -68,7 +68,7 @@ func (a *app) printFound(f simulate.Finding) {
 		a.printJSON(f)
 		return
 	}
-	fmt.Fprintf(a.Stdout, "%s%s%s: %s (%s)\n", line(behind(f.Where, ": ")), f.Level, line(after(": ", f.Rule)), line(f.Text), f.Code)
+	fmt.Fprintf(a.Out, "%s%s%s: %s (%s)\n", line(behind(f.Where, ": ")), f.Level, line(after(": ", f.Rule)), line(f.Text), f.Code)
 }
 
 // behind is a text with another behind it, or nothing.

@@ -307,7 +307,7 @@ func (a *app) printChange(ch *simulate.Change) {
 	if ch.Cause == "build" {
 		because = "  (this build reads the call otherwise; the rules of its day say so too)"
 	}
-	fmt.Fprintf(a.Stdout, "%s → %s  %s %s  %s%s\n", ch.Old, ch.New, line(row.Tool), line(what), line(string(k.IDs.Call)), because)
+	fmt.Fprintf(a.Out, "%s → %s  %s %s  %s%s\n", ch.Old, ch.New, line(row.Tool), line(what), line(string(k.IDs.Call)), because)
 }
 
 func (a *app) printReplay(t *simulate.Tally) {
@@ -317,16 +317,16 @@ func (a *app) printReplay(t *simulate.Tally) {
 	}
 	rows := t.Rows()
 	if len(rows) > 0 {
-		fmt.Fprintf(a.Stdout, "\n%6s  %s\n", "COUNT", "TOOL: OLD (RULE) → NEW (RULE)")
+		fmt.Fprintf(a.Out, "\n%6s  %s\n", "COUNT", "TOOL: OLD (RULE) → NEW (RULE)")
 	}
 	for _, r := range rows {
-		fmt.Fprintf(a.Stdout, "%6d  %s: %s (%s) → %s (%s)\n", r.Count, line(r.Tool), r.Old, line(r.OldRule), r.New, line(r.NewRule))
+		fmt.Fprintf(a.Out, "%6d  %s: %s (%s) → %s (%s)\n", r.Count, line(r.Tool), r.Old, line(r.OldRule), r.New, line(r.NewRule))
 	}
 	if t.Others > 0 {
-		fmt.Fprintf(a.Stdout, "%6d  in other rows\n", t.Others)
+		fmt.Fprintf(a.Out, "%6d  in other rows\n", t.Others)
 	}
-	fmt.Fprintf(a.Stdout, "%s: %d changed, %d the same, %d the same by another rule, %d not judged again\n", plural(t.Decisions, "decision"), t.Changed, t.Same, t.OtherRule, t.Unjudged())
+	fmt.Fprintf(a.Out, "%s: %d changed, %d the same, %d the same by another rule, %d not judged again\n", plural(t.Decisions, "decision"), t.Changed, t.Same, t.OtherRule, t.Unjudged())
 	for _, why := range slices.Sorted(maps.Keys(t.Lost)) {
-		fmt.Fprintf(a.Stdout, "  %d not judged again: %s\n", t.Lost[why], simulate.LostWords[why])
+		fmt.Fprintf(a.Out, "  %d not judged again: %s\n", t.Lost[why], simulate.LostWords[why])
 	}
 }

@@ -80,7 +80,7 @@ func (a *app) printSuggested(asks *simulate.AskStats, sound []*simulate.Suggesti
 		a.printJSON(asks)
 		return
 	}
-	say := func(format string, args ...any) { fmt.Fprintf(a.Stdout, "# "+format+"\n", args...) }
+	say := func(format string, args ...any) { fmt.Fprintf(a.Out, "# "+format+"\n", args...) }
 	say("%s of %s ask a person under the rules that count now.", count(int64(asks.Asked)), plural(asks.Decisions-asks.Lost, "recorded decision"))
 	for _, why := range slices.Sorted(maps.Keys(asks.Unfit)) {
 		say("%d of them stay questions: %s.", asks.Unfit[why], unfitWords[why])
@@ -92,7 +92,7 @@ func (a *app) printSuggested(asks *simulate.AskStats, sound []*simulate.Suggesti
 		say("No rule would spare enough of them: nothing is suggested.")
 		return
 	}
-	fmt.Fprintf(a.Stdout, "version: %d\nrules:\n", policy.FormatVersion)
+	fmt.Fprintf(a.Out, "version: %d\nrules:\n", policy.FormatVersion)
 	for _, s := range sound {
 		a.printSuggestion(s)
 	}
@@ -101,7 +101,7 @@ func (a *app) printSuggested(asks *simulate.AskStats, sound []*simulate.Suggesti
 // printSuggestion writes a rule with its blast radius above it, so that what is
 // printed can be kept as a file.
 func (a *app) printSuggestion(s *simulate.Suggestion) {
-	say := func(format string, args ...any) { fmt.Fprintf(a.Stdout, "  # "+format+"\n", args...) }
+	say := func(format string, args ...any) { fmt.Fprintf(a.Out, "  # "+format+"\n", args...) }
 	say("It would have spared %s.", plural(s.Spared, "question"))
 	say("It speaks of %s in %s: besides, %d allowed already, %d still asked about, %d denied as before.", plural(s.Matched, "recorded call"), plural(s.Sessions, "session"), s.Allowed, s.Asked, s.Denied)
 	for _, what := range s.Seen {
@@ -111,7 +111,7 @@ func (a *app) printSuggestion(s *simulate.Suggestion) {
 		say("    … and %d more", s.More)
 	}
 	say("policy test: %s", map[bool]string{true: plural(s.Examples, "example") + ", 0 failed", false: "no example; add one"}[s.Examples > 0])
-	_, _ = io.WriteString(a.Stdout, explain.CleanLines(strings.TrimRight(rulefile.WriteRules([]policy.Rule{s.Rule}), "\n"))+"\n") // standard output is gone: there is nowhere to report it
+	_, _ = io.WriteString(a.Out, explain.CleanLines(strings.TrimRight(rulefile.WriteRules([]policy.Rule{s.Rule}), "\n"))+"\n") // standard output is gone: there is nowhere to report it
 }
 
 // unfitWords are the reasons for which no rule is suggested.

@@ -113,7 +113,7 @@ func (c *policyTestCmd) run(ctx context.Context, a *app) (int, error) {
 	if a.JSON {
 		a.printJSON(sum)
 	} else {
-		fmt.Fprintf(a.Stdout, "%s of %s: %d failed; %d without an example\n", plural(sum.Examples, "example"), plural(sum.Rules, "rule"), sum.Failed, sum.Without)
+		fmt.Fprintf(a.Out, "%s of %s: %d failed; %d without an example\n", plural(sum.Examples, "example"), plural(sum.Rules, "rule"), sum.Failed, sum.Without)
 	}
 	if sum.Failed > 0 {
 		return belay.ExitFailed, nil
@@ -132,5 +132,5 @@ func (a *app) printTried(t policy.ExampleResult) {
 	}
 	what := map[bool]string{true: "ok    ", false: "FAILED"}[x.OK]
 	says := map[bool]string{true: "speaks of", false: "doesn't speak of"}[t.Speaks]
-	fmt.Fprintf(a.Stdout, "%s  %s: %s %s %s\n", what, line(x.Where), line(t.Rule), says, line(t.Example))
+	fmt.Fprintf(a.Out, "%s  %s: %s %s %s\n", what, line(x.Where), line(t.Rule), says, line(t.Example))
 }

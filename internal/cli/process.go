@@ -6,7 +6,9 @@ import (
 	"syscall"
 	"time"
 
-	"golang.org/x/term"
+	xterm "golang.org/x/term"
+
+	"github.com/belay-run/belay/internal/cli/term"
 )
 
 // Process is what this process gets from the operating system. It takes over
@@ -18,13 +20,10 @@ func Process() Sys {
 	if err != nil {
 		dir = "" // a directory that is gone is reported by what needs it
 	}
-	return Sys{
-		Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr,
-		Env: os.Environ(), Dir: dir, Now: time.Now, Signals: signals, IsTerminal: isTerminal,
-	}
+	return Sys{Env: term.Env{In: os.Stdin, Out: os.Stdout, Err: os.Stderr, Environ: os.Environ(), Now: time.Now, Signals: signals, IsTerminal: isTerminal}, Dir: dir}
 }
 
 func isTerminal(stream any) bool {
 	f, ok := stream.(*os.File)
-	return ok && f != nil && term.IsTerminal(int(f.Fd()))
+	return ok && f != nil && xterm.IsTerminal(int(f.Fd()))
 }

@@ -123,9 +123,9 @@ func (c *processOutputCmd) read(ctx context.Context, a *app, st store.Store) (in
 	if c.Bytes > 0 {
 		to = min(to, from+c.Bytes)
 	}
-	out := io.Writer(a.Stdout)
-	if a.IsTerminal(a.Stdout) { // what a program prints must not control the user's terminal
-		plain := &process.TerminalText{Dst: a.Stdout}
+	out := io.Writer(a.Out)
+	if a.IsTerminal(a.Out) { // what a program prints must not control the user's terminal
+		plain := &process.TerminalText{Dst: a.Out}
 		defer plain.Flush() //nolint:errcheck // the terminal is gone, then
 		out = plain
 	}
@@ -138,7 +138,7 @@ func (c *processOutputCmd) read(ctx context.Context, a *app, st store.Store) (in
 			return 0, err
 		}
 		if at > from {
-			fmt.Fprintf(a.Stderr, "bytes %d to %d were not kept: the runtime stopped before the program had ended\n", from, at)
+			fmt.Fprintf(a.Err, "bytes %d to %d were not kept: the runtime stopped before the program had ended\n", from, at)
 		}
 		b = b[:min(int64(len(b)), to-at)]
 		if _, err := out.Write(b); err != nil {
@@ -166,7 +166,7 @@ func (c *processWriteCmd) run(ctx context.Context, a *app) (int, error) {
 	text := strings.Join(c.Text, " ")
 	switch {
 	case text == "-":
-		b, err := io.ReadAll(io.LimitReader(a.Stdin, maxGivenInput))
+		b, err := io.ReadAll(io.LimitReader(a.In, maxGivenInput))
 		if err != nil {
 			return 0, err
 		}

@@ -323,7 +323,7 @@ func (a *app) found(kept []string) []finding {
 		s := service{vendor: v}
 		variable, _ := a.keyVariable(s)
 		if variable == "" {
-			_, variable = v.address(a.Env)
+			_, variable = v.address(a.Environ)
 		}
 		what := variable + " is set"
 		if i := slices.IndexFunc(v.keys, func(k string) bool { return slices.Contains(kept, k) }); variable == "" && i >= 0 {

@@ -69,9 +69,9 @@ func (c *queueSetCmd) order(ctx context.Context, a *app, r *runtime) (int, error
 	case a.JSON:
 		a.printJSON(told)
 	case told.Pending:
-		fmt.Fprintln(a.Stdout, "accepted, not yet handled")
+		fmt.Fprintln(a.Out, "accepted, not yet handled")
 	default:
-		fmt.Fprintf(a.Stdout, "%s takes turns: %s\n", line(string(th.Thread)), saidQueueing(q))
+		fmt.Fprintf(a.Out, "%s takes turns: %s\n", line(string(th.Thread)), saidQueueing(q))
 	}
 	return belay.ExitOK, nil
 }

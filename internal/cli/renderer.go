@@ -37,8 +37,8 @@ type renderer struct {
 }
 
 func newLive(a *app) *renderer {
-	moving := a.IsTerminal(a.Stderr) && !a.JSON
-	return &renderer{out: a.Stderr, quiet: a.JSON, moving: moving, colours: moving && a.env("NO_COLOR") == "" && a.env("TERM") != "dumb", now: a.Now, calls: map[belay.CallID]string{}, steps: map[belay.StepID]int{}}
+	moving := a.IsTerminal(a.Err) && !a.JSON
+	return &renderer{out: a.Err, quiet: a.JSON, moving: moving, colours: moving && a.env("NO_COLOR") == "" && a.env("TERM") != "dumb", now: a.Now, calls: map[belay.CallID]string{}, steps: map[belay.StepID]int{}}
 }
 
 // goOn takes up a turn where another process left it.

@@ -11,6 +11,8 @@ import (
 	"strings"
 	"sync"
 	"testing"
+
+	"github.com/belay-run/belay/internal/cli/term"
 )
 
 // slow says the beginning of an answer and waits until somebody has seen it.
@@ -101,7 +103,7 @@ func TestTextIsShownAsItComes(t *testing.T) {
 				if name == "json" {
 					out = shown
 				}
-				exit = Main(t.Context(), args, Sys{Stdout: out, Stderr: shown, Env: []string{"HOME=" + dir, "USER=tester"}, Dir: ws})
+				exit = Main(t.Context(), args, Sys{Env: term.Env{Out: out, Err: shown, Environ: []string{"HOME=" + dir, "USER=tester"}}, Dir: ws})
 				shown.mu.Lock()
 				shown.ended = true
 				shown.more.Broadcast()

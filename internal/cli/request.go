@@ -102,9 +102,9 @@ func (r *request) show(a *app) {
 	if a.JSON || r.what == "" {
 		return
 	}
-	fmt.Fprintf(a.Stderr, "it wants to run: %s\n", r.what)
+	fmt.Fprintf(a.Err, "it wants to run: %s\n", r.what)
 	for _, s := range r.gives() {
-		fmt.Fprintf(a.Stderr, "  %s\n", s)
+		fmt.Fprintf(a.Err, "  %s\n", s)
 	}
-	fmt.Fprintf(a.Stderr, "  version %s\n", r.version)
+	fmt.Fprintf(a.Err, "  version %s\n", r.version)
 }

@@ -42,7 +42,7 @@ func (w *turnRun) conclude(ctx context.Context, err error) (int, error) {
 	left := errors.Is(err, errTerminated)
 	if err != nil && !left && !errors.Is(err, errNobody) {
 		if !w.a.JSON {
-			fmt.Fprintf(w.a.Stderr, "nothing that was recorded is lost; continue with: %s\n", w.resumeCommand())
+			fmt.Fprintf(w.a.Err, "nothing that was recorded is lost; continue with: %s\n", w.resumeCommand())
 		}
 		return 0, err
 	}
@@ -60,7 +60,7 @@ func (w *turnRun) conclude(ctx context.Context, err error) (int, error) {
 	if w.a.JSON {
 		w.printResult(r)
 	} else {
-		fmt.Fprintf(w.a.Stderr, "stopped on request; continue with: %s\n", r.Resume)
+		fmt.Fprintf(w.a.Err, "stopped on request; continue with: %s\n", r.Resume)
 	}
 	return r.Exit, nil
 }
@@ -91,26 +91,26 @@ func (w *turnRun) over(ctx context.Context, r result, e turnEnd) (int, error) {
 		w.printResult(r)
 		return r.Exit, nil
 	}
-	fmt.Fprintln(w.a.Stderr, numbers(e, r))
+	fmt.Fprintln(w.a.Err, numbers(e, r))
 	if r.Summary != "" && strings.TrimSpace(r.Summary) != strings.TrimSpace(string(r.Output)) {
-		fmt.Fprintln(w.a.Stdout, text(r.Summary))
+		fmt.Fprintln(w.a.Out, text(r.Summary))
 	}
 	for _, p := range r.Published {
-		fmt.Fprintf(w.a.Stderr, "published %s, version %s: belay sessions artifacts %s %s%s\n", line(p.Name), line(p.Version), w.session, line(quoted(p.Name)), w.a.storeFlag())
+		fmt.Fprintf(w.a.Err, "published %s, version %s: belay sessions artifacts %s %s%s\n", line(p.Name), line(p.Version), w.session, line(quoted(p.Name)), w.a.storeFlag())
 	}
 	if r.NextSteps != "" {
-		fmt.Fprintln(w.a.Stdout, "next: "+text(r.NextSteps))
+		fmt.Fprintln(w.a.Out, "next: "+text(r.NextSteps))
 	}
 	if r.Output != nil {
-		fmt.Fprintln(w.a.Stdout, string(safeJSON(r.Output)))
+		fmt.Fprintln(w.a.Out, string(safeJSON(r.Output)))
 	}
 	if e.outcome != belay.Completed {
-		fmt.Fprintf(w.a.Stderr, "%s: %s (%s)\n", e.outcome, line(e.reason), e.code)
+		fmt.Fprintf(w.a.Err, "%s: %s (%s)\n", e.outcome, line(e.reason), e.code)
 		more := ""
 		if e.code == engine.CodeContextExceeded { // the same request would end the same way
 			more = fmt.Sprintf(" --model NAME that reads more, belay fork %s --turn N", w.session)
 		}
-		fmt.Fprintf(w.a.Stderr, "try: %s%s, or belay why %s%s\n", r.Resume, more, w.session, w.a.storeFlag())
+		fmt.Fprintf(w.a.Err, "try: %s%s, or belay why %s%s\n", r.Resume, more, w.session, w.a.storeFlag())
 	}
 	return r.Exit, nil
 }
@@ -187,15 +187,15 @@ func (w *turnRun) waits(ctx context.Context, r result) (int, error) {
 		if seen == nil { // it was answered meanwhile
 			continue
 		}
-		fmt.Fprintf(w.a.Stderr, "waits for a person: %s\n", seen.asks(o.Fact.Prompt.Text))
+		fmt.Fprintf(w.a.Err, "waits for a person: %s\n", seen.asks(o.Fact.Prompt.Text))
 		for _, g := range seen.gives() {
-			fmt.Fprintf(w.a.Stderr, "  %s\n", g)
+			fmt.Fprintf(w.a.Err, "  %s\n", g)
 		}
 		for _, c := range seen.howToAnswer() {
-			fmt.Fprintf(w.a.Stderr, "  %s%s\n", c, w.a.storeFlag())
+			fmt.Fprintf(w.a.Err, "  %s%s\n", c, w.a.storeFlag())
 		}
 	}
-	fmt.Fprintf(w.a.Stderr, "then: %s\n", r.Resume)
+	fmt.Fprintf(w.a.Err, "then: %s\n", r.Resume)
 	return r.Exit, nil
 }
 

@@ -155,7 +155,7 @@ func (g *rollback) nothing(plan *history.Rollback) (int, error) {
 		return belay.ExitOK, nil
 	}
 	g.showStays(plan)
-	fmt.Fprintln(g.a.Stdout, "there is nothing to take back: no file that a tool changed differs from what it was")
+	fmt.Fprintln(g.a.Out, "there is nothing to take back: no file that a tool changed differs from what it was")
 	return belay.ExitOK, nil
 }
 
@@ -169,7 +169,7 @@ type planned struct {
 }
 
 func (g *rollback) showPlan(plan *history.Rollback, back []history.PastTurn) {
-	w := g.a.Stdout
+	w := g.a.Out
 	would := "will be "
 	if g.dry || len(plan.Foreign) > 0 && !g.force {
 		would = "would be "
@@ -197,7 +197,7 @@ func (g *rollback) showPlan(plan *history.Rollback, back []history.PastTurn) {
 
 // showStays lists what can't be undone, before anything happens.
 func (g *rollback) showStays(plan *history.Rollback) {
-	w := g.a.Stdout
+	w := g.a.Out
 	for _, r := range plan.Ran {
 		fmt.Fprintf(w, "not restorable: %s\n", line(r.String()))
 	}
@@ -261,12 +261,12 @@ func (w *turnRun) restored(ctx context.Context) (int, error) {
 		if last.To != "" {
 			where = "after " + string(last.To)
 		}
-		fmt.Fprintf(w.a.Stdout, "the conversation is %s again\n", where)
+		fmt.Fprintf(w.a.Out, "the conversation is %s again\n", where)
 	}
-	fmt.Fprintf(w.a.Stdout, "%s restored\n", plural(last.Restored, "file"))
+	fmt.Fprintf(w.a.Out, "%s restored\n", plural(last.Restored, "file"))
 	for _, k := range last.Kept {
-		fmt.Fprintf(w.a.Stdout, "stays: %s\n", line(k))
+		fmt.Fprintf(w.a.Out, "stays: %s\n", line(k))
 	}
-	fmt.Fprintf(w.a.Stdout, "continue with: belay run --session %s%s TEXT\n", w.session, w.a.storeFlag())
+	fmt.Fprintf(w.a.Out, "continue with: belay run --session %s%s TEXT\n", w.session, w.a.storeFlag())
 	return belay.ExitOK, nil
 }

@@ -172,7 +172,7 @@ func (a *app) sayRulesIgnored(ignored []rulefile.Ignored) {
 			continue
 		}
 		a.told = append(a.told, text)
-		fmt.Fprintln(a.Stderr, text)
+		fmt.Fprintln(a.Err, text)
 	}
 }
 

@@ -8,7 +8,7 @@ import (
 	"io"
 	"os"
 
-	"golang.org/x/term"
+	xterm "golang.org/x/term"
 
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/internal/lib/readfile"
@@ -74,20 +74,20 @@ func (c *secretSetCmd) run(ctx context.Context, a *app) (int, error) {
 		a.printJSON(vault.Entry{Name: c.Name, At: a.Now().UTC()})
 		return belay.ExitOK, nil
 	}
-	fmt.Fprintf(a.Stderr, "%s is kept; in belay.yaml it is secret:%s\n", line(c.Name), line(c.Name))
+	fmt.Fprintf(a.Err, "%s is kept; in belay.yaml it is secret:%s\n", line(c.Name), line(c.Name))
 	return belay.ExitOK, nil
 }
 
 // readSecret reads one value: without echo from a terminal, else all of
 // standard input but the end of its line.
 func (a *app) readSecret(ctx context.Context, name string) (string, error) {
-	if a.Stdin == nil {
+	if a.In == nil {
 		return "", belay.Errorf(belay.CodeUsage, "there is no standard input to read the value from").WithHint("belay secret set %s <FILE", name)
 	}
-	if f, ok := a.Stdin.(*os.File); ok && a.IsTerminal(f) {
+	if f, ok := a.In.(*os.File); ok && a.IsTerminal(f) {
 		return a.typeSecret(ctx, f, name)
 	}
-	b, err := io.ReadAll(io.LimitReader(a.Stdin, vault.MaxValue+3))
+	b, err := io.ReadAll(io.LimitReader(a.In, vault.MaxValue+3))
 	if err != nil {
 		return "", belay.Errorf(belay.CodeUsage, "standard input can't be read: %s", readfile.Reason(err)).WithHint("belay secret set %s <FILE", name)
 	}
@@ -101,27 +101,27 @@ var errInterrupted = errors.New("interrupted at the terminal")
 // the terminal back as it was.
 func (a *app) typeSecret(ctx context.Context, f *os.File, name string) (string, error) {
 	fd := int(f.Fd())
-	was, err := term.GetState(fd)
+	was, err := xterm.GetState(fd)
 	if err == nil { // before the prompt: who sees it may type at once
 		err = noEcho(fd)
 	}
 	if err != nil {
 		return "", belay.Errorf(belay.CodeUsage, "the terminal can't be asked: %s", readfile.Reason(err)).WithHint("belay secret set %s <FILE", name)
 	}
-	defer term.Restore(fd, was) //nolint:errcheck // there is nobody to tell
-	fmt.Fprintf(a.Stderr, "value of %s (not shown): ", line(name))
+	defer xterm.Restore(fd, was) //nolint:errcheck // there is nobody to tell
+	fmt.Fprintf(a.Err, "value of %s (not shown): ", line(name))
 	type typed struct {
 		value []byte
 		err   error
 	}
 	got := make(chan typed, 1)
 	go func() { // a read from a terminal can't be taken back: it ends with the process
-		b, err := term.ReadPassword(fd)
+		b, err := xterm.ReadPassword(fd)
 		got <- typed{b, err}
 	}()
 	select {
 	case t := <-got:
-		fmt.Fprintln(a.Stderr)
+		fmt.Fprintln(a.Err)
 		if t.err != nil {
 			return "", belay.Errorf(belay.CodeUsage, "nothing was typed").WithHint("belay secret set %s <FILE", name)
 		}
@@ -129,7 +129,7 @@ func (a *app) typeSecret(ctx context.Context, f *os.File, name string) (string, 
 	case <-a.Signals:
 	case <-ctx.Done():
 	}
-	fmt.Fprintln(a.Stderr)
+	fmt.Fprintln(a.Err)
 	return "", errInterrupted
 }
 
@@ -145,7 +145,7 @@ func (c *secretListCmd) run(_ context.Context, a *app) (int, error) {
 		return 0, err
 	}
 	if len(list) == 0 && !a.JSON {
-		fmt.Fprintln(a.Stderr, "no secret is kept; belay secret set NAME keeps one")
+		fmt.Fprintln(a.Err, "no secret is kept; belay secret set NAME keeps one")
 	}
 	return printRows(a, list, "", "", func(e vault.Entry) []any {
 		return []any{line(e.Name), "set " + e.At.Local().Format("2 Jan 2006 15:04")}
@@ -172,6 +172,6 @@ func (c *secretRmCmd) run(ctx context.Context, a *app) (int, error) {
 		}{c.Name, true})
 		return belay.ExitOK, nil
 	}
-	fmt.Fprintf(a.Stderr, "%s is forgotten\n", line(c.Name))
+	fmt.Fprintf(a.Err, "%s is forgotten\n", line(c.Name))
 	return belay.ExitOK, nil
 }

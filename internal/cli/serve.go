@@ -148,10 +148,10 @@ func (a *app) sayServed(s served) {
 		a.printJSON(s)
 		return
 	}
-	fmt.Fprintf(a.Stdout, "serving %s\n", s.URL)
+	fmt.Fprintf(a.Out, "serving %s\n", s.URL)
 	if s.Token != "" {
-		fmt.Fprintf(a.Stdout, "the owner's token, shown this once: %s\n", s.Token)
-		fmt.Fprintf(a.Stdout, "more: belay token create --role operator%s\n", a.storeFlag())
+		fmt.Fprintf(a.Out, "the owner's token, shown this once: %s\n", s.Token)
+		fmt.Fprintf(a.Out, "more: belay token create --role operator%s\n", a.storeFlag())
 	}
 }
 
@@ -261,7 +261,7 @@ func writeRunning(file string, r running) error {
 type scrubbed struct{ a *app }
 
 func (s scrubbed) Write(b []byte) (int, error) {
-	if _, err := s.a.Stderr.Write(s.a.secrets().Bytes(b)); err != nil {
+	if _, err := s.a.Err.Write(s.a.secrets().Bytes(b)); err != nil {
 		return 0, err
 	}
 	return len(b), nil
@@ -277,7 +277,8 @@ func (a *app) house(ctx context.Context, tenant, ws string, roots []string) (ser
 	if err != nil {
 		return server.TenantConfig{}, err
 	}
-	b := &app{Sys: a.Sys, Place: Place{Store: a.Store, Workspace: ws, JSON: true}, kong: a.kong, opened: st, wrapProvider: a.wrapProvider, extra: a.extra, held: true}
+	b := &app{Sys: a.Sys, Place: Place{Store: a.Store, Workspace: ws}, kong: a.kong, opened: st, wrapProvider: a.wrapProvider, extra: a.extra, held: true}
+	b.JSON = true // no person is there to be asked
 	if err := b.enter(ctx, ws); err != nil {
 		return server.TenantConfig{}, errors.Join(err, st.Close())
 	}

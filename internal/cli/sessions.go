@@ -79,7 +79,7 @@ func (a *app) noSessions(all bool) (int, error) {
 		if all {
 			where = "in this store"
 		}
-		fmt.Fprintf(a.Stderr, "no sessions %s; belay run TEXT starts one\n", where)
+		fmt.Fprintf(a.Err, "no sessions %s; belay run TEXT starts one\n", where)
 	}
 	return belay.ExitOK, nil
 }
@@ -159,8 +159,8 @@ func (a *app) showTurns(turns []history.PastTurn) error {
 	if len(turns) == 0 {
 		return nil
 	}
-	fmt.Fprintln(a.Stdout)
-	return writeTable(a.Stdout, turns, "TURN\tEND\tASKED\tID", func(p history.PastTurn) []any {
+	fmt.Fprintln(a.Out)
+	return writeTable(a.Out, turns, "TURN\tEND\tASKED\tID", func(p history.PastTurn) []any {
 		end := string(p.Outcome)
 		switch {
 		case p.Copied:

@@ -9,7 +9,7 @@ import (
 )
 
 // keeper keeps workspaces by hidden commits of their repositories.
-func (a *app) keeper() history.Snapshots { return gitKeeper{shadow.Git{Environ: a.Env}} }
+func (a *app) keeper() history.Snapshots { return gitKeeper{shadow.Git{Environ: a.Environ}} }
 
 type gitKeeper struct{ git shadow.Git }
 
@@ -45,5 +45,5 @@ func (a *app) keepable(ctx context.Context, workspace string, c resolved) error 
 	if c.Snapshot != "git" {
 		return nil
 	}
-	return shadow.Git{Environ: a.Env}.Check(ctx, workspace)
+	return shadow.Git{Environ: a.Environ}.Check(ctx, workspace)
 }

@@ -110,7 +110,7 @@ func withShares(s stats.Stats) countedStats {
 }
 
 func (a *app) printStats(s stats.Stats) {
-	t := tabwriter.NewWriter(a.Stdout, 0, 0, 2, ' ', 0)
+	t := tabwriter.NewWriter(a.Out, 0, 0, 2, ' ', 0)
 	row := func(name, format string, args ...any) { fmt.Fprintf(t, "%s\t%s\n", name, fmt.Sprintf(format, args...)) }
 	row("sessions", "%s", count(int64(s.Sessions)))
 	row("turns", "%s ended%s, %d not", count(int64(s.Turns)), split(s.Outcomes), s.Running)

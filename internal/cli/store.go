@@ -101,7 +101,7 @@ func (c *storeBackupCmd) run(ctx context.Context, a *app) (int, error) {
 		}{file, m})
 		return belay.ExitOK, nil
 	}
-	fmt.Fprintf(a.Stdout, "backed up: %s in %s and %s, up to position %d, verified\n", plural(m.Facts, "fact"), plural(m.Streams, "stream"),
+	fmt.Fprintf(a.Out, "backed up: %s in %s and %s, up to position %d, verified\n", plural(m.Facts, "fact"), plural(m.Streams, "stream"),
 		plural(m.Files, "large content"), m.Position)
 	return belay.ExitOK, nil
 }
@@ -128,9 +128,9 @@ func (c *storeRestoreCmd) run(ctx context.Context, a *app) (int, error) {
 		}{dir, done.Aside, done.Manifest})
 		return belay.ExitOK, nil
 	}
-	fmt.Fprintf(a.Stdout, "restored: %s in %s, as of %s, verified\n", plural(done.Facts, "fact"), plural(done.Streams, "stream"), done.Made.Local().Format("2006-01-02 15:04"))
+	fmt.Fprintf(a.Out, "restored: %s in %s, as of %s, verified\n", plural(done.Facts, "fact"), plural(done.Streams, "stream"), done.Made.Local().Format("2006-01-02 15:04"))
 	if done.Aside != "" {
-		fmt.Fprintf(a.Stdout, "the store that was there is kept in %s\n", line(done.Aside))
+		fmt.Fprintf(a.Out, "the store that was there is kept in %s\n", line(done.Aside))
 	}
 	return belay.ExitOK, nil
 }
@@ -374,16 +374,16 @@ func (a *app) printCompacted(done compacted) {
 	}
 	for _, s := range done.Sessions {
 		if s.Kept != "" {
-			fmt.Fprintf(a.Stdout, "kept %s: %s\n", s.Session, s.Kept)
+			fmt.Fprintf(a.Out, "kept %s: %s\n", s.Session, s.Kept)
 			continue
 		}
-		fmt.Fprintf(a.Stdout, "%s %s: %s\n", verb, s.Session, s.Why)
+		fmt.Fprintf(a.Out, "%s %s: %s\n", verb, s.Session, s.Why)
 	}
 	if done.Outputs != nil {
 		a.printExpiry(*done.Outputs)
 	}
-	fmt.Fprintf(a.Stdout, "%s %s that nothing names, %s\n", left, plural(done.Contents, "content"), retention.Size(done.Bytes))
+	fmt.Fprintf(a.Out, "%s %s that nothing names, %s\n", left, plural(done.Contents, "content"), retention.Size(done.Bytes))
 	if !done.DryRun {
-		fmt.Fprintf(a.Stdout, "%s before, %s now\n", retention.Size(done.Before), retention.Size(done.After))
+		fmt.Fprintf(a.Out, "%s before, %s now\n", retention.Size(done.Before), retention.Size(done.After))
 	}
 }

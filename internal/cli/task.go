@@ -5,7 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"image"
-	_ "image/jpeg" // the formats that models take
+	_ "image/jpeg"
 	_ "image/png"
 	"io"
 	"os"
@@ -124,7 +124,7 @@ func (a *app) spoken(words []string, ws string) (task, error) {
 		seen[name] = true
 		if !ok {
 			if name != "" {
-				fmt.Fprintln(a.Stderr, line(name)+" is no file here; sent as text")
+				fmt.Fprintln(a.Err, line(name)+" is no file here; sent as text")
 			}
 			continue
 		}
@@ -164,7 +164,7 @@ func (a *app) mentioned(root *os.Root, ws, word string) (name string, is bool) {
 			}
 		}
 		if info, err := os.Stat(full); err == nil && info.Mode().IsRegular() {
-			fmt.Fprintf(a.Stderr, "@%s is not in the workspace and is sent as a word; --attach %s sends the file\n", line(w), line(w))
+			fmt.Fprintf(a.Err, "@%s is not in the workspace and is sent as a word; --attach %s sends the file\n", line(w), line(w))
 			return "", false
 		}
 	}
@@ -250,10 +250,10 @@ func readAttached(name string, open func() (*os.File, error)) (attached, error) 
 // readTask reads standard input; implied means that it was read without "-".
 func (a *app) readTask(implied bool) (string, error) {
 	const hint = "belay run TEXT, or belay run - <FILE"
-	if a.Stdin == nil || implied && a.IsTerminal(a.Stdin) {
+	if a.In == nil || implied && a.IsTerminal(a.In) {
 		return "", belay.Errorf(belay.CodeUsage, "there is nothing to do: no text was given").WithHint(hint)
 	}
-	b, err := io.ReadAll(io.LimitReader(a.Stdin, maxTask+1))
+	b, err := io.ReadAll(io.LimitReader(a.In, maxTask+1))
 	switch {
 	case err != nil:
 		return "", belay.Errorf(belay.CodeUsage, "it can't be read: %s", readfile.Reason(err)).At("standard input").WithHint(hint)

@@ -29,7 +29,7 @@ func (a *app) templates(ws string) (*template.Catalog, error) {
 		return nil, err
 	}
 	for _, bad := range c.Bad {
-		fmt.Fprintf(a.Stderr, "left out: %s\n", line(bad.Error()))
+		fmt.Fprintf(a.Err, "left out: %s\n", line(bad.Error()))
 	}
 	return c, nil
 }
@@ -97,9 +97,9 @@ func (c *templateShowCmd) run(_ context.Context, a *app) (int, error) {
 		a.printJSON(asListed(t))
 		return belay.ExitOK, nil
 	}
-	fmt.Fprintf(a.Stdout, "%s %s (%s/%s, %s)\n%s\n%s\n", t.Name, t.Version, t.Domain, t.Kind, t.Origin, text(t.Description), t.Digest)
+	fmt.Fprintf(a.Out, "%s %s (%s/%s, %s)\n%s\n%s\n", t.Name, t.Version, t.Domain, t.Kind, t.Origin, text(t.Description), t.Digest)
 	for _, v := range t.Variables {
-		fmt.Fprintf(a.Stdout, "  %-14s %-8s %s\n", v.Name, v.Type, describe(v))
+		fmt.Fprintf(a.Out, "  %-14s %-8s %s\n", v.Name, v.Type, describe(v))
 	}
 	return belay.ExitOK, nil
 }
@@ -198,6 +198,6 @@ func (c *templateRenderCmd) run(_ context.Context, a *app) (int, error) {
 		}{ref, rendered})
 		return belay.ExitOK, nil
 	}
-	fmt.Fprintln(a.Stdout, text(rendered))
+	fmt.Fprintln(a.Out, text(rendered))
 	return belay.ExitOK, nil
 }

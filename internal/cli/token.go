@@ -80,8 +80,8 @@ func (c *tokenCreateCmd) run(_ context.Context, a *app) (int, error) {
 		a.printJSON(tokenMade{text, shownToken(made)})
 		return belay.ExitOK, nil
 	}
-	fmt.Fprintf(a.Stdout, "%s\n", text)
-	fmt.Fprintf(a.Stderr, "token %s of role %s in tenant %s; it is shown this once\n", made.ID, made.Role, made.Tenant)
+	fmt.Fprintf(a.Out, "%s\n", text)
+	fmt.Fprintf(a.Err, "token %s of role %s in tenant %s; it is shown this once\n", made.ID, made.Role, made.Tenant)
 	return belay.ExitOK, nil
 }
 

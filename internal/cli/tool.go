@@ -133,7 +133,7 @@ func (w *workspaceTools) find(name string) (belay.ToolSpec, error) {
 func (a *app) showTool(d described) {
 	row := func(name, text string) {
 		if text != "" {
-			fmt.Fprintf(a.Stdout, "%-10s %s\n", name, line(text))
+			fmt.Fprintf(a.Out, "%-10s %s\n", name, line(text))
 		}
 	}
 	row("tool", d.Name)
@@ -152,7 +152,7 @@ func (a *app) showTool(d described) {
 	row("runs", d.Argv)
 	var b bytes.Buffer
 	if json.Indent(&b, d.Input, "", "  ") == nil {
-		fmt.Fprintf(a.Stdout, "arguments\n%s\n", text(b.String()))
+		fmt.Fprintf(a.Out, "arguments\n%s\n", text(b.String()))
 	}
 }
 
@@ -224,10 +224,10 @@ func (c *toolCallCmd) settings(ctx context.Context, a *app) (resolved, error) {
 func (c *toolCallCmd) text(a *app) (string, error) {
 	args := c.Args
 	if args == "-" {
-		if a.Stdin == nil {
+		if a.In == nil {
 			return "", belay.Errorf(belay.CodeUsage, "there is nothing to read").At("standard input").WithHint("belay tool call %s '{}'", c.Name)
 		}
-		b, err := io.ReadAll(io.LimitReader(a.Stdin, maxCallArgs+1))
+		b, err := io.ReadAll(io.LimitReader(a.In, maxCallArgs+1))
 		if err != nil || len(b) > maxCallArgs {
 			return "", belay.Errorf(belay.CodeTooLarge, "the arguments can't be read, or are larger than %d MiB", maxCallArgs>>20).At("standard input").WithHint("belay tool call %s '{}'", c.Name)
 		}

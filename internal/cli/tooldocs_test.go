@@ -15,6 +15,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/belay-run/belay/internal/cli/term"
 	"github.com/belay-run/belay/internal/tool"
 )
 
@@ -157,7 +158,7 @@ func TestExamplesOfTheToolDocumentRun(t *testing.T) {
 			line = strings.TrimSuffix(line, "\n")
 			if cmd, ok := strings.CutPrefix(line, "$ belay "); ok {
 				var buf bytes.Buffer
-				Main(t.Context(), shellWords(cmd), Sys{Stdout: &buf, Stderr: &buf, Env: env, Dir: ws})
+				Main(t.Context(), shellWords(cmd), Sys{Env: term.Env{Out: &buf, Err: &buf, Environ: env}, Dir: ws})
 				out = buf.String()
 				commands++
 				continue

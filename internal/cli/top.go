@@ -52,7 +52,7 @@ func (c *topCmd) run(ctx context.Context, a *app) (int, error) {
 		return 0, err
 	}
 	defer st.Close()
-	live := !c.Once && !a.JSON && a.IsTerminal(a.Stdout)
+	live := !c.Once && !a.JSON && a.IsTerminal(a.Out)
 	before := map[belay.ProcessID]int64{}
 	at := time.Time{}
 	for {
@@ -74,7 +74,7 @@ func (c *topCmd) run(ctx context.Context, a *app) (int, error) {
 		if err := paint(&screen, rows, at); err != nil {
 			return 0, err
 		}
-		if _, err := a.Stdout.Write(screen.Bytes()); err != nil || !live {
+		if _, err := a.Out.Write(screen.Bytes()); err != nil || !live {
 			return belay.ExitOK, err
 		}
 		if done := a.pause(ctx, c.Every); done {

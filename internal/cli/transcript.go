@@ -277,8 +277,8 @@ func (a *app) printLeft(left []transcript.Loss) {
 	if len(left) == 0 {
 		return
 	}
-	fmt.Fprintln(a.Stderr, "not carried over:")
+	fmt.Fprintln(a.Err, "not carried over:")
 	for _, l := range left {
-		fmt.Fprintf(a.Stderr, "  %s\n", line(l.String()))
+		fmt.Fprintf(a.Err, "  %s\n", line(l.String()))
 	}
 }

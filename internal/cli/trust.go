@@ -125,9 +125,9 @@ func (a *app) trust(ctx context.Context, w trust.Writer, f governedFile) error {
 		a.printJSON(t)
 		return nil
 	}
-	fmt.Fprintf(a.Stdout, "trusted %s (%s)\n", line(t.Path), t.Content.Digest.Short())
+	fmt.Fprintf(a.Out, "trusted %s (%s)\n", line(t.Path), t.Content.Digest.Short())
 	for _, s := range brings {
-		fmt.Fprintf(a.Stdout, "  %s\n", s)
+		fmt.Fprintf(a.Out, "  %s\n", s)
 	}
 	return nil
 }
@@ -171,9 +171,9 @@ func (a *app) revoke(ctx context.Context, w trust.Writer, f governedFile) error 
 			Revoked bool   `json:"revoked"`
 		}{f.path(), had})
 	case had:
-		fmt.Fprintf(a.Stdout, "no longer trusted: %s\n", line(f.path()))
+		fmt.Fprintf(a.Out, "no longer trusted: %s\n", line(f.path()))
 	default:
-		fmt.Fprintf(a.Stdout, "was not trusted: %s\n", line(f.path()))
+		fmt.Fprintf(a.Out, "was not trusted: %s\n", line(f.path()))
 	}
 	return nil
 }
@@ -194,7 +194,7 @@ func (c *trustCmd) list(ctx context.Context, a *app) (int, error) {
 	}
 	files := book.Files()
 	if len(files) == 0 && !a.JSON {
-		fmt.Fprintln(a.Stderr, "nothing is trusted; belay trust PATH trusts a file as it is")
+		fmt.Fprintln(a.Err, "nothing is trusted; belay trust PATH trusts a file as it is")
 		return belay.ExitOK, nil
 	}
 	var rows []trustedFile

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/internal/cli/term"
 	"github.com/belay-run/belay/internal/config/manifest"
 	"github.com/belay-run/belay/internal/lib/netdial"
 	"github.com/belay-run/belay/internal/model"
@@ -78,7 +79,7 @@ func TestEachVendorIsReachedWithItsOwnKey(t *testing.T) {
 	a := &app{}
 	for _, v := range vendors {
 		for _, name := range v.keys {
-			a.Env = append(a.Env, name+"=sk-of-"+name)
+			a.Environ = append(a.Environ, name+"=sk-of-"+name)
 		}
 	}
 	for _, v := range vendors {
@@ -114,7 +115,7 @@ func TestAKeyStaysWithItsHost(t *testing.T) {
 		"https://said.example.evil/v1":   false,
 		"https://said-by-other.example/": false,
 	} {
-		a := &app{Sys: Sys{Env: []string{"K=sk-of-work", "G=gate-of-work"}}}
+		a := &app{Sys: Sys{Env: term.Env{Environ: []string{"K=sk-of-work", "G=gate-of-work"}}}}
 		a.says("work", "https://said.example")
 		a.says("other", "https://said-by-other.example")
 		e, err := a.endpoint(v, base)
@@ -152,7 +153,7 @@ func TestOllamaHost(t *testing.T) {
 // TestWhatIsNoKeyIsRefused: an error about a key doesn't say it.
 func TestWhatIsNoKeyIsRefused(t *testing.T) {
 	for _, value := range []string{"two\nlines-of-it", "with\ttab-in-it", "umlaut-ä-ä-ä"} {
-		a := &app{Sys: Sys{Env: []string{"K=" + value}}}
+		a := &app{Sys: Sys{Env: term.Env{Environ: []string{"K=" + value}}}}
 		_, err := a.resolve(manifest.Reference{Kind: "env", Name: "K", Where: "f:1:1"})
 		if belay.CodeOf(err) != belay.CodeNoKey || strings.Contains(err.Error(), value) {
 			t.Errorf("%q: %v", value, err)
@@ -190,7 +191,7 @@ func TestAFileSaysWhatAModelCanDo(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(dir, "belay", modelsFile), []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	a := &app{Sys: Sys{Env: []string{"XDG_CONFIG_HOME=" + dir}, Now: time.Now}}
+	a := &app{Sys: Sys{Env: term.Env{Environ: []string{"XDG_CONFIG_HOME=" + dir}, Now: time.Now}}}
 	for name, want := range map[string]bool{"house": true, "another": false, "gpt-5": true} {
 		p, err := a.provider(belay.Settings{Provider: "ollama", Model: name})
 		if err != nil {

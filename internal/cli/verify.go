@@ -52,7 +52,7 @@ func (c *verifyCmd) run(ctx context.Context, a *app) (int, error) {
 		return 0, err
 	}
 	if c.Heads && r.OK() {
-		return belay.ExitOK, sqlite.WriteHeads(a.Stdout, r.Heads)
+		return belay.ExitOK, sqlite.WriteHeads(a.Out, r.Heads)
 	}
 	a.printVerdict(r, c.Against != "")
 	return verdictExit(r), nil
@@ -93,26 +93,26 @@ func (a *app) printVerdict(r sqlite.Report, compared bool) {
 	}
 	list := func(what string, all []sqlite.Problem) {
 		for _, p := range all {
-			fmt.Fprintf(a.Stdout, "%s: %s\n", what, line(p.String()))
+			fmt.Fprintf(a.Out, "%s: %s\n", what, line(p.String()))
 		}
 	}
 	list("damaged", r.Problems)
 	if r.More > 0 {
-		fmt.Fprintf(a.Stdout, "and %s more\n", plural(r.More, "problem"))
+		fmt.Fprintf(a.Out, "and %s more\n", plural(r.More, "problem"))
 	}
 	list("different", r.Differences)
 	list("deleted", r.Deleted)
 	list("warning", r.Warnings)
 	if !r.OK() {
-		fmt.Fprintln(a.Stderr, "try: keep a copy of the store as it is; sessions before the damage can still be read")
+		fmt.Fprintln(a.Err, "try: keep a copy of the store as it is; sessions before the damage can still be read")
 		return
 	}
-	fmt.Fprintf(a.Stdout, "whole: %s in %s, every hash follows from the one before; %s, all as they were kept\n",
+	fmt.Fprintf(a.Out, "whole: %s in %s, every hash follows from the one before; %s, all as they were kept\n",
 		plural(r.Events, "fact"), plural(r.Streams, "stream"), plural(r.Blobs, "content"))
 	if r.Expired > 0 {
-		fmt.Fprintf(a.Stdout, "%s expired, as facts say: belay outputs list --all\n", plural(r.Expired, "output"))
+		fmt.Fprintf(a.Out, "%s expired, as facts say: belay outputs list --all\n", plural(r.Expired, "output"))
 	}
 	if compared {
-		fmt.Fprintf(a.Stdout, "%s found again as they were: nothing was changed before them\n", plural(r.Compared-len(r.Deleted), "head"))
+		fmt.Fprintf(a.Out, "%s found again as they were: nothing was changed before them\n", plural(r.Compared-len(r.Deleted), "head"))
 	}
 }

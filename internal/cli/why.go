@@ -30,7 +30,7 @@ func (c *whyCmd) read(ctx context.Context, a *app, st store.Store) (int, error) 
 				a.printJSON(r)
 				continue
 			}
-			fmt.Fprintln(a.Stdout, r)
+			fmt.Fprintln(a.Out, r)
 		}
 		return belay.ExitOK, nil
 	}

@@ -32,7 +32,7 @@ func (a *app) builtin() []tool.Tool {
 }
 
 func (a *app) makeTools() []tool.Tool {
-	return slices.Concat(file.Tools(), search.Tools(), exec.Tools(exec.Config{Environ: a.Env}), artifact.Tools(), plan.Tools(), a.extra)
+	return slices.Concat(file.Tools(), search.Tools(), exec.Tools(exec.Config{Environ: a.Environ}), artifact.Tools(), plan.Tools(), a.extra)
 }
 
 // specs are the tools that a person can choose from.

@@ -298,7 +298,7 @@ func (w *turnRun) see(ctx context.Context) (int, error) {
 				// At once: whatever runs is killed with this process, and the next
 				// one finds out its outcome.
 				w.abandoned = true
-				fmt.Fprintf(w.a.Stderr, "\nstopped at once; continue with: %s\n", w.resumeCommand())
+				fmt.Fprintf(w.a.Err, "\nstopped at once; continue with: %s\n", w.resumeCommand())
 				return belay.ExitCancelled, nil
 			default:
 				interrupted = true

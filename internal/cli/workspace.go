@@ -86,7 +86,7 @@ func (w *turnRun) reclaim(ctx context.Context, s *session.State, c resolved) err
 // inWorktree makes a session in a worktree of its own: first the session, whose
 // facts name the worktree, then that.
 func (w *turnRun) inWorktree(ctx context.Context, ws string, create belay.CreateSession) error {
-	git := worktree.New(w.a.Env)
+	git := worktree.New(w.a.Environ)
 	root, base, err := git.Base(ctx, ws)
 	if err != nil {
 		return err
@@ -135,7 +135,7 @@ func (w *turnRun) thereAgain(ctx context.Context, s *session.State) error {
 	if _, err := os.Lstat(t.Path); err == nil {
 		return nil
 	}
-	return worktree.New(w.a.Env).Add(ctx, *t)
+	return worktree.New(w.a.Environ).Add(ctx, *t)
 }
 
 // drafted is a draft and what it was made under.

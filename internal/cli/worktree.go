@@ -55,7 +55,7 @@ func (c *worktreeListCmd) run(ctx context.Context, a *app) (int, error) {
 			continue
 		}
 		l := treeRow{Session: s.ID, Worktree: *s.Worktree, Status: statusOf(s), Changes: -1}
-		if files, err := worktree.New(a.Env).Changes(ctx, l.Path); err == nil {
+		if files, err := worktree.New(a.Environ).Changes(ctx, l.Path); err == nil {
 			l.Changes = len(files)
 		}
 		rows = append(rows, l)
@@ -91,9 +91,9 @@ func (c *worktreeRemoveCmd) order(ctx context.Context, a *app, r *runtime) (int,
 		}{id, t, kept})
 		return belay.ExitOK, nil
 	}
-	fmt.Fprintf(a.Stdout, "removed %s\n", line(t.Path))
+	fmt.Fprintf(a.Out, "removed %s\n", line(t.Path))
 	if kept {
-		fmt.Fprintf(a.Stdout, "branch %s stays in %s\n", line(t.Branch), line(t.Repository))
+		fmt.Fprintf(a.Out, "branch %s stays in %s\n", line(t.Branch), line(t.Repository))
 	}
 	return belay.ExitOK, nil
 }
@@ -116,7 +116,7 @@ func (a *app) removeWorktree(ctx context.Context, r *runtime, id belay.SessionID
 		return t, false, &store.OwnedError{Session: id, Owner: *owner}
 	}
 	t = *s.Worktree
-	if kept, err = worktree.New(a.Env).Remove(ctx, t, force); err != nil {
+	if kept, err = worktree.New(a.Environ).Remove(ctx, t, force); err != nil {
 		return t, false, err
 	}
 	t.Removed = true
@@ -133,7 +133,7 @@ func (a *app) deleteWorktree(ctx context.Context, st store.Store, s view.Session
 	if owner, err := st.OwnerOf(ctx, s.ID); err != nil || owner != nil {
 		return err // a driven session isn't deleted
 	}
-	if _, err := worktree.New(a.Env).Remove(ctx, *s.Worktree, false); err != nil {
+	if _, err := worktree.New(a.Environ).Remove(ctx, *s.Worktree, false); err != nil {
 		if e, ok := errors.AsType[*belay.Error](err); ok {
 			e.Hint = "commit them there, or belay worktree remove --force " + string(s.ID)
 		}

@@ -18,6 +18,7 @@ import (
 
 	"github.com/belay-run/belay/event"
 	"github.com/belay-run/belay/internal/cli"
+	"github.com/belay-run/belay/internal/cli/term"
 	"github.com/belay-run/belay/internal/testkit/needs"
 )
 
@@ -69,7 +70,7 @@ type client struct {
 func (c *client) belay(args ...string) (exit int, stdout, stderr string) {
 	var out, err bytes.Buffer
 	env := []string{"HOME=" + c.dir, "USER=tester", "PATH=" + os.Getenv("PATH"), "OPENAI_API_KEY=sk-tester", "ANTHROPIC_API_KEY=sk-tester", "GEMINI_API_KEY=sk-tester"}
-	exit = cli.Main(context.Background(), args, cli.Sys{Stdout: &out, Stderr: &err, Env: env, Dir: filepath.Join(c.dir, "ws")})
+	exit = cli.Main(context.Background(), args, cli.Sys{Env: term.Env{Out: &out, Err: &err, Environ: env}, Dir: filepath.Join(c.dir, "ws")})
 	return exit, out.String(), err.String()
 }
 

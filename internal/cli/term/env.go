@@ -1,0 +1,25 @@
+// Package term is the command line's side of a terminal: what a command gets to
+// read and print with, how values are written for people and for programs, and
+// what shows a session while it runs and asks the person in front of it.
+//
+// Text of a model, a tool or a file reaches a terminal only through Text, Line and
+// Short, which write out everything that does something else than show itself.
+package term
+
+import (
+	"io"
+	"os"
+	"time"
+)
+
+// Env is what a command reads from and prints to.
+type Env struct {
+	In         io.Reader // nil is closed
+	Out        io.Writer // for the answer
+	Err        io.Writer // for what is said beside it
+	Environ    []string  // NAME=value
+	Now        func() time.Time
+	Signals    <-chan os.Signal      // interrupt and terminate; nil brings none
+	IsTerminal func(stream any) bool // of one of the three streams; nil says no
+	JSON       bool                  // prints JSON, one object in a line
+}
