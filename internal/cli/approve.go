@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/internal/cli/term"
 	"github.com/belay-run/belay/internal/engine"
 	"github.com/belay-run/belay/internal/store"
 	"github.com/belay-run/belay/internal/view"
@@ -31,7 +32,7 @@ type approveCmd struct {
 func (c *approveCmd) run(ctx context.Context, a *app) (int, error) {
 	r := belay.RespondAction{Decision: "allow", Clear: c.Clear, Seen: c.Version}
 	if c.Args != "" {
-		args, err := parseArgs([]byte(c.Args))
+		args, err := term.ParseArgs([]byte(c.Args))
 		if err != nil {
 			return 0, err
 		}
@@ -118,7 +119,7 @@ func (a *app) sees(ctx context.Context, st store.Store, stream belay.StreamID, c
 	}
 	if c.Seen != "" && c.Seen != req.version {
 		req.show(a)
-		return belay.Errorf(belay.CodeConflict, "the request has changed since version %s: it is version %s now", line(c.Seen), req.version).At(string(c.Action)).
+		return belay.Errorf(belay.CodeConflict, "the request has changed since version %s: it is version %s now", term.Line(c.Seen), req.version).At(string(c.Action)).
 			WithHint("look at it as it is, then: %s", req.howToAnswer()[0])
 	}
 	c.Seen = req.version
@@ -127,7 +128,7 @@ func (a *app) sees(ctx context.Context, st store.Store, stream belay.StreamID, c
 		return belay.Errorf(belay.CodeBadCommand, "a %s has no arguments to change", req.Kind).At(string(c.Action)).WithHint("belay answer %s TEXT answers a question, belay approve %s allows the rest", c.Action, c.Action)
 	}
 	if edits {
-		if c.Args, err = a.edit(ctx, req.args); err != nil {
+		if c.Args, err = a.Edit(ctx, req.args); err != nil {
 			return err
 		}
 	}

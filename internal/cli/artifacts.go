@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/internal/cli/term"
 	"github.com/belay-run/belay/internal/lib/readfile"
 	"github.com/belay-run/belay/internal/store"
 	"github.com/belay-run/belay/internal/view"
@@ -47,7 +48,7 @@ func (c *artifactsCmd) run(ctx context.Context, a *app) (int, error) {
 		return 0, err
 	}
 	if a.JSON && c.Out == "" {
-		a.printJSON(it)
+		a.PrintJSON(it)
 		return belay.ExitOK, nil
 	}
 	return belay.ExitOK, a.writeArtifact(ctx, st, it, c.Out)
@@ -75,8 +76,8 @@ func (a *app) listArtifacts(all []view.Artifact) (int, error) {
 		fmt.Fprintln(a.Err, "nothing was published in this session")
 		return belay.ExitOK, nil
 	}
-	return printRows(a, all, "", "NAME\tVERSION\tBYTES\tMEDIA\tDIGEST\tDESCRIPTION", func(it view.Artifact) []any {
-		return []any{line(it.Name), line(it.Version), it.Content.Size, line(it.Content.Media), it.Content.Digest.Short(), short(it.Note, 60)}
+	return term.PrintRows(&a.Env, all, "", "NAME\tVERSION\tBYTES\tMEDIA\tDIGEST\tDESCRIPTION", func(it view.Artifact) []any {
+		return []any{term.Line(it.Name), term.Line(it.Version), it.Content.Size, term.Line(it.Content.Media), it.Content.Digest.Short(), term.Short(it.Note, 60)}
 	})
 }
 
@@ -113,16 +114,6 @@ func (a *app) writeArtifact(ctx context.Context, st store.Store, it view.Artifac
 	if err != nil {
 		return belay.Errorf(belay.CodeInternal, "it could not be written").At(out).Wrap(err)
 	}
-	fmt.Fprintf(a.Err, "wrote %d bytes to %s\n", n, line(out))
+	fmt.Fprintf(a.Err, "wrote %d bytes to %s\n", n, term.Line(out))
 	return nil
-}
-
-// quoted is a word as a shell takes it.
-func quoted(s string) string {
-	if s != "" && !strings.ContainsFunc(s, func(r rune) bool {
-		return (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && (r < '0' || r > '9') && !strings.ContainsRune("_-./:@%+,", r)
-	}) {
-		return s
-	}
-	return quote(s)
 }

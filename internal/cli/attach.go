@@ -16,6 +16,7 @@ import (
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/client"
 	"github.com/belay-run/belay/internal/auth"
+	"github.com/belay-run/belay/internal/cli/term"
 	"github.com/belay-run/belay/internal/process"
 	"github.com/belay-run/belay/internal/store"
 )
@@ -60,11 +61,11 @@ func (c *attachCmd) over(a *app, t *client.Terminal, err error) (int, error) {
 	e := t.Exit()
 	switch {
 	case e.Limit != "":
-		fmt.Fprintf(a.Err, "%s has ended: it met the limit %s of its boundary\n", c.ID, line(e.Limit))
+		fmt.Fprintf(a.Err, "%s has ended: it met the limit %s of its boundary\n", c.ID, term.Line(e.Limit))
 	case e.Reason == "exited":
 		fmt.Fprintf(a.Err, "%s has ended: exit %d\n", c.ID, e.Code)
 	default:
-		fmt.Fprintf(a.Err, "%s has ended: %s\n", c.ID, line(e.Reason))
+		fmt.Fprintf(a.Err, "%s has ended: %s\n", c.ID, term.Line(e.Reason))
 	}
 	return belay.ExitOK, nil
 }
@@ -73,7 +74,7 @@ func (c *attachCmd) over(a *app, t *client.Terminal, err error) (int, error) {
 // For the latter a token is made that done takes back.
 func (c *attachCmd) server(ctx context.Context, a *app) (cl *client.Client, session belay.SessionID, done func(), err error) {
 	done = func() {}
-	token := a.env("BELAY_TOKEN")
+	token := a.Getenv("BELAY_TOKEN")
 	if c.Server != "" {
 		if c.Session == "" || token == "" {
 			return nil, "", nil, belay.Errorf(belay.CodeUsage, "a server elsewhere needs the session, and a token").At("--server").
@@ -122,7 +123,7 @@ func (c *attachCmd) token(a *app) (text string, done func(), err error) {
 	if c.ReadOnly {
 		role = auth.Viewer
 	}
-	text, made, err := tokens.Create("belay attach by "+line(short(a.env("USER"), 60)), role, auth.DefaultTenant, a.Now().Add(24*time.Hour))
+	text, made, err := tokens.Create("belay attach by "+term.Line(term.Short(a.Getenv("USER"), 60)), role, auth.DefaultTenant, a.Now().Add(24*time.Hour))
 	if err != nil {
 		return "", nil, err
 	}
@@ -250,7 +251,7 @@ func (s *attachSession) missing(from, to int64) {
 	s.say(fmt.Sprintf("bytes %d to %d aren't kept", from, to))
 }
 
-func (s *attachSession) refused(err error) { s.say(line(err.Error())) }
+func (s *attachSession) refused(err error) { s.say(term.Line(err.Error())) }
 
 // say tells the person something that isn't output.
 func (s *attachSession) say(what string) {

@@ -10,6 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/internal/cli/term"
 )
 
 // The keys that detach, one after the other.
@@ -51,7 +52,7 @@ func (s *attachSession) keys(ctx context.Context, in *os.File, end context.Cance
 		}
 		if len(keys) > 0 {
 			if _, err := s.t.Write(ctx, keys); err != nil && ctx.Err() == nil {
-				s.say(line(err.Error()))
+				s.say(term.Line(err.Error()))
 			}
 		}
 		if detach {
@@ -64,7 +65,7 @@ func (s *attachSession) keys(ctx context.Context, in *os.File, end context.Cance
 		end(err)
 	case errors.Is(err, io.EOF) && (s.eof || s.a.IsTerminal(s.a.In)) && ctx.Err() == nil:
 		if err := s.t.CloseInput(ctx); err != nil {
-			s.say(line(err.Error()))
+			s.say(term.Line(err.Error()))
 		}
 	}
 }

@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/internal/cli/term"
 	"github.com/belay-run/belay/internal/lib/readfile"
 	"github.com/belay-run/belay/internal/model"
 	"github.com/belay-run/belay/internal/store"
@@ -290,13 +291,13 @@ func highWater() int64 {
 
 func (r *benchReport) print(a *app) {
 	if a.JSON {
-		a.printJSON(r)
+		a.PrintJSON(r)
 		return
 	}
-	fmt.Fprintf(a.Out, "%d of %s completed, %s in %.2f s: %.1f sessions/s, %.0f steps/s\n", r.Completed, plural(r.Sessions, "session"), plural(r.Steps, "step"), r.Seconds, r.PerSecond, r.StepsPerSec)
+	fmt.Fprintf(a.Out, "%d of %s completed, %s in %.2f s: %.1f sessions/s, %.0f steps/s\n", r.Completed, term.Plural(r.Sessions, "session"), term.Plural(r.Steps, "step"), r.Seconds, r.PerSecond, r.StepsPerSec)
 	fmt.Fprintf(a.Out, "step p50 %.2f ms, p99 %.2f ms, from the end of an answer to the next request\n", r.StepP50, r.StepP99)
 	fmt.Fprintf(a.Out, "%.2f commits and %.2f ms of processor time per step, %d MB of memory at most\n", r.Commits, r.CPU, r.Memory>>20)
 	for _, end := range slices.Sorted(maps.Keys(r.Ends)) {
-		fmt.Fprintf(a.Out, "%s: %d\n", line(end), r.Ends[end])
+		fmt.Fprintf(a.Out, "%s: %d\n", term.Line(end), r.Ends[end])
 	}
 }

@@ -20,7 +20,7 @@ const sandboxEnv = "BELAY_SANDBOX"
 
 // sandboxed reports whether this process confines programs, and why it doesn't.
 func (a *app) sandboxed() (bool, string) {
-	if v := a.env(sandboxEnv); v == "off" || v == "0" || v == "none" {
+	if v := a.Getenv(sandboxEnv); v == "off" || v == "0" || v == "none" {
 		return false, sandboxEnv + "=" + v
 	}
 	return true, ""
@@ -28,7 +28,7 @@ func (a *app) sandboxed() (bool, string) {
 
 // tries reports whether macOS's sandbox is to be tried. It isn't verified:
 // programs run in it, but it claims no level.
-func (a *app) tries() bool { return a.env(sandboxEnv) == "seatbelt" && sandbox.Seatbelt() }
+func (a *app) tries() bool { return a.Getenv(sandboxEnv) == "seatbelt" && sandbox.Seatbelt() }
 
 // boundary is what this machine can confine a turn's processes with.
 func (a *app) boundary() thread.Boundary {
@@ -60,7 +60,7 @@ const machineFile = "machine.json"
 
 // confine makes a boundary ready for the programs of a workspace.
 func (a *app) confine(b belay.Boundary, ws string) (process.Box, error) {
-	o := sandbox.Options{Workspace: ws, Home: a.env("HOME"), Cache: a.cacheFor(ws), Protected: func(p string) bool {
+	o := sandbox.Options{Workspace: ws, Home: a.Getenv("HOME"), Cache: a.cacheFor(ws), Protected: func(p string) bool {
 		_, is := protected.Of(p)
 		return is
 	}, Secret: func(p string, folder bool) bool {
@@ -95,8 +95,8 @@ func (a *app) cacheFor(ws string) string {
 
 // cacheDir is the program's folder for what can be made anew. Empty is none.
 func (a *app) cacheDir() string {
-	base := a.env("XDG_CACHE_HOME")
-	if home := a.env("HOME"); base == "" && home != "" {
+	base := a.Getenv("XDG_CACHE_HOME")
+	if home := a.Getenv("HOME"); base == "" && home != "" {
 		base = filepath.Join(home, ".cache")
 	}
 	if !filepath.IsAbs(base) {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/event"
+	"github.com/belay-run/belay/internal/cli/term"
 	"github.com/belay-run/belay/internal/store"
 )
 
@@ -64,7 +65,7 @@ func (w *turnRun) counted(ctx context.Context, files []changedFile) []changedFil
 
 // said is a changed file on the last line of a run.
 func (f changedFile) said() string {
-	s := line(f.Path)
+	s := term.Line(f.Path)
 	switch {
 	case f.Unknown != "":
 		return s + " (" + f.Op + ")"
@@ -92,7 +93,7 @@ func linesOf(ctx context.Context, st store.Blobs, op string, before, after *bela
 		case ref == nil:
 			return nil, nil, "its content isn't kept"
 		case ref.Size > maxDiffed:
-			return nil, nil, fmt.Sprintf("it has %s bytes", count(ref.Size))
+			return nil, nil, fmt.Sprintf("it has %s bytes", term.Count(ref.Size))
 		}
 		b, err := st.Get(ctx, ref.Digest)
 		if err != nil {
@@ -127,7 +128,7 @@ func (l *renderer) diff(ctx context.Context, st store.Blobs, p event.ArtifactCha
 		}
 	}
 	if f.Unknown = why; why != "" {
-		l.println("  " + line(f.Path) + ": " + f.Op + "; " + why)
+		l.println("  " + term.Line(f.Path) + ": " + f.Op + "; " + why)
 		return
 	}
 	l.println("  " + f.said())
@@ -139,7 +140,7 @@ func (l *renderer) diff(ctx context.Context, st store.Blobs, p event.ArtifactCha
 		l.println(l.paintLine("36", fmt.Sprintf("    @@ line %d @@", max(1, h.ToLine))))
 		for _, e := range h.Lines {
 			if shown++; shown > maxDiffLines {
-				l.println(fmt.Sprintf("    … %s more", plural(len(flat)-maxDiffLines, "line")))
+				l.println(fmt.Sprintf("    … %s more", term.Plural(len(flat)-maxDiffLines, "line")))
 				return
 			}
 			l.println(l.diffLine(e))
@@ -156,7 +157,7 @@ func (l *renderer) diffLine(e udiff.Line) string {
 		mark, colour = "-", "31"
 	}
 	content := strings.ReplaceAll(strings.TrimRight(e.Content, "\r\n"), "\t", "    ")
-	return l.paintLine(colour, "    "+mark+" "+short(content, maxDiffWidth))
+	return l.paintLine(colour, "    "+mark+" "+term.Short(content, maxDiffWidth))
 }
 
 // paintLine colours a line where colours are wanted.

@@ -3,12 +3,10 @@ package cli
 import (
 	"context"
 	"fmt"
-	"io"
-	"strings"
 	"sync"
-	"text/tabwriter"
 
 	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/internal/cli/term"
 	"github.com/belay-run/belay/internal/core/thread"
 	"github.com/belay-run/belay/internal/engine"
 	"github.com/belay-run/belay/internal/process"
@@ -102,53 +100,8 @@ func (a *app) bringBeside(ctx context.Context, r *runtime, id belay.SessionID, t
 		return belay.ExitOK, err
 	}
 	_, err = fmt.Fprintf(a.Out, "session %s (process %d on %s) writes in %s: the call is denied with OTHER_WRITER unless that session has ended when this one continues\n"+
-		"belay sessions interrupt %s%s ends it\n", other.Session, other.Owner.PID, other.Owner.Host, line(other.Path), other.Session, a.storeFlag())
+		"belay sessions interrupt %s%s ends it\n", other.Session, other.Owner.PID, other.Owner.Host, term.Line(other.Path), other.Session, a.storeFlag())
 	return belay.ExitOK, err
-}
-
-// say prints what a command did: as JSON, or as a line.
-func (a *app) say(v any, format string, args ...any) (int, error) {
-	if a.JSON {
-		a.printJSON(v)
-		return belay.ExitOK, nil
-	}
-	_, err := fmt.Fprintf(a.Out, format+"\n", args...)
-	return belay.ExitOK, err
-}
-
-// row prints one figure of what is shown, behind its name.
-func (a *app) row(name, format string, args ...any) {
-	fmt.Fprintf(a.Out, "%-10s %s\n", name, line(fmt.Sprintf(format, args...)))
-}
-
-// printRows prints rows: as JSON one in a line, else as a table. none, if it isn't
-// empty, is said where there are no rows.
-func printRows[T any](a *app, rows []T, none, heads string, cells func(T) []any) (int, error) {
-	if a.JSON {
-		for _, r := range rows {
-			a.printJSON(r)
-		}
-		return belay.ExitOK, nil
-	}
-	if len(rows) == 0 && none != "" {
-		_, err := fmt.Fprintln(a.Out, none)
-		return belay.ExitOK, err
-	}
-	return belay.ExitOK, writeTable(a.Out, rows, heads, cells)
-}
-
-// writeTable aligns the cells of rows below their heads, which are separated by
-// tabs and may be empty.
-func writeTable[T any](to io.Writer, rows []T, heads string, cells func(T) []any) error {
-	t := tabwriter.NewWriter(to, 0, 0, 2, ' ', 0)
-	if heads != "" {
-		fmt.Fprintln(t, heads)
-	}
-	for _, r := range rows {
-		c := cells(r)
-		fmt.Fprintf(t, strings.TrimSuffix(strings.Repeat("%v\t", len(c)), "\t")+"\n", c...)
-	}
-	return t.Flush()
 }
 
 // told is the result of a command, as JSON.
@@ -174,7 +127,7 @@ func (a *app) accepted(ctx context.Context, r *runtime, to belay.StreamID, t tol
 	}
 	switch {
 	case a.JSON:
-		a.printJSON(t)
+		a.PrintJSON(t)
 	case t.Pending:
 		fmt.Fprintln(a.Out, "accepted, not yet handled")
 	default:

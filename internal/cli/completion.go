@@ -8,6 +8,7 @@ import (
 	"github.com/alecthomas/kong"
 
 	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/internal/cli/term"
 )
 
 type completionCmd struct {
@@ -90,13 +91,13 @@ func zshCompletion(nodes []completions) string {
 		"  local p= w\n  local -a found\n" +
 		"  for w in \"${(@)words[2,CURRENT-1]}\"; do\n    case \"$p${p:+ }$w\" in\n")
 	for _, n := range nodes[1:] {
-		fmt.Fprintf(&b, "      %s) p=%s ;;\n", quote(n.path), quote(n.path))
+		fmt.Fprintf(&b, "      %s) p=%s ;;\n", term.QuoteShell(n.path), term.QuoteShell(n.path))
 	}
 	b.WriteString("    esac\n  done\n  case \"$p\" in\n")
 	for _, n := range nodes {
-		fmt.Fprintf(&b, "    %s) found=(", quote(n.path))
+		fmt.Fprintf(&b, "    %s) found=(", term.QuoteShell(n.path))
 		for _, e := range append(append([]entry(nil), n.names...), n.flags...) {
-			fmt.Fprintf(&b, "%s ", quote(strings.ReplaceAll(e.name, ":", `\:`)+":"+e.help))
+			fmt.Fprintf(&b, "%s ", term.QuoteShell(strings.ReplaceAll(e.name, ":", `\:`)+":"+e.help))
 		}
 		b.WriteString(") ;;\n")
 	}
@@ -129,9 +130,6 @@ func fishCompletion(nodes []completions) string {
 	}
 	return b.String()
 }
-
-// quote is a word for bash and zsh.
-func quote(s string) string { return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'" }
 
 // fishQuote is a word for fish.
 func fishQuote(s string) string {

@@ -90,15 +90,10 @@ type resolved struct {
 // defaults returns the settings of a session that sets none.
 func (a *app) defaults() belay.Settings {
 	s := belay.Settings{Mode: belay.ModeDefault, Approvals: belay.ApprovalsDeny, Completion: belay.CompletionRequired, Limits: belay.DefaultLimits, Shell: exec.OfSession()}
-	if a.interactive() {
+	if a.Interactive() {
 		s.Approvals = belay.ApprovalsAsk
 	}
 	return s
-}
-
-// interactive reports whether a person can be asked here.
-func (a *app) interactive() bool {
-	return !a.JSON && a.In != nil && a.IsTerminal(a.In) && a.IsTerminal(a.Err)
 }
 
 // fresh are the settings of a new session.

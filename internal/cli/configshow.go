@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/internal/cli/term"
 	"github.com/belay-run/belay/internal/config/manifest"
 	"github.com/belay-run/belay/internal/policy"
 	"github.com/belay-run/belay/internal/tool"
@@ -54,14 +55,14 @@ func (c *configShowCmd) run(ctx context.Context, a *app) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	if _, err := printRows(a, l.effective(settings), "", "SETTING\tVALUE\tFROM", func(r effective) []any {
-		return []any{r.Name, line(r.Value), line(cmp.Or(r.From, r.Source))}
+	if _, err := term.PrintRows(&a.Env, l.effective(settings), "", "SETTING\tVALUE\tFROM", func(r effective) []any {
+		return []any{r.Name, term.Line(r.Value), term.Line(cmp.Or(r.From, r.Source))}
 	}); err != nil {
 		return 0, err
 	}
 	for _, g := range l.ignored {
 		if a.JSON {
-			a.printJSON(overridden{g.value, g.from, g.list[0]})
+			a.PrintJSON(overridden{g.value, g.from, g.list[0]})
 		}
 	}
 	a.nameIgnored(l)
@@ -72,7 +73,7 @@ func (c *configShowCmd) run(ctx context.Context, a *app) (int, error) {
 func (a *app) nameIgnored(l *layers) {
 	for _, g := range l.ignored {
 		if !a.JSON {
-			fmt.Fprintf(a.Err, "%s: %s is ignored: %s\n", line(g.from), line(g.value), g.list[0])
+			fmt.Fprintf(a.Err, "%s: %s is ignored: %s\n", term.Line(g.from), term.Line(g.value), g.list[0])
 		}
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/internal/cli/term"
 	"github.com/belay-run/belay/internal/config/manifest"
 	"github.com/belay-run/belay/internal/config/trust"
 	"github.com/belay-run/belay/internal/core/session"
@@ -62,7 +63,7 @@ func (a *app) enter(ctx context.Context, ws string) error {
 
 func (a *app) sayIgnored(s untrustedFile) {
 	if !a.JSON {
-		fmt.Fprintf(a.Err, "%s is ignored: %s; belay trust %s%s\n", line(s.path), why(s.standing), quoted(s.path), a.storeFlag())
+		fmt.Fprintf(a.Err, "%s is ignored: %s; belay trust %s%s\n", term.Line(s.path), why(s.standing), term.Quoted(s.path), a.storeFlag())
 	}
 }
 

@@ -10,6 +10,7 @@ import (
 
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/internal/audit"
+	"github.com/belay-run/belay/internal/cli/term"
 	"github.com/belay-run/belay/internal/store"
 	"github.com/belay-run/belay/internal/view"
 )
@@ -85,14 +86,14 @@ func deletable(ctx context.Context, st store.Store, name string) (view.Session, 
 
 // confirmDelete asks the person at the terminal; without one it is an error.
 func (a *app) confirmDelete(all []view.Session) (bool, error) {
-	if !a.interactive() {
-		return false, belay.Errorf(belay.CodeUsage, "deleting %s needs a confirmation, and there is no terminal", plural(len(all), "session")).
+	if !a.Interactive() {
+		return false, belay.Errorf(belay.CodeUsage, "deleting %s needs a confirmation, and there is no terminal", term.Plural(len(all), "session")).
 			WithHint("belay sessions delete --yes %s", all[0].ID)
 	}
 	for _, s := range all {
-		fmt.Fprintf(a.Err, "%s  %s  %s\n", s.ID, plural(s.Counts.Events, "fact"), short(s.Title, 60))
+		fmt.Fprintf(a.Err, "%s  %s  %s\n", s.ID, term.Plural(s.Counts.Events, "fact"), term.Short(s.Title, 60))
 	}
-	fmt.Fprintf(a.Err, "delete %s for good? [y]es, [n]o: ", plural(len(all), "session"))
+	fmt.Fprintf(a.Err, "delete %s for good? [y]es, [n]o: ", term.Plural(len(all), "session"))
 	in := bufio.NewScanner(a.In)
 	if !in.Scan() {
 		fmt.Fprintln(a.Err)
@@ -104,11 +105,11 @@ func (a *app) confirmDelete(all []view.Session) (bool, error) {
 
 func (a *app) printDeleted(d store.Deleted) {
 	if a.JSON {
-		a.printJSON(deleted{d.Session, "deleted", d.Time, d.By, d.Facts, d.Contents, d.Left})
+		a.PrintJSON(deleted{d.Session, "deleted", d.Time, d.By, d.Facts, d.Contents, d.Left})
 		return
 	}
-	fmt.Fprintf(a.Out, "deleted %s: %s, %s\n", d.Session, plural(int(d.Facts), "fact"), plural(d.Contents, "content"))
+	fmt.Fprintf(a.Out, "deleted %s: %s, %s\n", d.Session, term.Plural(int(d.Facts), "fact"), term.Plural(d.Contents, "content"))
 	if d.Left > 0 {
-		fmt.Fprintf(a.Err, "%s may be about to be named by what runs now; belay store compact removes it a day from now\n", plural(d.Left, "content"))
+		fmt.Fprintf(a.Err, "%s may be about to be named by what runs now; belay store compact removes it a day from now\n", term.Plural(d.Left, "content"))
 	}
 }

@@ -16,6 +16,7 @@ import (
 
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/event"
+	"github.com/belay-run/belay/internal/cli/term"
 	"github.com/belay-run/belay/internal/demo"
 	"github.com/belay-run/belay/internal/store"
 )
@@ -69,7 +70,7 @@ func (c *demoCmd) run(ctx context.Context, a *app) (exit int, err error) {
 			return 0, err
 		}
 	}
-	s.heading("Done in %s", millis(a.Now().Sub(begun).Milliseconds()))
+	s.heading("Done in %s", term.Millis(a.Now().Sub(begun).Milliseconds()))
 	s.say("The model was a script, so that this needs no network and no key; everything else was real:")
 	s.say("the processes, the kill, the files, the store. Your own script on your own directory:")
 	s.say("  belay run --script FILE --allow exec \"what to do\"      (docs/scripted.md has the format)")
@@ -124,7 +125,7 @@ func (s *show) prepare(ctx context.Context) error {
 
 // repository makes the project a git repository where there is git.
 func (s *show) repository(ctx context.Context) string {
-	git, err := lookPath(s.a.env("PATH"), "git")
+	git, err := lookPath(s.a.Getenv("PATH"), "git")
 	if err != nil {
 		return "a plain folder (git is not installed)"
 	}
@@ -134,7 +135,7 @@ func (s *show) repository(ctx context.Context) string {
 		cmd.Env = append(s.environ(), "GIT_CONFIG_GLOBAL=/dev/null", "GIT_CONFIG_NOSYSTEM=1", "GIT_AUTHOR_NAME=demo", "GIT_AUTHOR_EMAIL=demo@localhost",
 			"GIT_COMMITTER_NAME=demo", "GIT_COMMITTER_EMAIL=demo@localhost")
 		if out, err := cmd.CombinedOutput(); err != nil {
-			return "a plain folder (git failed: " + short(string(out), 80) + ")"
+			return "a plain folder (git failed: " + term.Short(string(out), 80) + ")"
 		}
 	}
 	return "a git repository"
@@ -163,7 +164,7 @@ func (s *show) test(ctx context.Context) (string, error) {
 
 func (s *show) quote(out string) {
 	for l := range strings.Lines(strings.TrimSpace(out)) {
-		s.say("   | %s", line(l))
+		s.say("   | %s", term.Line(l))
 	}
 }
 
@@ -373,7 +374,7 @@ func (s *show) verified(ctx context.Context) error {
 		out.WriteString(s.a.explain(err).Error())
 	}
 	s.quote(out.String())
-	s.say("   found, as it must be (exit %d)", max(exit, exitOf(belay.CodeOf(err))))
+	s.say("   found, as it must be (exit %d)", max(exit, term.ExitOf(belay.CodeOf(err))))
 	return nil
 }
 
@@ -417,7 +418,7 @@ func (w *indent) Write(p []byte) (int, error) {
 		if i < 0 {
 			return len(p), nil
 		}
-		fmt.Fprintf(w.to, "   | %s\n", line(string(w.part[:i])))
+		fmt.Fprintf(w.to, "   | %s\n", term.Line(string(w.part[:i])))
 		w.part = w.part[i+1:]
 	}
 }

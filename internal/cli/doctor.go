@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/internal/cli/term"
 	"github.com/belay-run/belay/internal/store/sqlite"
 	"github.com/belay-run/belay/internal/store/sqlite/layout"
 	toolexec "github.com/belay-run/belay/internal/tool/exec"
@@ -47,7 +48,7 @@ func buildVersions() versions {
 func (versionCmd) run(_ context.Context, a *app) (int, error) {
 	v := buildVersions()
 	if a.JSON {
-		a.printJSON(v)
+		a.PrintJSON(v)
 		return belay.ExitOK, nil
 	}
 	fmt.Fprintf(a.Out, "belay %s %s %s\n", v.Version, v.Go, v.OS)
@@ -79,12 +80,12 @@ func (a *app) printFindings(all []finding) int {
 			exit = belay.ExitFailed
 		}
 		if a.JSON {
-			a.printJSON(f)
+			a.PrintJSON(f)
 			continue
 		}
-		fmt.Fprintf(a.Out, "%-8s %-10s %s\n", f.State, f.Name, line(f.What))
+		fmt.Fprintf(a.Out, "%-8s %-10s %s\n", f.State, f.Name, term.Line(f.What))
 		if f.Try != "" {
-			fmt.Fprintf(a.Out, "%-8s %-10s try: %s\n", "", "", line(f.Try))
+			fmt.Fprintf(a.Out, "%-8s %-10s try: %s\n", "", "", term.Line(f.Try))
 		}
 	}
 	return exit
@@ -94,12 +95,12 @@ func (a *app) machine() []finding {
 	v := buildVersions()
 	all := []finding{
 		{Name: "version", State: "ok", What: strings.TrimSpace("belay " + v.Version + " " + v.Commit)},
-		{Name: "system", State: "ok", What: v.OS + ", " + v.Go + ", " + plural(goruntime.NumCPU(), "processor")},
+		{Name: "system", State: "ok", What: v.OS + ", " + v.Go + ", " + term.Plural(goruntime.NumCPU(), "processor")},
 	}
 	all = append(all, a.sandboxFindings()...)
 	for _, name := range []string{"sh", "git"} {
 		f := finding{Name: name, State: "ok"}
-		p, err := lookPath(a.env("PATH"), name)
+		p, err := lookPath(a.Getenv("PATH"), name)
 		if f.What = p; err != nil {
 			f.State, f.What = "missing", "not on the PATH"
 			if name == "sh" {
@@ -114,7 +115,7 @@ func (a *app) machine() []finding {
 	}
 	all = append(all, runs)
 	t := finding{Name: "terminal", State: "ok", What: "yes: questions are asked here"}
-	if !a.interactive() {
+	if !a.Interactive() {
 		t.State, t.What, t.Try = "note", "no: what would ask is denied", "--approvals=wait keeps the process until an answer comes"
 	}
 	return append(all, t)
@@ -201,7 +202,7 @@ func (a *app) keptFindings() (all []finding, names []string) {
 		names = append(names, e.Name)
 	}
 	if f.What = "none is kept"; len(names) > 0 {
-		f.What = plural(len(names), "secret") + " kept: " + strings.Join(names, ", ")
+		f.What = term.Plural(len(names), "secret") + " kept: " + strings.Join(names, ", ")
 	}
 	return []finding{f}, names
 }

@@ -69,7 +69,7 @@ func (c *evalCmd) run(ctx context.Context, a *app) (int, error) {
 	})
 	if err != nil {
 		if ctx.Err() != nil {
-			err = belay.Errorf(belay.CodeInternal, "the evaluation was stopped after %s: %v", plural(sum.Total, "scenario"), err).WithHint("belay eval PATH")
+			err = belay.Errorf(belay.CodeInternal, "the evaluation was stopped after %s: %v", term.Plural(sum.Total, "scenario"), err).WithHint("belay eval PATH")
 			return belay.ExitCancelled, errors.Join(err, c.junit(a, results))
 		}
 		return 0, err
@@ -106,7 +106,7 @@ func (c *evalCmd) scenarios(a *app) ([]*eval.Scenario, error) {
 	}
 	some := eval.Pick(all, pattern)
 	if len(some) == 0 {
-		return nil, belay.Errorf(belay.CodeUsage, "none of %s matches %q", plural(len(all), "scenario"), c.Run).At("--run").WithHint("belay eval --list PATH")
+		return nil, belay.Errorf(belay.CodeUsage, "none of %s matches %q", term.Plural(len(all), "scenario"), c.Run).At("--run").WithHint("belay eval --list PATH")
 	}
 	return some, nil
 }
@@ -114,7 +114,7 @@ func (c *evalCmd) scenarios(a *app) ([]*eval.Scenario, error) {
 func (c *evalCmd) list(a *app, some []*eval.Scenario) int {
 	for _, s := range some {
 		if a.JSON {
-			a.printJSON(struct {
+			a.PrintJSON(struct {
 				ID       string   `json:"id"`
 				Title    string   `json:"title,omitempty"`
 				Category string   `json:"category"`
@@ -124,7 +124,7 @@ func (c *evalCmd) list(a *app, some []*eval.Scenario) int {
 			}{s.ID, s.Title, s.Category, s.Tags, s.File, s.Line})
 			continue
 		}
-		fmt.Fprintf(a.Out, "%s/%s  %s\n", s.Category, s.ID, line(s.Title))
+		fmt.Fprintf(a.Out, "%s/%s  %s\n", s.Category, s.ID, term.Line(s.Title))
 	}
 	return belay.ExitOK
 }
@@ -144,12 +144,12 @@ func (c *evalCmd) junit(a *app, results []eval.Result) error {
 // evaluated prints a result.
 func (a *app) evaluated(r eval.Result) {
 	if a.JSON {
-		a.printJSON(r.Line())
+		a.PrintJSON(r.Line())
 		return
 	}
-	fmt.Fprintf(a.Out, "%s  %s/%s  %s\n", r.Status(), r.Scenario.Category, r.Scenario.ID, millis(r.Took.Milliseconds()))
+	fmt.Fprintf(a.Out, "%s  %s/%s  %s\n", r.Status(), r.Scenario.Category, r.Scenario.ID, term.Millis(r.Took.Milliseconds()))
 	for _, f := range r.Failures {
-		fmt.Fprintln(a.Out, "      "+strings.ReplaceAll(text(f), "\n", "\n      "))
+		fmt.Fprintln(a.Out, "      "+strings.ReplaceAll(term.Text(f), "\n", "\n      "))
 	}
 	if r.Kept != nil {
 		fmt.Fprintf(a.Out, "      kept: %s; belay sessions list --all --store %s\n", r.Kept.Workspace, r.Kept.Store)
@@ -158,10 +158,10 @@ func (a *app) evaluated(r eval.Result) {
 
 func (a *app) summed(s eval.Summary) {
 	if a.JSON {
-		a.printJSON(struct {
+		a.PrintJSON(struct {
 			Summary eval.Summary `json:"summary"`
 		}{s})
 		return
 	}
-	fmt.Fprintf(a.Out, "%d of %s passed, %d failed, in %s\n", s.Passed, plural(s.Total, "scenario"), s.Failed, millis(s.MS))
+	fmt.Fprintf(a.Out, "%d of %s passed, %d failed, in %s\n", s.Passed, term.Plural(s.Total, "scenario"), s.Failed, term.Millis(s.MS))
 }

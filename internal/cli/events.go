@@ -100,7 +100,7 @@ func knownType(name string) error {
 // printFact prints one fact: the standard's envelope, or a line for people.
 func (a *app) printFact(r store.Record) {
 	if a.JSON {
-		a.printJSON(r.Event)
+		a.PrintJSON(r.Event)
 		return
 	}
 	fmt.Fprintf(a.Out, "%6d  %s\n", r.Position, explain.Line(r.Event))

@@ -11,6 +11,7 @@ import (
 	"os"
 
 	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/internal/cli/term"
 	"github.com/belay-run/belay/internal/lib/atomicfile"
 	"github.com/belay-run/belay/internal/store"
 	"github.com/belay-run/belay/internal/transfer/bundle"
@@ -113,23 +114,23 @@ func (a *app) exportTo(ctx context.Context, w *writing, file string, force bool)
 
 func (a *app) printExported(e exported) {
 	if a.JSON {
-		a.printJSON(e)
+		a.PrintJSON(e)
 		return
 	}
-	fmt.Fprintf(a.Out, "%s\n", line(e.File))
-	fmt.Fprintf(a.Err, "%s of %s, %s bytes", e.Format, e.Session, count(e.Size))
+	fmt.Fprintf(a.Out, "%s\n", term.Line(e.File))
+	fmt.Fprintf(a.Err, "%s of %s, %s bytes", e.Format, e.Session, term.Count(e.Size))
 	if e.Format == "bundle" {
-		fmt.Fprintf(a.Err, ": %s, %s of content", plural(int(e.Facts), "fact"), plural(e.Content, "piece"))
+		fmt.Fprintf(a.Err, ": %s, %s of content", term.Plural(int(e.Facts), "fact"), term.Plural(e.Content, "piece"))
 	}
 	fmt.Fprintln(a.Err)
 	if e.Waiting > 0 {
-		fmt.Fprintf(a.Err, "%s not handled yet, and in it\n", plural(int(e.Waiting), "command"))
+		fmt.Fprintf(a.Err, "%s not handled yet, and in it\n", term.Plural(int(e.Waiting), "command"))
 	}
 	if e.Expired > 0 {
-		fmt.Fprintf(a.Err, "%s expired: not in it\n", plural(e.Expired, "output"))
+		fmt.Fprintf(a.Err, "%s expired: not in it\n", term.Plural(e.Expired, "output"))
 	}
 	if e.Missing > 0 {
-		fmt.Fprintf(a.Err, "%s named by facts and kept no more: not in it\n", plural(e.Missing, "content"))
+		fmt.Fprintf(a.Err, "%s named by facts and kept no more: not in it\n", term.Plural(e.Missing, "content"))
 	}
 }
 

@@ -11,6 +11,7 @@ import (
 
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/event"
+	"github.com/belay-run/belay/internal/cli/term"
 	"github.com/belay-run/belay/internal/engine"
 	"github.com/belay-run/belay/internal/store"
 	"github.com/belay-run/belay/internal/view"
@@ -69,7 +70,7 @@ func (u *follower) begin(stop context.CancelCauseFunc) {
 	u.live = newLive(u.a)
 	u.live.println("session " + string(u.w.session) + " in " + u.w.workspace)
 	for _, s := range u.w.said {
-		u.live.println(line(s))
+		u.live.println(term.Line(s))
 	}
 }
 
@@ -204,7 +205,7 @@ func (u *follower) took(ctx context.Context, ev event.Envelope) {
 		return // it belongs to the session's driver
 	}
 	if u.a.JSON {
-		u.a.printJSON(ev)
+		u.a.PrintJSON(ev)
 	} else {
 		u.live.fact(ev)
 	}
@@ -231,7 +232,7 @@ func (u *follower) took(ctx context.Context, ev event.Envelope) {
 		if p.Kind == "audit" && p.Principal == u.a.principal() {
 			u.told = &belay.Error{Code: belay.Code(p.Code), Message: p.Message, Hint: p.Hint}
 			if p.Command == belay.CommandName(belay.InterruptTurn{}) { // the others say so themselves
-				u.live.println("not interrupted: " + line(p.Message))
+				u.live.println("not interrupted: " + term.Line(p.Message))
 			}
 		}
 	}
@@ -287,7 +288,7 @@ func (u *follower) flush() {
 		u.mu.Unlock()
 	}
 	for _, n := range notes {
-		u.live.println(line(n))
+		u.live.println(term.Line(n))
 	}
 }
 

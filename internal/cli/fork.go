@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/internal/cli/term"
 	"github.com/belay-run/belay/internal/effect/history"
 	"github.com/belay-run/belay/internal/store"
 )
@@ -46,9 +47,9 @@ func (c *forkCmd) order(ctx context.Context, a *app, r *runtime) (int, error) {
 		return 0, err
 	}
 	f := forked{Session: belay.SessionID(belay.NewID(belay.PrefixSession)), Thread: belay.ThreadID(belay.NewID(belay.PrefixThread)),
-		From: *begin.ForkedFrom, Turns: turn.Number, Title: short(c.Title, 80)}
+		From: *begin.ForkedFrom, Turns: turn.Number, Title: term.Short(c.Title, 80)}
 	if c.Title == "" {
-		f.Title = short(s.Title, 73) + " (fork)"
+		f.Title = term.Short(s.Title, 73) + " (fork)"
 	}
 	create := belay.CreateSession{Workspace: s.Workspace, Title: string(r.scrub([]byte(f.Title))), Settings: s.Settings, Thread: f.Thread, Begin: &begin}
 	if _, err := r.engine.Submit(ctx, a.order(f.Session, f.Session.Stream(), create)); err != nil {
@@ -86,7 +87,7 @@ func pastOf(ctx context.Context, st store.Store, id belay.SessionID, threads []b
 
 func (a *app) tellFork(f forked, past *history.Past) {
 	if a.JSON {
-		a.printJSON(f)
+		a.PrintJSON(f)
 		return
 	}
 	from := "before its first turn"

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/internal/cli/term"
 	"github.com/belay-run/belay/internal/core/session"
 	"github.com/belay-run/belay/internal/core/thread"
 	"github.com/belay-run/belay/internal/engine"
@@ -43,8 +44,8 @@ func (c *grantsListCmd) read(ctx context.Context, a *app, st store.Store) (int, 
 	if err != nil {
 		return 0, err
 	}
-	return printRows(a, all, "nothing is allowed besides what rules allow", "GRANT\tSESSION\tTOOL\tCOVERS\tBY", func(g grantRow) []any {
-		return []any{g.Grant, g.Session, line(g.Tool), line(g.covers()), line(g.By)}
+	return term.PrintRows(&a.Env, all, "nothing is allowed besides what rules allow", "GRANT\tSESSION\tTOOL\tCOVERS\tBY", func(g grantRow) []any {
+		return []any{g.Grant, g.Session, term.Line(g.Tool), term.Line(g.covers()), term.Line(g.By)}
 	})
 }
 
@@ -121,5 +122,5 @@ func (c *grantsRevokeCmd) order(ctx context.Context, a *app, r *runtime) (int, e
 		}
 		return a.bring(ctx, r, g.Session, g.to, belay.RevokeGrant{Grant: c.ID, Reason: c.Message}, "revoked")
 	}
-	return 0, belay.Errorf(belay.CodeNotFound, "no such grant counts").At(line(c.ID)).WithHint("belay grants list")
+	return 0, belay.Errorf(belay.CodeNotFound, "no such grant counts").At(term.Line(c.ID)).WithHint("belay grants list")
 }

@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/internal/cli/term"
 	"github.com/belay-run/belay/internal/core/session"
 	"github.com/belay-run/belay/internal/core/thread"
 	"github.com/belay-run/belay/internal/engine"
@@ -214,27 +215,27 @@ func whereOf(id belay.SessionID, folded map[belay.StreamID]engine.Folded) string
 
 func (a *app) printImported(i imported) {
 	if a.JSON {
-		a.printJSON(i)
+		a.PrintJSON(i)
 		return
 	}
 	fmt.Fprintf(a.Out, "%s: %s\n", i.Session, i.Result)
 	if i.Result == "imported" && i.Facts > 0 {
-		fmt.Fprintf(a.Err, "%s, every hash follows from the one before; its workspace is %s\n", plural(int(i.Facts), "fact"), line(i.Workspace))
+		fmt.Fprintf(a.Err, "%s, every hash follows from the one before; its workspace is %s\n", term.Plural(int(i.Facts), "fact"), term.Line(i.Workspace))
 	}
 	if i.Waiting > 0 {
-		fmt.Fprintf(a.Err, "%s not handled yet\n", plural(i.Waiting, "command"))
+		fmt.Fprintf(a.Err, "%s not handled yet\n", term.Plural(i.Waiting, "command"))
 	}
 	if i.Repaired > 0 {
-		fmt.Fprintf(a.Err, "%s that the store lacked came back\n", plural(i.Repaired, "content"))
+		fmt.Fprintf(a.Err, "%s that the store lacked came back\n", term.Plural(i.Repaired, "content"))
 	}
 	if i.Expired > 0 {
-		fmt.Fprintf(a.Err, "%s had expired and was not in the bundle\n", plural(i.Expired, "output"))
+		fmt.Fprintf(a.Err, "%s had expired and was not in the bundle\n", term.Plural(i.Expired, "output"))
 	}
 	if i.Missing > 0 {
-		fmt.Fprintf(a.Err, "%s named by facts was not in the bundle\n", plural(i.Missing, "content"))
+		fmt.Fprintf(a.Err, "%s named by facts was not in the bundle\n", term.Plural(i.Missing, "content"))
 	}
 	if i.Format != "bundle" {
-		fmt.Fprintf(a.Err, "%s, %s, from %s\n", plural(i.Turns, "turn"), plural(i.Messages, "message"), i.Format)
+		fmt.Fprintf(a.Err, "%s, %s, from %s\n", term.Plural(i.Turns, "turn"), term.Plural(i.Messages, "message"), i.Format)
 		a.printLeft(i.Left)
 		fmt.Fprintf(a.Err, "give it something to do: %s\n", i.Resume)
 		return

@@ -73,10 +73,10 @@ func (a *app) downTo(ws string) []string {
 
 // configDir is the person's folder of settings, or empty.
 func (a *app) configDir() string {
-	if dir := a.env("XDG_CONFIG_HOME"); filepath.IsAbs(dir) {
+	if dir := a.Getenv("XDG_CONFIG_HOME"); filepath.IsAbs(dir) {
 		return filepath.Join(dir, "belay")
 	}
-	if home := a.env("HOME"); filepath.IsAbs(home) {
+	if home := a.Getenv("HOME"); filepath.IsAbs(home) {
 		return filepath.Join(home, ".config", "belay")
 	}
 	return ""

@@ -23,7 +23,7 @@ func (a *app) secrets() *secret.Scrubber {
 // keyVariable is the variable that holds a provider's key, if one does.
 func (a *app) keyVariable(s service) (name, value string) {
 	for _, name := range s.keys {
-		if v := strings.TrimSpace(a.env(name)); v != "" {
+		if v := strings.TrimSpace(a.Getenv(name)); v != "" {
 			return name, v
 		}
 	}
@@ -85,7 +85,7 @@ func (a *app) resolve(r manifest.Reference) (string, error) {
 	var v string
 	switch r.Kind {
 	case "env":
-		if v = strings.TrimSpace(a.env(r.Name)); v == "" {
+		if v = strings.TrimSpace(a.Getenv(r.Name)); v == "" {
 			return "", bad("set "+r.Name+" in the environment", "the variable %s is not set", r.Name)
 		}
 	case "file":
@@ -115,7 +115,7 @@ func (a *app) resolve(r manifest.Reference) (string, error) {
 // folder of the file that names it.
 func (a *app) keyFile(r manifest.Reference) string {
 	if rest, ok := strings.CutPrefix(r.Name, "~/"); ok {
-		return filepath.Join(a.env("HOME"), rest)
+		return filepath.Join(a.Getenv("HOME"), rest)
 	}
 	if filepath.IsAbs(r.Name) {
 		return r.Name

@@ -74,7 +74,7 @@ func (a *app) label(ctx context.Context, names []string, c belay.LabelSession, d
 			case err != nil:
 				return 0, err
 			case a.JSON:
-				a.printJSON(told{Session: id, Result: done, Pending: ans.Pending})
+				a.PrintJSON(told{Session: id, Result: done, Pending: ans.Pending})
 			case ans.Pending:
 				fmt.Fprintf(a.Out, "%s: accepted, not yet handled\n", id)
 			default:

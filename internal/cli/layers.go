@@ -200,7 +200,7 @@ func (l *layers) another(provider string) {
 // environment takes the variables. A script given as a flag replaces the
 // provider: environment and files don't count then.
 func (l *layers) environment(a *app, c Config) {
-	if v := a.env("BELAY_PROVIDER"); v != "" && c.Script == "" && c.Provider == "" {
+	if v := a.Getenv("BELAY_PROVIDER"); v != "" && c.Script == "" && c.Provider == "" {
 		l.another(v)
 	}
 	if c.Provider != "" {
@@ -210,7 +210,7 @@ func (l *layers) environment(a *app, c Config) {
 		delete(l.set, "provider")
 	}
 	for _, s := range c.settings() {
-		v := a.env(s.env)
+		v := a.Getenv(s.env)
 		if v == "" || (c.Script != "" || c.Provider != "") && (s.flag == "--script" || s.flag == "--provider") {
 			continue
 		}
@@ -219,7 +219,7 @@ func (l *layers) environment(a *app, c Config) {
 		}
 		l.set[s.name()] = given{value: v, from: s.env}
 	}
-	if v := a.env("BELAY_ALLOW"); v != "" {
+	if v := a.Getenv("BELAY_ALLOW"); v != "" {
 		l.set["allow"] = given{list: strings.Split(v, ","), from: "BELAY_ALLOW"}
 	}
 }

@@ -143,13 +143,13 @@ func (a *app) main(ctx context.Context, args []string) int {
 	}
 	exit, err := a.dispatch(ctx, args)
 	if err != nil {
-		exit = a.fail(a.explain(err))
+		exit = a.Fail(a.explain(err))
 	}
 	return exit
 }
 
 // explain makes every error one with a code and a next command, without secrets.
-func (a *app) explain(err error) *belay.Error { return a.explained(err, a.secrets().String) }
+func (a *app) explain(err error) *belay.Error { return a.Explain(err, a.secrets().String) }
 
 func (a *app) dispatch(ctx context.Context, args []string) (int, error) {
 	g := new(grammar)
@@ -214,17 +214,4 @@ func usage(err error) error {
 		path = e.Context.Selected().FullPath()
 	}
 	return belay.Errorf(belay.CodeUsage, "%s", err.Error()).WithHint("%s --help", path)
-}
-
-// env is the value of a variable.
-func (a *app) env(name string) string { return getenv(a.Environ, name) }
-
-func getenv(env []string, name string) string {
-	value := ""
-	for _, kv := range env { // the last one counts, as in a process
-		if v, ok := strings.CutPrefix(kv, name+"="); ok {
-			value = v
-		}
-	}
-	return value
 }

@@ -12,6 +12,7 @@ import (
 	"text/tabwriter"
 
 	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/internal/cli/term"
 	"github.com/belay-run/belay/internal/lib/readfile"
 	"github.com/belay-run/belay/internal/model/catalog"
 )
@@ -69,12 +70,12 @@ func (c *modelsListCmd) run(_ context.Context, a *app) (int, error) {
 		}
 		return 0, belay.Errorf(belay.CodeNotFound, "the catalogue has no models of %q", c.Provider).WithHint("one of %s", strings.Join(names, ", "))
 	}
-	return printRows(a, all, "", "MODEL\tPROVIDER\tCONTEXT\tOUTPUT\tUSD PER MILLION: IN\tOUT\tCAN", func(m catalog.Model) []any {
+	return term.PrintRows(&a.Env, all, "", "MODEL\tPROVIDER\tCONTEXT\tOUTPUT\tUSD PER MILLION: IN\tOUT\tCAN", func(m catalog.Model) []any {
 		in, out := "unknown", "unknown"
 		if p := m.Prices.At(a.Now()); p != nil {
-			in, out = dollars(p.Input), dollars(p.Output)
+			in, out = term.Dollars(p.Input), term.Dollars(p.Output)
 		}
-		return []any{line(m.Name), line(m.Provider), tokenCount(m.Context), tokenCount(m.Output), in, out, can(m)}
+		return []any{term.Line(m.Name), term.Line(m.Provider), tokenCount(m.Context), tokenCount(m.Output), in, out, can(m)}
 	})
 }
 
@@ -92,15 +93,15 @@ func (c *modelsShowCmd) run(_ context.Context, a *app) (int, error) {
 		return 0, err
 	}
 	if a.JSON {
-		a.printJSON(m)
+		a.PrintJSON(m)
 		return belay.ExitOK, nil
 	}
-	fmt.Fprintf(a.Out, "%s of %s\n", line(m.Name), line(m.Provider))
+	fmt.Fprintf(a.Out, "%s of %s\n", term.Line(m.Name), term.Line(m.Provider))
 	t := tabwriter.NewWriter(a.Out, 0, 0, 2, ' ', 0)
 	row := func(name, field, value string) {
-		fmt.Fprintf(t, "  %s\t%s\t%s\n", name, value, line(cmp.Or(m.From[field], "-")))
+		fmt.Fprintf(t, "  %s\t%s\t%s\n", name, value, term.Line(cmp.Or(m.From[field], "-")))
 	}
-	row("other names", "aliases", cmp.Or(line(strings.Join(m.Aliases, ", ")), "none"))
+	row("other names", "aliases", cmp.Or(term.Line(strings.Join(m.Aliases, ", ")), "none"))
 	row("context", "context", tokenCount(m.Context))
 	row("answer", "output", tokenCount(m.Output))
 	row("can", "abilities", can(m))
@@ -136,21 +137,12 @@ func showPrices(row func(name, field, value string), m catalog.Model, a *app) {
 
 // rates are dollars for a million tokens.
 func rates(r catalog.Rates) string {
-	s := fmt.Sprintf("in %s, out %s", dollars(r.Input), dollars(r.Output))
+	s := fmt.Sprintf("in %s, out %s", term.Dollars(r.Input), term.Dollars(r.Output))
 	if r.CacheRead != nil {
-		s += ", cache read " + dollars(*r.CacheRead)
+		s += ", cache read " + term.Dollars(*r.CacheRead)
 	}
 	if r.CacheWrite != nil {
-		s += ", cache write " + dollars(*r.CacheWrite)
-	}
-	return s
-}
-
-// dollars is an amount of millionths with at least two digits of cents.
-func dollars(micro int64) string {
-	s := strings.TrimRight(fmt.Sprintf("%d.%06d", micro/1_000_000, micro%1_000_000), "0")
-	if point := strings.IndexByte(s, '.'); len(s)-point < 3 {
-		s += "00"[:3-(len(s)-point)]
+		s += ", cache write " + term.Dollars(*r.CacheWrite)
 	}
 	return s
 }

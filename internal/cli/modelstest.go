@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/internal/cli/term"
 	"github.com/belay-run/belay/internal/model"
 )
 
@@ -126,16 +127,16 @@ func (a *app) judge(c resolved, t trial) []finding {
 		add(name, "failed", a.secrets().String(t.err.Error()), try)
 		return all
 	}
-	add("reachable", "ok", fmt.Sprintf("its answer began after %s", millis(t.first.Milliseconds())), "")
+	add("reachable", "ok", fmt.Sprintf("its answer began after %s", term.Millis(t.first.Milliseconds())), "")
 	add("key", "ok", "it is accepted, or none is wanted", "")
-	add("streaming", "ok", fmt.Sprintf("%s of text in %s", plural(t.pieces, "piece"), millis(t.took.Milliseconds())), "")
+	add("streaming", "ok", fmt.Sprintf("%s of text in %s", term.Plural(t.pieces, "piece"), term.Millis(t.took.Milliseconds())), "")
 	switch call := t.call; {
 	case t.stop == "length":
 		add("tools", "failed", fmt.Sprintf("the answer was cut off after %d tokens", trialTokens), "name a model that thinks less, or --effort low in a run")
 	case call == nil:
 		add("tools", "failed", "it answered without calling the tool", "name a model that calls tools: an agent can do nothing without")
 	case call.Name != "report" || !strings.Contains(call.Args, trialWord) || !json.Valid([]byte(call.Args)):
-		add("tools", "failed", "it called "+short(call.Name+" "+call.Args, 200)+" instead of report with the word "+trialWord, "name a model that calls tools well")
+		add("tools", "failed", "it called "+term.Short(call.Name+" "+call.Args, 200)+" instead of report with the word "+trialWord, "name a model that calls tools well")
 	default:
 		add("tools", "ok", "it called the tool as it was asked to", "")
 	}
@@ -169,5 +170,5 @@ func (a *app) unanswered(c resolved, err error) (name, try string) {
 	case "bad_request":
 		return "request", "check --model and --base-url: does this server speak the protocol, and have the model?"
 	}
-	return "answer", "belay models show " + quoted(c.Model) + " says what is known of the model"
+	return "answer", "belay models show " + term.Quoted(c.Model) + " says what is known of the model"
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/event"
+	"github.com/belay-run/belay/internal/cli/term"
 	"github.com/belay-run/belay/internal/store"
 	"github.com/belay-run/belay/internal/store/outputs"
 	"github.com/belay-run/belay/internal/store/retention"
@@ -40,7 +41,7 @@ func (c *outputsListCmd) read(ctx context.Context, a *app, st store.Store) (int,
 			continue
 		}
 		if a.JSON {
-			a.printJSON(o)
+			a.PrintJSON(o)
 			continue
 		}
 		if rows++; rows == 1 {
@@ -81,7 +82,7 @@ func expiredText(e *outputs.Expired) string {
 	if e.By != "" {
 		text += ", by " + e.By
 	}
-	return line(text)
+	return term.Line(text)
 }
 
 type outputsExpireCmd struct {
@@ -184,12 +185,12 @@ func expireOutputs(ctx context.Context, db *sqlite.DB, w outputs.ExpiryTarget, c
 
 func (a *app) printExpiry(done expiry) {
 	if a.JSON {
-		a.printJSON(done)
+		a.PrintJSON(done)
 		return
 	}
 	a.printLetGo(done)
 	if !done.DryRun {
-		fmt.Fprintf(a.Out, "removed %s of outputs, %s\n", plural(done.Contents, "content"), retention.Size(done.Bytes))
+		fmt.Fprintf(a.Out, "removed %s of outputs, %s\n", term.Plural(done.Contents, "content"), retention.Size(done.Bytes))
 	}
 }
 
@@ -200,12 +201,12 @@ func (a *app) printLetGo(done expiry) {
 	}
 	for _, o := range done.Outputs {
 		if o.Kept != "" {
-			fmt.Fprintf(a.Out, "kept %s: %s\n", o.Digest.Short(), line(o.Kept))
+			fmt.Fprintf(a.Out, "kept %s: %s\n", o.Digest.Short(), term.Line(o.Kept))
 			continue
 		}
-		fmt.Fprintf(a.Out, "%s %s, %s: %s\n", verb, o.Digest.Short(), retention.Size(o.Bytes), line(o.Why))
+		fmt.Fprintf(a.Out, "%s %s, %s: %s\n", verb, o.Digest.Short(), retention.Size(o.Bytes), term.Line(o.Why))
 	}
 	if done.Left > 0 {
-		fmt.Fprintf(a.Out, "%s of expired outputs to be removed later: new, and sessions run\n", plural(done.Left, "content"))
+		fmt.Fprintf(a.Out, "%s of expired outputs to be removed later: new, and sessions run\n", term.Plural(done.Left, "content"))
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/internal/cli/term"
 )
 
 // overview is belay without arguments: what is there, and what to do next.
@@ -20,9 +21,9 @@ func (a *app) overview(ctx context.Context) (int, error) {
 	case err != nil:
 		fmt.Fprintln(w, "store      no place for it: there is no home directory (--store DIR)")
 	case hasStore(dir):
-		fmt.Fprintf(w, "store      %s\n", line(dir))
+		fmt.Fprintf(w, "store      %s\n", term.Line(dir))
 	default:
-		fmt.Fprintf(w, "store      none yet; it will be %s\n", line(dir))
+		fmt.Fprintf(w, "store      none yet; it will be %s\n", term.Line(dir))
 	}
 	fmt.Fprint(w, "\ntry:\n"+
 		"  belay demo                         see it killed and go on, without a key\n"+

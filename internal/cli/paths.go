@@ -15,10 +15,10 @@ import (
 
 func (a *app) placeFromEnv() {
 	if a.Store == "" {
-		a.Store = a.env("BELAY_STORE")
+		a.Store = a.Getenv("BELAY_STORE")
 	}
 	if a.Workspace == "" {
-		a.Workspace = a.env("BELAY_WORKSPACE")
+		a.Workspace = a.Getenv("BELAY_WORKSPACE")
 	}
 }
 
@@ -28,10 +28,10 @@ func (a *app) storeDir() (string, error) {
 	if a.Store != "" {
 		return a.abs(a.Store), nil
 	}
-	if dir := a.env("XDG_STATE_HOME"); filepath.IsAbs(dir) {
+	if dir := a.Getenv("XDG_STATE_HOME"); filepath.IsAbs(dir) {
 		return filepath.Join(dir, "belay"), nil
 	}
-	if home := a.env("HOME"); filepath.IsAbs(home) {
+	if home := a.Getenv("HOME"); filepath.IsAbs(home) {
 		return filepath.Join(home, ".local", "state", "belay"), nil
 	}
 	return "", belay.Errorf(belay.CodeUsage, "there is no home directory to keep sessions in").At("HOME").WithHint("--store DIR")

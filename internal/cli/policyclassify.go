@@ -55,7 +55,7 @@ func (c *policyClassifyCmd) run(_ context.Context, a *app) (int, error) {
 		return 0, err
 	}
 	if c.Command != "" {
-		a.printJSON(classified{Report: shell.Classify(c.Command, o)})
+		a.PrintJSON(classified{Report: shell.Classify(c.Command, o)})
 		return belay.ExitOK, nil
 	}
 	if a.In == nil || a.IsTerminal(a.In) {
@@ -67,7 +67,7 @@ func (c *policyClassifyCmd) run(_ context.Context, a *app) (int, error) {
 // options are the places that a command is judged by. They are text: none of
 // them needs to exist here, so commands of another machine can be judged.
 func (c *policyClassifyCmd) options(a *app) (shell.Options, error) {
-	o := shell.Options{Workspace: a.Workspace, Dir: c.Cwd, Home: cmp.Or(c.Home, a.env("HOME")), Dialect: shell.Dialect(cmp.Or(c.Shell, exec.OfSession().Dialect))}
+	o := shell.Options{Workspace: a.Workspace, Dir: c.Cwd, Home: cmp.Or(c.Home, a.Getenv("HOME")), Dialect: shell.Dialect(cmp.Or(c.Shell, exec.OfSession().Dialect))}
 	if o.Workspace == "" {
 		ws, err := a.workspace()
 		if err != nil {
@@ -104,7 +104,7 @@ func (c *policyClassifyCmd) lines(a *app, o shell.Options) error {
 		if t.Cmd == nil {
 			return badLine(n, `it has no "cmd"`)
 		}
-		a.printJSON(classified{t.ID, shell.Classify(*t.Cmd, o)})
+		a.PrintJSON(classified{t.ID, shell.Classify(*t.Cmd, o)})
 	}
 	if err := in.Err(); err != nil {
 		return badLine(n+1, "%v", err)

@@ -10,6 +10,7 @@ import (
 
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/event"
+	"github.com/belay-run/belay/internal/cli/term"
 	"github.com/belay-run/belay/internal/config/rulefile"
 	"github.com/belay-run/belay/internal/policy"
 	"github.com/belay-run/belay/internal/policy/simulate"
@@ -66,7 +67,7 @@ func (c *policyExplainCmd) run(ctx context.Context, a *app) (int, error) {
 		}
 	}
 	if a.JSON {
-		a.printJSON(x)
+		a.PrintJSON(x)
 		return belay.ExitOK, nil
 	}
 	a.printExplained(x)
@@ -138,7 +139,7 @@ func (c *policyExplainCmd) request(a *app, set *tool.Set, spec belay.ToolSpec, w
 		x.Notes = append(x.Notes, "the tool would refuse these arguments whatever the gate says: "+problem.Message)
 	}
 	level := cmp.Or(c.Level, a.boundary().Level)
-	paths, at := tool.Paths(spec, args), policy.Place{Workspace: ws, Home: a.env("HOME"), Dialect: policy.DialectOf(cmp.Or(c.shell, exec.OfSession())), Shadowed: shadowed(a.env("PATH"), ws), Bare: policy.Bare(level, c.Boundary)}
+	paths, at := tool.Paths(spec, args), policy.Place{Workspace: ws, Home: a.Getenv("HOME"), Dialect: policy.DialectOf(cmp.Or(c.shell, exec.OfSession())), Shadowed: shadowed(a.Getenv("PATH"), ws), Bare: policy.Bare(level, c.Boundary)}
 	for i, p := range paths {
 		paths[i] = file.Within(ws, p)
 	}
@@ -238,7 +239,7 @@ func decisionOf(ctx context.Context, st store.Store, id string) (event.Envelope,
 	}
 	switch len(calls) {
 	case 0:
-		return found, belay.Errorf(belay.CodeNotFound, "no decision in this store is about it").At(line(id)).WithHint("belay events shows the ids of calls; belay why explains other things")
+		return found, belay.Errorf(belay.CodeNotFound, "no decision in this store is about it").At(term.Line(id)).WithHint("belay events shows the ids of calls; belay why explains other things")
 	case 1:
 		return found, nil
 	}
@@ -247,7 +248,7 @@ func decisionOf(ctx context.Context, st store.Store, id string) (event.Envelope,
 		ids = append(ids, string(c))
 	}
 	slices.Sort(ids)
-	return found, belay.Errorf(belay.CodeUsage, "more than one call is meant").At(line(id)).WithHint("name one of them: %s", strings.Join(ids[:min(4, len(ids))], ", "))
+	return found, belay.Errorf(belay.CodeUsage, "more than one call is meant").At(term.Line(id)).WithHint("name one of them: %s", strings.Join(ids[:min(4, len(ids))], ", "))
 }
 
 // caseOf puts a decision together with its question.
@@ -282,17 +283,17 @@ func contentOf(ctx context.Context, st store.Blobs) simulate.Content {
 func (a *app) printExplained(x *explained) {
 	out := func(format string, args ...any) { fmt.Fprintf(a.Out, format+"\n", args...) }
 	if x.Call != "" {
-		out("%s  of %s", line(string(x.Call)), line(string(x.Session)))
+		out("%s  of %s", term.Line(string(x.Call)), term.Line(string(x.Session)))
 	}
 	if x.Explanation == nil {
 		p := x.Recorded
-		out("%s: %s  by %s (%s, tier %s)", line(p.Tool), p.Decision, line(p.Rule), line(p.ReasonCode), line(p.Tier))
-		out("  %s", line(p.Reason))
+		out("%s: %s  by %s (%s, tier %s)", term.Line(p.Tool), p.Decision, term.Line(p.Rule), term.Line(p.ReasonCode), term.Line(p.Tier))
+		out("  %s", term.Line(p.Reason))
 	} else {
 		a.printExplanation(x.Explanation)
 	}
 	for _, n := range x.Notes {
-		out("  note: %s", line(n))
+		out("  note: %s", term.Line(n))
 	}
 	if x.Explanation == nil {
 		return
@@ -301,11 +302,11 @@ func (a *app) printExplained(x *explained) {
 	for _, n := range x.Next {
 		switch {
 		case n.Place != "":
-			out("  %s\n      %s", line(n.Place), line(n.Effect))
+			out("  %s\n      %s", term.Line(n.Place), term.Line(n.Effect))
 		case n.Command != "":
-			out("  %s\n      %s", line(n.Command), line(n.Effect))
+			out("  %s\n      %s", term.Line(n.Command), term.Line(n.Effect))
 		default:
-			out("  a rule that was tried; it %s:\n", line(n.Effect))
+			out("  a rule that was tried; it %s:\n", term.Line(n.Effect))
 			out("%s", explain.CleanLines(strings.TrimRight(x.YAML, "\n")))
 		}
 	}
@@ -313,40 +314,40 @@ func (a *app) printExplained(x *explained) {
 
 func (a *app) printExplanation(e *simulate.Explanation) {
 	out := func(format string, args ...any) { fmt.Fprintf(a.Out, format+"\n", args...) }
-	out("%s: %s  (%s)", line(e.Tool), e.Decision, line(e.Code))
-	out("  %s", line(e.Reason))
-	out("  rule %s%s, tier %s, priority %d, mode %s", line(e.Rule), line(after(" at ", e.Where)), line(e.Tier), e.Priority, line(e.Mode))
+	out("%s: %s  (%s)", term.Line(e.Tool), e.Decision, term.Line(e.Code))
+	out("  %s", term.Line(e.Reason))
+	out("  rule %s%s, tier %s, priority %d, mode %s", term.Line(e.Rule), term.Line(after(" at ", e.Where)), term.Line(e.Tier), e.Priority, term.Line(e.Mode))
 	if e.Boundary != "" {
-		out("  boundary %s%s%s", line(e.Boundary), line(after(" of ", e.BoundaryBy)), line(after(", at least level ", string(e.Least))))
+		out("  boundary %s%s%s", term.Line(e.Boundary), term.Line(after(" of ", e.BoundaryBy)), term.Line(after(", at least level ", string(e.Least))))
 		if e.Limits != "" {
-			out("  limits %s", line(e.Limits))
+			out("  limits %s", term.Line(e.Limits))
 		}
 	}
 	if len(e.Tags) > 0 {
-		out("  tags: %s", line(strings.Join(e.Tags, ", ")))
+		out("  tags: %s", term.Line(strings.Join(e.Tags, ", ")))
 	}
 	if len(e.Taint) > 0 {
-		out("  taint: %s", line(strings.Join(e.Taint, ", ")))
+		out("  taint: %s", term.Line(strings.Join(e.Taint, ", ")))
 	}
 	for i, c := range e.Commands {
 		if i == 0 {
 			out("\nCommands:")
 		}
-		out("  %-6s %s", c.Decision, line(c.Command))
-		out("         %s%s; rule %s", c.Class, line(after(": ", c.Reason)), line(c.Rule))
+		out("  %-6s %s", c.Decision, term.Line(c.Command))
+		out("         %s%s; rule %s", c.Class, term.Line(after(": ", c.Reason)), term.Line(c.Rule))
 	}
 	for i, h := range e.Matched {
 		if i == 0 {
 			out("\nRules that spoke, the strongest first:")
 		}
-		out("  %-6s %s  (tier %s, priority %d%s)", h.Decision, line(h.Rule), line(h.Tier), h.Priority, line(after(", ", h.Where)))
-		out("         %s", line(h.Why))
+		out("  %-6s %s  (tier %s, priority %d%s)", h.Decision, term.Line(h.Rule), term.Line(h.Tier), h.Priority, term.Line(after(", ", h.Where)))
+		out("         %s", term.Line(h.Why))
 	}
 	for i, s := range e.Silent {
 		if i == 0 {
 			out("\nRules that did not:")
 		}
-		out("  %s%s\n         %s", line(s.Rule), line(after("  ", s.Where)), line(s.Misses))
+		out("  %s%s\n         %s", term.Line(s.Rule), term.Line(after("  ", s.Where)), term.Line(s.Misses))
 	}
 	if e.Omitted > 0 {
 		out("  … and %d more", e.Omitted)

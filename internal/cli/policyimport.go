@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/internal/cli/term"
 	"github.com/belay-run/belay/internal/config/rulefile"
 	"github.com/belay-run/belay/internal/lib/atomicfile"
 	"github.com/belay-run/belay/internal/lib/readfile"
@@ -67,7 +68,7 @@ func (c *policyImportCmd) run(ctx context.Context, a *app) (int, error) {
 		return 0, err
 	}
 	if a.JSON {
-		a.printJSON(x)
+		a.PrintJSON(x)
 	}
 	if c.Strict && x.Counts[string(convert.Left)]+x.Counts[string(convert.Lost)] > 0 {
 		return belay.ExitFailed, nil
@@ -84,7 +85,7 @@ func (c *policyImportCmd) read(ctx context.Context, a *app, content []byte) (*im
 			return nil, belay.Errorf(belay.CodeUsage, "the format of these rules isn't recognized").At(c.File).WithHint("--from gemini, claude, openclaw or cowork")
 		}
 	}
-	home := a.env("HOME")
+	home := a.Getenv("HOME")
 	r, err := convert.Read(format, content, convert.Options{Name: c.File, Home: home, OfPerson: home != "" && filepath.Dir(a.abs(c.File)) == filepath.Join(home, ".claude")})
 	if err != nil {
 		return nil, err
@@ -118,11 +119,11 @@ func (c *policyImportCmd) may(x *importedRules) error {
 				break
 			}
 		}
-		return belay.Errorf(belay.CodeBadPolicy, "%s that may deny or ask can't be carried over; the first is %s (%s)", plural(n, "thing"), first.Source, first.Why).At(first.Where).
+		return belay.Errorf(belay.CodeBadPolicy, "%s that may deny or ask can't be carried over; the first is %s (%s)", term.Plural(n, "thing"), first.Source, first.Why).At(first.Where).
 			WithHint("write it by hand (docs/policy.md), and import the rest with --partial")
 	}
 	if c.Output != "" && len(x.Widens) > 0 && !c.Yes {
-		return belay.Errorf(belay.CodeUntrusted, "%s would allow what isn't allowed now: %s", plural(len(x.Widens), "rule"), someOf(x.Widens)).At(c.Output).
+		return belay.Errorf(belay.CodeUntrusted, "%s would allow what isn't allowed now: %s", term.Plural(len(x.Widens), "rule"), someOf(x.Widens)).At(c.Output).
 			WithHint("read them without --output, then write them with --yes")
 	}
 	return nil
@@ -156,7 +157,7 @@ func (c *policyImportCmd) write(a *app, x *importedRules) error {
 		return err
 	})
 	if err == nil && !a.JSON {
-		fmt.Fprintln(a.Out, line(path))
+		fmt.Fprintln(a.Out, term.Line(path))
 	}
 	return err
 }
@@ -171,11 +172,11 @@ func (a *app) reportImport(x *importedRules) {
 		if i.Why != "" {
 			text += " (" + i.Why + ")"
 		}
-		fmt.Fprintln(a.Err, line(text))
+		fmt.Fprintln(a.Err, term.Line(text))
 	}
 	for _, r := range x.allowing {
-		fmt.Fprintln(a.Err, line(fmt.Sprintf("widens    %s: %s allows what isn't allowed now", r.Where, r.ID)))
+		fmt.Fprintln(a.Err, term.Line(fmt.Sprintf("widens    %s: %s allows what isn't allowed now", r.Where, r.ID)))
 	}
-	fmt.Fprintf(a.Err, "%s: of %d entries %d the same, %d stricter, %d left out, %d lost\n", plural(x.Rules, "rule"), len(x.Items),
+	fmt.Fprintf(a.Err, "%s: of %d entries %d the same, %d stricter, %d left out, %d lost\n", term.Plural(x.Rules, "rule"), len(x.Items),
 		x.Counts[string(convert.Same)], x.Counts[string(convert.Stricter)], x.Counts[string(convert.Left)], x.Counts[string(convert.Lost)])
 }

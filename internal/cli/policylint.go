@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/internal/cli/term"
 	"github.com/belay-run/belay/internal/policy"
 	"github.com/belay-run/belay/internal/policy/simulate"
 )
@@ -53,9 +54,9 @@ func (c *policyLintCmd) run(ctx context.Context, a *app) (int, error) {
 		a.printFound(f)
 	}
 	if a.JSON {
-		a.printJSON(sum)
+		a.PrintJSON(sum)
 	} else {
-		fmt.Fprintf(a.Out, "%s: %s, %s, %s\n", plural(sum.Rules, "rule"), plural(sum.Errors, "error"), plural(sum.Warnings, "warning"), plural(sum.Notes, "note"))
+		fmt.Fprintf(a.Out, "%s: %s, %s, %s\n", term.Plural(sum.Rules, "rule"), term.Plural(sum.Errors, "error"), term.Plural(sum.Warnings, "warning"), term.Plural(sum.Notes, "note"))
 	}
 	if simulate.Worst(found) == simulate.LintError {
 		return belay.ExitFailed, nil
@@ -65,10 +66,10 @@ func (c *policyLintCmd) run(ctx context.Context, a *app) (int, error) {
 
 func (a *app) printFound(f simulate.Finding) {
 	if a.JSON {
-		a.printJSON(f)
+		a.PrintJSON(f)
 		return
 	}
-	fmt.Fprintf(a.Out, "%s%s%s: %s (%s)\n", line(behind(f.Where, ": ")), f.Level, line(after(": ", f.Rule)), line(f.Text), f.Code)
+	fmt.Fprintf(a.Out, "%s%s%s: %s (%s)\n", term.Line(behind(f.Where, ": ")), f.Level, term.Line(after(": ", f.Rule)), term.Line(f.Text), f.Code)
 }
 
 // behind is a text with another behind it, or nothing.

@@ -12,6 +12,7 @@ import (
 
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/event"
+	"github.com/belay-run/belay/internal/cli/term"
 	"github.com/belay-run/belay/internal/policy"
 	"github.com/belay-run/belay/internal/policy/simulate"
 	"github.com/belay-run/belay/internal/store"
@@ -86,7 +87,7 @@ type replay struct {
 // newReplay opens what calls are read from.
 func (a *app) newReplay(ctx context.Context, of recordedCalls, files ruleFiles) (*replay, error) {
 	if of.Of != "" && of.All {
-		return nil, belay.Errorf(belay.CodeUsage, "--all takes every session, and one is named").At(line(of.Of)).WithHint("leave one of them out")
+		return nil, belay.Errorf(belay.CodeUsage, "--all takes every session, and one is named").At(term.Line(of.Of)).WithHint("leave one of them out")
 	}
 	r := &replay{a: a, of: of, files: files, sets: map[string]*policy.Set{}}
 	if _, err := a.setOf(ctx, r.sets, "", files); err != nil { // files that can't be read are said before anything else is done
@@ -300,19 +301,19 @@ func (a *app) printChange(ch *simulate.Change) {
 	row := simulate.Row{Tool: k.Recorded.Tool, Old: ch.Old, OldRule: ch.OldRule, New: ch.New, NewRule: ch.NewRule}
 	what := simulate.About(k.Request)
 	if a.JSON {
-		a.printJSON(replayed{Session: k.IDs.Session, Call: k.IDs.Call, Event: k.Event, Row: row, Cause: ch.Cause, What: what})
+		a.PrintJSON(replayed{Session: k.IDs.Session, Call: k.IDs.Call, Event: k.Event, Row: row, Cause: ch.Cause, What: what})
 		return
 	}
 	because := ""
 	if ch.Cause == "build" {
 		because = "  (this build reads the call otherwise; the rules of its day say so too)"
 	}
-	fmt.Fprintf(a.Out, "%s → %s  %s %s  %s%s\n", ch.Old, ch.New, line(row.Tool), line(what), line(string(k.IDs.Call)), because)
+	fmt.Fprintf(a.Out, "%s → %s  %s %s  %s%s\n", ch.Old, ch.New, term.Line(row.Tool), term.Line(what), term.Line(string(k.IDs.Call)), because)
 }
 
 func (a *app) printReplay(t *simulate.Tally) {
 	if a.JSON {
-		a.printJSON(replaySum{*t, t.Rows()})
+		a.PrintJSON(replaySum{*t, t.Rows()})
 		return
 	}
 	rows := t.Rows()
@@ -320,12 +321,12 @@ func (a *app) printReplay(t *simulate.Tally) {
 		fmt.Fprintf(a.Out, "\n%6s  %s\n", "COUNT", "TOOL: OLD (RULE) → NEW (RULE)")
 	}
 	for _, r := range rows {
-		fmt.Fprintf(a.Out, "%6d  %s: %s (%s) → %s (%s)\n", r.Count, line(r.Tool), r.Old, line(r.OldRule), r.New, line(r.NewRule))
+		fmt.Fprintf(a.Out, "%6d  %s: %s (%s) → %s (%s)\n", r.Count, term.Line(r.Tool), r.Old, term.Line(r.OldRule), r.New, term.Line(r.NewRule))
 	}
 	if t.Others > 0 {
 		fmt.Fprintf(a.Out, "%6d  in other rows\n", t.Others)
 	}
-	fmt.Fprintf(a.Out, "%s: %d changed, %d the same, %d the same by another rule, %d not judged again\n", plural(t.Decisions, "decision"), t.Changed, t.Same, t.OtherRule, t.Unjudged())
+	fmt.Fprintf(a.Out, "%s: %d changed, %d the same, %d the same by another rule, %d not judged again\n", term.Plural(t.Decisions, "decision"), t.Changed, t.Same, t.OtherRule, t.Unjudged())
 	for _, why := range slices.Sorted(maps.Keys(t.Lost)) {
 		fmt.Fprintf(a.Out, "  %d not judged again: %s\n", t.Lost[why], simulate.LostWords[why])
 	}

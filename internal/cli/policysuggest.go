@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/internal/cli/term"
 	"github.com/belay-run/belay/internal/config/rulefile"
 	"github.com/belay-run/belay/internal/policy"
 	"github.com/belay-run/belay/internal/policy/simulate"
@@ -75,18 +76,18 @@ func (r *replay) judged(ctx context.Context, take func(*simulate.Case, *policy.S
 func (a *app) printSuggested(asks *simulate.AskStats, sound []*simulate.Suggestion) {
 	if a.JSON {
 		for _, s := range sound {
-			a.printJSON(suggested{s, rulefile.WriteRules([]policy.Rule{s.Rule})})
+			a.PrintJSON(suggested{s, rulefile.WriteRules([]policy.Rule{s.Rule})})
 		}
-		a.printJSON(asks)
+		a.PrintJSON(asks)
 		return
 	}
 	say := func(format string, args ...any) { fmt.Fprintf(a.Out, "# "+format+"\n", args...) }
-	say("%s of %s ask a person under the rules that count now.", count(int64(asks.Asked)), plural(asks.Decisions-asks.Lost, "recorded decision"))
+	say("%s of %s ask a person under the rules that count now.", term.Count(int64(asks.Asked)), term.Plural(asks.Decisions-asks.Lost, "recorded decision"))
 	for _, why := range slices.Sorted(maps.Keys(asks.Unfit)) {
 		say("%d of them stay questions: %s.", asks.Unfit[why], unfitWords[why])
 	}
 	if asks.Lost > 0 {
-		say("%s can't be judged again; belay policy replay says why.", plural(asks.Lost, "decision"))
+		say("%s can't be judged again; belay policy replay says why.", term.Plural(asks.Lost, "decision"))
 	}
 	if len(sound) == 0 {
 		say("No rule would spare enough of them: nothing is suggested.")
@@ -102,15 +103,15 @@ func (a *app) printSuggested(asks *simulate.AskStats, sound []*simulate.Suggesti
 // printed can be kept as a file.
 func (a *app) printSuggestion(s *simulate.Suggestion) {
 	say := func(format string, args ...any) { fmt.Fprintf(a.Out, "  # "+format+"\n", args...) }
-	say("It would have spared %s.", plural(s.Spared, "question"))
-	say("It speaks of %s in %s: besides, %d allowed already, %d still asked about, %d denied as before.", plural(s.Matched, "recorded call"), plural(s.Sessions, "session"), s.Allowed, s.Asked, s.Denied)
+	say("It would have spared %s.", term.Plural(s.Spared, "question"))
+	say("It speaks of %s in %s: besides, %d allowed already, %d still asked about, %d denied as before.", term.Plural(s.Matched, "recorded call"), term.Plural(s.Sessions, "session"), s.Allowed, s.Asked, s.Denied)
 	for _, what := range s.Seen {
-		say("    %s", line(what))
+		say("    %s", term.Line(what))
 	}
 	if s.More > 0 {
 		say("    … and %d more", s.More)
 	}
-	say("policy test: %s", map[bool]string{true: plural(s.Examples, "example") + ", 0 failed", false: "no example; add one"}[s.Examples > 0])
+	say("policy test: %s", map[bool]string{true: term.Plural(s.Examples, "example") + ", 0 failed", false: "no example; add one"}[s.Examples > 0])
 	_, _ = io.WriteString(a.Out, explain.CleanLines(strings.TrimRight(rulefile.WriteRules([]policy.Rule{s.Rule}), "\n"))+"\n") // standard output is gone: there is nowhere to report it
 }
 

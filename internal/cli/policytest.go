@@ -7,6 +7,7 @@ import (
 	"io/fs"
 
 	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/internal/cli/term"
 	"github.com/belay-run/belay/internal/config/rulefile"
 	"github.com/belay-run/belay/internal/lib/readfile"
 	"github.com/belay-run/belay/internal/policy"
@@ -111,9 +112,9 @@ func (c *policyTestCmd) run(ctx context.Context, a *app) (int, error) {
 		a.printTried(t)
 	}
 	if a.JSON {
-		a.printJSON(sum)
+		a.PrintJSON(sum)
 	} else {
-		fmt.Fprintf(a.Out, "%s of %s: %d failed; %d without an example\n", plural(sum.Examples, "example"), plural(sum.Rules, "rule"), sum.Failed, sum.Without)
+		fmt.Fprintf(a.Out, "%s of %s: %d failed; %d without an example\n", term.Plural(sum.Examples, "example"), term.Plural(sum.Rules, "rule"), sum.Failed, sum.Without)
 	}
 	if sum.Failed > 0 {
 		return belay.ExitFailed, nil
@@ -127,10 +128,10 @@ func (a *app) printTried(t policy.ExampleResult) {
 		x.Want = "no match"
 	}
 	if a.JSON {
-		a.printJSON(x)
+		a.PrintJSON(x)
 		return
 	}
 	what := map[bool]string{true: "ok    ", false: "FAILED"}[x.OK]
 	says := map[bool]string{true: "speaks of", false: "doesn't speak of"}[t.Speaks]
-	fmt.Fprintf(a.Out, "%s  %s: %s %s %s\n", what, line(x.Where), line(t.Rule), says, line(t.Example))
+	fmt.Fprintf(a.Out, "%s  %s: %s %s %s\n", what, term.Line(x.Where), term.Line(t.Rule), says, term.Line(t.Example))
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/internal/cli/term"
 	"github.com/belay-run/belay/internal/core/thread"
 	"github.com/belay-run/belay/internal/process"
 	"github.com/belay-run/belay/internal/store"
@@ -48,14 +49,14 @@ func (c *processListCmd) read(ctx context.Context, a *app, st store.Store) (int,
 	if err != nil {
 		return 0, err
 	}
-	return printRows(a, all, "no programs run", ranHeads, func(r processRow) []any { return r.cells(a.Now()) })
+	return term.PrintRows(&a.Env, all, "no programs run", ranHeads, func(r processRow) []any { return r.cells(a.Now()) })
 }
 
 const ranHeads = "PROCESS\tSTATUS\tPID\tFOR\tCPU\tMEMORY\tSESSION\tCOMMAND"
 
 func (r processRow) cells(now time.Time) []any {
 	return []any{r.Process, r.Status, r.PID, now.Sub(r.Since).Round(time.Second),
-		(time.Duration(r.CPU) * time.Millisecond).Round(10 * time.Millisecond), mega(r.Memory), r.Session, line(short(r.Command, 60))}
+		(time.Duration(r.CPU) * time.Millisecond).Round(10 * time.Millisecond), mega(r.Memory), r.Session, term.Line(term.Short(r.Command, 60))}
 }
 
 // mega is bytes as a person reads them.
@@ -202,7 +203,7 @@ func (a *app) toProcess(ctx context.Context, id string, c belay.Command, what st
 
 // took is what programs took of the machine, in a line.
 func took(p view.Programs) string {
-	said := fmt.Sprintf("%s in %s, %s of processors, at most %s of memory, %s written to disks", plural(p.Ended, "program"),
+	said := fmt.Sprintf("%s in %s, %s of processors, at most %s of memory, %s written to disks", term.Plural(p.Ended, "program"),
 		time.Duration(p.Time).Round(10*time.Millisecond), time.Duration(p.CPU).Round(10*time.Millisecond), mega(p.Peak), mega(p.Written))
 	if p.Processes > 0 {
 		said += fmt.Sprintf(", at most %d processes", p.Processes)

@@ -8,6 +8,7 @@ import (
 
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/event"
+	"github.com/belay-run/belay/internal/cli/term"
 	"github.com/belay-run/belay/internal/view/explain"
 )
 
@@ -46,13 +47,13 @@ func (u *follower) standing(ctx context.Context) error {
 
 // asked notes a question, and prints how to answer it when it isn't asked here.
 func (u *follower) asked(ctx context.Context, id belay.ActionID, p event.ActionRequired) {
-	here := u.w.approvals == belay.ApprovalsAsk && u.a.interactive()
+	here := u.w.approvals == belay.ApprovalsAsk && u.a.Interactive()
 	if !here && (u.a.JSON || u.w.approvals != belay.ApprovalsWait) {
 		return
 	}
 	seen, err := requestOf(ctx, u.w.store, u.w.thread.Stream(), id)
 	if err != nil { // a question that can't be shown must not be answered
-		u.live.println("a question can't be shown, and stays open: " + line(err.Error()))
+		u.live.println("a question can't be shown, and stays open: " + term.Line(err.Error()))
 		return
 	}
 	if seen == nil { // it was answered meanwhile
@@ -108,10 +109,10 @@ func (u *follower) prompt() {
 	}
 	switch u.ask.kind {
 	case "question":
-		u.live.println("the agent asks: " + text(u.ask.what))
+		u.live.println("the agent asks: " + term.Text(u.ask.what))
 		u.live.ask("answer (ctrl-d leaves it open): ")
 	case "continue":
-		u.live.println(text(u.ask.what))
+		u.live.println(term.Text(u.ask.what))
 		u.live.ask("go on? [y]es, [n]o: ")
 	default:
 		u.offer()
@@ -132,7 +133,7 @@ func (u *follower) offer() {
 	switch {
 	case u.ask.seen.Wider != nil:
 		u.live.ask("run it again? [y] once, [s] exactly this call for this session, [n]o: ")
-	case len(u.a.editor()) > 0:
+	case len(u.a.Editor()) > 0:
 		u.live.ask("allow? [y] once, [s] for this session, [e]dit, [n]o: ")
 	default:
 		u.live.ask("allow? [y] once, [s] for this session, [n]o: ")
@@ -147,9 +148,9 @@ func (u *follower) edits(ctx context.Context) {
 		args = u.ask.args
 	}
 	u.live.clear()
-	edited, err := u.a.edit(ctx, args)
+	edited, err := u.a.Edit(ctx, args)
 	if err != nil {
-		u.live.println(line(err.Error()))
+		u.live.println(term.Line(err.Error()))
 		return
 	}
 	u.ask.args = edited
@@ -200,7 +201,7 @@ func (u *follower) typed(ctx context.Context, l string, ok bool) {
 	}
 	_, err := u.w.engine.Submit(ctx, u.w.a.order(u.w.session, u.w.thread.Stream(), c))
 	if err != nil {
-		u.live.println("not taken: " + line(err.Error()))
+		u.live.println("not taken: " + term.Line(err.Error()))
 	}
 	switch belay.CodeOf(err) {
 	case belay.CodeConflict, belay.CodeBadArguments: // it still waits, as it is now

@@ -340,7 +340,7 @@ func (a *app) found(kept []string) []finding {
 		if s.key != (manifest.Reference{}) {
 			what += fmt.Sprintf(", key %s", s.key)
 		}
-		if s.key.Kind == "env" && a.env(s.key.Name) == "" {
+		if s.key.Kind == "env" && a.Getenv(s.key.Name) == "" {
 			what += ", which is not set"
 		}
 		add(s, what)

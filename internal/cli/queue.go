@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/internal/cli/term"
 	"github.com/belay-run/belay/internal/core/thread"
 	"github.com/belay-run/belay/internal/store"
 	"github.com/belay-run/belay/internal/view"
@@ -84,9 +85,9 @@ func (r *queueView) turn(id string) (queuedRow, error) {
 	case 1:
 		return found[0], nil
 	case 0:
-		return queuedRow{}, belay.Errorf(belay.CodeNotFound, "no turn that waits in %s has this id", r.session).At(line(id)).WithHint("%s", r.howToList())
+		return queuedRow{}, belay.Errorf(belay.CodeNotFound, "no turn that waits in %s has this id", r.session).At(term.Line(id)).WithHint("%s", r.howToList())
 	}
-	return queuedRow{}, belay.Errorf(belay.CodeUsage, "%d turns that wait begin with this", len(found)).At(line(id)).WithHint("give more of the id; %s", r.howToList())
+	return queuedRow{}, belay.Errorf(belay.CodeUsage, "%d turns that wait begin with this", len(found)).At(term.Line(id)).WithHint("give more of the id; %s", r.howToList())
 }
 
 func (r *queueView) howToList() string { return "belay queue list " + string(r.session) }
@@ -111,12 +112,12 @@ func (c *queueListCmd) read(ctx context.Context, a *app, st store.Store) (int, e
 	if err != nil {
 		return 0, err
 	}
-	return printRows(a, r.turns, "no turns wait", "PLACE\tTURN\tMODE\tWAITS\tTEXT\tTHREAD", func(q queuedRow) []any {
+	return term.PrintRows(&a.Env, r.turns, "no turns wait", "PLACE\tTURN\tMODE\tWAITS\tTEXT\tTHREAD", func(q queuedRow) []any {
 		waits := "-"
 		if !q.Submitted.IsZero() {
-			waits = ago(a.Now().Sub(q.Submitted))
+			waits = term.Ago(a.Now().Sub(q.Submitted))
 		}
-		return []any{q.Position, line(string(q.Turn)), q.Mode, waits, short(q.Text, 60), line(string(q.Thread))}
+		return []any{q.Position, term.Line(string(q.Turn)), q.Mode, waits, term.Short(q.Text, 60), term.Line(string(q.Thread))}
 	})
 }
 
@@ -164,7 +165,7 @@ func (c *queueReorderCmd) run(ctx context.Context, a *app) (int, error) {
 				return "", nil, err
 			}
 			if in = cmp.Or(in, q.Thread); in != q.Thread {
-				return "", nil, belay.Errorf(belay.CodeUsage, "turns of two threads have no common order").At(line(id)).WithHint("%s", r.howToList())
+				return "", nil, belay.Errorf(belay.CodeUsage, "turns of two threads have no common order").At(term.Line(id)).WithHint("%s", r.howToList())
 			}
 			order = append(order, q.Turn)
 		}

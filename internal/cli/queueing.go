@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/internal/cli/term"
 )
 
 // queueing is how threads take turns while one runs, with what was given over it.
@@ -62,7 +63,7 @@ func wholeQueueing(q belay.Queueing) belay.Queueing {
 // saidQueueing is a policy in one line.
 func saidQueueing(q belay.Queueing) string {
 	q = wholeQueueing(q)
-	s := fmt.Sprintf("%s, at most %s, then drop %s", q.Mode, plural(q.Cap, "turn"), q.Drop)
+	s := fmt.Sprintf("%s, at most %s, then drop %s", q.Mode, term.Plural(q.Cap, "turn"), q.Drop)
 	if q.Mode == belay.QueueCollect {
 		s += ", quiet " + q.Quiet.String()
 	}

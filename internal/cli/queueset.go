@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/internal/cli/term"
 	"github.com/belay-run/belay/internal/core/thread"
 )
 
@@ -67,11 +68,11 @@ func (c *queueSetCmd) order(ctx context.Context, a *app, r *runtime) (int, error
 	}
 	switch {
 	case a.JSON:
-		a.printJSON(told)
+		a.PrintJSON(told)
 	case told.Pending:
 		fmt.Fprintln(a.Out, "accepted, not yet handled")
 	default:
-		fmt.Fprintf(a.Out, "%s takes turns: %s\n", line(string(th.Thread)), saidQueueing(q))
+		fmt.Fprintf(a.Out, "%s takes turns: %s\n", term.Line(string(th.Thread)), saidQueueing(q))
 	}
 	return belay.ExitOK, nil
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/event"
+	"github.com/belay-run/belay/internal/cli/term"
 	"github.com/belay-run/belay/internal/core/thread"
 	"github.com/belay-run/belay/internal/engine"
 )
@@ -38,7 +39,7 @@ type renderer struct {
 
 func newLive(a *app) *renderer {
 	moving := a.IsTerminal(a.Err) && !a.JSON
-	return &renderer{out: a.Err, quiet: a.JSON, moving: moving, colours: moving && a.env("NO_COLOR") == "" && a.env("TERM") != "dumb", now: a.Now, calls: map[belay.CallID]string{}, steps: map[belay.StepID]int{}}
+	return &renderer{out: a.Err, quiet: a.JSON, moving: moving, colours: moving && a.Getenv("NO_COLOR") == "" && a.Getenv("TERM") != "dumb", now: a.Now, calls: map[belay.CallID]string{}, steps: map[belay.StepID]int{}}
 }
 
 // goOn takes up a turn where another process left it.
@@ -104,11 +105,11 @@ func (l *renderer) paint(now time.Time) {
 	if !l.moving || l.open || l.asking != "" || l.doing == "" {
 		return
 	}
-	s := fmt.Sprintf("step %d · %s · %s", l.step, short(l.doing, maxDoing), ago(now.Sub(l.since)))
+	s := fmt.Sprintf("step %d · %s · %s", l.step, term.Short(l.doing, maxDoing), term.Ago(now.Sub(l.since)))
 	if l.tokens > 0 {
-		s += " · " + count(l.tokens) + " tokens"
+		s += " · " + term.Count(l.tokens) + " tokens"
 	}
-	l.write("\r\x1b[K" + short(s, 78))
+	l.write("\r\x1b[K" + term.Short(s, 78))
 	l.drawn = true
 }
 
@@ -137,13 +138,13 @@ func (l *renderer) flow(f engine.Live) {
 		l.write(fmt.Sprintf("step %d: ", l.steps[f.IDs.Step]))
 	}
 	l.streamed = f.IDs.Step
-	l.write(text(f.Text))
+	l.write(term.Text(f.Text))
 	l.open = !strings.HasSuffix(f.Text, "\n")
 }
 
 // thinks shows the end of the reasoning so far in place of what runs.
 func (l *renderer) thinks(s string) {
-	r := []rune(line(l.thought + s))
+	r := []rune(term.Line(l.thought + s))
 	l.thought = string(r[max(0, len(r)-maxDoing):])
 	l.doing = l.thought
 }
@@ -156,33 +157,33 @@ func (l *renderer) fact(ev event.Envelope) {
 	case event.ModelCompleted:
 		l.completed(ev, p)
 	case event.ReasoningSummary:
-		l.println("  thought: " + short(strings.TrimSpace(p.Text.Text), 200))
+		l.println("  thought: " + term.Short(strings.TrimSpace(p.Text.Text), 200))
 	case event.ModelFailed:
 		l.doing, l.streamed = "", "" // another attempt says it from the beginning
-		l.println(fmt.Sprintf("step %d: no answer: %s%s", l.step, short(p.Problem.Message, 200), again(p.RetryAt, ev.Time)))
+		l.println(fmt.Sprintf("step %d: no answer: %s%s", l.step, term.Short(p.Problem.Message, 200), again(p.RetryAt, ev.Time)))
 	case event.RoutingFallbackApplied:
 		l.println(fmt.Sprintf("step %d: %s/%s is asked instead of %s/%s", l.step, p.To.Provider, p.To.Model, p.From.Provider, p.From.Model))
 	case event.ToolArgs:
 		l.calls[ev.IDs.Call] = preview(event.ModelCall{Name: p.Name, Args: p.Args, ArgsRef: p.ArgsRef, Path: p.Path, Paths: p.Paths})
-		l.println("  changed by " + line(p.By) + ": " + l.calls[ev.IDs.Call])
+		l.println("  changed by " + term.Line(p.By) + ": " + l.calls[ev.IDs.Call])
 	case event.ToolStarted:
 		l.start(l.name(ev, p.Name), ev.Time)
 	case event.ToolResult:
 		l.start("thinking", ev.Time)
-		l.println(fmt.Sprintf("  %s: %s, %s", l.name(ev, p.Name), p.Outcome(), millis(p.Millis)))
+		l.println(fmt.Sprintf("  %s: %s, %s", l.name(ev, p.Name), p.Outcome(), term.Millis(p.Millis)))
 	case event.ToolFailed:
 		l.start("thinking", ev.Time)
-		s := fmt.Sprintf("  %s: %s (%s)", l.name(ev, p.Name), short(p.Problem.Message, 300), p.Problem.Code)
+		s := fmt.Sprintf("  %s: %s (%s)", l.name(ev, p.Name), term.Short(p.Problem.Message, 300), p.Problem.Code)
 		if p.Problem.Class == "denied" && p.Problem.Hint != "" && p.Final {
-			s += "; " + short(p.Problem.Hint, 200)
+			s += "; " + term.Short(p.Problem.Hint, 200)
 		}
 		l.println(s + again(p.RetryAt, ev.Time))
 	case event.ArtifactChanged:
 		if p.Kind == "plan" {
-			l.println("  plan: " + planLine(p.Plan))
+			l.println("  plan: " + term.PlanLine(p.Plan))
 		}
 	case event.ActionResolved:
-		l.println("  answered with " + line(p.Decision) + " by " + line(p.By))
+		l.println("  answered with " + term.Line(p.Decision) + " by " + term.Line(p.By))
 	case event.RunStatus:
 		if p.Phase == "takeover" {
 			l.println("taken over; what was in flight is not any more")
@@ -202,7 +203,7 @@ func (l *renderer) requested(ev event.Envelope, p event.ModelRequested) {
 	l.thought = ""
 	l.start("thinking", ev.Time)
 	if p.Note != "" && p.Attempt == 1 {
-		l.println("  told: " + short(p.Note, 200))
+		l.println("  told: " + term.Short(p.Note, 200))
 	}
 }
 
@@ -212,7 +213,7 @@ func (l *renderer) completed(ev event.Envelope, p event.ModelCompleted) {
 		l.calls[c.ID] = preview(c)
 	}
 	delete(l.steps, ev.IDs.Step)
-	said := short(strings.TrimSpace(p.Text.Text), 200)
+	said := term.Short(strings.TrimSpace(p.Text.Text), 200)
 	if l.streamed == ev.IDs.Step {
 		l.clear()
 		if said = ""; len(p.Images) == 0 {
@@ -220,10 +221,10 @@ func (l *renderer) completed(ev event.Envelope, p event.ModelCompleted) {
 		}
 	}
 	if n := len(p.Images); n > 0 {
-		said = strings.TrimSpace(said + " (" + plural(n, "picture") + ")")
+		said = strings.TrimSpace(said + " (" + term.Plural(n, "picture") + ")")
 	}
 	if said == "" {
-		said = plural(len(p.Calls), "call")
+		said = term.Plural(len(p.Calls), "call")
 	}
 	l.println(fmt.Sprintf("step %d: %s", l.step, said))
 }
@@ -232,7 +233,7 @@ func (l *renderer) name(ev event.Envelope, tool string) string {
 	if s := l.calls[ev.IDs.Call]; s != "" {
 		return s
 	}
-	return line(tool)
+	return term.Line(tool)
 }
 
 // preview is a call as a person recognises it.
@@ -252,7 +253,7 @@ func preview(c event.ModelCall) string {
 			arg = strings.TrimSpace(in.Pattern + " " + in.Command + in.Path + in.Question)
 		}
 	}
-	return strings.TrimSpace(line(c.Name) + " " + short(arg, 100))
+	return strings.TrimSpace(term.Line(c.Name) + " " + term.Short(arg, 100))
 }
 
 func again(at, now time.Time) string {
@@ -260,11 +261,4 @@ func again(at, now time.Time) string {
 		return ""
 	}
 	return "; again in " + at.Sub(now).Round(100*time.Millisecond).String()
-}
-
-func millis(ms int64) string {
-	if ms < 10_000 {
-		return fmt.Sprintf("%d ms", ms)
-	}
-	return fmt.Sprintf("%.1f s", float64(ms)/1000)
 }

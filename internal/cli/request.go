@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/internal/cli/term"
 	"github.com/belay-run/belay/internal/core/thread"
 	"github.com/belay-run/belay/internal/engine"
 	"github.com/belay-run/belay/internal/policy"
@@ -55,14 +56,14 @@ func (r *request) asks(text string) string {
 	if r.what != "" {
 		return r.what
 	}
-	return line(text)
+	return term.Line(text)
 }
 
 // gives lists what an approval gives the call, and why it is asked for once
 // more.
 func (r *request) gives() (said []string) {
 	if r.Again != nil {
-		said = append(said, line("asked once more: "+r.Again.Reason+" ("+r.Again.Code+")"))
+		said = append(said, term.Line("asked once more: "+r.Again.Reason+" ("+r.Again.Code+")"))
 	}
 	if r.Call != nil && r.Call.Stands != nil {
 		for _, p := range r.Call.Stands.Programs {
@@ -74,16 +75,16 @@ func (r *request) gives() (said []string) {
 	switch {
 	case r.Boundary == "":
 	case r.Wider == nil || r.Call == nil || r.Call.Stopped == nil:
-		said = append(said, "in boundary "+line(r.Boundary))
+		said = append(said, "in boundary "+term.Line(r.Boundary))
 	case r.Call.Stopped.Op == policy.OpObeyed:
-		said = append(said, line("it left "+r.Call.Stopped.Target+", which another program runs or obeys, and that was moved aside; a yes runs it again and lets it leave that"))
+		said = append(said, term.Line("it left "+r.Call.Stopped.Target+", which another program runs or obeys, and that was moved aside; a yes runs it again and lets it leave that"))
 	default:
 		stopped := r.Call.Stopped
 		what := "it"
 		if stopped.Op != "" {
 			what += ": " + stopped.Op + " " + stopped.Target
 		}
-		said = append(said, line("boundary "+stopped.Boundary+" stopped "+what+"; a yes runs it again in boundary "+r.Boundary))
+		said = append(said, term.Line("boundary "+stopped.Boundary+" stopped "+what+"; a yes runs it again in boundary "+r.Boundary))
 	}
 	return said
 }

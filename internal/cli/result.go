@@ -9,6 +9,7 @@ import (
 
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/event"
+	"github.com/belay-run/belay/internal/cli/term"
 	"github.com/belay-run/belay/internal/engine"
 	"github.com/belay-run/belay/internal/view"
 )
@@ -93,19 +94,19 @@ func (w *turnRun) over(ctx context.Context, r result, e turnEnd) (int, error) {
 	}
 	fmt.Fprintln(w.a.Err, numbers(e, r))
 	if r.Summary != "" && strings.TrimSpace(r.Summary) != strings.TrimSpace(string(r.Output)) {
-		fmt.Fprintln(w.a.Out, text(r.Summary))
+		fmt.Fprintln(w.a.Out, term.Text(r.Summary))
 	}
 	for _, p := range r.Published {
-		fmt.Fprintf(w.a.Err, "published %s, version %s: belay sessions artifacts %s %s%s\n", line(p.Name), line(p.Version), w.session, line(quoted(p.Name)), w.a.storeFlag())
+		fmt.Fprintf(w.a.Err, "published %s, version %s: belay sessions artifacts %s %s%s\n", term.Line(p.Name), term.Line(p.Version), w.session, term.Line(term.Quoted(p.Name)), w.a.storeFlag())
 	}
 	if r.NextSteps != "" {
-		fmt.Fprintln(w.a.Out, "next: "+text(r.NextSteps))
+		fmt.Fprintln(w.a.Out, "next: "+term.Text(r.NextSteps))
 	}
 	if r.Output != nil {
-		fmt.Fprintln(w.a.Out, string(safeJSON(r.Output)))
+		fmt.Fprintln(w.a.Out, string(term.SafeJSON(r.Output)))
 	}
 	if e.outcome != belay.Completed {
-		fmt.Fprintf(w.a.Err, "%s: %s (%s)\n", e.outcome, line(e.reason), e.code)
+		fmt.Fprintf(w.a.Err, "%s: %s (%s)\n", e.outcome, term.Line(e.reason), e.code)
 		more := ""
 		if e.code == engine.CodeContextExceeded { // the same request would end the same way
 			more = fmt.Sprintf(" --model NAME that reads more, belay fork %s --turn N", w.session)
@@ -129,25 +130,14 @@ func costOf(s event.TurnStats) *cost {
 	return &cost{State: s.Cost.State(), MicroUSD: s.Cost.MicroUSD}
 }
 
-// money is a sum for people: $0.0123, with "at least" where a part is unknown.
-func money(c event.CostSum) string {
-	switch c.State() {
-	case "known":
-		return "$" + dollars(c.MicroUSD)
-	case "at_least":
-		return "at least $" + dollars(c.MicroUSD)
-	}
-	return "unknown"
-}
-
 // numbers is the last line: what it took.
 func numbers(e turnEnd, r result) string {
-	s := fmt.Sprintf("%s in %s: %s, %s", e.outcome, millis(e.stats.ActiveMS), plural(e.stats.Steps, "step"), plural(e.stats.Calls, "call"))
+	s := fmt.Sprintf("%s in %s: %s, %s", e.outcome, term.Millis(e.stats.ActiveMS), term.Plural(e.stats.Steps, "step"), term.Plural(e.stats.Calls, "call"))
 	if n := e.stats.Denied; n > 0 {
 		s += fmt.Sprintf(", %d denied", n)
 	}
 	if u := e.stats.Usage; u.Reported {
-		s += fmt.Sprintf(", %s tokens read, %s written, cost %s", count(u.Input), count(u.Output), money(e.stats.Cost))
+		s += fmt.Sprintf(", %s tokens read, %s written, cost %s", term.Count(u.Input), term.Count(u.Output), term.Money(e.stats.Cost))
 	}
 	var changed []string
 	for _, f := range r.Changed {
@@ -200,7 +190,7 @@ func (w *turnRun) waits(ctx context.Context, r result) (int, error) {
 }
 
 func (w *turnRun) printResult(r result) {
-	w.a.printJSON(struct {
+	w.a.PrintJSON(struct {
 		Result result `json:"result"`
 	}{r})
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/event"
+	"github.com/belay-run/belay/internal/cli/term"
 	"github.com/belay-run/belay/internal/core/session"
 	"github.com/belay-run/belay/internal/effect/history"
 	"github.com/belay-run/belay/internal/lib/readfile"
@@ -110,7 +111,7 @@ func (g *rollback) carryOut(ctx context.Context, past *history.Past, plan *histo
 	if !g.a.JSON {
 		g.showPlan(plan, back)
 	} else if g.dry {
-		g.a.printJSON(planned{Session: g.session, Scope: g.scope, To: plan.To.ID, Turns: back, Rollback: plan})
+		g.a.PrintJSON(planned{Session: g.session, Scope: g.scope, To: plan.To.ID, Turns: back, Rollback: plan})
 	}
 	switch {
 	case len(plan.Foreign) > 0 && !g.force:
@@ -151,7 +152,7 @@ func (g *rollback) takenBack(past *history.Past, plan *history.Rollback) []histo
 
 func (g *rollback) nothing(plan *history.Rollback) (int, error) {
 	if g.a.JSON {
-		g.a.printJSON(planned{Session: g.session, Scope: g.scope, To: plan.To.ID, Rollback: plan})
+		g.a.PrintJSON(planned{Session: g.session, Scope: g.scope, To: plan.To.ID, Rollback: plan})
 		return belay.ExitOK, nil
 	}
 	g.showStays(plan)
@@ -176,7 +177,7 @@ func (g *rollback) showPlan(plan *history.Rollback, back []history.PastTurn) {
 	}
 	if g.scope == event.ScopeThread {
 		for _, t := range back {
-			fmt.Fprintf(w, "turn %d %staken back: %s\n", t.Number, would, short(t.Text, 60))
+			fmt.Fprintf(w, "turn %d %staken back: %s\n", t.Number, would, term.Short(t.Text, 60))
 		}
 	}
 	g.showStays(plan)
@@ -191,7 +192,7 @@ func (g *rollback) showPlan(plan *history.Rollback, back []history.PastTurn) {
 		if f.Forced {
 			what += ", though it was changed by others"
 		}
-		fmt.Fprintf(w, "file %s %s%s\n", line(f.Path), would, what)
+		fmt.Fprintf(w, "file %s %s%s\n", term.Line(f.Path), would, what)
 	}
 }
 
@@ -199,16 +200,16 @@ func (g *rollback) showPlan(plan *history.Rollback, back []history.PastTurn) {
 func (g *rollback) showStays(plan *history.Rollback) {
 	w := g.a.Out
 	for _, r := range plan.Ran {
-		fmt.Fprintf(w, "not restorable: %s\n", line(r.String()))
+		fmt.Fprintf(w, "not restorable: %s\n", term.Line(r.String()))
 	}
 	for _, r := range plan.Lost {
-		fmt.Fprintf(w, "not restorable: %s: %s\n", line(r.Path), line(r.Why))
+		fmt.Fprintf(w, "not restorable: %s: %s\n", term.Line(r.Path), term.Line(r.Why))
 	}
 	for _, r := range plan.Foreign {
 		if g.force {
 			break // they are among the files
 		}
-		fmt.Fprintf(w, "changed by others: %s: %s\n", line(r.Path), line(r.Why))
+		fmt.Fprintf(w, "changed by others: %s: %s\n", term.Line(r.Path), term.Line(r.Why))
 	}
 }
 
@@ -253,7 +254,7 @@ func (w *turnRun) restored(ctx context.Context) (int, error) {
 		return 0, belay.Errorf(belay.CodeBadState, "the rollback was refused").At(string(w.session)).WithHint("belay events %s", w.session)
 	}
 	if w.a.JSON {
-		w.a.printJSON(wentBack{w.session, *last})
+		w.a.PrintJSON(wentBack{w.session, *last})
 		return belay.ExitOK, nil
 	}
 	if last.Scope == event.ScopeThread {
@@ -263,9 +264,9 @@ func (w *turnRun) restored(ctx context.Context) (int, error) {
 		}
 		fmt.Fprintf(w.a.Out, "the conversation is %s again\n", where)
 	}
-	fmt.Fprintf(w.a.Out, "%s restored\n", plural(last.Restored, "file"))
+	fmt.Fprintf(w.a.Out, "%s restored\n", term.Plural(last.Restored, "file"))
 	for _, k := range last.Kept {
-		fmt.Fprintf(w.a.Out, "stays: %s\n", line(k))
+		fmt.Fprintf(w.a.Out, "stays: %s\n", term.Line(k))
 	}
 	fmt.Fprintf(w.a.Out, "continue with: belay run --session %s%s TEXT\n", w.session, w.a.storeFlag())
 	return belay.ExitOK, nil

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/internal/cli/term"
 	"github.com/belay-run/belay/internal/config/rulefile"
 	"github.com/belay-run/belay/internal/config/trust"
 	"github.com/belay-run/belay/internal/hook"
@@ -167,7 +168,7 @@ func (a *app) sayRulesIgnored(ignored []rulefile.Ignored) {
 		return
 	}
 	for _, i := range ignored {
-		text := fmt.Sprintf("%s: %s is ignored: it would widen permissions, and the file isn't trusted (belay trust)", line(i.Where), line(i.What))
+		text := fmt.Sprintf("%s: %s is ignored: it would widen permissions, and the file isn't trusted (belay trust)", term.Line(i.Where), term.Line(i.What))
 		if slices.Contains(a.told, text) {
 			continue
 		}
@@ -181,7 +182,7 @@ func (a *app) sayRulesIgnored(ignored []rulefile.Ignored) {
 func (a *app) trustsFolder(globs []string, ws string) bool {
 	for _, g := range globs {
 		if rest, ok := strings.CutPrefix(g, "~/"); ok {
-			g = filepath.Join(a.env("HOME"), rest)
+			g = filepath.Join(a.Getenv("HOME"), rest)
 		}
 		for _, dir := range []string{ws, a.origin[ws]} {
 			for dir != "" && dir != "." {
@@ -218,7 +219,7 @@ func groupsOf(specs []belay.ToolSpec) []policy.Group {
 func (a *app) checkers() *hook.Runner {
 	env := []string{}
 	for _, name := range []string{"HOME", "LANG", "TMPDIR"} {
-		if v := a.env(name); v != "" {
+		if v := a.Getenv(name); v != "" {
 			env = append(env, name+"="+v)
 		}
 	}
@@ -236,7 +237,7 @@ type lookedFor struct {
 // shadowed is shadowed of the process's own PATH, as it was a second ago at most:
 // a crowd of turns looks at its folders once.
 func (a *app) shadowed(ws string) bool {
-	path, now := a.env("PATH"), a.Now()
+	path, now := a.Getenv("PATH"), a.Now()
 	was := &a.looked
 	was.mu.Lock()
 	defer was.mu.Unlock()

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/internal/cli/term"
 	"github.com/belay-run/belay/internal/core/route"
 	"github.com/belay-run/belay/internal/core/session"
 )
@@ -109,7 +110,7 @@ func (c *runCmd) title(a *app, task string) string {
 	if title == "" {
 		title, _, _ = strings.Cut(task, "\n")
 	}
-	return short(strings.TrimSpace(a.secrets().String(title)), 80)
+	return term.Short(strings.TrimSpace(a.secrets().String(title)), 80)
 }
 
 // again gives a session that exists something more to do. A mode for the queue is

@@ -11,6 +11,7 @@ import (
 	xterm "golang.org/x/term"
 
 	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/internal/cli/term"
 	"github.com/belay-run/belay/internal/lib/readfile"
 	"github.com/belay-run/belay/internal/secret/vault"
 )
@@ -36,10 +37,10 @@ func (a *app) vault(identity string) (vault.Vault, error) {
 	switch {
 	case identity != "":
 		v.IdentityPath = a.abs(identity)
-	case a.env("BELAY_SECRET_KEY") != "":
-		v.Identity = a.env("BELAY_SECRET_KEY")
-	case a.env("BELAY_IDENTITY") != "":
-		v.IdentityPath = a.abs(a.env("BELAY_IDENTITY"))
+	case a.Getenv("BELAY_SECRET_KEY") != "":
+		v.Identity = a.Getenv("BELAY_SECRET_KEY")
+	case a.Getenv("BELAY_IDENTITY") != "":
+		v.IdentityPath = a.abs(a.Getenv("BELAY_IDENTITY"))
 	}
 	return v, nil
 }
@@ -71,10 +72,10 @@ func (c *secretSetCmd) run(ctx context.Context, a *app) (int, error) {
 		return 0, err
 	}
 	if a.JSON {
-		a.printJSON(vault.Entry{Name: c.Name, At: a.Now().UTC()})
+		a.PrintJSON(vault.Entry{Name: c.Name, At: a.Now().UTC()})
 		return belay.ExitOK, nil
 	}
-	fmt.Fprintf(a.Err, "%s is kept; in belay.yaml it is secret:%s\n", line(c.Name), line(c.Name))
+	fmt.Fprintf(a.Err, "%s is kept; in belay.yaml it is secret:%s\n", term.Line(c.Name), term.Line(c.Name))
 	return belay.ExitOK, nil
 }
 
@@ -103,13 +104,13 @@ func (a *app) typeSecret(ctx context.Context, f *os.File, name string) (string, 
 	fd := int(f.Fd())
 	was, err := xterm.GetState(fd)
 	if err == nil { // before the prompt: who sees it may type at once
-		err = noEcho(fd)
+		err = term.NoEcho(fd)
 	}
 	if err != nil {
 		return "", belay.Errorf(belay.CodeUsage, "the terminal can't be asked: %s", readfile.Reason(err)).WithHint("belay secret set %s <FILE", name)
 	}
 	defer xterm.Restore(fd, was) //nolint:errcheck // there is nobody to tell
-	fmt.Fprintf(a.Err, "value of %s (not shown): ", line(name))
+	fmt.Fprintf(a.Err, "value of %s (not shown): ", term.Line(name))
 	type typed struct {
 		value []byte
 		err   error
@@ -147,8 +148,8 @@ func (c *secretListCmd) run(_ context.Context, a *app) (int, error) {
 	if len(list) == 0 && !a.JSON {
 		fmt.Fprintln(a.Err, "no secret is kept; belay secret set NAME keeps one")
 	}
-	return printRows(a, list, "", "", func(e vault.Entry) []any {
-		return []any{line(e.Name), "set " + e.At.Local().Format("2 Jan 2006 15:04")}
+	return term.PrintRows(&a.Env, list, "", "", func(e vault.Entry) []any {
+		return []any{term.Line(e.Name), "set " + e.At.Local().Format("2 Jan 2006 15:04")}
 	})
 }
 
@@ -166,12 +167,12 @@ func (c *secretRmCmd) run(ctx context.Context, a *app) (int, error) {
 		return 0, err
 	}
 	if a.JSON {
-		a.printJSON(struct {
+		a.PrintJSON(struct {
 			Name    string `json:"name"`
 			Removed bool   `json:"removed"`
 		}{c.Name, true})
 		return belay.ExitOK, nil
 	}
-	fmt.Fprintf(a.Err, "%s is forgotten\n", line(c.Name))
+	fmt.Fprintf(a.Err, "%s is forgotten\n", term.Line(c.Name))
 	return belay.ExitOK, nil
 }

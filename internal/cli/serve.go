@@ -145,7 +145,7 @@ func (c *serveCmd) untilSignals(ctx context.Context, a *app, s *server.Server) (
 // sayServed tells a person, or a program, where the server is.
 func (a *app) sayServed(s served) {
 	if a.JSON {
-		a.printJSON(s)
+		a.PrintJSON(s)
 		return
 	}
 	fmt.Fprintf(a.Out, "serving %s\n", s.URL)

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/internal/cli/term"
 	"github.com/belay-run/belay/internal/effect/history"
 	"github.com/belay-run/belay/internal/store"
 	"github.com/belay-run/belay/internal/view"
@@ -64,10 +65,10 @@ func (c *listCmd) run(ctx context.Context, a *app) (int, error) {
 	if c.All {
 		heads += "\tWORKSPACE"
 	}
-	return printRows(a, all, "", heads, func(s view.Session) []any {
-		cells := []any{s.ID, statusOf(s), ago(a.Now().Sub(s.Updated)) + " ago", short(s.Title, 60) + tagsOf(s)}
+	return term.PrintRows(&a.Env, all, "", heads, func(s view.Session) []any {
+		cells := []any{s.ID, statusOf(s), term.Ago(a.Now().Sub(s.Updated)) + " ago", term.Short(s.Title, 60) + tagsOf(s)}
 		if c.All {
-			cells = append(cells, line(s.Workspace))
+			cells = append(cells, term.Line(s.Workspace))
 		}
 		return cells
 	})
@@ -88,7 +89,7 @@ func (a *app) noSessions(all bool) (int, error) {
 func tagsOf(s view.Session) string {
 	text := ""
 	for _, t := range s.Tags {
-		text += " #" + line(t)
+		text += " #" + term.Line(t)
 	}
 	return text
 }
@@ -137,7 +138,7 @@ func (c *showCmd) read(ctx context.Context, a *app, st store.Store) (int, error)
 		turns = past.Turns
 	}
 	if a.JSON {
-		a.printJSON(shown{s, owner, turns})
+		a.PrintJSON(shown{s, owner, turns})
 		return belay.ExitOK, nil
 	}
 	waits := make([]*request, len(s.Actions))
@@ -160,7 +161,7 @@ func (a *app) showTurns(turns []history.PastTurn) error {
 		return nil
 	}
 	fmt.Fprintln(a.Out)
-	return writeTable(a.Out, turns, "TURN\tEND\tASKED\tID", func(p history.PastTurn) []any {
+	return term.WriteTable(a.Out, turns, "TURN\tEND\tASKED\tID", func(p history.PastTurn) []any {
 		end := string(p.Outcome)
 		switch {
 		case p.Copied:
@@ -168,50 +169,50 @@ func (a *app) showTurns(turns []history.PastTurn) error {
 		case !p.Ended:
 			end = "not ended"
 		}
-		return []any{p.Number, end, short(p.Text, 60), p.ID}
+		return []any{p.Number, end, term.Short(p.Text, 60), p.ID}
 	})
 }
 
 // show prints a session. Of a call that waits for an answer nothing is left out.
 func (a *app) show(s view.Session, shell *belay.Shell, owner *store.Owner, waits []*request) {
-	a.row("session", "%s", s.ID)
-	a.row("title", "%s", s.Title)
+	a.Row("session", "%s", s.ID)
+	a.Row("title", "%s", s.Title)
 	if len(s.Tags) > 0 {
-		a.row("tags", "%s", strings.Join(s.Tags, " "))
+		a.Row("tags", "%s", strings.Join(s.Tags, " "))
 	}
 	if s.Archived {
-		a.row("archived", "lists leave it out")
+		a.Row("archived", "lists leave it out")
 	}
 	if f := s.Forked; f != nil {
-		a.row("forked", "from %s after %s", f.Session, cmp.Or(string(f.Turn), "nothing"))
+		a.Row("forked", "from %s after %s", f.Session, cmp.Or(string(f.Turn), "nothing"))
 	}
 	if i := s.Imported; i != nil {
-		a.row("imported", "from %s %s", i.Format, i.Name)
+		a.Row("imported", "from %s %s", i.Format, i.Name)
 	}
-	a.row("workspace", "%s", s.Workspace)
-	a.row("shell", "%s", shell.Path)
-	a.row("model", "%s %s, mode %s", s.Provider, s.Model, s.Mode)
-	a.row("status", "%s", statusOf(s))
+	a.Row("workspace", "%s", s.Workspace)
+	a.Row("shell", "%s", shell.Path)
+	a.Row("model", "%s %s, mode %s", s.Provider, s.Model, s.Mode)
+	a.Row("status", "%s", statusOf(s))
 	if t := s.Turn(); t != nil {
 		if t.Reason != "" {
-			a.row("reason", "%s (%s)", t.Reason, t.Code)
+			a.Row("reason", "%s (%s)", t.Reason, t.Code)
 		}
 		if t.Summary != "" {
-			a.row("summary", "%s", t.Summary)
+			a.Row("summary", "%s", t.Summary)
 		}
 	}
 	a.showWork(s)
 	if owner != nil {
-		a.row("driven by", "process %d on %s, since %s", owner.PID, owner.Host, ago(a.Now().Sub(owner.Since)))
+		a.Row("driven by", "process %d on %s, since %s", owner.PID, owner.Host, term.Ago(a.Now().Sub(owner.Since)))
 	}
 	for i, o := range s.Actions {
 		a.showWaiting(o, waits[i])
 	}
 	if t := s.Turn(); owner == nil && t != nil && t.Outcome != belay.Completed {
 		if url := a.serverURL(); url != "" {
-			a.row("served", "%s continues it by itself", url)
+			a.Row("served", "%s continues it by itself", url)
 		} else {
-			a.row("try", "belay sessions resume %s", s.ID)
+			a.Row("try", "belay sessions resume %s", s.ID)
 		}
 	}
 }
@@ -220,26 +221,26 @@ func (a *app) show(s view.Session, shell *belay.Shell, owner *store.Owner, waits
 func (a *app) showWork(s view.Session) {
 	used := "tokens unknown: no provider reported any"
 	if s.Usage.Reported {
-		used = fmt.Sprintf("%s tokens read, %s written", count(s.Usage.Input), count(s.Usage.Output))
+		used = fmt.Sprintf("%s tokens read, %s written", term.Count(s.Usage.Input), term.Count(s.Usage.Output))
 	}
-	a.row("used", "%s, %s, %s of active time, %s", plural(s.Counts.Steps, "step"), plural(s.Counts.Calls, "call"), s.Active.String(), used)
+	a.Row("used", "%s, %s, %s of active time, %s", term.Plural(s.Counts.Steps, "step"), term.Plural(s.Counts.Calls, "call"), s.Active.String(), used)
 	if p := s.Programs; p.Ended > 0 {
-		a.row("programs", "%s", took(p))
+		a.Row("programs", "%s", took(p))
 	}
 	for _, th := range s.Threads {
 		if l := ofLimit(th.Programs); l != "" {
-			a.row("", "%s: %s", th.ID, l)
+			a.Row("", "%s: %s", th.ID, l)
 		}
 	}
 	for _, f := range s.Files {
-		a.row("file", "%s %s", f.Op, f.Path)
+		a.Row("file", "%s %s", f.Op, f.Path)
 	}
 	for _, f := range s.Artifacts {
-		a.row("artifact", "%s version %s, %d bytes, %s", f.Name, f.Version, f.Content.Size, f.Content.Media)
+		a.Row("artifact", "%s version %s, %d bytes, %s", f.Name, f.Version, f.Content.Size, f.Content.Media)
 	}
 	for _, th := range s.Threads {
-		for item := range strings.Lines(planText(th.Plan)) {
-			a.row("plan", "%s", item)
+		for item := range strings.Lines(term.PlanText(th.Plan)) {
+			a.Row("plan", "%s", item)
 		}
 	}
 }
@@ -248,17 +249,17 @@ func (a *app) showWork(s view.Session) {
 func (a *app) showWaiting(o view.Action, r *request) {
 	how := howToAnswer(o.ID, o.Kind)
 	if r == nil || r.what == "" {
-		a.row("waits", "%s", o.Prompt)
+		a.Row("waits", "%s", o.Prompt)
 	} else {
-		a.row("waits", "%s", r.what)
+		a.Row("waits", "%s", r.what)
 		for _, said := range r.gives() {
-			a.row("", "%s", said)
+			a.Row("", "%s", said)
 		}
 		how = r.howToAnswer()
 	}
-	a.row("", "until %s", o.Until.Local().Format("2 Jan 15:04"))
+	a.Row("", "until %s", o.Until.Local().Format("2 Jan 15:04"))
 	for _, cmd := range how {
-		a.row("", "%s", cmd)
+		a.Row("", "%s", cmd)
 	}
 }
 

@@ -11,6 +11,7 @@ import (
 
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/event"
+	"github.com/belay-run/belay/internal/cli/term"
 	"github.com/belay-run/belay/internal/store"
 	"github.com/belay-run/belay/internal/view"
 	"github.com/belay-run/belay/internal/view/stats"
@@ -60,7 +61,7 @@ func (c *statsCmd) run(ctx context.Context, a *app) (int, error) {
 	}
 	sum := fold.Sum()
 	if a.JSON {
-		a.printJSON(withShares(sum))
+		a.PrintJSON(withShares(sum))
 		return belay.ExitOK, nil
 	}
 	a.printStats(sum)
@@ -112,15 +113,15 @@ func withShares(s stats.Stats) countedStats {
 func (a *app) printStats(s stats.Stats) {
 	t := tabwriter.NewWriter(a.Out, 0, 0, 2, ' ', 0)
 	row := func(name, format string, args ...any) { fmt.Fprintf(t, "%s\t%s\n", name, fmt.Sprintf(format, args...)) }
-	row("sessions", "%s", count(int64(s.Sessions)))
-	row("turns", "%s ended%s, %d not", count(int64(s.Turns)), split(s.Outcomes), s.Running)
-	row("steps", "%s in %s of active time", count(int64(s.Steps)), millis(s.ActiveMS))
+	row("sessions", "%s", term.Count(int64(s.Sessions)))
+	row("turns", "%s ended%s, %d not", term.Count(int64(s.Turns)), split(s.Outcomes), s.Running)
+	row("steps", "%s in %s of active time", term.Count(int64(s.Steps)), term.Millis(s.ActiveMS))
 	if n := s.UnknownUsage(); s.Usage.Reported {
-		row("tokens", "%s read (%s from a cache), %s written", tokenText(s.Usage.Input, s.Usage, n), count(s.Usage.Cached), tokenText(s.Usage.Output, s.Usage, n))
+		row("tokens", "%s read (%s from a cache), %s written", tokenText(s.Usage.Input, s.Usage, n), term.Count(s.Usage.Cached), tokenText(s.Usage.Output, s.Usage, n))
 	} else {
 		row("tokens", "unknown: no provider reported any")
 	}
-	row("cost", "%s%s", money(s.Cost), unpriced(s.Cost))
+	row("cost", "%s%s", term.Money(s.Cost), unpriced(s.Cost))
 	row("silent stops", "%s", of(s.SilentStops, "of ended turns", "none: no turn has ended"))
 	row("retries that helped", "%s", of(s.RetriesHelped, "of retried calls", "none: no call was retried"))
 	row("decisions", "%s%s", of(s.ReasonCoverage, "with rule and reason", "none: nothing was decided"), split(s.Gate.Decisions))
@@ -131,16 +132,16 @@ func (a *app) printStats(s stats.Stats) {
 	if len(s.Tools) > 0 {
 		fmt.Fprintln(t, "\nTOOL\tCALLS\tOK\tRETRIED\tHELPED\tMEAN\tMAX\tFAILURES")
 		for _, x := range s.Tools {
-			fmt.Fprintf(t, "%s\t%d\t%s\t%d\t%d\t%s\t%s\t%s\n", line(x.Name), x.Calls, percent(ratio(x.OK, x.Calls)), x.Retried, x.Helped,
-				millis(x.MS/int64(max(1, x.Ran))), millis(x.MaxMS), strings.Trim(split(x.Classes), " ()"))
+			fmt.Fprintf(t, "%s\t%d\t%s\t%d\t%d\t%s\t%s\t%s\n", term.Line(x.Name), x.Calls, percent(ratio(x.OK, x.Calls)), x.Retried, x.Helped,
+				term.Millis(x.MS/int64(max(1, x.Ran))), term.Millis(x.MaxMS), strings.Trim(split(x.Classes), " ()"))
 		}
 	}
 	if len(s.Models) > 0 {
 		fmt.Fprintln(t, "\nMODEL\tREQUESTS\tANSWERED\tRETRIED\tREAD\tWRITTEN\tCOST\tFIRST\tMEAN\tFAILURES")
 		for _, m := range s.Models {
-			fmt.Fprintf(t, "%s\t%d\t%s\t%d\t%s\t%s\t%s\t%s\t%s\t%s\n", line(strings.TrimSpace(m.Provider+" "+m.Model)), m.Requests, percent(ratio(m.Answers, m.Requests)),
-				m.Retried, tokenText(m.Usage.Input, m.Usage, m.Unknown), tokenText(m.Usage.Output, m.Usage, m.Unknown), money(m.Cost),
-				millis(m.FirstMS/int64(max(1, m.Answers))), millis(m.TookMS/int64(max(1, m.Answers))), strings.Trim(split(m.Failures), " ()"))
+			fmt.Fprintf(t, "%s\t%d\t%s\t%d\t%s\t%s\t%s\t%s\t%s\t%s\n", term.Line(strings.TrimSpace(m.Provider+" "+m.Model)), m.Requests, percent(ratio(m.Answers, m.Requests)),
+				m.Retried, tokenText(m.Usage.Input, m.Usage, m.Unknown), tokenText(m.Usage.Output, m.Usage, m.Unknown), term.Money(m.Cost),
+				term.Millis(m.FirstMS/int64(max(1, m.Answers))), term.Millis(m.TookMS/int64(max(1, m.Answers))), strings.Trim(split(m.Failures), " ()"))
 		}
 	}
 	t.Flush() //nolint:errcheck // nobody is left to tell
@@ -152,9 +153,9 @@ func tokenText(n int64, u belay.Usage, unknown int) string {
 	case !u.Reported:
 		return "unknown"
 	case unknown > 0:
-		return "at least " + count(n)
+		return "at least " + term.Count(n)
 	}
-	return count(n)
+	return term.Count(n)
 }
 
 // unpriced returns how much of a cost isn't known.
@@ -162,7 +163,7 @@ func unpriced(c event.CostSum) string {
 	if c.Unpriced == 0 {
 		return ""
 	}
-	return fmt.Sprintf(": nothing says what %s cost", plural(c.Unpriced, "answer"))
+	return fmt.Sprintf(": nothing says what %s cost", term.Plural(c.Unpriced, "answer"))
 }
 
 // split names the parts of a number, the largest first.
@@ -175,7 +176,7 @@ func split[K ~string](m map[K]int) string {
 	})
 	var parts []string
 	for _, k := range keys {
-		parts = append(parts, fmt.Sprintf("%d %s", m[k], line(string(k))))
+		parts = append(parts, fmt.Sprintf("%d %s", m[k], term.Line(string(k))))
 	}
 	if len(parts) == 0 {
 		return ""

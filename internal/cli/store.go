@@ -10,6 +10,7 @@ import (
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/event"
 	"github.com/belay-run/belay/internal/audit"
+	"github.com/belay-run/belay/internal/cli/term"
 	"github.com/belay-run/belay/internal/store"
 	"github.com/belay-run/belay/internal/store/outputs"
 	"github.com/belay-run/belay/internal/store/retention"
@@ -55,25 +56,25 @@ func (c *storeStatsCmd) run(ctx context.Context, a *app) (int, error) {
 		return 0, err
 	}
 	if a.JSON {
-		a.printJSON(struct {
+		a.PrintJSON(struct {
 			sqlite.Inventory
 			Retain retention.Policy `json:"retain,omitzero"`
 		}{h, p})
 		return belay.ExitOK, nil
 	}
-	a.row("store", "%s", h.Path)
-	a.row("runtime", "%s", h.Runtime)
-	a.row("sessions", "%s, %s deleted", count(int64(h.Sessions)), count(int64(h.Tombstones)))
-	a.row("facts", "%s in %s, up to position %d", count(h.Facts), plural(h.Streams, "stream"), h.Position)
+	a.Row("store", "%s", h.Path)
+	a.Row("runtime", "%s", h.Runtime)
+	a.Row("sessions", "%s, %s deleted", term.Count(int64(h.Sessions)), term.Count(int64(h.Tombstones)))
+	a.Row("facts", "%s in %s, up to position %d", term.Count(h.Facts), term.Plural(h.Streams, "stream"), h.Position)
 	if !h.First.IsZero() {
-		a.row("", "%s to %s", h.First.Local().Format("2006-01-02 15:04"), h.Last.Local().Format("2006-01-02 15:04"))
+		a.Row("", "%s to %s", h.First.Local().Format("2006-01-02 15:04"), h.Last.Local().Format("2006-01-02 15:04"))
 	}
-	a.row("waiting", "%s", plural(int(h.Waiting), "command"))
-	a.row("contents", "%s, %s of them in files", count(h.Contents), count(h.Files))
-	a.row("size", "%s in the database (%s free), %s in the log, %s in files", retention.Size(h.Database), retention.Size(h.Free), retention.Size(h.Log), retention.Size(h.FileBytes))
-	a.row("keeps", "%s", p)
+	a.Row("waiting", "%s", term.Plural(int(h.Waiting), "command"))
+	a.Row("contents", "%s, %s of them in files", term.Count(h.Contents), term.Count(h.Files))
+	a.Row("size", "%s in the database (%s free), %s in the log, %s in files", retention.Size(h.Database), retention.Size(h.Free), retention.Size(h.Log), retention.Size(h.FileBytes))
+	a.Row("keeps", "%s", p)
 	if h.Unfinished > 0 {
-		a.row("try", "belay store compact: %s cut short", plural(h.Unfinished, "deletion"))
+		a.Row("try", "belay store compact: %s cut short", term.Plural(h.Unfinished, "deletion"))
 	}
 	return belay.ExitOK, nil
 }
@@ -95,14 +96,14 @@ func (c *storeBackupCmd) run(ctx context.Context, a *app) (int, error) {
 		return 0, err
 	}
 	if a.JSON {
-		a.printJSON(struct {
+		a.PrintJSON(struct {
 			File string `json:"file"`
 			sqlite.Manifest
 		}{file, m})
 		return belay.ExitOK, nil
 	}
-	fmt.Fprintf(a.Out, "backed up: %s in %s and %s, up to position %d, verified\n", plural(m.Facts, "fact"), plural(m.Streams, "stream"),
-		plural(m.Files, "large content"), m.Position)
+	fmt.Fprintf(a.Out, "backed up: %s in %s and %s, up to position %d, verified\n", term.Plural(m.Facts, "fact"), term.Plural(m.Streams, "stream"),
+		term.Plural(m.Files, "large content"), m.Position)
 	return belay.ExitOK, nil
 }
 
@@ -121,16 +122,16 @@ func (c *storeRestoreCmd) run(ctx context.Context, a *app) (int, error) {
 		return 0, err
 	}
 	if a.JSON {
-		a.printJSON(struct {
+		a.PrintJSON(struct {
 			Store string `json:"store"`
 			Aside string `json:"aside,omitempty"`
 			sqlite.Manifest
 		}{dir, done.Aside, done.Manifest})
 		return belay.ExitOK, nil
 	}
-	fmt.Fprintf(a.Out, "restored: %s in %s, as of %s, verified\n", plural(done.Facts, "fact"), plural(done.Streams, "stream"), done.Made.Local().Format("2006-01-02 15:04"))
+	fmt.Fprintf(a.Out, "restored: %s in %s, as of %s, verified\n", term.Plural(done.Facts, "fact"), term.Plural(done.Streams, "stream"), done.Made.Local().Format("2006-01-02 15:04"))
 	if done.Aside != "" {
-		fmt.Fprintf(a.Out, "the store that was there is kept in %s\n", line(done.Aside))
+		fmt.Fprintf(a.Out, "the store that was there is kept in %s\n", term.Line(done.Aside))
 	}
 	return belay.ExitOK, nil
 }
@@ -212,9 +213,9 @@ func (c *storeRetainCmd) run(ctx context.Context, a *app) (int, error) {
 		return 0, err
 	}
 	if p.Outputs == (retention.Outputs{}) {
-		return a.say(p, "belay store compact keeps %s", p)
+		return a.Say(p, "belay store compact keeps %s", p)
 	}
-	return a.say(p, "belay store compact keeps %s\noutputs beyond that go by themselves, within an hour, where belay serve runs", p)
+	return a.Say(p, "belay store compact keeps %s\noutputs beyond that go by themselves, within an hour, where belay serve runs", p)
 }
 
 type storeCompactCmd struct {
@@ -321,7 +322,7 @@ func retire(ctx context.Context, db *sqlite.DB, id belay.SessionID) (kept string
 	case owned:
 		return "a process drives it", nil
 	case belay.CodeOf(err) == belay.CodeBusy && err != nil:
-		return line(err.Error()), nil
+		return term.Line(err.Error()), nil
 	case errors.Is(err, store.ErrNotFound):
 		return "", nil // another compaction was faster
 	}
@@ -365,7 +366,7 @@ func (a *app) chosen(ctx context.Context, db *sqlite.DB, p retention.Policy) ([]
 
 func (a *app) printCompacted(done compacted) {
 	if a.JSON {
-		a.printJSON(done)
+		a.PrintJSON(done)
 		return
 	}
 	verb, left := "deleted", "removed"
@@ -382,7 +383,7 @@ func (a *app) printCompacted(done compacted) {
 	if done.Outputs != nil {
 		a.printExpiry(*done.Outputs)
 	}
-	fmt.Fprintf(a.Out, "%s %s that nothing names, %s\n", left, plural(done.Contents, "content"), retention.Size(done.Bytes))
+	fmt.Fprintf(a.Out, "%s %s that nothing names, %s\n", left, term.Plural(done.Contents, "content"), retention.Size(done.Bytes))
 	if !done.DryRun {
 		fmt.Fprintf(a.Out, "%s before, %s now\n", retention.Size(done.Before), retention.Size(done.After))
 	}

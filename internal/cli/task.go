@@ -16,6 +16,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/internal/cli/term"
 	"github.com/belay-run/belay/internal/lib/readfile"
 )
 
@@ -124,7 +125,7 @@ func (a *app) spoken(words []string, ws string) (task, error) {
 		seen[name] = true
 		if !ok {
 			if name != "" {
-				fmt.Fprintln(a.Err, line(name)+" is no file here; sent as text")
+				fmt.Fprintln(a.Err, term.Line(name)+" is no file here; sent as text")
 			}
 			continue
 		}
@@ -164,7 +165,7 @@ func (a *app) mentioned(root *os.Root, ws, word string) (name string, is bool) {
 			}
 		}
 		if info, err := os.Stat(full); err == nil && info.Mode().IsRegular() {
-			fmt.Fprintf(a.Err, "@%s is not in the workspace and is sent as a word; --attach %s sends the file\n", line(w), line(w))
+			fmt.Fprintf(a.Err, "@%s is not in the workspace and is sent as a word; --attach %s sends the file\n", term.Line(w), term.Line(w))
 			return "", false
 		}
 	}

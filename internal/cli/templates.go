@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/internal/cli/term"
 	"github.com/belay-run/belay/internal/config/template"
 	"github.com/belay-run/belay/internal/lib/readfile"
 )
@@ -29,7 +30,7 @@ func (a *app) templates(ws string) (*template.Catalog, error) {
 		return nil, err
 	}
 	for _, bad := range c.Bad {
-		fmt.Fprintf(a.Err, "left out: %s\n", line(bad.Error()))
+		fmt.Fprintf(a.Err, "left out: %s\n", term.Line(bad.Error()))
 	}
 	return c, nil
 }
@@ -71,8 +72,8 @@ func (c *templateListCmd) run(_ context.Context, a *app) (int, error) {
 			rows = append(rows, asListed(x))
 		}
 	}
-	return printRows(a, rows, "", "TEMPLATE\tVERSION\tDOMAIN/KIND\tORIGIN\tWHAT IT IS FOR", func(x listed) []any {
-		return []any{x.Name, x.Version, x.Domain + "/" + x.Kind, x.Origin, short(x.Description, 80)}
+	return term.PrintRows(&a.Env, rows, "", "TEMPLATE\tVERSION\tDOMAIN/KIND\tORIGIN\tWHAT IT IS FOR", func(x listed) []any {
+		return []any{x.Name, x.Version, x.Domain + "/" + x.Kind, x.Origin, term.Short(x.Description, 80)}
 	})
 }
 
@@ -94,10 +95,10 @@ func (c *templateShowCmd) run(_ context.Context, a *app) (int, error) {
 		return 0, err
 	}
 	if a.JSON {
-		a.printJSON(asListed(t))
+		a.PrintJSON(asListed(t))
 		return belay.ExitOK, nil
 	}
-	fmt.Fprintf(a.Out, "%s %s (%s/%s, %s)\n%s\n%s\n", t.Name, t.Version, t.Domain, t.Kind, t.Origin, text(t.Description), t.Digest)
+	fmt.Fprintf(a.Out, "%s %s (%s/%s, %s)\n%s\n%s\n", t.Name, t.Version, t.Domain, t.Kind, t.Origin, term.Text(t.Description), t.Digest)
 	for _, v := range t.Variables {
 		fmt.Fprintf(a.Out, "  %-14s %-8s %s\n", v.Name, v.Type, describe(v))
 	}
@@ -120,7 +121,7 @@ func describe(v template.Variable) string {
 	if len(notes) > 0 {
 		s = strings.TrimSpace(s + " (" + strings.Join(notes, "; ") + ")")
 	}
-	return line(s)
+	return term.Line(s)
 }
 
 // Filled names a template and the values for it.
@@ -192,12 +193,12 @@ func (c *templateRenderCmd) run(_ context.Context, a *app) (int, error) {
 		return 0, err
 	}
 	if a.JSON {
-		a.printJSON(struct {
+		a.PrintJSON(struct {
 			Template *belay.TemplateRef `json:"template"`
 			Text     string             `json:"text"`
 		}{ref, rendered})
 		return belay.ExitOK, nil
 	}
-	fmt.Fprintln(a.Out, text(rendered))
+	fmt.Fprintln(a.Out, term.Text(rendered))
 	return belay.ExitOK, nil
 }

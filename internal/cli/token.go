@@ -8,6 +8,7 @@ import (
 
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/internal/auth"
+	"github.com/belay-run/belay/internal/cli/term"
 	"github.com/belay-run/belay/internal/lib/readfile"
 )
 
@@ -77,7 +78,7 @@ func (c *tokenCreateCmd) run(_ context.Context, a *app) (int, error) {
 		return 0, err
 	}
 	if a.JSON {
-		a.printJSON(tokenMade{text, shownToken(made)})
+		a.PrintJSON(tokenMade{text, shownToken(made)})
 		return belay.ExitOK, nil
 	}
 	fmt.Fprintf(a.Out, "%s\n", text)
@@ -100,7 +101,7 @@ func (c *tokenListCmd) run(_ context.Context, a *app) (int, error) {
 	for i, t := range all {
 		rows[i] = shownToken(t)
 	}
-	return printRows(a, rows, "", "TOKEN\tROLE\tTENANT\tSTATE\tMADE\tNAME", func(x tokenShown) []any {
+	return term.PrintRows(&a.Env, rows, "", "TOKEN\tROLE\tTENANT\tSTATE\tMADE\tNAME", func(x tokenShown) []any {
 		state := "good"
 		switch {
 		case !x.Revoked.IsZero():
@@ -108,7 +109,7 @@ func (c *tokenListCmd) run(_ context.Context, a *app) (int, error) {
 		case !x.Until.IsZero() && !a.Now().Before(x.Until):
 			state = "expired"
 		}
-		return []any{x.ID, x.Role, x.Tenant, state, ago(a.Now().Sub(x.Created)) + " ago", line(x.Name)}
+		return []any{x.ID, x.Role, x.Tenant, state, term.Ago(a.Now().Sub(x.Created)) + " ago", term.Line(x.Name)}
 	})
 }
 
@@ -125,5 +126,5 @@ func (c *tokenRevokeCmd) run(_ context.Context, a *app) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	return a.say(shownToken(gone), "revoked %s", gone.ID)
+	return a.Say(shownToken(gone), "revoked %s", gone.ID)
 }

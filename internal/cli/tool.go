@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/internal/cli/term"
 	"github.com/belay-run/belay/internal/config/manifest"
 	"github.com/belay-run/belay/internal/lib/spelling"
 	"github.com/belay-run/belay/internal/model/direct"
@@ -53,8 +54,8 @@ func (c *toolListCmd) run(ctx context.Context, a *app) (int, error) {
 	for i, s := range specs {
 		rows[i] = w.describe(s)
 	}
-	return printRows(a, rows, "", "TOOL\tGROUPS\tEFFECT\tDOES\tFROM", func(d described) []any {
-		return []any{d.Name, strings.Join(d.Groups, " "), effectOf(d.ToolSpec), does(d.ToolSpec), line(cmp.Or(d.Where, "built in"))}
+	return term.PrintRows(&a.Env, rows, "", "TOOL\tGROUPS\tEFFECT\tDOES\tFROM", func(d described) []any {
+		return []any{d.Name, strings.Join(d.Groups, " "), effectOf(d.ToolSpec), does(d.ToolSpec), term.Line(cmp.Or(d.Where, "built in"))}
 	})
 }
 
@@ -114,7 +115,7 @@ func (c *toolShowCmd) run(ctx context.Context, a *app) (int, error) {
 	}
 	d := w.describe(s)
 	if a.JSON {
-		a.printJSON(d)
+		a.PrintJSON(d)
 		return belay.ExitOK, nil
 	}
 	a.showTool(d)
@@ -133,7 +134,7 @@ func (w *workspaceTools) find(name string) (belay.ToolSpec, error) {
 func (a *app) showTool(d described) {
 	row := func(name, text string) {
 		if text != "" {
-			fmt.Fprintf(a.Out, "%-10s %s\n", name, line(text))
+			fmt.Fprintf(a.Out, "%-10s %s\n", name, term.Line(text))
 		}
 	}
 	row("tool", d.Name)
@@ -152,7 +153,7 @@ func (a *app) showTool(d described) {
 	row("runs", d.Argv)
 	var b bytes.Buffer
 	if json.Indent(&b, d.Input, "", "  ") == nil {
-		fmt.Fprintf(a.Out, "arguments\n%s\n", text(b.String()))
+		fmt.Fprintf(a.Out, "arguments\n%s\n", term.Text(b.String()))
 	}
 }
 
@@ -194,7 +195,7 @@ func (c *toolCallCmd) run(ctx context.Context, a *app) (int, error) {
 	}
 	defer w.close()
 	w.single = true
-	if err := w.beginCall(ctx, ws, short("tool call "+c.Name, 80), settings, task{text: text}); err != nil {
+	if err := w.beginCall(ctx, ws, term.Short("tool call "+c.Name, 80), settings, task{text: text}); err != nil {
 		return 0, err
 	}
 	return w.see(ctx)

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/internal/cli/term"
 	"github.com/belay-run/belay/internal/process"
 	"github.com/belay-run/belay/internal/store"
 	"github.com/belay-run/belay/internal/view"
@@ -63,7 +64,7 @@ func (c *topCmd) run(ctx context.Context, a *app) (int, error) {
 		at = a.Now()
 		if a.JSON {
 			for _, r := range rows {
-				a.printJSON(r)
+				a.PrintJSON(r)
 			}
 			return belay.ExitOK, nil
 		}
@@ -163,10 +164,10 @@ func paint(to *bytes.Buffer, rows []topRow, now time.Time) error {
 		return nil
 	}
 	const heads = "SESSION\tSTATUS\tBY\tSTEPS\tTOKENS IN\tOUT\tPROGRAMS\tCPU%\tCPU\tMEMORY\tENDED\tTOOK\tTITLE"
-	if err := writeTable(to, rows, heads, func(r topRow) []any {
+	if err := term.WriteTable(to, rows, heads, func(r topRow) []any {
 		return []any{r.Session, r.Status, pidOr(r.Owner), r.Steps, r.Usage.Input, r.Usage.Output,
 			len(r.Runs), r.Percent, (time.Duration(r.CPU) * time.Millisecond).Round(10 * time.Millisecond), mega(r.Memory),
-			r.Took.Ended, time.Duration(r.Took.CPU).Round(10 * time.Millisecond), line(short(r.Title, 40))}
+			r.Took.Ended, time.Duration(r.Took.CPU).Round(10 * time.Millisecond), term.Line(term.Short(r.Title, 40))}
 	}); err != nil {
 		return err
 	}
@@ -175,7 +176,7 @@ func paint(to *bytes.Buffer, rows []topRow, now time.Time) error {
 		return nil
 	}
 	fmt.Fprintln(to)
-	return writeTable(to, programs, ranHeads, func(r processRow) []any { return r.cells(now) })
+	return term.WriteTable(to, programs, ranHeads, func(r processRow) []any { return r.cells(now) })
 }
 
 // paintLimits shows how much of a limit sessions and their agents have used.

@@ -15,6 +15,7 @@ import (
 
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/event"
+	"github.com/belay-run/belay/internal/cli/term"
 	"github.com/belay-run/belay/internal/effect/history"
 	"github.com/belay-run/belay/internal/store"
 	"github.com/belay-run/belay/internal/transfer/transcript"
@@ -269,7 +270,7 @@ func (b *transcriptImport) title() string {
 	if title == "" {
 		title = b.begin.ImportedFrom.Name
 	}
-	return short(b.clean(strings.TrimSpace(title)), 70) + " (imported)"
+	return term.Short(b.clean(strings.TrimSpace(title)), 70) + " (imported)"
 }
 
 // printLeft lists what a transcript has and the session doesn't.
@@ -279,6 +280,6 @@ func (a *app) printLeft(left []transcript.Loss) {
 	}
 	fmt.Fprintln(a.Err, "not carried over:")
 	for _, l := range left {
-		fmt.Fprintf(a.Err, "  %s\n", line(l.String()))
+		fmt.Fprintf(a.Err, "  %s\n", term.Line(l.String()))
 	}
 }

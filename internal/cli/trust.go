@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/internal/cli/term"
 	"github.com/belay-run/belay/internal/config/manifest"
 	"github.com/belay-run/belay/internal/config/trust"
 	"github.com/belay-run/belay/internal/lib/readfile"
@@ -122,10 +123,10 @@ func (a *app) trust(ctx context.Context, w trust.Writer, f governedFile) error {
 		return err
 	}
 	if a.JSON {
-		a.printJSON(t)
+		a.PrintJSON(t)
 		return nil
 	}
-	fmt.Fprintf(a.Out, "trusted %s (%s)\n", line(t.Path), t.Content.Digest.Short())
+	fmt.Fprintf(a.Out, "trusted %s (%s)\n", term.Line(t.Path), t.Content.Digest.Short())
 	for _, s := range brings {
 		fmt.Fprintf(a.Out, "  %s\n", s)
 	}
@@ -142,7 +143,7 @@ func brought(f governedFile, content []byte) (said []string, err error) {
 			return nil, err
 		}
 		for _, c := range tools {
-			said = append(said, "tool "+c.Spec.Name+": "+short(c.Argv.String(), 200))
+			said = append(said, "tool "+c.Spec.Name+": "+term.Short(c.Argv.String(), 200))
 		}
 	case filepath.Base(f.path()) == configName:
 		c, err := parseConfig(f.path(), content)
@@ -150,10 +151,10 @@ func brought(f governedFile, content []byte) (said []string, err error) {
 			return nil, err
 		}
 		for _, s := range c.Settings {
-			said = append(said, "setting "+s.Name+": "+short(s.Value+strings.Join(s.List, ", "), 200))
+			said = append(said, "setting "+s.Name+": "+term.Short(s.Value+strings.Join(s.List, ", "), 200))
 		}
 		for _, p := range c.Providers {
-			said = append(said, "provider "+p.Name+": "+short(serviceOf(p).said(), 200))
+			said = append(said, "provider "+p.Name+": "+term.Short(serviceOf(p).said(), 200))
 		}
 	}
 	return said, nil
@@ -166,14 +167,14 @@ func (a *app) revoke(ctx context.Context, w trust.Writer, f governedFile) error 
 	}
 	switch {
 	case a.JSON:
-		a.printJSON(struct {
+		a.PrintJSON(struct {
 			Path    string `json:"path"`
 			Revoked bool   `json:"revoked"`
 		}{f.path(), had})
 	case had:
-		fmt.Fprintf(a.Out, "no longer trusted: %s\n", line(f.path()))
+		fmt.Fprintf(a.Out, "no longer trusted: %s\n", term.Line(f.path()))
 	default:
-		fmt.Fprintf(a.Out, "was not trusted: %s\n", line(f.path()))
+		fmt.Fprintf(a.Out, "was not trusted: %s\n", term.Line(f.path()))
 	}
 	return nil
 }
@@ -205,7 +206,7 @@ func (c *trustCmd) list(ctx context.Context, a *app) (int, error) {
 		}
 		rows = append(rows, trustedFile{f, now})
 	}
-	return printRows(a, rows, "", "", func(f trustedFile) []any {
-		return []any{f.Now, f.Content.Digest.Short(), f.At.Local().Format("2 Jan 2006 15:04"), "by " + line(f.By), line(f.Path)}
+	return term.PrintRows(&a.Env, rows, "", "", func(f trustedFile) []any {
+		return []any{f.Now, f.Content.Digest.Short(), f.At.Local().Format("2 Jan 2006 15:04"), "by " + term.Line(f.By), term.Line(f.Path)}
 	})
 }

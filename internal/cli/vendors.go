@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/belay-run/belay/internal/cli/term"
 	"github.com/belay-run/belay/internal/config/manifest"
 	"github.com/belay-run/belay/internal/model"
 	"github.com/belay-run/belay/internal/model/anthropic"
@@ -125,7 +126,7 @@ func serviceOf(p manifest.Provider) service {
 // sets it.
 func (v vendor) address(env []string) (base, from string) {
 	for _, name := range v.bases {
-		if s := getenv(env, name); s != "" {
+		if s := term.Lookup(env, name); s != "" {
 			if name == "OLLAMA_HOST" {
 				s = ollamaBase(s)
 			}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/internal/cli/term"
 	"github.com/belay-run/belay/internal/lib/readfile"
 	"github.com/belay-run/belay/internal/store"
 	"github.com/belay-run/belay/internal/store/sqlite"
@@ -88,17 +89,17 @@ func verdictExit(r sqlite.Report) int {
 
 func (a *app) printVerdict(r sqlite.Report, compared bool) {
 	if a.JSON {
-		a.printJSON(verdict{r.OK(), r.Events, r.Streams, r.Blobs, r.Compared, r.Problems, r.More, r.Differences, r.Deleted, r.Warnings, r.Expired})
+		a.PrintJSON(verdict{r.OK(), r.Events, r.Streams, r.Blobs, r.Compared, r.Problems, r.More, r.Differences, r.Deleted, r.Warnings, r.Expired})
 		return
 	}
 	list := func(what string, all []sqlite.Problem) {
 		for _, p := range all {
-			fmt.Fprintf(a.Out, "%s: %s\n", what, line(p.String()))
+			fmt.Fprintf(a.Out, "%s: %s\n", what, term.Line(p.String()))
 		}
 	}
 	list("damaged", r.Problems)
 	if r.More > 0 {
-		fmt.Fprintf(a.Out, "and %s more\n", plural(r.More, "problem"))
+		fmt.Fprintf(a.Out, "and %s more\n", term.Plural(r.More, "problem"))
 	}
 	list("different", r.Differences)
 	list("deleted", r.Deleted)
@@ -108,11 +109,11 @@ func (a *app) printVerdict(r sqlite.Report, compared bool) {
 		return
 	}
 	fmt.Fprintf(a.Out, "whole: %s in %s, every hash follows from the one before; %s, all as they were kept\n",
-		plural(r.Events, "fact"), plural(r.Streams, "stream"), plural(r.Blobs, "content"))
+		term.Plural(r.Events, "fact"), term.Plural(r.Streams, "stream"), term.Plural(r.Blobs, "content"))
 	if r.Expired > 0 {
-		fmt.Fprintf(a.Out, "%s expired, as facts say: belay outputs list --all\n", plural(r.Expired, "output"))
+		fmt.Fprintf(a.Out, "%s expired, as facts say: belay outputs list --all\n", term.Plural(r.Expired, "output"))
 	}
 	if compared {
-		fmt.Fprintf(a.Out, "%s found again as they were: nothing was changed before them\n", plural(r.Compared-len(r.Deleted), "head"))
+		fmt.Fprintf(a.Out, "%s found again as they were: nothing was changed before them\n", term.Plural(r.Compared-len(r.Deleted), "head"))
 	}
 }

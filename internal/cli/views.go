@@ -35,5 +35,5 @@ func (c *viewsRebuildCmd) read(ctx context.Context, a *app, st store.Store) (int
 	if err != nil {
 		return 0, err
 	}
-	return a.say(rebuilt{[]string{"sessions", "words"}, int64(at)}, "sessions and words, folded from the log up to %d", at)
+	return a.Say(rebuilt{[]string{"sessions", "words"}, int64(at)}, "sessions and words, folded from the log up to %d", at)
 }

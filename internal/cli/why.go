@@ -27,7 +27,7 @@ func (c *whyCmd) read(ctx context.Context, a *app, st store.Store) (int, error) 
 	if c.Timeline {
 		for _, r := range explain.Timeline(events) {
 			if a.JSON {
-				a.printJSON(r)
+				a.PrintJSON(r)
 				continue
 			}
 			fmt.Fprintln(a.Out, r)
@@ -38,7 +38,7 @@ func (c *whyCmd) read(ctx context.Context, a *app, st store.Store) (int, error) 
 	if err != nil {
 		return 0, err
 	}
-	return a.say(answer, "%s", strings.TrimRight(answer.String(), "\n"))
+	return a.Say(answer, "%s", strings.TrimRight(answer.String(), "\n"))
 }
 
 // about are the facts of the sessions that an id can be about; without an id,

@@ -156,7 +156,7 @@ func (a *app) principal() string {
 		return a.as
 	}
 	for _, name := range []string{"USER", "LOGNAME"} {
-		if v := a.env(name); v != "" && len(v) <= 64 && belay.CheckID("user", v) == nil {
+		if v := a.Getenv(name); v != "" && len(v) <= 64 && belay.CheckID("user", v) == nil {
 			return "user:" + v
 		}
 	}

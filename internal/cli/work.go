@@ -11,6 +11,7 @@ import (
 
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/event"
+	"github.com/belay-run/belay/internal/cli/term"
 	"github.com/belay-run/belay/internal/core/session"
 	"github.com/belay-run/belay/internal/core/thread"
 	"github.com/belay-run/belay/internal/engine"
@@ -182,7 +183,7 @@ func (w *turnRun) content(ctx context.Context, t task) (belay.Content, error) {
 		if err != nil {
 			return c, err
 		}
-		c = belay.Content{Text: short(string(clean), 200), Ref: &ref}
+		c = belay.Content{Text: term.Short(string(clean), 200), Ref: &ref}
 	}
 	for _, f := range t.attached {
 		b := f.content
@@ -325,7 +326,7 @@ func (w *turnRun) interrupt(ctx context.Context, sig os.Signal) {
 // keep tells, when everything rests, whether to wait for an answer.
 func (w *turnRun) keep(ctx context.Context) func([]store.LaneRow) bool {
 	return func([]store.LaneRow) bool {
-		if w.approvals != belay.ApprovalsWait && !(w.approvals == belay.ApprovalsAsk && w.a.interactive()) {
+		if w.approvals != belay.ApprovalsWait && !(w.approvals == belay.ApprovalsAsk && w.a.Interactive()) {
 			return false
 		}
 		s, err := w.state(context.WithoutCancel(ctx))
@@ -358,7 +359,7 @@ func (w *turnRun) resumeCommand() string {
 
 // storeFlag names the store in a command that is printed, when it was named here.
 func (a *app) storeFlag() string {
-	if a.Store == "" || a.Store == a.env("BELAY_STORE") {
+	if a.Store == "" || a.Store == a.Getenv("BELAY_STORE") {
 		return ""
 	}
 	return " --store " + a.abs(a.Store)

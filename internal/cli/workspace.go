@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 
 	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/internal/cli/term"
 	"github.com/belay-run/belay/internal/core/session"
 	"github.com/belay-run/belay/internal/core/thread"
 	"github.com/belay-run/belay/internal/policy"
@@ -103,7 +104,7 @@ func (w *turnRun) inWorktree(ctx context.Context, ws string, create belay.Create
 	}
 	create.Workspace = filepath.Join(t.Path, inside)
 	if changed, err := git.Changes(ctx, root); err == nil && len(changed) > 0 {
-		w.say("%s of %s that are in no commit are not in the worktree", plural(len(changed), "change"), root)
+		w.say("%s of %s that are in no commit are not in the worktree", term.Plural(len(changed), "change"), root)
 	}
 	for _, c := range []belay.Command{create, belay.UseWorkspace{Worktree: &t}} {
 		if _, err := w.engine.Submit(ctx, w.a.order(w.session, w.session.Stream(), c)); err != nil {
@@ -160,7 +161,7 @@ func (r *runtime) draft(ctx context.Context, a *app, c resolved, ws string) (*th
 		return nil, nil, err
 	}
 	rules := &thread.Rules{Settings: c.Settings, Tools: set.Choose(c.Tools), System: systemPrompt, Workspace: ws, Output: c.Schema, Boundary: a.boundary(),
-		UntrustedWorkspace: g.strange, Home: a.env("HOME"), Shadowed: a.shadowed(ws), Routes: a.routes(c.Settings)}
+		UntrustedWorkspace: g.strange, Home: a.Getenv("HOME"), Shadowed: a.shadowed(ws), Routes: a.routes(c.Settings)}
 	if g.raw != nil {
 		rules.Govern(g.ref(), g.set)
 	}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/internal/cli/term"
 	"github.com/belay-run/belay/internal/store"
 	"github.com/belay-run/belay/internal/view"
 	"github.com/belay-run/belay/internal/workspace/worktree"
@@ -60,12 +61,12 @@ func (c *worktreeListCmd) run(ctx context.Context, a *app) (int, error) {
 		}
 		rows = append(rows, l)
 	}
-	return printRows(a, rows, "", "SESSION\tSTATUS\tBRANCH\tUNCOMMITTED\tPATH", func(l treeRow) []any {
+	return term.PrintRows(&a.Env, rows, "", "SESSION\tSTATUS\tBRANCH\tUNCOMMITTED\tPATH", func(l treeRow) []any {
 		uncommitted := "unknown"
 		if l.Changes >= 0 {
-			uncommitted = plural(l.Changes, "file")
+			uncommitted = term.Plural(l.Changes, "file")
 		}
-		return []any{l.Session, l.Status, line(l.Branch), uncommitted, line(l.Path)}
+		return []any{l.Session, l.Status, term.Line(l.Branch), uncommitted, term.Line(l.Path)}
 	})
 }
 
@@ -84,16 +85,16 @@ func (c *worktreeRemoveCmd) order(ctx context.Context, a *app, r *runtime) (int,
 		return 0, err
 	}
 	if a.JSON {
-		a.printJSON(struct {
+		a.PrintJSON(struct {
 			Session belay.SessionID `json:"session"`
 			belay.Worktree
 			BranchKept bool `json:"branchKept"`
 		}{id, t, kept})
 		return belay.ExitOK, nil
 	}
-	fmt.Fprintf(a.Out, "removed %s\n", line(t.Path))
+	fmt.Fprintf(a.Out, "removed %s\n", term.Line(t.Path))
 	if kept {
-		fmt.Fprintf(a.Out, "branch %s stays in %s\n", line(t.Branch), line(t.Repository))
+		fmt.Fprintf(a.Out, "branch %s stays in %s\n", term.Line(t.Branch), term.Line(t.Repository))
 	}
 	return belay.ExitOK, nil
 }

@@ -9,6 +9,7 @@ package term
 import (
 	"io"
 	"os"
+	"strings"
 	"time"
 )
 
@@ -22,4 +23,23 @@ type Env struct {
 	Signals    <-chan os.Signal      // interrupt and terminate; nil brings none
 	IsTerminal func(stream any) bool // of one of the three streams; nil says no
 	JSON       bool                  // prints JSON, one object in a line
+}
+
+// Interactive reports whether a person can be asked here.
+func (e *Env) Interactive() bool {
+	return !e.JSON && e.In != nil && e.IsTerminal(e.In) && e.IsTerminal(e.Err)
+}
+
+// Getenv is the value of a variable.
+func (e *Env) Getenv(name string) string { return Lookup(e.Environ, name) }
+
+// Lookup is the value of a variable in an environment.
+func Lookup(env []string, name string) string {
+	value := ""
+	for _, kv := range env { // the last one counts, as in a process
+		if v, ok := strings.CutPrefix(kv, name+"="); ok {
+			value = v
+		}
+	}
+	return value
 }

@@ -1,4 +1,4 @@
-package cli
+package term
 
 import (
 	"bytes"
@@ -14,21 +14,21 @@ import (
 	"github.com/belay-run/belay"
 )
 
-// editor is the program that a person changes text with: $VISUAL, else $EDITOR,
+// Editor is the program that a person changes text with: $VISUAL, else $EDITOR,
 // split at blanks. No shell reads it.
-func (a *app) editor() []string {
-	if argv := strings.Fields(a.env("VISUAL")); len(argv) > 0 {
+func (e *Env) Editor() []string {
+	if argv := strings.Fields(e.Getenv("VISUAL")); len(argv) > 0 {
 		return argv
 	}
-	return strings.Fields(a.env("EDITOR"))
+	return strings.Fields(e.Getenv("EDITOR"))
 }
 
-// edit lets a person change a call's arguments in their editor, in a file that
+// Edit lets a person change a call's arguments in their editor, in a file that
 // only they can read and that is gone afterwards. What doesn't show itself is
 // written as JSON escapes. Arguments that were left as they are, an editor that
 // fails and a file that isn't JSON are errors: nothing is answered then.
-func (a *app) edit(ctx context.Context, args []byte) (edited json.RawMessage, err error) {
-	argv := a.editor()
+func (e *Env) Edit(ctx context.Context, args []byte) (edited json.RawMessage, err error) {
+	argv := e.Editor()
 	if len(argv) == 0 {
 		return nil, belay.Errorf(belay.CodeUsage, "no editor is known").WithHint("set VISUAL or EDITOR, or give the arguments with --args")
 	}
@@ -37,7 +37,7 @@ func (a *app) edit(ctx context.Context, args []byte) (edited json.RawMessage, er
 		return nil, belay.Errorf(belay.CodeBadState, "the call's arguments aren't JSON, so they can't be edited").WithHint("give them with --args")
 	}
 	pretty.WriteByte('\n')
-	before := safeJSON(pretty.Bytes())
+	before := SafeJSON(pretty.Bytes())
 	dir, err := os.MkdirTemp("", "belay-edit-") // made for this user alone
 	if err != nil {
 		return nil, belay.Errorf(belay.CodeNotWritten, "no file can be made for the editor").WithHint("set TMPDIR to a folder with room, or say the arguments with --args").Wrap(err)
@@ -48,7 +48,7 @@ func (a *app) edit(ctx context.Context, args []byte) (edited json.RawMessage, er
 		return nil, belay.Errorf(belay.CodeNotWritten, "no file can be made for the editor").WithHint("set TMPDIR to a folder with room, or say the arguments with --args").Wrap(err)
 	}
 	cmd := exec.CommandContext(ctx, argv[0], append(argv[1:len(argv):len(argv)], name)...)
-	cmd.Env, cmd.Stdin, cmd.Stdout, cmd.Stderr = a.Environ, a.In, a.Err, a.Err
+	cmd.Env, cmd.Stdin, cmd.Stdout, cmd.Stderr = e.Environ, e.In, e.Err, e.Err
 	if err := cmd.Run(); err != nil {
 		return nil, belay.Errorf(belay.CodeUsage, "the editor %s failed, so nothing was answered", argv[0]).WithHint("set EDITOR to one that works, or say the arguments with --args").Wrap(err)
 	}
@@ -73,11 +73,11 @@ func readEdited(name string, before []byte) (json.RawMessage, error) {
 	case bytes.Equal(after, before):
 		return nil, belay.Errorf(belay.CodeUsage, "nothing was changed, so nothing was answered").WithHint("without an edit: belay approve ID")
 	}
-	return parseArgs(after)
+	return ParseArgs(after)
 }
 
-// parseArgs reads arguments that a person wrote, as one JSON object.
-func parseArgs(text []byte) (json.RawMessage, error) {
+// ParseArgs reads arguments that a person wrote, as one JSON object.
+func ParseArgs(text []byte) (json.RawMessage, error) {
 	var args map[string]json.RawMessage
 	if err := json.Unmarshal(text, &args); err != nil || args == nil {
 		e := belay.Errorf(belay.CodeBadArguments, "the arguments aren't a JSON object, so nothing was answered")

@@ -1,6 +1,0 @@
-//go:build !linux
-
-package cli
-
-// noEcho does nothing: reading the line turns the echo off, a moment later.
-func noEcho(int) error { return nil }

@@ -1,0 +1,65 @@
+package term
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"strings"
+	"text/tabwriter"
+
+	"github.com/belay-run/belay"
+)
+
+// Say prints what a command did: as JSON, or as a line.
+func (e *Env) Say(v any, format string, args ...any) (int, error) {
+	if e.JSON {
+		e.PrintJSON(v)
+		return belay.ExitOK, nil
+	}
+	_, err := fmt.Fprintf(e.Out, format+"\n", args...)
+	return belay.ExitOK, err
+}
+
+// Row prints one figure of what is shown, behind its name.
+func (e *Env) Row(name, format string, args ...any) {
+	fmt.Fprintf(e.Out, "%-10s %s\n", name, Line(fmt.Sprintf(format, args...)))
+}
+
+// PrintRows prints rows: as JSON one in a line, else as a table. none, if it isn't
+// empty, is said where there are no rows.
+func PrintRows[T any](e *Env, rows []T, none, heads string, cells func(T) []any) (int, error) {
+	if e.JSON {
+		for _, r := range rows {
+			e.PrintJSON(r)
+		}
+		return belay.ExitOK, nil
+	}
+	if len(rows) == 0 && none != "" {
+		_, err := fmt.Fprintln(e.Out, none)
+		return belay.ExitOK, err
+	}
+	return belay.ExitOK, WriteTable(e.Out, rows, heads, cells)
+}
+
+// WriteTable aligns the cells of rows below their heads, which are separated by
+// tabs and may be empty.
+func WriteTable[T any](to io.Writer, rows []T, heads string, cells func(T) []any) error {
+	t := tabwriter.NewWriter(to, 0, 0, 2, ' ', 0)
+	if heads != "" {
+		fmt.Fprintln(t, heads)
+	}
+	for _, r := range rows {
+		c := cells(r)
+		fmt.Fprintf(t, strings.TrimSuffix(strings.Repeat("%v\t", len(c)), "\t")+"\n", c...)
+	}
+	return t.Flush()
+}
+
+// PrintJSON writes one line to standard output.
+func (e *Env) PrintJSON(v any) {
+	b, err := json.Marshal(v)
+	if err != nil {
+		panic("cli/term: " + err.Error()) // everything printed is plain data
+	}
+	e.Out.Write(append(SafeJSON(b), '\n')) //nolint:errcheck // nobody is left to tell
+}
