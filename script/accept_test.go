@@ -10,7 +10,8 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"github.com/belay-run/belay/event"
-	api "github.com/belay-run/belay/internal/server"
+	"github.com/belay-run/belay/internal/app"
+	"github.com/belay-run/belay/internal/builtin"
 )
 
 // scenario is one of the standard's acceptance scenarios: a story of the folder
@@ -78,8 +79,8 @@ func TestEveryAcceptanceScenarioIsPlayedOrWaits(t *testing.T) {
 		}
 		stories = slices.DeleteFunc(stories, func(story string) bool { return story == s.story })
 		for _, name := range s.commands {
-			i := slices.IndexFunc(api.Commands, func(c api.Command) bool { return c.Name == name })
-			if i < 0 || api.Commands[i].Later == "" {
+			c := app.Find(builtin.Commands(), name)
+			if c == nil || c.Later == "" {
 				t.Errorf("%s waits for %s, which is there or has no such name: its story is due", s.name, name)
 			}
 		}

@@ -17,6 +17,7 @@ import (
 
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/internal/auth"
+	"github.com/belay-run/belay/internal/builtin"
 	"github.com/belay-run/belay/internal/lib/atomicfile"
 	"github.com/belay-run/belay/internal/read"
 	"github.com/belay-run/belay/internal/server"
@@ -161,7 +162,7 @@ func (c *serveCmd) config(a *app) (server.Config, error) {
 	if c.Verbose {
 		level = slog.LevelDebug
 	}
-	cfg := server.Config{Log: slog.New(slog.NewJSONHandler(scrubbed{a}, &slog.HandlerOptions{Level: level})), Now: a.Now, Hosts: c.Host, Origins: c.Origin, Version: buildVersions().Version,
+	cfg := server.Config{Commands: builtin.Commands(), Reads: builtin.Reads(), Log: slog.New(slog.NewJSONHandler(scrubbed{a}, &slog.HandlerOptions{Level: level})), Now: a.Now, Hosts: c.Host, Origins: c.Origin, Version: buildVersions().Version,
 		Rate: c.Rate, Sessions: c.Sessions, PerTenant: c.Tenants, Drain: c.Drain}
 	if err := c.check(); err != nil {
 		return cfg, err
@@ -296,6 +297,6 @@ func (a *app) house(ctx context.Context, tenant, ws string, roots []string) (ser
 	a.mu.Lock()
 	a.houses = append(a.houses, w)
 	a.mu.Unlock()
-	return server.TenantConfig{Store: followed, Engine: r.engine, Reads: &read.Reads{Store: followed, Hub: hub, Views: views, Words: view.NewLazyFollower(followed, search.Fold{Store: followed})}, Wiring: w, Close: r.close,
+	return server.TenantConfig{Store: followed, Engine: r.engine, Reads: &read.Reads{Store: followed, Hub: hub, Views: views, Words: view.NewLazyFollower(followed, search.Fold{Store: followed})}, Workspaces: w, Close: r.close,
 		Retain: (&retainer{db: st, now: a.Now, most: retainedAtOnce}).round}, nil
 }

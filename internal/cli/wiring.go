@@ -11,11 +11,11 @@ import (
 	"sync"
 
 	"github.com/belay-run/belay"
+	usecase "github.com/belay-run/belay/internal/app"
+	"github.com/belay-run/belay/internal/app/input"
 	"github.com/belay-run/belay/internal/core/session"
 	"github.com/belay-run/belay/internal/policy"
 	"github.com/belay-run/belay/internal/policy/simulate"
-	"github.com/belay-run/belay/internal/problem"
-	"github.com/belay-run/belay/internal/server"
 )
 
 // wiring is what a server asks about one tenant: settings, rules and tools, read
@@ -34,7 +34,7 @@ type wiring struct {
 	dir   string   // of the store
 }
 
-var _ server.Wiring = (*wiring)(nil)
+var _ usecase.Workspaces = (*wiring)(nil)
 
 // look takes the wiring to a workspace.
 func (w *wiring) look(ctx context.Context, ws string) error {
@@ -74,7 +74,7 @@ func (w *wiring) Workspace(_ context.Context, dir string) (string, error) {
 }
 
 // Settings are those of a session, or of a new one, with the choices over them.
-func (w *wiring) Settings(ctx context.Context, ws string, have *belay.Settings, c server.SettingsInput) (belay.Settings, error) {
+func (w *wiring) Settings(ctx context.Context, ws string, have *belay.Settings, c usecase.SettingsInput) (belay.Settings, error) {
 	if have != nil {
 		w.mu.Lock()
 		defer w.mu.Unlock()
@@ -90,12 +90,12 @@ func (w *wiring) Settings(ctx context.Context, ws string, have *belay.Settings, 
 }
 
 // settings is Settings under the lock.
-func (w *wiring) settings(ctx context.Context, ws string, have *belay.Settings, c server.SettingsInput) (belay.Settings, error) {
+func (w *wiring) settings(ctx context.Context, ws string, have *belay.Settings, c usecase.SettingsInput) (belay.Settings, error) {
 	if err := w.look(ctx, ws); err != nil {
 		return belay.Settings{}, err
 	}
 	if strings.Contains(c.Provider, ":") || strings.Contains(c.Fallback, scriptedPrefix) {
-		return belay.Settings{}, problem.At("settings.provider", belay.Errorf(belay.CodeUsage, "a provider is named, files aren't").WithHint("belay serve with BELAY_SCRIPT set plays a file"))
+		return belay.Settings{}, input.At("settings.provider", belay.Errorf(belay.CodeUsage, "a provider is named, files aren't").WithHint("belay serve with BELAY_SCRIPT set plays a file"))
 	}
 	cfg := Config{Mode: c.Mode, Allow: c.Allow, Tools: c.Tools, Provider: c.Provider, Model: c.Model, Fallback: c.Fallback, MaxSteps: c.MaxSteps, MaxTime: c.MaxTime,
 		MaxCalls: c.MaxCalls, Completion: c.Completion, Share: c.Share, Effort: c.Effort, AskTimeout: c.AskTimeout}
@@ -126,7 +126,7 @@ func settingError(err error) error {
 	}
 	said := *e
 	said.Where, said.Hint = "", strings.ReplaceAll(e.Hint, "--", "")
-	return problem.At("settings."+strings.Join(words, ""), &said)
+	return input.At("settings."+strings.Join(words, ""), &said)
 }
 
 // Rules keeps what a turn is decided by.
@@ -183,7 +183,7 @@ func (w *wiring) Tools(ctx context.Context, ws string, s belay.Settings) ([]bela
 }
 
 // Explain returns the verdict of the current rules on a call, and the reasons.
-func (w *wiring) Explain(ctx context.Context, ws string, s belay.Settings, q server.Question) (simulate.Explanation, []string, error) {
+func (w *wiring) Explain(ctx context.Context, ws string, s belay.Settings, q usecase.Question) (simulate.Explanation, []string, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	var none simulate.Explanation

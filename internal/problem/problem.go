@@ -9,10 +9,10 @@ import (
 	"errors"
 	"net/http"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/internal/app/input"
 	"github.com/belay-run/belay/internal/store"
 )
 
@@ -33,45 +33,6 @@ type Problem struct {
 	RetryAfter time.Duration `json:"-"` // also the header of this name; zero is none
 }
 
-// fault is an error with the part of the request that it is about.
-type fault struct {
-	field string
-	err   error
-}
-
-func (f *fault) Error() string { return f.err.Error() }
-func (f *fault) Unwrap() error { return f.err }
-
-// At says which part of the request an error is about. Who said so first knows it
-// best.
-func At(field string, err error) error {
-	if _, said := errors.AsType[*fault](err); err == nil || said {
-		return err
-	}
-	return &fault{field, err}
-}
-
-// Shown is a name from outside as an error repeats it: not all of one that is long,
-// and none of what isn't UTF-8.
-func Shown(name string) string {
-	if len(name) > 64 {
-		name = name[:64] + "…"
-	}
-	return strings.ToValidUTF8(name, "�")
-}
-
-// later is an error that may be gone after a while.
-type later struct {
-	after time.Duration
-	err   error
-}
-
-func (l *later) Error() string { return l.err.Error() }
-func (l *later) Unwrap() error { return l.err }
-
-// After says when it is worth trying again.
-func After(d time.Duration, err error) error { return &later{d, err} }
-
 // Of is the problem that an error is. The status follows from the code; an
 // error without one is "internal" and its text stays with the server.
 func Of(err error) *Problem {
@@ -90,11 +51,11 @@ func Of(err error) *Problem {
 	case errors.Is(err, store.ErrNotFound):
 		p.Code, p.Detail = belay.CodeNotFound, "there is nothing of this name here"
 	}
-	if f, ok := errors.AsType[*fault](err); ok {
-		p.Field = f.field
+	if f, ok := errors.AsType[*input.FieldError](err); ok {
+		p.Field = f.Field
 	}
-	if l, ok := errors.AsType[*later](err); ok {
-		p.RetryAfter = l.after
+	if l, ok := errors.AsType[*input.LaterError](err); ok {
+		p.RetryAfter = l.After
 	}
 	p.Status = StatusOf(p.Code)
 	p.Title = http.StatusText(p.Status)

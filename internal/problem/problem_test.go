@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/internal/app/input"
 	"github.com/belay-run/belay/internal/store"
 )
 
@@ -20,9 +21,9 @@ func TestAnErrorIsAProblemWithCodeFieldAndStatus(t *testing.T) {
 		status int
 		field  string
 	}{
-		{At("settings.mode", belay.Errorf(belay.CodeUsage, "no such mode")), belay.CodeUsage, 400, "settings.mode"},
-		{fmt.Errorf("in a frame: %w", At("id", belay.Errorf(belay.CodeBadID, "too long"))), belay.CodeBadID, 400, "id"},
-		{At("settings.model", belay.Errorf(belay.CodeNoKey, "it wants a key, and there is none")), belay.CodeNoKey, 400, "settings.model"},
+		{input.At("settings.mode", belay.Errorf(belay.CodeUsage, "no such mode")), belay.CodeUsage, 400, "settings.mode"},
+		{fmt.Errorf("in a frame: %w", input.At("id", belay.Errorf(belay.CodeBadID, "too long"))), belay.CodeBadID, 400, "id"},
+		{input.At("settings.model", belay.Errorf(belay.CodeNoKey, "it wants a key, and there is none")), belay.CodeNoKey, 400, "settings.model"},
 		{belay.Errorf(belay.CodeUnauthorized, "no token"), belay.CodeUnauthorized, 401, ""},
 		{belay.Errorf(belay.CodeForbidden, "a viewer"), belay.CodeForbidden, 403, ""},
 		{store.ErrNotFound, belay.CodeNotFound, 404, ""},
@@ -53,7 +54,7 @@ func TestAnErrorIsAProblemWithCodeFieldAndStatus(t *testing.T) {
 
 func TestAProblemSaysWhenToComeBack(t *testing.T) {
 	w := httptest.NewRecorder()
-	Write(w, httptest.NewRequest("GET", "/v1/runs", nil), After(1500*time.Millisecond, belay.Errorf(belay.CodeTooMany, "slow down")))
+	Write(w, httptest.NewRequest("GET", "/v1/runs", nil), input.After(1500*time.Millisecond, belay.Errorf(belay.CodeTooMany, "slow down")))
 	if w.Code != 429 || w.Header().Get("Retry-After") != "2" {
 		t.Errorf("status %d, Retry-After %q", w.Code, w.Header().Get("Retry-After"))
 	}

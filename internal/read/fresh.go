@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/internal/app/input"
 	"github.com/belay-run/belay/internal/problem"
 	"github.com/belay-run/belay/internal/store"
 )
@@ -24,24 +25,29 @@ const answerWithin = 30 * time.Second
 // patience is how long a read waits for the position it was asked for.
 const patience = 2 * time.Second
 
-// fresh waits until the log has come as far as the request's after.
-func (v *Reads) fresh(r *http.Request) (Fresh, error) {
-	after, err := number(r, "after", 0, 0, 1<<62)
+// fresh waits until the log has come as far as the query's after.
+func (v *Reads) fresh(ctx context.Context, q Query) (Fresh, error) {
+	after, err := number(q, "after", 0, 0, 1<<62)
 	if err != nil {
 		return Fresh{}, err
 	}
+	return WaitFor(ctx, v.Store, store.Position(after))
+}
+
+// WaitFor waits until the log has come as far as a position, for up to two seconds.
+func WaitFor(ctx context.Context, st store.Store, after store.Position) (Fresh, error) {
 	end := time.NewTimer(patience)
 	defer end.Stop()
 	for {
-		changed := v.Store.Changed(r.Context())
-		at, err := v.Store.End(r.Context())
+		changed := st.Changed(ctx)
+		at, err := st.End(ctx)
 		if err != nil {
 			return Fresh{}, err
 		}
-		if at >= store.Position(after) {
+		if at >= after {
 			f := Fresh{Position: at}
-			if at-store.Position(after) >= store.RestoreGap { // it may be of a time before the store was put back
-				f.Stale, err = store.RolledBack(r.Context(), v.Store, store.Position(after))
+			if at-after >= store.RestoreGap { // it may be of a time before the store was put back
+				f.Stale, err = store.RolledBack(ctx, st, after)
 			}
 			return f, err
 		}
@@ -49,32 +55,32 @@ func (v *Reads) fresh(r *http.Request) (Fresh, error) {
 		case <-changed:
 		case <-end.C:
 			return Fresh{Position: at, Stale: true}, nil
-		case <-r.Context().Done():
-			return Fresh{}, r.Context().Err()
+		case <-ctx.Done():
+			return Fresh{}, context.Cause(ctx)
 		}
 	}
 }
 
 // number is a whole number of the query, or the default when it isn't there.
-func number(r *http.Request, name string, otherwise, least, most int64) (int64, error) {
-	s := r.URL.Query().Get(name)
+func number(q Query, name string, otherwise, least, most int64) (int64, error) {
+	s := q.Values.Get(name)
 	if s == "" {
 		return otherwise, nil
 	}
 	n, err := strconv.ParseInt(s, 10, 64)
 	if err != nil || n < least || n > most {
-		return 0, problem.At("query "+name, belay.Errorf(belay.CodeUsage, "%q is no whole number from %d to %d", problem.Shown(s), least, most).WithHint("%s=%d", name, max(otherwise, least)))
+		return 0, input.At("query "+name, belay.Errorf(belay.CodeUsage, "%q is no whole number from %d to %d", input.Shown(s), least, most).WithHint("%s=%d", name, max(otherwise, least)))
 	}
 	return n, nil
 }
 
 // answered makes a handler of a function that reads.
-func answered[T any](read func(ctx context.Context, r *http.Request) (T, error)) http.HandlerFunc {
+func answered[T any](read func(ctx context.Context, q Query) (T, error)) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		http.NewResponseController(w).SetWriteDeadline(time.Now().Add(answerWithin)) //nolint:errcheck // a connection that can't have one is a test's
 		ctx, cancel := context.WithTimeout(r.Context(), answerWithin)
 		defer cancel()
-		out, err := read(ctx, r.WithContext(ctx))
+		out, err := read(ctx, QueryOf(r))
 		var body []byte
 		if err == nil {
 			body, err = json.Marshal(out)

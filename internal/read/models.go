@@ -2,12 +2,11 @@ package read
 
 import (
 	"context"
-	"net/http"
 	"slices"
 	"time"
 
 	"github.com/belay-run/belay"
-	"github.com/belay-run/belay/internal/problem"
+	"github.com/belay-run/belay/internal/app/input"
 	"github.com/belay-run/belay/internal/view"
 	"github.com/belay-run/belay/internal/view/snapshot"
 )
@@ -24,8 +23,8 @@ type Standing struct {
 }
 
 // stand folds a session for one answer.
-func (v *Reads) stand(ctx context.Context, r *http.Request, id belay.SessionID) (Standing, *snapshot.Session, error) {
-	f, err := v.fresh(r)
+func (v *Reads) stand(ctx context.Context, q Query, id belay.SessionID) (Standing, *snapshot.Session, error) {
+	f, err := v.fresh(ctx, q)
 	if err != nil {
 		return Standing{}, nil, err
 	}
@@ -41,12 +40,12 @@ func (v *Reads) stand(ctx context.Context, r *http.Request, id belay.SessionID) 
 }
 
 // standOf is stand for the session that a request's path names.
-func (v *Reads) standOf(ctx context.Context, r *http.Request) (Standing, *snapshot.Session, error) {
-	scope, err := v.ofSession(r)
+func (v *Reads) standOf(ctx context.Context, q Query) (Standing, *snapshot.Session, error) {
+	scope, err := v.ofSession(ctx, q)
 	if err != nil {
 		return Standing{}, nil, err
 	}
-	return v.stand(ctx, r, scope.Session)
+	return v.stand(ctx, q, scope.Session)
 }
 
 // SessionSnapshot is the session_snapshot.
@@ -56,8 +55,8 @@ type SessionSnapshot struct {
 }
 
 // SessionSnapshot answers with the standard's snapshot of a session.
-func (v *Reads) SessionSnapshot(ctx context.Context, r *http.Request) (*SessionSnapshot, error) {
-	at, s, err := v.standOf(ctx, r)
+func (v *Reads) SessionSnapshot(ctx context.Context, q Query) (*SessionSnapshot, error) {
+	at, s, err := v.standOf(ctx, q)
 	if err == nil {
 		err = whole(s)
 	}
@@ -69,7 +68,7 @@ func whole(s *snapshot.Session) error {
 	if len(s.Threads) > 0 {
 		return nil
 	}
-	return problem.At("path id", belay.Errorf(belay.CodeBadState, "the session has no thread yet, so there is nothing to show"))
+	return input.At("path id", belay.Errorf(belay.CodeBadState, "the session has no thread yet, so there is nothing to show"))
 }
 
 // ThreadRead is the thread_read_model.
@@ -85,12 +84,12 @@ type ThreadRead struct {
 }
 
 // ThreadRead answers what happens in a thread now.
-func (v *Reads) ThreadRead(ctx context.Context, r *http.Request) (*ThreadRead, error) {
-	scope, err := v.ofThread(r)
+func (v *Reads) ThreadRead(ctx context.Context, q Query) (*ThreadRead, error) {
+	scope, err := v.ofThread(ctx, q)
 	if err != nil {
 		return nil, err
 	}
-	at, s, err := v.stand(ctx, r, scope.Session)
+	at, s, err := v.stand(ctx, q, scope.Session)
 	if err != nil {
 		return nil, err
 	}
@@ -136,8 +135,8 @@ type WaitingTurn struct {
 }
 
 // QueueSnapshot answers which turns wait in a session.
-func (v *Reads) QueueSnapshot(ctx context.Context, r *http.Request) (*QueueSnapshot, error) {
-	at, s, err := v.standOf(ctx, r)
+func (v *Reads) QueueSnapshot(ctx context.Context, q Query) (*QueueSnapshot, error) {
+	at, s, err := v.standOf(ctx, q)
 	if err != nil {
 		return nil, err
 	}
@@ -161,8 +160,8 @@ type TaskSnapshot struct {
 }
 
 // TaskSnapshot answers how the tasks of a session are.
-func (v *Reads) TaskSnapshot(ctx context.Context, r *http.Request) (*TaskSnapshot, error) {
-	at, s, err := v.standOf(ctx, r)
+func (v *Reads) TaskSnapshot(ctx context.Context, q Query) (*TaskSnapshot, error) {
+	at, s, err := v.standOf(ctx, q)
 	if err != nil {
 		return nil, err
 	}
@@ -184,8 +183,8 @@ type ThreadContext struct {
 
 // ContextBoundary answers what models are given besides the conversation, and
 // what of it they aren't.
-func (v *Reads) ContextBoundary(ctx context.Context, r *http.Request) (*ContextBoundary, error) {
-	at, s, err := v.standOf(ctx, r)
+func (v *Reads) ContextBoundary(ctx context.Context, q Query) (*ContextBoundary, error) {
+	at, s, err := v.standOf(ctx, q)
 	if err != nil {
 		return nil, err
 	}
@@ -208,8 +207,8 @@ type ArtifactCheckpoints struct {
 
 // ArtifactCheckpoints answers what came of a session: artifacts, changed files
 // and large outputs.
-func (v *Reads) ArtifactCheckpoints(ctx context.Context, r *http.Request) (*ArtifactCheckpoints, error) {
-	at, s, err := v.standOf(ctx, r)
+func (v *Reads) ArtifactCheckpoints(ctx context.Context, q Query) (*ArtifactCheckpoints, error) {
+	at, s, err := v.standOf(ctx, q)
 	if err != nil {
 		return nil, err
 	}
@@ -236,8 +235,8 @@ type PermissionSandbox struct {
 
 // PermissionSandbox answers what a session may do, what was refused, what waits
 // for a person, and in which boundary programs run.
-func (v *Reads) PermissionSandbox(ctx context.Context, r *http.Request) (*PermissionSandbox, error) {
-	at, s, err := v.standOf(ctx, r)
+func (v *Reads) PermissionSandbox(ctx context.Context, q Query) (*PermissionSandbox, error) {
+	at, s, err := v.standOf(ctx, q)
 	if err != nil {
 		return nil, err
 	}
@@ -263,8 +262,8 @@ type ThreadProcess struct {
 }
 
 // ExecutionEnvironment answers where programs of a session run, and which do.
-func (v *Reads) ExecutionEnvironment(ctx context.Context, r *http.Request) (*ExecutionEnvironment, error) {
-	at, s, err := v.standOf(ctx, r)
+func (v *Reads) ExecutionEnvironment(ctx context.Context, q Query) (*ExecutionEnvironment, error) {
+	at, s, err := v.standOf(ctx, q)
 	if err != nil {
 		return nil, err
 	}
@@ -287,8 +286,8 @@ type RoutingLimits struct {
 
 // RoutingLimits answers which model is asked and why, what was used and what it
 // cost.
-func (v *Reads) RoutingLimits(ctx context.Context, r *http.Request) (*RoutingLimits, error) {
-	at, s, err := v.standOf(ctx, r)
+func (v *Reads) RoutingLimits(ctx context.Context, q Query) (*RoutingLimits, error) {
+	at, s, err := v.standOf(ctx, q)
 	if err != nil {
 		return nil, err
 	}

@@ -5,8 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"net/http"
-	"net/http/httptest"
 	"testing"
 
 	"github.com/belay-run/belay/event"
@@ -17,14 +15,14 @@ import (
 	"github.com/belay-run/belay/internal/view/feed/feedtest"
 )
 
+type query = read.Query
+
 // shown are the read models of the first session of a history, as JSON.
 func shown(ctx context.Context, st store.Store) (string, error) {
 	v := &read.Reads{Store: st, Views: view.NewFollower(st)}
 	out := ""
-	show := func(name string, read func(*http.Request) (any, error), id string) error {
-		r := httptest.NewRequestWithContext(ctx, "GET", "/", nil)
-		r.SetPathValue("id", id)
-		got, err := read(r)
+	show := func(name string, read func(query) (any, error), id string) error {
+		got, err := read(query{ID: id})
 		if err != nil {
 			return err
 		}
@@ -33,15 +31,15 @@ func shown(ctx context.Context, st store.Store) (string, error) {
 		return err
 	}
 	return out, errors.Join(
-		show("session", func(r *http.Request) (any, error) { return v.SessionSnapshot(ctx, r) }, "sess_a"),
-		show("thread", func(r *http.Request) (any, error) { return v.ThreadRead(ctx, r) }, "thr_second"),
-		show("queue", func(r *http.Request) (any, error) { return v.QueueSnapshot(ctx, r) }, "sess_a"),
-		show("tasks", func(r *http.Request) (any, error) { return v.TaskSnapshot(ctx, r) }, "sess_a"),
-		show("context", func(r *http.Request) (any, error) { return v.ContextBoundary(ctx, r) }, "sess_a"),
-		show("artifacts", func(r *http.Request) (any, error) { return v.ArtifactCheckpoints(ctx, r) }, "sess_a"),
-		show("permissions", func(r *http.Request) (any, error) { return v.PermissionSandbox(ctx, r) }, "sess_a"),
-		show("environment", func(r *http.Request) (any, error) { return v.ExecutionEnvironment(ctx, r) }, "sess_a"),
-		show("routing", func(r *http.Request) (any, error) { return v.RoutingLimits(ctx, r) }, "sess_a"))
+		show("session", func(q query) (any, error) { return v.SessionSnapshot(ctx, q) }, "sess_a"),
+		show("thread", func(q query) (any, error) { return v.ThreadRead(ctx, q) }, "thr_second"),
+		show("queue", func(q query) (any, error) { return v.QueueSnapshot(ctx, q) }, "sess_a"),
+		show("tasks", func(q query) (any, error) { return v.TaskSnapshot(ctx, q) }, "sess_a"),
+		show("context", func(q query) (any, error) { return v.ContextBoundary(ctx, q) }, "sess_a"),
+		show("artifacts", func(q query) (any, error) { return v.ArtifactCheckpoints(ctx, q) }, "sess_a"),
+		show("permissions", func(q query) (any, error) { return v.PermissionSandbox(ctx, q) }, "sess_a"),
+		show("environment", func(q query) (any, error) { return v.ExecutionEnvironment(ctx, q) }, "sess_a"),
+		show("routing", func(q query) (any, error) { return v.RoutingLimits(ctx, q) }, "sess_a"))
 }
 
 // cutting is a store whose process dies at a save of a view: before it, or after.

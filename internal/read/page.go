@@ -9,7 +9,7 @@ import (
 
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/event"
-	"github.com/belay-run/belay/internal/problem"
+	"github.com/belay-run/belay/internal/app/input"
 	"github.com/belay-run/belay/internal/store"
 	"github.com/belay-run/belay/internal/view/feed"
 	"github.com/belay-run/belay/internal/view/timeline"
@@ -48,33 +48,33 @@ type wanted struct {
 
 // page reads the query: first=N, last=N, before=CURSOR, behind=CURSOR,
 // limit=N and types. Without any of them it is the last page.
-func (v *Reads) page(ctx context.Context, r *http.Request, of scoped) (*wanted, error) {
-	scope, err := of(r)
+func (v *Reads) page(ctx context.Context, q Query, of scoped) (*wanted, error) {
+	scope, err := of(ctx, q)
 	if err != nil {
 		return nil, err
 	}
 	w := &wanted{scope: scope, window: store.Window{Session: scope.Session, Stream: scope.Stream, Newest: true}}
-	q := r.URL.Query()
-	if w.filter, err = filter(q); err != nil {
+	values := q.Values
+	if w.filter, err = filter(values); err != nil {
 		return nil, err
 	}
 	limit := "limit"
 	ends := 0
 	for _, name := range []string{"first", "last", "before", "behind"} {
-		if !q.Has(name) {
+		if !values.Has(name) {
 			continue
 		}
 		if ends++; ends > 1 {
-			return nil, problem.At("query "+name, belay.Errorf(belay.CodeUsage, otherEnd).WithHint("say one of them"))
+			return nil, input.At("query "+name, belay.Errorf(belay.CodeUsage, otherEnd).WithHint("say one of them"))
 		}
 		switch name {
 		case "first", "last":
 			limit, w.window.Newest = name, name == "last"
 			continue
 		}
-		at, err := feed.Place(ctx, v.Store, scope, q.Get(name))
+		at, err := feed.Place(ctx, v.Store, scope, values.Get(name))
 		if err != nil {
-			return nil, problem.At("query "+name, err)
+			return nil, input.At("query "+name, err)
 		}
 		if name == "before" {
 			w.window.Before = max(at, 1)
@@ -82,18 +82,18 @@ func (v *Reads) page(ctx context.Context, r *http.Request, of scoped) (*wanted, 
 			w.window.After, w.window.Newest = at, false
 		}
 	}
-	if limit != "limit" && q.Has("limit") {
-		return nil, problem.At("query limit", belay.Errorf(belay.CodeUsage, "%s says how many facts the page has", limit).WithHint("limit goes with before and behind"))
+	if limit != "limit" && values.Has("limit") {
+		return nil, input.At("query limit", belay.Errorf(belay.CodeUsage, "%s says how many facts the page has", limit).WithHint("limit goes with before and behind"))
 	}
-	n, err := number(r, limit, pageFacts, 1, mostFacts)
+	n, err := number(q, limit, pageFacts, 1, mostFacts)
 	w.most = int(n)
 	return w, err
 }
 
 // events is a page of facts as they are.
 func (v *Reads) events(of scoped) http.HandlerFunc {
-	return answered(func(ctx context.Context, r *http.Request) (*Page, error) {
-		p, records, err := v.turn(ctx, r, of)
+	return answered(func(ctx context.Context, q Query) (*Page, error) {
+		p, records, err := v.turn(ctx, q, of)
 		if err != nil {
 			return nil, err
 		}
@@ -108,8 +108,8 @@ func (v *Reads) events(of scoped) http.HandlerFunc {
 // story is a page of facts, as items. An item whose beginning lies before the
 // page says so; the page before has it under the same id.
 func (v *Reads) story(of scoped) http.HandlerFunc {
-	return answered(func(ctx context.Context, r *http.Request) (*Page, error) {
-		p, records, err := v.turn(ctx, r, of)
+	return answered(func(ctx context.Context, q Query) (*Page, error) {
+		p, records, err := v.turn(ctx, q, of)
 		if err != nil {
 			return nil, err
 		}
@@ -123,12 +123,12 @@ func (v *Reads) story(of scoped) http.HandlerFunc {
 }
 
 // turn reads the page that a request asks for.
-func (v *Reads) turn(ctx context.Context, r *http.Request, of scoped) (*Page, []store.Record, error) {
-	f, err := v.fresh(r)
+func (v *Reads) turn(ctx context.Context, q Query, of scoped) (*Page, []store.Record, error) {
+	f, err := v.fresh(ctx, q)
 	if err != nil {
 		return nil, nil, err
 	}
-	w, err := v.page(ctx, r, of)
+	w, err := v.page(ctx, q, of)
 	if err != nil {
 		return nil, nil, err
 	}

@@ -8,7 +8,7 @@ import (
 
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/event"
-	"github.com/belay-run/belay/internal/problem"
+	"github.com/belay-run/belay/internal/app/input"
 	"github.com/belay-run/belay/internal/view/feed"
 )
 
@@ -21,6 +21,18 @@ type Param struct {
 	Required bool
 }
 
+// Query is what a read is asked: whose, and with which parameters.
+type Query struct {
+	ID        string // of the session, thread or run
+	Values    url.Values
+	LastEvent string // the cursor behind which a stream continues; empty: as the values say
+}
+
+// QueryOf returns the query of a request.
+func QueryOf(r *http.Request) Query {
+	return Query{ID: r.PathValue("id"), Values: r.URL.Query(), LastEvent: r.Header.Get("Last-Event-ID")}
+}
+
 // Only refuses an ambiguous or mistaken query: one with a parameter that isn't
 // among params, or that is given twice.
 func Only(r *http.Request, params []Param) error {
@@ -29,15 +41,15 @@ func Only(r *http.Request, params []Param) error {
 	}
 	q, err := url.ParseQuery(r.URL.RawQuery)
 	if err != nil {
-		return problem.At("query", belay.Errorf(belay.CodeUsage, "the query can't be read").WithHint("write name=value, with & between them and everything else percent-encoded"))
+		return input.At("query", belay.Errorf(belay.CodeUsage, "the query can't be read").WithHint("write name=value, with & between them and everything else percent-encoded"))
 	}
 	for name, values := range q {
 		i := slices.IndexFunc(params, func(p Param) bool { return p.Name == name })
 		switch {
 		case i < 0:
-			return problem.At("query "+problem.Shown(name), belay.Errorf(belay.CodeUsage, "there is no such parameter").WithHint("%s", paramsText(params)))
+			return input.At("query "+input.Shown(name), belay.Errorf(belay.CodeUsage, "there is no such parameter").WithHint("%s", paramsText(params)))
 		case len(values) > 1 && !params[i].Many:
-			return problem.At("query "+name, belay.Errorf(belay.CodeUsage, "it is said %d times", len(values)).WithHint("say it once"))
+			return input.At("query "+name, belay.Errorf(belay.CodeUsage, "it is said %d times", len(values)).WithHint("say it once"))
 		}
 	}
 	return nil
@@ -62,14 +74,14 @@ var besides = []string{feed.TypeText, feed.TypeResync, feed.TypeDeleted, feed.Ty
 func filter(q url.Values) (feed.Filter, error) {
 	f, err := feed.NewFilter(q.Get("types"))
 	if err != nil {
-		return nil, problem.At("query types", err)
+		return nil, input.At("query types", err)
 	}
 	if q.Get("types") != "" && len(f) == 0 {
-		return nil, problem.At("query types", belay.Errorf(belay.CodeUsage, "it names no type").WithHint("leave it out for all of them"))
+		return nil, input.At("query types", belay.Errorf(belay.CodeUsage, "it names no type").WithHint("leave it out for all of them"))
 	}
 	for _, name := range f {
 		if !slices.Contains(besides, name) && !known(name) {
-			return nil, problem.At("query types", belay.Errorf(belay.CodeUsage, "there is no type %q", name).WithHint("types=turn.completed,model.*,text; docs/events.md lists them"))
+			return nil, input.At("query types", belay.Errorf(belay.CodeUsage, "there is no type %q", name).WithHint("types=turn.completed,model.*,text; docs/events.md lists them"))
 		}
 	}
 	return f, nil

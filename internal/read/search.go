@@ -2,11 +2,10 @@ package read
 
 import (
 	"context"
-	"net/http"
 	"time"
 
 	"github.com/belay-run/belay"
-	"github.com/belay-run/belay/internal/problem"
+	"github.com/belay-run/belay/internal/app/input"
 	"github.com/belay-run/belay/internal/view"
 	"github.com/belay-run/belay/internal/view/search"
 )
@@ -36,25 +35,25 @@ const (
 	mostHits    = 50
 )
 
-func (v *Reads) search(ctx context.Context, r *http.Request) (*Found, error) {
-	q := r.URL.Query().Get("q")
-	if len(q) > maxQuestion {
-		return nil, problem.At("query q", belay.Errorf(belay.CodeTooLarge, "the question has %d bytes; at most %d are taken", len(q), maxQuestion).WithHint("ask for fewer words"))
+func (v *Reads) search(ctx context.Context, q Query) (*Found, error) {
+	words := q.Values.Get("q")
+	if len(words) > maxQuestion {
+		return nil, input.At("query q", belay.Errorf(belay.CodeTooLarge, "the question has %d bytes; at most %d are taken", len(words), maxQuestion).WithHint("ask for fewer words"))
 	}
-	limit, err := number(r, "limit", 20, 1, mostHits)
+	limit, err := number(q, "limit", 20, 1, mostHits)
 	if err != nil {
 		return nil, err
 	}
-	f, err := v.folded(r)
+	f, err := v.folded(ctx, q)
 	if err == nil {
 		err = v.Words.Catchup(ctx)
 	}
 	if err != nil {
 		return nil, err
 	}
-	found, err := search.Sessions(ctx, v.Store, q)
+	found, err := search.Sessions(ctx, v.Store, words)
 	if err != nil {
-		return nil, problem.At("query q", err)
+		return nil, input.At("query q", err)
 	}
 	all, err := view.Sessions(ctx, v.Store, view.Filter{})
 	if err != nil {
@@ -70,7 +69,7 @@ func (v *Reads) search(ctx context.Context, r *http.Request) (*Found, error) {
 			break
 		}
 		h := Hit{Session: all[i].ID, Title: all[i].Title, Updated: all[i].Updated}
-		at, err := search.Excerpt(ctx, v.Store, h.Session, q)
+		at, err := search.Excerpt(ctx, v.Store, h.Session, words)
 		if err != nil {
 			return nil, err
 		}

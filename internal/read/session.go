@@ -2,11 +2,10 @@ package read
 
 import (
 	"context"
-	"net/http"
 	"strconv"
 
 	"github.com/belay-run/belay"
-	"github.com/belay-run/belay/internal/problem"
+	"github.com/belay-run/belay/internal/app/input"
 	"github.com/belay-run/belay/internal/view"
 	"github.com/belay-run/belay/internal/view/snapshot"
 )
@@ -23,26 +22,25 @@ const mostSessions = 500
 
 // sessions lists: status, workspace, tag (more than once: all of them), archived,
 // limit.
-func (v *Reads) sessions(ctx context.Context, r *http.Request) (*Sessions, error) {
-	q := r.URL.Query()
-	f := view.Filter{Workspace: q.Get("workspace"), Status: q.Get("status"), Tags: q["tag"]}
-	if s := q.Get("archived"); s != "" {
+func (v *Reads) sessions(ctx context.Context, q Query) (*Sessions, error) {
+	f := view.Filter{Workspace: q.Values.Get("workspace"), Status: q.Values.Get("status"), Tags: q.Values["tag"]}
+	if s := q.Values.Get("archived"); s != "" {
 		is, err := strconv.ParseBool(s)
 		if err != nil {
-			return nil, problem.At("query archived", belay.Errorf(belay.CodeUsage, "%q is neither true nor false", problem.Shown(s)).WithHint("archived=true"))
+			return nil, input.At("query archived", belay.Errorf(belay.CodeUsage, "%q is neither true nor false", input.Shown(s)).WithHint("archived=true"))
 		}
 		f.Archived = &is
 	}
 	switch f.Status {
 	case "", view.Queued, view.Running, view.Waiting, view.Ended:
 	default:
-		return nil, problem.At("query status", belay.Errorf(belay.CodeUsage, "%q is none of queued, running, waiting, ended", problem.Shown(f.Status)).WithHint("status=waiting"))
+		return nil, input.At("query status", belay.Errorf(belay.CodeUsage, "%q is none of queued, running, waiting, ended", input.Shown(f.Status)).WithHint("status=waiting"))
 	}
-	limit, err := number(r, "limit", 100, 1, mostSessions)
+	limit, err := number(q, "limit", 100, 1, mostSessions)
 	if err != nil {
 		return nil, err
 	}
-	fresh, err := v.folded(r)
+	fresh, err := v.folded(ctx, q)
 	if err != nil {
 		return nil, err
 	}
@@ -57,10 +55,10 @@ func (v *Reads) sessions(ctx context.Context, r *http.Request) (*Sessions, error
 }
 
 // folded is fresh, and the view of sessions has come as far.
-func (v *Reads) folded(r *http.Request) (Fresh, error) {
-	f, err := v.fresh(r)
+func (v *Reads) folded(ctx context.Context, q Query) (Fresh, error) {
+	f, err := v.fresh(ctx, q)
 	if err == nil {
-		err = v.Views.Catchup(r.Context())
+		err = v.Views.Catchup(ctx)
 	}
 	return f, err
 }
@@ -72,12 +70,12 @@ type Session struct {
 	Driven  bool         `json:"driven"` // a process drives it now; else what looks as if it ran is at rest
 }
 
-func (v *Reads) session(ctx context.Context, r *http.Request) (*Session, error) {
-	id, err := pathID(r)
+func (v *Reads) session(ctx context.Context, q Query) (*Session, error) {
+	id, err := pathID(q)
 	if err != nil {
 		return nil, err
 	}
-	f, err := v.folded(r)
+	f, err := v.folded(ctx, q)
 	if err != nil {
 		return nil, err
 	}
@@ -107,12 +105,12 @@ type Thread struct {
 	Driven  bool            `json:"driven"`
 }
 
-func (v *Reads) thread(ctx context.Context, r *http.Request) (*Thread, error) {
-	scope, err := v.ofThread(r)
+func (v *Reads) thread(ctx context.Context, q Query) (*Thread, error) {
+	scope, err := v.ofThread(ctx, q)
 	if err != nil {
 		return nil, err
 	}
-	f, err := v.folded(r)
+	f, err := v.folded(ctx, q)
 	if err != nil {
 		return nil, err
 	}
@@ -149,8 +147,8 @@ type Tasks struct {
 	Total   int             `json:"total"` // older ones are only counted
 }
 
-func (v *Reads) tasks(ctx context.Context, r *http.Request) (*Tasks, error) {
-	s, err := v.session(ctx, r)
+func (v *Reads) tasks(ctx context.Context, q Query) (*Tasks, error) {
+	s, err := v.session(ctx, q)
 	if err != nil {
 		return nil, err
 	}
@@ -158,8 +156,8 @@ func (v *Reads) tasks(ctx context.Context, r *http.Request) (*Tasks, error) {
 }
 
 // snapshot is the standard's snapshot of a session, and nothing besides.
-func (v *Reads) snapshot(ctx context.Context, r *http.Request) (*snapshot.Session, error) {
-	s, err := v.SessionSnapshot(ctx, r)
+func (v *Reads) snapshot(ctx context.Context, q Query) (*snapshot.Session, error) {
+	s, err := v.SessionSnapshot(ctx, q)
 	if err != nil {
 		return nil, err
 	}

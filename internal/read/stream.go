@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/internal/app/input"
 	"github.com/belay-run/belay/internal/problem"
 	"github.com/belay-run/belay/internal/store"
 	"github.com/belay-run/belay/internal/view"
@@ -65,40 +66,40 @@ func (v *Reads) Shell(ctx context.Context, id belay.SessionID) (json.RawMessage,
 }
 
 // scoped finds out what a request's stream is about.
-type scoped func(r *http.Request) (feed.Scope, error)
+type scoped func(ctx context.Context, q Query) (feed.Scope, error)
 
-func wholeStore(*http.Request) (feed.Scope, error) { return feed.Scope{}, nil }
+func wholeStore(context.Context, Query) (feed.Scope, error) { return feed.Scope{}, nil }
 
-func (v *Reads) ofSession(r *http.Request) (feed.Scope, error) {
-	id, err := pathID(r)
+func (v *Reads) ofSession(ctx context.Context, q Query) (feed.Scope, error) {
+	id, err := pathID(q)
 	if err != nil {
 		return feed.Scope{}, err
 	}
-	return feed.Scope{Session: belay.SessionID(id)}, v.there(r.Context(), belay.SessionID(id))
+	return feed.Scope{Session: belay.SessionID(id)}, v.there(ctx, belay.SessionID(id))
 }
 
-func (v *Reads) ofThread(r *http.Request) (feed.Scope, error) {
-	id, err := pathID(r)
+func (v *Reads) ofThread(ctx context.Context, q Query) (feed.Scope, error) {
+	id, err := pathID(q)
 	if err != nil {
 		return feed.Scope{}, err
 	}
 	stream := belay.ThreadID(id).Stream()
-	head, err := v.Store.Head(r.Context(), stream)
+	head, err := v.Store.Head(ctx, stream)
 	if errors.Is(err, store.ErrNotFound) {
 		err = unknown("thread", id)
 	}
 	return feed.Scope{Session: head.Session, Stream: stream}, err
 }
 
-func (v *Reads) ofRun(r *http.Request) (feed.Scope, error) {
-	id, err := pathID(r)
+func (v *Reads) ofRun(ctx context.Context, q Query) (feed.Scope, error) {
+	id, err := pathID(q)
 	if err != nil {
 		return feed.Scope{}, err
 	}
-	if err := v.Views.Catchup(r.Context()); err != nil {
+	if err := v.Views.Catchup(ctx); err != nil {
 		return feed.Scope{}, err
 	}
-	run, err := view.RunByID(r.Context(), v.Store, belay.RunID(id))
+	run, err := view.RunByID(ctx, v.Store, belay.RunID(id))
 	if belay.CodeOf(err) == belay.CodeNotFound {
 		err = unknown("run", id)
 	}
@@ -123,19 +124,19 @@ func (v *Reads) there(ctx context.Context, id belay.SessionID) error {
 	return err
 }
 
-func pathID(r *http.Request) (string, error) {
-	id := r.PathValue("id")
-	return id, problem.At("path id", belay.CheckID("the id", id))
+func pathID(q Query) (string, error) {
+	id := q.ID
+	return id, input.At("path id", belay.CheckID("the id", id))
 }
 
 func unknown(what, id string) error {
-	return problem.At("path id", belay.Errorf(belay.CodeNotFound, "there is no %s %s", what, id).WithHint("GET /v1/sessions lists what there is"))
+	return input.At("path id", belay.Errorf(belay.CodeNotFound, "there is no %s %s", what, id).WithHint("GET /v1/sessions lists what there is"))
 }
 
 // stream follows a scope. since is where a request begins that doesn't say.
 func (v *Reads) stream(of scoped, since string) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
-		reader, err := v.reader(of, since, r)
+		reader, err := v.reader(r.Context(), of, since, QueryOf(r))
 		if err != nil {
 			problem.Write(w, r, err)
 			return
@@ -166,12 +167,12 @@ func (v *Reads) stream(of scoped, since string) http.HandlerFunc {
 
 // reader begins where a request wants: behind the last event that a client has
 // seen, else where it says, else at the route's default.
-func (v *Reads) reader(of scoped, since string, r *http.Request) (*feed.Reader, error) {
-	scope, err := of(r)
+func (v *Reads) reader(ctx context.Context, of scoped, since string, q Query) (*feed.Reader, error) {
+	scope, err := of(ctx, q)
 	if err != nil {
 		return nil, err
 	}
-	query := r.URL.Query()
+	query := q.Values
 	chosen, err := filter(query)
 	if err != nil {
 		return nil, err
@@ -180,12 +181,12 @@ func (v *Reads) reader(of scoped, since string, r *http.Request) (*feed.Reader, 
 	if s := query.Get("since"); s != "" {
 		since = s
 	}
-	if last := r.Header.Get("Last-Event-ID"); last != "" {
+	if last := q.LastEvent; last != "" {
 		field, since = "header Last-Event-ID", last
 	}
-	reader, err := v.Hub.Reader(r.Context(), scope, chosen, since)
+	reader, err := v.Hub.Reader(ctx, scope, chosen, since)
 	if belay.CodeOf(err) == belay.CodeBadCursor {
-		err = problem.At(field, err)
+		err = input.At(field, err)
 	}
 	return reader, err
 }

@@ -8,15 +8,17 @@ import (
 
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/event"
+	"github.com/belay-run/belay/internal/app"
+	"github.com/belay-run/belay/internal/app/approvals"
 	"github.com/belay-run/belay/internal/auth"
 )
 
 // question submits work that asks and returns the question.
-func question(t *testing.T, r *rig, owner string) (CommandResult, Action) {
+func question(t *testing.T, r *rig, owner string) (app.Result, app.Action) {
 	t.Helper()
 	told := r.command("submit_turn", owner, `{"text":"go","sessionId":"s1","turnId":"t1"}`).told(t)
 	r.until(owner, told.Run, "waiting")
-	var all ActionsShown
+	var all approvals.ActionsShown
 	if err := json.Unmarshal(r.do("GET", "/v1/actions?sessionId=s1", owner, "").body, &all); err != nil || len(all.Actions) != 1 {
 		t.Fatalf("questions %+v, %v", all, err)
 	}

@@ -14,9 +14,10 @@ import (
 
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/event"
+	"github.com/belay-run/belay/internal/app"
+	"github.com/belay-run/belay/internal/app/input"
 	"github.com/belay-run/belay/internal/auth"
 	"github.com/belay-run/belay/internal/core/thread"
-	"github.com/belay-run/belay/internal/problem"
 	"github.com/belay-run/belay/internal/read"
 	"github.com/belay-run/belay/internal/store"
 )
@@ -72,7 +73,7 @@ func offered(r *http.Request) (token string, err error) {
 			continue
 		}
 		if token != "" || text == "" || len(r.Header.Values("Authorization")) > 0 {
-			return "", problem.At("header Sec-WebSocket-Protocol", belay.Errorf(belay.CodeUnauthorized, "the request must bring one token, in one place").WithHint("in the header Authorization, or as an offer where no header can be set"))
+			return "", input.At("header Sec-WebSocket-Protocol", belay.Errorf(belay.CodeUnauthorized, "the request must bring one token, in one place").WithHint("in the header Authorization, or as an offer where no header can be set"))
 		}
 		token = text
 	}
@@ -102,7 +103,7 @@ func (s *Server) attach(w http.ResponseWriter, r *http.Request) {
 		a.conn = c
 		err = a.serve(r.Context())
 	}
-	s.c.Log.Info("detached", "tenant", a.name, "principal", a.by.String(), "process", string(a.id), "typed", a.brought, "shown", a.shown, "because", err)
+	s.c.Log.Info("detached", "tenant", a.tenant.name, "principal", a.By.String(), "process", string(a.id), "typed", a.brought, "shown", a.shown, "because", err)
 	if a.writes {
 		a.note(context.WithoutCancel(r.Context()), "detach", fmt.Sprintf("%s of %s, %d bytes were typed", a.id, a.sid, a.brought)) //nolint:errcheck // it is logged
 	}
@@ -130,10 +131,10 @@ func (s *Server) attaching() (leave func(), err error) {
 
 // note records that a client that may type came or left.
 func (a *attachment) note(ctx context.Context, command, message string) error {
-	a.server.c.Log.Info("command", "tenant", a.name, "principal", a.by.String(), "command", command, "session", string(a.sid), "process", string(a.id))
-	err := a.audit.record(ctx, entry{principal: a.by.String(), command: command, code: accepted, message: message, at: a.server.c.Now()})
+	a.server.c.Log.Info("command", "tenant", a.tenant.name, "principal", a.By.String(), "command", command, "session", string(a.sid), "process", string(a.id))
+	err := a.tenant.audit.record(ctx, entry{principal: a.By.String(), command: command, code: app.CodeAccepted, message: message, at: a.server.c.Now()})
 	if err != nil {
-		a.log.Warn("audit", "error", err.Error())
+		a.tenant.log.Warn("audit", "error", err.Error())
 	}
 	return err
 }
@@ -142,7 +143,7 @@ func (a *attachment) note(ctx context.Context, command, message string) error {
 // for itself is gone afterwards, and its name tells whose it was.
 func (a *attachment) tokenName() string {
 	all, err := a.server.c.Tokens.List()
-	i := slices.IndexFunc(all, func(t auth.Token) bool { return t.ID == a.by.TokenID })
+	i := slices.IndexFunc(all, func(t auth.Token) bool { return t.ID == a.By.TokenID })
 	if err != nil || i < 0 || all[i].Name == "" {
 		return ""
 	}
@@ -152,10 +153,10 @@ func (a *attachment) tokenName() string {
 // attachment finds what a request wants to be attached to.
 func (s *Server) attachment(r *http.Request) (*attachment, error) {
 	if !upgrades(r) {
-		return nil, problem.At("header Upgrade", belay.Errorf(belay.CodeUsage, "this route speaks WebSocket").WithHint("belay attach PROCESS"))
+		return nil, input.At("header Upgrade", belay.Errorf(belay.CodeUsage, "this route speaks WebSocket").WithHint("belay attach PROCESS"))
 	}
 	if !slices.Contains(offers(r), attachProtocol) {
-		return nil, problem.At("header Sec-WebSocket-Protocol", belay.Errorf(belay.CodeUsage, "the request doesn't offer to speak %s", attachProtocol).WithHint("Sec-WebSocket-Protocol: %s", attachProtocol))
+		return nil, input.At("header Sec-WebSocket-Protocol", belay.Errorf(belay.CodeUsage, "the request doesn't offer to speak %s", attachProtocol).WithHint("Sec-WebSocket-Protocol: %s", attachProtocol))
 	}
 	offset, readOnly, err := attachQuery(r)
 	if err != nil {
@@ -166,12 +167,12 @@ func (s *Server) attachment(r *http.Request) (*attachment, error) {
 	if err != nil {
 		return nil, err
 	}
-	a := &attachment{request: request{tenant: t, by: p, command: "write_process_stdin", server: s}, pace: s.pace, sid: belay.SessionID(r.PathValue("id")),
+	a := &attachment{Call: app.Call{Runtime: &t.Runtime, By: p, Command: "write_process_stdin"}, tenant: t, server: s, pace: s.pace, sid: belay.SessionID(r.PathValue("id")),
 		id: belay.ProcessID(r.PathValue("process")), offset: offset, writes: p.Role.May(auth.Work) && !readOnly, typed: newTyped()}
 	if a.token, err = bearer(r); err != nil {
 		return nil, err
 	}
-	if err := named("path process", string(a.id)); err != nil {
+	if err := input.Named("path process", string(a.id)); err != nil {
 		return nil, err
 	}
 	return a, a.find(r.Context())
@@ -183,12 +184,12 @@ func attachQuery(r *http.Request) (offset int64, readOnly bool, err error) {
 	q := r.URL.Query()
 	if text := q.Get("offset"); text != "" {
 		if offset, err = strconv.ParseInt(text, 10, 64); err != nil {
-			return 0, false, problem.At("query offset", belay.Errorf(belay.CodeUsage, "%q is no whole number of bytes", problem.Shown(text)).WithHint("offset=0 is the beginning, offset=-4096 the last 4 KB"))
+			return 0, false, input.At("query offset", belay.Errorf(belay.CodeUsage, "%q is no whole number of bytes", input.Shown(text)).WithHint("offset=0 is the beginning, offset=-4096 the last 4 KB"))
 		}
 	}
 	if text := q.Get("readOnly"); text != "" {
 		if readOnly, err = strconv.ParseBool(text); err != nil {
-			return 0, false, problem.At("query readOnly", belay.Errorf(belay.CodeUsage, "%q is neither true nor false", problem.Shown(text)).WithHint("readOnly=true"))
+			return 0, false, input.At("query readOnly", belay.Errorf(belay.CodeUsage, "%q is neither true nor false", input.Shown(text)).WithHint("readOnly=true"))
 		}
 	}
 	return offset, readOnly, nil
@@ -196,13 +197,13 @@ func attachQuery(r *http.Request) (offset int64, readOnly bool, err error) {
 
 // find looks the program up in the session's threads.
 func (a *attachment) find(ctx context.Context) error {
-	s, err := a.known(ctx, a.sid)
+	s, err := a.Known(ctx, a.sid)
 	if err != nil {
-		return problem.At("path id", err)
+		return input.At("path id", err)
 	}
 	threads := s.Threads
 	for _, th := range threads {
-		state, err := a.thread(ctx, th)
+		state, err := a.Thread(ctx, th)
 		if err != nil {
 			return err
 		}
@@ -217,7 +218,7 @@ func (a *attachment) find(ctx context.Context) error {
 			return err
 		}
 	}
-	return problem.At("path process", belay.Errorf(belay.CodeNotFound, "no process %s is or was in the session", a.id).At(string(a.sid)).WithHint("get_thread_read lists what runs in a thread"))
+	return input.At("path process", belay.Errorf(belay.CodeNotFound, "no process %s is or was in the session", a.id).At(string(a.sid)).WithHint("get_thread_read lists what runs in a thread"))
 }
 
 // begun looks for the fact of the program's beginning in the stream.
@@ -237,7 +238,7 @@ func (a *attachment) begun(ctx context.Context) (bool, error) {
 // checked reports whether the client's token is still good for what it does.
 func (a *attachment) checked() error {
 	p, err := a.server.c.Tokens.Principal(a.token)
-	if err == nil && p != a.by {
+	if err == nil && p != a.By {
 		err = belay.Errorf(belay.CodeUnauthorized, "the token isn't what it was")
 	}
 	return err

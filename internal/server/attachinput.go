@@ -8,6 +8,7 @@ import (
 
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/event"
+	"github.com/belay-run/belay/internal/app"
 	"github.com/belay-run/belay/internal/store"
 )
 
@@ -96,11 +97,11 @@ func (t *typed) drop(over bool) {
 // sendable is how many bytes a command can bring: whole characters, as many as a
 // fact holds. last: nothing comes behind them.
 func sendable(b []byte, last bool) (int, error) {
-	n := min(len(b), maxInput)
+	n := min(len(b), app.MaxInput)
 	for cut := 0; n < len(b) && !utf8.RuneStart(b[n]) && cut < utf8.UTFMax; cut++ {
 		n--
 	}
-	for n > 0 && event.TextLen(string(b[:n])) > maxInput {
+	for n > 0 && event.TextLen(string(b[:n])) > app.MaxInput {
 		for n /= 2; n > 0 && !utf8.RuneStart(b[n]); {
 			n--
 		}
@@ -163,7 +164,7 @@ func (a *attachment) bring(ctx context.Context, text string, end bool) error {
 	// Even if the client goes meanwhile, the command is completed and recorded.
 	sending, cancel := context.WithTimeout(context.WithoutCancel(ctx), a.pace.taken)
 	defer cancel()
-	told, err := a.send(sending, a.sid, a.stream, belay.WriteProcessStdin{Process: a.id, Input: text, End: end})
+	told, err := a.Send(sending, a.sid, a.stream, belay.WriteProcessStdin{Process: a.id, Input: text, End: end})
 	if err != nil {
 		return err
 	}

@@ -12,6 +12,8 @@ import (
 
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/event"
+	"github.com/belay-run/belay/internal/app"
+	"github.com/belay-run/belay/internal/app/input"
 	"github.com/belay-run/belay/internal/problem"
 	"github.com/belay-run/belay/internal/store"
 )
@@ -20,7 +22,9 @@ import (
 // What it holds doesn't grow with what the client hasn't taken: a piece of the
 // output, which is read anew from where the client is.
 type attachment struct {
-	request
+	app.Call
+	tenant  *tenant
+	server  *Server
 	conn    *websocket.Conn
 	token   string
 	pace    attachTimings
@@ -227,7 +231,7 @@ func (a *attachment) mayWrite() error {
 // asked does what a text frame asks for.
 func (a *attachment) asked(data []byte) error {
 	var in attachAsks
-	if err := decode(data, &in); err != nil {
+	if err := input.Decode(data, &in); err != nil {
 		return err
 	}
 	if in.EOF == (in.Resize != nil) {
@@ -244,10 +248,10 @@ func (a *attachment) asked(data []byte) error {
 	}
 	run, ok := a.Engine.Attachable(a.id)
 	if !ok {
-		return problem.At("resize", belay.Errorf(belay.CodeBadState, "the program doesn't run in the background of this server's process"))
+		return input.At("resize", belay.Errorf(belay.CodeBadState, "the program doesn't run in the background of this server's process"))
 	}
 	if err := run.Resize(in.Resize.Rows, in.Resize.Cols); err != nil {
-		return problem.At("resize", belay.Errorf(belay.CodeBadState, "%s", err.Error()))
+		return input.At("resize", belay.Errorf(belay.CodeBadState, "%s", err.Error()))
 	}
 	return nil
 }
@@ -255,7 +259,7 @@ func (a *attachment) asked(data []byte) error {
 // refused tells the client what wasn't done.
 func (a *attachment) refused(err error) {
 	if codeOf(err) == belay.CodeInternal {
-		a.log.Error("attach", "process", string(a.id), "error", err.Error())
+		a.tenant.log.Error("attach", "process", string(a.id), "error", err.Error())
 	}
 	p := problem.Of(err)
 	a.say(attachSays{Error: &attachError{p.Code, p.Detail, p.Field, p.Hint}}) //nolint:errcheck // the reader learns that the client is gone

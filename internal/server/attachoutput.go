@@ -90,7 +90,7 @@ func (a *attachment) size(ctx context.Context) (size int64, left bool, err error
 			size = ref.Size
 		}
 	}
-	state, err := a.thread(ctx, belay.ThreadID(a.stream.ID()))
+	state, err := a.Thread(ctx, belay.ThreadID(a.stream.ID()))
 	if err != nil {
 		return 0, false, err
 	}

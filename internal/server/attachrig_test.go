@@ -16,6 +16,9 @@ import (
 
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/event"
+	"github.com/belay-run/belay/internal/app"
+	"github.com/belay-run/belay/internal/app/approvals"
+	"github.com/belay-run/belay/internal/app/sessions"
 	"github.com/belay-run/belay/internal/auth"
 	"github.com/belay-run/belay/internal/problem"
 	"github.com/belay-run/belay/internal/store"
@@ -55,7 +58,7 @@ func newProgram(t *testing.T, tty bool, command string, change ...func(*Config))
 	x := &programRig{rig: r, world: w, owner: r.token(auth.Owner, auth.DefaultTenant)}
 	x.run = r.command("submit_turn", x.owner, `{"text":"go","sessionId":"s1","turnId":"t1","settings":{"allow":["exec"]}}`).told(t).Run
 	x.begin()
-	var th ThreadShown
+	var th sessions.ThreadShown
 	if a := r.command("get_thread_read", x.owner, `{"sessionId":"s1"}`); json.Unmarshal(a.body, &th) != nil || len(th.Processes) != 1 {
 		t.Fatalf("no program runs: %s", a.body)
 	}
@@ -68,11 +71,11 @@ func (x *programRig) begin() {
 	x.t.Helper()
 	for {
 		x.until(x.owner, x.run, "waiting")
-		var open ActionsShown
+		var open approvals.ActionsShown
 		if a := x.do("GET", "/v1/actions", x.owner, ""); json.Unmarshal(a.body, &open) != nil {
 			x.t.Fatalf("%s", a.body)
 		}
-		i := slices.IndexFunc(open.Actions, func(a Action) bool { return a.Kind == "permission" })
+		i := slices.IndexFunc(open.Actions, func(a app.Action) bool { return a.Kind == "permission" })
 		if i < 0 && len(open.Actions) > 0 {
 			return
 		}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/event"
+	"github.com/belay-run/belay/internal/app"
 	"github.com/belay-run/belay/internal/store"
 )
 
@@ -59,9 +60,6 @@ type written struct {
 	entry
 	ack chan error
 }
-
-// accepted is the code of a command that was done.
-const accepted belay.Code = "accepted"
 
 const (
 	auditLease = 15 * time.Second
@@ -173,6 +171,22 @@ func (a *auditor) record(ctx context.Context, e entry) error {
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	}
+}
+
+// Note records a fact about a channel.
+func (a *auditor) Note(ctx context.Context, ids belay.IDs, p event.Payload) error {
+	return a.record(ctx, entry{at: a.now(), data: p, ids: ids})
+}
+
+// Done records how a command ended. Refused reads of a kind are recorded together.
+func (a *auditor) Done(ctx context.Context, c *app.Call, d app.Outcome) error {
+	e := entry{principal: c.By.String(), command: c.Command, code: d.Code, request: d.Request, message: string(d.Session), at: a.now()}
+	if d.Reads {
+		a.reader(ctx, e, c.Command)
+		return nil
+	}
+	a.log.Info("command", "principal", e.principal, "command", e.command, "code", string(e.code), "request", string(e.request), "session", e.message)
+	return a.record(ctx, e)
 }
 
 // auditWriter is the auditor's hold on its stream.

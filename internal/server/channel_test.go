@@ -14,15 +14,18 @@ import (
 
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/event"
+	"github.com/belay-run/belay/internal/app"
+	"github.com/belay-run/belay/internal/app/approvals"
+	"github.com/belay-run/belay/internal/app/channels"
 	"github.com/belay-run/belay/internal/auth"
 	"github.com/belay-run/belay/internal/view"
 )
 
 // channel is a command about a channel that must be done.
-func (r *rig) channel(name, token, body string, header ...string) ChannelTold {
+func (r *rig) channel(name, token, body string, header ...string) channels.ChannelTold {
 	r.t.Helper()
 	a := r.command(name, token, body, header...)
-	var out ChannelTold
+	var out channels.ChannelTold
 	if err := json.Unmarshal(a.body, &out); err != nil || a.status != http.StatusOK {
 		r.t.Fatalf("%s: status %d: %s (%v)", name, a.status, a.body, err)
 	}
@@ -89,7 +92,7 @@ func (r *rig) listen(path, token, channel, until string) (close func()) {
 		r.t.Fatal(err)
 	}
 	req.Header.Set("Authorization", "Bearer "+token)
-	req.Header.Set(channelHeader, channel)
+	req.Header.Set(app.ChannelHeader, channel)
 	resp, err := r.client.Do(req)
 	if err != nil || resp.StatusCode != http.StatusOK {
 		r.t.Fatalf("%s: %v %v", path, resp, err)
@@ -188,8 +191,8 @@ func TestAChannelIsItsOwners(t *testing.T) {
 	refused("acknowledged by another", r.command("ack_events", bob, `{"channelId":"c1","position":1}`), belay.CodeForbidden, "channelId")
 	refused("of another tenant", r.command("ack_events", other, `{"channelId":"c1","position":1}`), belay.CodeNotFound, "channelId")
 	refused("with a token, and unknown", r.command("reconnect_channel", ann, `{"channelId":"c2","resumeToken":"resume_x"}`), belay.CodeNotFound, "channelId")
-	refused("a command through another's", r.command("submit_turn", bob, `{"text":"x"}`, channelHeader, "c1"), belay.CodeForbidden, "")
-	refused("followed by another", r.do("GET", "/v1/stream", bob, "", channelHeader, "c1"), belay.CodeForbidden, "header "+channelHeader)
+	refused("a command through another's", r.command("submit_turn", bob, `{"text":"x"}`, app.ChannelHeader, "c1"), belay.CodeForbidden, "")
+	refused("followed by another", r.do("GET", "/v1/stream", bob, "", app.ChannelHeader, "c1"), belay.CodeForbidden, "header "+app.ChannelHeader)
 	refused("of a session that isn't there", r.command("reconnect_channel", ann, `{"sessionId":"none"}`), belay.CodeNotFound, "sessionId")
 	refused("a role that isn't one", r.command("reconnect_channel", ann, `{"peerRole":"boss"}`), belay.CodeBadCommand, "peerRole")
 	refused("more than there is", r.command("ack_events", ann, `{"channelId":"c1","position":100000}`), belay.CodeBadCursor, "position")
@@ -228,15 +231,15 @@ func TestAQuestionGoesThroughAChannelAndBack(t *testing.T) {
 	r.untilChannel("desk", "channel.disconnected closed")
 	stop = r.listen("/v1/sessions/s1/stream", owner, "desk", "action.required")
 	defer r.listen("/v1/sessions/s1/stream", owner, "deaf", "action.required")()
-	var open ActionsShown
+	var open approvals.ActionsShown
 	if err := json.Unmarshal(r.do("GET", "/v1/actions", owner, "").body, &open); err != nil || len(open.Actions) != 1 {
 		t.Fatalf("%+v %v", open, err)
 	}
 	id := string(open.Actions[0].ID)
-	if a := r.command("respond_action", owner, `{"actionId":"`+id+`","decision":"allow","version":"0123456789ab"}`, channelHeader, "desk"); a.Code != belay.CodeConflict {
+	if a := r.command("respond_action", owner, `{"actionId":"`+id+`","decision":"allow","version":"0123456789ab"}`, app.ChannelHeader, "desk"); a.Code != belay.CodeConflict {
 		t.Fatalf("%d %s", a.status, a.body)
 	}
-	r.command("respond_action", owner, `{"actionId":"`+id+`","decision":"deny"}`, channelHeader, "desk").told(t)
+	r.command("respond_action", owner, `{"actionId":"`+id+`","decision":"deny"}`, app.ChannelHeader, "desk").told(t)
 	r.until(owner, turn.Run, "ended")
 	stop()
 	r.untilChannel("desk", "channel.disconnected closed")

@@ -13,7 +13,10 @@ import (
 
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/client"
+	"github.com/belay-run/belay/internal/app"
+	"github.com/belay-run/belay/internal/app/input"
 	"github.com/belay-run/belay/internal/auth"
+	"github.com/belay-run/belay/internal/builtin"
 )
 
 // refusedHere are the commands that the state of the test can't do, and what the
@@ -30,8 +33,8 @@ var refusedHere = map[string]belay.Code{
 // Guarantee: V32.
 func TestTheClientRoundTripsEveryCommand(t *testing.T) {
 	var reads *rig
-	var told CommandResult
-	var q Action
+	var told app.Result
+	var q app.Action
 	begin := func() *rig {
 		r := newRig(t, asks)
 		owner := r.token(auth.Owner, auth.DefaultTenant)
@@ -41,7 +44,7 @@ func TestTheClientRoundTripsEveryCommand(t *testing.T) {
 		}
 		return r
 	}
-	for _, c := range Commands {
+	for _, c := range builtin.Commands() {
 		r := reads
 		if reads == nil || c.Mutates && c.Later == "" {
 			r = begin()
@@ -78,13 +81,13 @@ func TestTheClientRoundTripsEveryCommand(t *testing.T) {
 			t.Errorf("%s %s: %v", c.Name, in, err)
 			continue
 		}
-		if err := same(out, c.out); err != nil {
+		if err := same(out, c.Out); err != nil {
 			t.Errorf("%s: %v", c.Name, err)
 		}
 		if !c.Mutates {
 			continue
 		}
-		var again CommandResult
+		var again app.Result
 		if err := cl.Command(t.Context(), c.Name, "round-trip", in, &again); err != nil || !idle[c.Name] && !again.Repeated {
 			t.Errorf("%s again under its key: %+v, %v", c.Name, again, err)
 		}
@@ -99,24 +102,24 @@ func TestTheClientRoundTripsEveryCommand(t *testing.T) {
 var idle = map[string]bool{"resume_thread": true, "configure_queue": true}
 
 // valued is a body that has every field which a command must have.
-func valued(t *testing.T, c Command, values map[string]string) json.RawMessage {
+func valued(t *testing.T, c app.Command, values map[string]string) json.RawMessage {
 	t.Helper()
 	if c.Later != "" {
 		return json.RawMessage("{}")
 	}
 	var parts []string
-	for _, f := range fieldsOf(c.in) {
-		if !f.required {
+	for _, f := range input.Fields(c.In) {
+		if !f.Required {
 			continue
 		}
-		v, ok := values[f.name]
+		v, ok := values[f.Name]
 		if !ok {
-			t.Fatalf("%s must have %s, and the test has no value for it", c.Name, f.name)
+			t.Fatalf("%s must have %s, and the test has no value for it", c.Name, f.Name)
 		}
-		if f.of.Kind() == reflect.String {
+		if f.Of.Kind() == reflect.String {
 			v = strconv.Quote(v)
 		}
-		parts = append(parts, fmt.Sprintf("%q:%s", f.name, v))
+		parts = append(parts, fmt.Sprintf("%q:%s", f.Name, v))
 	}
 	return json.RawMessage("{" + strings.Join(parts, ",") + "}")
 }

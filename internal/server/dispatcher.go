@@ -64,8 +64,8 @@ func (d *Dispatcher) kick() {
 	}
 }
 
-// enqueue makes a session run soon. The priority counts among those that wait now.
-func (d *Dispatcher) enqueue(id belay.SessionID, priority int) {
+// Enqueue makes a session run soon. The priority counts among those that wait now.
+func (d *Dispatcher) Enqueue(id belay.SessionID, priority int) {
 	d.mu.Lock()
 	d.add(id, priority)
 	d.mu.Unlock()
@@ -217,8 +217,8 @@ func (d *Dispatcher) look(rows []store.LaneRow) {
 	}
 }
 
-// applyLanes is look for lanes that were just read.
-func (d *Dispatcher) applyLanes(rows []store.LaneRow) {
+// ApplyLanes is look for lanes that were just read.
+func (d *Dispatcher) ApplyLanes(rows []store.LaneRow) {
 	d.mu.Lock()
 	d.look(rows)
 	d.mu.Unlock()

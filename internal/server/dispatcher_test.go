@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/internal/app"
 	"github.com/belay-run/belay/internal/auth"
 	"github.com/belay-run/belay/internal/store"
 	"github.com/belay-run/belay/internal/store/memory"
@@ -89,11 +90,11 @@ func TestSessionsRunInOrderAndNeverMoreThanThePoolHas(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ts := newTurnstile(3, 1)
 		for i := range 5 {
-			ts.enqueue(belay.SessionID(fmt.Sprint("s", i)), 0)
+			ts.Enqueue(belay.SessionID(fmt.Sprint("s", i)), 0)
 		}
-		ts.enqueue("urgent", 1)
-		ts.enqueue("whenever", -1)
-		ts.enqueue("s4", 0) // told twice, it runs once
+		ts.Enqueue("urgent", 1)
+		ts.Enqueue("whenever", -1)
+		ts.Enqueue("s4", 0) // told twice, it runs once
 		ts.start(t)
 		for range 7 {
 			synctest.Wait()
@@ -112,7 +113,7 @@ func TestSessionsRunInOrderAndNeverMoreThanThePoolHas(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			ts := newTurnstile(c.all, c.mine)
 			for i := range 20 {
-				ts.enqueue(belay.SessionID(fmt.Sprint("s", i)), 0)
+				ts.Enqueue(belay.SessionID(fmt.Sprint("s", i)), 0)
 			}
 			ts.start(t)
 			synctest.Wait()
@@ -132,11 +133,11 @@ func TestATenantLeavesRoomForOthers(t *testing.T) {
 		one, two := newTurnstile(2, 2), newTurnstile(2, 2)
 		two.pool = &pool{all: one.pool.all, mine: 2}
 		for i := range 10 {
-			one.enqueue(belay.SessionID(fmt.Sprint("s", i)), 0)
+			one.Enqueue(belay.SessionID(fmt.Sprint("s", i)), 0)
 		}
 		one.start(t)
 		synctest.Wait()
-		two.enqueue("late", 0)
+		two.Enqueue("late", 0)
 		two.start(t)
 		synctest.Wait()
 		for range 2 { // each place that gets free is given to whoever waits longest for one
@@ -216,7 +217,7 @@ func TestATurnToldTwiceIsOneTurn(t *testing.T) {
 	w := newWorld(t)
 	r := w.serve(t, once)
 	owner := r.token(auth.Owner, auth.DefaultTenant)
-	send := func(r *rig) CommandResult {
+	send := func(r *rig) app.Result {
 		return r.command("submit_turn", owner, `{"text":"go"}`, "Idempotency-Key", "one").told(t)
 	}
 	var mu sync.Mutex

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/internal/app/policies"
 	"github.com/belay-run/belay/internal/auth"
 	"github.com/belay-run/belay/internal/policy"
 )
@@ -31,7 +32,7 @@ func TestACallIsJudgedWithoutBeingMade(t *testing.T) {
 		{`{"tool":"complete_task","sessionId":"s1","threadId":"` + string(told.Thread) + `","after":1}`, policy.Allow},
 	} {
 		a := r.command("evaluate_permission", viewer, c.body)
-		var out PermissionShown
+		var out policies.PermissionShown
 		if err := json.Unmarshal(a.body, &out); err != nil || a.status != http.StatusOK || out.Decision != c.want || out.Rule != "builtin/complete" || out.Reason == "" || len(out.Matched) == 0 {
 			t.Errorf("%s: %d %s (%v)", c.body, a.status, a.body, err)
 		}

@@ -9,7 +9,12 @@ import (
 	"time"
 
 	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/internal/app"
+	"github.com/belay-run/belay/internal/app/approvals"
+	"github.com/belay-run/belay/internal/app/input"
+	"github.com/belay-run/belay/internal/app/turns"
 	"github.com/belay-run/belay/internal/auth"
+	"github.com/belay-run/belay/internal/builtin"
 	"github.com/belay-run/belay/internal/problem"
 )
 
@@ -37,15 +42,15 @@ func sample(t reflect.Type) (right, wrong string) {
 }
 
 // body is an object with a right value for every field but those that are given.
-func body(fields []field, other map[string]string) string {
+func body(fields []input.Field, other map[string]string) string {
 	var parts []string
 	for _, f := range fields {
-		value, _ := sample(f.of)
-		if v, ok := other[f.name]; ok {
+		value, _ := sample(f.Of)
+		if v, ok := other[f.Name]; ok {
 			value = v
 		}
 		if value != "" {
-			parts = append(parts, `"`+f.name+`":`+value)
+			parts = append(parts, `"`+f.Name+`":`+value)
 		}
 	}
 	return "{" + strings.Join(parts, ",") + "}"
@@ -58,29 +63,29 @@ func body(fields []field, other map[string]string) string {
 func TestEveryFieldOfEveryCommandIsHeldToItsType(t *testing.T) {
 	r := newRig(t, once)
 	owner := r.token(auth.Owner, auth.DefaultTenant)
-	refused := func(c Command, what, field, body string) {
+	refused := func(c app.Command, what, field, body string) {
 		t.Helper()
 		a := r.command(c.Name, owner, body)
 		if a.status != http.StatusBadRequest || a.Code != belay.CodeBadCommand || field != "*" && a.Field != field || a.Hint == "" {
 			t.Errorf("%s, %s: %d %s, want 400 bad_command at %q", c.Name, what, a.status, a.body, field)
 		}
 	}
-	for _, c := range Commands {
+	for _, c := range builtin.Commands() {
 		if c.Later == "" {
-			fields := fieldsOf(c.in)
-			refused(c, "an unknown field", "nobodyKnowsThis", body(append(fields, field{"nobodyKnowsThis", reflect.TypeFor[string](), false}), nil))
+			fields := input.Fields(c.In)
+			refused(c, "an unknown field", "nobodyKnowsThis", body(append(fields, input.Field{Name: "nobodyKnowsThis", Of: reflect.TypeFor[string]()}), nil))
 			for _, f := range fields {
-				right, wrong := sample(f.of)
-				refused(c, f.name+" of a wrong type", f.name, body(fields, map[string]string{f.name: wrong}))
-				refused(c, f.name+" twice", f.name, strings.TrimSuffix(body(fields, nil), "}")+`,"`+f.name+`":`+right+"}")
-				upper := strings.ToUpper(f.name[:1]) + f.name[1:]
-				refused(c, f.name+" misspelt", upper, strings.TrimSuffix(body(fields, map[string]string{f.name: ""}), "}")+comma(len(fields) > 1)+`"`+upper+`":`+right+"}")
-				if f.required {
-					refused(c, f.name+" missing", f.name, body(fields, map[string]string{f.name: ""}))
+				right, wrong := sample(f.Of)
+				refused(c, f.Name+" of a wrong type", f.Name, body(fields, map[string]string{f.Name: wrong}))
+				refused(c, f.Name+" twice", f.Name, strings.TrimSuffix(body(fields, nil), "}")+`,"`+f.Name+`":`+right+"}")
+				upper := strings.ToUpper(f.Name[:1]) + f.Name[1:]
+				refused(c, f.Name+" misspelt", upper, strings.TrimSuffix(body(fields, map[string]string{f.Name: ""}), "}")+comma(len(fields) > 1)+`"`+upper+`":`+right+"}")
+				if f.Required {
+					refused(c, f.Name+" missing", f.Name, body(fields, map[string]string{f.Name: ""}))
 				}
-				if f.of.Kind() == reflect.Int64 {
-					refused(c, f.name+" huge", f.name, body(fields, map[string]string{f.name: "9" + strings.Repeat("9", 17)}))
-					refused(c, f.name+" beyond all bounds", "*", body(fields, map[string]string{f.name: "1e999999999"}))
+				if f.Of.Kind() == reflect.Int64 {
+					refused(c, f.Name+" huge", f.Name, body(fields, map[string]string{f.Name: "9" + strings.Repeat("9", 17)}))
+					refused(c, f.Name+" beyond all bounds", "*", body(fields, map[string]string{f.Name: "1e999999999"}))
 				}
 			}
 		}
@@ -111,7 +116,7 @@ func TestABodyIsBounded(t *testing.T) {
 		field               string
 	}{
 		{"a body that is too large", "submit_turn", `{"text":"` + strings.Repeat("x", maxBody) + `"}`, 413, belay.CodeTooLarge, "body"},
-		{"a text that is too long", "submit_turn", `{"text":"` + strings.Repeat("x", maxMessage+1) + `"}`, 413, belay.CodeTooLarge, "text"},
+		{"a text that is too long", "submit_turn", `{"text":"` + strings.Repeat("x", app.MaxMessage+1) + `"}`, 413, belay.CodeTooLarge, "text"},
 		{"an object that is cut", "submit_turn", `{`, 400, belay.CodeBadCommand, "body"},
 		{"settings that are cut", "submit_turn", `{"settings":{"mode":"plan",}}`, 400, belay.CodeBadCommand, "settings"},
 		{"a NUL character", "submit_turn", `{"text":"a\u0000b"}`, 400, belay.CodeBadCommand, "text"},
@@ -220,8 +225,8 @@ func FuzzDecode(f *testing.F) {
 		f.Add([]byte(s))
 	}
 	f.Fuzz(func(t *testing.T, body []byte) {
-		var in SubmitTurn
-		err := decode(body, &in)
+		var in turns.SubmitTurn
+		err := input.Decode(body, &in)
 		if err != nil {
 			if p := problem.Of(err); p.Status >= 500 {
 				t.Fatalf("%q is the server's fault: %v", body, err)
@@ -232,8 +237,8 @@ func FuzzDecode(f *testing.F) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		var again SubmitTurn
-		if err := decode(raw, &again); err != nil || !reflect.DeepEqual(in, again) {
+		var again turns.SubmitTurn
+		if err := input.Decode(raw, &again); err != nil || !reflect.DeepEqual(in, again) {
 			t.Fatalf("%q becomes %+v, and again %+v (%v)", body, in, again, err)
 		}
 	})
@@ -251,11 +256,11 @@ func TestARefusalSaysHowToMendIt(t *testing.T) {
 		`{}`:                                  "it is a text",
 		`{"text":"x","settings":{"allow":0}}`: "send a list",
 	} {
-		if p := problem.Of(decode([]byte(body), new(SubmitTurn))); p.Code != belay.CodeBadCommand || p.Hint != want {
+		if p := problem.Of(input.Decode([]byte(body), new(turns.SubmitTurn))); p.Code != belay.CodeBadCommand || p.Hint != want {
 			t.Errorf("%.40s: %s, hint %q; want %q", body, p.Detail, p.Hint, want)
 		}
 	}
-	if p := problem.Of(decode([]byte(`{"actionId":"a","decision":"allow","until":"tomorrow"}`), new(RespondAction))); p.Field != "until" || p.Hint != exampleTime {
+	if p := problem.Of(input.Decode([]byte(`{"actionId":"a","decision":"allow","until":"tomorrow"}`), new(approvals.RespondAction))); p.Field != "until" || p.Hint != input.ExampleTime {
 		t.Errorf("a time: %+v", p)
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/internal/app/input"
 	"github.com/belay-run/belay/internal/auth"
 	"github.com/belay-run/belay/internal/problem"
 )
@@ -50,12 +51,12 @@ func (s *Server) check(r *http.Request) (auth.Principal, error) {
 	p, err := s.principal(r)
 	if err != nil {
 		if !s.strangers.take(addressOf(r), s.c.Now()) {
-			return p, problem.After(time.Second, belay.Errorf(belay.CodeTooMany, "too many requests without a good token").WithHint("send a good token, and wait a second"))
+			return p, input.After(time.Second, belay.Errorf(belay.CodeTooMany, "too many requests without a good token").WithHint("send a good token, and wait a second"))
 		}
 		return p, err
 	}
 	if !s.callers.take(p.TokenID, s.c.Now()) {
-		return p, problem.After(time.Second, belay.Errorf(belay.CodeTooMany, "the token makes more than %d requests in a second", s.c.Rate).WithHint("wait a second; belay serve --rate N allows more"))
+		return p, input.After(time.Second, belay.Errorf(belay.CodeTooMany, "the token makes more than %d requests in a second", s.c.Rate).WithHint("wait a second; belay serve --rate N allows more"))
 	}
 	return p, nil
 }
@@ -70,7 +71,7 @@ func (s *Server) checkHost(host string) error {
 	if slices.Contains(s.hosts, strings.ToLower(host)) {
 		return nil
 	}
-	return problem.At("header Host", belay.Errorf(belay.CodeHost, "this server isn't %q", problem.Shown(host)).WithHint("belay serve --host NAME:PORT names another"))
+	return input.At("header Host", belay.Errorf(belay.CodeHost, "this server isn't %q", input.Shown(host)).WithHint("belay serve --host NAME:PORT names another"))
 }
 
 // checkOrigin refuses what a browser sends on behalf of a page that isn't named.
@@ -78,14 +79,14 @@ func (s *Server) checkOrigin(r *http.Request) error {
 	origins := r.Header.Values("Origin")
 	for _, origin := range origins {
 		if !slices.Contains(s.origins, strings.ToLower(origin)) {
-			return problem.At("header Origin", belay.Errorf(belay.CodeOrigin, "pages of %q may not use this server", problem.Shown(origin)).WithHint("belay serve --origin URL lets a page in"))
+			return input.At("header Origin", belay.Errorf(belay.CodeOrigin, "pages of %q may not use this server", input.Shown(origin)).WithHint("belay serve --origin URL lets a page in"))
 		}
 	}
 	if len(origins) > 0 {
 		return nil
 	}
 	if site := r.Header.Get("Sec-Fetch-Site"); site != "" && site != "same-origin" && site != "none" {
-		return problem.At("header Sec-Fetch-Site", belay.Errorf(belay.CodeOrigin, "a page of another site may not use this server").WithHint("belay serve --origin URL lets a page in"))
+		return input.At("header Sec-Fetch-Site", belay.Errorf(belay.CodeOrigin, "a page of another site may not use this server").WithHint("belay serve --origin URL lets a page in"))
 	}
 	return nil
 }
@@ -97,7 +98,7 @@ func (s *Server) principal(r *http.Request) (auth.Principal, error) {
 		return auth.Principal{}, err
 	}
 	p, err := s.c.Tokens.Principal(token)
-	return p, problem.At("header Authorization", err)
+	return p, input.At("header Authorization", err)
 }
 
 // bearer is the token of a request, as its one Authorization header says, or its
@@ -108,11 +109,11 @@ func bearer(r *http.Request) (string, error) {
 	}
 	values := r.Header.Values("Authorization")
 	if len(values) == 0 {
-		return "", problem.At("header Authorization", auth.Check(r.Context(), auth.Read))
+		return "", input.At("header Authorization", auth.Check(r.Context(), auth.Read))
 	}
 	scheme, token, ok := strings.Cut(values[0], " ")
 	if len(values) > 1 || !ok || !strings.EqualFold(scheme, "Bearer") {
-		return "", problem.At("header Authorization", belay.Errorf(belay.CodeUnauthorized, "the header isn't one Bearer TOKEN").WithHint("send the header Authorization: Bearer TOKEN, once"))
+		return "", input.At("header Authorization", belay.Errorf(belay.CodeUnauthorized, "the header isn't one Bearer TOKEN").WithHint("send the header Authorization: Bearer TOKEN, once"))
 	}
 	return token, nil
 }
@@ -120,7 +121,7 @@ func bearer(r *http.Request) (string, error) {
 // refuse answers a request that wasn't let in, and records that it came.
 func (s *Server) refuse(w http.ResponseWriter, r *http.Request, err error) {
 	s.metrics.refused(string(belay.CodeOf(err)))
-	s.audit.stranger(r.Context(), entry{principal: "address:" + addressOf(r), command: r.Method + " " + problem.Shown(r.URL.Path), code: belay.CodeOf(err), at: s.c.Now()})
+	s.audit.stranger(r.Context(), entry{principal: "address:" + addressOf(r), command: r.Method + " " + input.Shown(r.URL.Path), code: belay.CodeOf(err), at: s.c.Now()})
 	problem.Write(w, r, err)
 }
 
@@ -211,10 +212,10 @@ func (s *Server) scoped(scope auth.Scope, h http.HandlerFunc) http.HandlerFunc {
 func (s *Server) forbid(w http.ResponseWriter, r *http.Request, err error) {
 	p, _ := auth.From(r.Context())
 	s.metrics.refused(string(belay.CodeOf(err)))
-	e := entry{principal: p.String(), command: r.Method + " " + problem.Shown(r.URL.Path), code: problem.Of(err).Code, at: s.c.Now()}
+	e := entry{principal: p.String(), command: r.Method + " " + input.Shown(r.URL.Path), code: problem.Of(err).Code, at: s.c.Now()}
 	if t, terr := s.tenant(r.Context(), p.Tenant); terr != nil {
 		s.c.Log.Warn("audit", "error", terr.Error())
-	} else if class := readOf(r); class != "" {
+	} else if class := s.readOf(r); class != "" {
 		t.audit.reader(r.Context(), e, class)
 	} else if aerr := t.audit.record(r.Context(), e); aerr != nil {
 		s.c.Log.Warn("audit", "error", aerr.Error())

@@ -14,7 +14,9 @@ import (
 
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/client"
+	"github.com/belay-run/belay/internal/app"
 	"github.com/belay-run/belay/internal/auth"
+	"github.com/belay-run/belay/internal/builtin"
 	"github.com/belay-run/belay/internal/read"
 )
 
@@ -29,7 +31,7 @@ var standardModels = []string{
 var notShown = map[string]string{"evidence_summary": "evidence", "subagent_job_summary": "sub-agents and jobs", "benchmark_summary": "benchmarks"}
 
 // asking is a rig whose only session waits for a person.
-func asking(t *testing.T) (r *rig, owner string, told CommandResult) {
+func asking(t *testing.T) (r *rig, owner string, told app.Result) {
 	r = newRig(t, asks)
 	owner = r.token(auth.Owner, auth.DefaultTenant)
 	told = r.command("submit_turn", owner, `{"text":"go","sessionId":"s1","turnId":"t1"}`).told(t)
@@ -38,12 +40,12 @@ func asking(t *testing.T) (r *rig, owner string, told CommandResult) {
 }
 
 // about is the path of a read model of a session, or of its thread.
-func about(m Model, told CommandResult) string {
+func about(m app.Read, told app.Result) string {
 	id := string(told.Session)
 	if m.Of == "threads" {
 		id = string(told.Thread)
 	}
-	return strings.Replace(m.Path(), "{id}", id, 1)
+	return strings.Replace(m.Route(), "{id}", id, 1)
 }
 
 // TestReadModelsAreListed holds the list against what the server answers, in both
@@ -56,7 +58,7 @@ func TestReadModelsAreListed(t *testing.T) {
 		t.Fatal(err)
 	}
 	var names []string
-	for _, m := range Models {
+	for _, m := range readModels() {
 		names = append(names, m.Name)
 		a := r.do("GET", about(m, told), owner, "")
 		why, waits := notShown[m.Name]
@@ -68,7 +70,7 @@ func TestReadModelsAreListed(t *testing.T) {
 		case waits != (m.Later != "") || waits && m.Later != why || !waits && m.View == "":
 			t.Errorf("%s: the table says it waits for %q and is made of %q", m.Name, m.Later, m.View)
 		}
-		row := fmt.Sprintf("| `%s` | `%s` | %s |", m.Name, strings.TrimPrefix(m.Path(), "/v1"), m.View)
+		row := fmt.Sprintf("| `%s` | `%s` | %s |", m.Name, strings.TrimPrefix(m.Route(), "/v1"), m.View)
 		if waits {
 			row = fmt.Sprintf("| `%s` | | unavailable: %s |", m.Name, why)
 		}
@@ -76,7 +78,7 @@ func TestReadModelsAreListed(t *testing.T) {
 			t.Errorf("docs/api.md has no row %s", row)
 		}
 	}
-	if !slices.Equal(names, standardModels) {
+	if slices.Sort(names); !slices.Equal(names, slices.Sorted(slices.Values(standardModels))) {
 		t.Errorf("the table has %v", names)
 	}
 	for _, other := range []string{"/v1/sessions/s1/read/evidence", "/v1/sessions/s1/read/thread_read_model", "/v1/sessions/s1/read/"} {
@@ -97,7 +99,7 @@ func TestReadModelsAreListed(t *testing.T) {
 // Guarantee: L19.
 func TestReadModelsAreWhatIsDescribed(t *testing.T) {
 	r, owner, told := asking(t)
-	raw, err := OpenAPI()
+	raw, err := OpenAPI(builtin.Commands(), builtin.Reads())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -105,14 +107,14 @@ func TestReadModelsAreWhatIsDescribed(t *testing.T) {
 	if err := json.Unmarshal(raw, &doc); err != nil {
 		t.Fatal(err)
 	}
-	for _, m := range Models {
+	for _, m := range readModels() {
 		if m.Later != "" {
-			if doc.Paths[m.Path()] != nil || doc.Unavailable[m.Name] != m.Later {
+			if doc.Paths[m.Route()] != nil || doc.Unavailable[m.Name] != m.Later {
 				t.Errorf("%s isn't described as unavailable", m.Name)
 			}
 			continue
 		}
-		schema := component(t, raw, m.out.Name())
+		schema := component(t, raw, m.Out.Name())
 		a := r.do("GET", fmt.Sprintf("%s?after=%d", about(m, told), told.Position), owner, "")
 		var any any
 		var head struct {
@@ -129,7 +131,7 @@ func TestReadModelsAreWhatIsDescribed(t *testing.T) {
 		if err := json.Unmarshal(a.body, &head); err != nil || head.SessionID != "s1" || head.Stale || head.Position < int64(told.Position) {
 			t.Errorf("%s: %s", m.Name, a.body)
 		}
-		none := strings.Replace(m.Path(), "{id}", "nobody", 1)
+		none := strings.Replace(m.Route(), "{id}", "nobody", 1)
 		if a := r.do("GET", none, owner, ""); a.status != http.StatusNotFound || a.Field != "path id" {
 			t.Errorf("%s: %d %s", none, a.status, a.body)
 		}
@@ -198,7 +200,7 @@ func TestReadModelsTellTheTruth(t *testing.T) {
 	if tasks.Summary.Total != 2 || tasks.Graph.Status != "unavailable" {
 		t.Errorf("tasks: %+v", tasks)
 	}
-	var answered CommandResult
+	var answered app.Result
 	if err := c.Command(t.Context(), "respond_action", "", map[string]string{"actionId": string(allowed.Pending[0].ActionID), "decision": "answer", "message": "blue"}, &answered); err != nil {
 		t.Fatal(err)
 	}
@@ -216,7 +218,7 @@ func TestTheClientKnowsEveryReadModel(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, m := range Models {
+	for _, m := range readModels() {
 		id := string(told.Session)
 		if m.Of == "threads" {
 			id = string(told.Thread)
@@ -230,7 +232,7 @@ func TestTheClientKnowsEveryReadModel(t *testing.T) {
 			t.Errorf("the client doesn't name %s", m.Name)
 		}
 	}
-	if len(client.ReadModels) != len(Models) {
+	if len(client.ReadModels) != len(readModels()) {
 		t.Errorf("the client names %v", client.ReadModels)
 	}
 }

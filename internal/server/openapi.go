@@ -5,11 +5,13 @@ import (
 	"encoding/json"
 	"net/http"
 	"reflect"
+	"slices"
 	"strings"
-	"sync"
 
 	"github.com/google/jsonschema-go/jsonschema"
 
+	"github.com/belay-run/belay/internal/app"
+	"github.com/belay-run/belay/internal/auth"
 	"github.com/belay-run/belay/internal/problem"
 	"github.com/belay-run/belay/internal/read"
 )
@@ -101,7 +103,7 @@ type (
 )
 
 // OpenAPI is the description of the API as JSON.
-func OpenAPI() ([]byte, error) {
+func OpenAPI(commands []app.Command, reads []app.Read) ([]byte, error) {
 	named := schemas{map[string]*jsonschema.Schema{}, map[string]reflect.Type{}}
 	b := &apiBuilder{schemas: named, doc: apiDocument{
 		OpenAPI: "3.1.0",
@@ -118,7 +120,7 @@ func OpenAPI() ([]byte, error) {
 	if err := b.refusals(); err != nil {
 		return nil, err
 	}
-	if err := b.commands(); err != nil {
+	if err := b.commands(commands); err != nil {
 		return nil, err
 	}
 	if err := b.plain(); err != nil {
@@ -127,7 +129,7 @@ func OpenAPI() ([]byte, error) {
 	if err := b.reads(); err != nil {
 		return nil, err
 	}
-	if err := b.models(); err != nil {
+	if err := b.table(reads); err != nil {
 		return nil, err
 	}
 	if err := b.attach(); err != nil {
@@ -176,20 +178,20 @@ func (b *apiBuilder) operation(id, tag, doc, scope string, out reflect.Type) (*a
 
 var keyParameter = apiParameter{Name: "Idempotency-Key", In: "header", Description: "Told twice under one key, a command is done once.", Schema: &jsonschema.Schema{Type: "string", MaxLength: new(128)}}
 
-func (b *apiBuilder) commands() error {
-	for _, c := range Commands {
+func (b *apiBuilder) commands(table []app.Command) error {
+	for _, c := range table {
 		if c.Later != "" {
 			b.doc.Unavailable[c.Name] = c.Later
 			continue
 		}
-		op, err := b.operation(c.Name, "commands", c.Doc, string(c.Scope), c.out)
+		op, err := b.operation(c.Name, "commands", c.Doc, string(c.Scope), c.Out)
 		if err != nil {
 			return err
 		}
 		if c.Mutates {
 			op.Parameters = []apiParameter{keyParameter}
 		}
-		in, err := b.media(c.in, "application/json")
+		in, err := b.media(c.In, "application/json")
 		if err != nil {
 			return err
 		}
@@ -199,21 +201,41 @@ func (b *apiBuilder) commands() error {
 	return nil
 }
 
+// table describes the table of reads.
+func (b *apiBuilder) table(reads []app.Read) error {
+	for _, r := range reads {
+		if r.Later != "" {
+			b.doc.Unavailable[r.Name] = r.Later
+			continue
+		}
+		tag, id := r.Tag, r.ID
+		if r.Of != "" {
+			tag, id = "reads", "Whose."
+		}
+		op, err := b.operation(r.Name, tag, r.Doc, string(auth.Read), r.Out)
+		if err != nil {
+			return err
+		}
+		if id != "" {
+			op.Parameters = append(op.Parameters, apiParameter{Name: "id", In: "path", Required: true, Description: id, Schema: &jsonschema.Schema{Type: "string"}})
+		}
+		for _, p := range append(slices.Clone(r.Query), read.After) {
+			op.Parameters = append(op.Parameters, queryParameter(p))
+		}
+		b.doc.Paths[r.Route()] = &apiPath{Get: op}
+	}
+	return nil
+}
+
 // plain describes the routes besides the commands.
 func (b *apiBuilder) plain() error {
-	after := queryParameter(read.After)
 	for _, r := range []struct {
 		path, id, tag, doc, scope string
 		in, out                   reflect.Type
 		parameters                []apiParameter
 		kind                      string
 	}{
-		{"/v1/runs", "createRun", "runs", "Give a session that a key names something to do.", "work", reflect.TypeFor[CreateRun](), reflect.TypeFor[CommandResult](), []apiParameter{keyParameter}, ""},
-		{"/v1/runs/{id}", "getRun", "runs", "Show a run: how far it is, and how it ended.", "read", nil, reflect.TypeFor[RunShown](),
-			[]apiParameter{{Name: "id", In: "path", Required: true, Description: "The run.", Schema: &jsonschema.Schema{Type: "string"}}, after}, ""},
-		{"/v1/actions", "listActions", "approvals", "List the questions that wait for a person.", "read", nil, reflect.TypeFor[ActionsShown](),
-			[]apiParameter{queryParameter(actionsQuery[0]), after}, ""},
-		{"/v1/channels", "listChannels", "reads", "List the peers that registered as channels.", "read", nil, reflect.TypeFor[ChannelsShown](), []apiParameter{after}, ""},
+		{"/v1/runs", "createRun", "runs", "Give a session that a key names something to do.", "work", reflect.TypeFor[CreateRun](), reflect.TypeFor[app.Result](), []apiParameter{keyParameter}, ""},
 		{"/v1/openapi.json", "getOpenAPI", "operation", "This description.", "read", nil, nil, nil, "application/json"},
 		{"/metrics", "getMetrics", "operation", "Figures in Prometheus' text format.", "read", nil, nil, nil, "text/plain"},
 		{"/healthz", "getHealth", "operation", "Tell that the process lives.", "", nil, reflect.TypeFor[Health](), nil, ""},
@@ -288,7 +310,7 @@ func (b *apiBuilder) reads() error {
 		if r.Stream {
 			kind = "text/event-stream"
 			op.Parameters = append(op.Parameters,
-				apiParameter{Name: channelHeader, In: "header", Description: "The channel that follows; it needs not be one.", Schema: text},
+				apiParameter{Name: app.ChannelHeader, In: "header", Description: "The channel that follows; it needs not be one.", Schema: text},
 				apiParameter{Name: "Last-Event-ID", In: "header", Description: "The id of the last event that was seen; the stream continues after it.", Schema: text})
 		}
 		op.Responses["200"] = &apiResponse{Description: "What there is to read.", Content: map[string]apiMedia{kind: {text}}}
@@ -309,11 +331,8 @@ func queryParameter(p read.Param) apiParameter {
 	return apiParameter{Name: p.Name, In: "query", Required: p.Required, Description: p.Doc, Schema: of}
 }
 
-// described is made once: it doesn't change while a program runs.
-var described = sync.OnceValues(OpenAPI)
-
 func (s *Server) openapi(w http.ResponseWriter, r *http.Request) {
-	doc, err := described()
+	doc, err := s.described()
 	if err != nil {
 		problem.Write(w, r, err)
 		return

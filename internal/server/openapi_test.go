@@ -16,6 +16,9 @@ import (
 	"github.com/google/jsonschema-go/jsonschema"
 
 	"github.com/belay-run/belay/event"
+	"github.com/belay-run/belay/internal/app"
+	"github.com/belay-run/belay/internal/app/input"
+	"github.com/belay-run/belay/internal/builtin"
 	"github.com/belay-run/belay/internal/read"
 	"github.com/belay-run/belay/internal/view"
 	"github.com/belay-run/belay/internal/view/snapshot"
@@ -28,7 +31,7 @@ var describedFile = filepath.Join("..", "..", "docs", "openapi.json")
 
 // Guarantee: V11.
 func TestTheDescriptionThatIsCheckedInIsCurrent(t *testing.T) {
-	doc, err := OpenAPI()
+	doc, err := OpenAPI(builtin.Commands(), builtin.Reads())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -48,7 +51,7 @@ func TestTheDescriptionThatIsCheckedInIsCurrent(t *testing.T) {
 // has its own id and says what it answers.
 // Guarantee: V11.
 func TestTheDescriptionIsWhole(t *testing.T) {
-	raw, err := OpenAPI()
+	raw, err := OpenAPI(builtin.Commands(), builtin.Reads())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -94,7 +97,7 @@ func TestTheDescriptionIsWhole(t *testing.T) {
 			t.Errorf("the reference %s leads nowhere", ref)
 		}
 	}
-	for _, c := range Commands {
+	for _, c := range builtin.Commands() {
 		p := doc.Paths["/v1/commands/"+c.Name]
 		works := p != nil && p.Post != nil && p.Post.Scope == string(c.Scope)
 		if works != (c.Later == "") || doc.Unavailable[c.Name] != c.Later {
@@ -183,7 +186,7 @@ func TestEveryStructIsANamedSchema(t *testing.T) {
 // TestNamesOfSchemasAreOfOneTypeEach gives types that would take another's name,
 // or have none.
 func TestNamesOfSchemasAreOfOneTypeEach(t *testing.T) {
-	type outer = CommandResult
+	type outer = app.Result
 	type Told struct{ Again bool }
 	type generic[T any] struct{ Of T }
 	type nameless struct{ In struct{ A int } }
@@ -217,27 +220,27 @@ func TestNamesOfSchemasAreOfOneTypeEach(t *testing.T) {
 // schema of the description: they agree.
 // Guarantee: V11.
 func TestWhatCommandsTakeIsWhatIsDescribed(t *testing.T) {
-	raw, err := OpenAPI()
+	raw, err := OpenAPI(builtin.Commands(), builtin.Reads())
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, c := range Commands {
+	for _, c := range builtin.Commands() {
 		if c.Later != "" {
 			continue
 		}
-		s := component(t, raw, c.in.Name())
-		fields := fieldsOf(c.in)
+		s := component(t, raw, c.In.Name())
+		fields := input.Fields(c.In)
 		bodies := []string{body(fields, nil), "{}", `{"nobodyKnowsThis":1}`}
 		for _, f := range fields {
-			_, wrong := sample(f.of)
-			bodies = append(bodies, body(fields, map[string]string{f.name: wrong}), body(fields, map[string]string{f.name: ""}))
+			_, wrong := sample(f.Of)
+			bodies = append(bodies, body(fields, map[string]string{f.Name: wrong}), body(fields, map[string]string{f.Name: ""}))
 		}
 		for _, b := range bodies {
 			var v any
 			if err := json.Unmarshal([]byte(b), &v); err != nil {
 				t.Fatal(err)
 			}
-			takes, says := fits([]byte(b), c.in, ""), s.Validate(v)
+			takes, says := input.Decode([]byte(b), reflect.New(c.In).Interface()), s.Validate(v)
 			if (takes == nil) != (says == nil) {
 				t.Errorf("%s %s: the decoder says %v, the description %v", c.Name, b, takes, says)
 			}
@@ -248,7 +251,7 @@ func TestWhatCommandsTakeIsWhatIsDescribed(t *testing.T) {
 // TestEveryRouteIsDescribedWithItsQuery: what a read takes and what is said of it are
 // one list.
 func TestEveryRouteIsDescribedWithItsQuery(t *testing.T) {
-	raw, err := OpenAPI()
+	raw, err := OpenAPI(builtin.Commands(), builtin.Reads())
 	if err != nil {
 		t.Fatal(err)
 	}

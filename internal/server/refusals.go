@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/internal/app"
 )
 
 // How long refused requests are added up before they are recorded: those without
@@ -159,11 +160,11 @@ func (a *auditor) reader(ctx context.Context, e entry, class string) {
 
 // readOf is the class of what a request reads: a route, or the name of a command
 // that changes nothing. It is empty when the request would change something.
-func readOf(r *http.Request) string {
+func (s *Server) readOf(r *http.Request) string {
 	if r.Method != http.MethodPost {
 		return r.Pattern
 	}
-	if c := find(r.PathValue("name")); c != nil && !c.Mutates {
+	if c := app.Find(s.c.Commands, r.PathValue("name")); c != nil && !c.Mutates {
 		return c.Name
 	}
 	return ""

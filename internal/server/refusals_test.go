@@ -12,6 +12,7 @@ import (
 
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/event"
+	"github.com/belay-run/belay/internal/app"
 	"github.com/belay-run/belay/internal/auth"
 	"github.com/belay-run/belay/internal/store"
 	"github.com/belay-run/belay/internal/store/memory"
@@ -26,7 +27,7 @@ func refusalsIn(t *testing.T, st store.Store) (facts, requests map[string]int) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if m, ok := rec.Event.Data.(event.ChannelMessage); ok && m.Kind == "audit" && m.Code != string(accepted) {
+		if m, ok := rec.Event.Data.(event.ChannelMessage); ok && m.Kind == "audit" && m.Code != string(app.CodeAccepted) {
 			facts[m.Command+" "+m.Code]++
 			requests[m.Command+" "+m.Code] += max(m.Count, 1)
 		}

@@ -23,7 +23,7 @@ const (
 
 // retain applies retention until ctx ends, a round after another.
 func (t *tenant) retain(ctx context.Context) {
-	if t.Retain == nil {
+	if t.config.Retain == nil {
 		return
 	}
 	next := time.NewTimer(retainFirst)
@@ -34,7 +34,7 @@ func (t *tenant) retain(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		}
-		did, err := t.Retain(ctx)
+		did, err := t.config.Retain(ctx)
 		if did.Outputs+did.Contents > 0 {
 			t.log.Info("retention", "outputs", did.Outputs, "contents", did.Contents, "bytes", did.Bytes)
 		}

@@ -31,7 +31,7 @@ func TestRetentionComesCalmly(t *testing.T) {
 		ended := make(chan struct{})
 		go func() {
 			defer close(ended)
-			(&tenant{TenantConfig: house, log: slog.New(slog.NewTextHandler(&log, nil))}).retain(ctx)
+			(&tenant{config: house, log: slog.New(slog.NewTextHandler(&log, nil))}).retain(ctx)
 		}()
 		time.Sleep(retainFirst + 3*retainEvery + retainMore + time.Second)
 		stop()

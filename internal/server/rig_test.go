@@ -18,7 +18,11 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/internal/app"
+	"github.com/belay-run/belay/internal/app/input"
+	"github.com/belay-run/belay/internal/app/sessions"
 	"github.com/belay-run/belay/internal/auth"
+	"github.com/belay-run/belay/internal/builtin"
 	"github.com/belay-run/belay/internal/core/session"
 	"github.com/belay-run/belay/internal/core/thread"
 	"github.com/belay-run/belay/internal/engine"
@@ -97,7 +101,7 @@ func (w *world) serve(t *testing.T, script string, change ...func(*Config)) *rig
 		t.Fatal(err)
 	}
 	r := &rig{t: t, tokens: auth.OpenTokens(w.dir, nil), stores: w.stores, opened: map[string]store.Store{}}
-	c := Config{Tokens: r.tokens, Log: slog.New(slog.NewTextHandler(io.Discard, nil)), Drain: 5 * time.Second, Rate: 100_000}
+	c := Config{Commands: builtin.Commands(), Reads: builtin.Reads(), Tokens: r.tokens, Log: slog.New(slog.NewTextHandler(io.Discard, nil)), Drain: 5 * time.Second, Rate: 100_000}
 	c.Open = func(_ context.Context, tenant string) (TenantConfig, error) {
 		data := w.stores[tenant]
 		if data == nil {
@@ -117,7 +121,7 @@ func (w *world) serve(t *testing.T, script string, change ...func(*Config)) *rig
 		r.mu.Lock()
 		r.opened[tenant] = st
 		r.mu.Unlock()
-		return TenantConfig{Store: st, Engine: e, Wiring: &plainWiring{st: st, set: set, ws: w.dir}, Reads: &read.Reads{Store: st, Hub: hub, Views: views, Words: view.NewLazyFollower(st, search.Fold{Store: st})}, Close: func() error { e.Close(); return st.Close() }}, nil
+		return TenantConfig{Store: st, Engine: e, Workspaces: &plainWiring{st: st, set: set, ws: w.dir}, Reads: &read.Reads{Store: st, Hub: hub, Views: views, Words: view.NewLazyFollower(st, search.Fold{Store: st})}, Close: func() error { e.Close(); return st.Close() }}, nil
 	}
 	for _, f := range change {
 		f(&c)
@@ -171,9 +175,9 @@ type answer struct {
 	problem.Problem
 }
 
-func (a answer) told(t *testing.T) CommandResult {
+func (a answer) told(t *testing.T) app.Result {
 	t.Helper()
-	var out CommandResult
+	var out app.Result
 	if err := json.Unmarshal(a.body, &out); err != nil || a.status != http.StatusOK {
 		t.Fatalf("status %d: %s (%v)", a.status, a.body, err)
 	}
@@ -231,14 +235,14 @@ func (r *rig) command(name, token, body string, header ...string) answer {
 }
 
 // until asks for a run until it has the status.
-func (r *rig) until(token string, run belay.RunID, status string) RunShown {
+func (r *rig) until(token string, run belay.RunID, status string) sessions.RunShown {
 	r.t.Helper()
 	ctx, cancel := context.WithTimeout(r.t.Context(), time.Minute)
 	defer cancel()
 	st := r.opened[auth.DefaultTenant]
 	for {
 		changed := st.Changed(ctx)
-		var out RunShown
+		var out sessions.RunShown
 		a := r.do("GET", "/v1/runs/"+string(run), token, "")
 		if a.status == http.StatusOK {
 			if err := json.Unmarshal(a.body, &out); err != nil {
@@ -273,14 +277,14 @@ func (w *plainWiring) Workspace(_ context.Context, dir string) (string, error) {
 	return "", belay.Errorf(belay.CodeForbidden, "not there")
 }
 
-func (w *plainWiring) Settings(_ context.Context, _ string, have *belay.Settings, c SettingsInput) (belay.Settings, error) {
+func (w *plainWiring) Settings(_ context.Context, _ string, have *belay.Settings, c app.SettingsInput) (belay.Settings, error) {
 	s := belay.Settings{Provider: "scripted", Mode: belay.ModeDefault, Approvals: belay.ApprovalsWait, Completion: belay.CompletionRequired, Limits: belay.DefaultLimits}
 	if have != nil {
 		s = *have
 	}
 	if c.Mode != "" {
 		if !slices.Contains(belay.Modes, belay.Mode(c.Mode)) {
-			return s, problem.At("settings.mode", belay.Errorf(belay.CodeUsage, "no such mode"))
+			return s, input.At("settings.mode", belay.Errorf(belay.CodeUsage, "no such mode"))
 		}
 		s.Mode = belay.Mode(c.Mode)
 	}
@@ -306,7 +310,7 @@ func (w *plainWiring) Tools(context.Context, string, belay.Settings) ([]belay.To
 	return w.set.Specs(), nil
 }
 
-func (w *plainWiring) Explain(_ context.Context, ws string, s belay.Settings, q Question) (simulate.Explanation, []string, error) {
+func (w *plainWiring) Explain(_ context.Context, ws string, s belay.Settings, q app.Question) (simulate.Explanation, []string, error) {
 	i := slices.IndexFunc(w.set.Specs(), func(t belay.ToolSpec) bool { return t.Name == q.Tool })
 	return simulate.Explain(policy.Builtin(), policy.Request{Tool: w.set.Specs()[i], Args: q.Args, Mode: s.Mode, Grants: q.Grants, Taint: q.Taint, Workspace: ws, Level: "L0"}), nil, nil
 }

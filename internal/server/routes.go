@@ -1,7 +1,6 @@
 package server
 
 import (
-	"cmp"
 	"encoding/json"
 	"net/http"
 	"path"
@@ -10,12 +9,11 @@ import (
 	"strings"
 
 	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/internal/app"
+	"github.com/belay-run/belay/internal/app/input"
 	"github.com/belay-run/belay/internal/auth"
-	"github.com/belay-run/belay/internal/core/task"
 	"github.com/belay-run/belay/internal/problem"
 	"github.com/belay-run/belay/internal/read"
-	"github.com/belay-run/belay/internal/store"
-	"github.com/belay-run/belay/internal/view"
 )
 
 // route is a path that isn't a command.
@@ -28,20 +26,11 @@ type route struct {
 	any     bool         // it may have any parameters: scrapers add their own
 }
 
-// What the queries of these routes may say.
-var (
-	afterQuery   = []read.Param{read.After}
-	actionsQuery = []read.Param{{Name: "sessionId", Doc: "Only those of this session."}, read.After}
-)
-
 // plainRoutes are the routes besides the commands and the mounted handlers.
 var plainRoutes = []route{
 	{pattern: "GET /healthz", scope: auth.Read, open: true, any: true, handle: func(s *Server) http.HandlerFunc { return s.healthz }},
 	{pattern: "GET /readyz", scope: auth.Read, open: true, any: true, handle: func(s *Server) http.HandlerFunc { return s.readyz }},
 	{pattern: "POST /v1/runs", scope: auth.Work, handle: func(s *Server) http.HandlerFunc { return s.createRun }},
-	{pattern: "GET /v1/runs/{id}", scope: auth.Read, query: afterQuery, handle: func(s *Server) http.HandlerFunc { return s.getRun }},
-	{pattern: "GET /v1/actions", scope: auth.Read, query: actionsQuery, handle: func(s *Server) http.HandlerFunc { return s.getActions }},
-	{pattern: "GET /v1/channels", scope: auth.Read, query: afterQuery, handle: func(s *Server) http.HandlerFunc { return s.getChannels }},
 	{pattern: "GET /v1/openapi.json", scope: auth.Read, handle: func(s *Server) http.HandlerFunc { return s.openapi }},
 	{pattern: "GET /metrics", scope: auth.Read, any: true, handle: func(s *Server) http.HandlerFunc { return s.showMetrics }},
 	{pattern: "GET /debug/pprof/{name...}", scope: auth.Admin, any: true, handle: func(s *Server) http.HandlerFunc { return s.pprof }},
@@ -64,8 +53,8 @@ func (s *Server) routes() http.Handler {
 		mux.HandleFunc(r.pattern, s.scoped(r.scope, only(r.query, r.handle(s))))
 	}
 	mux.HandleFunc("POST /v1/commands/{name}", only(nil, within(answerWithin, s.command)))
-	for _, m := range Models {
-		mux.HandleFunc("GET "+m.Path(), s.scoped(auth.Read, only(afterQuery, within(answerWithin, s.model(m)))))
+	for _, r := range s.c.Reads {
+		mux.HandleFunc("GET "+r.Route(), s.scoped(auth.Read, only(append(slices.Clone(r.Query), read.After), within(answerWithin, s.read(r)))))
 	}
 	for i, r := range (&read.Reads{}).Routes() {
 		h := only(r.Query, s.reads(i))
@@ -139,7 +128,7 @@ func (s *Server) reads(n int) http.HandlerFunc {
 			return
 		}
 		route := t.Reads.Routes()[n]
-		if id := r.Header.Get(channelHeader); id != "" && route.Stream {
+		if id := r.Header.Get(app.ChannelHeader); id != "" && route.Stream {
 			t.follows(w, r, id, route.Handle)
 			return
 		}
@@ -159,6 +148,23 @@ func writeJSON(w http.ResponseWriter, status int, v any) {
 	w.Write(append(body, '\n')) //nolint:errcheck // the client is gone; there is nobody to tell
 }
 
+// read answers a row of the table of reads.
+func (s *Server) read(row app.Read) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		p, _ := auth.From(r.Context())
+		t, err := s.tenant(r.Context(), p.Tenant)
+		var out any
+		if err == nil {
+			out, err = row.Do(r.Context(), &app.Call{Runtime: &t.Runtime, By: p}, read.QueryOf(r))
+		}
+		if err != nil {
+			problem.Write(w, r, err)
+			return
+		}
+		writeJSON(w, http.StatusOK, out)
+	}
+}
+
 // CreateRun is what POST /v1/runs takes: a message for a session that is named by
 // a key of the caller's.
 type CreateRun struct {
@@ -175,151 +181,20 @@ func sessionOf(key string) belay.SessionID {
 
 // createRun is submit_turn in other words.
 func (s *Server) createRun(w http.ResponseWriter, r *http.Request) {
-	s.perform(w, r, find("submit_turn"), func(body []byte) ([]byte, error) {
+	s.perform(w, r, app.Find(s.c.Commands, "submit_turn"), func(body []byte) ([]byte, error) {
 		var in CreateRun
-		if err := decode(body, &in); err != nil {
+		if err := input.Decode(body, &in); err != nil {
 			return nil, err
 		}
-		if err := named("sessionKey", in.Key); err != nil {
+		if err := input.Named("sessionKey", in.Key); err != nil {
 			return nil, err
 		}
 		if in.Agent != "default" {
-			return nil, problem.At("agentId", belay.Errorf(belay.CodeNotFound, "there is no agent %q", problem.Shown(in.Agent)).WithHint("the agent is called default"))
+			return nil, input.At("agentId", belay.Errorf(belay.CodeNotFound, "there is no agent %q", input.Shown(in.Agent)).WithHint("the agent is called default"))
 		}
 		if strings.TrimSpace(in.Message) == "" {
-			return nil, problem.At("message", belay.Errorf(belay.CodeBadCommand, "there is nothing to do: the message is empty").WithHint("say what to do"))
+			return nil, input.At("message", belay.Errorf(belay.CodeBadCommand, "there is nothing to do: the message is empty").WithHint("say what to do"))
 		}
-		return json.Marshal(SubmitTurn{Session: sessionOf(in.Key), Text: in.Message, Priority: in.Priority})
+		return json.Marshal(map[string]string{"sessionId": string(sessionOf(in.Key)), "text": in.Message, "priority": in.Priority})
 	})
-}
-
-// RunShown is a run: an attempt of a task.
-type RunShown struct {
-	Fresh
-	Run     belay.RunID     `json:"runId"`
-	Session belay.SessionID `json:"sessionId"`
-	Thread  belay.ThreadID  `json:"threadId"`
-	Task    belay.TaskID    `json:"taskId"`
-	Turn    belay.TurnID    `json:"turnId"`
-	Status  string          `json:"status"`            // queued, running, waiting, ended
-	Outcome belay.Outcome   `json:"outcome,omitempty"` // once it has ended
-	Reason  string          `json:"reason,omitempty"`
-	Summary string          `json:"summary,omitempty"`
-}
-
-func (s *Server) getRun(w http.ResponseWriter, r *http.Request) {
-	out, err := s.run(r)
-	if err != nil {
-		problem.Write(w, r, err)
-		return
-	}
-	writeJSON(w, http.StatusOK, out)
-}
-
-func (s *Server) run(r *http.Request) (*RunShown, error) {
-	id := r.PathValue("id")
-	if err := named("path id", id); err != nil {
-		return nil, err
-	}
-	req, f, err := s.reading(r)
-	if err != nil {
-		return nil, err
-	}
-	at, err := view.RunByID(r.Context(), req.Store, belay.RunID(id))
-	if belay.CodeOf(err) == belay.CodeNotFound {
-		err = belay.Errorf(belay.CodeNotFound, "there is no run %s", id).WithHint("the answer of submit_turn and of POST /v1/runs names it; list_tasks lists a session's")
-	}
-	if err != nil {
-		return nil, problem.At("path id", err)
-	}
-	row, err := view.SessionByID(r.Context(), req.Store, string(at.Session))
-	if err != nil {
-		return nil, err
-	}
-	tk, err := req.task(r.Context(), at.Session, at.Task)
-	if err != nil {
-		return nil, err
-	}
-	return runShown(f, &row, at, tk), nil
-}
-
-// runShown puts together what is known of a run.
-func runShown(f Fresh, s *view.Session, at view.RunAt, tk *task.State) *RunShown {
-	out := &RunShown{Fresh: f, Run: at.ID, Session: at.Session, Thread: at.Thread, Task: at.Task, Turn: at.Turn, Status: view.Queued}
-	if i := slices.IndexFunc(tk.Attempts, func(a task.Attempt) bool { return a.Run == at.ID }); i >= 0 && tk.Attempts[i].Outcome != "" {
-		out.Status, out.Outcome = view.Ended, tk.Attempts[i].Outcome
-	}
-	for _, th := range s.Threads {
-		if t := th.Turn; t != nil && t.ID == at.Turn {
-			out.Status, out.Outcome, out.Reason, out.Summary = t.Status, cmp.Or(out.Outcome, t.Outcome), t.Reason, t.Summary // the task learns of it a moment later
-		}
-	}
-	return out
-}
-
-// position is the query's after.
-func position(r *http.Request) (store.Position, error) {
-	v := r.URL.Query().Get("after")
-	if v == "" {
-		return 0, nil
-	}
-	n, err := strconv.ParseInt(v, 10, 64)
-	if err != nil || n < 0 {
-		return 0, problem.At("query after", belay.Errorf(belay.CodeBadCursor, "%q is no position", problem.Shown(v)).WithHint("a command's answer has one"))
-	}
-	return store.Position(n), nil
-}
-
-// reading is a request that reads, once its tenant's log has come as far as the
-// query's after.
-func (s *Server) reading(r *http.Request) (*request, Fresh, error) {
-	after, err := position(r)
-	if err != nil {
-		return nil, Fresh{}, err
-	}
-	p, _ := auth.From(r.Context())
-	t, err := s.tenant(r.Context(), p.Tenant)
-	if err != nil {
-		return nil, Fresh{}, err
-	}
-	req := &request{tenant: t, by: p, server: s}
-	f, err := req.fresh(r.Context(), after)
-	return req, f, err
-}
-
-// ActionsShown are open questions.
-type ActionsShown struct {
-	Fresh
-	Actions []Action `json:"actions"` // oldest first
-}
-
-func (s *Server) getActions(w http.ResponseWriter, r *http.Request) {
-	out, err := s.listActions(r)
-	if err != nil {
-		problem.Write(w, r, err)
-		return
-	}
-	writeJSON(w, http.StatusOK, out)
-}
-
-func (s *Server) listActions(r *http.Request) (*ActionsShown, error) {
-	session := r.URL.Query().Get("sessionId")
-	if err := id("query sessionId", session); err != nil {
-		return nil, err
-	}
-	req, f, err := s.reading(r)
-	if err != nil {
-		return nil, err
-	}
-	if session != "" { // an unknown session must be an error, not an empty list of questions
-		s, err := req.session(r.Context(), belay.SessionID(session))
-		if err == nil && s.Session == "" {
-			err = noSession(belay.SessionID(session))
-		}
-		if err != nil {
-			return nil, problem.At("query sessionId", err)
-		}
-	}
-	all, err := req.actions(r.Context(), belay.SessionID(session))
-	return &ActionsShown{f, all}, err
 }

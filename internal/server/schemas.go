@@ -14,6 +14,7 @@ import (
 
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/event"
+	"github.com/belay-run/belay/internal/app"
 	"github.com/belay-run/belay/internal/problem"
 	"github.com/belay-run/belay/internal/read"
 	"github.com/belay-run/belay/internal/store"
@@ -35,11 +36,12 @@ var leaves = map[reflect.Type]*jsonschema.Schema{
 	reflect.TypeFor[json.RawMessage](): {Description: "any JSON value"},
 }
 
-// unprefixed are the packages whose types keep their names: those that speak to
-// clients. A type of another one has the package's name in front.
-var unprefixed = []string{
-	reflect.TypeFor[CommandResult]().PkgPath(), reflect.TypeFor[read.ThreadRead]().PkgPath(), reflect.TypeFor[problem.Problem]().PkgPath(),
-	reflect.TypeFor[belay.Ref]().PkgPath(), reflect.TypeFor[event.PlanItem]().PkgPath(),
+// unprefixed reports whether types of a package keep their names: those that speak to
+// clients do. A type of another one has the package's name in front.
+func unprefixed(pkg string) bool {
+	use := reflect.TypeFor[app.Result]().PkgPath()
+	return strings.HasPrefix(pkg+"/", use+"/") || slices.Contains([]string{reflect.TypeFor[Health]().PkgPath(), reflect.TypeFor[read.ThreadRead]().PkgPath(),
+		reflect.TypeFor[problem.Problem]().PkgPath(), reflect.TypeFor[belay.Ref]().PkgPath(), reflect.TypeFor[event.PlanItem]().PkgPath()}, pkg)
 }
 
 // ref is a reference to a struct's schema, which is made at the first time with
@@ -78,7 +80,7 @@ func (s *schemas) ref(t reflect.Type) (*jsonschema.Schema, error) {
 // schemaName is what a type is called in the description.
 func schemaName(t reflect.Type) string {
 	name := t.Name()
-	if !slices.Contains(unprefixed, t.PkgPath()) {
+	if !unprefixed(t.PkgPath()) {
 		of := t.PkgPath()[strings.LastIndexByte(t.PkgPath(), '/')+1:]
 		name = strings.ToUpper(of[:1]) + of[1:] + name
 	}
@@ -91,7 +93,7 @@ func published(name string) string {
 	switch name {
 	case "ApprovalContext":
 		return "Stands"
-	case "CommandResult":
+	case "Result":
 		return "Told"
 	case "SettingsInput":
 		return "Choices"

@@ -4,7 +4,7 @@
 // repeated command is done once, and that it drives whatever has something to
 // do, after a restart too, without being asked.
 //
-// middleware.go is what every request passes, table.go lists the commands,
+// middleware.go is what every request passes, commands.go what calls a command of the table,
 // dispatcher.go chooses which sessions run.
 package server
 
@@ -19,19 +19,22 @@ import (
 	"time"
 
 	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/internal/app"
 	"github.com/belay-run/belay/internal/auth"
 )
 
-// Config is what a server is made of. Open, Tokens and Log must be set.
+// Config is what a server is made of. Open, Tokens, Log and the tables must be set.
 type Config struct {
-	Open    func(ctx context.Context, tenant string) (TenantConfig, error) // called once for each tenant
-	Tokens  *auth.Tokens
-	Log     *slog.Logger
-	Now     func() time.Time // nil is time.Now
-	TLS     *tls.Config      // nil serves without
-	Hosts   []string         // NAME:PORT that requests may name besides the address
-	Origins []string         // of pages that may use the server besides its own
-	Version string
+	Open     func(ctx context.Context, tenant string) (TenantConfig, error) // called once for each tenant
+	Tokens   *auth.Tokens
+	Commands []app.Command // the table of commands
+	Reads    []app.Read    // the table of reads
+	Log      *slog.Logger
+	Now      func() time.Time // nil is time.Now
+	TLS      *tls.Config      // nil serves without
+	Hosts    []string         // NAME:PORT that requests may name besides the address
+	Origins  []string         // of pages that may use the server besides its own
+	Version  string
 
 	Rate        int           // requests of a token in a second; 2000
 	Connections int           // at once; 4096
@@ -57,6 +60,8 @@ type Server struct {
 	park context.CancelCauseFunc
 	hold chan struct{} // closed: no session begins any more
 
+	described func() ([]byte, error) // the description of the API, made once
+
 	pace     attachTimings // of attachments
 	attached sync.WaitGroup
 
@@ -70,8 +75,8 @@ var errParked = errors.New("the server ends; the session continues with the next
 
 // New checks the configuration.
 func New(c Config) (*Server, error) {
-	if c.Open == nil || c.Tokens == nil || c.Log == nil {
-		return nil, errors.New("server: open, tokens and log must be set")
+	if c.Open == nil || c.Tokens == nil || c.Log == nil || app.Find(c.Commands, "submit_turn") == nil {
+		return nil, errors.New("server: open, tokens, log and the tables must be set")
 	}
 	if c.Now == nil {
 		c.Now = time.Now
@@ -89,7 +94,8 @@ func New(c Config) (*Server, error) {
 		c.Drain = 10 * time.Second
 	}
 	return &Server{c: c, callers: newRates(c.Rate, 2*c.Rate), strangers: newRates(10, 50), slots: make(chan struct{}, c.Sessions),
-		metrics: newMetrics(), hold: make(chan struct{}), pace: usualPace, tenants: map[string]*tenant{}}, nil
+		metrics: newMetrics(), hold: make(chan struct{}), pace: usualPace, tenants: map[string]*tenant{},
+		described: sync.OnceValues(func() ([]byte, error) { return OpenAPI(c.Commands, c.Reads) })}, nil
 }
 
 // Timeouts of connections. A body and its answer have a minute; streams, which
@@ -243,7 +249,7 @@ func (s *Server) shut() {
 		t.drives.wait()
 		t.audit.close()
 		t.wg.Wait()
-		if err := t.TenantConfig.Close(); err != nil {
+		if err := t.config.Close(); err != nil {
 			s.c.Log.Error("close", "tenant", t.name, "error", err.Error())
 		}
 	}

@@ -21,7 +21,7 @@ func TestASessionThatExistsTakesATitleAndKeepsItsFolder(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		s, err := tn.session(t.Context(), "s1")
+		s, err := tn.Session(t.Context(), "s1")
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -73,11 +73,11 @@ func TestUrgentSessionsDoNotStarveOthers(t *testing.T) {
 	ts := newTurnstile(1, 1)
 	defer ts.st.Close()
 	ts.now = func() time.Time { return now }
-	ts.enqueue("usual", 0)
-	ts.enqueue("whenever", -1)
+	ts.Enqueue("usual", 0)
+	ts.Enqueue("whenever", -1)
 	var ran []belay.SessionID
 	for i := range 70 {
-		ts.enqueue(belay.SessionID(fmt.Sprint("urgent", i)), 1)
+		ts.Enqueue(belay.SessionID(fmt.Sprint("urgent", i)), 1)
 		ts.mu.Lock()
 		id := ts.choose()
 		ts.Dispatcher.mu.Lock()

@@ -1,4 +1,4 @@
-package server
+package channels
 
 import (
 	"cmp"
@@ -6,29 +6,22 @@ import (
 	"crypto/rand"
 	"encoding/base64"
 	"encoding/json"
-	"net/http"
 	"slices"
 	"strings"
 
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/event"
-	"github.com/belay-run/belay/internal/problem"
+	"github.com/belay-run/belay/internal/app"
+	"github.com/belay-run/belay/internal/app/input"
 	"github.com/belay-run/belay/internal/store"
 	"github.com/belay-run/belay/internal/view"
 )
-
-// channelHeader names the channel that a request comes through.
-const channelHeader = "Belay-Channel"
-
-// bridge is the capability of a channel to which questions of the gate are
-// forwarded.
-const bridge = "permissions"
 
 // Words of a channel, as the standard has them.
 var (
 	transports   = []string{"sse", "http_json", "websocket", "json_rpc", "grpc", "stdio", "in_process"}
 	peerRoles    = []string{"client", "host", "worker", "remote_runtime", "peer_agent", "tool_server"}
-	capabilities = []string{"streaming", "resume", bridge, "files", "artifacts", "task_delegation"}
+	capabilities = []string{"streaming", "resume", app.Bridge, "files", "artifacts", "task_delegation"}
 )
 
 // ReconnectChannel is what reconnect_channel takes.
@@ -57,7 +50,7 @@ type ChannelTold struct {
 }
 
 func (in *ReconnectChannel) check() error {
-	for _, err := range []error{id("channelId", in.Channel), id("sessionId", string(in.Session)), text("nativeProtocol", in.Protocol, 40), text("resumeToken", in.Resume, 200)} {
+	for _, err := range []error{input.ID("channelId", in.Channel), input.ID("sessionId", string(in.Session)), input.Text("nativeProtocol", in.Protocol, 40), input.Text("resumeToken", in.Resume, 200)} {
 		if err != nil {
 			return err
 		}
@@ -66,7 +59,7 @@ func (in *ReconnectChannel) check() error {
 		if s == "" || slices.Contains(all, s) {
 			return nil
 		}
-		return problem.At(field, belay.Errorf(belay.CodeBadCommand, "%q is none of %s", problem.Shown(s), strings.Join(all, ", ")).WithHint("%s=%s, or leave it out", field, all[0]))
+		return input.At(field, belay.Errorf(belay.CodeBadCommand, "%q is none of %s", input.Shown(s), strings.Join(all, ", ")).WithHint("%s=%s, or leave it out", field, all[0]))
 	}
 	if err := of("transport", in.Transport, transports); err != nil {
 		return err
@@ -75,7 +68,7 @@ func (in *ReconnectChannel) check() error {
 		return err
 	}
 	if len(in.Capabilities) > len(capabilities) {
-		return problem.At("capabilities", belay.Errorf(belay.CodeBadCommand, "there are only %d capabilities", len(capabilities)).WithHint("they are %s", strings.Join(capabilities, ", ")))
+		return input.At("capabilities", belay.Errorf(belay.CodeBadCommand, "there are only %d capabilities", len(capabilities)).WithHint("they are %s", strings.Join(capabilities, ", ")))
 	}
 	for _, c := range in.Capabilities {
 		if err := of("capabilities", c, capabilities); err != nil {
@@ -83,54 +76,46 @@ func (in *ReconnectChannel) check() error {
 		}
 	}
 	if in.Last < 0 {
-		return problem.At("lastPosition", belay.Errorf(belay.CodeBadCursor, "a position isn't negative").WithHint("leave it out to begin where the channel acknowledged"))
+		return input.At("lastPosition", belay.Errorf(belay.CodeBadCursor, "a position isn't negative").WithHint("leave it out to begin where the channel acknowledged"))
 	}
 	return nil
 }
 
-func reconnectChannel(ctx context.Context, r *request, in *ReconnectChannel) (*ChannelTold, error) {
+func reconnectChannel(ctx context.Context, r *app.Call, in *ReconnectChannel) (*ChannelTold, error) {
 	if err := in.check(); err != nil {
 		return nil, err
 	}
 	made := in.Channel == "" && in.Resume == ""
 	if in.Channel == "" {
 		in.Channel = belay.NewID(belay.PrefixChannel)
-		if r.key != "" {
-			in.Channel = r.keyed(belay.PrefixChannel)
+		if r.Key != "" {
+			in.Channel = r.Keyed(belay.PrefixChannel)
 		}
 	}
-	r.peers.one.Lock() // one at a time: what is known of a channel is read and then changed
-	defer r.peers.one.Unlock()
-	row, err := r.channelRow(ctx, in.Channel)
+	r.Peers.One.Lock() // one at a time: what is known of a channel is read and then changed
+	defer r.Peers.One.Unlock()
+	row, err := r.ChannelRow(ctx, in.Channel)
 	switch {
 	case belay.CodeOf(err) == belay.CodeNotFound && in.Resume == "":
-		return r.register(ctx, in)
+		return register(ctx, r, in)
 	case err != nil:
-		return nil, problem.At("channelId", err)
-	case made && row.Account == r.by.String(): // its answer got lost, and the token with it
-		told, err := r.start(ctx, row, cmp.Or(row.Acknowledged, store.Position(in.Last)))
+		return nil, input.At("channelId", err)
+	case made && row.Account == r.By.String(): // its answer got lost, and the token with it
+		told, err := start(ctx, r, row, cmp.Or(row.Acknowledged, store.Position(in.Last)))
 		if err != nil {
 			return nil, err
 		}
 		told.Repeated = true
-		return r.connect(ctx, told, row)
+		return connect(ctx, r, told, row)
 	}
 	if in.Session != "" && in.Session != row.Follows {
-		return nil, problem.At("sessionId", belay.Errorf(belay.CodeConflict, "the channel follows something else").At(in.Channel).WithHint("register another channel for it"))
+		return nil, input.At("sessionId", belay.Errorf(belay.CodeConflict, "the channel follows something else").At(in.Channel).WithHint("register another channel for it"))
 	}
-	return r.resume(ctx, in, row)
-}
-
-// channelRow is what facts say of a channel.
-func (t *tenant) channelRow(ctx context.Context, id string) (view.Channel, error) {
-	if err := t.Reads.Views.Catchup(ctx); err != nil {
-		return view.Channel{}, err
-	}
-	return view.ChannelByID(ctx, t.Store, id)
+	return resume(ctx, r, in, row)
 }
 
 // register makes a channel.
-func (r *request) register(ctx context.Context, in *ReconnectChannel) (*ChannelTold, error) {
+func register(ctx context.Context, r *app.Call, in *ReconnectChannel) (*ChannelTold, error) {
 	end, err := r.Store.End(ctx)
 	if err != nil {
 		return nil, err
@@ -139,19 +124,19 @@ func (r *request) register(ctx context.Context, in *ReconnectChannel) (*ChannelT
 	if in.Last == 0 {
 		in.Last = int64(end)
 	}
-	told, err := r.start(ctx, row, store.Position(in.Last))
+	told, err := start(ctx, r, row, store.Position(in.Last))
 	if err != nil {
 		return nil, err
 	}
-	return r.connect(ctx, told, row)
+	return connect(ctx, r, told, row)
 }
 
 // connect gives a channel a new token and records that it is there.
-func (r *request) connect(ctx context.Context, told *ChannelTold, row view.Channel) (*ChannelTold, error) {
+func connect(ctx context.Context, r *app.Call, told *ChannelTold, row view.Channel) (*ChannelTold, error) {
 	secret := make([]byte, 32)
 	rand.Read(secret) //nolint:errcheck // it doesn't fail
 	told.Resume = "resume_" + base64.RawURLEncoding.EncodeToString(secret)
-	err := r.noteChannel(ctx, row.ID, "", event.ChannelConnected{Transport: row.Transport, Peer: row.Peer, Protocol: row.Protocol, Account: r.by.String(),
+	err := r.Note(ctx, row.ID, "", event.ChannelConnected{Transport: row.Transport, Peer: row.Peer, Protocol: row.Protocol, Account: r.By.String(),
 		Capabilities: row.Capabilities, Follows: row.Follows, Resume: belay.DigestOf([]byte(told.Resume))})
 	if err != nil {
 		return nil, err
@@ -162,29 +147,29 @@ func (r *request) connect(ctx context.Context, told *ChannelTold, row view.Chann
 
 // resume reconnects a peer: the account that registered the channel, or the
 // holder of its token.
-func (r *request) resume(ctx context.Context, in *ReconnectChannel, row view.Channel) (*ChannelTold, error) {
+func resume(ctx context.Context, r *app.Call, in *ReconnectChannel, row view.Channel) (*ChannelTold, error) {
 	switch {
 	case in.Resume != "" && belay.DigestOf([]byte(in.Resume)) != row.Resume:
-		return nil, problem.At("resumeToken", belay.Errorf(belay.CodeForbidden, "it isn't this channel's token").At(row.ID).WithHint("who registered the channel gets a new one: leave resumeToken out"))
-	case in.Resume == "" && row.Account != r.by.String():
-		return nil, problem.At("resumeToken", belay.Errorf(belay.CodeForbidden, "the channel is registered by another account").At(row.ID).WithHint("bring its resume token, or register a channel of your own"))
+		return nil, input.At("resumeToken", belay.Errorf(belay.CodeForbidden, "it isn't this channel's token").At(row.ID).WithHint("who registered the channel gets a new one: leave resumeToken out"))
+	case in.Resume == "" && row.Account != r.By.String():
+		return nil, input.At("resumeToken", belay.Errorf(belay.CodeForbidden, "the channel is registered by another account").At(row.ID).WithHint("bring its resume token, or register a channel of your own"))
 	}
 	if in.Last == 0 {
 		in.Last = int64(row.Acknowledged)
 	}
-	told, err := r.start(ctx, row, store.Position(in.Last))
+	told, err := start(ctx, r, row, store.Position(in.Last))
 	if err != nil {
 		return nil, err
 	}
-	err = r.noteChannel(ctx, row.ID, "", event.ChannelResumed{After: int64(told.Since), Gap: told.Gap})
+	err = r.Note(ctx, row.ID, "", event.ChannelResumed{After: int64(told.Since), Gap: told.Gap})
 	if err == nil && told.Gap {
-		err = r.noteChannel(ctx, row.ID, "", event.SnapshotRepaired{View: "channel", From: int64(told.Since), To: in.Last, Reason: "gap"})
+		err = r.Note(ctx, row.ID, "", event.SnapshotRepaired{View: "channel", From: int64(told.Since), To: in.Last, Reason: "gap"})
 	}
 	if err != nil {
 		return nil, err
 	}
-	if in.Resume == "" || row.Account != r.by.String() { // its token got lost, or it belongs to another account now
-		return r.connect(ctx, told, row)
+	if in.Resume == "" || row.Account != r.By.String() { // its token got lost, or it belongs to another account now
+		return connect(ctx, r, told, row)
 	}
 	told.Position, err = r.Store.End(ctx)
 	return told, err
@@ -192,7 +177,7 @@ func (r *request) resume(ctx context.Context, in *ReconnectChannel, row view.Cha
 
 // start is what a peer continues with that has everything up to a position. One
 // that the log doesn't have (any more) leaves a gap, and begins at the log's end.
-func (r *request) start(ctx context.Context, row view.Channel, last store.Position) (*ChannelTold, error) {
+func start(ctx context.Context, r *app.Call, row view.Channel, last store.Position) (*ChannelTold, error) {
 	end, err := r.Store.End(ctx)
 	if err != nil {
 		return nil, err
@@ -209,7 +194,7 @@ func (r *request) start(ctx context.Context, row view.Channel, last store.Positi
 		return told, nil
 	}
 	if told.Snapshot, told.Seen, err = r.Reads.Shell(ctx, row.Follows); err == nil && told.Snapshot == nil {
-		err = problem.At("sessionId", noSession(row.Follows))
+		err = input.At("sessionId", app.NoSession(row.Follows))
 	}
 	return told, err
 }
@@ -229,26 +214,26 @@ type AckEvents struct {
 }
 
 // ackEvents records how far a peer is. Less than it said before changes nothing.
-func ackEvents(ctx context.Context, r *request, in *AckEvents) (*ChannelTold, error) {
-	if err := named("channelId", in.Channel); err != nil {
+func ackEvents(ctx context.Context, r *app.Call, in *AckEvents) (*ChannelTold, error) {
+	if err := input.Named("channelId", in.Channel); err != nil {
 		return nil, err
 	}
-	r.peers.one.Lock()
-	defer r.peers.one.Unlock()
-	row, err := r.mine(ctx, in.Channel)
+	r.Peers.One.Lock()
+	defer r.Peers.One.Unlock()
+	row, err := r.OwnChannel(ctx, in.Channel)
 	if err != nil {
-		return nil, problem.At("channelId", err)
+		return nil, input.At("channelId", err)
 	}
 	lapsed, err := store.RolledBack(ctx, r.Store, store.Position(in.Position))
 	if err != nil {
 		return nil, err
 	}
 	if in.Position <= 0 || lapsed {
-		return nil, problem.At("position", belay.Errorf(belay.CodeBadCursor, "nothing is recorded at %d", in.Position).WithHint("acknowledge a position that the server told"))
+		return nil, input.At("position", belay.Errorf(belay.CodeBadCursor, "nothing is recorded at %d", in.Position).WithHint("acknowledge a position that the server told"))
 	}
 	told := &ChannelTold{Channel: row.ID, Stream: streamOf(row), Since: max(row.Acknowledged, store.Position(in.Position))}
 	if told.Repeated = told.Since == row.Acknowledged; !told.Repeated {
-		err = r.noteChannel(ctx, row.ID, "", event.ChannelMessage{Kind: "ack", Principal: r.by.String(), Acknowledged: in.Position})
+		err = r.Note(ctx, row.ID, "", event.ChannelMessage{Kind: "ack", Principal: r.By.String(), Acknowledged: in.Position})
 	}
 	if err == nil {
 		told.Position, err = r.Store.End(ctx)
@@ -256,35 +241,9 @@ func ackEvents(ctx context.Context, r *request, in *AckEvents) (*ChannelTold, er
 	return told, err
 }
 
-// mine is a channel of the caller.
-func (r *request) mine(ctx context.Context, id string) (view.Channel, error) {
-	row, err := r.channelRow(ctx, id)
-	if err == nil && row.Account != r.by.String() {
-		err = belay.Errorf(belay.CodeForbidden, "the channel is registered by another account").At(id).WithHint("reconnect_channel with its resume token makes it yours")
-	}
-	return row, err
-}
-
-// ofChannel refuses a request through a channel that isn't its sender's.
-func (r *request) ofChannel(ctx context.Context) error {
-	if r.channel == "" {
-		return nil
-	}
-	if err := named("header "+channelHeader, r.channel); err != nil {
-		return err
-	}
-	_, err := r.mine(ctx, r.channel)
-	return problem.At("header "+channelHeader, err)
-}
-
-// noteChannel records what happened to a channel.
-func (t *tenant) noteChannel(ctx context.Context, id string, action belay.ActionID, p event.Payload) error {
-	return t.audit.record(ctx, entry{at: t.now(), data: p, ids: belay.IDs{Channel: id, Action: action}})
-}
-
 // ChannelsShown are the peers that registered.
 type ChannelsShown struct {
-	Fresh
+	app.Fresh
 	Channels []ChannelShown `json:"channels"` // in the order in which they came
 }
 
@@ -294,27 +253,43 @@ type ChannelShown struct {
 	Following int `json:"following"` // its open streams
 }
 
-func (s *Server) getChannels(w http.ResponseWriter, r *http.Request) {
-	out, err := s.listChannels(r)
-	if err != nil {
-		problem.Write(w, r, err)
-		return
-	}
-	writeJSON(w, http.StatusOK, out)
+// ChannelSummary is the channel_summary.
+type ChannelSummary struct {
+	app.Fresh
+	Session   belay.SessionID `json:"sessionId"`
+	Channels  []ChannelShown  `json:"channels"`  // in the order in which they came
+	Connected int             `json:"connected"` // that no fact says left
+	Pending   int             `json:"pending"`   // questions that went to them and didn't return
 }
 
-func (s *Server) listChannels(r *http.Request) (*ChannelsShown, error) {
-	req, f, err := s.reading(r)
+func channelSummary(ctx context.Context, r *app.Call, f app.Fresh, id belay.SessionID) (*ChannelSummary, error) {
+	all, err := view.Channels(ctx, r.Store)
 	if err != nil {
 		return nil, err
 	}
-	all, err := view.Channels(r.Context(), req.Store)
+	out := &ChannelSummary{Fresh: f, Session: id, Channels: []ChannelShown{}}
+	for _, c := range all {
+		if c.Follows != "" && c.Follows != id {
+			continue
+		}
+		out.Channels = append(out.Channels, ChannelShown{c, r.Peers.Following(c.ID)})
+		out.Pending += len(c.Pending)
+		if c.Connected {
+			out.Connected++
+		}
+	}
+	return out, nil
+}
+
+// listChannels returns the peers that registered.
+func listChannels(ctx context.Context, c *app.Call, f app.Fresh, _ app.Query) (*ChannelsShown, error) {
+	all, err := view.Channels(ctx, c.Store)
 	if err != nil {
 		return nil, err
 	}
 	out := &ChannelsShown{Fresh: f, Channels: make([]ChannelShown, 0, len(all))}
-	for _, c := range all {
-		out.Channels = append(out.Channels, ChannelShown{c, req.peers.following(c.ID)})
+	for _, row := range all {
+		out.Channels = append(out.Channels, ChannelShown{row, c.Peers.Following(row.ID)})
 	}
 	return out, nil
 }

@@ -1,14 +1,15 @@
-package server
+package policies
 
 import (
 	"context"
 	"slices"
 
 	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/internal/app"
+	"github.com/belay-run/belay/internal/app/input"
 	"github.com/belay-run/belay/internal/lib/spelling"
 	"github.com/belay-run/belay/internal/policy"
 	"github.com/belay-run/belay/internal/policy/simulate"
-	"github.com/belay-run/belay/internal/problem"
 	"github.com/belay-run/belay/internal/store"
 	"github.com/belay-run/belay/internal/tool"
 )
@@ -19,13 +20,13 @@ type EvaluatePermission struct {
 	Thread    belay.ThreadID  `json:"threadId,omitempty" jsonschema:"the session's newest when it is left out"`
 	Workspace string          `json:"workspace,omitempty" jsonschema:"without a session: as in a new session in this folder"`
 	Tool      string          `json:"tool" jsonschema:"the tool that would be called"`
-	Args      Object          `json:"args,omitempty" jsonschema:"its arguments"`
+	Args      input.Object    `json:"args,omitempty" jsonschema:"its arguments"`
 	After     int64           `json:"after,omitempty" jsonschema:"a position that the answer must have seen"`
 }
 
 // PermissionShown is what the rules make of a call.
 type PermissionShown struct {
-	Fresh
+	app.Fresh
 	Tool       string             `json:"tool"`
 	Decision   policy.Decision    `json:"decision"` // allow, ask, deny
 	Source     string             `json:"source"`   // rule, grant, mode, headless
@@ -45,43 +46,43 @@ type PermissionShown struct {
 	Notes      []string           `json:"notes,omitempty"`
 }
 
-func evaluatePermission(ctx context.Context, r *request, in *EvaluatePermission) (*PermissionShown, error) {
-	for _, err := range []error{id("threadId", string(in.Thread)), text("tool", in.Tool, maxTitle), text("workspace", in.Workspace, 4<<10)} {
+func evaluatePermission(ctx context.Context, r *app.Call, in *EvaluatePermission) (*PermissionShown, error) {
+	for _, err := range []error{input.ID("threadId", string(in.Thread)), input.Text("tool", in.Tool, app.MaxTitle), input.Text("workspace", in.Workspace, 4<<10)} {
 		if err != nil {
 			return nil, err
 		}
 	}
 	switch {
 	case in.Session != "" && in.Workspace != "":
-		return nil, problem.At("workspace", belay.Errorf(belay.CodeBadCommand, "the session says which folder").WithHint("leave one of the two out"))
+		return nil, input.At("workspace", belay.Errorf(belay.CodeBadCommand, "the session says which folder").WithHint("leave one of the two out"))
 	case in.Session == "" && in.Thread != "":
-		return nil, problem.At("threadId", belay.Errorf(belay.CodeBadCommand, "a thread is one of a session").WithHint("name the session too"))
+		return nil, input.At("threadId", belay.Errorf(belay.CodeBadCommand, "a thread is one of a session").WithHint("name the session too"))
 	}
-	f, err := r.fresh(ctx, store.Position(in.After))
+	f, err := r.Fresh(ctx, store.Position(in.After))
 	if err != nil {
 		return nil, err
 	}
-	ws, settings, err := r.placeOf(ctx, in.Session, in.Workspace)
+	ws, settings, err := r.PlaceOf(ctx, in.Session, in.Workspace)
 	if err != nil {
 		return nil, err
 	}
-	specs, err := r.Wiring.Tools(ctx, ws, settings)
+	specs, err := r.Workspaces.Tools(ctx, ws, settings)
 	if err != nil {
 		return nil, err
 	}
 	if !slices.ContainsFunc(specs, func(s belay.ToolSpec) bool { return s.Name == in.Tool }) {
-		return nil, problem.At("tool", belay.Errorf(belay.CodeNotFound, "there is no tool %q here", problem.Shown(in.Tool)).WithHint("%s", spelling.Hint(in.Tool, tool.Names(specs), "get_tool_inventory lists them")))
+		return nil, input.At("tool", belay.Errorf(belay.CodeNotFound, "there is no tool %q here", input.Shown(in.Tool)).WithHint("%s", spelling.Hint(in.Tool, tool.Names(specs), "get_tool_inventory lists them")))
 	}
-	q := Question{Tool: in.Tool, Args: in.Args.JSON()}
+	q := app.Question{Tool: in.Tool, Args: in.Args.JSON()}
 	for _, name := range settings.Allow {
 		q.Grants = append(q.Grants, policy.Grant{Tool: name, Tier: policy.TierUser, Kind: "rule", Dialect: policy.DialectOf(settings.Shell)})
 	}
 	if in.Session != "" {
-		if err := r.knows(ctx, in, &q); err != nil {
+		if err := knows(ctx, r, in, &q); err != nil {
 			return nil, err
 		}
 	}
-	e, notes, err := r.Wiring.Explain(ctx, ws, settings, q)
+	e, notes, err := r.Workspaces.Explain(ctx, ws, settings, q)
 	if err != nil {
 		return nil, err
 	}
@@ -92,8 +93,8 @@ func evaluatePermission(ctx context.Context, r *request, in *EvaluatePermission)
 
 // knows adds what a session and its thread know: grants, taint, the use of the
 // workspace.
-func (r *request) knows(ctx context.Context, in *EvaluatePermission, q *Question) error {
-	s, err := r.known(ctx, in.Session)
+func knows(ctx context.Context, r *app.Call, in *EvaluatePermission, q *app.Question) error {
+	s, err := r.Known(ctx, in.Session)
 	if err != nil {
 		return err
 	}
@@ -101,7 +102,7 @@ func (r *request) knows(ctx context.Context, in *EvaluatePermission, q *Question
 	if in.Thread == "" && len(s.Threads) == 0 {
 		return nil
 	}
-	th, err := r.threadOf(ctx, s, in.Thread)
+	th, err := r.ThreadOf(ctx, s, in.Thread)
 	if err != nil {
 		return err
 	}

@@ -1,4 +1,4 @@
-package server
+package input
 
 import (
 	"bytes"
@@ -7,7 +7,6 @@ import (
 	"encoding/json"
 	"errors"
 	"math"
-	"net/http"
 	"reflect"
 	"slices"
 	"strconv"
@@ -18,18 +17,14 @@ import (
 
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/internal/lib/jcs"
-	"github.com/belay-run/belay/internal/problem"
 )
 
-// maxBody bounds a request's body, in bytes.
-const maxBody = 2 << 20
-
-// decode reads a body into the struct that to points to, and takes nothing that
+// Decode reads a body into the struct that to points to, and takes nothing that
 // could be meant in two ways: every name is exactly a field's and occurs once,
 // every value has the field's type, and what is required is there. An error
 // names the field.
-func decode(body []byte, to any) error {
-	if err := unambiguous(body); err != nil {
+func Decode(body []byte, to any) error {
+	if err := CheckUnambiguous(body); err != nil {
 		return err
 	}
 	t := reflect.TypeOf(to).Elem()
@@ -41,13 +36,13 @@ func decode(body []byte, to any) error {
 		if e, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
 			field = e.Field
 		}
-		return problem.At(field, belay.Errorf(belay.CodeBadCommand, "the value can't be used: %s", err).WithHint(describedThere))
+		return At(field, belay.Errorf(belay.CodeBadCommand, "the value can't be used: %s", err).WithHint(describedThere))
 	}
 	return nil
 }
 
-// unambiguous refuses what isn't one JSON value with one meaning.
-func unambiguous(body []byte) error {
+// CheckUnambiguous refuses what isn't one JSON value with one meaning.
+func CheckUnambiguous(body []byte) error {
 	if len(bytes.TrimSpace(body)) == 0 {
 		return belay.Errorf(belay.CodeBadCommand, "the body is empty").WithHint("send a JSON object, {} at least")
 	}
@@ -57,7 +52,7 @@ func unambiguous(body []byte) error {
 		return err
 	}
 	said := belay.Errorf(belay.CodeBadCommand, "the body is not JSON with one meaning: %s at byte %d", e.Msg, e.Offset)
-	return problem.At(cmp.Or(problem.Shown(strings.TrimPrefix(strings.TrimPrefix(e.Path, "$"), ".")), "body"), said.WithHint("%s", mendings[e.Kind]))
+	return At(cmp.Or(Shown(strings.TrimPrefix(strings.TrimPrefix(e.Path, "$"), ".")), "body"), said.WithHint("%s", mendings[e.Kind]))
 }
 
 // mendings say what to do about a body that isn't JSON with one meaning.
@@ -82,7 +77,7 @@ func (o Object) JSON() json.RawMessage {
 	}
 	b, err := json.Marshal(o)
 	if err != nil {
-		panic("server: " + err.Error()) // the values were JSON when they came
+		panic("input: " + err.Error()) // the values were JSON when they came
 	}
 	return b
 }
@@ -121,7 +116,7 @@ func fits(raw json.RawMessage, t reflect.Type, path string) error {
 	case reflect.Int, reflect.Int64:
 		return fitsNumber(raw, path)
 	}
-	panic("server: no rule for a field of type " + t.String())
+	panic("input: no rule for a field of type " + t.String())
 }
 
 func fitsText(raw []byte, t reflect.Type, path string) error {
@@ -129,15 +124,16 @@ func fitsText(raw []byte, t reflect.Type, path string) error {
 		return err
 	}
 	if err := json.Unmarshal(raw, reflect.New(t).Interface()); err != nil {
-		return problem.At(path, belay.Errorf(belay.CodeBadCommand, "the text can't be read as a %s", strings.ToLower(t.Name())).WithHint("%s", cmp.Or(examples[t], describedThere)))
+		return At(path, belay.Errorf(belay.CodeBadCommand, "the text can't be read as a %s", strings.ToLower(t.Name())).WithHint("%s", cmp.Or(examples[t], describedThere)))
 	}
 	return nil
 }
 
-const exampleTime = "2026-01-31T16:00:00Z"
+// ExampleTime is a time as fields take it.
+const ExampleTime = "2026-01-31T16:00:00Z"
 
 // examples are texts as types take them.
-var examples = map[reflect.Type]string{reflect.TypeFor[time.Time](): exampleTime, reflect.TypeFor[belay.Duration](): "30m"}
+var examples = map[reflect.Type]string{reflect.TypeFor[time.Time](): ExampleTime, reflect.TypeFor[belay.Duration](): "30m"}
 
 func fitsStruct(raw []byte, t reflect.Type, path string) error {
 	if err := wants(raw, path, '{', "an object"); err != nil {
@@ -145,21 +141,21 @@ func fitsStruct(raw []byte, t reflect.Type, path string) error {
 	}
 	var has map[string]json.RawMessage
 	if err := json.Unmarshal(raw, &has); err != nil {
-		return problem.At(path, belay.Errorf(belay.CodeBadCommand, "the object can't be read").WithHint(describedThere))
+		return At(path, belay.Errorf(belay.CodeBadCommand, "the object can't be read").WithHint(describedThere))
 	}
-	fields := fieldsOf(t)
+	fields := Fields(t)
 	for name := range has {
-		if !slices.ContainsFunc(fields, func(f field) bool { return f.name == name }) {
-			return problem.At(join(path, problem.Shown(name)), belay.Errorf(belay.CodeBadCommand, "there is no such field").WithHint("%s", fieldsText(fields)))
+		if !slices.ContainsFunc(fields, func(f Field) bool { return f.Name == name }) {
+			return At(join(path, Shown(name)), belay.Errorf(belay.CodeBadCommand, "there is no such field").WithHint("%s", fieldsText(fields)))
 		}
 	}
 	for _, f := range fields {
-		value, ok := has[f.name]
+		value, ok := has[f.Name]
 		switch {
-		case !ok && f.required:
-			return problem.At(join(path, f.name), belay.Errorf(belay.CodeBadCommand, "the field is missing").WithHint("it is %s", whatIs(f.of)))
+		case !ok && f.Required:
+			return At(join(path, f.Name), belay.Errorf(belay.CodeBadCommand, "the field is missing").WithHint("it is %s", whatIs(f.Of)))
 		case ok:
-			if err := fits(value, f.of, join(path, f.name)); err != nil {
+			if err := fits(value, f.Of, join(path, f.Name)); err != nil {
 				return err
 			}
 		}
@@ -176,10 +172,10 @@ func fitsSlice(raw []byte, t reflect.Type, path string) error {
 	}
 	var items []json.RawMessage
 	if err := json.Unmarshal(raw, &items); err != nil {
-		return problem.At(path, belay.Errorf(belay.CodeBadCommand, "the list can't be read").WithHint(describedThere))
+		return At(path, belay.Errorf(belay.CodeBadCommand, "the list can't be read").WithHint(describedThere))
 	}
 	if len(items) > maxItems {
-		return problem.At(path, belay.Errorf(belay.CodeTooLarge, "the list has %d items; at most %d are taken", len(items), maxItems).WithHint("send fewer"))
+		return At(path, belay.Errorf(belay.CodeTooLarge, "the list has %d items; at most %d are taken", len(items), maxItems).WithHint("send fewer"))
 	}
 	for i, item := range items {
 		if err := fits(item, t.Elem(), path+"["+strconv.Itoa(i)+"]"); err != nil {
@@ -196,7 +192,7 @@ func fitsNumber(raw []byte, path string) error {
 		return mismatch(raw, path, "a whole number")
 	}
 	if n > 1<<53 || n < -(1<<53) || n > math.MaxInt {
-		return problem.At(path, belay.Errorf(belay.CodeBadCommand, "the number is too large").WithHint("numbers go up to 2^53 on both sides of 0"))
+		return At(path, belay.Errorf(belay.CodeBadCommand, "the number is too large").WithHint("numbers go up to 2^53 on both sides of 0"))
 	}
 	return nil
 }
@@ -212,7 +208,7 @@ func mismatch(raw []byte, path, what string) error {
 	if path == "" {
 		path = "body"
 	}
-	return problem.At(path, belay.Errorf(belay.CodeBadCommand, "%s stands where %s is wanted", kindOf(raw), what).WithHint("send %s", what))
+	return At(path, belay.Errorf(belay.CodeBadCommand, "%s stands where %s is wanted", kindOf(raw), what).WithHint("send %s", what))
 }
 
 // whatIs returns what a field of a type is, as mismatch does.
@@ -255,45 +251,45 @@ func kindOf(raw []byte) string {
 	return "a number"
 }
 
-// field is a field of a struct as JSON has it.
-type field struct {
-	name     string
-	of       reflect.Type
-	required bool
+// Field is a field of a struct as JSON has it.
+type Field struct {
+	Name     string
+	Of       reflect.Type
+	Required bool
 }
 
-// fieldsOf are the fields of a struct, those of embedded structs too. A field
+// Fields returns the fields of a struct, those of embedded structs too. A field
 // that isn't omitted when it is empty is required.
-func fieldsOf(t reflect.Type) []field {
+func Fields(t reflect.Type) []Field {
 	if known, ok := knownFields.Load(t); ok {
-		return known.([]field)
+		return known.([]Field)
 	}
-	var out []field
+	var out []Field
 	for i := range t.NumField() {
 		f := t.Field(i)
 		if f.Anonymous {
-			out = append(out, fieldsOf(f.Type)...)
+			out = append(out, Fields(f.Type)...)
 			continue
 		}
 		name, rest, _ := strings.Cut(f.Tag.Get("json"), ",")
 		if f.IsExported() && name != "-" {
-			out = append(out, field{name, f.Type, !strings.Contains(rest, "omit")})
+			out = append(out, Field{name, f.Type, !strings.Contains(rest, "omit")})
 		}
 	}
 	knownFields.Store(t, out)
 	return out
 }
 
-// knownFields are those of the structs that were asked for: by reflect.Type a []field.
+// knownFields are those of the structs that were asked for: by reflect.Type a []Field.
 var knownFields sync.Map
 
-func fieldsText(fields []field) string {
+func fieldsText(fields []Field) string {
 	if len(fields) == 0 {
 		return "this command takes no fields: send {}"
 	}
 	names := make([]string, len(fields))
 	for i, f := range fields {
-		names[i] = f.name
+		names[i] = f.Name
 	}
 	return "the fields are " + strings.Join(names, ", ")
 }
@@ -305,43 +301,24 @@ func join(path, name string) string {
 	return path + "." + name
 }
 
-// text refuses a text that can't be recorded, or is too long.
-func text(field, s string, most int) error {
+// Text refuses a text that can't be recorded, or is too long.
+func Text(field, s string, most int) error {
 	switch {
 	case len(s) > most:
-		return problem.At(field, belay.Errorf(belay.CodeTooLarge, "the text has %d bytes; at most %d are taken", len(s), most).WithHint("make it shorter"))
+		return At(field, belay.Errorf(belay.CodeTooLarge, "the text has %d bytes; at most %d are taken", len(s), most).WithHint("make it shorter"))
 	case !utf8.ValidString(s) || strings.ContainsRune(s, 0):
-		return problem.At(field, belay.Errorf(belay.CodeBadCommand, "the text has characters that can't be recorded").WithHint("leave NUL characters out"))
+		return At(field, belay.Errorf(belay.CodeBadCommand, "the text has characters that can't be recorded").WithHint("leave NUL characters out"))
 	}
 	return nil
 }
 
-// id refuses what can't be an id; an empty one is one that wasn't given.
-func id(field, s string) error {
+// ID refuses what can't be an id; an empty one is one that wasn't given.
+func ID(field, s string) error {
 	if s == "" {
 		return nil
 	}
-	return problem.At(field, belay.CheckID(field, s))
+	return At(field, belay.CheckID(field, s))
 }
 
-// named refuses an id that is empty too.
-func named(field, s string) error { return problem.At(field, belay.CheckID(field, s)) }
-
-// readBody takes the body of a request: JSON, bounded, in one piece.
-func readBody(w http.ResponseWriter, r *http.Request) ([]byte, error) {
-	kind, _, _ := strings.Cut(r.Header.Get("Content-Type"), ";")
-	if strings.TrimSpace(strings.ToLower(kind)) != "application/json" {
-		return nil, problem.At("header Content-Type", belay.Errorf(belay.CodeMedia, "the body must be application/json").WithHint("send Content-Type: application/json"))
-	}
-	if enc := r.Header.Get("Content-Encoding"); enc != "" && enc != "identity" {
-		return nil, problem.At("header Content-Encoding", belay.Errorf(belay.CodeMedia, "the body must not be encoded").WithHint("send it as it is, without Content-Encoding"))
-	}
-	var b bytes.Buffer
-	if _, err := b.ReadFrom(http.MaxBytesReader(w, r.Body, maxBody)); err != nil {
-		if _, ok := errors.AsType[*http.MaxBytesError](err); ok {
-			return nil, problem.At("body", belay.Errorf(belay.CodeTooLarge, "the body has more than %d bytes", maxBody).WithHint("send less; what is long goes into a file of the workspace"))
-		}
-		return nil, problem.At("body", belay.Errorf(belay.CodeBadCommand, "the body didn't come whole").WithHint("repeat the request"))
-	}
-	return b.Bytes(), nil
-}
+// Named refuses an id that is empty too.
+func Named(field, s string) error { return At(field, belay.CheckID(field, s)) }

@@ -1,29 +1,29 @@
-package server
+package turns
 
 import (
 	"context"
 	"strings"
 
 	"github.com/belay-run/belay"
-	"github.com/belay-run/belay/internal/auth"
+	"github.com/belay-run/belay/internal/app"
+	"github.com/belay-run/belay/internal/app/input"
 	"github.com/belay-run/belay/internal/core/session"
-	"github.com/belay-run/belay/internal/problem"
 	"github.com/belay-run/belay/internal/store"
 )
 
 // SubmitTurn is what submit_turn takes. Without a session id, and for one that
 // there isn't yet, a session is made.
 type SubmitTurn struct {
-	Session   belay.SessionID `json:"sessionId,omitempty" jsonschema:"the session; a new one is made for an id that is new, or none"`
-	Thread    belay.ThreadID  `json:"threadId,omitempty" jsonschema:"the thread; the session's newest when it is left out"`
-	Turn      belay.TurnID    `json:"turnId,omitempty" jsonschema:"the caller's id of the turn: told twice, it is one turn"`
-	Task      belay.TaskID    `json:"taskId,omitempty" jsonschema:"the caller's id of the task that the turn is the first attempt of"`
-	Text      string          `json:"text" jsonschema:"what to do"`
-	Workspace string          `json:"workspace,omitempty" jsonschema:"folder of a new session; the server's own when it is left out. A session that exists keeps its own"`
-	Title     string          `json:"title,omitempty" jsonschema:"what lists call the session; a new one the first line of the text when it is left out"`
-	Settings  *SettingsInput  `json:"settings,omitempty" jsonschema:"settings of the session from now on"`
-	Queue     string          `json:"queue,omitempty" jsonschema:"while another turn runs: enqueue, steer, collect, interrupt, rollback, reject; as the thread is set when it is left out"`
-	Priority  string          `json:"priority,omitempty" jsonschema:"among sessions that wait for a place to run: low, normal, high"`
+	Session   belay.SessionID    `json:"sessionId,omitempty" jsonschema:"the session; a new one is made for an id that is new, or none"`
+	Thread    belay.ThreadID     `json:"threadId,omitempty" jsonschema:"the thread; the session's newest when it is left out"`
+	Turn      belay.TurnID       `json:"turnId,omitempty" jsonschema:"the caller's id of the turn: told twice, it is one turn"`
+	Task      belay.TaskID       `json:"taskId,omitempty" jsonschema:"the caller's id of the task that the turn is the first attempt of"`
+	Text      string             `json:"text" jsonschema:"what to do"`
+	Workspace string             `json:"workspace,omitempty" jsonschema:"folder of a new session; the server's own when it is left out. A session that exists keeps its own"`
+	Title     string             `json:"title,omitempty" jsonschema:"what lists call the session; a new one the first line of the text when it is left out"`
+	Settings  *app.SettingsInput `json:"settings,omitempty" jsonschema:"settings of the session from now on"`
+	Queue     string             `json:"queue,omitempty" jsonschema:"while another turn runs: enqueue, steer, collect, interrupt, rollback, reject; as the thread is set when it is left out"`
+	Priority  string             `json:"priority,omitempty" jsonschema:"among sessions that wait for a place to run: low, normal, high"`
 }
 
 // priorities are the words of SubmitTurn.Priority.
@@ -31,54 +31,54 @@ var priorities = map[string]int{"low": -1, "": 0, "normal": 0, "high": 1}
 
 func (in *SubmitTurn) check() error {
 	for _, err := range []error{
-		id("sessionId", string(in.Session)), id("threadId", string(in.Thread)), id("turnId", string(in.Turn)), id("taskId", string(in.Task)),
-		text("text", in.Text, maxMessage), text("title", in.Title, maxTitle), text("workspace", in.Workspace, 4<<10),
+		input.ID("sessionId", string(in.Session)), input.ID("threadId", string(in.Thread)), input.ID("turnId", string(in.Turn)), input.ID("taskId", string(in.Task)),
+		input.Text("text", in.Text, app.MaxMessage), input.Text("title", in.Title, app.MaxTitle), input.Text("workspace", in.Workspace, 4<<10),
 	} {
 		if err != nil {
 			return err
 		}
 	}
 	if strings.TrimSpace(in.Text) == "" {
-		return problem.At("text", belay.Errorf(belay.CodeBadCommand, "there is nothing to do: the text is empty"))
+		return input.At("text", belay.Errorf(belay.CodeBadCommand, "there is nothing to do: the text is empty"))
 	}
 	if in.Session == belay.SystemSession {
-		return problem.At("sessionId", belay.Errorf(belay.CodeBadState, "the system session takes no work"))
+		return input.At("sessionId", belay.Errorf(belay.CodeBadState, "the system session takes no work"))
 	}
 	if err := (belay.Queueing{Mode: belay.QueueMode(in.Queue)}).Check(); err != nil {
 		return queueError("queue", err)
 	}
 	if _, ok := priorities[in.Priority]; !ok {
-		return problem.At("priority", belay.Errorf(belay.CodeBadCommand, "%q is none of low, normal, high", problem.Shown(in.Priority)))
+		return input.At("priority", belay.Errorf(belay.CodeBadCommand, "%q is none of low, normal, high", input.Shown(in.Priority)))
 	}
 	return nil
 }
 
 // submission is a turn on its way.
 type submission struct {
-	*request
+	*app.Call
 	in    *SubmitTurn
 	text  belay.Content
 	state *session.State // of the session as it is; its Session is empty for a new one
 }
 
-func submitTurn(ctx context.Context, r *request, in *SubmitTurn) (*CommandResult, error) {
+func submitTurn(ctx context.Context, r *app.Call, in *SubmitTurn) (*app.Result, error) {
 	if err := in.check(); err != nil {
 		return nil, err
 	}
-	r.mint(in)
-	s := &submission{request: r, in: in}
+	mint(r, in)
+	s := &submission{Call: r, in: in}
 	var err error
-	if s.text, err = r.content(ctx, in.Text); err != nil {
+	if s.text, err = r.Content(ctx, in.Text); err != nil {
 		return nil, err
 	}
-	if s.state, err = r.seen(ctx, in.Session); err != nil {
+	if s.state, err = r.Seen(ctx, in.Session); err != nil {
 		return nil, err
 	}
 	if s.state.Session == "" {
 		if told, err := s.begin(ctx); told != nil || err != nil {
 			return told, err
 		}
-		if s.state, err = r.seen(ctx, in.Session); err != nil {
+		if s.state, err = r.Seen(ctx, in.Session); err != nil {
 			return nil, err
 		}
 	}
@@ -92,35 +92,35 @@ func submitTurn(ctx context.Context, r *request, in *SubmitTurn) (*CommandResult
 	}
 	ans, err := r.Engine.SubmitAll(ctx, orders...)
 	if err != nil {
-		return nil, r.conflict(err)
+		return nil, conflict(r, err)
 	}
 	switch {
 	case ans.Wants:
-		r.drives.enqueue(in.Session, priorities[in.Priority])
+		r.Drives.Enqueue(in.Session, priorities[in.Priority])
 	case !ans.Rests:
-		r.wakeSession(ctx, in.Session, priorities[in.Priority])
+		r.Wake(ctx, in.Session, priorities[in.Priority])
 	case !ans.Wake.IsZero(): // else it waits behind another that asks a person, say
-		r.drives.applyLanes([]store.LaneRow{{Session: in.Session, Lane: store.Lane{Wake: ans.Wake}}})
+		r.Drives.ApplyLanes([]store.LaneRow{{Session: in.Session, Lane: store.Lane{Wake: ans.Wake}}})
 	}
 	return s.told(ctx, ans.Position, orders[len(orders)-1].ID, ans.Pending)
 }
 
 // conflict adds the field to an id's conflict.
-func (r *request) conflict(err error) error {
+func conflict(r *app.Call, err error) error {
 	switch {
 	case belay.CodeOf(err) != belay.CodeIDConflict:
 		return err
-	case r.key != "":
-		return problem.At("header Idempotency-Key", err)
+	case r.Key != "":
+		return input.At("header Idempotency-Key", err)
 	}
-	return problem.At("turnId", err)
+	return input.At("turnId", err)
 }
 
 // mint gives the ids that the caller didn't bring. They follow from the
 // Idempotency-Key or the turn's id, so that the repeated request means the same.
-func (r *request) mint(in *SubmitTurn) {
-	derive := r.keyed
-	if r.key == "" {
+func mint(r *app.Call, in *SubmitTurn) {
+	derive := r.Keyed
+	if r.Key == "" {
 		base := belay.StreamID("turn/" + string(in.Session) + "/" + string(in.Turn))
 		if in.Turn == "" {
 			base = belay.StreamID("once/" + belay.NewID(belay.PrefixCommand))
@@ -145,7 +145,7 @@ func firstThread(id belay.SessionID) belay.ThreadID {
 
 // begin is the short way for a new session. nil: it exists now, or an id belongs
 // to another session; the ordinary way says which.
-func (s *submission) begin(ctx context.Context) (*CommandResult, error) {
+func (s *submission) begin(ctx context.Context) (*app.Result, error) {
 	named := s.in.Thread
 	if named == "" {
 		s.in.Thread = firstThread(s.in.Session)
@@ -162,7 +162,7 @@ func (s *submission) begin(ctx context.Context) (*CommandResult, error) {
 		s.in.Thread = named
 		return nil, nil
 	}
-	s.drives.enqueue(s.in.Session, priorities[s.in.Priority])
+	s.Drives.Enqueue(s.in.Session, priorities[s.in.Priority])
 	return s.told(ctx, ans.Position, orders[len(orders)-1].ID, false)
 }
 
@@ -173,17 +173,17 @@ func (s *submission) orders(ctx context.Context) ([]belay.Order, error) {
 	if err != nil {
 		return nil, err
 	}
-	rules, err := s.Wiring.Rules(ctx, s.by.String(), ws, settings)
+	rules, err := s.Workspaces.Rules(ctx, s.By.String(), ws, settings)
 	if err != nil {
-		return nil, problem.At("settings", err)
+		return nil, input.At("settings", err)
 	}
 	var out []belay.Order
 	add := func(kind string, c belay.Command) {
 		base := belay.StreamID(kind + "/" + string(in.Session) + "/" + string(in.Turn))
-		if s.key != "" { // it belongs to one submission: with another session or turn it is in conflict
-			base = belay.StreamID(kind + "/" + s.keyed(belay.PrefixCommand))
+		if s.Key != "" { // it belongs to one submission: with another session or turn it is in conflict
+			base = belay.StreamID(kind + "/" + s.Keyed(belay.PrefixCommand))
 		}
-		out = append(out, s.order(belay.CommandID(belay.DeriveID(belay.PrefixCommand, base, 0, 0)), in.Session, in.Session.Stream(), c))
+		out = append(out, s.Order(belay.CommandID(belay.DeriveID(belay.PrefixCommand, base, 0, 0)), in.Session, in.Session.Stream(), c))
 	}
 	switch {
 	case s.state.Session == "":
@@ -199,11 +199,11 @@ func (s *submission) orders(ctx context.Context) ([]belay.Order, error) {
 }
 
 func (s *submission) settings(ctx context.Context) (ws string, settings belay.Settings, changed bool, err error) {
-	var c SettingsInput
+	var c app.SettingsInput
 	if s.in.Settings != nil {
 		c = *s.in.Settings
 	}
-	if err := s.mayWiden(ctx, c, s.state); err != nil {
+	if err := s.MayWiden(ctx, c, s.state); err != nil {
 		return "", settings, false, err
 	}
 	if st := s.state; st.Session != "" {
@@ -213,14 +213,14 @@ func (s *submission) settings(ctx context.Context) (ws string, settings belay.Se
 		if s.in.Settings == nil {
 			return st.Workspace, st.Settings, false, nil
 		}
-		settings, err = s.Wiring.Settings(ctx, st.Workspace, &st.Settings, c)
-		return st.Workspace, settings, true, problem.At("settings", err)
+		settings, err = s.Workspaces.Settings(ctx, st.Workspace, &st.Settings, c)
+		return st.Workspace, settings, true, input.At("settings", err)
 	}
-	if ws, err = s.Wiring.Workspace(ctx, s.in.Workspace); err != nil {
-		return "", settings, false, problem.At("workspace", err)
+	if ws, err = s.Workspaces.Workspace(ctx, s.in.Workspace); err != nil {
+		return "", settings, false, input.At("workspace", err)
 	}
-	settings, err = s.Wiring.Settings(ctx, ws, nil, c)
-	return ws, settings, false, problem.At("settings", err)
+	settings, err = s.Workspaces.Settings(ctx, ws, nil, c)
+	return ws, settings, false, input.At("settings", err)
 }
 
 // checkSameWorkspace refuses another folder for a session that exists.
@@ -228,41 +228,12 @@ func (s *submission) checkSameWorkspace(ctx context.Context) error {
 	if s.in.Workspace == "" || s.in.Workspace == s.state.Workspace {
 		return nil
 	}
-	ws, err := s.Wiring.Workspace(ctx, s.in.Workspace)
+	ws, err := s.Workspaces.Workspace(ctx, s.in.Workspace)
 	if err == nil && ws != s.state.Workspace {
 		err = belay.Errorf(belay.CodeBadState, "session %s works in %s, and a session keeps its workspace", s.in.Session, s.state.Workspace).
 			WithHint("leave the workspace out, or name a new session")
 	}
-	return problem.At("workspace", err)
-}
-
-// mayWiden refuses settings that would lead to fewer questions, if the caller
-// may not answer questions.
-func (r *request) mayWiden(ctx context.Context, c SettingsInput, s *session.State) error {
-	if r.by.Role.May(auth.Answer) {
-		return nil
-	}
-	said := func(field, format string, args ...any) error {
-		return problem.At("settings."+field, belay.Errorf(belay.CodeForbidden, format, args...).WithHint("a token of role owner may"))
-	}
-	if len(c.Allow) > 0 {
-		return said("allow", "a token of role %s may not allow tools beforehand", r.by.Role)
-	}
-	switch belay.Mode(c.Mode) {
-	case "", belay.ModePlan, belay.ModeUntrusted, belay.ModeNever, s.Settings.Mode:
-		return nil
-	}
-	if s.Session == "" {
-		ws, err := r.Wiring.Workspace(ctx, "")
-		if err != nil {
-			return err
-		}
-		usual, err := r.Wiring.Settings(ctx, ws, nil, SettingsInput{})
-		if err != nil || belay.Mode(c.Mode) == usual.Mode {
-			return err
-		}
-	}
-	return said("mode", "a token of role %s may not choose the mode %q", r.by.Role, problem.Shown(c.Mode))
+	return input.At("workspace", err)
 }
 
 func (s *submission) title() string {
@@ -270,17 +241,17 @@ func (s *submission) title() string {
 	if title == "" {
 		title, _, _ = strings.Cut(strings.TrimSpace(s.in.Text), "\n")
 	}
-	return cut(strings.TrimSpace(s.Wiring.Clean(title)), 80)
+	return app.Cut(strings.TrimSpace(s.Workspaces.Clean(title)), 80)
 }
 
 // told is the answer: where the turn is, and under which run.
-func (s *submission) told(ctx context.Context, pos store.Position, cmd belay.CommandID, pending bool) (*CommandResult, error) {
+func (s *submission) told(ctx context.Context, pos store.Position, cmd belay.CommandID, pending bool) (*app.Result, error) {
 	in := s.in
-	t := &CommandResult{Position: pos, Command: cmd, Status: done, Session: in.Session, Thread: in.Thread, Turn: in.Turn, Task: in.Task, Run: firstRun(in.Task)}
+	t := &app.Result{Position: pos, Command: cmd, Status: app.Done, Session: in.Session, Thread: in.Thread, Turn: in.Turn, Task: in.Task, Run: firstRun(in.Task)}
 	if pending {
-		t.Status = notYet
+		t.Status = app.Accepted
 	}
-	return t, s.end(ctx, t)
+	return t, s.End(ctx, t)
 }
 
 // firstRun is the run of a task's first attempt: it follows from the task's id.

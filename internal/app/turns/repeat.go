@@ -1,21 +1,23 @@
-package server
+package turns
 
 import (
 	"cmp"
 	"context"
 	"errors"
 	"slices"
+	"time"
 
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/event"
+	"github.com/belay-run/belay/internal/app"
+	"github.com/belay-run/belay/internal/app/input"
 	"github.com/belay-run/belay/internal/core"
 	"github.com/belay-run/belay/internal/core/thread"
-	"github.com/belay-run/belay/internal/problem"
 	"github.com/belay-run/belay/internal/store"
 )
 
 // before answers a repeated submission, and refuses one that can't be repeated.
-func (s *submission) before(ctx context.Context) (*CommandResult, error) {
+func (s *submission) before(ctx context.Context) (*app.Result, error) {
 	in, st := s.in, s.state
 	if n := len(st.Threads); in.Thread == "" && n > 0 {
 		in.Thread = st.Threads[n-1]
@@ -25,7 +27,7 @@ func (s *submission) before(ctx context.Context) (*CommandResult, error) {
 	if err := s.foreign(ctx); err != nil {
 		// Perhaps it was submitted a moment before, and the session knows by
 		// now.
-		if s.state, _ = s.session(ctx, in.Session); s.state == nil || !slices.Contains(s.state.Turns, in.Turn) {
+		if s.state, _ = s.Session(ctx, in.Session); s.state == nil || !slices.Contains(s.state.Turns, in.Turn) {
 			return nil, err
 		}
 		st = s.state
@@ -34,12 +36,12 @@ func (s *submission) before(ctx context.Context) (*CommandResult, error) {
 		return nil, nil
 	}
 	if in.Workspace != "" {
-		ws, err := s.Wiring.Workspace(ctx, in.Workspace)
+		ws, err := s.Workspaces.Workspace(ctx, in.Workspace)
 		if err != nil {
-			return nil, problem.At("workspace", err)
+			return nil, input.At("workspace", err)
 		}
 		if ws != st.Workspace {
-			return nil, problem.At("workspace", belay.Errorf(belay.CodeBadState, "the session works in another folder").At(string(in.Session)))
+			return nil, input.At("workspace", belay.Errorf(belay.CodeBadState, "the session works in another folder").At(string(in.Session)))
 		}
 	}
 	if slices.Contains(st.Turns, in.Turn) {
@@ -60,22 +62,25 @@ func (s *submission) foreign(ctx context.Context) error {
 	in := s.in
 	if !slices.Contains(s.state.Threads, in.Thread) {
 		if _, err := s.Store.Head(ctx, in.Thread.Stream()); !errors.Is(err, store.ErrNotFound) {
-			return problem.At("threadId", cmp.Or(err, error(belay.Errorf(belay.CodeIDConflict, "thread %s isn't one of this session", in.Thread))))
+			return input.At("threadId", cmp.Or(err, error(belay.Errorf(belay.CodeIDConflict, "thread %s isn't one of this session", in.Thread))))
 		}
 	}
 	if slices.Contains(s.state.Turns, in.Turn) {
 		return nil // its task is compared with the one it had
 	}
 	if _, err := s.Store.Head(ctx, in.Task.Stream()); !errors.Is(err, store.ErrNotFound) {
-		return problem.At("taskId", cmp.Or(err, error(belay.Errorf(belay.CodeIDConflict, "task %s exists already", in.Task))))
+		return input.At("taskId", cmp.Or(err, error(belay.Errorf(belay.CodeIDConflict, "task %s exists already", in.Task))))
 	}
 	return nil
 }
 
+// handledWithin is how long a repeated submission waits for the thread to learn of it.
+const handledWithin = 2 * time.Second
+
 // repeated answers a turn that the session knows: it must be the same one. The
 // thread may learn of it a moment after the session.
-func (s *submission) repeated(ctx context.Context) (*CommandResult, error) {
-	soon, cancel := context.WithTimeout(ctx, staleAfter)
+func (s *submission) repeated(ctx context.Context) (*app.Result, error) {
+	soon, cancel := context.WithTimeout(ctx, handledWithin)
 	defer cancel()
 	for {
 		changed := s.Store.Changed(soon)
@@ -92,7 +97,7 @@ func (s *submission) repeated(ctx context.Context) (*CommandResult, error) {
 }
 
 // submitted answers a turn that a thread of the session knows; nil: none does.
-func (s *submission) submitted(ctx context.Context) (*CommandResult, error) {
+func (s *submission) submitted(ctx context.Context) (*app.Result, error) {
 	in := s.in
 	threads := append([]belay.ThreadID{in.Thread}, s.state.Threads...)
 	for _, th := range threads {
@@ -105,7 +110,7 @@ func (s *submission) submitted(ctx context.Context) (*CommandResult, error) {
 				continue
 			}
 			if th != in.Thread || p.Text.Text != s.text.Text || refOf(p.Text) != refOf(s.text) || ev.IDs.Task != in.Task {
-				return nil, problem.At("turnId", belay.Errorf(belay.CodeIDConflict, "turn %s was submitted with another text, thread or task", in.Turn).WithHint("bring a new turn id"))
+				return nil, input.At("turnId", belay.Errorf(belay.CodeIDConflict, "turn %s was submitted with another text, thread or task", in.Turn).WithHint("bring a new turn id"))
 			}
 			told, err := s.told(ctx, 0, "", false)
 			told.Repeated = true

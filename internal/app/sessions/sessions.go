@@ -1,59 +1,18 @@
-package server
+package sessions
 
 import (
 	"context"
 	"errors"
 	"slices"
-	"time"
 
 	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/internal/app"
+	"github.com/belay-run/belay/internal/app/input"
 	"github.com/belay-run/belay/internal/core/task"
 	"github.com/belay-run/belay/internal/core/thread"
-	"github.com/belay-run/belay/internal/problem"
 	"github.com/belay-run/belay/internal/store"
 	"github.com/belay-run/belay/internal/view"
 )
-
-// Fresh is how far a read has seen the log.
-type Fresh struct {
-	Position store.Position `json:"position"`
-	Stale    bool           `json:"stale,omitempty"` // the log didn't come as far as after in time, or was put back since
-}
-
-// staleAfter is how long a read waits for the position it was asked for.
-const staleAfter = 2 * time.Second
-
-// fresh waits until the log has come as far as after, and a view of it too.
-func (r *request) fresh(ctx context.Context, after store.Position) (Fresh, error) {
-	if after < 0 {
-		return Fresh{}, problem.At("after", belay.Errorf(belay.CodeBadCursor, "%d is no position", after).WithHint("a command's answer has one"))
-	}
-	deadline := time.NewTimer(staleAfter)
-	defer deadline.Stop()
-	for {
-		changed := r.Store.Changed(ctx)
-		end, err := r.Store.End(ctx)
-		if err != nil {
-			return Fresh{}, err
-		}
-		f := Fresh{Position: end, Stale: end < after}
-		if !f.Stale {
-			if end-after >= store.RestoreGap { // it may be of a time before the store was put back
-				if f.Stale, err = store.RolledBack(ctx, r.Store, after); err != nil {
-					return f, err
-				}
-			}
-			return f, r.Reads.Views.Catchup(ctx)
-		}
-		select {
-		case <-changed:
-		case <-deadline.C:
-			return f, r.Reads.Views.Catchup(ctx)
-		case <-ctx.Done():
-			return f, context.Cause(ctx)
-		}
-	}
-}
 
 // GetSession is what get_session takes.
 type GetSession struct {
@@ -61,32 +20,27 @@ type GetSession struct {
 	After   int64           `json:"after,omitempty" jsonschema:"a position that the answer must have seen"`
 }
 
-// noSession refuses a session that there isn't.
-func noSession(id belay.SessionID) error {
-	return belay.Errorf(belay.CodeNotFound, "there is no session %s", id).WithHint("GET /v1/sessions lists them")
-}
-
 // SessionShown is a session and its driver.
 type SessionShown struct {
-	Fresh
+	app.Fresh
 	Session view.Session `json:"session"`
 	Driven  bool         `json:"driven"` // a process drives it now
 }
 
-func getSession(ctx context.Context, r *request, in *GetSession) (*SessionShown, error) {
-	if err := named("sessionId", string(in.Session)); err != nil {
+func getSession(ctx context.Context, r *app.Call, in *GetSession) (*SessionShown, error) {
+	if err := input.Named("sessionId", string(in.Session)); err != nil {
 		return nil, err
 	}
-	f, err := r.fresh(ctx, store.Position(in.After))
+	f, err := r.Fresh(ctx, store.Position(in.After))
 	if err != nil {
 		return nil, err
 	}
 	s, err := view.SessionByID(ctx, r.Store, string(in.Session))
 	if err == nil && s.ID != in.Session || belay.CodeOf(err) == belay.CodeNotFound {
-		err = noSession(in.Session)
+		err = app.NoSession(in.Session)
 	}
 	if err != nil {
-		return nil, problem.At("sessionId", err)
+		return nil, input.At("sessionId", err)
 	}
 	owner, err := r.Store.OwnerOf(ctx, in.Session)
 	return &SessionShown{f, s, owner != nil}, err
@@ -101,7 +55,7 @@ type GetThreadRead struct {
 
 // ThreadShown is a thread as its facts say.
 type ThreadShown struct {
-	Fresh
+	app.Fresh
 	Session belay.SessionID `json:"sessionId"`
 	Thread  belay.ThreadID  `json:"threadId"`
 	Status  string          `json:"status"` // idle, queued, running, waiting
@@ -110,7 +64,7 @@ type ThreadShown struct {
 	Queue   []belay.TurnID  `json:"queue"` // in the order in which they will begin
 	Queued  []QueuedShown   `json:"queuedTurns"`
 	Policy  belay.Queueing  `json:"queuePolicy"` // what is left out is the default
-	Actions []Action        `json:"actions"`     // open questions
+	Actions []app.Action    `json:"actions"`     // open questions
 	Taint   []string        `json:"taint,omitempty"`
 
 	Processes []ProcessShown `json:"processes,omitempty"` // that it runs
@@ -127,26 +81,26 @@ type TurnShown struct {
 	Usage belay.Usage  `json:"usage,omitzero"`
 }
 
-func getThreadRead(ctx context.Context, r *request, in *GetThreadRead) (*ThreadShown, error) {
-	if err := id("threadId", string(in.Thread)); err != nil {
+func getThreadRead(ctx context.Context, r *app.Call, in *GetThreadRead) (*ThreadShown, error) {
+	if err := input.ID("threadId", string(in.Thread)); err != nil {
 		return nil, err
 	}
-	f, err := r.fresh(ctx, store.Position(in.After))
+	f, err := r.Fresh(ctx, store.Position(in.After))
 	if err != nil {
 		return nil, err
 	}
-	s, err := r.known(ctx, in.Session)
+	s, err := r.Known(ctx, in.Session)
 	if err != nil {
 		return nil, err
 	}
-	th, err := r.threadOf(ctx, s, in.Thread)
+	th, err := r.ThreadOf(ctx, s, in.Thread)
 	if err != nil {
 		return nil, err
 	}
 	out := &ThreadShown{Fresh: f, Session: in.Session, Thread: th.Thread, Status: "idle", Last: th.Prev,
-		Queue: []belay.TurnID{}, Queued: queuedTurns(th), Policy: th.Line, Actions: openActions(th), Processes: processes(th)}
+		Queue: []belay.TurnID{}, Queued: queuedTurns(th), Policy: th.Line, Actions: app.OpenActions(th), Processes: processes(th)}
 	if out.Actions == nil {
-		out.Actions = []Action{}
+		out.Actions = []app.Action{}
 	}
 	for _, q := range th.Queue {
 		out.Queue = append(out.Queue, q.Turn)
@@ -176,12 +130,12 @@ type ListTasks struct {
 
 // TasksShown are the tasks of a session.
 type TasksShown struct {
-	Fresh
+	app.Fresh
 	Session belay.SessionID `json:"sessionId"`
 	Tasks   []view.Task     `json:"tasks"` // newest last
 }
 
-func listTasks(ctx context.Context, r *request, in *ListTasks) (*TasksShown, error) {
+func listTasks(ctx context.Context, r *app.Call, in *ListTasks) (*TasksShown, error) {
 	s, err := getSession(ctx, r, &GetSession{in.Session, in.After})
 	if err != nil {
 		return nil, err
@@ -198,7 +152,7 @@ type GetTask struct {
 
 // TaskShown is a task and its attempts.
 type TaskShown struct {
-	Fresh
+	app.Fresh
 	Session   belay.SessionID `json:"sessionId"`
 	Task      belay.TaskID    `json:"taskId"`
 	Thread    belay.ThreadID  `json:"threadId"`
@@ -207,12 +161,12 @@ type TaskShown struct {
 	Attempts  []task.Attempt  `json:"attempts"`
 }
 
-func getTask(ctx context.Context, r *request, in *GetTask) (*TaskShown, error) {
-	f, err := r.fresh(ctx, store.Position(in.After))
+func getTask(ctx context.Context, r *app.Call, in *GetTask) (*TaskShown, error) {
+	f, err := r.Fresh(ctx, store.Position(in.After))
 	if err != nil {
 		return nil, err
 	}
-	t, err := r.task(ctx, in.Session, in.Task)
+	t, err := r.Task(ctx, in.Session, in.Task)
 	if err != nil {
 		return nil, err
 	}
@@ -227,7 +181,7 @@ type GetToolInventory struct {
 
 // ToolsShown are tools.
 type ToolsShown struct {
-	Fresh
+	app.Fresh
 	Workspace string     `json:"workspace"`
 	Mode      belay.Mode `json:"mode"`
 	Tools     []ToolInfo `json:"tools"`
@@ -241,19 +195,19 @@ type ToolInfo struct {
 	Allowed     bool   `json:"allowed,omitempty"` // the session's settings allow it without a question
 }
 
-func getToolInventory(ctx context.Context, r *request, in *GetToolInventory) (*ToolsShown, error) {
+func getToolInventory(ctx context.Context, r *app.Call, in *GetToolInventory) (*ToolsShown, error) {
 	if in.Session != "" && in.Workspace != "" {
-		return nil, problem.At("workspace", belay.Errorf(belay.CodeBadCommand, "the session says which folder").WithHint("leave one of the two out"))
+		return nil, input.At("workspace", belay.Errorf(belay.CodeBadCommand, "the session says which folder").WithHint("leave one of the two out"))
 	}
-	f, err := r.fresh(ctx, 0)
+	f, err := r.Fresh(ctx, 0)
 	if err != nil {
 		return nil, err
 	}
-	ws, settings, err := r.placeOf(ctx, in.Session, in.Workspace)
+	ws, settings, err := r.PlaceOf(ctx, in.Session, in.Workspace)
 	if err != nil {
 		return nil, err
 	}
-	specs, err := r.Wiring.Tools(ctx, ws, settings)
+	specs, err := r.Workspaces.Tools(ctx, ws, settings)
 	if err != nil {
 		return nil, err
 	}
@@ -264,22 +218,6 @@ func getToolInventory(ctx context.Context, r *request, in *GetToolInventory) (*T
 	return out, nil
 }
 
-func (r *request) placeOf(ctx context.Context, sid belay.SessionID, workspace string) (string, belay.Settings, error) {
-	if sid != "" {
-		s, err := r.known(ctx, sid)
-		if err != nil {
-			return "", belay.Settings{}, err
-		}
-		return s.Workspace, s.Settings, nil
-	}
-	ws, err := r.Wiring.Workspace(ctx, workspace)
-	if err != nil {
-		return "", belay.Settings{}, problem.At("workspace", err)
-	}
-	settings, err := r.Wiring.Settings(ctx, ws, nil, SettingsInput{})
-	return ws, settings, err
-}
-
 // GetExecutionEnvironment is what get_execution_environment takes.
 type GetExecutionEnvironment struct {
 	Session belay.SessionID `json:"sessionId"`
@@ -288,7 +226,7 @@ type GetExecutionEnvironment struct {
 // EnvironmentShown is where a session's processes run. It is what was decided for
 // the newest turn; what really held is in the facts of each process.
 type EnvironmentShown struct {
-	Fresh
+	app.Fresh
 	Session   belay.SessionID    `json:"sessionId"`
 	Workspace string             `json:"workspace"`
 	Use       belay.WorkspaceUse `json:"use,omitzero"`
@@ -297,12 +235,12 @@ type EnvironmentShown struct {
 	Boundary  *thread.Boundary   `json:"boundary,omitempty"` // left out: no turn was begun
 }
 
-func getExecutionEnvironment(ctx context.Context, r *request, in *GetExecutionEnvironment) (*EnvironmentShown, error) {
-	f, err := r.fresh(ctx, 0)
+func getExecutionEnvironment(ctx context.Context, r *app.Call, in *GetExecutionEnvironment) (*EnvironmentShown, error) {
+	f, err := r.Fresh(ctx, 0)
 	if err != nil {
 		return nil, err
 	}
-	s, err := r.known(ctx, in.Session)
+	s, err := r.Known(ctx, in.Session)
 	if err != nil {
 		return nil, err
 	}
@@ -310,11 +248,11 @@ func getExecutionEnvironment(ctx context.Context, r *request, in *GetExecutionEn
 	if len(s.Threads) == 0 {
 		return out, nil
 	}
-	th, err := r.thread(ctx, s.Threads[len(s.Threads)-1])
+	th, err := r.Thread(ctx, s.Threads[len(s.Threads)-1])
 	if err != nil || th.Turn == nil || th.Turn.Rules.Digest == "" {
 		return out, err
 	}
-	rules, err := r.rulesOf(ctx, th.Turn.Rules)
+	rules, err := r.RulesOf(ctx, th.Turn.Rules)
 	if errors.Is(err, store.ErrNotFound) {
 		return out, nil
 	}
@@ -322,4 +260,61 @@ func getExecutionEnvironment(ctx context.Context, r *request, in *GetExecutionEn
 		out.Boundary = &rules.Boundary
 	}
 	return out, err
+}
+
+// ToolInventory is the tool_inventory_snapshot.
+type ToolInventory struct {
+	ToolsShown
+	Session belay.SessionID `json:"sessionId"`
+}
+
+func toolInventory(ctx context.Context, r *app.Call, f app.Fresh, id belay.SessionID) (*ToolInventory, error) {
+	out, err := getToolInventory(ctx, r, &GetToolInventory{Session: id})
+	if err != nil {
+		return nil, err
+	}
+	out.Fresh = f
+	return &ToolInventory{*out, id}, nil
+}
+
+// ProcessShown is a program that runs in a thread.
+type ProcessShown struct {
+	ID         belay.ProcessID `json:"processId"`
+	Call       belay.CallID    `json:"callId"`
+	Command    string          `json:"command"`              // the beginning of its command line
+	Background bool            `json:"background,omitempty"` // its call is over: it takes input and can be ended
+	Lost       bool            `json:"lost,omitempty"`       // the runtime that started it is gone
+	Waiting    int             `json:"waiting,omitempty"`    // inputs that it hasn't been given yet
+}
+
+// processes are the programs of a thread, as far as facts say.
+func processes(th *thread.State) []ProcessShown {
+	out := make([]ProcessShown, 0, len(th.Procs))
+	for _, p := range th.Procs {
+		out = append(out, ProcessShown{ID: p.IDs.Process, Call: p.IDs.Call, Command: p.What, Background: p.Left, Lost: p.Orphan, Waiting: len(p.Inputs)})
+	}
+	return out
+}
+
+// QueuedShown is a turn that waits.
+type QueuedShown struct {
+	Turn belay.TurnID    `json:"turnId"`
+	Task belay.TaskID    `json:"taskId,omitempty"`
+	Run  belay.RunID     `json:"runId,omitempty"`
+	Mode belay.QueueMode `json:"mode"`
+	Into belay.TurnID    `json:"into,omitempty"` // steer: the turn to steer
+	Text string          `json:"text,omitempty"` // its first line
+}
+
+// queuedTurns are the turns of a thread that wait, in order.
+func queuedTurns(th *thread.State) []QueuedShown {
+	out := make([]QueuedShown, 0, len(th.Queue))
+	for _, q := range th.Queue {
+		mode := q.Mode
+		if mode == "" {
+			mode = belay.QueueEnqueue
+		}
+		out = append(out, QueuedShown{Turn: q.Turn, Task: q.Task, Run: q.Run, Mode: mode, Into: q.Into, Text: q.Line})
+	}
+	return out
 }

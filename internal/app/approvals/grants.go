@@ -1,4 +1,4 @@
-package server
+package approvals
 
 import (
 	"context"
@@ -6,7 +6,8 @@ import (
 
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/event"
-	"github.com/belay-run/belay/internal/problem"
+	"github.com/belay-run/belay/internal/app"
+	"github.com/belay-run/belay/internal/app/input"
 	"github.com/belay-run/belay/internal/store"
 )
 
@@ -18,7 +19,7 @@ type ListGrants struct {
 
 // GrantsShown are what people allowed in a session.
 type GrantsShown struct {
-	Fresh
+	app.Fresh
 	Session belay.SessionID `json:"sessionId"`
 	Grants  []GrantShown    `json:"grants"` // of the session first, then of its threads
 }
@@ -37,12 +38,12 @@ type GrantShown struct {
 	By       string         `json:"by,omitempty"`
 }
 
-func listGrants(ctx context.Context, r *request, in *ListGrants) (*GrantsShown, error) {
-	f, err := r.fresh(ctx, store.Position(in.After))
+func listGrants(ctx context.Context, r *app.Call, in *ListGrants) (*GrantsShown, error) {
+	f, err := r.Fresh(ctx, store.Position(in.After))
 	if err != nil {
 		return nil, err
 	}
-	s, err := r.known(ctx, in.Session)
+	s, err := r.Known(ctx, in.Session)
 	if err != nil {
 		return nil, err
 	}
@@ -51,12 +52,12 @@ func listGrants(ctx context.Context, r *request, in *ListGrants) (*GrantsShown, 
 		out.Grants = append(out.Grants, GrantShown{ID: g.ID, Tool: g.Tool, Scope: g.Scope, By: g.By})
 	}
 	for _, id := range s.Threads {
-		th, err := r.thread(ctx, id)
+		th, err := r.Thread(ctx, id)
 		if err != nil {
 			return nil, err
 		}
 		for _, g := range th.Grants {
-			if g.Until.IsZero() || r.now().Before(g.Until) {
+			if g.Until.IsZero() || r.Now().Before(g.Until) {
 				out.Grants = append(out.Grants, GrantShown{g.ID, id, g.Tool, g.Scope, g.Prefix, g.Bound, "", g.Left, g.Until, g.By})
 			}
 		}
@@ -76,13 +77,13 @@ type RevokeGrant struct {
 
 // revokeGrant takes back what a person allowed. Told again it finds the stream
 // also when the grant is gone.
-func revokeGrant(ctx context.Context, r *request, in *RevokeGrant) (*CommandResult, error) {
-	for _, err := range []error{named("grantId", string(in.Grant)), text("reason", in.Reason, maxReason)} {
+func revokeGrant(ctx context.Context, r *app.Call, in *RevokeGrant) (*app.Result, error) {
+	for _, err := range []error{input.Named("grantId", string(in.Grant)), input.Text("reason", in.Reason, app.MaxReason)} {
 		if err != nil {
 			return nil, err
 		}
 	}
-	s, err := r.known(ctx, in.Session)
+	s, err := r.Known(ctx, in.Session)
 	if err != nil {
 		return nil, err
 	}
@@ -92,7 +93,7 @@ func revokeGrant(ctx context.Context, r *request, in *RevokeGrant) (*CommandResu
 	}
 	i := 0
 	for ; i < len(streams); i++ {
-		there, err := r.gave(ctx, streams[i], in.Grant)
+		there, err := gave(ctx, r, streams[i], in.Grant)
 		if err != nil {
 			return nil, err
 		}
@@ -101,11 +102,11 @@ func revokeGrant(ctx context.Context, r *request, in *RevokeGrant) (*CommandResu
 		}
 	}
 	if i == len(streams) {
-		return nil, problem.At("grantId", belay.Errorf(belay.CodeNotFound, "the session has no such grant").WithHint("list_grants lists them"))
+		return nil, input.At("grantId", belay.Errorf(belay.CodeNotFound, "the session has no such grant").WithHint("list_grants lists them"))
 	}
-	told, err := r.send(ctx, in.Session, streams[i], belay.RevokeGrant{Grant: string(in.Grant), Reason: in.Reason})
+	told, err := r.Send(ctx, in.Session, streams[i], belay.RevokeGrant{Grant: string(in.Grant), Reason: in.Reason})
 	if err != nil {
-		return nil, problem.At("grantId", err)
+		return nil, input.At("grantId", err)
 	}
 	if i > 0 {
 		told.Thread = s.Threads[i-1]
@@ -115,7 +116,7 @@ func revokeGrant(ctx context.Context, r *request, in *RevokeGrant) (*CommandResu
 
 // gave reports whether a fact of a stream is the grant with an id. A grant's fact
 // that a thread got from its session isn't one.
-func (r *request) gave(ctx context.Context, stream belay.StreamID, id belay.EventID) (bool, error) {
+func gave(ctx context.Context, r *app.Call, stream belay.StreamID, id belay.EventID) (bool, error) {
 	for ev, err := range r.Store.Read(ctx, stream, 0) {
 		if err != nil {
 			return false, err

@@ -1,0 +1,117 @@
+package app
+
+import (
+	"context"
+	"encoding/json"
+	"time"
+
+	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/event"
+	"github.com/belay-run/belay/internal/core/thread"
+	"github.com/belay-run/belay/internal/view"
+	"github.com/belay-run/belay/internal/view/explain"
+)
+
+// Action is an open question as who answers it must see it: whole.
+type Action struct {
+	ID       belay.ActionID         `json:"actionId"`
+	Version  string                 `json:"version"` // changes when the request does
+	Kind     string                 `json:"kind"`    // permission, question, continue
+	Session  belay.SessionID        `json:"sessionId"`
+	Thread   belay.ThreadID         `json:"threadId"`
+	Turn     belay.TurnID           `json:"turnId,omitempty"`
+	Call     belay.CallID           `json:"callId,omitempty"`
+	Tool     string                 `json:"tool,omitempty"`
+	Args     json.RawMessage        `json:"args,omitempty"`     // of the call, exactly
+	ArgsRef  *belay.Ref             `json:"argsRef,omitempty"`  // content that has them, when they are long
+	ArgsHash belay.Digest           `json:"argsHash,omitempty"` // what an answer is bound to
+	Shown    string                 `json:"shown,omitempty"`    // the call, whole, on one line: what doesn't show itself is written out
+	Again    *event.Again           `json:"again,omitempty"`    // why it is asked once more after it was allowed
+	Boundary string                 `json:"boundary,omitempty"` // that its programs run in, if it is allowed
+	Stands   *belay.ApprovalContext `json:"stands,omitempty"`   // what an answer is bound to besides: the folder, the variables, the programs
+	Tags     []string               `json:"tags,omitempty"`     // risks that the gate saw
+	Taint    []string               `json:"taint,omitempty"`    // what the conversation has from outside
+	Prompt   string                 `json:"prompt,omitempty"`
+	Asked    time.Time              `json:"asked,omitzero"`
+	Until    time.Time              `json:"until"` // then it is denied
+}
+
+// OpenAction is a question of a thread that waits, or nil.
+func OpenAction(th *thread.State, id belay.ActionID) *Action {
+	for _, a := range OpenActions(th) {
+		if a.ID == id {
+			return &a
+		}
+	}
+	return nil
+}
+
+// OpenActions are the questions of a thread that wait.
+func OpenActions(th *thread.State) []Action {
+	var out []Action
+	for _, o := range th.Opens() {
+		a := Action{ID: o.Action, Version: o.Version(), Kind: o.Kind, Session: th.Session, Thread: th.Thread, Turn: th.Turn.Turn, Until: o.Until, Again: o.Again}
+		if c := o.Call; c != nil {
+			a.Boundary, a.Stands = o.Boundary, c.Stands
+			a.Call, a.Tool, a.Args, a.ArgsRef, a.ArgsHash, a.Tags = c.ID, c.Name, c.Args, c.ArgsRef, c.ArgsHash, c.Tags
+			for _, t := range th.Taint {
+				a.Taint = append(a.Taint, t.Kind+" "+t.Origin)
+			}
+		}
+		out = append(out, a)
+	}
+	return out
+}
+
+// ShowWhole puts the call as a person must see it: nothing of it is left out.
+func (r *Runtime) ShowWhole(ctx context.Context, a *Action) error {
+	if a.Tool == "" {
+		return nil
+	}
+	args := []byte(a.Args)
+	if a.ArgsRef != nil {
+		var err error
+		if args, err = r.Store.Get(ctx, a.ArgsRef.Digest); err != nil {
+			return err
+		}
+	}
+	a.Shown = explain.Call(a.Tool, args)
+	return nil
+}
+
+// Actions are the open questions, oldest first, of one session if it
+// is named.
+func (r *Runtime) Actions(ctx context.Context, only belay.SessionID) ([]Action, error) {
+	if err := r.Reads.Views.Catchup(ctx); err != nil {
+		return nil, err
+	}
+	all, err := view.Sessions(ctx, r.Store, view.Filter{})
+	if err != nil {
+		return nil, err
+	}
+	out := []Action{}
+	for i := len(all) - 1; i >= 0; i-- {
+		s := all[i]
+		if len(s.Actions) == 0 || only != "" && s.ID != only {
+			continue
+		}
+		threads := map[belay.ThreadID]*thread.State{}
+		for _, o := range s.Actions {
+			th := threads[o.Thread]
+			if th == nil {
+				if th, err = r.Thread(ctx, o.Thread); err != nil {
+					return nil, err
+				}
+				threads[o.Thread] = th
+			}
+			if a := OpenAction(th, o.ID); a != nil {
+				a.Prompt, a.Asked = o.Prompt, o.Asked
+				if err := r.ShowWhole(ctx, a); err != nil {
+					return nil, err
+				}
+				out = append(out, *a)
+			}
+		}
+	}
+	return out, nil
+}

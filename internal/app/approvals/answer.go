@@ -1,0 +1,216 @@
+package approvals
+
+import (
+	"context"
+	"encoding/json"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/event"
+	"github.com/belay-run/belay/internal/app"
+	"github.com/belay-run/belay/internal/app/input"
+	"github.com/belay-run/belay/internal/engine"
+	"github.com/belay-run/belay/internal/view"
+)
+
+// RespondAction is what respond_action takes.
+type RespondAction struct {
+	Action   belay.ActionID `json:"actionId"`
+	Decision string         `json:"decision" jsonschema:"allow, deny, or answer for a question"`
+	Version  string         `json:"version,omitempty" jsonschema:"of the request as it was seen; allow needs it"`
+	Allowance
+	Args    input.Object `json:"args,omitempty" jsonschema:"with allow: the arguments that the call runs with in place of the model's, whole, as a JSON object; it is judged again with them"`
+	Message string       `json:"message,omitempty" jsonschema:"for the model: why it is denied, or the answer"`
+	Clear   bool         `json:"clearTaint,omitempty" jsonschema:"with allow: the untrusted content of the conversation was reviewed; clears the taint"`
+}
+
+// ResolvePermission is what resolve_permission takes.
+type ResolvePermission struct {
+	Action   belay.ActionID `json:"actionId"`
+	Decision string         `json:"decision" jsonschema:"allow or deny"`
+	Version  string         `json:"version,omitempty" jsonschema:"of the request as it was seen; allow needs it"`
+	Allowance
+	Args    input.Object `json:"args,omitempty" jsonschema:"with allow: the arguments that the call runs with in place of the model's, whole, as a JSON object; it is judged again with them"`
+	Message string       `json:"message,omitempty" jsonschema:"for the model: why it is denied"`
+}
+
+// Allowance is what an answer allows besides the call that asks.
+type Allowance struct {
+	Scope  string    `json:"scope,omitempty" jsonschema:"of what is allowed: once (default), session, prefix, count, until"`
+	Prefix string    `json:"prefix,omitempty" jsonschema:"with scope prefix: the first words of the commands, or the folder of the files, that are allowed"`
+	Count  int       `json:"count,omitempty" jsonschema:"how many calls are allowed, this one among them; with scope count, or with prefix and until"`
+	Until  time.Time `json:"until,omitzero" jsonschema:"until when calls are allowed; with scope until, or with prefix and count"`
+}
+
+// check refuses what isn't one allowance.
+func (a *Allowance) check() error {
+	if !slices.Contains([]string{"", "once", "session", "prefix", "count", "until"}, a.Scope) {
+		return input.At("scope", belay.Errorf(belay.CodeBadCommand, "%q is none of once, session, prefix, count, until", input.Shown(a.Scope)).WithHint("leave it out to allow this call alone"))
+	}
+	scoped := a.Scope == "prefix" || a.Scope == "count" || a.Scope == "until"
+	switch {
+	case a.Scope == "prefix" && strings.TrimSpace(a.Prefix) == "":
+		return input.At("prefix", belay.Errorf(belay.CodeBadCommand, "the field is missing: with scope prefix it says what may begin how").WithHint("the first words of commands, such as git status, or a folder"))
+	case a.Scope != "prefix" && a.Prefix != "":
+		return input.At("prefix", belay.Errorf(belay.CodeBadCommand, "it goes with scope prefix").WithHint("say scope prefix, or leave it out"))
+	case a.Scope == "count" && a.Count == 0, a.Count < 0, a.Count > 0 && !scoped:
+		return input.At("count", belay.Errorf(belay.CodeBadCommand, "it is 1 or more, with scope count, prefix or until").WithHint("say one of these scopes and how many calls, or leave it out"))
+	case a.Scope == "until" && a.Until.IsZero(), !a.Until.IsZero() && !scoped:
+		return input.At("until", belay.Errorf(belay.CodeBadCommand, "it is a time to come, with scope until, prefix or count").WithHint("%s, or leave it out", input.ExampleTime))
+	}
+	return input.Text("prefix", a.Prefix, app.MaxTitle)
+}
+
+func resolvePermission(ctx context.Context, r *app.Call, in *ResolvePermission) (*app.Result, error) {
+	if in.Decision != "allow" && in.Decision != "deny" {
+		return nil, input.At("decision", belay.Errorf(belay.CodeBadCommand, "%q is none of allow, deny", input.Shown(in.Decision)).WithHint("respond_action answers questions, too"))
+	}
+	return respond(ctx, r, "permission", RespondAction{Action: in.Action, Decision: in.Decision, Version: in.Version, Allowance: in.Allowance, Args: in.Args, Message: in.Message})
+}
+
+func respondAction(ctx context.Context, r *app.Call, in *RespondAction) (*app.Result, error) {
+	return respond(ctx, r, "", *in)
+}
+
+// respond brings an answer to the thread that asked; what came through a channel
+// is recorded as that, too.
+func respond(ctx context.Context, r *app.Call, kind string, in RespondAction) (*app.Result, error) {
+	told, err := decide(ctx, r, kind, in)
+	if noted := r.Returned(ctx, in.Action, in.Decision, in.Scope, err); noted != nil && err == nil {
+		return nil, noted // it is done, and repeated it answers the same
+	}
+	return told, err
+}
+
+// decide brings an answer to the thread that asked, if the question is still the
+// one that was seen.
+func decide(ctx context.Context, r *app.Call, kind string, in RespondAction) (*app.Result, error) {
+	if err := in.check(); err != nil {
+		return nil, err
+	}
+	if err := r.Reads.Views.Catchup(ctx); err != nil {
+		return nil, err
+	}
+	at, err := view.ActionByID(ctx, r.Store, string(in.Action))
+	if err == nil && at.ID != in.Action || belay.CodeOf(err) == belay.CodeNotFound {
+		err = belay.Errorf(belay.CodeUnknownAction, "nothing waits, or waited, under this id").WithHint("GET /v1/actions lists what waits")
+	}
+	if err != nil {
+		return nil, input.At("actionId", err)
+	}
+	th, err := r.Thread(ctx, at.Thread)
+	if err != nil {
+		return nil, err
+	}
+	if open := app.OpenAction(th, in.Action); open != nil {
+		if kind != "" && open.Kind != kind {
+			return nil, input.At("actionId", belay.Errorf(belay.CodeBadState, "it is a %s, not a %s", open.Kind, kind).WithHint("respond_action answers it"))
+		}
+		if in.Version != "" && in.Version != open.Version { // the refusal shows it as it is
+			if err := r.ShowWhole(ctx, open); err != nil {
+				return nil, err
+			}
+		}
+		if err := in.seen(open); err != nil {
+			return nil, err
+		}
+	}
+	if !in.Until.IsZero() && !in.Until.After(r.Now()) {
+		return nil, input.At("until", belay.Errorf(belay.CodeBadCommand, "%s has passed", in.Until.UTC().Format(time.RFC3339)).WithHint("name a time to come"))
+	}
+	var other *app.OtherWriter
+	if in.Decision == "allow" {
+		if other, err = otherWriter(ctx, r, at.Stream, in.Action); err != nil {
+			return nil, err
+		}
+	}
+	told, err := r.Send(ctx, at.Session, at.Stream, belay.RespondAction{Action: in.Action, Decision: in.Decision, Scope: in.Scope, Message: in.Message, Clear: in.Clear,
+		Prefix: in.Prefix, Count: in.Count, Until: in.Until, Seen: in.Version, Args: in.changed()})
+	if err == nil {
+		told.Action, told.Writer = in.Action, other
+		return app.With(told, nil, at.Thread, at.Turn)
+	}
+	switch belay.CodeOf(err) {
+	case belay.CodeBadArguments:
+		err = input.At("args", err)
+	case belay.CodeConflict:
+		err = input.At("version", err)
+	case belay.CodeAlreadyAnswered:
+		err = input.At("actionId", app.Hinted(err, "GET /v1/actions lists what waits yet"))
+	case belay.CodeBadCommand:
+		err = in.blame(err)
+	}
+	return nil, err
+}
+
+// otherWriter is who keeps the call of a question from what it would change, or nil.
+func otherWriter(ctx context.Context, r *app.Call, s belay.StreamID, action belay.ActionID) (*app.OtherWriter, error) {
+	w, err := engine.OtherWriter(ctx, r.Store, s, action, r.Workspaces.Root)
+	if w == nil || err != nil {
+		return nil, err
+	}
+	return &app.OtherWriter{Session: w.Session, Path: w.Path, Next: "the call is denied with OTHER_WRITER, and the session only reads, unless " + string(w.Session) +
+		" has ended by the time it continues; submit_turn then makes it the writer"}, nil
+}
+
+// blame adds the field that the thread refused.
+func (in *RespondAction) blame(err error) error {
+	switch {
+	case in.Scope == "prefix" && in.Decision == "allow":
+		return input.At("prefix", app.Hinted(err, "GET /v1/actions shows the call; its first words, or its folder, can be a prefix"))
+	case in.Allowance != (Allowance{}):
+		return input.At("scope", app.Hinted(err, "leave it out to allow this call alone"))
+	}
+	return input.At("decision", app.Hinted(err, "allow or deny a permission, answer a question"))
+}
+
+func (in *RespondAction) check() error {
+	for _, err := range []error{input.Named("actionId", string(in.Action)), input.Text("message", in.Message, app.MaxSaid)} {
+		if err != nil {
+			return err
+		}
+	}
+	switch in.Decision {
+	case "allow", "deny", "answer":
+	default:
+		return input.At("decision", belay.Errorf(belay.CodeBadCommand, "%q is none of allow, deny, answer", input.Shown(in.Decision)).WithHint("allow or deny a permission, answer a question"))
+	}
+	if in.Decision == "answer" && strings.TrimSpace(in.Message) == "" {
+		return input.At("message", belay.Errorf(belay.CodeBadCommand, "the answer is empty").WithHint("it is the message"))
+	}
+	if in.Decision != "allow" && in.Allowance != (Allowance{}) && in.Allowance != (Allowance{Scope: "once"}) {
+		return input.At("scope", belay.Errorf(belay.CodeBadCommand, "only what is allowed has a scope").WithHint("leave scope, prefix, count and until out"))
+	}
+	if err := in.Allowance.check(); err != nil || in.Args == nil {
+		return err
+	}
+	switch {
+	case in.Decision != "allow":
+		return input.At("args", belay.Errorf(belay.CodeBadCommand, "only a call that is allowed gets other arguments").WithHint("leave args out, or allow"))
+	case in.Scope != "" && in.Scope != "once":
+		return input.At("scope", belay.Errorf(belay.CodeBadCommand, "a call that was changed is allowed once").WithHint("leave the scope out, or the args"))
+	}
+	return nil
+}
+
+// changed are the arguments that the call gets, nil when it keeps its own.
+func (in *RespondAction) changed() json.RawMessage {
+	if in.Args == nil {
+		return nil
+	}
+	return in.Args.JSON()
+}
+
+// seen refuses an answer to a request that isn't the one it was given for. An
+// approval must name what was looked at; a denial needn't.
+func (in *RespondAction) seen(open *app.Action) error {
+	switch {
+	case in.Version == "" && in.Decision == "allow":
+		return input.At("version", belay.Errorf(belay.CodeBadCommand, "to allow something, say which version of it was seen").WithHint("GET /v1/actions shows it with its version"))
+	case in.Version != "" && in.Version != open.Version:
+		return input.At("version", belay.Errorf(belay.CodeConflict, "the request has changed since this version; it is version %s now: %s", open.Version, event.CutText(open.Shown, app.MaxSaid)).WithHint("GET /v1/actions shows it whole"))
+	}
+	return nil
+}

@@ -1,0 +1,54 @@
+// Package approvals has the use cases around what agents ask people and what people
+// allow.
+package approvals
+
+import (
+	"context"
+	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/internal/app"
+	"github.com/belay-run/belay/internal/app/input"
+	"github.com/belay-run/belay/internal/auth"
+	"github.com/belay-run/belay/internal/read"
+)
+
+// Commands are the rows of this feature.
+func Commands() []app.Command {
+	return []app.Command{
+		app.Define("respond_action", auth.Answer, true, "Answer what an agent asks: allow, deny, or answer.", respondAction),
+		app.Define("resolve_permission", auth.Answer, true, "Answer a question of the gate: allow or deny.", resolvePermission),
+		app.Define("list_grants", auth.Read, false, "List what people allowed in a session and that counts yet.", listGrants),
+		app.Define("revoke_grant", auth.Answer, true, "Take back what a person allowed; it counts from the next call that is judged.", revokeGrant),
+	}
+}
+
+// Reads are the rows of this feature.
+func Reads() []app.Read {
+	return []app.Read{
+		app.DefineRead(app.Read{Name: "listActions", Path: "/v1/actions", Tag: "approvals", Doc: "List the questions that wait for a person.",
+			Query: []read.Param{{Name: "sessionId", Doc: "Only those of this session."}}}, listActions),
+	}
+}
+
+// ActionsShown are open questions.
+type ActionsShown struct {
+	app.Fresh
+	Actions []app.Action `json:"actions"` // oldest first
+}
+
+func listActions(ctx context.Context, c *app.Call, f app.Fresh, q app.Query) (*ActionsShown, error) {
+	id := belay.SessionID(q.Values.Get("sessionId"))
+	if err := input.ID("query sessionId", string(id)); err != nil {
+		return nil, err
+	}
+	if id != "" { // an unknown session must be an error, not an empty list of questions
+		s, err := c.Session(ctx, id)
+		if err == nil && s.Session == "" {
+			err = app.NoSession(id)
+		}
+		if err != nil {
+			return nil, input.At("query sessionId", err)
+		}
+	}
+	all, err := c.Actions(ctx, id)
+	return &ActionsShown{f, all}, err
+}

@@ -1,0 +1,150 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"reflect"
+
+	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/internal/app/input"
+	"github.com/belay-run/belay/internal/auth"
+	"github.com/belay-run/belay/internal/store"
+)
+
+// Command is a line of the table: what the standard's control plane can be asked.
+type Command struct {
+	Name    string
+	Doc     string
+	Scope   auth.Scope
+	Mutates bool   // it is recorded, and repeated under one id it is done once
+	Later   string // what it waits for; empty: it works
+
+	In, Out reflect.Type
+	call    func(ctx context.Context, c *Call, body []byte) (any, error)
+}
+
+// Call is a use case on its way: its caller, and the runtime that it is asked of.
+type Call struct {
+	*Runtime
+	By      auth.Principal
+	Command string // its name in the table
+	Key     string // the caller's key, under which a repetition is done once; empty is none
+	Channel string // the caller's channel; empty is none
+}
+
+// Result is the answer of every command that changes something.
+type Result struct {
+	Position store.Position  `json:"position"`            // of the last fact that it caused; reads take it as after
+	Command  belay.CommandID `json:"commandId,omitempty"` // the facts carry it as requestId
+	Status   string          `json:"status"`              // done, or accepted: durable, and not handled yet
+	Repeated bool            `json:"repeated,omitempty"`  // it is a repetition; nothing was done again
+	Session  belay.SessionID `json:"sessionId,omitempty"`
+	Thread   belay.ThreadID  `json:"threadId,omitempty"`
+	Turn     belay.TurnID    `json:"turnId,omitempty"`
+	Task     belay.TaskID    `json:"taskId,omitempty"`
+	Run      belay.RunID     `json:"runId,omitempty"`
+	Action   belay.ActionID  `json:"actionId,omitempty"`
+	Writer   *OtherWriter    `json:"writer,omitempty"` // of an answer that allows a call: another session writes in the workspace, so the call won't
+}
+
+// Words of Result.Status.
+const (
+	Done     = "done"
+	Accepted = "accepted"
+)
+
+// Bounds of what callers send, in bytes.
+const (
+	MaxMessage = 1 << 20 // of what a turn is given
+	MaxReason  = 2 << 10
+	MaxSaid    = 4 << 10 // of an answer
+	MaxTitle   = 200
+	MaxInput   = 8 << 10 // of what a program is given at once
+)
+
+// Define makes a row of a function with typed input and output.
+func Define[I, O any](name string, scope auth.Scope, mutates bool, doc string, f func(context.Context, *Call, *I) (*O, error)) Command {
+	return Command{Name: name, Doc: doc, Scope: scope, Mutates: mutates, In: reflect.TypeFor[I](), Out: reflect.TypeFor[O](),
+		call: func(ctx context.Context, c *Call, body []byte) (any, error) {
+			in := new(I)
+			if err := input.Decode(body, in); err != nil {
+				return nil, err
+			}
+			return f(ctx, c, in)
+		}}
+}
+
+// Planned makes a row of a command whose subsystem isn't here yet.
+func Planned(name string, scope auth.Scope, mutates bool, subsystem, doc string) Command {
+	return Command{Name: name, Doc: doc, Scope: scope, Mutates: mutates, Later: subsystem}
+}
+
+// OtherWriter is a session that became the writer of the workspace while a question
+// waited.
+type OtherWriter struct {
+	Session belay.SessionID `json:"sessionId"`
+	Path    string          `json:"path"` // where it writes
+	Next    string          `json:"next"` // what becomes of the call that was allowed
+}
+
+// Find returns the row of a name, or nil.
+func Find(commands []Command, name string) *Command {
+	for i := range commands {
+		if commands[i].Name == name {
+			return &commands[i]
+		}
+	}
+	return nil
+}
+
+// CodeAccepted is the code that is recorded of a command that was done.
+const CodeAccepted belay.Code = "accepted"
+
+// Do performs a command for a caller who may, with a body as Decode takes it, and
+// records that it was asked.
+func (cmd *Command) Do(ctx context.Context, c *Call, body []byte) (out any, err error) {
+	c.Command = cmd.Name
+	if err := c.checkChannel(ctx); err != nil {
+		return nil, err
+	}
+	if cmd.Later != "" {
+		err = cmd.unavailable(body)
+	} else {
+		out, err = cmd.call(ctx, c, body)
+	}
+	if !cmd.Mutates && err == nil {
+		return out, nil
+	}
+	d := Outcome{Code: codeOf(err), Reads: !cmd.Mutates}
+	if r, ok := out.(*Result); ok && err == nil {
+		d.Request, d.Session = r.Command, r.Session
+	}
+	if rerr := c.Recorder.Done(ctx, c, d); rerr != nil && err == nil {
+		return nil, rerr // it is done, and repeated it answers the same
+	}
+	return out, err
+}
+
+// unavailable is the answer of a command whose subsystem isn't here, to a body that
+// could be one.
+func (cmd *Command) unavailable(body []byte) error {
+	if err := input.CheckUnambiguous(body); err != nil {
+		return err
+	}
+	return belay.Errorf(belay.CodeUnavailable, "this build has no %s: %s can't be done", cmd.Later, cmd.Name).WithHint("GET /v1/openapi.json says which commands work")
+}
+
+// codeOf is the code that is recorded of an outcome.
+func codeOf(err error) belay.Code {
+	_, owned := errors.AsType[*store.OwnedError](err)
+	switch code := belay.CodeOf(err); {
+	case err == nil:
+		return CodeAccepted
+	case owned || errors.Is(err, store.ErrStale):
+		return belay.CodeOwned
+	case code == belay.CodeInternal && errors.Is(err, store.ErrNotFound):
+		return belay.CodeNotFound
+	default:
+		return code
+	}
+}

@@ -1,0 +1,47 @@
+// Package input reads what callers send: strict JSON into typed values, and errors
+// that name the field at fault. It promises that nothing which could be read in two
+// ways is accepted.
+package input
+
+import (
+	"errors"
+	"strings"
+	"time"
+)
+
+// FieldError is an error in a part of a request.
+type FieldError struct {
+	Field string // such as "message", "settings.mode", "header Origin"
+	err   error
+}
+
+func (f *FieldError) Error() string { return f.err.Error() }
+func (f *FieldError) Unwrap() error { return f.err }
+
+// At adds the part of the request to an error that names none yet.
+func At(field string, err error) error {
+	if _, said := errors.AsType[*FieldError](err); err == nil || said {
+		return err
+	}
+	return &FieldError{field, err}
+}
+
+// Shown returns a name from outside as an error may repeat it: shortened, and as UTF-8.
+func Shown(name string) string {
+	if len(name) > 64 {
+		name = name[:64] + "…"
+	}
+	return strings.ToValidUTF8(name, "�")
+}
+
+// LaterError is an error that may be gone after a while.
+type LaterError struct {
+	After time.Duration
+	err   error
+}
+
+func (l *LaterError) Error() string { return l.err.Error() }
+func (l *LaterError) Unwrap() error { return l.err }
+
+// After adds to an error when it is worth trying again.
+func After(d time.Duration, err error) error { return &LaterError{d, err} }

@@ -1,0 +1,108 @@
+package app
+
+import (
+	"context"
+	"slices"
+
+	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/internal/app/input"
+	"github.com/belay-run/belay/internal/auth"
+	"github.com/belay-run/belay/internal/core/session"
+	"github.com/belay-run/belay/internal/core/task"
+	"github.com/belay-run/belay/internal/engine"
+	"github.com/belay-run/belay/internal/read"
+	"github.com/belay-run/belay/internal/store"
+)
+
+// Fresh waits until the log has come as far as after, and the view of sessions too.
+func (r *Runtime) Fresh(ctx context.Context, after store.Position) (Fresh, error) {
+	if after < 0 {
+		return Fresh{}, input.At("after", belay.Errorf(belay.CodeBadCursor, "%d is no position", after).WithHint("a command's answer has one"))
+	}
+	f, err := read.WaitFor(ctx, r.Store, after)
+	if err != nil {
+		return f, err
+	}
+	return f, r.Reads.Views.Catchup(ctx)
+}
+
+// NoSession refuses a session that there isn't.
+func NoSession(id belay.SessionID) error {
+	return belay.Errorf(belay.CodeNotFound, "there is no session %s", id).WithHint("GET /v1/sessions lists them")
+}
+
+// PlaceOf returns the workspace and settings of a session or, without one, those of a
+// new session in a folder.
+func (r *Runtime) PlaceOf(ctx context.Context, sid belay.SessionID, workspace string) (string, belay.Settings, error) {
+	if sid != "" {
+		s, err := r.Known(ctx, sid)
+		if err != nil {
+			return "", belay.Settings{}, err
+		}
+		return s.Workspace, s.Settings, nil
+	}
+	ws, err := r.Workspaces.Workspace(ctx, workspace)
+	if err != nil {
+		return "", belay.Settings{}, input.At("workspace", err)
+	}
+	settings, err := r.Workspaces.Settings(ctx, ws, nil, SettingsInput{})
+	return ws, settings, err
+}
+
+// MayWiden refuses settings that would lead to fewer questions, if the caller
+// may not answer questions.
+func (r *Call) MayWiden(ctx context.Context, c SettingsInput, s *session.State) error {
+	if r.By.Role.May(auth.Answer) {
+		return nil
+	}
+	said := func(field, format string, args ...any) error {
+		return input.At("settings."+field, belay.Errorf(belay.CodeForbidden, format, args...).WithHint("a token of role owner may"))
+	}
+	if len(c.Allow) > 0 {
+		return said("allow", "a token of role %s may not allow tools beforehand", r.By.Role)
+	}
+	switch belay.Mode(c.Mode) {
+	case "", belay.ModePlan, belay.ModeUntrusted, belay.ModeNever, s.Settings.Mode:
+		return nil
+	}
+	if s.Session == "" {
+		ws, err := r.Workspaces.Workspace(ctx, "")
+		if err != nil {
+			return err
+		}
+		usual, err := r.Workspaces.Settings(ctx, ws, nil, SettingsInput{})
+		if err != nil || belay.Mode(c.Mode) == usual.Mode {
+			return err
+		}
+	}
+	return said("mode", "a token of role %s may not choose the mode %q", r.By.Role, input.Shown(c.Mode))
+}
+
+// Task is a task of a session that there is.
+func (r *Runtime) Task(ctx context.Context, sid belay.SessionID, tid belay.TaskID) (*task.State, error) {
+	for _, err := range []error{input.Named("sessionId", string(sid)), input.Named("taskId", string(tid))} {
+		if err != nil {
+			return nil, err
+		}
+	}
+	d, _, _, err := engine.Load(ctx, r.Store, tid.Stream())
+	if err != nil {
+		return nil, err
+	}
+	s := d.(*task.Decider).State()
+	if s.Task == "" || s.Session != sid {
+		return nil, input.At("taskId", belay.Errorf(belay.CodeNotFound, "the session has no task %s", tid).At(string(sid)).WithHint("list_tasks lists them"))
+	}
+	return s, nil
+}
+
+// Wake makes a session run soon if it has something to do, as far as its lanes
+// tell.
+func (r *Runtime) Wake(ctx context.Context, id belay.SessionID, priority int) {
+	rows, err := r.Store.Lanes(ctx, id)
+	if err == nil && !slices.ContainsFunc(rows, func(row store.LaneRow) bool { return row.Runnable || row.Inbox > 0 }) {
+		r.Drives.ApplyLanes(rows)
+		return
+	}
+	r.Drives.Enqueue(id, priority)
+}

@@ -1,0 +1,90 @@
+package processes
+
+import (
+	"context"
+	"slices"
+
+	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/event"
+	"github.com/belay-run/belay/internal/app"
+	"github.com/belay-run/belay/internal/app/input"
+	"github.com/belay-run/belay/internal/core/thread"
+)
+
+// WriteProcessStdin is what write_process_stdin takes.
+type WriteProcessStdin struct {
+	Session belay.SessionID `json:"sessionId"`
+	Process belay.ProcessID `json:"processId"`
+	Input   string          `json:"input,omitempty" jsonschema:"what the program reads, exactly: a line ends with its newline"`
+	End     bool            `json:"end,omitempty" jsonschema:"no more input comes after it"`
+}
+
+// TerminateProcess is what terminate_process takes.
+type TerminateProcess struct {
+	Session belay.SessionID `json:"sessionId"`
+	Process belay.ProcessID `json:"processId"`
+	Reason  string          `json:"reason,omitempty"`
+}
+
+func writeProcessStdin(ctx context.Context, r *app.Call, in *WriteProcessStdin) (*app.Result, error) {
+	if err := input.Text("input", in.Input, app.MaxInput); err != nil {
+		return nil, err
+	}
+	if in.Input == "" && !in.End {
+		return nil, input.At("input", belay.Errorf(belay.CodeBadCommand, "there is nothing to write").WithHint("give a text, or say with end that no more comes"))
+	}
+	return toProcess(ctx, r, in.Session, in.Process, belay.WriteProcessStdin{Process: in.Process, Input: in.Input, End: in.End})
+}
+
+func terminateProcess(ctx context.Context, r *app.Call, in *TerminateProcess) (*app.Result, error) {
+	if err := input.Text("reason", in.Reason, app.MaxReason); err != nil {
+		return nil, err
+	}
+	return toProcess(ctx, r, in.Session, in.Process, belay.TerminateProcess{Process: in.Process, Reason: in.Reason})
+}
+
+// toProcess brings a command to the thread whose program it is about, also when
+// the program has ended: then the thread refuses it, which is a fact there, and
+// told again under its key it is answered as before.
+func toProcess(ctx context.Context, r *app.Call, sid belay.SessionID, id belay.ProcessID, c belay.Command) (*app.Result, error) {
+	if err := input.Named("processId", string(id)); err != nil {
+		return nil, err
+	}
+	s, err := r.Known(ctx, sid)
+	if err != nil {
+		return nil, err
+	}
+	for _, th := range s.Threads {
+		state, err := r.Thread(ctx, th)
+		if err != nil {
+			return nil, err
+		}
+		here := slices.ContainsFunc(state.Procs, func(p thread.Proc) bool { return p.IDs.Process == id })
+		if !here {
+			if here, err = ranIn(ctx, r, th, id); err != nil {
+				return nil, err
+			}
+		}
+		if here {
+			told, err := r.Send(ctx, sid, th.Stream(), c)
+			if belay.CodeOf(err) == belay.CodeUnavailable {
+				err = app.Hinted(err, "get_thread_read lists what runs; "+"GET /v1/sessions/{id}/processes/{process}/attach gives what an ended program printed")
+			}
+			return app.With(told, input.At("processId", err), th, "")
+		}
+	}
+	return nil, input.At("processId", belay.Errorf(belay.CodeNotFound, "no process %s is or was in the session", id).At(string(sid)).WithHint("get_thread_read lists what runs in a thread"))
+}
+
+// ranIn reports whether a program ran in a thread.
+func ranIn(ctx context.Context, r *app.Call, th belay.ThreadID, id belay.ProcessID) (bool, error) {
+	for ev, err := range r.Store.Read(ctx, th.Stream(), 0) {
+		if err != nil {
+			return false, err
+		}
+		if _, ok := ev.Data.(event.ProcessStarted); ok && ev.IDs.Process == id {
+			return true, nil
+		}
+	}
+	return false, nil
+}

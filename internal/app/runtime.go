@@ -1,0 +1,165 @@
+// Package app has the use cases: what callers can ask of a store and of what drives
+// its sessions, whether they come by HTTP, from the terminal or by another protocol.
+// It promises that each use case is one function with typed input and output, that a
+// caller without the scope is refused, and that a command repeated under one key is
+// done once.
+//
+// command.go has the table's rows; the features below this folder define them.
+package app
+
+import (
+	"context"
+	"encoding/json"
+	"time"
+
+	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/event"
+	"github.com/belay-run/belay/internal/core"
+	"github.com/belay-run/belay/internal/core/session"
+	"github.com/belay-run/belay/internal/core/thread"
+	"github.com/belay-run/belay/internal/engine"
+	"github.com/belay-run/belay/internal/policy"
+	"github.com/belay-run/belay/internal/policy/simulate"
+	"github.com/belay-run/belay/internal/read"
+	"github.com/belay-run/belay/internal/store"
+)
+
+// Runtime is an open store and what drives its sessions: of a tenant of the server, or
+// of the terminal.
+type Runtime struct {
+	Store      store.Store
+	Engine     *engine.Engine
+	Workspaces Workspaces
+	Reads      *read.Reads
+	Drives     Scheduler
+	Recorder   Recorder
+	Now        func() time.Time
+	Peers      Peers // the channels that follow
+}
+
+// Scheduler decides when sessions run.
+type Scheduler interface {
+	// Enqueue makes a session run soon; the priority counts among those that wait.
+	Enqueue(id belay.SessionID, priority int)
+	// ApplyLanes makes the sessions of rows run that have something to do, now or
+	// when their lanes say.
+	ApplyLanes(rows []store.LaneRow)
+}
+
+// Recorder records in the system session what callers did.
+type Recorder interface {
+	// Note records a fact about a channel, and perhaps an action.
+	Note(ctx context.Context, ids belay.IDs, p event.Payload) error
+	// Done records how a command ended. A refused one is recorded too.
+	Done(ctx context.Context, c *Call, d Outcome) error
+}
+
+// Outcome is how a command ended.
+type Outcome struct {
+	Code    belay.Code // CodeAccepted, or why it was refused
+	Request belay.CommandID
+	Session belay.SessionID
+	Reads   bool // the command changes nothing: refusals of a kind are recorded together
+}
+
+// SettingsInput are what a caller may set for a session's turns; what is empty stays
+// what it is, or becomes what the server's settings say.
+type SettingsInput struct {
+	Mode       string   `json:"mode,omitempty" jsonschema:"how far it may go without asking: default, plan, accept_edits, auto, on_request, on_failure, untrusted, never, bypass"`
+	Allow      []string `json:"allow,omitempty" jsonschema:"tools that need no question in this session"`
+	Tools      string   `json:"tools,omitempty" jsonschema:"which tools there are: sets, group:NAME, names, separated by commas"`
+	Provider   string   `json:"provider,omitempty" jsonschema:"who serves the model"`
+	Model      string   `json:"model,omitempty" jsonschema:"the model"`
+	Fallback   string   `json:"fallback,omitempty" jsonschema:"who is asked when the model gives no answer: PROVIDER/MODEL, separated by commas"`
+	MaxSteps   string   `json:"maxSteps,omitempty" jsonschema:"steps of a turn; 0 is no limit"`
+	MaxTime    string   `json:"maxTime,omitempty" jsonschema:"active time of a turn, such as 30m"`
+	MaxCalls   string   `json:"maxCalls,omitempty" jsonschema:"tool calls of a turn; 0 is no limit"`
+	Completion string   `json:"completion,omitempty" jsonschema:"what ends a turn well: required or conversational"`
+	Effort     string   `json:"effort,omitempty" jsonschema:"how much the model reasons: low, medium, high"`
+	AskTimeout string   `json:"askTimeout,omitempty" jsonschema:"how long a question waits before it is denied"`
+	Share      bool     `json:"share,omitempty" jsonschema:"write also where another session does"`
+}
+
+// Workspaces answers what depends on the files, settings and tools of a workspace.
+// Its methods may be called at the same time.
+type Workspaces interface {
+	// Workspace is the real path of a folder to work on; empty is the server's
+	// own. Folders outside of those that the server was given are refused.
+	Workspace(ctx context.Context, dir string) (string, error)
+	// Settings are a session's settings: have with the choices over them, or,
+	// when have is nil, those of a new session in a workspace.
+	Settings(ctx context.Context, workspace string, have *belay.Settings, c SettingsInput) (belay.Settings, error)
+	// Rules keeps, as content, what a turn under these settings is decided by.
+	Rules(ctx context.Context, by, workspace string, s belay.Settings) (belay.Ref, error)
+	// MayChange reports whether a session's rules allow changes of its workspace,
+	// and makes the workspace's tools known. more are allowances given by answers.
+	MayChange(ctx context.Context, s *session.State, more []policy.Grant) (bool, error)
+	// Tools are the tools of a workspace under the settings.
+	Tools(ctx context.Context, workspace string, s belay.Settings) ([]belay.ToolSpec, error)
+	// Explain returns the verdict of a workspace's current rules on a call, and
+	// notes on it. Nothing is recorded.
+	Explain(ctx context.Context, workspace string, s belay.Settings, q Question) (simulate.Explanation, []string, error)
+	// Root is where claims of a workspace are made: its repository, or itself.
+	Root(workspace string) string
+	// Clean takes registered secrets out of a text.
+	Clean(text string) string
+}
+
+// Question is a hypothetical call, as evaluate_permission asks about it.
+type Question struct {
+	Tool   string
+	Args   json.RawMessage // an object
+	Grants []policy.Grant
+	Taint  []policy.Taint
+	Use    belay.WorkspaceUse
+}
+
+// Session folds a session; its Session is empty when there is none.
+func (r *Runtime) Session(ctx context.Context, id belay.SessionID) (*session.State, error) {
+	d, _, _, err := engine.Load(ctx, r.Store, id.Stream())
+	if err != nil {
+		return nil, err
+	}
+	return d.(*session.Decider).State(), nil
+}
+
+// Seen is Session for one that gets many commands.
+func (r *Runtime) Seen(ctx context.Context, id belay.SessionID) (s *session.State, err error) {
+	err = r.Engine.Look(ctx, id, id.Stream(), func(d core.Decider) { s = d.(*session.Decider).State().Copy() })
+	return s, err
+}
+
+// Thread folds a thread.
+func (r *Runtime) Thread(ctx context.Context, id belay.ThreadID) (*thread.State, error) {
+	d, _, _, err := engine.Load(ctx, r.Store, id.Stream())
+	if err != nil {
+		return nil, err
+	}
+	return d.(*thread.Decider).State(), nil
+}
+
+// Content is a text as facts hold it: without secrets, in a blob when it is long.
+func (r *Runtime) Content(ctx context.Context, text string) (belay.Content, error) {
+	clean := r.Workspaces.Clean(text)
+	if len(clean) <= maxInline {
+		return belay.Content{Text: clean}, nil
+	}
+	ref, err := r.Store.Put(ctx, []byte(clean), "text/plain")
+	return belay.Content{Text: Cut(clean, 200), Ref: &ref}, err
+}
+
+// maxInline is how much of a text a fact holds itself, in bytes.
+const maxInline = 4 << 10
+
+// RulesOf are the rules that a turn of a thread was begun under last.
+func (r *Runtime) RulesOf(ctx context.Context, ref belay.Ref) (*thread.Rules, error) {
+	raw, err := r.Store.Get(ctx, ref.Digest)
+	if err != nil {
+		return nil, err
+	}
+	var rules thread.Rules
+	if err := json.Unmarshal(raw, &rules); err != nil {
+		return nil, belay.Errorf(belay.CodeRequires, "the rules can't be read").At(string(ref.Digest)).Wrap(err)
+	}
+	return &rules, nil
+}

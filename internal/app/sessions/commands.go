@@ -1,0 +1,27 @@
+// Package sessions has the use cases that show sessions, threads, tasks and runs.
+package sessions
+
+import (
+	"github.com/belay-run/belay/internal/app"
+	"github.com/belay-run/belay/internal/auth"
+)
+
+// Commands are the rows of this feature.
+func Commands() []app.Command {
+	return []app.Command{
+		app.Define("get_session", auth.Read, false, "Show a session: its threads, tasks, open questions and figures.", getSession),
+		app.Define("get_thread_read", auth.Read, false, "Show a thread: its turn, what waits behind it, what it asks.", getThreadRead),
+		app.Define("list_tasks", auth.Read, false, "List the tasks of a session.", listTasks),
+		app.Define("get_task", auth.Read, false, "Show a task and its attempts.", getTask),
+		app.Define("get_tool_inventory", auth.Read, false, "List the tools of a session, or of a workspace.", getToolInventory),
+		app.Define("get_execution_environment", auth.Read, false, "Show a session's workspace and the boundary of its processes.", getExecutionEnvironment),
+	}
+}
+
+// Reads are the rows of this feature.
+func Reads() []app.Read {
+	return []app.Read{
+		app.SessionModel("tool_inventory_snapshot", "the workspace's rules", "The tools that a session's next turn has.", toolInventory),
+		app.DefineRead(app.Read{Name: "getRun", Path: "/v1/runs/{id}", Tag: "runs", Doc: "Show a run: how far it is, and how it ended.", ID: "The run."}, getRun),
+	}
+}
