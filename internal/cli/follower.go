@@ -12,7 +12,6 @@ import (
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/event"
 	"github.com/belay-run/belay/internal/cli/term"
-	"github.com/belay-run/belay/internal/engine"
 	"github.com/belay-run/belay/internal/store"
 	"github.com/belay-run/belay/internal/view"
 )
@@ -40,7 +39,7 @@ type follower struct {
 	kicked  chan struct{}
 
 	mu    sync.Mutex
-	flows []engine.Live
+	flows []event.Delta
 	notes []string
 }
 
@@ -75,7 +74,7 @@ func (u *follower) begin(stop context.CancelCauseFunc) {
 }
 
 // flow takes what happens between facts; it must return at once.
-func (u *follower) flow(l engine.Live) {
+func (u *follower) flow(l event.Delta) {
 	u.mu.Lock()
 	u.flows = append(u.flows, l)
 	u.mu.Unlock()
@@ -272,7 +271,7 @@ func (u *follower) flush() {
 	flows, notes := u.flows, u.notes
 	u.flows, u.notes = nil, nil
 	u.mu.Unlock()
-	var early []engine.Live
+	var early []event.Delta
 	if !u.a.JSON {
 		for _, l := range flows {
 			if u.live.knows(l.IDs.Step) {

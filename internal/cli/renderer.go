@@ -11,7 +11,6 @@ import (
 	"github.com/belay-run/belay/event"
 	"github.com/belay-run/belay/internal/cli/term"
 	"github.com/belay-run/belay/internal/core/thread"
-	"github.com/belay-run/belay/internal/engine"
 )
 
 // renderer shows a running session: the text of answers as it streams, a line for
@@ -123,7 +122,7 @@ func (l *renderer) knows(s belay.StepID) bool { return l.steps[s] > 0 }
 
 // flow shows text as it streams. What isn't a terminal gets the step's number
 // before it, as each of its lines has.
-func (l *renderer) flow(f engine.Live) {
+func (l *renderer) flow(f event.Delta) {
 	if l.moving && f.Kind == "reasoning" && l.asking == "" {
 		l.thinks(f.Text)
 	}

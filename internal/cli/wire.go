@@ -10,6 +10,7 @@ import (
 	"syscall"
 
 	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/event"
 	"github.com/belay-run/belay/internal/engine"
 	"github.com/belay-run/belay/internal/secret"
 	"github.com/belay-run/belay/internal/store"
@@ -99,12 +100,12 @@ func (a *app) argsKey() ([]byte, error) {
 }
 
 // runtime wires an engine onto a store. show gets what flows between facts.
-func (a *app) runtime(st store.Store, show func(engine.Live)) (*runtime, error) {
+func (a *app) runtime(st store.Store, show func(event.Delta)) (*runtime, error) {
 	return a.runtimeTelling(st, show, nil)
 }
 
 // runtimeTelling is runtime with a callback for what the engine records.
-func (a *app) runtimeTelling(st store.Store, show func(engine.Live), recorded engine.Recorded) (*runtime, error) {
+func (a *app) runtimeTelling(st store.Store, show func(event.Delta), recorded engine.Recorded) (*runtime, error) {
 	set, err := a.set()
 	if err != nil {
 		return nil, err

@@ -244,7 +244,7 @@ func (a *answer) take(c model.Chunk) {
 // show passes on what has come since the last time.
 func (a *answer) show() {
 	if text := a.text.String()[a.shown:]; text != "" {
-		a.v.e.c.Live(Live{Stream: a.v.stream, IDs: a.eff.IDs, Kind: "text", Attempt: a.eff.Attempt, Offset: int64(a.shown), Text: text})
+		a.v.e.c.Live(event.Delta{Stream: a.v.stream, IDs: a.eff.IDs, Kind: "text", Attempt: a.eff.Attempt, Offset: int64(a.shown), Text: text})
 		a.shown += len(text)
 	}
 }

@@ -43,7 +43,7 @@ type Config struct {
 	Secrets  *secret.Scrubber                 // values that never reach the store; nil knows none
 	ArgsKey  []byte                           // key of the digests that distinguish secrets in arguments; none: only their names do
 	Now      func() time.Time                 // nil is time.Now
-	Live     func(Live)                       // receives text between facts; may be nil. Must return at once
+	Live     func(event.Delta)                // receives text between facts; may be nil. Must return at once
 	Recorded Recorded                         // receives what this engine has recorded; may be nil. Must return at once
 	Point    func(kind string)                // called before and after every append and effect; for crash tests
 	Check    Check                            // asks checkers about calls; nil can't, which is what their failure means
@@ -68,17 +68,6 @@ type Check func(ctx context.Context, c policy.Checker, workspace string, questio
 // without a gap between their positions, the last of which is end. Their
 // payloads are shared and must not be changed.
 type Recorded func(end store.Position, facts []event.Envelope)
-
-// Live is something that happens between facts: text as it streams, progress.
-// It has no sequence and is in no log.
-type Live struct {
-	Stream  belay.StreamID
-	IDs     belay.IDs
-	Kind    string // text, reasoning, progress
-	Attempt int    // of the step's request; 0 for progress
-	Offset  int64  // bytes of the attempt's text before this
-	Text    string
-}
 
 // Engine drives sessions of one store.
 type Engine struct {
@@ -113,7 +102,7 @@ func New(c Config) (*Engine, error) {
 		c.Secrets = &secret.Scrubber{}
 	}
 	if c.Live == nil {
-		c.Live = func(Live) {}
+		c.Live = func(event.Delta) {}
 	}
 	if c.Point == nil {
 		c.Point = func(string) {}

@@ -39,7 +39,7 @@ type bench struct {
 	e        *engine.Engine
 	c        engine.Config // it was made with
 	ref      belay.Ref
-	live     []engine.Live
+	live     []event.Delta
 	mu       sync.Mutex
 	settings belay.Settings
 	asked    []string     // the messages of each request, as JSON
@@ -130,7 +130,7 @@ func newBench(t *testing.T, script string, change func(*belay.Settings), tools .
 			}
 			return b.check(ctx, c, dir, q)
 		},
-		Live: func(l engine.Live) {
+		Live: func(l event.Delta) {
 			b.mu.Lock()
 			defer b.mu.Unlock()
 			b.live = append(b.live, l)

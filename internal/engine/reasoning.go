@@ -29,7 +29,7 @@ func (a *answer) think(piece string) {
 	}
 	_, _ = t.clean.Write([]byte(strings.ToValidUTF8(piece, "\uFFFD"))) // into memory: can't fail
 	if text := t.text.String()[t.shown:]; text != "" {
-		a.v.e.c.Live(Live{Stream: a.v.stream, IDs: a.eff.IDs, Kind: "reasoning", Attempt: a.eff.Attempt, Offset: int64(t.shown), Text: text})
+		a.v.e.c.Live(event.Delta{Stream: a.v.stream, IDs: a.eff.IDs, Kind: "reasoning", Attempt: a.eff.Attempt, Offset: int64(t.shown), Text: text})
 		t.shown += len(text)
 	}
 	t.cut = t.text.Len() > maxReasoning

@@ -287,5 +287,5 @@ func (o *output) Commit() (belay.Ref, error) {
 }
 
 func (s *sink) Progress(text string) {
-	s.v.e.c.Live(Live{Stream: s.v.stream, IDs: s.ids, Kind: "progress", Text: text})
+	s.v.e.c.Live(event.Delta{Stream: s.v.stream, IDs: s.ids, Kind: "progress", Text: text})
 }

@@ -17,7 +17,6 @@ import (
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/event"
 	"github.com/belay-run/belay/event/eventtest"
-	"github.com/belay-run/belay/internal/engine"
 	"github.com/belay-run/belay/internal/read"
 	"github.com/belay-run/belay/internal/store"
 	"github.com/belay-run/belay/internal/store/memory"
@@ -30,7 +29,7 @@ import (
 
 // history is a session with two threads and a task, among others.
 func history(t testing.TB, st store.Store, answers int) *feedtest.Writer {
-	w := feedtest.New(t, st, func(engine.Live) {})
+	w := feedtest.New(t, st, func(event.Delta) {})
 	ids, second, other := feedtest.IDs("a"), feedtest.IDs("a"), feedtest.IDs("b")
 	second.Thread = "thr_second"
 	w.AddTo(ids.Session.Stream(), ids, event.SessionCreated{Workspace: "/ws", Title: "fix it"})

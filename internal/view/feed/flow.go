@@ -6,7 +6,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/belay-run/belay"
-	"github.com/belay-run/belay/internal/engine"
+	"github.com/belay-run/belay/event"
 	"github.com/belay-run/belay/internal/store"
 )
 
@@ -106,9 +106,9 @@ type Text struct {
 	Contents string          `json:"text"`
 }
 
-// Show takes what flows between facts: it is engine.Config.Live. It returns at
+// Show takes what flows between facts, as the engine tells it. It returns at
 // once. Progress of tools is in the log's checkpoints and is not passed on.
-func (h *Hub) Show(l engine.Live) {
+func (h *Hub) Show(l event.Delta) {
 	if l.Kind != "text" && l.Kind != "reasoning" || l.IDs.Step == "" {
 		return
 	}

@@ -16,7 +16,6 @@ import (
 
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/event"
-	"github.com/belay-run/belay/internal/engine"
 	"github.com/belay-run/belay/internal/store"
 	"github.com/belay-run/belay/internal/store/memory"
 	"github.com/belay-run/belay/internal/store/sqlite"
@@ -119,7 +118,7 @@ func TestTextIsABeginningOfTheAnswer(t *testing.T) {
 		b.Add(ids, event.ModelRequested{Attempt: 1, Kind: "normal", Provider: "p"})
 		text, saved := "", 0
 		for i, p := range pieces {
-			b.hub.Show(engine.Live{Stream: ids.Thread.Stream(), IDs: ids, Kind: "text", Attempt: 1, Offset: int64(len(text)), Text: p})
+			b.hub.Show(event.Delta{Stream: ids.Thread.Stream(), IDs: ids, Kind: "text", Attempt: 1, Offset: int64(len(text)), Text: p})
 			text += p
 			if i%100 == 99 {
 				b.Add(ids, event.ModelDelta{Attempt: 1, Offset: int64(saved), Text: text[saved:]})
@@ -141,7 +140,7 @@ func TestTextThatOutrunsTheFactsHasNoHole(t *testing.T) {
 		one, two := feedtest.IDs("a"), feedtest.IDs("a")
 		one.Step, two.Step = "step_1", "step_2"
 		show := func(offset int, text string) {
-			b.hub.Show(engine.Live{Stream: two.Thread.Stream(), IDs: two, Kind: "text", Attempt: 1, Offset: int64(offset), Text: text})
+			b.hub.Show(event.Delta{Stream: two.Thread.Stream(), IDs: two, Kind: "text", Attempt: 1, Offset: int64(offset), Text: text})
 			time.Sleep(time.Second)
 		}
 		b.Add(one, event.ModelRequested{Attempt: 1, Kind: "normal", Provider: "p"})
@@ -184,7 +183,7 @@ func TestALongTextIsHeldInPart(t *testing.T) {
 		piece := strings.Repeat("längst ", 500)
 		text := ""
 		for range 200 {
-			b.hub.Show(engine.Live{Stream: ids.Thread.Stream(), IDs: ids, Kind: "text", Attempt: 1, Offset: int64(len(text)), Text: piece})
+			b.hub.Show(event.Delta{Stream: ids.Thread.Stream(), IDs: ids, Kind: "text", Attempt: 1, Offset: int64(len(text)), Text: piece})
 			b.Add(ids, event.ModelDelta{Attempt: 1, Offset: int64(len(text)), Text: piece})
 			text += piece
 			synctest.Wait()

@@ -9,7 +9,6 @@ import (
 
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/event"
-	"github.com/belay-run/belay/internal/engine"
 	"github.com/belay-run/belay/internal/store"
 )
 
@@ -17,7 +16,7 @@ import (
 type Writer struct {
 	t     testing.TB
 	st    store.Store
-	show  func(engine.Live)
+	show  func(event.Delta)
 	seq   map[belay.StreamID]int64
 	held  map[belay.SessionID]int64
 	steps int
@@ -26,7 +25,7 @@ type Writer struct {
 }
 
 // New makes a writer. Text that flows goes to show.
-func New(t testing.TB, st store.Store, show func(engine.Live)) *Writer {
+func New(t testing.TB, st store.Store, show func(event.Delta)) *Writer {
 	return &Writer{t: t, st: st, show: show, seq: map[belay.StreamID]int64{}, held: map[belay.SessionID]int64{}}
 }
 
@@ -75,7 +74,7 @@ func (w *Writer) Answer(ids belay.IDs, pieces ...string) {
 		if w.Pause != nil {
 			w.Pause()
 		}
-		w.show(engine.Live{Stream: ids.Thread.Stream(), IDs: ids, Kind: "text", Attempt: 1, Offset: int64(len(text)), Text: p})
+		w.show(event.Delta{Stream: ids.Thread.Stream(), IDs: ids, Kind: "text", Attempt: 1, Offset: int64(len(text)), Text: p})
 		text += p
 		if i%3 == 2 {
 			w.Add(ids, event.ModelDelta{Attempt: 1, Offset: int64(saved), Text: text[saved:]})
