@@ -36,65 +36,56 @@ const (
 
 var claudeRule = lazyregexp.New(`(?s)^([A-Za-z_*][\w*.-]*)(?:\((.*)\))?$`)
 
-// claude reads the permissions of a settings file: denies come before asks, and
+// claude reads the settings of Claude Code.
+type claude struct{ *draft }
+
+// read reads the permissions of a settings file: denies come before asks, and
 // those before allows.
-func (d *draft) claude(content []byte) (*node, error) {
-	root, err := parseJSON(d.o.Name, content)
-	if err != nil {
-		return nil, err
-	}
+func (d claude) read(root *node) {
 	if root.kind != object || root.at("permissions") == nil {
-		return nil, d.mistake(root.line, `there is no object "permissions" in it`)
+		d.mistake(root.line, `there is no object "permissions" in it`)
+		return
 	}
-	p, err := d.want(root, "permissions", object)
-	if err != nil {
-		return nil, err
-	}
+	p := d.want(root, "permissions", object)
 	n := 0
 	for _, l := range []struct {
 		name     string
 		says     policy.Decision
 		priority int
 	}{{"deny", policy.Deny, 0}, {"ask", policy.Ask, askPriority}, {"allow", policy.Allow, allowPriority}} {
-		rules, err := d.texts(p, l.name)
-		if err != nil {
-			return nil, err
-		}
+		rules := d.texts(p, l.name)
 		if n += len(rules); n > policy.MaxRules {
-			return nil, d.mistake(p.line, "there are %d rules; %d are the most", n, policy.MaxRules)
+			d.mistake(p.line, "there are %d rules; %d are the most", n, policy.MaxRules)
+			return
 		}
 		for _, r := range rules {
 			s := &source{text: l.name + " " + r.text, line: r.line, says: l.says, stem: l.name + " " + r.text, base: policy.Rule{Priority: l.priority}}
 			m := claudeRule.Get().FindStringSubmatch(strings.TrimSpace(r.text))
 			if m == nil {
-				return nil, d.mistake(r.line, "%q is no rule", short(r.text, 80)).WithHint("a rule is Tool or Tool(what it is about)")
+				d.mistake(r.line, "%q is no rule", short(r.text, 80)).WithHint("a rule is Tool or Tool(what it is about)")
+				return
 			}
-			d.claudeRule(s, m[1], strings.TrimSpace(m[2]))
+			d.rule(s, m[1], strings.TrimSpace(m[2]))
 		}
 	}
-	return root, d.claudePermissions(p)
+	d.permissions(p)
 }
 
-// claudePermissions names what permissions hold besides rules.
-func (d *draft) claudePermissions(p *node) error {
-	mode, err := d.word(p, "defaultMode")
-	if err != nil {
-		return err
-	}
+// permissions names what permissions hold besides rules.
+func (d claude) permissions(p *node) {
+	mode := d.word(p, "defaultMode")
 	if at := p.at("defaultMode"); at != nil {
 		if claudeModes[mode] == "" {
-			return d.mistake(at.line, "defaultMode is no mode that is known")
+			d.mistake(at.line, "defaultMode is no mode that is known")
 		}
 		d.setting("defaultMode "+mode, at.line, Left, "a mode is chosen for a run: --mode "+claudeModes[mode])
 	}
-	dirs, err := d.texts(p, "additionalDirectories")
-	for _, dir := range dirs {
+	for _, dir := range d.texts(p, "additionalDirectories") {
 		d.setting("additionalDirectories "+dir.text, dir.line, Left, "a workspace is one folder here; what lies outside is asked about")
 	}
-	return err
 }
 
-func (d *draft) claudeRule(s *source, name, spec string) {
+func (d claude) rule(s *source, name, spec string) {
 	paths := slices.Contains(claudePaths, name)
 	if (spec == "*" || spec == ":*") && !paths {
 		spec = ""
@@ -102,17 +93,17 @@ func (d *draft) claudeRule(s *source, name, spec string) {
 	c, known := claudeTools[name]
 	switch {
 	case strings.Contains(name, "*"):
-		d.claudeWild(s, name, spec)
+		d.wild(s, name, spec)
 	case strings.HasPrefix(name, "mcp__"):
-		d.claudeMCP(s, name, spec)
+		d.mcp(s, name, spec)
 	case spec == "" && known:
-		d.claudeWhole(s, c)
+		d.whole(s, c)
 	case name == "Bash":
-		d.claudeBash(s, spec)
+		d.bash(s, spec)
 	case name == "WebFetch" && strings.HasPrefix(spec, "domain:"):
-		d.claudeHost(s, strings.TrimPrefix(spec, "domain:"))
+		d.host(s, strings.TrimPrefix(spec, "domain:"))
 	case paths:
-		d.claudePath(s, name, c, spec)
+		d.path(s, name, c, spec)
 	case spec == "" && s.says != policy.Allow:
 		s.strange(name)
 		d.add(s, policy.Match{Tool: []string{strings.ToLower(name)}}, nil, nil)
@@ -124,7 +115,7 @@ func (d *draft) claudeRule(s *source, name, spec string) {
 	}
 }
 
-func (d *draft) claudeWhole(s *source, c counterpart) {
+func (d claude) whole(s *source, c counterpart) {
 	tools := c.tools(s.says)
 	if len(tools) == 0 {
 		d.noEffect(s, "there is no such tool here")
@@ -137,12 +128,12 @@ func (d *draft) claudeWhole(s *source, c counterpart) {
 	d.done(s)
 }
 
-// claudeWild carries a rule over tools by pattern. There only asks and denies
+// wild carries a rule over tools by pattern. There only asks and denies
 // can have one.
-func (d *draft) claudeWild(s *source, name, spec string) {
+func (d claude) wild(s *source, name, spec string) {
 	switch {
 	case s.says == policy.Allow && strings.HasPrefix(name, "mcp__"):
-		d.claudeMCP(s, name, spec)
+		d.mcp(s, name, spec)
 	case s.says == policy.Allow:
 		d.drop(s, "a pattern over all tools allows nothing there either")
 	case spec != "":
@@ -163,7 +154,7 @@ func (d *draft) claudeWild(s *source, name, spec string) {
 	}
 }
 
-func (d *draft) claudeMCP(s *source, name, spec string) {
+func (d claude) mcp(s *source, name, spec string) {
 	server, tool, whole := strings.Cut(strings.TrimPrefix(name, "mcp__"), "__")
 	lower := strings.ToLower(name)
 	switch {
@@ -186,8 +177,8 @@ func (d *draft) claudeMCP(s *source, name, spec string) {
 	d.done(s)
 }
 
-// claudeBash carries a rule over commands.
-func (d *draft) claudeBash(s *source, spec string) {
+// bash carries a rule over commands.
+func (d claude) bash(s *source, spec string) {
 	line, begins := strings.CutSuffix(spec, ":*")
 	if rest, ok := strings.CutSuffix(line, " *"); !begins && ok {
 		line, begins = rest, true
@@ -196,7 +187,7 @@ func (d *draft) claudeBash(s *source, spec string) {
 	case strings.Contains(line, `\`) && s.says == policy.Allow:
 		d.drop(s, "its words mean more to a shell than they say")
 	case strings.Contains(line, "*"):
-		d.claudeGlob(s, line, begins)
+		d.glob(s, line, begins)
 	default:
 		if words, plain := plainWords(line); s.says == policy.Allow && (!plain || strings.Contains(words[0], "/") || d.hidden(words[0])) {
 			d.allowPrefix(s, words, plain, !begins)
@@ -210,8 +201,8 @@ func (d *draft) claudeBash(s *source, spec string) {
 	}
 }
 
-// claudeGlob carries a rule over commands in which * stands for anything.
-func (d *draft) claudeGlob(s *source, line string, begins bool) {
+// glob carries a rule over commands in which * stands for anything.
+func (d claude) glob(s *source, line string, begins bool) {
 	allow := s.says == policy.Allow
 	if first, _, _ := strings.Cut(line, " "); allow && (strings.Contains(first, "/") || strings.ContainsAny(line, `"'$<>|;&`+"`")) {
 		d.drop(s, "its words mean more to a shell than they say")
@@ -238,7 +229,7 @@ func (d *draft) claudeGlob(s *source, line string, begins bool) {
 	}
 }
 
-func (d *draft) claudeHost(s *source, host string) {
+func (d claude) host(s *source, host string) {
 	host = strings.ToLower(strings.TrimSpace(host))
 	if host == "" || strings.ContainsAny(host, "/: ") || strings.Contains(strings.TrimPrefix(host, "*."), "*") {
 		d.drop(s, "it names no host")

@@ -1,7 +1,6 @@
 package convert
 
 import (
-	"cmp"
 	"slices"
 	"strings"
 
@@ -32,7 +31,7 @@ var coworkActions = []coworkAction{
 
 var coworkVerdicts = map[string]policy.Decision{"allow": policy.Allow, "allow_with_confirm": policy.Ask, "deny": policy.Deny}
 
-// coworkRule is a rule on its way.
+// rule is a rule on its way.
 type coworkRule struct {
 	source
 	action string
@@ -42,25 +41,25 @@ type coworkRule struct {
 	lacks  []string // what of it nothing here knows
 }
 
-// cowork reads a policy of version 1.0. Rules that name an action come before
+// cowork reads the policy of Cowork.
+type cowork struct{ *draft }
+
+// read reads a policy of version 1.0. Rules that name an action come before
 // those with a *, then they count in their order; the first that fits decides.
 // Folders that were granted are the workspace here.
-func (d *draft) cowork(content []byte) (*node, error) {
-	root, err := parseJSON(d.o.Name, content)
-	if err != nil {
-		return nil, err
+func (d cowork) read(root *node) {
+	if version := root.at("version"); version == nil || version.kind != text || version.text != "1.0" {
+		d.mistake(root.line, "it isn't a policy of version 1.0")
+		return
 	}
-	if version, err := d.word(root, "version"); err != nil || version != "1.0" {
-		return nil, d.mistake(root.line, "it isn't a policy of version 1.0")
-	}
-	list, err := d.objects(root, "rules")
-	if err != nil || root.at("rules") == nil {
-		return nil, cmp.Or(err, error(d.mistake(root.line, "it has no list of rules")))
+	list := d.objects(root, "rules")
+	if root.at("rules") == nil {
+		d.mistake(root.line, "it has no list of rules")
 	}
 	rules := make([]*coworkRule, len(list))
 	for i, n := range list {
-		if rules[i], err = d.coworkSource(n); err != nil {
-			return nil, err
+		if rules[i] = d.source(n); d.err != nil {
+			return
 		}
 	}
 	ordered := slices.Clone(rules)
@@ -80,14 +79,11 @@ func (d *draft) cowork(content []byte) (*node, error) {
 		}
 	}
 	for _, r := range rules {
-		d.coworkRule(r)
+		d.rule(r)
 	}
-	if def, err := d.want(root, "defaults", object); err != nil {
-		return nil, err
-	} else if def != nil {
-		return root, d.coworkFallback(def, ordered)
+	if def := d.want(root, "defaults", object); def != nil {
+		d.fallback(def, ordered)
 	}
-	return root, nil
 }
 
 // coworkPriorities gives rules that come first a higher priority. Where one
@@ -115,44 +111,32 @@ func sharesAction(a, b string) bool {
 	return slices.ContainsFunc(coworkActions, func(c coworkAction) bool { return policy.Like(a, c.name) && policy.Like(b, c.name) })
 }
 
-func (d *draft) coworkSource(n *node) (*coworkRule, error) {
-	var words [4]string
-	for i, key := range []string{"id", "action", "decision", "reason"} {
-		var err error
-		if words[i], err = d.word(n, key); err != nil {
-			return nil, err
-		}
-	}
-	says, known := coworkVerdicts[words[2]]
+func (d cowork) source(n *node) *coworkRule {
+	id, action, decision, reason := d.word(n, "id"), d.word(n, "action"), d.word(n, "decision"), d.word(n, "reason")
+	says, known := coworkVerdicts[decision]
 	switch {
-	case words[0] == "" || words[1] == "":
-		return nil, d.mistake(n.line, "a rule has an id and an action")
+	case id == "" || action == "":
+		d.mistake(n.line, "a rule has an id and an action")
 	case !known:
-		return nil, d.mistake(n.line, "rule %s: the decision %q is none of allow, allow_with_confirm, deny", short(words[0], 80), short(words[2], 80))
+		d.mistake(n.line, "rule %s: the decision %q is none of allow, allow_with_confirm, deny", short(id, 80), short(decision, 80))
 	}
-	r := &coworkRule{action: words[1], exact: !strings.Contains(words[1], "*")}
-	r.source = source{text: words[0] + ": " + words[2] + " " + words[1], line: n.line, says: says, stem: words[0], base: policy.Rule{Reason: short(words[3], 1000)}}
-	tags, err := d.texts(n, "riskTags")
-	if err != nil {
-		return nil, err
-	}
-	if r.base.Tags = textsOf(tags); len(r.base.Tags) > 16 {
+	r := &coworkRule{action: action, exact: !strings.Contains(action, "*")}
+	r.source = source{text: id + ": " + decision + " " + action, line: n.line, says: says, stem: id, base: policy.Rule{Reason: short(reason, 1000)}}
+	if r.base.Tags = textsOf(d.texts(n, "riskTags")); len(r.base.Tags) > 16 {
 		r.base.Tags = r.base.Tags[:16]
 		r.why = append(r.why, "it has 16 of its tags")
 	}
-	if r.when, err = d.want(n, "when", object); err != nil {
-		return nil, err
-	}
+	r.when = d.want(n, "when", object)
 	for i, name := range n.names {
 		if !n.items[i].read && d.known("rules.0."+name, n.items[i]) == nil {
 			r.lacks, n.items[i] = append(r.lacks, short(name, 80)), &node{read: true}
 		}
 	}
 	r.all = len(r.lacks) == 0 && (r.when == nil || len(r.when.names) == 0)
-	return r, nil
+	return r
 }
 
-func (d *draft) coworkRule(r *coworkRule) {
+func (d cowork) rule(r *coworkRule) {
 	allow := r.says == policy.Allow
 	tools, access, commands := coworkTools(r.action, allow)
 	if len(tools) == 0 {
@@ -163,7 +147,7 @@ func (d *draft) coworkRule(r *coworkRule) {
 		d.drop(&r.source, "the addresses that it may reach aren't in the file")
 		return
 	}
-	match, f, lacks, err := d.coworkWhen(r.when)
+	match, f, lacks, err := d.when(r.when)
 	lacks = append(r.lacks, lacks...)
 	if err != "" {
 		d.drop(&r.source, err)
@@ -181,15 +165,15 @@ func (d *draft) coworkRule(r *coworkRule) {
 		match.Path.Access = access
 	}
 	match.Tool = tools
-	if len(f) > 0 && !d.coworkPaths(r, &match, f) {
+	if len(f) > 0 && !d.paths(r, &match, f) {
 		return
 	}
-	d.coworkAdd(&r.source, r.action, match)
+	d.addAction(&r.source, r.action, match)
 }
 
-// coworkAdd makes the rules of an action. Here a tool may do more than the one
+// addAction makes the rules of an action. Here a tool may do more than the one
 // thing that a narrow action means.
-func (d *draft) coworkAdd(s *source, action string, m policy.Match) {
+func (d cowork) addAction(s *source, action string, m policy.Match) {
 	if s.says != policy.Allow && slices.Contains([]string{"file.create", "file.delete", "file.rename", "file.move", "connector.read", "connector.action"}, action) {
 		s.why = append(s.why, "the tools that do it here do more, which it "+verb(s.says)+" as well")
 	}
@@ -225,8 +209,8 @@ func coworkTools(action string, allow bool) (tools []string, access string, comm
 	return slices.Compact(tools), access, commands
 }
 
-// coworkWhen reads the conditions of a rule.
-func (d *draft) coworkWhen(when *node) (m policy.Match, patterns []*node, lacks []string, err string) {
+// when reads the conditions of a rule.
+func (d cowork) when(when *node) (m policy.Match, patterns []*node, lacks []string, err string) {
 	if when == nil {
 		return m, nil, nil, ""
 	}
@@ -253,9 +237,9 @@ func (d *draft) coworkWhen(when *node) (m policy.Match, patterns []*node, lacks 
 	return m, patterns, lacks, ""
 }
 
-// coworkPaths gives a match the patterns of a rule. false says that the rule was
+// paths gives a match the patterns of a rule. false says that the rule was
 // named as not carried over.
-func (d *draft) coworkPaths(r *coworkRule, m *policy.Match, patterns []*node) bool {
+func (d cowork) paths(r *coworkRule, m *policy.Match, patterns []*node) bool {
 	allow := r.says == policy.Allow
 	var inside []string
 	for _, n := range patterns {
@@ -298,21 +282,19 @@ func (d *draft) coworkPaths(r *coworkRule, m *policy.Match, patterns []*node) bo
 	return true
 }
 
-// coworkFallback reads what is said of calls that no rule speaks of. Action by
+// fallback reads what is said of calls that no rule speaks of. Action by
 // action, since a deny here is final: where rules allow or ask, only what they
 // say nothing of may be denied.
-func (d *draft) coworkFallback(def *node, ordered []*coworkRule) error {
-	fallback, err := d.word(def, "fallback")
-	if err != nil {
-		return err
-	}
+func (d cowork) fallback(def *node, ordered []*coworkRule) {
+	fallback := d.word(def, "fallback")
 	says, known := coworkVerdicts[fallback]
 	if !known {
-		return d.mistake(def.line, "the fallback %q is none of allow, allow_with_confirm, deny", short(fallback, 80))
+		d.mistake(def.line, "the fallback %q is none of allow, allow_with_confirm, deny", short(fallback, 80))
+		return
 	}
 	if says == policy.Allow {
 		d.setting("fallback allow", def.line, Left, "what no rule speaks of is judged here by the mode")
-		return nil
+		return
 	}
 	for _, a := range coworkActions {
 		s := &source{text: "fallback " + fallback + " " + a.name, line: def.line, says: says, stem: "fallback " + a.name}
@@ -324,15 +306,14 @@ func (d *draft) coworkFallback(def *node, ordered []*coworkRule) error {
 			open = true
 			grant = grant && len(r.lacks) == 0 && r.when != nil && len(r.when.names) == 1 && r.when.at("pathWithinGrant") != nil && r.when.at("pathWithinGrant").yes
 		}
-		d.coworkRest(s, a.name, open, grant, slices.ContainsFunc(ordered, func(r *coworkRule) bool { return r.all && policy.Like(r.action, a.name) }))
+		d.rest(s, a.name, open, grant, slices.ContainsFunc(ordered, func(r *coworkRule) bool { return r.all && policy.Like(r.action, a.name) }))
 	}
-	return nil
 }
 
-// coworkRest is the fallback of one action. open says that rules allow or ask;
+// rest is the fallback of one action. open says that rules allow or ask;
 // grant that they do so for granted files alone; full that one of them speaks of
 // every call.
-func (d *draft) coworkRest(s *source, action string, open, grant, full bool) {
+func (d cowork) rest(s *source, action string, open, grant, full bool) {
 	tools, _, _ := coworkTools(action, false)
 	m := policy.Match{Tool: tools}
 	switch {
@@ -347,5 +328,5 @@ func (d *draft) coworkRest(s *source, action string, open, grant, full bool) {
 		d.drop(s, "a deny is final here: it would win over the rules that allow some of its calls")
 		return
 	}
-	d.coworkAdd(s, action, m)
+	d.addAction(s, action, m)
 }

@@ -78,23 +78,26 @@ func Read(f Format, content []byte, o Options) (*Result, error) {
 	if len(content) > maxBytes {
 		return nil, mistake(o.Name, 0, "the file has %d bytes; %d are the most", len(content), maxBytes).WithHint("split it, and import the parts")
 	}
-	d := &draft{o: o, format: f, taken: map[string]int{}, wrappers: map[string]bool{}}
-	var root *node
-	var err error
+	d := &draft{fields: fields{name: o.Name}, o: o, format: f, taken: map[string]int{}, wrappers: map[string]bool{}}
+	parse, read := parseJSON, (func(*node))(nil)
 	switch f {
 	case Gemini:
-		root, err = d.gemini(content)
+		parse, read = readTOML, gemini{d}.read
 	case Claude:
-		root, err = d.claude(content)
+		read = claude{d}.read
 	case OpenClaw:
-		root, err = d.openclaw(content)
+		content, read = plainJSON(content), openclaw{d}.read
 	case Cowork:
-		root, err = d.cowork(content)
+		read = cowork{d}.read
 	default:
 		return nil, belay.Errorf(belay.CodeUsage, "there is no format %q", f).WithHint("the formats are gemini, claude, openclaw, cowork")
 	}
+	root, err := parse(o.Name, content)
 	if err != nil {
 		return nil, err
+	}
+	if read(root); d.err != nil {
+		return nil, d.err
 	}
 	d.unread(root, "", false)
 	doc := policy.Document{Version: policy.FormatVersion, Rules: d.rules}
@@ -156,15 +159,20 @@ func Guess(content []byte) (Format, bool) {
 }
 
 func mistake(name string, line int, format string, args ...any) *belay.Error {
-	where := name
-	if line > 0 {
-		where = fmt.Sprintf("%s:%d", name, line)
+	return belay.Errorf(belay.CodeBadPolicy, format, args...).At(where(name, line)).WithHint("docs/policy.md says what is read of each format")
+}
+
+// where is a line of a file, or the file itself.
+func where(name string, line int) string {
+	if line <= 0 {
+		return name
 	}
-	return belay.Errorf(belay.CodeBadPolicy, format, args...).At(where).WithHint("docs/policy.md says what is read of each format")
+	return fmt.Sprintf("%s:%d", name, line)
 }
 
 // draft is a result in the making.
 type draft struct {
+	fields
 	o      Options
 	format Format
 	rules  []policy.Rule
@@ -173,10 +181,6 @@ type draft struct {
 
 	settings []setting       // what is known of settings of the format
 	wrappers map[string]bool // programs that were looked at: whether they run others
-}
-
-func (d *draft) mistake(line int, format string, args ...any) *belay.Error {
-	return mistake(d.o.Name, line, format, args...)
 }
 
 // source is one rule of the source on its way.
@@ -206,7 +210,7 @@ func (d *draft) add(s *source, m policy.Match, match, not []policy.Example) {
 	}
 	r.Examples = policy.Examples{Match: match, NoMatch: not}
 	r.ID = d.id(s.stem)
-	r.Where = d.where(s.line)
+	r.Where = where(d.name, s.line)
 	d.rules = append(d.rules, r)
 	s.ids = append(s.ids, r.ID)
 }
@@ -241,19 +245,12 @@ func (d *draft) drop(s *source, why string) {
 func (d *draft) noEffect(s *source, why string) { d.item(s, Left, why) }
 
 func (d *draft) item(s *source, k Fidelity, why string) {
-	d.items = append(d.items, Item{Source: short(s.text, 200), Where: d.where(s.line), Says: s.says, Kept: k, Rules: s.ids, Why: why})
+	d.items = append(d.items, Item{Source: short(s.text, 200), Where: where(d.name, s.line), Says: s.says, Kept: k, Rules: s.ids, Why: why})
 }
 
 // setting names something that is no rule.
 func (d *draft) setting(name string, line int, k Fidelity, why string) {
-	d.items = append(d.items, Item{Source: short(name, 200), Where: d.where(line), Kept: k, Why: why})
-}
-
-func (d *draft) where(line int) string {
-	if line <= 0 {
-		return d.o.Name
-	}
-	return fmt.Sprintf("%s:%d", d.o.Name, line)
+	d.items = append(d.items, Item{Source: short(name, 200), Where: where(d.name, line), Kept: k, Why: why})
 }
 
 // id is a rule's id: words of the source, and a number if they are taken.

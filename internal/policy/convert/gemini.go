@@ -12,7 +12,7 @@ import (
 	"github.com/belay-run/belay/internal/policy"
 )
 
-// geminiTools are the tools of Gemini CLI and those that do the same here. What
+// tools are the tools of Gemini CLI and those that do the same here. What
 // may be done in two ways here has both in what asks and denies.
 var geminiTools = map[string]counterpart{
 	"run_shell_command": {allow: exec, more: []string{"process_send"}}, "ShellTool": {allow: exec, more: []string{"process_send"}},
@@ -56,29 +56,21 @@ var geminiModes = map[string]struct{ exact, wide []belay.Mode }{
 
 var verdicts = map[string]policy.Decision{"allow": policy.Allow, "ask_user": policy.Ask, "deny": policy.Deny}
 
-// gemini reads a policy file. Its rules are judged by falling priority, in the
+// gemini reads the policies of Gemini CLI.
+type gemini struct{ *draft }
+
+// read reads a policy file. Its rules are judged by falling priority, in the
 // order of the file where that is equal; the first that matches decides. Here it
 // is the same but for denies, which are final.
-func (d *draft) gemini(content []byte) (*node, error) {
-	root, err := readTOML(d.o.Name, content)
-	if err != nil {
-		return nil, err
-	}
-	list, err := d.objects(root, "rule")
-	if err != nil {
-		return nil, err
-	}
-	checkers, err := d.objects(root, "safety_checker")
-	if err != nil {
-		return nil, err
-	}
+func (d gemini) read(root *node) {
+	list, checkers := d.objects(root, "rule"), d.objects(root, "safety_checker")
 	if len(root.items) == 0 {
-		return nil, d.mistake(0, "there is no [[rule]] in it")
+		d.mistake(0, "there is no [[rule]] in it")
 	}
 	rules := make([]*geminiSource, len(list))
 	for i, n := range list {
-		if rules[i], err = d.geminiSource(n, i+1); err != nil {
-			return nil, err
+		if rules[i] = d.source(n, i+1); d.err != nil {
+			return
 		}
 	}
 	ordered := slices.Clone(rules)
@@ -88,7 +80,7 @@ func (d *draft) gemini(content []byte) (*node, error) {
 		before.take(r)
 	}
 	for _, r := range rules {
-		d.geminiRule(r)
+		d.rule(r)
 	}
 	for _, c := range checkers {
 		d.drop(&source{text: "safety_checker", line: c.line, says: policy.Deny}, "what checks there doesn't run here; docs/policy.md describes checkers")
@@ -96,10 +88,9 @@ func (d *draft) gemini(content []byte) (*node, error) {
 	for _, n := range slices.Concat(list, checkers) {
 		n.names, n.items = nil, nil // named with its rule
 	}
-	return root, nil
 }
 
-// geminiSource is a rule on its way.
+// source is a rule on its way.
 type geminiSource struct {
 	source
 	place     int      // in the file
@@ -120,29 +111,26 @@ func (r *geminiSource) bare() bool {
 	return r.args == "" && r.regex == "" && len(r.prefixes)+len(r.modes)+len(r.lacks) == 0 && r.subagent == nil
 }
 
-func (d *draft) geminiSource(n *node, place int) (*geminiSource, error) {
+func (d gemini) source(n *node, place int) *geminiSource {
 	r := &geminiSource{place: place}
-	decision, message, priority, err := d.geminiFields(n, r)
-	if err != nil {
-		return nil, err
-	}
+	decision, message, priority := d.fields(n, r)
 	says, known := verdicts[decision]
 	shell := len(r.names) == 1 && r.names[0] == "run_shell_command"
 	switch {
 	case !known:
-		return nil, d.mistake(n.line, "rule %d: the decision %q is none of allow, ask_user, deny", place, short(decision, 80))
+		d.mistake(n.line, "rule %d: the decision %q is none of allow, ask_user, deny", place, short(decision, 80))
 	case priority < 0 || priority > 999:
-		return nil, d.mistake(n.line, "rule %d: its priority is missing, or not from 0 to 999", place)
+		d.mistake(n.line, "rule %d: its priority is missing, or not from 0 to 999", place)
 	case len(r.names) == 0 && r.server == nil:
-		return nil, d.mistake(n.line, "rule %d: it names no tool", place)
+		d.mistake(n.line, "rule %d: it names no tool", place)
 	case (len(r.prefixes) > 0 || r.regex != "") && !shell:
-		return nil, d.mistake(n.line, `rule %d: commandPrefix and commandRegex need toolName = "run_shell_command"`, place)
+		d.mistake(n.line, `rule %d: commandPrefix and commandRegex need toolName = "run_shell_command"`, place)
 	case len(r.prefixes) > 0 && r.regex != "" || r.args != "" && (len(r.prefixes) > 0 || r.regex != ""):
-		return nil, d.mistake(n.line, "rule %d: only one of commandPrefix, commandRegex and argsPattern may be given", place)
+		d.mistake(n.line, "rule %d: only one of commandPrefix, commandRegex and argsPattern may be given", place)
 	}
 	for _, m := range r.modes {
 		if _, ok := geminiModes[m]; !ok {
-			return nil, d.mistake(n.line, "rule %d: the mode %q is none of default, autoEdit, plan, yolo", place, short(m, 80))
+			d.mistake(n.line, "rule %d: the mode %q is none of default, autoEdit, plan, yolo", place, short(m, 80))
 		}
 	}
 	for i, name := range n.names {
@@ -156,41 +144,18 @@ func (d *draft) geminiSource(n *node, place int) (*geminiSource, error) {
 	}
 	r.text = r.describe(decision)
 	r.stem = strings.Join(append([]string{decision}, r.names...), " ") + " " + strings.Join(r.prefixes, " ")
-	return r, nil
+	return r
 }
 
-// geminiFields reads the fields of a rule. Two of them had other names in older
+// fields reads the fields of a rule. Two of them had other names in older
 // versions.
-func (d *draft) geminiFields(n *node, r *geminiSource) (decision, message string, priority int, err error) {
-	var older string
-	for _, f := range []struct {
-		name string
-		to   *string
-	}{{"argsPattern", &r.args}, {"commandRegex", &r.regex}, {"decision", &decision}, {"denyMessage", &message}, {"deny_message", &older}} {
-		if *f.to, err = d.word(n, f.name); err != nil {
-			return "", "", 0, err
-		}
-	}
-	message = cmp.Or(message, older)
-	for _, f := range []struct {
-		name string
-		to   *[]string
-	}{{"toolName", &r.names}, {"commandPrefix", &r.prefixes}, {"modes", &r.modes}} {
-		if *f.to, err = d.oneOrMore(n, f.name); err != nil {
-			return "", "", 0, err
-		}
-	}
-	if r.server, err = d.want(n, "mcpName", text); err != nil {
-		return "", "", 0, err
-	}
-	if r.subagent, err = d.want(n, "subagent", text); err != nil {
-		return "", "", 0, err
-	}
-	for _, name := range []string{"allowRedirection", "allow_redirection"} {
-		if r.redirects, err = d.flag(n, name, r.redirects); err != nil {
-			return "", "", 0, err
-		}
-	}
+func (d gemini) fields(n *node, r *geminiSource) (decision, message string, priority int) {
+	r.args, r.regex, decision = d.word(n, "argsPattern"), d.word(n, "commandRegex"), d.word(n, "decision")
+	message = cmp.Or(d.word(n, "denyMessage"), d.word(n, "deny_message"))
+	r.names, r.prefixes, r.modes = d.oneOrMore(n, "toolName"), d.oneOrMore(n, "commandPrefix"), d.oneOrMore(n, "modes")
+	r.server, r.subagent = d.want(n, "mcpName", text), d.want(n, "subagent", text)
+	r.redirects = d.flag(n, "allowRedirection", false)
+	r.redirects = d.flag(n, "allow_redirection", r.redirects)
 	priority = -1
 	if p := n.at("priority"); p != nil && p.kind == number {
 		if v, err := strconv.Atoi(p.text); err == nil {
@@ -202,7 +167,7 @@ func (d *draft) geminiFields(n *node, r *geminiSource) (decision, message string
 			r.lacks = append(r.lacks, name)
 		}
 	}
-	return decision, message, priority, nil
+	return decision, message, priority
 }
 
 // mcpNames are the whole names of tools of a server.
@@ -231,7 +196,7 @@ func (r *geminiSource) describe(decision string) string {
 	return strings.Join(parts, "; ")
 }
 
-func (d *draft) geminiRule(r *geminiSource) {
+func (d gemini) rule(r *geminiSource) {
 	if why := r.narrow(); why != "" {
 		d.drop(&r.source, why)
 		return
@@ -248,13 +213,13 @@ func (d *draft) geminiRule(r *geminiSource) {
 				return
 			}
 		}
-		d.geminiPrefixes(r)
+		d.prefixes(r)
 	case r.regex != "":
-		d.geminiRegex(&r.source, r.regex)
+		d.regex(&r.source, r.regex)
 	case r.args != "":
-		d.geminiArgs(r)
+		d.args(r)
 	default:
-		d.geminiTools(r)
+		d.tools(r)
 	}
 }
 
@@ -289,8 +254,8 @@ func (r *geminiSource) narrow() string {
 	return ""
 }
 
-// geminiTools carries a rule over whole tools.
-func (d *draft) geminiTools(r *geminiSource) {
+// tools carries a rule over whole tools.
+func (d gemini) tools(r *geminiSource) {
 	tools, strange := r.tools()
 	if r.says != policy.Allow {
 		for _, n := range strange {
@@ -313,16 +278,16 @@ func (d *draft) geminiTools(r *geminiSource) {
 		return
 	}
 	if r.says == policy.Allow {
-		d.geminiAllow(r, tools)
+		d.allow(r, tools)
 	} else {
 		d.add(&r.source, m, nil, nil)
 	}
 	d.done(&r.source)
 }
 
-// geminiAllow allows whole tools. There files lie in the workspace, or the tool
+// allow allows whole tools. There files lie in the workspace, or the tool
 // refuses; and a redirection is asked about unless the rule says otherwise.
-func (d *draft) geminiAllow(r *geminiSource, tools []string) {
+func (d gemini) allow(r *geminiSource, tools []string) {
 	var plain, writing []string
 	for _, t := range tools {
 		switch t {
@@ -382,7 +347,7 @@ func (r *geminiSource) oneServer() bool {
 	})
 }
 
-func (d *draft) geminiPrefixes(r *geminiSource) {
+func (d gemini) prefixes(r *geminiSource) {
 	var left []string
 	before := len(r.ids)
 	for _, p := range r.prefixes {
@@ -409,9 +374,9 @@ func (d *draft) geminiPrefixes(r *geminiSource) {
 // It doesn't load their rules.
 var unsafeRegexp = lazyregexp.New(`\([^)]*[*+?{].*\)[*+?{]`)
 
-// geminiRegex carries a rule over commands whose text a regular expression fits
+// regex carries a rule over commands whose text a regular expression fits
 // from its beginning on.
-func (d *draft) geminiRegex(s *source, re string) {
+func (d gemini) regex(s *source, re string) {
 	why := regexpOf(re)
 	if why == "" && s.says == policy.Allow {
 		switch {
@@ -435,8 +400,8 @@ func (d *draft) geminiRegex(s *source, re string) {
 	d.pattern(s, "(?s)^"+re, "(?s)"+start+re)
 }
 
-// geminiArgs carries a rule over arguments as JSON.
-func (d *draft) geminiArgs(r *geminiSource) {
+// args carries a rule over arguments as JSON.
+func (d gemini) args(r *geminiSource) {
 	s := &r.source
 	tools, strange := r.tools()
 	for _, n := range strange {
@@ -446,7 +411,7 @@ func (d *draft) geminiArgs(r *geminiSource) {
 	re, ofCommand := strings.CutPrefix(r.args, `"command":"`)
 	switch {
 	case ofShell && ofCommand && re != "":
-		d.geminiRegex(s, re)
+		d.regex(s, re)
 	case s.says == policy.Allow:
 		d.drop(s, "the arguments of tools have other names here")
 	case ofShell && regexpOf(r.args) == "":

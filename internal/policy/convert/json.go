@@ -2,6 +2,7 @@ package convert
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -9,6 +10,7 @@ import (
 	"slices"
 	"strconv"
 
+	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/internal/policy"
 )
 
@@ -155,72 +157,79 @@ func (n *node) at(names ...string) *node {
 	return n
 }
 
+// fields reads the values that a format wants. The first mistake ends a reading;
+// what is read after it is thrown away.
+type fields struct {
+	name string // of the file
+	err  *belay.Error
+}
+
+// mistake notes what is wrong. Only the first counts.
+func (d *fields) mistake(line int, format string, args ...any) *belay.Error {
+	err := mistake(d.name, line, format, args...)
+	d.err = cmp.Or(d.err, err)
+	return err
+}
+
 // want is the value of a name if it has a kind; a value of another kind is a
 // mistake, none is nil.
-func (d *draft) want(n *node, name string, k kind) (*node, error) {
+func (d *fields) want(n *node, name string, k kind) *node {
 	v := n.at(name)
 	if v == nil || v.kind == k {
-		return v, nil
+		return v
 	}
-	return nil, d.mistake(v.line, "%s is %s, not %s", name, kindNames[v.kind], kindNames[k])
+	d.mistake(v.line, "%s is %s, not %s", name, kindNames[v.kind], kindNames[k])
+	return nil
+}
+
+// entries are those of a list, all of one kind.
+func (d *fields) entries(n *node, name string, k kind) []*node {
+	l := d.want(n, name, array)
+	if l == nil {
+		return nil
+	}
+	for _, e := range l.items {
+		if e.kind != k {
+			d.mistake(e.line, "%s holds %s, not %s", name, kindNames[e.kind], kindNames[k])
+			return nil
+		}
+	}
+	return l.items
 }
 
 // texts are the entries of a list of texts.
-func (d *draft) texts(n *node, name string) ([]*node, error) {
-	l, err := d.want(n, name, array)
-	if l == nil || err != nil {
-		return nil, err
-	}
-	for _, e := range l.items {
-		if e.kind != text {
-			return nil, d.mistake(e.line, "%s holds %s, not a text", name, kindNames[e.kind])
-		}
-	}
-	return l.items, nil
-}
+func (d *fields) texts(n *node, name string) []*node { return d.entries(n, name, text) }
 
 // objects are the entries of a list of objects.
-func (d *draft) objects(n *node, name string) ([]*node, error) {
-	l, err := d.want(n, name, array)
-	if l == nil || err != nil {
-		return nil, err
+func (d *fields) objects(n *node, name string) []*node {
+	if l := d.want(n, name, array); l != nil && len(l.items) > policy.MaxRules {
+		d.mistake(l.line, "there are %d entries in %s; %d are the most", len(l.items), name, policy.MaxRules)
 	}
-	if len(l.items) > policy.MaxRules {
-		return nil, d.mistake(l.line, "there are %d entries in %s; %d are the most", len(l.items), name, policy.MaxRules)
-	}
-	for _, e := range l.items {
-		if e.kind != object {
-			return nil, d.mistake(e.line, "%s holds %s, not an object", name, kindNames[e.kind])
-		}
-	}
-	return l.items, nil
+	return d.entries(n, name, object)
 }
 
 // oneOrMore is a text, or a list of them.
-func (d *draft) oneOrMore(n *node, name string) ([]string, error) {
+func (d *fields) oneOrMore(n *node, name string) []string {
 	if v := n.at(name); v != nil && v.kind == text {
-		return []string{v.text}, nil
+		return []string{v.text}
 	}
-	l, err := d.texts(n, name)
-	return textsOf(l), err
+	return textsOf(d.texts(n, name))
 }
 
 // word is a text, or empty.
-func (d *draft) word(n *node, name string) (string, error) {
-	v, err := d.want(n, name, text)
-	if v == nil || err != nil {
-		return "", err
+func (d *fields) word(n *node, name string) string {
+	if v := d.want(n, name, text); v != nil {
+		return v.text
 	}
-	return v.text, nil
+	return ""
 }
 
 // flag is true or false; unset is what it is without a word.
-func (d *draft) flag(n *node, name string, unset bool) (bool, error) {
-	v, err := d.want(n, name, boolean)
-	if v == nil || err != nil {
-		return unset, err
+func (d *fields) flag(n *node, name string, unset bool) bool {
+	if v := d.want(n, name, boolean); v != nil {
+		return v.yes
 	}
-	return v.yes, nil
+	return unset
 }
 
 // plainJSON turns the liberties that people take with JSON into JSON: comments,

@@ -44,110 +44,67 @@ var openclawProfiles = map[string][]string{
 	"full":      nil,
 }
 
-// openclaw reads the tool settings. They say which tools there are, and each
+// openclaw reads the settings of OpenClaw.
+type openclaw struct{ *draft }
+
+// read reads the tool settings. They say which tools there are, and each
 // layer only narrows; so they become denies. Being there is no consent: what they
 // leave is judged here as without them.
-func (d *draft) openclaw(content []byte) (*node, error) {
-	root, err := parseJSON(d.o.Name, plainJSON(content))
-	if err != nil {
-		return nil, err
-	}
+func (d openclaw) read(root *node) {
 	if root.kind != object || root.at("tools") == nil && root.at("agents") == nil {
-		return nil, d.mistake(root.line, `there are no settings "tools" or "agents" in it`)
+		d.mistake(root.line, `there are no settings "tools" or "agents" in it`)
 	}
-	tools, err := d.want(root, "tools", object)
-	if err != nil {
-		return nil, err
-	}
-	if err := d.openclawLayer(tools, "tools", nil); err != nil {
-		return nil, err
-	}
-	return root, d.openclawAgents(root)
+	d.layer(d.want(root, "tools", object), "tools", nil)
+	d.agents(root)
 }
 
-// openclawAgents reads the layers of agents: a list of them, or since the summer
+// agents reads the layers of agents: a list of them, or since the summer
 // of 2026 entries by their ids.
-func (d *draft) openclawAgents(root *node) error {
-	agents, err := d.want(root, "agents", object)
-	if err != nil {
-		return err
-	}
-	if _, err := d.want(agents, "defaults", object); err != nil {
-		return err
-	}
-	list, err := d.objects(agents, "list")
-	if err != nil {
-		return err
-	}
-	entries, err := d.want(agents, "entries", object)
-	if err != nil {
-		return err
-	}
+func (d openclaw) agents(root *node) {
+	agents := d.want(root, "agents", object)
+	d.want(agents, "defaults", object)
+	list, entries := d.objects(agents, "list"), d.want(agents, "entries", object)
 	for _, a := range list {
-		id, err := d.word(a, "id")
-		if err != nil {
-			return err
-		}
-		if err := d.openclawAgent(a, id); err != nil {
-			return err
-		}
+		d.agent(a, d.word(a, "id"))
 	}
 	if entries == nil {
-		return nil
+		return
 	}
 	for i, id := range entries.names {
-		a, err := d.want(entries, id, object)
-		if err != nil {
-			return err
+		a := d.want(entries, id, object)
+		if d.err != nil {
+			return
 		}
 		if i >= policy.MaxRules {
-			return d.mistake(a.line, "there are %d entries in agents.entries; %d are the most", len(entries.names), policy.MaxRules)
+			d.mistake(a.line, "there are %d entries in agents.entries; %d are the most", len(entries.names), policy.MaxRules)
+			return
 		}
-		if err := d.openclawAgent(a, id); err != nil {
-			return err
-		}
+		d.agent(a, id)
 	}
-	return nil
 }
 
-func (d *draft) openclawAgent(a *node, id string) error {
-	own, err := d.want(a, "tools", object)
-	if own == nil || err != nil {
-		return err
+func (d openclaw) agent(a *node, id string) {
+	own := d.want(a, "tools", object)
+	if own != nil && (id == "" || strings.Contains(id, "*")) {
+		d.mistake(a.line, "an agent with tools of its own has no id")
 	}
-	if id == "" || strings.Contains(id, "*") {
-		return d.mistake(a.line, "an agent with tools of its own has no id")
-	}
-	return d.openclawLayer(own, "agents "+id+" tools", []string{id})
+	d.layer(own, "agents "+id+" tools", []string{id})
 }
 
-// openclawLayer reads one layer: of everybody, or of an agent.
-func (d *draft) openclawLayer(t *node, name string, agent []string) error {
+// layer reads one layer: of everybody, or of an agent.
+func (d openclaw) layer(t *node, name string, agent []string) {
 	if t == nil {
-		return nil
+		return
 	}
-	allow, err := d.texts(t, "allow")
-	if err != nil {
-		return err
-	}
-	also, err := d.texts(t, "alsoAllow")
-	if err != nil {
-		return err
-	}
+	allow, also := d.texts(t, "allow"), d.texts(t, "alsoAllow")
 	if len(allow) > 0 && len(also) > 0 {
-		return d.mistake(also[0].line, "allow and alsoAllow are in one layer").WithHint("OpenClaw refuses that too; keep one of them")
+		d.mistake(also[0].line, "allow and alsoAllow are in one layer").WithHint("OpenClaw refuses that too; keep one of them")
 	}
-	if err := d.openclawProfile(t, name, agent, also); err != nil {
-		return err
-	}
+	d.profile(t, name, agent, also)
 	if len(allow) > 0 {
-		d.openclawOnly(&source{text: name + ".allow " + joinTexts(allow), line: allow[0].line, stem: name + " allow"}, agent, textsOf(allow))
+		d.only(&source{text: name + ".allow " + joinTexts(allow), line: allow[0].line, stem: name + " allow"}, agent, textsOf(allow))
 	}
-	deny, err := d.texts(t, "deny")
-	if err != nil {
-		return err
-	}
-	for _, e := range deny {
+	for _, e := range d.texts(t, "deny") {
 		s := &source{text: name + ".deny " + e.text, line: e.line, says: policy.Deny, stem: name + " deny " + e.text, base: policy.Rule{Match: policy.Match{Agent: agent}}}
 		terms, strange := expandOpenclaw([]string{e.text}, policy.Deny)
 		for _, t := range strange {
@@ -162,26 +119,25 @@ func (d *draft) openclawLayer(t *node, name string, agent []string) error {
 		}
 		d.done(s)
 	}
-	if err := d.openclawFiles(t, name, agent); err != nil {
-		return err
-	}
-	return d.openclawExec(t, name, agent)
+	d.files(t, name, agent)
+	d.programs(t, name, agent)
 }
 
-func (d *draft) openclawProfile(t *node, name string, agent []string, also []*node) error {
-	profile, err := d.word(t, "profile")
-	if err != nil || profile == "" {
-		return err
+func (d openclaw) profile(t *node, name string, agent []string, also []*node) {
+	profile := d.word(t, "profile")
+	if profile == "" {
+		return
 	}
 	terms, known := openclawProfiles[profile]
 	line := t.at("profile").line
 	s := &source{text: name + ".profile " + profile, line: line, stem: name + " profile " + profile}
 	switch {
 	case !known:
-		return d.mistake(line, "there is no profile %q", short(profile, 80)).WithHint("minimal, coding, messaging, full")
+		d.mistake(line, "there is no profile %q", short(profile, 80)).WithHint("minimal, coding, messaging, full")
+		return
 	case profile == "full":
 		d.noEffect(s, "it restricts nothing")
-		return nil
+		return
 	}
 	if agent != nil {
 		s.why = append(s.why, "there it replaces the profile of everybody, here both count")
@@ -189,12 +145,11 @@ func (d *draft) openclawProfile(t *node, name string, agent []string, also []*no
 	if len(also) > 0 {
 		s.text += " and " + joinTexts(also)
 	}
-	d.openclawOnly(s, agent, slices.Concat(terms, textsOf(also)))
-	return nil
+	d.only(s, agent, slices.Concat(terms, textsOf(also)))
 }
 
-// openclawOnly denies everything but some tools.
-func (d *draft) openclawOnly(s *source, agent, terms []string) {
+// only denies everything but some tools.
+func (d openclaw) only(s *source, agent, terms []string) {
 	s.says, s.base.Agent = policy.Deny, agent
 	names, strange := expandOpenclaw(terms, policy.Allow)
 	for _, t := range strange {
@@ -281,53 +236,43 @@ func openclawHas(pattern string) bool {
 	return false
 }
 
-// openclawFiles reads whether files outside of the workspace are kept from tools.
-func (d *draft) openclawFiles(t *node, name string, agent []string) error {
-	fs, err := d.want(t, "fs", object)
-	if err != nil {
-		return err
-	}
-	if only, err := d.flag(fs, "workspaceOnly", false); err != nil || !only {
-		return err
+// files reads whether files outside of the workspace are kept from tools.
+func (d openclaw) files(t *node, name string, agent []string) {
+	fs := d.want(t, "fs", object)
+	if !d.flag(fs, "workspaceOnly", false) {
+		return
 	}
 	s := &source{text: name + ".fs.workspaceOnly", line: fs.at("workspaceOnly").line, says: policy.Deny, stem: name + " workspace only", base: policy.Rule{Match: policy.Match{Agent: agent}}}
 	d.add(s, policy.Match{Tool: []string{"read", "list", "glob", "grep", "write", "edit", "patch"}, Path: &policy.PathMatch{Where: "outside"}}, []policy.Example{{Path: "../x"}}, []policy.Example{{Path: "x"}})
 	d.done(s)
-	return nil
 }
 
 // execModes are pairs of security and ask by the name of a mode.
 var execModes = map[string][2]string{"deny": {"deny", "off"}, "allowlist": {"allowlist", "off"}, "ask": {"allowlist", "on-miss"}, "auto": {"allowlist", "on-miss"}, "full": {"full", "off"}}
 
-// openclawExec reads how programs are approved. The list of programs that may
+// programs reads how programs are approved. The list of programs that may
 // run is in another file, which can only make it stricter.
-func (d *draft) openclawExec(t *node, name string, agent []string) error {
-	e, err := d.want(t, "exec", object)
-	if e == nil || err != nil {
-		return err
+func (d openclaw) programs(t *node, name string, agent []string) {
+	e := d.want(t, "exec", object)
+	if e == nil {
+		return
 	}
-	var words [3]string
-	for i, key := range []string{"security", "ask", "mode"} {
-		if words[i], err = d.word(e, key); err != nil {
-			return err
-		}
-	}
-	security, ask := words[0], words[1]
-	if pair, ok := execModes[words[2]]; ok {
+	security, ask, mode := d.word(e, "security"), d.word(e, "ask"), d.word(e, "mode")
+	if pair, ok := execModes[mode]; ok {
 		security, ask = pair[0], pair[1]
-	} else if words[2] != "" {
-		return d.mistake(e.at("mode").line, "there is no mode %q of exec", short(words[2], 80))
+	} else if mode != "" {
+		d.mistake(e.at("mode").line, "there is no mode %q of exec", short(mode, 80))
 	}
 	s := &source{text: name + ".exec security " + orNone(security) + ", ask " + orNone(ask), line: e.line, stem: name + " exec", base: policy.Rule{Match: policy.Match{Agent: agent}, Priority: askPriority}}
 	switch security {
 	case "", "deny", "allowlist", "full":
 	default:
-		return d.mistake(e.at("security").line, "there is no security %q of exec", short(security, 80))
+		d.mistake(e.at("security").line, "there is no security %q of exec", short(security, 80))
 	}
 	switch ask {
 	case "", "off", "on-miss", "always":
 	default:
-		return d.mistake(e.at("ask").line, "there is no ask %q of exec", short(ask, 80))
+		d.mistake(e.at("ask").line, "there is no ask %q of exec", short(ask, 80))
 	}
 	switch {
 	case security == "deny":
@@ -342,11 +287,10 @@ func (d *draft) openclawExec(t *node, name string, agent []string) error {
 		s.why = append(s.why, "it denies every program: the list of those that may run is in another file")
 	default:
 		d.noEffect(s, "programs are asked about here unless rules allow them; allow those you mean")
-		return nil
+		return
 	}
 	d.add(s, policy.Match{Tool: exec}, example("ls"), nil)
 	d.done(s)
-	return nil
 }
 
 func orNone(s string) string {

@@ -20,7 +20,7 @@ type files struct {
 
 // gitignored turns a pattern as in .gitignore into globs. An allow gets no more
 // than it says, others get more where a glob can't say it.
-func (d *draft) gitignored(p string, allow bool) (f files, why string) {
+func (d claude) gitignored(p string, allow bool) (f files, why string) {
 	switch {
 	case strings.ContainsRune(p, 0) || strings.HasPrefix(p, "!"):
 		return f, "its pattern is none that a rule can hold"
@@ -121,7 +121,7 @@ func (d *draft) over(s *source, tools []string, access string, f files, commands
 	if f.top {
 		m.If = topOnly
 	}
-	if why := d.unfit(m); why != "" {
+	if why := unfit(m); why != "" {
 		d.drop(s, why)
 		return
 	}
@@ -151,8 +151,8 @@ func samplePath(glob string) string {
 	return p
 }
 
-// claudePath carries a rule over files.
-func (d *draft) claudePath(s *source, name string, c counterpart, spec string) {
+// path carries a rule over files.
+func (d claude) path(s *source, name string, c counterpart, spec string) {
 	allow := s.says == policy.Allow
 	tools, access := c.tools(s.says), "write"
 	switch name {

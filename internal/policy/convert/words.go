@@ -178,7 +178,7 @@ func (d *draft) pattern(s *source, joined, line string) {
 	if s.says == policy.Allow {
 		m.If = wordByWord
 	}
-	if why := d.unfit(m); why != "" {
+	if why := unfit(m); why != "" {
 		d.drop(s, why)
 		return
 	}
@@ -188,7 +188,7 @@ func (d *draft) pattern(s *source, joined, line string) {
 		return
 	}
 	inLine := policy.Match{Tool: exec, Args: []policy.ArgMatch{{Path: "command", Matches: line}}}
-	if why := d.unfit(inLine); why != "" {
+	if why := unfit(inLine); why != "" {
 		d.drop(s, why)
 		return
 	}
@@ -198,7 +198,7 @@ func (d *draft) pattern(s *source, joined, line string) {
 }
 
 // unfit returns why rules can't hold a match, or nothing.
-func (d *draft) unfit(m policy.Match) string {
+func unfit(m policy.Match) string {
 	m.If = ""
 	_, err := policy.Compile(policy.Document{Version: policy.FormatVersion, Rules: []policy.Rule{{ID: "x", Match: m, Verdict: policy.Deny}}})
 	if err == nil {

@@ -37,7 +37,7 @@ func gateMutants() []mutant {
 			never("policy/simulate.unfit", `"taint") ||`),
 			"policy/simulate Suggest|Dangerous"},
 		{"a rule whose condition nobody knows allows",
-			drop("policy/convert.geminiSource", "r.lacks = append"),
+			drop("policy/convert.source", "r.lacks = append"),
 			"policy/convert NeverWidens|Table"},
 		{"what something else runs is written by who may write",
 			swap("policy.guarding", `Flow: []string{"protected"}}, Verdict: Ask, Firm: true`, `Flow: []string{"protected"}}, Verdict: Ask`),
