@@ -4,6 +4,7 @@
 package readfile
 
 import (
+	"context"
 	"errors"
 	"io"
 	"io/fs"
@@ -24,6 +25,21 @@ func UpTo(path string, limit int64) ([]byte, error) {
 		err = belay.Errorf(belay.CodeTooLarge, "it is larger than %d KiB", limit>>10)
 	}
 	return b, err
+}
+
+// WithContext is a reader that ends with the context.
+func WithContext(ctx context.Context, r io.Reader) io.Reader { return bounded{ctx, r} }
+
+type bounded struct {
+	ctx context.Context
+	r   io.Reader
+}
+
+func (b bounded) Read(p []byte) (int, error) {
+	if err := b.ctx.Err(); err != nil {
+		return 0, err
+	}
+	return b.r.Read(p)
 }
 
 // Reason is an error without the operation and the path, which are said already.

@@ -20,6 +20,7 @@ import (
 
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/internal/lib/atomicfile"
+	"github.com/belay-run/belay/internal/lib/readfile"
 	"github.com/belay-run/belay/internal/store"
 	"github.com/belay-run/belay/internal/store/sqlite/layout"
 )
@@ -217,7 +218,7 @@ func partOf(ctx context.Context, path string) (p Part, err error) {
 	}
 	defer f.Close()
 	sum := sha256.New()
-	if p.Size, err = io.Copy(sum, contextReader{ctx, f}); err != nil {
+	if p.Size, err = io.Copy(sum, readfile.WithContext(ctx, f)); err != nil {
 		return p, layout.Unreadable(path, err)
 	}
 	p.Digest = store.DigestFrom(sum.Sum(nil))
@@ -270,7 +271,7 @@ func (b *backup) member(ctx context.Context, out *tar.Writer, name string, size 
 	if err != nil {
 		return err
 	}
-	n, err := io.Copy(out, contextReader{ctx, r})
+	n, err := io.Copy(out, readfile.WithContext(ctx, r))
 	if err == nil && n != size {
 		err = belay.Errorf(belay.CodeStoreBusy, "%s became shorter while it was copied", name).At(b.file).WithHint("repeat the command")
 	}

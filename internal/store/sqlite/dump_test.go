@@ -14,6 +14,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/belay-run/belay/internal/lib/readfile"
 	"github.com/belay-run/belay/internal/store/sqlite/layout"
 )
 
@@ -108,7 +109,7 @@ func dumpFiles(ctx context.Context, root string, w io.Writer) error {
 		}
 		defer f.Close()
 		sum := sha256.New()
-		size, err := io.Copy(sum, contextReader{ctx, f})
+		size, err := io.Copy(sum, readfile.WithContext(ctx, f))
 		if err != nil {
 			return err
 		}

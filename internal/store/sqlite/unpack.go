@@ -21,6 +21,7 @@ import (
 
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/internal/lib/atomicfile"
+	"github.com/belay-run/belay/internal/lib/readfile"
 	"github.com/belay-run/belay/internal/store"
 	"github.com/belay-run/belay/internal/store/sqlite/layout"
 )
@@ -128,7 +129,7 @@ func (u *unpacking) unpack(ctx context.Context) error {
 	if err := os.MkdirAll(layout.BlobDir(u.temp), 0o700); err != nil {
 		return layout.DirectoryError(u.temp, err)
 	}
-	in := tar.NewReader(contextReader{ctx, f})
+	in := tar.NewReader(readfile.WithContext(ctx, f))
 	var manifest, heads bytes.Buffer
 	if err := u.small(in, manifestMember, mostManifest, &manifest); err != nil {
 		return err

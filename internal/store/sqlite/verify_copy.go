@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/internal/lib/readfile"
 	"github.com/belay-run/belay/internal/store/sqlite/layout"
 )
 
@@ -154,18 +155,15 @@ func copyTo(ctx context.Context, to, from string, each func(io.Reader) error) (s
 	if err != nil {
 		return 0, layout.Unreadable(to, err)
 	}
-	both := io.TeeReader(contextReader{ctx, in}, counted{out, &size})
+	both := io.TeeReader(readfile.WithContext(ctx, in), counted{out, &size})
 	if err = each(both); err == nil {
-		_, err = io.CopyBuffer(io.Discard, onlyReader{both}, make([]byte, 256<<10))
+		_, err = io.CopyBuffer(struct{ io.Writer }{io.Discard}, both, make([]byte, 256<<10))
 	}
 	if e := out.Close(); err == nil {
 		err = e
 	}
 	return size, layout.Unreadable(from, err)
 }
-
-// onlyReader hides everything else that a reader can do.
-type onlyReader struct{ io.Reader }
 
 type counted struct {
 	io.Writer
@@ -176,19 +174,6 @@ func (c counted) Write(p []byte) (int, error) {
 	n, err := c.Writer.Write(p)
 	*c.n += int64(n)
 	return n, err
-}
-
-// contextReader reads until its context ends.
-type contextReader struct {
-	ctx context.Context
-	r   io.Reader
-}
-
-func (s contextReader) Read(p []byte) (int, error) {
-	if err := s.ctx.Err(); err != nil {
-		return 0, err
-	}
-	return s.r.Read(p)
 }
 
 // open connects to the copy. Its schema isn't trusted to run anything.

@@ -8,21 +8,9 @@ import (
 	"errors"
 	"io"
 
+	"github.com/belay-run/belay/internal/lib/readfile"
 	"github.com/belay-run/belay/internal/store"
 )
-
-// stoppable ends with its context.
-type stoppable struct {
-	ctx context.Context
-	r   io.Reader
-}
-
-func (s stoppable) Read(p []byte) (int, error) {
-	if err := s.ctx.Err(); err != nil {
-		return 0, err
-	}
-	return s.r.Read(p)
-}
 
 func unread(where string, err error) error {
 	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
@@ -36,7 +24,7 @@ func unread(where string, err error) error {
 func eachLine(ctx context.Context, in io.Reader, name string, want Lines, limit int, take func([]byte) error) error {
 	sum := sha256.New()
 	got := Lines{}
-	in = io.TeeReader(stoppable{ctx, in}, sum)
+	in = io.TeeReader(readfile.WithContext(ctx, in), sum)
 	lines := bufio.NewScanner(in)
 	lines.Buffer(make([]byte, 0, 64<<10), limit)
 	lines.Split(wholeLines)
