@@ -9,7 +9,7 @@ import (
 	"github.com/belay-run/belay/internal/cli/term"
 	"github.com/belay-run/belay/internal/lib/readfile"
 	"github.com/belay-run/belay/internal/store"
-	"github.com/belay-run/belay/internal/store/sqlite"
+	"github.com/belay-run/belay/internal/store/sqlite/verify"
 )
 
 type verifyCmd struct {
@@ -24,16 +24,16 @@ type verdict struct {
 	Streams     int              `json:"streams"`
 	Contents    int              `json:"contents"`
 	Compared    int              `json:"compared,omitempty"` // heads that were found again
-	Problems    []sqlite.Problem `json:"problems,omitempty"`
+	Problems    []verify.Problem `json:"problems,omitempty"`
 	More        int              `json:"more,omitempty"` // problems beyond those
-	Differences []sqlite.Problem `json:"differences,omitempty"`
-	Deleted     []sqlite.Problem `json:"deleted,omitempty"` // heads whose facts were deleted
-	Warnings    []sqlite.Problem `json:"warnings,omitempty"`
+	Differences []verify.Problem `json:"differences,omitempty"`
+	Deleted     []verify.Problem `json:"deleted,omitempty"` // heads whose facts were deleted
+	Warnings    []verify.Problem `json:"warnings,omitempty"`
 	Expired     int              `json:"expired,omitempty"` // outputs that expired, according to facts
 }
 
 func (c *verifyCmd) run(ctx context.Context, a *app) (int, error) {
-	var o sqlite.VerifyOptions
+	var o verify.Options
 	if c.Against != "" {
 		heads, err := a.heads(c.Against)
 		if err != nil {
@@ -48,12 +48,12 @@ func (c *verifyCmd) run(ctx context.Context, a *app) (int, error) {
 	if !hasStore(dir) {
 		return 0, belay.Errorf(belay.CodeNotFound, "there is no store").At(dir).WithHint("--store DIR names another")
 	}
-	r, err := sqlite.Verify(ctx, dir, o)
+	r, err := verify.Run(ctx, dir, o)
 	if err != nil {
 		return 0, err
 	}
 	if c.Heads && r.OK() {
-		return belay.ExitOK, sqlite.WriteHeads(a.Out, r.Heads)
+		return belay.ExitOK, verify.WriteHeads(a.Out, r.Heads)
 	}
 	a.printVerdict(r, c.Against != "")
 	return verdictExit(r), nil
@@ -66,7 +66,7 @@ func (a *app) heads(file string) ([]store.Head, error) {
 	if err != nil {
 		return nil, belay.Errorf(belay.CodeUsage, "%s", readfile.Reason(err)).At("--against").WithHint(hint)
 	}
-	heads, err := sqlite.ReadHeads(bytes.NewReader(b))
+	heads, err := verify.ReadHeads(bytes.NewReader(b))
 	if err == nil && len(heads) == 0 {
 		err = belay.Errorf(belay.CodeUsage, "it holds no heads")
 	}
@@ -77,7 +77,7 @@ func (a *app) heads(file string) ([]store.Head, error) {
 }
 
 // verdictExit is 8 for damage and 1 for a store that differs from kept heads.
-func verdictExit(r sqlite.Report) int {
+func verdictExit(r verify.Report) int {
 	switch {
 	case len(r.Problems) > 0:
 		return belay.ExitStore
@@ -87,12 +87,12 @@ func verdictExit(r sqlite.Report) int {
 	return belay.ExitOK
 }
 
-func (a *app) printVerdict(r sqlite.Report, compared bool) {
+func (a *app) printVerdict(r verify.Report, compared bool) {
 	if a.JSON {
 		a.PrintJSON(verdict{r.OK(), r.Events, r.Streams, r.Blobs, r.Compared, r.Problems, r.More, r.Differences, r.Deleted, r.Warnings, r.Expired})
 		return
 	}
-	list := func(what string, all []sqlite.Problem) {
+	list := func(what string, all []verify.Problem) {
 		for _, p := range all {
 			fmt.Fprintf(a.Out, "%s: %s\n", what, term.Line(p.String()))
 		}

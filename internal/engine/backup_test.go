@@ -18,6 +18,7 @@ import (
 	"github.com/belay-run/belay/internal/model/scripted"
 	"github.com/belay-run/belay/internal/store"
 	"github.com/belay-run/belay/internal/store/sqlite"
+	"github.com/belay-run/belay/internal/store/sqlite/verify"
 	"github.com/belay-run/belay/internal/tool"
 	"github.com/belay-run/belay/internal/tool/plan"
 )
@@ -163,7 +164,7 @@ func TestBackupUnderLoadRestoreVerifyResume(t *testing.T) {
 		if _, err := sqlite.Restore(t.Context(), file, dir, sqlite.RestoreOptions{}); err != nil {
 			t.Fatal(err)
 		}
-		if r, err := sqlite.Verify(t.Context(), dir, sqlite.VerifyOptions{}); err != nil || !r.OK() || r.Position != made.Position || made.Position <= last {
+		if r, err := verify.Run(t.Context(), dir, verify.Options{}); err != nil || !r.OK() || r.Position != made.Position || made.Position <= last {
 			t.Fatalf("backup %d: %v, %+v", i, err, r)
 		}
 		last = made.Position

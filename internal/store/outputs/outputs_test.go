@@ -16,6 +16,7 @@ import (
 	"github.com/belay-run/belay/internal/store"
 	"github.com/belay-run/belay/internal/store/outputs"
 	"github.com/belay-run/belay/internal/store/sqlite"
+	"github.com/belay-run/belay/internal/store/sqlite/verify"
 )
 
 var start = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
@@ -254,7 +255,7 @@ func TestACrashLeavesAnOutputOrTheFactThatItIsGone(t *testing.T) {
 			b.must(e)
 		}
 		b.must(b.Close())
-		r, e := sqlite.Verify(t.Context(), b.dir, sqlite.VerifyOptions{})
+		r, e := verify.Run(t.Context(), b.dir, verify.Options{})
 		if e != nil || !r.OK() {
 			t.Fatalf("stopped at %d: %v, %v", stop, r.Problems, e)
 		}

@@ -23,6 +23,7 @@ import (
 	"github.com/belay-run/belay/internal/lib/readfile"
 	"github.com/belay-run/belay/internal/store"
 	"github.com/belay-run/belay/internal/store/sqlite/layout"
+	"github.com/belay-run/belay/internal/store/sqlite/verify"
 )
 
 // Members of a backup, which is a tar file, in this order. What follows are the
@@ -178,7 +179,7 @@ func (b *backup) exec(ctx context.Context, dsn, statement string) error {
 
 // verify wants the copy to be whole, with everything that its facts name.
 func (b *backup) verify(ctx context.Context) error {
-	r, err := Verify(ctx, b.dir, VerifyOptions{Temp: b.dir, blobs: b.db.blobs})
+	r, err := verify.Run(ctx, b.dir, verify.Options{Temp: b.dir, Blobs: b.db.blobs})
 	if err != nil {
 		return err
 	}
@@ -188,7 +189,7 @@ func (b *backup) verify(ctx context.Context) error {
 	}
 	b.m = Manifest{Format: backupFormat, Runtime: r.Runtime, Made: b.db.o.Now().UTC().Truncate(time.Second), Version: len(b.db.o.migrations),
 		Position: r.Position, Streams: r.Streams, Facts: r.Events}
-	return WriteHeads(&b.heads, r.Heads)
+	return verify.WriteHeads(&b.heads, r.Heads)
 }
 
 // describe fills the manifest and lists the files of contents. None is removed

@@ -18,6 +18,7 @@ import (
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/internal/store"
 	"github.com/belay-run/belay/internal/store/sqlite/layout"
+	"github.com/belay-run/belay/internal/store/sqlite/verify"
 )
 
 // sample is how often a damage test tries: fewer times under the race detector.
@@ -52,7 +53,7 @@ type subject struct {
 
 func newSubject(t *testing.T, dir string) *subject {
 	t.Helper()
-	r, err := Verify(t.Context(), dir, VerifyOptions{})
+	r, err := verify.Run(t.Context(), dir, verify.Options{})
 	if err != nil || !r.OK() || len(r.Warnings) > 0 {
 		t.Fatalf("before any damage: %v, %v, %v", err, r.Problems, r.Warnings)
 	}
@@ -82,7 +83,7 @@ func (s *subject) check(t *testing.T, against []store.Head, c *tally, what strin
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
-	r, err := Verify(ctx, s.dir, VerifyOptions{Against: against})
+	r, err := verify.Run(ctx, s.dir, verify.Options{Against: against})
 	if ctx.Err() != nil {
 		t.Fatalf("%s: it doesn't end", what)
 	}
@@ -318,7 +319,7 @@ func killed(t *testing.T) (dir string, old []byte) {
 	t.Helper()
 	for range 20 {
 		dir, old = killedOnce(t)
-		r, err := Verify(t.Context(), dir, VerifyOptions{})
+		r, err := verify.Run(t.Context(), dir, verify.Options{})
 		if err != nil {
 			t.Fatal(err)
 		}

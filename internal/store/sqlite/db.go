@@ -22,6 +22,7 @@ import (
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/internal/lib/atomicfile"
 	"github.com/belay-run/belay/internal/store"
+	"github.com/belay-run/belay/internal/store/sqlite/hotcopy"
 	"github.com/belay-run/belay/internal/store/sqlite/layout"
 )
 
@@ -94,10 +95,10 @@ type DB struct {
 	reading sync.RWMutex // held for reading while a query runs, for writing by Close
 	stmts   statements   // of readers
 
-	writer *writer   // nil when opened read-only
-	why    error     // there is no writer; nil: nobody wanted one
-	way    way       // to read without a writer
-	copy   *snapshot // that is read; nil: the store itself
+	writer *writer       // nil when opened read-only
+	why    error         // there is no writer; nil: nobody wanted one
+	way    way           // to read without a writer
+	copy   *hotcopy.Copy // that is read; nil: the store itself
 	kept   keptViews
 	told   func([]store.Written) // nil: nobody is
 	watch  watch
@@ -202,7 +203,7 @@ func (db *DB) syncLog() <-chan error {
 func (db *DB) release() error {
 	errs := []error{db.disconnectReaders()}
 	if db.copy != nil {
-		errs = append(errs, db.copy.remove())
+		errs = append(errs, db.copy.Remove())
 	}
 	if db.writer != nil {
 		errs = append(errs, db.writer.disconnect())
@@ -256,7 +257,7 @@ func (db *DB) Close() error {
 			db.err = errors.Join(db.writer.finish(), db.err)
 		}
 		if db.copy != nil {
-			db.err = errors.Join(db.err, db.copy.remove())
+			db.err = errors.Join(db.err, db.copy.Remove())
 		}
 	})
 	return db.err

@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/internal/store/sqlite/verify"
 	"github.com/belay-run/belay/internal/testkit/needs"
 )
 
@@ -63,7 +64,7 @@ func TestFaultADeletionOnAFailingDisk(t *testing.T) {
 				if !strings.Contains(out, "done") {
 					t.Errorf("%s: it ends early:\n%s", what, out)
 				}
-				r, err := Verify(t.Context(), dir, VerifyOptions{})
+				r, err := verify.Run(t.Context(), dir, verify.Options{})
 				if err != nil {
 					t.Fatalf("%s: %v", what, err)
 				}

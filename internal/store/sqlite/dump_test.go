@@ -15,6 +15,7 @@ import (
 	"strings"
 
 	"github.com/belay-run/belay/internal/lib/readfile"
+	"github.com/belay-run/belay/internal/store/sqlite/hotcopy"
 	"github.com/belay-run/belay/internal/store/sqlite/layout"
 )
 
@@ -38,13 +39,13 @@ var dumped = []struct{ name, query string }{
 // known command, key, epoch and content. Equal dumps mean equal stores; caches
 // and views aren't in it. Like Verify it works on a copy.
 func Dump(ctx context.Context, dir string, w io.Writer) (err error) {
-	snap, err := newSnapshot(ctx, layout.Path(dir), "")
+	snap, err := hotcopy.New(ctx, layout.Path(dir), "")
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, snap.remove()) }()
-	return recoverPanic(func() (err error) {
-		pool, conn, err := snap.open(ctx)
+	defer func() { err = errors.Join(err, snap.Remove()) }()
+	return hotcopy.Guard(func() (err error) {
+		pool, conn, err := snap.Open(ctx)
 		if err != nil {
 			return err
 		}

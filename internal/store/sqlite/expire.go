@@ -34,19 +34,19 @@ func (db *DB) DropExpired(ctx context.Context) (done Expired, err error) {
 	}
 	c, sizes := contents{}, map[[32]byte]int64{}
 	for m := range let {
-		if _, known := sizes[m.digest]; known {
+		if _, known := sizes[m.Digest]; known {
 			continue
 		}
-		size, there, err := db.sizeOf(ctx, m.digest)
+		size, there, err := db.sizeOf(ctx, m.Digest)
 		if err != nil {
 			return done, err
 		}
-		if sizes[m.digest] = size; there {
-			c.add(m.digest)
+		if sizes[m.Digest] = size; there {
+			c.add(m.Digest)
 		}
 	}
 	done.Contents, done.Left, err = db.dropUnless(ctx, c, false, func(ctx context.Context, c contents) (seen, error) {
-		return db.outputCensus(ctx, c, func(n naming) bool { return let[mark{n.session, n.digest}] > n.pos })
+		return db.outputCensus(ctx, c, func(n layout.Naming) bool { return let[n.Output] > n.Pos })
 	})
 	for d, kept := range c {
 		if kept {
@@ -70,7 +70,7 @@ func (db *DB) NeededBesides(ctx context.Context, digests []belay.Digest) (map[be
 	if len(c) == 0 {
 		return nil, nil
 	}
-	_, err := db.outputCensus(ctx, c, func(naming) bool { return true })
+	_, err := db.outputCensus(ctx, c, func(layout.Naming) bool { return true })
 	needed := map[belay.Digest]bool{}
 	for d, kept := range c {
 		if kept {
@@ -80,21 +80,9 @@ func (db *DB) NeededBesides(ctx context.Context, digests []belay.Digest) (map[be
 	return needed, err
 }
 
-// mark is an output of a session.
-type mark struct {
-	session belay.SessionID
-	digest  [32]byte
-}
-
-// naming is a fact that names an output.
-type naming struct {
-	mark
-	pos int64
-}
-
 // expirations are the outputs that were let go, with the position of the last
 // fact that says so.
-func (db *DB) expirations(ctx context.Context) (map[mark]int64, error) {
+func (db *DB) expirations(ctx context.Context) (map[layout.Output]int64, error) {
 	type found struct {
 		pos, stream int64
 		digest      [32]byte
@@ -119,7 +107,7 @@ func (db *DB) expirations(ctx context.Context) (map[mark]int64, error) {
 	if err != nil {
 		return nil, err
 	}
-	let := map[mark]int64{}
+	let := map[layout.Output]int64{}
 	for _, f := range all {
 		if gone[f.stream] {
 			continue
@@ -128,7 +116,7 @@ func (db *DB) expirations(ctx context.Context) (map[mark]int64, error) {
 		if err != nil {
 			return nil, err
 		}
-		let[mark{name.session, f.digest}] = f.pos
+		let[layout.Output{Session: name.session, Digest: f.digest}] = f.pos
 	}
 	return let, nil
 }
@@ -152,7 +140,7 @@ func (db *DB) sizeOf(ctx context.Context, d [32]byte) (size int64, there bool, e
 // outputCensus keeps the candidates that something needs. An output that covered
 // accepts is none of it. Cached states and views aren't asked: what they name,
 // facts name.
-func (db *DB) outputCensus(ctx context.Context, c contents, covered func(naming) bool) (s seen, err error) {
+func (db *DB) outputCensus(ctx context.Context, c contents, covered func(layout.Naming) bool) (s seen, err error) {
 	if s, err = db.look(ctx); err != nil {
 		return s, err
 	}
@@ -179,7 +167,7 @@ func (db *DB) outputCensus(ctx context.Context, c contents, covered func(naming)
 }
 
 // factNeeds keeps the candidates that facts need.
-func (db *DB) factNeeds(ctx context.Context, s seen, c contents, covered func(naming) bool) error {
+func (db *DB) factNeeds(ctx context.Context, s seen, c contents, covered func(layout.Naming) bool) error {
 	types, err := db.outputTypes(ctx)
 	if err != nil {
 		return err
@@ -209,7 +197,7 @@ func (db *DB) factNeeds(ctx context.Context, s seen, c contents, covered func(na
 			break
 		}
 		var name streamName
-		if name, err = db.streamName(ctx, o.stream); err == nil && !covered(naming{mark{name.session, o.digest}, o.pos}) {
+		if name, err = db.streamName(ctx, o.stream); err == nil && !covered(layout.Naming{Output: layout.Output{Session: name.session, Digest: o.digest}, Pos: o.pos}) {
 			c.keep(o.digest)
 		}
 	}

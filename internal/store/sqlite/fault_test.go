@@ -25,6 +25,7 @@ import (
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/event"
 	"github.com/belay-run/belay/internal/store"
+	"github.com/belay-run/belay/internal/store/sqlite/verify"
 	"github.com/belay-run/belay/internal/testkit/needs"
 )
 
@@ -218,7 +219,7 @@ func runUnderFaults(t *testing.T, call, problem string, n int) *fate {
 // opened the store, and nothing else that doesn't fit.
 func (f *fate) survived(t *testing.T, what string) (acked int) {
 	t.Helper()
-	r, err := Verify(t.Context(), f.dir, VerifyOptions{})
+	r, err := verify.Run(t.Context(), f.dir, verify.Options{})
 	for _, p := range r.Problems {
 		if !p.Tail() { // what was refused may be there in part
 			t.Errorf("%s: before it is opened: %v", what, p)
@@ -259,7 +260,7 @@ func (f *fate) survived(t *testing.T, what string) (acked int) {
 	if err := db.Close(); err != nil {
 		t.Errorf("%s: %v", what, err)
 	}
-	if r, err := Verify(t.Context(), f.dir, VerifyOptions{}); err != nil || !r.OK() || len(r.Warnings) > 0 {
+	if r, err := verify.Run(t.Context(), f.dir, verify.Options{}); err != nil || !r.OK() || len(r.Warnings) > 0 {
 		t.Errorf("%s: after it was opened: %v, %v, %v", what, err, r.Problems, r.Warnings)
 	}
 	return acked

@@ -8,6 +8,7 @@ import (
 	"os"
 
 	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/internal/store/sqlite/hotcopy"
 	"github.com/belay-run/belay/internal/store/sqlite/layout"
 )
 
@@ -45,11 +46,11 @@ func (db *DB) foreignLog() bool {
 		return false
 	}
 	defer f.Close()
-	log, err := scanWAL(f, "")
-	if err != nil || len(log.first) < 108 {
+	log, err := hotcopy.ScanLog(f, "")
+	if err != nil || len(log.First) < 108 {
 		return false
 	}
-	version, rows := binary.BigEndian.Uint32(log.first[60:]), binary.BigEndian.Uint16(log.first[103:])
+	version, rows := binary.BigEndian.Uint32(log.First[60:]), binary.BigEndian.Uint16(log.First[103:])
 	return version == 0 && rows > 0
 }
 

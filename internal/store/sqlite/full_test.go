@@ -18,6 +18,7 @@ import (
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/event"
 	"github.com/belay-run/belay/internal/store"
+	"github.com/belay-run/belay/internal/store/sqlite/verify"
 	"github.com/belay-run/belay/internal/testkit/needs"
 )
 
@@ -91,7 +92,7 @@ func TestFaultAFullDiskLosesNothingAndTheProcessGoesOn(t *testing.T) {
 	}
 	lines := bufio.NewScanner(out)
 	before := untilWaiting(t, lines)
-	r, err := Verify(t.Context(), dir, VerifyOptions{})
+	r, err := verify.Run(t.Context(), dir, verify.Options{})
 	if err != nil || r.Events != before || len(r.Problems) > 1 || len(r.Problems) == 1 && !r.Problems[0].Tail() { // half a frame of what was refused
 		t.Errorf("while it is full: %d facts, told %d: %v, %v", r.Events, before, err, r.Problems)
 	}
@@ -108,7 +109,7 @@ func TestFaultAFullDiskLosesNothingAndTheProcessGoesOn(t *testing.T) {
 	if err := cmd.Wait(); err != nil || after != before+20 {
 		t.Fatalf("with space again: %v, %d facts, want %d", err, after, before+20)
 	}
-	r, err = Verify(t.Context(), dir, VerifyOptions{})
+	r, err = verify.Run(t.Context(), dir, verify.Options{})
 	if err != nil || !r.OK() || r.Events != after || len(r.Warnings) > 0 {
 		t.Errorf("in the end: %d facts, told %d: %v, %v, %v", r.Events, after, err, r.Problems, r.Warnings)
 	}
@@ -155,7 +156,7 @@ func TestFaultAStoreOnAReadOnlyDiskCanBeReadAndVerified(t *testing.T) {
 	}
 	_, err = Open(t.Context(), dir, Options{})
 	wantCode(t, err, belay.CodeStoreReadOnly)
-	if r, err := Verify(t.Context(), dir, VerifyOptions{}); err != nil || !r.OK() || r.Events != 1 {
+	if r, err := verify.Run(t.Context(), dir, verify.Options{}); err != nil || !r.OK() || r.Events != 1 {
 		t.Errorf("%v, %+v", err, r)
 	}
 	ro := openStore(t, dir, Options{ReadOnly: true})

@@ -9,6 +9,7 @@ import (
 
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/internal/store/sqlite/layout"
+	"github.com/belay-run/belay/internal/store/sqlite/verify"
 )
 
 // TestRowsOutOfOrderEndAReadInsteadOfRepeatingIt exchanges the pages of a
@@ -76,7 +77,7 @@ func readAll(t *testing.T, dir string, facts int, what string) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 	defer cancel()
-	r, err := Verify(ctx, dir, VerifyOptions{})
+	r, err := verify.Run(ctx, dir, verify.Options{})
 	if err != nil || r.OK() {
 		t.Errorf("%s: Verify: %v, %v", what, err, r.Problems)
 	}

@@ -10,6 +10,7 @@ import (
 	"strconv"
 
 	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/internal/store/sqlite/hotcopy"
 	"github.com/belay-run/belay/internal/store/sqlite/layout"
 )
 
@@ -43,7 +44,7 @@ func (db *DB) openToRead() error {
 		return err
 	}
 	if db.way = asItIs; db.hasLog() {
-		if db.copy, err = newSnapshot(db.life, db.path, ""); err != nil {
+		if db.copy, err = hotcopy.New(db.life, db.path, ""); err != nil {
 			return err
 		}
 		db.way = asCopy
@@ -96,7 +97,7 @@ func (db *DB) dsn(mode string, query url.Values) string {
 	case db.way == asItIs:
 		query.Set("immutable", "1")
 	case db.way == asCopy:
-		path = db.copy.path
+		path = db.copy.Path
 	}
 	return (&url.URL{Scheme: "file", Path: path, RawQuery: query.Encode()}).String()
 }

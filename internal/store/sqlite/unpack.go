@@ -23,7 +23,9 @@ import (
 	"github.com/belay-run/belay/internal/lib/atomicfile"
 	"github.com/belay-run/belay/internal/lib/readfile"
 	"github.com/belay-run/belay/internal/store"
+	"github.com/belay-run/belay/internal/store/sqlite/hotcopy"
 	"github.com/belay-run/belay/internal/store/sqlite/layout"
+	"github.com/belay-run/belay/internal/store/sqlite/verify"
 )
 
 // RestoreOptions of Restore. The zero value works.
@@ -97,14 +99,14 @@ func (u *unpacking) holdsSomething(ctx context.Context) (full bool, err error) {
 	if _, err := os.Stat(layout.Path(u.dir)); errors.Is(err, fs.ErrNotExist) {
 		return false, nil
 	}
-	snap, err := newSnapshot(ctx, layout.Path(u.dir), "")
+	snap, err := hotcopy.New(ctx, layout.Path(u.dir), "")
 	if err != nil {
 		return false, err
 	}
-	defer func() { err = errors.Join(err, snap.remove()) }()
+	defer func() { err = errors.Join(err, snap.Remove()) }()
 	full = true // what can't be read isn't empty
-	_ = recoverPanic(func() error {
-		pool, conn, err := snap.open(ctx)
+	_ = hotcopy.Guard(func() error {
+		pool, conn, err := snap.Open(ctx)
 		if err != nil {
 			return err
 		}
@@ -146,7 +148,7 @@ func (u *unpacking) unpack(ctx context.Context) error {
 	if belay.DigestOf(heads.Bytes()) != u.m.Heads.Digest {
 		return u.bad("its heads aren't what the manifest says")
 	}
-	if u.heads, err = ReadHeads(&heads); err != nil {
+	if u.heads, err = verify.ReadHeads(&heads); err != nil {
 		return u.bad("its heads can't be read: %v", err)
 	}
 	h, err := in.Next()
@@ -250,7 +252,7 @@ func (f *watched) Write(p []byte) (n int, err error) {
 }
 
 func (u *unpacking) verify(ctx context.Context) error {
-	r, err := Verify(ctx, u.temp, VerifyOptions{Against: u.heads})
+	r, err := verify.Run(ctx, u.temp, verify.Options{Against: u.heads})
 	if err != nil {
 		return err
 	}

@@ -16,7 +16,9 @@ import (
 
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/internal/store"
+	"github.com/belay-run/belay/internal/store/sqlite/hotcopy"
 	"github.com/belay-run/belay/internal/store/sqlite/layout"
+	"github.com/belay-run/belay/internal/store/sqlite/verify"
 )
 
 // whole is a closed store with something of everything.
@@ -37,9 +39,9 @@ func whole(t *testing.T) (dir string) {
 	return dir
 }
 
-func verified(t *testing.T, dir string, against ...store.Head) Report {
+func verified(t *testing.T, dir string, against ...store.Head) verify.Report {
 	t.Helper()
-	r, err := Verify(t.Context(), dir, VerifyOptions{Against: against})
+	r, err := verify.Run(t.Context(), dir, verify.Options{Against: against})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -68,7 +70,7 @@ func listing(t *testing.T, dir string) (files []string) {
 func TestVerifyReadsAllAndChangesNothing(t *testing.T) {
 	dir, temp := whole(t), t.TempDir()
 	before := listing(t, dir)
-	r, err := Verify(t.Context(), dir, VerifyOptions{Temp: temp})
+	r, err := verify.Run(t.Context(), dir, verify.Options{Temp: temp})
 	if err != nil || !r.OK() || len(r.Warnings) > 0 {
 		t.Fatalf("%v, %v, %v", err, r.Problems, r.Warnings)
 	}
@@ -85,16 +87,16 @@ func TestVerifyReadsAllAndChangesNothing(t *testing.T) {
 
 func TestVerifySaysWhenItCannotCheck(t *testing.T) {
 	empty := t.TempDir()
-	_, err := Verify(t.Context(), empty, VerifyOptions{})
+	_, err := verify.Run(t.Context(), empty, verify.Options{})
 	wantCode(t, err, belay.CodeNotFound)
 	if err := os.MkdirAll(layout.Path(empty), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	_, err = Verify(t.Context(), empty, VerifyOptions{}) // a directory in the file's place
+	_, err = verify.Run(t.Context(), empty, verify.Options{}) // a directory in the file's place
 	wantCode(t, err, belay.CodeStoreFailed)
 	dir := whole(t)
 	sqlExec(t, &DB{o: Options{}.withDefaults(), path: layout.Path(dir), life: t.Context()}, "PRAGMA user_version=2")
-	_, err = Verify(t.Context(), dir, VerifyOptions{})
+	_, err = verify.Run(t.Context(), dir, verify.Options{})
 	wantCode(t, err, belay.CodeStoreNewer)
 }
 
@@ -130,7 +132,7 @@ func TestVerifyNamesWhatWasChanged(t *testing.T) {
 		dir := whole(t)
 		sqlExec(t, &DB{o: Options{}.withDefaults(), path: layout.Path(dir), life: t.Context()}, c.statement)
 		r := verified(t, dir)
-		if !slices.ContainsFunc(r.Problems, func(p Problem) bool { return p.Place == c.place && strings.Contains(p.What, c.what) }) {
+		if !slices.ContainsFunc(r.Problems, func(p hotcopy.Problem) bool { return p.Place == c.place && strings.Contains(p.What, c.what) }) {
 			t.Errorf("%s:\nwant %s: %s\ngot %q", c.statement, c.place, c.what, r.Problems)
 		}
 	}
@@ -175,29 +177,8 @@ func TestVerifyChecksFilesOfContent(t *testing.T) {
 			t.Fatal(err)
 		}
 		r := verified(t, dir)
-		if !slices.ContainsFunc(r.Problems, func(p Problem) bool { return p.Place == c.place && strings.Contains(p.What, c.what) }) {
+		if !slices.ContainsFunc(r.Problems, func(p hotcopy.Problem) bool { return p.Place == c.place && strings.Contains(p.What, c.what) }) {
 			t.Errorf("want %s: %s\ngot %q", c.place, c.what, r.Problems)
-		}
-	}
-}
-
-func TestReferencesAreFoundWhereverTheyAre(t *testing.T) {
-	a, b := string(belay.DigestOf([]byte("a"))), string(belay.DigestOf([]byte("b")))
-	for text, want := range map[string]string{
-		`{"x":{"digest":"` + a + `","size":3},"y":[{"digest":"` + b + `","size":4,"media":"m"}]}`: "a3b4",
-		`{"x":{"size":3,"digest":"` + a + `"},"y":[1,{"size":4,"digest":"` + b + `"},"z"]}`:       "a3b4",
-		`{"hash":"` + b + `","ref":{"digest":"` + a + `","size":3}}`:                              "a3",
-		`{"digest":"` + a + `"}`:                         "",
-		`{"x":["digest","` + a + `","size",3]}`:          "",
-		`{"text":"\"digest\":\"` + a + `\",\"size\":1"}`: "",
-		`{"digest":"` + a[:20]:                           "",
-	} {
-		got := ""
-		for _, r := range refsIn(nil, "", []byte(text)) {
-			got += map[string]string{a: "a", b: "b"}[string(r.ref.Digest)] + fmt.Sprint(r.ref.Size)
-		}
-		if got != want {
-			t.Errorf("%s: got %s, want %s", text, got, want)
 		}
 	}
 }
@@ -209,19 +190,19 @@ func TestTheLogIsReadBeyondWhatSQLiteTakes(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	scan, err := scanWAL(bytes.NewReader(intact), "log")
-	if err != nil || len(scan.problems) > 0 || scan.frames < 30 {
+	scan, err := hotcopy.ScanLog(bytes.NewReader(intact), "log")
+	if err != nil || len(scan.Problems) > 0 || scan.Frames < 30 {
 		t.Fatalf("the log: %+v, %v", scan, err)
 	}
-	const frame = 4096 + walFrameBytes
-	last := walHeaderBytes + int(scan.frames-1)*frame
+	const frame = 4096 + hotcopy.FrameBytes
+	last := hotcopy.HeaderBytes + int(scan.Frames-1)*frame
 	for _, c := range []struct {
 		at   int
 		want string
 	}{
 		{5, "belay.db-wal: header, byte 0"},
-		{walHeaderBytes + 2*frame + 100, "belay.db-wal: frame 3, byte 8272: its checksum is wrong: SQLite would leave out"},
-		{walHeaderBytes + 2*frame + 9, "belay.db-wal: frame 3, byte 8272: its salts were changed: SQLite would leave out"},
+		{hotcopy.HeaderBytes + 2*frame + 100, "belay.db-wal: frame 3, byte 8272: its checksum is wrong: SQLite would leave out"},
+		{hotcopy.HeaderBytes + 2*frame + 9, "belay.db-wal: frame 3, byte 8272: its salts were changed: SQLite would leave out"},
 		{last + 50, "tail: torn or damaged: its checksum is wrong"},
 		{last + 9, "tail: torn or damaged: its salts were changed"},
 	} {
@@ -248,7 +229,7 @@ func TestTheLogIsReadBeyondWhatSQLiteTakes(t *testing.T) {
 func TestWhatWasNeverCommittedIsNoDamage(t *testing.T) {
 	var dir, log string
 	var intact []byte
-	var scan walReport
+	var scan hotcopy.Log
 	for range 20 { // until one was killed between a commit and the next write
 		dir, _ = killed(t)
 		log = layout.Path(dir) + "-wal"
@@ -256,13 +237,13 @@ func TestWhatWasNeverCommittedIsNoDamage(t *testing.T) {
 		if intact, err = os.ReadFile(log); err != nil {
 			t.Fatal(err)
 		}
-		scan, _ = scanWAL(bytes.NewReader(intact), "log")
-		if x, ok := readIndex(layout.Path(dir) + "-index"); ok && x.salts == scan.salts && x.frames == scan.frames {
+		scan, _ = hotcopy.ScanLog(bytes.NewReader(intact), "log")
+		if x, ok := hotcopy.ReadIndex(layout.Path(dir) + "-index"); ok && x.Salts == scan.Salts && x.Frames == scan.Frames {
 			break
 		}
 	}
-	const frame = 4096 + walFrameBytes
-	end := walHeaderBytes + int(scan.frames)*frame
+	const frame = 4096 + hotcopy.FrameBytes
+	end := hotcopy.HeaderBytes + int(scan.Frames)*frame
 	facts := verified(t, dir).Events
 	begun := slices.Clone(intact[end-frame : end]) // of the last commit, so its checksum doesn't follow
 	page := slices.Concat(begun[:4], make([]byte, 4), begun[8:])
@@ -273,7 +254,7 @@ func TestWhatWasNeverCommittedIsNoDamage(t *testing.T) {
 		{"nothing", nil},
 		{"half a frame", page[:1000]},
 		{"half of a frame that would commit", begun[:1000]},
-		{"a frame's header", page[:walFrameBytes]},
+		{"a frame's header", page[:hotcopy.FrameBytes]},
 		{"ten bytes", page[:10]},
 		{"a frame and a half", slices.Concat(page, page[:1000])},
 		{"space", make([]byte, 3*frame)},
@@ -302,28 +283,15 @@ func TestWhatWasNeverCommittedIsNoDamage(t *testing.T) {
 	}
 }
 
-func FuzzLog(f *testing.F) {
-	f.Add([]byte("7\x7f\x06\x82\x00\x2d\xe2\x18\x00\x00\x02\x00\x00\x00\x00\x00saltsalt\x00\x00\x00\x00\x00\x00\x00\x00"))
-	f.Fuzz(func(t *testing.T, log []byte) {
-		r, err := scanWAL(bytes.NewReader(log), "log")
-		if err != nil {
-			t.Fatal(err)
-		}
-		if len(log) > 0 && len(log) < walHeaderBytes && len(r.problems) == 0 {
-			t.Fatal("half a header is no problem")
-		}
-	})
-}
-
 func TestHeadsKeptElsewhereAreHeldAgainstTheStore(t *testing.T) {
 	dir := whole(t)
 	kept := verified(t, dir).Heads
 	var file bytes.Buffer
-	if err := WriteHeads(&file, kept); err != nil {
+	if err := verify.WriteHeads(&file, kept); err != nil {
 		t.Fatal(err)
 	}
 	file.WriteString(`{"ok":true}` + "\n")
-	heads, err := ReadHeads(&file)
+	heads, err := verify.ReadHeads(&file)
 	if err != nil || len(heads) != 2 || heads[0].Stream != kept[0].Stream || heads[0].Seq != kept[0].Seq || heads[0].Hash != kept[0].Hash {
 		t.Fatalf("got %+v, %v, want %+v", heads, err, kept)
 	}
@@ -345,7 +313,7 @@ func TestHeadsKeptElsewhereAreHeldAgainstTheStore(t *testing.T) {
 		}
 	}
 	for _, bad := range []string{"no json", `{"stream":"s","sequence":1,"hash":"12"}`, `{"stream":"s","sequence":0,"hash":"` + hex.EncodeToString(make([]byte, 32)) + `"}`} {
-		_, err := ReadHeads(strings.NewReader("{}\n" + bad))
+		_, err := verify.ReadHeads(strings.NewReader("{}\n" + bad))
 		wantCode(t, err, belay.CodeUsage)
 		if !strings.Contains(err.Error(), "line 2") {
 			t.Errorf("%q: %v", bad, err)
@@ -373,7 +341,7 @@ func TestAStoreInUseCanBeVerified(t *testing.T) {
 	}()
 	began, events := time.Now(), 0
 	for n := 0; n < 10 && time.Since(began) < time.Minute; n++ {
-		r, err := Verify(t.Context(), dir, VerifyOptions{})
+		r, err := verify.Run(t.Context(), dir, verify.Options{})
 		if belay.CodeOf(err) == belay.CodeStoreBusy && err != nil {
 			continue
 		}
@@ -413,17 +381,5 @@ func TestDumpsAreEqualWhenStoresAre(t *testing.T) {
 	}
 	if dump(dir) == dump(same) {
 		t.Error("another fact makes no difference")
-	}
-}
-
-func TestTheSchemasDigestsAreThoseOfTheMigrations(t *testing.T) {
-	for version := 1; version <= len(layout.Migrations); version++ {
-		schema, err := expected(t.Context(), version)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if got := digestOfSchema(schema); version > len(layout.SchemaDigests) || got != layout.SchemaDigests[version-1] {
-			t.Errorf("version %d: schemas must have %q", version, got)
-		}
 	}
 }

@@ -31,7 +31,7 @@ func storeMutants() []mutant {
 			drop("store/sqlite.since", "row.Named(c.keep)"),
 			"store/sqlite Collected"},
 		{"an output is removed without a fact in a session that names it",
-			swap("store/sqlite.DropExpired", "let[mark{n.session, n.digest}] > n.pos", "true"),
+			swap("store/sqlite.DropExpired", "let[n.Output] > n.Pos", "true"),
 			"store/sqlite AnOutputThatSomethingElseNeedsStays"},
 		{"a restored store gives positions again",
 			drop("store/sqlite.Restore", "u.setApart(ctx)"),

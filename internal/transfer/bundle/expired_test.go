@@ -10,6 +10,7 @@ import (
 	"github.com/belay-run/belay/internal/store"
 	"github.com/belay-run/belay/internal/store/memory"
 	"github.com/belay-run/belay/internal/store/sqlite"
+	"github.com/belay-run/belay/internal/store/sqlite/verify"
 	"github.com/belay-run/belay/internal/transfer/bundle"
 )
 
@@ -83,7 +84,7 @@ func TestOutputsThatExpiredStayBehind(t *testing.T) {
 			if err := to.Close(); err != nil {
 				t.Fatal(err)
 			}
-			if r, err := sqlite.Verify(t.Context(), dir, sqlite.VerifyOptions{}); err != nil || !r.OK() || r.Expired != c.expired {
+			if r, err := verify.Run(t.Context(), dir, verify.Options{}); err != nil || !r.OK() || r.Expired != c.expired {
 				t.Errorf("%d expired, %v, %v", r.Expired, r.Problems, err)
 			}
 		})

@@ -1,4 +1,4 @@
-package sqlite
+package hotcopy
 
 import (
 	"bytes"
@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strings"
 )
 
 // The write-ahead log's file: a header, then frames. Each frame is a page with
@@ -13,25 +14,25 @@ import (
 // written anew from its start it gets others, and what older frames are left
 // behind the new ones count no more.
 const (
-	walHeaderBytes = 32
-	walFrameBytes  = 24         // of a frame's header; the page follows
-	walMagic       = 0x377f0682 // the lowest bit says that checksums are over big-endian words
-	walVersion     = 3007000
+	HeaderBytes = 32
+	FrameBytes  = 24         // of a frame's header; the page follows
+	walMagic    = 0x377f0682 // the lowest bit says that checksums are over big-endian words
+	walVersion  = 3007000
 )
 
-// walReport is what a log holds.
-type walReport struct {
-	frames   int64 // up to the last commit: SQLite sees these
-	salts    [8]byte
-	first    []byte // page 1 as of the last commit; nil when the log doesn't have it
-	problems []Problem
+// Log is what a log holds.
+type Log struct {
+	Frames   int64 // up to the last commit: SQLite sees these
+	Salts    [8]byte
+	First    []byte // page 1 as of the last commit; nil when the log doesn't have it
+	Problems []Problem
 }
 
 // walScan reads a log as SQLite does, and then further. SQLite takes frames up
 // to the first whose checksum is wrong and says nothing about those behind it,
 // so a flipped bit in the middle makes every later commit disappear.
 type walScan struct {
-	walReport
+	Log
 	name  string
 	order binary.ByteOrder
 	page  int
@@ -45,23 +46,23 @@ type walScan struct {
 	synced  bool   // and something follows it: that transaction was on the disk
 }
 
-// scanWAL reads a log to its end. The error is the reader's own.
-func scanWAL(r io.Reader, name string) (walReport, error) {
+// ScanLog reads a log to its end. The error is the reader's own.
+func ScanLog(r io.Reader, name string) (Log, error) {
 	s := walScan{name: name}
-	header := make([]byte, walHeaderBytes)
+	header := make([]byte, HeaderBytes)
 	n, err := io.ReadFull(r, header)
 	switch {
 	case err == io.EOF:
-		return s.walReport, nil
+		return s.Log, nil
 	case err != nil && !errors.Is(err, io.ErrUnexpectedEOF):
-		return s.walReport, err
+		return s.Log, err
 	}
 	if what := s.header(header[:n]); what != "" {
 		s.problem(name+": header, byte 0", what+": SQLite would take nothing of the log")
 		_, err = io.Copy(io.Discard, r)
-		return s.walReport, err
+		return s.Log, err
 	}
-	frame := make([]byte, walFrameBytes+s.page)
+	frame := make([]byte, FrameBytes+s.page)
 	for number := int64(1); ; number++ {
 		switch n, err = io.ReadFull(r, frame); {
 		case err == nil:
@@ -70,19 +71,19 @@ func scanWAL(r io.Reader, name string) (walReport, error) {
 		case errors.Is(err, io.ErrUnexpectedEOF):
 			s.part(number, frame[:n])
 		case err != io.EOF:
-			return s.walReport, err
+			return s.Log, err
 		}
 		s.finish()
-		return s.walReport, nil
+		return s.Log, nil
 	}
 }
 
 func (s *walScan) problem(place, what string) {
-	s.problems = append(s.problems, Problem{place, what})
+	s.Problems = append(s.Problems, Problem{place, what})
 }
 
 func (s *walScan) header(b []byte) (what string) {
-	if len(b) < walHeaderBytes {
+	if len(b) < HeaderBytes {
 		return fmt.Sprintf("the log has %d bytes, less than its header", len(b))
 	}
 	be := binary.BigEndian
@@ -98,7 +99,7 @@ func (s *walScan) header(b []byte) (what string) {
 		return "the page size is none"
 	}
 	s.page = int(page)
-	copy(s.salts[:], b[16:24])
+	copy(s.Salts[:], b[16:24])
 	s.sum = walSum(s.order, s.sum, b[:24])
 	if s.sum != [2]uint32{be.Uint32(b[24:]), be.Uint32(b[28:])} {
 		return "the header's checksum is wrong"
@@ -118,25 +119,25 @@ func walSum(order binary.ByteOrder, sum [2]uint32, b []byte) [2]uint32 {
 func (s *walScan) frame(number int64, b []byte) {
 	be := binary.BigEndian
 	page, pages := be.Uint32(b), be.Uint32(b[4:])
-	current := bytes.Equal(b[8:16], s.salts[:])
+	current := bytes.Equal(b[8:16], s.Salts[:])
 	if s.end != 0 {
 		s.behind(current, pages)
 		return
 	}
-	sum := walSum(s.order, walSum(s.order, s.sum, b[:8]), b[walFrameBytes:])
+	sum := walSum(s.order, walSum(s.order, s.sum, b[:8]), b[FrameBytes:])
 	follows := page != 0 && sum == [2]uint32{be.Uint32(b[16:]), be.Uint32(b[20:])}
 	switch {
 	case current && follows:
 		s.sum = sum
 		if page == 1 {
-			s.waiting = append(s.waiting[:0], b[walFrameBytes:]...)
+			s.waiting = append(s.waiting[:0], b[FrameBytes:]...)
 		}
 		if pages == 0 {
 			return
 		}
-		s.frames = number
+		s.Frames = number
 		if len(s.waiting) > 0 {
-			s.first, s.waiting = s.waiting, nil
+			s.First, s.waiting = s.waiting, nil
 		}
 		return
 	case follows:
@@ -165,10 +166,10 @@ func allZero(b []byte) bool { return len(bytes.Trim(b, "\x00")) == 0 }
 
 // part looks at a last frame that isn't whole.
 func (s *walScan) part(number int64, b []byte) {
-	if s.end != 0 || len(b) >= 16 && !bytes.Equal(b[8:16], s.salts[:]) && !allZero(b[8:16]) {
+	if s.end != 0 || len(b) >= 16 && !bytes.Equal(b[8:16], s.Salts[:]) && !allZero(b[8:16]) {
 		return
 	}
-	s.end, s.why = number, fmt.Sprintf("it has %d of %d bytes", len(b), walFrameBytes+s.page)
+	s.end, s.why = number, fmt.Sprintf("it has %d of %d bytes", len(b), FrameBytes+s.page)
 }
 
 // finish tells what the first frame that doesn't count means. What wasn't
@@ -181,7 +182,7 @@ func (s *walScan) finish() {
 	if s.why == "" {
 		return
 	}
-	offset := walHeaderBytes + (s.end-1)*int64(walFrameBytes+s.page)
+	offset := HeaderBytes + (s.end-1)*int64(FrameBytes+s.page)
 	what := s.why
 	switch {
 	case s.synced:
@@ -193,3 +194,25 @@ func (s *walScan) finish() {
 	}
 	s.problem(fmt.Sprintf("%s: frame %d, byte %d", s.name, s.end, offset), what)
 }
+
+// Problem is something that isn't as it was written.
+type Problem struct {
+	Place string `json:"place"` // a file with frame or byte, a fact, a row
+	What  string `json:"what"`
+}
+
+func (p Problem) String() string { return p.Place + ": " + p.What }
+
+// Tail reports whether only the log's last transaction is concerned: a crash or a
+// full disk in the middle of a write leaves it so, and so does damage.
+// Everything before it is there. Heads that were kept tell the two apart.
+func (p Problem) Tail() bool { return strings.HasPrefix(p.What, tornTail) }
+
+// Unfinished reports whether what is behind the last commit was being written when its
+// process ended, or when the disk was full. Nothing that was committed is missing.
+func (p Problem) Unfinished() bool { return strings.HasPrefix(p.What, unfinishedTail) }
+
+const (
+	tornTail       = "tail: torn or damaged: "
+	unfinishedTail = "tail: a write that wasn't finished, behind the last commit: "
+)

@@ -1,45 +1,51 @@
-package sqlite
+// Package hotcopy copies the files of a store while others write it, and reads the
+// write-ahead log by itself, further than SQLite does.
+package hotcopy
 
 import (
 	"bytes"
 	"context"
 	"database/sql"
 	"errors"
+	"fmt"
 	"io"
 	"io/fs"
 	"net/url"
 	"os"
 	"path/filepath"
+	"runtime/debug"
 	"slices"
 	"time"
+
+	_ "modernc.org/sqlite" // the driver, free of cgo
 
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/internal/lib/readfile"
 	"github.com/belay-run/belay/internal/store/sqlite/layout"
 )
 
-// snapshot is a copy of a store's database and log in a directory of its own,
+// Copy is a copy of a store's database and log in a directory of its own,
 // with what the log's frames say about themselves. SQLite may do with the copy
 // what it likes.
-type snapshot struct {
+type Copy struct {
 	dir  string // of the copy
-	path string // of the copied database
-	size int64  // of the database file
-	page []byte // the first page, or its beginning, as of the last commit
-	wal  walReport
+	Path string // of the copied database
+	Size int64  // of the database file
+	Page []byte // the first page, or its beginning, as of the last commit
+	Log  Log
 }
 
 // copies is how often a copy is tried while the store is being written.
 const copies = 8
 
-// newSnapshot copies a store. Its files are read as files: nothing is locked
+// New copies a store. Its files are read as files: nothing is locked
 // and nothing written there.
-func newSnapshot(ctx context.Context, database, temp string) (s *snapshot, err error) {
+func New(ctx context.Context, database, temp string) (s *Copy, err error) {
 	to, err := os.MkdirTemp(temp, "belay-verify-")
 	if err != nil {
 		return nil, layout.Unreadable(temp, err)
 	}
-	s = &snapshot{dir: to, path: filepath.Join(to, "belay.db")}
+	s = &Copy{dir: to, Path: filepath.Join(to, "belay.db")}
 	var before []Problem
 	for n := range copies {
 		if n > 0 {
@@ -51,7 +57,7 @@ func newSnapshot(ctx context.Context, database, temp string) (s *snapshot, err e
 		}
 		// A frame that looks torn may be one that was just being written, so
 		// what is wrong with the log must be so twice.
-		found := s.wal.problems
+		found := s.Log.Problems
 		if whole && (len(found) == 0 || slices.Equal(found, before)) {
 			break
 		}
@@ -60,19 +66,20 @@ func newSnapshot(ctx context.Context, database, temp string) (s *snapshot, err e
 			WithHint("repeat the command when less is going on")
 	}
 	if err != nil {
-		return nil, errors.Join(err, s.remove())
+		return nil, errors.Join(err, s.Remove())
 	}
 	return s, nil
 }
 
-func (s *snapshot) remove() error { return os.RemoveAll(s.dir) }
+// Remove deletes the copy.
+func (s *Copy) Remove() error { return os.RemoveAll(s.dir) }
 
 // state is what shows that somebody wrote between two looks.
 type state struct {
-	header [walHeaderBytes]byte // changes when the log begins anew
-	log    int64                // its size
-	wrote  time.Time            // to it
-	time   time.Time            // the database file's
+	header [HeaderBytes]byte // changes when the log begins anew
+	log    int64             // its size
+	wrote  time.Time         // to it
+	time   time.Time         // the database file's
 }
 
 func look(path string) (s state, err error) {
@@ -103,7 +110,7 @@ func look(path string) (s state, err error) {
 // take copies once. The copy holds together if the log didn't begin anew
 // meanwhile: whatever a checkpoint wrote into the database is in the log too,
 // and the log is copied last.
-func (s *snapshot) take(ctx context.Context, path string) (whole bool, err error) {
+func (s *Copy) take(ctx context.Context, path string) (whole bool, err error) {
 	before, err := look(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return false, belay.Errorf(belay.CodeNotFound, "there is no store").At(path).Wrap(err)
@@ -112,7 +119,7 @@ func (s *snapshot) take(ctx context.Context, path string) (whole bool, err error
 		return false, layout.Unreadable(path, err)
 	}
 	var head bytes.Buffer
-	if s.size, err = copyTo(ctx, s.path, path, func(r io.Reader) error {
+	if s.Size, err = copyTo(ctx, s.Path, path, func(r io.Reader) error {
 		_, err := io.CopyN(&head, r, 100)
 		if err == io.EOF {
 			err = nil
@@ -121,27 +128,27 @@ func (s *snapshot) take(ctx context.Context, path string) (whole bool, err error
 	}); err != nil {
 		return false, err
 	}
-	s.wal = walReport{}
-	index, known := readIndex(path + "-shm") // before the log, which a commit writes first
-	_, err = copyTo(ctx, s.path+"-wal", path+"-wal", func(r io.Reader) (err error) {
+	s.Log = Log{}
+	index, known := ReadIndex(path + "-shm") // before the log, which a commit writes first
+	_, err = copyTo(ctx, s.Path+"-wal", path+"-wal", func(r io.Reader) (err error) {
 		name := filepath.Base(path) + "-wal"
-		if s.wal, err = scanWAL(r, name); known {
-			s.wal.against(index, name)
+		if s.Log, err = ScanLog(r, name); known {
+			s.Log.against(index, name)
 		}
 		return err
 	})
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return false, err
 	}
-	if s.page = head.Bytes(); s.wal.first != nil {
-		s.page = s.wal.first
+	if s.Page = head.Bytes(); s.Log.First != nil {
+		s.Page = s.Log.First
 	}
 	after, err := look(path)
 	if err != nil {
 		return false, layout.Unreadable(path, err)
 	}
 	changed := before.header != after.header || before.log == 0 && before.time != after.time
-	return !changed && (len(s.wal.problems) == 0 || before == after), nil
+	return !changed && (len(s.Log.Problems) == 0 || before == after), nil
 }
 
 // copyTo copies a file, handing it to each besides, and returns its size.
@@ -176,11 +183,11 @@ func (c counted) Write(p []byte) (int, error) {
 	return n, err
 }
 
-// open connects to the copy. Its schema isn't trusted to run anything.
-func (s *snapshot) open(ctx context.Context) (*sql.DB, *sql.Conn, error) {
+// Open connects to the copy. Its schema isn't trusted to run anything.
+func (s *Copy) Open(ctx context.Context) (*sql.DB, *sql.Conn, error) {
 	query := url.Values{"mode": {"rw"}, "_pragma": {"locking_mode(exclusive)", "synchronous(0)", "trusted_schema(0)", "cell_size_check(1)",
 		"mmap_size(0)", "cache_size(-4096)", "wal_autocheckpoint(0)"}}
-	pool, err := sql.Open("sqlite", (&url.URL{Scheme: "file", Path: s.path, RawQuery: query.Encode()}).String())
+	pool, err := sql.Open("sqlite", (&url.URL{Scheme: "file", Path: s.Path, RawQuery: query.Encode()}).String())
 	if err != nil {
 		return nil, nil, err
 	}
@@ -190,4 +197,21 @@ func (s *snapshot) open(ctx context.Context) (*sql.DB, *sql.Conn, error) {
 		return nil, nil, errors.Join(err, pool.Close())
 	}
 	return pool, conn, nil
+}
+
+// Panic is an error that was a panic.
+type Panic struct{ value any }
+
+func (p *Panic) Error() string { return fmt.Sprintf("SQLite gave up: %v", p.value) }
+
+// Guard runs what reads a copy. What SQLite makes of damaged pages is its own
+// affair: a panic is an error, a *Panic.
+func Guard(run func() error) (err error) {
+	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
+	defer func() {
+		if r := recover(); r != nil {
+			err = &Panic{r}
+		}
+	}()
+	return run()
 }

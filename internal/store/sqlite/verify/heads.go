@@ -1,4 +1,4 @@
-package sqlite
+package verify
 
 import (
 	"bufio"
@@ -79,7 +79,7 @@ func (v *verification) against(ctx context.Context) error {
 		}
 		v.Compared++
 		if gone := v.gone(&want); length == 0 && gone != "" {
-			v.Deleted = append(v.Deleted, Problem{string(want.Stream), gone})
+			v.Deleted = append(v.Deleted, Problem{Place: string(want.Stream), What: gone})
 			continue
 		}
 		what := ""
@@ -93,7 +93,7 @@ func (v *verification) against(ctx context.Context) error {
 		default:
 			continue
 		}
-		v.Differences = append(v.Differences, Problem{string(want.Stream), what})
+		v.Differences = append(v.Differences, Problem{Place: string(want.Stream), What: what})
 	}
 	return nil
 }

@@ -1,4 +1,4 @@
-package sqlite
+package verify
 
 import (
 	"bytes"
@@ -54,7 +54,7 @@ func (v *verification) stream(ctx context.Context, s *layout.Stream) error {
 		if err != nil {
 			return err
 		}
-		more = len(part) == pageSize
+		more = len(part) == portion
 		for i := range part {
 			if err := v.fact(ctx, &c, &part[i]); err != nil {
 				return err
@@ -119,7 +119,7 @@ func (v *verification) inside(ctx context.Context, s *layout.Stream, r *store.Ro
 			return err
 		}
 	}
-	refs, err := v.withoutExpired(ctx, refsIn(nil, place, r.Data), naming{mark{session: s.Session}, pos}, e.Data)
+	refs, err := v.withoutExpired(ctx, refsIn(nil, place, r.Data), layout.Naming{Output: layout.Output{Session: s.Session}, Pos: pos}, e.Data)
 	return v.allRefs(ctx, refs, err)
 }
 
@@ -127,13 +127,13 @@ func (v *verification) inside(ctx context.Context, s *layout.Stream, r *store.Ro
 func (v *verification) expirations(ctx context.Context) error {
 	return v.each(ctx, "SELECT e.pos, s.session, e.data FROM events e JOIN streams s ON s.id=e.stream WHERE e.type=(SELECT id FROM types WHERE name='output.expired') ORDER BY e.pos", nil, func(rows *sql.Rows) error {
 		var pos int64
-		var m mark
+		var m layout.Output
 		var data sql.RawBytes
-		if err := rows.Scan(&pos, &m.session, &data); err != nil {
+		if err := rows.Scan(&pos, &m.Session, &data); err != nil {
 			return err
 		}
 		var ok bool
-		if m.digest, ok = layout.ExpiredDigest(data); ok {
+		if m.Digest, ok = layout.ExpiredDigest(data); ok {
 			v.let[m] = pos
 		}
 		return nil
@@ -142,7 +142,7 @@ func (v *verification) expirations(ctx context.Context) error {
 
 // withoutExpired leaves out the outputs of a fact that were let go after it and
 // aren't there any more. What the fact names in another way too has to be there.
-func (v *verification) withoutExpired(ctx context.Context, refs []namedRef, n naming, p event.Payload) ([]namedRef, error) {
+func (v *verification) withoutExpired(ctx context.Context, refs []namedRef, n layout.Naming, p event.Payload) ([]namedRef, error) {
 	if len(v.let) == 0 || len(refs) == 0 || !event.NamesOutputs(event.TypeOf(p)) {
 		return refs, nil
 	}
@@ -153,14 +153,14 @@ func (v *verification) withoutExpired(ctx context.Context, refs []namedRef, n na
 	}
 	for _, ref := range outputs {
 		var ok, found bool
-		if n.digest, ok = store.RawDigest(ref.Digest); !ok || v.let[n.mark] <= n.pos || quotes(text, n.digest) {
+		if n.Digest, ok = store.RawDigest(ref.Digest); !ok || v.let[n.Output] <= n.Pos || quotes(text, n.Digest) {
 			continue
 		}
-		if _, found, err = v.content(ctx, n.digest); err != nil {
+		if _, found, err = v.content(ctx, n.Digest); err != nil {
 			return nil, err
 		}
 		if !found {
-			v.expired[n.digest] = true
+			v.expired[n.Digest] = true
 			refs = slices.DeleteFunc(refs, func(r namedRef) bool { return r.ref.Digest == ref.Digest })
 		}
 	}

@@ -1,4 +1,4 @@
-package sqlite
+package verify
 
 import (
 	"context"
@@ -29,7 +29,7 @@ func (v *verification) tombstones(ctx context.Context) error {
 			v.gonestreams[n] = true
 		}
 		if len(g.Pending) > 0 {
-			v.Warnings = append(v.Warnings, Problem{"tombstones/" + string(g.Session), "its deletion was cut short; deleting it again finishes it"})
+			v.warn("tombstones/"+string(g.Session), "its deletion was cut short; deleting it again finishes it")
 		}
 		return nil
 	})

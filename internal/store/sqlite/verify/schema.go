@@ -1,4 +1,4 @@
-package sqlite
+package verify
 
 import (
 	"context"
@@ -34,8 +34,8 @@ var fixed = []struct {
 
 // header looks at the first page itself and returns the store's version.
 func (v *verification) header() (version int, err error) {
-	name := filepath.Base(v.snap.path)
-	page := v.snap.page
+	name := filepath.Base(v.snap.Path)
+	page := v.snap.Page
 	if len(page) < 100 {
 		v.problem(name+": header, byte 0", "the database has %d bytes, less than its header", len(page))
 		return 0, nil
@@ -46,8 +46,8 @@ func (v *verification) header() (version int, err error) {
 		}
 	}
 	be := binary.BigEndian
-	if pages := int64(be.Uint32(page[28:])); v.snap.wal.frames == 0 && pages*4096 != v.snap.size {
-		v.problem(name+": header, byte 28", "the database has %d bytes, its header says %d pages", v.snap.size, pages)
+	if pages := int64(be.Uint32(page[28:])); v.snap.Log.Frames == 0 && pages*4096 != v.snap.Size {
+		v.problem(name+": header, byte 28", "the database has %d bytes, its header says %d pages", v.snap.Size, pages)
 	}
 	version = int(int32(be.Uint32(page[60:])))
 	switch {

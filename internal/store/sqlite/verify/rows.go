@@ -1,4 +1,4 @@
-package sqlite
+package verify
 
 import (
 	"bytes"
@@ -141,7 +141,7 @@ func (v *verification) orphans(ctx context.Context) error {
 func (v *verification) inbox(ctx context.Context) error {
 	var refs []namedRef
 	err := v.pages(ctx, "SELECT i.num, coalesce(s.name,''), coalesce(s.session,''), i.id, i.principal, i.time, i.name, i.body, i.sum, "+
-		"EXISTS (SELECT 1 FROM commands c WHERE c.id=i.id), i.stream FROM inbox i LEFT JOIN streams s ON s.id=i.stream WHERE i.num>? ORDER BY i.num", pageSize,
+		"EXISTS (SELECT 1 FROM commands c WHERE c.id=i.id), i.stream FROM inbox i LEFT JOIN streams s ON s.id=i.stream WHERE i.num>? ORDER BY i.num", portion,
 		func(rows *sql.Rows) (num int64, err error) {
 			var o belay.Order
 			p := layout.Order{Order: &o}
@@ -217,7 +217,7 @@ func (v *verification) states(ctx context.Context) error {
 			return id, err
 		}
 		if layout.StateSum(name, &st) != sum || st.Seq > last {
-			v.Warnings = append(v.Warnings, Problem{"states/" + string(name), "a cached state isn't what was written; it will be made anew"})
+			v.warn("states/"+string(name), "a cached state isn't what was written; it will be made anew")
 		}
 		return id, nil
 	})

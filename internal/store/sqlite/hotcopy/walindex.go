@@ -1,4 +1,4 @@
-package sqlite
+package hotcopy
 
 import (
 	"encoding/binary"
@@ -16,15 +16,15 @@ const (
 	indexVersion     = 3007000
 )
 
-// walIndex is what the shared-memory file says of the log.
-type walIndex struct {
-	frames int64 // up to the last commit
-	salts  [8]byte
+// Index is what the shared-memory file says of the log.
+type Index struct {
+	Frames int64 // up to the last commit
+	Salts  [8]byte
 }
 
-// readIndex reads a shared-memory file. One that isn't there, or isn't whole, says
+// ReadIndex reads a shared-memory file. One that isn't there, or isn't whole, says
 // nothing.
-func readIndex(path string) (x walIndex, ok bool) {
+func ReadIndex(path string) (x Index, ok bool) {
 	f, err := os.Open(path)
 	if err != nil {
 		return x, false
@@ -39,14 +39,14 @@ func readIndex(path string) (x walIndex, ok bool) {
 	if order.Uint32(b) != indexVersion || sum != [2]uint32{order.Uint32(b[40:]), order.Uint32(b[44:])} {
 		return x, false
 	}
-	x.frames = int64(order.Uint32(b[16:]))
-	copy(x.salts[:], b[32:40])
+	x.Frames = int64(order.Uint32(b[16:]))
+	copy(x.Salts[:], b[32:40])
 	return x, true
 }
 
 // against notes that the log lacks frames which were committed.
-func (r *walReport) against(x walIndex, name string) {
-	if x.salts == r.salts && x.frames > r.frames {
-		r.problems = append(r.problems, Problem{fmt.Sprintf("%s: frame %d", name, r.frames+1), fmt.Sprintf("%d frames were committed and can't be read from here on", x.frames-r.frames)})
+func (r *Log) against(x Index, name string) {
+	if x.Salts == r.Salts && x.Frames > r.Frames {
+		r.Problems = append(r.Problems, Problem{fmt.Sprintf("%s: frame %d", name, r.Frames+1), fmt.Sprintf("%d frames were committed and can't be read from here on", x.Frames-r.Frames)})
 	}
 }

@@ -1,4 +1,7 @@
-package sqlite
+// Package verify checks a store: its write-ahead log, its tables, every fact and every
+// content. It shares the layout of the files with the driver, and no code: what the
+// driver gets wrong isn't got wrong here in the same way.
+package verify
 
 import (
 	"context"
@@ -7,45 +10,25 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
-	"runtime/debug"
-	"strings"
 
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/internal/store"
+	"github.com/belay-run/belay/internal/store/sqlite/hotcopy"
 	"github.com/belay-run/belay/internal/store/sqlite/layout"
 )
 
-// VerifyOptions of Verify. The zero value works.
-type VerifyOptions struct {
+// Options of Run. The zero value works.
+type Options struct {
 	Against []store.Head // heads that were kept elsewhere, to be found again
 	Temp    string       // where the copy is made; the system's directory for temporary files
 
-	blobs string // where the files of content are instead of in the store; they are looked for, not read
+	Blobs string // where the files of content are instead of in the store; they are looked for, not read
 }
 
 // Problem is something that isn't as it was written.
-type Problem struct {
-	Place string `json:"place"` // a file with frame or byte, a fact, a row
-	What  string `json:"what"`
-}
+type Problem = hotcopy.Problem
 
-func (p Problem) String() string { return p.Place + ": " + p.What }
-
-// Tail tells that only the log's last transaction is concerned: a crash or a
-// full disk in the middle of a write leaves it so, and so does damage.
-// Everything before it is there. Heads that were kept tell the two apart.
-func (p Problem) Tail() bool { return strings.HasPrefix(p.What, tornTail) }
-
-const (
-	tornTail       = "tail: torn or damaged: "
-	unfinishedTail = "tail: a write that wasn't finished, behind the last commit: "
-)
-
-// unfinished tells that what is behind the last commit was being written when its
-// process ended, or when the disk was full. Nothing that was committed is missing.
-func (p Problem) unfinished() bool { return strings.HasPrefix(p.What, unfinishedTail) }
-
-// Report is what Verify found.
+// Report is what Run found.
 type Report struct {
 	Runtime     belay.RuntimeID
 	Position    store.Position // of the last fact or deletion
@@ -62,20 +45,27 @@ type Report struct {
 	Heads       []store.Head
 }
 
-// OK tells that everything is as it was written and as Against says.
+// OK reports whether everything is as it was written and as Against says.
 func (r *Report) OK() bool { return len(r.Problems) == 0 && len(r.Differences) == 0 }
 
-const mostProblems = 100
+const (
+	mostProblems = 100
+	portion      = 512 // rows of a query
+)
 
 func (r *Report) problem(place, format string, args ...any) {
 	if len(r.Problems) == mostProblems {
 		r.More++
 		return
 	}
-	r.Problems = append(r.Problems, Problem{place, fmt.Sprintf(format, args...)})
+	r.Problems = append(r.Problems, Problem{Place: place, What: fmt.Sprintf(format, args...)})
 }
 
-// Verify checks all of a store without changing it: the write-ahead log before
+func (r *Report) warn(place, what string) {
+	r.Warnings = append(r.Warnings, Problem{Place: place, What: what})
+}
+
+// Run checks all of a store without changing it: the write-ahead log before
 // SQLite sees it, then on a copy the database's structure, every fact, its
 // chain and what it names, every waiting command, and all content. What is
 // wrong is in the report; the error says that no check was possible: there is
@@ -83,9 +73,9 @@ func (r *Report) problem(place, format string, args ...any) {
 //
 // It looks at the files themselves, so it must not run in a process that has
 // the same store open: closing a file drops the locks that SQLite holds on it.
-func Verify(ctx context.Context, dir string, o VerifyOptions) (Report, error) {
-	v := verification{dir: dir, o: o, known: map[[32]byte]int64{}, let: map[mark]int64{}, expired: map[[32]byte]bool{}}
-	snap, err := newSnapshot(ctx, layout.Path(dir), o.Temp)
+func Run(ctx context.Context, dir string, o Options) (Report, error) {
+	v := verification{dir: dir, o: o, known: map[[32]byte]int64{}, let: map[layout.Output]int64{}, expired: map[[32]byte]bool{}}
+	snap, err := hotcopy.New(ctx, layout.Path(dir), o.Temp)
 	if err != nil {
 		return v.Report, err
 	}
@@ -95,30 +85,30 @@ func Verify(ctx context.Context, dir string, o VerifyOptions) (Report, error) {
 	if err == nil {
 		err = ctx.Err() // a stopped query must not look like damage
 	}
-	return v.Report, errors.Join(err, snap.remove())
+	return v.Report, errors.Join(err, snap.Remove())
 }
 
-// verification is one run of Verify.
+// verification is one check.
 type verification struct {
 	Report
 	dir         string
-	o           VerifyOptions
-	snap        *snapshot
+	o           Options
+	snap        *hotcopy.Copy
 	conn        *sql.Conn
 	ended       bool // the connection is of no more use
 	types       map[int64]string
 	known       map[[32]byte]int64 // sizes of contents that were looked for; bounded
 	graves      []store.Tombstone
-	gonestreams map[int64]bool // numbers of streams whose deletion isn't finished
-	let         map[mark]int64 // outputs that were let go, and the position of the last fact that says so
+	gonestreams map[int64]bool          // numbers of streams whose deletion isn't finished
+	let         map[layout.Output]int64 // outputs that were let go, and the position of the last fact that says so
 	expired     map[[32]byte]bool
 	buf         []byte
 	tries       int // bytes that were hashed to find a changed one
 }
 
 func (v *verification) all(ctx context.Context) error {
-	for _, p := range v.snap.wal.problems {
-		if p.unfinished() {
+	for _, p := range v.snap.Log.Problems {
+		if p.Unfinished() {
 			v.Warnings = append(v.Warnings, p)
 			continue
 		}
@@ -129,20 +119,20 @@ func (v *verification) all(ctx context.Context) error {
 		return err
 	}
 	if layout.NeedsCheck(v.dir) {
-		v.Warnings = append(v.Warnings, Problem{filepath.Base(layout.Path(v.dir)) + "-check", "a write or a sync failed; the store is checked when it is opened next"})
+		v.warn(filepath.Base(layout.Path(v.dir))+"-check", "a write or a sync failed; the store is checked when it is opened next")
 	}
-	if v.o.blobs == "" {
+	if v.o.Blobs == "" {
 		v.files(ctx)
 	}
 	var pool *sql.DB
-	v.step(ctx, filepath.Base(v.snap.path), func() (err error) {
-		pool, v.conn, err = v.snap.open(ctx)
+	v.step(ctx, filepath.Base(v.snap.Path), func() (err error) {
+		pool, v.conn, err = v.snap.Open(ctx)
 		return err
 	})
 	if v.conn != nil {
 		v.database(ctx, version)
 		// A connection that failed within may hold locks of its own.
-		v.step(ctx, filepath.Base(v.snap.path), func() error { return errors.Join(v.conn.Close(), pool.Close()) })
+		v.step(ctx, filepath.Base(v.snap.Path), func() error { return errors.Join(v.conn.Close(), pool.Close()) })
 	}
 	return nil
 }
@@ -181,25 +171,10 @@ func (v *verification) step(ctx context.Context, place string, run func() error)
 	if v.ended || ctx.Err() != nil {
 		return
 	}
-	if err := recoverPanic(run); err != nil {
+	if err := hotcopy.Guard(run); err != nil {
 		v.problem(place, "it can't be read: %v", err)
-		_, v.ended = errors.AsType[*panicked](err)
+		_, v.ended = errors.AsType[*hotcopy.Panic](err)
 	}
-}
-
-// panicked is an error that was a panic.
-type panicked struct{ value any }
-
-func (p *panicked) Error() string { return fmt.Sprintf("SQLite gave up: %v", p.value) }
-
-func recoverPanic(run func() error) (err error) {
-	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
-	defer func() {
-		if r := recover(); r != nil {
-			err = &panicked{r}
-		}
-	}()
-	return run()
 }
 
 // each runs a query and hands over its rows.

@@ -1,4 +1,4 @@
-package sqlite
+package verify
 
 import (
 	"cmp"
@@ -18,7 +18,7 @@ import (
 // fileSize is the size of a large content's file.
 func (v *verification) fileSize(d [32]byte) (int64, bool) {
 	name := hex.EncodeToString(d[:])
-	info, err := os.Stat(filepath.Join(cmp.Or(v.o.blobs, layout.BlobDir(v.dir)), name[:2], name[2:]))
+	info, err := os.Stat(filepath.Join(cmp.Or(v.o.Blobs, layout.BlobDir(v.dir)), name[:2], name[2:]))
 	if err != nil || !info.Mode().IsRegular() {
 		return 0, false
 	}
