@@ -30,6 +30,7 @@ type Call struct {
 	Command string // its name in the table
 	Key     string // the caller's key, under which a repetition is done once; empty is none
 	Channel string // the caller's channel; empty is none
+	Remote  bool   // the caller knows routes, and no terminal: hints are for it
 }
 
 // Result is the answer of every command that changes something.

@@ -54,6 +54,22 @@ type Recorder interface {
 	Done(ctx context.Context, c *Call, d Outcome) error
 }
 
+// Local is the Scheduler and Recorder of a process that serves one person: what runs
+// is driven by the command that wants it, and facts name the person.
+type Local struct{}
+
+// Enqueue does nothing.
+func (Local) Enqueue(belay.SessionID, int) {}
+
+// ApplyLanes does nothing.
+func (Local) ApplyLanes([]store.LaneRow) {}
+
+// Note records nothing: no channel follows such a process.
+func (Local) Note(context.Context, belay.IDs, event.Payload) error { return nil }
+
+// Done records nothing.
+func (Local) Done(context.Context, *Call, Outcome) error { return nil }
+
 // Outcome is how a command ended.
 type Outcome struct {
 	Code    belay.Code // CodeAccepted, or why it was refused

@@ -120,11 +120,11 @@ func With(r *Result, err error, th belay.ThreadID, turn belay.TurnID) (*Result, 
 	return r, nil
 }
 
-// Hinted is an error with what to do over HTTP, in place of what a person does at
-// a terminal.
-func Hinted(err error, hint string) error {
+// Hinted returns an error with a hint for callers that know routes, in place of the
+// hint for a person at a terminal. For one at the terminal it stays as it is.
+func (c *Call) Hinted(err error, hint string) error {
 	e, ok := errors.AsType[*belay.Error](err)
-	if !ok {
+	if !ok || !c.Remote {
 		return err
 	}
 	said := *e

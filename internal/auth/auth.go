@@ -57,10 +57,21 @@ type Principal struct {
 	Tenant  string // whose store: nothing of another one can be seen
 	Role    Role
 	TokenID string // which token; never the token
+	Name    string // as facts name a caller without a token, such as user:ann
+}
+
+// Person is the owner of a store at a terminal.
+func Person(name string) Principal {
+	return Principal{Tenant: DefaultTenant, Role: Owner, Name: name}
 }
 
 // String is the principal as facts name it.
-func (p Principal) String() string { return "token:" + p.TokenID }
+func (p Principal) String() string {
+	if p.Name != "" {
+		return p.Name
+	}
+	return "token:" + p.TokenID
+}
 
 // May reports whether a principal has a scope. A process holds the memory of all
 // tenants, so only a principal of the default tenant has Admin.

@@ -22,7 +22,7 @@ func TestATokenIsGoodByItsValueUntilItIsRevokedOrExpires(t *testing.T) {
 		t.Fatal(err)
 	}
 	p, err := tokens.Principal(text)
-	if err != nil || p != (Principal{"team-a", Operator, made.ID}) {
+	if err != nil || p != (Principal{Tenant: "team-a", Role: Operator, TokenID: made.ID}) {
 		t.Fatalf("principal %+v, %v", p, err)
 	}
 	for name, bad := range map[string]string{"none": "", "another": prefix + strings.Repeat("A", 43), "cut": text[:len(text)-1], "longer": text + "A",

@@ -7,8 +7,8 @@ import (
 	"time"
 
 	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/internal/app/approvals"
 	"github.com/belay-run/belay/internal/cli/term"
-	"github.com/belay-run/belay/internal/engine"
 	"github.com/belay-run/belay/internal/store"
 	"github.com/belay-run/belay/internal/view"
 	"github.com/belay-run/belay/internal/view/explain"
@@ -30,13 +30,15 @@ type approveCmd struct {
 }
 
 func (c *approveCmd) run(ctx context.Context, a *app) (int, error) {
-	r := belay.RespondAction{Decision: "allow", Clear: c.Clear, Seen: c.Version}
+	r := approvals.RespondAction{Decision: "allow", Clear: c.Clear, Version: c.Version}
 	if c.Args != "" {
 		args, err := term.ParseArgs([]byte(c.Args))
 		if err != nil {
 			return 0, err
 		}
-		r.Args = args
+		if err := r.Change(args); err != nil {
+			return 0, err
+		}
 	}
 	if c.For != 0 {
 		r.Until = a.Now().Add(c.For).UTC()
@@ -61,7 +63,7 @@ type denyCmd struct {
 }
 
 func (c *denyCmd) run(ctx context.Context, a *app) (int, error) {
-	return a.respond(ctx, c.ID, belay.RespondAction{Decision: "deny", Message: c.Message}, false)
+	return a.respond(ctx, c.ID, approvals.RespondAction{Decision: "deny", Message: c.Message}, false)
 }
 
 type answerCmd struct {
@@ -74,27 +76,23 @@ func (c *answerCmd) run(ctx context.Context, a *app) (int, error) {
 	if strings.TrimSpace(text) == "" {
 		return 0, belay.Errorf(belay.CodeUsage, "the answer is empty").WithHint("belay answer %s TEXT; belay deny %s gives none", c.ID, c.ID)
 	}
-	return a.respond(ctx, c.ID, belay.RespondAction{Decision: "answer", Message: text}, false)
+	return a.respond(ctx, c.ID, approvals.RespondAction{Decision: "answer", Message: text}, false)
 }
 
 // respond sends an answer to the thread that asked, wherever it is driven. With
 // edits the call is changed first.
-func (a *app) respond(ctx context.Context, id string, c belay.RespondAction, edits bool) (int, error) {
+func (a *app) respond(ctx context.Context, id string, c approvals.RespondAction, edits bool) (int, error) {
 	return a.ordering(ctx, func(r *runtime) (int, error) {
-		if err := view.Catchup(ctx, r.store); err != nil {
+		if err := view.Catchup(ctx, r.Store); err != nil {
 			return 0, err
 		}
-		at, err := view.ActionByID(ctx, r.store, id)
+		at, err := view.ActionByID(ctx, r.Store, id)
 		if err != nil {
 			return 0, unknownAction(err, id)
 		}
 		c.Action = at.ID
-		var other *store.Writer
 		if c.Decision == "allow" {
-			if err := a.sees(ctx, r.store, at.Stream, &c, edits); err != nil {
-				return 0, err
-			}
-			if other, err = engine.OtherWriter(ctx, r.store, at.Stream, at.ID, repositoryOf); err != nil {
+			if err := a.sees(ctx, r.Store, at.Stream, &c, edits); err != nil {
 				return 0, err
 			}
 		}
@@ -102,38 +100,45 @@ func (a *app) respond(ctx context.Context, id string, c belay.RespondAction, edi
 		if c.Args != nil {
 			what += " with other arguments"
 		}
-		exit, err := a.bringBeside(ctx, r, at.Session, at.Stream, c, what, other)
+		res, err := approvals.Respond(ctx, r.call("respond_action"), &c)
 		if belay.CodeOf(err) == belay.CodeConflict {
-			a.showAgain(ctx, r.store, at.Stream, at.ID)
+			a.showAgain(ctx, r.Store, at.Stream, at.ID)
 		}
-		return exit, err
+		if err != nil {
+			return 0, err
+		}
+		return a.tell(ctx, r, res, what)
 	})
 }
 
 // sees shows what is about to be allowed and binds the answer to exactly that:
 // to the version that was named, or to the one that is shown here.
-func (a *app) sees(ctx context.Context, st store.Store, stream belay.StreamID, c *belay.RespondAction, edits bool) error {
+func (a *app) sees(ctx context.Context, st store.Store, stream belay.StreamID, c *approvals.RespondAction, edits bool) error {
 	req, err := requestOf(ctx, st, stream, c.Action)
 	if req == nil || err != nil {
 		return err // it doesn't wait any more: the thread says its outcome
 	}
-	if c.Seen != "" && c.Seen != req.version {
+	if c.Version != "" && c.Version != req.version {
 		req.show(a)
-		return belay.Errorf(belay.CodeConflict, "the request has changed since version %s: it is version %s now", term.Line(c.Seen), req.version).At(string(c.Action)).
+		return belay.Errorf(belay.CodeConflict, "the request has changed since version %s: it is version %s now", term.Line(c.Version), req.version).At(string(c.Action)).
 			WithHint("look at it as it is, then: %s", req.howToAnswer()[0])
 	}
-	c.Seen = req.version
+	c.Version = req.version
 	req.show(a)
 	if edits && req.what == "" {
 		return belay.Errorf(belay.CodeBadCommand, "a %s has no arguments to change", req.Kind).At(string(c.Action)).WithHint("belay answer %s TEXT answers a question, belay approve %s allows the rest", c.Action, c.Action)
 	}
 	if edits {
-		if c.Args, err = a.Edit(ctx, req.args); err != nil {
+		args, err := a.Edit(ctx, req.args)
+		if err != nil {
+			return err
+		}
+		if err := c.Change(args); err != nil {
 			return err
 		}
 	}
 	if c.Args != nil && !a.JSON && req.what != "" {
-		fmt.Fprintf(a.Err, "changed to: %s\n", explain.Call(req.tool, c.Args))
+		fmt.Fprintf(a.Err, "changed to: %s\n", explain.Call(req.tool, c.Args.JSON()))
 	}
 	return nil
 }

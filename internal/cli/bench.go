@@ -223,7 +223,7 @@ func (b *benchmark) session(ctx context.Context, w *turnRun, n int, p *pace) err
 	if err := b.begin(ctx, w, "s"+strconv.Itoa(n)); err != nil {
 		return err
 	}
-	err := w.engine.Session(context.WithValue(ctx, paced{}, p), w.session, nil)
+	err := w.Engine.Session(context.WithValue(ctx, paced{}, p), w.session, nil)
 	return errors.Join(err, w.release())
 }
 

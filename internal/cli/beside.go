@@ -73,7 +73,7 @@ func (w *turnRun) drive(ctx context.Context) error {
 		if t, err := w.state(ctx); err != nil || t != nil && over(t, w.turn) {
 			return err
 		}
-		changed := w.store.Changed(ctx)
+		changed := w.Store.Changed(ctx)
 		err := w.join(ctx)
 		if _, owned := errors.AsType[*store.OwnedError](err); !owned {
 			if err != nil {
@@ -89,7 +89,7 @@ func (w *turnRun) drive(ctx context.Context) error {
 			return context.Cause(ctx)
 		}
 	}
-	return w.engine.Session(ctx, w.session, w.keep(ctx))
+	return w.Engine.Session(ctx, w.session, w.keep(ctx))
 }
 
 // over reports whether a turn was submitted to a thread and has ended: alone, as

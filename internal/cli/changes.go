@@ -49,7 +49,7 @@ func (e *turnEnd) note(p event.ArtifactChanged) {
 func (w *turnRun) counted(ctx context.Context, files []changedFile) []changedFile {
 	for i := range files {
 		f := &files[i]
-		edits, _, why := linesOf(ctx, w.store, f.Op, f.before, f.after)
+		edits, _, why := linesOf(ctx, w.Store, f.Op, f.before, f.after)
 		f.Unknown = why
 		for _, l := range edits {
 			switch l.Kind {

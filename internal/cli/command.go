@@ -6,6 +6,7 @@ import (
 	"sync"
 
 	"github.com/belay-run/belay"
+	usecase "github.com/belay-run/belay/internal/app"
 	"github.com/belay-run/belay/internal/cli/term"
 	"github.com/belay-run/belay/internal/core/thread"
 	"github.com/belay-run/belay/internal/engine"
@@ -82,25 +83,28 @@ func (a *app) ordering(ctx context.Context, f func(*runtime) (int, error)) (int,
 // bring gives a command to a session's stream, wherever it is driven, and prints
 // its outcome. what is said of a success.
 func (a *app) bring(ctx context.Context, r *runtime, id belay.SessionID, to belay.StreamID, c belay.Command, what string) (int, error) {
-	return a.bringBeside(ctx, r, id, to, c, what, nil)
-}
-
-// bringBeside is bring, for an answer that another session blocks; that one may
-// be nil.
-func (a *app) bringBeside(ctx context.Context, r *runtime, id belay.SessionID, to belay.StreamID, c belay.Command, what string, other *store.Writer) (int, error) {
-	ans, err := r.engine.Submit(ctx, a.order(id, to, c))
+	ans, err := r.Engine.Submit(ctx, a.order(id, to, c))
 	if err != nil {
 		return 0, err
 	}
-	t := told{Session: id, Result: what, Pending: ans.Pending}
-	if other != nil {
-		t.Writer = other.Session
+	return belay.ExitOK, a.accepted(ctx, r, to, told{Session: id, Result: what, Pending: ans.Pending})
+}
+
+// tell prints the result of a command for a thread. what is said of a success.
+func (a *app) tell(ctx context.Context, r *runtime, res *usecase.Result, what string) (int, error) {
+	t := told{Session: res.Session, Result: what, Pending: res.Status == usecase.Accepted}
+	if res.Writer != nil {
+		t.Writer = res.Writer.Session
 	}
-	if err := a.accepted(ctx, r, to, t); err != nil || a.JSON || other == nil {
+	if err := a.accepted(ctx, r, res.Thread.Stream(), t); err != nil || a.JSON || res.Writer == nil {
+		return belay.ExitOK, err
+	}
+	owner, err := r.Store.OwnerOf(ctx, t.Writer)
+	if owner == nil || err != nil {
 		return belay.ExitOK, err
 	}
 	_, err = fmt.Fprintf(a.Out, "session %s (process %d on %s) writes in %s: the call is denied with OTHER_WRITER unless that session has ended when this one continues\n"+
-		"belay sessions interrupt %s%s ends it\n", other.Session, other.Owner.PID, other.Owner.Host, term.Line(other.Path), other.Session, a.storeFlag())
+		"belay sessions interrupt %s%s ends it\n", t.Writer, owner.PID, owner.Host, term.Line(res.Writer.Path), t.Writer, a.storeFlag())
 	return belay.ExitOK, err
 }
 
@@ -116,11 +120,11 @@ type told struct {
 
 // accepted says the outcome of a command for another process's session.
 func (a *app) accepted(ctx context.Context, r *runtime, to belay.StreamID, t told) error {
-	owner, err := r.store.OwnerOf(ctx, t.Session)
+	owner, err := r.Store.OwnerOf(ctx, t.Session)
 	if err != nil {
 		return err
 	}
-	if owner == nil && unfinished(ctx, r.store, to) {
+	if owner == nil && unfinished(ctx, r.Store, to) {
 		if t.Server = a.serverURL(); t.Server == "" {
 			t.Resume = "belay sessions resume " + string(t.Session) + a.storeFlag()
 		}

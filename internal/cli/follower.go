@@ -112,7 +112,7 @@ func (u *follower) run(ctx context.Context, ended <-chan struct{}) error {
 		tick = t.C
 	}
 	for {
-		changed := u.w.store.Changed(ctx)
+		changed := u.w.Store.Changed(ctx)
 		if err := u.facts(ctx); err != nil {
 			return err
 		}
@@ -178,7 +178,7 @@ func (u *follower) facts(ctx context.Context) error {
 
 // log shows what the log has since the last look.
 func (u *follower) log(ctx context.Context) error {
-	for r, err := range u.w.store.Scan(ctx, u.w.from) {
+	for r, err := range u.w.Store.Scan(ctx, u.w.from) {
 		if err != nil {
 			return err
 		}
@@ -217,7 +217,7 @@ func (u *follower) took(ctx context.Context, ev event.Envelope) {
 	switch p := ev.Data.(type) {
 	case event.ArtifactChanged:
 		if p.Kind == "file" {
-			u.live.diff(ctx, u.w.store, p)
+			u.live.diff(ctx, u.w.Store, p)
 		}
 	case event.ActionRequired:
 		u.asked(ctx, ev.IDs.Action, p)

@@ -26,15 +26,15 @@ type forked struct {
 }
 
 func (c *forkCmd) order(ctx context.Context, a *app, r *runtime) (int, error) {
-	id, err := a.sessionID(ctx, r.store, c.ID, c.ID == "")
+	id, err := a.sessionID(ctx, r.Store, c.ID, c.ID == "")
 	if err != nil {
 		return 0, err
 	}
-	s, err := sessionState(ctx, r.store, id)
+	s, err := sessionState(ctx, r.Store, id)
 	if err != nil {
 		return 0, err
 	}
-	past, err := pastOf(ctx, r.store, id, s.Threads)
+	past, err := pastOf(ctx, r.Store, id, s.Threads)
 	if err != nil {
 		return 0, err
 	}
@@ -52,7 +52,7 @@ func (c *forkCmd) order(ctx context.Context, a *app, r *runtime) (int, error) {
 		f.Title = term.Short(s.Title, 73) + " (fork)"
 	}
 	create := belay.CreateSession{Workspace: s.Workspace, Title: string(r.scrub([]byte(f.Title))), Settings: s.Settings, Thread: f.Thread, Begin: &begin}
-	if _, err := r.engine.Submit(ctx, a.order(f.Session, f.Session.Stream(), create)); err != nil {
+	if _, err := r.Engine.Submit(ctx, a.order(f.Session, f.Session.Stream(), create)); err != nil {
 		return 0, err
 	}
 	a.tellFork(f, past)

@@ -112,7 +112,7 @@ type grantsRevokeCmd struct {
 }
 
 func (c *grantsRevokeCmd) order(ctx context.Context, a *app, r *runtime) (int, error) {
-	all, err := grantsIn(ctx, r.store, "", a.Now())
+	all, err := grantsIn(ctx, r.Store, "", a.Now())
 	if err != nil {
 		return 0, err
 	}

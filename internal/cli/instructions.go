@@ -111,7 +111,7 @@ func (in *instructions) file(ctx context.Context, root *os.Root, name, scope str
 	}
 	in.seen[text] = true
 	clean := in.r.scrub([]byte(text))
-	ref, err := in.r.store.Put(ctx, clean, "text/markdown")
+	ref, err := in.r.Store.Put(ctx, clean, "text/markdown")
 	if err != nil {
 		return err
 	}

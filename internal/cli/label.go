@@ -62,14 +62,14 @@ func (a *app) label(ctx context.Context, names []string, c belay.LabelSession, d
 	return a.ordering(ctx, func(r *runtime) (int, error) {
 		var ids []belay.SessionID
 		for _, name := range names {
-			s, err := findSession(ctx, r.store, name)
+			s, err := findSession(ctx, r.Store, name)
 			if err != nil {
 				return 0, err
 			}
 			ids = append(ids, s.ID)
 		}
 		for _, id := range ids {
-			ans, err := r.engine.Submit(ctx, a.order(id, id.Stream(), c))
+			ans, err := r.Engine.Submit(ctx, a.order(id, id.Stream(), c))
 			switch {
 			case err != nil:
 				return 0, err

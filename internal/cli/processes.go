@@ -193,7 +193,7 @@ func (c *processKillCmd) run(ctx context.Context, a *app) (int, error) {
 // toProcess brings a command to the thread that a process belongs to.
 func (a *app) toProcess(ctx context.Context, id string, c belay.Command, what string) (int, error) {
 	return a.ordering(ctx, func(r *runtime) (int, error) {
-		facts, err := processFacts(ctx, r.store, id)
+		facts, err := processFacts(ctx, r.Store, id)
 		if err != nil {
 			return 0, err
 		}

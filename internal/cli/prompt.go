@@ -35,7 +35,7 @@ func (u *follower) standing(ctx context.Context) error {
 	if len(openAsks(s)) == 0 {
 		return nil
 	}
-	open, err := openActions(ctx, u.w.store, u.w.thread)
+	open, err := openActions(ctx, u.w.Store, u.w.thread)
 	if err != nil {
 		return err
 	}
@@ -51,7 +51,7 @@ func (u *follower) asked(ctx context.Context, id belay.ActionID, p event.ActionR
 	if !here && (u.a.JSON || u.w.approvals != belay.ApprovalsWait) {
 		return
 	}
-	seen, err := requestOf(ctx, u.w.store, u.w.thread.Stream(), id)
+	seen, err := requestOf(ctx, u.w.Store, u.w.thread.Stream(), id)
 	if err != nil { // a question that can't be shown must not be answered
 		u.live.println("a question can't be shown, and stays open: " + term.Line(err.Error()))
 		return
@@ -199,7 +199,7 @@ func (u *follower) typed(ctx context.Context, l string, ok bool) {
 	if c.Decision != "allow" {
 		c.Args, c.Seen = nil, ""
 	}
-	_, err := u.w.engine.Submit(ctx, u.w.a.order(u.w.session, u.w.thread.Stream(), c))
+	_, err := u.w.Engine.Submit(ctx, u.w.a.order(u.w.session, u.w.thread.Stream(), c))
 	if err != nil {
 		u.live.println("not taken: " + term.Line(err.Error()))
 	}

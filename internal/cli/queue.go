@@ -177,7 +177,7 @@ func (c *queueReorderCmd) run(ctx context.Context, a *app) (int, error) {
 // driven. what is said of a success.
 func (a *app) updateQueue(ctx context.Context, session, what string, command func(*queueView) (belay.ThreadID, belay.Command, error)) (int, error) {
 	return a.ordering(ctx, func(r *runtime) (int, error) {
-		have, err := a.loadQueue(ctx, r.store, session)
+		have, err := a.loadQueue(ctx, r.Store, session)
 		if err != nil {
 			return 0, err
 		}

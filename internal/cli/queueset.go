@@ -46,7 +46,7 @@ func (c *queueSetCmd) over(q belay.Queueing) (belay.Queueing, error) {
 }
 
 func (c *queueSetCmd) order(ctx context.Context, a *app, r *runtime) (int, error) {
-	have, err := a.loadQueue(ctx, r.store, c.ID)
+	have, err := a.loadQueue(ctx, r.Store, c.ID)
 	if err != nil {
 		return 0, err
 	}
@@ -60,7 +60,7 @@ func (c *queueSetCmd) order(ctx context.Context, a *app, r *runtime) (int, error
 	}
 	told := policyRow{Session: have.session, Thread: th.Thread, Queue: wholeQueueing(q)}
 	if q != th.Line {
-		ans, err := r.engine.Submit(ctx, a.order(have.session, th.Thread.Stream(), belay.ConfigureQueue{Queue: q}))
+		ans, err := r.Engine.Submit(ctx, a.order(have.session, th.Thread.Stream(), belay.ConfigureQueue{Queue: q}))
 		if err != nil {
 			return 0, have.refusal(err)
 		}

@@ -3,6 +3,7 @@ package cli
 import (
 	"bytes"
 	"context"
+	usecase "github.com/belay-run/belay/internal/app"
 	"iter"
 	"slices"
 	"strings"
@@ -52,7 +53,7 @@ func counting(json bool) (*counted, *follower, *bytes.Buffer) {
 	a := &app{}
 	a.JSON = json
 	st := &counted{}
-	u := newWatch(a, &turnRun{runtime: &runtime{store: st}, session: "sess_1"})
+	u := newWatch(a, &turnRun{runtime: &runtime{Runtime: usecase.Runtime{Store: st}}, session: "sess_1"})
 	u.live = &renderer{out: &out, calls: map[belay.CallID]string{}, steps: map[belay.StepID]int{}}
 	return st, u, &out
 }

@@ -151,7 +151,7 @@ func numbers(e turnEnd, r result) string {
 
 // waits prints what a process leaves behind that waits for a person.
 func (w *turnRun) waits(ctx context.Context, r result) (int, error) {
-	open, err := openActions(ctx, w.store, w.thread)
+	open, err := openActions(ctx, w.Store, w.thread)
 	if err != nil {
 		return 0, err
 	}
@@ -170,7 +170,7 @@ func (w *turnRun) waits(ctx context.Context, r result) (int, error) {
 		return r.Exit, nil
 	}
 	for _, o := range open {
-		seen, err := requestOf(ctx, w.store, w.thread.Stream(), o.ID)
+		seen, err := requestOf(ctx, w.Store, w.thread.Stream(), o.ID)
 		if err != nil {
 			return 0, err
 		}
@@ -201,7 +201,7 @@ func (w *turnRun) whole(ctx context.Context, c belay.Content, field string) stri
 	if c.Ref == nil {
 		return c.Text
 	}
-	b, err := w.store.Get(ctx, c.Ref.Digest)
+	b, err := w.Store.Get(ctx, c.Ref.Digest)
 	if err != nil {
 		return c.Text
 	}

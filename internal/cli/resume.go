@@ -70,7 +70,7 @@ func (a *app) openSession(ctx context.Context, id string, last, driven bool) (*t
 }
 
 func (w *turnRun) find(ctx context.Context, id string, last, driven bool) (*session.State, error) {
-	sid, err := w.a.sessionID(ctx, w.store, id, last)
+	sid, err := w.a.sessionID(ctx, w.Store, id, last)
 	if err != nil {
 		return nil, err
 	}
@@ -79,10 +79,10 @@ func (w *turnRun) find(ctx context.Context, id string, last, driven bool) (*sess
 			return nil, err
 		}
 	}
-	if w.from, err = w.store.End(ctx); err != nil {
+	if w.from, err = w.Store.End(ctx); err != nil {
 		return nil, err
 	}
-	s, err := sessionState(ctx, w.store, sid)
+	s, err := sessionState(ctx, w.Store, sid)
 	if err != nil {
 		return nil, err
 	}
@@ -105,7 +105,7 @@ func (w *turnRun) find(ctx context.Context, id string, last, driven bool) (*sess
 // that drives it keeps it.
 func (w *turnRun) free(ctx context.Context, sid belay.SessionID) error {
 	for try := 0; ; try++ {
-		owner, err := w.store.OwnerOf(ctx, sid)
+		owner, err := w.Store.OwnerOf(ctx, sid)
 		if owner == nil || err != nil {
 			return err
 		}
@@ -177,13 +177,13 @@ func (w *turnRun) goOn(ctx context.Context, s *session.State, c resolved) error 
 		if err != nil {
 			return err
 		}
-		return w.store.Enqueue(ctx, w.a.order(w.session, w.thread.Stream(), belay.ResumeThread{Rules: rules, Limits: &c.Settings.Limits}))
+		return w.Store.Enqueue(ctx, w.a.order(w.session, w.thread.Stream(), belay.ResumeThread{Rules: rules, Limits: &c.Settings.Limits}))
 	case t != nil && len(t.Queue) > 0:
 		w.turn = t.Queue[0].Turn
 		return nil
 	case t != nil && t.Back && !pending:
 		return belay.Errorf(belay.CodeBadState, "its conversation was taken back, and nothing was said since").At(string(w.session)).WithHint("belay run --session %s TEXT", w.session)
-	case t != nil && t.Prev != nil && t.Prev.Outcome == belay.Completed && !waiting(ctx, w.store, w.session) && newest(s, t.Prev.Turn):
+	case t != nil && t.Prev != nil && t.Prev.Outcome == belay.Completed && !waiting(ctx, w.Store, w.session) && newest(s, t.Prev.Turn):
 		// It ended well and its process died before it could say so.
 		return w.ended(ctx, t.Prev.Turn)
 	case t == nil && !w.worksWait(ctx):
@@ -198,12 +198,12 @@ func (w *turnRun) goOn(ctx context.Context, s *session.State, c resolved) error 
 
 // worksWait reports whether work was given to the session that wasn't handled.
 func (w *turnRun) worksWait(ctx context.Context) bool {
-	rows, err := w.store.Lanes(ctx, w.session)
+	rows, err := w.Store.Lanes(ctx, w.session)
 	if err != nil {
 		return true
 	}
 	for _, row := range rows {
-		orders, err := w.store.Inbox(ctx, row.Stream)
+		orders, err := w.Store.Inbox(ctx, row.Stream)
 		if err != nil {
 			return true
 		}
@@ -228,7 +228,7 @@ func newest(s *session.State, turn belay.TurnID) bool {
 // ended makes the end of a turn known that came before this process.
 func (w *turnRun) ended(ctx context.Context, turn belay.TurnID) error {
 	w.turn = turn
-	for ev, err := range w.store.Read(ctx, w.thread.Stream(), 0) {
+	for ev, err := range w.Store.Read(ctx, w.thread.Stream(), 0) {
 		if err != nil {
 			return err
 		}
@@ -253,13 +253,13 @@ func (w *turnRun) retry(ctx context.Context, s *session.State, c resolved) error
 		return err
 	}
 	w.turn = belay.TurnID(belay.NewID(belay.PrefixTurn))
-	return w.store.Enqueue(ctx, w.a.order(w.session, s.Task.Stream(), belay.RetryTask{Turn: w.turn, Reason: "resumed by " + w.a.principal(), Rules: rules}))
+	return w.Store.Enqueue(ctx, w.a.order(w.session, s.Task.Stream(), belay.RetryTask{Turn: w.turn, Reason: "resumed by " + w.a.principal(), Rules: rules}))
 }
 
 // lastRules are the rules of the thread's newest turn.
 func (w *turnRun) lastRules(ctx context.Context) (belay.Ref, error) {
 	var last belay.Ref
-	for ev, err := range w.store.Read(ctx, w.thread.Stream(), 0) {
+	for ev, err := range w.Store.Read(ctx, w.thread.Stream(), 0) {
 		if err != nil {
 			return last, err
 		}
@@ -279,7 +279,7 @@ func (w *turnRun) lastRules(ctx context.Context) (belay.Ref, error) {
 // another one was given.
 func (w *turnRun) nextRules(ctx context.Context, c resolved, before belay.Ref) (belay.Ref, error) {
 	if c.Schema == nil && before.Digest != "" {
-		if raw, err := w.store.Get(ctx, before.Digest); err == nil {
+		if raw, err := w.Store.Get(ctx, before.Digest); err == nil {
 			var r thread.Rules
 			if json.Unmarshal(raw, &r) == nil {
 				c.Schema = r.Output

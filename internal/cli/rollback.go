@@ -67,14 +67,14 @@ func (g *rollback) run(ctx context.Context, s *session.State, target func(*histo
 			return 0, err
 		}
 	}
-	if err := g.engine.Settle(ctx, g.session); err != nil {
+	if err := g.Engine.Settle(ctx, g.session); err != nil {
 		return 0, err
 	}
 	if g.unfinished(ctx) {
 		return 0, belay.Errorf(belay.CodeBadState, "its last turn hasn't ended").At(string(g.session)).
 			WithHint("belay sessions interrupt %s, or belay sessions resume %s", g.session, g.session)
 	}
-	past, err := pastOf(ctx, g.store, g.session, s.Threads)
+	past, err := pastOf(ctx, g.Store, g.session, s.Threads)
 	if err != nil {
 		return 0, err
 	}
@@ -126,11 +126,11 @@ func (g *rollback) carryOut(ctx context.Context, past *history.Past, plan *histo
 	if g.scope == event.ScopeFiles && len(plan.Files) == 0 {
 		return g.nothing(plan)
 	}
-	c, err := plan.Command(ctx, g.store, g.scope, string(g.scrub([]byte(g.reason))))
+	c, err := plan.Command(ctx, g.Store, g.scope, string(g.scrub([]byte(g.reason))))
 	if err != nil {
 		return 0, err
 	}
-	if _, err := g.engine.Submit(ctx, g.a.order(g.session, past.Thread.Stream(), c)); err != nil {
+	if _, err := g.Engine.Submit(ctx, g.a.order(g.session, past.Thread.Stream(), c)); err != nil {
 		return 0, err
 	}
 	return g.restored(ctx)
@@ -218,7 +218,7 @@ func (w *turnRun) restoring(ctx context.Context) bool {
 	if t, err := w.state(ctx); err == nil && t != nil && t.Restore != nil {
 		return true
 	}
-	orders, err := w.store.Inbox(ctx, w.thread.Stream())
+	orders, err := w.Store.Inbox(ctx, w.thread.Stream())
 	if err != nil {
 		return false
 	}
@@ -238,11 +238,11 @@ type wentBack struct {
 
 // restored drives the session until its rollback is over, and prints the result.
 func (w *turnRun) restored(ctx context.Context) (int, error) {
-	if err := w.engine.Session(ctx, w.session, nil); err != nil {
+	if err := w.Engine.Session(ctx, w.session, nil); err != nil {
 		return 0, err
 	}
 	var last *event.HistoryRollbackCompleted
-	for ev, err := range w.store.Read(ctx, w.thread.Stream(), 0) {
+	for ev, err := range w.Store.Read(ctx, w.thread.Stream(), 0) {
 		if err != nil {
 			return 0, err
 		}

@@ -166,7 +166,7 @@ func (c *runCmd) taskMode() (belay.QueueMode, error) {
 
 // after gives a session work whose turns have all ended.
 func (w *turnRun) after(ctx context.Context, s *session.State, c resolved, t task) error {
-	if err := w.engine.Settle(ctx, w.session); err != nil {
+	if err := w.Engine.Settle(ctx, w.session); err != nil {
 		return err
 	}
 	if w.unfinished(ctx) {

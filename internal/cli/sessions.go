@@ -273,11 +273,11 @@ func (c *interruptCmd) order(ctx context.Context, a *app, r *runtime) (int, erro
 	if (c.ID == "") != c.Last {
 		return 0, belay.Errorf(belay.CodeUsage, "one session must be named").WithHint("belay sessions interrupt ID, or --last")
 	}
-	id, err := a.sessionID(ctx, r.store, c.ID, c.Last)
+	id, err := a.sessionID(ctx, r.Store, c.ID, c.Last)
 	if err != nil {
 		return 0, err
 	}
-	s, err := sessionState(ctx, r.store, id)
+	s, err := sessionState(ctx, r.Store, id)
 	if err != nil {
 		return 0, err
 	}

@@ -245,7 +245,7 @@ func (w *turnRun) beginCall(ctx context.Context, ws, title string, c resolved, t
 	w.turn = belay.TurnID(belay.NewID(belay.PrefixTurn))
 	w.workspace, w.approvals = ws, c.Approvals
 	var err error
-	if w.from, err = w.store.End(ctx); err != nil {
+	if w.from, err = w.Store.End(ctx); err != nil {
 		return err
 	}
 	use, _, err := w.claim(ctx, c, nil)
@@ -253,11 +253,11 @@ func (w *turnRun) beginCall(ctx context.Context, ws, title string, c resolved, t
 		return err
 	}
 	create := belay.CreateSession{Workspace: ws, Title: title, Settings: c.Settings, Thread: w.thread}
-	err = w.store.Enqueue(ctx, w.a.order(w.session, w.session.Stream(), create), w.a.order(w.session, w.session.Stream(), belay.UseWorkspace{Use: &use}))
+	err = w.Store.Enqueue(ctx, w.a.order(w.session, w.session.Stream(), create), w.a.order(w.session, w.session.Stream(), belay.UseWorkspace{Use: &use}))
 	if err != nil {
 		return err
 	}
-	if err := w.engine.Settle(ctx, w.session); err != nil { // the thread is open, and knows the use, before its turn
+	if err := w.Engine.Settle(ctx, w.session); err != nil { // the thread is open, and knows the use, before its turn
 		return err
 	}
 	rules, err := w.rules(ctx, w.a, c, ws)
@@ -268,7 +268,7 @@ func (w *turnRun) beginCall(ctx context.Context, ws, title string, c resolved, t
 	if err != nil {
 		return err
 	}
-	return w.store.Enqueue(ctx, w.a.order(w.session, w.thread.Stream(), belay.SubmitTurn{Turn: w.turn, Kind: belay.TurnSystem, Text: content, Rules: rules}))
+	return w.Store.Enqueue(ctx, w.a.order(w.session, w.thread.Stream(), belay.SubmitTurn{Turn: w.turn, Kind: belay.TurnSystem, Text: content, Rules: rules}))
 }
 
 // called is how a single call ended, as JSON.

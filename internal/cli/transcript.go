@@ -98,7 +98,7 @@ func (c *importCmd) bring(ctx context.Context, a *app, f *importFile, format tra
 	}
 	id := belay.SessionID(belay.NewID(belay.PrefixSession))
 	create := belay.CreateSession{Workspace: ws, Title: b.title(), Settings: a.defaults(), Thread: b.thread, Begin: &b.begin}
-	if _, err := r.engine.Submit(ctx, a.order(id, id.Stream(), create)); err != nil {
+	if _, err := r.Engine.Submit(ctx, a.order(id, id.Stream(), create)); err != nil {
 		return imported{}, err
 	}
 	from := b.begin.ImportedFrom
@@ -119,7 +119,7 @@ func (b *transcriptImport) keep(ctx context.Context, f *importFile) (err error) 
 	from := &belay.Import{Format: about.Format, Name: b.short(filepath.Base(f.name), maxName), Digest: store.DigestFrom(digest.Sum(nil)),
 		Session: belay.SessionID(b.short(about.Session, 128))}
 	b.begin.ImportedFrom = from
-	if b.begin.Base, err = history.WriteBase(ctx, b.r.store, b.saying(ctx, from)); err != nil {
+	if b.begin.Base, err = history.WriteBase(ctx, b.r.Store, b.saying(ctx, from)); err != nil {
 		return err
 	}
 	if b.begin.Base == nil {
@@ -232,7 +232,7 @@ func (b *transcriptImport) picture(ctx context.Context, p *transcript.Image) (be
 	if !fit(p) || !slices.Contains(b.shown, belay.DigestOf(p.Data)) {
 		return belay.Part{Text: "[belay] " + name + " isn't shown any more"}, nil
 	}
-	ref, err := b.r.store.Put(ctx, p.Data, p.Media)
+	ref, err := b.r.Store.Put(ctx, p.Data, p.Media)
 	if err != nil {
 		return belay.Part{}, err
 	}

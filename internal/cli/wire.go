@@ -11,7 +11,10 @@ import (
 
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/event"
+	usecase "github.com/belay-run/belay/internal/app"
+	"github.com/belay-run/belay/internal/auth"
 	"github.com/belay-run/belay/internal/engine"
+	"github.com/belay-run/belay/internal/read"
 	"github.com/belay-run/belay/internal/secret"
 	"github.com/belay-run/belay/internal/store"
 	"github.com/belay-run/belay/internal/store/sqlite"
@@ -21,6 +24,7 @@ import (
 	"github.com/belay-run/belay/internal/tool/file"
 	"github.com/belay-run/belay/internal/tool/plan"
 	"github.com/belay-run/belay/internal/tool/search"
+	"github.com/belay-run/belay/internal/view"
 )
 
 //go:embed system.md
@@ -72,10 +76,15 @@ func (a *app) open(ctx context.Context, make bool) (store.Store, error) {
 
 // runtime is what drives sessions in this process.
 type runtime struct {
-	store  store.Store
-	engine *engine.Engine
-	tools  *tool.Set // where no workspace says otherwise
-	scrub  func([]byte) []byte
+	usecase.Runtime
+	a     *app
+	tools *tool.Set // where no workspace says otherwise
+	scrub func([]byte) []byte
+}
+
+// call is a use case that the person at this terminal asks for.
+func (r *runtime) call(name string) *usecase.Call {
+	return &usecase.Call{Runtime: &r.Runtime, By: auth.Person(r.a.principal()), Command: name}
 }
 
 // set is the tools where no workspace says otherwise.
@@ -118,11 +127,13 @@ func (a *app) runtimeTelling(st store.Store, show func(event.Delta), recorded en
 	e, err := engine.New(engine.Config{
 		ArgsKey: key, Store: st, Owner: store.ThisProcess(), Provider: a.served, Tools: set, ToolsIn: a.toolsIn, Secrets: secrets, Now: a.Now, Live: show, Recorded: recorded, Point: a.Point, Keeper: a.keeper(), Confine: a.confine, Inspect: a.inspect, Check: a.checkers().Ask, Price: a.price, Counts: a.counts,
 	})
-	return &runtime{store: st, engine: e, tools: set, scrub: secrets.Bytes}, err
+	r := &runtime{a: a, tools: set, scrub: secrets.Bytes}
+	r.Runtime = usecase.Runtime{Store: st, Engine: e, Workspaces: &wiring{a: a, r: r}, Reads: &read.Reads{Store: st, Views: view.NewFollower(st)}, Drives: usecase.Local{}, Recorder: usecase.Local{}, Now: a.Now}
+	return r, err
 }
 
 // close gives everything back.
-func (r *runtime) close() error { return errors.Join(r.engine.Close(), r.store.Close()) }
+func (r *runtime) close() error { return errors.Join(r.Engine.Close(), r.Store.Close()) }
 
 // rules are what a turn is decided by, kept as content.
 func (r *runtime) rules(ctx context.Context, a *app, c resolved, ws string) (belay.Ref, error) {
@@ -139,7 +150,7 @@ func (r *runtime) rules(ctx context.Context, a *app, c resolved, ws string) (bel
 // keepRules completes a draft and keeps it as content.
 func (r *runtime) keepRules(ctx context.Context, a *app, c resolved, d drafted) (belay.Ref, error) {
 	if d.g.raw != nil {
-		if _, err := r.store.Put(ctx, d.g.raw, "application/json"); err != nil {
+		if _, err := r.Store.Put(ctx, d.g.raw, "application/json"); err != nil {
 			return belay.Ref{}, err
 		}
 	}
@@ -148,7 +159,7 @@ func (r *runtime) keepRules(ctx context.Context, a *app, c resolved, d drafted) 
 			return belay.Ref{}, err
 		}
 	}
-	return r.engine.KeepRules(ctx, d.rules)
+	return r.Engine.KeepRules(ctx, d.rules)
 }
 
 // principal is who gives commands here.

@@ -79,7 +79,7 @@ func (w *turnRun) begin(ctx context.Context, ws, title string, c resolved, t tas
 		}
 	}
 	var err error
-	if w.from, err = w.store.End(ctx); err != nil {
+	if w.from, err = w.Store.End(ctx); err != nil {
 		return err
 	}
 	before := []belay.Order{w.a.order(w.session, w.session.Stream(), create)}
@@ -128,7 +128,7 @@ func (w *turnRun) found(ctx context.Context, create belay.CreateSession, c resol
 	}
 	begin := func() (*engine.Founded, error) {
 		to := func(c belay.Command) belay.Order { return w.a.order(w.session, w.session.Stream(), c) }
-		return w.engine.Found(ctx, changes, c.Share, to(create), to(belay.UseWorkspace{Use: &use}), to(submit))
+		return w.Engine.Found(ctx, changes, c.Share, to(create), to(belay.UseWorkspace{Use: &use}), to(submit))
 	}
 	f, err := begin()
 	if other, ok := errors.AsType[*store.WriterError](err); ok {
@@ -157,7 +157,7 @@ func (w *turnRun) enqueue(ctx context.Context, c resolved, t task, rules belay.R
 	if err != nil {
 		return err
 	}
-	return w.store.Enqueue(ctx, append(before, w.a.order(w.session, w.session.Stream(), submit))...)
+	return w.Store.Enqueue(ctx, append(before, w.a.order(w.session, w.session.Stream(), submit))...)
 }
 
 // submission is the command that gives the session a task.
@@ -179,7 +179,7 @@ func (w *turnRun) content(ctx context.Context, t task) (belay.Content, error) {
 	clean := w.scrub([]byte(t.text))
 	c := belay.Content{Text: string(clean)}
 	if len(clean) > maxInline {
-		ref, err := w.store.Put(ctx, clean, "text/plain")
+		ref, err := w.Store.Put(ctx, clean, "text/plain")
 		if err != nil {
 			return c, err
 		}
@@ -190,7 +190,7 @@ func (w *turnRun) content(ctx context.Context, t task) (belay.Content, error) {
 		if f.text() {
 			b = w.scrub(b)
 		}
-		ref, err := w.store.Put(ctx, b, f.media)
+		ref, err := w.Store.Put(ctx, b, f.media)
 		if err != nil {
 			return c, err
 		}
@@ -207,7 +207,7 @@ func (w *turnRun) update(ctx context.Context, s *session.State, c resolved) erro
 	if same(s.Settings, c.Settings) {
 		return nil
 	}
-	return w.store.Enqueue(ctx, w.a.order(w.session, w.session.Stream(), belay.UpdateSession{Settings: c.Settings}))
+	return w.Store.Enqueue(ctx, w.a.order(w.session, w.session.Stream(), belay.UpdateSession{Settings: c.Settings}))
 }
 
 func same(a, b belay.Settings) bool {
@@ -233,14 +233,14 @@ func (w *turnRun) state(ctx context.Context) (*thread.State, error) {
 	}
 	w.folded.mu.Lock()
 	defer w.folded.mu.Unlock()
-	end, err := w.store.End(ctx)
+	end, err := w.Store.End(ctx)
 	if err != nil {
 		return nil, err
 	}
 	if w.folded.state != nil && w.folded.end == end && w.folded.of == w.thread {
 		return w.folded.state, nil
 	}
-	d, seq, _, err := engine.Load(ctx, w.store, w.thread.Stream())
+	d, seq, _, err := engine.Load(ctx, w.Store, w.thread.Stream())
 	if err != nil || seq == 0 {
 		return nil, err
 	}
@@ -250,7 +250,7 @@ func (w *turnRun) state(ctx context.Context) (*thread.State, error) {
 
 // unfinished reports whether a turn of the thread hasn't ended, or work waits.
 func (w *turnRun) unfinished(ctx context.Context) bool {
-	if rows, err := w.store.Lanes(ctx, w.session); err == nil {
+	if rows, err := w.Store.Lanes(ctx, w.session); err == nil {
 		for _, r := range rows {
 			if r.Inbox > 0 || r.Runnable {
 				return true
@@ -318,7 +318,7 @@ func (w *turnRun) interrupt(ctx context.Context, sig os.Signal) {
 		c.Turn = w.turn
 	}
 	order := w.a.order(w.session, w.thread.Stream(), c)
-	if err := w.store.Enqueue(ctx, order); err != nil {
+	if err := w.Store.Enqueue(ctx, order); err != nil {
 		w.watch.note("the interrupt can't be recorded: " + err.Error())
 	}
 }

@@ -22,7 +22,7 @@ import (
 // rules allow changes and no other session is one. more are allowances that
 // were given by answers. The draft is what it went by.
 func (w *turnRun) claim(ctx context.Context, c resolved, more []policy.Grant) (use belay.WorkspaceUse, d drafted, err error) {
-	epoch, release, err := w.engine.Own(ctx, w.session)
+	epoch, release, err := w.Engine.Own(ctx, w.session)
 	if err != nil {
 		return use, d, err
 	}
@@ -35,7 +35,7 @@ func (w *turnRun) claim(ctx context.Context, c resolved, more []policy.Grant) (u
 	if !rules.MayChange(more) {
 		return use, d, nil
 	}
-	err = w.store.ClaimWriter(ctx, w.session, epoch, repositoryOf(w.workspace), c.Share)
+	err = w.Store.ClaimWriter(ctx, w.session, epoch, repositoryOf(w.workspace), c.Share)
 	if other, ok := errors.AsType[*store.WriterError](err); ok {
 		return w.readsOnly(other), d, nil
 	}
@@ -77,11 +77,11 @@ func (w *turnRun) reclaim(ctx context.Context, s *session.State, c resolved) err
 		return err
 	}
 	if use != s.Use || w.join != nil { // another process may have settled it since
-		if err := w.store.Enqueue(ctx, w.a.order(w.session, w.session.Stream(), belay.UseWorkspace{Use: &use})); err != nil {
+		if err := w.Store.Enqueue(ctx, w.a.order(w.session, w.session.Stream(), belay.UseWorkspace{Use: &use})); err != nil {
 			return err
 		}
 	}
-	return w.engine.Settle(ctx, w.session)
+	return w.Engine.Settle(ctx, w.session)
 }
 
 // inWorktree makes a session in a worktree of its own: first the session, whose
@@ -107,13 +107,13 @@ func (w *turnRun) inWorktree(ctx context.Context, ws string, create belay.Create
 		w.say("%s of %s that are in no commit are not in the worktree", term.Plural(len(changed), "change"), root)
 	}
 	for _, c := range []belay.Command{create, belay.UseWorkspace{Worktree: &t}} {
-		if _, err := w.engine.Submit(ctx, w.a.order(w.session, w.session.Stream(), c)); err != nil {
+		if _, err := w.Engine.Submit(ctx, w.a.order(w.session, w.session.Stream(), c)); err != nil {
 			return err
 		}
 	}
 	if err := git.Add(ctx, t); err != nil {
 		t.Removed = true
-		_, told := w.engine.Submit(ctx, w.a.order(w.session, w.session.Stream(), belay.UseWorkspace{Worktree: &t}))
+		_, told := w.Engine.Submit(ctx, w.a.order(w.session, w.session.Stream(), belay.UseWorkspace{Worktree: &t}))
 		return errors.Join(err, told)
 	}
 	w.say("in a worktree of %s, on branch %s", root, t.Branch)

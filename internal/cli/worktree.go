@@ -76,7 +76,7 @@ type worktreeRemoveCmd struct {
 }
 
 func (c *worktreeRemoveCmd) order(ctx context.Context, a *app, r *runtime) (int, error) {
-	id, err := a.sessionID(ctx, r.store, c.ID, false)
+	id, err := a.sessionID(ctx, r.Store, c.ID, false)
 	if err != nil {
 		return 0, err
 	}
@@ -102,14 +102,14 @@ func (c *worktreeRemoveCmd) order(ctx context.Context, a *app, r *runtime) (int,
 // removeWorktree removes a session's worktree and records it. A session that is
 // driven keeps its worktree.
 func (a *app) removeWorktree(ctx context.Context, r *runtime, id belay.SessionID, force bool) (t belay.Worktree, kept bool, err error) {
-	s, err := sessionState(ctx, r.store, id)
+	s, err := sessionState(ctx, r.Store, id)
 	if err != nil {
 		return t, false, err
 	}
 	if s.Worktree == nil || s.Worktree.Removed {
 		return t, false, belay.Errorf(belay.CodeBadState, "the session has no worktree").At(string(id)).WithHint("belay worktree list")
 	}
-	owner, err := r.store.OwnerOf(ctx, id)
+	owner, err := r.Store.OwnerOf(ctx, id)
 	if err != nil {
 		return t, false, err
 	}
@@ -121,7 +121,7 @@ func (a *app) removeWorktree(ctx context.Context, r *runtime, id belay.SessionID
 		return t, false, err
 	}
 	t.Removed = true
-	_, err = r.engine.Submit(ctx, a.order(id, id.Stream(), belay.UseWorkspace{Worktree: &t}))
+	_, err = r.Engine.Submit(ctx, a.order(id, id.Stream(), belay.UseWorkspace{Worktree: &t}))
 	return t, kept, err
 }
 

@@ -167,7 +167,7 @@ func (s *Server) attachment(r *http.Request) (*attachment, error) {
 	if err != nil {
 		return nil, err
 	}
-	a := &attachment{Call: app.Call{Runtime: &t.Runtime, By: p, Command: "write_process_stdin"}, tenant: t, server: s, pace: s.pace, sid: belay.SessionID(r.PathValue("id")),
+	a := &attachment{Call: app.Call{Runtime: &t.Runtime, By: p, Remote: true, Command: "write_process_stdin"}, tenant: t, server: s, pace: s.pace, sid: belay.SessionID(r.PathValue("id")),
 		id: belay.ProcessID(r.PathValue("process")), offset: offset, writes: p.Role.May(auth.Work) && !readOnly, typed: newTyped()}
 	if a.token, err = bearer(r); err != nil {
 		return nil, err

@@ -193,7 +193,7 @@ func (t *tenant) warn(ctx context.Context, what string, err error) {
 // follows answers a stream that a channel follows.
 func (t *tenant) follows(w http.ResponseWriter, r *http.Request, id string, stream http.HandlerFunc) {
 	p, _ := auth.From(r.Context())
-	ctx, err := (&app.Call{Runtime: &t.Runtime, By: p}).Follow(r.Context(), id)
+	ctx, err := (&app.Call{Runtime: &t.Runtime, By: p, Remote: true}).Follow(r.Context(), id)
 	if err != nil {
 		problem.Write(w, r, err)
 		return

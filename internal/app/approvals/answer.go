@@ -70,7 +70,8 @@ func resolvePermission(ctx context.Context, r *app.Call, in *ResolvePermission) 
 	return respond(ctx, r, "permission", RespondAction{Action: in.Action, Decision: in.Decision, Version: in.Version, Allowance: in.Allowance, Args: in.Args, Message: in.Message})
 }
 
-func respondAction(ctx context.Context, r *app.Call, in *RespondAction) (*app.Result, error) {
+// Respond brings an answer to the thread that asked.
+func Respond(ctx context.Context, r *app.Call, in *RespondAction) (*app.Result, error) {
 	return respond(ctx, r, "", *in)
 }
 
@@ -138,9 +139,9 @@ func decide(ctx context.Context, r *app.Call, kind string, in RespondAction) (*a
 	case belay.CodeConflict:
 		err = input.At("version", err)
 	case belay.CodeAlreadyAnswered:
-		err = input.At("actionId", app.Hinted(err, "GET /v1/actions lists what waits yet"))
+		err = input.At("actionId", r.Hinted(err, "GET /v1/actions lists what waits yet"))
 	case belay.CodeBadCommand:
-		err = in.blame(err)
+		err = in.blame(r, err)
 	}
 	return nil, err
 }
@@ -156,14 +157,14 @@ func otherWriter(ctx context.Context, r *app.Call, s belay.StreamID, action bela
 }
 
 // blame adds the field that the thread refused.
-func (in *RespondAction) blame(err error) error {
+func (in *RespondAction) blame(r *app.Call, err error) error {
 	switch {
 	case in.Scope == "prefix" && in.Decision == "allow":
-		return input.At("prefix", app.Hinted(err, "GET /v1/actions shows the call; its first words, or its folder, can be a prefix"))
+		return input.At("prefix", r.Hinted(err, "GET /v1/actions shows the call; its first words, or its folder, can be a prefix"))
 	case in.Allowance != (Allowance{}):
-		return input.At("scope", app.Hinted(err, "leave it out to allow this call alone"))
+		return input.At("scope", r.Hinted(err, "leave it out to allow this call alone"))
 	}
-	return input.At("decision", app.Hinted(err, "allow or deny a permission, answer a question"))
+	return input.At("decision", r.Hinted(err, "allow or deny a permission, answer a question"))
 }
 
 func (in *RespondAction) check() error {
@@ -194,6 +195,9 @@ func (in *RespondAction) check() error {
 	}
 	return nil
 }
+
+// Change makes the call run with other arguments: a JSON object.
+func (in *RespondAction) Change(args []byte) error { return json.Unmarshal(args, &in.Args) }
 
 // changed are the arguments that the call gets, nil when it keeps its own.
 func (in *RespondAction) changed() json.RawMessage {

@@ -68,7 +68,7 @@ func toProcess(ctx context.Context, r *app.Call, sid belay.SessionID, id belay.P
 		if here {
 			told, err := r.Send(ctx, sid, th.Stream(), c)
 			if belay.CodeOf(err) == belay.CodeUnavailable {
-				err = app.Hinted(err, "get_thread_read lists what runs; "+"GET /v1/sessions/{id}/processes/{process}/attach gives what an ended program printed")
+				err = r.Hinted(err, "get_thread_read lists what runs; "+"GET /v1/sessions/{id}/processes/{process}/attach gives what an ended program printed")
 			}
 			return app.With(told, input.At("processId", err), th, "")
 		}
