@@ -15,6 +15,7 @@ import (
 	"github.com/belay-run/belay/internal/store/outputs"
 	"github.com/belay-run/belay/internal/store/retention"
 	"github.com/belay-run/belay/internal/store/sqlite"
+	"github.com/belay-run/belay/internal/store/sqlite/backup"
 	"github.com/belay-run/belay/internal/view"
 )
 
@@ -91,14 +92,14 @@ func (c *storeBackupCmd) run(ctx context.Context, a *app) (int, error) {
 	}
 	defer db.Close() //nolint:errcheck // nothing was written
 	file := a.abs(c.File)
-	m, err := db.Backup(ctx, file, c.Force)
+	m, err := backup.Write(ctx, db, file, backup.Options{Replace: c.Force, Now: a.Now})
 	if err != nil {
 		return 0, err
 	}
 	if a.JSON {
 		a.PrintJSON(struct {
 			File string `json:"file"`
-			sqlite.Manifest
+			backup.Manifest
 		}{file, m})
 		return belay.ExitOK, nil
 	}
@@ -117,7 +118,7 @@ func (c *storeRestoreCmd) run(ctx context.Context, a *app) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	done, err := sqlite.Restore(ctx, a.abs(c.File), dir, sqlite.RestoreOptions{Force: c.Force, Now: a.Now})
+	done, err := backup.Restore(ctx, a.abs(c.File), dir, backup.RestoreOptions{Force: c.Force, Now: a.Now})
 	if err != nil {
 		return 0, err
 	}
@@ -125,7 +126,7 @@ func (c *storeRestoreCmd) run(ctx context.Context, a *app) (int, error) {
 		a.PrintJSON(struct {
 			Store string `json:"store"`
 			Aside string `json:"aside,omitempty"`
-			sqlite.Manifest
+			backup.Manifest
 		}{dir, done.Aside, done.Manifest})
 		return belay.ExitOK, nil
 	}

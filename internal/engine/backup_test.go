@@ -18,6 +18,7 @@ import (
 	"github.com/belay-run/belay/internal/model/scripted"
 	"github.com/belay-run/belay/internal/store"
 	"github.com/belay-run/belay/internal/store/sqlite"
+	"github.com/belay-run/belay/internal/store/sqlite/backup"
 	"github.com/belay-run/belay/internal/store/sqlite/verify"
 	"github.com/belay-run/belay/internal/tool"
 	"github.com/belay-run/belay/internal/tool/plan"
@@ -157,11 +158,11 @@ func TestBackupUnderLoadRestoreVerifyResume(t *testing.T) {
 			}
 		}
 		file, dir := filepath.Join(temp, fmt.Sprint("backup", i)), filepath.Join(temp, fmt.Sprint("store", i))
-		made, err := s.db.Backup(t.Context(), file, false)
+		made, err := backup.Write(t.Context(), s.db, file, backup.Options{})
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := sqlite.Restore(t.Context(), file, dir, sqlite.RestoreOptions{}); err != nil {
+		if _, err := backup.Restore(t.Context(), file, dir, backup.RestoreOptions{}); err != nil {
 			t.Fatal(err)
 		}
 		if r, err := verify.Run(t.Context(), dir, verify.Options{}); err != nil || !r.OK() || r.Position != made.Position || made.Position <= last {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/internal/lib/atomicfile/failfs"
+	"github.com/belay-run/belay/internal/store/sqlite/backup"
 )
 
 // TestFaultABackupIsThereWholeOrNotAtAll fails each operation of the disk once.
@@ -29,7 +30,7 @@ func TestFaultABackupIsThereWholeOrNotAtAll(t *testing.T) {
 			}
 			disk.At, disk.N, disk.Err = at, 0, problem
 			file := filepath.Join(t.TempDir(), "backup")
-			_, err = db.Backup(t.Context(), file, false)
+			_, err = backup.Write(t.Context(), db, file, backup.Options{FS: disk})
 			if !disk.Hit {
 				if err != nil || at < 8 {
 					t.Errorf("without a fault: %v after %d operations", err, disk.N)
@@ -63,7 +64,7 @@ func TestFaultARestoreLeavesOneOfBothStores(t *testing.T) {
 		t.Fatal(err)
 	}
 	file := filepath.Join(t.TempDir(), "backup")
-	made, err := db.Backup(t.Context(), file, false)
+	made, err := backup.Write(t.Context(), db, file, backup.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -83,7 +84,7 @@ func TestFaultARestoreLeavesOneOfBothStores(t *testing.T) {
 			}
 			disk := &failfs.Failing{At: at, Err: problem}
 			now := time.Date(2026, 3, 1, 0, 0, at, 0, time.UTC)
-			done, err := Restore(t.Context(), file, dir, RestoreOptions{Force: true, FS: disk, Now: func() time.Time { return now }})
+			done, err := backup.Restore(t.Context(), file, dir, backup.RestoreOptions{Force: true, FS: disk, Now: func() time.Time { return now }})
 			what := fmt.Sprintf("%s %d, %v", disk.Op, at, problem)
 			if (err != nil) != disk.Hit {
 				t.Errorf("%s: %v", what, err)

@@ -13,6 +13,7 @@ import (
 
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/internal/store"
+	"github.com/belay-run/belay/internal/store/sqlite/backup"
 	"github.com/belay-run/belay/internal/store/sqlite/layout"
 )
 
@@ -39,14 +40,14 @@ func TestABackupIsTheStoreAtOnePosition(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	made, err := db.Backup(t.Context(), file, false)
+	made, err := backup.Write(t.Context(), db, file, backup.Options{})
 	if err != nil || made.Position != end || made.Streams != 3 || made.Files == 0 || made.Runtime != db.Runtime() {
 		t.Fatalf("%+v, %v", made, err)
 	}
 	if err := m.steps(t.Context(), 5); err != nil {
 		t.Fatal(err)
 	}
-	done, err := Restore(t.Context(), file, dir, RestoreOptions{})
+	done, err := backup.Restore(t.Context(), file, dir, backup.RestoreOptions{})
 	if err != nil || done.Manifest != made || done.Aside != "" {
 		t.Fatalf("%+v, %v", done, err)
 	}
@@ -84,12 +85,12 @@ func TestBackupsUnderLoadAreWhole(t *testing.T) {
 	temp, last := t.TempDir(), store.Position(0)
 	for i := range 5 {
 		file, dir := filepath.Join(temp, fmt.Sprint("backup", i)), filepath.Join(temp, fmt.Sprint("store", i))
-		made, err := db.Backup(t.Context(), file, false)
+		made, err := backup.Write(t.Context(), db, file, backup.Options{})
 		if err != nil || made.Position <= last {
 			t.Fatalf("%+v after %d, %v", made, last, err)
 		}
 		last = made.Position
-		if _, err := Restore(t.Context(), file, dir, RestoreOptions{}); err != nil {
+		if _, err := backup.Restore(t.Context(), file, dir, backup.RestoreOptions{}); err != nil {
 			t.Fatal(err)
 		}
 		if r := verified(t, dir); !r.OK() || r.Position != last {
@@ -104,7 +105,7 @@ func TestBackupsUnderLoadAreWhole(t *testing.T) {
 func TestADamagedBackupIsRefusedAndNothingChanges(t *testing.T) {
 	db, _ := stored(t)
 	file, dir := filepath.Join(t.TempDir(), "backup"), whole(t)
-	if _, err := db.Backup(t.Context(), file, false); err != nil {
+	if _, err := backup.Write(t.Context(), db, file, backup.Options{}); err != nil {
 		t.Fatal(err)
 	}
 	intact, err := os.ReadFile(file)
@@ -116,7 +117,7 @@ func TestADamagedBackupIsRefusedAndNothingChanges(t *testing.T) {
 		if err := os.WriteFile(file, b, 0o600); err != nil {
 			t.Fatal(err)
 		}
-		_, err := Restore(t.Context(), file, dir, RestoreOptions{Force: true})
+		_, err := backup.Restore(t.Context(), file, dir, backup.RestoreOptions{Force: true})
 		if err == nil || belay.CodeOf(err) != belay.CodeBadBackup && belay.CodeOf(err) != belay.CodeStoreNewer {
 			t.Fatalf("%s: %v", what, err)
 		}
@@ -150,13 +151,13 @@ func padding(b []byte, at int) bool {
 func TestRestoreKeepsWhatItReplacesAside(t *testing.T) {
 	db, _ := stored(t)
 	file, dir := filepath.Join(t.TempDir(), "backup"), whole(t)
-	made, err := db.Backup(t.Context(), file, false)
+	made, err := backup.Write(t.Context(), db, file, backup.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, err = db.Backup(t.Context(), file, false)
+	_, err = backup.Write(t.Context(), db, file, backup.Options{})
 	wantCode(t, err, belay.CodeExists)
-	_, err = Restore(t.Context(), file, dir, RestoreOptions{})
+	_, err = backup.Restore(t.Context(), file, dir, backup.RestoreOptions{})
 	wantCode(t, err, belay.CodeExists)
 	old := verified(t, dir)
 
@@ -164,14 +165,14 @@ func TestRestoreKeepsWhatItReplacesAside(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, err = Restore(t.Context(), file, dir, RestoreOptions{Force: true})
+	_, err = backup.Restore(t.Context(), file, dir, backup.RestoreOptions{Force: true})
 	wantCode(t, err, belay.CodeStoreBusy)
 	newWork(t, open, "goes on").append(t, open, "x")
 	if err := open.Close(); err != nil {
 		t.Fatal(err)
 	}
 
-	done, err := Restore(t.Context(), file, dir, RestoreOptions{Force: true})
+	done, err := backup.Restore(t.Context(), file, dir, backup.RestoreOptions{Force: true})
 	if err != nil || done.Aside == "" {
 		t.Fatalf("%+v, %v", done, err)
 	}
@@ -199,7 +200,7 @@ func TestPositionsGoOnBehindTheStoreThatIsReplaced(t *testing.T) {
 	w := newWork(t, db, "a")
 	w.append(t, db, "one")
 	file := filepath.Join(t.TempDir(), "backup")
-	if _, err := db.Backup(t.Context(), file, false); err != nil {
+	if _, err := backup.Write(t.Context(), db, file, backup.Options{}); err != nil {
 		t.Fatal(err)
 	}
 	for range 5 {
@@ -212,7 +213,7 @@ func TestPositionsGoOnBehindTheStoreThatIsReplaced(t *testing.T) {
 	if err := db.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := Restore(t.Context(), file, dir, RestoreOptions{Force: true}); err != nil {
+	if _, err := backup.Restore(t.Context(), file, dir, backup.RestoreOptions{Force: true}); err != nil {
 		t.Fatal(err)
 	}
 	again := openStore(t, dir, Options{})
@@ -225,7 +226,7 @@ func TestPositionsGoOnBehindTheStoreThatIsReplaced(t *testing.T) {
 // Guarantee: S24.
 func TestNothingIsRemovedWhileABackupIsMade(t *testing.T) {
 	db, m := stored(t)
-	release, err := db.holdContents(t.Context())
+	release, err := db.HoldContents(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -235,7 +236,7 @@ func TestNothingIsRemovedWhileABackupIsMade(t *testing.T) {
 	}
 	_, err = db.DeleteSession(t.Context(), b.Session, "user:mia")
 	wantCode(t, err, belay.CodeBusy)
-	_, err = db.Backup(t.Context(), filepath.Join(t.TempDir(), "second"), false)
+	_, err = backup.Write(t.Context(), db, filepath.Join(t.TempDir(), "second"), backup.Options{})
 	wantCode(t, err, belay.CodeBusy)
 	if err := release(); err != nil {
 		t.Fatal(err)
@@ -250,7 +251,7 @@ func TestADamagedStoreIsNotBackedUp(t *testing.T) {
 	sqlExec(t, &DB{o: Options{}.withDefaults(), path: layout.Path(dir), life: t.Context()}, "UPDATE events SET time=time+1 WHERE stream=2 AND seq=3")
 	db := openStore(t, dir, Options{})
 	file := filepath.Join(t.TempDir(), "backup")
-	_, err := db.Backup(t.Context(), file, false)
+	_, err := backup.Write(t.Context(), db, file, backup.Options{})
 	wantCode(t, err, belay.CodeStoreDamaged)
 	if left, _ := os.ReadDir(filepath.Dir(file)); len(left) > 0 {
 		t.Errorf("left behind: %v", left)
@@ -267,7 +268,7 @@ func TestPositionsBeforeARestoreAreKnown(t *testing.T) {
 	w := newWork(t, db, "a")
 	w.append(t, db, "one")
 	file := filepath.Join(t.TempDir(), "backup")
-	if _, err := db.Backup(t.Context(), file, false); err != nil {
+	if _, err := backup.Write(t.Context(), db, file, backup.Options{}); err != nil {
 		t.Fatal(err)
 	}
 	kept, err := db.End(t.Context())
@@ -286,7 +287,7 @@ func TestPositionsBeforeARestoreAreKnown(t *testing.T) {
 	for i := range 3 {
 		place := t.TempDir()
 		clock := func() time.Time { return now.Add(time.Duration(i) * time.Millisecond) }
-		if _, err := Restore(t.Context(), file, place, RestoreOptions{Now: clock}); err != nil {
+		if _, err := backup.Restore(t.Context(), file, place, backup.RestoreOptions{Now: clock}); err != nil {
 			t.Fatal(err)
 		}
 		again := openStore(t, place, Options{})

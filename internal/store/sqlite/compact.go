@@ -105,7 +105,7 @@ func (db *DB) oldContents(ctx context.Context) (old contents, sizes map[[32]byte
 			return nil, nil, err
 		}
 	}
-	err = db.eachFile(ctx, func(d [32]byte, path string) error {
+	err = layout.EachContent(ctx, db.blobs, func(d [32]byte, path string) error {
 		info, err := os.Stat(path)
 		if err == nil && time.Since(info.ModTime()) > contentAge {
 			old.add(d)
@@ -152,7 +152,7 @@ func (db *DB) size() (total int64, err error) {
 			return 0, layout.Unreadable(path, err)
 		}
 	}
-	err = db.eachFile(db.life, func(_ [32]byte, path string) error {
+	err = layout.EachContent(db.life, db.blobs, func(_ [32]byte, path string) error {
 		info, err := os.Stat(path)
 		if errors.Is(err, fs.ErrNotExist) {
 			return nil
@@ -213,7 +213,7 @@ func (db *DB) Inventory(ctx context.Context) (h Inventory, err error) {
 	if h.Position, err = db.End(ctx); err != nil {
 		return h, err
 	}
-	err = db.eachFile(ctx, func(_ [32]byte, path string) error {
+	err = layout.EachContent(ctx, db.blobs, func(_ [32]byte, path string) error {
 		if info, err := os.Stat(path); err == nil {
 			h.Files++
 			h.FileBytes += info.Size()

@@ -1,6 +1,7 @@
 package sqlite
 
 import (
+	"cmp"
 	"context"
 
 	"github.com/belay-run/belay"
@@ -183,7 +184,7 @@ func (w *writer) thoroughly(query string, args ...any) error {
 		return err
 	}
 	err := w.exec(query, args...)
-	return cmpErr(err, w.exec(secureDeleteFast))
+	return cmp.Or(err, w.exec(secureDeleteFast))
 }
 
 // purgePortion is how many rows a transaction of a deletion removes: others wait
@@ -228,7 +229,7 @@ func (p *purgeOp) apply(w *writer) (refused, broken error) {
 	}
 	now.Pending = nil
 	p.done = true
-	return nil, cmpErr(w.exec("UPDATE tombstones SET pending=x'', sum=? WHERE pos=?", now.Sum(), int64(now.Position)), w.exec(secureDeleteFast))
+	return nil, cmp.Or(w.exec("UPDATE tombstones SET pending=x'', sum=? WHERE pos=?", now.Sum(), int64(now.Position)), w.exec(secureDeleteFast))
 }
 
 // count runs a statement and tells how many rows it changed.

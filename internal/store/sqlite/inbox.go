@@ -2,6 +2,7 @@ package sqlite
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"database/sql"
 
@@ -81,7 +82,7 @@ func (w *writer) sameAs(p layout.Order, fresh []layout.Order) (known []byte, err
 func (w *writer) enqueue(p *layout.Order) error {
 	s, found, refused, broken := w.streamIn(p.Order.Session, p.Order.Stream)
 	if refused != nil || broken != nil {
-		return cmpErr(broken, refused)
+		return cmp.Or(broken, refused)
 	}
 	if !found {
 		if err := w.save(&s); err != nil {
@@ -94,13 +95,6 @@ func (w *writer) enqueue(p *layout.Order) error {
 	w.grown += len(p.Body)
 	return w.exec("INSERT INTO inbox (stream, id, principal, time, name, body, sum) VALUES (?,?,?,?,?,?,?)",
 		s.ID, string(p.Order.ID), p.Order.Principal, p.Time, p.Name, p.Body, p.RowSum())
-}
-
-func cmpErr(first, second error) error {
-	if first != nil {
-		return first
-	}
-	return second
 }
 
 // Inbox lists what waits for a stream, oldest first.

@@ -6,11 +6,10 @@ import (
 	"database/sql"
 	"errors"
 	"io"
-	"io/fs"
-	"path/filepath"
 
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/internal/store"
+	"github.com/belay-run/belay/internal/store/sqlite/layout"
 )
 
 // contents are candidates for removal. The value says that something names it.
@@ -220,7 +219,7 @@ func (db *DB) otherDocuments(ctx context.Context, c contents, find finder) error
 			return err
 		}
 	}
-	return db.eachFile(ctx, func(d [32]byte, path string) error {
+	return layout.EachContent(ctx, db.blobs, func(d [32]byte, path string) error {
 		if _, candidate := c[d]; candidate {
 			return nil
 		}
@@ -235,25 +234,4 @@ func pad(b []byte) []byte {
 	var d [32]byte
 	copy(d[:], b)
 	return d[:]
-}
-
-// eachFile calls each with every file of content.
-func (db *DB) eachFile(ctx context.Context, each func(d [32]byte, path string) error) error {
-	root := db.blobs
-	return filepath.WalkDir(root, func(path string, e fs.DirEntry, err error) error {
-		if errors.Is(err, fs.ErrNotExist) {
-			return nil // it went while we looked
-		}
-		if err == nil {
-			err = ctx.Err()
-		}
-		if err != nil || e.IsDir() {
-			return err
-		}
-		d, ok := store.RawDigest(belay.Digest("sha256:" + filepath.Base(filepath.Dir(path)) + filepath.Base(path)))
-		if !ok {
-			return nil
-		}
-		return each(d, path)
-	})
 }

@@ -34,7 +34,7 @@ func storeMutants() []mutant {
 			swap("store/sqlite.DropExpired", "let[n.Output] > n.Pos", "true"),
 			"store/sqlite AnOutputThatSomethingElseNeedsStays"},
 		{"a restored store gives positions again",
-			drop("store/sqlite.Restore", "u.setApart(ctx)"),
+			drop("store/sqlite/backup.Restore", "u.setApart(ctx)"),
 			"store/sqlite PositionsBeforeARestore"},
 		{"travel: content isn't held against its digest",
 			never("bundle.piece", "store.DigestFrom(digest) != c.Digest"),

@@ -215,3 +215,14 @@ func Guard(run func() error) (err error) {
 	}()
 	return run()
 }
+
+// Execute runs a statement on a database, over a connection of its own.
+func Execute(ctx context.Context, dsn, statement string) error {
+	db, err := sql.Open("sqlite", dsn)
+	if err != nil {
+		return err
+	}
+	db.SetMaxOpenConns(1)
+	_, err = db.ExecContext(ctx, statement)
+	return errors.Join(err, db.Close())
+}

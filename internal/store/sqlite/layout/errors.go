@@ -7,6 +7,7 @@ import (
 	"syscall"
 
 	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/internal/store"
 )
 
 // Primary result codes of SQLite.
@@ -86,4 +87,27 @@ func Unreadable(path string, err error) error {
 	}
 	return belay.Errorf(belay.CodeStoreFailed, "the store can't be read").At(path).
 		WithHint("check the permissions and the disk").Wrap(err)
+}
+
+// Failed turns what SQLite says of a database into an error as a user meets it.
+func Failed(path string, err error, doing string) error {
+	switch ResultCode(err) {
+	case CodeFull:
+		return NoSpace(path, err)
+	case CodeReadOnly:
+		return belay.Errorf(belay.CodeStoreReadOnly, "the store can't be written").At(path).
+			WithHint("make the file and its directory writable").Wrap(err)
+	case CodeBusy, CodeLocked:
+		return belay.Errorf(belay.CodeStoreBusy, "another process keeps the store locked").At(path).
+			WithHint("repeat the command; nothing was written").Wrap(err)
+	case CodeCorrupt, CodeNotADB:
+		return store.Damaged(path, "the database file is damaged").Wrap(err)
+	case CodeIO:
+		return belay.Errorf(belay.CodeStoreFailed, "the disk failed: %s", doing).At(path).
+			WithHint("look at the disk, then start again: the store is checked before it is written again").Wrap(err)
+	case CodeCantOpen:
+		return belay.Errorf(belay.CodeStoreFailed, "the database file can't be opened").At(path).
+			WithHint("check the path and its permissions").Wrap(err)
+	}
+	return belay.Errorf(belay.CodeStoreFailed, "%s", doing).At(path).Wrap(err)
 }

@@ -4,10 +4,14 @@
 package layout
 
 import (
+	"context"
+	"errors"
+	"io/fs"
 	"os"
 	"path/filepath"
 
 	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/internal/store"
 )
 
 // ContentFile is where the file of a content is below the directory of blobs: two
@@ -36,3 +40,27 @@ func NeedsCheck(dir string) bool {
 	_, err := os.Stat(CheckMark(Path(dir)))
 	return err == nil
 }
+
+// EachContent calls each with every file of content below the directory of blobs.
+func EachContent(ctx context.Context, blobs string, each func(d [32]byte, path string) error) error {
+	return filepath.WalkDir(blobs, func(path string, e fs.DirEntry, err error) error {
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil // it went while we looked
+		}
+		if err == nil {
+			err = ctx.Err()
+		}
+		if err != nil || e.IsDir() {
+			return err
+		}
+		d, ok := store.RawDigest(belay.Digest("sha256:" + filepath.Base(filepath.Dir(path)) + filepath.Base(path)))
+		if !ok {
+			return nil
+		}
+		return each(d, path)
+	})
+}
+
+// BackupKey is what a backup owns while it runs: no content is removed then, so
+// that every file which the database names is still there when it is copied.
+const BackupKey belay.SessionID = "backup"

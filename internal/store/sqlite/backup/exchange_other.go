@@ -1,5 +1,5 @@
 //go:build !linux
 
-package sqlite
+package backup
 
 func exchange(a, b string) error { return exchangeInSteps(a, b) }

@@ -1,11 +1,12 @@
-package sqlite
+// Package backup writes a SQLite store into one file while others use it, and makes a
+// store from such a file. Both are verified before anything gets its name.
+package backup
 
 import (
 	"archive/tar"
 	"bytes"
 	"context"
 	"crypto/sha256"
-	"database/sql"
 	"encoding/hex"
 	"encoding/json"
 	"errors"
@@ -16,12 +17,11 @@ import (
 	"path/filepath"
 	"time"
 
-	_ "modernc.org/sqlite"
-
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/internal/lib/atomicfile"
 	"github.com/belay-run/belay/internal/lib/readfile"
 	"github.com/belay-run/belay/internal/store"
+	"github.com/belay-run/belay/internal/store/sqlite/hotcopy"
 	"github.com/belay-run/belay/internal/store/sqlite/layout"
 	"github.com/belay-run/belay/internal/store/sqlite/verify"
 )
@@ -59,18 +59,37 @@ type Part struct {
 	Size   int64        `json:"size"`
 }
 
-// backupKey is what a backup owns while it runs: no content is removed then, so
-// that every file which the database names is still there when it is copied.
-const backupKey belay.SessionID = "backup"
+// Source is a store that is backed up.
+type Source interface {
+	// Dir is the directory of the store's files.
+	Dir() string
+	// HoldContents keeps others from removing content, until release.
+	HoldContents(ctx context.Context) (release func() error, err error)
+	// CopyDatabase writes the database, as one read transaction sees it, to a new file.
+	CopyDatabase(ctx context.Context, path string) error
+}
 
-// Backup writes what the store holds at one position into a new file, while
+// Options of Write. The zero value works.
+type Options struct {
+	Replace bool             // a file that is there goes
+	FS      atomicfile.FS    // writes the file; the system's
+	Now     func() time.Time // when the backup is made; the system's clock
+}
+
+// Write writes what a store holds at one position into a new file, while
 // others write on. The file has its name when it is whole, was verified and is
 // synced; a file that is there is only replaced when that is wanted.
-func (db *DB) Backup(ctx context.Context, file string, replace bool) (m Manifest, err error) {
-	if _, err := os.Lstat(file); err == nil && !replace {
+func Write(ctx context.Context, from Source, file string, o Options) (m Manifest, err error) {
+	if o.FS == nil {
+		o.FS = atomicfile.System{}
+	}
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	if _, err := os.Lstat(file); err == nil && !o.Replace {
 		return m, belay.Errorf(belay.CodeExists, "the file exists").At(file).WithHint("name another one, or use --force")
 	}
-	release, err := db.holdContents(ctx)
+	release, err := from.HoldContents(ctx)
 	if err != nil {
 		return m, err
 	}
@@ -81,7 +100,7 @@ func (db *DB) Backup(ctx context.Context, file string, replace bool) (m Manifest
 		return m, outside(file, err)
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(temp)) }()
-	b := backup{db: db, file: file, dir: temp}
+	b := backup{from: from, o: o, file: file, dir: temp}
 	if err := b.snapshot(ctx); err != nil {
 		return m, err
 	}
@@ -91,46 +110,23 @@ func (db *DB) Backup(ctx context.Context, file string, replace bool) (m Manifest
 	if err := b.describe(ctx); err != nil {
 		return m, err
 	}
-	err = atomicfile.WriteWhole(db.o.FS, file, func(w io.Writer) error { return b.write(ctx, w) })
+	err = atomicfile.WriteWhole(o.FS, file, func(w io.Writer) error { return b.write(ctx, w) })
 	return b.m, err
-}
-
-// holdContents keeps others from removing content, until release.
-func (db *DB) holdContents(ctx context.Context) (release func() error, err error) {
-	if db.writer == nil {
-		return func() error { return nil }, nil
-	}
-	epoch, err := db.Claim(ctx, backupKey, store.ThisProcess(), 24*time.Hour)
-	if _, owned := errors.AsType[*store.OwnedError](err); owned {
-		err = belay.Errorf(belay.CodeBusy, "another backup is being made").At(db.path).WithHint("repeat the command when it has ended").Wrap(err)
-	}
-	if err != nil {
-		return nil, err
-	}
-	return func() error { return db.Release(context.WithoutCancel(ctx), backupKey, epoch) }, nil
-}
-
-// contentPinned reports whether a backup keeps content from being removed.
-func (w *writer) contentPinned() (refused, broken error) {
-	var r ownerRow
-	if _, err := w.row("SELECT "+ownerColumns+" FROM owners WHERE key=?", []any{string(backupKey)}, r.into()...); err != nil {
-		return nil, err
-	}
-	if !r.live(w.now(), w.db.o.Alive) {
-		return nil, nil
-	}
-	return belay.Errorf(belay.CodeBusy, "a backup is being made").At(w.db.path).WithHint("repeat the command when it has ended"), nil
 }
 
 // backup is one on its way.
 type backup struct {
-	db    *DB
+	from  Source
+	o     Options
 	file  string
 	dir   string // laid out as a store's directory
 	heads bytes.Buffer
 	m     Manifest
 	blobs []blobFile
 }
+
+// blobDir is where the store has its large contents.
+func (b *backup) blobDir() string { return filepath.Join(b.from.Dir(), "blobs") }
 
 // snapshot copies the database as one read transaction sees it. Owners are of
 // this store: nobody owns anything in the copy.
@@ -139,16 +135,18 @@ func (b *backup) snapshot(ctx context.Context) (err error) {
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return outside(b.file, err)
 	}
-	for _, s := range []struct{ dsn, statement string }{
-		{b.db.dsn("ro", url.Values{"_pragma": {"busy_timeout(5000)"}}), "VACUUM INTO '" + layout.Quote(path) + "'"},
-		{dsnOf(path), "PRAGMA synchronous=OFF"},
-		{dsnOf(path), "UPDATE owners SET owner='', lease=0"},
-		{dsnOf(path), "DELETE FROM owners WHERE key='" + string(backupKey) + "'"},
-		{dsnOf(path), "DELETE FROM writers"},
-		{dsnOf(path), "PRAGMA journal_mode=WAL"},
+	if err := b.from.CopyDatabase(ctx, path); err != nil {
+		return b.failed(ctx, err)
+	}
+	for _, statement := range []string{
+		"PRAGMA synchronous=OFF",
+		"UPDATE owners SET owner='', lease=0",
+		"DELETE FROM owners WHERE key='" + string(layout.BackupKey) + "'",
+		"DELETE FROM writers",
+		"PRAGMA journal_mode=WAL",
 	} {
-		if err := b.exec(ctx, s.dsn, s.statement); err != nil {
-			return err
+		if err := hotcopy.Execute(ctx, dsnOf(path), statement); err != nil {
+			return b.failed(ctx, err)
 		}
 	}
 	return nil
@@ -158,28 +156,26 @@ func dsnOf(path string) string {
 	return (&url.URL{Scheme: "file", Path: path, RawQuery: url.Values{"mode": {"rw"}, "_pragma": {"synchronous(0)"}}.Encode()}).String()
 }
 
-func (b *backup) exec(ctx context.Context, dsn, statement string) error {
-	db, err := sql.Open("sqlite", dsn)
-	if err == nil {
-		db.SetMaxOpenConns(1)
-		_, err = db.ExecContext(ctx, statement)
-		err = errors.Join(err, db.Close())
-	}
+// failed is the error for a copy that couldn't be made.
+func (b *backup) failed(ctx context.Context, err error) error {
 	switch {
-	case err == nil, ctx.Err() != nil:
-		return cmpErr(ctx.Err(), err)
+	case ctx.Err() != nil:
+		return ctx.Err()
 	case layout.ResultCode(err) == layout.CodeFull:
 		return belay.Errorf(belay.CodeDiskFull, "there is no space left for a copy of the store").At(filepath.Dir(b.file)).
 			WithHint("free some space, or name another place").Wrap(err)
 	case layout.ResultCode(err) == layout.CodeIO, layout.ResultCode(err) == layout.CodeCantOpen:
 		return belay.Errorf(belay.CodeNotWritten, "the store can't be copied").At(filepath.Dir(b.file)).WithHint("name another place, or look at the disks").Wrap(err)
 	}
-	return b.db.wrap(err, "copy the store")
+	if _, coded := errors.AsType[*belay.Error](err); coded {
+		return err
+	}
+	return layout.Failed(layout.Path(b.dir), err, "copy the store")
 }
 
 // verify wants the copy to be whole, with everything that its facts name.
 func (b *backup) verify(ctx context.Context) error {
-	r, err := verify.Run(ctx, b.dir, verify.Options{Temp: b.dir, Blobs: b.db.blobs})
+	r, err := verify.Run(ctx, b.dir, verify.Options{Temp: b.dir, Blobs: b.blobDir()})
 	if err != nil {
 		return err
 	}
@@ -187,7 +183,7 @@ func (b *backup) verify(ctx context.Context) error {
 		p := r.Problems[0]
 		return store.Damaged(p.Place, "the store is damaged, so no backup was made: "+p.What)
 	}
-	b.m = Manifest{Format: backupFormat, Runtime: r.Runtime, Made: b.db.o.Now().UTC().Truncate(time.Second), Version: len(b.db.o.migrations),
+	b.m = Manifest{Format: backupFormat, Runtime: r.Runtime, Made: b.o.Now().UTC().Truncate(time.Second), Version: len(layout.Migrations),
 		Position: r.Position, Streams: r.Streams, Facts: r.Events}
 	return verify.WriteHeads(&b.heads, r.Heads)
 }
@@ -199,7 +195,7 @@ func (b *backup) describe(ctx context.Context) (err error) {
 		return err
 	}
 	b.m.Heads = Part{belay.DigestOf(b.heads.Bytes()), int64(b.heads.Len())}
-	return b.db.eachFile(ctx, func(_ [32]byte, path string) error {
+	return layout.EachContent(ctx, b.blobDir(), func(_ [32]byte, path string) error {
 		info, err := os.Stat(path)
 		if err != nil {
 			return layout.Unreadable(path, err)

@@ -1,4 +1,4 @@
-package sqlite
+package backup
 
 import (
 	"archive/tar"
@@ -345,7 +345,7 @@ func alone(ctx context.Context, path string, change func(end int64) error) (err 
 const ticks = 2048
 
 // setApart makes positions go on far behind those in the backup, and behind all
-// that the store may have given since it was made: store.Lapsed knows them by that.
+// that the store may have given since it was made: store.RolledBack knows them by that.
 func (u *unpacking) setApart(ctx context.Context) error {
 	base := strconv.FormatInt(u.o.Now().UnixMilli()*ticks, 10)
 	return onFile(ctx, layout.Path(u.temp), "UPDATE sqlite_sequence SET seq=max(seq+"+strconv.FormatInt(2*int64(store.RestoreGap), 10)+", "+base+") WHERE name='events'")
@@ -359,12 +359,7 @@ func continueAfter(ctx context.Context, path string, end int64) error {
 
 // onFile runs a statement on a database that nobody has open.
 func onFile(ctx context.Context, path, statement string) error {
-	db, err := sql.Open("sqlite", (&url.URL{Scheme: "file", Path: path, RawQuery: "mode=rw&_pragma=synchronous(FULL)"}).String())
-	if err != nil {
-		return err
-	}
-	_, err = db.ExecContext(ctx, statement)
-	return errors.Join(err, db.Close())
+	return hotcopy.Execute(ctx, (&url.URL{Scheme: "file", Path: path, RawQuery: "mode=rw&_pragma=synchronous(FULL)"}).String(), statement)
 }
 
 func syncError(path string, err error) error {
