@@ -15,6 +15,7 @@ import (
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/event"
 	"github.com/belay-run/belay/internal/core/thread"
+	"github.com/belay-run/belay/internal/effect"
 	"github.com/belay-run/belay/internal/engine"
 	"github.com/belay-run/belay/internal/model"
 	"github.com/belay-run/belay/internal/model/scripted"
@@ -78,14 +79,17 @@ func newSystem(t *testing.T, c systemConfig) *system {
 	if s.tools, err = tool.NewSet(append(c.tools, plan.Tools()...)...); err != nil {
 		t.Fatal(err)
 	}
-	s.e, err = engine.New(engine.Config{Store: s.st, Owner: store.Owner{ID: "proc_law"}, Tools: s.tools, Now: c.now, Secrets: c.secrets,
+	p, err := effect.New(effect.Config{Store: s.st, Tools: s.tools, Now: c.now, Secrets: c.secrets,
 		Provider: func(context.Context, string, belay.Settings) (model.Provider, error) {
 			return watched{scripted.New(script), s}, nil
 		}})
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _, _ = s.e.Close(), s.st.Close() })
+	if s.e, err = engine.New(engine.Config{Store: s.st, Owner: store.Owner{ID: "proc_law"}, Performers: p, Now: c.now, Secrets: c.secrets}); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _, _ = p.Close(), s.st.Close() })
 	return s
 }
 

@@ -7,7 +7,7 @@ import (
 
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/internal/core/thread"
-	"github.com/belay-run/belay/internal/engine"
+	"github.com/belay-run/belay/internal/effect"
 	"github.com/belay-run/belay/internal/policy"
 	"github.com/belay-run/belay/internal/process"
 	"github.com/belay-run/belay/internal/sandbox"
@@ -80,7 +80,7 @@ func (a *app) confine(b belay.Boundary, ws string) (process.Box, error) {
 	return sandbox.New(b, o)
 }
 
-var _ engine.Confine = (*app)(nil).confine
+var _ effect.Confine = (*app)(nil).confine
 
 // cacheFor is the folder that replaces the user's cache in a boundary: one per
 // workspace, so that nothing built in one is run in another. Empty is none.

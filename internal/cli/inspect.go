@@ -5,13 +5,13 @@ import (
 	"path/filepath"
 
 	"github.com/belay-run/belay/internal/core"
-	"github.com/belay-run/belay/internal/engine"
+	"github.com/belay-run/belay/internal/effect"
 	"github.com/belay-run/belay/internal/workspace/gitsafe"
 )
 
 // inspect looks after what programs leave in a workspace that git or another
 // program obeys. What is moved aside lies in the store's folder.
-func (a *app) inspect(ctx context.Context, workspace string, at engine.Moment, may core.May) (all []engine.Leftover) {
+func (a *app) inspect(ctx context.Context, workspace string, at effect.Moment, may core.May) (all []effect.Leftover) {
 	w := a.watch(workspace)
 	if w == nil {
 		return nil
@@ -19,20 +19,20 @@ func (a *app) inspect(ctx context.Context, workspace string, at engine.Moment, m
 	p := gitsafe.Program(may)
 	var moved []gitsafe.Moved
 	switch at {
-	case engine.ProgramBegins:
+	case effect.ProgramBegins:
 		moved = w.Begin(ctx, p)
-	case engine.FilesWritten:
+	case effect.FilesWritten:
 		w.Wrote(may.Leave...)
 	default:
-		moved = w.Look(ctx, p, at == engine.ProgramEnded)
+		moved = w.Look(ctx, p, at == effect.ProgramEnded)
 	}
 	for _, m := range moved {
-		all = append(all, engine.Leftover(m))
+		all = append(all, effect.Leftover(m))
 	}
 	return all
 }
 
-var _ engine.Inspect = (*app)(nil).inspect
+var _ effect.Inspect = (*app)(nil).inspect
 
 // watch is this process's look at a workspace; nil where there is no store.
 func (a *app) watch(workspace string) *gitsafe.Watch {

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/belay-run/belay"
-	"github.com/belay-run/belay/internal/engine"
+	"github.com/belay-run/belay/internal/effect"
 	"github.com/belay-run/belay/internal/lib/netdial"
 	"github.com/belay-run/belay/internal/lib/readfile"
 	"github.com/belay-run/belay/internal/lib/spelling"
@@ -230,7 +230,7 @@ const maxSchema = 256 << 10
 func (p *parse) schema(a *app, file string) []byte {
 	b, err := readfile.UpTo(a.abs(file), maxSchema)
 	if err == nil {
-		err = engine.CheckSchema(b)
+		err = effect.CheckSchema(b)
 	}
 	if err != nil {
 		p.bad("--output-schema", belay.CodeUsage, "name a JSON file with a JSON Schema", "%s: %s", file, readfile.Reason(err))

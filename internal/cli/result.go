@@ -10,7 +10,7 @@ import (
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/event"
 	"github.com/belay-run/belay/internal/cli/term"
-	"github.com/belay-run/belay/internal/engine"
+	"github.com/belay-run/belay/internal/effect"
 	"github.com/belay-run/belay/internal/view"
 )
 
@@ -108,7 +108,7 @@ func (w *turnRun) over(ctx context.Context, r result, e turnEnd) (int, error) {
 	if e.outcome != belay.Completed {
 		fmt.Fprintf(w.a.Err, "%s: %s (%s)\n", e.outcome, term.Line(e.reason), e.code)
 		more := ""
-		if e.code == engine.CodeContextExceeded { // the same request would end the same way
+		if e.code == effect.CodeContextExceeded { // the same request would end the same way
 			more = fmt.Sprintf(" --model NAME that reads more, belay fork %s --turn N", w.session)
 		}
 		fmt.Fprintf(w.a.Err, "try: %s%s, or belay why %s%s\n", r.Resume, more, w.session, w.a.storeFlag())

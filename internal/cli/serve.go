@@ -297,6 +297,6 @@ func (a *app) house(ctx context.Context, tenant, ws string, roots []string) (ser
 	a.mu.Lock()
 	a.houses = append(a.houses, w)
 	a.mu.Unlock()
-	return server.TenantConfig{Store: followed, Engine: r.Engine, Reads: &read.Reads{Store: followed, Hub: hub, Views: views, Words: view.NewLazyFollower(followed, search.Fold{Store: followed})}, Workspaces: w, Close: r.close,
+	return server.TenantConfig{Store: followed, Engine: r.Engine, Attachable: r.perform.Attachable, Reads: &read.Reads{Store: followed, Hub: hub, Views: views, Words: view.NewLazyFollower(followed, search.Fold{Store: followed})}, Workspaces: w, Close: r.close,
 		Retain: (&retainer{db: st, now: a.Now, most: retainedAtOnce}).round}, nil
 }

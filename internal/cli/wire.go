@@ -13,6 +13,7 @@ import (
 	"github.com/belay-run/belay/event"
 	usecase "github.com/belay-run/belay/internal/app"
 	"github.com/belay-run/belay/internal/auth"
+	"github.com/belay-run/belay/internal/effect"
 	"github.com/belay-run/belay/internal/engine"
 	"github.com/belay-run/belay/internal/read"
 	"github.com/belay-run/belay/internal/secret"
@@ -77,9 +78,10 @@ func (a *app) open(ctx context.Context, make bool) (store.Store, error) {
 // runtime is what drives sessions in this process.
 type runtime struct {
 	usecase.Runtime
-	a     *app
-	tools *tool.Set // where no workspace says otherwise
-	scrub func([]byte) []byte
+	a       *app
+	perform *effect.Performers
+	tools   *tool.Set // where no workspace says otherwise
+	scrub   func([]byte) []byte
 }
 
 // call is a use case that the person at this terminal asks for.
@@ -124,16 +126,21 @@ func (a *app) runtimeTelling(st store.Store, show func(event.Delta), recorded en
 	if err != nil {
 		return nil, err
 	}
-	e, err := engine.New(engine.Config{
-		ArgsKey: key, Store: st, Owner: store.ThisProcess(), Provider: a.served, Tools: set, ToolsIn: a.toolsIn, Secrets: secrets, Now: a.Now, Live: show, Recorded: recorded, Point: a.Point, Keeper: a.keeper(), Confine: a.confine, Inspect: a.inspect, Check: a.checkers().Ask, Price: a.price, Counts: a.counts,
+	p, err := effect.New(effect.Config{
+		Store: st, Provider: a.served, Tools: set, ToolsIn: a.toolsIn, Secrets: secrets, ArgsKey: key, Now: a.Now, Live: show,
+		Keeper: a.keeper(), Confine: a.confine, Inspect: a.inspect, Check: a.checkers().Ask, Price: a.price, Counts: a.counts,
 	})
-	r := &runtime{a: a, tools: set, scrub: secrets.Bytes}
+	if err != nil {
+		return nil, err
+	}
+	e, err := engine.New(engine.Config{Store: st, Owner: store.ThisProcess(), Performers: p, Secrets: secrets, Now: a.Now, Recorded: recorded, Point: a.Point})
+	r := &runtime{a: a, perform: p, tools: set, scrub: secrets.Bytes}
 	r.Runtime = usecase.Runtime{Store: st, Engine: e, Workspaces: &wiring{a: a, r: r}, Reads: &read.Reads{Store: st, Views: view.NewFollower(st)}, Drives: usecase.Local{}, Recorder: usecase.Local{}, Now: a.Now}
 	return r, err
 }
 
 // close gives everything back.
-func (r *runtime) close() error { return errors.Join(r.Engine.Close(), r.Store.Close()) }
+func (r *runtime) close() error { return errors.Join(r.perform.Close(), r.Store.Close()) }
 
 // rules are what a turn is decided by, kept as content.
 func (r *runtime) rules(ctx context.Context, a *app, c resolved, ws string) (belay.Ref, error) {
@@ -159,7 +166,7 @@ func (r *runtime) keepRules(ctx context.Context, a *app, c resolved, d drafted) 
 			return belay.Ref{}, err
 		}
 	}
-	return r.Engine.KeepRules(ctx, d.rules)
+	return r.perform.KeepRules(ctx, d.rules)
 }
 
 // principal is who gives commands here.

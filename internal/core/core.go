@@ -99,6 +99,7 @@ type RunTool struct {
 	Links   []event.LinkSeen           // where its paths led when the gate judged them
 	Known   map[string]belay.Published // artifacts by name, for tools that publish
 	Recover bool                       // find out what the attempt before did, don't just run
+	Timeout time.Duration              // how long it may take; 0: as long as tools may
 	Rules   belay.Ref
 	Stands  *belay.ApprovalContext // what a person allowed it on; nil: there was no question
 	Bound   *Bound                 // what its programs run in; nil: in nothing

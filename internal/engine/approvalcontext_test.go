@@ -10,7 +10,6 @@ import (
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/event"
 	"github.com/belay-run/belay/internal/core/thread"
-	"github.com/belay-run/belay/internal/engine"
 	"github.com/belay-run/belay/internal/tool"
 	"github.com/belay-run/belay/internal/tool/exec"
 	"github.com/belay-run/belay/internal/tool/plan"
@@ -41,7 +40,7 @@ func onGround(t *testing.T, script string) *ground {
 	g.bench = newBench(t, script, waits, exec.Exec(exec.Config{Environ: g.env}))
 	g.changeRules(func(r *thread.Rules) { r.Workspace = g.ws })
 	g.dropGrants()
-	g.rewire(func(c *engine.Config) { c.ArgsKey = []byte("the key of this store") })
+	g.rewire(func(c *config) { c.ArgsKey = []byte("the key of this store") })
 	g.program(g.bin, "first")
 	return g
 }
@@ -66,7 +65,7 @@ func (g *ground) otherwise(env ...string) {
 	if err != nil {
 		g.t.Fatal(err)
 	}
-	g.rewire(func(c *engine.Config) { c.Tools = set })
+	g.rewire(func(c *config) { c.Tools = set })
 }
 
 const telling = "steps:\n  - calls: [{tool: exec, args: {argv: [tell], dir: sub}}]\n"

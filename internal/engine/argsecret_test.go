@@ -13,17 +13,16 @@ import (
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/event"
 	"github.com/belay-run/belay/internal/core/thread"
-	"github.com/belay-run/belay/internal/engine"
 	"github.com/belay-run/belay/internal/policy"
 	"github.com/belay-run/belay/internal/tool"
 )
 
 // rewire makes the bench's engine anew.
-func (b *bench) rewire(change func(*engine.Config)) {
+func (b *bench) rewire(change func(*config)) {
 	b.t.Helper()
 	change(&b.c)
 	b.e.Close()
-	e, err := engine.New(b.c)
+	e, err := newEngine(b.c)
 	if err != nil {
 		b.t.Fatal(err)
 	}
@@ -39,7 +38,7 @@ func TestCallsThatDifferInASecretAreDifferentCalls(t *testing.T) {
 		put := fn{spec: tool.Spec{Name: "put", Doc: "d", Input: noArgs, Effect: belay.AtMostOnce}, run: func(context.Context, tool.Call) (tool.Result, error) { return tool.Result{Text: "ok"}, nil }}
 		b := newBench(t, script, nil, put)
 		b.c.Secrets.Add("KEY", "other-v4lue")
-		b.rewire(func(c *engine.Config) { c.ArgsKey = key })
+		b.rewire(func(c *config) { c.ArgsKey = key })
 		log := b.run()
 		for _, v := range find[event.PermissionEvaluated](log)[:3] {
 			out = append(out, v.ArgsHash)
@@ -71,7 +70,7 @@ func TestAnAnswerCoversTheSecretThatWasShown(t *testing.T) {
 	b := newBench(t, "steps:\n  - calls: [{tool: put, args: {path: s3cr3t-value}}]\n  - calls: [{tool: put, args: {path: other-v4lue}}]\n"+done, func(s *belay.Settings) { s.Approvals = belay.ApprovalsWait }, put)
 	b.dropGrants()
 	b.c.Secrets.Add("KEY", "other-v4lue")
-	b.rewire(func(c *engine.Config) { c.ArgsKey = bytes.Repeat([]byte{1}, 32) })
+	b.rewire(func(c *config) { c.ArgsKey = bytes.Repeat([]byte{1}, 32) })
 	log := b.run()
 	if _, err := b.e.Submit(t.Context(), belay.Order{ID: "cmd_yes", Principal: "user:ann", Session: sess, Stream: thr.Stream(), Command: belay.RespondAction{Action: log[len(log)-1].IDs.Action, Decision: "allow"}}); err != nil {
 		t.Fatal(err)
@@ -96,7 +95,7 @@ func TestNoDecisionHoldsASecret(t *testing.T) {
   - calls: [{tool: sh, args: {command: cat s3cr3t-value/x}}, {tool: sh, args: {command: "curl -H 'K: s3cr3t-value' https://s3cr3t-value.example > s3cr3t-value"}}, {tool: sh, args: {command: "s3cr3t-value --now"}}]
   - calls: [{tool: sh, args: {command: cat link}}, {tool: relink, args: {target: s3cr3t-value, name: s3cr3t-value}}, {tool: nosuch-s3cr3t-value, args: {}}, {tool: sh, args: {command: 3}}]
 `+done, nil, tools...)
-	b.rewire(func(c *engine.Config) { c.ArgsKey = bytes.Repeat([]byte{1}, 32) })
+	b.rewire(func(c *config) { c.ArgsKey = bytes.Repeat([]byte{1}, 32) })
 	ws, out := b.besides()
 	b.changeRules(func(r *thread.Rules) { r.Grants = []policy.Grant{{Tool: "sh", Tier: policy.TierUser, Kind: "rule"}} })
 	b.govern(policy.Document{

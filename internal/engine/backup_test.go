@@ -13,7 +13,6 @@ import (
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/event"
 	"github.com/belay-run/belay/internal/core/thread"
-	"github.com/belay-run/belay/internal/engine"
 	"github.com/belay-run/belay/internal/model"
 	"github.com/belay-run/belay/internal/model/scripted"
 	"github.com/belay-run/belay/internal/store"
@@ -27,7 +26,7 @@ import (
 // station runs scripted sessions on a store in a directory.
 type station struct {
 	db  *sqlite.DB
-	e   *engine.Engine
+	e   *system
 	ref belay.Ref
 }
 
@@ -58,7 +57,7 @@ func newStation(t *testing.T, dir string) *station {
 			t.Error(err)
 		}
 	})
-	s.e, err = engine.New(engine.Config{Store: s.db, Owner: store.ThisProcess(), Tools: set,
+	s.e, err = newEngine(config{Store: s.db, Owner: store.ThisProcess(), Tools: set,
 		Provider: func(context.Context, string, belay.Settings) (model.Provider, error) {
 			return scripted.New(script), nil
 		}})

@@ -87,7 +87,7 @@ func (v *drive) decide(ctx context.Context, b *batch) (core.Ready, error) {
 		}
 		rd := v.d.Next(v.now())
 		if len(rd.Decided) > 0 {
-			if err := v.captureContext(ctx, rd.Decided); err != nil {
+			if err := v.perf.Inspect(ctx, v.d, rd.Decided); err != nil {
 				return core.Ready{}, err
 			}
 			if v.passive && before == nil {
@@ -120,7 +120,7 @@ const maxDecisions = 10_000
 // supply hands the decider the content it needs.
 func (v *drive) supply(ctx context.Context) error {
 	get := func(d belay.Digest) ([]byte, error) { return v.e.c.Store.Get(ctx, d) }
-	return supply(v.d, get, v.e.supplyRules)
+	return supply(v.d, get, v.e.c.Performers.Supply)
 }
 
 // supply hands a decider the content it needs, and what that content names.
@@ -232,7 +232,7 @@ func (v *drive) append(ctx context.Context, b *batch, rd core.Ready) error {
 		return err
 	}
 	v.e.c.Point("append/after")
-	v.e.convs.Feed(context.WithoutCancel(ctx), v.stream, b.events)
+	v.e.c.Performers.Recorded(context.WithoutCancel(ctx), v.stream, b.events)
 	v.e.deliverLocal(b.sends)
 	if v.e.c.Recorded != nil && len(b.events) > 0 {
 		v.e.c.Recorded(end, slices.Clone(b.events))

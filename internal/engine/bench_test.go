@@ -70,7 +70,7 @@ func (m *metronome) gaps(who string) (out []time.Duration) {
 
 type rig struct {
 	db  *sqlite.DB
-	e   *engine.Engine
+	e   *system
 	m   *metronome
 	ref belay.Ref
 	dir string
@@ -93,7 +93,7 @@ func newRigTelling(b testing.TB, dir string, steps int, recorded engine.Recorded
 	if r.db, err = sqlite.Open(b.Context(), r.dir, sqlite.Options{}); err != nil {
 		b.Fatal(err)
 	}
-	r.e, err = engine.New(engine.Config{Store: r.db, Owner: store.ThisProcess(), Tools: set, Recorded: recorded, Provider: func(context.Context, string, belay.Settings) (model.Provider, error) { return r.m, nil }})
+	r.e, err = newEngine(config{Store: r.db, Owner: store.ThisProcess(), Tools: set, Recorded: recorded, Provider: func(context.Context, string, belay.Settings) (model.Provider, error) { return r.m, nil }})
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"context"
 	"fmt"
+	"github.com/belay-run/belay/internal/effect"
 	"io"
 	"os"
 	"os/exec"
@@ -15,7 +16,6 @@ import (
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/event"
 	"github.com/belay-run/belay/internal/core/thread"
-	"github.com/belay-run/belay/internal/engine"
 	"github.com/belay-run/belay/internal/policy"
 	proc "github.com/belay-run/belay/internal/process"
 	"github.com/belay-run/belay/internal/tool"
@@ -90,7 +90,7 @@ func boxed(t *testing.T, script string, mode belay.Mode, applies belay.Level) *b
 	b := newBench(t, script, func(s *belay.Settings) { s.Mode, s.Approvals = mode, belay.ApprovalsWait }, toolexec.Exec(toolexec.Config{}))
 	b.c.Confine = func(is belay.Boundary, _ string) (proc.Box, error) { return &shellBox{b: is, level: applies}, nil }
 	var err error
-	if b.e, err = engine.New(b.c); err != nil {
+	if b.e, err = newEngine(b.c); err != nil {
 		t.Fatal(err)
 	}
 	// A user's rule lets everything run: what the text of a command says is no matter here.
@@ -189,7 +189,7 @@ func TestACountIsBelievedOverWhatAProgramSays(t *testing.T) {
 			return &shellBox{b: is, level: "L3", saw: proc.Evidence{Counted: counted}}, nil
 		}
 		var err error
-		if b.e, err = engine.New(b.c); err != nil {
+		if b.e, err = newEngine(b.c); err != nil {
 			t.Fatal(err)
 		}
 		log := b.run()
@@ -260,7 +260,7 @@ func TestTheModelLearnsOfADeniedWiderBoundary(t *testing.T) {
 
 func TestABoundaryThatCameOutWeakerRunsNothing(t *testing.T) {
 	mark := filepath.Join(t.TempDir(), "ran")
-	for name, confine := range map[string]engine.Confine{
+	for name, confine := range map[string]effect.Confine{
 		"less was applied":   func(is belay.Boundary, _ string) (proc.Box, error) { return &shellBox{b: is, level: "L1"}, nil },
 		"nobody can":         nil,
 		"it can't be made":   func(belay.Boundary, string) (proc.Box, error) { return nil, os.ErrPermission },
@@ -271,12 +271,12 @@ func TestABoundaryThatCameOutWeakerRunsNothing(t *testing.T) {
 			b := boxed(t, "steps:\n  - calls: [{tool: exec, args: {command: 'touch "+mark+"'}}]\n"+done, belay.ModeAuto, "L3")
 			b.c.Confine = confine
 			var err error
-			if b.e, err = engine.New(b.c); err != nil {
+			if b.e, err = newEngine(b.c); err != nil {
 				t.Fatal(err)
 			}
 			log := b.run()
 			ends := find[event.ToolFailed](log)
-			if len(ends) != 1 || ends[0].Problem.Code != engine.CodeNotApplied || ends[0].Problem.Class != tool.Denied || !ends[0].Final {
+			if len(ends) != 1 || ends[0].Problem.Code != effect.CodeNotApplied || ends[0].Problem.Class != tool.Denied || !ends[0].Final {
 				t.Errorf("it ended with %+v", ends)
 			}
 			if n := len(find[event.ProcessStarted](log)) + len(find[event.SandboxApplied](log)); n != 0 {

@@ -12,7 +12,6 @@ import (
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/event"
 	"github.com/belay-run/belay/internal/core/thread"
-	"github.com/belay-run/belay/internal/engine"
 	"github.com/belay-run/belay/internal/policy"
 	"github.com/belay-run/belay/internal/tool"
 )
@@ -77,7 +76,7 @@ func TestATurnUnderPeoplesRulesGoesOnInTheNextProcess(t *testing.T) {
 	if err := b.e.Session(ctx, sess, nil); !errors.Is(err, context.Canceled) || ran != 1 {
 		t.Fatalf("the first process ended with %v after %d runs", err, ran)
 	}
-	b.rewire(func(*engine.Config) {})
+	b.rewire(func(*config) {})
 	if err := b.e.Session(t.Context(), sess, nil); err != nil {
 		t.Fatal(err)
 	}

@@ -76,7 +76,7 @@ var kit = sync.OnceValue(func() parts {
 type process struct {
 	m       *machine
 	h       *memory.Store
-	e       *engine.Engine
+	e       *system
 	ctx     context.Context
 	mu      sync.Mutex
 	points  int
@@ -110,7 +110,7 @@ func (m *machine) boot(crashAt int) *process {
 	p := &process{m: m, h: m.data.Open(memory.Options{}), crashAt: crashAt}
 	p.ctx = context.WithValue(ctx, life{}, p)
 	var err error
-	p.e, err = engine.New(engine.Config{
+	p.e, err = newEngine(config{
 		Store: p.h, Owner: store.Owner{ID: fmt.Sprintf("proc-%d", proc), Host: "test", PID: proc}, Tools: m.tools,
 		Provider: func(context.Context, string, belay.Settings) (model.Provider, error) {
 			return scripted.New(m.script), nil

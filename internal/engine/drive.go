@@ -24,7 +24,8 @@ type drive struct {
 
 	streamState
 
-	flying         map[string]*flight
+	perf           Performer
+	running        map[string]*Run
 	wg             sync.WaitGroup
 	landed         chan effectResult
 	facts          chan *effectFact
@@ -34,9 +35,6 @@ type drive struct {
 	onlyBackground atomic.Bool                        // nothing is wanted but that processes of the background go on
 	wrote          func(b *batch, end store.Position) // of a passive drive: the batch is durable
 	wants          bool                               // of a passive drive: something follows now
-
-	inForce atomic.Pointer[rulesInForce] // for the effects
-	pins    pinned                       // for the effects
 }
 
 // streamState is a stream as its last driver left it.
@@ -64,7 +62,7 @@ type effectFact struct {
 
 func (e *Engine) newDrive(own *ownership, stream belay.StreamID) *drive {
 	return &drive{e: e, own: own, session: own.session, stream: stream, passive: own.passive,
-		flying: map[string]*flight{}, landed: make(chan effectResult), facts: make(chan *effectFact),
+		perf: e.c.Performers.Of(own.session, stream), running: map[string]*Run{}, landed: make(chan effectResult), facts: make(chan *effectFact),
 		nudge: make(chan struct{}, 1)}
 }
 
@@ -102,7 +100,7 @@ func (v *drive) run(ctx context.Context) error {
 		}
 		timer := v.reconcile(ctx, rd)
 		v.updateIdle(rd)
-		if len(v.flying) == 0 && timer.IsZero() {
+		if len(v.running) == 0 && timer.IsZero() {
 			return nil
 		}
 		b = &batch{}
@@ -131,6 +129,20 @@ func (v *drive) takeInbox(ctx context.Context, b *batch) error {
 			v.handle(b, o)
 		}
 		b.consumed = append(b.consumed, o.ID)
+	}
+	return nil
+}
+
+// respond lets the thread handle an answer, with its arguments as they were read.
+func (v *drive) respond(ctx context.Context, b *batch, o belay.Order, c belay.RespondAction) error {
+	read, err := v.perf.Arguments(ctx, v.d, c)
+	switch {
+	case err == nil:
+		v.handleAs(b, o, read)
+	case belay.CodeOf(err) == belay.CodeBadArguments:
+		v.refuse(b, o, err)
+	default:
+		return err
 	}
 	return nil
 }
@@ -182,8 +194,8 @@ func earliest(a, b time.Time) time.Time {
 }
 
 func (v *drive) land(b *batch, l effectResult) {
-	v.flying[l.key].cancel()
-	delete(v.flying, l.key)
+	v.running[l.key].cancel()
+	delete(v.running, l.key)
 	v.add(b, l.facts, nil, "")
 }
 
@@ -197,11 +209,11 @@ func (v *drive) emitted(b *batch, f *effectFact) {
 // leave stops everything in flight, records what is known of it, and returns cause.
 func (v *drive) leave(ctx context.Context, b *batch, cause error) error {
 	broken := ctx.Err() == nil || errors.Is(cause, store.ErrStale)
-	for _, f := range v.flying {
-		f.stop(v.e.c.Now())
+	for _, r := range v.running {
+		r.stop(v.e.c.Now())
 	}
 	b.refuse(cause) // what came in the same moment waits for an append, too
-	for len(v.flying) > 0 || v.adoptOrphans(ctx) {
+	for len(v.running) > 0 || v.startLeftover(ctx) {
 		look, stop := v.due(v.watchAt())
 		select {
 		case l := <-v.landed:

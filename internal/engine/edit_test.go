@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"github.com/belay-run/belay/internal/effect"
 	"os"
 	"path/filepath"
 	"slices"
@@ -13,7 +14,6 @@ import (
 
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/event"
-	"github.com/belay-run/belay/internal/engine"
 	"github.com/belay-run/belay/internal/model/scripted"
 	"github.com/belay-run/belay/internal/policy"
 	"github.com/belay-run/belay/internal/store/memory"
@@ -96,7 +96,7 @@ func TestAnEditThatTheToolDoesNotTakeIsRefusedAndChangesNothing(t *testing.T) {
 		`{"path":"b\u0000"}`:           "NUL",
 		`{"path":"s3cr3t-value"}`:      "registered secret",
 		`{"path":"s3cr3t\u002dvalue"}`: "registered secret",
-		`{"path":"` + strings.Repeat("x", engine.MaxEdit) + `"}`: "at most",
+		`{"path":"` + strings.Repeat("x", effect.MaxEdit) + `"}`: "at most",
 	} {
 		err := b.brings(log, belay.RespondAction{Decision: "allow", Args: json.RawMessage(args)})
 		if belay.CodeOf(err) != belay.CodeBadArguments || !strings.Contains(err.Error(), want) {

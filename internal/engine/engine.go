@@ -10,7 +10,6 @@ package engine
 import (
 	"context"
 	"fmt"
-	"os"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -21,48 +20,24 @@ import (
 	"github.com/belay-run/belay/internal/core/session"
 	"github.com/belay-run/belay/internal/core/task"
 	"github.com/belay-run/belay/internal/core/thread"
-	"github.com/belay-run/belay/internal/effect/history"
-	"github.com/belay-run/belay/internal/model"
-	"github.com/belay-run/belay/internal/model/tokens"
-	"github.com/belay-run/belay/internal/policy"
 	"github.com/belay-run/belay/internal/secret"
 	"github.com/belay-run/belay/internal/store"
-	"github.com/belay-run/belay/internal/tool"
 )
 
 // Lease is how long a session stays owned without a sign of life.
 const Lease = 15 * time.Second
 
-// Config is what an engine is made of. Store, Owner and Tools must be set.
+// Config is what an engine is made of. Store, Owner and Performers must be set.
 type Config struct {
-	Store    store.Run
-	Owner    store.Owner
-	Provider func(ctx context.Context, workspace string, s belay.Settings) (model.Provider, error) // that these settings name in a workspace
-	Tools    *tool.Set
-	ToolsIn  func(workspace string) *tool.Set // those of a workspace; nil is Tools everywhere
-	Secrets  *secret.Scrubber                 // values that never reach the store; nil knows none
-	ArgsKey  []byte                           // key of the digests that distinguish secrets in arguments; none: only their names do
-	Now      func() time.Time                 // nil is time.Now
-	Live     func(event.Delta)                // receives text between facts; may be nil. Must return at once
-	Recorded Recorded                         // receives what this engine has recorded; may be nil. Must return at once
-	Point    func(kind string)                // called before and after every append and effect; for crash tests
-	Check    Check                            // asks checkers about calls; nil can't, which is what their failure means
-	Stall    time.Duration                    // how long an effect whose time is up may hold its thread; 0 is DefaultStall
-	Keeper   history.Snapshots                // keeps whole workspaces; nil can't
-	Confine  Confine                          // confines what calls start; nil can't, which refuses what must be confined
-	Inspect  Inspect                          // looks at the files that they leave; may be nil
-
-	// Price returns the cost of an answer in millionths of a US dollar; false:
-	// unknown.
-	Price func(s belay.Settings, u belay.Usage) (int64, bool)
-
-	// Counts is how a model counts tokens; nil: requests aren't counted.
-	Counts func(s belay.Settings) tokens.Profile
+	Store      store.Run
+	Owner      store.Owner
+	Performers Performers
+	Secrets    *secret.Scrubber  // values that never reach the store; nil knows none
+	Now        func() time.Time  // nil is time.Now
+	Recorded   Recorded          // receives what this engine has recorded; may be nil. Must return at once
+	Point      func(kind string) // called before and after every append and effect; for crash tests
+	Stall      time.Duration     // how long an effect whose time is up may hold its thread; 0 is DefaultStall
 }
-
-// Check asks a checker about a call of a workspace. It returns soon after ctx
-// ends; any error means that the checker gave no verdict.
-type Check func(ctx context.Context, c policy.Checker, workspace string, question []byte) (policy.Answer, error)
 
 // Recorded receives facts that are durable now: of one append, in their order,
 // without a gap between their positions, the last of which is end. Their
@@ -72,28 +47,21 @@ type Recorded func(end store.Position, facts []event.Envelope)
 // Engine drives sessions of one store.
 type Engine struct {
 	c     Config
-	convs *history.Cache
-
-	corrections tokens.Corrections // of how models count, from what they reported
-
 	stuck atomic.Int64 // effects that were given up
 
 	mu      sync.Mutex
 	drives  map[belay.StreamID]*drive // running drives
 	owned   map[belay.SessionID]*ownership
-	roots   map[string]*os.Root
-	kept    rulesCache
 	keeper  *leaseRenewer // while a session runs
-	leased  leased
-	left    []backgroundProcess // processes that outlived their calls, the oldest first
+	leases  Leases
 	resting stateCache
 	coming  map[belay.SessionID]int // commands that Submit is about to bring
 }
 
 // New checks the configuration.
 func New(c Config) (*Engine, error) {
-	if c.Store == nil || c.Tools == nil || c.Owner.ID == "" {
-		return nil, fmt.Errorf("engine: store, tools and owner must be set")
+	if c.Store == nil || c.Performers == nil || c.Owner.ID == "" {
+		return nil, fmt.Errorf("engine: store, performers and owner must be set")
 	}
 	if c.Now == nil {
 		c.Now = time.Now
@@ -101,52 +69,10 @@ func New(c Config) (*Engine, error) {
 	if c.Secrets == nil {
 		c.Secrets = &secret.Scrubber{}
 	}
-	if c.Live == nil {
-		c.Live = func(event.Delta) {}
-	}
 	if c.Point == nil {
 		c.Point = func(string) {}
 	}
-	return &Engine{c: c, convs: history.NewCache(c.Store), drives: map[belay.StreamID]*drive{},
-		owned: map[belay.SessionID]*ownership{}, roots: map[string]*os.Root{}, kept: newKept(), resting: newResting(), coming: map[belay.SessionID]int{}}, nil
-}
-
-// tools are the tools of a turn's workspace.
-func (e *Engine) tools(r *thread.Rules) *tool.Set {
-	if e.c.ToolsIn != nil {
-		if set := e.c.ToolsIn(r.Workspace); set != nil {
-			return set
-		}
-	}
-	return e.c.Tools
-}
-
-// Close releases the workspaces. It must not be called while sessions run.
-func (e *Engine) Close() error {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	var first error
-	for dir, r := range e.roots {
-		if err := r.Close(); err != nil && first == nil {
-			first = err
-		}
-		delete(e.roots, dir)
-	}
-	return first
-}
-
-// root is the workspace as the only door to its files.
-func (e *Engine) root(dir string) (*os.Root, error) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	if r := e.roots[dir]; r != nil {
-		return r, nil
-	}
-	r, err := os.OpenRoot(dir)
-	if err == nil {
-		e.roots[dir] = r
-	}
-	return r, err
+	return &Engine{c: c, drives: map[belay.StreamID]*drive{}, owned: map[belay.SessionID]*ownership{}, resting: newResting(), coming: map[belay.SessionID]int{}}, nil
 }
 
 // NewDecider is the empty decider of a stream's kind, and the version of its cached state.

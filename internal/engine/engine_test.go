@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"github.com/belay-run/belay/internal/effect"
 	"iter"
 	"strings"
 	"sync"
@@ -36,14 +37,14 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 type bench struct {
 	t        *testing.T
 	h        *memory.Store
-	e        *engine.Engine
-	c        engine.Config // it was made with
+	e        *system
+	c        config // it was made with
 	ref      belay.Ref
 	live     []event.Delta
 	mu       sync.Mutex
 	settings belay.Settings
 	asked    []string     // the messages of each request, as JSON
-	check    engine.Check // nil refuses
+	check    effect.Check // nil refuses
 	now      func() time.Time
 	wrap     func(model.Provider) model.Provider // around the script; nil is none
 }
@@ -114,7 +115,7 @@ func newBench(t *testing.T, script string, change func(*belay.Settings), tools .
 	secrets.Add("KEY", "s3cr3t-value")
 	b := &bench{t: t, h: memory.Open(memory.Options{})}
 	b.now = time.Now
-	b.c = engine.Config{
+	b.c = config{
 		Now:   func() time.Time { return b.now() },
 		Store: b.h, Owner: store.Owner{ID: "proc", Host: "test", PID: 1}, Tools: set,
 		Provider: func(context.Context, string, belay.Settings) (model.Provider, error) {
@@ -136,7 +137,7 @@ func newBench(t *testing.T, script string, change func(*belay.Settings), tools .
 			b.live = append(b.live, l)
 		},
 	}
-	if b.e, err = engine.New(b.c); err != nil {
+	if b.e, err = newEngine(b.c); err != nil {
 		t.Fatal(err)
 	}
 	b.settings = belay.Settings{Provider: "scripted", Mode: belay.ModeDefault, Approvals: belay.ApprovalsDeny, Limits: belay.DefaultLimits}
@@ -235,7 +236,7 @@ func TestAModelThatKeepsFailingEndsTheTurn(t *testing.T) {
 			ends := find[event.TurnFailed](log)
 			code := "MODEL_FAILED"
 			if kind == "overflow" {
-				code = engine.CodeContextExceeded
+				code = effect.CodeContextExceeded
 			}
 			if len(ends) != 1 || ends[0].Outcome != belay.Failed || ends[0].Code != code || len(find[event.ModelFailed](log)) != attempts {
 				t.Errorf("%s: %+v after %d failures", kind, ends, len(find[event.ModelFailed](log)))
@@ -587,7 +588,7 @@ steps:
 // Guarantee: T10.
 func TestSchemasOpenNothing(t *testing.T) {
 	for _, s := range []string{`{"$ref":"http://127.0.0.1/x.json"}`, `{"$ref":"file:///etc/passwd"}`, `{"type":3}`, `{`} {
-		if err := engine.CheckSchema([]byte(s)); belay.CodeOf(err) != belay.CodeUsage {
+		if err := effect.CheckSchema([]byte(s)); belay.CodeOf(err) != belay.CodeUsage {
 			t.Errorf("%s: %v", s, err)
 		}
 	}

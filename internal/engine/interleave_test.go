@@ -20,7 +20,6 @@ import (
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/event"
 	"github.com/belay-run/belay/internal/core/thread"
-	"github.com/belay-run/belay/internal/engine"
 	"github.com/belay-run/belay/internal/model"
 	"github.com/belay-run/belay/internal/policy"
 	"github.com/belay-run/belay/internal/store"
@@ -216,7 +215,7 @@ func newCrowd(t *testing.T, seed uint64, g *gate, tools []tool.Tool, sessions ..
 	data := memory.New()
 	for i, threads := range sessions {
 		h := data.Open(memory.Options{})
-		e, err := engine.New(engine.Config{Store: h, Owner: store.Owner{ID: fmt.Sprint("process-", i), Host: "test", PID: i + 1}, Tools: set,
+		e, err := newEngine(config{Store: h, Owner: store.Owner{ID: fmt.Sprint("process-", i), Host: "test", PID: i + 1}, Tools: set,
 			Provider: func(_ context.Context, _ string, s belay.Settings) (model.Provider, error) {
 				return c.agents[s.Provider], nil
 			}})
@@ -452,7 +451,7 @@ func TestAHoldOfALostCallIsFreeAfterATakeover(t *testing.T) {
 		c.until(rng, func() bool { return len(ended) > 0 })
 
 		h := c.data.Open(memory.Options{})
-		e, err := engine.New(engine.Config{Store: h, Owner: store.Owner{ID: "next", Host: "test", PID: 99}, Tools: c.set,
+		e, err := newEngine(config{Store: h, Owner: store.Owner{ID: "next", Host: "test", PID: 99}, Tools: c.set,
 			Provider: func(_ context.Context, _ string, s belay.Settings) (model.Provider, error) {
 				return c.agents[s.Provider], nil
 			}})

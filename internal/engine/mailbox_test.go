@@ -8,7 +8,6 @@ import (
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/internal/store"
 	"github.com/belay-run/belay/internal/store/memory"
-	"github.com/belay-run/belay/internal/tool"
 )
 
 // meddling is a store in which something happens while an inbox is read.
@@ -75,8 +74,7 @@ func TestACommandIsTakenOnce(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			m := &meddling{Store: memory.New().Open(memory.Options{})}
 			defer m.Close()
-			set, _ := tool.NewSet()
-			e, err := New(Config{Store: m, Owner: store.Owner{ID: "proc_1"}, Tools: set})
+			e, err := New(Config{Store: m, Owner: store.Owner{ID: "proc_1"}, Performers: none{}})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -114,8 +112,7 @@ func TestACommandIsTakenOnce(t *testing.T) {
 func TestASessionIsDrivenOnce(t *testing.T) {
 	st := memory.New().Open(memory.Options{})
 	defer st.Close()
-	set, _ := tool.NewSet()
-	e, err := New(Config{Store: st, Owner: store.Owner{ID: "proc_1"}, Tools: set})
+	e, err := New(Config{Store: st, Owner: store.Owner{ID: "proc_1"}, Performers: none{}})
 	if err != nil {
 		t.Fatal(err)
 	}

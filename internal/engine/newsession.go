@@ -114,7 +114,7 @@ func (b *newSession) found(ctx context.Context, f store.NewSession) (end store.P
 	}
 	b.e.c.Point("append/after")
 	for i, v := range b.streams {
-		b.e.convs.Feed(context.WithoutCancel(ctx), v.stream, b.batches[i].events)
+		b.e.c.Performers.Recorded(context.WithoutCancel(ctx), v.stream, b.batches[i].events)
 	}
 	if b.e.c.Recorded != nil {
 		b.e.c.Recorded(end, b.facts())
@@ -198,7 +198,7 @@ func (b *newSession) storeBatches() []store.Batch {
 		out[i] = store.Batch{Session: v.session, Stream: v.stream, Events: b.batches[i].events, Sends: b.batches[i].sends}
 		missing := v.d.Missing()
 		for _, ref := range missing {
-			b.e.supplyRules(v.d, ref, nil)
+			b.e.c.Performers.Supply(v.d, ref, nil)
 		}
 		if v.wants = len(missing) > 0; !v.wants {
 			rd := v.d.Next(v.now())

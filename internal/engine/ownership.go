@@ -196,7 +196,7 @@ func (e *Engine) renew(k *leaseRenewer, changed <-chan struct{}) {
 	look := time.NewTimer(watchEvery)
 	defer look.Stop()
 	kept := time.Now()
-	e.leased.renewed(kept)
+	e.leases.renewed(kept)
 	for {
 		select {
 		case <-k.ctx.Done():
@@ -206,7 +206,7 @@ func (e *Engine) renew(k *leaseRenewer, changed <-chan struct{}) {
 			err := e.c.Store.Renew(k.ctx, e.c.Owner, Lease)
 			if err == nil {
 				kept = at
-				e.leased.renewed(kept)
+				e.leases.renewed(kept)
 			} else if time.Since(kept) > Lease*2/3 {
 				k.stop(errors.Join(store.ErrStale, err))
 			}

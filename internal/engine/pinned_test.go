@@ -7,7 +7,6 @@ import (
 	"testing"
 
 	"github.com/belay-run/belay"
-	"github.com/belay-run/belay/internal/engine"
 	"github.com/belay-run/belay/internal/model"
 	"github.com/belay-run/belay/internal/tool"
 	"github.com/belay-run/belay/internal/tool/plan"
@@ -51,7 +50,7 @@ func TestATurnKeepsWhatItBeganWith(t *testing.T) {
 	}
 	b.c.ToolsIn = func(string) *tool.Set { return sets[changed.Load()] }
 	var err error
-	if b.e, err = engine.New(b.c); err != nil {
+	if b.e, err = newEngine(b.c); err != nil {
 		t.Fatal(err)
 	}
 	b.submit(1, "go")

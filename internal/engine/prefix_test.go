@@ -13,7 +13,6 @@ import (
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/event"
 	"github.com/belay-run/belay/internal/core/thread"
-	"github.com/belay-run/belay/internal/engine"
 	"github.com/belay-run/belay/internal/model"
 	"github.com/belay-run/belay/internal/model/anthropic"
 	"github.com/belay-run/belay/internal/model/google"
@@ -162,7 +161,7 @@ func longSession(t *testing.T, protocol, memory string) (bodies [][]byte) {
 			b.e.Close() //nolint:errcheck // it rests
 			provider = adapter()
 			var err error
-			if b.e, err = engine.New(b.c); err != nil {
+			if b.e, err = newEngine(b.c); err != nil {
 				t.Fatal(err)
 			}
 		}

@@ -15,7 +15,6 @@ import (
 
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/event"
-	"github.com/belay-run/belay/internal/engine"
 	osprocess "github.com/belay-run/belay/internal/process"
 	"github.com/belay-run/belay/internal/store"
 	"github.com/belay-run/belay/internal/store/memory"
@@ -99,7 +98,7 @@ func TestBackgroundProcessesHearCommands(t *testing.T) {
 	}
 	c := b.c
 	c.Owner = store.Owner{ID: "other", Host: "test", PID: 2}
-	other, err := engine.New(c) // another process
+	other, err := newEngine(c) // another process
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -181,7 +180,7 @@ func TestBackgroundProcessesAtEveryPointOfLeaving(t *testing.T) {
 				leave(errors.New("told to leave"))
 			}
 		}
-		e, err := engine.New(b.c)
+		e, err := newEngine(b.c)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -194,7 +193,7 @@ func TestBackgroundProcessesAtEveryPointOfLeaving(t *testing.T) {
 		reached := n.Load() >= int64(at)
 		b.allEnded()
 		b.c.Point = nil
-		if b.e, err = engine.New(b.c); err != nil {
+		if b.e, err = newEngine(b.c); err != nil {
 			t.Fatal(err)
 		}
 		if err := b.e.Session(t.Context(), sess, nil); err != nil {
@@ -292,7 +291,7 @@ func crashedWithPrograms(t *testing.T, at int) (died bool) {
 			cut(errPower)
 		}
 	}
-	e, err := engine.New(c)
+	e, err := newEngine(c)
 	if err != nil {
 		t.Fatal(err)
 	}

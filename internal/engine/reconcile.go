@@ -19,16 +19,16 @@ func (v *drive) reconcile(ctx context.Context, rd core.Ready) time.Time {
 		}
 		key := eff.Key()
 		wanted[key] = true
-		if v.flying[key] == nil {
+		if v.running[key] == nil {
 			v.start(ctx, key, eff)
 		}
 	}
-	for key, f := range v.flying {
+	for key, r := range v.running {
 		if !wanted[key] {
-			f.stop(v.e.c.Now())
+			r.stop(v.e.c.Now())
 		}
 	}
-	if waits || len(v.flying) > 0 {
+	if waits || len(v.running) > 0 {
 		return rd.Wake
 	}
 	return time.Time{}
@@ -38,42 +38,42 @@ func (v *drive) reconcile(ctx context.Context, rd core.Ready) time.Time {
 func (v *drive) start(ctx context.Context, key string, eff core.Effect) {
 	mine, cancel := context.WithCancel(ctx)
 	v.wg.Add(1)
-	f := v.newFlight(eff, cancel)
-	v.flying[key] = f
-	mine = context.WithValue(mine, flightKey{}, f)
-	leaving := func() bool { return ctx.Err() != nil } // the whole process, not just this effect
-	v.noteRules()
+	r := v.newRun(ctx, eff, cancel)
+	v.running[key] = r
 	go func() {
-		defer f.ended()
+		defer r.ended()
 		v.e.c.Point("effect/start")
-		facts := v.perform(mine, eff, leaving)
+		facts := v.perf.Perform(mine, r, eff)
 		v.e.c.Point("effect/end")
 		select {
 		case v.landed <- effectResult{key, facts}:
-		case <-f.gone:
+		case <-r.gone:
 		}
 	}()
 }
 
-// perform makes one attempt of an effect and returns what came of it.
-func (v *drive) perform(ctx context.Context, eff core.Effect, leaving func() bool) []core.Fact {
-	switch eff := eff.(type) {
-	case core.CallModel:
-		return v.callModel(ctx, eff)
-	case core.RunTool:
-		return v.runTool(ctx, eff, leaving)
-	case core.CheckCall:
-		return v.checkCall(ctx, eff, leaving)
-	case core.TakeSnapshot:
-		return v.takeSnapshot(ctx, eff)
-	case core.GoBack:
-		return v.rollBackTurn(ctx, eff)
-	case core.RestoreFiles:
-		return v.restoreFiles(ctx, eff)
-	case core.KeepProcess:
-		return v.keepProcess(ctx, eff, leaving)
-	case core.SendInput:
-		return v.sendInput(eff)
+// startLeftover performs what has to be done before the stream is left. It reports
+// whether there was something.
+func (v *drive) startLeftover(ctx context.Context) bool {
+	eff := v.perf.Leftover()
+	if eff == nil {
+		return false
 	}
-	panic("engine: no performer for " + eff.Key())
+	gone, cancel := context.WithCancel(ctx)
+	cancel()
+	v.start(gone, eff.Key(), eff)
+	return true
+}
+
+// updateIdle tells the session when only processes of the background keep the drive.
+func (v *drive) updateIdle(rd core.Ready) {
+	lone := len(rd.Effects) > 0
+	for _, eff := range rd.Effects {
+		if _, ok := eff.(core.KeepProcess); !ok {
+			lone = false
+		}
+	}
+	if lone != v.onlyBackground.Swap(lone) && lone {
+		v.own.notify()
+	}
 }

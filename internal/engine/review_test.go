@@ -13,7 +13,6 @@ import (
 
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/event"
-	"github.com/belay-run/belay/internal/engine"
 	"github.com/belay-run/belay/internal/lib/netdial"
 	"github.com/belay-run/belay/internal/model"
 	"github.com/belay-run/belay/internal/model/modelserver"
@@ -31,7 +30,7 @@ func reviewed(t *testing.T, args string, c policy.Checker, judge model.Provider)
 	put := fn{spec: tool.Spec{Name: "put", Doc: "d", Input: noArgs, Effect: belay.AtMostOnce}, run: func(context.Context, tool.Call) (tool.Result, error) { *ran++; return tool.Result{Text: "ok"}, nil }}
 	b := newBench(t, "steps:\n  - calls: [{tool: put, args: "+args+"}]\n"+done, nil, put)
 	own := b.c.Provider
-	b.rewire(func(e *engine.Config) {
+	b.rewire(func(e *config) {
 		e.Provider = func(ctx context.Context, ws string, s belay.Settings) (model.Provider, error) {
 			if s.Provider == "judge" && s.Model == "strict-1" {
 				return judge, nil

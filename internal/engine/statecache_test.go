@@ -9,7 +9,6 @@ import (
 	"github.com/belay-run/belay/event"
 	"github.com/belay-run/belay/internal/core"
 	"github.com/belay-run/belay/internal/core/thread"
-	"github.com/belay-run/belay/internal/engine"
 	"github.com/belay-run/belay/internal/store/sqlite"
 )
 
@@ -28,7 +27,7 @@ func TestASessionAtRestIsWhatTheLogSays(t *testing.T) {
 		b := askingBench(t, &ran)
 		b.run()
 		other, _ := b.second("proc-2")
-		for n, e := range []*engine.Engine{b.e, b.e, other, b.e, other, other, b.e, b.e} {
+		for n, e := range []*system{b.e, b.e, other, b.e, other, other, b.e, b.e} {
 			if n == 7 { // and this engine drives it
 				if err := b.e.Session(t.Context(), sess, nil); err != nil {
 					t.Fatal(err)

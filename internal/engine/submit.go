@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"errors"
@@ -10,6 +11,7 @@ import (
 
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/event"
+	"github.com/belay-run/belay/internal/secret"
 	"github.com/belay-run/belay/internal/store"
 )
 
@@ -32,8 +34,10 @@ const answerWithin = 2 * time.Second
 // session, handles the command, starts no effects and gives the session back.
 // A refusal is the decider's *belay.Error.
 func (e *Engine) Submit(ctx context.Context, o belay.Order) (Answer, error) {
-	if c, ok := o.Command.(belay.RespondAction); ok && e.holdsSecret(c.Args) {
-		return Answer{}, errSecretArgs()
+	if c, ok := o.Command.(belay.RespondAction); ok {
+		if err := RefuseSecrets(e.c.Secrets, c.Args); err != nil {
+			return Answer{}, err
+		}
 	}
 	return e.SubmitAll(ctx, o)
 }
@@ -63,6 +67,32 @@ func (e *Engine) cleaned(orders []belay.Order) []belay.Order {
 		clean[i] = e.scrubOrder(o)
 	}
 	return clean
+}
+
+// scrubOrder removes registered secrets from a command before it becomes durable.
+func (e *Engine) scrubOrder(o belay.Order) belay.Order {
+	name, body, err := belay.EncodeCommand(o.Command)
+	if err != nil {
+		return o
+	}
+	clean := e.c.Secrets.Bytes(body)
+	if bytes.Equal(clean, body) {
+		return o
+	}
+	if c, err := belay.DecodeCommand(name, clean); err == nil {
+		o.Command = c
+	}
+	return o
+}
+
+// RefuseSecrets refuses arguments that a person gives a call if a registered
+// secret is among them: it would be redacted, and the call would run with the
+// placeholder.
+func RefuseSecrets(s *secret.Scrubber, args []byte) error {
+	if bytes.Equal(s.JSON(args), args) {
+		return nil
+	}
+	return belay.Errorf(belay.CodeBadArguments, "the arguments hold a registered secret, which would be recorded").WithHint("let the tool read it from its environment or from a file")
 }
 
 // trackSubmit notes that Submit brings something to a session, until it is called.

@@ -20,10 +20,10 @@ import (
 )
 
 // second is another process on the same store.
-func (b *bench) second(id string) (*engine.Engine, *memory.Store) {
+func (b *bench) second(id string) (*system, *memory.Store) {
 	h := b.h.Data().Open(memory.Options{})
 	set, _ := tool.NewSet()
-	e, err := engine.New(engine.Config{Store: h, Owner: store.Owner{ID: id, Host: "test", PID: 2}, Tools: set})
+	e, err := newEngine(config{Store: h, Owner: store.Owner{ID: id, Host: "test", PID: 2}, Tools: set})
 	if err != nil {
 		b.t.Fatal(err)
 	}
@@ -263,7 +263,7 @@ func TestARefusalThatCrossesTheQuestionIsToldAsOne(t *testing.T) {
 			t.Fatal(err)
 		}
 		set, _ := tool.NewSet()
-		e, err := engine.New(engine.Config{Store: &crossing{h, func() {
+		e, err := newEngine(config{Store: &crossing{h, func() {
 			if err := owner.Settle(t.Context(), sess); err != nil {
 				t.Error(err)
 			}

@@ -3,6 +3,7 @@ package engine_test
 import (
 	"context"
 	"errors"
+	"github.com/belay-run/belay/internal/effect"
 	"iter"
 	"sync/atomic"
 	"testing"
@@ -45,10 +46,10 @@ func TestAStuckEffectIsGivenUp(t *testing.T) {
 		}
 		ends, warned := find[event.TurnCompleted](log), find[event.RuntimeWarning](log)
 		failed := find[event.ToolFailed](log)
-		if len(ends) != 1 || len(warned) != 1 || warned[0].Code != engine.CodeStuck {
+		if len(ends) != 1 || len(warned) != 1 || warned[0].Code != effect.CodeStuck {
 			t.Errorf("ends %+v, warnings %+v", ends, warned)
 		}
-		if len(failed) != 1 || failed[0].Problem.Code != engine.CodeStuck || failed[0].Problem.Class != tool.Lost || !failed[0].Final {
+		if len(failed) != 1 || failed[0].Problem.Code != effect.CodeStuck || failed[0].Problem.Class != tool.Lost || !failed[0].Final {
 			t.Errorf("the call ended as %+v", failed)
 		}
 		if n := b.e.Stuck(); n != 1 {
@@ -116,7 +117,7 @@ func TestAStuckRequestIsAskedAgain(t *testing.T) {
 		b.wrap = func(p model.Provider) model.Provider { return silent{p, let, asked} }
 		log := b.run()
 		failed := find[event.ModelFailed](log)
-		if len(failed) != 1 || failed[0].Problem.Code != engine.CodeStuck || len(find[event.TurnCompleted](log)) != 1 {
+		if len(failed) != 1 || failed[0].Problem.Code != effect.CodeStuck || len(find[event.TurnCompleted](log)) != 1 {
 			t.Errorf("the request ended as %+v, the turn as %+v", failed, find[event.TurnFailed](log))
 		}
 		close(let)

@@ -16,6 +16,7 @@ import (
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/event"
 	"github.com/belay-run/belay/internal/auth"
+	"github.com/belay-run/belay/internal/effect"
 	"github.com/belay-run/belay/internal/engine"
 	"github.com/belay-run/belay/internal/model"
 	"github.com/belay-run/belay/internal/store"
@@ -78,8 +79,12 @@ func stubbornly(t *testing.T, open func(context.Context, string) (TenantConfig, 
 		if err != nil {
 			return h, err
 		}
-		h.Engine, err = engine.New(engine.Config{Store: h.Store, Owner: store.ThisProcess(), Tools: set,
+		p, err := effect.New(effect.Config{Store: h.Store, Tools: set,
 			Provider: func(context.Context, string, belay.Settings) (model.Provider, error) { return stubborn{let: let}, nil }})
+		if err != nil {
+			return h, err
+		}
+		h.Engine, err = engine.New(engine.Config{Store: h.Store, Owner: store.ThisProcess(), Performers: p})
 		return h, err
 	}
 }

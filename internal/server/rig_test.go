@@ -25,6 +25,7 @@ import (
 	"github.com/belay-run/belay/internal/builtin"
 	"github.com/belay-run/belay/internal/core/session"
 	"github.com/belay-run/belay/internal/core/thread"
+	"github.com/belay-run/belay/internal/effect"
 	"github.com/belay-run/belay/internal/engine"
 	"github.com/belay-run/belay/internal/model"
 	"github.com/belay-run/belay/internal/model/scripted"
@@ -114,14 +115,18 @@ func (w *world) serve(t *testing.T, script string, change ...func(*Config)) *rig
 		if err != nil {
 			return TenantConfig{}, err
 		}
-		e, err := engine.New(engine.Config{Store: st, Owner: owner, Tools: set, Live: hub.Show, Provider: func(context.Context, string, belay.Settings) (model.Provider, error) { return scripted.New(sc), nil }})
+		p, err := effect.New(effect.Config{Store: st, Tools: set, Live: hub.Show, Provider: func(context.Context, string, belay.Settings) (model.Provider, error) { return scripted.New(sc), nil }})
+		if err != nil {
+			return TenantConfig{}, err
+		}
+		e, err := engine.New(engine.Config{Store: st, Owner: owner, Performers: p})
 		if err != nil {
 			return TenantConfig{}, err
 		}
 		r.mu.Lock()
 		r.opened[tenant] = st
 		r.mu.Unlock()
-		return TenantConfig{Store: st, Engine: e, Workspaces: &plainWiring{st: st, set: set, ws: w.dir}, Reads: &read.Reads{Store: st, Hub: hub, Views: views, Words: view.NewLazyFollower(st, search.Fold{Store: st})}, Close: func() error { e.Close(); return st.Close() }}, nil
+		return TenantConfig{Store: st, Engine: e, Attachable: p.Attachable, Workspaces: &plainWiring{st: st, set: set, ws: w.dir}, Reads: &read.Reads{Store: st, Hub: hub, Views: views, Words: view.NewLazyFollower(st, search.Fold{Store: st})}, Close: func() error { p.Close(); return st.Close() }}, nil
 	}
 	for _, f := range change {
 		f(&c)

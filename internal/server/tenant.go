@@ -19,6 +19,7 @@ import (
 	"github.com/belay-run/belay/internal/problem"
 	"github.com/belay-run/belay/internal/read"
 	"github.com/belay-run/belay/internal/store"
+	"github.com/belay-run/belay/internal/tool"
 	"github.com/belay-run/belay/internal/view"
 )
 
@@ -26,6 +27,7 @@ import (
 type TenantConfig struct {
 	Store      store.Store
 	Engine     *engine.Engine
+	Attachable func(belay.ProcessID) (tool.Attachable, bool) // a program in the background of this process
 	Workspaces app.Workspaces
 	Reads      *read.Reads                                 // its hub is run by the server
 	Retain     func(ctx context.Context) (Retained, error) // a round of retention, called by one goroutine; nil: it keeps everything

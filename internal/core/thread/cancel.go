@@ -39,7 +39,7 @@ func (d *decision) settleAll(class, code, why string) bool {
 			continue
 		}
 		if c.Phase == CallRunning {
-			if spec, ok := d.rules.tool(c.Name); ok && spec.Interrupt == "finish" {
+			if spec, ok := d.rules.Tool(c.Name); ok && spec.Interrupt == "finish" {
 				d.want(d.effect(c))
 			}
 			quiet = false

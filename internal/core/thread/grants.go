@@ -54,7 +54,7 @@ func (h *handler) gives(call *Call, ask *Ask, c belay.RespondAction) ([]core.Fac
 		return nil, nil
 	}
 	p.Count = max(0, c.Count-1)
-	spec, known := h.rules.tool(call.Name)
+	spec, known := h.rules.Tool(call.Name)
 	if !known && c.Scope != "session" {
 		return bad("the turn has no tool %s any more", call.Name)
 	}

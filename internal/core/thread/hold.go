@@ -40,7 +40,7 @@ func (h *handler) share() ([]core.Fact, []core.Send) {
 				continue
 			}
 			held := belay.Hold{Call: c.ID, Whole: true} // without the rules it isn't known
-			if spec, ok := h.rules.tool(c.Name); ok {
+			if spec, ok := h.rules.Tool(c.Name); ok {
 				var writes bool
 				if writes, held.Whole = changes(spec, c); !writes {
 					continue

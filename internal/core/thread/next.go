@@ -171,7 +171,7 @@ func (d *Decider) Missing() []belay.Ref {
 	}
 	for i := 0; t.Step != nil && i < len(t.Step.Calls); i++ {
 		c := &t.Step.Calls[i]
-		spec, ok := r.tool(c.Name)
+		spec, ok := r.Tool(c.Name)
 		if !ok || c.ArgsRef == nil || c.Phase == CallOver {
 			continue
 		}

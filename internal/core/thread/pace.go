@@ -90,7 +90,7 @@ func (d *decision) widths() (w [kinds]int64) {
 	var sum, n, worst [kinds]int64
 	calls := d.Turn.Step.Calls
 	for i := range calls {
-		spec, ok := d.rules.tool(calls[i].Name)
+		spec, ok := d.rules.Tool(calls[i].Name)
 		j := slices.IndexFunc(d.Pace, func(o Throughput) bool { return o.Tool == calls[i].Name })
 		if calls[i].Phase == CallOver || !ok || j < 0 {
 			continue
@@ -123,7 +123,7 @@ func (d *decision) slots() slots {
 	free := slots(d.widths())
 	for i := range d.Turn.Step.Calls {
 		if c := &d.Turn.Step.Calls[i]; c.Phase == CallRunning {
-			spec, _ := d.rules.tool(c.Name)
+			spec, _ := d.rules.Tool(c.Name)
 			free[kindOf(spec)]--
 		}
 	}

@@ -56,7 +56,7 @@ func (d *decision) judge(c *Call) {
 // verdict is what the gate says of a call, and why it can't run. waits: it is
 // judged when checkers have answered.
 func (d *decision) verdict(c *Call) (v policy.Verdict, refusal *event.Problem, waits bool) {
-	spec, known := d.rules.tool(c.Name)
+	spec, known := d.rules.Tool(c.Name)
 	v = policy.Verdict{Decision: policy.Deny, Source: "rule", Rule: "builtin/unknown-tool", Tier: policy.TierDefault, ReasonCode: "UNKNOWN_TOOL", Reason: "no such tool in this turn"}
 	refusal = d.refusal(spec, known, c)
 	if known {

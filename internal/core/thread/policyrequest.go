@@ -23,7 +23,7 @@ func (s *State) Asked(r *Rules, id belay.CallID, args []byte, at time.Time) (pol
 	if c == nil {
 		return policy.Request{}, false
 	}
-	spec, known := r.tool(c.Name)
+	spec, known := r.Tool(c.Name)
 	if !known {
 		return policy.Request{}, false
 	}

@@ -126,11 +126,12 @@ func (r *Rules) MayChange(more []policy.Grant) bool {
 // Changes reports whether calls of a tool may change something, as far as the rules
 // know it.
 func (r *Rules) Changes(name string) bool {
-	t, ok := r.tool(name)
+	t, ok := r.Tool(name)
 	return !ok || policy.Changes(t)
 }
 
-func (r *Rules) tool(name string) (belay.ToolSpec, bool) {
+// Tool is a tool of the turn by its name; false: it has none of that name.
+func (r *Rules) Tool(name string) (belay.ToolSpec, bool) {
 	if r != nil {
 		for _, t := range r.Tools {
 			if t.Name == name {

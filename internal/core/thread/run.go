@@ -21,7 +21,7 @@ func run(d *decision) bool {
 		if c.Phase == CallOver {
 			continue
 		}
-		spec, _ := d.rules.tool(c.Name)
+		spec, _ := d.rules.Tool(c.Name)
 		switch {
 		case c.Phase == CallRunning:
 			effects = append(effects, d.effect(c))
@@ -56,14 +56,14 @@ func earlier(a, b time.Time) time.Time {
 // running, which other rules can bring about.
 func (d *decision) held(i int) bool {
 	calls := d.Turn.Step.Calls
-	spec, _ := d.rules.tool(calls[i].Name)
+	spec, _ := d.rules.Tool(calls[i].Name)
 	mine := touches(spec, calls[i].paths())
 	for j := range calls {
 		c := &calls[j]
 		if c.Phase == CallOver || j == i || j > i && !c.inFlight() {
 			continue
 		}
-		o, _ := d.rules.tool(c.Name)
+		o, _ := d.rules.Tool(c.Name)
 		if spec.Exclusive || o.Exclusive || mine.conflicts(touches(o, c.paths())) {
 			return true
 		}
@@ -73,7 +73,7 @@ func (d *decision) held(i int) bool {
 
 // begins records that an attempt is about to run, with the boundary it gets.
 func (d *decision) begins(c *Call, recover bool) {
-	spec, _ := d.rules.tool(c.Name)
+	spec, _ := d.rules.Tool(c.Name)
 	boundary := "workspace"
 	switch {
 	case !hasProcess(spec):
@@ -121,7 +121,7 @@ func hasProcess(spec belay.ToolSpec) bool {
 // lostBy settles a call whose driver is gone, if it won't run again. Whether it
 // may is what its tool promises.
 func (d *decision) lostBy(c *Call) bool {
-	spec, _ := d.rules.tool(c.Name)
+	spec, _ := d.rules.Tool(c.Name)
 	switch class := d.classOf(c); {
 	case c.Attempt >= maxAttempts:
 		d.record(d.failed(c, event.Problem{Class: "internal", Code: "CRASH_LOOP", Message: "the runtime stopped again and again while " + c.Name + " was running"}))
@@ -148,7 +148,7 @@ func lostProblem(c *Call) event.Problem {
 }
 
 func (d *decision) classOf(c *Call) belay.EffectClass {
-	spec, ok := d.rules.tool(c.Name)
+	spec, ok := d.rules.Tool(c.Name)
 	if !ok || spec.Effect == "" {
 		return belay.AtMostOnce
 	}
@@ -184,8 +184,8 @@ func (f *fileState) expects(c *Call) (known []event.FileSeen) {
 
 func (d *decision) effect(c *Call) core.RunTool {
 	e := core.RunTool{IDs: d.callIDs(c), Attempt: c.Attempt, Name: c.Name, Args: c.Args, ArgsRef: c.ArgsRef, Links: c.Links, Recover: c.Recover, Rules: d.Turn.Rules, Stands: c.Stands}
-	if spec, ok := d.rules.tool(c.Name); ok {
-		e.Known = d.knows(spec)
+	if spec, ok := d.rules.Tool(c.Name); ok {
+		e.Known, e.Timeout = d.knows(spec), time.Duration(spec.Timeout)
 		if hasProcess(spec) && c.Bound != nil {
 			e.May = core.May{Leave: c.Bound.Is.Leave, History: c.Bound.Is.History, Held: d.confines(c) && belay.Level(d.rules.Boundary.Level).AtLeast(belay.L3)}
 		}

@@ -419,7 +419,7 @@ func (w *world) tool(verb, rest string) {
 		p = event.ToolFailed{Name: c.Name, Attempt: c.Attempt, Final: true, Millis: ms, Problem: event.Problem{Class: class, Code: code, Message: "it broke"}}
 	case "retry":
 		prob := event.Problem{Class: "transient", Code: "NET", Message: "it broke", Retryable: true}
-		spec, _ := w.rules.tool(c.Name)
+		spec, _ := w.rules.Tool(c.Name)
 		at, again := ToolRetryAt(w.now, spec, c.Attempt, prob)
 		p = event.ToolFailed{Name: c.Name, Attempt: c.Attempt, Problem: prob, Final: !again, RetryAt: at, Millis: ms}
 	}

@@ -1,4 +1,4 @@
-package engine
+package effect
 
 import (
 	"context"
@@ -28,7 +28,7 @@ func (a *answer) call(ctx context.Context, c model.Call, budget *int) (event.Mod
 		args, _ = json.Marshal(c.Args)
 		mc.ArgsHash = belay.DigestOf(args)
 	}
-	if spec, ok := a.tool(c.Name); ok && problem == nil {
+	if spec, ok := a.rules.Tool(c.Name); ok && problem == nil {
 		paths := tool.Paths(spec, args)
 		a.named(&mc, spec, paths, budget)
 		a.linked(&mc, spec, args, paths, budget)
@@ -43,18 +43,9 @@ func (a *answer) call(ctx context.Context, c model.Call, budget *int) (event.Mod
 	return mc, err
 }
 
-func (a *answer) tool(name string) (belay.ToolSpec, bool) {
-	for _, t := range a.rules.Tools {
-		if t.Name == name {
-			return t, true
-		}
-	}
-	return belay.ToolSpec{}, false
-}
-
 // checkOutput holds the completion's output against the schema the turn asks for.
 func (a *answer) checkOutput(name string, args []byte) *event.Problem {
-	spec, ok := a.tool(name)
+	spec, ok := a.rules.Tool(name)
 	if !ok || spec.Handled != "complete" || len(a.rules.Output) == 0 {
 		return nil
 	}

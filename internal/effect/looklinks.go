@@ -1,4 +1,4 @@
-package engine
+package effect
 
 import (
 	"slices"
@@ -34,7 +34,7 @@ func (a *answer) linked(mc *event.ModelCall, spec belay.ToolSpec, args []byte, p
 
 // links are where the paths of a call lead now: those of commands, and the files
 // that it names, which get the name they have within the workspace.
-func (e *Engine) links(r *thread.Rules, spec belay.ToolSpec, args []byte, paths []string) (out []event.LinkSeen) {
+func (e *Performers) links(r *thread.Rules, spec belay.ToolSpec, args []byte, paths []string) (out []event.LinkSeen) {
 	for i, p := range paths {
 		paths[i] = file.Within(r.Workspace, p)
 	}
@@ -47,7 +47,7 @@ func (e *Engine) links(r *thread.Rules, spec belay.ToolSpec, args []byte, paths 
 // moved returns why a call isn't run: a path of it leads elsewhere than when the
 // gate decided, because an earlier call, or another process, made or changed a
 // link.
-func (e *Engine) moved(r *thread.Rules, spec belay.ToolSpec, eff core.RunTool, args []byte) error {
+func (e *Performers) moved(r *thread.Rules, spec belay.ToolSpec, eff core.RunTool, args []byte) error {
 	now := e.links(r, spec, args, tool.Paths(spec, args))
 	if slices.Equal(now, eff.Links) || len(eff.Links) == 1 && eff.Links[0].Real == "" {
 		return nil

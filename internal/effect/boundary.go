@@ -1,9 +1,10 @@
-package engine
+package effect
 
 import (
 	"context"
 	"errors"
 	"fmt"
+	"github.com/belay-run/belay/internal/engine"
 	"os"
 	"os/exec"
 
@@ -32,7 +33,7 @@ const CodeNotApplied = "BOUNDARY_NOT_APPLIED"
 
 // box is what a call's programs run in: the boundary that was decided. It holds
 // what was applied against that, and records it before the program begins.
-func (v *drive) box(eff core.RunTool, workspace string, s tool.Sink) (*tool.Box, error) {
+func (v *performer) box(run *engine.Run, eff core.RunTool, workspace string, s tool.Sink) (*tool.Box, error) {
 	if eff.Bound == nil {
 		return nil, nil
 	}
@@ -45,7 +46,7 @@ func (v *drive) box(eff core.RunTool, workspace string, s tool.Sink) (*tool.Box,
 	if err != nil {
 		return nil, notApplied(eff.Bound, err)
 	}
-	b := &recording{Box: inner, leased: &v.e.leased, bound: eff.Bound, workspace: workspace, sink: s}
+	b := &recording{Box: inner, leases: run.Leases(), bound: eff.Bound, workspace: workspace, sink: s}
 	return &tool.Box{Box: b, Output: is.Limits.Output, Stopped: b.stopped}, nil
 }
 
@@ -59,7 +60,7 @@ type recording struct {
 	bound     *core.Bound
 	workspace string
 	sink      tool.Sink
-	leased    *leased
+	leases    *engine.Leases
 }
 
 func (b *recording) Prepare(cmd *exec.Cmd) (process.Hold, error) {
@@ -106,7 +107,7 @@ func (h *recordingHold) Await(ctx context.Context) error {
 func (h *recordingHold) Release() error {
 	err := h.Hold.Release()
 	if l, ok := h.Hold.(process.LeasedHold); ok && err == nil {
-		h.b.leased.add(l)
+		h.b.leases.Add(l)
 	}
 	return err
 }
@@ -114,7 +115,7 @@ func (h *recordingHold) Release() error {
 // Close gives back what the hold has.
 func (h *recordingHold) Close() error {
 	if l, ok := h.Hold.(process.LeasedHold); ok {
-		h.b.leased.remove(l)
+		h.b.leases.Remove(l)
 	}
 	return h.Hold.Close()
 }

@@ -1,4 +1,4 @@
-package engine
+package effect
 
 import (
 	"context"
@@ -14,7 +14,7 @@ import (
 // of a cancelled one, and announces that. Files that were changed by others
 // since stay as they are; the conversation goes back in any case. No facts mean
 // that the process shuts down: the next one does it again.
-func (v *drive) rollBackTurn(ctx context.Context, eff core.GoBack) []core.Fact {
+func (v *performer) rollBackTurn(ctx context.Context, eff core.GoBack) []core.Fact {
 	p := event.HistoryRollbackStarted{Scope: event.ScopeThread, Target: eff.Target, To: eff.To, Turns: []belay.TurnID{eff.Turn}, Count: 1, By: "runtime",
 		Reason: "another turn was submitted in its place"}
 	err := v.planRollback(ctx, eff, &p)
@@ -29,7 +29,7 @@ func (v *drive) rollBackTurn(ctx context.Context, eff core.GoBack) []core.Fact {
 }
 
 // planRollback plans what becomes of the files that were changed since the turn before.
-func (v *drive) planRollback(ctx context.Context, eff core.GoBack, p *event.HistoryRollbackStarted) error {
+func (v *performer) planRollback(ctx context.Context, eff core.GoBack, p *event.HistoryRollbackStarted) error {
 	past, err := history.ReadPast(ctx, v.e.c.Store, belay.ThreadID(v.stream.ID()))
 	if err != nil {
 		return err

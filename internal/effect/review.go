@@ -1,4 +1,4 @@
-package engine
+package effect
 
 import (
 	"context"
@@ -31,7 +31,7 @@ What you are to look for:
 // review asks a model about a call. The call goes between marks that are made of
 // a digest of it, so nothing in it can be its end; JSON has no line breaks. A
 // model without a whole, well-formed answer has given none.
-func (v *drive) review(ctx context.Context, c policy.Checker, eff core.CheckCall) (a policy.Answer, used belay.Usage, err error) {
+func (v *performer) review(ctx context.Context, c policy.Checker, eff core.CheckCall) (a policy.Answer, used belay.Usage, err error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, c.Limit(), fmt.Errorf("it gave no answer within %s", c.Limit()))
 	defer cancel()
 	prov, err := v.e.provider(ctx, eff.Dir, belay.Settings{Provider: c.Provider, Model: c.Model})
@@ -82,7 +82,7 @@ func (v *drive) review(ctx context.Context, c policy.Checker, eff core.CheckCall
 }
 
 // reviewCost is what a model that judged a call cost, where prices are known.
-func (e *Engine) reviewCost(eff core.CheckCall, c policy.Checker, u belay.Usage) []core.Fact {
+func (e *Performers) reviewCost(eff core.CheckCall, c policy.Checker, u belay.Usage) []core.Fact {
 	if e.c.Price == nil || !u.Reported {
 		return nil
 	}

@@ -1,7 +1,6 @@
-package engine
+package effect
 
 import (
-	"bytes"
 	"encoding/json"
 	"strings"
 
@@ -65,20 +64,4 @@ func (a *answer) outputError() string {
 		said = err.Error()
 	}
 	return event.CutText(said, 1000)
-}
-
-// scrubOrder removes registered secrets from a command before it becomes durable.
-func (e *Engine) scrubOrder(o belay.Order) belay.Order {
-	name, body, err := belay.EncodeCommand(o.Command)
-	if err != nil {
-		return o
-	}
-	clean := e.c.Secrets.Bytes(body)
-	if bytes.Equal(clean, body) {
-		return o
-	}
-	if c, err := belay.DecodeCommand(name, clean); err == nil {
-		o.Command = c
-	}
-	return o
 }

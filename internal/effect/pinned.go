@@ -1,4 +1,4 @@
-package engine
+package effect
 
 import (
 	"context"
@@ -15,6 +15,8 @@ import (
 // it continues after a rest.
 type pinned struct {
 	mu        sync.Mutex
+	rules     *thread.Rules // used last, whichever turn it was
+	named     belay.Digest  // as what
 	turn      belay.TurnID
 	tools     *tool.Set
 	providers map[served]model.Provider
@@ -30,8 +32,24 @@ func (p *pinned) of(turn belay.TurnID) {
 	}
 }
 
+// rulesOf are rules that were used last, by their name; nil: they weren't.
+func (p *pinned) rulesOf(named belay.Digest) *thread.Rules {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.named != named {
+		return nil
+	}
+	return p.rules
+}
+
+func (p *pinned) keepRules(named belay.Digest, r *thread.Rules) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.named, p.rules = named, r
+}
+
 // provider is who serves a turn's model, by what its workspace calls providers.
-func (v *drive) provider(ctx context.Context, turn belay.TurnID, workspace string, s belay.Settings) (model.Provider, error) {
+func (v *performer) provider(ctx context.Context, turn belay.TurnID, workspace string, s belay.Settings) (model.Provider, error) {
 	v.pins.mu.Lock()
 	defer v.pins.mu.Unlock()
 	v.pins.of(turn)
@@ -47,7 +65,7 @@ func (v *drive) provider(ctx context.Context, turn belay.TurnID, workspace strin
 }
 
 // tools are the tools of a turn's workspace.
-func (v *drive) tools(turn belay.TurnID, r *thread.Rules) *tool.Set {
+func (v *performer) tools(turn belay.TurnID, r *thread.Rules) *tool.Set {
 	v.pins.mu.Lock()
 	defer v.pins.mu.Unlock()
 	v.pins.of(turn)

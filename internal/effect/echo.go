@@ -1,4 +1,4 @@
-package engine
+package effect
 
 import (
 	"context"
@@ -14,7 +14,7 @@ const inlineEcho = 1 << 10
 // keepEcho keeps what the vendor wants back with an answer. What has a secret
 // in it isn't kept: changed it would be refused, and unchanged it may not be
 // recorded. The vendor then gets the answer without it.
-func (e *Engine) keepEcho(ctx context.Context, list []event.ModelEcho) (belay.Content, error) {
+func (e *Performers) keepEcho(ctx context.Context, list []event.ModelEcho) (belay.Content, error) {
 	if len(list) == 0 {
 		return belay.Content{}, nil
 	}

@@ -1,9 +1,10 @@
-package engine
+package effect
 
 import (
 	"context"
 	"errors"
 	"fmt"
+	"github.com/belay-run/belay/internal/engine"
 	"io"
 	"strings"
 	"time"
@@ -18,9 +19,9 @@ import (
 )
 
 // runTool performs one attempt of a call.
-func (v *drive) runTool(ctx context.Context, eff core.RunTool, leaving func() bool) []core.Fact {
+func (v *performer) runTool(ctx context.Context, run *engine.Run, eff core.RunTool) []core.Fact {
 	begun := v.e.c.Now()
-	r, spec, err := v.execute(ctx, eff)
+	r, spec, err := v.execute(ctx, run, eff)
 	ms := v.e.c.Now().Sub(begun).Milliseconds()
 	// What is known must be kept also when the call was cancelled.
 	keep := context.WithoutCancel(ctx)
@@ -31,7 +32,7 @@ func (v *drive) runTool(ctx context.Context, eff core.RunTool, leaving func() bo
 			return []core.Fact{{IDs: eff.IDs, Data: p}}
 		}
 	}
-	p, known := v.failure(ctx, eff, spec, err, leaving)
+	p, known := v.failure(ctx, run, eff, spec, err)
 	if !known {
 		return nil
 	}
@@ -40,7 +41,7 @@ func (v *drive) runTool(ctx context.Context, eff core.RunTool, leaving func() bo
 }
 
 // execute finds the tool and runs it under its timeout.
-func (v *drive) execute(ctx context.Context, eff core.RunTool) (tool.Result, belay.ToolSpec, error) {
+func (v *performer) execute(ctx context.Context, run *engine.Run, eff core.RunTool) (tool.Result, belay.ToolSpec, error) {
 	rules, err := v.rules(ctx, eff.Rules)
 	if err != nil {
 		return tool.Result{}, belay.ToolSpec{}, err
@@ -50,17 +51,14 @@ func (v *drive) execute(ctx context.Context, eff core.RunTool) (tool.Result, bel
 		return tool.Result{}, belay.ToolSpec{}, &tool.Error{Problem: event.Problem{Class: tool.NotFound, Code: "UNKNOWN_TOOL", Message: "this build has no tool " + eff.Name}}
 	}
 	spec := t.Spec()
-	if began := specOf(rules, eff.Name); began.Definition != spec.Definition {
+	if began, _ := rules.Tool(eff.Name); began.Definition != spec.Definition {
 		return tool.Result{}, began, toolChanged(eff)
 	}
-	call, err := v.newCall(ctx, rules, eff)
+	call, err := v.newCall(ctx, run, rules, eff)
 	if err != nil {
 		return tool.Result{}, spec, err
 	}
-	limit := time.Duration(spec.Timeout)
-	if limit <= 0 {
-		limit = tool.DefaultTimeout
-	}
+	limit := toolTime(time.Duration(spec.Timeout))
 	ctx, cancel := context.WithTimeoutCause(ctx, limit, errToolTime)
 	defer cancel()
 	if rec, ok := t.(tool.Recoverer); ok && eff.Recover {
@@ -77,7 +75,7 @@ func (v *drive) execute(ctx context.Context, eff core.RunTool) (tool.Result, bel
 	}
 	r, err := v.inspected(ctx, spec, eff.May, call, func() (tool.Result, error) { return t.Run(ctx, call) })
 	if r.Left != nil {
-		v.handOff(eff.IDs, rules.Workspace, eff.May, r.Left)
+		v.e.background.add(backgroundProcess{Running: r.Left, stream: v.stream, ids: eff.IDs, workspace: rules.Workspace, may: eff.May})
 	}
 	if err != nil && errors.Is(context.Cause(ctx), errToolTime) {
 		if _, told := errors.AsType[*tool.Error](err); !told {
@@ -86,9 +84,6 @@ func (v *drive) execute(ctx context.Context, eff core.RunTool) (tool.Result, bel
 	}
 	return r, spec, err
 }
-
-// errGivenUp means that a call was given up: its facts are taken no more.
-var errGivenUp = errors.New("the call was given up")
 
 var errToolTime = errors.New("the tool's time is up")
 
@@ -104,17 +99,7 @@ func toolChanged(eff core.RunTool) error {
 		WithHint("go on without it: the next turn has the new one")
 }
 
-// specOf is a tool as the turn's rules have it.
-func specOf(r *thread.Rules, name string) belay.ToolSpec {
-	for _, t := range r.Tools {
-		if t.Name == name {
-			return t
-		}
-	}
-	return belay.ToolSpec{}
-}
-
-func (v *drive) newCall(ctx context.Context, rules *thread.Rules, eff core.RunTool) (tool.Call, error) {
+func (v *performer) newCall(ctx context.Context, run *engine.Run, rules *thread.Rules, eff core.RunTool) (tool.Call, error) {
 	args := eff.Args
 	if eff.ArgsRef != nil {
 		var err error
@@ -126,15 +111,15 @@ func (v *drive) newCall(ctx context.Context, rules *thread.Rules, eff core.RunTo
 	if err != nil {
 		return tool.Call{}, &tool.Error{Problem: event.Problem{Class: tool.NotFound, Code: "WORKSPACE_GONE", Message: "the workspace can't be opened: " + err.Error()}}
 	}
-	s := &sink{v: v, ctx: ctx, ids: eff.IDs, attempt: eff.Attempt}
-	box, err := v.box(eff, rules.Workspace, s)
+	s := &sink{v: v, run: run, ctx: ctx, ids: eff.IDs, attempt: eff.Attempt}
+	box, err := v.box(run, eff, rules.Workspace, s)
 	return tool.Call{ID: eff.IDs.Call, Attempt: eff.Attempt, Args: args, Dir: rules.Workspace, Root: root,
 		Expect: eff.Expect, Published: eff.Known, Shell: rules.Settings.Shell, Box: box, Process: s.process(), Processes: processes{v}, Sink: s}, err
 }
 
 // result is the fact of a call that ended well: what the model is shown, and
 // where the rest is.
-func (v *drive) result(ctx context.Context, eff core.RunTool, spec belay.ToolSpec, r tool.Result) (event.ToolResult, error) {
+func (v *performer) result(ctx context.Context, eff core.RunTool, spec belay.ToolSpec, r tool.Result) (event.ToolResult, error) {
 	p := event.ToolResult{Name: eff.Name, Attempt: eff.Attempt, Files: r.Files, Whole: r.Output, Exit: r.Exit}
 	text := v.e.c.Secrets.String(strings.ToValidUTF8(r.Text, "\uFFFD"))
 	p.Digest = belay.DigestOf([]byte(text))
@@ -151,7 +136,7 @@ func (v *drive) result(ctx context.Context, eff core.RunTool, spec belay.ToolSpe
 
 // shown is head and tail of a text that is longer than the model is shown; the
 // whole is kept then.
-func (e *Engine) shown(ctx context.Context, spec belay.ToolSpec, text string) (string, *belay.Ref, error) {
+func (e *Performers) shown(ctx context.Context, spec belay.ToolSpec, text string) (string, *belay.Ref, error) {
 	limit := spec.OutputLimit
 	if limit <= 0 {
 		limit = tool.DefaultOutputLimit
@@ -171,14 +156,14 @@ func (e *Engine) shown(ctx context.Context, spec belay.ToolSpec, text string) (s
 
 // failure is the fact of a call that failed. known is false when the process
 // shuts down and the next one may simply run the call again.
-func (v *drive) failure(ctx context.Context, eff core.RunTool, spec belay.ToolSpec, err error, leaving func() bool) (p event.ToolFailed, known bool) {
+func (v *performer) failure(ctx context.Context, run *engine.Run, eff core.RunTool, spec belay.ToolSpec, err error) (p event.ToolFailed, known bool) {
 	p = event.ToolFailed{Name: eff.Name, Attempt: eff.Attempt, Final: true}
 	te, isTool := errors.AsType[*tool.Error](err)
 	switch {
 	case ctx.Err() != nil && (spec.Effect == belay.Pure || spec.Effect == belay.Idempotent):
 		// Nothing was changed: an interrupted turn records it, a leaving process needn't.
 		p.Problem = event.Problem{Class: "cancelled", Code: "CANCELLED", Message: eff.Name + " was cancelled"}
-		return p, !leaving()
+		return p, !run.Leaving()
 	case ctx.Err() != nil:
 		p.Problem = event.Problem{Class: "cancelled", Code: "CANCELLED", Message: eff.Name + " was stopped before it ended"}
 	case isTool:
@@ -207,7 +192,8 @@ func (v *drive) failure(ctx context.Context, eff core.RunTool, spec belay.ToolSp
 
 // sink is where a running call's facts and content go.
 type sink struct {
-	v       *drive
+	v       *performer
+	run     *engine.Run
 	ctx     context.Context
 	ids     belay.IDs
 	attempt int
@@ -236,14 +222,10 @@ func (s *sink) process() belay.ProcessID {
 	return belay.ProcessID(belay.DeriveID(belay.PrefixProcess, belay.StreamID(s.ids.Call), int64(s.attempt), max(s.procs, 1)))
 }
 
-func (s *sink) Fact(p event.Payload) { s.v.emit(s.ctx, &effectFact{facts: []core.Fact{s.fact(p)}}) }
+func (s *sink) Fact(p event.Payload) { s.run.Record(s.fact(p)) }
 
 func (s *sink) Durable(p event.Payload) error {
-	ack := make(chan error, 1)
-	if !s.v.emit(s.ctx, &effectFact{facts: []core.Fact{s.fact(p)}, ack: ack}) {
-		return errGivenUp
-	}
-	return <-ack
+	return s.run.RecordDurably(s.fact(p))
 }
 
 func (s *sink) Keep(content []byte, media string) (belay.Ref, error) {

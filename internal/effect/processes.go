@@ -1,8 +1,10 @@
-package engine
+package effect
 
 import (
 	"context"
+	"github.com/belay-run/belay/internal/engine"
 	"slices"
+	"sync"
 
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/event"
@@ -23,77 +25,99 @@ type backgroundProcess struct {
 	may       core.May
 }
 
-// handOff takes a process over from the call that started it.
-func (v *drive) handOff(ids belay.IDs, workspace string, may core.May, r tool.Running) {
-	ids.Process = r.ID()
-	v.e.mu.Lock()
-	defer v.e.mu.Unlock()
-	v.e.left = append(v.e.left, backgroundProcess{Running: r, stream: v.stream, ids: ids, workspace: workspace, may: may})
+// backgroundPrograms are the processes that outlived their calls, the oldest first.
+type backgroundPrograms struct {
+	mu  sync.Mutex
+	all []backgroundProcess
+}
+
+// add takes a process over from the call that started it.
+func (b *backgroundPrograms) add(p backgroundProcess) {
+	p.ids.Process = p.ID()
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.all = append(b.all, p)
+}
+
+// remove forgets a process, which has ended.
+func (b *backgroundPrograms) remove(s belay.StreamID, id belay.ProcessID) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.all = slices.DeleteFunc(b.all, func(p backgroundProcess) bool { return p.stream == s && p.ID() == id })
+}
+
+// of are the processes of a stream.
+func (b *backgroundPrograms) of(s belay.StreamID) (all []tool.Running) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for _, p := range b.all {
+		if p.stream == s {
+			all = append(all, p.Running)
+		}
+	}
+	return all
 }
 
 // take is the first process of the stream that the function accepts, and marks
 // it as kept if keep is set.
-func (v *drive) take(keep bool, ok func(backgroundProcess) bool) (backgroundProcess, bool) {
-	v.e.mu.Lock()
-	defer v.e.mu.Unlock()
-	for i, l := range v.e.left {
-		if l.stream == v.stream && ok(l) {
-			v.e.left[i].kept = l.kept || keep
-			return l, true
+func (v *performer) take(keep bool, ok func(backgroundProcess) bool) (backgroundProcess, bool) {
+	b := &v.e.background
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for i, p := range b.all {
+		if p.stream == v.stream && ok(p) {
+			b.all[i].kept = p.kept || keep
+			return p, true
 		}
 	}
 	return backgroundProcess{}, false
 }
 
 // keepProcess sees a process to its end.
-func (v *drive) keepProcess(ctx context.Context, eff core.KeepProcess, leaving func() bool) []core.Fact {
+func (v *performer) keepProcess(ctx context.Context, run *engine.Run, eff core.KeepProcess) []core.Fact {
 	id := eff.IDs.Process
 	r, ok := v.take(true, func(l backgroundProcess) bool { return l.ID() == id })
 	if !ok {
 		return []core.Fact{{IDs: eff.IDs, Data: event.ProcessFailed{Class: tool.Lost, Reason: "this runtime doesn't have it"}}}
 	}
 	why := func() string {
-		if leaving() {
+		if run.Leaving() {
 			return tool.Shutdown
 		}
 		return tool.Cancelled
 	}
 	end := r.Keep(ctx, why)
 	facts := v.leftBehind(ctx, eff.IDs)
-	v.e.mu.Lock()
-	v.e.left = slices.DeleteFunc(v.e.left, func(l backgroundProcess) bool { return l.stream == v.stream && l.ID() == id })
-	v.e.mu.Unlock()
+	v.e.background.remove(v.stream, id)
 	return append(facts, core.Fact{IDs: eff.IDs, Data: end})
 }
 
 // Attachable returns a background program of this process; false: there is none
 // with this id, or it can't be attached to.
-func (e *Engine) Attachable(id belay.ProcessID) (tool.Attachable, bool) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	i := slices.IndexFunc(e.left, func(l backgroundProcess) bool { return l.ID() == id })
-	if i < 0 {
-		return nil, false
+func (e *Performers) Attachable(id belay.ProcessID) (tool.Attachable, bool) {
+	e.background.mu.Lock()
+	defer e.background.mu.Unlock()
+	for _, p := range e.background.all {
+		if p.ID() == id {
+			a, ok := p.Running.(tool.Attachable)
+			return a, ok
+		}
 	}
-	a, ok := e.left[i].Running.(tool.Attachable)
-	return a, ok
+	return nil, false
 }
 
-// adoptOrphans ends a process that was handed over to a drive that leaves before it
-// could keep it. It reports whether there was one.
-func (v *drive) adoptOrphans(ctx context.Context) bool {
-	r, ok := v.take(true, func(l backgroundProcess) bool { return !l.kept })
+// Leftover is the end of a process that was handed over to a drive that leaves
+// before it could keep it.
+func (v *performer) Leftover() core.Effect {
+	p, ok := v.take(true, func(p backgroundProcess) bool { return !p.kept })
 	if !ok {
-		return false
+		return nil
 	}
-	gone, cancel := context.WithCancel(ctx)
-	cancel()
-	v.start(gone, core.ProcessKey(r.ids.Process), core.KeepProcess{IDs: r.ids})
-	return true
+	return core.KeepProcess{IDs: p.ids}
 }
 
 // sendInput gives a process what a command brought.
-func (v *drive) sendInput(eff core.SendInput) []core.Fact {
+func (v *performer) sendInput(eff core.SendInput) []core.Fact {
 	p := event.ProcessInput{Number: eff.Number, End: eff.End}
 	r, ok := v.take(false, func(l backgroundProcess) bool { return l.ID() == eff.IDs.Process })
 	if !ok {
@@ -107,32 +131,10 @@ func (v *drive) sendInput(eff core.SendInput) []core.Fact {
 	return []core.Fact{{IDs: eff.IDs, Data: p}}
 }
 
-// updateIdle tells the session when only processes of the background keep the drive.
-func (v *drive) updateIdle(rd core.Ready) {
-	lone := len(rd.Effects) > 0
-	for _, eff := range rd.Effects {
-		if _, ok := eff.(core.KeepProcess); !ok {
-			lone = false
-		}
-	}
-	if lone != v.onlyBackground.Swap(lone) && lone {
-		v.own.notify()
-	}
-}
-
 // processes are a thread's, as its tools see them.
-type processes struct{ v *drive }
+type processes struct{ v *performer }
 
-func (p processes) Left() (all []tool.Running) {
-	p.v.e.mu.Lock()
-	defer p.v.e.mu.Unlock()
-	for _, l := range p.v.e.left {
-		if l.stream == p.v.stream {
-			all = append(all, l.Running)
-		}
-	}
-	return all
-}
+func (p processes) Left() []tool.Running { return p.v.e.background.of(p.v.stream) }
 
 // Recorded reads the thread and the session's own stream together, in the order
 // of the log: output that expired may be printed again later.

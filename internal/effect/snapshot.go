@@ -1,4 +1,4 @@
-package engine
+package effect
 
 import (
 	"context"
@@ -8,7 +8,7 @@ import (
 )
 
 // takeSnapshot keeps the workspace and records under which id, or why not.
-func (v *drive) takeSnapshot(ctx context.Context, eff core.TakeSnapshot) []core.Fact {
+func (v *performer) takeSnapshot(ctx context.Context, eff core.TakeSnapshot) []core.Fact {
 	p := event.ArtifactChanged{Kind: "snapshot", Op: "taken", Name: eff.When, Scope: eff.How}
 	var err error
 	if v.e.c.Keeper == nil || eff.How != "git" {

@@ -1,4 +1,4 @@
-package engine
+package effect
 
 import (
 	"cmp"
@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"github.com/belay-run/belay/internal/engine"
 	"iter"
 	"slices"
 	"strings"
@@ -38,8 +39,8 @@ const (
 )
 
 // callModel performs one attempt of a request.
-func (v *drive) callModel(ctx context.Context, eff core.CallModel) []core.Fact {
-	a := &answer{v: v, ctx: ctx, eff: eff, began: v.e.c.Now()}
+func (v *performer) callModel(ctx context.Context, run *engine.Run, eff core.CallModel) []core.Fact {
+	a := &answer{v: v, run: run, eff: eff, began: v.e.c.Now()}
 	a.since = a.began
 	a.clean = v.e.c.Secrets.Writer(&a.text)
 	a.thoughts.clean = v.e.c.Secrets.Writer(&a.thoughts.text)
@@ -94,7 +95,7 @@ func (a *answer) cost(u belay.Usage) []core.Fact {
 }
 
 // read takes the provider's chunks into a.
-func (v *drive) read(ctx context.Context, a *answer) error {
+func (v *performer) read(ctx context.Context, a *answer) error {
 	prov, err := v.resolveProvider(ctx, a)
 	if err != nil {
 		return err
@@ -113,7 +114,7 @@ func (v *drive) read(ctx context.Context, a *answer) error {
 
 // resolveProvider returns the provider to ask, under the rules and with the settings of the
 // attempt.
-func (v *drive) resolveProvider(ctx context.Context, a *answer) (model.Provider, error) {
+func (v *performer) resolveProvider(ctx context.Context, a *answer) (model.Provider, error) {
 	rules, err := v.rules(ctx, a.eff.Rules)
 	if err != nil {
 		return nil, err
@@ -132,7 +133,7 @@ func (v *drive) resolveProvider(ctx context.Context, a *answer) (model.Provider,
 // request is what is asked, over a conversation.
 func (a *answer) request(messages []belay.Message) model.Request {
 	r := model.Request{
-		Model: a.settings.Model, System: a.rules.System, Messages: messages, Tools: a.v.e.defs(a.rules),
+		Model: a.settings.Model, System: a.rules.System, Messages: messages, Tools: a.v.e.rules.defs(a.rules),
 		ForceTool: a.eff.ForceTool, Attempt: a.eff.Attempt, Failures: a.eff.Failures, Key: string(a.eff.Step),
 		Content: a.v.e.c.Store.Get, Effort: a.rules.Settings.Effort, Output: a.rules.Answer(),
 	}
@@ -165,7 +166,7 @@ func (a *answer) listen(ctx context.Context, chunks iter.Seq2[model.Chunk, error
 	return &model.Error{Class: "transient", Code: "CUT", Message: "the provider's stream ended in the middle of the answer"}
 }
 
-func (e *Engine) provider(ctx context.Context, workspace string, s belay.Settings) (model.Provider, error) {
+func (e *Performers) provider(ctx context.Context, workspace string, s belay.Settings) (model.Provider, error) {
 	if e.c.Provider == nil {
 		return nil, belay.Errorf(belay.CodeNoProvider, "no provider is configured")
 	}
@@ -178,8 +179,8 @@ const maxRetryAfter = 10 * time.Minute
 
 // answer collects the chunks of one attempt.
 type answer struct {
-	v     *drive
-	ctx   context.Context // of the attempt
+	v     *performer
+	run   *engine.Run
 	eff   core.CallModel
 	rules *thread.Rules
 	began time.Time
@@ -205,9 +206,7 @@ type answer struct {
 }
 
 func (a *answer) take(c model.Chunk) {
-	if f := flightOf(a.ctx); f != nil {
-		f.alive(a.v.e.c.Now())
-	}
+	a.run.Beat()
 	if a.first.IsZero() {
 		a.first = a.v.e.c.Now()
 	}
@@ -258,7 +257,7 @@ func (a *answer) checkpoint() {
 	rest := a.text.String()[a.saved:]
 	for rest != "" {
 		piece := event.CutText(rest, 2*deltaBytes)
-		a.v.emit(a.ctx, &effectFact{facts: []core.Fact{{IDs: a.eff.IDs, Data: event.ModelDelta{Attempt: a.eff.Attempt, Offset: int64(a.saved), Text: piece}}}})
+		a.run.Record(core.Fact{IDs: a.eff.IDs, Data: event.ModelDelta{Attempt: a.eff.Attempt, Offset: int64(a.saved), Text: piece}})
 		a.saved += len(piece)
 		rest = rest[len(piece):]
 	}
@@ -379,7 +378,7 @@ func (a *answer) failed(ctx context.Context, err error) event.ModelFailed {
 }
 
 // content keeps text in the event while it is short, else in a blob with a preview.
-func (e *Engine) content(ctx context.Context, text, media string) (belay.Content, error) {
+func (e *Performers) content(ctx context.Context, text, media string) (belay.Content, error) {
 	if event.TextLen(text) <= inlineText {
 		return belay.Content{Text: text}, nil
 	}

@@ -1,4 +1,4 @@
-package engine
+package effect
 
 import (
 	"context"
@@ -29,20 +29,20 @@ const (
 	maxNamed    = 200      // bytes of a name in a fact
 )
 
-// captureContext captures the approval context of the calls that a person is about to
-// be asked about, and puts it into the questions. It costs nothing where there
-// is no question.
-func (v *drive) captureContext(ctx context.Context, facts []core.Fact) error {
+// Inspect captures the approval context of the calls that a person is about to be
+// asked about, and puts it into the questions. It costs nothing where there is no
+// question.
+func (v *performer) Inspect(ctx context.Context, d core.Decider, facts []core.Fact) error {
 	for i := range facts {
 		p, ok := facts[i].Data.(event.PermissionRequested)
 		if !ok {
 			continue
 		}
-		d, ok := v.d.(*thread.Decider)
-		if !ok || d.Rules() == nil {
+		t, ok := d.(*thread.Decider)
+		if !ok || t.Rules() == nil {
 			continue
 		}
-		c := d.State().CallOf(facts[i].IDs.Call)
+		c := t.State().CallOf(facts[i].IDs.Call)
 		if c == nil {
 			continue
 		}
@@ -53,7 +53,7 @@ func (v *drive) captureContext(ctx context.Context, facts []core.Fact) error {
 				return err
 			}
 		}
-		p.Stands = v.e.stands(ctx, d.Rules(), c.Name, args)
+		p.Stands = v.e.stands(ctx, t.Rules(), c.Name, args)
 		facts[i].Data = p
 	}
 	return nil
@@ -62,7 +62,7 @@ func (v *drive) captureContext(ctx context.Context, facts []core.Fact) error {
 // stands returns the approval context of a call, besides its arguments and its
 // boundary: its working folder, and for tools that start programs their
 // environment and the identity of the program files.
-func (e *Engine) stands(ctx context.Context, r *thread.Rules, name string, args []byte) *belay.ApprovalContext {
+func (e *Performers) stands(ctx context.Context, r *thread.Rules, name string, args []byte) *belay.ApprovalContext {
 	s := &belay.ApprovalContext{}
 	s.Folder, s.FolderID = folderOf(r.Workspace)
 	t, ok := e.tools(r).Get(name)
@@ -113,7 +113,7 @@ func folderOf(dir string) (real, id string) {
 // environment returns a keyed digest of variables, so that values can't be
 // guessed without the engine's key; without a key only the names count. Names of
 // terminals and the working folder, which is looked at itself, are left out.
-func (e *Engine) environment(env []string) belay.Digest {
+func (e *Performers) environment(env []string) belay.Digest {
 	mac := hmac.New(sha256.New, e.c.ArgsKey)
 	for _, kv := range slices.Sorted(slices.Values(env)) {
 		name, value, _ := strings.Cut(kv, "=")
@@ -129,7 +129,7 @@ func (e *Engine) environment(env []string) belay.Digest {
 }
 
 // programs are programs as their names lead to files now.
-func (e *Engine) programs(found []tool.FoundProgram) (seen []belay.ProgramSeen, more belay.Digest) {
+func (e *Performers) programs(found []tool.FoundProgram) (seen []belay.ProgramSeen, more belay.Digest) {
 	var rest strings.Builder
 	for _, f := range found {
 		p := belay.ProgramSeen{Name: f.Name}
@@ -184,7 +184,7 @@ func whichFile(path string) belay.Digest {
 // contextChanged is why a call isn't run that a person allowed: it would be another
 // one than they were asked about. What is exchanged after this look only a
 // boundary can keep.
-func (e *Engine) contextChanged(ctx context.Context, r *thread.Rules, eff core.RunTool, args []byte) error {
+func (e *Performers) contextChanged(ctx context.Context, r *thread.Rules, eff core.RunTool, args []byte) error {
 	if eff.Stands == nil {
 		return nil
 	}

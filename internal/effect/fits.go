@@ -1,4 +1,4 @@
-package engine
+package effect
 
 import (
 	"fmt"
@@ -18,7 +18,7 @@ const nearly = 60
 
 // fits counts a request and refuses one that is larger than what its model is
 // known to read: it would be cut or refused, and be paid for.
-func (v *drive) fits(a *answer, c *history.Conversation, r model.Request) error {
+func (v *performer) fits(a *answer, c *history.Conversation, r model.Request) error {
 	most := a.eff.Context
 	if most <= 0 || v.e.c.Counts == nil {
 		return nil

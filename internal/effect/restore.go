@@ -1,10 +1,11 @@
-package engine
+package effect
 
 import (
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"github.com/belay-run/belay/internal/engine"
 	"os"
 
 	"github.com/belay-run/belay/event"
@@ -16,7 +17,7 @@ import (
 // restoreFiles makes the files of a plan what they were. Each is recorded after
 // it changed; an attempt that finds one changed and not recorded records it. No
 // facts mean that the process shuts down: the next one continues.
-func (v *drive) restoreFiles(ctx context.Context, eff core.RestoreFiles) []core.Fact {
+func (v *performer) restoreFiles(ctx context.Context, run *engine.Run, eff core.RestoreFiles) []core.Fact {
 	end := eff.Event
 	plan, root, err := v.plan(ctx, eff)
 	if err != nil {
@@ -33,7 +34,7 @@ func (v *drive) restoreFiles(ctx context.Context, eff core.RestoreFiles) []core.
 	room := history.RoomForArtifacts
 	for _, f := range plan {
 		if !recorded[f.Path] {
-			switch err := v.restoreFile(ctx, root, eff, f); {
+			switch err := v.restoreFile(ctx, run, root, eff, f); {
 			case ctx.Err() != nil, errors.Is(err, errNotRecorded):
 				return nil
 			case err != nil:
@@ -53,7 +54,7 @@ func (v *drive) restoreFiles(ctx context.Context, eff core.RestoreFiles) []core.
 // errNotRecorded means that a file was changed and its fact wasn't recorded.
 var errNotRecorded = errors.New("the fact was not recorded")
 
-func (v *drive) plan(ctx context.Context, eff core.RestoreFiles) ([]history.FileChange, *os.Root, error) {
+func (v *performer) plan(ctx context.Context, eff core.RestoreFiles) ([]history.FileChange, *os.Root, error) {
 	raw, err := v.e.c.Store.Get(ctx, eff.Plan.Digest)
 	if err != nil {
 		return nil, nil, fmt.Errorf("its plan: %w", err)
@@ -70,7 +71,7 @@ func (v *drive) plan(ctx context.Context, eff core.RestoreFiles) ([]history.File
 }
 
 // recorded are the files that attempts before have recorded.
-func (v *drive) recorded(ctx context.Context, since int64) (map[string]bool, error) {
+func (v *performer) recorded(ctx context.Context, since int64) (map[string]bool, error) {
 	done := map[string]bool{}
 	for ev, err := range v.e.c.Store.Read(ctx, v.stream, since) {
 		if err != nil {
@@ -84,7 +85,7 @@ func (v *drive) recorded(ctx context.Context, since int64) (map[string]bool, err
 }
 
 // restoreFile makes one file what it was, and records it.
-func (v *drive) restoreFile(ctx context.Context, root *os.Root, eff core.RestoreFiles, f history.FileChange) error {
+func (v *performer) restoreFile(ctx context.Context, run *engine.Run, root *os.Root, eff core.RestoreFiles, f history.FileChange) error {
 	_, err := file.Restore(ctx, root, file.Restoration{
 		Path: f.Path, Have: history.Digest(f.Have), Want: history.Digest(f.Want), Mode: f.Mode, Mark: string(v.stream) + "/" + eff.Key(),
 		Before: func() ([]byte, error) { return v.e.c.Store.Get(ctx, f.Want.Digest) },
@@ -99,11 +100,7 @@ func (v *drive) restoreFile(ctx context.Context, root *os.Root, eff core.Restore
 	case f.Want == nil:
 		p.Op = "removed"
 	}
-	ack := make(chan error, 1)
-	if !v.emit(ctx, &effectFact{facts: []core.Fact{{IDs: eff.IDs, Data: p}}, ack: ack}) {
-		return errNotRecorded
-	}
-	if err := <-ack; err != nil {
+	if err := run.RecordDurably(core.Fact{IDs: eff.IDs, Data: p}); err != nil {
 		return errors.Join(errNotRecorded, err)
 	}
 	return nil

@@ -1,4 +1,4 @@
-package engine
+package effect
 
 import (
 	"context"
@@ -46,7 +46,7 @@ const maxLeftovers = 16
 // inspected runs a call, and looks at the workspace around it if it can start
 // programs. A call that left something is stopped like one that its boundary
 // stopped: the thread decides what comes of it.
-func (v *drive) inspected(ctx context.Context, spec belay.ToolSpec, may core.May, c tool.Call, run func() (tool.Result, error)) (tool.Result, error) {
+func (v *performer) inspected(ctx context.Context, spec belay.ToolSpec, may core.May, c tool.Call, run func() (tool.Result, error)) (tool.Result, error) {
 	begins := slices.Contains(spec.Capabilities, tool.CapProcess)
 	keep := context.WithoutCancel(ctx) // what a cancelled call left is looked at as well
 	switch {
@@ -131,7 +131,7 @@ func tell(left []Leftover) string {
 }
 
 // leftBehind are the facts of a program that went on after its call and ended.
-func (v *drive) leftBehind(ctx context.Context, ids belay.IDs) (all []core.Fact) {
+func (v *performer) leftBehind(ctx context.Context, ids belay.IDs) (all []core.Fact) {
 	if v.e.c.Inspect == nil {
 		return nil
 	}

@@ -1,9 +1,10 @@
-package engine
+package effect
 
 import (
 	"context"
 	"encoding/json"
 	"errors"
+	"github.com/belay-run/belay/internal/engine"
 
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/event"
@@ -14,7 +15,7 @@ import (
 // checkCall asks a checker about a call. A checker that doesn't answer is a fact
 // too; the rules say what follows. When the process shuts down nothing is
 // recorded: the next one asks again.
-func (v *drive) checkCall(ctx context.Context, eff core.CheckCall, leaving func() bool) []core.Fact {
+func (v *performer) checkCall(ctx context.Context, run *engine.Run, eff core.CheckCall) []core.Fact {
 	begun := v.e.c.Now()
 	var c policy.Checker
 	answer, err := policy.Answer{}, json.Unmarshal(eff.Spec, &c)
@@ -28,7 +29,7 @@ func (v *drive) checkCall(ctx context.Context, eff core.CheckCall, leaving func(
 	default:
 		answer, err = v.e.c.Check(ctx, c, eff.Dir, eff.Question)
 	}
-	if ctx.Err() != nil && leaving() {
+	if ctx.Err() != nil && run.Leaving() {
 		return nil
 	}
 	ms := v.e.c.Now().Sub(begun).Milliseconds()

@@ -1,0 +1,166 @@
+// Package effect performs what deciders want: it asks models and checkers, runs
+// tools, keeps and restores files. It promises that nothing runs on other ground
+// than was judged, that what it returns holds no registered secret, and that what
+// it started is over, or handed to another effect, when it returns.
+//
+// Performers is what all effects share; Of gives the performer of one stream.
+package effect
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"sync"
+	"time"
+
+	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/event"
+	"github.com/belay-run/belay/internal/core"
+	"github.com/belay-run/belay/internal/core/thread"
+	"github.com/belay-run/belay/internal/effect/history"
+	"github.com/belay-run/belay/internal/engine"
+	"github.com/belay-run/belay/internal/model"
+	"github.com/belay-run/belay/internal/model/tokens"
+	"github.com/belay-run/belay/internal/policy"
+	"github.com/belay-run/belay/internal/secret"
+	"github.com/belay-run/belay/internal/store"
+	"github.com/belay-run/belay/internal/tool"
+)
+
+// Config is what effects are performed with. Store and Tools must be set.
+type Config struct {
+	Store    store.Run
+	Provider func(ctx context.Context, workspace string, s belay.Settings) (model.Provider, error) // that these settings name in a workspace
+	Tools    *tool.Set
+	ToolsIn  func(workspace string) *tool.Set // those of a workspace; nil is Tools everywhere
+	Secrets  *secret.Scrubber                 // values that never reach the store; nil knows none
+	ArgsKey  []byte                           // key of the digests that distinguish secrets in arguments; none: only their names do
+	Now      func() time.Time                 // nil is time.Now
+	Live     func(event.Delta)                // receives text between facts; may be nil. Must return at once
+	Check    Check                            // asks checkers about calls; nil can't, which is what their failure means
+	Keeper   history.Snapshots                // keeps whole workspaces; nil can't
+	Confine  Confine                          // confines what calls start; nil can't, which refuses what must be confined
+	Inspect  Inspect                          // looks at the files that they leave; may be nil
+
+	// Price returns the cost of an answer in millionths of a US dollar; false:
+	// unknown.
+	Price func(s belay.Settings, u belay.Usage) (int64, bool)
+
+	// Counts is how a model counts tokens; nil: requests aren't counted.
+	Counts func(s belay.Settings) tokens.Profile
+}
+
+// Check asks a checker about a call of a workspace. It returns soon after ctx
+// ends; any error means that the checker gave no verdict.
+type Check func(ctx context.Context, c policy.Checker, workspace string, question []byte) (policy.Answer, error)
+
+// Performers perform the effects of one engine's streams.
+type Performers struct {
+	c           Config
+	convs       *history.Cache
+	corrections tokens.Corrections // of how models count, from what they reported
+	rules       *rulesCache
+	background  backgroundPrograms
+
+	mu    sync.Mutex
+	roots map[string]*os.Root // workspaces
+}
+
+var _ engine.Performers = (*Performers)(nil)
+
+// New checks the configuration.
+func New(c Config) (*Performers, error) {
+	if c.Store == nil || c.Tools == nil {
+		return nil, fmt.Errorf("effect: store and tools must be set")
+	}
+	if c.Now == nil {
+		c.Now = time.Now
+	}
+	if c.Secrets == nil {
+		c.Secrets = &secret.Scrubber{}
+	}
+	if c.Live == nil {
+		c.Live = func(event.Delta) {}
+	}
+	return &Performers{c: c, convs: history.NewCache(c.Store), rules: newRulesCache(), roots: map[string]*os.Root{}}, nil
+}
+
+// Close releases the workspaces. It must not be called while sessions run.
+func (e *Performers) Close() error {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	var first error
+	for dir, r := range e.roots {
+		if err := r.Close(); err != nil && first == nil {
+			first = err
+		}
+		delete(e.roots, dir)
+	}
+	return first
+}
+
+// root is the workspace as the only door to its files.
+func (e *Performers) root(dir string) (*os.Root, error) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if r := e.roots[dir]; r != nil {
+		return r, nil
+	}
+	r, err := os.OpenRoot(dir)
+	if err == nil {
+		e.roots[dir] = r
+	}
+	return r, err
+}
+
+// tools are the tools of a workspace, as they are configured now.
+func (e *Performers) tools(r *thread.Rules) *tool.Set {
+	if e.c.ToolsIn != nil {
+		if set := e.c.ToolsIn(r.Workspace); set != nil {
+			return set
+		}
+	}
+	return e.c.Tools
+}
+
+// Recorded continues the conversation of a thread, so that its next request reads
+// nothing that this process wrote.
+func (e *Performers) Recorded(ctx context.Context, s belay.StreamID, facts []event.Envelope) {
+	e.convs.Feed(ctx, s, facts)
+}
+
+// Of returns the performer of a stream.
+func (e *Performers) Of(session belay.SessionID, s belay.StreamID) engine.Performer {
+	return &performer{e: e, session: session, stream: s}
+}
+
+// performer performs the effects of one stream.
+type performer struct {
+	e       *Performers
+	session belay.SessionID
+	stream  belay.StreamID
+	pins    pinned
+}
+
+// Perform makes one attempt of an effect and returns what came of it.
+func (v *performer) Perform(ctx context.Context, run *engine.Run, eff core.Effect) []core.Fact {
+	switch eff := eff.(type) {
+	case core.CallModel:
+		return v.callModel(ctx, run, eff)
+	case core.RunTool:
+		return v.runTool(ctx, run, eff)
+	case core.CheckCall:
+		return v.checkCall(ctx, run, eff)
+	case core.TakeSnapshot:
+		return v.takeSnapshot(ctx, eff)
+	case core.GoBack:
+		return v.rollBackTurn(ctx, eff)
+	case core.RestoreFiles:
+		return v.restoreFiles(ctx, run, eff)
+	case core.KeepProcess:
+		return v.keepProcess(ctx, run, eff)
+	case core.SendInput:
+		return v.sendInput(eff)
+	}
+	panic("effect: no performer for " + eff.Key())
+}

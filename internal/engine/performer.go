@@ -1,0 +1,103 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/event"
+	"github.com/belay-run/belay/internal/core"
+)
+
+// Performers perform the effects of streams: they know how, and the engine when.
+type Performers interface {
+	// Of returns the performer of a stream, for as long as it is driven.
+	Of(session belay.SessionID, stream belay.StreamID) Performer
+	// Recorded receives a stream's facts that are durable now, in their order. It
+	// keeps nothing of the slice.
+	Recorded(ctx context.Context, stream belay.StreamID, facts []event.Envelope)
+	// Supply hands a decider content that it misses in the form that others have it
+	// in already. It reports whether it could; without the content it reads none.
+	Supply(d core.Decider, ref belay.Ref, content []byte) bool
+}
+
+// Performer performs the effects of one stream. Perform and GiveUp may be called
+// at the same time; the others belong to the goroutine that owns the decider.
+type Performer interface {
+	// Perform makes one attempt of an effect and returns what came of it. No facts
+	// mean that this process leaves and the next one decides.
+	Perform(ctx context.Context, run *Run, eff core.Effect) []core.Fact
+	// Silence is how long an effect may give no sign of life; 0: as long as it likes.
+	Silence(eff core.Effect) time.Duration
+	// GiveUp returns the end of an effect that gave no sign of life for a time and
+	// didn't end when it was cancelled, as far as that is known.
+	GiveUp(eff core.Effect, silent time.Duration, now time.Time) []core.Fact
+	// Leftover returns an effect that has to be performed before the stream is left,
+	// though no decider wants it; nil: there is none (any more).
+	Leftover() core.Effect
+
+	// Inspect completes decided questions with what they are asked about, as it is
+	// in the world now.
+	Inspect(ctx context.Context, d core.Decider, decided []core.Fact) error
+	// Arguments reads the arguments that an answer gives its call. Those that can't
+	// be taken are an error of code bad_arguments.
+	Arguments(ctx context.Context, d core.Decider, answer belay.RespondAction) (belay.Command, error)
+}
+
+// Run is an effect that runs: what its performer may use of the engine.
+type Run struct {
+	v       *drive
+	eff     core.Effect
+	cancel  context.CancelFunc
+	leaving func() bool
+	limit   time.Duration // how long it may be silent; 0: as long as it likes
+	sign    atomic.Int64  // when it gave a sign of life last
+	told    time.Time     // when it was cancelled
+	gone    chan struct{} // closed when it is given up
+	ended   func()        // once: the drive waits for it no more
+}
+
+func (v *drive) newRun(ctx context.Context, eff core.Effect, cancel context.CancelFunc) *Run {
+	r := &Run{v: v, eff: eff, cancel: cancel, leaving: func() bool { return ctx.Err() != nil }, limit: v.perf.Silence(eff), gone: make(chan struct{}), ended: sync.OnceFunc(v.wg.Done)}
+	r.Beat()
+	return r
+}
+
+// errGivenUp means that an effect was given up: its facts are taken no more.
+var errGivenUp = errors.New("the effect was given up")
+
+// Record records a fact, soon. Those of an effect that was given up are dropped.
+func (r *Run) Record(f core.Fact) { r.emit(&effectFact{facts: []core.Fact{f}}) }
+
+// RecordDurably records a fact. It is durable when RecordDurably returns nil.
+func (r *Run) RecordDurably(f core.Fact) error {
+	ack := make(chan error, 1)
+	if !r.emit(&effectFact{facts: []core.Fact{f}, ack: ack}) {
+		return errGivenUp
+	}
+	return <-ack
+}
+
+// emit hands a fact to the drive. It returns false when the effect was given up.
+func (r *Run) emit(m *effectFact) bool {
+	r.Beat()
+	select {
+	case r.v.facts <- m:
+		return true
+	case <-r.gone:
+		return false
+	}
+}
+
+// Beat is a sign of life.
+func (r *Run) Beat() { r.sign.Store(r.v.e.c.Now().UnixNano()) }
+
+// Leaving reports whether the whole process leaves the stream, and not only this
+// effect ends.
+func (r *Run) Leaving() bool { return r.leaving() }
+
+// Leases are those of the sessions of this process.
+func (r *Run) Leases() *Leases { return &r.v.e.leases }

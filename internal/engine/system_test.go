@@ -1,0 +1,55 @@
+package engine_test
+
+import (
+	"context"
+	"time"
+
+	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/event"
+	"github.com/belay-run/belay/internal/effect"
+	"github.com/belay-run/belay/internal/effect/history"
+	"github.com/belay-run/belay/internal/engine"
+	"github.com/belay-run/belay/internal/model"
+	"github.com/belay-run/belay/internal/model/tokens"
+	"github.com/belay-run/belay/internal/secret"
+	"github.com/belay-run/belay/internal/store"
+	"github.com/belay-run/belay/internal/tool"
+)
+
+// config is what an engine and its performers are made of.
+type config struct {
+	Store    store.Run
+	Owner    store.Owner
+	Secrets  *secret.Scrubber
+	Now      func() time.Time
+	Recorded engine.Recorded
+	Point    func(kind string)
+	Stall    time.Duration
+	Provider func(ctx context.Context, workspace string, s belay.Settings) (model.Provider, error)
+	Tools    *tool.Set
+	ToolsIn  func(workspace string) *tool.Set
+	ArgsKey  []byte
+	Live     func(event.Delta)
+	Check    effect.Check
+	Keeper   history.Snapshots
+	Confine  effect.Confine
+	Inspect  effect.Inspect
+	Price    func(s belay.Settings, u belay.Usage) (int64, bool)
+	Counts   func(s belay.Settings) tokens.Profile
+}
+
+// system is an engine with its performers.
+type system struct {
+	*engine.Engine
+	*effect.Performers
+}
+
+func newEngine(c config) (*system, error) {
+	p, err := effect.New(effect.Config{Store: c.Store, Provider: c.Provider, Tools: c.Tools, ToolsIn: c.ToolsIn, Secrets: c.Secrets, ArgsKey: c.ArgsKey, Now: c.Now, Live: c.Live,
+		Check: c.Check, Keeper: c.Keeper, Confine: c.Confine, Inspect: c.Inspect, Price: c.Price, Counts: c.Counts})
+	if err != nil {
+		return nil, err
+	}
+	e, err := engine.New(engine.Config{Store: c.Store, Owner: c.Owner, Performers: p, Secrets: c.Secrets, Now: c.Now, Recorded: c.Recorded, Point: c.Point, Stall: c.Stall})
+	return &system{e, p}, err
+}
