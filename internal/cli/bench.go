@@ -21,7 +21,6 @@ import (
 	"github.com/belay-run/belay/internal/lib/readfile"
 	"github.com/belay-run/belay/internal/model"
 	"github.com/belay-run/belay/internal/store"
-	"github.com/belay-run/belay/internal/store/sqlite"
 )
 
 type benchCmd struct {
@@ -251,7 +250,7 @@ func (w *turnRun) outcome(ctx context.Context) string {
 
 // transactions counts the commits of a store.
 func transactions(st store.Store) int64 {
-	if db, ok := st.(*sqlite.DB); ok {
+	if db, ok := st.(store.Admin); ok {
 		return db.Stats().Transactions
 	}
 	return 0

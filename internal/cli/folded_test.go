@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/belay-run/belay/internal/cli/term"
-	"github.com/belay-run/belay/internal/store/sqlite"
+	"github.com/belay-run/belay/internal/store"
 )
 
 // starting is a place to begin sessions in.
@@ -66,12 +66,12 @@ func TestAThreadIsFoldedAgainForANewFact(t *testing.T) {
 	if err != nil || first == nil || first.Prev == nil {
 		t.Fatalf("%+v, %v", first, err)
 	}
-	before := w.Store.(*sqlite.DB).Stats().Reads
+	before := w.Store.(store.Admin).Stats().Reads
 	again, err := w.state(t.Context())
 	if err != nil || again != first {
 		t.Errorf("nothing was added, and it was folded again, %v", err)
 	}
-	if n := w.Store.(*sqlite.DB).Stats().Reads - before; n != 1 {
+	if n := w.Store.(store.Admin).Stats().Reads - before; n != 1 {
 		t.Errorf("%d queries, want the one for the end of the log", n)
 	}
 	x.main(1, "run", "--continue", "and more") // another process, whose script has no more

@@ -15,7 +15,6 @@ import (
 	"github.com/belay-run/belay/internal/store"
 	"github.com/belay-run/belay/internal/store/outputs"
 	"github.com/belay-run/belay/internal/store/retention"
-	"github.com/belay-run/belay/internal/store/sqlite"
 	"github.com/belay-run/belay/internal/view"
 )
 
@@ -117,7 +116,7 @@ func (c *outputsExpireCmd) run(ctx context.Context, a *app) (int, error) {
 	if len(c.Which) == 0 && p == (retention.Outputs{}) {
 		return 0, belay.Errorf(belay.CodeUsage, "nothing says which outputs").WithHint("name some, or use --older-than or --max-size; belay outputs list")
 	}
-	db, err := a.openSQLite(ctx)
+	db, err := a.openAdmin(ctx)
 	if err != nil {
 		return 0, err
 	}
@@ -165,7 +164,7 @@ func outputPolicy(olderThan, maxSize string) (p retention.Outputs, err error) {
 
 // expireOutputs writes the facts first, and then lets the store remove what they
 // expire, including what an earlier call didn't get to.
-func expireOutputs(ctx context.Context, db *sqlite.DB, w outputs.ExpiryTarget, chosen []outputs.Choice) (done expiry, err error) {
+func expireOutputs(ctx context.Context, db store.Admin, w outputs.ExpiryTarget, chosen []outputs.Choice) (done expiry, err error) {
 	done = expiry{DryRun: w.DryRun, Outputs: []deletedOutputs{}}
 	if len(chosen) > 0 {
 		if chosen, err = outputs.Expire(ctx, db, w, chosen); err != nil {

@@ -9,13 +9,12 @@ import (
 	"github.com/belay-run/belay/internal/store"
 	"github.com/belay-run/belay/internal/store/outputs"
 	"github.com/belay-run/belay/internal/store/retention"
-	"github.com/belay-run/belay/internal/store/sqlite"
 )
 
 // retainer lets the outputs go that the setting of a store doesn't keep, while a
 // server holds it.
 type retainer struct {
-	db    *sqlite.DB
+	db    store.Admin
 	now   func() time.Time
 	most  int  // outputs of a round
 	clean bool // nothing that expired is left to be removed

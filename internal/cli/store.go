@@ -14,7 +14,6 @@ import (
 	"github.com/belay-run/belay/internal/store"
 	"github.com/belay-run/belay/internal/store/outputs"
 	"github.com/belay-run/belay/internal/store/retention"
-	"github.com/belay-run/belay/internal/store/sqlite"
 	"github.com/belay-run/belay/internal/store/sqlite/backup"
 	"github.com/belay-run/belay/internal/view"
 )
@@ -27,23 +26,25 @@ type storeCmd struct {
 	Retain  storeRetainCmd  `cmd:"" help:"Say which sessions and outputs are kept: compact removes the others, a server other outputs."`
 }
 
-// openSQLite opens the store that is there.
-func (a *app) openSQLite(ctx context.Context) (*sqlite.DB, error) {
+// openAdmin opens the store that is there, to look after it.
+func (a *app) openAdmin(ctx context.Context) (store.Admin, error) {
 	st, err := a.open(ctx, false)
 	if err != nil {
 		return nil, err
 	}
-	db, ok := st.(*sqlite.DB)
+	db, ok := st.(store.Admin)
 	if !ok {
-		return nil, errors.Join(belay.Errorf(belay.CodeUsage, "this store has no file"), st.Close())
+		return nil, errors.Join(noFile(), st.Close())
 	}
 	return db, nil
 }
 
+func noFile() error { return belay.Errorf(belay.CodeUsage, "this store has no file") }
+
 type storeStatsCmd struct{}
 
 func (c *storeStatsCmd) run(ctx context.Context, a *app) (int, error) {
-	db, err := a.openSQLite(ctx)
+	db, err := a.openAdmin(ctx)
 	if err != nil {
 		return 0, err
 	}
@@ -58,7 +59,7 @@ func (c *storeStatsCmd) run(ctx context.Context, a *app) (int, error) {
 	}
 	if a.JSON {
 		a.PrintJSON(struct {
-			sqlite.Inventory
+			store.Inventory
 			Retain retention.Policy `json:"retain,omitzero"`
 		}{h, p})
 		return belay.ExitOK, nil
@@ -86,13 +87,17 @@ type storeBackupCmd struct {
 }
 
 func (c *storeBackupCmd) run(ctx context.Context, a *app) (int, error) {
-	db, err := a.openSQLite(ctx)
+	db, err := a.openAdmin(ctx)
 	if err != nil {
 		return 0, err
 	}
 	defer db.Close() //nolint:errcheck // nothing was written
+	from, ok := db.(backup.Source)
+	if !ok {
+		return 0, noFile()
+	}
 	file := a.abs(c.File)
-	m, err := backup.Write(ctx, db, file, backup.Options{Replace: c.Force, Now: a.Now})
+	m, err := backup.Write(ctx, from, file, backup.Options{Replace: c.Force, Now: a.Now})
 	if err != nil {
 		return 0, err
 	}
@@ -171,7 +176,7 @@ func (l limits) policy() (p retention.Policy, err error) {
 // policyKey is the name of the store's setting.
 const policyKey = "retain"
 
-func policyOf(ctx context.Context, db *sqlite.DB) (p retention.Policy, err error) {
+func policyOf(ctx context.Context, db store.Admin) (p retention.Policy, err error) {
 	text, err := db.Setting(ctx, policyKey)
 	if err != nil || text == "" {
 		return p, err
@@ -192,7 +197,7 @@ func (c *storeRetainCmd) run(ctx context.Context, a *app) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	db, err := a.openSQLite(ctx)
+	db, err := a.openAdmin(ctx)
 	if err != nil {
 		return 0, err
 	}
@@ -250,7 +255,7 @@ func (c *storeCompactCmd) run(ctx context.Context, a *app) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	db, err := a.openSQLite(ctx)
+	db, err := a.openAdmin(ctx)
 	if err != nil {
 		return 0, err
 	}
@@ -298,7 +303,7 @@ func (c *storeCompactCmd) run(ctx context.Context, a *app) (int, error) {
 }
 
 // compactOutputs lets the outputs go that a policy doesn't keep.
-func (a *app) compactOutputs(ctx context.Context, db *sqlite.DB, p retention.Outputs, dry bool) (*expiry, error) {
+func (a *app) compactOutputs(ctx context.Context, db store.Admin, p retention.Outputs, dry bool) (*expiry, error) {
 	var due []outputs.Choice
 	if p != (retention.Outputs{}) {
 		all, err := outputs.List(ctx, db, "")
@@ -316,7 +321,7 @@ func (a *app) compactOutputs(ctx context.Context, db *sqlite.DB, p retention.Out
 
 // retire deletes a session that has passed its retention time. One that was
 // claimed in the meantime stays.
-func retire(ctx context.Context, db *sqlite.DB, id belay.SessionID) (kept string, err error) {
+func retire(ctx context.Context, db store.Admin, id belay.SessionID) (kept string, err error) {
 	err = db.DeleteIdle(ctx, id, "retention")
 	_, owned := errors.AsType[*store.OwnedError](err)
 	switch {
@@ -331,7 +336,7 @@ func retire(ctx context.Context, db *sqlite.DB, id belay.SessionID) (kept string
 }
 
 // chosen are the sessions to delete now under a policy.
-func (a *app) chosen(ctx context.Context, db *sqlite.DB, p retention.Policy) ([]retention.Choice, error) {
+func (a *app) chosen(ctx context.Context, db store.Admin, p retention.Policy) ([]retention.Choice, error) {
 	if p.None() {
 		return nil, nil
 	}

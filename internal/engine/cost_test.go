@@ -4,7 +4,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/belay-run/belay/internal/store/sqlite"
+	"github.com/belay-run/belay/internal/store"
 )
 
 // TestAStepCosts counts what a step of a running turn asks of the store: two
@@ -15,7 +15,7 @@ func TestAStepCosts(t *testing.T) {
 	const from, to = 20, 220
 	const steps = to - from
 	r := newRig(t, to+10)
-	var begin, end sqlite.Stats
+	var begin, end store.Stats
 	var begun, ended time.Time
 	r.m.hook = func(request int) {
 		switch request {

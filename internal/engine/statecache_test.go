@@ -9,7 +9,7 @@ import (
 	"github.com/belay-run/belay/event"
 	"github.com/belay-run/belay/internal/core"
 	"github.com/belay-run/belay/internal/core/thread"
-	"github.com/belay-run/belay/internal/store/sqlite"
+	"github.com/belay-run/belay/internal/store"
 )
 
 // queued is a turn for a session whose first one asks a person.
@@ -71,7 +71,7 @@ func TestATurnThatWaitsCosts(t *testing.T) {
 	if err := r.session(t.Context(), "s"); err != nil {
 		t.Fatal(err)
 	}
-	var before sqlite.Stats
+	var before store.Stats
 	for i := range n {
 		if i == 1 { // the first finds the session in the store
 			before = r.db.Stats()

@@ -1,9 +1,10 @@
 package store
 
 import (
-	"github.com/belay-run/belay/internal/testkit/needs"
 	"os/exec"
 	"testing"
+
+	"github.com/belay-run/belay/internal/testkit/needs"
 )
 
 func TestOnlyTheVeryProcessIsAlive(t *testing.T) {

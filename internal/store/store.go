@@ -262,17 +262,13 @@ type ReadModels interface {
 	Tombstones
 }
 
-// Admin is what takes sessions out of a store and brings them in.
-type Admin interface {
-	Archive
-	Deletion
-}
-
-// Store is everything a driver gives.
+// Store is what every driver gives. One whose stores are kept gives an Admin besides,
+// and a CommitNotifier where it can announce what it writes.
 type Store interface {
 	Run
 	ReadModels
-	Admin
+	Archive
+	Deletion
 	// Close waits for what was accepted and gives back what this process owns.
 	Close() error
 }

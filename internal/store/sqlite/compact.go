@@ -13,19 +13,10 @@ import (
 	"github.com/belay-run/belay/internal/store/sqlite/layout"
 )
 
-// Compacted is what Compact did, or would do.
-type Compacted struct {
-	Deletions int   // that were cut short and are finished now
-	Contents  int   // that nothing named, and that were older than a day
-	Bytes     int64 // of those
-	Before    int64 // the size of the store's files
-	After     int64
-}
-
 // Compact finishes what deletions left, removes content that nothing has named
 // for a day, and gives free pages back to the system. It works on a live store
 // in small transactions, between which others write. A dry run only counts.
-func (db *DB) Compact(ctx context.Context, dry bool) (c Compacted, err error) {
+func (db *DB) Compact(ctx context.Context, dry bool) (c store.Compacted, err error) {
 	if c.Before, err = db.size(); err != nil {
 		return c, err
 	}
@@ -59,7 +50,7 @@ func (db *DB) Compact(ctx context.Context, dry bool) (c Compacted, err error) {
 }
 
 // collect removes the content that nothing names.
-func (db *DB) collect(ctx context.Context, dry bool, c *Compacted) error {
+func (db *DB) collect(ctx context.Context, dry bool, c *store.Compacted) error {
 	old, sizes, err := db.oldContents(ctx)
 	if err != nil || len(old) == 0 {
 		return err
@@ -166,29 +157,8 @@ func (db *DB) size() (total int64, err error) {
 	return total, err
 }
 
-// Inventory is what a store holds.
-type Inventory struct {
-	Runtime    belay.RuntimeID `json:"runtime"`
-	Path       string          `json:"path"`
-	Sessions   int             `json:"sessions"`
-	Streams    int             `json:"streams"`
-	Facts      int64           `json:"facts"`
-	Waiting    int64           `json:"waiting"` // commands
-	Contents   int64           `json:"contents"`
-	Tombstones int             `json:"tombstones"`
-	Unfinished int             `json:"unfinished,omitempty"` // deletions that were cut short
-	First      time.Time       `json:"first,omitzero"`       // fact
-	Last       time.Time       `json:"last,omitzero"`
-	Position   store.Position  `json:"position"`
-	Database   int64           `json:"databaseBytes"`
-	Free       int64           `json:"freeBytes"` // of these
-	Log        int64           `json:"logBytes"`  // write-ahead
-	Files      int64           `json:"files"`     // large contents
-	FileBytes  int64           `json:"fileBytes"`
-}
-
 // Inventory counts what is in the store.
-func (db *DB) Inventory(ctx context.Context) (h Inventory, err error) {
+func (db *DB) Inventory(ctx context.Context) (h store.Inventory, err error) {
 	h.Runtime, h.Path = db.runtime, db.path
 	var first, last sql.NullInt64
 	var pages, free int64

@@ -28,7 +28,10 @@ import (
 
 // the driver, free of cgo
 
-var _ store.Store = (*DB)(nil)
+var _ interface {
+	store.Admin
+	store.CommitNotifier
+} = (*DB)(nil)
 
 // Options of Open. The zero value works.
 type Options struct {
@@ -265,26 +268,13 @@ func (db *DB) Close() error {
 
 func errClosed() error { return belay.Errorf(belay.CodeBadState, "the store is closed") }
 
-// Stats are counts since Open.
-type Stats struct {
-	Transactions int64 // committed groups: each is one sync
-	Failed       int64 // groups that were rolled back
-	Appends      int64 // batches that wrote something
-	Events       int64
-	Checkpoints  int64
-	Reads        int64 // queries of the readers
-	Statements   int64 // statements of the writer, those around a transaction included
-	Largest      int64 // writes in the largest group
-	WALBytes     int64 // size of the write-ahead log now
-}
-
 type counters struct {
 	transactions, failed, appends, events, checkpoints, largest, reads, statements atomic.Int64
 }
 
 // Stats tells what the store did since Open.
-func (db *DB) Stats() Stats {
-	s := Stats{
+func (db *DB) Stats() store.Stats {
+	s := store.Stats{
 		Transactions: db.stats.transactions.Load(), Failed: db.stats.failed.Load(),
 		Appends: db.stats.appends.Load(), Events: db.stats.events.Load(),
 		Checkpoints: db.stats.checkpoints.Load(), Largest: db.stats.largest.Load(),

@@ -11,14 +11,6 @@ import (
 	"github.com/belay-run/belay/internal/store/sqlite/layout"
 )
 
-// Expired is what DropExpired did.
-type Expired struct {
-	Contents int   // that were removed
-	Bytes    int64 // of those
-	Needed   int   // that stay because something else names them
-	Left     int   // that were put a short while ago, while others run: the next call removes them
-}
-
 // DropExpired removes the outputs of which facts say that they have expired, and
 // that nothing else needs. It takes nothing but those facts for an order, so a
 // removal that was cut short continues with the next call, and content goes never
@@ -27,7 +19,7 @@ type Expired struct {
 // Something needs content when a fact names it in any other way than as an
 // output, when a fact names it as an output that hasn't expired in its session
 // since, when a command that waits does, or a document.
-func (db *DB) DropExpired(ctx context.Context) (done Expired, err error) {
+func (db *DB) DropExpired(ctx context.Context) (done store.Expired, err error) {
 	let, err := db.expirations(ctx)
 	if err != nil || len(let) == 0 {
 		return done, err

@@ -60,7 +60,7 @@ func has(t *testing.T, db *DB, ref belay.Ref) bool {
 	return err == nil
 }
 
-func drop(t *testing.T, db *DB) Expired {
+func drop(t *testing.T, db *DB) store.Expired {
 	t.Helper()
 	done, err := db.DropExpired(t.Context())
 	if err != nil {
@@ -77,7 +77,7 @@ func TestAnOutputGoesOnlyAfterTheFactThatLetsItGo(t *testing.T) {
 	w := newWork(t, db, "a")
 	small, big, stays := w.prints(t, db, "small"), w.prints(t, db, printed), w.prints(t, db, printed+"stays")
 	rests(t, db, w)
-	if done := drop(t, db); done != (Expired{}) || !has(t, db, small) || !has(t, db, big) {
+	if done := drop(t, db); done != (store.Expired{}) || !has(t, db, small) || !has(t, db, big) {
 		t.Fatalf("%+v went without a fact", done)
 	}
 	w = again(t, db, w)
@@ -87,10 +87,10 @@ func TestAnOutputGoesOnlyAfterTheFactThatLetsItGo(t *testing.T) {
 		t.Fatalf("%+v while a session runs that may be about to name them", done)
 	}
 	rests(t, db, w)
-	if done := drop(t, db); done != (Expired{Contents: 2, Bytes: small.Size + big.Size}) || has(t, db, small) || has(t, db, big) || !has(t, db, stays) {
+	if done := drop(t, db); done != (store.Expired{Contents: 2, Bytes: small.Size + big.Size}) || has(t, db, small) || has(t, db, big) || !has(t, db, stays) {
 		t.Fatalf("%+v", done)
 	}
-	if done := drop(t, db); done != (Expired{}) {
+	if done := drop(t, db); done != (store.Expired{}) {
 		t.Errorf("again: %+v", done)
 	}
 	dir := storeOf(db)
