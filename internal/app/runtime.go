@@ -22,6 +22,7 @@ import (
 	"github.com/belay-run/belay/internal/policy/simulate"
 	"github.com/belay-run/belay/internal/read"
 	"github.com/belay-run/belay/internal/store"
+	"github.com/belay-run/belay/internal/tool"
 )
 
 // Runtime is an open store and what drives its sessions: of a tenant of the server, or
@@ -29,6 +30,7 @@ import (
 type Runtime struct {
 	Store      store.Store
 	Engine     *engine.Engine
+	Attachable func(belay.ProcessID) (tool.Attachable, bool) // a program in the background of this process
 	Workspaces Workspaces
 	Reads      *read.Reads
 	Drives     Scheduler

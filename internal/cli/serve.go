@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/belay-run/belay"
+	usecase "github.com/belay-run/belay/internal/app"
 	"github.com/belay-run/belay/internal/auth"
 	"github.com/belay-run/belay/internal/builtin"
 	"github.com/belay-run/belay/internal/lib/atomicfile"
@@ -297,6 +298,6 @@ func (a *app) house(ctx context.Context, tenant, ws string, roots []string) (ser
 	a.mu.Lock()
 	a.houses = append(a.houses, w)
 	a.mu.Unlock()
-	return server.TenantConfig{Store: followed, Engine: r.Engine, Attachable: r.perform.Attachable, Reads: &read.Reads{Store: followed, Hub: hub, Views: views, Words: view.NewLazyFollower(followed, search.Fold{Store: followed})}, Workspaces: w, Close: r.close,
+	return server.TenantConfig{Runtime: &usecase.Runtime{Store: followed, Engine: r.Engine, Attachable: r.perform.Attachable, Reads: &read.Reads{Store: followed, Hub: hub, Views: views, Words: view.NewLazyFollower(followed, search.Fold{Store: followed})}, Workspaces: w}, Close: r.close,
 		Retain: (&retainer{db: st, now: a.Now, most: retainedAtOnce}).round}, nil
 }

@@ -132,7 +132,8 @@ func (w *turnRun) found(ctx context.Context, create belay.CreateSession, c resol
 	}
 	f, err := begin()
 	if other, ok := errors.AsType[*store.WriterError](err); ok {
-		use, changes = w.readsOnly(other), ""
+		w.sayReadsOnly(&other.Writer)
+		use, changes = belay.WorkspaceUse{Use: belay.UseReader, Writer: other.Writer.Session, Path: other.Writer.Path}, ""
 		f, err = begin()
 	}
 	if f == nil || err != nil {

@@ -35,11 +35,11 @@ func (w *turnRun) claim(ctx context.Context, c resolved, more []policy.Grant) (u
 	if !rules.MayChange(more) {
 		return use, d, nil
 	}
-	err = w.Store.ClaimWriter(ctx, w.session, epoch, repositoryOf(w.workspace), c.Share)
-	if other, ok := errors.AsType[*store.WriterError](err); ok {
-		return w.readsOnly(other), d, nil
+	use, other, err := w.ClaimWriter(ctx, w.session, epoch, w.workspace, c.Share)
+	if other != nil {
+		w.sayReadsOnly(other)
 	}
-	return mayChange(c), d, err
+	return use, d, err
 }
 
 // mayChange is the use of a session that is the workspace's writer, or one of them.
@@ -50,12 +50,10 @@ func mayChange(c resolved) belay.WorkspaceUse {
 	return belay.WorkspaceUse{Use: belay.UseWriter}
 }
 
-// readsOnly makes a session beside a writer read-only, and prints the
-// alternatives.
-func (w *turnRun) readsOnly(other *store.WriterError) belay.WorkspaceUse {
-	w.say("reads only: session %s (process %d on %s) writes in %s", other.Writer.Session, other.Writer.Owner.PID, other.Writer.Owner.Host, other.Writer.Path)
+// sayReadsOnly prints why a session only reads, and the alternatives.
+func (w *turnRun) sayReadsOnly(other *store.Writer) {
+	w.say("reads only: session %s (process %d on %s) writes in %s", other.Session, other.Owner.PID, other.Owner.Host, other.Path)
 	w.say("to write: belay run --worktree, or --share; or belay run --session %s TEXT%s when that one has ended", w.session, w.a.storeFlag())
-	return belay.WorkspaceUse{Use: belay.UseReader, Writer: other.Writer.Session, Path: other.Writer.Path}
 }
 
 // say keeps a line for the beginning of what is shown.

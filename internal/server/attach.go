@@ -17,7 +17,6 @@ import (
 	"github.com/belay-run/belay/internal/app"
 	"github.com/belay-run/belay/internal/app/input"
 	"github.com/belay-run/belay/internal/auth"
-	"github.com/belay-run/belay/internal/core/thread"
 	"github.com/belay-run/belay/internal/read"
 	"github.com/belay-run/belay/internal/store"
 )
@@ -167,7 +166,7 @@ func (s *Server) attachment(r *http.Request) (*attachment, error) {
 	if err != nil {
 		return nil, err
 	}
-	a := &attachment{Call: app.Call{Runtime: &t.Runtime, By: p, Remote: true, Command: "write_process_stdin"}, tenant: t, server: s, pace: s.pace, sid: belay.SessionID(r.PathValue("id")),
+	a := &attachment{Call: app.Call{Runtime: t.Runtime, By: p, Remote: true, Command: "write_process_stdin"}, tenant: t, server: s, pace: s.pace, sid: belay.SessionID(r.PathValue("id")),
 		id: belay.ProcessID(r.PathValue("process")), offset: offset, writes: p.Role.May(auth.Work) && !readOnly, typed: newTyped()}
 	if a.token, err = bearer(r); err != nil {
 		return nil, err
@@ -201,19 +200,11 @@ func (a *attachment) find(ctx context.Context) error {
 	if err != nil {
 		return input.At("path id", err)
 	}
-	threads := s.Threads
-	for _, th := range threads {
-		state, err := a.Thread(ctx, th)
-		if err != nil {
-			return err
-		}
-		if slices.ContainsFunc(state.Procs, func(p thread.Proc) bool { return p.IDs.Process == a.id }) {
-			threads = []belay.ThreadID{th} // it runs
-			break
-		}
+	th, err := a.ThreadOfProcess(ctx, s, a.id)
+	if err != nil {
+		return err
 	}
-	for _, th := range threads {
-		a.stream = th.Stream()
+	if a.stream = th.Stream(); th != "" {
 		if begun, err := a.begun(ctx); begun || err != nil {
 			return err
 		}

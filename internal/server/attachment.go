@@ -246,7 +246,7 @@ func (a *attachment) asked(data []byte) error {
 	if err := a.checked(); err != nil {
 		return err
 	}
-	run, ok := a.tenant.config.Attachable(a.id)
+	run, ok := a.Attachable(a.id)
 	if !ok {
 		return input.At("resize", belay.Errorf(belay.CodeBadState, "the program doesn't run in the background of this server's process"))
 	}

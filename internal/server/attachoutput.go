@@ -22,7 +22,7 @@ func (a *attachment) follow(ctx context.Context) error {
 	}
 	for {
 		changed := a.Store.Changed(ctx)
-		if run, live := a.tenant.config.Attachable(a.id); live {
+		if run, live := a.Attachable(a.id); live {
 			if err := a.live(ctx, run); err != nil {
 				return err
 			}
@@ -47,7 +47,7 @@ func (a *attachment) follow(ctx context.Context) error {
 func (a *attachment) hello(ctx context.Context) error {
 	h := attachHello{Process: a.id, Session: a.sid, Argv: a.started.Argv, PID: a.started.PID, Input: "closed"}
 	var err error
-	if run, live := a.tenant.config.Attachable(a.id); live {
+	if run, live := a.Attachable(a.id); live {
 		h.Live = true
 		h.Rows, h.Cols = run.Terminal()
 		_, h.Size, err = run.Printed(0, 0)

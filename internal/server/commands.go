@@ -85,7 +85,7 @@ func (s *Server) call(w http.ResponseWriter, r *http.Request, c *app.Command, ch
 	if err != nil {
 		return nil, nil, err
 	}
-	return &app.Call{Runtime: &t.Runtime, By: p, Remote: true, Key: key, Channel: r.Header.Get(app.ChannelHeader)}, body, nil
+	return &app.Call{Runtime: t.Runtime, By: p, Remote: true, Key: key, Channel: r.Header.Get(app.ChannelHeader)}, body, nil
 }
 
 // withHint adds a hint to a refusal that has none: to look at what the command

@@ -155,7 +155,7 @@ func (s *Server) read(row app.Read) http.HandlerFunc {
 		t, err := s.tenant(r.Context(), p.Tenant)
 		var out any
 		if err == nil {
-			out, err = row.Do(r.Context(), &app.Call{Runtime: &t.Runtime, By: p, Remote: true}, read.QueryOf(r))
+			out, err = row.Do(r.Context(), &app.Call{Runtime: t.Runtime, By: p, Remote: true}, read.QueryOf(r))
 		}
 		if err != nil {
 			problem.Write(w, r, err)

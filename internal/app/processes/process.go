@@ -2,13 +2,10 @@ package processes
 
 import (
 	"context"
-	"slices"
 
 	"github.com/belay-run/belay"
-	"github.com/belay-run/belay/event"
 	"github.com/belay-run/belay/internal/app"
 	"github.com/belay-run/belay/internal/app/input"
-	"github.com/belay-run/belay/internal/core/thread"
 )
 
 // WriteProcessStdin is what write_process_stdin takes.
@@ -54,37 +51,16 @@ func toProcess(ctx context.Context, r *app.Call, sid belay.SessionID, id belay.P
 	if err != nil {
 		return nil, err
 	}
-	for _, th := range s.Threads {
-		state, err := r.Thread(ctx, th)
-		if err != nil {
-			return nil, err
-		}
-		here := slices.ContainsFunc(state.Procs, func(p thread.Proc) bool { return p.IDs.Process == id })
-		if !here {
-			if here, err = ranIn(ctx, r, th, id); err != nil {
-				return nil, err
-			}
-		}
-		if here {
-			told, err := r.Send(ctx, sid, th.Stream(), c)
-			if belay.CodeOf(err) == belay.CodeUnavailable {
-				err = r.Hinted(err, "get_thread_read lists what runs; "+"GET /v1/sessions/{id}/processes/{process}/attach gives what an ended program printed")
-			}
-			return app.With(told, input.At("processId", err), th, "")
-		}
+	th, err := r.ThreadOfProcess(ctx, s, id)
+	if err != nil {
+		return nil, err
 	}
-	return nil, input.At("processId", belay.Errorf(belay.CodeNotFound, "no process %s is or was in the session", id).At(string(sid)).WithHint("get_thread_read lists what runs in a thread"))
-}
-
-// ranIn reports whether a program ran in a thread.
-func ranIn(ctx context.Context, r *app.Call, th belay.ThreadID, id belay.ProcessID) (bool, error) {
-	for ev, err := range r.Store.Read(ctx, th.Stream(), 0) {
-		if err != nil {
-			return false, err
-		}
-		if _, ok := ev.Data.(event.ProcessStarted); ok && ev.IDs.Process == id {
-			return true, nil
-		}
+	if th == "" {
+		return nil, input.At("processId", belay.Errorf(belay.CodeNotFound, "no process %s is or was in the session", id).At(string(sid)).WithHint("get_thread_read lists what runs in a thread"))
 	}
-	return false, nil
+	told, err := r.Send(ctx, sid, th.Stream(), c)
+	if belay.CodeOf(err) == belay.CodeUnavailable {
+		err = r.Hinted(err, "get_thread_read lists what runs; GET /v1/sessions/{id}/processes/{process}/attach gives what an ended program printed")
+	}
+	return app.With(told, input.At("processId", err), th, "")
 }
