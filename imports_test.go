@@ -47,6 +47,7 @@ var layers = map[string]layer{
 	"internal/policy/symlinks":       {own: []string{".", "internal/policy"}, modules: []string{"golang.org/x/sys/unix"}},
 	"internal/hook":                  {own: []string{"internal/policy", "internal/process"}},
 	"internal/policy/convert":        {own: []string{".", "internal/lib/lazyregexp", "internal/policy", "internal/policy/shell"}, modules: []string{"github.com/pelletier/go-toml/v2", "github.com/pelletier/go-toml/v2/unstable"}, deny: impure},
+	"internal/config":                {own: []string{".", "internal/config/…", "internal/lib/netdial", "internal/lib/readfile", "internal/lib/spelling", "internal/model/catalog", "internal/policy", "internal/secret", "internal/secret/vault", "internal/tool", "internal/tool/file"}},
 	"internal/config/rulefile":       {own: []string{".", "internal/lib/lazyregexp", "internal/policy", "internal/lib/strictyaml"}, modules: []string{"github.com/goccy/go-yaml/ast"}},
 	"internal/lib/jcs":               {deny: impure},
 	"internal/lib/lazyregexp":        {deny: impure},

@@ -103,7 +103,7 @@ func (a *app) writeArtifact(ctx context.Context, st store.Store, it view.Artifac
 		_, err := io.Copy(a.Out, r)
 		return err
 	}
-	f, err := os.OpenFile(a.abs(out), os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
+	f, err := os.OpenFile(a.environment().Abs(out), os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
 	if err != nil {
 		return belay.Errorf(belay.CodeUsage, "it can't be made: %s", readfile.Reason(err)).At(out).WithHint("name a file that doesn't exist, in a folder that does")
 	}

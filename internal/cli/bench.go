@@ -18,6 +18,7 @@ import (
 
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/internal/cli/term"
+	"github.com/belay-run/belay/internal/config"
 	"github.com/belay-run/belay/internal/lib/readfile"
 	"github.com/belay-run/belay/internal/model"
 	"github.com/belay-run/belay/internal/store"
@@ -28,8 +29,8 @@ type benchCmd struct {
 }
 
 type benchRunCmd struct {
-	Config
-	Sessions int      `default:"100" placeholder:"N" help:"How many run at the same time; 100."`
+	SettingFlags
+	Sessions int      `default:"100" placeholder:"N" help:"How many run at the same time (default 100)."`
 	Text     []string `arg:"" optional:"" help:"What each of them is to do; run the steps."`
 }
 
@@ -44,10 +45,11 @@ func (c *benchRunCmd) run(ctx context.Context, a *app) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	if err := a.enter(ctx, ws); err != nil {
+	p, err := a.enter(ctx, ws)
+	if err != nil {
 		return 0, err
 	}
-	settings, err := a.fresh(ctx, c.Config)
+	settings, err := a.fresh(p, c.given())
 	if err != nil {
 		return 0, err
 	}
@@ -89,7 +91,7 @@ func (a *app) throwAway() (func(), error) {
 type benchmark struct {
 	app      *app
 	ws       string
-	settings resolved
+	settings config.Settings
 	text     string
 }
 

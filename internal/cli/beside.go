@@ -7,13 +7,14 @@ import (
 	"time"
 
 	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/internal/config"
 	"github.com/belay-run/belay/internal/core/session"
 	"github.com/belay-run/belay/internal/core/thread"
 	"github.com/belay-run/belay/internal/store"
 )
 
 // submitOnNewThread gives a session work on a new thread.
-func (w *turnRun) submitOnNewThread(ctx context.Context, s *session.State, c resolved, t task) error {
+func (w *turnRun) submitOnNewThread(ctx context.Context, s *session.State, c config.Settings, t task) error {
 	w.thread = belay.ThreadID(belay.NewID(belay.PrefixThread))
 	if err := w.driveOrFollow(ctx, s, c, "this thread"); err != nil {
 		return err
@@ -23,7 +24,7 @@ func (w *turnRun) submitOnNewThread(ctx context.Context, s *session.State, c res
 
 // behind submits a turn to a session that may be busy; mode is how it is treated
 // then. A turn that would be refused isn't recorded.
-func (w *turnRun) behind(ctx context.Context, s *session.State, c resolved, t task, mode belay.QueueMode) error {
+func (w *turnRun) behind(ctx context.Context, s *session.State, c config.Settings, t task, mode belay.QueueMode) error {
 	w.queue = mode
 	if err := w.driveOrFollow(ctx, s, c, "this task"); err != nil {
 		return err
@@ -54,7 +55,7 @@ func refusedBusy(err error, id belay.SessionID) error {
 // driveOrFollow makes this process the session's driver. When another process drives
 // it that one does the work, what included; this one shows it, and drives on if
 // the other leaves.
-func (w *turnRun) driveOrFollow(ctx context.Context, s *session.State, c resolved, what string) error {
+func (w *turnRun) driveOrFollow(ctx context.Context, s *session.State, c config.Settings, what string) error {
 	err := w.reclaim(ctx, s, c)
 	if other, owned := errors.AsType[*store.OwnedError](err); owned {
 		w.say("process %d on %s drives the session, and %s too", other.Owner.PID, other.Owner.Host, what)

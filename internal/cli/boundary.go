@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"cmp"
 	"path/filepath"
 	"strings"
 
@@ -49,7 +48,7 @@ func (a *app) boundary() thread.Boundary {
 // confinement is what the sandbox can do here, as an earlier process found it where
 // nothing has changed since.
 func (a *app) confinement() sandbox.Machine {
-	if dir := a.cacheDir(); dir != "" {
+	if dir := a.environment().CacheDir(); dir != "" {
 		return sandbox.ProbeCached(filepath.Join(dir, machineFile))
 	}
 	return sandbox.Probe()
@@ -70,7 +69,7 @@ func (a *app) confine(b belay.Boundary, ws string) (process.Box, error) {
 	if err != nil {
 		return nil, err
 	}
-	for _, dir := range []string{store, a.configDir()} { // what the runtime keeps, and the person's keys
+	for _, dir := range []string{store, a.environment().ConfigDir()} { // what the runtime keeps, and the person's keys
 		if dir != "" {
 			o.Hidden = append(o.Hidden, dir)
 		}
@@ -85,40 +84,12 @@ var _ effect.Confine = (*app)(nil).confine
 // cacheFor is the folder that replaces the user's cache in a boundary: one per
 // workspace, so that nothing built in one is run in another. Empty is none.
 func (a *app) cacheFor(ws string) string {
-	base := a.cacheDir()
+	base := a.environment().CacheDir()
 	if base == "" {
 		return ""
 	}
 	name := strings.TrimPrefix(string(belay.DigestOf([]byte(ws))), "sha256:")
 	return filepath.Join(base, "sandbox", name[:16])
-}
-
-// cacheDir is the program's folder for what can be made anew. Empty is none.
-func (a *app) cacheDir() string {
-	base := a.Getenv("XDG_CACHE_HOME")
-	if home := a.Getenv("HOME"); base == "" && home != "" {
-		base = filepath.Join(home, ".cache")
-	}
-	if !filepath.IsAbs(base) {
-		return ""
-	}
-	return filepath.Join(base, "belay")
-}
-
-// knownBoundary refuses the name of a boundary that there isn't; from is where
-// it is named.
-func (g *ruleLayers) knownBoundary(name, from string) error {
-	if _, ok := g.set.Bound(name); ok || name == "" {
-		return nil
-	}
-	return belay.Errorf(belay.CodeUsage, "there is no boundary %q", name).At(cmp.Or(from, "--boundary")).
-		WithHint("the boundaries are %s; boundaries: of a policy.yaml declares more", strings.Join(g.set.Boundaries(), ", "))
-}
-
-// narrowsBoundary reports whether a boundary that an untrusted file names allows
-// no more than what is set without it, by its name alone.
-func narrowsBoundary(name, have string) bool {
-	return name == belay.BoundaryReadOnly || name == belay.BoundaryWorkspace && have == belay.BoundaryFull
 }
 
 // sandboxFindings are the doctor's lines about the sandbox: the level, each

@@ -13,6 +13,7 @@ import (
 
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/internal/cli/term"
+	"github.com/belay-run/belay/internal/config"
 	"github.com/belay-run/belay/internal/store/sqlite"
 	"github.com/belay-run/belay/internal/store/sqlite/layout"
 	toolexec "github.com/belay-run/belay/internal/tool/exec"
@@ -189,7 +190,7 @@ func (a *app) workspaceFinding() finding {
 
 // keptFindings lists the stored secrets, if there ever was one.
 func (a *app) keptFindings() (all []finding, names []string) {
-	v, err := a.vault("")
+	v, err := a.environment().Vault("", a.secrets())
 	if err != nil || !v.Exists() {
 		return nil, nil
 	}
@@ -209,11 +210,16 @@ func (a *app) keptFindings() (all []finding, names []string) {
 
 func (a *app) providerFindings(ctx context.Context, kept []string) []finding {
 	all := []finding{{Name: "provider", State: "ok", What: "scripted: plays a file, needs no key", Try: "belay demo"}}
-	if ws, err := a.workspace(); err == nil {
-		a.describe(ctx, ws)
+	ws, err := a.workspace()
+	if err != nil {
+		ws = ""
 	}
-	found := a.found(kept)
-	if err := a.models.broken; err != nil {
+	w := config.Resolve(ctx, a.input(ws))
+	var found []finding
+	for _, c := range w.Candidates(kept) {
+		found = append(found, finding{Name: "provider", State: "ok", What: c.What, Try: c.Try})
+	}
+	if err := w.ProvidersError(); err != nil {
 		found = append(found, broken(finding{Name: "settings"}, a.explain(err)))
 	}
 	if len(found) == 0 {

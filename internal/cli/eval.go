@@ -93,7 +93,7 @@ func (c *evalCmd) scenarios(a *app) ([]*eval.Scenario, error) {
 	}
 	var paths []string
 	for _, p := range c.Paths {
-		paths = append(paths, a.abs(p))
+		paths = append(paths, a.environment().Abs(p))
 	}
 	all, err := eval.Load(paths, a.Formats...)
 	if err != nil {
@@ -134,7 +134,7 @@ func (c *evalCmd) junit(a *app, results []eval.Result) error {
 	if c.JUnit == "" {
 		return nil
 	}
-	f, err := os.Create(a.abs(c.JUnit))
+	f, err := os.Create(a.environment().Abs(c.JUnit))
 	if err != nil {
 		return belay.Errorf(belay.CodeUsage, "%s: %s", c.JUnit, readfile.Reason(err)).At("--junit").WithHint("name a file that can be written")
 	}

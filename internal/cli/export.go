@@ -98,7 +98,7 @@ func (a *app) exportHere(ctx context.Context, w *writing) error {
 }
 
 func (a *app) exportTo(ctx context.Context, w *writing, file string, force bool) error {
-	path := a.abs(file)
+	path := a.environment().Abs(file)
 	if _, err := os.Lstat(path); !force && !errors.Is(err, fs.ErrNotExist) {
 		return belay.Errorf(belay.CodeExists, "the file is there already").At(file).WithHint("--force replaces it, -o FILE names another")
 	}

@@ -57,7 +57,7 @@ func TestAThreadIsFoldedAgainForANewFact(t *testing.T) {
 	x.main(0, "run", "do it")
 	a := &app{Sys: x.sys, Place: Place{Store: x.store}}
 	a.Now = time.Now
-	w, _, err := a.openSession(t.Context(), "", true, false)
+	w, _, _, err := a.openSession(t.Context(), "", true, false)
 	if err != nil {
 		t.Fatal(err)
 	}

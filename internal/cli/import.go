@@ -259,7 +259,7 @@ func (a *app) openImport(name string) (*importFile, error) {
 	if name == "-" {
 		return a.spool()
 	}
-	f, err := os.Open(a.abs(name))
+	f, err := os.Open(a.environment().Abs(name))
 	if err != nil {
 		return nil, belay.Errorf(belay.CodeUsage, "%s", readfile.Reason(err)).At(name).WithHint("belay import FILE, a file that you can read")
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"path/filepath"
 
+	"github.com/belay-run/belay/internal/config"
 	"github.com/belay-run/belay/internal/core"
 	"github.com/belay-run/belay/internal/effect"
 	"github.com/belay-run/belay/internal/workspace/gitsafe"
@@ -47,7 +48,7 @@ func (a *app) watch(workspace string) *gitsafe.Watch {
 	}
 	w := a.watches[workspace]
 	if w == nil {
-		w = gitsafe.Git{Environ: a.Environ}.NewWatch(workspace, filepath.Join(realAncestor(dir), "aside"))
+		w = gitsafe.Git{Environ: a.Environ}.NewWatch(workspace, filepath.Join(config.RealAncestor(dir), "aside"))
 		a.watches[workspace] = w
 	}
 	return w

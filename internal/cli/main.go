@@ -23,6 +23,7 @@ import (
 
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/internal/cli/term"
+	"github.com/belay-run/belay/internal/config"
 	"github.com/belay-run/belay/internal/config/trust"
 	"github.com/belay-run/belay/internal/eval"
 	"github.com/belay-run/belay/internal/model"
@@ -102,18 +103,15 @@ type app struct {
 	tools  []tool.Tool // made once: use builtin()
 
 	mu      sync.Mutex
-	shops   map[string]*workspaceTools // by workspace
-	here    *workspaceTools            // of the workspace this process works in; nil: none is entered
-	opened  store.Store                // the open store
-	as      string                     // who gives commands; empty: the person at this terminal
+	places  map[string]*place // the workspaces that were read: use place()
+	here    *place            // the one that was entered last: use current()
+	opened  store.Store       // the open store
 	bookMu  sync.Mutex
-	trusted *trust.Book       // as it was read first
-	told    []string          // what was said of files that don't count
+	trusted *trust.Book       // as it was read: use book()
+	said    []string          // of what doesn't count
 	origin  map[string]string // of worktrees: the workspace they were made of
-	configs map[string][]configFile
-	held    bool                    // of a server: what was read counts until it is read again
-	usable  map[string][]configFile // of a server: as they were when they last could be used
-	looked  lookedFor
+	hosts   config.Hosts
+	serves  bool // it is a tenant of a server
 
 	watches map[string]*gitsafe.Watch // by workspace: use inspect
 
@@ -189,6 +187,7 @@ func newParser(g *grammar, sys Sys, exit func(int)) (*kong.Kong, error) {
 			"Exit codes: 0 completed, 1 failed, 2 usage, 3 waits for a person, 4 denied, 5 budget, 6 timed out, 7 lost, 8 store, 130 cancelled."),
 		kong.Writers(sys.Out, sys.Err),
 		kong.Exit(exit),
+		kong.PostBuild(addSettingFlags),
 		kong.ConfigureHelp(kong.HelpOptions{Compact: true, WrapUpperBound: 100}),
 	)
 }

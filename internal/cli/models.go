@@ -3,17 +3,13 @@ package cli
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
-	"io/fs"
-	"path/filepath"
 	"slices"
 	"strings"
 	"text/tabwriter"
 
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/internal/cli/term"
-	"github.com/belay-run/belay/internal/lib/readfile"
 	"github.com/belay-run/belay/internal/model/catalog"
 )
 
@@ -23,40 +19,12 @@ type modelsCmd struct {
 	Test modelsTestCmd `cmd:"" help:"Send a model one small request, and say what works."`
 }
 
-// modelsFile is the name of the files that extend the catalogue: of the person
-// and of the machine. A workspace has none: it must not say what things cost.
-const (
-	modelsFile   = "models.yaml"
-	systemModels = "/etc/belay/" + modelsFile
-)
-
-// catalog is the embedded catalogue with the files of the machine and the
-// person over it.
-func (a *app) catalog() (*catalog.Catalog, error) {
-	paths := []string{systemModels}
-	if dir := a.configDir(); dir != "" {
-		paths = append(paths, filepath.Join(dir, modelsFile))
-	}
-	var files []catalog.File
-	for _, path := range paths {
-		b, err := readfile.UpTo(path, maxConfig)
-		switch {
-		case errors.Is(err, fs.ErrNotExist):
-			continue
-		case err != nil:
-			return nil, belay.Errorf(belay.CodeBadConfig, "it can't be read: %s", readfile.Reason(err)).At(path).WithHint("repair the file or move it away")
-		}
-		files = append(files, catalog.File{Name: path, Data: b})
-	}
-	return catalog.New(files...)
-}
-
 type modelsListCmd struct {
 	Provider string `placeholder:"NAME" help:"Only those of this provider: openai, anthropic, google, open, or one of a file."`
 }
 
 func (c *modelsListCmd) run(_ context.Context, a *app) (int, error) {
-	cat, err := a.catalog()
+	cat, err := a.environment().Catalog()
 	if err != nil {
 		return 0, err
 	}
@@ -84,7 +52,7 @@ type modelsShowCmd struct {
 }
 
 func (c *modelsShowCmd) run(_ context.Context, a *app) (int, error) {
-	cat, err := a.catalog()
+	cat, err := a.environment().Catalog()
 	if err != nil {
 		return 0, err
 	}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/internal/cli/term"
+	"github.com/belay-run/belay/internal/config"
 	"github.com/belay-run/belay/internal/model"
 )
 
@@ -52,16 +53,15 @@ type trial struct {
 }
 
 func (c *modelsTestCmd) run(ctx context.Context, a *app) (int, error) {
-	if ws, err := a.workspace(); err == nil {
-		if err := a.enter(ctx, ws); err != nil {
-			return 0, err
-		}
-	}
-	settings, err := a.fresh(ctx, Config{Provider: c.Provider, Model: c.Model, BaseURL: c.BaseURL})
+	at, err := a.enterHere(ctx)
 	if err != nil {
 		return 0, err
 	}
-	p, err := a.provider(settings.Settings)
+	settings, err := a.fresh(at, config.Given{"provider": {c.Provider}, "model": {c.Model}, "base-url": {c.BaseURL}})
+	if err != nil {
+		return 0, err
+	}
+	p, err := a.provider(at.Workspace, settings.Settings)
 	if err != nil {
 		return 0, err
 	}
@@ -77,7 +77,7 @@ func (c *modelsTestCmd) run(ctx context.Context, a *app) (int, error) {
 	t := a.try(ctx, p, settings.Model)
 	stop()
 	wg.Wait()
-	return a.printFindings(a.judge(settings, t)), nil
+	return a.printFindings(a.judge(at, settings, t)), nil
 }
 
 // try sends the request.
@@ -112,15 +112,15 @@ func (a *app) try(ctx context.Context, p model.Provider, name string) (t trial) 
 }
 
 // judge lists what works, each finding after those that it depends on.
-func (a *app) judge(c resolved, t trial) []finding {
+func (a *app) judge(at *place, c config.Settings, t trial) []finding {
 	where := c.BaseURL
-	if s, err := a.service(c.Provider); err == nil && where == "" {
-		where = s.base
+	if s, err := at.Service(c.Provider); err == nil && where == "" {
+		where = s.Base
 	}
 	all := []finding{{Name: "provider", State: "ok", What: strings.TrimSpace(c.Provider + " " + where + ", model " + c.Model)}}
 	add := func(name, state, what, try string) { all = append(all, finding{name, state, what, try}) }
 	if t.err != nil {
-		name, try := a.unanswered(c, t.err)
+		name, try := a.unanswered(at, c, t.err)
 		if name != "reachable" {
 			add("reachable", "ok", "it answers", "")
 		}
@@ -149,18 +149,18 @@ func (a *app) judge(c resolved, t trial) []finding {
 }
 
 // unanswered is what doesn't work when no answer came, and what to do.
-func (a *app) unanswered(c resolved, err error) (name, try string) {
+func (a *app) unanswered(at *place, c config.Settings, err error) (name, try string) {
 	if errors.Is(err, context.DeadlineExceeded) {
 		return "reachable", "is the server up, and does it load the model? try again"
 	}
 	switch model.AsError(err).Class {
 	case "auth":
-		s, err := a.service(c.Provider)
+		s, err := at.Service(c.Provider)
 		switch {
-		case err == nil && s.key.Kind != "":
-			return "key", "check the key that " + s.where + " names: " + s.key.String()
-		case err == nil && len(s.keys) > 0:
-			return "key", "check " + s.keys[0] + ": is it of this provider, valid, and paid for?"
+		case err == nil && s.Key.Kind != "":
+			return "key", "check the key that " + s.Where + " names: " + s.Key.String()
+		case err == nil && len(s.Keys) > 0:
+			return "key", "check " + s.Keys[0] + ": is it of this provider, valid, and paid for?"
 		}
 		return "key", "give the provider a key: docs/providers.md"
 	case "rate_limited":

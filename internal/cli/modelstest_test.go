@@ -3,10 +3,11 @@ package cli
 import (
 	"net/http/httptest"
 	"regexp"
-	"slices"
 	"testing"
 
 	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/internal/config"
+	"github.com/belay-run/belay/internal/config/manifest"
 	"github.com/belay-run/belay/internal/model"
 	"github.com/belay-run/belay/internal/model/modelserver"
 	"github.com/belay-run/belay/internal/model/modeltest"
@@ -39,16 +40,16 @@ func TestATrialSaysWhatWorks(t *testing.T) {
 		"too many": {func(s *modelserver.Scene) { s.Fault = modelserver.Fault{Status: 429, Class: "rate_limited"} }, 1, []string{`^failed +limits `, `try: wait`}},
 		"cut off":  {func(s *modelserver.Scene) { s.Cut, s.Calls = true, nil }, 1, []string{`^failed +reachable +transient: `}},
 	} {
-		for _, p := range protocols {
-			t.Run(name+"/"+p.name, func(t *testing.T) {
+		for _, p := range config.Protocols() {
+			t.Run(name+"/"+p, func(t *testing.T) {
 				t.Parallel()
 				s := modelserver.Scene{Scene: works}
 				c.scene(&s)
 				far := modelserver.New(func(modelserver.Asked) modelserver.Scene { return s })
 				srv := httptest.NewServer(far)
 				defer srv.Close()
-				v := vendors[slices.IndexFunc(vendors, func(v vendor) bool { return v.name == p.name })]
-				out, _ := runHere(t, c.exit, []string{v.keys[0] + "=sk-tester"}, "models", "test", "--provider", p.name, "--base-url", srv.URL+"/v1", "--model", "m")
+				v := config.ServiceOf(manifest.Provider{Name: p})
+				out, _ := runHere(t, c.exit, []string{v.Keys[0] + "=sk-tester"}, "models", "test", "--provider", p, "--base-url", srv.URL+"/v1", "--model", "m")
 				for _, want := range c.want {
 					if !regexp.MustCompile("(?m)" + want).MatchString(out) {
 						t.Errorf("nothing like %s in\n%s", want, out)

@@ -22,6 +22,7 @@ import (
 	"time"
 
 	"github.com/belay-run/belay/internal/cli/term"
+	"github.com/belay-run/belay/internal/config"
 	"github.com/belay-run/belay/internal/model"
 	"github.com/belay-run/belay/internal/model/modelserver"
 	"github.com/belay-run/belay/internal/model/modeltest"
@@ -166,10 +167,10 @@ var faults = map[string]func(n int, dump string) modelserver.Fault{
 // beside them is there, so the search can find.
 // Guarantee: X13.
 func TestPlantedKeysAreFoundNowhere(t *testing.T) {
-	for _, p := range protocols {
-		t.Run(p.name, func(t *testing.T) {
+	for _, p := range config.Protocols() {
+		t.Run(p, func(t *testing.T) {
 			t.Parallel()
-			x := newPlanted(t, p.name)
+			x := newPlanted(t, p)
 			for _, name := range []string{"passing", "unauthorized", "refused", "no stream", "redirect"} {
 				f := &far{fault: faults[name]}
 				srv := httptest.NewServer(modelserver.New(f.answer))
@@ -222,7 +223,7 @@ func (x *planting) configure(base string) {
 	x.t.Helper()
 	dir := filepath.Join(x.home, ".config", "belay")
 	text := fmt.Sprintf("providers:\n  work: {protocol: %s, base-url: %s, model: gpt-5, key: secret:work, headers: {X-Gate: env:GATE_TOKEN}}\n", x.proto, base)
-	if err := os.WriteFile(filepath.Join(dir, configName), []byte(text), 0o600); err != nil {
+	if err := os.WriteFile(filepath.Join(dir, "belay.yaml"), []byte(text), 0o600); err != nil {
 		x.t.Fatal(err)
 	}
 }

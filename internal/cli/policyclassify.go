@@ -75,9 +75,9 @@ func (c *policyClassifyCmd) options(a *app) (shell.Options, error) {
 		}
 		o.Workspace = ws
 	}
-	o.Workspace = filepath.ToSlash(a.abs(o.Workspace))
+	o.Workspace = filepath.ToSlash(a.environment().Abs(o.Workspace))
 	if o.Dir = cmp.Or(o.Dir, o.Workspace); !filepath.IsAbs(o.Dir) {
-		o.Dir = a.abs(o.Dir)
+		o.Dir = a.environment().Abs(o.Dir)
 	}
 	return o, nil
 }

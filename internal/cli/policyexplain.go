@@ -11,6 +11,7 @@ import (
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/event"
 	"github.com/belay-run/belay/internal/cli/term"
+	"github.com/belay-run/belay/internal/config"
 	"github.com/belay-run/belay/internal/config/rulefile"
 	"github.com/belay-run/belay/internal/policy"
 	"github.com/belay-run/belay/internal/policy/simulate"
@@ -79,7 +80,11 @@ func (c *policyExplainCmd) explain(ctx context.Context, a *app) (*explained, err
 		return c.recorded(ctx, a)
 	}
 	x := &explained{}
-	set, r, err := c.asked(ctx, a, x)
+	p, err := a.placeHere(ctx)
+	if err != nil {
+		return nil, err
+	}
+	set, r, err := c.asked(ctx, a, p, x)
 	if err != nil {
 		return nil, err
 	}
@@ -90,56 +95,49 @@ func (c *policyExplainCmd) explain(ctx context.Context, a *app) (*explained, err
 
 // asked is the call that the flags describe, and the rules that judge it in this
 // workspace.
-func (c *policyExplainCmd) asked(ctx context.Context, a *app, x *explained) (*policy.Set, policy.Request, error) {
+func (c *policyExplainCmd) asked(ctx context.Context, a *app, p *place, x *explained) (*policy.Set, policy.Request, error) {
 	var none policy.Request
-	w, err := a.workshopHere(ctx)
+	spec, err := p.find(c.Tool)
 	if err != nil {
 		return nil, none, err
 	}
-	spec, err := w.find(c.Tool)
+	r, err := c.request(a, p, spec, x)
 	if err != nil {
 		return nil, none, err
 	}
-	ws, err := a.workspace()
-	if err != nil {
-		return nil, none, err
-	}
-	r, err := c.request(a, w.set, spec, ws, x)
-	if err != nil {
-		return nil, none, err
-	}
-	set, err := a.setFor(ctx, ws, w.set.Specs(), c.ruleFiles)
+	set, err := a.setFor(ctx, p, c.ruleFiles)
 	return set, r, err
 }
 
 // setFor are the rules that count in a workspace, some perhaps replaced.
-func (a *app) setFor(ctx context.Context, ws string, specs []belay.ToolSpec, instead ruleFiles) (*policy.Set, error) {
-	l, err := a.layers(ctx, ws, instead)
+func (a *app) setFor(ctx context.Context, p *place, instead ruleFiles) (*policy.Set, error) {
+	l, err := p.RulesWith(ctx, instead.files())
 	if err != nil {
 		return nil, err
 	}
-	a.sayRulesIgnored(l.Ignored())
+	a.sayIgnored(config.IgnoredIn(l))
 	if l.Empty() {
 		return policy.Builtin(), nil
 	}
-	return l.Set(groupsOf(specs))
+	return l.Set(p.Groups())
 }
 
 // request is the call that the flags describe.
-func (c *policyExplainCmd) request(a *app, set *tool.Set, spec belay.ToolSpec, ws string, x *explained) (policy.Request, error) {
+func (c *policyExplainCmd) request(a *app, p *place, spec belay.ToolSpec, x *explained) (policy.Request, error) {
 	var none policy.Request
 	if !slices.Contains(belay.Modes, belay.Mode(c.Mode)) {
 		return none, belay.Errorf(belay.CodeUsage, "there is no mode %q", c.Mode).At("--mode").WithHint("belay run --help lists the modes")
 	}
-	args, _, problem := set.Check(spec.Name, c.Args)
+	args, _, problem := p.set.Check(spec.Name, c.Args)
 	if len(args) == 0 || args[0] != '{' {
 		return none, belay.Errorf(belay.CodeUsage, "the arguments are no JSON object").At("--args").WithHint("belay tool show %s lists its arguments", spec.Name)
 	}
 	if problem != nil {
 		x.Notes = append(x.Notes, "the tool would refuse these arguments whatever the gate says: "+problem.Message)
 	}
+	ws := p.Path()
 	level := cmp.Or(c.Level, a.boundary().Level)
-	paths, at := tool.Paths(spec, args), policy.Place{Workspace: ws, Home: a.Getenv("HOME"), Dialect: policy.DialectOf(cmp.Or(c.shell, exec.OfSession())), Shadowed: shadowed(a.Getenv("PATH"), ws), Bare: policy.Bare(level, c.Boundary)}
+	paths, at := tool.Paths(spec, args), policy.Place{Workspace: ws, Home: a.Getenv("HOME"), Dialect: policy.DialectOf(cmp.Or(c.shell, exec.OfSession())), Shadowed: p.Shadowed(), Bare: policy.Bare(level, c.Boundary)}
 	for i, p := range paths {
 		paths[i] = file.Within(ws, p)
 	}
@@ -181,11 +179,11 @@ func (c *policyExplainCmd) recorded(ctx context.Context, a *app) (*explained, er
 	}
 	set := k.Gate
 	if c.Now || len(c.Rules) > 0 {
-		w, err := a.loadWorkspaceTools(ctx, k.Request.Workspace)
+		p, err := a.place(ctx, k.Request.Workspace)
 		if err != nil {
 			return nil, err
 		}
-		if set, err = a.setFor(ctx, k.Request.Workspace, w.set.Specs(), c.ruleFiles); err != nil {
+		if set, err = a.setFor(ctx, p, c.ruleFiles); err != nil {
 			return nil, err
 		}
 	}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/internal/cli/term"
+	"github.com/belay-run/belay/internal/config"
 	"github.com/belay-run/belay/internal/config/rulefile"
 	"github.com/belay-run/belay/internal/lib/atomicfile"
 	"github.com/belay-run/belay/internal/lib/readfile"
@@ -47,7 +48,7 @@ type importedRules struct {
 const maxForeign = 16 << 20
 
 func (c *policyImportCmd) run(ctx context.Context, a *app) (int, error) {
-	content, err := readfile.UpTo(a.abs(c.File), maxForeign)
+	content, err := readfile.UpTo(a.environment().Abs(c.File), maxForeign)
 	if errors.Is(err, fs.ErrNotExist) {
 		return 0, belay.Errorf(belay.CodeNotFound, "there is no such file").At(c.File).WithHint("name a file of rules of another agent")
 	}
@@ -86,7 +87,7 @@ func (c *policyImportCmd) read(ctx context.Context, a *app, content []byte) (*im
 		}
 	}
 	home := a.Getenv("HOME")
-	r, err := convert.Read(format, content, convert.Options{Name: c.File, Home: home, OfPerson: home != "" && filepath.Dir(a.abs(c.File)) == filepath.Join(home, ".claude")})
+	r, err := convert.Read(format, content, convert.Options{Name: c.File, Home: home, OfPerson: home != "" && filepath.Dir(a.environment().Abs(c.File)) == filepath.Join(home, ".claude")})
 	if err != nil {
 		return nil, err
 	}
@@ -94,11 +95,11 @@ func (c *policyImportCmd) read(ctx context.Context, a *app, content []byte) (*im
 	if err != nil {
 		return nil, err
 	}
-	g, err := a.governs(ctx, ws, a.specs())
+	have, err := a.rulesOf(config.Resolve(ctx, a.input(ws)))
 	if err != nil {
 		return nil, err
 	}
-	x := &importedRules{File: c.File, Format: format, Rules: len(r.Document.Rules), Items: r.Items, Counts: map[string]int{}, Widens: []string{}, document: r.Document, allowing: r.Widens(g.set)}
+	x := &importedRules{File: c.File, Format: format, Rules: len(r.Document.Rules), Items: r.Items, Counts: map[string]int{}, Widens: []string{}, document: r.Document, allowing: r.Widens(have.Set)}
 	for _, i := range r.Items {
 		x.Counts[string(i.Kept)]++
 	}
@@ -147,7 +148,7 @@ func (c *policyImportCmd) write(a *app, x *importedRules) error {
 		_, err := io.WriteString(a.Out, text)
 		return err
 	}
-	path := a.abs(c.Output)
+	path := a.environment().Abs(c.Output)
 	if _, err := os.Lstat(path); !errors.Is(err, fs.ErrNotExist) {
 		return belay.Errorf(belay.CodeExists, "the file is there already").At(c.Output).WithHint("-o FILE names another")
 	}

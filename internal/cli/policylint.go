@@ -25,11 +25,11 @@ type linted struct {
 }
 
 func (c *policyLintCmd) run(ctx context.Context, a *app) (int, error) {
-	l, specs, err := a.rulesHere(ctx, c.Files, c.As)
+	l, p, err := a.rulesHere(ctx, c.Files, c.As)
 	if err != nil {
 		return 0, err
 	}
-	doc := l.Document(groupsOf(specs))
+	doc := l.Document(p.Groups())
 	if _, err := policy.Try(doc); err != nil { // a rule that can't be made ready is an error with its place
 		return 0, err
 	}
@@ -39,7 +39,7 @@ func (c *policyLintCmd) run(ctx context.Context, a *app) (int, error) {
 			sum.Rules++
 		}
 	}
-	found := simulate.Lint(doc, specs)
+	found := simulate.Lint(doc, p.set.Specs())
 	for _, f := range found {
 		switch f.Level {
 		case simulate.LintError:

@@ -94,7 +94,7 @@ func (a *app) newReplay(ctx context.Context, of recordedCalls, files ruleFiles) 
 		return nil, err
 	}
 	if of.Of != "" {
-		if info, err := os.Stat(a.abs(of.Of)); err == nil && info.Mode().IsRegular() {
+		if info, err := os.Stat(a.environment().Abs(of.Of)); err == nil && info.Mode().IsRegular() {
 			return r, r.bundle(ctx)
 		}
 	}
@@ -285,11 +285,11 @@ func (a *app) setOf(ctx context.Context, made map[string]*policy.Set, ws string,
 	if set := made[ws]; set != nil {
 		return set, nil
 	}
-	w, err := a.loadWorkspaceTools(ctx, ws)
+	p, err := a.place(ctx, ws)
 	if err != nil {
 		return nil, err
 	}
-	set, err := a.setFor(ctx, ws, w.set.Specs(), files)
+	set, err := a.setFor(ctx, p, files)
 	if err == nil {
 		made[ws] = set
 	}

@@ -2,14 +2,12 @@ package cli
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"io/fs"
 
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/internal/cli/term"
+	"github.com/belay-run/belay/internal/config"
 	"github.com/belay-run/belay/internal/config/rulefile"
-	"github.com/belay-run/belay/internal/lib/readfile"
 	"github.com/belay-run/belay/internal/policy"
 )
 
@@ -20,46 +18,22 @@ type ruleFiles struct {
 	As    string   `enum:"user,workspace,admin" default:"user" help:"Whose files --rules replaces: user, workspace or admin."`
 }
 
-// addNamed adds the files that were named explicitly; each must exist.
-func (a *app) addNamed(l *rulefile.Layers, f ruleFiles) error {
-	for _, name := range f.Rules {
-		path := a.abs(name)
-		b, err := readfile.UpTo(path, rulefile.MaxBytes)
-		if errors.Is(err, fs.ErrNotExist) {
-			return belay.Errorf(belay.CodeNotFound, "there is no such file").At(name).WithHint("name a file of rules; docs/policy.md describes the form")
-		}
-		if err != nil {
-			return belay.Errorf(belay.CodeBadPolicy, "it can't be read: %s", readfile.Reason(err)).At(name).WithHint("name a file of rules; docs/policy.md describes the form")
-		}
-		if err := l.Add(path, b, f.As, true); err != nil {
-			return err
-		}
-	}
-	return nil
-}
+func (f ruleFiles) files() config.Instead { return config.Instead{Files: f.Rules, Tier: f.As} }
 
 // rulesHere are the files to look at: those that were named, or all that count
-// in this workspace, and the workspace's tools.
-func (a *app) rulesHere(ctx context.Context, files []string, as policy.Tier) (*rulefile.Layers, []belay.ToolSpec, error) {
-	w, err := a.workshopHere(ctx)
+// in this workspace, which is also returned.
+func (a *app) rulesHere(ctx context.Context, files []string, as policy.Tier) (*rulefile.Layers, *place, error) {
+	p, err := a.placeHere(ctx)
 	if err != nil {
 		return nil, nil, err
 	}
-	specs := w.set.Specs()
 	if len(files) > 0 {
-		l := newLayers()
-		return l, specs, a.addNamed(l, ruleFiles{Rules: files, As: as})
+		l, err := a.environment().NamedRules(config.Instead{Files: files, Tier: as})
+		return l, p, err
 	}
-	ws, err := a.workspace()
-	if err != nil {
-		return nil, nil, err
-	}
-	l, err := a.layers(ctx, ws, ruleFiles{})
-	if err != nil {
-		return nil, nil, err
-	}
-	a.sayRulesIgnored(l.Ignored())
-	return l, specs, nil
+	a.sayIgnored(p.IgnoredRules())
+	l, err := p.RuleFiles()
+	return l, p, err
 }
 
 type policyTestCmd struct {
@@ -85,11 +59,11 @@ type testedRules struct {
 }
 
 func (c *policyTestCmd) run(ctx context.Context, a *app) (int, error) {
-	l, specs, err := a.rulesHere(ctx, c.Files, c.As)
+	l, p, err := a.rulesHere(ctx, c.Files, c.As)
 	if err != nil {
 		return 0, err
 	}
-	doc := l.Document(groupsOf(specs))
+	doc := l.Document(p.Groups())
 	tried, err := policy.Try(doc)
 	if err != nil {
 		return 0, err

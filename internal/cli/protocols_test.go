@@ -6,11 +6,12 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
 
 	"github.com/belay-run/belay/internal/cli/term"
+	"github.com/belay-run/belay/internal/config"
+	"github.com/belay-run/belay/internal/config/manifest"
 	"github.com/belay-run/belay/internal/model"
 	"github.com/belay-run/belay/internal/model/modelserver"
 	"github.com/belay-run/belay/internal/model/modeltest"
@@ -35,27 +36,26 @@ func threeCalls(a modelserver.Asked) modelserver.Scene {
 // and by the environment.
 // Guarantee: X14.
 func TestTheSameCommandLineSpeaksEveryProtocol(t *testing.T) {
-	for _, p := range protocols {
-		i := slices.IndexFunc(vendors, func(v vendor) bool { return v.name == p.name })
-		if i < 0 {
-			t.Errorf("no vendor has the name of the protocol %s", p.name)
+	for _, p := range config.Protocols() {
+		v := config.ServiceOf(manifest.Provider{Name: p})
+		if v.Protocol != p {
+			t.Errorf("no vendor has the name of the protocol %s", p)
 			continue
 		}
-		v := vendors[i]
 		for _, by := range []string{"flags", "environment", "vendor's variables"} {
-			t.Run(p.name+"/"+by, func(t *testing.T) {
+			t.Run(p+"/"+by, func(t *testing.T) {
 				t.Parallel()
 				far := modelserver.New(threeCalls)
 				srv := httptest.NewServer(far)
 				defer srv.Close()
-				args, env := []string{"run", "--mode", "accept_edits"}, []string{v.keys[0] + "=sk-tester"}
+				args, env := []string{"run", "--mode", "accept_edits"}, []string{v.Keys[0] + "=sk-tester"}
 				switch by {
 				case "flags":
-					args = append(args, "--provider", v.name, "--base-url", srv.URL+"/v1", "--model", "m")
+					args = append(args, "--provider", v.Name, "--base-url", srv.URL+"/v1", "--model", "m")
 				case "environment":
-					env = append(env, "BELAY_PROVIDER="+v.name, "BELAY_BASE_URL="+srv.URL+"/v1", "BELAY_MODEL=m")
+					env = append(env, "BELAY_PROVIDER="+v.Name, "BELAY_BASE_URL="+srv.URL+"/v1", "BELAY_MODEL=m")
 				default:
-					env = append(env, v.bases[0]+"="+srv.URL+"/v1", "BELAY_PROVIDER="+v.name, "BELAY_MODEL=m")
+					env = append(env, v.Bases[0]+"="+srv.URL+"/v1", "BELAY_PROVIDER="+v.Name, "BELAY_MODEL=m")
 				}
 				out, ws := runHere(t, 0, env, append(args, "join a and b")...)
 				if out != "a and b are in c.txt.\n" {
@@ -69,7 +69,7 @@ func TestTheSameCommandLineSpeaksEveryProtocol(t *testing.T) {
 					t.Fatalf("%d requests, want 3", len(heard))
 				}
 				for _, a := range heard {
-					if a.Protocol != p.name || a.Key != "sk-tester" || a.Model != "m" || !bytes.Contains(a.Body, []byte(`"stream":true`)) && p.name != "google" {
+					if a.Protocol != p || a.Key != "sk-tester" || a.Model != "m" || !bytes.Contains(a.Body, []byte(`"stream":true`)) && p != "google" {
 						t.Errorf("asked over %s with key %q for %s: %.300s", a.Protocol, a.Key, a.Model, a.Body)
 					}
 				}
@@ -82,7 +82,7 @@ func TestTheSameCommandLineSpeaksEveryProtocol(t *testing.T) {
 // fits the schema.
 // Guarantee: E8.
 func TestEffortAndOutputReachTheRequest(t *testing.T) {
-	for _, name := range []string{openaiResponses, openaiChat} {
+	for _, name := range []string{config.OpenAIResponses, config.OpenAIChat} {
 		t.Run(name, func(t *testing.T) {
 			far := modelserver.New(func(a modelserver.Asked) modelserver.Scene {
 				text := map[int]string{1: "It is seven.", 2: `{"n": "seven"}`}[a.N]

@@ -7,6 +7,7 @@ import (
 
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/internal/cli/term"
+	"github.com/belay-run/belay/internal/config"
 	"github.com/belay-run/belay/internal/core/thread"
 )
 
@@ -29,20 +30,18 @@ type policyRow struct {
 
 // over is a policy with what was given over it.
 func (c *queueSetCmd) over(q belay.Queueing) (belay.Queueing, error) {
-	var p parse
-	if c.Mode != "" {
-		q.Mode = p.queueMode("--mode", c.Mode)
+	return config.Queueing(q, config.Given{"queue": {c.Mode}, "queue-cap": {c.Cap}, "queue-drop": {c.Drop}, "queue-quiet": {c.Quiet}},
+		map[string]string{"queue": "--mode", "queue-cap": "--cap", "queue-drop": "--drop", "queue-quiet": "--quiet"})
+}
+
+// queueingText is a policy in one line.
+func queueingText(q belay.Queueing) string {
+	q = config.WholeQueueing(q)
+	s := fmt.Sprintf("%s, at most %s, then drop %s", q.Mode, term.Plural(q.Cap, "turn"), q.Drop)
+	if q.Mode == belay.QueueCollect {
+		s += ", quiet " + q.Quiet.String()
 	}
-	if c.Cap != "" {
-		q.Cap = p.queueCap("--cap", c.Cap)
-	}
-	if c.Drop != "" {
-		q.Drop = belay.QueueDrop(p.oneOf("--drop", c.Drop, asText(belay.QueueDrops)...))
-	}
-	if c.Quiet != "" {
-		q.Quiet = p.quiet("--quiet", c.Quiet)
-	}
-	return q, p.err
+	return s
 }
 
 func (c *queueSetCmd) order(ctx context.Context, a *app, r *runtime) (int, error) {
@@ -58,7 +57,7 @@ func (c *queueSetCmd) order(ctx context.Context, a *app, r *runtime) (int, error
 	if err != nil {
 		return 0, err
 	}
-	told := policyRow{Session: have.session, Thread: th.Thread, Queue: wholeQueueing(q)}
+	told := policyRow{Session: have.session, Thread: th.Thread, Queue: config.WholeQueueing(q)}
 	if q != th.Line {
 		ans, err := r.Engine.Submit(ctx, a.order(have.session, th.Thread.Stream(), belay.ConfigureQueue{Queue: q}))
 		if err != nil {
@@ -72,7 +71,7 @@ func (c *queueSetCmd) order(ctx context.Context, a *app, r *runtime) (int, error
 	case told.Pending:
 		fmt.Fprintln(a.Out, "accepted, not yet handled")
 	default:
-		fmt.Fprintf(a.Out, "%s takes turns: %s\n", term.Line(string(th.Thread)), saidQueueing(q))
+		fmt.Fprintf(a.Out, "%s takes turns: %s\n", term.Line(string(th.Thread)), queueingText(q))
 	}
 	return belay.ExitOK, nil
 }

@@ -3,11 +3,12 @@ package cli
 import (
 	"bytes"
 	"context"
-	usecase "github.com/belay-run/belay/internal/app"
 	"iter"
 	"slices"
 	"strings"
 	"testing"
+
+	usecase "github.com/belay-run/belay/internal/app"
 
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/event"

@@ -13,7 +13,7 @@ import (
 	"syscall"
 
 	"github.com/belay-run/belay"
-	"github.com/belay-run/belay/internal/lib/netdial"
+	"github.com/belay-run/belay/internal/config"
 	"github.com/belay-run/belay/internal/lib/readfile"
 	"github.com/belay-run/belay/internal/server"
 )
@@ -87,70 +87,34 @@ func (a *app) readAgain(ctx context.Context, c *certificate) error {
 func (w *wiring) again(ctx context.Context) (use func(), err error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	old := w.a
-	n := &app{Sys: old.Sys, Place: old.Place, kong: old.kong, opened: old.opened, wrapProvider: old.wrapProvider, extra: old.extra, tools: old.tools, origin: old.origin, held: true}
-	n.hiding.Do(func() { n.hidden = old.secrets() })
-	old.mu.Lock()
-	places := slices.Sorted(maps.Keys(old.shops))
-	old.mu.Unlock()
-	for _, ws := range places {
-		if err := n.whole(ctx, ws); err != nil {
+	a := w.a
+	if _, err := a.environment().Catalog(); err != nil {
+		return nil, err
+	}
+	a.forgetTrust()
+	a.mu.Lock()
+	used := slices.Sorted(maps.Keys(a.places))
+	a.mu.Unlock()
+	places := map[string]*place{}
+	for _, ws := range used {
+		c := config.Resolve(ctx, a.input(ws))
+		if err := c.Check(); err != nil {
 			return nil, err
 		}
-	}
-	if _, err := n.catalog(); err != nil {
-		return nil, err
+		if places[ws], err = a.furnish(c); err != nil {
+			return nil, err
+		}
 	}
 	return func() {
 		w.mu.Lock()
 		defer w.mu.Unlock()
-		old.mu.Lock()
-		old.shops, old.here, old.configs, old.usable = n.shops, n.shops[old.Workspace], nil, n.usable
-		old.mu.Unlock()
-		m := &old.models
-		m.mu.Lock()
-		defer m.mu.Unlock()
-		m.made, m.entries, m.cat, m.looked = nil, nil, nil, false
-		m.offer, m.offers = n.models.offers[old.Workspace], n.models.offers
+		a.mu.Lock()
+		if a.places = places; a.here != nil {
+			a.here = places[a.here.Path()]
+		}
+		a.mu.Unlock()
+		a.models.forget()
 	}, nil
-}
-
-// whole reads everything that turns in a workspace are decided by, and says the
-// first mistake in it: manifests, configuration, rules.
-func (a *app) whole(ctx context.Context, ws string) error {
-	shop, err := a.loadWorkspaceTools(ctx, ws)
-	if err != nil {
-		return err
-	}
-	a.describe(ctx, ws)
-	a.models.mu.Lock()
-	o := a.models.offer
-	a.models.mu.Unlock()
-	if o.broken != nil {
-		return o.broken
-	}
-	for _, name := range slices.Sorted(maps.Keys(o.services)) {
-		s, err := a.service(name)
-		if err == nil {
-			_, err = netdial.ParseBase(s.base)
-		}
-		if err != nil {
-			return at(err, s.where)
-		}
-	}
-	_, err = a.governs(ctx, ws, shop.set.Specs())
-	return err
-}
-
-// at is an error with a place, if it has none.
-func at(err error, where string) error {
-	e, ok := errors.AsType[*belay.Error](err)
-	if !ok || e.Where != "" {
-		return err
-	}
-	placed := *e
-	placed.Where = where
-	return &placed
 }
 
 // reloading reads again with each SIGHUP until the function that it returns is

@@ -8,6 +8,7 @@ import (
 
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/event"
+	"github.com/belay-run/belay/internal/config"
 	"github.com/belay-run/belay/internal/core/session"
 	"github.com/belay-run/belay/internal/core/thread"
 	"github.com/belay-run/belay/internal/engine"
@@ -15,7 +16,7 @@ import (
 )
 
 type resumeCmd struct {
-	Config
+	SettingFlags
 	Last bool   `short:"l" help:"The last session of this workspace."`
 	ID   string `arg:"" optional:"" help:"The session, or the beginning of its id."`
 }
@@ -24,12 +25,12 @@ func (c *resumeCmd) run(ctx context.Context, a *app) (int, error) {
 	if c.ID != "" && c.Last {
 		return 0, belay.Errorf(belay.CodeUsage, "an id names one session, --last another").At("--last").WithHint("leave one of them out")
 	}
-	w, s, err := a.openSession(ctx, c.ID, c.Last || c.ID == "", false)
+	w, s, p, err := a.openSession(ctx, c.ID, c.Last || c.ID == "", false)
 	if err != nil {
 		return 0, err
 	}
 	defer w.close()
-	settings, err := a.over(c.Config, s.Settings)
+	settings, err := p.Over(s.Settings, c.given())
 	if err != nil {
 		return 0, err
 	}
@@ -48,25 +49,26 @@ func (c *resumeCmd) run(ctx context.Context, a *app) (int, error) {
 
 // openSession finds a session that isn't driven (with driven, also one that is)
 // and wires this process for it.
-func (a *app) openSession(ctx context.Context, id string, last, driven bool) (*turnRun, *session.State, error) {
+func (a *app) openSession(ctx context.Context, id string, last, driven bool) (*turnRun, *session.State, *place, error) {
 	st, err := a.open(ctx, false)
 	if err != nil {
-		return nil, nil, err
+		return nil, nil, nil, err
 	}
 	w, err := a.newWork(st)
 	if err != nil {
-		return nil, nil, err
+		return nil, nil, nil, err
 	}
+	var p *place
 	s, err := w.find(ctx, id, last, driven)
 	if err == nil {
 		a.inRepository(s)
-		err = a.enter(ctx, s.Workspace)
+		p, err = a.enter(ctx, s.Workspace)
 	}
 	if err != nil {
 		w.close()
-		return nil, nil, err
+		return nil, nil, nil, err
 	}
-	return w, s, nil
+	return w, s, p, nil
 }
 
 func (w *turnRun) find(ctx context.Context, id string, last, driven bool) (*session.State, error) {
@@ -95,7 +97,7 @@ func (w *turnRun) find(ctx context.Context, id string, last, driven bool) (*sess
 	if err := w.thereAgain(ctx, s); err != nil {
 		return nil, err
 	}
-	if _, err := checkWorkspace(s.Workspace); err != nil {
+	if _, err := config.CheckWorkspace(s.Workspace); err != nil {
 		return nil, err
 	}
 	return s, nil
@@ -157,7 +159,7 @@ func sessionState(ctx context.Context, st store.Store, id belay.SessionID) (*ses
 
 // goOn brings the thread to where driving it continues: with the unfinished
 // turn, or with another attempt of a task that ended without success.
-func (w *turnRun) goOn(ctx context.Context, s *session.State, c resolved) error {
+func (w *turnRun) goOn(ctx context.Context, s *session.State, c config.Settings) error {
 	t, err := w.state(ctx)
 	if err != nil {
 		return err
@@ -240,7 +242,7 @@ func (w *turnRun) ended(ctx context.Context, turn belay.TurnID) error {
 }
 
 // retry starts another attempt of the session's newest task on the same thread.
-func (w *turnRun) retry(ctx context.Context, s *session.State, c resolved) error {
+func (w *turnRun) retry(ctx context.Context, s *session.State, c config.Settings) error {
 	if s.Task == "" {
 		return belay.Errorf(belay.CodeBadState, "it was one call of a person, and it is over").At(string(w.session)).WithHint("belay tool call makes another")
 	}
@@ -277,7 +279,7 @@ func (w *turnRun) lastRules(ctx context.Context) (belay.Ref, error) {
 
 // nextRules are rules for settings now; the output's schema stays unless
 // another one was given.
-func (w *turnRun) nextRules(ctx context.Context, c resolved, before belay.Ref) (belay.Ref, error) {
+func (w *turnRun) nextRules(ctx context.Context, c config.Settings, before belay.Ref) (belay.Ref, error) {
 	if c.Schema == nil && before.Digest != "" {
 		if raw, err := w.Store.Get(ctx, before.Digest); err == nil {
 			var r thread.Rules

@@ -38,7 +38,7 @@ type rollback struct {
 }
 
 func (c *rollbackCmd) run(ctx context.Context, a *app) (int, error) {
-	w, s, err := a.openSession(ctx, c.ID, c.ID == "", false)
+	w, s, _, err := a.openSession(ctx, c.ID, c.ID == "", false)
 	if err != nil {
 		return 0, err
 	}
@@ -51,7 +51,7 @@ func (c *undoCmd) run(ctx context.Context, a *app) (int, error) {
 	if c.Turns < 1 {
 		return 0, belay.Errorf(belay.CodeUsage, "%d is no number of turns", c.Turns).WithHint("belay undo takes back the last turn, belay undo 2 the last two")
 	}
-	w, s, err := a.openSession(ctx, c.Session, c.Session == "", false)
+	w, s, _, err := a.openSession(ctx, c.Session, c.Session == "", false)
 	if err != nil {
 		return 0, err
 	}

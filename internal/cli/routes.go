@@ -8,6 +8,7 @@ import (
 
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/event"
+	"github.com/belay-run/belay/internal/config"
 	"github.com/belay-run/belay/internal/core/route"
 	"github.com/belay-run/belay/internal/model"
 	"github.com/belay-run/belay/internal/model/catalog"
@@ -15,61 +16,24 @@ import (
 	"github.com/belay-run/belay/internal/model/tokens"
 )
 
-// maxFallbacks bounds the models that follow a session's own.
-const maxFallbacks = 5
-
-// fallback settles the models that follow when the session's own gives no
-// answer; each is PROVIDER/MODEL. "none" takes them away.
-func (p *parse) fallback(a *app, have []string, list string) []string {
-	if list == "" || p.err != nil {
-		return have
-	}
-	if list == "none" {
-		return nil
-	}
-	var out []string
-	for _, f := range strings.Split(list, ",") {
-		f = strings.TrimSpace(f)
-		s, ok := routeOf(f)
-		if !ok {
-			p.bad("--fallback", belay.CodeUsage, "--fallback anthropic/claude-sonnet-4-5", "%q is not PROVIDER/MODEL", f)
-			return nil
-		}
-		if _, err := a.service(s.Provider); err != nil {
-			p.fail("--fallback", err)
-			return nil
-		}
-		out = append(out, f)
-	}
-	if len(out) > maxFallbacks {
-		p.bad("--fallback", belay.CodeUsage, "name the ones you would wait for", "%d models follow; %d may", len(out), maxFallbacks)
-	}
-	return out
-}
-
-// routeOf reads PROVIDER/MODEL; a model's name may have slashes of its own.
-func routeOf(s string) (event.Route, bool) {
-	provider, name, ok := strings.Cut(s, "/")
-	return event.Route{Provider: provider, Model: name}, ok && provider != "" && name != ""
-}
-
 // routes are the models that a turn's requests may go to, the session's own
 // first, with what the catalogue knows of each.
-func (a *app) routes(s belay.Settings) []route.Candidate {
-	all := []route.Candidate{a.candidate(s)}
+func (a *app) routes(p *place, s belay.Settings) []route.Candidate {
+	all := []route.Candidate{a.candidate(p, s)}
 	for _, f := range s.Fallback {
-		r, _ := routeOf(f)
+		var r event.Route
+		r.Provider, r.Model, _ = config.Route(f)
 		if !slices.ContainsFunc(all, func(c route.Candidate) bool { return c.Route == r }) {
-			all = append(all, a.candidate(belay.Settings{Provider: r.Provider, Model: r.Model}))
+			all = append(all, a.candidate(p, belay.Settings{Provider: r.Provider, Model: r.Model}))
 		}
 	}
 	return all
 }
 
 // candidate is one model as the catalogue knows it.
-func (a *app) candidate(s belay.Settings) route.Candidate {
+func (a *app) candidate(at *place, s belay.Settings) route.Candidate {
 	c := route.Candidate{Candidate: event.Candidate{Route: event.Route{Provider: s.Provider, Model: s.Model}}, BaseURL: s.BaseURL}
-	m, ok := a.known(s)
+	m, ok := a.known(at, s)
 	if c.Known = ok; ok {
 		c.Context = m.Context
 		for _, x := range m.Abilities {
@@ -81,7 +45,7 @@ func (a *app) candidate(s belay.Settings) route.Candidate {
 			c.InputPrice, c.OutputPrice = p.Input, p.Output
 		}
 	}
-	p, err := a.provider(s)
+	p, err := a.provider(at.Workspace, s)
 	switch can := model.AbilitiesOf(p, s.Model); {
 	case belay.CodeOf(err) == belay.CodeNoKey:
 		c.Lacks = "credential"
@@ -100,15 +64,15 @@ func (a *app) candidate(s belay.Settings) route.Candidate {
 
 // known is what the catalogue knows of a session's model. A catalogue that can't
 // be read is empty; belay models reports the error.
-func (a *app) known(s belay.Settings) (catalog.Model, bool) {
-	if s.Provider == direct.Name || strings.HasPrefix(s.Provider, scriptedPrefix) {
+func (a *app) known(at *place, s belay.Settings) (catalog.Model, bool) {
+	if at == nil || s.Provider == direct.Name || strings.HasPrefix(s.Provider, config.ScriptedPrefix) {
 		return catalog.Model{}, false
 	}
-	v, err := a.service(s.Provider)
+	v, err := at.Service(s.Provider)
 	if err != nil {
 		return catalog.Model{}, false
 	}
-	base, err := url.Parse(cmp.Or(s.BaseURL, v.base))
+	base, err := url.Parse(cmp.Or(s.BaseURL, v.Base))
 	if err != nil {
 		return catalog.Model{}, false
 	}
@@ -154,7 +118,7 @@ func (m *models) catalog(a *app) *catalog.Catalog {
 	defer m.mu.Unlock()
 	if !m.looked {
 		m.looked = true
-		if cat, err := a.catalog(); err == nil {
+		if cat, err := a.environment().Catalog(); err == nil {
 			m.cat = cat
 		}
 	}
@@ -163,13 +127,13 @@ func (m *models) catalog(a *app) *catalog.Catalog {
 
 // counts is how a session's model counts tokens.
 func (a *app) counts(s belay.Settings) tokens.Profile {
-	m, _ := a.known(s)
+	m, _ := a.known(a.current(), s)
 	return tokens.Profile{Model: s.Provider + "/" + s.Model, Vocabulary: m.Vocabulary, Factor: m.Factor, Pictures: m.Pictures}
 }
 
 // price is what an answer cost.
 func (a *app) price(s belay.Settings, u belay.Usage) (int64, bool) {
-	m, ok := a.known(s)
+	m, ok := a.known(a.current(), s)
 	if !ok {
 		return 0, false
 	}

@@ -7,12 +7,13 @@ import (
 
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/internal/cli/term"
+	"github.com/belay-run/belay/internal/config"
 	"github.com/belay-run/belay/internal/core/route"
 	"github.com/belay-run/belay/internal/core/session"
 )
 
 type runCmd struct {
-	Config
+	SettingFlags
 	Sources
 	Session   string   `placeholder:"ID" help:"Give it to a session that exists."`
 	Continue  bool     `short:"c" help:"Give it to the last session of this workspace."`
@@ -39,17 +40,18 @@ func (c *runCmd) run(ctx context.Context, a *app) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	if err := a.enter(ctx, ws); err != nil {
+	p, err := a.enter(ctx, ws)
+	if err != nil {
 		return 0, err
 	}
-	settings, err := a.fresh(ctx, c.Config)
+	settings, err := a.fresh(p, c.given())
 	if err != nil {
 		return 0, err
 	}
 	if err := a.keepable(ctx, ws, settings); err != nil {
 		return 0, err
 	}
-	task, err := a.given(c, ws, settings)
+	task, err := a.given(c, p, settings)
 	if err != nil {
 		return 0, err
 	}
@@ -70,8 +72,8 @@ func (c *runCmd) run(ctx context.Context, a *app) (int, error) {
 }
 
 // given is the task, if the model can take it.
-func (a *app) given(c *runCmd, ws string, settings resolved) (task, error) {
-	t, err := a.task(c.Text, c.Sources, ws)
+func (a *app) given(c *runCmd, p *place, settings config.Settings) (task, error) {
+	t, err := a.task(c.Text, c.Sources, p.Path())
 	if err != nil {
 		return t, err
 	}
@@ -83,7 +85,7 @@ func (a *app) given(c *runCmd, ws string, settings resolved) (task, error) {
 		if f.image() {
 			need, what = route.Images, "image"
 		}
-		if !slices.ContainsFunc(a.routes(settings.Settings), func(c route.Candidate) bool { return c.Lacks == "" && slices.Contains(c.Capabilities, need) }) {
+		if !slices.ContainsFunc(a.routes(p, settings.Settings), func(c route.Candidate) bool { return c.Lacks == "" && slices.Contains(c.Capabilities, need) }) {
 			return t, belay.Errorf(belay.CodeUsage, "%s takes no %ss", settings.Provider, what).At(f.name).WithHint("leave the %s out, or name a model that takes %ss, as the session's or its --fallback", what, what)
 		}
 	}
@@ -100,7 +102,7 @@ func (a *app) checkedWorkspace() (string, error) {
 	if err != nil {
 		return "", err
 	}
-	return ws, apart(ws, dir)
+	return ws, config.Apart(ws, dir)
 }
 
 // title is what lists call the session. Secrets go before it is cut: half of one
@@ -116,28 +118,30 @@ func (c *runCmd) title(a *app, task string) string {
 // again gives a session that exists something more to do. A mode for the queue is
 // the task's own, and lets it be given to a session that is busy.
 func (c *runCmd) again(ctx context.Context, a *app) (int, error) {
-	cfg := c.Config
-	if cfg.Queue = ""; c.Queue != "" && c.NewThread {
+	g := c.SettingFlags.given()
+	queue := g.Get("queue")
+	if delete(g, "queue"); queue != "" && c.NewThread {
 		return 0, belay.Errorf(belay.CodeUsage, "on a thread of its own nothing comes before it").At("--queue").WithHint("leave --queue or --new-thread out")
 	}
-	mode, err := c.taskMode()
+	own, err := config.Queueing(belay.Queueing{}, config.Given{"queue": {queue}}, nil)
 	if err != nil {
 		return 0, err
 	}
-	w, s, err := a.openSession(ctx, c.Session, c.Continue, c.NewThread || mode != "")
+	mode := own.Mode // empty: its session mustn't be busy
+	w, s, p, err := a.openSession(ctx, c.Session, c.Continue, c.NewThread || mode != "")
 	if err != nil {
 		return 0, err
 	}
 	defer w.close()
 	w.strict = c.FailOnDenied
-	settings, err := a.over(cfg, s.Settings)
+	settings, err := p.Over(s.Settings, g)
 	if err != nil {
 		return 0, err
 	}
 	if err := a.keepable(ctx, w.workspace, settings); err != nil {
 		return 0, err
 	}
-	task, err := a.given(c, w.workspace, settings)
+	task, err := a.given(c, p, settings)
 	if err != nil {
 		return 0, err
 	}
@@ -155,17 +159,8 @@ func (c *runCmd) again(ctx context.Context, a *app) (int, error) {
 	return w.see(ctx)
 }
 
-// taskMode is how the task waits if its session is busy; empty: it mustn't be.
-func (c *runCmd) taskMode() (belay.QueueMode, error) {
-	if c.Queue == "" {
-		return "", nil
-	}
-	var p parse
-	return p.queueMode("--queue", c.Queue), p.err
-}
-
 // after gives a session work whose turns have all ended.
-func (w *turnRun) after(ctx context.Context, s *session.State, c resolved, t task) error {
+func (w *turnRun) after(ctx context.Context, s *session.State, c config.Settings, t task) error {
 	if err := w.Engine.Settle(ctx, w.session); err != nil {
 		return err
 	}

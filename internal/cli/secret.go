@@ -27,31 +27,13 @@ type Identity struct {
 	Identity string `placeholder:"FILE" help:"The age identity that opens the secrets; secrets.key beside them. [$$BELAY_IDENTITY; $$BELAY_SECRET_KEY holds one itself]"`
 }
 
-// vault is where the person's secrets are kept.
-func (a *app) vault(identity string) (vault.Vault, error) {
-	dir := a.configDir()
-	if dir == "" {
-		return vault.Vault{}, belay.Errorf(belay.CodeUsage, "there is no home directory to keep secrets in").At("HOME").WithHint("XDG_CONFIG_HOME names the folder of settings")
-	}
-	v := vault.Vault{Dir: dir, Loaded: func(name, value string) { a.secrets().Add(name, value) }}
-	switch {
-	case identity != "":
-		v.IdentityPath = a.abs(identity)
-	case a.Getenv("BELAY_SECRET_KEY") != "":
-		v.Identity = a.Getenv("BELAY_SECRET_KEY")
-	case a.Getenv("BELAY_IDENTITY") != "":
-		v.IdentityPath = a.abs(a.Getenv("BELAY_IDENTITY"))
-	}
-	return v, nil
-}
-
 type secretSetCmd struct {
 	Identity
 	Name string `arg:"" help:"What it is called, such as OPENAI_API_KEY."`
 }
 
 func (c *secretSetCmd) run(ctx context.Context, a *app) (int, error) {
-	v, err := a.vault(c.Identity.Identity)
+	v, err := a.environment().Vault(c.Identity.Identity, a.secrets())
 	if err != nil {
 		return 0, err
 	}
@@ -137,7 +119,7 @@ func (a *app) typeSecret(ctx context.Context, f *os.File, name string) (string, 
 type secretListCmd struct{ Identity }
 
 func (c *secretListCmd) run(_ context.Context, a *app) (int, error) {
-	v, err := a.vault(c.Identity.Identity)
+	v, err := a.environment().Vault(c.Identity.Identity, a.secrets())
 	if err != nil {
 		return 0, err
 	}
@@ -159,7 +141,7 @@ type secretRmCmd struct {
 }
 
 func (c *secretRmCmd) run(ctx context.Context, a *app) (int, error) {
-	v, err := a.vault(c.Identity.Identity)
+	v, err := a.environment().Vault(c.Identity.Identity, a.secrets())
 	if err != nil {
 		return 0, err
 	}

@@ -19,6 +19,7 @@ import (
 	usecase "github.com/belay-run/belay/internal/app"
 	"github.com/belay-run/belay/internal/auth"
 	"github.com/belay-run/belay/internal/builtin"
+	"github.com/belay-run/belay/internal/config"
 	"github.com/belay-run/belay/internal/lib/atomicfile"
 	"github.com/belay-run/belay/internal/read"
 	"github.com/belay-run/belay/internal/server"
@@ -176,7 +177,7 @@ func (c *serveCmd) config(a *app) (server.Config, error) {
 		return cfg, belay.Errorf(belay.CodeUsage, "a certificate and its key go together").At("--tls-cert").WithHint("--tls-cert FILE --tls-key FILE")
 	}
 	if c.TLSCert != "" {
-		c.pair.cert, c.pair.key = a.abs(c.TLSCert), a.abs(c.TLSKey)
+		c.pair.cert, c.pair.key = a.environment().Abs(c.TLSCert), a.environment().Abs(c.TLSKey)
 		if err := c.pair.load(); err != nil {
 			return cfg, err
 		}
@@ -220,7 +221,7 @@ func (c *serveCmd) check() error {
 func (a *app) roots(ws string, more []string) ([]string, error) {
 	out := []string{ws}
 	for _, dir := range more {
-		real, err := checkWorkspace(a.abs(dir))
+		real, err := config.CheckWorkspace(a.environment().Abs(dir))
 		if e, ok := errors.AsType[*belay.Error](err); ok {
 			return nil, belay.Errorf(e.Code, "%s", e.Message).At("--root " + dir).WithHint("--root DIR, a directory that you can read")
 		}
@@ -279,9 +280,9 @@ func (a *app) house(ctx context.Context, tenant, ws string, roots []string) (ser
 	if err != nil {
 		return server.TenantConfig{}, err
 	}
-	b := &app{Sys: a.Sys, Place: Place{Store: a.Store, Workspace: ws}, kong: a.kong, opened: st, wrapProvider: a.wrapProvider, extra: a.extra, held: true}
+	b := &app{Sys: a.Sys, Place: Place{Store: a.Store, Workspace: ws}, kong: a.kong, opened: st, wrapProvider: a.wrapProvider, extra: a.extra, serves: true}
 	b.JSON = true // no person is there to be asked
-	if err := b.enter(ctx, ws); err != nil {
+	if _, err := b.enter(ctx, ws); err != nil {
 		return server.TenantConfig{}, errors.Join(err, st.Close())
 	}
 	followed := store.Share(st)

@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 
+	"github.com/belay-run/belay/internal/config"
 	"github.com/belay-run/belay/internal/core"
 	"github.com/belay-run/belay/internal/effect/history"
 	"github.com/belay-run/belay/internal/workspace/shadow"
@@ -41,7 +42,7 @@ func keptFile(e *shadow.Entry) *history.KeptFile {
 
 // keepable refuses a workspace that a session's settings want kept and that
 // can't be.
-func (a *app) keepable(ctx context.Context, workspace string, c resolved) error {
+func (a *app) keepable(ctx context.Context, workspace string, c config.Settings) error {
 	if c.Snapshot != "git" {
 		return nil
 	}

@@ -96,7 +96,7 @@ func (c *storeBackupCmd) run(ctx context.Context, a *app) (int, error) {
 	if !ok {
 		return 0, noFile()
 	}
-	file := a.abs(c.File)
+	file := a.environment().Abs(c.File)
 	m, err := backup.Write(ctx, from, file, backup.Options{Replace: c.Force, Now: a.Now})
 	if err != nil {
 		return 0, err
@@ -123,7 +123,7 @@ func (c *storeRestoreCmd) run(ctx context.Context, a *app) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	done, err := backup.Restore(ctx, a.abs(c.File), dir, backup.RestoreOptions{Force: c.Force, Now: a.Now})
+	done, err := backup.Restore(ctx, a.environment().Abs(c.File), dir, backup.RestoreOptions{Force: c.Force, Now: a.Now})
 	if err != nil {
 		return 0, err
 	}

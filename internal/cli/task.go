@@ -81,7 +81,7 @@ func (a *app) task(words []string, src Sources, ws string) (task, error) {
 		return t, belay.Errorf(belay.CodeUsage, "there is nothing to do: the text is empty").WithHint("belay run TEXT, or belay run - <FILE")
 	}
 	for _, name := range src.Attach {
-		f, err := readAttached(name, func() (*os.File, error) { return openRegular(a.abs(name)) })
+		f, err := readAttached(name, func() (*os.File, error) { return openRegular(a.environment().Abs(name)) })
 		if err != nil {
 			return t, err
 		}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"os"
-	"path/filepath"
 	"strings"
 
 	"github.com/belay-run/belay"
@@ -21,11 +20,7 @@ type templatesCmd struct {
 
 // templates are those of the program, the person and the workspace.
 func (a *app) templates(ws string) (*template.Catalog, error) {
-	user := ""
-	if dir := a.configDir(); dir != "" {
-		user = filepath.Join(dir, "templates")
-	}
-	c, err := template.Open(user, filepath.Join(ws, ".belay", "templates"))
+	c, err := a.environment().Templates(ws)
 	if err != nil {
 		return nil, err
 	}
@@ -147,7 +142,7 @@ func (a *app) fill(c Filled, ws string) (string, *belay.TemplateRef, error) {
 			return "", nil, belay.Errorf(belay.CodeUsage, "%q has no value", s).At("--var").WithHint("--var NAME=VALUE")
 		}
 		if file, ok := strings.CutPrefix(value, "@"); ok {
-			b, err := readfile.UpTo(a.abs(file), maxTextFile)
+			b, err := readfile.UpTo(a.environment().Abs(file), maxTextFile)
 			if err != nil {
 				return "", nil, belay.Errorf(belay.CodeUsage, "%s: %s", file, readfile.Reason(err)).At("--var " + name).WithHint("name a text file, or write the value out")
 			}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/internal/cli/term"
+	"github.com/belay-run/belay/internal/config"
 	"github.com/belay-run/belay/internal/config/manifest"
 	"github.com/belay-run/belay/internal/lib/spelling"
 	"github.com/belay-run/belay/internal/model/direct"
@@ -38,7 +39,7 @@ type described struct {
 }
 
 func (c *toolListCmd) run(ctx context.Context, a *app) (int, error) {
-	w, err := a.workshopHere(ctx)
+	w, err := a.placeHere(ctx)
 	if err != nil {
 		return 0, err
 	}
@@ -59,22 +60,20 @@ func (c *toolListCmd) run(ctx context.Context, a *app) (int, error) {
 	})
 }
 
-// workshopHere is the workshop of this workspace.
-func (a *app) workshopHere(ctx context.Context) (*workspaceTools, error) {
+// placeHere enters this workspace.
+func (a *app) placeHere(ctx context.Context) (*place, error) {
 	ws, err := a.workspace()
 	if err != nil {
 		return nil, err
 	}
-	if err := a.enter(ctx, ws); err != nil {
-		return nil, err
-	}
-	return a.here, nil
+	return a.enter(ctx, ws)
 }
 
-func (w *workspaceTools) describe(s belay.ToolSpec) described {
+func (p *place) describe(s belay.ToolSpec) described {
 	d := described{ToolSpec: s, Groups: tool.GroupsOf(s)}
-	if i := slices.IndexFunc(w.declared, func(c manifest.Command) bool { return c.Spec.Name == s.Name }); i >= 0 {
-		d.Where, d.Argv = w.declared[i].Where, w.declared[i].Argv.String()
+	declared, _ := p.Commands() // there are tools, so they could be read
+	if i := slices.IndexFunc(declared, func(c manifest.Command) bool { return c.Spec.Name == s.Name }); i >= 0 {
+		d.Where, d.Argv = declared[i].Where, declared[i].Argv.String()
 	}
 	return d
 }
@@ -105,7 +104,7 @@ type toolShowCmd struct {
 }
 
 func (c *toolShowCmd) run(ctx context.Context, a *app) (int, error) {
-	w, err := a.workshopHere(ctx)
+	w, err := a.placeHere(ctx)
 	if err != nil {
 		return 0, err
 	}
@@ -123,8 +122,8 @@ func (c *toolShowCmd) run(ctx context.Context, a *app) (int, error) {
 }
 
 // find is a tool by its name.
-func (w *workspaceTools) find(name string) (belay.ToolSpec, error) {
-	specs := w.set.Specs()
+func (p *place) find(name string) (belay.ToolSpec, error) {
+	specs := p.set.Specs()
 	if i := slices.IndexFunc(specs, func(s belay.ToolSpec) bool { return s.Name == name }); i >= 0 {
 		return specs[i], nil
 	}
@@ -158,7 +157,7 @@ func (a *app) showTool(d described) {
 }
 
 type toolCallCmd struct {
-	Config
+	SettingFlags
 	Name string `arg:"" help:"The tool."`
 	Args string `arg:"" optional:"" help:"Its arguments as a JSON object; - reads them from standard input."`
 }
@@ -171,13 +170,14 @@ func (c *toolCallCmd) run(ctx context.Context, a *app) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	if err := a.enter(ctx, ws); err != nil {
+	p, err := a.enter(ctx, ws)
+	if err != nil {
 		return 0, err
 	}
-	if _, err := a.here.find(c.Name); err != nil {
+	if _, err := p.find(c.Name); err != nil {
 		return 0, err
 	}
-	settings, err := c.settings(ctx, a)
+	settings, err := c.settings(a, p)
 	if err != nil {
 		return 0, err
 	}
@@ -202,20 +202,19 @@ func (c *toolCallCmd) run(ctx context.Context, a *app) (int, error) {
 }
 
 // settings are those of a new session, but for who answers and what ends it.
-func (c *toolCallCmd) settings(ctx context.Context, a *app) (resolved, error) {
-	if c.Script != "" || c.Provider != "" || c.Completion != "" {
-		return resolved{}, belay.Errorf(belay.CodeUsage, "a tool call takes no --script, --provider or --completion").At("belay tool call").WithHint("leave them out")
+func (c *toolCallCmd) settings(a *app, p *place) (config.Settings, error) {
+	g := c.given()
+	if g.Get("script") != "" || g.Get("provider") != "" || g.Get("completion") != "" {
+		return config.Settings{}, belay.Errorf(belay.CodeUsage, "a tool call takes no --script, --provider or --completion").At("belay tool call").WithHint("leave them out")
 	}
-	l, err := a.layered(ctx, c.Config)
+	l, err := a.layers(p, g)
 	if err != nil {
-		return resolved{}, err
+		return config.Settings{}, err
 	}
-	a.nameIgnored(l)
-	cfg, origin := l.config()
-	cfg.Script, cfg.Provider, cfg.Model, cfg.Completion, cfg.Instructions = "", direct.Name, "", "", "none"
-	base := a.defaults()
-	base.Completion = belay.CompletionConversational
-	s, err := a.check(cfg, base, origin)
+	for name, value := range map[string]string{"script": "", "provider": config.Direct, "model": "", "completion": string(belay.CompletionConversational), "instructions": "none"} {
+		l.Set(name, value)
+	}
+	s, err := l.Checked()
 	if err == nil && s.Tools == nil {
 		s.Tools = []string{"full"}
 	}
@@ -239,7 +238,7 @@ func (c *toolCallCmd) text(a *app) (string, error) {
 
 // beginCall makes a session whose thread has one turn, of the system: it belongs
 // to no task.
-func (w *turnRun) beginCall(ctx context.Context, ws, title string, c resolved, t task) error {
+func (w *turnRun) beginCall(ctx context.Context, ws, title string, c config.Settings, t task) error {
 	w.session = belay.SessionID(belay.NewID(belay.PrefixSession))
 	w.thread = belay.ThreadID(belay.NewID(belay.PrefixThread))
 	w.turn = belay.TurnID(belay.NewID(belay.PrefixTurn))

@@ -97,7 +97,7 @@ func (c *importCmd) bring(ctx context.Context, a *app, f *importFile, format tra
 		return imported{}, err
 	}
 	id := belay.SessionID(belay.NewID(belay.PrefixSession))
-	create := belay.CreateSession{Workspace: ws, Title: b.title(), Settings: a.defaults(), Thread: b.thread, Begin: &b.begin}
+	create := belay.CreateSession{Workspace: ws, Title: b.title(), Settings: a.input(ws).Defaults(), Thread: b.thread, Begin: &b.begin}
 	if _, err := r.Engine.Submit(ctx, a.order(id, id.Stream(), create)); err != nil {
 		return imported{}, err
 	}

@@ -5,11 +5,10 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"strings"
 
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/internal/cli/term"
-	"github.com/belay-run/belay/internal/config/manifest"
+	"github.com/belay-run/belay/internal/config"
 	"github.com/belay-run/belay/internal/config/trust"
 	"github.com/belay-run/belay/internal/lib/readfile"
 	"github.com/belay-run/belay/internal/store"
@@ -62,7 +61,7 @@ func (f governedFile) path() string { return filepath.Join(f.ws, filepath.FromSl
 // paths are the files to trust: those given, or all of this workspace.
 func (c *trustCmd) paths(a *app) (out []governedFile, err error) {
 	for _, p := range c.Paths {
-		f, err := locate(a.abs(p))
+		f, err := locate(a.environment().Abs(p))
 		if err != nil {
 			return nil, err
 		}
@@ -91,7 +90,7 @@ func locate(path string) (governedFile, error) {
 	for dir := filepath.Dir(path); ; dir = filepath.Dir(dir) {
 		rel, err := filepath.Rel(dir, path)
 		if err == nil && trust.Governs(filepath.ToSlash(rel)) {
-			return governedFile{realAncestor(dir), filepath.ToSlash(rel)}, nil
+			return governedFile{config.RealAncestor(dir), filepath.ToSlash(rel)}, nil
 		}
 		if dir == filepath.Dir(dir) {
 			return governedFile{}, belay.Errorf(belay.CodeNotGoverned, "trust means nothing to this file").At(path).
@@ -107,14 +106,14 @@ func (a *app) trust(ctx context.Context, w trust.Writer, f governedFile) error {
 		return belay.Errorf(belay.CodeWorkspace, "the workspace can't be opened: %s", readfile.Reason(err)).At(f.ws).WithHint("belay trust PATH, a file of a workspace")
 	}
 	defer root.Close()
-	content, err := file.Content(ctx, root, f.rel, maxManifest)
+	content, err := file.Content(ctx, root, f.rel, config.MaxManifest)
 	if err != nil {
 		return belay.Errorf(belay.CodeUsage, "it can't be trusted: %v", err).At(f.path()).WithHint("belay trust PATH, a file of a workspace")
 	}
 	if clean := a.secrets().Bytes(content); len(content) > 0 && &clean[0] != &content[0] {
 		return belay.Errorf(belay.CodeUsage, "it holds a secret of this machine").At(f.path()).WithHint("take the secret out; a tool gets it by env: {pass: [NAME]}")
 	}
-	brings, err := brought(f, content)
+	brings, err := config.Describe(f.path(), content)
 	if err != nil {
 		return err
 	}
@@ -127,37 +126,10 @@ func (a *app) trust(ctx context.Context, w trust.Writer, f governedFile) error {
 		return nil
 	}
 	fmt.Fprintf(a.Out, "trusted %s (%s)\n", term.Line(t.Path), t.Content.Digest.Short())
-	for _, s := range brings {
-		fmt.Fprintf(a.Out, "  %s\n", s)
+	for _, b := range brings {
+		fmt.Fprintf(a.Out, "  %s: %s\n", b.Name, term.Short(b.Text, 200))
 	}
 	return nil
-}
-
-// brought says, a line each, what counts from now on. A file with a mistake
-// isn't trusted.
-func brought(f governedFile, content []byte) (said []string, err error) {
-	switch {
-	case filepath.Base(filepath.Dir(f.path())) == manifestDir:
-		tools, err := manifest.Parse(f.path(), content)
-		if err != nil {
-			return nil, err
-		}
-		for _, c := range tools {
-			said = append(said, "tool "+c.Spec.Name+": "+term.Short(c.Argv.String(), 200))
-		}
-	case filepath.Base(f.path()) == configName:
-		c, err := parseConfig(f.path(), content)
-		if err != nil {
-			return nil, err
-		}
-		for _, s := range c.Settings {
-			said = append(said, "setting "+s.Name+": "+term.Short(s.Value+strings.Join(s.List, ", "), 200))
-		}
-		for _, p := range c.Providers {
-			said = append(said, "provider "+p.Name+": "+term.Short(serviceOf(p).said(), 200))
-		}
-	}
-	return said, nil
 }
 
 func (a *app) revoke(ctx context.Context, w trust.Writer, f governedFile) error {
@@ -201,7 +173,7 @@ func (c *trustCmd) list(ctx context.Context, a *app) (int, error) {
 	var rows []trustedFile
 	for _, f := range files {
 		now := "gone"
-		if b, err := readfile.UpTo(f.Path, maxManifest); err == nil {
+		if b, err := readfile.UpTo(f.Path, config.MaxManifest); err == nil {
 			now = string(book.Check(f.Path, b))
 		}
 		rows = append(rows, trustedFile{f, now})

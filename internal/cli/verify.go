@@ -62,7 +62,7 @@ func (c *verifyCmd) run(ctx context.Context, a *app) (int, error) {
 // heads reads what an earlier verify printed.
 func (a *app) heads(file string) ([]store.Head, error) {
 	const hint = "belay verify --heads >HEADS makes such a file"
-	b, err := readfile.UpTo(a.abs(file), 256<<20)
+	b, err := readfile.UpTo(a.environment().Abs(file), 256<<20)
 	if err != nil {
 		return nil, belay.Errorf(belay.CodeUsage, "%s", readfile.Reason(err)).At("--against").WithHint(hint)
 	}

@@ -6,15 +6,17 @@ import (
 	"errors"
 	"slices"
 	"strconv"
-	"strings"
 	"syscall"
 
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/event"
 	usecase "github.com/belay-run/belay/internal/app"
 	"github.com/belay-run/belay/internal/auth"
+	"github.com/belay-run/belay/internal/config"
 	"github.com/belay-run/belay/internal/effect"
 	"github.com/belay-run/belay/internal/engine"
+	"github.com/belay-run/belay/internal/hook"
+	"github.com/belay-run/belay/internal/lib/netdial"
 	"github.com/belay-run/belay/internal/read"
 	"github.com/belay-run/belay/internal/secret"
 	"github.com/belay-run/belay/internal/store"
@@ -41,17 +43,23 @@ func (a *app) makeTools() []tool.Tool {
 	return slices.Concat(file.Tools(), search.Tools(), exec.Tools(exec.Config{Environ: a.Environ}), artifact.Tools(), plan.Tools(), a.extra)
 }
 
-// specs are the tools that a person can choose from.
-func (a *app) specs() []belay.ToolSpec {
-	if a.here != nil {
-		return a.here.set.Specs()
+// checkers asks what judges calls besides the rules. Who wrote a checker into the
+// rules may name a server of this machine.
+func (a *app) checkers() *hook.Runner {
+	env := []string{}
+	for _, name := range []string{"HOME", "LANG", "TMPDIR"} {
+		if v := a.Getenv(name); v != "" {
+			env = append(env, name+"="+v)
+		}
 	}
-	var specs []belay.ToolSpec
-	for _, t := range a.builtin() {
-		specs = append(specs, t.Spec())
-	}
-	slices.SortFunc(specs, func(x, y belay.ToolSpec) int { return strings.Compare(x.Name, y.Name) })
-	return specs
+	return &hook.Runner{Env: env, Client: netdial.Client(netdial.Rules{Loopback: true, Private: true})}
+}
+
+// secrets removes secret values from everything that leaves: the environment's
+// secrets from the start, keys as they are loaded.
+func (a *app) secrets() *secret.Scrubber {
+	a.hiding.Do(func() { a.hidden = secret.FromEnviron(a.Environ) })
+	return a.hidden
 }
 
 // open opens the store; make reports whether it may be made. One that need not be made
@@ -91,8 +99,8 @@ func (r *runtime) call(name string) *usecase.Call {
 
 // set is the tools where no workspace says otherwise.
 func (a *app) set() (*tool.Set, error) {
-	if a.here != nil { // made already; a schema takes its time to read
-		return a.here.set, nil
+	if p := a.current(); p != nil { // made already; a schema takes its time to read
+		return p.set, nil
 	}
 	return tool.NewSet(a.builtin()...)
 }
@@ -143,37 +151,35 @@ func (a *app) runtimeTelling(st store.Store, show func(event.Delta), recorded en
 func (r *runtime) close() error { return errors.Join(r.perform.Close(), r.Store.Close()) }
 
 // rules are what a turn is decided by, kept as content.
-func (r *runtime) rules(ctx context.Context, a *app, c resolved, ws string) (belay.Ref, error) {
-	if _, err := a.loadWorkspaceTools(ctx, ws); err != nil {
-		return belay.Ref{}, err
-	}
-	rules, g, err := r.draft(ctx, a, c, ws)
+func (r *runtime) rules(ctx context.Context, a *app, c config.Settings, ws string) (belay.Ref, error) {
+	p, err := a.place(ctx, ws)
 	if err != nil {
 		return belay.Ref{}, err
 	}
-	return r.keepRules(ctx, a, c, drafted{rules, g})
+	d, err := r.draft(a, p, a.principal(), c)
+	if err != nil {
+		return belay.Ref{}, err
+	}
+	return r.keepRules(ctx, c, d)
 }
 
 // keepRules completes a draft and keeps it as content.
-func (r *runtime) keepRules(ctx context.Context, a *app, c resolved, d drafted) (belay.Ref, error) {
-	if d.g.raw != nil {
-		if _, err := r.Store.Put(ctx, d.g.raw, "application/json"); err != nil {
+func (r *runtime) keepRules(ctx context.Context, c config.Settings, d drafted) (belay.Ref, error) {
+	if d.under.Raw != nil {
+		if _, err := r.Store.Put(ctx, d.under.Raw, "application/json"); err != nil {
 			return belay.Ref{}, err
 		}
 	}
 	if c.Instructions != "none" {
-		if err := r.instruct(ctx, a, d.rules); err != nil {
+		if err := r.instruct(ctx, d.place, d.rules); err != nil {
 			return belay.Ref{}, err
 		}
 	}
 	return r.perform.KeepRules(ctx, d.rules)
 }
 
-// principal is who gives commands here.
+// principal is the person at this terminal.
 func (a *app) principal() string {
-	if a.as != "" {
-		return a.as
-	}
 	for _, name := range []string{"USER", "LOGNAME"} {
 		if v := a.Getenv(name); v != "" && len(v) <= 64 && belay.CheckID("user", v) == nil {
 			return "user:" + v

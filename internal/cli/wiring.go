@@ -13,6 +13,7 @@ import (
 	"github.com/belay-run/belay"
 	usecase "github.com/belay-run/belay/internal/app"
 	"github.com/belay-run/belay/internal/app/input"
+	"github.com/belay-run/belay/internal/config"
 	"github.com/belay-run/belay/internal/core/session"
 	"github.com/belay-run/belay/internal/policy"
 	"github.com/belay-run/belay/internal/policy/simulate"
@@ -36,16 +37,13 @@ type wiring struct {
 
 var _ usecase.Workspaces = (*wiring)(nil)
 
-// look takes the wiring to a workspace.
-func (w *wiring) look(ctx context.Context, ws string) error {
-	w.a.mu.Lock()
-	w.a.configs = nil
-	w.a.mu.Unlock()
-	w.a.bookMu.Lock()
-	w.a.trusted = nil
-	w.a.bookMu.Unlock()
-	w.a.Workspace = ws
-	return w.a.enter(ctx, ws)
+// look reads what counts in a workspace now.
+func (w *wiring) look(ctx context.Context, ws string) (*place, error) {
+	p, err := w.a.again(ctx, ws)
+	if err == nil {
+		w.a.settle(p)
+	}
+	return p, err
 }
 
 // Workspace is the real path of a folder below one of the roots.
@@ -57,20 +55,20 @@ func (w *wiring) Workspace(_ context.Context, dir string) (string, error) {
 		return "", belay.Errorf(belay.CodeWorkspace, "the path isn't absolute").At(dir).WithHint("name the folder from the root on, such as /home/ann/project")
 	}
 	outside := belay.Errorf(belay.CodeForbidden, "the server's sessions may not work there").At(dir).WithHint("belay serve --root DIR names folders they may work in")
-	if !slices.ContainsFunc(w.roots, func(root string) bool { return within(root, realAncestor(filepath.Clean(dir))) }) {
+	if !slices.ContainsFunc(w.roots, func(root string) bool { return config.Within(root, config.RealAncestor(filepath.Clean(dir))) }) {
 		return "", outside
 	}
-	ws, err := checkWorkspace(dir)
+	ws, err := config.CheckWorkspace(dir)
 	if e, ok := errors.AsType[*belay.Error](err); ok { // requests over HTTP have no flags
 		return "", belay.Errorf(e.Code, "%s", e.Message).At(dir).WithHint("name a folder that is there, and that the server can read")
 	}
 	if err != nil {
 		return "", err
 	}
-	if !slices.ContainsFunc(w.roots, func(root string) bool { return within(root, ws) }) {
+	if !slices.ContainsFunc(w.roots, func(root string) bool { return config.Within(root, ws) }) {
 		return "", outside
 	}
-	return ws, apart(ws, w.dir)
+	return ws, config.Apart(ws, w.dir)
 }
 
 // Settings are those of a session, or of a new one, with the choices over them.
@@ -91,42 +89,29 @@ func (w *wiring) Settings(ctx context.Context, ws string, have *belay.Settings, 
 
 // settings is Settings under the lock.
 func (w *wiring) settings(ctx context.Context, ws string, have *belay.Settings, c usecase.SettingsInput) (belay.Settings, error) {
-	if err := w.look(ctx, ws); err != nil {
+	p, err := w.look(ctx, ws)
+	if err != nil {
 		return belay.Settings{}, err
 	}
-	if strings.Contains(c.Provider, ":") || strings.Contains(c.Fallback, scriptedPrefix) {
+	if strings.Contains(c.Provider, ":") || strings.Contains(c.Fallback, config.ScriptedPrefix) {
 		return belay.Settings{}, input.At("settings.provider", belay.Errorf(belay.CodeUsage, "a provider is named, files aren't").WithHint("belay serve with BELAY_SCRIPT set plays a file"))
 	}
-	cfg := Config{Mode: c.Mode, Allow: c.Allow, Tools: c.Tools, Provider: c.Provider, Model: c.Model, Fallback: c.Fallback, MaxSteps: c.MaxSteps, MaxTime: c.MaxTime,
-		MaxCalls: c.MaxCalls, Completion: c.Completion, Share: c.Share, Effort: c.Effort, AskTimeout: c.AskTimeout}
-	var got resolved
-	var err error
+	request, err := json.Marshal(c)
+	if err != nil {
+		return belay.Settings{}, err
+	}
+	given, err := config.GivenIn(request)
+	if err != nil {
+		return belay.Settings{}, err
+	}
+	var got config.Settings
 	if have != nil {
-		got, err = w.a.over(cfg, *have)
-	} else if got, err = w.a.fresh(ctx, cfg); err == nil {
+		got, err = p.Over(*have, given)
+	} else if got, err = w.a.fresh(p, given); err == nil {
 		got.Approvals = belay.ApprovalsWait // there is a way to ask: the owner's token exists
 		err = w.a.keepable(ctx, ws, got)
 	}
 	return got.Settings, settingError(err)
-}
-
-// settingError adds the setting to an error.
-func settingError(err error) error {
-	e, ok := errors.AsType[*belay.Error](err)
-	if !ok {
-		return err
-	}
-	flag, ok := strings.CutPrefix(e.Where, "--")
-	if !ok {
-		return err
-	}
-	words := strings.Split(flag, "-")
-	for i := 1; i < len(words); i++ {
-		words[i] = strings.ToUpper(words[i][:1]) + words[i][1:]
-	}
-	said := *e
-	said.Where, said.Hint = "", strings.ReplaceAll(e.Hint, "--", "")
-	return input.At("settings."+strings.Join(words, ""), &said)
 }
 
 // Rules keeps what a turn is decided by.
@@ -142,12 +127,16 @@ func (w *wiring) Rules(ctx context.Context, by, ws string, s belay.Settings) (be
 
 // rules is Rules under the lock.
 func (w *wiring) rules(ctx context.Context, by, ws string, s belay.Settings) (belay.Ref, error) {
-	if err := w.look(ctx, ws); err != nil {
+	p, err := w.look(ctx, ws)
+	if err != nil {
 		return belay.Ref{}, err
 	}
-	w.a.as = by
-	ref, err := w.r.rules(ctx, w.a, resolved{Settings: s}, ws)
-	return ref, settingError(err)
+	c := config.Settings{Settings: s}
+	d, err := w.r.draft(w.a, p, by, c)
+	if err != nil {
+		return belay.Ref{}, settingError(err)
+	}
+	return w.r.keepRules(ctx, c, d)
 }
 
 // MayChange reports whether a session may change its workspace, which is made ready.
@@ -158,28 +147,29 @@ func (w *wiring) MayChange(ctx context.Context, s *session.State, more []policy.
 	if err := (&turnRun{a: w.a}).thereAgain(ctx, s); err != nil {
 		return false, err
 	}
-	if _, err := checkWorkspace(s.Workspace); err != nil {
+	if _, err := config.CheckWorkspace(s.Workspace); err != nil {
 		return false, err
 	}
-	if err := w.look(ctx, s.Workspace); err != nil {
-		return false, err
-	}
-	rules, _, err := w.r.draft(ctx, w.a, resolved{Settings: s.Settings}, s.Workspace)
+	p, err := w.look(ctx, s.Workspace)
 	if err != nil {
 		return false, err
 	}
-	return rules.MayChange(more), nil
+	d, err := w.r.draft(w.a, p, w.a.principal(), config.Settings{Settings: s.Settings})
+	if err != nil {
+		return false, err
+	}
+	return d.rules.MayChange(more), nil
 }
 
 // Tools are the tools of a workspace under the settings.
 func (w *wiring) Tools(ctx context.Context, ws string, s belay.Settings) ([]belay.ToolSpec, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if err := w.look(ctx, ws); err != nil {
+	p, err := w.look(ctx, ws)
+	if err != nil {
 		return nil, err
 	}
-	set := cmp.Or(w.a.toolsIn(ws), w.r.tools)
-	return set.Choose(s.Tools), nil
+	return p.set.Choose(s.Tools), nil
 }
 
 // Explain returns the verdict of the current rules on a call, and the reasons.
@@ -187,12 +177,13 @@ func (w *wiring) Explain(ctx context.Context, ws string, s belay.Settings, q use
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	var none simulate.Explanation
-	if err := w.look(ctx, ws); err != nil {
+	p, err := w.look(ctx, ws)
+	if err != nil {
 		return none, nil, err
 	}
 	c := policyExplainCmd{Tool: q.Tool, Args: string(q.Args), Mode: string(s.Mode), Boundary: s.Boundary, Alone: s.Approvals != belay.ApprovalsWait, shell: cmp.Or(s.Shell, &belay.Shell{})}
 	x := &explained{}
-	set, r, err := c.asked(ctx, w.a, x)
+	set, r, err := c.asked(ctx, w.a, p, x)
 	if err != nil {
 		return none, nil, settingError(err)
 	}
@@ -201,7 +192,7 @@ func (w *wiring) Explain(ctx context.Context, ws string, s belay.Settings, q use
 }
 
 // Root is the workspace's repository, or itself.
-func (w *wiring) Root(ws string) string { return repositoryOf(ws) }
+func (w *wiring) Root(ws string) string { return config.RepositoryOf(ws) }
 
 // Clean takes registered secrets out of a text.
 func (w *wiring) Clean(text string) string { return string(w.r.scrub([]byte(text))) }

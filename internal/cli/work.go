@@ -12,6 +12,7 @@ import (
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/event"
 	"github.com/belay-run/belay/internal/cli/term"
+	"github.com/belay-run/belay/internal/config"
 	"github.com/belay-run/belay/internal/core/session"
 	"github.com/belay-run/belay/internal/core/thread"
 	"github.com/belay-run/belay/internal/engine"
@@ -68,7 +69,7 @@ func (a *app) newWork(st store.Store) (*turnRun, error) {
 // begin makes a session and gives it its first task, in a worktree of its own if
 // apart is set. Both are accepted before anything is driven; the session's
 // driver handles them in order.
-func (w *turnRun) begin(ctx context.Context, ws, title string, c resolved, t task, apart bool) error {
+func (w *turnRun) begin(ctx context.Context, ws, title string, c config.Settings, t task, apart bool) error {
 	w.session = belay.SessionID(belay.NewID(belay.PrefixSession))
 	w.thread = belay.ThreadID(belay.NewID(belay.PrefixThread))
 	w.workspace = ws
@@ -89,15 +90,12 @@ func (w *turnRun) begin(ctx context.Context, ws, title string, c resolved, t tas
 		}
 		before = nil
 	}
-	if _, err := w.a.loadWorkspaceTools(ctx, w.workspace); err != nil {
-		return err
-	}
 	use, draft, err := w.claim(ctx, c, nil)
 	if err != nil {
 		return err
 	}
 	before = append(before, w.a.order(w.session, w.session.Stream(), belay.UseWorkspace{Use: &use}))
-	rules, err := w.keepRules(ctx, w.a, c, draft)
+	rules, err := w.keepRules(ctx, c, draft)
 	if err != nil {
 		return err
 	}
@@ -106,15 +104,16 @@ func (w *turnRun) begin(ctx context.Context, ws, title string, c resolved, t tas
 
 // found is begin in one transaction, with the claim. false: that can't be, and
 // nothing was written.
-func (w *turnRun) found(ctx context.Context, create belay.CreateSession, c resolved, t task) (bool, error) {
-	if _, err := w.a.loadWorkspaceTools(ctx, w.workspace); err != nil {
-		return false, err
-	}
-	rules, g, err := w.draft(ctx, w.a, c, w.workspace)
+func (w *turnRun) found(ctx context.Context, create belay.CreateSession, c config.Settings, t task) (bool, error) {
+	p, err := w.a.place(ctx, w.workspace)
 	if err != nil {
 		return false, err
 	}
-	ref, err := w.keepRules(ctx, w.a, c, drafted{rules, g})
+	d, err := w.draft(w.a, p, w.a.principal(), c)
+	if err != nil {
+		return false, err
+	}
+	ref, err := w.keepRules(ctx, c, d)
 	if err != nil {
 		return false, err
 	}
@@ -123,8 +122,8 @@ func (w *turnRun) found(ctx context.Context, create belay.CreateSession, c resol
 		return false, err
 	}
 	use, changes := belay.WorkspaceUse{}, ""
-	if rules.MayChange(nil) {
-		use, changes = mayChange(c), repositoryOf(w.workspace)
+	if d.rules.MayChange(nil) {
+		use, changes = mayChange(c), config.RepositoryOf(w.workspace)
 	}
 	begin := func() (*engine.Founded, error) {
 		to := func(c belay.Command) belay.Order { return w.a.order(w.session, w.session.Stream(), c) }
@@ -144,7 +143,7 @@ func (w *turnRun) found(ctx context.Context, create belay.CreateSession, c resol
 }
 
 // submit puts a task into the inbox of a session that there is.
-func (w *turnRun) submit(ctx context.Context, c resolved, t task) error {
+func (w *turnRun) submit(ctx context.Context, c config.Settings, t task) error {
 	rules, err := w.rules(ctx, w.a, c, w.workspace)
 	if err != nil {
 		return err
@@ -153,7 +152,7 @@ func (w *turnRun) submit(ctx context.Context, c resolved, t task) error {
 }
 
 // enqueue puts a task into the session's inbox, after the orders given.
-func (w *turnRun) enqueue(ctx context.Context, c resolved, t task, rules belay.Ref, before []belay.Order) error {
+func (w *turnRun) enqueue(ctx context.Context, c config.Settings, t task, rules belay.Ref, before []belay.Order) error {
 	submit, err := w.submission(ctx, c, t, rules)
 	if err != nil {
 		return err
@@ -162,7 +161,7 @@ func (w *turnRun) enqueue(ctx context.Context, c resolved, t task, rules belay.R
 }
 
 // submission is the command that gives the session a task.
-func (w *turnRun) submission(ctx context.Context, c resolved, t task, rules belay.Ref) (belay.SubmitWork, error) {
+func (w *turnRun) submission(ctx context.Context, c config.Settings, t task, rules belay.Ref) (belay.SubmitWork, error) {
 	w.turn = belay.TurnID(belay.NewID(belay.PrefixTurn))
 	w.approvals = c.Approvals
 	content, err := w.content(ctx, t)
@@ -204,7 +203,7 @@ func (w *turnRun) content(ctx context.Context, t task) (belay.Content, error) {
 const maxName = 200
 
 // update records settings that differ from the session's.
-func (w *turnRun) update(ctx context.Context, s *session.State, c resolved) error {
+func (w *turnRun) update(ctx context.Context, s *session.State, c config.Settings) error {
 	if same(s.Settings, c.Settings) {
 		return nil
 	}
@@ -363,5 +362,5 @@ func (a *app) storeFlag() string {
 	if a.Store == "" || a.Store == a.Getenv("BELAY_STORE") {
 		return ""
 	}
-	return " --store " + a.abs(a.Store)
+	return " --store " + a.environment().Abs(a.Store)
 }

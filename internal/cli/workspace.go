@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -10,6 +9,7 @@ import (
 
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/internal/cli/term"
+	"github.com/belay-run/belay/internal/config"
 	"github.com/belay-run/belay/internal/core/session"
 	"github.com/belay-run/belay/internal/core/thread"
 	"github.com/belay-run/belay/internal/policy"
@@ -21,18 +21,20 @@ import (
 // this process becomes its owner, and the session the workspace's writer if its
 // rules allow changes and no other session is one. more are allowances that
 // were given by answers. The draft is what it went by.
-func (w *turnRun) claim(ctx context.Context, c resolved, more []policy.Grant) (use belay.WorkspaceUse, d drafted, err error) {
+func (w *turnRun) claim(ctx context.Context, c config.Settings, more []policy.Grant) (use belay.WorkspaceUse, d drafted, err error) {
 	epoch, release, err := w.Engine.Own(ctx, w.session)
 	if err != nil {
 		return use, d, err
 	}
-	rules, g, err := w.draft(ctx, w.a, c, w.workspace)
+	p, err := w.a.place(ctx, w.workspace)
+	if err == nil {
+		d, err = w.draft(w.a, p, w.a.principal(), c)
+	}
 	if err != nil {
 		return use, d, errors.Join(err, release())
 	}
 	w.release = release
-	d = drafted{rules, g}
-	if !rules.MayChange(more) {
+	if !d.rules.MayChange(more) {
 		return use, d, nil
 	}
 	use, other, err := w.ClaimWriter(ctx, w.session, epoch, w.workspace, c.Share)
@@ -43,7 +45,7 @@ func (w *turnRun) claim(ctx context.Context, c resolved, more []policy.Grant) (u
 }
 
 // mayChange is the use of a session that is the workspace's writer, or one of them.
-func mayChange(c resolved) belay.WorkspaceUse {
+func mayChange(c config.Settings) belay.WorkspaceUse {
 	if c.Share {
 		return belay.WorkspaceUse{Use: belay.UseShared}
 	}
@@ -63,7 +65,7 @@ func (w *turnRun) say(format string, args ...any) {
 
 // reclaim is claim for a session that exists. Its threads know the use before
 // one of them is driven.
-func (w *turnRun) reclaim(ctx context.Context, s *session.State, c resolved) error {
+func (w *turnRun) reclaim(ctx context.Context, s *session.State, c config.Settings) error {
 	var more []policy.Grant
 	if t, err := w.state(ctx); err != nil {
 		return err
@@ -95,7 +97,7 @@ func (w *turnRun) inWorktree(ctx context.Context, ws string, create belay.Create
 		return err
 	}
 	id := string(w.session)
-	t := belay.Worktree{Repository: root, Path: filepath.Join(realAncestor(store)+"-worktrees", id), Branch: "belay/" + id[len(id)-12:], Base: base}
+	t := belay.Worktree{Repository: root, Path: filepath.Join(config.RealAncestor(store)+"-worktrees", id), Branch: "belay/" + id[len(id)-12:], Base: base}
 	inside, err := filepath.Rel(root, ws)
 	if err != nil {
 		return err
@@ -117,7 +119,7 @@ func (w *turnRun) inWorktree(ctx context.Context, ws string, create belay.Create
 	w.say("in a worktree of %s, on branch %s", root, t.Branch)
 	w.workspace = create.Workspace
 	w.a.trustAsOrigin(w.workspace, ws)
-	_, err = w.a.loadWorkspaceTools(ctx, w.workspace)
+	_, err = w.a.place(ctx, w.workspace)
 	return err
 }
 
@@ -140,35 +142,30 @@ func (w *turnRun) thereAgain(ctx context.Context, s *session.State) error {
 // drafted is a draft and what it was made under.
 type drafted struct {
 	rules *thread.Rules
-	g     *ruleLayers
+	under *config.Rules
+	place *place
 }
 
 // draft is what a turn's rules say of tools and allowances, under the rules that
-// the files hold now. The set is not kept yet.
-func (r *runtime) draft(ctx context.Context, a *app, c resolved, ws string) (*thread.Rules, *ruleLayers, error) {
-	set := a.toolsIn(ws)
-	if set == nil {
-		set = r.tools
-	}
-	specs := set.Specs()
-	g, err := a.governs(ctx, ws, specs)
+// count in a workspace. by is who gives the allowances. The set is not kept yet.
+func (r *runtime) draft(a *app, p *place, by string, c config.Settings) (drafted, error) {
+	under, err := a.rulesOf(p.Workspace)
 	if err != nil {
-		return nil, nil, err
+		return drafted{}, err
 	}
-	if err := cmp.Or(g.permits(c.Mode), g.knownBoundary(c.Boundary, "")); err != nil {
-		return nil, nil, err
+	if err := under.Permit(c.Settings, ""); err != nil {
+		return drafted{}, err
 	}
-	rules := &thread.Rules{Settings: c.Settings, Tools: set.Choose(c.Tools), System: systemPrompt, Workspace: ws, Output: c.Schema, Boundary: a.boundary(),
-		UntrustedWorkspace: g.strange, Home: a.Getenv("HOME"), Shadowed: a.shadowed(ws), Routes: a.routes(c.Settings)}
-	if g.raw != nil {
-		rules.Govern(g.ref(), g.set)
+	rules := &thread.Rules{Settings: c.Settings, Tools: p.set.Choose(c.Tools), System: systemPrompt, Workspace: p.Path(), Output: c.Schema, Boundary: a.boundary(),
+		UntrustedWorkspace: under.Untrusted, Home: a.Getenv("HOME"), Shadowed: p.Shadowed(), Routes: a.routes(p, c.Settings)}
+	if under.Raw != nil {
+		rules.Govern(under.Ref(), under.Set)
 	}
 	askOutput(rules)
-	by := a.principal()
 	for _, name := range c.Allow {
 		rules.Grants = append(rules.Grants, policy.Grant{Tool: name, Tier: policy.TierUser, Kind: "rule", By: by, Dialect: policy.DialectOf(c.Shell)})
 	}
-	return rules, g, nil
+	return drafted{rules, under, p}, nil
 }
 
 // askOutput tells the model of the output that the turn asks for: not every

@@ -4,18 +4,9 @@ import (
 	"encoding/json"
 	"strings"
 
-	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/event"
 	"github.com/belay-run/belay/internal/tool"
 )
-
-// CheckSchema reports whether a JSON Schema that a user brought can be used.
-func CheckSchema(schema []byte) error {
-	if _, err := tool.ReadSchema(schema); err != nil {
-		return belay.Errorf(belay.CodeUsage, "the output schema can't be used").Wrap(err)
-	}
-	return nil
-}
 
 // checkOutput holds the output field of a completion against a schema.
 func checkOutput(schema, args []byte) *event.Problem {

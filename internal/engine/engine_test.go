@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"github.com/belay-run/belay/internal/effect"
 	"iter"
 	"strings"
 	"sync"
@@ -14,6 +13,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/belay-run/belay/internal/effect"
 
 	"go.uber.org/goleak"
 
@@ -588,7 +589,7 @@ steps:
 // Guarantee: T10.
 func TestSchemasOpenNothing(t *testing.T) {
 	for _, s := range []string{`{"$ref":"http://127.0.0.1/x.json"}`, `{"$ref":"file:///etc/passwd"}`, `{"type":3}`, `{`} {
-		if err := effect.CheckSchema([]byte(s)); belay.CodeOf(err) != belay.CodeUsage {
+		if err := tool.CheckSchema([]byte(s)); belay.CodeOf(err) != belay.CodeUsage {
 			t.Errorf("%s: %v", s, err)
 		}
 	}

@@ -15,6 +15,7 @@ import (
 
 	"github.com/google/jsonschema-go/jsonschema"
 
+	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/internal/lib/spelling"
 )
 
@@ -163,4 +164,12 @@ func typeNamed(v any) string {
 		return "array"
 	}
 	return "object"
+}
+
+// CheckSchema reports whether a JSON Schema that a user brought can be used.
+func CheckSchema(schema []byte) error {
+	if _, err := ReadSchema(schema); err != nil {
+		return belay.Errorf(belay.CodeUsage, "the output schema can't be used").Wrap(err)
+	}
+	return nil
 }

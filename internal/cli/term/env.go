@@ -27,7 +27,7 @@ type Env struct {
 
 // Interactive reports whether a person can be asked here.
 func (e *Env) Interactive() bool {
-	return !e.JSON && e.In != nil && e.IsTerminal(e.In) && e.IsTerminal(e.Err)
+	return !e.JSON && e.In != nil && e.IsTerminal != nil && e.IsTerminal(e.In) && e.IsTerminal(e.Err)
 }
 
 // Getenv is the value of a variable.

@@ -1,4 +1,4 @@
-package cli
+package config
 
 import (
 	"os"
@@ -30,7 +30,7 @@ func TestARepositoryIsNoEmptyFolder(t *testing.T) {
 		if err := c.make(filepath.Join(c.at, ".git")); err != nil {
 			t.Fatal(err)
 		}
-		if got := repositoryOf(dir); got != c.root {
+		if got := RepositoryOf(dir); got != c.root {
 			t.Errorf("with %s/.git: got %s, want %s", c.at, got, c.root)
 		}
 	}

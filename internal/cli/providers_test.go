@@ -1,0 +1,107 @@
+package cli
+
+import (
+	"fmt"
+	"net/http"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/internal/cli/term"
+	"github.com/belay-run/belay/internal/config"
+	"github.com/belay-run/belay/internal/model"
+	"github.com/belay-run/belay/internal/model/catalog"
+	"github.com/belay-run/belay/internal/model/gateway"
+	"github.com/belay-run/belay/internal/model/wire"
+)
+
+// TestAModelIsLookedUpOnce: each request and each answer asks the catalogue, so
+// what it said is kept, for this name of the model at this host alone.
+func TestAModelIsLookedUpOnce(t *testing.T) {
+	cat, err := catalog.New()
+	if err != nil {
+		t.Fatal(err)
+	}
+	a := &app{}
+	a.models.cat, a.models.looked = cat, true
+	here, there := modelRef{"openai", "api.openai.com", "gpt-5-2025-08-07"}, modelRef{"openai", "elsewhere.example", "gpt-5-2025-08-07"}
+	for range 2 {
+		m, ok := a.models.entry(a, here)
+		if !ok || m.Prices == nil {
+			t.Errorf("%+v: %+v, %t", here, m, ok)
+		}
+		if m, ok := a.models.entry(a, there); !ok || m.Prices != nil {
+			t.Errorf("%+v has prices of another server: %+v, %t", there, m, ok)
+		}
+	}
+	a.models.cat = &catalog.Catalog{} // whoever looks finds nothing
+	if _, ok := a.models.entry(a, here); !ok {
+		t.Error("it was looked up again")
+	}
+	for i := range 3 * maxEntries {
+		a.models.entry(a, modelRef{"openai", "api.openai.com", strconv.Itoa(i)})
+	}
+	if n := len(a.models.entries); n > maxEntries {
+		t.Errorf("%d models are remembered", n)
+	}
+}
+
+// TestAFileSaysWhatAModelCanDo: for the server that serves it.
+func TestAFileSaysWhatAModelCanDo(t *testing.T) {
+	dir := t.TempDir()
+	if err := os.MkdirAll(filepath.Join(dir, "belay"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	text := "models:\n  - {provider: local, model: house, abilities: [images]}\n"
+	if err := os.WriteFile(filepath.Join(dir, "belay", config.Models), []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	a := &app{Sys: Sys{Env: term.Env{Environ: []string{"XDG_CONFIG_HOME=" + dir}, Now: time.Now}}}
+	w := config.Resolve(t.Context(), a.input(""))
+	for name, want := range map[string]bool{"house": true, "another": false, "gpt-5": true} {
+		p, err := a.provider(w, belay.Settings{Provider: "ollama", Model: name})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := model.AbilitiesOf(p, name).Images; got != want {
+			t.Errorf("%s takes images: %v, want %v", name, got, want)
+		}
+	}
+}
+
+// TestAnAccountIsAPlaceAndAKey: what tells two keys, places or header fields apart
+// tells accounts apart, and nothing of a key can be read in one.
+// Guarantee: M21.
+func TestAnAccountIsAPlaceAndAKey(t *testing.T) {
+	at := func(base, key string, header http.Header) gateway.Account {
+		u, err := url.Parse(base)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return accountOf("corp", wire.Endpoint{Base: u, Key: key, Header: header})
+	}
+	usual := at("https://one.example.org/v1", "sk-secret", http.Header{"X-Org": {"a", "b"}})
+	if usual != at("https://one.example.org/v1", "sk-secret", http.Header{"X-Org": {"a", "b"}}) {
+		t.Error("the same place and key are two accounts")
+	}
+	for name, other := range map[string]gateway.Account{
+		"place":  at("https://two.example.org/v1", "sk-secret", http.Header{"X-Org": {"a", "b"}}),
+		"path":   at("https://one.example.org/v2", "sk-secret", http.Header{"X-Org": {"a", "b"}}),
+		"key":    at("https://one.example.org/v1", "sk-other", http.Header{"X-Org": {"a", "b"}}),
+		"no key": at("https://one.example.org/v1", "", http.Header{"X-Org": {"a", "b"}}),
+		"header": at("https://one.example.org/v1", "sk-secret", http.Header{"X-Org": {"a\" \"b"}}),
+		"none":   at("https://one.example.org/v1", "sk-secret", nil),
+	} {
+		if other == usual {
+			t.Errorf("%s: the same account", name)
+		}
+	}
+	if said := fmt.Sprintf("%+v %q", usual, usual.Credential); strings.Contains(said, "secret") {
+		t.Errorf("an account shows its key: %s", said)
+	}
+}

@@ -1,0 +1,361 @@
+package config
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"io/fs"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/internal/config/manifest"
+	"github.com/belay-run/belay/internal/config/trust"
+	"github.com/belay-run/belay/internal/lib/readfile"
+)
+
+// configName is the file's name in the folders of the machine, a person and a
+// workspace.
+const configName = "belay.yaml"
+
+// maxConfig bounds a configuration file.
+const maxConfig = 256 << 10
+
+// file is a configuration file that is there.
+type file struct {
+	manifest.File
+	path   string
+	counts bool // all of it: it is the user's or the machine's, or is trusted at its current content
+}
+
+// readFiles reads the configuration files, the weakest first.
+func (in Input) readFiles(ctx context.Context) (files []file, err error) {
+	paths := []string{filepath.Join(systemDir, configName)}
+	if dir := in.ConfigDir(); dir != "" {
+		paths = append(paths, filepath.Join(dir, configName))
+	}
+	own := len(paths)
+	if in.Workspace != "" {
+		paths = append(paths, filepath.Join(in.Workspace, ".belay", configName))
+	}
+	for i, path := range paths {
+		f, content, err := readFile(path)
+		if err != nil {
+			return nil, err
+		}
+		if f.path == "" {
+			continue
+		}
+		if f.counts = i < own; !f.counts && len(f.Settings)+len(f.Providers) > 0 {
+			standing, err := in.standing(ctx, ".belay/"+configName, content)
+			if err != nil {
+				return nil, err
+			}
+			f.counts = standing == trust.Trusted
+		}
+		files = append(files, f)
+	}
+	return files, nil
+}
+
+// readFile reads one file; one that isn't there has no path.
+func readFile(path string) (file, []byte, error) {
+	b, err := readfile.UpTo(path, maxConfig)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return file{}, nil, nil
+	case err != nil:
+		return file{}, nil, belay.Errorf(belay.CodeBadConfig, "it can't be read: %s", readfile.Reason(err)).At(path).WithHint("repair the file or move it away")
+	}
+	f, err := parseFile(path, b)
+	return file{File: f, path: path}, b, err
+}
+
+// parseFile reads what a configuration file says.
+func parseFile(path string, content []byte) (manifest.File, error) {
+	known := manifest.Known{Protocols: Protocols()}
+	for _, s := range settings {
+		switch {
+		case s.Once:
+		case s.List:
+			known.Lists = append(known.Lists, s.Name)
+		default:
+			known.Names = append(known.Names, s.Name)
+		}
+	}
+	return manifest.ReadConfig(path, content, known)
+}
+
+// Entry is something that a file says.
+type Entry struct {
+	Name string // its kind and its name
+	Text string // of any length
+}
+
+// Describe lists what counts when a file of a workspace is trusted. A file with a
+// mistake is an error.
+func Describe(path string, content []byte) (all []Entry, err error) {
+	switch {
+	case filepath.Base(filepath.Dir(path)) == manifestDir:
+		tools, err := manifest.Parse(path, content)
+		if err != nil {
+			return nil, err
+		}
+		for _, c := range tools {
+			all = append(all, Entry{"tool " + c.Spec.Name, c.Argv.String()})
+		}
+	case filepath.Base(path) == configName:
+		c, err := parseFile(path, content)
+		if err != nil {
+			return nil, err
+		}
+		for _, s := range c.Settings {
+			all = append(all, Entry{"setting " + s.Name, s.Value + strings.Join(s.List, ", ")})
+		}
+		for _, p := range c.Providers {
+			all = append(all, Entry{"provider " + p.Name, ServiceOf(p).String()})
+		}
+	}
+	return all, nil
+}
+
+// Given are settings as somebody gave them, by name: one text, several of a list,
+// any of a setting that is on.
+type Given map[string][]string
+
+// Get is the text of a setting; empty: it isn't given.
+func (g Given) Get(name string) string {
+	if len(g[name]) == 0 {
+		return ""
+	}
+	return g[name][0]
+}
+
+// GivenIn reads the settings of a request over HTTP.
+func GivenIn(request []byte) (Given, error) {
+	var fields map[string]any
+	if err := json.Unmarshal(request, &fields); err != nil {
+		return nil, err
+	}
+	g := Given{}
+	for _, s := range settings {
+		switch v := fields[s.JSON].(type) {
+		case string:
+			g[s.Name] = []string{v}
+		case bool:
+			if v {
+				g[s.Name] = []string{"true"}
+			}
+		case []any:
+			for _, x := range v {
+				if text, ok := x.(string); ok {
+					g[s.Name] = append(g[s.Name], text)
+				}
+			}
+		}
+	}
+	return g, nil
+}
+
+// Where a value comes from.
+const (
+	FromDefault     = "default"
+	FromFile        = "file"
+	FromEnvironment = "environment"
+	FromFlag        = "flag"
+)
+
+// given is one value and where it came from.
+type given struct {
+	text   string
+	list   []string
+	source string
+	from   string // a flag, a variable, file:line:column
+}
+
+// Layers are the settings of a place by name; the first that is set wins: flag,
+// environment, workspace, user, machine. A workspace's file is untrusted until
+// its content is confirmed: before that it may only narrow what the layers below
+// it say; what would widen or redirect is ignored.
+type Layers struct {
+	w         *Workspace
+	set       map[string]given
+	ignored   []Ignored
+	providers []manifest.Provider
+}
+
+// Layers lays the settings of a new session over each other: those of files, of
+// the environment, and those that are given.
+func (w *Workspace) Layers(g Given) (*Layers, error) {
+	if w.filesErr != nil {
+		return nil, w.filesErr
+	}
+	l := &Layers{w: w, set: map[string]given{}}
+	for _, f := range w.files {
+		l.file(f)
+	}
+	l.environment(w.in, g)
+	l.given(g)
+	return l, nil
+}
+
+// Ignored is what files say that doesn't count.
+func (l *Layers) Ignored() []Ignored { return l.ignored }
+
+// Set puts a value over all others; an empty one takes them away.
+func (l *Layers) Set(name, value string) {
+	delete(l.set, name)
+	if value != "" {
+		l.set[name] = given{text: value}
+	}
+}
+
+// file takes what counts of a configuration file.
+func (l *Layers) file(f file) {
+	var counts []manifest.Setting
+	for _, s := range f.Settings {
+		row := setting(s.Name)
+		if !f.counts && (row.narrows == nil || !row.narrows(l, s.Value, l.set[s.Name].text)) {
+			l.ignored = append(l.ignored, Ignored{Where: s.Where, What: s.Name, Why: untrusted})
+			continue
+		}
+		counts = append(counts, s)
+	}
+	for _, s := range counts {
+		if s.Name == "provider" {
+			l.another(s.Value)
+		}
+	}
+	for _, s := range counts {
+		l.set[s.Name] = given{s.Value, s.List, FromFile, s.Where}
+	}
+	for _, p := range f.Providers {
+		if !f.counts {
+			l.ignored = append(l.ignored, Ignored{Where: p.Where, What: "provider " + p.Name, Why: untrusted})
+			continue
+		}
+		l.providers = append(slices.DeleteFunc(l.providers, func(o manifest.Provider) bool { return o.Name == p.Name }), p)
+	}
+}
+
+// another is called when a layer names a provider: the model and the address
+// that weaker layers name belong to theirs. A key must not be sent to another
+// provider's address.
+func (l *Layers) another(provider string) {
+	if have := l.set["provider"].text; have != "" && have != provider {
+		delete(l.set, "model")
+		delete(l.set, "base-url")
+	}
+}
+
+// environment takes the variables. A script that is given replaces the provider:
+// environment and files don't count then.
+func (l *Layers) environment(e Input, g Given) {
+	script, provider := g.Get("script"), g.Get("provider")
+	if v := e.Get("BELAY_PROVIDER"); v != "" && script == "" && provider == "" {
+		l.another(v)
+	}
+	if provider != "" {
+		l.another(provider)
+	}
+	if script != "" || provider != "" {
+		delete(l.set, "provider")
+	}
+	for _, s := range settings {
+		v := e.Get(s.Env())
+		if v == "" || !s.HasEnv() || (script != "" || provider != "") && (s.Name == "script" || s.Name == "provider") {
+			continue
+		}
+		if s.Name == "script" && l.set["provider"].from != "BELAY_PROVIDER" {
+			delete(l.set, "provider")
+		}
+		set := given{text: v, source: FromEnvironment, from: s.Env()}
+		if s.List {
+			set.text, set.list = "", strings.Split(v, ",")
+		}
+		l.set[s.Name] = set
+	}
+}
+
+// given takes what was given.
+func (l *Layers) given(g Given) {
+	for _, s := range settings {
+		set := given{text: g.Get(s.Name), source: FromFlag, from: "--" + s.Name}
+		if s.List {
+			set.text, set.list = "", g[s.Name]
+		}
+		if set.text != "" || len(set.list) > 0 {
+			l.set[s.Name] = set
+		}
+	}
+}
+
+// Row is a setting as it counts, as JSON.
+type Row struct {
+	Name   string `json:"name"`
+	Value  string `json:"value"`
+	Source string `json:"source"` // flag, environment, file, default
+	From   string `json:"from,omitempty"`
+}
+
+// Rows lists every setting that has a source, with the value that counts.
+func (l *Layers) Rows(s Settings) []Row {
+	var rows []Row
+	for _, row := range settings {
+		if row.bare() {
+			continue
+		}
+		v := l.set[row.Name]
+		r := Row{row.Name, v.text, cmp.Or(v.source, FromDefault), v.from}
+		if row.show != nil {
+			r.Value = row.show(&s)
+		}
+		if row.Name == "base-url" && r.From == "" && s.baseFrom != "" {
+			r.From, r.Source = s.baseFrom, FromEnvironment
+		}
+		rows = append(rows, r)
+	}
+	for _, p := range l.providers {
+		rows = append(rows, Row{"providers." + p.Name, ServiceOf(p).String(), FromFile, p.Where})
+	}
+	return rows
+}
+
+// untrusted is why a value of a workspace's file doesn't count.
+const untrusted = "it would widen or redirect settings, and the file isn't trusted (belay trust)"
+
+func narrowsMode(m, have belay.Mode) bool {
+	return slices.Contains(wider(m), cmp.Or(have, belay.ModeDefault))
+}
+
+// narrowsBoundary reports whether a boundary allows no more than what is set
+// without it, by its name alone.
+func narrowsBoundary(name, have string) bool {
+	return name == belay.BoundaryReadOnly || name == belay.BoundaryWorkspace && have == belay.BoundaryFull
+}
+
+// narrowsQueueCap: of what a file may say about turns that wait only what refuses
+// more of those that come counts. It can't choose to end, join or take back a turn
+// that was accepted, and with another policy fewer places end more of them.
+func narrowsQueueCap(l *Layers, v, have string) bool {
+	drop := cmp.Or(l.set["queue-drop"].text, string(belay.DropNew))
+	return drop == string(belay.DropNew) && fewer(v, cmp.Or(have, strconv.Itoa(belay.MaxQueued)))
+}
+
+// fewer reports whether a limit is at most another; 0 is none.
+func fewer(a, b string) bool {
+	x, errA := strconv.Atoi(a)
+	y, errB := strconv.Atoi(b)
+	return errA == nil && errB == nil && x > 0 && (y == 0 || x <= y)
+}
+
+// shorter is fewer for lengths of time.
+func shorter(a, b string) bool {
+	x, errA := time.ParseDuration(a)
+	y, errB := time.ParseDuration(b)
+	return errA == nil && x > 0 && (b == "0" || errB == nil && (y == 0 || x <= y))
+}

@@ -1,0 +1,270 @@
+package config
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/internal/config/rulefile"
+	"github.com/belay-run/belay/internal/config/trust"
+	"github.com/belay-run/belay/internal/lib/readfile"
+	"github.com/belay-run/belay/internal/policy"
+	"github.com/belay-run/belay/internal/tool"
+	toolfile "github.com/belay-run/belay/internal/tool/file"
+)
+
+// systemDir has the files of a machine's administrator.
+const systemDir = "/etc/belay"
+
+// policyName is the file's name in the folders of the machine, a person and a
+// workspace, and policyDir the folder beside a person's with more of them.
+const (
+	policyName = "policy.yaml"
+	policyDir  = "policy.d"
+)
+
+// Rules are the rules that count in a workspace, ready to judge.
+type Rules struct {
+	*policy.Set
+	Raw       []byte // the set as it is stored; nil: there are none but the built-in ones
+	Untrusted bool   // the workspace's own files are
+	in        Input
+}
+
+// Ref names the set as content.
+func (r *Rules) Ref() belay.Ref {
+	return belay.Ref{Digest: r.Digest(), Size: int64(len(r.Raw)), Media: "application/json"}
+}
+
+// Permit refuses a mode that needs a permission which wasn't given, and the name of
+// a boundary that there isn't; from is where that is named.
+func (r *Rules) Permit(s belay.Settings, from string) error {
+	if s.Mode == belay.ModeBypass && !r.Permits(s.Mode) {
+		f := r.in.flag
+		return r.in.about(setting("mode"), "", belay.Errorf(belay.CodeRefusedMode, "bypass runs everything without asking: it needs an administrator's rule that permits it").
+			WithHint("%s accept_edits, and %s TOOL for what it may do besides; %s can hold such a rule", f("mode"), f("allow"), filepath.Join(systemDir, policyName)))
+	}
+	if _, ok := r.Bound(s.Boundary); ok || s.Boundary == "" {
+		return nil
+	}
+	return r.in.about(setting("boundary"), from, belay.Errorf(belay.CodeUsage, "there is no boundary %q", s.Boundary).
+		WithHint("the boundaries are %s; boundaries: of a policy.yaml declares more", strings.Join(r.Boundaries(), ", ")))
+}
+
+// RuleFiles are the files of rules that count in the workspace.
+func (w *Workspace) RuleFiles() (*rulefile.Layers, error) { return w.layers, w.rulesErr }
+
+// IgnoredRules are what files of rules say that doesn't count.
+func (w *Workspace) IgnoredRules() []Ignored { return IgnoredIn(w.layers) }
+
+// IgnoredIn is what doesn't count in some files of rules, which may be none.
+func IgnoredIn(l *rulefile.Layers) (out []Ignored) {
+	if l == nil {
+		return nil
+	}
+	for _, i := range l.Ignored() {
+		out = append(out, Ignored{Where: i.Where, What: i.What, Why: "it would widen permissions, and the file isn't trusted (belay trust)"})
+	}
+	return out
+}
+
+// Rules are the rules that count in the workspace. They are compiled once.
+func (w *Workspace) Rules() (*Rules, error) { return w.compiled() }
+
+func (w *Workspace) compileOnce() func() (*Rules, error) {
+	return sync.OnceValues(func() (*Rules, error) {
+		if w.rulesErr != nil {
+			return nil, w.rulesErr
+		}
+		r := &Rules{Set: policy.Builtin(), Untrusted: !w.in.trustsFolder(w.layers.Trusted()), in: w.in}
+		if w.layers.Empty() {
+			return r, nil
+		}
+		var err error
+		if r.Set, err = w.layers.Set(w.Groups()); err != nil {
+			return nil, err
+		}
+		r.Raw, err = r.Encode()
+		return r, err
+	})
+}
+
+// Instead are files of rules that a command takes in place of those of a tier.
+type Instead struct {
+	Files []string
+	Tier  policy.Tier
+}
+
+// RulesWith reads the files that count in the workspace, those of one tier perhaps
+// replaced by others.
+func (w *Workspace) RulesWith(ctx context.Context, instead Instead) (*rulefile.Layers, error) {
+	return w.in.readRules(ctx, instead)
+}
+
+// NamedRules reads the files that a person named; each must exist.
+func (e Env) NamedRules(f Instead) (*rulefile.Layers, error) {
+	l := newLayers()
+	return l, e.addNamed(l, f)
+}
+
+// readRules reads the files of rules of the machine, the person and the workspace.
+func (in Input) readRules(ctx context.Context, instead Instead) (*rulefile.Layers, error) {
+	l := newLayers()
+	for _, of := range []struct {
+		tier policy.Tier
+		read func() error
+	}{
+		{policy.TierAdmin, func() error { return addRules(l, filepath.Join(systemDir, policyName), policy.TierAdmin) }},
+		{policy.TierUser, func() error { return in.rulesOfPerson(l) }},
+		{policy.TierWorkspace, func() error { return in.rulesOfWorkspace(ctx, l) }},
+	} {
+		read := of.read
+		if len(instead.Files) > 0 && instead.Tier == of.tier {
+			read = func() error { return in.addNamed(l, instead) }
+		}
+		if err := read(); err != nil {
+			return nil, err
+		}
+	}
+	return l, nil
+}
+
+func newLayers() *rulefile.Layers {
+	return &rulefile.Layers{Read: func(path string) ([]byte, error) { return readfile.UpTo(path, rulefile.MaxBytes) }}
+}
+
+// addRules takes a file of rules, if there is one.
+func addRules(l *rulefile.Layers, path string, tier policy.Tier) error {
+	b, err := readfile.UpTo(path, rulefile.MaxBytes)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil
+	case err != nil:
+		return belay.Errorf(belay.CodeBadPolicy, "it can't be read: %s", readfile.Reason(err)).At(path).WithHint("repair the file or move it away; nothing runs without the rules")
+	}
+	return l.Add(path, b, tier, true)
+}
+
+func (e Env) addNamed(l *rulefile.Layers, f Instead) error {
+	for _, name := range f.Files {
+		path := e.Abs(name)
+		b, err := readfile.UpTo(path, rulefile.MaxBytes)
+		if errors.Is(err, fs.ErrNotExist) {
+			return belay.Errorf(belay.CodeNotFound, "there is no such file").At(name).WithHint("name a file of rules; docs/policy.md describes the form")
+		}
+		if err != nil {
+			return belay.Errorf(belay.CodeBadPolicy, "it can't be read: %s", readfile.Reason(err)).At(name).WithHint("name a file of rules; docs/policy.md describes the form")
+		}
+		if err := l.Add(path, b, f.Tier, true); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (in Input) rulesOfPerson(l *rulefile.Layers) error {
+	dir := in.ConfigDir()
+	if dir == "" {
+		return nil
+	}
+	if err := addRules(l, filepath.Join(dir, policyName), policy.TierUser); err != nil {
+		return err
+	}
+	more, err := os.ReadDir(filepath.Join(dir, policyDir))
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return belay.Errorf(belay.CodeBadPolicy, "the folder can't be read: %s", readfile.Reason(err)).At(filepath.Join(dir, policyDir)).WithHint("repair the folder or move it away")
+	}
+	for _, e := range more {
+		if !isYAML(e) {
+			continue
+		}
+		if err := addRules(l, filepath.Join(dir, policyDir, e.Name()), policy.TierUser); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// rulesOfWorkspace reads the workspace's own file: rules that narrow count at
+// once, the rest only if the file is trusted at its current content.
+func (in Input) rulesOfWorkspace(ctx context.Context, l *rulefile.Layers) error {
+	root, err := os.OpenRoot(in.Workspace)
+	if err != nil {
+		return nil //nolint:nilerr // the run says it better
+	}
+	defer root.Close()
+	rel := ".belay/" + policyName
+	path := filepath.Join(in.Workspace, filepath.FromSlash(rel))
+	if _, err := root.Lstat(rel); errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	content, err := toolfile.Content(ctx, root, rel, MaxManifest)
+	if err != nil {
+		return belay.Errorf(belay.CodeBadPolicy, "it can't be read: %v", err).At(path).WithHint("repair the file or move it away; nothing runs without the rules")
+	}
+	standing, err := in.standing(ctx, rel, content)
+	if err != nil {
+		return err
+	}
+	return l.Add(path, content, policy.TierWorkspace, standing == trust.Trusted)
+}
+
+// trustsFolder reports whether a person trusts the files of the workspace's folder,
+// or of one above it. A worktree is trusted like the workspace that it was made from.
+func (in Input) trustsFolder(globs []string) bool {
+	for _, g := range globs {
+		if rest, ok := strings.CutPrefix(g, "~/"); ok {
+			g = filepath.Join(in.Get("HOME"), rest)
+		}
+		for _, dir := range []string{in.Workspace, in.Origin} {
+			for dir != "" && dir != "." {
+				if policy.Glob(g, filepath.ToSlash(dir)) {
+					return true
+				}
+				if up := filepath.Dir(dir); up != dir {
+					dir = up
+					continue
+				}
+				break
+			}
+		}
+	}
+	return false
+}
+
+// groupsOf are the groups of tools as rules may name them.
+func groupsOf(specs []belay.ToolSpec) []policy.Group {
+	var out []policy.Group
+	for _, g := range tool.Groups() {
+		out = append(out, policy.Group{Name: g.Name, Tools: tool.Expand("group:"+g.Name, specs)})
+	}
+	for _, s := range specs {
+		if s.Group != "" && !slices.ContainsFunc(out, func(g policy.Group) bool { return g.Name == s.Group }) {
+			out = append(out, policy.Group{Name: s.Group, Tools: tool.Expand("group:"+s.Group, specs)})
+		}
+	}
+	return out
+}
+
+// shadowedFor is how long it counts whether programs are shadowed: a crowd of
+// turns looks at its folders once.
+const shadowedFor = time.Second
+
+// shadowed reports whether programs are looked for in a folder that is the
+// workspace's own, or is another one wherever a program runs.
+func shadowed(path, ws string) bool {
+	return slices.ContainsFunc(filepath.SplitList(path), func(dir string) bool {
+		if !filepath.IsAbs(dir) {
+			return true
+		}
+		rel, err := filepath.Rel(ws, RealAncestor(dir))
+		return err == nil && filepath.IsLocal(rel)
+	})
+}

@@ -1,0 +1,172 @@
+package config
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/internal/policy"
+	"github.com/belay-run/belay/internal/tool"
+)
+
+// Setting is a row of the table of settings: everything that is known of one.
+type Setting struct {
+	Name  string // in files, and as a flag behind two hyphens
+	JSON  string // in requests over HTTP; empty: it isn't set there
+	Value string // a placeholder for what it takes; empty: it is on or off
+	Help  string
+	List  bool // it may be given several times
+	Once  bool // it belongs to one call: no file and, but for a script and a schema, no variable sets it
+
+	take    func(p *parser, v given)             // checks a value and takes it; nil: the provider's part does
+	show    func(s *Settings) string             // what counts; nil: what was given
+	narrows func(l *Layers, v, have string) bool // what a file that isn't trusted may say; nil: nothing
+}
+
+// Env is the variable of the environment that sets it.
+func (s *Setting) Env() string {
+	return "BELAY_" + strings.ToUpper(strings.ReplaceAll(s.Name, "-", "_"))
+}
+
+// field is its name in an error about a request.
+func (s *Setting) field() string { return cmp.Or(s.JSON, s.Name) }
+
+// bare reports whether it is on or off.
+func (s *Setting) bare() bool { return s.Value == "" }
+
+// settings is the table. A new setting is a row here.
+var settings = []Setting{
+	{Name: "mode", JSON: "mode", Value: "MODE",
+		Help:    "How far it may go without asking: default, plan, accept_edits, auto, on_request, on_failure, untrusted, never, bypass.",
+		take:    func(p *parser, v given) { p.out.Mode = belay.Mode(p.oneOf(v, asText(belay.Modes)...)) },
+		show:    func(s *Settings) string { return string(s.Mode) },
+		narrows: func(_ *Layers, v, have string) bool { return narrowsMode(belay.Mode(v), belay.Mode(have)) }},
+	{Name: "boundary", Value: "NAME",
+		Help:    "What programs run in: read-only, workspace-write, full (nothing confines them), or one of policy.yaml (default the mode's).",
+		take:    func(p *parser, v given) { p.out.Boundary = v.text },
+		show:    func(s *Settings) string { return cmp.Or(s.Boundary, policy.ModeBoundary(s.Mode)) },
+		narrows: func(_ *Layers, v, have string) bool { return narrowsBoundary(v, have) }},
+	{Name: "tools", JSON: "tools", Value: "LIST",
+		Help: "Which tools there are: a set (minimal, coding, messaging, full), group:NAME, names with *; - before one takes it away. Separated by commas.",
+		take: func(p *parser, v given) { p.out.Tools = p.tools(v.text) },
+		show: func(s *Settings) string { return cmp.Or(strings.Join(s.Tools, ","), tool.DefaultSet) },
+		narrows: func(_ *Layers, v, have string) bool {
+			return tool.Narrows(strings.Split(v, ","), strings.Split(have, ","))
+		}},
+	{Name: "approvals", Value: "HOW",
+		Help:    "What to do when a permission is needed: ask (on this terminal), wait (for an answer), deny.",
+		take:    func(p *parser, v given) { p.out.Approvals = belay.Approvals(p.oneOf(v, "ask", "wait", "deny")) },
+		show:    func(s *Settings) string { return string(s.Approvals) },
+		narrows: func(_ *Layers, v, _ string) bool { return v == string(belay.ApprovalsDeny) }},
+	{Name: "provider", JSON: "provider", Value: "NAME", Help: "Who serves the model.",
+		show: func(s *Settings) string { return s.Provider }},
+	{Name: "model", JSON: "model", Value: "NAME", Help: "The model.",
+		take: func(p *parser, v given) { p.out.Model = v.text },
+		show: func(s *Settings) string { return s.Model }},
+	{Name: "base-url", Value: "URL", Help: "Where the provider is reached, such as http://127.0.0.1:8080/v1.",
+		show: func(s *Settings) string { return s.BaseURL }},
+	{Name: "fallback", JSON: "fallback", Value: "LIST", Help: "Who is asked when the model gives no answer: PROVIDER/MODEL, separated by commas, in order.",
+		show: func(s *Settings) string { return strings.Join(s.Fallback, ",") }},
+	{Name: "script", Value: "FILE", Help: "Play a scripted model from a file instead.", Once: true},
+	{Name: "max-steps", JSON: "maxSteps", Value: "N", Help: "Steps of a turn; 0 is no limit (default 200).",
+		take: func(p *parser, v given) { p.out.Limits.Steps = p.number(v) },
+		show: func(s *Settings) string { return fmt.Sprint(s.Limits.Steps) },
+		narrows: func(_ *Layers, v, have string) bool {
+			return fewer(v, cmp.Or(have, fmt.Sprint(belay.DefaultLimits.Steps)))
+		}},
+	{Name: "max-time", JSON: "maxTime", Value: "TIME", Help: "Active time of a turn, such as 30m; 0 is no limit (default 1h).",
+		take: func(p *parser, v given) { p.out.Limits.Time = p.duration(v, 0) },
+		show: func(s *Settings) string { return s.Limits.Time.String() },
+		narrows: func(_ *Layers, v, have string) bool {
+			return shorter(v, cmp.Or(have, belay.DefaultLimits.Time.String()))
+		}},
+	{Name: "max-calls", JSON: "maxCalls", Value: "N", Help: "Tool calls of a turn; 0 is no limit (default 1000).",
+		take: func(p *parser, v given) { p.out.Limits.Calls = p.number(v) },
+		show: func(s *Settings) string { return fmt.Sprint(s.Limits.Calls) },
+		narrows: func(_ *Layers, v, have string) bool {
+			return fewer(v, cmp.Or(have, fmt.Sprint(belay.DefaultLimits.Calls)))
+		}},
+	{Name: "completion", JSON: "completion", Value: "HOW", Help: "What ends a turn well: required (complete_task) or conversational (any answer).",
+		take: func(p *parser, v given) {
+			p.out.Completion = belay.Completion(p.oneOf(v, "required", "conversational"))
+		},
+		show:    func(s *Settings) string { return string(s.Completion) },
+		narrows: func(_ *Layers, v, _ string) bool { return v == string(belay.CompletionRequired) }},
+	{Name: "output-schema", Value: "FILE", Help: "JSON Schema that the result must fit.", Once: true},
+	{Name: "snapshot", Value: "HOW",
+		Help: "Keep the whole workspace before and after each turn, so that undo covers what commands change: git (hidden commits), none.",
+		take: func(p *parser, v given) { p.out.Snapshot = strings.TrimPrefix(p.oneOf(v, "git", "none"), "none") }},
+	{Name: "instructions", Value: "HOW", Help: "Whether AGENTS.md and CLAUDE.md are read: auto, none.",
+		take:    func(p *parser, v given) { p.out.Instructions = strings.TrimPrefix(p.oneOf(v, "auto", "none"), "auto") },
+		show:    func(s *Settings) string { return cmp.Or(s.Instructions, "auto") },
+		narrows: func(_ *Layers, v, _ string) bool { return v == "none" }},
+	{Name: "share", JSON: "share", Once: true, Help: "Write also where another session does: what each has read keeps them from overwriting each other.",
+		take: func(p *parser, _ given) { p.out.Share = true }},
+	{Name: "effort", JSON: "effort", Value: "HOW", Help: "How much the model reasons: low, medium, high (default the provider's).",
+		take:    func(p *parser, v given) { p.out.Effort = p.oneOf(v, "low", "medium", "high") },
+		show:    func(s *Settings) string { return s.Effort },
+		narrows: func(_ *Layers, v, _ string) bool { return v == "low" }},
+	{Name: "ask-timeout", JSON: "askTimeout", Value: "TIME", Help: "How long a question waits before it is denied (default 24h).",
+		take:    func(p *parser, v given) { p.out.AskTimeout = p.duration(v, time.Second) },
+		show:    func(s *Settings) string { return cmp.Or(s.AskTimeout, belay.DefaultAskTimeout).String() },
+		narrows: func(_ *Layers, v, have string) bool { return shorter(v, cmp.Or(have, "24h")) }},
+	{Name: "queue", Value: "MODE",
+		Help:    "What becomes of a task that comes while another one runs: enqueue, steer, collect, interrupt, rollback, reject. Given more to do (run --session), of this one task.",
+		take:    func(p *parser, v given) { p.out.Queue.Mode = belay.QueueMode(p.oneOf(v, asText(belay.QueueModes)...)) },
+		show:    func(s *Settings) string { return string(WholeQueueing(s.Queue).Mode) },
+		narrows: func(_ *Layers, v, _ string) bool { return v == string(belay.QueueReject) }},
+	{Name: "queue-cap", Value: "N", Help: "How many tasks may wait, 1 to 100 (default 100).",
+		take:    func(p *parser, v given) { p.out.Queue.Cap = p.queueCap(v) },
+		show:    func(s *Settings) string { return fmt.Sprint(WholeQueueing(s.Queue).Cap) },
+		narrows: narrowsQueueCap},
+	{Name: "queue-drop", Value: "WHICH",
+		Help:    "Which turn to drop when the queue is full: new, old, summarise (old, with its first line kept for the model).",
+		take:    func(p *parser, v given) { p.out.Queue.Drop = belay.QueueDrop(p.oneOf(v, asText(belay.QueueDrops)...)) },
+		show:    func(s *Settings) string { return string(WholeQueueing(s.Queue).Drop) },
+		narrows: func(_ *Layers, v, _ string) bool { return v == string(belay.DropNew) }},
+	{Name: "queue-quiet", Value: "TIME", Help: "With collect: how long nothing must come before what came is one task (default 500ms).",
+		take: func(p *parser, v given) { p.out.Queue.Quiet = p.quiet(v) },
+		show: func(s *Settings) string { return WholeQueueing(s.Queue).Quiet.String() }},
+	{Name: "allow", JSON: "allow", Value: "TOOL", List: true, Help: "Allow a tool, or group:NAME, for the whole session; may be repeated.",
+		take: func(p *parser, v given) { p.out.Allow = p.allow(p.out.Allow, v.list) },
+		show: func(s *Settings) string { return strings.Join(s.Allow, ",") }},
+}
+
+// All is the table of settings. It is only read.
+func All() []Setting { return settings }
+
+// setting is the row of a name.
+func setting(name string) *Setting {
+	return &settings[slices.IndexFunc(settings, func(s Setting) bool { return s.Name == name })]
+}
+
+// HasEnv reports whether a variable of the environment sets it.
+func (s *Setting) HasEnv() bool { return !s.bare() }
+
+// wider lists the modes that allow at least as much as one. Modes of which neither
+// is in the other's list can't be compared.
+func wider(m belay.Mode) []belay.Mode {
+	onFailure := []belay.Mode{belay.ModeOnFailure, belay.ModeBypass}
+	onRequest := append([]belay.Mode{belay.ModeOnRequest}, onFailure...)
+	usual := append([]belay.Mode{belay.ModeDefault, belay.ModeAcceptEdits, belay.ModeAuto}, onRequest...)
+	switch m {
+	case belay.ModePlan:
+		return belay.Modes
+	case belay.ModeNever, belay.ModeUntrusted:
+		return append(usual, m)
+	case belay.ModeDefault:
+		return usual
+	case belay.ModeAcceptEdits:
+		return usual[1:]
+	case belay.ModeOnRequest:
+		return onRequest
+	case belay.ModeOnFailure:
+		return onFailure
+	case belay.ModeAuto, belay.ModeBypass:
+		return []belay.Mode{m, belay.ModeBypass}
+	}
+	return nil
+}

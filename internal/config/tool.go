@@ -1,0 +1,155 @@
+package config
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/internal/config/manifest"
+	"github.com/belay-run/belay/internal/config/trust"
+	"github.com/belay-run/belay/internal/lib/readfile"
+	toolfile "github.com/belay-run/belay/internal/tool/file"
+)
+
+// manifestDir is the folder of tools, below a person's folder of settings and
+// below .belay in a workspace.
+const manifestDir = "tools"
+
+// MaxManifest bounds a file of a workspace that counts when it is trusted.
+const MaxManifest = 256 << 10
+
+// Commands are the tools that the person and the workspace declare.
+func (w *Workspace) Commands() ([]manifest.Command, error) { return w.commands, w.toolsErr }
+
+// IgnoredTools are the files of tools that don't count.
+func (w *Workspace) IgnoredTools() []Ignored { return w.ignoredTools }
+
+// Specs are all tools, by name: those of the program and those that are declared.
+func (w *Workspace) Specs() []belay.ToolSpec {
+	specs := slices.Clone(w.in.Tools)
+	for _, c := range w.commands {
+		specs = append(specs, c.Spec)
+	}
+	slices.SortFunc(specs, func(x, y belay.ToolSpec) int { return strings.Compare(x.Name, y.Name) })
+	return specs
+}
+
+// readTools reads the manifests of the person and the workspace.
+func (in Input) readTools(ctx context.Context) ([]manifest.Command, []Ignored, error) {
+	all, err := in.toolsOfPerson()
+	if err != nil {
+		return nil, nil, err
+	}
+	more, ignored, err := in.toolsOfWorkspace(ctx)
+	if err != nil {
+		return nil, nil, err
+	}
+	all = append(all, more...)
+	taken := map[string]string{}
+	for _, s := range in.Tools {
+		taken[s.Name] = "the program itself"
+	}
+	for _, c := range all {
+		if by := taken[c.Spec.Name]; by != "" {
+			return nil, nil, belay.Errorf(belay.CodeBadManifest, "the name %s is taken: %s has a tool of this name", c.Spec.Name, by).At(c.Where).WithHint("rename the tool")
+		}
+		taken[c.Spec.Name] = c.Where
+	}
+	return all, ignored, nil
+}
+
+// toolsOfPerson reads the manifests in the person's folder: they always count.
+func (in Input) toolsOfPerson() (all []manifest.Command, err error) {
+	dir := in.ConfigDir()
+	if dir == "" {
+		return nil, nil
+	}
+	dir = filepath.Join(dir, manifestDir)
+	entries, err := os.ReadDir(dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, belay.Errorf(belay.CodeBadManifest, "the folder can't be read: %s", readfile.Reason(err)).At(dir).WithHint("repair the folder or move it away")
+	}
+	for _, e := range entries {
+		if !isYAML(e) {
+			continue
+		}
+		path := filepath.Join(dir, e.Name())
+		b, err := readfile.UpTo(path, MaxManifest)
+		if err != nil {
+			return nil, belay.Errorf(belay.CodeBadManifest, "it can't be read: %s", readfile.Reason(err)).At(path).WithHint("repair the file or move it away")
+		}
+		some, err := manifest.Parse(path, b)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, some...)
+	}
+	return all, nil
+}
+
+func isYAML(e fs.DirEntry) bool {
+	ext := filepath.Ext(e.Name())
+	return (ext == ".yaml" || ext == ".yml") && !e.IsDir()
+}
+
+// toolsOfWorkspace reads the manifests of the workspace that are trusted.
+func (in Input) toolsOfWorkspace(ctx context.Context) (all []manifest.Command, ignored []Ignored, err error) {
+	root, err := os.OpenRoot(in.Workspace)
+	if err != nil {
+		return nil, nil, nil //nolint:nilerr // the run says it better
+	}
+	defer root.Close()
+	for _, rel := range trust.Governed(root.FS()) {
+		if !strings.HasPrefix(rel, ".belay/"+manifestDir+"/") {
+			continue // its reader looks at it
+		}
+		path := filepath.Join(in.Workspace, filepath.FromSlash(rel))
+		content, err := toolfile.Content(ctx, root, rel, MaxManifest)
+		if err != nil {
+			return nil, nil, belay.Errorf(belay.CodeBadManifest, "it can't be read: %v", err).At(path).WithHint("repair the file or move it away")
+		}
+		standing, err := in.standing(ctx, rel, content)
+		if err != nil {
+			return nil, nil, err
+		}
+		if standing != trust.Trusted {
+			ignored = append(ignored, Ignored{Where: path, Why: whyIgnored(standing)})
+			continue
+		}
+		some, err := manifest.Parse(path, content)
+		if err != nil {
+			return nil, nil, err
+		}
+		all = append(all, some...)
+	}
+	return all, ignored, nil
+}
+
+func whyIgnored(s trust.Standing) string {
+	if s == trust.Changed {
+		return "it has changed since it was trusted"
+	}
+	return "it isn't trusted"
+}
+
+// standing is how far a file of the workspace is trusted, there or in the
+// workspace that it was copied from.
+func (in Input) standing(ctx context.Context, rel string, content []byte) (trust.Standing, error) {
+	book, err := in.Trust(ctx)
+	if err != nil {
+		return trust.Unknown, err
+	}
+	s := book.Check(filepath.Join(in.Workspace, filepath.FromSlash(rel)), content)
+	if s != trust.Trusted && in.Origin != "" {
+		s = book.Check(filepath.Join(in.Origin, filepath.FromSlash(rel)), content)
+	}
+	return s, nil
+}
