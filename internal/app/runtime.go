@@ -141,6 +141,35 @@ func (r *Runtime) Session(ctx context.Context, id belay.SessionID) (*session.Sta
 	return d.(*session.Decider).State(), nil
 }
 
+// StateOf folds a session; what it was accepted with counts if no more has happened.
+// Its Session is empty when there is none.
+func StateOf(ctx context.Context, st store.Store, id belay.SessionID) (*session.State, error) {
+	d, _, _, err := engine.Load(ctx, st, id.Stream())
+	if err != nil {
+		return nil, err
+	}
+	s := d.(*session.Decider).State()
+	if s.Session != "" {
+		return s, nil
+	}
+	orders, err := st.Inbox(ctx, id.Stream())
+	if err != nil {
+		return nil, err
+	}
+	for _, o := range orders {
+		switch c := o.Command.(type) {
+		case belay.CreateSession:
+			s.Session, s.Workspace, s.Title, s.Settings = id, c.Workspace, c.Title, c.Settings
+			if c.Thread != "" {
+				s.Threads = append(s.Threads, c.Thread)
+			}
+		case belay.SubmitWork:
+			s.Threads, s.Task = append(s.Threads, c.Thread), c.Task
+		}
+	}
+	return s, nil
+}
+
 // Seen is Session for one that gets many commands.
 func (r *Runtime) Seen(ctx context.Context, id belay.SessionID) (s *session.State, err error) {
 	err = r.Engine.Look(ctx, id, id.Stream(), func(d core.Decider) { s = d.(*session.Decider).State().Copy() })

@@ -71,12 +71,12 @@ func (r *Call) answered(ctx context.Context, s belay.StreamID, id belay.CommandI
 	return false, nil
 }
 
-// Known is a session that there is.
+// Known is a session that there is, if only accepted.
 func (r *Runtime) Known(ctx context.Context, id belay.SessionID) (*session.State, error) {
 	if err := input.Named("sessionId", string(id)); err != nil {
 		return nil, err
 	}
-	s, err := r.Session(ctx, id)
+	s, err := StateOf(ctx, r.Store, id)
 	if err == nil && s.Session == "" || errors.Is(err, store.ErrNotFound) {
 		err = NoSession(id)
 	}

@@ -80,16 +80,6 @@ func (a *app) ordering(ctx context.Context, f func(*runtime) (int, error)) (int,
 	return f(r)
 }
 
-// bring gives a command to a session's stream, wherever it is driven, and prints
-// its outcome. what is said of a success.
-func (a *app) bring(ctx context.Context, r *runtime, id belay.SessionID, to belay.StreamID, c belay.Command, what string) (int, error) {
-	ans, err := r.Engine.Submit(ctx, a.order(id, to, c))
-	if err != nil {
-		return 0, err
-	}
-	return belay.ExitOK, a.accepted(ctx, r, to, told{Session: id, Result: what, Pending: ans.Pending})
-}
-
 // tell prints the result of a command for a thread. what is said of a success.
 func (a *app) tell(ctx context.Context, r *runtime, res *usecase.Result, what string) (int, error) {
 	t := told{Session: res.Session, Result: what, Pending: res.Status == usecase.Accepted}

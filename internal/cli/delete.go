@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/internal/app/sessions"
 	"github.com/belay-run/belay/internal/audit"
 	"github.com/belay-run/belay/internal/cli/term"
 	"github.com/belay-run/belay/internal/store"
@@ -68,7 +69,7 @@ func (c *deleteCmd) read(ctx context.Context, a *app, st store.Store) (int, erro
 // deletable finds a session, also one whose deletion was cut short: that is in
 // no list any more.
 func deletable(ctx context.Context, st store.Store, name string) (view.Session, error) {
-	s, err := findSession(ctx, st, name)
+	s, err := sessions.Find(ctx, st, name)
 	if err == nil || belay.CodeOf(err) != belay.CodeNotFound {
 		return s, err
 	}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/belay-run/belay"
+	usecase "github.com/belay-run/belay/internal/app"
 	"github.com/belay-run/belay/internal/cli/term"
 	"github.com/belay-run/belay/internal/effect/history"
 	"github.com/belay-run/belay/internal/store"
@@ -30,7 +31,7 @@ func (c *forkCmd) order(ctx context.Context, a *app, r *runtime) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	s, err := sessionState(ctx, r.Store, id)
+	s, err := usecase.StateOf(ctx, r.Store, id)
 	if err != nil {
 		return 0, err
 	}

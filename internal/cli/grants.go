@@ -6,10 +6,10 @@ import (
 	"time"
 
 	"github.com/belay-run/belay"
+	usecase "github.com/belay-run/belay/internal/app"
+	"github.com/belay-run/belay/internal/app/approvals"
+	"github.com/belay-run/belay/internal/app/sessions"
 	"github.com/belay-run/belay/internal/cli/term"
-	"github.com/belay-run/belay/internal/core/session"
-	"github.com/belay-run/belay/internal/core/thread"
-	"github.com/belay-run/belay/internal/engine"
 	"github.com/belay-run/belay/internal/store"
 )
 
@@ -31,8 +31,6 @@ type grantRow struct {
 	Left     int             `json:"left,omitempty"`
 	Until    time.Time       `json:"until,omitzero"`
 	By       string          `json:"by,omitempty"`
-
-	to belay.StreamID
 }
 
 type grantsListCmd struct {
@@ -40,7 +38,7 @@ type grantsListCmd struct {
 }
 
 func (c *grantsListCmd) read(ctx context.Context, a *app, st store.Store) (int, error) {
-	all, err := grantsIn(ctx, st, c.ID, a.Now())
+	all, err := grantsIn(ctx, a.reads(st).call("list_grants"), c.ID)
 	if err != nil {
 		return 0, err
 	}
@@ -70,40 +68,21 @@ func (g grantRow) covers() string {
 }
 
 // grantsIn are what people allowed in all sessions, or in one.
-func grantsIn(ctx context.Context, st store.Store, only string, now time.Time) (all []grantRow, err error) {
-	sessions, err := allOr(ctx, st, only)
+func grantsIn(ctx context.Context, c *usecase.Call, only string) (all []grantRow, err error) {
+	in, err := sessions.AllOr(ctx, c.Store, only)
 	if err != nil {
 		return nil, err
 	}
-	for _, s := range sessions {
-		d, _, _, err := engine.Load(ctx, st, s.ID.Stream())
+	for _, s := range in {
+		given, err := approvals.Grants(ctx, c, s.ID)
 		if err != nil {
 			return nil, err
 		}
-		for _, g := range d.(*session.Decider).State().Grants {
-			all = append(all, grantRow{Grant: g.ID, Session: s.ID, Tool: g.Tool, Scope: g.Scope, By: g.By, to: s.ID.Stream()})
-		}
-		for _, th := range s.Threads {
-			state, err := threadState(ctx, st, th.ID)
-			if err != nil {
-				return nil, err
-			}
-			all = append(all, grantsOf(state, now)...)
+		for _, g := range given {
+			all = append(all, grantRow{g.ID, s.ID, g.Thread, g.Tool, g.Scope, g.Prefix, g.Bound, g.Boundary, g.Left, g.Until, g.By})
 		}
 	}
 	return all, nil
-}
-
-func grantsOf(th *thread.State, now time.Time) (all []grantRow) {
-	for _, g := range th.Grants {
-		if g.Until.IsZero() || now.Before(g.Until) {
-			all = append(all, grantRow{g.ID, th.Session, th.Thread, g.Tool, g.Scope, g.Prefix, g.Bound, "", g.Left, g.Until, g.By, th.Stream})
-		}
-	}
-	for _, g := range th.Wider {
-		all = append(all, grantRow{Grant: g.ID, Session: th.Session, Thread: th.Thread, Tool: g.Tool, Scope: "session", Boundary: g.Bound.Name, By: g.By, to: th.Stream})
-	}
-	return all
 }
 
 type grantsRevokeCmd struct {
@@ -112,7 +91,7 @@ type grantsRevokeCmd struct {
 }
 
 func (c *grantsRevokeCmd) order(ctx context.Context, a *app, r *runtime) (int, error) {
-	all, err := grantsIn(ctx, r.Store, "", a.Now())
+	all, err := grantsIn(ctx, r.call("list_grants"), "")
 	if err != nil {
 		return 0, err
 	}
@@ -120,7 +99,11 @@ func (c *grantsRevokeCmd) order(ctx context.Context, a *app, r *runtime) (int, e
 		if string(g.Grant) != c.ID {
 			continue
 		}
-		return a.bring(ctx, r, g.Session, g.to, belay.RevokeGrant{Grant: c.ID, Reason: c.Message}, "revoked")
+		res, err := approvals.Revoke(ctx, r.call("revoke_grant"), &approvals.RevokeGrant{Session: g.Session, Grant: g.Grant, Reason: c.Message})
+		if err != nil {
+			return 0, err
+		}
+		return a.tell(ctx, r, res, "revoked")
 	}
 	return 0, belay.Errorf(belay.CodeNotFound, "no such grant counts").At(term.Line(c.ID)).WithHint("belay grants list")
 }

@@ -6,6 +6,8 @@ import (
 	"strings"
 
 	"github.com/belay-run/belay"
+	usecase "github.com/belay-run/belay/internal/app"
+	"github.com/belay-run/belay/internal/app/sessions"
 )
 
 type renameCmd struct {
@@ -18,7 +20,7 @@ func (c *renameCmd) run(ctx context.Context, a *app) (int, error) {
 	if title == "" {
 		return 0, belay.Errorf(belay.CodeUsage, "the title is empty").WithHint("belay sessions rename %s TEXT", c.ID)
 	}
-	return a.label(ctx, []string{c.ID}, belay.LabelSession{Title: title}, "renamed")
+	return a.label(ctx, []string{c.ID}, sessions.LabelSession{Title: title}, "renamed")
 }
 
 type tagCmd struct {
@@ -27,7 +29,7 @@ type tagCmd struct {
 }
 
 func (c *tagCmd) run(ctx context.Context, a *app) (int, error) {
-	return a.label(ctx, []string{c.ID}, belay.LabelSession{Tag: c.Tags}, "tagged")
+	return a.label(ctx, []string{c.ID}, sessions.LabelSession{Tag: c.Tags}, "tagged")
 }
 
 type untagCmd struct {
@@ -36,7 +38,7 @@ type untagCmd struct {
 }
 
 func (c *untagCmd) run(ctx context.Context, a *app) (int, error) {
-	return a.label(ctx, []string{c.ID}, belay.LabelSession{Untag: c.Tags}, "untagged")
+	return a.label(ctx, []string{c.ID}, sessions.LabelSession{Untag: c.Tags}, "untagged")
 }
 
 type archiveCmd struct {
@@ -45,7 +47,7 @@ type archiveCmd struct {
 
 func (c *archiveCmd) run(ctx context.Context, a *app) (int, error) {
 	yes := true
-	return a.label(ctx, c.ID, belay.LabelSession{Archived: &yes}, "archived")
+	return a.label(ctx, c.ID, sessions.LabelSession{Archived: &yes}, "archived")
 }
 
 type unarchiveCmd struct {
@@ -53,29 +55,30 @@ type unarchiveCmd struct {
 }
 
 func (c *unarchiveCmd) run(ctx context.Context, a *app) (int, error) {
-	return a.label(ctx, c.ID, belay.LabelSession{Archived: new(bool)}, "unarchived")
+	return a.label(ctx, c.ID, sessions.LabelSession{Archived: new(bool)}, "unarchived")
 }
 
 // label brings sessions a command about their place in lists. All are found
 // before the first is changed.
-func (a *app) label(ctx context.Context, names []string, c belay.LabelSession, done string) (int, error) {
+func (a *app) label(ctx context.Context, names []string, in sessions.LabelSession, done string) (int, error) {
 	return a.ordering(ctx, func(r *runtime) (int, error) {
 		var ids []belay.SessionID
 		for _, name := range names {
-			s, err := findSession(ctx, r.Store, name)
+			s, err := sessions.Find(ctx, r.Store, name)
 			if err != nil {
 				return 0, err
 			}
 			ids = append(ids, s.ID)
 		}
 		for _, id := range ids {
-			ans, err := r.Engine.Submit(ctx, a.order(id, id.Stream(), c))
+			in.Session = id
+			res, err := sessions.Label(ctx, r.call("label_session"), &in)
 			switch {
 			case err != nil:
 				return 0, err
 			case a.JSON:
-				a.PrintJSON(told{Session: id, Result: done, Pending: ans.Pending})
-			case ans.Pending:
+				a.PrintJSON(told{Session: id, Result: done, Pending: res.Status == usecase.Accepted})
+			case res.Status == usecase.Accepted:
 				fmt.Fprintf(a.Out, "%s: accepted, not yet handled\n", id)
 			default:
 				fmt.Fprintf(a.Out, "%s %s\n", done, id)

@@ -12,6 +12,7 @@ import (
 
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/event"
+	"github.com/belay-run/belay/internal/app/sessions"
 	"github.com/belay-run/belay/internal/cli/term"
 	"github.com/belay-run/belay/internal/policy"
 	"github.com/belay-run/belay/internal/policy/simulate"
@@ -141,7 +142,7 @@ func (r *replay) sessions(ctx context.Context) ([]belay.SessionID, error) {
 		}
 		f.Workspace = ws
 	}
-	all, err := listSessions(ctx, r.store, f)
+	all, err := sessions.List(ctx, r.store, f)
 	if err != nil {
 		return nil, err
 	}

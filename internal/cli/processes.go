@@ -9,6 +9,9 @@ import (
 	"time"
 
 	"github.com/belay-run/belay"
+	usecase "github.com/belay-run/belay/internal/app"
+	"github.com/belay-run/belay/internal/app/processes"
+	"github.com/belay-run/belay/internal/app/sessions"
 	"github.com/belay-run/belay/internal/cli/term"
 	"github.com/belay-run/belay/internal/core/thread"
 	"github.com/belay-run/belay/internal/process"
@@ -69,7 +72,7 @@ func mega(n int64) string {
 
 // runs lists what runs in all sessions, or in one.
 func runs(ctx context.Context, st store.Store, session string) (all []processRow, err error) {
-	sessions, err := allOr(ctx, st, session)
+	sessions, err := sessions.AllOr(ctx, st, session)
 	if err != nil {
 		return nil, err
 	}
@@ -175,7 +178,9 @@ func (c *processWriteCmd) run(ctx context.Context, a *app) (int, error) {
 	case text != "":
 		text += "\n"
 	}
-	return a.toProcess(ctx, c.ID, belay.WriteProcessStdin{Process: belay.ProcessID(c.ID), Input: text, End: c.EOF}, "written")
+	return a.toProcess(ctx, c.ID, "written", func(r *runtime, in belay.SessionID) (*usecase.Result, error) {
+		return processes.Write(ctx, r.call("write_process_stdin"), &processes.WriteProcessStdin{Session: in, Process: belay.ProcessID(c.ID), Input: text, End: c.EOF})
+	})
 }
 
 // maxGivenInput is more than a command takes: what is longer is refused there.
@@ -187,17 +192,24 @@ type processKillCmd struct {
 }
 
 func (c *processKillCmd) run(ctx context.Context, a *app) (int, error) {
-	return a.toProcess(ctx, c.ID, belay.TerminateProcess{Process: belay.ProcessID(c.ID), Reason: c.Message}, "asked to end")
+	return a.toProcess(ctx, c.ID, "asked to end", func(r *runtime, in belay.SessionID) (*usecase.Result, error) {
+		return processes.Terminate(ctx, r.call("terminate_process"), &processes.TerminateProcess{Session: in, Process: belay.ProcessID(c.ID), Reason: c.Message})
+	})
 }
 
-// toProcess brings a command to the thread that a process belongs to.
-func (a *app) toProcess(ctx context.Context, id string, c belay.Command, what string) (int, error) {
+// toProcess finds the session that a process belongs to, and prints the result of what
+// do does there. what is said of a success.
+func (a *app) toProcess(ctx context.Context, id, what string, do func(*runtime, belay.SessionID) (*usecase.Result, error)) (int, error) {
 	return a.ordering(ctx, func(r *runtime) (int, error) {
 		facts, err := processFacts(ctx, r.Store, id)
 		if err != nil {
 			return 0, err
 		}
-		return a.bring(ctx, r, facts[0].IDs.Session, facts[0].Stream, c, what)
+		res, err := do(r, facts[0].IDs.Session)
+		if err != nil {
+			return 0, err
+		}
+		return a.tell(ctx, r, res, what)
 	})
 }
 

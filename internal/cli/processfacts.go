@@ -7,6 +7,7 @@ import (
 
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/event"
+	"github.com/belay-run/belay/internal/app/sessions"
 	"github.com/belay-run/belay/internal/store"
 	"github.com/belay-run/belay/internal/view"
 )
@@ -19,7 +20,7 @@ func processFacts(ctx context.Context, st store.Store, id string) ([]event.Envel
 	if !strings.HasPrefix(id, belay.PrefixProcess+"_") {
 		return nil, nowhere
 	}
-	sessions, err := listSessions(ctx, st, view.Filter{})
+	sessions, err := sessions.List(ctx, st, view.Filter{})
 	if err != nil {
 		return nil, err
 	}

@@ -10,6 +10,9 @@ import (
 	"time"
 
 	"github.com/belay-run/belay"
+	usecase "github.com/belay-run/belay/internal/app"
+	"github.com/belay-run/belay/internal/app/sessions"
+	"github.com/belay-run/belay/internal/app/turns"
 	"github.com/belay-run/belay/internal/cli/term"
 	"github.com/belay-run/belay/internal/core/thread"
 	"github.com/belay-run/belay/internal/store"
@@ -47,7 +50,7 @@ type queueView struct {
 
 // loadQueue reads what waits in a session.
 func (a *app) loadQueue(ctx context.Context, st store.Store, id string) (*queueView, error) {
-	s, err := findSession(ctx, st, id)
+	s, err := sessions.Find(ctx, st, id)
 	if err != nil {
 		return nil, err
 	}
@@ -131,9 +134,12 @@ func (c *queuePromoteCmd) run(ctx context.Context, a *app) (int, error) {
 	if c.Position < 1 {
 		return 0, belay.Errorf(belay.CodeUsage, "places count from 1").At("--position").WithHint("--position 1")
 	}
-	return a.updateQueue(ctx, c.ID, fmt.Sprintf("moved to place %d", c.Position), func(r *queueView) (belay.ThreadID, belay.Command, error) {
-		q, err := r.turn(c.Turn)
-		return q.Thread, belay.PromoteTurn{Turn: q.Turn, Position: c.Position}, err
+	return a.updateQueue(ctx, c.ID, "promote_queued_turn", fmt.Sprintf("moved to place %d", c.Position), func(call *usecase.Call, v *queueView) (*usecase.Result, error) {
+		q, err := v.turn(c.Turn)
+		if err != nil {
+			return nil, err
+		}
+		return turns.Promote(ctx, call, &turns.PromoteQueuedTurn{Session: v.session, Thread: q.Thread, Turn: q.Turn, Position: c.Position})
 	})
 }
 
@@ -144,9 +150,12 @@ type queueRemoveCmd struct {
 }
 
 func (c *queueRemoveCmd) run(ctx context.Context, a *app) (int, error) {
-	return a.updateQueue(ctx, c.ID, "removed", func(r *queueView) (belay.ThreadID, belay.Command, error) {
-		q, err := r.turn(c.Turn)
-		return q.Thread, belay.InterruptTurn{Turn: q.Turn, Reason: c.Reason, Queued: true}, err
+	return a.updateQueue(ctx, c.ID, "remove_queued_turn", "removed", func(call *usecase.Call, v *queueView) (*usecase.Result, error) {
+		q, err := v.turn(c.Turn)
+		if err != nil {
+			return nil, err
+		}
+		return turns.Remove(ctx, call, &turns.RemoveQueuedTurn{Session: v.session, Thread: q.Thread, Turn: q.Turn, Reason: c.Reason})
 	})
 }
 
@@ -156,36 +165,34 @@ type queueReorderCmd struct {
 }
 
 func (c *queueReorderCmd) run(ctx context.Context, a *app) (int, error) {
-	return a.updateQueue(ctx, c.ID, "reordered", func(r *queueView) (belay.ThreadID, belay.Command, error) {
-		var order []belay.TurnID
-		var in belay.ThreadID
+	return a.updateQueue(ctx, c.ID, "reorder_queued_turns", "reordered", func(call *usecase.Call, v *queueView) (*usecase.Result, error) {
+		in := &turns.ReorderQueuedTurns{Session: v.session}
 		for _, id := range c.Turns {
-			q, err := r.turn(id)
+			q, err := v.turn(id)
 			if err != nil {
-				return "", nil, err
+				return nil, err
 			}
-			if in = cmp.Or(in, q.Thread); in != q.Thread {
-				return "", nil, belay.Errorf(belay.CodeUsage, "turns of two threads have no common order").At(term.Line(id)).WithHint("%s", r.howToList())
+			if in.Thread = cmp.Or(in.Thread, q.Thread); in.Thread != q.Thread {
+				return nil, belay.Errorf(belay.CodeUsage, "turns of two threads have no common order").At(term.Line(id)).WithHint("%s", v.howToList())
 			}
-			order = append(order, q.Turn)
+			in.Turns = append(in.Turns, q.Turn)
 		}
-		return in, belay.ReorderTurns{Order: order}, nil
+		return turns.Reorder(ctx, call, in)
 	})
 }
 
-// updateQueue brings a command about waiting turns to their thread, wherever it is
-// driven. what is said of a success.
-func (a *app) updateQueue(ctx context.Context, session, what string, command func(*queueView) (belay.ThreadID, belay.Command, error)) (int, error) {
+// updateQueue does a use case about the waiting turns of a session. what is said of a
+// success.
+func (a *app) updateQueue(ctx context.Context, session, name, what string, do func(*usecase.Call, *queueView) (*usecase.Result, error)) (int, error) {
 	return a.ordering(ctx, func(r *runtime) (int, error) {
 		have, err := a.loadQueue(ctx, r.Store, session)
 		if err != nil {
 			return 0, err
 		}
-		th, c, err := command(have)
+		res, err := do(r.call(name), have)
 		if err != nil {
-			return 0, err
+			return 0, have.refusal(err)
 		}
-		exit, err := a.bring(ctx, r, have.session, th.Stream(), c, what)
-		return exit, have.refusal(err)
+		return a.tell(ctx, r, res, what)
 	})
 }

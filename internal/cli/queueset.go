@@ -6,6 +6,8 @@ import (
 	"slices"
 
 	"github.com/belay-run/belay"
+	usecase "github.com/belay-run/belay/internal/app"
+	"github.com/belay-run/belay/internal/app/turns"
 	"github.com/belay-run/belay/internal/cli/term"
 	"github.com/belay-run/belay/internal/config"
 	"github.com/belay-run/belay/internal/core/thread"
@@ -59,11 +61,15 @@ func (c *queueSetCmd) order(ctx context.Context, a *app, r *runtime) (int, error
 	}
 	told := policyRow{Session: have.session, Thread: th.Thread, Queue: config.WholeQueueing(q)}
 	if q != th.Line {
-		ans, err := r.Engine.Submit(ctx, a.order(have.session, th.Thread.Stream(), belay.ConfigureQueue{Queue: q}))
+		in := &turns.ConfigureQueue{Session: have.session, Thread: th.Thread, Mode: string(q.Mode), Cap: q.Cap, Drop: string(q.Drop)}
+		if q.Quiet != 0 {
+			in.Quiet = q.Quiet.String()
+		}
+		res, err := turns.Configure(ctx, r.call("configure_queue"), in)
 		if err != nil {
 			return 0, have.refusal(err)
 		}
-		told.Pending = ans.Pending
+		told.Pending = res.Status == usecase.Accepted
 	}
 	switch {
 	case a.JSON:

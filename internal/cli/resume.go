@@ -8,10 +8,10 @@ import (
 
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/event"
+	usecase "github.com/belay-run/belay/internal/app"
 	"github.com/belay-run/belay/internal/config"
 	"github.com/belay-run/belay/internal/core/session"
 	"github.com/belay-run/belay/internal/core/thread"
-	"github.com/belay-run/belay/internal/engine"
 	"github.com/belay-run/belay/internal/store"
 )
 
@@ -84,7 +84,7 @@ func (w *turnRun) find(ctx context.Context, id string, last, driven bool) (*sess
 	if w.from, err = w.Store.End(ctx); err != nil {
 		return nil, err
 	}
-	s, err := sessionState(ctx, w.Store, sid)
+	s, err := usecase.StateOf(ctx, w.Store, sid)
 	if err != nil {
 		return nil, err
 	}
@@ -126,35 +126,6 @@ func (w *turnRun) free(ctx context.Context, sid belay.SessionID) error {
 func waiting(ctx context.Context, st store.Store, id belay.SessionID) bool {
 	orders, err := st.Inbox(ctx, id.Stream())
 	return err == nil && len(orders) > 0
-}
-
-// sessionState folds a session; what it was accepted with counts if no more
-// has happened.
-func sessionState(ctx context.Context, st store.Store, id belay.SessionID) (*session.State, error) {
-	d, _, _, err := engine.Load(ctx, st, id.Stream())
-	if err != nil {
-		return nil, err
-	}
-	s := d.(*session.Decider).State()
-	if s.Session != "" {
-		return s, nil
-	}
-	orders, err := st.Inbox(ctx, id.Stream())
-	if err != nil {
-		return nil, err
-	}
-	for _, o := range orders {
-		switch c := o.Command.(type) {
-		case belay.CreateSession:
-			s.Session, s.Workspace, s.Title, s.Settings = id, c.Workspace, c.Title, c.Settings
-			if c.Thread != "" {
-				s.Threads = append(s.Threads, c.Thread)
-			}
-		case belay.SubmitWork:
-			s.Threads, s.Task = append(s.Threads, c.Thread), c.Task
-		}
-	}
-	return s, nil
 }
 
 // goOn brings the thread to where driving it continues: with the unfinished

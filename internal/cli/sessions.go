@@ -7,6 +7,9 @@ import (
 	"strings"
 
 	"github.com/belay-run/belay"
+	usecase "github.com/belay-run/belay/internal/app"
+	"github.com/belay-run/belay/internal/app/sessions"
+	"github.com/belay-run/belay/internal/app/turns"
 	"github.com/belay-run/belay/internal/cli/term"
 	"github.com/belay-run/belay/internal/effect/history"
 	"github.com/belay-run/belay/internal/store"
@@ -54,7 +57,7 @@ func (c *listCmd) run(ctx context.Context, a *app) (int, error) {
 		return 0, err
 	}
 	defer st.Close()
-	all, err := listSessions(ctx, st, f)
+	all, err := sessions.List(ctx, st, f)
 	if err != nil {
 		return 0, err
 	}
@@ -121,7 +124,7 @@ type shown struct {
 }
 
 func (c *showCmd) read(ctx context.Context, a *app, st store.Store) (int, error) {
-	s, err := findSession(ctx, st, c.ID)
+	s, err := sessions.Find(ctx, st, c.ID)
 	if err != nil {
 		return 0, err
 	}
@@ -147,7 +150,7 @@ func (c *showCmd) read(ctx context.Context, a *app, st store.Store) (int, error)
 			return 0, err
 		}
 	}
-	state, err := sessionState(ctx, st, s.ID)
+	state, err := usecase.StateOf(ctx, st, s.ID)
 	if err != nil {
 		return 0, err
 	}
@@ -277,15 +280,18 @@ func (c *interruptCmd) order(ctx context.Context, a *app, r *runtime) (int, erro
 	if err != nil {
 		return 0, err
 	}
-	s, err := sessionState(ctx, r.Store, id)
+	s, err := usecase.StateOf(ctx, r.Store, id)
 	if err != nil {
 		return 0, err
 	}
 	if len(s.Threads) == 0 {
 		return 0, belay.Errorf(belay.CodeBadState, "no turn is running").At(string(id)).WithHint("belay sessions show %s", id)
 	}
-	to := s.Threads[len(s.Threads)-1].Stream()
-	return a.bring(ctx, r, id, to, belay.InterruptTurn{Reason: c.Reason}, "interrupted")
+	res, err := turns.Interrupt(ctx, r.call("interrupt_turn"), &turns.InterruptTurn{Session: id, Reason: c.Reason})
+	if err != nil {
+		return 0, err
+	}
+	return a.tell(ctx, r, res, "interrupted")
 }
 
 // serverURL is the address of the store's server; empty when none runs. The

@@ -11,6 +11,7 @@ import (
 
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/event"
+	"github.com/belay-run/belay/internal/app/sessions"
 	"github.com/belay-run/belay/internal/cli/term"
 	"github.com/belay-run/belay/internal/store"
 	"github.com/belay-run/belay/internal/view"
@@ -81,7 +82,7 @@ func (c *statsCmd) wanted(ctx context.Context, a *app, st store.Store) (func(bel
 	if err != nil {
 		return nil, err
 	}
-	all, err := listSessions(ctx, st, view.Filter{Workspace: ws})
+	all, err := sessions.List(ctx, st, view.Filter{Workspace: ws})
 	if err != nil {
 		return nil, err
 	}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/internal/app/sessions"
 	"github.com/belay-run/belay/internal/cli/term"
 	"github.com/belay-run/belay/internal/process"
 	"github.com/belay-run/belay/internal/store"
@@ -101,7 +102,7 @@ func (a *app) pause(ctx context.Context, d time.Duration) (done bool) {
 // program had used at the look before, and how long ago that was; it is brought
 // up to date.
 func busy(ctx context.Context, st store.Store, before map[belay.ProcessID]int64, since time.Duration) ([]topRow, error) {
-	sessions, err := listSessions(ctx, st, view.Filter{})
+	sessions, err := sessions.List(ctx, st, view.Filter{})
 	if err != nil {
 		return nil, err
 	}

@@ -15,6 +15,7 @@ import (
 
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/event"
+	usecase "github.com/belay-run/belay/internal/app"
 	"github.com/belay-run/belay/internal/cli/term"
 	"github.com/belay-run/belay/internal/effect/history"
 	"github.com/belay-run/belay/internal/store"
@@ -23,7 +24,7 @@ import (
 
 // writeTranscript writes the messages of a session's newest thread.
 func (a *app) writeTranscript(ctx context.Context, st store.Store, id belay.SessionID, w io.Writer) error {
-	s, err := sessionState(ctx, st, id)
+	s, err := usecase.StateOf(ctx, st, id)
 	if err != nil {
 		return err
 	}

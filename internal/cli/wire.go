@@ -118,6 +118,11 @@ func (a *app) argsKey() ([]byte, error) {
 	return key, nil
 }
 
+// reads is a runtime without an engine: use cases that change nothing take it.
+func (a *app) reads(st store.Store) *runtime {
+	return &runtime{a: a, Runtime: usecase.Runtime{Store: st, Reads: &read.Reads{Store: st, Views: view.NewFollower(st)}, Drives: usecase.Local{}, Recorder: usecase.Local{}, Now: a.Now}}
+}
+
 // runtime wires an engine onto a store. show gets what flows between facts.
 func (a *app) runtime(st store.Store, show func(event.Delta)) (*runtime, error) {
 	return a.runtimeTelling(st, show, nil)
@@ -142,8 +147,9 @@ func (a *app) runtimeTelling(st store.Store, show func(event.Delta), recorded en
 		return nil, err
 	}
 	e, err := engine.New(engine.Config{Store: st, Owner: store.ThisProcess(), Performers: p, Secrets: secrets, Now: a.Now, Recorded: recorded, Point: a.Point})
-	r := &runtime{a: a, perform: p, tools: set, scrub: secrets.Bytes}
-	r.Runtime = usecase.Runtime{Store: st, Engine: e, Workspaces: &wiring{a: a, r: r}, Reads: &read.Reads{Store: st, Views: view.NewFollower(st)}, Drives: usecase.Local{}, Recorder: usecase.Local{}, Now: a.Now}
+	r := a.reads(st)
+	r.perform, r.tools, r.scrub = p, set, secrets.Bytes
+	r.Engine, r.Workspaces = e, &wiring{a: a, r: r}
 	return r, err
 }
 

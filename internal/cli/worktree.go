@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/belay-run/belay"
+	usecase "github.com/belay-run/belay/internal/app"
 	"github.com/belay-run/belay/internal/cli/term"
 	"github.com/belay-run/belay/internal/store"
 	"github.com/belay-run/belay/internal/view"
@@ -102,7 +103,7 @@ func (c *worktreeRemoveCmd) order(ctx context.Context, a *app, r *runtime) (int,
 // removeWorktree removes a session's worktree and records it. A session that is
 // driven keeps its worktree.
 func (a *app) removeWorktree(ctx context.Context, r *runtime, id belay.SessionID, force bool) (t belay.Worktree, kept bool, err error) {
-	s, err := sessionState(ctx, r.Store, id)
+	s, err := usecase.StateOf(ctx, r.Store, id)
 	if err != nil {
 		return t, false, err
 	}

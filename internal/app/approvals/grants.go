@@ -43,13 +43,19 @@ func listGrants(ctx context.Context, r *app.Call, in *ListGrants) (*GrantsShown,
 	if err != nil {
 		return nil, err
 	}
-	s, err := r.Known(ctx, in.Session)
+	all, err := Grants(ctx, r, in.Session)
+	return &GrantsShown{f, in.Session, all}, err
+}
+
+// Grants returns what people allowed in a session and that counts yet.
+func Grants(ctx context.Context, r *app.Call, id belay.SessionID) ([]GrantShown, error) {
+	s, err := r.Known(ctx, id)
 	if err != nil {
 		return nil, err
 	}
-	out := &GrantsShown{Fresh: f, Session: in.Session, Grants: []GrantShown{}}
+	out := []GrantShown{}
 	for _, g := range s.Grants {
-		out.Grants = append(out.Grants, GrantShown{ID: g.ID, Tool: g.Tool, Scope: g.Scope, By: g.By})
+		out = append(out, GrantShown{ID: g.ID, Tool: g.Tool, Scope: g.Scope, By: g.By})
 	}
 	for _, id := range s.Threads {
 		th, err := r.Thread(ctx, id)
@@ -58,11 +64,11 @@ func listGrants(ctx context.Context, r *app.Call, in *ListGrants) (*GrantsShown,
 		}
 		for _, g := range th.Grants {
 			if g.Until.IsZero() || r.Now().Before(g.Until) {
-				out.Grants = append(out.Grants, GrantShown{g.ID, id, g.Tool, g.Scope, g.Prefix, g.Bound, "", g.Left, g.Until, g.By})
+				out = append(out, GrantShown{g.ID, id, g.Tool, g.Scope, g.Prefix, g.Bound, "", g.Left, g.Until, g.By})
 			}
 		}
 		for _, g := range th.Wider {
-			out.Grants = append(out.Grants, GrantShown{ID: g.ID, Thread: id, Tool: g.Tool, Scope: "session", Boundary: g.Bound.Name, By: g.By})
+			out = append(out, GrantShown{ID: g.ID, Thread: id, Tool: g.Tool, Scope: "session", Boundary: g.Bound.Name, By: g.By})
 		}
 	}
 	return out, nil
@@ -75,9 +81,9 @@ type RevokeGrant struct {
 	Reason  string          `json:"reason,omitempty"`
 }
 
-// revokeGrant takes back what a person allowed. Told again it finds the stream
+// Revoke takes back what a person allowed. Told again it finds the stream
 // also when the grant is gone.
-func revokeGrant(ctx context.Context, r *app.Call, in *RevokeGrant) (*app.Result, error) {
+func Revoke(ctx context.Context, r *app.Call, in *RevokeGrant) (*app.Result, error) {
 	for _, err := range []error{input.Named("grantId", string(in.Grant)), input.Text("reason", in.Reason, app.MaxReason)} {
 		if err != nil {
 			return nil, err

@@ -9,7 +9,7 @@ import (
 // Commands are the rows of this feature.
 func Commands() []app.Command {
 	return []app.Command{
-		app.Define("write_process_stdin", auth.Work, true, "Give a program in the background input.", writeProcessStdin),
-		app.Define("terminate_process", auth.Work, true, "End a program in the background, with all it started.", terminateProcess),
+		app.Define("write_process_stdin", auth.Work, true, "Give a program in the background input.", Write),
+		app.Define("terminate_process", auth.Work, true, "End a program in the background, with all it started.", Terminate),
 	}
 }

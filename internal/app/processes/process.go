@@ -23,7 +23,8 @@ type TerminateProcess struct {
 	Reason  string          `json:"reason,omitempty"`
 }
 
-func writeProcessStdin(ctx context.Context, r *app.Call, in *WriteProcessStdin) (*app.Result, error) {
+// Write gives a program in the background input.
+func Write(ctx context.Context, r *app.Call, in *WriteProcessStdin) (*app.Result, error) {
 	if err := input.Text("input", in.Input, app.MaxInput); err != nil {
 		return nil, err
 	}
@@ -33,7 +34,8 @@ func writeProcessStdin(ctx context.Context, r *app.Call, in *WriteProcessStdin) 
 	return toProcess(ctx, r, in.Session, in.Process, belay.WriteProcessStdin{Process: in.Process, Input: in.Input, End: in.End})
 }
 
-func terminateProcess(ctx context.Context, r *app.Call, in *TerminateProcess) (*app.Result, error) {
+// Terminate ends a program in the background.
+func Terminate(ctx context.Context, r *app.Call, in *TerminateProcess) (*app.Result, error) {
 	if err := input.Text("reason", in.Reason, app.MaxReason); err != nil {
 		return nil, err
 	}

@@ -1,4 +1,5 @@
-// Package sessions has the use cases that show sessions, threads, tasks and runs.
+// Package sessions has the use cases that find, show and change sessions, and show
+// their threads, tasks and runs.
 package sessions
 
 import (
@@ -15,6 +16,7 @@ func Commands() []app.Command {
 		app.Define("get_task", auth.Read, false, "Show a task and its attempts.", getTask),
 		app.Define("get_tool_inventory", auth.Read, false, "List the tools of a session, or of a workspace.", getToolInventory),
 		app.Define("get_execution_environment", auth.Read, false, "Show a session's workspace and the boundary of its processes.", getExecutionEnvironment),
+		app.Define("label_session", auth.Work, true, "Change a session's title and tags, or put it into the archive.", Label),
 	}
 }
 

@@ -10,13 +10,13 @@ import (
 func Commands() []app.Command {
 	return []app.Command{
 		app.Define("submit_turn", auth.Work, true, "Give a session, a new one if need be, something to do.", submitTurn),
-		app.Define("interrupt_turn", auth.Work, true, "End the running turn, or one that waits; its partial text is kept.", interruptTurn),
+		app.Define("interrupt_turn", auth.Work, true, "End the running turn, or one that waits; its partial text is kept.", Interrupt),
 		app.Define("resume_thread", auth.Work, true, "Go on with an unfinished turn, under other settings perhaps.", resumeThread),
 		app.Define("cancel_task", auth.Work, true, "Record the wish to stop a task and interrupt its thread.", cancelTask),
 		app.Define("retry_task", auth.Work, true, "Start another attempt of a task that ended without success.", retryTask),
-		app.Define("remove_queued_turn", auth.Work, true, "Remove a turn that waits.", removeQueuedTurn),
-		app.Define("promote_queued_turn", auth.Work, true, "Move a waiting turn to the front, or to another place.", promoteQueuedTurn),
-		app.Define("reorder_queued_turns", auth.Work, true, "Put the turns that wait into another order.", reorderQueuedTurns),
-		app.Define("configure_queue", auth.Work, true, "Set how a thread takes turns while one runs.", configureQueue),
+		app.Define("remove_queued_turn", auth.Work, true, "Remove a turn that waits.", Remove),
+		app.Define("promote_queued_turn", auth.Work, true, "Move a waiting turn to the front, or to another place.", Promote),
+		app.Define("reorder_queued_turns", auth.Work, true, "Put the turns that wait into another order.", Reorder),
+		app.Define("configure_queue", auth.Work, true, "Set how a thread takes turns while one runs.", Configure),
 	}
 }

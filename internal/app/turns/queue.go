@@ -18,7 +18,8 @@ type PromoteQueuedTurn struct {
 	Position int             `json:"position,omitempty" jsonschema:"its place in the row, from 1; the front when it is left out"`
 }
 
-func promoteQueuedTurn(ctx context.Context, r *app.Call, in *PromoteQueuedTurn) (*app.Result, error) {
+// Promote moves a turn that waits to another place.
+func Promote(ctx context.Context, r *app.Call, in *PromoteQueuedTurn) (*app.Result, error) {
 	if err := input.Named("queuedTurnId", string(in.Turn)); err != nil {
 		return nil, err
 	}
@@ -40,7 +41,8 @@ type ReorderQueuedTurns struct {
 	Turns   []belay.TurnID  `json:"queuedTurnIds" jsonschema:"all turns that wait, in the order they are to run"`
 }
 
-func reorderQueuedTurns(ctx context.Context, r *app.Call, in *ReorderQueuedTurns) (*app.Result, error) {
+// Reorder puts the turns that wait into another order.
+func Reorder(ctx context.Context, r *app.Call, in *ReorderQueuedTurns) (*app.Result, error) {
 	if len(in.Turns) == 0 || len(in.Turns) > belay.MaxQueued {
 		return nil, input.At("queuedTurnIds", belay.Errorf(belay.CodeBadCommand, "%d turns are named; from 1 to %d can be", len(in.Turns), belay.MaxQueued).WithHint("get_thread_read lists those that wait: name them all"))
 	}
@@ -70,7 +72,8 @@ type ConfigureQueue struct {
 	Quiet   string          `json:"quiet,omitempty" jsonschema:"of collect: how long nothing must come, such as 2s; 500ms"`
 }
 
-func configureQueue(ctx context.Context, r *app.Call, in *ConfigureQueue) (*app.Result, error) {
+// Configure sets how a thread takes turns while one runs.
+func Configure(ctx context.Context, r *app.Call, in *ConfigureQueue) (*app.Result, error) {
 	q := belay.Queueing{Mode: belay.QueueMode(in.Mode), Cap: in.Cap, Drop: belay.QueueDrop(in.Drop)}
 	if in.Quiet != "" {
 		quiet, err := time.ParseDuration(in.Quiet)

@@ -19,7 +19,8 @@ type InterruptTurn struct {
 	Reason  string          `json:"reason,omitempty"`
 }
 
-func interruptTurn(ctx context.Context, r *app.Call, in *InterruptTurn) (*app.Result, error) {
+// Interrupt ends the running turn, or the one that is named.
+func Interrupt(ctx context.Context, r *app.Call, in *InterruptTurn) (*app.Result, error) {
 	th, err := steered(ctx, r, in.Session, in.Thread, in.Turn, in.Reason)
 	if err != nil {
 		return nil, err
@@ -50,7 +51,8 @@ type RemoveQueuedTurn struct {
 	Reason  string          `json:"reason,omitempty"`
 }
 
-func removeQueuedTurn(ctx context.Context, r *app.Call, in *RemoveQueuedTurn) (*app.Result, error) {
+// Remove takes out a turn that waits.
+func Remove(ctx context.Context, r *app.Call, in *RemoveQueuedTurn) (*app.Result, error) {
 	if err := input.Named("queuedTurnId", string(in.Turn)); err != nil {
 		return nil, err
 	}
