@@ -73,40 +73,46 @@ func (p *Chat) post(ctx context.Context, r model.Request) (*wire.Answer, error) 
 // chatChunk is one event of an answer.
 type chatChunk struct {
 	Choices []struct {
-		Index int `json:"index"`
-		Delta struct {
-			Content chatText   `json:"content"`
-			Refusal string     `json:"refusal"`
-			Images  []struct { // OpenRouter
-				Image struct {
-					URL string `json:"url"`
-				} `json:"image_url"`
-			} `json:"images"`
-			Reasoning string `json:"reasoning"`         // OpenRouter, vLLM
-			Thinking  string `json:"reasoning_content"` // DeepSeek, llama.cpp
-			Calls     []struct {
-				Index    *int   `json:"index"`
-				ID       string `json:"id"`
-				Function struct {
-					Name string          `json:"name"`
-					Args json.RawMessage `json:"arguments"` // text; some send an object
-				} `json:"function"`
-			} `json:"tool_calls"`
-		} `json:"delta"`
-		Finish string `json:"finish_reason"`
+		Index  int       `json:"index"`
+		Delta  chatDelta `json:"delta"`
+		Finish string    `json:"finish_reason"`
 	} `json:"choices"`
-	Usage *struct {
-		Prompt     int64 `json:"prompt_tokens"`
-		Completion int64 `json:"completion_tokens"`
-		Details    struct {
-			Cached int64 `json:"cached_tokens"`
-			Write  int64 `json:"cache_write_tokens"` // OpenRouter
-		} `json:"prompt_tokens_details"`
-		Output struct {
-			Reasoning int64 `json:"reasoning_tokens"`
-		} `json:"completion_tokens_details"`
-	} `json:"usage"`
+	Usage *chatUsage      `json:"usage"`
 	Error json.RawMessage `json:"error"`
+}
+
+// chatDelta is what a chunk adds to a message.
+type chatDelta struct {
+	Content chatText   `json:"content"`
+	Refusal string     `json:"refusal"`
+	Images  []struct { // OpenRouter
+		Image struct {
+			URL string `json:"url"`
+		} `json:"image_url"`
+	} `json:"images"`
+	Reasoning string `json:"reasoning"`         // OpenRouter, vLLM
+	Thinking  string `json:"reasoning_content"` // DeepSeek, llama.cpp
+	Calls     []struct {
+		Index    *int   `json:"index"`
+		ID       string `json:"id"`
+		Function struct {
+			Name string          `json:"name"`
+			Args json.RawMessage `json:"arguments"` // text; some send an object
+		} `json:"function"`
+	} `json:"tool_calls"`
+}
+
+// chatUsage counts tokens.
+type chatUsage struct {
+	Prompt     int64 `json:"prompt_tokens"`
+	Completion int64 `json:"completion_tokens"`
+	Details    struct {
+		Cached int64 `json:"cached_tokens"`
+		Write  int64 `json:"cache_write_tokens"` // OpenRouter
+	} `json:"prompt_tokens_details"`
+	Output struct {
+		Reasoning int64 `json:"reasoning_tokens"`
+	} `json:"completion_tokens_details"`
 }
 
 // chatDecoder turns events into chunks. Calls come in pieces and are yielded
