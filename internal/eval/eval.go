@@ -43,8 +43,8 @@ type Scenario struct {
 	Limit     time.Duration // for all of it; 0 is DefaultLimit
 }
 
-// DefaultLimit is how long a scenario may take.
-const DefaultLimit = time.Minute
+// defaultLimit is how long a scenario may take.
+const defaultLimit = time.Minute
 
 // Settings are flags of a run. What is empty is the default of an evaluation:
 // edits are accepted, exec is allowed, questions are denied.

@@ -85,11 +85,11 @@ func (b Bound) String() string {
 	return fmt.Sprintf("%d to %d", b.Least, b.Most)
 }
 
-// Took bounds the time of a scenario; 0 is no bound.
-type Took struct{ Least, Most time.Duration }
+// took bounds the time of a scenario; 0 is no bound.
+type took struct{ Least, Most time.Duration }
 
 // Check compares the time.
-func (e Took) Check(_ context.Context, s *Seen) (failures []string) {
+func (e took) Check(_ context.Context, s *Seen) (failures []string) {
 	if s.Took < e.Least {
 		failures = append(failures, fmt.Sprintf("time: expected at least %s, got %s", e.Least, s.Took.Round(time.Millisecond)))
 	}

@@ -108,7 +108,7 @@ func (r *reader) ofEnd(at []any, f expectFile, s *Scenario) (found []Expectation
 	}
 	if f.Code != nil {
 		r.text(under(at, "code"), *f.Code)
-		found = append(found, EndCode(*f.Code))
+		found = append(found, endCode(*f.Code))
 	}
 	if f.Reason != nil {
 		found = append(found, Reason{r.words(under(at, "reason"), *f.Reason)})
@@ -120,7 +120,7 @@ func (r *reader) ofEnd(at []any, f expectFile, s *Scenario) (found []Expectation
 		if want := 1 + len(s.Then); len(*f.Exits) != want {
 			r.fail(under(at, "exits"), "there are %d commands, so there are %d exit codes", want, want)
 		}
-		found = append(found, Exits(*f.Exits))
+		found = append(found, exits(*f.Exits))
 	}
 	return found
 }
@@ -128,7 +128,7 @@ func (r *reader) ofEnd(at []any, f expectFile, s *Scenario) (found []Expectation
 // ofText is about what was printed and said.
 func (r *reader) ofText(at []any, f expectFile) (found []Expectation) {
 	if f.Printed != nil {
-		found = append(found, Printed{r.words(under(at, "printed"), *f.Printed)})
+		found = append(found, printed{r.words(under(at, "printed"), *f.Printed)})
 	}
 	if f.Assistant != nil {
 		found = append(found, Assistant{r.words(under(at, "assistant"), *f.Assistant)})
@@ -142,14 +142,14 @@ func (r *reader) ofFiles(at []any, f expectFile, s *Scenario) (found []Expectati
 		found = append(found, r.file(under(at, "file"), *f.File, s))
 	}
 	if f.Files != nil {
-		found = append(found, Files(sorted(*f.Files)))
+		found = append(found, files(sorted(*f.Files)))
 	}
 	if f.Syntax != nil {
 		r.filePath(under(at, "syntax"), *f.Syntax)
 		if !canParse(*f.Syntax) {
 			r.fail(under(at, "syntax"), "there is no parser for %s", *f.Syntax).WithHint("known are .go and .json")
 		}
-		found = append(found, Syntax(*f.Syntax))
+		found = append(found, syntax(*f.Syntax))
 	}
 	return found
 }
@@ -168,7 +168,7 @@ func (r *reader) ofCalls(at []any, f expectFile) (found []Expectation) {
 	}
 	if t := f.Together; t != nil {
 		r.text(under(at, "together"), t.Tool)
-		found = append(found, Together{t.Tool, r.bound(under(at, "together"), boundFile{nil, t.Least, t.Most})})
+		found = append(found, together{t.Tool, r.bound(under(at, "together"), boundFile{nil, t.Least, t.Most})})
 	}
 	return found
 }
@@ -181,10 +181,10 @@ func (r *reader) ofFacts(at []any, f expectFile) (found []Expectation) {
 		if b == (boundFile{}) {
 			b.Least = new(1)
 		}
-		found = append(found, FactCount{cond, r.bound(under(at, "fact"), b)})
+		found = append(found, factCount{cond, r.bound(under(at, "fact"), b)})
 	}
 	if f.Order != nil {
-		var o Order
+		var o order
 		for i, c := range *f.Order {
 			o = append(o, r.fact(under(at, "order", i), c))
 		}
@@ -195,7 +195,7 @@ func (r *reader) ofFacts(at []any, f expectFile) (found []Expectation) {
 	}
 	if f.Store != nil {
 		r.oneOf(under(at, "store"), *f.Store, "whole")
-		found = append(found, WholeStore{})
+		found = append(found, wholeStore{})
 	}
 	return found
 }
@@ -206,11 +206,11 @@ func (r *reader) ofFigures(at []any, f expectFile) (found []Expectation) {
 		found = append(found, Steps{r.bound(under(at, "steps"), *f.Steps)})
 	}
 	if f.Calls != nil {
-		found = append(found, Calls{r.bound(under(at, "calls"), *f.Calls)})
+		found = append(found, calls{r.bound(under(at, "calls"), *f.Calls)})
 	}
 	if f.Took != nil {
-		t := Took{r.duration(under(at, "took"), f.Took.Least), r.duration(under(at, "took"), f.Took.Most)}
-		if t == (Took{}) {
+		t := took{r.duration(under(at, "took"), f.Took.Least), r.duration(under(at, "took"), f.Took.Most)}
+		if t == (took{}) {
 			r.fail(under(at, "took"), "it can't fail").WithHint("write most: 5s")
 		}
 		found = append(found, t)
@@ -261,7 +261,7 @@ func (r *reader) file(at []any, f fileFile, s *Scenario) Expectation {
 	}
 	switch {
 	case f.Absent:
-		return Absent(f.Path)
+		return absent(f.Path)
 	case f.Unchanged:
 		was, ok := s.Files[f.Path]
 		if !ok {

@@ -56,8 +56,8 @@ func plain(v any) any {
 	return out
 }
 
-// Holds reports whether a fact meets the condition.
-func (f Fact) Holds(e event.Envelope) bool {
+// holds reports whether a fact meets the condition.
+func (f Fact) holds(e event.Envelope) bool {
 	if e.Type() != f.Type {
 		return false
 	}

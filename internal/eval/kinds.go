@@ -26,11 +26,11 @@ func (e Outcome) Check(_ context.Context, s *Seen) []string {
 	return []string{fmt.Sprintf("outcome: expected %s, got %s", e, outcome)}
 }
 
-// EndCode is the code with which the last turn must have failed.
-type EndCode string
+// endCode is the code with which the last turn must have failed.
+type endCode string
 
 // Check compares the code.
-func (e EndCode) Check(_ context.Context, s *Seen) []string {
+func (e endCode) Check(_ context.Context, s *Seen) []string {
 	outcome, code, reason := s.End()
 	if code == string(e) {
 		return nil
@@ -58,22 +58,22 @@ func (e Exit) Check(_ context.Context, s *Seen) []string {
 	return nil
 }
 
-// Exits are the exit codes of all commands.
-type Exits []int
+// exits are the exit codes of all commands.
+type exits []int
 
 // Check compares the codes.
-func (e Exits) Check(_ context.Context, s *Seen) []string {
+func (e exits) Check(_ context.Context, s *Seen) []string {
 	if !slices.Equal(s.Exits, e) {
 		return []string{fmt.Sprintf("exit codes: expected %v, got %v", []int(e), s.Exits)}
 	}
 	return nil
 }
 
-// Printed is what the last command printed.
-type Printed struct{ Text }
+// printed is what the last command printed.
+type printed struct{ Text }
 
 // Check compares the text.
-func (e Printed) Check(_ context.Context, s *Seen) []string {
+func (e printed) Check(_ context.Context, s *Seen) []string {
 	return e.check("what was printed", s.Printed)
 }
 
@@ -100,11 +100,11 @@ func (e File) Check(_ context.Context, s *Seen) []string {
 	return e.check("file "+e.Path, content)
 }
 
-// Absent is a file that must not exist.
-type Absent string
+// absent is a file that must not exist.
+type absent string
 
 // Check looks for the file.
-func (e Absent) Check(_ context.Context, s *Seen) []string {
+func (e absent) Check(_ context.Context, s *Seen) []string {
 	content, there, err := s.File(string(e))
 	if err != nil || there {
 		return []string{fmt.Sprintf("file %s: expected to be absent, got:\n%s", e, indent(short(content)))}
@@ -112,11 +112,11 @@ func (e Absent) Check(_ context.Context, s *Seen) []string {
 	return nil
 }
 
-// Files are all files of the workspace, sorted.
-type Files []string
+// files are all files of the workspace, sorted.
+type files []string
 
 // Check compares the names.
-func (e Files) Check(_ context.Context, s *Seen) []string {
+func (e files) Check(_ context.Context, s *Seen) []string {
 	got, err := s.Files()
 	if err != nil {
 		return []string{"the workspace can't be read: " + err.Error()}
@@ -254,14 +254,14 @@ func (e CallResult) Check(_ context.Context, s *Seen) []string {
 	return []string{fmt.Sprintf("result %d of %s: only %d calls went well; the calls:\n%s", e.Nth, e.Tool, n, s.callList())}
 }
 
-// Together is how many calls of a tool must have been out at the same time, at most.
-type Together struct {
+// together is how many calls of a tool must have been out at the same time, at most.
+type together struct {
 	Tool string
 	Bound
 }
 
 // Check follows the log.
-func (e Together) Check(_ context.Context, s *Seen) []string {
+func (e together) Check(_ context.Context, s *Seen) []string {
 	out, most := map[string]bool{}, 0
 	for _, f := range s.Facts {
 		switch d := f.Data.(type) {
@@ -277,14 +277,14 @@ func (e Together) Check(_ context.Context, s *Seen) []string {
 	return e.check("calls of "+e.Tool+" at the same time", most)
 }
 
-// FactCount is how many facts must meet a condition.
-type FactCount struct {
+// factCount is how many facts must meet a condition.
+type factCount struct {
 	Fact
 	Bound
 }
 
 // Check counts the facts.
-func (e FactCount) Check(_ context.Context, s *Seen) []string {
+func (e factCount) Check(_ context.Context, s *Seen) []string {
 	failures := e.check("facts "+e.Fact.String(), s.Count(e.Fact))
 	if len(failures) > 0 {
 		failures[0] += s.ofType(e.Type)
@@ -307,14 +307,14 @@ func (s *Seen) ofType(name string) string {
 	return "; all " + name + ":\n" + indent(strings.Join(lines, "\n"))
 }
 
-// Order is facts that must have come one after the other; others may be between.
-type Order []Fact
+// order is facts that must have come one after the other; others may be between.
+type order []Fact
 
 // Check follows the log.
-func (e Order) Check(_ context.Context, s *Seen) []string {
+func (e order) Check(_ context.Context, s *Seen) []string {
 	next := 0
 	for _, f := range s.Facts {
-		if next < len(e) && e[next].Holds(f) {
+		if next < len(e) && e[next].holds(f) {
 			next++
 		}
 	}
@@ -341,17 +341,17 @@ func (e Steps) Check(_ context.Context, s *Seen) []string {
 	return e.check("steps", n)
 }
 
-// Calls is how many calls the model made.
-type Calls struct{ Bound }
+// calls is how many calls the model made.
+type calls struct{ Bound }
 
 // Check counts the calls.
-func (e Calls) Check(_ context.Context, s *Seen) []string { return e.check("calls", len(s.Calls)) }
+func (e calls) Check(_ context.Context, s *Seen) []string { return e.check("calls", len(s.Calls)) }
 
-// WholeStore is a store that belay verify finds whole.
-type WholeStore struct{}
+// wholeStore is a store that belay verify finds whole.
+type wholeStore struct{}
 
 // Check runs belay verify.
-func (WholeStore) Check(ctx context.Context, s *Seen) []string {
+func (wholeStore) Check(ctx context.Context, s *Seen) []string {
 	out, whole := s.verify(ctx)
 	if !whole {
 		return []string{"store: expected to be whole, got:\n" + indent(out)}

@@ -197,7 +197,7 @@ func (s *stage) at(ctx context.Context, st store.Store, b store.Batch, before bo
 			}
 		}
 		for _, m := range s.moments {
-			if m.Before != before || m.done || !m.At.Holds(e) {
+			if m.Before != before || m.done || !m.At.holds(e) {
 				continue
 			}
 			if m.seen++; m.seen < m.Nth {

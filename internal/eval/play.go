@@ -61,7 +61,7 @@ func (p Player) Play(ctx context.Context, s *Scenario) (res Result, err error) {
 	begun := p.Now()
 	limit := s.Limit
 	if limit == 0 {
-		limit = DefaultLimit
+		limit = defaultLimit
 	}
 	limited, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()

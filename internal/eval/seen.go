@@ -116,7 +116,7 @@ const waiting = "waiting"
 // Count is how many facts meet a condition.
 func (s *Seen) Count(f Fact) (n int) {
 	for _, e := range s.Facts {
-		if f.Holds(e) {
+		if f.holds(e) {
 			n++
 		}
 	}

@@ -11,11 +11,11 @@ import (
 	"strings"
 )
 
-// Syntax is a file that must be without syntax errors.
-type Syntax string
+// syntax is a file that must be without syntax errors.
+type syntax string
 
 // Check parses the file.
-func (e Syntax) Check(_ context.Context, s *Seen) []string {
+func (e syntax) Check(_ context.Context, s *Seen) []string {
 	content, failure := s.need(string(e))
 	if failure != nil {
 		return failure

@@ -144,8 +144,8 @@ func Meet(a, b Bound) Bound {
 	return out
 }
 
-// Within reports whether a boundary allows nothing that another doesn't.
-func (b Bound) Within(o Bound) bool { return Meet(b, o).as(b) }
+// within reports whether a boundary allows nothing that another doesn't.
+func (b Bound) within(o Bound) bool { return Meet(b, o).as(b) }
 
 // as reports whether two boundaries allow the same.
 func (b Bound) as(o Bound) bool {

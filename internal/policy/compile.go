@@ -199,7 +199,7 @@ func (c *rule) commandOf() (err *belay.Error) {
 		return nil
 	}
 	for _, w := range m.Class {
-		if !slices.Contains(Classes, Class(w)) {
+		if !slices.Contains(classes, Class(w)) {
 			return bad("command.class: %q is none of %s", short(w), strings.Join(classNames(), ", "))
 		}
 	}
@@ -234,8 +234,8 @@ func (c *rule) pathsOf() *belay.Error {
 }
 
 func classNames() []string {
-	out := make([]string, len(Classes))
-	for i, c := range Classes {
+	out := make([]string, len(classes))
+	for i, c := range classes {
 		out[i] = string(c)
 	}
 	return out

@@ -18,8 +18,8 @@ type RequestedBoundary struct {
 
 // Codes of verdicts that are about a boundary.
 const (
-	CodeBoundaryWeak = "BOUNDARY_UNAVAILABLE" // the machine can't confine as much as must be
-	CodeWider        = "WIDER_BOUNDARY"       // the call asks for more than it would get
+	codeBoundaryWeak = "BOUNDARY_UNAVAILABLE" // the machine can't confine as much as must be
+	codeWider        = "WIDER_BOUNDARY"       // the call asks for more than it would get
 )
 
 // part is what decided one part of a call. The zero part is a grant.
@@ -44,7 +44,7 @@ func (s *Set) confine(v *Verdict, r *Request) {
 	case r.Widened != nil:
 		bound, by = *r.Widened, "grant"
 	case !ok:
-	case wish.Within(bound):
+	case wish.within(bound):
 		bound, by, named = Meet(wish, bound), "the call", true
 	default:
 		bound, by, named, wider = wish, "the call", true, true
@@ -76,7 +76,7 @@ func (s *Set) confine(v *Verdict, r *Request) {
 	v.Hint = "run without a boundary: --boundary full, with --allow " + r.Tool.Name + " where that asks; or accept less by a rule: degrade: allow"
 	v.Reason = "boundary " + v.Boundary + " wants level " + string(v.MinLevel) + ", and this machine gives " + cmp.Or(r.Level, "L0") + "; " + v.Reason
 	if v.Decision == Allow {
-		v.Decision, v.Source, v.Rule, v.Tier, v.Priority, v.ReasonCode = Ask, "rule", "builtin/least-level", TierDefault, 0, CodeBoundaryWeak
+		v.Decision, v.Source, v.Rule, v.Tier, v.Priority, v.ReasonCode = Ask, "rule", "builtin/least-level", TierDefault, 0, codeBoundaryWeak
 		markOverridden(v)
 	}
 }
@@ -179,7 +179,7 @@ func widerAsked(v *Verdict, r *Request) {
 	if v.Decision == Ask {
 		reason += "; " + v.Reason
 	}
-	v.Decision, v.Source, v.Rule, v.Tier, v.Priority, v.ReasonCode, v.Reason = Ask, "rule", "builtin/wider-boundary", TierDefault, 0, CodeWider, reason
+	v.Decision, v.Source, v.Rule, v.Tier, v.Priority, v.ReasonCode, v.Reason = Ask, "rule", "builtin/wider-boundary", TierDefault, 0, codeWider, reason
 	v.Hint = "do without it, or start with --boundary " + v.Boundary
 	if r.Mode == belay.ModePlan {
 		v.Decision, v.Hint = Deny, "mode plan only reads; run with --mode on_request"

@@ -65,7 +65,7 @@ func TestEveryModeNamesItsBoundaryAndTheLeastLevel(t *testing.T) {
 func TestAWeakerLevelIsNeverTakenSilently(t *testing.T) {
 	weak := func(r *Request) { r.Mode, r.Level = belay.ModeAuto, "L1" }
 	v := confinedAs(t, "touch a", weak)
-	if v.Decision != Ask || v.ReasonCode != CodeBoundaryWeak || !strings.Contains(v.Reason, "wants level L2, and this machine gives L1") {
+	if v.Decision != Ask || v.ReasonCode != codeBoundaryWeak || !strings.Contains(v.Reason, "wants level L2, and this machine gives L1") {
 		t.Errorf("asked about: %s %s %q", v.Decision, v.ReasonCode, v.Reason)
 	}
 	v = confinedAs(t, "touch a", func(r *Request) { weak(r); r.Headless = true })
@@ -130,7 +130,7 @@ func TestACallMayAskForAnotherBoundary(t *testing.T) {
 		return func(r *Request) { r.Mode, r.Wish = mode, RequestedBoundary{b, "the tests need it"} }
 	}
 	v := confinedAs(t, "touch a", wish(belay.ModeOnRequest, "full"))
-	if v.Decision != Ask || v.ReasonCode != CodeWider || v.Boundary != "full" || !strings.Contains(v.Reason, "asks for boundary full: the tests need it") {
+	if v.Decision != Ask || v.ReasonCode != codeWider || v.Boundary != "full" || !strings.Contains(v.Reason, "asks for boundary full: the tests need it") {
 		t.Errorf("a wider one is asked about: %s %s %s %q", v.Decision, v.ReasonCode, v.Boundary, v.Reason)
 	}
 	if v = confinedAs(t, "touch a", wish(belay.ModeOnRequest, "read-only")); v.Decision != Allow || v.Boundary != "read-only" {
@@ -208,7 +208,7 @@ func TestMeetAllowsWhatBothAllow(t *testing.T) {
 		if !m.as(Meet(b, a)) || !Meet(a, a).as(a) || !Meet(Meet(a, b), c).as(Meet(a, Meet(b, c))) {
 			t.Fatalf("no meet: %+v of %+v and %+v", m, a, b)
 		}
-		if !m.Within(a) || !m.Within(b) {
+		if !m.within(a) || !m.within(b) {
 			t.Fatalf("it allows more than one of them: %+v of %+v and %+v", m, a, b)
 		}
 		for _, p := range []string{"/a/x", "/a/b/x", "/ab/x", "/c", "/x"} {

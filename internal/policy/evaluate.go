@@ -38,7 +38,7 @@ func Evaluate(s *Set, r *Request) Verdict {
 			v.Hint += ", or allow it: --allow " + r.Tool.Name
 		}
 	case r.Headless:
-		about := v.weak || v.ReasonCode == CodeWider
+		about := v.weak || v.ReasonCode == codeWider
 		v.Decision, v.Source, v.ReasonCode = Deny, "headless", "NO_PERSON"
 		v.Reason = "this would ask (" + v.Reason + "), and no person can be asked"
 		const wait = "wait for an answer: --approvals=wait"

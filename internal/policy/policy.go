@@ -142,8 +142,8 @@ const (
 	Unparsable     = shell.Unparsable
 )
 
-// Classes in rising strictness.
-var Classes = []Class{ReadOnly, WriteWorkspace, Network, Destructive, EscapeAttempt, Unparsable}
+// classes in rising strictness.
+var classes = []Class{ReadOnly, WriteWorkspace, Network, Destructive, EscapeAttempt, Unparsable}
 
 // Taint is the origin of untrusted content in a thread.
 type Taint struct {

@@ -58,7 +58,7 @@ func anyRules(t *rapid.T) (rules []Rule) {
 
 func anyCommand(t *rapid.T) Command {
 	return Command{Name: rapid.SampledFrom([]string{"git", "ls", "/tmp/git"}).Draw(t, "program"), Args: rapid.SampledFrom([][]string{nil, {"push"}, {"-C", "x", "push"}, {".env"}}).Draw(t, "argv"),
-		Class: rapid.SampledFrom(Classes).Draw(t, "class"), Reads: rapid.SampledFrom([][]string{nil, {"/ws/a"}, {"/etc/passwd"}}).Draw(t, "reads"),
+		Class: rapid.SampledFrom(classes).Draw(t, "class"), Reads: rapid.SampledFrom([][]string{nil, {"/ws/a"}, {"/etc/passwd"}}).Draw(t, "reads"),
 		Hosts: rapid.SampledFrom([][]string{nil, {"a.example"}, {"b.test"}}).Draw(t, "hosts")}
 }
 

@@ -100,7 +100,7 @@ func (sub *subject) of(r *Request) {
 
 func (sub *subject) ofCommand(r *Request, c *Command) {
 	sub.cmd, sub.class = c, c.Class
-	if !slices.Contains(Classes, c.Class) {
+	if !slices.Contains(classes, c.Class) {
 		sub.class = Unparsable
 	}
 	for _, p := range c.Reads {
@@ -267,7 +267,7 @@ func (sub *subject) tags(tags []string, r *Request) []string {
 	if sub.guards != "" {
 		more = append(more, TagProtected)
 	}
-	if slices.Index(Classes, sub.class) >= slices.Index(Classes, Network) {
+	if slices.Index(classes, sub.class) >= slices.Index(classes, Network) {
 		more = append(more, string(sub.class))
 	}
 	if len(more)+len(tags) == 0 {

@@ -56,7 +56,7 @@ type Projector struct {
 func Catchup(ctx context.Context, st store.Store) error { return Projector{Store: st}.Catchup(ctx) }
 
 // Rebuild drops the view's rows and folds the whole log again.
-func Rebuild(ctx context.Context, st store.Store) error { return Projector{Store: st}.Rebuild(ctx) }
+func Rebuild(ctx context.Context, st store.Store) error { return Projector{Store: st}.rebuild(ctx) }
 
 // Catchup folds what the view hasn't seen, up to the end that the log has at the
 // call: a writer that is faster than this mustn't keep a reader waiting for
@@ -116,8 +116,8 @@ func (p Projector) Follow(ctx context.Context) error {
 	}
 }
 
-// Rebuild drops the view's rows and folds the whole log again.
-func (p Projector) Rebuild(ctx context.Context) error {
+// rebuild drops the view's rows and folds the whole log again.
+func (p Projector) rebuild(ctx context.Context) error {
 	if err := p.drop(ctx); err != nil {
 		return err
 	}
@@ -146,7 +146,7 @@ func (p Projector) step(ctx context.Context, from store.Position) (more bool, er
 	if size <= 0 {
 		size = chunk
 	}
-	c, err := Read(ctx, p.Store, from, size)
+	c, err := read(ctx, p.Store, from, size)
 	if err != nil {
 		return false, fmt.Errorf("fold %s: %w", name, err)
 	}
@@ -180,10 +180,10 @@ type Chunk struct {
 	More    bool
 }
 
-// Read reads at most size facts behind a position, and the deletions after it. A
+// read reads at most size facts behind a position, and the deletions after it. A
 // deletion that comes while it reads may have facts before it that weren't there
 // to be read, so the chunk ends before it; its rows go at once all the same.
-func Read(ctx context.Context, st store.Store, from store.Position, size int) (c Chunk, err error) {
+func read(ctx context.Context, st store.Store, from store.Position, size int) (c Chunk, err error) {
 	if c.To, err = st.End(ctx); err != nil {
 		return c, err
 	}

@@ -44,7 +44,7 @@ func (d *Decider) label(c belay.LabelSession) ([]core.Fact, []core.Send, error) 
 			p.Untag = append(p.Untag, tag)
 		}
 	}
-	if n := len(Tagged(s.Tags, p)); n > maxTags {
+	if n := len(tagged(s.Tags, p)); n > maxTags {
 		return nil, nil, belay.Errorf(belay.CodeTooLarge, "the session would have %d tags; it can have %d", n, maxTags)
 	}
 	if c.Archived != nil && *c.Archived != s.Archived {
@@ -65,8 +65,8 @@ func checkTag(tag string) error {
 	return nil
 }
 
-// Tagged are a session's tags after a fact, sorted.
-func Tagged(tags []string, p event.SessionUpdated) []string {
+// tagged are a session's tags after a fact, sorted.
+func tagged(tags []string, p event.SessionUpdated) []string {
 	if p.Tag == nil && p.Untag == nil {
 		return tags
 	}

@@ -230,7 +230,7 @@ func (s *State) updated(p event.SessionUpdated) {
 	if p.Title != "" {
 		s.Title = p.Title
 	}
-	s.Tags = Tagged(s.Tags, p)
+	s.Tags = tagged(s.Tags, p)
 	if p.Archived != nil {
 		s.Archived = *p.Archived
 	}

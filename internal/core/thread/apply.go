@@ -57,7 +57,7 @@ func (d *Decider) Apply(e event.Envelope) {
 		s.begin(e, p)
 	case event.HistoryRollbackStarted:
 		if p.Plan != nil { // without files to restore its end is the fact after it
-			s.Restore = &Restore{Started: e.Seq, HistoryRollbackStarted: p}
+			s.Restore = &restore{Started: e.Seq, HistoryRollbackStarted: p}
 		}
 		s.Undo = ""
 	case event.HistoryRollbackCompleted:
@@ -133,10 +133,10 @@ func (s *State) applyTurn(e event.Envelope) {
 		s.Turn.check(e, p.Hook, nil)
 	case event.HookCompleted:
 		t.Usage = t.Usage.Add(p.Usage)
-		s.Turn.check(e, p.Hook, func(k *Checked) { k.Decision, k.Code, k.Reason = policy.Decision(p.Decision), p.Code, p.Reason })
+		s.Turn.check(e, p.Hook, func(k *checked) { k.Decision, k.Code, k.Reason = policy.Decision(p.Decision), p.Code, p.Reason })
 	case event.HookFailed:
 		t.Usage = t.Usage.Add(p.Usage)
-		s.Turn.check(e, p.Hook, func(k *Checked) { k.Failed, k.Reason = true, p.Problem.Message })
+		s.Turn.check(e, p.Hook, func(k *checked) { k.Failed, k.Reason = true, p.Problem.Message })
 	case event.PermissionRequested:
 		if c := t.call(e.IDs.Call); c != nil {
 			c.Stands = p.Stands
@@ -192,7 +192,7 @@ func (t *Turn) changeRules(p event.ThreadUpdated) {
 
 // forgetDenials lets calls be judged afresh that were denied before.
 func (t *Turn) forgetDenials() {
-	t.Tracked = slices.DeleteFunc(t.Tracked, func(o Tracked) bool { return o.Denied })
+	t.Tracked = slices.DeleteFunc(t.Tracked, func(o tracked) bool { return o.Denied })
 }
 
 func (s *State) applyStatus(p event.RunStatus) {
@@ -206,8 +206,8 @@ func (s *State) applyStatus(p event.RunStatus) {
 	if p.Phase != "takeover" || t.Step == nil {
 		return
 	}
-	if t.Step.Phase == StepRequested {
-		t.Step.Phase = StepOrphaned
+	if t.Step.Phase == stepRequested {
+		t.Step.Phase = stepOrphaned
 	}
 	for i := range t.Step.Calls {
 		if c := &t.Step.Calls[i]; c.Phase == CallRunning {
@@ -223,7 +223,7 @@ func (t *Turn) request(e event.Envelope, p event.ModelRequested) {
 		t.Nudged = t.Nudged || p.Kind == KindNudge
 	}
 	st := t.Step
-	st.Attempt, st.Phase, st.Problem = p.Attempt, StepRequested, nil
+	st.Attempt, st.Phase, st.Problem = p.Attempt, stepRequested, nil
 }
 
 func (t *Turn) answered(p event.ModelCompleted) {
@@ -231,7 +231,7 @@ func (t *Turn) answered(p event.ModelCompleted) {
 	if st == nil {
 		return
 	}
-	st.Phase, st.Stop, st.Misfit = StepAnswered, p.Stop, p.Misfit
+	st.Phase, st.Stop, st.Misfit = stepAnswered, p.Stop, p.Misfit
 	t.Partial, t.PartialText = nil, ""
 	t.Answers++
 	t.Usage = t.Usage.Add(p.Usage)
@@ -248,7 +248,7 @@ func (t *Turn) modelFailed(p event.ModelFailed) {
 	if st == nil {
 		return
 	}
-	st.Phase = StepOpen
+	st.Phase = stepOpen
 	t.Partial, t.PartialText = p.PartialRef, p.Partial
 	if p.Problem.Class == "cancelled" {
 		return
@@ -256,7 +256,7 @@ func (t *Turn) modelFailed(p event.ModelFailed) {
 	t.Failed++
 	st.Failures++
 	st.Failed++
-	st.Phase, st.Problem = StepFailed, &p.Problem
+	st.Phase, st.Problem = stepFailed, &p.Problem
 	st.RetryAt = p.RetryAt
 }
 

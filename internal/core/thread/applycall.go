@@ -53,7 +53,7 @@ func (t *Turn) applyAsk(e event.Envelope, p event.ActionRequired) {
 }
 
 func (s *State) applyAnswer(e event.Envelope, p event.ActionResolved) {
-	s.Answers = keep(append(s.Answers, Answer{e.IDs.Action, p.Decision, p.By, e.Time}), maxAnswers)
+	s.Answers = keep(append(s.Answers, answer{e.IDs.Action, p.Decision, p.By, e.Time}), maxAnswers)
 	ask, c := s.Turn.openAsk(e.IDs.Action)
 	if ask == nil {
 		return
@@ -155,8 +155,8 @@ func (s *State) applyFailure(e event.Envelope, p event.ToolFailed) {
 // things makes what others returned before stale, so it clears their counts;
 // what was denied stays counted, because that has changed nothing about it.
 func (t *Turn) track(c *Call, result belay.Digest, code string, denied bool) {
-	k := Tracked{Key: c.key()}
-	i := slices.IndexFunc(t.Tracked, func(o Tracked) bool { return o.Key == k.Key })
+	k := tracked{Key: c.key()}
+	i := slices.IndexFunc(t.Tracked, func(o tracked) bool { return o.Key == k.Key })
 	if i >= 0 {
 		k = t.Tracked[i]
 		t.Tracked = slices.Delete(t.Tracked, i, i+1)
@@ -182,7 +182,7 @@ func (t *Turn) track(c *Call, result belay.Digest, code string, denied bool) {
 	}
 	k.Denied = denied
 	if c.Changes && !denied {
-		t.Tracked = slices.DeleteFunc(t.Tracked, func(o Tracked) bool { return !o.Denied })
+		t.Tracked = slices.DeleteFunc(t.Tracked, func(o tracked) bool { return !o.Denied })
 	}
 	t.Tracked = keep(append(t.Tracked, k), maxTracked)
 	if k.Same >= loopAt && !c.Polls {

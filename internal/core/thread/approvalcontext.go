@@ -43,7 +43,7 @@ func (gs *gateState) approvalContext(c *Call, p event.PermissionEvaluated) {
 		c.Stands = gs.Grants[i].Stands
 		return
 	}
-	if i := slices.IndexFunc(gs.Wider, func(g WiderGrant) bool { return g.Key == c.key() }); i >= 0 && p.BoundaryBy == "grant" {
+	if i := slices.IndexFunc(gs.Wider, func(g widerGrant) bool { return g.Key == c.key() }); i >= 0 && p.BoundaryBy == "grant" {
 		c.Stands = gs.Wider[i].Stands
 	}
 }

@@ -56,7 +56,7 @@ func TestNoFactIsTooLong(t *testing.T) {
 	}
 	for name, run := range map[string]func(w *world){
 		"a completion": func(w *world) {
-			w.answer(w.long("complete_task", Completion{
+			w.answer(w.long("complete_task", completion{
 				Summary: heavy(20_000), NextSteps: heavy(20_000), Artifacts: append(many, heavy(20_000)), Output: json.RawMessage(`"` + strings.Repeat(`\u0001`, 20_000) + `"`)}))
 		},
 		"a completion in one piece": func(w *world) {

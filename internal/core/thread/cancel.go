@@ -32,7 +32,7 @@ func (d *decision) settleAll(class, code, why string) bool {
 	if st == nil {
 		return true
 	}
-	quiet := st.Phase != StepRequested
+	quiet := st.Phase != stepRequested
 	for i := range st.Calls {
 		c := &st.Calls[i]
 		if c.Phase == CallOver {

@@ -11,8 +11,8 @@ import (
 	"github.com/belay-run/belay/internal/policy"
 )
 
-// Checked is a checker that is asked about a call, and what it said.
-type Checked struct {
+// checked is a checker that is asked about a call, and what it said.
+type checked struct {
 	policy.Check
 	Done bool `json:"done,omitempty"`
 }
@@ -26,7 +26,7 @@ func (d *decision) checks(c *Call, q *policy.Request) (waits bool) {
 	for _, k := range d.rules.Gate().Wants(q) {
 		question, _ := json.Marshal(policy.Question{Version: 1, Checker: k.ID, Call: string(c.ID), Tool: c.Name, Args: q.Args, Paths: q.Paths,
 			Commands: q.Commands, Links: q.Links, Mode: q.Mode, Agent: q.Agent, Workspace: q.Workspace, Taint: q.Taint}) // plain data: can't fail
-		i := slices.IndexFunc(c.Checks, func(o Checked) bool { return o.ID == k.ID })
+		i := slices.IndexFunc(c.Checks, func(o checked) bool { return o.ID == k.ID })
 		switch {
 		case i < 0:
 			d.record(core.Fact{IDs: d.callIDs(c), Data: event.HookStarted{
@@ -44,16 +44,16 @@ func (d *decision) checks(c *Call, q *policy.Request) (waits bool) {
 }
 
 // check folds the outcome of a checker.
-func (t *Turn) check(e event.Envelope, hook string, done func(*Checked)) {
+func (t *Turn) check(e event.Envelope, hook string, done func(*checked)) {
 	id, ok := strings.CutPrefix(hook, checkerPrefix)
 	c := t.call(e.IDs.Call)
 	if !ok || c == nil {
 		return
 	}
-	i := slices.IndexFunc(c.Checks, func(o Checked) bool { return o.ID == id })
+	i := slices.IndexFunc(c.Checks, func(o checked) bool { return o.ID == id })
 	if i < 0 {
 		i = len(c.Checks)
-		c.Checks = append(c.Checks, Checked{Check: policy.Check{ID: id}})
+		c.Checks = append(c.Checks, checked{Check: policy.Check{ID: id}})
 	}
 	if done != nil {
 		c.Checks[i].Done = true

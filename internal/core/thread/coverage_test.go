@@ -121,7 +121,7 @@ func (m *many) answer() {
 
 // work lets the step end: what is asked is answered, what runs has a result.
 func (m *many) work() {
-	for m.d.s.Turn != nil && m.d.s.Turn.Step != nil && m.d.s.Turn.Step.Phase == StepAnswered && !m.d.s.Turn.Step.settled() {
+	for m.d.s.Turn != nil && m.d.s.Turn.Step != nil && m.d.s.Turn.Step.Phase == stepAnswered && !m.d.s.Turn.Step.settled() {
 		did := false
 		for i := range m.d.s.Turn.Step.Calls {
 			c := &m.d.s.Turn.Step.Calls[i]

@@ -98,8 +98,8 @@ func (t *Turn) used(c *Call) (n int) {
 	return n
 }
 
-// Used counts the calls of a tool that ran in a turn.
-type Used struct {
+// used counts the calls of a tool that ran in a turn.
+type used struct {
 	Tool  string `json:"tool"`
 	Calls int    `json:"calls"`
 }
@@ -115,5 +115,5 @@ func (t *Turn) ran(c *Call) {
 			return
 		}
 	}
-	t.Used = append(t.Used, Used{c.Name, 1})
+	t.Used = append(t.Used, used{c.Name, 1})
 }

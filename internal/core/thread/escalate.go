@@ -23,8 +23,8 @@ const (
 	maxTarget  = 512
 )
 
-// Blocked is an attempt that a boundary stopped.
-type Blocked struct {
+// blocked is an attempt that a boundary stopped.
+type blocked struct {
 	Problem event.Problem `json:"problem"`
 	Output  belay.Content `json:"output,omitzero"`
 	Whole   *belay.Ref    `json:"whole,omitempty"`
@@ -40,8 +40,8 @@ type Violation struct {
 	Message  string         `json:"message,omitempty"`
 }
 
-// WiderGrant is a boundary that a person gave exactly one call for the session.
-type WiderGrant struct {
+// widerGrant is a boundary that a person gave exactly one call for the session.
+type widerGrant struct {
 	Key   string       `json:"key"` // tool and argument hash
 	Bound policy.Bound `json:"bound"`
 
@@ -92,7 +92,7 @@ func (c *Call) violated(p event.SandboxViolation) {
 // blocked folds that an attempt ended by that.
 func (c *Call) blocked(p event.ToolFailed) {
 	c.Phase = CallRan
-	c.Blocked = &Blocked{Problem: p.Problem, Output: p.Output, Whole: p.Whole}
+	c.Blocked = &blocked{Problem: p.Problem, Output: p.Output, Whole: p.Whole}
 	if c.Stopped == nil { // nobody could say what it was
 		c.Stopped = &event.Stopped{Layer: "unknown"}
 	}
@@ -263,7 +263,7 @@ func (s *State) givesWider(c *Call, a *Ask, by string) core.Fact {
 
 // wider folds such a grant.
 func (gs *gateState) wider(id belay.EventID, p event.PolicyChanged) {
-	g := WiderGrant{Key: p.Tool + " " + string(p.ArgsHash), Bound: policy.Bound{Name: p.Boundary, Is: *p.Bounds}, ID: id, Tool: p.Tool, By: p.By, Stands: p.Stands}
-	gs.Wider = slices.DeleteFunc(gs.Wider, func(o WiderGrant) bool { return o.Key == g.Key })
+	g := widerGrant{Key: p.Tool + " " + string(p.ArgsHash), Bound: policy.Bound{Name: p.Boundary, Is: *p.Bounds}, ID: id, Tool: p.Tool, By: p.By, Stands: p.Stands}
+	gs.Wider = slices.DeleteFunc(gs.Wider, func(o widerGrant) bool { return o.Key == g.Key })
 	gs.Wider = keep(append(gs.Wider, g), maxWider)
 }

@@ -11,9 +11,9 @@ import (
 	"github.com/belay-run/belay/internal/policy"
 )
 
-// Revoked is an allowance that a person took back. It is gone from the rules of
+// revoked is an allowance that a person took back. It is gone from the rules of
 // turns that were submitted before.
-type Revoked struct {
+type revoked struct {
 	Tool string `json:"tool"`
 	Seq  int64  `json:"seq"` // the fact that says so
 }
@@ -105,7 +105,7 @@ func within(b *policy.Bound) belay.Digest {
 // inForce are the grants that count at a time.
 func (s *State) inForce(r *Rules, at time.Time) (all []policy.Grant) {
 	for _, g := range r.Grants {
-		if !slices.ContainsFunc(s.Revoked, func(v Revoked) bool { return v.Tool == g.Tool && v.Seq > s.Turn.Since }) {
+		if !slices.ContainsFunc(s.Revoked, func(v revoked) bool { return v.Tool == g.Tool && v.Seq > s.Turn.Since }) {
 			all = append(all, g)
 		}
 	}
@@ -173,7 +173,7 @@ func (h *handler) revoke(c belay.RevokeGrant) ([]core.Fact, error) {
 	}
 	if i := slices.IndexFunc(h.Grants, func(g policy.Grant) bool { return g.ID == p.Grant }); i >= 0 {
 		p.Tool, p.Scope = h.Grants[i].Tool, h.Grants[i].Scope
-	} else if i := slices.IndexFunc(h.Wider, func(g WiderGrant) bool { return g.ID == p.Grant }); i >= 0 {
+	} else if i := slices.IndexFunc(h.Wider, func(g widerGrant) bool { return g.ID == p.Grant }); i >= 0 {
 		p.Tool, p.Boundary = h.Wider[i].Tool, h.Wider[i].Bound.Name
 	} else {
 		return nil, belay.Errorf(belay.CodeNotFound, "the thread has no such grant").At(c.Grant).WithHint("belay grants list %s", h.Session)
@@ -194,10 +194,10 @@ func (s *State) applyGrant(e event.Envelope, p event.PolicyChanged) {
 		}
 	case p.Op == "revoked" || p.Op == "used_up":
 		if !slices.ContainsFunc(s.Grants, func(g policy.Grant) bool { return g.ID == p.Grant }) && p.Op == "revoked" && p.Boundary == "" {
-			s.Revoked = keep(append(s.Revoked, Revoked{p.Tool, e.Seq}), maxGrants)
+			s.Revoked = keep(append(s.Revoked, revoked{p.Tool, e.Seq}), maxGrants)
 		}
 		s.Grants = slices.DeleteFunc(s.Grants, func(g policy.Grant) bool { return g.ID == p.Grant })
-		s.Wider = slices.DeleteFunc(s.Wider, func(g WiderGrant) bool { return g.ID == p.Grant })
+		s.Wider = slices.DeleteFunc(s.Wider, func(g widerGrant) bool { return g.ID == p.Grant })
 	}
 }
 

@@ -8,11 +8,11 @@ import (
 	"github.com/belay-run/belay/internal/core"
 )
 
-// Held is a call of this thread that changes the workspace, or wants to, where
+// held is a call of this thread that changes the workspace, or wants to, where
 // other threads of the session do too. Whether it may is the session's word; it
 // is a fact here before the call begins, and given back by the fact that ends
 // the call, in the same decision.
-type Held struct {
+type held struct {
 	belay.Hold
 	Granted bool `json:"granted,omitempty"`
 }
@@ -69,7 +69,7 @@ func (h *handler) grantHold(c belay.GrantWorkspace) []core.Fact {
 }
 
 func (p *programState) hold(call belay.CallID) int {
-	return slices.IndexFunc(p.Holds, func(h Held) bool { return h.Call == call })
+	return slices.IndexFunc(p.Holds, func(h held) bool { return h.Call == call })
 }
 
 func (s *State) holdFact(op string, h belay.Hold) core.Fact {
@@ -89,7 +89,7 @@ func (ps *programState) applyHold(p event.HoldChange) {
 			ps.Others = *p.Others
 		}
 	case p.Op != event.HoldReleased && i < 0:
-		ps.Holds = append(ps.Holds, Held{belay.Hold{Call: p.Call, Whole: p.Whole}, p.Op == event.HoldGranted})
+		ps.Holds = append(ps.Holds, held{belay.Hold{Call: p.Call, Whole: p.Whole}, p.Op == event.HoldGranted})
 	}
 }
 

@@ -46,8 +46,8 @@ func question(c *Call, args []byte) string {
 	return in.Question
 }
 
-// Completion is what complete_task says. It was held against the tool's schema.
-type Completion struct {
+// completion is what complete_task says. It was held against the tool's schema.
+type completion struct {
 	Summary   string          `json:"summary"`
 	Artifacts []string        `json:"artifacts,omitempty"`
 	NextSteps string          `json:"nextSteps,omitempty"`
@@ -57,7 +57,7 @@ type Completion struct {
 // complete ends the turn well: the call's result and the end are one decision.
 func (d *decision) complete(c *Call, args []byte) {
 	ids := d.callIDs(c)
-	var in Completion
+	var in completion
 	if err := json.Unmarshal(args, &in); err != nil || strings.TrimSpace(in.Summary) == "" {
 		d.record(d.failed(c, event.Problem{Class: "bad_arguments", Code: "BAD_ARGUMENTS", Message: "summary is missing"}))
 		return

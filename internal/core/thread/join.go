@@ -66,7 +66,7 @@ func steer(d *decision) bool {
 	switch st := t.Step; {
 	case st == nil:
 		d.record(d.joins(msgs, t.Turn, len(d.Queue))...)
-	case st.Phase != StepAnswered:
+	case st.Phase != stepAnswered:
 		return false
 	case !st.settled():
 		d.skipRest()

@@ -37,9 +37,9 @@ const (
 	capNetwork = "network"
 )
 
-// Throughput is how a tool's attempts went lately: whole numbers, so that every
+// throughput is how a tool's attempts went lately: whole numbers, so that every
 // machine that folds the same facts has the same state.
-type Throughput struct {
+type throughput struct {
 	Tool   string `json:"tool"`
 	Micros int64  `json:"us"`              // moving average of the duration
 	Score  int64  `json:"score,omitempty"` // of failures, in thousandths
@@ -72,8 +72,8 @@ func (ps *programState) paced(tool string, millis int64, p *event.Problem) {
 		}
 	}
 	took := min(max(millis, shortest), longest) * 1000
-	k := Throughput{Tool: tool, Micros: took}
-	if i := slices.IndexFunc(ps.Pace, func(o Throughput) bool { return o.Tool == tool }); i >= 0 {
+	k := throughput{Tool: tool, Micros: took}
+	if i := slices.IndexFunc(ps.Pace, func(o throughput) bool { return o.Tool == tool }); i >= 0 {
 		k = ps.Pace[i]
 		k.Micros = (4*k.Micros + took) / 5
 		ps.Pace = slices.Delete(ps.Pace, i, i+1)
@@ -91,7 +91,7 @@ func (d *decision) widths() (w [kinds]int64) {
 	calls := d.Turn.Step.Calls
 	for i := range calls {
 		spec, ok := d.rules.Tool(calls[i].Name)
-		j := slices.IndexFunc(d.Pace, func(o Throughput) bool { return o.Tool == calls[i].Name })
+		j := slices.IndexFunc(d.Pace, func(o throughput) bool { return o.Tool == calls[i].Name })
 		if calls[i].Phase == CallOver || !ok || j < 0 {
 			continue
 		}

@@ -43,7 +43,7 @@ func TestPaceIsBoundedAndWhole(t *testing.T) {
 		s.paced(fmt.Sprint("tool", i), 1<<62, nil)
 		s.paced(fmt.Sprint("tool", i), -1, &event.Problem{Class: "timeout"})
 	}
-	if len(s.Pace) != maxPaced || s.Pace[maxPaced-1] != (Throughput{Tool: fmt.Sprint("tool", 3*maxPaced-1), Micros: (4*longest*1000 + shortest*1000) / 5, Score: loadCosts}) {
+	if len(s.Pace) != maxPaced || s.Pace[maxPaced-1] != (throughput{Tool: fmt.Sprint("tool", 3*maxPaced-1), Micros: (4*longest*1000 + shortest*1000) / 5, Score: loadCosts}) {
 		t.Errorf("%d tools, the last %+v", len(s.Pace), s.Pace[len(s.Pace)-1])
 	}
 	s = State{}
@@ -113,7 +113,7 @@ func TestScheduling(t *testing.T) {
 			}
 		}
 		for range rapid.IntRange(1, 3).Draw(rt, "steps") {
-			if turn := w.d.s.Turn; turn == nil || turn.Step.Phase == StepAnswered {
+			if turn := w.d.s.Turn; turn == nil || turn.Step.Phase == stepAnswered {
 				break // too many failures: the turn has ended, or a person is asked
 			}
 			p.started = map[belay.CallID]bool{}

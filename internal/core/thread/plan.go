@@ -10,9 +10,9 @@ import (
 	"github.com/belay-run/belay/event"
 )
 
-// MaxArtifacts bounds the names under which a thread publishes: the state
+// maxArtifacts bounds the names under which a thread publishes: the state
 // remembers the newest version of each.
-const MaxArtifacts = 100
+const maxArtifacts = 100
 
 // applyArtifact folds what a call changed that isn't a file: the thread's plan
 // and what it published.
@@ -25,7 +25,7 @@ func (s *State) applyArtifact(e event.Envelope, p event.ArtifactChanged) {
 	case "artifact":
 		version, err := strconv.Atoi(p.Version)
 		_, known := s.Published[p.Name]
-		if err != nil || p.After == nil || !known && len(s.Published) >= MaxArtifacts {
+		if err != nil || p.After == nil || !known && len(s.Published) >= maxArtifacts {
 			return
 		}
 		if s.Published == nil {

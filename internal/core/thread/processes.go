@@ -43,8 +43,8 @@ const (
 	maxTold   = 60      // bytes of a command line, and of its end, as the model sees it
 )
 
-// EndedProcess is a background process that has ended, for the note of the next step.
-type EndedProcess struct {
+// endedProcess is a background process that has ended, for the note of the next step.
+type endedProcess struct {
 	Process belay.ProcessID `json:"process"`
 	What    string          `json:"what"`
 	How     string          `json:"how"`
@@ -101,7 +101,7 @@ func (p *programState) gone(id belay.ProcessID, how string) {
 		return
 	}
 	if o.Left || o.Orphan { // what a crash took of a call can still be read
-		p.Gone = keep(append(p.Gone, EndedProcess{Process: id, What: event.CutText(strings.Join(strings.Fields(o.What), " "), maxTold), How: event.CutText(how, maxTold), Turn: o.IDs.Turn}), maxGone)
+		p.Gone = keep(append(p.Gone, endedProcess{Process: id, What: event.CutText(strings.Join(strings.Fields(o.What), " "), maxTold), How: event.CutText(how, maxTold), Turn: o.IDs.Turn}), maxGone)
 	}
 	p.Procs = slices.DeleteFunc(p.Procs, func(o Proc) bool { return o.IDs.Process == id })
 }

@@ -30,9 +30,9 @@ type Queued struct {
 	Needs []string `json:"needs,omitempty"` // what its attachments need of a model
 }
 
-// Dropped is the note to the model, before the next turn, about turns that
+// dropped is the note to the model, before the next turn, about turns that
 // didn't run because too many waited.
-type Dropped struct {
+type dropped struct {
 	Lines []string `json:"lines"`
 	More  int      `json:"more,omitempty"` // that don't fit
 }
@@ -307,7 +307,7 @@ func (q *queueState) drop(note string) {
 		return
 	}
 	if q.Dropped == nil {
-		q.Dropped = &Dropped{}
+		q.Dropped = &dropped{}
 	}
 	if len(q.Dropped.Lines) == maxDroppedLines {
 		q.Dropped.More++

@@ -36,18 +36,18 @@ func request(d *decision) bool {
 			kind = KindFinal
 		}
 		d.ask(kind)
-	case st.Phase == StepAnswered:
+	case st.Phase == stepAnswered:
 		return false
-	case st.Phase == StepRequested:
+	case st.Phase == stepRequested:
 		d.want(d.call())
-	case st.Phase == StepFailed && st.Problem.Class == "lost":
+	case st.Phase == stepFailed && st.Problem.Class == "lost":
 		d.fail(belay.Lost, "CONTENT_MISSING", st.Problem.Message)
-	case st.Phase == StepFailed && d.givesUp() && d.fallback():
-	case st.Phase == StepFailed && (!st.Problem.Retryable || st.Failures >= maxModelFailures || t.spent()):
+	case st.Phase == stepFailed && d.givesUp() && d.fallback():
+	case st.Phase == stepFailed && (!st.Problem.Retryable || st.Failures >= maxModelFailures || t.spent()):
 		d.failedForGood()
 	case st.Attempt-st.Failed >= maxAttempts:
 		d.fail(belay.Failed, "CRASH_LOOP", "the runtime stopped again and again while the model was asked")
-	case st.Phase == StepFailed && d.now.Before(st.RetryAt):
+	case st.Phase == stepFailed && d.now.Before(st.RetryAt):
 		d.want(core.Timer{Name: "model/" + string(st.ID), At: st.RetryAt})
 		d.wakeAt(st.RetryAt)
 	default:

@@ -8,8 +8,8 @@ import (
 	"github.com/belay-run/belay/internal/core"
 )
 
-// Restore is a rollback that is announced and not over.
-type Restore struct {
+// restore is a rollback that is announced and not over.
+type restore struct {
 	Started int64 `json:"started"` // the fact that announced it
 	event.HistoryRollbackStarted
 }
@@ -128,7 +128,7 @@ func (s *State) wentBack(p event.HistoryRollbackCompleted) {
 		switch {
 		case k.End > p.Target:
 			k.Back = true
-			s.Gone = slices.DeleteFunc(s.Gone, func(g EndedProcess) bool { return g.Turn == k.Turn })
+			s.Gone = slices.DeleteFunc(s.Gone, func(g endedProcess) bool { return g.Turn == k.Turn })
 		case k.End > 0 && !k.Back:
 			s.Prev = &Ended{Turn: k.Turn, Outcome: k.Outcome}
 		}

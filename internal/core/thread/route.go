@@ -99,7 +99,7 @@ func (t *Turn) applyRoute(p event.Payload) {
 		t.Tried = append(t.Tried, p.From)
 		t.Route = p.To
 		if st := t.Step; st != nil {
-			st.Phase, st.Problem, st.Failures, st.RetryAt = StepOpen, nil, 0, time.Time{}
+			st.Phase, st.Problem, st.Failures, st.RetryAt = stepOpen, nil, 0, time.Time{}
 		}
 	}
 }

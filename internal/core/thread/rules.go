@@ -94,8 +94,8 @@ type Boundary struct {
 	Decides bool   `json:"decides,omitempty"` // every call gets a boundary of its own; rules of earlier builds don't say
 }
 
-// Completion is the mode in force; required when the settings are silent.
-func (r *Rules) Completion() belay.Completion {
+// completion is the mode in force; required when the settings are silent.
+func (r *Rules) completion() belay.Completion {
 	if r.Settings.Completion == belay.CompletionConversational {
 		return belay.CompletionConversational
 	}
@@ -106,7 +106,7 @@ func (r *Rules) Completion() belay.Completion {
 // none. Where a turn is completed by a tool, the tool's output is held against
 // it instead.
 func (r *Rules) Answer() json.RawMessage {
-	if r.Completion() != belay.CompletionConversational {
+	if r.completion() != belay.CompletionConversational {
 		return nil
 	}
 	return r.Output

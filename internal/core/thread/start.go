@@ -23,7 +23,7 @@ func startTurn(d *decision) bool {
 	ids := belay.IDs{Session: d.Session, Thread: d.Thread, Turn: q.Turn, Task: q.Task, Run: q.Run}
 	d.record(d.tell()...)
 	d.record(core.Fact{IDs: ids, Data: event.TurnStarted{
-		Kind: q.Kind, Rules: q.Rules, Completion: d.rules.Completion(), Limits: d.rules.Settings.Limits,
+		Kind: q.Kind, Rules: q.Rules, Completion: d.rules.completion(), Limits: d.rules.Settings.Limits,
 	}})
 	ids.Task, ids.Run = "", ""
 	names := make([]string, len(d.rules.Tools))

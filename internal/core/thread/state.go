@@ -49,7 +49,7 @@ type State struct {
 type queueState struct {
 	Queue   []Queued       `json:"queue,omitempty"`
 	Line    belay.Queueing `json:"line,omitzero"`     // how turns are taken while one runs
-	Dropped *Dropped       `json:"dropped,omitempty"` // what made room, as far as the model knows of it
+	Dropped *dropped       `json:"dropped,omitempty"` // what made room, as far as the model knows of it
 	Undo    belay.TurnID   `json:"undo,omitempty"`    // the turn that ended and is taken back before the next begins
 	Prev    *Ended         `json:"prev,omitempty"`    // the turn that ended last, of those in force
 	Back    bool           `json:"back,omitempty"`    // the conversation went back and nothing was said since
@@ -61,29 +61,29 @@ type gateState struct {
 	Grants   []policy.Grant `json:"grants,omitempty"` // given by answers
 	Policy   belay.Digest   `json:"policy,omitempty"` // of the rules that people wrote, as they took effect last
 	Taint    []policy.Taint `json:"taint,omitempty"`  // untrusted origins of what is in the conversation
-	Answers  []Answer       `json:"answers,omitempty"`
+	Answers  []answer       `json:"answers,omitempty"`
 	LostKeys []string       `json:"lostKeys,omitempty"` // calls whose outcome is unknown
-	Revoked  []Revoked      `json:"revoked,omitempty"`  // allowances of the rules that a person took back
-	Wider    []WiderGrant   `json:"wider,omitempty"`    // boundaries that answers gave single calls
+	Revoked  []revoked      `json:"revoked,omitempty"`  // allowances of the rules that a person took back
+	Wider    []widerGrant   `json:"wider,omitempty"`    // boundaries that answers gave single calls
 }
 
 // programState is what runs, what it used, and what of the workspace it holds.
 type programState struct {
-	Pace     []Throughput       `json:"pace,omitempty"`    // of the tools, the latest last
+	Pace     []throughput       `json:"pace,omitempty"`    // of the tools, the latest last
 	Took     belay.ProgramUse   `json:"took,omitzero"`     // by programs
 	Reported belay.ProgramUse   `json:"reported,omitzero"` // of that, to the session
 	Others   belay.ProgramUse   `json:"others,omitzero"`   // by programs of the session's other threads, when it granted last
 	Use      belay.WorkspaceUse `json:"use,omitzero"`      // how the session uses the workspace
 	Shared   bool               `json:"shared,omitempty"`  // by other threads of the session too
-	Holds    []Held             `json:"holds,omitempty"`   // what its calls have of it, or asked for
+	Holds    []held             `json:"holds,omitempty"`   // what its calls have of it, or asked for
 	Procs    []Proc             `json:"procs,omitempty"`   // that run
-	Gone     []EndedProcess     `json:"gone,omitempty"`    // that ended, and the model doesn't know yet
+	Gone     []endedProcess     `json:"gone,omitempty"`    // that ended, and the model doesn't know yet
 }
 
 // fileState is what the thread knows of files, of the plan and of artifacts.
 type fileState struct {
 	Files     knownFiles                 `json:"files,omitzero"`
-	Restore   *Restore                   `json:"restore,omitempty"`
+	Restore   *restore                   `json:"restore,omitempty"`
 	Keep      *core.TakeSnapshot         `json:"keep,omitempty"` // the workspace after the turn that ended last
 	Plan      []event.PlanItem           `json:"plan,omitempty"`
 	PlanAt    int64                      `json:"planAt,omitempty"` // the fact that says so
@@ -108,8 +108,8 @@ type Ended struct {
 	Reason  string        `json:"reason,omitempty"`
 }
 
-// Answer is an action that was resolved.
-type Answer struct {
+// answer is an action that was resolved.
+type answer struct {
 	Action   belay.ActionID `json:"action"`
 	Decision string         `json:"decision"`
 	By       string         `json:"by"`
@@ -143,7 +143,7 @@ type turnUse struct {
 	Active  time.Duration `json:"active"` // driven time up to the last fact
 	Steps   int           `json:"steps"`
 	Calls   int           `json:"calls"`
-	Used    []Used        `json:"used,omitempty"` // calls by tool
+	Used    []used        `json:"used,omitempty"` // calls by tool
 	Usage   belay.Usage   `json:"usage"`
 	Failed  int           `json:"failed,omitempty"`  // requests that failed
 	Answers int           `json:"answers,omitempty"` // requests that were answered
@@ -160,7 +160,7 @@ type turnRoute struct {
 // trouble is what a turn keeps running into.
 type trouble struct {
 	Loop    string    `json:"loop,omitempty"`    // the call that repeats itself
-	Tracked []Tracked `json:"tracked,omitempty"` // recent calls, oldest first
+	Tracked []tracked `json:"tracked,omitempty"` // recent calls, oldest first
 	Failing []string  `json:"failing,omitempty"` // different failures in a row
 	Denied  bool      `json:"denied,omitempty"`  // the last call was denied
 	Denials int       `json:"denials,omitempty"` // calls that were denied
@@ -173,8 +173,8 @@ type Stop struct {
 	Back   bool   `json:"back,omitempty"` // and what it did is taken back
 }
 
-// Tracked is a call seen before in this turn.
-type Tracked struct {
+// tracked is a call seen before in this turn.
+type tracked struct {
 	Key    string       `json:"key"` // tool and argument hash
 	Result belay.Digest `json:"result,omitempty"`
 	Same   int          `json:"same,omitempty"` // times in a row with this result
@@ -189,11 +189,11 @@ type StepPhase string
 
 // The phases of a step.
 const (
-	StepOpen      StepPhase = ""          // no request is out: none was sent, or it was cancelled
-	StepRequested StepPhase = "requested" // one is out
-	StepOrphaned  StepPhase = "orphaned"  // one was out when its driver ended
-	StepFailed    StepPhase = "failed"    // the last one failed
-	StepAnswered  StepPhase = "answered"  // its calls are open until they are over
+	stepOpen      StepPhase = ""          // no request is out: none was sent, or it was cancelled
+	stepRequested StepPhase = "requested" // one is out
+	stepOrphaned  StepPhase = "orphaned"  // one was out when its driver ended
+	stepFailed    StepPhase = "failed"    // the last one failed
+	stepAnswered  StepPhase = "answered"  // its calls are open until they are over
 )
 
 // Step is one request and what follows from its answer.
@@ -255,7 +255,7 @@ type judgement struct {
 	Reason  string                 `json:"reason,omitempty"`  // of a denial
 	Hint    string                 `json:"hint,omitempty"`
 	Tags    []string               `json:"tags,omitempty"` // risks that the gate saw in it
-	Checks  []Checked              `json:"checks,omitempty"`
+	Checks  []checked              `json:"checks,omitempty"`
 	Least   belay.Level            `json:"least,omitempty"`  // the boundary's level without which it doesn't run
 	Stands  *belay.ApprovalContext `json:"stands,omitempty"` // what a person's answer is for
 	Again   *event.Again           `json:"again,omitempty"`  // why the answer that it had doesn't count any more
@@ -276,7 +276,7 @@ type attempt struct {
 // violation is what a boundary stopped of a call.
 type violation struct {
 	Stopped *event.Stopped `json:"stopped,omitempty"` // last
-	Blocked *Blocked       `json:"blocked,omitempty"` // an attempt ended by that, until something is decided
+	Blocked *blocked       `json:"blocked,omitempty"` // an attempt ended by that, until something is decided
 	Widened int            `json:"widened,omitempty"` // times that it got a wider boundary
 }
 
@@ -333,7 +333,7 @@ func (t *Turn) driven() bool {
 	if t == nil || t.Step == nil {
 		return false
 	}
-	if t.Step.Phase == StepRequested {
+	if t.Step.Phase == stepRequested {
 		return true
 	}
 	for i := range t.Step.Calls {
@@ -354,7 +354,7 @@ func (d *decision) active() time.Duration {
 
 // settled reports whether the step was answered and all its calls are over.
 func (st *Step) settled() bool {
-	if st.Phase != StepAnswered {
+	if st.Phase != stepAnswered {
 		return false
 	}
 	for i := range st.Calls {

@@ -10,9 +10,9 @@ import (
 	"github.com/belay-run/belay/internal/policy"
 )
 
-// CodeUsedUp is the code of a call whose programs would be more than its
+// codeUsedUp is the code of a call whose programs would be more than its
 // boundary lets a thread have. Nothing ran.
-const CodeUsedUp = "PROGRAMS_USED_UP"
+const codeUsedUp = "PROGRAMS_USED_UP"
 
 // programUsage is what a program took that ended by a fact.
 func programUsage(p event.Payload) (u belay.ProgramUse) {
@@ -52,7 +52,7 @@ func (d *decision) refuseOverLimit(spec belay.ToolSpec, c *Call) bool {
 	}
 	d.record(
 		core.Fact{IDs: d.callIDs(c), Data: event.SandboxViolation{Layer: layer, Op: policy.OpLimit, Target: limit, Boundary: c.Bound.Name, Reason: "the programs of this " + layer + " " + what}},
-		d.failed(c, event.Problem{Class: "denied", Code: CodeUsedUp, Message: "not run: the programs of this " + layer + " " + what + " that boundary " + c.Bound.Name + " gives them",
+		d.failed(c, event.Problem{Class: "denied", Code: codeUsedUp, Message: "not run: the programs of this " + layer + " " + what + " that boundary " + c.Bound.Name + " gives them",
 			Hint: "go on without programs, or tell the person; " + limit + " of the boundary sets it"}))
 	return true
 }

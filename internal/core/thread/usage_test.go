@@ -63,7 +63,7 @@ func TestProgramsThatUsedUpWhatAThreadHasStartNoOther(t *testing.T) {
 		if v.Layer != scope || !strings.HasPrefix(f.Problem.Message, "not run: the programs of this "+scope+" ") {
 			t.Errorf("%+v: %+v, %+v", c.limits, v, f)
 		}
-		if v.Op != policy.OpLimit || v.Target != c.want || f.Problem.Code != CodeUsedUp || f.Problem.Class != "denied" || !f.Final || !strings.Contains(f.Problem.Hint, c.want) {
+		if v.Op != policy.OpLimit || v.Target != c.want || f.Problem.Code != codeUsedUp || f.Problem.Class != "denied" || !f.Final || !strings.Contains(f.Problem.Hint, c.want) {
 			t.Errorf("%+v: %+v, %+v", c.limits, v, f)
 		}
 	}

@@ -14,8 +14,8 @@ import (
 	"strings"
 )
 
-// MaxDepth is how many arrays and objects may stand inside each other.
-const MaxDepth = 64
+// maxDepth is how many arrays and objects may stand inside each other.
+const maxDepth = 64
 
 // Kind is a kind of error in a text.
 type Kind string
@@ -156,8 +156,8 @@ func (p *parser) value(dst []byte) ([]byte, error) {
 }
 
 func (p *parser) deeper() error {
-	if len(p.path) >= MaxDepth {
-		return p.fail(Limit, p.pos, "more than %d levels of nesting", MaxDepth)
+	if len(p.path) >= maxDepth {
+		return p.fail(Limit, p.pos, "more than %d levels of nesting", maxDepth)
 	}
 	p.pos++
 	return nil

@@ -12,8 +12,8 @@ import (
 // Tool is a stand-in for a tool: what the model reads, and whether the call failed.
 type Tool func(args json.RawMessage) (text string, failed bool)
 
-// Complete is the tool whose call ends a conversation.
-const Complete = "complete_task"
+// complete is the tool whose call ends a conversation.
+const complete = "complete_task"
 
 // Conversation is the smallest agent loop around a provider: it asks, runs the
 // calls one after the other, and asks again. It keeps no facts and decides
@@ -43,7 +43,7 @@ func (c *Conversation) Run(ctx context.Context) (json.RawMessage, error) {
 		for _, p := range answer.Parts {
 			switch {
 			case p.Call == nil:
-			case p.Call.Name == Complete:
+			case p.Call.Name == complete:
 				return p.Call.Args, nil
 			default:
 				results.Parts = append(results.Parts, belay.Part{Result: c.call(p.Call)})

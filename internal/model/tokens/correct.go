@@ -28,9 +28,9 @@ type learned struct {
 	seen   int
 }
 
-// Factor is by how much estimates of a model are to be multiplied; 1 before
+// factor is by how much estimates of a model are to be multiplied; 1 before
 // anything was learned.
-func (c *Corrections) Factor(model string) float64 {
+func (c *Corrections) factor(model string) float64 {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if l, ok := c.learned[model]; ok {

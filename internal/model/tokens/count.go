@@ -59,8 +59,8 @@ func (v *vocabulary) load() *codec.Codec {
 // for does it then. An unknown name is Default.
 func Load(vocab string) { named(vocab).load() }
 
-// Loaded reports whether Count would answer without loading first.
-func Loaded(vocab string) bool { return named(vocab).is.Load() != nil }
+// loaded reports whether Count would answer without loading first.
+func loaded(vocab string) bool { return named(vocab).is.Load() != nil }
 
 // Count is the number of tokens of a text. It loads the vocabulary if it must.
 // Up to 4 KiB it is exact, up to 64 KiB it may be off by two for each 4 KiB, and

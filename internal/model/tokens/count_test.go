@@ -12,14 +12,14 @@ import (
 	"github.com/tiktoken-go/tokenizer/codec"
 )
 
-var loadedAtStart = Loaded("o200k_base") || Loaded("cl100k_base")
+var loadedAtStart = loaded("o200k_base") || loaded("cl100k_base")
 
 // Guarantee: M4.
 func TestNothingIsLoadedBeforeItIsAskedFor(t *testing.T) {
 	if loadedAtStart {
 		t.Error("starting a program loads a vocabulary")
 	}
-	if Load(Default); !Loaded(Default) || !Loaded("") {
+	if Load(Default); !loaded(Default) || !loaded("") {
 		t.Error("loading doesn't load")
 	}
 }
@@ -166,7 +166,7 @@ func TestPictures(t *testing.T) {
 		{"patches28", -5, 9, 1600},
 		{"patches32", 1 << 40, 1, 3125 * 6 / 5},
 	} {
-		if got := Pictures(c.rule, c.w, c.h); got != c.want {
+		if got := pictures(c.rule, c.w, c.h); got != c.want {
 			t.Errorf("%s %d×%d: got %d, want %d", c.rule, c.w, c.h, got, c.want)
 		}
 	}

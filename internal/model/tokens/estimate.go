@@ -78,7 +78,7 @@ func NewEstimator(p Profile, c *Corrections, size func(belay.Attachment) (width,
 // again once it is there. Messages are taken as unchanged where the first and
 // the last one of those known are the same.
 func (e *Estimator) Estimate(r model.Request) Estimate {
-	if exact := Loaded(e.p.Vocabulary); exact != e.exact {
+	if exact := loaded(e.p.Vocabulary); exact != e.exact {
 		*e = Estimator{p: e.p, c: e.c, size: e.size, exact: exact}
 	}
 	e.instructions(r)
@@ -88,11 +88,11 @@ func (e *Estimator) Estimate(r model.Request) Estimate {
 		raw += e.text(r.Note) + perMessage
 	}
 	raw = math.Ceil(raw)
-	return Estimate{Input: int64(math.Ceil(raw * e.c.Factor(e.p.Model))), Raw: int64(raw), Exact: e.exact}
+	return Estimate{Input: int64(math.Ceil(raw * e.c.factor(e.p.Model))), Raw: int64(raw), Exact: e.exact}
 }
 
-// Learn corrects later estimates by what a provider reported.
-func (e *Estimator) Learn(of Estimate, u belay.Usage) { e.c.Learn(e.p.Model, of.Raw, u) }
+// learn corrects later estimates by what a provider reported.
+func (e *Estimator) learn(of Estimate, u belay.Usage) { e.c.Learn(e.p.Model, of.Raw, u) }
 
 // text is what a text adds, in tokens of the model.
 func (e *Estimator) text(s string) float64 {
@@ -157,7 +157,7 @@ func (e *Estimator) message(m belay.Message) float64 {
 		switch {
 		case p.Image != nil:
 			w, h := e.size(*p.Image)
-			n += float64(Pictures(e.p.Pictures, w, h))
+			n += float64(pictures(e.p.Pictures, w, h))
 		case p.File != nil:
 			n += float64(min(max(p.File.Ref.Size/bytesPerToken, documentLeast), documentMost))
 		case p.Call != nil:

@@ -137,7 +137,7 @@ func TestReportsCorrectEstimates(t *testing.T) {
 	e := NewEstimator(Profile{Model: "anthropic/x"}, c, nil)
 	r := model.Request{System: strings.Repeat("word ", 1000)}
 	first := e.Estimate(r)
-	e.Learn(first, belay.Usage{Input: first.Raw * 13 / 10, Reported: true})
+	e.learn(first, belay.Usage{Input: first.Raw * 13 / 10, Reported: true})
 	if got := e.Estimate(r); got.Raw != first.Raw || got.Input < first.Raw*129/100 || got.Input > first.Raw*131/100 {
 		t.Errorf("%+v after %+v", got, first)
 	}
@@ -146,18 +146,18 @@ func TestReportsCorrectEstimates(t *testing.T) {
 		t.Error("one model's reports correct another's estimates")
 	}
 	for range 30 {
-		e.Learn(first, belay.Usage{Input: first.Raw * 8 / 10, Reported: true})
+		e.learn(first, belay.Usage{Input: first.Raw * 8 / 10, Reported: true})
 	}
-	if f := c.Factor("anthropic/x"); f < 0.79 || f > 0.81 {
+	if f := c.factor("anthropic/x"); f < 0.79 || f > 0.81 {
 		t.Errorf("the factor doesn't follow: %v", f)
 	}
 	for _, u := range []belay.Usage{{Input: 5 * first.Raw}, {Reported: true}, {Input: -1, Reported: true}} {
-		before := c.Factor("anthropic/x")
-		if e.Learn(first, u); c.Factor("anthropic/x") != before {
+		before := c.factor("anthropic/x")
+		if e.learn(first, u); c.factor("anthropic/x") != before {
 			t.Errorf("%+v taught something", u)
 		}
 	}
-	if c.Learn("short", leastRaw-1, belay.Usage{Input: 1000, Reported: true}); c.Factor("short") != 1 {
+	if c.Learn("short", leastRaw-1, belay.Usage{Input: 1000, Reported: true}); c.factor("short") != 1 {
 		t.Error("a short request taught something")
 	}
 }
@@ -170,7 +170,7 @@ func TestCorrectionsStayInBounds(t *testing.T) {
 			for n := range 500 {
 				m := fmt.Sprint("m", (n*7+i)%400)
 				c.Learn(m, 100, belay.Usage{Input: int64(1 + n*n*i), Reported: true})
-				if f := c.Factor(m); f < leastFactor || f > mostFactor {
+				if f := c.factor(m); f < leastFactor || f > mostFactor {
 					t.Errorf("%s: factor %v", m, f)
 				}
 			}

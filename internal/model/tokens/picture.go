@@ -1,6 +1,6 @@
 package tokens
 
-// Pictures is the number of tokens of a picture with so many pixels under a
+// pictures is the number of tokens of a picture with so many pixels under a
 // vendor's rule, rather too many than too few. A size of zero stands for one that
 // isn't known and is taken as that of a screen, 1920×1080. The rules are those the
 // vendors publish:
@@ -14,7 +14,7 @@ package tokens
 //   - tiles768: 258 up to 384×384, else for each square of 768 (Google, Gemini 2)
 //
 // Any other is 2,500.
-func Pictures(rule string, width, height int) int {
+func pictures(rule string, width, height int) int {
 	if width <= 0 || height <= 0 {
 		width, height = 1920, 1080
 	}

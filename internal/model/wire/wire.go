@@ -161,12 +161,12 @@ func (e *Endpoint) clean(err error) string { return e.Clean(err.Error()) }
 
 // Clean takes the key out of a text, bounds it and makes it valid.
 func (e *Endpoint) Clean(s string) string {
-	return e.Excerpt(s, maxMessage)
+	return e.excerpt(s, maxMessage)
 }
 
-// Excerpt is Clean with a bound of its own. Secrets are removed first: half a
+// excerpt is Clean with a bound of its own. Secrets are removed first: half a
 // key is a key as well.
-func (e *Endpoint) Excerpt(s string, limit int) string {
+func (e *Endpoint) excerpt(s string, limit int) string {
 	if e.Scrub != nil {
 		s = e.Scrub(s)
 	}
@@ -196,7 +196,7 @@ func (a *Answer) check(ctx context.Context) error {
 	if r.StatusCode == http.StatusOK {
 		if media, _, _ := strings.Cut(r.Header.Get("Content-Type"), ";"); strings.TrimSpace(strings.ToLower(media)) != "text/event-stream" {
 			head, _ := io.ReadAll(io.LimitReader(a.Body, maxProblem))
-			return &model.Error{Class: "bad_request", Code: "NO_STREAM", Message: a.e.Clean(fmt.Sprintf("%s: the answer is %q and no stream: %s", a.e.Name, r.Header.Get("Content-Type"), a.e.Excerpt(string(head), 200)))}
+			return &model.Error{Class: "bad_request", Code: "NO_STREAM", Message: a.e.Clean(fmt.Sprintf("%s: the answer is %q and no stream: %s", a.e.Name, r.Header.Get("Content-Type"), a.e.excerpt(string(head), 200)))}
 		}
 		return nil
 	}
@@ -230,7 +230,7 @@ func (e *Endpoint) Failure(status int, h http.Header, body []byte, now time.Time
 // classOf is the class of a failure by its status, then by what the body says.
 func classOf(status int, code, text string) string {
 	switch {
-	case Overflowed(code, text):
+	case overflowed(code, text):
 		return "overflow"
 	case status == 401 || status == 402 || status == 403 || code == badKey:
 		return "auth"
@@ -249,9 +249,9 @@ func classOf(status int, code, text string) string {
 // badKey is what Google calls a key that isn't one; the status is 400.
 const badKey = "API_KEY_INVALID"
 
-// Overflowed reports whether a failure means that the conversation is too long
+// overflowed reports whether a failure means that the conversation is too long
 // for the model; vendors have no common code for it.
-func Overflowed(code, text string) bool {
+func overflowed(code, text string) bool {
 	if code == "context_length_exceeded" || code == "exceed_context_size_error" {
 		return true
 	}

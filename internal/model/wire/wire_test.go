@@ -344,7 +344,7 @@ func TestHalfAKeyIsTakenOutToo(t *testing.T) {
 			t.Errorf("half a key is left: …%s", got[len(got)-40:])
 		}
 	}
-	if got := e.Excerpt(strings.Repeat("y", 195)+key, 200); strings.Contains(got, "sk-") {
+	if got := e.excerpt(strings.Repeat("y", 195)+key, 200); strings.Contains(got, "sk-") {
 		t.Errorf("half a key is left: …%s", got[len(got)-20:])
 	}
 }

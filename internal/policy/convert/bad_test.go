@@ -99,7 +99,7 @@ func TestOnlyWhatIsNewWidens(t *testing.T) {
 // Whatever a file holds, reading it ends with rules or with an error that says
 // where.
 func FuzzRead(f *testing.F) {
-	for _, format := range Formats {
+	for _, format := range formats {
 		for _, c := range readCases(f, "testdata/"+string(format)+".txt") {
 			f.Add(string(format), whole(format, c.in))
 		}

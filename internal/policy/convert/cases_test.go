@@ -51,7 +51,7 @@ func whole(f Format, in string) string {
 // Guarantee: G46.
 func TestEachFormatByItsTable(t *testing.T) {
 	least := map[Format]int{Gemini: 25, Claude: 25, OpenClaw: 12, Cowork: 12}
-	for _, f := range Formats {
+	for _, f := range formats {
 		file := "testdata/" + string(f) + ".txt"
 		cases := readCases(t, file)
 		if len(cases) < least[f] {
@@ -100,7 +100,7 @@ func told(f Format, in string) string {
 
 // What is written as YAML and read again is the same.
 func TestWhatIsWrittenIsReadAgain(t *testing.T) {
-	for _, f := range Formats {
+	for _, f := range formats {
 		for _, c := range readCases(t, "testdata/"+string(f)+".txt") {
 			r, err := Read(f, []byte(whole(f, c.in)), Options{Name: "F", Home: "/home/u"})
 			if err != nil || len(r.Document.Rules) == 0 {

@@ -31,8 +31,8 @@ const (
 	Cowork   Format = "cowork"   // the policy JSON of Cowork, version 1.0
 )
 
-// Formats in the order help prints them.
-var Formats = []Format{Gemini, Claude, OpenClaw, Cowork}
+// formats in the order help prints them.
+var formats = []Format{Gemini, Claude, OpenClaw, Cowork}
 
 // maxBytes bounds a file. Rules that people write are far smaller.
 const maxBytes = 4 << 20

@@ -96,7 +96,7 @@ func denials(r *Result) (out []string) {
 func TestNothingOfASourceIsSilent(t *testing.T) {
 	values := []any{true, false, nil, 1.0, "deny", "", []any{}, []any{"Bash"}, map[string]any{}, map[string]any{"deny": []any{"*"}}, map[string]any{"x": map[string]any{"y": 1.0}}}
 	rapid.Check(t, func(t *rapid.T) {
-		f := rapid.SampledFrom(Formats).Draw(t, "format")
+		f := rapid.SampledFrom(formats).Draw(t, "format")
 		var doc map[string]any
 		if err := json.Unmarshal([]byte(wholes[f]), &doc); err != nil {
 			t.Fatal(err)

@@ -70,7 +70,7 @@ func (s *start) subcommand(p *program, operands []word) {
 		return
 	}
 	if q == nil {
-		s.raise(Join(p.class, Destructive), "nothing is known about "+base+" "+clip(operands[0].text))
+		s.raise(join(p.class, Destructive), "nothing is known about "+base+" "+clip(operands[0].text))
 		return
 	}
 	s.group = name

@@ -38,8 +38,8 @@ func (c Class) Rank() int {
 	return len(classes) - 1
 }
 
-// Join is the stricter of two classes.
-func Join(a, b Class) Class {
+// join is the stricter of two classes.
+func join(a, b Class) Class {
 	if b.Rank() > a.Rank() {
 		return b
 	}
@@ -150,7 +150,7 @@ func absolute(p string) string {
 // raise makes the whole at least as strict as c.
 func (a *analysis) raise(c Class, reason string) {
 	if c.Rank() > a.class.Rank() || len(a.commands) == 0 && a.reason == "nothing runs" {
-		a.class, a.reason = Join(a.class, c), reason
+		a.class, a.reason = join(a.class, c), reason
 	}
 }
 

@@ -12,12 +12,12 @@ import (
 	"github.com/belay-run/belay/internal/policy"
 )
 
-// Candidates are rules of the tier user that would give a call another verdict,
+// candidates are rules of the tier user that would give a call another verdict,
 // and speak of as little else as can be said: of a command line one for each
 // simple command that needs one. They were tried: none are returned that don't
 // change the verdict, or that fail their own examples; none that allow what is
 // asked about because of taint.
-func Candidates(set *policy.Set, r policy.Request, want policy.Decision) []policy.Rule {
+func candidates(set *policy.Set, r policy.Request, want policy.Decision) []policy.Rule {
 	if set == nil || r.Tool.Handled != "" {
 		return nil
 	}
@@ -39,7 +39,7 @@ func Candidates(set *policy.Set, r policy.Request, want policy.Decision) []polic
 		proven(&rules[i])
 		rules[i].ID = fresh(set, rules[:i], rules[i].ID)
 	}
-	with, err := Add(set, rules...)
+	with, err := add(set, rules...)
 	if err != nil || policy.Evaluate(with, &r).Decision != want {
 		return nil
 	}
@@ -49,8 +49,8 @@ func Candidates(set *policy.Set, r policy.Request, want policy.Decision) []polic
 // maxDrafts is how many rules are drafted for one call.
 const maxDrafts = 5
 
-// Add is a set with more rules.
-func Add(set *policy.Set, rules ...policy.Rule) (*policy.Set, error) {
+// add is a set with more rules.
+func add(set *policy.Set, rules ...policy.Rule) (*policy.Set, error) {
 	d := *set.Document()
 	d.Rules = slices.Concat(d.Rules, rules)
 	return policy.Compile(d)

@@ -18,20 +18,20 @@ type Content func(belay.Digest) ([]byte, error)
 
 // Why a recorded call can't be judged again.
 const (
-	LostRules     = "rules"     // the rules of its turn are gone
-	LostArguments = "arguments" // its arguments are kept by reference, and gone
-	LostCall      = "call"      // the facts before it are gone, so what it was is unknown
-	LostForeign   = "foreign"   // another build recorded it, in a form this one can't read
-	LostTool      = "tool"      // the turn had no such tool: no rule decides that
-	LostChecker   = "checker"   // a checker decided, and its answer isn't repeated
-	LostStopped   = "stopped"   // it was about a wider boundary for a call that one stopped: no rule decides that
+	lostRules     = "rules"     // the rules of its turn are gone
+	lostArguments = "arguments" // its arguments are kept by reference, and gone
+	lostCall      = "call"      // the facts before it are gone, so what it was is unknown
+	lostForeign   = "foreign"   // another build recorded it, in a form this one can't read
+	lostTool      = "tool"      // the turn had no such tool: no rule decides that
+	lostChecker   = "checker"   // a checker decided, and its answer isn't repeated
+	lostStopped   = "stopped"   // it was about a wider boundary for a call that one stopped: no rule decides that
 )
 
 // LostWords says the reasons for people.
 var LostWords = map[string]string{
-	LostRules: "the rules of the turn are gone", LostArguments: "the arguments were kept by reference and are gone", LostCall: "the facts before the call are gone",
-	LostForeign: "another build recorded the decision, in a form that this one can't read", LostTool: "the turn had no such tool, which no rule decides",
-	LostChecker: "a checker decided, and its answer isn't repeated", LostStopped: "a boundary had stopped the call, and no rule decides about a wider one",
+	lostRules: "the rules of the turn are gone", lostArguments: "the arguments were kept by reference and are gone", lostCall: "the facts before the call are gone",
+	lostForeign: "another build recorded the decision, in a form that this one can't read", lostTool: "the turn had no such tool, which no rule decides",
+	lostChecker: "a checker decided, and its answer isn't repeated", lostStopped: "a boundary had stopped the call, and no rule decides about a wider one",
 }
 
 // Case is one recorded decision and the question it answered.
@@ -86,7 +86,7 @@ func (r *Reader) Apply(e event.Envelope) (*Case, error) {
 		return r.asked(d, e, p)
 	case event.Unknown:
 		if p.Type == "permission.evaluated" {
-			return &Case{Event: e.ID(), IDs: e.IDs, Lost: LostForeign}, nil
+			return &Case{Event: e.ID(), IDs: e.IDs, Lost: lostForeign}, nil
 		}
 	}
 	return nil, nil
@@ -99,21 +99,21 @@ func (r *Reader) asked(d *thread.Decider, e event.Envelope, p event.PermissionEv
 	call := s.CallOf(e.IDs.Call)
 	switch {
 	case call == nil:
-		c.Lost = LostCall
+		c.Lost = lostCall
 		return c, nil
 	case p.Rule == "builtin/unknown-tool":
-		c.Lost = LostTool
+		c.Lost = lostTool
 		return c, nil
 	case call.Blocked != nil:
-		c.Lost = LostStopped
+		c.Lost = lostStopped
 		return c, nil
 	case p.Source == "checker":
-		c.Lost = LostChecker
+		c.Lost = lostChecker
 		return c, nil
 	}
 	rules, err := r.rulesOf(s.Turn.Rules.Digest)
 	if errors.Is(err, ErrGone) {
-		c.Lost = LostRules
+		c.Lost = lostRules
 		return c, nil
 	}
 	if err != nil {
@@ -123,7 +123,7 @@ func (r *Reader) asked(d *thread.Decider, e event.Envelope, p event.PermissionEv
 	if call.ArgsRef != nil {
 		args, err = r.get(call.ArgsRef.Digest)
 		if errors.Is(err, ErrGone) {
-			c.Lost = LostArguments
+			c.Lost = lostArguments
 			return c, nil
 		}
 		if err != nil {
@@ -133,7 +133,7 @@ func (r *Reader) asked(d *thread.Decider, e event.Envelope, p event.PermissionEv
 	c.Gate = rules.Gate()
 	var known bool
 	if c.Request, known = s.Asked(rules, e.IDs.Call, args, e.Time); !known {
-		c.Lost = LostTool
+		c.Lost = lostTool
 	}
 	return c, nil
 }

@@ -225,7 +225,7 @@ func advise(set *policy.Set, r policy.Request, v policy.Verdict) []Next {
 	if v.Decision == policy.Allow {
 		want, effect = policy.Ask, "asks about such calls"
 	}
-	if rules := Candidates(set, r, want); len(rules) > 0 {
+	if rules := candidates(set, r, want); len(rules) > 0 {
 		out = append(out, Next{Rules: rules, Effect: effect + "; write it to your policy.yaml"})
 	}
 	switch {

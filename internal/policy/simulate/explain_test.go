@@ -134,13 +134,13 @@ func TestAnOfferedRuleDoesWhatIsSaid(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		set, r := compiled(t, anyRules(t, 0)...), anyRequest(t)
 		want := rapid.SampledFrom([]policy.Decision{policy.Allow, policy.Ask}).Draw(t, "want")
-		rules := Candidates(set, r, want)
+		rules := candidates(set, r, want)
 		if len(rules) == 0 {
 			return
 		}
 		offered++
 		before := policy.Evaluate(set, &r)
-		with, err := Add(set, rules...)
+		with, err := add(set, rules...)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -161,11 +161,11 @@ func TestAnOfferedRuleDoesWhatIsSaid(t *testing.T) {
 	}
 	args := []byte(`{"command":"curl https://x.org/a"}`)
 	r := policy.Request{Tool: exec, Args: args, Mode: belay.ModeDefault, Workspace: "/w", Level: "L0", Network: "full", Commands: policy.CommandsOf(exec, args, policy.Place{Workspace: "/w"})}
-	if len(Candidates(compiled(t), r, policy.Allow)) != 1 {
+	if len(candidates(compiled(t), r, policy.Allow)) != 1 {
 		t.Error("no rule is offered for a host")
 	}
 	r.Taint = []policy.Taint{{Kind: "web", Origin: "x.org"}}
-	if got := Candidates(compiled(t), r, policy.Allow); len(got) > 0 {
+	if got := candidates(compiled(t), r, policy.Allow); len(got) > 0 {
 		t.Errorf("%+v is offered to a tainted thread", got)
 	}
 }
@@ -190,7 +190,7 @@ func TestARuleIsOfferedForWhatWasAsked(t *testing.T) {
 			r.Paths = []string{in.Path}
 		}
 		got := ""
-		for _, x := range Candidates(compiled(t), r, policy.Allow) {
+		for _, x := range candidates(compiled(t), r, policy.Allow) {
 			m, err := json.Marshal(x.Match)
 			if err != nil {
 				t.Fatal(err)

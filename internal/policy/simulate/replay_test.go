@@ -152,7 +152,7 @@ func TestAWiderBoundaryIsNoChangeOfTheRules(t *testing.T) {
 	l.add(ids, event.ToolFailed{Name: "exec", Attempt: 1, Problem: event.Problem{Class: "denied", Code: thread.CodeViolation}})
 	l.add(ids, event.PermissionEvaluated{Tool: "exec", Decision: "ask", Source: "rule", Rule: "builtin/escalation", Tier: policy.TierDefault, ReasonCode: thread.CodeViolation})
 	sum, changes := l.replay(t, policy.Builtin())
-	if sum.Decisions != 2 || sum.Same != 1 || sum.Lost[LostStopped] != 1 || len(changes) > 0 {
+	if sum.Decisions != 2 || sum.Same != 1 || sum.Lost[lostStopped] != 1 || len(changes) > 0 {
 		t.Errorf("got %+v, %+v", sum, changes)
 	}
 }
@@ -195,7 +195,7 @@ func TestWhatIsLostIsNeverUnchanged(t *testing.T) {
 	l.add(belay.IDs{Call: "call_other"}, event.PermissionEvaluated{Decision: "allow", Tool: "exec"})
 	l.add(belay.IDs{Call: "call_3"}, event.Unknown{Type: "permission.evaluated", Raw: []byte(`{"verdict":7}`)})
 	sum, changes := l.replay(t, gate)
-	want := map[string]int{LostArguments: 1, LostTool: 1, LostChecker: 1, LostCall: 1, LostForeign: 1}
+	want := map[string]int{lostArguments: 1, lostTool: 1, lostChecker: 1, lostCall: 1, lostForeign: 1}
 	if !maps.Equal(sum.Lost, want) || sum.Decisions != 6 || sum.Same != 1 || len(changes) > 0 || sum.Unjudged() != 5 {
 		t.Errorf("got %+v, %+v", sum, changes)
 	}
@@ -211,7 +211,7 @@ func TestWhatIsLostIsNeverUnchanged(t *testing.T) {
 		t.Errorf("long arguments that are there: %+v", sum)
 	}
 	delete(l.content, l.rules.Digest)
-	if sum, _ = l.replay(t, gate); sum.Lost[LostRules] != 3 || sum.Same != 0 {
+	if sum, _ = l.replay(t, gate); sum.Lost[lostRules] != 3 || sum.Same != 0 {
 		t.Errorf("without the turn's rules: %+v", sum)
 	}
 }

@@ -197,7 +197,7 @@ func (a *AskStats) Suggest(set *policy.Set, least, most int) []*Suggestion {
 		rule := w.rule()
 		rule.ID = fresh(set, taken, rule.ID)
 		proven(&rule)
-		with, err := Add(set, rule)
+		with, err := add(set, rule)
 		if err != nil {
 			continue
 		}
@@ -240,7 +240,7 @@ func (s *Suggestion) withOf(set *policy.Set) *policy.Set {
 	with, made := s.with[set]
 	if !made {
 		var err error
-		if with, err = Add(set, s.Rule); err != nil {
+		if with, err = add(set, s.Rule); err != nil {
 			with, s.unsafe = nil, true
 		}
 		s.with[set] = with

@@ -196,7 +196,7 @@ func TestASuggestionReachesNoFurtherThanWhatWasAsked(t *testing.T) {
 				r.Tool.Name == "write" && len(r.Paths) == 1 && path.Dir(r.Paths[0]) == "src"
 		}
 		hold := func(what string, rules ...policy.Rule) {
-			with, err := Add(set, rules...)
+			with, err := add(set, rules...)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -210,7 +210,7 @@ func TestASuggestionReachesNoFurtherThanWhatWasAsked(t *testing.T) {
 			}
 		}
 		for _, c := range calls {
-			if rules := Candidates(set, c, policy.Allow); len(rules) > 0 {
+			if rules := candidates(set, c, policy.Allow); len(rules) > 0 {
 				hold("what is offered for "+string(c.Args), rules...)
 			}
 		}
@@ -248,7 +248,7 @@ func TestASuggestionIsWhatItSays(t *testing.T) {
 		_, got := l.suggest(t, set, 1, 5)
 		for _, s := range got {
 			found++
-			with, err := Add(set, s.Rule)
+			with, err := add(set, s.Rule)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -23,7 +23,7 @@ const (
 // each call's result follows it.
 type builder struct {
 	name    func(int) belay.CallID
-	left    *Left
+	left    *left
 	emit    func(Message) bool
 	stopped bool
 

@@ -34,14 +34,14 @@ func (l Loss) String() string {
 	return fmt.Sprintf("%d × %s (line%s %s%s)", l.Count, l.What, s, strings.Join(where, ", "), more)
 }
 
-// Left collects losses. found is what a reading of the lines added.
-type Left struct {
+// left collects losses. found is what a reading of the lines added.
+type left struct {
 	order []string
 	by    map[string]*Loss
-	found *Left
+	found *left
 }
 
-func (l *Left) add(what string, line int) {
+func (l *left) add(what string, line int) {
 	loss := l.by[what]
 	if loss == nil {
 		if l.by == nil {
@@ -68,7 +68,7 @@ func (l *Left) add(what string, line int) {
 // maxKinds bounds how many kinds of losses are listed.
 const maxKinds = 60
 
-func (l *Left) list() []Loss {
+func (l *left) list() []Loss {
 	out := make([]Loss, 0, len(l.order))
 	for _, what := range l.order {
 		out = append(out, *l.by[what])
@@ -76,8 +76,8 @@ func (l *Left) list() []Loss {
 	return out
 }
 
-func (l *Left) clone() *Left {
-	c := &Left{order: slices.Clone(l.order), by: map[string]*Loss{}}
+func (l *left) clone() *left {
+	c := &left{order: slices.Clone(l.order), by: map[string]*Loss{}}
 	for what, loss := range maps.All(l.by) {
 		copied := *loss
 		copied.Lines = slices.Clone(loss.Lines)

@@ -65,13 +65,13 @@ type About struct {
 type Conversation struct {
 	About About
 	file  *lines
-	left  *Left
+	left  *left
 	play  func(b *builder) error // tells the builder what the lines say
 }
 
 // Open looks through a transcript and chooses what of it counts.
 func Open(ctx context.Context, file io.ReaderAt, size int64, f Format) (*Conversation, error) {
-	c := &Conversation{file: &lines{ctx: ctx, file: file, size: size}, left: &Left{}}
+	c := &Conversation{file: &lines{ctx: ctx, file: file, size: size}, left: &left{}}
 	var err error
 	switch f {
 	case Own:

@@ -61,7 +61,7 @@ func (a Answer) String() string {
 		fmt.Fprintf(&b, "\nFacts:\n")
 	}
 	for _, f := range a.Facts {
-		fmt.Fprintf(&b, "  %s  %s\n", Short(string(f.Event)), f.Text)
+		fmt.Fprintf(&b, "  %s  %s\n", short(string(f.Event)), f.Text)
 	}
 	if len(a.Next) > 0 {
 		fmt.Fprintf(&b, "\nNext:\n")

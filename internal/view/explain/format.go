@@ -9,9 +9,9 @@ import (
 	"github.com/belay-run/belay"
 )
 
-// Short is an id as far as it tells it from its neighbours: of a minted one the
+// short is an id as far as it tells it from its neighbours: of a minted one the
 // time it was made, of a derived one eight digits. It can be given to Why.
-func Short(id string) string {
+func short(id string) string {
 	prefix, rest, ok := strings.Cut(id, "_")
 	if !ok || len(rest) != 36 || rest[8] != '-' || rest[13] != '-' || rest[18] != '-' {
 		return cut(id, 24)

@@ -207,7 +207,7 @@ func TestIDsMayBeShort(t *testing.T) {
 		{"turn_1", "turn", "turn_1", ""},
 		{"turn_0193", "turn", "turn_01938a7c-0001-7000-8000-000000000000", ""},
 		{"01938a7c-0001", "turn", "turn_01938a7c-0001-7000-8000-000000000000", ""},
-		{Short("turn_01938a7c-0001-7000-8000-000000000000"), "turn", "turn_01938a7c-0001-7000-8000-000000000000", ""},
+		{short("turn_01938a7c-0001-7000-8000-000000000000"), "turn", "turn_01938a7c-0001-7000-8000-000000000000", ""},
 		{"sess", "session", "sess_1", ""},
 		{"call_", "", "", "usage"},
 		{"turn", "", "", "usage"},
@@ -236,7 +236,7 @@ func TestShortTellsNeighboursApart(t *testing.T) {
 		"mine":                                 "mine",
 		"turn_of-the-night-of-the-long-knives": "turn_of-the-night-of-the…",
 	} {
-		if got := Short(id); got != want {
+		if got := short(id); got != want {
 			t.Errorf("Short(%s) = %s, want %s", id, got, want)
 		}
 	}

@@ -21,16 +21,16 @@ func about(e event.Envelope) string {
 	ids := e.IDs
 	switch p := e.Data.(type) {
 	case event.ToolCatalogResolved: // its call and step are placeholders
-		return Short(string(ids.Turn))
+		return short(string(ids.Turn))
 	case event.SessionUpdated:
-		return join(" ", Short(string(ids.Session)), when(Short(string(p.Turn)), "gives %s"))
+		return join(" ", short(string(ids.Session)), when(short(string(p.Turn)), "gives %s"))
 	}
 	for _, id := range []string{
 		string(ids.Action), string(ids.Process), string(ids.Call), string(ids.Step), string(ids.Turn), string(ids.Run),
 		string(ids.Task), string(ids.Subagent), string(ids.Item), string(ids.Job), string(ids.Thread), string(ids.Session),
 	} {
 		if id != "" {
-			return Short(id)
+			return short(id)
 		}
 	}
 	return ""
@@ -65,7 +65,7 @@ func saysSession(p event.Payload) (string, bool) {
 		}
 		used := ""
 		if p.Used != nil {
-			used = Short(string(p.Used.Thread)) + " used " + programUse(p.Used.ProgramUse)
+			used = short(string(p.Used.Thread)) + " used " + programUse(p.Used.ProgramUse)
 		}
 		return join(", ", when(p.Title, `"%s"`), settings, labels(p), used), true
 	case event.ThreadStarted:
@@ -107,9 +107,9 @@ func forkedFrom(f *belay.Fork) string {
 	case f == nil:
 		return ""
 	case f.Turn == "":
-		return "forked from " + Short(string(f.Session)) + " before its first turn"
+		return "forked from " + short(string(f.Session)) + " before its first turn"
 	}
-	return "forked from " + Short(string(f.Session)) + " after " + Short(string(f.Turn))
+	return "forked from " + short(string(f.Session)) + " after " + short(string(f.Turn))
 }
 
 func importedFrom(i *belay.Import) string {
@@ -136,7 +136,7 @@ func saysTurn(p event.Payload) (string, bool) {
 		if !p.Until.IsZero() {
 			until = "until " + clock(p.Until)
 		}
-		return join(", ", join(" by ", join(" ", p.Status, p.Phase), p.By), when(Short(p.WaitingFor), "for %s"), until, p.Reason), true
+		return join(", ", join(" by ", join(" ", p.Status, p.Phase), p.By), when(short(p.WaitingFor), "for %s"), until, p.Reason), true
 	}
 	return "", false
 }
@@ -161,7 +161,7 @@ func saysQueue(p event.QueueChanged) string {
 			policy = join(" ", policy, "quiet "+q.Quiet.String())
 		}
 	}
-	return join(", ", join(" ", p.Op, Short(string(p.Turn)), string(p.Mode), place), when(Short(string(p.Into)), "part of %s now"), when(p.By, "by %s"), policy, quote(p.Note))
+	return join(", ", join(" ", p.Op, short(string(p.Turn)), string(p.Mode), place), when(short(string(p.Into)), "part of %s now"), when(p.By, "by %s"), policy, quote(p.Note))
 }
 
 func saysTask(p event.Payload) (string, bool) {
@@ -178,7 +178,7 @@ func saysTask(p event.Payload) (string, bool) {
 	case event.TaskCancelRequested:
 		return join(", ", when(p.By, "by %s"), p.Reason), true
 	case event.TaskAttemptStarted:
-		return join(", ", fmt.Sprintf("attempt %d", p.Number), "turn "+Short(string(p.Turn)), p.Purpose), true
+		return join(", ", fmt.Sprintf("attempt %d", p.Number), "turn "+short(string(p.Turn)), p.Purpose), true
 	case event.TaskAttemptCompleted:
 		return quote(p.Summary.Text), true
 	case event.TaskAttemptFailed:
@@ -427,7 +427,7 @@ func saysHistory(p event.Payload) (string, bool) {
 		}
 		after := "before the first turn"
 		if to != "" {
-			after = "to the end of " + Short(to)
+			after = "to the end of " + short(to)
 		}
 		return join(" ", what, "back", after) + when(plural(count, "turn"), ", %s taken back")
 	}

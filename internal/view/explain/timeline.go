@@ -80,7 +80,7 @@ func (l *lines) note(depth int, e *event.Envelope, format string, args ...any) {
 
 func (l *lines) session(x *session) {
 	if x.created != nil {
-		l.add(0, "session", string(x.id), x.created, x.created, "session %s %s", Short(string(x.id)), says(*x.created))
+		l.add(0, "session", string(x.id), x.created, x.created, "session %s %s", short(string(x.id)), says(*x.created))
 	}
 	for _, e := range x.refused {
 		l.note(0, e, "refused: %s", says(*e))
@@ -104,7 +104,7 @@ func (l *lines) task(t *task) {
 				how = string(p.Outcome) + ": " + p.Reason
 			}
 		}
-		l.add(0, "task", string(a.id), from, from, "task %s attempt %d %s: %s", Short(string(t.id)), i+1, Short(string(a.id)), how)
+		l.add(0, "task", string(a.id), from, from, "task %s attempt %d %s: %s", short(string(t.id)), i+1, short(string(a.id)), how)
 	}
 }
 
@@ -119,7 +119,7 @@ func (l *lines) turn(t *turn) {
 			text = " " + quote(p.Text.Text)
 		}
 	}
-	l.add(0, "turn", string(t.ids.Turn), from, t.ended, "turn %s%s: %s", Short(string(t.ids.Turn)), text, state(t))
+	l.add(0, "turn", string(t.ids.Turn), from, t.ended, "turn %s%s: %s", short(string(t.ids.Turn)), text, state(t))
 	var notes []*event.Envelope
 	notes = append(append(append(notes, t.takeovers...), t.updates...), t.stop)
 	for _, st := range t.steps {
@@ -173,7 +173,7 @@ func state(t *turn) string {
 		case !t.begun():
 			return "waits in the queue"
 		case a != nil:
-			return "waits for a person (" + Short(string(a.id)) + ")"
+			return "waits for a person (" + short(string(a.id)) + ")"
 		}
 		return "runs"
 	}

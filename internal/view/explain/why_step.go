@@ -12,7 +12,7 @@ func (st *step) why() Answer {
 	a := Answer{Kind: "step", ID: string(st.id)}
 	p, first := st.request()
 	t := st.turn
-	a.head("Step %d of turn %s called the model %s", st.n, Short(string(t.ids.Turn)), st.because(p))
+	a.head("Step %d of turn %s called the model %s", st.n, short(string(t.ids.Turn)), st.because(p))
 	a.stands(first)
 	if before := st.before(); before != nil && p.Kind != "" {
 		a.stands(before.answer)

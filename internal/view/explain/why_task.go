@@ -16,20 +16,20 @@ func (s *story) whyTask(t *task) Answer {
 	a.Kind, a.ID, a.Says = "task", string(t.id), nil
 	switch {
 	case t.ended != nil:
-		a.head("Task %s is over: %s", Short(string(t.id)), says(*t.ended))
+		a.head("Task %s is over: %s", short(string(t.id)), says(*t.ended))
 	case t.cancel != nil:
-		a.head("Task %s is being cancelled: %s", Short(string(t.id)), says(*t.cancel))
+		a.head("Task %s is being cancelled: %s", short(string(t.id)), says(*t.cancel))
 	default:
-		a.head("Task %s runs.", Short(string(t.id)))
+		a.head("Task %s runs.", short(string(t.id)))
 	}
 	for i, x := range t.attempts {
 		switch p := payload(x.ended).(type) {
 		case event.TaskAttemptCompleted:
-			a.say("Attempt %d (%s) completed.", i+1, Short(string(x.id)))
+			a.say("Attempt %d (%s) completed.", i+1, short(string(x.id)))
 		case event.TaskAttemptFailed:
-			a.say("Attempt %d (%s) ended %s: %s.", i+1, Short(string(x.id)), p.Outcome, p.Reason)
+			a.say("Attempt %d (%s) ended %s: %s.", i+1, short(string(x.id)), p.Outcome, p.Reason)
 		default:
-			a.say("Attempt %d (%s) hasn't ended.", i+1, Short(string(x.id)))
+			a.say("Attempt %d (%s) hasn't ended.", i+1, short(string(x.id)))
 		}
 	}
 	for _, r := range t.retries {
@@ -54,7 +54,7 @@ func (s *story) whyRun(x *attempt) Answer {
 	if t := s.turnBy[p.Turn]; t != nil {
 		a = s.whyTurn(t)
 	} else {
-		a.head("Attempt %s was given to its thread, which hasn't taken it up.", Short(string(x.id)))
+		a.head("Attempt %s was given to its thread, which hasn't taken it up.", short(string(x.id)))
 		if e := cmp.Or(x.started, x.ended); e != nil {
 			a.next("drives the session, if no process does", "belay sessions resume %s", e.IDs.Session)
 		}

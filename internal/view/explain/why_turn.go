@@ -51,7 +51,7 @@ func (t *turn) plan() (last *event.Envelope) {
 }
 
 func (s *story) whyCompleted(a *Answer, t *turn, p event.TurnCompleted) {
-	a.head("Turn %s completed (exit code 0).", Short(string(t.ids.Turn)))
+	a.head("Turn %s completed (exit code 0).", short(string(t.ids.Turn)))
 	a.say("Its summary: %s", quote(p.Summary.Text))
 	if c := t.completion(); c != nil {
 		a.say("The model called %s, and it was accepted.", c.name)
@@ -80,7 +80,7 @@ func (t *turn) completion() *call {
 }
 
 func (s *story) whyFailed(a *Answer, t *turn, p event.TurnFailed) {
-	a.head("Turn %s ended %s (%s, exit code %d): %s", Short(string(t.ids.Turn)), p.Outcome, p.Code, p.Outcome.ExitCode(), p.Reason)
+	a.head("Turn %s ended %s (%s, exit code %d): %s", short(string(t.ids.Turn)), p.Outcome, p.Code, p.Outcome.ExitCode(), p.Reason)
 	if e, ok := endingOf(p.Code); ok {
 		a.say("%s", e.means)
 		e.details(a, t)
@@ -381,7 +381,7 @@ func rulesMissing(a *Answer, t *turn) {
 
 // whyUnfinished explains what a turn is at.
 func (s *story) whyUnfinished(a *Answer, t *turn) {
-	id := Short(string(t.ids.Turn))
+	id := short(string(t.ids.Turn))
 	switch k := t.open(); {
 	case !t.begun():
 		a.head("Turn %s was accepted and waits until the turns before it have ended.", id)

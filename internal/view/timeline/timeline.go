@@ -28,9 +28,9 @@ const (
 
 // How far an item is.
 const (
-	Started   = "started"
-	Updated   = "updated" // and not over
-	Completed = "completed"
+	started   = "started"
+	updated   = "updated" // and not over
+	completed = "completed"
 )
 
 // Item is one thing that happened. The texts are what the facts hold; long ones
@@ -83,7 +83,7 @@ func (f *Fold) item(e event.Envelope, kind, id string, begins bool) *Item {
 	key := kind + "/" + string(e.Stream) + "/" + id
 	it := f.by[key]
 	if it == nil {
-		it = &Item{ID: id, Kind: kind, State: Started, Thread: e.IDs.Thread, Turn: e.IDs.Turn, First: e.ID(), Begun: !begins}
+		it = &Item{ID: id, Kind: kind, State: started, Thread: e.IDs.Thread, Turn: e.IDs.Turn, First: e.ID(), Begun: !begins}
 		if begins {
 			it.StartedAt = e.Time
 		}
@@ -92,8 +92,8 @@ func (f *Fold) item(e event.Envelope, kind, id string, begins bool) *Item {
 		}
 		f.by[key] = it
 		f.items = append(f.items, it)
-	} else if it.State == Started {
-		it.State = Updated
+	} else if it.State == started {
+		it.State = updated
 	}
 	it.Last = e.ID()
 	return it
@@ -107,7 +107,7 @@ func (f *Fold) once(e event.Envelope, kind, id string) *Item {
 }
 
 func (it *Item) done(e event.Envelope, status string) {
-	it.State, it.CompletedAt = Completed, e.Time
+	it.State, it.CompletedAt = completed, e.Time
 	if status != "" {
 		it.Status = status
 	}
