@@ -51,9 +51,6 @@ const (
 	NoHTTP    Kind = "no-http"   // what answers doesn't speak HTTP
 )
 
-// kinds lists all that strike a stream.
-var kinds = []Kind{Cut, CutLine, End, Hang, Alive, Garbage, HalfJSON, Giant, Duplicate, Missing, Comments, Flood}
-
 // giant is how long a line without an end or a flood is, in bytes.
 const giant = 1 << 30
 
