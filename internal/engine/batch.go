@@ -233,7 +233,9 @@ func (v *drive) append(ctx context.Context, b *batch, rd core.Ready) error {
 	}
 	v.e.c.Point("append/after")
 	v.e.c.Performers.Recorded(context.WithoutCancel(ctx), v.stream, b.events)
-	v.e.deliverLocal(b.sends)
+	if !v.passive { // else what handles its session does
+		v.own.mailbox.deliver(b.sends)
+	}
 	if v.e.c.Recorded != nil && len(b.events) > 0 {
 		v.e.c.Recorded(end, slices.Clone(b.events))
 	}

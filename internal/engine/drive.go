@@ -113,7 +113,7 @@ func (v *drive) run(ctx context.Context) error {
 
 // takeInbox handles the waiting commands in order.
 func (v *drive) takeInbox(ctx context.Context, b *batch) error {
-	orders, err := v.e.collect(ctx, v)
+	orders, err := v.own.mailbox.collect(ctx, v)
 	if err != nil {
 		return err
 	}

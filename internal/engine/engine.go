@@ -24,9 +24,6 @@ import (
 	"github.com/belay-run/belay/internal/store"
 )
 
-// Lease is how long a session stays owned without a sign of life.
-const Lease = 15 * time.Second
-
 // Config is what an engine is made of. Store, Owner and Performers must be set.
 type Config struct {
 	Store      store.Run
@@ -46,16 +43,13 @@ type Recorded func(end store.Position, facts []event.Envelope)
 
 // Engine drives sessions of one store.
 type Engine struct {
-	c     Config
-	stuck atomic.Int64 // effects that were given up
-
-	mu      sync.Mutex
-	drives  map[belay.StreamID]*drive // running drives
-	owned   map[belay.SessionID]*ownership
-	keeper  *leaseRenewer // while a session runs
-	leases  Leases
+	c       Config
+	claims  claims
 	resting stateCache
-	coming  map[belay.SessionID]int // commands that Submit is about to bring
+	stuck   atomic.Int64 // effects that were given up
+
+	mu     sync.Mutex
+	coming map[belay.SessionID]int // commands that Submit is about to bring
 }
 
 // New checks the configuration.
@@ -72,7 +66,8 @@ func New(c Config) (*Engine, error) {
 	if c.Point == nil {
 		c.Point = func(string) {}
 	}
-	return &Engine{c: c, drives: map[belay.StreamID]*drive{}, owned: map[belay.SessionID]*ownership{}, resting: newResting(), coming: map[belay.SessionID]int{}}, nil
+	return &Engine{c: c, claims: claims{st: c.Store, owner: c.Owner, owned: map[belay.SessionID]*ownership{}}, resting: stateCache{at: map[belay.SessionID]*rested{}},
+		coming: map[belay.SessionID]int{}}, nil
 }
 
 // NewDecider is the empty decider of a stream's kind, and the version of its cached state.

@@ -34,41 +34,41 @@ func TestACommandIsTakenOnce(t *testing.T) {
 		when func(e *Engine, v *drive, m *meddling, take func())
 	}{
 		{"handed over only", func(e *Engine, v *drive, m *meddling, take func()) {
-			e.deliverLocal([]belay.Order{order})
+			v.own.mailbox.deliver([]belay.Order{order})
 			take()
 		}},
 		{"handed over, then read", func(e *Engine, v *drive, m *meddling, take func()) {
-			e.deliverLocal([]belay.Order{order})
-			e.notify(sess, to)
+			v.own.mailbox.deliver([]belay.Order{order})
+			e.claims.notify(sess, to)
 			take()
 		}},
 		{"handed over while it is read", func(e *Engine, v *drive, m *meddling, take func()) {
-			m.during = func() { e.deliverLocal([]belay.Order{order}) }
-			e.notify(sess, to)
+			m.during = func() { v.own.mailbox.deliver([]belay.Order{order}) }
+			e.claims.notify(sess, to)
 			take()
 			m.during = nil
 		}},
 		{"read, then handed over", func(e *Engine, v *drive, m *meddling, take func()) {
-			e.notify(sess, to)
+			e.claims.notify(sess, to)
 			take()
-			e.deliverLocal([]belay.Order{order})
+			v.own.mailbox.deliver([]belay.Order{order})
 		}},
 		{"read, then handed over when nobody drives the stream any more", func(e *Engine, v *drive, m *meddling, take func()) {
-			e.notify(sess, to)
+			e.claims.notify(sess, to)
 			take()
-			e.end(v)
-			e.deliverLocal([]belay.Order{order})
-			e.begin(v, false)
+			v.own.mailbox.end(v)
+			v.own.mailbox.deliver([]belay.Order{order})
+			v.own.mailbox.begin(v, false)
 		}},
 		{"handed over while nobody drives the stream", func(e *Engine, v *drive, m *meddling, take func()) {
-			e.end(v)
-			e.deliverLocal([]belay.Order{order})
-			e.begin(v, false)
+			v.own.mailbox.end(v)
+			v.own.mailbox.deliver([]belay.Order{order})
+			v.own.mailbox.begin(v, false)
 		}},
 		{"handed over to a drive that just ends", func(e *Engine, v *drive, m *meddling, take func()) {
-			e.deliverLocal([]belay.Order{order})
-			e.end(v)
-			e.begin(v, true)
+			v.own.mailbox.deliver([]belay.Order{order})
+			v.own.mailbox.end(v)
+			v.own.mailbox.begin(v, true)
 		}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -78,7 +78,7 @@ func TestACommandIsTakenOnce(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			own, err := e.claim(t.Context(), sess, drives)
+			own, err := e.claims.claim(t.Context(), sess, drives)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -86,10 +86,10 @@ func TestACommandIsTakenOnce(t *testing.T) {
 				t.Fatal(err)
 			}
 			v := e.newDrive(own, to)
-			e.begin(v, false)
+			v.own.mailbox.begin(v, false)
 			taken := 0
 			take := func() {
-				orders, err := e.collect(t.Context(), v)
+				orders, err := own.mailbox.collect(t.Context(), v)
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -100,8 +100,8 @@ func TestACommandIsTakenOnce(t *testing.T) {
 			if taken != 1 {
 				t.Errorf("taken %d times", taken)
 			}
-			if len(own.post.read)+len(own.post.mail)+len(v.post.mail) != 0 {
-				t.Errorf("left: %v %v %v", own.post.read, own.post.mail, v.post.mail)
+			if len(own.mailbox.read)+len(own.mailbox.mail)+len(v.post.mail) != 0 {
+				t.Errorf("left: %v %v %v", own.mailbox.read, own.mailbox.mail, v.post.mail)
 			}
 		})
 	}
@@ -125,21 +125,21 @@ func TestASessionIsDrivenOnce(t *testing.T) {
 		{drives, hold, false}, {drives, drives, true}, {drives, bring, true},
 		{bring, hold, true}, {bring, drives, true}, {bring, bring, true},
 	} {
-		has, err := e.claim(t.Context(), sess, c.has)
+		has, err := e.claims.claim(t.Context(), sess, c.has)
 		if err != nil {
 			t.Fatal(err)
 		}
-		wants, err := e.claim(t.Context(), sess, c.wants)
+		wants, err := e.claims.claim(t.Context(), sess, c.wants)
 		if isOwned(err) != c.refused || err == nil == c.refused {
 			t.Errorf("claimed to %d, then to %d: %v", c.has, c.wants, err)
 		}
-		if err == nil && (wants != has || e.release(t.Context(), wants, c.wants) != nil) {
+		if err == nil && (wants != has || e.claims.release(t.Context(), wants, c.wants) != nil) {
 			t.Errorf("claimed to %d, then to %d: not the same claim", c.has, c.wants)
 		}
 		if o, err := st.OwnerOf(t.Context(), sess); o == nil || err != nil {
 			t.Errorf("claimed to %d: the first claim ended with the second: %v", c.has, err)
 		}
-		if err := e.release(t.Context(), has, c.has); err != nil || len(e.owned) != 0 {
+		if err := e.claims.release(t.Context(), has, c.has); err != nil || len(e.claims.owned) != 0 {
 			t.Errorf("released: %v", err)
 		}
 	}

@@ -21,12 +21,12 @@ func (e *Engine) Begin(ctx context.Context, orders ...belay.Order) (Answer, bool
 	clean := e.cleaned(orders)
 	id := clean[0].Session
 	defer e.trackSubmit(id)()
-	own := e.reserve(id)
+	own := e.claims.reserve(id)
 	if own == nil {
 		return Answer{}, false, nil
 	}
-	defer e.disown(own)
-	b := &newSession{e: e, own: own, drives: map[belay.StreamID]*drive{}}
+	defer e.claims.disown(own)
+	b := &newSession{e: e, own: own}
 	end, begun, err := b.found(ctx, store.NewSession{Session: id, Owner: e.c.Owner, Orders: clean})
 	if !begun {
 		return Answer{}, false, err
@@ -49,52 +49,36 @@ type Founded struct {
 func (e *Engine) Found(ctx context.Context, workspace string, shared bool, orders ...belay.Order) (*Founded, error) {
 	clean := e.cleaned(orders)
 	id := clean[0].Session
-	own := e.reserve(id)
+	own := e.claims.reserve(id)
 	if own == nil {
 		return nil, nil
 	}
-	k := e.acquireLease(ctx) // what others bring from now on is seen
-	b := &newSession{e: e, own: own, drives: map[belay.StreamID]*drive{}}
+	k := e.claims.acquireLease(ctx) // what others bring from now on is seen
+	b := &newSession{e: e, own: own}
 	end, begun, err := b.found(ctx, store.NewSession{Session: id, Owner: e.c.Owner, Orders: clean, Keep: Lease, Writes: workspace, Shared: shared && workspace != ""})
 	if !begun {
-		e.disown(own)
-		e.releaseLease(k)
+		e.claims.disown(own)
+		e.claims.releaseLease(k)
 		return nil, err
 	}
 	b.retain()
 	return &Founded{From: end - store.Position(b.count()), Release: func() error {
-		e.releaseLease(k)
-		return e.release(context.WithoutCancel(ctx), own, hold)
+		e.claims.releaseLease(k)
+		return e.claims.release(context.WithoutCancel(ctx), own, hold)
 	}}, nil
-}
-
-// reserve claims a session that begins, against others in this process; nil: it
-// is claimed.
-func (e *Engine) reserve(id belay.SessionID) *ownership {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	if e.owned[id] != nil {
-		return nil
-	}
-	own := &ownership{session: id, passive: true, users: 1, kick: make(chan struct{}, 1)}
-	e.owned[id] = own
-	return own
-}
-
-// disown ends what reserve began.
-func (e *Engine) disown(own *ownership) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	delete(e.owned, own.session)
 }
 
 // newSession is a session whose first commands are handled in memory.
 type newSession struct {
 	e       *Engine
 	own     *ownership
-	drives  map[belay.StreamID]*drive
-	streams []*drive // in the order of the log
-	batches []*batch // theirs
+	streams []*newStream // in the order of the log
+}
+
+// newStream is a stream of a new session, with all that it decided.
+type newStream struct {
+	*drive
+	batch batch
 }
 
 // found lets the streams handle the commands and makes it durable. false, without
@@ -113,8 +97,8 @@ func (b *newSession) found(ctx context.Context, f store.NewSession) (end store.P
 		return 0, false, err
 	}
 	b.e.c.Point("append/after")
-	for i, v := range b.streams {
-		b.e.c.Performers.Recorded(context.WithoutCancel(ctx), v.stream, b.batches[i].events)
+	for _, v := range b.streams {
+		b.e.c.Performers.Recorded(context.WithoutCancel(ctx), v.stream, v.batch.events)
 	}
 	if b.e.c.Recorded != nil {
 		b.e.c.Recorded(end, b.facts())
@@ -124,8 +108,8 @@ func (b *newSession) found(ctx context.Context, f store.NewSession) (end store.P
 
 // count is how many facts the streams have.
 func (b *newSession) count() (n int) {
-	for _, of := range b.batches {
-		n += len(of.events)
+	for _, v := range b.streams {
+		n += len(v.batch.events)
 	}
 	return n
 }
@@ -133,14 +117,14 @@ func (b *newSession) count() (n int) {
 // facts are those of all streams, in the order of the log.
 func (b *newSession) facts() []event.Envelope {
 	all := make([]event.Envelope, 0, b.count())
-	for _, of := range b.batches {
-		all = append(all, of.events...)
+	for _, v := range b.streams {
+		all = append(all, v.batch.events...)
 	}
 	return all
 }
 
-// handle lets the streams handle the commands and what they send, each stream
-// once. false: that isn't enough, or something was refused.
+// handle lets the streams handle the commands and what they send. false: something
+// was refused.
 func (b *newSession) handle(orders []belay.Order) bool {
 	mail := map[belay.StreamID][]belay.Order{}
 	put := func(orders []belay.Order) {
@@ -165,28 +149,40 @@ func (b *newSession) handle(orders []belay.Order) bool {
 // firstFacts is how many facts a new stream begins with, at most as a rule.
 const firstFacts = 3
 
-// stream lets a stream, which has no facts yet, handle its commands.
+// stream lets a stream, which had no facts before the session, handle commands.
 func (b *newSession) stream(s belay.StreamID, post []belay.Order) (sent []belay.Order, ok bool) {
-	if b.drives[s] != nil || post[0].Session != b.own.session {
+	if post[0].Session != b.own.session {
 		return nil, false
 	}
-	v := b.e.newDrive(b.own, s)
+	v, err := b.visit(s)
+	if err != nil {
+		return nil, false
+	}
+	facts, sends := len(v.batch.events), len(v.batch.sends)
+	for _, o := range post {
+		v.handle(&v.batch, o)
+		v.batch.consumed = append(v.batch.consumed, o.ID)
+	}
+	made := v.batch.events[facts:]
+	if len(made) == 0 || slices.ContainsFunc(made, func(ev event.Envelope) bool { return refusedBy(ev) != nil }) {
+		return nil, false
+	}
+	return v.batch.sends[sends:], true
+}
+
+// visit returns a stream of the session, a new one at its first visit.
+func (b *newSession) visit(s belay.StreamID) (*newStream, error) {
+	if i := slices.IndexFunc(b.streams, func(v *newStream) bool { return v.stream == s }); i >= 0 {
+		return b.streams[i], nil
+	}
+	v := &newStream{drive: b.e.newDrive(b.own, s)}
 	v.room = make([]event.Envelope, 0, firstFacts)
 	var err error
 	if v.d, v.vers, err = NewDecider(s); err != nil {
-		return nil, false
+		return nil, err
 	}
-	facts := &batch{}
-	for _, o := range post {
-		v.handle(facts, o)
-		facts.consumed = append(facts.consumed, o.ID)
-	}
-	if len(facts.events) == 0 || slices.ContainsFunc(facts.events, func(ev event.Envelope) bool { return refusedBy(ev) != nil }) {
-		return nil, false
-	}
-	b.drives[s] = v
-	b.streams, b.batches = append(b.streams, v), append(b.batches, facts)
-	return facts.sends, true
+	b.streams = append(b.streams, v)
+	return v, nil
 }
 
 // storeBatches are the batches. A stream that decides something next, or wants
@@ -195,7 +191,7 @@ func (b *newSession) stream(s belay.StreamID, post []belay.Order) (sent []belay.
 func (b *newSession) storeBatches() []store.Batch {
 	out := make([]store.Batch, len(b.streams))
 	for i, v := range b.streams {
-		out[i] = store.Batch{Session: v.session, Stream: v.stream, Events: b.batches[i].events, Sends: b.batches[i].sends}
+		out[i] = store.Batch{Session: v.session, Stream: v.stream, Events: v.batch.events, Sends: v.batch.sends}
 		missing := v.d.Missing()
 		for _, ref := range missing {
 			b.e.c.Performers.Supply(v.d, ref, nil)
@@ -218,10 +214,9 @@ func (b *newSession) result(order belay.CommandID, end store.Position) Answer {
 	known := map[belay.StreamID]streamState{}
 	wants := false
 	end -= store.Position(b.count())
-	for i, v := range b.streams {
-		facts := b.batches[i]
-		end += store.Position(len(facts.events))
-		to.take(facts, end)
+	for _, v := range b.streams {
+		end += store.Position(len(v.batch.events))
+		to.take(&v.batch, end)
 		known[v.stream] = v.streamState
 		wants = wants || v.wants
 	}
@@ -232,10 +227,8 @@ func (b *newSession) result(order belay.CommandID, end store.Position) Answer {
 	for _, v := range b.streams {
 		to.answer.Wake = earliest(to.answer.Wake, v.wake)
 	}
-	b.e.mu.Lock()
-	b.own.epoch = 1 // the founding's
-	b.e.mu.Unlock()
-	b.e.remember(b.own, known)
+	b.e.claims.founded(b.own, nil)
+	b.e.resting.remember(b.own.session, 1, known)
 	return *to.answer
 }
 
@@ -250,20 +243,8 @@ func (b *newSession) retain() {
 		}
 		known[v.stream] = &at
 	}
-	b.e.mu.Lock()
-	defer b.e.mu.Unlock()
-	b.own.epoch, b.own.passive, b.own.founded = 1, false, known
+	b.e.claims.founded(b.own, known)
 }
 
 // alreadyDue is when something was due that is due at once, whatever the clock says.
 var alreadyDue = time.Unix(0, 0)
-
-// takeInitialStates returns the stream states of a session that began here and wasn't
-// changed since. nil: the store has to be read.
-func (e *Engine) takeInitialStates(own *ownership) map[belay.StreamID]*streamState {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	known := own.founded
-	own.founded = nil
-	return known
-}

@@ -3,35 +3,61 @@ package engine
 import (
 	"context"
 	"errors"
+	"sync"
 	"time"
 
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/internal/store"
 )
 
-// ownership is this engine's claim on a session.
+// claims are the sessions that an engine owns.
+type claims struct {
+	st    store.Run
+	owner store.Owner
+
+	mu     sync.Mutex
+	owned  map[belay.SessionID]*ownership
+	keeper *leaseRenewer // while a session runs
+	leases Leases
+}
+
+// ownership is a claim on a session. The lock of the claims guards it.
 type ownership struct {
 	session belay.SessionID
 	passive bool // only to handle commands
 	users   int
-	driven  bool                            // one of them drives
-	epoch   int64                           // 0: the claim is being made or given back
-	kick    chan struct{}                   // capacity 1: there is post, for a stream without a drive
-	post    mailbox                         // of streams without a drive
+	driven  bool  // one of them drives
+	epoch   int64 // 0: the claim is being made or given back
+	mailbox mailbox
 	founded map[belay.StreamID]*streamState // of a session that began here: its streams, until other commands are handled
 }
 
-func (o *ownership) notify() {
-	select {
-	case o.kick <- struct{}{}:
-	default:
+func newOwnership(id belay.SessionID, passive bool) *ownership {
+	return &ownership{session: id, passive: passive, mailbox: newMailbox()}
+}
+
+// has reports whether a session is claimed here.
+func (c *claims) has(id belay.SessionID) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.owned[id] != nil
+}
+
+// notify tells a stream of a claimed session that its inbox may have something
+// that wasn't handed over. Without a stream it is any of the session.
+func (c *claims) notify(id belay.SessionID, s belay.StreamID) {
+	c.mu.Lock()
+	own := c.owned[id]
+	c.mu.Unlock()
+	if own != nil {
+		own.mailbox.notify(s)
 	}
 }
 
 // claimSoon waits a moment for a process that only brings a command.
-func (e *Engine) claimSoon(ctx context.Context, id belay.SessionID, to purpose) (*ownership, error) {
+func (c *claims) claimSoon(ctx context.Context, id belay.SessionID, to purpose) (*ownership, error) {
 	for try := 0; ; try++ {
-		own, err := e.claim(ctx, id, to)
+		own, err := c.claim(ctx, id, to)
 		if _, owned := errors.AsType[*store.OwnedError](err); !owned || try == claimTries {
 			return own, err
 		}
@@ -48,21 +74,6 @@ const (
 	claimPause = 50 * time.Millisecond
 )
 
-// Own claims a session ahead of driving it, so that what its owner alone may
-// settle can be settled first, and keeps it until release is called. It returns
-// the epoch of the claim; *store.OwnedError if another process has the session.
-func (e *Engine) Own(ctx context.Context, id belay.SessionID) (epoch int64, release func() error, err error) {
-	own, err := e.claimSoon(ctx, id, hold)
-	if err != nil {
-		return 0, nil, err
-	}
-	k := e.acquireLease(ctx)
-	return own.epoch, func() error {
-		e.releaseLease(k)
-		return e.release(context.WithoutCancel(ctx), own, hold)
-	}, nil
-}
-
 // What a claim is for.
 type purpose int
 
@@ -73,19 +84,19 @@ const (
 )
 
 // claim makes the session this engine's, or joins the claim it has already.
-func (e *Engine) claim(ctx context.Context, id belay.SessionID, to purpose) (*ownership, error) {
-	own, first := e.join(id, to)
+func (c *claims) claim(ctx context.Context, id belay.SessionID, to purpose) (*ownership, error) {
+	own, first := c.join(id, to)
 	if own == nil {
-		return nil, &store.OwnedError{Session: id, Owner: e.c.Owner}
+		return nil, &store.OwnedError{Session: id, Owner: c.owner}
 	}
 	if !first {
 		return own, nil
 	}
-	epoch, err := e.c.Store.Claim(ctx, id, e.c.Owner, Lease)
-	e.mu.Lock()
-	defer e.mu.Unlock()
+	epoch, err := c.st.Claim(ctx, id, c.owner, Lease)
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	if err != nil {
-		delete(e.owned, id)
+		delete(c.owned, id)
 		return nil, err
 	}
 	own.epoch = epoch
@@ -94,19 +105,16 @@ func (e *Engine) claim(ctx context.Context, id belay.SessionID, to purpose) (*ow
 
 // join is the engine's claim on a session as far as it goes with the purpose,
 // and whether it is still to be made.
-func (e *Engine) join(id belay.SessionID, to purpose) (own *ownership, first bool) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	own = e.owned[id]
+func (c *claims) join(id belay.SessionID, to purpose) (own *ownership, first bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	own = c.owned[id]
 	switch {
 	case own == nil:
-		own, first = &ownership{session: id, passive: to == bring, kick: make(chan struct{}, 1)}, true
-		e.owned[id] = own
+		own, first = newOwnership(id, to == bring), true
+		c.owned[id] = own
 	case own.epoch == 0 || own.passive || own.driven && to != hold:
 		return nil, false
-	}
-	if to != bring { // it may write what isn't followed here
-		e.resting.forget(id)
 	}
 	if to == bring { // it handles what the streams don't know of
 		own.founded = nil
@@ -117,9 +125,16 @@ func (e *Engine) join(id belay.SessionID, to purpose) (own *ownership, first boo
 	return own, first
 }
 
+// shared reports whether a claim has more than one user.
+func (c *claims) shared(own *ownership) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return own.users > 1
+}
+
 // release ends one use of a claim, and with the last one the claim.
-func (e *Engine) release(ctx context.Context, own *ownership, from purpose) error {
-	e.mu.Lock()
+func (c *claims) release(ctx context.Context, own *ownership, from purpose) error {
+	c.mu.Lock()
 	own.users--
 	switch from {
 	case drives:
@@ -128,107 +143,55 @@ func (e *Engine) release(ctx context.Context, own *ownership, from purpose) erro
 		own.passive = false
 	}
 	if own.users > 0 {
-		e.mu.Unlock()
+		c.mu.Unlock()
 		return nil
 	}
 	epoch := own.epoch
 	own.epoch = 0
-	e.mu.Unlock()
+	c.mu.Unlock()
 	defer func() {
-		e.mu.Lock()
-		defer e.mu.Unlock()
-		delete(e.owned, own.session)
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		delete(c.owned, own.session)
 	}()
-	return e.c.Store.Release(ctx, own.session, epoch)
+	return c.st.Release(ctx, own.session, epoch)
 }
 
-// leaseRenewer does what all sessions of an engine share while any runs: it renews
-// the leases and looks for commands that other processes bring.
-type leaseRenewer struct {
-	users int
-	ctx   context.Context // ends, with its cause, when the sessions can't be kept
-	stop  context.CancelCauseFunc
-	done  chan struct{}
+// reserve claims a session that begins, against others in this process; nil: it
+// is claimed.
+func (c *claims) reserve(id belay.SessionID) *ownership {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.owned[id] != nil {
+		return nil
+	}
+	own := newOwnership(id, true)
+	own.users = 1
+	c.owned[id] = own
+	return own
 }
 
-// watchEvery is how often, at most, the inboxes are looked at after commits
-// that may be another process's.
-const watchEvery = 100 * time.Millisecond
-
-// acquireLease joins a session to the keeper, starting it for the first.
-func (e *Engine) acquireLease(ctx context.Context) *leaseRenewer {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	if e.keeper == nil {
-		k := &leaseRenewer{done: make(chan struct{})}
-		k.ctx, k.stop = context.WithCancelCause(context.WithoutCancel(ctx))
-		e.keeper = k
-		changed := e.c.Store.Changed(k.ctx) // before the session looks for itself: what comes after that is seen
-		go func() {
-			defer close(k.done)
-			e.renew(k, changed)
-		}()
-	}
-	e.keeper.users++
-	return e.keeper
+// disown ends what reserve began.
+func (c *claims) disown(own *ownership) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	delete(c.owned, own.session)
 }
 
-// releaseLease leaves the keeper and ends it with the last session.
-func (e *Engine) releaseLease(k *leaseRenewer) {
-	e.mu.Lock()
-	k.users--
-	last := k.users == 0
-	if last {
-		e.keeper = nil
-	}
-	e.mu.Unlock()
-	if last {
-		k.stop(nil)
-		<-k.done
-	}
+// founded notes that a reserved session began. With the states of its streams it
+// stays claimed, to be driven from there.
+func (c *claims) founded(own *ownership, known map[belay.StreamID]*streamState) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	own.epoch, own.passive, own.founded = 1, known == nil, known
 }
 
-// renew renews and watches. When the leases can't be kept for most of their
-// time, another process may take the sessions, so everything here stops.
-func (e *Engine) renew(k *leaseRenewer, changed <-chan struct{}) {
-	renew := time.NewTicker(Lease / 3)
-	defer renew.Stop()
-	look := time.NewTimer(watchEvery)
-	defer look.Stop()
-	kept := time.Now()
-	e.leases.renewed(kept)
-	for {
-		select {
-		case <-k.ctx.Done():
-			return
-		case <-renew.C:
-			at := time.Now()
-			err := e.c.Store.Renew(k.ctx, e.c.Owner, Lease)
-			if err == nil {
-				kept = at
-				e.leases.renewed(kept)
-			} else if time.Since(kept) > Lease*2/3 {
-				k.stop(errors.Join(store.ErrStale, err))
-			}
-		case <-look.C:
-			select {
-			case <-changed:
-				changed = e.c.Store.Changed(k.ctx)
-				e.deliver(k.ctx)
-			default:
-			}
-			look.Reset(watchEvery)
-		}
-	}
-}
-
-// deliver wakes the sessions of this engine whose streams have commands waiting.
-func (e *Engine) deliver(ctx context.Context) {
-	rows, err := e.c.Store.Waiting(ctx)
-	if err != nil {
-		return // the drives meet the same store and report it
-	}
-	for _, row := range rows {
-		e.notify(row.Session, row.Stream)
-	}
+// takeFounded returns the stream states of a session that began here and wasn't
+// changed since. nil: the store has to be read.
+func (c *claims) takeFounded(own *ownership) map[belay.StreamID]*streamState {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	known := own.founded
+	own.founded = nil
+	return known
 }

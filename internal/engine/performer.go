@@ -100,4 +100,4 @@ func (r *Run) Beat() { r.sign.Store(r.v.e.c.Now().UnixNano()) }
 func (r *Run) Leaving() bool { return r.leaving() }
 
 // Leases are those of the sessions of this process.
-func (r *Run) Leases() *Leases { return &r.v.e.leases }
+func (r *Run) Leases() *Leases { return &r.v.e.claims.leases }

@@ -74,6 +74,6 @@ func (v *drive) updateIdle(rd core.Ready) {
 		}
 	}
 	if lone != v.onlyBackground.Swap(lone) && lone {
-		v.own.notify()
+		signal(v.own.mailbox.kick)
 	}
 }

@@ -16,7 +16,7 @@ import (
 // or another call has it. keep is asked whenever everything rests, with the lanes that have a
 // wake time; nil means no.
 func (e *Engine) Session(ctx context.Context, id belay.SessionID, keep func(rows []store.LaneRow) bool) error {
-	own, err := e.claimSoon(ctx, id, drives)
+	own, err := e.own(ctx, id, drives)
 	if err != nil {
 		return err
 	}
@@ -24,18 +24,43 @@ func (e *Engine) Session(ctx context.Context, id belay.SessionID, keep func(rows
 	return end(l.run())
 }
 
+// Own claims a session ahead of driving it, so that what its owner alone may
+// settle can be settled first, and keeps it until release is called. It returns
+// the epoch of the claim; *store.OwnedError if another process has the session.
+func (e *Engine) Own(ctx context.Context, id belay.SessionID) (epoch int64, release func() error, err error) {
+	own, err := e.own(ctx, id, hold)
+	if err != nil {
+		return 0, nil, err
+	}
+	k := e.claims.acquireLease(ctx)
+	return own.epoch, func() error {
+		e.claims.releaseLease(k)
+		return e.claims.release(context.WithoutCancel(ctx), own, hold)
+	}, nil
+}
+
+// own claims a session to be written under the claim: what is remembered of it
+// isn't followed then.
+func (e *Engine) own(ctx context.Context, id belay.SessionID, to purpose) (*ownership, error) {
+	own, err := e.claims.claimSoon(ctx, id, to)
+	if err == nil {
+		e.resting.forget(id)
+	}
+	return own, err
+}
+
 // newLanes are the lanes of a session that is owned, until its keeper can't keep
 // it. end gives it back, with what it ended with.
 func (e *Engine) newLanes(ctx context.Context, own *ownership, keep func([]store.LaneRow) bool) (l *sessionLoop, end func(error) error) {
-	k := e.acquireLease(ctx)
+	k := e.claims.acquireLease(ctx)
 	l = &sessionLoop{e: e, id: own.session, own: own, keep: keep, running: map[belay.StreamID]*drive{}, known: map[belay.StreamID]*streamState{}, ended: make(chan ended)}
 	l.ctx, l.cancel = context.WithCancelCause(ctx)
 	release := context.AfterFunc(k.ctx, func() { l.cancel(context.Cause(k.ctx)) })
 	return l, func(err error) error {
 		release()
 		l.cancel(nil)
-		e.releaseLease(k)
-		return errors.Join(err, e.release(context.WithoutCancel(ctx), own, drives))
+		e.claims.releaseLease(k)
+		return errors.Join(err, e.claims.release(context.WithoutCancel(ctx), own, drives))
 	}
 }
 
@@ -65,10 +90,10 @@ type ended struct {
 
 func (l *sessionLoop) run() error {
 	defer l.wg.Wait()
-	if founded := l.e.takeInitialStates(l.own); founded != nil {
+	if founded := l.e.claims.takeFounded(l.own); founded != nil {
 		l.known, l.fresh = founded, true
 	} else {
-		l.e.notify(l.id, "")
+		l.own.mailbox.notify("")
 	}
 	for first := true; ; first = false {
 		wake, done, err := l.turn(first)
@@ -101,7 +126,7 @@ func (l *sessionLoop) turn(first bool) (wake time.Time, done bool, err error) {
 		return wake, true, context.Cause(l.ctx)
 	case l.ctx.Err() != nil: // they are on their way
 	case !looked: // everything rests as far as this process knows
-		l.e.notify(l.id, "")
+		l.own.mailbox.notify("")
 	case l.keep != nil && l.keep(rows):
 	case len(l.running) == 0:
 		return wake, true, nil
@@ -133,7 +158,7 @@ func (l *sessionLoop) begins(row store.LaneRow) bool {
 
 // look reads the lanes when more may be in them than this process knows.
 func (l *sessionLoop) look() (rows []store.LaneRow, looked bool, err error) {
-	if looked = l.e.takeDirty(l.own); looked {
+	if looked = l.own.mailbox.takeDirty(); looked {
 		rows, err = l.e.c.Store.Lanes(context.WithoutCancel(l.ctx), l.id)
 	}
 	return rows, looked, err
@@ -151,14 +176,14 @@ func (l *sessionLoop) start(rows []store.LaneRow) (wake time.Time) {
 		}
 		switch running := l.running[row.Stream] != nil; {
 		case running && row.Inbox > 0:
-			l.e.notify(l.id, row.Stream)
+			l.own.mailbox.notify(row.Stream)
 		case !running && (row.Runnable || row.Inbox > 0):
 			l.drive(row.Stream, row.Inbox > 0)
 		case !running && row.Seq > 0:
 			l.known[row.Stream].wake = row.Wake
 		}
 	}
-	for _, s := range l.e.streamsWithMail(l.own) {
+	for _, s := range l.own.mailbox.streams() {
 		if l.running[s] == nil { // else it is just ending
 			l.drive(s, false)
 		}
@@ -185,10 +210,10 @@ func (l *sessionLoop) drive(s belay.StreamID, look bool) {
 		v.d, v.vers, _ = NewDecider(s)
 	}
 	l.running[s] = v
-	l.e.begin(v, look)
+	l.own.mailbox.begin(v, look)
 	l.wg.Go(func() {
 		err := v.run(l.ctx)
-		l.e.end(v)
+		l.own.mailbox.end(v)
 		l.ended <- ended{v, err}
 	})
 }
@@ -230,7 +255,7 @@ func (l *sessionLoop) wait(wake time.Time) {
 	select {
 	case d := <-l.ended:
 		l.over(d)
-	case <-l.own.kick:
+	case <-l.own.mailbox.kick:
 	case <-due:
 	case <-stop:
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"maps"
+	"sync"
 
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/internal/core"
@@ -16,9 +17,9 @@ const maxResting = 128
 
 // stateCache are sessions at rest to which commands came. A session is written only
 // under a claim, and each claim has the next epoch: the remembered state is
-// current if the next claim of the session is this engine's too. The engine's
-// lock guards it.
+// current if the next claim of the session is this engine's too.
 type stateCache struct {
+	mu    sync.Mutex
 	at    map[belay.SessionID]*rested
 	clock int64
 }
@@ -30,18 +31,20 @@ type rested struct {
 	known map[belay.StreamID]streamState
 }
 
-func newResting() stateCache { return stateCache{at: map[belay.SessionID]*rested{}} }
+func (r *stateCache) forget(id belay.SessionID) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	delete(r.at, id)
+}
 
-func (r *stateCache) forget(id belay.SessionID) { delete(r.at, id) }
-
-// recall takes what is remembered of a session that was claimed. It is removed
-// until it is remembered again.
-func (e *Engine) recall(own *ownership) map[belay.StreamID]streamState {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	was := e.resting.at[own.session]
-	e.resting.forget(own.session)
-	if was == nil || was.epoch+1 != own.epoch {
+// recall takes what is remembered of a session that was claimed, with the claim's
+// epoch. It is removed until it is remembered again.
+func (r *stateCache) recall(id belay.SessionID, epoch int64) map[belay.StreamID]streamState {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	was := r.at[id]
+	delete(r.at, id)
+	if was == nil || was.epoch+1 != epoch {
 		return map[belay.StreamID]streamState{}
 	}
 	return was.known
@@ -49,28 +52,27 @@ func (e *Engine) recall(own *ownership) map[belay.StreamID]streamState {
 
 // remember keeps the session's own stream and its threads; tasks are many, and
 // get one command. A stream in which something runs is taken over by each claim.
-func (e *Engine) remember(own *ownership, known map[belay.StreamID]streamState) {
+func (r *stateCache) remember(id belay.SessionID, epoch int64, known map[belay.StreamID]streamState) {
 	maps.DeleteFunc(known, func(s belay.StreamID, at streamState) bool {
 		return at.d == nil || at.d.InFlight() || s.Kind() == belay.KindTask
 	})
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	if own.users > 1 || len(known) == 0 { // another holds the claim, and may write
+	if len(known) == 0 {
 		return
 	}
-	r := &e.resting
+	r.mu.Lock()
+	defer r.mu.Unlock()
 	r.clock++
-	r.at[own.session] = &rested{epoch: own.epoch, used: r.clock, known: known}
+	r.at[id] = &rested{epoch: epoch, used: r.clock, known: known}
 	if len(r.at) <= maxResting {
 		return
 	}
-	oldest := own.session
-	for id, other := range r.at {
+	oldest := id
+	for s, other := range r.at {
 		if other.used < r.at[oldest].used {
-			oldest = id
+			oldest = s
 		}
 	}
-	r.forget(oldest)
+	delete(r.at, oldest)
 }
 
 // Look shows a stream's decider as its facts say it is. What look does with it
@@ -87,7 +89,7 @@ func (e *Engine) Look(ctx context.Context, id belay.SessionID, s belay.StreamID,
 	if err != nil {
 		return err
 	}
-	if e.lookResting(id, s, head.Seq, look) {
+	if e.resting.look(id, s, head.Seq, look) {
 		return nil
 	}
 	d, _, _, err := Load(ctx, e.c.Store, s)
@@ -97,11 +99,11 @@ func (e *Engine) Look(ctx context.Context, id belay.SessionID, s belay.StreamID,
 	return err
 }
 
-// lookResting is Look for a stream that is remembered as it is now.
-func (e *Engine) lookResting(id belay.SessionID, s belay.StreamID, seq int64, look func(core.Decider)) bool {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	was := e.resting.at[id]
+// look shows a stream that is remembered as it is at a sequence; false: it isn't.
+func (r *stateCache) look(id belay.SessionID, s belay.StreamID, seq int64, look func(core.Decider)) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	was := r.at[id]
 	if was == nil {
 		return false
 	}

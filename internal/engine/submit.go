@@ -124,11 +124,8 @@ func (e *Engine) HasPendingSubmit(id belay.SessionID) bool {
 //
 // It returns this process's answer, nil if that isn't known.
 func (e *Engine) push(ctx context.Context, o belay.Order) (*Answer, error) {
-	e.mu.Lock()
-	mine := e.owned[o.Session] != nil
-	e.mu.Unlock()
-	if mine {
-		e.notify(o.Session, o.Stream)
+	if e.claims.has(o.Session) {
+		e.claims.notify(o.Session, o.Stream)
 		return nil, nil
 	}
 	to := &reply{order: o.ID}
@@ -178,13 +175,13 @@ func refusedBy(ev event.Envelope) error {
 // starting effects, and gives it back. to is the reply that a caller waits for,
 // if any.
 func (e *Engine) handleHere(ctx context.Context, id belay.SessionID, to *reply) (err error) {
-	own, err := e.claim(ctx, id, bring)
+	own, err := e.claims.claim(ctx, id, bring)
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, e.release(context.WithoutCancel(ctx), own, bring)) }()
-	h := &handling{e: e, own: own, to: to, known: e.recall(own), mail: map[belay.StreamID][]belay.Order{}}
-	for more := true; more; more = e.takeDirty(own) { // commands came meanwhile
+	defer func() { err = errors.Join(err, e.claims.release(context.WithoutCancel(ctx), own, bring)) }()
+	h := &handling{e: e, own: own, to: to, known: e.resting.recall(id, own.epoch), mail: map[belay.StreamID][]belay.Order{}}
+	for more := true; more; more = own.mailbox.takeDirty() { // commands came meanwhile
 		rows, err := e.c.Store.Lanes(ctx, id)
 		if err != nil {
 			return err
@@ -196,7 +193,9 @@ func (e *Engine) handleHere(ctx context.Context, id belay.SessionID, to *reply) 
 	if to != nil && to.answer != nil {
 		to.answer.Rests, to.answer.Wake, to.answer.Wants = !h.wants, h.wake, h.wants
 	}
-	e.remember(own, h.known)
+	if !e.claims.shared(own) { // else another may write
+		e.resting.remember(id, own.epoch, h.known)
+	}
 	return nil
 }
 
