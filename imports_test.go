@@ -68,7 +68,7 @@ var layers = map[string]layer{
 	"internal/auth":                  {own: []string{".", "internal/lib/atomicfile"}},
 	"internal/app/input":             {own: []string{".", "internal/lib/jcs"}},
 	"internal/app":                   {own: []string{".", "event", "internal/app/input", "internal/auth", "internal/core/…", "internal/engine", "internal/policy/…", "internal/read", "internal/store", "internal/tool", "internal/view", "internal/view/explain"}},
-	"internal/app/approvals":         {own: []string{".", "event", "internal/app", "internal/app/input", "internal/auth", "internal/engine", "internal/read", "internal/store", "internal/view"}},
+	"internal/app/approvals":         {own: []string{".", "event", "internal/app", "internal/app/input", "internal/auth", "internal/core/thread", "internal/engine", "internal/read", "internal/store", "internal/view"}},
 	"internal/app/channels":          {own: []string{".", "event", "internal/app", "internal/app/input", "internal/auth", "internal/store", "internal/view"}},
 	"internal/app/policies":          {own: []string{".", "internal/app", "internal/app/input", "internal/auth", "internal/lib/spelling", "internal/policy/…", "internal/store", "internal/tool"}},
 	"internal/app/processes":         {own: []string{".", "event", "internal/app", "internal/app/input", "internal/auth", "internal/core/…"}},

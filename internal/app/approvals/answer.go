@@ -11,7 +11,6 @@ import (
 	"github.com/belay-run/belay/event"
 	"github.com/belay-run/belay/internal/app"
 	"github.com/belay-run/belay/internal/app/input"
-	"github.com/belay-run/belay/internal/engine"
 	"github.com/belay-run/belay/internal/view"
 )
 
@@ -144,16 +143,6 @@ func decide(ctx context.Context, r *app.Call, kind string, in RespondAction) (*a
 		err = in.blame(r, err)
 	}
 	return nil, err
-}
-
-// otherWriter is who keeps the call of a question from what it would change, or nil.
-func otherWriter(ctx context.Context, r *app.Call, s belay.StreamID, action belay.ActionID) (*app.OtherWriter, error) {
-	w, err := engine.OtherWriter(ctx, r.Store, s, action, r.Workspaces.Root)
-	if w == nil || err != nil {
-		return nil, err
-	}
-	return &app.OtherWriter{Session: w.Session, Path: w.Path, Next: "the call is denied with OTHER_WRITER, and the session only reads, unless " + string(w.Session) +
-		" has ended by the time it continues; submit_turn then makes it the writer"}, nil
 }
 
 // blame adds the field that the thread refused.
