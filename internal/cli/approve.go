@@ -118,18 +118,18 @@ func (a *app) sees(ctx context.Context, st store.Store, stream belay.StreamID, c
 	if req == nil || err != nil {
 		return err // it doesn't wait any more: the thread says its outcome
 	}
-	if c.Version != "" && c.Version != req.version {
-		req.show(a)
-		return belay.Errorf(belay.CodeConflict, "the request has changed since version %s: it is version %s now", term.Line(c.Version), req.version).At(string(c.Action)).
-			WithHint("look at it as it is, then: %s", req.howToAnswer()[0])
+	if c.Version != "" && c.Version != req.Version {
+		req.Show(&a.Env)
+		return belay.Errorf(belay.CodeConflict, "the request has changed since version %s: it is version %s now", term.Line(c.Version), req.Version).At(string(c.Action)).
+			WithHint("look at it as it is, then: %s", req.Commands()[0])
 	}
-	c.Version = req.version
-	req.show(a)
-	if edits && req.what == "" {
+	c.Version = req.Version
+	req.Show(&a.Env)
+	if edits && req.Call == "" {
 		return belay.Errorf(belay.CodeBadCommand, "a %s has no arguments to change", req.Kind).At(string(c.Action)).WithHint("belay answer %s TEXT answers a question, belay approve %s allows the rest", c.Action, c.Action)
 	}
 	if edits {
-		args, err := a.Edit(ctx, req.args)
+		args, err := a.Edit(ctx, req.Args)
 		if err != nil {
 			return err
 		}
@@ -137,8 +137,8 @@ func (a *app) sees(ctx context.Context, st store.Store, stream belay.StreamID, c
 			return err
 		}
 	}
-	if c.Args != nil && !a.JSON && req.what != "" {
-		fmt.Fprintf(a.Err, "changed to: %s\n", explain.Call(req.tool, c.Args.JSON()))
+	if c.Args != nil && !a.JSON && req.Call != "" {
+		fmt.Fprintf(a.Err, "changed to: %s\n", explain.Call(req.Tool, c.Args.JSON()))
 	}
 	return nil
 }
@@ -146,7 +146,7 @@ func (a *app) sees(ctx context.Context, st store.Store, stream belay.StreamID, c
 // showAgain shows a request that has changed meanwhile, if it still waits.
 func (a *app) showAgain(ctx context.Context, st store.Store, stream belay.StreamID, id belay.ActionID) {
 	if req, err := requestOf(ctx, st, stream, id); err == nil && req != nil {
-		req.show(a)
+		req.Show(&a.Env)
 	}
 }
 

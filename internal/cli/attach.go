@@ -53,7 +53,7 @@ func (c *attachCmd) run(ctx context.Context, a *app) (int, error) {
 func (c *attachCmd) over(a *app, t *client.Terminal, err error) (int, error) {
 	switch {
 	case errors.Is(err, errDetached):
-		fmt.Fprintf(a.Err, "detached; the program keeps running: belay attach %s --offset %d%s\n", c.ID, t.Offset(), a.storeFlag())
+		fmt.Fprintf(a.Err, "detached; the program keeps running: belay attach %s --offset %d%s\n", c.ID, t.Offset(), a.StoreFlag)
 		return belay.ExitOK, nil
 	case err != nil:
 		return 0, err
@@ -142,10 +142,10 @@ func (c *attachCmd) without(ctx context.Context, a *app, st store.Store, id bela
 	}
 	if owner != nil {
 		return belay.Errorf(belay.CodeUnreachable, "process %d on %s runs it, and no server serves this store: one is attached through a server", owner.PID, owner.Host).At(c.ID).
-			WithHint("belay process output %s%s shows what it printed, belay process write types; or run belay serve beside it", c.ID, a.storeFlag())
+			WithHint("belay process output %s%s shows what it printed, belay process write types; or run belay serve beside it", c.ID, a.StoreFlag)
 	}
 	return belay.Errorf(belay.CodeUnreachable, "no server serves this store: one is attached through a server").At(c.ID).
-		WithHint("belay process output %s%s shows what it printed", c.ID, a.storeFlag())
+		WithHint("belay process output %s%s shows what it printed", c.ID, a.StoreFlag)
 }
 
 // attachSession is a person, or a pipe, in front of a program.

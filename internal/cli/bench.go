@@ -76,7 +76,7 @@ func (c *benchRunCmd) run(ctx context.Context, a *app) (int, error) {
 // throwAway takes a store for this process alone, unless one is named by flag.
 // The function it returns removes it.
 func (a *app) throwAway() (func(), error) {
-	if a.storeFlag() != "" {
+	if a.StoreFlag != "" {
 		return func() {}, nil
 	}
 	dir, err := os.MkdirTemp("", "belay-bench-")

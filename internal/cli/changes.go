@@ -26,15 +26,15 @@ type changedFile struct {
 
 // note takes a change of a file. A file that was made and removed is no change.
 func (e *turnEnd) note(p event.ArtifactChanged) {
-	for i := range e.files {
-		f := &e.files[i]
+	for i := range e.Files {
+		f := &e.Files[i]
 		if f.Path != p.Path {
 			continue
 		}
 		f.after = p.After
 		switch {
 		case p.Op == "removed" && f.Op == "created":
-			e.files = append(e.files[:i], e.files[i+1:]...)
+			e.Files = append(e.Files[:i], e.Files[i+1:]...)
 		case p.Op == "removed":
 			f.Op = p.Op
 		case f.Op == "removed":
@@ -42,14 +42,14 @@ func (e *turnEnd) note(p event.ArtifactChanged) {
 		}
 		return
 	}
-	e.files = append(e.files, changedFile{Path: p.Path, Op: p.Op, before: p.Before, after: p.After})
+	e.Files = append(e.Files, changedFile{Path: p.Path, Op: p.Op, before: p.Before, after: p.After})
 }
 
 // counted are the changed files with the lines that came and went.
-func (w *turnRun) counted(ctx context.Context, files []changedFile) []changedFile {
+func counted(ctx context.Context, st store.Blobs, files []changedFile) []changedFile {
 	for i := range files {
 		f := &files[i]
-		edits, _, why := linesOf(ctx, w.Store, f.Op, f.before, f.after)
+		edits, _, why := linesOf(ctx, st, f.Op, f.before, f.after)
 		f.Unknown = why
 		for _, l := range edits {
 			switch l.Kind {

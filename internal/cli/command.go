@@ -94,7 +94,7 @@ func (a *app) tell(ctx context.Context, r *runtime, res *usecase.Result, what st
 		return belay.ExitOK, err
 	}
 	_, err = fmt.Fprintf(a.Out, "session %s (process %d on %s) writes in %s: the call is denied with OTHER_WRITER unless that session has ended when this one continues\n"+
-		"belay sessions interrupt %s%s ends it\n", t.Writer, owner.PID, owner.Host, term.Line(res.Writer.Path), t.Writer, a.storeFlag())
+		"belay sessions interrupt %s%s ends it\n", t.Writer, owner.PID, owner.Host, term.Line(res.Writer.Path), t.Writer, a.StoreFlag)
 	return belay.ExitOK, err
 }
 
@@ -116,7 +116,7 @@ func (a *app) accepted(ctx context.Context, r *runtime, to belay.StreamID, t tol
 	}
 	if owner == nil && unfinished(ctx, r.Store, to) {
 		if t.Server = a.serverURL(); t.Server == "" {
-			t.Resume = "belay sessions resume " + string(t.Session) + a.storeFlag()
+			t.Resume = "belay sessions resume " + string(t.Session) + a.StoreFlag
 		}
 	}
 	switch {

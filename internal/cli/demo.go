@@ -184,6 +184,7 @@ func (s *show) belay(ctx context.Context, out io.Writer, args ...string) (*exec.
 func (s *show) program(out io.Writer) *app {
 	sys := s.a.Sys
 	sys.Environ, sys.Dir, sys.Out, sys.Err, sys.JSON = s.environ(), s.project, out, io.Discard, false
+	sys.StoreFlag = " --store " + s.store
 	return &app{Sys: sys, Place: Place{Store: s.store, Workspace: s.project}}
 }
 

@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"context"
 	"io"
+	"iter"
 	"slices"
 	"sync"
 	"time"
@@ -16,12 +17,39 @@ import (
 	"github.com/belay-run/belay/internal/view"
 )
 
+// Log is where the facts of a followed session are.
+type Log interface {
+	store.Blobs
+	Changed(ctx context.Context) <-chan struct{}
+	Scan(ctx context.Context, after store.Position) iter.Seq2[store.Record, error]
+}
+
+// Questions are the open questions of a followed thread, and the way to answer them.
+type Questions interface {
+	// Question returns one as it stands now; nil if it doesn't wait.
+	Question(ctx context.Context, id belay.ActionID) (*Question, error)
+	Answer(ctx context.Context, c belay.RespondAction) error
+}
+
+// Followed is what a follower shows: a turn of a session.
+type Followed struct {
+	Log       Log
+	Questions Questions
+	Session   belay.SessionID
+	Thread    belay.ThreadID
+	Turn      belay.TurnID // empty: the next one that is submitted
+	From      store.Position
+	Guest     bool            // another process drives the session: only the thread is followed
+	Approvals belay.Approvals // how questions of the turn are treated
+	Principal string          // gives commands here
+}
+
 // follower follows the log of one session and shows it. Its goroutine is the only
 // one that writes to the terminal while a session runs; the others hand it what
 // flows and what they have to say.
 type follower struct {
-	a    *app
-	w    *turnRun
+	env  *term.Env
+	w    Followed
 	stop context.CancelCauseFunc
 	live *renderer
 	ask  *prompt // what is being asked here; nil when nothing is
@@ -45,31 +73,31 @@ type follower struct {
 
 // turnEnd is how the turn ended, as its facts say.
 type turnEnd struct {
-	over      bool
-	outcome   belay.Outcome
-	code      string
-	reason    string
-	summary   belay.Content
-	next      string
-	output    *belay.Content
-	artifacts []string
-	stats     event.TurnStats
-	files     []changedFile
-	published []view.Artifact
-	call      *called // the last one
+	Over      bool
+	Outcome   belay.Outcome
+	Code      string
+	Reason    string
+	Summary   belay.Content
+	Next      string
+	Output    *belay.Content
+	Artifacts []string
+	Stats     event.TurnStats
+	Files     []changedFile
+	Published []view.Artifact
+	Call      *called // the last one
 }
 
-func newWatch(a *app, w *turnRun) *follower {
-	return &follower{a: a, w: w, kicked: make(chan struct{}, 1)}
+func newFollower(e *term.Env) *follower {
+	return &follower{env: e, kicked: make(chan struct{}, 1)}
 }
 
-// begin is called when the session is known, before anything runs.
-func (u *follower) begin(stop context.CancelCauseFunc) {
-	u.stop = stop
-	u.live = newLive(u.a)
-	u.live.println("session " + string(u.w.session) + " in " + u.w.workspace)
-	for _, s := range u.w.said {
-		u.live.println(term.Line(s))
+// begin is called when the session is known, before anything runs; stop ends what
+// is followed, and lines are shown first.
+func (u *follower) begin(f Followed, stop context.CancelCauseFunc, lines ...string) {
+	u.w, u.stop = f, stop
+	u.live = newLive(u.env)
+	for _, l := range lines {
+		u.live.println(term.Line(l))
 	}
 }
 
@@ -83,7 +111,7 @@ func (u *follower) flow(l event.Delta) {
 
 // recorded takes facts of this process; it must return at once.
 func (u *follower) recorded(end store.Position, facts []event.Envelope) {
-	if !u.a.JSON { // there the log itself is shown
+	if !u.env.JSON { // there the log itself is shown
 		u.recent.add(end, facts)
 	}
 }
@@ -112,7 +140,7 @@ func (u *follower) run(ctx context.Context, ended <-chan struct{}) error {
 		tick = t.C
 	}
 	for {
-		changed := u.w.Store.Changed(ctx)
+		changed := u.w.Log.Changed(ctx)
 		if err := u.facts(ctx); err != nil {
 			return err
 		}
@@ -147,7 +175,7 @@ func (u *follower) until(ctx context.Context, changed <-chan struct{}, tick <-ch
 			return false
 		case <-u.kicked:
 		case <-tick:
-			u.live.paint(u.a.Now())
+			u.live.paint(u.env.Now())
 		case l, ok := <-u.lines:
 			u.typed(ctx, l, ok)
 		case <-ended:
@@ -161,14 +189,14 @@ func (u *follower) until(ctx context.Context, changed <-chan struct{}, tick <-ch
 func (u *follower) facts(ctx context.Context) error {
 	u.behind = false
 	for {
-		facts, end := u.recent.after(u.w.from)
+		facts, end := u.recent.after(u.w.From)
 		if len(facts) == 0 {
 			break
 		}
 		for i := range facts {
 			u.fact(ctx, facts[i])
 		}
-		u.w.from, u.behind = end, true
+		u.w.From, u.behind = end, true
 	}
 	if u.behind {
 		return nil
@@ -178,18 +206,18 @@ func (u *follower) facts(ctx context.Context) error {
 
 // log shows what the log has since the last look.
 func (u *follower) log(ctx context.Context) error {
-	for r, err := range u.w.Store.Scan(ctx, u.w.from) {
+	for r, err := range u.w.Log.Scan(ctx, u.w.From) {
 		if err != nil {
 			return err
 		}
-		u.w.from = r.Position
+		u.w.From = r.Position
 		u.fact(ctx, r.Event)
 	}
 	return nil
 }
 
 func (u *follower) fact(ctx context.Context, ev event.Envelope) {
-	if ev.IDs.Session != u.w.session {
+	if ev.IDs.Session != u.w.Session {
 		return
 	}
 	switch ev.Data.(type) {
@@ -200,35 +228,35 @@ func (u *follower) fact(ctx context.Context, ev event.Envelope) {
 }
 
 func (u *follower) took(ctx context.Context, ev event.Envelope) {
-	if u.w.guest && ev.IDs.Thread != "" && ev.IDs.Thread != u.w.thread {
+	if u.w.Guest && ev.IDs.Thread != "" && ev.IDs.Thread != u.w.Thread {
 		return // it belongs to the session's driver
 	}
-	if u.a.JSON {
-		u.a.PrintJSON(ev)
+	if u.env.JSON {
+		u.env.PrintJSON(ev)
 	} else {
 		u.live.fact(ev)
 	}
-	if _, ok := ev.Data.(event.TurnSubmitted); ok && u.w.turn == "" {
-		u.w.turn = ev.IDs.Turn // it was accepted by a process that is gone
+	if _, ok := ev.Data.(event.TurnSubmitted); ok && u.w.Turn == "" {
+		u.w.Turn = ev.IDs.Turn // it was accepted by a process that is gone
 	}
-	if ev.IDs.Turn == u.w.turn || u.into != "" && ev.IDs.Turn == u.into {
+	if ev.IDs.Turn == u.w.Turn || u.into != "" && ev.IDs.Turn == u.into {
 		u.end.fold(ev)
 	}
 	switch p := ev.Data.(type) {
 	case event.ArtifactChanged:
 		if p.Kind == "file" {
-			u.live.diff(ctx, u.w.Store, p)
+			u.live.diff(ctx, u.w.Log, p)
 		}
 	case event.ActionRequired:
 		u.asked(ctx, ev.IDs.Action, p)
 	case event.ActionResolved:
 		u.resolved(ev.IDs.Action)
 	case event.QueueChanged:
-		if p.Op == event.QueueJoined && p.Turn == u.w.turn {
+		if p.Op == event.QueueJoined && p.Turn == u.w.Turn {
 			u.into = p.Into
 		}
 	case event.ChannelMessage:
-		if p.Kind == "audit" && p.Principal == u.a.principal() {
+		if p.Kind == "audit" && p.Principal == u.w.Principal {
 			u.told = &belay.Error{Code: belay.Code(p.Code), Message: p.Message, Hint: p.Hint}
 			if p.Command == belay.CommandName(belay.InterruptTurn{}) { // the others say so themselves
 				u.live.println("not interrupted: " + term.Line(p.Message))
@@ -245,18 +273,18 @@ func (e *turnEnd) fold(ev event.Envelope) {
 			e.note(p)
 		}
 		if a, ok := view.ArtifactOf(ev); ok {
-			e.published = append(slices.DeleteFunc(e.published, func(o view.Artifact) bool { return o.Name == a.Name }), a)
+			e.Published = append(slices.DeleteFunc(e.Published, func(o view.Artifact) bool { return o.Name == a.Name }), a)
 		}
 	case event.ToolResult:
-		e.call = &called{Tool: p.Name, OK: p.Exit == 0, Outcome: p.Outcome(), Millis: p.Millis}
+		e.Call = &called{Tool: p.Name, OK: p.Exit == 0, Outcome: p.Outcome(), Millis: p.Millis}
 	case event.ToolFailed:
-		e.call = &called{Tool: p.Name, Class: p.Problem.Class, Code: p.Problem.Code, Message: p.Problem.Message, Millis: p.Millis}
+		e.Call = &called{Tool: p.Name, Class: p.Problem.Class, Code: p.Problem.Code, Message: p.Problem.Message, Millis: p.Millis}
 	case event.TurnCompleted:
-		e.over, e.outcome, e.summary, e.next, e.output, e.artifacts, e.stats = true, belay.Completed, p.Summary, p.NextSteps, p.Output, p.Artifacts, cmp.Or(p.Stats, e.stats)
+		e.Over, e.Outcome, e.Summary, e.Next, e.Output, e.Artifacts, e.Stats = true, belay.Completed, p.Summary, p.NextSteps, p.Output, p.Artifacts, cmp.Or(p.Stats, e.Stats)
 	case event.TurnFailed:
-		e.over, e.outcome, e.code, e.reason, e.stats = true, p.Outcome, p.Code, p.Reason, cmp.Or(p.Stats, e.stats)
+		e.Over, e.Outcome, e.Code, e.Reason, e.Stats = true, p.Outcome, p.Code, p.Reason, cmp.Or(p.Stats, e.Stats)
 		if p.Partial != "" || p.PartialRef != nil {
-			e.summary = belay.Content{Text: p.Partial, Ref: p.PartialRef}
+			e.Summary = belay.Content{Text: p.Partial, Ref: p.PartialRef}
 		}
 	}
 }
@@ -272,7 +300,7 @@ func (u *follower) flush() {
 	u.flows, u.notes = nil, nil
 	u.mu.Unlock()
 	var early []event.Delta
-	if !u.a.JSON {
+	if !u.env.JSON {
 		for _, l := range flows {
 			if u.live.knows(l.IDs.Step) {
 				u.live.flow(l)
@@ -302,7 +330,7 @@ func (u *follower) read() {
 	u.reading = true
 	if u.lines == nil {
 		u.lines, u.wants = make(chan string), make(chan struct{}, 1)
-		go readLines(u.a.In, u.wants, u.lines)
+		go readLines(u.env.In, u.wants, u.lines)
 	}
 	u.wants <- struct{}{}
 }

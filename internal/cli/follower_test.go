@@ -4,6 +4,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/belay-run/belay/internal/cli/term"
 )
 
 // TestFactsOfAStormAreShownInPortions: what changes all the time is looked at
@@ -11,7 +13,7 @@ import (
 // wait.
 func TestFactsOfAStormAreShownInPortions(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		u := newWatch(&app{}, &turnRun{})
+		u := newFollower(&term.Env{})
 		u.live = &renderer{}
 		now := make(chan struct{})
 		close(now)

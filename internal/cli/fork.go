@@ -96,5 +96,5 @@ func (a *app) tellFork(f forked, past *history.Past) {
 		from = fmt.Sprintf("after turn %d of %d", f.Turns, len(past.Turns))
 	}
 	fmt.Fprintf(a.Out, "%s continues from %s, %s\n", f.Session, past.Session, from)
-	fmt.Fprintf(a.Out, "give it something to do: belay run --session %s%s TEXT\n", f.Session, a.storeFlag())
+	fmt.Fprintf(a.Out, "give it something to do: belay run --session %s%s TEXT\n", f.Session, a.StoreFlag)
 }

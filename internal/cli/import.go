@@ -125,7 +125,7 @@ func (c *importCmd) bundle(ctx context.Context, a *app, f *importFile) (imported
 		rests = rests && !v.Lane.Runnable && v.Lane.Wake.IsZero()
 	}
 	if !rests {
-		done.Resume = "belay sessions resume " + string(m.Session) + a.storeFlag()
+		done.Resume = "belay sessions resume " + string(m.Session) + a.StoreFlag
 	}
 	if why := importRisks(folded, rests); len(why) > 0 && !c.Trust {
 		return done, belay.Errorf(belay.CodeUntrusted, "the session %s. What was allowed there would count here", strings.Join(why, ", and ")).

@@ -161,8 +161,7 @@ func (a *app) dispatch(ctx context.Context, args []string) (int, error) {
 		return 0, err
 	}
 	if len(args) == 0 {
-		a.Place, a.JSON = g.Place, g.JSON
-		a.placeFromEnv()
+		a.takePlace(g)
 		defer tidy()()
 		return a.overview(ctx)
 	}
@@ -170,14 +169,23 @@ func (a *app) dispatch(ctx context.Context, args []string) (int, error) {
 	if helped {
 		return belay.ExitOK, nil
 	}
-	a.Place, a.JSON = g.Place, g.JSON
-	a.placeFromEnv()
+	a.takePlace(g)
 	if err != nil {
 		a.JSON = slices.Contains(args, "--json") // the parser sets nothing when it fails
 		return 0, usage(err)
 	}
 	defer tidy()()
 	return a.do(ctx, kctx.Selected().Target.Addr().Interface(), kctx.Selected().FullPath())
+}
+
+// takePlace takes over what the command line and the environment say about the store,
+// the workspace and the output.
+func (a *app) takePlace(g *grammar) {
+	a.Place, a.JSON = g.Place, g.JSON
+	a.placeFromEnv()
+	if a.Store != "" && a.Store != a.Getenv("BELAY_STORE") {
+		a.StoreFlag = " --store " + a.environment().Abs(a.Store)
+	}
 }
 
 func newParser(g *grammar, sys Sys, exit func(int)) (*kong.Kong, error) {

@@ -138,7 +138,7 @@ func (a *app) sayIgnored(all []config.Ignored) {
 	for _, i := range all {
 		text := fmt.Sprintf("%s: %s is ignored: %s", term.Line(i.Where), term.Line(i.What), i.Why)
 		if i.What == "" {
-			text = fmt.Sprintf("%s is ignored: %s; belay trust %s%s", term.Line(i.Where), i.Why, term.Quoted(i.Where), a.storeFlag())
+			text = fmt.Sprintf("%s is ignored: %s; belay trust %s%s", term.Line(i.Where), i.Why, term.Quoted(i.Where), a.StoreFlag)
 		}
 		if a.JSON || slices.Contains(a.said, text) {
 			continue

@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"strings"
 	"unicode/utf8"
 
@@ -12,46 +13,25 @@ import (
 	"github.com/belay-run/belay/internal/view/explain"
 )
 
+// ErrNobody ends what is followed: the input has ended, and a question waits.
+var ErrNobody = errors.New("no one is left to answer")
+
 // prompt is a question that waits for the person at this terminal.
 type prompt struct {
-	id      belay.ActionID
-	kind    string // permission, question, continue
-	what    string
 	fact    event.ActionRequired
-	seen    *request        // as it is shown: the answer is for that
+	seen    *Question       // as it is shown: the answer is for that
 	args    json.RawMessage // what the person made of the call's arguments; nil: they are as they were
 	denying bool            // no was said; the reason is asked for
 	shown   bool
 }
 
-// standing finds what stood before this process began: how far the turn was,
-// and the questions that wait.
-func (u *follower) standing(ctx context.Context) error {
-	s, err := u.w.state(ctx)
-	if err != nil || s == nil {
-		return err
-	}
-	u.live.goOn(s)
-	if len(openAsks(s)) == 0 {
-		return nil
-	}
-	open, err := openActions(ctx, u.w.Store, u.w.thread)
-	if err != nil {
-		return err
-	}
-	for _, o := range open {
-		u.asked(ctx, o.ID, o.Fact)
-	}
-	return nil
-}
-
 // asked notes a question, and prints how to answer it when it isn't asked here.
 func (u *follower) asked(ctx context.Context, id belay.ActionID, p event.ActionRequired) {
-	here := u.w.approvals == belay.ApprovalsAsk && u.a.Interactive()
-	if !here && (u.a.JSON || u.w.approvals != belay.ApprovalsWait) {
+	here := u.w.Approvals == belay.ApprovalsAsk && u.env.Interactive()
+	if !here && (u.env.JSON || u.w.Approvals != belay.ApprovalsWait) {
 		return
 	}
-	seen, err := requestOf(ctx, u.w.Store, u.w.thread.Stream(), id)
+	seen, err := u.w.Questions.Question(ctx, id)
 	if err != nil { // a question that can't be shown must not be answered
 		u.live.println("a question can't be shown, and stays open: " + term.Line(err.Error()))
 		return
@@ -59,34 +39,25 @@ func (u *follower) asked(ctx context.Context, id belay.ActionID, p event.ActionR
 	if seen == nil { // it was answered meanwhile
 		return
 	}
+	seen.Text = p.Prompt.Text
 	if here {
-		u.next = append(u.next, prompt{id: id, kind: p.Kind, what: p.Prompt.Text, fact: p, seen: seen})
+		u.next = append(u.next, prompt{fact: p, seen: seen})
 		return
 	}
-	u.live.println("waits for an answer until " + p.Until.Local().Format("2 Jan 15:04") + ": " + seen.asks(p.Prompt.Text))
-	for _, g := range seen.gives() {
-		u.live.println("  " + g)
+	u.live.println("waits for an answer until " + p.Until.Local().Format("2 Jan 15:04") + ": " + seen.asks())
+	for _, l := range seen.ways(u.env) {
+		u.live.println("  " + l)
 	}
-	for _, c := range seen.howToAnswer() {
-		u.live.println("  " + c + u.a.storeFlag())
-	}
-}
-
-func howToAnswer(id belay.ActionID, kind string) []string {
-	if kind == "question" {
-		return []string{"belay answer " + string(id) + " TEXT", "belay deny " + string(id)}
-	}
-	return []string{"belay approve " + string(id), "belay deny " + string(id)}
 }
 
 // resolved drops a question that was answered, here or elsewhere.
 func (u *follower) resolved(id belay.ActionID) {
-	if u.ask != nil && u.ask.id == id {
+	if u.ask != nil && u.ask.seen.ID == id {
 		u.ask = nil
 		u.live.ask("")
 	}
 	for i := range u.next {
-		if u.next[i].id == id {
+		if u.next[i].seen.ID == id {
 			u.next = append(u.next[:i], u.next[i+1:]...)
 			return
 		}
@@ -107,12 +78,12 @@ func (u *follower) prompt() {
 		u.live.ask("reason for the model (enter for none): ")
 		return
 	}
-	switch u.ask.kind {
+	switch u.ask.seen.Kind {
 	case "question":
-		u.live.println("the agent asks: " + term.Text(u.ask.what))
+		u.live.println("the agent asks: " + term.Text(u.ask.seen.Text))
 		u.live.ask("answer (ctrl-d leaves it open): ")
 	case "continue":
-		u.live.println(term.Text(u.ask.what))
+		u.live.println(term.Text(u.ask.seen.Text))
 		u.live.ask("go on? [y]es, [n]o: ")
 	default:
 		u.offer()
@@ -122,18 +93,18 @@ func (u *follower) prompt() {
 // offer shows a call, whole, and asks whether it may run.
 func (u *follower) offer() {
 	if u.ask.args != nil {
-		u.live.println("changed to: " + explain.Call(u.ask.seen.tool, u.ask.args))
+		u.live.println("changed to: " + explain.Call(u.ask.seen.Tool, u.ask.args))
 		u.live.ask("allow it so? [y]es, [e]dit again, [n]o: ")
 		return
 	}
-	u.live.println("it wants to run: " + u.ask.seen.asks(u.ask.what))
-	for _, g := range u.ask.seen.gives() {
+	u.live.println("it wants to run: " + u.ask.seen.asks())
+	for _, g := range u.ask.seen.Gives {
 		u.live.println(g)
 	}
 	switch {
-	case u.ask.seen.Wider != nil:
+	case u.ask.seen.Wider:
 		u.live.ask("run it again? [y] once, [s] exactly this call for this session, [n]o: ")
-	case len(u.a.Editor()) > 0:
+	case len(u.env.Editor()) > 0:
 		u.live.ask("allow? [y] once, [s] for this session, [e]dit, [n]o: ")
 	default:
 		u.live.ask("allow? [y] once, [s] for this session, [n]o: ")
@@ -143,12 +114,12 @@ func (u *follower) offer() {
 // edits opens the call in the user's editor. Meanwhile the terminal belongs to
 // the editor: nothing else reads it, and nothing is shown.
 func (u *follower) edits(ctx context.Context) {
-	args := u.ask.seen.args
+	args := u.ask.seen.Args
 	if u.ask.args != nil {
 		args = u.ask.args
 	}
 	u.live.clear()
-	edited, err := u.a.Edit(ctx, args)
+	edited, err := u.env.Edit(ctx, args)
 	if err != nil {
 		u.live.println(term.Line(err.Error()))
 		return
@@ -162,7 +133,7 @@ func (u *follower) typed(ctx context.Context, l string, ok bool) {
 	if !ok {
 		u.lines = nil
 		u.live.ask("")
-		u.stop(errNobody)
+		u.stop(ErrNobody)
 		return
 	}
 	if u.ask == nil {
@@ -170,21 +141,21 @@ func (u *follower) typed(ctx context.Context, l string, ok bool) {
 	}
 	u.live.answered()
 	l = strings.TrimSpace(strings.ToValidUTF8(l, string(utf8.RuneError)))
-	c := belay.RespondAction{Action: u.ask.id, Args: u.ask.args, Seen: u.ask.seen.version}
+	c := belay.RespondAction{Action: u.ask.seen.ID, Args: u.ask.args, Seen: u.ask.seen.Version}
 	switch word := strings.ToLower(l); {
 	case u.ask.denying:
 		c.Decision, c.Message = "deny", l
-	case u.ask.kind == "question" && l != "":
+	case u.ask.seen.Kind == "question" && l != "":
 		c.Decision, c.Message = "answer", l
-	case u.ask.kind == "question":
+	case u.ask.seen.Kind == "question":
 	case word == "y" || word == "yes":
 		c.Decision = "allow"
-	case (word == "s" || word == "session") && u.ask.kind == "permission" && u.ask.args == nil:
+	case (word == "s" || word == "session") && u.ask.seen.Kind == "permission" && u.ask.args == nil:
 		c.Decision, c.Scope = "allow", "session"
-	case (word == "e" || word == "edit") && u.ask.kind == "permission" && u.ask.seen.Wider == nil:
+	case (word == "e" || word == "edit") && u.ask.seen.Kind == "permission" && !u.ask.seen.Wider:
 		u.edits(ctx)
 	case word == "n" || word == "no":
-		if u.ask.kind == "permission" {
+		if u.ask.seen.Kind == "permission" {
 			u.ask.denying = true
 		} else {
 			c.Decision = "deny"
@@ -199,12 +170,12 @@ func (u *follower) typed(ctx context.Context, l string, ok bool) {
 	if c.Decision != "allow" {
 		c.Args, c.Seen = nil, ""
 	}
-	_, err := u.w.Engine.Submit(ctx, u.w.a.order(u.w.session, u.w.thread.Stream(), c))
+	err := u.w.Questions.Answer(ctx, c)
 	if err != nil {
 		u.live.println("not taken: " + term.Line(err.Error()))
 	}
 	switch belay.CodeOf(err) {
 	case belay.CodeConflict, belay.CodeBadArguments: // it still waits, as it is now
-		u.asked(ctx, asked.id, asked.fact)
+		u.asked(ctx, asked.seen.ID, asked.fact)
 	}
 }

@@ -8,15 +8,15 @@ import (
 	"strings"
 	"testing"
 
-	usecase "github.com/belay-run/belay/internal/app"
 
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/event"
+	"github.com/belay-run/belay/internal/cli/term"
 	"github.com/belay-run/belay/internal/store"
 )
 
-// counted is a log of notes that counts how often it is read.
-type counted struct {
+// scanned is a log of notes that counts how often it is read.
+type scanned struct {
 	store.Store
 	notes []string // at positions from 1
 	reads int
@@ -26,7 +26,7 @@ func note(text string) event.Envelope {
 	return event.Envelope{IDs: belay.IDs{Session: "sess_1"}, Data: event.ReasoningSummary{Text: belay.Content{Text: text}}}
 }
 
-func (c *counted) Scan(_ context.Context, after store.Position) iter.Seq2[store.Record, error] {
+func (c *scanned) Scan(_ context.Context, after store.Position) iter.Seq2[store.Record, error] {
 	c.reads++
 	return func(yield func(store.Record, error) bool) {
 		for i := int(after); i < len(c.notes); i++ {
@@ -38,7 +38,7 @@ func (c *counted) Scan(_ context.Context, after store.Position) iter.Seq2[store.
 }
 
 // add makes notes durable, and tells u of them if this process wrote them.
-func (c *counted) add(u *follower, notes ...string) {
+func (c *scanned) add(u *follower, notes ...string) {
 	c.notes = append(c.notes, notes...)
 	if u != nil {
 		var facts []event.Envelope
@@ -49,12 +49,11 @@ func (c *counted) add(u *follower, notes ...string) {
 	}
 }
 
-func counting(json bool) (*counted, *follower, *bytes.Buffer) {
+func counting(json bool) (*scanned, *follower, *bytes.Buffer) {
 	var out bytes.Buffer
-	a := &app{}
-	a.JSON = json
-	st := &counted{}
-	u := newWatch(a, &turnRun{runtime: &runtime{Runtime: usecase.Runtime{Store: st}}, session: "sess_1"})
+	st := &scanned{}
+	u := newFollower(&term.Env{JSON: json})
+	u.w = Followed{Log: st, Session: "sess_1"}
 	u.live = &renderer{out: &out, calls: map[belay.CallID]string{}, steps: map[belay.StepID]int{}}
 	return st, u, &out
 }

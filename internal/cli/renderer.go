@@ -10,7 +10,6 @@ import (
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/event"
 	"github.com/belay-run/belay/internal/cli/term"
-	"github.com/belay-run/belay/internal/core/thread"
 )
 
 // renderer shows a running session: the text of answers as it streams, a line for
@@ -36,24 +35,28 @@ type renderer struct {
 	asking   string       // the question behind which the cursor stands
 }
 
-func newLive(a *app) *renderer {
-	moving := a.IsTerminal(a.Err) && !a.JSON
-	return &renderer{out: a.Err, quiet: a.JSON, moving: moving, colours: moving && a.Getenv("NO_COLOR") == "" && a.Getenv("TERM") != "dumb", now: a.Now, calls: map[belay.CallID]string{}, steps: map[belay.StepID]int{}}
+func newLive(e *term.Env) *renderer {
+	moving := e.IsTerminal(e.Err) && !e.JSON
+	return &renderer{out: e.Err, quiet: e.JSON, moving: moving, colours: moving && e.Getenv("NO_COLOR") == "" && e.Getenv("TERM") != "dumb", now: e.Now, calls: map[belay.CallID]string{}, steps: map[belay.StepID]int{}}
+}
+
+// Progress is how far a turn is that another process began.
+type Progress struct {
+	Steps  int
+	Tokens int64
+	Step   belay.StepID      // that is open; empty: none is
+	Calls  []event.ModelCall // of that step
 }
 
 // goOn takes up a turn where another process left it.
-func (l *renderer) goOn(s *thread.State) {
-	if s.Turn == nil {
+func (l *renderer) goOn(p Progress) {
+	l.step, l.tokens = p.Steps, p.Tokens
+	if p.Step == "" {
 		return
 	}
-	l.step = s.Turn.Steps
-	l.tokens = s.Turn.Usage.Input + s.Turn.Usage.Output
-	if s.Turn.Step == nil {
-		return
-	}
-	l.steps[s.Turn.Step.ID] = l.step
-	for _, c := range s.Turn.Step.Calls {
-		l.calls[c.ID] = preview(event.ModelCall{Name: c.Name, Args: c.Args, Path: c.Path, Paths: c.Paths})
+	l.steps[p.Step] = l.step
+	for _, c := range p.Calls {
+		l.calls[c.ID] = preview(c)
 	}
 }
 

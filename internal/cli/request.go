@@ -2,7 +2,6 @@ package cli
 
 import (
 	"context"
-	"fmt"
 
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/internal/cli/term"
@@ -13,18 +12,8 @@ import (
 	"github.com/belay-run/belay/internal/view/explain"
 )
 
-// request is a question that waits, as who answers it must see it: whole, with
-// the version that an answer is for.
-type request struct {
-	thread.Open
-	version string
-	tool    string
-	args    []byte // of the call, all of them; nil of a question about no call
-	what    string // the call, clean, on one line; empty of a question about no call
-}
-
 // requestOf reads a question of a thread as it stands now; nil if it doesn't wait.
-func requestOf(ctx context.Context, st store.Store, stream belay.StreamID, id belay.ActionID) (*request, error) {
+func requestOf(ctx context.Context, st store.Store, stream belay.StreamID, id belay.ActionID) (*Question, error) {
 	d, _, _, err := engine.Load(ctx, st, stream)
 	if err != nil {
 		return nil, err
@@ -37,31 +26,23 @@ func requestOf(ctx context.Context, st store.Store, stream belay.StreamID, id be
 	if o.Ask == nil {
 		return nil, nil
 	}
-	r := &request{Open: o, version: o.Version()}
+	q := &Question{ID: o.Action, Kind: o.Kind, Version: o.Version(), Gives: gives(o), Wider: o.Wider != nil}
 	if o.Kind != "permission" || o.Call == nil {
-		return r, nil
+		return q, nil
 	}
-	r.tool, r.args = o.Call.Name, o.Call.Args
+	q.Tool, q.Args = o.Call.Name, o.Call.Args
 	if o.Call.ArgsRef != nil {
-		if r.args, err = st.Get(ctx, o.Call.ArgsRef.Digest); err != nil {
+		if q.Args, err = st.Get(ctx, o.Call.ArgsRef.Digest); err != nil {
 			return nil, err
 		}
 	}
-	r.what = explain.Call(r.tool, r.args)
-	return r, nil
-}
-
-// asks is what it asks, on one line: the call, whole, or the text of a question.
-func (r *request) asks(text string) string {
-	if r.what != "" {
-		return r.what
-	}
-	return term.Line(text)
+	q.Call = explain.Call(q.Tool, q.Args)
+	return q, nil
 }
 
 // gives lists what an approval gives the call, and why it is asked for once
 // more.
-func (r *request) gives() (said []string) {
+func gives(r thread.Open) (said []string) {
 	if r.Again != nil {
 		said = append(said, term.Line("asked once more: "+r.Again.Reason+" ("+r.Again.Code+")"))
 	}
@@ -87,25 +68,4 @@ func (r *request) gives() (said []string) {
 		said = append(said, term.Line("boundary "+stopped.Boundary+" stopped "+what+"; a yes runs it again in boundary "+r.Boundary))
 	}
 	return said
-}
-
-// howToAnswer are the commands that answer it as it was shown.
-func (r *request) howToAnswer() []string {
-	all := howToAnswer(r.Action, r.Kind)
-	if r.Kind == "permission" {
-		all[0] += " --version " + r.version
-	}
-	return all
-}
-
-// show prints a call that a person allows, before they do: nothing of it is left out.
-func (r *request) show(a *app) {
-	if a.JSON || r.what == "" {
-		return
-	}
-	fmt.Fprintf(a.Err, "it wants to run: %s\n", r.what)
-	for _, s := range r.gives() {
-		fmt.Fprintf(a.Err, "  %s\n", s)
-	}
-	fmt.Fprintf(a.Err, "  version %s\n", r.version)
 }

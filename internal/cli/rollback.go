@@ -268,6 +268,6 @@ func (w *turnRun) restored(ctx context.Context) (int, error) {
 	for _, k := range last.Kept {
 		fmt.Fprintf(w.a.Out, "stays: %s\n", term.Line(k))
 	}
-	fmt.Fprintf(w.a.Out, "continue with: belay run --session %s%s TEXT\n", w.session, w.a.storeFlag())
+	fmt.Fprintf(w.a.Out, "continue with: belay run --session %s%s TEXT\n", w.session, w.a.StoreFlag)
 	return belay.ExitOK, nil
 }

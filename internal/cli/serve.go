@@ -154,7 +154,7 @@ func (a *app) sayServed(s served) {
 	fmt.Fprintf(a.Out, "serving %s\n", s.URL)
 	if s.Token != "" {
 		fmt.Fprintf(a.Out, "the owner's token, shown this once: %s\n", s.Token)
-		fmt.Fprintf(a.Out, "more: belay token create --role operator%s\n", a.storeFlag())
+		fmt.Fprintf(a.Out, "more: belay token create --role operator%s\n", a.StoreFlag)
 	}
 }
 

@@ -370,8 +370,8 @@ func TestChangesOfAFileAreOne(t *testing.T) {
 			e.note(f)
 		}
 		got := ""
-		if len(e.files) > 0 {
-			got = e.files[0].Op
+		if len(e.Files) > 0 {
+			got = e.Files[0].Op
 		}
 		if got != c.want {
 			t.Errorf("%s: %q", name, got)

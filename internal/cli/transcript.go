@@ -104,7 +104,7 @@ func (c *importCmd) bring(ctx context.Context, a *app, f *importFile, format tra
 	}
 	from := b.begin.ImportedFrom
 	return imported{Format: from.Format, Session: id, Result: "imported", Messages: b.said, Turns: from.Turns, Left: conv.Left(),
-		Resume: "belay run --session " + string(id) + a.storeFlag() + " TEXT"}, nil
+		Resume: "belay run --session " + string(id) + a.StoreFlag + " TEXT"}, nil
 }
 
 // keep makes the conversation a thread's base: content without secrets.

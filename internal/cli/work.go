@@ -57,7 +57,7 @@ func (w *turnRun) close() {
 // newWork wires a process that will drive one session.
 func (a *app) newWork(st store.Store) (*turnRun, error) {
 	w := &turnRun{a: a}
-	w.watch = newWatch(a, w)
+	w.watch = newFollower(&a.Env)
 	r, err := a.runtimeTelling(st, w.watch.flow, w.watch.recorded)
 	if err != nil {
 		return nil, errors.Join(err, st.Close())
@@ -261,20 +261,18 @@ func (w *turnRun) unfinished(ctx context.Context) bool {
 	return err == nil && s != nil && (s.Turn != nil || len(s.Queue) > 0)
 }
 
-// Ways in which a process stops driving before the turn has ended.
-var (
-	errTerminated = errors.New("the process was asked to end")
-	errNobody     = errors.New("no one is left to answer")
-)
+// errTerminated ends the driving of a turn before it has ended.
+var errTerminated = errors.New("the process was asked to end")
 
 // see drives the session until its turn has ended or waits for an answer that
 // can't be given here, shows what happens, and returns the exit code.
 func (w *turnRun) see(ctx context.Context) (int, error) {
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
-	w.watch.begin(stop)
+	w.watch.begin(Followed{Log: w.Store, Questions: w, Session: w.session, Thread: w.thread, Turn: w.turn, From: w.from, Guest: w.guest, Approvals: w.approvals, Principal: w.a.principal()},
+		stop, append([]string{"session " + string(w.session) + " in " + w.workspace}, w.said...)...)
 	if !w.founded { // before anything is driven: what happens from now on is shown as it is recorded
-		if err := w.watch.standing(ctx); err != nil {
+		if err := w.standing(ctx); err != nil {
 			return w.conclude(ctx, err)
 		}
 	}
@@ -290,6 +288,7 @@ func (w *turnRun) see(ctx context.Context) (int, error) {
 			close(ended)
 			err = errors.Join(err, <-shown)
 			wg.Wait()
+			w.turn = w.watch.w.Turn
 			return w.conclude(ctx, err)
 		case sig := <-w.a.Signals:
 			switch {
@@ -307,6 +306,47 @@ func (w *turnRun) see(ctx context.Context) (int, error) {
 			}
 		}
 	}
+}
+
+// standing shows what stood before this process began: how far the turn was, and
+// the questions that wait.
+func (w *turnRun) standing(ctx context.Context) error {
+	s, err := w.state(ctx)
+	if err != nil || s == nil {
+		return err
+	}
+	if s.Turn != nil {
+		p := Progress{Steps: s.Turn.Steps, Tokens: s.Turn.Usage.Input + s.Turn.Usage.Output}
+		if s.Turn.Step != nil {
+			p.Step = s.Turn.Step.ID
+			for _, c := range s.Turn.Step.Calls {
+				p.Calls = append(p.Calls, event.ModelCall{ID: c.ID, Name: c.Name, Args: c.Args, Path: c.Path, Paths: c.Paths})
+			}
+		}
+		w.watch.live.goOn(p)
+	}
+	if len(openAsks(s)) == 0 {
+		return nil
+	}
+	open, err := openActions(ctx, w.Store, w.thread)
+	if err != nil {
+		return err
+	}
+	for _, o := range open {
+		w.watch.asked(ctx, o.ID, o.Fact)
+	}
+	return nil
+}
+
+// Question reads a question of the thread as it stands now.
+func (w *turnRun) Question(ctx context.Context, id belay.ActionID) (*Question, error) {
+	return requestOf(ctx, w.Store, w.thread.Stream(), id)
+}
+
+// Answer gives the thread an answer of the person at this terminal.
+func (w *turnRun) Answer(ctx context.Context, c belay.RespondAction) error {
+	_, err := w.Engine.Submit(ctx, w.a.order(w.session, w.thread.Stream(), c))
+	return err
 }
 
 // interrupt asks the turn to end; its partial text is kept. Behind another turn it
@@ -354,13 +394,5 @@ func openAsks(s *thread.State) []thread.Ask {
 }
 
 func (w *turnRun) resumeCommand() string {
-	return "belay sessions resume " + string(w.session) + w.a.storeFlag()
-}
-
-// storeFlag names the store in a command that is printed, when it was named here.
-func (a *app) storeFlag() string {
-	if a.Store == "" || a.Store == a.Getenv("BELAY_STORE") {
-		return ""
-	}
-	return " --store " + a.environment().Abs(a.Store)
+	return "belay sessions resume " + string(w.session) + w.a.StoreFlag
 }

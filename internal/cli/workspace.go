@@ -55,7 +55,7 @@ func mayChange(c config.Settings) belay.WorkspaceUse {
 // sayReadsOnly prints why a session only reads, and the alternatives.
 func (w *turnRun) sayReadsOnly(other *store.Writer) {
 	w.say("reads only: session %s (process %d on %s) writes in %s", other.Session, other.Owner.PID, other.Owner.Host, other.Path)
-	w.say("to write: belay run --worktree, or --share; or belay run --session %s TEXT%s when that one has ended", w.session, w.a.storeFlag())
+	w.say("to write: belay run --worktree, or --share; or belay run --session %s TEXT%s when that one has ended", w.session, w.a.StoreFlag)
 }
 
 // say keeps a line for the beginning of what is shown.

@@ -23,6 +23,7 @@ type Env struct {
 	Signals    <-chan os.Signal      // interrupt and terminate; nil brings none
 	IsTerminal func(stream any) bool // of one of the three streams; nil says no
 	JSON       bool                  // prints JSON, one object in a line
+	StoreFlag  string                // names the store in a command that is printed, when it was named here
 }
 
 // Interactive reports whether a person can be asked here.
