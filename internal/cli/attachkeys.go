@@ -63,7 +63,7 @@ func (s *attachSession) keys(ctx context.Context, in *os.File, end context.Cance
 	switch {
 	case errors.Is(err, errDetached):
 		end(err)
-	case errors.Is(err, io.EOF) && (s.eof || s.a.IsTerminal(s.a.In)) && ctx.Err() == nil:
+	case errors.Is(err, io.EOF) && (s.eof || s.env.IsTerminal(s.env.In)) && ctx.Err() == nil:
 		if err := s.t.CloseInput(ctx); err != nil {
 			s.say(term.Line(err.Error()))
 		}
@@ -76,7 +76,7 @@ func (s *attachSession) each(ctx context.Context, in *os.File, give func([]byte)
 	buf := make([]byte, 4<<10)
 	if in == nil { // what is in memory is there at once
 		for ctx.Err() == nil {
-			n, err := s.a.In.Read(buf)
+			n, err := s.env.In.Read(buf)
 			if gerr := give(buf[:n]); gerr != nil || err != nil {
 				return errors.Join(gerr, err)
 			}

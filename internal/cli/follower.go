@@ -101,6 +101,12 @@ func (u *follower) begin(f Followed, stop context.CancelCauseFunc, lines ...stri
 	}
 }
 
+// goOn takes up a turn where another process left it.
+func (u *follower) goOn(p Progress) { u.live.goOn(p) }
+
+// turn is the turn that is followed; empty as long as it isn't known.
+func (u *follower) turn() belay.TurnID { return u.w.Turn }
+
 // flow takes what happens between facts; it must return at once.
 func (u *follower) flow(l event.Delta) {
 	u.mu.Lock()

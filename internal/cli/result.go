@@ -47,7 +47,7 @@ func (w *turnRun) over(ctx context.Context, r *result) {
 	r.Changed = counted(ctx, w.Store, e.Files)
 	r.Cost = costOf(e.Stats)
 	if w.single && e.Outcome == belay.Completed {
-		r.Call, r.Exit = e.Call, e.Call.exit()
+		r.Call, r.Exit = e.Call, exitOf(e.Call)
 	}
 	r.Summary = w.whole(ctx, e.Summary, "summary")
 	if e.Output != nil {

@@ -43,7 +43,7 @@ func (c *secretSetCmd) run(ctx context.Context, a *app) (int, error) {
 	if _, err := v.List(); err != nil { // before a key is typed in vain
 		return 0, err
 	}
-	value, err := a.readSecret(ctx, c.Name)
+	value, err := a.readSecret(ctx, c.Name, vault.MaxValue)
 	if errors.Is(err, errInterrupted) {
 		return belay.ExitCancelled, nil
 	}
@@ -62,15 +62,16 @@ func (c *secretSetCmd) run(ctx context.Context, a *app) (int, error) {
 }
 
 // readSecret reads one value: without echo from a terminal, else all of
-// standard input but the end of its line.
-func (a *app) readSecret(ctx context.Context, name string) (string, error) {
+// standard input but the end of its line. Of one that is longer than a value may
+// be, a part is returned that is too long, too.
+func (a *app) readSecret(ctx context.Context, name string, longest int64) (string, error) {
 	if a.In == nil {
 		return "", belay.Errorf(belay.CodeUsage, "there is no standard input to read the value from").WithHint("belay secret set %s <FILE", name)
 	}
 	if f, ok := a.In.(*os.File); ok && a.IsTerminal(f) {
 		return a.typeSecret(ctx, f, name)
 	}
-	b, err := io.ReadAll(io.LimitReader(a.In, vault.MaxValue+3))
+	b, err := io.ReadAll(io.LimitReader(a.In, longest+3))
 	if err != nil {
 		return "", belay.Errorf(belay.CodeUsage, "standard input can't be read: %s", readfile.Reason(err)).WithHint("belay secret set %s <FILE", name)
 	}

@@ -281,8 +281,8 @@ type called struct {
 	Millis  int64  `json:"ms,omitempty"`
 }
 
-// exit is the program's exit code for a call.
-func (c *called) exit() int {
+// exitOf is the program's exit code for a call.
+func exitOf(c *called) int {
 	if c == nil || c.OK {
 		return belay.ExitOK
 	}

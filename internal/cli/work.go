@@ -288,7 +288,7 @@ func (w *turnRun) see(ctx context.Context) (int, error) {
 			close(ended)
 			err = errors.Join(err, <-shown)
 			wg.Wait()
-			w.turn = w.watch.w.Turn
+			w.turn = w.watch.turn()
 			return w.conclude(ctx, err)
 		case sig := <-w.a.Signals:
 			switch {
@@ -323,7 +323,7 @@ func (w *turnRun) standing(ctx context.Context) error {
 				p.Calls = append(p.Calls, event.ModelCall{ID: c.ID, Name: c.Name, Args: c.Args, Path: c.Path, Paths: c.Paths})
 			}
 		}
-		w.watch.live.goOn(p)
+		w.watch.goOn(p)
 	}
 	if len(openAsks(s)) == 0 {
 		return nil
