@@ -29,14 +29,14 @@ func (c *attachCmd) run(ctx context.Context, a *app) (int, error) {
 	}
 	defer done()
 	to := client.AttachTo{Session: session, Process: belay.ProcessID(c.ID), Offset: c.Offset, ReadOnly: c.ReadOnly}
-	t, err := Attach(ctx, &a.Env, cl, to, c.EOF)
+	t, err := term.Attach(ctx, &a.Env, cl, to, c.EOF)
 	return c.over(a, t, err)
 }
 
 // over prints how it ended and returns the exit code.
 func (c *attachCmd) over(a *app, t *client.Terminal, err error) (int, error) {
 	switch {
-	case errors.Is(err, errDetached):
+	case errors.Is(err, term.ErrDetached):
 		fmt.Fprintf(a.Err, "detached; the program keeps running: belay attach %s --offset %d%s\n", c.ID, t.Offset(), a.StoreFlag)
 		return belay.ExitOK, nil
 	case err != nil:

@@ -13,7 +13,7 @@ import (
 )
 
 // requestOf reads a question of a thread as it stands now; nil if it doesn't wait.
-func requestOf(ctx context.Context, st store.Store, stream belay.StreamID, id belay.ActionID) (*Question, error) {
+func requestOf(ctx context.Context, st store.Store, stream belay.StreamID, id belay.ActionID) (*term.Question, error) {
 	d, _, _, err := engine.Load(ctx, st, stream)
 	if err != nil {
 		return nil, err
@@ -26,7 +26,7 @@ func requestOf(ctx context.Context, st store.Store, stream belay.StreamID, id be
 	if o.Ask == nil {
 		return nil, nil
 	}
-	q := &Question{ID: o.Action, Kind: o.Kind, Version: o.Version(), Gives: gives(o), Wider: o.Wider != nil}
+	q := &term.Question{ID: o.Action, Kind: o.Kind, Version: o.Version(), Gives: gives(o), Wider: o.Wider != nil}
 	if o.Kind != "permission" || o.Call == nil {
 		return q, nil
 	}

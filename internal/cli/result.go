@@ -7,6 +7,7 @@ import (
 	"fmt"
 
 	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/internal/cli/term"
 	"github.com/belay-run/belay/internal/effect"
 )
 
@@ -15,15 +16,15 @@ import (
 func (w *turnRun) conclude(ctx context.Context, err error) (int, error) {
 	ctx = context.WithoutCancel(ctx)
 	left := errors.Is(err, errTerminated)
-	if err != nil && !left && !errors.Is(err, ErrNobody) {
+	if err != nil && !left && !errors.Is(err, term.ErrNobody) {
 		if !w.a.JSON {
 			fmt.Fprintf(w.a.Err, "nothing that was recorded is lost; continue with: %s\n", w.resumeCommand())
 		}
 		return 0, err
 	}
-	r := &result{Session: w.session, Thread: w.thread, Turn: w.turn, Resume: w.resumeCommand()}
+	r := &term.Result{Session: w.session, Thread: w.thread, Turn: w.turn, Resume: w.resumeCommand()}
 	switch {
-	case w.watch.end.Over:
+	case w.watch.End.Over:
 		w.over(ctx, r)
 	case left:
 		r.Exit, r.Reason = belay.ExitCancelled, "the process was asked to end"
@@ -32,20 +33,20 @@ func (w *turnRun) conclude(ctx context.Context, err error) (int, error) {
 			return 0, err
 		}
 	}
-	r.print(&w.a.Env)
+	r.Print(&w.a.Env)
 	return r.Exit, nil
 }
 
 // over completes the result of a turn that has ended.
-func (w *turnRun) over(ctx context.Context, r *result) {
-	e := w.watch.end
+func (w *turnRun) over(ctx context.Context, r *term.Result) {
+	e := w.watch.End
 	r.Outcome, r.Exit, r.Code, r.Reason, r.NextSteps = e.Outcome, e.Outcome.ExitCode(), e.Code, e.Reason, e.Next
 	r.Artifacts, r.Published, r.Stats = e.Artifacts, e.Published, &e.Stats
 	if w.strict && e.Outcome == belay.Completed && e.Stats.Denied > 0 {
 		r.Exit = belay.ExitDenied
 	}
-	r.Changed = counted(ctx, w.Store, e.Files)
-	r.Cost = costOf(e.Stats)
+	r.Changed = term.CountLines(ctx, w.Store, e.Files)
+	r.Cost = term.CostOf(e.Stats)
 	if w.single && e.Outcome == belay.Completed {
 		r.Call, r.Exit = e.Call, exitOf(e.Call)
 	}
@@ -60,19 +61,19 @@ func (w *turnRun) over(ctx context.Context, r *result) {
 		r.Resume = ""
 	}
 	if e.Code == effect.CodeContextExceeded { // the same request would end the same way
-		r.hint = fmt.Sprintf(" --model NAME that reads more, belay fork %s --turn N", w.session)
+		r.Hint = fmt.Sprintf(" --model NAME that reads more, belay fork %s --turn N", w.session)
 	}
 }
 
 // waits completes the result of a turn that a process leaves behind, and that waits
 // for a person.
-func (w *turnRun) waits(ctx context.Context, r *result) error {
+func (w *turnRun) waits(ctx context.Context, r *term.Result) error {
 	open, err := openActions(ctx, w.Store, w.thread)
 	if err != nil {
 		return err
 	}
-	if len(open) == 0 && w.watch.told != nil {
-		return w.watch.told
+	if len(open) == 0 && w.watch.Told != nil {
+		return w.watch.Told
 	}
 	if len(open) == 0 {
 		return belay.Errorf(belay.CodeInternal, "the turn rests and hasn't ended").At(string(w.session)).WithHint("%s", w.resumeCommand())
@@ -91,7 +92,7 @@ func (w *turnRun) waits(ctx context.Context, r *result) error {
 			continue
 		}
 		q.Text = o.Fact.Prompt.Text
-		r.questions = append(r.questions, q)
+		r.Questions = append(r.Questions, q)
 	}
 	return nil
 }

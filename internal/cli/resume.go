@@ -206,7 +206,7 @@ func (w *turnRun) ended(ctx context.Context, turn belay.TurnID) error {
 			return err
 		}
 		if ev.IDs.Turn == turn {
-			w.watch.end.fold(ev)
+			w.watch.End.Fold(ev)
 		}
 	}
 	return nil

@@ -144,7 +144,7 @@ func (c *showCmd) read(ctx context.Context, a *app, st store.Store) (int, error)
 		a.PrintJSON(shown{s, owner, turns})
 		return belay.ExitOK, nil
 	}
-	waits := make([]*Question, len(s.Actions))
+	waits := make([]*term.Question, len(s.Actions))
 	for i, o := range s.Actions {
 		if waits[i], err = requestOf(ctx, st, o.Stream, o.ID); err != nil {
 			return 0, err
@@ -177,7 +177,7 @@ func (a *app) showTurns(turns []history.PastTurn) error {
 }
 
 // show prints a session. Of a call that waits for an answer nothing is left out.
-func (a *app) show(s view.Session, shell *belay.Shell, owner *store.Owner, waits []*Question) {
+func (a *app) show(s view.Session, shell *belay.Shell, owner *store.Owner, waits []*term.Question) {
 	a.Row("session", "%s", s.ID)
 	a.Row("title", "%s", s.Title)
 	if len(s.Tags) > 0 {
@@ -249,8 +249,8 @@ func (a *app) showWork(s view.Session) {
 }
 
 // showWaiting prints a question and how it is answered.
-func (a *app) showWaiting(o view.Action, r *Question) {
-	how := Commands(o.ID, o.Kind)
+func (a *app) showWaiting(o view.Action, r *term.Question) {
+	how := term.AnswerCommands(o.ID, o.Kind)
 	if r == nil || r.Call == "" {
 		a.Row("waits", "%s", o.Prompt)
 	} else {

@@ -9,7 +9,6 @@ import (
 	"io"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/internal/cli/term"
@@ -270,19 +269,8 @@ func (w *turnRun) beginCall(ctx context.Context, ws, title string, c config.Sett
 	return w.Store.Enqueue(ctx, w.a.order(w.session, w.thread.Stream(), belay.SubmitTurn{Turn: w.turn, Kind: belay.TurnSystem, Text: content, Rules: rules}))
 }
 
-// called is how a single call ended, as JSON.
-type called struct {
-	Tool    string `json:"tool"`
-	OK      bool   `json:"ok"`
-	Outcome string `json:"outcome,omitempty"` // of a call that gave a result: ok, or exit N of its command
-	Class   string `json:"class,omitempty"`
-	Code    string `json:"code,omitempty"`
-	Message string `json:"message,omitempty"`
-	Millis  int64  `json:"ms,omitempty"`
-}
-
 // exitOf is the program's exit code for a call.
-func exitOf(c *called) int {
+func exitOf(c *term.Called) int {
 	if c == nil || c.OK {
 		return belay.ExitOK
 	}
@@ -297,11 +285,4 @@ func exitOf(c *called) int {
 		return belay.ExitCancelled
 	}
 	return belay.ExitFailed
-}
-
-func (c *called) String() string {
-	if c.Outcome != "" {
-		return fmt.Sprintf("%s: %s in %s", c.Tool, c.Outcome, time.Duration(c.Millis)*time.Millisecond)
-	}
-	return fmt.Sprintf("%s: %s (%s)", c.Tool, c.Message, c.Code)
 }

@@ -29,7 +29,7 @@ type turnRun struct {
 	workspace string
 	approvals belay.Approvals
 	from      store.Position // what was there before
-	watch     *follower
+	watch     *term.Follower
 	said      []string                    // what is shown first
 	release   func() error                // gives the session back; nil when it isn't owned yet
 	founded   bool                        // the session begins with this turn, and nothing of it happened yet
@@ -57,8 +57,8 @@ func (w *turnRun) close() {
 // newWork wires a process that will drive one session.
 func (a *app) newWork(st store.Store) (*turnRun, error) {
 	w := &turnRun{a: a}
-	w.watch = newFollower(&a.Env)
-	r, err := a.runtimeTelling(st, w.watch.flow, w.watch.recorded)
+	w.watch = term.NewFollower(&a.Env)
+	r, err := a.runtimeTelling(st, w.watch.Flow, w.watch.Recorded)
 	if err != nil {
 		return nil, errors.Join(err, st.Close())
 	}
@@ -269,7 +269,7 @@ var errTerminated = errors.New("the process was asked to end")
 func (w *turnRun) see(ctx context.Context) (int, error) {
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
-	w.watch.begin(Followed{Log: w.Store, Questions: w, Session: w.session, Thread: w.thread, Turn: w.turn, From: w.from, Guest: w.guest, Approvals: w.approvals, Principal: w.a.principal()},
+	w.watch.Begin(term.Followed{Log: w.Store, Questions: w, Session: w.session, Thread: w.thread, Turn: w.turn, From: w.from, Guest: w.guest, Approvals: w.approvals, Principal: w.a.principal()},
 		stop, append([]string{"session " + string(w.session) + " in " + w.workspace}, w.said...)...)
 	if !w.founded { // before anything is driven: what happens from now on is shown as it is recorded
 		if err := w.standing(ctx); err != nil {
@@ -279,7 +279,7 @@ func (w *turnRun) see(ctx context.Context) (int, error) {
 	var wg sync.WaitGroup
 	ended, shown := make(chan struct{}), make(chan error, 1)
 	driven := make(chan error, 1)
-	wg.Go(func() { shown <- w.watch.run(context.WithoutCancel(ctx), ended) })
+	wg.Go(func() { shown <- w.watch.Run(context.WithoutCancel(ctx), ended) })
 	wg.Go(func() { driven <- w.drive(ctx) })
 	interrupted := false
 	for {
@@ -288,7 +288,7 @@ func (w *turnRun) see(ctx context.Context) (int, error) {
 			close(ended)
 			err = errors.Join(err, <-shown)
 			wg.Wait()
-			w.turn = w.watch.turn()
+			w.turn = w.watch.Turn()
 			return w.conclude(ctx, err)
 		case sig := <-w.a.Signals:
 			switch {
@@ -316,14 +316,14 @@ func (w *turnRun) standing(ctx context.Context) error {
 		return err
 	}
 	if s.Turn != nil {
-		p := Progress{Steps: s.Turn.Steps, Tokens: s.Turn.Usage.Input + s.Turn.Usage.Output}
+		p := term.Progress{Steps: s.Turn.Steps, Tokens: s.Turn.Usage.Input + s.Turn.Usage.Output}
 		if s.Turn.Step != nil {
 			p.Step = s.Turn.Step.ID
 			for _, c := range s.Turn.Step.Calls {
 				p.Calls = append(p.Calls, event.ModelCall{ID: c.ID, Name: c.Name, Args: c.Args, Path: c.Path, Paths: c.Paths})
 			}
 		}
-		w.watch.goOn(p)
+		w.watch.GoOn(p)
 	}
 	if len(openAsks(s)) == 0 {
 		return nil
@@ -333,13 +333,13 @@ func (w *turnRun) standing(ctx context.Context) error {
 		return err
 	}
 	for _, o := range open {
-		w.watch.asked(ctx, o.ID, o.Fact)
+		w.watch.Asked(ctx, o.ID, o.Fact)
 	}
 	return nil
 }
 
 // Question reads a question of the thread as it stands now.
-func (w *turnRun) Question(ctx context.Context, id belay.ActionID) (*Question, error) {
+func (w *turnRun) Question(ctx context.Context, id belay.ActionID) (*term.Question, error) {
 	return requestOf(ctx, w.Store, w.thread.Stream(), id)
 }
 
@@ -352,14 +352,14 @@ func (w *turnRun) Answer(ctx context.Context, c belay.RespondAction) error {
 // interrupt asks the turn to end; its partial text is kept. Behind another turn it
 // is taken out, and that one continues.
 func (w *turnRun) interrupt(ctx context.Context, sig os.Signal) {
-	w.watch.note("interrupting; again to leave at once")
+	w.watch.Note("interrupting; again to leave at once")
 	c := belay.InterruptTurn{Reason: "interrupted at the terminal (" + sig.String() + ")"}
 	if w.queue != "" {
 		c.Turn = w.turn
 	}
 	order := w.a.order(w.session, w.thread.Stream(), c)
 	if err := w.Store.Enqueue(ctx, order); err != nil {
-		w.watch.note("the interrupt can't be recorded: " + err.Error())
+		w.watch.Note("the interrupt can't be recorded: " + err.Error())
 	}
 }
 

@@ -36,9 +36,9 @@ func Short(s string, n int) string {
 	return string(r[:n-1]) + "…"
 }
 
-// SafeJSON escapes in encoded JSON what the encoder leaves as it is and a
+// safeJSON escapes in encoded JSON what the encoder leaves as it is and a
 // terminal would act on. Such characters only occur inside strings.
-func SafeJSON(b []byte) []byte {
+func safeJSON(b []byte) []byte {
 	s := string(b)
 	if explain.CleanLines(s) == s {
 		return b

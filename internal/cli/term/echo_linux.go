@@ -2,9 +2,9 @@ package term
 
 import "golang.org/x/sys/unix"
 
-// NoEcho makes a terminal show nothing of what is typed from now on; lines and
+// noEcho makes a terminal show nothing of what is typed from now on; lines and
 // interrupts work as before.
-func NoEcho(fd int) error {
+func noEcho(fd int) error {
 	t, err := unix.IoctlGetTermios(fd, unix.TCGETS)
 	if err != nil {
 		return err

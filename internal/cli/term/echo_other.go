@@ -2,5 +2,5 @@
 
 package term
 
-// NoEcho does nothing: reading the line turns the echo off, a moment later.
-func NoEcho(int) error { return nil }
+// noEcho does nothing: reading the line turns the echo off, a moment later.
+func noEcho(int) error { return nil }

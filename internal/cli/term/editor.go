@@ -14,9 +14,9 @@ import (
 	"github.com/belay-run/belay"
 )
 
-// Editor is the program that a person changes text with: $VISUAL, else $EDITOR,
+// editor is the program that a person changes text with: $VISUAL, else $EDITOR,
 // split at blanks. No shell reads it.
-func (e *Env) Editor() []string {
+func (e *Env) editor() []string {
 	if argv := strings.Fields(e.Getenv("VISUAL")); len(argv) > 0 {
 		return argv
 	}
@@ -28,7 +28,7 @@ func (e *Env) Editor() []string {
 // written as JSON escapes. Arguments that were left as they are, an editor that
 // fails and a file that isn't JSON are errors: nothing is answered then.
 func (e *Env) Edit(ctx context.Context, args []byte) (edited json.RawMessage, err error) {
-	argv := e.Editor()
+	argv := e.editor()
 	if len(argv) == 0 {
 		return nil, belay.Errorf(belay.CodeUsage, "no editor is known").WithHint("set VISUAL or EDITOR, or give the arguments with --args")
 	}
@@ -37,7 +37,7 @@ func (e *Env) Edit(ctx context.Context, args []byte) (edited json.RawMessage, er
 		return nil, belay.Errorf(belay.CodeBadState, "the call's arguments aren't JSON, so they can't be edited").WithHint("give them with --args")
 	}
 	pretty.WriteByte('\n')
-	before := SafeJSON(pretty.Bytes())
+	before := safeJSON(pretty.Bytes())
 	dir, err := os.MkdirTemp("", "belay-edit-") // made for this user alone
 	if err != nil {
 		return nil, belay.Errorf(belay.CodeNotWritten, "no file can be made for the editor").WithHint("set TMPDIR to a folder with room, or say the arguments with --args").Wrap(err)

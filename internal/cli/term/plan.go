@@ -14,8 +14,8 @@ func PlanText(items []event.PlanItem) string {
 	return event.PlanText(items)
 }
 
-// PlanLine is a plan in a line: how far it is, and what is being done.
-func PlanLine(items []event.PlanItem) string {
+// planLine is a plan in a line: how far it is, and what is being done.
+func planLine(items []event.PlanItem) string {
 	done, now := 0, ""
 	for _, i := range items {
 		if !i.Open() {

@@ -61,5 +61,5 @@ func (e *Env) PrintJSON(v any) {
 	if err != nil {
 		panic("cli/term: " + err.Error()) // everything printed is plain data
 	}
-	e.Out.Write(append(SafeJSON(b), '\n')) //nolint:errcheck // nobody is left to tell
+	e.Out.Write(append(safeJSON(b), '\n')) //nolint:errcheck // nobody is left to tell
 }

@@ -1,4 +1,4 @@
-package cli
+package term
 
 import (
 	"bytes"
@@ -8,10 +8,8 @@ import (
 	"strings"
 	"testing"
 
-
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/event"
-	"github.com/belay-run/belay/internal/cli/term"
 	"github.com/belay-run/belay/internal/store"
 )
 
@@ -38,21 +36,21 @@ func (c *scanned) Scan(_ context.Context, after store.Position) iter.Seq2[store.
 }
 
 // add makes notes durable, and tells u of them if this process wrote them.
-func (c *scanned) add(u *follower, notes ...string) {
+func (c *scanned) add(u *Follower, notes ...string) {
 	c.notes = append(c.notes, notes...)
 	if u != nil {
 		var facts []event.Envelope
 		for _, n := range notes {
 			facts = append(facts, note(n))
 		}
-		u.recorded(store.Position(len(c.notes)), facts)
+		u.Recorded(store.Position(len(c.notes)), facts)
 	}
 }
 
-func counting(json bool) (*scanned, *follower, *bytes.Buffer) {
+func counting(json bool) (*scanned, *Follower, *bytes.Buffer) {
 	var out bytes.Buffer
 	st := &scanned{}
-	u := newFollower(&term.Env{JSON: json})
+	u := NewFollower(&Env{JSON: json})
 	u.w = Followed{Log: st, Session: "sess_1"}
 	u.live = &renderer{out: &out, calls: map[belay.CallID]string{}, steps: map[belay.StepID]int{}}
 	return st, u, &out
@@ -102,8 +100,8 @@ func TestOwnFactsAreShownWithoutReadingThem(t *testing.T) {
 func TestFactsThatAreToldOutOfOrderAreShownInOrder(t *testing.T) {
 	st, u, out := counting(false)
 	st.notes = []string{"a", "b", "c"}
-	u.recorded(3, []event.Envelope{note("c")})
-	u.recorded(2, []event.Envelope{note("a"), note("b")})
+	u.Recorded(3, []event.Envelope{note("c")})
+	u.Recorded(2, []event.Envelope{note("a"), note("b")})
 	for range 3 {
 		if err := u.facts(t.Context()); err != nil {
 			t.Fatal(err)

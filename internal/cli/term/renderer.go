@@ -1,4 +1,4 @@
-package cli
+package term
 
 import (
 	"encoding/json"
@@ -9,7 +9,6 @@ import (
 
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/event"
-	"github.com/belay-run/belay/internal/cli/term"
 )
 
 // renderer shows a running session: the text of answers as it streams, a line for
@@ -35,7 +34,7 @@ type renderer struct {
 	asking   string       // the question behind which the cursor stands
 }
 
-func newLive(e *term.Env) *renderer {
+func newRenderer(e *Env) *renderer {
 	moving := e.IsTerminal(e.Err) && !e.JSON
 	return &renderer{out: e.Err, quiet: e.JSON, moving: moving, colours: moving && e.Getenv("NO_COLOR") == "" && e.Getenv("TERM") != "dumb", now: e.Now, calls: map[belay.CallID]string{}, steps: map[belay.StepID]int{}}
 }
@@ -107,11 +106,11 @@ func (l *renderer) paint(now time.Time) {
 	if !l.moving || l.open || l.asking != "" || l.doing == "" {
 		return
 	}
-	s := fmt.Sprintf("step %d · %s · %s", l.step, term.Short(l.doing, maxDoing), term.Ago(now.Sub(l.since)))
+	s := fmt.Sprintf("step %d · %s · %s", l.step, Short(l.doing, maxDoing), Ago(now.Sub(l.since)))
 	if l.tokens > 0 {
-		s += " · " + term.Count(l.tokens) + " tokens"
+		s += " · " + Count(l.tokens) + " tokens"
 	}
-	l.write("\r\x1b[K" + term.Short(s, 78))
+	l.write("\r\x1b[K" + Short(s, 78))
 	l.drawn = true
 }
 
@@ -140,13 +139,13 @@ func (l *renderer) flow(f event.Delta) {
 		l.write(fmt.Sprintf("step %d: ", l.steps[f.IDs.Step]))
 	}
 	l.streamed = f.IDs.Step
-	l.write(term.Text(f.Text))
+	l.write(Text(f.Text))
 	l.open = !strings.HasSuffix(f.Text, "\n")
 }
 
 // thinks shows the end of the reasoning so far in place of what runs.
 func (l *renderer) thinks(s string) {
-	r := []rune(term.Line(l.thought + s))
+	r := []rune(Line(l.thought + s))
 	l.thought = string(r[max(0, len(r)-maxDoing):])
 	l.doing = l.thought
 }
@@ -159,33 +158,33 @@ func (l *renderer) fact(ev event.Envelope) {
 	case event.ModelCompleted:
 		l.completed(ev, p)
 	case event.ReasoningSummary:
-		l.println("  thought: " + term.Short(strings.TrimSpace(p.Text.Text), 200))
+		l.println("  thought: " + Short(strings.TrimSpace(p.Text.Text), 200))
 	case event.ModelFailed:
 		l.doing, l.streamed = "", "" // another attempt says it from the beginning
-		l.println(fmt.Sprintf("step %d: no answer: %s%s", l.step, term.Short(p.Problem.Message, 200), again(p.RetryAt, ev.Time)))
+		l.println(fmt.Sprintf("step %d: no answer: %s%s", l.step, Short(p.Problem.Message, 200), again(p.RetryAt, ev.Time)))
 	case event.RoutingFallbackApplied:
 		l.println(fmt.Sprintf("step %d: %s/%s is asked instead of %s/%s", l.step, p.To.Provider, p.To.Model, p.From.Provider, p.From.Model))
 	case event.ToolArgs:
 		l.calls[ev.IDs.Call] = preview(event.ModelCall{Name: p.Name, Args: p.Args, ArgsRef: p.ArgsRef, Path: p.Path, Paths: p.Paths})
-		l.println("  changed by " + term.Line(p.By) + ": " + l.calls[ev.IDs.Call])
+		l.println("  changed by " + Line(p.By) + ": " + l.calls[ev.IDs.Call])
 	case event.ToolStarted:
 		l.start(l.name(ev, p.Name), ev.Time)
 	case event.ToolResult:
 		l.start("thinking", ev.Time)
-		l.println(fmt.Sprintf("  %s: %s, %s", l.name(ev, p.Name), p.Outcome(), term.Millis(p.Millis)))
+		l.println(fmt.Sprintf("  %s: %s, %s", l.name(ev, p.Name), p.Outcome(), Millis(p.Millis)))
 	case event.ToolFailed:
 		l.start("thinking", ev.Time)
-		s := fmt.Sprintf("  %s: %s (%s)", l.name(ev, p.Name), term.Short(p.Problem.Message, 300), p.Problem.Code)
+		s := fmt.Sprintf("  %s: %s (%s)", l.name(ev, p.Name), Short(p.Problem.Message, 300), p.Problem.Code)
 		if p.Problem.Class == "denied" && p.Problem.Hint != "" && p.Final {
-			s += "; " + term.Short(p.Problem.Hint, 200)
+			s += "; " + Short(p.Problem.Hint, 200)
 		}
 		l.println(s + again(p.RetryAt, ev.Time))
 	case event.ArtifactChanged:
 		if p.Kind == "plan" {
-			l.println("  plan: " + term.PlanLine(p.Plan))
+			l.println("  plan: " + planLine(p.Plan))
 		}
 	case event.ActionResolved:
-		l.println("  answered with " + term.Line(p.Decision) + " by " + term.Line(p.By))
+		l.println("  answered with " + Line(p.Decision) + " by " + Line(p.By))
 	case event.RunStatus:
 		if p.Phase == "takeover" {
 			l.println("taken over; what was in flight is not any more")
@@ -205,7 +204,7 @@ func (l *renderer) requested(ev event.Envelope, p event.ModelRequested) {
 	l.thought = ""
 	l.start("thinking", ev.Time)
 	if p.Note != "" && p.Attempt == 1 {
-		l.println("  told: " + term.Short(p.Note, 200))
+		l.println("  told: " + Short(p.Note, 200))
 	}
 }
 
@@ -215,7 +214,7 @@ func (l *renderer) completed(ev event.Envelope, p event.ModelCompleted) {
 		l.calls[c.ID] = preview(c)
 	}
 	delete(l.steps, ev.IDs.Step)
-	said := term.Short(strings.TrimSpace(p.Text.Text), 200)
+	said := Short(strings.TrimSpace(p.Text.Text), 200)
 	if l.streamed == ev.IDs.Step {
 		l.clear()
 		if said = ""; len(p.Images) == 0 {
@@ -223,10 +222,10 @@ func (l *renderer) completed(ev event.Envelope, p event.ModelCompleted) {
 		}
 	}
 	if n := len(p.Images); n > 0 {
-		said = strings.TrimSpace(said + " (" + term.Plural(n, "picture") + ")")
+		said = strings.TrimSpace(said + " (" + Plural(n, "picture") + ")")
 	}
 	if said == "" {
-		said = term.Plural(len(p.Calls), "call")
+		said = Plural(len(p.Calls), "call")
 	}
 	l.println(fmt.Sprintf("step %d: %s", l.step, said))
 }
@@ -235,7 +234,7 @@ func (l *renderer) name(ev event.Envelope, tool string) string {
 	if s := l.calls[ev.IDs.Call]; s != "" {
 		return s
 	}
-	return term.Line(tool)
+	return Line(tool)
 }
 
 // preview is a call as a person recognises it.
@@ -255,7 +254,7 @@ func preview(c event.ModelCall) string {
 			arg = strings.TrimSpace(in.Pattern + " " + in.Command + in.Path + in.Question)
 		}
 	}
-	return strings.TrimSpace(term.Line(c.Name) + " " + term.Short(arg, 100))
+	return strings.TrimSpace(Line(c.Name) + " " + Short(arg, 100))
 }
 
 func again(at, now time.Time) string {

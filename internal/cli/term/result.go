@@ -1,18 +1,18 @@
-package cli
+package term
 
 import (
 	"encoding/json"
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/event"
-	"github.com/belay-run/belay/internal/cli/term"
 	"github.com/belay-run/belay/internal/view"
 )
 
-// result is the last line of a run in JSON.
-type result struct {
+// Result is the last line of a run in JSON.
+type Result struct {
 	Session   belay.SessionID  `json:"session"`
 	Thread    belay.ThreadID   `json:"thread"`
 	Turn      belay.TurnID     `json:"turn"`
@@ -24,29 +24,29 @@ type result struct {
 	Artifacts []string         `json:"artifacts,omitempty"`
 	Code      string           `json:"code,omitempty"`
 	Reason    string           `json:"reason,omitempty"`
-	Changed   []changedFile    `json:"changed,omitempty"`
-	Cost      *cost            `json:"cost,omitempty"`
+	Changed   []ChangedFile    `json:"changed,omitempty"`
+	Cost      *Cost            `json:"cost,omitempty"`
 	Published []view.Artifact  `json:"published,omitempty"` // belay sessions artifacts prints them
-	Call      *called          `json:"call,omitempty"`      // of belay tool call
+	Call      *Called          `json:"call,omitempty"`      // of belay tool call
 	Stats     *event.TurnStats `json:"stats,omitempty"`
 	Waits     []belay.ActionID `json:"waits,omitempty"` // for these answers
 	Resume    string           `json:"resume,omitempty"`
 
-	questions []*Question // that wait
-	hint      string      // of what else may help than resuming
+	Questions []*Question // that wait
+	Hint      string      // of what else may help than resuming
 }
 
-// print prints how the turn ended and what can be done next.
-func (r *result) print(e *term.Env) {
+// Print prints how the turn ended and what can be done next.
+func (r *Result) Print(e *Env) {
 	switch {
 	case e.JSON:
 		e.PrintJSON(struct {
-			Result *result `json:"result"`
+			Result *Result `json:"result"`
 		}{r})
 	case r.Outcome != "":
 		r.printEnd(e)
 	case len(r.Waits) > 0:
-		for _, q := range r.questions {
+		for _, q := range r.Questions {
 			fmt.Fprintf(e.Err, "waits for a person: %s\n", q.asks())
 			for _, l := range q.ways(e) {
 				fmt.Fprintf(e.Err, "  %s\n", l)
@@ -59,48 +59,48 @@ func (r *result) print(e *term.Env) {
 }
 
 // printEnd prints the end of a turn.
-func (r *result) printEnd(e *term.Env) {
+func (r *Result) printEnd(e *Env) {
 	fmt.Fprintln(e.Err, r.numbers())
 	if r.Summary != "" && strings.TrimSpace(r.Summary) != strings.TrimSpace(string(r.Output)) {
-		fmt.Fprintln(e.Out, term.Text(r.Summary))
+		fmt.Fprintln(e.Out, Text(r.Summary))
 	}
 	for _, p := range r.Published {
-		fmt.Fprintf(e.Err, "published %s, version %s: belay sessions artifacts %s %s%s\n", term.Line(p.Name), term.Line(p.Version), r.Session, term.Line(term.Quoted(p.Name)), e.StoreFlag)
+		fmt.Fprintf(e.Err, "published %s, version %s: belay sessions artifacts %s %s%s\n", Line(p.Name), Line(p.Version), r.Session, Line(Quoted(p.Name)), e.StoreFlag)
 	}
 	if r.NextSteps != "" {
-		fmt.Fprintln(e.Out, "next: "+term.Text(r.NextSteps))
+		fmt.Fprintln(e.Out, "next: "+Text(r.NextSteps))
 	}
 	if r.Output != nil {
-		fmt.Fprintln(e.Out, string(term.SafeJSON(r.Output)))
+		fmt.Fprintln(e.Out, string(safeJSON(r.Output)))
 	}
 	if r.Outcome != belay.Completed {
-		fmt.Fprintf(e.Err, "%s: %s (%s)\n", r.Outcome, term.Line(r.Reason), r.Code)
-		fmt.Fprintf(e.Err, "try: %s%s, or belay why %s%s\n", r.Resume, r.hint, r.Session, e.StoreFlag)
+		fmt.Fprintf(e.Err, "%s: %s (%s)\n", r.Outcome, Line(r.Reason), r.Code)
+		fmt.Fprintf(e.Err, "try: %s%s, or belay why %s%s\n", r.Resume, r.Hint, r.Session, e.StoreFlag)
 	}
 }
 
-// cost is what a turn cost, as far as it is known.
-type cost struct {
+// Cost is what a turn cost, as far as it is known.
+type Cost struct {
 	State    string `json:"state"`              // known; at_least: some answers have no price; unknown: none has
 	MicroUSD int64  `json:"microUsd,omitempty"` // millionths of a US dollar
 }
 
-// costOf is the cost of what a turn used; nil when no tokens were reported.
-func costOf(s event.TurnStats) *cost {
+// CostOf is the cost of what a turn used; nil when no tokens were reported.
+func CostOf(s event.TurnStats) *Cost {
 	if !s.Usage.Reported {
 		return nil
 	}
-	return &cost{State: s.Cost.State(), MicroUSD: s.Cost.MicroUSD}
+	return &Cost{State: s.Cost.State(), MicroUSD: s.Cost.MicroUSD}
 }
 
 // numbers is the last line: what it took.
-func (r *result) numbers() string {
-	s := fmt.Sprintf("%s in %s: %s, %s", r.Outcome, term.Millis(r.Stats.ActiveMS), term.Plural(r.Stats.Steps, "step"), term.Plural(r.Stats.Calls, "call"))
+func (r *Result) numbers() string {
+	s := fmt.Sprintf("%s in %s: %s, %s", r.Outcome, Millis(r.Stats.ActiveMS), Plural(r.Stats.Steps, "step"), Plural(r.Stats.Calls, "call"))
 	if n := r.Stats.Denied; n > 0 {
 		s += fmt.Sprintf(", %d denied", n)
 	}
 	if u := r.Stats.Usage; u.Reported {
-		s += fmt.Sprintf(", %s tokens read, %s written, cost %s", term.Count(u.Input), term.Count(u.Output), term.Money(r.Stats.Cost))
+		s += fmt.Sprintf(", %s tokens read, %s written, cost %s", Count(u.Input), Count(u.Output), Money(r.Stats.Cost))
 	}
 	var changed []string
 	for _, f := range r.Changed {
@@ -110,4 +110,22 @@ func (r *result) numbers() string {
 		s += "; changed " + strings.Join(changed, ", ")
 	}
 	return s
+}
+
+// Called is how a single call ended, as JSON.
+type Called struct {
+	Tool    string `json:"tool"`
+	OK      bool   `json:"ok"`
+	Outcome string `json:"outcome,omitempty"` // of a call that gave a result: ok, or exit N of its command
+	Class   string `json:"class,omitempty"`
+	Code    string `json:"code,omitempty"`
+	Message string `json:"message,omitempty"`
+	Millis  int64  `json:"ms,omitempty"`
+}
+
+func (c *Called) String() string {
+	if c.Outcome != "" {
+		return fmt.Sprintf("%s: %s in %s", c.Tool, c.Outcome, time.Duration(c.Millis)*time.Millisecond)
+	}
+	return fmt.Sprintf("%s: %s (%s)", c.Tool, c.Message, c.Code)
 }

@@ -1,11 +1,10 @@
-package cli
+package term
 
 import (
 	"fmt"
 	"slices"
 
 	"github.com/belay-run/belay"
-	"github.com/belay-run/belay/internal/cli/term"
 )
 
 // Question is a question that waits, as who answers it must see it: whole, with
@@ -27,20 +26,20 @@ func (q *Question) asks() string {
 	if q.Call != "" {
 		return q.Call
 	}
-	return term.Line(q.Text)
+	return Line(q.Text)
 }
 
 // Commands are the commands that answer it as it was shown.
 func (q *Question) Commands() []string {
-	all := Commands(q.ID, q.Kind)
+	all := AnswerCommands(q.ID, q.Kind)
 	if q.Kind == "permission" {
 		all[0] += " --version " + q.Version
 	}
 	return all
 }
 
-// Commands are the commands that answer a question, whatever it is now.
-func Commands(id belay.ActionID, kind string) []string {
+// AnswerCommands are the commands that answer a question, whatever it is now.
+func AnswerCommands(id belay.ActionID, kind string) []string {
 	if kind == "question" {
 		return []string{"belay answer " + string(id) + " TEXT", "belay deny " + string(id)}
 	}
@@ -48,7 +47,7 @@ func Commands(id belay.ActionID, kind string) []string {
 }
 
 // ways lists what an answer gives, and the commands for it.
-func (q *Question) ways(e *term.Env) []string {
+func (q *Question) ways(e *Env) []string {
 	all := slices.Clone(q.Gives)
 	for _, c := range q.Commands() {
 		all = append(all, c+e.StoreFlag)
@@ -57,7 +56,7 @@ func (q *Question) ways(e *term.Env) []string {
 }
 
 // Show prints a call that a person allows, before they do: nothing of it is left out.
-func (q *Question) Show(e *term.Env) {
+func (q *Question) Show(e *Env) {
 	if e.JSON || q.Call == "" {
 		return
 	}

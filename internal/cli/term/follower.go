@@ -1,4 +1,4 @@
-package cli
+package term
 
 import (
 	"bufio"
@@ -12,7 +12,6 @@ import (
 
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/event"
-	"github.com/belay-run/belay/internal/cli/term"
 	"github.com/belay-run/belay/internal/store"
 	"github.com/belay-run/belay/internal/view"
 )
@@ -44,18 +43,18 @@ type Followed struct {
 	Principal string          // gives commands here
 }
 
-// follower follows the log of one session and shows it. Its goroutine is the only
+// Follower follows the log of one session and shows it. Its goroutine is the only
 // one that writes to the terminal while a session runs; the others hand it what
 // flows and what they have to say.
-type follower struct {
-	env  *term.Env
+type Follower struct {
+	env  *Env
 	w    Followed
 	stop context.CancelCauseFunc
 	live *renderer
 	ask  *prompt // what is being asked here; nil when nothing is
 	next []prompt
-	end  turnEnd
-	told *belay.Error // why a command was refused
+	End  TurnEnd
+	Told *belay.Error // why a command was refused
 	into belay.TurnID // the turn that this one became part of
 
 	recent recent // what this process has recorded
@@ -71,8 +70,8 @@ type follower struct {
 	notes []string
 }
 
-// turnEnd is how the turn ended, as its facts say.
-type turnEnd struct {
+// TurnEnd is how the turn ended, as its facts say.
+type TurnEnd struct {
 	Over      bool
 	Outcome   belay.Outcome
 	Code      string
@@ -82,63 +81,64 @@ type turnEnd struct {
 	Output    *belay.Content
 	Artifacts []string
 	Stats     event.TurnStats
-	Files     []changedFile
+	Files     []ChangedFile
 	Published []view.Artifact
-	Call      *called // the last one
+	Call      *Called // the last one
 }
 
-func newFollower(e *term.Env) *follower {
-	return &follower{env: e, kicked: make(chan struct{}, 1)}
+// NewFollower makes a follower that prints to e.
+func NewFollower(e *Env) *Follower {
+	return &Follower{env: e, kicked: make(chan struct{}, 1)}
 }
 
-// begin is called when the session is known, before anything runs; stop ends what
+// Begin is called when the session is known, before anything runs; stop ends what
 // is followed, and lines are shown first.
-func (u *follower) begin(f Followed, stop context.CancelCauseFunc, lines ...string) {
+func (u *Follower) Begin(f Followed, stop context.CancelCauseFunc, lines ...string) {
 	u.w, u.stop = f, stop
-	u.live = newLive(u.env)
+	u.live = newRenderer(u.env)
 	for _, l := range lines {
-		u.live.println(term.Line(l))
+		u.live.println(Line(l))
 	}
 }
 
-// goOn takes up a turn where another process left it.
-func (u *follower) goOn(p Progress) { u.live.goOn(p) }
+// GoOn takes up a turn where another process left it.
+func (u *Follower) GoOn(p Progress) { u.live.goOn(p) }
 
-// turn is the turn that is followed; empty as long as it isn't known.
-func (u *follower) turn() belay.TurnID { return u.w.Turn }
+// Turn is the turn that is followed; empty as long as it isn't known.
+func (u *Follower) Turn() belay.TurnID { return u.w.Turn }
 
-// flow takes what happens between facts; it must return at once.
-func (u *follower) flow(l event.Delta) {
+// Flow takes what happens between facts; it must return at once.
+func (u *Follower) Flow(l event.Delta) {
 	u.mu.Lock()
 	u.flows = append(u.flows, l)
 	u.mu.Unlock()
 	u.kick()
 }
 
-// recorded takes facts of this process; it must return at once.
-func (u *follower) recorded(end store.Position, facts []event.Envelope) {
+// Recorded takes facts of this process; it must return at once.
+func (u *Follower) Recorded(end store.Position, facts []event.Envelope) {
 	if !u.env.JSON { // there the log itself is shown
 		u.recent.add(end, facts)
 	}
 }
 
-// note says something between the lines.
-func (u *follower) note(s string) {
+// Note says something between the lines.
+func (u *Follower) Note(s string) {
 	u.mu.Lock()
 	u.notes = append(u.notes, s)
 	u.mu.Unlock()
 	u.kick()
 }
 
-func (u *follower) kick() {
+func (u *Follower) kick() {
 	select {
 	case u.kicked <- struct{}{}:
 	default:
 	}
 }
 
-// run shows the session until ended is closed, and then what is left.
-func (u *follower) run(ctx context.Context, ended <-chan struct{}) error {
+// Run shows the session until ended is closed, and then what is left.
+func (u *Follower) Run(ctx context.Context, ended <-chan struct{}) error {
 	var tick <-chan time.Time
 	if u.live.moving {
 		t := time.NewTicker(200 * time.Millisecond)
@@ -166,7 +166,7 @@ const portion = 25 * time.Millisecond
 
 // until shows what flows until there may be new facts, and some time has passed
 // since the last ones. True is the end.
-func (u *follower) until(ctx context.Context, changed <-chan struct{}, tick <-chan time.Time, ended <-chan struct{}) bool {
+func (u *Follower) until(ctx context.Context, changed <-chan struct{}, tick <-chan time.Time, ended <-chan struct{}) bool {
 	var due <-chan struct{}
 	paced := time.After(portion)
 	for {
@@ -192,7 +192,7 @@ func (u *follower) until(ctx context.Context, changed <-chan struct{}, tick <-ch
 
 // facts shows what was recorded since the last look: what this process has
 // recorded, or, where that isn't what follows, what the log has.
-func (u *follower) facts(ctx context.Context) error {
+func (u *Follower) facts(ctx context.Context) error {
 	u.behind = false
 	for {
 		facts, end := u.recent.after(u.w.From)
@@ -211,7 +211,7 @@ func (u *follower) facts(ctx context.Context) error {
 }
 
 // log shows what the log has since the last look.
-func (u *follower) log(ctx context.Context) error {
+func (u *Follower) log(ctx context.Context) error {
 	for r, err := range u.w.Log.Scan(ctx, u.w.From) {
 		if err != nil {
 			return err
@@ -222,7 +222,7 @@ func (u *follower) log(ctx context.Context) error {
 	return nil
 }
 
-func (u *follower) fact(ctx context.Context, ev event.Envelope) {
+func (u *Follower) fact(ctx context.Context, ev event.Envelope) {
 	if ev.IDs.Session != u.w.Session {
 		return
 	}
@@ -233,7 +233,7 @@ func (u *follower) fact(ctx context.Context, ev event.Envelope) {
 	u.took(ctx, ev)
 }
 
-func (u *follower) took(ctx context.Context, ev event.Envelope) {
+func (u *Follower) took(ctx context.Context, ev event.Envelope) {
 	if u.w.Guest && ev.IDs.Thread != "" && ev.IDs.Thread != u.w.Thread {
 		return // it belongs to the session's driver
 	}
@@ -246,7 +246,7 @@ func (u *follower) took(ctx context.Context, ev event.Envelope) {
 		u.w.Turn = ev.IDs.Turn // it was accepted by a process that is gone
 	}
 	if ev.IDs.Turn == u.w.Turn || u.into != "" && ev.IDs.Turn == u.into {
-		u.end.fold(ev)
+		u.End.Fold(ev)
 	}
 	switch p := ev.Data.(type) {
 	case event.ArtifactChanged:
@@ -254,7 +254,7 @@ func (u *follower) took(ctx context.Context, ev event.Envelope) {
 			u.live.diff(ctx, u.w.Log, p)
 		}
 	case event.ActionRequired:
-		u.asked(ctx, ev.IDs.Action, p)
+		u.Asked(ctx, ev.IDs.Action, p)
 	case event.ActionResolved:
 		u.resolved(ev.IDs.Action)
 	case event.QueueChanged:
@@ -263,16 +263,16 @@ func (u *follower) took(ctx context.Context, ev event.Envelope) {
 		}
 	case event.ChannelMessage:
 		if p.Kind == "audit" && p.Principal == u.w.Principal {
-			u.told = &belay.Error{Code: belay.Code(p.Code), Message: p.Message, Hint: p.Hint}
+			u.Told = &belay.Error{Code: belay.Code(p.Code), Message: p.Message, Hint: p.Hint}
 			if p.Command == belay.CommandName(belay.InterruptTurn{}) { // the others say so themselves
-				u.live.println("not interrupted: " + term.Line(p.Message))
+				u.live.println("not interrupted: " + Line(p.Message))
 			}
 		}
 	}
 }
 
-// fold takes what a fact says about how the turn ends.
-func (e *turnEnd) fold(ev event.Envelope) {
+// Fold takes what a fact says about how the turn ends.
+func (e *TurnEnd) Fold(ev event.Envelope) {
 	switch p := ev.Data.(type) {
 	case event.ArtifactChanged:
 		if p.Kind == "file" {
@@ -282,9 +282,9 @@ func (e *turnEnd) fold(ev event.Envelope) {
 			e.Published = append(slices.DeleteFunc(e.Published, func(o view.Artifact) bool { return o.Name == a.Name }), a)
 		}
 	case event.ToolResult:
-		e.Call = &called{Tool: p.Name, OK: p.Exit == 0, Outcome: p.Outcome(), Millis: p.Millis}
+		e.Call = &Called{Tool: p.Name, OK: p.Exit == 0, Outcome: p.Outcome(), Millis: p.Millis}
 	case event.ToolFailed:
-		e.Call = &called{Tool: p.Name, Class: p.Problem.Class, Code: p.Problem.Code, Message: p.Problem.Message, Millis: p.Millis}
+		e.Call = &Called{Tool: p.Name, Class: p.Problem.Class, Code: p.Problem.Code, Message: p.Problem.Message, Millis: p.Millis}
 	case event.TurnCompleted:
 		e.Over, e.Outcome, e.Summary, e.Next, e.Output, e.Artifacts, e.Stats = true, belay.Completed, p.Summary, p.NextSteps, p.Output, p.Artifacts, cmp.Or(p.Stats, e.Stats)
 	case event.TurnFailed:
@@ -300,7 +300,7 @@ const maxFlows = 4096
 
 // flush shows what flowed and what was said since the last look. Text whose
 // request wasn't shown yet waits for that.
-func (u *follower) flush() {
+func (u *Follower) flush() {
 	u.mu.Lock()
 	flows, notes := u.flows, u.notes
 	u.flows, u.notes = nil, nil
@@ -321,7 +321,7 @@ func (u *follower) flush() {
 		u.mu.Unlock()
 	}
 	for _, n := range notes {
-		u.live.println(term.Line(n))
+		u.live.println(Line(n))
 	}
 }
 
@@ -329,7 +329,7 @@ func (u *follower) flush() {
 // than that, so that an editor has the terminal to itself. The goroutine ends
 // with the input, or with the process: a read from a terminal can't be
 // cancelled.
-func (u *follower) read() {
+func (u *Follower) read() {
 	if u.reading {
 		return
 	}

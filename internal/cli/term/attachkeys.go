@@ -1,4 +1,4 @@
-package cli
+package term
 
 import (
 	"context"
@@ -10,7 +10,6 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/belay-run/belay"
-	"github.com/belay-run/belay/internal/cli/term"
 )
 
 // The keys that detach, one after the other.
@@ -52,20 +51,20 @@ func (s *attachSession) keys(ctx context.Context, in *os.File, end context.Cance
 		}
 		if len(keys) > 0 {
 			if _, err := s.t.Write(ctx, keys); err != nil && ctx.Err() == nil {
-				s.say(term.Line(err.Error()))
+				s.say(Line(err.Error()))
 			}
 		}
 		if detach {
-			return errDetached
+			return ErrDetached
 		}
 		return nil
 	})
 	switch {
-	case errors.Is(err, errDetached):
+	case errors.Is(err, ErrDetached):
 		end(err)
 	case errors.Is(err, io.EOF) && (s.eof || s.env.IsTerminal(s.env.In)) && ctx.Err() == nil:
 		if err := s.t.CloseInput(ctx); err != nil {
-			s.say(term.Line(err.Error()))
+			s.say(Line(err.Error()))
 		}
 	}
 }

@@ -1,4 +1,4 @@
-package cli
+package term
 
 import (
 	"context"
@@ -9,12 +9,11 @@ import (
 
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/event"
-	"github.com/belay-run/belay/internal/cli/term"
 	"github.com/belay-run/belay/internal/store"
 )
 
-// changedFile is what a turn did to a file, from its first change to its last.
-type changedFile struct {
+// ChangedFile is what a turn did to a file, from its first change to its last.
+type ChangedFile struct {
 	Path    string `json:"path"`
 	Op      string `json:"op"`                // created, changed, removed
 	Added   int    `json:"added"`             // lines
@@ -25,7 +24,7 @@ type changedFile struct {
 }
 
 // note takes a change of a file. A file that was made and removed is no change.
-func (e *turnEnd) note(p event.ArtifactChanged) {
+func (e *TurnEnd) note(p event.ArtifactChanged) {
 	for i := range e.Files {
 		f := &e.Files[i]
 		if f.Path != p.Path {
@@ -42,11 +41,11 @@ func (e *turnEnd) note(p event.ArtifactChanged) {
 		}
 		return
 	}
-	e.Files = append(e.Files, changedFile{Path: p.Path, Op: p.Op, before: p.Before, after: p.After})
+	e.Files = append(e.Files, ChangedFile{Path: p.Path, Op: p.Op, before: p.Before, after: p.After})
 }
 
-// counted are the changed files with the lines that came and went.
-func counted(ctx context.Context, st store.Blobs, files []changedFile) []changedFile {
+// CountLines are the changed files with the lines that came and went.
+func CountLines(ctx context.Context, st store.Blobs, files []ChangedFile) []ChangedFile {
 	for i := range files {
 		f := &files[i]
 		edits, _, why := linesOf(ctx, st, f.Op, f.before, f.after)
@@ -64,8 +63,8 @@ func counted(ctx context.Context, st store.Blobs, files []changedFile) []changed
 }
 
 // said is a changed file on the last line of a run.
-func (f changedFile) said() string {
-	s := term.Line(f.Path)
+func (f ChangedFile) said() string {
+	s := Line(f.Path)
 	switch {
 	case f.Unknown != "":
 		return s + " (" + f.Op + ")"
@@ -93,7 +92,7 @@ func linesOf(ctx context.Context, st store.Blobs, op string, before, after *bela
 		case ref == nil:
 			return nil, nil, "its content isn't kept"
 		case ref.Size > maxDiffed:
-			return nil, nil, fmt.Sprintf("it has %s bytes", term.Count(ref.Size))
+			return nil, nil, fmt.Sprintf("it has %s bytes", Count(ref.Size))
 		}
 		b, err := st.Get(ctx, ref.Digest)
 		if err != nil {
@@ -117,7 +116,7 @@ func (l *renderer) diff(ctx context.Context, st store.Blobs, p event.ArtifactCha
 	if l.quiet {
 		return
 	}
-	f := changedFile{Path: p.Path, Op: p.Op}
+	f := ChangedFile{Path: p.Path, Op: p.Op}
 	flat, hunks, why := linesOf(ctx, st, p.Op, p.Before, p.After)
 	for _, e := range flat {
 		switch e.Kind {
@@ -128,7 +127,7 @@ func (l *renderer) diff(ctx context.Context, st store.Blobs, p event.ArtifactCha
 		}
 	}
 	if f.Unknown = why; why != "" {
-		l.println("  " + term.Line(f.Path) + ": " + f.Op + "; " + why)
+		l.println("  " + Line(f.Path) + ": " + f.Op + "; " + why)
 		return
 	}
 	l.println("  " + f.said())
@@ -140,7 +139,7 @@ func (l *renderer) diff(ctx context.Context, st store.Blobs, p event.ArtifactCha
 		l.println(l.paintLine("36", fmt.Sprintf("    @@ line %d @@", max(1, h.ToLine))))
 		for _, e := range h.Lines {
 			if shown++; shown > maxDiffLines {
-				l.println(fmt.Sprintf("    … %s more", term.Plural(len(flat)-maxDiffLines, "line")))
+				l.println(fmt.Sprintf("    … %s more", Plural(len(flat)-maxDiffLines, "line")))
 				return
 			}
 			l.println(l.diffLine(e))
@@ -157,7 +156,7 @@ func (l *renderer) diffLine(e udiff.Line) string {
 		mark, colour = "-", "31"
 	}
 	content := strings.ReplaceAll(strings.TrimRight(e.Content, "\r\n"), "\t", "    ")
-	return l.paintLine(colour, "    "+mark+" "+term.Short(content, maxDiffWidth))
+	return l.paintLine(colour, "    "+mark+" "+Short(content, maxDiffWidth))
 }
 
 // paintLine colours a line where colours are wanted.

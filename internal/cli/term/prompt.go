@@ -1,4 +1,4 @@
-package cli
+package term
 
 import (
 	"context"
@@ -9,7 +9,6 @@ import (
 
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/event"
-	"github.com/belay-run/belay/internal/cli/term"
 	"github.com/belay-run/belay/internal/view/explain"
 )
 
@@ -25,15 +24,15 @@ type prompt struct {
 	shown   bool
 }
 
-// asked notes a question, and prints how to answer it when it isn't asked here.
-func (u *follower) asked(ctx context.Context, id belay.ActionID, p event.ActionRequired) {
+// Asked notes a question, and prints how to answer it when it isn't asked here.
+func (u *Follower) Asked(ctx context.Context, id belay.ActionID, p event.ActionRequired) {
 	here := u.w.Approvals == belay.ApprovalsAsk && u.env.Interactive()
 	if !here && (u.env.JSON || u.w.Approvals != belay.ApprovalsWait) {
 		return
 	}
 	seen, err := u.w.Questions.Question(ctx, id)
 	if err != nil { // a question that can't be shown must not be answered
-		u.live.println("a question can't be shown, and stays open: " + term.Line(err.Error()))
+		u.live.println("a question can't be shown, and stays open: " + Line(err.Error()))
 		return
 	}
 	if seen == nil { // it was answered meanwhile
@@ -51,7 +50,7 @@ func (u *follower) asked(ctx context.Context, id belay.ActionID, p event.ActionR
 }
 
 // resolved drops a question that was answered, here or elsewhere.
-func (u *follower) resolved(id belay.ActionID) {
+func (u *Follower) resolved(id belay.ActionID) {
 	if u.ask != nil && u.ask.seen.ID == id {
 		u.ask = nil
 		u.live.ask("")
@@ -65,7 +64,7 @@ func (u *follower) resolved(id belay.ActionID) {
 }
 
 // prompt shows the question whose turn it is.
-func (u *follower) prompt() {
+func (u *Follower) prompt() {
 	if u.ask == nil && len(u.next) > 0 {
 		u.ask, u.next = &u.next[0], u.next[1:]
 	}
@@ -80,10 +79,10 @@ func (u *follower) prompt() {
 	}
 	switch u.ask.seen.Kind {
 	case "question":
-		u.live.println("the agent asks: " + term.Text(u.ask.seen.Text))
+		u.live.println("the agent asks: " + Text(u.ask.seen.Text))
 		u.live.ask("answer (ctrl-d leaves it open): ")
 	case "continue":
-		u.live.println(term.Text(u.ask.seen.Text))
+		u.live.println(Text(u.ask.seen.Text))
 		u.live.ask("go on? [y]es, [n]o: ")
 	default:
 		u.offer()
@@ -91,7 +90,7 @@ func (u *follower) prompt() {
 }
 
 // offer shows a call, whole, and asks whether it may run.
-func (u *follower) offer() {
+func (u *Follower) offer() {
 	if u.ask.args != nil {
 		u.live.println("changed to: " + explain.Call(u.ask.seen.Tool, u.ask.args))
 		u.live.ask("allow it so? [y]es, [e]dit again, [n]o: ")
@@ -104,7 +103,7 @@ func (u *follower) offer() {
 	switch {
 	case u.ask.seen.Wider:
 		u.live.ask("run it again? [y] once, [s] exactly this call for this session, [n]o: ")
-	case len(u.env.Editor()) > 0:
+	case len(u.env.editor()) > 0:
 		u.live.ask("allow? [y] once, [s] for this session, [e]dit, [n]o: ")
 	default:
 		u.live.ask("allow? [y] once, [s] for this session, [n]o: ")
@@ -113,7 +112,7 @@ func (u *follower) offer() {
 
 // edits opens the call in the user's editor. Meanwhile the terminal belongs to
 // the editor: nothing else reads it, and nothing is shown.
-func (u *follower) edits(ctx context.Context) {
+func (u *Follower) edits(ctx context.Context) {
 	args := u.ask.seen.Args
 	if u.ask.args != nil {
 		args = u.ask.args
@@ -121,14 +120,14 @@ func (u *follower) edits(ctx context.Context) {
 	u.live.clear()
 	edited, err := u.env.Edit(ctx, args)
 	if err != nil {
-		u.live.println(term.Line(err.Error()))
+		u.live.println(Line(err.Error()))
 		return
 	}
 	u.ask.args = edited
 }
 
 // typed takes a line of the person; not ok is the end of the input.
-func (u *follower) typed(ctx context.Context, l string, ok bool) {
+func (u *Follower) typed(ctx context.Context, l string, ok bool) {
 	u.reading = false
 	if !ok {
 		u.lines = nil
@@ -172,10 +171,10 @@ func (u *follower) typed(ctx context.Context, l string, ok bool) {
 	}
 	err := u.w.Questions.Answer(ctx, c)
 	if err != nil {
-		u.live.println("not taken: " + term.Line(err.Error()))
+		u.live.println("not taken: " + Line(err.Error()))
 	}
 	switch belay.CodeOf(err) {
 	case belay.CodeConflict, belay.CodeBadArguments: // it still waits, as it is now
-		u.asked(ctx, asked.seen.ID, asked.fact)
+		u.Asked(ctx, asked.seen.ID, asked.fact)
 	}
 }

@@ -1,4 +1,4 @@
-package cli
+package term
 
 import (
 	"context"
@@ -10,21 +10,20 @@ import (
 	"sync"
 	"syscall"
 
-	xterm "golang.org/x/term"
+	"golang.org/x/term"
 
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/client"
-	"github.com/belay-run/belay/internal/cli/term"
 	"github.com/belay-run/belay/internal/process"
 )
 
-// errDetached means that the user pressed the detach keys.
-var errDetached = errors.New("detached")
+// ErrDetached means that the user pressed the detach keys.
+var ErrDetached = errors.New("detached")
 
 // Attach shows what a program prints and gives it what is typed, until the program
 // ends or the user detaches. eof means that the end of the own input is the end of
 // the program's. The terminal that it returns is closed.
-func Attach(ctx context.Context, e *term.Env, c *client.Client, to client.AttachTo, eof bool) (t *client.Terminal, err error) {
+func Attach(ctx context.Context, e *Env, c *client.Client, to client.AttachTo, eof bool) (t *client.Terminal, err error) {
 	s := &attachSession{env: e, eof: eof}
 	to.Missing, to.Refused = s.missing, s.refused
 	if s.t, err = c.Attach(ctx, to); err != nil {
@@ -37,7 +36,7 @@ func Attach(ctx context.Context, e *term.Env, c *client.Client, to client.Attach
 
 // attachSession is a person, or a pipe, in front of a program.
 type attachSession struct {
-	env *term.Env
+	env *Env
 	t   *client.Terminal
 	eof bool // the end of the own input is the end of the program's
 	raw bool // the keys are the program's
@@ -53,13 +52,13 @@ func (s *attachSession) run(ctx context.Context) error {
 	both := s.env.IsTerminal(s.env.In) && s.env.IsTerminal(s.env.Out)
 	s.raw = both && at.Rows > 0 && at.Input == "open"
 	if s.raw {
-		was, err := xterm.MakeRaw(int(in.Fd()))
+		was, err := term.MakeRaw(int(in.Fd()))
 		if err != nil {
 			return belay.Errorf(belay.CodeUsage, "the terminal can't be set: %s", err).WithHint("pipe what is typed: echo TEXT | belay attach ID")
 		}
 		defer func() {
 			fmt.Fprint(s.env.Out, leftover)
-			xterm.Restore(int(in.Fd()), was) //nolint:errcheck // there is nobody to tell
+			term.Restore(int(in.Fd()), was) //nolint:errcheck // there is nobody to tell
 		}()
 	}
 	ctx, end := context.WithCancelCause(ctx)
@@ -112,7 +111,7 @@ func (s *attachSession) show(ctx context.Context, whole bool) error {
 func (s *attachSession) signals(ctx context.Context, end context.CancelCauseFunc) {
 	select {
 	case <-s.env.Signals:
-		end(errDetached)
+		end(ErrDetached)
 	case <-ctx.Done():
 	}
 }
@@ -123,7 +122,7 @@ func (s *attachSession) sizes(ctx context.Context, in *os.File) {
 	signal.Notify(changed, syscall.SIGWINCH)
 	defer signal.Stop(changed)
 	for {
-		if cols, rows, err := xterm.GetSize(int(in.Fd())); err == nil && cols > 0 && rows > 0 {
+		if cols, rows, err := term.GetSize(int(in.Fd())); err == nil && cols > 0 && rows > 0 {
 			s.t.Resize(ctx, min(cols, 1000), min(rows, 1000)) //nolint:errcheck // the next one may be sent
 		}
 		select {
@@ -138,7 +137,7 @@ func (s *attachSession) missing(from, to int64) {
 	s.say(fmt.Sprintf("bytes %d to %d aren't kept", from, to))
 }
 
-func (s *attachSession) refused(err error) { s.say(term.Line(err.Error())) }
+func (s *attachSession) refused(err error) { s.say(Line(err.Error())) }
 
 // say tells the person something that isn't output.
 func (s *attachSession) say(what string) {

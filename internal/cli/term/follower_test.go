@@ -1,11 +1,9 @@
-package cli
+package term
 
 import (
 	"testing"
 	"testing/synctest"
 	"time"
-
-	"github.com/belay-run/belay/internal/cli/term"
 )
 
 // TestFactsOfAStormAreShownInPortions: what changes all the time is looked at
@@ -13,7 +11,7 @@ import (
 // wait.
 func TestFactsOfAStormAreShownInPortions(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		u := newFollower(&term.Env{})
+		u := NewFollower(&Env{})
 		u.live = &renderer{}
 		now := make(chan struct{})
 		close(now)
