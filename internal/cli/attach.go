@@ -8,6 +8,7 @@ import (
 
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/client"
+	"github.com/belay-run/belay/internal/app/processes"
 	"github.com/belay-run/belay/internal/auth"
 	"github.com/belay-run/belay/internal/cli/term"
 	"github.com/belay-run/belay/internal/store"
@@ -72,11 +73,11 @@ func (c *attachCmd) server(ctx context.Context, a *app) (cl *client.Client, sess
 		return nil, "", nil, err
 	}
 	defer func() { err = errors.Join(err, st.Close()) }()
-	facts, err := processFacts(ctx, st, c.ID)
+	o, err := processes.OpenOutput(ctx, a.reads(st).call("read_process_output"), "", belay.ProcessID(c.ID))
 	if err != nil {
 		return nil, "", nil, err
 	}
-	session = facts[0].IDs.Session
+	session = o.IDs.Session
 	dir, err := a.storeDir()
 	if err != nil {
 		return nil, "", nil, err

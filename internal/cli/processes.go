@@ -2,7 +2,6 @@ package cli
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"strings"
@@ -13,11 +12,8 @@ import (
 	"github.com/belay-run/belay/internal/app/processes"
 	"github.com/belay-run/belay/internal/app/sessions"
 	"github.com/belay-run/belay/internal/cli/term"
-	"github.com/belay-run/belay/internal/core/thread"
 	"github.com/belay-run/belay/internal/process"
 	"github.com/belay-run/belay/internal/store"
-	"github.com/belay-run/belay/internal/tool"
-	"github.com/belay-run/belay/internal/tool/exec"
 	"github.com/belay-run/belay/internal/view"
 )
 
@@ -28,7 +24,7 @@ type processCmd struct {
 	Kill   processKillCmd   `cmd:"" help:"End a program in the background, with all it started."`
 }
 
-// processRow is a program that a session runs, as JSON.
+// processRow is a processes.RunningProcess, as JSON.
 type processRow struct {
 	Process belay.ProcessID `json:"process"`
 	Session belay.SessionID `json:"session"`
@@ -48,11 +44,27 @@ type processListCmd struct {
 }
 
 func (c *processListCmd) read(ctx context.Context, a *app, st store.Store) (int, error) {
-	all, err := runs(ctx, st, c.ID)
+	in := &processes.ListedProcesses{}
+	if c.ID != "" {
+		s, err := sessions.Find(ctx, st, c.ID)
+		if err != nil {
+			return 0, err
+		}
+		in.Session = s.ID
+	}
+	all, err := processes.ListProcesses(ctx, a.reads(st).call("list_processes"), in)
 	if err != nil {
 		return 0, err
 	}
-	return term.PrintRows(&a.Env, all, "no programs run", ranHeads, func(r processRow) []any { return r.cells(a.Now()) })
+	return term.PrintRows(&a.Env, processRows(all.Processes), "no programs run", ranHeads, func(r processRow) []any { return r.cells(a.Now()) })
+}
+
+// processRows are programs as the terminal's JSON has them.
+func processRows(all []processes.RunningProcess) (rows []processRow) {
+	for _, p := range all {
+		rows = append(rows, processRow(p))
+	}
+	return rows
 }
 
 const ranHeads = "PROCESS\tSTATUS\tPID\tFOR\tCPU\tMEMORY\tSESSION\tCOMMAND"
@@ -70,40 +82,6 @@ func mega(n int64) string {
 	return fmt.Sprintf("%.1f MB", float64(n)/1e6)
 }
 
-// runs lists what runs in all sessions, or in one.
-func runs(ctx context.Context, st store.Store, session string) (all []processRow, err error) {
-	sessions, err := sessions.AllOr(ctx, st, session)
-	if err != nil {
-		return nil, err
-	}
-	look := process.ReadProcessTable()
-	for _, s := range sessions {
-		for _, th := range s.Threads {
-			state, err := threadState(ctx, st, th.ID)
-			if err != nil {
-				return nil, err
-			}
-			for _, p := range state.Procs {
-				all = append(all, ranNow(p, look))
-			}
-		}
-	}
-	return all, nil
-}
-
-func ranNow(p thread.Proc, look process.ProcessTable) processRow {
-	r := processRow{Process: p.IDs.Process, Session: p.IDs.Session, Thread: p.IDs.Thread, PID: p.PID, Status: "running", Since: p.Since, Command: p.What}
-	if p.Left {
-		r.Status = "background"
-	}
-	use, there := look.Tree(p.PID, p.Start)
-	if !there {
-		r.Status = "lost"
-	}
-	r.CPU, r.Memory, r.Count = use.CPU.Milliseconds(), use.Bytes, use.Processes
-	return r
-}
-
 type processOutputCmd struct {
 	ID     string `arg:"" help:"The process."`
 	Offset int64  `placeholder:"BYTE" help:"Begin here; a negative number counts from the end."`
@@ -114,16 +92,15 @@ func (c *processOutputCmd) read(ctx context.Context, a *app, st store.Store) (in
 	if c.Bytes < 0 {
 		return 0, belay.Errorf(belay.CodeUsage, "%d bytes can't be printed", c.Bytes).At("--bytes").WithHint("leave it out for everything; --offset=-1000 begins near the end")
 	}
-	facts, err := processFacts(ctx, st, c.ID)
+	o, err := processes.OpenOutput(ctx, a.reads(st).call("read_process_output"), "", belay.ProcessID(c.ID))
 	if err != nil {
 		return 0, err
 	}
-	k := exec.KeptOf(facts)
 	from := c.Offset
 	if from < 0 {
-		from = max(0, k.Total+from)
+		from = max(0, o.Size+from)
 	}
-	to := k.Total
+	to := o.Size
 	if c.Bytes > 0 {
 		to = min(to, from+c.Bytes)
 	}
@@ -134,10 +111,7 @@ func (c *processOutputCmd) read(ctx context.Context, a *app, st store.Store) (in
 		out = plain
 	}
 	for from < to {
-		b, at, err := k.Window(partOf(ctx, st), from, int(min(to-from, outputStep)))
-		if te, ok := errors.AsType[*tool.Error](err); ok {
-			return 0, belay.Errorf(belay.CodeExpired, "%s", te.Message).At(c.ID).WithHint("%s", te.Hint)
-		}
+		b, at, err := o.Read(ctx, from, int(min(to-from, processes.MaxOutput)))
 		if err != nil || len(b) == 0 || at >= to {
 			return 0, err
 		}
@@ -151,13 +125,6 @@ func (c *processOutputCmd) read(ctx context.Context, a *app, st store.Store) (in
 		from = at + int64(len(b))
 	}
 	return belay.ExitOK, nil
-}
-
-const outputStep = 1 << 20
-
-// partOf reads parts of kept content.
-func partOf(ctx context.Context, st store.Store) func(d belay.Digest, offset, n int64) ([]byte, error) {
-	return func(d belay.Digest, offset, n int64) ([]byte, error) { return store.Part(ctx, st, d, offset, n) }
 }
 
 type processWriteCmd struct {
@@ -178,8 +145,8 @@ func (c *processWriteCmd) run(ctx context.Context, a *app) (int, error) {
 	case text != "":
 		text += "\n"
 	}
-	return a.toProcess(ctx, c.ID, "written", func(r *runtime, in belay.SessionID) (*usecase.Result, error) {
-		return processes.Write(ctx, r.call("write_process_stdin"), &processes.WriteProcessStdin{Session: in, Process: belay.ProcessID(c.ID), Input: text, End: c.EOF})
+	return a.toProcess(ctx, c.ID, "written", func(r *runtime, at belay.IDs) (*usecase.Result, error) {
+		return processes.Write(ctx, r.call("write_process_stdin"), &processes.WriteProcessStdin{Session: at.Session, Process: at.Process, Input: text, End: c.EOF})
 	})
 }
 
@@ -192,20 +159,19 @@ type processKillCmd struct {
 }
 
 func (c *processKillCmd) run(ctx context.Context, a *app) (int, error) {
-	return a.toProcess(ctx, c.ID, "asked to end", func(r *runtime, in belay.SessionID) (*usecase.Result, error) {
-		return processes.Terminate(ctx, r.call("terminate_process"), &processes.TerminateProcess{Session: in, Process: belay.ProcessID(c.ID), Reason: c.Message})
+	return a.toProcess(ctx, c.ID, "asked to end", func(r *runtime, at belay.IDs) (*usecase.Result, error) {
+		return processes.Terminate(ctx, r.call("terminate_process"), &processes.TerminateProcess{Session: at.Session, Process: at.Process, Reason: c.Message})
 	})
 }
 
-// toProcess finds the session that a process belongs to, and prints the result of what
-// do does there. what is said of a success.
-func (a *app) toProcess(ctx context.Context, id, what string, do func(*runtime, belay.SessionID) (*usecase.Result, error)) (int, error) {
+// toProcess finds a program, gives it what f gives, and prints what came of it.
+func (a *app) toProcess(ctx context.Context, id, what string, f func(*runtime, belay.IDs) (*usecase.Result, error)) (int, error) {
 	return a.ordering(ctx, func(r *runtime) (int, error) {
-		facts, err := processFacts(ctx, r.Store, id)
+		o, err := processes.OpenOutput(ctx, r.call("read_process_output"), "", belay.ProcessID(id))
 		if err != nil {
 			return 0, err
 		}
-		res, err := do(r, facts[0].IDs.Session)
+		res, err := f(r, o.IDs)
 		if err != nil {
 			return 0, err
 		}

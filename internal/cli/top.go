@@ -4,14 +4,15 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"maps"
 	"os"
 	"time"
 
 	"github.com/belay-run/belay"
-	"github.com/belay-run/belay/internal/app/sessions"
+	usecase "github.com/belay-run/belay/internal/app"
+	"github.com/belay-run/belay/internal/app/processes"
 	"github.com/belay-run/belay/internal/cli/term"
 	"github.com/belay-run/belay/internal/process"
-	"github.com/belay-run/belay/internal/store"
 	"github.com/belay-run/belay/internal/view"
 )
 
@@ -42,7 +43,7 @@ type topRow struct {
 // agentUse is what the programs of a thread took, which is one agent's.
 type agentUse struct {
 	Thread belay.ThreadID `json:"thread"`
-	Took   view.Programs  `json:"took"`
+	Ended  view.Programs  `json:"took"`
 }
 
 func (c *topCmd) run(ctx context.Context, a *app) (int, error) {
@@ -54,11 +55,12 @@ func (c *topCmd) run(ctx context.Context, a *app) (int, error) {
 		return 0, err
 	}
 	defer st.Close()
+	call := a.reads(st).call("list_running_sessions")
 	live := !c.Once && !a.JSON && a.IsTerminal(a.Out)
 	before := map[belay.ProcessID]int64{}
 	at := time.Time{}
 	for {
-		rows, err := busy(ctx, st, before, a.Now().Sub(at))
+		rows, err := busy(ctx, call, before, a.Now().Sub(at))
 		if err != nil {
 			return 0, err
 		}
@@ -101,51 +103,31 @@ func (a *app) pause(ctx context.Context, d time.Duration) (done bool) {
 // busy lists the sessions that are driven or have programs. before is what each
 // program had used at the look before, and how long ago that was; it is brought
 // up to date.
-func busy(ctx context.Context, st store.Store, before map[belay.ProcessID]int64, since time.Duration) ([]topRow, error) {
-	sessions, err := sessions.List(ctx, st, view.Filter{})
-	if err != nil {
-		return nil, err
-	}
-	all, err := runs(ctx, st, "")
+func busy(ctx context.Context, c *usecase.Call, before map[belay.ProcessID]int64, since time.Duration) (rows []topRow, err error) {
+	all, err := processes.ListRunningSessions(ctx, c, &processes.ListedSessions{})
 	if err != nil {
 		return nil, err
 	}
 	now := map[belay.ProcessID]int64{}
-	var rows []topRow
-	for _, s := range sessions {
-		r := topRow{Session: s.ID, Title: s.Title, Status: "at rest", Steps: s.Counts.Steps, Usage: s.Usage, Active: s.Active, Took: s.Programs}
+	for _, s := range all.Sessions {
+		r := topRow{Session: s.Session, Title: s.Title, Status: "at rest", Owner: s.Driver, Steps: s.Steps, Usage: s.Usage, Active: s.Active, Took: s.Ended,
+			CPU: s.CPU, Memory: s.Memory, Runs: processRows(s.Processes)}
+		if r.Owner != 0 {
+			r.Status = "driven"
+		}
 		for _, th := range s.Threads {
-			if th.Programs.Ended > 0 {
-				r.Agents = append(r.Agents, agentUse{th.ID, th.Programs})
-			}
+			r.Agents = append(r.Agents, agentUse(th))
 		}
-		owner, err := st.OwnerOf(ctx, s.ID)
-		if err != nil {
-			return nil, err
-		}
-		if owner != nil {
-			r.Status, r.Owner = "driven", owner.PID
-		}
-		for _, p := range all {
-			if p.Session != s.ID {
-				continue
-			}
-			r.Runs = append(r.Runs, p)
-			r.CPU += p.CPU
-			r.Memory += p.Memory
+		for _, p := range r.Runs {
 			if used, seen := before[p.Process]; seen && since > 0 {
 				r.Percent += int(100 * (p.CPU - used) / max(since.Milliseconds(), 1))
 			}
 			now[p.Process] = p.CPU
 		}
-		if owner != nil || len(r.Runs) > 0 {
-			rows = append(rows, r)
-		}
+		rows = append(rows, r)
 	}
 	clear(before)
-	for id, used := range now {
-		before[id] = used
-	}
+	maps.Copy(before, now)
 	return rows, nil
 }
 
@@ -187,7 +169,7 @@ func paintLimits(to *bytes.Buffer, rows []topRow) {
 			fmt.Fprintf(to, "%s: %s\n", r.Session, l)
 		}
 		for _, a := range r.Agents {
-			if l := ofLimit(a.Took); l != "" {
+			if l := ofLimit(a.Ended); l != "" {
 				fmt.Fprintf(to, "%s, %s: %s\n", r.Session, a.Thread, l)
 			}
 		}

@@ -23,7 +23,7 @@ import (
 // client is told.
 var refusedHere = map[string]belay.Code{
 	"retry_task": belay.CodeBadState, "resolve_permission": belay.CodeBadState,
-	"write_process_stdin": belay.CodeBadCommand, "terminate_process": belay.CodeNotFound, "revoke_grant": belay.CodeNotFound,
+	"write_process_stdin": belay.CodeBadCommand, "terminate_process": belay.CodeNotFound, "read_process_output": belay.CodeNotFound, "revoke_grant": belay.CodeNotFound,
 }
 
 // TestTheClientRoundTripsEveryCommand sends each command of the table through the

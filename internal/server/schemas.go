@@ -33,6 +33,7 @@ var leaves = map[reflect.Type]*jsonschema.Schema{
 	reflect.TypeFor[belay.Duration]():  {Type: "string", Description: "a length of time, such as 1h30m0s"},
 	reflect.TypeFor[time.Time]():       {Type: "string", Format: "date-time"},
 	reflect.TypeFor[store.Position]():  {Type: "integer", Description: "a place in the order of all facts"},
+	reflect.TypeFor[[]byte]():          {Type: "string", ContentEncoding: "base64"},
 	reflect.TypeFor[json.RawMessage](): {Description: "any JSON value"},
 }
 

@@ -8,6 +8,8 @@ import (
 
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/event"
+	"github.com/belay-run/belay/internal/app/processes"
+	"github.com/belay-run/belay/internal/cli/term"
 	"github.com/belay-run/belay/internal/store"
 	"github.com/belay-run/belay/internal/view"
 )
@@ -47,24 +49,25 @@ func TestAProcessIsFoundWithoutReadingTheStore(t *testing.T) {
 	p.must(view.Catchup(ctx, p.DB))
 
 	c := windowed{p.DB, map[belay.SessionID]int{}}
-	facts, err := processFacts(ctx, c, "proc_1")
+	call := (&app{Sys: Sys{Env: term.Env{Now: time.Now}}}).reads(c).call("read_process_output")
+	o, err := processes.OpenOutput(ctx, call, "", "proc_1")
 	p.must(err)
-	if len(facts) != 4 || facts[0].IDs != ran || facts[3].Type() != "output.expired" {
-		t.Errorf("%d facts: %+v", len(facts), facts)
+	if o.IDs != ran || !o.Kept.Ended {
+		t.Errorf("it is %+v, ended %v", o.IDs, o.Kept.Ended)
 	}
 	if len(c.read) != 1 || c.read["sess_a"] != 5 {
 		t.Errorf("facts that were read: %v", c.read)
 	}
 	clear(c.read)
-	for id, sessions := range map[string]int{"nope": 0, "": 0, "proc_none": 3} {
-		if _, err := processFacts(ctx, c, id); belay.CodeOf(err) != belay.CodeNotFound || len(c.read) != sessions {
+	for id, sessions := range map[belay.ProcessID]int{"nope": 0, "": 0, "proc_none": 3} {
+		if _, err := processes.OpenOutput(ctx, call, "", id); belay.CodeOf(err) != belay.CodeNotFound || len(c.read) != sessions {
 			t.Errorf("%q: %v, read %v", id, err, c.read)
 		}
 		clear(c.read)
 	}
 	p.append("sess_c", event.SessionUpdated{})
 	p.appendAs("sess_c", belay.IDs{Session: "sess_c", Process: "proc_2"}, event.ProcessFailed{}) // it never ran
-	if facts, err := processFacts(ctx, c, "proc_2"); err != nil || len(facts) != 1 {
-		t.Errorf("one that couldn't be started: %+v, %v", facts, err)
+	if o, err := processes.OpenOutput(ctx, call, "", "proc_2"); err != nil || o.IDs.Session != "sess_c" {
+		t.Errorf("one that couldn't be started: %+v, %v", o, err)
 	}
 }
