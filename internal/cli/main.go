@@ -22,6 +22,8 @@ import (
 	"github.com/alecthomas/kong"
 
 	"github.com/belay-run/belay"
+	usecase "github.com/belay-run/belay/internal/app"
+	"github.com/belay-run/belay/internal/builtin"
 	"github.com/belay-run/belay/internal/cli/term"
 	"github.com/belay-run/belay/internal/config"
 	"github.com/belay-run/belay/internal/config/trust"
@@ -40,51 +42,13 @@ type Sys struct {
 	Dir     string            // the working directory
 	Point   func(kind string) // passed to the engine; for crash tests
 	Formats []eval.Format     // of scenarios, besides our own
+	More    []usecase.Command // commands of the table besides the built-in ones
 }
 
-// grammar is the command line.
-type grammar struct {
+// flags are what every command takes.
+type flags struct {
 	Place
 	JSON bool `name:"json" help:"Print JSON, one object in a line."`
-
-	Run        runCmd        `cmd:"" help:"Give an agent something to do and see it through."`
-	Sessions   sessionsCmd   `cmd:"" help:"List, show, resume and interrupt sessions."`
-	Queue      queueCmd      `cmd:"" help:"List the turns of a session that wait, and change their order."`
-	Fork       forkCmd       `cmd:"" help:"Begin a new session with the history of another, up to a turn."`
-	Rollback   rollbackCmd   `cmd:"" help:"Take a session back to the end of a turn: its conversation and its files."`
-	Undo       undoCmd       `cmd:"" help:"Take back what the last turns did to files; the conversation stays."`
-	Worktree   worktreeCmd   `cmd:"" help:"List and remove the git worktrees of sessions."`
-	Approve    approveCmd    `cmd:"" help:"Allow what an agent asks for."`
-	Deny       denyCmd       `cmd:"" help:"Deny what an agent asks for."`
-	Answer     answerCmd     `cmd:"" help:"Answer an agent's question."`
-	Grants     grantsCmd     `cmd:"" help:"List what people allowed beyond single calls, and take it back."`
-	Events     eventsCmd     `cmd:"" help:"Print the facts of a session, or follow them."`
-	Stats      statsCmd      `cmd:"" help:"Count how turns end, how tools and models fare, what was decided and used."`
-	Top        topCmd        `cmd:"" help:"Show which sessions are driven and what their programs take, again and again."`
-	Process    processCmd    `cmd:"" help:"List the programs that sessions run, read their output, write to them, end them."`
-	Outputs    outputsCmd    `cmd:"" help:"List what programs and tools printed and the store keeps, and let it go."`
-	Attach     attachCmd     `cmd:"" help:"Follow a program and type on it, through the server. Ctrl-P Ctrl-Q detaches."`
-	Tool       toolCmd       `cmd:"" help:"List and show tools, and run one call without a model."`
-	Trust      trustCmd      `cmd:"" help:"Say which files of a workspace count, as they are now."`
-	Models     modelsCmd     `cmd:"" help:"List and show the models that are known: context, abilities, prices."`
-	Policy     policyCmd     `cmd:"" help:"Look at what decides whether a call may run."`
-	Config     configCmd     `cmd:"" help:"Show the settings and where they come from."`
-	Secret     secretCmd     `cmd:"" help:"Keep keys in an encrypted file, list and forget them."`
-	Templates  templatesCmd  `cmd:"" help:"List, show and fill templates for prompts."`
-	Why        whyCmd        `cmd:"" help:"Say from the facts why something happened."`
-	Export     exportCmd     `cmd:"" help:"Write a session into a file: everything, its messages, or the standard's forms."`
-	Import     importCmd     `cmd:"" help:"Bring sessions into this store: exported ones, or transcripts of other agents."`
-	Store      storeCmd      `cmd:"" name:"store" help:"Look after the store: its size, backups, retention."`
-	Views      viewsCmd      `cmd:"" help:"Look after what is folded from the log for lists and searches."`
-	Verify     verifyCmd     `cmd:"" help:"Check the whole store: every hash, every stream, every blob."`
-	Demo       demoCmd       `cmd:"" help:"Kill an agent in the middle and watch it go on. Offline, no key."`
-	Eval       evalCmd       `cmd:"" help:"Play scenarios in throw-away workspaces and hold what comes of them against what is expected."`
-	Bench      benchCmd      `cmd:"" help:"Run many sessions at once and print how fast they went."`
-	Serve      serveCmd      `cmd:"" help:"Serve the runtime over HTTP: commands, reads, streams, for everybody with a token."`
-	Token      tokenCmd      `cmd:"" help:"Make, list and revoke the tokens of the server."`
-	Doctor     doctorCmd     `cmd:"" help:"Say what this machine gives and what is missing."`
-	Version    versionCmd    `cmd:"" help:"Print the version."`
-	Completion completionCmd `cmd:"" help:"Print a completion script for a shell."`
 }
 
 // Place is where to work; every command takes it.
@@ -150,9 +114,9 @@ func (a *app) main(ctx context.Context, args []string) int {
 func (a *app) explain(err error) *belay.Error { return a.Explain(err, a.secrets().String) }
 
 func (a *app) dispatch(ctx context.Context, args []string) (int, error) {
-	g := new(grammar)
+	g := new(flags)
 	helped := false
-	k, err := newParser(g, a.Sys, func(int) { helped = true })
+	k, err := a.parser(g, args, func(int) { helped = true })
 	if err != nil {
 		return 0, err
 	}
@@ -180,24 +144,12 @@ func (a *app) dispatch(ctx context.Context, args []string) (int, error) {
 
 // takePlace takes over what the command line and the environment say about the store,
 // the workspace and the output.
-func (a *app) takePlace(g *grammar) {
+func (a *app) takePlace(g *flags) {
 	a.Place, a.JSON = g.Place, g.JSON
 	a.placeFromEnv()
 	if a.Store != "" && a.Store != a.Getenv("BELAY_STORE") {
 		a.StoreFlag = " --store " + a.environment().Abs(a.Store)
 	}
-}
-
-func newParser(g *grammar, sys Sys, exit func(int)) (*kong.Kong, error) {
-	return kong.New(g,
-		kong.Name("belay"),
-		kong.Description("Runs agents: every step is recorded before it happens, every action is governed, nothing accepted is lost.\n\n"+
-			"Exit codes: 0 completed, 1 failed, 2 usage, 3 waits for a person, 4 denied, 5 budget, 6 timed out, 7 lost, 8 store, 130 cancelled."),
-		kong.Writers(sys.Out, sys.Err),
-		kong.Exit(exit),
-		kong.PostBuild(addSettingFlags),
-		kong.ConfigureHelp(kong.HelpOptions{Compact: true, WrapUpperBound: 100}),
-	)
 }
 
 // checkArgs refuses what no command can mean: it would be recorded.
@@ -222,3 +174,6 @@ func usage(err error) error {
 	}
 	return belay.Errorf(belay.CodeUsage, "%s", err.Error()).WithHint("%s --help", path)
 }
+
+// commands is the table of commands.
+func (a *app) commands() []usecase.Command { return append(builtin.Commands(), a.More...) }

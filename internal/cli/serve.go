@@ -164,7 +164,7 @@ func (c *serveCmd) config(a *app) (server.Config, error) {
 	if c.Verbose {
 		level = slog.LevelDebug
 	}
-	cfg := server.Config{Commands: builtin.Commands(), Reads: builtin.Reads(), Log: slog.New(slog.NewJSONHandler(scrubbed{a}, &slog.HandlerOptions{Level: level})), Now: a.Now, Hosts: c.Host, Origins: c.Origin, Version: buildVersions().Version,
+	cfg := server.Config{Commands: a.commands(), Reads: builtin.Reads(), Log: slog.New(slog.NewJSONHandler(scrubbed{a}, &slog.HandlerOptions{Level: level})), Now: a.Now, Hosts: c.Host, Origins: c.Origin, Version: buildVersions().Version,
 		Rate: c.Rate, Sessions: c.Sessions, PerTenant: c.Tenants, Drain: c.Drain}
 	if err := c.check(); err != nil {
 		return cfg, err
