@@ -20,7 +20,7 @@ type approveCmd struct {
 
 	Prefix string        `placeholder:"WORDS" help:"Allow commands that begin with these words, or files below this folder."`
 	Count  int           `placeholder:"N" help:"Allow N calls: exactly this one, or what --prefix says."`
-	For    time.Duration `placeholder:"TIME" help:"Allow it for so long: exactly this call, or what --prefix says; 2h."`
+	For    time.Duration `placeholder:"TIME" help:"Allow it for so long: exactly this call, or what --prefix says, such as 2h."`
 
 	Args    string `placeholder:"JSON" xor:"change" help:"Run the call with these arguments in place of the model's: all of them, as one JSON object."`
 	Edit    bool   `xor:"change" help:"Change the arguments in $VISUAL or $EDITOR first."`

@@ -5,8 +5,8 @@
 // exception is the terminal of a program that the user is attached to.
 // It decides nothing about turns: that is the deciders' work.
 //
-// main.go has the grammar, config.go the settings, wire.go what exists; each
-// command is a file.
+// main.go has the grammar, place.go what counts in a workspace, wire.go what
+// exists; each command is a file.
 package cli
 
 import (

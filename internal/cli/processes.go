@@ -85,7 +85,7 @@ func mega(n int64) string {
 type processOutputCmd struct {
 	ID     string `arg:"" help:"The process."`
 	Offset int64  `placeholder:"BYTE" help:"Begin here; a negative number counts from the end."`
-	Bytes  int64  `placeholder:"N" help:"Print so many at most; everything."`
+	Bytes  int64  `placeholder:"N" help:"Print so many at most (default everything)."`
 }
 
 func (c *processOutputCmd) read(ctx context.Context, a *app, st store.Store) (int, error) {

@@ -31,17 +31,17 @@ import (
 )
 
 type serveCmd struct {
-	Listen   string        `default:"127.0.0.1:4260" placeholder:"ADDR" help:"Where to listen: an address and a port, 0 for any; 127.0.0.1:4260."`
+	Listen   string        `default:"127.0.0.1:4260" placeholder:"ADDR" help:"Where to listen: an address and a port, 0 for any (default 127.0.0.1:4260)."`
 	TLSCert  string        `name:"tls-cert" placeholder:"FILE" help:"Certificate chain in PEM; with --tls-key it is served over TLS."`
 	TLSKey   string        `name:"tls-key" placeholder:"FILE" help:"Its key in PEM."`
 	Plain    bool          `help:"Listen beyond this machine without TLS: tokens travel in the clear."`
 	Host     []string      `placeholder:"NAME:PORT" help:"A name under which it is reached besides its address; may be repeated."`
 	Origin   []string      `placeholder:"URL" help:"A page that may use it from a browser, such as https://console.example.org; may be repeated."`
 	Root     []string      `placeholder:"DIR" help:"Sessions may work in this folder and below, besides the workspace; may be repeated."`
-	Sessions int           `default:"256" placeholder:"N" help:"How many sessions run at once; 256."`
-	Tenants  int           `name:"per-tenant" placeholder:"N" help:"How many of one tenant; as --sessions."`
-	Rate     int           `default:"2000" placeholder:"N" help:"Requests that one token may make in a second; 2000."`
-	Drain    time.Duration `default:"10s" placeholder:"TIME" help:"How long running sessions may go on when it ends; then they are parked. 10s."`
+	Sessions int           `default:"256" placeholder:"N" help:"How many sessions run at once (default 256)."`
+	Tenants  int           `name:"per-tenant" placeholder:"N" help:"How many of one tenant (default as --sessions)."`
+	Rate     int           `default:"2000" placeholder:"N" help:"Requests that one token may make in a second (default 2000)."`
+	Drain    time.Duration `default:"10s" placeholder:"TIME" help:"How long running sessions may go on when it ends; then they are parked (default 10s)."`
 	Verbose  bool          `help:"Log what clients do wrong, too."`
 
 	pair certificate

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"reflect"
+	"strings"
 
 	"github.com/alecthomas/kong"
 
@@ -48,16 +49,13 @@ func (f *SettingFlags) settingFlags(r *kong.Registry) []*kong.Flag {
 	for i, s := range config.All() {
 		at, tag := &f.values[i], &kong.Tag{Sep: ','}
 		target := reflect.ValueOf(&at.text)
-		help := s.Help
 		switch {
 		case s.List:
 			target, tag.Sep = reflect.ValueOf(&at.list), -1
-			help += " [$$" + s.Env() + ", separated by commas]"
-		case s.HasEnv():
-			help += " [$$" + s.Env() + "]"
-		default:
+		case s.Switch():
 			target = reflect.ValueOf(&at.on)
 		}
+		help := strings.ReplaceAll(s.Usage(), "$", "$$") // the parser reads $ as the beginning of a variable
 		v := &kong.Value{Name: s.Name, Help: help, OrigHelp: help, Tag: tag, Target: target.Elem(), DefaultValue: reflect.New(target.Elem().Type()).Elem(), Mapper: r.ForValue(target.Elem())}
 		v.Flag = &kong.Flag{Value: v, PlaceHolder: s.Value}
 		flags[i] = v.Flag

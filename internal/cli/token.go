@@ -19,7 +19,7 @@ type tokenCmd struct {
 }
 
 type tokenCreateCmd struct {
-	Role   string `default:"operator" placeholder:"ROLE" help:"What it may do: owner, operator (give work), approver (answer asks), viewer; operator."`
+	Role   string `default:"operator" placeholder:"ROLE" help:"What it may do: owner, operator (give work), approver (answer asks), viewer (default operator)."`
 	Tenant string `default:"default" placeholder:"NAME" help:"Whose sessions; default."`
 	Name   string `placeholder:"TEXT" help:"What you call it."`
 	For    string `placeholder:"TIME" help:"How long it is good, such as 720h; for ever."`

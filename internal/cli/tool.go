@@ -26,7 +26,7 @@ type toolCmd struct {
 }
 
 type toolListCmd struct {
-	Tools string `placeholder:"LIST" help:"Only what these sets, groups and names choose; all."`
+	Tools string `placeholder:"LIST" help:"Only what these sets, groups and names choose (default all)."`
 }
 
 // described is a tool and where it comes from, as JSON.

@@ -18,7 +18,7 @@ import (
 
 type topCmd struct {
 	Once  bool          `help:"Print one table and end; so it is without a terminal."`
-	Every time.Duration `default:"1s" placeholder:"TIME" help:"How often it looks; 1s."`
+	Every time.Duration `default:"1s" placeholder:"TIME" help:"How often it looks (default 1s)."`
 }
 
 // topRow is a session that is driven or has programs, as JSON.

@@ -73,29 +73,6 @@ func (w *wiring) Workspace(_ context.Context, dir string) (string, error) {
 
 // Settings are those of a session, or of a new one, with the choices over them.
 func (w *wiring) Settings(ctx context.Context, ws string, have *belay.Settings, c usecase.SettingsInput) (belay.Settings, error) {
-	if have != nil {
-		w.mu.Lock()
-		defer w.mu.Unlock()
-		return w.settings(ctx, ws, have, c)
-	}
-	key, err := json.Marshal(c)
-	if err != nil {
-		return belay.Settings{}, err
-	}
-	return w.fresh.ask(&w.mu, ws+"\x00"+string(key), func() (belay.Settings, error) {
-		return w.settings(context.WithoutCancel(ctx), ws, nil, c) // others wait for it
-	})
-}
-
-// settings is Settings under the lock.
-func (w *wiring) settings(ctx context.Context, ws string, have *belay.Settings, c usecase.SettingsInput) (belay.Settings, error) {
-	p, err := w.look(ctx, ws)
-	if err != nil {
-		return belay.Settings{}, err
-	}
-	if strings.Contains(c.Provider, ":") || strings.Contains(c.Fallback, config.ScriptedPrefix) {
-		return belay.Settings{}, input.At("settings.provider", belay.Errorf(belay.CodeUsage, "a provider is named, files aren't").WithHint("belay serve with BELAY_SCRIPT set plays a file"))
-	}
 	request, err := json.Marshal(c)
 	if err != nil {
 		return belay.Settings{}, err
@@ -104,10 +81,32 @@ func (w *wiring) settings(ctx context.Context, ws string, have *belay.Settings, 
 	if err != nil {
 		return belay.Settings{}, err
 	}
-	var got config.Settings
+	if strings.Contains(c.Provider, ":") || strings.Contains(c.Fallback, config.ScriptedPrefix) {
+		return belay.Settings{}, input.At("settings.provider", belay.Errorf(belay.CodeUsage, "a provider is named, files aren't").WithHint("belay serve with BELAY_SCRIPT set plays a file"))
+	}
 	if have != nil {
-		got, err = p.Over(*have, given)
-	} else if got, err = w.a.fresh(p, given); err == nil {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		p, err := w.look(ctx, ws)
+		if err != nil {
+			return belay.Settings{}, err
+		}
+		got, err := p.Over(*have, given)
+		return got.Settings, settingError(err)
+	}
+	return w.fresh.ask(&w.mu, ws+"\x00"+string(request), func() (belay.Settings, error) {
+		return w.newSession(context.WithoutCancel(ctx), ws, given) // others wait for it
+	})
+}
+
+// newSession is Settings of a new session, under the lock.
+func (w *wiring) newSession(ctx context.Context, ws string, given config.Given) (belay.Settings, error) {
+	p, err := w.look(ctx, ws)
+	if err != nil {
+		return belay.Settings{}, err
+	}
+	got, err := w.a.fresh(p, given)
+	if err == nil {
 		got.Approvals = belay.ApprovalsWait // there is a way to ask: the owner's token exists
 		err = w.a.keepable(ctx, ws, got)
 	}

@@ -26,7 +26,7 @@ func (w *turnRun) claim(ctx context.Context, c config.Settings, more []policy.Gr
 	if err != nil {
 		return use, d, err
 	}
-	p, err := w.a.place(ctx, w.workspace)
+	p, err := w.a.again(ctx, w.workspace) // it may have waited for another process
 	if err == nil {
 		d, err = w.draft(w.a, p, w.a.principal(), c)
 	}

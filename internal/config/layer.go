@@ -219,7 +219,7 @@ func (l *Layers) file(f file) {
 	var counts []manifest.Setting
 	for _, s := range f.Settings {
 		row := setting(s.Name)
-		if !f.counts && (row.narrows == nil || !row.narrows(l, s.Value, l.set[s.Name].text)) {
+		if !f.counts && (row.narrows == nil || !row.narrows(l, s.Value, cmp.Or(l.set[s.Name].text, row.Default))) {
 			l.ignored = append(l.ignored, Ignored{Where: s.Where, What: s.Name, Why: untrusted})
 			continue
 		}
@@ -267,7 +267,7 @@ func (l *Layers) environment(e Input, g Given) {
 	}
 	for _, s := range settings {
 		v := e.Get(s.Env())
-		if v == "" || !s.HasEnv() || (script != "" || provider != "") && (s.Name == "script" || s.Name == "provider") {
+		if v == "" || s.Switch() || (script != "" || provider != "") && (s.Name == "script" || s.Name == "provider") {
 			continue
 		}
 		if s.Name == "script" && l.set["provider"].from != "BELAY_PROVIDER" {
@@ -306,7 +306,7 @@ type Row struct {
 func (l *Layers) Rows(s Settings) []Row {
 	var rows []Row
 	for _, row := range settings {
-		if row.bare() {
+		if row.Switch() {
 			continue
 		}
 		v := l.set[row.Name]
@@ -343,7 +343,7 @@ func narrowsBoundary(name, have string) bool {
 // that was accepted, and with another policy fewer places end more of them.
 func narrowsQueueCap(l *Layers, v, have string) bool {
 	drop := cmp.Or(l.set["queue-drop"].text, string(belay.DropNew))
-	return drop == string(belay.DropNew) && fewer(v, cmp.Or(have, strconv.Itoa(belay.MaxQueued)))
+	return drop == string(belay.DropNew) && fewer(v, have)
 }
 
 // fewer reports whether a limit is at most another; 0 is none.

@@ -206,7 +206,7 @@ func (p providers) check() error {
 	return nil
 }
 
-// Usable is a provider for which there is something here: a key, an address, a
+// Candidate is a provider for which there is something here: a key, an address, a
 // description.
 type Candidate struct {
 	Name string

@@ -14,16 +14,17 @@ import (
 
 // Setting is a row of the table of settings: everything that is known of one.
 type Setting struct {
-	Name  string // in files, and as a flag behind two hyphens
-	JSON  string // in requests over HTTP; empty: it isn't set there
-	Value string // a placeholder for what it takes; empty: it is on or off
-	Help  string
-	List  bool // it may be given several times
-	Once  bool // it belongs to one call: no file and, but for a script and a schema, no variable sets it
+	Name    string // in files, and as a flag behind two hyphens
+	JSON    string // in requests over HTTP; empty: it isn't set there
+	Value   string // a placeholder for what it takes; empty: it is on or off, and only flags and requests set it
+	Help    string
+	Default string // where it is a figure; the others say it in their help
+	List    bool   // it may be given several times
+	Once    bool   // it belongs to one call: no file sets it
 
 	take    func(p *parser, v given)             // checks a value and takes it; nil: the provider's part does
 	show    func(s *Settings) string             // what counts; nil: what was given
-	narrows func(l *Layers, v, have string) bool // what a file that isn't trusted may say; nil: nothing
+	narrows func(l *Layers, v, have string) bool // whether a file that isn't trusted may say v over what there is; nil: it may not
 }
 
 // Env is the variable of the environment that sets it.
@@ -31,11 +32,26 @@ func (s *Setting) Env() string {
 	return "BELAY_" + strings.ToUpper(strings.ReplaceAll(s.Name, "-", "_"))
 }
 
+// Usage is its help with its default and its variable.
+func (s *Setting) Usage() string {
+	text := s.Help
+	if s.Default != "" {
+		text = strings.TrimSuffix(text, ".") + " (default " + s.Default + ")."
+	}
+	switch {
+	case s.Switch():
+		return text
+	case s.List:
+		return text + " [$" + s.Env() + ", separated by commas]"
+	}
+	return text + " [$" + s.Env() + "]"
+}
+
 // field is its name in an error about a request.
 func (s *Setting) field() string { return cmp.Or(s.JSON, s.Name) }
 
-// bare reports whether it is on or off.
-func (s *Setting) bare() bool { return s.Value == "" }
+// Switch reports whether it is on or off.
+func (s *Setting) Switch() bool { return s.Value == "" }
 
 // settings is the table. A new setting is a row here.
 var settings = []Setting{
@@ -71,23 +87,23 @@ var settings = []Setting{
 	{Name: "fallback", JSON: "fallback", Value: "LIST", Help: "Who is asked when the model gives no answer: PROVIDER/MODEL, separated by commas, in order.",
 		show: func(s *Settings) string { return strings.Join(s.Fallback, ",") }},
 	{Name: "script", Value: "FILE", Help: "Play a scripted model from a file instead.", Once: true},
-	{Name: "max-steps", JSON: "maxSteps", Value: "N", Help: "Steps of a turn; 0 is no limit (default 200).",
+	{Name: "max-steps", JSON: "maxSteps", Value: "N", Help: "Steps of a turn; 0 is no limit.", Default: "200",
 		take: func(p *parser, v given) { p.out.Limits.Steps = p.number(v) },
 		show: func(s *Settings) string { return fmt.Sprint(s.Limits.Steps) },
 		narrows: func(_ *Layers, v, have string) bool {
-			return fewer(v, cmp.Or(have, fmt.Sprint(belay.DefaultLimits.Steps)))
+			return fewer(v, have)
 		}},
-	{Name: "max-time", JSON: "maxTime", Value: "TIME", Help: "Active time of a turn, such as 30m; 0 is no limit (default 1h).",
+	{Name: "max-time", JSON: "maxTime", Value: "TIME", Help: "Active time of a turn, such as 30m; 0 is no limit.", Default: "1h",
 		take: func(p *parser, v given) { p.out.Limits.Time = p.duration(v, 0) },
 		show: func(s *Settings) string { return s.Limits.Time.String() },
 		narrows: func(_ *Layers, v, have string) bool {
-			return shorter(v, cmp.Or(have, belay.DefaultLimits.Time.String()))
+			return shorter(v, have)
 		}},
-	{Name: "max-calls", JSON: "maxCalls", Value: "N", Help: "Tool calls of a turn; 0 is no limit (default 1000).",
+	{Name: "max-calls", JSON: "maxCalls", Value: "N", Help: "Tool calls of a turn; 0 is no limit.", Default: "1000",
 		take: func(p *parser, v given) { p.out.Limits.Calls = p.number(v) },
 		show: func(s *Settings) string { return fmt.Sprint(s.Limits.Calls) },
 		narrows: func(_ *Layers, v, have string) bool {
-			return fewer(v, cmp.Or(have, fmt.Sprint(belay.DefaultLimits.Calls)))
+			return fewer(v, have)
 		}},
 	{Name: "completion", JSON: "completion", Value: "HOW", Help: "What ends a turn well: required (complete_task) or conversational (any answer).",
 		take: func(p *parser, v given) {
@@ -109,16 +125,16 @@ var settings = []Setting{
 		take:    func(p *parser, v given) { p.out.Effort = p.oneOf(v, "low", "medium", "high") },
 		show:    func(s *Settings) string { return s.Effort },
 		narrows: func(_ *Layers, v, _ string) bool { return v == "low" }},
-	{Name: "ask-timeout", JSON: "askTimeout", Value: "TIME", Help: "How long a question waits before it is denied (default 24h).",
+	{Name: "ask-timeout", JSON: "askTimeout", Value: "TIME", Help: "How long a question waits before it is denied.", Default: "24h",
 		take:    func(p *parser, v given) { p.out.AskTimeout = p.duration(v, time.Second) },
 		show:    func(s *Settings) string { return cmp.Or(s.AskTimeout, belay.DefaultAskTimeout).String() },
-		narrows: func(_ *Layers, v, have string) bool { return shorter(v, cmp.Or(have, "24h")) }},
+		narrows: func(_ *Layers, v, have string) bool { return shorter(v, have) }},
 	{Name: "queue", Value: "MODE",
 		Help:    "What becomes of a task that comes while another one runs: enqueue, steer, collect, interrupt, rollback, reject. Given more to do (run --session), of this one task.",
 		take:    func(p *parser, v given) { p.out.Queue.Mode = belay.QueueMode(p.oneOf(v, asText(belay.QueueModes)...)) },
 		show:    func(s *Settings) string { return string(WholeQueueing(s.Queue).Mode) },
 		narrows: func(_ *Layers, v, _ string) bool { return v == string(belay.QueueReject) }},
-	{Name: "queue-cap", Value: "N", Help: "How many tasks may wait, 1 to 100 (default 100).",
+	{Name: "queue-cap", Value: "N", Help: "How many tasks may wait, 1 to 100.", Default: "100",
 		take:    func(p *parser, v given) { p.out.Queue.Cap = p.queueCap(v) },
 		show:    func(s *Settings) string { return fmt.Sprint(WholeQueueing(s.Queue).Cap) },
 		narrows: narrowsQueueCap},
@@ -127,7 +143,7 @@ var settings = []Setting{
 		take:    func(p *parser, v given) { p.out.Queue.Drop = belay.QueueDrop(p.oneOf(v, asText(belay.QueueDrops)...)) },
 		show:    func(s *Settings) string { return string(WholeQueueing(s.Queue).Drop) },
 		narrows: func(_ *Layers, v, _ string) bool { return v == string(belay.DropNew) }},
-	{Name: "queue-quiet", Value: "TIME", Help: "With collect: how long nothing must come before what came is one task (default 500ms).",
+	{Name: "queue-quiet", Value: "TIME", Help: "With collect: how long nothing must come before what came is one task.", Default: "500ms",
 		take: func(p *parser, v given) { p.out.Queue.Quiet = p.quiet(v) },
 		show: func(s *Settings) string { return WholeQueueing(s.Queue).Quiet.String() }},
 	{Name: "allow", JSON: "allow", Value: "TOOL", List: true, Help: "Allow a tool, or group:NAME, for the whole session; may be repeated.",
@@ -142,9 +158,6 @@ func All() []Setting { return settings }
 func setting(name string) *Setting {
 	return &settings[slices.IndexFunc(settings, func(s Setting) bool { return s.Name == name })]
 }
-
-// HasEnv reports whether a variable of the environment sets it.
-func (s *Setting) HasEnv() bool { return !s.bare() }
 
 // wider lists the modes that allow at least as much as one. Modes of which neither
 // is in the other's list can't be compared.

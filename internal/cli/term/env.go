@@ -9,8 +9,9 @@ package term
 import (
 	"io"
 	"os"
-	"strings"
 	"time"
+
+	"github.com/belay-run/belay/internal/config"
 )
 
 // Env is what a command reads from and prints to.
@@ -32,15 +33,4 @@ func (e *Env) Interactive() bool {
 }
 
 // Getenv is the value of a variable.
-func (e *Env) Getenv(name string) string { return Lookup(e.Environ, name) }
-
-// Lookup is the value of a variable in an environment.
-func Lookup(env []string, name string) string {
-	value := ""
-	for _, kv := range env { // the last one counts, as in a process
-		if v, ok := strings.CutPrefix(kv, name+"="); ok {
-			value = v
-		}
-	}
-	return value
-}
+func (e *Env) Getenv(name string) string { return config.Env{Vars: e.Environ}.Get(name) }
