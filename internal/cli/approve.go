@@ -92,7 +92,7 @@ func (a *app) respond(ctx context.Context, id string, c approvals.RespondAction,
 		}
 		c.Action = at.ID
 		if c.Decision == "allow" {
-			if err := a.sees(ctx, r.Store, at.Stream, &c, edits); err != nil {
+			if err := sees(ctx, &a.Env, r.Store, at.Stream, &c, edits); err != nil {
 				return 0, err
 			}
 		}
@@ -102,7 +102,7 @@ func (a *app) respond(ctx context.Context, id string, c approvals.RespondAction,
 		}
 		res, err := approvals.Respond(ctx, r.call("respond_action"), &c)
 		if belay.CodeOf(err) == belay.CodeConflict {
-			a.showAgain(ctx, r.Store, at.Stream, at.ID)
+			showAgain(ctx, &a.Env, r.Store, at.Stream, at.ID)
 		}
 		if err != nil {
 			return 0, err
@@ -113,23 +113,23 @@ func (a *app) respond(ctx context.Context, id string, c approvals.RespondAction,
 
 // sees shows what is about to be allowed and binds the answer to exactly that:
 // to the version that was named, or to the one that is shown here.
-func (a *app) sees(ctx context.Context, st store.Store, stream belay.StreamID, c *approvals.RespondAction, edits bool) error {
+func sees(ctx context.Context, e *term.Env, st store.Store, stream belay.StreamID, c *approvals.RespondAction, edits bool) error {
 	req, err := requestOf(ctx, st, stream, c.Action)
 	if req == nil || err != nil {
 		return err // it doesn't wait any more: the thread says its outcome
 	}
 	if c.Version != "" && c.Version != req.Version {
-		req.Show(&a.Env)
+		req.Show(e)
 		return belay.Errorf(belay.CodeConflict, "the request has changed since version %s: it is version %s now", term.Line(c.Version), req.Version).At(string(c.Action)).
 			WithHint("look at it as it is, then: %s", req.Commands()[0])
 	}
 	c.Version = req.Version
-	req.Show(&a.Env)
+	req.Show(e)
 	if edits && req.Call == "" {
 		return belay.Errorf(belay.CodeBadCommand, "a %s has no arguments to change", req.Kind).At(string(c.Action)).WithHint("belay answer %s TEXT answers a question, belay approve %s allows the rest", c.Action, c.Action)
 	}
 	if edits {
-		args, err := a.Edit(ctx, req.Args)
+		args, err := e.Edit(ctx, req.Args)
 		if err != nil {
 			return err
 		}
@@ -137,16 +137,16 @@ func (a *app) sees(ctx context.Context, st store.Store, stream belay.StreamID, c
 			return err
 		}
 	}
-	if c.Args != nil && !a.JSON && req.Call != "" {
-		fmt.Fprintf(a.Err, "changed to: %s\n", explain.Call(req.Tool, c.Args.JSON()))
+	if c.Args != nil && !e.JSON && req.Call != "" {
+		fmt.Fprintf(e.Err, "changed to: %s\n", explain.Call(req.Tool, c.Args.JSON()))
 	}
 	return nil
 }
 
 // showAgain shows a request that has changed meanwhile, if it still waits.
-func (a *app) showAgain(ctx context.Context, st store.Store, stream belay.StreamID, id belay.ActionID) {
+func showAgain(ctx context.Context, e *term.Env, st store.Store, stream belay.StreamID, id belay.ActionID) {
 	if req, err := requestOf(ctx, st, stream, id); err == nil && req != nil {
-		req.Show(&a.Env)
+		req.Show(e)
 	}
 }
 

@@ -41,7 +41,7 @@ func (c *artifactsCmd) run(ctx context.Context, a *app) (int, error) {
 		return 0, err
 	}
 	if c.Name == "" {
-		return a.listArtifacts(all)
+		return listArtifacts(&a.Env, all)
 	}
 	it, err := pick(all, c.Name, s.ID)
 	if err != nil {
@@ -71,12 +71,12 @@ func published(ctx context.Context, st store.Store, s view.Session) ([]view.Arti
 	return all, nil
 }
 
-func (a *app) listArtifacts(all []view.Artifact) (int, error) {
-	if len(all) == 0 && !a.JSON {
-		fmt.Fprintln(a.Err, "nothing was published in this session")
+func listArtifacts(e *term.Env, all []view.Artifact) (int, error) {
+	if len(all) == 0 && !e.JSON {
+		fmt.Fprintln(e.Err, "nothing was published in this session")
 		return belay.ExitOK, nil
 	}
-	return term.PrintRows(&a.Env, all, "", "NAME\tVERSION\tBYTES\tMEDIA\tDIGEST\tDESCRIPTION", func(it view.Artifact) []any {
+	return term.PrintRows(e, all, "", "NAME\tVERSION\tBYTES\tMEDIA\tDIGEST\tDESCRIPTION", func(it view.Artifact) []any {
 		return []any{term.Line(it.Name), term.Line(it.Version), it.Content.Size, term.Line(it.Content.Media), it.Content.Digest.Short(), term.Short(it.Note, 60)}
 	})
 }

@@ -44,7 +44,7 @@ type show struct {
 func (c *demoCmd) run(ctx context.Context, a *app) (exit int, err error) {
 	ctx, cancel := context.WithTimeout(ctx, demoLimit)
 	defer cancel()
-	ctx, release := a.untilSignal(ctx)
+	ctx, release := untilSignal(ctx, &a.Env)
 	defer release()
 	dir, err := os.MkdirTemp("", "belay-demo-")
 	if err != nil {
@@ -79,13 +79,13 @@ func (c *demoCmd) run(ctx context.Context, a *app) (exit int, err error) {
 }
 
 // untilSignal ends a context when the process gets a signal to stop.
-func (a *app) untilSignal(ctx context.Context) (context.Context, func()) {
+func untilSignal(ctx context.Context, e *term.Env) (context.Context, func()) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
 		select {
-		case sig := <-a.Signals:
+		case sig := <-e.Signals:
 			cancel(fmt.Errorf("signal: %s", sig))
 		case <-ctx.Done():
 		}

@@ -70,23 +70,23 @@ func (doctorCmd) run(ctx context.Context, a *app) (int, error) {
 	all := append(a.machine(), a.storeFinding(ctx), a.workspaceFinding())
 	kept, names := a.keptFindings()
 	all = append(append(all, kept...), a.providerFindings(ctx, names)...)
-	return a.printFindings(all), nil
+	return printFindings(&a.Env, all), nil
 }
 
 // printFindings prints what was found; the exit code reports whether something failed.
-func (a *app) printFindings(all []finding) int {
+func printFindings(e *term.Env, all []finding) int {
 	exit := belay.ExitOK
 	for _, f := range all {
 		if f.State == "failed" {
 			exit = belay.ExitFailed
 		}
-		if a.JSON {
-			a.PrintJSON(f)
+		if e.JSON {
+			e.PrintJSON(f)
 			continue
 		}
-		fmt.Fprintf(a.Out, "%-8s %-10s %s\n", f.State, f.Name, term.Line(f.What))
+		fmt.Fprintf(e.Out, "%-8s %-10s %s\n", f.State, f.Name, term.Line(f.What))
 		if f.Try != "" {
-			fmt.Fprintf(a.Out, "%-8s %-10s try: %s\n", "", "", term.Line(f.Try))
+			fmt.Fprintf(e.Out, "%-8s %-10s try: %s\n", "", "", term.Line(f.Try))
 		}
 	}
 	return exit

@@ -51,7 +51,7 @@ func (c *evalCmd) run(ctx context.Context, a *app) (int, error) {
 	if c.List {
 		return c.list(a, some), nil
 	}
-	ctx, release := a.untilSignal(ctx)
+	ctx, release := untilSignal(ctx, &a.Env)
 	defer release()
 	parallel := c.Parallel
 	if parallel <= 0 {
@@ -65,7 +65,7 @@ func (c *evalCmd) run(ctx context.Context, a *app) (int, error) {
 	err = p.All(ctx, some, parallel, func(r eval.Result) {
 		results = append(results, r)
 		sum.Add(r)
-		a.evaluated(r)
+		evaluated(&a.Env, r)
 	})
 	if err != nil {
 		if ctx.Err() != nil {
@@ -75,7 +75,7 @@ func (c *evalCmd) run(ctx context.Context, a *app) (int, error) {
 		return 0, err
 	}
 	sum.MS = a.Now().Sub(begun).Milliseconds()
-	a.summed(sum)
+	summed(&a.Env, sum)
 	if err := c.junit(a, results); err != nil {
 		return 0, err
 	}
@@ -142,26 +142,26 @@ func (c *evalCmd) junit(a *app, results []eval.Result) error {
 }
 
 // evaluated prints a result.
-func (a *app) evaluated(r eval.Result) {
-	if a.JSON {
-		a.PrintJSON(r.Line())
+func evaluated(e *term.Env, r eval.Result) {
+	if e.JSON {
+		e.PrintJSON(r.Line())
 		return
 	}
-	fmt.Fprintf(a.Out, "%s  %s/%s  %s\n", r.Status(), r.Scenario.Category, r.Scenario.ID, term.Millis(r.Took.Milliseconds()))
+	fmt.Fprintf(e.Out, "%s  %s/%s  %s\n", r.Status(), r.Scenario.Category, r.Scenario.ID, term.Millis(r.Took.Milliseconds()))
 	for _, f := range r.Failures {
-		fmt.Fprintln(a.Out, "      "+strings.ReplaceAll(term.Text(f), "\n", "\n      "))
+		fmt.Fprintln(e.Out, "      "+strings.ReplaceAll(term.Text(f), "\n", "\n      "))
 	}
 	if r.Kept != nil {
-		fmt.Fprintf(a.Out, "      kept: %s; belay sessions list --all --store %s\n", r.Kept.Workspace, r.Kept.Store)
+		fmt.Fprintf(e.Out, "      kept: %s; belay sessions list --all --store %s\n", r.Kept.Workspace, r.Kept.Store)
 	}
 }
 
-func (a *app) summed(s eval.Summary) {
-	if a.JSON {
-		a.PrintJSON(struct {
+func summed(e *term.Env, s eval.Summary) {
+	if e.JSON {
+		e.PrintJSON(struct {
 			Summary eval.Summary `json:"summary"`
 		}{s})
 		return
 	}
-	fmt.Fprintf(a.Out, "%d of %s passed, %d failed, in %s\n", s.Passed, term.Plural(s.Total, "scenario"), s.Failed, term.Millis(s.MS))
+	fmt.Fprintf(e.Out, "%d of %s passed, %d failed, in %s\n", s.Passed, term.Plural(s.Total, "scenario"), s.Failed, term.Millis(s.MS))
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/event"
+	"github.com/belay-run/belay/internal/cli/term"
 	"github.com/belay-run/belay/internal/store"
 	"github.com/belay-run/belay/internal/view/explain"
 )
@@ -51,7 +52,7 @@ func (c *eventsCmd) run(ctx context.Context, a *app) (int, error) {
 				return 0, err
 			}
 			if after = r.Position; ofType(r.Event, c.Type) {
-				a.printFact(r)
+				printFact(&a.Env, r)
 			}
 		}
 		if !c.Follow {
@@ -98,10 +99,10 @@ func knownType(name string) error {
 }
 
 // printFact prints one fact: the standard's envelope, or a line for people.
-func (a *app) printFact(r store.Record) {
-	if a.JSON {
-		a.PrintJSON(r.Event)
+func printFact(e *term.Env, r store.Record) {
+	if e.JSON {
+		e.PrintJSON(r.Event)
 		return
 	}
-	fmt.Fprintf(a.Out, "%6d  %s\n", r.Position, explain.Line(r.Event))
+	fmt.Fprintf(e.Out, "%6d  %s\n", r.Position, explain.Line(r.Event))
 }

@@ -67,7 +67,7 @@ func (c *exportCmd) run(ctx context.Context, a *app) (int, error) {
 		c.Output = string(id) + bundle.Extension
 	}
 	if c.Output == "" || c.Output == "-" {
-		return belay.ExitOK, a.exportHere(ctx, w)
+		return belay.ExitOK, exportHere(ctx, &a.Env, w)
 	}
 	return belay.ExitOK, a.exportTo(ctx, w, c.Output, c.Force)
 }
@@ -79,7 +79,7 @@ func (c *exportCmd) prepare(ctx context.Context, a *app, st store.Store, id bela
 	case "events":
 		return &writing{to: func(ctx context.Context, w io.Writer) error { return writeEvents(ctx, st, id, w) }}, nil
 	case "snapshot":
-		return a.snapshotOf(ctx, st, id)
+		return snapshotOf(ctx, st, id)
 	}
 	p, err := bundle.Take(ctx, st, id)
 	if err != nil {
@@ -90,11 +90,11 @@ func (c *exportCmd) prepare(ctx context.Context, a *app, st store.Store, id bela
 }
 
 // exportHere writes to standard output, but no archive to a terminal.
-func (a *app) exportHere(ctx context.Context, w *writing) error {
-	if w.what.Format == "bundle" && a.IsTerminal(a.Out) {
+func exportHere(ctx context.Context, e *term.Env, w *writing) error {
+	if w.what.Format == "bundle" && e.IsTerminal(e.Out) {
 		return belay.Errorf(belay.CodeUsage, "a bundle is no text for a terminal").At("--output").WithHint("-o FILE")
 	}
-	return w.to(ctx, a.Out)
+	return w.to(ctx, e.Out)
 }
 
 func (a *app) exportTo(ctx context.Context, w *writing, file string, force bool) error {
@@ -108,29 +108,29 @@ func (a *app) exportTo(ctx context.Context, w *writing, file string, force bool)
 		return err
 	}
 	w.what.File, w.what.Size = path, n.n
-	a.printExported(w.what)
+	printExported(&a.Env, w.what)
 	return nil
 }
 
-func (a *app) printExported(e exported) {
-	if a.JSON {
-		a.PrintJSON(e)
+func printExported(e *term.Env, x exported) {
+	if e.JSON {
+		e.PrintJSON(x)
 		return
 	}
-	fmt.Fprintf(a.Out, "%s\n", term.Line(e.File))
-	fmt.Fprintf(a.Err, "%s of %s, %s bytes", e.Format, e.Session, term.Count(e.Size))
-	if e.Format == "bundle" {
-		fmt.Fprintf(a.Err, ": %s, %s of content", term.Plural(int(e.Facts), "fact"), term.Plural(e.Content, "piece"))
+	fmt.Fprintf(e.Out, "%s\n", term.Line(x.File))
+	fmt.Fprintf(e.Err, "%s of %s, %s bytes", x.Format, x.Session, term.Count(x.Size))
+	if x.Format == "bundle" {
+		fmt.Fprintf(e.Err, ": %s, %s of content", term.Plural(int(x.Facts), "fact"), term.Plural(x.Content, "piece"))
 	}
-	fmt.Fprintln(a.Err)
-	if e.Waiting > 0 {
-		fmt.Fprintf(a.Err, "%s not handled yet, and in it\n", term.Plural(int(e.Waiting), "command"))
+	fmt.Fprintln(e.Err)
+	if x.Waiting > 0 {
+		fmt.Fprintf(e.Err, "%s not handled yet, and in it\n", term.Plural(int(x.Waiting), "command"))
 	}
-	if e.Expired > 0 {
-		fmt.Fprintf(a.Err, "%s expired: not in it\n", term.Plural(e.Expired, "output"))
+	if x.Expired > 0 {
+		fmt.Fprintf(e.Err, "%s expired: not in it\n", term.Plural(x.Expired, "output"))
 	}
-	if e.Missing > 0 {
-		fmt.Fprintf(a.Err, "%s named by facts and kept no more: not in it\n", term.Plural(e.Missing, "content"))
+	if x.Missing > 0 {
+		fmt.Fprintf(e.Err, "%s named by facts and kept no more: not in it\n", term.Plural(x.Missing, "content"))
 	}
 }
 
@@ -180,7 +180,7 @@ func writeEvents(ctx context.Context, st store.Store, id belay.SessionID, w io.W
 }
 
 // snapshotOf is the standard's snapshot of a session as it is now.
-func (a *app) snapshotOf(ctx context.Context, st store.Store, id belay.SessionID) (*writing, error) {
+func snapshotOf(ctx context.Context, st store.Store, id belay.SessionID) (*writing, error) {
 	end, err := st.End(ctx)
 	if err != nil {
 		return nil, err

@@ -257,7 +257,7 @@ type importFile struct {
 // everything is read to its end before anything is kept.
 func (a *app) openImport(name string) (*importFile, error) {
 	if name == "-" {
-		return a.spool()
+		return spool(&a.Env)
 	}
 	f, err := os.Open(a.environment().Abs(name))
 	if err != nil {
@@ -273,8 +273,8 @@ func (a *app) openImport(name string) (*importFile, error) {
 	return &importFile{name: name, file: f, size: info.Size()}, nil
 }
 
-func (a *app) spool() (*importFile, error) {
-	if a.In == nil || a.IsTerminal(a.In) {
+func spool(e *term.Env) (*importFile, error) {
+	if e.In == nil || e.IsTerminal(e.In) {
 		return nil, belay.Errorf(belay.CodeUsage, "nothing is there to read").At("standard input").WithHint("belay import FILE")
 	}
 	t, err := os.CreateTemp("", "belay-import-")
@@ -282,7 +282,7 @@ func (a *app) spool() (*importFile, error) {
 		return nil, err
 	}
 	f := &importFile{name: "standard input", file: t, temp: true}
-	if f.size, err = io.Copy(t, a.In); err != nil {
+	if f.size, err = io.Copy(t, e.In); err != nil {
 		return nil, errors.Join(belay.Errorf(belay.CodeUsage, "it can't be read: %s", readfile.Reason(err)).At("standard input").WithHint("belay import FILE reads a file"), f.close())
 	}
 	return f, nil

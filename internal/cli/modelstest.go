@@ -74,22 +74,22 @@ func (c *modelsTestCmd) run(ctx context.Context, a *app) (int, error) {
 		case <-ctx.Done():
 		}
 	})
-	t := a.try(ctx, p, settings.Model)
+	t := try(ctx, &a.Env, p, settings.Model)
 	stop()
 	wg.Wait()
-	return a.printFindings(a.judge(at, settings, t)), nil
+	return printFindings(&a.Env, a.judge(at, settings, t)), nil
 }
 
 // try sends the request.
-func (a *app) try(ctx context.Context, p model.Provider, name string) (t trial) {
-	began := a.Now()
+func try(ctx context.Context, e *term.Env, p model.Provider, name string) (t trial) {
+	began := e.Now()
 	for chunk, err := range p.Stream(ctx, trialRequest(name)) {
 		if err != nil {
 			t.err = err
 			break
 		}
 		if t.first == 0 {
-			t.first = max(1, a.Now().Sub(began))
+			t.first = max(1, e.Now().Sub(began))
 		}
 		if chunk.Text != "" {
 			t.pieces++
@@ -104,7 +104,7 @@ func (a *app) try(ctx context.Context, p model.Provider, name string) (t trial) 
 			break
 		}
 	}
-	t.took = a.Now().Sub(began)
+	t.took = e.Now().Sub(began)
 	if t.err == nil && t.stop == "" {
 		t.err = &model.Error{Class: "transient", Message: "the answer broke off"}
 	}
@@ -120,7 +120,7 @@ func (a *app) judge(at *place, c config.Settings, t trial) []finding {
 	all := []finding{{Name: "provider", State: "ok", What: strings.TrimSpace(c.Provider + " " + where + ", model " + c.Model)}}
 	add := func(name, state, what, try string) { all = append(all, finding{name, state, what, try}) }
 	if t.err != nil {
-		name, try := a.unanswered(at, c, t.err)
+		name, try := unanswered(at, c, t.err)
 		if name != "reachable" {
 			add("reachable", "ok", "it answers", "")
 		}
@@ -149,7 +149,7 @@ func (a *app) judge(at *place, c config.Settings, t trial) []finding {
 }
 
 // unanswered is what doesn't work when no answer came, and what to do.
-func (a *app) unanswered(at *place, c config.Settings, err error) (name, try string) {
+func unanswered(at *place, c config.Settings, err error) (name, try string) {
 	if errors.Is(err, context.DeadlineExceeded) {
 		return "reachable", "is the server up, and does it load the model? try again"
 	}

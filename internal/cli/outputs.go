@@ -144,7 +144,7 @@ func (c *outputsExpireCmd) run(ctx context.Context, a *app) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	a.printExpiry(done)
+	printExpiry(&a.Env, done)
 	return belay.ExitOK, view.Catchup(ctx, db)
 }
 
@@ -182,30 +182,30 @@ func expireOutputs(ctx context.Context, db store.Admin, w outputs.ExpiryTarget, 
 	return done, err
 }
 
-func (a *app) printExpiry(done expiry) {
-	if a.JSON {
-		a.PrintJSON(done)
+func printExpiry(e *term.Env, done expiry) {
+	if e.JSON {
+		e.PrintJSON(done)
 		return
 	}
-	a.printLetGo(done)
+	printLetGo(e, done)
 	if !done.DryRun {
-		fmt.Fprintf(a.Out, "removed %s of outputs, %s\n", term.Plural(done.Contents, "content"), retention.Size(done.Bytes))
+		fmt.Fprintf(e.Out, "removed %s of outputs, %s\n", term.Plural(done.Contents, "content"), retention.Size(done.Bytes))
 	}
 }
 
-func (a *app) printLetGo(done expiry) {
+func printLetGo(e *term.Env, done expiry) {
 	verb := "expired"
 	if done.DryRun {
 		verb = "would expire"
 	}
 	for _, o := range done.Outputs {
 		if o.Kept != "" {
-			fmt.Fprintf(a.Out, "kept %s: %s\n", o.Digest.Short(), term.Line(o.Kept))
+			fmt.Fprintf(e.Out, "kept %s: %s\n", o.Digest.Short(), term.Line(o.Kept))
 			continue
 		}
-		fmt.Fprintf(a.Out, "%s %s, %s: %s\n", verb, o.Digest.Short(), retention.Size(o.Bytes), term.Line(o.Why))
+		fmt.Fprintf(e.Out, "%s %s, %s: %s\n", verb, o.Digest.Short(), retention.Size(o.Bytes), term.Line(o.Why))
 	}
 	if done.Left > 0 {
-		fmt.Fprintf(a.Out, "%s of expired outputs to be removed later: new, and sessions run\n", term.Plural(done.Left, "content"))
+		fmt.Fprintf(e.Out, "%s of expired outputs to be removed later: new, and sessions run\n", term.Plural(done.Left, "content"))
 	}
 }

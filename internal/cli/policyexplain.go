@@ -71,7 +71,7 @@ func (c *policyExplainCmd) run(ctx context.Context, a *app) (int, error) {
 		a.PrintJSON(x)
 		return belay.ExitOK, nil
 	}
-	a.printExplained(x)
+	printExplained(&a.Env, x)
 	return belay.ExitOK, nil
 }
 
@@ -278,8 +278,8 @@ func contentOf(ctx context.Context, st store.Blobs) simulate.Content {
 	}
 }
 
-func (a *app) printExplained(x *explained) {
-	out := func(format string, args ...any) { fmt.Fprintf(a.Out, format+"\n", args...) }
+func printExplained(e *term.Env, x *explained) {
+	out := func(format string, args ...any) { fmt.Fprintf(e.Out, format+"\n", args...) }
 	if x.Call != "" {
 		out("%s  of %s", term.Line(string(x.Call)), term.Line(string(x.Session)))
 	}
@@ -288,7 +288,7 @@ func (a *app) printExplained(x *explained) {
 		out("%s: %s  by %s (%s, tier %s)", term.Line(p.Tool), p.Decision, term.Line(p.Rule), term.Line(p.ReasonCode), term.Line(p.Tier))
 		out("  %s", term.Line(p.Reason))
 	} else {
-		a.printExplanation(x.Explanation)
+		printExplanation(e, x.Explanation)
 	}
 	for _, n := range x.Notes {
 		out("  note: %s", term.Line(n))
@@ -310,45 +310,45 @@ func (a *app) printExplained(x *explained) {
 	}
 }
 
-func (a *app) printExplanation(e *simulate.Explanation) {
-	out := func(format string, args ...any) { fmt.Fprintf(a.Out, format+"\n", args...) }
-	out("%s: %s  (%s)", term.Line(e.Tool), e.Decision, term.Line(e.Code))
-	out("  %s", term.Line(e.Reason))
-	out("  rule %s%s, tier %s, priority %d, mode %s", term.Line(e.Rule), term.Line(after(" at ", e.Where)), term.Line(e.Tier), e.Priority, term.Line(e.Mode))
-	if e.Boundary != "" {
-		out("  boundary %s%s%s", term.Line(e.Boundary), term.Line(after(" of ", e.BoundaryBy)), term.Line(after(", at least level ", string(e.Least))))
-		if e.Limits != "" {
-			out("  limits %s", term.Line(e.Limits))
+func printExplanation(e *term.Env, x *simulate.Explanation) {
+	out := func(format string, args ...any) { fmt.Fprintf(e.Out, format+"\n", args...) }
+	out("%s: %s  (%s)", term.Line(x.Tool), x.Decision, term.Line(x.Code))
+	out("  %s", term.Line(x.Reason))
+	out("  rule %s%s, tier %s, priority %d, mode %s", term.Line(x.Rule), term.Line(after(" at ", x.Where)), term.Line(x.Tier), x.Priority, term.Line(x.Mode))
+	if x.Boundary != "" {
+		out("  boundary %s%s%s", term.Line(x.Boundary), term.Line(after(" of ", x.BoundaryBy)), term.Line(after(", at least level ", string(x.Least))))
+		if x.Limits != "" {
+			out("  limits %s", term.Line(x.Limits))
 		}
 	}
-	if len(e.Tags) > 0 {
-		out("  tags: %s", term.Line(strings.Join(e.Tags, ", ")))
+	if len(x.Tags) > 0 {
+		out("  tags: %s", term.Line(strings.Join(x.Tags, ", ")))
 	}
-	if len(e.Taint) > 0 {
-		out("  taint: %s", term.Line(strings.Join(e.Taint, ", ")))
+	if len(x.Taint) > 0 {
+		out("  taint: %s", term.Line(strings.Join(x.Taint, ", ")))
 	}
-	for i, c := range e.Commands {
+	for i, c := range x.Commands {
 		if i == 0 {
 			out("\nCommands:")
 		}
 		out("  %-6s %s", c.Decision, term.Line(c.Command))
 		out("         %s%s; rule %s", c.Class, term.Line(after(": ", c.Reason)), term.Line(c.Rule))
 	}
-	for i, h := range e.Matched {
+	for i, h := range x.Matched {
 		if i == 0 {
 			out("\nRules that spoke, the strongest first:")
 		}
 		out("  %-6s %s  (tier %s, priority %d%s)", h.Decision, term.Line(h.Rule), term.Line(h.Tier), h.Priority, term.Line(after(", ", h.Where)))
 		out("         %s", term.Line(h.Why))
 	}
-	for i, s := range e.Silent {
+	for i, s := range x.Silent {
 		if i == 0 {
 			out("\nRules that did not:")
 		}
 		out("  %s%s\n         %s", term.Line(s.Rule), term.Line(after("  ", s.Where)), term.Line(s.Misses))
 	}
-	if e.Omitted > 0 {
-		out("  … and %d more", e.Omitted)
+	if x.Omitted > 0 {
+		out("  … and %d more", x.Omitted)
 	}
 }
 

@@ -60,7 +60,7 @@ func (c *policyImportCmd) run(ctx context.Context, a *app) (int, error) {
 		return 0, err
 	}
 	if !a.JSON {
-		a.reportImport(x)
+		reportImport(&a.Env, x)
 	}
 	if err := c.may(x); err != nil {
 		return 0, err
@@ -164,7 +164,7 @@ func (c *policyImportCmd) write(a *app, x *importedRules) error {
 }
 
 // reportImport says the outcome of each rule.
-func (a *app) reportImport(x *importedRules) {
+func reportImport(e *term.Env, x *importedRules) {
 	for _, i := range x.Items {
 		text := fmt.Sprintf("%-8s  %s: %s", i.Kept, i.Where, i.Source)
 		if len(i.Rules) > 0 {
@@ -173,11 +173,11 @@ func (a *app) reportImport(x *importedRules) {
 		if i.Why != "" {
 			text += " (" + i.Why + ")"
 		}
-		fmt.Fprintln(a.Err, term.Line(text))
+		fmt.Fprintln(e.Err, term.Line(text))
 	}
 	for _, r := range x.allowing {
-		fmt.Fprintln(a.Err, term.Line(fmt.Sprintf("widens    %s: %s allows what isn't allowed now", r.Where, r.ID)))
+		fmt.Fprintln(e.Err, term.Line(fmt.Sprintf("widens    %s: %s allows what isn't allowed now", r.Where, r.ID)))
 	}
-	fmt.Fprintf(a.Err, "%s: of %d entries %d the same, %d stricter, %d left out, %d lost\n", term.Plural(x.Rules, "rule"), len(x.Items),
+	fmt.Fprintf(e.Err, "%s: of %d entries %d the same, %d stricter, %d left out, %d lost\n", term.Plural(x.Rules, "rule"), len(x.Items),
 		x.Counts[string(convert.Same)], x.Counts[string(convert.Stricter)], x.Counts[string(convert.Left)], x.Counts[string(convert.Lost)])
 }

@@ -51,7 +51,7 @@ func (c *policyLintCmd) run(ctx context.Context, a *app) (int, error) {
 				continue
 			}
 		}
-		a.printFound(f)
+		printFound(&a.Env, f)
 	}
 	if a.JSON {
 		a.PrintJSON(sum)
@@ -64,12 +64,12 @@ func (c *policyLintCmd) run(ctx context.Context, a *app) (int, error) {
 	return belay.ExitOK, nil
 }
 
-func (a *app) printFound(f simulate.Finding) {
-	if a.JSON {
-		a.PrintJSON(f)
+func printFound(e *term.Env, f simulate.Finding) {
+	if e.JSON {
+		e.PrintJSON(f)
 		return
 	}
-	fmt.Fprintf(a.Out, "%s%s%s: %s (%s)\n", term.Line(behind(f.Where, ": ")), f.Level, term.Line(after(": ", f.Rule)), term.Line(f.Text), f.Code)
+	fmt.Fprintf(e.Out, "%s%s%s: %s (%s)\n", term.Line(behind(f.Where, ": ")), f.Level, term.Line(after(": ", f.Rule)), term.Line(f.Text), f.Code)
 }
 
 // behind is a text with another behind it, or nothing.

@@ -62,14 +62,14 @@ func (c *policyReplayCmd) run(ctx context.Context, a *app) (int, error) {
 			return err
 		}
 		if ch := t.Take(k, set); ch != nil && !c.Counts {
-			a.printChange(ch)
+			printChange(&a.Env, ch)
 		}
 		return nil
 	})
 	if err != nil {
 		return 0, err
 	}
-	a.printReplay(&t)
+	printReplay(&a.Env, &t)
 	return belay.ExitOK, nil
 }
 
@@ -297,38 +297,38 @@ func (a *app) setOf(ctx context.Context, made map[string]*policy.Set, ws string,
 	return set, err
 }
 
-func (a *app) printChange(ch *simulate.Change) {
+func printChange(e *term.Env, ch *simulate.Change) {
 	k := ch.Case
 	row := simulate.Row{Tool: k.Recorded.Tool, Old: ch.Old, OldRule: ch.OldRule, New: ch.New, NewRule: ch.NewRule}
 	what := simulate.About(k.Request)
-	if a.JSON {
-		a.PrintJSON(replayed{Session: k.IDs.Session, Call: k.IDs.Call, Event: k.Event, Row: row, Cause: ch.Cause, What: what})
+	if e.JSON {
+		e.PrintJSON(replayed{Session: k.IDs.Session, Call: k.IDs.Call, Event: k.Event, Row: row, Cause: ch.Cause, What: what})
 		return
 	}
 	because := ""
 	if ch.Cause == "build" {
 		because = "  (this build reads the call otherwise; the rules of its day say so too)"
 	}
-	fmt.Fprintf(a.Out, "%s → %s  %s %s  %s%s\n", ch.Old, ch.New, term.Line(row.Tool), term.Line(what), term.Line(string(k.IDs.Call)), because)
+	fmt.Fprintf(e.Out, "%s → %s  %s %s  %s%s\n", ch.Old, ch.New, term.Line(row.Tool), term.Line(what), term.Line(string(k.IDs.Call)), because)
 }
 
-func (a *app) printReplay(t *simulate.Tally) {
-	if a.JSON {
-		a.PrintJSON(replaySum{*t, t.Rows()})
+func printReplay(e *term.Env, t *simulate.Tally) {
+	if e.JSON {
+		e.PrintJSON(replaySum{*t, t.Rows()})
 		return
 	}
 	rows := t.Rows()
 	if len(rows) > 0 {
-		fmt.Fprintf(a.Out, "\n%6s  %s\n", "COUNT", "TOOL: OLD (RULE) → NEW (RULE)")
+		fmt.Fprintf(e.Out, "\n%6s  %s\n", "COUNT", "TOOL: OLD (RULE) → NEW (RULE)")
 	}
 	for _, r := range rows {
-		fmt.Fprintf(a.Out, "%6d  %s: %s (%s) → %s (%s)\n", r.Count, term.Line(r.Tool), r.Old, term.Line(r.OldRule), r.New, term.Line(r.NewRule))
+		fmt.Fprintf(e.Out, "%6d  %s: %s (%s) → %s (%s)\n", r.Count, term.Line(r.Tool), r.Old, term.Line(r.OldRule), r.New, term.Line(r.NewRule))
 	}
 	if t.Others > 0 {
-		fmt.Fprintf(a.Out, "%6d  in other rows\n", t.Others)
+		fmt.Fprintf(e.Out, "%6d  in other rows\n", t.Others)
 	}
-	fmt.Fprintf(a.Out, "%s: %d changed, %d the same, %d the same by another rule, %d not judged again\n", term.Plural(t.Decisions, "decision"), t.Changed, t.Same, t.OtherRule, t.Unjudged())
+	fmt.Fprintf(e.Out, "%s: %d changed, %d the same, %d the same by another rule, %d not judged again\n", term.Plural(t.Decisions, "decision"), t.Changed, t.Same, t.OtherRule, t.Unjudged())
 	for _, why := range slices.Sorted(maps.Keys(t.Lost)) {
-		fmt.Fprintf(a.Out, "  %d not judged again: %s\n", t.Lost[why], simulate.LostWords[why])
+		fmt.Fprintf(e.Out, "  %d not judged again: %s\n", t.Lost[why], simulate.LostWords[why])
 	}
 }

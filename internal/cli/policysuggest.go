@@ -58,7 +58,7 @@ func (c *policySuggestCmd) run(ctx context.Context, a *app) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	a.printSuggested(&asks, simulate.Sound(all, c.Min, c.Most))
+	printSuggested(&a.Env, &asks, simulate.Sound(all, c.Min, c.Most))
 	return belay.ExitOK, nil
 }
 
@@ -73,15 +73,15 @@ func (r *replay) judged(ctx context.Context, take func(*simulate.Case, *policy.S
 	})
 }
 
-func (a *app) printSuggested(asks *simulate.AskStats, sound []*simulate.Suggestion) {
-	if a.JSON {
+func printSuggested(e *term.Env, asks *simulate.AskStats, sound []*simulate.Suggestion) {
+	if e.JSON {
 		for _, s := range sound {
-			a.PrintJSON(suggested{s, rulefile.WriteRules([]policy.Rule{s.Rule})})
+			e.PrintJSON(suggested{s, rulefile.WriteRules([]policy.Rule{s.Rule})})
 		}
-		a.PrintJSON(asks)
+		e.PrintJSON(asks)
 		return
 	}
-	say := func(format string, args ...any) { fmt.Fprintf(a.Out, "# "+format+"\n", args...) }
+	say := func(format string, args ...any) { fmt.Fprintf(e.Out, "# "+format+"\n", args...) }
 	say("%s of %s ask a person under the rules that count now.", term.Count(int64(asks.Asked)), term.Plural(asks.Decisions-asks.Lost, "recorded decision"))
 	for _, why := range slices.Sorted(maps.Keys(asks.Unfit)) {
 		say("%d of them stay questions: %s.", asks.Unfit[why], unfitWords[why])
@@ -93,16 +93,16 @@ func (a *app) printSuggested(asks *simulate.AskStats, sound []*simulate.Suggesti
 		say("No rule would spare enough of them: nothing is suggested.")
 		return
 	}
-	fmt.Fprintf(a.Out, "version: %d\nrules:\n", policy.FormatVersion)
+	fmt.Fprintf(e.Out, "version: %d\nrules:\n", policy.FormatVersion)
 	for _, s := range sound {
-		a.printSuggestion(s)
+		printSuggestion(e, s)
 	}
 }
 
 // printSuggestion writes a rule with its blast radius above it, so that what is
 // printed can be kept as a file.
-func (a *app) printSuggestion(s *simulate.Suggestion) {
-	say := func(format string, args ...any) { fmt.Fprintf(a.Out, "  # "+format+"\n", args...) }
+func printSuggestion(e *term.Env, s *simulate.Suggestion) {
+	say := func(format string, args ...any) { fmt.Fprintf(e.Out, "  # "+format+"\n", args...) }
 	say("It would have spared %s.", term.Plural(s.Spared, "question"))
 	say("It speaks of %s in %s: besides, %d allowed already, %d still asked about, %d denied as before.", term.Plural(s.Matched, "recorded call"), term.Plural(s.Sessions, "session"), s.Allowed, s.Asked, s.Denied)
 	for _, what := range s.Seen {
@@ -112,7 +112,7 @@ func (a *app) printSuggestion(s *simulate.Suggestion) {
 		say("    … and %d more", s.More)
 	}
 	say("policy test: %s", map[bool]string{true: term.Plural(s.Examples, "example") + ", 0 failed", false: "no example; add one"}[s.Examples > 0])
-	_, _ = io.WriteString(a.Out, explain.CleanLines(strings.TrimRight(rulefile.WriteRules([]policy.Rule{s.Rule}), "\n"))+"\n") // standard output is gone: there is nowhere to report it
+	_, _ = io.WriteString(e.Out, explain.CleanLines(strings.TrimRight(rulefile.WriteRules([]policy.Rule{s.Rule}), "\n"))+"\n") // standard output is gone: there is nowhere to report it
 }
 
 // unfitWords are the reasons for which no rule is suggested.

@@ -83,7 +83,7 @@ func (c *policyTestCmd) run(ctx context.Context, a *app) (int, error) {
 		if !t.OK() {
 			sum.Failed++
 		}
-		a.printTried(t)
+		printTried(&a.Env, t)
 	}
 	if a.JSON {
 		a.PrintJSON(sum)
@@ -96,16 +96,16 @@ func (c *policyTestCmd) run(ctx context.Context, a *app) (int, error) {
 	return belay.ExitOK, nil
 }
 
-func (a *app) printTried(t policy.ExampleResult) {
+func printTried(e *term.Env, t policy.ExampleResult) {
 	x := triedExample{Rule: t.Rule, Where: t.Where, Example: t.Example, Want: "match", OK: t.OK()}
 	if !t.Want {
 		x.Want = "no match"
 	}
-	if a.JSON {
-		a.PrintJSON(x)
+	if e.JSON {
+		e.PrintJSON(x)
 		return
 	}
 	what := map[bool]string{true: "ok    ", false: "FAILED"}[x.OK]
 	says := map[bool]string{true: "speaks of", false: "doesn't speak of"}[t.Speaks]
-	fmt.Fprintf(a.Out, "%s  %s: %s %s %s\n", what, term.Line(x.Where), term.Line(t.Rule), says, term.Line(t.Example))
+	fmt.Fprintf(e.Out, "%s  %s: %s %s %s\n", what, term.Line(x.Where), term.Line(t.Rule), says, term.Line(t.Example))
 }

@@ -19,6 +19,7 @@ import (
 	usecase "github.com/belay-run/belay/internal/app"
 	"github.com/belay-run/belay/internal/auth"
 	"github.com/belay-run/belay/internal/builtin"
+	"github.com/belay-run/belay/internal/cli/term"
 	"github.com/belay-run/belay/internal/config"
 	"github.com/belay-run/belay/internal/lib/atomicfile"
 	"github.com/belay-run/belay/internal/read"
@@ -120,7 +121,7 @@ func (c *serveCmd) run(ctx context.Context, a *app) (int, error) {
 		if err := writeRunning(file, running{store.ThisProcess(), url, a.Now().UTC(), buildVersions().Version}); err != nil {
 			cfg.Log.Error("server.json", "error", err.Error())
 		}
-		a.sayServed(served{URL: url, PID: os.Getpid(), Store: dir, Token: token})
+		sayServed(&a.Env, served{URL: url, PID: os.Getpid(), Store: dir, Token: token})
 	})
 }
 
@@ -146,15 +147,15 @@ func (c *serveCmd) untilSignals(ctx context.Context, a *app, s *server.Server) (
 }
 
 // sayServed tells a person, or a program, where the server is.
-func (a *app) sayServed(s served) {
-	if a.JSON {
-		a.PrintJSON(s)
+func sayServed(e *term.Env, s served) {
+	if e.JSON {
+		e.PrintJSON(s)
 		return
 	}
-	fmt.Fprintf(a.Out, "serving %s\n", s.URL)
+	fmt.Fprintf(e.Out, "serving %s\n", s.URL)
 	if s.Token != "" {
-		fmt.Fprintf(a.Out, "the owner's token, shown this once: %s\n", s.Token)
-		fmt.Fprintf(a.Out, "more: belay token create --role operator%s\n", a.StoreFlag)
+		fmt.Fprintf(e.Out, "the owner's token, shown this once: %s\n", s.Token)
+		fmt.Fprintf(e.Out, "more: belay token create --role operator%s\n", e.StoreFlag)
 	}
 }
 

@@ -50,7 +50,7 @@ func (c *listCmd) run(ctx context.Context, a *app) (int, error) {
 		return 0, err
 	}
 	if !hasStore(dir) {
-		return a.noSessions(c.All)
+		return noSessions(&a.Env, c.All)
 	}
 	st, err := a.open(ctx, false)
 	if err != nil {
@@ -62,7 +62,7 @@ func (c *listCmd) run(ctx context.Context, a *app) (int, error) {
 		return 0, err
 	}
 	if len(all) == 0 {
-		return a.noSessions(c.All)
+		return noSessions(&a.Env, c.All)
 	}
 	heads := "SESSION\tSTATUS\tCHANGED\tTITLE"
 	if c.All {
@@ -77,13 +77,13 @@ func (c *listCmd) run(ctx context.Context, a *app) (int, error) {
 	})
 }
 
-func (a *app) noSessions(all bool) (int, error) {
-	if !a.JSON {
+func noSessions(e *term.Env, all bool) (int, error) {
+	if !e.JSON {
 		where := "in this workspace (--all lists every workspace)"
 		if all {
 			where = "in this store"
 		}
-		fmt.Fprintf(a.Err, "no sessions %s; belay run TEXT starts one\n", where)
+		fmt.Fprintf(e.Err, "no sessions %s; belay run TEXT starts one\n", where)
 	}
 	return belay.ExitOK, nil
 }
@@ -155,16 +155,16 @@ func (c *showCmd) read(ctx context.Context, a *app, st store.Store) (int, error)
 		return 0, err
 	}
 	a.show(s, cmp.Or(state.Settings.Shell, &belay.Shell{Path: "/bin/sh"}), owner, waits)
-	return belay.ExitOK, a.showTurns(turns)
+	return belay.ExitOK, showTurns(&a.Env, turns)
 }
 
 // showTurns lists the turns that are in force.
-func (a *app) showTurns(turns []history.PastTurn) error {
+func showTurns(e *term.Env, turns []history.PastTurn) error {
 	if len(turns) == 0 {
 		return nil
 	}
-	fmt.Fprintln(a.Out)
-	return term.WriteTable(a.Out, turns, "TURN\tEND\tASKED\tID", func(p history.PastTurn) []any {
+	fmt.Fprintln(e.Out)
+	return term.WriteTable(e.Out, turns, "TURN\tEND\tASKED\tID", func(p history.PastTurn) []any {
 		end := string(p.Outcome)
 		switch {
 		case p.Copied:
@@ -204,12 +204,12 @@ func (a *app) show(s view.Session, shell *belay.Shell, owner *store.Owner, waits
 			a.Row("summary", "%s", t.Summary)
 		}
 	}
-	a.showWork(s)
+	showWork(&a.Env, s)
 	if owner != nil {
 		a.Row("driven by", "process %d on %s, since %s", owner.PID, owner.Host, term.Ago(a.Now().Sub(owner.Since)))
 	}
 	for i, o := range s.Actions {
-		a.showWaiting(o, waits[i])
+		showWaiting(&a.Env, o, waits[i])
 	}
 	if t := s.Turn(); owner == nil && t != nil && t.Outcome != belay.Completed {
 		if url := a.serverURL(); url != "" {
@@ -221,48 +221,48 @@ func (a *app) show(s view.Session, shell *belay.Shell, owner *store.Owner, waits
 }
 
 // showWork prints what a session took and what came of it.
-func (a *app) showWork(s view.Session) {
+func showWork(e *term.Env, s view.Session) {
 	used := "tokens unknown: no provider reported any"
 	if s.Usage.Reported {
 		used = fmt.Sprintf("%s tokens read, %s written", term.Count(s.Usage.Input), term.Count(s.Usage.Output))
 	}
-	a.Row("used", "%s, %s, %s of active time, %s", term.Plural(s.Counts.Steps, "step"), term.Plural(s.Counts.Calls, "call"), s.Active.String(), used)
+	e.Row("used", "%s, %s, %s of active time, %s", term.Plural(s.Counts.Steps, "step"), term.Plural(s.Counts.Calls, "call"), s.Active.String(), used)
 	if p := s.Programs; p.Ended > 0 {
-		a.Row("programs", "%s", took(p))
+		e.Row("programs", "%s", took(p))
 	}
 	for _, th := range s.Threads {
 		if l := ofLimit(th.Programs); l != "" {
-			a.Row("", "%s: %s", th.ID, l)
+			e.Row("", "%s: %s", th.ID, l)
 		}
 	}
 	for _, f := range s.Files {
-		a.Row("file", "%s %s", f.Op, f.Path)
+		e.Row("file", "%s %s", f.Op, f.Path)
 	}
 	for _, f := range s.Artifacts {
-		a.Row("artifact", "%s version %s, %d bytes, %s", f.Name, f.Version, f.Content.Size, f.Content.Media)
+		e.Row("artifact", "%s version %s, %d bytes, %s", f.Name, f.Version, f.Content.Size, f.Content.Media)
 	}
 	for _, th := range s.Threads {
 		for item := range strings.Lines(term.PlanText(th.Plan)) {
-			a.Row("plan", "%s", item)
+			e.Row("plan", "%s", item)
 		}
 	}
 }
 
 // showWaiting prints a question and how it is answered.
-func (a *app) showWaiting(o view.Action, r *term.Question) {
+func showWaiting(e *term.Env, o view.Action, r *term.Question) {
 	how := term.AnswerCommands(o.ID, o.Kind)
 	if r == nil || r.Call == "" {
-		a.Row("waits", "%s", o.Prompt)
+		e.Row("waits", "%s", o.Prompt)
 	} else {
-		a.Row("waits", "%s", r.Call)
+		e.Row("waits", "%s", r.Call)
 		for _, said := range r.Gives {
-			a.Row("", "%s", said)
+			e.Row("", "%s", said)
 		}
 		how = r.Commands()
 	}
-	a.Row("", "until %s", o.Until.Local().Format("2 Jan 15:04"))
+	e.Row("", "until %s", o.Until.Local().Format("2 Jan 15:04"))
 	for _, cmd := range how {
-		a.Row("", "%s", cmd)
+		e.Row("", "%s", cmd)
 	}
 }
 

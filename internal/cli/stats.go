@@ -65,7 +65,7 @@ func (c *statsCmd) run(ctx context.Context, a *app) (int, error) {
 		a.PrintJSON(withShares(sum))
 		return belay.ExitOK, nil
 	}
-	a.printStats(sum)
+	printStats(&a.Env, sum)
 	return belay.ExitOK, nil
 }
 
@@ -111,8 +111,8 @@ func withShares(s stats.Stats) countedStats {
 		Recursion: noChildren, Efficiency: notMeasured, CostState: s.Cost.State()}
 }
 
-func (a *app) printStats(s stats.Stats) {
-	t := tabwriter.NewWriter(a.Out, 0, 0, 2, ' ', 0)
+func printStats(e *term.Env, s stats.Stats) {
+	t := tabwriter.NewWriter(e.Out, 0, 0, 2, ' ', 0)
 	row := func(name, format string, args ...any) { fmt.Fprintf(t, "%s\t%s\n", name, fmt.Sprintf(format, args...)) }
 	row("sessions", "%s", term.Count(int64(s.Sessions)))
 	row("turns", "%s ended%s, %d not", term.Count(int64(s.Turns)), split(s.Outcomes), s.Running)

@@ -266,7 +266,7 @@ func (c *storeCompactCmd) run(ctx context.Context, a *app) (int, error) {
 		}
 	}
 	done := compacted{DryRun: c.DryRun, Sessions: []gone{}}
-	chosen, err := a.chosen(ctx, db, p)
+	chosen, err := chosen(ctx, &a.Env, db, p)
 	if err != nil {
 		return 0, err
 	}
@@ -283,7 +283,7 @@ func (c *storeCompactCmd) run(ctx context.Context, a *app) (int, error) {
 		}
 		done.Sessions = append(done.Sessions, g)
 	}
-	if done.Outputs, err = a.compactOutputs(ctx, db, p.Outputs, c.DryRun); err != nil {
+	if done.Outputs, err = compactOutputs(ctx, &a.Env, db, p.Outputs, c.DryRun); err != nil {
 		return 0, err
 	}
 	r, err := db.Compact(ctx, c.DryRun)
@@ -291,7 +291,7 @@ func (c *storeCompactCmd) run(ctx context.Context, a *app) (int, error) {
 		return 0, err
 	}
 	done.Deletions, done.Contents, done.Bytes, done.Before, done.After = r.Deletions, r.Contents, r.Bytes, r.Before, r.After
-	a.printCompacted(done)
+	printCompacted(&a.Env, done)
 	if c.DryRun {
 		return belay.ExitOK, nil
 	}
@@ -303,14 +303,14 @@ func (c *storeCompactCmd) run(ctx context.Context, a *app) (int, error) {
 }
 
 // compactOutputs lets the outputs go that a policy doesn't keep.
-func (a *app) compactOutputs(ctx context.Context, db store.Admin, p retention.Outputs, dry bool) (*expiry, error) {
+func compactOutputs(ctx context.Context, e *term.Env, db store.Admin, p retention.Outputs, dry bool) (*expiry, error) {
 	var due []outputs.Choice
 	if p != (retention.Outputs{}) {
 		all, err := outputs.List(ctx, db, "")
 		if err != nil {
 			return nil, err
 		}
-		due = outputs.Due(a.Now(), p, all)
+		due = outputs.Due(e.Now(), p, all)
 	}
 	done, err := expireOutputs(ctx, db, outputs.ExpiryTarget{Reason: event.ExpiredByRetention, Owner: store.ThisProcess(), DryRun: dry}, due)
 	if len(done.Outputs) == 0 && done.Contents+done.Left == 0 {
@@ -336,7 +336,7 @@ func retire(ctx context.Context, db store.Admin, id belay.SessionID) (kept strin
 }
 
 // chosen are the sessions to delete now under a policy.
-func (a *app) chosen(ctx context.Context, db store.Admin, p retention.Policy) ([]retention.Choice, error) {
+func chosen(ctx context.Context, e *term.Env, db store.Admin, p retention.Policy) ([]retention.Choice, error) {
 	if p.None() {
 		return nil, nil
 	}
@@ -367,12 +367,12 @@ func (a *app) chosen(ctx context.Context, db store.Admin, p retention.Policy) ([
 		}
 		sessions = append(sessions, retention.Session{ID: s.ID, Changed: s.Updated, Bytes: sizes[s.ID], Rests: !busy[s.ID] && owner == nil})
 	}
-	return p.Choose(a.Now(), sessions), nil
+	return p.Choose(e.Now(), sessions), nil
 }
 
-func (a *app) printCompacted(done compacted) {
-	if a.JSON {
-		a.PrintJSON(done)
+func printCompacted(e *term.Env, done compacted) {
+	if e.JSON {
+		e.PrintJSON(done)
 		return
 	}
 	verb, left := "deleted", "removed"
@@ -381,16 +381,16 @@ func (a *app) printCompacted(done compacted) {
 	}
 	for _, s := range done.Sessions {
 		if s.Kept != "" {
-			fmt.Fprintf(a.Out, "kept %s: %s\n", s.Session, s.Kept)
+			fmt.Fprintf(e.Out, "kept %s: %s\n", s.Session, s.Kept)
 			continue
 		}
-		fmt.Fprintf(a.Out, "%s %s: %s\n", verb, s.Session, s.Why)
+		fmt.Fprintf(e.Out, "%s %s: %s\n", verb, s.Session, s.Why)
 	}
 	if done.Outputs != nil {
-		a.printExpiry(*done.Outputs)
+		printExpiry(e, *done.Outputs)
 	}
-	fmt.Fprintf(a.Out, "%s %s that nothing names, %s\n", left, term.Plural(done.Contents, "content"), retention.Size(done.Bytes))
+	fmt.Fprintf(e.Out, "%s %s that nothing names, %s\n", left, term.Plural(done.Contents, "content"), retention.Size(done.Bytes))
 	if !done.DryRun {
-		fmt.Fprintf(a.Out, "%s before, %s now\n", retention.Size(done.Before), retention.Size(done.After))
+		fmt.Fprintf(e.Out, "%s before, %s now\n", retention.Size(done.Before), retention.Size(done.After))
 	}
 }

@@ -68,9 +68,9 @@ func (a *app) task(words []string, src Sources, ws string) (task, error) {
 	case src.Template != "":
 		t.text, t.template, err = a.fill(src.Filled, ws)
 	case len(words) == 0:
-		t.text, err = a.readTask(true)
+		t.text, err = readTask(&a.Env, true)
 	case len(words) == 1 && strings.TrimSpace(words[0]) == "-":
-		t.text, err = a.readTask(false)
+		t.text, err = readTask(&a.Env, false)
 	default:
 		t, err = a.spoken(words, ws)
 	}
@@ -103,7 +103,7 @@ func (a *app) spoken(words []string, ws string) (task, error) {
 			said = append(said, w)
 			continue
 		}
-		text, err := a.readTask(false)
+		text, err := readTask(&a.Env, false)
 		if err != nil {
 			return t, err
 		}
@@ -249,12 +249,12 @@ func readAttached(name string, open func() (*os.File, error)) (attached, error) 
 }
 
 // readTask reads standard input; implied means that it was read without "-".
-func (a *app) readTask(implied bool) (string, error) {
+func readTask(e *term.Env, implied bool) (string, error) {
 	const hint = "belay run TEXT, or belay run - <FILE"
-	if a.In == nil || implied && a.IsTerminal(a.In) {
+	if e.In == nil || implied && e.IsTerminal(e.In) {
 		return "", belay.Errorf(belay.CodeUsage, "there is nothing to do: no text was given").WithHint(hint)
 	}
-	b, err := io.ReadAll(io.LimitReader(a.In, maxTask+1))
+	b, err := io.ReadAll(io.LimitReader(e.In, maxTask+1))
 	switch {
 	case err != nil:
 		return "", belay.Errorf(belay.CodeUsage, "it can't be read: %s", readfile.Reason(err)).At("standard input").WithHint(hint)

@@ -116,7 +116,7 @@ func (c *toolShowCmd) run(ctx context.Context, a *app) (int, error) {
 		a.PrintJSON(d)
 		return belay.ExitOK, nil
 	}
-	a.showTool(d)
+	showTool(&a.Env, d)
 	return belay.ExitOK, nil
 }
 
@@ -129,10 +129,10 @@ func (p *place) find(name string) (belay.ToolSpec, error) {
 	return belay.ToolSpec{}, belay.Errorf(belay.CodeNotFound, "there is no tool %q here", name).WithHint("%s", spelling.Hint(name, tool.Names(specs), "belay tool list"))
 }
 
-func (a *app) showTool(d described) {
+func showTool(e *term.Env, d described) {
 	row := func(name, text string) {
 		if text != "" {
-			fmt.Fprintf(a.Out, "%-10s %s\n", name, term.Line(text))
+			fmt.Fprintf(e.Out, "%-10s %s\n", name, term.Line(text))
 		}
 	}
 	row("tool", d.Name)
@@ -151,7 +151,7 @@ func (a *app) showTool(d described) {
 	row("runs", d.Argv)
 	var b bytes.Buffer
 	if json.Indent(&b, d.Input, "", "  ") == nil {
-		fmt.Fprintf(a.Out, "arguments\n%s\n", term.Text(b.String()))
+		fmt.Fprintf(e.Out, "arguments\n%s\n", term.Text(b.String()))
 	}
 }
 

@@ -40,7 +40,7 @@ func (c *trustCmd) run(ctx context.Context, a *app) (int, error) {
 	w := trust.Writer{Store: st, Owner: store.ThisProcess(), By: a.principal()}
 	for _, p := range paths {
 		if c.Revoke {
-			err = a.revoke(ctx, w, p)
+			err = revoke(ctx, &a.Env, w, p)
 		} else {
 			err = a.trust(ctx, w, p)
 		}
@@ -132,21 +132,21 @@ func (a *app) trust(ctx context.Context, w trust.Writer, f governedFile) error {
 	return nil
 }
 
-func (a *app) revoke(ctx context.Context, w trust.Writer, f governedFile) error {
+func revoke(ctx context.Context, e *term.Env, w trust.Writer, f governedFile) error {
 	had, err := w.Revoke(ctx, f.path())
 	if err != nil {
 		return err
 	}
 	switch {
-	case a.JSON:
-		a.PrintJSON(struct {
+	case e.JSON:
+		e.PrintJSON(struct {
 			Path    string `json:"path"`
 			Revoked bool   `json:"revoked"`
 		}{f.path(), had})
 	case had:
-		fmt.Fprintf(a.Out, "no longer trusted: %s\n", term.Line(f.path()))
+		fmt.Fprintf(e.Out, "no longer trusted: %s\n", term.Line(f.path()))
 	default:
-		fmt.Fprintf(a.Out, "was not trusted: %s\n", term.Line(f.path()))
+		fmt.Fprintf(e.Out, "was not trusted: %s\n", term.Line(f.path()))
 	}
 	return nil
 }

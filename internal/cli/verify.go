@@ -55,7 +55,7 @@ func (c *verifyCmd) run(ctx context.Context, a *app) (int, error) {
 	if c.Heads && r.OK() {
 		return belay.ExitOK, verify.WriteHeads(a.Out, r.Heads)
 	}
-	a.printVerdict(r, c.Against != "")
+	printVerdict(&a.Env, r, c.Against != "")
 	return verdictExit(r), nil
 }
 
@@ -87,33 +87,33 @@ func verdictExit(r verify.Report) int {
 	return belay.ExitOK
 }
 
-func (a *app) printVerdict(r verify.Report, compared bool) {
-	if a.JSON {
-		a.PrintJSON(verdict{r.OK(), r.Events, r.Streams, r.Blobs, r.Compared, r.Problems, r.More, r.Differences, r.Deleted, r.Warnings, r.Expired})
+func printVerdict(e *term.Env, r verify.Report, compared bool) {
+	if e.JSON {
+		e.PrintJSON(verdict{r.OK(), r.Events, r.Streams, r.Blobs, r.Compared, r.Problems, r.More, r.Differences, r.Deleted, r.Warnings, r.Expired})
 		return
 	}
 	list := func(what string, all []verify.Problem) {
 		for _, p := range all {
-			fmt.Fprintf(a.Out, "%s: %s\n", what, term.Line(p.String()))
+			fmt.Fprintf(e.Out, "%s: %s\n", what, term.Line(p.String()))
 		}
 	}
 	list("damaged", r.Problems)
 	if r.More > 0 {
-		fmt.Fprintf(a.Out, "and %s more\n", term.Plural(r.More, "problem"))
+		fmt.Fprintf(e.Out, "and %s more\n", term.Plural(r.More, "problem"))
 	}
 	list("different", r.Differences)
 	list("deleted", r.Deleted)
 	list("warning", r.Warnings)
 	if !r.OK() {
-		fmt.Fprintln(a.Err, "try: keep a copy of the store as it is; sessions before the damage can still be read")
+		fmt.Fprintln(e.Err, "try: keep a copy of the store as it is; sessions before the damage can still be read")
 		return
 	}
-	fmt.Fprintf(a.Out, "whole: %s in %s, every hash follows from the one before; %s, all as they were kept\n",
+	fmt.Fprintf(e.Out, "whole: %s in %s, every hash follows from the one before; %s, all as they were kept\n",
 		term.Plural(r.Events, "fact"), term.Plural(r.Streams, "stream"), term.Plural(r.Blobs, "content"))
 	if r.Expired > 0 {
-		fmt.Fprintf(a.Out, "%s expired, as facts say: belay outputs list --all\n", term.Plural(r.Expired, "output"))
+		fmt.Fprintf(e.Out, "%s expired, as facts say: belay outputs list --all\n", term.Plural(r.Expired, "output"))
 	}
 	if compared {
-		fmt.Fprintf(a.Out, "%s found again as they were: nothing was changed before them\n", term.Plural(r.Compared-len(r.Deleted), "head"))
+		fmt.Fprintf(e.Out, "%s found again as they were: nothing was changed before them\n", term.Plural(r.Compared-len(r.Deleted), "head"))
 	}
 }
