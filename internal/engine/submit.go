@@ -109,9 +109,9 @@ func (e *Engine) trackSubmit(id belay.SessionID) (ended func()) {
 	}
 }
 
-// HasPendingSubmit reports whether Submit is at work for a session: its command may be in
+// hasPendingSubmit reports whether Submit is at work for a session: its command may be in
 // the inbox already, and doesn't need the session to be driven.
-func (e *Engine) HasPendingSubmit(id belay.SessionID) bool {
+func (e *Engine) hasPendingSubmit(id belay.SessionID) bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	return e.coming[id] > 0

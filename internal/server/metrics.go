@@ -142,7 +142,7 @@ func (s *Server) expose(e *exposition) {
 
 // expose writes what is of a tenant.
 func (t *tenant) expose(ctx context.Context, e *exposition, c *figures) {
-	ready, running, asleep, oldest := t.drives.counts()
+	ready, running, asleep, oldest := t.drives.Counts()
 	e.gauge("belay_sessions_ready", "Sessions that wait for a place to run.", float64(ready))
 	e.gauge("belay_sessions_running", "Sessions that run.", float64(running))
 	e.gauge("belay_sessions_asleep", "Sessions that wake at a time.", float64(asleep))

@@ -200,7 +200,7 @@ func (s *Server) drain(ctx context.Context) {
 	wg.Go(func() {
 		defer close(rested)
 		for _, t := range all {
-			t.drives.wait()
+			t.drives.Wait()
 		}
 	})
 	timer := time.NewTimer(s.c.Drain)
@@ -209,7 +209,7 @@ func (s *Server) drain(ctx context.Context) {
 	case <-rested:
 	case <-timer.C:
 		for _, t := range all {
-			for _, id := range t.drives.sessions() {
+			for _, id := range t.drives.Sessions() {
 				s.c.Log.Info("parked", "session", string(id))
 			}
 		}
@@ -246,7 +246,7 @@ func (s *Server) shut() {
 	s.park(errParked)
 	for _, t := range all {
 		t.stop()
-		t.drives.wait()
+		t.drives.Wait()
 		t.audit.close()
 		t.wg.Wait()
 		if err := t.config.Close(); err != nil {

@@ -21,11 +21,20 @@ type TenantConfig struct {
 	Close        func() error
 }
 
+// dispatcher runs a tenant's sessions that have something to do.
+type dispatcher interface {
+	app.Scheduler
+	Loop(ctx, work context.Context, hold <-chan struct{})
+	Wait()
+	Sessions() []belay.SessionID
+	Counts() (ready, running, asleep int, oldest time.Duration)
+}
+
 // tenant is a tenant that is in use.
 type tenant struct {
 	*app.Runtime
 	name   string
-	drives *Dispatcher
+	drives dispatcher
 	audit  *auditor
 	log    *slog.Logger
 	config TenantConfig
@@ -51,14 +60,14 @@ func (s *Server) tenant(ctx context.Context, name string) (*tenant, error) {
 		return nil, err
 	}
 	log := s.c.Log.With("tenant", name)
-	t := &tenant{name: name, log: log, config: c, audit: newAuditor(c.Store, s.c.Now, log), drives: newDrives(c.Store, s.slots, s.c.PerTenant, s.c.Now, log)}
+	t := &tenant{name: name, log: log, config: c, audit: newAuditor(c.Store, s.c.Now, log)}
 	t.Runtime = c.Runtime
+	t.drives = t.Engine.NewDispatcher(s.slots, s.c.PerTenant, t.Drive, log)
 	t.Drives, t.Recorder, t.Now = t.drives, t.audit, s.c.Now
-	t.drives.run, t.drives.busy = t.Drive, t.Engine.HasPendingSubmit
 	loop, stop := context.WithCancel(s.life)
 	t.stop = stop
 	t.wg.Go(func() { t.audit.run(s.life) })
-	t.wg.Go(func() { t.drives.loop(loop, s.work, s.hold) })
+	t.wg.Go(func() { t.drives.Loop(loop, s.work, s.hold) })
 	t.wg.Go(func() {
 		if err := c.Reads.Hub.Run(loop); err != nil && loop.Err() == nil {
 			t.log.Error("streams", "error", err.Error())

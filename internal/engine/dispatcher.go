@@ -1,4 +1,4 @@
-package server
+package engine
 
 import (
 	"context"
@@ -12,13 +12,13 @@ import (
 	"github.com/belay-run/belay/internal/store"
 )
 
-// Dispatcher runs the sessions of one tenant that have something to do, so many at
+// Dispatcher runs the sessions of one store that have something to do, so many at
 // once, and takes over those whose owner is gone. A session at rest costs its
 // row in the store and nothing here but the time at which it wakes.
 //
 // One goroutine chooses; each session that runs has one more.
 type Dispatcher struct {
-	st   store.Store
+	st   store.Run
 	pool *pool
 	run  func(ctx context.Context, id belay.SessionID) error
 	busy func(id belay.SessionID) bool // a command for the session is being handled; its handler says when to run
@@ -52,16 +52,12 @@ type pool struct {
 // other processes did to sessions that aren't driven.
 const scanEvery = 2 * time.Second
 
-func newDrives(st store.Store, all chan struct{}, mine int, now func() time.Time, log *slog.Logger) *Dispatcher {
-	return &Dispatcher{st: st, busy: func(belay.SessionID) bool { return false }, pool: &pool{all: all, mine: mine}, now: now, log: log, kicked: make(chan struct{}, 1), over: make(chan struct{}),
+// NewDispatcher returns a dispatcher of an engine's store. Each session that runs
+// has one of the slots, which are shared with other tenants; at most so many are
+// its own. run drives a session until it rests.
+func (e *Engine) NewDispatcher(slots chan struct{}, most int, run func(ctx context.Context, id belay.SessionID) error, log *slog.Logger) *Dispatcher {
+	return &Dispatcher{st: e.c.Store, run: run, busy: e.hasPendingSubmit, pool: &pool{all: slots, mine: most}, now: e.c.Now, log: log, kicked: make(chan struct{}, 1), over: make(chan struct{}),
 		ready: newLine(), running: map[belay.SessionID]bool{}, wakes: newLine(), failed: map[belay.SessionID]int{}}
-}
-
-func (d *Dispatcher) kick() {
-	select {
-	case d.kicked <- struct{}{}:
-	default:
-	}
 }
 
 // Enqueue makes a session run soon. The priority counts among those that wait now.
@@ -69,7 +65,7 @@ func (d *Dispatcher) Enqueue(id belay.SessionID, priority int) {
 	d.mu.Lock()
 	d.add(id, priority)
 	d.mu.Unlock()
-	d.kick()
+	signal(d.kicked)
 }
 
 // add is want under the lock.
@@ -86,9 +82,9 @@ func (d *Dispatcher) add(id belay.SessionID, priority int) {
 	d.ready.put(id, now.Add(-time.Duration(priority)*ahead), now)
 }
 
-// loop chooses the sessions to run until ctx ends. hold, when it is closed,
+// Loop chooses the sessions to run until ctx ends. hold, when it is closed,
 // keeps new ones from starting. The sessions run under work, which ends later.
-func (d *Dispatcher) loop(ctx, work context.Context, hold <-chan struct{}) {
+func (d *Dispatcher) Loop(ctx, work context.Context, hold <-chan struct{}) {
 	defer close(d.over)
 	scan := time.NewTicker(scanEvery)
 	defer scan.Stop()
@@ -132,8 +128,8 @@ func (d *Dispatcher) loop(ctx, work context.Context, hold <-chan struct{}) {
 	}
 }
 
-// wait returns when the loop and everything that it began have ended.
-func (d *Dispatcher) wait() {
+// Wait returns when the loop and everything that it began have ended.
+func (d *Dispatcher) Wait() {
 	<-d.over
 	d.wg.Wait()
 }
@@ -168,7 +164,7 @@ func (d *Dispatcher) start(ctx context.Context) bool {
 		err := d.run(ctx, id)
 		d.ended(ctx, id, err)
 		<-d.pool.all
-		d.kick()
+		signal(d.kicked)
 	})
 	return true
 }
@@ -222,7 +218,7 @@ func (d *Dispatcher) ApplyLanes(rows []store.LaneRow) {
 	d.mu.Lock()
 	d.look(rows)
 	d.mu.Unlock()
-	d.kick()
+	signal(d.kicked)
 }
 
 // sleep lets a session wake at a time and not before.
@@ -272,8 +268,8 @@ func (d *Dispatcher) due() (<-chan time.Time, func()) {
 	return t.C, func() { t.Stop() }
 }
 
-// counts are figures for those who watch the server.
-func (d *Dispatcher) counts() (ready, running, asleep int, oldest time.Duration) {
+// Counts are figures for those who watch the server.
+func (d *Dispatcher) Counts() (ready, running, asleep int, oldest time.Duration) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	now := d.now()
@@ -283,8 +279,8 @@ func (d *Dispatcher) counts() (ready, running, asleep int, oldest time.Duration)
 	return d.ready.len(), len(d.running), d.wakes.len(), oldest
 }
 
-// sessions are those that run, in order.
-func (d *Dispatcher) sessions() []belay.SessionID {
+// Sessions are those that run, in order.
+func (d *Dispatcher) Sessions() []belay.SessionID {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	out := make([]belay.SessionID, 0, len(d.running))
