@@ -18,9 +18,9 @@ import (
 
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/internal/model"
-	"github.com/belay-run/belay/internal/model/modelserver"
 	"github.com/belay-run/belay/internal/model/modeltest"
 	"github.com/belay-run/belay/internal/model/wire"
+	"github.com/belay-run/belay/internal/testkit/modelserver"
 )
 
 // key is what both sides know themselves by.

@@ -12,9 +12,9 @@ import (
 
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/internal/model"
-	"github.com/belay-run/belay/internal/model/modelserver"
 	"github.com/belay-run/belay/internal/model/modeltest"
 	"github.com/belay-run/belay/internal/model/scripted"
+	"github.com/belay-run/belay/internal/testkit/modelserver"
 )
 
 // chatserver plays a script over Chat Completions: chatserver NAME FILE puts the

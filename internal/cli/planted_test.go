@@ -24,8 +24,8 @@ import (
 	"github.com/belay-run/belay/internal/cli/term"
 	"github.com/belay-run/belay/internal/config"
 	"github.com/belay-run/belay/internal/model"
-	"github.com/belay-run/belay/internal/model/modelserver"
 	"github.com/belay-run/belay/internal/model/modeltest"
+	"github.com/belay-run/belay/internal/testkit/modelserver"
 )
 
 // The keys that are planted: one is kept encrypted, one is in the environment.

@@ -13,8 +13,8 @@ import (
 	"github.com/belay-run/belay/internal/config"
 	"github.com/belay-run/belay/internal/config/manifest"
 	"github.com/belay-run/belay/internal/model"
-	"github.com/belay-run/belay/internal/model/modelserver"
 	"github.com/belay-run/belay/internal/model/modeltest"
+	"github.com/belay-run/belay/internal/testkit/modelserver"
 )
 
 // threeCalls asks for two calls at once, then for one, then completes.

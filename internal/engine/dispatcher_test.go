@@ -14,7 +14,7 @@ import (
 
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/internal/store"
-	"github.com/belay-run/belay/internal/store/memory"
+	"github.com/belay-run/belay/internal/testkit/memory"
 )
 
 // lanesOf is a store whose lanes a test sets.

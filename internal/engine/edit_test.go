@@ -16,7 +16,7 @@ import (
 	"github.com/belay-run/belay/event"
 	"github.com/belay-run/belay/internal/model/scripted"
 	"github.com/belay-run/belay/internal/policy"
-	"github.com/belay-run/belay/internal/store/memory"
+	"github.com/belay-run/belay/internal/testkit/memory"
 	"github.com/belay-run/belay/internal/tool"
 	"github.com/belay-run/belay/internal/tool/plan"
 )

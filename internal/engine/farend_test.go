@@ -19,9 +19,9 @@ import (
 	"github.com/belay-run/belay/internal/model"
 	"github.com/belay-run/belay/internal/model/anthropic"
 	"github.com/belay-run/belay/internal/model/google"
-	"github.com/belay-run/belay/internal/model/modelserver"
 	"github.com/belay-run/belay/internal/model/openai"
 	"github.com/belay-run/belay/internal/model/wire"
+	"github.com/belay-run/belay/internal/testkit/modelserver"
 )
 
 // adapters make a provider of each protocol that modelserver speaks.

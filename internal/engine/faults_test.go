@@ -17,9 +17,9 @@ import (
 	"github.com/belay-run/belay/event"
 	"github.com/belay-run/belay/internal/model"
 	"github.com/belay-run/belay/internal/model/gateway"
-	"github.com/belay-run/belay/internal/model/modelserver"
 	"github.com/belay-run/belay/internal/model/modeltest"
 	"github.com/belay-run/belay/internal/testkit/golden"
+	"github.com/belay-run/belay/internal/testkit/modelserver"
 	"github.com/belay-run/belay/internal/tool"
 )
 

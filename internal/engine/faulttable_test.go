@@ -6,8 +6,8 @@ import (
 	"time"
 
 	"github.com/belay-run/belay/internal/model"
-	"github.com/belay-run/belay/internal/model/modelserver"
 	"github.com/belay-run/belay/internal/model/modeltest"
+	"github.com/belay-run/belay/internal/testkit/modelserver"
 )
 
 // fault is something that providers do. The server plays the scenes, one for a

@@ -9,7 +9,7 @@ import (
 
 	"github.com/belay-run/belay/event"
 	"github.com/belay-run/belay/internal/model"
-	"github.com/belay-run/belay/internal/model/modelserver"
+	"github.com/belay-run/belay/internal/testkit/modelserver"
 )
 
 // A server that sends a gigabyte costs a bounded amount of memory: as a line

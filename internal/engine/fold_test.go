@@ -15,7 +15,7 @@ import (
 	"github.com/belay-run/belay/event"
 	"github.com/belay-run/belay/internal/engine"
 	"github.com/belay-run/belay/internal/store"
-	"github.com/belay-run/belay/internal/store/memory"
+	"github.com/belay-run/belay/internal/testkit/memory"
 )
 
 // each yields a list.

@@ -17,7 +17,7 @@ import (
 	"github.com/belay-run/belay/event/eventtest"
 	"github.com/belay-run/belay/internal/core"
 	"github.com/belay-run/belay/internal/engine"
-	"github.com/belay-run/belay/internal/store/memory"
+	"github.com/belay-run/belay/internal/testkit/memory"
 )
 
 var newGolden = flag.String("golden", "", "record a golden log under this name; an existing one is never replaced")

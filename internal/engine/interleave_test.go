@@ -23,7 +23,7 @@ import (
 	"github.com/belay-run/belay/internal/model"
 	"github.com/belay-run/belay/internal/policy"
 	"github.com/belay-run/belay/internal/store"
-	"github.com/belay-run/belay/internal/store/memory"
+	"github.com/belay-run/belay/internal/testkit/memory"
 	"github.com/belay-run/belay/internal/tool"
 	"github.com/belay-run/belay/internal/tool/file"
 	"github.com/belay-run/belay/internal/tool/plan"

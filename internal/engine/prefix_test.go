@@ -16,11 +16,11 @@ import (
 	"github.com/belay-run/belay/internal/model"
 	"github.com/belay-run/belay/internal/model/anthropic"
 	"github.com/belay-run/belay/internal/model/google"
-	"github.com/belay-run/belay/internal/model/modelserver"
 	"github.com/belay-run/belay/internal/model/modeltest"
 	"github.com/belay-run/belay/internal/model/openai"
 	"github.com/belay-run/belay/internal/model/wire"
 	"github.com/belay-run/belay/internal/policy"
+	"github.com/belay-run/belay/internal/testkit/modelserver"
 	"github.com/belay-run/belay/internal/tool"
 )
 

@@ -17,7 +17,7 @@ import (
 	"github.com/belay-run/belay/event"
 	osprocess "github.com/belay-run/belay/internal/process"
 	"github.com/belay-run/belay/internal/store"
-	"github.com/belay-run/belay/internal/store/memory"
+	"github.com/belay-run/belay/internal/testkit/memory"
 	"github.com/belay-run/belay/internal/tool"
 	"github.com/belay-run/belay/internal/tool/exec"
 )

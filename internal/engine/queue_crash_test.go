@@ -19,7 +19,7 @@ import (
 	"github.com/belay-run/belay/internal/model/scripted"
 	"github.com/belay-run/belay/internal/policy"
 	"github.com/belay-run/belay/internal/store"
-	"github.com/belay-run/belay/internal/store/memory"
+	"github.com/belay-run/belay/internal/testkit/memory"
 	"github.com/belay-run/belay/internal/tool"
 	"github.com/belay-run/belay/internal/tool/plan"
 )

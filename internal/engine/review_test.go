@@ -15,11 +15,11 @@ import (
 	"github.com/belay-run/belay/event"
 	"github.com/belay-run/belay/internal/lib/netdial"
 	"github.com/belay-run/belay/internal/model"
-	"github.com/belay-run/belay/internal/model/modelserver"
 	"github.com/belay-run/belay/internal/model/modeltest"
 	"github.com/belay-run/belay/internal/model/scripted"
 	"github.com/belay-run/belay/internal/model/wire"
 	"github.com/belay-run/belay/internal/policy"
+	"github.com/belay-run/belay/internal/testkit/modelserver"
 	"github.com/belay-run/belay/internal/tool"
 )
 

@@ -23,7 +23,7 @@ import (
 	"github.com/belay-run/belay/internal/engine"
 	"github.com/belay-run/belay/internal/model/scripted"
 	"github.com/belay-run/belay/internal/secret"
-	"github.com/belay-run/belay/internal/store/memory"
+	"github.com/belay-run/belay/internal/testkit/memory"
 )
 
 // back takes session 1 back to a turn, without files.

@@ -13,9 +13,9 @@ import (
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/internal/lib/netdial"
 	"github.com/belay-run/belay/internal/model"
-	"github.com/belay-run/belay/internal/model/modelserver"
 	"github.com/belay-run/belay/internal/model/modeltest"
 	"github.com/belay-run/belay/internal/model/wire"
+	"github.com/belay-run/belay/internal/testkit/modelserver"
 )
 
 // canned is a far end that answers every request with the same bytes and reads

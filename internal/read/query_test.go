@@ -9,7 +9,7 @@ import (
 	"github.com/belay-run/belay/event"
 	"github.com/belay-run/belay/internal/problem"
 	"github.com/belay-run/belay/internal/read"
-	"github.com/belay-run/belay/internal/store/memory"
+	"github.com/belay-run/belay/internal/testkit/memory"
 )
 
 // TestAQuerySaysNothingElse: what a route doesn't know, and what is said twice, is

@@ -24,7 +24,7 @@ import (
 	"github.com/belay-run/belay/event"
 	"github.com/belay-run/belay/internal/read"
 	"github.com/belay-run/belay/internal/store"
-	"github.com/belay-run/belay/internal/store/memory"
+	"github.com/belay-run/belay/internal/testkit/memory"
 	"github.com/belay-run/belay/internal/view"
 	"github.com/belay-run/belay/internal/view/feed"
 	"github.com/belay-run/belay/internal/view/feed/feedtest"

@@ -15,7 +15,7 @@ import (
 	"github.com/belay-run/belay/internal/app"
 	"github.com/belay-run/belay/internal/auth"
 	"github.com/belay-run/belay/internal/store"
-	"github.com/belay-run/belay/internal/store/memory"
+	"github.com/belay-run/belay/internal/testkit/memory"
 )
 
 // refusalsIn are the audit entries of a store that record a refusal: how many

@@ -34,7 +34,7 @@ import (
 	"github.com/belay-run/belay/internal/problem"
 	"github.com/belay-run/belay/internal/read"
 	"github.com/belay-run/belay/internal/store"
-	"github.com/belay-run/belay/internal/store/memory"
+	"github.com/belay-run/belay/internal/testkit/memory"
 	"github.com/belay-run/belay/internal/tool"
 	"github.com/belay-run/belay/internal/tool/plan"
 	"github.com/belay-run/belay/internal/view"

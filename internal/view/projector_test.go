@@ -16,8 +16,8 @@ import (
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/event"
 	"github.com/belay-run/belay/internal/store"
-	"github.com/belay-run/belay/internal/store/memory"
 	"github.com/belay-run/belay/internal/store/sqlite"
+	"github.com/belay-run/belay/internal/testkit/memory"
 	"github.com/belay-run/belay/internal/view"
 )
 

@@ -22,11 +22,11 @@ import (
 	"github.com/belay-run/belay/event"
 	"github.com/belay-run/belay/internal/core/thread"
 	"github.com/belay-run/belay/internal/model"
-	"github.com/belay-run/belay/internal/model/modelserver"
 	"github.com/belay-run/belay/internal/model/modeltest"
 	"github.com/belay-run/belay/internal/process"
 	"github.com/belay-run/belay/internal/sandbox"
 	"github.com/belay-run/belay/internal/store/sqlite"
+	"github.com/belay-run/belay/internal/testkit/modelserver"
 	"github.com/belay-run/belay/internal/testkit/needs"
 )
 

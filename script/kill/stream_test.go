@@ -15,8 +15,8 @@ import (
 	"github.com/belay-run/belay/event"
 	"github.com/belay-run/belay/internal/effect/history"
 	"github.com/belay-run/belay/internal/model"
-	"github.com/belay-run/belay/internal/model/modelserver"
 	"github.com/belay-run/belay/internal/model/modeltest"
+	"github.com/belay-run/belay/internal/testkit/modelserver"
 )
 
 // story is the answer to a server's request number n: long enough for some

@@ -12,7 +12,7 @@ import (
 	"github.com/belay-run/belay/event/eventtest"
 	"github.com/belay-run/belay/internal/config/trust"
 	"github.com/belay-run/belay/internal/store"
-	"github.com/belay-run/belay/internal/store/memory"
+	"github.com/belay-run/belay/internal/testkit/memory"
 )
 
 func owner(id string) store.Owner { return store.Owner{ID: id, Host: "h", PID: 1, Start: id} }

@@ -13,7 +13,7 @@ import (
 
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/internal/lib/atomicfile"
-	"github.com/belay-run/belay/internal/lib/atomicfile/failfs"
+	"github.com/belay-run/belay/internal/testkit/failfs"
 )
 
 // TestWholeOrNotAtAll fails each operation of a write once: the name stands for

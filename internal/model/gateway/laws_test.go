@@ -10,10 +10,10 @@ import (
 	"github.com/belay-run/belay/internal/lib/netdial"
 	"github.com/belay-run/belay/internal/model"
 	"github.com/belay-run/belay/internal/model/gateway"
-	"github.com/belay-run/belay/internal/model/modelserver"
 	"github.com/belay-run/belay/internal/model/modeltest"
 	"github.com/belay-run/belay/internal/model/openai"
 	"github.com/belay-run/belay/internal/model/wire"
+	"github.com/belay-run/belay/internal/testkit/modelserver"
 )
 
 // A provider behind the gateway keeps the laws of providers.

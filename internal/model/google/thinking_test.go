@@ -10,8 +10,8 @@ import (
 
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/internal/model"
-	"github.com/belay-run/belay/internal/model/modelserver"
 	"github.com/belay-run/belay/internal/model/modeltest"
+	"github.com/belay-run/belay/internal/testkit/modelserver"
 )
 
 // sent is a request's body.

@@ -12,9 +12,9 @@ import (
 
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/internal/model"
-	"github.com/belay-run/belay/internal/model/modelserver"
 	"github.com/belay-run/belay/internal/model/modeltest"
 	"github.com/belay-run/belay/internal/model/wire"
+	"github.com/belay-run/belay/internal/testkit/modelserver"
 )
 
 // chat is a provider whose far end is h.

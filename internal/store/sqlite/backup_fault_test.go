@@ -11,8 +11,8 @@ import (
 	"time"
 
 	"github.com/belay-run/belay"
-	"github.com/belay-run/belay/internal/lib/atomicfile/failfs"
 	"github.com/belay-run/belay/internal/store/sqlite/backup"
+	"github.com/belay-run/belay/internal/testkit/failfs"
 )
 
 // TestFaultABackupIsThereWholeOrNotAtAll fails each operation of the disk once.

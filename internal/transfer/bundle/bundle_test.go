@@ -19,11 +19,11 @@ import (
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/event"
 	"github.com/belay-run/belay/internal/lib/atomicfile"
-	"github.com/belay-run/belay/internal/lib/atomicfile/failfs"
 	"github.com/belay-run/belay/internal/secret"
 	"github.com/belay-run/belay/internal/store"
-	"github.com/belay-run/belay/internal/store/memory"
 	"github.com/belay-run/belay/internal/store/sqlite"
+	"github.com/belay-run/belay/internal/testkit/failfs"
+	"github.com/belay-run/belay/internal/testkit/memory"
 	"github.com/belay-run/belay/internal/transfer/bundle"
 )
 

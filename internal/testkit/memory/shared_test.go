@@ -12,8 +12,8 @@ import (
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/event"
 	"github.com/belay-run/belay/internal/store"
-	"github.com/belay-run/belay/internal/store/memory"
 	"github.com/belay-run/belay/internal/store/storetest"
+	"github.com/belay-run/belay/internal/testkit/memory"
 )
 
 // TestAStoreThatIsSharedIsOne: what is shared passes the laws of stores.
