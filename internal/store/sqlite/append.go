@@ -13,22 +13,22 @@ import (
 )
 
 // stream reads a stream's row inside the transaction.
-func (w *writer) stream(name belay.StreamID) (s layout.Stream, found bool, refused, broken error) {
-	if s, found = w.known.streams[name]; found {
+func (h *heads) stream(name belay.StreamID) (s layout.Stream, found bool, refused, broken error) {
+	if s, found = h.streams[name]; found {
 		return s, s.ID != 0, nil, nil
 	}
 	s.Name = name
-	found, refused, broken = w.checked("SELECT "+layout.StreamColumns+" FROM streams WHERE name=?", string(name),
+	found, refused, broken = h.checked("SELECT "+layout.StreamColumns+" FROM streams WHERE name=?", string(name),
 		func(row *sql.Row) error { return s.Scan(row.Scan) })
 	if refused == nil && broken == nil {
-		w.known.setStream(s)
+		h.setStream(s)
 	}
 	return s, found, refused, broken
 }
 
 // streamIn is stream, or a new row, and refuses another session.
-func (w *writer) streamIn(session belay.SessionID, name belay.StreamID) (s layout.Stream, found bool, refused, broken error) {
-	s, found, refused, broken = w.stream(name)
+func (h *heads) streamIn(session belay.SessionID, name belay.StreamID) (s layout.Stream, found bool, refused, broken error) {
+	s, found, refused, broken = h.stream(name)
 	if broken != nil || refused != nil {
 		return s, found, refused, broken
 	}
@@ -39,20 +39,20 @@ func (w *writer) streamIn(session belay.SessionID, name belay.StreamID) (s layou
 }
 
 // save writes a stream's row and gives a new one its number.
-func (w *writer) save(s *layout.Stream) (err error) {
-	sum := s.Sum(w.buf)
+func (h *heads) save(s *layout.Stream) (err error) {
+	sum := s.Sum(h.buf)
 	if s.ID == 0 {
-		s.ID, err = w.insert(insertStreams[1],
+		s.ID, err = h.insert(insertStreams[1],
 			string(s.Name), string(s.Session), s.Seq, s.Time, s.Hash[:], s.Runnable, s.Wake, sum)
-	} else if old := w.known.streams[s.Name]; old.ID == s.ID && old.Runnable == s.Runnable && old.Wake == s.Wake {
+	} else if old := h.streams[s.Name]; old.ID == s.ID && old.Runnable == s.Runnable && old.Wake == s.Wake {
 		// The index of lanes stays as it is: SQLite would write it anew for each column of it that is set.
-		err = w.exec("UPDATE streams SET seq=?, time=?, hash=?, sum=? WHERE id=?", s.Seq, s.Time, s.Hash[:], sum, s.ID)
+		err = h.exec("UPDATE streams SET seq=?, time=?, hash=?, sum=? WHERE id=?", s.Seq, s.Time, s.Hash[:], sum, s.ID)
 	} else {
-		err = w.exec("UPDATE streams SET seq=?, time=?, hash=?, runnable=?, wake=?, sum=? WHERE id=?",
+		err = h.exec("UPDATE streams SET seq=?, time=?, hash=?, runnable=?, wake=?, sum=? WHERE id=?",
 			s.Seq, s.Time, s.Hash[:], s.Runnable, s.Wake, sum, s.ID)
 	}
 	if err == nil {
-		w.known.setStream(*s)
+		h.setStream(*s)
 	}
 	return err
 }
@@ -60,21 +60,21 @@ func (w *writer) save(s *layout.Stream) (err error) {
 var insertStreams = inserts("INSERT INTO streams (name, session, seq, time, hash, runnable, wake, sum)", "(?,?,?,?,?,?,?,?)")
 
 // saveNew writes the rows of new streams and gives them their numbers.
-func (w *writer) saveNew(streams []layout.Stream) error {
+func (h *heads) saveNew(streams []layout.Stream) error {
 	for part := range slices.Chunk(streams, rowsAtOnce) {
-		args := w.args[:0]
+		args := h.args[:0]
 		for i := range part {
 			s := &part[i]
-			args = append(args, string(s.Name), string(s.Session), s.Seq, s.Time, s.Hash[:], s.Runnable, s.Wake, s.Sum(w.buf))
+			args = append(args, string(s.Name), string(s.Session), s.Seq, s.Time, s.Hash[:], s.Runnable, s.Wake, s.Sum(h.buf))
 		}
-		w.args = args
-		last, err := w.insert(insertStreams[len(part)], args...)
+		h.args = args
+		last, err := h.insert(insertStreams[len(part)], args...)
 		if err != nil {
 			return err
 		}
 		for i := range part { // SQLite numbers rows one after the other
 			part[i].ID = last - int64(len(part)-1-i)
-			w.known.setStream(part[i])
+			h.setStream(part[i])
 		}
 	}
 	return nil
@@ -92,12 +92,12 @@ type appendOp struct {
 
 // Append writes a batch. Everything that needs no transaction is done here, in
 // the caller's goroutine.
-func (db *DB) Append(ctx context.Context, b store.Batch) (store.Position, error) {
+func (l *factLog) Append(ctx context.Context, b store.Batch) (store.Position, error) {
 	op, err := packAppend(&b)
 	if err != nil {
 		return 0, err
 	}
-	if err := db.do(ctx, op); err != nil {
+	if err := l.do(ctx, op); err != nil {
 		return 0, err
 	}
 	return op.pos, nil
@@ -306,7 +306,7 @@ func (o *appendOp) committed(w *writer) {
 // tell counts the facts and notes them for whoever is told of them.
 func (o *appendOp) tell(w *writer) {
 	w.db.stats.events.Add(int64(len(o.rows)))
-	if w.db.told == nil {
+	if w.told == nil {
 		return
 	}
 	first := o.pos - store.Position(len(o.rows)) + 1

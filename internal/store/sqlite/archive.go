@@ -11,16 +11,16 @@ import (
 )
 
 // Stored yields a session's facts in the order of the log.
-func (db *DB) Stored(ctx context.Context, session belay.SessionID, upTo store.Position) iter.Seq2[store.Stored, error] {
+func (l *factLog) Stored(ctx context.Context, session belay.SessionID, upTo store.Position) iter.Seq2[store.Stored, error] {
 	return func(yield func(store.Stored, error) bool) {
-		a := archived{db: db, chains: store.NewChains(session)}
+		a := archived{db: l.access, chains: store.NewChains(session)}
 		last, err := a.bounds(ctx, session, int64(upTo))
 		if err != nil {
 			yield(store.Stored{}, err)
 			return
 		}
 		for more := true; more; {
-			part, rest, err := db.events(ctx, "SELECT "+layout.EventColumns+" FROM events WHERE pos>? AND pos<=? AND "+
+			part, rest, err := l.events(ctx, "SELECT "+layout.EventColumns+" FROM events WHERE pos>? AND pos<=? AND "+
 				"+stream IN (SELECT id FROM streams WHERE session=?) ORDER BY pos LIMIT 512", a.after, last, string(session))
 			if err != nil {
 				yield(store.Stored{}, err)
@@ -39,7 +39,7 @@ func (db *DB) Stored(ctx context.Context, session belay.SessionID, upTo store.Po
 
 // archived walks the facts of one session.
 type archived struct {
-	db     *DB
+	db     *access
 	chains *store.Chains
 	after  int64
 }
@@ -80,7 +80,7 @@ func (a *archived) next(ctx context.Context, e *layout.Event) (f store.Stored, e
 }
 
 // Restore makes a session of facts that another store kept.
-func (db *DB) Restore(ctx context.Context, r store.Restoration) error {
+func (del *deletions) Restore(ctx context.Context, r store.Restoration) error {
 	op := &restoreOp{r: &r, orders: make([]layout.Order, len(r.Inbox))}
 	for i := range r.Inbox {
 		var err error
@@ -88,7 +88,7 @@ func (db *DB) Restore(ctx context.Context, r store.Restoration) error {
 			return err
 		}
 	}
-	if err := db.finishDeletion(ctx, r.Session); err != nil {
+	if err := del.finishDeletion(ctx, r.Session); err != nil {
 		return err
 	}
 	if r.Keep != nil {
@@ -96,7 +96,7 @@ func (db *DB) Restore(ctx context.Context, r store.Restoration) error {
 			return err
 		}
 	}
-	return db.do(ctx, op)
+	return del.do(ctx, op)
 }
 
 type restoreOp struct {

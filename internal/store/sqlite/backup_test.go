@@ -248,7 +248,7 @@ func TestNothingIsRemovedWhileABackupIsMade(t *testing.T) {
 
 func TestADamagedStoreIsNotBackedUp(t *testing.T) {
 	dir := whole(t)
-	sqlExec(t, &DB{o: Options{}.withDefaults(), path: layout.Path(dir), life: t.Context()}, "UPDATE events SET time=time+1 WHERE stream=2 AND seq=3")
+	sqlExec(t, placeOf(t, dir), "UPDATE events SET time=time+1 WHERE stream=2 AND seq=3")
 	db := openStore(t, dir, Options{})
 	file := filepath.Join(t.TempDir(), "backup")
 	_, err := backup.Write(t.Context(), db, file, backup.Options{})

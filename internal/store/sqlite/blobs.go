@@ -29,6 +29,12 @@ const (
 	touchAfter   = time.Hour // content put again counts as new, so that it isn't collected
 )
 
+// blobStore keeps content by its digest: small content in rows, large in files.
+type blobStore struct {
+	*access
+	small pendingBlobs
+}
+
 type smallBlob struct {
 	digest [32]byte
 	data   []byte
@@ -107,38 +113,38 @@ func (flushOp) apply(*writer) (refused, broken error) { return nil, nil }
 
 // Put keeps content. Small content waits for the next transaction and costs
 // none of its own.
-func (db *DB) Put(ctx context.Context, content []byte, media string) (belay.Ref, error) {
+func (bs *blobStore) Put(ctx context.Context, content []byte, media string) (belay.Ref, error) {
 	if len(content) > smallBlobMax {
-		return db.putLarge(ctx, content, media)
+		return bs.putLarge(ctx, content, media)
 	}
-	if err := db.mayWrite(ctx); err != nil {
+	if err := bs.mayWrite(ctx); err != nil {
 		return belay.Ref{}, err
 	}
 	b := smallBlob{digest: sha256.Sum256(content), data: bytes.Clone(content)}
-	flush, err := db.small.add(b)
+	flush, err := bs.small.add(b)
 	if err != nil {
 		return belay.Ref{}, err
 	}
 	if flush {
 		// Nobody waits for the answer: what fails stays and is tried again.
-		if err := db.writer.submit(&request{op: flushOp{}, done: make(chan error, 1)}); err != nil {
+		if err := bs.writer.submit(&request{op: flushOp{}, done: make(chan error, 1)}); err != nil {
 			return belay.Ref{}, err
 		}
 	}
 	return belay.Ref{Digest: store.DigestFrom(b.digest[:]), Size: int64(len(content)), Media: media}, nil
 }
 
-func (db *DB) mayWrite(ctx context.Context) error {
+func (a *access) mayWrite(ctx context.Context) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	if db.closed.Load() {
+	if a.closed.Load() {
 		return errClosed()
 	}
-	if db.writer == nil {
-		return belay.Errorf(belay.CodeStoreReadOnly, "the store is open for reading only").At(db.path)
+	if a.writer == nil {
+		return belay.Errorf(belay.CodeStoreReadOnly, "the store is open for reading only").At(a.path)
 	}
-	return db.writer.closedForWriting()
+	return a.writer.closedForWriting()
 }
 
 func (w *writer) putBlob(b smallBlob) error {
@@ -158,15 +164,15 @@ func notNil(b []byte) []byte {
 
 // Writer keeps content of unknown size: in memory while it is small, in a file
 // from then on.
-func (db *DB) Writer(ctx context.Context, media string) (store.BlobWriter, error) {
-	if err := db.mayWrite(ctx); err != nil {
+func (bs *blobStore) Writer(ctx context.Context, media string) (store.BlobWriter, error) {
+	if err := bs.mayWrite(ctx); err != nil {
 		return nil, err
 	}
-	return &blobWriter{db: db, ctx: context.WithoutCancel(ctx), media: media, hash: sha256.New()}, nil
+	return &blobWriter{db: bs, ctx: context.WithoutCancel(ctx), media: media, hash: sha256.New()}, nil
 }
 
 type blobWriter struct {
-	db    *DB
+	db    *blobStore
 	ctx   context.Context // of Put at the end; it carries values only
 	media string
 	hash  hash.Hash
@@ -286,8 +292,8 @@ func (w *blobWriter) Close() error {
 	return nil
 }
 
-func (db *DB) putLarge(ctx context.Context, content []byte, media string) (ref belay.Ref, err error) {
-	w, err := db.Writer(ctx, media)
+func (bs *blobStore) putLarge(ctx context.Context, content []byte, media string) (ref belay.Ref, err error) {
+	w, err := bs.Writer(ctx, media)
 	if err != nil {
 		return ref, err
 	}
@@ -298,8 +304,8 @@ func (db *DB) putLarge(ctx context.Context, content []byte, media string) (ref b
 }
 
 // Get returns the whole content.
-func (db *DB) Get(ctx context.Context, d belay.Digest) ([]byte, error) {
-	r, err := db.Open(ctx, d)
+func (bs *blobStore) Get(ctx context.Context, d belay.Digest) ([]byte, error) {
+	r, err := bs.Open(ctx, d)
 	if err != nil {
 		return nil, err
 	}
@@ -309,17 +315,17 @@ func (db *DB) Get(ctx context.Context, d belay.Digest) ([]byte, error) {
 
 // Open streams content. Damage of a file is found at its end: the last read
 // returns the error instead of io.EOF.
-func (db *DB) Open(ctx context.Context, d belay.Digest) (io.ReadCloser, error) {
+func (bs *blobStore) Open(ctx context.Context, d belay.Digest) (io.ReadCloser, error) {
 	raw, ok := store.RawDigest(d)
 	if !ok {
 		return nil, store.ErrNotFound
 	}
-	if data, ok := db.small.get(raw); ok {
+	if data, ok := bs.small.get(raw); ok {
 		return io.NopCloser(bytes.NewReader(data)), nil
 	}
 	var data []byte
 	found := false
-	err := db.query(ctx, "SELECT data FROM blobs WHERE digest=?", []any{raw[:]}, func(rows *sql.Rows) error {
+	err := bs.query(ctx, "SELECT data FROM blobs WHERE digest=?", []any{raw[:]}, func(rows *sql.Rows) error {
 		found = true
 		return rows.Scan(&data)
 	})
@@ -332,12 +338,12 @@ func (db *DB) Open(ctx context.Context, d belay.Digest) (io.ReadCloser, error) {
 		}
 		return io.NopCloser(bytes.NewReader(data)), nil
 	}
-	f, err := os.Open(layout.ContentFile(db.blobs, d))
+	f, err := os.Open(layout.ContentFile(bs.blobs, d))
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, store.ErrNotFound
 	}
 	if err != nil {
-		return nil, layout.FileError(layout.ContentFile(db.blobs, d), err)
+		return nil, layout.FileError(layout.ContentFile(bs.blobs, d), err)
 	}
 	return &blobReader{file: f, hash: sha256.New(), want: hex.EncodeToString(raw[:])}, nil
 }

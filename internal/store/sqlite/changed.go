@@ -38,45 +38,45 @@ func (w *watch) wanted() bool {
 // Changed returns a channel that is closed after the next commit, here or in
 // another process. It may be closed without one: what counts is what a read
 // finds afterwards. All who wait share one poller; nobody waiting costs nothing.
-func (db *DB) Changed(ctx context.Context) <-chan struct{} {
-	if ctx.Err() != nil || db.closed.Load() {
+func (l *factLog) Changed(ctx context.Context) <-chan struct{} {
+	if ctx.Err() != nil || l.closed.Load() {
 		ended := make(chan struct{})
 		close(ended)
 		return ended
 	}
-	db.watch.mu.Lock()
-	ch := db.watch.ch
-	db.watch.waiting = true
-	db.watch.mu.Unlock()
-	if db.closed.Load() {
-		db.watch.notify() // Close may have looked before we waited
+	l.watch.mu.Lock()
+	ch := l.watch.ch
+	l.watch.waiting = true
+	l.watch.mu.Unlock()
+	if l.closed.Load() {
+		l.watch.notify() // Close may have looked before we waited
 		return ch
 	}
 	select {
-	case db.watch.kick <- struct{}{}:
+	case l.watch.kick <- struct{}{}:
 	default:
 	}
 	return ch
 }
 
 // poll looks for other processes' commits while somebody waits.
-func (db *DB) poll() {
+func (l *factLog) poll(stop <-chan struct{}) {
 	var p poller
 	defer p.close()
 	for {
 		select {
-		case <-db.stop:
+		case <-stop:
 			return
-		case <-db.watch.kick:
+		case <-l.watch.kick:
 		}
-		tick := time.NewTicker(db.o.PollInterval)
-		for open := true; open && db.watch.wanted(); {
+		tick := time.NewTicker(l.o.PollInterval)
+		for open := true; open && l.watch.wanted(); {
 			select {
-			case <-db.stop:
+			case <-stop:
 				open = false
 			case <-tick.C:
-				if p.changed(db) {
-					db.watch.notify()
+				if p.changed(l.access) {
+					l.watch.notify()
 				}
 			}
 		}
@@ -94,25 +94,25 @@ type poller struct {
 
 // changed reports whether the database has changed since the last call. Not
 // knowing counts as a change, so the first call is always one.
-func (p *poller) changed(db *DB) bool {
-	db.reading.RLock()
-	defer db.reading.RUnlock()
-	if db.closed.Load() {
+func (p *poller) changed(a *access) bool {
+	a.reading.RLock()
+	defer a.reading.RUnlock()
+	if a.closed.Load() {
 		return false
 	}
 	var err error
 	if p.conn == nil {
-		if p.conn, err = db.readers.Conn(db.life); err != nil {
+		if p.conn, err = a.readers.Conn(a.life); err != nil {
 			return true
 		}
 	}
 	if p.stmt == nil {
-		if p.stmt, err = p.conn.PrepareContext(db.life, "PRAGMA data_version"); err != nil {
+		if p.stmt, err = p.conn.PrepareContext(a.life, "PRAGMA data_version"); err != nil {
 			return true
 		}
 	}
 	var version int64
-	if err := p.stmt.QueryRowContext(db.life).Scan(&version); err != nil {
+	if err := p.stmt.QueryRowContext(a.life).Scan(&version); err != nil {
 		return true
 	}
 	before := p.version

@@ -15,14 +15,14 @@ import (
 const tail = 4096
 
 // leaveMark is best effort: the disk has just failed.
-func (db *DB) leaveMark() {
-	f, err := db.o.FS.Create(layout.CheckMark(db.path))
+func (p *place) leaveMark() {
+	f, err := p.o.FS.Create(layout.CheckMark(p.path))
 	if err != nil {
 		return
 	}
 	_ = f.Sync()
 	_ = f.Close()
-	_ = db.o.FS.SyncDir(db.tenant)
+	_ = p.o.FS.SyncDir(p.tenant)
 }
 
 // recover checks a store that was left after a failed write. The log is folded

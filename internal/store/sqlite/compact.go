@@ -16,11 +16,11 @@ import (
 // Compact finishes what deletions left, removes content that nothing has named
 // for a day, and gives free pages back to the system. It works on a live store
 // in small transactions, between which others write. A dry run only counts.
-func (db *DB) Compact(ctx context.Context, dry bool) (c store.Compacted, err error) {
-	if c.Before, err = db.size(); err != nil {
+func (del *deletions) Compact(ctx context.Context, dry bool) (c store.Compacted, err error) {
+	if c.Before, err = del.size(); err != nil {
 		return c, err
 	}
-	unfinished, err := db.graves(ctx, "pending<>x''")
+	unfinished, err := del.graves(ctx, "pending<>x''")
 	if err != nil {
 		return c, err
 	}
@@ -29,37 +29,37 @@ func (db *DB) Compact(ctx context.Context, dry bool) (c store.Compacted, err err
 		if dry {
 			break
 		}
-		if err := db.purge(ctx, &unfinished[i], new(store.Deleted)); err != nil {
+		if err := del.purge(ctx, &unfinished[i], new(store.Deleted)); err != nil {
 			return c, err
 		}
 	}
-	if err := db.collect(ctx, dry, &c); err != nil || dry {
+	if err := del.collect(ctx, dry, &c); err != nil || dry {
 		c.After = c.Before
 		return c, err
 	}
 	for v := (&vacuumOp{}); !v.done; {
-		if err := db.do(ctx, v); err != nil {
+		if err := del.do(ctx, v); err != nil {
 			return c, err
 		}
 	}
-	if err := db.do(ctx, &truncateOp{}); err != nil {
+	if err := del.do(ctx, &truncateOp{}); err != nil {
 		return c, err
 	}
-	c.After, err = db.size()
+	c.After, err = del.size()
 	return c, err
 }
 
 // collect removes the content that nothing names.
-func (db *DB) collect(ctx context.Context, dry bool, c *store.Compacted) error {
-	old, sizes, err := db.oldContents(ctx)
+func (gc *collector) collect(ctx context.Context, dry bool, c *store.Compacted) error {
+	old, sizes, err := gc.oldContents(ctx)
 	if err != nil || len(old) == 0 {
 		return err
 	}
 	if dry {
-		if _, err := db.markReachable(ctx, old); err != nil {
+		if _, err := gc.markReachable(ctx, old); err != nil {
 			return err
 		}
-	} else if c.Contents, _, err = db.dropContents(ctx, old, true); err != nil {
+	} else if c.Contents, _, err = gc.dropContents(ctx, old, true); err != nil {
 		return err
 	}
 	n := 0
@@ -76,13 +76,13 @@ func (db *DB) collect(ctx context.Context, dry bool, c *store.Compacted) error {
 }
 
 // oldContents are those that were put more than a day ago, with their sizes.
-func (db *DB) oldContents(ctx context.Context) (old contents, sizes map[[32]byte]int64, err error) {
+func (gc *collector) oldContents(ctx context.Context) (old contents, sizes map[[32]byte]int64, err error) {
 	old, sizes = contents{}, map[[32]byte]int64{}
-	before := store.Micros(db.o.Now().Add(-contentAge - touchAfter))
+	before := store.Micros(gc.o.Now().Add(-contentAge - touchAfter))
 	var digest sql.RawBytes
 	for last, n := int64(-1), pageSize; n == pageSize; {
 		n = 0
-		err := db.query(ctx, "SELECT id, digest, at, length(data) FROM blobs WHERE id>? ORDER BY id LIMIT 512", []any{last}, func(rows *sql.Rows) error {
+		err := gc.query(ctx, "SELECT id, digest, at, length(data) FROM blobs WHERE id>? ORDER BY id LIMIT 512", []any{last}, func(rows *sql.Rows) error {
 			var at, size int64
 			err := rows.Scan(&last, &digest, &at, &size)
 			n++
@@ -96,7 +96,7 @@ func (db *DB) oldContents(ctx context.Context) (old contents, sizes map[[32]byte
 			return nil, nil, err
 		}
 	}
-	err = layout.EachContent(ctx, db.blobs, func(d [32]byte, path string) error {
+	err = layout.EachContent(ctx, gc.blobs, func(d [32]byte, path string) error {
 		info, err := os.Stat(path)
 		if err == nil && time.Since(info.ModTime()) > contentAge {
 			old.add(d)
@@ -117,7 +117,7 @@ const vacuumPages = "500"
 type vacuumOp struct{ done bool }
 
 func (v *vacuumOp) apply(w *writer) (refused, broken error) {
-	rows, err := w.conn.QueryContext(w.db.life, "PRAGMA incremental_vacuum("+vacuumPages+")")
+	rows, err := w.rows("PRAGMA incremental_vacuum(" + vacuumPages + ")")
 	if err != nil {
 		return nil, err
 	}
@@ -134,8 +134,8 @@ func (v *vacuumOp) apply(w *writer) (refused, broken error) {
 }
 
 // size is that of the store's files.
-func (db *DB) size() (total int64, err error) {
-	for _, path := range []string{db.path, db.path + "-wal"} {
+func (p *place) size() (total int64, err error) {
+	for _, path := range []string{p.path, p.path + "-wal"} {
 		info, err := os.Stat(path)
 		if err == nil {
 			total += info.Size()
@@ -143,7 +143,7 @@ func (db *DB) size() (total int64, err error) {
 			return 0, layout.Unreadable(path, err)
 		}
 	}
-	err = layout.EachContent(db.life, db.blobs, func(_ [32]byte, path string) error {
+	err = layout.EachContent(p.life, p.blobs, func(_ [32]byte, path string) error {
 		info, err := os.Stat(path)
 		if errors.Is(err, fs.ErrNotExist) {
 			return nil

@@ -15,13 +15,13 @@ import (
 // doesn't wait for a dozen syncs, and a crash leaves no half-made store. Of two
 // processes that do so at once the first wins. Where the file system has no
 // links the writer makes the store in place.
-func (db *DB) create() error {
-	if _, err := os.Stat(db.path); !errors.Is(err, fs.ErrNotExist) {
+func (p *place) create() error {
+	if _, err := os.Stat(p.path); !errors.Is(err, fs.ErrNotExist) {
 		return nil // open finds out what is wrong with it
 	}
-	temp := db.path + "-" + layout.Unfinished + rand.Text()
+	temp := p.path + "-" + layout.Unfinished + rand.Text()
 	defer os.Remove(temp)
-	if err := db.build(temp); err != nil {
+	if err := p.build(temp); err != nil {
 		return err
 	}
 	f, err := os.Open(temp)
@@ -32,38 +32,38 @@ func (db *DB) create() error {
 	if err != nil {
 		return layout.DirectoryError(temp, err)
 	}
-	if err := os.Link(temp, db.path); err != nil {
+	if err := os.Link(temp, p.path); err != nil {
 		return nil // taken, or no links here
 	}
-	if err := (atomicfile.System{}).SyncDir(db.tenant); err != nil {
-		return layout.DirectoryError(db.tenant, err)
+	if err := (atomicfile.System{}).SyncDir(p.tenant); err != nil {
+		return layout.DirectoryError(p.tenant, err)
 	}
 	return nil
 }
 
 // build writes an empty store of the newest version to a file that nobody else knows.
-func (db *DB) build(path string) (err error) {
-	w, err := newWriter(&DB{o: db.o, path: path, tenant: db.tenant, life: db.life})
+func (p *place) build(path string) (err error) {
+	c, err := newConn(&place{o: p.o, path: path, tenant: p.tenant, life: p.life})
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, w.disconnect()) }()
-	if err := w.script("PRAGMA synchronous=OFF", "PRAGMA journal_mode=MEMORY"); err != nil {
+	defer func() { err = errors.Join(err, c.disconnect()) }()
+	if err := c.script("PRAGMA synchronous=OFF", "PRAGMA journal_mode=MEMORY"); err != nil {
 		return err
 	}
-	if err := w.script(beforeTables...); err != nil {
+	if err := c.script(beforeTables...); err != nil {
 		return err
 	}
-	if err := w.script("BEGIN"); err != nil {
+	if err := c.script("BEGIN"); err != nil {
 		return err
 	}
-	for from := range db.o.migrations {
-		if err := w.change(from); err != nil {
+	for from := range p.o.migrations {
+		if err := c.change(from); err != nil {
 			return err
 		}
 	}
-	if err := w.script("COMMIT"); err != nil {
+	if err := c.script("COMMIT"); err != nil {
 		return err
 	}
-	return w.walMode()
+	return c.walMode()
 }

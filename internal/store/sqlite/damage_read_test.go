@@ -71,7 +71,7 @@ func TestChangedRowsAreNoticedByWhoReadsThem(t *testing.T) {
 		if err := c.read(db); err != nil {
 			t.Fatal(err)
 		}
-		sqlExec(t, db, c.statement)
+		sqlExec(t, db.place, c.statement)
 		if db.names.types != nil {
 			db.names.init()
 		}
@@ -84,7 +84,7 @@ func TestChangedRowsAreNoticedByWhoReadsThem(t *testing.T) {
 // Guarantee: S11.
 func TestChangedContentIsNoticed(t *testing.T) {
 	db, small, large := damaged(t)
-	sqlExec(t, db, "UPDATE blobs SET data=CAST('small Content' AS BLOB)")
+	sqlExec(t, db.place, "UPDATE blobs SET data=CAST('small Content' AS BLOB)")
 	_, err := db.Get(t.Context(), small.Digest)
 	wantCode(t, err, belay.CodeStoreDamaged)
 
@@ -116,7 +116,7 @@ func TestAChangedStateIsNoState(t *testing.T) {
 	if st, err := db.LoadState(t.Context(), "thread/thr_a", "v"); st == nil || err != nil {
 		t.Fatalf("got %v, %v", st, err)
 	}
-	sqlExec(t, db, "UPDATE states SET data=CAST('State' AS BLOB)")
+	sqlExec(t, db.place, "UPDATE states SET data=CAST('State' AS BLOB)")
 	if st, err := db.LoadState(t.Context(), "thread/thr_a", "v"); st != nil || err != nil {
 		t.Fatalf("got %v, %v", st, err)
 	}

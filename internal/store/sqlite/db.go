@@ -22,7 +22,6 @@ import (
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/internal/lib/atomicfile"
 	"github.com/belay-run/belay/internal/store"
-	"github.com/belay-run/belay/internal/store/sqlite/hotcopy"
 	"github.com/belay-run/belay/internal/store/sqlite/layout"
 )
 
@@ -85,39 +84,46 @@ func (o Options) withDefaults() Options {
 	return o
 }
 
-// DB is an open store.
+// DB is an open store: its parts, each of which reads and writes through the same
+// connections.
 type DB struct {
-	o       Options
-	tenant  string // the directory with the database and the blobs
-	blobs   string // the directory with the large blobs
-	path    string // of the database
-	runtime belay.RuntimeID
-	life    context.Context // never ends: closing is what stops the store
-
-	readers *sql.DB
-	reading sync.RWMutex // held for reading while a query runs, for writing by Close
-	stmts   statements   // of readers
-
-	writer *writer       // nil when opened read-only
-	why    error         // there is no writer; nil: nobody wanted one
-	way    way           // to read without a writer
-	copy   *hotcopy.Copy // that is read; nil: the store itself
-	kept   keptViews
-	told   func([]store.Written) // nil: nobody is
-	watch  watch
-	names  names
-	small  pendingBlobs
-	stats  counters
+	*access
+	*factLog
+	*inbox
+	*owners
+	*blobStore
+	*viewStore
+	*deletions
 
 	stop   chan struct{}  // closed by Close
 	joined sync.WaitGroup // the goroutines of this store
-	closed atomic.Bool
 	once   sync.Once
 	err    error // of Close
 }
 
-// OnCommit makes the store tell of what it writes.
-func (db *DB) OnCommit(told func(facts []store.Written)) { db.told = told }
+// newDB puts the parts of a store together; nothing is open.
+func newDB(p *place) *DB {
+	a := &access{place: p}
+	a.names.init()
+	log := &factLog{access: a}
+	log.watch.init()
+	blobs := &blobStore{access: a}
+	return &DB{access: a, factLog: log, inbox: &inbox{a}, owners: &owners{a}, blobStore: blobs, viewStore: &viewStore{access: a},
+		deletions: &deletions{&collector{access: a, content: blobs}}, stop: make(chan struct{})}
+}
+
+// place is where a store is and how it was opened: what all its parts share.
+type place struct {
+	o      Options
+	tenant string          // the directory with the database and the blobs
+	blobs  string          // the directory with the large blobs
+	path   string          // of the database
+	life   context.Context // never ends: closing is what stops the store
+
+	runtime belay.RuntimeID
+	closed  atomic.Bool
+	stats   counters
+}
 
 // Open opens the store in a directory and makes it if it isn't there. A store
 // of a newer program, on a network file system, damaged, or not writable is an
@@ -134,10 +140,7 @@ func open(ctx context.Context, dir string, o Options) (*DB, error) {
 	}
 	o = o.withDefaults()
 	tenant := filepath.Join(dir, "tenants", o.Tenant)
-	db := &DB{o: o, path: filepath.Join(tenant, "belay.db"), tenant: tenant, blobs: filepath.Join(tenant, "blobs"),
-		life: context.WithoutCancel(ctx), stop: make(chan struct{})}
-	db.names.init()
-	db.watch.init()
+	db := newDB(&place{o: o, path: filepath.Join(tenant, "belay.db"), tenant: tenant, blobs: filepath.Join(tenant, "blobs"), life: context.WithoutCancel(ctx)})
 	if err := db.refuseForeign(); err != nil {
 		return nil, err
 	}
@@ -150,7 +153,7 @@ func open(ctx context.Context, dir string, o Options) (*DB, error) {
 	if db.writer != nil {
 		db.joined.Go(db.writer.run)
 	}
-	db.joined.Go(db.poll)
+	db.joined.Go(func() { db.poll(db.stop) })
 	return db, nil
 }
 
@@ -160,7 +163,7 @@ func (db *DB) open() error {
 		if err := db.create(); err != nil {
 			return err
 		}
-		w, err := newWriter(db)
+		w, err := newWriter(db.place, &db.small, &db.watch)
 		if err != nil {
 			return err
 		}
@@ -174,7 +177,7 @@ func (db *DB) open() error {
 	if err == nil && db.o.ReadOnly {
 		err = db.readRuntime(db.readers)
 	} else if err == nil {
-		err = db.readRuntime(db.writer.conn) // who only writes opens no reader
+		err = db.readRuntime(db.writer.raw) // who only writes opens no reader
 	}
 	if failed := <-synced; failed != nil {
 		return layout.DirectoryError(db.tenant, failed)
@@ -221,9 +224,9 @@ func (db *DB) openReaders() error {
 	return db.connectReaders()
 }
 
-func (db *DB) version() (v int, err error) {
-	err = db.readers.QueryRowContext(db.life, "PRAGMA user_version").Scan(&v)
-	return v, db.wrap(err, "open")
+func (a *access) version() (v int, err error) {
+	err = a.readers.QueryRowContext(a.life, "PRAGMA user_version").Scan(&v)
+	return v, a.wrap(err, "open")
 }
 
 func (db *DB) readRuntime(from interface {
@@ -239,7 +242,7 @@ func (db *DB) readRuntime(from interface {
 func (db *DB) Runtime() belay.RuntimeID { return db.runtime }
 
 // Dir is the directory that holds the database and the blobs.
-func (db *DB) Dir() string { return db.tenant }
+func (p *place) Dir() string { return p.tenant }
 
 // Close commits what was accepted, gives back the sessions that were claimed
 // through db, folds the write-ahead log into the database and closes it.

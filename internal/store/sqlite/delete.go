@@ -9,61 +9,65 @@ import (
 	"github.com/belay-run/belay/internal/store/sqlite/layout"
 )
 
+// deletions takes sessions out of the store, with what only they name, and brings
+// them back.
+type deletions struct{ *collector }
+
 // DeleteSession removes a session in steps, each a transaction: first the
 // tombstone takes the place of its streams, so that nobody reads or writes them
 // any more; then the content goes that only they name, then their rows, a
 // portion at a time; last the tombstone says that nothing is left. After a
 // crash the same call continues where the steps ended, and so does Compact.
-func (db *DB) DeleteSession(ctx context.Context, session belay.SessionID, by string) (store.Deleted, error) {
+func (del *deletions) DeleteSession(ctx context.Context, session belay.SessionID, by string) (store.Deleted, error) {
 	if err := store.MayDelete(session); err != nil {
 		return store.Deleted{}, err
 	}
 	b := &buryOp{session: session, by: by}
-	if err := db.do(ctx, b); err != nil {
+	if err := del.do(ctx, b); err != nil {
 		return store.Deleted{}, err
 	}
 	out := store.Deleted{Tombstone: b.g.Copy()}
 	if len(b.g.Pending) == 0 {
 		return out, nil
 	}
-	err := db.purge(ctx, &b.g, &out)
+	err := del.purge(ctx, &b.g, &out)
 	return out, err
 }
 
 // DeleteIdle is DeleteSession for a session that nobody will miss: only one in
 // which nothing is wanted or waits, which is belay.CodeBusy otherwise. What only
 // it named is left to Compact, which looks through the store once for all.
-func (db *DB) DeleteIdle(ctx context.Context, session belay.SessionID, by string) error {
+func (del *deletions) DeleteIdle(ctx context.Context, session belay.SessionID, by string) error {
 	if err := store.MayDelete(session); err != nil {
 		return err
 	}
 	b := &buryOp{session: session, by: by, resting: true}
-	if err := db.do(ctx, b); err != nil || len(b.g.Pending) == 0 {
+	if err := del.do(ctx, b); err != nil || len(b.g.Pending) == 0 {
 		return err
 	}
-	return db.purgeRows(ctx, &b.g)
+	return del.purgeRows(ctx, &b.g)
 }
 
 // purge removes what a tombstone has pending.
-func (db *DB) purge(ctx context.Context, g *layout.Tombstone, out *store.Deleted) error {
-	theirs, err := db.namedByStreams(ctx, g.Pending)
+func (del *deletions) purge(ctx context.Context, g *layout.Tombstone, out *store.Deleted) error {
+	theirs, err := del.namedByStreams(ctx, g.Pending)
 	if err != nil {
 		return err
 	}
-	if out.Contents, out.Left, err = db.dropContents(ctx, theirs, false); err != nil {
+	if out.Contents, out.Left, err = del.dropContents(ctx, theirs, false); err != nil {
 		return err
 	}
-	return db.purgeRows(ctx, g)
+	return del.purgeRows(ctx, g)
 }
 
-func (db *DB) purgeRows(ctx context.Context, g *layout.Tombstone) error {
+func (del *deletions) purgeRows(ctx context.Context, g *layout.Tombstone) error {
 	for p := (&purgeOp{g: g}); !p.done; {
-		if err := db.do(ctx, p); err != nil {
+		if err := del.do(ctx, p); err != nil {
 			return err
 		}
 	}
 	// The log has the pages as they were: without it nothing of them is left.
-	return db.do(ctx, &truncateOp{})
+	return del.do(ctx, &truncateOp{})
 }
 
 // truncateOp makes the log empty after its transaction, if readers let it.
@@ -120,7 +124,7 @@ func (b *buryOp) apply(w *writer) (refused, broken error) {
 
 // heads notes how the session's streams ended.
 func (b *buryOp) heads(w *writer) (refused, broken error) {
-	rows, err := w.conn.QueryContext(w.db.life, "SELECT "+layout.StreamColumns+" FROM streams WHERE session=? ORDER BY name", string(b.session))
+	rows, err := w.rows("SELECT "+layout.StreamColumns+" FROM streams WHERE session=? ORDER BY name", string(b.session))
 	if err != nil {
 		return nil, err
 	}
@@ -178,15 +182,6 @@ func (w *writer) nextPosition() (store.Position, error) {
 	return store.Position(pos), err
 }
 
-// thoroughly runs a statement that leaves nothing of what it deletes in the file.
-func (w *writer) thoroughly(query string, args ...any) error {
-	if err := w.exec(secureDeleteOn); err != nil {
-		return err
-	}
-	err := w.exec(query, args...)
-	return cmp.Or(err, w.exec(secureDeleteFast))
-}
-
 // purgePortion is how many rows a transaction of a deletion removes: others wait
 // for their turn that long.
 const purgePortion = 500
@@ -232,25 +227,12 @@ func (p *purgeOp) apply(w *writer) (refused, broken error) {
 	return nil, cmp.Or(w.exec("UPDATE tombstones SET pending=x'', sum=? WHERE pos=?", now.Sum(), int64(now.Position)), w.exec(secureDeleteFast))
 }
 
-// count runs a statement and tells how many rows it changed.
-func (w *writer) count(query string, args ...any) (int64, error) {
-	s, err := w.prepared(query)
-	if err != nil {
-		return 0, err
-	}
-	result, err := s.ExecContext(w.db.life, args...)
-	if err != nil {
-		return 0, err
-	}
-	return result.RowsAffected()
-}
-
 // finishDeletion removes what a crash left of a session.
-func (db *DB) finishDeletion(ctx context.Context, session belay.SessionID) error {
-	all, err := db.graves(ctx, "session=? AND pending<>x''", string(session))
+func (del *deletions) finishDeletion(ctx context.Context, session belay.SessionID) error {
+	all, err := del.graves(ctx, "session=? AND pending<>x''", string(session))
 	for i := range all {
 		if err == nil {
-			err = db.purge(ctx, &all[i], new(store.Deleted))
+			err = del.purge(ctx, &all[i], new(store.Deleted))
 		}
 	}
 	return err
@@ -270,9 +252,9 @@ func (w *writer) lift(session belay.SessionID) (refused, broken error) {
 }
 
 // unfinished are the streams of deletions that go on or were cut short.
-func (db *DB) unfinished(ctx context.Context) (streams map[int64]bool, err error) {
+func (a *access) unfinished(ctx context.Context) (streams map[int64]bool, err error) {
 	streams = map[int64]bool{}
-	graves, err := db.graves(ctx, "pending<>x''")
+	graves, err := a.graves(ctx, "pending<>x''")
 	for _, g := range graves {
 		for _, n := range g.Pending {
 			streams[n] = true

@@ -11,7 +11,7 @@ import (
 
 // wrap turns what SQLite says into an error as a user meets it. Errors that
 // have a code already, and ends of a context, pass unchanged.
-func (db *DB) wrap(err error, doing string) error {
+func (p *place) wrap(err error, doing string) error {
 	if err == nil {
 		return nil
 	}
@@ -21,8 +21,8 @@ func (db *DB) wrap(err error, doing string) error {
 	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
 		return err
 	}
-	if errors.Is(err, sql.ErrConnDone) || db.closed.Load() && layout.ResultCode(err) == 0 {
+	if errors.Is(err, sql.ErrConnDone) || p.closed.Load() && layout.ResultCode(err) == 0 {
 		return errClosed()
 	}
-	return layout.Failed(db.path, err, doing)
+	return layout.Failed(p.path, err, doing)
 }

@@ -19,8 +19,8 @@ import (
 // Something needs content when a fact names it in any other way than as an
 // output, when a fact names it as an output that hasn't expired in its session
 // since, when a command that waits does, or a document.
-func (db *DB) DropExpired(ctx context.Context) (done store.Expired, err error) {
-	let, err := db.expirations(ctx)
+func (gc *collector) DropExpired(ctx context.Context) (done store.Expired, err error) {
+	let, err := gc.expirations(ctx)
 	if err != nil || len(let) == 0 {
 		return done, err
 	}
@@ -29,7 +29,7 @@ func (db *DB) DropExpired(ctx context.Context) (done store.Expired, err error) {
 		if _, known := sizes[m.Digest]; known {
 			continue
 		}
-		size, there, err := db.sizeOf(ctx, m.Digest)
+		size, there, err := gc.sizeOf(ctx, m.Digest)
 		if err != nil {
 			return done, err
 		}
@@ -37,13 +37,13 @@ func (db *DB) DropExpired(ctx context.Context) (done store.Expired, err error) {
 			c.add(m.Digest)
 		}
 	}
-	done.Contents, done.Left, err = db.dropUnless(ctx, c, false, func(ctx context.Context, c contents) (seen, error) {
-		return db.outputCensus(ctx, c, func(n layout.Naming) bool { return let[n.Output] > n.Pos })
+	done.Contents, done.Left, err = gc.dropUnless(ctx, c, false, func(ctx context.Context, c contents) (seen, error) {
+		return gc.outputCensus(ctx, c, func(n layout.Naming) bool { return let[n.Output] > n.Pos })
 	})
 	for d, kept := range c {
 		if kept {
 			done.Needed++
-		} else if _, there, e := db.sizeOf(ctx, d); e == nil && !there {
+		} else if _, there, e := gc.sizeOf(ctx, d); e == nil && !there {
 			done.Bytes += sizes[d]
 		}
 	}
@@ -52,7 +52,7 @@ func (db *DB) DropExpired(ctx context.Context) (done store.Expired, err error) {
 
 // NeededBesides tells which contents something names in another way than as an
 // output: to let them go would free nothing.
-func (db *DB) NeededBesides(ctx context.Context, digests []belay.Digest) (map[belay.Digest]bool, error) {
+func (gc *collector) NeededBesides(ctx context.Context, digests []belay.Digest) (map[belay.Digest]bool, error) {
 	c := contents{}
 	for _, d := range digests {
 		if raw, ok := store.RawDigest(d); ok {
@@ -62,7 +62,7 @@ func (db *DB) NeededBesides(ctx context.Context, digests []belay.Digest) (map[be
 	if len(c) == 0 {
 		return nil, nil
 	}
-	_, err := db.outputCensus(ctx, c, func(layout.Naming) bool { return true })
+	_, err := gc.outputCensus(ctx, c, func(layout.Naming) bool { return true })
 	needed := map[belay.Digest]bool{}
 	for d, kept := range c {
 		if kept {
@@ -74,14 +74,14 @@ func (db *DB) NeededBesides(ctx context.Context, digests []belay.Digest) (map[be
 
 // expirations are the outputs that were let go, with the position of the last
 // fact that says so.
-func (db *DB) expirations(ctx context.Context) (map[layout.Output]int64, error) {
+func (gc *collector) expirations(ctx context.Context) (map[layout.Output]int64, error) {
 	type found struct {
 		pos, stream int64
 		digest      [32]byte
 	}
 	var all []found
 	var data sql.RawBytes
-	err := db.query(ctx, "SELECT pos, stream, data FROM events WHERE type=(SELECT id FROM types WHERE name='output.expired') ORDER BY pos", nil, func(rows *sql.Rows) error {
+	err := gc.query(ctx, "SELECT pos, stream, data FROM events WHERE type=(SELECT id FROM types WHERE name='output.expired') ORDER BY pos", nil, func(rows *sql.Rows) error {
 		var f found
 		if err := rows.Scan(&f.pos, &f.stream, &data); err != nil {
 			return err
@@ -95,7 +95,7 @@ func (db *DB) expirations(ctx context.Context) (map[layout.Output]int64, error) 
 	if err != nil || len(all) == 0 {
 		return nil, err
 	}
-	gone, err := db.unfinished(ctx)
+	gone, err := gc.unfinished(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -104,7 +104,7 @@ func (db *DB) expirations(ctx context.Context) (map[layout.Output]int64, error) 
 		if gone[f.stream] {
 			continue
 		}
-		name, err := db.streamName(ctx, f.stream)
+		name, err := gc.streamName(ctx, f.stream)
 		if err != nil {
 			return nil, err
 		}
@@ -114,15 +114,15 @@ func (db *DB) expirations(ctx context.Context) (map[layout.Output]int64, error) 
 }
 
 // sizeOf is the size of a content, if it is there.
-func (db *DB) sizeOf(ctx context.Context, d [32]byte) (size int64, there bool, err error) {
-	err = db.query(ctx, "SELECT length(data) FROM blobs WHERE digest=?", []any{d[:]}, func(rows *sql.Rows) error {
+func (gc *collector) sizeOf(ctx context.Context, d [32]byte) (size int64, there bool, err error) {
+	err = gc.query(ctx, "SELECT length(data) FROM blobs WHERE digest=?", []any{d[:]}, func(rows *sql.Rows) error {
 		there = true
 		return rows.Scan(&size)
 	})
 	if err != nil || there {
 		return size, there, err
 	}
-	info, err := os.Stat(layout.ContentFile(db.blobs, store.DigestFrom(d[:])))
+	info, err := os.Stat(layout.ContentFile(gc.blobs, store.DigestFrom(d[:])))
 	if err != nil {
 		return 0, false, nil //nolint:nilerr // a file that can't be looked at isn't removed
 	}
@@ -132,17 +132,17 @@ func (db *DB) sizeOf(ctx context.Context, d [32]byte) (size int64, there bool, e
 // outputCensus keeps the candidates that something needs. An output that covered
 // accepts is none of it. Cached states and views aren't asked: what they name,
 // facts name.
-func (db *DB) outputCensus(ctx context.Context, c contents, covered func(layout.Naming) bool) (s seen, err error) {
-	if s, err = db.look(ctx); err != nil {
+func (gc *collector) outputCensus(ctx context.Context, c contents, covered func(layout.Naming) bool) (s seen, err error) {
+	if s, err = gc.look(ctx); err != nil {
 		return s, err
 	}
-	if err := db.factNeeds(ctx, s, c, covered); err != nil {
+	if err := gc.factNeeds(ctx, s, c, covered); err != nil {
 		return s, err
 	}
 	for _, query := range []string{
 		"SELECT num, body, stream FROM inbox WHERE num>? ORDER BY num LIMIT 512",
 	} {
-		err := db.portions(ctx, query, func(rows *sql.Rows) (number int64, err error) {
+		err := gc.portions(ctx, query, func(rows *sql.Rows) (number int64, err error) {
 			var stream int64
 			var text sql.RawBytes
 			if err := rows.Scan(&number, &text, &stream); err != nil || s.gone[stream] {
@@ -155,12 +155,12 @@ func (db *DB) outputCensus(ctx context.Context, c contents, covered func(layout.
 			return s, err
 		}
 	}
-	return s, db.documents(ctx, c, store.Quoted)
+	return s, gc.documents(ctx, c, store.Quoted)
 }
 
 // factNeeds keeps the candidates that facts need.
-func (db *DB) factNeeds(ctx context.Context, s seen, c contents, covered func(layout.Naming) bool) error {
-	types, err := db.outputTypes(ctx)
+func (gc *collector) factNeeds(ctx context.Context, s seen, c contents, covered func(layout.Naming) bool) error {
+	types, err := gc.outputTypes(ctx)
 	if err != nil {
 		return err
 	}
@@ -169,7 +169,7 @@ func (db *DB) factNeeds(ctx context.Context, s seen, c contents, covered func(la
 		digest      [32]byte
 	}
 	var outputs []output
-	err = db.portions(ctx, "SELECT pos, stream, type, version, refs, data FROM events WHERE pos>? ORDER BY pos LIMIT 512", func(rows *sql.Rows) (pos int64, err error) {
+	err = gc.portions(ctx, "SELECT pos, stream, type, version, refs, data FROM events WHERE pos>? ORDER BY pos LIMIT 512", func(rows *sql.Rows) (pos int64, err error) {
 		var stream, typ int64
 		var r store.Row
 		var refs, data sql.RawBytes
@@ -189,7 +189,7 @@ func (db *DB) factNeeds(ctx context.Context, s seen, c contents, covered func(la
 			break
 		}
 		var name streamName
-		if name, err = db.streamName(ctx, o.stream); err == nil && !covered(layout.Naming{Output: layout.Output{Session: name.session, Digest: o.digest}, Pos: o.pos}) {
+		if name, err = gc.streamName(ctx, o.stream); err == nil && !covered(layout.Naming{Output: layout.Output{Session: name.session, Digest: o.digest}, Pos: o.pos}) {
 			c.keep(o.digest)
 		}
 	}
@@ -197,9 +197,9 @@ func (db *DB) factNeeds(ctx context.Context, s seen, c contents, covered func(la
 }
 
 // outputTypes are the numbers of the types whose facts can name outputs.
-func (db *DB) outputTypes(ctx context.Context) (map[int64]string, error) {
+func (gc *collector) outputTypes(ctx context.Context) (map[int64]string, error) {
 	types := map[int64]string{}
-	err := db.query(ctx, "SELECT id, name FROM types", nil, func(rows *sql.Rows) error {
+	err := gc.query(ctx, "SELECT id, name FROM types", nil, func(rows *sql.Rows) error {
 		var id int64
 		var name string
 		err := rows.Scan(&id, &name)
@@ -212,16 +212,16 @@ func (db *DB) outputTypes(ctx context.Context) (map[int64]string, error) {
 }
 
 // portions runs a query whose rows begin with a number, in portions after it.
-func (db *DB) portions(ctx context.Context, query string, row func(*sql.Rows) (int64, error)) error {
+func (a *access) portions(ctx context.Context, query string, row func(*sql.Rows) (int64, error)) error {
 	for last, n := int64(-1), pageSize; n == pageSize; {
 		n = 0
-		err := db.query(ctx, query, []any{last}, func(rows *sql.Rows) error {
+		err := a.query(ctx, query, []any{last}, func(rows *sql.Rows) error {
 			number, err := row(rows)
 			if err != nil {
 				return err
 			}
 			if n++; number <= last {
-				return outOfOrder(db.path)
+				return outOfOrder(a.path)
 			}
 			last = number
 			return nil

@@ -16,32 +16,32 @@ import (
 // it: to connect as usual would switch it to a write-ahead log, or fold its log. It
 // is read through SQLite, but as a file that nobody changes, so that no file appears
 // beside it and no lock of this process is lost.
-func (db *DB) refuseForeign() (err error) {
-	if info, err := os.Stat(db.path); err != nil || info.Size() == 0 {
+func (p *place) refuseForeign() (err error) {
+	if info, err := os.Stat(p.path); err != nil || info.Size() == 0 {
 		return nil // whoever opens it finds out
 	}
-	probe, err := sql.Open("sqlite", (&url.URL{Scheme: "file", Path: db.path, RawQuery: "mode=ro&immutable=1"}).String())
+	probe, err := sql.Open("sqlite", (&url.URL{Scheme: "file", Path: p.path, RawQuery: "mode=ro&immutable=1"}).String())
 	if err != nil {
-		return db.wrap(err, "open")
+		return p.wrap(err, "open")
 	}
-	defer func() { err = errors.Join(err, db.wrap(probe.Close(), "close")) }()
+	defer func() { err = errors.Join(err, p.wrap(probe.Close(), "close")) }()
 	var objects, own int
-	err = probe.QueryRowContext(db.life, "SELECT count(*), count(*) FILTER (WHERE type='table' AND name IN ('meta','streams','events')) FROM sqlite_schema").Scan(&objects, &own)
+	err = probe.QueryRowContext(p.life, "SELECT count(*), count(*) FILTER (WHERE type='table' AND name IN ('meta','streams','events')) FROM sqlite_schema").Scan(&objects, &own)
 	switch {
 	case layout.ResultCode(err) == layout.CodeNotADB:
-		return db.wrap(err, "open")
+		return p.wrap(err, "open")
 	case err != nil:
 		return nil // damage is told by who opens it
-	case own == 3, objects == 0 && !db.foreignLog():
+	case own == 3, objects == 0 && !p.foreignLog():
 		return nil
 	}
-	return db.foreign()
+	return p.foreign()
 }
 
 // foreignLog reports whether a database that is empty but for its log has tables
 // there that a store hasn't: a store's come with its version.
-func (db *DB) foreignLog() bool {
-	f, err := os.Open(db.path + "-wal")
+func (p *place) foreignLog() bool {
+	f, err := os.Open(p.path + "-wal")
 	if err != nil {
 		return false
 	}
@@ -54,7 +54,7 @@ func (db *DB) foreignLog() bool {
 	return version == 0 && rows > 0
 }
 
-func (db *DB) foreign() error {
-	return belay.Errorf(belay.CodeStoreDamaged, "the database file belongs to another program").At(db.path).
+func (p *place) foreign() error {
+	return belay.Errorf(belay.CodeStoreDamaged, "the database file belongs to another program").At(p.path).
 		WithHint("choose another directory with --store")
 }

@@ -19,11 +19,11 @@ type foundOp struct {
 	wrote  bool
 }
 
-func (*foundOp) keepsKnown() {}
+func (*foundOp) keepsHeads() {}
 
 // Found begins a session. Everything that needs no transaction is done here, in
 // the caller's goroutine.
-func (db *DB) Found(ctx context.Context, f store.NewSession) (store.Position, error) {
+func (l *factLog) Found(ctx context.Context, f store.NewSession) (store.Position, error) {
 	if err := f.Check(); err != nil {
 		return 0, err
 	}
@@ -44,7 +44,7 @@ func (db *DB) Found(ctx context.Context, f store.NewSession) (store.Position, er
 	if f.Writes != "" {
 		op.claim = &claimWriterOp{session: f.Session, epoch: 1, path: f.Writes, shared: f.Shared}
 	}
-	if err := db.do(ctx, op); err != nil {
+	if err := l.do(ctx, op); err != nil {
 		return 0, err
 	}
 	return op.pos, nil
@@ -150,7 +150,7 @@ func (o *foundOp) writeOwner(w *writer) error {
 		return err
 	}
 	if o.f.Keep > 0 {
-		w.known.setOwner(session, 1)
+		w.setOwner(session, 1)
 	}
 	if o.claim != nil {
 		return o.claim.write(w)

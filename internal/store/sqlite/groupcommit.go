@@ -9,7 +9,7 @@ func (w *writer) gather(group []*request, blobs []smallBlob) ([]*request, []smal
 			return group, blobs, nil
 		}
 		before := len(blobs)
-		blobs = w.db.small.waiting()
+		blobs = w.small.waiting()
 		w.putting = blobs
 		group = append(group, more...)
 		if err := w.inside(more, blobs[before:]); err != nil {
@@ -19,10 +19,10 @@ func (w *writer) gather(group []*request, blobs []smallBlob) ([]*request, []smal
 }
 
 // late is what was queued since a group of n was taken.
-func (w *writer) late(n int) []*request {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	more := w.queue[:min(len(w.queue), groupLimit-n)]
-	w.queue = w.queue[len(more):]
+func (q *queue) late(n int) []*request {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	more := q.waiting[:min(len(q.waiting), groupLimit-n)]
+	q.waiting = q.waiting[len(more):]
 	return more
 }

@@ -14,18 +14,18 @@ import (
 
 // HoldContents keeps others from removing content, until release. One may hold it
 // at a time: it is belay.CodeBusy for the second.
-func (db *DB) HoldContents(ctx context.Context) (release func() error, err error) {
-	if db.writer == nil {
+func (own *owners) HoldContents(ctx context.Context) (release func() error, err error) {
+	if own.writer == nil {
 		return func() error { return nil }, nil
 	}
-	epoch, err := db.Claim(ctx, layout.BackupKey, store.ThisProcess(), 24*time.Hour)
+	epoch, err := own.Claim(ctx, layout.BackupKey, store.ThisProcess(), 24*time.Hour)
 	if _, owned := errors.AsType[*store.OwnedError](err); owned {
-		err = belay.Errorf(belay.CodeBusy, "another backup is being made").At(db.path).WithHint("repeat the command when it has ended").Wrap(err)
+		err = belay.Errorf(belay.CodeBusy, "another backup is being made").At(own.path).WithHint("repeat the command when it has ended").Wrap(err)
 	}
 	if err != nil {
 		return nil, err
 	}
-	return func() error { return db.Release(context.WithoutCancel(ctx), layout.BackupKey, epoch) }, nil
+	return func() error { return own.Release(context.WithoutCancel(ctx), layout.BackupKey, epoch) }, nil
 }
 
 // contentPinned reports whether a backup keeps content from being removed.
@@ -42,6 +42,6 @@ func (w *writer) contentPinned() (refused, broken error) {
 
 // CopyDatabase writes the database, as one read transaction sees it, to a new file.
 func (db *DB) CopyDatabase(ctx context.Context, path string) error {
-	err := hotcopy.Execute(ctx, db.dsn("ro", url.Values{"_pragma": {"busy_timeout(5000)"}}), "VACUUM INTO '"+layout.Quote(path)+"'")
+	err := hotcopy.Execute(ctx, db.dsn(url.Values{"_pragma": {"busy_timeout(5000)"}}), "VACUUM INTO '"+layout.Quote(path)+"'")
 	return db.wrap(err, "copy the store")
 }

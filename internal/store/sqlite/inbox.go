@@ -11,14 +11,18 @@ import (
 	"github.com/belay-run/belay/internal/store/sqlite/layout"
 )
 
+// inbox is the waiting commands of streams, and the lanes and states that say which
+// streams have something to do.
+type inbox struct{ *access }
+
 // Enqueue makes orders durable. The ids of all orders that ever came in are
 // kept, so that a repetition is known after the first was consumed.
-func (db *DB) Enqueue(ctx context.Context, orders ...belay.Order) error {
+func (in *inbox) Enqueue(ctx context.Context, orders ...belay.Order) error {
 	packed, err := layout.PackOrders(orders)
 	if err != nil {
 		return err
 	}
-	return db.do(ctx, enqueueOp(packed))
+	return in.do(ctx, enqueueOp(packed))
 }
 
 type enqueueOp []layout.Order
@@ -98,8 +102,8 @@ func (w *writer) enqueue(p *layout.Order) error {
 }
 
 // Inbox lists what waits for a stream, oldest first.
-func (db *DB) Inbox(ctx context.Context, s belay.StreamID) (orders []belay.Order, err error) {
-	err = db.query(ctx, "SELECT s.session, i.id, i.principal, i.time, i.name, i.body, i.sum "+
+func (in *inbox) Inbox(ctx context.Context, s belay.StreamID) (orders []belay.Order, err error) {
+	err = in.query(ctx, "SELECT s.session, i.id, i.principal, i.time, i.name, i.body, i.sum "+
 		"FROM streams s JOIN inbox i ON i.stream=s.id WHERE s.name=? ORDER BY i.num", []any{string(s)},
 		func(rows *sql.Rows) error {
 			o := belay.Order{Stream: s}

@@ -40,11 +40,11 @@ func unwritten(err error) bool {
 
 // SaveView moves a view and writes its rows together. Where they can't be written
 // they are kept in memory.
-func (db *DB) SaveView(ctx context.Context, view string, from, to store.Position, rows map[string][]byte) error {
-	k := &db.kept
+func (vs *viewStore) SaveView(ctx context.Context, view string, from, to store.Position, rows map[string][]byte) error {
+	k := &vs.kept
 	var err error
 	if !k.any.Load() {
-		if err = db.do(ctx, &viewOp{view: view, from: from, to: to, rows: rows}); !unwritten(err) {
+		if err = vs.do(ctx, &viewOp{view: view, from: from, to: to, rows: rows}); !unwritten(err) {
 			return err
 		}
 	}
@@ -52,7 +52,7 @@ func (db *DB) SaveView(ctx context.Context, view string, from, to store.Position
 	defer k.mu.Unlock()
 	v := k.byName[view]
 	if v == nil {
-		at, failed := db.savedPosition(ctx, view)
+		at, failed := vs.savedPosition(ctx, view)
 		if failed != nil {
 			return failed
 		}
@@ -67,7 +67,7 @@ func (db *DB) SaveView(ctx context.Context, view string, from, to store.Position
 	if err != nil { // just now
 		return nil
 	}
-	err = db.do(ctx, &viewOp{view: view, from: v.base, to: to, rows: maps.Clone(v.rows), drop: v.whole})
+	err = vs.do(ctx, &viewOp{view: view, from: v.base, to: to, rows: maps.Clone(v.rows), drop: v.whole})
 	if unwritten(err) {
 		return nil
 	}
@@ -110,8 +110,8 @@ func (k *keptViews) forget(view string) {
 
 // keptOf is a view in memory, or nil: then the database's counts, because it is as it
 // is, or because another process has moved it.
-func (db *DB) keptOf(ctx context.Context, view string) (*keptView, error) {
-	k := &db.kept
+func (vs *viewStore) keptOf(ctx context.Context, view string) (*keptView, error) {
+	k := &vs.kept
 	if !k.any.Load() {
 		return nil, nil
 	}
@@ -121,7 +121,7 @@ func (db *DB) keptOf(ctx context.Context, view string) (*keptView, error) {
 	if v == nil {
 		return nil, nil
 	}
-	at, err := db.savedPosition(ctx, view)
+	at, err := vs.savedPosition(ctx, view)
 	if err == nil && at != v.base {
 		k.forget(view)
 		v = nil

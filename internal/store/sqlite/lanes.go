@@ -21,20 +21,20 @@ const (
 )
 
 // Lanes reads the scheduling rows.
-func (db *DB) Lanes(ctx context.Context, session belay.SessionID) ([]store.LaneRow, error) {
+func (in *inbox) Lanes(ctx context.Context, session belay.SessionID) ([]store.LaneRow, error) {
 	if session != "" {
-		return db.lanes(ctx, lanesOf, string(session))
+		return in.lanes(ctx, lanesOf, string(session))
 	}
-	return db.lanes(ctx, lanesWanting+" UNION ALL "+lanesWaiting+" WHERE s.runnable=0 AND s.wake=0 ORDER BY 1")
+	return in.lanes(ctx, lanesWanting+" UNION ALL "+lanesWaiting+" WHERE s.runnable=0 AND s.wake=0 ORDER BY 1")
 }
 
 // Waiting reads the inbox first: it is short.
-func (db *DB) Waiting(ctx context.Context) ([]store.LaneRow, error) {
-	return db.lanes(ctx, lanesWaiting+" ORDER BY 1")
+func (in *inbox) Waiting(ctx context.Context) ([]store.LaneRow, error) {
+	return in.lanes(ctx, lanesWaiting+" ORDER BY 1")
 }
 
-func (db *DB) lanes(ctx context.Context, query string, args ...any) (lanes []store.LaneRow, err error) {
-	err = db.query(ctx, query, args, func(rows *sql.Rows) error {
+func (in *inbox) lanes(ctx context.Context, query string, args ...any) (lanes []store.LaneRow, err error) {
+	err = in.query(ctx, query, args, func(rows *sql.Rows) error {
 		var s layout.Stream
 		var inbox int
 		if err := s.Scan(rows.Scan, &inbox); err != nil {
@@ -52,9 +52,9 @@ func (db *DB) lanes(ctx context.Context, query string, args ...any) (lanes []sto
 
 // LoadState reads the cached state of a stream. It is a cache: a row that
 // isn't what was written is as good as none.
-func (db *DB) LoadState(ctx context.Context, name belay.StreamID, version string) (*store.State, error) {
+func (in *inbox) LoadState(ctx context.Context, name belay.StreamID, version string) (*store.State, error) {
 	var found *store.State
-	err := db.query(ctx, "SELECT t.seq, t.version, t.data, t.sum FROM streams s JOIN states t ON t.stream=s.id WHERE s.name=? AND t.version=?",
+	err := in.query(ctx, "SELECT t.seq, t.version, t.data, t.sum FROM streams s JOIN states t ON t.stream=s.id WHERE s.name=? AND t.version=?",
 		[]any{string(name), version}, func(rows *sql.Rows) error {
 			var st store.State
 			var sum int64

@@ -13,6 +13,12 @@ import (
 	"github.com/belay-run/belay/internal/store/sqlite/layout"
 )
 
+// factLog is the log of facts: the only way in, and what reads and follows it.
+type factLog struct {
+	*access
+	watch watch
+}
+
 // A read takes at most this much per query, so that neither a read transaction
 // nor much memory is held while the consumer works.
 const (
@@ -59,22 +65,22 @@ var errEnough = errors.New("enough rows")
 
 // query runs a read and hands over its rows. Queries are short, so they aren't
 // interrupted half-way: ctx is looked at before.
-func (db *DB) query(ctx context.Context, query string, args []any, each func(*sql.Rows) error) (err error) {
+func (a *access) query(ctx context.Context, query string, args []any, each func(*sql.Rows) error) (err error) {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	db.reading.RLock()
-	defer db.reading.RUnlock()
-	if db.closed.Load() {
+	a.reading.RLock()
+	defer a.reading.RUnlock()
+	if a.closed.Load() {
 		return errClosed()
 	}
-	defer func() { err = db.wrap(err, "read") }()
-	db.stats.reads.Add(1)
-	st, err := db.stmts.get(db.life, query)
+	defer func() { err = a.wrap(err, "read") }()
+	a.stats.reads.Add(1)
+	st, err := a.stmts.get(a.life, query)
 	if err != nil {
 		return err
 	}
-	rows, err := st.QueryContext(db.life, args...)
+	rows, err := st.QueryContext(a.life, args...)
 	if err != nil {
 		return err
 	}
@@ -90,9 +96,9 @@ func (db *DB) query(ctx context.Context, query string, args []any, each func(*sq
 }
 
 // events runs a query that selects eventColumns and takes one portion of it.
-func (db *DB) events(ctx context.Context, query string, args ...any) (part []layout.Event, more bool, err error) {
+func (a *access) events(ctx context.Context, query string, args ...any) (part []layout.Event, more bool, err error) {
 	size := 0
-	err = db.query(ctx, query, args, func(rows *sql.Rows) error {
+	err = a.query(ctx, query, args, func(rows *sql.Rows) error {
 		var e layout.Event
 		if err := e.Scan(rows.Scan); err != nil {
 			return err
@@ -109,9 +115,9 @@ func (db *DB) events(ctx context.Context, query string, args ...any) (part []lay
 
 // Read yields a stream's facts after a sequence. Each is checked against the
 // hash chain, the first one against the fact before it.
-func (db *DB) Read(ctx context.Context, s belay.StreamID, after int64) iter.Seq2[event.Envelope, error] {
+func (l *factLog) Read(ctx context.Context, s belay.StreamID, after int64) iter.Seq2[event.Envelope, error] {
 	return func(yield func(event.Envelope, error) bool) {
-		r := reader{db: db, stream: s, after: max(after, 0)}
+		r := reader{db: l.access, stream: s, after: max(after, 0)}
 		for more := true; more; {
 			var part []layout.Event
 			var err error
@@ -122,7 +128,7 @@ func (db *DB) Read(ctx context.Context, s belay.StreamID, after int64) iter.Seq2
 			for i := range part {
 				e, err := r.check(ctx, &part[i])
 				if belay.CodeOf(err) == belay.CodeStoreDamaged {
-					if gone, goneErr := db.isGone(ctx, &part[i]); gone && goneErr == nil {
+					if gone, goneErr := l.isGone(ctx, &part[i]); gone && goneErr == nil {
 						err = store.ErrNotFound // its session is being deleted
 					}
 				}
@@ -136,7 +142,7 @@ func (db *DB) Read(ctx context.Context, s belay.StreamID, after int64) iter.Seq2
 
 // reader walks one stream.
 type reader struct {
-	db      *DB
+	db      *access
 	stream  belay.StreamID
 	session belay.SessionID
 	number  int64
@@ -190,25 +196,25 @@ func (r *reader) check(ctx context.Context, e *layout.Event) (event.Envelope, er
 }
 
 // Scan yields the facts of all streams after a position.
-func (db *DB) Scan(ctx context.Context, after store.Position) iter.Seq2[store.Record, error] {
+func (l *factLog) Scan(ctx context.Context, after store.Position) iter.Seq2[store.Record, error] {
 	return func(yield func(store.Record, error) bool) {
 		for more := true; more; {
 			var part []layout.Event
 			var err error
-			part, more, err = db.events(ctx, "SELECT "+layout.EventColumns+" FROM events WHERE pos>? ORDER BY pos LIMIT 512", int64(after))
+			part, more, err = l.events(ctx, "SELECT "+layout.EventColumns+" FROM events WHERE pos>? ORDER BY pos LIMIT 512", int64(after))
 			if err != nil {
 				yield(store.Record{}, err)
 				return
 			}
 			for i := range part {
 				if store.Position(part[i].Pos) <= after { // it would never end
-					yield(store.Record{}, outOfOrder(db.path))
+					yield(store.Record{}, outOfOrder(l.path))
 					return
 				}
 				after = store.Position(part[i].Pos)
-				rec, err := db.record(ctx, &part[i])
+				rec, err := l.record(ctx, &part[i])
 				if belay.CodeOf(err) == belay.CodeStoreDamaged {
-					if gone, goneErr := db.isGone(ctx, &part[i]); gone && goneErr == nil {
+					if gone, goneErr := l.isGone(ctx, &part[i]); gone && goneErr == nil {
 						continue // its session is being deleted
 					}
 				}
@@ -222,24 +228,24 @@ func (db *DB) Scan(ctx context.Context, after store.Position) iter.Seq2[store.Re
 
 func outOfOrder(where string) error { return store.Damaged(where, "rows are out of order") }
 
-func (db *DB) record(ctx context.Context, e *layout.Event) (rec store.Record, err error) {
+func (a *access) record(ctx context.Context, e *layout.Event) (rec store.Record, err error) {
 	rec.Position = store.Position(e.Pos)
-	if e.Row.Type, err = db.typeName(ctx, e.TypeNumber); err != nil {
+	if e.Row.Type, err = a.typeName(ctx, e.TypeNumber); err != nil {
 		return rec, err
 	}
-	n, err := db.streamName(ctx, e.Stream)
+	n, err := a.streamName(ctx, e.Stream)
 	if err != nil {
 		return rec, err
 	}
-	rec.Event, err = e.Row.Unpack(db.runtime, n.session, n.stream)
+	rec.Event, err = e.Row.Unpack(a.runtime, n.session, n.stream)
 	return rec, err
 }
 
 // Head is a stream's end.
-func (db *DB) Head(ctx context.Context, name belay.StreamID) (store.Head, error) {
+func (l *factLog) Head(ctx context.Context, name belay.StreamID) (store.Head, error) {
 	var s layout.Stream
 	found := false
-	err := db.query(ctx, "SELECT "+layout.StreamColumns+" FROM streams WHERE name=?", []any{string(name)}, func(rows *sql.Rows) error {
+	err := l.query(ctx, "SELECT "+layout.StreamColumns+" FROM streams WHERE name=?", []any{string(name)}, func(rows *sql.Rows) error {
 		found = true
 		return s.Scan(rows.Scan)
 	})
@@ -253,12 +259,19 @@ func (db *DB) Head(ctx context.Context, name belay.StreamID) (store.Head, error)
 }
 
 // End is the position of the last fact.
-func (db *DB) End(ctx context.Context) (end store.Position, err error) {
-	err = db.query(ctx, "SELECT max(coalesce((SELECT max(pos) FROM events),0), coalesce((SELECT max(pos) FROM tombstones),0))", nil, func(rows *sql.Rows) error {
+func (a *access) End(ctx context.Context) (end store.Position, err error) {
+	err = a.query(ctx, "SELECT max(coalesce((SELECT max(pos) FROM events),0), coalesce((SELECT max(pos) FROM tombstones),0))", nil, func(rows *sql.Rows) error {
 		var n sql.NullInt64
 		err := rows.Scan(&n)
 		end = store.Position(n.Int64)
 		return err
 	})
 	return end, err
+}
+
+// OnCommit makes the store tell of what it writes.
+func (l *factLog) OnCommit(told func(facts []store.Written)) {
+	if l.writer != nil {
+		l.writer.told = told
+	}
 }

@@ -29,14 +29,14 @@ func (n *names) init() {
 	n.types, n.streams = map[int64]string{}, map[int64]streamName{}
 }
 
-func (db *DB) typeName(ctx context.Context, number int64) (string, error) {
-	db.names.mu.Lock()
-	name, ok := db.names.types[number]
-	db.names.mu.Unlock()
+func (a *access) typeName(ctx context.Context, number int64) (string, error) {
+	a.names.mu.Lock()
+	name, ok := a.names.types[number]
+	a.names.mu.Unlock()
 	if ok {
 		return name, nil
 	}
-	err := db.query(ctx, "SELECT name FROM types WHERE id=?", []any{number}, func(rows *sql.Rows) error {
+	err := a.query(ctx, "SELECT name FROM types WHERE id=?", []any{number}, func(rows *sql.Rows) error {
 		ok = true
 		return rows.Scan(&name)
 	})
@@ -46,20 +46,20 @@ func (db *DB) typeName(ctx context.Context, number int64) (string, error) {
 	if !ok {
 		return "", store.Damaged("types/"+strconv.FormatInt(number, 10), "a fact's type has no name")
 	}
-	db.names.mu.Lock()
-	db.names.types[number] = name
-	db.names.mu.Unlock()
+	a.names.mu.Lock()
+	a.names.types[number] = name
+	a.names.mu.Unlock()
 	return name, nil
 }
 
-func (db *DB) streamName(ctx context.Context, number int64) (streamName, error) {
-	db.names.mu.Lock()
-	n, ok := db.names.streams[number]
-	db.names.mu.Unlock()
+func (a *access) streamName(ctx context.Context, number int64) (streamName, error) {
+	a.names.mu.Lock()
+	n, ok := a.names.streams[number]
+	a.names.mu.Unlock()
 	if ok {
 		return n, nil
 	}
-	err := db.query(ctx, "SELECT name, session FROM streams WHERE id=?", []any{number}, func(rows *sql.Rows) error {
+	err := a.query(ctx, "SELECT name, session FROM streams WHERE id=?", []any{number}, func(rows *sql.Rows) error {
 		ok = true
 		return rows.Scan(&n.stream, &n.session)
 	})
@@ -69,11 +69,11 @@ func (db *DB) streamName(ctx context.Context, number int64) (streamName, error) 
 	if !ok {
 		return n, store.Damaged("streams/"+strconv.FormatInt(number, 10), "a fact's stream has no row")
 	}
-	db.names.mu.Lock()
-	defer db.names.mu.Unlock()
-	if len(db.names.streams) >= rememberedStreams {
-		clear(db.names.streams)
+	a.names.mu.Lock()
+	defer a.names.mu.Unlock()
+	if len(a.names.streams) >= rememberedStreams {
+		clear(a.names.streams)
 	}
-	db.names.streams[number] = n
+	a.names.streams[number] = n
 	return n, nil
 }

@@ -36,14 +36,20 @@ func wantCode(t *testing.T, err error, want belay.Code) {
 }
 
 // sqlExec changes the database behind the store's back.
-func sqlExec(t *testing.T, db *DB, statement string, args ...any) {
+// placeOf is a store that isn't open.
+func placeOf(t *testing.T, dir string) *place {
+	path := layout.Path(dir)
+	return &place{o: Options{}.withDefaults(), path: path, tenant: filepath.Dir(path), life: t.Context()}
+}
+
+func sqlExec(t *testing.T, p *place, statement string, args ...any) {
 	t.Helper()
-	w, err := newWriter(db)
+	c, err := newConn(p)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer w.disconnect()
-	if err := w.exec(statement, args...); err != nil {
+	defer c.disconnect()
+	if err := c.exec(statement, args...); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -106,13 +112,12 @@ func TestAStoreIsMadeInPlaceWhereItCannotBeLinked(t *testing.T) {
 	if err := os.Remove(layout.Path(dir)); err != nil {
 		t.Fatal(err)
 	}
-	db = &DB{o: Options{}.withDefaults(), path: layout.Path(dir), tenant: filepath.Dir(layout.Path(dir)), life: t.Context()}
-	w, err := newWriter(db) // without create, as where links are refused
+	c, err := newConn(placeOf(t, dir)) // without create, as where links are refused
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer w.disconnect()
-	if err := w.migrate(); err != nil {
+	defer c.disconnect()
+	if err := c.migrate(); err != nil {
 		t.Fatal(err)
 	}
 	newWork(t, openStore(t, dir, Options{}), "a").append(t, openStore(t, dir, Options{}), "x")
@@ -122,7 +127,7 @@ func TestAStoreIsMadeInPlaceWhereItCannotBeLinked(t *testing.T) {
 func TestAStoreOfANewerProgramIsRefused(t *testing.T) {
 	dir := t.TempDir()
 	db := openStore(t, dir, Options{})
-	sqlExec(t, db, "PRAGMA user_version=2")
+	sqlExec(t, db.place, "PRAGMA user_version=2")
 	db.Close()
 	before, err := os.ReadFile(layout.Path(dir))
 	if err != nil {
@@ -140,7 +145,7 @@ func TestAStoreOfANewerProgramIsRefused(t *testing.T) {
 func TestAnotherProgramsDatabaseIsRefused(t *testing.T) {
 	dir := t.TempDir()
 	db := openStore(t, dir, Options{})
-	sqlExec(t, db, "PRAGMA user_version=0")
+	sqlExec(t, db.place, "PRAGMA user_version=0")
 	db.Close()
 	_, err := Open(t.Context(), dir, Options{})
 	wantCode(t, err, belay.CodeStoreDamaged)

@@ -10,6 +10,9 @@ import (
 	"github.com/belay-run/belay/internal/store/sqlite/layout"
 )
 
+// owners are the claims on sessions and workspaces, and the leases that hold them.
+type owners struct{ *access }
+
 // ownerRow is who owns a key: a session's id or, in the system session, a
 // stream's. An empty owner is nobody; the epoch stays.
 type ownerRow struct {
@@ -38,12 +41,12 @@ type claimOp struct {
 }
 
 // Claim makes o the owner of a session.
-func (db *DB) Claim(ctx context.Context, session belay.SessionID, o store.Owner, ttl time.Duration) (int64, error) {
+func (own *owners) Claim(ctx context.Context, session belay.SessionID, o store.Owner, ttl time.Duration) (int64, error) {
 	if session == "" || o.ID == "" {
 		return 0, belay.Errorf(belay.CodeInternal, "a claim without session or owner").At(string(session))
 	}
 	op := &claimOp{session: session, o: o, ttl: ttl}
-	if err := db.do(ctx, op); err != nil {
+	if err := own.do(ctx, op); err != nil {
 		return 0, err
 	}
 	return op.epoch, nil
@@ -66,7 +69,7 @@ func (c *claimOp) apply(w *writer) (refused, broken error) {
 		return &store.OwnedError{Session: c.session, Owner: old.o}, nil
 	}
 	c.epoch = old.o.Epoch + 1
-	defer w.known.setOwner(string(c.session), c.epoch)
+	defer w.setOwner(string(c.session), c.epoch)
 	return nil, w.exec("INSERT INTO owners (key, "+ownerColumns+", sum) VALUES (?,?,?,?,?,?,?,?,?) ON CONFLICT (key) DO UPDATE SET "+
 		"owner=excluded.owner, host=excluded.host, pid=excluded.pid, start=excluded.start, since=excluded.since, epoch=excluded.epoch, lease=excluded.lease, sum=excluded.sum",
 		string(c.session), c.o.ID, c.o.Host, c.o.PID, c.o.Start, store.Micros(now), c.epoch, store.Micros(now.Add(c.ttl)), layout.EpochSum(string(c.session), c.epoch))
@@ -80,8 +83,8 @@ type renewOp struct {
 }
 
 // Renew extends all leases of o in one transaction.
-func (db *DB) Renew(ctx context.Context, o store.Owner, ttl time.Duration) error {
-	return db.do(ctx, &renewOp{o, ttl})
+func (own *owners) Renew(ctx context.Context, o store.Owner, ttl time.Duration) error {
+	return own.do(ctx, &renewOp{o, ttl})
 }
 
 func (r *renewOp) apply(w *writer) (refused, broken error) {
@@ -94,14 +97,14 @@ type releaseOp struct {
 }
 
 // Release gives a session back. With an epoch of the past it does nothing.
-func (db *DB) Release(ctx context.Context, session belay.SessionID, epoch int64) error {
-	return db.do(ctx, &releaseOp{session, epoch})
+func (own *owners) Release(ctx context.Context, session belay.SessionID, epoch int64) error {
+	return own.do(ctx, &releaseOp{session, epoch})
 }
 
 func (r *releaseOp) apply(w *writer) (refused, broken error) {
-	delete(w.known.owners, string(r.session))
-	if claim, ok := w.known.claims[r.session]; ok && claim.epoch == r.epoch { // it ends with this; the row is no use any more
-		delete(w.known.claims, r.session)
+	delete(w.owned, string(r.session))
+	if claim, ok := w.writers[r.session]; ok && claim.epoch == r.epoch { // it ends with this; the row is no use any more
+		delete(w.writers, r.session)
 		if err := w.exec("DELETE FROM writers WHERE session=? AND epoch=?", string(r.session), r.epoch); err != nil {
 			return nil, err
 		}
@@ -129,11 +132,11 @@ func (releaseAll) apply(w *writer) (refused, broken error) {
 }
 
 // OwnerOf is the live owner of a session, or nil.
-func (db *DB) OwnerOf(ctx context.Context, session belay.SessionID) (*store.Owner, error) {
+func (own *owners) OwnerOf(ctx context.Context, session belay.SessionID) (*store.Owner, error) {
 	var r ownerRow
-	err := db.query(ctx, "SELECT "+ownerColumns+" FROM owners WHERE key=?", []any{string(session)},
+	err := own.query(ctx, "SELECT "+ownerColumns+" FROM owners WHERE key=?", []any{string(session)},
 		func(rows *sql.Rows) error { return rows.Scan(r.into()...) })
-	if err != nil || !r.live(db.o.Now(), db.o.Alive) {
+	if err != nil || !r.live(own.o.Now(), own.o.Alive) {
 		return nil, err
 	}
 	r.o.Since = store.FromMicros(r.since)

@@ -8,6 +8,7 @@ import (
 	"os"
 	"slices"
 	"strconv"
+	"sync"
 
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/internal/store/sqlite/hotcopy"
@@ -23,6 +24,21 @@ const (
 	asCopy                  // a copy made now, log included
 )
 
+// access is how the parts of a store read and write: the connections that read, with
+// what readers remember, and the writer.
+type access struct {
+	*place
+	readers *sql.DB
+	reading sync.RWMutex // held for reading while a query runs, for writing by Close
+	stmts   statements   // of readers
+	names   names
+	way     way           // to read without a writer
+	copy    *hotcopy.Copy // that is read; nil: the store itself
+
+	writer *writer // nil when opened read-only
+	why    error   // there is no writer; nil: nobody wanted one
+}
+
 // cannotWrite reports whether an error of opening says that only writing is impossible.
 func cannotWrite(err error) bool {
 	return slices.Contains([]belay.Code{belay.CodeStoreReadOnly, belay.CodeStoreFull}, belay.CodeOf(err))
@@ -32,90 +48,92 @@ func cannotWrite(err error) bool {
 // file beside the database that processes share. Where it can't make that, a
 // database without a log is read as it is, and one with a log from a copy: SQLite
 // has no other way to its committed frames that changes nothing.
-func (db *DB) openToRead() error {
-	if db.unwritable() {
-		db.way = asItIs
+func (a *access) openToRead() error {
+	if a.unwritable() {
+		a.way = asItIs
 	}
-	err := db.readVersion()
-	if err == nil || db.way == asItIs || !slices.Contains([]int{layout.CodeCantOpen, layout.CodeReadOnly, layout.CodeFull, layout.CodeIO}, layout.ResultCode(err)) {
+	err := a.readVersion()
+	if err == nil || a.way == asItIs || !slices.Contains([]int{layout.CodeCantOpen, layout.CodeReadOnly, layout.CodeFull, layout.CodeIO}, layout.ResultCode(err)) {
 		return err
 	}
-	if err := db.disconnectReaders(); err != nil {
+	if err := a.disconnectReaders(); err != nil {
 		return err
 	}
-	if db.way = asItIs; db.hasLog() {
-		if db.copy, err = hotcopy.New(db.life, db.path, ""); err != nil {
+	if a.way = asItIs; a.hasLog() {
+		if a.copy, err = hotcopy.New(a.life, a.path, ""); err != nil {
 			return err
 		}
-		db.way = asCopy
+		a.way = asCopy
 	}
-	return db.readVersion()
+	return a.readVersion()
 }
 
 // readVersion connects readers and refuses a store of a newer program.
-func (db *DB) readVersion() error {
-	if err := db.connectReaders(); err != nil {
+func (a *access) readVersion() error {
+	if err := a.connectReaders(); err != nil {
 		return err
 	}
-	version, err := db.version()
-	if newest := len(db.o.migrations); err == nil && version > newest {
-		err = db.newer(version, newest)
+	version, err := a.version()
+	if newest := len(a.o.migrations); err == nil && version > newest {
+		err = a.newer(version, newest)
 	}
 	return err
 }
 
-func (db *DB) connectReaders() error {
-	readers, err := sql.Open("sqlite", db.dsn("ro", url.Values{
-		"_pragma": {"busy_timeout(" + strconv.FormatInt(db.o.BusyTimeout.Milliseconds(), 10) + ")", "query_only(1)", "cache_size(-1024)"},
+func (a *access) connectReaders() error {
+	readers, err := sql.Open("sqlite", a.dsn(url.Values{
+		"_pragma": {"busy_timeout(" + strconv.FormatInt(a.o.BusyTimeout.Milliseconds(), 10) + ")", "query_only(1)", "cache_size(-1024)"},
 	}))
 	if err != nil {
-		return db.wrap(err, "open")
+		return a.wrap(err, "open")
 	}
-	readers.SetMaxOpenConns(db.o.Readers + 1) // one is the watcher's
-	readers.SetMaxIdleConns(db.o.Readers + 1)
-	db.readers, db.stmts.db = readers, readers
+	readers.SetMaxOpenConns(a.o.Readers + 1) // one is the watcher's
+	readers.SetMaxIdleConns(a.o.Readers + 1)
+	a.readers, a.stmts.db = readers, readers
 	return nil
 }
 
-func (db *DB) disconnectReaders() error {
-	if db.readers == nil {
+func (a *access) disconnectReaders() error {
+	if a.readers == nil {
 		return nil
 	}
-	db.stmts.close()
-	return db.wrap(db.readers.Close(), "close")
+	a.stmts.close()
+	return a.wrap(a.readers.Close(), "close")
 }
 
-// dsn names the database for the driver. The path is escaped as in a URL, so
-// that a question mark in a directory's name isn't read as the query.
-func (db *DB) dsn(mode string, query url.Values) string {
-	if query == nil {
-		query = url.Values{}
-	}
-	path := db.path
-	switch query.Set("mode", mode); {
-	case mode != "ro":
-	case db.way == asItIs:
+// dsn names the database for connections that read.
+func (a *access) dsn(query url.Values) string {
+	path := a.path
+	switch a.way {
+	case asItIs:
 		query.Set("immutable", "1")
-	case db.way == asCopy:
-		path = db.copy.Path
+	case asCopy:
+		path = a.copy.Path
 	}
+	return dsn(path, "ro", query)
+}
+
+// dsn names a database for the driver. The path is escaped as in a URL, so
+// that a question mark in a directory's name isn't read as the query.
+func dsn(path, mode string, query url.Values) string {
+	query.Set("mode", mode)
 	return (&url.URL{Scheme: "file", Path: path, RawQuery: query.Encode()}).String()
 }
 
 // unwritable reports whether nobody here can write beside the database and there is no log to read.
-func (db *DB) unwritable() bool { return writable(db.tenant) != nil && !db.hasLog() }
+func (p *place) unwritable() bool { return writable(p.tenant) != nil && !p.hasLog() }
 
-func (db *DB) hasLog() bool {
-	info, err := os.Stat(db.path + "-wal")
+func (p *place) hasLog() bool {
+	info, err := os.Stat(p.path + "-wal")
 	return err == nil && info.Size() > 0
 }
 
 // refusal is why a store that is open for reading takes no writes.
-func (db *DB) refusal() error {
-	if db.why != nil {
-		return db.why
+func (a *access) refusal() error {
+	if a.why != nil {
+		return a.why
 	}
-	return belay.Errorf(belay.CodeStoreReadOnly, "the store is open for reading only").At(db.path)
+	return belay.Errorf(belay.CodeStoreReadOnly, "the store is open for reading only").At(a.path)
 }
 
 // openOrRead opens a store, to read where it can't be written.

@@ -12,6 +12,12 @@ import (
 	"github.com/belay-run/belay/internal/store/sqlite/layout"
 )
 
+// collector finds out which contents something in the store names, and removes others.
+type collector struct {
+	*access
+	content *blobStore
+}
+
 // contents are candidates for removal. The value says that something names it.
 type contents map[[32]byte]bool
 
@@ -25,7 +31,7 @@ func (c contents) keep(d [32]byte) {
 }
 
 // namedByStreams is all content that streams name, and what that names.
-func (db *DB) namedByStreams(ctx context.Context, streams []int64) (contents, error) {
+func (gc *collector) namedByStreams(ctx context.Context, streams []int64) (contents, error) {
 	found := contents{}
 	for _, stream := range streams {
 		for _, query := range []string{
@@ -33,12 +39,12 @@ func (db *DB) namedByStreams(ctx context.Context, streams []int64) (contents, er
 			"SELECT seq, NULL, data FROM states WHERE stream=? AND seq>?",
 			"SELECT num, NULL, body FROM inbox WHERE stream=? AND num>? ORDER BY num LIMIT 512",
 		} {
-			if err := db.named(ctx, query, []any{stream}, nil, found.add); err != nil {
+			if err := gc.named(ctx, query, []any{stream}, nil, found.add); err != nil {
 				return nil, err
 			}
 		}
 	}
-	return found, db.followRefs(ctx, found, store.Named, func(d [32]byte, next func([32]byte)) {
+	return found, gc.followRefs(ctx, found, store.Named, func(d [32]byte, next func([32]byte)) {
 		if _, known := found[d]; !known {
 			found.add(d)
 			next(d)
@@ -49,7 +55,7 @@ func (db *DB) namedByStreams(ctx context.Context, streams []int64) (contents, er
 // named runs a query for a number, references and bytes in portions after a
 // number, which is its last argument, and hands over what they name. skip
 // leaves rows out by a second number, if there is one.
-func (db *DB) named(ctx context.Context, query string, args []any, skip map[int64]bool, each func([32]byte)) error {
+func (gc *collector) named(ctx context.Context, query string, args []any, skip map[int64]bool, each func([32]byte)) error {
 	var row store.Row
 	var refs, data sql.RawBytes
 	var number, stream int64
@@ -59,13 +65,13 @@ func (db *DB) named(ctx context.Context, query string, args []any, skip map[int6
 	}
 	for last, n := int64(-1), pageSize; n == pageSize; {
 		n = 0
-		err := db.query(ctx, query, append(args[:len(args):len(args)], last), func(rows *sql.Rows) error {
+		err := gc.query(ctx, query, append(args[:len(args):len(args)], last), func(rows *sql.Rows) error {
 			if err := rows.Scan(into...); err != nil {
 				return err
 			}
 			n++
 			if number <= last {
-				return outOfOrder(db.path)
+				return outOfOrder(gc.path)
 			}
 			if last = number; skip[stream] {
 				return nil
@@ -83,22 +89,22 @@ func (db *DB) named(ctx context.Context, query string, args []any, skip map[int6
 
 // followRefs looks into the documents among contents, and into what name
 // finds in them and hands to next, and so on.
-func (db *DB) followRefs(ctx context.Context, in contents, find finder, name func(d [32]byte, next func([32]byte))) error {
+func (gc *collector) followRefs(ctx context.Context, in contents, find finder, name func(d [32]byte, next func([32]byte))) error {
 	var queue [][32]byte
 	for d := range in {
 		queue = append(queue, d)
 	}
-	return db.follow(ctx, queue, find, name)
+	return gc.follow(ctx, queue, find, name)
 }
 
 // finder calls each with the digests that a text names.
 type finder func(text []byte, each func(digest [32]byte))
 
-func (db *DB) follow(ctx context.Context, queue [][32]byte, find finder, name func(d [32]byte, next func([32]byte))) error {
+func (gc *collector) follow(ctx context.Context, queue [][32]byte, find finder, name func(d [32]byte, next func([32]byte))) error {
 	for len(queue) > 0 {
 		d := queue[len(queue)-1]
 		queue = queue[:len(queue)-1]
-		text, err := db.document(ctx, d)
+		text, err := gc.document(ctx, d)
 		if err != nil {
 			return err
 		}
@@ -112,8 +118,8 @@ func (db *DB) follow(ctx context.Context, queue [][32]byte, find finder, name fu
 const mostDocument = 64 << 20
 
 // document is a content's bytes if it may name other content.
-func (db *DB) document(ctx context.Context, d [32]byte) (text []byte, err error) {
-	r, err := db.Open(ctx, store.DigestFrom(d[:]))
+func (gc *collector) document(ctx context.Context, d [32]byte) (text []byte, err error) {
+	r, err := gc.content.Open(ctx, store.DigestFrom(d[:]))
 	if errors.Is(err, store.ErrNotFound) || belay.CodeOf(err) == belay.CodeStoreDamaged {
 		return nil, nil
 	}
@@ -147,21 +153,21 @@ type seen struct {
 }
 
 // look notes where the store ends before it is looked through.
-func (db *DB) look(ctx context.Context) (s seen, err error) {
-	if s.gone, err = db.unfinished(ctx); err != nil {
+func (gc *collector) look(ctx context.Context) (s seen, err error) {
+	if s.gone, err = gc.unfinished(ctx); err != nil {
 		return s, err
 	}
-	if err := db.query(ctx, "SELECT coalesce(max(id),0) FROM blobs", nil, func(rows *sql.Rows) error { return rows.Scan(&s.content) }); err != nil {
+	if err := gc.query(ctx, "SELECT coalesce(max(id),0) FROM blobs", nil, func(rows *sql.Rows) error { return rows.Scan(&s.content) }); err != nil {
 		return s, err
 	}
-	end, err := db.End(ctx)
+	end, err := gc.End(ctx)
 	s.fact = int64(end)
 	return s, err
 }
 
 // markReachable finds the candidates that something else in the store names.
-func (db *DB) markReachable(ctx context.Context, c contents) (s seen, err error) {
-	if s, err = db.look(ctx); err != nil {
+func (gc *collector) markReachable(ctx context.Context, c contents) (s seen, err error) {
+	if s, err = gc.look(ctx); err != nil {
 		return s, err
 	}
 	for _, query := range []string{
@@ -170,17 +176,17 @@ func (db *DB) markReachable(ctx context.Context, c contents) (s seen, err error)
 		"SELECT num, NULL, body, stream FROM inbox WHERE num>? ORDER BY num LIMIT 512",
 		"SELECT rowid, NULL, data, -1 FROM view_rows WHERE rowid>? ORDER BY rowid LIMIT 512",
 	} {
-		if err := db.named(ctx, query, nil, s.gone, c.keep); err != nil {
+		if err := gc.named(ctx, query, nil, s.gone, c.keep); err != nil {
 			return s, err
 		}
 	}
-	return s, db.documents(ctx, c, store.Named)
+	return s, gc.documents(ctx, c, store.Named)
 }
 
 // documents keeps the candidates that documents name which stay: those that are
 // no candidates, and candidates that are kept.
-func (db *DB) documents(ctx context.Context, c contents, find finder) error {
-	if err := db.otherDocuments(ctx, c, find); err != nil {
+func (gc *collector) documents(ctx context.Context, c contents, find finder) error {
+	if err := gc.otherDocuments(ctx, c, find); err != nil {
 		return err
 	}
 	var queue [][32]byte
@@ -189,7 +195,7 @@ func (db *DB) documents(ctx context.Context, c contents, find finder) error {
 			queue = append(queue, d)
 		}
 	}
-	return db.follow(ctx, queue, find, func(d [32]byte, next func([32]byte)) {
+	return gc.follow(ctx, queue, find, func(d [32]byte, next func([32]byte)) {
 		if kept, ok := c[d]; ok && !kept {
 			c[d] = true
 			next(d)
@@ -198,17 +204,17 @@ func (db *DB) documents(ctx context.Context, c contents, find finder) error {
 }
 
 // otherDocuments looks into all documents that aren't candidates themselves.
-func (db *DB) otherDocuments(ctx context.Context, c contents, find finder) error {
+func (gc *collector) otherDocuments(ctx context.Context, c contents, find finder) error {
 	var digest, data sql.RawBytes
 	for last, n := int64(-1), pageSize; n == pageSize; {
 		n = 0
-		err := db.query(ctx, "SELECT id, digest, CASE WHEN substr(data,1,1) IN (x'7b', x'5b') THEN data END FROM blobs WHERE id>? ORDER BY id LIMIT 512", []any{last}, func(rows *sql.Rows) error {
+		err := gc.query(ctx, "SELECT id, digest, CASE WHEN substr(data,1,1) IN (x'7b', x'5b') THEN data END FROM blobs WHERE id>? ORDER BY id LIMIT 512", []any{last}, func(rows *sql.Rows) error {
 			before := last
 			if err := rows.Scan(&last, &digest, &data); err != nil {
 				return err
 			}
 			if n++; last <= before {
-				return outOfOrder(db.path)
+				return outOfOrder(gc.path)
 			}
 			if _, candidate := c[[32]byte(pad(digest))]; !candidate {
 				find(data, c.keep)
@@ -219,11 +225,11 @@ func (db *DB) otherDocuments(ctx context.Context, c contents, find finder) error
 			return err
 		}
 	}
-	return layout.EachContent(ctx, db.blobs, func(d [32]byte, path string) error {
+	return layout.EachContent(ctx, gc.blobs, func(d [32]byte, path string) error {
 		if _, candidate := c[d]; candidate {
 			return nil
 		}
-		text, err := db.document(ctx, d)
+		text, err := gc.document(ctx, d)
 		find(text, c.keep)
 		return err
 	})

@@ -24,18 +24,18 @@ const sweepContents = 100
 // dropContents removes the candidates that nothing names. Content that was put
 // a short while ago may be about to be named by whoever runs now: old leaves
 // all of it, otherwise it stays only while others run.
-func (db *DB) dropContents(ctx context.Context, c contents, old bool) (dropped, left int, err error) {
-	return db.dropUnless(ctx, c, old, db.markReachable)
+func (gc *collector) dropContents(ctx context.Context, c contents, old bool) (dropped, left int, err error) {
+	return gc.dropUnless(ctx, c, old, gc.markReachable)
 }
 
 // dropUnless removes the candidates that a census doesn't keep.
-func (db *DB) dropUnless(ctx context.Context, c contents, old bool, census func(context.Context, contents) (seen, error)) (dropped, left int, err error) {
+func (gc *collector) dropUnless(ctx context.Context, c contents, old bool, census func(context.Context, contents) (seen, error)) (dropped, left int, err error) {
 	if len(c) == 0 {
 		return 0, 0, nil
 	}
 	files := map[[32]byte]os.FileInfo{}
 	for d := range c {
-		if info, err := os.Stat(layout.ContentFile(db.blobs, store.DigestFrom(d[:]))); err == nil {
+		if info, err := os.Stat(layout.ContentFile(gc.blobs, store.DigestFrom(d[:]))); err == nil {
 			files[d] = info
 		}
 	}
@@ -49,14 +49,14 @@ func (db *DB) dropUnless(ctx context.Context, c contents, old bool, census func(
 			continue
 		}
 		if op.of = append(op.of, d); len(op.of) == sweepContents {
-			if err := db.do(ctx, op); err != nil {
+			if err := gc.do(ctx, op); err != nil {
 				return dropped, left, err
 			}
 			dropped, left, op.of = dropped+op.dropped, left+op.left, nil
 		}
 	}
 	if len(op.of) > 0 {
-		err = db.do(ctx, op)
+		err = gc.do(ctx, op)
 	}
 	return dropped + op.dropped, left + op.left, err
 }
@@ -118,7 +118,7 @@ func (o *sweepOp) since(w *writer, c contents) error {
 		{"SELECT NULL, body, stream FROM inbox", nil},
 		{"SELECT NULL, CASE WHEN substr(data,1,1) IN (x'7b', x'5b') THEN data END, -1 FROM blobs WHERE id>?", []any{o.content}},
 	} {
-		rows, err := w.conn.QueryContext(w.db.life, q.query, q.args...)
+		rows, err := w.rows(q.query, q.args...)
 		if err != nil {
 			return err
 		}
@@ -142,7 +142,7 @@ func (o *sweepOp) since(w *writer, c contents) error {
 
 // othersRun reports whether any session has a live owner.
 func (w *writer) othersRun() (bool, error) {
-	rows, err := w.conn.QueryContext(w.db.life, "SELECT "+ownerColumns+" FROM owners WHERE owner<>''")
+	rows, err := w.rows("SELECT " + ownerColumns + " FROM owners WHERE owner<>''")
 	if err != nil {
 		return false, err
 	}
@@ -196,16 +196,16 @@ func (o *sweepOp) drop(w *writer, d [32]byte, before time.Time) error {
 // removeFile removes a file if it is still the one that was looked at: whoever
 // puts the same content meanwhile replaces it. It is taken aside first, because
 // between a look and a removal it could be replaced too.
-func (db *DB) removeFile(path string, was os.FileInfo) (gone bool, err error) {
-	aside := filepath.Join(db.blobs, layout.Unfinished+rand.Text())
-	if err := db.o.FS.Rename(path, aside); err != nil {
+func (p *place) removeFile(path string, was os.FileInfo) (gone bool, err error) {
+	aside := filepath.Join(p.blobs, layout.Unfinished+rand.Text())
+	if err := p.o.FS.Rename(path, aside); err != nil {
 		if errors.Is(err, fs.ErrNotExist) {
 			return false, nil
 		}
 		return false, err
 	}
 	if now, err := os.Stat(aside); err != nil || !os.SameFile(was, now) {
-		return false, errors.Join(err, db.o.FS.Rename(aside, path))
+		return false, errors.Join(err, p.o.FS.Rename(aside, path))
 	}
-	return true, db.o.FS.Remove(aside)
+	return true, p.o.FS.Remove(aside)
 }

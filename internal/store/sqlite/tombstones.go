@@ -32,8 +32,8 @@ func (w *writer) buried(session belay.SessionID) (epoch int64, refused, broken e
 }
 
 // Tombstones lists deletions after a position.
-func (db *DB) Tombstones(ctx context.Context, after store.Position) (all []store.Tombstone, err error) {
-	graves, err := db.graves(ctx, "pos>?", int64(after))
+func (del *deletions) Tombstones(ctx context.Context, after store.Position) (all []store.Tombstone, err error) {
+	graves, err := del.graves(ctx, "pos>?", int64(after))
 	for _, g := range graves {
 		all = append(all, g.Tombstone)
 	}
@@ -41,8 +41,8 @@ func (db *DB) Tombstones(ctx context.Context, after store.Position) (all []store
 }
 
 // graves lists rows of the tombstones, in the order of their positions.
-func (db *DB) graves(ctx context.Context, where string, args ...any) (all []layout.Tombstone, err error) {
-	err = db.query(ctx, "SELECT "+layout.TombstoneColumns+" FROM tombstones WHERE "+where+" ORDER BY pos", args, func(rows *sql.Rows) error {
+func (a *access) graves(ctx context.Context, where string, args ...any) (all []layout.Tombstone, err error) {
+	err = a.query(ctx, "SELECT "+layout.TombstoneColumns+" FROM tombstones WHERE "+where+" ORDER BY pos", args, func(rows *sql.Rows) error {
 		var g layout.Tombstone
 		err := g.Scan(rows.Scan)
 		all = append(all, g)
@@ -56,8 +56,8 @@ func (db *DB) graves(ctx context.Context, where string, args ...any) (all []layo
 
 // isGone reports whether a fact that was read belongs to a deletion that continues,
 // or was over before its stream's name was looked up.
-func (db *DB) isGone(ctx context.Context, e *layout.Event) (gone bool, err error) {
-	unfinished, err := db.graves(ctx, "pending<>x''")
+func (a *access) isGone(ctx context.Context, e *layout.Event) (gone bool, err error) {
+	unfinished, err := a.graves(ctx, "pending<>x''")
 	if err != nil {
 		return false, err
 	}
@@ -67,7 +67,7 @@ func (db *DB) isGone(ctx context.Context, e *layout.Event) (gone bool, err error
 		}
 	}
 	gone = true
-	err = db.query(ctx, "SELECT hash FROM events WHERE pos=?", []any{e.Pos}, func(rows *sql.Rows) error {
+	err = a.query(ctx, "SELECT hash FROM events WHERE pos=?", []any{e.Pos}, func(rows *sql.Rows) error {
 		var hash []byte
 		err := rows.Scan(&hash)
 		gone = !bytes.Equal(hash, e.Hash)

@@ -95,7 +95,7 @@ func TestVerifySaysWhenItCannotCheck(t *testing.T) {
 	_, err = verify.Run(t.Context(), empty, verify.Options{}) // a directory in the file's place
 	wantCode(t, err, belay.CodeStoreFailed)
 	dir := whole(t)
-	sqlExec(t, &DB{o: Options{}.withDefaults(), path: layout.Path(dir), life: t.Context()}, "PRAGMA user_version=2")
+	sqlExec(t, placeOf(t, dir), "PRAGMA user_version=2")
 	_, err = verify.Run(t.Context(), dir, verify.Options{})
 	wantCode(t, err, belay.CodeStoreNewer)
 }
@@ -130,7 +130,7 @@ func TestVerifyNamesWhatWasChanged(t *testing.T) {
 		{"CREATE TABLE more (x)", "belay.db: schema", `table "more" isn't one`},
 	} {
 		dir := whole(t)
-		sqlExec(t, &DB{o: Options{}.withDefaults(), path: layout.Path(dir), life: t.Context()}, c.statement)
+		sqlExec(t, placeOf(t, dir), c.statement)
 		r := verified(t, dir)
 		if !slices.ContainsFunc(r.Problems, func(p hotcopy.Problem) bool { return p.Place == c.place && strings.Contains(p.What, c.what) }) {
 			t.Errorf("%s:\nwant %s: %s\ngot %q", c.statement, c.place, c.what, r.Problems)
@@ -140,7 +140,7 @@ func TestVerifyNamesWhatWasChanged(t *testing.T) {
 
 func TestVerifyOnlyWarnsOfWhatCanBeMadeAnew(t *testing.T) {
 	dir := whole(t)
-	db := &DB{o: Options{}.withDefaults(), path: layout.Path(dir), tenant: filepath.Dir(layout.Path(dir)), life: t.Context()}
+	db := placeOf(t, dir)
 	sqlExec(t, db, "UPDATE states SET data=x'00'")
 	db.leaveMark()
 	r := verified(t, dir)

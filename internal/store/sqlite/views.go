@@ -10,6 +10,12 @@ import (
 	"github.com/belay-run/belay/internal/store"
 )
 
+// viewStore keeps read models, in memory where they can't be written.
+type viewStore struct {
+	*access
+	kept keptViews
+}
+
 type viewOp struct {
 	view     string
 	from, to store.Position
@@ -62,22 +68,22 @@ func (v *viewOp) write(w *writer, id int64) (err error) {
 }
 
 // ViewPosition is how far a view is folded.
-func (db *DB) ViewPosition(ctx context.Context, view string) (at store.Position, err error) {
-	if v, err := db.keptOf(ctx, view); v != nil || err != nil {
+func (vs *viewStore) ViewPosition(ctx context.Context, view string) (at store.Position, err error) {
+	if v, err := vs.keptOf(ctx, view); v != nil || err != nil {
 		return v.position(), err
 	}
-	return db.savedPosition(ctx, view)
+	return vs.savedPosition(ctx, view)
 }
 
-func (db *DB) savedPosition(ctx context.Context, view string) (at store.Position, err error) {
-	err = db.query(ctx, "SELECT pos FROM views WHERE name=?", []any{view},
+func (vs *viewStore) savedPosition(ctx context.Context, view string) (at store.Position, err error) {
+	err = vs.query(ctx, "SELECT pos FROM views WHERE name=?", []any{view},
 		func(rows *sql.Rows) error { return rows.Scan(&at) })
 	return at, err
 }
 
 // ViewRow is one row of a view, or nil.
-func (db *DB) ViewRow(ctx context.Context, view, key string) (data []byte, err error) {
-	v, err := db.keptOf(ctx, view)
+func (vs *viewStore) ViewRow(ctx context.Context, view, key string) (data []byte, err error) {
+	v, err := vs.keptOf(ctx, view)
 	if err != nil {
 		return nil, err
 	}
@@ -86,7 +92,7 @@ func (db *DB) ViewRow(ctx context.Context, view, key string) (data []byte, err e
 			return data, nil
 		}
 	}
-	err = db.query(ctx, "SELECT r.data FROM views v JOIN view_rows r ON r.view=v.id WHERE v.name=? AND r.key=?", []any{view, key},
+	err = vs.query(ctx, "SELECT r.data FROM views v JOIN view_rows r ON r.view=v.id WHERE v.name=? AND r.key=?", []any{view, key},
 		func(rows *sql.Rows) error {
 			err := rows.Scan(&data)
 			data = notNil(data) // nil means that there is no row
@@ -101,24 +107,24 @@ type viewRow struct {
 }
 
 // ViewRows yields a view's rows in key order, read in portions.
-func (db *DB) ViewRows(ctx context.Context, view string) iter.Seq2[string, []byte] {
+func (vs *viewStore) ViewRows(ctx context.Context, view string) iter.Seq2[string, []byte] {
 	return func(yield func(string, []byte) bool) {
-		v, err := db.keptOf(ctx, view)
+		v, err := vs.keptOf(ctx, view)
 		switch {
 		case err != nil: // as below
 		case v == nil:
-			db.savedRows(ctx, view)(yield)
+			vs.savedRows(ctx, view)(yield)
 		default:
-			v.over(db.savedRows(ctx, view))(yield)
+			v.over(vs.savedRows(ctx, view))(yield)
 		}
 	}
 }
 
-func (db *DB) savedRows(ctx context.Context, view string) iter.Seq2[string, []byte] {
+func (vs *viewStore) savedRows(ctx context.Context, view string) iter.Seq2[string, []byte] {
 	return func(yield func(string, []byte) bool) {
 		for from := ""; ; {
 			var part []viewRow
-			err := db.query(ctx, "SELECT r.key, r.data FROM views v JOIN view_rows r ON r.view=v.id "+
+			err := vs.query(ctx, "SELECT r.key, r.data FROM views v JOIN view_rows r ON r.view=v.id "+
 				"WHERE v.name=? AND r.key>=? ORDER BY r.key LIMIT ?+0", []any{view, from, pageSize},
 				func(rows *sql.Rows) error {
 					var r viewRow

@@ -15,9 +15,9 @@ import (
 
 // Window yields facts of one session or stream. The streams of a session are
 // merged by position; of each only what is taken is read.
-func (db *DB) Window(ctx context.Context, w store.Window) iter.Seq2[store.Record, error] {
+func (l *factLog) Window(ctx context.Context, w store.Window) iter.Seq2[store.Record, error] {
 	return func(yield func(store.Record, error) bool) {
-		m := merge{db: db, newest: w.Newest, after: max(int64(w.After), 0)}
+		m := merge{db: l.access, newest: w.Newest, after: max(int64(w.After), 0)}
 		if err := m.start(ctx, w); err != nil {
 			yield(store.Record{}, err)
 			return
@@ -30,10 +30,10 @@ func (db *DB) Window(ctx context.Context, w store.Window) iter.Seq2[store.Record
 			}
 			var rec store.Record
 			if err == nil {
-				rec, err = db.record(ctx, row)
+				rec, err = l.record(ctx, row)
 			}
 			if row != nil && belay.CodeOf(err) == belay.CodeStoreDamaged {
-				if gone, goneErr := db.isGone(ctx, row); gone && goneErr == nil {
+				if gone, goneErr := l.isGone(ctx, row); gone && goneErr == nil {
 					continue // its session is being deleted
 				}
 			}
@@ -46,7 +46,7 @@ func (db *DB) Window(ctx context.Context, w store.Window) iter.Seq2[store.Record
 
 // merge walks several streams in the order of the log.
 type merge struct {
-	db      *DB
+	db      *access
 	newest  bool
 	after   int64
 	before  int64

@@ -110,7 +110,7 @@ func TestARefusedWriteDoesNotDisturbItsGroup(t *testing.T) {
 	}
 	group = append(group, &request{op: brokenOp{}, done: make(chan error, 1)})
 	db.writer.mu.Lock()
-	db.writer.queue = append(db.writer.queue, group...)
+	db.writer.waiting = append(db.writer.waiting, group...)
 	db.writer.mu.Unlock()
 	db.writer.signal()
 	if err := <-group[0].done; err != nil {
@@ -226,7 +226,7 @@ func TestAMarkedStoreThatIsDamagedIsNotWritten(t *testing.T) {
 		for range 3 {
 			w.append(t, db, "x")
 		}
-		sqlExec(t, db, statement)
+		sqlExec(t, db.place, statement)
 		db.leaveMark()
 		db.Close()
 		_, err := Open(t.Context(), dir, Options{})
@@ -242,7 +242,7 @@ func TestABusyStoreSaysSoAndCanBeTriedAgain(t *testing.T) {
 	dir := t.TempDir()
 	db := openStore(t, dir, Options{BusyTimeout: 20 * time.Millisecond})
 	w := newWork(t, db, "a")
-	other, err := newWriter(db)
+	other, err := newConn(db.place)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -321,7 +321,7 @@ func TestCloseCommitsWhatWasAccepted(t *testing.T) {
 func TestACallerThatLeavesDoesNotStopTheWrite(t *testing.T) {
 	db := openStore(t, t.TempDir(), Options{BusyTimeout: time.Minute})
 	w := newWork(t, db, "a")
-	other, err := newWriter(db)
+	other, err := newConn(db.place)
 	if err != nil {
 		t.Fatal(err)
 	}

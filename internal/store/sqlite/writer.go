@@ -2,16 +2,13 @@ package sqlite
 
 import (
 	"context"
-	"database/sql"
 	"database/sql/driver"
 	"errors"
-	"net/url"
 	"runtime"
 	"strconv"
 	"sync"
 	"time"
 
-	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/internal/store"
 	"github.com/belay-run/belay/internal/store/sqlite/layout"
 )
@@ -33,31 +30,33 @@ type request struct {
 	done chan error // holds one answer
 }
 
-// writer owns the connection that writes. Everything below failed belongs to its
-// goroutine, and to Open and Close before and after.
-type writer struct {
-	db   *DB
+// queue is what waits to be written.
+type queue struct {
 	wake chan struct{} // holds one: something is in the queue, or closing
 
 	mu      sync.Mutex
-	queue   []*request
+	waiting []*request
 	closing bool
 	failed  error // closed for writing until the store is opened again
+}
 
-	pool    *sql.DB
-	conn    *sql.Conn
-	stmts   map[string]*sql.Stmt
-	known   known
+// writer commits what is queued. Everything but the queue belongs to its goroutine,
+// and to Open and Close before and after.
+type writer struct {
+	queue
+	heads
+	small *pendingBlobs
+	watch *watch
+	told  func([]store.Written) // nil: nobody is
+
 	types   map[string]int64 // numbers of type names
 	fresh   []string         // names that this transaction added to types
 	claims  map[string]int64 // epochs of what was claimed through this store, for Close
-	buf     []byte
-	args    []any
-	putting []smallBlob     // that this transaction writes before its operations
-	grown   int             // bytes written since the log's size was last looked at
-	quiet   int             // groups since then
-	links   []link          // of the append that is written
-	written []store.Written // by the transaction that was just committed, for db.told
+	putting []smallBlob      // that this transaction writes before its operations
+	grown   int              // bytes written since the log's size was last looked at
+	quiet   int              // groups since then
+	links   []link           // of the append that is written
+	written []store.Written  // by the transaction that was just committed, for told
 }
 
 const (
@@ -69,33 +68,26 @@ const (
 	frameBytes    = 4096 + 24
 )
 
-func newWriter(db *DB) (*writer, error) {
-	pool, err := sql.Open("sqlite", db.dsn("rwc", url.Values{
-		"_pragma": {"busy_timeout(" + strconv.FormatInt(db.o.BusyTimeout.Milliseconds(), 10) + ")"},
-	}))
+func newWriter(p *place, small *pendingBlobs, watch *watch) (*writer, error) {
+	c, err := newConn(p)
 	if err != nil {
-		return nil, db.wrap(err, "open")
+		return nil, err
 	}
-	pool.SetMaxOpenConns(1)
-	conn, err := pool.Conn(db.life)
-	if err != nil {
-		return nil, errors.Join(db.wrap(err, "open"), pool.Close())
-	}
-	return &writer{db: db, wake: make(chan struct{}, 1), pool: pool, conn: conn,
-		stmts: map[string]*sql.Stmt{}, types: map[string]int64{}, claims: map[string]int64{}}, nil
+	return &writer{queue: queue{wake: make(chan struct{}, 1)}, heads: heads{conn: c}, small: small, watch: watch,
+		types: map[string]int64{}, claims: map[string]int64{}}, nil
 }
 
 // do queues a write and waits for its answer. When ctx ends first the write
 // may still be committed.
-func (db *DB) do(ctx context.Context, op operation) error {
+func (a *access) do(ctx context.Context, op operation) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	if db.writer == nil {
-		return db.refusal()
+	if a.writer == nil {
+		return a.refusal()
 	}
 	r := &request{op: op, done: make(chan error, 1)}
-	if err := db.writer.submit(r); err != nil {
+	if err := a.writer.submit(r); err != nil {
 		return err
 	}
 	select {
@@ -106,33 +98,33 @@ func (db *DB) do(ctx context.Context, op operation) error {
 	}
 }
 
-func (w *writer) submit(r *request) error {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if w.closing {
+func (q *queue) submit(r *request) error {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.closing {
 		return errClosed()
 	}
-	if w.failed != nil {
-		return w.failed
+	if q.failed != nil {
+		return q.failed
 	}
-	w.queue = append(w.queue, r)
-	w.signal()
+	q.waiting = append(q.waiting, r)
+	q.signal()
 	return nil
 }
 
-func (w *writer) signal() {
+func (q *queue) signal() {
 	select {
-	case w.wake <- struct{}{}:
+	case q.wake <- struct{}{}:
 	default:
 	}
 }
 
 // close lets the goroutine end after everything in the queue.
-func (w *writer) close() {
-	w.mu.Lock()
-	w.closing = true
-	w.mu.Unlock()
-	w.signal()
+func (q *queue) close() {
+	q.mu.Lock()
+	q.closing = true
+	q.mu.Unlock()
+	q.signal()
 }
 
 // run is the writer's goroutine.
@@ -157,7 +149,7 @@ func (w *writer) run() {
 func (w *writer) turn() (wrote, open bool) {
 	group, open := w.next()
 	if len(group) > 0 {
-		w.commit(group)
+		w.write(group, true)
 	}
 	if w.due() {
 		w.look()
@@ -166,21 +158,19 @@ func (w *writer) turn() (wrote, open bool) {
 }
 
 // next takes what is queued, up to a limit.
-func (w *writer) next() (group []*request, open bool) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	n := min(len(w.queue), groupLimit)
-	group, w.queue = w.queue[:n:n], w.queue[n:]
-	if len(w.queue) == 0 {
-		w.queue = nil // the array belongs to the group now
+func (q *queue) next() (group []*request, open bool) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	n := min(len(q.waiting), groupLimit)
+	group, q.waiting = q.waiting[:n:n], q.waiting[n:]
+	if len(q.waiting) == 0 {
+		q.waiting = nil // the array belongs to the group now
 	}
-	return group, !w.closing
+	return group, !q.closing
 }
 
-// commit writes a group, with what joins it meanwhile, and answers the callers.
-func (w *writer) commit(group []*request) { w.write(group, true) }
-
-// write is commit; open reports whether others may join.
+// write writes a group, with what joins it meanwhile if it is open to others, and
+// answers the callers.
 func (w *writer) write(group []*request, open bool) {
 	group, blobs, err := w.attempt(group, open)
 	if err != nil && len(group) > 1 && ownFault(err) {
@@ -192,14 +182,14 @@ func (w *writer) write(group []*request, open bool) {
 	if err != nil {
 		w.db.stats.failed.Add(1)
 		err = w.failure(err)
-		w.db.small.failed(err)
+		w.small.failed(err)
 		for _, r := range group {
 			r.done <- err
 		}
 		return
 	}
 	w.quiet++
-	w.db.small.committed(blobs)
+	w.small.committed(blobs)
 	w.db.stats.transactions.Add(1)
 	w.db.stats.largest.Store(max(w.db.stats.largest.Load(), int64(len(group))))
 	for _, r := range group {
@@ -208,11 +198,11 @@ func (w *writer) write(group []*request, open bool) {
 		}
 	}
 	if len(w.written) > 0 {
-		w.db.told(w.written)
+		w.told(w.written)
 		clear(w.written)
 		w.written = w.written[:0]
 	}
-	w.db.watch.notify()
+	w.watch.notify()
 	for _, r := range group {
 		r.done <- r.err
 	}
@@ -222,7 +212,7 @@ func (w *writer) write(group []*request, open bool) {
 // before, then the operations, then, if it is open to others, what joins them.
 // An error means that nothing was written.
 func (w *writer) attempt(group []*request, open bool) ([]*request, []smallBlob, error) {
-	blobs := w.db.small.waiting()
+	blobs := w.small.waiting()
 	if err := w.closedForWriting(); err != nil {
 		return group, blobs, err
 	}
@@ -260,7 +250,7 @@ func (w *writer) inside(group []*request, blobs []smallBlob) error {
 			return broken
 		}
 		if _, keeps := r.op.(keeper); !keeps {
-			w.known.forget()
+			w.forget()
 		}
 		r.err = refused
 	}
@@ -270,7 +260,7 @@ func (w *writer) inside(group []*request, blobs []smallBlob) error {
 // rollback forgets the transaction. SQLite may have done it by itself.
 func (w *writer) rollback() {
 	_ = w.exec("ROLLBACK")
-	w.known.forget()
+	w.forget()
 	for _, name := range w.fresh {
 		delete(w.types, name)
 	}
@@ -305,10 +295,10 @@ func (w *writer) failure(err error) error {
 	return wrapped
 }
 
-func (w *writer) closedForWriting() error {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return w.failed
+func (q *queue) closedForWriting() error {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return q.failed
 }
 
 // due reports whether the log may have grown so much that it should be looked at.
@@ -346,19 +336,11 @@ func (w *writer) truncate() {
 	_ = w.script("PRAGMA busy_timeout=" + strconv.FormatInt(w.db.o.BusyTimeout.Milliseconds(), 10))
 }
 
-// wal runs a checkpoint and returns the frames in the log and those of them
-// that are in the database.
-func (w *writer) wal(kind string) (frames, folded int64, err error) {
-	var busy int64
-	err = w.conn.QueryRowContext(w.db.life, "PRAGMA wal_checkpoint("+kind+")").Scan(&busy, &frames, &folded)
-	return frames, folded, err
-}
-
 // finish commits what Put left, gives claims back and closes the connection.
 // The goroutine has ended. A store that failed has told so already: Close adds
 // an error only when content is lost with it, and leases end by themselves.
 func (w *writer) finish() error {
-	blobs := w.db.small.waiting()
+	blobs := w.small.waiting()
 	err := w.closedForWriting()
 	if err == nil && len(blobs)+len(w.claims) > 0 {
 		if _, blobs, err = w.attempt([]*request{{op: releaseAll{}}}, false); err != nil {
@@ -371,95 +353,6 @@ func (w *writer) finish() error {
 		err = nil
 	}
 	return errors.Join(err, w.disconnect())
-}
-
-func (w *writer) disconnect() error {
-	for _, s := range w.stmts {
-		_ = s.Close()
-	}
-	err := errors.Join(w.conn.Close(), w.pool.Close())
-	return w.db.wrap(err, "close")
-}
-
-// exec runs a prepared statement.
-func (w *writer) exec(query string, args ...any) error {
-	_, err := w.execute(query, args)
-	return err
-}
-
-// insert runs a prepared INSERT and returns the new row's number.
-func (w *writer) insert(query string, args ...any) (int64, error) {
-	result, err := w.execute(query, args)
-	if err != nil {
-		return 0, err
-	}
-	return result.LastInsertId()
-}
-
-func (w *writer) execute(query string, args []any) (sql.Result, error) {
-	s, err := w.prepared(query)
-	if err != nil {
-		return nil, err
-	}
-	return s.ExecContext(w.db.life, args...)
-}
-
-// row reads the one row of a prepared query.
-func (w *writer) row(query string, args []any, into ...any) (found bool, err error) {
-	s, err := w.prepared(query)
-	if err != nil {
-		return false, err
-	}
-	err = s.QueryRowContext(w.db.life, args...).Scan(into...)
-	if errors.Is(err, sql.ErrNoRows) {
-		return false, nil
-	}
-	return err == nil, err
-}
-
-// checked reads the row of a name, whose scan refuses one that isn't what was written.
-func (w *writer) checked(query, name string, scan func(*sql.Row) error) (found bool, refused, broken error) {
-	s, err := w.prepared(query)
-	if err != nil {
-		return false, nil, err
-	}
-	switch err := scan(s.QueryRowContext(w.db.life, name)); {
-	case err == sql.ErrNoRows:
-		return false, nil, nil
-	case belay.CodeOf(err) == belay.CodeStoreDamaged:
-		return false, err, nil
-	case err != nil:
-		return false, nil, err
-	}
-	return true, nil, nil
-}
-
-// prepared is a statement that is prepared when it is first used.
-func (w *writer) prepared(query string) (*sql.Stmt, error) {
-	w.db.stats.statements.Add(1)
-	if s, ok := w.stmts[query]; ok {
-		return s, nil
-	}
-	s, err := w.conn.PrepareContext(w.db.life, query)
-	if err == nil {
-		w.stmts[query] = s
-	}
-	return s, err
-}
-
-// script runs statements that aren't worth preparing.
-func (w *writer) script(statements ...string) error {
-	for _, s := range statements {
-		if _, err := w.conn.ExecContext(w.db.life, s); err != nil {
-			return w.db.wrap(err, "prepare the store")
-		}
-	}
-	return nil
-}
-
-func (w *writer) number(query string) (n int, err error) {
-	err = w.conn.QueryRowContext(w.db.life, query).Scan(&n)
-	return n, w.db.wrap(err, "read the store's version")
 }
 
 func (w *writer) now() time.Time { return w.db.o.Now() }

@@ -39,8 +39,8 @@ type claimWriterOp struct {
 }
 
 // ClaimWriter makes a session a writer of a workspace.
-func (db *DB) ClaimWriter(ctx context.Context, session belay.SessionID, epoch int64, path string, shared bool) error {
-	return db.do(ctx, &claimWriterOp{session: session, epoch: epoch, path: path, shared: shared})
+func (own *owners) ClaimWriter(ctx context.Context, session belay.SessionID, epoch int64, path string, shared bool) error {
+	return own.do(ctx, &claimWriterOp{session: session, epoch: epoch, path: path, shared: shared})
 }
 
 func (c *claimWriterOp) apply(w *writer) (refused, broken error) {
@@ -72,7 +72,7 @@ func (c *claimWriterOp) write(w *writer) error {
 			return err
 		}
 	}
-	w.known.claims[c.session] = writerClaim{c.epoch, c.path}
+	w.writers[c.session] = writerClaim{c.epoch, c.path}
 	return w.exec("INSERT INTO writers (session, epoch, path) VALUES (?,?,?) ON CONFLICT (session) DO UPDATE SET epoch=excluded.epoch, path=excluded.path",
 		string(c.session), c.epoch, c.path)
 }
@@ -85,11 +85,11 @@ type writerClaim struct {
 }
 
 // readClaims makes the claims known, and reports whether it had to.
-func (w *writer) readClaims() (read bool, err error) {
-	if w.known.claims != nil {
+func (h *heads) readClaims() (read bool, err error) {
+	if h.writers != nil {
 		return false, nil
 	}
-	rows, err := w.conn.QueryContext(w.db.life, "SELECT session, epoch, path FROM writers")
+	rows, err := h.rows("SELECT session, epoch, path FROM writers")
 	if err != nil {
 		return false, err
 	}
@@ -106,7 +106,7 @@ func (w *writer) readClaims() (read bool, err error) {
 	if err := rows.Err(); err != nil {
 		return false, err
 	}
-	w.known.claims = claims
+	h.writers = claims
 	return true, nil
 }
 
@@ -114,21 +114,21 @@ func (w *writer) readClaims() (read bool, err error) {
 // of them by id.
 func (w *writer) vacant(c *claimWriterOp) (refused, broken error) {
 	var others []belay.SessionID
-	for session, claim := range w.known.claims {
+	for session, claim := range w.writers {
 		if session != c.session && store.Overlap(claim.path, c.path) {
 			others = append(others, session)
 		}
 	}
 	slices.Sort(others)
 	for _, session := range others {
-		claim := w.known.claims[session]
+		claim := w.writers[session]
 		r := writerRow{session: session, path: claim.path}
 		found, err := w.row("SELECT "+ownerColumns+" FROM owners WHERE key=?", []any{string(session)}, r.owner.into()...)
 		if err != nil {
 			return nil, err
 		}
 		if !found || r.owner.o.ID == "" || r.owner.o.Epoch != claim.epoch {
-			delete(w.known.claims, session) // it ended
+			delete(w.writers, session) // it ended
 			continue
 		}
 		if r.owner.live(w.now(), w.db.o.Alive) {
@@ -139,13 +139,13 @@ func (w *writer) vacant(c *claimWriterOp) (refused, broken error) {
 }
 
 // Writers lists who may change a workspace.
-func (db *DB) Writers(ctx context.Context, path string) (found []store.Writer, err error) {
-	err = db.query(ctx, writersQuery, nil, func(rows *sql.Rows) error {
+func (own *owners) Writers(ctx context.Context, path string) (found []store.Writer, err error) {
+	err = own.query(ctx, writersQuery, nil, func(rows *sql.Rows) error {
 		var r writerRow
 		if err := r.scan(rows); err != nil {
 			return err
 		}
-		if store.Overlap(r.path, path) && r.owner.live(db.o.Now(), db.o.Alive) {
+		if store.Overlap(r.path, path) && r.owner.live(own.o.Now(), own.o.Alive) {
 			found = append(found, r.writer())
 		}
 		return nil

@@ -13,7 +13,7 @@ import (
 const smallBlobMax = 32 << 10 // larger content is durable when Put returns
 
 // Put keeps content.
-func (s *Store) Put(ctx context.Context, content []byte, media string) (belay.Ref, error) {
+func (s *blobs) Put(ctx context.Context, content []byte, media string) (belay.Ref, error) {
 	ref := belay.Ref{Digest: belay.DigestOf(content), Size: int64(len(content)), Media: media}
 	if err := s.lock(ctx); err != nil {
 		return belay.Ref{}, err
@@ -31,7 +31,7 @@ func (s *Store) Put(ctx context.Context, content []byte, media string) (belay.Re
 }
 
 // Writer keeps content that comes in pieces.
-func (s *Store) Writer(ctx context.Context, media string) (store.BlobWriter, error) {
+func (s *blobs) Writer(ctx context.Context, media string) (store.BlobWriter, error) {
 	if err := s.lock(ctx); err != nil {
 		return nil, err
 	}
@@ -66,7 +66,7 @@ func (w *writer) Close() error {
 }
 
 // Get returns the whole content.
-func (s *Store) Get(ctx context.Context, d belay.Digest) ([]byte, error) {
+func (s *blobs) Get(ctx context.Context, d belay.Digest) ([]byte, error) {
 	if err := s.lock(ctx); err != nil {
 		return nil, err
 	}
@@ -85,7 +85,7 @@ func (s *Store) Get(ctx context.Context, d belay.Digest) ([]byte, error) {
 }
 
 // Open streams the content.
-func (s *Store) Open(ctx context.Context, d belay.Digest) (io.ReadCloser, error) {
+func (s *blobs) Open(ctx context.Context, d belay.Digest) (io.ReadCloser, error) {
 	b, err := s.Get(ctx, d)
 	if err != nil {
 		return nil, err

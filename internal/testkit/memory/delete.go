@@ -34,7 +34,7 @@ func (d *Data) buried(session belay.SessionID) (epoch int64, err error) {
 }
 
 // DeleteSession removes a session.
-func (s *Store) DeleteSession(ctx context.Context, session belay.SessionID, by string) (store.Deleted, error) {
+func (s *deletions) DeleteSession(ctx context.Context, session belay.SessionID, by string) (store.Deleted, error) {
 	if err := store.MayDelete(session); err != nil {
 		return store.Deleted{}, err
 	}
@@ -67,7 +67,7 @@ func (s *Store) DeleteSession(ctx context.Context, session belay.SessionID, by s
 }
 
 // bury writes the tombstone.
-func (s *Store) bury(session belay.SessionID, by string, gone map[*stream]bool) store.Tombstone {
+func (s *deletions) bury(session belay.SessionID, by string, gone map[*stream]bool) store.Tombstone {
 	t := &store.Tombstone{Session: session, Time: store.FromMicros(store.Micros(s.o.Now())), By: by}
 	if o := s.d.owners[session]; o != nil {
 		t.Epoch = o.Epoch
@@ -91,7 +91,7 @@ func (s *Store) bury(session belay.SessionID, by string, gone map[*stream]bool) 
 }
 
 // forget takes the streams out of everything but the contents.
-func (s *Store) forget(session belay.SessionID, gone map[*stream]bool) {
+func (s *deletions) forget(session belay.SessionID, gone map[*stream]bool) {
 	for i := range s.d.log {
 		if gone[s.d.log[i].stream] {
 			s.d.log[i] = position{}
@@ -113,7 +113,7 @@ func (s *Store) forget(session belay.SessionID, gone map[*stream]bool) {
 }
 
 // drop removes the contents that only the deleted streams name.
-func (s *Store) drop(gone map[*stream]bool) (dropped, left int) {
+func (s *deletions) drop(gone map[*stream]bool) (dropped, left int) {
 	theirs := map[belay.Digest]bool{}
 	for st := range gone {
 		s.d.namedBy(st, func(d belay.Digest) { theirs[d] = true })
@@ -148,9 +148,9 @@ func (s *Store) drop(gone map[*stream]bool) (dropped, left int) {
 }
 
 // othersRun reports whether another process may be about to name content.
-func (s *Store) othersRun() bool {
-	for _, o := range s.d.owners {
-		if s.live(o) {
+func (h *handle) othersRun() bool {
+	for _, o := range h.d.owners {
+		if h.live(o) {
 			return true
 		}
 	}
@@ -198,7 +198,7 @@ func names(b []byte, each func(belay.Digest)) {
 func document(b []byte) bool { return len(b) > 0 && bytes.IndexByte(store.DocumentStart, b[0]) >= 0 }
 
 // Tombstones lists deletions after a position.
-func (s *Store) Tombstones(ctx context.Context, after store.Position) ([]store.Tombstone, error) {
+func (s *deletions) Tombstones(ctx context.Context, after store.Position) ([]store.Tombstone, error) {
 	if err := s.lock(ctx); err != nil {
 		return nil, err
 	}

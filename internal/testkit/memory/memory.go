@@ -28,7 +28,7 @@ type Data struct {
 	commands map[belay.CommandID]string
 	owners   map[belay.SessionID]*owner
 	writers  map[belay.SessionID]changes
-	handles  map[string]*Store // by the id of an owner that claimed through it
+	handles  map[string]*handle // by the id of an owner that claimed through it
 	blobs    map[belay.Digest][]byte
 	views    map[string]*view
 	order    []*stream          // by creation
@@ -78,13 +78,30 @@ func New() *Data {
 	return &Data{
 		runtime: belay.RuntimeID(belay.NewID(belay.PrefixRuntime)),
 		streams: map[belay.StreamID]*stream{}, commands: map[belay.CommandID]string{},
-		owners: map[belay.SessionID]*owner{}, writers: map[belay.SessionID]changes{}, handles: map[string]*Store{},
+		owners: map[belay.SessionID]*owner{}, writers: map[belay.SessionID]changes{}, handles: map[string]*handle{},
 		blobs: map[belay.Digest][]byte{}, views: map[string]*view{}, changed: make(chan struct{}),
 	}
 }
 
-// Store is one process's handle on the data.
+// Store is the store as one process has it open.
 type Store struct {
+	*handle
+	owners
+	blobs
+	views
+	deletions
+}
+
+// The parts of a store, each of which works through the handle.
+type (
+	owners    struct{ *handle } // claims on sessions and workspaces
+	blobs     struct{ *handle } // content by digest
+	views     struct{ *handle } // read models
+	deletions struct{ *handle } // sessions that go, and what they leave
+)
+
+// handle is one process's access to the data, and what it would lose by dying.
+type handle struct {
 	d      *Data
 	o      Options
 	over   error                     // why the handle can't be used any more; guarded by d.mu
@@ -97,82 +114,82 @@ var _ store.Store = (*Store)(nil)
 
 // Open gives a handle.
 func (d *Data) Open(o Options) *Store {
-	s := &Store{d: d, o: o, small: map[belay.Digest][]byte{}, claims: map[belay.SessionID]int64{}}
-	if s.o.Now == nil {
-		s.o.Now = time.Now
+	h := &handle{d: d, o: o, small: map[belay.Digest][]byte{}, claims: map[belay.SessionID]int64{}}
+	if h.o.Now == nil {
+		h.o.Now = time.Now
 	}
-	if s.o.Alive == nil {
-		s.o.Alive = d.alive
+	if h.o.Alive == nil {
+		h.o.Alive = d.alive
 	}
-	if s.o.Hook == nil {
-		s.o.Hook = func(string) error { return nil }
+	if h.o.Hook == nil {
+		h.o.Hook = func(string) error { return nil }
 	}
-	return s
+	return &Store{h, owners{h}, blobs{h}, views{h}, deletions{h}}
 }
 
 // Open gives a handle on a store of its own.
 func Open(o Options) *Store { return New().Open(o) }
 
 // Data is what the handle is on, for the next process.
-func (s *Store) Data() *Data { return s.d }
+func (h *handle) Data() *Data { return h.d }
 
 // Kill ends the process behind the handle as a power failure would: what
 // wasn't durable is gone, what it owned stays owned by a dead process, and
 // every further call is an error.
-func (s *Store) Kill() {
-	s.d.mu.Lock()
-	defer s.d.mu.Unlock()
-	if s.over == nil {
-		s.over = belay.Errorf(belay.CodeStoreFailed, "the process is dead")
-		clear(s.small)
-		s.d.broadcast()
+func (h *handle) Kill() {
+	h.d.mu.Lock()
+	defer h.d.mu.Unlock()
+	if h.over == nil {
+		h.over = belay.Errorf(belay.CodeStoreFailed, "the process is dead")
+		clear(h.small)
+		h.d.broadcast()
 	}
 }
 
 // Close makes durable what was put and gives back what was claimed.
-func (s *Store) Close() error {
-	s.d.mu.Lock()
-	defer s.d.mu.Unlock()
-	if s.over != nil {
+func (h *handle) Close() error {
+	h.d.mu.Lock()
+	defer h.d.mu.Unlock()
+	if h.over != nil {
 		return nil
 	}
-	s.flush()
-	for session, epoch := range s.claims {
-		s.release(session, epoch)
+	h.flush()
+	for session, epoch := range h.claims {
+		h.release(session, epoch)
 	}
-	s.over = belay.Errorf(belay.CodeBadState, "the store is closed")
-	s.d.broadcast()
+	h.over = belay.Errorf(belay.CodeBadState, "the store is closed")
+	h.d.broadcast()
 	return nil
 }
 
 // Runtime is the store's id.
-func (s *Store) Runtime() belay.RuntimeID { return s.d.runtime }
+func (h *handle) Runtime() belay.RuntimeID { return h.d.runtime }
 
 // lock begins a call. Without an error the data is locked.
-func (s *Store) lock(ctx context.Context) error {
+func (h *handle) lock(ctx context.Context) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	s.d.mu.Lock()
-	if s.over != nil {
-		defer s.d.mu.Unlock()
-		return s.over
+	h.d.mu.Lock()
+	if h.over != nil {
+		defer h.d.mu.Unlock()
+		return h.over
 	}
 	return nil
 }
 
 // flush makes small content durable: every transaction begins with it.
-func (s *Store) flush() {
-	for d, b := range s.small {
-		s.d.blobs[d] = b
+func (h *handle) flush() {
+	for d, b := range h.small {
+		h.d.blobs[d] = b
 	}
-	clear(s.small)
+	clear(h.small)
 }
 
 // done ends a transaction.
-func (s *Store) done() {
-	s.flush()
-	s.d.broadcast()
+func (h *handle) done() {
+	h.flush()
+	h.d.broadcast()
 }
 
 func (d *Data) broadcast() {
@@ -181,13 +198,13 @@ func (d *Data) broadcast() {
 }
 
 // Changed returns a channel that is closed after the next commit.
-func (s *Store) Changed(ctx context.Context) <-chan struct{} {
-	s.d.mu.Lock()
-	defer s.d.mu.Unlock()
-	if s.over != nil || ctx.Err() != nil {
+func (h *handle) Changed(ctx context.Context) <-chan struct{} {
+	h.d.mu.Lock()
+	defer h.d.mu.Unlock()
+	if h.over != nil || ctx.Err() != nil {
 		ended := make(chan struct{})
 		close(ended)
 		return ended
 	}
-	return s.d.changed
+	return h.d.changed
 }

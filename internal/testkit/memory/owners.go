@@ -14,12 +14,12 @@ func (d *Data) alive(o store.Owner) bool {
 	return !ok || h.over == nil
 }
 
-func (s *Store) live(o *owner) bool {
-	return o != nil && o.ID != "" && o.lease.After(s.o.Now()) && s.o.Alive(o.Owner)
+func (h *handle) live(o *owner) bool {
+	return o != nil && o.ID != "" && o.lease.After(h.o.Now()) && h.o.Alive(o.Owner)
 }
 
 // Claim makes o the owner of a session.
-func (s *Store) Claim(ctx context.Context, session belay.SessionID, o store.Owner, ttl time.Duration) (int64, error) {
+func (s *owners) Claim(ctx context.Context, session belay.SessionID, o store.Owner, ttl time.Duration) (int64, error) {
 	if session == "" || o.ID == "" {
 		return 0, belay.Errorf(belay.CodeInternal, "a claim without session or owner").At(string(session))
 	}
@@ -45,16 +45,16 @@ func (s *Store) Claim(ctx context.Context, session belay.SessionID, o store.Owne
 }
 
 // own makes o the owner of a session for a time.
-func (s *Store) own(session belay.SessionID, o store.Owner, epoch int64, ttl time.Duration) {
-	now := s.o.Now()
+func (h *handle) own(session belay.SessionID, o store.Owner, epoch int64, ttl time.Duration) {
+	now := h.o.Now()
 	o.Epoch, o.Since = epoch, store.FromMicros(store.Micros(now))
-	s.d.owners[session] = &owner{o, now.Add(ttl)}
-	s.d.handles[o.ID] = s
-	s.claims[session] = epoch
+	h.d.owners[session] = &owner{o, now.Add(ttl)}
+	h.d.handles[o.ID] = h
+	h.claims[session] = epoch
 }
 
 // Renew extends all leases of o.
-func (s *Store) Renew(ctx context.Context, o store.Owner, ttl time.Duration) error {
+func (s *owners) Renew(ctx context.Context, o store.Owner, ttl time.Duration) error {
 	if err := s.lock(ctx); err != nil {
 		return err
 	}
@@ -69,7 +69,7 @@ func (s *Store) Renew(ctx context.Context, o store.Owner, ttl time.Duration) err
 }
 
 // Release gives a session back.
-func (s *Store) Release(ctx context.Context, session belay.SessionID, epoch int64) error {
+func (s *owners) Release(ctx context.Context, session belay.SessionID, epoch int64) error {
 	if err := s.lock(ctx); err != nil {
 		return err
 	}
@@ -79,17 +79,17 @@ func (s *Store) Release(ctx context.Context, session belay.SessionID, epoch int6
 	return nil
 }
 
-func (s *Store) release(session belay.SessionID, epoch int64) {
-	if o := s.d.owners[session]; o != nil && o.Epoch == epoch {
+func (h *handle) release(session belay.SessionID, epoch int64) {
+	if o := h.d.owners[session]; o != nil && o.Epoch == epoch {
 		o.Owner = store.Owner{Epoch: epoch}
 	}
-	if s.claims[session] == epoch {
-		delete(s.claims, session)
+	if h.claims[session] == epoch {
+		delete(h.claims, session)
 	}
 }
 
 // OwnerOf is the live owner of a session, or nil.
-func (s *Store) OwnerOf(ctx context.Context, session belay.SessionID) (*store.Owner, error) {
+func (s *owners) OwnerOf(ctx context.Context, session belay.SessionID) (*store.Owner, error) {
 	if err := s.lock(ctx); err != nil {
 		return nil, err
 	}

@@ -10,7 +10,7 @@ import (
 )
 
 // ViewPosition is how far a view is folded.
-func (s *Store) ViewPosition(ctx context.Context, name string) (store.Position, error) {
+func (s *views) ViewPosition(ctx context.Context, name string) (store.Position, error) {
 	if err := s.lock(ctx); err != nil {
 		return 0, err
 	}
@@ -22,7 +22,7 @@ func (s *Store) ViewPosition(ctx context.Context, name string) (store.Position, 
 }
 
 // SaveView moves a view and writes its rows together.
-func (s *Store) SaveView(ctx context.Context, name string, from, to store.Position, rows map[string][]byte) error {
+func (s *views) SaveView(ctx context.Context, name string, from, to store.Position, rows map[string][]byte) error {
 	if err := s.lock(ctx); err != nil {
 		return err
 	}
@@ -52,7 +52,7 @@ func (s *Store) SaveView(ctx context.Context, name string, from, to store.Positi
 }
 
 // ViewRow is one row of a view, or nil.
-func (s *Store) ViewRow(ctx context.Context, name, key string) ([]byte, error) {
+func (s *views) ViewRow(ctx context.Context, name, key string) ([]byte, error) {
 	if err := s.lock(ctx); err != nil {
 		return nil, err
 	}
@@ -64,7 +64,7 @@ func (s *Store) ViewRow(ctx context.Context, name, key string) ([]byte, error) {
 }
 
 // ViewRows yields a view's rows in key order.
-func (s *Store) ViewRows(ctx context.Context, name string) iter.Seq2[string, []byte] {
+func (s *views) ViewRows(ctx context.Context, name string) iter.Seq2[string, []byte] {
 	return func(yield func(string, []byte) bool) {
 		if s.lock(ctx) != nil {
 			return

@@ -16,7 +16,7 @@ type changes struct {
 }
 
 // ClaimWriter makes a session a writer of a workspace.
-func (s *Store) ClaimWriter(ctx context.Context, session belay.SessionID, epoch int64, path string, shared bool) error {
+func (s *owners) ClaimWriter(ctx context.Context, session belay.SessionID, epoch int64, path string, shared bool) error {
 	if err := s.lock(ctx); err != nil {
 		return err
 	}
@@ -33,11 +33,11 @@ func (s *Store) ClaimWriter(ctx context.Context, session belay.SessionID, epoch 
 }
 
 // vacant refuses a claim on a workspace that another session writes.
-func (s *Store) vacant(session belay.SessionID, path string, shared bool) error {
+func (h *handle) vacant(session belay.SessionID, path string, shared bool) error {
 	if shared {
 		return nil
 	}
-	for _, w := range s.writers(path) {
+	for _, w := range h.writers(path) {
 		if w.Session != session {
 			return &store.WriterError{Writer: w}
 		}
@@ -46,7 +46,7 @@ func (s *Store) vacant(session belay.SessionID, path string, shared bool) error 
 }
 
 // Writers lists who may change a workspace.
-func (s *Store) Writers(ctx context.Context, path string) ([]store.Writer, error) {
+func (s *owners) Writers(ctx context.Context, path string) ([]store.Writer, error) {
 	if err := s.lock(ctx); err != nil {
 		return nil, err
 	}
@@ -54,9 +54,9 @@ func (s *Store) Writers(ctx context.Context, path string) ([]store.Writer, error
 	return s.writers(path), nil
 }
 
-func (s *Store) writers(path string) (found []store.Writer) {
-	for session, w := range s.d.writers {
-		if o := s.d.owners[session]; s.live(o) && o.Epoch == w.epoch && store.Overlap(w.path, path) {
+func (h *handle) writers(path string) (found []store.Writer) {
+	for session, w := range h.d.writers {
+		if o := h.d.owners[session]; h.live(o) && o.Epoch == w.epoch && store.Overlap(w.path, path) {
 			found = append(found, store.Writer{Session: session, Path: w.path, Owner: o.Owner})
 		}
 	}

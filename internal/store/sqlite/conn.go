@@ -1,0 +1,160 @@
+package sqlite
+
+import (
+	"cmp"
+	"database/sql"
+	"errors"
+	"net/url"
+	"strconv"
+
+	"github.com/belay-run/belay"
+)
+
+// conn is a connection that writes, with the statements that were prepared on it.
+type conn struct {
+	db    *place
+	pool  *sql.DB
+	raw   *sql.Conn
+	stmts map[string]*sql.Stmt
+	args  []any  // room for the parameters of a statement
+	buf   []byte // room for what a checksum or a hash covers
+}
+
+func newConn(p *place) (*conn, error) {
+	pool, err := sql.Open("sqlite", dsn(p.path, "rwc", url.Values{
+		"_pragma": {"busy_timeout(" + strconv.FormatInt(p.o.BusyTimeout.Milliseconds(), 10) + ")"},
+	}))
+	if err != nil {
+		return nil, p.wrap(err, "open")
+	}
+	pool.SetMaxOpenConns(1)
+	raw, err := pool.Conn(p.life)
+	if err != nil {
+		return nil, errors.Join(p.wrap(err, "open"), pool.Close())
+	}
+	return &conn{db: p, pool: pool, raw: raw, stmts: map[string]*sql.Stmt{}}, nil
+}
+
+// rows runs a query that isn't worth preparing.
+func (c *conn) rows(query string, args ...any) (*sql.Rows, error) {
+	return c.raw.QueryContext(c.db.life, query, args...)
+}
+
+// thoroughly runs a statement that leaves nothing of what it deletes in the file.
+func (c *conn) thoroughly(query string, args ...any) error {
+	if err := c.exec(secureDeleteOn); err != nil {
+		return err
+	}
+	err := c.exec(query, args...)
+	return cmp.Or(err, c.exec(secureDeleteFast))
+}
+
+// count runs a statement and tells how many rows it changed.
+func (c *conn) count(query string, args ...any) (int64, error) {
+	s, err := c.prepared(query)
+	if err != nil {
+		return 0, err
+	}
+	result, err := s.ExecContext(c.db.life, args...)
+	if err != nil {
+		return 0, err
+	}
+	return result.RowsAffected()
+}
+
+// wal runs a checkpoint and returns the frames in the log and those of them
+// that are in the database.
+func (c *conn) wal(kind string) (frames, folded int64, err error) {
+	var busy int64
+	err = c.raw.QueryRowContext(c.db.life, "PRAGMA wal_checkpoint("+kind+")").Scan(&busy, &frames, &folded)
+	return frames, folded, err
+}
+
+func (c *conn) disconnect() error {
+	for _, s := range c.stmts {
+		_ = s.Close()
+	}
+	err := errors.Join(c.raw.Close(), c.pool.Close())
+	return c.db.wrap(err, "close")
+}
+
+// exec runs a prepared statement.
+func (c *conn) exec(query string, args ...any) error {
+	_, err := c.execute(query, args)
+	return err
+}
+
+// insert runs a prepared INSERT and returns the new row's number.
+func (c *conn) insert(query string, args ...any) (int64, error) {
+	result, err := c.execute(query, args)
+	if err != nil {
+		return 0, err
+	}
+	return result.LastInsertId()
+}
+
+func (c *conn) execute(query string, args []any) (sql.Result, error) {
+	s, err := c.prepared(query)
+	if err != nil {
+		return nil, err
+	}
+	return s.ExecContext(c.db.life, args...)
+}
+
+// row reads the one row of a prepared query.
+func (c *conn) row(query string, args []any, into ...any) (found bool, err error) {
+	s, err := c.prepared(query)
+	if err != nil {
+		return false, err
+	}
+	err = s.QueryRowContext(c.db.life, args...).Scan(into...)
+	if errors.Is(err, sql.ErrNoRows) {
+		return false, nil
+	}
+	return err == nil, err
+}
+
+// checked reads the row of a name, whose scan refuses one that isn't what was written.
+func (c *conn) checked(query, name string, scan func(*sql.Row) error) (found bool, refused, broken error) {
+	s, err := c.prepared(query)
+	if err != nil {
+		return false, nil, err
+	}
+	switch err := scan(s.QueryRowContext(c.db.life, name)); {
+	case err == sql.ErrNoRows:
+		return false, nil, nil
+	case belay.CodeOf(err) == belay.CodeStoreDamaged:
+		return false, err, nil
+	case err != nil:
+		return false, nil, err
+	}
+	return true, nil, nil
+}
+
+// prepared is a statement that is prepared when it is first used.
+func (c *conn) prepared(query string) (*sql.Stmt, error) {
+	c.db.stats.statements.Add(1)
+	if s, ok := c.stmts[query]; ok {
+		return s, nil
+	}
+	s, err := c.raw.PrepareContext(c.db.life, query)
+	if err == nil {
+		c.stmts[query] = s
+	}
+	return s, err
+}
+
+// script runs statements that aren't worth preparing.
+func (c *conn) script(statements ...string) error {
+	for _, s := range statements {
+		if _, err := c.raw.ExecContext(c.db.life, s); err != nil {
+			return c.db.wrap(err, "prepare the store")
+		}
+	}
+	return nil
+}
+
+func (c *conn) number(query string) (n int, err error) {
+	err = c.raw.QueryRowContext(c.db.life, query).Scan(&n)
+	return n, c.db.wrap(err, "read the store's version")
+}
