@@ -48,6 +48,9 @@ type Result struct {
 	Writer   *OtherWriter    `json:"writer,omitempty"` // of an answer that allows a call: another session writes in the workspace, so the call won't
 }
 
+// result is what answers have in common, also those that embed it.
+func (r *Result) result() *Result { return r }
+
 // Words of Result.Status.
 const (
 	Done     = "done"
@@ -117,8 +120,8 @@ func (cmd *Command) Do(ctx context.Context, c *Call, body []byte) (out any, err 
 		return out, nil
 	}
 	d := Outcome{Code: codeOf(err), Reads: !cmd.Mutates}
-	if r, ok := out.(*Result); ok && err == nil {
-		d.Request, d.Session = r.Command, r.Session
+	if r, ok := out.(interface{ result() *Result }); ok && err == nil {
+		d.Request, d.Session = r.result().Command, r.result().Session
 	}
 	if rerr := c.Recorder.Done(ctx, c, d); rerr != nil && err == nil {
 		return nil, rerr // it is done, and repeated it answers the same

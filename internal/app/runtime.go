@@ -119,6 +119,9 @@ type Workspaces interface {
 	Explain(ctx context.Context, workspace string, s belay.Settings, q Question) (simulate.Explanation, []string, error)
 	// Root is where claims of a workspace are made: its repository, or itself.
 	Root(workspace string) string
+	// RemoveWorktree takes a session's worktree away and reports whether its branch
+	// stays. One with changes that are in no commit is refused, unless force.
+	RemoveWorktree(ctx context.Context, t belay.Worktree, force bool) (branchKept bool, err error)
 	// Clean takes registered secrets out of a text.
 	Clean(text string) string
 }

@@ -31,11 +31,12 @@ const (
 	Read   Scope = "read"   // look at sessions, facts and settings
 	Work   Scope = "work"   // give work, steer it, change it
 	Answer Scope = "answer" // decide what an agent may do
+	Own    Scope = "own"    // delete sessions and bring in others
 	Admin  Scope = "admin"  // what is about the process, and so about all tenants
 )
 
 // Scopes lists the scopes.
-var Scopes = []Scope{Read, Work, Answer, Admin}
+var Scopes = []Scope{Read, Work, Answer, Own, Admin}
 
 // May reports whether a role has a scope.
 func (r Role) May(s Scope) bool {
@@ -46,7 +47,7 @@ func (r Role) May(s Scope) bool {
 		return r == Owner || r == Operator
 	case Answer:
 		return r == Owner || r == Approver
-	case Admin:
+	case Own, Admin:
 		return r == Owner
 	}
 	return false

@@ -8,7 +8,7 @@ import (
 
 func TestARoleMayWhatItsLineSays(t *testing.T) {
 	table := map[Role][]Scope{
-		Owner:    {Read, Work, Answer, Admin},
+		Owner:    {Read, Work, Answer, Own, Admin},
 		Operator: {Read, Work},
 		Approver: {Read, Answer},
 		Viewer:   {Read},

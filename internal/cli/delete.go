@@ -3,14 +3,12 @@ package cli
 import (
 	"bufio"
 	"context"
-	"errors"
 	"fmt"
 	"strings"
 	"time"
 
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/internal/app/sessions"
-	"github.com/belay-run/belay/internal/audit"
 	"github.com/belay-run/belay/internal/cli/term"
 	"github.com/belay-run/belay/internal/store"
 	"github.com/belay-run/belay/internal/view"
@@ -35,7 +33,7 @@ type deleted struct {
 func (c *deleteCmd) read(ctx context.Context, a *app, st store.Store) (int, error) {
 	var all []view.Session
 	for _, name := range c.ID {
-		s, err := deletable(ctx, st, name)
+		s, _, err := sessions.FindDeletable(ctx, st, name)
 		if err != nil {
 			return 0, err
 		}
@@ -47,42 +45,15 @@ func (c *deleteCmd) read(ctx context.Context, a *app, st store.Store) (int, erro
 			return belay.ExitCancelled, err
 		}
 	}
+	r := a.reads(st)
 	for _, s := range all {
-		if err := a.deleteWorktree(ctx, st, s); err != nil {
-			return 0, err
-		}
-		d, err := st.DeleteSession(ctx, s.ID, a.principal())
-		if errors.Is(err, store.ErrNotFound) {
-			err = belay.Errorf(belay.CodeNotFound, "no session %s in this store", s.ID).WithHint("belay sessions list --all")
-		}
+		d, err := sessions.Delete(ctx, r.call("delete_session"), &sessions.DeleteSession{Session: s.ID})
 		if err != nil {
 			return 0, err
 		}
 		a.printDeleted(d)
-		if err := audit.Deletions(ctx, st, store.ThisProcess(), []store.Tombstone{d.Tombstone}); err != nil {
-			return 0, err
-		}
 	}
-	return belay.ExitOK, view.Catchup(ctx, st)
-}
-
-// deletable finds a session, also one whose deletion was cut short: that is in
-// no list any more.
-func deletable(ctx context.Context, st store.Store, name string) (view.Session, error) {
-	s, err := sessions.Find(ctx, st, name)
-	if err == nil || belay.CodeOf(err) != belay.CodeNotFound {
-		return s, err
-	}
-	gone, terr := st.Tombstones(ctx, 0)
-	if terr != nil {
-		return s, terr
-	}
-	for _, t := range gone {
-		if string(t.Session) == name {
-			return view.Session{ID: t.Session}, nil
-		}
-	}
-	return s, err
+	return belay.ExitOK, nil
 }
 
 // confirmDelete asks the person at the terminal; without one it is an error.
@@ -104,7 +75,7 @@ func (a *app) confirmDelete(all []view.Session) (bool, error) {
 	return word == "y" || word == "yes", nil
 }
 
-func (a *app) printDeleted(d store.Deleted) {
+func (a *app) printDeleted(d *sessions.SessionDeleted) {
 	if a.JSON {
 		a.PrintJSON(deleted{d.Session, "deleted", d.Time, d.By, d.Facts, d.Contents, d.Left})
 		return

@@ -5,10 +5,8 @@ import (
 	"fmt"
 
 	"github.com/belay-run/belay"
-	usecase "github.com/belay-run/belay/internal/app"
+	"github.com/belay-run/belay/internal/app/sessions"
 	"github.com/belay-run/belay/internal/cli/term"
-	"github.com/belay-run/belay/internal/effect/history"
-	"github.com/belay-run/belay/internal/store"
 )
 
 type forkCmd struct {
@@ -31,70 +29,23 @@ func (c *forkCmd) order(ctx context.Context, a *app, r *runtime) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	s, err := usecase.StateOf(ctx, r.Store, id)
+	f, err := sessions.Fork(ctx, r.call("fork_session"), &sessions.ForkSession{Session: id, Turn: c.Turn, Title: term.Short(c.Title, 80)})
 	if err != nil {
 		return 0, err
 	}
-	past, err := pastOf(ctx, r.Store, id, s.Threads)
-	if err != nil {
-		return 0, err
-	}
-	turn, err := c.turn(past)
-	if err != nil {
-		return 0, err
-	}
-	begin, err := past.Fork(ctx, turn)
-	if err != nil {
-		return 0, err
-	}
-	f := forked{Session: belay.SessionID(belay.NewID(belay.PrefixSession)), Thread: belay.ThreadID(belay.NewID(belay.PrefixThread)),
-		From: *begin.ForkedFrom, Turns: turn.Number, Title: term.Short(c.Title, 80)}
-	if c.Title == "" {
-		f.Title = term.Short(s.Title, 73) + " (fork)"
-	}
-	create := belay.CreateSession{Workspace: s.Workspace, Title: string(r.scrub([]byte(f.Title))), Settings: s.Settings, Thread: f.Thread, Begin: &begin}
-	if _, err := r.Engine.Submit(ctx, a.order(f.Session, f.Session.Stream(), create)); err != nil {
-		return 0, err
-	}
-	a.tellFork(f, past)
+	a.tellFork(f)
 	return belay.ExitOK, nil
 }
 
-// turn is the turn to fork at.
-func (c *forkCmd) turn(past *history.Past) (history.PastTurn, error) {
-	if c.Turn != "" {
-		return past.Find(c.Turn)
-	}
-	last := past.Last()
-	if last.ID == "" {
-		return last, belay.Errorf(belay.CodeBadState, "none of its turns has ended").At(string(past.Session)).
-			WithHint("belay fork %s --turn 1 takes the steps of the running turn that have ended", past.Session)
-	}
-	return last, nil
-}
-
-// pastOf is the history of a session's newest thread.
-func pastOf(ctx context.Context, st store.Store, id belay.SessionID, threads []belay.ThreadID) (*history.Past, error) {
-	none := belay.Errorf(belay.CodeBadState, "it has no turn yet").At(string(id)).WithHint("belay sessions resume %s", id)
-	if len(threads) == 0 {
-		return nil, none
-	}
-	p, err := history.ReadPast(ctx, st, threads[len(threads)-1])
-	if err == nil && p.Seq == 0 {
-		return nil, none
-	}
-	return p, err
-}
-
-func (a *app) tellFork(f forked, past *history.Past) {
+func (a *app) tellFork(f *sessions.SessionForked) {
 	if a.JSON {
-		a.PrintJSON(f)
+		a.PrintJSON(forked{f.Session, f.Thread, f.From, f.Turns, f.Title})
 		return
 	}
 	from := "before its first turn"
 	if f.Turns > 0 {
-		from = fmt.Sprintf("after turn %d of %d", f.Turns, len(past.Turns))
+		from = fmt.Sprintf("after turn %d of %d", f.Turns, f.Of)
 	}
-	fmt.Fprintf(a.Out, "%s continues from %s, %s\n", f.Session, past.Session, from)
+	fmt.Fprintf(a.Out, "%s continues from %s, %s\n", f.Session, f.From.Session, from)
 	fmt.Fprintf(a.Out, "give it something to do: belay run --session %s%s TEXT\n", f.Session, a.StoreFlag)
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/event"
+	"github.com/belay-run/belay/internal/app/sessions"
 	"github.com/belay-run/belay/internal/cli/term"
 	"github.com/belay-run/belay/internal/core/session"
 	"github.com/belay-run/belay/internal/effect/history"
@@ -74,7 +75,7 @@ func (g *rollback) run(ctx context.Context, s *session.State, target func(*histo
 		return 0, belay.Errorf(belay.CodeBadState, "its last turn hasn't ended").At(string(g.session)).
 			WithHint("belay sessions interrupt %s, or belay sessions resume %s", g.session, g.session)
 	}
-	past, err := pastOf(ctx, g.Store, g.session, s.Threads)
+	past, err := sessions.PastOf(ctx, g.Store, g.session, s.Threads)
 	if err != nil {
 		return 0, err
 	}

@@ -16,6 +16,7 @@ import (
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/event"
 	usecase "github.com/belay-run/belay/internal/app"
+	"github.com/belay-run/belay/internal/app/sessions"
 	"github.com/belay-run/belay/internal/cli/term"
 	"github.com/belay-run/belay/internal/effect/history"
 	"github.com/belay-run/belay/internal/store"
@@ -28,7 +29,7 @@ func (a *app) writeTranscript(ctx context.Context, st store.Store, id belay.Sess
 	if err != nil {
 		return err
 	}
-	if _, err := pastOf(ctx, st, id, s.Threads); err != nil {
+	if _, err := sessions.PastOf(ctx, st, id, s.Threads); err != nil {
 		return err
 	}
 	thread := s.Threads[len(s.Threads)-1]

@@ -120,7 +120,9 @@ func (a *app) argsKey() ([]byte, error) {
 
 // reads is a runtime without an engine: use cases that change nothing take it.
 func (a *app) reads(st store.Store) *runtime {
-	return &runtime{a: a, Runtime: usecase.Runtime{Store: st, Reads: &read.Reads{Store: st, Views: view.NewFollower(st)}, Drives: usecase.Local{}, Recorder: usecase.Local{}, Now: a.Now}}
+	r := &runtime{a: a, Runtime: usecase.Runtime{Store: st, Reads: &read.Reads{Store: st, Views: view.NewFollower(st)}, Drives: usecase.Local{}, Recorder: usecase.Local{}, Now: a.Now}}
+	r.Workspaces = &wiring{a: a, r: r}
+	return r
 }
 
 // runtime wires an engine onto a store. show gets what flows between facts.
@@ -149,7 +151,7 @@ func (a *app) runtimeTelling(st store.Store, show func(event.Delta), recorded en
 	e, err := engine.New(engine.Config{Store: st, Owner: store.ThisProcess(), Performers: p, Secrets: secrets, Now: a.Now, Recorded: recorded, Point: a.Point})
 	r := a.reads(st)
 	r.perform, r.tools, r.scrub = p, set, secrets.Bytes
-	r.Engine, r.Workspaces = e, &wiring{a: a, r: r}
+	r.Engine = e
 	return r, err
 }
 

@@ -17,6 +17,7 @@ import (
 	"github.com/belay-run/belay/internal/core/session"
 	"github.com/belay-run/belay/internal/policy"
 	"github.com/belay-run/belay/internal/policy/simulate"
+	"github.com/belay-run/belay/internal/workspace/worktree"
 )
 
 // wiring is what a server asks about one tenant: settings, rules and tools, read
@@ -192,6 +193,11 @@ func (w *wiring) Explain(ctx context.Context, ws string, s belay.Settings, q use
 
 // Root is the workspace's repository, or itself.
 func (w *wiring) Root(ws string) string { return config.RepositoryOf(ws) }
+
+// RemoveWorktree takes a session's worktree away.
+func (w *wiring) RemoveWorktree(ctx context.Context, t belay.Worktree, force bool) (branchKept bool, err error) {
+	return worktree.New(w.a.Environ).Remove(ctx, t, force)
+}
 
 // Clean takes registered secrets out of a text.
 func (w *wiring) Clean(text string) string { return string(w.r.scrub([]byte(text))) }

@@ -2,7 +2,6 @@ package cli
 
 import (
 	"context"
-	"errors"
 	"fmt"
 
 	"github.com/belay-run/belay"
@@ -118,28 +117,10 @@ func (a *app) removeWorktree(ctx context.Context, r *runtime, id belay.SessionID
 		return t, false, &store.OwnedError{Session: id, Owner: *owner}
 	}
 	t = *s.Worktree
-	if kept, err = worktree.New(a.Environ).Remove(ctx, t, force); err != nil {
+	if kept, err = r.Workspaces.RemoveWorktree(ctx, t, force); err != nil {
 		return t, false, err
 	}
 	t.Removed = true
 	_, err = r.Engine.Submit(ctx, a.order(id, id.Stream(), belay.UseWorkspace{Worktree: &t}))
 	return t, kept, err
-}
-
-// deleteWorktree takes away the worktree of a session that is about to be
-// deleted. One with changes that are in no commit keeps the session too.
-func (a *app) deleteWorktree(ctx context.Context, st store.Store, s view.Session) error {
-	if s.Worktree == nil || s.Worktree.Removed {
-		return nil
-	}
-	if owner, err := st.OwnerOf(ctx, s.ID); err != nil || owner != nil {
-		return err // a driven session isn't deleted
-	}
-	if _, err := worktree.New(a.Environ).Remove(ctx, *s.Worktree, false); err != nil {
-		if e, ok := errors.AsType[*belay.Error](err); ok {
-			e.Hint = "commit them there, or belay worktree remove --force " + string(s.ID)
-		}
-		return err
-	}
-	return nil
 }

@@ -24,6 +24,7 @@ import (
 var refusedHere = map[string]belay.Code{
 	"retry_task": belay.CodeBadState, "resolve_permission": belay.CodeBadState,
 	"write_process_stdin": belay.CodeBadCommand, "terminate_process": belay.CodeNotFound, "read_process_output": belay.CodeNotFound, "revoke_grant": belay.CodeNotFound,
+	"fork_session": belay.CodeBadState,
 }
 
 // TestTheClientRoundTripsEveryCommand sends each command of the table through the

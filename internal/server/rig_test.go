@@ -322,6 +322,10 @@ func (w *plainWiring) Explain(_ context.Context, ws string, s belay.Settings, q 
 
 func (w *plainWiring) Root(ws string) string { return ws }
 
+func (w *plainWiring) RemoveWorktree(context.Context, belay.Worktree, bool) (bool, error) {
+	return false, nil
+}
+
 func (w *plainWiring) Clean(text string) string {
 	return string(bytes.ReplaceAll([]byte(text), []byte("s3cr3t"), []byte("•")))
 }

@@ -1,0 +1,98 @@
+package sessions
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/internal/app"
+	"github.com/belay-run/belay/internal/app/input"
+	"github.com/belay-run/belay/internal/audit"
+	"github.com/belay-run/belay/internal/store"
+	"github.com/belay-run/belay/internal/view"
+)
+
+// DeleteSession is what delete_session takes.
+type DeleteSession struct {
+	Session belay.SessionID `json:"sessionId"`
+}
+
+// SessionDeleted is what a deletion did.
+type SessionDeleted struct {
+	app.Result
+	Time     time.Time `json:"time"`
+	By       string    `json:"by"`
+	Facts    int64     `json:"facts"`          // that the session had
+	Contents int       `json:"contents"`       // that went with it
+	Left     int       `json:"left,omitempty"` // contents that are collected later
+}
+
+// Delete removes a session with its facts, its content and its worktree, for good, and
+// records that.
+func Delete(ctx context.Context, r *app.Call, in *DeleteSession) (*SessionDeleted, error) {
+	if err := input.Named("sessionId", string(in.Session)); err != nil {
+		return nil, err
+	}
+	s, gone, err := FindDeletable(ctx, r.Store, string(in.Session))
+	if err == nil && s.ID != in.Session || errors.Is(err, store.ErrNotFound) || belay.CodeOf(err) == belay.CodeNotFound {
+		err = app.NoSession(in.Session)
+	}
+	if err != nil {
+		return nil, input.At("sessionId", err)
+	}
+	if err := removeWorktree(ctx, r, &s); err != nil {
+		return nil, err
+	}
+	d, err := r.Store.DeleteSession(ctx, s.ID, r.By.String())
+	if errors.Is(err, store.ErrNotFound) {
+		err = r.Hinted(belay.Errorf(belay.CodeNotFound, "no session %s in this store", s.ID).WithHint("belay sessions list --all"), "GET /v1/sessions lists them")
+	}
+	if err != nil {
+		return nil, err
+	}
+	if err := audit.Deletions(ctx, r.Store, store.ThisProcess(), []store.Tombstone{d.Tombstone}); err != nil {
+		return nil, err
+	}
+	if err := r.Reads.Views.Catchup(ctx); err != nil {
+		return nil, err
+	}
+	out := &SessionDeleted{Result: app.Result{Status: app.Done, Session: s.ID, Repeated: gone}, Time: d.Time, By: d.By, Facts: d.Facts, Contents: d.Contents, Left: d.Left}
+	return out, r.End(ctx, &out.Result)
+}
+
+// FindDeletable returns a session by its id or the beginning of it, or by its whole id
+// one whose deletion has begun: that is in no list any more.
+func FindDeletable(ctx context.Context, st store.Store, name string) (s view.Session, gone bool, err error) {
+	s, err = Find(ctx, st, name)
+	if err == nil || belay.CodeOf(err) != belay.CodeNotFound {
+		return s, false, err
+	}
+	all, terr := st.Tombstones(ctx, 0)
+	if terr != nil {
+		return s, false, terr
+	}
+	for _, t := range all {
+		if string(t.Session) == name {
+			return view.Session{ID: t.Session}, true, nil
+		}
+	}
+	return s, false, err
+}
+
+// removeWorktree takes away the worktree of a session that is about to be deleted. One
+// with changes that are in no commit keeps the session too.
+func removeWorktree(ctx context.Context, r *app.Call, s *view.Session) error {
+	if s.Worktree == nil || s.Worktree.Removed {
+		return nil
+	}
+	if owner, err := r.Store.OwnerOf(ctx, s.ID); err != nil || owner != nil {
+		return err // a driven session isn't deleted
+	}
+	_, err := r.Workspaces.RemoveWorktree(ctx, *s.Worktree, false)
+	if e, ok := errors.AsType[*belay.Error](err); ok {
+		said := *e
+		err = r.Hinted(said.WithHint("commit them there, or belay worktree remove --force %s", s.ID), "commit them there")
+	}
+	return err
+}
