@@ -72,6 +72,7 @@ var layers = map[string]layer{
 	"internal/app/policies":         {own: []string{".", "internal/app", "internal/app/input", "internal/auth", "internal/lib/spelling", "internal/policy/…", "internal/store", "internal/tool"}},
 	"internal/app/processes":        {own: []string{".", "event", "internal/app", "internal/app/input", "internal/auth", "internal/core/…", "internal/process", "internal/store", "internal/tool", "internal/tool/exec", "internal/view"}},
 	"internal/app/sessions":         {own: []string{".", "internal/app", "internal/app/input", "internal/auth", "internal/core/…", "internal/store", "internal/view", "internal/audit", "internal/effect/history"}},
+	"internal/app/tokens":           {own: []string{".", "internal/app", "internal/app/input", "internal/auth"}},
 	"internal/app/turns":            {own: []string{".", "event", "internal/app", "internal/app/input", "internal/auth", "internal/core/…", "internal/store"}},
 	"internal/builtin":              {own: []string{"internal/…"}},
 	"internal/problem":              {own: []string{".", "internal/app/input", "internal/store"}},

@@ -123,6 +123,9 @@ func (cmd *Command) Do(ctx context.Context, c *Call, body []byte) (out any, err 
 	if r, ok := out.(interface{ result() *Result }); ok && err == nil {
 		d.Request, d.Session = r.result().Command, r.result().Session
 	}
+	if s, ok := out.(interface{ Subject() string }); ok && err == nil {
+		d.Subject = s.Subject()
+	}
 	if rerr := c.Recorder.Done(ctx, c, d); rerr != nil && err == nil {
 		return nil, rerr // it is done, and repeated it answers the same
 	}

@@ -14,6 +14,7 @@ import (
 
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/event"
+	"github.com/belay-run/belay/internal/auth"
 	"github.com/belay-run/belay/internal/core"
 	"github.com/belay-run/belay/internal/core/session"
 	"github.com/belay-run/belay/internal/core/thread"
@@ -36,7 +37,8 @@ type Runtime struct {
 	Drives     Scheduler
 	Recorder   Recorder
 	Now        func() time.Time
-	Peers      Peers // the channels that follow
+	Tokens     *auth.Tokens // of the whole process
+	Peers      Peers        // the channels that follow
 }
 
 // Scheduler decides when sessions run.
@@ -77,7 +79,8 @@ type Outcome struct {
 	Code    belay.Code // CodeAccepted, or why it was refused
 	Request belay.CommandID
 	Session belay.SessionID
-	Reads   bool // the command changes nothing: refusals of a kind are recorded together
+	Subject string // what it is about besides a session
+	Reads   bool   // the command changes nothing: refusals of a kind are recorded together
 }
 
 // SettingsInput are what a caller may set for a session's turns; what is empty stays

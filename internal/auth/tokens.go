@@ -40,6 +40,12 @@ const DefaultTenant = "default"
 // prefix begins every token, so that a leaked one is recognised.
 const prefix = "belay_"
 
+// PrefixID begins the id of every token.
+const PrefixID = "tok"
+
+// MaxName is how long the name of a token may be, in bytes.
+const MaxName = 100
+
 // maxTokens bounds the file.
 const maxTokens = 10_000
 
@@ -86,21 +92,36 @@ func CheckTenant(name string) error {
 // Create makes a token and keeps its hash. The token is returned once and is
 // nowhere else.
 func (t *Tokens) Create(name string, role Role, tenant string, until time.Time) (string, Token, error) {
-	if !slices.Contains(Roles, role) {
-		return "", Token{}, belay.Errorf(belay.CodeUsage, "%q is none of %s", role, rolesText()).At("--role").WithHint("--role operator")
+	return t.CreateOnce(Token{ID: belay.NewID(PrefixID), Name: name, Role: role, Tenant: tenant, Until: until})
+}
+
+// CreateOnce is Create with an id that the caller chose; it reads the name, role, tenant
+// and end of what it is given. Where there is a token of this id already, it is returned
+// without its text, or refused if it is another one.
+func (t *Tokens) CreateOnce(want Token) (string, Token, error) {
+	if !slices.Contains(Roles, want.Role) {
+		return "", Token{}, belay.Errorf(belay.CodeUsage, "%q is none of %s", want.Role, rolesText()).WithHint("use one of them; an operator gives work")
 	}
-	if err := CheckTenant(tenant); err != nil {
+	if err := CheckTenant(want.Tenant); err != nil {
 		return "", Token{}, err
 	}
-	if len(name) > 100 {
-		return "", Token{}, belay.Errorf(belay.CodeTooLarge, "the name has %d bytes; at most 100 are taken", len(name)).At("--name")
+	if len(want.Name) > MaxName {
+		return "", Token{}, belay.Errorf(belay.CodeTooLarge, "the name has %d bytes; at most %d are taken", len(want.Name), MaxName)
 	}
 	var secret [32]byte
 	rand.Read(secret[:])
 	text := prefix + base64.RawURLEncoding.EncodeToString(secret[:])
 	hash := sha256.Sum256([]byte(text))
-	made := Token{ID: belay.NewID("tok"), Name: name, Role: role, Tenant: tenant, Hash: hex.EncodeToString(hash[:]), Created: t.now().UTC().Truncate(time.Second), Until: until.UTC()}
+	made := Token{ID: want.ID, Name: want.Name, Role: want.Role, Tenant: want.Tenant, Hash: hex.EncodeToString(hash[:]), Created: t.now().UTC().Truncate(time.Second), Until: want.Until.UTC()}
 	err := t.change(func(all []Token) ([]Token, error) {
+		if i := slices.IndexFunc(all, func(x Token) bool { return x.ID == made.ID }); i >= 0 {
+			have := all[i]
+			if have.Name != made.Name || have.Role != made.Role || have.Tenant != made.Tenant || !have.Until.Equal(made.Until) {
+				return nil, belay.Errorf(belay.CodeIDConflict, "another token was made under this id").At(made.ID)
+			}
+			text, made = "", have
+			return all, nil
+		}
 		if len(all) >= maxTokens {
 			return nil, belay.Errorf(belay.CodeTooLarge, "there are %d tokens already", len(all)).At(t.path).WithHint("belay token revoke ID, and remove the revoked ones from the file")
 		}

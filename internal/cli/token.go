@@ -2,11 +2,15 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"time"
 
 	"github.com/belay-run/belay"
+	usecase "github.com/belay-run/belay/internal/app"
+	"github.com/belay-run/belay/internal/app/input"
+	"github.com/belay-run/belay/internal/app/tokens"
 	"github.com/belay-run/belay/internal/auth"
 	"github.com/belay-run/belay/internal/cli/term"
 	"github.com/belay-run/belay/internal/lib/readfile"
@@ -31,7 +35,7 @@ type tokenMade struct {
 	tokenShown
 }
 
-// tokenShown is a token without its hash, as JSON.
+// tokenShown is a tokens.TokenShown, as JSON.
 type tokenShown struct {
 	ID      string    `json:"id"`
 	Name    string    `json:"name,omitempty"`
@@ -42,11 +46,15 @@ type tokenShown struct {
 	Revoked time.Time `json:"revoked,omitzero"`
 }
 
-func shownToken(t auth.Token) tokenShown {
-	return tokenShown{t.ID, t.Name, t.Role, t.Tenant, t.Created, t.Until, t.Revoked}
+// aboutTokens is a call about the tokens of the store directory, which is created if make
+// is set.
+func (a *app) aboutTokens(name string, make bool) (*usecase.Call, error) {
+	all, err := a.serverTokens(make)
+	r := &runtime{a: a, Runtime: usecase.Runtime{Tokens: all, Now: a.Now}}
+	return r.call(name), err
 }
 
-// tokens are the tokens of the store directory, which is created if make is set.
+// serverTokens are the tokens of the store directory, which is created if make is set.
 func (a *app) serverTokens(make bool) (*auth.Tokens, error) {
 	dir, err := a.storeDir()
 	if err != nil {
@@ -60,7 +68,7 @@ func (a *app) serverTokens(make bool) (*auth.Tokens, error) {
 	return auth.OpenTokens(dir, a.Now), nil
 }
 
-func (c *tokenCreateCmd) run(_ context.Context, a *app) (int, error) {
+func (c *tokenCreateCmd) run(ctx context.Context, a *app) (int, error) {
 	var until time.Time
 	if c.For != "" {
 		d, err := time.ParseDuration(c.For)
@@ -69,37 +77,47 @@ func (c *tokenCreateCmd) run(_ context.Context, a *app) (int, error) {
 		}
 		until = a.Now().Add(d).Truncate(time.Second)
 	}
-	tokens, err := a.serverTokens(true)
+	call, err := a.aboutTokens("create_token", true)
 	if err != nil {
 		return 0, err
 	}
-	text, made, err := tokens.Create(c.Name, auth.Role(c.Role), c.Tenant, until)
+	made, err := tokens.Create(ctx, call, &tokens.CreateToken{Role: auth.Role(c.Role), Tenant: c.Tenant, Name: c.Name, Until: until})
 	if err != nil {
-		return 0, err
+		return 0, flagged(err)
 	}
 	if a.JSON {
-		a.PrintJSON(tokenMade{text, shownToken(made)})
+		a.PrintJSON(tokenMade{made.Text, tokenShown(made.TokenShown)})
 		return belay.ExitOK, nil
 	}
-	fmt.Fprintf(a.Out, "%s\n", text)
+	fmt.Fprintf(a.Out, "%s\n", made.Text)
 	fmt.Fprintf(a.Err, "token %s of role %s in tenant %s; it is shown this once\n", made.ID, made.Role, made.Tenant)
 	return belay.ExitOK, nil
 }
 
+// flagged names the flag of a refusal that names a field of a request.
+func flagged(err error) error {
+	f, isField := errors.AsType[*input.FieldError](err)
+	e, ok := errors.AsType[*belay.Error](err)
+	if isField && ok && e.Where == "" {
+		return e.At("--" + f.Field)
+	}
+	return err
+}
+
 type tokenListCmd struct{}
 
-func (c *tokenListCmd) run(_ context.Context, a *app) (int, error) {
-	tokens, err := a.serverTokens(false)
+func (c *tokenListCmd) run(ctx context.Context, a *app) (int, error) {
+	call, err := a.aboutTokens("list_tokens", false)
 	if err != nil {
 		return 0, err
 	}
-	all, err := tokens.List()
+	all, err := tokens.List(ctx, call, &tokens.ListTokens{})
 	if err != nil {
 		return 0, err
 	}
-	rows := make([]tokenShown, len(all))
-	for i, t := range all {
-		rows[i] = shownToken(t)
+	rows := make([]tokenShown, len(all.Tokens))
+	for i, t := range all.Tokens {
+		rows[i] = tokenShown(t)
 	}
 	return term.PrintRows(&a.Env, rows, "", "TOKEN\tROLE\tTENANT\tSTATE\tMADE\tNAME", func(x tokenShown) []any {
 		state := "good"
@@ -117,14 +135,14 @@ type tokenRevokeCmd struct {
 	ID string `arg:"" help:"The token's id, or the beginning of it."`
 }
 
-func (c *tokenRevokeCmd) run(_ context.Context, a *app) (int, error) {
-	tokens, err := a.serverTokens(false)
+func (c *tokenRevokeCmd) run(ctx context.Context, a *app) (int, error) {
+	call, err := a.aboutTokens("revoke_token", false)
 	if err != nil {
 		return 0, err
 	}
-	gone, err := tokens.Revoke(c.ID)
+	gone, err := tokens.Revoke(ctx, call, &tokens.RevokeToken{ID: c.ID})
 	if err != nil {
 		return 0, err
 	}
-	return a.Say(shownToken(gone), "revoked %s", gone.ID)
+	return a.Say(tokenShown(*gone), "revoked %s", gone.ID)
 }

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"log/slog"
@@ -180,12 +181,12 @@ func (a *auditor) Note(ctx context.Context, ids belay.IDs, p event.Payload) erro
 
 // Done records how a command ended. Refused reads of a kind are recorded together.
 func (a *auditor) Done(ctx context.Context, c *app.Call, d app.Outcome) error {
-	e := entry{principal: c.By.String(), command: c.Command, code: d.Code, request: d.Request, message: string(d.Session), at: a.now()}
+	e := entry{principal: c.By.String(), command: c.Command, code: d.Code, request: d.Request, message: cmp.Or(d.Subject, string(d.Session)), at: a.now()}
 	if d.Reads {
 		a.reader(ctx, e, c.Command)
 		return nil
 	}
-	a.log.Info("command", "principal", e.principal, "command", e.command, "code", string(e.code), "request", string(e.request), "session", e.message)
+	a.log.Info("command", "principal", e.principal, "command", e.command, "code", string(e.code), "request", string(e.request), "session", string(d.Session), "subject", d.Subject)
 	return a.record(ctx, e)
 }
 

@@ -63,7 +63,7 @@ func (s *Server) tenant(ctx context.Context, name string) (*tenant, error) {
 	t := &tenant{name: name, log: log, config: c, audit: newAuditor(c.Store, s.c.Now, log)}
 	t.Runtime = c.Runtime
 	t.drives = t.Engine.NewDispatcher(s.slots, s.c.PerTenant, t.Drive, log)
-	t.Drives, t.Recorder, t.Now = t.drives, t.audit, s.c.Now
+	t.Drives, t.Recorder, t.Now, t.Tokens = t.drives, t.audit, s.c.Now, s.c.Tokens
 	loop, stop := context.WithCancel(s.life)
 	t.stop = stop
 	t.wg.Go(func() { t.audit.run(s.life) })
