@@ -59,7 +59,7 @@ func (c *benchRunCmd) run(ctx context.Context, a *app) (int, error) {
 		return 0, err
 	}
 	defer forget()
-	ctx, release := untilSignal(ctx, &a.Env)
+	ctx, release := a.UntilSignal(ctx)
 	defer release()
 	b := &benchmark{app: a, ws: ws, settings: settings, text: cmp.Or(strings.Join(c.Text, " "), "run the steps")}
 	r, err := b.run(ctx, c.Sessions)

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"os/exec"
 	goruntime "runtime"
 	"runtime/debug"
 	"strings"
@@ -14,6 +13,7 @@ import (
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/internal/cli/term"
 	"github.com/belay-run/belay/internal/config"
+	"github.com/belay-run/belay/internal/lib/environ"
 	"github.com/belay-run/belay/internal/store/sqlite"
 	"github.com/belay-run/belay/internal/store/sqlite/layout"
 	toolexec "github.com/belay-run/belay/internal/tool/exec"
@@ -101,8 +101,7 @@ func (a *app) machine() []finding {
 	all = append(all, a.sandboxFindings()...)
 	for _, name := range []string{"sh", "git"} {
 		f := finding{Name: name, State: "ok"}
-		p, err := lookPath(a.Getenv("PATH"), name)
-		if f.What = p; err != nil {
+		if f.What = environ.LookPath(a.Environ, name); f.What == "" {
 			f.State, f.What = "missing", "not on the PATH"
 			if name == "sh" {
 				f.State, f.Try = "failed", "install a shell: the tool exec needs one"
@@ -120,20 +119,6 @@ func (a *app) machine() []finding {
 		t.State, t.What, t.Try = "note", "no: what would ask is denied", "--approvals=wait keeps the process until an answer comes"
 	}
 	return append(all, t)
-}
-
-// lookPath finds a program in a PATH of our own environment's, not the process's.
-func lookPath(path, name string) (string, error) {
-	for dir := range strings.SplitSeq(path, string(os.PathListSeparator)) {
-		if dir == "" {
-			continue
-		}
-		p := dir + string(os.PathSeparator) + name
-		if info, err := os.Stat(p); err == nil && !info.IsDir() && info.Mode()&0o111 != 0 {
-			return p, nil
-		}
-	}
-	return "", exec.ErrNotFound
 }
 
 func (a *app) storeFinding(ctx context.Context) finding {

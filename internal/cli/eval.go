@@ -51,7 +51,7 @@ func (c *evalCmd) run(ctx context.Context, a *app) (int, error) {
 	if c.List {
 		return c.list(a, some), nil
 	}
-	ctx, release := untilSignal(ctx, &a.Env)
+	ctx, release := a.UntilSignal(ctx)
 	defer release()
 	parallel := c.Parallel
 	if parallel <= 0 {

@@ -4,10 +4,10 @@ import (
 	"errors"
 	"io/fs"
 	"path/filepath"
-	"strings"
 
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/internal/config/template"
+	"github.com/belay-run/belay/internal/lib/environ"
 	"github.com/belay-run/belay/internal/lib/readfile"
 	"github.com/belay-run/belay/internal/model/catalog"
 	"github.com/belay-run/belay/internal/secret"
@@ -21,15 +21,7 @@ type Env struct {
 }
 
 // Get is the value of a variable.
-func (e Env) Get(name string) string {
-	value := ""
-	for _, kv := range e.Vars { // the last one counts, as in a process
-		if v, ok := strings.CutPrefix(kv, name+"="); ok {
-			value = v
-		}
-	}
-	return value
-}
+func (e Env) Get(name string) string { return environ.Get(e.Vars, name) }
 
 // Abs makes a path absolute, relative to the working directory.
 func (e Env) Abs(path string) string {

@@ -7,11 +7,13 @@
 package term
 
 import (
+	"context"
+	"fmt"
 	"io"
 	"os"
 	"time"
 
-	"github.com/belay-run/belay/internal/config"
+	"github.com/belay-run/belay/internal/lib/environ"
 )
 
 // Env is what a command reads from and prints to.
@@ -33,4 +35,20 @@ func (e *Env) Interactive() bool {
 }
 
 // Getenv is the value of a variable.
-func (e *Env) Getenv(name string) string { return config.Env{Vars: e.Environ}.Get(name) }
+func (e *Env) Getenv(name string) string { return environ.Get(e.Environ, name) }
+
+// UntilSignal ends a context when the process gets a signal to stop. The
+// function that it returns ends it, too, and waits.
+func (e *Env) UntilSignal(ctx context.Context) (context.Context, func()) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		select {
+		case sig := <-e.Signals:
+			cancel(fmt.Errorf("signal: %s", sig))
+		case <-ctx.Done():
+		}
+	}()
+	return ctx, func() { cancel(nil); <-done }
+}

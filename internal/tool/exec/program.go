@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/belay-run/belay/internal/lib/environ"
 	"github.com/belay-run/belay/internal/tool"
 )
 
@@ -31,17 +32,8 @@ func program(name, dir string, env []string) (string, error) {
 		}
 		return full, nil
 	}
-	for _, kv := range env {
-		list, ok := strings.CutPrefix(kv, "PATH=")
-		if !ok {
-			continue
-		}
-		for _, entry := range filepath.SplitList(list) {
-			full := filepath.Join(entry, name)
-			if info, err := os.Stat(full); filepath.IsAbs(entry) && err == nil && info.Mode().IsRegular() && info.Mode()&0o111 != 0 {
-				return full, nil
-			}
-		}
+	if full := environ.LookPath(env, name); full != "" {
+		return full, nil
 	}
 	return "", missing(name)
 }

@@ -15,12 +15,12 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"strconv"
 	"strings"
 	"time"
 
 	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/internal/lib/environ"
 )
 
 // Git is the git program of this machine. Environ is the runtime's; PATH and
@@ -32,17 +32,8 @@ const maxOutput = 80 << 20
 
 // program is git by its absolute path.
 func (g Git) program() (string, error) {
-	for _, kv := range g.Environ {
-		list, ok := strings.CutPrefix(kv, "PATH=")
-		if !ok {
-			continue
-		}
-		for _, entry := range filepath.SplitList(list) {
-			full := filepath.Join(entry, "git")
-			if info, err := os.Stat(full); filepath.IsAbs(entry) && err == nil && info.Mode().IsRegular() && info.Mode()&0o111 != 0 {
-				return full, nil
-			}
-		}
+	if path := environ.LookPath(g.Environ, "git"); path != "" {
+		return path, nil
 	}
 	return "", belay.Errorf(belay.CodeUsage, "there is no git on the PATH").WithHint("install git")
 }

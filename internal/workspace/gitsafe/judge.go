@@ -13,6 +13,8 @@ import (
 	"strings"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/belay-run/belay/internal/lib/environ"
 )
 
 // item is a file that git obeys, as it was when it was accepted.
@@ -236,7 +238,7 @@ func (l *looking) configured(is *item, repo, path string) {
 			continue
 		}
 		is.risks = append(is.risks, "it sets "+s.key+" to "+s.value)
-		to, ok := included(s, path, l.w.git.home())
+		to, ok := included(s, path, environ.Get(l.w.git.Environ, "HOME"))
 		if !ok && strings.EqualFold(s.key, "core.hookspath") {
 			to, ok = absolute(s.value, workTree(repo)), true
 		}

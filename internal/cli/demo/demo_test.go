@@ -11,7 +11,7 @@ import (
 	"testing"
 
 	"github.com/belay-run/belay"
-	"github.com/belay-run/belay/internal/demo"
+	"github.com/belay-run/belay/internal/cli/demo"
 	"github.com/belay-run/belay/internal/model/modeltest"
 	"github.com/belay-run/belay/internal/model/scripted"
 	"github.com/belay-run/belay/internal/testkit/needs"

@@ -1,0 +1,31 @@
+// Package environ reads an environment, which is a list of NAME=value.
+package environ
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+)
+
+// Get is the value of a variable. The last one counts, as in a process.
+func Get(env []string, name string) string {
+	value := ""
+	for _, kv := range env {
+		if v, ok := strings.CutPrefix(kv, name+"="); ok {
+			value = v
+		}
+	}
+	return value
+}
+
+// LookPath finds a program on the PATH; empty: there is none of that name. Relative
+// entries of the PATH are passed over.
+func LookPath(env []string, name string) string {
+	for _, dir := range filepath.SplitList(Get(env, "PATH")) {
+		full := filepath.Join(dir, name)
+		if info, err := os.Stat(full); filepath.IsAbs(dir) && err == nil && info.Mode().IsRegular() && info.Mode()&0o111 != 0 {
+			return full
+		}
+	}
+	return ""
+}
