@@ -20,7 +20,7 @@ const claude = "claude-opus-4-5"
 var anthropicMessages = oracle{
 	name: "anthropic", model: claude, path: "/v1",
 	adapter: func(e wire.Endpoint) model.Provider {
-		return &anthropic.Messages{Endpoint: e, Prefixes: wire.NewPrefixes(1 << 20), Images: anthropic.TakesImages, Files: anthropic.TakesFiles}
+		return &anthropic.Messages{Service: wire.Service{Endpoint: e, Prefixes: wire.NewPrefixes(1 << 20), Images: anthropic.TakesImages, Files: anthropic.TakesFiles}}
 	},
 	ask:   askMessages,
 	again: againMessages,

@@ -20,7 +20,7 @@ const gemini = "gemini-3-flash"
 var googleGemini = oracle{
 	name: "google", model: gemini, path: "/v1beta",
 	adapter: func(e wire.Endpoint) model.Provider {
-		return &google.Gemini{Endpoint: e, Prefixes: wire.NewPrefixes(1 << 20), Images: google.TakesImages, Files: google.TakesFiles}
+		return &google.Gemini{Service: wire.Service{Endpoint: e, Prefixes: wire.NewPrefixes(1 << 20), Images: google.TakesImages, Files: google.TakesFiles}}
 	},
 	ask:   askGemini,
 	again: againGemini,

@@ -22,7 +22,7 @@ const gpt = "gpt-5"
 var openaiChat = oracle{
 	name: "openai-chat", model: gpt, path: "/v1",
 	adapter: func(e wire.Endpoint) model.Provider {
-		return &openai.Chat{Endpoint: e, Prefixes: wire.NewPrefixes(1 << 20), Images: openai.TakesImages}
+		return &openai.Chat{Service: wire.Service{Endpoint: e, Prefixes: wire.NewPrefixes(1 << 20), Images: openai.TakesImages}}
 	},
 	ask: askChat,
 	again: func(body []byte) ([]byte, error) {
@@ -41,7 +41,7 @@ var openaiChat = oracle{
 var openaiResponses = oracle{
 	name: "openai", model: gpt, path: "/v1",
 	adapter: func(e wire.Endpoint) model.Provider {
-		return &openai.Responses{Endpoint: e, Prefixes: wire.NewPrefixes(1 << 20), Images: openai.TakesImages}
+		return &openai.Responses{Service: wire.Service{Endpoint: e, Prefixes: wire.NewPrefixes(1 << 20), Images: openai.TakesImages}}
 	},
 	ask: askResponses,
 	again: func(body []byte) ([]byte, error) {

@@ -118,13 +118,13 @@ func (a *app) makeProvider(w *config.Workspace, s belay.Settings) (model.Provide
 func adapter(protocol string, e wire.Endpoint, p *wire.Prefixes, can able) model.Provider {
 	switch protocol {
 	case config.OpenAIResponses:
-		return &openai.Responses{Endpoint: e, Prefixes: p, Images: can.or(catalog.Images, openai.TakesImages), Files: can.or(catalog.Files, openai.TakesFiles)}
+		return &openai.Responses{Service: wire.Service{Endpoint: e, Prefixes: p, Images: can.or(catalog.Images, openai.TakesImages), Files: can.or(catalog.Files, openai.TakesFiles)}}
 	case config.Anthropic:
-		return &anthropic.Messages{Endpoint: e, Prefixes: p, Images: can.or(catalog.Images, anthropic.TakesImages), Files: can.or(catalog.Files, anthropic.TakesFiles)}
+		return &anthropic.Messages{Service: wire.Service{Endpoint: e, Prefixes: p, Images: can.or(catalog.Images, anthropic.TakesImages), Files: can.or(catalog.Files, anthropic.TakesFiles)}}
 	case config.Google:
-		return &google.Gemini{Endpoint: e, Prefixes: p, Images: can.or(catalog.Images, google.TakesImages), Files: can.or(catalog.Files, google.TakesFiles)}
+		return &google.Gemini{Service: wire.Service{Endpoint: e, Prefixes: p, Images: can.or(catalog.Images, google.TakesImages), Files: can.or(catalog.Files, google.TakesFiles)}}
 	}
-	return &openai.Chat{Endpoint: e, Prefixes: p, Images: can.or(catalog.Images, openai.TakesImages), Files: can.or(catalog.Files, openai.TakesFiles)}
+	return &openai.Chat{Service: wire.Service{Endpoint: e, Prefixes: p, Images: can.or(catalog.Images, openai.TakesImages), Files: can.or(catalog.Files, openai.TakesFiles)}}
 }
 
 // accountOf is whose limits and failures count for an endpoint. The key is in it

@@ -27,16 +27,16 @@ import (
 // adapters make a provider of each protocol that modelserver speaks.
 var adapters = map[string]func(wire.Endpoint) model.Provider{
 	"anthropic": func(e wire.Endpoint) model.Provider {
-		return &anthropic.Messages{Endpoint: e, Prefixes: wire.NewPrefixes(1 << 20)}
+		return &anthropic.Messages{Service: wire.Service{Endpoint: e, Prefixes: wire.NewPrefixes(1 << 20)}}
 	},
 	"google": func(e wire.Endpoint) model.Provider {
-		return &google.Gemini{Endpoint: e, Prefixes: wire.NewPrefixes(1 << 20)}
+		return &google.Gemini{Service: wire.Service{Endpoint: e, Prefixes: wire.NewPrefixes(1 << 20)}}
 	},
 	"openai": func(e wire.Endpoint) model.Provider {
-		return &openai.Responses{Endpoint: e, Prefixes: wire.NewPrefixes(1 << 20)}
+		return &openai.Responses{Service: wire.Service{Endpoint: e, Prefixes: wire.NewPrefixes(1 << 20)}}
 	},
 	"openai-chat": func(e wire.Endpoint) model.Provider {
-		return &openai.Chat{Endpoint: e, Prefixes: wire.NewPrefixes(1 << 20)}
+		return &openai.Chat{Service: wire.Service{Endpoint: e, Prefixes: wire.NewPrefixes(1 << 20)}}
 	},
 }
 

@@ -7,7 +7,6 @@ import (
 	"io"
 	"net/http"
 	"strings"
-	"time"
 
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/internal/model"
@@ -331,5 +330,5 @@ func (d *decoder) problem(data []byte) error {
 		} `json:"error"`
 	}
 	json.Unmarshal(data, &shape) //nolint:errcheck // it was read before
-	return d.end.Failure(cmp.Or(statuses[shape.Error.Type], http.StatusInternalServerError), http.Header{}, data, time.Time{})
+	return d.end.StreamFailure(cmp.Or(statuses[shape.Error.Type], http.StatusInternalServerError), data)
 }

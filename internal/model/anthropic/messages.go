@@ -22,10 +22,7 @@ import (
 // account is another, the vendor refuses the request; it is then sent once more
 // without the thinking so far, and from there on that stays away.
 type Messages struct {
-	Endpoint wire.Endpoint
-	Prefixes *wire.Prefixes
-	Images   func(model string) bool // whether a model takes pictures; nil: none does
-	Files    func(model string) bool // whether it takes documents; nil: none does
+	wire.Service
 
 	unbound unbound
 }
@@ -34,11 +31,6 @@ var (
 	_ model.Provider = (*Messages)(nil)
 	_ model.Able     = (*Messages)(nil)
 )
-
-// Abilities are the model's as far as they are known.
-func (p *Messages) Abilities(name string) model.Abilities {
-	return model.Abilities{Images: p.Images != nil && p.Images(name), Files: p.Files != nil && p.Files(name)}
-}
 
 // version is the protocol's.
 const version = "2023-06-01"

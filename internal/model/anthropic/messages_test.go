@@ -21,7 +21,7 @@ import (
 // far is a provider whose far end is h.
 func far(t *testing.T, h http.HandlerFunc) *Messages {
 	t.Helper()
-	return &Messages{Endpoint: modeltest.Far(t, h, "/v1"), Prefixes: wire.NewPrefixes(1 << 20), Images: TakesImages, Files: TakesFiles}
+	return &Messages{Service: wire.Service{Endpoint: modeltest.Far(t, h, "/v1"), Prefixes: wire.NewPrefixes(1 << 20), Images: TakesImages, Files: TakesFiles}}
 }
 
 // stream answers with events.

@@ -12,6 +12,7 @@ import (
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/internal/model"
 	"github.com/belay-run/belay/internal/model/modeltest"
+	"github.com/belay-run/belay/internal/model/wire"
 	"github.com/belay-run/belay/internal/testkit/modelserver"
 )
 
@@ -234,7 +235,7 @@ func TestWhatModelsTake(t *testing.T) {
 		"claude-opus-5-5": {Images: true, Files: true}, "claude-mythos-preview": {Images: true, Files: true}, "claude-3-5-haiku-20241022": {Images: true, Files: true},
 		"claude-3-haiku-20240307": {Images: true}, "claude-2.1": {}, "claude-instant-1.2": {}, "local": {},
 	} {
-		if got := (&Messages{Images: TakesImages, Files: TakesFiles}).Abilities(name); got != want {
+		if got := (&Messages{Service: wire.Service{Images: TakesImages, Files: TakesFiles}}).Abilities(name); got != want {
 			t.Errorf("%s: %+v", name, got)
 		}
 	}

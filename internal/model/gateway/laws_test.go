@@ -26,7 +26,7 @@ func TestTheLawsOfProviders(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			p := &openai.Chat{Endpoint: wire.Endpoint{Name: "far", Base: base, Client: &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}}, Prefixes: wire.NewPrefixes(1 << 20)}
+			p := &openai.Chat{Service: wire.Service{Endpoint: wire.Endpoint{Name: "far", Base: base, Client: &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}}, Prefixes: wire.NewPrefixes(1 << 20)}}
 			return gateway.New(time.Now).Wrap(gateway.Account{Provider: "far"}, p, gateway.Limits{Concurrent: 8}),
 				model.Request{Model: "m", Messages: []belay.Message{belay.Text(belay.RoleUser, "go")}, Attempt: 1}
 		},

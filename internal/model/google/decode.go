@@ -5,9 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"net/http"
 	"strings"
-	"time"
 
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/internal/model"
@@ -94,7 +92,7 @@ func (d *decoder) event(data []byte) {
 		return
 	}
 	if len(p.Error) > 0 && string(p.Error) != "null" {
-		d.Fail(d.problem(data))
+		d.Fail(d.end.CodedFailure(data))
 		return
 	}
 	if b := p.Feedback; b.Blocked != "" {
@@ -201,18 +199,4 @@ func (d *decoder) broken(code, what string) {
 
 func (d *decoder) refused(what string) error {
 	return &model.Error{Class: "refused", Message: d.end.Clean(d.end.Name + ": " + strings.TrimSpace(what))}
-}
-
-// problem is an error that came inside the stream, after status 200.
-func (d *decoder) problem(data []byte) error {
-	var shape struct {
-		Error struct {
-			Code int `json:"code"`
-		} `json:"error"`
-	}
-	status := http.StatusInternalServerError
-	if json.Unmarshal(data, &shape) == nil && shape.Error.Code >= 400 && shape.Error.Code < 600 {
-		status = shape.Error.Code
-	}
-	return d.end.Failure(status, http.Header{}, data, time.Time{})
 }

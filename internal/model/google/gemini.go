@@ -17,22 +17,12 @@ import (
 //
 // Calls have no ids there: results go back in the order of the calls. What the
 // vendor signs, parts of text and calls, goes back with its signature.
-type Gemini struct {
-	Endpoint wire.Endpoint
-	Prefixes *wire.Prefixes
-	Images   func(model string) bool // whether a model takes pictures; nil: none does
-	Files    func(model string) bool // whether it takes documents; nil: none does
-}
+type Gemini struct{ wire.Service }
 
 var (
 	_ model.Provider = (*Gemini)(nil)
 	_ model.Able     = (*Gemini)(nil)
 )
-
-// Abilities are the model's as far as they are known.
-func (p *Gemini) Abilities(name string) model.Abilities {
-	return model.Abilities{Images: p.Images != nil && p.Images(name), Files: p.Files != nil && p.Files(name)}
-}
 
 // Stream sends one request and yields the answer as it comes.
 func (p *Gemini) Stream(ctx context.Context, r model.Request) iter.Seq2[model.Chunk, error] {

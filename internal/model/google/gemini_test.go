@@ -22,7 +22,7 @@ import (
 // far is a provider whose far end is h.
 func far(t *testing.T, h http.HandlerFunc) *Gemini {
 	t.Helper()
-	return &Gemini{Endpoint: modeltest.Far(t, h, "/v1beta"), Prefixes: wire.NewPrefixes(1 << 20), Images: TakesImages, Files: TakesFiles}
+	return &Gemini{Service: wire.Service{Endpoint: modeltest.Far(t, h, "/v1beta"), Prefixes: wire.NewPrefixes(1 << 20), Images: TakesImages, Files: TakesFiles}}
 }
 
 // stream answers with events.

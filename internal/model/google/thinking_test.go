@@ -11,6 +11,7 @@ import (
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/internal/model"
 	"github.com/belay-run/belay/internal/model/modeltest"
+	"github.com/belay-run/belay/internal/model/wire"
 	"github.com/belay-run/belay/internal/testkit/modelserver"
 )
 
@@ -156,7 +157,7 @@ func TestSignedTextKeepsItsPlace(t *testing.T) {
 }
 
 func TestWhatModelsTake(t *testing.T) {
-	p := &Gemini{Images: TakesImages, Files: TakesFiles}
+	p := &Gemini{Service: wire.Service{Images: TakesImages, Files: TakesFiles}}
 	for name, want := range map[string]model.Abilities{"gemini-2.5-pro": {Images: true, Files: true}, "gemini-flash-latest": {Images: true, Files: true}, "gemma-2": {}, "local": {}} {
 		if got := p.Abilities(name); got != want {
 			t.Errorf("%s: %+v", name, got)

@@ -8,7 +8,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"iter"
-	"net/http"
 	"slices"
 	"strings"
 
@@ -19,22 +18,12 @@ import (
 
 // Chat speaks Chat Completions.
 // Source: https://platform.openai.com/docs/api-reference/chat, November 2026.
-type Chat struct {
-	Endpoint wire.Endpoint
-	Prefixes *wire.Prefixes
-	Images   func(model string) bool // whether a model takes pictures; nil: none does
-	Files    func(model string) bool // whether it takes documents; nil: none does
-}
+type Chat struct{ wire.Service }
 
 var (
 	_ model.Provider = (*Chat)(nil)
 	_ model.Able     = (*Chat)(nil)
 )
-
-// Abilities are the model's as far as they are known.
-func (p *Chat) Abilities(name string) model.Abilities {
-	return model.Abilities{Images: p.Images != nil && p.Images(name), Files: p.Files != nil && p.Files(name)}
-}
 
 // imageModels begin the names of the vendor's models that take pictures. What
 // isn't named here takes none: a server that can't see one would only confuse.
@@ -57,7 +46,7 @@ const chatName = "openai-chat"
 // Stream sends one request and yields the answer as it comes.
 func (p *Chat) Stream(ctx context.Context, r model.Request) iter.Seq2[model.Chunk, error] {
 	return wire.Stream(ctx, r, p.post, func(a *wire.Answer, out wire.Out) {
-		d := chatDecoder{name: p.Endpoint.Name, clean: p.Endpoint.Clean, Out: out}
+		d := chatDecoder{far: &p.Endpoint, Out: out}
 		d.read(a)
 	})
 }
@@ -119,8 +108,7 @@ type chatUsage struct {
 // whole, at the end, in the order in which they began.
 type chatDecoder struct {
 	wire.Out
-	name    string
-	clean   func(string) string
+	far     *wire.Endpoint
 	calls   []*chatCall
 	size    int // bytes of the calls so far
 	usage   *belay.Usage
@@ -160,11 +148,11 @@ func (d *chatDecoder) read(a *wire.Answer) {
 func (d *chatDecoder) event(ev wire.Event) {
 	var c chatChunk
 	if err := json.Unmarshal(ev.Data, &c); err != nil {
-		d.Fail(&model.Error{Class: "transient", Code: "GARBAGE", Message: fmt.Sprintf("%s: the answer has something in it that is no JSON: %.80q", d.name, d.clean(string(ev.Data)))})
+		d.Fail(&model.Error{Class: "transient", Code: "GARBAGE", Message: fmt.Sprintf("%s: the answer has something in it that is no JSON: %.80q", d.far.Name, d.far.Clean(string(ev.Data)))})
 		return
 	}
 	if len(c.Error) > 0 && string(c.Error) != "null" {
-		d.Fail(d.errorEvent(ev.Data))
+		d.Fail(d.far.CodedFailure(ev.Data))
 		return
 	}
 	if u := c.Usage; u != nil && (u.Prompt > 0 || u.Completion > 0) {
@@ -194,7 +182,7 @@ func (d *chatDecoder) event(ev wire.Event) {
 			d.call(j, call.Index, call.ID, call.Function.Name, call.Function.Args)
 		}
 		if d.size > maxArgs {
-			d.Fail(&model.Error{Class: "transient", Code: "TOO_LARGE", Message: d.name + ": the arguments of the calls are too large"})
+			d.Fail(&model.Error{Class: "transient", Code: "TOO_LARGE", Message: d.far.Name + ": the arguments of the calls are too large"})
 			return
 		}
 		if ch.Finish != "" {
@@ -239,7 +227,7 @@ func (d *chatDecoder) picture(url string) bool {
 	}
 	img, err := picture(media, data)
 	if err != nil {
-		d.Fail(&model.Error{Class: "transient", Code: "GARBAGE", Message: d.name + ": " + err.Error()})
+		d.Fail(&model.Error{Class: "transient", Code: "GARBAGE", Message: d.far.Name + ": " + err.Error()})
 		return false
 	}
 	return d.Say(model.Chunk{Image: img})
@@ -286,7 +274,7 @@ func (d *chatDecoder) find(index int, named bool, id, name string) *chatCall {
 
 func (d *chatDecoder) end() {
 	if d.finish == "" || d.finish == "error" { // OpenRouter says error when the far end broke off
-		d.Fail(&model.Error{Class: "transient", Code: "CUT", Message: d.name + ": the answer broke off"})
+		d.Fail(&model.Error{Class: "transient", Code: "CUT", Message: d.far.Name + ": the answer broke off"})
 		return
 	}
 	ids := callIDs{}
@@ -310,21 +298,4 @@ func (d *chatDecoder) stop() string {
 		return "tool_calls"
 	}
 	return "stop"
-}
-
-// errorEvent is an error that came inside the stream, after status 200.
-func (d *chatDecoder) errorEvent(body []byte) error {
-	e := wire.Endpoint{Name: d.name}
-	var shape struct {
-		Error struct {
-			Code int `json:"code"`
-		} `json:"error"`
-	}
-	status := http.StatusInternalServerError
-	if json.Unmarshal(body, &shape) == nil && shape.Error.Code >= 400 && shape.Error.Code < 600 {
-		status = shape.Error.Code
-	}
-	f := e.Failure(status, http.Header{}, body, timeless)
-	f.Message = d.clean(f.Message)
-	return f
 }

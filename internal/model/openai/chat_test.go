@@ -20,7 +20,7 @@ import (
 // chat is a provider whose far end is h.
 func chat(t *testing.T, h http.HandlerFunc) *Chat {
 	t.Helper()
-	return &Chat{Endpoint: modeltest.Far(t, h, "/v1"), Prefixes: wire.NewPrefixes(1 << 20)}
+	return &Chat{Service: wire.Service{Endpoint: modeltest.Far(t, h, "/v1"), Prefixes: wire.NewPrefixes(1 << 20)}}
 }
 
 // stream answers with events.
@@ -198,7 +198,7 @@ func FuzzChatStream(f *testing.F) {
 	f.Add([]byte("[DONE]"))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		stops, ended := 0, false
-		d := chatDecoder{name: "far", clean: func(s string) string { return s }, Out: wire.Out{Yield: func(c model.Chunk, err error) bool {
+		d := chatDecoder{far: &wire.Endpoint{Name: "far"}, Out: wire.Out{Yield: func(c model.Chunk, err error) bool {
 			if ended {
 				t.Fatal("something came after the end")
 			}

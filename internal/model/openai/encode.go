@@ -7,15 +7,11 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"strings"
-	"time"
 
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/internal/model"
 	"github.com/belay-run/belay/internal/model/wire"
 )
-
-// timeless is used for now where no date is read.
-var timeless time.Time
 
 // body is a request: what never changes in a conversation first, then the
 // messages, then what belongs to this request only. So the bytes of a request

@@ -7,8 +7,6 @@ import (
 	"fmt"
 	"net/http"
 	"strings"
-
-	"github.com/belay-run/belay/internal/model/wire"
 )
 
 // happening is one event of an answer. Events of types that aren't known are
@@ -106,10 +104,7 @@ func (d *decoder) problem(body json.RawMessage) error {
 		Code string `json:"code"`
 	}
 	json.Unmarshal(body, &e) //nolint:errcheck // a number or nothing: there is no code then
-	far := wire.Endpoint{Name: d.name}
-	f := far.Failure(statusFor(e.Code), http.Header{}, fmt.Appendf(nil, `{"error":%s}`, cmp.Or(string(body), `""`)), timeless)
-	f.Message = d.clean(f.Message)
-	return f
+	return d.far.StreamFailure(statusFor(e.Code), fmt.Appendf(nil, `{"error":%s}`, cmp.Or(string(body), `""`)))
 }
 
 // statusFor is the status that a failure would have had before the stream began.

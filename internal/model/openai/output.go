@@ -18,9 +18,8 @@ import (
 // done counts; what was yielded of it before must be its beginning.
 type decoder struct {
 	wire.Out
-	name    string
+	far     *wire.Endpoint
 	dialect string
-	clean   func(string) string
 	seq     int64 // of the last event that had one
 	items   []*item
 	size    int // bytes of arguments and reasoning so far
@@ -61,13 +60,13 @@ func (d *decoder) read(a *wire.Answer) {
 			return
 		}
 	}
-	d.Fail(&model.Error{Class: "transient", Code: "CUT", Message: d.name + ": the answer broke off"})
+	d.Fail(&model.Error{Class: "transient", Code: "CUT", Message: d.far.Name + ": the answer broke off"})
 }
 
 func (d *decoder) event(data []byte) {
 	var h happening
 	if err := json.Unmarshal(data, &h); err != nil {
-		d.Fail(&model.Error{Class: "transient", Code: "GARBAGE", Message: fmt.Sprintf("%s: the answer has something in it that is no JSON: %.80q", d.name, d.clean(string(data)))})
+		d.Fail(&model.Error{Class: "transient", Code: "GARBAGE", Message: fmt.Sprintf("%s: the answer has something in it that is no JSON: %.80q", d.far.Name, d.far.Clean(string(data)))})
 		return
 	}
 	if h.Seq > 0 {
@@ -93,7 +92,7 @@ func (d *decoder) event(data []byte) {
 		d.piece(&h)
 	}
 	if d.size > maxArgs {
-		d.Fail(&model.Error{Class: "transient", Code: "TOO_LARGE", Message: d.name + ": the arguments of the calls are too large"})
+		d.Fail(&model.Error{Class: "transient", Code: "TOO_LARGE", Message: d.far.Name + ": the arguments of the calls are too large"})
 	}
 }
 
@@ -162,7 +161,7 @@ func (d *decoder) text(it *item, part int, s string) {
 		return
 	}
 	if part < 0 || part > maxParts {
-		d.Fail(&model.Error{Class: "transient", Code: "TOO_LARGE", Message: d.name + ": the answer has too many parts"})
+		d.Fail(&model.Error{Class: "transient", Code: "TOO_LARGE", Message: d.far.Name + ": the answer has too many parts"})
 		return
 	}
 	for len(it.said) <= part {
@@ -189,7 +188,7 @@ func (d *decoder) rest(it *item, part int, whole string) {
 	case ok:
 		d.text(it, part, more)
 	default:
-		d.Fail(&model.Error{Class: "transient", Code: "GARBAGE", Message: d.name + ": pieces of the answer were lost on the way"})
+		d.Fail(&model.Error{Class: "transient", Code: "GARBAGE", Message: d.far.Name + ": pieces of the answer were lost on the way"})
 	}
 }
 
@@ -255,7 +254,7 @@ func (d *decoder) picture(o *outputItem) {
 	}
 	img, err := picture("image/"+cmp.Or(o.Format, "png"), o.Result)
 	if err != nil {
-		d.Fail(&model.Error{Class: "transient", Code: "GARBAGE", Message: d.name + ": " + err.Error()})
+		d.Fail(&model.Error{Class: "transient", Code: "GARBAGE", Message: d.far.Name + ": " + err.Error()})
 		return
 	}
 	d.Say(model.Chunk{Image: img})
@@ -274,7 +273,7 @@ func picture(media, data string) (*model.Image, error) {
 func (d *decoder) ended(h *happening) {
 	var e endOf
 	if err := json.Unmarshal(h.Response, &e); err != nil {
-		d.Fail(&model.Error{Class: "transient", Code: "GARBAGE", Message: d.name + ": the answer's end can't be read"})
+		d.Fail(&model.Error{Class: "transient", Code: "GARBAGE", Message: d.far.Name + ": the answer's end can't be read"})
 		return
 	}
 	switch {
@@ -282,7 +281,7 @@ func (d *decoder) ended(h *happening) {
 		d.Fail(d.problem(e.Error))
 		return
 	case e.Status == "cancelled":
-		d.Fail(&model.Error{Class: "transient", Code: "CUT", Message: d.name + ": the answer was cancelled at the far end"})
+		d.Fail(&model.Error{Class: "transient", Code: "CUT", Message: d.far.Name + ": the answer was cancelled at the far end"})
 		return
 	}
 	for i, o := range e.Output {

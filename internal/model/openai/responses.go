@@ -17,10 +17,7 @@ import (
 // Reasoning comes encrypted and goes back as it came.
 // Source: https://platform.openai.com/docs/api-reference/responses, November 2026.
 type Responses struct {
-	Endpoint wire.Endpoint
-	Prefixes *wire.Prefixes
-	Images   func(model string) bool // whether a model takes pictures; nil: none does
-	Files    func(model string) bool // whether it takes documents; nil: none does
+	wire.Service
 
 	silent atomic.Bool // the account may not read summaries of reasoning
 }
@@ -30,15 +27,10 @@ var (
 	_ model.Able     = (*Responses)(nil)
 )
 
-// Abilities are the model's as far as they are known.
-func (p *Responses) Abilities(name string) model.Abilities {
-	return model.Abilities{Images: p.Images != nil && p.Images(name), Files: p.Files != nil && p.Files(name)}
-}
-
 // Stream sends one request and yields the answer as it comes.
 func (p *Responses) Stream(ctx context.Context, r model.Request) iter.Seq2[model.Chunk, error] {
 	return wire.Stream(ctx, r, p.post, func(a *wire.Answer, out wire.Out) {
-		d := decoder{name: p.Endpoint.Name, dialect: dialect(r.Model), clean: p.Endpoint.Clean, Out: out, ids: callIDs{}}
+		d := decoder{far: &p.Endpoint, dialect: dialect(r.Model), Out: out, ids: callIDs{}}
 		d.read(a)
 	})
 }

@@ -21,7 +21,7 @@ import (
 func responses(t *testing.T, h http.HandlerFunc) *Responses {
 	t.Helper()
 	c := chat(t, h)
-	return &Responses{Endpoint: c.Endpoint, Prefixes: c.Prefixes}
+	return &Responses{Service: wire.Service{Endpoint: c.Endpoint, Prefixes: c.Prefixes}}
 }
 
 func TestTheLawsOfProvidersHoldForResponses(t *testing.T) {
@@ -249,7 +249,7 @@ func FuzzResponsesStream(f *testing.F) {
 	f.Add([]byte(messageAdded + "\n" + hi + "\n" + messageDone + "\n" + completed + "\n" + completed))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		ended := false
-		d := decoder{name: "far", ids: callIDs{}, clean: func(s string) string { return s }, Out: wire.Out{Yield: func(c model.Chunk, err error) bool {
+		d := decoder{far: &wire.Endpoint{Name: "far"}, ids: callIDs{}, Out: wire.Out{Yield: func(c model.Chunk, err error) bool {
 			if ended {
 				t.Fatal("something came after the end")
 			}
