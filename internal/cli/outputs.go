@@ -13,7 +13,6 @@ import (
 	"github.com/belay-run/belay/event"
 	"github.com/belay-run/belay/internal/cli/term"
 	"github.com/belay-run/belay/internal/store"
-	"github.com/belay-run/belay/internal/store/outputs"
 	"github.com/belay-run/belay/internal/store/retention"
 	"github.com/belay-run/belay/internal/view"
 )
@@ -56,7 +55,7 @@ func (c *outputsListCmd) read(ctx context.Context, a *app, st store.Store) (int,
 	return belay.ExitOK, t.Flush()
 }
 
-func listOutputs(ctx context.Context, st store.Store, session string) ([]outputs.Output, error) {
+func listOutputs(ctx context.Context, st store.Store, session string) ([]retention.Output, error) {
 	var id belay.SessionID
 	if session != "" {
 		s, err := view.SessionByID(ctx, st, session)
@@ -65,15 +64,15 @@ func listOutputs(ctx context.Context, st store.Store, session string) ([]outputs
 		}
 		id = s.ID
 	}
-	return outputs.List(ctx, st, id)
+	return retention.List(ctx, st, id)
 }
 
 // printer is what printed an output, as another command takes it.
-func printer(n outputs.Naming) string {
+func printer(n retention.Naming) string {
 	return cmp.Or(string(n.Process), strings.TrimSpace(n.Tool+" "+string(n.Call)))
 }
 
-func expiredText(e *outputs.Expired) string {
+func expiredText(e *retention.Expired) string {
 	if e == nil {
 		return "kept"
 	}
@@ -121,13 +120,13 @@ func (c *outputsExpireCmd) run(ctx context.Context, a *app) (int, error) {
 		return 0, err
 	}
 	defer db.Close() //nolint:errcheck // what was removed is gone
-	all, err := outputs.List(ctx, db, "")
+	all, err := retention.List(ctx, db, "")
 	if err != nil {
 		return 0, err
 	}
-	chosen := outputs.Due(a.Now(), p, all)
+	chosen := p.Due(a.Now(), all)
 	for _, name := range c.Which {
-		found := outputs.Find(all, name)
+		found := retention.Find(all, name)
 		if len(found) == 0 {
 			return 0, belay.Errorf(belay.CodeNotFound, "no output has this name").At(name).WithHint("belay outputs list --all")
 		}
@@ -135,12 +134,12 @@ func (c *outputsExpireCmd) run(ctx context.Context, a *app) (int, error) {
 			if o.Gone() {
 				return 0, belay.Errorf(belay.CodeExpired, "the output is not kept any more: %s", expiredText(o.Named[0].Expired)).At(name).WithHint("belay outputs list --all")
 			}
-			if !slices.ContainsFunc(chosen, func(c outputs.Choice) bool { return c.Digest == o.Digest }) {
-				chosen = append(chosen, outputs.Choice{Output: o, Why: c.Message})
+			if !slices.ContainsFunc(chosen, func(c retention.OutputChoice) bool { return c.Digest == o.Digest }) {
+				chosen = append(chosen, retention.OutputChoice{Output: o, Why: c.Message})
 			}
 		}
 	}
-	done, err := expireOutputs(ctx, db, outputs.ExpiryTarget{Reason: event.ExpiredAsked, By: a.principal(), Owner: store.ThisProcess(), DryRun: c.DryRun}, chosen)
+	done, err := expireOutputs(ctx, db, retention.ExpiryTarget{Reason: event.ExpiredAsked, By: a.principal(), Owner: store.ThisProcess(), DryRun: c.DryRun}, chosen)
 	if err != nil {
 		return 0, err
 	}
@@ -164,10 +163,10 @@ func outputPolicy(olderThan, maxSize string) (p retention.Outputs, err error) {
 
 // expireOutputs writes the facts first, and then lets the store remove what they
 // expire, including what an earlier call didn't get to.
-func expireOutputs(ctx context.Context, db store.Admin, w outputs.ExpiryTarget, chosen []outputs.Choice) (done expiry, err error) {
+func expireOutputs(ctx context.Context, db store.Admin, w retention.ExpiryTarget, chosen []retention.OutputChoice) (done expiry, err error) {
 	done = expiry{DryRun: w.DryRun, Outputs: []deletedOutputs{}}
 	if len(chosen) > 0 {
-		if chosen, err = outputs.Expire(ctx, db, w, chosen); err != nil {
+		if chosen, err = retention.Expire(ctx, db, w, chosen); err != nil {
 			return done, err
 		}
 	}

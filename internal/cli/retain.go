@@ -7,7 +7,6 @@ import (
 	"github.com/belay-run/belay/event"
 	"github.com/belay-run/belay/internal/server"
 	"github.com/belay-run/belay/internal/store"
-	"github.com/belay-run/belay/internal/store/outputs"
 	"github.com/belay-run/belay/internal/store/retention"
 )
 
@@ -31,17 +30,17 @@ func (r *retainer) round(ctx context.Context) (did server.Retained, err error) {
 	if err != nil || p.Outputs == (retention.Outputs{}) {
 		return did, err
 	}
-	all, err := outputs.List(ctx, outputs.Gently(r.db), "")
+	all, err := retention.List(ctx, retention.Gently(r.db), "")
 	if err != nil {
 		return did, err
 	}
-	wish := outputs.ExpiryTarget{Reason: event.ExpiredByRetention, Owner: store.ThisProcess(), Most: r.most}
-	chosen, err := outputs.Expire(ctx, r.db, wish, outputs.Due(r.now(), p.Outputs, all))
+	wish := retention.ExpiryTarget{Reason: event.ExpiredByRetention, Owner: store.ThisProcess(), Most: r.most}
+	chosen, err := retention.Expire(ctx, r.db, wish, p.Outputs.Due(r.now(), all))
 	for _, c := range chosen {
 		switch c.Kept {
 		case "":
 			did.Outputs++
-		case outputs.Later:
+		case retention.Later:
 			did.More = true
 		}
 	}

@@ -12,7 +12,6 @@ import (
 	"github.com/belay-run/belay/internal/audit"
 	"github.com/belay-run/belay/internal/cli/term"
 	"github.com/belay-run/belay/internal/store"
-	"github.com/belay-run/belay/internal/store/outputs"
 	"github.com/belay-run/belay/internal/store/retention"
 	"github.com/belay-run/belay/internal/store/sqlite/backup"
 	"github.com/belay-run/belay/internal/view"
@@ -304,15 +303,15 @@ func (c *storeCompactCmd) run(ctx context.Context, a *app) (int, error) {
 
 // compactOutputs lets the outputs go that a policy doesn't keep.
 func compactOutputs(ctx context.Context, e *term.Env, db store.Admin, p retention.Outputs, dry bool) (*expiry, error) {
-	var due []outputs.Choice
+	var due []retention.OutputChoice
 	if p != (retention.Outputs{}) {
-		all, err := outputs.List(ctx, db, "")
+		all, err := retention.List(ctx, db, "")
 		if err != nil {
 			return nil, err
 		}
-		due = outputs.Due(e.Now(), p, all)
+		due = p.Due(e.Now(), all)
 	}
-	done, err := expireOutputs(ctx, db, outputs.ExpiryTarget{Reason: event.ExpiredByRetention, Owner: store.ThisProcess(), DryRun: dry}, due)
+	done, err := expireOutputs(ctx, db, retention.ExpiryTarget{Reason: event.ExpiredByRetention, Owner: store.ThisProcess(), DryRun: dry}, due)
 	if len(done.Outputs) == 0 && done.Contents+done.Left == 0 {
 		return nil, err
 	}

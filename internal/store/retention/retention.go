@@ -1,6 +1,8 @@
-// Package retention chooses the sessions that a store need not keep any longer.
-// It promises that a session in which something is going on or waits is never
-// among them, and knows nothing of how sessions are removed.
+// Package retention chooses the sessions and outputs that a store need not keep any
+// longer, and expires outputs. It promises that a session in which something is going
+// on or waits is never among them, and that an output goes by facts: one in each
+// session that names it, durable before a byte is removed. What a model was shown of
+// an output is no part of it and stays.
 package retention
 
 import (
@@ -58,38 +60,6 @@ func (p Policy) String() string {
 		return "everything"
 	}
 	return "at most " + strings.Join(parts, ", ")
-}
-
-// Output is one as retention sees it.
-type Output struct {
-	Recorded time.Time // last
-	Bytes    int64
-}
-
-// Choose returns why outputs expire under a policy: one text for each, empty for
-// those that stay. The oldest expire first.
-func (p Outputs) Choose(now time.Time, outputs []Output) []string {
-	why := make([]string, len(outputs))
-	oldest := make([]int, len(outputs))
-	total := int64(0)
-	for i, o := range outputs {
-		oldest[i] = i
-		total += o.Bytes
-	}
-	slices.SortStableFunc(oldest, func(a, b int) int { return outputs[a].Recorded.Compare(outputs[b].Recorded) })
-	shrink := p.Bytes > 0 && total > p.Bytes
-	for _, i := range oldest {
-		switch age := now.Sub(outputs[i].Recorded); {
-		case p.Age > 0 && age > time.Duration(p.Age):
-			why[i] = "older than " + Days(time.Duration(p.Age))
-		case shrink && total > p.Bytes/100*HighWater:
-			why[i] = "outputs took more than " + Size(p.Bytes)
-		default:
-			continue
-		}
-		total -= outputs[i].Bytes
-	}
-	return why
 }
 
 // Session is one as retention sees it.

@@ -2,6 +2,7 @@ package retention_test
 
 import (
 	"fmt"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -105,8 +106,9 @@ func TestAgesAndSizesAreRead(t *testing.T) {
 }
 
 func TestWhichOutputsAPolicyLetsGo(t *testing.T) {
-	all := []retention.Output{
-		{Recorded: now.Add(-day), Bytes: 100}, {Recorded: now.Add(-40 * day), Bytes: 100}, {Recorded: now.Add(-60 * day), Bytes: 100}, {Recorded: now.Add(-20 * day), Bytes: 100},
+	all := make([]retention.Output, 4)
+	for i, age := range []time.Duration{day, 40 * day, 60 * day, 20 * day} {
+		all[i] = retention.Output{Digest: belay.Digest(fmt.Sprint(i)), Recorded: now.Add(-age), Bytes: 100, Named: []retention.Naming{{}}}
 	}
 	for _, c := range []struct {
 		p    retention.Outputs
@@ -120,20 +122,24 @@ func TestWhichOutputsAPolicyLetsGo(t *testing.T) {
 		{retention.Outputs{Bytes: 100}, "bbbb"}, // down to 80
 		{retention.Outputs{Age: belay.Duration(50 * day), Bytes: 300}, " ba "},
 	} {
-		got := ""
-		for _, why := range c.p.Choose(now, all) {
+		got := []byte("    ")
+		last := time.Time{}
+		for _, due := range c.p.Due(now, all) {
+			at, _ := strconv.Atoi(string(due.Digest))
 			switch {
-			case why == "":
-				got += " "
-			case strings.HasPrefix(why, "older than "):
-				got += "a"
-			case strings.HasPrefix(why, "outputs took more than "):
-				got += "b"
+			case strings.HasPrefix(due.Why, "older than "):
+				got[at] = 'a'
+			case strings.HasPrefix(due.Why, "outputs took more than "):
+				got[at] = 'b'
 			default:
-				t.Errorf("%+v: %q", c.p, why)
+				t.Errorf("%+v: %q", c.p, due.Why)
 			}
+			if due.Recorded.Before(last) {
+				t.Errorf("%+v: a younger output goes before an older one", c.p)
+			}
+			last = due.Recorded
 		}
-		if got != c.want {
+		if string(got) != c.want {
 			t.Errorf("%+v: got %q, want %q", c.p, got, c.want)
 		}
 	}

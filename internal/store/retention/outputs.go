@@ -1,8 +1,4 @@
-// Package outputs lists the outputs that a store keeps beside its log, and
-// expires them. It promises that an output goes by facts: one in each session
-// that names it, durable before a byte is removed. What a model was shown of an
-// output is no part of it and stays.
-package outputs
+package retention
 
 import (
 	"cmp"

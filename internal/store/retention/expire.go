@@ -1,4 +1,4 @@
-package outputs
+package retention
 
 import (
 	"context"
@@ -10,7 +10,6 @@ import (
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/event"
 	"github.com/belay-run/belay/internal/store"
-	"github.com/belay-run/belay/internal/store/retention"
 )
 
 // Keeper is a store that outputs are taken from.
@@ -25,8 +24,8 @@ type Keeper interface {
 	NeededBesides(ctx context.Context, digests []belay.Digest) (map[belay.Digest]bool, error)
 }
 
-// Choice is an output that is to go.
-type Choice struct {
+// OutputChoice is an output that is to go.
+type OutputChoice struct {
 	Output
 	Why  string
 	Kept string // why it stays after all; empty: every session that names it has let it go
@@ -42,18 +41,27 @@ type ExpiryTarget struct {
 }
 
 // Due are the outputs that expire under a policy, and why, the oldest first.
-func Due(now time.Time, p retention.Outputs, all []Output) (due []Choice) {
-	var there []Output
-	var sizes []retention.Output
+func (p Outputs) Due(now time.Time, all []Output) (due []OutputChoice) {
+	there, total := make([]Output, 0, len(all)), int64(0)
 	for _, o := range all {
 		if !o.Gone() {
-			there, sizes = append(there, o), append(sizes, retention.Output{Recorded: o.Recorded, Bytes: o.Bytes})
+			there, total = append(there, o), total+o.Bytes
 		}
 	}
-	for i, why := range p.Choose(now, sizes) {
-		if why != "" {
-			due = append(due, Choice{Output: there[i], Why: why})
+	slices.SortStableFunc(there, func(a, b Output) int { return a.Recorded.Compare(b.Recorded) })
+	shrink := p.Bytes > 0 && total > p.Bytes
+	for _, o := range there {
+		why := ""
+		switch age := now.Sub(o.Recorded); {
+		case p.Age > 0 && age > time.Duration(p.Age):
+			why = "older than " + Days(time.Duration(p.Age))
+		case shrink && total > p.Bytes/100*HighWater:
+			why = "outputs took more than " + Size(p.Bytes)
+		default:
+			continue
 		}
+		total -= o.Bytes
+		due = append(due, OutputChoice{Output: o, Why: why})
 	}
 	return due
 }
@@ -70,7 +78,7 @@ const (
 // could. The bytes are the store's to remove then. An output that something else
 // needs stays, and so does one of a session that a live process drives: only
 // that process may write there.
-func Expire(ctx context.Context, k Keeper, w ExpiryTarget, chosen []Choice) ([]Choice, error) {
+func Expire(ctx context.Context, k Keeper, w ExpiryTarget, chosen []OutputChoice) ([]OutputChoice, error) {
 	chosen = slices.Clone(chosen)
 	if err := needed(ctx, k, chosen); err != nil {
 		return nil, err
@@ -115,7 +123,7 @@ func Expire(ctx context.Context, k Keeper, w ExpiryTarget, chosen []Choice) ([]C
 
 // bound leaves what is more than goes at once. Those that stay anyway don't count,
 // or the same ones would stand before all others for ever.
-func (w ExpiryTarget) bound(chosen []Choice) {
+func (w ExpiryTarget) bound(chosen []OutputChoice) {
 	n := 0
 	for i := range chosen {
 		if chosen[i].Kept != "" || w.Most == 0 {
@@ -128,7 +136,7 @@ func (w ExpiryTarget) bound(chosen []Choice) {
 }
 
 // needed finds the outputs that are something else too.
-func needed(ctx context.Context, k Keeper, chosen []Choice) error {
+func needed(ctx context.Context, k Keeper, chosen []OutputChoice) error {
 	var digests []belay.Digest
 	for _, c := range chosen {
 		digests = append(digests, c.Digest)
@@ -143,7 +151,7 @@ func needed(ctx context.Context, k Keeper, chosen []Choice) error {
 }
 
 // driven finds the outputs of sessions that are driven.
-func driven(ctx context.Context, k Keeper, chosen []Choice) error {
+func driven(ctx context.Context, k Keeper, chosen []OutputChoice) error {
 	known := map[belay.SessionID]bool{}
 	for i := range chosen {
 		for _, n := range chosen[i].Named {

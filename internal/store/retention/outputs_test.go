@@ -1,4 +1,4 @@
-package outputs_test
+package retention_test
 
 import (
 	"context"
@@ -14,7 +14,7 @@ import (
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/event"
 	"github.com/belay-run/belay/internal/store"
-	"github.com/belay-run/belay/internal/store/outputs"
+	"github.com/belay-run/belay/internal/store/retention"
 	"github.com/belay-run/belay/internal/store/sqlite"
 	"github.com/belay-run/belay/internal/store/sqlite/verify"
 )
@@ -84,23 +84,23 @@ func (b *bench) prints(name, text string) belay.Ref {
 	return ref
 }
 
-func (b *bench) list() []outputs.Output {
+func (b *bench) list() []retention.Output {
 	b.Helper()
-	all, err := outputs.List(b.T.Context(), b.DB, "")
+	all, err := retention.List(b.T.Context(), b.DB, "")
 	b.must(err)
 	return all
 }
 
-func (b *bench) expire(w outputs.ExpiryTarget, all ...outputs.Output) []outputs.Choice {
+func (b *bench) expire(w retention.ExpiryTarget, all ...retention.Output) []retention.OutputChoice {
 	b.Helper()
-	var chosen []outputs.Choice
+	var chosen []retention.OutputChoice
 	for _, o := range all {
-		chosen = append(chosen, outputs.Choice{Output: o, Why: "the disk is small"})
+		chosen = append(chosen, retention.OutputChoice{Output: o, Why: "the disk is small"})
 	}
 	if w.Owner == (store.Owner{}) {
 		w.Owner = store.ThisProcess()
 	}
-	done, err := outputs.Expire(b.T.Context(), b.DB, w, chosen)
+	done, err := retention.Expire(b.T.Context(), b.DB, w, chosen)
 	b.must(err)
 	return done
 }
@@ -127,16 +127,16 @@ func TestOutputsAreListedWithWhereTheyComeFrom(t *testing.T) {
 	if len(all) != 2 || all[0].Digest != two.Digest || all[1].Digest != one.Digest || len(all[1].Named) != 2 || !all[1].Recorded.Equal(b.now) {
 		t.Fatalf("%+v", all)
 	}
-	want := outputs.Naming{Session: "sess_a", Owner: "process", Tool: "exec", Call: "call_a", Process: "proc_a", Recorded: start}
+	want := retention.Naming{Session: "sess_a", Owner: "process", Tool: "exec", Call: "call_a", Process: "proc_a", Recorded: start}
 	if got := all[1].Named[0]; got != want {
 		t.Errorf("%+v, want %+v", got, want)
 	}
 	for name, n := range map[string]int{string(one.Digest): 1, strings.TrimPrefix(string(two.Digest), "sha256:")[:8]: 1, "proc_b": 1, "call_c": 1, "abc": 0, "": 0, "proc_x": 0} {
-		if found := outputs.Find(all, name); len(found) != n {
+		if found := retention.Find(all, name); len(found) != n {
 			t.Errorf("%q: %d found", name, len(found))
 		}
 	}
-	of, err := outputs.List(t.Context(), b.DB, "sess_b")
+	of, err := retention.List(t.Context(), b.DB, "sess_b")
 	if err != nil || len(of) != 1 || of[0].Digest != two.Digest {
 		t.Errorf("%+v, %v", of, err)
 	}
@@ -149,10 +149,10 @@ func TestAnOutputExpiresInEverySessionByAFactAndThenItsBytesGo(t *testing.T) {
 	b.prints("b", "one")
 	before, err := b.Lanes(t.Context(), "")
 	b.must(err)
-	if done := b.expire(outputs.ExpiryTarget{Reason: event.ExpiredAsked, DryRun: true}, b.list()...); len(done) != 1 || done[0].Kept != "" || len(b.expirations("sess_a")) > 0 {
+	if done := b.expire(retention.ExpiryTarget{Reason: event.ExpiredAsked, DryRun: true}, b.list()...); len(done) != 1 || done[0].Kept != "" || len(b.expirations("sess_a")) > 0 {
 		t.Fatalf("a dry run: %+v", done)
 	}
-	done := b.expire(outputs.ExpiryTarget{Reason: event.ExpiredAsked, By: "user:mia"}, b.list()...)
+	done := b.expire(retention.ExpiryTarget{Reason: event.ExpiredAsked, By: "user:mia"}, b.list()...)
 	if len(done) != 1 || done[0].Kept != "" {
 		t.Fatalf("%+v", done)
 	}
@@ -193,7 +193,7 @@ func TestOutputsThatAreNeededOrDrivenStay(t *testing.T) {
 	b.prints("c", "driven")
 	_, err := b.Claim(t.Context(), "sess_b", store.Owner{ID: "own_other", Host: "elsewhere"}, time.Hour)
 	b.must(err)
-	done := b.expire(outputs.ExpiryTarget{Reason: event.ExpiredByRetention}, b.list()...)
+	done := b.expire(retention.ExpiryTarget{Reason: event.ExpiredByRetention}, b.list()...)
 	for _, c := range done {
 		if want := map[belay.Digest]string{handed.Digest: "something else needs", driven.Digest: "a process drives sess_b"}[c.Digest]; !strings.HasPrefix(c.Kept, want) || want == "" {
 			t.Errorf("%s: %q, want %q", c.Digest.Short(), c.Kept, want)
@@ -244,12 +244,12 @@ func TestACrashLeavesAnOutputOrTheFactThatItIsGone(t *testing.T) {
 		b := newBench(t)
 		refs := []belay.Ref{b.prints("a", "one"), b.prints("b", strings.Repeat("two ", 10_000))}
 		b.prints("c", "one")
-		var chosen []outputs.Choice
+		var chosen []retention.OutputChoice
 		for _, o := range b.list() {
-			chosen = append(chosen, outputs.Choice{Output: o})
+			chosen = append(chosen, retention.OutputChoice{Output: o})
 		}
-		w := outputs.ExpiryTarget{Reason: event.ExpiredByRetention, Owner: store.Owner{ID: "own_dies", Host: "here", PID: os.Getpid()}}
-		_, err := outputs.Expire(t.Context(), &dying{b.DB, stop}, w, chosen)
+		w := retention.ExpiryTarget{Reason: event.ExpiredByRetention, Owner: store.Owner{ID: "own_dies", Host: "here", PID: os.Getpid()}}
+		_, err := retention.Expire(t.Context(), &dying{b.DB, stop}, w, chosen)
 		if stop%2 == 0 { // the next one may come before the removal or after
 			_, e := b.DropExpired(t.Context())
 			b.must(e)
@@ -296,8 +296,8 @@ func TestWhatIsMoreThanGoesAtOnceWaits(t *testing.T) {
 	b.must(err)
 	defer b.Release(t.Context(), "sess_a", epoch) //nolint:errcheck // the store goes with the test
 	for _, dry := range []bool{true, false} {
-		done := b.expire(outputs.ExpiryTarget{Reason: event.ExpiredByRetention, Most: 1, DryRun: dry}, b.list()...)
-		if len(done) != 3 || done[0].Kept != "a process drives sess_a" || done[1].Kept != "" || done[2].Kept != outputs.Later {
+		done := b.expire(retention.ExpiryTarget{Reason: event.ExpiredByRetention, Most: 1, DryRun: dry}, b.list()...)
+		if len(done) != 3 || done[0].Kept != "a process drives sess_a" || done[1].Kept != "" || done[2].Kept != retention.Later {
 			t.Errorf("dry %t: %+v", dry, done)
 		}
 	}
@@ -308,7 +308,7 @@ func TestWhatIsMoreThanGoesAtOnceWaits(t *testing.T) {
 
 // slow is a log that takes a millisecond for a fact.
 type slow struct {
-	outputs.Source
+	retention.Source
 	facts int
 }
 
@@ -329,7 +329,7 @@ func (s slow) Scan(ctx context.Context, _ store.Position) iter.Seq2[store.Record
 func TestALookWithTimeLeavesTheMachineToOthers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		begun, n := time.Now(), 0
-		for r, err := range outputs.Gently(slow{facts: 3500}).Scan(t.Context(), 0) {
+		for r, err := range retention.Gently(slow{facts: 3500}).Scan(t.Context(), 0) {
 			if n++; err != nil || r.Position != store.Position(n) {
 				t.Fatalf("fact %d: %v, %v", n, r.Position, err)
 			}
@@ -340,7 +340,7 @@ func TestALookWithTimeLeavesTheMachineToOthers(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
 		defer cancel()
 		var last error
-		for _, err := range outputs.Gently(slow{facts: 3500}).Scan(ctx, 0) {
+		for _, err := range retention.Gently(slow{facts: 3500}).Scan(ctx, 0) {
 			last = err
 		}
 		if !errors.Is(last, context.DeadlineExceeded) {
