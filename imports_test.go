@@ -104,7 +104,6 @@ var layers = map[string]layer{
 	"internal/tool/tooltest":        {own: []string{".", "event", "internal/tool"}, modules: []string{"github.com/google/jsonschema-go/jsonschema", "github.com/santhosh-tekuri/jsonschema/v6"}, moves: true},
 	"internal/tool/file":            {own: []string{".", "event", "internal/tool/patch", "internal/workspace/protected", "internal/tool", "internal/workspace/fswalk"}, modules: []string{"github.com/aymanbagabas/go-udiff", "golang.org/x/sys/unix"}},
 	"internal/tool/exec":            {own: []string{"internal/lib/environ", ".", "event", "internal/tool", "internal/tool/file", "internal/process", "internal/secret"}},
-	"internal/tool/artifact":        {own: []string{".", "event", "internal/tool", "internal/tool/file"}},
 	"internal/tool/command":         {own: []string{".", "internal/config/manifest", "internal/process", "internal/tool", "internal/tool/exec"}},
 	"internal/tool/plan":            {own: []string{".", "event", "internal/tool"}},
 	"internal/tool/search":          {own: []string{".", "internal/workspace/protected", "internal/tool", "internal/tool/file", "internal/workspace/fswalk"}, moves: true},

@@ -22,7 +22,6 @@ import (
 	"github.com/belay-run/belay/internal/store"
 	"github.com/belay-run/belay/internal/store/sqlite"
 	"github.com/belay-run/belay/internal/tool"
-	"github.com/belay-run/belay/internal/tool/artifact"
 	"github.com/belay-run/belay/internal/tool/exec"
 	"github.com/belay-run/belay/internal/tool/file"
 	"github.com/belay-run/belay/internal/tool/plan"
@@ -40,7 +39,7 @@ func (a *app) builtin() []tool.Tool {
 }
 
 func (a *app) makeTools() []tool.Tool {
-	return slices.Concat(file.Tools(), search.Tools(), exec.Tools(exec.Config{Environ: a.Environ}), artifact.Tools(), plan.Tools(), a.extra)
+	return slices.Concat(file.Tools(), search.Tools(), exec.Tools(exec.Config{Environ: a.Environ}), []tool.Tool{file.Publish()}, plan.Tools(), a.extra)
 }
 
 // checkers asks what judges calls besides the rules. Who wrote a checker into the

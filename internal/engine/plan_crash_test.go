@@ -11,7 +11,7 @@ import (
 	"github.com/belay-run/belay/internal/model/scripted"
 	"github.com/belay-run/belay/internal/testkit/memory"
 	"github.com/belay-run/belay/internal/tool"
-	"github.com/belay-run/belay/internal/tool/artifact"
+	"github.com/belay-run/belay/internal/tool/file"
 	"github.com/belay-run/belay/internal/tool/plan"
 )
 
@@ -38,7 +38,7 @@ func TestPlanAndArtifactsSurviveACrashAtEveryPoint(t *testing.T) {
 		t.Fatal(err)
 	}
 	var tools []tool.Tool
-	for _, tl := range append(artifact.Tools(), plan.Tools()...) {
+	for _, tl := range append([]tool.Tool{file.Publish()}, plan.Tools()...) {
 		tools = append(tools, mortalOf(tl))
 	}
 	set, err := tool.NewSet(tools...)

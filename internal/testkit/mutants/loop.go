@@ -79,7 +79,7 @@ func loopMutants() []mutant {
 			never("effect.execute", "began.Definition != spec.Definition"),
 			"engine Definition"},
 		{"a content is published twice",
-			never("tool/artifact.publish", "before.Digest == belay.DigestOf(content)"),
+			never("tool/file.publish", "before.Digest == belay.DigestOf(content)"),
 			"engine PlanAndArtifacts"},
 		{"a fork in the middle of a turn splits a call from its answer",
 			swap("effect/history.settled", "len(v.msgs) - 1", "len(v.msgs)"),

@@ -7,7 +7,6 @@ import (
 	"testing"
 
 	"github.com/belay-run/belay/internal/tool"
-	"github.com/belay-run/belay/internal/tool/artifact"
 	"github.com/belay-run/belay/internal/tool/exec"
 	"github.com/belay-run/belay/internal/tool/file"
 	"github.com/belay-run/belay/internal/tool/plan"
@@ -16,7 +15,7 @@ import (
 )
 
 func standard() []tool.Tool {
-	return slices.Concat(file.Tools(), search.Tools(), exec.Tools(exec.Config{}), artifact.Tools(), plan.Tools())
+	return slices.Concat(file.Tools(), search.Tools(), exec.Tools(exec.Config{}), []tool.Tool{file.Publish()}, plan.Tools())
 }
 
 func TestStandardToolsKeepTheLaws(t *testing.T) {

@@ -1,10 +1,6 @@
 //go:build unix
 
-// Package artifact holds the tool that hands results over. It promises: what is
-// published is kept byte for byte and named by its digest, versions of a name
-// count up, publishing the same again makes no new version, and content that
-// holds a registered secret isn't published.
-package artifact
+package file
 
 import (
 	"context"
@@ -20,7 +16,6 @@ import (
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/event"
 	"github.com/belay-run/belay/internal/tool"
-	"github.com/belay-run/belay/internal/tool/file"
 )
 
 // PublishName is the name of the tool.
@@ -28,16 +23,16 @@ const PublishName = "artifact_publish"
 
 // Codes of problems, besides those of files.
 const (
-	CodeOneOf     = "PATH_OR_TEXT"
-	CodeBadName   = "BAD_NAME"
-	CodeBadMedia  = "BAD_MEDIA"
-	CodeSecret    = "HOLDS_SECRET"
-	CodeTooMany   = "TOO_MANY_ARTIFACTS"
-	maxContent    = 32 << 20
-	maxName       = 128
-	maxNote       = 500
-	maxNames      = 100 // as many as the thread remembers
-	defaultBinary = "application/octet-stream"
+	CodeOneOf       = "PATH_OR_TEXT"
+	CodeBadName     = "BAD_NAME"
+	CodeBadMedia    = "BAD_MEDIA"
+	CodeSecret      = "HOLDS_SECRET"
+	CodeTooMany     = "TOO_MANY_ARTIFACTS"
+	maxArtifact     = 32 << 20
+	maxArtifactName = 128
+	maxArtifactNote = 500
+	maxArtifacts    = 100 // as many as the thread remembers
+	defaultBinary   = "application/octet-stream"
 )
 
 //go:embed artifact_publish.md
@@ -51,10 +46,9 @@ type publishArgs struct {
 	Note  string  `json:"description,omitempty" jsonschema:"what it is"`
 }
 
-// Tools lists the tools of this package.
-func Tools() []tool.Tool { return []tool.Tool{Publish()} }
-
-// Publish keeps content under a name.
+// Publish hands results over. What is published is kept byte for byte and named by its
+// digest, versions of a name count up, publishing the same again makes no new version,
+// and content that holds a registered secret isn't published.
 func Publish() tool.Tool {
 	spec := tool.Spec{Name: PublishName, Doc: strings.TrimSpace(publishDoc), Effect: belay.Idempotent, ReadOnly: true,
 		PathArg: "path", Access: belay.Read, Exclusive: true, Capabilities: []string{tool.CapPublish}}
@@ -78,7 +72,7 @@ func publish(ctx context.Context, c tool.Call, in publishArgs) (tool.Result, err
 	if known && before.Digest == belay.DigestOf(content) {
 		return tool.Result{Text: fmt.Sprintf("%s is unchanged: version %d", name, before.Version)}, nil
 	}
-	if !known && len(c.Published) >= maxNames {
+	if !known && len(c.Published) >= maxArtifacts {
 		return tool.Result{}, tool.Failf(tool.Denied, CodeTooMany, "%d artifacts are published already", len(c.Published)).
 			WithHint("publish another version of one of them, or put several files into an archive")
 	}
@@ -104,13 +98,13 @@ func contentOf(ctx context.Context, c tool.Call, in publishArgs) ([]byte, error)
 	if (in.Path == "") == (in.Text == nil) {
 		return nil, tool.Failf(tool.BadArguments, CodeOneOf, "give either path or text")
 	}
-	if event.TextLen(in.Note) > maxNote {
-		return nil, tool.Failf(tool.BadArguments, tool.CodeBadArguments, "the description has %d bytes; %d are the most", event.TextLen(in.Note), maxNote)
+	if event.TextLen(in.Note) > maxArtifactNote {
+		return nil, tool.Failf(tool.BadArguments, tool.CodeBadArguments, "the description has %d bytes; %d are the most", event.TextLen(in.Note), maxArtifactNote)
 	}
 	if in.Text != nil {
 		return []byte(*in.Text), nil
 	}
-	return file.Content(ctx, c.Root, in.Path, maxContent)
+	return Content(ctx, c.Root, in.Path, maxArtifact)
 }
 
 // nameOf is a name that can be a file's anywhere.
@@ -125,8 +119,8 @@ func nameOf(in publishArgs) (string, error) {
 	switch {
 	case name == "":
 		return bad("is missing")
-	case len(name) > maxName:
-		return bad(fmt.Sprintf("has %d bytes; %d are the most", len(name), maxName))
+	case len(name) > maxArtifactName:
+		return bad(fmt.Sprintf("has %d bytes; %d are the most", len(name), maxArtifactName))
 	case !utf8.ValidString(name) || strings.ContainsFunc(name, func(r rune) bool { return !unicode.IsPrint(r) || r == '/' || r == '\\' || r == '@' }):
 		return bad("contains a slash, an @ or a character that can't be printed")
 	case name[0] == '.' || name[0] == '-':

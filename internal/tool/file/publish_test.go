@@ -1,6 +1,6 @@
 //go:build unix
 
-package artifact_test
+package file_test
 
 import (
 	"strings"
@@ -9,11 +9,9 @@ import (
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/event"
 	"github.com/belay-run/belay/internal/tool"
-	"github.com/belay-run/belay/internal/tool/artifact"
+	"github.com/belay-run/belay/internal/tool/file"
 	"github.com/belay-run/belay/internal/tool/tooltest"
 )
-
-type args = map[string]any
 
 func TestPublish(t *testing.T) {
 	for _, c := range []struct {
@@ -34,7 +32,7 @@ func TestPublish(t *testing.T) {
 		b.Put("out/report.md", "# R\n")
 		b.Put("bin", "\x00\x01")
 		b.Put("plain", "hi")
-		r, err := b.Run(t.Context(), artifact.Publish(), c.args)
+		r, err := b.Run(t.Context(), file.Publish(), c.args)
 		if err != nil {
 			t.Errorf("%s: %v", c.name, err)
 			continue
@@ -58,12 +56,12 @@ func TestVersionsCountUpAndTheSameIsNoNewOne(t *testing.T) {
 	b := tooltest.NewBench(t)
 	call := b.Call(args{"text": "two", "name": "a.txt"})
 	call.Published = map[string]tool.Published{"a.txt": {Version: 4, Digest: belay.DigestOf([]byte("one"))}}
-	r, err := artifact.Publish().Run(t.Context(), call)
+	r, err := file.Publish().Run(t.Context(), call)
 	if err != nil || b.Sink.Facts()[0].(event.ArtifactChanged).Version != "5" {
 		t.Errorf("got %+v, %v", b.Sink.Facts(), err)
 	}
 	call.Published = map[string]tool.Published{"a.txt": {Version: 5, Digest: belay.DigestOf([]byte("two"))}}
-	if r, err = artifact.Publish().Run(t.Context(), call); err != nil || r.Text != "a.txt is unchanged: version 5" || len(b.Sink.Facts()) != 1 {
+	if r, err = file.Publish().Run(t.Context(), call); err != nil || r.Text != "a.txt is unchanged: version 5" || len(b.Sink.Facts()) != 1 {
 		t.Errorf("again: %q, %v, %d facts", r.Text, err, len(b.Sink.Facts()))
 	}
 }
@@ -77,27 +75,27 @@ func TestPublishRefuses(t *testing.T) {
 		args        args
 		class, code string
 	}{
-		{args{}, tool.BadArguments, artifact.CodeOneOf},
-		{args{"path": "a", "text": "b"}, tool.BadArguments, artifact.CodeOneOf},
-		{args{"text": "x"}, tool.BadArguments, artifact.CodeBadName},
-		{args{"text": "x", "name": "a/b"}, tool.BadArguments, artifact.CodeBadName},
-		{args{"text": "x", "name": ".."}, tool.BadArguments, artifact.CodeBadName},
-		{args{"text": "x", "name": "-rf"}, tool.BadArguments, artifact.CodeBadName},
-		{args{"text": "x", "name": "a@2"}, tool.BadArguments, artifact.CodeBadName},
-		{args{"text": "x", "name": "a\x1b[2J"}, tool.BadArguments, artifact.CodeBadName},
-		{args{"text": "x", "name": strings.Repeat("x", 129)}, tool.BadArguments, artifact.CodeBadName},
-		{args{"text": "x", "name": "x", "media": "markdown"}, tool.BadArguments, artifact.CodeBadMedia},
-		{args{"text": "x", "name": "x", "media": "a/b; c=d"}, tool.BadArguments, artifact.CodeBadMedia},
+		{args{}, tool.BadArguments, file.CodeOneOf},
+		{args{"path": "a", "text": "b"}, tool.BadArguments, file.CodeOneOf},
+		{args{"text": "x"}, tool.BadArguments, file.CodeBadName},
+		{args{"text": "x", "name": "a/b"}, tool.BadArguments, file.CodeBadName},
+		{args{"text": "x", "name": ".."}, tool.BadArguments, file.CodeBadName},
+		{args{"text": "x", "name": "-rf"}, tool.BadArguments, file.CodeBadName},
+		{args{"text": "x", "name": "a@2"}, tool.BadArguments, file.CodeBadName},
+		{args{"text": "x", "name": "a\x1b[2J"}, tool.BadArguments, file.CodeBadName},
+		{args{"text": "x", "name": strings.Repeat("x", 129)}, tool.BadArguments, file.CodeBadName},
+		{args{"text": "x", "name": "x", "media": "markdown"}, tool.BadArguments, file.CodeBadMedia},
+		{args{"text": "x", "name": "x", "media": "a/b; c=d"}, tool.BadArguments, file.CodeBadMedia},
 		{args{"text": "x", "name": "x", "description": strings.Repeat("x", 501)}, tool.BadArguments, "BAD_ARGUMENTS"},
 		{args{"path": "none"}, tool.NotFound, "NO_SUCH_FILE"},
 		{args{"path": "../x"}, tool.Denied, "OUTSIDE_WORKSPACE"},
 		{args{"path": "."}, tool.BadArguments, "IS_DIRECTORY"},
-		{args{"text": "x", "name": "one-more"}, tool.Denied, artifact.CodeTooMany},
+		{args{"text": "x", "name": "one-more"}, tool.Denied, file.CodeTooMany},
 	} {
 		b := tooltest.NewBench(t)
 		call := b.Call(c.args)
 		call.Published = many
-		_, err := artifact.Publish().Run(t.Context(), call)
+		_, err := file.Publish().Run(t.Context(), call)
 		if e := tooltest.Failure(err); e == nil || e.Class != c.class || e.Code != c.code {
 			t.Errorf("%v: got %v", c.args, err)
 		}
@@ -107,7 +105,7 @@ func TestPublishRefuses(t *testing.T) {
 	}
 	b := tooltest.NewBench(t)
 	b.Sink.Refuse = tool.ErrHoldsSecret
-	if _, err := b.Run(t.Context(), artifact.Publish(), args{"text": "key", "name": "k"}); tooltest.CodeOf(err) != artifact.CodeSecret {
+	if _, err := b.Run(t.Context(), file.Publish(), args{"text": "key", "name": "k"}); tooltest.CodeOf(err) != file.CodeSecret {
 		t.Errorf("a secret: %v", err)
 	}
 }
