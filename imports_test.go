@@ -89,7 +89,6 @@ var layers = map[string]layer{
 	"internal/model":                {own: []string{"."}},
 	"internal/model/modeltest":      {own: []string{".", "internal/lib/netdial", "internal/model", "internal/model/wire"}, modules: []string{"go.uber.org/goleak"}, moves: true},
 	"internal/model/gateway":        {own: []string{".", "internal/model"}},
-	"internal/model/direct":         {own: []string{".", "internal/model"}},
 	"internal/lib/netdial":          {own: []string{"."}},
 	"internal/lib/readfile":         {own: []string{"."}},
 	"internal/model/wire":           {own: []string{".", "internal/model"}},

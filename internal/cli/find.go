@@ -8,7 +8,7 @@ import (
 	"github.com/belay-run/belay/internal/app/sessions"
 	"github.com/belay-run/belay/internal/core/thread"
 	"github.com/belay-run/belay/internal/engine"
-	"github.com/belay-run/belay/internal/model/direct"
+	"github.com/belay-run/belay/internal/model/scripted"
 	"github.com/belay-run/belay/internal/store"
 	"github.com/belay-run/belay/internal/view"
 )
@@ -41,7 +41,7 @@ func (a *app) sessionID(ctx context.Context, st store.Store, id string, last boo
 		return "", belay.Errorf(belay.CodeNotFound, "this workspace has no session").At(ws).WithHint("belay run TEXT, or belay sessions list --all")
 	}
 	// A call that a person made by hand is a session too, but not what --last means.
-	if i := slices.IndexFunc(all, func(s view.Session) bool { return s.Provider != direct.Name }); i > 0 {
+	if i := slices.IndexFunc(all, func(s view.Session) bool { return s.Provider != scripted.DirectName }); i > 0 {
 		return all[i].ID, nil
 	}
 	return all[0].ID, nil

@@ -16,7 +16,6 @@ import (
 	"github.com/belay-run/belay/internal/model"
 	"github.com/belay-run/belay/internal/model/anthropic"
 	"github.com/belay-run/belay/internal/model/catalog"
-	"github.com/belay-run/belay/internal/model/direct"
 	"github.com/belay-run/belay/internal/model/gateway"
 	"github.com/belay-run/belay/internal/model/google"
 	"github.com/belay-run/belay/internal/model/openai"
@@ -86,8 +85,8 @@ func (a *app) served(ctx context.Context, ws string, s belay.Settings) (model.Pr
 }
 
 func (a *app) makeProvider(w *config.Workspace, s belay.Settings) (model.Provider, error) {
-	if s.Provider == direct.Name {
-		return direct.Provider{}, nil
+	if s.Provider == scripted.DirectName {
+		return scripted.Direct{}, nil
 	}
 	if file, ok := strings.CutPrefix(s.Provider, config.ScriptedPrefix); ok {
 		script, err := scripted.Load(file)

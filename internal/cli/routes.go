@@ -12,7 +12,7 @@ import (
 	"github.com/belay-run/belay/internal/core/route"
 	"github.com/belay-run/belay/internal/model"
 	"github.com/belay-run/belay/internal/model/catalog"
-	"github.com/belay-run/belay/internal/model/direct"
+	"github.com/belay-run/belay/internal/model/scripted"
 	"github.com/belay-run/belay/internal/model/tokens"
 )
 
@@ -65,7 +65,7 @@ func (a *app) candidate(at *place, s belay.Settings) route.Candidate {
 // known is what the catalogue knows of a session's model. A catalogue that can't
 // be read is empty; belay models reports the error.
 func (a *app) known(at *place, s belay.Settings) (catalog.Model, bool) {
-	if at == nil || s.Provider == direct.Name || strings.HasPrefix(s.Provider, config.ScriptedPrefix) {
+	if at == nil || s.Provider == scripted.DirectName || strings.HasPrefix(s.Provider, config.ScriptedPrefix) {
 		return catalog.Model{}, false
 	}
 	v, err := at.Service(s.Provider)

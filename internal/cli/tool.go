@@ -15,7 +15,7 @@ import (
 	"github.com/belay-run/belay/internal/config"
 	"github.com/belay-run/belay/internal/config/manifest"
 	"github.com/belay-run/belay/internal/lib/spelling"
-	"github.com/belay-run/belay/internal/model/direct"
+	"github.com/belay-run/belay/internal/model/scripted"
 	"github.com/belay-run/belay/internal/tool"
 )
 
@@ -232,7 +232,7 @@ func (c *toolCallCmd) text(a *app) (string, error) {
 		}
 		args = string(b)
 	}
-	return direct.Request{Tool: c.Name, Args: strings.ToValidUTF8(args, "\uFFFD")}.Text()
+	return scripted.DirectCall{Tool: c.Name, Args: strings.ToValidUTF8(args, "\uFFFD")}.Text()
 }
 
 // beginCall makes a session whose thread has one turn, of the system: it belongs

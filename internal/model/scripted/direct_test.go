@@ -1,4 +1,4 @@
-package direct_test
+package scripted_test
 
 import (
 	"context"
@@ -7,12 +7,12 @@ import (
 
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/internal/model"
-	"github.com/belay-run/belay/internal/model/direct"
+	"github.com/belay-run/belay/internal/model/scripted"
 )
 
 func ask(t *testing.T, ctx context.Context, msgs ...belay.Message) (calls []model.Call, text, stop string, err error) {
 	t.Helper()
-	for c, e := range (direct.Provider{}).Stream(ctx, model.Request{Messages: msgs}) {
+	for c, e := range (scripted.Direct{}).Stream(ctx, model.Request{Messages: msgs}) {
 		if e != nil {
 			return calls, text, stop, e
 		}
@@ -27,7 +27,7 @@ func ask(t *testing.T, ctx context.Context, msgs ...belay.Message) (calls []mode
 // Guarantee: T44.
 func TestTheCallIsAskedForAsItWasWritten(t *testing.T) {
 	for _, args := range []string{`{"path": "a"}`, `{"path":`, "", "{}\n"} {
-		text, err := direct.Request{Tool: "read", Args: args}.Text()
+		text, err := scripted.DirectCall{Tool: "read", Args: args}.Text()
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -39,7 +39,7 @@ func TestTheCallIsAskedForAsItWasWritten(t *testing.T) {
 }
 
 func TestTheResultIsRepeated(t *testing.T) {
-	text, _ := direct.Request{Tool: "read"}.Text()
+	text, _ := scripted.DirectCall{Tool: "read"}.Text()
 	for _, result := range []string{"A project.\n", ""} {
 		calls, said, stop, err := ask(t, t.Context(), belay.Text(belay.RoleUser, text),
 			belay.Message{Role: belay.RoleAssistant, Parts: []belay.Part{{Call: &belay.ToolCall{ID: "c", Name: "read"}}}},

@@ -1,8 +1,4 @@
-// Package direct is a provider without a model: it asks for the one call that
-// the user wrote down, and reports its result. So a single call goes the way of
-// every other: decided, judged, recorded, resumed. It promises that the same
-// conversation gets the same answer, in every process.
-package direct
+package scripted
 
 import (
 	"context"
@@ -13,28 +9,30 @@ import (
 	"github.com/belay-run/belay/internal/model"
 )
 
-// Name is what settings call this provider.
-const Name = "direct"
+// DirectName is what settings call Direct.
+const DirectName = "direct"
 
-// Request is what a person asks for, as a turn's text.
-type Request struct {
+// DirectCall is what a person asks for, as a turn's text.
+type DirectCall struct {
 	Tool string `json:"tool"`
 	Args string `json:"args"` // as it was written: it may be broken
 }
 
 // Text is the request as a turn's text.
-func (r Request) Text() (string, error) {
+func (r DirectCall) Text() (string, error) {
 	b, err := json.Marshal(r)
 	return string(b), err
 }
 
-// Provider answers requests.
-type Provider struct{}
+// Direct asks for the one call that the user wrote down, and reports its result. So a
+// single call goes the way of every other: decided, judged, recorded, resumed. The
+// same conversation gets the same answer, in every process.
+type Direct struct{}
 
-var _ model.Provider = Provider{}
+var _ model.Provider = Direct{}
 
 // Stream asks for the call, or repeats its result.
-func (Provider) Stream(ctx context.Context, r model.Request) iter.Seq2[model.Chunk, error] {
+func (Direct) Stream(ctx context.Context, r model.Request) iter.Seq2[model.Chunk, error] {
 	return func(yield func(model.Chunk, error) bool) {
 		if err := ctx.Err(); err != nil {
 			yield(model.Chunk{}, err)
@@ -67,14 +65,14 @@ func answered(msgs []belay.Message) (string, bool) {
 }
 
 // asked is the last call that a person wrote down.
-func asked(msgs []belay.Message) (Request, bool) {
+func asked(msgs []belay.Message) (DirectCall, bool) {
 	for i := len(msgs) - 1; i >= 0; i-- {
 		for _, p := range msgs[i].Parts {
-			var r Request
+			var r DirectCall
 			if msgs[i].Role == belay.RoleUser && json.Unmarshal([]byte(p.Text), &r) == nil && r.Tool != "" {
 				return r, true
 			}
 		}
 	}
-	return Request{}, false
+	return DirectCall{}, false
 }
