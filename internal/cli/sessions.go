@@ -154,7 +154,7 @@ func (c *showCmd) read(ctx context.Context, a *app, st store.Store) (int, error)
 	if err != nil {
 		return 0, err
 	}
-	a.show(s, cmp.Or(state.Settings.Shell, &belay.Shell{Path: "/bin/sh"}), owner, waits)
+	show(&a.Env, s, cmp.Or(state.Settings.Shell, &belay.Shell{Path: "/bin/sh"}), owner, waits, a.serverURL())
 	return belay.ExitOK, showTurns(&a.Env, turns)
 }
 
@@ -176,46 +176,47 @@ func showTurns(e *term.Env, turns []history.PastTurn) error {
 	})
 }
 
-// show prints a session. Of a call that waits for an answer nothing is left out.
-func (a *app) show(s view.Session, shell *belay.Shell, owner *store.Owner, waits []*term.Question) {
-	a.Row("session", "%s", s.ID)
-	a.Row("title", "%s", s.Title)
+// show prints a session. Of a call that waits for an answer nothing is left out. The
+// server is the one that continues what no process drives; empty: there is none.
+func show(e *term.Env, s view.Session, shell *belay.Shell, owner *store.Owner, waits []*term.Question, server string) {
+	e.Row("session", "%s", s.ID)
+	e.Row("title", "%s", s.Title)
 	if len(s.Tags) > 0 {
-		a.Row("tags", "%s", strings.Join(s.Tags, " "))
+		e.Row("tags", "%s", strings.Join(s.Tags, " "))
 	}
 	if s.Archived {
-		a.Row("archived", "lists leave it out")
+		e.Row("archived", "lists leave it out")
 	}
 	if f := s.Forked; f != nil {
-		a.Row("forked", "from %s after %s", f.Session, cmp.Or(string(f.Turn), "nothing"))
+		e.Row("forked", "from %s after %s", f.Session, cmp.Or(string(f.Turn), "nothing"))
 	}
 	if i := s.Imported; i != nil {
-		a.Row("imported", "from %s %s", i.Format, i.Name)
+		e.Row("imported", "from %s %s", i.Format, i.Name)
 	}
-	a.Row("workspace", "%s", s.Workspace)
-	a.Row("shell", "%s", shell.Path)
-	a.Row("model", "%s %s, mode %s", s.Provider, s.Model, s.Mode)
-	a.Row("status", "%s", statusOf(s))
+	e.Row("workspace", "%s", s.Workspace)
+	e.Row("shell", "%s", shell.Path)
+	e.Row("model", "%s %s, mode %s", s.Provider, s.Model, s.Mode)
+	e.Row("status", "%s", statusOf(s))
 	if t := s.Turn(); t != nil {
 		if t.Reason != "" {
-			a.Row("reason", "%s (%s)", t.Reason, t.Code)
+			e.Row("reason", "%s (%s)", t.Reason, t.Code)
 		}
 		if t.Summary != "" {
-			a.Row("summary", "%s", t.Summary)
+			e.Row("summary", "%s", t.Summary)
 		}
 	}
-	showWork(&a.Env, s)
+	showWork(e, s)
 	if owner != nil {
-		a.Row("driven by", "process %d on %s, since %s", owner.PID, owner.Host, term.Ago(a.Now().Sub(owner.Since)))
+		e.Row("driven by", "process %d on %s, since %s", owner.PID, owner.Host, term.Ago(e.Now().Sub(owner.Since)))
 	}
 	for i, o := range s.Actions {
-		showWaiting(&a.Env, o, waits[i])
+		showWaiting(e, o, waits[i])
 	}
 	if t := s.Turn(); owner == nil && t != nil && t.Outcome != belay.Completed {
-		if url := a.serverURL(); url != "" {
-			a.Row("served", "%s continues it by itself", url)
+		if server != "" {
+			e.Row("served", "%s continues it by itself", server)
 		} else {
-			a.Row("try", "belay sessions resume %s", s.ID)
+			e.Row("try", "belay sessions resume %s", s.ID)
 		}
 	}
 }

@@ -60,12 +60,7 @@ func (c *statsCmd) run(ctx context.Context, a *app) (int, error) {
 			fold.Apply(r.Event)
 		}
 	}
-	sum := fold.Sum()
-	if a.JSON {
-		a.PrintJSON(withShares(sum))
-		return belay.ExitOK, nil
-	}
-	printStats(&a.Env, sum)
+	printStats(&a.Env, fold.Sum())
 	return belay.ExitOK, nil
 }
 
@@ -111,7 +106,12 @@ func withShares(s stats.Stats) countedStats {
 		Recursion: noChildren, Efficiency: notMeasured, CostState: s.Cost.State()}
 }
 
+// printStats prints what was counted.
 func printStats(e *term.Env, s stats.Stats) {
+	if e.JSON {
+		e.PrintJSON(withShares(s))
+		return
+	}
 	t := tabwriter.NewWriter(e.Out, 0, 0, 2, ' ', 0)
 	row := func(name, format string, args ...any) { fmt.Fprintf(t, "%s\t%s\n", name, fmt.Sprintf(format, args...)) }
 	row("sessions", "%s", term.Count(int64(s.Sessions)))
