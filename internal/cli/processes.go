@@ -14,7 +14,6 @@ import (
 	"github.com/belay-run/belay/internal/cli/term"
 	"github.com/belay-run/belay/internal/process"
 	"github.com/belay-run/belay/internal/store"
-	"github.com/belay-run/belay/internal/view"
 )
 
 type processCmd struct {
@@ -71,15 +70,7 @@ const ranHeads = "PROCESS\tSTATUS\tPID\tFOR\tCPU\tMEMORY\tSESSION\tCOMMAND"
 
 func (r processRow) cells(now time.Time) []any {
 	return []any{r.Process, r.Status, r.PID, now.Sub(r.Since).Round(time.Second),
-		(time.Duration(r.CPU) * time.Millisecond).Round(10 * time.Millisecond), mega(r.Memory), r.Session, term.Line(term.Short(r.Command, 60))}
-}
-
-// mega is bytes as a person reads them.
-func mega(n int64) string {
-	if n == 0 {
-		return "-"
-	}
-	return fmt.Sprintf("%.1f MB", float64(n)/1e6)
+		(time.Duration(r.CPU) * time.Millisecond).Round(10 * time.Millisecond), term.Megabytes(r.Memory), r.Session, term.Line(term.Short(r.Command, 60))}
 }
 
 type processOutputCmd struct {
@@ -177,38 +168,4 @@ func (a *app) toProcess(ctx context.Context, id, what string, f func(*runtime, b
 		}
 		return a.tell(ctx, r, res, what)
 	})
-}
-
-// took is what programs took of the machine, in a line.
-func took(p view.Programs) string {
-	said := fmt.Sprintf("%s in %s, %s of processors, at most %s of memory, %s written to disks", term.Plural(p.Ended, "program"),
-		time.Duration(p.Time).Round(10*time.Millisecond), time.Duration(p.CPU).Round(10*time.Millisecond), mega(p.Peak), mega(p.Written))
-	if p.Processes > 0 {
-		said += fmt.Sprintf(", at most %d processes", p.Processes)
-	}
-	if p.Throttled > 0 {
-		said += ", held back for " + time.Duration(p.Throttled).Round(10*time.Millisecond).String()
-	}
-	if p.Limited > 0 {
-		said += fmt.Sprintf("; %d met a limit", p.Limited)
-	}
-	if l := ofLimit(p); l != "" {
-		said += "; limits: " + l
-	}
-	return said
-}
-
-// ofLimit is what programs used of what their boundary gives all of them.
-func ofLimit(p view.Programs) string {
-	var parts []string
-	if l := p.Limit.CPU; l > 0 {
-		parts = append(parts, fmt.Sprintf("%s of %s of processors", time.Duration(p.CPU).Round(10*time.Millisecond), l))
-	}
-	if l := p.Limit.Written; l > 0 {
-		parts = append(parts, fmt.Sprintf("%s of %s written", mega(p.Written), mega(l)))
-	}
-	if l := p.Limit.Time; l > 0 {
-		parts = append(parts, fmt.Sprintf("%s of %s of time", time.Duration(p.Time).Round(10*time.Millisecond), l))
-	}
-	return strings.Join(parts, ", ")
 }

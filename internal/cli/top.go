@@ -141,7 +141,7 @@ func paint(to *bytes.Buffer, rows []topRow, now time.Time) error {
 		programs = append(programs, r.Runs...)
 	}
 	self, _ := process.ReadProcessTable().Tree(os.Getpid(), "")
-	fmt.Fprintf(to, "%s  %d sessions, %d programs, CPU %d%%, %s, %d tokens (this command: %s)\n\n", now.Format(time.TimeOnly), len(rows), len(programs), percent, mega(memory), tokens, mega(self.Bytes))
+	fmt.Fprintf(to, "%s  %d sessions, %d programs, CPU %d%%, %s, %d tokens (this command: %s)\n\n", now.Format(time.TimeOnly), len(rows), len(programs), percent, term.Megabytes(memory), tokens, term.Megabytes(self.Bytes))
 	if len(rows) == 0 {
 		fmt.Fprintln(to, "no session is running here, and no programs")
 		return nil
@@ -149,7 +149,7 @@ func paint(to *bytes.Buffer, rows []topRow, now time.Time) error {
 	const heads = "SESSION\tSTATUS\tBY\tSTEPS\tTOKENS IN\tOUT\tPROGRAMS\tCPU%\tCPU\tMEMORY\tENDED\tTOOK\tTITLE"
 	if err := term.WriteTable(to, rows, heads, func(r topRow) []any {
 		return []any{r.Session, r.Status, pidOr(r.Owner), r.Steps, r.Usage.Input, r.Usage.Output,
-			len(r.Runs), r.Percent, (time.Duration(r.CPU) * time.Millisecond).Round(10 * time.Millisecond), mega(r.Memory),
+			len(r.Runs), r.Percent, (time.Duration(r.CPU) * time.Millisecond).Round(10 * time.Millisecond), term.Megabytes(r.Memory),
 			r.Took.Ended, time.Duration(r.Took.CPU).Round(10 * time.Millisecond), term.Line(term.Short(r.Title, 40))}
 	}); err != nil {
 		return err
@@ -165,11 +165,11 @@ func paint(to *bytes.Buffer, rows []topRow, now time.Time) error {
 // paintLimits shows how much of a limit sessions and their agents have used.
 func paintLimits(to *bytes.Buffer, rows []topRow) {
 	for _, r := range rows {
-		if l := ofLimit(r.Took); l != "" {
+		if l := term.LimitsUse(r.Took); l != "" {
 			fmt.Fprintf(to, "%s: %s\n", r.Session, l)
 		}
 		for _, a := range r.Agents {
-			if l := ofLimit(a.Ended); l != "" {
+			if l := term.LimitsUse(a.Ended); l != "" {
 				fmt.Fprintf(to, "%s, %s: %s\n", r.Session, a.Thread, l)
 			}
 		}

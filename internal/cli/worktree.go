@@ -55,7 +55,7 @@ func (c *worktreeListCmd) run(ctx context.Context, a *app) (int, error) {
 		if s.Worktree == nil || s.Worktree.Removed {
 			continue
 		}
-		l := treeRow{Session: s.ID, Worktree: *s.Worktree, Status: statusOf(s), Changes: -1}
+		l := treeRow{Session: s.ID, Worktree: *s.Worktree, Status: term.StatusOf(s), Changes: -1}
 		if files, err := worktree.New(a.Environ).Changes(ctx, l.Path); err == nil {
 			l.Changes = len(files)
 		}

@@ -1,0 +1,144 @@
+package term
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"text/tabwriter"
+
+	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/event"
+	"github.com/belay-run/belay/internal/view/stats"
+)
+
+// countedStats is what was counted, as JSON, with the shares worked out. A share
+// that can't be known is absent.
+type countedStats struct {
+	stats.Stats
+	SilentStops    *float64 `json:"silentStops,omitempty"`
+	RetriesHelped  *float64 `json:"retriesHelped,omitempty"`
+	ReasonCoverage *float64 `json:"reasonCoverage,omitempty"`
+	AsksPer100     *float64 `json:"asksPer100,omitempty"`
+	Recursion      string   `json:"recursionIncidents"`
+	Efficiency     string   `json:"contextEfficiency"`
+	CostState      string   `json:"costState"` // known, at_least, unknown
+}
+
+// What the facts of this build can't tell.
+const (
+	noChildren  = "not_applicable" // no agent starts another
+	notMeasured = "unavailable"    // nothing counts the context that was used
+)
+
+func withShares(s stats.Stats) countedStats {
+	known := func(v float64, ok bool) *float64 {
+		if !ok {
+			return nil
+		}
+		return &v
+	}
+	return countedStats{Stats: s, SilentStops: known(s.SilentStops()), RetriesHelped: known(s.RetriesHelped()),
+		ReasonCoverage: known(s.ReasonCoverage()), AsksPer100: known(s.AskRate()),
+		Recursion: noChildren, Efficiency: notMeasured, CostState: s.Cost.State()}
+}
+
+// PrintStats prints what was counted.
+func PrintStats(e *Env, s stats.Stats) {
+	if e.JSON {
+		e.PrintJSON(withShares(s))
+		return
+	}
+	t := tabwriter.NewWriter(e.Out, 0, 0, 2, ' ', 0)
+	row := func(name, format string, args ...any) { fmt.Fprintf(t, "%s\t%s\n", name, fmt.Sprintf(format, args...)) }
+	row("sessions", "%s", Count(int64(s.Sessions)))
+	row("turns", "%s ended%s, %d not", Count(int64(s.Turns)), split(s.Outcomes), s.Running)
+	row("steps", "%s in %s of active time", Count(int64(s.Steps)), Millis(s.ActiveMS))
+	if n := s.UnknownUsage(); s.Usage.Reported {
+		row("tokens", "%s read (%s from a cache), %s written", tokenText(s.Usage.Input, s.Usage, n), Count(s.Usage.Cached), tokenText(s.Usage.Output, s.Usage, n))
+	} else {
+		row("tokens", "unknown: no provider reported any")
+	}
+	row("cost", "%s%s", Money(s.Cost), unpriced(s.Cost))
+	row("silent stops", "%s", of(s.SilentStops, "of ended turns", "none: no turn has ended"))
+	row("retries that helped", "%s", of(s.RetriesHelped, "of retried calls", "none: no call was retried"))
+	row("decisions", "%s%s", of(s.ReasonCoverage, "with rule and reason", "none: nothing was decided"), split(s.Gate.Decisions))
+	row("questions", "%d allowed, %d denied, %d expired", s.Gate.Allowed, s.Gate.Denied, s.Gate.Expired)
+	row("recursion incidents", "not applicable: no agent starts another")
+	row("context efficiency", "unavailable: nothing counts the context that was used")
+	t.Flush() //nolint:errcheck // nobody is left to tell
+	if len(s.Tools) > 0 {
+		fmt.Fprintln(t, "\nTOOL\tCALLS\tOK\tRETRIED\tHELPED\tMEAN\tMAX\tFAILURES")
+		for _, x := range s.Tools {
+			fmt.Fprintf(t, "%s\t%d\t%s\t%d\t%d\t%s\t%s\t%s\n", Line(x.Name), x.Calls, percent(ratio(x.OK, x.Calls)), x.Retried, x.Helped,
+				Millis(x.MS/int64(max(1, x.Ran))), Millis(x.MaxMS), strings.Trim(split(x.Classes), " ()"))
+		}
+	}
+	if len(s.Models) > 0 {
+		fmt.Fprintln(t, "\nMODEL\tREQUESTS\tANSWERED\tRETRIED\tREAD\tWRITTEN\tCOST\tFIRST\tMEAN\tFAILURES")
+		for _, m := range s.Models {
+			fmt.Fprintf(t, "%s\t%d\t%s\t%d\t%s\t%s\t%s\t%s\t%s\t%s\n", Line(strings.TrimSpace(m.Provider+" "+m.Model)), m.Requests, percent(ratio(m.Answers, m.Requests)),
+				m.Retried, tokenText(m.Usage.Input, m.Usage, m.Unknown), tokenText(m.Usage.Output, m.Usage, m.Unknown), Money(m.Cost),
+				Millis(m.FirstMS/int64(max(1, m.Answers))), Millis(m.TookMS/int64(max(1, m.Answers))), strings.Trim(split(m.Failures), " ()"))
+		}
+	}
+	t.Flush() //nolint:errcheck // nobody is left to tell
+}
+
+// tokenText is how many tokens a usage has of a kind; some answers may have reported none.
+func tokenText(n int64, u belay.Usage, unknown int) string {
+	switch {
+	case !u.Reported:
+		return "unknown"
+	case unknown > 0:
+		return "at least " + Count(n)
+	}
+	return Count(n)
+}
+
+// unpriced returns how much of a cost isn't known.
+func unpriced(c event.CostSum) string {
+	if c.Unpriced == 0 {
+		return ""
+	}
+	return fmt.Sprintf(": nothing says what %s cost", Plural(c.Unpriced, "answer"))
+}
+
+// split names the parts of a number, the largest first.
+func split[K ~string](m map[K]int) string {
+	keys := slices.SortedFunc(maps.Keys(m), func(a, b K) int {
+		if m[a] != m[b] {
+			return m[b] - m[a]
+		}
+		return strings.Compare(string(a), string(b))
+	})
+	var parts []string
+	for _, k := range keys {
+		parts = append(parts, fmt.Sprintf("%d %s", m[k], Line(string(k))))
+	}
+	if len(parts) == 0 {
+		return ""
+	}
+	return " (" + strings.Join(parts, ", ") + ")"
+}
+
+// of is a share and of what; what isn't known is said.
+func of(share func() (float64, bool), what, unknown string) string {
+	v, ok := share()
+	if !ok {
+		return unknown
+	}
+	return percent(v, true) + " " + what
+}
+
+func ratio(part, all int) (float64, bool) {
+	return float64(part) / float64(max(1, all)), all > 0
+}
+
+// percent is a share for people; what isn't known is said.
+func percent(share float64, ok bool) string {
+	if !ok {
+		return "none"
+	}
+	return fmt.Sprintf("%.1f %%", 100*share)
+}
