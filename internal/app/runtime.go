@@ -18,6 +18,7 @@ import (
 	"github.com/belay-run/belay/internal/core"
 	"github.com/belay-run/belay/internal/core/session"
 	"github.com/belay-run/belay/internal/core/thread"
+	"github.com/belay-run/belay/internal/effect/history"
 	"github.com/belay-run/belay/internal/engine"
 	"github.com/belay-run/belay/internal/policy"
 	"github.com/belay-run/belay/internal/policy/simulate"
@@ -122,6 +123,9 @@ type Workspaces interface {
 	Explain(ctx context.Context, workspace string, s belay.Settings, q Question) (simulate.Explanation, []string, error)
 	// Root is where claims of a workspace are made: its repository, or itself.
 	Root(workspace string) string
+	// Planner is what a rollback of a workspace's files is planned with. The caller
+	// closes its root.
+	Planner(workspace string) (history.Planner, error)
 	// RemoveWorktree takes a session's worktree away and reports whether its branch
 	// stays. One with changes that are in no commit is refused, unless force.
 	RemoveWorktree(ctx context.Context, t belay.Worktree, force bool) (branchKept bool, err error)

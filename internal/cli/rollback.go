@@ -3,15 +3,11 @@ package cli
 import (
 	"context"
 	"fmt"
-	"os"
 
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/event"
 	"github.com/belay-run/belay/internal/app/sessions"
 	"github.com/belay-run/belay/internal/cli/term"
-	"github.com/belay-run/belay/internal/core/session"
-	"github.com/belay-run/belay/internal/effect/history"
-	"github.com/belay-run/belay/internal/lib/readfile"
 )
 
 type rollbackCmd struct {
@@ -33,156 +29,97 @@ type undoCmd struct {
 // rollback is a rollback or an undo on its way.
 type rollback struct {
 	*turnRun
-	scope, verb string
-	dry, force  bool
-	reason      string
+	*sessions.Rollback
+	dry, force bool
 }
 
 func (c *rollbackCmd) run(ctx context.Context, a *app) (int, error) {
-	w, s, _, err := a.openSession(ctx, c.ID, c.ID == "", false)
-	if err != nil {
-		return 0, err
-	}
-	defer w.close()
-	g := &rollback{turnRun: w, scope: event.ScopeThread, verb: "rollback", dry: c.DryRun, force: c.Force, reason: c.Reason}
-	return g.run(ctx, s, func(p *history.Past) (history.PastTurn, error) { return p.Find(c.Turn) })
+	return a.rollBack(ctx, c.ID, c.DryRun, c.Force, func(w *turnRun) (*sessions.Rollback, error) {
+		return sessions.PlanRollback(ctx, w.call("rollback_thread"), &sessions.RollbackThread{Session: w.session, Turn: c.Turn,
+			RollbackWish: sessions.RollbackWish{DryRun: c.DryRun, Force: c.Force, Reason: c.Reason}})
+	})
 }
 
 func (c *undoCmd) run(ctx context.Context, a *app) (int, error) {
 	if c.Turns < 1 {
 		return 0, belay.Errorf(belay.CodeUsage, "%d is no number of turns", c.Turns).WithHint("belay undo takes back the last turn, belay undo 2 the last two")
 	}
-	w, s, _, err := a.openSession(ctx, c.Session, c.Session == "", false)
+	return a.rollBack(ctx, c.Session, c.DryRun, c.Force, func(w *turnRun) (*sessions.Rollback, error) {
+		return sessions.PlanUndo(ctx, w.call("undo_turns"), &sessions.UndoTurns{Session: w.session, Turns: c.Turns,
+			RollbackWish: sessions.RollbackWish{DryRun: c.DryRun, Force: c.Force, Reason: c.Reason}})
+	})
+}
+
+// rollBack finishes a rollback that was begun, makes a plan, shows it and carries it
+// out, unless that isn't wanted or not allowed.
+func (a *app) rollBack(ctx context.Context, id string, dry, force bool, plan func(*turnRun) (*sessions.Rollback, error)) (int, error) {
+	w, _, _, err := a.openSession(ctx, id, id == "", false)
 	if err != nil {
 		return 0, err
 	}
 	defer w.close()
-	g := &rollback{turnRun: w, scope: event.ScopeFiles, verb: "undo", dry: c.DryRun, force: c.Force, reason: c.Reason}
-	return g.run(ctx, s, func(p *history.Past) (history.PastTurn, error) { return p.BeforeLast(c.Turns) })
-}
-
-// run finishes a rollback that was begun, makes a plan, shows it and carries it out.
-func (g *rollback) run(ctx context.Context, s *session.State, target func(*history.Past) (history.PastTurn, error)) (int, error) {
-	if g.restoring(ctx) && !g.dry {
-		if _, err := g.restored(ctx); err != nil {
+	if w.restoring(ctx) && !dry {
+		if _, err := w.restored(ctx); err != nil {
 			return 0, err
 		}
 	}
-	if err := g.Engine.Settle(ctx, g.session); err != nil {
-		return 0, err
-	}
-	if g.unfinished(ctx) {
-		return 0, belay.Errorf(belay.CodeBadState, "its last turn hasn't ended").At(string(g.session)).
-			WithHint("belay sessions interrupt %s, or belay sessions resume %s", g.session, g.session)
-	}
-	past, err := sessions.PastOf(ctx, g.Store, g.session, s.Threads)
+	p, err := plan(w)
 	if err != nil {
 		return 0, err
 	}
-	to, err := target(past)
+	g := &rollback{w, p, dry, force}
+	if p.Empty() {
+		return g.nothing()
+	}
+	if !a.JSON {
+		g.showPlan()
+	} else if dry {
+		a.PrintJSON(planned{g.session, g.RollbackPlan})
+	}
+	call := w.call("rollback_thread")
+	if err := p.Check(call); err != nil || dry {
+		return belay.ExitOK, err
+	}
+	res, err := p.Do(ctx, call)
 	if err != nil {
 		return 0, err
 	}
-	if to.Copied {
-		return 0, belay.Errorf(belay.CodeBadState, "turn %d is part of the history that the session began with", to.Number).At(string(g.session)).
-			WithHint("belay fork %s --turn %d", g.session, to.Number)
+	if res == nil {
+		return g.nothing()
 	}
-	root, err := os.OpenRoot(g.workspace)
-	if err != nil {
-		return 0, belay.Errorf(belay.CodeWorkspace, "it can't be opened: %s", readfile.Reason(err)).At(g.workspace).WithHint("the workspace must be there to take back what was done to it")
-	}
-	defer root.Close() //nolint:errcheck // it was only read
-	look := history.Planner{Root: root, Dir: g.workspace, Keeper: g.a.keeper(), Force: g.force}
-	if !g.dry {
-		look.Secrets = g.a.secrets()
-	}
-	plan, err := past.PlanRollback(ctx, to, look)
-	if err != nil {
-		return 0, err
-	}
-	return g.carryOut(ctx, past, plan)
+	return w.restored(ctx)
 }
 
-// carryOut shows the plan, and does it unless that isn't wanted or not allowed.
-func (g *rollback) carryOut(ctx context.Context, past *history.Past, plan *history.Rollback) (int, error) {
-	back := g.takenBack(past, plan)
-	if len(back) == 0 && len(plan.Files) == 0 && len(plan.Foreign) == 0 {
-		return g.nothing(plan)
-	}
-	if !g.a.JSON {
-		g.showPlan(plan, back)
-	} else if g.dry {
-		g.a.PrintJSON(planned{Session: g.session, Scope: g.scope, To: plan.To.ID, Turns: back, Rollback: plan})
-	}
-	switch {
-	case len(plan.Foreign) > 0 && !g.force:
-		e := belay.Errorf(belay.CodeConflict, "%s: %s", plan.Foreign[0].Path, plan.Foreign[0].Why)
-		if n := len(plan.Foreign); n > 1 {
-			e = belay.Errorf(belay.CodeConflict, "%d files were changed by others, %s first", n, plan.Foreign[0].Path)
-		}
-		return 0, e.At(string(g.session)).WithHint("look at them; belay %s … --force restores them too, and keeps what is there now", g.verb)
-	case g.dry:
-		return belay.ExitOK, nil
-	}
-	if g.scope == event.ScopeFiles && len(plan.Files) == 0 {
-		return g.nothing(plan)
-	}
-	c, err := plan.Command(ctx, g.Store, g.scope, string(g.scrub([]byte(g.reason))))
-	if err != nil {
-		return 0, err
-	}
-	if _, err := g.Engine.Submit(ctx, g.a.order(g.session, past.Thread.Stream(), c)); err != nil {
-		return 0, err
-	}
-	return g.restored(ctx)
-}
-
-// takenBack are the turns that go, the oldest first.
-func (g *rollback) takenBack(past *history.Past, plan *history.Rollback) []history.PastTurn {
-	var back []history.PastTurn
-	for _, t := range past.Turns {
-		if !t.Copied && t.End > plan.To.End {
-			back = append(back, t)
-		}
-	}
-	if g.scope == event.ScopeFiles && len(plan.Files) == 0 && len(plan.Foreign) == 0 {
-		return nil
-	}
-	return back
-}
-
-func (g *rollback) nothing(plan *history.Rollback) (int, error) {
+func (g *rollback) nothing() (int, error) {
 	if g.a.JSON {
-		g.a.PrintJSON(planned{Session: g.session, Scope: g.scope, To: plan.To.ID, Rollback: plan})
+		g.Turns = nil
+		g.a.PrintJSON(planned{g.session, g.RollbackPlan})
 		return belay.ExitOK, nil
 	}
-	g.showStays(plan)
+	g.showStays()
 	fmt.Fprintln(g.a.Out, "there is nothing to take back: no file that a tool changed differs from what it was")
 	return belay.ExitOK, nil
 }
 
 // planned is a plan as JSON.
 type planned struct {
-	Session belay.SessionID    `json:"session"`
-	Scope   string             `json:"scope"`
-	To      belay.TurnID       `json:"to,omitempty"`
-	Turns   []history.PastTurn `json:"turns,omitempty"`
-	*history.Rollback
+	Session belay.SessionID `json:"session"`
+	sessions.RollbackPlan
 }
 
-func (g *rollback) showPlan(plan *history.Rollback, back []history.PastTurn) {
+func (g *rollback) showPlan() {
 	w := g.a.Out
 	would := "will be "
-	if g.dry || len(plan.Foreign) > 0 && !g.force {
+	if g.dry || len(g.Foreign) > 0 && !g.force {
 		would = "would be "
 	}
-	if g.scope == event.ScopeThread {
-		for _, t := range back {
+	if g.Scope == event.ScopeThread {
+		for _, t := range g.Turns {
 			fmt.Fprintf(w, "turn %d %staken back: %s\n", t.Number, would, term.Short(t.Text, 60))
 		}
 	}
-	g.showStays(plan)
-	for _, f := range plan.Files {
+	g.showStays()
+	for _, f := range g.Files {
 		what := "restored"
 		switch {
 		case f.Want == nil:
@@ -198,15 +135,15 @@ func (g *rollback) showPlan(plan *history.Rollback, back []history.PastTurn) {
 }
 
 // showStays lists what can't be undone, before anything happens.
-func (g *rollback) showStays(plan *history.Rollback) {
+func (g *rollback) showStays() {
 	w := g.a.Out
-	for _, r := range plan.Ran {
+	for _, r := range g.Ran {
 		fmt.Fprintf(w, "not restorable: %s\n", term.Line(r.String()))
 	}
-	for _, r := range plan.Lost {
+	for _, r := range g.Lost {
 		fmt.Fprintf(w, "not restorable: %s: %s\n", term.Line(r.Path), term.Line(r.Why))
 	}
-	for _, r := range plan.Foreign {
+	for _, r := range g.Foreign {
 		if g.force {
 			break // they are among the files
 		}

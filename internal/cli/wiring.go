@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -15,6 +16,8 @@ import (
 	"github.com/belay-run/belay/internal/app/input"
 	"github.com/belay-run/belay/internal/config"
 	"github.com/belay-run/belay/internal/core/session"
+	"github.com/belay-run/belay/internal/effect/history"
+	"github.com/belay-run/belay/internal/lib/readfile"
 	"github.com/belay-run/belay/internal/policy"
 	"github.com/belay-run/belay/internal/policy/simulate"
 	"github.com/belay-run/belay/internal/workspace/worktree"
@@ -193,6 +196,15 @@ func (w *wiring) Explain(ctx context.Context, ws string, s belay.Settings, q use
 
 // Root is the workspace's repository, or itself.
 func (w *wiring) Root(ws string) string { return config.RepositoryOf(ws) }
+
+// Planner is what a rollback of a workspace's files is planned with.
+func (w *wiring) Planner(ws string) (history.Planner, error) {
+	root, err := os.OpenRoot(ws)
+	if err != nil {
+		return history.Planner{}, belay.Errorf(belay.CodeWorkspace, "it can't be opened: %s", readfile.Reason(err)).At(ws).WithHint("the workspace must be there to take back what was done to it")
+	}
+	return history.Planner{Root: root, Dir: ws, Keeper: w.a.keeper(), Secrets: w.a.secrets()}, nil
+}
 
 // RemoveWorktree takes a session's worktree away.
 func (w *wiring) RemoveWorktree(ctx context.Context, t belay.Worktree, force bool) (branchKept bool, err error) {

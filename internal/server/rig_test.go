@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -26,6 +27,7 @@ import (
 	"github.com/belay-run/belay/internal/core/session"
 	"github.com/belay-run/belay/internal/core/thread"
 	"github.com/belay-run/belay/internal/effect"
+	"github.com/belay-run/belay/internal/effect/history"
 	"github.com/belay-run/belay/internal/engine"
 	"github.com/belay-run/belay/internal/model"
 	"github.com/belay-run/belay/internal/model/scripted"
@@ -33,6 +35,7 @@ import (
 	"github.com/belay-run/belay/internal/policy/simulate"
 	"github.com/belay-run/belay/internal/problem"
 	"github.com/belay-run/belay/internal/read"
+	"github.com/belay-run/belay/internal/secret"
 	"github.com/belay-run/belay/internal/store"
 	"github.com/belay-run/belay/internal/testkit/memory"
 	"github.com/belay-run/belay/internal/tool"
@@ -321,6 +324,11 @@ func (w *plainWiring) Explain(_ context.Context, ws string, s belay.Settings, q 
 }
 
 func (w *plainWiring) Root(ws string) string { return ws }
+
+func (w *plainWiring) Planner(ws string) (history.Planner, error) {
+	root, err := os.OpenRoot(ws)
+	return history.Planner{Root: root, Dir: ws, Secrets: &secret.Scrubber{}}, err
+}
 
 func (w *plainWiring) RemoveWorktree(context.Context, belay.Worktree, bool) (bool, error) {
 	return false, nil

@@ -17,6 +17,8 @@ func Commands() []app.Command {
 		app.Define("get_tool_inventory", auth.Read, false, "List the tools of a session, or of a workspace.", getToolInventory),
 		app.Define("get_execution_environment", auth.Read, false, "Show a session's workspace and the boundary of its processes.", getExecutionEnvironment),
 		app.Define("fork_session", auth.Work, true, "Begin a new session with the history of another one, up to a turn.", Fork),
+		app.Define("rollback_thread", auth.Work, true, "Take a session back to the end of a turn: its conversation and its files.", rollbackThread),
+		app.Define("undo_turns", auth.Work, true, "Take back what the last turns did to files; the conversation stays.", undoTurns),
 		app.Define("delete_session", auth.Own, true, "Delete a session with its facts, its content and its worktree, for good.", Delete),
 		app.Define("label_session", auth.Work, true, "Change a session's title and tags, or put it into the archive.", Label),
 	}
