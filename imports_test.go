@@ -132,6 +132,7 @@ var layers = map[string]layer{
 	"internal/effect":               {own: []string{".", "event", "internal/core", "internal/core/thread", "internal/effect/history", "internal/engine", "internal/model", "internal/model/tokens", "internal/policy", "internal/policy/symlinks", "internal/process", "internal/secret", "internal/store", "internal/tool", "internal/tool/file"}},
 	"internal/effect/history":       {own: []string{".", "event", "internal/core", "internal/core/thread", "internal/store", "internal/model", "internal/model/tokens", "internal/secret", "internal/tool", "internal/tool/file"}},
 	"internal/cli":                  {own: []string{".", "client", "event", "internal/…"}, modules: []string{"github.com/alecthomas/kong", "github.com/aymanbagabas/go-udiff", "golang.org/x/term", "golang.org/x/sys/unix"}, moves: true},
+	"internal/cli/bench":            {own: []string{"internal/cli/term", "internal/model", "internal/store"}, moves: true},
 	"internal/cli/demo":             {own: []string{".", "event", "internal/cli/term", "internal/lib/environ", "internal/store"}},
 	"internal/cli/term":             {own: []string{".", "client", "event", "internal/view/…", "internal/lib/…", "internal/process", "internal/store"}, modules: []string{"github.com/aymanbagabas/go-udiff", "golang.org/x/term", "golang.org/x/sys/unix"}, moves: true},
 	"cmd/belay":                     {own: []string{"internal/cli", "internal/sandbox"}},
