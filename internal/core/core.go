@@ -5,6 +5,7 @@
 package core
 
 import (
+	"strconv"
 	"time"
 
 	"github.com/belay-run/belay"
@@ -62,14 +63,13 @@ type Decider interface {
 // flight and no longer wanted: cancel.
 type Effect interface{ Key() string }
 
-// CallModel asks a model. The messages are events From to To of the stream.
+// CallModel asks a model. The messages are those of the stream up to event To.
 type CallModel struct {
 	Step      belay.StepID
 	IDs       belay.IDs
 	Attempt   int
 	Failures  int // attempts of this request that failed before
-	From, To  int64
-	Kind      string // normal, nudge, grace, final
+	To        int64
 	Note      string
 	Rules     belay.Ref
 	ForceTool string // the tool that must be called, where a provider can force it
@@ -81,12 +81,11 @@ type CallModel struct {
 // Timer wants nothing but another look at the time: a retry is due then.
 type Timer struct {
 	Name string
-	At   time.Time
 }
 
 func (e Timer) Key() string { return "timer/" + e.Name }
 
-func (e CallModel) Key() string { return "model/" + string(e.Step) + "/" + itoa(e.Attempt) }
+func (e CallModel) Key() string { return "model/" + string(e.Step) + "/" + strconv.Itoa(e.Attempt) }
 
 // RunTool runs one attempt of a call.
 type RunTool struct {
@@ -160,7 +159,9 @@ type SendInput struct {
 	End    bool // no more comes after it
 }
 
-func (e SendInput) Key() string { return "input/" + string(e.IDs.Process) + "/" + itoa(e.Number) }
+func (e SendInput) Key() string {
+	return "input/" + string(e.IDs.Process) + "/" + strconv.Itoa(e.Number)
+}
 
 // GoBack looks what it means to take back a turn that was cancelled: how the
 // thread's rollback to before it begins is what it finds.
@@ -184,21 +185,6 @@ type RestoreFiles struct {
 	Dir     string                         // the workspace
 }
 
-func (e RestoreFiles) Key() string { return "restore/" + itoa(int(e.Started)) }
+func (e RestoreFiles) Key() string { return "restore/" + strconv.Itoa(int(e.Started)) }
 
-func (e RunTool) Key() string { return "tool/" + string(e.IDs.Call) + "/" + itoa(e.Attempt) }
-
-func itoa(n int) string {
-	if n < 0 {
-		return "-"
-	}
-	var b [20]byte
-	i := len(b)
-	for {
-		i--
-		b[i] = byte('0' + n%10)
-		if n /= 10; n == 0 {
-			return string(b[i:])
-		}
-	}
-}
+func (e RunTool) Key() string { return "tool/" + string(e.IDs.Call) + "/" + strconv.Itoa(e.Attempt) }

@@ -12,7 +12,6 @@ import (
 type capabilityOf struct {
 	tools    []string
 	programs []string // of exec
-	boundary string
 }
 
 // capabilityWords are the words in which agents declare what they need. Source:
@@ -23,7 +22,7 @@ var capabilityWords = map[string]capabilityOf{
 	"cargo-execution":           {programs: []string{"cargo", "rustc", "rustfmt", "clippy-driver"}},
 	"cargo-test-execution":      {programs: []string{"cargo"}},
 	"git-access":                {programs: []string{"git"}},
-	"network-access":            {tools: []string{"web_search", "web_fetch"}, programs: []string{"curl", "wget"}, boundary: "network"},
+	"network-access":            {tools: []string{"web_search", "web_fetch"}, programs: []string{"curl", "wget"}},
 	"database-access":           {programs: []string{"sqlite3", "psql"}},
 	"test-execution":            {programs: []string{"make", "cmake", "ninja", "go", "cargo", "npm", "pnpm", "yarn", "pytest", "python", "python3", "node"}},
 	"build-tools":               {programs: []string{"make", "cmake", "ninja", "go", "cargo", "npm", "pnpm", "yarn", "node"}},
@@ -31,7 +30,7 @@ var capabilityWords = map[string]capabilityOf{
 	"script-execution":          {tools: []string{"exec"}},
 	"process-spawning":          {tools: []string{"exec"}},
 	"document-analysis":         {tools: []string{"read", "list", "glob", "grep"}},
-	"link-validation":           {tools: []string{"read", "grep", "web_fetch"}, programs: []string{"curl"}, boundary: "network"},
+	"link-validation":           {tools: []string{"read", "grep", "web_fetch"}, programs: []string{"curl"}},
 	"system-time-access":        {programs: []string{"date"}},
 	"system-metrics":            {programs: []string{"uptime", "free", "df", "du", "ps", "nproc", "uname"}},
 	"network-metrics":           {programs: []string{"ss", "netstat", "ip"}},
@@ -39,7 +38,7 @@ var capabilityWords = map[string]capabilityOf{
 	"ci-cd-integration":         {programs: []string{"gh", "git", "make"}},
 	"workflow-management":       {programs: []string{"gh"}},
 	"repository-administration": {programs: []string{"gh", "git"}},
-	"deployment-automation":     {programs: []string{"docker", "kubectl", "helm", "terraform"}, boundary: "network"},
+	"deployment-automation":     {programs: []string{"docker", "kubectl", "helm", "terraform"}},
 	"security-scanning":         {programs: []string{"cargo", "npm", "govulncheck", "trivy", "gitleaks"}},
 }
 

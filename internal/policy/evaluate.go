@@ -192,7 +192,7 @@ const grantPriority = 1000
 
 // one is the verdict on a call, or on one simple command of it.
 func (s *Set) one(r *Request, sub *subject) Verdict {
-	t := evaluation{set: s, tiers: [5]tierVerdict{}}
+	t := evaluation{}
 	for i := range s.candidates(sub.tool) {
 		c := &s.rules[i]
 		if c.speaks(r, sub) {
@@ -223,7 +223,6 @@ type tierVerdict struct {
 
 // evaluation collects what the rules say of a call.
 type evaluation struct {
-	set   *Set
 	hits  []Hit
 	deny  *rule
 	firm  *rule

@@ -14,7 +14,7 @@ func cancel(d *decision) bool {
 	if t.Stop == nil {
 		return false
 	}
-	if d.settleAll("cancelled", "INTERRUPTED", "the turn was interrupted") {
+	if d.settleAll("INTERRUPTED", "the turn was interrupted") {
 		d.fail(belay.Cancelled, "INTERRUPTED", stopReason(t.Stop.By, t.Stop.Reason))
 	}
 	return true
@@ -23,7 +23,7 @@ func cancel(d *decision) bool {
 // settleAll closes every call of the step that isn't over: questions are
 // cancelled, calls that didn't start are skipped, orphans are settled by their
 // effect class. It reports whether nothing is left in flight.
-func (d *decision) settleAll(class, code, why string) bool {
+func (d *decision) settleAll(code, why string) bool {
 	t := d.Turn
 	if t.Ask != nil && t.Ask.Open {
 		d.record(d.resolve(t.Ask, nil, "cancelled", "turn", "", why)...)
@@ -48,7 +48,7 @@ func (d *decision) settleAll(class, code, why string) bool {
 		if c.Ask != nil && c.Ask.Open {
 			d.record(d.resolve(c.Ask, c, "cancelled", "turn", "", why)...)
 		}
-		p := event.Problem{Class: class, Code: code, Message: why}
+		p := event.Problem{Class: "cancelled", Code: code, Message: why}
 		if c.Phase == CallOrphaned && (d.classOf(c) == belay.AtMostOnce || d.classOf(c) == belay.Recoverable) {
 			p = lostProblem(c)
 		}

@@ -86,7 +86,7 @@ func (d *decision) askAfterFailures() {
 func (d *decision) askToGoOn(what string) {
 	until := d.now.Add(askTimeout(d.rules))
 	ids := d.ids()
-	ids.Action = belay.ActionID(d.derive(belay.PrefixAction, len(d.ready.Decided), 0))
+	ids.Action = belay.ActionID(d.derive(belay.PrefixAction, len(d.ready.Decided)))
 	d.record(
 		core.Fact{IDs: ids, Data: event.ActionRequired{
 			Kind: "continue", Prompt: belay.Content{Text: "Three different failures in a row: " + what + ". Go on?"},

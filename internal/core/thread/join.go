@@ -137,7 +137,7 @@ func (d *decision) waitsForQuiet() bool {
 	if !d.now.Before(at) {
 		return false
 	}
-	d.want(core.Timer{Name: "quiet/" + string(d.Queue[0].Turn), At: at})
+	d.want(core.Timer{Name: "quiet/" + string(d.Queue[0].Turn)})
 	d.wakeAt(at)
 	return true
 }

@@ -23,7 +23,7 @@ func limits(d *decision) bool {
 			}
 			return false
 		}
-		if d.settleAll("cancelled", "TIME_IS_UP", "the final step took too long") {
+		if d.settleAll("TIME_IS_UP", "the final step took too long") {
 			d.endFinal()
 		}
 		return true
@@ -37,7 +37,7 @@ func limits(d *decision) bool {
 		}
 		return false
 	}
-	if d.settleAll("cancelled", "TIME_IS_UP", "the turn's time is up") && len(d.ready.Decided) == 0 {
+	if d.settleAll("TIME_IS_UP", "the turn's time is up") && len(d.ready.Decided) == 0 {
 		d.ask(KindFinal)
 	}
 	return true

@@ -93,7 +93,7 @@ func needRules(d *decision) bool {
 		return false
 	}
 	d.rules = nil
-	if d.lost && d.settleAll("cancelled", "RULES_MISSING", "the turn can't be continued") {
+	if d.lost && d.settleAll("RULES_MISSING", "the turn can't be continued") {
 		d.fail(belay.Lost, "RULES_MISSING", "the turn's rules are not in the store any more, so it can't be continued")
 	}
 	return true

@@ -213,7 +213,7 @@ const (
 func (d *decision) askPerson(c *Call, kind string, rule string, prompt belay.Content) {
 	until := d.now.Add(askTimeout(d.rules))
 	ids := d.callIDs(c)
-	ids.Action = belay.ActionID(d.derive(belay.PrefixAction, len(d.ready.Decided), 0))
+	ids.Action = belay.ActionID(d.derive(belay.PrefixAction, len(d.ready.Decided)))
 	status := "waiting_input"
 	if kind == "permission" {
 		status = "waiting_permission"

@@ -48,7 +48,7 @@ func request(d *decision) bool {
 	case st.Attempt-st.Failed >= maxAttempts:
 		d.fail(belay.Failed, "CRASH_LOOP", "the runtime stopped again and again while the model was asked")
 	case st.Phase == stepFailed && d.now.Before(st.RetryAt):
-		d.want(core.Timer{Name: "model/" + string(st.ID), At: st.RetryAt})
+		d.want(core.Timer{Name: "model/" + string(st.ID)})
 		d.wakeAt(st.RetryAt)
 	default:
 		d.again()
@@ -59,7 +59,7 @@ func request(d *decision) bool {
 // ask decides a new step's request.
 func (d *decision) ask(kind string) {
 	ids := d.ids()
-	ids.Step = belay.StepID(d.derive(belay.PrefixStep, len(d.ready.Decided), 0))
+	ids.Step = belay.StepID(d.derive(belay.PrefixStep, len(d.ready.Decided)))
 	limit := ""
 	if kind == KindFinal {
 		limit = d.Turn.exhausted()
@@ -84,7 +84,7 @@ func (d *decision) again() {
 func (d *decision) call() core.CallModel {
 	st := d.Turn.Step
 	to := d.to()
-	e := core.CallModel{Provider: to.Provider, Model: to.Model, BaseURL: to.BaseURL, Context: to.Context, Step: st.ID, IDs: d.ids(), Attempt: st.Attempt, Failures: st.Failures, From: st.From, To: st.To, Kind: st.Kind, Note: st.Note, Rules: d.Turn.Rules}
+	e := core.CallModel{Provider: to.Provider, Model: to.Model, BaseURL: to.BaseURL, Context: to.Context, Step: st.ID, IDs: d.ids(), Attempt: st.Attempt, Failures: st.Failures, To: st.To, Note: st.Note, Rules: d.Turn.Rules}
 	if st.Kind == KindGrace || st.Kind == KindFinal {
 		e.ForceTool = d.rules.completionTool()
 	}

@@ -30,7 +30,7 @@ func run(d *decision) bool {
 		case spec.Handled != "":
 			d.answerInternally(spec, c, d.rules.args(c))
 		case c.Phase != CallOrphaned && d.now.Before(c.RetryAt):
-			effects = append(effects, core.Timer{Name: "tool/" + string(c.ID), At: c.RetryAt})
+			effects = append(effects, core.Timer{Name: "tool/" + string(c.ID)})
 			wake = earlier(wake, c.RetryAt)
 		case d.onlyReads(spec): // another attempt of what was allowed once
 			d.record(d.failed(c, event.Problem{Class: "denied", Code: "OTHER_WRITER", Message: "not run again: session " + string(d.Use.Writer) + " writes in the workspace now"}))

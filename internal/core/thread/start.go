@@ -41,7 +41,7 @@ func startTurn(d *decision) bool {
 		d.record(d.joins(d.Queue[1:n], q.Turn, len(d.Queue)-1)...)
 	}
 	of := &d.ready.Decided[catalog].IDs
-	of.Step = belay.StepID(d.derive(belay.PrefixStep, len(d.ready.Decided), 0)) // the step it precedes
-	of.Call = belay.CallID(d.derive(belay.PrefixCall, catalog, 0))
+	of.Step = belay.StepID(d.derive(belay.PrefixStep, len(d.ready.Decided))) // the step it precedes
+	of.Call = belay.CallID(d.derive(belay.PrefixCall, catalog))
 	return true
 }

@@ -323,8 +323,8 @@ func (s *State) callIDs(c *Call) belay.IDs {
 }
 
 // derive makes an id from the sequence that the n-th fact decided now will get.
-func (s *State) derive(prefix string, n, ordinal int) string {
-	return belay.DeriveID(prefix, s.Stream, s.Seq+1+int64(n), ordinal)
+func (s *State) derive(prefix string, n int) string {
+	return belay.DeriveID(prefix, s.Stream, s.Seq+1+int64(n), 0)
 }
 
 // driven reports whether the turn's clock runs: something is in flight that no

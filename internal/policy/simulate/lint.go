@@ -38,7 +38,7 @@ const maxPairs = 2_000_000
 // an error follows from the rules alone; it may miss some. Findings are in the
 // order of the document.
 func Lint(d policy.Document, specs []belay.ToolSpec) []Finding {
-	l := &linter{doc: &d, specs: specs, groups: map[string][]string{}}
+	l := &linter{specs: specs, groups: map[string][]string{}}
 	for _, g := range d.Groups {
 		name := strings.ToLower(g.Name)
 		for _, t := range g.Tools {
@@ -66,7 +66,6 @@ func Lint(d policy.Document, specs []belay.ToolSpec) []Finding {
 }
 
 type linter struct {
-	doc     *policy.Document
 	groups  map[string][]string
 	specs   []belay.ToolSpec
 	rules   []linted

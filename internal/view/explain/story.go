@@ -100,7 +100,6 @@ type task struct {
 
 type attempt struct {
 	id      belay.RunID
-	task    *task
 	started *event.Envelope
 	ended   *event.Envelope
 }
@@ -184,7 +183,7 @@ func (t *task) attempt(id belay.RunID) *attempt {
 			return a
 		}
 	}
-	a := &attempt{id: id, task: t}
+	a := &attempt{id: id}
 	t.attempts = append(t.attempts, a)
 	return a
 }

@@ -46,10 +46,10 @@ var lured = of("it runs whenever tests or tools of the project are started", "co
 
 // core are the names that file tools never write.
 var core = []Entry{
-	{Name: ".belay", Why: "the runtime obeys it", Core: true},
-	{Name: ".git", Why: "a file of this name sends git elsewhere", Core: true},
-	{Name: ".git/**/hooks", Why: "git runs it", Core: true},
-	{Name: ".git/**/config*", Why: "git obeys it, and runs what it names", Core: true},
+	{Name: ".belay", Why: "the runtime obeys it"},
+	{Name: ".git", Why: "a file of this name sends git elsewhere"},
+	{Name: ".git/**/hooks", Why: "git runs it"},
+	{Name: ".git/**/config*", Why: "git obeys it, and runs what it names"},
 }
 
 func of(why string, names ...string) []Entry {

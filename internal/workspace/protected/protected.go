@@ -17,8 +17,6 @@ type Entry struct {
 	Name string
 	// Why names what runs or obeys it.
 	Why string
-	// Core names can't be written by a file tool, whatever is allowed.
-	Core bool
 }
 
 // Of is the entry that protects a path, read as text: relative to a workspace,
