@@ -6,16 +6,16 @@ import (
 	"github.com/belay-run/belay/internal/config"
 	"github.com/belay-run/belay/internal/core"
 	"github.com/belay-run/belay/internal/effect/history"
-	"github.com/belay-run/belay/internal/workspace/shadow"
+	"github.com/belay-run/belay/internal/workspace/git"
 )
 
 // keeper keeps workspaces by hidden commits of their repositories.
-func (a *app) keeper() history.Snapshots { return gitKeeper{shadow.Git{Environ: a.Environ}} }
+func (a *app) keeper() history.Snapshots { return gitKeeper{git.Shadow{Environ: a.Environ}} }
 
-type gitKeeper struct{ git shadow.Git }
+type gitKeeper struct{ git git.Shadow }
 
 func (k gitKeeper) Take(ctx context.Context, workspace string, e core.TakeSnapshot) (id, name string, err error) {
-	name = shadow.Ref(string(e.IDs.Session), string(e.IDs.Turn), e.When)
+	name = git.Ref(string(e.IDs.Session), string(e.IDs.Turn), e.When)
 	id, err = k.git.Take(ctx, workspace, name)
 	return id, name, err
 }
@@ -30,10 +30,10 @@ func (k gitKeeper) Diff(ctx context.Context, workspace, from, to string) ([]hist
 }
 
 func (k gitKeeper) Read(ctx context.Context, workspace string, f *history.KeptFile) ([]byte, error) {
-	return k.git.Read(ctx, workspace, &shadow.Entry{ID: f.ID})
+	return k.git.Read(ctx, workspace, &git.Entry{ID: f.ID})
 }
 
-func keptFile(e *shadow.Entry) *history.KeptFile {
+func keptFile(e *git.Entry) *history.KeptFile {
 	if e == nil {
 		return nil
 	}
@@ -46,5 +46,5 @@ func (a *app) keepable(ctx context.Context, workspace string, c config.Settings)
 	if c.Snapshot != "git" {
 		return nil
 	}
-	return shadow.Git{Environ: a.Environ}.Check(ctx, workspace)
+	return git.Shadow{Environ: a.Environ}.Check(ctx, workspace)
 }

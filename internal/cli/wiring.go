@@ -20,7 +20,7 @@ import (
 	"github.com/belay-run/belay/internal/lib/readfile"
 	"github.com/belay-run/belay/internal/policy"
 	"github.com/belay-run/belay/internal/policy/simulate"
-	"github.com/belay-run/belay/internal/workspace/worktree"
+	"github.com/belay-run/belay/internal/workspace/git"
 )
 
 // wiring is what a server asks about one tenant: settings, rules and tools, read
@@ -208,7 +208,7 @@ func (w *wiring) Planner(ws string) (history.Planner, error) {
 
 // RemoveWorktree takes a session's worktree away.
 func (w *wiring) RemoveWorktree(ctx context.Context, t belay.Worktree, force bool) (branchKept bool, err error) {
-	return worktree.New(w.a.Environ).Remove(ctx, t, force)
+	return git.NewWorktrees(w.a.Environ).Remove(ctx, t, force)
 }
 
 // Clean takes registered secrets out of a text.

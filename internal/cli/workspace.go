@@ -14,7 +14,7 @@ import (
 	"github.com/belay-run/belay/internal/core/thread"
 	"github.com/belay-run/belay/internal/policy"
 	"github.com/belay-run/belay/internal/store"
-	"github.com/belay-run/belay/internal/workspace/worktree"
+	"github.com/belay-run/belay/internal/workspace/git"
 )
 
 // claim settles how the session uses its workspace, before anything of it runs:
@@ -87,8 +87,8 @@ func (w *turnRun) reclaim(ctx context.Context, s *session.State, c config.Settin
 // inWorktree makes a session in a worktree of its own: first the session, whose
 // facts name the worktree, then that.
 func (w *turnRun) inWorktree(ctx context.Context, ws string, create belay.CreateSession) error {
-	git := worktree.New(w.a.Environ)
-	root, base, err := git.Base(ctx, ws)
+	trees := git.NewWorktrees(w.a.Environ)
+	root, base, err := trees.Base(ctx, ws)
 	if err != nil {
 		return err
 	}
@@ -103,7 +103,7 @@ func (w *turnRun) inWorktree(ctx context.Context, ws string, create belay.Create
 		return err
 	}
 	create.Workspace = filepath.Join(t.Path, inside)
-	if changed, err := git.Changes(ctx, root); err == nil && len(changed) > 0 {
+	if changed, err := trees.Changes(ctx, root); err == nil && len(changed) > 0 {
 		w.say("%s of %s that are in no commit are not in the worktree", term.Plural(len(changed), "change"), root)
 	}
 	for _, c := range []belay.Command{create, belay.UseWorkspace{Worktree: &t}} {
@@ -111,7 +111,7 @@ func (w *turnRun) inWorktree(ctx context.Context, ws string, create belay.Create
 			return err
 		}
 	}
-	if err := git.Add(ctx, t); err != nil {
+	if err := trees.Add(ctx, t); err != nil {
 		t.Removed = true
 		_, told := w.Engine.Submit(ctx, w.a.order(w.session, w.session.Stream(), belay.UseWorkspace{Worktree: &t}))
 		return errors.Join(err, told)
@@ -136,7 +136,7 @@ func (w *turnRun) thereAgain(ctx context.Context, s *session.State) error {
 	if _, err := os.Lstat(t.Path); err == nil {
 		return nil
 	}
-	return worktree.New(w.a.Environ).Add(ctx, *t)
+	return git.NewWorktrees(w.a.Environ).Add(ctx, *t)
 }
 
 // drafted is a draft and what it was made under.

@@ -9,7 +9,7 @@ import (
 	"github.com/belay-run/belay/internal/cli/term"
 	"github.com/belay-run/belay/internal/store"
 	"github.com/belay-run/belay/internal/view"
-	"github.com/belay-run/belay/internal/workspace/worktree"
+	"github.com/belay-run/belay/internal/workspace/git"
 )
 
 type worktreeCmd struct {
@@ -56,7 +56,7 @@ func (c *worktreeListCmd) run(ctx context.Context, a *app) (int, error) {
 			continue
 		}
 		l := treeRow{Session: s.ID, Worktree: *s.Worktree, Status: term.StatusOf(s), Changes: -1}
-		if files, err := worktree.New(a.Environ).Changes(ctx, l.Path); err == nil {
+		if files, err := git.NewWorktrees(a.Environ).Changes(ctx, l.Path); err == nil {
 			l.Changes = len(files)
 		}
 		rows = append(rows, l)

@@ -38,7 +38,7 @@ func toolMutants() []mutant {
 			"tool/file Restore"},
 		{"a snapshot runs the repository's hooks",
 			swap("gitsafe.always", `"core.hooksPath"`, `"belay.nothing"`),
-			"shadow ."},
+			"workspace/git Snapshot|ARepository"},
 		{"a repository that a program made in a sub-folder isn't looked at",
 			drop("gitsafe.visit", "l.found(filepath.Join(path, name))"),
 			"gitsafe MovedAside"},

@@ -1,4 +1,4 @@
-package worktree_test
+package git_test
 
 import (
 	"os"
@@ -9,7 +9,7 @@ import (
 
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/internal/testkit/needs"
-	"github.com/belay-run/belay/internal/workspace/worktree"
+	"github.com/belay-run/belay/internal/workspace/git"
 )
 
 // env is a person's, and what a hook of git would add.
@@ -26,7 +26,7 @@ func repository(t *testing.T) string {
 		t.Fatal(err)
 	}
 	put(t, dir, "a.txt", "a\n")
-	git(t, dir, "init", "-q", "-b", "main", ".")
+	gitIn(t, dir, "init", "-q", "-b", "main", ".")
 	commit(t, dir)
 	for _, hook := range []string{"post-checkout", "post-index-change", "reference-transaction"} {
 		put(t, dir, ".git/hooks/"+hook, "#!/bin/sh\ntouch "+dir+"/hook-ran\n")
@@ -37,7 +37,7 @@ func repository(t *testing.T) string {
 	return dir
 }
 
-func git(t *testing.T, dir string, args ...string) string {
+func gitIn(t *testing.T, dir string, args ...string) string {
 	t.Helper()
 	cmd := exec.Command("git", append([]string{"-C", dir, "-c", "core.hooksPath=/dev/null"}, args...)...)
 	out, err := cmd.CombinedOutput()
@@ -48,19 +48,12 @@ func git(t *testing.T, dir string, args ...string) string {
 }
 
 func commit(t *testing.T, dir string) {
-	git(t, dir, "add", ".")
-	git(t, dir, "-c", "user.name=t", "-c", "user.email=t@example.org", "commit", "-qm", "change")
-}
-
-func put(t *testing.T, dir, name, content string) {
-	t.Helper()
-	if err := os.WriteFile(filepath.Join(dir, name), []byte(content), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	gitIn(t, dir, "add", ".")
+	gitIn(t, dir, "-c", "user.name=t", "-c", "user.email=t@example.org", "commit", "-qm", "change")
 }
 
 // plan is a worktree of a repository that isn't made yet.
-func plan(t *testing.T, g worktree.Git, dir string) belay.Worktree {
+func plan(t *testing.T, g git.Worktrees, dir string) belay.Worktree {
 	t.Helper()
 	root, base, err := g.Base(t.Context(), dir)
 	if err != nil || root != dir || base == "" {
@@ -76,18 +69,18 @@ func there(path string) bool {
 
 func TestAWorktreeComesAndGoesWithItsBranch(t *testing.T) {
 	dir := repository(t)
-	g := worktree.New(env(t))
+	g := git.NewWorktrees(env(t))
 	w := plan(t, g, dir)
 	for range 2 { // the second time it is there already
 		if err := g.Add(t.Context(), w); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if !there(filepath.Join(w.Path, "a.txt")) || git(t, w.Path, "branch", "--show-current") != w.Branch {
+	if !there(filepath.Join(w.Path, "a.txt")) || gitIn(t, w.Path, "branch", "--show-current") != w.Branch {
 		t.Error("the worktree isn't what it should be")
 	}
 	kept, err := g.Remove(t.Context(), w, false)
-	if err != nil || kept || there(w.Path) || git(t, dir, "branch", "--list", "belay/*") != "" {
+	if err != nil || kept || there(w.Path) || gitIn(t, dir, "branch", "--list", "belay/*") != "" {
 		t.Errorf("kept %v, %v", kept, err)
 	}
 	if there(filepath.Join(dir, "hook-ran")) {
@@ -98,7 +91,7 @@ func TestAWorktreeComesAndGoesWithItsBranch(t *testing.T) {
 // Guarantee: E21.
 func TestChangesInAWorktreeAreNotRemoved(t *testing.T) {
 	dir := repository(t)
-	g := worktree.New(env(t))
+	g := git.NewWorktrees(env(t))
 	w := plan(t, g, dir)
 	if err := g.Add(t.Context(), w); err != nil {
 		t.Fatal(err)
@@ -113,7 +106,7 @@ func TestChangesInAWorktreeAreNotRemoved(t *testing.T) {
 	}
 	commit(t, w.Path)
 	kept, err := g.Remove(t.Context(), w, false)
-	if err != nil || !kept || there(w.Path) || git(t, dir, "branch", "--list", "belay/*") == "" {
+	if err != nil || !kept || there(w.Path) || gitIn(t, dir, "branch", "--list", "belay/*") == "" {
 		t.Errorf("after a commit: kept %v, %v", kept, err)
 	}
 	if err := g.Add(t.Context(), w); err != nil || !there(filepath.Join(w.Path, "new file")) {
@@ -127,7 +120,7 @@ func TestChangesInAWorktreeAreNotRemoved(t *testing.T) {
 
 func TestAFolderThatVanishedIsMadeAgain(t *testing.T) {
 	dir := repository(t)
-	g := worktree.New(env(t))
+	g := git.NewWorktrees(env(t))
 	w := plan(t, g, dir)
 	for range 2 {
 		if err := g.Add(t.Context(), w); err != nil {
@@ -145,13 +138,13 @@ func TestAFolderThatVanishedIsMadeAgain(t *testing.T) {
 func TestWhatHasNoWorktreeSaysWhatElseThereIs(t *testing.T) {
 	needs.Program(t, "git")
 	dir := t.TempDir()
-	g := worktree.New(env(t))
+	g := git.NewWorktrees(env(t))
 	_, _, err := g.Base(t.Context(), dir)
 	e, ok := err.(*belay.Error)
 	if !ok || e.Code != belay.CodeWorkspace || !strings.Contains(e.Message, "not a git repository") || !strings.Contains(e.Hint, "--share") {
 		t.Errorf("no repository: %#v", err)
 	}
-	git(t, dir, "init", "-q", ".")
+	gitIn(t, dir, "init", "-q", ".")
 	if _, _, err = g.Base(t.Context(), dir); err == nil || !strings.Contains(err.Error(), "no commit yet") {
 		t.Errorf("no commit: %v", err)
 	}
@@ -163,7 +156,7 @@ func TestWhatHasNoWorktreeSaysWhatElseThereIs(t *testing.T) {
 // Guarantee: T90.
 func TestWhatARepositoryConfiguresIsntRun(t *testing.T) {
 	dir := repository(t)
-	g := worktree.New(env(t))
+	g := git.NewWorktrees(env(t))
 	ran := "touch " + dir + "/ran; cat"
 	put(t, dir, ".gitattributes", "* filter=evil\n*.x filter=more diff=evil merge=evil\n")
 	put(t, dir, "b.x", "b\n")
@@ -175,22 +168,22 @@ func TestWhatARepositoryConfiguresIsntRun(t *testing.T) {
 		{"credential.helper", "!" + ran}, {"gpg.program", ran}, {"commit.gpgSign", "true"}, {"alias.worktree", "!" + ran}, {"alias.status", "!" + ran}, {"protocol.ext.allow", "always"},
 		{"includeIf.gitdir:" + dir + "/.path", "../more"}, {"include.path", "../more"},
 	} {
-		git(t, dir, "config", kv[0], kv[1])
+		gitIn(t, dir, "config", kv[0], kv[1])
 	}
 	w := plan(t, g, dir)
 	if err := g.Add(t.Context(), w); err != nil {
 		t.Fatal(err)
 	}
 	put(t, w.Path, "b.x", "changed\n")
-	git(t, dir, "-c", "core.fsmonitor=false", "init", "-q", filepath.Join(w.Path, "sub"))
+	gitIn(t, dir, "-c", "core.fsmonitor=false", "init", "-q", filepath.Join(w.Path, "sub"))
 	sub := filepath.Join(w.Path, "sub")
-	git(t, sub, "-c", "user.name=t", "-c", "user.email=t@example.org", "commit", "-q", "--allow-empty", "-m", "one")
+	gitIn(t, sub, "-c", "user.name=t", "-c", "user.email=t@example.org", "commit", "-q", "--allow-empty", "-m", "one")
 	put(t, sub, "a", "a\n")
 	put(t, sub, ".gitattributes", "* filter=evil\n")
 	put(t, w.Path, ".gitmodules", "[submodule \"sub\"]\n\tpath = sub\n\turl = ./sub\n\tignore = none\n")
-	git(t, w.Path, "-c", "core.fsmonitor=false", "-c", "filter.evil.required=false", "-c", "filter.evil.process=", "-c", "filter.evil.clean=", "add", "sub")
+	gitIn(t, w.Path, "-c", "core.fsmonitor=false", "-c", "filter.evil.required=false", "-c", "filter.evil.process=", "-c", "filter.evil.clean=", "add", "sub")
 	for _, k := range []string{"filter.evil.clean", "core.fsmonitor"} {
-		git(t, sub, "config", k, ran)
+		gitIn(t, sub, "config", k, ran)
 	}
 	if files, err := g.Changes(t.Context(), w.Path); err != nil || len(files) != 3 {
 		t.Errorf("changes %q, %v", files, err)

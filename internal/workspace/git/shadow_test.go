@@ -1,6 +1,6 @@
 //go:build unix
 
-package shadow_test
+package git_test
 
 import (
 	"fmt"
@@ -12,20 +12,20 @@ import (
 
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/internal/testkit/needs"
-	"github.com/belay-run/belay/internal/workspace/shadow"
+	"github.com/belay-run/belay/internal/workspace/git"
 )
 
 // repo is a repository with everything that must be neither run nor changed.
-func repo(t *testing.T) (dir string, g shadow.Git) {
+func repo(t *testing.T) (dir string, g git.Shadow) {
 	t.Helper()
 	needs.Program(t, "git")
 	dir = t.TempDir()
-	git(t, dir, "init", "-q", ".")
-	git(t, dir, "config", "user.name", "somebody")
-	git(t, dir, "config", "user.email", "somebody@localhost")
-	git(t, dir, "config", "filter.loud.clean", "tr a-z A-Z; touch "+dir+".filtered")
-	git(t, dir, "config", "core.autocrlf", "input")
-	git(t, dir, "config", "core.fsmonitor", "touch "+dir+".monitored")
+	runGit(t, dir, "init", "-q", ".")
+	runGit(t, dir, "config", "user.name", "somebody")
+	runGit(t, dir, "config", "user.email", "somebody@localhost")
+	runGit(t, dir, "config", "filter.loud.clean", "tr a-z A-Z; touch "+dir+".filtered")
+	runGit(t, dir, "config", "core.autocrlf", "input")
+	runGit(t, dir, "config", "core.fsmonitor", "touch "+dir+".monitored")
 	put(t, dir, ".gitattributes", "*.up filter=loud\n*.txt text eol=lf\n")
 	put(t, dir, ".gitignore", "ignored\n")
 	put(t, dir, "a.txt", "one\r\ntwo\r\n")
@@ -35,10 +35,10 @@ func repo(t *testing.T) (dir string, g shadow.Git) {
 		put(t, dir, ".git/hooks/"+hook, "#!/bin/sh\ntouch "+dir+".hooked\n")
 		os.Chmod(filepath.Join(dir, ".git/hooks", hook), 0o755)
 	}
-	return dir, shadow.Git{Environ: os.Environ()}
+	return dir, git.Shadow{Environ: os.Environ()}
 }
 
-func git(t *testing.T, dir string, args ...string) string {
+func runGit(t *testing.T, dir string, args ...string) string {
 	t.Helper()
 	cmd := exec.Command("git", args...)
 	cmd.Dir = dir
@@ -60,7 +60,7 @@ func put(t *testing.T, dir, name, content string) {
 	}
 }
 
-func take(t *testing.T, g shadow.Git, dir, ref string) string {
+func take(t *testing.T, g git.Shadow, dir, ref string) string {
 	t.Helper()
 	c, err := g.Take(t.Context(), dir, ref)
 	if err != nil {
@@ -80,12 +80,12 @@ func TestASnapshotKeepsContentsAndNothingElse(t *testing.T) {
 	config, _ := os.ReadFile(filepath.Join(dir, ".git/config"))
 	head, _ := os.ReadFile(filepath.Join(dir, ".git/HEAD"))
 
-	first := take(t, g, dir, shadow.Ref("sess_1", "turn_1", "before"))
+	first := take(t, g, dir, git.Ref("sess_1", "turn_1", "before"))
 	put(t, dir, "a.txt", "three\r\n")
 	put(t, dir, "new/ü.bin", "\x00\x01")
 	os.Remove(filepath.Join(dir, "b.up"))
 	put(t, dir, "ignored", "y")
-	second := take(t, g, dir, shadow.Ref("sess_1", "turn_1", "after"))
+	second := take(t, g, dir, git.Ref("sess_1", "turn_1", "after"))
 
 	changes, err := g.Diff(t.Context(), dir, first, second)
 	if err != nil {
@@ -94,7 +94,7 @@ func TestASnapshotKeepsContentsAndNothingElse(t *testing.T) {
 	var got []string
 	for _, c := range changes {
 		was, is := "-", "-"
-		for e, s := range map[*shadow.Entry]*string{c.From: &was, c.To: &is} {
+		for e, s := range map[*git.Entry]*string{c.From: &was, c.To: &is} {
 			if e == nil {
 				continue
 			}
@@ -120,7 +120,7 @@ func TestASnapshotKeepsContentsAndNothingElse(t *testing.T) {
 			t.Errorf("%s: something that the repository configures was run", trace)
 		}
 	}
-	if refs := git(t, dir, "-c", "core.fsmonitor=false", "for-each-ref", "--format=%(refname)"); refs != "refs/belay/sess_1/turn_1/after\nrefs/belay/sess_1/turn_1/before\n" {
+	if refs := runGit(t, dir, "-c", "core.fsmonitor=false", "for-each-ref", "--format=%(refname)"); refs != "refs/belay/sess_1/turn_1/after\nrefs/belay/sess_1/turn_1/before\n" {
 		t.Errorf("refs:\n%s", refs)
 	}
 }
@@ -130,13 +130,13 @@ func TestASnapshotKeepsContentsAndNothingElse(t *testing.T) {
 func TestTheSameFilesAreTheSameSnapshot(t *testing.T) {
 	dir, g := repo(t)
 	put(t, dir, "sub/x", "1")
-	if a, b := take(t, g, dir, shadow.Ref("s", "t", "before")), take(t, g, dir, shadow.Ref("s", "t", "before")); a != b {
+	if a, b := take(t, g, dir, git.Ref("s", "t", "before")), take(t, g, dir, git.Ref("s", "t", "before")); a != b {
 		t.Errorf("%s, then %s", a, b)
 	}
 	sub := filepath.Join(dir, "sub")
-	a := take(t, g, sub, shadow.Ref("s", "t", "a"))
+	a := take(t, g, sub, git.Ref("s", "t", "a"))
 	put(t, dir, "sub/x", "2")
-	b := take(t, g, sub, shadow.Ref("s", "t", "b"))
+	b := take(t, g, sub, git.Ref("s", "t", "b"))
 	changes, err := g.Diff(t.Context(), sub, a, b)
 	if err != nil || len(changes) != 1 || changes[0].Path != "x" {
 		t.Errorf("below a folder: %+v, %v", changes, err)
@@ -146,18 +146,18 @@ func TestTheSameFilesAreTheSameSnapshot(t *testing.T) {
 func TestWithoutARepositoryThereIsNoSnapshot(t *testing.T) {
 	needs.Program(t, "git")
 	dir := t.TempDir()
-	err := shadow.Git{Environ: os.Environ()}.Check(t.Context(), dir)
+	err := git.Shadow{Environ: os.Environ()}.Check(t.Context(), dir)
 	if belay.CodeOf(err) != belay.CodeWorkspace || !strings.Contains(err.Error(), "it is in no git repository") {
 		t.Errorf("%v", err)
 	}
-	if err := (shadow.Git{Environ: []string{"PATH=" + dir}}).Check(t.Context(), dir); belay.CodeOf(err) != belay.CodeUsage {
+	if err := (git.Shadow{Environ: []string{"PATH=" + dir}}).Check(t.Context(), dir); belay.CodeOf(err) != belay.CodeUsage {
 		t.Errorf("without git: %v", err)
 	}
 }
 
 func TestNamesOfSnapshotsAreNamesForGit(t *testing.T) {
 	for _, id := range []string{"a:b", "a..b", ".a", "a.", "a.lock", "-a", "x"} {
-		ref := shadow.Ref("s", id)
+		ref := git.Ref("s", id)
 		if strings.ContainsAny(ref, ":~^ ") || strings.Contains(ref, "..") || strings.HasSuffix(ref, ".lock") || strings.HasSuffix(ref, ".") || strings.Contains(ref, "/.") {
 			t.Errorf("%q becomes %q", id, ref)
 		}
@@ -171,17 +171,17 @@ func TestARepositoryInsideRunsNothing(t *testing.T) {
 	sub := filepath.Join(dir, "sub")
 	put(t, dir, "sub/a", "a\n")
 	put(t, dir, "sub/.gitattributes", "* filter=evil\n")
-	git(t, sub, "init", "-q")
-	git(t, sub, "add", ".")
-	git(t, sub, "-c", "user.name=a", "-c", "user.email=a@b", "commit", "-qm", "one")
-	git(t, dir, "-c", "core.fsmonitor=false", "-c", "core.hooksPath=/dev/null", "add", "sub")
+	runGit(t, sub, "init", "-q")
+	runGit(t, sub, "add", ".")
+	runGit(t, sub, "-c", "user.name=a", "-c", "user.email=a@b", "commit", "-qm", "one")
+	runGit(t, dir, "-c", "core.fsmonitor=false", "-c", "core.hooksPath=/dev/null", "add", "sub")
 	ran := filepath.Join(dir, "ran")
 	for _, k := range []string{"filter.evil.clean", "filter.evil.smudge", "core.fsmonitor"} {
-		git(t, sub, "config", k, "touch "+ran+"; cat")
+		runGit(t, sub, "config", k, "touch "+ran+"; cat")
 	}
 	for i, text := range []string{"b\n", "c\n"} {
 		put(t, dir, "sub/a", text)
-		if _, err := g.Take(t.Context(), dir, shadow.Ref("s", "t", fmt.Sprint(i))); err != nil {
+		if _, err := g.Take(t.Context(), dir, git.Ref("s", "t", fmt.Sprint(i))); err != nil {
 			t.Fatal(err)
 		}
 	}

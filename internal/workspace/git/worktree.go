@@ -1,9 +1,7 @@
-// Package worktree makes and removes the git worktrees that sessions work in, by
-// the git program of the machine. It promises: nothing that the repository
-// configures is run, changes in a worktree are never removed unless that is
-// demanded, and making one that exists already changes nothing. It knows nothing
-// of sessions.
-package worktree
+// Package git does with the repository of a workspace what the runtime needs of it:
+// it keeps states of the files, and makes worktrees for sessions. It promises that
+// nothing which a repository configures is run: no hook, no filter, no monitor.
+package git
 
 import (
 	"context"
@@ -16,15 +14,17 @@ import (
 	"github.com/belay-run/belay/internal/workspace/gitsafe"
 )
 
-// Git is the git program of this machine.
-type Git struct{ safe gitsafe.Git }
+// Worktrees makes and removes the git worktrees that sessions work in. Changes in a
+// worktree are never removed unless that is demanded, and making one that exists
+// already changes nothing.
+type Worktrees struct{ safe gitsafe.Git }
 
-// New takes the runtime's environment.
-func New(environ []string) Git { return Git{gitsafe.Git{Environ: environ}} }
+// NewWorktrees takes the runtime's environment.
+func NewWorktrees(environ []string) Worktrees { return Worktrees{gitsafe.Git{Environ: environ}} }
 
 // run returns what git printed in the repository that dir is in; an error holds
 // what it complained about.
-func (g Git) run(ctx context.Context, dir string, args ...string) (string, error) {
+func (g Worktrees) run(ctx context.Context, dir string, args ...string) (string, error) {
 	r, err := g.safe.Open(ctx, dir)
 	if err != nil {
 		return "", err
@@ -47,7 +47,7 @@ const alternatives = "leave --worktree out: the session then reads only while an
 
 // Base is the root of the repository that dir is in, and the commit that is
 // checked out there.
-func (g Git) Base(ctx context.Context, dir string) (root, commit string, err error) {
+func (g Worktrees) Base(ctx context.Context, dir string) (root, commit string, err error) {
 	r, err := g.safe.Open(ctx, dir)
 	if err != nil {
 		return "", "", refused(err, belay.CodeWorkspace, dir, "a worktree can't be made: %v").WithHint("%s", alternatives)
@@ -60,7 +60,7 @@ func (g Git) Base(ctx context.Context, dir string) (root, commit string, err err
 }
 
 // Changes are the files of a worktree that differ from its last commit.
-func (g Git) Changes(ctx context.Context, path string) ([]string, error) {
+func (g Worktrees) Changes(ctx context.Context, path string) ([]string, error) {
 	out, err := g.run(ctx, path, "status", "--porcelain", "-z", "--no-renames", "--ignore-submodules=dirty")
 	if err != nil {
 		return nil, refused(err, belay.CodeWorkspace, path, "git can't say what changed: %v")
@@ -75,7 +75,7 @@ func (g Git) Changes(ctx context.Context, path string) ([]string, error) {
 }
 
 // Add makes a worktree and its branch, unless they are there.
-func (g Git) Add(ctx context.Context, t belay.Worktree) error {
+func (g Worktrees) Add(ctx context.Context, t belay.Worktree) error {
 	if r, err := g.safe.Open(ctx, t.Path); err == nil && r.Top == t.Path {
 		return nil
 	}
@@ -93,7 +93,7 @@ func (g Git) Add(ctx context.Context, t belay.Worktree) error {
 }
 
 // tip is the commit a worktree's branch is at; empty when there is none.
-func (g Git) tip(ctx context.Context, t belay.Worktree) string {
+func (g Worktrees) tip(ctx context.Context, t belay.Worktree) string {
 	tip, err := g.run(ctx, t.Repository, "rev-parse", "--verify", "--quiet", "refs/heads/"+t.Branch)
 	if err != nil {
 		return ""
@@ -104,7 +104,7 @@ func (g Git) tip(ctx context.Context, t belay.Worktree) string {
 // Remove takes a worktree away. One with changes that are in no commit stays,
 // unless force. Its branch goes too if nothing was committed to it; else it is
 // kept.
-func (g Git) Remove(ctx context.Context, t belay.Worktree, force bool) (kept bool, err error) {
+func (g Worktrees) Remove(ctx context.Context, t belay.Worktree, force bool) (kept bool, err error) {
 	if _, err := os.Lstat(t.Path); err == nil {
 		if err := g.removeFolder(ctx, t, force); err != nil {
 			return false, err
@@ -122,7 +122,7 @@ func (g Git) Remove(ctx context.Context, t belay.Worktree, force bool) (kept boo
 	return true, nil
 }
 
-func (g Git) removeFolder(ctx context.Context, t belay.Worktree, force bool) error {
+func (g Worktrees) removeFolder(ctx context.Context, t belay.Worktree, force bool) error {
 	if !force {
 		files, err := g.Changes(ctx, t.Path)
 		if err != nil {

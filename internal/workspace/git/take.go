@@ -1,6 +1,6 @@
 //go:build unix
 
-package shadow
+package git
 
 import (
 	"bytes"
@@ -29,7 +29,7 @@ func Ref(parts ...string) string {
 
 // Take keeps the workspace as it is under a name, and returns the commit. The
 // same contents are the same commit.
-func (g Git) Take(ctx context.Context, workspace, ref string) (commit string, err error) {
+func (g Shadow) Take(ctx context.Context, workspace, ref string) (commit string, err error) {
 	r, err := g.find(ctx, workspace)
 	if err != nil {
 		return "", err
@@ -154,7 +154,7 @@ type Change struct {
 }
 
 // Diff lists what differs between two commits below the workspace.
-func (g Git) Diff(ctx context.Context, workspace, from, to string) ([]Change, error) {
+func (g Shadow) Diff(ctx context.Context, workspace, from, to string) ([]Change, error) {
 	if !isID(from) || !isID(to) {
 		return nil, fmt.Errorf("%q and %q are no commits", from, to)
 	}
@@ -173,7 +173,7 @@ func (g Git) Diff(ctx context.Context, workspace, from, to string) ([]Change, er
 	return parse(out)
 }
 
-func (g Git) open(ctx context.Context, workspace string) (*private, error) {
+func (g Shadow) open(ctx context.Context, workspace string) (*private, error) {
 	r, err := g.find(ctx, workspace)
 	if err != nil {
 		return nil, err
@@ -212,7 +212,7 @@ func entry(mode, id string) *Entry {
 }
 
 // Read is the content of an entry.
-func (g Git) Read(ctx context.Context, workspace string, e *Entry) ([]byte, error) {
+func (g Shadow) Read(ctx context.Context, workspace string, e *Entry) ([]byte, error) {
 	p, err := g.open(ctx, workspace)
 	if err != nil {
 		return nil, err

@@ -1,16 +1,6 @@
 //go:build unix
 
-// Package shadow keeps whole states of a workspace as hidden commits of the
-// git repository that it is in, and reads them back. It promises: the person's
-// index, HEAD, branches, configuration and hooks are neither changed nor obeyed;
-// nothing that a repository configures is run (no hook, no filter, no monitor);
-// contents are kept byte for byte; files that git ignores are not kept, and
-// neither is what lies inside submodules. It knows nothing of turns or plans.
-//
-// Git works in a folder of its own that is made for each call, with the
-// repository's store of objects and nothing else of it. Only the name of a
-// commit, below refs/belay/, is written into the repository.
-package shadow
+package git
 
 import (
 	"context"
@@ -22,8 +12,15 @@ import (
 	"github.com/belay-run/belay/internal/workspace/gitsafe"
 )
 
-// Git makes snapshots of the repositories of this machine.
-type Git struct {
+// Shadow keeps whole states of a workspace as hidden commits of the git repository
+// that it is in, and reads them back. The person's index, HEAD and branches don't
+// change; contents are kept byte for byte; files that git ignores are not kept, and
+// neither is what lies inside submodules.
+//
+// It works in a folder of its own that is made for each call, with the repository's
+// store of objects and nothing else of it. Only the name of a commit, below
+// refs/belay/, is written into the repository.
+type Shadow struct {
 	Environ []string // of the runtime; PATH and HOME count
 }
 
@@ -35,12 +32,12 @@ type repository struct {
 
 // Check reports whether a workspace can be kept: a usage error when it is in no
 // repository, or git is missing.
-func (g Git) Check(ctx context.Context, workspace string) error {
+func (g Shadow) Check(ctx context.Context, workspace string) error {
 	_, err := g.find(ctx, workspace)
 	return err
 }
 
-func (g Git) find(ctx context.Context, workspace string) (*repository, error) {
+func (g Shadow) find(ctx context.Context, workspace string) (*repository, error) {
 	git := gitsafe.Git{Environ: g.Environ}
 	r, err := git.Open(ctx, workspace)
 	if errors.Is(err, gitsafe.ErrNone) {
