@@ -1,7 +1,7 @@
 // Package effect performs what deciders want: it asks models and checkers, runs
-// tools, keeps and restores files. It promises that nothing runs on other ground
-// than was judged, that what it returns holds no registered secret, and that what
-// it started is over, or handed to another effect, when it returns.
+// tools, keeps and restores files. It promises that a call runs only if what was
+// judged is still so, that content which it keeps holds no registered secret, and
+// that what it started is over, or handed to another effect, when it returns.
 //
 // Performers is what all effects share; Of gives the performer of one stream.
 package effect

@@ -61,8 +61,7 @@ type effectFact struct {
 }
 
 func (e *Engine) newDrive(own *ownership, stream belay.StreamID) *drive {
-	return &drive{e: e, own: own, session: own.session, stream: stream, passive: own.passive,
-		perf: e.c.Performers.Of(own.session, stream), running: map[string]*Run{}, landed: make(chan effectResult), facts: make(chan *effectFact),
+	return &drive{e: e, own: own, session: own.session, stream: stream, perf: e.c.Performers.Of(own.session, stream), running: map[string]*Run{}, landed: make(chan effectResult), facts: make(chan *effectFact),
 		nudge: make(chan struct{}, 1)}
 }
 

@@ -176,6 +176,7 @@ func (b *newSession) visit(s belay.StreamID) (*newStream, error) {
 		return b.streams[i], nil
 	}
 	v := &newStream{drive: b.e.newDrive(b.own, s)}
+	v.passive = true
 	v.room = make([]event.Envelope, 0, firstFacts)
 	var err error
 	if v.d, v.vers, err = NewDecider(s); err != nil {
@@ -227,7 +228,6 @@ func (b *newSession) result(order belay.CommandID, end store.Position) Answer {
 	for _, v := range b.streams {
 		to.answer.Wake = earliest(to.answer.Wake, v.wake)
 	}
-	b.e.claims.founded(b.own, nil)
 	b.e.resting.remember(b.own.session, 1, known)
 	return *to.answer
 }
@@ -243,7 +243,7 @@ func (b *newSession) retain() {
 		}
 		known[v.stream] = &at
 	}
-	b.e.claims.founded(b.own, known)
+	b.e.claims.keep(b.own, known)
 }
 
 // alreadyDue is when something was due that is due at once, whatever the clock says.

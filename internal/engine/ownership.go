@@ -24,16 +24,25 @@ type claims struct {
 // ownership is a claim on a session. The lock of the claims guards it.
 type ownership struct {
 	session belay.SessionID
-	passive bool // only to handle commands
-	users   int
-	driven  bool  // one of them drives
+	users   [purposes]int
 	epoch   int64 // 0: the claim is being made or given back
 	mailbox mailbox
 	founded map[belay.StreamID]*streamState // of a session that began here: its streams, until other commands are handled
 }
 
-func newOwnership(id belay.SessionID, passive bool) *ownership {
-	return &ownership{session: id, passive: passive, mailbox: newMailbox()}
+// What a claim is used for.
+type purpose int
+
+const (
+	hold   purpose = iota // to be there first; it may be driven by another
+	drives                // to run the streams: one at a time
+	bring                 // to handle commands while the session isn't driven; holding it is no obstacle
+	purposes
+)
+
+// allows reports whether a claim can be used for something more.
+func (o *ownership) allows(to purpose) bool {
+	return o.epoch > 0 && o.users[bring] == 0 && (o.users[drives] == 0 || to == hold)
 }
 
 // has reports whether a session is claimed here.
@@ -74,15 +83,6 @@ const (
 	claimPause = 50 * time.Millisecond
 )
 
-// What a claim is for.
-type purpose int
-
-const (
-	hold   purpose = iota // to be there first; it may be driven by another
-	drives                // to run the streams: one at a time
-	bring                 // to handle commands while the session isn't driven; holding it is no obstacle
-)
-
 // claim makes the session this engine's, or joins the claim it has already.
 func (c *claims) claim(ctx context.Context, id belay.SessionID, to purpose) (*ownership, error) {
 	own, first := c.join(id, to)
@@ -109,40 +109,37 @@ func (c *claims) join(id belay.SessionID, to purpose) (own *ownership, first boo
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	own = c.owned[id]
-	switch {
-	case own == nil:
-		own, first = newOwnership(id, to == bring), true
-		c.owned[id] = own
-	case own.epoch == 0 || own.passive || own.driven && to != hold:
+	if own == nil {
+		own, first = c.add(id), true
+	} else if !own.allows(to) {
 		return nil, false
 	}
 	if to == bring { // it handles what the streams don't know of
 		own.founded = nil
 	}
-	own.users++
-	own.driven = own.driven || to == drives
-	own.passive = own.passive || to == bring
+	own.users[to]++
 	return own, first
 }
 
-// shared reports whether a claim has more than one user.
-func (c *claims) shared(own *ownership) bool {
+// add makes a session known, which isn't. The lock is held.
+func (c *claims) add(id belay.SessionID) *ownership {
+	own := &ownership{session: id, mailbox: newMailbox()}
+	c.owned[id] = own
+	return own
+}
+
+// alone reports whether a claim has no other user than one that handles commands.
+func (c *claims) alone(own *ownership) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return own.users > 1
+	return own.users == [purposes]int{bring: 1}
 }
 
 // release ends one use of a claim, and with the last one the claim.
 func (c *claims) release(ctx context.Context, own *ownership, from purpose) error {
 	c.mu.Lock()
-	own.users--
-	switch from {
-	case drives:
-		own.driven = false
-	case bring:
-		own.passive = false
-	}
-	if own.users > 0 {
+	own.users[from]--
+	if own.users != [purposes]int{} {
 		c.mu.Unlock()
 		return nil
 	}
@@ -165,9 +162,8 @@ func (c *claims) reserve(id belay.SessionID) *ownership {
 	if c.owned[id] != nil {
 		return nil
 	}
-	own := newOwnership(id, true)
-	own.users = 1
-	c.owned[id] = own
+	own := c.add(id)
+	own.users[bring] = 1
 	return own
 }
 
@@ -178,12 +174,12 @@ func (c *claims) disown(own *ownership) {
 	delete(c.owned, own.session)
 }
 
-// founded notes that a reserved session began. With the states of its streams it
-// stays claimed, to be driven from there.
-func (c *claims) founded(own *ownership, known map[belay.StreamID]*streamState) {
+// keep makes a reserved session, which began, one that is held, to be driven from
+// where its streams stand.
+func (c *claims) keep(own *ownership, known map[belay.StreamID]*streamState) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	own.epoch, own.passive, own.founded = 1, known == nil, known
+	own.epoch, own.users, own.founded = 1, [purposes]int{hold: 1}, known
 }
 
 // takeFounded returns the stream states of a session that began here and wasn't

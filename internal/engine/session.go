@@ -20,7 +20,7 @@ func (e *Engine) Session(ctx context.Context, id belay.SessionID, keep func(rows
 	if err != nil {
 		return err
 	}
-	l, end := e.newLanes(ctx, own, keep)
+	l, end := e.newSessionLoop(ctx, own, keep)
 	return end(l.run())
 }
 
@@ -49,9 +49,9 @@ func (e *Engine) own(ctx context.Context, id belay.SessionID, to purpose) (*owne
 	return own, err
 }
 
-// newLanes are the lanes of a session that is owned, until its keeper can't keep
-// it. end gives it back, with what it ended with.
-func (e *Engine) newLanes(ctx context.Context, own *ownership, keep func([]store.LaneRow) bool) (l *sessionLoop, end func(error) error) {
+// newSessionLoop returns the loop of a session that is owned, until its lease can't be
+// renewed. end gives it back, with what it ended with.
+func (e *Engine) newSessionLoop(ctx context.Context, own *ownership, keep func([]store.LaneRow) bool) (l *sessionLoop, end func(error) error) {
 	k := e.claims.acquireLease(ctx)
 	l = &sessionLoop{e: e, id: own.session, own: own, keep: keep, running: map[belay.StreamID]*drive{}, known: map[belay.StreamID]*streamState{}, ended: make(chan ended)}
 	l.ctx, l.cancel = context.WithCancelCause(ctx)

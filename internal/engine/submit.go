@@ -193,7 +193,7 @@ func (e *Engine) handleHere(ctx context.Context, id belay.SessionID, to *reply) 
 	if to != nil && to.answer != nil {
 		to.answer.Rests, to.answer.Wake, to.answer.Wants = !h.wants, h.wake, h.wants
 	}
-	if !e.claims.shared(own) { // else another may write
+	if e.claims.alone(own) { // else another may write
 		e.resting.remember(id, own.epoch, h.known)
 	}
 	return nil
@@ -239,6 +239,7 @@ func (h *handling) round(ctx context.Context, rows []store.LaneRow) error {
 // stream lets one stream handle its post. One without facts has nothing to load.
 func (h *handling) stream(ctx context.Context, s belay.StreamID, empty bool, p post) (err error) {
 	v := h.e.newDrive(h.own, s)
+	v.passive = true
 	v.post, v.streamState = p, h.known[s]
 	if v.d == nil && empty {
 		if v.d, v.vers, err = NewDecider(s); err != nil {
