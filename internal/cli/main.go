@@ -26,7 +26,6 @@ import (
 	"github.com/belay-run/belay/internal/builtin"
 	"github.com/belay-run/belay/internal/cli/term"
 	"github.com/belay-run/belay/internal/config"
-	"github.com/belay-run/belay/internal/config/trust"
 	"github.com/belay-run/belay/internal/eval"
 	"github.com/belay-run/belay/internal/model"
 	"github.com/belay-run/belay/internal/process"
@@ -62,20 +61,15 @@ type app struct {
 	Sys
 	Place
 	kong   *kong.Kong
-	models models
 	making sync.Once
-	tools  []tool.Tool // made once: use builtin()
+	read   places // use workspaces()
+	models models // use providers()
 
-	mu      sync.Mutex
-	places  map[string]*place // the workspaces that were read: use place()
-	here    *place            // the one that was entered last: use current()
-	opened  store.Store       // the open store
-	bookMu  sync.Mutex
-	trusted *trust.Book       // as it was read: use book()
-	said    []string          // of what doesn't count
-	origin  map[string]string // of worktrees: the workspace they were made of
-	hosts   config.Hosts
-	serves  bool // it is a tenant of a server
+	mu     sync.Mutex
+	opened store.Store // the open store
+	said   []string    // of what doesn't count
+	hosts  config.Hosts
+	serves bool // it is a tenant of a server
 
 	watches map[string]*gitsafe.Watch // by workspace: use inspect
 

@@ -61,7 +61,7 @@ func (c *modelsTestCmd) run(ctx context.Context, a *app) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	p, err := a.provider(at.Workspace, settings.Settings)
+	p, err := a.providers().provider(at.Workspace, settings.Settings)
 	if err != nil {
 		return 0, err
 	}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"path/filepath"
 	"slices"
 	"strings"
 
@@ -14,113 +13,57 @@ import (
 	"github.com/belay-run/belay/internal/cli/term"
 	"github.com/belay-run/belay/internal/config"
 	"github.com/belay-run/belay/internal/config/trust"
-	"github.com/belay-run/belay/internal/core/session"
 	"github.com/belay-run/belay/internal/core/thread"
-	"github.com/belay-run/belay/internal/tool"
-	commands "github.com/belay-run/belay/internal/tool/command"
 	"github.com/belay-run/belay/internal/tool/exec"
 )
-
-// place is a workspace as this process works in it: what counts there, and the
-// tools that are made of it.
-type place struct {
-	*config.Workspace
-	set *tool.Set
-}
 
 // environment is what this process was started with.
 func (a *app) environment() config.Env { return config.Env{Vars: a.Environ, Dir: a.Dir} }
 
 // input is what a workspace is read with.
 func (a *app) input(ws string) config.Input {
-	specs := make([]belay.ToolSpec, len(a.builtin()))
-	for i, t := range a.builtin() {
+	specs := make([]belay.ToolSpec, len(a.workspaces().builtin))
+	for i, t := range a.workspaces().builtin {
 		specs[i] = t.Spec()
 	}
-	a.mu.Lock()
-	defer a.mu.Unlock()
 	return config.Input{
-		Env: a.environment(), Workspace: ws, Origin: a.origin[ws], Tools: specs, Secrets: a.secrets(), Hosts: &a.hosts, Now: a.Now, Trust: a.book,
+		Env: a.environment(), Workspace: ws, Origin: a.workspaces().originOf(ws), Tools: specs, Secrets: a.secrets(), Hosts: &a.hosts, Now: a.Now, Trust: a.workspaces().trust,
 		Usable: func(w *config.Workspace, s belay.Settings) error {
-			_, err := a.provider(w, s)
+			_, err := a.providers().provider(w, s)
 			return err
 		},
 		Interactive: a.Interactive(), Shell: exec.OfSession(), Flags: !a.serves,
 	}
 }
 
-// furnish makes the tools of a workspace.
-func (a *app) furnish(w *config.Workspace) (*place, error) {
-	declared, err := w.Commands()
-	if err != nil {
-		return nil, err
-	}
-	set, err := tool.NewSet(slices.Concat(a.builtin(), commands.Tools(declared, a.Environ))...)
-	return &place{w, set}, err
+// workspaces are those that this process has read.
+func (a *app) workspaces() *places {
+	a.making.Do(a.assemble)
+	return &a.read
 }
 
-// place reads a workspace, once per process: a run is decided by what was there.
-func (a *app) place(ctx context.Context, ws string) (*place, error) {
-	a.mu.Lock()
-	p := a.places[ws]
-	a.mu.Unlock()
-	if p != nil {
-		return p, nil
-	}
-	p, err := a.furnish(config.Resolve(ctx, a.input(ws)))
-	if err == nil {
-		a.keep(ws, p)
-	}
-	return p, err
+// providers finds providers of models.
+func (a *app) providers() *models {
+	a.making.Do(a.assemble)
+	return &a.models
 }
 
-func (a *app) keep(ws string, p *place) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	if a.places == nil {
-		a.places = map[string]*place{}
-	}
-	a.places[ws] = p
-}
-
-// again reads a workspace's settings and rules again, and what is trusted. Its
-// tools and providers stay what they were.
-func (a *app) again(ctx context.Context, ws string) (*place, error) {
-	a.forgetTrust()
-	a.mu.Lock()
-	p := a.places[ws]
-	a.mu.Unlock()
-	if p == nil {
-		return a.place(ctx, ws)
-	}
-	p = &place{p.Again(ctx, a.input(ws)), p.set}
-	a.keep(ws, p)
-	return p, nil
+// assemble gives the parts of the app what they need of each other.
+func (a *app) assemble() {
+	a.read.input, a.read.builtin, a.read.book = a.input, a.builtin(), a.book
+	a.models.env, a.models.secrets, a.models.now, a.models.here = a.environment(), a.secrets(), a.Now, a.read.current
 }
 
 // enter makes a workspace the one that this process works in, and says which files
 // of tools are ignored.
 func (a *app) enter(ctx context.Context, ws string) (*place, error) {
-	p, err := a.place(ctx, ws)
+	p, err := a.workspaces().get(ctx, ws)
 	if err != nil {
 		return nil, err
 	}
 	a.sayIgnored(p.IgnoredTools())
-	a.settle(p)
+	a.workspaces().settle(p)
 	return p, nil
-}
-
-func (a *app) settle(p *place) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	a.here = p
-}
-
-// current is the workspace that was entered last; nil: none was.
-func (a *app) current() *place {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	return a.here
 }
 
 // enterHere enters the workspace of this command, or none where there is none: a
@@ -148,65 +91,22 @@ func (a *app) sayIgnored(all []config.Ignored) {
 	}
 }
 
-// toolsIn is the engine's look at the workspaces that were read.
-func (a *app) toolsIn(ws string) *tool.Set {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	if p := a.places[ws]; p != nil {
-		return p.set
-	}
-	return nil
-}
-
-// trustAsOrigin records that a workspace is a worktree of another: what is trusted
-// there is trusted here, as long as its content is the same.
-func (a *app) trustAsOrigin(worktree, ws string) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	if a.origin == nil {
-		a.origin = map[string]string{}
-	}
-	a.origin[worktree] = ws
-}
-
-// inRepository is trustAsOrigin for a session that exists.
-func (a *app) inRepository(s *session.State) {
-	if t := s.Worktree; t != nil {
-		if inside, err := filepath.Rel(t.Path, s.Workspace); err == nil {
-			a.trustAsOrigin(s.Workspace, filepath.Join(t.Repository, inside))
-		}
-	}
-}
-
-// book is what is trusted in the store, read once per process; nothing, if there
-// is no store yet.
+// book is what is trusted in the store; nothing, if there is no store yet.
 func (a *app) book(ctx context.Context) (*trust.Book, error) {
-	a.bookMu.Lock()
-	defer a.bookMu.Unlock()
-	if a.trusted != nil {
-		return a.trusted, nil
+	if a.opened != nil {
+		return trust.Read(ctx, a.opened)
 	}
-	st := a.opened
-	if st == nil {
-		dir, err := a.storeDir()
-		if err != nil || !hasStore(dir) {
-			return nil, err
-		}
-		if st, err = a.open(ctx, false); err != nil {
-			return nil, err
-		}
-		a.opened = nil
-		defer st.Close()
+	dir, err := a.storeDir()
+	if err != nil || !hasStore(dir) {
+		return nil, err
 	}
-	var err error
-	a.trusted, err = trust.Read(ctx, st)
-	return a.trusted, err
-}
-
-func (a *app) forgetTrust() {
-	a.bookMu.Lock()
-	defer a.bookMu.Unlock()
-	a.trusted = nil
+	st, err := a.open(ctx, false)
+	if err != nil {
+		return nil, err
+	}
+	a.opened = nil
+	defer st.Close()
+	return trust.Read(ctx, st)
 }
 
 // layers lays the settings of a new session over each other, and says what of

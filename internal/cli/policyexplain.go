@@ -179,7 +179,7 @@ func (c *policyExplainCmd) recorded(ctx context.Context, a *app) (*explained, er
 	}
 	set := k.Gate
 	if c.Now || len(c.Rules) > 0 {
-		p, err := a.place(ctx, k.Request.Workspace)
+		p, err := a.workspaces().get(ctx, k.Request.Workspace)
 		if err != nil {
 			return nil, err
 		}

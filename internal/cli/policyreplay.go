@@ -286,7 +286,7 @@ func (a *app) setOf(ctx context.Context, made map[string]*policy.Set, ws string,
 	if set := made[ws]; set != nil {
 		return set, nil
 	}
-	p, err := a.place(ctx, ws)
+	p, err := a.workspaces().get(ctx, ws)
 	if err != nil {
 		return nil, err
 	}

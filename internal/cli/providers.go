@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/internal/config"
@@ -21,13 +22,20 @@ import (
 	"github.com/belay-run/belay/internal/model/openai"
 	"github.com/belay-run/belay/internal/model/scripted"
 	"github.com/belay-run/belay/internal/model/wire"
+	"github.com/belay-run/belay/internal/secret"
 )
 
 // prefixBudget bounds the encoded conversations kept in memory, in bytes.
 const prefixBudget = 64 << 20
 
-// models finds providers by what settings say, each made once.
+// models finds providers by what settings say, each made once, and what the catalogue
+// knows of their models.
 type models struct {
+	env     config.Env
+	secrets *secret.Scrubber
+	now     func() time.Time
+	here    func() *place // where turns are that ask for a price or a count
+
 	mu       sync.Mutex
 	made     map[string]model.Provider
 	prefixes *wire.Prefixes
@@ -44,47 +52,47 @@ func (m *models) forget() {
 	m.made, m.entries, m.cat, m.looked = nil, nil, nil, false
 }
 
-// provider is who serves the model of some settings, by what a workspace calls
-// providers. It is made once for each place where it is described.
-func (a *app) provider(w *config.Workspace, s belay.Settings) (model.Provider, error) {
-	name := s.Provider + " " + s.BaseURL + " "
-	if v, err := w.Service(s.Provider); err == nil {
-		name += v.Where
-	}
-	a.models.mu.Lock()
-	defer a.models.mu.Unlock()
-	if p := a.models.made[name]; p != nil {
-		return p, nil
-	}
-	p, err := a.makeProvider(w, s)
-	if err != nil {
-		return nil, err
-	}
-	if a.models.made == nil {
-		a.models.made = map[string]model.Provider{}
-	}
-	a.models.made[name] = p
-	return p, nil
-}
-
 // served is the provider of a turn in a workspace, as the engine gets it. A process
 // that runs one command has entered its own.
 func (a *app) served(ctx context.Context, ws string, s belay.Settings) (model.Provider, error) {
-	at := a.current()
+	at := a.workspaces().current()
 	if a.serves || at == nil {
 		var err error
-		if at, err = a.place(ctx, ws); err != nil {
+		if at, err = a.workspaces().get(ctx, ws); err != nil {
 			return nil, err
 		}
 	}
-	p, err := a.provider(at.Workspace, s)
+	p, err := a.providers().provider(at.Workspace, s)
 	if err != nil || a.wrapProvider == nil {
 		return p, err
 	}
 	return a.wrapProvider(p), nil
 }
 
-func (a *app) makeProvider(w *config.Workspace, s belay.Settings) (model.Provider, error) {
+// provider is who serves the model of some settings, by what a workspace calls
+// providers. It is made once for each place where it is described.
+func (m *models) provider(w *config.Workspace, s belay.Settings) (model.Provider, error) {
+	name := s.Provider + " " + s.BaseURL + " "
+	if v, err := w.Service(s.Provider); err == nil {
+		name += v.Where
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if p := m.made[name]; p != nil {
+		return p, nil
+	}
+	p, err := m.make(w, s)
+	if err != nil {
+		return nil, err
+	}
+	if m.made == nil {
+		m.made = map[string]model.Provider{}
+	}
+	m.made[name] = p
+	return p, nil
+}
+
+func (m *models) make(w *config.Workspace, s belay.Settings) (model.Provider, error) {
 	if s.Provider == scripted.DirectName {
 		return scripted.Direct{}, nil
 	}
@@ -99,18 +107,18 @@ func (a *app) makeProvider(w *config.Workspace, s belay.Settings) (model.Provide
 	if err != nil {
 		return nil, err
 	}
-	if a.models.prefixes == nil {
-		a.models.prefixes = wire.NewPrefixes(prefixBudget)
+	if m.prefixes == nil {
+		m.prefixes = wire.NewPrefixes(prefixBudget)
 	}
-	if a.models.gateway == nil {
-		a.models.gateway = gateway.New(a.Now)
+	if m.gateway == nil {
+		m.gateway = gateway.New(m.now)
 	}
-	e := wire.Endpoint{Name: at.Name, Base: at.URL, Key: at.Secret, Header: at.Header, First: at.Limits.First, Idle: at.Limits.Idle, Scrub: a.secrets().String,
+	e := wire.Endpoint{Name: at.Name, Base: at.URL, Key: at.Secret, Header: at.Header, First: at.Limits.First, Idle: at.Limits.Idle, Scrub: m.secrets.String,
 		// Whoever names a server of this machine or network means it: the name
 		// comes from the person, never from a model or an untrusted workspace.
 		Client: netdial.Client(netdial.Rules{Loopback: true, Private: true})}
 	l := gateway.Limits{Requests: at.Limits.Requests, Tokens: at.Limits.Tokens, Concurrent: at.Limits.Concurrent, Total: at.Limits.Total}
-	return a.models.gateway.Wrap(accountOf(s.Provider, e), adapter(at.Protocol, e, a.models.prefixes, a.able(at.Name, at.URL)), l), nil
+	return m.gateway.Wrap(accountOf(s.Provider, e), adapter(at.Protocol, e, m.prefixes, m.able(at.Name, at.URL)), l), nil
 }
 
 // adapter makes the client of a protocol.
@@ -148,9 +156,9 @@ func (c able) or(x catalog.Ability, known func(string) bool) func(string) bool {
 
 // able looks a model up in the catalogue, which is read on first use. A
 // catalogue that can't be read is empty; belay models list reports the error.
-func (a *app) able(provider string, base *url.URL) able {
+func (m *models) able(provider string, base *url.URL) able {
 	return func(name string, x catalog.Ability) bool {
-		m, ok := a.models.entry(a, modelRef{provider, base.Hostname(), name})
-		return ok && m.Can(x)
+		known, ok := m.entry(modelRef{provider, base.Hostname(), name})
+		return ok && known.Can(x)
 	}
 }

@@ -27,26 +27,25 @@ func TestAModelIsLookedUpOnce(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	a := &app{}
-	a.models.cat, a.models.looked = cat, true
+	ms := &models{cat: cat, looked: true}
 	here, there := modelRef{"openai", "api.openai.com", "gpt-5-2025-08-07"}, modelRef{"openai", "elsewhere.example", "gpt-5-2025-08-07"}
 	for range 2 {
-		m, ok := a.models.entry(a, here)
+		m, ok := ms.entry(here)
 		if !ok || m.Prices == nil {
 			t.Errorf("%+v: %+v, %t", here, m, ok)
 		}
-		if m, ok := a.models.entry(a, there); !ok || m.Prices != nil {
+		if m, ok := ms.entry(there); !ok || m.Prices != nil {
 			t.Errorf("%+v has prices of another server: %+v, %t", there, m, ok)
 		}
 	}
-	a.models.cat = &catalog.Catalog{} // whoever looks finds nothing
-	if _, ok := a.models.entry(a, here); !ok {
+	ms.cat = &catalog.Catalog{} // whoever looks finds nothing
+	if _, ok := ms.entry(here); !ok {
 		t.Error("it was looked up again")
 	}
 	for i := range 3 * maxEntries {
-		a.models.entry(a, modelRef{"openai", "api.openai.com", strconv.Itoa(i)})
+		ms.entry(modelRef{"openai", "api.openai.com", strconv.Itoa(i)})
 	}
-	if n := len(a.models.entries); n > maxEntries {
+	if n := len(ms.entries); n > maxEntries {
 		t.Errorf("%d models are remembered", n)
 	}
 }
@@ -64,7 +63,7 @@ func TestAFileSaysWhatAModelCanDo(t *testing.T) {
 	a := &app{Sys: Sys{Env: term.Env{Environ: []string{"XDG_CONFIG_HOME=" + dir}, Now: time.Now}}}
 	w := config.Resolve(t.Context(), a.input(""))
 	for name, want := range map[string]bool{"house": true, "another": false, "gpt-5": true} {
-		p, err := a.provider(w, belay.Settings{Provider: "ollama", Model: name})
+		p, err := a.providers().provider(w, belay.Settings{Provider: "ollama", Model: name})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/tls"
 	"errors"
-	"maps"
 	"os"
 	"os/signal"
 	"slices"
@@ -13,7 +12,6 @@ import (
 	"syscall"
 
 	"github.com/belay-run/belay"
-	"github.com/belay-run/belay/internal/config"
 	"github.com/belay-run/belay/internal/lib/readfile"
 	"github.com/belay-run/belay/internal/server"
 )
@@ -87,34 +85,16 @@ func (a *app) readAgain(ctx context.Context, c *certificate) error {
 func (w *wiring) again(ctx context.Context) (use func(), err error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	a := w.a
-	if _, err := a.environment().Catalog(); err != nil {
+	if _, err := w.a.environment().Catalog(); err != nil {
 		return nil, err
 	}
-	a.forgetTrust()
-	a.mu.Lock()
-	used := slices.Sorted(maps.Keys(a.places))
-	a.mu.Unlock()
-	places := map[string]*place{}
-	for _, ws := range used {
-		c := config.Resolve(ctx, a.input(ws))
-		if err := c.Check(); err != nil {
-			return nil, err
-		}
-		if places[ws], err = a.furnish(c); err != nil {
-			return nil, err
-		}
-	}
+	reloaded, err := w.a.workspaces().reload(ctx)
 	return func() {
 		w.mu.Lock()
 		defer w.mu.Unlock()
-		a.mu.Lock()
-		if a.places = places; a.here != nil {
-			a.here = places[a.here.Path()]
-		}
-		a.mu.Unlock()
-		a.models.forget()
-	}, nil
+		reloaded()
+		w.a.providers().forget()
+	}, err
 }
 
 // reloading reads again with each SIGHUP until the function that it returns is

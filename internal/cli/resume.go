@@ -61,7 +61,7 @@ func (a *app) openSession(ctx context.Context, id string, last, driven bool) (*t
 	var p *place
 	s, err := w.find(ctx, id, last, driven)
 	if err == nil {
-		a.inRepository(s)
+		a.workspaces().inRepository(s)
 		p, err = a.enter(ctx, s.Workspace)
 	}
 	if err != nil {

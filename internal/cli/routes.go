@@ -18,34 +18,34 @@ import (
 
 // routes are the models that a turn's requests may go to, the session's own
 // first, with what the catalogue knows of each.
-func (a *app) routes(p *place, s belay.Settings) []route.Candidate {
-	all := []route.Candidate{a.candidate(p, s)}
+func (m *models) routes(p *place, s belay.Settings) []route.Candidate {
+	all := []route.Candidate{m.candidate(p, s)}
 	for _, f := range s.Fallback {
 		var r event.Route
 		r.Provider, r.Model, _ = config.Route(f)
 		if !slices.ContainsFunc(all, func(c route.Candidate) bool { return c.Route == r }) {
-			all = append(all, a.candidate(p, belay.Settings{Provider: r.Provider, Model: r.Model}))
+			all = append(all, m.candidate(p, belay.Settings{Provider: r.Provider, Model: r.Model}))
 		}
 	}
 	return all
 }
 
 // candidate is one model as the catalogue knows it.
-func (a *app) candidate(at *place, s belay.Settings) route.Candidate {
+func (m *models) candidate(at *place, s belay.Settings) route.Candidate {
 	c := route.Candidate{Candidate: event.Candidate{Route: event.Route{Provider: s.Provider, Model: s.Model}}, BaseURL: s.BaseURL}
-	m, ok := a.known(at, s)
+	known, ok := m.known(at, s)
 	if c.Known = ok; ok {
-		c.Context = m.Context
-		for _, x := range m.Abilities {
+		c.Context = known.Context
+		for _, x := range known.Abilities {
 			if x != catalog.Images && x != catalog.Files {
 				c.Capabilities = append(c.Capabilities, string(x))
 			}
 		}
-		if p := m.Prices.At(a.Now()); p != nil {
+		if p := known.Prices.At(m.now()); p != nil {
 			c.InputPrice, c.OutputPrice = p.Input, p.Output
 		}
 	}
-	p, err := a.provider(at.Workspace, s)
+	p, err := m.provider(at.Workspace, s)
 	switch can := model.AbilitiesOf(p, s.Model); {
 	case belay.CodeOf(err) == belay.CodeNoKey:
 		c.Lacks = "credential"
@@ -64,7 +64,7 @@ func (a *app) candidate(at *place, s belay.Settings) route.Candidate {
 
 // known is what the catalogue knows of a session's model. A catalogue that can't
 // be read is empty; belay models reports the error.
-func (a *app) known(at *place, s belay.Settings) (catalog.Model, bool) {
+func (m *models) known(at *place, s belay.Settings) (catalog.Model, bool) {
 	if at == nil || s.Provider == scripted.DirectName || strings.HasPrefix(s.Provider, config.ScriptedPrefix) {
 		return catalog.Model{}, false
 	}
@@ -76,7 +76,7 @@ func (a *app) known(at *place, s belay.Settings) (catalog.Model, bool) {
 	if err != nil {
 		return catalog.Model{}, false
 	}
-	return a.models.entry(a, modelRef{s.Provider, base.Hostname(), s.Model})
+	return m.entry(modelRef{s.Provider, base.Hostname(), s.Model})
 }
 
 // modelRef is a model at a host, by the names that a person gave provider and model.
@@ -93,8 +93,8 @@ const maxEntries = 256
 
 // entry looks a model up in the catalogue, once: each request and each answer
 // asks, and the catalogue stays what it is until it is read again.
-func (m *models) entry(a *app, s modelRef) (catalog.Model, bool) {
-	cat := m.catalog(a)
+func (m *models) entry(s modelRef) (catalog.Model, bool) {
+	cat := m.catalog()
 	if cat == nil {
 		return catalog.Model{}, false
 	}
@@ -113,12 +113,12 @@ func (m *models) entry(a *app, s modelRef) (catalog.Model, bool) {
 }
 
 // catalog is the catalogue, read once; nil: it can't be read.
-func (m *models) catalog(a *app) *catalog.Catalog {
+func (m *models) catalog() *catalog.Catalog {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if !m.looked {
 		m.looked = true
-		if cat, err := a.environment().Catalog(); err == nil {
+		if cat, err := m.env.Catalog(); err == nil {
 			m.cat = cat
 		}
 	}
@@ -126,16 +126,16 @@ func (m *models) catalog(a *app) *catalog.Catalog {
 }
 
 // counts is how a session's model counts tokens.
-func (a *app) counts(s belay.Settings) tokens.Profile {
-	m, _ := a.known(a.current(), s)
-	return tokens.Profile{Model: s.Provider + "/" + s.Model, Vocabulary: m.Vocabulary, Factor: m.Factor, Pictures: m.Pictures}
+func (m *models) counts(s belay.Settings) tokens.Profile {
+	known, _ := m.known(m.here(), s)
+	return tokens.Profile{Model: s.Provider + "/" + s.Model, Vocabulary: known.Vocabulary, Factor: known.Factor, Pictures: known.Pictures}
 }
 
 // price is what an answer cost.
-func (a *app) price(s belay.Settings, u belay.Usage) (int64, bool) {
-	m, ok := a.known(a.current(), s)
+func (m *models) price(s belay.Settings, u belay.Usage) (int64, bool) {
+	known, ok := m.known(m.here(), s)
 	if !ok {
 		return 0, false
 	}
-	return catalog.Cost(m, u, a.Now())
+	return catalog.Cost(known, u, m.now())
 }

@@ -85,7 +85,7 @@ func (a *app) given(c *runCmd, p *place, settings config.Settings) (task, error)
 		if f.image() {
 			need, what = route.Images, "image"
 		}
-		if !slices.ContainsFunc(a.routes(p, settings.Settings), func(c route.Candidate) bool { return c.Lacks == "" && slices.Contains(c.Capabilities, need) }) {
+		if !slices.ContainsFunc(a.providers().routes(p, settings.Settings), func(c route.Candidate) bool { return c.Lacks == "" && slices.Contains(c.Capabilities, need) }) {
 			return t, belay.Errorf(belay.CodeUsage, "%s takes no %ss", settings.Provider, what).At(f.name).WithHint("leave the %s out, or name a model that takes %ss, as the session's or its --fallback", what, what)
 		}
 	}

@@ -158,7 +158,7 @@ type trustedFile struct {
 }
 
 func (c *trustCmd) list(ctx context.Context, a *app) (int, error) {
-	book, err := a.book(ctx)
+	book, err := a.workspaces().trust(ctx)
 	if err != nil {
 		return 0, err
 	}

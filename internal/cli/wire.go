@@ -34,11 +34,6 @@ var systemPrompt string
 
 // builtin lists the tools of an agent. The list is the documentation.
 func (a *app) builtin() []tool.Tool {
-	a.making.Do(func() { a.tools = a.makeTools() })
-	return a.tools
-}
-
-func (a *app) makeTools() []tool.Tool {
 	return slices.Concat(file.Tools(), search.Tools(), exec.Tools(exec.Config{Environ: a.Environ}), []tool.Tool{file.Publish()}, plan.Tools(), a.extra)
 }
 
@@ -98,10 +93,10 @@ func (r *runtime) call(name string) *usecase.Call {
 
 // set is the tools where no workspace says otherwise.
 func (a *app) set() (*tool.Set, error) {
-	if p := a.current(); p != nil { // made already; a schema takes its time to read
+	if p := a.workspaces().current(); p != nil { // made already; a schema takes its time to read
 		return p.set, nil
 	}
-	return tool.NewSet(a.builtin()...)
+	return tool.NewSet(a.workspaces().builtin...)
 }
 
 // argsKey is the key of the store's folder for digests of secrets in arguments.
@@ -141,8 +136,8 @@ func (a *app) runtimeTelling(st store.Store, show func(event.Delta), recorded en
 		return nil, err
 	}
 	p, err := effect.New(effect.Config{
-		Store: st, Provider: a.served, Tools: set, ToolsIn: a.toolsIn, Secrets: secrets, ArgsKey: key, Now: a.Now, Live: show,
-		Keeper: a.keeper(), Confine: a.confine, Inspect: a.inspect, Check: a.checkers().Ask, Price: a.price, Counts: a.counts,
+		Store: st, Provider: a.served, Tools: set, ToolsIn: a.workspaces().toolsIn, Secrets: secrets, ArgsKey: key, Now: a.Now, Live: show,
+		Keeper: a.keeper(), Confine: a.confine, Inspect: a.inspect, Check: a.checkers().Ask, Price: a.providers().price, Counts: a.providers().counts,
 	})
 	if err != nil {
 		return nil, err
@@ -159,7 +154,7 @@ func (r *runtime) close() error { return errors.Join(r.perform.Close(), r.Store.
 
 // rules are what a turn is decided by, kept as content.
 func (r *runtime) rules(ctx context.Context, a *app, c config.Settings, ws string) (belay.Ref, error) {
-	p, err := a.place(ctx, ws)
+	p, err := a.workspaces().get(ctx, ws)
 	if err != nil {
 		return belay.Ref{}, err
 	}

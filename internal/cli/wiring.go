@@ -43,9 +43,9 @@ var _ usecase.Workspaces = (*wiring)(nil)
 
 // look reads what counts in a workspace now.
 func (w *wiring) look(ctx context.Context, ws string) (*place, error) {
-	p, err := w.a.again(ctx, ws)
+	p, err := w.a.workspaces().again(ctx, ws)
 	if err == nil {
-		w.a.settle(p)
+		w.a.workspaces().settle(p)
 	}
 	return p, err
 }
@@ -146,7 +146,7 @@ func (w *wiring) rules(ctx context.Context, by, ws string, s belay.Settings) (be
 func (w *wiring) MayChange(ctx context.Context, s *session.State, more []policy.Grant) (bool, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.a.inRepository(s)
+	w.a.workspaces().inRepository(s)
 	if err := (&turnRun{a: w.a}).thereAgain(ctx, s); err != nil {
 		return false, err
 	}

@@ -105,7 +105,7 @@ func (w *turnRun) begin(ctx context.Context, ws, title string, c config.Settings
 // found is begin in one transaction, with the claim. false: that can't be, and
 // nothing was written.
 func (w *turnRun) found(ctx context.Context, create belay.CreateSession, c config.Settings, t task) (bool, error) {
-	p, err := w.a.place(ctx, w.workspace)
+	p, err := w.a.workspaces().get(ctx, w.workspace)
 	if err != nil {
 		return false, err
 	}

@@ -26,7 +26,7 @@ func (w *turnRun) claim(ctx context.Context, c config.Settings, more []policy.Gr
 	if err != nil {
 		return use, d, err
 	}
-	p, err := w.a.again(ctx, w.workspace) // it may have waited for another process
+	p, err := w.a.workspaces().again(ctx, w.workspace) // it may have waited for another process
 	if err == nil {
 		d, err = w.draft(w.a, p, w.a.principal(), c)
 	}
@@ -118,8 +118,8 @@ func (w *turnRun) inWorktree(ctx context.Context, ws string, create belay.Create
 	}
 	w.say("in a worktree of %s, on branch %s", root, t.Branch)
 	w.workspace = create.Workspace
-	w.a.trustAsOrigin(w.workspace, ws)
-	_, err = w.a.place(ctx, w.workspace)
+	w.a.workspaces().setOrigin(w.workspace, ws)
+	_, err = w.a.workspaces().get(ctx, w.workspace)
 	return err
 }
 
@@ -157,7 +157,7 @@ func (r *runtime) draft(a *app, p *place, by string, c config.Settings) (drafted
 		return drafted{}, err
 	}
 	rules := &thread.Rules{Settings: c.Settings, Tools: p.set.Choose(c.Tools), System: systemPrompt, Workspace: p.Path(), Output: c.Schema, Boundary: a.boundary(),
-		UntrustedWorkspace: under.Untrusted, Home: a.Getenv("HOME"), Shadowed: p.Shadowed(), Routes: a.routes(p, c.Settings)}
+		UntrustedWorkspace: under.Untrusted, Home: a.Getenv("HOME"), Shadowed: p.Shadowed(), Routes: a.providers().routes(p, c.Settings)}
 	if under.Raw != nil {
 		rules.Govern(under.Ref(), under.Set)
 	}

@@ -137,12 +137,12 @@ func (w *Workspace) Check() error {
 // Path is the workspace's real path.
 func (w *Workspace) Path() string { return w.in.Workspace }
 
-// Home is the person's home directory, or empty.
-func (w *Workspace) Home() string { return w.in.Get("HOME") }
+// Env is what the process was started with.
+func (w *Workspace) Env() Env { return w.in.Env }
 
 // Shadowed reports whether programs are looked for in a folder of the workspace,
 // or in another one wherever a program runs.
 func (w *Workspace) Shadowed() bool { return w.shadowed }
 
-// groups are the groups of tools as rules may name them.
+// Groups are the groups of tools as rules may name them.
 func (w *Workspace) Groups() []policy.Group { return groupsOf(w.Specs()) }
