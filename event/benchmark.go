@@ -35,6 +35,7 @@ func promoted(p Payload) Promoted {
 // BenchmarkRole is the part a configuration plays in a comparison.
 type BenchmarkRole string
 
+// The parts of configurations.
 const (
 	RoleBaseline  BenchmarkRole = "baseline"
 	RoleCandidate BenchmarkRole = "candidate"
@@ -58,6 +59,7 @@ type Benchmark struct {
 // ExportStatus says the outcome of a trajectory.
 type ExportStatus string
 
+// The outcomes of an export.
 const (
 	ExportPending      ExportStatus = "pending"
 	ExportDone         ExportStatus = "exported"

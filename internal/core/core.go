@@ -83,8 +83,10 @@ type Timer struct {
 	Name string
 }
 
+// Key is the name of the timer.
 func (e Timer) Key() string { return "timer/" + e.Name }
 
+// Key is that of one attempt of a step.
 func (e CallModel) Key() string { return "model/" + string(e.Step) + "/" + strconv.Itoa(e.Attempt) }
 
 // RunTool runs one attempt of a call.
@@ -128,6 +130,7 @@ type CheckCall struct {
 	Question []byte    // what it is asked, as JSON
 }
 
+// Key is that of one checker and call.
 func (e CheckCall) Key() string { return "check/" + string(e.IDs.Call) + "/" + e.Checker }
 
 // TakeSnapshot keeps the workspace as it is before or after a turn.
@@ -138,6 +141,7 @@ type TakeSnapshot struct {
 	Dir  string    // the workspace
 }
 
+// Key is that of one end of a turn.
 func (e TakeSnapshot) Key() string { return "snapshot/" + string(e.IDs.Turn) + "/" + e.When }
 
 // KeepProcess sees a process to its end that continues after its call, and ends
@@ -146,6 +150,7 @@ type KeepProcess struct {
 	IDs belay.IDs // Process is set
 }
 
+// Key is that of the process.
 func (e KeepProcess) Key() string { return ProcessKey(e.IDs.Process) }
 
 // ProcessKey is the key of the effect that keeps a process.
@@ -159,6 +164,7 @@ type SendInput struct {
 	End    bool // no more comes after it
 }
 
+// Key is that of one input.
 func (e SendInput) Key() string {
 	return "input/" + string(e.IDs.Process) + "/" + strconv.Itoa(e.Number)
 }
@@ -174,6 +180,7 @@ type GoBack struct {
 	Dir    string       // the workspace
 }
 
+// Key is that of the turn.
 func (e GoBack) Key() string { return "goback/" + string(e.Turn) }
 
 // RestoreFiles makes files what they were, by a plan that is content.
@@ -185,6 +192,8 @@ type RestoreFiles struct {
 	Dir     string                         // the workspace
 }
 
+// Key is that of the announcement.
 func (e RestoreFiles) Key() string { return "restore/" + strconv.Itoa(int(e.Started)) }
 
+// Key is that of one attempt of a call.
 func (e RunTool) Key() string { return "tool/" + string(e.IDs.Call) + "/" + strconv.Itoa(e.Attempt) }

@@ -73,6 +73,7 @@ func (b Bound) check(what string, n int) []string {
 	return []string{fmt.Sprintf("%s: expected %s, got %d", what, b, n)}
 }
 
+// String is the bound in words.
 func (b Bound) String() string {
 	switch {
 	case b.Most < 0:

@@ -98,6 +98,7 @@ func has(have, want any) bool {
 
 func isZero(v any) bool { return v == nil || v == "" || v == false || v == float64(0) }
 
+// String is the type of the fact and what its fields are to be.
 func (f Fact) String() string {
 	if len(f.Where) == 0 {
 		return f.Type

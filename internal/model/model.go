@@ -101,6 +101,7 @@ type Error struct {
 	RetryAfter time.Duration
 }
 
+// Error is the class and the message.
 func (e *Error) Error() string { return e.Class + ": " + e.Message }
 
 // Retryable reports whether the same request may succeed later.

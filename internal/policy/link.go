@@ -188,6 +188,7 @@ func raise(c *Command, l Link, why string) {
 	}
 }
 
+// String says where the link leads.
 func (l Link) String() string {
 	if l.Real == "" {
 		return short(l.Path) + " leads where nobody can tell"

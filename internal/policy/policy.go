@@ -34,6 +34,7 @@ import (
 // Decision is what a rule or the gate says.
 type Decision string
 
+// The decisions, in rising strictness.
 const (
 	Allow Decision = "allow"
 	Ask   Decision = "ask"
@@ -63,6 +64,7 @@ func rank(d Decision) int {
 // Tier says whose rule it is, from the weakest to the strongest voice.
 type Tier = string
 
+// The tiers, from the weakest voice to the strongest.
 const (
 	TierDefault   Tier = "default"
 	TierAgent     Tier = "agent"
@@ -133,6 +135,7 @@ func DialectOf(s *belay.Shell) Dialect {
 // shows.
 type Class = shell.Class
 
+// The classes, as package shell describes them.
 const (
 	ReadOnly       = shell.ReadOnly
 	WriteWorkspace = shell.WriteWorkspace

@@ -215,9 +215,17 @@ func (s *State) ids() belay.IDs { return belay.IDs{Session: s.Session, Task: s.T
 // Next wants nothing: a task acts on commands only.
 func (d *Decider) Next(time.Time) core.Ready { return core.Ready{} }
 
-// A task needs no content and has nothing in flight.
-func (d *Decider) Missing() []belay.Ref           { return nil }
+// Missing names nothing: a task needs no content.
+func (d *Decider) Missing() []belay.Ref { return nil }
+
+// Supply takes nothing in.
 func (d *Decider) Supply(belay.Ref, []byte) error { return nil }
-func (d *Decider) InFlight() bool                 { return false }
-func (d *Decider) Save() ([]byte, error)          { return json.Marshal(&d.s) }
-func (d *Decider) Load(data []byte) error         { return json.Unmarshal(data, &d.s) }
+
+// InFlight reports that nothing runs.
+func (d *Decider) InFlight() bool { return false }
+
+// Save is the state as bytes.
+func (d *Decider) Save() ([]byte, error) { return json.Marshal(&d.s) }
+
+// Load takes the state from bytes.
+func (d *Decider) Load(data []byte) error { return json.Unmarshal(data, &d.s) }

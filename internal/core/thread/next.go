@@ -234,8 +234,10 @@ func (d *Decider) Rules() *Rules {
 	return d.rules[d.s.Turn.Rules.Digest]
 }
 
-// Save and Load: the state is plain data.
-func (d *Decider) Save() ([]byte, error)  { return json.Marshal(&d.s) }
+// Save is the state as bytes.
+func (d *Decider) Save() ([]byte, error) { return json.Marshal(&d.s) }
+
+// Load takes the state from bytes.
 func (d *Decider) Load(data []byte) error { return json.Unmarshal(data, &d.s) }
 
 // InFlight reports whether facts say that something runs.

@@ -35,6 +35,7 @@ type Error struct {
 	Msg    string
 }
 
+// Error is the message and its place.
 func (e *Error) Error() string {
 	return fmt.Sprintf("%s at byte %d (%s)", e.Msg, e.Offset, e.Path)
 }

@@ -47,6 +47,7 @@ type Options struct {
 // Fidelity is how much of a source's rule was carried over.
 type Fidelity string
 
+// How much of a rule was carried over.
 const (
 	Same     Fidelity = "same"
 	Stricter Fidelity = "stricter" // it asks about or denies more than there

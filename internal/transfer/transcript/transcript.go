@@ -20,6 +20,7 @@ import (
 // Format names whose transcript a file is.
 type Format string
 
+// The formats that are read.
 const (
 	Own      Format = "transcript"
 	Claude   Format = "claude-code"
