@@ -91,9 +91,6 @@ func (e *Estimator) Estimate(r model.Request) Estimate {
 	return Estimate{Input: int64(math.Ceil(raw * e.c.factor(e.p.Model))), Raw: int64(raw), Exact: e.exact}
 }
 
-// learn corrects later estimates by what a provider reported.
-func (e *Estimator) learn(of Estimate, u belay.Usage) { e.c.Learn(e.p.Model, of.Raw, u) }
-
 // text is what a text adds, in tokens of the model.
 func (e *Estimator) text(s string) float64 {
 	n := 0

@@ -137,7 +137,7 @@ func TestReportsCorrectEstimates(t *testing.T) {
 	e := NewEstimator(Profile{Model: "anthropic/x"}, c, nil)
 	r := model.Request{System: strings.Repeat("word ", 1000)}
 	first := e.Estimate(r)
-	e.learn(first, belay.Usage{Input: first.Raw * 13 / 10, Reported: true})
+	c.Learn("anthropic/x", first.Raw, belay.Usage{Input: first.Raw * 13 / 10, Reported: true})
 	if got := e.Estimate(r); got.Raw != first.Raw || got.Input < first.Raw*129/100 || got.Input > first.Raw*131/100 {
 		t.Errorf("%+v after %+v", got, first)
 	}
@@ -146,14 +146,14 @@ func TestReportsCorrectEstimates(t *testing.T) {
 		t.Error("one model's reports correct another's estimates")
 	}
 	for range 30 {
-		e.learn(first, belay.Usage{Input: first.Raw * 8 / 10, Reported: true})
+		c.Learn("anthropic/x", first.Raw, belay.Usage{Input: first.Raw * 8 / 10, Reported: true})
 	}
 	if f := c.factor("anthropic/x"); f < 0.79 || f > 0.81 {
 		t.Errorf("the factor doesn't follow: %v", f)
 	}
 	for _, u := range []belay.Usage{{Input: 5 * first.Raw}, {Reported: true}, {Input: -1, Reported: true}} {
 		before := c.factor("anthropic/x")
-		if e.learn(first, u); c.factor("anthropic/x") != before {
+		if c.Learn("anthropic/x", first.Raw, u); c.factor("anthropic/x") != before {
 			t.Errorf("%+v taught something", u)
 		}
 	}
