@@ -3,8 +3,10 @@ package app
 import (
 	"context"
 	"slices"
+	"strings"
 
 	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/event"
 	"github.com/belay-run/belay/internal/app/input"
 	"github.com/belay-run/belay/internal/auth"
 	"github.com/belay-run/belay/internal/core/session"
@@ -105,4 +107,18 @@ func (r *Runtime) Wake(ctx context.Context, id belay.SessionID, priority int) {
 		return
 	}
 	r.Drives.Enqueue(id, priority)
+}
+
+// Names reports whether a fact carries an id, or one that begins so, with or
+// without its prefix.
+func Names(e event.Envelope, id string) bool {
+	ids := e.IDs
+	for _, have := range []string{string(e.ID()), string(ids.Session), string(ids.Thread), string(ids.Turn), string(ids.Task), string(ids.Run),
+		string(ids.Step), string(ids.Call), string(ids.Action), string(ids.Process), string(ids.Request)} {
+		_, rest, _ := strings.Cut(have, "_")
+		if strings.HasPrefix(have, id) || rest != "" && strings.HasPrefix(rest, id) {
+			return true
+		}
+	}
+	return false
 }

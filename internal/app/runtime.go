@@ -15,13 +15,13 @@ import (
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/event"
 	"github.com/belay-run/belay/internal/auth"
+	"github.com/belay-run/belay/internal/config/rulefile"
 	"github.com/belay-run/belay/internal/core"
 	"github.com/belay-run/belay/internal/core/session"
 	"github.com/belay-run/belay/internal/core/thread"
 	"github.com/belay-run/belay/internal/effect/history"
 	"github.com/belay-run/belay/internal/engine"
 	"github.com/belay-run/belay/internal/policy"
-	"github.com/belay-run/belay/internal/policy/simulate"
 	"github.com/belay-run/belay/internal/read"
 	"github.com/belay-run/belay/internal/store"
 	"github.com/belay-run/belay/internal/tool"
@@ -118,9 +118,8 @@ type Workspaces interface {
 	MayChange(ctx context.Context, s *session.State, more []policy.Grant) (bool, error)
 	// Tools are the tools of a workspace under the settings.
 	Tools(ctx context.Context, workspace string, s belay.Settings) ([]belay.ToolSpec, error)
-	// Explain returns the verdict of a workspace's current rules on a call, and
-	// notes on it. Nothing is recorded.
-	Explain(ctx context.Context, workspace string, s belay.Settings, q Question) (simulate.Explanation, []string, error)
+	// Ground is what calls in a workspace are judged on now.
+	Ground(ctx context.Context, workspace string) (*Ground, error)
 	// Root is where claims of a workspace are made: its repository, or itself.
 	Root(workspace string) string
 	// Planner is what a rollback of a workspace's files is planned with. The caller
@@ -133,13 +132,17 @@ type Workspaces interface {
 	Clean(text string) string
 }
 
-// Question is a hypothetical call, as evaluate_permission asks about it.
-type Question struct {
-	Tool   string
-	Args   json.RawMessage // an object
-	Grants []policy.Grant
-	Taint  []policy.Taint
-	Use    belay.WorkspaceUse
+// Ground is what calls in a workspace are judged on.
+type Ground struct {
+	Workspace string
+	Home      string // the HOME of programs
+	Tools     *tool.Set
+	Shadowed  bool   // programs are looked for in folders that the workspace can change
+	Level     string // of the boundary that the machine can apply
+
+	// Rules are those of the files that count, the files of one tier perhaps
+	// replaced.
+	Rules func(ctx context.Context, instead rulefile.Instead) (*policy.Set, error)
 }
 
 // Session folds a session; its Session is empty when there is none.

@@ -1,41 +1,35 @@
 package cli
 
 import (
-	"cmp"
 	"context"
-	"errors"
 	"fmt"
-	"slices"
 	"strings"
 
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/event"
+	usecase "github.com/belay-run/belay/internal/app"
+	"github.com/belay-run/belay/internal/app/policies"
 	"github.com/belay-run/belay/internal/cli/term"
 	"github.com/belay-run/belay/internal/config"
 	"github.com/belay-run/belay/internal/config/rulefile"
 	"github.com/belay-run/belay/internal/policy"
 	"github.com/belay-run/belay/internal/policy/simulate"
-	"github.com/belay-run/belay/internal/policy/symlinks"
-	"github.com/belay-run/belay/internal/store"
-	"github.com/belay-run/belay/internal/tool"
 	"github.com/belay-run/belay/internal/tool/exec"
-	"github.com/belay-run/belay/internal/tool/file"
 	"github.com/belay-run/belay/internal/view/explain"
 )
 
 type policyExplainCmd struct {
-	ID       string       `arg:"" optional:"" help:"A recorded call, or the event of its decision, or the beginning of its id; it is explained by the rules of its day."`
-	Now      bool         `help:"Judge the recorded call by the rules that count now."`
-	Tool     string       `short:"t" placeholder:"NAME" help:"Without an id: the tool that would be called."`
-	Args     string       `placeholder:"JSON" default:"{}" help:"Its arguments, as a JSON object."`
-	Mode     string       `default:"default" help:"The mode of the turn."`
-	Agent    string       `placeholder:"NAME" help:"Whose turn it is."`
-	Allow    []string     `placeholder:"TOOL" sep:"none" help:"As belay run --allow."`
-	Taint    []string     `placeholder:"KIND" sep:"none" help:"What taints the conversation: web, mcp, message, tool, …, secret; KIND:ORIGIN names where from."`
-	Level    string       `enum:",L0,L1,L2,L3" default:"" help:"How much of a boundary the machine can apply; this one's."`
-	Boundary string       `placeholder:"NAME" help:"As belay run --boundary."`
-	Alone    bool         `help:"Questions can't be answered."`
-	shell    *belay.Shell // that would run it; nil: that of a new session here
+	ID       string   `arg:"" optional:"" help:"A recorded call, or the event of its decision, or the beginning of its id; it is explained by the rules of its day."`
+	Now      bool     `help:"Judge the recorded call by the rules that count now."`
+	Tool     string   `short:"t" placeholder:"NAME" help:"Without an id: the tool that would be called."`
+	Args     string   `placeholder:"JSON" default:"{}" help:"Its arguments, as a JSON object."`
+	Mode     string   `default:"default" help:"The mode of the turn."`
+	Agent    string   `placeholder:"NAME" help:"Whose turn it is."`
+	Allow    []string `placeholder:"TOOL" sep:"none" help:"As belay run --allow."`
+	Taint    []string `placeholder:"KIND" sep:"none" help:"What taints the conversation: web, mcp, message, tool, …, secret; KIND:ORIGIN names where from."`
+	Level    string   `enum:",L0,L1,L2,L3" default:"" help:"How much of a boundary the machine can apply; this one's."`
+	Boundary string   `placeholder:"NAME" help:"As belay run --boundary."`
+	Alone    bool     `help:"Questions can't be answered."`
 	ruleFiles
 }
 
@@ -79,82 +73,50 @@ func (c *policyExplainCmd) explain(ctx context.Context, a *app) (*explained, err
 	if c.ID != "" {
 		return c.recorded(ctx, a)
 	}
-	x := &explained{}
 	p, err := a.placeHere(ctx)
 	if err != nil {
 		return nil, err
 	}
-	set, r, err := c.asked(ctx, a, p, x)
+	q, err := c.question(a, p)
 	if err != nil {
 		return nil, err
 	}
-	e := simulate.Explain(set, r)
-	x.Explanation = &e
-	return x, nil
+	e, notes, err := policies.Explain(ctx, a.reads(nil).call("evaluate_permission"), a.ground(p), q)
+	if err != nil {
+		return nil, flagged(err)
+	}
+	return &explained{Explanation: e, Notes: notes}, nil
 }
 
-// asked is the call that the flags describe, and the rules that judge it in this
-// workspace.
-func (c *policyExplainCmd) asked(ctx context.Context, a *app, p *place, x *explained) (*policy.Set, policy.Request, error) {
-	var none policy.Request
-	spec, err := p.find(c.Tool)
-	if err != nil {
-		return nil, none, err
-	}
-	r, err := c.request(a, p, spec, x)
-	if err != nil {
-		return nil, none, err
-	}
-	set, err := a.setFor(ctx, p, c.ruleFiles)
-	return set, r, err
-}
-
-// setFor are the rules that count in a workspace, some perhaps replaced.
-func (a *app) setFor(ctx context.Context, p *place, instead ruleFiles) (*policy.Set, error) {
-	l, err := p.RulesWith(ctx, instead.files())
-	if err != nil {
-		return nil, err
-	}
-	a.sayIgnored(config.IgnoredIn(l))
-	if l.Empty() {
-		return policy.Builtin(), nil
-	}
-	return l.Set(p.Groups())
-}
-
-// request is the call that the flags describe.
-func (c *policyExplainCmd) request(a *app, p *place, spec belay.ToolSpec, x *explained) (policy.Request, error) {
-	var none policy.Request
-	if !slices.Contains(belay.Modes, belay.Mode(c.Mode)) {
-		return none, belay.Errorf(belay.CodeUsage, "there is no mode %q", c.Mode).At("--mode").WithHint("belay run --help lists the modes")
-	}
-	args, _, problem := p.set.Check(spec.Name, c.Args)
-	if len(args) == 0 || args[0] != '{' {
-		return none, belay.Errorf(belay.CodeUsage, "the arguments are no JSON object").At("--args").WithHint("belay tool show %s lists its arguments", spec.Name)
-	}
-	if problem != nil {
-		x.Notes = append(x.Notes, "the tool would refuse these arguments whatever the gate says: "+problem.Message)
-	}
-	ws := p.Path()
-	level := cmp.Or(c.Level, a.boundary().Level)
-	paths, at := tool.Paths(spec, args), policy.Place{Workspace: ws, Home: a.Getenv("HOME"), Dialect: policy.DialectOf(cmp.Or(c.shell, exec.OfSession())), Shadowed: p.Shadowed(), Bare: policy.Bare(level, c.Boundary)}
-	for i, p := range paths {
-		paths[i] = file.Within(ws, p)
-	}
-	at.Links = symlinks.Of(spec, args, paths, at)
-	r := policy.Request{Tool: spec, Args: args, Paths: paths, Links: at.Links, Mode: belay.Mode(c.Mode), Agent: c.Agent, Headless: c.Alone, Workspace: ws, Dialect: at.Dialect, Level: level, Network: belay.NetworkFull, Confine: true, Boundary: c.Boundary,
-		Commands: policy.CommandsOf(spec, args, at)}
-	for _, name := range c.Allow {
-		r.Grants = append(r.Grants, policy.Grant{Tool: name, Tier: policy.TierUser, Kind: "rule", By: a.principal(), Dialect: at.Dialect})
-	}
+// question is the call that the flags describe.
+func (c *policyExplainCmd) question(a *app, p *place) (policies.Question, error) {
+	q := policies.Question{Tool: c.Tool, Args: c.Args, Tools: p.set.Specs(), Mode: belay.Mode(c.Mode), Agent: c.Agent, Allow: c.Allow, By: a.principal(), Level: c.Level, Boundary: c.Boundary, Alone: c.Alone, Shell: exec.OfSession()}
 	for _, t := range c.Taint {
 		kind, origin, _ := strings.Cut(t, ":")
 		if kind == "" {
-			return none, belay.Errorf(belay.CodeUsage, "%q names no kind of taint", t).At("--taint").WithHint("--taint web, or --taint web:example.com")
+			return q, belay.Errorf(belay.CodeUsage, "%q names no kind of taint", t).At("--taint").WithHint("--taint web, or --taint web:example.com")
 		}
-		r.Taint = append(r.Taint, policy.Taint{Kind: kind, Origin: origin})
+		q.Taint = append(q.Taint, policy.Taint{Kind: kind, Origin: origin})
 	}
-	return r, nil
+	var err error
+	q.Instead, err = c.read(a)
+	return q, err
+}
+
+// ground is what calls in a workspace are judged on. It says which rules don't count.
+func (a *app) ground(p *place) *usecase.Ground {
+	return &usecase.Ground{Workspace: p.Path(), Home: a.Getenv("HOME"), Tools: p.set, Shadowed: p.Shadowed(), Level: a.boundary().Level,
+		Rules: func(ctx context.Context, instead rulefile.Instead) (*policy.Set, error) {
+			l, err := p.RulesWith(ctx, instead)
+			if err != nil {
+				return nil, err
+			}
+			a.sayIgnored(config.IgnoredIn(l))
+			if l.Empty() {
+				return policy.Builtin(), nil
+			}
+			return l.Set(p.Groups())
+		}}
 }
 
 // recorded explains a call of the store.
@@ -164,11 +126,8 @@ func (c *policyExplainCmd) recorded(ctx context.Context, a *app) (*explained, er
 		return nil, err
 	}
 	defer st.Close()
-	found, err := decisionOf(ctx, st, c.ID)
-	if err != nil {
-		return nil, err
-	}
-	k, err := caseOf(ctx, st, found)
+	call := a.reads(st).call("evaluate_permission")
+	k, err := policies.FindDecision(ctx, call, c.ID)
 	if err != nil {
 		return nil, err
 	}
@@ -179,11 +138,11 @@ func (c *policyExplainCmd) recorded(ctx context.Context, a *app) (*explained, er
 	}
 	set := k.Gate
 	if c.Now || len(c.Rules) > 0 {
-		p, err := a.workspaces().get(ctx, k.Request.Workspace)
+		instead, err := c.read(a)
 		if err != nil {
 			return nil, err
 		}
-		if set, err = a.setFor(ctx, p, c.ruleFiles); err != nil {
+		if set, err = policies.NewGates(call, instead).Of(ctx, k.Request.Workspace); err != nil {
 			return nil, err
 		}
 	}
@@ -206,76 +165,6 @@ func became(k *simulate.Case, ofItsDay bool, e simulate.Explanation) (notes []st
 		notes = append(notes, fmt.Sprintf("recorded: %s by %s; below are the rules that were named, or that count now", said, rule))
 	}
 	return notes
-}
-
-// decisionOf finds the newest decision that an id is about. More than one call
-// is an error that names some.
-func decisionOf(ctx context.Context, st store.Store, id string) (event.Envelope, error) {
-	var found event.Envelope
-	calls := map[belay.CallID]bool{}
-	for r, err := range st.Scan(ctx, 0) {
-		if err != nil {
-			return found, err
-		}
-		e := r.Event
-		if e.Type() != "permission.evaluated" || !names(e, id) {
-			continue
-		}
-		if string(e.ID()) == id || string(e.IDs.Call) == id {
-			found, calls = e, map[belay.CallID]bool{e.IDs.Call: true}
-			if string(e.ID()) == id {
-				break
-			}
-			continue
-		}
-		if string(found.IDs.Call) == id { // a whole id wins over beginnings
-			continue
-		}
-		if found = e; len(calls) <= 4 {
-			calls[e.IDs.Call] = true
-		}
-	}
-	switch len(calls) {
-	case 0:
-		return found, belay.Errorf(belay.CodeNotFound, "no decision in this store is about it").At(term.Line(id)).WithHint("belay events shows the ids of calls; belay why explains other things")
-	case 1:
-		return found, nil
-	}
-	var ids []string
-	for c := range calls {
-		ids = append(ids, string(c))
-	}
-	slices.Sort(ids)
-	return found, belay.Errorf(belay.CodeUsage, "more than one call is meant").At(term.Line(id)).WithHint("name one of them: %s", strings.Join(ids[:min(4, len(ids))], ", "))
-}
-
-// caseOf puts a decision together with its question.
-func caseOf(ctx context.Context, st store.Store, found event.Envelope) (*simulate.Case, error) {
-	reader := simulate.NewReader(contentOf(ctx, st))
-	for e, err := range st.Read(ctx, found.Stream, 0) {
-		if err != nil {
-			return nil, err
-		}
-		k, err := reader.Apply(e)
-		if err != nil {
-			return nil, err
-		}
-		if e.Seq == found.Seq && k != nil {
-			return k, nil
-		}
-	}
-	return nil, belay.Errorf(belay.CodeNotFound, "the decision is gone").At(string(found.ID())).WithHint("belay events %s", found.IDs.Session)
-}
-
-// contentOf reads content of a store.
-func contentOf(ctx context.Context, st store.Blobs) simulate.Content {
-	return func(d belay.Digest) ([]byte, error) {
-		b, err := st.Get(ctx, d)
-		if errors.Is(err, store.ErrNotFound) {
-			return nil, simulate.ErrGone
-		}
-		return b, err
-	}
 }
 
 func printExplained(e *term.Env, x *explained) {

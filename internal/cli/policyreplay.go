@@ -4,21 +4,16 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"iter"
 	"maps"
 	"os"
 	"slices"
-	"strings"
 
 	"github.com/belay-run/belay"
-	"github.com/belay-run/belay/event"
-	"github.com/belay-run/belay/internal/app/sessions"
+	usecase "github.com/belay-run/belay/internal/app"
+	"github.com/belay-run/belay/internal/app/policies"
 	"github.com/belay-run/belay/internal/cli/term"
-	"github.com/belay-run/belay/internal/policy"
 	"github.com/belay-run/belay/internal/policy/simulate"
-	"github.com/belay-run/belay/internal/store"
 	"github.com/belay-run/belay/internal/transfer/bundle"
-	"github.com/belay-run/belay/internal/view"
 )
 
 // recordedCalls selects the recorded calls of a command.
@@ -55,246 +50,86 @@ func (c *policyReplayCmd) run(ctx context.Context, a *app) (int, error) {
 		return 0, err
 	}
 	defer r.close()
-	var t simulate.Tally
-	err = r.each(ctx, func(k *simulate.Case) error {
-		set, err := r.rules(ctx, k)
-		if err != nil {
-			return err
-		}
-		if ch := t.Take(k, set); ch != nil && !c.Counts {
+	t, err := policies.Replay(ctx, r.decisions, r.gates, func(ch *simulate.Change) {
+		if !c.Counts {
 			printChange(&a.Env, ch)
 		}
-		return nil
 	})
 	if err != nil {
 		return 0, err
 	}
-	printReplay(&a.Env, &t)
+	printReplay(&a.Env, t)
 	return belay.ExitOK, nil
 }
 
-// replay reads recorded calls, and knows the rules that they are held against.
+// replay is recorded decisions, and the rules that they are held against.
 type replay struct {
-	a     *app
-	of    recordedCalls
-	files ruleFiles
-	sets  map[string]*policy.Set // by workspace
-	store store.Store
-	file  *importFile
-	from  *bundle.Bundle
-	ids   []belay.SessionID
+	decisions policies.Decisions
+	gates     *policies.Gates
+	close     func() error // what they are read from was only read
 }
 
-// newReplay opens what calls are read from.
+// newReplay opens what calls are read from. Rules that can't be read are said before
+// anything else is done.
 func (a *app) newReplay(ctx context.Context, of recordedCalls, files ruleFiles) (*replay, error) {
 	if of.Of != "" && of.All {
 		return nil, belay.Errorf(belay.CodeUsage, "--all takes every session, and one is named").At(term.Line(of.Of)).WithHint("leave one of them out")
 	}
-	r := &replay{a: a, of: of, files: files, sets: map[string]*policy.Set{}}
-	if _, err := a.setOf(ctx, r.sets, "", files); err != nil { // files that can't be read are said before anything else is done
+	instead, err := files.read(a)
+	if err != nil {
+		return nil, err
+	}
+	without := a.reads(nil).call("replay_policy")
+	if _, err := policies.NewGates(without, instead).Of(ctx, ""); err != nil {
 		return nil, err
 	}
 	if of.Of != "" {
 		if info, err := os.Stat(a.environment().Abs(of.Of)); err == nil && info.Mode().IsRegular() {
-			return r, r.bundle(ctx)
+			return a.replayBundle(ctx, of.Of, policies.NewGates(without, instead))
 		}
 	}
-	var err error
-	if r.store, err = a.open(ctx, false); err != nil {
+	st, err := a.open(ctx, false)
+	if err != nil {
 		return nil, err
 	}
-	if r.ids, err = r.sessions(ctx); err != nil {
-		return nil, errors.Join(err, r.store.Close())
+	r := &replay{close: st.Close}
+	call := a.reads(st).call("replay_policy")
+	r.gates = policies.NewGates(call, instead)
+	if r.decisions, err = a.decisionsOf(ctx, call, of); err != nil {
+		return nil, errors.Join(err, st.Close())
 	}
 	return r, nil
 }
 
-func (r *replay) bundle(ctx context.Context) (err error) {
-	if r.file, err = r.a.openImport(r.of.Of); err != nil {
-		return err
+func (a *app) replayBundle(ctx context.Context, name string, gates *policies.Gates) (*replay, error) {
+	file, err := a.openImport(name)
+	if err != nil {
+		return nil, err
 	}
-	if r.from, err = bundle.Open(ctx, r.file.file, r.file.size, r.a.secrets()); err != nil {
-		return errors.Join(err, r.file.close())
+	b, err := bundle.Open(ctx, file.file, file.size, a.secrets())
+	if err != nil {
+		return nil, errors.Join(err, file.close())
 	}
-	return nil
+	return &replay{policies.DecisionsIn(b.Manifest.Runtime, b.Manifest.Session, b.Facts(ctx), b.Get), gates, file.close}, nil
 }
 
-func (r *replay) close() {
-	if r.file != nil {
-		_ = r.file.close() // it was only read
-	}
-	if r.store != nil {
-		_ = r.store.Close()
-	}
-}
-
-// sessions are those that are looked at, oldest first.
-func (r *replay) sessions(ctx context.Context) ([]belay.SessionID, error) {
-	if r.of.Of != "" {
-		id, err := r.a.sessionID(ctx, r.store, r.of.Of, false)
-		return []belay.SessionID{id}, err
-	}
-	f := view.Filter{}
-	if !r.of.All {
-		ws, err := r.a.workspace()
+// decisionsOf are those of the sessions that are named.
+func (a *app) decisionsOf(ctx context.Context, c *usecase.Call, of recordedCalls) (policies.Decisions, error) {
+	if of.Of != "" {
+		id, err := a.sessionID(ctx, c.Store, of.Of, false)
 		if err != nil {
 			return nil, err
 		}
-		f.Workspace = ws
+		return policies.DecisionsOf(ctx, c, id, "")
 	}
-	all, err := sessions.List(ctx, r.store, f)
+	if of.All {
+		return policies.DecisionsOf(ctx, c, "", "")
+	}
+	ws, err := a.workspace()
 	if err != nil {
 		return nil, err
 	}
-	ids := make([]belay.SessionID, len(all))
-	for i, s := range all {
-		ids[len(all)-1-i] = s.ID
-	}
-	return ids, nil
-}
-
-// each hands on every recorded decision, session by session.
-func (r *replay) each(ctx context.Context, take func(*simulate.Case) error) error {
-	if r.from != nil {
-		get := func(d belay.Digest) ([]byte, error) { return orGone(r.from.Get(d)) }
-		return decisions(ctx, r.from.Manifest.Runtime, r.from.Manifest.Session, r.from.Facts(ctx), get, take)
-	}
-	end, err := r.store.End(ctx)
-	if err != nil {
-		return err
-	}
-	get := func(d belay.Digest) ([]byte, error) { return orGone(r.store.Get(ctx, d)) }
-	for _, id := range r.ids {
-		if err := decisions(ctx, r.store.Runtime(), id, r.store.Stored(ctx, id, end), get, take); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-func orGone(b []byte, err error) ([]byte, error) {
-	if errors.Is(err, store.ErrNotFound) {
-		return nil, simulate.ErrGone
-	}
-	return b, err
-}
-
-// decisions folds one session's facts.
-func decisions(ctx context.Context, runtime belay.RuntimeID, id belay.SessionID, facts iter.Seq2[store.Stored, error], get simulate.Content, take func(*simulate.Case) error) error {
-	reader := simulate.NewReader(get)
-	for e, err := range ahead(ctx, runtime, id, facts) {
-		if err != nil {
-			return err
-		}
-		k, err := reader.Apply(e)
-		if err != nil {
-			return err
-		}
-		if k == nil {
-			continue
-		}
-		if err := take(k); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// unpacked is a part of a session on its way from the store to the fold.
-type unpacked struct {
-	facts []event.Envelope
-	err   error
-}
-
-// Of how many facts a part has, and how many parts wait: what a replay holds of a
-// log at once.
-const (
-	partFacts = 256
-	partsWait = 4
-)
-
-// ahead reads and decodes the facts that matter while those before are judged.
-func ahead(ctx context.Context, runtime belay.RuntimeID, id belay.SessionID, facts iter.Seq2[store.Stored, error]) iter.Seq2[event.Envelope, error] {
-	return func(yield func(event.Envelope, error) bool) {
-		ctx, stop := context.WithCancel(ctx)
-		parts := make(chan unpacked, partsWait)
-		defer func() { // the reader is gone before this returns
-			stop()
-			for range parts { //nolint:revive // it is only emptied
-			}
-		}()
-		go func() {
-			defer close(parts)
-			unpack(ctx, runtime, id, facts, parts)
-		}()
-		for p := range parts {
-			for _, e := range p.facts {
-				if !yield(e, nil) {
-					return
-				}
-			}
-			if p.err != nil {
-				yield(event.Envelope{}, p.err)
-				return
-			}
-		}
-		if err := ctx.Err(); err != nil {
-			yield(event.Envelope{}, err)
-		}
-	}
-}
-
-func unpack(ctx context.Context, runtime belay.RuntimeID, id belay.SessionID, facts iter.Seq2[store.Stored, error], parts chan<- unpacked) {
-	var p unpacked
-	send := func() bool {
-		select {
-		case parts <- p:
-			p = unpacked{}
-			return true
-		case <-ctx.Done():
-			return false
-		}
-	}
-	for f, err := range facts {
-		var e event.Envelope
-		if err == nil {
-			if !strings.HasPrefix(string(f.Stream), "thread/") || !simulate.Needed(f.Row.Type) {
-				continue
-			}
-			e, err = f.Row.Unpack(runtime, id, f.Stream)
-		}
-		if err != nil {
-			p.err = err
-			break
-		}
-		if p.facts = append(p.facts, e); len(p.facts) == partFacts && !send() {
-			return
-		}
-	}
-	send()
-}
-
-// rules are those that a call is held against: of its workspace, as the files
-// are now.
-func (r *replay) rules(ctx context.Context, k *simulate.Case) (*policy.Set, error) {
-	return r.a.setOf(ctx, r.sets, k.Request.Workspace, r.files)
-}
-
-// setOf is setFor, made once for each workspace. A workspace that is gone has
-// no rules of its own.
-func (a *app) setOf(ctx context.Context, made map[string]*policy.Set, ws string, files ruleFiles) (*policy.Set, error) {
-	if set := made[ws]; set != nil {
-		return set, nil
-	}
-	p, err := a.workspaces().get(ctx, ws)
-	if err != nil {
-		return nil, err
-	}
-	set, err := a.setFor(ctx, p, files)
-	if err == nil {
-		made[ws] = set
-	}
-	return set, err
+	return policies.DecisionsOf(ctx, c, "", ws)
 }
 
 func printChange(e *term.Env, ch *simulate.Change) {

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/internal/app/policies"
 	"github.com/belay-run/belay/internal/cli/term"
 	"github.com/belay-run/belay/internal/config/rulefile"
 	"github.com/belay-run/belay/internal/policy"
@@ -37,40 +38,16 @@ func (c *policySuggestCmd) run(ctx context.Context, a *app) (int, error) {
 		return 0, err
 	}
 	defer r.close()
-	var asks simulate.AskStats
-	if err := r.judged(ctx, asks.Take); err != nil {
-		return 0, err
-	}
 	ws, err := a.workspace()
 	if err != nil {
 		return 0, err
 	}
-	base, err := a.setOf(ctx, r.sets, ws, r.files)
+	asks, sound, err := policies.Suggest(ctx, r.decisions, r.gates, ws, c.Min, c.Most)
 	if err != nil {
 		return 0, err
 	}
-	all := asks.Suggest(base, c.Min, c.Most)
-	err = r.judged(ctx, func(k *simulate.Case, set *policy.Set) {
-		for _, s := range all {
-			s.Take(k, set)
-		}
-	})
-	if err != nil {
-		return 0, err
-	}
-	printSuggested(&a.Env, &asks, simulate.Sound(all, c.Min, c.Most))
+	printSuggested(&a.Env, asks, sound)
 	return belay.ExitOK, nil
-}
-
-// judged hands on every recorded decision with the rules that count now.
-func (r *replay) judged(ctx context.Context, take func(*simulate.Case, *policy.Set)) error {
-	return r.each(ctx, func(k *simulate.Case) error {
-		set, err := r.rules(ctx, k)
-		if err == nil {
-			take(k, set)
-		}
-		return err
-	})
 }
 
 func printSuggested(e *term.Env, asks *simulate.AskStats, sound []*simulate.Suggestion) {

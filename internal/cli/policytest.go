@@ -6,7 +6,6 @@ import (
 
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/internal/cli/term"
-	"github.com/belay-run/belay/internal/config"
 	"github.com/belay-run/belay/internal/config/rulefile"
 	"github.com/belay-run/belay/internal/policy"
 )
@@ -18,7 +17,10 @@ type ruleFiles struct {
 	As    string   `enum:"user,workspace,admin" default:"user" help:"Whose files --rules replaces: user, workspace or admin."`
 }
 
-func (f ruleFiles) files() config.Instead { return config.Instead{Files: f.Rules, Tier: f.As} }
+// read reads them.
+func (f ruleFiles) read(a *app) (rulefile.Instead, error) {
+	return a.environment().NamedRules(f.Rules, f.As)
+}
 
 // rulesHere are the files to look at: those that were named, or all that count
 // in this workspace, which is also returned.
@@ -28,7 +30,11 @@ func (a *app) rulesHere(ctx context.Context, files []string, as policy.Tier) (*r
 		return nil, nil, err
 	}
 	if len(files) > 0 {
-		l, err := a.environment().NamedRules(config.Instead{Files: files, Tier: as})
+		l := &rulefile.Layers{}
+		named, err := a.environment().NamedRules(files, as)
+		if err == nil {
+			err = l.Place(named)
+		}
 		return l, p, err
 	}
 	a.sayIgnored(p.IgnoredRules())

@@ -9,6 +9,7 @@ import (
 
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/event"
+	usecase "github.com/belay-run/belay/internal/app"
 	"github.com/belay-run/belay/internal/store"
 	"github.com/belay-run/belay/internal/view"
 	"github.com/belay-run/belay/internal/view/explain"
@@ -58,7 +59,7 @@ func (a *app) about(ctx context.Context, st store.Store, id string) ([]event.Env
 			if err != nil {
 				return nil, err
 			}
-			if s := r.Event.IDs.Session; !sessions[s] && names(r.Event, id) {
+			if s := r.Event.IDs.Session; !sessions[s] && usecase.Names(r.Event, id) {
 				sessions[s] = true
 			}
 		}
@@ -81,18 +82,4 @@ func (a *app) about(ctx context.Context, st store.Store, id string) ([]event.Env
 		events[i] = records[i].Event
 	}
 	return events, nil
-}
-
-// names reports whether a fact carries an id, or one that begins so, with or
-// without its prefix.
-func names(e event.Envelope, id string) bool {
-	ids := e.IDs
-	for _, have := range []string{string(e.ID()), string(ids.Session), string(ids.Thread), string(ids.Turn), string(ids.Task), string(ids.Run),
-		string(ids.Step), string(ids.Call), string(ids.Action), string(ids.Process), string(ids.Request)} {
-		_, rest, _ := strings.Cut(have, "_")
-		if strings.HasPrefix(have, id) || rest != "" && strings.HasPrefix(rest, id) {
-			return true
-		}
-	}
-	return false
 }

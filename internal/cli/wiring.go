@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -19,7 +18,6 @@ import (
 	"github.com/belay-run/belay/internal/effect/history"
 	"github.com/belay-run/belay/internal/lib/readfile"
 	"github.com/belay-run/belay/internal/policy"
-	"github.com/belay-run/belay/internal/policy/simulate"
 	"github.com/belay-run/belay/internal/workspace/git"
 )
 
@@ -175,23 +173,15 @@ func (w *wiring) Tools(ctx context.Context, ws string, s belay.Settings) ([]bela
 	return p.set.Choose(s.Tools), nil
 }
 
-// Explain returns the verdict of the current rules on a call, and the reasons.
-func (w *wiring) Explain(ctx context.Context, ws string, s belay.Settings, q usecase.Question) (simulate.Explanation, []string, error) {
+// Ground is what calls in a workspace are judged on now.
+func (w *wiring) Ground(ctx context.Context, ws string) (*usecase.Ground, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	var none simulate.Explanation
 	p, err := w.look(ctx, ws)
 	if err != nil {
-		return none, nil, err
+		return nil, err
 	}
-	c := policyExplainCmd{Tool: q.Tool, Args: string(q.Args), Mode: string(s.Mode), Boundary: s.Boundary, Alone: s.Approvals != belay.ApprovalsWait, shell: cmp.Or(s.Shell, &belay.Shell{})}
-	x := &explained{}
-	set, r, err := c.asked(ctx, w.a, p, x)
-	if err != nil {
-		return none, nil, settingError(err)
-	}
-	r.Grants, r.Taint, r.Use = q.Grants, q.Taint, q.Use
-	return simulate.Explain(set, r), x.Notes, nil
+	return w.a.ground(p), nil
 }
 
 // Root is the workspace's repository, or itself.

@@ -113,7 +113,7 @@ func (w *Workspace) Again(ctx context.Context, in Input) *Workspace {
 }
 
 func (w *Workspace) readRest(ctx context.Context) {
-	w.layers, w.rulesErr = w.in.readRules(ctx, Instead{})
+	w.layers, w.rulesErr = w.in.readRules(ctx, rulefile.Instead{})
 	w.compiled = w.compileOnce()
 	w.instructions, w.omitted = w.in.readInstructions()
 	if w.shadowedAt.IsZero() {

@@ -96,27 +96,32 @@ func (w *Workspace) compileOnce() func() (*Rules, error) {
 	})
 }
 
-// Instead are files of rules that a command takes in place of those of a tier.
-type Instead struct {
-	Files []string
-	Tier  policy.Tier
-}
-
 // RulesWith reads the files that count in the workspace, those of one tier perhaps
 // replaced by others.
-func (w *Workspace) RulesWith(ctx context.Context, instead Instead) (*rulefile.Layers, error) {
+func (w *Workspace) RulesWith(ctx context.Context, instead rulefile.Instead) (*rulefile.Layers, error) {
 	return w.in.readRules(ctx, instead)
 }
 
-// NamedRules reads the files that a person named; each must exist.
-func (e Env) NamedRules(f Instead) (*rulefile.Layers, error) {
-	l := newLayers()
-	return l, e.addNamed(l, f)
+// NamedRules reads the files of rules that a person named; each must exist.
+func (e Env) NamedRules(names []string, tier policy.Tier) (rulefile.Instead, error) {
+	all := rulefile.Instead{Tier: tier, Read: readRuleFile}
+	for _, name := range names {
+		path := e.Abs(name)
+		b, err := readRuleFile(path)
+		if errors.Is(err, fs.ErrNotExist) {
+			return all, belay.Errorf(belay.CodeNotFound, "there is no such file").At(name).WithHint("name a file of rules; docs/policy.md describes the form")
+		}
+		if err != nil {
+			return all, belay.Errorf(belay.CodeBadPolicy, "it can't be read: %s", readfile.Reason(err)).At(name).WithHint("name a file of rules; docs/policy.md describes the form")
+		}
+		all.Files = append(all.Files, rulefile.File{Path: path, Content: b})
+	}
+	return all, nil
 }
 
 // readRules reads the files of rules of the machine, the person and the workspace.
-func (in Input) readRules(ctx context.Context, instead Instead) (*rulefile.Layers, error) {
-	l := newLayers()
+func (in Input) readRules(ctx context.Context, instead rulefile.Instead) (*rulefile.Layers, error) {
+	l := &rulefile.Layers{Read: readRuleFile}
 	for _, of := range []struct {
 		tier policy.Tier
 		read func() error
@@ -127,7 +132,7 @@ func (in Input) readRules(ctx context.Context, instead Instead) (*rulefile.Layer
 	} {
 		read := of.read
 		if len(instead.Files) > 0 && instead.Tier == of.tier {
-			read = func() error { return in.addNamed(l, instead) }
+			read = func() error { return l.Place(instead) }
 		}
 		if err := read(); err != nil {
 			return nil, err
@@ -136,13 +141,11 @@ func (in Input) readRules(ctx context.Context, instead Instead) (*rulefile.Layer
 	return l, nil
 }
 
-func newLayers() *rulefile.Layers {
-	return &rulefile.Layers{Read: func(path string) ([]byte, error) { return readfile.UpTo(path, rulefile.MaxBytes) }}
-}
+func readRuleFile(path string) ([]byte, error) { return readfile.UpTo(path, rulefile.MaxBytes) }
 
 // addRules takes a file of rules, if there is one.
 func addRules(l *rulefile.Layers, path string, tier policy.Tier) error {
-	b, err := readfile.UpTo(path, rulefile.MaxBytes)
+	b, err := readRuleFile(path)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return nil
@@ -150,23 +153,6 @@ func addRules(l *rulefile.Layers, path string, tier policy.Tier) error {
 		return belay.Errorf(belay.CodeBadPolicy, "it can't be read: %s", readfile.Reason(err)).At(path).WithHint("repair the file or move it away; nothing runs without the rules")
 	}
 	return l.Add(path, b, tier, true)
-}
-
-func (e Env) addNamed(l *rulefile.Layers, f Instead) error {
-	for _, name := range f.Files {
-		path := e.Abs(name)
-		b, err := readfile.UpTo(path, rulefile.MaxBytes)
-		if errors.Is(err, fs.ErrNotExist) {
-			return belay.Errorf(belay.CodeNotFound, "there is no such file").At(name).WithHint("name a file of rules; docs/policy.md describes the form")
-		}
-		if err != nil {
-			return belay.Errorf(belay.CodeBadPolicy, "it can't be read: %s", readfile.Reason(err)).At(name).WithHint("name a file of rules; docs/policy.md describes the form")
-		}
-		if err := l.Add(path, b, f.Tier, true); err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 func (in Input) rulesOfPerson(l *rulefile.Layers) error {

@@ -24,6 +24,7 @@ import (
 	"github.com/belay-run/belay/internal/app/sessions"
 	"github.com/belay-run/belay/internal/auth"
 	"github.com/belay-run/belay/internal/builtin"
+	"github.com/belay-run/belay/internal/config/rulefile"
 	"github.com/belay-run/belay/internal/core/session"
 	"github.com/belay-run/belay/internal/core/thread"
 	"github.com/belay-run/belay/internal/effect"
@@ -32,7 +33,6 @@ import (
 	"github.com/belay-run/belay/internal/model"
 	"github.com/belay-run/belay/internal/model/scripted"
 	"github.com/belay-run/belay/internal/policy"
-	"github.com/belay-run/belay/internal/policy/simulate"
 	"github.com/belay-run/belay/internal/problem"
 	"github.com/belay-run/belay/internal/read"
 	"github.com/belay-run/belay/internal/secret"
@@ -318,9 +318,14 @@ func (w *plainWiring) Tools(context.Context, string, belay.Settings) ([]belay.To
 	return w.set.Specs(), nil
 }
 
-func (w *plainWiring) Explain(_ context.Context, ws string, s belay.Settings, q app.Question) (simulate.Explanation, []string, error) {
-	i := slices.IndexFunc(w.set.Specs(), func(t belay.ToolSpec) bool { return t.Name == q.Tool })
-	return simulate.Explain(policy.Builtin(), policy.Request{Tool: w.set.Specs()[i], Args: q.Args, Mode: s.Mode, Grants: q.Grants, Taint: q.Taint, Workspace: ws, Level: "L0"}), nil, nil
+func (w *plainWiring) Ground(_ context.Context, ws string) (*app.Ground, error) {
+	return &app.Ground{Workspace: ws, Tools: w.set, Level: "L0", Rules: func(_ context.Context, instead rulefile.Instead) (*policy.Set, error) {
+		l := &rulefile.Layers{}
+		if err := l.Place(instead); err != nil || l.Empty() {
+			return policy.Builtin(), err
+		}
+		return l.Set(nil)
+	}}, nil
 }
 
 func (w *plainWiring) Root(ws string) string { return ws }

@@ -7,11 +7,9 @@ import (
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/internal/app"
 	"github.com/belay-run/belay/internal/app/input"
-	"github.com/belay-run/belay/internal/lib/spelling"
 	"github.com/belay-run/belay/internal/policy"
 	"github.com/belay-run/belay/internal/policy/simulate"
 	"github.com/belay-run/belay/internal/store"
-	"github.com/belay-run/belay/internal/tool"
 )
 
 // EvaluatePermission is what evaluate_permission takes.
@@ -66,23 +64,17 @@ func evaluatePermission(ctx context.Context, r *app.Call, in *EvaluatePermission
 	if err != nil {
 		return nil, err
 	}
-	specs, err := r.Workspaces.Tools(ctx, ws, settings)
+	g, err := r.Workspaces.Ground(ctx, ws)
 	if err != nil {
 		return nil, err
 	}
-	if !slices.ContainsFunc(specs, func(s belay.ToolSpec) bool { return s.Name == in.Tool }) {
-		return nil, input.At("tool", belay.Errorf(belay.CodeNotFound, "there is no tool %q here", input.Shown(in.Tool)).WithHint("%s", spelling.Hint(in.Tool, tool.Names(specs), "get_tool_inventory lists them")))
-	}
-	q := app.Question{Tool: in.Tool, Args: in.Args.JSON()}
-	for _, name := range settings.Allow {
-		q.Grants = append(q.Grants, policy.Grant{Tool: name, Tier: policy.TierUser, Kind: "rule", Dialect: policy.DialectOf(settings.Shell)})
-	}
+	q := Question{Tool: in.Tool, Args: string(in.Args.JSON()), Tools: g.Tools.Choose(settings.Tools), Mode: settings.Mode, Allow: settings.Allow, Boundary: settings.Boundary, Alone: settings.Approvals != belay.ApprovalsWait, Shell: settings.Shell}
 	if in.Session != "" {
 		if err := knows(ctx, r, in, &q); err != nil {
 			return nil, err
 		}
 	}
-	e, notes, err := r.Workspaces.Explain(ctx, ws, settings, q)
+	e, notes, err := Explain(ctx, r, g, q)
 	if err != nil {
 		return nil, err
 	}
@@ -93,7 +85,7 @@ func evaluatePermission(ctx context.Context, r *app.Call, in *EvaluatePermission
 
 // knows adds what a session and its thread know: grants, taint, the use of the
 // workspace.
-func knows(ctx context.Context, r *app.Call, in *EvaluatePermission, q *app.Question) error {
+func knows(ctx context.Context, r *app.Call, in *EvaluatePermission, q *Question) error {
 	s, err := r.Known(ctx, in.Session)
 	if err != nil {
 		return err

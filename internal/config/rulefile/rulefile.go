@@ -48,6 +48,32 @@ type Ignored struct {
 	Where string // file:line:column
 }
 
+// Instead are files that a caller brings in place of those of a tier.
+type Instead struct {
+	Tier  policy.Tier
+	Files []File
+	Read  func(path string) ([]byte, error) // the content of one that these include; nil: they include none
+}
+
+// File is a file of rules as it was read, or the text of one.
+type File struct {
+	Path    string
+	Content []byte
+}
+
+// Place lays the files over those before them.
+func (l *Layers) Place(i Instead) error {
+	have := l.Read
+	l.Read = i.Read
+	defer func() { l.Read = have }()
+	for _, f := range i.Files {
+		if err := l.Add(f.Path, f.Content, i.Tier, true); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // Add lays a file over those before it. trusted reports whether a file of the tiers
 // agent and workspace may widen rights; others always may.
 func (l *Layers) Add(path string, content []byte, tier policy.Tier, trusted bool) error {
@@ -171,7 +197,7 @@ func (r *reading) ignore(what string, path ...any) {
 func (r *reading) include(f *form) error {
 	for i, name := range f.Include {
 		if r.tier == policy.TierWorkspace || r.l.Read == nil {
-			return r.wrong(fmt.Errorf("a policy of a workspace includes no other file"), "include", i)
+			return r.wrong(fmt.Errorf("%s includes no other file", map[bool]string{true: "a policy of a workspace", false: "a text"}[r.tier == policy.TierWorkspace]), "include", i)
 		}
 		if !filepath.IsLocal(name) {
 			return r.wrong(fmt.Errorf("%q lies outside of the folder of the file", name), "include", i)

@@ -1,0 +1,253 @@
+package policies
+
+import (
+	"context"
+	"errors"
+	"iter"
+	"slices"
+	"strings"
+
+	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/event"
+	"github.com/belay-run/belay/internal/app"
+	"github.com/belay-run/belay/internal/app/input"
+	"github.com/belay-run/belay/internal/config/rulefile"
+	"github.com/belay-run/belay/internal/policy"
+	"github.com/belay-run/belay/internal/policy/simulate"
+	"github.com/belay-run/belay/internal/store"
+	"github.com/belay-run/belay/internal/view"
+)
+
+// Gates are the rules that count now, some perhaps replaced, by workspace.
+type Gates struct {
+	c       *app.Call
+	instead rulefile.Instead
+	made    map[string]*policy.Set
+}
+
+// NewGates are the rules that count now, with files in place of those of a tier.
+func NewGates(c *app.Call, instead rulefile.Instead) *Gates {
+	return &Gates{c, instead, map[string]*policy.Set{}}
+}
+
+// Of are the rules of a workspace, made once. A workspace that is gone has no rules of
+// its own.
+func (g *Gates) Of(ctx context.Context, workspace string) (*policy.Set, error) {
+	if set := g.made[workspace]; set != nil {
+		return set, nil
+	}
+	ground, err := g.c.Workspaces.Ground(ctx, workspace)
+	if err != nil {
+		return nil, err
+	}
+	set, err := ground.Rules(ctx, g.instead)
+	if err == nil {
+		g.made[workspace] = set
+	}
+	return set, err
+}
+
+// Decisions hands on recorded decisions, session by session, in the order of the log.
+type Decisions func(ctx context.Context, take func(*simulate.Case) error) error
+
+// DecisionsOf are those of a session, or of all sessions of a workspace, or of all
+// without either; the oldest session first.
+func DecisionsOf(ctx context.Context, c *app.Call, session belay.SessionID, workspace string) (Decisions, error) {
+	ids := []belay.SessionID{session}
+	if session == "" {
+		if err := c.Reads.Views.Catchup(ctx); err != nil {
+			return nil, err
+		}
+		all, err := view.Sessions(ctx, c.Store, view.Filter{Workspace: workspace})
+		if err != nil {
+			return nil, err
+		}
+		ids = nil
+		for _, s := range slices.Backward(all) {
+			ids = append(ids, s.ID)
+		}
+	}
+	end, err := c.Store.End(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return func(ctx context.Context, take func(*simulate.Case) error) error {
+		get := func(d belay.Digest) ([]byte, error) { return c.Store.Get(ctx, d) }
+		for _, id := range ids {
+			if err := DecisionsIn(c.Store.Runtime(), id, c.Store.Stored(ctx, id, end), get)(ctx, take); err != nil {
+				return err
+			}
+		}
+		return nil
+	}, nil
+}
+
+// DecisionsIn are those in the facts of a session, which a store or a bundle has. get
+// reads content; what is gone is store.ErrNotFound.
+func DecisionsIn(runtime belay.RuntimeID, id belay.SessionID, facts iter.Seq2[store.Stored, error], get simulate.Content) Decisions {
+	return func(ctx context.Context, take func(*simulate.Case) error) error {
+		reader := newReader(get)
+		for e, err := range ahead(ctx, runtime, id, facts) {
+			if err != nil {
+				return err
+			}
+			k, err := reader.Apply(e)
+			if err != nil {
+				return err
+			}
+			if k == nil {
+				continue
+			}
+			if err := take(k); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+}
+
+func newReader(get simulate.Content) *simulate.Reader {
+	return simulate.NewReader(func(d belay.Digest) ([]byte, error) {
+		b, err := get(d)
+		if errors.Is(err, store.ErrNotFound) {
+			return nil, simulate.ErrGone
+		}
+		return b, err
+	})
+}
+
+// unpacked is a part of a session on its way from the store to the fold.
+type unpacked struct {
+	facts []event.Envelope
+	err   error
+}
+
+// Of how many facts a part has, and how many parts wait: what a replay holds of a
+// log at once.
+const (
+	partFacts = 256
+	partsWait = 4
+)
+
+// ahead reads and decodes the facts that matter while those before are judged.
+func ahead(ctx context.Context, runtime belay.RuntimeID, id belay.SessionID, facts iter.Seq2[store.Stored, error]) iter.Seq2[event.Envelope, error] {
+	return func(yield func(event.Envelope, error) bool) {
+		ctx, stop := context.WithCancel(ctx)
+		parts := make(chan unpacked, partsWait)
+		defer func() { // the reader is gone before this returns
+			stop()
+			for range parts { //nolint:revive // it is only emptied
+			}
+		}()
+		go func() {
+			defer close(parts)
+			unpack(ctx, runtime, id, facts, parts)
+		}()
+		for p := range parts {
+			for _, e := range p.facts {
+				if !yield(e, nil) {
+					return
+				}
+			}
+			if p.err != nil {
+				yield(event.Envelope{}, p.err)
+				return
+			}
+		}
+		if err := ctx.Err(); err != nil {
+			yield(event.Envelope{}, err)
+		}
+	}
+}
+
+func unpack(ctx context.Context, runtime belay.RuntimeID, id belay.SessionID, facts iter.Seq2[store.Stored, error], parts chan<- unpacked) {
+	var p unpacked
+	send := func() bool {
+		select {
+		case parts <- p:
+			p = unpacked{}
+			return true
+		case <-ctx.Done():
+			return false
+		}
+	}
+	for f, err := range facts {
+		var e event.Envelope
+		if err == nil {
+			if !strings.HasPrefix(string(f.Stream), "thread/") || !simulate.Needed(f.Row.Type) {
+				continue
+			}
+			e, err = f.Row.Unpack(runtime, id, f.Stream)
+		}
+		if err != nil {
+			p.err = err
+			break
+		}
+		if p.facts = append(p.facts, e); len(p.facts) == partFacts && !send() {
+			return
+		}
+	}
+	send()
+}
+
+// FindDecision finds the newest decision that an id is about: of a call, or of the
+// decision, or the beginning of one. More than one call is an error that names some.
+func FindDecision(ctx context.Context, c *app.Call, id string) (*simulate.Case, error) {
+	found, err := decisionOf(ctx, c, id)
+	if err != nil {
+		return nil, err
+	}
+	reader := newReader(func(d belay.Digest) ([]byte, error) { return c.Store.Get(ctx, d) })
+	for e, err := range c.Store.Read(ctx, found.Stream, 0) {
+		if err != nil {
+			return nil, err
+		}
+		k, err := reader.Apply(e)
+		if err != nil {
+			return nil, err
+		}
+		if e.Seq == found.Seq && k != nil {
+			return k, nil
+		}
+	}
+	return nil, belay.Errorf(belay.CodeNotFound, "the decision is gone").At(string(found.ID())).WithHint("belay events %s", found.IDs.Session)
+}
+
+func decisionOf(ctx context.Context, c *app.Call, id string) (event.Envelope, error) {
+	var found event.Envelope
+	calls := map[belay.CallID]bool{}
+	for r, err := range c.Store.Scan(ctx, 0) {
+		if err != nil {
+			return found, err
+		}
+		e := r.Event
+		if e.Type() != "permission.evaluated" || !app.Names(e, id) {
+			continue
+		}
+		if string(e.ID()) == id || string(e.IDs.Call) == id {
+			found, calls = e, map[belay.CallID]bool{e.IDs.Call: true}
+			if string(e.ID()) == id {
+				break
+			}
+			continue
+		}
+		if string(found.IDs.Call) == id { // a whole id wins over beginnings
+			continue
+		}
+		if found = e; len(calls) <= 4 {
+			calls[e.IDs.Call] = true
+		}
+	}
+	switch len(calls) {
+	case 0:
+		return found, belay.Errorf(belay.CodeNotFound, "no decision in this store is about it").At(input.Shown(id)).WithHint("belay events shows the ids of calls; belay why explains other things")
+	case 1:
+		return found, nil
+	}
+	var ids []string
+	for c := range calls {
+		ids = append(ids, string(c))
+	}
+	slices.Sort(ids)
+	return found, belay.Errorf(belay.CodeUsage, "more than one call is meant").At(input.Shown(id)).WithHint("name one of them: %s", strings.Join(ids[:min(4, len(ids))], ", "))
+}
