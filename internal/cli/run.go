@@ -176,3 +176,32 @@ func (w *turnRun) after(ctx context.Context, s *session.State, c config.Settings
 	}
 	return w.submit(ctx, c, t)
 }
+
+// Sources are what is sent along with a text.
+type Sources struct {
+	Filled
+	Attach []string `placeholder:"FILE" sep:"none" help:"Send a text file, an image (PNG, JPEG) or a PDF along; may be repeated. @FILE in the text does so for files of the workspace."`
+}
+
+// task reads what to do: a filled template, or what was given.
+func (a *app) task(words []string, src Sources, ws string) (task, error) {
+	var t task
+	var err error
+	switch {
+	case src.Template != "" && len(words) > 0:
+		return t, belay.Errorf(belay.CodeUsage, "the template makes the text").At("--template").WithHint("leave the text out, or give it as a value: --var NAME=TEXT")
+	case src.Template == "" && len(src.Var) > 0:
+		return t, belay.Errorf(belay.CodeUsage, "there is no template to fill").At("--var").WithHint("--template NAME; belay templates lists them")
+	case src.Template != "":
+		t.text, t.template, err = a.fill(src.Filled, ws)
+	default:
+		t, err = readGiven(&a.Env, a.Dir, words, ws)
+	}
+	if err != nil {
+		return t, err
+	}
+	if t.text == "" {
+		return t, belay.Errorf(belay.CodeUsage, "there is nothing to do: the text is empty").WithHint("belay run TEXT, or belay run - <FILE")
+	}
+	return t, t.attach(a.Dir, src.Attach)
+}

@@ -49,53 +49,39 @@ func (f attached) image() bool { return strings.HasPrefix(f.media, "image/") }
 // text reports whether it is text, which every model takes.
 func (f attached) text() bool { return strings.HasPrefix(f.media, "text/") }
 
-// Sources are what is sent along with a text.
-type Sources struct {
-	Filled
-	Attach []string `placeholder:"FILE" sep:"none" help:"Send a text file, an image (PNG, JPEG) or a PDF along; may be repeated. @FILE in the text does so for files of the workspace."`
-}
-
-// task reads what to do: the arguments, or standard input. A lone - among the
-// arguments attaches standard input; @FILE attaches a file of the workspace.
-func (a *app) task(words []string, src Sources, ws string) (task, error) {
-	var t task
-	var err error
-	switch {
-	case src.Template != "" && len(words) > 0:
-		return t, belay.Errorf(belay.CodeUsage, "the template makes the text").At("--template").WithHint("leave the text out, or give it as a value: --var NAME=TEXT")
-	case src.Template == "" && len(src.Var) > 0:
-		return t, belay.Errorf(belay.CodeUsage, "there is no template to fill").At("--var").WithHint("--template NAME; belay templates lists them")
-	case src.Template != "":
-		t.text, t.template, err = a.fill(src.Filled, ws)
-	case len(words) == 0:
-		t.text, err = readTask(&a.Env, true)
-	case len(words) == 1 && strings.TrimSpace(words[0]) == "-":
-		t.text, err = readTask(&a.Env, false)
-	default:
-		t, err = a.spoken(words, ws)
-	}
-	if err != nil {
-		return t, err
-	}
-	if t.text == "" {
-		return t, belay.Errorf(belay.CodeUsage, "there is nothing to do: the text is empty").WithHint("belay run TEXT, or belay run - <FILE")
-	}
-	for _, name := range src.Attach {
-		f, err := readAttached(name, func() (*os.File, error) { return openRegular(a.environment().Abs(name)) })
+// attach sends files along; their names are relative to a folder.
+func (t *task) attach(dir string, names []string) error {
+	for _, name := range names {
+		f, err := readAttached(name, func() (*os.File, error) { return openRegular(absolute(dir, name)) })
 		if err != nil {
-			return t, err
+			return err
 		}
 		t.attached = append(t.attached, f)
 	}
 	if len(t.attached) > maxAttached {
-		return t, belay.Errorf(belay.CodeTooLarge, "%d files are attached; %d are the most", len(t.attached), maxAttached).WithHint("name the others in the text: the agent can read them")
+		return belay.Errorf(belay.CodeTooLarge, "%d files are attached; %d are the most", len(t.attached), maxAttached).WithHint("name the others in the text: the agent can read them")
 	}
-	return t, nil
+	return nil
+}
+
+// readGiven reads a task: the arguments, or standard input. A lone - among the
+// arguments attaches standard input; @FILE attaches a file of the workspace, relative
+// to dir.
+func readGiven(e *term.Env, dir string, words []string, ws string) (t task, err error) {
+	switch {
+	case len(words) == 0:
+		t.text, err = readTask(e, true)
+	case len(words) == 1 && strings.TrimSpace(words[0]) == "-":
+		t.text, err = readTask(e, false)
+	default:
+		t, err = spoken(e, dir, words, ws)
+	}
+	return t, err
 }
 
 // spoken takes the task from the arguments. Only they can name files: text from
 // a pipe may be untrusted.
-func (a *app) spoken(words []string, ws string) (task, error) {
+func spoken(e *term.Env, dir string, words []string, ws string) (task, error) {
 	var t task
 	var said []string
 	for _, w := range words {
@@ -103,7 +89,7 @@ func (a *app) spoken(words []string, ws string) (task, error) {
 			said = append(said, w)
 			continue
 		}
-		text, err := readTask(&a.Env, false)
+		text, err := readTask(e, false)
 		if err != nil {
 			return t, err
 		}
@@ -118,14 +104,14 @@ func (a *app) spoken(words []string, ws string) (task, error) {
 	defer root.Close()
 	seen := map[string]bool{}
 	for _, m := range mention().FindAllStringSubmatch(t.text, -1) {
-		name, ok := a.mentioned(root, ws, m[1])
+		name, ok := mentioned(e, dir, root, ws, m[1])
 		if seen[name] {
 			continue
 		}
 		seen[name] = true
 		if !ok {
 			if name != "" {
-				fmt.Fprintln(a.Err, term.Line(name)+" is no file here; sent as text")
+				fmt.Fprintln(e.Err, term.Line(name)+" is no file here; sent as text")
 			}
 			continue
 		}
@@ -145,27 +131,23 @@ var mention = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`
 // relative to the current folder. For a word that names none, name is empty,
 // unless it was clearly meant as a file; for a file outside the workspace, the
 // error says how to send it.
-func (a *app) mentioned(root *os.Root, ws, word string) (name string, is bool) {
-	dir, err := filepath.EvalSymlinks(a.Dir)
-	if err != nil {
-		dir = a.Dir
+func mentioned(e *term.Env, dir string, root *os.Root, ws, word string) (name string, is bool) {
+	if real, err := filepath.EvalSymlinks(dir); err == nil {
+		dir = real
 	}
 	bare := strings.TrimRight(word, `.,;:!?)]}"'`)
 	for _, w := range []string{word, bare} {
 		if w == "" {
 			continue
 		}
-		full := w
-		if !filepath.IsAbs(w) {
-			full = filepath.Join(dir, w)
-		}
+		full := absolute(dir, w)
 		if rel, err := filepath.Rel(ws, full); err == nil && filepath.IsLocal(rel) {
 			if info, err := root.Stat(rel); err == nil && info.Mode().IsRegular() {
 				return rel, true
 			}
 		}
 		if info, err := os.Stat(full); err == nil && info.Mode().IsRegular() {
-			fmt.Fprintf(a.Err, "@%s is not in the workspace and is sent as a word; --attach %s sends the file\n", term.Line(w), term.Line(w))
+			fmt.Fprintf(e.Err, "@%s is not in the workspace and is sent as a word; --attach %s sends the file\n", term.Line(w), term.Line(w))
 			return "", false
 		}
 	}
@@ -173,6 +155,14 @@ func (a *app) mentioned(root *os.Root, ws, word string) (name string, is bool) {
 		return bare, false
 	}
 	return "", false
+}
+
+// absolute is a path relative to a folder.
+func absolute(dir, path string) string {
+	if filepath.IsAbs(path) {
+		return path
+	}
+	return filepath.Join(dir, path)
 }
 
 // meansFile reports whether a word after @ was probably meant as a file: it
