@@ -134,6 +134,7 @@ var layers = map[string]layer{
 	"internal/cli/bench":            {own: []string{"internal/cli/term", "internal/model", "internal/store"}, moves: true},
 	"internal/cli/demo":             {own: []string{".", "event", "internal/cli/term", "internal/lib/environ", "internal/store"}},
 	"internal/cli/term":             {own: []string{".", "client", "event", "internal/view/…", "internal/lib/…", "internal/process", "internal/store"}, modules: []string{"github.com/aymanbagabas/go-udiff", "golang.org/x/term", "golang.org/x/sys/unix"}, moves: true},
+	"internal/cli/work":             {own: []string{".", "internal/cli/term", "internal/lib/readfile"}},
 	"cmd/belay":                     {own: []string{"internal/cli", "internal/sandbox"}},
 
 	// the conformance module: other people's libraries and scenarios

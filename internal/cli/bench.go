@@ -10,6 +10,7 @@ import (
 
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/internal/cli/bench"
+	"github.com/belay-run/belay/internal/cli/work"
 	"github.com/belay-run/belay/internal/config"
 	"github.com/belay-run/belay/internal/lib/readfile"
 	"github.com/belay-run/belay/internal/model"
@@ -100,7 +101,7 @@ func (w *benchSession) Run(ctx context.Context) error {
 	settings := w.settings
 	settings.Model = strings.ReplaceAll(settings.Model, sessionMark, w.name)
 	text := strings.ReplaceAll(w.text, sessionMark, w.name)
-	if err := w.begin(ctx, w.ws, text, settings, task{text: text}, false); err != nil {
+	if err := w.begin(ctx, w.ws, text, settings, work.Task{Text: text}, false); err != nil {
 		return err
 	}
 	err := w.Engine.Session(ctx, w.session, nil)

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/internal/cli/work"
 	"github.com/belay-run/belay/internal/config"
 	"github.com/belay-run/belay/internal/core/session"
 	"github.com/belay-run/belay/internal/core/thread"
@@ -14,7 +15,7 @@ import (
 )
 
 // submitOnNewThread gives a session work on a new thread.
-func (w *turnRun) submitOnNewThread(ctx context.Context, s *session.State, c config.Settings, t task) error {
+func (w *turnRun) submitOnNewThread(ctx context.Context, s *session.State, c config.Settings, t work.Task) error {
 	w.thread = belay.ThreadID(belay.NewID(belay.PrefixThread))
 	if err := w.driveOrFollow(ctx, s, c, "this thread"); err != nil {
 		return err
@@ -24,7 +25,7 @@ func (w *turnRun) submitOnNewThread(ctx context.Context, s *session.State, c con
 
 // behind submits a turn to a session that may be busy; mode is how it is treated
 // then. A turn that would be refused isn't recorded.
-func (w *turnRun) behind(ctx context.Context, s *session.State, c config.Settings, t task, mode belay.QueueMode) error {
+func (w *turnRun) behind(ctx context.Context, s *session.State, c config.Settings, t work.Task, mode belay.QueueMode) error {
 	w.queue = mode
 	if err := w.driveOrFollow(ctx, s, c, "this task"); err != nil {
 		return err

@@ -7,6 +7,7 @@ import (
 
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/internal/cli/term"
+	"github.com/belay-run/belay/internal/cli/work"
 	"github.com/belay-run/belay/internal/config"
 	"github.com/belay-run/belay/internal/core/route"
 	"github.com/belay-run/belay/internal/core/session"
@@ -65,28 +66,28 @@ func (c *runCmd) run(ctx context.Context, a *app) (int, error) {
 	}
 	defer w.close()
 	w.strict = c.FailOnDenied
-	if err := w.begin(ctx, ws, c.title(a, task.text), settings, task, c.Worktree); err != nil {
+	if err := w.begin(ctx, ws, c.title(a, task.Text), settings, task, c.Worktree); err != nil {
 		return 0, err
 	}
 	return w.see(ctx)
 }
 
 // given is the task, if the model can take it.
-func (a *app) given(c *runCmd, p *place, settings config.Settings) (task, error) {
+func (a *app) given(c *runCmd, p *place, settings config.Settings) (work.Task, error) {
 	t, err := a.task(c.Text, c.Sources, p.Path())
 	if err != nil {
 		return t, err
 	}
-	for _, f := range t.attached {
-		if f.text() {
+	for _, f := range t.Attached {
+		if f.IsText() {
 			continue
 		}
 		need, what := route.Files, "document"
-		if f.image() {
+		if f.Image() {
 			need, what = route.Images, "image"
 		}
 		if !slices.ContainsFunc(a.providers().routes(p, settings.Settings), func(c route.Candidate) bool { return c.Lacks == "" && slices.Contains(c.Capabilities, need) }) {
-			return t, belay.Errorf(belay.CodeUsage, "%s takes no %ss", settings.Provider, what).At(f.name).WithHint("leave the %s out, or name a model that takes %ss, as the session's or its --fallback", what, what)
+			return t, belay.Errorf(belay.CodeUsage, "%s takes no %ss", settings.Provider, what).At(f.Name).WithHint("leave the %s out, or name a model that takes %ss, as the session's or its --fallback", what, what)
 		}
 	}
 	return t, nil
@@ -160,7 +161,7 @@ func (c *runCmd) again(ctx context.Context, a *app) (int, error) {
 }
 
 // after gives a session work whose turns have all ended.
-func (w *turnRun) after(ctx context.Context, s *session.State, c config.Settings, t task) error {
+func (w *turnRun) after(ctx context.Context, s *session.State, c config.Settings, t work.Task) error {
 	if err := w.Engine.Settle(ctx, w.session); err != nil {
 		return err
 	}
@@ -184,8 +185,8 @@ type Sources struct {
 }
 
 // task reads what to do: a filled template, or what was given.
-func (a *app) task(words []string, src Sources, ws string) (task, error) {
-	var t task
+func (a *app) task(words []string, src Sources, ws string) (work.Task, error) {
+	var t work.Task
 	var err error
 	switch {
 	case src.Template != "" && len(words) > 0:
@@ -193,15 +194,15 @@ func (a *app) task(words []string, src Sources, ws string) (task, error) {
 	case src.Template == "" && len(src.Var) > 0:
 		return t, belay.Errorf(belay.CodeUsage, "there is no template to fill").At("--var").WithHint("--template NAME; belay templates lists them")
 	case src.Template != "":
-		t.text, t.template, err = a.fill(src.Filled, ws)
+		t.Text, t.Template, err = a.fill(src.Filled, ws)
 	default:
-		t, err = readGiven(&a.Env, a.Dir, words, ws)
+		t, err = work.Read(&a.Env, a.Dir, words, ws)
 	}
 	if err != nil {
 		return t, err
 	}
-	if t.text == "" {
+	if t.Text == "" {
 		return t, belay.Errorf(belay.CodeUsage, "there is nothing to do: the text is empty").WithHint("belay run TEXT, or belay run - <FILE")
 	}
-	return t, t.attach(a.Dir, src.Attach)
+	return t, t.Attach(a.Dir, src.Attach)
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/internal/cli/term"
+	"github.com/belay-run/belay/internal/cli/work"
 	"github.com/belay-run/belay/internal/config"
 	"github.com/belay-run/belay/internal/config/manifest"
 	"github.com/belay-run/belay/internal/lib/spelling"
@@ -194,7 +195,7 @@ func (c *toolCallCmd) run(ctx context.Context, a *app) (int, error) {
 	}
 	defer w.close()
 	w.single = true
-	if err := w.beginCall(ctx, ws, term.Short("tool call "+c.Name, 80), settings, task{text: text}); err != nil {
+	if err := w.beginCall(ctx, ws, term.Short("tool call "+c.Name, 80), settings, work.Task{Text: text}); err != nil {
 		return 0, err
 	}
 	return w.see(ctx)
@@ -237,7 +238,7 @@ func (c *toolCallCmd) text(a *app) (string, error) {
 
 // beginCall makes a session whose thread has one turn, of the system: it belongs
 // to no task.
-func (w *turnRun) beginCall(ctx context.Context, ws, title string, c config.Settings, t task) error {
+func (w *turnRun) beginCall(ctx context.Context, ws, title string, c config.Settings, t work.Task) error {
 	w.session = belay.SessionID(belay.NewID(belay.PrefixSession))
 	w.thread = belay.ThreadID(belay.NewID(belay.PrefixThread))
 	w.turn = belay.TurnID(belay.NewID(belay.PrefixTurn))

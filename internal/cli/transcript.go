@@ -18,6 +18,7 @@ import (
 	usecase "github.com/belay-run/belay/internal/app"
 	"github.com/belay-run/belay/internal/app/sessions"
 	"github.com/belay-run/belay/internal/cli/term"
+	"github.com/belay-run/belay/internal/cli/work"
 	"github.com/belay-run/belay/internal/effect/history"
 	"github.com/belay-run/belay/internal/store"
 	"github.com/belay-run/belay/internal/transfer/transcript"
@@ -174,7 +175,7 @@ func (b *transcriptImport) choose() error {
 // fit reports whether a picture is one that models take.
 func fit(p *transcript.Image) bool {
 	c, format, err := image.DecodeConfig(bytes.NewReader(p.Data))
-	return err == nil && "image/"+format == p.Media && len(p.Data) <= maxImage && max(c.Width, c.Height) <= maxSide
+	return err == nil && "image/"+format == p.Media && len(p.Data) <= work.MaxImage && max(c.Width, c.Height) <= work.MaxSide
 }
 
 // saying returns the messages as the store keeps them, followed by the note

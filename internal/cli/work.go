@@ -12,6 +12,7 @@ import (
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/event"
 	"github.com/belay-run/belay/internal/cli/term"
+	"github.com/belay-run/belay/internal/cli/work"
 	"github.com/belay-run/belay/internal/config"
 	"github.com/belay-run/belay/internal/core/session"
 	"github.com/belay-run/belay/internal/core/thread"
@@ -69,7 +70,7 @@ func (a *app) newWork(st store.Store) (*turnRun, error) {
 // begin makes a session and gives it its first task, in a worktree of its own if
 // apart is set. Both are accepted before anything is driven; the session's
 // driver handles them in order.
-func (w *turnRun) begin(ctx context.Context, ws, title string, c config.Settings, t task, apart bool) error {
+func (w *turnRun) begin(ctx context.Context, ws, title string, c config.Settings, t work.Task, apart bool) error {
 	w.session = belay.SessionID(belay.NewID(belay.PrefixSession))
 	w.thread = belay.ThreadID(belay.NewID(belay.PrefixThread))
 	w.workspace = ws
@@ -104,7 +105,7 @@ func (w *turnRun) begin(ctx context.Context, ws, title string, c config.Settings
 
 // found is begin in one transaction, with the claim. false: that can't be, and
 // nothing was written.
-func (w *turnRun) found(ctx context.Context, create belay.CreateSession, c config.Settings, t task) (bool, error) {
+func (w *turnRun) found(ctx context.Context, create belay.CreateSession, c config.Settings, t work.Task) (bool, error) {
 	p, err := w.a.workspaces().get(ctx, w.workspace)
 	if err != nil {
 		return false, err
@@ -143,7 +144,7 @@ func (w *turnRun) found(ctx context.Context, create belay.CreateSession, c confi
 }
 
 // submit puts a task into the inbox of a session that there is.
-func (w *turnRun) submit(ctx context.Context, c config.Settings, t task) error {
+func (w *turnRun) submit(ctx context.Context, c config.Settings, t work.Task) error {
 	rules, err := w.rules(ctx, w.a, c, w.workspace)
 	if err != nil {
 		return err
@@ -152,7 +153,7 @@ func (w *turnRun) submit(ctx context.Context, c config.Settings, t task) error {
 }
 
 // enqueue puts a task into the session's inbox, after the orders given.
-func (w *turnRun) enqueue(ctx context.Context, c config.Settings, t task, rules belay.Ref, before []belay.Order) error {
+func (w *turnRun) enqueue(ctx context.Context, c config.Settings, t work.Task, rules belay.Ref, before []belay.Order) error {
 	submit, err := w.submission(ctx, c, t, rules)
 	if err != nil {
 		return err
@@ -161,12 +162,12 @@ func (w *turnRun) enqueue(ctx context.Context, c config.Settings, t task, rules 
 }
 
 // submission is the command that gives the session a task.
-func (w *turnRun) submission(ctx context.Context, c config.Settings, t task, rules belay.Ref) (belay.SubmitWork, error) {
+func (w *turnRun) submission(ctx context.Context, c config.Settings, t work.Task, rules belay.Ref) (belay.SubmitWork, error) {
 	w.turn = belay.TurnID(belay.NewID(belay.PrefixTurn))
 	w.approvals = c.Approvals
 	content, err := w.content(ctx, t)
 	return belay.SubmitWork{
-		Thread: w.thread, Task: belay.TaskID(belay.NewID(belay.PrefixTask)), Turn: w.turn, Text: content, Rules: rules, Template: t.template, Queue: w.queue,
+		Thread: w.thread, Task: belay.TaskID(belay.NewID(belay.PrefixTask)), Turn: w.turn, Text: content, Rules: rules, Template: t.Template, Queue: w.queue,
 	}, err
 }
 
@@ -175,8 +176,8 @@ const maxInline = 4 << 10
 
 // content is a task without secrets: in a blob when it is long, and what is
 // attached always. What isn't text is kept as it is.
-func (w *turnRun) content(ctx context.Context, t task) (belay.Content, error) {
-	clean := w.scrub([]byte(t.text))
+func (w *turnRun) content(ctx context.Context, t work.Task) (belay.Content, error) {
+	clean := w.scrub([]byte(t.Text))
 	c := belay.Content{Text: string(clean)}
 	if len(clean) > maxInline {
 		ref, err := w.Store.Put(ctx, clean, "text/plain")
@@ -185,16 +186,16 @@ func (w *turnRun) content(ctx context.Context, t task) (belay.Content, error) {
 		}
 		c = belay.Content{Text: term.Short(string(clean), 200), Ref: &ref}
 	}
-	for _, f := range t.attached {
-		b := f.content
-		if f.text() {
+	for _, f := range t.Attached {
+		b := f.Content
+		if f.IsText() {
 			b = w.scrub(b)
 		}
-		ref, err := w.Store.Put(ctx, b, f.media)
+		ref, err := w.Store.Put(ctx, b, f.Media)
 		if err != nil {
 			return c, err
 		}
-		c.Attached = append(c.Attached, belay.Attachment{Name: event.CutText(string(w.scrub([]byte(f.name))), maxName), Ref: ref})
+		c.Attached = append(c.Attached, belay.Attachment{Name: event.CutText(string(w.scrub([]byte(f.Name))), maxName), Ref: ref})
 	}
 	return c, nil
 }

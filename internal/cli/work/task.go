@@ -1,4 +1,6 @@
-package cli
+// Package work reads what an agent is given to do: the words of a command line,
+// standard input, and the files that are sent along.
+package work
 
 import (
 	"bytes"
@@ -24,55 +26,56 @@ import (
 const (
 	maxTask     = 1 << 20   // bytes of the text, or of standard input
 	maxAttached = 16        // attachments
-	maxTextFile = 256 << 10 // bytes of an attached text
-	maxImage    = 5 << 20   // bytes of an image
+	MaxText     = 256 << 10 // bytes of an attached text
+	MaxImage    = 5 << 20   // bytes of an image
 	maxDocument = 20 << 20  // bytes of a PDF
-	maxSide     = 8000      // pixels of an image's longer side
+	MaxSide     = 8000      // pixels of an image's longer side
 )
 
-// task is what to do: a text and what comes with it.
-type task struct {
-	text     string
-	attached []attached
-	template *belay.TemplateRef // what the text was made from
+// Task is what to do: a text and what comes with it.
+type Task struct {
+	Text     string
+	Attached []Attachment
+	Template *belay.TemplateRef // what the text was made from
 }
 
-// attached is a file, or standard input, that a person sends along.
-type attached struct {
-	name    string // as the person named it
-	media   string
-	content []byte
+// Attachment is a file, or standard input, that a person sends along.
+type Attachment struct {
+	Name    string // as the person named it
+	Media   string
+	Content []byte
 }
 
-func (f attached) image() bool { return strings.HasPrefix(f.media, "image/") }
+// Image reports whether it is an image.
+func (f Attachment) Image() bool { return strings.HasPrefix(f.Media, "image/") }
 
-// text reports whether it is text, which every model takes.
-func (f attached) text() bool { return strings.HasPrefix(f.media, "text/") }
+// IsText reports whether it is text, which every model takes.
+func (f Attachment) IsText() bool { return strings.HasPrefix(f.Media, "text/") }
 
-// attach sends files along; their names are relative to a folder.
-func (t *task) attach(dir string, names []string) error {
+// Attach sends files along; their names are relative to a folder.
+func (t *Task) Attach(dir string, names []string) error {
 	for _, name := range names {
 		f, err := readAttached(name, func() (*os.File, error) { return openRegular(absolute(dir, name)) })
 		if err != nil {
 			return err
 		}
-		t.attached = append(t.attached, f)
+		t.Attached = append(t.Attached, f)
 	}
-	if len(t.attached) > maxAttached {
-		return belay.Errorf(belay.CodeTooLarge, "%d files are attached; %d are the most", len(t.attached), maxAttached).WithHint("name the others in the text: the agent can read them")
+	if len(t.Attached) > maxAttached {
+		return belay.Errorf(belay.CodeTooLarge, "%d files are attached; %d are the most", len(t.Attached), maxAttached).WithHint("name the others in the text: the agent can read them")
 	}
 	return nil
 }
 
-// readGiven reads a task: the arguments, or standard input. A lone - among the
+// Read reads a task: the arguments, or standard input. A lone - among the
 // arguments attaches standard input; @FILE attaches a file of the workspace, relative
 // to dir.
-func readGiven(e *term.Env, dir string, words []string, ws string) (t task, err error) {
+func Read(e *term.Env, dir string, words []string, ws string) (t Task, err error) {
 	switch {
 	case len(words) == 0:
-		t.text, err = readTask(e, true)
+		t.Text, err = readTask(e, true)
 	case len(words) == 1 && strings.TrimSpace(words[0]) == "-":
-		t.text, err = readTask(e, false)
+		t.Text, err = readTask(e, false)
 	default:
 		t, err = spoken(e, dir, words, ws)
 	}
@@ -81,8 +84,8 @@ func readGiven(e *term.Env, dir string, words []string, ws string) (t task, err 
 
 // spoken takes the task from the arguments. Only they can name files: text from
 // a pipe may be untrusted.
-func spoken(e *term.Env, dir string, words []string, ws string) (task, error) {
-	var t task
+func spoken(e *term.Env, dir string, words []string, ws string) (Task, error) {
+	var t Task
 	var said []string
 	for _, w := range words {
 		if w != "-" {
@@ -93,17 +96,17 @@ func spoken(e *term.Env, dir string, words []string, ws string) (task, error) {
 		if err != nil {
 			return t, err
 		}
-		t.attached = append(t.attached, attached{"standard input", "text/plain", []byte(text)})
+		t.Attached = append(t.Attached, Attachment{"standard input", "text/plain", []byte(text)})
 		said = append(said, "(standard input is attached)")
 	}
-	t.text = strings.TrimSpace(strings.Join(said, " "))
+	t.Text = strings.TrimSpace(strings.Join(said, " "))
 	root, err := os.OpenRoot(ws)
 	if err != nil {
 		return t, belay.Errorf(belay.CodeWorkspace, "the workspace can't be read: %s", readfile.Reason(err)).At(ws).WithHint("--workspace DIR")
 	}
 	defer root.Close()
 	seen := map[string]bool{}
-	for _, m := range mention().FindAllStringSubmatch(t.text, -1) {
+	for _, m := range mention().FindAllStringSubmatch(t.Text, -1) {
 		name, ok := mentioned(e, dir, root, ws, m[1])
 		if seen[name] {
 			continue
@@ -119,7 +122,7 @@ func spoken(e *term.Env, dir string, words []string, ws string) (task, error) {
 		if err != nil {
 			return t, err
 		}
-		t.attached = append(t.attached, f)
+		t.Attached = append(t.Attached, f)
 	}
 	return t, nil
 }
@@ -201,9 +204,9 @@ func openRegular(path string) (*os.File, error) {
 	return os.Open(path)
 }
 
-func readAttached(name string, open func() (*os.File, error)) (attached, error) {
-	bad := func(c belay.Code, hint, format string, args ...any) (attached, error) {
-		return attached{}, belay.Errorf(c, format, args...).At(name).WithHint("%s", hint)
+func readAttached(name string, open func() (*os.File, error)) (Attachment, error) {
+	bad := func(c belay.Code, hint, format string, args ...any) (Attachment, error) {
+		return Attachment{}, belay.Errorf(c, format, args...).At(name).WithHint("%s", hint)
 	}
 	f, err := open()
 	if err != nil {
@@ -218,24 +221,24 @@ func readAttached(name string, open func() (*os.File, error)) (attached, error) 
 		if len(b) > maxDocument {
 			return bad(belay.CodeTooLarge, "attach the pages that matter", "the document has more than %d MiB", maxDocument>>20)
 		}
-		return attached{name, belay.MediaPDF, b}, nil
+		return Attachment{name, belay.MediaPDF, b}, nil
 	}
 	cfg, format, err := image.DecodeConfig(bytes.NewReader(b))
 	switch {
-	case err == nil && len(b) > maxImage:
-		return bad(belay.CodeTooLarge, "make the image smaller", "the image has more than %d MiB", maxImage>>20)
-	case err == nil && max(cfg.Width, cfg.Height) > maxSide:
-		return bad(belay.CodeTooLarge, "make the image smaller", "the image has %d x %d pixels; a side may have %d", cfg.Width, cfg.Height, maxSide)
+	case err == nil && len(b) > MaxImage:
+		return bad(belay.CodeTooLarge, "make the image smaller", "the image has more than %d MiB", MaxImage>>20)
+	case err == nil && max(cfg.Width, cfg.Height) > MaxSide:
+		return bad(belay.CodeTooLarge, "make the image smaller", "the image has %d x %d pixels; a side may have %d", cfg.Width, cfg.Height, MaxSide)
 	case err == nil:
-		return attached{name, "image/" + format, b}, nil
+		return Attachment{name, "image/" + format, b}, nil
 	case !errors.Is(err, image.ErrFormat):
 		return bad(belay.CodeUsage, "attach an image that is whole", "the image can't be read: %s", err)
-	case len(b) > maxTextFile:
-		return bad(belay.CodeTooLarge, "name it in the text without @: the agent can read it in parts", "the file has more than %d KiB", maxTextFile>>10)
+	case len(b) > MaxText:
+		return bad(belay.CodeTooLarge, "name it in the text without @: the agent can read it in parts", "the file has more than %d KiB", MaxText>>10)
 	case !utf8.Valid(b) || bytes.IndexByte(b, 0) >= 0:
 		return bad(belay.CodeUsage, "attach UTF-8 text, PNG, JPEG or PDF; name other files without @", "it is neither text nor an image or document that models take")
 	}
-	return attached{name, "text/plain", b}, nil
+	return Attachment{name, "text/plain", b}, nil
 }
 
 // readTask reads standard input; implied means that it was read without "-".
