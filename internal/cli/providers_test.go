@@ -17,6 +17,7 @@ import (
 	"github.com/belay-run/belay/internal/model"
 	"github.com/belay-run/belay/internal/model/catalog"
 	"github.com/belay-run/belay/internal/model/gateway"
+	"github.com/belay-run/belay/internal/model/scripted"
 	"github.com/belay-run/belay/internal/model/wire"
 )
 
@@ -102,5 +103,12 @@ func TestAnAccountIsAPlaceAndAKey(t *testing.T) {
 	}
 	if said := fmt.Sprintf("%+v %q", usual, usual.Credential); strings.Contains(said, "secret") {
 		t.Errorf("an account shows its key: %s", said)
+	}
+}
+
+// TestSettingsKnowTheProviderOfAPerson: settings name it without knowing its package.
+func TestSettingsKnowTheProviderOfAPerson(t *testing.T) {
+	if config.Direct != scripted.DirectName {
+		t.Errorf("settings call it %q, and its package %q", config.Direct, scripted.DirectName)
 	}
 }
