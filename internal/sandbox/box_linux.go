@@ -62,7 +62,7 @@ func (b *Box) Plan() (belay.Applied, error) {
 
 // rate sets the level of what was applied, and refuses one that is too low.
 func (b *Box) rate(a *belay.Applied) error {
-	a.Level, a.Why = LevelOf(a.Layers)
+	a.Level, a.Why = levelOf(a.Layers)
 	a.Network = reaches(b.network(), a.Layers)
 	if a.Level.AtLeast(b.b.Least) {
 		return nil

@@ -37,7 +37,7 @@ func Probe() Machine {
 	for _, name := range Layers {
 		m.Layers = append(m.Layers, belay.Layer{Name: name, State: belay.LayerUnavailable, Detail: "not on " + runtime.GOOS})
 	}
-	m.Level, m.Why = LevelOf(m.Layers)
+	m.Level, m.Why = levelOf(m.Layers)
 	return m
 }
 

@@ -71,7 +71,7 @@ func probe() Machine {
 		m.Layers = append(m.Layers, l)
 	}
 	m.Layers = without(m.Layers)
-	m.Level, m.Why = LevelOf(m.Layers)
+	m.Level, m.Why = levelOf(m.Layers)
 	return m
 }
 

@@ -103,7 +103,7 @@ func recalled(file, key string) (Machine, bool) {
 		return Machine{}, false
 	}
 	m := Machine{Root: isAdmin(), Layers: k.Layers}
-	m.Level, m.Why = LevelOf(m.Layers)
+	m.Level, m.Why = levelOf(m.Layers)
 	return m, m.Level == belay.L3 && named(m.Layers) && groupsAsBefore(m.Layers)
 }
 

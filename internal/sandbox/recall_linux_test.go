@@ -31,7 +31,7 @@ func strong() Machine {
 	for _, name := range Layers {
 		m.Layers = append(m.Layers, belay.Layer{Name: name, State: belay.LayerApplied})
 	}
-	m.Level, m.Why = LevelOf(m.Layers)
+	m.Level, m.Why = levelOf(m.Layers)
 	return m
 }
 
@@ -43,7 +43,7 @@ func lacking(names ...string) Machine {
 			m.Layers[i] = belay.Layer{Name: l.Name, State: belay.LayerUnavailable, Detail: "EPERM"}
 		}
 	}
-	m.Level, m.Why = LevelOf(m.Layers)
+	m.Level, m.Why = levelOf(m.Layers)
 	return m
 }
 

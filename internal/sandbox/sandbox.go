@@ -88,10 +88,10 @@ func (o Options) check() error {
 	return nil
 }
 
-// LevelOf is the level that applied layers amount to, and what keeps it from
+// levelOf is the level that applied layers amount to, and what keeps it from
 // the next one. A network of its own counts as there where the boundary grants
 // the runtime's.
-func LevelOf(layers []belay.Layer) (level belay.Level, why string) {
+func levelOf(layers []belay.Layer) (level belay.Level, why string) {
 	has := map[string]bool{}
 	state := map[string]string{}
 	for _, l := range layers {

@@ -85,7 +85,7 @@ func (h *seatbeltHold) Await(ctx context.Context) error {
 // Applied is what the program got: nothing that anybody could promise.
 func (h *seatbeltHold) Applied() belay.Applied {
 	a := belay.Applied{Network: belay.NetworkFull, Layers: h.layers}
-	a.Level, a.Why = LevelOf(a.Layers)
+	a.Level, a.Why = levelOf(a.Layers)
 	return a
 }
 

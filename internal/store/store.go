@@ -3,6 +3,11 @@
 // from the log (lanes, decider states, views). Its laws are in storetest; every
 // driver passes them.
 //
+// A driver is written from this package: it gives a Store and, for stores that are
+// kept, an Admin; a CommitNotifier where it can tell what it has just written. Leases
+// are counted by the driver's clock, never by a caller's. The facts of one batch, and
+// those of one founding, have positions without a hole between them.
+//
 // A call that returned without error is durable: it survives a crash of the
 // process and, with a disk that honours sync, of the machine.
 package store

@@ -199,9 +199,9 @@ func (h *helper) full() string {
 	case unix.Statfs(h.p.Private[0], &fs) != nil || fs.Type != unix.TMPFS_MAGIC:
 		return ""
 	case fs.Bavail == 0:
-		return FullDisk
+		return fullDisk
 	case fs.Ffree == 0:
-		return FullInodes
+		return fullInodes
 	}
 	return ""
 }

@@ -61,7 +61,7 @@ func (h *helper) landlock() (string, error) {
 		return "", err
 	}
 	attr := handled(abi)
-	if h.p.Try[Net] || h.p.Network == NetworkFull {
+	if h.p.Try[Net] || h.p.Network == networkFull {
 		attr.Handled_access_net = 0
 	}
 	fd, _, errno := unix.Syscall(unix.SYS_LANDLOCK_CREATE_RULESET, uintptr(unsafe.Pointer(&attr)), unsafe.Sizeof(attr), 0)

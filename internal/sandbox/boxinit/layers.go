@@ -47,8 +47,8 @@ const (
 
 // Networks that a helper tells apart.
 const (
-	NetworkHosts = "hosts"
-	NetworkFull  = "full"
+	networkHosts = "hosts"
+	networkFull  = "full"
 )
 
 // Limits are those that a helper applies, each as in belay.ProcessLimits.
@@ -61,8 +61,8 @@ type Limits struct {
 // What private folders can have no more of; as in belay.LimitDisk and
 // belay.LimitInodes.
 const (
-	FullDisk   = "disk"
-	FullInodes = "inodes"
+	fullDisk   = "disk"
+	fullInodes = "inodes"
 )
 
 // Ending is how a program ended, as its helper saw it.

@@ -28,7 +28,7 @@ func (h *helper) network() (string, error) {
 	if err := unix.IoctlIfreq(fd, unix.SIOCSIFFLAGS, lo); err != nil {
 		return "", fmt.Errorf("bring up the loopback: %w", err)
 	}
-	if h.p.Network == NetworkHosts {
+	if h.p.Network == networkHosts {
 		return "", h.listen()
 	}
 	return "", nil

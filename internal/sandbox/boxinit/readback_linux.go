@@ -92,11 +92,11 @@ func (h *helper) covered() error {
 
 // mayWrite reports whether a path is the program's to write.
 func (h *helper) mayWrite(path string) bool {
-	return slices.ContainsFunc(slices.Concat(h.p.Writable, h.mine), func(w string) bool { return Within(path, w) })
+	return slices.ContainsFunc(slices.Concat(h.p.Writable, h.mine), func(w string) bool { return within(path, w) })
 }
 
-// Within reports whether a path is a folder or below it.
-func Within(path, dir string) bool {
+// within reports whether a path is a folder or below it.
+func within(path, dir string) bool {
 	return path == dir || dir == "/" || strings.HasPrefix(path, dir) && path[len(dir)] == '/'
 }
 

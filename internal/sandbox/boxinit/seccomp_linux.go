@@ -178,7 +178,7 @@ func (f *filter) families(internet bool) {
 
 // filterCalls puts the filter on every thread of the helper.
 func (h *helper) filterCalls() (string, error) {
-	prog := callFilter(h.p.Try[Net] || h.p.Network == NetworkFull)
+	prog := callFilter(h.p.Try[Net] || h.p.Network == networkFull)
 	fprog := unix.SockFprog{Len: uint16(len(prog)), Filter: &prog[0]}
 	// It wants no_new_privs, which may have been left out on purpose.
 	if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {

@@ -54,8 +54,8 @@ func (p Outputs) Due(now time.Time, all []Output) (due []OutputChoice) {
 		why := ""
 		switch age := now.Sub(o.Recorded); {
 		case p.Age > 0 && age > time.Duration(p.Age):
-			why = "older than " + Days(time.Duration(p.Age))
-		case shrink && total > p.Bytes/100*HighWater:
+			why = "older than " + days(time.Duration(p.Age))
+		case shrink && total > p.Bytes/100*highWater:
 			why = "outputs took more than " + Size(p.Bytes)
 		default:
 			continue

@@ -20,7 +20,7 @@ import (
 type Policy struct {
 	Age   belay.Duration `json:"age,omitempty"`   // sessions that changed since then
 	Count int            `json:"count,omitempty"` // the newest so many
-	Bytes int64          `json:"bytes,omitempty"` // the newest that fit; when it is exceeded, down to HighWater
+	Bytes int64          `json:"bytes,omitempty"` // the newest that fit; when it is exceeded, down to highWater percent
 
 	Outputs Outputs `json:"outputs,omitzero"` // of the sessions that stay
 }
@@ -29,12 +29,12 @@ type Policy struct {
 // zero value keeps everything.
 type Outputs struct {
 	Age   belay.Duration `json:"age,omitempty"`   // those that were recorded since then
-	Bytes int64          `json:"bytes,omitempty"` // the newest that fit; when it is exceeded, down to HighWater
+	Bytes int64          `json:"bytes,omitempty"` // the newest that fit; when it is exceeded, down to highWater percent
 }
 
-// HighWater is what part of the bytes is left free for what comes, in percent
+// highWater is what part of the bytes is left free for what comes, in percent
 // of them kept.
-const HighWater = 80
+const highWater = 80
 
 // None tells that a policy keeps everything.
 func (p Policy) None() bool { return p == Policy{} }
@@ -42,7 +42,7 @@ func (p Policy) None() bool { return p == Policy{} }
 func (p Policy) String() string {
 	var parts []string
 	if p.Age > 0 {
-		parts = append(parts, "sessions that changed within "+Days(time.Duration(p.Age)))
+		parts = append(parts, "sessions that changed within "+days(time.Duration(p.Age)))
 	}
 	if p.Count > 0 {
 		parts = append(parts, fmt.Sprintf("the newest %d sessions", p.Count))
@@ -51,7 +51,7 @@ func (p Policy) String() string {
 		parts = append(parts, Size(p.Bytes)+" of facts")
 	}
 	if p.Outputs.Age > 0 {
-		parts = append(parts, "outputs of the last "+Days(time.Duration(p.Outputs.Age)))
+		parts = append(parts, "outputs of the last "+days(time.Duration(p.Outputs.Age)))
 	}
 	if p.Outputs.Bytes > 0 {
 		parts = append(parts, Size(p.Outputs.Bytes)+" of outputs")
@@ -94,10 +94,10 @@ func (p Policy) Choose(now time.Time, sessions []Session) []Choice {
 		switch {
 		case !s.Rests:
 		case p.Age > 0 && now.Sub(s.Changed) > time.Duration(p.Age):
-			why = "it hasn't changed for " + Days(now.Sub(s.Changed))
+			why = "it hasn't changed for " + days(now.Sub(s.Changed))
 		case p.Count > 0 && left > p.Count:
 			why = fmt.Sprintf("%d newer ones are kept", p.Count)
-		case shrink && total > p.Bytes/100*HighWater:
+		case shrink && total > p.Bytes/100*highWater:
 			why = "the store would hold more than " + Size(p.Bytes)
 		}
 		if why == "" {
@@ -109,8 +109,8 @@ func (p Policy) Choose(now time.Time, sessions []Session) []Choice {
 	return out
 }
 
-// Days is a duration as people say it.
-func Days(d time.Duration) string {
+// days is a duration as people say it.
+func days(d time.Duration) string {
 	if day := 24 * time.Hour; d >= day {
 		if n := int(d / day); n != 1 {
 			return fmt.Sprintf("%d days", n)

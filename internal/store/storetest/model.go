@@ -30,7 +30,7 @@ type plain struct {
 // model runs random operations against the store and the plain model.
 func model(t *testing.T, c Config) {
 	rapid.Check(t, func(r *rapid.T) {
-		env := NewEnv()
+		env := newEnv()
 		s := c.Open(t, env)
 		l := &lab{tester: r, t: t, Store: s, env: env, c: c}
 		defer func() { l.must(l.Store.Close()) }()

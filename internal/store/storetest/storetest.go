@@ -34,8 +34,8 @@ type Env struct {
 	dead map[string]bool
 }
 
-// NewEnv is a world in which everybody lives.
-func NewEnv() *Env {
+// newEnv is a world in which everybody lives.
+func newEnv() *Env {
 	return &Env{now: time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC), dead: map[string]bool{}}
 }
 
@@ -86,7 +86,7 @@ func Run(t *testing.T, c Config) {
 		t.Run(group.name, func(t *testing.T) {
 			for _, law := range group.laws {
 				t.Run(law.claim, func(t *testing.T) {
-					env := NewEnv()
+					env := newEnv()
 					law.try(&lab{tester: t, t: t, Store: open(t, c.Open(t, env)), env: env, c: c})
 				})
 			}

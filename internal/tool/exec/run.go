@@ -36,14 +36,14 @@ type Program struct {
 	PTY   *process.Size // it gets a terminal of this size; nil: none
 }
 
-// MaxOutput is how many bytes a program may print by default.
-const MaxOutput = 4 << 30
+// maxOutput is how many bytes a program may print by default.
+const maxOutput = 4 << 30
 
 // mayPrint is how many bytes the program may print: no more than its boundary says.
 func (p Program) mayPrint(box *tool.Box) int64 {
 	most := p.Most
 	if most <= 0 {
-		most = MaxOutput
+		most = maxOutput
 	}
 	if box != nil && box.Output > 0 {
 		most = min(most, box.Output)

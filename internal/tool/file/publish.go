@@ -18,8 +18,8 @@ import (
 	"github.com/belay-run/belay/internal/tool"
 )
 
-// PublishName is the name of the tool.
-const PublishName = "artifact_publish"
+// publishName is the name of the tool.
+const publishName = "artifact_publish"
 
 // Codes of problems, besides those of files.
 const (
@@ -50,7 +50,7 @@ type publishArgs struct {
 // digest, versions of a name count up, publishing the same again makes no new version,
 // and content that holds a registered secret isn't published.
 func Publish() tool.Tool {
-	spec := tool.Spec{Name: PublishName, Doc: strings.TrimSpace(publishDoc), Effect: belay.Idempotent, ReadOnly: true,
+	spec := tool.Spec{Name: publishName, Doc: strings.TrimSpace(publishDoc), Effect: belay.Idempotent, ReadOnly: true,
 		PathArg: "path", Access: belay.Read, Exclusive: true, Capabilities: []string{tool.CapPublish}}
 	return tool.New(spec, publish)
 }

@@ -94,8 +94,8 @@ func (r *reader) bad(f *File, format string, args ...any) *Problem {
 
 // bounds refuses a patch that is too large, or says one thing twice.
 func (r *reader) bounds() error {
-	if n := len(r.patch.Names()); n > MaxFiles {
-		return &Problem{Code: CodeBadPatch, Message: fmt.Sprintf("it touches %d files; %d are possible", n, MaxFiles), Hint: "send several patches"}
+	if n := len(r.patch.Names()); n > maxFiles {
+		return &Problem{Code: CodeBadPatch, Message: fmt.Sprintf("it touches %d files; %d are possible", n, maxFiles), Hint: "send several patches"}
 	}
 	hunks := 0
 	for i := range r.patch.Files {

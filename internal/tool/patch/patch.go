@@ -18,8 +18,8 @@ import (
 )
 
 const (
-	// MaxFiles is how many files one patch may touch.
-	MaxFiles = 50
+	// maxFiles is how many files one patch may touch.
+	maxFiles = 50
 	// maxHunks bounds the hunks of a patch.
 	maxHunks = 2000
 )

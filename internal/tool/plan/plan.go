@@ -42,15 +42,15 @@ type askArgs struct {
 }
 
 // Tools lists the tools of this package.
-func Tools() []tool.Tool { return []tool.Tool{CompleteTool(), AskTool(), TodoTool()} }
+func Tools() []tool.Tool { return []tool.Tool{completeTool(), askTool(), TodoTool()} }
 
-// CompleteTool ends a turn well.
-func CompleteTool() tool.Tool {
+// completeTool ends a turn well.
+func completeTool() tool.Tool {
 	return tool.New(handled(CompleteName, completeDoc, HandledComplete), notRun[completeArgs])
 }
 
-// AskTool puts a question to a person.
-func AskTool() tool.Tool {
+// askTool puts a question to a person.
+func askTool() tool.Tool {
 	return tool.New(handled(AskName, askDoc, HandledAsk), notRun[askArgs])
 }
 

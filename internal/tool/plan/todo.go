@@ -13,8 +13,8 @@ import (
 	"github.com/belay-run/belay/internal/tool"
 )
 
-// TodoName is the name of the tool that keeps the plan.
-const TodoName = "todo"
+// todoName is the name of the tool that keeps the plan.
+const todoName = "todo"
 
 // CodeBadPlan is the code of a list that is no plan.
 const CodeBadPlan = "BAD_PLAN"
@@ -47,7 +47,7 @@ type todoItem struct {
 // TodoTool replaces the thread's plan. Its only effect is a fact: running it
 // again records the same again.
 func TodoTool() tool.Tool {
-	spec := tool.Spec{Name: TodoName, Doc: strings.TrimSpace(todoDoc), Input: []byte(todoSchema), Effect: belay.Idempotent, ReadOnly: true, Access: belay.Read,
+	spec := tool.Spec{Name: todoName, Doc: strings.TrimSpace(todoDoc), Input: []byte(todoSchema), Effect: belay.Idempotent, ReadOnly: true, Access: belay.Read,
 		Exclusive: true, OutputLimit: maxItems * (maxText + 64)}
 	return tool.New(spec, func(ctx context.Context, c tool.Call, in todoArgs) (tool.Result, error) {
 		items, err := planOf(in.Items)

@@ -48,8 +48,8 @@ func ExtendedCode(err error) int {
 	return 0
 }
 
-// NoSpace is the error for a full disk.
-func NoSpace(where string, err error) error {
+// noSpace is the error for a full disk.
+func noSpace(where string, err error) error {
 	return belay.Errorf(belay.CodeStoreFull, "there is no space left for the store").At(where).
 		WithHint("free some space and repeat the command; nothing was lost").Wrap(err)
 }
@@ -61,7 +61,7 @@ func DirectoryError(dir string, err error) error {
 		return belay.Errorf(belay.CodeStoreReadOnly, "the store's directory can't be written").At(dir).
 			WithHint("make it writable, or choose another one with --store").Wrap(err)
 	case errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT):
-		return NoSpace(dir, err)
+		return noSpace(dir, err)
 	}
 	return belay.Errorf(belay.CodeStoreFailed, "the store's directory can't be made").At(dir).
 		WithHint("choose another directory with --store").Wrap(err)
@@ -93,7 +93,7 @@ func Unreadable(path string, err error) error {
 func Failed(path string, err error, doing string) error {
 	switch ResultCode(err) {
 	case CodeFull:
-		return NoSpace(path, err)
+		return noSpace(path, err)
 	case CodeReadOnly:
 		return belay.Errorf(belay.CodeStoreReadOnly, "the store can't be written").At(path).
 			WithHint("make the file and its directory writable").Wrap(err)
