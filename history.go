@@ -20,6 +20,12 @@ const (
 	MaxImages = 16 // pictures and documents
 )
 
+// Bounds of an image that models are shown, as vendors set them.
+const (
+	MaxImageBytes = 5 << 20
+	MaxImageSide  = 8000 // pixels of the longer side
+)
+
 // MediaSaid is the media type of a piece of a base.
 const MediaSaid = "application/x-ndjson"
 

@@ -1,6 +1,7 @@
 package app
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"reflect"
@@ -18,6 +19,7 @@ type Command struct {
 	Scope   auth.Scope
 	Mutates bool   // it is recorded, and repeated under one id it is done once
 	Later   string // what it waits for; empty: it works
+	MaxBody int64  // of its body, in bytes; 0 is MaxBody
 
 	In, Out reflect.Type
 	call    func(ctx context.Context, c *Call, body []byte) (any, error)
@@ -59,12 +61,16 @@ const (
 
 // Bounds of what callers send, in bytes.
 const (
+	MaxBody    = 2 << 20 // of a command's body, unless its row says more
 	MaxMessage = 1 << 20 // of what a turn is given
 	MaxReason  = 2 << 10
 	MaxSaid    = 4 << 10 // of an answer
 	MaxTitle   = 200
 	MaxInput   = 8 << 10 // of what a program is given at once
 )
+
+// BodyLimit bounds the command's body, in bytes.
+func (cmd *Command) BodyLimit() int64 { return cmp.Or(cmd.MaxBody, MaxBody) }
 
 // Define makes a row of a function with typed input and output.
 func Define[I, O any](name string, scope auth.Scope, mutates bool, doc string, f func(context.Context, *Call, *I) (*O, error)) Command {

@@ -3,6 +3,7 @@ package app
 import (
 	"cmp"
 	"context"
+	"io"
 	"reflect"
 	"strconv"
 
@@ -30,7 +31,7 @@ type Read struct {
 	ID    string       // what Query.ID names; empty: there is none
 	Query []read.Param // parameters besides after
 
-	Out  reflect.Type
+	Out  reflect.Type // nil: a Document
 	read func(ctx context.Context, c *Call, q Query) (any, error)
 }
 
@@ -108,6 +109,21 @@ func DefineRead[T any](r Read, f func(context.Context, *Call, Fresh, Query) (*T,
 		}
 		return f(ctx, c, fresh, q)
 	}
+	return r
+}
+
+// Document is an answer that isn't JSON of a type: it is written as it comes.
+type Document struct {
+	Media string
+	Name  string // of a file that it could be kept in; empty: it is to be looked at
+	Write func(ctx context.Context, w io.Writer) error
+}
+
+// DefineDocument makes a row of a function that answers with a document. r has
+// everything but the function.
+func DefineDocument(r Read, f func(context.Context, *Call, Fresh, Query) (*Document, error)) Read {
+	r = DefineRead(r, f)
+	r.Out = nil
 	return r
 }
 

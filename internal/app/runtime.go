@@ -23,6 +23,7 @@ import (
 	"github.com/belay-run/belay/internal/engine"
 	"github.com/belay-run/belay/internal/policy"
 	"github.com/belay-run/belay/internal/read"
+	"github.com/belay-run/belay/internal/secret"
 	"github.com/belay-run/belay/internal/store"
 	"github.com/belay-run/belay/internal/tool"
 )
@@ -128,6 +129,8 @@ type Workspaces interface {
 	// RemoveWorktree takes a session's worktree away and reports whether its branch
 	// stays. One with changes that are in no commit is refused, unless force.
 	RemoveWorktree(ctx context.Context, t belay.Worktree, force bool) (branchKept bool, err error)
+	// Secrets are the registered secrets.
+	Secrets() *secret.Scrubber
 	// Clean takes registered secrets out of a text.
 	Clean(text string) string
 }

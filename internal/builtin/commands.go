@@ -12,6 +12,7 @@ import (
 	"github.com/belay-run/belay/internal/app/processes"
 	"github.com/belay-run/belay/internal/app/sessions"
 	"github.com/belay-run/belay/internal/app/tokens"
+	"github.com/belay-run/belay/internal/app/transfer"
 	"github.com/belay-run/belay/internal/app/turns"
 	"github.com/belay-run/belay/internal/auth"
 )
@@ -19,12 +20,12 @@ import (
 // Commands returns the table of commands: the standard's, also those whose subsystem
 // isn't here yet, and the runtime's own.
 func Commands() []app.Command {
-	return slices.Concat(turns.Commands(), approvals.Commands(), sessions.Commands(), policies.Commands(), processes.Commands(), channels.Commands(), tokens.Commands(), planned())
+	return slices.Concat(turns.Commands(), transfer.Commands(), approvals.Commands(), sessions.Commands(), policies.Commands(), processes.Commands(), channels.Commands(), tokens.Commands(), planned())
 }
 
 // Reads returns the table of reads.
 func Reads() []app.Read {
-	return slices.Concat(app.Models, sessions.Reads(), approvals.Reads(), channels.Reads())
+	return slices.Concat(app.Models, sessions.Reads(), approvals.Reads(), transfer.Reads(), channels.Reads())
 }
 
 // planned are the standard's commands that this build hasn't.

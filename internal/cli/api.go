@@ -81,6 +81,9 @@ func (c *apiCmd) run(ctx context.Context, a *app) (int, error) {
 		} else {
 			out, err = c.look(ctx, r, &c.reads[read])
 		}
+		if d, ok := out.(*usecase.Document); ok && err == nil {
+			return belay.ExitOK, d.Write(ctx, a.Out)
+		}
 		if err == nil {
 			a.PrintJSON(out)
 		}
@@ -95,7 +98,7 @@ func (c *apiCmd) perform(ctx context.Context, a *app, r *runtime, cmd *usecase.C
 	case len(c.With) > 1:
 		return nil, belay.Errorf(belay.CodeUsage, "a command takes one body").At(c.With[1]).WithHint(`belay api %s '{"sessionId": "ID"}'`, c.Name)
 	case len(c.With) == 1 && c.With[0] == "-":
-		b, err := io.ReadAll(io.LimitReader(a.In, maxBody))
+		b, err := io.ReadAll(io.LimitReader(a.In, cmd.BodyLimit()))
 		if err != nil {
 			return nil, err
 		}
@@ -107,9 +110,6 @@ func (c *apiCmd) perform(ctx context.Context, a *app, r *runtime, cmd *usecase.C
 	call.Key = c.Key
 	return cmd.Do(ctx, call, json.RawMessage(body))
 }
-
-// maxBody bounds a command's body, in bytes, as the server does.
-const maxBody = 2 << 20
 
 // look answers a read for the parameters that were given.
 func (c *apiCmd) look(ctx context.Context, r *runtime, row *usecase.Read) (any, error) {

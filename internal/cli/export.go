@@ -1,9 +1,7 @@
 package cli
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -11,11 +9,10 @@ import (
 	"os"
 
 	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/internal/app/transfer"
 	"github.com/belay-run/belay/internal/cli/term"
 	"github.com/belay-run/belay/internal/lib/atomicfile"
-	"github.com/belay-run/belay/internal/store"
 	"github.com/belay-run/belay/internal/transfer/bundle"
-	"github.com/belay-run/belay/internal/view/snapshot"
 )
 
 type exportCmd struct {
@@ -39,12 +36,6 @@ type exported struct {
 	Expired int             `json:"expired,omitempty"` // outputs that expired, according to facts
 }
 
-// writing is an export that knows everything it needs.
-type writing struct {
-	to   func(context.Context, io.Writer) error
-	what exported
-}
-
 func (c *exportCmd) run(ctx context.Context, a *app) (int, error) {
 	if (c.ID == "") != c.Last {
 		return 0, belay.Errorf(belay.CodeUsage, "one session must be named").WithHint("belay export ID, or --last")
@@ -58,57 +49,34 @@ func (c *exportCmd) run(ctx context.Context, a *app) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	w, err := c.prepare(ctx, a, st, id)
+	x, err := transfer.Prepare(ctx, st, id, c.Format)
 	if err != nil {
 		return 0, err
 	}
-	w.what.Session, w.what.Format = id, c.Format
 	if c.Output == "" && c.Format == "bundle" {
 		c.Output = string(id) + bundle.Extension
 	}
-	if c.Output == "" || c.Output == "-" {
-		return belay.ExitOK, exportHere(ctx, &a.Env, w)
+	switch {
+	case c.Output != "" && c.Output != "-":
+		return belay.ExitOK, c.write(ctx, a, id, x)
+	case c.Format == transfer.Bundle && a.IsTerminal(a.Out):
+		return 0, belay.Errorf(belay.CodeUsage, "a bundle is no text for a terminal").At("--output").WithHint("-o FILE")
 	}
-	return belay.ExitOK, a.exportTo(ctx, w, c.Output, c.Force)
+	return belay.ExitOK, x.Write(ctx, a.Out)
 }
 
-func (c *exportCmd) prepare(ctx context.Context, a *app, st store.Store, id belay.SessionID) (*writing, error) {
-	switch c.Format {
-	case "transcript":
-		return &writing{to: func(ctx context.Context, w io.Writer) error { return a.writeTranscript(ctx, st, id, w) }}, nil
-	case "events":
-		return &writing{to: func(ctx context.Context, w io.Writer) error { return writeEvents(ctx, st, id, w) }}, nil
-	case "snapshot":
-		return snapshotOf(ctx, st, id)
-	}
-	p, err := bundle.Take(ctx, st, id)
-	if err != nil {
-		return nil, err
-	}
-	m := p.Manifest
-	return &writing{to: p.Write, what: exported{Facts: m.Facts.Count, Content: len(m.Content), Waiting: m.Inbox.Count, Missing: len(m.Missing), Expired: len(m.Expired)}}, nil
-}
-
-// exportHere writes to standard output, but no archive to a terminal.
-func exportHere(ctx context.Context, e *term.Env, w *writing) error {
-	if w.what.Format == "bundle" && e.IsTerminal(e.Out) {
-		return belay.Errorf(belay.CodeUsage, "a bundle is no text for a terminal").At("--output").WithHint("-o FILE")
-	}
-	return w.to(ctx, e.Out)
-}
-
-func (a *app) exportTo(ctx context.Context, w *writing, file string, force bool) error {
-	path := a.environment().Abs(file)
-	if _, err := os.Lstat(path); !force && !errors.Is(err, fs.ErrNotExist) {
-		return belay.Errorf(belay.CodeExists, "the file is there already").At(file).WithHint("--force replaces it, -o FILE names another")
+// write puts an export into a file.
+func (c *exportCmd) write(ctx context.Context, a *app, id belay.SessionID, x *transfer.Export) error {
+	path := a.environment().Abs(c.Output)
+	if _, err := os.Lstat(path); !c.Force && !errors.Is(err, fs.ErrNotExist) {
+		return belay.Errorf(belay.CodeExists, "the file is there already").At(c.Output).WithHint("--force replaces it, -o FILE names another")
 	}
 	n := &counter{point: a.Point}
-	err := atomicfile.WriteWhole(atomicfile.System{}, path, func(out io.Writer) error { return w.to(ctx, io.MultiWriter(out, n)) })
+	err := atomicfile.WriteWhole(atomicfile.System{}, path, func(out io.Writer) error { return x.Write(ctx, io.MultiWriter(out, n)) })
 	if err != nil {
 		return err
 	}
-	w.what.File, w.what.Size = path, n.n
-	printExported(&a.Env, w.what)
+	printExported(&a.Env, exported{id, c.Format, path, n.n, x.Facts, x.Content, x.Waiting, x.Missing, x.Expired})
 	return nil
 }
 
@@ -146,68 +114,4 @@ func (c *counter) Write(p []byte) (int, error) {
 		c.point("export/write")
 	}
 	return len(p), nil
-}
-
-// writeEvents writes a session's facts as the standard's events, a line each,
-// in the order of the log.
-func writeEvents(ctx context.Context, st store.Store, id belay.SessionID, w io.Writer) error {
-	end, err := st.End(ctx)
-	if err != nil {
-		return err
-	}
-	n := 0
-	for f, err := range st.Stored(ctx, id, end) {
-		if err != nil {
-			return err
-		}
-		e, err := f.Row.Unpack(st.Runtime(), id, f.Stream)
-		if err != nil {
-			return err
-		}
-		raw, err := json.Marshal(e)
-		if err != nil {
-			return err
-		}
-		if _, err := w.Write(append(bytes.TrimSpace(raw), '\n')); err != nil {
-			return err
-		}
-		n++
-	}
-	if n == 0 {
-		return belay.Errorf(belay.CodeNotFound, "nothing of it has happened yet").At(string(id)).WithHint("belay sessions resume %s", id)
-	}
-	return nil
-}
-
-// snapshotOf is the standard's snapshot of a session as it is now.
-func snapshotOf(ctx context.Context, st store.Store, id belay.SessionID) (*writing, error) {
-	end, err := st.End(ctx)
-	if err != nil {
-		return nil, err
-	}
-	f := snapshot.New(st.Runtime(), id)
-	for s, err := range st.Stored(ctx, id, end) {
-		if err != nil {
-			return nil, err
-		}
-		e, err := s.Row.Unpack(st.Runtime(), id, s.Stream)
-		if err != nil {
-			return nil, err
-		}
-		f.Apply(e)
-	}
-	owner, err := st.OwnerOf(ctx, id)
-	if err != nil {
-		return nil, err
-	}
-	snap := f.Done(owner != nil)
-	if len(snap.Threads) == 0 { // the standard wants one
-		return nil, belay.Errorf(belay.CodeBadState, "it has no thread yet, so there is nothing to show").At(string(id)).WithHint("belay sessions resume %s", id)
-	}
-	return &writing{to: func(_ context.Context, w io.Writer) error {
-		enc := json.NewEncoder(w)
-		enc.SetEscapeHTML(false)
-		enc.SetIndent("", "  ")
-		return enc.Encode(snap)
-	}}, nil
 }

@@ -5,20 +5,14 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"maps"
 	"os"
-	"slices"
 	"strings"
 
 	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/internal/app/transfer"
 	"github.com/belay-run/belay/internal/cli/term"
-	"github.com/belay-run/belay/internal/core/session"
-	"github.com/belay-run/belay/internal/core/thread"
-	"github.com/belay-run/belay/internal/engine"
 	"github.com/belay-run/belay/internal/lib/readfile"
-	"github.com/belay-run/belay/internal/policy"
 	"github.com/belay-run/belay/internal/store"
-	"github.com/belay-run/belay/internal/transfer/bundle"
 	"github.com/belay-run/belay/internal/transfer/transcript"
 )
 
@@ -63,16 +57,14 @@ func (c *importCmd) run(ctx context.Context, a *app) (int, error) {
 
 // one brings in one file.
 func (c *importCmd) one(ctx context.Context, a *app, f *importFile) error {
-	format, err := f.format(ctx, c.Format)
-	if err != nil {
-		return err
-	}
-	var done imported
-	if format == "bundle" {
-		done, err = c.bundle(ctx, a, f)
-		done.Format = format
-	} else {
-		done, err = c.bring(ctx, a, f, transcript.Format(format))
+	in, err := transfer.Open(ctx, transfer.Source{Name: f.name, File: f.file, Size: f.size}, c.Format, a.secrets())
+	var done *transfer.SessionImported
+	switch {
+	case err != nil:
+	case in.Format == transfer.Bundle:
+		done, err = a.restore(ctx, in, c.Trust)
+	default:
+		done, err = a.begin(ctx, in)
 	}
 	if err != nil {
 		if e, ok := errors.AsType[*belay.Error](err); ok && !strings.HasPrefix(e.Where, f.name) {
@@ -80,58 +72,43 @@ func (c *importCmd) one(ctx context.Context, a *app, f *importFile) error {
 		}
 		return err
 	}
-	done.File = f.name
-	a.printImported(done)
+	out := imported{f.name, done.Format, done.Session, done.Outcome, done.Workspace, done.Facts, done.Waiting, done.Missing, done.Expired, done.Repaired, "", done.Messages, done.Turns, done.Left}
+	switch {
+	case done.Format != transfer.Bundle:
+		out.Resume = "belay run --session " + string(done.Session) + a.StoreFlag + " TEXT"
+	case done.Open:
+		out.Resume = "belay sessions resume " + string(done.Session) + a.StoreFlag
+	}
+	a.printImported(out)
 	return nil
 }
 
-// bundle restores a session. Everything is checked before the store is touched.
-func (c *importCmd) bundle(ctx context.Context, a *app, f *importFile) (imported, error) {
-	b, err := bundle.Open(ctx, f.file, f.size, a.secrets())
+// restore brings a bundle's session into the store.
+func (a *app) restore(ctx context.Context, in *transfer.Incoming, trust bool) (*transfer.SessionImported, error) {
+	st, err := a.open(ctx, true)
 	if err != nil {
-		return imported{}, err
+		return nil, err
+	}
+	defer st.Close()
+	return in.Restore(ctx, a.reads(restoring{st, a.Point}).call("import_session"), trust)
+}
+
+// begin makes a session of this workspace that begins with a transcript.
+func (a *app) begin(ctx context.Context, in *transfer.Incoming) (*transfer.SessionImported, error) {
+	ws, err := a.checkedWorkspace()
+	if err != nil {
+		return nil, err
 	}
 	st, err := a.open(ctx, true)
 	if err != nil {
-		return imported{}, err
+		return nil, err
 	}
-	defer st.Close()
-	m := b.Manifest
-	done := imported{Session: m.Session, Facts: m.Facts.Count, Waiting: int(m.Inbox.Count), Missing: len(m.Missing), Expired: len(m.Expired), Result: "imported"}
-	standing, err := b.Compare(ctx, st)
+	r, err := a.runtime(st, nil)
 	if err != nil {
-		return done, err
+		return nil, err
 	}
-	switch standing {
-	case bundle.Same, bundle.Further:
-		done.Result = "here already"
-		if standing == bundle.Further {
-			done.Result = "here already, with more that came after it"
-		}
-		done.Repaired, err = b.Repair(ctx, st)
-		return done, err
-	case bundle.Differs:
-		return done, belay.Errorf(belay.CodeIDConflict, "this store has a session of this id with another history").At(string(m.Session)).
-			WithHint("import it into another store: --store DIR")
-	}
-	folded, err := engine.Fold(m.Session, b.Facts(ctx), b.Get, a.Now().UTC())
-	if err != nil {
-		return done, err
-	}
-	done.Workspace = whereOf(m.Session, folded)
-	lanes, rests := map[belay.StreamID]store.Lane{}, m.Inbox.Count == 0
-	for s, v := range folded {
-		lanes[s] = v.Lane
-		rests = rests && !v.Lane.Runnable && v.Lane.Wake.IsZero()
-	}
-	if !rests {
-		done.Resume = "belay sessions resume " + string(m.Session) + a.StoreFlag
-	}
-	if why := importRisks(folded, rests); len(why) > 0 && !c.Trust {
-		return done, belay.Errorf(belay.CodeUntrusted, "the session %s. What was allowed there would count here", strings.Join(why, ", and ")).
-			WithHint("if you know who made the file: belay import --trust FILE")
-	}
-	return done, b.Restore(ctx, restoring{st, a.Point}, lanes)
+	defer r.close() //nolint:errcheck // what was accepted is durable
+	return in.Begin(ctx, r.call("import_session"), ws, a.input(ws).Defaults())
 }
 
 // restoring is a store that reports its steps, for crash tests.
@@ -164,53 +141,6 @@ func (r restoring) Restore(ctx context.Context, s store.Restoration) error {
 	err := r.Store.Restore(ctx, s)
 	r.at("import/after")
 	return err
-}
-
-// importRisks are the reasons to ask a person before a session from outside is
-// kept: what it would do here without asking again.
-func importRisks(folded map[belay.StreamID]engine.Folded, rests bool) (why []string) {
-	if !rests {
-		why = append(why, "has work that hasn't ended")
-	}
-	tools := map[string]bool{}
-	for _, stream := range slices.Sorted(maps.Keys(folded)) {
-		switch d := folded[stream].Decider.(type) {
-		case *session.Decider:
-			s := d.State()
-			switch s.Settings.Mode {
-			case "", belay.ModeDefault, belay.ModePlan, belay.ModeNever, belay.ModeUntrusted:
-			default:
-				why = append(why, "runs in mode "+string(s.Settings.Mode))
-			}
-			if s.Worktree != nil {
-				why = append(why, "works in a worktree of "+s.Worktree.Repository)
-			}
-			for _, name := range s.Settings.Allow {
-				tools[name] = true
-			}
-			granted(tools, s.Grants)
-		case *thread.Decider:
-			granted(tools, d.State().Grants)
-		}
-	}
-	if len(tools) > 0 {
-		why = append(why, "may use "+strings.Join(slices.Sorted(maps.Keys(tools)), ", ")+" without asking")
-	}
-	return why
-}
-
-func granted(tools map[string]bool, grants []policy.Grant) {
-	for _, g := range grants {
-		tools[g.Tool] = true
-	}
-}
-
-// whereOf is the workspace of a folded session.
-func whereOf(id belay.SessionID, folded map[belay.StreamID]engine.Folded) string {
-	if d, ok := folded[id.Stream()].Decider.(*session.Decider); ok {
-		return d.State().Workspace
-	}
-	return ""
 }
 
 func (a *app) printImported(i imported) {
@@ -296,26 +226,13 @@ func (f *importFile) close() error {
 	return err
 }
 
-// format is the file's format, from the flag or from its first lines.
-func (f *importFile) format(ctx context.Context, told string) (string, error) {
-	start := make([]byte, 512)
-	n, err := f.file.ReadAt(start, 0)
-	if err != nil && err != io.EOF {
-		return "", belay.Errorf(belay.CodeUsage, "it can't be read: %s", readfile.Reason(err)).At(f.name).WithHint("name a file that you can read")
+// printLeft lists what a transcript has and the session doesn't.
+func (a *app) printLeft(left []transcript.Loss) {
+	if len(left) == 0 {
+		return
 	}
-	start = start[:n]
-	if len(start) > 2 && start[0] == 0x1f && start[1] == 0x8b || len(start) > 4 && string(start[:4]) == "\x28\xb5\x2f\xfd" {
-		return "", belay.Errorf(belay.CodeUsage, "it is compressed").At(f.name).WithHint("unpack it first: zcat FILE | belay import -")
+	fmt.Fprintln(a.Err, "not carried over:")
+	for _, l := range left {
+		fmt.Fprintf(a.Err, "  %s\n", term.Line(l.String()))
 	}
-	if told != "auto" {
-		return told, nil
-	}
-	if bundle.Is(start) {
-		return "bundle", nil
-	}
-	if found := transcript.Detect(ctx, f.file, f.size); found != "" {
-		return string(found), nil
-	}
-	return "", belay.Errorf(belay.CodeUsage, "it is no file that can be imported").At(f.name).
-		WithHint("bundles and transcripts can: belay import --help; --format says what a file is that isn't known by its beginning")
 }

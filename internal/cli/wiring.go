@@ -18,6 +18,7 @@ import (
 	"github.com/belay-run/belay/internal/effect/history"
 	"github.com/belay-run/belay/internal/lib/readfile"
 	"github.com/belay-run/belay/internal/policy"
+	"github.com/belay-run/belay/internal/secret"
 	"github.com/belay-run/belay/internal/workspace/git"
 )
 
@@ -200,6 +201,9 @@ func (w *wiring) Planner(ws string) (history.Planner, error) {
 func (w *wiring) RemoveWorktree(ctx context.Context, t belay.Worktree, force bool) (branchKept bool, err error) {
 	return git.NewWorktrees(w.a.Environ).Remove(ctx, t, force)
 }
+
+// Secrets are the registered secrets.
+func (w *wiring) Secrets() *secret.Scrubber { return w.a.secrets() }
 
 // Clean takes registered secrets out of a text.
 func (w *wiring) Clean(text string) string { return string(w.r.scrub([]byte(text))) }

@@ -2,6 +2,7 @@ package server
 
 import (
 	"bytes"
+	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -60,7 +61,7 @@ func TestTheClientRoundTripsEveryCommand(t *testing.T) {
 		}
 		values := map[string]string{"sessionId": "s1", "taskId": string(told.Task), "actionId": string(q.ID), "decision": "deny", "queuedTurnId": "t3", "queuedTurnIds": `["t3","t2"]`, "text": "go",
 			"tool": "todo", "processId": "proc_x", "grantId": "evt_x", "channelId": "phone", "position": "1", "role": "viewer", "tokenId": "tok_x",
-			"turn": "0", "rules": "version: 1"}
+			"turn": "0", "rules": "version: 1", "content": `"` + base64.StdEncoding.EncodeToString([]byte(ownTranscript)) + `"`}
 		if c.Name == "ack_events" {
 			r.channel("reconnect_channel", owner, `{"channelId":"phone"}`)
 		}
@@ -98,6 +99,12 @@ func TestTheClientRoundTripsEveryCommand(t *testing.T) {
 		}
 	}
 }
+
+// ownTranscript is a conversation that can be imported.
+const ownTranscript = `{"format":"belay-transcript","version":1}
+{"role":"user","parts":[{"text":"How many ducks are there?"}]}
+{"role":"assistant","parts":[{"text":"Two."}]}
+`
 
 // idle are commands that change nothing as they are told here, so that nothing
 // says that they were told before.

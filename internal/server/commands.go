@@ -67,7 +67,7 @@ func (s *Server) call(w http.ResponseWriter, r *http.Request, c *app.Command, ch
 	if len(key) > maxKeyBytes || len(r.Header.Values("Idempotency-Key")) > 1 {
 		return nil, nil, input.At("header Idempotency-Key", belay.Errorf(belay.CodeBadCommand, "the key must be one of at most %d bytes", maxKeyBytes).WithHint("send one header, with a key such as a UUID"))
 	}
-	body, err := readBody(w, r)
+	body, err := readBody(w, r, c.BodyLimit())
 	if err != nil {
 		return nil, nil, err
 	}

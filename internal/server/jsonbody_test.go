@@ -26,6 +26,9 @@ func sample(t reflect.Type) (right, wrong string) {
 	if t == reflect.TypeFor[time.Time]() {
 		return `"2030-01-02T03:04:05Z"`, `7`
 	}
+	if t == reflect.TypeFor[input.Base64]() {
+		return `"eHg="`, `"x"`
+	}
 	switch t.Kind() {
 	case reflect.Struct:
 		return "{}", `"x"`
@@ -115,7 +118,7 @@ func TestABodyIsBounded(t *testing.T) {
 		code                belay.Code
 		field               string
 	}{
-		{"a body that is too large", "submit_turn", `{"text":"` + strings.Repeat("x", maxBody) + `"}`, 413, belay.CodeTooLarge, "body"},
+		{"a body that is too large", "submit_turn", `{"text":"` + strings.Repeat("x", app.MaxBody) + `"}`, 413, belay.CodeTooLarge, "body"},
 		{"a text that is too long", "submit_turn", `{"text":"` + strings.Repeat("x", app.MaxMessage+1) + `"}`, 413, belay.CodeTooLarge, "text"},
 		{"an object that is cut", "submit_turn", `{`, 400, belay.CodeBadCommand, "body"},
 		{"settings that are cut", "submit_turn", `{"settings":{"mode":"plan",}}`, 400, belay.CodeBadCommand, "settings"},

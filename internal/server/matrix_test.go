@@ -16,7 +16,7 @@ import (
 )
 
 // ownCommands is how many rows of the table aren't the standard's.
-const ownCommands = 17
+const ownCommands = 18
 
 // readModels are the rows of reads that are read models of the standard.
 func readModels() []app.Read {
@@ -120,7 +120,7 @@ func targets() []target {
 		}
 		out = append(out, x)
 	}
-	for _, m := range readModels() {
+	for _, m := range builtin.Reads() {
 		out = append(out, target{"GET", strings.ReplaceAll(m.Route(), "{id}", "x"), "", auth.Read})
 	}
 	for _, r := range (&read.Reads{}).Routes() {

@@ -216,6 +216,9 @@ func (b *apiBuilder) table(reads []app.Read) error {
 		if err != nil {
 			return err
 		}
+		if r.Out == nil {
+			op.Responses["200"] = &apiResponse{Description: "The document.", Content: map[string]apiMedia{"*/*": {&jsonschema.Schema{Type: "string", Format: "binary"}}}}
+		}
 		if id != "" {
 			op.Parameters = append(op.Parameters, apiParameter{Name: "id", In: "path", Required: true, Description: id, Schema: &jsonschema.Schema{Type: "string"}})
 		}

@@ -339,6 +339,8 @@ func (w *plainWiring) RemoveWorktree(context.Context, belay.Worktree, bool) (boo
 	return false, nil
 }
 
+func (w *plainWiring) Secrets() *secret.Scrubber { return &secret.Scrubber{} }
+
 func (w *plainWiring) Clean(text string) string {
 	return string(bytes.ReplaceAll([]byte(text), []byte("s3cr3t"), []byte("•")))
 }

@@ -2,6 +2,7 @@ package server
 
 import (
 	"encoding/json"
+	"mime"
 	"net/http"
 	"path"
 	"slices"
@@ -54,7 +55,11 @@ func (s *Server) routes() http.Handler {
 	}
 	mux.HandleFunc("POST /v1/commands/{name}", only(nil, within(answerWithin, s.command)))
 	for _, r := range s.c.Reads {
-		mux.HandleFunc("GET "+r.Route(), s.scoped(auth.Read, only(append(slices.Clone(r.Query), read.After), within(answerWithin, s.read(r)))))
+		d := answerWithin
+		if r.Out == nil {
+			d = documentWithin
+		}
+		mux.HandleFunc("GET "+r.Route(), s.scoped(auth.Read, only(append(slices.Clone(r.Query), read.After), within(d, s.read(r)))))
 	}
 	for i, r := range (&read.Reads{}).Routes() {
 		h := only(r.Query, s.reads(i))
@@ -161,8 +166,45 @@ func (s *Server) read(row app.Read) http.HandlerFunc {
 			problem.Write(w, r, err)
 			return
 		}
+		if d, ok := out.(*app.Document); ok {
+			s.writeDocument(w, r, d)
+			return
+		}
 		writeJSON(w, http.StatusOK, out)
 	}
+}
+
+// writeDocument answers with a document. One that fails after its beginning is cut off,
+// so that no client takes the part for the whole.
+func (s *Server) writeDocument(w http.ResponseWriter, r *http.Request, d *app.Document) {
+	out := &documentWriter{w: w, d: d}
+	err := d.Write(r.Context(), out)
+	switch {
+	case err == nil:
+	case !out.begun:
+		problem.Write(w, r, err)
+	default:
+		s.c.Log.Error("document", "path", r.URL.Path, "error", err.Error())
+		panic(http.ErrAbortHandler)
+	}
+}
+
+// documentWriter begins an answer with the first bytes of a document.
+type documentWriter struct {
+	w     http.ResponseWriter
+	d     *app.Document
+	begun bool
+}
+
+func (d *documentWriter) Write(b []byte) (int, error) {
+	if !d.begun {
+		d.begun = true
+		d.w.Header().Set("Content-Type", d.d.Media)
+		if d.d.Name != "" {
+			d.w.Header().Set("Content-Disposition", mime.FormatMediaType("attachment", map[string]string{"filename": d.d.Name}))
+		}
+	}
+	return d.w.Write(b)
 }
 
 // CreateRun is what POST /v1/runs takes: a message for a session that is named by

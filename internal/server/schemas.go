@@ -15,6 +15,7 @@ import (
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/event"
 	"github.com/belay-run/belay/internal/app"
+	"github.com/belay-run/belay/internal/app/input"
 	"github.com/belay-run/belay/internal/problem"
 	"github.com/belay-run/belay/internal/read"
 	"github.com/belay-run/belay/internal/store"
@@ -34,6 +35,7 @@ var leaves = map[reflect.Type]*jsonschema.Schema{
 	reflect.TypeFor[time.Time]():       {Type: "string", Format: "date-time"},
 	reflect.TypeFor[store.Position]():  {Type: "integer", Description: "a place in the order of all facts"},
 	reflect.TypeFor[[]byte]():          {Type: "string", ContentEncoding: "base64"},
+	reflect.TypeFor[input.Base64]():    {Type: "string", Description: "content of any kind, as base64", Pattern: "^([A-Za-z0-9+/]{4})*([A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$"},
 	reflect.TypeFor[json.RawMessage](): {Description: "any JSON value"},
 }
 

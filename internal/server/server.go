@@ -101,11 +101,12 @@ func New(c Config) (*Server, error) {
 // Timeouts of connections. A body and its answer have a minute; streams, which
 // are answers without an end, have none for the answer.
 const (
-	headerWithin = 5 * time.Second
-	bodyWithin   = 30 * time.Second
-	answerWithin = 30 * time.Second
-	idleWithin   = 2 * time.Minute
-	maxHeader    = 16 << 10 // net/http takes up to 8 KiB more: what it has read ahead
+	headerWithin   = 5 * time.Second
+	bodyWithin     = 30 * time.Second
+	answerWithin   = 30 * time.Second
+	documentWithin = 10 * time.Minute // it can be as long as a session
+	idleWithin     = 2 * time.Minute
+	maxHeader      = 16 << 10 // net/http takes up to 8 KiB more: what it has read ahead
 )
 
 // Run serves on a listener until ctx ends, then lets running sessions finish or

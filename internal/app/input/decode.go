@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"encoding"
+	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"math"
@@ -80,6 +81,18 @@ func (o Object) JSON() json.RawMessage {
 		panic("input: " + err.Error()) // the values were JSON when they came
 	}
 	return b
+}
+
+// Base64 is content of any kind, as base64.
+type Base64 []byte
+
+// MarshalText encodes it.
+func (b Base64) MarshalText() ([]byte, error) { return base64.StdEncoding.AppendEncode(nil, b), nil }
+
+// UnmarshalText decodes it.
+func (b *Base64) UnmarshalText(text []byte) (err error) {
+	*b, err = base64.StdEncoding.AppendDecode((*b)[:0], text)
+	return err
 }
 
 var textual = reflect.TypeFor[encoding.TextUnmarshaler]()

@@ -22,14 +22,12 @@ import (
 	"github.com/belay-run/belay/internal/lib/readfile"
 )
 
-// Bounds of what may be given at once. Images are bounded as vendors do it.
+// Bounds of what may be given at once.
 const (
 	maxTask     = 1 << 20   // bytes of the text, or of standard input
 	maxAttached = 16        // attachments
 	MaxText     = 256 << 10 // bytes of an attached text
-	MaxImage    = 5 << 20   // bytes of an image
 	maxDocument = 20 << 20  // bytes of a PDF
-	MaxSide     = 8000      // pixels of an image's longer side
 )
 
 // Task is what to do: a text and what comes with it.
@@ -225,10 +223,10 @@ func readAttached(name string, open func() (*os.File, error)) (Attachment, error
 	}
 	cfg, format, err := image.DecodeConfig(bytes.NewReader(b))
 	switch {
-	case err == nil && len(b) > MaxImage:
-		return bad(belay.CodeTooLarge, "make the image smaller", "the image has more than %d MiB", MaxImage>>20)
-	case err == nil && max(cfg.Width, cfg.Height) > MaxSide:
-		return bad(belay.CodeTooLarge, "make the image smaller", "the image has %d x %d pixels; a side may have %d", cfg.Width, cfg.Height, MaxSide)
+	case err == nil && len(b) > belay.MaxImageBytes:
+		return bad(belay.CodeTooLarge, "make the image smaller", "the image has more than %d MiB", belay.MaxImageBytes>>20)
+	case err == nil && max(cfg.Width, cfg.Height) > belay.MaxImageSide:
+		return bad(belay.CodeTooLarge, "make the image smaller", "the image has %d x %d pixels; a side may have %d", cfg.Width, cfg.Height, belay.MaxImageSide)
 	case err == nil:
 		return Attachment{name, "image/" + format, b}, nil
 	case !errors.Is(err, image.ErrFormat):

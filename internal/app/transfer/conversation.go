@@ -1,72 +1,27 @@
-package cli
+package transfer
 
 import (
 	"bytes"
 	"context"
 	"crypto/sha256"
 	"encoding/json"
-	"fmt"
+	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/event"
+	"github.com/belay-run/belay/internal/app"
+	"github.com/belay-run/belay/internal/effect/history"
+	"github.com/belay-run/belay/internal/store"
+	"github.com/belay-run/belay/internal/transfer/transcript"
 	"image"
 	"io"
 	"iter"
 	"path/filepath"
 	"slices"
 	"strings"
-
-	"github.com/belay-run/belay"
-	"github.com/belay-run/belay/event"
-	usecase "github.com/belay-run/belay/internal/app"
-	"github.com/belay-run/belay/internal/app/sessions"
-	"github.com/belay-run/belay/internal/cli/term"
-	"github.com/belay-run/belay/internal/cli/work"
-	"github.com/belay-run/belay/internal/effect/history"
-	"github.com/belay-run/belay/internal/store"
-	"github.com/belay-run/belay/internal/transfer/transcript"
 )
-
-// writeTranscript writes the messages of a session's newest thread.
-func (a *app) writeTranscript(ctx context.Context, st store.Store, id belay.SessionID, w io.Writer) error {
-	s, err := usecase.StateOf(ctx, st, id)
-	if err != nil {
-		return err
-	}
-	if _, err := sessions.PastOf(ctx, st, id, s.Threads); err != nil {
-		return err
-	}
-	thread := s.Threads[len(s.Threads)-1]
-	out, err := transcript.NewWriter(w, transcript.Header{Session: id, Title: s.Title, Workspace: s.Workspace, Model: s.Settings.Model})
-	if err != nil {
-		return err
-	}
-	for m, err := range history.Transcript(ctx, st, thread) {
-		if err != nil {
-			return err
-		}
-		l := transcript.Line{Thread: thread, Turn: m.Turn, Time: m.Time, Role: m.Role}
-		for _, p := range m.Parts {
-			part := transcript.LinePart{Text: p.Text, Call: p.Call, Result: p.Result}
-			if f := p.File; f != nil {
-				part.Text = fmt.Sprintf("[belay] %s (%s, %d bytes) isn't in the transcript", f.Name, f.Ref.Media, f.Ref.Size)
-			}
-			if p.Image != nil {
-				raw, err := st.Get(ctx, p.Image.Ref.Digest)
-				if err != nil {
-					return err
-				}
-				part.Image = transcript.Picture(p.Image.Name, p.Image.Ref.Media, raw)
-			}
-			l.Parts = append(l.Parts, part)
-		}
-		if err := out.Write(l); err != nil {
-			return err
-		}
-	}
-	return nil
-}
 
 // transcriptImport is a transcript on its way to become the history of a session.
 type transcriptImport struct {
-	r      *runtime
+	r      *app.Call
 	c      *transcript.Conversation
 	begin  belay.Beginning
 	thread belay.ThreadID
@@ -76,50 +31,17 @@ type transcriptImport struct {
 	said   int            // messages
 }
 
-// bring makes a session that begins with a transcript.
-func (c *importCmd) bring(ctx context.Context, a *app, f *importFile, format transcript.Format) (imported, error) {
-	conv, err := transcript.Open(ctx, f.file, f.size, format)
-	if err != nil {
-		return imported{}, err
-	}
-	ws, err := a.checkedWorkspace()
-	if err != nil {
-		return imported{}, err
-	}
-	st, err := a.open(ctx, true)
-	if err != nil {
-		return imported{}, err
-	}
-	r, err := a.runtime(st, nil)
-	if err != nil {
-		return imported{}, err
-	}
-	defer r.close() //nolint:errcheck // what was accepted is durable
-	b := &transcriptImport{r: r, c: conv, thread: belay.ThreadID(belay.NewID(belay.PrefixThread))}
-	if err := b.keep(ctx, f); err != nil {
-		return imported{}, err
-	}
-	id := belay.SessionID(belay.NewID(belay.PrefixSession))
-	create := belay.CreateSession{Workspace: ws, Title: b.title(), Settings: a.input(ws).Defaults(), Thread: b.thread, Begin: &b.begin}
-	if _, err := r.Engine.Submit(ctx, a.order(id, id.Stream(), create)); err != nil {
-		return imported{}, err
-	}
-	from := b.begin.ImportedFrom
-	return imported{Format: from.Format, Session: id, Result: "imported", Messages: b.said, Turns: from.Turns, Left: conv.Left(),
-		Resume: "belay run --session " + string(id) + a.StoreFlag + " TEXT"}, nil
-}
-
 // keep makes the conversation a thread's base: content without secrets.
-func (b *transcriptImport) keep(ctx context.Context, f *importFile) (err error) {
+func (b *transcriptImport) keep(ctx context.Context, f Source) (err error) {
 	digest := sha256.New()
-	if _, err := io.Copy(digest, io.NewSectionReader(f.file, 0, f.size)); err != nil {
+	if _, err := io.Copy(digest, io.NewSectionReader(f.File, 0, f.Size)); err != nil {
 		return err
 	}
 	if err := b.choose(); err != nil {
 		return err
 	}
 	about := b.c.About
-	from := &belay.Import{Format: about.Format, Name: b.short(filepath.Base(f.name), maxName), Digest: store.DigestFrom(digest.Sum(nil)),
+	from := &belay.Import{Format: about.Format, Name: b.short(filepath.Base(f.Name), maxName), Digest: store.DigestFrom(digest.Sum(nil)),
 		Session: belay.SessionID(b.short(about.Session, 128))}
 	b.begin.ImportedFrom = from
 	if b.begin.Base, err = history.WriteBase(ctx, b.r.Store, b.saying(ctx, from)); err != nil {
@@ -139,6 +61,9 @@ func (b *transcriptImport) keep(ctx context.Context, f *importFile) (err error) 
 
 // maxLeft is how many kinds of what was left out are recorded.
 const maxLeft = 32
+
+// maxName is how much of a file's name is recorded, in bytes.
+const maxName = 200
 
 // name is the id of a call: its own in this store, and the same whenever the
 // messages are read.
@@ -175,7 +100,7 @@ func (b *transcriptImport) choose() error {
 // fit reports whether a picture is one that models take.
 func fit(p *transcript.Image) bool {
 	c, format, err := image.DecodeConfig(bytes.NewReader(p.Data))
-	return err == nil && "image/"+format == p.Media && len(p.Data) <= work.MaxImage && max(c.Width, c.Height) <= work.MaxSide
+	return err == nil && "image/"+format == p.Media && len(p.Data) <= belay.MaxImageBytes && max(c.Width, c.Height) <= belay.MaxImageSide
 }
 
 // saying returns the messages as the store keeps them, followed by the note
@@ -246,7 +171,7 @@ func (b *transcriptImport) picture(ctx context.Context, p *transcript.Image) (be
 }
 
 // clean is text without secrets.
-func (b *transcriptImport) clean(s string) string { return string(b.r.scrub([]byte(s))) }
+func (b *transcriptImport) clean(s string) string { return b.r.Workspaces.Clean(s) }
 
 func (b *transcriptImport) short(s string, n int) string {
 	return event.CutText(b.clean(strings.ToValidUTF8(s, "\uFFFD")), n)
@@ -254,7 +179,7 @@ func (b *transcriptImport) short(s string, n int) string {
 
 // args are arguments without secrets; they stay JSON.
 func (b *transcriptImport) args(raw json.RawMessage) json.RawMessage {
-	out := b.r.scrub(raw)
+	out := json.RawMessage(b.r.Workspaces.Clean(string(raw)))
 	if json.Valid(out) {
 		return out
 	}
@@ -273,16 +198,5 @@ func (b *transcriptImport) title() string {
 	if title == "" {
 		title = b.begin.ImportedFrom.Name
 	}
-	return term.Short(b.clean(strings.TrimSpace(title)), 70) + " (imported)"
-}
-
-// printLeft lists what a transcript has and the session doesn't.
-func (a *app) printLeft(left []transcript.Loss) {
-	if len(left) == 0 {
-		return
-	}
-	fmt.Fprintln(a.Err, "not carried over:")
-	for _, l := range left {
-		fmt.Fprintf(a.Err, "  %s\n", term.Line(l.String()))
-	}
+	return app.Cut(b.clean(strings.TrimSpace(title)), 70) + " (imported)"
 }

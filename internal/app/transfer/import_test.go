@@ -1,4 +1,4 @@
-package cli
+package transfer
 
 import (
 	"strings"
@@ -47,7 +47,7 @@ func TestWhatASessionFromOutsideCouldDo(t *testing.T) {
 			}
 			folded[stream] = engine.Folded{Decider: d}
 		}
-		if got := strings.Join(importRisks(folded, c.rests), ", "); got != c.want {
+		if got := strings.Join(risks(folded, c.rests), ", "); got != c.want {
 			t.Errorf("%s: %q, want %q", c.what, got, c.want)
 		}
 	}
