@@ -75,6 +75,7 @@ var layers = map[string]layer{
 	"internal/app/sessions":         {own: []string{".", "internal/app", "internal/app/input", "internal/auth", "internal/core/…", "internal/store", "internal/view", "internal/audit", "internal/effect/history", "event"}},
 	"internal/app/tokens":           {own: []string{".", "internal/app", "internal/app/input", "internal/auth"}},
 	"internal/app/transfer":         {own: []string{".", "event", "internal/app", "internal/app/input", "internal/app/sessions", "internal/auth", "internal/core/…", "internal/effect/history", "internal/engine", "internal/lib/readfile", "internal/policy", "internal/read", "internal/secret", "internal/store", "internal/transfer/…", "internal/view/snapshot"}},
+	"internal/app/trust":            {own: []string{".", "internal/app", "internal/app/input", "internal/auth", "internal/config", "internal/config/trust", "internal/lib/readfile", "internal/store", "internal/tool/file"}},
 	"internal/app/turns":            {own: []string{".", "event", "internal/app", "internal/app/input", "internal/auth", "internal/core/…", "internal/store"}},
 	"internal/builtin":              {own: []string{"internal/…"}},
 	"internal/problem":              {own: []string{".", "internal/app/input", "internal/store"}},

@@ -31,7 +31,7 @@ const (
 	Read   Scope = "read"   // look at sessions, facts and settings
 	Work   Scope = "work"   // give work, steer it, change it
 	Answer Scope = "answer" // decide what an agent may do
-	Own    Scope = "own"    // delete sessions and bring in others
+	Own    Scope = "own"    // delete sessions and bring in others, trust files
 	Admin  Scope = "admin"  // what is about the process, and so about all tenants
 )
 

@@ -7,12 +7,11 @@ import (
 	"path/filepath"
 
 	"github.com/belay-run/belay"
+	usecase "github.com/belay-run/belay/internal/app"
+	trusting "github.com/belay-run/belay/internal/app/trust"
 	"github.com/belay-run/belay/internal/cli/term"
 	"github.com/belay-run/belay/internal/config"
 	"github.com/belay-run/belay/internal/config/trust"
-	"github.com/belay-run/belay/internal/lib/readfile"
-	"github.com/belay-run/belay/internal/store"
-	"github.com/belay-run/belay/internal/tool/file"
 )
 
 type trustCmd struct {
@@ -37,12 +36,11 @@ func (c *trustCmd) run(ctx context.Context, a *app) (int, error) {
 		return 0, err
 	}
 	defer st.Close()
-	w := trust.Writer{Store: st, Owner: store.ThisProcess(), By: a.principal()}
 	for _, p := range paths {
 		if c.Revoke {
-			err = revoke(ctx, &a.Env, w, p)
+			err = revoke(ctx, &a.Env, a.reads(st).call("revoke_trust"), p)
 		} else {
-			err = a.trust(ctx, w, p)
+			err = trustNow(ctx, &a.Env, a.reads(st).call("trust_file"), p)
 		}
 		if err != nil {
 			return 0, err
@@ -99,62 +97,41 @@ func locate(path string) (governedFile, error) {
 	}
 }
 
-// trust records the current content of a file, and prints what that allows.
-func (a *app) trust(ctx context.Context, w trust.Writer, f governedFile) error {
-	root, err := os.OpenRoot(f.ws)
-	if err != nil {
-		return belay.Errorf(belay.CodeWorkspace, "the workspace can't be opened: %s", readfile.Reason(err)).At(f.ws).WithHint("belay trust PATH, a file of a workspace")
-	}
-	defer root.Close()
-	content, err := file.Content(ctx, root, f.rel, config.MaxManifest)
-	if err != nil {
-		return belay.Errorf(belay.CodeUsage, "it can't be trusted: %v", err).At(f.path()).WithHint("belay trust PATH, a file of a workspace")
-	}
-	if clean := a.secrets().Bytes(content); len(content) > 0 && &clean[0] != &content[0] {
-		return belay.Errorf(belay.CodeUsage, "it holds a secret of this machine").At(f.path()).WithHint("take the secret out; a tool gets it by env: {pass: [NAME]}")
-	}
-	brings, err := config.Describe(f.path(), content)
+// trustNow trusts a file as it is, and prints what that allows.
+func trustNow(ctx context.Context, e *term.Env, c *usecase.Call, f governedFile) error {
+	content, err := trusting.Content(ctx, f.ws, f.rel)
 	if err != nil {
 		return err
 	}
-	t, err := w.Trust(ctx, f.path(), content)
+	t, err := trusting.Trust(ctx, c, &trusting.TrustFile{Workspace: f.ws, Path: f.rel, Digest: belay.DigestOf(content)})
 	if err != nil {
 		return err
 	}
-	if a.JSON {
-		a.PrintJSON(t)
+	if e.JSON {
+		e.PrintJSON(t.File)
 		return nil
 	}
-	fmt.Fprintf(a.Out, "trusted %s (%s)\n", term.Line(t.Path), t.Content.Digest.Short())
-	for _, b := range brings {
-		fmt.Fprintf(a.Out, "  %s: %s\n", b.Name, term.Short(b.Text, 200))
+	fmt.Fprintf(e.Out, "trusted %s (%s)\n", term.Line(t.Path), t.Content.Digest.Short())
+	for _, b := range t.Brings {
+		fmt.Fprintf(e.Out, "  %s: %s\n", b.Name, term.Short(b.Text, 200))
 	}
 	return nil
 }
 
-func revoke(ctx context.Context, e *term.Env, w trust.Writer, f governedFile) error {
-	had, err := w.Revoke(ctx, f.path())
+func revoke(ctx context.Context, e *term.Env, c *usecase.Call, f governedFile) error {
+	r, err := trusting.Revoke(ctx, c, &trusting.RevokeTrust{Path: f.path()})
 	if err != nil {
 		return err
 	}
 	switch {
 	case e.JSON:
-		e.PrintJSON(struct {
-			Path    string `json:"path"`
-			Revoked bool   `json:"revoked"`
-		}{f.path(), had})
-	case had:
+		e.PrintJSON(r)
+	case r.Revoked:
 		fmt.Fprintf(e.Out, "no longer trusted: %s\n", term.Line(f.path()))
 	default:
 		fmt.Fprintf(e.Out, "was not trusted: %s\n", term.Line(f.path()))
 	}
 	return nil
-}
-
-// trustedFile is a trusted file and its current state, as JSON.
-type trustedFile struct {
-	trust.File
-	Now string `json:"now"` // trusted, changed, gone
 }
 
 func (c *trustCmd) list(ctx context.Context, a *app) (int, error) {
@@ -165,20 +142,12 @@ func (c *trustCmd) list(ctx context.Context, a *app) (int, error) {
 	if book == nil {
 		book = &trust.Book{}
 	}
-	files := book.Files()
+	files := trusting.Trusted(book)
 	if len(files) == 0 && !a.JSON {
 		fmt.Fprintln(a.Err, "nothing is trusted; belay trust PATH trusts a file as it is")
 		return belay.ExitOK, nil
 	}
-	var rows []trustedFile
-	for _, f := range files {
-		now := "gone"
-		if b, err := readfile.UpTo(f.Path, config.MaxManifest); err == nil {
-			now = string(book.Check(f.Path, b))
-		}
-		rows = append(rows, trustedFile{f, now})
-	}
-	return term.PrintRows(&a.Env, rows, "", "", func(f trustedFile) []any {
+	return term.PrintRows(&a.Env, files, "", "", func(f trusting.TrustedFile) []any {
 		return []any{f.Now, f.Content.Digest.Short(), f.At.Local().Format("2 Jan 2006 15:04"), "by " + term.Line(f.By), term.Line(f.Path)}
 	})
 }

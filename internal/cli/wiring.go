@@ -206,4 +206,4 @@ func (w *wiring) RemoveWorktree(ctx context.Context, t belay.Worktree, force boo
 func (w *wiring) Secrets() *secret.Scrubber { return w.a.secrets() }
 
 // Clean takes registered secrets out of a text.
-func (w *wiring) Clean(text string) string { return string(w.r.scrub([]byte(text))) }
+func (w *wiring) Clean(text string) string { return w.a.secrets().String(text) }

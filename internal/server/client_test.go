@@ -24,7 +24,7 @@ import (
 // client is told.
 var refusedHere = map[string]belay.Code{
 	"retry_task": belay.CodeBadState, "resolve_permission": belay.CodeBadState,
-	"write_process_stdin": belay.CodeBadCommand, "terminate_process": belay.CodeNotFound, "read_process_output": belay.CodeNotFound, "revoke_token": belay.CodeNotFound, "revoke_grant": belay.CodeNotFound,
+	"write_process_stdin": belay.CodeBadCommand, "terminate_process": belay.CodeNotFound, "read_process_output": belay.CodeNotFound, "revoke_token": belay.CodeNotFound, "trust_file": belay.CodeNotGoverned, "revoke_grant": belay.CodeNotFound,
 	"fork_session": belay.CodeBadState, "rollback_thread": belay.CodeBadState, "undo_turns": belay.CodeBadState,
 }
 
@@ -61,7 +61,7 @@ func TestTheClientRoundTripsEveryCommand(t *testing.T) {
 		}
 		values := map[string]string{"sessionId": "s1", "taskId": string(told.Task), "actionId": string(q.ID), "decision": "deny", "queuedTurnId": "t3", "queuedTurnIds": `["t3","t2"]`, "text": "go",
 			"tool": "todo", "processId": "proc_x", "grantId": "evt_x", "channelId": "phone", "position": "1", "role": "viewer", "tokenId": "tok_x",
-			"turn": "0", "rules": "version: 1", "content": `"` + base64.StdEncoding.EncodeToString([]byte(ownTranscript)) + `"`}
+			"turn": "0", "rules": "version: 1", "path": "notes.md", "digest": "sha256:0", "content": `"` + base64.StdEncoding.EncodeToString([]byte(ownTranscript)) + `"`}
 		if c.Name == "ack_events" {
 			r.channel("reconnect_channel", owner, `{"channelId":"phone"}`)
 		}
@@ -108,7 +108,7 @@ const ownTranscript = `{"format":"belay-transcript","version":1}
 
 // idle are commands that change nothing as they are told here, so that nothing
 // says that they were told before.
-var idle = map[string]bool{"resume_thread": true, "configure_queue": true, "label_session": true}
+var idle = map[string]bool{"resume_thread": true, "configure_queue": true, "label_session": true, "revoke_trust": true}
 
 // valued is a body that has every field which a command must have.
 func valued(t *testing.T, c app.Command, values map[string]string) json.RawMessage {
