@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"fmt"
 	"slices"
 
 	"github.com/alecthomas/kong"
@@ -12,50 +13,51 @@ import (
 type topCommand struct {
 	name, help string
 	node       func() any // its arguments and flags, and what is below it
+	use        string     // the rows of the table of use cases that it performs, as the tag use has them below
 }
 
 // topCommands are the commands of the first level, in the order of the help.
 func (a *app) topCommands() []topCommand {
 	return []topCommand{
-		{"run", "Give an agent something to do and see it through.", func() any { return new(runCmd) }},
-		{"sessions", "List, show, resume and interrupt sessions.", func() any { return new(sessionsCmd) }},
-		{"queue", "List the turns of a session that wait, and change their order.", func() any { return new(queueCmd) }},
-		{"fork", "Begin a new session with the history of another, up to a turn.", func() any { return new(forkCmd) }},
-		{"rollback", "Take a session back to the end of a turn: its conversation and its files.", func() any { return new(rollbackCmd) }},
-		{"undo", "Take back what the last turns did to files; the conversation stays.", func() any { return new(undoCmd) }},
-		{"worktree", "List and remove the git worktrees of sessions.", func() any { return new(worktreeCmd) }},
-		{"approve", "Allow what an agent asks for.", func() any { return new(approveCmd) }},
-		{"deny", "Deny what an agent asks for.", func() any { return new(denyCmd) }},
-		{"answer", "Answer an agent's question.", func() any { return new(answerCmd) }},
-		{"grants", "List what people allowed beyond single calls, and take it back.", func() any { return new(grantsCmd) }},
-		{"events", "Print the facts of a session, or follow them.", func() any { return new(eventsCmd) }},
-		{"stats", "Count how turns end, how tools and models fare, what was decided and used.", func() any { return new(statsCmd) }},
-		{"top", "Show which sessions are driven and what their programs take, again and again.", func() any { return new(topCmd) }},
-		{"process", "List the programs that sessions run, read their output, write to them, end them.", func() any { return new(processCmd) }},
-		{"outputs", "List what programs and tools printed and the store keeps, and let it go.", func() any { return new(outputsCmd) }},
-		{"attach", "Follow a program and type on it, through the server. Ctrl-P Ctrl-Q detaches.", func() any { return new(attachCmd) }},
-		{"tool", "List and show tools, and run one call without a model.", func() any { return new(toolCmd) }},
-		{"trust", "Say which files of a workspace count, as they are now.", func() any { return new(trustCmd) }},
-		{"models", "List and show the models that are known: context, abilities, prices.", func() any { return new(modelsCmd) }},
-		{"policy", "Look at what decides whether a call may run.", func() any { return new(policyCmd) }},
-		{"config", "Show the settings and where they come from.", func() any { return new(configCmd) }},
-		{"secret", "Keep keys in an encrypted file, list and forget them.", func() any { return new(secretCmd) }},
-		{"templates", "List, show and fill templates for prompts.", func() any { return new(templatesCmd) }},
-		{"why", "Say from the facts why something happened.", func() any { return new(whyCmd) }},
-		{"export", "Write a session into a file: everything, its messages, or the standard's forms.", func() any { return new(exportCmd) }},
-		{"import", "Bring sessions into this store: exported ones, or transcripts of other agents.", func() any { return new(importCmd) }},
-		{"store", "Look after the store: its size, backups, retention.", func() any { return new(storeCmd) }},
-		{"views", "Look after what is folded from the log for lists and searches.", func() any { return new(viewsCmd) }},
-		{"verify", "Check the whole store: every hash, every stream, every blob.", func() any { return new(verifyCmd) }},
-		{"demo", "Kill an agent in the middle and watch it go on. Offline, no key.", func() any { return new(demoCmd) }},
-		{"eval", "Play scenarios in throw-away workspaces and hold what comes of them against what is expected.", func() any { return new(evalCmd) }},
-		{"bench", "Run many sessions at once and print how fast they went.", func() any { return new(benchCmd) }},
-		{"serve", "Serve the runtime over HTTP: commands, reads, streams, for everybody with a token.", func() any { return new(serveCmd) }},
-		{"token", "Make, list and revoke the tokens of the server.", func() any { return new(tokenCmd) }},
-		{"doctor", "Say what this machine gives and what is missing.", func() any { return new(doctorCmd) }},
-		{"api", "Perform a command or read of the HTTP interface on this store, without a server.", func() any { return &apiCmd{commands: a.commands(), reads: builtin.Reads()} }},
-		{"version", "Print the version.", func() any { return new(versionCmd) }},
-		{"completion", "Print a completion script for a shell.", func() any { return new(completionCmd) }},
+		{"run", "Give an agent something to do and see it through.", func() any { return new(runCmd) }, "submit_turn"},
+		{"sessions", "List, show, resume and interrupt sessions.", func() any { return new(sessionsCmd) }, ""},
+		{"queue", "List the turns of a session that wait, and change their order.", func() any { return new(queueCmd) }, ""},
+		{"fork", "Begin a new session with the history of another, up to a turn.", func() any { return new(forkCmd) }, "fork_session"},
+		{"rollback", "Take a session back to the end of a turn: its conversation and its files.", func() any { return new(rollbackCmd) }, "rollback_thread"},
+		{"undo", "Take back what the last turns did to files; the conversation stays.", func() any { return new(undoCmd) }, "undo_turns"},
+		{"worktree", "List and remove the git worktrees of sessions.", func() any { return new(worktreeCmd) }, ""},
+		{"approve", "Allow what an agent asks for.", func() any { return new(approveCmd) }, "respond_action"},
+		{"deny", "Deny what an agent asks for.", func() any { return new(denyCmd) }, "respond_action"},
+		{"answer", "Answer an agent's question.", func() any { return new(answerCmd) }, "respond_action"},
+		{"grants", "List what people allowed beyond single calls, and take it back.", func() any { return new(grantsCmd) }, ""},
+		{"events", "Print the facts of a session, or follow them.", func() any { return new(eventsCmd) }, "read_sessions_id_events,read_stream"},
+		{"stats", "Count how turns end, how tools and models fare, what was decided and used.", func() any { return new(statsCmd) }, ""},
+		{"top", "Show which sessions are driven and what their programs take, again and again.", func() any { return new(topCmd) }, "list_running_sessions"},
+		{"process", "List the programs that sessions run, read their output, write to them, end them.", func() any { return new(processCmd) }, ""},
+		{"outputs", "List what programs and tools printed and the store keeps, and let it go.", func() any { return new(outputsCmd) }, ""},
+		{"attach", "Follow a program and type on it, through the server. Ctrl-P Ctrl-Q detaches.", func() any { return new(attachCmd) }, "attach"},
+		{"tool", "List and show tools, and run one call without a model.", func() any { return new(toolCmd) }, ""},
+		{"trust", "Say which files of a workspace count, as they are now.", func() any { return new(trustCmd) }, ""},
+		{"models", "List and show the models that are known: context, abilities, prices.", func() any { return new(modelsCmd) }, ""},
+		{"policy", "Look at what decides whether a call may run.", func() any { return new(policyCmd) }, ""},
+		{"config", "Show the settings and where they come from.", func() any { return new(configCmd) }, ""},
+		{"secret", "Keep keys in an encrypted file, list and forget them.", func() any { return new(secretCmd) }, ""},
+		{"templates", "List, show and fill templates for prompts.", func() any { return new(templatesCmd) }, ""},
+		{"why", "Say from the facts why something happened.", func() any { return new(whyCmd) }, ""},
+		{"export", "Write a session into a file: everything, its messages, or the standard's forms.", func() any { return new(exportCmd) }, "exportSession"},
+		{"import", "Bring sessions into this store: exported ones, or transcripts of other agents.", func() any { return new(importCmd) }, "import_session"},
+		{"store", "Look after the store: its size, backups, retention.", func() any { return new(storeCmd) }, ""},
+		{"views", "Look after what is folded from the log for lists and searches.", func() any { return new(viewsCmd) }, ""},
+		{"verify", "Check the whole store: every hash, every stream, every blob.", func() any { return new(verifyCmd) }, ""},
+		{"demo", "Kill an agent in the middle and watch it go on. Offline, no key.", func() any { return new(demoCmd) }, ""},
+		{"eval", "Play scenarios in throw-away workspaces and hold what comes of them against what is expected.", func() any { return new(evalCmd) }, ""},
+		{"bench", "Run many sessions at once and print how fast they went.", func() any { return new(benchCmd) }, ""},
+		{"serve", "Serve the runtime over HTTP: commands, reads, streams, for everybody with a token.", func() any { return new(serveCmd) }, ""},
+		{"token", "Make, list and revoke the tokens of the server.", func() any { return new(tokenCmd) }, ""},
+		{"doctor", "Say what this machine gives and what is missing.", func() any { return new(doctorCmd) }, ""},
+		{"api", "Perform a command or read of the HTTP interface on this store, without a server.", func() any { return &apiCmd{commands: a.commands(), reads: builtin.Reads()} }, ""},
+		{"version", "Print the version.", func() any { return new(versionCmd) }, ""},
+		{"completion", "Print a completion script for a shell.", func() any { return new(completionCmd) }, ""},
 	}
 }
 
@@ -79,7 +81,7 @@ func (a *app) parser(f *flags, args []string, exit func(int)) (*kong.Kong, error
 		if whole || slices.Contains(args, c.name) {
 			node = c.node()
 		}
-		options = append(options, kong.DynamicCommand(c.name, c.help, "", node))
+		options = append(options, kong.DynamicCommand(c.name, c.help, "", node, fmt.Sprintf("use:%q", c.use)))
 	}
 	return kong.New(f, options...)
 }

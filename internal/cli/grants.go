@@ -14,8 +14,8 @@ import (
 )
 
 type grantsCmd struct {
-	List   grantsListCmd   `cmd:"" default:"withargs" help:"List what people allowed in sessions and that counts yet."`
-	Revoke grantsRevokeCmd `cmd:"" help:"Take back what was allowed; it counts from the next call that is judged."`
+	List   grantsListCmd   `cmd:"" use:"list_grants" default:"withargs" help:"List what people allowed in sessions and that counts yet."`
+	Revoke grantsRevokeCmd `cmd:"" use:"revoke_grant" help:"Take back what was allowed; it counts from the next call that is judged."`
 }
 
 // grantRow is a grant, as JSON.

@@ -17,11 +17,11 @@ import (
 )
 
 type policyCmd struct {
-	Explain  policyExplainCmd  `cmd:"" help:"Say why a call is allowed, asked about or denied, and what would change that."`
+	Explain  policyExplainCmd  `cmd:"" use:"evaluate_permission" help:"Say why a call is allowed, asked about or denied, and what would change that."`
 	Test     policyTestCmd     `cmd:"" help:"Try the examples of rules."`
 	Lint     policyLintCmd     `cmd:"" help:"Find rules that can never decide, or that contradict each other."`
-	Replay   policyReplayCmd   `cmd:"" help:"Judge recorded calls by other rules, and list every verdict that changes."`
-	Suggest  policySuggestCmd  `cmd:"" help:"Suggest rules for what is asked about most, with what they would have allowed."`
+	Replay   policyReplayCmd   `cmd:"" use:"replay_policy" help:"Judge recorded calls by other rules, and list every verdict that changes."`
+	Suggest  policySuggestCmd  `cmd:"" use:"suggest_rules" help:"Suggest rules for what is asked about most, with what they would have allowed."`
 	Import   policyImportCmd   `cmd:"" help:"Convert the rules of another agent into a rule file, and list what became of each."`
 	Classify policyClassifyCmd `cmd:"" help:"Say what a shell command may do, without running it."`
 }

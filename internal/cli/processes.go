@@ -17,10 +17,10 @@ import (
 )
 
 type processCmd struct {
-	List   processListCmd   `cmd:"" default:"withargs" help:"List the programs that sessions run."`
-	Output processOutputCmd `cmd:"" help:"Print what is kept of a program's output, also when it has ended."`
-	Write  processWriteCmd  `cmd:"" help:"Give a program in the background input: a line, or what - reads."`
-	Kill   processKillCmd   `cmd:"" help:"End a program in the background, with all it started."`
+	List   processListCmd   `cmd:"" use:"list_processes" default:"withargs" help:"List the programs that sessions run."`
+	Output processOutputCmd `cmd:"" use:"read_process_output" help:"Print what is kept of a program's output, also when it has ended."`
+	Write  processWriteCmd  `cmd:"" use:"write_process_stdin" help:"Give a program in the background input: a line, or what - reads."`
+	Kill   processKillCmd   `cmd:"" use:"terminate_process" help:"End a program in the background, with all it started."`
 }
 
 // processRow is a processes.RunningProcess, as JSON.

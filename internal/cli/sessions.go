@@ -16,17 +16,17 @@ import (
 )
 
 type sessionsCmd struct {
-	List      listCmd      `cmd:"" default:"withargs" help:"List the sessions of this workspace."`
-	Show      showCmd      `cmd:"" help:"Show one session."`
-	Resume    resumeCmd    `cmd:"" help:"Go on with a session: its unfinished turn, or another attempt."`
-	Artifacts artifactsCmd `cmd:"" help:"List what a session published, or print one of them."`
-	Interrupt interruptCmd `cmd:"" help:"End the running turn; its partial text is kept."`
-	Rename    renameCmd    `cmd:"" help:"Give a session another title."`
-	Tag       tagCmd       `cmd:"" help:"Put tags on a session."`
-	Untag     untagCmd     `cmd:"" help:"Take tags off a session."`
-	Archive   archiveCmd   `cmd:"" help:"Leave sessions out of lists; nothing is removed."`
-	Delete    deleteCmd    `cmd:"" help:"Delete sessions with all their facts and content, for good."`
-	Unarchive unarchiveCmd `cmd:"" help:"Show archived sessions in lists again."`
+	List      listCmd      `cmd:"" use:"read_sessions" default:"withargs" help:"List the sessions of this workspace."`
+	Show      showCmd      `cmd:"" use:"get_session" help:"Show one session."`
+	Resume    resumeCmd    `cmd:"" use:"resume_thread,retry_task" help:"Go on with a session: its unfinished turn, or another attempt."`
+	Artifacts artifactsCmd `cmd:"" use:"artifact_checkpoint_summary" help:"List what a session published, or print one of them."`
+	Interrupt interruptCmd `cmd:"" use:"interrupt_turn" help:"End the running turn; its partial text is kept."`
+	Rename    renameCmd    `cmd:"" use:"label_session" help:"Give a session another title."`
+	Tag       tagCmd       `cmd:"" use:"label_session" help:"Put tags on a session."`
+	Untag     untagCmd     `cmd:"" use:"label_session" help:"Take tags off a session."`
+	Archive   archiveCmd   `cmd:"" use:"label_session" help:"Leave sessions out of lists; nothing is removed."`
+	Delete    deleteCmd    `cmd:"" use:"delete_session" help:"Delete sessions with all their facts and content, for good."`
+	Unarchive unarchiveCmd `cmd:"" use:"label_session" help:"Show archived sessions in lists again."`
 }
 
 type listCmd struct {

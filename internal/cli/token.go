@@ -17,9 +17,9 @@ import (
 )
 
 type tokenCmd struct {
-	Create tokenCreateCmd `cmd:"" help:"Make a token; it is printed once and kept nowhere."`
-	List   tokenListCmd   `cmd:"" default:"1" help:"List the tokens and what they allow."`
-	Revoke tokenRevokeCmd `cmd:"" help:"Make a token worthless, from the next request on."`
+	Create tokenCreateCmd `cmd:"" use:"create_token" help:"Make a token; it is printed once and kept nowhere."`
+	List   tokenListCmd   `cmd:"" use:"list_tokens" default:"1" help:"List the tokens and what they allow."`
+	Revoke tokenRevokeCmd `cmd:"" use:"revoke_token" help:"Make a token worthless, from the next request on."`
 }
 
 type tokenCreateCmd struct {

@@ -21,7 +21,7 @@ import (
 )
 
 type toolCmd struct {
-	List toolListCmd `cmd:"" default:"withargs" help:"List the tools of this workspace."`
+	List toolListCmd `cmd:"" use:"get_tool_inventory" default:"withargs" help:"List the tools of this workspace."`
 	Show toolShowCmd `cmd:"" help:"Show one tool: its text, its arguments, how it is governed."`
 	Call toolCallCmd `cmd:"" help:"Run one call without a model, decided and recorded like any other."`
 }
