@@ -106,7 +106,7 @@ func (c *apiCmd) perform(ctx context.Context, a *app, r *runtime, cmd *usecase.C
 	case len(c.With) == 1:
 		body = []byte(c.With[0])
 	}
-	call := r.call(c.Name)
+	call := r.Call(c.Name)
 	call.Key = c.Key
 	return cmd.Do(ctx, call, json.RawMessage(body))
 }
@@ -125,5 +125,5 @@ func (c *apiCmd) look(ctx context.Context, r *runtime, row *usecase.Read) (any, 
 			q.Values.Add(name, value)
 		}
 	}
-	return row.Do(ctx, r.call(c.Name), q)
+	return row.Do(ctx, r.Call(c.Name), q)
 }

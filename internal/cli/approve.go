@@ -100,7 +100,7 @@ func (a *app) respond(ctx context.Context, id string, c approvals.RespondAction,
 		if c.Args != nil {
 			what += " with other arguments"
 		}
-		res, err := approvals.Respond(ctx, r.call("respond_action"), &c)
+		res, err := approvals.Respond(ctx, r.Call("respond_action"), &c)
 		if belay.CodeOf(err) == belay.CodeConflict {
 			showAgain(ctx, &a.Env, r.Store, at.Stream, at.ID)
 		}

@@ -24,7 +24,7 @@ func (c *artifactsCmd) run(ctx context.Context, a *app) (int, error) {
 	if c.Out != "" && c.Name == "" {
 		return 0, belay.Errorf(belay.CodeUsage, "it takes one artifact").At("--out").WithHint("belay sessions artifacts %s NAME --out FILE", c.ID)
 	}
-	st, err := a.open(ctx, false)
+	st, err := a.Open(ctx, false)
 	if err != nil {
 		return 0, err
 	}

@@ -68,12 +68,12 @@ func (c *attachCmd) server(ctx context.Context, a *app) (cl *client.Client, sess
 		cl, err = client.New(c.Server, client.Options{Token: token})
 		return cl, belay.SessionID(c.Session), done, err
 	}
-	st, err := a.open(ctx, false)
+	st, err := a.Open(ctx, false)
 	if err != nil {
 		return nil, "", nil, err
 	}
 	defer func() { err = errors.Join(err, st.Close()) }()
-	o, err := processes.OpenOutput(ctx, a.reads(st).call("read_process_output"), "", belay.ProcessID(c.ID))
+	o, err := processes.OpenOutput(ctx, a.Reader(st).Call("read_process_output"), "", belay.ProcessID(c.ID))
 	if err != nil {
 		return nil, "", nil, err
 	}

@@ -37,11 +37,11 @@ func (c *benchRunCmd) run(ctx context.Context, a *app) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	p, err := a.enter(ctx, ws)
+	p, err := a.Enter(ctx, ws)
 	if err != nil {
 		return 0, err
 	}
-	settings, err := a.fresh(p, c.given())
+	settings, err := a.Fresh(p, c.given())
 	if err != nil {
 		return 0, err
 	}
@@ -53,16 +53,16 @@ func (c *benchRunCmd) run(ctx context.Context, a *app) (int, error) {
 	defer forget()
 	ctx, release := a.UntilSignal(ctx)
 	defer release()
-	st, err := a.open(ctx, true)
+	st, err := a.Open(ctx, true)
 	if err != nil {
 		return 0, err
 	}
 	a.wrapProvider = func(p model.Provider) model.Provider { return bench.Metered{Provider: p} }
-	rt, err := a.runtime(st, nil)
+	rt, err := a.Runtime(st, nil, nil)
 	if err != nil {
 		return 0, errors.Join(err, st.Close())
 	}
-	defer rt.close() //nolint:errcheck // everything that was accepted is durable
+	defer rt.Close() //nolint:errcheck // everything that was accepted is durable
 	text := cmp.Or(strings.Join(c.Text, " "), "run the steps")
 	r := bench.Run(ctx, st, c.Sessions, func(number int) bench.Session {
 		return &benchSession{turnRun{runtime: rt, a: a}, "s" + strconv.Itoa(number), ws, text, settings}

@@ -57,7 +57,7 @@ func tidy() (wait func()) {
 
 // reading opens the store that is there for as long as f looks into it.
 func (a *app) reading(ctx context.Context, f func(store.Store) (int, error)) (int, error) {
-	st, err := a.open(ctx, false)
+	st, err := a.Open(ctx, false)
 	if err != nil {
 		return 0, err
 	}
@@ -68,15 +68,15 @@ func (a *app) reading(ctx context.Context, f func(store.Store) (int, error)) (in
 // ordering makes the runtime of the store that is there for as long as f brings
 // commands to sessions.
 func (a *app) ordering(ctx context.Context, f func(*runtime) (int, error)) (int, error) {
-	st, err := a.open(ctx, false)
+	st, err := a.Open(ctx, false)
 	if err != nil {
 		return 0, err
 	}
-	r, err := a.runtime(st, nil)
+	r, err := a.Runtime(st, nil, nil)
 	if err != nil {
 		return 0, err
 	}
-	defer r.close() //nolint:errcheck // what was accepted is durable
+	defer r.Close() //nolint:errcheck // what was accepted is durable
 	return f(r)
 }
 

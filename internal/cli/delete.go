@@ -45,9 +45,9 @@ func (c *deleteCmd) read(ctx context.Context, a *app, st store.Store) (int, erro
 			return belay.ExitCancelled, err
 		}
 	}
-	r := a.reads(st)
+	r := a.Reader(st)
 	for _, s := range all {
-		d, err := sessions.Delete(ctx, r.call("delete_session"), &sessions.DeleteSession{Session: s.ID})
+		d, err := sessions.Delete(ctx, r.Call("delete_session"), &sessions.DeleteSession{Session: s.ID})
 		if err != nil {
 			return 0, err
 		}

@@ -15,7 +15,7 @@ type demoCmd struct {
 func (c *demoCmd) run(ctx context.Context, a *app) (exit int, err error) {
 	return demo.Run(ctx, &a.Env, demo.Program{
 		Open: func(ctx context.Context, dir string, create bool) (store.Store, error) {
-			return (&app{Sys: a.Sys, Place: Place{Store: dir}}).open(ctx, create)
+			return (&app{Sys: a.Sys, Place: Place{Store: dir}}).newHost().Open(ctx, create)
 		},
 		Run: func(ctx context.Context, e term.Env, dir string, args ...string) int {
 			return (&app{Sys: Sys{Env: e, Dir: dir}}).main(ctx, args)

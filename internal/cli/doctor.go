@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/internal/builtin"
 	"github.com/belay-run/belay/internal/cli/term"
 	"github.com/belay-run/belay/internal/config"
 	"github.com/belay-run/belay/internal/lib/environ"
@@ -127,7 +128,7 @@ func (a *app) storeFinding(ctx context.Context) finding {
 	if err != nil {
 		return broken(f, a.explain(err))
 	}
-	if !hasStore(dir) {
+	if !builtin.HasStore(dir) {
 		f.State, f.What = "note", dir+": not there yet; the first run makes it"
 		return f
 	}
@@ -199,7 +200,7 @@ func (a *app) providerFindings(ctx context.Context, kept []string) []finding {
 	if err != nil {
 		ws = ""
 	}
-	w := config.Resolve(ctx, a.input(ws))
+	w := config.Resolve(ctx, a.Input(ws))
 	var found []finding
 	for _, c := range w.Candidates(kept) {
 		found = append(found, finding{Name: "provider", State: "ok", What: c.What, Try: c.Try})

@@ -28,7 +28,7 @@ func (c *eventsCmd) run(ctx context.Context, a *app) (int, error) {
 	if err := knownType(c.Type); err != nil {
 		return 0, err
 	}
-	st, err := a.open(ctx, false)
+	st, err := a.Open(ctx, false)
 	if err != nil {
 		return 0, err
 	}

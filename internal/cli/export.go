@@ -40,7 +40,7 @@ func (c *exportCmd) run(ctx context.Context, a *app) (int, error) {
 	if (c.ID == "") != c.Last {
 		return 0, belay.Errorf(belay.CodeUsage, "one session must be named").WithHint("belay export ID, or --last")
 	}
-	st, err := a.open(ctx, false)
+	st, err := a.Open(ctx, false)
 	if err != nil {
 		return 0, err
 	}

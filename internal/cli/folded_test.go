@@ -57,6 +57,7 @@ func TestAThreadIsFoldedAgainForANewFact(t *testing.T) {
 	x.main(0, "run", "do it")
 	a := &app{Sys: x.sys, Place: Place{Store: x.store}}
 	a.Now = time.Now
+	a.Host = a.newHost()
 	w, _, _, err := a.openSession(t.Context(), "", true, false)
 	if err != nil {
 		t.Fatal(err)

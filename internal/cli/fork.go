@@ -29,7 +29,7 @@ func (c *forkCmd) order(ctx context.Context, a *app, r *runtime) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	f, err := sessions.Fork(ctx, r.call("fork_session"), &sessions.ForkSession{Session: id, Turn: c.Turn, Title: term.Short(c.Title, 80)})
+	f, err := sessions.Fork(ctx, r.Call("fork_session"), &sessions.ForkSession{Session: id, Turn: c.Turn, Title: term.Short(c.Title, 80)})
 	if err != nil {
 		return 0, err
 	}

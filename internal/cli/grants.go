@@ -38,7 +38,7 @@ type grantsListCmd struct {
 }
 
 func (c *grantsListCmd) read(ctx context.Context, a *app, st store.Store) (int, error) {
-	all, err := grantsIn(ctx, a.reads(st).call("list_grants"), c.ID)
+	all, err := grantsIn(ctx, a.Reader(st).Call("list_grants"), c.ID)
 	if err != nil {
 		return 0, err
 	}
@@ -91,7 +91,7 @@ type grantsRevokeCmd struct {
 }
 
 func (c *grantsRevokeCmd) order(ctx context.Context, a *app, r *runtime) (int, error) {
-	all, err := grantsIn(ctx, r.call("list_grants"), "")
+	all, err := grantsIn(ctx, r.Call("list_grants"), "")
 	if err != nil {
 		return 0, err
 	}
@@ -99,7 +99,7 @@ func (c *grantsRevokeCmd) order(ctx context.Context, a *app, r *runtime) (int, e
 		if string(g.Grant) != c.ID {
 			continue
 		}
-		res, err := approvals.Revoke(ctx, r.call("revoke_grant"), &approvals.RevokeGrant{Session: g.Session, Grant: g.Grant, Reason: c.Message})
+		res, err := approvals.Revoke(ctx, r.Call("revoke_grant"), &approvals.RevokeGrant{Session: g.Session, Grant: g.Grant, Reason: c.Message})
 		if err != nil {
 			return 0, err
 		}

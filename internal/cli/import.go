@@ -85,12 +85,12 @@ func (c *importCmd) one(ctx context.Context, a *app, f *importFile) error {
 
 // restore brings a bundle's session into the store.
 func (a *app) restore(ctx context.Context, in *transfer.Incoming, trust bool) (*transfer.SessionImported, error) {
-	st, err := a.open(ctx, true)
+	st, err := a.Open(ctx, true)
 	if err != nil {
 		return nil, err
 	}
 	defer st.Close()
-	return in.Restore(ctx, a.reads(restoring{st, a.Point}).call("import_session"), trust)
+	return in.Restore(ctx, a.Reader(restoring{st, a.Point}).Call("import_session"), trust)
 }
 
 // begin makes a session of this workspace that begins with a transcript.
@@ -99,16 +99,16 @@ func (a *app) begin(ctx context.Context, in *transfer.Incoming) (*transfer.Sessi
 	if err != nil {
 		return nil, err
 	}
-	st, err := a.open(ctx, true)
+	st, err := a.Open(ctx, true)
 	if err != nil {
 		return nil, err
 	}
-	r, err := a.runtime(st, nil)
+	r, err := a.Runtime(st, nil, nil)
 	if err != nil {
 		return nil, err
 	}
-	defer r.close() //nolint:errcheck // what was accepted is durable
-	return in.Begin(ctx, r.call("import_session"), ws, a.input(ws).Defaults())
+	defer r.Close() //nolint:errcheck // what was accepted is durable
+	return in.Begin(ctx, r.Call("import_session"), ws, a.Input(ws).Defaults())
 }
 
 // restoring is a store that reports its steps, for crash tests.

@@ -72,7 +72,7 @@ func (a *app) label(ctx context.Context, names []string, in sessions.LabelSessio
 		}
 		for _, id := range ids {
 			in.Session = id
-			res, err := sessions.Label(ctx, r.call("label_session"), &in)
+			res, err := sessions.Label(ctx, r.Call("label_session"), &in)
 			switch {
 			case err != nil:
 				return 0, err

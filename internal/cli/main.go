@@ -23,16 +23,15 @@ import (
 
 	"github.com/belay-run/belay"
 	usecase "github.com/belay-run/belay/internal/app"
+	"github.com/belay-run/belay/internal/app/host"
 	"github.com/belay-run/belay/internal/builtin"
 	"github.com/belay-run/belay/internal/cli/term"
-	"github.com/belay-run/belay/internal/config"
 	"github.com/belay-run/belay/internal/eval"
 	"github.com/belay-run/belay/internal/model"
 	"github.com/belay-run/belay/internal/process"
 	"github.com/belay-run/belay/internal/secret"
 	"github.com/belay-run/belay/internal/store"
 	"github.com/belay-run/belay/internal/tool"
-	"github.com/belay-run/belay/internal/workspace/gitsafe"
 )
 
 // Sys is what the program gets from the operating system.
@@ -60,18 +59,12 @@ type Place struct {
 type app struct {
 	Sys
 	Place
-	kong   *kong.Kong
-	making sync.Once
-	read   places // use workspaces()
-	models models // use providers()
+	*host.Host // made when the command line is known
+	kong       *kong.Kong
 
-	mu     sync.Mutex
-	opened store.Store // the open store
-	said   []string    // of what doesn't count
-	hosts  config.Hosts
-	serves bool // it is a tenant of a server
-
-	watches map[string]*gitsafe.Watch // by workspace: use inspect
+	said   []string // of what doesn't count
+	serves bool     // it is a tenant of a server
+	tenant string
 
 	hiding sync.Once
 	hidden *secret.Scrubber // use secrets()
@@ -80,7 +73,8 @@ type app struct {
 	wrapProvider func(model.Provider) model.Provider // stands between the engine and a provider; nil is nothing
 	wrapStore    func(store.Store) store.Store       // stands between the program and its store; nil is nothing
 
-	houses []*wiring // of the tenants of a server
+	mu     sync.Mutex
+	houses []*host.Workspaces // of the tenants of a server
 }
 
 // Main runs the program and returns its exit code.
@@ -141,6 +135,7 @@ func (a *app) dispatch(ctx context.Context, args []string) (int, error) {
 func (a *app) takePlace(g *flags) {
 	a.Place, a.JSON = g.Place, g.JSON
 	a.placeFromEnv()
+	a.Host = a.newHost()
 	if a.Store != "" && a.Store != a.Getenv("BELAY_STORE") {
 		a.StoreFlag = " --store " + a.environment().Abs(a.Store)
 	}

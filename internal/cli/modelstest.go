@@ -57,11 +57,11 @@ func (c *modelsTestCmd) run(ctx context.Context, a *app) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	settings, err := a.fresh(at, config.Given{"provider": {c.Provider}, "model": {c.Model}, "base-url": {c.BaseURL}})
+	settings, err := a.Fresh(at, config.Given{"provider": {c.Provider}, "model": {c.Model}, "base-url": {c.BaseURL}})
 	if err != nil {
 		return 0, err
 	}
-	p, err := a.providers().provider(at.Workspace, settings.Settings)
+	p, err := a.Models().Provider(at.Workspace, settings.Settings)
 	if err != nil {
 		return 0, err
 	}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/internal/builtin"
 	"github.com/belay-run/belay/internal/cli/term"
 )
 
@@ -20,7 +21,7 @@ func (a *app) overview(ctx context.Context) (int, error) {
 	switch {
 	case err != nil:
 		fmt.Fprintln(w, "store      no place for it: there is no home directory (--store DIR)")
-	case hasStore(dir):
+	case builtin.HasStore(dir):
 		fmt.Fprintf(w, "store      %s\n", term.Line(dir))
 	default:
 		fmt.Fprintf(w, "store      none yet; it will be %s\n", term.Line(dir))
@@ -29,7 +30,7 @@ func (a *app) overview(ctx context.Context) (int, error) {
 		"  belay demo                         see it killed and go on, without a key\n"+
 		"  belay run --script FILE TEXT       run a scripted model on this directory\n"+
 		"  belay run --provider NAME --model NAME TEXT\n")
-	if err == nil && hasStore(dir) {
+	if err == nil && builtin.HasStore(dir) {
 		fmt.Fprint(w, "  belay sessions list                what was run here\n")
 	}
 	fmt.Fprint(w, "  belay doctor                       what this machine gives\n  belay --help                       every command\n")

@@ -7,10 +7,8 @@ import (
 
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/event"
-	usecase "github.com/belay-run/belay/internal/app"
 	"github.com/belay-run/belay/internal/app/policies"
 	"github.com/belay-run/belay/internal/cli/term"
-	"github.com/belay-run/belay/internal/config"
 	"github.com/belay-run/belay/internal/config/rulefile"
 	"github.com/belay-run/belay/internal/policy"
 	"github.com/belay-run/belay/internal/policy/simulate"
@@ -81,7 +79,7 @@ func (c *policyExplainCmd) explain(ctx context.Context, a *app) (*explained, err
 	if err != nil {
 		return nil, err
 	}
-	e, notes, err := policies.Explain(ctx, a.reads(nil).call("evaluate_permission"), a.ground(p), q)
+	e, notes, err := policies.Explain(ctx, a.Reader(nil).Call("evaluate_permission"), a.Ground(p), q)
 	if err != nil {
 		return nil, flagged(err)
 	}
@@ -90,7 +88,7 @@ func (c *policyExplainCmd) explain(ctx context.Context, a *app) (*explained, err
 
 // question is the call that the flags describe.
 func (c *policyExplainCmd) question(a *app, p *place) (policies.Question, error) {
-	q := policies.Question{Tool: c.Tool, Args: c.Args, Tools: p.set.Specs(), Mode: belay.Mode(c.Mode), Agent: c.Agent, Allow: c.Allow, By: a.principal(), Level: c.Level, Boundary: c.Boundary, Alone: c.Alone, Shell: exec.OfSession()}
+	q := policies.Question{Tool: c.Tool, Args: c.Args, Tools: p.Tools.Specs(), Mode: belay.Mode(c.Mode), Agent: c.Agent, Allow: c.Allow, By: a.principal(), Level: c.Level, Boundary: c.Boundary, Alone: c.Alone, Shell: exec.OfSession()}
 	for _, t := range c.Taint {
 		kind, origin, _ := strings.Cut(t, ":")
 		if kind == "" {
@@ -103,30 +101,14 @@ func (c *policyExplainCmd) question(a *app, p *place) (policies.Question, error)
 	return q, err
 }
 
-// ground is what calls in a workspace are judged on. It says which rules don't count.
-func (a *app) ground(p *place) *usecase.Ground {
-	return &usecase.Ground{Workspace: p.Path(), Home: a.Getenv("HOME"), Tools: p.set, Shadowed: p.Shadowed(), Level: a.boundary().Level,
-		Rules: func(ctx context.Context, instead rulefile.Instead) (*policy.Set, error) {
-			l, err := p.RulesWith(ctx, instead)
-			if err != nil {
-				return nil, err
-			}
-			a.sayIgnored(config.IgnoredIn(l))
-			if l.Empty() {
-				return policy.Builtin(), nil
-			}
-			return l.Set(p.Groups())
-		}}
-}
-
 // recorded explains a call of the store.
 func (c *policyExplainCmd) recorded(ctx context.Context, a *app) (*explained, error) {
-	st, err := a.open(ctx, false)
+	st, err := a.Open(ctx, false)
 	if err != nil {
 		return nil, err
 	}
 	defer st.Close()
-	call := a.reads(st).call("evaluate_permission")
+	call := a.Reader(st).Call("evaluate_permission")
 	k, err := policies.FindDecision(ctx, call, c.ID)
 	if err != nil {
 		return nil, err

@@ -95,7 +95,7 @@ func (c *policyImportCmd) read(ctx context.Context, a *app, content []byte) (*im
 	if err != nil {
 		return nil, err
 	}
-	have, err := a.rulesOf(config.Resolve(ctx, a.input(ws)))
+	have, err := a.RulesOf(config.Resolve(ctx, a.Input(ws)))
 	if err != nil {
 		return nil, err
 	}

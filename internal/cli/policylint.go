@@ -39,7 +39,7 @@ func (c *policyLintCmd) run(ctx context.Context, a *app) (int, error) {
 			sum.Rules++
 		}
 	}
-	found := simulate.Lint(doc, p.set.Specs())
+	found := simulate.Lint(doc, p.Tools.Specs())
 	for _, f := range found {
 		switch f.Level {
 		case simulate.LintError:

@@ -79,7 +79,7 @@ func (a *app) newReplay(ctx context.Context, of recordedCalls, files ruleFiles) 
 	if err != nil {
 		return nil, err
 	}
-	without := a.reads(nil).call("replay_policy")
+	without := a.Reader(nil).Call("replay_policy")
 	if _, err := policies.NewGates(without, instead).Of(ctx, ""); err != nil {
 		return nil, err
 	}
@@ -88,12 +88,12 @@ func (a *app) newReplay(ctx context.Context, of recordedCalls, files ruleFiles) 
 			return a.replayBundle(ctx, of.Of, policies.NewGates(without, instead))
 		}
 	}
-	st, err := a.open(ctx, false)
+	st, err := a.Open(ctx, false)
 	if err != nil {
 		return nil, err
 	}
 	r := &replay{close: st.Close}
-	call := a.reads(st).call("replay_policy")
+	call := a.Reader(st).Call("replay_policy")
 	r.gates = policies.NewGates(call, instead)
 	if r.decisions, err = a.decisionsOf(ctx, call, of); err != nil {
 		return nil, errors.Join(err, st.Close())

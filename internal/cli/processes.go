@@ -51,7 +51,7 @@ func (c *processListCmd) read(ctx context.Context, a *app, st store.Store) (int,
 		}
 		in.Session = s.ID
 	}
-	all, err := processes.ListProcesses(ctx, a.reads(st).call("list_processes"), in)
+	all, err := processes.ListProcesses(ctx, a.Reader(st).Call("list_processes"), in)
 	if err != nil {
 		return 0, err
 	}
@@ -83,7 +83,7 @@ func (c *processOutputCmd) read(ctx context.Context, a *app, st store.Store) (in
 	if c.Bytes < 0 {
 		return 0, belay.Errorf(belay.CodeUsage, "%d bytes can't be printed", c.Bytes).At("--bytes").WithHint("leave it out for everything; --offset=-1000 begins near the end")
 	}
-	o, err := processes.OpenOutput(ctx, a.reads(st).call("read_process_output"), "", belay.ProcessID(c.ID))
+	o, err := processes.OpenOutput(ctx, a.Reader(st).Call("read_process_output"), "", belay.ProcessID(c.ID))
 	if err != nil {
 		return 0, err
 	}
@@ -137,7 +137,7 @@ func (c *processWriteCmd) run(ctx context.Context, a *app) (int, error) {
 		text += "\n"
 	}
 	return a.toProcess(ctx, c.ID, "written", func(r *runtime, at belay.IDs) (*usecase.Result, error) {
-		return processes.Write(ctx, r.call("write_process_stdin"), &processes.WriteProcessStdin{Session: at.Session, Process: at.Process, Input: text, End: c.EOF})
+		return processes.Write(ctx, r.Call("write_process_stdin"), &processes.WriteProcessStdin{Session: at.Session, Process: at.Process, Input: text, End: c.EOF})
 	})
 }
 
@@ -151,14 +151,14 @@ type processKillCmd struct {
 
 func (c *processKillCmd) run(ctx context.Context, a *app) (int, error) {
 	return a.toProcess(ctx, c.ID, "asked to end", func(r *runtime, at belay.IDs) (*usecase.Result, error) {
-		return processes.Terminate(ctx, r.call("terminate_process"), &processes.TerminateProcess{Session: at.Session, Process: at.Process, Reason: c.Message})
+		return processes.Terminate(ctx, r.Call("terminate_process"), &processes.TerminateProcess{Session: at.Session, Process: at.Process, Reason: c.Message})
 	})
 }
 
 // toProcess finds a program, gives it what f gives, and prints what came of it.
 func (a *app) toProcess(ctx context.Context, id, what string, f func(*runtime, belay.IDs) (*usecase.Result, error)) (int, error) {
 	return a.ordering(ctx, func(r *runtime) (int, error) {
-		o, err := processes.OpenOutput(ctx, r.call("read_process_output"), "", belay.ProcessID(id))
+		o, err := processes.OpenOutput(ctx, r.Call("read_process_output"), "", belay.ProcessID(id))
 		if err != nil {
 			return 0, err
 		}

@@ -49,7 +49,8 @@ func TestAProcessIsFoundWithoutReadingTheStore(t *testing.T) {
 	p.must(view.Catchup(ctx, p.DB))
 
 	c := windowed{p.DB, map[belay.SessionID]int{}}
-	call := (&app{Sys: Sys{Env: term.Env{Now: time.Now}}}).reads(c).call("read_process_output")
+	a := &app{Sys: Sys{Env: term.Env{Now: time.Now}}}
+	call := a.newHost().Reader(c).Call("read_process_output")
 	o, err := processes.OpenOutput(ctx, call, "", "proc_1")
 	p.must(err)
 	if o.IDs != ran || !o.Kept.Ended {

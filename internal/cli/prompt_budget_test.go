@@ -6,6 +6,9 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/belay-run/belay/internal/app/host"
+	"github.com/belay-run/belay/internal/builtin"
+	"github.com/belay-run/belay/internal/config"
 	"github.com/belay-run/belay/internal/tool"
 )
 
@@ -17,11 +20,11 @@ const fixedPrompt = 8 << 10
 // its name, its text and its schema as a model is sent them.
 // Guarantee: T30.
 func TestTheFixedPromptIsUnderEightKilobytes(t *testing.T) {
-	set, err := tool.NewSet((&app{}).builtin()...)
+	set, err := tool.NewSet(builtin.Tools(config.Env{})...)
 	if err != nil {
 		t.Fatal(err)
 	}
-	total := len(systemPrompt)
+	total := len(host.SystemPrompt)
 	rows := fmt.Sprintf("%-18s %5d bytes\n", "the instructions", total)
 	for _, s := range set.Specs() {
 		var sent strings.Builder

@@ -189,7 +189,7 @@ func (a *app) updateQueue(ctx context.Context, session, name, what string, do fu
 		if err != nil {
 			return 0, err
 		}
-		res, err := do(r.call(name), have)
+		res, err := do(r.Call(name), have)
 		if err != nil {
 			return 0, have.refusal(err)
 		}

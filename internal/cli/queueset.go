@@ -65,7 +65,7 @@ func (c *queueSetCmd) order(ctx context.Context, a *app, r *runtime) (int, error
 		if q.Quiet != 0 {
 			in.Quiet = q.Quiet.String()
 		}
-		res, err := turns.Configure(ctx, r.call("configure_queue"), in)
+		res, err := turns.Configure(ctx, r.Call("configure_queue"), in)
 		if err != nil {
 			return 0, have.refusal(err)
 		}

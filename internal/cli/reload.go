@@ -68,7 +68,7 @@ func (a *app) readAgain(ctx context.Context, c *certificate) error {
 	tenants := slices.Clone(a.houses)
 	a.mu.Unlock()
 	for _, w := range tenants {
-		use, err := w.again(ctx)
+		use, err := w.ReadAgain(ctx)
 		if err != nil {
 			return err
 		}
@@ -78,23 +78,6 @@ func (a *app) readAgain(ctx context.Context, c *certificate) error {
 		use()
 	}
 	return nil
-}
-
-// again reads what is there for the workspaces that were used so far, and returns
-// what makes it count. Turns that run keep what they began with.
-func (w *wiring) again(ctx context.Context) (use func(), err error) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if _, err := w.a.environment().Catalog(); err != nil {
-		return nil, err
-	}
-	reloaded, err := w.a.workspaces().reload(ctx)
-	return func() {
-		w.mu.Lock()
-		defer w.mu.Unlock()
-		reloaded()
-		w.a.providers().forget()
-	}, err
 }
 
 // reloading reads again with each SIGHUP until the function that it returns is

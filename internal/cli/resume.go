@@ -50,7 +50,7 @@ func (c *resumeCmd) run(ctx context.Context, a *app) (int, error) {
 // openSession finds a session that isn't driven (with driven, also one that is)
 // and wires this process for it.
 func (a *app) openSession(ctx context.Context, id string, last, driven bool) (*turnRun, *session.State, *place, error) {
-	st, err := a.open(ctx, false)
+	st, err := a.Open(ctx, false)
 	if err != nil {
 		return nil, nil, nil, err
 	}
@@ -61,8 +61,8 @@ func (a *app) openSession(ctx context.Context, id string, last, driven bool) (*t
 	var p *place
 	s, err := w.find(ctx, id, last, driven)
 	if err == nil {
-		a.workspaces().inRepository(s)
-		p, err = a.enter(ctx, s.Workspace)
+		a.InRepository(s)
+		p, err = a.Enter(ctx, s.Workspace)
 	}
 	if err != nil {
 		w.close()
@@ -94,7 +94,7 @@ func (w *turnRun) find(ctx context.Context, id string, last, driven bool) (*sess
 	} else {
 		w.thread = belay.ThreadID(belay.NewID(belay.PrefixThread))
 	}
-	if err := w.thereAgain(ctx, s); err != nil {
+	if err := w.a.RestoreWorktree(ctx, s); err != nil {
 		return nil, err
 	}
 	if _, err := config.CheckWorkspace(s.Workspace); err != nil {
@@ -259,5 +259,5 @@ func (w *turnRun) nextRules(ctx context.Context, c config.Settings, before belay
 			}
 		}
 	}
-	return w.rules(ctx, w.a, c, w.workspace)
+	return w.Rules(ctx, c, w.workspace)
 }

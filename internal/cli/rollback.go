@@ -35,7 +35,7 @@ type rollback struct {
 
 func (c *rollbackCmd) run(ctx context.Context, a *app) (int, error) {
 	return a.rollBack(ctx, c.ID, c.DryRun, c.Force, func(w *turnRun) (*sessions.Rollback, error) {
-		return sessions.PlanRollback(ctx, w.call("rollback_thread"), &sessions.RollbackThread{Session: w.session, Turn: c.Turn,
+		return sessions.PlanRollback(ctx, w.Call("rollback_thread"), &sessions.RollbackThread{Session: w.session, Turn: c.Turn,
 			RollbackWish: sessions.RollbackWish{DryRun: c.DryRun, Force: c.Force, Reason: c.Reason}})
 	})
 }
@@ -45,7 +45,7 @@ func (c *undoCmd) run(ctx context.Context, a *app) (int, error) {
 		return 0, belay.Errorf(belay.CodeUsage, "%d is no number of turns", c.Turns).WithHint("belay undo takes back the last turn, belay undo 2 the last two")
 	}
 	return a.rollBack(ctx, c.Session, c.DryRun, c.Force, func(w *turnRun) (*sessions.Rollback, error) {
-		return sessions.PlanUndo(ctx, w.call("undo_turns"), &sessions.UndoTurns{Session: w.session, Turns: c.Turns,
+		return sessions.PlanUndo(ctx, w.Call("undo_turns"), &sessions.UndoTurns{Session: w.session, Turns: c.Turns,
 			RollbackWish: sessions.RollbackWish{DryRun: c.DryRun, Force: c.Force, Reason: c.Reason}})
 	})
 }
@@ -76,7 +76,7 @@ func (a *app) rollBack(ctx context.Context, id string, dry, force bool, plan fun
 	} else if dry {
 		a.PrintJSON(planned{g.session, g.RollbackPlan})
 	}
-	call := w.call("rollback_thread")
+	call := w.Call("rollback_thread")
 	if err := p.Check(call); err != nil || dry {
 		return belay.ExitOK, err
 	}

@@ -41,22 +41,22 @@ func (c *runCmd) run(ctx context.Context, a *app) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	p, err := a.enter(ctx, ws)
+	p, err := a.Enter(ctx, ws)
 	if err != nil {
 		return 0, err
 	}
-	settings, err := a.fresh(p, c.given())
+	settings, err := a.Fresh(p, c.given())
 	if err != nil {
 		return 0, err
 	}
-	if err := a.keepable(ctx, ws, settings); err != nil {
+	if err := a.Keepable(ctx, ws, settings); err != nil {
 		return 0, err
 	}
 	task, err := a.given(c, p, settings)
 	if err != nil {
 		return 0, err
 	}
-	st, err := a.open(ctx, true)
+	st, err := a.Open(ctx, true)
 	if err != nil {
 		return 0, err
 	}
@@ -86,7 +86,7 @@ func (a *app) given(c *runCmd, p *place, settings config.Settings) (work.Task, e
 		if f.Image() {
 			need, what = route.Images, "image"
 		}
-		if !slices.ContainsFunc(a.providers().routes(p, settings.Settings), func(c route.Candidate) bool { return c.Lacks == "" && slices.Contains(c.Capabilities, need) }) {
+		if !slices.ContainsFunc(a.Models().Routes(p.Workspace, settings.Settings), func(c route.Candidate) bool { return c.Lacks == "" && slices.Contains(c.Capabilities, need) }) {
 			return t, belay.Errorf(belay.CodeUsage, "%s takes no %ss", settings.Provider, what).At(f.Name).WithHint("leave the %s out, or name a model that takes %ss, as the session's or its --fallback", what, what)
 		}
 	}
@@ -139,7 +139,7 @@ func (c *runCmd) again(ctx context.Context, a *app) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	if err := a.keepable(ctx, w.workspace, settings); err != nil {
+	if err := a.Keepable(ctx, w.workspace, settings); err != nil {
 		return 0, err
 	}
 	task, err := a.given(c, p, settings)

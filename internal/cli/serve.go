@@ -17,6 +17,7 @@ import (
 
 	"github.com/belay-run/belay"
 	usecase "github.com/belay-run/belay/internal/app"
+	"github.com/belay-run/belay/internal/app/host"
 	"github.com/belay-run/belay/internal/auth"
 	"github.com/belay-run/belay/internal/builtin"
 	"github.com/belay-run/belay/internal/cli/term"
@@ -25,7 +26,6 @@ import (
 	"github.com/belay-run/belay/internal/read"
 	"github.com/belay-run/belay/internal/server"
 	"github.com/belay-run/belay/internal/store"
-	"github.com/belay-run/belay/internal/store/sqlite"
 	"github.com/belay-run/belay/internal/view"
 	hubs "github.com/belay-run/belay/internal/view/feed"
 	"github.com/belay-run/belay/internal/view/search"
@@ -88,7 +88,7 @@ func (c *serveCmd) run(ctx context.Context, a *app) (int, error) {
 		return 0, err
 	}
 	cfg.Open = func(ctx context.Context, tenant string) (server.TenantConfig, error) {
-		return a.house(ctx, tenant, ws, roots)
+		return a.openTenant(ctx, tenant, ws, roots)
 	}
 	token, _, err := cfg.Tokens.First(auth.DefaultTenant)
 	if err != nil {
@@ -271,19 +271,16 @@ func (s scrubbed) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// house opens a tenant's store and wires an engine onto it.
-func (a *app) house(ctx context.Context, tenant, ws string, roots []string) (server.TenantConfig, error) {
-	dir, err := a.storeDir()
-	if err != nil {
-		return server.TenantConfig{}, err
-	}
-	st, err := sqlite.Open(ctx, dir, sqlite.Options{Now: a.Now, Tenant: tenant, OrRead: true})
-	if err != nil {
-		return server.TenantConfig{}, err
-	}
-	b := &app{Sys: a.Sys, Place: Place{Store: a.Store, Workspace: ws}, kong: a.kong, opened: st, wrapProvider: a.wrapProvider, extra: a.extra, serves: true}
+// openTenant opens a tenant's store and wires an engine onto it.
+func (a *app) openTenant(ctx context.Context, tenant, ws string, roots []string) (server.TenantConfig, error) {
+	b := &app{Sys: a.Sys, Place: Place{Store: a.Store, Workspace: ws}, wrapProvider: a.wrapProvider, extra: a.extra, serves: true, tenant: tenant}
 	b.JSON = true // no person is there to be asked
-	if _, err := b.enter(ctx, ws); err != nil {
+	b.Host = b.newHost()
+	st, err := b.Open(ctx, false)
+	if err != nil {
+		return server.TenantConfig{}, err
+	}
+	if _, err := b.Enter(ctx, ws); err != nil {
 		return server.TenantConfig{}, errors.Join(err, st.Close())
 	}
 	followed := store.Share(st)
@@ -292,14 +289,19 @@ func (a *app) house(ctx context.Context, tenant, ws string, roots []string) (ser
 	if err != nil {
 		return server.TenantConfig{}, errors.Join(err, st.Close())
 	}
-	r, err := b.runtime(st, hub.Show)
+	r, err := b.Runtime(st, hub.Show, nil)
 	if err != nil {
 		return server.TenantConfig{}, errors.Join(err, st.Close())
 	}
-	w := &wiring{a: b, r: r, own: ws, roots: roots, dir: dir}
+	w := r.Workspaces.(*host.Workspaces)
+	w.WorkIn(ws, roots)
 	a.mu.Lock()
 	a.houses = append(a.houses, w)
 	a.mu.Unlock()
-	return server.TenantConfig{Runtime: &usecase.Runtime{Store: followed, Engine: r.Engine, Attachable: r.perform.Attachable, Reads: &read.Reads{Store: followed, Hub: hub, Views: views, Words: view.NewLazyFollower(followed, search.Fold{Store: followed})}, Workspaces: w}, Close: r.close,
-		Retain: (&retainer{db: st, now: a.Now, most: retainedAtOnce}).round}, nil
+	t := server.TenantConfig{Close: r.Close, Runtime: &usecase.Runtime{Store: followed, Engine: r.Engine, Attachable: r.Perform.Attachable, Workspaces: w,
+		Reads: &read.Reads{Store: followed, Hub: hub, Views: views, Words: view.NewLazyFollower(followed, search.Fold{Store: followed})}}}
+	if db, ok := st.(store.Admin); ok {
+		t.Retain = (&retainer{db: db, now: a.Now, most: retainedAtOnce}).round
+	}
+	return t, nil
 }

@@ -9,6 +9,7 @@ import (
 	usecase "github.com/belay-run/belay/internal/app"
 	"github.com/belay-run/belay/internal/app/sessions"
 	"github.com/belay-run/belay/internal/app/turns"
+	"github.com/belay-run/belay/internal/builtin"
 	"github.com/belay-run/belay/internal/cli/term"
 	"github.com/belay-run/belay/internal/effect/history"
 	"github.com/belay-run/belay/internal/store"
@@ -48,10 +49,10 @@ func (c *listCmd) run(ctx context.Context, a *app) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	if !hasStore(dir) {
+	if !builtin.HasStore(dir) {
 		return noSessions(&a.Env, c.All)
 	}
-	st, err := a.open(ctx, false)
+	st, err := a.Open(ctx, false)
 	if err != nil {
 		return 0, err
 	}
@@ -173,7 +174,7 @@ func (c *interruptCmd) order(ctx context.Context, a *app, r *runtime) (int, erro
 	if len(s.Threads) == 0 {
 		return 0, belay.Errorf(belay.CodeBadState, "no turn is running").At(string(id)).WithHint("belay sessions show %s", id)
 	}
-	res, err := turns.Interrupt(ctx, r.call("interrupt_turn"), &turns.InterruptTurn{Session: id, Reason: c.Reason})
+	res, err := turns.Interrupt(ctx, r.Call("interrupt_turn"), &turns.InterruptTurn{Session: id, Reason: c.Reason})
 	if err != nil {
 		return 0, err
 	}

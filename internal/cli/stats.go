@@ -22,7 +22,7 @@ func (c *statsCmd) run(ctx context.Context, a *app) (int, error) {
 	if c.Since < 0 {
 		return 0, belay.Errorf(belay.CodeUsage, "%s lies in the future", c.Since).At("--since").WithHint("--since 24h")
 	}
-	st, err := a.open(ctx, false)
+	st, err := a.Open(ctx, false)
 	if err != nil {
 		return 0, err
 	}

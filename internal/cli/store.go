@@ -27,7 +27,7 @@ type storeCmd struct {
 
 // openAdmin opens the store that is there, to look after it.
 func (a *app) openAdmin(ctx context.Context) (store.Admin, error) {
-	st, err := a.open(ctx, false)
+	st, err := a.Open(ctx, false)
 	if err != nil {
 		return nil, err
 	}

@@ -50,8 +50,7 @@ type tokenShown struct {
 // is set.
 func (a *app) aboutTokens(name string, make bool) (*usecase.Call, error) {
 	all, err := a.serverTokens(make)
-	r := &runtime{a: a, Runtime: usecase.Runtime{Tokens: all, Now: a.Now}}
-	return r.call(name), err
+	return &usecase.Call{Runtime: &usecase.Runtime{Tokens: all, Now: a.Now}, By: auth.Person(a.principal()), Command: name}, err
 }
 
 // serverTokens are the tokens of the store directory, which is created if make is set.

@@ -11,11 +11,11 @@ import (
 	"strings"
 
 	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/internal/app/host"
 	"github.com/belay-run/belay/internal/cli/term"
 	"github.com/belay-run/belay/internal/cli/work"
 	"github.com/belay-run/belay/internal/config"
 	"github.com/belay-run/belay/internal/config/manifest"
-	"github.com/belay-run/belay/internal/lib/spelling"
 	"github.com/belay-run/belay/internal/model/scripted"
 	"github.com/belay-run/belay/internal/tool"
 )
@@ -43,7 +43,7 @@ func (c *toolListCmd) run(ctx context.Context, a *app) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	specs := w.set.Specs()
+	specs := w.Tools.Specs()
 	if c.Tools != "" {
 		terms := strings.Split(c.Tools, ",")
 		if err := tool.CheckTerms(terms, specs); err != nil {
@@ -53,7 +53,7 @@ func (c *toolListCmd) run(ctx context.Context, a *app) (int, error) {
 	}
 	rows := make([]described, len(specs))
 	for i, s := range specs {
-		rows[i] = w.describe(s)
+		rows[i] = describeTool(w, s)
 	}
 	return term.PrintRows(&a.Env, rows, "", "TOOL\tGROUPS\tEFFECT\tDOES\tFROM", func(d described) []any {
 		return []any{d.Name, strings.Join(d.Groups, " "), effectOf(d.ToolSpec), does(d.ToolSpec), term.Line(cmp.Or(d.Where, "built in"))}
@@ -66,10 +66,10 @@ func (a *app) placeHere(ctx context.Context) (*place, error) {
 	if err != nil {
 		return nil, err
 	}
-	return a.enter(ctx, ws)
+	return a.Enter(ctx, ws)
 }
 
-func (p *place) describe(s belay.ToolSpec) described {
+func describeTool(p *host.Place, s belay.ToolSpec) described {
 	d := described{ToolSpec: s, Groups: tool.GroupsOf(s)}
 	declared, _ := p.Commands() // there are tools, so they could be read
 	if i := slices.IndexFunc(declared, func(c manifest.Command) bool { return c.Spec.Name == s.Name }); i >= 0 {
@@ -108,26 +108,17 @@ func (c *toolShowCmd) run(ctx context.Context, a *app) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	s, err := w.find(c.Name)
+	s, err := w.Find(c.Name)
 	if err != nil {
 		return 0, err
 	}
-	d := w.describe(s)
+	d := describeTool(w, s)
 	if a.JSON {
 		a.PrintJSON(d)
 		return belay.ExitOK, nil
 	}
 	showTool(&a.Env, d)
 	return belay.ExitOK, nil
-}
-
-// find is a tool by its name.
-func (p *place) find(name string) (belay.ToolSpec, error) {
-	specs := p.set.Specs()
-	if i := slices.IndexFunc(specs, func(s belay.ToolSpec) bool { return s.Name == name }); i >= 0 {
-		return specs[i], nil
-	}
-	return belay.ToolSpec{}, belay.Errorf(belay.CodeNotFound, "there is no tool %q here", name).WithHint("%s", spelling.Hint(name, tool.Names(specs), "belay tool list"))
 }
 
 func showTool(e *term.Env, d described) {
@@ -170,11 +161,11 @@ func (c *toolCallCmd) run(ctx context.Context, a *app) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	p, err := a.enter(ctx, ws)
+	p, err := a.Enter(ctx, ws)
 	if err != nil {
 		return 0, err
 	}
-	if _, err := p.find(c.Name); err != nil {
+	if _, err := p.Find(c.Name); err != nil {
 		return 0, err
 	}
 	settings, err := c.settings(a, p)
@@ -185,7 +176,7 @@ func (c *toolCallCmd) run(ctx context.Context, a *app) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	st, err := a.open(ctx, true)
+	st, err := a.Open(ctx, true)
 	if err != nil {
 		return 0, err
 	}
@@ -207,7 +198,7 @@ func (c *toolCallCmd) settings(a *app, p *place) (config.Settings, error) {
 	if g.Get("script") != "" || g.Get("provider") != "" || g.Get("completion") != "" {
 		return config.Settings{}, belay.Errorf(belay.CodeUsage, "a tool call takes no --script, --provider or --completion").At("belay tool call").WithHint("leave them out")
 	}
-	l, err := a.layers(p, g)
+	l, err := a.Layers(p, g)
 	if err != nil {
 		return config.Settings{}, err
 	}
@@ -259,7 +250,7 @@ func (w *turnRun) beginCall(ctx context.Context, ws, title string, c config.Sett
 	if err := w.Engine.Settle(ctx, w.session); err != nil { // the thread is open, and knows the use, before its turn
 		return err
 	}
-	rules, err := w.rules(ctx, w.a, c, ws)
+	rules, err := w.Rules(ctx, c, ws)
 	if err != nil {
 		return err
 	}

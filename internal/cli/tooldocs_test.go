@@ -45,7 +45,8 @@ func TestToolDocumentIsCurrent(t *testing.T) {
 	written, have := readToolDocument(t)
 	a := &app{}
 	a.Now = time.Now
-	want := toolReference(config.Resolve(t.Context(), a.input("")).Specs())
+	a.Host = a.newHost()
+	want := toolReference(config.Resolve(t.Context(), a.Input("")).Specs())
 	if *update {
 		if err := os.WriteFile(toolDocument, []byte(written+toolMarker+want), 0o644); err != nil {
 			t.Fatal(err)

@@ -50,12 +50,12 @@ func (c *topCmd) run(ctx context.Context, a *app) (int, error) {
 	if c.Every < 100*time.Millisecond {
 		return 0, belay.Errorf(belay.CodeUsage, "%s is too short", c.Every).At("--every").WithHint("--every 1s")
 	}
-	st, err := a.open(ctx, false)
+	st, err := a.Open(ctx, false)
 	if err != nil {
 		return 0, err
 	}
 	defer st.Close()
-	call := a.reads(st).call("list_running_sessions")
+	call := a.Reader(st).Call("list_running_sessions")
 	live := !c.Once && !a.JSON && a.IsTerminal(a.Out)
 	before := map[belay.ProcessID]int64{}
 	at := time.Time{}

@@ -31,16 +31,16 @@ func (c *trustCmd) run(ctx context.Context, a *app) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	st, err := a.open(ctx, true)
+	st, err := a.Open(ctx, true)
 	if err != nil {
 		return 0, err
 	}
 	defer st.Close()
 	for _, p := range paths {
 		if c.Revoke {
-			err = revoke(ctx, &a.Env, a.reads(st).call("revoke_trust"), p)
+			err = revoke(ctx, &a.Env, a.Reader(st).Call("revoke_trust"), p)
 		} else {
-			err = trustNow(ctx, &a.Env, a.reads(st).call("trust_file"), p)
+			err = trustNow(ctx, &a.Env, a.Reader(st).Call("trust_file"), p)
 		}
 		if err != nil {
 			return 0, err
@@ -135,7 +135,7 @@ func revoke(ctx context.Context, e *term.Env, c *usecase.Call, f governedFile) e
 }
 
 func (c *trustCmd) list(ctx context.Context, a *app) (int, error) {
-	book, err := a.workspaces().trust(ctx)
+	book, err := a.Book(ctx)
 	if err != nil {
 		return 0, err
 	}

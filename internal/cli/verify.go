@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/internal/builtin"
 	"github.com/belay-run/belay/internal/cli/term"
 	"github.com/belay-run/belay/internal/lib/readfile"
 	"github.com/belay-run/belay/internal/store"
@@ -45,7 +46,7 @@ func (c *verifyCmd) run(ctx context.Context, a *app) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	if !hasStore(dir) {
+	if !builtin.HasStore(dir) {
 		return 0, belay.Errorf(belay.CodeNotFound, "there is no store").At(dir).WithHint("--store DIR names another")
 	}
 	r, err := verify.Run(ctx, dir, o)

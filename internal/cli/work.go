@@ -52,14 +52,14 @@ func (w *turnRun) close() {
 	if w.release != nil {
 		w.release() //nolint:errcheck // closing the store gives back what is left
 	}
-	w.runtime.close() //nolint:errcheck // everything that was accepted is durable; there is nobody to tell
+	w.runtime.Close() //nolint:errcheck // everything that was accepted is durable; there is nobody to tell
 }
 
 // newWork wires a process that will drive one session.
 func (a *app) newWork(st store.Store) (*turnRun, error) {
 	w := &turnRun{a: a}
 	w.watch = term.NewFollower(&a.Env)
-	r, err := a.runtimeTelling(st, w.watch.Flow, w.watch.Recorded)
+	r, err := a.Runtime(st, w.watch.Flow, w.watch.Recorded)
 	if err != nil {
 		return nil, errors.Join(err, st.Close())
 	}
@@ -74,7 +74,7 @@ func (w *turnRun) begin(ctx context.Context, ws, title string, c config.Settings
 	w.session = belay.SessionID(belay.NewID(belay.PrefixSession))
 	w.thread = belay.ThreadID(belay.NewID(belay.PrefixThread))
 	w.workspace = ws
-	create := belay.CreateSession{Workspace: ws, Title: string(w.scrub([]byte(title))), Settings: c.Settings}
+	create := belay.CreateSession{Workspace: ws, Title: string(w.Scrub([]byte(title))), Settings: c.Settings}
 	if !apart {
 		if begun, err := w.found(ctx, create, c, t); begun || err != nil {
 			return err
@@ -96,7 +96,7 @@ func (w *turnRun) begin(ctx context.Context, ws, title string, c config.Settings
 		return err
 	}
 	before = append(before, w.a.order(w.session, w.session.Stream(), belay.UseWorkspace{Use: &use}))
-	rules, err := w.keepRules(ctx, c, draft)
+	rules, err := w.KeepRules(ctx, c, draft)
 	if err != nil {
 		return err
 	}
@@ -106,15 +106,15 @@ func (w *turnRun) begin(ctx context.Context, ws, title string, c config.Settings
 // found is begin in one transaction, with the claim. false: that can't be, and
 // nothing was written.
 func (w *turnRun) found(ctx context.Context, create belay.CreateSession, c config.Settings, t work.Task) (bool, error) {
-	p, err := w.a.workspaces().get(ctx, w.workspace)
+	p, err := w.a.At(ctx, w.workspace)
 	if err != nil {
 		return false, err
 	}
-	d, err := w.draft(w.a, p, w.a.principal(), c)
+	d, err := w.Draft(p, w.a.principal(), c)
 	if err != nil {
 		return false, err
 	}
-	ref, err := w.keepRules(ctx, c, d)
+	ref, err := w.KeepRules(ctx, c, d)
 	if err != nil {
 		return false, err
 	}
@@ -123,7 +123,7 @@ func (w *turnRun) found(ctx context.Context, create belay.CreateSession, c confi
 		return false, err
 	}
 	use, changes := belay.WorkspaceUse{}, ""
-	if d.rules.MayChange(nil) {
+	if d.Rules.MayChange(nil) {
 		use, changes = mayChange(c), config.RepositoryOf(w.workspace)
 	}
 	begin := func() (*engine.Founded, error) {
@@ -145,7 +145,7 @@ func (w *turnRun) found(ctx context.Context, create belay.CreateSession, c confi
 
 // submit puts a task into the inbox of a session that there is.
 func (w *turnRun) submit(ctx context.Context, c config.Settings, t work.Task) error {
-	rules, err := w.rules(ctx, w.a, c, w.workspace)
+	rules, err := w.Rules(ctx, c, w.workspace)
 	if err != nil {
 		return err
 	}
@@ -177,7 +177,7 @@ const maxInline = 4 << 10
 // content is a task without secrets: in a blob when it is long, and what is
 // attached always. What isn't text is kept as it is.
 func (w *turnRun) content(ctx context.Context, t work.Task) (belay.Content, error) {
-	clean := w.scrub([]byte(t.Text))
+	clean := w.Scrub([]byte(t.Text))
 	c := belay.Content{Text: string(clean)}
 	if len(clean) > maxInline {
 		ref, err := w.Store.Put(ctx, clean, "text/plain")
@@ -189,13 +189,13 @@ func (w *turnRun) content(ctx context.Context, t work.Task) (belay.Content, erro
 	for _, f := range t.Attached {
 		b := f.Content
 		if f.IsText() {
-			b = w.scrub(b)
+			b = w.Scrub(b)
 		}
 		ref, err := w.Store.Put(ctx, b, f.Media)
 		if err != nil {
 			return c, err
 		}
-		c.Attached = append(c.Attached, belay.Attachment{Name: event.CutText(string(w.scrub([]byte(f.Name))), maxName), Ref: ref})
+		c.Attached = append(c.Attached, belay.Attachment{Name: event.CutText(string(w.Scrub([]byte(f.Name))), maxName), Ref: ref})
 	}
 	return c, nil
 }

@@ -4,14 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
 
 	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/internal/app/host"
 	"github.com/belay-run/belay/internal/cli/term"
 	"github.com/belay-run/belay/internal/config"
 	"github.com/belay-run/belay/internal/core/session"
-	"github.com/belay-run/belay/internal/core/thread"
 	"github.com/belay-run/belay/internal/policy"
 	"github.com/belay-run/belay/internal/store"
 	"github.com/belay-run/belay/internal/workspace/git"
@@ -21,20 +20,20 @@ import (
 // this process becomes its owner, and the session the workspace's writer if its
 // rules allow changes and no other session is one. more are allowances that
 // were given by answers. The draft is what it went by.
-func (w *turnRun) claim(ctx context.Context, c config.Settings, more []policy.Grant) (use belay.WorkspaceUse, d drafted, err error) {
+func (w *turnRun) claim(ctx context.Context, c config.Settings, more []policy.Grant) (use belay.WorkspaceUse, d host.Draft, err error) {
 	epoch, release, err := w.Engine.Own(ctx, w.session)
 	if err != nil {
 		return use, d, err
 	}
-	p, err := w.a.workspaces().again(ctx, w.workspace) // it may have waited for another process
+	p, err := w.a.Again(ctx, w.workspace) // it may have waited for another process
 	if err == nil {
-		d, err = w.draft(w.a, p, w.a.principal(), c)
+		d, err = w.Draft(p, w.a.principal(), c)
 	}
 	if err != nil {
 		return use, d, errors.Join(err, release())
 	}
 	w.release = release
-	if !d.rules.MayChange(more) {
+	if !d.Rules.MayChange(more) {
 		return use, d, nil
 	}
 	use, other, err := w.ClaimWriter(ctx, w.session, epoch, w.workspace, c.Share)
@@ -118,65 +117,7 @@ func (w *turnRun) inWorktree(ctx context.Context, ws string, create belay.Create
 	}
 	w.say("in a worktree of %s, on branch %s", root, t.Branch)
 	w.workspace = create.Workspace
-	w.a.workspaces().setOrigin(w.workspace, ws)
-	_, err = w.a.workspaces().get(ctx, w.workspace)
+	w.a.TrustAsOrigin(w.workspace, ws)
+	_, err = w.a.At(ctx, w.workspace)
 	return err
-}
-
-// thereAgain makes a session's worktree again when its folder has gone; one
-// that was removed stays so.
-func (w *turnRun) thereAgain(ctx context.Context, s *session.State) error {
-	t := s.Worktree
-	if t == nil {
-		return nil
-	}
-	if t.Removed {
-		return belay.Errorf(belay.CodeWorkspace, "the session's worktree was removed").At(t.Path).WithHint("belay run in %s; what was committed is on branch %s", t.Repository, t.Branch)
-	}
-	if _, err := os.Lstat(t.Path); err == nil {
-		return nil
-	}
-	return git.NewWorktrees(w.a.Environ).Add(ctx, *t)
-}
-
-// drafted is a draft and what it was made under.
-type drafted struct {
-	rules *thread.Rules
-	under *config.Rules
-	place *place
-}
-
-// draft is what a turn's rules say of tools and allowances, under the rules that
-// count in a workspace. by is who gives the allowances. The set is not kept yet.
-func (r *runtime) draft(a *app, p *place, by string, c config.Settings) (drafted, error) {
-	under, err := a.rulesOf(p.Workspace)
-	if err != nil {
-		return drafted{}, err
-	}
-	if err := under.Permit(c.Settings, ""); err != nil {
-		return drafted{}, err
-	}
-	rules := &thread.Rules{Settings: c.Settings, Tools: p.set.Choose(c.Tools), System: systemPrompt, Workspace: p.Path(), Output: c.Schema, Boundary: a.boundary(),
-		UntrustedWorkspace: under.Untrusted, Home: a.Getenv("HOME"), Shadowed: p.Shadowed(), Routes: a.providers().routes(p, c.Settings)}
-	if under.Raw != nil {
-		rules.Govern(under.Ref(), under.Set)
-	}
-	askOutput(rules)
-	for _, name := range c.Allow {
-		rules.Grants = append(rules.Grants, policy.Grant{Tool: name, Tier: policy.TierUser, Kind: "rule", By: by, Dialect: policy.DialectOf(c.Shell)})
-	}
-	return drafted{rules, under, p}, nil
-}
-
-// askOutput tells the model of the output that the turn asks for: not every
-// provider can hold it to a schema.
-func askOutput(r *thread.Rules) {
-	if r.Output == nil {
-		return
-	}
-	where := "Put it into the field output of complete_task."
-	if r.Answer() != nil {
-		where = "The answer that ends your work must be this value and nothing else."
-	}
-	r.System += "\n# Output\nThis task asks for an output: one value of JSON that fits the schema below. " + where + "\n" + string(r.Output) + "\n"
 }

@@ -38,7 +38,7 @@ func (c *worktreeListCmd) run(ctx context.Context, a *app) (int, error) {
 		}
 		f.Workspace = ws
 	}
-	st, err := a.open(ctx, false)
+	st, err := a.Open(ctx, false)
 	if err != nil {
 		return 0, err
 	}

@@ -1,4 +1,4 @@
-package cli
+package providers
 
 import (
 	"fmt"
@@ -12,13 +12,13 @@ import (
 	"time"
 
 	"github.com/belay-run/belay"
-	"github.com/belay-run/belay/internal/cli/term"
 	"github.com/belay-run/belay/internal/config"
 	"github.com/belay-run/belay/internal/model"
 	"github.com/belay-run/belay/internal/model/catalog"
 	"github.com/belay-run/belay/internal/model/gateway"
 	"github.com/belay-run/belay/internal/model/scripted"
 	"github.com/belay-run/belay/internal/model/wire"
+	"github.com/belay-run/belay/internal/secret"
 )
 
 // TestAModelIsLookedUpOnce: each request and each answer asks the catalogue, so
@@ -28,25 +28,25 @@ func TestAModelIsLookedUpOnce(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	ms := &models{cat: cat, looked: true}
+	m := &Providers{cat: cat, looked: true}
 	here, there := modelRef{"openai", "api.openai.com", "gpt-5-2025-08-07"}, modelRef{"openai", "elsewhere.example", "gpt-5-2025-08-07"}
 	for range 2 {
-		m, ok := ms.entry(here)
-		if !ok || m.Prices == nil {
-			t.Errorf("%+v: %+v, %t", here, m, ok)
+		got, ok := m.entry(here)
+		if !ok || got.Prices == nil {
+			t.Errorf("%+v: %+v, %t", here, got, ok)
 		}
-		if m, ok := ms.entry(there); !ok || m.Prices != nil {
-			t.Errorf("%+v has prices of another server: %+v, %t", there, m, ok)
+		if got, ok := m.entry(there); !ok || got.Prices != nil {
+			t.Errorf("%+v has prices of another server: %+v, %t", there, got, ok)
 		}
 	}
-	ms.cat = &catalog.Catalog{} // whoever looks finds nothing
-	if _, ok := ms.entry(here); !ok {
+	m.cat = &catalog.Catalog{} // whoever looks finds nothing
+	if _, ok := m.entry(here); !ok {
 		t.Error("it was looked up again")
 	}
 	for i := range 3 * maxEntries {
-		ms.entry(modelRef{"openai", "api.openai.com", strconv.Itoa(i)})
+		m.entry(modelRef{"openai", "api.openai.com", strconv.Itoa(i)})
 	}
-	if n := len(ms.entries); n > maxEntries {
+	if n := len(m.entries); n > maxEntries {
 		t.Errorf("%d models are remembered", n)
 	}
 }
@@ -61,10 +61,10 @@ func TestAFileSaysWhatAModelCanDo(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(dir, "belay", config.Models), []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	a := &app{Sys: Sys{Env: term.Env{Environ: []string{"XDG_CONFIG_HOME=" + dir}, Now: time.Now}}}
-	w := config.Resolve(t.Context(), a.input(""))
+	m := &Providers{Env: config.Env{Vars: []string{"XDG_CONFIG_HOME=" + dir}}, Now: time.Now, Secrets: secret.FromEnviron(nil)}
+	w := config.Resolve(t.Context(), config.Input{Env: m.Env, Now: m.Now, Secrets: m.Secrets, Hosts: new(config.Hosts)})
 	for name, want := range map[string]bool{"house": true, "another": false, "gpt-5": true} {
-		p, err := a.providers().provider(w, belay.Settings{Provider: "ollama", Model: name})
+		p, err := m.Provider(w, belay.Settings{Provider: "ollama", Model: name})
 		if err != nil {
 			t.Fatal(err)
 		}

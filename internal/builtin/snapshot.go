@@ -1,17 +1,14 @@
-package cli
+package builtin
 
 import (
 	"context"
 
-	"github.com/belay-run/belay/internal/config"
 	"github.com/belay-run/belay/internal/core"
 	"github.com/belay-run/belay/internal/effect/history"
 	"github.com/belay-run/belay/internal/workspace/git"
 )
 
-// keeper keeps workspaces by hidden commits of their repositories.
-func (a *app) keeper() history.Snapshots { return gitKeeper{git.Shadow{Environ: a.Environ}} }
-
+// gitKeeper keeps workspaces by hidden commits of their repositories.
 type gitKeeper struct{ git git.Shadow }
 
 func (k gitKeeper) Take(ctx context.Context, workspace string, e core.TakeSnapshot) (id, name string, err error) {
@@ -38,13 +35,4 @@ func keptFile(e *git.Entry) *history.KeptFile {
 		return nil
 	}
 	return &history.KeptFile{Kind: e.Kind, Mode: e.Mode, ID: e.ID}
-}
-
-// keepable refuses a workspace that a session's settings want kept and that
-// can't be.
-func (a *app) keepable(ctx context.Context, workspace string, c config.Settings) error {
-	if c.Snapshot != "git" {
-		return nil
-	}
-	return git.Shadow{Environ: a.Environ}.Check(ctx, workspace)
 }

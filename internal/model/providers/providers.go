@@ -1,7 +1,9 @@
-package cli
+// Package providers makes the providers of models and knows the catalogue: what a model
+// can do, costs and counts by. A provider is made once for each place where it is
+// described, and the catalogue is read once.
+package providers
 
 import (
-	"context"
 	"crypto/sha256"
 	"fmt"
 	"maps"
@@ -28,13 +30,11 @@ import (
 // prefixBudget bounds the encoded conversations kept in memory, in bytes.
 const prefixBudget = 64 << 20
 
-// models finds providers by what settings say, each made once, and what the catalogue
-// knows of their models.
-type models struct {
-	env     config.Env
-	secrets *secret.Scrubber
-	now     func() time.Time
-	here    func() *place // where turns are that ask for a price or a count
+// Providers finds providers by what settings say, each made once.
+type Providers struct {
+	Env     config.Env
+	Now     func() time.Time
+	Secrets *secret.Scrubber
 
 	mu       sync.Mutex
 	made     map[string]model.Provider
@@ -45,33 +45,16 @@ type models struct {
 	entries  map[modelRef]entryOf
 }
 
-// forget lets everything be made and read again.
-func (m *models) forget() {
+// Forget lets everything be made and read again.
+func (m *Providers) Forget() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.made, m.entries, m.cat, m.looked = nil, nil, nil, false
 }
 
-// served is the provider of a turn in a workspace, as the engine gets it. A process
-// that runs one command has entered its own.
-func (a *app) served(ctx context.Context, ws string, s belay.Settings) (model.Provider, error) {
-	at := a.workspaces().current()
-	if a.serves || at == nil {
-		var err error
-		if at, err = a.workspaces().get(ctx, ws); err != nil {
-			return nil, err
-		}
-	}
-	p, err := a.providers().provider(at.Workspace, s)
-	if err != nil || a.wrapProvider == nil {
-		return p, err
-	}
-	return a.wrapProvider(p), nil
-}
-
-// provider is who serves the model of some settings, by what a workspace calls
+// Provider is the client that serves the model of some settings, by what a workspace calls
 // providers. It is made once for each place where it is described.
-func (m *models) provider(w *config.Workspace, s belay.Settings) (model.Provider, error) {
+func (m *Providers) Provider(w *config.Workspace, s belay.Settings) (model.Provider, error) {
 	name := s.Provider + " " + s.BaseURL + " "
 	if v, err := w.Service(s.Provider); err == nil {
 		name += v.Where
@@ -81,7 +64,7 @@ func (m *models) provider(w *config.Workspace, s belay.Settings) (model.Provider
 	if p := m.made[name]; p != nil {
 		return p, nil
 	}
-	p, err := m.make(w, s)
+	p, err := m.makeProvider(w, s)
 	if err != nil {
 		return nil, err
 	}
@@ -92,7 +75,7 @@ func (m *models) provider(w *config.Workspace, s belay.Settings) (model.Provider
 	return p, nil
 }
 
-func (m *models) make(w *config.Workspace, s belay.Settings) (model.Provider, error) {
+func (m *Providers) makeProvider(w *config.Workspace, s belay.Settings) (model.Provider, error) {
 	if s.Provider == scripted.DirectName {
 		return scripted.Direct{}, nil
 	}
@@ -111,9 +94,9 @@ func (m *models) make(w *config.Workspace, s belay.Settings) (model.Provider, er
 		m.prefixes = wire.NewPrefixes(prefixBudget)
 	}
 	if m.gateway == nil {
-		m.gateway = gateway.New(m.now)
+		m.gateway = gateway.New(m.Now)
 	}
-	e := wire.Endpoint{Name: at.Name, Base: at.URL, Key: at.Secret, Header: at.Header, First: at.Limits.First, Idle: at.Limits.Idle, Scrub: m.secrets.String,
+	e := wire.Endpoint{Name: at.Name, Base: at.URL, Key: at.Secret, Header: at.Header, First: at.Limits.First, Idle: at.Limits.Idle, Scrub: m.Secrets.String,
 		// Whoever names a server of this machine or network means it: the name
 		// comes from the person, never from a model or an untrusted workspace.
 		Client: netdial.Client(netdial.Rules{Loopback: true, Private: true})}
@@ -156,7 +139,7 @@ func (c able) or(x catalog.Ability, known func(string) bool) func(string) bool {
 
 // able looks a model up in the catalogue, which is read on first use. A
 // catalogue that can't be read is empty; belay models list reports the error.
-func (m *models) able(provider string, base *url.URL) able {
+func (m *Providers) able(provider string, base *url.URL) able {
 	return func(name string, x catalog.Ability) bool {
 		known, ok := m.entry(modelRef{provider, base.Hostname(), name})
 		return ok && known.Can(x)

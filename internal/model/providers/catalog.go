@@ -1,4 +1,4 @@
-package cli
+package providers
 
 import (
 	"cmp"
@@ -16,24 +16,24 @@ import (
 	"github.com/belay-run/belay/internal/model/tokens"
 )
 
-// routes are the models that a turn's requests may go to, the session's own
+// Routes are the models that a turn's requests may go to, the session's own
 // first, with what the catalogue knows of each.
-func (m *models) routes(p *place, s belay.Settings) []route.Candidate {
-	all := []route.Candidate{m.candidate(p, s)}
+func (m *Providers) Routes(w *config.Workspace, s belay.Settings) []route.Candidate {
+	all := []route.Candidate{m.candidate(w, s)}
 	for _, f := range s.Fallback {
 		var r event.Route
 		r.Provider, r.Model, _ = config.Route(f)
 		if !slices.ContainsFunc(all, func(c route.Candidate) bool { return c.Route == r }) {
-			all = append(all, m.candidate(p, belay.Settings{Provider: r.Provider, Model: r.Model}))
+			all = append(all, m.candidate(w, belay.Settings{Provider: r.Provider, Model: r.Model}))
 		}
 	}
 	return all
 }
 
 // candidate is one model as the catalogue knows it.
-func (m *models) candidate(at *place, s belay.Settings) route.Candidate {
+func (m *Providers) candidate(w *config.Workspace, s belay.Settings) route.Candidate {
 	c := route.Candidate{Candidate: event.Candidate{Route: event.Route{Provider: s.Provider, Model: s.Model}}, BaseURL: s.BaseURL}
-	known, ok := m.known(at, s)
+	known, ok := m.Known(w, s)
 	if c.Known = ok; ok {
 		c.Context = known.Context
 		for _, x := range known.Abilities {
@@ -41,11 +41,11 @@ func (m *models) candidate(at *place, s belay.Settings) route.Candidate {
 				c.Capabilities = append(c.Capabilities, string(x))
 			}
 		}
-		if p := known.Prices.At(m.now()); p != nil {
+		if p := known.Prices.At(m.Now()); p != nil {
 			c.InputPrice, c.OutputPrice = p.Input, p.Output
 		}
 	}
-	p, err := m.provider(at.Workspace, s)
+	p, err := m.Provider(w, s)
 	switch can := model.AbilitiesOf(p, s.Model); {
 	case belay.CodeOf(err) == belay.CodeNoKey:
 		c.Lacks = "credential"
@@ -62,13 +62,13 @@ func (m *models) candidate(at *place, s belay.Settings) route.Candidate {
 	return c
 }
 
-// known is what the catalogue knows of a session's model. A catalogue that can't
+// Known is what the catalogue knows of a session's model. A catalogue that can't
 // be read is empty; belay models reports the error.
-func (m *models) known(at *place, s belay.Settings) (catalog.Model, bool) {
-	if at == nil || s.Provider == scripted.DirectName || strings.HasPrefix(s.Provider, config.ScriptedPrefix) {
+func (m *Providers) Known(w *config.Workspace, s belay.Settings) (catalog.Model, bool) {
+	if w == nil || s.Provider == scripted.DirectName || strings.HasPrefix(s.Provider, config.ScriptedPrefix) {
 		return catalog.Model{}, false
 	}
-	v, err := at.Service(s.Provider)
+	v, err := w.Service(s.Provider)
 	if err != nil {
 		return catalog.Model{}, false
 	}
@@ -93,7 +93,7 @@ const maxEntries = 256
 
 // entry looks a model up in the catalogue, once: each request and each answer
 // asks, and the catalogue stays what it is until it is read again.
-func (m *models) entry(s modelRef) (catalog.Model, bool) {
+func (m *Providers) entry(s modelRef) (catalog.Model, bool) {
 	cat := m.catalog()
 	if cat == nil {
 		return catalog.Model{}, false
@@ -113,29 +113,29 @@ func (m *models) entry(s modelRef) (catalog.Model, bool) {
 }
 
 // catalog is the catalogue, read once; nil: it can't be read.
-func (m *models) catalog() *catalog.Catalog {
+func (m *Providers) catalog() *catalog.Catalog {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if !m.looked {
 		m.looked = true
-		if cat, err := m.env.Catalog(); err == nil {
+		if cat, err := m.Env.Catalog(); err == nil {
 			m.cat = cat
 		}
 	}
 	return m.cat
 }
 
-// counts is how a session's model counts tokens.
-func (m *models) counts(s belay.Settings) tokens.Profile {
-	known, _ := m.known(m.here(), s)
+// Counts is how the model of settings counts tokens.
+func (m *Providers) Counts(w *config.Workspace, s belay.Settings) tokens.Profile {
+	known, _ := m.Known(w, s)
 	return tokens.Profile{Model: s.Provider + "/" + s.Model, Vocabulary: known.Vocabulary, Factor: known.Factor, Pictures: known.Pictures}
 }
 
-// price is what an answer cost.
-func (m *models) price(s belay.Settings, u belay.Usage) (int64, bool) {
-	known, ok := m.known(m.here(), s)
+// Price is what an answer cost.
+func (m *Providers) Price(w *config.Workspace, s belay.Settings, u belay.Usage) (int64, bool) {
+	known, ok := m.Known(w, s)
 	if !ok {
 		return 0, false
 	}
-	return catalog.Cost(known, u, m.now())
+	return catalog.Cost(known, u, m.Now())
 }

@@ -1,0 +1,310 @@
+// Package host is what one process has of a store: the workspaces it works in, with
+// their settings, rules and tools, and the engine wired onto the store. It promises
+// that terminal and server read the same files by the same code, and that what a
+// process was told once counts until it is read again.
+package host
+
+import (
+	"context"
+	"errors"
+	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/event"
+	"github.com/belay-run/belay/internal/app/input"
+	"github.com/belay-run/belay/internal/config"
+	"github.com/belay-run/belay/internal/config/trust"
+	"github.com/belay-run/belay/internal/core/session"
+	"github.com/belay-run/belay/internal/core/thread"
+	"github.com/belay-run/belay/internal/effect"
+	"github.com/belay-run/belay/internal/effect/history"
+	"github.com/belay-run/belay/internal/lib/spelling"
+	"github.com/belay-run/belay/internal/model"
+	"github.com/belay-run/belay/internal/model/providers"
+	"github.com/belay-run/belay/internal/store"
+	"github.com/belay-run/belay/internal/tool"
+	commands "github.com/belay-run/belay/internal/tool/command"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+)
+
+// Config is what a Host is made of.
+type Config struct {
+	Env         config.Env
+	Now         func() time.Time
+	Principal   string // the person who runs this process
+	Serves      bool   // it is a tenant of a server: it works in many workspaces
+	Interactive bool   // a person can be asked
+	Tools       []tool.Tool
+	Models      *providers.Providers
+	Shell       func() *belay.Shell // of new sessions
+
+	StoreDir  func() (string, error)
+	HasStore  func(dir string) bool                                                 // reports whether a folder holds a store
+	OpenStore func(ctx context.Context, dir string, make bool) (store.Store, error) // one that need not be made may be opened to be read only
+	Say       func([]config.Ignored)                                                // prints what doesn't count in files of a workspace
+
+	Boundary func() thread.Boundary // what this machine can confine programs with
+	Confine  effect.Confine
+	Inspect  effect.Inspect
+	Check    effect.Check
+	Keeper   history.Snapshots
+	Keepable func(ctx context.Context, workspace string) error // refuses a workspace that can't be kept
+	Point    func(kind string)                                 // passed to the engine; for crash tests
+
+	WrapProvider func(model.Provider) model.Provider // stands between the engine and a provider; nil is nothing
+}
+
+// Host is the process's side of a store.
+type Host struct {
+	c Config
+
+	mu      sync.Mutex
+	places  map[string]*Place // the workspaces that were read: use At
+	here    *Place            // the one that was entered last: use Current
+	opened  store.Store       // the open store
+	bookMu  sync.Mutex
+	trusted *trust.Book       // as it was read: use Book
+	origin  map[string]string // of worktrees: the workspace they were made of
+	hosts   config.Hosts
+}
+
+// New makes a host.
+func New(c Config) *Host { return &Host{c: c} }
+
+// Models are the providers of models, and the catalogue.
+func (h *Host) Models() *providers.Providers { return h.c.Models }
+
+// Keeper keeps whole workspaces as they are.
+func (h *Host) Keeper() history.Snapshots { return h.c.Keeper }
+
+// Place is a workspace as this process works in it: what counts there, and the
+// tools that are made of it.
+type Place struct {
+	*config.Workspace
+	Tools *tool.Set
+}
+
+// Input is what a workspace is read with.
+func (h *Host) Input(ws string) config.Input {
+	specs := make([]belay.ToolSpec, len(h.c.Tools))
+	for i, t := range h.c.Tools {
+		specs[i] = t.Spec()
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return config.Input{
+		Env: h.c.Env, Workspace: ws, Origin: h.origin[ws], Tools: specs, Secrets: h.c.Models.Secrets, Hosts: &h.hosts, Now: h.c.Now, Trust: h.Book,
+		Usable: func(w *config.Workspace, s belay.Settings) error {
+			_, err := h.c.Models.Provider(w, s)
+			return err
+		},
+		Interactive: h.c.Interactive, Shell: h.c.Shell(), Flags: !h.c.Serves,
+	}
+}
+
+// furnish makes the tools of a workspace.
+func (h *Host) furnish(w *config.Workspace) (*Place, error) {
+	declared, err := w.Commands()
+	if err != nil {
+		return nil, err
+	}
+	set, err := tool.NewSet(slices.Concat(h.c.Tools, commands.Tools(declared, h.c.Env.Vars))...)
+	return &Place{w, set}, err
+}
+
+// At reads a workspace, once per process: a run is decided by what was there.
+func (h *Host) At(ctx context.Context, ws string) (*Place, error) {
+	h.mu.Lock()
+	p := h.places[ws]
+	h.mu.Unlock()
+	if p != nil {
+		return p, nil
+	}
+	p, err := h.furnish(config.Resolve(ctx, h.Input(ws)))
+	if err == nil {
+		h.keep(ws, p)
+	}
+	return p, err
+}
+
+func (h *Host) keep(ws string, p *Place) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.places == nil {
+		h.places = map[string]*Place{}
+	}
+	h.places[ws] = p
+}
+
+// Again reads a workspace's settings and rules again, and what is trusted. Its
+// tools and providers stay what they were.
+func (h *Host) Again(ctx context.Context, ws string) (*Place, error) {
+	h.forgetTrust()
+	h.mu.Lock()
+	p := h.places[ws]
+	h.mu.Unlock()
+	if p == nil {
+		return h.At(ctx, ws)
+	}
+	p = &Place{p.Again(ctx, h.Input(ws)), p.Tools}
+	h.keep(ws, p)
+	return p, nil
+}
+
+// Enter makes a workspace the one that this process works in, and says which files
+// of tools are ignored.
+func (h *Host) Enter(ctx context.Context, ws string) (*Place, error) {
+	p, err := h.At(ctx, ws)
+	if err != nil {
+		return nil, err
+	}
+	h.c.Say(p.IgnoredTools())
+	h.settle(p)
+	return p, nil
+}
+
+func (h *Host) settle(p *Place) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.here = p
+}
+
+// Current is the workspace that was entered last; nil: none was.
+func (h *Host) Current() *Place {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.here
+}
+
+// toolsIn is the engine's look at the workspaces that were read.
+func (h *Host) toolsIn(ws string) *tool.Set {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if p := h.places[ws]; p != nil {
+		return p.Tools
+	}
+	return nil
+}
+
+// TrustAsOrigin records that a workspace is a worktree of another: what is trusted
+// there is trusted here, as long as its content is the same.
+func (h *Host) TrustAsOrigin(worktree, ws string) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.origin == nil {
+		h.origin = map[string]string{}
+	}
+	h.origin[worktree] = ws
+}
+
+// InRepository is trustAsOrigin for a session that exists.
+func (h *Host) InRepository(s *session.State) {
+	if t := s.Worktree; t != nil {
+		if inside, err := filepath.Rel(t.Path, s.Workspace); err == nil {
+			h.TrustAsOrigin(s.Workspace, filepath.Join(t.Repository, inside))
+		}
+	}
+}
+
+// Book is what is trusted in the store, read once per process; nothing, if there
+// is no store yet.
+func (h *Host) Book(ctx context.Context) (*trust.Book, error) {
+	h.bookMu.Lock()
+	defer h.bookMu.Unlock()
+	if h.trusted != nil {
+		return h.trusted, nil
+	}
+	st := h.opened
+	if st == nil {
+		dir, err := h.c.StoreDir()
+		if err != nil || !h.c.HasStore(dir) {
+			return nil, err
+		}
+		if st, err = h.Open(ctx, false); err != nil {
+			return nil, err
+		}
+		h.opened = nil
+		defer st.Close()
+	}
+	var err error
+	h.trusted, err = trust.Read(ctx, st)
+	return h.trusted, err
+}
+
+func (h *Host) forgetTrust() {
+	h.bookMu.Lock()
+	defer h.bookMu.Unlock()
+	h.trusted = nil
+}
+
+// Layers lays the settings of a new session over each other, and says what of
+// files doesn't count.
+func (h *Host) Layers(p *Place, g config.Given) (*config.Layers, error) {
+	l, err := p.Layers(g)
+	if err == nil {
+		h.c.Say(l.Ignored())
+	}
+	return l, err
+}
+
+// Fresh are the settings of a new session.
+func (h *Host) Fresh(p *Place, g config.Given) (config.Settings, error) {
+	l, err := h.Layers(p, g)
+	if err != nil {
+		return config.Settings{}, err
+	}
+	s, err := l.Settings()
+	if s.Mode == belay.ModeBypass || s.Boundary != "" {
+		h.c.Say(p.IgnoredRules())
+	}
+	return s, err
+}
+
+// RulesOf are the rules that count in a workspace; it says which don't.
+func (h *Host) RulesOf(w *config.Workspace) (*config.Rules, error) {
+	h.c.Say(w.IgnoredRules())
+	return w.Rules()
+}
+
+// instruct puts a workspace's instructions into rules and records which they are
+// and which were left out.
+func (r *Runtime) instruct(ctx context.Context, p *Place, rules *thread.Rules) error {
+	all, omitted := p.Instructions()
+	for _, o := range omitted {
+		rules.LeftOut = append(rules.LeftOut, event.ContextOmission{Kind: "instruction", Name: o.Name, Reason: o.Reason})
+	}
+	var text strings.Builder
+	for _, i := range all {
+		clean := r.Scrub([]byte(i.Text))
+		ref, err := r.Store.Put(ctx, clean, "text/markdown")
+		if err != nil {
+			return err
+		}
+		i.Text = string(clean)
+		text.WriteString(i.String())
+		rules.Context = append(rules.Context, event.ContextItem{Kind: "instruction", Name: i.Name, Ref: &ref, Scope: i.Scope})
+	}
+	if text.Len() > 0 {
+		rules.System = strings.TrimRight(rules.System, "\n") + "\n\n# Instructions of this place\n" + text.String()
+	}
+	return nil
+}
+
+// settingError names the part of a request that an error about a setting is about.
+func settingError(err error) error {
+	if e, ok := errors.AsType[*config.SettingError](err); ok {
+		return input.At("settings."+e.Setting, e.Err)
+	}
+	return err
+}
+
+// Find returns a tool of the workspace.
+func (p *Place) Find(name string) (belay.ToolSpec, error) {
+	specs := p.Tools.Specs()
+	if i := slices.IndexFunc(specs, func(s belay.ToolSpec) bool { return s.Name == name }); i >= 0 {
+		return specs[i], nil
+	}
+	return belay.ToolSpec{}, belay.Errorf(belay.CodeNotFound, "there is no tool %q here", name).WithHint("%s", spelling.Hint(name, tool.Names(specs), "belay tool list"))
+}

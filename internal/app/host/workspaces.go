@@ -1,0 +1,295 @@
+package host
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/internal/app"
+	"github.com/belay-run/belay/internal/app/input"
+	"github.com/belay-run/belay/internal/config"
+	"github.com/belay-run/belay/internal/config/rulefile"
+	"github.com/belay-run/belay/internal/core/session"
+	"github.com/belay-run/belay/internal/effect/history"
+	"github.com/belay-run/belay/internal/lib/readfile"
+	"github.com/belay-run/belay/internal/policy"
+	"github.com/belay-run/belay/internal/secret"
+	"github.com/belay-run/belay/internal/tool"
+	"github.com/belay-run/belay/internal/workspace/git"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+)
+
+// Workspaces is what use cases ask of workspaces: settings, rules and tools, read
+// from the same files and by the same code as for a terminal. One request at a
+// time asks: the files are read anew for each, so that what a person changed
+// counts from the next turn on. Requests that ask the same in the same moment
+// are one: the files are read after all of them came.
+type Workspaces struct {
+	mu    sync.Mutex
+	fresh together[belay.Settings] // of new sessions
+	kept  together[belay.Ref]      // rules
+
+	runtime *Runtime
+	set     *tool.Set
+	own     string   // the workspace where none is named
+	roots   []string // folders that sessions may work in
+}
+
+var _ app.Workspaces = (*Workspaces)(nil)
+
+// WorkIn names the workspace where a caller names none, and the folders that sessions
+// may work in.
+func (w *Workspaces) WorkIn(own string, roots []string) { w.own, w.roots = own, roots }
+
+// look reads what counts in a workspace now.
+func (w *Workspaces) look(ctx context.Context, ws string) (*Place, error) {
+	p, err := w.runtime.host.Again(ctx, ws)
+	if err == nil {
+		w.runtime.host.settle(p)
+	}
+	return p, err
+}
+
+// Workspace is the real path of a folder below one of the roots.
+func (w *Workspaces) Workspace(_ context.Context, dir string) (string, error) {
+	if dir == "" {
+		return w.own, nil
+	}
+	if !filepath.IsAbs(dir) {
+		return "", belay.Errorf(belay.CodeWorkspace, "the path isn't absolute").At(dir).WithHint("name the folder from the root on, such as /home/ann/project")
+	}
+	outside := belay.Errorf(belay.CodeForbidden, "the server's sessions may not work there").At(dir).WithHint("belay serve --root DIR names folders they may work in")
+	if !slices.ContainsFunc(w.roots, func(root string) bool { return config.Within(root, config.RealAncestor(filepath.Clean(dir))) }) {
+		return "", outside
+	}
+	ws, err := config.CheckWorkspace(dir)
+	if e, ok := errors.AsType[*belay.Error](err); ok { // requests over HTTP have no flags
+		return "", belay.Errorf(e.Code, "%s", e.Message).At(dir).WithHint("name a folder that is there, and that the server can read")
+	}
+	if err != nil {
+		return "", err
+	}
+	if !slices.ContainsFunc(w.roots, func(root string) bool { return config.Within(root, ws) }) {
+		return "", outside
+	}
+	store, err := w.runtime.host.c.StoreDir()
+	if err != nil {
+		return "", err
+	}
+	return ws, config.Apart(ws, store)
+}
+
+// Settings are those of a session, or of a new one, with the choices over them.
+func (w *Workspaces) Settings(ctx context.Context, ws string, have *belay.Settings, c app.SettingsInput) (belay.Settings, error) {
+	request, err := json.Marshal(c)
+	if err != nil {
+		return belay.Settings{}, err
+	}
+	given, err := config.GivenIn(request)
+	if err != nil {
+		return belay.Settings{}, err
+	}
+	if strings.Contains(c.Provider, ":") || strings.Contains(c.Fallback, config.ScriptedPrefix) {
+		return belay.Settings{}, input.At("settings.provider", belay.Errorf(belay.CodeUsage, "a provider is named, files aren't").WithHint("belay serve with BELAY_SCRIPT set plays a file"))
+	}
+	if have != nil {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		p, err := w.look(ctx, ws)
+		if err != nil {
+			return belay.Settings{}, err
+		}
+		got, err := p.Over(*have, given)
+		return got.Settings, settingError(err)
+	}
+	return w.fresh.ask(&w.mu, ws+"\x00"+string(request), func() (belay.Settings, error) {
+		return w.newSession(context.WithoutCancel(ctx), ws, given) // others wait for it
+	})
+}
+
+// newSession is Settings of a new session, under the lock.
+func (w *Workspaces) newSession(ctx context.Context, ws string, given config.Given) (belay.Settings, error) {
+	p, err := w.look(ctx, ws)
+	if err != nil {
+		return belay.Settings{}, err
+	}
+	got, err := w.runtime.host.Fresh(p, given)
+	if err == nil {
+		got.Approvals = belay.ApprovalsWait // there is a way to ask: the owner's token exists
+		err = w.runtime.host.Keepable(ctx, ws, got)
+	}
+	return got.Settings, settingError(err)
+}
+
+// Rules keeps what a turn is decided by.
+func (w *Workspaces) Rules(ctx context.Context, by, ws string, s belay.Settings) (belay.Ref, error) {
+	key, err := json.Marshal(s)
+	if err != nil {
+		return belay.Ref{}, err
+	}
+	return w.kept.ask(&w.mu, by+"\x00"+ws+"\x00"+string(key), func() (belay.Ref, error) {
+		return w.rules(context.WithoutCancel(ctx), by, ws, s) // others wait for it
+	})
+}
+
+// rules is Rules under the lock.
+func (w *Workspaces) rules(ctx context.Context, by, ws string, s belay.Settings) (belay.Ref, error) {
+	p, err := w.look(ctx, ws)
+	if err != nil {
+		return belay.Ref{}, err
+	}
+	c := config.Settings{Settings: s}
+	d, err := w.runtime.Draft(p, by, c)
+	if err != nil {
+		return belay.Ref{}, settingError(err)
+	}
+	return w.runtime.KeepRules(ctx, c, d)
+}
+
+// MayChange reports whether a session may change its workspace, which is made ready.
+func (w *Workspaces) MayChange(ctx context.Context, s *session.State, more []policy.Grant) (bool, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.runtime.host.InRepository(s)
+	if err := w.runtime.host.RestoreWorktree(ctx, s); err != nil {
+		return false, err
+	}
+	if _, err := config.CheckWorkspace(s.Workspace); err != nil {
+		return false, err
+	}
+	p, err := w.look(ctx, s.Workspace)
+	if err != nil {
+		return false, err
+	}
+	d, err := w.runtime.Draft(p, w.runtime.host.c.Principal, config.Settings{Settings: s.Settings})
+	if err != nil {
+		return false, err
+	}
+	return d.Rules.MayChange(more), nil
+}
+
+// Tools are the tools of a workspace under the settings.
+func (w *Workspaces) Tools(ctx context.Context, ws string, s belay.Settings) ([]belay.ToolSpec, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	p, err := w.look(ctx, ws)
+	if err != nil {
+		return nil, err
+	}
+	return p.Tools.Choose(s.Tools), nil
+}
+
+// Ground is what calls in a workspace are judged on now.
+func (w *Workspaces) Ground(ctx context.Context, ws string) (*app.Ground, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	p, err := w.look(ctx, ws)
+	if err != nil {
+		return nil, err
+	}
+	return w.runtime.host.Ground(p), nil
+}
+
+// Root is the workspace's repository, or itself.
+func (w *Workspaces) Root(ws string) string { return config.RepositoryOf(ws) }
+
+// Clean takes registered secrets out of a text.
+func (w *Workspaces) Clean(text string) string { return w.Secrets().String(text) }
+
+// ReadAgain reads what is there for the workspaces that were used so far, and returns
+// what makes it count. Turns that run keep what they began with.
+func (w *Workspaces) ReadAgain(ctx context.Context) (use func(), err error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	h := w.runtime.host
+	if _, err := h.c.Env.Catalog(); err != nil {
+		return nil, err
+	}
+	h.forgetTrust()
+	h.mu.Lock()
+	used := slices.Sorted(maps.Keys(h.places))
+	h.mu.Unlock()
+	places := map[string]*Place{}
+	for _, ws := range used {
+		c := config.Resolve(ctx, h.Input(ws))
+		if err := c.Check(); err != nil {
+			return nil, err
+		}
+		if places[ws], err = h.furnish(c); err != nil {
+			return nil, err
+		}
+	}
+	return func() {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		h.mu.Lock()
+		if h.places = places; h.here != nil {
+			h.here = places[h.here.Path()]
+		}
+		h.mu.Unlock()
+		h.c.Models.Forget()
+	}, nil
+}
+
+// RestoreWorktree makes a session's worktree again when its folder has gone; one
+// that was removed stays so.
+func (h *Host) RestoreWorktree(ctx context.Context, s *session.State) error {
+	t := s.Worktree
+	if t == nil {
+		return nil
+	}
+	if t.Removed {
+		return belay.Errorf(belay.CodeWorkspace, "the session's worktree was removed").At(t.Path).WithHint("belay run in %s; what was committed is on branch %s", t.Repository, t.Branch)
+	}
+	if _, err := os.Lstat(t.Path); err == nil {
+		return nil
+	}
+	return git.NewWorktrees(h.c.Env.Vars).Add(ctx, *t)
+}
+
+// Keepable refuses a workspace that a session's settings want kept and that can't be.
+func (h *Host) Keepable(ctx context.Context, workspace string, c config.Settings) error {
+	if c.Snapshot != "git" {
+		return nil
+	}
+	return h.c.Keepable(ctx, workspace)
+}
+
+// Planner is what a rollback of a workspace's files is planned with.
+func (w *Workspaces) Planner(ws string) (history.Planner, error) {
+	root, err := os.OpenRoot(ws)
+	if err != nil {
+		return history.Planner{}, belay.Errorf(belay.CodeWorkspace, "it can't be opened: %s", readfile.Reason(err)).At(ws).WithHint("the workspace must be there to take back what was done to it")
+	}
+	h := w.runtime.host
+	return history.Planner{Root: root, Dir: ws, Keeper: h.c.Keeper, Secrets: h.c.Models.Secrets}, nil
+}
+
+// RemoveWorktree takes a session's worktree away.
+func (w *Workspaces) RemoveWorktree(ctx context.Context, t belay.Worktree, force bool) (branchKept bool, err error) {
+	return git.NewWorktrees(w.runtime.host.c.Env.Vars).Remove(ctx, t, force)
+}
+
+// Ground is what calls in a workspace are judged on. It says which rules don't count.
+func (h *Host) Ground(p *Place) *app.Ground {
+	return &app.Ground{Workspace: p.Path(), Home: h.c.Env.Get("HOME"), Tools: p.Tools, Shadowed: p.Shadowed(), Level: h.c.Boundary().Level,
+		Rules: func(ctx context.Context, instead rulefile.Instead) (*policy.Set, error) {
+			l, err := p.RulesWith(ctx, instead)
+			if err != nil {
+				return nil, err
+			}
+			h.c.Say(config.IgnoredIn(l))
+			if l.Empty() {
+				return policy.Builtin(), nil
+			}
+			return l.Set(p.Groups())
+		}}
+}
+
+// Secrets are the registered secrets.
+func (w *Workspaces) Secrets() *secret.Scrubber { return w.runtime.host.c.Models.Secrets }

@@ -1,0 +1,91 @@
+package builtin
+
+import (
+	"context"
+	"errors"
+	"github.com/belay-run/belay/internal/app/host"
+	"github.com/belay-run/belay/internal/config"
+	"github.com/belay-run/belay/internal/hook"
+	"github.com/belay-run/belay/internal/lib/netdial"
+	"github.com/belay-run/belay/internal/model"
+	"github.com/belay-run/belay/internal/model/providers"
+	"github.com/belay-run/belay/internal/secret"
+	"github.com/belay-run/belay/internal/store"
+	"github.com/belay-run/belay/internal/store/sqlite"
+	"github.com/belay-run/belay/internal/store/sqlite/layout"
+	"github.com/belay-run/belay/internal/tool"
+	"github.com/belay-run/belay/internal/tool/exec"
+	"github.com/belay-run/belay/internal/tool/file"
+	"github.com/belay-run/belay/internal/tool/plan"
+	"github.com/belay-run/belay/internal/tool/search"
+	"github.com/belay-run/belay/internal/workspace/git"
+	"io/fs"
+	"os"
+	"slices"
+	"time"
+)
+
+// Options are what a program says of its process.
+type Options struct {
+	Env         config.Env
+	Now         func() time.Time
+	Secrets     *secret.Scrubber
+	Principal   string
+	Serves      bool   // it is a tenant of a server
+	Tenant      string // empty is the default one
+	Interactive bool
+	StoreDir    func() (string, error)
+	Say         func([]config.Ignored)
+	Point       func(kind string)
+	Tools       []tool.Tool // besides those of this build
+
+	WrapProvider func(model.Provider) model.Provider // stands between the engine and a provider; nil is nothing
+	WrapStore    func(store.Store) store.Store       // stands between the program and its store; nil is nothing
+}
+
+// Tools are the tools of an agent. The list is the documentation.
+func Tools(env config.Env) []tool.Tool {
+	return slices.Concat(file.Tools(), search.Tools(), exec.Tools(exec.Config{Environ: env.Vars}), []tool.Tool{file.Publish()}, plan.Tools())
+}
+
+// NewHost makes a process's side of a store of what this build has.
+func NewHost(o Options) *host.Host {
+	kept := git.Shadow{Environ: o.Env.Vars}
+	confine := Confinement{Env: o.Env, StoreDir: o.StoreDir}
+	left := &leftovers{env: o.Env, storeDir: o.StoreDir}
+	return host.New(host.Config{
+		Env: o.Env, Now: o.Now, Principal: o.Principal, Serves: o.Serves, Interactive: o.Interactive, Tools: slices.Concat(Tools(o.Env), o.Tools),
+		Models: &providers.Providers{Env: o.Env, Now: o.Now, Secrets: o.Secrets}, Shell: exec.OfSession, StoreDir: o.StoreDir, HasStore: HasStore,
+		OpenStore: func(ctx context.Context, dir string, make bool) (store.Store, error) {
+			st, err := sqlite.Open(ctx, dir, sqlite.Options{Now: o.Now, Tenant: o.Tenant, OrRead: !make})
+			if err != nil {
+				return nil, err
+			}
+			if o.WrapStore != nil {
+				return o.WrapStore(st), nil
+			}
+			return st, nil
+		},
+		Say: o.Say, Boundary: confine.Boundary, Confine: confine.Confine, Inspect: left.inspect, Check: checkers(o.Env).Ask, Keeper: gitKeeper{kept}, Keepable: kept.Check,
+		Point: o.Point, WrapProvider: o.WrapProvider,
+	})
+}
+
+// HasStore reports whether a folder holds a store. A folder that can't be read counts
+// as one: opening it reports the error.
+func HasStore(dir string) bool {
+	_, err := os.Stat(layout.Path(dir))
+	return !errors.Is(err, fs.ErrNotExist)
+}
+
+// checkers asks what judges calls besides the rules. Whoever wrote a checker into the
+// rules may name a server of this machine.
+func checkers(env config.Env) *hook.Runner {
+	vars := []string{}
+	for _, name := range []string{"HOME", "LANG", "TMPDIR"} {
+		if v := env.Get(name); v != "" {
+			vars = append(vars, name+"="+v)
+		}
+	}
+	return &hook.Runner{Env: vars, Client: netdial.Client(netdial.Rules{Loopback: true, Private: true})}
+}
