@@ -5,8 +5,8 @@ import (
 	"fmt"
 
 	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/internal/app/policies"
 	"github.com/belay-run/belay/internal/cli/term"
-	"github.com/belay-run/belay/internal/policy"
 	"github.com/belay-run/belay/internal/policy/simulate"
 )
 
@@ -16,49 +16,26 @@ type policyLintCmd struct {
 	Quiet bool     `short:"q" help:"No notes."`
 }
 
-// linted is the sum, as JSON.
-type linted struct {
-	Rules    int `json:"rules"` // that people wrote
-	Errors   int `json:"errors"`
-	Warnings int `json:"warnings"`
-	Notes    int `json:"notes"`
-}
-
 func (c *policyLintCmd) run(ctx context.Context, a *app) (int, error) {
 	l, p, err := a.rulesHere(ctx, c.Files, c.As)
 	if err != nil {
 		return 0, err
 	}
-	doc := l.Document(p.Groups())
-	if _, err := policy.Try(doc); err != nil { // a rule that can't be made ready is an error with its place
+	sum, err := policies.Lint(l.Document(p.Groups()), p.Tools.Specs())
+	if err != nil {
 		return 0, err
 	}
-	sum := linted{}
-	for i := range doc.Rules {
-		if doc.Rules[i].Where != "" {
-			sum.Rules++
+	for _, f := range sum.Findings {
+		if !c.Quiet || f.Level == simulate.LintError || f.Level == simulate.LintWarning {
+			printFound(&a.Env, f)
 		}
-	}
-	found := simulate.Lint(doc, p.Tools.Specs())
-	for _, f := range found {
-		switch f.Level {
-		case simulate.LintError:
-			sum.Errors++
-		case simulate.LintWarning:
-			sum.Warnings++
-		default:
-			if sum.Notes++; c.Quiet {
-				continue
-			}
-		}
-		printFound(&a.Env, f)
 	}
 	if a.JSON {
 		a.PrintJSON(sum)
 	} else {
 		fmt.Fprintf(a.Out, "%s: %s, %s, %s\n", term.Plural(sum.Rules, "rule"), term.Plural(sum.Errors, "error"), term.Plural(sum.Warnings, "warning"), term.Plural(sum.Notes, "note"))
 	}
-	if simulate.Worst(found) == simulate.LintError {
+	if sum.Errors > 0 {
 		return belay.ExitFailed, nil
 	}
 	return belay.ExitOK, nil

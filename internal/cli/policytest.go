@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/internal/app/policies"
 	"github.com/belay-run/belay/internal/cli/term"
 	"github.com/belay-run/belay/internal/config/rulefile"
 	"github.com/belay-run/belay/internal/policy"
@@ -56,39 +57,16 @@ type triedExample struct {
 	OK      bool   `json:"ok"`
 }
 
-// testedRules is the sum, as JSON.
-type testedRules struct {
-	Rules    int `json:"rules"` // that people wrote
-	Examples int `json:"examples"`
-	Failed   int `json:"failed"`
-	Without  int `json:"without"` // rules that have no example
-}
-
 func (c *policyTestCmd) run(ctx context.Context, a *app) (int, error) {
 	l, p, err := a.rulesHere(ctx, c.Files, c.As)
 	if err != nil {
 		return 0, err
 	}
-	doc := l.Document(p.Groups())
-	tried, err := policy.Try(doc)
+	sum, err := policies.Test(l.Document(p.Groups()))
 	if err != nil {
 		return 0, err
 	}
-	sum := testedRules{Examples: len(tried)}
-	for i := range doc.Rules {
-		r := &doc.Rules[i]
-		if r.Where == "" {
-			continue
-		}
-		sum.Rules++
-		if len(r.Examples.Match)+len(r.Examples.NoMatch) == 0 {
-			sum.Without++
-		}
-	}
-	for _, t := range tried {
-		if !t.OK() {
-			sum.Failed++
-		}
+	for _, t := range sum.Results {
 		printTried(&a.Env, t)
 	}
 	if a.JSON {

@@ -1,7 +1,6 @@
 package simulate
 
 import (
-	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -288,16 +287,4 @@ func means(r *linted, t *belay.ToolSpec) bool {
 		return false
 	}
 	return r.tools == nil || slices.ContainsFunc(r.tools, func(p string) bool { return policy.Like(p, name) })
-}
-
-// Worst is the worst level of findings; empty when there are none.
-func Worst(found []Finding) string {
-	rank := map[string]int{LintNote: 1, LintWarning: 2, LintError: 3}
-	worst := ""
-	for _, f := range found {
-		if cmp.Compare(rank[f.Level], rank[worst]) > 0 {
-			worst = f.Level
-		}
-	}
-	return worst
 }
