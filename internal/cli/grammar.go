@@ -37,7 +37,7 @@ func (a *app) topCommands() []topCommand {
 		{"outputs", "List what programs and tools printed and the store keeps, and let it go.", func() any { return new(outputsCmd) }, ""},
 		{"attach", "Follow a program and type on it, through the server. Ctrl-P Ctrl-Q detaches.", func() any { return new(attachCmd) }, "attach"},
 		{"tool", "List and show tools, and run one call without a model.", func() any { return new(toolCmd) }, ""},
-		{"trust", "Say which files of a workspace count, as they are now.", func() any { return new(trustCmd) }, ""},
+		{"trust", "Say which files of a workspace count, as they are now.", func() any { return new(trustCmd) }, "list_trust,trust_file,revoke_trust"},
 		{"models", "List and show the models that are known: context, abilities, prices.", func() any { return new(modelsCmd) }, ""},
 		{"policy", "Look at what decides whether a call may run.", func() any { return new(policyCmd) }, ""},
 		{"config", "Show the settings and where they come from.", func() any { return new(configCmd) }, ""},

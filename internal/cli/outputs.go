@@ -11,6 +11,8 @@ import (
 
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/event"
+	"github.com/belay-run/belay/internal/app/sessions"
+	"github.com/belay-run/belay/internal/app/storage"
 	"github.com/belay-run/belay/internal/cli/term"
 	"github.com/belay-run/belay/internal/store"
 	"github.com/belay-run/belay/internal/store/retention"
@@ -18,7 +20,7 @@ import (
 )
 
 type outputsCmd struct {
-	List   outputsListCmd   `cmd:"" default:"withargs" help:"List what programs and tools printed that is kept beside the log."`
+	List   outputsListCmd   `cmd:"" use:"list_outputs" default:"withargs" help:"List what programs and tools printed that is kept beside the log."`
 	Expire outputsExpireCmd `cmd:"" help:"Let outputs go: what the model was shown of them stays."`
 }
 
@@ -28,16 +30,21 @@ type outputsListCmd struct {
 }
 
 func (c *outputsListCmd) read(ctx context.Context, a *app, st store.Store) (int, error) {
-	all, err := listOutputs(ctx, st, c.ID)
+	in := &storage.ListOutputs{All: c.All}
+	if c.ID != "" {
+		s, err := sessions.Find(ctx, st, c.ID)
+		if err != nil {
+			return 0, err
+		}
+		in.Session = s.ID
+	}
+	all, err := storage.Outputs(ctx, a.Reader(st).Call("list_outputs"), in)
 	if err != nil {
 		return 0, err
 	}
 	t := tabwriter.NewWriter(a.Out, 0, 0, 2, ' ', 0)
 	rows := 0
 	for _, o := range all {
-		if o.Gone() && !c.All {
-			continue
-		}
 		if a.JSON {
 			a.PrintJSON(o)
 			continue
@@ -53,18 +60,6 @@ func (c *outputsListCmd) read(ctx context.Context, a *app, st store.Store) (int,
 		fmt.Fprintln(a.Out, "no outputs are kept")
 	}
 	return belay.ExitOK, t.Flush()
-}
-
-func listOutputs(ctx context.Context, st store.Store, session string) ([]retention.Output, error) {
-	var id belay.SessionID
-	if session != "" {
-		s, err := view.SessionByID(ctx, st, session)
-		if err != nil {
-			return nil, err
-		}
-		id = s.ID
-	}
-	return retention.List(ctx, st, id)
 }
 
 // printer is what printed an output, as another command takes it.

@@ -1,0 +1,62 @@
+// Package storage has the use cases about what a store keeps beside the facts.
+package storage
+
+import (
+	"context"
+
+	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/internal/app"
+	"github.com/belay-run/belay/internal/app/input"
+	"github.com/belay-run/belay/internal/auth"
+	"github.com/belay-run/belay/internal/store"
+	"github.com/belay-run/belay/internal/store/retention"
+)
+
+// Commands are the rows of this feature.
+func Commands() []app.Command {
+	return []app.Command{
+		app.Define("list_outputs", auth.Read, false, "List what programs and tools printed that is kept beside the log.", listOutputs),
+	}
+}
+
+// ListOutputs is what list_outputs takes.
+type ListOutputs struct {
+	Session belay.SessionID `json:"sessionId,omitempty" jsonschema:"only of this session"`
+	All     bool            `json:"all,omitempty" jsonschema:"those that have expired too"`
+	After   int64           `json:"after,omitempty" jsonschema:"a position that the answer must have seen"`
+}
+
+// OutputsShown are outputs.
+type OutputsShown struct {
+	app.Fresh
+	Outputs []retention.Output `json:"outputs"`
+}
+
+func listOutputs(ctx context.Context, r *app.Call, in *ListOutputs) (*OutputsShown, error) {
+	if err := input.ID("sessionId", string(in.Session)); err != nil {
+		return nil, err
+	}
+	f, err := r.Fresh(ctx, store.Position(in.After))
+	if err != nil {
+		return nil, err
+	}
+	if in.Session != "" {
+		if _, err := r.Known(ctx, in.Session); err != nil {
+			return nil, err
+		}
+	}
+	all, err := Outputs(ctx, r, in)
+	return &OutputsShown{f, all}, err
+}
+
+// Outputs returns what programs and tools printed that is kept beside the log.
+func Outputs(ctx context.Context, r *app.Call, in *ListOutputs) ([]retention.Output, error) {
+	all, err := retention.List(ctx, r.Store, in.Session)
+	out := []retention.Output{}
+	for _, o := range all {
+		if in.All || !o.Gone() {
+			out = append(out, o)
+		}
+	}
+	return out, err
+}
