@@ -80,7 +80,9 @@ func (h *Host) argsKey() ([]byte, error) {
 
 // Reader is a runtime without an engine: use cases that change nothing take it.
 func (h *Host) Reader(st store.Store) *Runtime {
-	return &Runtime{host: h, Runtime: app.Runtime{Store: st, Reads: &read.Reads{Store: st, Views: view.NewFollower(st)}, Drives: app.Local{}, Recorder: app.Local{}, Now: h.c.Now}}
+	r := &Runtime{host: h, Runtime: app.Runtime{Store: st, Reads: &read.Reads{Store: st, Views: view.NewFollower(st)}, Drives: app.Local{}, Recorder: app.Local{}, Now: h.c.Now}}
+	r.Workspaces = &Workspaces{runtime: r}
+	return r
 }
 
 // Runtime wires an engine onto a store. show gets what flows between facts, and
