@@ -131,8 +131,6 @@ type Workspaces interface {
 	RemoveWorktree(ctx context.Context, t belay.Worktree, force bool) (branchKept bool, err error)
 	// Secrets are the registered secrets.
 	Secrets() *secret.Scrubber
-	// Clean takes registered secrets out of a text.
-	Clean(text string) string
 }
 
 // Ground is what calls in a workspace are judged on.
@@ -203,7 +201,7 @@ func (r *Runtime) Thread(ctx context.Context, id belay.ThreadID) (*thread.State,
 
 // Content is a text as facts hold it: without secrets, in a blob when it is long.
 func (r *Runtime) Content(ctx context.Context, text string) (belay.Content, error) {
-	clean := r.Workspaces.Clean(text)
+	clean := r.Clean(text)
 	if len(clean) <= maxInline {
 		return belay.Content{Text: clean}, nil
 	}
@@ -226,3 +224,6 @@ func (r *Runtime) RulesOf(ctx context.Context, ref belay.Ref) (*thread.Rules, er
 	}
 	return &rules, nil
 }
+
+// Clean takes registered secrets out of a text.
+func (r *Runtime) Clean(text string) string { return r.Workspaces.Secrets().String(text) }

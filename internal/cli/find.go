@@ -2,10 +2,10 @@ package cli
 
 import (
 	"context"
+	usecase "github.com/belay-run/belay/internal/app"
 	"slices"
 
 	"github.com/belay-run/belay"
-	"github.com/belay-run/belay/internal/app/sessions"
 	"github.com/belay-run/belay/internal/core/thread"
 	"github.com/belay-run/belay/internal/engine"
 	"github.com/belay-run/belay/internal/model/scripted"
@@ -26,14 +26,14 @@ func threadState(ctx context.Context, st store.Store, id belay.ThreadID) (*threa
 // the last of the workspace.
 func (a *app) sessionID(ctx context.Context, st store.Store, id string, last bool) (belay.SessionID, error) {
 	if !last {
-		s, err := sessions.Find(ctx, st, id)
+		s, err := usecase.FindSession(ctx, st, id)
 		return s.ID, err
 	}
 	ws, err := a.workspace()
 	if err != nil {
 		return "", err
 	}
-	all, err := sessions.List(ctx, st, view.Filter{Workspace: ws, Archived: new(bool)})
+	all, err := usecase.ListSessions(ctx, st, view.Filter{Workspace: ws, Archived: new(bool)})
 	if err != nil {
 		return "", err
 	}

@@ -8,7 +8,6 @@ import (
 	"github.com/belay-run/belay"
 	usecase "github.com/belay-run/belay/internal/app"
 	"github.com/belay-run/belay/internal/app/approvals"
-	"github.com/belay-run/belay/internal/app/sessions"
 	"github.com/belay-run/belay/internal/cli/term"
 	"github.com/belay-run/belay/internal/store"
 )
@@ -69,7 +68,7 @@ func (g grantRow) covers() string {
 
 // grantsIn are what people allowed in all sessions, or in one.
 func grantsIn(ctx context.Context, c *usecase.Call, only string) (all []grantRow, err error) {
-	in, err := sessions.AllOr(ctx, c.Store, only)
+	in, err := usecase.SessionsOrOne(ctx, c.Store, only)
 	if err != nil {
 		return nil, err
 	}

@@ -64,7 +64,7 @@ func (a *app) label(ctx context.Context, names []string, in sessions.LabelSessio
 	return a.ordering(ctx, func(r *runtime) (int, error) {
 		var ids []belay.SessionID
 		for _, name := range names {
-			s, err := sessions.Find(ctx, r.Store, name)
+			s, err := usecase.FindSession(ctx, r.Store, name)
 			if err != nil {
 				return 0, err
 			}

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	usecase "github.com/belay-run/belay/internal/app"
 	"slices"
 	"strings"
 	"text/tabwriter"
@@ -11,7 +12,6 @@ import (
 
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/event"
-	"github.com/belay-run/belay/internal/app/sessions"
 	"github.com/belay-run/belay/internal/app/storage"
 	"github.com/belay-run/belay/internal/cli/term"
 	"github.com/belay-run/belay/internal/store"
@@ -32,7 +32,7 @@ type outputsListCmd struct {
 func (c *outputsListCmd) read(ctx context.Context, a *app, st store.Store) (int, error) {
 	in := &storage.ListOutputs{All: c.All}
 	if c.ID != "" {
-		s, err := sessions.Find(ctx, st, c.ID)
+		s, err := usecase.FindSession(ctx, st, c.ID)
 		if err != nil {
 			return 0, err
 		}

@@ -10,7 +10,6 @@ import (
 	"github.com/belay-run/belay"
 	usecase "github.com/belay-run/belay/internal/app"
 	"github.com/belay-run/belay/internal/app/processes"
-	"github.com/belay-run/belay/internal/app/sessions"
 	"github.com/belay-run/belay/internal/cli/term"
 	"github.com/belay-run/belay/internal/process"
 	"github.com/belay-run/belay/internal/store"
@@ -45,7 +44,7 @@ type processListCmd struct {
 func (c *processListCmd) read(ctx context.Context, a *app, st store.Store) (int, error) {
 	in := &processes.ListedProcesses{}
 	if c.ID != "" {
-		s, err := sessions.Find(ctx, st, c.ID)
+		s, err := usecase.FindSession(ctx, st, c.ID)
 		if err != nil {
 			return 0, err
 		}

@@ -11,7 +11,6 @@ import (
 
 	"github.com/belay-run/belay"
 	usecase "github.com/belay-run/belay/internal/app"
-	"github.com/belay-run/belay/internal/app/sessions"
 	"github.com/belay-run/belay/internal/app/turns"
 	"github.com/belay-run/belay/internal/cli/term"
 	"github.com/belay-run/belay/internal/core/thread"
@@ -50,7 +49,7 @@ type queueView struct {
 
 // loadQueue reads what waits in a session.
 func (a *app) loadQueue(ctx context.Context, st store.Store, id string) (*queueView, error) {
-	s, err := sessions.Find(ctx, st, id)
+	s, err := usecase.FindSession(ctx, st, id)
 	if err != nil {
 		return nil, err
 	}

@@ -7,7 +7,6 @@ import (
 
 	"github.com/belay-run/belay"
 	usecase "github.com/belay-run/belay/internal/app"
-	"github.com/belay-run/belay/internal/app/sessions"
 	"github.com/belay-run/belay/internal/app/turns"
 	"github.com/belay-run/belay/internal/builtin"
 	"github.com/belay-run/belay/internal/cli/term"
@@ -57,7 +56,7 @@ func (c *listCmd) run(ctx context.Context, a *app) (int, error) {
 		return 0, err
 	}
 	defer st.Close()
-	all, err := sessions.List(ctx, st, f)
+	all, err := usecase.ListSessions(ctx, st, f)
 	if err != nil {
 		return 0, err
 	}
@@ -101,7 +100,7 @@ type shown struct {
 }
 
 func (c *showCmd) read(ctx context.Context, a *app, st store.Store) (int, error) {
-	s, err := sessions.Find(ctx, st, c.ID)
+	s, err := usecase.FindSession(ctx, st, c.ID)
 	if err != nil {
 		return 0, err
 	}

@@ -2,10 +2,10 @@ package cli
 
 import (
 	"context"
+	usecase "github.com/belay-run/belay/internal/app"
 	"time"
 
 	"github.com/belay-run/belay"
-	"github.com/belay-run/belay/internal/app/sessions"
 	"github.com/belay-run/belay/internal/cli/term"
 	"github.com/belay-run/belay/internal/store"
 	"github.com/belay-run/belay/internal/view"
@@ -58,7 +58,7 @@ func (c *statsCmd) wanted(ctx context.Context, a *app, st store.Store) (func(bel
 	if err != nil {
 		return nil, err
 	}
-	all, err := sessions.List(ctx, st, view.Filter{Workspace: ws})
+	all, err := usecase.ListSessions(ctx, st, view.Filter{Workspace: ws})
 	if err != nil {
 		return nil, err
 	}

@@ -9,9 +9,9 @@ import (
 
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/event"
-	"github.com/belay-run/belay/internal/audit"
 	"github.com/belay-run/belay/internal/cli/term"
 	"github.com/belay-run/belay/internal/store"
+	"github.com/belay-run/belay/internal/store/audit"
 	"github.com/belay-run/belay/internal/store/retention"
 	"github.com/belay-run/belay/internal/store/sqlite/backup"
 	"github.com/belay-run/belay/internal/view"

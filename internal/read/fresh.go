@@ -9,7 +9,7 @@ import (
 
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/internal/app/input"
-	"github.com/belay-run/belay/internal/problem"
+	"github.com/belay-run/belay/internal/app/problem"
 	"github.com/belay-run/belay/internal/store"
 )
 

@@ -108,7 +108,7 @@ func TestOnlyWhoMayAnswerMayWiden(t *testing.T) {
 func TestRequestsAreAudited(t *testing.T) {
 	r := newRig(t, once)
 	owner, viewer := r.token(auth.Owner, auth.DefaultTenant), r.token(auth.Viewer, auth.DefaultTenant)
-	told := r.command("submit_turn", owner, `{"text":"my s3cr3t is out"}`).told(t)
+	told := r.command("submit_turn", owner, `{"text":"my s3cr3t-of-a-test is out"}`).told(t)
 	r.until(owner, told.Run, "ended")
 	r.command("interrupt_turn", owner, fmt.Sprintf(`{"sessionId":%q}`, told.Session))
 	r.command("create_job", owner, `{}`)

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/belay-run/belay"
-	"github.com/belay-run/belay/internal/problem"
+	"github.com/belay-run/belay/internal/app/problem"
 )
 
 // Health is what /healthz and /readyz answer.

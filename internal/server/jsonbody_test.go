@@ -12,10 +12,10 @@ import (
 	"github.com/belay-run/belay/internal/app"
 	"github.com/belay-run/belay/internal/app/approvals"
 	"github.com/belay-run/belay/internal/app/input"
+	"github.com/belay-run/belay/internal/app/problem"
 	"github.com/belay-run/belay/internal/app/turns"
 	"github.com/belay-run/belay/internal/auth"
 	"github.com/belay-run/belay/internal/builtin"
-	"github.com/belay-run/belay/internal/problem"
 )
 
 // sample is a value of the right shape for a field, and one of a wrong shape.

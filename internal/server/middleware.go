@@ -11,8 +11,8 @@ import (
 
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/internal/app/input"
+	"github.com/belay-run/belay/internal/app/problem"
 	"github.com/belay-run/belay/internal/auth"
-	"github.com/belay-run/belay/internal/problem"
 )
 
 // admit is what every request passes before anything looks at it: its host is

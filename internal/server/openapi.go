@@ -11,8 +11,8 @@ import (
 	"github.com/google/jsonschema-go/jsonschema"
 
 	"github.com/belay-run/belay/internal/app"
+	"github.com/belay-run/belay/internal/app/problem"
 	"github.com/belay-run/belay/internal/auth"
-	"github.com/belay-run/belay/internal/problem"
 	"github.com/belay-run/belay/internal/read"
 )
 

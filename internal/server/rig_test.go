@@ -1,7 +1,6 @@
 package server
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"io"
@@ -21,6 +20,7 @@ import (
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/internal/app"
 	"github.com/belay-run/belay/internal/app/input"
+	"github.com/belay-run/belay/internal/app/problem"
 	"github.com/belay-run/belay/internal/app/sessions"
 	"github.com/belay-run/belay/internal/auth"
 	"github.com/belay-run/belay/internal/builtin"
@@ -33,7 +33,6 @@ import (
 	"github.com/belay-run/belay/internal/model"
 	"github.com/belay-run/belay/internal/model/scripted"
 	"github.com/belay-run/belay/internal/policy"
-	"github.com/belay-run/belay/internal/problem"
 	"github.com/belay-run/belay/internal/read"
 	"github.com/belay-run/belay/internal/secret"
 	"github.com/belay-run/belay/internal/store"
@@ -339,8 +338,8 @@ func (w *plainWiring) RemoveWorktree(context.Context, belay.Worktree, bool) (boo
 	return false, nil
 }
 
-func (w *plainWiring) Secrets() *secret.Scrubber { return &secret.Scrubber{} }
-
-func (w *plainWiring) Clean(text string) string {
-	return string(bytes.ReplaceAll([]byte(text), []byte("s3cr3t"), []byte("•")))
+func (w *plainWiring) Secrets() *secret.Scrubber {
+	s := &secret.Scrubber{}
+	s.Add("TEST_SECRET", "s3cr3t-of-a-test")
+	return s
 }

@@ -12,8 +12,8 @@ import (
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/internal/app"
 	"github.com/belay-run/belay/internal/app/input"
+	"github.com/belay-run/belay/internal/app/problem"
 	"github.com/belay-run/belay/internal/auth"
-	"github.com/belay-run/belay/internal/problem"
 	"github.com/belay-run/belay/internal/read"
 )
 

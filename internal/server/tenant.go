@@ -9,8 +9,8 @@ import (
 
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/internal/app"
+	"github.com/belay-run/belay/internal/app/problem"
 	"github.com/belay-run/belay/internal/auth"
-	"github.com/belay-run/belay/internal/problem"
 	"github.com/belay-run/belay/internal/view"
 )
 

@@ -198,9 +198,6 @@ func (w *Workspaces) Ground(ctx context.Context, ws string) (*app.Ground, error)
 // Root is the workspace's repository, or itself.
 func (w *Workspaces) Root(ws string) string { return config.RepositoryOf(ws) }
 
-// Clean takes registered secrets out of a text.
-func (w *Workspaces) Clean(text string) string { return w.Secrets().String(text) }
-
 // ReadAgain reads what is there for the workspaces that were used so far, and returns
 // what makes it count. Turns that run keep what they began with.
 func (w *Workspaces) ReadAgain(ctx context.Context) (use func(), err error) {

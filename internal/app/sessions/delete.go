@@ -8,8 +8,8 @@ import (
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/internal/app"
 	"github.com/belay-run/belay/internal/app/input"
-	"github.com/belay-run/belay/internal/audit"
 	"github.com/belay-run/belay/internal/store"
+	"github.com/belay-run/belay/internal/store/audit"
 	"github.com/belay-run/belay/internal/view"
 )
 
@@ -64,7 +64,7 @@ func Delete(ctx context.Context, r *app.Call, in *DeleteSession) (*SessionDelete
 // FindDeletable returns a session by its id or the beginning of it, or by its whole id
 // one whose deletion has begun: that is in no list any more.
 func FindDeletable(ctx context.Context, st store.Store, name string) (s view.Session, gone bool, err error) {
-	s, err = Find(ctx, st, name)
+	s, err = app.FindSession(ctx, st, name)
 	if err == nil || belay.CodeOf(err) != belay.CodeNotFound {
 		return s, false, err
 	}

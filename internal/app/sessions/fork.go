@@ -40,11 +40,11 @@ func Fork(ctx context.Context, r *app.Call, in *ForkSession) (*SessionForked, er
 	if err != nil {
 		return nil, r.Hinted(err, "submit_turn gives it a turn")
 	}
-	f := &SessionForked{Of: len(past.Turns), Title: r.Workspaces.Clean(cmp.Or(app.Cut(in.Title, 80), app.Cut(s.Title, 73)+" (fork)"))}
+	f := &SessionForked{Of: len(past.Turns), Title: r.Clean(cmp.Or(app.Cut(in.Title, 80), app.Cut(s.Title, 73)+" (fork)"))}
 	f.Session, f.Thread = belay.SessionID(belay.NewID(belay.PrefixSession)), belay.ThreadID(belay.NewID(belay.PrefixThread))
 	if r.Key != "" {
 		f.Session, f.Thread = belay.SessionID(r.Keyed(belay.PrefixSession)), belay.ThreadID(r.Keyed(belay.PrefixThread))
-		if made, err := Find(ctx, r.Store, string(f.Session)); err == nil && made.Forked != nil && in.Turn == "" {
+		if made, err := app.FindSession(ctx, r.Store, string(f.Session)); err == nil && made.Forked != nil && in.Turn == "" {
 			in.Turn = cmp.Or(string(made.Forked.Turn), "0") // another turn may have ended meanwhile
 		}
 	}

@@ -216,7 +216,7 @@ func (p *Rollback) Do(ctx context.Context, r *app.Call) (*app.Result, error) {
 	if p.Scope == event.ScopeFiles && len(p.Files) == 0 {
 		return nil, nil
 	}
-	c, err := p.plan.Command(ctx, r.Store, p.Scope, r.Workspaces.Clean(p.wish.Reason))
+	c, err := p.plan.Command(ctx, r.Store, p.Scope, r.Clean(p.wish.Reason))
 	if err != nil {
 		return nil, err
 	}

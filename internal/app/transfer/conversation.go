@@ -171,7 +171,7 @@ func (b *transcriptImport) picture(ctx context.Context, p *transcript.Image) (be
 }
 
 // clean is text without secrets.
-func (b *transcriptImport) clean(s string) string { return b.r.Workspaces.Clean(s) }
+func (b *transcriptImport) clean(s string) string { return b.r.Clean(s) }
 
 func (b *transcriptImport) short(s string, n int) string {
 	return event.CutText(b.clean(strings.ToValidUTF8(s, "\uFFFD")), n)
@@ -179,7 +179,7 @@ func (b *transcriptImport) short(s string, n int) string {
 
 // args are arguments without secrets; they stay JSON.
 func (b *transcriptImport) args(raw json.RawMessage) json.RawMessage {
-	out := json.RawMessage(b.r.Workspaces.Clean(string(raw)))
+	out := json.RawMessage(b.r.Clean(string(raw)))
 	if json.Valid(out) {
 		return out
 	}

@@ -81,7 +81,7 @@ func List(ctx context.Context, c *app.Call, in *ListTrust) (*TrustShown, error) 
 	for _, rel := range trust.Governed(os.DirFS(ws)) {
 		g := GovernedFile{Path: rel}
 		if seen, err := look(ctx, c, ws, rel); err != nil {
-			g.Problem = c.Workspaces.Clean(err.Error())
+			g.Problem = c.Clean(err.Error())
 		} else {
 			g.Digest, g.Standing, g.Brings = belay.DigestOf(seen.content), book.Check(join(ws, rel), seen.content), seen.brings
 		}
@@ -164,7 +164,7 @@ func look(ctx context.Context, c *app.Call, ws, rel string) (out content, err er
 	if out.content, err = Content(ctx, ws, rel); err != nil {
 		return out, err
 	}
-	if text := string(out.content); c.Workspaces.Clean(text) != text {
+	if text := string(out.content); c.Clean(text) != text {
 		return out, belay.Errorf(belay.CodeUsage, "it holds a secret of this machine").At(path).WithHint("take the secret out; a tool gets it by env: {pass: [NAME]}")
 	}
 	all, err := config.Describe(path, out.content)

@@ -241,7 +241,7 @@ func (s *submission) title() string {
 	if title == "" {
 		title, _, _ = strings.Cut(strings.TrimSpace(s.in.Text), "\n")
 	}
-	return app.Cut(strings.TrimSpace(s.Workspaces.Clean(title)), 80)
+	return app.Cut(strings.TrimSpace(s.Clean(title)), 80)
 }
 
 // told is the answer: where the turn is, and under which run.

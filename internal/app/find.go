@@ -1,4 +1,4 @@
-package sessions
+package app
 
 import (
 	"context"
@@ -10,9 +10,9 @@ import (
 	"github.com/belay-run/belay/internal/view"
 )
 
-// List returns the sessions of a store, the one that changed last first:
+// ListSessions returns the sessions of a store, the one that changed last first:
 // also those that were accepted and of which nothing was handled yet.
-func List(ctx context.Context, st store.Store, f view.Filter) ([]view.Session, error) {
+func ListSessions(ctx context.Context, st store.Store, f view.Filter) ([]view.Session, error) {
 	if err := view.Catchup(ctx, st); err != nil {
 		return nil, err
 	}
@@ -37,9 +37,9 @@ func List(ctx context.Context, st store.Store, f view.Filter) ([]view.Session, e
 	return all, nil
 }
 
-// AllOr returns all sessions of a store, or one by its id or the beginning of it.
-func AllOr(ctx context.Context, st store.Store, id string) ([]view.Session, error) {
-	all, err := List(ctx, st, view.Filter{})
+// SessionsOrOne returns all sessions of a store, or one by its id or the beginning of it.
+func SessionsOrOne(ctx context.Context, st store.Store, id string) ([]view.Session, error) {
+	all, err := ListSessions(ctx, st, view.Filter{})
 	if err != nil || id == "" {
 		return all, err
 	}
@@ -89,9 +89,9 @@ func accepted(id belay.SessionID, orders []belay.Order) view.Session {
 	return s
 }
 
-// Find returns a session by its id or the beginning of it, also one that was accepted
+// FindSession returns a session by its id or the beginning of it, also one that was accepted
 // and of which nothing was handled yet.
-func Find(ctx context.Context, st store.Store, id string) (view.Session, error) {
+func FindSession(ctx context.Context, st store.Store, id string) (view.Session, error) {
 	if err := view.Catchup(ctx, st); err != nil {
 		return view.Session{}, err
 	}

@@ -7,8 +7,8 @@ import (
 
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/event"
-	"github.com/belay-run/belay/internal/audit"
 	"github.com/belay-run/belay/internal/store"
+	"github.com/belay-run/belay/internal/store/audit"
 	"github.com/belay-run/belay/internal/testkit/memory"
 )
 
